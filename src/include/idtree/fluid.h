@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fluid.h - the FLUID of Flux RFC 19: a 64-bit unique id that sorts by time
+ *
+ * From the most significant bit: 40 bits of milliseconds since the epoch of the instance, 14 bits of
+ * generator, 10 bits of sequence.  A generator makes 1024 ids in each millisecond.
+ *
+ * These functions use libc alone, allocate nothing, hold no state of their own, look at neither locale,
+ * environment nor clock, and may be called from any thread.
+ */
+#ifndef IDTREE_FLUID_H
+#define IDTREE_FLUID_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef uint64_t fluid_t;
+
+#define FLUID_TIMESTAMP_MAX ((UINT64_C (1) << 40) - 1) /* milliseconds: about 34.8 years */
+#define FLUID_GENERATOR_MAX 16383U
+#define FLUID_SEQUENCE_MAX 1023U
+#define FLUID_PER_MS 1024U /* ids that one generator makes in one millisecond */
+
+/* --- layout ---------------------------------------------------------------------------- */
+
+struct fluid_fields {
+    uint64_t timestamp_ms; /* 0 ... FLUID_TIMESTAMP_MAX, since the epoch of the instance */
+    uint32_t generator;    /* 0 ... FLUID_GENERATOR_MAX */
+    uint32_t sequence;     /* 0 ... FLUID_SEQUENCE_MAX */
+};
+
+/* Split an id into its fields.  Every 64-bit value is an id. */
+struct fluid_fields fluid_split (fluid_t id);
+
+/* Join fields to an id in '*id'.  Returns 0, or -1 with errno set and '*id' untouched:
+ *   EOVERFLOW  the timestamp does not fit in 40 bits
+ *   EINVAL     the generator or the sequence is out of range
+ */
+int fluid_join (const struct fluid_fields *fields, fluid_t *id);
+
+/* Store in '*first' and '*last' the smallest and the largest id of the milliseconds 'from_ms' to 'to_ms',
+ * both included.  Returns 0, or -1 with errno set and the outputs untouched:
+ *   EOVERFLOW  'to_ms' does not fit in 40 bits
+ *   EINVAL     'from_ms' is above 'to_ms'
+ */
+int fluid_range (uint64_t from_ms, uint64_t to_ms, fluid_t *first, fluid_t *last);
+
+/* --- text (RFC 19, "String Encoding") --------------------------------------------------- */
+
+enum fluid_form {
+    FLUID_DEC,      /* 6731191091817518 */
+    FLUID_HEX,      /* 0x17e9fb8df16c2e */
+    FLUID_DOTHEX,   /* 0017.e9fb.8df1.6c2e */
+    FLUID_F58,      /* fuZZybuNNy, all ASCII */
+    FLUID_F58_UTF8, /* the same with U+0192 for the first letter */
+    FLUID_WORDS,    /* reform-remote-galileo--heart-package-academy (mnemonicode, low 32 bits first) */
+    FLUID_EMOJI,    /* base 576, UTF-8 */
+};
+
+#define FLUID_FORM_COUNT 7
+#define FLUID_STRING_MAX 64 /* bytes that hold any form of any id with its NUL */
+
+/* Write 'id' in 'form' to 'buf' of 'size' bytes, NUL-terminated.  Returns the length without the NUL, or
+ * -1 with errno set and 'buf' untouched:
+ *   EOVERFLOW  'size' is too small (FLUID_STRING_MAX is enough for all)
+ *   EINVAL     no such form
+ */
+int fluid_encode (fluid_t id, enum fluid_form form, char *buf, size_t size);
+
+/* Read an id in any form; leading and trailing blanks (space, \t, \n, \v, \f, \r) are skipped.  The form
+ * is detected in the order of RFC 19.  Returns 0, or -1 with errno set and '*id' untouched:
+ *   EINVAL  's' is no id
+ *   ERANGE  's' is a number of 2^64 or more (or a triplet of words of 2^32 or more)
+ */
+int fluid_parse (const char *s, fluid_t *id);
+
+/* The name of a form as commands take it: dec, hex, dothex, f58, ƒ58, words, emoji.  NULL: no such form. */
+const char *fluid_form_name (enum fluid_form form);
+
+/* The form named 's' in '*form'.  Returns 0, or -1 with errno EINVAL and '*form' untouched. */
+int fluid_form_parse (const char *s, enum fluid_form *form);
+
+/* --- generator -------------------------------------------------------------------------- */
+
+/* A generator is told the time; it never reads a clock.  Members are private to fluid_gen_ functions. */
+struct fluid_gen {
+    uint64_t lo_ms; /* may use timestamps lo_ms <= t < hi_ms */
+    uint64_t hi_ms;
+    uint64_t last_ms;   /* newest timestamp used, or below which none may be used any more */
+    uint32_t used;      /* sequence numbers of last_ms that are used: 0 ... 1024 */
+    uint32_t generator; /* 0 ... FLUID_GENERATOR_MAX */
+};
+
+/* Make a generator that holds no range of time yet.  Returns 0, or -1 with errno EINVAL when 'generator'
+ * is above FLUID_GENERATOR_MAX.
+ */
+int fluid_gen_init (struct fluid_gen *gen, uint32_t generator);
+
+/* Give it the range of time [lo_ms, hi_ms) in place of the one it holds.  Timestamps already used stay
+ * used: a range that lies below them allows nothing.  An empty range (lo_ms == hi_ms) closes it.
+ * Returns 0, or -1 with errno set and the range as it was:
+ *   EINVAL     lo_ms is above hi_ms
+ *   EOVERFLOW  hi_ms is above FLUID_TIMESTAMP_MAX + 1
+ */
+int fluid_gen_set_range (struct fluid_gen *gen, uint64_t lo_ms, uint64_t hi_ms);
+
+/* Reserve up to 'want' (>= 1) ids at millisecond 'now_ms'.  On success the ids are *first, *first + 1, ...
+ * and the number of them, 1 ... 1024, is returned.  Returns -1 with errno set and '*first' untouched:
+ *   EAGAIN     'now_ms' is used up, or lies below a timestamp already used: try a later one
+ *   ERANGE     'now_ms' is outside the range held
+ *   EOVERFLOW  'now_ms' does not fit in 40 bits: the time field is used up
+ */
+int fluid_gen_reserve (struct fluid_gen *gen, uint64_t now_ms, uint32_t want, fluid_t *first);
+
+/* Let no timestamp below 'ms' be used any more (order: ids stay above others that were seen).  The
+ * range held stays as it is.
+ */
+void fluid_gen_advance (struct fluid_gen *gen, uint64_t ms);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* IDTREE_FLUID_H */
