@@ -293,7 +293,7 @@ static bool valid_identity (zmq_msg_t *frame)
            && !memchr (zmq_msg_data (frame), '\0', IDT_MSG_UUID_LEN);
 }
 
-/* Make a message of frames whose sizes sum up to 'size' with their size bytes. */
+/* Make a message of frames that are 'size' bytes in all with their size bytes. */
 static idt_msg_t *parse_frames (zmq_msg_t *frames, size_t count, size_t size)
 {
     struct idt_msg *msg = msg_alloc (size);
@@ -317,13 +317,13 @@ static idt_msg_t *read_message (zmq_msg_t *frames, size_t count, size_t max_mess
     size_t size = 0;
 
     for (size_t i = 0; i < count; i++) {
-        size_t n = zmq_msg_size (&frames[i]);
+        size_t part_size = msg_part_size (zmq_msg_size (&frames[i]));
 
-        if (n > max_message || n > UINT32_MAX || size + n > max_message) {
+        if (part_size > UINT32_MAX || part_size > max_message - size) {
             errno = EMSGSIZE;
             return NULL;
         }
-        size += msg_part_size (n);
+        size += part_size;
     }
     return parse_frames (frames, count, size);
 }
