@@ -3,8 +3,8 @@
 
 /* digits.c - the forms that are written with ASCII digits: decimal, hex, dotted hex and base58
  *
- * Each base is a constant where it is used, so that the compiler divides by multiplying.  Leading zeros
- * (in base58 a leading 1) do not count.
+ * Each base is a constant where it is used, so that the compiler divides by multiplying.  Leading
+ * zeros (in base58 a leading 1) do not count.
  */
 #include <errno.h>
 #include <string.h>
@@ -50,7 +50,8 @@ static inline size_t encode (fluid_t id, unsigned base, const char *digits, char
     return end - p;
 }
 
-static inline int decode (const char *s, size_t len, unsigned base, const uint8_t *value, fluid_t *id)
+static inline int decode (const char *s, size_t len, unsigned base, const uint8_t *value,
+                          fluid_t *id)
 {
     struct number n = {0};
     unsigned bad = len == 0;

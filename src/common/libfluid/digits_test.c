@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* digits_test.c - the codecs of digits against printf and strtoull, and base58 against arithmetic */
+/* digits_test.c - the codecs of digits against printf, and base58 against arithmetic */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -112,7 +112,8 @@ static int digit_bytes (form_decode_f decode, char neighbour)
 static void test_bytes (void)
 {
     ok (digit_bytes (form_dec_decode, '0') == 10, "10 of the 256 bytes are decimal digits");
-    ok (digit_bytes (form_hex_decode, '0') == 22, "22 of the 256 bytes are hex digits, in both cases");
+    ok (digit_bytes (form_hex_decode, '0') == 22,
+        "22 of the 256 bytes are hex digits, in both cases");
     ok (digit_bytes (form_f58_decode, '1') == 58, "58 of the 256 bytes are base58 digits");
 }
 

@@ -3,8 +3,8 @@
 
 /* emoji.c - a FLUID in base 576, each digit an emoji (RFC 19, "FLUID Emoji Encoding")
  *
- * Every digit is a code point of the 4096 that UTF-8 writes F0 9F xx yy, with six bits each in xx and yy,
- * so both ways are one look-up in a table.
+ * Every digit is a code point of the 4096 that UTF-8 writes F0 9F xx yy, with six bits each in xx
+ * and yy, so both ways are one look-up in a table.
  */
 #include <errno.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fluid.c - the bits of a FLUID: [timestamp 40 | generator 14 | sequence 10] (RFC 19, "Implementation") */
+/* fluid.c - the bits of a FLUID: [timestamp 40 | generator 14 | sequence 10] (RFC 19) */
 #include <errno.h>
 
 #include "idtree/fluid.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fluid_test.c - every combination of edge values of the three fields, and the edges of time ranges */
+/* fluid_test.c - all combinations of edge values of the fields, and the edges of time ranges */
 #include <errno.h>
 
 #include "idtree/fluid.h"
@@ -11,13 +11,16 @@
 
 static bool same_fields (struct fluid_fields a, struct fluid_fields b)
 {
-    return a.timestamp_ms == b.timestamp_ms && a.generator == b.generator && a.sequence == b.sequence;
+    return a.timestamp_ms == b.timestamp_ms && a.generator == b.generator
+           && a.sequence == b.sequence;
 }
 
 static void test_combinations (void)
 {
-    static const uint64_t timestamps[] = {0, 1, 2, 0xffffffff, UINT64_C (1) << 39, FLUID_TIMESTAMP_MAX};
-    static const uint32_t generators[] = {0, 1, 2, 255, 256, 8191, 8192, 16382, FLUID_GENERATOR_MAX};
+    static const uint64_t timestamps[] = {
+        0, 1, 2, 0xffffffff, UINT64_C (1) << 39, FLUID_TIMESTAMP_MAX};
+    static const uint32_t generators[] = {
+        0, 1, 2, 255, 256, 8191, 8192, 16382, FLUID_GENERATOR_MAX};
     bool layout = true, back = true, ordered = true;
     fluid_t previous = 0;
     bool started = false;
@@ -77,16 +80,19 @@ static bool range_fails (uint64_t from_ms, uint64_t to_ms, int errnum)
     fluid_t first = 7, last = 8;
 
     errno = 0;
-    return fluid_range (from_ms, to_ms, &first, &last) == -1 && errno == errnum && first == 7 && last == 8;
+    return fluid_range (from_ms, to_ms, &first, &last) == -1 && errno == errnum && first == 7
+           && last == 8;
 }
 
 static void test_ranges (void)
 {
     ok (range_is (0, 0), "the range of millisecond 0 is its 2^24 ids");
-    ok (range_is (5, 9), "a range goes from the first id of its first to the last of its last millisecond");
+    ok (range_is (5, 9),
+        "a range goes from the first id of its first to the last of its last millisecond");
     ok (range_is (0, FLUID_TIMESTAMP_MAX), "the range of all time is all ids");
     ok (range_is (FLUID_TIMESTAMP_MAX, FLUID_TIMESTAMP_MAX), "the last millisecond has a range");
-    ok (range_fails (0, FLUID_TIMESTAMP_MAX + 1, EOVERFLOW), "a range that ends after 2^40 - 1 is EOVERFLOW");
+    ok (range_fails (0, FLUID_TIMESTAMP_MAX + 1, EOVERFLOW),
+        "a range that ends after 2^40 - 1 is EOVERFLOW");
     ok (range_fails (2, 1, EINVAL), "a range that ends before it begins is EINVAL");
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* form.h - the codec of each text form of a FLUID; form.c puts them behind fluid_encode () and fluid_parse ()
+/* form.h - the codec of each text form of a FLUID; form.c puts them behind the public functions
  *
  * A codec knows neither prefix, blanks nor NUL:
- *   encode   writes 'id' to 'out', which holds FLUID_STRING_MAX bytes less a prefix.  Returns the length.
- *   decode   reads exactly the 'len' bytes at 's'.  Returns 0, or -1 with errno set and '*id' untouched:
+ *   encode   writes 'id' to 'out', which holds FLUID_STRING_MAX bytes less a prefix, and returns
+ *            the length
+ *   decode   reads exactly the 'len' bytes at 's' to '*id'.  Returns 0, or -1 with errno set and
+ *            '*id' untouched:
  *              EINVAL  they are not in this form
  *              ERANGE  they are, but the value is too large
  */

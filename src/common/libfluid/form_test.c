@@ -3,7 +3,7 @@
 
 /* form_test.c - the golden vectors, what is an id at all, and round trips
  *
- * IDTREE_VECTORS holds fluid.json (ids in all forms) and fluid-parse.json (text that is or is no id).
+ * IDTREE_VECTORS holds fluid.json (ids in all forms) and fluid-parse.json (what is an id, what not).
  */
 #include <errno.h>
 #include <jansson.h>
@@ -81,7 +81,7 @@ static bool parses (const char *s, fluid_t expected)
     return fluid_parse (s, &id) == 0 && id == expected;
 }
 
-/* With every buffer that is too small: EOVERFLOW and not a byte written; with one that just fits: success. */
+/* A buffer that is too small: EOVERFLOW and not a byte written; one that just fits: success. */
 static bool respects_size (fluid_t id, enum fluid_form form, size_t len)
 {
     char buf[FLUID_STRING_MAX], untouched[FLUID_STRING_MAX];
@@ -156,7 +156,8 @@ static void test_parse_vectors (void)
         json_t *input = json_object_get (o, "input");
         char *shown = json_dumps (input, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
 
-        ok (parses (json_string_value (input), number_of (o, "id")), "%s is %s", shown, string_of (o, "id"));
+        ok (parses (json_string_value (input), number_of (o, "id")), "%s is %s", shown,
+            string_of (o, "id"));
         free (shown);
     }
     json_array_foreach (json_object_get (vectors, "reject"), i, o) {
@@ -181,7 +182,7 @@ static const char grammar[] =
     "|[0-9a-fA-F]{1,4}(\\.[0-9a-fA-F]{1,4}){3})"
     "[ \t\n\v\f\r]*$";
 
-/* Try every text of 'len' letters of 'alphabet'.  Returns the number where fluid_parse () and grammar differ. */
+/* Try every text of 'len' bytes of 'alphabet'.  Returns how often grammar and parser differ. */
 static long differences (const regex_t *regex, const char *alphabet, int len)
 {
     size_t letters = strlen (alphabet);
@@ -213,7 +214,8 @@ static void test_grammar (void)
         bail_out ("regcomp");
     for (int len = 0; len <= 5; len++)
         differ += differences (&regex, " 01fxFl.-\xc6\x92", len);
-    ok (differ == 0, "every text of up to 5 of 11 bytes is an id if and only if the grammar says so");
+    ok (differ == 0,
+        "every text of up to 5 of 11 bytes is an id if and only if the grammar says so");
     differ = 0;
     for (int len = 6; len <= 8; len++)
         differ += differences (&regex, " 0f.x", len);
@@ -239,9 +241,12 @@ static void test_blanks (void)
 
 static void test_detection (void)
 {
-    ok (parses ("f.f.f.f", UINT64_C (0x000f000f000f000f)), "a dot makes it dotted hex, also after an f");
-    ok (parses ("fabric-academy-academy--academy-academy-academy", 262), "a dash makes it words, also after an f");
-    ok (refuses ("f1.", "EINVAL") && refuses ("f1-", "EINVAL"), "base58 with a dot or a dash is no id");
+    ok (parses ("f.f.f.f", UINT64_C (0x000f000f000f000f)),
+        "a dot makes it dotted hex, also after an f");
+    ok (parses ("fabric-academy-academy--academy-academy-academy", 262),
+        "a dash makes it words, also after an f");
+    ok (refuses ("f1.", "EINVAL") && refuses ("f1-", "EINVAL"),
+        "base58 with a dot or a dash is no id");
     ok (refuses ("\xf0\x9f", "EINVAL"), "the first two bytes of an emoji are no id");
     ok (refuses ("\xc6", "EINVAL"), "the first byte of a prefix is no id");
 }
@@ -291,11 +296,14 @@ static void test_names (void)
         good &= fluid_form_parse (names[i], &found) == 0 && found == (enum fluid_form) i;
     }
     ok (good, "each form has its name");
-    ok (!fluid_form_name (FLUID_FORM_COUNT) && !fluid_form_name (-1), "what is no form has no name");
+    ok (!fluid_form_name (FLUID_FORM_COUNT) && !fluid_form_name (-1),
+        "what is no form has no name");
     errno = 0;
-    ok (fluid_form_parse ("F58", &form) == -1 && errno == EINVAL && form == FLUID_HEX, "other names are EINVAL");
+    ok (fluid_form_parse ("F58", &form) == -1 && errno == EINVAL && form == FLUID_HEX,
+        "other names are EINVAL");
     errno = 0;
-    ok (fluid_encode (1, FLUID_FORM_COUNT, buf, sizeof (buf)) == -1 && errno == EINVAL && buf[0] == '#',
+    ok (fluid_encode (1, FLUID_FORM_COUNT, buf, sizeof (buf)) == -1 && errno == EINVAL
+            && buf[0] == '#',
         "an id cannot be written in what is no form");
 }
 

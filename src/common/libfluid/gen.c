@@ -3,8 +3,8 @@
 
 /* gen.c - a FLUID generator that is told the time
  *
- * No id is made twice: (last_ms, used) grows in lexical order with each reservation and never shrinks,
- * whatever range of time or order of calls the owner comes up with.
+ * No id is made twice: (last_ms, used) grows in lexical order with each reservation and never
+ * shrinks, whatever range of time or order of calls the owner comes up with.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* gen_test.c - all short histories of a generator in a world of four milliseconds, and long random ones
+/* gen_test.c - all short histories of a generator in a small world, and long random ones
  *
- * A checker that shares nothing with the generator remembers each id: none comes twice, none lies outside
- * the range held or below a timestamp used before, none of a millisecond that may be used is refused.
+ * A checker that shares nothing with the generator remembers each id: none comes twice, none lies
+ * outside the range held or below a timestamp used before, none of a millisecond that may be used
+ * is refused.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 
 struct world {
     struct fluid_gen gen;
-    uint64_t base_ms;                /* the milliseconds of the world are base_ms + 0 ... span - 1 */
+    uint64_t base_ms; /* the milliseconds of the world are base_ms + 0 ... span - 1 */
     uint64_t span;
     uint64_t lo_ms, hi_ms;           /* the range last given */
     uint64_t floor_ms;               /* newest timestamp issued or advanced to */
@@ -92,7 +93,8 @@ static void world_reserve (struct world *w, uint64_t now_ms, uint32_t want)
         return;
 
     struct fluid_fields fields = fluid_split (first);
-    expect (w, fields.timestamp_ms == now_ms && fields.generator == GENERATOR, "the fields are right");
+    expect (w, fields.timestamp_ms == now_ms && fields.generator == GENERATOR,
+            "the fields are right");
     expect (w, fields.sequence + n <= FLUID_PER_MS, "all ids lie in one millisecond");
     if (w->fault)
         return;
@@ -147,7 +149,8 @@ static void test_short_histories (void)
         if (w.fault)
             diag ("history %d: broken: %s", history, w.fault);
     }
-    ok (!w.fault, "all %d histories of %d steps of %d kinds keep the rules", count, STEPS, OPERATIONS);
+    ok (!w.fault, "all %d histories of %d steps of %d kinds keep the rules", count, STEPS,
+        OPERATIONS);
 }
 
 /* --- long random histories ------------------------------------------------------------- */
@@ -258,12 +261,14 @@ static void test_end_of_time (void)
 
     ok (fluid_gen_init (&gen, FLUID_GENERATOR_MAX) == 0, "generator 16383 exists");
     ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1) == 0, "a range may end at 2^40");
-    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX + 1, 1, &id) == -1 && errno == EOVERFLOW && id == 7,
+    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX + 1, 1, &id) == -1 && errno == EOVERFLOW
+            && id == 7,
         "a time of 2^40 is EOVERFLOW");
     ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 2000, &id) == 1024
             && id == UINT64_MAX - FLUID_SEQUENCE_MAX,
         "the last 1024 ids there are can be had");
-    ok (fluid_gen_reserve (&gen, UINT64_MAX, 1, &id) == -1 && errno == EOVERFLOW, "nothing comes after");
+    ok (fluid_gen_reserve (&gen, UINT64_MAX, 1, &id) == -1 && errno == EOVERFLOW,
+        "nothing comes after");
 }
 
 static void test_refused_arguments (void)
@@ -271,12 +276,14 @@ static void test_refused_arguments (void)
     struct fluid_gen gen;
     fluid_t id = 7;
 
-    ok (fluid_gen_init (&gen, FLUID_GENERATOR_MAX + 1) == -1 && errno == EINVAL, "there is no generator 16384");
+    ok (fluid_gen_init (&gen, FLUID_GENERATOR_MAX + 1) == -1 && errno == EINVAL,
+        "there is no generator 16384");
     fluid_gen_init (&gen, 3);
     ok (fluid_gen_reserve (&gen, 0, 1, &id) == -1 && errno == ERANGE && id == 7,
         "a new generator holds no range");
     fluid_gen_set_range (&gen, 10, 20);
-    ok (fluid_gen_set_range (&gen, 2, 1) == -1 && errno == EINVAL, "a range cannot end before it begins");
+    ok (fluid_gen_set_range (&gen, 2, 1) == -1 && errno == EINVAL,
+        "a range cannot end before it begins");
     ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 2) == -1 && errno == EOVERFLOW,
         "a range cannot end after 2^40");
     ok (fluid_gen_reserve (&gen, 9, 1, &id) == -1 && errno == ERANGE
@@ -284,7 +291,8 @@ static void test_refused_arguments (void)
             && fluid_gen_reserve (&gen, 19, 1, &id) == 1,
         "a refused range leaves the one held");
     fluid_gen_set_range (&gen, 0, 19);
-    ok (fluid_gen_reserve (&gen, 18, 1, &id) == -1 && errno == EAGAIN, "a range below used time allows nothing");
+    ok (fluid_gen_reserve (&gen, 18, 1, &id) == -1 && errno == EAGAIN,
+        "a range below used time allows nothing");
     fluid_gen_advance (&gen, UINT64_MAX);
     fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1);
     ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 1, &id) == -1 && errno == EAGAIN,

@@ -3,9 +3,9 @@
 
 /* words.c - a FLUID as six words of mnemonicode (RFC 19, "FLUID Mnemonic (words) Encoding")
  *
- * Each half of 32 bits, the low one first, is three digits of base 1626, the least significant first:
- * "a-b-c--d-e-f".  A word has one value, and 1626^3 exceeds 2^32 by little: the triplets above it are
- * out of range.
+ * Each half of 32 bits, the low one first, is three digits of base 1626, the least significant
+ * first: "a-b-c--d-e-f".  A word has one value, and 1626^3 exceeds 2^32 by little: the triplets
+ * above it are out of range.
  */
 #include <errno.h>
 #include <stdbool.h>

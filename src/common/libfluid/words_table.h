@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* words_table.h - the words of mnemonicode and a hash table of them
+/* words_table.h - the words of mnemonicode, and a hash table
  *
  * Written by scripts/gen-fluid-tables; do not edit.
  */
@@ -9,7 +9,7 @@
 #define WORD_COUNT 1626
 #define WORD_MAX 7 /* letters in the longest word */
 #define WORD_HASH_BITS 12
-#define WORD_HASH_FACTOR UINT32_C (0xf7d8da1f) /* no word is found later than in step 6 */
+#define WORD_HASH_FACTOR UINT32_C (0xf7d8da1f) /* 6 steps at most */
 
 /* NUL-padded, in the order of their values. */
 static const char word_text[WORD_COUNT][WORD_MAX + 1] = {

@@ -169,7 +169,8 @@ static void test_dashes (void)
     }
     ok (right == 1, "of the 1024 ways to put up to three dashes between words one is accepted");
     ok (decode ("alpha-alpha-alpha--alpha-alpha-alpha-", &id) < 0, "a dash at the end is refused");
-    ok (decode ("-alpha-alpha-alpha--alpha-alpha-alpha", &id) < 0, "a dash at the beginning is refused");
+    ok (decode ("-alpha-alpha-alpha--alpha-alpha-alpha", &id) < 0,
+        "a dash at the beginning is refused");
     ok (decode ("", &id) < 0, "no words are refused");
 }
 

@@ -14,16 +14,23 @@
 
 struct idt_transport {
     /* Send or queue a message (the callee takes a reference of its own).  Must not call back into the
-     * handle.  Returns 0, or -1 with errno set.
+     * handle.  What is queued goes out with flush, which the handle calls at once outside of callbacks, and
+     * once after a batch of them.  Returns 0, or -1 with errno set.
      */
     int (*send) (void *impl, const idt_msg_t *msg);
 
     /* The next message, for the caller to unref.  Never blocks.  NULL with errno EAGAIN, or ECONNRESET,
-     * EPROTO, ... when the connection is gone for good.  Unused (NULL) in inline transports.
+     * EPROTO, ... when the connection is gone for good; EPIPE: the broker asks the module to end.  Unused
+     * (NULL) in inline transports.
      */
     const idt_msg_t *(*recv) (void *impl);
 
-    /* Descriptor that is readable when recv may have something; level-triggered.  NULL: inline. */
+    /* Read once from the connection into a buffer, from which alone recv takes.  Called when recv had
+     * nothing and pollfd is readable.  Returns 0, or -1 with errno as recv.  NULL: recv reads by itself.
+     */
+    int (*fill) (void *impl);
+
+    /* Descriptor that is readable when recv or fill may have something; level-triggered.  NULL: inline. */
     int (*pollfd) (void *impl);
 
     /* Whether something waits to be written (then the handle watches for POLLOUT and calls flush).

@@ -4,8 +4,8 @@
 /* stream.h - messages on a non-blocking stream socket (PROTOCOL.md section 2)
  *
  * Two buffers for one connection: what was read and is not yet a whole message, and what is to be written.
- * Both grow as needed up to a limit and keep their memory for the next message, so that a connection in
- * steady use allocates nothing here.
+ * Both grow as needed up to a limit and keep their memory (at most 1 MiB while empty) for the next
+ * message, so that a connection in steady use allocates nothing here.
  */
 #ifndef MSG_STREAM_H
 #define MSG_STREAM_H
@@ -25,8 +25,11 @@ struct msg_stream;
 struct msg_stream *msg_stream_create (int fd, size_t max_message, size_t max_queue);
 void msg_stream_destroy (struct msg_stream *s);
 
-/* Read once from the socket into the buffer.  Returns the bytes read; 0 with '*eof' set at the end of
- * the stream; -1 with errno set (EAGAIN: nothing there now).
+/* Read once from the socket into the buffer.  Returns the bytes read; 0 with '*eof' set to true at the end
+ * of the stream ('*eof' is not touched else); -1 with errno set:
+ *   EAGAIN    nothing there now
+ *   ENOBUFS   the buffer holds a message of the limit's size or more: msg_stream_next () first
+ *   ENOMEM, and what read (2) has
  */
 ssize_t msg_stream_fill (struct msg_stream *s, bool *eof);
 
@@ -51,7 +54,9 @@ int msg_stream_flush (struct msg_stream *s);
 
 size_t msg_stream_queued (const struct msg_stream *s); /* bytes of output that wait */
 
-/* Decode one frame from memory (the fuzz target's way in): as msg_stream_next () on these bytes. */
+/* Append bytes to the buffer as if msg_stream_fill () had read them (the way in for tests and for bytes
+ * that were read before the stream was made).  Returns 0, or -1 with errno ENOBUFS (as above) or ENOMEM.
+ */
 int msg_stream_feed (struct msg_stream *s, const void *buf, size_t size);
 
 #endif /* MSG_STREAM_H */

@@ -61,6 +61,7 @@ struct idt_cred {
 #define IDT_MSG_UUID_LEN 36     /* characters of a route */
 #define IDT_MSG_MAX_ROUTES 1024 /* hops */
 #define IDT_MSG_MAX_TOPIC 1024  /* bytes */
+#define IDT_MSG_MAX_PAYLOAD UINT32_C (0xff000000) /* bytes: with all else the size still fits in a u32 */
 
 /* --- life ------------------------------------------------------------------------------- */
 
@@ -109,20 +110,26 @@ void idt_msg_set_control (idt_msg_t *msg, uint32_t type, uint32_t status);
 /* The topic, NUL-terminated; NULL: none.  Decoding refuses topics with a NUL inside. */
 const char *idt_msg_topic (const idt_msg_t *msg);
 
-/* Set a copy of 'topic', or none (NULL).  Returns 0, or -1 with errno EINVAL (longer than
+/* Set a copy of 'topic', or none (NULL).  Returns 0, or -1 with errno EINVAL (empty, or longer than
  * IDT_MSG_MAX_TOPIC) or ENOMEM.
  */
 int idt_msg_set_topic (idt_msg_t *msg, const char *topic);
 
 /* --- payload ----------------------------------------------------------------------------- */
 
-/* The payload's bytes in '*data' and '*size' (either may be NULL).  Returns 0, or -1 with EPROTO: none. */
+/* The payload's bytes in '*data' and '*size' (either may be NULL); they are not aligned to anything.
+ * Returns 0, or -1 with EPROTO: none.
+ */
 int idt_msg_payload (const idt_msg_t *msg, const void **data, size_t *size);
 
-/* Set a copy of 'size' bytes, or no payload (data NULL).  Returns 0, or -1 with errno ENOMEM. */
+/* Set a copy of 'size' bytes, or no payload (data NULL); no bytes are a payload, too.  Returns 0, or -1
+ * with errno EOVERFLOW (over IDT_MSG_MAX_PAYLOAD) or ENOMEM.
+ */
 int idt_msg_set_payload (idt_msg_t *msg, const void *data, size_t size);
 
-/* Make a payload of 'size' bytes, its contents undefined, and return where to write it.  Saves a copy. */
+/* Make a payload of 'size' bytes, its contents undefined, and return where to write it.  Saves a copy.
+ * NULL with errno as above.
+ */
 void *idt_msg_alloc_payload (idt_msg_t *msg, size_t size);
 
 /* The payload as a string: its last byte is a NUL, the only one.  NULL: no payload, or no such string
@@ -130,7 +137,7 @@ void *idt_msg_alloc_payload (idt_msg_t *msg, size_t size);
  */
 const char *idt_msg_string (const idt_msg_t *msg);
 
-/* Set a copy of 's' with its NUL, or no payload (NULL).  Returns 0, or -1 with errno ENOMEM. */
+/* Set a copy of 's' with its NUL, or no payload (NULL).  Returns 0, or -1 with errno as above. */
 int idt_msg_set_string (idt_msg_t *msg, const char *s);
 
 /* --- routes ------------------------------------------------------------------------------ */
@@ -147,7 +154,7 @@ int idt_msg_route_push (idt_msg_t *msg, const char *uuid);
 /* Drop the newest route, if any. */
 void idt_msg_route_pop (idt_msg_t *msg);
 
-/* Drop all routes; the stack stays, empty (flag ROUTE). */
+/* Drop all routes.  Leaves an empty stack (flag ROUTE), also where there was none. */
 void idt_msg_route_clear (idt_msg_t *msg);
 
 /* Make the response to a request: its topic, matchtag, routes, STREAMING flag, nothing else.
