@@ -283,7 +283,7 @@ static void test_order (struct test_server *s, bool wait_first)
 
     idt_handlers_add (h, event_table, &t);
     for (int i = 3; i >= 0; i--) {
-        char text[16];
+        char text[32];
         snprintf (text, sizeof (text), "answer.%d", i);
         f = idt_rpc (h, "test.hold", text, IDT_NODEID_ANY, 0);
         idt_future_then (f, -1, answer_cb, &t);
