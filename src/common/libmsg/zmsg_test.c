@@ -190,6 +190,28 @@ static void test_full_queue (size_t size)
     idt_msg_unref (hello);
 }
 
+/* EAGAIN must mean that the queue is full now, not that it was a moment ago. */
+static void test_drained_queue (void)
+{
+    idt_msg_t *msg = numbered_message (1, 1);
+    bool good = true;
+    struct wire w;
+    unsigned n;
+
+    wire_init (&w, "inproc://zmsg-test");
+    for (n = 0; good && n < 20000; n++) {
+        idt_msg_t *got;
+
+        good = zmsg_send (w.dealer, NULL, msg) == 0;
+        got = zmsg_recv (w.router, true, MAX_MESSAGE, NULL);
+        good = good && got && same_message (got, msg);
+        idt_msg_unref (got);
+    }
+    ok (good, "a queue that is emptied as fast as it is filled is never full (%u messages)", n);
+    wire_fini (&w);
+    idt_msg_unref (msg);
+}
+
 /* --- malformed messages ---------------------------------------------------------------------- */
 
 #define HEADER(flags) "\x8e\x01\x01" flags "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
@@ -507,6 +529,7 @@ int main (void)
     test_nothing (ipc);
     test_full_queue (10);
     test_full_queue (ZMSG_ZERO_COPY_SIZE);
+    test_drained_queue ();
     test_malformed ();
     test_many_parts ();
     test_limit ();
