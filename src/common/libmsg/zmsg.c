@@ -198,13 +198,30 @@ static void end_message (void *sock)
     errno = saved_errno;
 }
 
+/* ZeroMQ looks only now and then whether the peer has made room: before EAGAIN is told, make it look. */
+static int send_first (void *sock, zmq_msg_t *frame, int more)
+{
+    int rc = send_frame (sock, frame, more);
+
+    if (rc < 0 && errno == EAGAIN) {
+        int events;
+        size_t size = sizeof (events);
+
+        zmq_getsockopt (sock, ZMQ_EVENTS, &events, &size);
+        rc = send_frame (sock, frame, more);
+    }
+    return rc;
+}
+
 static int send_all (void *sock, struct parts *parts)
 {
     size_t last = parts->count - 1;
 
-    for (size_t i = 0; i <= last; i++) {
+    if (send_first (sock, &parts->frames[0], last > 0 ? ZMQ_SNDMORE : 0) < 0)
+        return -1;
+    for (size_t i = 1; i <= last; i++) {
         if (send_frame (sock, &parts->frames[i], i < last ? ZMQ_SNDMORE : 0) < 0) {
-            if (i > 0 && i < last)
+            if (i < last)
                 end_message (sock);
             return -1;
         }
