@@ -7,6 +7,9 @@
 
 #include "cmd/cmd.h"
 
+extern const struct command start_command;
+extern const struct command startctl_command;
+extern const struct command broker_command;
 extern const struct command id_convert_command;
 extern const struct command id_show_command;
 extern const struct command version_command;

@@ -12,6 +12,9 @@
 #include "cmd/commands.h"
 
 const struct command *const cmd_table[] = {
+    &start_command,
+    &startctl_command,
+    &broker_command,
     &id_show_command,
     &id_convert_command,
     &version_command,
