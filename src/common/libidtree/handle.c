@@ -44,10 +44,6 @@ static int flush_some (idt_t *h)
 
 int idt_send (idt_t *h, const idt_msg_t *msg)
 {
-    if (h->lost) {
-        errno = h->lost;
-        return -1;
-    }
     if (h->transport->send (h->impl, msg) < 0)
         return -1;
     return h->depth == 0 ? flush_some (h) : 0;
@@ -370,10 +366,15 @@ void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg)
 
 /* --- life -------------------------------------------------------------------------------------- */
 
-void idt_handle_set_module (idt_t *h, const char *name)
+int idt_handle_set_module (idt_t *h, const char *name)
 {
+    char *copy = strdup (name);
+
+    if (!copy)
+        return -1;
     free (h->module);
-    h->module = name ? strdup (name) : NULL;
+    h->module = copy;
+    return 0;
 }
 
 void idt_close (idt_t *h)
