@@ -44,10 +44,6 @@ static int flush_some (idt_t *h)
 
 int idt_send (idt_t *h, const idt_msg_t *msg)
 {
-    if (h->lost) {
-        errno = h->lost;
-        return -1;
-    }
     if (h->transport->send (h->impl, msg) < 0)
         return -1;
     return h->depth == 0 ? flush_some (h) : 0;

@@ -32,6 +32,10 @@ static int expect (idt_future_t *f, idt_msg_t *request, int flags)
         idt_msg_set_flag (request, IDT_MSGFLAG_STREAMING);
         f->streaming = true;
     }
+    if (f->h->lost) {
+        errno = f->h->lost; /* nobody would end it: those that wait were told already */
+        return -1;
+    }
     if ((f->tag = tagtab_add (&f->h->tags, f)) == 0)
         return -1;
     idt_msg_set_matchtag (request, f->tag);

@@ -20,8 +20,8 @@ struct idt_transport {
     int (*send) (void *impl, const idt_msg_t *msg);
 
     /* The next message, for the caller to unref.  Never blocks.  NULL with errno EAGAIN, or ECONNRESET,
-     * EPROTO, ... when the connection is gone for good; EPIPE: the broker asks the module to end.  Unused
-     * (NULL) in inline transports.
+     * EPROTO, ... when the connection is gone for good; EPIPE: the broker asks the module to end,
+     * which may go on sending until it has ended.  Unused (NULL) in inline transports.
      */
     const idt_msg_t *(*recv) (void *impl);
 
