@@ -2,6 +2,8 @@
  * Copyright idtree contributors */
 
 /* attr.c - named attributes of a broker */
+#include "config.h"
+
 #include <czmq.h>
 #include <errno.h>
 #include <math.h>
@@ -229,7 +231,10 @@ int attr_get_seconds (struct attrs *a, const char *name, double min, double max,
 
 int attr_update (struct attrs *a, const char *name, const char *value)
 {
-    return put (a, name, value);
+    if (put (a, name, value) < 0)
+        return -1;
+    lookup (a, name)->claimed = true;
+    return 0;
 }
 
 int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t *errp)

@@ -2,6 +2,8 @@
  * Copyright idtree contributors */
 
 /* boot.c - who am I, how many are we, where are my parent and my children? */
+#include "config.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,6 +2,8 @@
  * Copyright idtree contributors */
 
 /* control.c - control messages between a broker and its parent (PROTOCOL.md section 7) */
+#include "config.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <string.h>

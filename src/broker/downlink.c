@@ -7,7 +7,8 @@
  * not said hello is answered with DISCONNECT.  A child is removed only in downlink_turn () or where its own message or
  * connection says so, never while another message is being handed on: whoever finds it broken dooms it.
  */
-#define _GNU_SOURCE
+#include "config.h"
+
 #include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +23,6 @@
 struct child {
     struct peer peer;
     struct downlink *down;
-    struct card card;
     enum health health;       /* of its subtree, as it says; LOST and OFFLINE: not connected */
     double since;             /* link_now () of the last change of health */
     double heard;             /* link_now () of its last message */
@@ -38,7 +38,7 @@ struct child {
 
 struct downlink {
     struct link_env *env;
-    struct zsock *zs;
+    struct zio *zs;
     struct monitor *monitor;
     char endpoint[256];
     struct child *children; /* in order of rank */
@@ -98,8 +98,8 @@ static void set_health (struct child *c, enum health health)
 
 static int send_to (struct downlink *down, const char *identity, const idt_msg_t *msg)
 {
-    zsock_touch (down->zs);
-    return zmsg_send (zsock_socket (down->zs), identity, msg);
+    zio_touch (down->zs);
+    return msg_zmq_send (zio_socket (down->zs), identity, msg);
 }
 
 static void doom (struct child *c, const char *why)
@@ -159,14 +159,17 @@ static void remove_child (struct child *c, const char *why)
     conf->ops->child (conf->arg, c->peer.rank, false);
 }
 
-void downlink_turn (struct downlink *down)
+bool downlink_turn (struct downlink *down)
 {
+    bool busy = down->doomed;
+
     while (down->doomed) {
         down->doomed = false;
         for (uint32_t i = 0; i < down->count; i++)
             if (down->children[i].doomed)
                 remove_child (&down->children[i], down->children[i].doomed);
     }
+    return busy;
 }
 
 static void monitor_cb (int event, int value, void *arg)
@@ -201,7 +204,7 @@ void downlink_check_silence (struct downlink *down, bool was_asleep)
 
 struct hello {
     const idt_msg_t *msg;
-    const struct zmsg_from *from;
+    const struct msg_zmq_from *from;
     json_t *o; /* what the texts point into */
     json_int_t rank;
     const char *uuid;
@@ -329,7 +332,7 @@ static void hello_received (struct downlink *down, const struct hello *hello)
 }
 
 /* A message of an identity that we do not know. */
-static void stranger (struct downlink *down, idt_msg_t *msg, const struct zmsg_from *from)
+static void stranger (struct downlink *down, idt_msg_t *msg, const struct msg_zmq_from *from)
 {
     struct hello hello = { .msg = msg, .from = from };
     const char *topic = idt_msg_topic (msg);
@@ -414,16 +417,16 @@ static void message_received (struct child *c, idt_msg_t *msg)
     }
 }
 
-static void recv_cb (struct zsock *zs, void *arg)
+static void recv_cb (struct zio *zs, void *arg)
 {
     struct downlink *down = arg;
-    struct zmsg_from from;
+    struct msg_zmq_from from;
     idt_msg_t *msg;
     struct peer *p;
 
     from.identity[0] = '\0';
-    msg = zmsg_recv (zsock_socket (zs), true, LINK_MAX_MESSAGE, &from);
-    zsock_touch (zs);
+    msg = msg_zmq_recv (zio_socket (zs), true, LINK_MAX_MESSAGE, &from);
+    zio_touch (zs);
     if (!msg && errno != EPROTO && errno != EMSGSIZE)
         return;
     p = router_peer (down->env->conf.router, from.identity);
@@ -466,13 +469,6 @@ struct downlink *downlink_create (struct link_env *env)
     return down;
 }
 
-int downlink_set_children (struct downlink *down, const struct card *children)
-{
-    for (uint32_t i = 0; i < down->count; i++)
-        down->children[i].card = children[i];
-    return 0;
-}
-
 static int setup_server (struct downlink *down, void *sock)
 {
     struct overlay_conf *conf = &down->env->conf;
@@ -499,7 +495,7 @@ int downlink_bind (struct downlink *down, const char *endpoint, idt_error_t *err
             zmq_close (sock);
         return -1;
     }
-    if (!(down->zs = zsock_create (conf->zpoll, sock, recv_cb, down))) {
+    if (!(down->zs = zio_create (conf->zpoll, sock, recv_cb, down))) {
         zmq_close (sock);
         return errprintf (errp, "tbon.endpoint %s: %s", endpoint, strerror (errno));
     }
@@ -527,7 +523,7 @@ void downlink_destroy (struct downlink *down)
         idt_msg_unref (c->hello);
     }
     monitor_destroy (down->monitor);
-    zsock_destroy (down->zs);
+    zio_destroy (down->zs);
     free (down->children);
     free (down);
 }

@@ -2,6 +2,8 @@
  * Copyright idtree contributors */
 
 /* event.c - events in sequence, to who subscribed (PROTOCOL.md sections 3 and 6) */
+#include "config.h"
+
 #include <arpa/inet.h>
 #include <czmq.h>
 #include <errno.h>

@@ -40,6 +40,7 @@ void uplink_destroy (struct uplink *up);
 int uplink_set_parent (struct uplink *up, const struct card *parent);
 void uplink_connect (struct uplink *up);
 bool uplink_joined (const struct uplink *up);
+bool uplink_leaving (const struct uplink *up);
 int uplink_send (struct uplink *up, const idt_msg_t *msg);
 void uplink_heartbeat (struct uplink *up, enum health health, bool was_asleep);
 void uplink_goodbye (struct uplink *up);
@@ -52,7 +53,6 @@ struct downlink *downlink_create (struct link_env *env);
 void downlink_destroy (struct downlink *down);
 int downlink_bind (struct downlink *down, const char *endpoint, idt_error_t *errp);
 const char *downlink_endpoint (const struct downlink *down);
-int downlink_set_children (struct downlink *down, const struct card *children);
 void downlink_accept (struct downlink *down, bool accept);
 void downlink_send_all (struct downlink *down, const idt_msg_t *msg);
 uint32_t downlink_online (const struct downlink *down);
@@ -60,7 +60,7 @@ enum health downlink_health (const struct downlink *down);
 /* Since when the health is what it is, by link_now (). */
 double downlink_since (const struct downlink *down);
 void downlink_check_silence (struct downlink *down, bool was_asleep);
-void downlink_turn (struct downlink *down);
+bool downlink_turn (struct downlink *down); /* whether there was anything to do */
 json_t *downlink_describe (const struct downlink *down); /* the "children" of overlay.health */
 const char *health_name (enum health health);
 

@@ -6,7 +6,8 @@
  * Output is collected per client and written once before the reactor sleeps.  A client is destroyed only in
  * reap (), never while its messages are being handed out: whoever finds it broken marks it.
  */
-#define _GNU_SOURCE
+#include "config.h"
+
 #include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -262,7 +263,7 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct local *l = arg;
     int fd = accept4 (l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    struct idt_cred cred;
+    struct idt_cred cred = { IDT_USERID_UNKNOWN, IDT_ROLE_NONE };
     struct client *c;
     int errnum;
 

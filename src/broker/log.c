@@ -2,6 +2,8 @@
  * Copyright idtree contributors */
 
 /* log.c - the broker's log: a ring of RFC 5424 lines, levels, forwarding, dmesg */
+#include "config.h"
+
 #include <czmq.h>
 #include <errno.h>
 #include <stdarg.h>

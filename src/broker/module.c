@@ -7,7 +7,8 @@
  * entered from inside itself; modules_turn () empties it before the reactor sleeps.  In a thread: two mailboxes; closing
  * the one to the module asks it to end, its closing the other says that it has.
  */
-#define _GNU_SOURCE
+#include "config.h"
+
 #include <czmq.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -185,6 +186,11 @@ bool modules_turn (struct modules *ms)
     return n > 0;
 }
 
+bool modules_pending (const struct modules *ms)
+{
+    return ms->count > 0;
+}
+
 /* --- transports -------------------------------------------------------------------------------------- */
 
 static int inline_send (void *impl, const idt_msg_t *msg)
@@ -325,9 +331,12 @@ static void stop_inline (struct module *m)
 
 static void thread_ended (struct module *m)
 {
+    const idt_msg_t *msg;
     void *result;
 
     pthread_join (m->thread, &result);
+    while ((msg = mailbox_pop (m->out)))
+        from_module (m, (idt_msg_t *)msg);
     if (result)
         log_printf (m->ms->log, LOG_ERR, "module", "%s ended with an error: %s", m->name,
                     strerror ((int)(intptr_t)result));

@@ -50,10 +50,11 @@ int modules_remove (struct modules *ms, const char *name);
 idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *peer);
 void modules_close_builtin (struct modules *ms);
 
-/* Hand on messages to and from inline modules.  Called before the reactor sleeps, until it returns false: there
- * were none.
+/* Hand on messages to and from inline modules, within a budget.  Called before the reactor sleeps.  Returns whether
+ * there were any.
  */
 bool modules_turn (struct modules *ms);
+bool modules_pending (const struct modules *ms); /* some wait */
 
 /* Serve module.list, module.load, module.remove on the broker's own handle. */
 int modules_serve (struct modules *ms, idt_t *h);

@@ -5,7 +5,7 @@
 #ifndef BROKER_MONITOR_H
 #define BROKER_MONITOR_H
 
-#include "broker/zsock.h"
+#include "broker/zio.h"
 
 struct monitor;
 

@@ -2,6 +2,8 @@
  * Copyright idtree contributors */
 
 /* overlay.c - the broker's place in the tree: joins uplink and downlink, beats the heart, tells the health */
+#include "config.h"
+
 #include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -92,13 +94,21 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
 }
 
 /* The parent hears of a change at once. */
-void overlay_turn (struct overlay *ov)
+bool overlay_turn (struct overlay *ov)
 {
-    downlink_turn (ov->down);
+    bool busy = downlink_turn (ov->down);
+
     if (ov->up && downlink_health (ov->down) != ov->told) {
         ov->told = downlink_health (ov->down);
         uplink_heartbeat (ov->up, ov->told, false);
+        busy = true;
     }
+    return busy;
+}
+
+bool overlay_is_full (const struct overlay *ov)
+{
+    return downlink_health (ov->down) == HEALTH_FULL;
 }
 
 /* --- life ------------------------------------------------------------------------------------------ */
@@ -189,7 +199,6 @@ int overlay_set_cards (struct overlay *ov, const struct card *parent, const stru
 {
     if (parent)
         uplink_set_parent (ov->up, parent);
-    downlink_set_children (ov->down, children);
     if (ov->nchildren > 0) {
         if (!(ov->children = calloc (ov->nchildren, sizeof (ov->children[0]))))
             return errprintf (errp, "out of memory");
@@ -246,6 +255,11 @@ uint32_t overlay_children_online (const struct overlay *ov)
 bool overlay_has_parent (const struct overlay *ov)
 {
     return ov->up && uplink_joined (ov->up);
+}
+
+bool overlay_is_leaving (const struct overlay *ov)
+{
+    return ov->up && uplink_leaving (ov->up);
 }
 
 int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void *arg)

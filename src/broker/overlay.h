@@ -17,7 +17,7 @@
 #include "broker/router.h"
 #include "broker/topology.h"
 #include "broker/zap.h"
-#include "broker/zsock.h"
+#include "broker/zio.h"
 
 struct overlay;
 
@@ -96,12 +96,17 @@ int overlay_event_up (struct overlay *ov, const idt_msg_t *msg); /* -1, EHOSTUNR
 
 uint32_t overlay_children_online (const struct overlay *ov);
 bool overlay_has_parent (const struct overlay *ov);
+bool overlay_is_leaving (const struct overlay *ov); /* said goodbye, not let go yet */
 
 /* Carry a module's clock on hellos and heartbeats; NULL: none.  Returns 0, or -1 with errno EEXIST. */
 int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void *arg);
 
-/* Do what was put off until no message is in hand.  Called before the reactor sleeps. */
-void overlay_turn (struct overlay *ov);
+/* Do what was put off until no message is in hand.  Called before the reactor sleeps.  Returns whether there was
+ * anything.
+ */
+bool overlay_turn (struct overlay *ov);
+
+bool overlay_is_full (const struct overlay *ov); /* nobody below is missing */
 
 /* Serve overlay.health, overlay.topology and overlay.stats-get on the broker's own handle. */
 int overlay_serve (struct overlay *ov, idt_t *h);

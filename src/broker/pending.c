@@ -6,6 +6,8 @@
  * A chained hash table that doubles when it is full; entries are reused through a free list, so that steady
  * traffic allocates nothing.
  */
+#include "config.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

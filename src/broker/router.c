@@ -6,6 +6,8 @@
  * Every request enters at router_request_new () and gets the route of its peer pushed; every answer leaves
  * through answer (), which pops it.  Whatever was passed on to a peer that may vanish is in 'pending'.
  */
+#include "config.h"
+
 #include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>

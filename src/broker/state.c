@@ -2,6 +2,8 @@
  * Copyright idtree contributors */
 
 /* state.c - the life of a broker: a table */
+#include "config.h"
+
 #include <stddef.h>
 
 #include "broker/state.h"

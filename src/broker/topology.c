@@ -2,6 +2,8 @@
  * Copyright idtree contributors */
 
 /* topology.c - who is whose parent: arithmetic on ranks, no table of them */
+#include "config.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

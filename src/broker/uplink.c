@@ -9,7 +9,8 @@
  *     IDLE --connect--> HELLO --accepted--> JOINED --goodbye--> LEAVING
  *       ^------loss, refusal, silence--------|  (then HELLO again after a pause)
  */
-#define _GNU_SOURCE
+#include "config.h"
+
 #include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ struct uplink {
     struct card parent;
     enum uplink_state state;
     struct peer peer;
-    struct zsock *zs;
+    struct zio *zs;
     struct monitor *monitor;
     idt_watcher_t *retry;
     double retry_ms;
@@ -52,13 +53,18 @@ int uplink_send (struct uplink *up, const idt_msg_t *msg)
         errno = EHOSTUNREACH;
         return -1;
     }
-    zsock_touch (up->zs);
-    return zmsg_send (zsock_socket (up->zs), NULL, msg);
+    zio_touch (up->zs);
+    return msg_zmq_send (zio_socket (up->zs), NULL, msg);
 }
 
 bool uplink_joined (const struct uplink *up)
 {
     return up->state == UPLINK_JOINED;
+}
+
+bool uplink_leaving (const struct uplink *up)
+{
+    return up->state == UPLINK_LEAVING;
 }
 
 /* --- hello ----------------------------------------------------------------------------------- */
@@ -228,12 +234,12 @@ static void message_received (struct uplink *up, idt_msg_t *msg)
     }
 }
 
-static void recv_cb (struct zsock *zs, void *arg)
+static void recv_cb (struct zio *zs, void *arg)
 {
     struct uplink *up = arg;
-    idt_msg_t *msg = zmsg_recv (zsock_socket (zs), false, LINK_MAX_MESSAGE, NULL);
+    idt_msg_t *msg = msg_zmq_recv (zio_socket (zs), false, LINK_MAX_MESSAGE, NULL);
 
-    zsock_touch (zs);
+    zio_touch (zs);
     if (!msg) {
         if (errno == EPROTO || errno == EMSGSIZE)
             lose (up, "it sent a malformed message");
@@ -291,7 +297,7 @@ static int open_connection (struct uplink *up)
     zuuid_destroy (&identity);
     if (!sock)
         return -1;
-    if (!(up->zs = zsock_create (conf->zpoll, sock, recv_cb, up))) {
+    if (!(up->zs = zio_create (conf->zpoll, sock, recv_cb, up))) {
         zmq_close (sock);
         return -1;
     }
@@ -304,7 +310,7 @@ static void close_connection (struct uplink *up)
 {
     monitor_destroy (up->monitor);
     up->monitor = NULL;
-    zsock_destroy (up->zs);
+    zio_destroy (up->zs);
     up->zs = NULL;
 }
 
@@ -353,10 +359,10 @@ void uplink_connect (struct uplink *up)
     }
     hello = make_hello (up);
     up->hello_us = link_boot_us ();
-    if (!hello || zmsg_send (zsock_socket (up->zs), NULL, hello) < 0)
+    if (!hello || msg_zmq_send (zio_socket (up->zs), NULL, hello) < 0)
         lose (up, NULL);
     else
-        zsock_touch (up->zs);
+        zio_touch (up->zs);
     idt_msg_unref (hello);
 }
 

@@ -6,6 +6,8 @@
  * Request: [identity, empty,] version, request id, domain, address, identity, mechanism, credentials.
  * Reply:   [identity, empty,] version, request id, status code, status text, user id, metadata.
  */
+#include "config.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,7 @@
 #define MAX_FRAMES 9 /* of a request */
 
 struct zap {
-    struct zsock *zs;
+    struct zio *zs;
     zap_f cb;
     void *arg;
 };
@@ -68,10 +70,10 @@ static void reply (void *sock, struct frames *f, const char *user)
     send_text (sock, "", 0);
 }
 
-static void zap_cb (struct zsock *zs, void *arg)
+static void zap_cb (struct zio *zs, void *arg)
 {
     struct zap *zap = arg;
-    void *sock = zsock_socket (zs);
+    void *sock = zio_socket (zs);
     char user[64];
     struct frames f;
 
@@ -92,7 +94,7 @@ struct zap *zap_create (struct zpoll *zp, void *ctx, zap_f cb, void *arg)
     int linger = 0;
 
     if (!zap || !sock || zmq_setsockopt (sock, ZMQ_LINGER, &linger, sizeof (linger)) < 0
-        || zmq_bind (sock, ZAP_ENDPOINT) < 0 || !(zap->zs = zsock_create (zp, sock, zap_cb, zap))) {
+        || zmq_bind (sock, ZAP_ENDPOINT) < 0 || !(zap->zs = zio_create (zp, sock, zap_cb, zap))) {
         if (sock)
             zmq_close (sock);
         free (zap);
@@ -106,7 +108,7 @@ struct zap *zap_create (struct zpoll *zp, void *ctx, zap_f cb, void *arg)
 void zap_destroy (struct zap *zap)
 {
     if (zap) {
-        zsock_destroy (zap->zs);
+        zio_destroy (zap->zs);
         free (zap);
     }
 }

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "broker/zsock.h"
+#include "broker/zio.h"
 
 #define ZAP_KEY_SIZE 32 /* bytes of a CURVE public key */
 

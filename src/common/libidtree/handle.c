@@ -366,10 +366,15 @@ void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg)
 
 /* --- life -------------------------------------------------------------------------------------- */
 
-void idt_handle_set_module (idt_t *h, const char *name)
+int idt_handle_set_module (idt_t *h, const char *name)
 {
+    char *copy = strdup (name);
+
+    if (!copy)
+        return -1;
     free (h->module);
-    h->module = name ? strdup (name) : NULL;
+    h->module = copy;
+    return 0;
 }
 
 void idt_close (idt_t *h)

@@ -259,7 +259,8 @@ static void host_start (struct host *host, bool inlined)
 
     *host = (struct host){ .inlined = inlined, .link = link_create () };
     host->h = idt_handle_create (inlined ? &hosted : &threaded, &host->link);
-    idt_handle_set_module (host->h, "mod");
+    if (!host->h || idt_handle_set_module (host->h, "mod") < 0)
+        bail_out ("idt_handle_create");
     if (inlined) {
         host->r = idt_reactor_create ();
         if (idt_set_reactor (host->h, host->r) < 0

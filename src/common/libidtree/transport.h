@@ -56,10 +56,14 @@ struct idt_transport {
  */
 idt_t *idt_handle_create (const struct idt_transport *transport, void *impl);
 
-/* Hand one message to the handle's futures and handlers, as its reactor would (borrowed). */
+/* Hand one message to the handle's futures and handlers, as its reactor would (borrowed).  Not from a
+ * callback of the same handle.
+ */
 void idt_handle_dispatch (idt_t *h, const idt_msg_t *msg);
 
-/* Names of the module: for the answers that the library makes itself (NAME.ping, ...). */
-void idt_handle_set_module (idt_t *h, const char *name);
+/* Name the module: for the answers that the library makes itself (NAME.ping, ...), and for its log lines.
+ * Returns 0, or -1 with errno ENOMEM.
+ */
+int idt_handle_set_module (idt_t *h, const char *name);
 
 #endif /* IDTREE_TRANSPORT_H */

@@ -198,13 +198,30 @@ static void end_message (void *sock)
     errno = saved_errno;
 }
 
+/* ZeroMQ looks only now and then whether the peer has made room: before EAGAIN is told, make it look. */
+static int send_first (void *sock, zmq_msg_t *frame, int more)
+{
+    int rc = send_frame (sock, frame, more);
+
+    if (rc < 0 && errno == EAGAIN) {
+        int events;
+        size_t size = sizeof (events);
+
+        zmq_getsockopt (sock, ZMQ_EVENTS, &events, &size);
+        rc = send_frame (sock, frame, more);
+    }
+    return rc;
+}
+
 static int send_all (void *sock, struct parts *parts)
 {
     size_t last = parts->count - 1;
 
-    for (size_t i = 0; i <= last; i++) {
+    if (send_first (sock, &parts->frames[0], last > 0 ? ZMQ_SNDMORE : 0) < 0)
+        return -1;
+    for (size_t i = 1; i <= last; i++) {
         if (send_frame (sock, &parts->frames[i], i < last ? ZMQ_SNDMORE : 0) < 0) {
-            if (i > 0 && i < last)
+            if (i < last)
                 end_message (sock);
             return -1;
         }
@@ -212,7 +229,7 @@ static int send_all (void *sock, struct parts *parts)
     return 0;
 }
 
-int zmsg_send (void *sock, const char *identity, const idt_msg_t *msg)
+int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg)
 {
     struct parts parts;
     int rc = -1;
@@ -276,11 +293,11 @@ static int recv_all (void *sock, struct parts *parts)
 }
 
 /* Tell whose a message is.  What ZeroMQ knows of the connection hangs on every frame of it. */
-static void fill_from (struct zmsg_from *from, zmq_msg_t *identity, zmq_msg_t *last)
+static void fill_from (struct msg_zmq_from *from, zmq_msg_t *identity, zmq_msg_t *last)
 {
     const char *user = zmq_msg_gets (last, "User-Id");
 
-    *from = (struct zmsg_from){ .fd = zmq_msg_get (last, ZMQ_SRCFD) };
+    *from = (struct msg_zmq_from){ .fd = zmq_msg_get (last, ZMQ_SRCFD) };
     if (user && strlen (user) < sizeof (from->user))
         strcpy (from->user, user);
     if (identity)
@@ -329,7 +346,7 @@ static idt_msg_t *read_message (zmq_msg_t *frames, size_t count, size_t max_mess
 }
 
 static idt_msg_t *read_parts (struct parts *parts, bool router, size_t max_message,
-                              struct zmsg_from *from)
+                              struct msg_zmq_from *from)
 {
     zmq_msg_t *frames = parts->frames;
     size_t skip = router ? 1 : 0;
@@ -344,7 +361,7 @@ static idt_msg_t *read_parts (struct parts *parts, bool router, size_t max_messa
     return read_message (frames + skip, parts->count - skip, max_message);
 }
 
-idt_msg_t *zmsg_recv (void *sock, bool router, size_t max_message, struct zmsg_from *from)
+idt_msg_t *msg_zmq_recv (void *sock, bool router, size_t max_message, struct msg_zmq_from *from)
 {
     struct parts parts;
     idt_msg_t *msg = NULL;

@@ -8,7 +8,7 @@
 #include <idtree/msg.h>
 
 /* What ZeroMQ knows of a received message. */
-struct zmsg_from {
+struct msg_zmq_from {
     char identity[IDT_MSG_UUID_LEN + 1]; /* ROUTER: the peer's routing id (36 characters, else the
                                             message is refused with EPROTO) */
     char user[32];                       /* the user id that the ZAP handler gave the connection; "" none,
@@ -23,7 +23,7 @@ struct zmsg_from {
  * reference to the message until it is sent, and its payload must not be written to or replaced.  Returns 0, or -1 with errno set: EAGAIN (the queue is full, or the
  * socket has no connection), EHOSTUNREACH (a ROUTER with ROUTER_MANDATORY knows no such peer), ENOMEM, ETERM.
  */
-int zmsg_send (void *sock, const char *identity, const idt_msg_t *msg);
+int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg);
 
 /* Receive one message without blocking.  With 'router' true the first frame is the peer's identity; 'from'
  * may be NULL.  The message's frames are always consumed whole.  NULL with errno set:
@@ -32,6 +32,6 @@ int zmsg_send (void *sock, const char *identity, const idt_msg_t *msg);
  *   EMSGSIZE longer than 'max_message' bytes, counted as idt_msg_encode_size () does
  *   ENOMEM  the message is lost
  */
-idt_msg_t *zmsg_recv (void *sock, bool router, size_t max_message, struct zmsg_from *from);
+idt_msg_t *msg_zmq_recv (void *sock, bool router, size_t max_message, struct msg_zmq_from *from);
 
 #endif /* MSG_ZMSG_H */

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* zsock.c - ZeroMQ sockets on the reactor: watch descriptors, ask only the dirty ones */
+/* zio.c - ZeroMQ sockets on the reactor: watch descriptors, ask only the dirty ones */
+#include "config.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <zmq.h>
 
-#include "broker/zsock.h"
+#include "broker/zio.h"
 
-struct zsock {
+struct zio {
     struct zpoll *zp;
-    struct zsock *next; /* in the dirty list */
+    struct zio *next; /* in the dirty list */
     void *sock;
     idt_watcher_t *w;
-    zsock_f cb;
+    zio_f cb;
     void *arg;
     bool dirty;
 };
 
 struct zpoll {
     idt_reactor_t *reactor;
-    struct zsock *dirty;   /* to be served in the next turn */
-    struct zsock *serving; /* the rest of this turn */
-    struct zsock *current; /* NULL when it was destroyed in its callback */
+    struct zio *dirty;   /* to be served in the next turn */
+    struct zio *serving; /* the rest of this turn */
+    struct zio *current; /* NULL when it was destroyed in its callback */
 };
 
 struct zpoll *zpoll_create (idt_reactor_t *r)
@@ -39,7 +41,7 @@ void zpoll_destroy (struct zpoll *zp)
     free (zp);
 }
 
-void zsock_touch (struct zsock *zs)
+void zio_touch (struct zio *zs)
 {
     if (zs->dirty)
         return;
@@ -48,7 +50,7 @@ void zsock_touch (struct zsock *zs)
     zs->zp->dirty = zs;
 }
 
-static bool is_readable (struct zsock *zs)
+static bool is_readable (struct zio *zs)
 {
     int events = 0;
     size_t size = sizeof (events);
@@ -57,13 +59,13 @@ static bool is_readable (struct zsock *zs)
 }
 
 /* Call back while readable, within the budget.  Returns the socket when it may have more, else NULL. */
-static struct zsock *serve (struct zpoll *zp, struct zsock *zs)
+static struct zio *serve (struct zpoll *zp, struct zio *zs)
 {
     int n = 0;
 
     zp->current = zs;
     while (is_readable (zs)) {
-        if (n++ == ZSOCK_BUDGET)
+        if (n++ == ZIO_BUDGET)
             return zs;
         zs->cb (zs, zs->arg);
         if (!zp->current)
@@ -77,12 +79,12 @@ bool zpoll_turn (struct zpoll *zp)
     zp->serving = zp->dirty;
     zp->dirty = NULL;
     while (zp->serving) {
-        struct zsock *zs = zp->serving;
+        struct zio *zs = zp->serving;
 
         zp->serving = zs->next;
         zs->dirty = false;
         if (serve (zp, zs))
-            zsock_touch (zs);
+            zio_touch (zs);
     }
     zp->current = NULL;
     return zp->dirty != NULL;
@@ -90,12 +92,12 @@ bool zpoll_turn (struct zpoll *zp)
 
 static void ready_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    zsock_touch (arg);
+    zio_touch (arg);
 }
 
-struct zsock *zsock_create (struct zpoll *zp, void *sock, zsock_f cb, void *arg)
+struct zio *zio_create (struct zpoll *zp, void *sock, zio_f cb, void *arg)
 {
-    struct zsock *zs = calloc (1, sizeof (*zs));
+    struct zio *zs = calloc (1, sizeof (*zs));
     int fd;
     size_t size = sizeof (fd);
 
@@ -111,11 +113,11 @@ struct zsock *zsock_create (struct zpoll *zp, void *sock, zsock_f cb, void *arg)
     }
     zs->sock = sock;
     idt_watcher_start (zs->w);
-    zsock_touch (zs);
+    zio_touch (zs);
     return zs;
 }
 
-static void unlink_from (struct zsock **list, struct zsock *zs)
+static void unlink_from (struct zio **list, struct zio *zs)
 {
     for (; *list; list = &(*list)->next) {
         if (*list == zs) {
@@ -125,7 +127,7 @@ static void unlink_from (struct zsock **list, struct zsock *zs)
     }
 }
 
-void zsock_destroy (struct zsock *zs)
+void zio_destroy (struct zio *zs)
 {
     int saved_errno = errno;
 
@@ -141,7 +143,7 @@ void zsock_destroy (struct zsock *zs)
     errno = saved_errno;
 }
 
-void *zsock_socket (struct zsock *zs)
+void *zio_socket (struct zio *zs)
 {
     return zs->sock;
 }
