@@ -24,7 +24,7 @@ int parse_number (const char *s, uint64_t min, uint64_t max, uint64_t *n);
  */
 int parse_date (const char *s, int64_t *unix_ms);
 
-#define DATE_SIZE 32
+#define DATE_SIZE 64
 
 /* Write Unix milliseconds as 2026-01-01T00:00:00.000Z.  Returns 'buf'. */
 char *format_date (int64_t unix_ms, char buf[DATE_SIZE]);
