@@ -99,7 +99,7 @@ static void test_pack (idt_t *h)
         "a key that is not there fails with EPROTO");
     ok (idt_rpc_get_unpack (f, "{s:i}", "i", &i) == 0, "an answer can be unpacked again");
     idt_future_destroy (f);
-    ok (!idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "{s:") && errno == EINVAL,
+    ok (!idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "}") && errno == EINVAL,
         "a bad format fails with EINVAL");
 }
 
@@ -295,6 +295,16 @@ static void test_timeouts (idt_t *h)
     idt_future_then (f, 1e9, seen_cb, &quick);
     ok (run (h) == 0 && quick.calls == 1 && quick.errnum == 0, "an answer in time ends the timer");
     idt_future_destroy (f);
+
+    struct seen each = { .reset = true };
+    f = idt_rpc (h, "test.hold", "{\"i\":1}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+    idt_future_then (f, 1, seen_cb, &each);
+    g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
+    idt_rpc_get (g, NULL); /* the first answer to f was read by now */
+    ok (run (h) == 0 && each.calls == 2 && each.sum == 1 && each.errnum == ETIMEDOUT,
+        "each answer of a stream has its time");
+    idt_future_destroy (f);
+    idt_future_destroy (g);
 
     struct seen met = { 0 };
     f = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
