@@ -330,6 +330,21 @@ static void test_route_limit (void)
     }
 }
 
+static void test_topic_limit (void)
+{
+    static struct frame f;
+    char topic[IDT_MSG_MAX_TOPIC + 1];
+
+    memset (topic, 't', sizeof (topic));
+    for (size_t n = IDT_MSG_MAX_TOPIC - 1; n <= sizeof (topic); n++) {
+        f.size = 0;
+        add_part (&f, topic, n);
+        add_header (&f, IDT_MSGFLAG_TOPIC);
+        ok (is_refused (f.data, f.size) == (n > IDT_MSG_MAX_TOPIC), "a topic of %zu bytes is %s", n,
+            n > IDT_MSG_MAX_TOPIC ? "refused" : "taken");
+    }
+}
+
 /* --- every frame of a small world ---------------------------------------------------------- */
 
 /* The parts that a frame may be made of, and what each may stand for. */
@@ -418,6 +433,7 @@ int main (void)
     test_lying_sizes ();
     test_header_place ();
     test_route_limit ();
+    test_topic_limit ();
     test_small_world ();
     return done_testing ();
 }

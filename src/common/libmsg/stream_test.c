@@ -251,15 +251,20 @@ static void test_queue_limit (void)
     idt_msg_t *msg = numbered_message (1, 100);
     size_t size = idt_msg_encode_size (msg) + 8;
     struct msg_stream *s = msg_stream_create (-1, MAX_MESSAGE, 3 * size);
+    struct msg_stream *less = msg_stream_create (-1, MAX_MESSAGE, 3 * size - 1);
     struct msg_stream *tiny = msg_stream_create (-1, MAX_MESSAGE, size - 1);
 
     for (int i = 0; i < 3; i++)
         ok (msg_stream_put (s, msg) == 0, "message %d fits in the queue", i);
     ok (msg_stream_put (s, msg) < 0 && errno == ENOBUFS && msg_stream_queued (s) == 3 * size,
         "one more is ENOBUFS and is not added");
+    ok (msg_stream_put (less, msg) == 0 && msg_stream_put (less, msg) == 0
+            && msg_stream_put (less, msg) < 0 && errno == ENOBUFS,
+        "a queue that is a byte too short for three takes two");
     ok (msg_stream_put (tiny, msg) < 0 && errno == ENOBUFS && msg_stream_queued (tiny) == 0,
         "a message larger than the whole queue is ENOBUFS");
     msg_stream_destroy (s);
+    msg_stream_destroy (less);
     msg_stream_destroy (tiny);
     idt_msg_unref (msg);
 }
