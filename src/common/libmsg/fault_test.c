@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fault_test.c - memory runs out, or a connection breaks, at each point where it can; what work costs
+/* fault_test.c - memory runs out, or a send breaks, at each point where it can; what work costs
  *
  * Linked with --wrap for the functions below.  Call number 'fail_at' (from 0) of any that allocates
- * fails.  Each case is run with fail_at = 0, 1, 2, ... until it succeeds.  That nothing leaks is seen by
- * the address sanitizer.
+ * fails.  Each case is run with fail_at = 0, 1, 2, ... until it succeeds.  That nothing leaks is
+ * seen by the address sanitizer.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ int __wrap_zmq_msg_send (zmq_msg_t *frame, void *sock, int flags)
     return __real_zmq_msg_send (frame, sock, flags);
 }
 
-/* --- a socket that takes little, and what is copied for it ------------------------------------- */
+/* --- a socket that takes little, and what is copied for it ------------------------------------ */
 
 static size_t send_takes; /* bytes, once; 0: the socket is full */
 static size_t copied;     /* bytes */
@@ -299,12 +299,12 @@ static void test_memory (int i)
     ok (n == cases[i].allocations, "%s: %u allocations", cases[i].name, n);
 }
 
-/* --- claims do not cost memory ----------------------------------------------------------------- */
+/* --- claims do not cost memory ---------------------------------------------------------------- */
 
 static void test_claims (void)
 {
     struct msg_stream *s = msg_stream_create (-1, UINT32_MAX, 10000);
-    uint8_t frame[8 + 26] = { 0, 0, 0, 0, 0, 0, 0, 26, 255, 0xff, 0xff, 0xff, 0xff, 20, 0x8e, 1, 1, 2 };
+    uint8_t frame[8 + 26] = { [7] = 26, 255, 0xff, 0xff, 0xff, 0xff, 20, 0x8e, 1, 1, 2 };
 
     memcpy (frame, &frame_magic, sizeof (frame_magic));
     largest = 0;
@@ -318,7 +318,7 @@ static void test_claims (void)
     msg_stream_destroy (s);
 }
 
-/* --- work is linear ------------------------------------------------------------------------------ */
+/* --- work is linear --------------------------------------------------------------------------- */
 
 /* A queue that is always nearly full and moves on by a message at a time. */
 static void test_linear_output (void)
@@ -357,12 +357,13 @@ static void test_linear_input (void)
         msg_stream_feed (s, piece, sizeof (piece));
         fed += sizeof (piece);
     } while (!msg_stream_next (s, NULL) && errno == EAGAIN);
-    ok (fed >= (4 << 20) && copied / fed <= 4, "each byte of a long frame is copied at most 4 times");
+    ok (fed >= (4 << 20) && copied / fed <= 4,
+        "each byte of a long frame is copied at most 4 times");
     diag ("%zu bytes were fed, %zu copied", fed, copied);
     msg_stream_destroy (s);
 }
 
-/* --- all or nothing ------------------------------------------------------------------------------ */
+/* --- all or nothing --------------------------------------------------------------------------- */
 
 /* Whatever frame of a message cannot be sent, the next message is not taken for its rest. */
 static void test_broken_send (void)
@@ -376,7 +377,7 @@ static void test_broken_send (void)
     zmq_setsockopt (dealer, ZMQ_ROUTING_ID, UUID_A, IDT_MSG_UUID_LEN);
     zmq_bind (router, "inproc://fault");
     zmq_connect (dealer, "inproc://fault");
-    for (unsigned i = 0; i + 1 < frames; i++) { /* what the last one does is ZeroMQ's matter alone */
+    for (unsigned i = 0; i + 1 < frames; i++) { /* after the last there is nothing to end */
         idt_msg_t *got;
         int rc;
 

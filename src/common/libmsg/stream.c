@@ -6,9 +6,9 @@
  * A frame is: 4 bytes magic 0xffee0012 in host byte order, big-endian u32 size of what follows, the
  * message's parts (codec.c).
  *
- * All work is linear in the bytes that pass.  A buffer's unread bytes move to its start only when at least
- * as many were read before them; else it doubles.  It grows with the bytes that came, not with the size
- * that a frame claims to have.
+ * All work is linear in the bytes that pass.  A buffer's unread bytes move to its start only when
+ * at least as many were read before them; else it doubles.  It grows with the bytes that came, not
+ * with the size that a frame claims to have.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -96,7 +96,7 @@ static void buf_consume (struct buf *b, size_t size)
 
 /* --- input -------------------------------------------------------------------------------- */
 
-/* A buffer that holds as much as a whole frame may have needs msg_stream_next (), not more bytes. */
+/* A buffer that holds as much as a whole frame may have needs msg_stream_next () first. */
 static int reserve_input (struct msg_stream *s, size_t room)
 {
     if (buf_used (&s->in) >= FRAME_HEADER_SIZE + s->max_message) {
