@@ -135,13 +135,14 @@ int msg_stream_feed (struct msg_stream *s, const void *buf, size_t size)
 /* Read a frame's header.  Returns 0 and the size of what follows, or -1 as msg_stream_next (). */
 static int read_frame_header (const struct msg_stream *s, size_t *size, idt_error_t *errp)
 {
-    const uint8_t *p = s->in.data + s->in.head;
+    const uint8_t *p;
     uint32_t magic;
 
     if (buf_used (&s->in) < FRAME_HEADER_SIZE) {
         errno = EAGAIN;
         return -1;
     }
+    p = s->in.data + s->in.head;
     memcpy (&magic, p, sizeof (magic));
     if (magic != FRAME_MAGIC) {
         errno = EPROTO;
