@@ -3,8 +3,9 @@
 
 /* message.c - a message's life and its fields; routes are in route.c, bytes in codec.c
  *
- * The flags TOPIC, PAYLOAD and ROUTE always tell what the message has: only the functions that change the
- * contents change them.  The count of references is the only member that two threads may touch at once.
+ * The flags TOPIC, PAYLOAD and ROUTE always tell what the message has: only the functions that
+ * change the contents change them.  The count of references is the only member that two threads may
+ * touch at once.
  */
 #include <assert.h>
 #include <errno.h>
@@ -51,7 +52,7 @@ idt_msg_t *idt_msg_create (enum idt_msgtype type)
     return msg;
 }
 
-/* Copy routes, topic and 'payload_size' bytes of payload into the one allocation of a new message. */
+/* Copy routes, topic and 'payload_size' bytes of payload into one allocation, a new message. */
 static struct idt_msg *copy_contents (const struct idt_msg *msg, size_t payload_size)
 {
     size_t routes_size = msg->route_count * sizeof (struct msg_route);
