@@ -203,8 +203,8 @@ char *format_date (int64_t unix_ms, char buf[DATE_SIZE])
         year++;
     while (month < 12 && days_to (year, month + 1) <= days)
         month++;
-    snprintf (buf, DATE_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", (int)year, (int)month,
-              (int)(days - days_to (year, month)) + 1, (int)(ms / 3600000), (int)(ms / 60000 % 60),
-              (int)(ms / 1000 % 60), (int)(ms % 1000));
+    snprintf (buf, DATE_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)year % 10000, (unsigned)month % 100,
+              ((unsigned)(days - days_to (year, month)) + 1) % 100, (unsigned)(ms / 3600000) % 100,
+              (unsigned)(ms / 60000) % 60, (unsigned)(ms / 1000) % 60, (unsigned)ms % 1000);
     return buf;
 }
