@@ -47,17 +47,18 @@ static void die (int code, const char *text)
     exit (code);
 }
 
-static void set_attribute (struct attrs *attrs, char *arg)
+static void set_attribute (struct attrs *attrs, const char *arg)
 {
-    char *equal = strchr (arg, '=');
+    const char *equal = strchr (arg, '=');
+    char *name;
 
     if (!equal || equal == arg) {
         fprintf (stderr, "idtree-broker: -o %s: must read ATTR=VALUE\n", arg);
         exit (2);
     }
-    *equal = '\0';
-    if (attr_give (attrs, arg, equal + 1) < 0)
+    if (!(name = strndup (arg, equal - arg)) || attr_give (attrs, name, equal + 1) < 0)
         die (1, strerror (errno));
+    free (name);
 }
 
 static void parse_options (struct attrs *attrs, int argc, char **argv)

@@ -25,6 +25,7 @@
 #define MAILBOX_LIMIT 100000 /* messages that wait for one module */
 #define QUEUE_LIMIT 1000000  /* messages that wait for inline modules */
 #define TURN_BUDGET 1000     /* messages handed on before sockets get their turn */
+#define JOIN_TIMEOUT 5       /* seconds that a thread may take to end */
 #define MAX_ARGS 64
 #define MAX_NAME 64
 
@@ -329,12 +330,29 @@ static void stop_inline (struct module *m)
     module_destroy (m);
 }
 
+/* Wait for the thread.  One that does not end is left alone, with all that it uses, to end with the process. */
+static bool join (struct module *m, void **result)
+{
+    struct timespec until;
+
+    clock_gettime (CLOCK_REALTIME, &until);
+    until.tv_sec += JOIN_TIMEOUT;
+    if (pthread_timedjoin_np (m->thread, result, &until) == 0)
+        return true;
+    log_printf (m->ms->log, LOG_ERR, "module", "%s does not end: it is left behind", m->name);
+    return false;
+}
+
 static void thread_ended (struct module *m)
 {
     const idt_msg_t *msg;
     void *result;
 
-    pthread_join (m->thread, &result);
+    if (!join (m, &result)) {
+        idt_watcher_stop (m->w);
+        forget (m);
+        return;
+    }
     while ((msg = mailbox_pop (m->out)))
         from_module (m, (idt_msg_t *)msg);
     if (result)

@@ -8,6 +8,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,14 @@ void future_run_ready (idt_t *h)
     }
 }
 
+/* The error of a response.  One that is no errno must not become a 0 or negative one of ours. */
+static int response_errnum (const idt_msg_t *response)
+{
+    uint32_t errnum = idt_msg_errnum (response);
+
+    return errnum <= INT_MAX ? (int)errnum : EPROTO;
+}
+
 /* --- fulfilment ---------------------------------------------------------------------------------- */
 
 static void clear_result (idt_future_t *f)
@@ -94,7 +103,7 @@ void future_fail (idt_future_t *f, int errnum)
 
 void future_deliver (idt_future_t *f, const idt_msg_t *response)
 {
-    int errnum = (int)idt_msg_errnum (response);
+    int errnum = response_errnum (response);
 
     if (!f->streaming || errnum != 0)
         retire (f);
@@ -125,7 +134,7 @@ void idt_future_reset (idt_future_t *f)
     if ((response = fifo_pop (&f->later))) {
         clear_result (f);
         unlist (f);
-        fulfill (f, response, (int)idt_msg_errnum (response));
+        fulfill (f, response, response_errnum (response));
     }
     else if (f->later_errnum != 0) {
         int errnum = f->later_errnum;

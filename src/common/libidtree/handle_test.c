@@ -303,6 +303,22 @@ static void test_order (struct test_server *s, bool wait_first)
     idt_close (h);
 }
 
+/* What was read, but not taken before the wait was over, comes after the inbox. */
+static void test_order_behind (struct test_server *s)
+{
+    idt_t *h = open_or_bail (s);
+    struct trace t = { .len = 0 };
+
+    idt_handlers_add (h, event_table, &t);
+    idt_future_t *f = idt_rpc (h, "test.hold", NULL, IDT_NODEID_ANY, 0);
+    idt_future_t *g = idt_rpc (h, "test.batch", "{\"n\":3}", IDT_NODEID_ANY, 0);
+    idt_future_then (g, -1, answer_cb, &t);
+    ok (asks (f, 0) && h->inbox.count == 1, "one event came before the answer");
+    idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
+    ok (strcmp (t.text, "test.0 test.1 test.2 - ") == 0, "it is handed out before those behind");
+    idt_close (h);
+}
+
 static void test_many_events (struct test_server *s)
 {
     idt_t *h = open_or_bail (s);
@@ -493,6 +509,7 @@ int main (int argc, char *argv[])
     test_handlers (s);
     test_order (s, false);
     test_order (s, true);
+    test_order_behind (s);
     test_many_events (s);
     test_publish (s);
     test_attrs (s);

@@ -3,6 +3,7 @@
 
 /* rpc_test.c - futures: each is fulfilled once, by its answer, an error, a timeout, or the loss */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "libidtree/private.h"
@@ -99,7 +100,7 @@ static void test_pack (idt_t *h)
         "a key that is not there fails with EPROTO");
     ok (idt_rpc_get_unpack (f, "{s:i}", "i", &i) == 0, "an answer can be unpacked again");
     idt_future_destroy (f);
-    ok (!idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "{s:") && errno == EINVAL,
+    ok (!idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "}") && errno == EINVAL,
         "a bad format fails with EINVAL");
 }
 
@@ -156,6 +157,10 @@ static void test_noresponse (idt_t *h)
     ok (idt_future_then (f, -1, seen_cb, &seen) == 0 && seen.calls == 0,
         "a callback on a ready future is not made by idt_future_then");
     ok (run (h) == 0 && seen.calls == 1, "but by the reactor, once");
+    f = idt_rpc (h, "test.never", NULL, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
+    idt_future_then (f, -1, seen_cb, &seen);
+    idt_future_destroy (f);
+    ok (run (h) == 0 && seen.calls == 1, "not at all when the future is destroyed before");
 }
 
 static void test_upstream (idt_t *h)
@@ -296,14 +301,32 @@ static void test_timeouts (idt_t *h)
     ok (run (h) == 0 && quick.calls == 1 && quick.errnum == 0, "an answer in time ends the timer");
     idt_future_destroy (f);
 
+    struct seen each = { .reset = true };
+    f = idt_rpc (h, "test.hold", "{\"i\":1}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+    idt_future_then (f, 1, seen_cb, &each);
+    g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
+    idt_rpc_get (g, NULL); /* the first answer to f was read by now */
+    ok (run (h) == 0 && each.calls == 2 && each.sum == 1 && each.errnum == ETIMEDOUT,
+        "each answer of a stream has its time");
+    idt_future_destroy (f);
+    idt_future_destroy (g);
+
     struct seen met = { 0 };
     f = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
     idt_future_then (f, 0, seen_cb, &met);
     g = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0);
     idt_rpc_get (g, NULL); /* the answer to f was read by now */
-    ok (run (h) == 0 && met.calls == 1 && met.errnum == 0, "an answer that is here beats the timer");
+    ok (run (h) == 0 && met.calls == 1 && met.errnum == 0, "an answer that was read beats the timer");
     idt_future_destroy (f);
     idt_future_destroy (g);
+
+    struct seen there = { 0 };
+    struct pollfd pfd = { .fd = h->transport->pollfd (h->impl), .events = POLLIN };
+    f = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
+    idt_future_then (f, 0, seen_cb, &there);
+    poll (&pfd, 1, -1);
+    ok (run (h) == 0 && there.calls == 1 && there.errnum == 0, "so does one that can be read");
+    idt_future_destroy (f);
 }
 
 /* --- many --------------------------------------------------------------------------------------------------- */
@@ -401,6 +424,32 @@ static void test_lost (struct test_server *s, const char *topic, int errnum)
     idt_close (h);
 }
 
+/* A stream that was not reset when the connection was lost. */
+static void test_lost_later (struct test_server *s)
+{
+    idt_t *h = open_or_bail (s);
+    struct seen seen = { 0 }, lost = { 0 };
+    idt_future_t *f = idt_rpc (h, "test.hold", "{\"i\":1}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+    idt_future_t *g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
+
+    idt_set_lost (h, lost_cb, &lost);
+    idt_future_then (f, -1, seen_cb, &seen);
+    idt_rpc_get (g, NULL);
+    idt_future_destroy (g);
+    while (seen.calls == 0)
+        idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
+    g = idt_rpc (h, "test.close", NULL, IDT_NODEID_ANY, 0);
+    ok (idt_rpc_get (g, NULL) < 0 && run (h) == 0 && seen.calls == 1 && seen.errnum == 0,
+        "a stream with an answer that was not taken does not hear of the loss yet");
+    idt_future_reset (f);
+    ok (run (h) == 0 && seen.calls == 2 && seen.errnum == ECONNRESET, "but after its reset");
+    idt_future_reset (f);
+    ok (run (h) == 0 && seen.calls == 2, "once");
+    idt_future_destroy (f);
+    idt_future_destroy (g);
+    idt_close (h);
+}
+
 static void test_lost_in_reactor (struct test_server *s)
 {
     idt_t *h = open_or_bail (s);
@@ -435,6 +484,7 @@ int main (int argc, char *argv[])
     idt_close (h);
     test_lost (s, "test.close", ECONNRESET);
     test_lost (s, "test.garbage", EPROTO);
+    test_lost_later (s);
     test_lost_in_reactor (s);
     test_server_destroy (s);
     return done_testing ();
