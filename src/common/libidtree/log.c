@@ -3,8 +3,8 @@
 
 /* log.c - lines for the broker's log
  *
- * A line travels as RFC 5424 text: <PRI>1 TIMESTAMP RANK NAME PID - - TEXT.  The rank is "-" as long as this
- * handle does not know it, for logging never waits; what can't be sent now is lost.
+ * A line travels as RFC 5424 text: <PRI>1 TIMESTAMP RANK NAME PID - - TEXT.  The rank is "-" as
+ * long as this handle does not know it, for logging never waits; what can't be sent now is lost.
  */
 #include "config.h"
 
