@@ -3,9 +3,9 @@
 
 /* bench-msg.c - what messages cost: in memory, on a stream socket, on a ZeroMQ socket
  *
- * Prints one JSON object a line: nanoseconds for one message, the best of ROUNDS, and the ratio to the
- * bare call that moves the same bytes (malloc, memcpy and free; write and read; ZeroMQ frames), measured
- * in the same run.  The message is a request with a topic, two routes and a payload.
+ * Prints one JSON object a line: nanoseconds for one message, the best of ROUNDS, and the ratio to
+ * the bare call that moves the same bytes (malloc, memcpy and free; write and read; ZeroMQ frames),
+ * measured in the same run.  The message is a request with a topic, two routes and a payload.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,14 +187,14 @@ static int bare_zmq (struct bed *bed)
 
 static int over_zmq (struct bed *bed)
 {
-    struct zmsg_from from;
+    struct msg_zmq_from from;
 
     for (int i = 0; i < BATCH; i++)
-        must (zmsg_send (bed->dealer, NULL, bed->msg) == 0, "zmsg_send");
+        must (msg_zmq_send (bed->dealer, NULL, bed->msg) == 0, "msg_zmq_send");
     for (int i = 0; i < BATCH; i++) {
-        idt_msg_t *msg = zmsg_recv (bed->router, true, LIMIT, &from);
+        idt_msg_t *msg = msg_zmq_recv (bed->router, true, LIMIT, &from);
 
-        must (msg != NULL, "zmsg_recv");
+        must (msg != NULL, "msg_zmq_recv");
         idt_msg_unref (msg);
     }
     return BATCH;

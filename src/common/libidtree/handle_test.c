@@ -455,14 +455,14 @@ static void test_log (struct test_server *s)
     errno = 77;
     idt_log (h, LOG_INFO, "hello %d\nand more", 1);
     ok (errno == 77, "idt_log keeps errno");
-    snprintf (regex, sizeof (regex), "^<14>1 %s - [^ ]*handle_test[^ ]* %d - - hello 1$",
+    snprintf (regex, sizeof (regex), "^<48>1 %s - [^ ]*handle_test[^ ]* %d - - hello 1$",
               "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6}Z", (int)getpid ());
     ok (logged (h, regex),
         "a line is RFC 5424 text without a rank that is not known, cut at its end");
     idt_get_rank (h, &(uint32_t){ 0 });
     idt_log_set_name (h, "a name");
     idt_log (h, LOG_EMERG, "%s", "");
-    ok (logged (h, "^<8>1 [^ ]+ 3 a_name [0-9]+ - - $"),
+    ok (logged (h, "^<0>1 [^ ]+ 3 a_name [0-9]+ - - $"),
         "with the rank that is, and the name that was set");
     memset (big, 'x', sizeof (big) - 1);
     big[sizeof (big) - 1] = '\0';

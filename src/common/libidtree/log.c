@@ -5,6 +5,7 @@
  *
  * A line travels as RFC 5424 text: <PRI>1 TIMESTAMP RANK NAME PID - - TEXT.  The rank is "-" as
  * long as this handle does not know it, for logging never waits; what can't be sent now is lost.
+ * PRI is the severity times 8, as deployed Flux clients write and read it.
  */
 #include "config.h"
 
@@ -62,7 +63,7 @@ static void log_send (idt_t *h, int level, const char *text)
     gettimeofday (&now, NULL);
     strftime (stamp, sizeof (stamp), "%Y-%m-%dT%H:%M:%S", gmtime_r (&now.tv_sec, &tm));
     int size = snprintf (line, sizeof (line), "<%d>1 %s.%06dZ %s %s %d - - %s",
-                         LOG_USER | LOG_PRI (level), stamp, (int)now.tv_usec,
+                         LOG_PRI (level) << 3, stamp, (int)now.tv_usec,
                          rank ? rank : "-", log_name (h), (int)getpid (), text);
     if (size >= (int)sizeof (line))
         size = sizeof (line) - 1;
