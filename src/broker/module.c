@@ -503,9 +503,9 @@ static int make_handle (struct module *m)
         && (!(m->in = mailbox_create (MAILBOX_LIMIT, idt_msg_unref))
             || !(m->out = mailbox_create (MAILBOX_LIMIT, idt_msg_unref))))
         return -1;
-    if (!(m->h = idt_handle_create (m->inline_def ? &inline_transport : &thread_transport, m)))
+    if (!(m->h = idt_handle_create (m->inline_def ? &inline_transport : &thread_transport, m))
+        || idt_handle_set_module (m->h, m->name) < 0)
         return -1;
-    idt_handle_set_module (m->h, m->name);
     return m->inline_def ? idt_set_reactor (m->h, m->ms->reactor) : 0;
 }
 
@@ -615,12 +615,12 @@ idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *
     peer->kind = PEER_BUILTIN;
     peer->send = inline_peer_send;
     peer->arg = m;
-    if (!(m->h = idt_handle_create (&inline_transport, m))) {
+    if (!(m->h = idt_handle_create (&inline_transport, m)) || idt_handle_set_module (m->h, m->name) < 0
+        || idt_set_reactor (m->h, ms->reactor) < 0) {
+        idt_close (m->h);
         free (m);
         return NULL;
     }
-    idt_handle_set_module (m->h, m->name);
-    idt_set_reactor (m->h, ms->reactor);
     ms->builtin = m;
     return m->h;
 }
