@@ -187,14 +187,14 @@ static int bare_zmq (struct bed *bed)
 
 static int over_zmq (struct bed *bed)
 {
-    struct zmsg_from from;
+    struct msg_zmq_from from;
 
     for (int i = 0; i < BATCH; i++)
-        must (zmsg_send (bed->dealer, NULL, bed->msg) == 0, "zmsg_send");
+        must (msg_zmq_send (bed->dealer, NULL, bed->msg) == 0, "msg_zmq_send");
     for (int i = 0; i < BATCH; i++) {
-        idt_msg_t *msg = zmsg_recv (bed->router, true, LIMIT, &from);
+        idt_msg_t *msg = msg_zmq_recv (bed->router, true, LIMIT, &from);
 
-        must (msg != NULL, "zmsg_recv");
+        must (msg != NULL, "msg_zmq_recv");
         idt_msg_unref (msg);
     }
     return BATCH;

@@ -117,6 +117,27 @@ static void test_bytes (void)
     ok (digit_bytes (form_f58_decode, '1') == 58, "58 of the 256 bytes are base58 digits");
 }
 
+/* Each byte of 'digits' stands for its position. */
+static bool counts (form_decode_f decode, const char *digits)
+{
+    for (size_t i = 0; digits[i] != '\0'; i++) {
+        fluid_t id = ~UINT64_C (0);
+
+        if (decode (digits + i, 1, &id) < 0 || id != i)
+            return false;
+    }
+    return true;
+}
+
+static void test_values (void)
+{
+    ok (counts (form_dec_decode, "0123456789"), "each decimal digit has its value");
+    ok (counts (form_hex_decode, "0123456789abcdef"), "each hex digit has its value");
+    ok (counts (form_hex_decode, "0123456789ABCDEF"), "so have hex digits in upper case");
+    ok (counts (form_f58_decode, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"),
+        "each base58 digit has the value that RFC 19 gives it");
+}
+
 static bool fails (form_decode_f decode, const char *text, int errnum)
 {
     fluid_t id = 77;
@@ -152,6 +173,7 @@ int main (void)
 {
     test_edges ();
     test_bytes ();
+    test_values ();
     test_misfits ();
     test_leading_zeros ();
     return done_testing ();

@@ -3,7 +3,7 @@
 
 /* form_test.c - the golden vectors, what is an id at all, and round trips
  *
- * IDTREE_VECTORS holds fluid.json (ids in all forms) and fluid-parse.json (what is an id, what not).
+ * IDTREE_VECTORS holds fluid.json (ids in all forms) and fluid-parse.json (what is an id or not).
  */
 #include <errno.h>
 #include <jansson.h>
@@ -21,7 +21,7 @@ static json_t *load_vectors (const char *name)
     char path[4096];
     json_error_t error;
 
-    snprintf (path, sizeof (path), "%s/%s", folder ? folder : "t/vectors", name);
+    snprintf (path, sizeof (path), "%s/%s", folder ? folder : SOURCE_VECTORS, name);
     json_t *o = json_load_file (path, 0, &error);
     if (!o) {
         diag ("%s: %s", path, error.text);

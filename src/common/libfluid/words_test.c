@@ -3,7 +3,7 @@
 
 /* words_test.c - every word in every place, every near miss of every word
  *
- * The list is IDTREE_VECTORS/mnemonicode-words.txt, which the table was made from.
+ * The list is mnemonicode-words.txt of the source tree, which the table was made from.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,12 +18,9 @@ static char words[WORDS][8];
 
 static void load_words (void)
 {
-    const char *folder = getenv ("IDTREE_VECTORS");
-    char path[4096];
+    FILE *f = fopen (SOURCE_VECTORS "/mnemonicode-words.txt", "r");
     int index;
 
-    snprintf (path, sizeof (path), "%s/mnemonicode-words.txt", folder ? folder : "t/vectors");
-    FILE *f = fopen (path, "r");
     if (!f)
         bail_out ("mnemonicode-words.txt cannot be read");
     for (int i = 0; i < WORDS; i++) {

@@ -210,9 +210,9 @@ static int try_zmq (idt_msg_t *msg)
     zmq_setsockopt (dealer, ZMQ_ROUTING_ID, UUID_A, IDT_MSG_UUID_LEN);
     zmq_bind (router, "inproc://fault");
     zmq_connect (dealer, "inproc://fault");
-    if (zmsg_send (dealer, NULL, msg) == 0 && (got = zmsg_recv (router, true, 1 << 20, NULL))
-        && zmsg_send (router, UUID_A, got) == 0)
-        rc = result (zmsg_recv (dealer, false, 1 << 20, NULL));
+    if (msg_zmq_send (dealer, NULL, msg) == 0 && (got = msg_zmq_recv (router, true, 1 << 20, NULL))
+        && msg_zmq_send (router, UUID_A, got) == 0)
+        rc = result (msg_zmq_recv (dealer, false, 1 << 20, NULL));
     idt_msg_unref (got);
     int saved_errno = errno;
     zmq_close (dealer);
@@ -383,11 +383,11 @@ static void test_broken_send (void)
 
         break_at = i;
         break_times = i == 0 ? 2 : 1; /* the first frame is tried again */
-        rc = zmsg_send (dealer, NULL, msg);
+        rc = msg_zmq_send (dealer, NULL, msg);
         break_at = -1u;
         ok (rc < 0 && errno == EAGAIN, "frame %u cannot be sent: EAGAIN", i);
-        zmsg_send (dealer, NULL, msg);
-        while (!(got = zmsg_recv (router, true, 1 << 20, NULL)) && errno == EPROTO)
+        msg_zmq_send (dealer, NULL, msg);
+        while (!(got = msg_zmq_recv (router, true, 1 << 20, NULL)) && errno == EPROTO)
             ;
         ok (got && same_bytes (got, msg), "the next message comes whole");
         idt_msg_unref (got);

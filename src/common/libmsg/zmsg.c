@@ -230,7 +230,7 @@ static int send_all (void *sock, struct parts *parts)
     return 0;
 }
 
-int zmsg_send (void *sock, const char *identity, const idt_msg_t *msg)
+int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg)
 {
     struct parts parts;
     int rc = -1;
@@ -295,11 +295,11 @@ static int recv_all (void *sock, struct parts *parts)
 }
 
 /* Tell whose a message is.  What ZeroMQ knows of the connection hangs on every frame of it. */
-static void fill_from (struct zmsg_from *from, zmq_msg_t *identity, zmq_msg_t *last)
+static void fill_from (struct msg_zmq_from *from, zmq_msg_t *identity, zmq_msg_t *last)
 {
     const char *user = zmq_msg_gets (last, "User-Id");
 
-    *from = (struct zmsg_from){ .fd = zmq_msg_get (last, ZMQ_SRCFD) };
+    *from = (struct msg_zmq_from){ .fd = zmq_msg_get (last, ZMQ_SRCFD) };
     if (user && strlen (user) < sizeof (from->user))
         strcpy (from->user, user);
     if (identity)
@@ -348,7 +348,7 @@ static idt_msg_t *read_message (zmq_msg_t *frames, size_t count, size_t max_mess
 }
 
 static idt_msg_t *read_parts (struct parts *parts, bool router, size_t max_message,
-                              struct zmsg_from *from)
+                              struct msg_zmq_from *from)
 {
     zmq_msg_t *frames = parts->frames;
     size_t skip = router ? 1 : 0;
@@ -363,7 +363,7 @@ static idt_msg_t *read_parts (struct parts *parts, bool router, size_t max_messa
     return read_message (frames + skip, parts->count - skip, max_message);
 }
 
-idt_msg_t *zmsg_recv (void *sock, bool router, size_t max_message, struct zmsg_from *from)
+idt_msg_t *msg_zmq_recv (void *sock, bool router, size_t max_message, struct msg_zmq_from *from)
 {
     struct parts parts;
     idt_msg_t *msg = NULL;

@@ -8,7 +8,7 @@
 #include <idtree/msg.h>
 
 /* What ZeroMQ knows of a received message. */
-struct zmsg_from {
+struct msg_zmq_from {
     /* ROUTER: the peer's routing id (36 characters, else the message is refused with EPROTO) */
     char identity[IDT_MSG_UUID_LEN + 1];
     /* the user id that the ZAP handler gave the connection; "": none, or one that does not fit */
@@ -26,7 +26,7 @@ struct zmsg_from {
  * socket has no connection), EHOSTUNREACH (a ROUTER with ROUTER_MANDATORY knows no such peer),
  * ENOMEM, ETERM.
  */
-int zmsg_send (void *sock, const char *identity, const idt_msg_t *msg);
+int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg);
 
 /* Receive one message without blocking.  With 'router' true the first frame is the peer's identity;
  * 'from' may be NULL.  The message's frames are always consumed whole.  NULL with errno set:
@@ -35,6 +35,6 @@ int zmsg_send (void *sock, const char *identity, const idt_msg_t *msg);
  *   EMSGSIZE longer than 'max_message' bytes, counted as idt_msg_encode_size () does
  *   ENOMEM  the message is lost
  */
-idt_msg_t *zmsg_recv (void *sock, bool router, size_t max_message, struct zmsg_from *from);
+idt_msg_t *msg_zmq_recv (void *sock, bool router, size_t max_message, struct msg_zmq_from *from);
 
 #endif /* MSG_ZMSG_H */

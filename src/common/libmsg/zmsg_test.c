@@ -62,16 +62,16 @@ static void wait_readable (void *sock)
 
 static bool crosses (struct wire *w, const idt_msg_t *msg)
 {
-    struct zmsg_from from;
+    struct msg_zmq_from from;
     idt_msg_t *up = NULL, *down = NULL;
     bool good;
 
-    good = zmsg_send (w->dealer, NULL, msg) == 0;
+    good = msg_zmq_send (w->dealer, NULL, msg) == 0;
     wait_readable (w->router);
-    good = good && (up = zmsg_recv (w->router, true, MAX_MESSAGE, &from)) && same_message (up, msg)
-           && !strcmp (from.identity, UUID_A) && zmsg_send (w->router, from.identity, up) == 0;
+    good = good && (up = msg_zmq_recv (w->router, true, MAX_MESSAGE, &from))
+           && same_message (up, msg) && !strcmp (from.identity, UUID_A) && msg_zmq_send (w->router, from.identity, up) == 0;
     wait_readable (w->dealer);
-    good = good && (down = zmsg_recv (w->dealer, false, MAX_MESSAGE, NULL))
+    good = good && (down = msg_zmq_recv (w->dealer, false, MAX_MESSAGE, NULL))
            && same_message (down, msg);
     idt_msg_unref (up);
     idt_msg_unref (down);
@@ -104,7 +104,7 @@ static bool is_recv_error (void *sock, bool router, size_t max_message, int errn
     idt_msg_t *msg;
 
     errno = 0;
-    msg = zmsg_recv (sock, router, max_message, NULL);
+    msg = msg_zmq_recv (sock, router, max_message, NULL);
     idt_msg_unref (msg);
     return !msg && errno == errnum;
 }
@@ -129,9 +129,9 @@ static void test_nothing (const char *endpoint)
 
     wire_init (&w, endpoint);
     ok (is_recv_error (w.router, true, MAX_MESSAGE, EAGAIN), "receiving nothing is EAGAIN");
-    ok (zmsg_send (w.router, UUID_B, msg) < 0 && errno == EHOSTUNREACH,
+    ok (msg_zmq_send (w.router, UUID_B, msg) < 0 && errno == EHOSTUNREACH,
         "sending to a peer that is not there is EHOSTUNREACH");
-    ok (zmsg_send (alone, NULL, msg) < 0 && errno == EAGAIN,
+    ok (msg_zmq_send (alone, NULL, msg) < 0 && errno == EAGAIN,
         "sending without a connection is EAGAIN");
     zmq_close (alone);
     zmq_ctx_term (ctx);
@@ -148,7 +148,7 @@ static unsigned fill_queue (void *sock, const char *identity, size_t size)
     do {
         idt_msg_t *msg = numbered_message (n, size);
 
-        rc = zmsg_send (sock, identity, msg);
+        rc = msg_zmq_send (sock, identity, msg);
         idt_msg_unref (msg);
     } while (rc == 0 && ++n);
     return errno == EAGAIN ? n : 0;
@@ -163,7 +163,7 @@ static bool queue_holds (void *sock, bool router, unsigned count, size_t size)
         idt_msg_t *msg;
 
         wait_readable (sock);
-        msg = zmsg_recv (sock, router, MAX_MESSAGE, NULL);
+        msg = msg_zmq_recv (sock, router, MAX_MESSAGE, NULL);
         good = msg && same_message (msg, expected);
         idt_msg_unref (msg);
         idt_msg_unref (expected);
@@ -178,8 +178,8 @@ static void test_full_queue (size_t size)
     struct wire w;
 
     wire_init (&w, "inproc://zmsg-test");
-    zmsg_send (w.dealer, NULL, hello);
-    idt_msg_unref (zmsg_recv (w.router, true, MAX_MESSAGE, NULL));
+    msg_zmq_send (w.dealer, NULL, hello);
+    idt_msg_unref (msg_zmq_recv (w.router, true, MAX_MESSAGE, NULL));
     up = fill_queue (w.dealer, NULL, size);
     ok (up > 0 && queue_holds (w.router, true, up, size),
         "a DEALER sends %u messages of %zu bytes until EAGAIN, and all come whole", up, size);
@@ -202,8 +202,8 @@ static void test_drained_queue (void)
     for (n = 0; good && n < 20000; n++) {
         idt_msg_t *got;
 
-        good = zmsg_send (w.dealer, NULL, msg) == 0;
-        got = zmsg_recv (w.router, true, MAX_MESSAGE, NULL);
+        good = msg_zmq_send (w.dealer, NULL, msg) == 0;
+        got = msg_zmq_recv (w.router, true, MAX_MESSAGE, NULL);
         good = good && got && same_message (got, msg);
         idt_msg_unref (got);
     }
@@ -254,16 +254,16 @@ static void test_malformed (void)
 
     wire_init (&w, "inproc://zmsg-test");
     for (size_t i = 0; i < sizeof (broken) / sizeof (broken[0]); i++) {
-        struct zmsg_from from = { .fd = 0 };
+        struct msg_zmq_from from = { .fd = 0 };
         idt_msg_t *msg;
 
         send_raw (w.dealer, &broken[i]);
-        zmsg_send (w.dealer, NULL, good);
-        msg = zmsg_recv (w.router, true, MAX_MESSAGE, &from);
+        msg_zmq_send (w.dealer, NULL, good);
+        msg = msg_zmq_recv (w.router, true, MAX_MESSAGE, &from);
         ok (!msg && errno == EPROTO && !strcmp (from.identity, UUID_A),
             "%s is EPROTO, and one knows from whom", broken[i].what);
         idt_msg_unref (msg);
-        msg = zmsg_recv (w.router, true, MAX_MESSAGE, NULL);
+        msg = msg_zmq_recv (w.router, true, MAX_MESSAGE, NULL);
         ok (msg && same_message (msg, good), "the message after it comes whole");
         idt_msg_unref (msg);
     }
@@ -290,17 +290,17 @@ static void test_many_parts (void)
 
     wire_init (&w, "inproc://zmsg-test");
     for (size_t i = 0; i < sizeof (counts) / sizeof (counts[0]); i++) {
-        struct zmsg_from from = { .identity = "" };
+        struct msg_zmq_from from = { .identity = "" };
 
         send_routes (w.dealer, counts[i]);
-        got = zmsg_recv (w.router, true, MAX_MESSAGE, &from);
+        got = msg_zmq_recv (w.router, true, MAX_MESSAGE, &from);
         ok (!got && errno == EPROTO && !strcmp (from.identity, UUID_A),
             "%d parts are EPROTO, and one knows from whom", counts[i]);
     }
     for (int i = 1; i < IDT_MSG_MAX_ROUTES; i++)
         good = good && idt_msg_route_push (msg, UUID_A) == 0;
-    zmsg_send (w.dealer, NULL, msg);
-    got = zmsg_recv (w.router, true, MAX_MESSAGE, NULL);
+    msg_zmq_send (w.dealer, NULL, msg);
+    got = msg_zmq_recv (w.router, true, MAX_MESSAGE, NULL);
     ok (good && got && same_message (got, msg), "%d routes, topic and payload come whole",
         IDT_MSG_MAX_ROUTES);
     idt_msg_unref (got);
@@ -316,10 +316,10 @@ static void test_limit (void)
     struct wire w;
 
     wire_init (&w, "inproc://zmsg-test");
-    zmsg_send (w.dealer, NULL, msg);
-    zmsg_send (w.dealer, NULL, msg);
+    msg_zmq_send (w.dealer, NULL, msg);
+    msg_zmq_send (w.dealer, NULL, msg);
     ok (is_recv_error (w.router, true, size - 1, EMSGSIZE), "a byte over the limit is EMSGSIZE");
-    got = zmsg_recv (w.router, true, size, NULL);
+    got = msg_zmq_recv (w.router, true, size, NULL);
     ok (got && same_message (got, msg), "a message of the limit's size comes");
     idt_msg_unref (got);
     wire_fini (&w);
@@ -330,7 +330,7 @@ static void test_limit (void)
 
 static void test_identity (const char *what, const char *identity, size_t size)
 {
-    struct zmsg_from from = { .identity = "x" };
+    struct msg_zmq_from from = { .identity = "x" };
     idt_msg_t *msg = numbered_message (1, 10);
     void *ctx = zmq_ctx_new ();
     void *router = zmq_socket (ctx, ZMQ_ROUTER);
@@ -340,8 +340,8 @@ static void test_identity (const char *what, const char *identity, size_t size)
         zmq_setsockopt (dealer, ZMQ_ROUTING_ID, identity, size);
     zmq_bind (router, "inproc://identity");
     zmq_connect (dealer, "inproc://identity");
-    zmsg_send (dealer, NULL, msg);
-    ok (!zmsg_recv (router, true, MAX_MESSAGE, &from) && errno == EPROTO && !from.identity[0],
+    msg_zmq_send (dealer, NULL, msg);
+    ok (!msg_zmq_recv (router, true, MAX_MESSAGE, &from) && errno == EPROTO && !from.identity[0],
         "%s is EPROTO", what);
     zmq_close (dealer);
     zmq_close (router);
@@ -393,7 +393,7 @@ static void test_user (const char *endpoint, const char *user, const char *expec
     void *router = zmq_socket (ctx, ZMQ_ROUTER);
     void *dealer = zmq_socket (ctx, ZMQ_DEALER);
     idt_msg_t *msg = numbered_message (1, 10);
-    struct zmsg_from from = { .fd = -2 };
+    struct msg_zmq_from from = { .fd = -2 };
     idt_msg_t *got;
 
     zmq_bind (zap, "inproc://zeromq.zap.01");
@@ -402,9 +402,9 @@ static void test_user (const char *endpoint, const char *user, const char *expec
     zmq_bind (router, endpoint);
     zmq_connect (dealer, endpoint);
     zap_welcome (zap, user);
-    zmsg_send (dealer, NULL, msg);
+    msg_zmq_send (dealer, NULL, msg);
     wait_readable (router);
-    got = zmsg_recv (router, true, MAX_MESSAGE, &from);
+    got = msg_zmq_recv (router, true, MAX_MESSAGE, &from);
     ok (got && !strcmp (from.user, expected) && !strcmp (from.identity, UUID_A),
         "the user '%s' is told as '%s'", user, expected);
     ok (from.fd >= 0, "and the connection's file descriptor");
@@ -418,14 +418,14 @@ static void test_user (const char *endpoint, const char *user, const char *expec
 
 static void test_from_inproc (void)
 {
-    struct zmsg_from from = { .fd = 0 };
+    struct msg_zmq_from from = { .fd = 0 };
     idt_msg_t *msg = numbered_message (1, 10);
     idt_msg_t *got;
     struct wire w;
 
     wire_init (&w, "inproc://zmsg-test");
-    zmsg_send (w.dealer, NULL, msg);
-    got = zmsg_recv (w.router, true, MAX_MESSAGE, &from);
+    msg_zmq_send (w.dealer, NULL, msg);
+    got = msg_zmq_recv (w.router, true, MAX_MESSAGE, &from);
     ok (got && from.fd == -1 && from.user[0] == '\0', "inproc has no file descriptor and no user");
     idt_msg_unref (got);
     idt_msg_unref (msg);
@@ -446,11 +446,11 @@ static void test_large (const char *endpoint)
         idt_msg_t *got;
 
         for (int i = 0; i < 3; i++)
-            good = good && zmsg_send (w.dealer, NULL, msg) == 0;
+            good = good && msg_zmq_send (w.dealer, NULL, msg) == 0;
         idt_msg_unref (msg);
         for (int i = 0; i < 3; i++) {
             wait_readable (w.router);
-            got = zmsg_recv (w.router, true, MAX_MESSAGE, NULL);
+            got = msg_zmq_recv (w.router, true, MAX_MESSAGE, NULL);
             good = good && got && same_message (got, expected);
             idt_msg_unref (got);
         }
@@ -466,8 +466,8 @@ static void test_abandoned (void)
     struct wire w;
 
     wire_init (&w, "inproc://zmsg-test");
-    zmsg_send (w.dealer, NULL, msg);
-    zmsg_send (w.router, UUID_B, msg);
+    msg_zmq_send (w.dealer, NULL, msg);
+    msg_zmq_send (w.router, UUID_B, msg);
     wire_fini (&w);
     ok (idt_msg_set_string (msg, "mine again") == 0,
         "a message that was not delivered is its sender's again when the sockets are gone");
@@ -485,9 +485,9 @@ static void *echo_cb (void *dealer)
         idt_msg_t *msg;
 
         wait_readable (dealer);
-        msg = zmsg_recv (dealer, false, MAX_MESSAGE, NULL);
+        msg = msg_zmq_recv (dealer, false, MAX_MESSAGE, NULL);
         idt_msg_route_push (msg, UUID_A);
-        zmsg_send (dealer, NULL, msg);
+        msg_zmq_send (dealer, NULL, msg);
         idt_msg_unref (msg);
     }
     return NULL;
@@ -498,13 +498,13 @@ static bool comes_back (void *router, unsigned n)
     idt_msg_t *msg = numbered_message (n, n % 2 ? 100 : ZMSG_ZERO_COPY_SIZE);
     idt_msg_t *expected = idt_msg_copy (msg, true);
     idt_msg_t *got = NULL;
-    bool good = zmsg_send (router, UUID_A, msg) == 0;
+    bool good = msg_zmq_send (router, UUID_A, msg) == 0;
 
     idt_msg_unref (msg);
     idt_msg_route_push (expected, UUID_A);
     if (good) {
         wait_readable (router);
-        got = zmsg_recv (router, true, MAX_MESSAGE, NULL);
+        got = msg_zmq_recv (router, true, MAX_MESSAGE, NULL);
         good = got && same_message (got, expected);
     }
     idt_msg_unref (got);
@@ -520,9 +520,9 @@ static void test_threads (const char *endpoint)
     struct wire w;
 
     wire_init (&w, endpoint);
-    zmsg_send (w.dealer, NULL, hello);
+    msg_zmq_send (w.dealer, NULL, hello);
     wait_readable (w.router);
-    idt_msg_unref (zmsg_recv (w.router, true, MAX_MESSAGE, NULL));
+    idt_msg_unref (msg_zmq_recv (w.router, true, MAX_MESSAGE, NULL));
     pthread_create (&thread, NULL, echo_cb, w.dealer);
     for (unsigned n = 0; n < ROUNDS; n++)
         good = comes_back (w.router, n) && good;
