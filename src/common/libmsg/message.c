@@ -319,7 +319,7 @@ int idt_msg_payload (const idt_msg_t *msg, const void **data, size_t *size)
     return 0;
 }
 
-/* A payload must not go while another holder of the message may read it (msg_zmq_send () is one). */
+/* A payload must not go while another holder of the message may read it: ZeroMQ may be one. */
 static void replace_payload (struct idt_msg *msg, void *payload, size_t size)
 {
     assert (__atomic_load_n (&msg->refs, __ATOMIC_ACQUIRE) == 1);

@@ -68,8 +68,8 @@ static bool crosses (struct wire *w, const idt_msg_t *msg)
 
     good = msg_zmq_send (w->dealer, NULL, msg) == 0;
     wait_readable (w->router);
-    good = good && (up = msg_zmq_recv (w->router, true, MAX_MESSAGE, &from)) && same_message (up, msg)
-           && !strcmp (from.identity, UUID_A) && msg_zmq_send (w->router, from.identity, up) == 0;
+    good = good && (up = msg_zmq_recv (w->router, true, MAX_MESSAGE, &from))
+           && same_message (up, msg) && !strcmp (from.identity, UUID_A) && msg_zmq_send (w->router, from.identity, up) == 0;
     wait_readable (w->dealer);
     good = good && (down = msg_zmq_recv (w->dealer, false, MAX_MESSAGE, NULL))
            && same_message (down, msg);
