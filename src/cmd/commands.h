@@ -10,8 +10,24 @@
 extern const struct command start_command;
 extern const struct command startctl_command;
 extern const struct command broker_command;
-extern const struct command id_convert_command;
+extern const struct command id_new_command;
 extern const struct command id_show_command;
+extern const struct command id_convert_command;
+extern const struct command ping_command;
+extern const struct command getattr_command;
+extern const struct command setattr_command;
+extern const struct command lsattr_command;
+extern const struct command module_list_command;
+extern const struct command module_load_command;
+extern const struct command module_remove_command;
+extern const struct command module_stats_command;
+extern const struct command overlay_status_command;
+extern const struct command event_pub_command;
+extern const struct command event_sub_command;
+extern const struct command dmesg_command;
+extern const struct command logger_command;
+extern const struct command info_command;
+extern const struct command shutdown_command;
 extern const struct command version_command;
 extern const struct command complete_command;
 

@@ -5,6 +5,7 @@
  *
  * Here and nowhere else the environment is read.
  */
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,24 @@ const struct command *const cmd_table[] = {
     &start_command,
     &startctl_command,
     &broker_command,
+    &id_new_command,
     &id_show_command,
     &id_convert_command,
+    &ping_command,
+    &getattr_command,
+    &setattr_command,
+    &lsattr_command,
+    &module_list_command,
+    &module_load_command,
+    &module_remove_command,
+    &module_stats_command,
+    &overlay_status_command,
+    &event_pub_command,
+    &event_sub_command,
+    &dmesg_command,
+    &logger_command,
+    &info_command,
+    &shutdown_command,
     &version_command,
     &complete_command,
     NULL,
@@ -60,6 +77,7 @@ int main (int argc, char **argv)
     const struct command *command;
     int words;
 
+    setlocale (LC_CTYPE, ""); /* for the lines of trees */
     if (argc < 2) {
         fprintf (stderr, "idtree: which command? (idtree -h lists them)\n");
         return CMD_USAGE;

@@ -57,7 +57,7 @@ static FILE *connect_launcher (struct cmd *cmd)
 }
 
 /* Send 'request' (stolen) and return the answer. */
-static json_t *ask_new (struct cmd *cmd, json_t *request)
+static json_t *call_new (struct cmd *cmd, json_t *request)
 {
     FILE *f = connect_launcher (cmd);
     char *line = NULL;
@@ -84,7 +84,7 @@ static int print_status (struct cmd *cmd, bool json)
         { "PID", "pid", TABLE_RIGHT },
         { "STATE", "state", 0 },
     };
-    json_t *o = ask_new (cmd, json_pack ("{s:s}", "verb", "status"));
+    json_t *o = call_new (cmd, json_pack ("{s:s}", "verb", "status"));
 
     if (json) {
         json_dumpf (o, stdout, JSON_COMPACT);
@@ -140,7 +140,7 @@ static int run (struct cmd *cmd)
     for (int i = 1; i < cmd->argc; i++)
         cmd_number (cmd, "rank", cmd->argv[i], 0, INT_MAX);
     for (int i = 1; i < cmd->argc; i++)
-        json_decref (ask_new (cmd, json_pack ("{s:s s:i s:i}", "verb", verb, "rank",
+        json_decref (call_new (cmd, json_pack ("{s:s s:i s:i}", "verb", verb, "rank",
                                               atoi (cmd->argv[i]), "signal", signum)));
     return CMD_OK;
 }

@@ -25,8 +25,12 @@ struct libscols_table *table_create (const struct table_column *columns, size_t 
         int flags = (columns[i].flags & TABLE_RIGHT ? SCOLS_FL_RIGHT : 0)
                     | (columns[i].flags & TABLE_TREE ? SCOLS_FL_TREE : 0);
 
-        if (!scols_table_new_column (t, columns[i].title, 0, flags))
+        struct libscols_column *c = scols_table_new_column (t, columns[i].title, 0, flags);
+
+        if (!c)
             no_memory ();
+        if (columns[i].flags & TABLE_NUMBER)
+            scols_column_set_json_type (c, SCOLS_JSON_NUMBER);
     }
     return t;
 }
@@ -44,8 +48,12 @@ struct libscols_line *table_add (struct libscols_table *t, struct libscols_line 
     return line;
 }
 
-void table_print (struct libscols_table *t)
+void table_print (struct libscols_table *t, const char *name)
 {
+    if (name) {
+        scols_table_enable_json (t, 1);
+        scols_table_set_name (t, name);
+    }
     scols_print_table (t);
     scols_unref_table (t);
 }
@@ -80,5 +88,5 @@ void table_print_json (const struct table_column *columns, size_t n, const json_
             texts[c] = member (row, columns[c].key, bufs[c], sizeof (bufs[c]));
         table_add (t, NULL, texts, n);
     }
-    table_print (t);
+    table_print (t, NULL);
 }

@@ -13,6 +13,7 @@
 enum table_flag {
     TABLE_RIGHT = 1, /* numbers */
     TABLE_TREE = 2,  /* the column that shows who is below whom */
+    TABLE_NUMBER = 4, /* a number in JSON too */
 };
 
 struct table_column {
@@ -24,12 +25,12 @@ struct table_column {
 /* A table without rows, for table_print () or scols_unref_table ().  Ends the program where memory does. */
 struct libscols_table *table_create (const struct table_column *columns, size_t n);
 
-/* Add a row below 'parent' (NULL: at the top) with a text for each column (copied). */
+/* Add a row below 'parent' (NULL: at the top) with a text for each column (copied; NULL: empty). */
 struct libscols_line *table_add (struct libscols_table *t, struct libscols_line *parent,
                                  const char *const *texts, size_t n);
 
-/* Print to stdout and free. */
-void table_print (struct libscols_table *t);
+/* Print to stdout and free: as a table, or with a 'name' as a JSON object of that one member. */
+void table_print (struct libscols_table *t, const char *name);
 
 /* Print an array of objects, one a row. */
 void table_print_json (const struct table_column *columns, size_t n, const json_t *rows);
