@@ -142,8 +142,8 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
     }
     if (n >= (int)size || (strncmp (buf, "ipc://", 6) == 0 && n >= (int)sizeof (((struct sockaddr_un *)0)->sun_path) + 6)) {
         errno = ENAMETOOLONG;
-        return errprintf (errp, "%s: a socket's path may have at most %zu characters: choose a shorter rundir", buf,
-                          sizeof (((struct sockaddr_un *)0)->sun_path) - 1);
+        return errprintf (errp, "a socket's path may have at most %zu characters, choose a shorter rundir: %s",
+                          sizeof (((struct sockaddr_un *)0)->sun_path) - 1, buf);
     }
     if (strncmp (buf, "ipc://", 6) != 0 && strncmp (buf, "tcp://", 6) != 0) {
         errno = EINVAL;
