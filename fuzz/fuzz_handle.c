@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_handle.c - a broker that sends anything: what a handle, its futures and its handlers make of it
+/* fuzz_handle.c - a broker that sends anything: what a handle, its futures and its handlers make
+ * of it
  *
- * The bytes are frames as on a socket, read by a transport without a socket.  Two futures are waited for,
- * two have callbacks, a table of handlers answers.  Each callback must come as often as there is something to
- * tell, accepted ids must increase, and at the end nothing may be left.
+ * The bytes are frames as on a socket, read by a transport without a socket.  Two futures are
+ * waited for, two have callbacks, a table of handlers answers.  Each callback must come as often
+ * as there is something to tell, accepted ids must increase, and at the end nothing may be left.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static void must (bool good)
         abort ();
 }
 
-/* --- transport: bytes in memory ---------------------------------------------------------------- */
+/* --- transport: bytes in memory ------------------------------------------------------------- */
 
 static int mem_send (void *impl, const idt_msg_t *msg)
 {
@@ -70,7 +71,7 @@ static const struct idt_transport transport = {
     .destroy = mem_destroy,
 };
 
-/* --- callbacks ------------------------------------------------------------------------------------ */
+/* --- callbacks ------------------------------------------------------------------------------ */
 
 struct seen {
     int calls;

@@ -223,6 +223,14 @@ static void fail_enosys (struct router *r, const idt_msg_t *request)
     fail (r, request, ENOSYS, text);
 }
 
+static void fail_lost (struct router *r, const idt_msg_t *request, uint32_t rank)
+{
+    char text[80];
+
+    snprintf (text, sizeof (text), "rank %u is not connected: idtree overlay status tells since when", rank);
+    fail (r, request, EHOSTUNREACH, text);
+}
+
 void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg)
 {
     r->stats.responses++;
@@ -352,7 +360,7 @@ static void route_to_rank (struct router *r, struct peer *from, const idt_msg_t 
     else if ((to = router_child (r, below)))
         pass_on (r, to, msg);
     else
-        fail (r, msg, EHOSTUNREACH, NULL);
+        fail_lost (r, msg, below);
 }
 
 static void route_request (struct router *r, struct peer *from, const idt_msg_t *msg)
@@ -409,7 +417,7 @@ static void answer_unreachable (const idt_msg_t *request, const void *to, void *
     if (gone->peer->kind == PEER_MODULE || gone->peer->kind == PEER_CLIENT)
         fail (gone->router, request, ENOSYS, "the service ended before it answered");
     else
-        fail (gone->router, request, EHOSTUNREACH, NULL);
+        fail_lost (gone->router, request, gone->peer->rank);
 }
 
 static idt_msg_t *make_disconnect (const char *service, uint32_t nodeid, int upstream,

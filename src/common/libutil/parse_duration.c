@@ -194,7 +194,7 @@ char *format_date (int64_t unix_ms, char buf[DATE_SIZE])
 {
     const int64_t day_ms = 86400000;
     int64_t days = unix_ms / day_ms - (unix_ms % day_ms < 0);
-    unsigned ms = unix_ms - days * day_ms; /* of the day */
+    int64_t ms = unix_ms - days * day_ms;
     int64_t year = 1970 + days * 400 / 146097, month = 1;
 
     while (days_to (year, 1) > days)
@@ -203,7 +203,8 @@ char *format_date (int64_t unix_ms, char buf[DATE_SIZE])
         year++;
     while (month < 12 && days_to (year, month + 1) <= days)
         month++;
-    snprintf (buf, DATE_SIZE, "%04d-%02d-%02dT%02u:%02u:%02u.%03uZ", (int)year, (int)month,
-              (int)(days - days_to (year, month)) + 1, ms / 3600000, ms / 60000 % 60, ms / 1000 % 60, ms % 1000);
+    snprintf (buf, DATE_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)year % 10000, (unsigned)month % 100,
+              ((unsigned)(days - days_to (year, month)) + 1) % 100, (unsigned)(ms / 3600000) % 100,
+              (unsigned)(ms / 60000) % 60, (unsigned)(ms / 1000) % 60, (unsigned)ms % 1000);
     return buf;
 }

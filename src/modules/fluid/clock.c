@@ -87,18 +87,19 @@ void clock_discipline (struct clock *c, uint64_t boot_us, int64_t wall_us)
     c->slew_us = wall_us - (int64_t) c->inst_us;
 }
 
-/* The estimate is 'est_us', give or take 'bound_us': step forward to it, or be slewed back. */
-static void adjust (struct clock *c, uint64_t est_us, uint64_t bound_us)
+static void step (struct clock *c, uint64_t inst_us)
 {
-    c->slew_us = (int64_t) (est_us - c->inst_us);
-    c->bound_us = bound_us;
-    if (c->slew_us > 0) {
-        c->inst_us = est_us;
-        c->slew_us = 0;
-        c->steps++;
-    }
+    if (inst_us <= c->inst_us)
+        return;
+    c->slew_us -= (int64_t) (inst_us - c->inst_us);
+    c->inst_us = inst_us;
+    c->steps++;
 }
 
+/* The parent's time is 'low_us' at least, for that was read before the answer came; the best guess is that half of
+ * the delay has passed since.  So the clock steps to 'low_us' and is slewed the rest: one late answer must not
+ * carry it ahead, whence it could come back but slowly.
+ */
 void clock_sample (struct clock *c, const struct idt_clock_sample *s)
 {
     if (c->root || s->received_us < s->sent_us || s->peer_sent_us < s->peer_received_us)
@@ -106,17 +107,19 @@ void clock_sample (struct clock *c, const struct idt_clock_sample *s)
     uint64_t trip = s->received_us - s->sent_us;
     uint64_t wait = s->peer_sent_us - s->peer_received_us;
     uint64_t delay = trip > wait ? trip - wait : 0; /* two hosts' microseconds: may be slightly negative */
-    uint64_t est = s->peer_sent_us + delay / 2;
-    uint64_t bound = s->peer_bound_us + delay / 2 + drift (trip) + CLOCK_GRAIN_US;
+    uint64_t low_us = s->peer_sent_us;
+    uint64_t est_us = low_us + delay / 2;
+    uint64_t bound_us = s->peer_bound_us + delay / 2 + drift (trip) + CLOCK_GRAIN_US;
 
-    if (!c->known) {
-        *c = (struct clock){.known = true, .boot_us = s->received_us, .inst_us = est, .bound_us = bound};
-        return;
-    }
+    if (!c->known)
+        *c = (struct clock){.known = true, .boot_us = s->received_us, .inst_us = low_us, .bound_us = UINT64_MAX / 4};
     rebase (c, s->received_us);
     /* A late answer tells little.  Another root's time may lie anywhere, but never behind (leases). */
-    if (bound <= c->bound_us || est > c->inst_us + c->slew_us + c->bound_us + bound)
-        adjust (c, est, bound);
+    if (bound_us <= c->bound_us || est_us > c->inst_us + c->slew_us + c->bound_us + bound_us) {
+        c->slew_us = (int64_t) (est_us - c->inst_us);
+        c->bound_us = bound_us;
+    }
+    step (c, low_us);
 }
 
 void clock_forward (struct clock *c, uint64_t boot_us, uint64_t inst_us)
@@ -124,11 +127,7 @@ void clock_forward (struct clock *c, uint64_t boot_us, uint64_t inst_us)
     if (!c->known)
         return;
     rebase (c, boot_us);
-    if (inst_us > c->inst_us) {
-        c->slew_us -= (int64_t) (inst_us - c->inst_us);
-        c->inst_us = inst_us;
-        c->steps++;
-    }
+    step (c, inst_us);
 }
 
 uint64_t clock_when (const struct clock *c, uint64_t boot_us, uint64_t inst_us)
