@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* space.h - the final space: which final ids belong to which ids of which sessions
+ *
+ * A cluster maps a block of final ids to as many generation counts of one session, in order.  Clusters are
+ * kept in the order in which they were made, and these must hold:
+ *  1. The blocks of final ids tile 0, 1, 2, ...: each cluster starts where the one before it ends, and only
+ *     the last one can grow.
+ *  2. The clusters of a session tile its generation counts 1, 2, 3, ... in the same way.
+ *  3. The end of each cluster may be reserved, not finalized.  Only the last cluster of a session has a
+ *     reserve (a stored form of the original may break this rule; nothing relies on it).
+ *
+ * So the capacity of a cluster is not stored, and one array in order of final ids and an array of indexes
+ * for each session answer every question by binary search.
+ */
+#ifndef COMPRESSOR_SPACE_H
+#define COMPRESSOR_SPACE_H
+
+#include "uuid.h"
+
+#define IDSPACE_NONE UINT32_MAX
+#define IDSPACE_MAX (UINT32_MAX - 1) /* clusters, sessions */
+
+struct idcluster {
+    int64_t final;    /* its first final id */
+    int64_t gen;      /* generation count of that id */
+    uint32_t session; /* index of its session */
+    uint32_t reserve; /* ids at its end that are not finalized */
+};
+
+struct idsession {
+    u128 base; /* numeric form of the UUID of its first id */
+    char
+        *alias; /* the text that names it if that is not the lower case form of 'base', else NULL */
+    uint32_t *chain; /* indexes of its clusters, ascending */
+    uint32_t nchain;
+    uint32_t room;
+};
+
+struct idspace {
+    struct idcluster *clusters; /* in order of 'final' */
+    struct idsession *sessions; /* in order of registration: the local session is the first */
+    uint32_t *order;            /* indexes of sessions, in order of 'base' */
+    uint32_t nclusters;
+    uint32_t nsessions;
+    uint32_t room_clusters;
+    uint32_t room_sessions;
+    int64_t limit; /* final ids below it are in clusters */
+};
+
+/* What names a session: see struct idsession.  'alias' is borrowed. */
+struct idspace_key {
+    u128 base;
+    const char *alias;
+};
+
+void idspace_fini (struct idspace *s);
+
+/* Make room for 'n' clusters (sessions) in all, so that adding them can't fail for this reason.  Return 0,
+ * or -1 with errno ENOMEM.
+ */
+int idspace_reserve_clusters (struct idspace *s, uint32_t n);
+int idspace_reserve_sessions (struct idspace *s, uint32_t n);
+
+/* Make room for 'n' clusters of a session in all.  Same result. */
+int idspace_reserve_chain (struct idsession *session, uint32_t n);
+
+/* Register a session and make room for its first cluster.  Returns its index, or IDSPACE_NONE with errno
+ * ENOMEM.  The caller has made sure that its 'base' is new.
+ */
+uint32_t idspace_add_session (struct idspace *s, const struct idspace_key *key);
+
+/* The same for many: idspace_sort_sessions () must follow before anything else is asked.  That returns 0, or
+ * -1 with errno IDCOMP_ESESSION_EXISTS if two have the same base.
+ */
+uint32_t idspace_add_session_unsorted (struct idspace *s, const struct idspace_key *key);
+int idspace_sort_sessions (struct idspace *s);
+
+/* Append a cluster to the final space and to a session, for which there is room in both. */
+void idspace_add_cluster (struct idspace *s, uint32_t session, int64_t capacity, uint32_t reserve);
+
+/* The session with the greatest base at or below 'num', or IDSPACE_NONE.  'except' (may be IDSPACE_NONE) is
+ * passed over.
+ */
+uint32_t idspace_nearest (const struct idspace *s, u128 num, uint32_t except);
+
+/* The session with that key, or IDSPACE_NONE with errno set:
+ *   IDCOMP_EUNKNOWN_SESSION
+ *   IDCOMP_ESESSION_ALIAS    its base belongs to a session with another name
+ */
+uint32_t idspace_find (const struct idspace *s, const struct idspace_key *key);
+
+/* The cluster with that final id, or NULL. */
+const struct idcluster *idspace_find_final (const struct idspace *s, int64_t id);
+
+/* The cluster of a session with that generation count, or NULL. */
+const struct idcluster *idspace_find_gen (const struct idspace *s, uint32_t session, int64_t gen);
+
+/* The last cluster of a session, or NULL. */
+struct idcluster *idspace_last (const struct idspace *s, uint32_t session);
+
+/* The number of ids in a cluster. */
+int64_t idspace_capacity (const struct idspace *s, const struct idcluster *k);
+
+/* The first generation count of a session beyond its clusters; the first one that is not finalized. */
+int64_t idspace_end (const struct idspace *s, uint32_t session);
+int64_t idspace_next_gen (const struct idspace *s, uint32_t session);
+
+/* The first final id that is not finalized, reserves of earlier clusters aside. */
+int64_t idspace_finalized_limit (const struct idspace *s);
+
+/* True if generation counts gen ... gen+capacity-1 of a session that starts at 'base' would be UUIDs of
+ * another session.  'session' is its index, IDSPACE_NONE if it is not registered.
+ */
+bool idspace_collides (const struct idspace *s, uint32_t session, u128 base, int64_t gen,
+                       int64_t capacity);
+
+/* Bytes in use. */
+size_t idspace_memory (const struct idspace *s);
+
+/* True if every session with clusters (if 'empty_too', every session) of 'a' is in 'b' with equal clusters. */
+bool idspace_within (const struct idspace *a, const struct idspace *b, bool empty_too);
+
+#endif /* COMPRESSOR_SPACE_H */
