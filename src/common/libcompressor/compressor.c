@@ -55,10 +55,12 @@ void compressor_set_session (struct idcomp *c, const char *text)
 
 void compressor_set_eager (struct idcomp *c)
 {
-    const struct idcluster *k = idspace_last (&c->space, 0);
+    struct idcluster k;
 
-    c->eager_end = idspace_end (&c->space, 0);
-    c->eager_shift = k ? k->final - k->gen : 0;
+    if (!idspace_last (&c->space, 0, &k))
+        return;
+    c->eager_end = k.gen + k.capacity;
+    c->eager_shift = k.final - k.gen;
 }
 
 int compressor_check (const struct idcomp *c)
@@ -188,15 +190,22 @@ int idcomp_generate (struct idcomp *c, int64_t *id)
     int64_t gen = c->generated + 1;
     struct idcomp_run runs[2];
 
-    if (gen < c->eager_end && !c->ghost && !c->broken) {
-        c->generated = gen;
-        c->neager++;
-        *id = gen + c->eager_shift;
+    if (c->ghost || c->broken || gen > IDCOMP_ID_MAX) {
+        if (idcomp_generate_runs (c, 1, runs) < 0)
+            return -1;
+        *id = runs[0].first;
         return 0;
     }
-    if (idcomp_generate_runs (c, 1, runs) < 0)
-        return -1;
-    *id = runs[0].first;
+    if (gen < c->eager_end) {
+        c->neager++;
+        *id = gen + c->eager_shift;
+    } else {
+        if (idruns_append (&c->runs, gen, 1) < 0)
+            return -1;
+        c->nlocal++;
+        *id = -gen;
+    }
+    c->generated = gen;
     return 0;
 }
 

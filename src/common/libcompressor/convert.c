@@ -30,9 +30,17 @@ static int64_t final_of (const struct idcluster *k, int64_t gen)
     return k->final + (gen - k->gen);
 }
 
-static bool is_finalized (const struct idspace *s, const struct idcluster *k, int64_t final)
+/* The local or the final form of an id.  Ids of the two kinds come in any order: a branch on 'local' would be
+ * guessed wrong half the time.
+ */
+static int64_t pick (bool local, int64_t gen, int64_t final)
 {
-    return final - k->final < idspace_capacity (s, k) - k->reserve;
+    return final ^ ((final ^ -gen) & -(int64_t)local);
+}
+
+static bool is_finalized (const struct idcluster *k, int64_t final)
+{
+    return final - k->final < k->capacity - k->reserve;
 }
 
 /* --- op space and session space --- */
@@ -45,9 +53,9 @@ int idcomp_to_op (const struct idcomp *c, int64_t id, int64_t *op)
         int64_t gen = -(uint64_t)id;
         if (!idruns_contain (&c->runs, gen))
             return fail (IDCOMP_EINVALID_LOCAL_ID);
-        const struct idcluster *k = idspace_find_gen (&c->space, 0, gen);
-        if (k)
-            id = final_of (k, gen);
+        struct idcluster k;
+        if (idspace_find_gen (&c->space, 0, gen, &k))
+            id = final_of (&k, gen);
     }
     *op = id;
     return 0;
@@ -55,19 +63,20 @@ int idcomp_to_op (const struct idcomp *c, int64_t id, int64_t *op)
 
 static int final_to_session (const struct idcomp *c, int64_t final, int64_t *id)
 {
-    const struct idcluster *k = idspace_find_final (&c->space, final);
+    struct idcluster k;
 
-    if (!k || k->session != 0) { /* reserves of other sessions below the limit pass */
+    if (!idspace_find_final (&c->space, final, &k)
+        || k.session != 0) { /* reserves of other sessions below the limit pass */
         if (final >= idspace_finalized_limit (&c->space))
             return fail (IDCOMP_EUNKNOWN_OP_ID);
         *id = final;
         return 0;
     }
-    int64_t gen = gen_of (k, final);
+    int64_t gen = gen_of (&k, final);
     bool local = idruns_contain (&c->runs, gen);
-    if (!local && gen > c->generated)
+    if (gen > c->generated && !local)
         return fail (IDCOMP_EUNKNOWN_OP_ID);
-    *id = local ? -gen : final;
+    *id = pick (local, gen, final);
     return 0;
 }
 
@@ -101,10 +110,10 @@ int idcomp_to_session (const struct idcomp *c, int64_t op, const char *origin, i
         *id = op;
         return 0;
     }
-    const struct idcluster *k = idspace_find_gen (&c->space, session, gen);
-    if (!k || !is_finalized (&c->space, k, final_of (k, gen)))
+    struct idcluster k;
+    if (!idspace_find_gen (&c->space, session, gen, &k) || !is_finalized (&k, final_of (&k, gen)))
         return fail (IDCOMP_EUNKNOWN_OP_ID);
-    *id = final_of (k, gen);
+    *id = final_of (&k, gen);
     return 0;
 }
 
@@ -121,17 +130,17 @@ static int find_id (const struct idcomp *c, int64_t id, uint32_t *session, int64
         *gen = g;
         return 0;
     }
-    const struct idcluster *k = idspace_find_final (&c->space, id);
-    if (!k)
+    struct idcluster k;
+    if (!idspace_find_final (&c->space, id, &k))
         return fail (IDCOMP_EUNKNOWN_ID);
-    int64_t g = gen_of (k, id);
-    if (!is_finalized (&c->space, k, id)) {
-        if (k->session != 0)
+    int64_t g = gen_of (&k, id);
+    if (!is_finalized (&k, id)) {
+        if (k.session != 0)
             return fail (IDCOMP_EUNKNOWN_ID);
         if (idruns_contain (&c->runs, g))
             return fail (IDCOMP_EHAS_LOCAL_FORM);
     }
-    *session = k->session;
+    *session = k.session;
     *gen = g;
     return 0;
 }
@@ -156,14 +165,12 @@ static int64_t gen_from (u128 base, u128 num)
 /* A UUID of the local session for which final ids are set aside. */
 static int local_to_id (const struct idcomp *c, const struct idcluster *k, int64_t gen, int64_t *id)
 {
-    if (idruns_contain (&c->runs, gen)) {
-        *id = -gen;
-        return 0;
-    }
-    if (gen > c->generated)
+    bool local = idruns_contain (&c->runs, gen);
+
+    if (gen > c->generated && !local)
         return fail (c->flags & IDCOMP_ORIGINAL ? IDCOMP_ENOT_GENERATED_YET
                                                 : IDCOMP_ENOT_COMPRESSED);
-    *id = final_of (k, gen);
+    *id = pick (local, gen, final_of (k, gen));
     return 0;
 }
 
@@ -173,7 +180,7 @@ static int remote_to_id (const struct idcomp *c, const struct idcluster *k, int6
 {
     int64_t final = final_of (k, gen);
 
-    if (!is_finalized (&c->space, k, final) && !(c->flags & IDCOMP_ORIGINAL))
+    if (!is_finalized (k, final) && !(c->flags & IDCOMP_ORIGINAL))
         return fail (IDCOMP_ENOT_COMPRESSED);
     *id = final;
     return 0;
@@ -185,9 +192,9 @@ static int recompress (const struct idcomp *c, u128 num, int64_t *id)
 
     if (session != IDSPACE_NONE) {
         int64_t gen = gen_from (c->space.sessions[session].base, num);
-        const struct idcluster *k = idspace_find_gen (&c->space, session, gen);
-        if (k)
-            return session == 0 ? local_to_id (c, k, gen, id) : remote_to_id (c, k, gen, id);
+        struct idcluster k;
+        if (idspace_find_gen (&c->space, session, gen, &k))
+            return session == 0 ? local_to_id (c, &k, gen, id) : remote_to_id (c, &k, gen, id);
     }
     int64_t gen = gen_from (c->space.sessions[0].base, num);
     if (!idruns_contain (&c->runs, gen))

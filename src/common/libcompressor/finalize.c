@@ -69,22 +69,38 @@ static int check_order (struct idcomp *c, uint32_t session, const struct idspace
 }
 
 /* Add 'over' ids and 'size' spare ones to the last cluster of the space, whose reserve is used up. */
-static int expand (struct idcomp *c, struct idcluster *k, int64_t over, int64_t size)
+static int expand (struct idcomp *c, const struct idcluster *k, int64_t over, int64_t size)
 {
     struct idspace *s = &c->space;
-    int64_t capacity = s->limit - k->final;
     struct idcomp_event event = {
         .type = IDCOMP_CLUSTER_EXPANSION,
-        .previous_capacity = capacity,
-        .new_capacity = capacity + over + size,
+        .previous_capacity = k->capacity,
+        .new_capacity = k->capacity + over + size,
         .overflow = over,
     };
 
     if (idspace_collides (s, k->session, s->sessions[k->session].base, k->gen, event.new_capacity))
         return break_down (c);
-    s->limit += over + size;
-    k->reserve = size;
+    idspace_expand (s, over + size, size);
     if (k->session == 0)
+        compressor_emit (c, event);
+    return 0;
+}
+
+/* Put 'over' ids and 'size' spare ones into a new cluster; the reserve of the one before it is used up. */
+static int append (struct idcomp *c, uint32_t session, const struct idspace_key *key, int64_t over,
+                   int64_t size)
+{
+    struct idcomp_event event = {.type = IDCOMP_FIRST_CLUSTER};
+
+    if (new_cluster (c, &session, key, over + size, size) < 0)
+        return -1;
+    uint32_t n = c->space.sessions[session].nchain;
+    if (n > 1) {
+        idspace_set_reserve (&c->space, session, n - 2, 0);
+        event.type = IDCOMP_NEW_CLUSTER;
+    }
+    if (session == 0)
         compressor_emit (c, event);
     return 0;
 }
@@ -94,27 +110,19 @@ static int allocate (struct idcomp *c, uint32_t session, const struct idspace_ke
                      int64_t count, int64_t size)
 {
     struct idspace *s = &c->space;
-    struct idcluster *k = session == IDSPACE_NONE ? NULL : idspace_last (s, session);
-    int64_t room = k ? k->reserve : 0;
-    int64_t over = count - room;
+    struct idcluster k = {.gen = 1};
+    bool known = session != IDSPACE_NONE && idspace_last (s, session, &k);
+    int64_t over = count - k.reserve;
 
     if (over <= 0) {
-        k->reserve -= count;
+        idspace_set_reserve (s, session, s->sessions[session].nchain - 1, k.reserve - count);
         return 0;
     }
-    if (!within_limits (c, k ? idspace_end (s, session) : 1, over + size))
+    if (!within_limits (c, k.gen + k.capacity, over + size))
         return fail (IDCOMP_ELIMIT);
-    if (k && k == &s->clusters[s->nclusters - 1])
-        return expand (c, k, over, size);
-    if (new_cluster (c, &session, key, over + size, size) < 0)
-        return -1;
-    uint32_t n = s->sessions[session].nchain;
-    if (n > 1)
-        s->clusters[s->sessions[session].chain[n - 2]].reserve = 0;
-    if (session == 0)
-        compressor_emit (
-            c, (struct idcomp_event){.type = n > 1 ? IDCOMP_NEW_CLUSTER : IDCOMP_FIRST_CLUSTER});
-    return 0;
+    if (known && k.final + k.capacity == s->limit)
+        return expand (c, &k, over, size);
+    return append (c, session, key, over, size);
 }
 
 /* Report what the local session made since the last time. */
@@ -176,8 +184,8 @@ static int check_ghost (const struct idcomp *c, const struct idspace_key *key)
 
     if (session == IDSPACE_NONE)
         return 0;
-    const struct idcluster *k = idspace_last (&c->space, session);
-    if (session == 0 || (k && k->reserve > 0))
+    struct idcluster k;
+    if (session == 0 || (idspace_last (&c->space, session, &k) && k.reserve > 0))
         return fail (IDCOMP_EGHOST_KNOWN);
     return 0;
 }
@@ -220,7 +228,7 @@ static int ghost_start (struct idcomp *c, int64_t count)
     /* Only the first id is looked at for a collision, however many are made at once. */
     if (new_cluster (c, &session, &key, 1, 0) < 0)
         return -1;
-    c->space.limit += count - 1;
+    idspace_expand (&c->space, count - 1, 0);
     if (session == 0)
         compressor_set_eager (c);
     c->ghost_made = true;
@@ -235,10 +243,10 @@ int compressor_ghost_generate (struct idcomp *c, int64_t count, int64_t *first)
         if (ghost_start (c, count) < 0)
             return -1;
     } else {
-        uint32_t session = c->space.clusters[c->space.nclusters - 1].session;
+        uint32_t session = c->space.blocks[c->space.nclusters - 1].session;
         if (!within_limits (c, idspace_end (&c->space, session), count))
             return fail (IDCOMP_ELIMIT);
-        c->space.limit += count;
+        idspace_expand (&c->space, count, 0);
         if (session == 0)
             compressor_set_eager (c);
     }

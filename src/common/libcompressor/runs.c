@@ -8,26 +8,21 @@
 #include <string.h>
 
 #include "runs.h"
+#include "search.h"
 
 static int64_t run_end (const struct idcomp_run *run)
 {
     return run->first + run->count;
 }
 
+_Static_assert(sizeof (struct idcomp_run) == IDSEARCH_RECORD, "runs can be searched");
+
 /* The number of runs that start at or below 'gen'. */
 static size_t count_up_to (const struct idruns *runs, int64_t gen)
 {
-    const struct idcomp_run *base = runs->v;
-    size_t n = runs->n;
-
-    if (n == 0)
+    if (runs->n == 0 || gen < runs->v[0].first)
         return 0;
-    while (n > 1) { /* the last run at or below 'gen', if any, is in base[0 .. n-1] */
-        size_t half = n / 2;
-        base += base[half].first <= gen ? half : 0;
-        n -= half;
-    }
-    return base - runs->v + (base->first <= gen);
+    return idsearch (runs->v, runs->n, gen) + 1;
 }
 
 void idruns_fini (struct idruns *runs)

@@ -12,9 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "search.h"
 #include "space.h"
 
-/* Arrays grow by a quarter: a cluster takes 24 bytes and one index, so 35 bytes when just grown. */
+_Static_assert(sizeof (struct idblock) == IDSEARCH_RECORD, "blocks can be searched");
+_Static_assert(sizeof (struct idlink) == IDSEARCH_RECORD, "links can be searched");
+
+/* Arrays grow by a quarter, so a cluster takes 40 bytes at most. */
 static int grow (void *array, uint32_t *room, uint32_t n, size_t size)
 {
     void **p = array;
@@ -44,13 +48,13 @@ void idspace_fini (struct idspace *s)
     }
     free (s->sessions);
     free (s->order);
-    free (s->clusters);
+    free (s->blocks);
     *s = (struct idspace){0};
 }
 
 int idspace_reserve_clusters (struct idspace *s, uint32_t n)
 {
-    return grow (&s->clusters, &s->room_clusters, n, sizeof (*s->clusters));
+    return grow (&s->blocks, &s->room_clusters, n, sizeof (*s->blocks));
 }
 
 int idspace_reserve_sessions (struct idspace *s, uint32_t n)
@@ -69,7 +73,7 @@ int idspace_reserve_chain (struct idsession *session, uint32_t n)
 
 uint32_t idspace_add_session_unsorted (struct idspace *s, const struct idspace_key *key)
 {
-    struct idsession session = {.base = key->base};
+    struct idsession session = {.base = key->base, .end = 1};
 
     if (idspace_reserve_sessions (s, s->nsessions + 1) < 0)
         return IDSPACE_NONE;
@@ -139,16 +143,28 @@ uint32_t idspace_add_session (struct idspace *s, const struct idspace_key *key)
 void idspace_add_cluster (struct idspace *s, uint32_t session, int64_t capacity, uint32_t reserve)
 {
     struct idsession *owner = &s->sessions[session];
-    struct idcluster k = {
-        .final = s->limit,
-        .gen = idspace_end (s, session),
-        .session = session,
-        .reserve = reserve,
-    };
+    struct idlink link = {owner->end, s->nclusters, reserve};
+    struct idblock block = {s->limit, session, owner->nchain};
 
-    owner->chain[owner->nchain++] = s->nclusters;
-    s->clusters[s->nclusters++] = k;
+    owner->chain[owner->nchain++] = link;
+    s->blocks[s->nclusters++] = block;
     s->limit += capacity;
+    owner->end += capacity;
+}
+
+void idspace_expand (struct idspace *s, int64_t more, uint32_t reserve)
+{
+    const struct idblock *block = &s->blocks[s->nclusters - 1];
+    struct idsession *owner = &s->sessions[block->session];
+
+    owner->chain[block->link].reserve = reserve;
+    owner->end += more;
+    s->limit += more;
+}
+
+void idspace_set_reserve (struct idspace *s, uint32_t session, uint32_t link, uint32_t reserve)
+{
+    s->sessions[session].chain[link].reserve = reserve;
 }
 
 uint32_t idspace_nearest (const struct idspace *s, u128 num, uint32_t except)
@@ -180,67 +196,63 @@ uint32_t idspace_find (const struct idspace *s, const struct idspace_key *key)
     return i;
 }
 
-const struct idcluster *idspace_find_final (const struct idspace *s, int64_t id)
+struct idcluster idspace_cluster (const struct idspace *s, uint32_t i)
 {
-    const struct idcluster *k = s->clusters;
-    uint32_t n = s->nclusters;
+    const struct idblock *block = &s->blocks[i];
+    const struct idlink *link = &s->sessions[block->session].chain[block->link];
 
+    return (struct idcluster){
+        .final = block->final,
+        .gen = link->gen,
+        .capacity = (i + 1 == s->nclusters ? s->limit : block[1].final) - block->final,
+        .session = block->session,
+        .reserve = link->reserve,
+    };
+}
+
+bool idspace_find_final (const struct idspace *s, int64_t id, struct idcluster *k)
+{
     if (id < 0 || id >= s->limit)
-        return NULL;
-    while (n > 1) {
-        uint32_t half = n / 2;
-        k += k[half].final <= id ? half : 0;
-        n -= half;
-    }
-    return k;
+        return false;
+    *k = idspace_cluster (s, idsearch (s->blocks, s->nclusters, id));
+    return true;
 }
 
-const struct idcluster *idspace_find_gen (const struct idspace *s, uint32_t session, int64_t gen)
-{
-    const uint32_t *chain = s->sessions[session].chain;
-    uint32_t n = s->sessions[session].nchain;
-
-    if (gen < 1 || gen >= idspace_end (s, session))
-        return NULL;
-    while (n > 1) {
-        uint32_t half = n / 2;
-        chain += s->clusters[chain[half]].gen <= gen ? half : 0;
-        n -= half;
-    }
-    return &s->clusters[*chain];
-}
-
-struct idcluster *idspace_last (const struct idspace *s, uint32_t session)
+bool idspace_find_gen (const struct idspace *s, uint32_t session, int64_t gen, struct idcluster *k)
 {
     const struct idsession *owner = &s->sessions[session];
 
-    return owner->nchain > 0 ? &s->clusters[owner->chain[owner->nchain - 1]] : NULL;
+    if (gen < 1 || gen >= owner->end)
+        return false;
+    *k = idspace_cluster (s, owner->chain[idsearch (owner->chain, owner->nchain, gen)].block);
+    return true;
 }
 
-int64_t idspace_capacity (const struct idspace *s, const struct idcluster *k)
+bool idspace_last (const struct idspace *s, uint32_t session, struct idcluster *k)
 {
-    bool last = k == &s->clusters[s->nclusters - 1];
+    const struct idsession *owner = &s->sessions[session];
 
-    return (last ? s->limit : k[1].final) - k->final;
+    if (owner->nchain == 0)
+        return false;
+    *k = idspace_cluster (s, owner->chain[owner->nchain - 1].block);
+    return true;
 }
 
 int64_t idspace_end (const struct idspace *s, uint32_t session)
 {
-    const struct idcluster *k = idspace_last (s, session);
-
-    return k ? k->gen + idspace_capacity (s, k) : 1;
+    return s->sessions[session].end;
 }
 
 int64_t idspace_next_gen (const struct idspace *s, uint32_t session)
 {
-    const struct idcluster *k = idspace_last (s, session);
+    const struct idsession *owner = &s->sessions[session];
 
-    return k ? idspace_end (s, session) - k->reserve : 1;
+    return owner->end - (owner->nchain > 0 ? owner->chain[owner->nchain - 1].reserve : 0);
 }
 
 int64_t idspace_finalized_limit (const struct idspace *s)
 {
-    return s->nclusters > 0 ? s->limit - s->clusters[s->nclusters - 1].reserve : 0;
+    return s->nclusters > 0 ? s->limit - idspace_cluster (s, s->nclusters - 1).reserve : 0;
 }
 
 bool idspace_collides (const struct idspace *s, uint32_t session, u128 base, int64_t gen,
@@ -256,7 +268,7 @@ bool idspace_collides (const struct idspace *s, uint32_t session, u128 base, int
 
 size_t idspace_memory (const struct idspace *s)
 {
-    size_t bytes = s->room_clusters * sizeof (*s->clusters)
+    size_t bytes = s->room_clusters * sizeof (*s->blocks)
                    + s->room_sessions * (sizeof (*s->sessions) + sizeof (*s->order));
 
     for (uint32_t i = 0; i < s->nsessions; i++)
@@ -270,10 +282,10 @@ static bool chains_equal (const struct idspace *a, uint32_t i, const struct idsp
     const struct idsession *y = &b->sessions[j];
 
     for (uint32_t n = 0; n < x->nchain && n < y->nchain; n++) {
-        const struct idcluster *k = &a->clusters[x->chain[n]];
-        const struct idcluster *l = &b->clusters[y->chain[n]];
-        if (k->final != l->final || k->gen != l->gen || k->reserve != l->reserve
-            || idspace_capacity (a, k) != idspace_capacity (b, l))
+        struct idcluster k = idspace_cluster (a, x->chain[n].block);
+        struct idcluster l = idspace_cluster (b, y->chain[n].block);
+        if (k.final != l.final || k.gen != l.gen || k.capacity != l.capacity
+            || k.reserve != l.reserve)
             return false;
     }
     return x->nchain == y->nchain;

@@ -11,8 +11,9 @@
  *  3. The end of each cluster may be reserved, not finalized.  Only the last cluster of a session has a
  *     reserve (a stored form of the original may break this rule; nothing relies on it).
  *
- * So the capacity of a cluster is not stored, and one array in order of final ids and an array of indexes
- * for each session answer every question by binary search.
+ * So the capacity of a cluster is not stored.  A cluster is a block in one array in order of final ids and a
+ * link in an array of its session in order of generation counts, 32 bytes in all, and a search in one of the
+ * two answers every question.
  */
 #ifndef COMPRESSOR_SPACE_H
 #define COMPRESSOR_SPACE_H
@@ -22,24 +23,39 @@
 #define IDSPACE_NONE UINT32_MAX
 #define IDSPACE_MAX (UINT32_MAX - 1) /* clusters, sessions */
 
-struct idcluster {
-    int64_t final;    /* its first final id */
-    int64_t gen;      /* generation count of that id */
+struct idblock {
+    int64_t final;    /* first final id of the cluster */
     uint32_t session; /* index of its session */
-    uint32_t reserve; /* ids at its end that are not finalized */
+    uint32_t link;    /* index in the chain of its session */
+};
+
+struct idlink {
+    int64_t gen;      /* generation count of the first final id */
+    uint32_t block;   /* index in the final space */
+    uint32_t reserve; /* ids at the end of the cluster that are not finalized */
 };
 
 struct idsession {
     u128 base; /* numeric form of the UUID of its first id */
     char
         *alias; /* the text that names it if that is not the lower case form of 'base', else NULL */
-    uint32_t *chain; /* indexes of its clusters, ascending */
+    int64_t end; /* generation counts below it are in clusters */
+    struct idlink *chain;
     uint32_t nchain;
     uint32_t room;
 };
 
+/* What there is to know about a cluster. */
+struct idcluster {
+    int64_t final;
+    int64_t gen;
+    int64_t capacity;
+    uint32_t session;
+    uint32_t reserve;
+};
+
 struct idspace {
-    struct idcluster *clusters; /* in order of 'final' */
+    struct idblock *blocks;     /* one for each cluster */
     struct idsession *sessions; /* in order of registration: the local session is the first */
     uint32_t *order;            /* indexes of sessions, in order of 'base' */
     uint32_t nclusters;
@@ -80,6 +96,12 @@ int idspace_sort_sessions (struct idspace *s);
 /* Append a cluster to the final space and to a session, for which there is room in both. */
 void idspace_add_cluster (struct idspace *s, uint32_t session, int64_t capacity, uint32_t reserve);
 
+/* Add 'more' ids to the last cluster of the final space, of which the last 'reserve' are not finalized. */
+void idspace_expand (struct idspace *s, int64_t more, uint32_t reserve);
+
+/* Let the last 'reserve' ids of cluster 'link' of a session not be finalized. */
+void idspace_set_reserve (struct idspace *s, uint32_t session, uint32_t link, uint32_t reserve);
+
 /* The session with the greatest base at or below 'num', or IDSPACE_NONE.  'except' (may be IDSPACE_NONE) is
  * passed over.
  */
@@ -91,17 +113,15 @@ uint32_t idspace_nearest (const struct idspace *s, u128 num, uint32_t except);
  */
 uint32_t idspace_find (const struct idspace *s, const struct idspace_key *key);
 
-/* The cluster with that final id, or NULL. */
-const struct idcluster *idspace_find_final (const struct idspace *s, int64_t id);
+/* Cluster 'i' in order of final ids. */
+struct idcluster idspace_cluster (const struct idspace *s, uint32_t i);
 
-/* The cluster of a session with that generation count, or NULL. */
-const struct idcluster *idspace_find_gen (const struct idspace *s, uint32_t session, int64_t gen);
-
-/* The last cluster of a session, or NULL. */
-struct idcluster *idspace_last (const struct idspace *s, uint32_t session);
-
-/* The number of ids in a cluster. */
-int64_t idspace_capacity (const struct idspace *s, const struct idcluster *k);
+/* The cluster with that final id, or of a session with that generation count, or the last one of a session,
+ * in '*k'.  Return false if there is none.
+ */
+bool idspace_find_final (const struct idspace *s, int64_t id, struct idcluster *k);
+bool idspace_find_gen (const struct idspace *s, uint32_t session, int64_t gen, struct idcluster *k);
+bool idspace_last (const struct idspace *s, uint32_t session, struct idcluster *k);
 
 /* The first generation count of a session beyond its clusters; the first one that is not finalized. */
 int64_t idspace_end (const struct idspace *s, uint32_t session);

@@ -112,11 +112,14 @@ static unsigned char *put_sessions (unsigned char *p, const struct idcomp *c,
 static unsigned char *put_clusters (unsigned char *p, const struct idspace *s,
                                     const uint32_t *index)
 {
-    for (const struct idcluster *k = s->clusters; k < s->clusters + s->nclusters; k++) {
-        int64_t capacity = idspace_capacity (s, k);
-        p = put_number (p, index[k->session]);
+    const struct idblock *end = s->blocks + s->nclusters;
+
+    for (const struct idblock *block = s->blocks; block < end; block++) {
+        int64_t limit = block + 1 < end ? block[1].final : s->limit;
+        int64_t capacity = limit - block->final;
+        p = put_number (p, index[block->session]);
         p = put_number (p, capacity);
-        p = put_number (p, capacity - k->reserve);
+        p = put_number (p, capacity - s->sessions[block->session].chain[block->link].reserve);
     }
     return p;
 }
@@ -340,11 +343,11 @@ static int read_cluster (struct reader *r, struct idspace *s)
     int64_t capacity = get_number (r);
     int64_t finalized = get_number (r);
     int64_t reserve = capacity - finalized;
-    const struct idcluster *previous = idspace_last (s, session);
+    uint32_t previous = idspace_end (s, session) - idspace_next_gen (s, session);
     if (capacity < 1 || finalized < 0 || reserve < 0 || reserve > UINT32_MAX
         || capacity > NUMBER_MAX - s->limit)
         return fail (IDCOMP_ECORRUPT_VALUE);
-    if (!r->lenient && (reserve > IDCOMP_CLUSTER_SIZE_MAX || (previous && previous->reserve > 0)))
+    if (!r->lenient && (reserve > IDCOMP_CLUSTER_SIZE_MAX || previous > 0))
         return fail (IDCOMP_ECORRUPT_VALUE);
     idspace_add_cluster (s, session, capacity, reserve);
     return 0;

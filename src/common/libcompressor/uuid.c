@@ -3,6 +3,7 @@
 
 /* uuid.c - UUIDs as text and as numbers; a text that is accepted is written back as its lower case form */
 
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -11,8 +12,6 @@
 #define VERSION_4 UINT64_C (0x4000)
 #define VARIANT UINT64_C (0x8000000000000000)
 #define LOW_62 UINT64_C (0x3fffffffffffffff)
-
-static const unsigned char hyphens[] = {8, 13, 18, 23};
 
 /* The value of a hex digit, or -1. */
 static int hex_value (char c)
@@ -25,23 +24,22 @@ static int hex_value (char c)
 
 static uint64_t load_be64 (const unsigned char *p)
 {
-    uint64_t x = 0;
+    uint64_t x;
 
-    for (int i = 0; i < 8; i++)
-        x = x << 8 | p[i];
-    return x;
+    memcpy (&x, p, sizeof (x));
+    return be64toh (x);
 }
 
 static void store_be64 (unsigned char *p, uint64_t x)
 {
-    for (int i = 7; i >= 0; i--, x >>= 8)
-        p[i] = x & 0xff;
+    x = htobe64 (x);
+    memcpy (p, &x, sizeof (x));
 }
 
 /* The 8 hex digits of a word as 8 characters, first digit in the lowest byte: each nibble is moved to a byte
  * of its own, and those above 9 get the distance from '9' + 1 to 'a' added.
  */
-static uint64_t hex8 (uint32_t word)
+static inline uint64_t hex8 (uint32_t word)
 {
     uint64_t x = __builtin_bswap32 (word);
 
@@ -52,10 +50,48 @@ static uint64_t hex8 (uint32_t word)
     return x + UINT64_C (0x3030303030303030) + letters * ('a' - '9' - 1);
 }
 
-static void put (char *text, uint64_t chars, int n)
+/* The word of 8 hex digits in either case, taken back from its characters: the way of hex8 () backwards.
+ * Characters that are no digits give a word whose digits are others, or lack the bits that all digits have;
+ * then '*bad' is not 0 any more.
+ */
+static inline uint32_t unhex8 (uint64_t chars, uint64_t *bad)
 {
-    for (int i = 0; i < n; i++, chars >>= 8)
-        text[i] = chars & 0xff;
+    const uint64_t case_bits = UINT64_C (0x2020202020202020);
+    uint64_t letters = chars >> 6 & UINT64_C (0x0101010101010101);
+    uint64_t x =
+        ((chars & UINT64_C (0x0f0f0f0f0f0f0f0f)) + letters * 9) & UINT64_C (0x0f0f0f0f0f0f0f0f);
+
+    x = (x << 4 | x >> 8) & UINT64_C (0x00ff00ff00ff00ff);
+    x = (x | x >> 8) & UINT64_C (0x0000ffff0000ffff);
+    uint32_t word = __builtin_bswap32 ((x | x >> 16) & 0xffffffff);
+    *bad |= hex8 (word) ^ (chars | case_bits);
+    *bad |= ~(chars | chars >> 1) & case_bits;
+    return word;
+}
+
+/* 8 characters, or 4 and 4 with something between, as a number with the first one in the lowest byte. */
+static uint64_t get8 (const char *text)
+{
+    uint64_t chars;
+
+    memcpy (&chars, text, sizeof (chars));
+    return le64toh (chars);
+}
+
+static uint64_t get4_4 (const char *text, const char *more)
+{
+    uint32_t low;
+    uint32_t high;
+
+    memcpy (&low, text, sizeof (low));
+    memcpy (&high, more, sizeof (high));
+    return (uint64_t)le32toh (high) << 32 | le32toh (low);
+}
+
+static void put_chars (char *text, uint64_t chars, size_t n)
+{
+    chars = htole64 (chars);
+    memcpy (text, &chars, n);
 }
 
 bool uuid_is_v4 (const struct idcomp_uuid *uuid)
@@ -66,22 +102,19 @@ bool uuid_is_v4 (const struct idcomp_uuid *uuid)
 int idcomp_uuid_parse (const char *text, struct idcomp_uuid *uuid)
 {
     struct idcomp_uuid u;
-    const char *p = text;
-    int bad = 0; /* negative once a digit is none: looked at once, at the end */
+    uint64_t bad = 0;
 
     if (strnlen (text, IDCOMP_UUID_TEXT) != IDCOMP_UUID_TEXT - 1)
         goto error;
-    for (size_t i = 0; i < sizeof (hyphens); i++)
-        if (text[hyphens[i]] != '-')
-            goto error;
-    for (int i = 0; i < 16; i++, p += 2) {
-        p += i == 4 || i == 6 || i == 8 || i == 10;
-        int high = hex_value (p[0]);
-        int low = hex_value (p[1]);
-        bad |= high | low;
-        u.bytes[i] = high << 4 | low;
-    }
-    if (bad < 0 || !uuid_is_v4 (&u))
+    if (text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-')
+        goto error;
+    uint64_t hi = unhex8 (get8 (text), &bad);
+    hi = hi << 32 | unhex8 (get4_4 (text + 9, text + 14), &bad);
+    uint64_t lo = unhex8 (get4_4 (text + 19, text + 24), &bad);
+    lo = lo << 32 | unhex8 (get8 (text + 28), &bad);
+    store_be64 (u.bytes, hi);
+    store_be64 (u.bytes + 8, lo);
+    if (bad || !uuid_is_v4 (&u))
         goto error;
     *uuid = u;
     return 0;
@@ -94,17 +127,16 @@ void idcomp_uuid_format (const struct idcomp_uuid *uuid, char text[IDCOMP_UUID_T
 {
     uint64_t hi = load_be64 (uuid->bytes);
     uint64_t lo = load_be64 (uuid->bytes + 8);
-    uint64_t b = hex8 (hi & 0xffffffff);
-    uint64_t c = hex8 (lo >> 32);
+    uint64_t mid = hex8 (hi & 0xffffffff);
+    uint64_t variant = hex8 (lo >> 32);
 
-    put (text, hex8 (hi >> 32), 8);
-    put (text + 9, b, 4);
-    put (text + 14, b >> 32, 4);
-    put (text + 19, c, 4);
-    put (text + 24, c >> 32, 4);
-    put (text + 28, hex8 (lo & 0xffffffff), 8);
-    for (size_t i = 0; i < sizeof (hyphens); i++)
-        text[hyphens[i]] = '-';
+    put_chars (text, hex8 (hi >> 32), 8);
+    put_chars (text + 9, mid, 4);
+    put_chars (text + 14, mid >> 32, 4);
+    put_chars (text + 19, variant, 4);
+    put_chars (text + 24, variant >> 32, 4);
+    put_chars (text + 28, hex8 (lo & 0xffffffff), 8);
+    text[8] = text[13] = text[18] = text[23] = '-';
     text[IDCOMP_UUID_TEXT - 1] = '\0';
 }
 
