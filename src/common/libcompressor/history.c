@@ -178,9 +178,7 @@ static void check_own (struct world *w, const struct client *cl, int64_t gen)
     check_uuid (w, cl, &want, form);
     check (w, idcomp_to_op (cl->c, form, &op) == 0 && op == (final >= 0 ? final : form),
            "op space has the final id as soon as it is reserved");
-    check (w,
-           idcomp_to_session (cl->c, op, w->name[cl->session], &back) == 0
-               && back == form,
+    check (w, idcomp_to_session (cl->c, op, w->name[cl->session], &back) == 0 && back == form,
            "an id comes back from op space as it was");
 }
 
