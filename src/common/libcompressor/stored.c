@@ -112,10 +112,9 @@ static unsigned char *put_sessions (unsigned char *p, const struct idcomp *c,
 static unsigned char *put_clusters (unsigned char *p, const struct idspace *s,
                                     const uint32_t *index)
 {
-    const struct idblock *end = s->blocks + s->nclusters;
-
-    for (const struct idblock *block = s->blocks; block < end; block++) {
-        int64_t limit = block + 1 < end ? block[1].final : s->limit;
+    for (uint32_t i = 0; i < s->nclusters; i++) {
+        const struct idblock *block = &s->blocks[i];
+        int64_t limit = i + 1 < s->nclusters ? block[1].final : s->limit;
         int64_t capacity = limit - block->final;
         p = put_number (p, index[block->session]);
         p = put_number (p, capacity);
@@ -389,7 +388,7 @@ static int read_local_state (struct reader *r, struct idcomp *c)
     c->generated = get_number (r);
     c->next_first = get_number (r);
     int64_t n = get_count (r);
-    if (c->generated < 0 || c->generated > IDCOMP_ID_MAX || c->next_first < 0 || n < 0)
+    if (c->generated < 0 || c->next_first < 0 || n < 0)
         return fail (IDCOMP_ECORRUPT_VALUE);
     if (need (r, n, RUN_CELLS) < 0 || idruns_reserve (&c->runs, n) < 0)
         return -1;

@@ -216,6 +216,8 @@ static void check_rules (void)
         {"a reserve before the last cluster", IDCOMP_ECORRUPT_VALUE, {{10, 7}}},
         {"a cluster with more ids than it holds", IDCOMP_ECORRUPT_VALUE, {{10, 9}}},
         {"a cluster of 0 ids", IDCOMP_ECORRUPT_VALUE, {{15, 0}}},
+        {"an empty cluster", IDCOMP_ECORRUPT_VALUE, {{12, 0}, {13, 0}}},
+        {"runs beyond the ids made", IDCOMP_ECORRUPT_VALUE, {{17, 12}}},
         {"more final ids than there can be",
          IDCOMP_ECORRUPT_VALUE,
          {{12, 9007199254740992.0}, {13, 9007199254740992.0}}},
@@ -259,6 +261,13 @@ static void check_bounds (void)
     f.cell[26] = htole64 (num (14));
     f.cell[27] = htole64 (num (3));
     ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a run may start within the clusters");
+    f = example (true);
+    f.n -= 4; /* without the last two runs */
+    f.cell[19] = htole64 (num (2));
+    f.cell[18] = f.cell[17] = htole64 (num (10));
+    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "all ids made may be finalized");
+    f.cell[18] = f.cell[17] = htole64 (num (9));
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "but not more");
 }
 
 /* --- sessions --- */

@@ -99,6 +99,23 @@ static void check_parse (void)
     ok (!parses ("01234567-89ab-4cde-cf01-23456789abcd"), "another variant is refused");
 }
 
+/* Each place but those of the hyphens, version and variant takes hex digits and nothing else. */
+static void check_digits (void)
+{
+    static const char zero[] = "00000000-0000-4000-8000-000000000000";
+    char text[IDCOMP_UUID_TEXT];
+    bool good = true;
+
+    for (size_t i = 0; i < sizeof (zero) - 1; i++) {
+        for (int c = 1; zero[i] == '0' && c < 256; c++) {
+            snprintf (text, sizeof (text), "%s", zero);
+            text[i] = c;
+            good &= parses (text) == (strchr ("0123456789abcdefABCDEF", c) != NULL);
+        }
+    }
+    ok (good, "all 255 characters are tried at each place of a digit");
+}
+
 static void check_random (void)
 {
     unsigned char zeros[16] = {0};
@@ -145,6 +162,7 @@ int main (void)
     check_diff (json_object_get (uuid, "diff"));
     check_stable (json_object_get (uuid, "stable"));
     check_parse ();
+    check_digits ();
     check_random ();
     check_bits ();
     json_decref (root);
