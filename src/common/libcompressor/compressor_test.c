@@ -4,6 +4,7 @@
 /* compressor_test.c - what the strict reading does where the original's looks accidental, limits, events */
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <idtree/idcomp.h>
 
@@ -358,6 +359,48 @@ static void check_equal (void)
     idcomp_destroy (b);
 }
 
+/* --- threads --- */
+
+static void *convert_all (void *arg)
+{
+    const struct idcomp *c = arg;
+    bool good = true;
+
+    for (int64_t final = 0; final < 100; final++) {
+        struct idcomp_uuid uuid;
+        int64_t id = 0;
+        int64_t op = 0;
+        int64_t same = 0;
+        good &= idcomp_to_session (c, final, NULL, &id) == 0
+                && idcomp_decompress (c, id, &uuid) == 0 && idcomp_recompress (c, &uuid, &same) == 0
+                && same == id && idcomp_to_op (c, id, &op) == 0 && op == final;
+        good &= ERR (idcomp_decompress (c, 100000 + final, &uuid)) == IDCOMP_EUNKNOWN_ID;
+    }
+    return good ? arg : NULL;
+}
+
+static void check_threads (void)
+{
+    struct idcomp *c = create (A, 3);
+    pthread_t thread[4];
+    bool good = true;
+
+    for (int i = 0; i < 30; i++) {
+        make (c, 4);
+        arrive (c, B, 1 + i * 4, 4, 2);
+    }
+    for (int i = 0; i < 4; i++)
+        if (pthread_create (&thread[i], NULL, convert_all, c) != 0)
+            bail_out ("a thread can't be made");
+    for (int i = 0; i < 4; i++) {
+        void *result;
+        pthread_join (thread[i], &result);
+        good &= result == c;
+    }
+    ok (good, "four threads ask one compressor at the same time");
+    idcomp_destroy (c);
+}
+
 /* --- errors --- */
 
 static void check_errors (void)
@@ -397,6 +440,7 @@ int main (void)
     check_runs ();
     check_events ();
     check_equal ();
+    check_threads ();
     check_errors ();
     return done_testing ();
 }
