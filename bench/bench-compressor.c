@@ -7,8 +7,9 @@
  *   duo         two sessions in turns of 1,000 ids: a cluster each turn
  *   fragmented  eight sessions in turns of 16 ids: 62,504 clusters for 1,000,000 ids
  *
- * Prints one JSON object a line: nanoseconds for one id (or call), the best of ROUNDS, and the ratio to a call
- * of a function that does nothing, measured in the same run.  Ids are asked in random order.
+ * Prints one JSON object a line: nanoseconds for one id (or call), the best of ROUNDS, and the
+ * ratio to a call of a function that does nothing, measured in the same run.  Ids are asked in
+ * random order.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_idcomp_ops.c - let bytes decide what the sessions of a document do (libcompressor/history.h) */
+/* fuzz_idcomp_ops.c - let bytes decide what sessions do, see libcompressor/history.h */
 
 #include <stdio.h>
 #include <stdlib.h>

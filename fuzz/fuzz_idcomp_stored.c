@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_idcomp_stored.c - feed the id compressor what comes from outside: stored forms, base64, ranges
+/* fuzz_idcomp_stored.c - feed the id compressor stored forms, base64 and ranges from outside
  *
- * The first byte says what the others are.  Whatever is accepted in the strict reading must be written as it
- * was read, and a compressor that was loaded, in both readings, must stand all calls.
+ * The first byte says what the others are.  Whatever is accepted in the strict reading must be
+ * written as it was read, and a compressor that was loaded, in both readings, must stand all
+ * calls.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 
 /* alloc_test.c - let the 1st, 2nd, 3rd ... allocation of each call fail until it succeeds
  *
- * A call that fails must say ENOMEM and change nothing, so that the same call succeeds later; what it
- * leaves behind is looked at as a stored form.  The linker puts the functions below in the way of the
- * library (--wrap).
+ * A call that fails must say ENOMEM and change nothing, so that the same call succeeds later; what
+ * it leaves behind is looked at as a stored form.  The linker puts the functions below in the way
+ * of the library (--wrap).
  */
 
 #include <errno.h>

@@ -64,7 +64,7 @@ static size_t padding (const char *text, size_t len)
     return text[len - 2] == '=' ? 2 : 1;
 }
 
-/* Read the last group, of which 'pad' characters are padding; bits that it does not use must be 0. */
+/* Read the last group, of which 'pad' characters are padding; unused bits must be 0. */
 static int decode_tail (const unsigned char *p, size_t pad, unsigned char *out)
 {
     const unsigned char group[4] = {p[0], p[1], pad > 1 ? 'A' : p[2], 'A'};

@@ -54,7 +54,7 @@ static bool round_trip (size_t size)
                || (idcomp_base64_decode (text, len, back, size - 1) < 0 && errno == EOVERFLOW));
 }
 
-/* Decoding gives the text back for no other than what encoding gives: try all last groups of 4 letters. */
+/* Nothing but what encoding gives is decoded: try all last groups of some letters. */
 static bool is_canonical (void)
 {
     static const char letters[] = "AQgwBZz09+/=";

@@ -3,8 +3,8 @@
 
 /* compressor.c - a session: its life, the ids it makes, the ranges it announces
  *
- * Ids are made in order of generation count.  While final ids are set aside for the next count the id is
- * eager, else it is local and the count joins the local runs; it never changes afterwards.
+ * Ids are made in order of generation count.  While final ids are set aside for the next count the
+ * id is eager, else it is local and the count joins the local runs; it never changes afterwards.
  */
 
 #include <errno.h>

@@ -3,8 +3,8 @@
 
 /* compressor.h - what the parts of the compressor share
  *
- * Generation counts of the local session up to 'generated' are either in 'runs' (handed out as local ids) or
- * were eager.  The local session is session 0 of the space.
+ * Generation counts of the local session up to 'generated' are either in 'runs' (handed out as
+ * local ids) or were eager.  The local session is session 0 of the space.
  */
 #ifndef COMPRESSOR_COMPRESSOR_H
 #define COMPRESSOR_COMPRESSOR_H
@@ -32,7 +32,9 @@ struct idcomp {
     void *event_arg;
 };
 
-/* A key for the session named 'text', which it may borrow.  Returns 0, or -1 with errno IDCOMP_EBAD_UUID. */
+/* A key for the session named 'text', which it may borrow.  Returns 0, or -1 with errno set:
+ *   IDCOMP_EBAD_UUID
+ */
 int compressor_key (int flags, const char *text, struct idspace_key *key);
 
 /* A compressor without sessions. */
@@ -51,10 +53,10 @@ void compressor_set_eager (struct idcomp *c);
 int compressor_check (const struct idcomp *c);
 int compressor_check_no_ghost (const struct idcomp *c);
 
-/* Fail if a range can't be a range at all.  Returns 0, or -1 with errno set as for idcomp_finalize (). */
+/* Fail if a range is none.  Returns 0, or -1 with errno set as for idcomp_finalize (). */
 int compressor_check_range (const struct idcomp_range *range);
 
-/* Make 'count' ids for the active ghost session; '*first' is the first one.  Returns 0, or -1 with errno. */
+/* Make 'count' ids for the active ghost session, from '*first'.  Returns 0, or -1 with errno. */
 int compressor_ghost_generate (struct idcomp *c, int64_t count, int64_t *first);
 
 /* Report an event to whoever asked for it; 'session' is filled in. */

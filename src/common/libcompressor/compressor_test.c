@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* compressor_test.c - what the strict reading does where the original's looks accidental, limits, events */
+/* compressor_test.c - what the strict reading refuses; collisions, limits, events, threads */
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,9 +3,9 @@
 
 /* convert.c - between the forms of an id: session space, op space, UUID
  *
- * In session space an id of the local session is a local id if and only if its generation count is in the
- * local runs, finalized or not, so the form never changes.  In op space an id is final as soon as final ids
- * are set aside for its count: whoever reads it has finalized the range by then.
+ * In session space an id of the local session is a local id if and only if its generation count is
+ * in the local runs, finalized or not, so the form never changes.  In op space an id is final as
+ * soon as final ids are set aside for its count: whoever reads it has finalized the range by then.
  */
 
 #include <errno.h>
@@ -30,8 +30,8 @@ static int64_t final_of (const struct idcluster *k, int64_t gen)
     return k->final + (gen - k->gen);
 }
 
-/* The local or the final form of an id.  Ids of the two kinds come in any order: a branch on 'local' would be
- * guessed wrong half the time.
+/* The local or the final form of an id.  Ids of the two kinds come in any order: a branch on
+ * 'local' would be guessed wrong half the time.
  */
 static int64_t pick (bool local, int64_t gen, int64_t final)
 {

@@ -3,9 +3,9 @@
 
 /* finalize.c - how final ids are given: to ranges in their total order, and to ghost sessions
  *
- * What happens to the final space must depend on nothing but the ranges and ghost sessions so far, so that
- * everybody who sees the same ones has the same final ids.  Everything that can fail comes before the first
- * change.
+ * What happens to the final space must depend on nothing but the ranges and ghost sessions so far,
+ * so that everybody who sees the same ones has the same final ids.  Everything that can fail comes
+ * before the first change.
  */
 
 #include <errno.h>
@@ -26,13 +26,13 @@ static int break_down (struct idcomp *c)
     return fail (IDCOMP_ECOLLISION);
 }
 
-/* True if 'count' more final ids from generation count 'gen' of a session stay within IDCOMP_ID_MAX. */
+/* True if 'count' more final ids, from generation count 'gen' on, stay within IDCOMP_ID_MAX. */
 static bool within_limits (const struct idcomp *c, int64_t gen, int64_t count)
 {
     return count <= IDCOMP_ID_MAX - c->space.limit + 1 && count <= IDCOMP_ID_MAX - gen + 1;
 }
 
-/* Give a session (IDSPACE_NONE: the new one that 'key' names) a new cluster.  '*session' is its index. */
+/* Give a session a new cluster.  '*session' is its index, first IDSPACE_NONE if 'key' is new. */
 static int new_cluster (struct idcomp *c, uint32_t *session, const struct idspace_key *key,
                         int64_t capacity, uint32_t reserve)
 {
@@ -56,7 +56,7 @@ static int new_cluster (struct idcomp *c, uint32_t *session, const struct idspac
 
 /* --- ranges --- */
 
-/* Refuse a range that does not continue its session.  The original has registered the session by now. */
+/* Refuse a range that does not continue its session, which the original has registered by now. */
 static int check_order (struct idcomp *c, uint32_t session, const struct idspace_key *key,
                         int64_t first)
 {
@@ -68,7 +68,7 @@ static int check_order (struct idcomp *c, uint32_t session, const struct idspace
     return fail (IDCOMP_ERANGE_ORDER);
 }
 
-/* Add 'over' ids and 'size' spare ones to the last cluster of the space, whose reserve is used up. */
+/* Add 'over' ids and 'size' spare ones to the last cluster, whose reserve is used up. */
 static int expand (struct idcomp *c, const struct idcluster *k, int64_t over, int64_t size)
 {
     struct idspace *s = &c->space;
@@ -87,7 +87,7 @@ static int expand (struct idcomp *c, const struct idcluster *k, int64_t over, in
     return 0;
 }
 
-/* Put 'over' ids and 'size' spare ones into a new cluster; the reserve of the one before it is used up. */
+/* Put 'over' ids and 'size' spare ones into a new cluster; the one before it is used up. */
 static int append (struct idcomp *c, uint32_t session, const struct idspace_key *key, int64_t over,
                    int64_t size)
 {

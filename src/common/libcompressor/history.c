@@ -3,8 +3,9 @@
 
 /* history.c - clients, a total order, and a model to compare with: see history.h
  *
- * Two bytes make a step: which client does what, and how much of it.  When the bytes are used up everything
- * announced is ordered and delivered; then all clients must agree, and every id is asked once more.
+ * Two bytes make a step: which client does what, and how much of it.  When the bytes are used up
+ * everything announced is ordered and delivered; then all clients must agree, and every id is
+ * asked once more.
  */
 
 #include <errno.h>

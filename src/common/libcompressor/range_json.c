@@ -7,8 +7,8 @@
  *   {"sessionId":TEXT,"ids":{"firstGenCount":N,"count":N,"requestedClusterSize":N,
  *                            "localIdRanges":[[N,N],...]}}
  *
- * Nothing else is a range: all members of an object that is there, once each, in any order; texts without
- * escapes; integers without fraction and exponent, exact in a double.
+ * Nothing else is a range: all members of an object that is there, once each, in any order; texts
+ * without escapes; integers without fraction and exponent, exact in a double.
  */
 
 #include <errno.h>
@@ -155,8 +155,8 @@ static bool get_runs (struct reader *r, struct idcomp_range *range)
 
 typedef bool (*member_f) (struct reader *r, int member, struct idcomp_range *range);
 
-/* Read an object whose members are among 'names'; 'value' reads the value of a member.  '*seen' tells by one
- * bit each which ones are there.
+/* Read an object whose members are among 'names'; 'value' reads the value of a member.  '*seen'
+ * tells by one bit each which ones are there.
  */
 static bool get_object (struct reader *r, const char *const names[], int n, member_f value,
                         struct idcomp_range *range, unsigned int *seen)

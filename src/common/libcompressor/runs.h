@@ -21,16 +21,16 @@ void idruns_fini (struct idruns *runs);
 /* Make room for 'n' runs in all.  Returns 0, or -1 with errno ENOMEM. */
 int idruns_reserve (struct idruns *runs, size_t n);
 
-/* Add 'count' generation counts from 'first', which lies above all others.  Returns 0, or -1 with errno
- * ENOMEM and the runs as they were.
+/* Add 'count' generation counts from 'first', which lies above all others.  Returns 0, or -1 with
+ * errno ENOMEM and the runs as they were.
  */
 int idruns_append (struct idruns *runs, int64_t first, int64_t count);
 
 /* True if 'gen' is in a run. */
 bool idruns_contain (const struct idruns *runs, int64_t gen);
 
-/* The part of the runs within first ... last, as a new array in '*cut' (NULL if empty, to be freed by the
- * caller) with its length in '*n'.  Returns 0, or -1 with errno ENOMEM.
+/* The part of the runs within first ... last, as a new array in '*cut' (NULL if empty, to be freed
+ * by the caller) with its length in '*n'.  Returns 0, or -1 with errno ENOMEM.
  */
 int idruns_cut (const struct idruns *runs, int64_t first, int64_t last, struct idcomp_run **cut,
                 size_t *n);

@@ -3,9 +3,10 @@
 
 /* search.h - find a number in a sorted array
  *
- * Clusters and runs are records of 16 bytes that start with an int64_t, in ascending order.  Most documents
- * grow evenly, so a straight line from the first key to the last tells about where a key is; around that
- * place a window is opened until the key is in it, and halved until nothing else is.
+ * Clusters and runs are records of 16 bytes that start with an int64_t, in ascending order.  Most
+ * documents grow evenly, so a straight line from the first key to the last tells about where a key
+ * is; around that place a window is opened until the key is in it, and halved until nothing else
+ * is.
  */
 #ifndef COMPRESSOR_SEARCH_H
 #define COMPRESSOR_SEARCH_H
@@ -21,7 +22,9 @@ static inline int64_t idsearch_key (const void *records, size_t i)
     return *(const int64_t *)((const char *)records + i * IDSEARCH_RECORD);
 }
 
-/* The index of the last of 'n' (>= 1) records with a key at or below 'key', which is not below the first. */
+/* The index of the last of 'n' (>= 1) records with a key at or below 'key', which is not below the
+ * first.
+ */
 static inline size_t idsearch (const void *records, size_t n, int64_t key)
 {
     int64_t first = idsearch_key (records, 0);

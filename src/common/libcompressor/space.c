@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* space.c - sessions and clusters in arrays, found by binary search
+/* space.c - sessions and clusters in sorted arrays
  *
- * What a caller needs to change two things or none is split into a reserve function that may fail and an add
- * function that can't.
+ * What a caller needs to change two things or none is split into a reserve function that may fail
+ * and an add function that can't.
  */
 
 #define _GNU_SOURCE /* qsort_r */

@@ -3,29 +3,29 @@
 
 /* stored.c - the stored form of a compressor, version 2
  *
- * Cells of 8 bytes, little endian.  A number is an IEEE 754 double; a UUID takes two cells, the lower and the
- * upper 64 bits of its numeric form.
+ * Cells of 8 bytes, little endian.  A number is an IEEE 754 double; a UUID takes two cells, the
+ * lower and the upper 64 bits of its numeric form.
  *
  *   version (2), local state (0 or 1), number of sessions nS, number of clusters nC
  *   nS UUIDs: sessions in order of registration; without local state only those with clusters
  *   nC times: index of its session in that list, capacity, finalized ids
- *   with local state: ids generated, first generation count of the next range, number of local runs nR
+ *   with local state: ids generated, first generation count of the next range, number of runs nR
  *   nR times: first generation count, length
  *
  * A form is valid if and only if
  *   (1) it has exactly these cells, and all numbers are integers from 0 to 2^53;
- *   (2) sessions are different, below 2^122 - 2^53, and there is one at least with local state; without local
- *       state each has a cluster;
- *   (3) each cluster belongs to a session, has room for one id at least and at most 2^20 ids in reserve, and
- *       only the last cluster of a session has a reserve;
+ *   (2) sessions are different, below 2^122 - 2^53, and there is one at least with local state;
+ *       without local state each has a cluster;
+ *   (3) each cluster belongs to a session, has room for one id at least and at most 2^20 ids in
+ *       reserve, and only the last cluster of a session has a reserve;
  *   (4) runs are ascending and do not touch, and end at or below the ids generated;
- *   (5) finalized ids of the local session were generated, generated ids beyond its clusters are in runs,
- *       and the next range starts at 1 ... generated + 1.
+ *   (5) finalized ids of the local session were generated, generated ids beyond its clusters are
+ *       in runs, and the next range starts at 1 ... generated + 1.
  * Then writing what was read gives the same bytes.
  *
- * The original looks at less.  IDCOMP_ORIGINAL accepts what it does of: other values of the local state flag,
- * counts that are no integers, the new session as a session of clusters (index -1), sessions without
- * clusters, reserves before the last cluster, runs that touch, and (5).
+ * The original looks at less.  IDCOMP_ORIGINAL accepts, as it does, other values of the local state
+ * flag, counts that are no integers, the new session as the owner of clusters (index -1), sessions
+ * without clusters, reserves before the last cluster, runs that touch, and what breaks (5).
  */
 
 #include <endian.h>
@@ -269,7 +269,9 @@ static int read_session (struct reader *r, struct idcomp *c)
     return 0;
 }
 
-/* The session that loads a summary comes before those in it.  Its name is always the lower case form. */
+/* The session that loads a summary comes before those in it.  Its name is always the lower case
+ * form.
+ */
 static int add_new_session (struct idcomp *c, const char *text)
 {
     struct idspace_key key;

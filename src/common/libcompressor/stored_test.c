@@ -50,8 +50,8 @@ static void add_numbers (struct form *f, const double *v, size_t n)
     add_numbers (f, (const double[]){__VA_ARGS__},                                                 \
                  sizeof ((const double[]){__VA_ARGS__}) / sizeof (double))
 
-/* The form of A with a cluster of 8 (5 finalized), B with one of 4 (all), A with one of 6 (2 finalized);
- * A made 16 ids: 1-4, 6, 9, 15 and 16 are local, the others were eager.
+/* The form of A with a cluster of 8 (5 finalized), B with one of 4 (all), A with one of 6 (2
+ * finalized); A made 16 ids: 1-4, 6, 9, 15 and 16 are local, the others were eager.
  */
 static struct form example (bool local)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uuid.c - UUIDs as text and as numbers; a text that is accepted is written back as its lower case form */
+/* uuid.c - UUIDs as text and as numbers; a text that is accepted is written back as its lower case
+ * form
+ */
 
 #include <endian.h>
 #include <errno.h>
@@ -36,8 +38,8 @@ static void store_be64 (unsigned char *p, uint64_t x)
     memcpy (p, &x, sizeof (x));
 }
 
-/* The 8 hex digits of a word as 8 characters, first digit in the lowest byte: each nibble is moved to a byte
- * of its own, and those above 9 get the distance from '9' + 1 to 'a' added.
+/* The 8 hex digits of a word as 8 characters, first digit in the lowest byte: each nibble is moved
+ * to a byte of its own, and those above 9 get the distance from '9' + 1 to 'a' added.
  */
 static inline uint64_t hex8 (uint32_t word)
 {
@@ -50,9 +52,9 @@ static inline uint64_t hex8 (uint32_t word)
     return x + UINT64_C (0x3030303030303030) + letters * ('a' - '9' - 1);
 }
 
-/* The word of 8 hex digits in either case, taken back from its characters: the way of hex8 () backwards.
- * Characters that are no digits give a word whose digits are others, or lack the bits that all digits have;
- * then '*bad' is not 0 any more.
+/* The word of 8 hex digits in either case, taken back from its characters: the way of hex8 ()
+ * backwards.  Characters that are no digits give a word whose digits are others, or lack the bits
+ * that all digits have; then '*bad' is not 0 any more.
  */
 static inline uint32_t unhex8 (uint64_t chars, uint64_t *bad)
 {
@@ -69,7 +71,9 @@ static inline uint32_t unhex8 (uint64_t chars, uint64_t *bad)
     return word;
 }
 
-/* 8 characters, or 4 and 4 with something between, as a number with the first one in the lowest byte. */
+/* 8 characters, or 4 and 4 with something between, as a number with the first one in the lowest
+ * byte.
+ */
 static uint64_t get8 (const char *text)
 {
     uint64_t chars;

@@ -3,10 +3,10 @@
 
 /* uuid.h - UUIDs as numbers
  *
- * Six of the 128 bits of a version 4 UUID never change: the version nibble and the two bits of the variant.
- * Without them it is a number of 122 bits, its numeric form.  Ids of a session count up from the numeric
- * form of the session, so carries pass over the bits left out.  Numbers are not wrapped: the id after the
- * largest UUID is 2^122, which has no UUID of its own.
+ * Six of the 128 bits of a version 4 UUID never change: the version nibble and the two bits of the
+ * variant.  Without them it is a number of 122 bits, its numeric form.  Ids of a session count up
+ * from the numeric form of the session, so carries pass over the bits left out.  Numbers are not
+ * wrapped: the id after the largest UUID is 2^122, which has no UUID of its own.
  */
 #ifndef COMPRESSOR_UUID_H
 #define COMPRESSOR_UUID_H
@@ -33,8 +33,9 @@ u128 uuidnum_from_uuid (const struct idcomp_uuid *uuid);
 /* The UUID of a numeric form, modulo 2^122. */
 struct idcomp_uuid uuidnum_to_uuid (u128 num);
 
-/* Read a UUID as the original does: hyphens anywhere are skipped, what is left is a hexadecimal number of 1
- * to 32 digits, and version and variant are not looked at.  Returns 0, or -1 with errno IDCOMP_EBAD_UUID.
+/* Read a UUID as the original does: hyphens anywhere are skipped, what is left is a hexadecimal
+ * number of 1 to 32 digits, and version and variant are not looked at.  Returns 0, or -1 with
+ * errno IDCOMP_EBAD_UUID.
  */
 int uuidnum_parse_lenient (const char *text, u128 *num);
 

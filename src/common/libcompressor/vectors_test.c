@@ -3,9 +3,9 @@
 
 /* vectors_test.c - replay the scenarios of idcomp.json in both readings
  *
- * The original's reading (IDCOMP_ORIGINAL) replays everything.  The quirk-free one (IDCOMP_STRICT) takes the
- * other result where the vectors have two, and leaves out the scenarios that show what is refused here;
- * compressor_test.c has what happens instead.
+ * The original's reading (IDCOMP_ORIGINAL) replays everything.  The quirk-free one (IDCOMP_STRICT)
+ * takes the other result where the vectors have two, and leaves out the scenarios that show what
+ * is refused here; compressor_test.c has what happens instead.
  */
 
 #include <errno.h>

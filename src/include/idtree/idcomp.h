@@ -8,7 +8,7 @@
  *   local id   -1, -2, ...  the first, second, ... id of its session; means something there only
  *   final id   0, 1, ...    means the same for everybody in the document
  * The number of an id within its session, from 1, is its generation count; a local id is its
- * negative. The id with generation count g of session s is the UUID s + (g - 1), where addition
+ * negative.  The id with generation count g of session s is the UUID s + (g - 1), where addition
  * leaves out the six bits of a UUID that never change.
  *
  * Sessions announce what they made as creation ranges.  Somebody else puts the ranges of all
@@ -250,7 +250,7 @@ int idcomp_range_decode (const char *text, size_t len, struct idcomp_range *rang
 
 /* From now to idcomp_ghost_end () ids are made for 'session' and are final at once.  Every session
  * of the document must do this at the same place of the total order, with the same session and
- * number of ids. Returns 0, or -1 with errno set: IDCOMP_EGHOST_NESTED, IDCOMP_EBAD_UUID,
+ * number of ids.  Returns 0, or -1 with errno set: IDCOMP_EGHOST_NESTED, IDCOMP_EBAD_UUID,
  * IDCOMP_EBROKEN IDCOMP_EGHOST_KNOWN   it is the local session, or one that has spare final ids
  */
 int idcomp_ghost_begin (struct idcomp *c, const char *session);
