@@ -72,8 +72,8 @@ struct idspace_key {
 
 void idspace_fini (struct idspace *s);
 
-/* Make room for 'n' clusters (sessions) in all, so that adding them can't fail for this
- * reason.  Return 0, or -1 with errno ENOMEM.
+/* Make room for 'n' clusters (sessions) in all, so that adding them can't fail.  Return 0, or -1
+ * with errno ENOMEM.
  */
 int idspace_reserve_clusters (struct idspace *s, uint32_t n);
 int idspace_reserve_sessions (struct idspace *s, uint32_t n);

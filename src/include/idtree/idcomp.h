@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* idcomp.h - distributed id compressor: small integers for UUIDs that many sessions make for one
- * document
+/* idcomp.h - distributed id compressor: small integers for the UUIDs of one document
  *
  * A session makes version 4 UUIDs without asking anybody and works with 64-bit integers instead:
  *   local id   -1, -2, ...  the first, second, ... id of its session; means something there only
@@ -22,12 +21,12 @@
  * 1. Two objects must never be the same session at the same time: they would make the same UUIDs.
  * 2. Ranges of one session must be ordered in the order in which they were taken.
  * 3. A function that fails changes nothing.  There is one exception: when idcomp_finalize () or a
- * ghost session finds that two sessions made the same UUIDs (IDCOMP_ECOLLISION), the object is
- * broken and everything but idcomp_destroy () and the functions without errors fails with
- * IDCOMP_EBROKEN. (IDCOMP_ORIGINAL adds two more: a first range out of order registers its session,
- * and a take that is refused for its cluster size has moved on.)
+ *    ghost session finds that two sessions made the same UUIDs (IDCOMP_ECOLLISION), the object is
+ *    broken, and refuses all work with IDCOMP_EBROKEN until it is destroyed.  (IDCOMP_ORIGINAL adds
+ *    two more: a first range out of order registers its session, and a take that is refused for its
+ *    cluster size has moved on.)
  * 4. Functions that take a 'const struct idcomp *' may be called from many threads at once, as long
- * as no thread changes the object.
+ *    as no thread changes the object.
  *
  * These functions use libc alone, hold no state outside of their objects and look at neither
  * locale, environment, files nor clock.  None blocks.  Functions that allocate may fail with
@@ -46,11 +45,11 @@ extern "C" {
 
 #define IDCOMP_CLUSTER_SIZE_DEFAULT 512
 #define IDCOMP_CLUSTER_SIZE_MAX (1 << 20)
-#define IDCOMP_ID_MAX                                                                              \
-    ((INT64_C (1) << 53) - 1)         /* largest final id and generation count: JSON and the       \
-                                         stored form keep integers exact up to here */
 #define IDCOMP_UUID_TEXT 37           /* bytes that hold a UUID as text with its NUL */
 #define IDCOMP_RANGE_RUNS_MAX 1000000 /* local runs that a received range may have */
+
+/* The largest final id and generation count: up to here JSON and the stored form are exact. */
+#define IDCOMP_ID_MAX ((INT64_C (1) << 53) - 1)
 
 struct idcomp;
 
@@ -64,8 +63,7 @@ struct idcomp_run {
 
 /* --- errors ------------------------------------------------------------------------------- */
 
-/* Values of errno.  They lie above those of the system; idcomp_errno () gives the nearest of those.
- */
+/* Values of errno, above those of the system; idcomp_errno () gives the nearest one of those. */
 enum {
     IDCOMP_EBASE = 0x1dc0000,
     IDCOMP_EUNKNOWN_ID,          /* no such id */
@@ -114,8 +112,7 @@ const char *idcomp_strerror (int errnum);
  */
 const char *idcomp_error_name (int errnum);
 
-/* The errno value of the system nearest to an errno value of this library; others are returned as
- * is. */
+/* The system's errno value nearest to one of this library.  Others are returned as they are. */
 int idcomp_errno (int errnum);
 
 /* --- UUIDs -------------------------------------------------------------------------------- */
@@ -125,7 +122,8 @@ struct idcomp_uuid {
 };
 
 /* Read the 36-character text form, in upper or lower case.  Returns 0, or -1 with errno set and
- * '*uuid' untouched: IDCOMP_EBAD_UUID  any other text, or not version 4 of the RFC 4122 variant
+ * '*uuid' untouched:
+ *   IDCOMP_EBAD_UUID  any other text, or not version 4 of the RFC 4122 variant
  */
 int idcomp_uuid_parse (const char *text, struct idcomp_uuid *uuid);
 
@@ -150,8 +148,8 @@ enum {
 };
 
 /* Make a compressor for a new session named by the UUID 'session'.  It belongs to the caller.
- * Returns NULL with errno set: IDCOMP_EBAD_UUID  'session' is no UUID, or nearer than 2^53 to the
- * largest one
+ * Returns NULL with errno set:
+ *   IDCOMP_EBAD_UUID  'session' is no UUID, or nearer than 2^53 to the largest one
  */
 struct idcomp *idcomp_create (const char *session, int flags);
 
@@ -162,8 +160,8 @@ void idcomp_destroy (struct idcomp *c);
 const char *idcomp_session (const struct idcomp *c);
 
 /* Ask for 'size' spare final ids with each range taken from now on (IDCOMP_CLUSTER_SIZE_DEFAULT at
- * first, also after loading).  Returns 0, or -1 with errno set: IDCOMP_ECLUSTER_SIZE_LOW,
- * IDCOMP_ECLUSTER_SIZE_HIGH
+ * first, also after loading).  Returns 0, or -1 with errno set:
+ *   IDCOMP_ECLUSTER_SIZE_LOW, IDCOMP_ECLUSTER_SIZE_HIGH
  */
 int idcomp_set_cluster_size (struct idcomp *c, int64_t size);
 
@@ -190,13 +188,11 @@ int idcomp_generate_unique (struct idcomp *c, int64_t *id, struct idcomp_uuid *u
 
 struct idcomp_range {
     char session[IDCOMP_UUID_TEXT];
-    bool has_ids;  /* false: an empty range, what follows has no meaning */
-    int64_t first; /* generation count of its first id */
-    int64_t count; /* >= 1 */
-    int64_t
-        cluster_size; /* spare final ids that the session asks for, 1 ... IDCOMP_CLUSTER_SIZE_MAX */
-    struct idcomp_run
-        *runs; /* generation counts handed out as local ids; not used for finalizing */
+    bool has_ids;            /* false: an empty range, what follows has no meaning */
+    int64_t first;           /* generation count of its first id */
+    int64_t count;           /* >= 1 */
+    int64_t cluster_size;    /* spare ids asked for, 1 ... IDCOMP_CLUSTER_SIZE_MAX */
+    struct idcomp_run *runs; /* counts handed out as local ids; not used for finalizing */
     size_t nruns;
 };
 
@@ -205,8 +201,7 @@ void idcomp_range_fini (struct idcomp_range *range);
 
 /* Take the ids made since the last take as a range, to be finalized by everybody.  The range
  * belongs to the caller (idcomp_range_fini ()); it is empty if there are none.  Returns 0, or -1
- * with errno set and
- * '*range' untouched:
+ * with errno set and '*range' untouched:
  *   IDCOMP_EGHOST_ACTIVE, IDCOMP_EBROKEN
  */
 int idcomp_take (struct idcomp *c, struct idcomp_range *range);
@@ -216,8 +211,7 @@ int idcomp_take (struct idcomp *c, struct idcomp_range *range);
  */
 int idcomp_take_unfinalized (struct idcomp *c, struct idcomp_range *range);
 
-/* Let the next take start with the first id that is not finalized.  Same precondition, same errors.
- */
+/* Let the next take start with the first id that is not finalized, on the same condition. */
 int idcomp_reset_ranges (struct idcomp *c);
 
 /* Finalize the next range of the total order.  Returns 0, or -1 with errno set:
@@ -241,8 +235,8 @@ size_t idcomp_range_encode (const struct idcomp_range *range, char *buf, size_t 
 
 /* Read the JSON text of a range of 'len' bytes; members may come in any order.  The range belongs
  * to the caller (idcomp_range_fini ()).  Numbers are not judged here but by idcomp_finalize ().
- * Returns 0, or -1 with errno set and '*range' untouched: IDCOMP_ERANGE_FORM  anything else, also
- * members that are not known, or IDCOMP_RANGE_RUNS_MAX exceeded
+ * Returns 0, or -1 with errno set and '*range' untouched:
+ *   IDCOMP_ERANGE_FORM  anything else, also unknown members, and too many runs
  */
 int idcomp_range_decode (const char *text, size_t len, struct idcomp_range *range);
 
@@ -250,8 +244,9 @@ int idcomp_range_decode (const char *text, size_t len, struct idcomp_range *rang
 
 /* From now to idcomp_ghost_end () ids are made for 'session' and are final at once.  Every session
  * of the document must do this at the same place of the total order, with the same session and
- * number of ids.  Returns 0, or -1 with errno set: IDCOMP_EGHOST_NESTED, IDCOMP_EBAD_UUID,
- * IDCOMP_EBROKEN IDCOMP_EGHOST_KNOWN   it is the local session, or one that has spare final ids
+ * number of ids.  Returns 0, or -1 with errno set:
+ *   IDCOMP_EGHOST_NESTED, IDCOMP_EBAD_UUID, IDCOMP_EBROKEN
+ *   IDCOMP_EGHOST_KNOWN   it is the local session, or one that has spare final ids
  */
 int idcomp_ghost_begin (struct idcomp *c, const char *session);
 
@@ -268,8 +263,9 @@ int idcomp_to_op (const struct idcomp *c, int64_t id, int64_t *op);
 
 /* Turn an id received from session 'origin' into the form that this session uses.  'origin' is
  * looked at for local ids only and may be NULL if it was lost.  Returns 0, or -1 with errno set and
- * '*id' untouched: IDCOMP_EUNKNOWN_OP_ID, IDCOMP_EUNKNOWN_SESSION, IDCOMP_EBROKEN IDCOMP_ENO_ORIGIN
- * a local id, and 'origin' is NULL
+ * '*id' untouched:
+ *   IDCOMP_EUNKNOWN_OP_ID, IDCOMP_EUNKNOWN_SESSION, IDCOMP_EBROKEN
+ *   IDCOMP_ENO_ORIGIN      a local id, and 'origin' is NULL
  */
 int idcomp_to_session (const struct idcomp *c, int64_t op, const char *origin, int64_t *id);
 
@@ -299,16 +295,18 @@ enum idcomp_state {
 size_t idcomp_save_size (const struct idcomp *c, enum idcomp_state state);
 
 /* Write the stored form to 'buf' of 'size' bytes.  Returns the number of bytes, or -1 with errno
- * set and 'buf' untouched: EOVERFLOW  'size' is below idcomp_save_size () IDCOMP_EGHOST_ACTIVE,
- * IDCOMP_EBROKEN
+ * set and 'buf' untouched:
+ *   EOVERFLOW  'size' is below idcomp_save_size ()
+ *   IDCOMP_EGHOST_ACTIVE, IDCOMP_EBROKEN
  */
 long idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf, size_t size);
 
 /* Make a compressor from a stored form.  'session' names the new session that loads a summary; it
  * is NULL for a form with local state.  The compressor belongs to the caller.  Returns NULL with
- * errno set: IDCOMP_EVERSION_..., IDCOMP_ECORRUPT_... IDCOMP_EHAS_LOCAL_STATE,
- * IDCOMP_ENO_SESSION_ID  'session' does not fit to the form IDCOMP_ESESSION_EXISTS,
- * IDCOMP_EBAD_UUID
+ * errno set:
+ *   IDCOMP_EVERSION_..., IDCOMP_ECORRUPT_...
+ *   IDCOMP_EHAS_LOCAL_STATE, IDCOMP_ENO_SESSION_ID  'session' does not fit to the form
+ *   IDCOMP_ESESSION_EXISTS, IDCOMP_EBAD_UUID
  */
 struct idcomp *idcomp_load (const void *data, size_t size, const char *session, int flags);
 
@@ -374,8 +372,8 @@ struct idcomp_event {
 
 typedef void (*idcomp_event_f) (const struct idcomp_event *event, void *arg);
 
-/* Have 'cb' called for each event, at the end of the function that caused it; NULL for none.  It
- * must not call functions that change the compressor.
+/* Have 'cb' called for each event, by the function that caused it; NULL for none.  It must not call
+ * functions of this library on the compressor.
  */
 void idcomp_set_event_cb (struct idcomp *c, idcomp_event_f cb, void *arg);
 
