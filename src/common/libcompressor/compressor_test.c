@@ -172,6 +172,22 @@ static void check_ghosts (void)
     idcomp_destroy (c);
 }
 
+/* The original lets the local session be its own ghost, and then makes the same ids again. */
+static void check_own_ghost (void)
+{
+    struct idcomp *c = idcomp_create (A, IDCOMP_ORIGINAL);
+    struct idcomp_run ghost[2];
+    struct idcomp_run own[2];
+
+    ok (idcomp_ghost_begin (c, A) == 0 && idcomp_generate_runs (c, 2, ghost) == 1,
+        "original: the local session is a ghost");
+    idcomp_ghost_end (c);
+    ok (idcomp_generate_runs (c, 3, own) == 2 && own[0].first == ghost[0].first && own[0].count == 2
+            && own[1].first == -3,
+        "original: its ids are made twice");
+    idcomp_destroy (c);
+}
+
 /* --- collisions --- */
 
 static void check_broken (struct idcomp *c, const char *how)
@@ -434,6 +450,7 @@ int main (void)
     check_largest_session ();
     check_cluster_size ();
     check_ghosts ();
+    check_own_ghost ();
     check_collisions ();
     check_limits ();
     check_far_uuid ();

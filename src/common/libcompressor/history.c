@@ -343,6 +343,7 @@ static void order_ghost (struct world *w, int which, int64_t count)
 static void hear_ghost (struct world *w, struct client *cl, const struct entry *e)
 {
     struct idcomp_range range;
+    struct idcomp_run runs[2];
     int64_t id;
 
     check (w, idcomp_ghost_begin (cl->c, w->name[e->session]) == 0, "a ghost session begins");
@@ -350,7 +351,12 @@ static void hear_ghost (struct world *w, struct client *cl, const struct entry *
            "ghost sessions don't nest");
     check (w, idcomp_take (cl->c, &range) < 0 && errno == IDCOMP_EGHOST_ACTIVE,
            "no range is taken in a ghost session");
-    for (int64_t i = 0; i < e->count; i++)
+    if (e->count > 3)
+        check (w,
+               idcomp_generate_runs (cl->c, e->count - 3, runs) == 1 && runs[0].first >= 0
+                   && runs[0].count == e->count - 3,
+               "ids of a ghost session are one run");
+    for (int64_t i = 0; i < e->count && i < 3; i++)
         check (w, idcomp_generate (cl->c, &id) == 0 && id >= 0, "ids of a ghost session are final");
     idcomp_ghost_end (cl->c);
 }
