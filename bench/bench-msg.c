@@ -3,9 +3,9 @@
 
 /* bench-msg.c - what messages cost: in memory, on a stream socket, on a ZeroMQ socket
  *
- * Prints one JSON object a line: nanoseconds for one message, the best of ROUNDS, and the ratio to the
- * bare call that moves the same bytes (malloc, memcpy and free; write and read; ZeroMQ frames), measured
- * in the same run.  The message is a request with a topic, two routes and a payload.
+ * Prints one JSON object a line: nanoseconds for one message, the best of ROUNDS, and the ratio to
+ * the bare call that moves the same bytes (malloc, memcpy and free; write and read; ZeroMQ frames),
+ * measured in the same run.  The message is a request with a topic, two routes and a payload.
  */
 #include <stdio.h>
 #include <stdlib.h>

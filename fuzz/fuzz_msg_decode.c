@@ -3,8 +3,8 @@
 
 /* fuzz_msg_decode.c - attack the decoder of messages
  *
- * What decodes must encode to the same bytes, and so must its copy; its routes, topic and payload must be
- * whole, and it must take changes as any other message.
+ * What decodes must encode to the same bytes, and so must its copy; its routes, topic and payload
+ * must be whole, and it must take changes as any other message.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 
 /* fuzz_stream.c - attack the framing of stream sockets
  *
- * The first byte says in how large pieces the others come.  However they come, they must be the same
- * messages and end with the same error.
+ * The first byte says in how large pieces the others come.  However they come, they must be the
+ * same messages and end with the same error.
  */
 #include <errno.h>
 #include <stdlib.h>

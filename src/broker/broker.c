@@ -131,9 +131,17 @@ static void event_fetch (void *arg, const char *stream, uint32_t from)
     }
 }
 
+static void event_announce (void *arg)
+{
+    struct broker *b = arg;
+
+    overlay_event_position (b->overlay);
+}
+
 static const struct event_ops event_ops = {
     .forward = event_forward,
     .fetch = event_fetch,
+    .announce = event_announce,
 };
 
 /* --- modules ---------------------------------------------------------------------------------------- */

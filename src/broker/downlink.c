@@ -353,12 +353,31 @@ static void stranger (struct downlink *down, idt_msg_t *msg, const struct msg_zm
 
 /* --- messages --------------------------------------------------------------------------------------- */
 
+static void put_position (struct link_env *env, struct heartbeat *hb)
+{
+    const char *stream;
+
+    env->conf.ops->position (env->conf.arg, &stream, &hb->seq);
+    snprintf (hb->stream, sizeof (hb->stream), "%s", stream);
+}
+
+/* A beat that answers none: it carries no time. */
+void downlink_send_position (struct downlink *down)
+{
+    struct heartbeat hb = { 0 };
+    idt_msg_t *msg;
+
+    put_position (down->env, &hb);
+    if ((msg = control_heartbeat_down (&hb)))
+        downlink_send_all (down, msg);
+    idt_msg_unref (msg);
+}
+
 static void heartbeat_received (struct child *c, const idt_msg_t *msg)
 {
     struct link_env *env = c->down->env;
     struct heartbeat hb = { 0 };
     uint64_t bound;
-    const char *stream;
     idt_msg_t *answer;
 
     link_read_clock (env, &hb.peer_received_us, &bound);
@@ -366,8 +385,7 @@ static void heartbeat_received (struct child *c, const idt_msg_t *msg)
         return;
     if (idt_msg_control_status (msg) <= HEALTH_DEGRADED)
         set_health (c, idt_msg_control_status (msg));
-    env->conf.ops->position (env->conf.arg, &stream, &hb.seq);
-    snprintf (hb.stream, sizeof (hb.stream), "%s", stream);
+    put_position (env, &hb);
     link_read_clock (env, &hb.peer_sent_us, &hb.peer_bound_us);
     if ((answer = control_heartbeat_down (&hb)))
         child_send (c, answer);

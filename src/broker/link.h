@@ -55,6 +55,7 @@ int downlink_bind (struct downlink *down, const char *endpoint, idt_error_t *err
 const char *downlink_endpoint (const struct downlink *down);
 void downlink_accept (struct downlink *down, bool accept);
 void downlink_send_all (struct downlink *down, const idt_msg_t *msg);
+void downlink_send_position (struct downlink *down);
 uint32_t downlink_online (const struct downlink *down);
 enum health downlink_health (const struct downlink *down);
 /* Since when the health is what it is, by link_now (). */

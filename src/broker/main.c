@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "broker/broker.h"
+#include "broker/conffile.h"
 
 static const char usage[]
     = "Usage: idtree-broker [OPTIONS] [COMMAND...]\n"
@@ -22,7 +23,8 @@ static const char usage[]
       "one of many; without, it is a tree of its own.  Rank 0 runs COMMAND, once the tree is complete, and\n"
       "the instance ends with it.  Without COMMAND it runs until SIGTERM or SIGINT.\n"
       "\n"
-      "  -o, --setattr=ATTR=VAL  set an attribute; may be given many times\n"
+      "  -c, --config=FILE       set the attributes that FILE lists, one ATTR = VALUE a line\n"
+      "  -o, --setattr=ATTR=VAL  set an attribute; what is given later wins\n"
       "  -t, --topology=TOPO     the same as -o tbon.topo=TOPO (kary:K, default kary:32)\n"
       "  -V, --version           print the version\n"
       "  -h, --help              print this help\n"
@@ -31,6 +33,7 @@ static const char usage[]
       "Attributes are described in idtree-broker(1).\n";
 
 static const struct option options[] = {
+    { "config", required_argument, NULL, 'c' },
     { "setattr", required_argument, NULL, 'o' },
     { "topology", required_argument, NULL, 't' },
     { "version", no_argument, NULL, 'V' },
@@ -44,25 +47,31 @@ static void die (int code, const char *text)
     exit (code);
 }
 
-static void set_attribute (struct attrs *attrs, char *arg)
+static void set_attribute (struct attrs *attrs, const char *arg)
 {
-    char *equal = strchr (arg, '=');
+    const char *equal = strchr (arg, '=');
+    char *name;
 
     if (!equal || equal == arg) {
         fprintf (stderr, "idtree-broker: -o %s: must read ATTR=VALUE\n", arg);
         exit (2);
     }
-    *equal = '\0';
-    if (attr_give (attrs, arg, equal + 1) < 0)
+    if (!(name = strndup (arg, equal - arg)) || attr_give (attrs, name, equal + 1) < 0)
         die (1, strerror (errno));
+    free (name);
 }
 
 static void parse_options (struct attrs *attrs, int argc, char **argv)
 {
+    idt_error_t err;
     int c;
 
-    while ((c = getopt_long (argc, argv, "+o:t:Vh", options, NULL)) != -1) {
+    while ((c = getopt_long (argc, argv, "+c:o:t:Vh", options, NULL)) != -1) {
         switch (c) {
+        case 'c':
+            if (conffile_load (attrs, optarg, &err) < 0)
+                die (1, err.text);
+            break;
         case 'o':
             set_attribute (attrs, optarg);
             break;

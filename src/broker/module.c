@@ -25,6 +25,7 @@
 #define MAILBOX_LIMIT 100000 /* messages that wait for one module */
 #define QUEUE_LIMIT 1000000  /* messages that wait for inline modules */
 #define TURN_BUDGET 1000     /* messages handed on before sockets get their turn */
+#define JOIN_TIMEOUT 5       /* seconds that a thread may take to end */
 #define MAX_ARGS 64
 #define MAX_NAME 64
 
@@ -37,6 +38,7 @@ struct module {
     void *dso;
     idt_t *h;
     const struct idt_module *inline_def; /* NULL: in a thread */
+    bool attached;                       /* to the overlay */
     void *ctx;
     double used; /* when it last sent or received, seconds */
     uint64_t sent, received;
@@ -209,7 +211,18 @@ static int inline_overlay_attach (void *impl, const struct idt_overlay_ops *ops,
 {
     struct module *m = impl;
 
-    return m->ms->ops->overlay_attach (m->ms->arg, ops, arg);
+    if (m->ms->ops->overlay_attach (m->ms->arg, ops, arg) < 0)
+        return -1;
+    m->attached = true;
+    return 0;
+}
+
+/* Before the code that the overlay would call is gone. */
+static void detach (struct module *m)
+{
+    if (m->attached)
+        m->ms->ops->overlay_attach (m->ms->arg, NULL, NULL);
+    m->attached = false;
 }
 
 static void inline_log (void *impl, int level, const char *name, const char *text)
@@ -296,6 +309,7 @@ static void module_destroy (struct module *m)
 {
     if (!m)
         return;
+    detach (m);
     idt_watcher_destroy (m->w);
     if (m->ms->queue)
         queue_forget (m->ms, m);
@@ -323,10 +337,24 @@ static void forget (struct module *m)
 static void stop_inline (struct module *m)
 {
     m->inline_def->fini (m->h, m->ctx);
+    detach (m);
     while (modules_turn (m->ms))
         ;
     forget (m);
     module_destroy (m);
+}
+
+/* Wait for the thread.  One that does not end is left alone, with all that it uses, to end with the process. */
+static bool join (struct module *m, void **result)
+{
+    struct timespec until;
+
+    clock_gettime (CLOCK_REALTIME, &until);
+    until.tv_sec += JOIN_TIMEOUT;
+    if (pthread_timedjoin_np (m->thread, result, &until) == 0)
+        return true;
+    log_printf (m->ms->log, LOG_ERR, "module", "%s does not end: it is left behind", m->name);
+    return false;
 }
 
 static void thread_ended (struct module *m)
@@ -334,7 +362,11 @@ static void thread_ended (struct module *m)
     const idt_msg_t *msg;
     void *result;
 
-    pthread_join (m->thread, &result);
+    if (!join (m, &result)) {
+        idt_watcher_stop (m->w);
+        forget (m);
+        return;
+    }
     while ((msg = mailbox_pop (m->out)))
         from_module (m, (idt_msg_t *)msg);
     if (result)
@@ -471,9 +503,9 @@ static int make_handle (struct module *m)
         && (!(m->in = mailbox_create (MAILBOX_LIMIT, idt_msg_unref))
             || !(m->out = mailbox_create (MAILBOX_LIMIT, idt_msg_unref))))
         return -1;
-    if (!(m->h = idt_handle_create (m->inline_def ? &inline_transport : &thread_transport, m)))
+    if (!(m->h = idt_handle_create (m->inline_def ? &inline_transport : &thread_transport, m))
+        || idt_handle_set_module (m->h, m->name) < 0)
         return -1;
-    idt_handle_set_module (m->h, m->name);
     return m->inline_def ? idt_set_reactor (m->h, m->ms->reactor) : 0;
 }
 
@@ -583,12 +615,12 @@ idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *
     peer->kind = PEER_BUILTIN;
     peer->send = inline_peer_send;
     peer->arg = m;
-    if (!(m->h = idt_handle_create (&inline_transport, m))) {
+    if (!(m->h = idt_handle_create (&inline_transport, m)) || idt_handle_set_module (m->h, m->name) < 0
+        || idt_set_reactor (m->h, ms->reactor) < 0) {
+        idt_close (m->h);
         free (m);
         return NULL;
     }
-    idt_handle_set_module (m->h, m->name);
-    idt_set_reactor (m->h, ms->reactor);
     ms->builtin = m;
     return m->h;
 }

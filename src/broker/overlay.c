@@ -247,6 +247,11 @@ int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
     return uplink_send (ov->up, msg);
 }
 
+void overlay_event_position (struct overlay *ov)
+{
+    downlink_send_position (ov->down);
+}
+
 uint32_t overlay_children_online (const struct overlay *ov)
 {
     return downlink_online (ov->down);

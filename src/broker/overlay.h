@@ -94,6 +94,9 @@ void overlay_goodbye (struct overlay *ov);
 void overlay_event_down (struct overlay *ov, const idt_msg_t *msg);
 int overlay_event_up (struct overlay *ov, const idt_msg_t *msg); /* -1, EHOSTUNREACH: no parent */
 
+/* Tell all children our position in the events now, not with their next heartbeat. */
+void overlay_event_position (struct overlay *ov);
+
 uint32_t overlay_children_online (const struct overlay *ov);
 bool overlay_has_parent (const struct overlay *ov);
 bool overlay_is_leaving (const struct overlay *ov); /* said goodbye, not let go yet */

@@ -18,7 +18,8 @@ static json_t *route_text (const idt_msg_t *msg)
     char text[IDT_MSG_MAX_ROUTES * (ROUTE_SHOWN + 1) + 1];
     size_t len = 0;
 
-    for (unsigned i = idt_msg_route_count (msg); i > 0 && len + ROUTE_SHOWN + 1 < sizeof (text); i--) {
+    /* There is room: no message has more than IDT_MSG_MAX_ROUTES. */
+    for (unsigned i = idt_msg_route_count (msg); i > 0; i--) {
         if (len > 0)
             text[len++] = '!';
         memcpy (text + len, idt_msg_route_at (msg, i - 1), ROUTE_SHOWN);

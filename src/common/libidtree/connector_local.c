@@ -22,7 +22,7 @@ struct local {
     struct msg_stream *stream;
 };
 
-/* --- transport ---------------------------------------------------------------------------------- */
+/* --- transport ------------------------------------------------------------------------------ */
 
 static int local_send (void *impl, const idt_msg_t *msg)
 {
@@ -94,7 +94,7 @@ static const struct idt_transport local_transport = {
     .destroy = local_destroy,
 };
 
-/* --- open -------------------------------------------------------------------------------------------- */
+/* --- open ----------------------------------------------------------------------------------- */
 
 static int parse_uri (const char *uri, struct sockaddr_un *addr)
 {

@@ -3,7 +3,8 @@
 
 /* event.c - subscribing and publishing
  *
- * The broker filters: each connection gets what it subscribed to.  Rank 0 alone numbers and publishes.
+ * The broker filters: each connection gets what it subscribed to.  Rank 0 alone numbers and
+ * publishes.
  */
 #include <stdlib.h>
 #include <string.h>

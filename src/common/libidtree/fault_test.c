@@ -3,10 +3,11 @@
 
 /* fault_test.c - memory runs out at each point where it can; and what a round trip costs
  *
- * Linked with --wrap for the functions below.  In the test's thread the allocation number 'fail_at' (from 0)
- * fails; the server's thread has a count of its own.  Each case is run with fail_at = 0, 1, 2, ... until it
- * succeeds.  That nothing leaks is seen by the address sanitizer.  Only libidtree's own allocations are
- * made to fail: jansson 2.14 leaves out a number where it has no memory for it, and says nothing.
+ * Linked with --wrap for the functions below.  In the test's thread the allocation number
+ * 'fail_at' (from 0) fails; the server's thread has a count of its own.  Each case is run with
+ * fail_at = 0, 1, 2, ... until it succeeds.  That nothing leaks is seen by the address sanitizer.
+ * Only libidtree's own allocations are made to fail: jansson 2.14 leaves out a number where it
+ * has no memory for it, and says nothing.
  */
 #include "config.h"
 
@@ -71,15 +72,15 @@ ssize_t __wrap_send (int fd, const void *buf, size_t size, int flags)
     return __real_send (fd, buf, size, flags);
 }
 
-int __real_ppoll (struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
-int __wrap_ppoll (struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
-int __wrap_ppoll (struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+int __real_ppoll (struct pollfd *fds, nfds_t n, const struct timespec *ts, const sigset_t *mask);
+int __wrap_ppoll (struct pollfd *fds, nfds_t n, const struct timespec *ts, const sigset_t *mask);
+int __wrap_ppoll (struct pollfd *fds, nfds_t n, const struct timespec *ts, const sigset_t *mask)
 {
     polls++;
-    return __real_ppoll (fds, n, timeout, mask);
+    return __real_ppoll (fds, n, ts, mask);
 }
 
-/* --- cases: each returns 0, or -1 with errno; it cleans up either way ------------------------------- */
+/* --- cases: each returns 0, or -1 with errno; it cleans up either way ----------------------- */
 
 static int rpc_case (idt_t *h)
 {

@@ -3,17 +3,19 @@
 
 /* future.c - answers that are on their way, or here
  *
- * A future is fulfilled ('ready') by a response or by an error.  While 'tag' is not 0 more responses may come;
- * those that come before a streaming future was reset wait in 'later', and 'later_errnum' after them.
+ * A future is fulfilled ('ready') by a response or by an error.  While 'tag' is not 0 more
+ * responses may come; those that come before a streaming future was reset wait in 'later', and
+ * 'later_errnum' after them.
  */
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libidtree/private.h"
 
-/* --- the table of those that wait ------------------------------------------------------------- */
+/* --- the table of those that wait ----------------------------------------------------------- */
 
 idt_future_t *future_find (idt_t *h, const idt_msg_t *response)
 {
@@ -31,7 +33,7 @@ static void retire (idt_future_t *f)
         handle_interest (f->h, -1);
 }
 
-/* --- the ready list ----------------------------------------------------------------------------- */
+/* --- the ready list ------------------------------------------------------------------------- */
 
 static void list (idt_future_t *f)
 {
@@ -53,7 +55,9 @@ static void unlist (idt_future_t *f)
 
 void future_run_ready (idt_t *h)
 {
-    /* Not those that become ready meanwhile: a callback that makes a ready future must not run for ever. */
+    /* Not those that become ready meanwhile: a callback that makes a ready future must not run
+     * for ever.
+     */
     for (unsigned n = h->ready_count; n > 0 && h->ready_count > 0; n--) {
         idt_future_t *f = TAILQ_FIRST (&h->ready);
         unlist (f);
@@ -61,7 +65,15 @@ void future_run_ready (idt_t *h)
     }
 }
 
-/* --- fulfilment ---------------------------------------------------------------------------------- */
+/* The error of a response.  One that is no errno must not become a 0 or negative one of ours. */
+static int response_errnum (const idt_msg_t *response)
+{
+    uint32_t errnum = idt_msg_errnum (response);
+
+    return errnum <= INT_MAX ? (int)errnum : EPROTO;
+}
+
+/* --- fulfilment ----------------------------------------------------------------------------- */
 
 static void clear_result (idt_future_t *f)
 {
@@ -94,7 +106,7 @@ void future_fail (idt_future_t *f, int errnum)
 
 void future_deliver (idt_future_t *f, const idt_msg_t *response)
 {
-    int errnum = (int)idt_msg_errnum (response);
+    int errnum = response_errnum (response);
 
     if (!f->streaming || errnum != 0)
         retire (f);
@@ -125,7 +137,7 @@ void idt_future_reset (idt_future_t *f)
     if ((response = fifo_pop (&f->later))) {
         clear_result (f);
         unlist (f);
-        fulfill (f, response, (int)idt_msg_errnum (response));
+        fulfill (f, response, response_errnum (response));
     }
     else if (f->later_errnum != 0) {
         int errnum = f->later_errnum;
@@ -141,7 +153,7 @@ void idt_future_reset (idt_future_t *f)
     }
 }
 
-/* --- waiting ---------------------------------------------------------------------------------------- */
+/* --- waiting -------------------------------------------------------------------------------- */
 
 int idt_future_wait (idt_future_t *f, double timeout_ms)
 {
@@ -192,7 +204,7 @@ int idt_future_then (idt_future_t *f, double timeout_ms, idt_future_f cb, void *
     return 0;
 }
 
-/* --- results ---------------------------------------------------------------------------------------- */
+/* --- results -------------------------------------------------------------------------------- */
 
 bool idt_future_is_ready (const idt_future_t *f)
 {
@@ -216,7 +228,7 @@ idt_t *idt_future_handle (const idt_future_t *f)
     return f->h;
 }
 
-/* --- life ------------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------- */
 
 void idt_future_destroy (idt_future_t *f)
 {

@@ -3,10 +3,10 @@
 
 /* generate.c - FLUIDs from the instance, over fluid.block
  *
- * Request (big-endian): u32 count, u64 after (0: none).  Response: repeated (u64 first, u32 n), each a run of
- * n ids of one millisecond and one generator.  An answer is taken if and only if (1) each run has ids and
- * stays within its millisecond, (2) each begins above the id before it, the first above 'after', and (3) they
- * hold as many ids as were asked for.
+ * Request (big-endian): u32 count, u64 after (0: none).  Response: repeated (u64 first, u32 n),
+ * each a run of n ids of one millisecond and one generator.  An answer is taken if and only if
+ * (1) each run has ids and stays within its millisecond, (2) each begins above the id before it,
+ * the first above 'after', and (3) they hold as many ids as were asked for.
  */
 #include <endian.h>
 #include <errno.h>

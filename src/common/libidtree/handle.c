@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* handle.c - a connection to a broker: when messages are read, and in which order they are handed out
+/* handle.c - a connection to a broker: when messages are read, and in which order they are handed
+ * out
  *
- * private.h tells the rules.  A turn handles what is in the inbox, then what was read before, then reads
- * once if the connection is readable; after BATCH messages other watchers get theirs.  What callbacks
- * send during a turn is written at its end, with one system call.
+ * private.h tells the rules.  A turn handles what is in the inbox, then what was read before,
+ * then reads once if the connection is readable; after BATCH messages other watchers get theirs.
+ * What callbacks send during a turn is written at its end, with one system call.
  */
 #include "config.h"
 
@@ -22,7 +23,7 @@
 #define BATCH 64          /* messages of one turn */
 #define MAX_WAIT_MS 1e12 /* what a time_t holds with ease; decades */
 
-/* --- connection ------------------------------------------------------------------------------ */
+/* --- connection ----------------------------------------------------------------------------- */
 
 static bool has_output (idt_t *h)
 {
@@ -63,7 +64,9 @@ static void fail_futures (idt_t *h, bool with_cb)
     }
 }
 
-/* The connection is gone.  Futures with callbacks end when the inbox is empty: their answer may be in it. */
+/* The connection is gone.  Futures with callbacks end when the inbox is empty: their answer may
+ * be in it.
+ */
 static void lose (idt_t *h, int errnum)
 {
     h->lost = errnum;
@@ -91,7 +94,7 @@ static void read_some (idt_t *h)
         lose (h, errno);
 }
 
-/* --- dispatch -------------------------------------------------------------------------------- */
+/* --- dispatch ------------------------------------------------------------------------------- */
 
 static void dispatch (idt_t *h, const idt_msg_t *msg)
 {
@@ -180,7 +183,7 @@ static void wake_cb (idt_watcher_t *w, int revents, void *arg)
     turn (arg, false);
 }
 
-/* --- waiting without the reactor ---------------------------------------------------------------- */
+/* --- waiting without the reactor ------------------------------------------------------------ */
 
 static double monotonic_ms (void)
 {
@@ -209,8 +212,9 @@ deliver:
     idt_msg_unref (msg);
 }
 
-/* Sleep until the connection can be read, or written where output waits; then do that once.  'deadline_ms':
- * CLOCK_MONOTONIC; negative: none.  Returns 0, or -1 with errno ETIMEDOUT or as poll (2).
+/* Sleep until the connection can be read, or written where output waits; then do that once.
+ * 'deadline_ms': CLOCK_MONOTONIC; negative: none.  Returns 0, or -1 with errno ETIMEDOUT or as
+ * poll (2).
  */
 static int wait_io (idt_t *h, double deadline_ms)
 {
@@ -284,7 +288,7 @@ int idt_flush (idt_t *h)
     return -1;
 }
 
-/* --- reactor ---------------------------------------------------------------------------------- */
+/* --- reactor -------------------------------------------------------------------------------- */
 
 void handle_wake (idt_t *h)
 {
@@ -364,7 +368,7 @@ void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg)
     h->lost_arg = arg;
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------- */
 
 int idt_handle_set_module (idt_t *h, const char *name)
 {

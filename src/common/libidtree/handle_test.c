@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* handle_test.c - opening, handlers and their roles, events, attributes, log, and the order of it all */
+/* handle_test.c - opening, handlers and their roles, events, attributes, log, and the order of it
+ * all
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -36,7 +38,7 @@ static bool asks (idt_future_t *f, int errnum)
     return good;
 }
 
-/* --- opening -------------------------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------------------------- */
 
 static bool refused (const char *uri, int errnum)
 {
@@ -85,7 +87,7 @@ static void test_open (void)
     ok (errno == 77, "destroying NULL is fine and keeps errno");
 }
 
-/* --- handlers --------------------------------------------------------------------------------------- */
+/* --- handlers ------------------------------------------------------------------------------- */
 
 static void echo_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
@@ -152,7 +154,9 @@ static void stop_cb (idt_future_t *f, void *arg)
     idt_reactor_stop (idt_get_reactor (idt_future_handle (f)));
 }
 
-/* Have the server ask us 'topic' and wait in the reactor.  Returns the future with our own answer. */
+/* Have the server ask us 'topic' and wait in the reactor.  Returns the future with our own
+ * answer.
+ */
 static idt_future_t *ask_me (idt_t *h, const char *topic, const char *payload, int rolemask, int flags)
 {
     idt_future_t *f = idt_rpc_pack (h, "test.request", IDT_NODEID_ANY, 0, "{s:s s:s* s:i s:i}",
@@ -189,17 +193,20 @@ static void test_handlers (struct test_server *s)
     const void *data;
     size_t size;
 
-    ok (answers (h, "me.echo", "x", owner, ENOSYS, unknown), "without handlers a request gets ENOSYS");
+    ok (answers (h, "me.echo", "x", owner, ENOSYS, unknown),
+        "without handlers a request gets ENOSYS");
     ok (idt_handlers_add (h, table, "first") == 0 && idt_handlers_add (h, second, "second") == 0,
         "tables of handlers are added");
     ok (answers (h, "me.echo", "hello", owner, 0, "hello"), "idt_respond answers with a string");
     ok (answers (h, "me.echo", NULL, owner, 0, NULL), "or with nothing");
-    ok (answers (h, "me.name", NULL, user, 0, "{\"name\":\"first\"}"), "idt_respond_pack with JSON");
+    ok (answers (h, "me.name", NULL, user, 0, "{\"name\":\"first\"}"),
+        "idt_respond_pack with JSON");
     idt_future_t *f = ask_me (h, "me.raw", NULL, user, 0);
     ok (idt_rpc_get_raw (f, &data, &size) == 0 && size == 3 && memcmp (data, "\1\0\2", 3) == 0,
         "idt_respond_raw with bytes; the first row that matches takes the message");
     idt_future_destroy (f);
-    ok (answers (h, "me.error", NULL, user, EBUSY, "come again"), "idt_respond_error with an error");
+    ok (answers (h, "me.error", NULL, user, EBUSY, "come again"),
+        "idt_respond_error with an error");
     ok (answers (h, "me.sub.more", NULL, user, 0, "{\"name\":\"first\"}"), "a '*' ends a prefix");
     ok (answers (h, "me.sub.", NULL, user, 0, "{\"name\":\"first\"}"), "nothing may follow it");
     ok (answers (h, "me.second", NULL, user, 0, "{\"name\":\"second\"}"), "each table has its arg");
@@ -214,13 +221,16 @@ static void test_handlers (struct test_server *s)
     ok (answers (h, "me.echo", "x", 0, EPERM, eperm), "who has no role gets EPERM");
     ok (answers (h, "me.name", NULL, owner, EPERM, eperm), "a rolemask is asked of everybody");
 
-    ok (answers (h, "me.strict", "{\"i\":1}", owner, 0, "{\"i\":2}"), "a strict unpack takes its keys");
+    ok (answers (h, "me.strict", "{\"i\":1}", owner, 0, "{\"i\":2}"),
+        "a strict unpack takes its keys");
     f = ask_me (h, "me.strict", "{\"i\":1,\"j\":2}", owner, 0);
     ok (idt_future_errnum (f) == EPROTO && strstr (idt_future_error (f), "j"),
         "another key is an error that names it: %s", idt_future_error (f));
     idt_future_destroy (f);
-    ok (answers (h, "me.strict", NULL, owner, EPROTO, "message has no payload"), "so is no payload");
-    ok (answers (h, "me.strict", "[1]", owner, EPROTO, "payload is not a JSON object"), "and an array");
+    ok (answers (h, "me.strict", NULL, owner, EPROTO, "message has no payload"),
+        "so is no payload");
+    ok (answers (h, "me.strict", "[1]", owner, EPROTO, "payload is not a JSON object"),
+        "and an array");
     f = ask_me (h, "me.strict", "{\"i\":", owner, 0);
     ok (idt_future_errnum (f) == EPROTO, "and what is no JSON: %s", idt_future_error (f));
     idt_future_destroy (f);
@@ -236,7 +246,7 @@ static void test_handlers (struct test_server *s)
     idt_close (h);
 }
 
-/* --- events -------------------------------------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------------------------- */
 
 struct trace {
     char text[4096];
@@ -303,6 +313,22 @@ static void test_order (struct test_server *s, bool wait_first)
     idt_close (h);
 }
 
+/* What was read, but not taken before the wait was over, comes after the inbox. */
+static void test_order_behind (struct test_server *s)
+{
+    idt_t *h = open_or_bail (s);
+    struct trace t = { .len = 0 };
+
+    idt_handlers_add (h, event_table, &t);
+    idt_future_t *f = idt_rpc (h, "test.hold", NULL, IDT_NODEID_ANY, 0);
+    idt_future_t *g = idt_rpc (h, "test.batch", "{\"n\":3}", IDT_NODEID_ANY, 0);
+    idt_future_then (g, -1, answer_cb, &t);
+    ok (asks (f, 0) && h->inbox.count == 1, "one event came before the answer");
+    idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
+    ok (strcmp (t.text, "test.0 test.1 test.2 - ") == 0, "it is handed out before those behind");
+    idt_close (h);
+}
+
 static void test_many_events (struct test_server *s)
 {
     idt_t *h = open_or_bail (s);
@@ -313,7 +339,8 @@ static void test_many_events (struct test_server *s)
     for (int i = 0; i < 300; i++)
         len += (size_t)snprintf (expect + len, sizeof (expect) - len, "test.%d ", i);
     idt_handlers_add (h, event_table, &t);
-    ok (asks (idt_rpc (h, "test.event", "{\"n\":200}", IDT_NODEID_ANY, 0), 0), "200 events are waiting");
+    ok (asks (idt_rpc (h, "test.event", "{\"n\":200}", IDT_NODEID_ANY, 0), 0),
+        "200 events are waiting");
     t.len = 0;
     idt_future_t *f = idt_rpc (h, "test.event", "{\"n\":1}", IDT_NODEID_ANY, 0);
     idt_future_then (f, -1, answer_cb, &t);
@@ -349,14 +376,17 @@ static void test_publish (struct test_server *s)
     idt_handlers_add (h, published_table, &t);
     ok (asks (idt_event_subscribe (h, "a."), 0), "a handle subscribes to a prefix");
     f = idt_event_publish (other, "a.b", 0, "{\"x\":1}");
-    ok (f && idt_rpc_get_unpack (f, "{s:i}", "seq", &seq) == 0 && seq > 0, "another publishes, and is told "
+    ok (f && idt_rpc_get_unpack (f, "{s:i}", "seq", &seq) == 0 && seq > 0,
+        "another publishes, and is told "
         "the number");
     idt_future_destroy (f);
-    ok (asks (idt_event_publish (other, "a.c", IDT_MSGFLAG_PRIVATE, NULL), 0), "an event may be empty");
+    ok (asks (idt_event_publish (other, "a.c", IDT_MSGFLAG_PRIVATE, NULL), 0),
+        "an event may be empty");
     ok (asks (idt_event_publish (other, "b.c", 0, NULL), 0), "another topic is published");
     while (strstr (t.text, "a.c") == NULL && idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE) == 0)
         ;
-    ok (strcmp (t.text, "a.b={\"x\":1} a.c=- ") == 0, "the subscriber gets its own with their payload");
+    ok (strcmp (t.text, "a.b={\"x\":1} a.c=- ") == 0,
+        "the subscriber gets its own with their payload");
     ok (asks (idt_event_unsubscribe (h, "a."), 0), "it unsubscribes");
     ok (asks (idt_service_add (h, "me"), 0), "it adds a service name");
     ok (asks (idt_service_remove (h, "me"), ENOSYS), "a broker that can't remove it says so");
@@ -364,7 +394,7 @@ static void test_publish (struct test_server *s)
     idt_close (other);
 }
 
-/* --- attributes, log --------------------------------------------------------------------------------------- */
+/* --- attributes, log ------------------------------------------------------------------------ */
 
 static int requests (idt_t *h)
 {
@@ -427,11 +457,13 @@ static void test_log (struct test_server *s)
     ok (errno == 77, "idt_log keeps errno");
     snprintf (regex, sizeof (regex), "^<48>1 %s - [^ ]*handle_test[^ ]* %d - - hello 1$",
               "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6}Z", (int)getpid ());
-    ok (logged (h, regex), "a line is RFC 5424 text without a rank that is not known, cut at its end");
+    ok (logged (h, regex),
+        "a line is RFC 5424 text without a rank that is not known, cut at its end");
     idt_get_rank (h, &(uint32_t){ 0 });
     idt_log_set_name (h, "a name");
     idt_log (h, LOG_EMERG, "%s", "");
-    ok (logged (h, "^<0>1 [^ ]+ 3 a_name [0-9]+ - - $"), "with the rank that is, and the name that was set");
+    ok (logged (h, "^<0>1 [^ ]+ 3 a_name [0-9]+ - - $"),
+        "with the rank that is, and the name that was set");
     memset (big, 'x', sizeof (big) - 1);
     big[sizeof (big) - 1] = '\0';
     idt_log (h, LOG_INFO, "%s", big);
@@ -439,7 +471,7 @@ static void test_log (struct test_server *s)
     idt_close (h);
 }
 
-/* --- reactors ------------------------------------------------------------------------------------------------- */
+/* --- reactors ------------------------------------------------------------------------------- */
 
 static void test_reactors (struct test_server *s)
 {
@@ -493,6 +525,7 @@ int main (int argc, char *argv[])
     test_handlers (s);
     test_order (s, false);
     test_order (s, true);
+    test_order_behind (s);
     test_many_events (s);
     test_publish (s);
     test_attrs (s);

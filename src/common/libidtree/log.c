@@ -3,9 +3,9 @@
 
 /* log.c - lines for the broker's log
  *
- * A line travels as RFC 5424 text: <PRI>1 TIMESTAMP RANK NAME PID - - TEXT.  The rank is "-" as long as this
- * handle does not know it, for logging never waits; what cannot be sent now is lost.  PRI is the severity times 8, as
- * deployed Flux clients write and read it.
+ * A line travels as RFC 5424 text: <PRI>1 TIMESTAMP RANK NAME PID - - TEXT.  The rank is "-" as
+ * long as this handle does not know it, for logging never waits; what can't be sent now is lost.
+ * PRI is the severity times 8, as deployed Flux clients write and read it.
  */
 #include "config.h"
 

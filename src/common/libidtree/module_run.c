@@ -18,7 +18,9 @@ int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv)
         return -1;
     }
     idt_reactor_t *r = idt_get_reactor (h);
-    /* EPIPE: nothing more will come, which is how the broker asks a module to end; it may still send. */
+    /* EPIPE: nothing more will come, which is how the broker asks a module to end; it may still
+     * send.
+     */
     if (!r || (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0 && errno != EPIPE))
         rc = -1;
     int errnum = errno;

@@ -17,7 +17,7 @@
 #include "libutil/mailbox.h"
 #include "libutil/tap.h"
 
-/* --- two transports ------------------------------------------------------------------------------ */
+/* --- two transports ------------------------------------------------------------------------- */
 
 struct link {
     struct mailbox *in;  /* to the module */
@@ -115,7 +115,7 @@ static void link_fini (struct link *link)
     mailbox_destroy (link->out);
 }
 
-/* --- a module --------------------------------------------------------------------------------------- */
+/* --- a module ------------------------------------------------------------------------------- */
 
 struct ctx {
     idt_t *h;
@@ -228,7 +228,7 @@ static void fini (idt_t *h, void *arg)
 
 IDT_MODULE ("mod", init, fini)
 
-/* --- the broker's side ---------------------------------------------------------------------------------- */
+/* --- the broker's side ---------------------------------------------------------------------- */
 
 struct host {
     struct link link;
@@ -336,7 +336,7 @@ static bool answers (struct host *host, int errnum, const char *text)
     return good;
 }
 
-/* --- tests --------------------------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------------- */
 
 static void test_builtins (struct host *host)
 {
@@ -361,7 +361,8 @@ static void test_builtins (struct host *host)
     ok (answers (host, ENOSYS, "Unknown service method 'mod.nosuch'"),
         "disconnect is not answered; an unknown method is");
     ask (host, "model.ping", "{}", user);
-    ok (answers (host, ENOSYS, "Unknown service method 'model.ping'"), "ping of another name: ENOSYS");
+    ok (answers (host, ENOSYS, "Unknown service method 'model.ping'"),
+        "ping of another name: ENOSYS");
 }
 
 static void test_requests (struct host *host)
@@ -446,7 +447,8 @@ static void test_init_fails (void)
     const void *data = NULL;
     size_t size = 0;
     ok (host.rc < 0 && host.errnum == EINVAL, "mod_main fails where init fails, with its errno");
-    ok (msg && strcmp (idt_msg_topic (msg), "log.append") == 0 && idt_msg_payload (msg, &data, &size) == 0
+    ok (msg && strcmp (idt_msg_topic (msg),
+        "log.append") == 0 && idt_msg_payload (msg, &data, &size) == 0
             && memmem (data, size, " 5 mod ", 7) && memmem (data, size, "mod: unknown option --nosuch", 28),
         "and logs why");
     idt_msg_unref (msg);

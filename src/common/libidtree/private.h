@@ -6,13 +6,15 @@
  * handle.c reads messages and decides when; future.c, service.c know what to do with one.  Design:
  *
  * 1. Each message that comes in is dispatched exactly once, or dropped.
- * 2. Callbacks (handlers, futures, lost) are made from turn () and idt_handle_dispatch () only, that is
- *    from the reactor or by the broker, never from a call of the user.
- * 3. A fulfilled future with a callback is on the ready list until the callback is made; the list is emptied
- *    before the next message is dispatched, so callbacks come in the order of the messages.
- * 4. handle_wait () gives responses to futures without callbacks; all else goes to the inbox, which turn ()
- *    empties before it reads on.
- * 5. Whoever leaves work for a later turn (ready list, inbox, bytes that were read) calls handle_wake ().
+ * 2. Callbacks (handlers, futures, lost) are made from turn () and idt_handle_dispatch () only,
+ *    that is from the reactor or by the broker, never from a call of the user.
+ * 3. A fulfilled future with a callback is on the ready list until the callback is made; the list
+ *    is emptied before the next message is dispatched, so callbacks come in the order of the
+ *    messages.
+ * 4. handle_wait () gives responses to futures without callbacks; all else goes to the inbox,
+ *    which turn () empties before it reads on.
+ * 5. Whoever leaves work for a later turn (ready list, inbox, bytes that were read) calls
+ *    handle_wake ().
  */
 #ifndef LIBIDTREE_PRIVATE_H
 #define LIBIDTREE_PRIVATE_H
@@ -92,8 +94,8 @@ struct idt_future {
 
 /* --- handle.c ------------------------------------------------------------------------------- */
 
-/* Read from the connection until '*done', at most 'timeout_ms' (negative: for ever).  Returns 0, or -1 with
- * errno ETIMEDOUT, EDEADLK (inline), or why the connection was lost.
+/* Read from the connection until '*done', at most 'timeout_ms' (negative: for ever).  Returns 0,
+ * or -1 with errno ETIMEDOUT, EDEADLK (inline), or why the connection was lost.
  */
 int handle_wait (idt_t *h, const bool *done, double timeout_ms);
 
@@ -128,7 +130,7 @@ idt_future_t *future_find (idt_t *h, const idt_msg_t *response);
 /* Send a request (takes it over, also on failure).  Returns a future, or NULL with errno set. */
 idt_future_t *rpc_send_new (idt_t *h, idt_msg_t *request, uint32_t nodeid, int flags);
 
-/* --- service.c, builtin.c --------------------------------------------------------------------- */
+/* --- service.c, builtin.c ------------------------------------------------------------------- */
 
 /* Give a request or event to the handler that it is for. */
 void service_dispatch (idt_t *h, const idt_msg_t *msg);
@@ -145,7 +147,9 @@ void attr_fini (idt_t *h);
 
 /* --- json.c --------------------------------------------------------------------------------- */
 
-/* Pack JSON text.  Returns a string for free (), or NULL with errno EINVAL (bad format) or ENOMEM. */
+/* Pack JSON text.  Returns a string for free (), or NULL with errno EINVAL (bad format) or
+ * ENOMEM.
+ */
 char *json_vpack_text (const char *fmt, va_list ap);
 
 /* As idt_msg_unpack (). */

@@ -3,8 +3,9 @@
 
 /* reactor.c - the event loop of one thread, over libev
  *
- * libev's watchers are structs that share their first members; one struct of ours holds any of them in a
- * union.  A background watcher is taken off libev's count of active watchers while it is started.
+ * libev's watchers are structs that share their first members; one struct of ours holds any of
+ * them in a union.  A background watcher is taken off libev's count of active watchers while it
+ * is started.
  */
 #include <assert.h>
 #include <errno.h>
@@ -44,9 +45,10 @@ struct idt_watcher {
     } ev;
 };
 
-_Static_assert ((int)IDT_POLLIN == EV_READ && (int)IDT_POLLOUT == EV_WRITE, "poll bits are libev's");
+_Static_assert ((int)IDT_POLLIN == EV_READ && (int)IDT_POLLOUT == EV_WRITE,
+                "poll bits are libev's");
 
-/* --- reactor ----------------------------------------------------------------------------- */
+/* --- reactor -------------------------------------------------------------------------------- */
 
 void idt_reactor_destroy (idt_reactor_t *r)
 {
@@ -100,7 +102,7 @@ void idt_reactor_stop_error (idt_reactor_t *r, int errnum)
     ev_break (r->loop, EVBREAK_ALL);
 }
 
-/* --- all watchers -------------------------------------------------------------------------- */
+/* --- all watchers --------------------------------------------------------------------------- */
 
 static void any_cb (struct ev_loop *loop, ev_watcher *ev, int revents)
 {
@@ -216,7 +218,8 @@ void watcher_set_background (idt_watcher_t *w, bool background)
 
 /* --- each kind ------------------------------------------------------------------------------ */
 
-idt_watcher_t *idt_fd_watcher_create (idt_reactor_t *r, int fd, int events, idt_watcher_f cb, void *arg)
+idt_watcher_t *idt_fd_watcher_create (idt_reactor_t *r, int fd, int events, idt_watcher_f cb,
+                                      void *arg)
 {
     idt_watcher_t *w = watcher_create (r, KIND_FD, cb, arg);
 

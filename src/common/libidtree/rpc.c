@@ -7,7 +7,7 @@
 
 #include "libidtree/private.h"
 
-/* --- asking ---------------------------------------------------------------------------------- */
+/* --- asking --------------------------------------------------------------------------------- */
 
 static int address (idt_t *h, idt_msg_t *request, uint32_t nodeid)
 {
@@ -104,7 +104,7 @@ idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int fl
     return f;
 }
 
-/* --- the answer ------------------------------------------------------------------------------- */
+/* --- the answer ----------------------------------------------------------------------------- */
 
 /* Wait for a result.  Returns 0, or -1 with errno set to its error. */
 static int get (idt_future_t *f)

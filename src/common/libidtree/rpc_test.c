@@ -3,6 +3,7 @@
 
 /* rpc_test.c - futures: each is fulfilled once, by its answer, an error, a timeout, or the loss */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "libidtree/private.h"
@@ -21,7 +22,7 @@ static idt_t *open_or_bail (struct test_server *s)
     return h;
 }
 
-/* --- callbacks that count ------------------------------------------------------------------------ */
+/* --- callbacks that count ------------------------------------------------------------------- */
 
 struct seen {
     int calls;
@@ -55,7 +56,7 @@ static int run (idt_t *h)
     return idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
 }
 
-/* --- one answer ------------------------------------------------------------------------------------ */
+/* --- one answer ----------------------------------------------------------------------------- */
 
 static void test_sync (idt_t *h)
 {
@@ -99,7 +100,7 @@ static void test_pack (idt_t *h)
         "a key that is not there fails with EPROTO");
     ok (idt_rpc_get_unpack (f, "{s:i}", "i", &i) == 0, "an answer can be unpacked again");
     idt_future_destroy (f);
-    ok (!idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "{s:") && errno == EINVAL,
+    ok (!idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "}") && errno == EINVAL,
         "a bad format fails with EINVAL");
 }
 
@@ -111,7 +112,8 @@ static void test_errors (idt_t *h)
     ok (f && idt_rpc_get (f, NULL) < 0 && errno == EACCES, "an error of the answer is errno");
     ok (idt_future_wait (f, -1) == 0, "for idt_future_wait it is an answer");
     ok (strcmp (idt_future_error (f), "no way") == 0, "its text is idt_future_error");
-    ok (idt_rpc_get_msg (f) && idt_msg_errnum (idt_rpc_get_msg (f)) == EACCES, "its message is there");
+    ok (idt_rpc_get_msg (f) && idt_msg_errnum (idt_rpc_get_msg (f)) == EACCES,
+        "its message is there");
     idt_future_destroy (f);
     f = idt_rpc (h, "test.error", "{\"errnum\":13}", IDT_NODEID_ANY, 0);
     ok (f && idt_rpc_get (f, NULL) < 0 && strcmp (idt_future_error (f), strerror (EACCES)) == 0,
@@ -124,7 +126,8 @@ static void test_errors (idt_t *h)
     char topic[IDT_MSG_MAX_TOPIC + 2];
     memset (topic, 'x', sizeof (topic) - 1);
     topic[sizeof (topic) - 1] = '\0';
-    ok (!idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0) && errno == EINVAL, "a topic has a limit (EINVAL)");
+    ok (!idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0) && errno == EINVAL,
+        "a topic has a limit (EINVAL)");
 }
 
 static void test_large (idt_t *h)
@@ -133,11 +136,13 @@ static void test_large (idt_t *h)
     size_t size;
     idt_future_t *f = idt_rpc (h, "test.answer", "{\"n\":20000000}", IDT_NODEID_ANY, 0);
 
-    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000, "an answer of 20 MB arrives");
+    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000,
+        "an answer of 20 MB arrives");
     idt_future_destroy (f);
     char *big = calloc (1, 20000000);
     f = idt_rpc_raw (h, "test.echo", big, 20000000, IDT_NODEID_ANY, 0);
-    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000, "and one goes there and back");
+    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000,
+        "and one goes there and back");
     idt_future_destroy (f);
     f = idt_rpc_raw (h, "test.echo", big, 20000000, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
     ok (f && idt_flush (h) == 0, "idt_flush writes all of it");
@@ -150,12 +155,17 @@ static void test_noresponse (idt_t *h)
     idt_future_t *f = idt_rpc (h, "test.never", NULL, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
     struct seen seen = { .destroy = true };
 
-    ok (f && idt_future_is_ready (f), "a future with NORESPONSE is ready when the request was sent");
+    ok (f && idt_future_is_ready (f),
+        "a future with NORESPONSE is ready when the request was sent");
     ok (idt_rpc_get (f, NULL) == 0 && !idt_rpc_get_msg (f), "it has a result without a message");
     ok (idt_rpc_get_raw (f, NULL, NULL) < 0 && errno == EPROTO, "but no bytes");
     ok (idt_future_then (f, -1, seen_cb, &seen) == 0 && seen.calls == 0,
         "a callback on a ready future is not made by idt_future_then");
     ok (run (h) == 0 && seen.calls == 1, "but by the reactor, once");
+    f = idt_rpc (h, "test.never", NULL, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
+    idt_future_then (f, -1, seen_cb, &seen);
+    idt_future_destroy (f);
+    ok (run (h) == 0 && seen.calls == 1, "not at all when the future is destroyed before");
 }
 
 static void test_upstream (idt_t *h)
@@ -166,7 +176,7 @@ static void test_upstream (idt_t *h)
     idt_future_destroy (f);
 }
 
-/* --- callbacks -------------------------------------------------------------------------------------- */
+/* --- callbacks ------------------------------------------------------------------------------ */
 
 static void test_then (idt_t *h)
 {
@@ -223,7 +233,7 @@ static void test_callbacks (idt_t *h)
     ok (run (h) == 0 && good, "a callback may wait for another future");
 }
 
-/* --- streams ------------------------------------------------------------------------------------------- */
+/* --- streams -------------------------------------------------------------------------------- */
 
 static void test_stream (idt_t *h)
 {
@@ -234,9 +244,11 @@ static void test_stream (idt_t *h)
         n++;
         idt_future_reset (f);
     }
-    ok (errno == ENODATA && n == 100, "a stream gives its answers one after the other, then ENODATA");
+    ok (errno == ENODATA && n == 100,
+        "a stream gives its answers one after the other, then ENODATA");
     idt_future_reset (f);
-    ok (idt_future_is_ready (f) && idt_future_errnum (f) == ENODATA, "reset after the end changes nothing");
+    ok (idt_future_is_ready (f) && idt_future_errnum (f) == ENODATA,
+        "reset after the end changes nothing");
     idt_future_destroy (f);
 
     struct seen seen = { .reset = true };
@@ -265,7 +277,7 @@ static void test_stream (idt_t *h)
     idt_future_destroy (f);
 }
 
-/* --- timeouts -------------------------------------------------------------------------------------------- */
+/* --- timeouts ------------------------------------------------------------------------------- */
 
 static void test_timeouts (idt_t *h)
 {
@@ -274,7 +286,8 @@ static void test_timeouts (idt_t *h)
     idt_future_t *f = idt_rpc (h, "test.hold", "late", IDT_NODEID_ANY, 0);
     idt_future_t *g;
 
-    ok (idt_future_wait (f, 0) < 0 && errno == ETIMEDOUT, "waiting 0 ms for what never comes: ETIMEDOUT");
+    ok (idt_future_wait (f, 0) < 0 && errno == ETIMEDOUT,
+        "waiting 0 ms for what never comes: ETIMEDOUT");
     ok (idt_future_wait (f, 5.5) < 0 && errno == ETIMEDOUT, "so does waiting longer");
     g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
     ok (idt_rpc_get (f, &s) == 0 && strcmp (s, "late") == 0, "the answer can still be waited for");
@@ -286,7 +299,8 @@ static void test_timeouts (idt_t *h)
     ok (run (h) == 0 && seen.calls == 1 && seen.errnum == ETIMEDOUT,
         "a callback is made with ETIMEDOUT when the time is up");
     g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
-    ok (idt_rpc_get (g, NULL) == 0 && run (h) == 0 && seen.calls == 1, "the late answer is dropped");
+    ok (idt_rpc_get (g, NULL) == 0 && run (h) == 0 && seen.calls == 1,
+        "the late answer is dropped");
     idt_future_destroy (f);
     idt_future_destroy (g);
 
@@ -296,17 +310,36 @@ static void test_timeouts (idt_t *h)
     ok (run (h) == 0 && quick.calls == 1 && quick.errnum == 0, "an answer in time ends the timer");
     idt_future_destroy (f);
 
+    struct seen each = { .reset = true };
+    f = idt_rpc (h, "test.hold", "{\"i\":1}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+    idt_future_then (f, 1, seen_cb, &each);
+    g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
+    idt_rpc_get (g, NULL); /* the first answer to f was read by now */
+    ok (run (h) == 0 && each.calls == 2 && each.sum == 1 && each.errnum == ETIMEDOUT,
+        "each answer of a stream has its time");
+    idt_future_destroy (f);
+    idt_future_destroy (g);
+
     struct seen met = { 0 };
     f = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
     idt_future_then (f, 0, seen_cb, &met);
     g = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0);
     idt_rpc_get (g, NULL); /* the answer to f was read by now */
-    ok (run (h) == 0 && met.calls == 1 && met.errnum == 0, "an answer that is here beats the timer");
+    ok (run (h) == 0 && met.calls == 1 && met.errnum == 0,
+        "an answer that was read beats the timer");
     idt_future_destroy (f);
     idt_future_destroy (g);
+
+    struct seen there = { 0 };
+    struct pollfd pfd = { .fd = h->transport->pollfd (h->impl), .events = POLLIN };
+    f = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
+    idt_future_then (f, 0, seen_cb, &there);
+    poll (&pfd, 1, -1);
+    ok (run (h) == 0 && there.calls == 1 && there.errnum == 0, "so does one that can be read");
+    idt_future_destroy (f);
 }
 
-/* --- many --------------------------------------------------------------------------------------------------- */
+/* --- many ----------------------------------------------------------------------------------- */
 
 static void test_many_sync (idt_t *h)
 {
@@ -352,7 +385,7 @@ static void test_many_async (idt_t *h)
         "%d callbacks are made, each once", MANY);
 }
 
-/* --- the loss of the connection --------------------------------------------------------------------------- */
+/* --- the loss of the connection ------------------------------------------------------------- */
 
 static void lost_cb (idt_t *h, int errnum, void *arg)
 {
@@ -386,7 +419,8 @@ static void test_lost (struct test_server *s, const char *topic, int errnum)
         failed += idt_future_is_ready (waiting[i]) && idt_future_errnum (waiting[i]) == errnum;
     ok (failed == n, "all others that wait have ended too");
     ok (seen.calls == 0 && lost.calls == 0, "no callback was made yet");
-    ok (!idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0) && errno == errnum, "a new request fails");
+    ok (!idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0) && errno == errnum,
+        "a new request fails");
     ok (run (h) == 0 && seen.calls == n && seen.errnum == errnum,
         "the reactor makes the callbacks, each once, then ends");
     ok (fine.calls == 1 && fine.errnum == 0, "an answer that came before the loss is no error");
@@ -398,6 +432,32 @@ static void test_lost (struct test_server *s, const char *topic, int errnum)
     }
     idt_future_destroy (good);
     idt_future_destroy (last);
+    idt_close (h);
+}
+
+/* A stream that was not reset when the connection was lost. */
+static void test_lost_later (struct test_server *s)
+{
+    idt_t *h = open_or_bail (s);
+    struct seen seen = { 0 }, lost = { 0 };
+    idt_future_t *f = idt_rpc (h, "test.hold", "{\"i\":1}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+    idt_future_t *g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
+
+    idt_set_lost (h, lost_cb, &lost);
+    idt_future_then (f, -1, seen_cb, &seen);
+    idt_rpc_get (g, NULL);
+    idt_future_destroy (g);
+    while (seen.calls == 0)
+        idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
+    g = idt_rpc (h, "test.close", NULL, IDT_NODEID_ANY, 0);
+    ok (idt_rpc_get (g, NULL) < 0 && run (h) == 0 && seen.calls == 1 && seen.errnum == 0,
+        "a stream with an answer that was not taken does not hear of the loss yet");
+    idt_future_reset (f);
+    ok (run (h) == 0 && seen.calls == 2 && seen.errnum == ECONNRESET, "but after its reset");
+    idt_future_reset (f);
+    ok (run (h) == 0 && seen.calls == 2, "once");
+    idt_future_destroy (f);
+    idt_future_destroy (g);
     idt_close (h);
 }
 
@@ -435,6 +495,7 @@ int main (int argc, char *argv[])
     idt_close (h);
     test_lost (s, "test.close", ECONNRESET);
     test_lost (s, "test.garbage", EPROTO);
+    test_lost_later (s);
     test_lost_in_reactor (s);
     test_server_destroy (s);
     return done_testing ();

@@ -3,8 +3,9 @@
 
 /* service.c - the handlers of a handle: which one a request or event is for
  *
- * The first row that matches takes the message, in the order in which tables were added; then what every
- * module answers (builtin.c).  A request that nobody takes is answered ENOSYS: nobody waits in vain.
+ * The first row that matches takes the message, in the order in which tables were added; then
+ * what every module answers (builtin.c).  A request that nobody takes is answered ENOSYS: nobody
+ * waits in vain.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -49,7 +50,8 @@ static const char *own_method (const idt_t *h, const idt_msg_t *msg, const char 
 }
 
 /* The row that takes a message, and the 'arg' of its table.  NULL: none. */
-static const struct idt_handler_spec *find_handler (const idt_t *h, const idt_msg_t *msg, void **arg)
+static const struct idt_handler_spec *find_handler (const idt_t *h, const idt_msg_t *msg,
+                                                    void **arg)
 {
     const char *topic = idt_msg_topic (msg) ? idt_msg_topic (msg) : "";
     struct handler_table *table;
@@ -91,12 +93,13 @@ void service_dispatch (idt_t *h, const idt_msg_t *msg)
     if (!row && is_request)
         refuse_unknown (h, msg);
     else if (row && is_request && !allowed (row, msg))
-        (void)idt_respond_error (h, msg, EPERM, "Request requires a role that the user does not have");
+        (void)idt_respond_error (h, msg, EPERM,
+                                 "Request requires a role that the user does not have");
     else if (row)
         row->cb (h, msg, arg);
 }
 
-/* --- tables ---------------------------------------------------------------------------------- */
+/* --- tables --------------------------------------------------------------------------------- */
 
 int idt_handlers_add (idt_t *h, const struct idt_handler_spec *rows, void *arg)
 {
@@ -138,7 +141,7 @@ void service_fini (idt_t *h)
         table_destroy (h, table);
 }
 
-/* --- names ----------------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------------------------- */
 
 idt_future_t *idt_service_add (idt_t *h, const char *name)
 {

@@ -3,9 +3,9 @@
 
 /* tagtab.c - matchtags in use, and what waits for each
  *
- * Open addressing with linear probing, at most half full.  A tag's home is its low bits: tags are given in
- * sequence, so nearly all sit at home.  There are no tombstones: removing moves back those that a gap would
- * cut off from their home.
+ * Open addressing with linear probing, at most half full.  A tag's home is its low bits: tags are
+ * given in sequence, so nearly all sit at home.  There are no tombstones: removing moves back
+ * those that a gap would cut off from their home.
  */
 #include <assert.h>
 #include <errno.h>

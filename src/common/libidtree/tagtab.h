@@ -35,8 +35,8 @@ void *tagtab_find (const struct tagtab *t, uint32_t tag);
 /* Give a tag back that is in use. */
 void tagtab_remove (struct tagtab *t, uint32_t tag);
 
-/* The next item at or after '*cursor' (0 at first), which moves on; NULL: no more.  Not while tags are
- * added or removed.
+/* The next item at or after '*cursor' (0 at first), which moves on; NULL: no more.  Not while
+ * tags are added or removed.
  */
 void *tagtab_next (const struct tagtab *t, size_t *cursor);
 

@@ -3,8 +3,8 @@
 
 /* test_server.c - a broker for the tests of libidtree
  *
- * One thread, one poll loop.  All state belongs to that thread; the test's thread touches only the uri and
- * the pipe that ends the loop.
+ * One thread, one poll loop.  All state belongs to that thread; the test's thread touches only
+ * the uri and the pipe that ends the loop.
  */
 #include "config.h"
 
@@ -60,7 +60,7 @@ struct test_server {
     bool fluid_canned;
 };
 
-/* --- answers ------------------------------------------------------------------------------------ */
+/* --- answers -------------------------------------------------------------------------------- */
 
 static void must (bool good, const char *what)
 {
@@ -141,7 +141,7 @@ static int get_n (const idt_msg_t *req)
     return n;
 }
 
-/* --- methods --------------------------------------------------------------------------------------- */
+/* --- methods -------------------------------------------------------------------------------- */
 
 typedef void (*method_f) (struct test_server *s, struct conn *c, const idt_msg_t *req);
 
@@ -172,7 +172,8 @@ static void attr_set (struct test_server *s, struct conn *c, const idt_msg_t *re
     const char *name, *value;
     json_t *o;
 
-    must (idt_msg_unpack (req, &o, NULL, "{s:s s:s}", "name", &name, "value", &value) == 0, "attr.set");
+    must (idt_msg_unpack (req, &o, NULL, "{s:s s:s}", "name", &name, "value", &value) == 0,
+        "attr.set");
     if (strcmp (name, "log-level") == 0) {
         snprintf (s->level, sizeof (s->level), "%s", value);
         respond (c, req, 0, NULL);
@@ -280,7 +281,8 @@ static void test_error (struct test_server *s, struct conn *c, const idt_msg_t *
     int errnum;
     json_t *o;
 
-    must (idt_msg_unpack (req, &o, NULL, "{s:i s?s}", "errnum", &errnum, "text", &text) == 0, "error");
+    must (idt_msg_unpack (req, &o, NULL, "{s:i s?s}", "errnum", &errnum, "text", &text) == 0,
+        "error");
     respond (c, req, errnum, text);
     json_decref (o);
 }
@@ -335,7 +337,8 @@ static void test_request (struct test_server *s, struct conn *c, const idt_msg_t
     int rolemask, flags = 0, type = IDT_MSGTYPE_REQUEST;
     json_t *o;
 
-    must (idt_msg_unpack (req, &o, NULL, "{s:s s?s s:i s?i s?i}", "topic", &topic, "payload", &payload,
+    must (idt_msg_unpack (req, &o, NULL, "{s:s s?s s:i s?i s?i}", "topic", &topic,
+        "payload", &payload,
                           "rolemask", &rolemask, "flags", &flags, "type", &type) == 0, "test.request");
     idt_msg_t *msg = idt_msg_create ((enum idt_msgtype)type);
     must (msg && idt_msg_set_topic (msg, topic) == 0 && idt_msg_set_string (msg, payload) == 0,
@@ -433,7 +436,7 @@ static const struct {
     { "test.garbage", test_garbage },
 };
 
-/* --- connections ------------------------------------------------------------------------------------ */
+/* --- connections ---------------------------------------------------------------------------- */
 
 static void handle_request (struct test_server *s, struct conn *c, const idt_msg_t *msg)
 {
@@ -502,7 +505,8 @@ static void conn_accept (struct test_server *s)
     must (c != NULL, "too many connections");
     c->fd = fd;
     c->broken = s->welcome != 0;
-    must ((c->stream = msg_stream_create (fd, MSG_STREAM_MAX_MESSAGE, 4 * MSG_STREAM_MAX_QUEUE)) != NULL,
+
+           must ((c->stream = msg_stream_create (fd, MSG_STREAM_MAX_MESSAGE, 4 * MSG_STREAM_MAX_QUEUE)) != NULL,
           "stream");
 }
 
@@ -549,7 +553,7 @@ static void *server_main (void *arg)
     return NULL;
 }
 
-/* --- life --------------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------- */
 
 const char *test_server_uri (const struct test_server *s)
 {

@@ -3,7 +3,8 @@
 
 /* test_server.h - a broker for the tests of libidtree: a thread that answers on a UNIX socket
  *
- * It answers attr.get and attr.set, event.subscribe, event.publish, fluid.block, and service "test":
+ * It answers attr.get and attr.set, event.subscribe, event.publish, fluid.block, and service
+ * "test":
  *   test.echo     the payload
  *   test.error    errnum and text of {"errnum":i,"text":s}
  *   test.stream   {"n":i}: n answers {"i":0}, {"i":1}, ..., then ENODATA

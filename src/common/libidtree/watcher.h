@@ -9,8 +9,8 @@
 
 #include <idtree/reactor.h>
 
-/* Call this watcher's callback before those of other watchers that are due in the same turn.  Only while
- * it is stopped.
+/* Call this watcher's callback before those of other watchers that are due in the same turn.
+ * Only while it is stopped.
  */
 void watcher_set_first (idt_watcher_t *w);
 

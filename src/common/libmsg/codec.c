@@ -4,12 +4,13 @@
 /* codec.c - messages to bytes and back (PROTOCOL.md sections 1 and 2.3)
  *
  * Bytes are a message if and only if
- *  (1) they are parts without a rest: a byte 0...254 and that many bytes, or 255, a big-endian u32 of
- *      at least 255, and that many bytes;
- *  (2) the last part has 20 bytes: 0x8e, 1, type, flags, big-endian u32 userid, rolemask, aux1, aux2;
- *      the type is one of 1, 2, 4, 8;
- *  (3) the parts before it are, each if its flag is set and in this order: ROUTE, at most 1024 parts of
- *      36 bytes without a NUL, then an empty one; TOPIC, 1...1024 bytes without a NUL; PAYLOAD, anything.
+ *  (1) they are parts without a rest: a byte 0...254 and that many bytes, or 255, a big-endian u32
+ *      of at least 255, and that many bytes;
+ *  (2) the last part has 20 bytes: 0x8e, 1, type, flags, big-endian u32 userid, rolemask, aux1,
+ *      aux2; the type is one of 1, 2, 4, 8;
+ *  (3) the parts before it are, each if its flag is set and in this order: ROUTE, at most 1024
+ *      parts of 36 bytes without a NUL, then an empty one; TOPIC, 1...1024 bytes without a NUL;
+ *      PAYLOAD, anything.
  * So each message has one encoding, and what decodes encodes to the same bytes.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* codec_test.c - messages to bytes and back: golden vectors, every damage to them, every small frame */
+/* codec_test.c - messages to bytes and back: golden vectors, every damage, every small frame */
 #include <errno.h>
 
 #include "libmsg/vectors.h"
@@ -270,27 +270,48 @@ static void test_sizes (void)
     ok (n == 301, "a part's size has one form: a byte up to 254, five bytes from 255 on");
 }
 
+/* A header without a NUL in it, so that who reads on beyond a part's end does not stop there. */
+static void add_dense_header (struct frame *f, int flags)
+{
+    uint8_t header[HEADER_SIZE];
+
+    memset (header, 'a', sizeof (header));
+    memcpy (header, "\x8e\x01\x01", 3);
+    header[3] = flags;
+    add_part (f, header, sizeof (header));
+}
+
 static void test_lying_sizes (void)
 {
     static struct frame f;
-    const uint8_t lies[][5] = {
-        { 255, 0xff, 0xff, 0xff, 0xff },
-        { 255, 0x80, 0, 0, 0 },
-        { 255, 0, 0, 1, 0 },
-        { 254 },
-        { 21 },
+    const int flags[] = { IDT_MSGFLAG_TOPIC, IDT_MSGFLAG_PAYLOAD, IDT_MSGFLAG_ROUTE };
+    const struct {
+        const char *bytes;
+        int size;
+    } lies[] = {
+        { "\xff\xff\xff\xff\xff", 5 },
+        { "\xff\x80\x00\x00\x00", 5 },
+        { "\xff\x00\x00\x01\x00", 5 },
+        { "\xff\x00\x00\x01", 4 }, /* cut off by the header */
+        { "\xff\x00\x00", 3 },
+        { "\xff", 1 },
+        { "\xfe", 1 },
+        { "\x24", 1 },
+        { "\x15", 1 }, /* as long as the header with its size */
+        { "\x24uuuuuuuu-uuuu-uuuu-uuuu-uuuuuuuuuuu", 36 }, /* a byte is missing */
     };
 
     for (size_t i = 0; i < sizeof (lies) / sizeof (lies[0]); i++) {
-        f.size = 0;
-        add_bytes (&f, lies[i], lies[i][0] == 255 ? 5 : 1);
-        add_header (&f, IDT_MSGFLAG_PAYLOAD);
-        ok (is_refused (f.data, f.size), "a part longer than the frame is refused (%zu)", i);
+        int refused = 0;
+
+        for (int j = 0; j < 3; j++) {
+            f.size = 0;
+            add_bytes (&f, lies[i].bytes, lies[i].size);
+            add_dense_header (&f, flags[j]);
+            refused += is_refused (f.data, f.size);
+        }
+        ok (refused == 3, "topic, payload or route longer than the frame is refused (%zu)", i);
     }
-    f.size = 0;
-    add_bytes (&f, "\xff\x00\x00", 3);
-    add_header (&f, IDT_MSGFLAG_PAYLOAD);
-    ok (is_refused (f.data, f.size), "a size cut off by the header is refused");
 }
 
 static void test_header_place (void)
@@ -330,6 +351,21 @@ static void test_route_limit (void)
     }
 }
 
+static void test_topic_limit (void)
+{
+    static struct frame f;
+    char topic[IDT_MSG_MAX_TOPIC + 1];
+
+    memset (topic, 't', sizeof (topic));
+    for (size_t n = IDT_MSG_MAX_TOPIC - 1; n <= sizeof (topic); n++) {
+        f.size = 0;
+        add_part (&f, topic, n);
+        add_header (&f, IDT_MSGFLAG_TOPIC);
+        ok (is_refused (f.data, f.size) == (n > IDT_MSG_MAX_TOPIC), "a topic of %zu bytes is %s", n,
+            n > IDT_MSG_MAX_TOPIC ? "refused" : "taken");
+    }
+}
+
 /* --- every frame of a small world ---------------------------------------------------------- */
 
 /* The parts that a frame may be made of, and what each may stand for. */
@@ -344,7 +380,7 @@ static const struct letter {
     { .data = "aaaaaaaa-0000-4000-8000-000000000001", .size = 36, .route = true, .topic = true },
     { .data = "aaaaaaaa-0000-4000-8000-00000000000", .size = 36 }, /* its last byte is a NUL */
     { .data = "aaaaaaaa-0000-4000-8000-0000000000012", .size = 37, .topic = true },
-    { .data = "\x8e\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", .size = 20 },
+    { .data = "\x8e\x01\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", .size = 20 }, /* a header */
 };
 #define LETTERS (int)(sizeof (letters) / sizeof (letters[0]))
 #define WORD_MAX 5
@@ -404,8 +440,8 @@ static void test_small_world (void)
                 bad += !word_holds (word, len, content[i]);
             words++;
         } while (next_word (word, len));
-        ok (bad == 0, "all %d sequences of %d parts, with all flags, are judged by the rules", words,
-            len);
+        ok (bad == 0, "all %d sequences of %d parts, with all flags, are judged by the rules",
+            words, len);
     }
 }
 
@@ -418,6 +454,7 @@ int main (void)
     test_lying_sizes ();
     test_header_place ();
     test_route_limit ();
+    test_topic_limit ();
     test_small_world ();
     return done_testing ();
 }

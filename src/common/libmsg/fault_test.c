@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fault_test.c - memory runs out, or a connection breaks, at each point where it can
+/* fault_test.c - memory runs out, or a send breaks, at each point where it can; what work costs
  *
- * Linked with --wrap for the functions below: the call number 'fail_at' (from 0) of any of them fails.
- * Each case is run with fail_at = 0, 1, 2, ... until it succeeds.  That nothing leaks is seen by the
- * address sanitizer.
+ * Linked with --wrap for the functions below.  Call number 'fail_at' (from 0) of any that allocates
+ * fails.  Each case is run with fail_at = 0, 1, 2, ... until it succeeds.  That nothing leaks is
+ * seen by the address sanitizer.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <zmq.h>
 
 #include "libmsg/stream.h"
@@ -82,6 +83,31 @@ int __wrap_zmq_msg_send (zmq_msg_t *frame, void *sock, int flags)
     return __real_zmq_msg_send (frame, sock, flags);
 }
 
+/* --- a socket that takes little, and what is copied for it ------------------------------------ */
+
+static size_t send_takes; /* bytes, once; 0: the socket is full */
+static size_t copied;     /* bytes */
+
+ssize_t __wrap_send (int fd, const void *data, size_t size, int flags);
+ssize_t __wrap_send (int fd, const void *data, size_t size, int flags)
+{
+    size_t n = size < send_takes ? size : send_takes;
+
+    send_takes = 0;
+    if (n > 0)
+        return n;
+    errno = EAGAIN;
+    return -1;
+}
+
+void *__real_memcpy (void *to, const void *from, size_t size);
+void *__wrap_memcpy (void *to, const void *from, size_t size);
+void *__wrap_memcpy (void *to, const void *from, size_t size)
+{
+    copied += size;
+    return __real_memcpy (to, from, size);
+}
+
 /* --- what is tried --------------------------------------------------------------------------- */
 
 /* A case works on a fresh request with all parts, and returns 0 or -1. */
@@ -140,6 +166,12 @@ static int try_alloc_payload (idt_msg_t *msg)
 static int try_route (idt_msg_t *msg)
 {
     return idt_msg_route_push (msg, UUID_B);
+}
+
+static int try_route_again (idt_msg_t *msg)
+{
+    idt_msg_route_pop (msg);
+    return idt_msg_route_push (msg, UUID_A);
 }
 
 static int try_decode (idt_msg_t *msg)
@@ -216,6 +248,7 @@ static const struct {
     { "idt_msg_set_string", try_string, 3, true, 1 },
     { "idt_msg_alloc_payload", try_alloc_payload, 3, true, 1 },
     { "idt_msg_route_push", try_route, 3, true, 1 },
+    { "idt_msg_route_push after a pop", try_route_again, 3, false, 0 },
     { "idt_msg_decode", try_decode, 300, false, 1 },
     { "a stream", try_stream, 300, false, 4 },
     { "ZeroMQ, small", try_zmq, 3, false, 19 },
@@ -266,12 +299,12 @@ static void test_memory (int i)
     ok (n == cases[i].allocations, "%s: %u allocations", cases[i].name, n);
 }
 
-/* --- claims do not cost memory ----------------------------------------------------------------- */
+/* --- claims do not cost memory ---------------------------------------------------------------- */
 
 static void test_claims (void)
 {
     struct msg_stream *s = msg_stream_create (-1, UINT32_MAX, 10000);
-    uint8_t frame[8 + 26] = { 0, 0, 0, 0, 0, 0, 0, 26, 255, 0xff, 0xff, 0xff, 0xff, 20, 0x8e, 1, 1, 2 };
+    uint8_t frame[8 + 26] = { [7] = 26, 255, 0xff, 0xff, 0xff, 0xff, 20, 0x8e, 1, 1, 2 };
 
     memcpy (frame, &frame_magic, sizeof (frame_magic));
     largest = 0;
@@ -285,7 +318,52 @@ static void test_claims (void)
     msg_stream_destroy (s);
 }
 
-/* --- all or nothing ------------------------------------------------------------------------------ */
+/* --- work is linear --------------------------------------------------------------------------- */
+
+/* A queue that is always nearly full and moves on by a message at a time. */
+static void test_linear_output (void)
+{
+    struct msg_stream *s = msg_stream_create (-1, 1 << 20, 65500);
+    idt_msg_t *msg = full_request (50);
+    size_t size = idt_msg_encode_size (msg) + 8;
+    size_t put = 0;
+
+    copied = 0;
+    while (msg_stream_put (s, msg) == 0)
+        put += size;
+    for (int i = 0; i < 5000; i++) {
+        send_takes = size;
+        msg_stream_flush (s);
+        if (msg_stream_put (s, msg) == 0)
+            put += size;
+    }
+    ok (copied / put <= 4, "each byte of a long queue is copied at most 4 times");
+    diag ("%zu bytes were put, %zu copied", put, copied);
+    msg_stream_destroy (s);
+    idt_msg_unref (msg);
+}
+
+/* A frame that comes in small pieces behind another. */
+static void test_linear_input (void)
+{
+    struct msg_stream *s = msg_stream_create (-1, 4 << 20, 0);
+    uint8_t piece[1000] = { 0 };
+    size_t fed = 0;
+
+    memcpy (piece, &frame_magic, sizeof (frame_magic));
+    memcpy (piece + 4, "\x00\x40\x00\x00", 4);
+    copied = 0;
+    do {
+        msg_stream_feed (s, piece, sizeof (piece));
+        fed += sizeof (piece);
+    } while (!msg_stream_next (s, NULL) && errno == EAGAIN);
+    ok (fed >= (4 << 20) && copied / fed <= 4,
+        "each byte of a long frame is copied at most 4 times");
+    diag ("%zu bytes were fed, %zu copied", fed, copied);
+    msg_stream_destroy (s);
+}
+
+/* --- all or nothing --------------------------------------------------------------------------- */
 
 /* Whatever frame of a message cannot be sent, the next message is not taken for its rest. */
 static void test_broken_send (void)
@@ -299,7 +377,7 @@ static void test_broken_send (void)
     zmq_setsockopt (dealer, ZMQ_ROUTING_ID, UUID_A, IDT_MSG_UUID_LEN);
     zmq_bind (router, "inproc://fault");
     zmq_connect (dealer, "inproc://fault");
-    for (unsigned i = 0; i + 1 < frames; i++) { /* what the last one does is ZeroMQ's matter alone */
+    for (unsigned i = 0; i + 1 < frames; i++) { /* after the last there is nothing to end */
         idt_msg_t *got;
         int rc;
 
@@ -325,6 +403,8 @@ int main (void)
     for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++)
         test_memory (i);
     test_claims ();
+    test_linear_output ();
+    test_linear_input ();
     test_broken_send ();
     return done_testing ();
 }

@@ -3,8 +3,9 @@
 
 /* message.c - a message's life and its fields; routes are in route.c, bytes in codec.c
  *
- * The flags TOPIC, PAYLOAD and ROUTE always tell what the message has: only the functions that change the
- * contents change them.  The count of references is the only member that two threads may touch at once.
+ * The flags TOPIC, PAYLOAD and ROUTE always tell what the message has: only the functions that
+ * change the contents change them.  The count of references is the only member that two threads may
+ * touch at once.
  */
 #include <assert.h>
 #include <errno.h>
@@ -51,7 +52,7 @@ idt_msg_t *idt_msg_create (enum idt_msgtype type)
     return msg;
 }
 
-/* Copy routes, topic and 'payload_size' bytes of payload into the one allocation of a new message. */
+/* Copy routes, topic and 'payload_size' bytes of payload into one allocation, a new message. */
 static struct idt_msg *copy_contents (const struct idt_msg *msg, size_t payload_size)
 {
     size_t routes_size = msg->route_count * sizeof (struct msg_route);
@@ -318,7 +319,7 @@ int idt_msg_payload (const idt_msg_t *msg, const void **data, size_t *size)
     return 0;
 }
 
-/* A payload must not go while another holder of the message may read it (msg_zmq_send () is one). */
+/* A payload must not go while another holder of the message may read it: ZeroMQ may be one. */
 static void replace_payload (struct idt_msg *msg, void *payload, size_t size)
 {
     assert (__atomic_load_n (&msg->refs, __ATOMIC_ACQUIRE) == 1);

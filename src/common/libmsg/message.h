@@ -3,21 +3,21 @@
 
 /* message.h - the inside of a message, for libmsg alone
  *
- * A message lives in one allocation when it was decoded, copied or made as a response: the struct, room
- * for some routes, then the bytes.  What is set later and does not fit there has an allocation of its own
- * (the _alloc members), which is freed with the message.
+ * A message lives in one allocation when it was decoded, copied or made as a response: the struct,
+ * room for some routes, then the bytes.  What is set later and does not fit there has an allocation
+ * of its own (the _alloc members), which is freed with the message.
  *
- * The route stack grows towards lower addresses, so that its order in memory is the order of the wire,
- * newest first, and routes of a received frame are used where they lie: a route there is a size byte and
- * 36 characters, and the next part's size byte becomes the terminating NUL.
+ * The route stack grows towards lower addresses, so that its order in memory is the order of the
+ * wire, newest first, and routes of a received frame are used where they lie: a route there is a
+ * size byte and 36 characters, and the next part's size byte becomes the terminating NUL.
  */
 #ifndef MSG_MESSAGE_H
 #define MSG_MESSAGE_H
 
 #include <idtree/msg.h>
 
-#define MSG_ROUTE_ROOM 4                                /* hops that a new message takes without malloc */
-#define MSG_HEADER_PART_SIZE (1 + IDT_MSG_HEADER_SIZE)  /* the header with its size byte */
+#define MSG_ROUTE_ROOM 4 /* hops that a new message takes without malloc */
+#define MSG_HEADER_PART_SIZE (1 + IDT_MSG_HEADER_SIZE) /* the header with its size byte */
 #define MSG_CONTENT_FLAGS (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_PAYLOAD | IDT_MSGFLAG_ROUTE)
 
 struct msg_route {
@@ -45,9 +45,9 @@ struct idt_msg {
     char body[];
 };
 
-/* Allocate a message that has 'size' bytes of its own after the room for routes.  All members are zero
- * but the count of references and the empty route stack, which ends where the bytes begin: msg_bytes ().
- * NULL with errno ENOMEM.
+/* Allocate a message that has 'size' bytes of its own after the room for routes.  All members are
+ * zero but the count of references and the empty route stack, which ends where the bytes begin:
+ * msg_bytes ().  NULL with errno ENOMEM.
  */
 struct idt_msg *msg_alloc (size_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* message_test.c - a message's fields, contents and life; histories against a plain model; threads */
+/* message_test.c - a message's fields, contents and life; histories against a model; threads */
 #include <errno.h>
 #include <pthread.h>
 
@@ -89,7 +89,8 @@ static void test_flags (void)
     ok (idt_msg_flags (msg) == (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_NORESPONSE | IDT_MSGFLAG_USER1),
         "flags are set beside those of the contents");
     idt_msg_clear_flag (msg, IDT_MSGFLAG_USER1);
-    ok (idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && !idt_msg_has_flag (msg, IDT_MSGFLAG_USER1),
+    ok (idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE)
+            && !idt_msg_has_flag (msg, IDT_MSGFLAG_USER1),
         "one flag is cleared");
     idt_msg_unref (msg);
 }
@@ -181,7 +182,8 @@ static void test_routes (void)
         "a route that has not 36 characters is EINVAL");
     idt_msg_route_push (msg, uuid_a);
     idt_msg_route_push (msg, uuid_b);
-    ok (is_string (idt_msg_route_newest (msg), uuid_b) && is_string (idt_msg_route_oldest (msg), uuid_a)
+    ok (is_string (idt_msg_route_newest (msg), uuid_b)
+            && is_string (idt_msg_route_oldest (msg), uuid_a)
             && is_string (idt_msg_route_at (msg, 0), uuid_b)
             && is_string (idt_msg_route_at (msg, 1), uuid_a) && !idt_msg_route_at (msg, 2),
         "the last that was pushed is the newest");

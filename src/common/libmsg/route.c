@@ -3,8 +3,8 @@
 
 /* route.c - a message's route stack: whom it came through, newest hop first
  *
- * Pushing writes to the slot before routes[0], popping moves past it.  When no slot is left the stack
- * moves to an allocation of twice its size, at whose end it lies.
+ * Pushing writes to the slot before routes[0], popping moves past it.  When no slot is left the
+ * stack moves to an allocation of twice its size, at whose end it lies.
  */
 #include <errno.h>
 #include <stdlib.h>

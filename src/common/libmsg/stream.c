@@ -6,9 +6,9 @@
  * A frame is: 4 bytes magic 0xffee0012 in host byte order, big-endian u32 size of what follows, the
  * message's parts (codec.c).
  *
- * All work is linear in the bytes that pass.  A buffer's unread bytes move to its start only when at least
- * as many were read before them; else it doubles.  It grows with the bytes that came, not with the size
- * that a frame claims to have.
+ * All work is linear in the bytes that pass.  A buffer's unread bytes move to its start only when
+ * at least as many were read before them; else it doubles.  It grows with the bytes that came, not
+ * with the size that a frame claims to have.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -96,7 +96,7 @@ static void buf_consume (struct buf *b, size_t size)
 
 /* --- input -------------------------------------------------------------------------------- */
 
-/* A buffer that holds as much as a whole frame may have needs msg_stream_next (), not more bytes. */
+/* A buffer that holds as much as a whole frame may have needs msg_stream_next () first. */
 static int reserve_input (struct msg_stream *s, size_t room)
 {
     if (buf_used (&s->in) >= FRAME_HEADER_SIZE + s->max_message) {
@@ -135,13 +135,14 @@ int msg_stream_feed (struct msg_stream *s, const void *buf, size_t size)
 /* Read a frame's header.  Returns 0 and the size of what follows, or -1 as msg_stream_next (). */
 static int read_frame_header (const struct msg_stream *s, size_t *size, idt_error_t *errp)
 {
+    const uint8_t *p;
     uint32_t magic;
 
     if (buf_used (&s->in) < FRAME_HEADER_SIZE) {
         errno = EAGAIN;
         return -1;
     }
-    const uint8_t *p = s->in.data + s->in.head;
+    p = s->in.data + s->in.head;
     memcpy (&magic, p, sizeof (magic));
     if (magic != FRAME_MAGIC) {
         errno = EPROTO;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* stream_test.c - messages on stream sockets: golden frames, cuts, limits, full sockets, histories */
+/* stream_test.c - messages on stream sockets: golden frames, cuts, limits, histories */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -154,7 +154,8 @@ static void test_connection (void)
     ok (msg_stream_fill (pair.b, &eof) > 0, "one read takes both");
     for (int i = 0; i < 2; i++) {
         read = msg_stream_next (pair.b, NULL);
-        ok (read && same_message (read, msg) && is_numbered_message (read, 1), "message %d comes out", i);
+        ok (read && same_message (read, msg) && is_numbered_message (read, 1),
+            "message %d comes out", i);
         idt_msg_unref (read);
     }
     shutdown (pair.fd[0], SHUT_WR);
@@ -251,22 +252,27 @@ static void test_queue_limit (void)
     idt_msg_t *msg = numbered_message (1, 100);
     size_t size = idt_msg_encode_size (msg) + 8;
     struct msg_stream *s = msg_stream_create (-1, MAX_MESSAGE, 3 * size);
+    struct msg_stream *less = msg_stream_create (-1, MAX_MESSAGE, 3 * size - 1);
     struct msg_stream *tiny = msg_stream_create (-1, MAX_MESSAGE, size - 1);
 
     for (int i = 0; i < 3; i++)
         ok (msg_stream_put (s, msg) == 0, "message %d fits in the queue", i);
     ok (msg_stream_put (s, msg) < 0 && errno == ENOBUFS && msg_stream_queued (s) == 3 * size,
         "one more is ENOBUFS and is not added");
+    ok (msg_stream_put (less, msg) == 0 && msg_stream_put (less, msg) == 0
+            && msg_stream_put (less, msg) < 0 && errno == ENOBUFS,
+        "a queue that is a byte too short for three takes two");
     ok (msg_stream_put (tiny, msg) < 0 && errno == ENOBUFS && msg_stream_queued (tiny) == 0,
         "a message larger than the whole queue is ENOBUFS");
     msg_stream_destroy (s);
+    msg_stream_destroy (less);
     msg_stream_destroy (tiny);
     idt_msg_unref (msg);
 }
 
 /* --- full sockets --------------------------------------------------------------------------- */
 
-/* Take the messages that are there.  Returns how many of those that follow 'first' came, in order. */
+/* Take the messages that are there.  Returns how many came; they must follow 'first', in order. */
 static unsigned take_numbered (struct msg_stream *s, unsigned first, bool *good)
 {
     unsigned n = first;
@@ -350,7 +356,7 @@ static bool put_random (struct msg_stream *s, unsigned *sent, uint64_t *rnd)
     return good || errno == ENOBUFS;
 }
 
-/* Write, read and take in any order, then all that is left: every message comes once, whole, in order. */
+/* Write, read and take at random, then all that is left: all comes once, whole, in order. */
 static bool history_holds (uint64_t rnd)
 {
     unsigned sent = 0, got = 0;
@@ -401,7 +407,7 @@ static void append_frame (struct bytes *all, unsigned n, size_t payload_size)
     idt_msg_unref (msg);
 }
 
-/* Feed bytes in pieces of at most 'max_cut'.  Returns whether they are 'count' messages in order. */
+/* Feed bytes in pieces of at most 'max_cut'.  Returns whether 'count' messages come, in order. */
 static bool comes_out (struct bytes all, unsigned count, unsigned max_cut)
 {
     struct msg_stream *s = detached (MAX_MESSAGE);

@@ -3,8 +3,8 @@
 
 /* vectors.h - what the tests of libmsg share: golden vectors and comparing messages
  *
- * rfc3-messages.json and flux-client.json were read off a running flux-core; see PROTOCOL.md section 1.
- * IDTREE_VECTORS names another folder with files of the same form.
+ * rfc3-messages.json and flux-client.json were read off a running flux-core; see PROTOCOL.md
+ * section 1.  IDTREE_VECTORS names another folder with files of the same form.
  */
 #ifndef MSG_VECTORS_H
 #define MSG_VECTORS_H
@@ -38,7 +38,7 @@ __attribute__ ((unused)) static json_t *vectors_load (const char *name)
     return vectors;
 }
 
-/* The bytes of a hexadecimal string member; the caller frees '.data'.  '.data' is NULL: no such member. */
+/* The bytes of a hexadecimal string member; the caller frees '.data' (NULL: no such member). */
 __attribute__ ((unused)) static struct bytes bytes_get (json_t *o, const char *key)
 {
     const char *hex = json_string_value (json_object_get (o, key));
@@ -188,9 +188,11 @@ __attribute__ ((unused)) static bool same_message (const idt_msg_t *a, const idt
         return false;
     switch (idt_msg_type (a)) {
     case IDT_MSGTYPE_REQUEST:
-        return idt_msg_nodeid (a) == idt_msg_nodeid (b) && idt_msg_matchtag (a) == idt_msg_matchtag (b);
+        return idt_msg_nodeid (a) == idt_msg_nodeid (b)
+               && idt_msg_matchtag (a) == idt_msg_matchtag (b);
     case IDT_MSGTYPE_RESPONSE:
-        return idt_msg_errnum (a) == idt_msg_errnum (b) && idt_msg_matchtag (a) == idt_msg_matchtag (b);
+        return idt_msg_errnum (a) == idt_msg_errnum (b)
+               && idt_msg_matchtag (a) == idt_msg_matchtag (b);
     case IDT_MSGTYPE_EVENT:
         return idt_msg_seq (a) == idt_msg_seq (b);
     default:

@@ -3,11 +3,12 @@
 
 /* zmsg.c - messages on ZeroMQ sockets: one frame per part (PROTOCOL.md section 1)
  *
- * Sending is all or nothing: all parts are made before the first is sent, and a message whose first part
- * was taken is always ended, since ZeroMQ would take the next message for its continuation.
+ * Sending is all or nothing: all parts are made before the first is sent, and a message whose first
+ * part was taken is always ended, since ZeroMQ would take the next message for its continuation.
  *
- * Receiving writes the parts to a new message in the form of the stream, which codec.c reads in place: one
- * reader, one set of rules.  Its last part is always taken, whatever is wrong with the others.
+ * Receiving writes the parts to a new message in the form of the stream, which codec.c reads in
+ * place: one reader, one set of rules.  Its last part is always taken, whatever is wrong with the
+ * others.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -85,7 +86,7 @@ static int parts_grow (struct parts *parts)
     return 0;
 }
 
-/* The frame to be initialized next; the caller counts it when that succeeded.  NULL with errno ENOMEM. */
+/* The frame to be initialized next; the caller counts it then.  NULL with errno ENOMEM. */
 static zmq_msg_t *parts_next (struct parts *parts)
 {
     if (parts->count == parts->room && parts_grow (parts) < 0)
@@ -184,8 +185,8 @@ static int send_frame (void *sock, zmq_msg_t *frame, int more)
     return rc;
 }
 
-/* A connection that breaks in the middle of a message makes ZeroMQ drop what it has of it and all parts
- * to come: end the message, so that this is not taken to mean the next one.
+/* A connection that breaks in the middle of a message makes ZeroMQ drop what it has of it and all
+ * parts to come: end the message, so that this is not taken to mean the next one.
  */
 static void end_message (void *sock)
 {
@@ -198,7 +199,7 @@ static void end_message (void *sock)
     errno = saved_errno;
 }
 
-/* ZeroMQ looks only now and then whether the peer has made room: before EAGAIN is told, make it look. */
+/* ZeroMQ looks only now and then whether the peer made room: make it look before telling EAGAIN. */
 static int send_first (void *sock, zmq_msg_t *frame, int more)
 {
     int rc = send_frame (sock, frame, more);
@@ -270,16 +271,15 @@ static void drain (void *sock)
     errno = saved_errno;
 }
 
+/* Take all parts, but keep at most one more than any message has: msg_parse () refuses them. */
 static int recv_all (void *sock, struct parts *parts)
 {
-    bool more;
+    bool more = true;
 
-    do {
-        zmq_msg_t *frame = parts->count < PARTS_MAX ? parts_next (parts) : NULL;
+    while (more && parts->count <= PARTS_MAX) {
+        zmq_msg_t *frame = parts_next (parts);
 
         if (!frame) {
-            if (parts->count == PARTS_MAX)
-                errno = EPROTO;
             drain (sock);
             return -1;
         }
@@ -288,7 +288,9 @@ static int recv_all (void *sock, struct parts *parts)
         if (recv_frame (sock, frame) < 0)
             return -1;
         more = zmq_msg_more (frame);
-    } while (more);
+    }
+    if (more)
+        drain (sock);
     return 0;
 }
 

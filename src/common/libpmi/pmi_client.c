@@ -72,6 +72,8 @@ static int write_all (struct pmi_client *c, const char *data, size_t size, int64
         if (wait_for (c->fd, POLLOUT, deadline_ms) < 0)
             return -1;
         ssize_t n = write_quietly (c->fd, data, size);
+        if (n < 0 && errno == EPIPE)
+            errno = ECONNRESET;
         if (n < 0 && errno != EINTR && errno != EAGAIN)
             return -1;
         if (n > 0) {
@@ -115,7 +117,7 @@ static int failed (struct pmi_client *c, const char *what, idt_error_t *errp)
 {
     return errprintf (errp, "PMI %s of rank %d of %d: %s", what, c->rank, c->size,
                       errno == EPROTO ? "the server's answer makes no sense"
-                      : errno == ECONNRESET || errno == EPIPE ? "the server closed the connection"
+                      : errno == ECONNRESET ? "the server closed the connection"
                       : errno == ETIMEDOUT ? "the server does not answer"
                                            : strerror (errno));
 }

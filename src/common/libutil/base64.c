@@ -39,7 +39,9 @@ void base64_encode (const void *data, size_t size, char *text)
     *text = '\0';
 }
 
-/* Decode 'count' (2 ... 4) digits to count - 1 bytes.  Returns the bytes, or -1: bad digit, or bits left. */
+/* Decode 'count' (2 ... 4) digits to count - 1 bytes.  Returns the bytes, or -1: bad digit, or
+ * bits left.
+ */
 static int decode_group (const char *text, int count, uint8_t *out)
 {
     uint32_t group = 0;

@@ -17,9 +17,9 @@
 /* Encode 'size' bytes.  'text' has room for BASE64_ENCODED_SIZE (size) characters and a NUL. */
 void base64_encode (const void *data, size_t size, char *text);
 
-/* Decode 'length' characters.  'data' has room for BASE64_DECODED_SIZE (length) bytes.  Returns the number
- * of bytes, or -1 with errno EINVAL: a character that is none of base64's, wrong padding, or bits set
- * that no byte holds ('data' is undefined then).
+/* Decode 'length' characters.  'data' has room for BASE64_DECODED_SIZE (length) bytes.  Returns
+ * the number of bytes, or -1 with errno EINVAL: a character that is none of base64's, wrong
+ * padding, or bits set that no byte holds ('data' is undefined then).
  */
 ssize_t base64_decode (const char *text, size_t length, void *data);
 

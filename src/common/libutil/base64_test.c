@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* base64_test.c - the examples of RFC 4648 section 10, all short inputs, and what must be refused */
+/* base64_test.c - the examples of RFC 4648 section 10, all short inputs, and what must be refused
+ */
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>

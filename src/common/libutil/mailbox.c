@@ -3,9 +3,9 @@
 
 /* mailbox.c - messages on their way from one thread to another
  *
- * Under the lock holds: the eventfd's counter is above 0 if and only if the queue is not empty or closed.
- * It is written when the first message (or the close) comes and read when the last one goes, so a burst
- * costs one of each.
+ * Under the lock holds: the eventfd's counter is above 0 if and only if the queue is not empty or
+ * closed. It is written when the first message (or the close) comes and read when the last one
+ * goes, so a burst costs one of each.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -26,7 +26,9 @@ struct mailbox {
     void (*drop) (const idt_msg_t *msg);
 };
 
-/* Raise and lower what the reader polls.  The counter is 0 or 1, so neither can fail for want of room. */
+/* Raise and lower what the reader polls.  The counter is 0 or 1, so neither can fail for want of
+ * room.
+ */
 static void raise_fd (struct mailbox *mb)
 {
     (void)!write (mb->fd, &(uint64_t){ 1 }, sizeof (uint64_t));

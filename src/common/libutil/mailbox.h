@@ -4,8 +4,8 @@
 /* mailbox.h - messages on their way from one thread to another
  *
  * 1. Any thread may push and close, one thread (the reader) pops.  Nothing here blocks.
- * 2. The descriptor is readable exactly while there is something to pop or the mailbox is closed, so a
- *    level-triggered reactor misses nothing.
+ * 2. The descriptor is readable exactly while there is something to pop or the mailbox is closed,
+ *    so a level-triggered reactor misses nothing.
  * 3. Messages come out in the order in which they went in.
  * 4. A message that was pushed may not be changed any more by the thread that pushed it.
  */
@@ -16,8 +16,9 @@
 
 struct mailbox;
 
-/* Make a mailbox for at most 'limit' messages.  'drop' (idt_msg_unref) frees what is left in it at the
- * end.  NULL with errno: ENOMEM, or what the kernel said of a new descriptor (EMFILE, ...).
+/* Make a mailbox for at most 'limit' messages.  'drop' (idt_msg_unref) frees what is left in it
+ * at the end.  NULL with errno: ENOMEM, or what the kernel said of a new descriptor (EMFILE,
+ * ...).
  */
 struct mailbox *mailbox_create (size_t limit, void (*drop) (const idt_msg_t *msg));
 
@@ -32,8 +33,8 @@ void mailbox_destroy (struct mailbox *mb);
  */
 int mailbox_push_new (struct mailbox *mb, const idt_msg_t *msg);
 
-/* Take the oldest message, for the caller to unref.  NULL with errno EAGAIN (empty), or EPIPE (closed and
- * empty).
+/* Take the oldest message, for the caller to unref.  NULL with errno EAGAIN (empty), or EPIPE
+ * (closed and empty).
  */
 const idt_msg_t *mailbox_pop (struct mailbox *mb);
 

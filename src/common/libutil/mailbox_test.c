@@ -46,7 +46,8 @@ static void test_one_thread (void)
 {
     struct mailbox *mb = mailbox_create (3, drop);
 
-    ok (mb && !readable (mb) && !mailbox_pop (mb) && errno == EAGAIN, "a new mailbox is empty: EAGAIN");
+    ok (mb && !readable (mb) && !mailbox_pop (mb) && errno == EAGAIN,
+        "a new mailbox is empty: EAGAIN");
     ok (mailbox_push_new (mb, message (0)) == 0 && readable (mb), "with a message it is readable");
     ok (mailbox_push_new (mb, message (1)) == 0 && mailbox_push_new (mb, message (2)) == 0
             && mailbox_count (mb) == 3, "it takes as many as its limit");
@@ -64,7 +65,8 @@ static void test_one_thread (void)
 
     mb = mailbox_create (3, drop);
     mailbox_close (mb);
-    ok (readable (mb) && !mailbox_pop (mb) && errno == EPIPE, "closing an empty one wakes the reader");
+    ok (readable (mb) && !mailbox_pop (mb) && errno == EPIPE,
+        "closing an empty one wakes the reader");
     mailbox_destroy (mb);
     mb = mailbox_create (3, drop);
     mailbox_push_new (mb, message (0));
@@ -75,7 +77,7 @@ static void test_one_thread (void)
     ok (dropped == 2 && errno == 77, "destroying drops what is left and keeps errno");
 }
 
-/* --- several writers, one reader --------------------------------------------------------------- */
+/* --- several writers, one reader ------------------------------------------------------------ */
 
 struct writer {
     struct mailbox *mb;

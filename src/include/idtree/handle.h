@@ -33,23 +33,34 @@ typedef struct idt idt_t;
  */
 idt_t *idt_open (const char *uri, idt_error_t *errp);
 
-/* Close a connection, destroy its handlers.  Futures must be destroyed before.  NULL is fine; keeps errno. */
+/* Close a connection, destroy its handlers.  Futures must be destroyed before, and no callback of this handle
+ * may be running (both are checked: assert).  What was sent and not yet written is lost: idt_flush () first.
+ * NULL is fine; keeps errno.
+ */
 void idt_close (idt_t *h);
 
-/* The reactor of the handle: made at first use, destroyed with the handle.  NULL with errno ENOMEM. */
+/* The reactor of the handle: made at first use, destroyed with the handle.  The handle keeps it running
+ * while a future with a callback waits or a table of handlers is registered.  NULL with errno ENOMEM.
+ */
 idt_reactor_t *idt_get_reactor (idt_t *h);
 
 /* Use a reactor that the caller owns, before the first use of another (else errno EBUSY). */
 int idt_set_reactor (idt_t *h, idt_reactor_t *r);
 
-/* Call 'cb' once when the connection is lost, with the errno that tells why; without it the reactor is
- * stopped with that error.  All futures that wait end with the same error first.
+/* Call 'cb' once, from the reactor, when the connection is lost, with the errno that tells why; without it
+ * the reactor is stopped with that error:
+ *   ECONNRESET       the broker closed the connection
+ *   EPROTO, EMSGSIZE it sent what is no message
+ *   EPIPE            a module's: the broker asks it to end
+ *   ENOBUFS          more than 2^20 messages came while nobody ran the reactor
+ * All messages that came before are handed out and all futures that wait end with the same error first.
  */
 typedef void (*idt_lost_f) (idt_t *h, int errnum, void *arg);
 void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg);
 
-/* Send a message as it is.  Returns 0, or -1 with errno set (EPIPE, ECONNRESET: connection lost;
- * ENOBUFS: too much waits to be written).  The message may not be changed afterwards.
+/* Send a message as it is.  Never blocks: what the connection does not take now is written by the reactor
+ * or by whoever waits.  Returns 0, or -1 with errno set (EPIPE, ECONNRESET: connection lost; ENOBUFS: more
+ * than 64 MiB would wait to be written).  The message may not be changed afterwards.
  */
 int idt_send (idt_t *h, const idt_msg_t *msg);
 
@@ -63,7 +74,7 @@ typedef void (*idt_handler_f) (idt_t *h, const idt_msg_t *msg, void *arg);
 /* One row of a table of handlers, ended by IDT_HANDLERS_END.  'topic' is compared whole, unless it ends
  * in '*': then it is a prefix.  The first row that matches takes the message.  A request whose user has none
  * of the roles in 'rolemask' (0: IDT_ROLE_OWNER) is answered EPERM.  A request that no row matches is
- * answered ENOSYS.
+ * answered ENOSYS.  Events have no roles to check: whom they came from is in idt_msg_cred ().
  */
 struct idt_handler_spec {
     enum idt_msgtype type; /* request or event */
@@ -73,7 +84,9 @@ struct idt_handler_spec {
 };
 #define IDT_HANDLERS_END { 0, NULL, NULL, 0 }
 
-/* Register a table (borrowed).  Returns 0, or -1 with errno ENOMEM. */
+/* Register a table (borrowed).  Tables are searched in the order in which they were added; a handler may
+ * add and remove tables, its own too.  Returns 0, or -1 with errno ENOMEM.
+ */
 int idt_handlers_add (idt_t *h, const struct idt_handler_spec *table, void *arg);
 void idt_handlers_remove (idt_t *h, const struct idt_handler_spec *table);
 
@@ -84,8 +97,8 @@ struct idt_future;
 struct idt_future *idt_service_add (idt_t *h, const char *name);
 struct idt_future *idt_service_remove (idt_t *h, const char *name);
 
-/* Answer a request: empty or with a string (JSON text), packed JSON, bytes, an error with a text (may be
- * NULL).  Nothing is sent where the request has NORESPONSE.  Return 0, or -1 with errno set.
+/* Answer a request: empty or with a string (JSON text), packed JSON, bytes, an error (above 0) with a text
+ * (may be NULL).  Nothing is sent where the request has NORESPONSE.  Return 0, or -1 with errno set.
  */
 int idt_respond (idt_t *h, const idt_msg_t *request, const char *s);
 int idt_respond_pack (idt_t *h, const idt_msg_t *request, const char *fmt, ...);
@@ -127,8 +140,9 @@ int idt_attr_set (idt_t *h, const char *name, const char *value, idt_error_t *er
 int idt_get_rank (idt_t *h, uint32_t *rank);
 int idt_get_size (idt_t *h, uint32_t *size);
 
-/* Append to the broker's log.  'level': LOG_EMERG ... LOG_DEBUG of <syslog.h>.  The name that the lines carry
- * is the module's, or what idt_log_set_name () said.  Never blocks; keeps errno.
+/* Append a line to the broker's log; it ends at a newline or after 2047 bytes.  'level': LOG_EMERG ... LOG_DEBUG
+ * of <syslog.h>.  The name that the lines carry is what idt_log_set_name () said (its first 48 bytes), else
+ * the module's, else the program's.  Never blocks; what can't be sent is lost; keeps errno.
  */
 void idt_log (idt_t *h, int level, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 void idt_log_set_name (idt_t *h, const char *name);

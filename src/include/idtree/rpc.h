@@ -27,8 +27,11 @@ enum idt_rpc_flag {
 };
 
 /* Send a request for 'topic' to 'nodeid': a rank, IDT_NODEID_ANY (the nearest on the way up, from here)
- * or IDT_NODEID_UPSTREAM (the same, but not from this rank).  The payload is a string (NULL: none), bytes, or
- * packed JSON.  Return a future, or NULL with errno set.
+ * or IDT_NODEID_UPSTREAM (the same, but not from this rank; asks for the rank, once).  The payload is a string
+ * (NULL: none), bytes, or packed JSON.  Return a future, or NULL with errno set:
+ *   EINVAL   the topic is too long, or 'fmt' wrong
+ *   ENOBUFS  2^20 requests wait, or as idt_send ()
+ *   ENOMEM, and why the connection was lost
  */
 idt_future_t *idt_rpc (idt_t *h, const char *topic, const char *s, uint32_t nodeid, int flags);
 idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t size,
@@ -37,21 +40,27 @@ idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int fl
                             const char *fmt, ...);
 
 /* The answer, waiting for it as long as it takes.  What is returned is borrowed until the future is
- * reset or destroyed.  Return 0, or -1 with errno set: the answer's error, EPROTO where the payload is not
- * what was asked for.
+ * reset or destroyed; strings of idt_rpc_get_unpack () until it is called again.  Return 0, or -1 with errno
+ * set: the answer's error, EPROTO where the payload is not what was asked for.  An empty answer is the
+ * string NULL; 's' may be NULL to ask for no payload.
  */
 int idt_rpc_get (idt_future_t *f, const char **s);
 int idt_rpc_get_raw (idt_future_t *f, const void **data, size_t *size);
 int idt_rpc_get_unpack (idt_future_t *f, const char *fmt, ...);
 const idt_msg_t *idt_rpc_get_msg (idt_future_t *f); /* also where it is an error; NULL: none came */
 
-/* Wait at most 'timeout_ms' (negative: for ever).  Returns 0 when fulfilled, by a result or an error;
- * -1 with errno ETIMEDOUT, or why the connection was lost.  Not in callbacks of inline modules (EDEADLK).
+/* Wait at most 'timeout_ms' (negative: for ever).  Returns 0 when fulfilled, by a result or an error; -1 with
+ * errno set:
+ *   ETIMEDOUT  not yet: it may be waited for again
+ *   EDEADLK    an inline module's, which may not wait
+ *   EINVAL     it has a callback
+ *   ECONNRESET, EPROTO, ... the connection was lost, and the future ended with that error
  */
 int idt_future_wait (idt_future_t *f, double timeout_ms);
 
 /* Have 'cb' called from the handle's reactor when the future is fulfilled, or with the error ETIMEDOUT after
- * 'timeout_ms' (negative: no limit).  Returns 0, or -1 with errno set.
+ * 'timeout_ms' (negative: no limit), which ends it.  A streaming future has that time for each response, from
+ * its reset.  Returns 0, or -1 with errno EINVAL (it has a callback) or ENOMEM.
  */
 int idt_future_then (idt_future_t *f, double timeout_ms, idt_future_f cb, void *arg);
 
@@ -61,7 +70,9 @@ int idt_future_errnum (const idt_future_t *f); /* 0: a result */
 /* The error of a fulfilled future as a sentence: the text that came with it, else strerror ().  Borrowed. */
 const char *idt_future_error (const idt_future_t *f);
 
-/* Make a streaming future wait for the next response. */
+/* Make a streaming future wait for the next response, which may be here already.  After the last one it
+ * changes nothing, nor does it before the first.
+ */
 void idt_future_reset (idt_future_t *f);
 
 idt_t *idt_future_handle (const idt_future_t *f);

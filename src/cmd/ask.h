@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* ask.h - one request, its answer, or the end of the program with a sentence */
+#ifndef CMD_ASK_H
+#define CMD_ASK_H
+
+#include <jansson.h>
+
+#include <idtree/rpc.h>
+
+#include "cmd/cmd.h"
+
+/* Wait for the answer of 'f' (which may be NULL: it could not be sent) and return it.  Where it is an error end the
+ * program with "WHAT: why".
+ */
+idt_future_t *ask_wait (const struct cmd *cmd, idt_future_t *f, const char *what);
+
+/* Send 'request' (stolen; NULL: no payload) and return the answer's object, a new reference; an empty answer is an
+ * empty object.
+ */
+json_t *ask_new (const struct cmd *cmd, idt_t *h, const char *topic, uint32_t nodeid, json_t *request,
+                 const char *what);
+
+/* "rank 3", "the broker" in 'buf', for messages.  Returns 'buf'. */
+const char *ask_whom (uint32_t nodeid, char buf[32]);
+
+#endif /* CMD_ASK_H */

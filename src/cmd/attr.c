@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* attr.c - idtree getattr, setattr, lsattr: attributes of brokers */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cmd/ask.h"
+#include "cmd/commands.h"
+
+static uint32_t take_rank (struct cmd *cmd, bool *verbose)
+{
+    uint32_t rank = IDT_NODEID_ANY;
+    const char *arg;
+    int key;
+
+    while ((key = cmd_option (cmd, &arg)) != -1) {
+        if (key == 'r')
+            rank = cmd_rank (cmd, arg);
+        else if (verbose)
+            *verbose = true;
+    }
+    return rank;
+}
+
+/* The value of an attribute, a new reference. */
+static json_t *get_new (struct cmd *cmd, idt_t *h, uint32_t rank, const char *name)
+{
+    json_t *o = ask_new (cmd, h, "attr.get", rank, json_pack ("{s:s}", "name", name), name);
+    json_t *value = json_incref (json_object_get (o, "value"));
+
+    if (!json_is_string (value))
+        cmd_die (cmd, "%s: the answer has no value", name);
+    json_decref (o);
+    return value;
+}
+
+static int run_get (struct cmd *cmd)
+{
+    uint32_t rank = take_rank (cmd, NULL);
+    idt_t *h = cmd_connect (cmd);
+    json_t *value = get_new (cmd, h, rank, cmd->argv[0]);
+
+    puts (json_string_value (value));
+    json_decref (value);
+    idt_close (h);
+    return cmd_flush (cmd);
+}
+
+static int run_set (struct cmd *cmd)
+{
+    uint32_t rank = take_rank (cmd, NULL);
+    idt_t *h = cmd_connect (cmd);
+
+    json_decref (ask_new (cmd, h, "attr.set", rank,
+                          json_pack ("{s:s s:s}", "name", cmd->argv[0], "value", cmd->argv[1]),
+                          cmd->argv[0]));
+    idt_close (h);
+    return CMD_OK;
+}
+
+static int compare (const void *a, const void *b)
+{
+    return strcmp (*(const char *const *)a, *(const char *const *)b);
+}
+
+/* An attribute may be gone between list and get, or have no value. */
+static void print_value (idt_t *h, uint32_t rank, const char *name)
+{
+    idt_future_t *f = idt_rpc_pack (h, "attr.get", rank, 0, "{s:s}", "name", name);
+    const char *value;
+
+    if (f && idt_rpc_get_unpack (f, "{s:s}", "value", &value) == 0)
+        printf ("%-28s %s\n", name, value);
+    else
+        printf ("%-28s -\n", name);
+    idt_future_destroy (f);
+}
+
+static int run_ls (struct cmd *cmd)
+{
+    bool verbose = false;
+    uint32_t rank = take_rank (cmd, &verbose);
+    idt_t *h = cmd_connect (cmd);
+    json_t *o = ask_new (cmd, h, "attr.list", rank, NULL, "attributes");
+    json_t *names = json_object_get (o, "names");
+    size_t n = json_array_size (names);
+    const char **sorted = calloc (n + 1, sizeof (sorted[0]));
+
+    if (!sorted)
+        cmd_die (cmd, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        if (!(sorted[i] = json_string_value (json_array_get (names, i))))
+            cmd_die (cmd, "the answer holds a name that is no string");
+    qsort (sorted, n, sizeof (sorted[0]), compare);
+    for (size_t i = 0; i < n; i++) {
+        if (verbose)
+            print_value (h, rank, sorted[i]);
+        else
+            puts (sorted[i]);
+    }
+    free (sorted);
+    json_decref (o);
+    idt_close (h);
+    return cmd_flush (cmd);
+}
+
+static const struct cmd_option options[] = {
+    { 'r', "rank", "R", "of rank R (default: the broker of the URI)" },
+    CMD_OPTIONS_END,
+};
+
+static const struct cmd_option ls_options[] = {
+    { 'r', "rank", "R", "of rank R (default: the broker of the URI)" },
+    { 'v', "values", NULL, "with their values" },
+    CMD_OPTIONS_END,
+};
+
+const struct command getattr_command = {
+    .name = "getattr",
+    .operands = "NAME",
+    .min_operands = 1,
+    .max_operands = 1,
+    .flags = CMD_CONNECTS,
+    .summary = "Show an attribute of a broker",
+    .example = "idtree getattr size",
+    .options = options,
+    .run = run_get,
+};
+
+const struct command setattr_command = {
+    .name = "setattr",
+    .operands = "NAME VALUE",
+    .min_operands = 2,
+    .max_operands = 2,
+    .flags = CMD_CONNECTS,
+    .summary = "Set an attribute of a broker",
+    .example = "idtree setattr log-stderr-level 7",
+    .options = options,
+    .run = run_set,
+};
+
+const struct command lsattr_command = {
+    .name = "lsattr",
+    .flags = CMD_CONNECTS,
+    .summary = "List the attributes of a broker",
+    .example = "idtree lsattr -v",
+    .options = ls_options,
+    .run = run_ls,
+};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* cmd.h - what the subcommands of idtree share: the table, options, errors, the connection
+ *
+ * A subcommand is a 'struct command' beside its code.  Its options are a table too: the parser, the -h
+ * screen and the completion of the shell are made from it, so that they can't disagree.
+ *
+ * Exit status: 0 done; 1 failed (CMD_FAILED); 2 wrong usage (CMD_USAGE).  idtree start ends with the status
+ * of the command that it ran, 128 + N where signal N ended that, 126 or 127 where it could not be run.
+ */
+#ifndef CMD_CMD_H
+#define CMD_CMD_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <idtree/error.h>
+#include <idtree/handle.h>
+
+enum cmd_status {
+    CMD_OK = 0,
+    CMD_FAILED = 1,
+    CMD_USAGE = 2,
+};
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+struct cmd;
+
+struct cmd_option {
+    int key;          /* the short letter, or CMD_LONG + n where there is none */
+    const char *name; /* after -- */
+    const char *arg;  /* name of its argument as -h shows it; NULL: takes none */
+    const char *help; /* one line */
+};
+#define CMD_LONG 256
+#define CMD_OPTIONS_MAX 16 /* of one command */
+#define CMD_OPTIONS_END { 0, NULL, NULL, NULL }
+
+enum cmd_flag {
+    CMD_CONNECTS = 1, /* talks to a broker: has --uri */
+    CMD_VERBATIM = 2, /* gets its arguments unparsed */
+    CMD_RUNS = 4,     /* options end at the first operand: it is another command's */
+    CMD_HIDDEN = 8,   /* not listed */
+};
+
+struct command {
+    const char *name;     /* one word, or two: "id new" */
+    const char *operands; /* as the usage line shows them; NULL: none */
+    int min_operands;
+    int max_operands; /* -1: any number */
+    int flags;        /* enum cmd_flag bits */
+    const char *summary;
+    const char *details; /* more lines for -h; may be NULL */
+    const char *example; /* one command line */
+    const struct cmd_option *options; /* ended by CMD_OPTIONS_END; may be NULL */
+    int (*run) (struct cmd *cmd);     /* returns the exit status */
+};
+
+/* All commands in the order of the -h screen, ended by NULL. */
+extern const struct command *const cmd_table[];
+
+/* The command whose name begins 'argv', and in '*words' how many words that took; NULL: none. */
+const struct command *cmd_find (int argc, char **argv, int *words);
+
+/* --- a command that runs ----------------------------------------------------------------------- */
+
+/* What main () found in the environment; NULL where unset. */
+struct cmd_env {
+    const char *uri;    /* IDTREE_URI, else FLUX_URI */
+    const char *broker; /* IDTREE_BROKER: the broker's executable */
+    const char *tmpdir; /* TMPDIR */
+    const char *shell;  /* SHELL */
+    const char *path;   /* PATH */
+};
+
+struct cmd {
+    const struct command *command;
+    struct cmd_env env;
+    const char *uri; /* --uri, else of the environment */
+    /* The operands, once cmd_option () has returned -1; all arguments where CMD_VERBATIM. */
+    int argc;
+    char **argv;
+};
+
+/* The next option: its key, with its argument in '*arg' (borrowed from argv); -1 when there is none left.
+ * Handles -h and --uri, ends the program (CMD_USAGE) at what the table does not have.
+ */
+int cmd_option (struct cmd *cmd, const char **arg);
+
+/* For commands without options of their own. */
+void cmd_no_options (struct cmd *cmd);
+
+/* Print "idtree NAME: " and a sentence on stderr. */
+void cmd_warn (const struct cmd *cmd, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
+
+/* The same, then end the program: with CMD_FAILED; with CMD_USAGE and a hint at -h. */
+void cmd_die (const struct cmd *cmd, const char *fmt, ...)
+    __attribute__ ((noreturn, format (printf, 2, 3)));
+void cmd_usage (const struct cmd *cmd, const char *fmt, ...)
+    __attribute__ ((noreturn, format (printf, 2, 3)));
+
+/* Read 's' as a decimal number min ... max, or end the program: "WHAT '8x': a number from 1 to 9 is needed". */
+uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min, uint64_t max);
+
+/* Read 's' as a rank. */
+uint32_t cmd_rank (const struct cmd *cmd, const char *s);
+
+/* End of a command that wrote to stdout: CMD_OK, or ends the program where it could not all be written. */
+int cmd_flush (const struct cmd *cmd);
+
+/* Connect to the broker, or end the program with a sentence that says what to do. */
+idt_t *cmd_connect (const struct cmd *cmd);
+
+/* --- text --------------------------------------------------------------------------------------- */
+
+#define CMD_QUOTE_MAX 64
+
+/* 's' of 'len' bytes for an error message in 'buf': cut with "..." where long, control characters as
+ * \xNN.  Returns 'buf'.
+ */
+const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX]);
+
+/* Print the -h screen of a command, of all, of those whose first word is 'group'. */
+void cmd_help (const struct command *command);
+void cmd_help_all (void);
+/* Returns false where there is no such group. */
+bool cmd_help_group (const char *group);
+
+/* End the program: there is no such command. */
+void cmd_unknown (int argc, char **argv) __attribute__ ((noreturn));
+
+#endif /* CMD_CMD_H */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* complete.c - idtree complete: what may follow, for the shell
+ *
+ * The arguments are the words after "idtree" up to the cursor; the last one is being typed and may be
+ * empty.  Prints each word that it may become, one a line.  As the words come from the table of commands, the
+ * shell's part (etc/idtree.bash) never changes.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <idtree/fluid.h>
+
+#include "cmd/commands.h"
+
+static void offer (const char *word, const char *typed)
+{
+    if (!strncmp (word, typed, strlen (typed)))
+        puts (word);
+}
+
+/* Offer the word of 'name' that follows the 'n' words 'argv', once for each group. */
+static void offer_names (int n, char **argv, const char *typed)
+{
+    char last[64] = "";
+
+    for (int i = 0; cmd_table[i]; i++) {
+        const char *word = cmd_table[i]->name;
+        char buf[64];
+
+        if (cmd_table[i]->flags & CMD_HIDDEN)
+            continue;
+        if (n == 1) {
+            size_t len = strlen (argv[0]);
+
+            if (strncmp (word, argv[0], len) || word[len] != ' ')
+                continue;
+            word += len + 1;
+        }
+        snprintf (buf, sizeof (buf), "%.*s", (int)strcspn (word, " "), word);
+        if (strcmp (buf, last))
+            offer (buf, typed);
+        strcpy (last, buf);
+    }
+}
+
+static void offer_options (const struct command *c, const char *typed)
+{
+    char buf[64];
+
+    for (const struct cmd_option *o = c->options; o && o->name; o++) {
+        snprintf (buf, sizeof (buf), "--%s", o->name);
+        offer (buf, typed);
+    }
+    if (c->flags & CMD_CONNECTS)
+        offer ("--uri", typed);
+    offer ("--help", typed);
+}
+
+static void offer_forms (const char *typed)
+{
+    for (int i = 0; i < FLUID_FORM_COUNT; i++)
+        offer (fluid_form_name (i), typed);
+}
+
+static int run (struct cmd *cmd)
+{
+    int n = cmd->argc - 1, words; /* argv[0] is "complete" */
+    char **argv = cmd->argv + 1;
+    const struct command *command;
+
+    if (n < 1)
+        return CMD_OK;
+    const char *typed = argv[n - 1];
+    if ((command = cmd_find (n - 1, argv, &words))) {
+        if (*typed == '-')
+            offer_options (command, typed);
+        else if (!strcmp (argv[n - 2], "--to"))
+            offer_forms (typed);
+    } else if (n <= 2)
+        offer_names (n - 1, argv, typed);
+    return cmd_flush (cmd);
+}
+
+const struct command complete_command = {
+    .name = "complete",
+    .flags = CMD_VERBATIM | CMD_HIDDEN,
+    .summary = "Print what may follow, for the completion of the shell",
+    .run = run,
+};

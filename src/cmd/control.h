@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* control.h - how idtree startctl talks to the launcher
+ *
+ * The launcher listens on the UNIX stream socket "start" in the instance's directory, which only the owner
+ * may enter.  A client sends one JSON object on a line and gets one:
+ *     {"verb":"status"}                        {"brokers":[{"rank":i,"pid":i or null,"state":s}...]}
+ *     {"verb":"kill|stop|cont|run","rank":i,"signal":i}    {} once it is done, or {"error":s}
+ */
+#ifndef CMD_CONTROL_H
+#define CMD_CONTROL_H
+
+#include <jansson.h>
+
+#include <idtree/error.h>
+#include <idtree/reactor.h>
+
+#define CONTROL_SOCKET "start"
+#define CONTROL_CLIENTS_MAX 64
+#define CONTROL_LINE_MAX 1024 /* bytes of a request */
+
+struct control_request {
+    const char *verb; /* "kill", "stop", "cont", "run" */
+    int rank;
+    int signum; /* kill */
+};
+
+enum control_result {
+    CONTROL_FAILED = -1,
+    CONTROL_DONE = 0,
+    CONTROL_WAIT = 1,
+};
+
+struct control_ops {
+    json_t *(*status) (void *arg); /* a new object; NULL: out of memory */
+    /* Do what is asked.  Returns CONTROL_WAIT, or CONTROL_FAILED with the reason in 'errp'. */
+    enum control_result (*begin) (void *arg, const struct control_request *req, idt_error_t *errp);
+    /* Is it done?  Asked after begin and at each control_notify (). */
+    enum control_result (*check) (void *arg, const struct control_request *req, idt_error_t *errp);
+};
+
+struct control;
+
+/* Listen in 'dir'.  'ops' is borrowed.  Returns NULL with errno set and the reason in 'errp'. */
+struct control *control_create (idt_reactor_t *r, const char *dir, const struct control_ops *ops,
+                                void *arg, idt_error_t *errp);
+void control_destroy (struct control *ctl); /* drops who waits; NULL is fine */
+
+/* Something changed: look again at what clients wait for. */
+void control_notify (struct control *ctl);
+
+#endif /* CMD_CONTROL_H */

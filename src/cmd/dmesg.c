@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* dmesg.c - idtree dmesg, logger: the broker's log */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+
+#include <idtree/rpc.h>
+
+#include "cmd/ask.h"
+#include "cmd/commands.h"
+#include "cmd/logline.h"
+
+#define LINE_MAX_PRINTED 4096
+
+/* --- dmesg -------------------------------------------------------------------------------------- */
+
+static void print_line (const char *line)
+{
+    char buf[LINE_MAX_PRINTED];
+
+    puts (logline_format (line, buf, sizeof (buf)) == 0 ? buf : line);
+}
+
+/* The text need not end in a NUL. */
+static void print_response (idt_future_t *f)
+{
+    const void *data;
+    size_t size;
+    char line[LINE_MAX_PRINTED];
+
+    if (idt_rpc_get_raw (f, &data, &size) == 0) {
+        snprintf (line, sizeof (line), "%.*s", (int)size, (const char *)data);
+        print_line (line);
+    }
+}
+
+static void print_log (struct cmd *cmd, idt_t *h, bool follow, bool only_new)
+{
+    idt_future_t *f = idt_rpc_pack (h, "log.dmesg", IDT_NODEID_ANY, IDT_RPC_STREAMING, "{s:b s:b}", "follow",
+                                    follow, "nobacklog", only_new);
+
+    for (;; idt_future_reset (f)) {
+        if (!f || idt_future_wait (f, -1) < 0)
+            cmd_die (cmd, "log: %s", strerror (errno));
+        if (idt_future_errnum (f) == ENODATA)
+            break;
+        if (idt_future_errnum (f))
+            cmd_die (cmd, "log: %s", idt_future_error (f));
+        print_response (f);
+        if (follow)
+            cmd_flush (cmd);
+    }
+    idt_future_destroy (f);
+}
+
+static int run_dmesg (struct cmd *cmd)
+{
+    bool follow = false, only_new = false, clear = false;
+    int key;
+
+    while ((key = cmd_option (cmd, NULL)) != -1) {
+        follow |= key == 'f';
+        only_new |= key == 'n';
+        clear |= key == 'C';
+    }
+    idt_t *h = cmd_connect (cmd);
+    if (clear)
+        json_decref (ask_new (cmd, h, "log.clear", IDT_NODEID_ANY, NULL, "log"));
+    else
+        print_log (cmd, h, follow, only_new);
+    idt_close (h);
+    return cmd_flush (cmd);
+}
+
+static const struct cmd_option dmesg_options[] = {
+    { 'f', "follow", NULL, "go on with what is logged from now" },
+    { 'n', "new", NULL, "only what is logged from now (with -f)" },
+    { 'C', "clear", NULL, "forget the log instead of printing it" },
+    CMD_OPTIONS_END,
+};
+
+const struct command dmesg_command = {
+    .name = "dmesg",
+    .flags = CMD_CONNECTS,
+    .summary = "Print the broker's log",
+    .example = "idtree dmesg -f",
+    .options = dmesg_options,
+    .run = run_dmesg,
+};
+
+/* --- logger ------------------------------------------------------------------------------------- */
+
+static void join (int argc, char **argv, char *buf, size_t size)
+{
+    size_t n = 0;
+
+    buf[0] = '\0';
+    for (int i = 0; i < argc && n < size; i++)
+        n += snprintf (buf + n, size - n, "%s%s", i > 0 ? " " : "", argv[i]);
+}
+
+static int run_logger (struct cmd *cmd)
+{
+    int key, level = LOG_NOTICE;
+    const char *arg, *name = "logger";
+    char text[LINE_MAX_PRINTED];
+    uint32_t rank;
+
+    while ((key = cmd_option (cmd, &arg)) != -1) {
+        if (key == 'n')
+            name = arg;
+        else if ((level = logline_level_parse (arg)) < 0)
+            cmd_usage (cmd, "'%.64s' is no severity, as emerg, alert, crit, err, warning, notice, info or debug",
+                       arg);
+    }
+    join (cmd->argc, cmd->argv, text, sizeof (text));
+    idt_t *h = cmd_connect (cmd);
+    if (idt_get_rank (h, &rank) < 0) /* so that the line carries it */
+        cmd_die (cmd, "rank: %s", strerror (errno));
+    idt_log_set_name (h, name);
+    idt_log (h, level, "%s", text);
+    if (idt_flush (h) < 0)
+        cmd_die (cmd, "cannot send: %s", strerror (errno));
+    idt_close (h);
+    return CMD_OK;
+}
+
+static const struct cmd_option logger_options[] = {
+    { 's', "severity", "LEVEL", "emerg, alert, crit, err, warning, notice (default), info, debug" },
+    { 'n', "name", "NAME", "who says it (default: logger)" },
+    CMD_OPTIONS_END,
+};
+
+const struct command logger_command = {
+    .name = "logger",
+    .operands = "TEXT...",
+    .min_operands = 1,
+    .max_operands = -1,
+    .flags = CMD_CONNECTS,
+    .summary = "Write a line to the broker's log",
+    .example = "idtree logger -s warning disk is nearly full",
+    .options = logger_options,
+    .run = run_logger,
+};

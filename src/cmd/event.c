@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* event.c - idtree event pub, sub */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <idtree/reactor.h>
+#include <idtree/rpc.h>
+
+#include "cmd/ask.h"
+#include "cmd/commands.h"
+
+/* --- pub ----------------------------------------------------------------------------------------- */
+
+static void check_payload (struct cmd *cmd, const char *s)
+{
+    json_error_t error;
+    json_t *o = json_loads (s, 0, &error);
+
+    if (!o)
+        cmd_usage (cmd, "the payload is no JSON: %s", error.text);
+    if (!json_is_object (o))
+        cmd_usage (cmd, "the payload is no JSON object");
+    json_decref (o);
+}
+
+static int run_pub (struct cmd *cmd)
+{
+    int key, flags = 0;
+    bool tell = false;
+    json_int_t seq;
+
+    while ((key = cmd_option (cmd, NULL)) != -1) {
+        if (key == 'p')
+            flags = IDT_MSGFLAG_PRIVATE;
+        else
+            tell = true;
+    }
+    const char *topic = cmd->argv[0], *payload = cmd->argc > 1 ? cmd->argv[1] : NULL;
+    if (payload)
+        check_payload (cmd, payload);
+    idt_t *h = cmd_connect (cmd);
+    idt_future_t *f = ask_wait (cmd, idt_event_publish (h, topic, flags, payload), topic);
+    if (idt_rpc_get_unpack (f, "{s:I}", "seq", &seq) < 0)
+        cmd_die (cmd, "%s: the answer has no seq", topic);
+    if (tell)
+        printf ("seq=%" JSON_INTEGER_FORMAT "\n", seq);
+    idt_future_destroy (f);
+    idt_close (h);
+    return cmd_flush (cmd);
+}
+
+/* --- sub ----------------------------------------------------------------------------------------- */
+
+struct sub {
+    struct cmd *cmd;
+    uint64_t left; /* events to print; 0: for ever */
+};
+
+static void event_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct sub *sub = arg;
+    const char *payload = idt_msg_string (msg);
+
+    printf ("%s\t%s\n", idt_msg_topic (msg), payload ? payload : "");
+    cmd_flush (sub->cmd);
+    if (sub->left > 0 && --sub->left == 0)
+        idt_reactor_stop (idt_get_reactor (h));
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_EVENT, "*", event_cb, 0 },
+    IDT_HANDLERS_END,
+};
+
+static int run_sub (struct cmd *cmd)
+{
+    struct sub sub = { .cmd = cmd };
+    const char *arg;
+
+    while (cmd_option (cmd, &arg) != -1)
+        sub.left = cmd_number (cmd, "count", arg, 1, UINT32_MAX);
+    idt_t *h = cmd_connect (cmd);
+    if (idt_handlers_add (h, handlers, &sub) < 0)
+        cmd_die (cmd, "%s", strerror (errno));
+    for (int i = 0; i < cmd->argc || i == 0; i++) {
+        const char *prefix = cmd->argc > 0 ? cmd->argv[i] : "";
+
+        idt_future_destroy (ask_wait (cmd, idt_event_subscribe (h, prefix), "cannot subscribe"));
+    }
+    if (idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT) < 0)
+        cmd_die (cmd, "connection lost: %s", strerror (errno));
+    idt_handlers_remove (h, handlers);
+    idt_close (h);
+    return cmd_flush (cmd);
+}
+
+static const struct cmd_option pub_options[] = {
+    { 'p', "private", NULL, "for the owner and its sender only" },
+    { 's', "sequence", NULL, "print its number" },
+    CMD_OPTIONS_END,
+};
+
+static const struct cmd_option sub_options[] = {
+    { 'c', "count", "N", "end after N events (default: until interrupted)" },
+    CMD_OPTIONS_END,
+};
+
+const struct command event_pub_command = {
+    .name = "event pub",
+    .operands = "TOPIC [JSON]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .flags = CMD_CONNECTS,
+    .summary = "Publish an event",
+    .example = "idtree event pub news.today '{\"a\":1}'",
+    .options = pub_options,
+    .run = run_pub,
+};
+
+const struct command event_sub_command = {
+    .name = "event sub",
+    .operands = "[PREFIX]...",
+    .max_operands = -1,
+    .flags = CMD_CONNECTS,
+    .summary = "Print events whose topic begins with a prefix (default: all)",
+    .example = "idtree event sub -c 1 news.",
+    .options = sub_options,
+    .run = run_sub,
+};

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fake_broker.c - what the launcher sees of a broker, and ways to misbehave, for tests of the launcher
+ *
+ * Boots over PMI, listens on its socket without ever answering, ends at SIGTERM.  Takes -o ATTR=VALUE:
+ *   rundir=DIR       where "local-RANK" is made, and "secret-RANK" with the key pair that was given
+ *   die=RANK         that rank exits with status 3 instead of being up
+ *   silent=RANK      that rank never says anything
+ *   stubborn=RANK    that rank ignores SIGTERM
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "libpmi/pmi_client.h"
+
+static const char *attr (int argc, char **argv, const char *name)
+{
+    size_t len = strlen (name);
+
+    for (int i = 1; i < argc; i++)
+        if (!strncmp (argv[i], name, len) && argv[i][len] == '=')
+            return argv[i] + len + 1;
+    return NULL;
+}
+
+static bool is_rank (int argc, char **argv, const char *name, int rank)
+{
+    const char *s = attr (argc, argv, name);
+
+    return s && atoi (s) == rank;
+}
+
+static int listen_at (const char *rundir, int rank)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%.90s/local-%d", rundir, rank);
+    unlink (addr.sun_path);
+    return fd < 0 || bind (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 ? -1 : listen (fd, 8);
+}
+
+static void note_secret (const char *rundir, int rank, const char *secret)
+{
+    char path[128];
+
+    snprintf (path, sizeof (path), "%.90s/secret-%d", rundir, rank);
+    FILE *f = fopen (path, "a");
+    if (f) {
+        fprintf (f, "%s\n", secret);
+        fclose (f);
+    }
+}
+
+static int boot (const char *rundir, int rank, int size)
+{
+    char key[32], card[256];
+    struct pmi_client *c = pmi_client_create (atoi (getenv ("PMI_FD")), rank, size, NULL);
+
+    if (!c || pmi_client_get (c, "idtree.secret", card, sizeof (card), NULL) < 0)
+        return -1;
+    note_secret (rundir, rank, card);
+    snprintf (key, sizeof (key), "idtree.card.%d", rank);
+    if (pmi_client_put (c, key, "a card", NULL) < 0 || pmi_client_barrier (c, NULL) < 0
+        || pmi_client_get (c, "idtree.card.0", card, sizeof (card), NULL) < 0
+        || listen_at (rundir, rank) < 0 || pmi_client_finalize (c, NULL) < 0)
+        return -1;
+    pmi_client_destroy (c);
+    return 0;
+}
+
+int main (int argc, char **argv)
+{
+    int rank = atoi (getenv ("PMI_RANK")), size = atoi (getenv ("PMI_SIZE"));
+    const char *rundir = attr (argc, argv, "rundir");
+
+    if (is_rank (argc, argv, "stubborn", rank))
+        signal (SIGTERM, SIG_IGN);
+    if (is_rank (argc, argv, "die", rank))
+        return 3;
+    if (is_rank (argc, argv, "silent", rank))
+        pause ();
+    if (!rundir || boot (rundir, rank, size) < 0)
+        return 1;
+    for (;;)
+        pause ();
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* limits.h - how many brokers this host can carry
+ *
+ * It is better to be refused before the start than to see half of an instance fail for lack of files.
+ */
+#ifndef CMD_LIMITS_H
+#define CMD_LIMITS_H
+
+#include <stdint.h>
+
+#include <idtree/error.h>
+
+#define LIMITS_BROKER_THREADS 4        /* main, two of ZeroMQ, one to spare for a module */
+#define LIMITS_BROKER_MEMORY_KIB 3072  /* private to each */
+#define LIMITS_BROKER_FILES 1          /* of the launcher: the PMI connection */
+#define LIMITS_LAUNCHER_FILES 32       /* the launcher's own */
+
+/* What a host has of one thing. */
+struct limit {
+    const char *what; /* "threads" */
+    const char *name; /* what sets the limit, "kernel.pid_max" */
+    uint64_t limit;
+    uint64_t used;
+    uint64_t per_broker;
+};
+
+#define LIMITS_MAX 8
+
+/* Read the limits of this host into 'limits', after raising the soft limit of open files to the hard one.
+ * Returns how many there are; what can't be read is left out.
+ */
+int limits_read (struct limit limits[LIMITS_MAX]);
+
+/* Can 'size' brokers run?  Returns 0, or -1 with errno EAGAIN and in 'errp' which limit says no and what size
+ * it allows.
+ */
+int limits_check (const struct limit *limits, int count, uint64_t size, idt_error_t *errp);
+
+#endif /* CMD_LIMITS_H */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* logline.c - lines of the brokers' log for people */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/logline.h"
+
+static const char *const levels[LOGLINE_LEVELS]
+    = { "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug" };
+
+const char *logline_level (int level)
+{
+    return level >= 0 && level < LOGLINE_LEVELS ? levels[level] : NULL;
+}
+
+int logline_level_parse (const char *name)
+{
+    for (int i = 0; i < LOGLINE_LEVELS; i++)
+        if (!strcmp (name, levels[i]))
+            return i;
+    return -1;
+}
+
+int logline_format (const char *line, char *buf, size_t size)
+{
+    char time[64], rank[32], name[64];
+    int pri, end = -1;
+
+    if (sscanf (line, "<%d>1 %63s %31s %63s %*s %*s %*s%n", &pri, time, rank, name, &end) != 4 || end < 0
+        || !logline_level (pri >> 3)) {
+        errno = EINVAL;
+        return -1;
+    }
+    line += end;
+    snprintf (buf, size, "%s %s.%s[%s]: %s", time, name, logline_level (pri >> 3), rank,
+              *line == ' ' ? line + 1 : line);
+    return 0;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* main.c - idtree, the command: finds the subcommand and runs it
+ *
+ * Here and nowhere else the environment is read.
+ */
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/commands.h"
+
+const struct command *const cmd_table[] = {
+    &start_command,
+    &startctl_command,
+    &broker_command,
+    &id_new_command,
+    &id_show_command,
+    &id_convert_command,
+    &ping_command,
+    &getattr_command,
+    &setattr_command,
+    &lsattr_command,
+    &module_list_command,
+    &module_load_command,
+    &module_remove_command,
+    &module_stats_command,
+    &overlay_status_command,
+    &event_pub_command,
+    &event_sub_command,
+    &dmesg_command,
+    &logger_command,
+    &info_command,
+    &shutdown_command,
+    &version_command,
+    &complete_command,
+    NULL,
+};
+
+/* A variable that is set to nothing is unset. */
+static const char *env (const char *name)
+{
+    const char *s = getenv (name);
+
+    return s && *s ? s : NULL;
+}
+
+static void read_env (struct cmd_env *e)
+{
+    e->uri = env ("IDTREE_URI");
+    if (!e->uri)
+        e->uri = env ("FLUX_URI");
+    e->broker = env ("IDTREE_BROKER");
+    e->tmpdir = env ("TMPDIR");
+    e->shell = env ("SHELL");
+    e->path = env ("PATH");
+}
+
+static int run (const struct command *command, int argc, char **argv)
+{
+    struct cmd cmd = { .command = command, .argc = argc, .argv = argv };
+
+    read_env (&cmd.env);
+    cmd.uri = cmd.env.uri;
+    return command->run (&cmd);
+}
+
+static bool is_help (const char *s)
+{
+    return !strcmp (s, "-h") || !strcmp (s, "--help") || !strcmp (s, "help");
+}
+
+int main (int argc, char **argv)
+{
+    const struct command *command;
+    int words;
+
+    setlocale (LC_CTYPE, ""); /* for the lines of trees */
+    if (argc < 2) {
+        fprintf (stderr, "idtree: which command? (idtree -h lists them)\n");
+        return CMD_USAGE;
+    }
+    if (is_help (argv[1])) {
+        cmd_help_all ();
+        return CMD_OK;
+    }
+    if (!strcmp (argv[1], "--version"))
+        return run (&version_command, 1, argv + 1);
+    if ((command = cmd_find (argc - 1, argv + 1, &words)))
+        return run (command, argc - words, argv + words);
+    if (argc == 3 && is_help (argv[2]) && cmd_help_group (argv[1]))
+        return CMD_OK;
+    cmd_unknown (argc - 1, argv + 1);
+}

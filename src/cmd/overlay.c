@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* overlay.c - idtree overlay status: the tree, who is there, and where ids come from
+ *
+ * Each rank knows the state of its children only, so the tree is walked from the root, level by level; the ranks of
+ * a level are asked at the same time, at most WINDOW of them.  A rank that its parent calls lost or offline is not
+ * asked: it is shown as its parent sees it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <idtree/rpc.h>
+
+#include "cmd/ask.h"
+#include "cmd/commands.h"
+#include "cmd/table.h"
+
+#define WINDOW 256 /* ranks that are asked at the same time */
+#define TIMEOUT_MS 10000
+
+enum { OPT_JSON = CMD_LONG };
+
+enum column { RANK, HOST, STATUS, SINCE, FLUID, GENERATOR, SERVED_BY, COLUMNS };
+
+static const struct table_column columns[COLUMNS] = {
+    [RANK] = { "RANK", NULL, TABLE_TREE | TABLE_NUMBER },
+    [HOST] = { "HOST", NULL, 0 },
+    [STATUS] = { "STATUS", NULL, 0 },
+    [SINCE] = { "SINCE", NULL, TABLE_RIGHT },
+    [FLUID] = { "FLUID", NULL, 0 },
+    [GENERATOR] = { "GENERATOR", NULL, TABLE_RIGHT | TABLE_NUMBER },
+    [SERVED_BY] = { "IDS-FROM", NULL, TABLE_RIGHT | TABLE_NUMBER },
+};
+
+struct node {
+    uint32_t rank;
+    struct libscols_line *parent;
+    char status[32];    /* as its parent sees it */
+    double duration_s;
+    idt_future_t *health, *host, *info;
+};
+
+struct level {
+    struct node *nodes;
+    size_t n, room;
+};
+
+struct walk {
+    struct cmd *cmd;
+    idt_t *h;
+    struct libscols_table *table;
+    struct level next;
+};
+
+static struct node *add_node (struct walk *w, uint32_t rank, struct libscols_line *parent,
+                              const char *status, double duration_s)
+{
+    struct level *l = &w->next;
+
+    if (l->n == l->room) {
+        l->room = l->room ? 2 * l->room : 64;
+        if (!(l->nodes = realloc (l->nodes, l->room * sizeof (l->nodes[0]))))
+            cmd_die (w->cmd, "out of memory");
+    }
+    struct node *node = &l->nodes[l->n++];
+    memset (node, 0, sizeof (*node));
+    node->rank = rank;
+    node->parent = parent;
+    node->duration_s = duration_s;
+    snprintf (node->status, sizeof (node->status), "%s", status);
+    return node;
+}
+
+/* --- asking --------------------------------------------------------------------------------------- */
+
+static bool is_gone (const struct node *node)
+{
+    return !strcmp (node->status, "lost") || !strcmp (node->status, "offline");
+}
+
+static void ask (struct walk *w, struct node *node)
+{
+    if (is_gone (node))
+        return;
+    node->health = idt_rpc (w->h, "overlay.health", NULL, node->rank, 0);
+    node->host = idt_rpc_pack (w->h, "attr.get", node->rank, 0, "{s:s}", "name", "hostname");
+    node->info = idt_rpc (w->h, "fluid.info", "{}", node->rank, 0);
+    if (!node->health || !node->host || !node->info)
+        cmd_die (w->cmd, "cannot send: %s", strerror (errno));
+}
+
+static bool answered (idt_future_t *f)
+{
+    return f && idt_future_wait (f, TIMEOUT_MS) == 0 && idt_future_errnum (f) == 0;
+}
+
+/* --- rows ----------------------------------------------------------------------------------------- */
+
+struct row {
+    char rank[16], since[16], generator[16], served_by[16], state[32];
+    const char *texts[COLUMNS]; /* NULL: empty */
+};
+
+static void format_duration (double s, char *buf, size_t size)
+{
+    if (s < 60)
+        snprintf (buf, size, "%.1fs", s);
+    else if (s < 3600)
+        snprintf (buf, size, "%.1fm", s / 60);
+    else if (s < 86400)
+        snprintf (buf, size, "%.1fh", s / 3600);
+    else
+        snprintf (buf, size, "%.1fd", s / 86400);
+}
+
+static const char *format_number (const json_t *o, const char *key, char *buf, size_t size)
+{
+    const json_t *n = json_object_get (o, key);
+
+    if (!json_is_integer (n))
+        return NULL;
+    snprintf (buf, size, "%" JSON_INTEGER_FORMAT, json_integer_value (n));
+    return buf;
+}
+
+static void fill_fluid (struct node *node, struct row *row)
+{
+    const char *state;
+    json_t *o;
+
+    if (!answered (node->info) || idt_rpc_get_unpack (node->info, "o", &o) < 0)
+        return;
+    row->texts[GENERATOR] = format_number (o, "generator", row->generator, sizeof (row->generator));
+    row->texts[SERVED_BY] = format_number (o, "served_by", row->served_by, sizeof (row->served_by));
+    if ((state = json_string_value (json_object_get (o, "state")))) {
+        snprintf (row->state, sizeof (row->state), "%s", state);
+        row->texts[FLUID] = row->state;
+    }
+}
+
+static struct libscols_line *add_row (struct walk *w, struct node *node)
+{
+    struct row row = { .texts = { NULL } };
+    const char *host;
+
+    snprintf (row.rank, sizeof (row.rank), "%" PRIu32, node->rank);
+    row.texts[RANK] = row.rank;
+    row.texts[STATUS] = node->status;
+    if (node->duration_s >= 0) {
+        format_duration (node->duration_s, row.since, sizeof (row.since));
+        row.texts[SINCE] = row.since;
+    }
+    if (answered (node->host) && idt_rpc_get_unpack (node->host, "{s:s}", "value", &host) == 0)
+        row.texts[HOST] = host;
+    fill_fluid (node, &row);
+    return table_add (w->table, node->parent, row.texts, COLUMNS);
+}
+
+/* --- walk ----------------------------------------------------------------------------------------- */
+
+static void add_children (struct walk *w, const json_t *children, struct libscols_line *line)
+{
+    size_t i;
+    json_t *child;
+
+    json_array_foreach (children, i, child) {
+        json_int_t rank;
+        const char *status;
+        double duration_s = -1;
+
+        if (json_unpack (child, "{s:I s:s s?F}", "rank", &rank, "status", &status, "duration", &duration_s)
+            == 0)
+            add_node (w, rank, line, status, duration_s);
+    }
+}
+
+/* A rank knows more of its own subtree than its parent does. */
+static void take (struct walk *w, struct node *node)
+{
+    const char *status;
+    json_t *children = NULL;
+
+    if (answered (node->health)
+        && idt_rpc_get_unpack (node->health, "{s:s s:F s:o}", "status", &status, "duration",
+                               &node->duration_s, "children", &children)
+               == 0)
+        snprintf (node->status, sizeof (node->status), "%s", status);
+    else if (!is_gone (node))
+        snprintf (node->status, sizeof (node->status), "no answer");
+    add_children (w, children, add_row (w, node));
+    idt_future_destroy (node->health);
+    idt_future_destroy (node->host);
+    idt_future_destroy (node->info);
+}
+
+static void walk_level (struct walk *w, struct level *l)
+{
+    size_t asked = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        for (; asked < l->n && asked < i + WINDOW; asked++)
+            ask (w, &l->nodes[asked]);
+        take (w, &l->nodes[i]);
+    }
+    free (l->nodes);
+}
+
+static int run (struct cmd *cmd)
+{
+    struct walk w = { .cmd = cmd };
+    bool json = false;
+
+    while (cmd_option (cmd, NULL) != -1)
+        json = true;
+    w.h = cmd_connect (cmd);
+    w.table = table_create (columns, COLUMNS);
+    add_node (&w, 0, NULL, "unknown", -1);
+    while (w.next.n > 0) {
+        struct level l = w.next;
+
+        w.next = (struct level){ NULL, 0, 0 };
+        walk_level (&w, &l);
+    }
+    table_print (w.table, json ? "overlay" : NULL);
+    idt_close (w.h);
+    return cmd_flush (cmd);
+}
+
+static const struct cmd_option options[] = {
+    { OPT_JSON, "json", NULL, "nested objects instead of a table" },
+    CMD_OPTIONS_END,
+};
+
+const struct command overlay_status_command = {
+    .name = "overlay status",
+    .flags = CMD_CONNECTS,
+    .summary = "Show the tree, the state of each rank, and where its ids come from",
+    .details = "STATUS: full, partial (some below are offline), degraded (some are lost), lost, offline.\n"
+               "FLUID: active (generates), idle (no generator: asks IDS-FROM), fenced (waits for a lease).",
+    .example = "idtree overlay status",
+    .options = options,
+    .run = run,
+};

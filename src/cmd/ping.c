@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* ping.c - idtree ping: how long a request to a rank or a service takes, and which way it goes */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <idtree/reactor.h>
+#include <idtree/rpc.h>
+
+#include "cmd/commands.h"
+
+#define TOPIC_MAX 256
+#define PAD_MAX (1024 * 1024) /* bytes */
+#define TIMEOUT_MS 10000
+
+struct ping {
+    struct cmd *cmd;
+    uint64_t count; /* 0: for ever */
+    double interval_ms;
+    char *pad;
+    uint32_t nodeid;
+    char topic[TOPIC_MAX];
+    uint64_t sent;
+    uint64_t ended; /* answered or failed */
+    uint64_t failed;
+    idt_t *h;
+    idt_watcher_t *timer;
+};
+
+static int64_t now_ns (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * INT64_C (1000000000) + ts.tv_nsec;
+}
+
+/* --- target ----------------------------------------------------------------------------------- */
+
+static bool all_digits (const char *s, size_t len)
+{
+    return len > 0 && strspn (s, "0123456789") >= len;
+}
+
+/* RANK, SERVICE or RANK!SERVICE. */
+static void parse_target (struct ping *p, const char *target)
+{
+    const char *service = strchr (target, '!');
+    char rank[16];
+
+    if (!service && !all_digits (target, strlen (target))) {
+        p->nodeid = IDT_NODEID_ANY;
+        service = target;
+    } else {
+        size_t len = service ? (size_t)(service - target) : strlen (target);
+
+        snprintf (rank, sizeof (rank), "%.*s", (int)len, target);
+        p->nodeid = !strcmp (rank, "any") ? IDT_NODEID_ANY : cmd_rank (p->cmd, rank);
+        service = service ? service + 1 : "broker";
+    }
+    if (!*service || snprintf (p->topic, TOPIC_MAX, "%s.ping", service) >= TOPIC_MAX)
+        cmd_usage (p->cmd, "'%.64s' is no RANK, SERVICE or RANK!SERVICE", target);
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+static void print_answer (struct ping *p, idt_future_t *f)
+{
+    json_int_t seq, sec, nsec, rank;
+    const char *route;
+
+    if (idt_rpc_get_unpack (f, "{s:I s:I s:I s:s s:I}", "seq", &seq, "time.tv_sec", &sec, "time.tv_nsec",
+                            &nsec, "route", &route, "rank", &rank)
+        < 0) {
+        cmd_warn (p->cmd, "%s: %s", p->topic,
+                  idt_future_errnum (f) ? idt_future_error (f) : "the answer is no ping's");
+        p->failed++;
+        return;
+    }
+    printf ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic,
+            seq, (now_ns () - (sec * INT64_C (1000000000) + nsec)) / 1e6, route);
+    fflush (stdout);
+}
+
+static void answer_cb (idt_future_t *f, void *arg)
+{
+    struct ping *p = arg;
+
+    print_answer (p, f);
+    idt_future_destroy (f);
+    if (++p->ended == p->count)
+        idt_reactor_stop (idt_get_reactor (p->h));
+}
+
+static void send_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct ping *p = arg;
+    int64_t now = now_ns ();
+    idt_future_t *f = idt_rpc_pack (p->h, p->topic, p->nodeid, 0, "{s:I s:I s:I s:s}", "seq",
+                                    (json_int_t)p->sent, "time.tv_sec", (json_int_t)(now / 1000000000),
+                                    "time.tv_nsec", (json_int_t)(now % 1000000000), "pad", p->pad);
+
+    if (!f || idt_future_then (f, TIMEOUT_MS, answer_cb, p) < 0)
+        cmd_die (p->cmd, "cannot send: %s", strerror (errno));
+    if (++p->sent == p->count)
+        idt_watcher_stop (w);
+}
+
+static void run_pings (struct ping *p)
+{
+    idt_reactor_t *r;
+
+    p->h = cmd_connect (p->cmd);
+    r = idt_get_reactor (p->h);
+    if (!r || !(p->timer = idt_timer_watcher_create (r, 0, p->interval_ms, send_cb, p)))
+        cmd_die (p->cmd, "%s", strerror (errno));
+    idt_watcher_start (p->timer);
+    if (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0)
+        cmd_die (p->cmd, "connection lost: %s", strerror (errno));
+    idt_watcher_destroy (p->timer);
+    idt_close (p->h);
+}
+
+static void take_option (struct ping *p, int key, const char *arg, size_t *pad)
+{
+    char *end;
+
+    switch (key) {
+    case 'c':
+        p->count = cmd_number (p->cmd, "count", arg, 1, UINT32_MAX);
+        break;
+    case 'p':
+        *pad = cmd_number (p->cmd, "pad", arg, 0, PAD_MAX);
+        break;
+    case 'i':
+        p->interval_ms = strtod (arg, &end) * 1000;
+        if (end == arg || *end || !(p->interval_ms > 0 && p->interval_ms <= 1e9))
+            cmd_usage (p->cmd, "interval '%.64s': a number of seconds above 0 is needed", arg);
+        break;
+    }
+}
+
+static int run (struct cmd *cmd)
+{
+    struct ping p = { .cmd = cmd, .interval_ms = 1000 };
+    const char *arg;
+    size_t pad = 0;
+    int key;
+
+    while ((key = cmd_option (cmd, &arg)) != -1)
+        take_option (&p, key, arg, &pad);
+    parse_target (&p, cmd->argv[0]);
+    if (!(p.pad = malloc (pad + 1)))
+        cmd_die (cmd, "out of memory");
+    memset (p.pad, 'p', pad);
+    p.pad[pad] = '\0';
+    run_pings (&p);
+    free (p.pad);
+    return p.failed ? CMD_FAILED : cmd_flush (cmd);
+}
+
+static const struct cmd_option options[] = {
+    { 'c', "count", "N", "send N (default: until interrupted)" },
+    { 'i', "interval", "SECONDS", "between two (default 1)" },
+    { 'p', "pad", "BYTES", "make requests so much larger" },
+    CMD_OPTIONS_END,
+};
+
+const struct command ping_command = {
+    .name = "ping",
+    .operands = "RANK|SERVICE|RANK!SERVICE",
+    .min_operands = 1,
+    .max_operands = 1,
+    .flags = CMD_CONNECTS,
+    .summary = "Measure the way to a rank or a service, and show it",
+    .example = "idtree ping -c 3 5!fluid",
+    .options = options,
+    .run = run,
+};

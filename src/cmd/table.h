@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* table.h - tables and trees on a terminal (libsmartcols) */
+#ifndef CMD_TABLE_H
+#define CMD_TABLE_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+#include <libsmartcols.h>
+
+enum table_flag {
+    TABLE_RIGHT = 1, /* numbers */
+    TABLE_TREE = 2,  /* the column that shows who is below whom */
+    TABLE_NUMBER = 4, /* a number in JSON too */
+};
+
+struct table_column {
+    const char *title;
+    const char *key; /* of the member that it shows, for table_print_json () */
+    int flags;
+};
+
+/* A table without rows, for table_print () or scols_unref_table ().  Ends the program where memory does. */
+struct libscols_table *table_create (const struct table_column *columns, size_t n);
+
+/* Add a row below 'parent' (NULL: at the top) with a text for each column (copied; NULL: empty). */
+struct libscols_line *table_add (struct libscols_table *t, struct libscols_line *parent,
+                                 const char *const *texts, size_t n);
+
+/* Print to stdout and free: as a table, or with a 'name' as a JSON object of that one member. */
+void table_print (struct libscols_table *t, const char *name);
+
+/* Print an array of objects, one a row. */
+void table_print_json (const struct table_column *columns, size_t n, const json_t *rows);
+
+#endif /* CMD_TABLE_H */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* version.c - idtree version: of the command, and of the broker where there is one */
+#include "config.h"
+
+#include <stdio.h>
+
+#include <idtree/handle.h>
+
+#include "cmd/commands.h"
+
+static int run (struct cmd *cmd)
+{
+    idt_t *h;
+
+    cmd_no_options (cmd);
+    printf ("command: %s\n", PACKAGE_VERSION);
+    if (cmd->uri && (h = idt_open (cmd->uri, NULL))) {
+        const char *version = idt_attr_get (h, "version");
+
+        printf ("broker:  %s\nuri:     %s\n", version ? version : "unknown", cmd->uri);
+        idt_close (h);
+    }
+    return cmd_flush (cmd);
+}
+
+const struct command version_command = {
+    .name = "version",
+    .flags = CMD_CONNECTS,
+    .summary = "Show the versions of the command and, where there is one, of the broker",
+    .run = run,
+};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* holder_test.c - a holder takes answers once, stays inside its ranges, asks in time */
+#include <string.h>
+
+#include "common/libutil/tap.h"
+#include "modules/fluid/holder.h"
+
+#define ME "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+#define LEASE 60000
+#define MS UINT64_C (1000)
+
+static struct lease_grant grant (const struct holder *h, uint64_t number, uint64_t lo, uint64_t hi)
+{
+    struct lease_grant g = {.generator = h->generator, .number = number, .lo_ms = lo, .hi_ms = hi};
+
+    memcpy (g.incarnation, h->incarnation, sizeof (g.incarnation));
+    return g;
+}
+
+static bool take (struct holder *h, uint64_t now_ms, uint64_t number, uint64_t lo, uint64_t hi)
+{
+    struct lease_grant g = grant (h, number, lo, hi);
+
+    return holder_take (h, now_ms * MS, now_ms, &g);
+}
+
+static uint64_t ask (struct holder *h, uint64_t now_ms)
+{
+    struct lease_want w;
+
+    holder_ask (h, now_ms * MS, now_ms, &w);
+    return w.number;
+}
+
+static bool may (const struct holder *h, uint64_t now_ms)
+{
+    struct range r;
+
+    return holder_range (h, now_ms, &r) && r.lo_ms <= now_ms && now_ms < r.hi_ms;
+}
+
+static void test_take (void)
+{
+    struct holder h;
+
+    holder_init (&h, 7, ME, LEASE);
+    ok (!may (&h, 0) && holder_end (&h) == 0 && holder_due (&h, 5, 0) == 5, "a new holder holds nothing and asks at once");
+    ok (ask (&h, 1) == 1 && ask (&h, 2) == 1, "a repetition carries the same number");
+    ok (!take (&h, 2, 2, 0, 100) && !may (&h, 50), "an answer to another number is not taken");
+    ok (take (&h, 2, 1, 10, 100) && !may (&h, 9) && may (&h, 10) && may (&h, 99) && !may (&h, 100),
+        "the answer is, and allows what is inside");
+    ok (!take (&h, 2, 1, 100, 200) && !may (&h, 100), "the same answer is taken once");
+    ok (ask (&h, 50) == 2 && take (&h, 50, 2, 100, 150) && may (&h, 99) && may (&h, 149) && h.nranges == 1,
+        "touching ranges become one");
+    ok (ask (&h, 60) == 3 && take (&h, 60, 3, 170, 180) && may (&h, 149) && !may (&h, 160) && may (&h, 170),
+        "others leave a gap that is not used");
+    ok (ask (&h, 60) == 4 && !take (&h, 60, 4, 190, 200) && !may (&h, 195) && may (&h, 149) && may (&h, 175),
+        "a third is dropped");
+    ok (ask (&h, 160) == 5 && take (&h, 160, 5, 200, 230) && may (&h, 170) && may (&h, 200),
+        "but not when the first is over");
+    ok (ask (&h, 172) == 6 && !take (&h, 172, 6, 50, 60) && !may (&h, 50) && !h.asking,
+        "a range below what was had before is not taken, and the next want has a new number");
+    ok (ask (&h, 300) == 7 && !take (&h, 300, 7, 230, 290) && holder_due (&h, 300 * MS, 300) == 300 * MS,
+        "after a range that came too late the next want goes at once");
+}
+
+static void test_when (void)
+{
+    struct holder h;
+    uint64_t due, last = 0;
+    bool grows = true;
+
+    holder_init (&h, 7, ME, LEASE);
+    ask (&h, 1);
+    take (&h, 1, 1, 0, LEASE);
+    ok (holder_due (&h, 1 * MS, 1) == LEASE / 3 * MS, "a lease is renewed when a third of it is over");
+    ok (!holder_may_join (&h, 10000 * MS, 10000) && holder_may_join (&h, 15000 * MS, 15000),
+        "its want may go a twelfth of a lease earlier with others");
+    ask (&h, 20000);
+    due = holder_due (&h, 20000 * MS, 20000);
+    ok (due >= 35000 * MS && due <= 38750 * MS, "while a lease is held its repetition waits a quarter of one");
+    holder_missed (&h, 20001 * MS);
+    due = holder_due (&h, 20001 * MS, 20001);
+    ok (due >= 25000 * MS && due <= 26300 * MS, "or a twelfth, if the want is known to be lost");
+    holder_hurry (&h, 20002 * MS);
+    ok (holder_due (&h, 20002 * MS, 20002) == 20002 * MS, "when the parent is back it goes at once");
+
+    holder_init (&h, 8, ME, LEASE);
+    for (uint64_t now = 1000, i = 0; i < 12; i++) {
+        ask (&h, now);
+        due = holder_due (&h, now * MS, now) - now * MS;
+        grows = grows && due >= 100000 && due <= 6250000 && (due >= last || due >= 5000000);
+        last = due;
+        now += due / MS + 1;
+    }
+    ok (grows && last >= 5000000, "while nothing is held it is repeated after 100 ms, then later, up to a twelfth of a lease");
+}
+
+static void test_close (void)
+{
+    struct holder h;
+    struct lease_back back;
+
+    holder_init (&h, 7, ME, LEASE);
+    ok (!holder_close (&h, 5, &back), "who holds nothing has nothing to give back");
+    holder_init (&h, 7, ME, LEASE);
+    ask (&h, 1);
+    take (&h, 1, 1, 0, 100);
+    ask (&h, 2);
+    ok (holder_close (&h, 50, &back) && back.end_ms == 50 && strcmp (back.incarnation, ME) == 0 && back.generator == 7,
+        "what was not used is given back");
+    ok (!may (&h, 50) && !may (&h, 10) && !take (&h, 3, 2, 100, 200) && !may (&h, 150) && holder_due (&h, 9, 9) == UINT64_MAX,
+        "afterwards nothing may be used or taken, and nothing is asked for");
+
+    holder_init (&h, 7, ME, LEASE);
+    ask (&h, 1);
+    take (&h, 1, 1, 0, 100);
+    ask (&h, 2);
+    take (&h, 2, 2, 120, 200);
+    ok (holder_close (&h, 50, &back) && back.end_ms == 120, "of two ranges the whole second one, which is the last given");
+    holder_init (&h, 7, ME, LEASE);
+    ask (&h, 1);
+    take (&h, 1, 1, 0, 100);
+    ok (!holder_close (&h, 100, &back), "a range that is used up is not given back");
+}
+
+int main (void)
+{
+    test_take ();
+    test_when ();
+    test_close ();
+    return done_testing ();
+}

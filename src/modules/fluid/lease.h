@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* lease.h - the root's table of leases: disjoint ranges of time for each generator
+ *
+ * A lease is a range [lo, hi) of instance milliseconds in which one incarnation of a broker alone may make ids
+ * with a generator.  All times are instance milliseconds.  The rules are those of ARCHITECTURE.md, "Leases: no id
+ * twice"; their names in capitals are the switches of doc/model/lease.pml that take each away.
+ */
+#ifndef FLUID_LEASE_H
+#define FLUID_LEASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <idtree/msg.h>
+
+/* --- what brokers say to each other about leases (fluid.lease) ---------------------------------- */
+
+/* Generator 'generator' is wanted by the broker whose random UUID is 'incarnation'; it holds it until
+ * 'have_hi_ms' already (0: not at all).  'number' grows with each new want of an incarnation.
+ */
+struct lease_want {
+    uint32_t generator;
+    char incarnation[IDT_MSG_UUID_LEN + 1];
+    uint64_t number;
+    uint64_t have_hi_ms;
+};
+
+/* The incarnation will never use its generator again, and did not use it at 'end_ms' and later. */
+struct lease_back {
+    uint32_t generator;
+    char incarnation[IDT_MSG_UUID_LEN + 1];
+    uint64_t end_ms;
+};
+
+/* The answer to a want: [lo_ms, hi_ms). */
+struct lease_grant {
+    uint32_t generator;
+    char incarnation[IDT_MSG_UUID_LEN + 1];
+    uint64_t number;
+    uint64_t lo_ms;
+    uint64_t hi_ms;
+};
+
+/* Arrays are borrowed wherever these are passed.  Epochs are Unix milliseconds. */
+struct lease_request {
+    const struct lease_want *want;
+    size_t nwant;
+    const struct lease_back *back;
+    size_t nback;
+    bool has_epoch;
+    int64_t epoch_ms;
+};
+
+struct lease_answer {
+    const struct lease_grant *grant; /* a want that got nothing has none */
+    size_t ngrant;
+    bool has_epoch;
+    int64_t epoch_ms;
+    bool has_time; /* when the answering broker got the request and sent this, on its clock, and its bound */
+    uint64_t received_us;
+    uint64_t sent_us;
+    uint64_t bound_us;
+};
+
+/* --- the table --------------------------------------------------------------------------------- */
+
+struct lease_table;
+
+/* Make a table for generators 0 ... ngenerators - 1.  'horizon_ms' is the durable horizon H: no range that was
+ * ever given ends later.  Returns NULL with errno ENOMEM.
+ */
+struct lease_table *lease_table_create (uint32_t ngenerators, uint64_t lease_ms, uint64_t horizon_ms);
+void lease_table_destroy (struct lease_table *t);
+
+/* Whether the horizon must be stored anew, and as what: it is asked for once, until lease_stored () or
+ * lease_store_failed () tells the outcome.  Ask often: before each grant, and as time goes on.
+ */
+bool lease_must_store (struct lease_table *t, uint64_t now_ms, uint64_t *horizon_ms);
+
+/* The time from which lease_must_store () will say so; UINT64_MAX: not before the outcome of the last is told. */
+uint64_t lease_next_store (const struct lease_table *t);
+
+/* 'horizon_ms' is durable now.  / It could not be stored: ask again later. */
+void lease_stored (struct lease_table *t, uint64_t horizon_ms);
+void lease_store_failed (struct lease_table *t);
+
+/* Answer a want at 'now_ms'.  Returns true with the range in '*grant', or false: nothing is given (the horizon
+ * is not far enough; someone holds the generator that far; an old number; no such generator; closed).
+ */
+bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_want *want, struct lease_grant *grant);
+
+/* Take a range back.  Returns whether the giver was believed. */
+bool lease_give_back (struct lease_table *t, const struct lease_back *back);
+
+/* Give nothing from now on: a broker showed that ranges of this instance were given from another statedir. */
+void lease_distrust (struct lease_table *t);
+bool lease_is_distrusted (const struct lease_table *t);
+
+/* Give nothing from now on, and return the horizon that a clean stop stores: no id at or above it was or will be
+ * made.  All holders that can be reached must have closed before.
+ */
+uint64_t lease_close (struct lease_table *t);
+
+uint64_t lease_horizon (const struct lease_table *t); /* what is durable */
+
+#endif /* FLUID_LEASE_H */

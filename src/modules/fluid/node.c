@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* node.c - one rank of the id service
+ *
+ * "Forward when you can't generate" is the one rule: node_may_generate () decides, at each reservation, by the time
+ * and the range that is held.  Ids are the subject of node_ids.c, leases of node_lease.c; here they are put
+ * together.  Everything that is told ends in node_tick (), which does what has become possible or due.
+ *
+ * Why no id is made twice, by the names that doc/model/lease.pml gives to the rules (each, when taken away, is
+ * seen to break it by the model or by sim):
+ *   B_LONOW, B_HAFTER, B_RUN, B_INC, B_RELANY, B_END, B_STOPOPEN   lease.c
+ *   B_NOCHECK   node_may_generate () and holder_range ()
+ *   B_REL       holder_close (), called in node_stop () when the generator is closed
+ *   B_TWO       store.c
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "modules/fluid/node_private.h"
+
+#define MIN_LEASE_MS 12
+
+void node_log (struct node *n, int level, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    n->ops->log (n->arg, level, text);
+}
+
+uint64_t node_now_ms (const struct node *n, uint64_t now_us)
+{
+    return n->clock.known ? clock_read (&n->clock, now_us) / 1000 : 0;
+}
+
+void node_wake (struct node *n, uint64_t at_us)
+{
+    if (n->deadline_us > at_us)
+        n->deadline_us = at_us;
+}
+
+void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms)
+{
+    if (n->clock.known && inst_ms <= FLUID_TIMESTAMP_MAX + 1)
+        node_wake (n, clock_when (&n->clock, now_us, inst_ms * 1000));
+}
+
+bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
+{
+    if (!n->owner || !n->clock.known)
+        return false;
+    uint64_t ms = clock_read (&n->clock, now_us) / 1000;
+
+    if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms) {
+        if (!holder_range (&n->holder, ms, &n->cur))
+            n->cur = (struct range){0, 0};
+        fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms);
+        if (n->cur.hi_ms == 0)
+            return false;
+    }
+    *now_ms = ms;
+    return true;
+}
+
+/* --- state ------------------------------------------------------------------------------------ */
+
+static enum node_state state_now (struct node *n, uint64_t now_us)
+{
+    uint64_t now_ms;
+
+    if (!n->owner)
+        return NODE_IDLE;
+    return node_may_generate (n, now_us, &now_ms) ? NODE_ACTIVE : NODE_FENCED;
+}
+
+const char *node_state_name (enum node_state state)
+{
+    static const char *const names[] = {
+        [NODE_IDLE] = "idle", [NODE_FENCED] = "fenced", [NODE_ACTIVE] = "active"};
+
+    return names[state];
+}
+
+static void note_state (struct node *n, uint64_t now_us)
+{
+    enum node_state state = state_now (n, now_us);
+
+    if (state != n->state)
+        node_log (n, LOG_DEBUG, "generator %u is %s", (unsigned) n->holder.generator, node_state_name (state));
+    n->state = state;
+    if (state == NODE_ACTIVE) /* to notice the end of it */
+        node_wake_ms (n, now_us, n->cur.hi_ms);
+    for (unsigned i = 0; state == NODE_FENCED && i < n->holder.nranges; i++)
+        node_wake_ms (n, now_us, n->holder.range[i].lo_ms);
+}
+
+void node_tick (struct node *n, uint64_t now_us)
+{
+    n->deadline_us = NEVER;
+    if (n->stopped)
+        return;
+    node_lease_work (n, now_us);
+    node_ids_work (n, now_us);
+    note_state (n, now_us);
+}
+
+uint64_t node_deadline (const struct node *n)
+{
+    return n->deadline_us;
+}
+
+/* --- time and place ---------------------------------------------------------------------------- */
+
+void node_parent (struct node *n, uint64_t now_us, bool up)
+{
+    if (n->root || n->stopped)
+        return;
+    n->parent_up = up;
+    node_ids_parent (n, now_us);
+    node_lease_parent (n, now_us);
+    node_tick (n, now_us);
+}
+
+void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample)
+{
+    if (n->root || n->stopped)
+        return;
+    clock_sample (&n->clock, sample);
+    node_tick (n, now_us);
+}
+
+void node_wall (struct node *n, uint64_t now_us, int64_t wall_us)
+{
+    if (!n->root || n->stopped)
+        return;
+    n->wall_us = wall_us - n->epoch_ms * 1000;
+    n->wall_read_us = now_us;
+    clock_discipline (&n->clock, now_us, n->wall_us);
+    node_tick (n, now_us);
+}
+
+bool node_clock (const struct node *n, uint64_t now_us, uint64_t *inst_us, uint64_t *bound_us)
+{
+    if (!n->clock.known)
+        return false;
+    *inst_us = clock_estimate (&n->clock, now_us);
+    *bound_us = clock_estimate_bound (&n->clock, now_us);
+    return true;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static bool valid (const struct node_config *c)
+{
+    return c->max_generators >= 1 && c->max_generators <= FLUID_GENERATOR_MAX + 1 && c->lease_ms >= MIN_LEASE_MS
+           && c->lease_ms <= FLUID_TIMESTAMP_MAX / 4 && c->max_backlog_ms <= FLUID_TIMESTAMP_MAX / 4
+           && c->forward_timeout_ms <= FLUID_TIMESTAMP_MAX / 4 && strlen (c->incarnation) == IDT_MSG_UUID_LEN;
+}
+
+void node_destroy (struct node *n)
+{
+    if (!n)
+        return;
+    int saved = errno;
+    lease_table_destroy (n->table);
+    relay_destroy (n->relay);
+    queue_fini (&n->queue);
+    free (n);
+    errno = saved;
+}
+
+struct node *node_create (const struct node_config *config, const struct node_ops *ops, void *arg)
+{
+    struct node *n;
+
+    if (!valid (config)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!(n = calloc (1, sizeof (*n))))
+        return NULL;
+    n->config = *config;
+    n->ops = ops;
+    n->arg = arg;
+    n->deadline_us = NEVER;
+    n->owner = config->rank < config->max_generators;
+    n->state = n->owner ? NODE_FENCED : NODE_IDLE;
+    if (n->owner) {
+        fluid_gen_init (&n->gen, config->rank);
+        holder_init (&n->holder, config->rank, config->incarnation, config->lease_ms);
+    }
+    if (!(n->relay = relay_create (config->lease_ms, node_relay_reply_cb, n))) {
+        node_destroy (n);
+        return NULL;
+    }
+    return n;
+}
+
+/* Never below the horizon: all that was made before lies there.  Not 0: that is how an unknown time is told. */
+static uint64_t start_us (int64_t wall_us, uint64_t horizon_ms)
+{
+    uint64_t us = horizon_ms * 1000;
+
+    if (us < 1000)
+        us = 1000;
+    return wall_us > 0 && (uint64_t) wall_us > us ? (uint64_t) wall_us : us;
+}
+
+int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t epoch_ms, uint64_t horizon_ms)
+{
+    assert (n->config.rank == 0 && !n->root);
+    if (!(n->table = lease_table_create (n->config.max_generators, n->config.lease_ms, horizon_ms)))
+        return -1;
+    n->root = true;
+    n->has_epoch = true;
+    n->epoch_ms = epoch_ms;
+    clock_start (&n->clock, now_us, start_us (wall_us - epoch_ms * 1000, horizon_ms));
+    node_wall (n, now_us, wall_us);
+    return 0;
+}
+
+uint64_t node_stop (struct node *n, uint64_t now_us)
+{
+    assert (!n->stopped);
+    n->stopped = true;
+    node_ids_stop (n);
+    n->cur = (struct range){0, 0}; /* closed, before anything is given back */
+    fluid_gen_set_range (&n->gen, 0, 0);
+    n->deadline_us = NEVER;
+    return node_lease_stop (n, now_us);
+}
+
+/* --- what is to be told --------------------------------------------------------------------------- */
+
+static void root_status (const struct node *n, uint64_t now_us, struct node_status *status)
+{
+    int64_t wall_us = n->wall_us + (int64_t) (now_us - n->wall_read_us);
+
+    status->horizon_ms = lease_horizon (n->table);
+    status->distrusted = lease_is_distrusted (n->table);
+    status->store_failing = n->store_failing;
+    status->ahead_us = (int64_t) clock_read (&n->clock, now_us) - wall_us;
+}
+
+void node_status (const struct node *n, uint64_t now_us, struct node_status *status)
+{
+    *status = (struct node_status){.state = n->owner ? NODE_FENCED : NODE_IDLE,
+                                   .owns_generator = n->owner,
+                                   .generator = n->holder.generator,
+                                   .time_known = n->clock.known,
+                                   .timestamp_ms = node_now_ms (n, now_us),
+                                   .has_epoch = n->has_epoch,
+                                   .epoch_ms = n->epoch_ms,
+                                   .parent_up = n->parent_up,
+                                   .waiting = n->queue.length,
+                                   .holds_until_ms = holder_end (&n->holder)};
+    struct range range;
+
+    if (n->owner && n->clock.known && holder_range (&n->holder, status->timestamp_ms, &range)) {
+        status->state = NODE_ACTIVE;
+        status->lo_ms = range.lo_ms;
+        status->hi_ms = range.hi_ms;
+    }
+    if (n->clock.known)
+        status->bound_us = clock_bound (&n->clock, now_us);
+    if (n->root)
+        root_status (n, now_us, status);
+}
+
+struct node_stats node_stats (const struct node *n)
+{
+    return n->stats;
+}
+
+void node_stats_clear (struct node *n)
+{
+    n->stats = (struct node_stats){0};
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* node_private.h - what node.c, node_ids.c and node_lease.c share: one object in three subjects */
+#ifndef FLUID_NODE_PRIVATE_H
+#define FLUID_NODE_PRIVATE_H
+
+#include "modules/fluid/clock.h"
+#include "modules/fluid/holder.h"
+#include "modules/fluid/lease.h"
+#include "modules/fluid/node.h"
+#include "modules/fluid/queue.h"
+#include "modules/fluid/relay.h"
+
+#define NEVER UINT64_MAX
+
+/* The one combined request that may be on its way up. */
+struct forward {
+    bool busy;
+    uint32_t tag; /* of the last one sent: answers to others are not wanted any more */
+    uint32_t count;
+    fluid_t after;
+    uint64_t retry_us; /* not before */
+    uint64_t backoff_us;
+};
+
+struct node {
+    struct node_config config;
+    const struct node_ops *ops;
+    void *arg;
+    bool root;
+    bool owner; /* of a generator */
+    bool stopped;
+    bool parent_up;
+    struct clock clock;
+
+    /* ids: node_ids.c */
+    struct fluid_gen gen;
+    struct range cur;   /* the range that 'gen' was given; empty: none */
+    uint64_t cursor_ms; /* newest timestamp that 'gen' used */
+    fluid_t last_id;    /* newest id answered here, whoever made it */
+    struct queue queue;
+    struct forward forward;
+
+    /* leases: node_lease.c */
+    struct holder holder;
+    struct relay *relay;
+    uint32_t own_tag;         /* of the lease request that carried our want last */
+    uint64_t sent_us[16];     /* when lease requests were sent, by tag */
+    uint64_t last_child_us;   /* when a child asked last */
+    struct lease_table *table; /* the root's */
+    uint64_t store_retry_us;
+    uint64_t store_backoff_us;
+    bool store_failing;
+    bool told_distrust;
+    bool has_epoch;
+    int64_t epoch_ms;
+    int64_t wall_us; /* the root's wall clock - epoch, and when it was read */
+    uint64_t wall_read_us;
+
+    enum node_state state; /* as last seen by node_tick () */
+    uint64_t deadline_us;
+    struct node_stats stats;
+};
+
+/* The instance's time in milliseconds; 0 while unknown. */
+uint64_t node_now_ms (const struct node *n, uint64_t now_us);
+
+/* Call for node_tick () at 'at_us' or earlier. */
+void node_wake (struct node *n, uint64_t at_us);
+void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms); /* when the clock shows that */
+
+void node_log (struct node *n, int level, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
+
+/* Whether ids may be made now, and at which millisecond: a range that is held contains it.  Called at each reservation,
+ * after the clock was read.
+ */
+bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms);
+
+/* Do what is due.  Waking times are set with node_wake (). */
+void node_lease_work (struct node *n, uint64_t now_us);
+void node_ids_work (struct node *n, uint64_t now_us);
+
+/* End: answer all that waits. */
+void node_ids_stop (struct node *n);
+uint64_t node_lease_stop (struct node *n, uint64_t now_us);
+
+/* The parent came or went. */
+void node_ids_parent (struct node *n, uint64_t now_us);
+void node_lease_parent (struct node *n, uint64_t now_us);
+
+/* For relay_create (). */
+void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
+                          const struct lease_grant *grant, size_t ngrant);
+
+#endif /* FLUID_NODE_PRIVATE_H */

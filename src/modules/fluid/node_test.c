@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* node_test.c - one node generates, waits, forwards, deals out; a small tree of them leases
+ *
+ * A node's operations are recorded; the test plays its parent, its children, the disk and the time.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "common/libutil/tap.h"
+#include "modules/fluid/node.h"
+
+#define UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+#define CHILD "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
+#define MS UINT64_C (1000)
+#define SECOND UINT64_C (1000000)
+#define T0 (100 * SECOND) /* CLOCK_BOOTTIME at the start of each test */
+#define MAX_REQ 256
+
+struct record {
+    int answers; /* replies and failures */
+    int errnum;
+    uint32_t ids;
+    size_t nruns;
+    fluid_t first, last;
+    bool sound; /* ids increase */
+};
+
+struct world {
+    struct node *n;
+    struct record req[MAX_REQ]; /* by cookie */
+    int forwards;
+    int forward_result;
+    uint32_t tag, count;
+    fluid_t after;
+    int lease_ups;
+    uint32_t lease_tag;
+    struct lease_want want[8];
+    size_t nwant;
+    struct lease_back back[8];
+    size_t nback;
+    int lease_replies;
+    struct lease_answer answer;
+    struct lease_grant grant[8];
+    int stores;
+    uint64_t horizon_ms;
+    int logs;
+};
+
+static void reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
+{
+    struct world *w = arg;
+    struct record *r = &w->req[(size_t) cookie];
+
+    r->answers++;
+    r->nruns = nruns;
+    r->first = run[0].first;
+    r->sound = true;
+    for (size_t i = 0; i < nruns; i++) {
+        if (i > 0 && run[i].first <= r->last)
+            r->sound = false;
+        r->last = run[i].first + run[i].n - 1;
+        r->ids += run[i].n;
+    }
+}
+
+static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
+{
+    struct world *w = arg;
+
+    w->req[(size_t) cookie].answers++;
+    w->req[(size_t) cookie].errnum = errnum;
+}
+
+static int forward_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
+{
+    struct world *w = arg;
+
+    w->forwards++;
+    w->tag = tag;
+    w->count = count;
+    w->after = after;
+    return w->forward_result;
+}
+
+static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
+{
+    struct world *w = arg;
+
+    w->lease_ups++;
+    w->lease_tag = tag;
+    w->nwant = req->nwant < 8 ? req->nwant : 8;
+    w->nback = req->nback < 8 ? req->nback : 8;
+    if (w->nwant > 0)
+        memcpy (w->want, req->want, w->nwant * sizeof (w->want[0]));
+    if (w->nback > 0)
+        memcpy (w->back, req->back, w->nback * sizeof (w->back[0]));
+    return 0;
+}
+
+static void lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
+{
+    struct world *w = arg;
+
+    w->lease_replies++;
+    w->answer = *answer;
+    if (answer->ngrant > 0)
+        memcpy (w->grant, answer->grant, answer->ngrant * sizeof (w->grant[0]));
+}
+
+static void store_cb (void *arg, uint64_t horizon_ms)
+{
+    struct world *w = arg;
+
+    w->stores++;
+    w->horizon_ms = horizon_ms;
+}
+
+static void log_cb (void *arg, int level, const char *text)
+{
+    ((struct world *) arg)->logs++;
+}
+
+static const struct node_ops ops = {reply_cb, fail_cb, forward_cb, lease_up_cb, lease_reply_cb, store_cb, log_cb};
+
+static void create (struct world *w, uint32_t rank)
+{
+    struct node_config config = {.rank = rank,
+                                 .max_generators = 10,
+                                 .incarnation = UUID,
+                                 .lease_ms = 60000,
+                                 .max_backlog_ms = 2000,
+                                 .forward_timeout_ms = 5000,
+                                 .max_waiting = 100};
+
+    *w = (struct world){.n = node_create (&config, &ops, w)};
+}
+
+/* A root at instance time 10 s, its horizon stored. */
+static void create_root (struct world *w)
+{
+    create (w, 0);
+    node_start_root (w->n, T0, (int64_t) (110 * SECOND), 100000, 0);
+    node_stored (w->n, T0, w->horizon_ms);
+}
+
+/* Told that the instance's time is 'inst_us' at 'at_us', exactly. */
+static void tell_time (struct world *w, uint64_t at_us, uint64_t inst_us)
+{
+    node_sample (w->n, at_us,
+                 &(struct idt_clock_sample){.sent_us = at_us,
+                                            .peer_received_us = inst_us,
+                                            .peer_sent_us = inst_us,
+                                            .received_us = at_us});
+}
+
+/* Give what the last lease request wanted first. */
+static void give (struct world *w, uint64_t at_us, uint64_t lo_ms, uint64_t hi_ms)
+{
+    struct lease_grant g = {
+        .generator = w->want[0].generator, .number = w->want[0].number, .lo_ms = lo_ms, .hi_ms = hi_ms};
+    struct lease_answer answer = {.grant = &g, .ngrant = 1};
+
+    memcpy (g.incarnation, w->want[0].incarnation, sizeof (g.incarnation));
+    node_lease_answered (w->n, at_us, w->lease_tag, &answer);
+}
+
+/* An active node of rank 3 at instance time 10 s. */
+static void create_active (struct world *w)
+{
+    create (w, 3);
+    node_parent (w->n, T0, true);
+    tell_time (w, T0, 10 * SECOND);
+    give (w, T0, 10000, 70000);
+}
+
+static void destroy (struct world *w, uint64_t at_us)
+{
+    node_stop (w->n, at_us);
+    node_destroy (w->n);
+}
+
+static struct record *request (struct world *w, uint64_t at_us, size_t cookie, uint32_t count, fluid_t after, bool broker)
+{
+    node_block (w->n, at_us, &(struct node_request){(void *) cookie, count, after, broker});
+    return &w->req[cookie];
+}
+
+static uint64_t ms_of (fluid_t id)
+{
+    return fluid_split (id).timestamp_ms;
+}
+
+static enum node_state state (struct world *w, uint64_t at_us)
+{
+    struct node_status status;
+
+    node_status (w->n, at_us, &status);
+    return status.state;
+}
+
+static fluid_t make_id (uint64_t ms, uint32_t generator, uint32_t sequence)
+{
+    fluid_t id = 0;
+
+    fluid_join (&(struct fluid_fields){ms, generator, sequence}, &id);
+    return id;
+}
+
+/* --- generating ----------------------------------------------------------------------------------- */
+
+static void test_generate (void)
+{
+    struct world w;
+    struct record *r, *s;
+
+    create_active (&w);
+    ok (state (&w, T0) == NODE_ACTIVE && strcmp (node_state_name (NODE_ACTIVE), "active") == 0,
+        "a node that knows the time and holds it is active");
+    r = request (&w, T0, 1, 10, 0, false);
+    ok (r->answers == 1 && r->ids == 10 && r->nruns == 1 && r->first == make_id (10000, 3, 0),
+        "it answers at once, at the time of the request");
+    r = request (&w, T0, 2, 1014, 0, false);
+    ok (r->ids == 1014 && r->first == make_id (10000, 3, 10), "all 1024 ids of a millisecond");
+    r = request (&w, T0, 3, 1, 0, false);
+    ok (r->answers == 0 && node_deadline (w.n) == T0 + MS, "the 1025th waits for the edge of the next");
+    s = request (&w, T0 + 10, 4, 1, 0, false);
+    ok (s->answers == 0, "those that come later wait behind it");
+    node_tick (w.n, T0 + MS);
+    ok (r->first == make_id (10001, 3, 0) && s->first == make_id (10001, 3, 1) && node_deadline (w.n) > T0 + MS * 1000,
+        "and get their ids in order of arrival");
+
+    r = request (&w, T0 + 2 * MS, 5, 5000, 0, false);
+    node_tick (w.n, T0 + 9 * MS);
+    ok (r->ids == 5000 && r->sound && r->nruns == 5 && ms_of (r->first) == 10002 && ms_of (r->last) == 10006,
+        "milliseconds that passed while a request waited are filled afterwards");
+    r = request (&w, T0 + 9 * MS, 6, 1, 0, false);
+    ok (ms_of (r->first) == 10009, "a new request gets no id older than itself");
+    destroy (&w, T0 + 10 * MS);
+}
+
+static void test_limits (void)
+{
+    struct world w;
+    size_t cookie = 10;
+    uint64_t at = T0;
+
+    create_active (&w);
+    ok (request (&w, T0, 1, 0, 0, false)->errnum == EINVAL && request (&w, T0, 2, 65537, 0, true)->errnum == EINVAL,
+        "a count of 0 or above 65536 is refused");
+    while (cookie < 100 && w.req[cookie - 1].errnum == 0)
+        request (&w, T0, cookie++, 65536, 0, false);
+    ok (w.req[cookie - 1].errnum == EAGAIN && cookie - 10 == 32,
+        "a client that would wait longer than the backlog allows is refused with EAGAIN");
+    ok (request (&w, T0, 101, 65536, 0, true)->answers == 0, "a broker is not");
+    for (int i = 0; i < 3000 && node_deadline (w.n) < at + SECOND; i++)
+        node_tick (w.n, at = node_deadline (w.n));
+    ok (w.req[101].ids == 65536 && w.req[101].sound && at - T0 <= 31 * 64 * MS + 64 * MS,
+        "each millisecond is used: all are done in the time that so many ids take");
+    ok (node_stats (w.n).refused == 1 && node_stats (w.n).ids == 65536 * 32, "the counters tell");
+    destroy (&w, at);
+
+    create_active (&w);
+    request (&w, T0, 1, 1024, 0, false);
+    for (cookie = 10; cookie < 110; cookie++)
+        request (&w, T0, cookie, 1, 0, false);
+    ok (request (&w, T0, cookie, 1, 0, false)->errnum == EAGAIN, "the number of requests that wait is limited too");
+    node_stop (w.n, T0);
+    ok (w.req[10].errnum == EHOSTUNREACH && w.req[109].answers == 1, "a node that stops answers all that waits");
+    ok (request (&w, T0, 200, 1, 0, false)->errnum == EHOSTUNREACH, "and fails what comes then");
+    node_destroy (w.n);
+}
+
+static void test_fence (void)
+{
+    struct world w;
+    struct record *r;
+
+    create_active (&w);
+    r = request (&w, T0 + 59 * SECOND, 1, 2048, 0, false);
+    ok (r->answers == 0 && w.forwards == 0, "at the end of a lease a request is begun");
+    node_tick (w.n, T0 + 60 * SECOND);
+    ok (r->answers == 0 && w.forwards == 1 && w.count == 1024 && w.after == make_id (69000, 3, 1023),
+        "a node that was stopped until the lease is over uses none of it: it forwards the rest");
+    ok (state (&w, T0 + 60 * SECOND) == NODE_FENCED, "it is fenced");
+    node_forwarded (w.n, T0 + 60 * SECOND, w.tag, &(struct run){make_id (70001, 0, 0), 1024}, 1);
+    ok (r->ids == 2048 && r->sound && r->last == make_id (70001, 0, 1023), "the request is completed from above");
+    r = request (&w, T0 + 60 * SECOND, 2, 1, 0, false);
+    give (&w, T0 + 60 * SECOND + 10, 70000, 130000);
+    ok (w.forwards == 2 && r->answers == 1 && r->first == make_id (70001, 3, 0),
+        "when a new lease comes what was sent up is made here, above all that was answered");
+    node_forwarded (w.n, T0 + 60 * SECOND + 20, w.tag, &(struct run){make_id (70002, 0, 0), 1}, 1);
+    ok (r->answers == 1 && r->ids == 1, "the answer that comes too late is not used");
+    destroy (&w, T0 + 61 * SECOND);
+
+    create (&w, 3);
+    node_parent (w.n, T0, true);
+    tell_time (&w, T0, 10 * SECOND);
+    give (&w, T0, 10005, 70000);
+    ok (state (&w, T0) == NODE_FENCED && node_deadline (w.n) <= T0 + 5 * MS && state (&w, T0 + 5 * MS) == NODE_ACTIVE,
+        "a lease that begins later is not used before, and at once then");
+    destroy (&w, T0);
+}
+
+static void test_order (void)
+{
+    struct world w;
+    struct record *r;
+    struct node_status status;
+
+    create_active (&w);
+    r = request (&w, T0, 1, 1, make_id (10000, 2, 1023), false);
+    ok (r->first == make_id (10000, 3, 0), "ids of a lower generator in the same millisecond are below ours");
+    r = request (&w, T0, 2, 1, make_id (10000, 4, 0), false);
+    ok (r->answers == 0, "those of a higher one are not: the request waits for the next");
+    ok (request (&w, T0, 3, 1, 0, false)->first == make_id (10000, 3, 1), "while others go on");
+    node_tick (w.n, T0 + MS);
+    ok (w.req[2].first == make_id (10001, 3, 0), "and is served then");
+
+    r = request (&w, T0 + MS, 4, 1, make_id (10501, 9, 5), false);
+    node_status (w.n, T0 + MS, &status);
+    ok (r->answers == 0 && status.timestamp_ms == 10001, "a client's 'after' does not move the clock");
+    ok (request (&w, T0 + MS, 5, 1, 0, false)->first == make_id (10001, 3, 1) && r->answers == 0,
+        "nor does it keep others from being served");
+    ok (request (&w, T0 + 2 * MS, 6, 1, make_id (12100, 9, 5), false)->errnum == EAGAIN
+            && request (&w, T0 + 2 * MS, 7, 1, UINT64_MAX, false)->errnum == EAGAIN,
+        "an 'after' that is far ahead is refused");
+    node_tick (w.n, T0 + 502 * MS);
+    ok (r->first == make_id (10502, 3, 0), "one that is near is waited for");
+
+    r = request (&w, T0 + 502 * MS, 8, 1, make_id (20000, 9, 0), true);
+    node_tick (w.n, node_deadline (w.n));
+    node_status (w.n, T0 + 503 * MS, &status);
+    ok (r->first == make_id (20001, 3, 0) && status.timestamp_ms >= 20000, "for a broker's 'after' the clock steps forward");
+    r = request (&w, T0 + 504 * MS, 9, 1, make_id (80000, 9, 0), true);
+    ok (r->answers == 0 && w.forwards == 1 && w.after == make_id (80000, 9, 0), "where that leaves the lease it is forwarded");
+    destroy (&w, T0 + SECOND);
+}
+
+/* --- forwarding ----------------------------------------------------------------------------------- */
+
+static void create_idle (struct world *w)
+{
+    create (w, 12);
+    node_parent (w->n, T0, true);
+    tell_time (w, T0, 10 * SECOND);
+}
+
+static void test_combine (void)
+{
+    struct world w;
+    struct run run[3] = {{make_id (10000, 1, 1000), 24}, {make_id (10001, 1, 0), 1024}, {make_id (10002, 1, 0), 7}};
+
+    create_idle (&w);
+    ok (state (&w, T0) == NODE_IDLE && w.lease_ups == 0, "a rank without a generator is idle and asks for no lease");
+    request (&w, T0, 1, 5, make_id (9000, 7, 7), true);
+    ok (w.forwards == 1 && w.count == 5 && w.after == make_id (9000, 7, 7), "it forwards, with what the answer must be above");
+    request (&w, T0 + 1, 2, 20, 0, false);
+    request (&w, T0 + 2, 3, 1000, make_id (9999, 2, 0), true);
+    request (&w, T0 + 3, 4, 35, 0, false);
+    ok (w.forwards == 1, "while one is under way the others wait");
+    node_forwarded (w.n, T0 + MS, w.tag, &(struct run){make_id (10000, 0, 0), 5}, 1);
+    ok (w.req[1].ids == 5 && w.forwards == 2 && w.count == 1055 && w.after == make_id (10000, 0, 4),
+        "then they go as one, to be above all that were answered and all that each one named");
+    node_forwarded (w.n, T0 + 2 * MS, w.tag, run, 3);
+    ok (w.req[2].first == run[0].first && w.req[2].ids == 20 && w.req[3].first == run[0].first + 20 && w.req[3].ids == 1000
+            && w.req[3].nruns == 2 && w.req[4].ids == 35 && w.req[4].last == run[2].first + 6 && w.req[4].sound,
+        "the answer is dealt out in order of arrival");
+    node_forwarded (w.n, T0 + 3 * MS, w.tag, run, 3);
+    ok (w.req[2].answers == 1 && w.req[3].answers == 1 && w.req[4].answers == 1, "an answer that comes again is ignored");
+
+    for (size_t i = 10; i < 14; i++)
+        request (&w, T0 + 4 * MS, i, 30000, 0, false);
+    node_forward_failed (w.n, T0 + 5 * MS, w.tag, ENOSYS);
+    ok (w.forwards == 3 && w.req[10].answers == 0 && node_deadline (w.n) > T0 + 5 * MS, "after an error it waits a little");
+    node_tick (w.n, node_deadline (w.n));
+    ok (w.forwards == 4 && w.count == 60000, "and asks again, at most 65536 ids at a time");
+    node_forward_failed (w.n, T0 + 90 * MS, w.tag, EOVERFLOW);
+    ok (w.req[10].errnum == EOVERFLOW && w.req[11].errnum == EOVERFLOW && w.req[12].answers == 0,
+        "an error that would come again is passed on");
+    destroy (&w, T0 + SECOND);
+}
+
+static void test_bad_answers (void)
+{
+    struct world w;
+    struct run too_few = {make_id (10000, 0, 0), 1}, below = {make_id (8999, 0, 0), 2}, wide = {make_id (10000, 0, 1023), 2};
+    struct run twice[2] = {{make_id (10000, 0, 1), 1}, {make_id (10000, 0, 1), 1}};
+    const struct {
+        const struct run *run;
+        size_t nruns;
+    } bad[] = {{&too_few, 1}, {&below, 1}, {&wide, 1}, {twice, 2}, {NULL, 0}};
+    int refused = 0;
+
+    create_idle (&w);
+    for (size_t i = 0; i < 5; i++) {
+        request (&w, T0, i + 1, 2, make_id (9000, 0, 0), true);
+        node_forwarded (w.n, T0, w.tag, bad[i].run, bad[i].nruns);
+        refused += w.req[i + 1].errnum == EPROTO;
+    }
+    ok (refused == 5, "an answer of other ids than were asked for is an error, and not passed on");
+    destroy (&w, T0);
+}
+
+static bool is_cookie_cb (void *cookie, void *arg)
+{
+    return cookie == arg;
+}
+
+static void test_trouble (void)
+{
+    struct world w;
+
+    create_idle (&w);
+    request (&w, T0, 1, 5, 0, false);
+    node_parent (w.n, T0 + SECOND, false);
+    request (&w, T0 + SECOND, 2, 6, 0, false);
+    ok (w.req[1].answers == 0 && w.forwards == 1, "without a parent requests wait");
+    node_forwarded (w.n, T0 + SECOND, w.tag, &(struct run){make_id (10000, 0, 0), 5}, 1);
+    ok (w.req[1].answers == 0, "an answer of the old one counts no more");
+    node_parent (w.n, T0 + 2 * SECOND, true);
+    ok (w.forwards == 2 && w.count == 11, "to the new parent they are sent again");
+    node_tick (w.n, T0 + 5 * SECOND);
+    ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].answers == 0, "a request fails after fluid.forward-timeout");
+    node_forwarded (w.n, T0 + 5 * SECOND, w.tag, &(struct run){make_id (15000, 0, 0), 11}, 1);
+    ok (w.req[1].answers == 1 && w.req[2].first == make_id (15000, 0, 5), "its share of a late answer is skipped");
+
+    request (&w, T0 + 6 * SECOND, 3, 5, 0, false);
+    request (&w, T0 + 6 * SECOND, 4, 5, 0, false);
+    node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *) 3);
+    node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *) 4);
+    node_forwarded (w.n, T0 + 6 * SECOND, w.tag, &(struct run){make_id (16000, 0, 0), 5}, 1);
+    ok (w.req[3].answers == 0 && w.req[4].answers == 0, "requests of a client that went are not answered");
+
+    request (&w, T0 + 7 * SECOND, 5, 5, 0, false);
+    int before = w.forwards;
+    node_tick (w.n, T0 + 12 * SECOND);
+    ok (w.req[5].errnum == EHOSTUNREACH, "an answer that never comes fails its request");
+    request (&w, T0 + 12 * SECOND, 6, 5, 0, false);
+    ok (w.forwards == before + 1, "but does not hold up the next");
+
+    w.forward_result = -1;
+    request (&w, T0 + 13 * SECOND, 7, 5, 0, false);
+    node_forward_failed (w.n, T0 + 13 * SECOND, w.tag, EHOSTUNREACH);
+    w.forward_result = 0;
+    node_tick (w.n, T0 + 14 * SECOND);
+    ok (w.count == 10, "what could not be sent is sent later");
+    destroy (&w, T0 + 15 * SECOND);
+    ok (w.req[7].errnum == EHOSTUNREACH && w.req[7].answers == 1, "and answered when the node stops");
+}
+
+/* --- the root and its leases ------------------------------------------------------------------------ */
+
+static void ask_lease (struct world *w, uint64_t at_us, uint32_t generator, uint64_t number, uint64_t have, int64_t epoch)
+{
+    struct lease_want want = {.generator = generator, .incarnation = CHILD, .number = number, .have_hi_ms = have};
+    struct lease_request req = {.want = &want, .nwant = 1, .has_epoch = epoch != 0, .epoch_ms = epoch};
+
+    node_lease_request (w->n, at_us, (void *) 1, &req);
+}
+
+static void test_root (void)
+{
+    struct world w;
+    struct record *r;
+    struct node_status status;
+
+    create (&w, 0);
+    ok (node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, 0) == 0 && w.stores == 1 && w.horizon_ms == 130000,
+        "the root starts at the wall clock since the epoch, and first has two leases stored");
+    r = request (&w, T0, 1, 3, 0, false);
+    request (&w, T0, 2, 3, 0, true);
+    ask_lease (&w, T0, 5, 1, 0, 0);
+    ok (r->answers == 0 && w.lease_replies == 1 && w.answer.ngrant == 0, "until that is durable it gives nothing, not to itself either");
+    node_store_failed (w.n, T0 + MS);
+    node_tick (w.n, T0 + 100 * MS);
+    ok (w.stores == 1, "when the disk fails it waits");
+    node_tick (w.n, T0 + 101 * MS);
+    ok (w.stores == 2, "and tries again");
+    node_tick (w.n, T0 + 5001 * MS);
+    ok (r->errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH, "requests fail after their time");
+    r = request (&w, T0 + 5002 * MS, 3, 3, 0, false);
+    node_stored (w.n, T0 + 5002 * MS, w.horizon_ms);
+    ok (r->first == make_id (15002, 0, 0), "it goes on by itself when the disk does");
+    ask_lease (&w, T0 + 5002 * MS, 5, 2, 0, 100000);
+    ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 0 && w.grant[0].hi_ms == 75002 && w.answer.has_epoch
+            && w.answer.epoch_ms == 100000 && w.answer.has_time && w.answer.sent_us == 15002 * MS,
+        "children are given ranges, the epoch and the time");
+    node_tick (w.n, T0 + 60 * SECOND);
+    ok (w.stores == 3 && w.horizon_ms == 190000, "the horizon is raised ahead of need");
+    ok (state (&w, T0 + 66 * SECOND) == NODE_ACTIVE, "the root renews its own lease");
+    node_tick (w.n, T0 + 121 * SECOND);
+    ok (state (&w, T0 + 121 * SECOND) == NODE_FENCED, "but not beyond what is durable");
+    node_stored (w.n, T0 + 121 * SECOND, 190000);
+    node_status (w.n, T0 + 121 * SECOND, &status);
+    ok (status.state == NODE_ACTIVE && status.horizon_ms == 190000 && status.ahead_us == 0, "it is active again then");
+    ok (request (&w, T0 + 121 * SECOND, 4, 1, make_id (134000, 1, 1), true)->errnum == EAGAIN,
+        "the root does not step forward for an 'after': it refuses what is far ahead");
+    ask_lease (&w, T0 + 121 * SECOND, 5, 3, 999999, 0);
+    node_status (w.n, T0 + 121 * SECOND, &status);
+    ok (w.answer.ngrant == 0 && status.distrusted, "one who holds more than the root knows of makes it stop giving");
+    destroy (&w, T0 + 122 * SECOND);
+
+    create_root (&w);
+    ask_lease (&w, T0, 5, 1, 0, 4711);
+    ok (w.answer.ngrant == 0, "and so does one with another epoch");
+    destroy (&w, T0);
+}
+
+static void test_stop (void)
+{
+    struct world w;
+    struct lease_back back = {.generator = 5, .incarnation = CHILD, .end_ms = 12000};
+
+    create_root (&w);
+    request (&w, T0 + 500 * MS, 1, 1, 0, false);
+    ask_lease (&w, T0, 5, 1, 0, 0);
+    node_lease_request (w.n, T0 + SECOND, (void *) 1, &(struct lease_request){.back = &back, .nback = 1});
+    ok (node_stop (w.n, T0 + SECOND) == 12000, "a clean stop stores the end of all that may be in use");
+    ask_lease (&w, T0 + SECOND, 5, 2, 0, 0);
+    ok (w.answer.ngrant == 0, "nothing is given afterwards");
+    node_destroy (w.n);
+
+    create_root (&w);
+    request (&w, T0 + 500 * MS, 1, 1, 0, false);
+    ok (node_stop (w.n, T0 + SECOND) == 10501, "of the root's own lease what it used");
+    node_destroy (w.n);
+
+    create_active (&w);
+    request (&w, T0, 1, 1, 0, false);
+    int before = w.lease_ups;
+    node_stop (w.n, T0 + SECOND);
+    ok (w.lease_ups == before + 1 && w.lease_tag == 0 && w.nback == 1 && w.back[0].end_ms == 10001 && w.nwant == 0,
+        "a node that stops gives back what it did not use");
+    ok (request (&w, T0 + SECOND, 2, 1, 0, false)->ids == 0, "and makes no more");
+    node_destroy (w.n);
+}
+
+static void test_relay (void)
+{
+    struct world w;
+    uint64_t due = T0 + 20 * SECOND;
+
+    create_active (&w);
+    ok (w.nwant == 1 && w.want[0].generator == 3 && w.want[0].number == 1 && node_deadline (w.n) == due,
+        "a node without children renews a third into its lease");
+    node_tick (w.n, due);
+    ok (w.lease_ups == 2 && w.want[0].number == 2 && w.want[0].have_hi_ms == 70000, "saying how much it has");
+    give (&w, due, 70000, 90000);
+    ask_lease (&w, due + SECOND, 7, 1, 0, 0);
+    ok (w.lease_ups == 3 && w.nwant == 1 && w.want[0].generator == 7, "a fenced child's want goes up at once");
+    give (&w, due + SECOND, 80000, 91000);
+    ok (w.lease_replies == 1 && w.answer.ngrant == 1 && w.grant[0].generator == 7 && w.answer.sent_us == 31 * SECOND
+            && w.answer.received_us == 31 * SECOND,
+        "and its answer down, with our time");
+    ask_lease (&w, due + 17 * SECOND, 7, 2, 91000, 0);
+    ok (w.lease_ups == 3, "a renewal waits");
+    node_tick (w.n, due + 20 * SECOND);
+    ok (w.lease_ups == 3, "and ours with it");
+    node_tick (w.n, due + 22 * SECOND);
+    ok (w.lease_ups == 4 && w.nwant == 2 && w.want[0].generator == 7 && w.want[1].generator == 3, "to go together");
+    node_lease_failed (w.n, due + 23 * SECOND, w.lease_tag);
+    ok (w.lease_replies == 2 && w.answer.ngrant == 0, "when it is lost the child is told to ask again");
+    destroy (&w, due + 24 * SECOND);
+}
+
+static void test_config (void)
+{
+    struct node_config config = {.max_generators = 0, .incarnation = UUID, .lease_ms = 60000};
+
+    ok (!node_create (&config, &ops, NULL) && errno == EINVAL, "no generators at all are nonsense");
+    config.max_generators = 16385;
+    ok (!node_create (&config, &ops, NULL), "and so are more than the format has");
+    config.max_generators = 1;
+    config.lease_ms = 11;
+    ok (!node_create (&config, &ops, NULL), "and a lease too short to be renewed");
+}
+
+int main (void)
+{
+    test_generate ();
+    test_limits ();
+    test_fence ();
+    test_order ();
+    test_combine ();
+    test_bad_answers ();
+    test_trouble ();
+    test_root ();
+    test_stop ();
+    test_relay ();
+    test_config ();
+    return done_testing ();
+}

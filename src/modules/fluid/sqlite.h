@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* sqlite.h - SQLite, loaded when it is needed: that is at rank 0 alone, and the other brokers start without it
+ *
+ * sqlite->open_v2 (...) is sqlite3_open_v2 (...), and so on.
+ */
+#ifndef FLUID_SQLITE_H
+#define FLUID_SQLITE_H
+
+#include <sqlite3.h>
+
+#define SQLITE_CALLS(CALL)                                                                         \
+    CALL (open_v2) CALL (close) CALL (exec) CALL (prepare_v2) CALL (step) CALL (finalize)          \
+    CALL (column_int64) CALL (errmsg) CALL (extended_errcode) CALL (system_errno)
+
+struct sqlite {
+    void *dso;
+#define SQLITE_MEMBER(name) __typeof__ (sqlite3_##name) *name;
+    SQLITE_CALLS (SQLITE_MEMBER)
+#undef SQLITE_MEMBER
+};
+
+/* Load the library.  Returns 0, or -1 with errno ENOENT and dlerror () telling why. */
+int sqlite_load (struct sqlite *sqlite);
+void sqlite_unload (struct sqlite *sqlite);
+
+#endif /* FLUID_SQLITE_H */

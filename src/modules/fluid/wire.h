@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* wire.h - payloads of the fluid service (doc/PROTOCOL.md section 5)
+ *
+ * Decoding takes what may come from anywhere: what is malformed in any way is EPROTO with a text that names it.
+ */
+#ifndef FLUID_WIRE_H
+#define FLUID_WIRE_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <idtree/error.h>
+
+#include "modules/fluid/lease.h"
+#include "modules/fluid/queue.h"
+
+/* --- fluid.block: binary, big-endian ------------------------------------------------------------- */
+
+#define WIRE_BLOCK_SIZE 12 /* u32 count, u64 after */
+#define WIRE_RUN_SIZE 12   /* u64 first, u32 n */
+
+void wire_put_block (uint8_t buf[WIRE_BLOCK_SIZE], uint32_t count, fluid_t after);
+int wire_get_block (const void *data, size_t size, uint32_t *count, fluid_t *after, idt_error_t *errp);
+
+void wire_put_run (uint8_t buf[WIRE_RUN_SIZE], const struct run *run);
+
+/* Read runs.  Returns an array for free () and its length in '*n', or NULL with errno EPROTO or ENOMEM. */
+struct run *wire_get_runs (const void *data, size_t size, size_t *n);
+
+/* --- fluid.generate: JSON ------------------------------------------------------------------------- */
+
+/* The number of ids asked for: "count", or 1.  Returns 0, or -1 with errno EPROTO (no integer; 'errp' says so).
+ * Numbers that do not fit come out as 0, which no request may ask for.
+ */
+int wire_get_count (const json_t *o, uint32_t *count, idt_error_t *errp);
+
+/* {"runs":[["fuZZybuNNy",16],...]}; NULL with errno ENOMEM. */
+json_t *wire_pack_runs (const struct run *run, size_t n);
+
+/* --- fluid.lease: JSON ---------------------------------------------------------------------------- */
+
+json_t *wire_pack_lease_request (const struct lease_request *req);
+json_t *wire_pack_lease_answer (const struct lease_answer *answer);
+
+/* Read one of them.  Arrays in the result are the caller's: wire_..._fini ().  Returns 0, or -1 with errno EPROTO
+ * or ENOMEM, 'errp' filled and nothing to free.
+ */
+int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_error_t *errp);
+void wire_lease_request_fini (struct lease_request *req);
+int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_error_t *errp);
+void wire_lease_answer_fini (struct lease_answer *answer);
+
+#endif /* FLUID_WIRE_H */

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# idtree-sharness.sh - what shell tests share; source it after setting test_description:
+#
+#     test_description='...'
+#     . "$(dirname "$0")/idtree-sharness.sh"
+#     test_under_idtree 4        # if the test wants an instance
+#
+# Tests work in a directory of their own under t/ of the build tree, find the built idtree first in PATH, and leave
+# nothing in HOME.  make check tells IDTREE_SRCDIR and IDTREE_BUILDDIR; by hand run them from the build tree's top.
+
+test_args=$*
+test_cwd=$PWD
+test_self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
+: "${IDTREE_SRCDIR:=$(dirname "$(dirname "$test_self")")}"
+if test -z "$IDTREE_BUILDDIR"; then
+    if test -e "$PWD/src/cmd/idtree"; then IDTREE_BUILDDIR=$PWD; else IDTREE_BUILDDIR=$IDTREE_SRCDIR; fi
+fi
+export IDTREE_SRCDIR IDTREE_BUILDDIR
+case :$PATH: in
+*:"$IDTREE_BUILDDIR/src/cmd":*) ;;
+*) PATH=$IDTREE_BUILDDIR/src/cmd:$PATH ;;
+esac
+
+SHARNESS_TEST_SRCDIR=/usr/share/sharness
+SHARNESS_TEST_DIRECTORY=$IDTREE_BUILDDIR/t
+HARNESS_ACTIVE=1 # keep no files of results
+export PATH SHARNESS_TEST_SRCDIR SHARNESS_TEST_DIRECTORY HARNESS_ACTIVE
+if ! test -f $SHARNESS_TEST_SRCDIR/sharness.sh; then
+    echo "1..0 # SKIP sharness is not installed"
+    exit 0
+fi
+if test -z "$IDTREE_TEST_INSIDE"; then
+    unset IDTREE_URI FLUX_URI
+fi
+mkdir -p "$SHARNESS_TEST_DIRECTORY"
+# sharness makes its directory below this one
+cd "$SHARNESS_TEST_DIRECTORY" || exit 1
+. $SHARNESS_TEST_SRCDIR/sharness.sh
+
+# Run the rest of this test inside of an instance of N brokers; more arguments go to idtree start.
+test_under_idtree() { # N, option...
+    test -z "$IDTREE_TEST_INSIDE" || return 0
+    test_size=$1
+    shift
+    cd "$test_cwd" || exit 1
+    IDTREE_TEST_INSIDE=1
+    export IDTREE_TEST_INSIDE
+    # shellcheck disable=SC2086
+    exec idtree start -s "$test_size" "$@" -- /bin/sh "$test_self" $test_args
+}
+
+# Run a command in the background; test_all_gone then waits until it and all that it started have ended, as long
+# as they keep what they inherit: the end of a fifo that is written.  Its pid is in $test_pid.
+test_launch() { # command...
+    rm -f gone
+    mkfifo gone && exec 8<>gone || return 1
+    "$@" 9>gone 8<&- &
+    test_pid=$!
+    exec 7<gone 8<&-
+}
+
+test_all_gone() {
+    cat <&7
+    exec 7<&-
+}

@@ -1,0 +1,168 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5010-start.t - idtree start and startctl, with processes that boot as brokers do and misbehave on request
+test_description='idtree start launches brokers and leaves nothing behind'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+IDTREE_BROKER=$IDTREE_BUILDDIR/src/cmd/fake-broker
+TMPDIR=/tmp/idtree-t5010.$$
+mkdir "$TMPDIR" && export IDTREE_BROKER TMPDIR
+cleanup "rm -rf '$TMPDIR'"
+
+# Nothing is left where instances have their directories.
+nothing_left() { test -z "$(ls -A "$TMPDIR")"; }
+
+test_expect_success 'the command finds the instance, and its exit status is ours' '
+    test_expect_code 7 idtree start -s 3 sh -c "
+        echo \$IDTREE_URI >uri; echo \$FLUX_URI >flux-uri
+        ls \${IDTREE_URI%/*} 2>/dev/null; ls \$(dirname \${IDTREE_URI#local://}) >files; exit 7" &&
+    grep "^local://$TMPDIR/idtree-....../local-0$" uri &&
+    test_cmp uri flux-uri &&
+    for f in local-0 local-1 local-2 start; do grep -x $f files || return 1; done &&
+    nothing_left
+'
+test_expect_success 'a command killed by a signal counts as 128 more' '
+    test_expect_code 143 idtree start sh -c "kill -TERM \$\$"
+'
+test_expect_success 'a command that is not there is 127, one that cannot be run 126' '
+    test_expect_code 127 idtree start ./nosuch 2>err && grep "cannot run ./nosuch: No such file" err &&
+    touch data && test_expect_code 126 idtree start ./data 2>err && grep "Permission denied" err
+'
+test_expect_success 'the directory is private' '
+    idtree start sh -c "stat -c %a \$(dirname \${IDTREE_URI#local://})" >mode &&
+    test "$(cat mode)" = 700
+'
+test_expect_success '--dir makes a directory and removes it' '
+    idtree start --dir d sh -c "ls d" >out && grep local-0 out && test ! -e d
+'
+test_expect_success '--dir takes an empty one and leaves it empty' '
+    mkdir d && idtree start --dir d true && rmdir d
+'
+test_expect_success '--dir refuses one that is in use' '
+    mkdir d && touch d/f && test_must_fail idtree start --dir d true 2>err &&
+    grep "d is not an empty directory" err && test -e d/f && rm -r d
+'
+test_expect_success 'a directory too long for sockets is refused, and not left behind' '
+    long=$(printf %0100d 0) && test_must_fail idtree start --dir "$long" true 2>err &&
+    grep "too long for UNIX sockets" err && test ! -e "$long"
+'
+test_expect_success 'state is not kept where it would be removed' '
+    test_must_fail idtree start --dir d -o statedir="$PWD/d/state" true 2>err &&
+    grep "is cleaned at the end" err && test ! -e d
+'
+test_expect_success 'nonsense is refused with exit status 2 before anything starts' '
+    for s in 0 -1 8x "" 1000001 99999999999999999999; do
+        test_expect_code 2 idtree start --size="$s" touch started 2>err || return 1
+        grep "a number from 1 to" err || return 1
+    done &&
+    test_expect_code 2 idtree start -o novalue touch started 2>err && grep "no ATTR=VALUE" err &&
+    test_expect_code 2 idtree start -o rundir=/tmp touch started 2>err && grep "set with --dir" err &&
+    test_expect_code 2 idtree start --topologi=kary:2 touch started 2>err &&
+    grep "did you mean --topology?" err &&
+    test ! -e started
+'
+test_expect_success 'more brokers than the host can carry are refused with a sentence' '
+    (ulimit -n 40 && test_must_fail idtree start -s 100 touch started) 2>err && cat err &&
+    grep "100 brokers are too many for this host: they need 100 open files" err &&
+    grep "at most 8 can run here" err && test ! -e started &&
+    test_must_fail idtree start -s 1000000 touch started 2>err &&
+    grep "1000000 brokers are too many for this host" err && test ! -e started
+'
+test_expect_success 'a broker that ends before all are up ends the start, with a sentence' '
+    test_expect_code 1 idtree start -s 4 -o die=2 touch started 2>err &&
+    grep "broker 2 (pid [0-9]*) exited with status 3 before the instance was up" err &&
+    test ! -e started && nothing_left
+'
+test_expect_success 'when it is rank 0 the others are not even started' '
+    test_expect_code 1 idtree start -s 4 -o die=0 true 2>err && test "$(wc -l <err)" = 1
+'
+test_expect_success 'brokers that never come up are given up' '
+    test_expect_code 1 idtree start -s 3 --start-timeout 1 -o silent=1 touch started 2>err &&
+    grep "2/3 brokers are up, and no other came up for 1 s" err || grep "0/3 brokers" err &&
+    test ! -e started && nothing_left
+'
+test_expect_success 'a broker that does not stop is killed' '
+    idtree start -s 3 --stop-timeout 1 -o stubborn=1 true 2>err &&
+    grep "1 brokers did not end within 1 s and are killed" err && nothing_left
+'
+test_expect_success 'a broker that is stopped does not hold the others up' '
+    idtree start -s 3 idtree startctl stop 1 && nothing_left
+'
+test_expect_success 'a broker that crashes is told, and the command goes on' '
+    idtree start -s 3 sh -c "
+        kill -ABRT \$(idtree startctl status | awk \"\\\$1 == 1 { print \\\$2 }\") &&
+        until idtree startctl status | grep \"1 .* killed by SIGABRT\"; do :; done" 2>err &&
+    grep "broker 1 (pid [0-9]*) was killed by SIGABRT" err
+'
+test_expect_success 'startctl kills, and runs again with the same secret' '
+    idtree start -s 3 sh -c "
+        idtree startctl kill 1 && idtree startctl status >down &&
+        idtree startctl run 1 && idtree startctl status >up &&
+        cat \$(dirname \${IDTREE_URI#local://})/secret-1 >secrets" 2>err &&
+    grep "1  *- killed by SIGKILL" down && test "$(grep -c " up$" down)" = 2 &&
+    test "$(grep -c " up$" up)" = 3 &&
+    test "$(wc -l <secrets)" = 2 && test "$(uniq secrets | wc -l)" = 1 &&
+    grep -E "^[^ ]{40},[^ ]{40}$" secrets && ! grep broker err
+'
+test_expect_success 'startctl stops and continues' '
+    idtree start -s 2 sh -c "
+        idtree startctl stop 1 && idtree startctl status >stopped &&
+        idtree startctl cont 1 && idtree startctl status >cont" &&
+    grep "1 .* stopped" stopped && grep "1 .* up" cont
+'
+test_expect_success 'startctl takes several ranks, and any signal' '
+    idtree start -s 4 sh -c "
+        idtree startctl kill --signal TERM 1 3 && idtree startctl status --json" >json &&
+    grep "\"rank\":1,\"pid\":null,\"state\":\"killed by SIGTERM\"" json &&
+    grep "\"rank\":3,\"pid\":null,\"state\":\"killed by SIGTERM\"" json
+'
+test_expect_success 'startctl says what it cannot do' '
+    idtree start -s 2 sh -c "
+        idtree startctl run 1; idtree startctl kill 2; idtree startctl kill 1; idtree startctl kill 1;
+        idtree startctl kil 1; idtree startctl kill; idtree startctl kill 1x; idtree startctl" 2>err;
+    grep "broker 1 is running" err && grep "there is no rank 2: the instance has ranks 0 to 1" err &&
+    grep "broker 1 is not running" err && grep "did you mean kill?" err && grep "kill needs a RANK" err &&
+    grep "rank .1x.: a number" err && grep "it needs status|kill" err &&
+    test_must_fail idtree startctl status 2>err && grep "IDTREE_URI is not set" err &&
+    test_must_fail idtree startctl --uri "local://$PWD/local-0" status 2>err && grep "no launcher at" err
+'
+# What happens when a launcher is made to end: "long" runs until something ends it, and leaves a process that its
+# shell does not wait for.
+cat >long <<\EOF
+#!/bin/sh
+ps -o ppid= -p $PPID | tr -d ' ' >keeper
+echo $PPID >launcher
+sleep 1000 &
+echo ready >ready
+sleep 1000
+true
+EOF
+chmod +x long
+rm -f ready; mkfifo ready
+for sig in TERM INT HUP QUIT; do
+    test_expect_success "SIG$sig stops the instance" '
+        test_launch idtree start -s 4 ./long && cat ready &&
+        kill -'$sig' $(cat keeper) && test_all_gone && wait $test_pid; echo $? >status &&
+        test $(cat status) = $((128 + $(kill -l '$sig' 2>/dev/null || /bin/kill -l '$sig'))) && nothing_left
+    '
+done
+test_expect_success 'kill -9 of what the user started leaves nothing behind' '
+    test_launch idtree start -s 4 ./long && cat ready && kill -KILL $(cat keeper) && test_all_gone &&
+    nothing_left
+'
+test_expect_success 'kill -9 of the launcher behind it neither' '
+    test_launch idtree start -s 4 ./long && cat ready && kill -KILL $(cat launcher) && test_all_gone &&
+    wait $test_pid; test $? = 137 && nothing_left
+'
+test_expect_success 'nor does what the command left running' '
+    test_launch idtree start -s 2 sh -c "setsid sleep 1000 & setsid sh -c \"trap : TERM; sleep 1000; sleep 1000\" & exit 0" &&
+    test_all_gone && wait $test_pid && nothing_left
+'
+test_expect_success 'a kill -9 while brokers boot leaves nothing behind' '
+    test_launch idtree start -s 4 -o silent=0 true &&
+    until pgrep -P $(pgrep -P $test_pid) >/dev/null 2>&1; do :; done &&
+    kill -KILL $test_pid && test_all_gone && nothing_left
+'
+test_done
