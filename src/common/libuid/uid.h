@@ -186,7 +186,7 @@ int uid_base64_decode (const char *text, size_t len, void *bytes, size_t *errpos
 
 /* The keys of the stored ids of [from_us, to_us), micro-seconds since Unix rounded down to steps:
  * lower <= id < upper, for forms of 'size' bytes (UID_LOCAL_SIZE or UID_GLOBAL_SIZE).  Global ids of one window
- * are not sorted by time, so their keys reach to the edges of windows: all ids of the interval lie between them,
+ * are not sorted by time, so the upper key is the end of a window: all ids of the interval lie between the keys,
  * and others of the first and the last window may.  Returns 0, or -1 with errno set:
  *   EOVERFLOW  a time is negative or above UID_UNIX_US_MAX
  *   EINVAL     'from_us' is above 'to_us', the size is neither, or the drift is out of range

@@ -276,15 +276,13 @@ static int key (const struct uid *id, size_t size, const struct uid_format *form
     return uid_to_bytes (&whole, &wide, bytes) < 0 ? -1 : 0;
 }
 
-/* Move a time down to the start of its window, or up unless it is there. */
-static void to_window (struct uid *id, int drift, bool up)
+/* Move a time up to the start of a window, unless it is there. */
+static void to_window (struct uid *id, int drift)
 {
     int64_t within = id->b & ((1 << drift) - 1);
 
-    if (up && (within || id->c))
+    if (within || id->c)
         id->b += (1 << drift) - within;
-    else
-        id->b -= within;
     id->c = 0;
 }
 
@@ -299,10 +297,8 @@ int uid_range (size_t size, const struct uid_format *format, int64_t from_us, in
     if (from_us > to_us || (size != UID_LOCAL_SIZE && size != UID_GLOBAL_SIZE)
         || (size == UID_GLOBAL_SIZE && !drift_fits (format)))
         return fail (EINVAL);
-    if (size == UID_GLOBAL_SIZE && from_us < to_us) {
-        to_window (&from, format->drift, false);
-        to_window (&to, format->drift, true);
-    }
+    if (size == UID_GLOBAL_SIZE && from_us < to_us)
+        to_window (&to, format->drift);
     if (key (&from, size, format, lower) < 0 || key (&to, size, format, upper) < 0)
         return -1;
     return 0;

@@ -292,17 +292,17 @@ static void test_range (int drift)
 {
     struct uid_format format = { .drift = drift };
     const int64_t mega = 1000000, base = 1539 * mega * mega, window = 1 << drift;
-    const int64_t edges[] = { 0, window - 1, window, 3 * window, mega / window * window - 1, mega / window * window,
-                              mega - 1 };
+    const int64_t last = (mega - 1) / window * window; /* the last window of a mega-second may be short */
+    const int64_t edges[] = { 0, 1, window - 1, window, window + 1, 3 * window, last - 1, last, mega - 1 };
     uint8_t lower[UID_GLOBAL_SIZE], upper[UID_GLOBAL_SIZE], key[UID_GLOBAL_SIZE];
     unsigned good = 0, n = 0, tight = 0;
 
-    for (int f = 0; f < 7; f++)
-        for (int t = f; t < 7; t++) {
-            int64_t from = base + edges[f] * mega, to = base + edges[t] * mega + 5000;
+    for (int f = 0; f < 9; f++)
+        for (int t = f; t < 9; t++) {
+            int64_t from = base + edges[f] * mega, to = base + edges[t] * mega + (t % 2 ? 0 : 5000);
             if (uid_range (UID_GLOBAL_SIZE, &format, from, to, lower, upper) < 0)
                 continue;
-            for (int e = 0; e < 7; e++)
+            for (int e = 0; e < 9; e++)
                 for (uint32_t node = 0; node < 2; node++) {
                     struct uid id;
                     int64_t us = base + edges[e] * mega + 2048;
@@ -316,6 +316,12 @@ static void test_range (int drift)
                     n++;
                 }
         }
+    struct uid next;
+    uid_make (base + window * mega, 0, &next);
+    uid_globalize (&next, &(struct uid_node){ 0 }, &next);
+    uid_to_bytes (&next, &format, key);
+    ok (uid_range (UID_GLOBAL_SIZE, &format, base, base + window * mega, lower, upper) == 0 && !memcmp (upper, key, 12),
+        "drift %d: the keys of a whole window are its own and the next one's", drift);
     ok (good == n && n > 300 && tight > 50, "drift %d: ids of an interval lie between its keys, far ones do not", drift);
 }
 
