@@ -10,24 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flax.h"
+#include "flax_layout.h"
 #include "libutil/lex64.h"
 
 #define ZERO '-'
-
-static uint64_t get_be (const uint8_t *p, int n)
-{
-    uint64_t v = 0;
-    for (int i = 0; i < n; i++)
-        v = v << 8 | p[i];
-    return v;
-}
-
-static void put_be (uint8_t *p, int n, uint64_t v)
-{
-    for (int i = n; i-- > 0; v >>= 8)
-        p[i] = (uint8_t)v;
-}
 
 static int fail (int errnum)
 {
@@ -37,7 +23,8 @@ static int fail (int errnum)
 
 struct flax_fields flax_split (const flax_t *id)
 {
-    return (struct flax_fields){ .ms = get_be (id->bytes, 5), .random = get_be (id->bytes + 5, 7) };
+    struct flax_halves h = flax_load (id);
+    return (struct flax_fields){ .ms = h.upper >> 24, .random = (h.upper & 0xffffff) << 32 | h.lower };
 }
 
 int flax_join (const struct flax_fields *fields, flax_t *id)
@@ -46,8 +33,7 @@ int flax_join (const struct flax_fields *fields, flax_t *id)
         return fail (EOVERFLOW);
     if (fields->random > FLAX_RANDOM_MAX)
         return fail (EINVAL);
-    put_be (id->bytes, 5, fields->ms);
-    put_be (id->bytes + 5, 7, fields->random);
+    flax_store (id, flax_pack (fields));
     return 0;
 }
 
@@ -107,8 +93,8 @@ int flax_range (int64_t from_ms, int64_t to_ms, flax_t *lower, flax_t *upper)
 
 void flax_encode (const flax_t *id, char text[FLAX_TEXT_SIZE + 1])
 {
-    lex64_encode8 (get_be (id->bytes, 6), ZERO, text);
-    lex64_encode8 (get_be (id->bytes + 6, 6), ZERO, text + 8);
+    struct flax_halves h = flax_load (id);
+    lex64_encode16 (h.upper >> 16, h.upper << 32 | h.lower, ZERO, text);
     text[FLAX_TEXT_SIZE] = '\0';
 }
 
@@ -130,8 +116,7 @@ int flax_decode (const char *text, size_t len, flax_t *id, size_t *errpos)
         return fail_at (EINVAL, good, errpos);
     if ((good = lex64_decode (text + 8, 8, ZERO, &lower)) < 8)
         return fail_at (EINVAL, good + 8, errpos);
-    put_be (id->bytes, 6, upper);
-    put_be (id->bytes + 6, 6, lower);
+    flax_store (id, (struct flax_halves){ upper << 16 | lower >> 32, (uint32_t)lower });
     return 0;
 }
 

@@ -9,12 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FLAX_CHACHA_CHUNK 256 /* bytes: four blocks */
+#define FLAX_CHACHA_CHUNK 512 /* bytes: eight blocks */
 
-/* Write 'chunks' times FLAX_CHACHA_CHUNK bytes of the ChaCha20 key stream (RFC 8439 2.3) from block 'counter' with
- * an all-zero nonce.
+/* Write 'chunks' times eight blocks of the ChaCha key stream (RFC 8439 2.3, where 'rounds' is 20) from block 'counter'
+ * with an all-zero nonce.  The order within a chunk is that of the computation, not of the RFC: the first word of each
+ * of the eight blocks, then the second of each, and so on, in the machine's byte order.
  */
-void flax_chacha20 (const uint8_t key[32], uint32_t counter, uint8_t *out, size_t chunks);
+void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *out, size_t chunks);
 
 struct flax_random;
 

@@ -25,24 +25,38 @@ static const struct {
       { 0x72, 0xd5, 0x4d, 0xfb, 0xf1, 0x2e, 0xc4, 0x4b, 0x36, 0x26, 0x92, 0xdf, 0x94, 0x13, 0x7f, 0x32 } },
 };
 
-static void test_chacha20 (void)
+/* The RFC's bytes of a chunk: its words as they lie in blocks, little endian. */
+static void to_blocks (uint8_t *chunk)
+{
+    uint32_t words[128];
+    memcpy (words, chunk, sizeof (words));
+    for (int block = 0; block < 8; block++)
+        for (int i = 0; i < 64; i++)
+            chunk[64 * block + i] = (uint8_t)(words[i / 4 * 8 + block] >> i % 4 * 8);
+}
+
+static void test_chacha (void)
 {
     for (size_t i = 0; i < sizeof (blocks) / sizeof (blocks[0]); i++) {
         uint8_t key[32] = { 0 }, out[2 * FLAX_CHACHA_CHUNK];
         key[blocks[i].key_at] = blocks[i].key_byte;
-        flax_chacha20 (key, blocks[i].counter, out, 2);
+        flax_chacha (key, blocks[i].counter, 20, out, 2);
+        to_blocks (out);
         ok (!memcmp (out, blocks[i].stream, 16), "%s: same key stream", blocks[i].name);
         if (blocks[i].counter == 0)
             ok (!memcmp (out + 64, blocks[1].stream, 16), "the second lane is the next block");
     }
     uint8_t key[32] = { 7 }, all[3 * FLAX_CHACHA_CHUNK], part[FLAX_CHACHA_CHUNK];
     unsigned good = 0;
-    flax_chacha20 (key, 0, all, 3);
-    for (uint32_t block = 0; block <= 8; block++) {
-        flax_chacha20 (key, block, part, 1);
+    flax_chacha (key, 0, 20, all, 3);
+    for (int chunk = 0; chunk < 3; chunk++)
+        to_blocks (all + chunk * FLAX_CHACHA_CHUNK);
+    for (uint32_t block = 0; block <= 16; block++) {
+        flax_chacha (key, block, 20, part, 1);
+        to_blocks (part);
         good += !memcmp (part, all + 64 * block, sizeof (part));
     }
-    ok (good == 9, "the stream from any block is the rest of the whole stream");
+    ok (good == 17, "the stream from any block is the rest of the whole stream");
 }
 
 static int compare_cb (const void *a, const void *b)
@@ -108,7 +122,7 @@ static void test_fork (void)
 
 int main (void)
 {
-    test_chacha20 ();
+    test_chacha ();
     test_draws ();
     test_fork ();
     return done_testing ();

@@ -62,15 +62,32 @@ static void encode_scalar (const sno_t *id, char *text)
 {
     encode_half (id->bytes, text);
     encode_half (id->bytes + 5, text + 8);
+    text[SNO_TEXT_SIZE] = '\0';
 }
 
-static bool decode_scalar (const char *text, sno_t *id)
+/* Say what is wrong with a text that no form could decode. */
+__attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len, size_t *errpos)
+{
+    size_t pos = 0;
+
+    if (len != SNO_TEXT_SIZE)
+        pos = len < SNO_TEXT_SIZE ? len : SNO_TEXT_SIZE;
+    else
+        while (value_of (text[pos]) >= 0)
+            pos++;
+    if (errpos)
+        *errpos = pos;
+    errno = len == SNO_TEXT_SIZE ? EINVAL : EMSGSIZE;
+    return -1;
+}
+
+static int decode_scalar (const char *text, size_t len, sno_t *id, size_t *errpos)
 {
     sno_t read;
-    if (!decode_half (text, read.bytes) || !decode_half (text + 8, read.bytes + 5))
-        return false;
+    if (len != SNO_TEXT_SIZE || !decode_half (text, read.bytes) || !decode_half (text + 8, read.bytes + 5))
+        return refuse (text, len, errpos);
     *id = read;
-    return true;
+    return 0;
 }
 
 /* --- vector ------------------------------------------------------------------------------ */
@@ -78,57 +95,95 @@ static bool decode_scalar (const char *text, sno_t *id)
 #ifdef SNO_X86
 
 #define INLINE_SSSE3 static inline __attribute__ ((always_inline, target ("ssse3")))
+#define TIMES_16(v) { v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v }
+
+/* Constants, in memory: a compiler that sees their values builds them anew in each call, which takes longer. */
+struct constants {
+    int16_t shifts[8];                 /* 1 << 5k mod 8 */
+    int8_t first_pairs[16];            /* bytes 5k/8 + 1 and 5k/8 of the first half */
+    int8_t second_pairs[16];
+    int8_t last_digit[16], low_digit[16], gap[16];
+    int8_t low_letter[16], last_letter[16];
+    int8_t join_10[16];                /* two values to 10 bits: * 32, + */
+    int16_t join_20[8];                /* two of those to 20: * 1024, + */
+    int8_t big_endian[16];
+} __attribute__ ((aligned (16)));
+
+static const struct constants constants = {
+    .shifts = { 1 << 0, 1 << 5, 1 << 2, 1 << 7, 1 << 4, 1 << 1, 1 << 6, 1 << 3 },
+    .first_pairs = { 1, 0, 1, 0, 2, 1, 2, 1, 3, 2, 4, 3, 4, 3, 5, 4 },
+    .second_pairs = { 6, 5, 6, 5, 7, 6, 7, 6, 8, 7, 9, 8, 9, 8, -1, 9 },
+    .last_digit = TIMES_16 (DIGITS - 1),
+    .low_digit = TIMES_16 ('2'),
+    .gap = TIMES_16 (GAP),
+    .low_letter = TIMES_16 ('a'),
+    .last_letter = TIMES_16 (LETTERS - 1),
+    .join_10 = { 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1 },
+    .join_20 = { 1024, 1, 1024, 1, 1024, 1, 1024, 1 },
+    .big_endian = { 4, 3, 2, 1, 0, 12, 11, 10, 9, 8, -1, -1, -1, -1, -1, -1 },
+};
+
+/* The constants behind an address that the compiler cannot see through. */
+static inline const struct constants *in_memory (void)
+{
+    const struct constants *k = &constants;
+    __asm__ ("" : "+r"(k));
+    return k;
+}
+
+#define LOAD(array) _mm_load_si128 ((const __m128i *)(array))
 
 /* Character k of a half is the 5 bits from bit 5k: they lie in the 16 bits of bytes 5k/8 and 5k/8 + 1.  Each
  * pair goes to a lane of its own, is shifted left by 5k mod 8 (a multiplication, for the lanes differ) so
  * that the 5 bits are on top, and down by 11.  The 8 lanes of each half become 8 bytes.
  */
-INLINE_SSSE3 __m128i split_half (__m128i bytes, __m128i pairs)
+INLINE_SSSE3 __m128i split_half (__m128i bytes, __m128i pairs, __m128i shifts)
 {
-    const __m128i shifts = _mm_setr_epi16 (1 << 0, 1 << 5, 1 << 2, 1 << 7, 1 << 4, 1 << 1, 1 << 6, 1 << 3);
     return _mm_srli_epi16 (_mm_mullo_epi16 (_mm_shuffle_epi8 (bytes, pairs), shifts), 11);
 }
 
 INLINE_SSSE3 void encode_vector (const sno_t *id, char *text)
 {
-    const __m128i first = _mm_setr_epi8 (1, 0, 1, 0, 2, 1, 2, 1, 3, 2, 4, 3, 4, 3, 5, 4);
-    const __m128i second = _mm_setr_epi8 (6, 5, 6, 5, 7, 6, 7, 6, 8, 7, 9, 8, 9, 8, -1, 9);
+    const struct constants *k = in_memory ();
+    __m128i shifts = LOAD (k->shifts);
     uint64_t head;
     uint16_t tail;
 
     memcpy (&head, id->bytes, 8);
     memcpy (&tail, id->bytes + 8, 2);
     __m128i bytes = _mm_insert_epi16 (_mm_cvtsi64_si128 ((long long)head), tail, 4);
-    __m128i values = _mm_packus_epi16 (split_half (bytes, first), split_half (bytes, second));
-    __m128i letters = _mm_cmpgt_epi8 (values, _mm_set1_epi8 (DIGITS - 1));
-    values = _mm_add_epi8 (values, _mm_set1_epi8 ('2'));
-    values = _mm_add_epi8 (values, _mm_and_si128 (letters, _mm_set1_epi8 (GAP)));
+    __m128i values = _mm_packus_epi16 (split_half (bytes, LOAD (k->first_pairs), shifts),
+                                       split_half (bytes, LOAD (k->second_pairs), shifts));
+    __m128i letters = _mm_cmpgt_epi8 (values, LOAD (k->last_digit));
+    values = _mm_add_epi8 (values, LOAD (k->low_digit));
+    values = _mm_add_epi8 (values, _mm_and_si128 (letters, LOAD (k->gap)));
     _mm_storeu_si128 ((__m128i *)text, values);
+    text[SNO_TEXT_SIZE] = '\0';
 }
 
-/* All-ones bytes where low <= byte < low + count (unsigned, so what is below wraps and fails too). */
-INLINE_SSSE3 __m128i in_run (__m128i bytes, char low, char count)
+/* All-ones bytes where low <= byte <= low + last (unsigned, so what is below wraps and fails too). */
+INLINE_SSSE3 __m128i in_run (__m128i bytes, __m128i low, __m128i last)
 {
-    __m128i offset = _mm_sub_epi8 (bytes, _mm_set1_epi8 (low));
-    return _mm_cmpeq_epi8 (_mm_min_epu8 (offset, _mm_set1_epi8 ((char)(count - 1))), offset);
+    __m128i offset = _mm_sub_epi8 (bytes, low);
+    return _mm_cmpeq_epi8 (_mm_min_epu8 (offset, last), offset);
 }
 
 /* Values of 5 bits are joined to 10, 20 and 40 bits: first two multiply-and-add steps, then a shift. */
 INLINE_SSSE3 bool decode_vector (const char *text, sno_t *id)
 {
-    const __m128i big_endian = _mm_setr_epi8 (4, 3, 2, 1, 0, 12, 11, 10, 9, 8, -1, -1, -1, -1, -1, -1);
-    __m128i chars = _mm_loadu_si128 ((const __m128i *)text);
-    __m128i letters = in_run (chars, 'a', LETTERS);
-    __m128i good = _mm_or_si128 (letters, in_run (chars, '2', DIGITS));
+    const struct constants *k = in_memory ();
+    __m128i chars = _mm_loadu_si128 ((const __m128i *)text), low_digit = LOAD (k->low_digit);
+    __m128i letters = in_run (chars, LOAD (k->low_letter), LOAD (k->last_letter));
+    __m128i good = _mm_or_si128 (letters, in_run (chars, low_digit, LOAD (k->last_digit)));
 
     if (_mm_movemask_epi8 (good) != 0xffff)
         return false;
-    __m128i values = _mm_sub_epi8 (chars, _mm_set1_epi8 ('2'));
-    values = _mm_sub_epi8 (values, _mm_and_si128 (letters, _mm_set1_epi8 (GAP)));
-    values = _mm_maddubs_epi16 (values, _mm_set1_epi16 (1 << 8 | 1 << 5));
-    values = _mm_madd_epi16 (values, _mm_set1_epi32 (1 << 16 | 1 << 10));
+    __m128i values = _mm_sub_epi8 (chars, low_digit);
+    values = _mm_sub_epi8 (values, _mm_and_si128 (letters, LOAD (k->gap)));
+    values = _mm_maddubs_epi16 (values, LOAD (k->join_10));
+    values = _mm_madd_epi16 (values, LOAD (k->join_20));
     values = _mm_or_si128 (_mm_slli_epi64 (values, 20), _mm_srli_epi64 (values, 32));
-    values = _mm_shuffle_epi8 (values, big_endian);
+    values = _mm_shuffle_epi8 (values, LOAD (k->big_endian));
     uint64_t head = (uint64_t)_mm_cvtsi128_si64 (values);
     uint16_t tail = (uint16_t)_mm_extract_epi16 (values, 4);
     memcpy (id->bytes, &head, 8);
@@ -136,14 +191,22 @@ INLINE_SSSE3 bool decode_vector (const char *text, sno_t *id)
     return true;
 }
 
+INLINE_SSSE3 int decode_checked (const char *text, size_t len, sno_t *id, size_t *errpos)
+{
+    if (len != SNO_TEXT_SIZE || !decode_vector (text, id))
+        return refuse (text, len, errpos);
+    return 0;
+}
+
 __attribute__ ((target ("ssse3"))) static void encode_ssse3 (const sno_t *id, char *text)
 {
     encode_vector (id, text);
 }
 
-__attribute__ ((target ("ssse3"))) static bool decode_ssse3 (const char *text, sno_t *id)
+__attribute__ ((target ("ssse3"))) static int decode_ssse3 (const char *text, size_t len, sno_t *id,
+                                                          size_t *errpos)
 {
-    return decode_vector (text, id);
+    return decode_checked (text, len, id, errpos);
 }
 
 __attribute__ ((target ("avx2"))) static void encode_avx2 (const sno_t *id, char *text)
@@ -151,12 +214,13 @@ __attribute__ ((target ("avx2"))) static void encode_avx2 (const sno_t *id, char
     encode_vector (id, text);
 }
 
-__attribute__ ((target ("avx2"))) static bool decode_avx2 (const char *text, sno_t *id)
+__attribute__ ((target ("avx2"))) static int decode_avx2 (const char *text, size_t len, sno_t *id,
+                                                          size_t *errpos)
 {
-    return decode_vector (text, id);
+    return decode_checked (text, len, id, errpos);
 }
 
-bool sno_path_works (enum sno_path path)
+static inline bool works (enum sno_path path)
 {
     switch (path) {
     case SNO_PATH_AVX2:
@@ -175,7 +239,7 @@ bool sno_path_works (enum sno_path path)
 #define encode_avx2 encode_scalar
 #define decode_avx2 decode_scalar
 
-bool sno_path_works (enum sno_path path)
+static inline bool works (enum sno_path path)
 {
     return path == SNO_PATH_SCALAR;
 }
@@ -186,62 +250,51 @@ bool sno_path_works (enum sno_path path)
 
 static inline enum sno_path best_path (void)
 {
-    if (sno_path_works (SNO_PATH_AVX2))
+    if (works (SNO_PATH_AVX2))
         return SNO_PATH_AVX2;
-    return sno_path_works (SNO_PATH_SSSE3) ? SNO_PATH_SSSE3 : SNO_PATH_SCALAR;
+    return works (SNO_PATH_SSSE3) ? SNO_PATH_SSSE3 : SNO_PATH_SCALAR;
 }
 
-void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO_TEXT_SIZE])
+static inline void encode (enum sno_path path, const sno_t *id, char *text)
 {
-    switch (path) {
-    case SNO_PATH_AVX2:
+    if (path == SNO_PATH_AVX2)
         encode_avx2 (id, text);
-        break;
-    case SNO_PATH_SSSE3:
+    else if (path == SNO_PATH_SSSE3)
         encode_ssse3 (id, text);
-        break;
-    case SNO_PATH_SCALAR:
+    else
         encode_scalar (id, text);
-        break;
-    }
 }
 
-bool sno_path_decode (enum sno_path path, const char text[SNO_TEXT_SIZE], sno_t *id)
+static inline int decode (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos)
 {
-    switch (path) {
-    case SNO_PATH_AVX2:
-        return decode_avx2 (text, id);
-    case SNO_PATH_SSSE3:
-        return decode_ssse3 (text, id);
-    default:
-        return decode_scalar (text, id);
-    }
+    if (path == SNO_PATH_AVX2)
+        return decode_avx2 (text, len, id, errpos);
+    if (path == SNO_PATH_SSSE3)
+        return decode_ssse3 (text, len, id, errpos);
+    return decode_scalar (text, len, id, errpos);
+}
+
+bool sno_path_works (enum sno_path path)
+{
+    return works (path);
+}
+
+void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO_TEXT_SIZE + 1])
+{
+    encode (path, id, text);
+}
+
+int sno_path_decode (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos)
+{
+    return decode (path, text, len, id, errpos);
 }
 
 void sno_encode (const sno_t *id, char text[SNO_TEXT_SIZE + 1])
 {
-    text[SNO_TEXT_SIZE] = '\0';
-    sno_path_encode (best_path (), id, text);
-}
-
-static int refuse (const char *text, size_t len, size_t *errpos)
-{
-    size_t pos = 0;
-
-    if (len != SNO_TEXT_SIZE)
-        pos = len < SNO_TEXT_SIZE ? len : SNO_TEXT_SIZE;
-    else
-        while (value_of (text[pos]) >= 0)
-            pos++;
-    if (errpos)
-        *errpos = pos;
-    errno = len == SNO_TEXT_SIZE ? EINVAL : EMSGSIZE;
-    return -1;
+    encode (best_path (), id, text);
 }
 
 int sno_decode (const char *text, size_t len, sno_t *id, size_t *errpos)
 {
-    if (len != SNO_TEXT_SIZE || !sno_path_decode (best_path (), text, id))
-        return refuse (text, len, errpos);
-    return 0;
+    return decode (best_path (), text, len, id, errpos);
 }

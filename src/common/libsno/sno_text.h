@@ -18,10 +18,8 @@ enum sno_path {
 /* True when this build on this processor can take 'path'. */
 bool sno_path_works (enum sno_path path);
 
-/* Convert by a path that works.  Decoding returns false when a character is not of the alphabet, then
- * '*id' is untouched.
- */
-void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO_TEXT_SIZE]);
-bool sno_path_decode (enum sno_path path, const char text[SNO_TEXT_SIZE], sno_t *id);
+/* sno_encode and sno_decode by a path that works. */
+void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO_TEXT_SIZE + 1]);
+int sno_path_decode (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos);
 
 #endif /* SNO_TEXT_H */

@@ -29,12 +29,12 @@ static sno_t random_id (uint64_t *state)
 
 static bool encodes_like_scalar (enum sno_path path, const sno_t *id)
 {
-    char expected[SNO_TEXT_SIZE], text[SNO_TEXT_SIZE];
+    char expected[SNO_TEXT_SIZE + 1], text[SNO_TEXT_SIZE + 1];
     sno_t read;
 
     sno_path_encode (SNO_PATH_SCALAR, id, expected);
     sno_path_encode (path, id, text);
-    return !memcmp (text, expected, SNO_TEXT_SIZE) && sno_path_decode (path, text, &read)
+    return !memcmp (text, expected, sizeof (text)) && sno_path_decode (path, text, 16, &read, NULL) == 0
            && !memcmp (&read, id, sizeof (read));
 }
 
@@ -71,9 +71,11 @@ static void test_decode (enum sno_path path)
             memset (&expected, 0x5a, sizeof (expected));
             untouched = id = expected;
             text[place] = (char)c;
-            bool good = sno_path_decode (SNO_PATH_SCALAR, text, &expected);
-            bool same = sno_path_decode (path, text, &id) == good && !memcmp (&id, &expected, sizeof (id));
-            agreed += same && (good || !memcmp (&id, &untouched, sizeof (id)));
+            size_t pos = 99;
+            bool good = sno_path_decode (SNO_PATH_SCALAR, text, 16, &expected, NULL) == 0;
+            bool same = (sno_path_decode (path, text, 16, &id, &pos) == 0) == good
+                        && !memcmp (&id, &expected, sizeof (id));
+            agreed += same && (good || (!memcmp (&id, &untouched, sizeof (id)) && pos == (size_t)place));
             taken += good;
         }
     ok (agreed == 16 * 256, "%s judges every byte in every place as the plain form does", names[path]);

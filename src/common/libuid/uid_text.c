@@ -4,7 +4,8 @@
 /* uid_text.c - stored forms: bytes and text of a value, today's and those of older releases
  *
  * A global form is 96 bits: the upper 40 - I hold A and the upper part of B, the next 32 the node, the lower
- * I + 24 the rest of B, the steps of C and the sequence.  Where the node is cut in depends on I alone.
+ * I + 24 the rest of B, the steps of C and the sequence.  Where the node is cut in depends on I alone.  The bits are
+ * kept as two halves of 48, which are also eight characters each.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,8 +17,6 @@
 #define STEP_BITS 10
 #define SEQUENCE_BITS 14
 #define LOW_BITS (STEP_BITS + SEQUENCE_BITS)
-
-__extension__ typedef unsigned __int128 uint96; /* 96 bits of it are used */
 
 static const struct uid_format default_format = { .drift = UID_DRIFT_DEFAULT };
 
@@ -48,33 +47,40 @@ static bool drift_fits (const struct uid_format *format)
 
 /* --- writing ------------------------------------------------------------------------------- */
 
-static bool fields_fit (const struct uid *id)
+static inline bool fields_fit (const struct uid *id)
 {
     return (uint64_t)id->a <= UID_A_MAX && (uint64_t)id->b <= UID_B_MAX && (uint64_t)id->c <= UID_C_MAX
            && (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
 }
 
 /* Steps and sequence: the lowest 24 bits of every form. */
-static uint64_t low_bits (const struct uid *id)
+static inline uint64_t low_bits (const struct uid *id)
 {
     return ((uint64_t)id->c >> STEP_BITS & 0x3ff) << SEQUENCE_BITS | ((uint64_t)id->sequence & 0x3fff);
 }
 
-static uint64_t local_bits (const struct uid *id)
+static inline uint64_t local_bits (const struct uid *id)
 {
     return ((uint64_t)id->a & 0xfffff) << 44 | ((uint64_t)id->b & 0xfffff) << LOW_BITS | low_bits (id);
 }
 
-/* The local form with the node's 32 bits cut in above the drift bits of B. */
-static uint96 global_bits (const struct uid *id, int drift)
+struct halves {
+    uint64_t upper, lower; /* 48 bits each; what lies above them in 'lower' is not looked at */
+};
+
+/* The local form with the node's 32 bits cut in above its lowest 'tail' bits, the drift bits and what follows. */
+static inline struct halves global_bits (const struct uid *id, int drift)
 {
-    uint64_t local = local_bits (id);
-    int tail = drift + LOW_BITS;
-    uint96 head = local >> tail;
-    return (head << 32 | id->node.fingerprint) << tail | (local & ((UINT64_C (1) << tail) - 1));
+    uint64_t local = local_bits (id), node = id->node.fingerprint;
+    int tail = drift + LOW_BITS; /* 29 ... 34 */
+
+    return (struct halves){
+        .upper = local >> tail << (tail - 16) | node >> (48 - tail),
+        .lower = node << tail | (local & ((UINT64_C (1) << tail) - 1)),
+    };
 }
 
-static int check_writable (const struct uid *id, const struct uid_format *format)
+static inline int check_writable (const struct uid *id, const struct uid_format *format)
 {
     if (format->version != UID_V135)
         return fail (ENOTSUP);
@@ -94,9 +100,9 @@ int uid_to_bytes (const struct uid *id, const struct uid_format *format, uint8_t
         put_be (bytes, 8, local_bits (id));
         return UID_LOCAL_SIZE;
     }
-    uint96 bits = global_bits (id, format->drift);
-    put_be (bytes, 4, (uint64_t)(bits >> 64));
-    put_be (bytes + 4, 8, (uint64_t)bits);
+    struct halves bits = global_bits (id, format->drift);
+    put_be (bytes, 6, bits.upper);
+    put_be (bytes + 6, 6, bits.lower);
     return UID_GLOBAL_SIZE;
 }
 
@@ -107,16 +113,12 @@ int uid_encode (const struct uid *id, const struct uid_format *format, char text
         return -1;
     if (id->kind == UID_LOCAL) {
         uint64_t bits = local_bits (id);
-        char tail[8];
-        lex64_encode8 (bits >> 16, ZERO, text);
-        lex64_encode8 (bits << 2 & 0x3ffff, ZERO, tail); /* 16 bits and two of padding: 3 characters */
-        memcpy (text + 8, tail + 5, 3);
+        lex64_encode16 (bits >> 16, bits << 32, ZERO, text); /* the last 32 bits are not of the id */
         text[UID_LOCAL_TEXT] = '\0';
         return UID_LOCAL_TEXT;
     }
-    uint96 bits = global_bits (id, format->drift);
-    lex64_encode8 ((uint64_t)(bits >> 48), ZERO, text);
-    lex64_encode8 ((uint64_t)bits, ZERO, text + 8);
+    struct halves bits = global_bits (id, format->drift);
+    lex64_encode16 (bits.upper, bits.lower, ZERO, text);
     text[UID_GLOBAL_TEXT] = '\0';
     return UID_GLOBAL_TEXT;
 }
@@ -149,16 +151,24 @@ static struct uid_node known_node (uint32_t fingerprint, const struct uid_format
     return (struct uid_node){ .fingerprint = fingerprint };
 }
 
-static struct uid from_global_bits (const uint8_t *bytes, const struct uid_format *format)
+/* The reverse of global_bits. */
+static struct uid from_global_bits (const struct halves *bits, const struct uid_format *format)
 {
-    uint96 bits = (uint96)get_be (bytes, 4) << 64 | get_be (bytes + 4, 8);
-    int tail = format->version == UID_V120 ? 64 : format->drift + LOW_BITS;
-    uint64_t head = (uint64_t)(bits >> tail >> 32);
-    uint64_t low = (uint64_t)(bits & (((uint96)1 << tail) - 1));
-    struct uid id = from_local_bits (tail == 64 ? low : head << tail | low);
+    int tail = format->drift + LOW_BITS;
+    uint64_t head = bits->upper >> (tail - 16), low = bits->lower & ((UINT64_C (1) << tail) - 1);
+    struct uid id = from_local_bits (head << tail | low);
 
     id.kind = UID_GLOBAL;
-    id.node = known_node ((uint32_t)(bits >> tail), format);
+    id.node = known_node ((uint32_t)(bits->upper << (48 - tail) | bits->lower >> tail), format);
+    return id;
+}
+
+static struct uid from_global_v120 (const uint8_t *bytes, const struct uid_format *format)
+{
+    struct uid id = from_local_bits (get_be (bytes + 4, 8));
+
+    id.kind = UID_GLOBAL;
+    id.node = known_node ((uint32_t)get_be (bytes, 4), format);
     return id;
 }
 
@@ -171,9 +181,14 @@ int uid_from_bytes (const void *bytes, size_t len, const struct uid_format *form
     }
     if (len != UID_GLOBAL_SIZE)
         return fail (EMSGSIZE);
-    if (format->version != UID_V120 && !drift_fits (format))
+    if (format->version == UID_V120) {
+        *id = from_global_v120 (bytes, format);
+        return 0;
+    }
+    if (!drift_fits (format))
         return fail (EINVAL);
-    *id = from_global_bits (bytes, format);
+    struct halves bits = { get_be (bytes, 6), get_be ((const uint8_t *)bytes + 6, 6) };
+    *id = from_global_bits (&bits, format);
     return 0;
 }
 
@@ -232,14 +247,16 @@ size_t uid_base64_encode (const void *bytes, size_t len, char *text)
     const uint8_t *at = bytes;
     size_t n = 0;
 
-    for (; len > 0; at += 6, len -= len < 6 ? len : 6) {
-        uint8_t six[6] = { 0 };
-        char eight[8];
-        size_t part = len < 6 ? len : 6, chars = (part * 8 + 5) / 6;
-        memcpy (six, at, part);
-        lex64_encode8 (get_be (six, 6), ZERO, eight);
-        memcpy (text + n, eight, chars);
-        n += chars;
+    while (len > 0) {
+        uint8_t dozen[12] = { 0 };
+        char chars[16];
+        size_t part = len < 12 ? len : 12, count = (part * 8 + 5) / 6;
+        memcpy (dozen, at, part);
+        lex64_encode16 (get_be (dozen, 6), get_be (dozen + 6, 6), ZERO, chars);
+        memcpy (text + n, chars, count);
+        n += count;
+        at += part;
+        len -= part;
     }
     text[n] = '\0';
     return n;

@@ -14,29 +14,34 @@
 #include <stdint.h>
 #include <string.h>
 
-#define LEX64_ONES UINT64_C (0x0101010101010101)
-
-/* In each byte of 'values' (below 64): 'weight' where it is at least 'limit', else 0. */
-static inline uint64_t lex64_step (uint64_t values, unsigned limit, unsigned weight)
+/* Spread the lower 48 bits of 'bits' over 8 bytes, the upper six in the first one: split in halves three times. */
+static inline uint64_t lex64_spread (uint64_t bits)
 {
-    return ((values + (128 - limit) * LEX64_ONES) >> 7 & LEX64_ONES) * weight;
+    bits = (bits & UINT64_C (0xffffff000000)) << 8 | (bits & UINT64_C (0xffffff));
+    bits = (bits & UINT64_C (0x00fff00000fff000)) << 4 | (bits & UINT64_C (0x00000fff00000fff));
+    bits = (bits & UINT64_C (0x0fc00fc00fc00fc0)) << 2 | (bits & UINT64_C (0x003f003f003f003f));
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    bits = __builtin_bswap64 (bits);
+#endif
+    return bits;
 }
 
-/* Write the lower 48 bits of 'bits' as 8 characters; 'zero' is the one for 0, at most '/'.
- * All 8 at once, a byte each: bits are spread in halves, and a value becomes a character by adding what
- * the runs of the alphabet that it lies behind are apart in ASCII.
+/* Write the lower 48 bits of 'upper', then of 'lower', as 16 characters; 'zero' is the one for 0.
+ * All at once, a byte each: a value becomes a character by adding the gaps in ASCII before all the runs of the
+ * alphabet up to its own.
  */
-static inline void lex64_encode8 (uint64_t bits, char zero, char text[8])
+static inline void lex64_encode16 (uint64_t upper, uint64_t lower, char zero, char text[16])
 {
-    uint64_t v = (bits & UINT64_C (0xffffff000000)) << 8 | (bits & UINT64_C (0xffffff));
-    v = (v & UINT64_C (0x00fff00000fff000)) << 4 | (v & UINT64_C (0x00000fff00000fff));
-    v = (v & UINT64_C (0x0fc00fc00fc00fc0)) << 2 | (v & UINT64_C (0x003f003f003f003f));
-    v += LEX64_ONES * (unsigned)zero + lex64_step (v, 1, '0' - 1 - (unsigned)zero)
-         + lex64_step (v, 11, 'A' - '9' - 1) + lex64_step (v, 37, '_' - 'Z' - 1) + lex64_step (v, 38, 'a' - '_' - 1);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    v = __builtin_bswap64 (v);
-#endif
-    memcpy (text, &v, 8);
+    typedef int8_t bytes __attribute__ ((vector_size (16)));
+    typedef uint64_t halves __attribute__ ((vector_size (16)));
+    bytes v = (bytes)(halves){ lex64_spread (upper), lex64_spread (lower) };
+    bytes c = v + zero;
+
+    c += (bytes)(v > 0) & (int8_t)('0' - 1 - zero);
+    c += (bytes)(v > 10) & (int8_t)('A' - '9' - 1);
+    c += (bytes)(v > 36) & (int8_t)('_' - 'Z' - 1);
+    c += (bytes)(v > 37) & (int8_t)('a' - '_' - 1);
+    memcpy (text, &c, 16);
 }
 
 /* The value of a character other than the one for 0, or 0 when it has none. */
