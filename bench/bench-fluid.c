@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* bench-fluid.c - what the text forms of a FLUID and its generator cost
+ *
+ * Prints one JSON object a line: nanoseconds for one id, the best of ROUNDS, and the ratio to what
+ * libc takes for the same in decimal (snprintf, strtoull), measured in the same run.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "idtree/fluid.h"
+
+#define IDS 20000
+#define ROUNDS 9
+
+struct sample {
+    fluid_t id[IDS];
+    char text[IDS][FLUID_STRING_MAX];
+    enum fluid_form form;
+};
+
+typedef uint64_t (*work_f) (struct sample *s);
+
+static double now_ns (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1e9 + ts.tv_nsec;
+}
+
+/* Nanoseconds for one id, best of ROUNDS.  Ends the program when the work is not done. */
+static double measure (work_f work, struct sample *s)
+{
+    double best = 1e18;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        double start_ns = now_ns ();
+        uint64_t done = work (s);
+        double ns = (now_ns () - start_ns) / IDS;
+
+        if (done != IDS)
+            exit (EXIT_FAILURE);
+        best = ns < best ? ns : best;
+    }
+    return best;
+}
+
+static uint64_t libc_encode (struct sample *s)
+{
+    uint64_t done = 0;
+
+    for (int i = 0; i < IDS; i++)
+        done += snprintf (s->text[i], FLUID_STRING_MAX, "%" PRIu64, s->id[i]) > 0;
+    return done;
+}
+
+static uint64_t libc_parse (struct sample *s)
+{
+    uint64_t done = 0;
+
+    for (int i = 0; i < IDS; i++)
+        done += strtoull (s->text[i], NULL, 10) == s->id[i];
+    return done;
+}
+
+static uint64_t encode (struct sample *s)
+{
+    uint64_t done = 0;
+
+    for (int i = 0; i < IDS; i++)
+        done += fluid_encode (s->id[i], s->form, s->text[i], FLUID_STRING_MAX) > 0;
+    return done;
+}
+
+static uint64_t parse (struct sample *s)
+{
+    uint64_t done = 0;
+
+    for (int i = 0; i < IDS; i++) {
+        fluid_t id;
+
+        done += fluid_parse (s->text[i], &id) == 0 && id == s->id[i];
+    }
+    return done;
+}
+
+/* One id at a time, as fast as milliseconds are handed in. */
+static uint64_t reserve (struct sample *s)
+{
+    struct fluid_gen gen;
+    uint64_t done = 0;
+
+    fluid_gen_init (&gen, 1);
+    fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1);
+    for (int i = 0; i < IDS; i++)
+        done += fluid_gen_reserve (&gen, i / FLUID_PER_MS, 1, &s->id[i]) == 1;
+    return done;
+}
+
+/* Ids as an instance of some days and 16384 ranks makes them. */
+static void make_ids (struct sample *s)
+{
+    uint64_t x = UINT64_C (0x9e3779b97f4a7c15);
+
+    for (int i = 0; i < IDS; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        s->id[i] = x >> 11;
+    }
+}
+
+int main (void)
+{
+    struct sample *s = malloc (sizeof (*s));
+
+    if (!s)
+        return EXIT_FAILURE;
+    make_ids (s);
+    double libc_encode_ns = measure (libc_encode, s);
+    double libc_parse_ns = measure (libc_parse, s);
+
+    for (int form = 0; form < FLUID_FORM_COUNT; form++) {
+        s->form = form;
+        double encode_ns = measure (encode, s);
+        double parse_ns = measure (parse, s);
+
+        printf ("{\"bench\":\"fluid.form\",\"form\":\"%s\",\"encode_ns\":%.1f,\"parse_ns\":%.1f,"
+                "\"encode_to_snprintf\":%.2f,\"parse_to_strtoull\":%.2f}\n",
+                fluid_form_name (form), encode_ns, parse_ns,
+                encode_ns / libc_encode_ns, parse_ns / libc_parse_ns);
+    }
+    printf ("{\"bench\":\"fluid.gen\",\"reserve_ns\":%.1f}\n", measure (reserve, s));
+    free (s);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* bench-msg.c - what messages cost: in memory, on a stream socket, on a ZeroMQ socket
+ *
+ * Prints one JSON object a line: nanoseconds for one message, the best of ROUNDS, and the ratio to the
+ * bare call that moves the same bytes (malloc, memcpy and free; write and read; ZeroMQ frames), measured
+ * in the same run.  The message is a request with a topic, two routes and a payload.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "libmsg/stream.h"
+#include "libmsg/zmsg.h"
+
+#define ROUNDS 9
+#define BATCH 64 /* messages that cross a socket together */
+#define UUID_A "aaaaaaaa-0000-4000-8000-000000000001"
+#define UUID_B "bbbbbbbb-0000-4000-8000-000000000002"
+#define LIMIT ((size_t)64 << 20)
+
+/* What the cases work with. */
+struct bed {
+    idt_msg_t *msg;
+    uint8_t *bytes; /* the message, encoded */
+    size_t size;
+    uint8_t *buf; /* room for a batch */
+    int fd[2];
+    struct msg_stream *out;
+    struct msg_stream *in;
+    void *zmq;
+    void *dealer;
+    void *router;
+};
+
+typedef int (*work_f) (struct bed *bed); /* returns how many messages it worked on */
+
+static double now_ns (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1e9 + ts.tv_nsec;
+}
+
+/* Nanoseconds for one message, best of ROUNDS. */
+static double measure (work_f work, struct bed *bed, int repeat)
+{
+    double best = 1e18;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        double start_ns = now_ns ();
+        long count = 0;
+
+        for (int i = 0; i < repeat; i++)
+            count += work (bed);
+        double ns = (now_ns () - start_ns) / count;
+        best = ns < best ? ns : best;
+    }
+    return best;
+}
+
+static void must (bool good, const char *what)
+{
+    if (!good) {
+        perror (what);
+        exit (EXIT_FAILURE);
+    }
+}
+
+/* --- memory ------------------------------------------------------------------------------- */
+
+static int bare_copy (struct bed *bed)
+{
+    void *volatile p = malloc (bed->size);
+
+    memcpy (p, bed->bytes, bed->size);
+    free (p);
+    return 1;
+}
+
+static int decode (struct bed *bed)
+{
+    idt_msg_unref (idt_msg_decode (bed->bytes, bed->size));
+    return 1;
+}
+
+static int encode (struct bed *bed)
+{
+    return idt_msg_encode (bed->msg, bed->buf, bed->size) > 0;
+}
+
+static int hop (struct bed *bed)
+{
+    idt_msg_t *msg = idt_msg_decode (bed->bytes, bed->size);
+
+    idt_msg_route_push (msg, UUID_A);
+    idt_msg_encode (msg, bed->buf, bed->size + 37);
+    idt_msg_unref (msg);
+    return 1;
+}
+
+static int respond (struct bed *bed)
+{
+    idt_msg_t *msg = idt_msg_respond (bed->msg, 0);
+
+    idt_msg_set_payload (msg, "0123456789ab", 12);
+    idt_msg_encode (msg, bed->buf, bed->size);
+    idt_msg_unref (msg);
+    return 1;
+}
+
+/* --- stream socket -------------------------------------------------------------------------- */
+
+static int bare_stream (struct bed *bed, int count)
+{
+    ssize_t left = count * (bed->size + 8);
+
+    must (write (bed->fd[0], bed->buf, left) == left, "write");
+    while (left > 0)
+        left -= read (bed->fd[1], bed->buf, left);
+    return count;
+}
+
+static int stream (struct bed *bed, int count)
+{
+    bool eof = false;
+    int got = 0;
+
+    for (int i = 0; i < count; i++)
+        must (msg_stream_put (bed->out, bed->msg) == 0, "msg_stream_put");
+    must (msg_stream_flush (bed->out) == 0, "msg_stream_flush");
+    while (got < count) {
+        idt_msg_t *msg;
+
+        msg_stream_fill (bed->in, &eof);
+        while ((msg = msg_stream_next (bed->in, NULL))) {
+            got++;
+            idt_msg_unref (msg);
+        }
+    }
+    return count;
+}
+
+static int bare_stream_one (struct bed *bed)
+{
+    return bare_stream (bed, 1);
+}
+
+static int bare_stream_batch (struct bed *bed)
+{
+    return bare_stream (bed, BATCH);
+}
+
+static int stream_one (struct bed *bed)
+{
+    return stream (bed, 1);
+}
+
+static int stream_batch (struct bed *bed)
+{
+    return stream (bed, BATCH);
+}
+
+/* --- ZeroMQ --------------------------------------------------------------------------------- */
+
+/* The same parts: two routes, delimiter, topic, payload, header. */
+static int bare_zmq (struct bed *bed)
+{
+    size_t payload_size;
+
+    idt_msg_payload (bed->msg, NULL, &payload_size);
+    const size_t sizes[] = { 36, 36, 0, strlen (idt_msg_topic (bed->msg)), payload_size, 20 };
+    for (int i = 0; i < BATCH; i++) {
+        for (int j = 0; j < 6; j++)
+            zmq_send (bed->dealer, bed->bytes, sizes[j], ZMQ_DONTWAIT | (j < 5 ? ZMQ_SNDMORE : 0));
+    }
+    for (int i = 0; i < BATCH * 7; i++)
+        zmq_recv (bed->router, bed->buf, bed->size, ZMQ_DONTWAIT);
+    return BATCH;
+}
+
+static int over_zmq (struct bed *bed)
+{
+    struct msg_zmq_from from;
+
+    for (int i = 0; i < BATCH; i++)
+        must (msg_zmq_send (bed->dealer, NULL, bed->msg) == 0, "msg_zmq_send");
+    for (int i = 0; i < BATCH; i++) {
+        idt_msg_t *msg = msg_zmq_recv (bed->router, true, LIMIT, &from);
+
+        must (msg != NULL, "msg_zmq_recv");
+        idt_msg_unref (msg);
+    }
+    return BATCH;
+}
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    work_f work;
+    work_f bare;
+    int repeat;
+} cases[] = {
+    { "decode", decode, bare_copy, 20000 },
+    { "encode", encode, bare_copy, 20000 },
+    { "decode, push a route, encode", hop, bare_copy, 20000 },
+    { "respond, set payload, encode", respond, bare_copy, 20000 },
+    { "stream, one at a time", stream_one, bare_stream_one, 2000 },
+    { "stream, 64 together", stream_batch, bare_stream_batch, 200 },
+    { "ZeroMQ inproc, 64 together", over_zmq, bare_zmq, 50 },
+};
+
+static void bed_init (struct bed *bed, size_t payload_size)
+{
+    bed->msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    idt_msg_set_topic (bed->msg, "fluid.block");
+    memset (idt_msg_alloc_payload (bed->msg, payload_size), 'p', payload_size);
+    idt_msg_route_push (bed->msg, UUID_A);
+    idt_msg_route_push (bed->msg, UUID_B);
+    bed->size = idt_msg_encode_size (bed->msg);
+    bed->bytes = malloc (bed->size);
+    bed->buf = calloc (BATCH, bed->size + 64);
+    idt_msg_encode (bed->msg, bed->bytes, bed->size);
+    must (socketpair (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, bed->fd) == 0, "socketpair");
+    bed->out = msg_stream_create (bed->fd[0], LIMIT, LIMIT);
+    bed->in = msg_stream_create (bed->fd[1], LIMIT, LIMIT);
+    bed->zmq = zmq_ctx_new ();
+    bed->router = zmq_socket (bed->zmq, ZMQ_ROUTER);
+    bed->dealer = zmq_socket (bed->zmq, ZMQ_DEALER);
+    zmq_setsockopt (bed->dealer, ZMQ_ROUTING_ID, UUID_A, IDT_MSG_UUID_LEN);
+    zmq_bind (bed->router, "inproc://bench");
+    zmq_connect (bed->dealer, "inproc://bench");
+}
+
+static void bed_fini (struct bed *bed)
+{
+    zmq_close (bed->dealer);
+    zmq_close (bed->router);
+    zmq_ctx_term (bed->zmq);
+    msg_stream_destroy (bed->out);
+    msg_stream_destroy (bed->in);
+    close (bed->fd[0]);
+    close (bed->fd[1]);
+    free (bed->buf);
+    free (bed->bytes);
+    idt_msg_unref (bed->msg);
+}
+
+int main (void)
+{
+    const size_t payload_sizes[] = { 12, 1000 };
+
+    for (size_t i = 0; i < sizeof (payload_sizes) / sizeof (payload_sizes[0]); i++) {
+        struct bed bed;
+
+        bed_init (&bed, payload_sizes[i]);
+        for (size_t j = 0; j < sizeof (cases) / sizeof (cases[0]); j++) {
+            double ns = measure (cases[j].work, &bed, cases[j].repeat);
+            double bare_ns = measure (cases[j].bare, &bed, cases[j].repeat);
+
+            printf ("{\"bench\":\"msg\",\"case\":\"%s\",\"payload\":%zu,\"ns\":%.1f,"
+                    "\"bare_ns\":%.1f,\"ratio\":%.2f}\n",
+                    cases[j].name, payload_sizes[i], ns, bare_ns, ns / bare_ns);
+        }
+        bed_fini (&bed);
+    }
+    return 0;
+}

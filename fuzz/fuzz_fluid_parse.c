@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fuzz_fluid_parse.c - any text is an id or an error, and an id survives every form
+ *
+ * Numbers are also read with strtoull, which must agree.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "idtree/fluid.h"
+
+int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
+
+#define UNTOUCHED UINT64_C (0x0123456789abcdef)
+
+static void require (int good)
+{
+    if (!good)
+        abort ();
+}
+
+static void round_trip (fluid_t id)
+{
+    for (int form = 0; form < FLUID_FORM_COUNT; form++) {
+        char buf[FLUID_STRING_MAX];
+        fluid_t back = ~id;
+        int n = fluid_encode (id, form, buf, sizeof (buf));
+
+        require (n > 0 && (size_t) n == strlen (buf));
+        require (fluid_parse (buf, &back) == 0 && back == id);
+    }
+}
+
+/* When 's' is digits alone (in hex after 0x), strtoull () finds the same number or ERANGE. 'errnum'
+ * is what fluid_parse () gave, 0 with 'id'.
+ */
+static void compare_number (const char *s, int errnum, fluid_t id)
+{
+    int base = strncmp (s, "0x", 2) == 0 ? 16 : 10;
+    const char *digits = base == 16 ? "0123456789abcdefABCDEF" : "0123456789";
+    const char *start = base == 16 ? s + 2 : s;
+
+    if (*start == '\0' || start[strspn (start, digits)] != '\0')
+        return;
+    errno = 0;
+    unsigned long long expected = strtoull (s, NULL, base);
+    require (errnum == errno && (errnum != 0 || id == expected));
+}
+
+static void parse (const char *s)
+{
+    fluid_t id = UNTOUCHED;
+    int errnum = fluid_parse (s, &id) < 0 ? errno : 0;
+
+    compare_number (s, errnum, id);
+    if (errnum == 0)
+        round_trip (id);
+    else
+        require ((errnum == EINVAL || errnum == ERANGE) && id == UNTOUCHED);
+}
+
+int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size)
+{
+    char *s = malloc (size + 1);
+    fluid_t id;
+
+    if (!s)
+        return 0;
+    memcpy (s, data, size);
+    s[size] = '\0';
+    parse (s);
+    free (s);
+
+    if (size >= sizeof (id)) {
+        memcpy (&id, data, sizeof (id));
+        round_trip (id);
+    }
+    return 0;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* attr.c - named attributes of a broker */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/attr.h"
+#include "libutil/errprintf.h"
+
+struct attr {
+    char *value;
+    int flags;
+    bool claimed; /* defined by the broker, or asked for */
+    attr_set_f cb;
+    void *arg;
+};
+
+struct attrs {
+    zhashx_t *table;
+};
+
+static void attr_free (void **item)
+{
+    struct attr *attr = *item;
+
+    if (attr) {
+        free (attr->value);
+        free (attr);
+    }
+    *item = NULL;
+}
+
+struct attrs *attrs_create (void)
+{
+    struct attrs *a = calloc (1, sizeof (*a));
+
+    if (!a || !(a->table = zhashx_new ())) {
+        free (a);
+        return NULL;
+    }
+    zhashx_set_destructor (a->table, attr_free);
+    return a;
+}
+
+void attrs_destroy (struct attrs *a)
+{
+    int saved_errno = errno;
+
+    if (a) {
+        zhashx_destroy (&a->table);
+        free (a);
+    }
+    errno = saved_errno;
+}
+
+static struct attr *lookup (struct attrs *a, const char *name)
+{
+    return zhashx_lookup (a->table, name);
+}
+
+static int put (struct attrs *a, const char *name, const char *value)
+{
+    struct attr *attr = lookup (a, name);
+    char *copy = strdup (value);
+
+    if (!copy)
+        return -1;
+    if (!attr) {
+        if (!(attr = calloc (1, sizeof (*attr)))) {
+            free (copy);
+            return -1;
+        }
+        zhashx_insert (a->table, name, attr);
+    }
+    free (attr->value);
+    attr->value = copy;
+    return 0;
+}
+
+int attr_give (struct attrs *a, const char *name, const char *value)
+{
+    if (!*name) {
+        errno = EINVAL;
+        return -1;
+    }
+    return put (a, name, value);
+}
+
+int attr_define (struct attrs *a, const char *name, const char *value, int flags, idt_error_t *errp)
+{
+    struct attr *attr = lookup (a, name);
+
+    if (attr && attr->claimed) {
+        errno = EEXIST;
+        return errprintf (errp, "attribute %s is defined already", name);
+    }
+    if (attr && (flags & ATTR_IMMUTABLE) && value) {
+        errno = EINVAL;
+        return errprintf (errp, "attribute %s cannot be given: the broker finds it out itself", name);
+    }
+    if (!attr && !value)
+        return 0;
+    if (!attr && put (a, name, value) < 0)
+        return errprintf (errp, "out of memory");
+    attr = lookup (a, name);
+    attr->flags = flags;
+    attr->claimed = true;
+    return 0;
+}
+
+int attr_define_u32 (struct attrs *a, const char *name, uint32_t value, int flags, idt_error_t *errp)
+{
+    char buf[16];
+
+    snprintf (buf, sizeof (buf), "%u", value);
+    return attr_define (a, name, buf, flags, errp);
+}
+
+int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_error_t *errp)
+{
+    struct attr *attr = lookup (a, name);
+
+    if (!attr) {
+        errno = ENOENT;
+        return errprintf (errp, "unknown attribute");
+    }
+    attr->cb = cb;
+    attr->arg = arg;
+    return cb (name, attr->value, arg, errp);
+}
+
+const char *attr_get (struct attrs *a, const char *name, int *flags)
+{
+    struct attr *attr = lookup (a, name);
+
+    if (!attr) {
+        errno = ENOENT;
+        return NULL;
+    }
+    attr->claimed = true;
+    if (flags)
+        *flags = attr->flags;
+    return attr->value;
+}
+
+int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max, uint32_t *value,
+                  idt_error_t *errp)
+{
+    const char *s = attr_get (a, name, NULL);
+    char *end;
+    unsigned long long n;
+
+    if (!s)
+        return 0;
+    n = strtoull (s, &end, 10);
+    if (*s < '0' || *s > '9' || *end || n < min || n > max) {
+        errno = EINVAL;
+        return errprintf (errp, "attribute %s=%s: must be a number from %u to %u", name, s, min, max);
+    }
+    *value = n;
+    return 0;
+}
+
+/* A number with one of the suffixes in 'units' (terminated by a NULL name). */
+struct unit {
+    const char *suffix;
+    double factor;
+};
+
+static int parse_unit (const char *s, const struct unit *units, double *value)
+{
+    char *end;
+    double x = strtod (s, &end);
+
+    if (end == s || !isfinite (x) || (*s != '.' && (*s < '0' || *s > '9')))
+        return -1;
+    for (; units->suffix; units++) {
+        if (strcmp (end, units->suffix) == 0) {
+            *value = x * units->factor;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max, uint64_t *value,
+                   idt_error_t *errp)
+{
+    static const struct unit units[] = {
+        { "", 1 }, { "k", 1 << 10 }, { "K", 1 << 10 }, { "M", 1 << 20 }, { "G", 1 << 30 }, { NULL, 0 },
+    };
+    const char *s = attr_get (a, name, NULL);
+    double x;
+
+    if (!s)
+        return 0;
+    if (parse_unit (s, units, &x) < 0 || x < (double)min || x > (double)max) {
+        errno = EINVAL;
+        return errprintf (errp, "attribute %s=%s: must be a size from %ju to %ju (k, M and G may follow)",
+                          name, s, (uintmax_t)min, (uintmax_t)max);
+    }
+    *value = x;
+    return 0;
+}
+
+int attr_get_seconds (struct attrs *a, const char *name, double min, double max, double *value,
+                      idt_error_t *errp)
+{
+    static const struct unit units[] = {
+        { "", 1 }, { "s", 1 }, { "ms", 1E-3 }, { "m", 60 }, { "h", 3600 }, { NULL, 0 },
+    };
+    const char *s = attr_get (a, name, NULL);
+    double x;
+
+    if (!s)
+        return 0;
+    if (parse_unit (s, units, &x) < 0 || x < min || x > max) {
+        errno = EINVAL;
+        return errprintf (errp, "attribute %s=%s: must be a time from %gs to %gs (ms, s, m or h may follow)",
+                          name, s, min, max);
+    }
+    *value = x;
+    return 0;
+}
+
+int attr_update (struct attrs *a, const char *name, const char *value)
+{
+    if (put (a, name, value) < 0)
+        return -1;
+    lookup (a, name)->claimed = true;
+    return 0;
+}
+
+int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
+{
+    struct attr *attr = lookup (a, name);
+
+    if (!attr) {
+        errno = ENOENT;
+        return errprintf (errp, "unknown attribute");
+    }
+    if (!(attr->flags & ATTR_SETTABLE)) {
+        errno = EINVAL;
+        return errprintf (errp, "attribute may not be updated");
+    }
+    if (attr->cb && attr->cb (name, value, attr->arg, errp) < 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    return put (a, name, value);
+}
+
+void attr_foreach (struct attrs *a, void (*cb) (const char *name, const char *value, void *arg), void *arg)
+{
+    zlistx_t *names = zhashx_keys (a->table);
+    const char *name;
+
+    if (!names)
+        return;
+    zlistx_set_comparator (names, (czmq_comparator *)strcmp);
+    zlistx_sort (names);
+    for (name = zlistx_first (names); name; name = zlistx_next (names))
+        cb (name, lookup (a, name)->value, arg);
+    zlistx_destroy (&names);
+}
+
+const char *attr_unclaimed (struct attrs *a)
+{
+    struct attr *attr = zhashx_first (a->table);
+
+    for (; attr; attr = zhashx_next (a->table))
+        if (!attr->claimed)
+            return zhashx_cursor (a->table);
+    return NULL;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* attr.h - named attributes of a broker
+ *
+ * Values are strings.  An attribute is immutable (fixed for the life of the broker; clients cache it), settable
+ * (anyone with the right may change it; its owner may refuse a value), or neither: read only for clients, changed
+ * by the broker.  What the command line sets and nobody ever asks for was misspelt: attr_unclaimed ().
+ */
+#ifndef BROKER_ATTR_H
+#define BROKER_ATTR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <idtree/error.h>
+
+struct attrs;
+
+enum attr_flag {
+    ATTR_IMMUTABLE = 1, /* the value on the wire too (PROTOCOL.md section 4) */
+    ATTR_SETTABLE = 2,  /* by clients, while running */
+};
+
+/* A settable attribute's owner: look at a new value, take it over.  Returns 0, or -1 with 'errp' filled to
+ * refuse it.
+ */
+typedef int (*attr_set_f) (const char *name, const char *value, void *arg, idt_error_t *errp);
+
+struct attrs *attrs_create (void); /* NULL with errno ENOMEM */
+void attrs_destroy (struct attrs *a);
+
+/* Set an attribute from the command line.  Last one wins.  Returns 0, or -1 with errno EINVAL (no name). */
+int attr_give (struct attrs *a, const char *name, const char *value);
+
+/* Define an attribute: the value given on the command line, else 'value' (NULL: none, stays undefined).  Returns
+ * 0, or -1 with errno EINVAL (given, but immutable facts such as "rank" may not be: ATTR_IMMUTABLE with a
+ * 'value'), EEXIST.
+ */
+int attr_define (struct attrs *a, const char *name, const char *value, int flags, idt_error_t *errp);
+int attr_define_u32 (struct attrs *a, const char *name, uint32_t value, int flags, idt_error_t *errp);
+
+/* Have 'cb' asked about each new value of a settable attribute, and about the present one now. */
+int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_error_t *errp);
+
+/* The value, borrowed until it changes; NULL with errno ENOENT.  Asking claims the attribute. */
+const char *attr_get (struct attrs *a, const char *name, int *flags);
+
+/* Values as numbers, in a range that is told to who set it wrong.  'value' is untouched where the attribute
+ * is not defined (returns 0).  Returns -1 with errno EINVAL and 'errp' filled.
+ */
+int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max, uint32_t *value,
+                  idt_error_t *errp);
+int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max, uint64_t *value,
+                   idt_error_t *errp); /* with k, M, G */
+int attr_get_seconds (struct attrs *a, const char *name, double min, double max, double *value,
+                      idt_error_t *errp); /* with ms, s, m, h */
+
+/* Set by the broker: no questions asked.  Returns 0, or -1 with errno ENOMEM. */
+int attr_update (struct attrs *a, const char *name, const char *value);
+
+/* Set by a client.  Returns 0, or -1 with errno ENOENT or EINVAL and 'errp' filled. */
+int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
+
+/* Call 'cb' for each attribute, in order of names. */
+void attr_foreach (struct attrs *a, void (*cb) (const char *name, const char *value, void *arg), void *arg);
+
+/* An attribute of the command line that nobody defined or asked for.  NULL: there is none. */
+const char *attr_unclaimed (struct attrs *a);
+
+#endif /* BROKER_ATTR_H */

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* boot.c - who am I, how many are we, where are my parent and my children? */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "broker/boot.h"
+#include "libpmi/pmi_client.h"
+#include "libutil/errprintf.h"
+
+#define CARD_TEXT 1024 /* bytes of a card at most: what every PMI carries */
+
+struct boot {
+    uint32_t rank;
+    uint32_t size;
+    const char *host;
+    struct pmi_client *pmi; /* NULL: single, or done with it */
+    bool ours;              /* idtree's own launcher is at the other end */
+    bool one_host;
+    char public_key[OVERLAY_KEY_TEXT];
+    char secret_key[OVERLAY_KEY_TEXT];
+    struct card *old; /* our card of an earlier life */
+    struct card *parent;
+    struct card *children;
+    char *hostlist;
+};
+
+/* --- cards ------------------------------------------------------------------------------------------ */
+
+static void encode_card (char text[CARD_TEXT], const struct card *card)
+{
+    int n = snprintf (text, CARD_TEXT, "%s,%s,", card->endpoint, card->host);
+
+    for (int i = 0; i < ZAP_KEY_SIZE; i++)
+        n += snprintf (text + n, CARD_TEXT - n, "%02x", card->key[i]);
+}
+
+static int decode_hex (const char *s, uint8_t *key, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        unsigned byte;
+
+        if (strspn (s + 2 * i, "0123456789abcdef") < 2 || sscanf (s + 2 * i, "%2x", &byte) != 1)
+            return -1;
+        key[i] = byte;
+    }
+    return s[2 * size] ? -1 : 0;
+}
+
+static int decode_card (const char *text, struct card *card)
+{
+    char key[2 * ZAP_KEY_SIZE + 2];
+
+    memset (card, 0, sizeof (*card));
+    if (sscanf (text, "%255[^,],%255[^,],%65s", card->endpoint, card->host, key) != 3
+        || decode_hex (key, card->key, ZAP_KEY_SIZE) < 0) {
+        errno = EPROTO;
+        return -1;
+    }
+    return 0;
+}
+
+static char *card_name (char buf[64], uint32_t rank)
+{
+    snprintf (buf, 64, "idtree.card.%u", rank);
+    return buf;
+}
+
+static int get_card (struct boot *b, uint32_t rank, struct card *card, idt_error_t *errp)
+{
+    char text[CARD_TEXT], name[64];
+
+    if (pmi_client_get (b->pmi, card_name (name, rank), text, sizeof (text), errp) < 0)
+        return -1;
+    if (decode_card (text, card) < 0)
+        return errprintf (errp, "rank %u: malformed card '%s'", rank, text);
+    return 0;
+}
+
+/* --- who am I ------------------------------------------------------------------------------------------ */
+
+/* Our launcher keeps the pair: "PUBLIC,SECRET" in Z85. */
+static int get_kept_keys (struct boot *b, idt_error_t *errp)
+{
+    char text[CARD_TEXT];
+
+    if (pmi_client_get (b->pmi, "idtree.secret", text, sizeof (text), errp) < 0)
+        return -1;
+    if (sscanf (text, "%40[^,],%40s", b->public_key, b->secret_key) != 2 || strlen (b->public_key) != 40
+        || strlen (b->secret_key) != 40) {
+        errno = EPROTO;
+        return errprintf (errp, "the launcher gave a malformed key pair");
+    }
+    return 0;
+}
+
+static int get_keys (struct boot *b, idt_error_t *errp)
+{
+    if (b->ours)
+        return get_kept_keys (b, errp);
+    if (zmq_curve_keypair (b->public_key, b->secret_key) < 0)
+        return errprintf (errp, "cannot make a key pair: libzmq was built without CURVE");
+    return 0;
+}
+
+static int get_old_card (struct boot *b, idt_error_t *errp)
+{
+    struct card card;
+
+    if (!b->ours)
+        return 0;
+    if (get_card (b, b->rank, &card, errp) < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (!(b->old = malloc (sizeof (card))))
+        return -1;
+    *b->old = card;
+    return 0;
+}
+
+/* PMI_process_mapping: "(vector,(0,1,N))" says that all ranks are on one node. */
+static void get_mapping (struct boot *b)
+{
+    char text[CARD_TEXT];
+    unsigned node, nodes, ranks;
+    int end = 0;
+
+    if (pmi_client_get (b->pmi, "PMI_process_mapping", text, sizeof (text), NULL) < 0)
+        return;
+    if (sscanf (text, "(vector,(%u,%u,%u))%n", &node, &nodes, &ranks, &end) == 3 && end > 0 && !text[end])
+        b->one_host = nodes == 1;
+}
+
+static int start_pmi (struct boot *b, int fd, idt_error_t *errp)
+{
+    if (!(b->pmi = pmi_client_create (fd, b->rank, b->size, errp)))
+        return -1;
+    b->ours = strncmp (pmi_client_kvsname (b->pmi), "idtree-", 7) == 0;
+    get_mapping (b);
+    return get_old_card (b, errp);
+}
+
+struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp)
+{
+    struct boot *b = calloc (1, sizeof (*b));
+
+    if (!b) {
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
+    b->rank = conf->rank;
+    b->size = conf->size;
+    b->host = conf->host;
+    b->one_host = conf->pmi_fd < 0;
+    if ((conf->pmi_fd >= 0 && start_pmi (b, conf->pmi_fd, errp) < 0) || get_keys (b, errp) < 0) {
+        boot_destroy (b);
+        return NULL;
+    }
+    return b;
+}
+
+void boot_destroy (struct boot *b)
+{
+    int saved_errno = errno;
+
+    if (!b)
+        return;
+    pmi_client_destroy (b->pmi);
+    memset (b->secret_key, 0, sizeof (b->secret_key));
+    free (b->old);
+    free (b->parent);
+    free (b->children);
+    free (b->hostlist);
+    free (b);
+    errno = saved_errno;
+}
+
+const char *boot_method (const struct boot *b)
+{
+    return b->pmi ? "pmi" : "single";
+}
+
+bool boot_can_return (const struct boot *b)
+{
+    return b->ours;
+}
+
+const char *boot_public_key (const struct boot *b)
+{
+    return b->public_key;
+}
+
+const char *boot_secret_key (const struct boot *b)
+{
+    return b->secret_key;
+}
+
+const char *boot_old_endpoint (const struct boot *b)
+{
+    return b->old && strcmp (b->old->endpoint, "-") != 0 ? b->old->endpoint : NULL;
+}
+
+bool boot_one_host (const struct boot *b)
+{
+    return b->one_host;
+}
+
+/* --- where are the others ---------------------------------------------------------------------------- */
+
+static int put_card (struct boot *b, const char *endpoint, idt_error_t *errp)
+{
+    struct card card = { .endpoint = "-" };
+    char text[CARD_TEXT], name[64];
+
+    if (b->old) /* the launcher has it */
+        return 0;
+    if (endpoint)
+        snprintf (card.endpoint, sizeof (card.endpoint), "%s", endpoint);
+    snprintf (card.host, sizeof (card.host), "%s", b->host);
+    if (!zmq_z85_decode (card.key, b->public_key)) {
+        errno = EINVAL;
+        return errprintf (errp, "malformed public key");
+    }
+    encode_card (text, &card);
+    return pmi_client_put (b->pmi, card_name (name, b->rank), text, errp);
+}
+
+static int get_cards (struct boot *b, const struct topo *topo, idt_error_t *errp)
+{
+    uint32_t count = topo_child_count (topo, b->rank);
+    uint32_t parent = topo_parent (topo, b->rank);
+
+    if (parent != TOPO_NONE) {
+        if (!(b->parent = calloc (1, sizeof (*b->parent))))
+            return errprintf (errp, "out of memory");
+        if (get_card (b, parent, b->parent, errp) < 0)
+            return -1;
+    }
+    if (!(b->children = calloc (count + 1, sizeof (b->children[0]))))
+        return errprintf (errp, "out of memory");
+    for (uint32_t i = 0; i < count; i++)
+        if (get_card (b, topo_child (topo, b->rank, i), &b->children[i], errp) < 0)
+            return -1;
+    return 0;
+}
+
+/* On one host the list is our own name over and over; else it takes everybody's card. */
+static int make_hostlist (struct boot *b, idt_error_t *errp)
+{
+    size_t size = (size_t)b->size * (b->one_host ? strlen (b->host) + 1 : sizeof (b->parent->host)) + 1;
+    struct card card;
+    char *p;
+
+    if (!(b->hostlist = p = malloc (size)))
+        return errprintf (errp, "out of memory");
+    *p = '\0';
+    for (uint32_t rank = 0; rank < b->size; rank++) {
+        snprintf (card.host, sizeof (card.host), "%s", b->host);
+        if (!b->one_host && rank != b->rank && get_card (b, rank, &card, errp) < 0)
+            return -1;
+        p += sprintf (p, "%s%s", rank > 0 ? "," : "", card.host);
+    }
+    return 0;
+}
+
+int boot_exchange (struct boot *b, const struct topo *topo, const char *endpoint, idt_error_t *errp)
+{
+    if (b->pmi
+        && (put_card (b, endpoint, errp) < 0 || pmi_client_barrier (b->pmi, errp) < 0
+            || get_cards (b, topo, errp) < 0))
+        return -1;
+    return make_hostlist (b, errp);
+}
+
+const struct card *boot_parent (const struct boot *b)
+{
+    return b->parent;
+}
+
+const struct card *boot_children (const struct boot *b)
+{
+    return b->children;
+}
+
+const char *boot_hostlist (const struct boot *b)
+{
+    return b->hostlist;
+}
+
+void boot_ready (struct boot *b)
+{
+    if (b->pmi)
+        pmi_client_finalize (b->pmi, NULL);
+}

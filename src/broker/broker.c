@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* broker.c - one broker: owns the parts and connects them
+ *
+ * Messages come in through request (), response () and event (), whoever brings them, and are handed on by the router.
+ * Work that callbacks leave behind (messages of inline modules, dirty ZeroMQ sockets, output of clients) is
+ * done in prepare_cb (), before the reactor sleeps.
+ */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "broker/private.h"
+#include "libutil/errprintf.h"
+
+#define ROUNDS 16 /* of work before the reactor looks at its descriptors again */
+#define MAX_MODULE_LIST 1024
+
+static void input (struct broker *b, enum state_input in);
+
+static double now (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec + ts.tv_nsec * 1E-9;
+}
+
+/* --- messages ----------------------------------------------------------------------------------------- */
+
+static void request (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    struct broker *b = arg;
+
+    router_request_new (b->router, from, msg);
+}
+
+static void response (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    struct broker *b = arg;
+
+    router_response_new (b->router, from, msg);
+}
+
+int broker_publish_new (struct broker *b, idt_msg_t *msg)
+{
+    int rc = 0;
+
+    if (!idt_msg_topic (msg)) {
+        idt_msg_unref (msg);
+        errno = EPROTO;
+        return -1;
+    }
+    if (b->rank == 0) {
+        idt_msg_route_clear (msg);
+        event_publish_new (b->event, msg);
+        return 0;
+    }
+    if ((rc = overlay_event_up (b->overlay, msg)) < 0)
+        log_printf (b->log, LOG_WARNING, "event", "event %s is dropped: rank 0 cannot be reached", idt_msg_topic (msg));
+    idt_msg_unref (msg);
+    return rc;
+}
+
+/* From the parent events come in sequence; from anybody else they are to be published. */
+static void event (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    struct broker *b = arg;
+
+    if (from->kind != PEER_PARENT) {
+        broker_publish_new (b, msg);
+        return;
+    }
+    if (idt_msg_topic (msg))
+        event_receive (b->event, msg);
+    idt_msg_unref (msg);
+}
+
+static void gone (void *arg, struct peer *p)
+{
+    struct broker *b = arg;
+
+    event_forget (b->event, p);
+}
+
+static const struct local_ops local_ops = {
+    .request = request,
+    .response = response,
+    .event = event,
+    .gone = gone,
+};
+
+/* --- events ----------------------------------------------------------------------------------------- */
+
+static void event_forward (void *arg, const idt_msg_t *msg)
+{
+    struct broker *b = arg;
+
+    overlay_event_down (b->overlay, msg);
+}
+
+static void fetched (idt_future_t *f, void *arg)
+{
+    struct broker *b = arg;
+    const void *buf = NULL;
+    size_t size = 0;
+
+    if (idt_rpc_get_raw (f, &buf, &size) < 0)
+        buf = NULL;
+    event_replay (b->event, buf, size);
+    idt_future_destroy (f);
+}
+
+static void event_fetch (void *arg, const char *stream, uint32_t from)
+{
+    struct broker *b = arg;
+    idt_future_t *f = idt_rpc_pack (b->h, "event.replay", 0, 0, "{s:s s:I}", "stream", stream, "from",
+                                    (json_int_t)from);
+
+    log_printf (b->log, LOG_INFO, "event", "events from number %u on are missing: asking rank 0", from);
+    if (!f || idt_future_then (f, -1., fetched, b) < 0) {
+        idt_future_destroy (f);
+        event_replay (b->event, NULL, 0);
+    }
+}
+
+static const struct event_ops event_ops = {
+    .forward = event_forward,
+    .fetch = event_fetch,
+};
+
+/* --- modules ---------------------------------------------------------------------------------------- */
+
+static int attach (void *arg, const struct idt_overlay_ops *ops, void *ops_arg)
+{
+    struct broker *b = arg;
+
+    return overlay_attach (b->overlay, ops, ops_arg);
+}
+
+static const struct modules_ops modules_ops = {
+    .request = request,
+    .response = response,
+    .event = event,
+    .gone = gone,
+    .overlay_attach = attach,
+};
+
+/* Load what the attribute broker.modules lists, separated by commas. */
+static int load_modules (struct broker *b, idt_error_t *errp)
+{
+    const char *value = attr_get (b->attrs, "broker.modules", NULL);
+    char list[MAX_MODULE_LIST], *save = NULL;
+    idt_error_t err = { "" };
+
+    if (!value)
+        return 0;
+    snprintf (list, sizeof (list), "%s", value);
+    for (char *name = strtok_r (list, ",", &save); name; name = strtok_r (NULL, ",", &save))
+        if (modules_load (b->modules, name, NULL, 0, NULL, &err) < 0)
+            return errprintf (errp, "module %s: %s", name, err.text[0] ? err.text : strerror (errno));
+    return 0;
+}
+
+/* --- the command ------------------------------------------------------------------------------------- */
+
+static void command_ended (int exit_code, void *arg)
+{
+    struct broker *b = arg;
+
+    b->exit_code = exit_code;
+    command_destroy (b->command);
+    b->command = NULL;
+    if (b->state == STATE_RUN)
+        broker_stop (b, "the end of the command");
+    else if (overlay_children_online (b->overlay) == 0)
+        input (b, STATE_NO_CHILDREN);
+}
+
+/* Start it, once, when the whole tree is there. */
+static void maybe_start_command (struct broker *b)
+{
+    char **argv = b->conf.command;
+    idt_error_t err;
+
+    if (!argv || !argv[0] || b->rank != 0 || b->state != STATE_RUN || !overlay_is_full (b->overlay))
+        return;
+    b->conf.command = NULL;
+    b->command = command_create (b->reactor, argv, attr_get (b->attrs, "local-uri", NULL), command_ended, b, &err);
+    if (!b->command) {
+        log_print (b->log, LOG_ERR, "broker", err.text);
+        b->exit_code = errno == ENOENT ? 127 : 126;
+        broker_stop (b, "a command that does not run");
+    }
+}
+
+/* --- states ------------------------------------------------------------------------------------------ */
+
+static void enter_run (struct broker *b)
+{
+    idt_watcher_stop (b->timer);
+    overlay_accept (b->overlay, true);
+    boot_ready (b->boot);
+    maybe_start_command (b);
+}
+
+static void enter_cleanup (struct broker *b)
+{
+    overlay_accept (b->overlay, false);
+    overlay_stop_children (b->overlay);
+    command_kill (b->command, SIGTERM);
+    idt_timer_watcher_reset (b->timer, b->shutdown_timeout * 1E3, 0.);
+    idt_watcher_start (b->timer);
+    if (overlay_children_online (b->overlay) == 0 && !b->command)
+        input (b, STATE_NO_CHILDREN);
+}
+
+/* Modules give back what they hold before we say goodbye. */
+static void enter_shutdown (struct broker *b)
+{
+    modules_stop (b->modules);
+    while (modules_turn (b->modules))
+        ;
+    overlay_goodbye (b->overlay);
+    idt_timer_watcher_reset (b->timer, b->shutdown_timeout * 1E3 / 2, 0.);
+    idt_watcher_start (b->timer);
+    if (!overlay_has_parent (b->overlay) && !overlay_is_leaving (b->overlay))
+        input (b, STATE_LEFT);
+}
+
+static void enter (struct broker *b)
+{
+    log_printf (b->log, LOG_DEBUG, "broker", "state %s", state_name (b->state));
+    switch (b->state) {
+    case STATE_RUN:
+        enter_run (b);
+        break;
+    case STATE_CLEANUP:
+        enter_cleanup (b);
+        break;
+    case STATE_SHUTDOWN:
+        enter_shutdown (b);
+        break;
+    case STATE_EXIT:
+        idt_reactor_stop (b->reactor);
+        break;
+    case STATE_JOIN:
+        break;
+    }
+}
+
+static void input (struct broker *b, enum state_input in)
+{
+    enum state next = state_next (b->state, in);
+
+    if (next == b->state)
+        return;
+    b->state = next;
+    b->state_since = now ();
+    enter (b);
+}
+
+void broker_stop (struct broker *b, const char *why)
+{
+    if (b->state > STATE_RUN && strcmp (why, "the parent") != 0) {
+        log_printf (b->log, LOG_WARNING, "broker", "stops at once: %s", why);
+        b->state = STATE_EXIT;
+        enter (b);
+        return;
+    }
+    log_printf (b->log, LOG_INFO, "broker", "stops: %s", why);
+    input (b, STATE_STOP);
+}
+
+static void join_failed (struct broker *b)
+{
+    const struct card *parent = boot_parent (b->boot);
+
+    fprintf (stderr, "idtree-broker: rank %u could not join rank %u at %s: %s\n", b->rank,
+             topo_parent (&b->topo, b->rank), parent ? parent->endpoint : "?",
+             b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
+    b->exit_code = 1;
+    broker_stop (b, "no parent");
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct broker *b = arg;
+
+    if (b->state == STATE_JOIN) {
+        join_failed (b);
+        return;
+    }
+    log_printf (b->log, LOG_WARNING, "broker", "state %s took too long (broker.shutdown-timeout)",
+                state_name (b->state));
+    command_kill (b->command, SIGKILL);
+    input (b, STATE_TIMEOUT);
+}
+
+/* --- the overlay -------------------------------------------------------------------------------------- */
+
+static void parent (void *arg, bool up)
+{
+    struct broker *b = arg;
+
+    input (b, up ? STATE_JOINED : STATE_LEFT);
+}
+
+/* A rank that somebody else serves is let go of soon; any other reason is for good. */
+static void refused (void *arg, int errnum, const char *text)
+{
+    struct broker *b = arg;
+
+    snprintf (b->refusal, sizeof (b->refusal), "%s", text);
+    if (b->state != STATE_JOIN)
+        log_printf (b->log, LOG_WARNING, "overlay", "the parent does not take us in: %s", text);
+    else if (errnum != EADDRINUSE && errnum != ESHUTDOWN)
+        join_failed (b);
+}
+
+static void child (void *arg, uint32_t rank, bool up)
+{
+    struct broker *b = arg;
+
+    if (b->state == STATE_CLEANUP && overlay_children_online (b->overlay) == 0 && !b->command)
+        input (b, STATE_NO_CHILDREN);
+}
+
+static void stop (void *arg)
+{
+    broker_stop (arg, "the parent");
+}
+
+static void position (void *arg, const char **stream, uint32_t *seq)
+{
+    struct broker *b = arg;
+
+    *stream = event_stream (b->event);
+    *seq = event_seq (b->event);
+}
+
+static void newest (void *arg, const char *stream, uint32_t seq)
+{
+    struct broker *b = arg;
+
+    event_newest (b->event, stream, seq);
+}
+
+static const struct overlay_ops overlay_ops = {
+    .request = request,
+    .response = response,
+    .event = event,
+    .parent = parent,
+    .refused = refused,
+    .child = child,
+    .stop = stop,
+    .position = position,
+    .newest = newest,
+};
+
+/* --- log -------------------------------------------------------------------------------------------- */
+
+/* Lines that rank 0 shall see travel as log.append. */
+static bool forward_line (const char *line, void *arg)
+{
+    struct broker *b = arg;
+    idt_future_t *f;
+
+    if (!b->h || !overlay_has_parent (b->overlay))
+        return false;
+    f = idt_rpc_raw (b->h, "log.append", line, strlen (line), 0, IDT_RPC_NORESPONSE);
+    idt_future_destroy (f);
+    return f != NULL;
+}
+
+/* --- the reactor ------------------------------------------------------------------------------------- */
+
+static void idle_cb (idt_watcher_t *w, int revents, void *arg)
+{
+}
+
+static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct broker *b = arg;
+    bool busy = true;
+
+    for (int i = 0; busy && i < ROUNDS; i++) {
+        modules_turn (b->modules);
+        busy = zpoll_turn (b->zpoll);
+        busy = overlay_turn (b->overlay) || busy || modules_pending (b->modules);
+    }
+    maybe_start_command (b);
+    if (b->local)
+        local_flush (b->local);
+    if (busy || modules_pending (b->modules))
+        idt_watcher_start (b->idle);
+    else
+        idt_watcher_stop (b->idle);
+}
+
+static int make_watchers (struct broker *b)
+{
+    if (!(b->prepare = idt_prepare_watcher_create (b->reactor, prepare_cb, b))
+        || !(b->idle = idt_idle_watcher_create (b->reactor, idle_cb, b))
+        || !(b->timer = idt_timer_watcher_create (b->reactor, b->join_timeout * 1E3, 0., timer_cb, b)))
+        return -1;
+    idt_watcher_start (b->prepare);
+    return 0;
+}
+
+/* --- life -------------------------------------------------------------------------------------------- */
+
+static int new_uuid (char buf[IDT_MSG_UUID_LEN + 1])
+{
+    zuuid_t *uuid = zuuid_new ();
+
+    if (!uuid)
+        return -1;
+    snprintf (buf, IDT_MSG_UUID_LEN + 1, "%s", zuuid_str_canonical (uuid));
+    zuuid_destroy (&uuid);
+    return 0;
+}
+
+/* Who and where we are. */
+static int boot (struct broker *b, idt_error_t *errp)
+{
+    struct boot_conf conf = {
+        .pmi_fd = b->conf.pmi_fd,
+        .rank = b->conf.pmi_fd >= 0 ? b->conf.pmi_rank : 0,
+        .size = b->conf.pmi_fd >= 0 ? b->conf.pmi_size : 1,
+        .host = b->host,
+    };
+
+    if (gethostname (b->host, sizeof (b->host) - 1) < 0 || new_uuid (b->uuid) < 0)
+        return errprintf (errp, "no host name: %s", strerror (errno));
+    b->rank = conf.rank;
+    b->size = conf.size;
+    if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
+        || topo_parse (&b->topo, attr_get (b->attrs, "tbon.topo", NULL), b->size, errp) < 0
+        || !(b->rundir = rundir_create (attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, errp)))
+        return -1;
+    attr_update (b->attrs, "rundir", rundir_path (b->rundir));
+    return (b->boot = boot_create (&conf, errp)) ? 0 : -1;
+}
+
+static int make_base (struct broker *b, idt_error_t *errp)
+{
+    uint32_t max_pending = ROUTER_MAX_PENDING;
+
+    if (!(b->log = log_create (b->attrs, b->rank, errp)))
+        return -1;
+    if (attr_define (b->attrs, "router.max-pending", "1048576", 0, errp) < 0
+        || attr_get_u32 (b->attrs, "router.max-pending", 1, UINT32_MAX, &max_pending, errp) < 0)
+        return -1;
+    if (!(b->reactor = idt_reactor_create ()) || !(b->zctx = zmq_ctx_new ())
+        || !(b->zpoll = zpoll_create (b->reactor))
+        || !(b->router = router_create (b->rank, &b->topo, max_pending)))
+        return errprintf (errp, "cannot start: %s", strerror (errno));
+    log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
+    return 0;
+}
+
+static int make_event (struct broker *b, idt_error_t *errp)
+{
+    uint32_t replay = EVENT_REPLAY_COUNT;
+
+    if (attr_define (b->attrs, "event.replay", "65536", 0, errp) < 0
+        || attr_get_u32 (b->attrs, "event.replay", 1, 10000000, &replay, errp) < 0)
+        return -1;
+    if (!(b->event = event_create (b->rank == 0, b->uuid, replay, &event_ops, b)))
+        return errprintf (errp, "out of memory");
+    return 0;
+}
+
+static int make_overlay (struct broker *b, idt_error_t *errp)
+{
+    struct overlay_conf conf = {
+        .zpoll = b->zpoll,
+        .reactor = b->reactor,
+        .zctx = b->zctx,
+        .attrs = b->attrs,
+        .router = b->router,
+        .log = b->log,
+        .topo = &b->topo,
+        .rank = b->rank,
+        .uuid = b->uuid,
+        .host = b->host,
+        .ops = &overlay_ops,
+        .arg = b,
+    };
+    char endpoint[256];
+
+    memcpy (conf.public_key, boot_public_key (b->boot), OVERLAY_KEY_TEXT);
+    memcpy (conf.secret_key, boot_secret_key (b->boot), OVERLAY_KEY_TEXT);
+    if (!(b->overlay = overlay_create (&conf, errp))
+        || broker_choose_endpoint (b, endpoint, sizeof (endpoint), errp) < 0)
+        return -1;
+    if (topo_child_count (&b->topo, b->rank) > 0 && overlay_bind (b->overlay, endpoint, errp) < 0)
+        return -1;
+    if (boot_exchange (b->boot, &b->topo, overlay_endpoint (b->overlay), errp) < 0)
+        return -1;
+    return overlay_set_cards (b->overlay, boot_parent (b->boot), boot_children (b->boot), errp);
+}
+
+static int make_services (struct broker *b, idt_error_t *errp)
+{
+    if (!(b->modules = modules_create (b->reactor, b->attrs, b->router, b->log, &modules_ops, b, errp)))
+        return -1;
+    snprintf (b->peer.uuid, sizeof (b->peer.uuid), "%s", b->uuid);
+    if (!(b->h = modules_host_builtin (b->modules, "broker", &b->peer)) || router_peer_add (b->router, &b->peer) < 0
+        || broker_serve (b) < 0)
+        return errprintf (errp, "cannot register the broker's services: %s", strerror (errno));
+    return 0;
+}
+
+static int open_for_clients (struct broker *b, idt_error_t *errp)
+{
+    const char *path = attr_get (b->attrs, "local-uri", NULL) + strlen ("local://");
+    const char *unclaimed;
+
+    if (!(b->local = local_create (b->reactor, path, b->attrs, b->router, b->log, &local_ops, b, errp)))
+        return -1;
+    if (load_modules (b, errp) < 0)
+        return -1;
+    if ((unclaimed = attr_unclaimed (b->attrs))) {
+        errno = EINVAL;
+        return errprintf (errp, "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
+                          "describes them", unclaimed);
+    }
+    return 0;
+}
+
+struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
+{
+    struct broker *b = calloc (1, sizeof (*b));
+
+    if (!b) {
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
+    b->conf = *conf;
+    b->attrs = conf->attrs;
+    b->state_since = now ();
+    if (boot (b, errp) < 0 || make_base (b, errp) < 0 || make_event (b, errp) < 0 || make_overlay (b, errp) < 0
+        || broker_define_attributes (b, errp) < 0 || make_services (b, errp) < 0 || open_for_clients (b, errp) < 0)
+        goto error;
+    if (make_watchers (b) < 0) {
+        errprintf (errp, "out of memory");
+        goto error;
+    }
+    return b;
+error:
+    b->attrs = NULL; /* stays the caller's */
+    broker_destroy (b);
+    return NULL;
+}
+
+void broker_destroy (struct broker *b)
+{
+    int saved_errno = errno;
+
+    if (!b)
+        return;
+    if (b->log)
+        log_set_forward (b->log, NULL, NULL);
+    command_destroy (b->command);
+    if (b->modules)
+        modules_stop (b->modules);
+    local_destroy (b->local);
+    overlay_destroy (b->overlay);
+    modules_destroy (b->modules);
+    event_destroy (b->event);
+    idt_watcher_destroy (b->prepare);
+    idt_watcher_destroy (b->idle);
+    idt_watcher_destroy (b->timer);
+    router_destroy (b->router);
+    zpoll_destroy (b->zpoll);
+    if (b->zctx)
+        zmq_ctx_term (b->zctx);
+    idt_reactor_destroy (b->reactor);
+    log_destroy (b->log);
+    boot_destroy (b->boot);
+    rundir_destroy (b->rundir);
+    attrs_destroy (b->attrs);
+    free (b);
+    errno = saved_errno;
+}
+
+idt_reactor_t *broker_reactor (struct broker *b)
+{
+    return b->reactor;
+}
+
+int broker_run (struct broker *b)
+{
+    if (b->rank == 0)
+        input (b, STATE_JOINED);
+    else {
+        idt_watcher_start (b->timer);
+        overlay_connect (b->overlay);
+    }
+    if (idt_reactor_run (b->reactor, IDT_REACTOR_DEFAULT) < 0 && b->exit_code == 0)
+        b->exit_code = 1;
+    return b->exit_code;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* broker.h - one broker: owns the parts and connects them
+ *
+ * Many brokers may live in one process: nothing here is global, no signal is caught and no environment read.
+ */
+#ifndef BROKER_BROKER_H
+#define BROKER_BROKER_H
+
+#include <idtree/idtree.h>
+
+#include "broker/attr.h"
+
+struct broker;
+
+struct broker_conf {
+    struct attrs *attrs;     /* what the command line gave; becomes the broker's on success */
+    int pmi_fd;              /* of the launcher; -1: none, a tree of one */
+    uint32_t pmi_rank;
+    uint32_t pmi_size;
+    const char *tmpdir;      /* where a private rundir is made, if none is given */
+    const char *module_path; /* where modules are looked for, if module.path is not given */
+    char **command;          /* rank 0 runs it and stops with it; NULL or empty: none */
+};
+
+/* Make a broker: boots (this may block on the launcher), binds, loads modules.  Copies 'conf'; its strings are
+ * borrowed.  NULL with errno set and 'errp' filled.
+ */
+struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp);
+void broker_destroy (struct broker *b);
+
+/* The reactor that it runs on, for watchers of the caller. */
+idt_reactor_t *broker_reactor (struct broker *b);
+
+/* Run until it has stopped.  Returns the exit code: the command's, else 0, or 1 where it failed. */
+int broker_run (struct broker *b);
+
+/* Begin to stop: this broker and the subtree below it, leaves first.  Said once more it stops at once. */
+void broker_stop (struct broker *b, const char *why);
+
+#endif /* BROKER_BROKER_H */

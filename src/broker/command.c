@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* command.c - the program that rank 0 runs, whose end is the end of the instance */
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "broker/command.h"
+#include "libutil/errprintf.h"
+
+struct command {
+    pid_t pid; /* 0: ended */
+    int pidfd;
+    idt_watcher_t *w;
+    command_f cb;
+    void *arg;
+};
+
+static int reap (struct command *c)
+{
+    int status = 0;
+
+    while (waitpid (c->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    c->pid = 0;
+    return WIFSIGNALED (status) ? 128 + WTERMSIG (status) : WEXITSTATUS (status);
+}
+
+static void ended_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct command *c = arg;
+
+    idt_watcher_stop (w);
+    c->cb (reap (c), c->arg);
+}
+
+/* The environment with the URIs, for the caller to free with its last two strings. */
+static char **make_environment (const char *uri)
+{
+    size_t n = 0, kept = 0;
+    char **env;
+
+    while (environ[n])
+        n++;
+    if (!(env = calloc (n + 3, sizeof (env[0]))))
+        return NULL;
+    if (asprintf (&env[0], "IDTREE_URI=%s", uri) < 0 || asprintf (&env[1], "FLUX_URI=%s", uri) < 0)
+        return NULL;
+    for (kept = 2, n = 0; environ[n]; n++)
+        if (strncmp (environ[n], "IDTREE_URI=", 11) != 0 && strncmp (environ[n], "FLUX_URI=", 9) != 0
+            && strncmp (environ[n], "PMI_", 4) != 0)
+            env[kept++] = environ[n];
+    return env;
+}
+
+/* No signal blocked or ignored: it starts as from a shell. */
+static int spawn (struct command *c, char **argv, char **env)
+{
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    int rc;
+
+    sigemptyset (&none);
+    sigfillset (&all);
+    posix_spawnattr_init (&attr);
+    posix_spawnattr_setsigmask (&attr, &none);
+    posix_spawnattr_setsigdefault (&attr, &all);
+    posix_spawnattr_setflags (&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    rc = posix_spawnp (&c->pid, argv[0], NULL, &attr, argv, env);
+    posix_spawnattr_destroy (&attr);
+    if (rc != 0) {
+        c->pid = 0;
+        errno = rc;
+        return -1;
+    }
+    return 0;
+}
+
+struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, command_f cb, void *arg,
+                                idt_error_t *errp)
+{
+    struct command *c = calloc (1, sizeof (*c));
+    char **env = make_environment (uri);
+
+    if (!c || !env) {
+        errprintf (errp, "out of memory");
+        goto error;
+    }
+    c->pidfd = -1;
+    c->cb = cb;
+    c->arg = arg;
+    if (spawn (c, argv, env) < 0 || (c->pidfd = pidfd_open (c->pid, 0)) < 0
+        || !(c->w = idt_fd_watcher_create (r, c->pidfd, IDT_POLLIN, ended_cb, c))) {
+        errprintf (errp, "cannot run %s: %s", argv[0], strerror (errno));
+        goto error;
+    }
+    idt_watcher_start (c->w);
+    free (env[0]);
+    free (env[1]);
+    free (env);
+    return c;
+error:
+    if (env) {
+        free (env[0]);
+        free (env[1]);
+        free (env);
+    }
+    command_destroy (c);
+    return NULL;
+}
+
+void command_kill (struct command *c, int signum)
+{
+    if (c && c->pid > 0)
+        kill (c->pid, signum);
+}
+
+void command_destroy (struct command *c)
+{
+    int saved_errno = errno;
+
+    if (!c)
+        return;
+    if (c->pid > 0) {
+        kill (c->pid, SIGKILL);
+        reap (c);
+    }
+    idt_watcher_destroy (c->w);
+    if (c->pidfd >= 0)
+        close (c->pidfd);
+    free (c);
+    errno = saved_errno;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* command.h - the program that rank 0 runs, whose end is the end of the instance */
+#ifndef BROKER_COMMAND_H
+#define BROKER_COMMAND_H
+
+#include <idtree/error.h>
+#include <idtree/reactor.h>
+
+struct command;
+
+/* It ended with this exit code: its own, or 128 + the signal that ended it. */
+typedef void (*command_f) (int exit_code, void *arg);
+
+/* Start 'argv' with IDTREE_URI and FLUX_URI set to 'uri'.
+ * NULL with errno set and 'errp' filled.
+ */
+struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, command_f cb, void *arg,
+                                idt_error_t *errp);
+
+void command_kill (struct command *c, int signum);
+
+/* Kills it where it still runs. */
+void command_destroy (struct command *c);
+
+#endif /* BROKER_COMMAND_H */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* control.h - control messages between a broker and its parent (PROTOCOL.md section 7)
+ *
+ *   HEARTBEAT  up:   status = health of the subtree; payload u64 sent (the child's clock)
+ *              down: status = 0; payload u64 sent (echoed), received, sent, bound (the parent's clock, microseconds
+ *                    of the instance; received is 0 where it is not known yet), u32 newest event, 36 bytes stream
+ *   DISCONNECT down: status = errno; payload: why, a string.  The child closes and says hello anew.
+ *   STOP       down: the subtree shall stop, leaves first
+ *   GOODBYE    up:   the subtree has stopped; answered by DISCONNECT with status 0
+ * Numbers are big-endian.
+ */
+#ifndef BROKER_CONTROL_H
+#define BROKER_CONTROL_H
+
+#include <idtree/module.h>
+#include <idtree/msg.h>
+
+enum control_type {
+    CONTROL_HEARTBEAT = 1,
+    CONTROL_DISCONNECT = 2,
+    CONTROL_STOP = 3,
+    CONTROL_GOODBYE = 4,
+};
+
+struct heartbeat {
+    uint64_t sent_us; /* by the child, on its clock */
+    uint64_t peer_received_us;
+    uint64_t peer_sent_us;
+    uint64_t peer_bound_us;
+    uint32_t seq;
+    char stream[IDT_MSG_UUID_LEN + 1];
+};
+
+/* Make messages.  NULL with errno ENOMEM. */
+idt_msg_t *control_encode (enum control_type type, uint32_t status, const char *text);
+idt_msg_t *control_heartbeat_up (uint32_t health, uint64_t sent_us);
+idt_msg_t *control_heartbeat_down (const struct heartbeat *hb);
+
+/* Read the payload of a heartbeat.  Returns 0, or -1 with errno EPROTO. */
+int control_decode_up (const idt_msg_t *msg, uint64_t *sent_us);
+int control_decode_down (const idt_msg_t *msg, struct heartbeat *hb);
+
+#endif /* BROKER_CONTROL_H */

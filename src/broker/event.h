@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* event.h - events in sequence, to who subscribed (PROTOCOL.md sections 3 and 6); a thinking part
+ *
+ * Rank 0 numbers events 1, 2, 3, ... and keeps the last ones; every broker hands them on in that order, each once.
+ * A gap is seen by the next event or by a newest number that is told (hello, heartbeat); nothing newer is handed
+ * on before the missing ones were fetched from rank 0, or are known to be lost: subscribers get event.lost then.
+ */
+#ifndef BROKER_EVENT_H
+#define BROKER_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <idtree/msg.h>
+
+struct event;
+struct peer;
+
+struct event_ops {
+    /* An event in its turn: give it to the children.  (Subscribers are served by this part.) */
+    void (*forward) (void *arg, const idt_msg_t *msg);
+    /* Ask rank 0 for the events from number 'from' on; event_replay () takes the answer. */
+    void (*fetch) (void *arg, const char *stream, uint32_t from);
+};
+
+#define EVENT_REPLAY_COUNT 65536
+#define EVENT_REPLAY_BYTES ((size_t)64 << 20)
+#define EVENT_MAX_SUBSCRIPTIONS 1024 /* of one peer */
+#define EVENT_FETCH_BYTES ((size_t)1 << 20) /* of events in one answer to a fetch */
+
+/* 'root': this is rank 0, whose stream is named 'uuid'.  NULL with errno ENOMEM. */
+struct event *event_create (bool root, const char *uuid, size_t replay_count, const struct event_ops *ops,
+                            void *arg);
+void event_destroy (struct event *ev);
+
+/* Subscribe a peer to topics that begin with 'prefix'.  Returns 0, or -1 with errno ENOSPC (too many), ENOMEM. */
+int event_subscribe (struct event *ev, struct peer *p, const char *prefix);
+int event_unsubscribe (struct event *ev, struct peer *p, const char *prefix); /* -1, ENOENT */
+void event_forget (struct event *ev, struct peer *p); /* drop all of its subscriptions */
+
+/* Rank 0: number and publish (steals the reference).  Returns the number, or 0 with errno set. */
+uint32_t event_publish_new (struct event *ev, idt_msg_t *msg);
+
+/* Rank 0: the events from number 'from' on, as many as EVENT_FETCH_BYTES hold, for event_replay (): u32 first
+ * number that is there, u32 newest, then each event as u32 length and its bytes.  Big-endian.  The caller
+ * frees '*buf'.  'stream' is what the asker follows.  Returns 0, or -1 with errno ENOENT (another stream), ENOMEM.
+ */
+int event_window (struct event *ev, const char *stream, uint32_t from, void **buf, size_t *size);
+
+/* Others: an event from the parent; what the parent said of its newest; rank 0's answer to a fetch
+ * (buf NULL: it failed; it is repeated when the parent speaks again).
+ */
+void event_receive (struct event *ev, const idt_msg_t *msg);
+void event_newest (struct event *ev, const char *stream, uint32_t seq);
+void event_replay (struct event *ev, const void *buf, size_t size);
+
+/* What this broker handed on last. */
+uint32_t event_seq (const struct event *ev);
+const char *event_stream (const struct event *ev); /* "": none yet */
+
+struct event_stats {
+    uint64_t delivered;  /* handed on, each event once */
+    uint64_t gaps;       /* seen */
+    uint64_t recovered;  /* events fetched after a gap */
+    uint64_t lost;       /* events that could not be had any more */
+    uint64_t duplicates; /* dropped */
+};
+struct event_stats event_stats (const struct event *ev);
+
+#endif /* BROKER_EVENT_H */

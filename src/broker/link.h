@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* link.h - the two sides of the overlay: up to the parent, down to the children; private to the overlay */
+#ifndef BROKER_LINK_H
+#define BROKER_LINK_H
+
+#include "broker/control.h"
+#include "broker/overlay.h"
+
+#define LINK_MAX_MESSAGE ((size_t)128 << 20) /* bytes of a message between brokers */
+
+/* What both sides share. */
+struct link_env {
+    struct overlay_conf conf;
+    const struct idt_overlay_ops *clock; /* NULL: none attached */
+    void *clock_arg;
+    double timeout; /* tbon.timeout, seconds */
+    uint32_t hwm;   /* tbon.hwm, messages */
+};
+
+double link_now (void);       /* seconds, CLOCK_MONOTONIC: silence is judged by it */
+uint64_t link_boot_us (void); /* CLOCK_BOOTTIME, microseconds */
+
+/* Read the attached clock.  Returns false (and zeros) while it is unknown. */
+bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us);
+
+/* Options of every overlay socket.  Returns 0, or -1 with errno set. */
+int link_setup_socket (const struct link_env *env, void *sock);
+
+/* Which brokers can be in one tree: those of one major version. */
+bool link_same_version (const char *a, const char *b);
+
+/* --- uplink: the DEALER to the parent ---------------------------------------------------------- */
+
+struct uplink;
+
+struct uplink *uplink_create (struct link_env *env);
+void uplink_destroy (struct uplink *up);
+int uplink_set_parent (struct uplink *up, const struct card *parent);
+void uplink_connect (struct uplink *up);
+bool uplink_joined (const struct uplink *up);
+bool uplink_leaving (const struct uplink *up);
+int uplink_send (struct uplink *up, const idt_msg_t *msg);
+void uplink_heartbeat (struct uplink *up, enum health health, bool was_asleep);
+void uplink_goodbye (struct uplink *up);
+
+/* --- downlink: the ROUTER for the children ------------------------------------------------------- */
+
+struct downlink;
+
+struct downlink *downlink_create (struct link_env *env);
+void downlink_destroy (struct downlink *down);
+int downlink_bind (struct downlink *down, const char *endpoint, idt_error_t *errp);
+const char *downlink_endpoint (const struct downlink *down);
+void downlink_accept (struct downlink *down, bool accept);
+void downlink_send_all (struct downlink *down, const idt_msg_t *msg);
+uint32_t downlink_online (const struct downlink *down);
+enum health downlink_health (const struct downlink *down);
+/* Since when the health is what it is, by link_now (). */
+double downlink_since (const struct downlink *down);
+void downlink_check_silence (struct downlink *down, bool was_asleep);
+bool downlink_turn (struct downlink *down); /* whether there was anything to do */
+json_t *downlink_describe (const struct downlink *down); /* the "children" of overlay.health */
+const char *health_name (enum health health);
+
+#endif /* BROKER_LINK_H */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* local.h - local clients: a UNIX socket server (PROTOCOL.md section 2)
+ *
+ * Each connection is a peer of the router.  Who connects is known from SO_PEERCRED; only the owner is let in.  A
+ * client that sends garbage, or does not read what it asked for, loses its connection: nobody else notices.
+ */
+#ifndef BROKER_LOCAL_H
+#define BROKER_LOCAL_H
+
+#include <idtree/reactor.h>
+
+#include "broker/attr.h"
+#include "broker/log.h"
+#include "broker/router.h"
+
+struct local;
+
+struct local_ops {
+    void (*request) (void *arg, struct peer *from, idt_msg_t *msg);  /* steals the reference */
+    void (*response) (void *arg, struct peer *from, idt_msg_t *msg); /* steals the reference */
+    void (*event) (void *arg, struct peer *from, idt_msg_t *msg);    /* steals the reference */
+    void (*gone) (void *arg, struct peer *p); /* before the router forgets it */
+};
+
+/* Listen at 'path'.  A socket there that nobody serves is replaced; one that is served is an error.
+ * NULL with errno set and 'errp' filled.
+ */
+struct local *local_create (idt_reactor_t *r, const char *path, struct attrs *attrs, struct router *router,
+                            struct log *log, const struct local_ops *ops, void *arg, idt_error_t *errp);
+
+/* Close all connections, remove the socket. */
+void local_destroy (struct local *l);
+
+/* Write what waits to be written to clients.  Called before the reactor sleeps. */
+void local_flush (struct local *l);
+
+size_t local_count (const struct local *l); /* clients */
+
+#endif /* BROKER_LOCAL_H */

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* main.c - idtree-broker: options, environment, signals */
+#include "config.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "broker/broker.h"
+
+static const char usage[]
+    = "Usage: idtree-broker [OPTIONS] [COMMAND...]\n"
+      "Run one broker of a tree.  With PMI_FD in the environment (as idtree start, mpiexec and srun set it) it is\n"
+      "one of many; without, it is a tree of its own.  Rank 0 runs COMMAND, once the tree is complete, and\n"
+      "the instance ends with it.  Without COMMAND it runs until SIGTERM or SIGINT.\n"
+      "\n"
+      "  -o, --setattr=ATTR=VAL  set an attribute; may be given many times\n"
+      "  -t, --topology=TOPO     the same as -o tbon.topo=TOPO (kary:K, default kary:32)\n"
+      "  -V, --version           print the version\n"
+      "  -h, --help              print this help\n"
+      "\n"
+      "Example: mpiexec.hydra -n 4 idtree-broker idtree overlay status\n"
+      "Attributes are described in idtree-broker(1).\n";
+
+static const struct option options[] = {
+    { "setattr", required_argument, NULL, 'o' },
+    { "topology", required_argument, NULL, 't' },
+    { "version", no_argument, NULL, 'V' },
+    { "help", no_argument, NULL, 'h' },
+    { NULL, 0, NULL, 0 },
+};
+
+static void die (int code, const char *text)
+{
+    fprintf (stderr, "idtree-broker: %s\n", text);
+    exit (code);
+}
+
+static void set_attribute (struct attrs *attrs, char *arg)
+{
+    char *equal = strchr (arg, '=');
+
+    if (!equal || equal == arg) {
+        fprintf (stderr, "idtree-broker: -o %s: must read ATTR=VALUE\n", arg);
+        exit (2);
+    }
+    *equal = '\0';
+    if (attr_give (attrs, arg, equal + 1) < 0)
+        die (1, strerror (errno));
+}
+
+static void parse_options (struct attrs *attrs, int argc, char **argv)
+{
+    int c;
+
+    while ((c = getopt_long (argc, argv, "+o:t:Vh", options, NULL)) != -1) {
+        switch (c) {
+        case 'o':
+            set_attribute (attrs, optarg);
+            break;
+        case 't':
+            attr_give (attrs, "tbon.topo", optarg);
+            break;
+        case 'V':
+            printf ("idtree-broker %s\n", PACKAGE_VERSION);
+            exit (0);
+        case 'h':
+            fputs (usage, stdout);
+            exit (0);
+        default:
+            fputs ("Try idtree-broker --help\n", stderr);
+            exit (2);
+        }
+    }
+}
+
+/* A number from the environment, in a range; exits with a sentence where it is none. */
+static long env_number (const char *name, long min, long max)
+{
+    const char *s = getenv (name);
+    char *end;
+    long n;
+
+    if (!s) {
+        fprintf (stderr, "idtree-broker: PMI_FD is set but %s is not: the launcher does not speak PMI-1\n", name);
+        exit (1);
+    }
+    errno = 0;
+    n = strtol (s, &end, 10);
+    if (errno || end == s || *end || n < min || n > max) {
+        fprintf (stderr, "idtree-broker: %s=%s: must be a number from %ld to %ld\n", name, s, min, max);
+        exit (1);
+    }
+    return n;
+}
+
+static void read_pmi (struct broker_conf *conf)
+{
+    conf->pmi_fd = -1;
+    if (!getenv ("PMI_FD"))
+        return;
+    conf->pmi_fd = env_number ("PMI_FD", 0, INT_MAX);
+    conf->pmi_size = env_number ("PMI_SIZE", 1, INT_MAX);
+    conf->pmi_rank = env_number ("PMI_RANK", 0, (long)conf->pmi_size - 1);
+}
+
+/* Modules are in the build tree for who runs from there, else where they were installed. */
+static const char *module_path (void)
+{
+    static const char *const build = BUILDDIR;
+    char exe[PATH_MAX];
+    ssize_t n = readlink ("/proc/self/exe", exe, sizeof (exe) - 1);
+    const char *env = getenv ("IDTREE_MODULE_PATH");
+
+    if (env)
+        return env;
+    if (n > 0 && strncmp (exe, build, strlen (build)) == 0 && exe[strlen (build)] == '/')
+        return BUILDDIR "/src/modules/.libs";
+    return MODULEDIR;
+}
+
+static void signal_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    static const struct {
+        uint32_t signum;
+        const char *name;
+    } names[] = { { SIGTERM, "SIGTERM" }, { SIGINT, "SIGINT" }, { SIGHUP, "SIGHUP" } };
+    struct signalfd_siginfo info;
+    int *fd = ((void **)arg)[1];
+
+    if (read (*fd, &info, sizeof (info)) != sizeof (info))
+        return;
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
+        if (names[i].signum == info.ssi_signo)
+            broker_stop (((void **)arg)[0], names[i].name);
+}
+
+static int open_signals (void)
+{
+    sigset_t mask;
+
+    signal (SIGPIPE, SIG_IGN);
+    sigemptyset (&mask);
+    sigaddset (&mask, SIGTERM);
+    sigaddset (&mask, SIGINT);
+    sigaddset (&mask, SIGHUP);
+    sigprocmask (SIG_BLOCK, &mask, NULL);
+    return signalfd (-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+int main (int argc, char **argv)
+{
+    struct broker_conf conf = { .attrs = attrs_create () };
+    int sigfd = open_signals ();
+    idt_watcher_t *w;
+    struct broker *b;
+    idt_error_t err;
+    int exit_code;
+
+    if (!conf.attrs || sigfd < 0)
+        die (1, strerror (errno));
+    parse_options (conf.attrs, argc, argv);
+    read_pmi (&conf);
+    conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
+    conf.module_path = module_path ();
+    conf.command = argv + optind;
+    if (!(b = broker_create (&conf, &err))) {
+        attrs_destroy (conf.attrs);
+        die (1, err.text);
+    }
+    if (!(w = idt_fd_watcher_create (broker_reactor (b), sigfd, IDT_POLLIN, signal_cb, (void *[]){ b, &sigfd })))
+        die (1, strerror (errno));
+    idt_watcher_start (w);
+    exit_code = broker_run (b);
+    idt_watcher_destroy (w);
+    broker_destroy (b);
+    close (sigfd);
+    return exit_code;
+}

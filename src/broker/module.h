@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* module.h - modules: load, host, unload (RFC 5)
+ *
+ * A module that exports idt_module is hosted inline, on the broker's reactor, unless it is asked for with the argument
+ * "--thread"; every other one gets a thread.  Either way it is a peer of the router with the service of its name.
+ */
+#ifndef BROKER_MODULE_H
+#define BROKER_MODULE_H
+
+#include <idtree/module.h>
+
+#include "broker/attr.h"
+#include "broker/log.h"
+#include "broker/router.h"
+
+struct modules;
+
+struct modules_ops {
+    /* Messages that a module sends; each steals the reference. */
+    void (*request) (void *arg, struct peer *from, idt_msg_t *msg);
+    void (*response) (void *arg, struct peer *from, idt_msg_t *msg);
+    void (*event) (void *arg, struct peer *from, idt_msg_t *msg);
+    void (*gone) (void *arg, struct peer *p); /* before the router forgets it */
+    int (*overlay_attach) (void *arg, const struct idt_overlay_ops *ops, void *ops_arg);
+};
+
+#define MODULES_MAX 64
+
+/* NULL with errno set and 'errp' filled. */
+struct modules *modules_create (idt_reactor_t *r, struct attrs *attrs, struct router *router, struct log *log,
+                                const struct modules_ops *ops, void *arg, idt_error_t *errp);
+
+/* Unload all, newest first, and wait for their threads. */
+void modules_stop (struct modules *ms);
+void modules_destroy (struct modules *ms);
+
+/* Load a module by name (searched in module.path) or by the path of its file.  'name' NULL: from the file.
+ * Returns 0, or -1 with errno set and 'errp' filled: ENOENT, EEXIST, EINVAL (no module), ENOSPC, what init said.
+ */
+int modules_load (struct modules *ms, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
+
+/* Begin to unload.  Returns 0, or -1 with errno ENOENT.  Inline modules are gone on return; the thread of another
+ * one is joined as soon as it ends.
+ */
+int modules_remove (struct modules *ms, const char *name);
+
+/* The broker's own services: an inline handle of a peer that the caller provides. */
+idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *peer);
+void modules_close_builtin (struct modules *ms);
+
+/* Hand on messages to and from inline modules, within a budget.  Called before the reactor sleeps.  Returns whether
+ * there were any.
+ */
+bool modules_turn (struct modules *ms);
+bool modules_pending (const struct modules *ms); /* some wait */
+
+/* Serve module.list, module.load, module.remove on the broker's own handle. */
+int modules_serve (struct modules *ms, idt_t *h);
+
+#endif /* BROKER_MODULE_H */

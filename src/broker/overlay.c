@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* overlay.c - the broker's place in the tree: joins uplink and downlink, beats the heart, tells the health */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "broker/link.h"
+#include "libutil/errprintf.h"
+
+#define HEARTBEAT 1.0 /* seconds */
+
+struct overlay {
+    struct link_env env;
+    struct zap *zap;
+    struct uplink *up; /* NULL: root */
+    struct downlink *down;
+    struct card *children; /* whose keys are let in */
+    uint32_t nchildren;
+    idt_watcher_t *heart;
+    double period;    /* of the heart, seconds */
+    double last_beat; /* link_now () */
+    enum health told; /* health that the parent knows */
+};
+
+/* --- what both sides share ------------------------------------------------------------------------- */
+
+static double seconds (clockid_t clock)
+{
+    struct timespec ts;
+
+    clock_gettime (clock, &ts);
+    return ts.tv_sec + ts.tv_nsec * 1E-9;
+}
+
+double link_now (void)
+{
+    return seconds (CLOCK_MONOTONIC);
+}
+
+uint64_t link_boot_us (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_BOOTTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us)
+{
+    *now_us = 0;
+    *bound_us = 0;
+    return env->clock && env->clock->read_clock (env->clock_arg, now_us, bound_us);
+}
+
+int link_setup_socket (const struct link_env *env, void *sock)
+{
+    int linger = 0, hwm = env->hwm, ipv6 = 1;
+    int64_t max = LINK_MAX_MESSAGE;
+
+    if (zmq_setsockopt (sock, ZMQ_LINGER, &linger, sizeof (linger)) < 0
+        || zmq_setsockopt (sock, ZMQ_SNDHWM, &hwm, sizeof (hwm)) < 0
+        || zmq_setsockopt (sock, ZMQ_RCVHWM, &hwm, sizeof (hwm)) < 0
+        || zmq_setsockopt (sock, ZMQ_IPV6, &ipv6, sizeof (ipv6)) < 0
+        || zmq_setsockopt (sock, ZMQ_MAXMSGSIZE, &max, sizeof (max)) < 0)
+        return -1;
+    return 0;
+}
+
+bool link_same_version (const char *a, const char *b)
+{
+    return strtoul (a, NULL, 10) == strtoul (b, NULL, 10);
+}
+
+/* --- the heart ------------------------------------------------------------------------------------- */
+
+/* A beat that comes much too late means that we were stopped, not that the others were silent. */
+static void heart_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct overlay *ov = arg;
+    double now = link_now ();
+    bool was_asleep = now - ov->last_beat > 2 * ov->period;
+
+    ov->last_beat = now;
+    downlink_check_silence (ov->down, was_asleep);
+    ov->told = downlink_health (ov->down);
+    if (ov->up)
+        uplink_heartbeat (ov->up, ov->told, was_asleep);
+}
+
+/* The parent hears of a change at once. */
+bool overlay_turn (struct overlay *ov)
+{
+    bool busy = downlink_turn (ov->down);
+
+    if (ov->up && downlink_health (ov->down) != ov->told) {
+        ov->told = downlink_health (ov->down);
+        uplink_heartbeat (ov->up, ov->told, false);
+        busy = true;
+    }
+    return busy;
+}
+
+bool overlay_is_full (const struct overlay *ov)
+{
+    return downlink_health (ov->down) == HEALTH_FULL;
+}
+
+/* --- life ------------------------------------------------------------------------------------------ */
+
+static bool zap_cb (const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
+{
+    struct overlay *ov = arg;
+    struct overlay_conf *conf = &ov->env.conf;
+
+    for (uint32_t i = 0; ov->children && i < ov->nchildren; i++) {
+        if (memcmp (ov->children[i].key, key, ZAP_KEY_SIZE) == 0) {
+            snprintf (user, size, "%u", topo_child (conf->topo, conf->rank, i));
+            return true;
+        }
+    }
+    return false;
+}
+
+static int get_attributes (struct overlay *ov, idt_error_t *errp)
+{
+    struct attrs *attrs = ov->env.conf.attrs;
+
+    ov->env.timeout = 5.;
+    ov->env.hwm = 10000;
+    if (attr_define (attrs, "tbon.timeout", "5s", 0, errp) < 0
+        || attr_get_seconds (attrs, "tbon.timeout", 0.1, 86400., &ov->env.timeout, errp) < 0
+        || attr_define (attrs, "tbon.hwm", "10000", 0, errp) < 0
+        || attr_get_u32 (attrs, "tbon.hwm", 10, 100000000, &ov->env.hwm, errp) < 0)
+        return -1;
+    ov->period = ov->env.timeout / 4 < HEARTBEAT ? ov->env.timeout / 4 : HEARTBEAT;
+    return 0;
+}
+
+struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *errp)
+{
+    struct overlay *ov = calloc (1, sizeof (*ov));
+
+    if (!ov)
+        return NULL;
+    ov->env.conf = *conf;
+    ov->nchildren = topo_child_count (conf->topo, conf->rank);
+    ov->last_beat = link_now ();
+    if (get_attributes (ov, errp) < 0)
+        goto error;
+    if (!(ov->down = downlink_create (&ov->env)) || (conf->rank > 0 && !(ov->up = uplink_create (&ov->env)))
+        || !(ov->heart = idt_timer_watcher_create (conf->reactor, ov->period * 1E3, ov->period * 1E3, heart_cb, ov))) {
+        errprintf (errp, "out of memory");
+        goto error;
+    }
+    ov->told = downlink_health (ov->down);
+    idt_watcher_start (ov->heart);
+    return ov;
+error:
+    overlay_destroy (ov);
+    return NULL;
+}
+
+void overlay_destroy (struct overlay *ov)
+{
+    int saved_errno = errno;
+
+    if (!ov)
+        return;
+    idt_watcher_destroy (ov->heart);
+    uplink_destroy (ov->up);
+    downlink_destroy (ov->down);
+    zap_destroy (ov->zap);
+    free (ov->children);
+    free (ov);
+    errno = saved_errno;
+}
+
+int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp)
+{
+    struct overlay_conf *conf = &ov->env.conf;
+
+    if (!(ov->zap = zap_create (conf->zpoll, conf->zctx, zap_cb, ov)))
+        return errprintf (errp, "cannot guard the overlay: %s", zmq_strerror (errno));
+    return downlink_bind (ov->down, endpoint, errp);
+}
+
+const char *overlay_endpoint (const struct overlay *ov)
+{
+    return downlink_endpoint (ov->down);
+}
+
+int overlay_set_cards (struct overlay *ov, const struct card *parent, const struct card *children, idt_error_t *errp)
+{
+    if (parent)
+        uplink_set_parent (ov->up, parent);
+    if (ov->nchildren > 0) {
+        if (!(ov->children = calloc (ov->nchildren, sizeof (ov->children[0]))))
+            return errprintf (errp, "out of memory");
+        memcpy (ov->children, children, ov->nchildren * sizeof (ov->children[0]));
+    }
+    return 0;
+}
+
+void overlay_connect (struct overlay *ov)
+{
+    if (ov->up)
+        uplink_connect (ov->up);
+}
+
+void overlay_accept (struct overlay *ov, bool accept)
+{
+    downlink_accept (ov->down, accept);
+}
+
+void overlay_stop_children (struct overlay *ov)
+{
+    idt_msg_t *msg = control_encode (CONTROL_STOP, 0, NULL);
+
+    if (msg)
+        downlink_send_all (ov->down, msg);
+    idt_msg_unref (msg);
+}
+
+void overlay_goodbye (struct overlay *ov)
+{
+    if (ov->up)
+        uplink_goodbye (ov->up);
+}
+
+void overlay_event_down (struct overlay *ov, const idt_msg_t *msg)
+{
+    downlink_send_all (ov->down, msg);
+}
+
+int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
+{
+    if (!ov->up) {
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    return uplink_send (ov->up, msg);
+}
+
+uint32_t overlay_children_online (const struct overlay *ov)
+{
+    return downlink_online (ov->down);
+}
+
+bool overlay_has_parent (const struct overlay *ov)
+{
+    return ov->up && uplink_joined (ov->up);
+}
+
+bool overlay_is_leaving (const struct overlay *ov)
+{
+    return ov->up && uplink_leaving (ov->up);
+}
+
+int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void *arg)
+{
+    if (ops && ov->env.clock) {
+        errno = EEXIST;
+        return -1;
+    }
+    ov->env.clock = ops;
+    ov->env.clock_arg = arg;
+    if (ops && overlay_has_parent (ov))
+        ops->parent (arg, true);
+    return 0;
+}
+
+/* --- service --------------------------------------------------------------------------------------- */
+
+static void health_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct overlay *ov = arg;
+
+    idt_respond_pack (h, msg, "{s:I s:s s:f s:o}", "rank", (json_int_t)ov->env.conf.rank, "status",
+                      health_name (downlink_health (ov->down)), "duration", link_now () - downlink_since (ov->down),
+                      "children", downlink_describe (ov->down));
+}
+
+static json_t *describe_subtree (const struct topo *topo, uint32_t rank)
+{
+    json_t *children = json_array ();
+
+    for (uint32_t i = 0; i < topo_child_count (topo, rank); i++)
+        json_array_append_new (children, describe_subtree (topo, topo_child (topo, rank, i)));
+    return json_pack ("{s:I s:I s:o}", "rank", (json_int_t)rank, "size", (json_int_t)topo_subtree_size (topo, rank),
+                      "children", children);
+}
+
+static void topology_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct overlay *ov = arg;
+    const struct topo *topo = ov->env.conf.topo;
+    json_int_t rank;
+    idt_error_t err;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:I}", "rank", &rank) < 0) {
+        idt_respond_error (h, msg, EPROTO, err.text);
+        return;
+    }
+    json_decref (o);
+    if (rank < 0 || rank >= topo->size) {
+        char text[64];
+
+        snprintf (text, sizeof (text), "rank %jd: must be 0 to %u", (intmax_t)rank, topo->size - 1);
+        idt_respond_error (h, msg, EINVAL, text);
+        return;
+    }
+    o = describe_subtree (topo, rank);
+    idt_respond_pack (h, msg, "O", o);
+    json_decref (o);
+}
+
+static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct overlay *ov = arg;
+
+    idt_respond_pack (h, msg, "{s:i s:i s:b}", "child-count", (int)ov->nchildren, "child-connected",
+                      (int)downlink_online (ov->down), "parent-connected", (int)overlay_has_parent (ov));
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST, "overlay.health", health_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "overlay.topology", topology_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "overlay.stats-get", stats_cb, IDT_ROLE_ALL },
+    IDT_HANDLERS_END,
+};
+
+int overlay_serve (struct overlay *ov, idt_t *h)
+{
+    return idt_handlers_add (h, handlers, ov);
+}

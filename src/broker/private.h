@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* private.h - the broker's parts, for the files that connect them: broker.c, services.c, setup.c */
+#ifndef BROKER_PRIVATE_H
+#define BROKER_PRIVATE_H
+
+#include "broker/attr.h"
+#include "broker/boot.h"
+#include "broker/broker.h"
+#include "broker/command.h"
+#include "broker/event.h"
+#include "broker/local.h"
+#include "broker/log.h"
+#include "broker/module.h"
+#include "broker/overlay.h"
+#include "broker/router.h"
+#include "broker/rundir.h"
+#include "broker/state.h"
+#include "broker/topology.h"
+#include "broker/zio.h"
+
+struct broker {
+    struct broker_conf conf;
+    uint32_t rank;
+    uint32_t size;
+    char uuid[IDT_MSG_UUID_LEN + 1];
+    char host[256];
+
+    struct attrs *attrs;
+    struct boot *boot;
+    struct topo topo;
+    struct rundir *rundir;
+    struct log *log;
+    struct router *router;
+    struct overlay *overlay;
+    struct event *event;
+    struct modules *modules;
+    struct local *local;
+    struct command *command; /* rank 0's; NULL: none runs */
+
+    idt_reactor_t *reactor;
+    void *zctx;
+    struct zpoll *zpoll;
+    idt_watcher_t *prepare;
+    idt_watcher_t *idle; /* started while there is something to do */
+    idt_watcher_t *timer; /* bounds a state */
+    struct peer peer;     /* of the broker's own services */
+    idt_t *h;             /* their handle */
+
+    enum state state;
+    double state_since;
+    double shutdown_timeout; /* seconds */
+    double join_timeout;
+    char refusal[256];       /* why the parent does not want us; "": it did not say */
+    int exit_code;
+};
+
+/* Define the attributes that tell what this broker is (setup.c). */
+int broker_define_attributes (struct broker *b, idt_error_t *errp);
+
+/* Where to listen for children (setup.c). */
+int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_t *errp);
+
+/* Register the broker's own services (services.c). */
+int broker_serve (struct broker *b);
+
+/* An event to be published: numbered here (rank 0), else sent up (steals the reference).  Returns 0, or -1 with errno. */
+int broker_publish_new (struct broker *b, idt_msg_t *msg);
+
+#endif /* BROKER_PRIVATE_H */

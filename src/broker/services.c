@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* services.c - the broker's own services: attr, event, service, state-machine, shutdown */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "broker/private.h"
+#include "libutil/base64.h"
+
+/* Who sent a request that came over a connection to this broker; NULL: it came from elsewhere. */
+static struct peer *local_sender (struct broker *b, const idt_msg_t *msg)
+{
+    struct peer *p = idt_msg_route_count (msg) == 1 ? router_peer (b->router, idt_msg_route_newest (msg)) : NULL;
+
+    return p && (p->kind == PEER_CLIENT || p->kind == PEER_MODULE) ? p : NULL;
+}
+
+/* --- attr ------------------------------------------------------------------------------------------- */
+
+static void attr_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+    const char *name, *value;
+    idt_error_t err;
+    int flags;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:s}", "name", &name) < 0) {
+        idt_respond_error (h, msg, EPROTO, err.text);
+        return;
+    }
+    if ((value = attr_get (b->attrs, name, &flags)))
+        idt_respond_pack (h, msg, "{s:s s:i}", "value", value, "flags", flags & ATTR_IMMUTABLE);
+    else
+        idt_respond_error (h, msg, ENOENT, NULL);
+    json_decref (o);
+}
+
+static void attr_set_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+    const char *name, *value;
+    idt_error_t err;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:s s:s}", "name", &name, "value", &value) < 0) {
+        idt_respond_error (h, msg, EPROTO, err.text);
+        return;
+    }
+    if (attr_set (b->attrs, name, value, &err) < 0)
+        idt_respond_error (h, msg, errno, err.text);
+    else
+        idt_respond (h, msg, NULL);
+    json_decref (o);
+}
+
+static void append_name (const char *name, const char *value, void *arg)
+{
+    json_array_append_new (arg, json_string (name));
+}
+
+static void attr_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+    json_t *names = json_array ();
+
+    attr_foreach (b->attrs, append_name, names);
+    idt_respond_pack (h, msg, "{s:o}", "names", names);
+}
+
+/* --- event ------------------------------------------------------------------------------------------ */
+
+static void subscription (struct broker *b, const idt_msg_t *msg,
+                          int (*change) (struct event *ev, struct peer *p, const char *prefix))
+{
+    struct peer *p = local_sender (b, msg);
+    const char *topic;
+    idt_error_t err;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:s}", "topic", &topic) < 0) {
+        idt_respond_error (b->h, msg, EPROTO, err.text);
+        return;
+    }
+    if (!p)
+        idt_respond_error (b->h, msg, EPROTO, "events can be had only from the broker one is connected to");
+    else if (change (b->event, p, topic) < 0)
+        idt_respond_error (b->h, msg, errno, errno == ENOSPC ? "too many subscriptions" : NULL);
+    else
+        idt_respond (b->h, msg, NULL);
+    json_decref (o);
+}
+
+static void subscribe_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    subscription (arg, msg, event_subscribe);
+}
+
+static void unsubscribe_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    subscription (arg, msg, event_unsubscribe);
+}
+
+/* An event from what event.publish says.  NULL with errno set. */
+static idt_msg_t *make_event (const idt_msg_t *request, const char *topic, int flags, const char *payload)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
+    size_t len = payload ? strlen (payload) : 0;
+    void *data = malloc (BASE64_DECODED_SIZE (len) + 1);
+    ssize_t n = 0;
+
+    if (!msg || !data || idt_msg_set_topic (msg, topic) < 0
+        || (payload && ((n = base64_decode (payload, len, data)) < 0 || idt_msg_set_payload (msg, data, n) < 0))) {
+        int saved_errno = errno;
+
+        idt_msg_unref (msg);
+        free (data);
+        errno = saved_errno;
+        return NULL;
+    }
+    free (data);
+    if (flags & IDT_MSGFLAG_PRIVATE)
+        idt_msg_set_flag (msg, IDT_MSGFLAG_PRIVATE);
+    idt_msg_set_cred (msg, idt_msg_cred (request));
+    idt_msg_route_clear (msg);
+    return msg;
+}
+
+static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+    const char *topic, *payload = NULL;
+    idt_error_t err;
+    idt_msg_t *event;
+    int flags = 0;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:s s?i s?s}", "topic", &topic, "flags", &flags, "payload", &payload) < 0) {
+        idt_respond_error (h, msg, EPROTO, err.text);
+        return;
+    }
+    if (b->rank != 0)
+        idt_respond_error (h, msg, EPROTO, "only rank 0 publishes: send event.publish to nodeid 0");
+    else if (flags & ~IDT_MSGFLAG_PRIVATE)
+        idt_respond_error (h, msg, EPROTO, "flags may be 0 or 32 (private)");
+    else if (!(event = make_event (msg, topic, flags, payload)))
+        idt_respond_error (h, msg, errno == EINVAL ? EPROTO : errno, "topic or payload is malformed");
+    else
+        idt_respond_pack (h, msg, "{s:I}", "seq", (json_int_t)event_publish_new (b->event, event));
+    json_decref (o);
+}
+
+static void replay_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+    const char *stream;
+    json_int_t from;
+    idt_error_t err;
+    void *buf;
+    size_t size;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:s s:I}", "stream", &stream, "from", &from) < 0) {
+        idt_respond_error (h, msg, EPROTO, err.text);
+        return;
+    }
+    if (b->rank != 0 || from < 1 || from > UINT32_MAX)
+        idt_respond_error (h, msg, EPROTO, "rank 0 replays events, by numbers from 1 on");
+    else if (event_window (b->event, stream, from, &buf, &size) < 0)
+        idt_respond_error (h, msg, errno, NULL);
+    else {
+        idt_respond_raw (h, msg, buf, size);
+        free (buf);
+    }
+    json_decref (o);
+}
+
+static void event_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+    struct event_stats s = event_stats (b->event);
+
+    idt_respond_pack (h, msg, "{s:I s:s s:I s:I s:I s:I s:I}", "seq", (json_int_t)event_seq (b->event), "stream",
+                      event_stream (b->event), "delivered", (json_int_t)s.delivered, "gaps", (json_int_t)s.gaps,
+                      "recovered", (json_int_t)s.recovered, "lost", (json_int_t)s.lost, "duplicates",
+                      (json_int_t)s.duplicates);
+}
+
+/* --- service ---------------------------------------------------------------------------------------- */
+
+static void service_change (struct broker *b, const idt_msg_t *msg,
+                            int (*change) (struct router *r, const char *name, struct peer *p))
+{
+    struct peer *p = local_sender (b, msg);
+    const char *name;
+    idt_error_t err;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:s}", "service", &name) < 0) {
+        idt_respond_error (b->h, msg, EPROTO, err.text);
+        return;
+    }
+    if (!p)
+        idt_respond_error (b->h, msg, EPROTO, "a service can be added only at the broker one is connected to");
+    else if (change (b->router, name, p) < 0)
+        idt_respond_error (b->h, msg, errno, NULL);
+    else
+        idt_respond (b->h, msg, NULL);
+    json_decref (o);
+}
+
+static void service_add_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    service_change (arg, msg, router_service_add);
+}
+
+static void service_remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    service_change (arg, msg, router_service_remove);
+}
+
+/* --- state-machine, shutdown, broker --------------------------------------------------------------------- */
+
+static double now (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec + ts.tv_nsec * 1E-9;
+}
+
+static void state_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+
+    idt_respond_pack (h, msg, "{s:s s:f}", "state", state_name (b->state), "duration", now () - b->state_since);
+}
+
+static void shutdown_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+
+    idt_respond (h, msg, NULL);
+    broker_stop (b, "a request");
+}
+
+static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+    struct router_stats s = router_stats (b->router);
+
+    idt_respond_pack (h, msg, "{s:I s:I s:I s:I s:I s:I}", "requests", (json_int_t)s.requests, "responses",
+                      (json_int_t)s.responses, "failed", (json_int_t)s.failed, "unroutable", (json_int_t)s.unroutable,
+                      "pending", (json_int_t)s.pending, "clients", (json_int_t)local_count (b->local));
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST, "attr.get", attr_get_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "attr.list", attr_list_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "attr.set", attr_set_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "event.subscribe", subscribe_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "event.unsubscribe", unsubscribe_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "event.publish", publish_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "event.replay", replay_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "event.stats-get", event_stats_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "service.add", service_add_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "service.remove", service_remove_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "state-machine.get", state_get_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "shutdown.start", shutdown_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "broker.stats-get", broker_stats_cb, IDT_ROLE_ALL },
+    IDT_HANDLERS_END,
+};
+
+static const char *names[]
+    = { "broker", "attr", "event", "service", "state-machine", "shutdown", "log", "module", "overlay" };
+
+int broker_serve (struct broker *b)
+{
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
+        if (router_service_add (b->router, names[i], &b->peer) < 0)
+            return -1;
+    if (idt_handlers_add (b->h, handlers, b) < 0 || log_serve (b->log, b->h) < 0
+        || overlay_serve (b->overlay, b->h) < 0 || modules_serve (b->modules, b->h) < 0)
+        return -1;
+    return 0;
+}

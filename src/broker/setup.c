@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* setup.c - what a broker tells of itself: its attributes, where it listens */
+#include "config.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <limits.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "broker/private.h"
+#include "libutil/errprintf.h"
+
+static int define_facts (struct broker *b, idt_error_t *errp)
+{
+    char starttime[32], local_uri[PATH_MAX + 32];
+    struct timespec ts;
+    const struct {
+        const char *name;
+        const char *value;
+    } facts[] = {
+        { "hostname", b->host },
+        { "hostlist", boot_hostlist (b->boot) },
+        { "instance-level", "0" },
+        { "local-uri", local_uri },
+        { "broker.uuid", b->uuid },
+        { "broker.starttime", starttime },
+        { "broker.boot-method", boot_method (b->boot) },
+    };
+
+    clock_gettime (CLOCK_REALTIME, &ts);
+    snprintf (starttime, sizeof (starttime), "%jd.%03ld", (intmax_t)ts.tv_sec, ts.tv_nsec / 1000000);
+    snprintf (local_uri, sizeof (local_uri), "local://%s/local-%u", rundir_path (b->rundir), b->rank);
+    for (size_t i = 0; i < sizeof (facts) / sizeof (facts[0]); i++)
+        if (attr_define (b->attrs, facts[i].name, facts[i].value, ATTR_IMMUTABLE, errp) < 0)
+            return -1;
+    return 0;
+}
+
+static int define_numbers (struct broker *b, idt_error_t *errp)
+{
+    const struct {
+        const char *name;
+        uint32_t value;
+    } numbers[] = {
+        { "rank", b->rank },
+        { "size", b->size },
+        { "security.owner", geteuid () },
+        { "broker.pid", getpid () },
+        { "tbon.level", topo_level (&b->topo, b->rank) },
+        { "tbon.maxlevel", topo_maxlevel (&b->topo) },
+    };
+
+    for (size_t i = 0; i < sizeof (numbers) / sizeof (numbers[0]); i++)
+        if (attr_define_u32 (b->attrs, numbers[i].name, numbers[i].value, ATTR_IMMUTABLE, errp) < 0)
+            return -1;
+    return 0;
+}
+
+static int define_endpoints (struct broker *b, idt_error_t *errp)
+{
+    const struct card *parent = boot_parent (b->boot);
+    const char *own = overlay_endpoint (b->overlay);
+
+    if (parent && attr_define (b->attrs, "tbon.parent-endpoint", parent->endpoint, ATTR_IMMUTABLE, errp) < 0)
+        return -1;
+    return own ? attr_update (b->attrs, "tbon.endpoint", own) : 0;
+}
+
+int broker_define_attributes (struct broker *b, idt_error_t *errp)
+{
+    b->shutdown_timeout = 10.;
+    b->join_timeout = 60.;
+    if (define_facts (b, errp) < 0 || define_numbers (b, errp) < 0 || define_endpoints (b, errp) < 0
+        || attr_define (b->attrs, "version", PACKAGE_VERSION, 0, errp) < 0
+        || attr_define (b->attrs, "statedir", NULL, 0, errp) < 0
+        || attr_define (b->attrs, "broker.modules", "fluid", 0, errp) < 0
+        || attr_define (b->attrs, "module.path", b->conf.module_path, 0, errp) < 0
+        || attr_define (b->attrs, "broker.shutdown-timeout", "10s", 0, errp) < 0
+        || attr_get_seconds (b->attrs, "broker.shutdown-timeout", 0., 3600., &b->shutdown_timeout, errp) < 0
+        || attr_define (b->attrs, "broker.join-timeout", "60s", 0, errp) < 0
+        || attr_get_seconds (b->attrs, "broker.join-timeout", 0.1, 86400., &b->join_timeout, errp) < 0)
+        return -1;
+    return 0;
+}
+
+/* --- where to listen --------------------------------------------------------------------------------- */
+
+static bool usable (const struct ifaddrs *ifa)
+{
+    return ifa->ifa_addr && (ifa->ifa_addr->sa_family == AF_INET) && (ifa->ifa_flags & IFF_UP)
+        && !(ifa->ifa_flags & IFF_LOOPBACK);
+}
+
+/* An address under which other hosts can reach this one: of the first interface that is up. */
+static void find_address (char *buf, size_t size)
+{
+    struct ifaddrs *list = NULL;
+
+    snprintf (buf, size, "127.0.0.1");
+    if (getifaddrs (&list) < 0)
+        return;
+    for (struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next) {
+        if (usable (ifa)
+            && getnameinfo (ifa->ifa_addr, sizeof (struct sockaddr_in), buf, size, NULL, 0, NI_NUMERICHOST) == 0)
+            break;
+    }
+    freeifaddrs (list);
+}
+
+int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_t *errp)
+{
+    const char *old = boot_old_endpoint (b->boot);
+    const char *given = attr_get (b->attrs, "tbon.endpoint", NULL);
+    uint32_t prefertcp = 0;
+    char address[64];
+    int n;
+
+    if (attr_define (b->attrs, "tbon.prefertcp", "0", 0, errp) < 0
+        || attr_get_u32 (b->attrs, "tbon.prefertcp", 0, 1, &prefertcp, errp) < 0)
+        return -1;
+    if (old || given)
+        n = snprintf (buf, size, "%s", old ? old : given);
+    else if (boot_one_host (b->boot) && !prefertcp)
+        n = snprintf (buf, size, "ipc://%s/tbon-%u", rundir_path (b->rundir), b->rank);
+    else {
+        snprintf (address, sizeof (address), "127.0.0.1");
+        if (!boot_one_host (b->boot))
+            find_address (address, sizeof (address));
+        n = snprintf (buf, size, "tcp://%s:*", address);
+    }
+    if (n >= (int)size || (strncmp (buf, "ipc://", 6) == 0 && n >= (int)sizeof (((struct sockaddr_un *)0)->sun_path) + 6)) {
+        errno = ENAMETOOLONG;
+        return errprintf (errp, "%s: a socket's path may have at most %zu characters: choose a shorter rundir", buf,
+                          sizeof (((struct sockaddr_un *)0)->sun_path) - 1);
+    }
+    if (strncmp (buf, "ipc://", 6) != 0 && strncmp (buf, "tcp://", 6) != 0) {
+        errno = EINVAL;
+        return errprintf (errp, "tbon.endpoint %s: must begin with tcp:// or ipc://", buf);
+    }
+    return 0;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* digits_test.c - the codecs of digits against printf, and base58 against arithmetic */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "form.h"
+#include "libutil/tap.h"
+
+/* Numbers that end or begin a run of digits in some base, and their neighbours. */
+static size_t edges (uint64_t *out)
+{
+    static const unsigned bases[] = {2, 10, 16, 58, 576, 1626};
+    size_t n = 0;
+
+    for (size_t b = 0; b < sizeof (bases) / sizeof (bases[0]); b++) {
+        uint64_t power = 1;
+
+        do {
+            for (int delta = -1; delta <= 1; delta++)
+                out[n++] = power + delta;
+        } while (!__builtin_mul_overflow (power, bases[b], &power));
+    }
+    out[n++] = UINT64_MAX;
+    return n;
+}
+
+static bool agrees (const char *format, form_encode_f encode, form_decode_f decode, uint64_t id)
+{
+    char expected[64], text[64];
+    fluid_t back = ~id;
+
+    size_t n = snprintf (expected, sizeof (expected), format, id);
+
+    return encode (id, text) == n
+           && memcmp (text, expected, n) == 0
+           && decode (text, n, &back) == 0
+           && back == id;
+}
+
+static bool dothex_agrees (uint64_t id)
+{
+    char expected[64], text[64];
+    fluid_t back = ~id;
+
+    snprintf (expected, sizeof (expected), "%04x.%04x.%04x.%04x",
+              (unsigned) (id >> 48), (unsigned) (id >> 32 & 0xffff),
+              (unsigned) (id >> 16 & 0xffff), (unsigned) (id & 0xffff));
+    return form_dothex_encode (id, text) == 19
+           && memcmp (text, expected, 19) == 0
+           && form_dothex_decode (text, 19, &back) == 0
+           && back == id;
+}
+
+static bool f58_agrees (uint64_t id)
+{
+    static const char digits[] = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+    char text[64];
+    fluid_t back = ~id;
+    uint64_t sum = 0;
+
+    size_t n = form_f58_encode (id, text);
+    for (size_t i = 0; i < n; i++)
+        sum = sum * 58 + (strchr (digits, text[i]) - digits);
+
+    return n >= 1 && n <= 11
+           && sum == id
+           && (n == 1 || text[0] != '1')
+           && form_f58_decode (text, n, &back) == 0
+           && back == id;
+}
+
+static void test_edges (void)
+{
+    uint64_t ids[1024];
+    size_t n = edges (ids);
+    bool dec = true, hex = true, dothex = true, f58 = true;
+
+    for (size_t i = 0; i < n; i++) {
+        dec &= agrees ("%" PRIu64, form_dec_encode, form_dec_decode, ids[i]);
+        hex &= agrees ("%" PRIx64, form_hex_encode, form_hex_decode, ids[i]);
+        dothex &= dothex_agrees (ids[i]);
+        f58 &= f58_agrees (ids[i]);
+    }
+    diag ("%zu numbers at the powers of six bases", n);
+    ok (dec, "decimal agrees with printf");
+    ok (hex, "hex agrees with printf");
+    ok (dothex, "dotted hex agrees with printf");
+    ok (f58, "base58 agrees with arithmetic and has no leading 1");
+}
+
+/* Count the bytes that are digits of a form, when they stand alone and when one follows. */
+static int digit_bytes (form_decode_f decode, char neighbour)
+{
+    int count = 0;
+
+    for (int c = 0; c < 256; c++) {
+        char text[2] = {(char) c, neighbour};
+        fluid_t id = 0;
+        bool alone = decode (text, 1, &id) == 0;
+        bool paired = decode (text, 2, &id) == 0;
+
+        if (alone != paired)
+            return -1;
+        count += alone;
+    }
+    return count;
+}
+
+static void test_bytes (void)
+{
+    ok (digit_bytes (form_dec_decode, '0') == 10, "10 of the 256 bytes are decimal digits");
+    ok (digit_bytes (form_hex_decode, '0') == 22,
+        "22 of the 256 bytes are hex digits, in both cases");
+    ok (digit_bytes (form_f58_decode, '1') == 58, "58 of the 256 bytes are base58 digits");
+}
+
+/* Each byte of 'digits' stands for its position. */
+static bool counts (form_decode_f decode, const char *digits)
+{
+    for (size_t i = 0; digits[i] != '\0'; i++) {
+        fluid_t id = ~UINT64_C (0);
+
+        if (decode (digits + i, 1, &id) < 0 || id != i)
+            return false;
+    }
+    return true;
+}
+
+static void test_values (void)
+{
+    ok (counts (form_dec_decode, "0123456789"), "each decimal digit has its value");
+    ok (counts (form_hex_decode, "0123456789abcdef"), "each hex digit has its value");
+    ok (counts (form_hex_decode, "0123456789ABCDEF"), "so have hex digits in upper case");
+    ok (counts (form_f58_decode, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"),
+        "each base58 digit has the value that RFC 19 gives it");
+}
+
+static bool fails (form_decode_f decode, const char *text, int errnum)
+{
+    fluid_t id = 77;
+
+    errno = 0;
+    return decode (text, strlen (text), &id) == -1 && errno == errnum && id == 77;
+}
+
+static void test_misfits (void)
+{
+    ok (fails (form_dec_decode, "", EINVAL), "no digits at all is EINVAL");
+    ok (fails (form_dec_decode, "18446744073709551616", ERANGE), "2^64 is ERANGE");
+    ok (fails (form_dec_decode, "184467440737095516150", ERANGE), "ten times 2^64 - 1 is ERANGE");
+    ok (fails (form_dec_decode, "18446744073709551616x", EINVAL),
+        "a bad digit after too large a number is EINVAL");
+    ok (fails (form_f58_decode, "zzzzzzzzzzzzzz0", EINVAL), "the same in base58");
+    ok (fails (form_dothex_decode, "1.2.3", EINVAL), "three groups are EINVAL");
+    ok (fails (form_dothex_decode, "1.2.3.4.", EINVAL), "a fourth dot is EINVAL");
+    ok (fails (form_dothex_decode, "1.2.3.12345", EINVAL), "five digits in a group are EINVAL");
+}
+
+static void test_leading_zeros (void)
+{
+    char text[1000];
+    fluid_t id = 0;
+
+    memset (text, '0', sizeof (text));
+    text[sizeof (text) - 1] = '7';
+    ok (form_dec_decode (text, sizeof (text), &id) == 0 && id == 7, "leading zeros do not count");
+}
+
+int main (void)
+{
+    test_edges ();
+    test_bytes ();
+    test_values ();
+    test_misfits ();
+    test_leading_zeros ();
+    return done_testing ();
+}

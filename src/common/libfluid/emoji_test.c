@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* emoji_test.c - all digits of base 576, all code points and all bytes that are none */
+#include <errno.h>
+#include <string.h>
+
+#include "form.h"
+#include "libutil/tap.h"
+
+#define BASE 576
+
+static void put_utf8 (unsigned point, char *s)
+{
+    s[0] = (char) (0xf0 | point >> 18);
+    s[1] = (char) (0x80 | (point >> 12 & 0x3f));
+    s[2] = (char) (0x80 | (point >> 6 & 0x3f));
+    s[3] = (char) (0x80 | (point & 0x3f));
+}
+
+/* The 576 digits are found by reading each code point that has four bytes in UTF-8. */
+static void test_all_points (void)
+{
+    bool seen[BASE] = {false}, back = true, above = true;
+    int digits = 0;
+
+    for (unsigned point = 0x10000; point <= 0x10ffff; point++) {
+        char text[4], written[32];
+        fluid_t id;
+
+        put_utf8 (point, text);
+        if (form_emoji_decode (text, 4, &id) < 0)
+            continue;
+        digits++;
+        above &= point >= 0x1f000 && id < BASE && !seen[id];
+        if (id < BASE)
+            seen[id] = true;
+        back &= form_emoji_encode (id, written) == 4 && memcmp (written, text, 4) == 0;
+    }
+    ok (digits == BASE, "576 code points are digits");
+    ok (above, "each stands for a value of its own below 576 and begins F0 9F");
+    ok (back, "each value is written with the emoji it was read from");
+}
+
+/* Each byte of an emoji changed to each other value is an emoji only if it is the UTF-8 of one. */
+static void test_all_bytes (void)
+{
+    static const char first[] = "\xf0\x9f\x98\x83"; /* U+1F603, 0 */
+    int accepted = 0;
+
+    for (int at = 0; at < 4; at++) {
+        for (int c = 0; c < 256; c++) {
+            char text[4], written[32];
+            fluid_t id;
+
+            memcpy (text, first, 4);
+            text[at] = (char) c;
+            if (form_emoji_decode (text, 4, &id) < 0)
+                continue;
+            accepted++;
+            if (form_emoji_encode (id, written) != 4 || memcmp (written, text, 4) != 0)
+                accepted = 1000;
+        }
+    }
+    ok (accepted > 4 && accepted < 128, "no byte out of place is taken for an emoji");
+}
+
+static bool fails (const char *text, size_t len, int errnum)
+{
+    fluid_t id = 77;
+
+    errno = 0;
+    return form_emoji_decode (text, len, &id) == -1 && errno == errnum && id == 77;
+}
+
+static void test_misfits (void)
+{
+    static const char two_to_64[] = "🚹💗💧👗😷📷📓";
+    char text[64];
+    fluid_t id;
+    size_t n = form_emoji_encode (UINT64_MAX, text);
+
+    ok (n == 28 && form_emoji_decode (text, n, &id) == 0 && id == UINT64_MAX,
+        "the largest id is seven emoji and is read back");
+    ok (fails (two_to_64, strlen (two_to_64), ERANGE), "2^64 is ERANGE");
+    strcpy (text, two_to_64);
+    strcat (text, "🦄");
+    ok (fails (text, strlen (text), EINVAL), "an unknown emoji after too large a number is EINVAL");
+    ok (fails ("", 0, EINVAL), "no emoji is EINVAL");
+    bool cut = true;
+    for (size_t i = 1; i < 4; i++)
+        cut &= fails ("😃😃", 4 + i, EINVAL) && fails ("😃", i, EINVAL);
+    ok (cut, "an emoji that is cut short is EINVAL");
+}
+
+int main (void)
+{
+    test_all_points ();
+    test_all_bytes ();
+    test_misfits ();
+    return done_testing ();
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fluid.c - the bits of a FLUID: [timestamp 40 | generator 14 | sequence 10] (RFC 19) */
+#include <errno.h>
+
+#include "idtree/fluid.h"
+
+#define SEQUENCE_BITS 10
+#define GENERATOR_BITS 14
+#define TIMESTAMP_SHIFT (GENERATOR_BITS + SEQUENCE_BITS)
+
+struct fluid_fields fluid_split (fluid_t id)
+{
+    return (struct fluid_fields){
+        .timestamp_ms = id >> TIMESTAMP_SHIFT,
+        .generator = (id >> SEQUENCE_BITS) & FLUID_GENERATOR_MAX,
+        .sequence = id & FLUID_SEQUENCE_MAX,
+    };
+}
+
+int fluid_join (const struct fluid_fields *fields, fluid_t *id)
+{
+    if (fields->timestamp_ms > FLUID_TIMESTAMP_MAX) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    if (fields->generator > FLUID_GENERATOR_MAX || fields->sequence > FLUID_SEQUENCE_MAX) {
+        errno = EINVAL;
+        return -1;
+    }
+    *id = fields->timestamp_ms << TIMESTAMP_SHIFT
+          | (fluid_t) fields->generator << SEQUENCE_BITS
+          | fields->sequence;
+    return 0;
+}
+
+int fluid_range (uint64_t from_ms, uint64_t to_ms, fluid_t *first, fluid_t *last)
+{
+    if (to_ms > FLUID_TIMESTAMP_MAX) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    if (from_ms > to_ms) {
+        errno = EINVAL;
+        return -1;
+    }
+    *first = from_ms << TIMESTAMP_SHIFT;
+    *last = to_ms << TIMESTAMP_SHIFT | ((UINT64_C (1) << TIMESTAMP_SHIFT) - 1);
+    return 0;
+}

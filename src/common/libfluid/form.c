@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* form.c - the text forms of a FLUID in one table: how each is named, marked, written and read */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "form.h"
+
+#define F_HOOK_UTF8 "\xc6\x92" /* U+0192, small f with hook */
+
+struct form {
+    const char *name;
+    const char *prefix;
+    form_encode_f encode;
+    form_decode_f decode;
+};
+
+static const struct form forms[FLUID_FORM_COUNT] = {
+    [FLUID_DEC] = {"dec", "", form_dec_encode, form_dec_decode},
+    [FLUID_HEX] = {"hex", "0x", form_hex_encode, form_hex_decode},
+    [FLUID_DOTHEX] = {"dothex", "", form_dothex_encode, form_dothex_decode},
+    [FLUID_F58] = {"f58", "f", form_f58_encode, form_f58_decode},
+    [FLUID_F58_UTF8] = {F_HOOK_UTF8 "58", F_HOOK_UTF8, form_f58_encode, form_f58_decode},
+    [FLUID_WORDS] = {"words", "", form_words_encode, form_words_decode},
+    [FLUID_EMOJI] = {"emoji", "", form_emoji_encode, form_emoji_decode},
+};
+
+static const struct form *form_get (enum fluid_form form)
+{
+    return (unsigned) form < FLUID_FORM_COUNT ? &forms[form] : NULL;
+}
+
+int fluid_encode (fluid_t id, enum fluid_form form, char *buf, size_t size)
+{
+    const struct form *f = form_get (form);
+    char text[FLUID_STRING_MAX];
+
+    if (!f) {
+        errno = EINVAL;
+        return -1;
+    }
+    size_t len = stpcpy (text, f->prefix) - text;
+    len += f->encode (id, text + len);
+    if (len >= size) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    memcpy (buf, text, len);
+    buf[len] = '\0';
+    return (int) len;
+}
+
+static bool starts_with (const char *s, size_t len, const char *prefix)
+{
+    size_t n = strlen (prefix);
+
+    return len >= n && memcmp (s, prefix, n) == 0;
+}
+
+/* RFC 19, "Decoding Alternate FLUID Representations": the first rule that fits decides. */
+static enum fluid_form form_detect (const char *s, size_t len)
+{
+    if (memchr (s, '.', len))
+        return FLUID_DOTHEX;
+    if (memchr (s, '-', len))
+        return FLUID_WORDS;
+    if (starts_with (s, len, F_HOOK_UTF8))
+        return FLUID_F58_UTF8;
+    if (starts_with (s, len, "f"))
+        return FLUID_F58;
+    if (starts_with (s, len, "\xf0\x9f"))
+        return FLUID_EMOJI;
+    if (starts_with (s, len, "0x"))
+        return FLUID_HEX;
+    return FLUID_DEC;
+}
+
+/* White space of the C locale, in any locale. */
+static bool is_blank (char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+int fluid_parse (const char *s, fluid_t *id)
+{
+    while (is_blank (*s))
+        s++;
+
+    size_t len = strlen (s);
+    while (len > 0 && is_blank (s[len - 1]))
+        len--;
+
+    const struct form *f = &forms[form_detect (s, len)];
+    size_t skip = strlen (f->prefix);
+
+    return f->decode (s + skip, len - skip, id);
+}
+
+const char *fluid_form_name (enum fluid_form form)
+{
+    const struct form *f = form_get (form);
+
+    return f ? f->name : NULL;
+}
+
+int fluid_form_parse (const char *s, enum fluid_form *form)
+{
+    for (int i = 0; i < FLUID_FORM_COUNT; i++) {
+        if (strcmp (s, forms[i].name) == 0) {
+            *form = i;
+            return 0;
+        }
+    }
+    errno = EINVAL;
+    return -1;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* form_test.c - the golden vectors, what is an id at all, and round trips
+ *
+ * IDTREE_VECTORS holds fluid.json (ids in all forms) and fluid-parse.json (what is an id or not).
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <regex.h>
+#include <string.h>
+
+#include "idtree/fluid.h"
+#include "libutil/tap.h"
+
+/* --- vectors --------------------------------------------------------------------------- */
+
+static json_t *load_vectors (const char *name)
+{
+    const char *folder = getenv ("IDTREE_VECTORS");
+    char path[4096];
+    json_error_t error;
+
+    snprintf (path, sizeof (path), "%s/%s", folder ? folder : SOURCE_VECTORS, name);
+    json_t *o = json_load_file (path, 0, &error);
+    if (!o) {
+        diag ("%s: %s", path, error.text);
+        bail_out ("the vectors cannot be read");
+    }
+    return o;
+}
+
+static const char *string_of (const json_t *o, const char *key)
+{
+    const char *s = json_string_value (json_object_get (o, key));
+
+    if (!s) {
+        diag ("a vector has no text \"%s\"", key);
+        bail_out ("the vectors are incomplete");
+    }
+    return s;
+}
+
+static uint64_t number_of (const json_t *o, const char *key)
+{
+    return strtoull (string_of (o, key), NULL, 10);
+}
+
+/* Key of each form in fluid.json. */
+static const char *const form_key[FLUID_FORM_COUNT] = {
+    [FLUID_DEC] = "id",
+    [FLUID_HEX] = "hex",
+    [FLUID_DOTHEX] = "dothex",
+    [FLUID_F58] = "f58_ascii",
+    [FLUID_F58_UTF8] = "f58",
+    [FLUID_WORDS] = "words",
+    [FLUID_EMOJI] = "emoji",
+};
+
+static bool fields_agree (const json_t *o, fluid_t id)
+{
+    struct fluid_fields fields = fluid_split (id);
+
+    return fields.timestamp_ms == number_of (o, "timestamp_ms")
+           && fields.generator == json_integer_value (json_object_get (o, "generator"))
+           && fields.sequence == json_integer_value (json_object_get (o, "sequence"));
+}
+
+static bool encodes (fluid_t id, enum fluid_form form, const char *expected)
+{
+    char buf[FLUID_STRING_MAX];
+    int n = fluid_encode (id, form, buf, sizeof (buf));
+
+    return n == (int) strlen (expected) && strcmp (buf, expected) == 0;
+}
+
+static bool parses (const char *s, fluid_t expected)
+{
+    fluid_t id = ~expected;
+
+    return fluid_parse (s, &id) == 0 && id == expected;
+}
+
+/* A buffer that is too small: EOVERFLOW and not a byte written; one that just fits: success. */
+static bool respects_size (fluid_t id, enum fluid_form form, size_t len)
+{
+    char buf[FLUID_STRING_MAX], untouched[FLUID_STRING_MAX];
+
+    memset (untouched, '#', sizeof (untouched));
+    memcpy (buf, untouched, sizeof (buf));
+    for (size_t size = 0; size <= len; size++) {
+        errno = 0;
+        if (fluid_encode (id, form, buf, size) != -1
+            || errno != EOVERFLOW
+            || memcmp (buf, untouched, sizeof (buf)) != 0)
+            return false;
+    }
+    return fluid_encode (id, form, buf, len + 1) == (int) len
+           && buf[len] == '\0'
+           && memcmp (buf + len + 1, untouched, sizeof (buf) - len - 1) == 0;
+}
+
+static void test_form_vectors (const json_t *vectors, enum fluid_form form)
+{
+    const char *name = fluid_form_name (form);
+    bool written = true, read = true, sized = true;
+    size_t i;
+    json_t *o;
+
+    json_array_foreach (vectors, i, o) {
+        fluid_t id = number_of (o, "id");
+        const char *text = string_of (o, form_key[form]);
+
+        written &= encodes (id, form, text);
+        read &= parses (text, id);
+        sized &= respects_size (id, form, strlen (text));
+    }
+    ok (written, "%s: every vector is written as recorded", name);
+    ok (read, "%s: every vector is read as recorded", name);
+    ok (sized, "%s: a buffer that is too small is EOVERFLOW and stays untouched", name);
+}
+
+static void test_vectors (void)
+{
+    json_t *vectors = load_vectors ("fluid.json");
+    bool fields = true;
+    size_t i;
+    json_t *o;
+
+    diag ("%zu vectors", json_array_size (vectors));
+    ok (json_array_size (vectors) > 0, "there are vectors");
+    for (int form = 0; form < FLUID_FORM_COUNT; form++)
+        test_form_vectors (vectors, form);
+    json_array_foreach (vectors, i, o)
+        fields &= fields_agree (o, number_of (o, "id"));
+    ok (fields, "every vector has the fields that were recorded");
+    json_decref (vectors);
+}
+
+static bool refuses (const char *s, const char *error)
+{
+    fluid_t id = 77;
+    int expected = strcmp (error, "ERANGE") == 0 ? ERANGE : EINVAL;
+
+    errno = 0;
+    return fluid_parse (s, &id) == -1 && errno == expected && id == 77;
+}
+
+static void test_parse_vectors (void)
+{
+    json_t *vectors = load_vectors ("fluid-parse.json");
+    size_t i;
+    json_t *o;
+
+    json_array_foreach (json_object_get (vectors, "accept"), i, o) {
+        json_t *input = json_object_get (o, "input");
+        char *shown = json_dumps (input, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+
+        ok (parses (json_string_value (input), number_of (o, "id")), "%s is %s", shown,
+            string_of (o, "id"));
+        free (shown);
+    }
+    json_array_foreach (json_object_get (vectors, "reject"), i, o) {
+        json_t *input = json_object_get (o, "input");
+        char *shown = json_dumps (input, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+
+        ok (refuses (json_string_value (input), string_of (o, "error")),
+            "%.60s is %s: %s", shown, string_of (o, "error"), string_of (o, "why"));
+        free (shown);
+    }
+    json_decref (vectors);
+}
+
+/* --- what is an id --------------------------------------------------------------------- */
+
+/* The grammar of RFC 19 for the forms of digits, said once more as a regular expression. */
+static const char grammar[] =
+    "^[ \t\n\v\f\r]*"
+    "([0-9]+"
+    "|0x[0-9a-fA-F]+"
+    "|(f|\xc6\x92)[1-9A-HJ-NP-Za-km-z]+"
+    "|[0-9a-fA-F]{1,4}(\\.[0-9a-fA-F]{1,4}){3})"
+    "[ \t\n\v\f\r]*$";
+
+/* Try every text of 'len' bytes of 'alphabet'.  Returns how often grammar and parser differ. */
+static long differences (const regex_t *regex, const char *alphabet, int len)
+{
+    size_t letters = strlen (alphabet);
+    long count = 1, differ = 0;
+
+    for (int i = 0; i < len; i++)
+        count *= letters;
+    for (long number = 0; number < count; number++) {
+        char text[16] = "";
+        fluid_t id;
+
+        for (long i = 0, rest = number; i < len; i++, rest /= letters)
+            text[i] = alphabet[rest % letters];
+        bool valid = regexec (regex, text, 0, NULL, 0) == 0;
+        if (valid != (fluid_parse (text, &id) == 0)) {
+            if (differ++ == 0)
+                diag ("differs: '%s'", text);
+        }
+    }
+    return differ;
+}
+
+static void test_grammar (void)
+{
+    regex_t regex;
+    long differ = 0;
+
+    if (regcomp (&regex, grammar, REG_EXTENDED | REG_NOSUB) != 0)
+        bail_out ("regcomp");
+    for (int len = 0; len <= 5; len++)
+        differ += differences (&regex, " 01fxFl.-\xc6\x92", len);
+    ok (differ == 0,
+        "every text of up to 5 of 11 bytes is an id if and only if the grammar says so");
+    differ = 0;
+    for (int len = 6; len <= 8; len++)
+        differ += differences (&regex, " 0f.x", len);
+    ok (differ == 0, "so is every text of 6 to 8 of 5 bytes");
+    regfree (&regex);
+}
+
+static void test_blanks (void)
+{
+    int before = 0, after = 0;
+
+    for (int c = 1; c < 256; c++) {
+        char leading[] = {(char) c, 'f', '2', '\0'};
+        char trailing[] = {'f', '2', (char) c, '\0'};
+        fluid_t id;
+
+        before += fluid_parse (leading, &id) == 0 && id == 1;
+        after += fluid_parse (trailing, &id) == 0 && id == 1;
+    }
+    ok (before == 6, "six bytes are skipped before an id");
+    ok (after == 6, "six bytes are skipped after an id");
+}
+
+static void test_detection (void)
+{
+    ok (parses ("f.f.f.f", UINT64_C (0x000f000f000f000f)),
+        "a dot makes it dotted hex, also after an f");
+    ok (parses ("fabric-academy-academy--academy-academy-academy", 262),
+        "a dash makes it words, also after an f");
+    ok (refuses ("f1.", "EINVAL") && refuses ("f1-", "EINVAL"),
+        "base58 with a dot or a dash is no id");
+    ok (refuses ("\xf0\x9f", "EINVAL"), "the first two bytes of an emoji are no id");
+    ok (refuses ("\xc6", "EINVAL"), "the first byte of a prefix is no id");
+}
+
+/* --- round trips ----------------------------------------------------------------------- */
+
+static bool round_trip (fluid_t id)
+{
+    for (int form = 0; form < FLUID_FORM_COUNT; form++) {
+        char buf[FLUID_STRING_MAX];
+        int n = fluid_encode (id, form, buf, sizeof (buf));
+
+        if (n < 1 || strlen (buf) != (size_t) n || !parses (buf, id))
+            return false;
+    }
+    return true;
+}
+
+static void test_round_trips (void)
+{
+    uint64_t x = UINT64_C (0x9e3779b97f4a7c15);
+    bool good = true;
+
+    for (uint64_t id = 0; id < 20000; id++)
+        good &= round_trip (id) && round_trip (~id);
+    ok (good, "the 20000 smallest and largest ids survive all forms");
+    for (int i = 0; i < 100000; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        good &= round_trip (x >> i % 64);
+    }
+    ok (good, "100000 random ids of all lengths survive all forms");
+}
+
+static void test_names (void)
+{
+    static const char *const names[] = {"dec", "hex", "dothex", "f58", "ƒ58", "words", "emoji"};
+    enum fluid_form form = FLUID_HEX;
+    char buf[FLUID_STRING_MAX] = "#";
+    bool good = true;
+
+    for (int i = 0; i < FLUID_FORM_COUNT; i++) {
+        enum fluid_form found = FLUID_FORM_COUNT;
+
+        good &= strcmp (fluid_form_name (i), names[i]) == 0;
+        good &= fluid_form_parse (names[i], &found) == 0 && found == (enum fluid_form) i;
+    }
+    ok (good, "each form has its name");
+    ok (!fluid_form_name (FLUID_FORM_COUNT) && !fluid_form_name (-1),
+        "what is no form has no name");
+    errno = 0;
+    ok (fluid_form_parse ("F58", &form) == -1 && errno == EINVAL && form == FLUID_HEX,
+        "other names are EINVAL");
+    errno = 0;
+    ok (fluid_encode (1, FLUID_FORM_COUNT, buf, sizeof (buf)) == -1 && errno == EINVAL
+            && buf[0] == '#',
+        "an id cannot be written in what is no form");
+}
+
+int main (void)
+{
+    test_vectors ();
+    test_parse_vectors ();
+    test_grammar ();
+    test_blanks ();
+    test_detection ();
+    test_round_trips ();
+    test_names ();
+    return done_testing ();
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* gen.c - a FLUID generator that is told the time
+ *
+ * No id is made twice: (last_ms, used) grows in lexical order with each reservation and never
+ * shrinks, whatever range of time or order of calls the owner comes up with.
+ */
+#include <assert.h>
+#include <errno.h>
+
+#include "idtree/fluid.h"
+
+int fluid_gen_init (struct fluid_gen *gen, uint32_t generator)
+{
+    if (generator > FLUID_GENERATOR_MAX) {
+        errno = EINVAL;
+        return -1;
+    }
+    *gen = (struct fluid_gen){.generator = generator};
+    return 0;
+}
+
+int fluid_gen_set_range (struct fluid_gen *gen, uint64_t lo_ms, uint64_t hi_ms)
+{
+    if (lo_ms > hi_ms) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (hi_ms > FLUID_TIMESTAMP_MAX + 1) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    gen->lo_ms = lo_ms;
+    gen->hi_ms = hi_ms;
+    return 0;
+}
+
+void fluid_gen_advance (struct fluid_gen *gen, uint64_t ms)
+{
+    if (ms > gen->last_ms) {
+        gen->last_ms = ms;
+        gen->used = 0;
+    }
+}
+
+/* Why no id may be made at 'now_ms', as errno; 0: it may. */
+static int refusal (const struct fluid_gen *gen, uint64_t now_ms)
+{
+    if (now_ms > FLUID_TIMESTAMP_MAX)
+        return EOVERFLOW;
+    if (now_ms < gen->lo_ms || now_ms >= gen->hi_ms)
+        return ERANGE;
+    if (now_ms < gen->last_ms || (now_ms == gen->last_ms && gen->used == FLUID_PER_MS))
+        return EAGAIN;
+    return 0;
+}
+
+int fluid_gen_reserve (struct fluid_gen *gen, uint64_t now_ms, uint32_t want, fluid_t *first)
+{
+    assert (want >= 1);
+
+    int why = refusal (gen, now_ms);
+    if (why != 0) {
+        errno = why;
+        return -1;
+    }
+    fluid_gen_advance (gen, now_ms);
+
+    uint32_t left = FLUID_PER_MS - gen->used;
+    uint32_t count = want < left ? want : left;
+    struct fluid_fields fields = {now_ms, gen->generator, gen->used};
+
+    if (fluid_join (&fields, first) < 0)
+        return -1;
+    gen->used += count;
+    return (int) count;
+}

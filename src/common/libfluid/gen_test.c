@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* gen_test.c - all short histories of a generator in a small world, and long random ones
+ *
+ * A checker that shares nothing with the generator remembers each id: none comes twice, none lies
+ * outside the range held or below a timestamp used before, none of a millisecond that may be used
+ * is refused.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "idtree/fluid.h"
+#include "libutil/tap.h"
+
+#define GENERATOR 4711
+
+/* --- the checker ----------------------------------------------------------------------- */
+
+struct world {
+    struct fluid_gen gen;
+    uint64_t base_ms; /* the milliseconds of the world are base_ms + 0 ... span - 1 */
+    uint64_t span;
+    uint64_t lo_ms, hi_ms;           /* the range last given */
+    uint64_t floor_ms;               /* newest timestamp issued or advanced to */
+    unsigned char (*issued)[FLUID_PER_MS]; /* [ms - base_ms][sequence]: 1 = issued */
+    uint64_t total;
+    const char *fault;               /* first rule broken */
+};
+
+static void world_reset (struct world *w)
+{
+    if (fluid_gen_init (&w->gen, GENERATOR) < 0)
+        w->fault = "init";
+    memset (w->issued, 0, w->span * sizeof (w->issued[0]));
+    w->lo_ms = w->hi_ms = w->floor_ms = w->total = 0;
+}
+
+static void expect (struct world *w, bool good, const char *rule)
+{
+    if (!good && !w->fault)
+        w->fault = rule;
+}
+
+static void world_set_range (struct world *w, uint64_t lo_ms, uint64_t hi_ms)
+{
+    expect (w, fluid_gen_set_range (&w->gen, lo_ms, hi_ms) == 0, "a range is taken");
+    w->lo_ms = lo_ms;
+    w->hi_ms = hi_ms;
+}
+
+static void world_advance (struct world *w, uint64_t ms)
+{
+    fluid_gen_advance (&w->gen, ms);
+    if (ms > w->floor_ms)
+        w->floor_ms = ms;
+}
+
+/* Ids of 'now_ms' that were not issued; only a millisecond of the world is asked for. */
+static uint32_t left_over (const struct world *w, uint64_t now_ms)
+{
+    uint32_t left = 0;
+
+    for (uint32_t s = 0; s < FLUID_PER_MS; s++)
+        left += w->issued[now_ms - w->base_ms][s] == 0;
+    return left;
+}
+
+static int expected_errno (const struct world *w, uint64_t now_ms)
+{
+    if (now_ms >> 40 != 0)
+        return EOVERFLOW;
+    if (now_ms < w->lo_ms || now_ms >= w->hi_ms)
+        return ERANGE;
+    return now_ms < w->floor_ms || left_over (w, now_ms) == 0 ? EAGAIN : 0;
+}
+
+static void world_reserve (struct world *w, uint64_t now_ms, uint32_t want)
+{
+    fluid_t first = 99;
+    int why = expected_errno (w, now_ms);
+
+    errno = 0;
+    int n = fluid_gen_reserve (&w->gen, now_ms, want, &first);
+    if (why != 0) {
+        expect (w, n == -1 && errno == why, "a refusal has the right cause");
+        expect (w, first == 99, "a refusal leaves the output alone");
+        return;
+    }
+    uint32_t left = left_over (w, now_ms);
+    expect (w, n == (int) (want < left ? want : left), "as many ids as wanted or left");
+    if (n < 1 || n > (int) FLUID_PER_MS)
+        return;
+
+    struct fluid_fields fields = fluid_split (first);
+    expect (w, fields.timestamp_ms == now_ms && fields.generator == GENERATOR,
+            "the fields are right");
+    expect (w, fields.sequence + n <= FLUID_PER_MS, "all ids lie in one millisecond");
+    if (w->fault)
+        return;
+    unsigned char *issued = w->issued[now_ms - w->base_ms] + fields.sequence;
+    expect (w, memchr (issued, 1, n) == NULL, "no id comes twice");
+    memset (issued, 1, n);
+    w->floor_ms = now_ms;
+    w->total += n;
+}
+
+/* --- all short histories --------------------------------------------------------------- */
+
+#define SPAN 4 /* milliseconds */
+#define STEPS 4
+#define WANTS 3
+#define RANGES (SPAN * (SPAN + 1) / 2)
+#define OPERATIONS (SPAN * WANTS + SPAN + RANGES)
+
+static void do_range (struct world *w, int number)
+{
+    for (int lo = 0; lo < SPAN; lo++)
+        for (int hi = lo; hi < SPAN; hi++)
+            if (number-- == 0)
+                world_set_range (w, lo, hi);
+}
+
+static void do_operation (struct world *w, int number)
+{
+    static const uint32_t wants[WANTS] = {1, FLUID_PER_MS - 1, 5000};
+
+    if (number < SPAN * WANTS)
+        world_reserve (w, number / WANTS, wants[number % WANTS]);
+    else if ((number -= SPAN * WANTS) < SPAN)
+        world_advance (w, number);
+    else
+        do_range (w, number - SPAN);
+}
+
+static void test_short_histories (void)
+{
+    static unsigned char issued[SPAN][FLUID_PER_MS];
+    struct world w = {.span = SPAN, .issued = issued};
+    int count = 1;
+
+    for (int i = 0; i < STEPS; i++)
+        count *= OPERATIONS;
+    for (int history = 0; history < count && !w.fault; history++) {
+        world_reset (&w);
+        world_set_range (&w, 0, SPAN);
+        for (int step = 0, rest = history; step < STEPS; step++, rest /= OPERATIONS)
+            do_operation (&w, rest % OPERATIONS);
+        if (w.fault)
+            diag ("history %d: broken: %s", history, w.fault);
+    }
+    ok (!w.fault, "all %d histories of %d steps of %d kinds keep the rules", count, STEPS,
+        OPERATIONS);
+}
+
+/* --- long random histories ------------------------------------------------------------- */
+
+static uint64_t next_random (uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+/* A clock that mostly stands or creeps, sometimes jumps either way; leases that come and go. */
+static void random_step (struct world *w, uint64_t *now_ms, uint64_t *seed)
+{
+    uint64_t r = next_random (seed);
+    uint64_t amount = next_random (seed);
+
+    switch (r % 64) {
+    case 0:
+        world_set_range (w, *now_ms, *now_ms);
+        break;
+    case 1:
+    case 2: {
+        uint64_t lo = *now_ms - amount % 16;
+        world_set_range (w, lo, lo + amount / 16 % 64);
+        break;
+    }
+    case 3:
+        world_advance (w, *now_ms + amount % 4);
+        break;
+    case 4:
+        *now_ms -= amount % 20;
+        break;
+    case 5:
+        *now_ms += amount % 20;
+        break;
+    default:
+        *now_ms += amount % 4 == 0;
+        world_reserve (w, *now_ms, 1 + amount / 4 % (r / 64 % 2 ? 16 : 2048));
+    }
+}
+
+static void random_history (struct world *w, uint64_t seed)
+{
+    uint64_t now_ms = w->base_ms + 64;
+
+    world_reset (w);
+    while (now_ms < w->base_ms + w->span - 64 && !w->fault) {
+        random_step (w, &now_ms, &seed);
+        if (now_ms < w->base_ms + 64)
+            now_ms = w->base_ms + 64;
+    }
+    if (w->fault)
+        diag ("broken: %s", w->fault);
+}
+
+static void test_random_histories (void)
+{
+    static const uint64_t bases[] = {0, 1, UINT64_C (1) << 32, (UINT64_C (1) << 40) - 2048};
+    struct world w = {.span = 2048};
+    uint64_t total = 0;
+
+    if (!(w.issued = malloc (w.span * sizeof (w.issued[0]))))
+        bail_out ("out of memory");
+    for (uint64_t i = 0; i < 40 && !w.fault; i++) {
+        w.base_ms = bases[i % 4];
+        random_history (&w, (i + 1) * UINT64_C (0x9e3779b97f4a7c15));
+        total += w.total;
+    }
+    free (w.issued);
+    diag ("%llu ids", (unsigned long long) total);
+    ok (!w.fault && total > 1000000, "long random histories keep the rules");
+}
+
+/* --- single rules ---------------------------------------------------------------------- */
+
+static bool fills_millisecond (uint32_t want)
+{
+    struct fluid_gen gen;
+    fluid_t first = 0, next = 5 * UINT64_C (16777216);
+    int n;
+
+    fluid_gen_init (&gen, 0);
+    fluid_gen_set_range (&gen, 5, 6);
+    while ((n = fluid_gen_reserve (&gen, 5, want, &first)) > 0) {
+        if (first != next)
+            return false;
+        next += n;
+    }
+    return errno == EAGAIN && next == 5 * UINT64_C (16777216) + FLUID_PER_MS;
+}
+
+static void test_whole_millisecond (void)
+{
+    bool all = true;
+
+    for (uint32_t want = 1; want <= 1100; want++)
+        all &= fills_millisecond (want);
+    ok (all, "a millisecond gives its 1024 ids in order however they are asked for");
+    ok (fills_millisecond (UINT32_MAX), "asking for 2^32 - 1 gives what there is");
+}
+
+static void test_end_of_time (void)
+{
+    struct fluid_gen gen;
+    fluid_t id = 7;
+
+    ok (fluid_gen_init (&gen, FLUID_GENERATOR_MAX) == 0, "generator 16383 exists");
+    ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1) == 0, "a range may end at 2^40");
+    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX + 1, 1, &id) == -1 && errno == EOVERFLOW
+            && id == 7,
+        "a time of 2^40 is EOVERFLOW");
+    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 2000, &id) == 1024
+            && id == UINT64_MAX - FLUID_SEQUENCE_MAX,
+        "the last 1024 ids there are can be had");
+    ok (fluid_gen_reserve (&gen, UINT64_MAX, 1, &id) == -1 && errno == EOVERFLOW,
+        "nothing comes after");
+}
+
+static void test_refused_arguments (void)
+{
+    struct fluid_gen gen;
+    fluid_t id = 7;
+
+    ok (fluid_gen_init (&gen, FLUID_GENERATOR_MAX + 1) == -1 && errno == EINVAL,
+        "there is no generator 16384");
+    fluid_gen_init (&gen, 3);
+    ok (fluid_gen_reserve (&gen, 0, 1, &id) == -1 && errno == ERANGE && id == 7,
+        "a new generator holds no range");
+    fluid_gen_set_range (&gen, 10, 20);
+    ok (fluid_gen_set_range (&gen, 2, 1) == -1 && errno == EINVAL,
+        "a range cannot end before it begins");
+    ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 2) == -1 && errno == EOVERFLOW,
+        "a range cannot end after 2^40");
+    ok (fluid_gen_reserve (&gen, 9, 1, &id) == -1 && errno == ERANGE
+            && fluid_gen_reserve (&gen, 20, 1, &id) == -1 && errno == ERANGE
+            && fluid_gen_reserve (&gen, 19, 1, &id) == 1,
+        "a refused range leaves the one held");
+    fluid_gen_set_range (&gen, 0, 19);
+    ok (fluid_gen_reserve (&gen, 18, 1, &id) == -1 && errno == EAGAIN,
+        "a range below used time allows nothing");
+    fluid_gen_advance (&gen, UINT64_MAX);
+    fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1);
+    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 1, &id) == -1 && errno == EAGAIN,
+        "advancing beyond the end of time ends the generator");
+}
+
+int main (void)
+{
+    test_short_histories ();
+    test_random_histories ();
+    test_whole_millisecond ();
+    test_end_of_time ();
+    test_refused_arguments ();
+    return done_testing ();
+}

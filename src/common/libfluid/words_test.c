@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* words_test.c - every word in every place, every near miss of every word
+ *
+ * The list is mnemonicode-words.txt of the source tree, which the table was made from.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "form.h"
+#include "libutil/tap.h"
+
+#define WORDS 1626
+#define PLACES 6
+
+static char words[WORDS][8];
+
+static void load_words (void)
+{
+    FILE *f = fopen (SOURCE_VECTORS "/mnemonicode-words.txt", "r");
+    int index;
+
+    if (!f)
+        bail_out ("mnemonicode-words.txt cannot be read");
+    for (int i = 0; i < WORDS; i++) {
+        if (fscanf (f, "%d %7s", &index, words[i]) != 2 || index != i)
+            bail_out ("mnemonicode-words.txt is not a list of 1626 words");
+    }
+    fclose (f);
+}
+
+/* Write six words, those of the low half first, the least significant first. */
+static void join_words (const char *word[PLACES], char *text)
+{
+    sprintf (text, "%s-%s-%s--%s-%s-%s", word[0], word[1], word[2], word[3], word[4], word[5]);
+}
+
+static int decode (const char *text, fluid_t *id)
+{
+    return form_words_decode (text, strlen (text), id);
+}
+
+static void test_every_word (void)
+{
+    static const uint64_t weight[3] = {1, 1626, 1626 * 1626};
+    bool reads = true, writes = true;
+    int over = 0;
+
+    for (int place = 0; place < PLACES; place++) {
+        for (int i = 0; i < WORDS; i++) {
+            const char *six[PLACES] = {words[0], words[0], words[0], words[0], words[0], words[0]};
+            uint64_t half = i * weight[place % 3];
+            char text[FLUID_STRING_MAX], written[FLUID_STRING_MAX];
+            fluid_t id = 0;
+
+            six[place] = words[i];
+            join_words (six, text);
+            if (half > UINT32_MAX) {
+                over += decode (text, &id) == -1 && errno == ERANGE;
+                continue;
+            }
+            uint64_t expected = place < 3 ? half : half << 32;
+            reads &= decode (text, &id) == 0 && id == expected;
+            writes &= form_words_encode (expected, written) == strlen (text)
+                      && memcmp (written, text, strlen (text)) == 0;
+        }
+    }
+    ok (reads, "each word is read in each of the six places");
+    ok (writes, "each word is written in each of the six places");
+    /* 1625 * 1626^2 exceeds 2^32 by itself; 1624 * 1626^2 does not */
+    ok (over == 2, "the last word alone puts a half out of range in its third place");
+}
+
+static void test_limits (void)
+{
+    char text[FLUID_STRING_MAX];
+    fluid_t id;
+    size_t n = form_words_encode (UINT64_MAX, text);
+
+    ok (form_words_decode (text, n, &id) == 0 && id == UINT64_MAX, "the largest id is read back");
+
+    /* natural-analyze-verbal is 2^32 - 1; its neighbour nebula-analyze-verbal 2^32 */
+    ok (strncmp (text, "natural-analyze-verbal--", 24) == 0, "2^32 - 1 is natural-analyze-verbal");
+    const char *six[PLACES] = {"", "analyze", "verbal", "academy", "academy", "academy"};
+    for (int i = 0; i < WORDS - 1; i++)
+        if (strcmp (words[i], "natural") == 0)
+            six[0] = words[i + 1];
+    join_words (six, text);
+    errno = 0;
+    ok (decode (text, &id) == -1 && errno == ERANGE, "a low half of 2^32 is ERANGE");
+    const char *swapped[PLACES] = {"academy", "academy", "academy", six[0], six[1], six[2]};
+    join_words (swapped, text);
+    errno = 0;
+    ok (decode (text, &id) == -1 && errno == ERANGE, "a high half of 2^32 is ERANGE");
+}
+
+static int compare (const void *a, const void *b)
+{
+    return strcmp (a, b);
+}
+
+static bool listed (const char *word, char (*sorted)[8])
+{
+    return bsearch (word, sorted, WORDS, sizeof (sorted[0]), compare) != NULL;
+}
+
+static bool accepted (const char *word)
+{
+    const char *six[PLACES] = {word, "academy", "academy", "academy", "academy", "academy"};
+    char text[FLUID_STRING_MAX];
+    fluid_t id;
+
+    join_words (six, text);
+    return decode (text, &id) == 0;
+}
+
+/* Change each letter of each word in turn, cut each short, make each longer: accepted if listed. */
+static void test_near_misses (void)
+{
+    static char sorted[WORDS][8];
+    int tried = 0, wrong = 0;
+
+    memcpy (sorted, words, sizeof (sorted));
+    qsort (sorted, WORDS, sizeof (sorted[0]), compare);
+    for (int i = 0; i < WORDS; i++) {
+        size_t len = strlen (words[i]);
+        char word[10];
+
+        for (size_t at = 0; at <= len; at++) {
+            for (char c = 'a'; c <= 'z'; c++) {
+                strcpy (word, words[i]);
+                word[at] = c;
+                word[at < len ? len : len + 1] = '\0';
+                tried++;
+                wrong += accepted (word) != listed (word, sorted);
+            }
+            strcpy (word, words[i]);
+            word[at] = '\0';
+            tried++;
+            wrong += accepted (word) != listed (word, sorted);
+        }
+    }
+    diag ("%d words that differ from one in the list by a letter", tried);
+    ok (wrong == 0, "a word is accepted if and only if it is in the list");
+    ok (!accepted ("Academy"), "words are in lower case");
+    ok (!accepted ("academyacademyacademy"), "a long word is none");
+}
+
+/* Every way to put 0, 1, 2 or 3 dashes between six words: one of them is right. */
+static void test_dashes (void)
+{
+    static const char *const dashes[] = {"", "-", "--", "---"};
+    int right = 0;
+    fluid_t id;
+
+    for (int code = 0; code < 1 << 10; code++) {
+        char text[128] = "";
+
+        for (int place = 0; place < PLACES; place++) {
+            strcat (text, "alpha");
+            if (place < PLACES - 1)
+                strcat (text, dashes[code >> 2 * place & 3]);
+        }
+        right += decode (text, &id) == 0;
+    }
+    ok (right == 1, "of the 1024 ways to put up to three dashes between words one is accepted");
+    ok (decode ("alpha-alpha-alpha--alpha-alpha-alpha-", &id) < 0, "a dash at the end is refused");
+    ok (decode ("-alpha-alpha-alpha--alpha-alpha-alpha", &id) < 0,
+        "a dash at the beginning is refused");
+    ok (decode ("", &id) < 0, "no words are refused");
+}
+
+int main (void)
+{
+    load_words ();
+    test_every_word ();
+    test_limits ();
+    test_near_misses ();
+    test_dashes ();
+    return done_testing ();
+}

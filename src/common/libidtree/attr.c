@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* attr.c - attributes of the broker
+ *
+ * Each value that was asked for is kept, for the caller borrows it.  Those that the broker calls immutable
+ * are never asked for again.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libidtree/private.h"
+#include "libutil/errprintf.h"
+
+#define ATTR_IMMUTABLE 1 /* "flags" of attr.get */
+
+struct attr {
+    char *name;
+    char *value;
+    bool immutable;
+    SLIST_ENTRY (attr) link;
+};
+
+static struct attr *attr_find (idt_t *h, const char *name)
+{
+    struct attr *attr;
+
+    SLIST_FOREACH (attr, &h->attrs, link) {
+        if (strcmp (attr->name, name) == 0)
+            return attr;
+    }
+    return NULL;
+}
+
+static void attr_destroy (struct attr *attr)
+{
+    if (attr) {
+        free (attr->name);
+        free (attr->value);
+        free (attr);
+    }
+}
+
+static struct attr *attr_add (idt_t *h, const char *name)
+{
+    struct attr *attr = calloc (1, sizeof (*attr));
+
+    if (!attr || !(attr->name = strdup (name))) {
+        attr_destroy (attr);
+        errno = ENOMEM;
+        return NULL;
+    }
+    SLIST_INSERT_HEAD (&h->attrs, attr, link);
+    return attr;
+}
+
+/* Keep a value.  Returns the copy, or NULL with errno ENOMEM. */
+static const char *attr_keep (idt_t *h, const char *name, const char *value, int flags)
+{
+    struct attr *attr = attr_find (h, name);
+    char *copy = strdup (value);
+
+    if (!copy || (!attr && !(attr = attr_add (h, name)))) {
+        free (copy);
+        errno = ENOMEM;
+        return NULL;
+    }
+    free (attr->value);
+    attr->value = copy;
+    attr->immutable = flags & ATTR_IMMUTABLE;
+    return copy;
+}
+
+const char *attr_peek (idt_t *h, const char *name)
+{
+    if (h->transport->attr_get)
+        return h->transport->attr_get (h->impl, name);
+    struct attr *attr = attr_find (h, name);
+    return attr && attr->immutable ? attr->value : NULL;
+}
+
+const char *idt_attr_get (idt_t *h, const char *name)
+{
+    const char *value = attr_peek (h, name);
+    int flags = 0;
+
+    if (value || h->transport->attr_get)
+        return value;
+    idt_future_t *f = idt_rpc_pack (h, "attr.get", IDT_NODEID_ANY, 0, "{s:s}", "name", name);
+    if (f && idt_rpc_get_unpack (f, "{s:s s?i}", "value", &value, "flags", &flags) == 0)
+        value = attr_keep (h, name, value, flags);
+    idt_future_destroy (f);
+    return value;
+}
+
+int idt_attr_set (idt_t *h, const char *name, const char *value, idt_error_t *errp)
+{
+    idt_future_t *f = idt_rpc_pack (h, "attr.set", IDT_NODEID_ANY, 0, "{s:s s:s}",
+                                    "name", name, "value", value);
+    int rc = f ? idt_rpc_get (f, NULL) : -1;
+
+    if (rc < 0)
+        errprintf (errp, "%s: %s", name,
+                   f && idt_future_is_ready (f) ? idt_future_error (f) : strerror (errno));
+    idt_future_destroy (f);
+    return rc;
+}
+
+static int get_number (idt_t *h, const char *name, uint32_t *number)
+{
+    const char *value = idt_attr_get (h, name);
+    char *end;
+
+    if (!value)
+        return -1;
+    errno = 0;
+    unsigned long n = strtoul (value, &end, 10);
+    if (errno != 0 || *end != '\0' || *value < '0' || *value > '9' || n > UINT32_MAX) {
+        errno = EPROTO;
+        return -1;
+    }
+    *number = (uint32_t)n;
+    return 0;
+}
+
+int idt_get_rank (idt_t *h, uint32_t *rank)
+{
+    return get_number (h, "rank", rank);
+}
+
+int idt_get_size (idt_t *h, uint32_t *size)
+{
+    return get_number (h, "size", size);
+}
+
+void attr_fini (idt_t *h)
+{
+    struct attr *attr;
+
+    while ((attr = SLIST_FIRST (&h->attrs))) {
+        SLIST_REMOVE_HEAD (&h->attrs, link);
+        attr_destroy (attr);
+    }
+}

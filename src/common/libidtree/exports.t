@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+
+# exports.t - the library shows what the installed headers declare, and nothing else
+builddir=${IDTREE_BUILDDIR:-.}
+srcdir=${IDTREE_SRCDIR:-.}
+lib=$builddir/src/common/libidtree/.libs/libidtree.so
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+nm -D --defined-only "$lib" | awk '{ print $3 }' | sed 's/@.*//' | sort >"$tmp/exported"
+# What the library's transports and the broker use of each other (transport.h).
+internal='idt_handle_create|idt_handle_dispatch|idt_handle_set_module'
+cat "$srcdir"/src/include/idtree/*.h | grep -v 'define\|^ *#' | grep -oE '\b(idt|fluid)_[a-z0-9_]+ \(' \
+    | tr -d ' (' | sort -u >"$tmp/named"
+
+n=0
+check() { # sentence, lines that should not be
+    n=$((n + 1))
+    if [ -z "$2" ]; then
+        echo "ok $n - $1"
+    else
+        echo "not ok $n - $1"
+        echo "$2" | sed 's/^/# /'
+        failed=1
+    fi
+}
+
+failed=0
+[ -s "$tmp/exported" ] || { echo "Bail out! no symbols in $lib"; exit 1; }
+check "all exported symbols begin with idt_ or fluid_" "$(grep -vE '^(idt|fluid)_' "$tmp/exported")"
+check "each is declared in an installed header" \
+    "$(comm -23 "$tmp/exported" "$tmp/named" | grep -vxE "$internal")"
+check "each function of the installed headers is there" \
+    "$(for f in $(comm -13 "$tmp/exported" "$tmp/named"); do
+        grep -qE "^(static )?(extern )?[a-z_].*[ *]$f \(" "$srcdir"/src/include/idtree/*.h && echo "$f"
+    done)"
+echo "1..$n"
+exit $failed

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fault_test.c - memory runs out at each point where it can; and what a round trip costs
+ *
+ * Linked with --wrap for the functions below.  In the test's thread the allocation number 'fail_at' (from 0)
+ * fails; the server's thread has a count of its own.  Each case is run with fail_at = 0, 1, 2, ... until it
+ * succeeds.  That nothing leaks is seen by the address sanitizer.  Only libidtree's own allocations are
+ * made to fail: jansson 2.14 leaves out a number where it has no memory for it, and says nothing.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "libidtree/private.h"
+#include "libidtree/test_server.h"
+#include "libutil/tap.h"
+
+static _Thread_local unsigned fail_at = -1u; /* counts down; fails the call that finds it 0 */
+static _Thread_local unsigned allocations, reads, writes, polls;
+
+static bool fails (void)
+{
+    allocations++;
+    if (fail_at == -1u || fail_at-- > 0)
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+
+void *__real_malloc (size_t size);
+void *__wrap_malloc (size_t size);
+void *__wrap_malloc (size_t size)
+{
+    return fails () ? NULL : __real_malloc (size);
+}
+
+void *__real_calloc (size_t count, size_t size);
+void *__wrap_calloc (size_t count, size_t size);
+void *__wrap_calloc (size_t count, size_t size)
+{
+    return fails () ? NULL : __real_calloc (count, size);
+}
+
+char *__real_strdup (const char *s);
+char *__wrap_strdup (const char *s);
+char *__wrap_strdup (const char *s)
+{
+    return fails () ? NULL : __real_strdup (s);
+}
+
+ssize_t __real_read (int fd, void *buf, size_t size);
+ssize_t __wrap_read (int fd, void *buf, size_t size);
+ssize_t __wrap_read (int fd, void *buf, size_t size)
+{
+    reads++;
+    return __real_read (fd, buf, size);
+}
+
+ssize_t __real_send (int fd, const void *buf, size_t size, int flags);
+ssize_t __wrap_send (int fd, const void *buf, size_t size, int flags);
+ssize_t __wrap_send (int fd, const void *buf, size_t size, int flags)
+{
+    writes++;
+    return __real_send (fd, buf, size, flags);
+}
+
+int __real_ppoll (struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
+int __wrap_ppoll (struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
+int __wrap_ppoll (struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+    polls++;
+    return __real_ppoll (fds, n, timeout, mask);
+}
+
+/* --- cases: each returns 0, or -1 with errno; it cleans up either way ------------------------------- */
+
+static int rpc_case (idt_t *h)
+{
+    idt_future_t *f = idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "{s:i s:s}", "i", 1, "s", "x");
+    const char *s;
+    int i;
+    int rc = f ? idt_rpc_get_unpack (f, "{s:i s:s}", "i", &i, "s", &s) : -1;
+
+    idt_future_destroy (f);
+    return rc;
+}
+
+static int raw_case (idt_t *h)
+{
+    idt_future_t *f = idt_rpc_raw (h, "test.echo", "abc", 3, IDT_NODEID_UPSTREAM, 0);
+    int rc = f ? idt_rpc_get_raw (f, NULL, NULL) : -1;
+
+    idt_future_destroy (f);
+    return rc;
+}
+
+static int generate_case (idt_t *h)
+{
+    fluid_t ids[10];
+
+    return idt_fluid_generate (h, 10, ids);
+}
+
+static int attr_case (idt_t *h)
+{
+    return idt_attr_get (h, "log-level") && idt_attr_get (h, "size")
+           ? idt_attr_set (h, "log-level", "7", NULL) : -1;
+}
+
+static int publish_case (idt_t *h)
+{
+    idt_future_t *f = idt_event_publish (h, "a.b", 0, "{}");
+    int rc = f ? idt_rpc_get (f, NULL) : -1;
+
+    idt_future_destroy (f);
+    return rc;
+}
+
+static int log_case (idt_t *h)
+{
+    unsigned before = writes;
+
+    idt_log (h, LOG_INFO, "hello");
+    if (writes > before)
+        return 0;
+    errno = ENOMEM; /* the line was lost */
+    return -1;
+}
+
+static int stream_case (idt_t *h)
+{
+    idt_future_t *f = idt_rpc (h, "test.stream", "{\"n\":30}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+    int n = 0;
+
+    while (f && idt_rpc_get (f, NULL) == 0) {
+        n++;
+        idt_future_reset (f);
+    }
+    int errnum = f ? idt_future_errnum (f) : errno;
+    idt_future_destroy (f);
+    if (errnum == ENODATA && n == 30)
+        return 0;
+    errno = errnum;
+    return -1;
+}
+
+struct seen {
+    int calls;
+    int errnum;
+};
+
+static void seen_cb (idt_future_t *f, void *arg)
+{
+    struct seen *seen = arg;
+
+    seen->calls++;
+    seen->errnum = idt_future_errnum (f);
+}
+
+static void echo_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    (void)idt_respond_pack (h, msg, "{s:i}", "x", 1);
+}
+
+static const struct idt_handler_spec table[] = {
+    { IDT_MSGTYPE_REQUEST, "me.echo", echo_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_EVENT, "test.*", echo_cb, 0 },
+    IDT_HANDLERS_END,
+};
+
+/* Events go to the inbox, the answer to a callback; that is made exactly once, whatever happens. */
+static int then_case (idt_t *h)
+{
+    struct seen seen = { 0 };
+    idt_future_t *f = idt_rpc (h, "test.event", "{\"n\":20}", IDT_NODEID_ANY, 0);
+    int rc = -1;
+
+    if (f && idt_future_then (f, 1e9, seen_cb, &seen) == 0 && rpc_case (h) == 0) {
+        rc = idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
+        if (seen.calls != 1)
+            bail_out ("a callback was not made once");
+        if (rc == 0 && seen.errnum != 0) {
+            errno = seen.errnum;
+            rc = -1;
+        }
+    }
+    idt_future_destroy (f);
+    return rc;
+}
+
+static int handler_case (idt_t *h)
+{
+    idt_future_t *f = NULL;
+    int rc = -1;
+
+    if (idt_handlers_add (h, table, NULL) == 0
+        && (f = idt_rpc_pack (h, "test.request", IDT_NODEID_ANY, 0, "{s:s s:i}", "topic", "me.echo",
+                              "rolemask", 1))
+        && idt_get_reactor (h)) {
+        /* Where the answer can't be made nobody sends one: don't wait for it. */
+        unsigned before = writes;
+        while (writes == before && fail_at != -1u && !h->lost)
+            idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
+        if (writes > before)
+            rc = idt_rpc_get (f, NULL);
+        else
+            errno = ENOMEM;
+    }
+    idt_future_destroy (f);
+    return rc;
+}
+
+static const struct {
+    const char *name;
+    int (*run) (idt_t *h);
+} cases[] = {
+    { "a request with JSON", rpc_case },
+    { "a request with bytes", raw_case },
+    { "generating ids", generate_case },
+    { "attributes", attr_case },
+    { "publishing", publish_case },
+    { "logging", log_case },
+    { "a stream", stream_case },
+    { "a callback", then_case },
+    { "a handler", handler_case },
+};
+
+/* Run a case on a new connection with each allocation failing in turn. */
+static void test_case (struct test_server *s, const char *name, int (*run) (idt_t *h))
+{
+    bool clean = true;
+    int rc = -1;
+    unsigned n;
+
+    for (n = 0; rc < 0 && n < 1000; n++) {
+        fail_at = n;
+        idt_t *h = idt_open (test_server_uri (s), NULL);
+        rc = h ? run (h) : -1;
+        bool failed = fail_at == -1u;
+        if (rc < 0 && (!failed || (errno != ENOMEM && errno != ENOBUFS))) {
+            diag ("%s: allocation %u: %s", name, n, strerror (errno));
+            clean = false;
+        }
+        idt_close (h);
+        fail_at = -1u;
+    }
+    ok (clean && rc == 0, "%s: each of %u allocations may fail: ENOMEM", name, n - 1);
+}
+
+/* Steady state: the price of one block of ids. */
+static void test_price (struct test_server *s)
+{
+    idt_t *h = idt_open (test_server_uri (s), NULL);
+    fluid_t ids[16];
+    const unsigned rounds = 100;
+    bool good = true;
+
+    good = idt_fluid_generate (h, 16, ids) == 0;
+    allocations = reads = writes = polls = 0;
+    for (unsigned i = 0; i < rounds; i++)
+        good = good && idt_fluid_generate (h, 16, ids) == 0;
+    ok (good && writes == rounds && reads == rounds && polls == rounds,
+        "a block of ids costs one write, one poll, one read");
+    ok (allocations <= 5 * rounds, "and %.1f allocations", (double)allocations / rounds);
+    idt_close (h);
+}
+
+int main (int argc, char *argv[])
+{
+    struct test_server *s = test_server_create (0);
+    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++)
+        test_case (s, cases[i].name, cases[i].run);
+    test_price (s);
+    test_server_destroy (s);
+    return done_testing ();
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* future.c - answers that are on their way, or here
+ *
+ * A future is fulfilled ('ready') by a response or by an error.  While 'tag' is not 0 more responses may come;
+ * those that come before a streaming future was reset wait in 'later', and 'later_errnum' after them.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libidtree/private.h"
+
+/* --- the table of those that wait ------------------------------------------------------------- */
+
+idt_future_t *future_find (idt_t *h, const idt_msg_t *response)
+{
+    return tagtab_find (&h->tags, idt_msg_matchtag (response));
+}
+
+/* No response is expected any more. */
+static void retire (idt_future_t *f)
+{
+    if (f->tag == 0)
+        return;
+    tagtab_remove (&f->h->tags, f->tag);
+    f->tag = 0;
+    if (f->cb)
+        handle_interest (f->h, -1);
+}
+
+/* --- the ready list ----------------------------------------------------------------------------- */
+
+static void list (idt_future_t *f)
+{
+    assert (!f->listed);
+    TAILQ_INSERT_TAIL (&f->h->ready, f, link);
+    f->h->ready_count++;
+    f->listed = true;
+    handle_wake (f->h);
+}
+
+static void unlist (idt_future_t *f)
+{
+    if (!f->listed)
+        return;
+    TAILQ_REMOVE (&f->h->ready, f, link);
+    f->h->ready_count--;
+    f->listed = false;
+}
+
+void future_run_ready (idt_t *h)
+{
+    /* Not those that become ready meanwhile: a callback that makes a ready future must not run for ever. */
+    for (unsigned n = h->ready_count; n > 0 && h->ready_count > 0; n--) {
+        idt_future_t *f = TAILQ_FIRST (&h->ready);
+        unlist (f);
+        f->cb (f, f->arg);
+    }
+}
+
+/* --- fulfilment ---------------------------------------------------------------------------------- */
+
+static void clear_result (idt_future_t *f)
+{
+    idt_msg_unref (f->response);
+    json_decref (f->json);
+    f->response = NULL;
+    f->json = NULL;
+    f->errnum = 0;
+    f->ready = false;
+}
+
+static void fulfill (idt_future_t *f, const idt_msg_t *response, int errnum)
+{
+    f->response = response;
+    f->errnum = errnum;
+    f->ready = true;
+    if (f->timer)
+        idt_watcher_stop (f->timer);
+    if (f->cb)
+        list (f);
+}
+
+void future_fail (idt_future_t *f, int errnum)
+{
+    if (f->ready)
+        f->later_errnum = errnum;
+    else
+        fulfill (f, NULL, errnum);
+}
+
+void future_deliver (idt_future_t *f, const idt_msg_t *response)
+{
+    int errnum = (int)idt_msg_errnum (response);
+
+    if (!f->streaming || errnum != 0)
+        retire (f);
+    if (!f->ready)
+        fulfill (f, idt_msg_ref (response), errnum);
+    else if (f->later.count < HANDLE_MAX_INBOX && fifo_push (&f->later, response) == 0)
+        idt_msg_ref (response);
+    else {
+        retire (f);
+        f->later_errnum = ENOBUFS;
+    }
+}
+
+static void start_timer (idt_future_t *f)
+{
+    if (f->timer) {
+        idt_timer_watcher_reset (f->timer, f->timeout_ms, 0);
+        idt_watcher_start (f->timer);
+    }
+}
+
+void idt_future_reset (idt_future_t *f)
+{
+    const idt_msg_t *response;
+
+    if (!f->ready)
+        return;
+    if ((response = fifo_pop (&f->later))) {
+        clear_result (f);
+        unlist (f);
+        fulfill (f, response, (int)idt_msg_errnum (response));
+    }
+    else if (f->later_errnum != 0) {
+        int errnum = f->later_errnum;
+        f->later_errnum = 0;
+        clear_result (f);
+        unlist (f);
+        fulfill (f, NULL, errnum);
+    }
+    else if (f->tag != 0 && !f->lost) {
+        clear_result (f);
+        unlist (f);
+        start_timer (f);
+    }
+}
+
+/* --- waiting ---------------------------------------------------------------------------------------- */
+
+int idt_future_wait (idt_future_t *f, double timeout_ms)
+{
+    if (!f->ready && f->cb) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (!f->ready && handle_wait (f->h, &f->ready, timeout_ms) < 0)
+        return -1;
+    if (f->lost && !f->response) {
+        errno = f->errnum;
+        return -1;
+    }
+    return 0;
+}
+
+static void timeout_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    idt_future_t *f = arg;
+
+    retire (f);
+    future_fail (f, ETIMEDOUT);
+}
+
+int idt_future_then (idt_future_t *f, double timeout_ms, idt_future_f cb, void *arg)
+{
+    idt_reactor_t *r = idt_get_reactor (f->h);
+
+    if (!r)
+        return -1;
+    if (f->cb || !cb) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (timeout_ms >= 0) {
+        if (!(f->timer = idt_timer_watcher_create (r, timeout_ms, 0, timeout_cb, f)))
+            return -1;
+        if (!f->ready)
+            idt_watcher_start (f->timer);
+    }
+    f->timeout_ms = timeout_ms;
+    f->cb = cb;
+    f->arg = arg;
+    if (f->tag != 0)
+        handle_interest (f->h, 1);
+    if (f->ready)
+        list (f);
+    return 0;
+}
+
+/* --- results ---------------------------------------------------------------------------------------- */
+
+bool idt_future_is_ready (const idt_future_t *f)
+{
+    return f->ready;
+}
+
+int idt_future_errnum (const idt_future_t *f)
+{
+    return f->errnum;
+}
+
+const char *idt_future_error (const idt_future_t *f)
+{
+    const char *text = f->response ? idt_msg_string (f->response) : NULL;
+
+    return text && *text ? text : strerror (f->errnum);
+}
+
+idt_t *idt_future_handle (const idt_future_t *f)
+{
+    return f->h;
+}
+
+/* --- life ------------------------------------------------------------------------------------------- */
+
+void idt_future_destroy (idt_future_t *f)
+{
+    if (!f)
+        return;
+    int saved_errno = errno;
+    unlist (f);
+    retire (f);
+    clear_result (f);
+    const idt_msg_t *msg;
+    while ((msg = fifo_pop (&f->later)))
+        idt_msg_unref (msg);
+    fifo_fini (&f->later);
+    idt_watcher_destroy (f->timer);
+    f->h->future_count--;
+    free (f);
+    errno = saved_errno;
+}
+
+idt_future_t *future_create (idt_t *h)
+{
+    idt_future_t *f = calloc (1, sizeof (*f));
+
+    if (!f)
+        return NULL;
+    f->h = h;
+    h->future_count++;
+    return f;
+}

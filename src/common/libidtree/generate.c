@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* generate.c - FLUIDs from the instance, over fluid.block
+ *
+ * Request (big-endian): u32 count, u64 after (0: none).  Response: repeated (u64 first, u32 n), each a run of
+ * n ids of one millisecond and one generator.  An answer is taken if and only if (1) each run has ids and
+ * stays within its millisecond, (2) each begins above the id before it, the first above 'after', and (3) they
+ * hold as many ids as were asked for.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libidtree/private.h"
+
+#define REQUEST_SIZE 12
+#define RUN_SIZE 12
+
+struct run {
+    fluid_t first;
+    uint32_t n;
+};
+
+static struct run run_read (const uint8_t *p)
+{
+    uint64_t first;
+    uint32_t n;
+
+    memcpy (&first, p, sizeof (first));
+    memcpy (&n, p + sizeof (first), sizeof (n));
+    return (struct run){ .first = be64toh (first), .n = be32toh (n) };
+}
+
+static bool answer_is_good (const uint8_t *p, size_t size, uint32_t n, fluid_t after)
+{
+    uint32_t left = n;
+
+    if (size % RUN_SIZE != 0)
+        return false;
+    for (const uint8_t *end = p + size; p < end; p += RUN_SIZE) {
+        struct run run = run_read (p);
+        if (run.n == 0 || run.n > left || run.n > FLUID_PER_MS - (run.first & FLUID_SEQUENCE_MAX)
+            || run.first <= after)
+            return false;
+        after = run.first + (run.n - 1);
+        left -= run.n;
+    }
+    return left == 0;
+}
+
+/* Write the ids of a good answer.  Returns the last one. */
+static fluid_t expand (const uint8_t *p, size_t size, fluid_t *ids)
+{
+    for (const uint8_t *end = p + size; p < end; p += RUN_SIZE) {
+        struct run run = run_read (p);
+        for (uint32_t i = 0; i < run.n; i++)
+            *ids++ = run.first + i;
+    }
+    return ids[-1];
+}
+
+idt_future_t *idt_fluid_generate_async (idt_t *h, uint32_t n)
+{
+    uint8_t request[REQUEST_SIZE];
+    fluid_t last = h->last_fluid;
+
+    if (n == 0 || n > IDT_FLUID_MAX_COUNT) {
+        errno = EINVAL;
+        return NULL;
+    }
+    memcpy (request, &(uint32_t){ htobe32 (n) }, 4);
+    memcpy (request + 4, &(uint64_t){ htobe64 (last) }, 8);
+    idt_future_t *f = idt_rpc_raw (h, "fluid.block", request, sizeof (request), IDT_NODEID_ANY, 0);
+    if (f)
+        f->after = last;
+    return f;
+}
+
+int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids)
+{
+    const void *data;
+    size_t size;
+
+    if (idt_rpc_get_raw (f, &data, &size) < 0)
+        return -1;
+    if (!answer_is_good (data, size, n, f->after)) {
+        errno = EPROTO;
+        return -1;
+    }
+    fluid_t last = n > 0 ? expand (data, size, ids) : 0;
+    if (last > f->h->last_fluid)
+        f->h->last_fluid = last;
+    return 0;
+}
+
+int idt_fluid_generate (idt_t *h, uint32_t n, fluid_t *ids)
+{
+    idt_future_t *f = idt_fluid_generate_async (h, n);
+
+    if (!f)
+        return -1;
+    int rc = idt_fluid_generate_get (f, n, ids);
+    idt_future_destroy (f);
+    return rc;
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* handle.c - a connection to a broker: when messages are read, and in which order they are handed out
+ *
+ * private.h tells the rules.  A turn handles what is in the inbox, then what was read before, then reads
+ * once if the connection is readable; after BATCH messages other watchers get theirs.  What callbacks
+ * send during a turn is written at its end, with one system call.
+ */
+#include "config.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "libidtree/private.h"
+#include "libidtree/watcher.h"
+
+#define BATCH 64          /* messages of one turn */
+#define MAX_WAIT_MS 1e12 /* what a time_t holds with ease; decades */
+
+/* --- connection ------------------------------------------------------------------------------ */
+
+static bool has_output (idt_t *h)
+{
+    return h->transport->pending && h->transport->pending (h->impl);
+}
+
+/* Write what the connection takes now, and watch for room where that was not all. */
+static int flush_some (idt_t *h)
+{
+    if (has_output (h) && h->transport->flush (h->impl) < 0)
+        return -1;
+    int events = IDT_POLLIN | (has_output (h) ? IDT_POLLOUT : 0);
+    if (h->io && h->io_events != events) {
+        h->io_events = events;
+        idt_fd_watcher_set_events (h->io, events);
+    }
+    return 0;
+}
+
+int idt_send (idt_t *h, const idt_msg_t *msg)
+{
+    if (h->transport->send (h->impl, msg) < 0)
+        return -1;
+    return h->depth == 0 ? flush_some (h) : 0;
+}
+
+/* End the futures that wait: those without a callback, or those with one. */
+static void fail_futures (idt_t *h, bool with_cb)
+{
+    size_t cursor = 0;
+    idt_future_t *f;
+
+    while ((f = tagtab_next (&h->tags, &cursor))) {
+        if (!f->lost && (f->cb != NULL) == with_cb) {
+            f->lost = true;
+            future_fail (f, h->lost);
+        }
+    }
+}
+
+/* The connection is gone.  Futures with callbacks end when the inbox is empty: their answer may be in it. */
+static void lose (idt_t *h, int errnum)
+{
+    h->lost = errnum;
+    idt_watcher_destroy (h->io);
+    h->io = NULL;
+    fail_futures (h, false);
+    handle_wake (h);
+}
+
+/* The next message that was read before.  NULL: none. */
+static const idt_msg_t *take_message (idt_t *h)
+{
+    if (h->lost || handle_is_inline (h))
+        return NULL;
+    const idt_msg_t *msg = h->transport->recv (h->impl);
+    if (!msg && errno != EAGAIN)
+        lose (h, errno);
+    return msg;
+}
+
+/* Read once from the connection. */
+static void read_some (idt_t *h)
+{
+    if (!h->lost && h->transport->fill && h->transport->fill (h->impl) < 0 && errno != EAGAIN)
+        lose (h, errno);
+}
+
+/* --- dispatch -------------------------------------------------------------------------------- */
+
+static void dispatch (idt_t *h, const idt_msg_t *msg)
+{
+    idt_future_t *f;
+
+    switch (idt_msg_type (msg)) {
+    case IDT_MSGTYPE_RESPONSE:
+        if ((f = future_find (h, msg)))
+            future_deliver (f, msg);
+        break;
+    case IDT_MSGTYPE_REQUEST:
+    case IDT_MSGTYPE_EVENT:
+        service_dispatch (h, msg);
+        break;
+    default:
+        break;
+    }
+    future_run_ready (h);
+}
+
+void idt_handle_dispatch (idt_t *h, const idt_msg_t *msg)
+{
+    h->depth++;
+    dispatch (h, msg);
+    h->depth--;
+    if (h->ready_count > 0)
+        handle_wake (h);
+}
+
+static void tell_lost (idt_t *h)
+{
+    fail_futures (h, true);
+    future_run_ready (h);
+    h->lost_told = true;
+    if (h->lost_cb)
+        h->lost_cb (h, h->lost, h->lost_arg);
+    else
+        idt_reactor_stop_error (h->reactor, h->lost);
+}
+
+/* Returns whether there may be more to do at once. */
+static bool turn_messages (idt_t *h, bool readable)
+{
+    for (int i = 0; i < BATCH; i++) {
+        const idt_msg_t *msg = fifo_pop (&h->inbox);
+        if (!msg)
+            msg = take_message (h);
+        if (!msg && readable) {
+            readable = false;
+            read_some (h);
+            msg = take_message (h);
+        }
+        if (!msg)
+            return h->ready_count > 0;
+        dispatch (h, msg);
+        idt_msg_unref (msg);
+    }
+    return true;
+}
+
+static void turn (idt_t *h, bool readable)
+{
+    h->depth++;
+    future_run_ready (h);
+    bool more = turn_messages (h, readable);
+    if (h->lost && !h->lost_told && h->inbox.count == 0)
+        tell_lost (h);
+    h->depth--;
+    if (!h->lost)
+        (void)flush_some (h); /* a connection that can't be written is found lost by reading */
+    if (more || h->ready_count > 0)
+        idt_watcher_start (h->wake);
+    else
+        idt_watcher_stop (h->wake);
+}
+
+static void io_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    idt_t *h = arg;
+
+    turn (h, revents & IDT_POLLIN);
+}
+
+static void wake_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    turn (arg, false);
+}
+
+/* --- waiting without the reactor ---------------------------------------------------------------- */
+
+static double monotonic_ms (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1e3 + ts.tv_nsec * 1e-6;
+}
+
+/* Keep a message that nobody waits for now, or give it to its future. */
+static void put_aside_new (idt_t *h, const idt_msg_t *msg)
+{
+    idt_future_t *f = NULL;
+
+    if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE) {
+        f = future_find (h, msg);
+        if (!f || !f->cb)
+            goto deliver;
+    }
+    if (h->inbox.count < HANDLE_MAX_INBOX && fifo_push (&h->inbox, msg) == 0)
+        return;
+    lose (h, ENOBUFS);
+deliver:
+    if (f && !f->cb)
+        future_deliver (f, msg);
+    idt_msg_unref (msg);
+}
+
+/* Sleep until the connection can be read, or written where output waits; then do that once.  'deadline_ms':
+ * CLOCK_MONOTONIC; negative: none.  Returns 0, or -1 with errno ETIMEDOUT or as poll (2).
+ */
+static int wait_io (idt_t *h, double deadline_ms)
+{
+    struct pollfd pfd = { .fd = h->transport->pollfd (h->impl), .events = POLLIN };
+    struct timespec ts;
+    struct timespec *timeout = NULL;
+
+    if (has_output (h))
+        pfd.events |= POLLOUT;
+    if (deadline_ms >= 0) {
+        double left_ms = deadline_ms - monotonic_ms ();
+        left_ms = left_ms < 0 ? 0 : left_ms > MAX_WAIT_MS ? MAX_WAIT_MS : left_ms;
+        ts.tv_sec = (time_t)(left_ms * 1e-3);
+        ts.tv_nsec = (long)((left_ms - ts.tv_sec * 1e3) * 1e6);
+        timeout = &ts;
+    }
+    int n = ppoll (&pfd, 1, timeout, NULL);
+    if (n == 0)
+        errno = ETIMEDOUT;
+    if (n <= 0)
+        return n < 0 && errno == EINTR ? 0 : -1; /* a signal: the caller looks and waits again */
+    if (pfd.revents & POLLOUT)
+        (void)flush_some (h);
+    if (pfd.revents & ~POLLOUT)
+        read_some (h);
+    return 0;
+}
+
+int handle_wait (idt_t *h, const bool *done, double timeout_ms)
+{
+    double deadline_ms = timeout_ms < 0 ? -1 : timeout_ms > 0 ? monotonic_ms () + timeout_ms : 0;
+    int rc = 0;
+
+    if (handle_is_inline (h)) {
+        errno = EDEADLK;
+        return -1;
+    }
+    if (h->depth > 0)
+        (void)flush_some (h);
+    while (rc == 0 && !*done) {
+        const idt_msg_t *msg = take_message (h);
+        if (msg)
+            put_aside_new (h, msg);
+        else if (h->lost) {
+            errno = h->lost;
+            rc = -1;
+        }
+        else
+            rc = wait_io (h, deadline_ms);
+    }
+    handle_wake (h);
+    return rc;
+}
+
+int idt_flush (idt_t *h)
+{
+    while (!h->lost) {
+        if (flush_some (h) < 0)
+            return -1;
+        if (!has_output (h))
+            return 0;
+        if (wait_io (h, -1) < 0)
+            return -1;
+        /* Read too: a broker whose answers we don't take may not take our requests. */
+        const idt_msg_t *msg;
+        while ((msg = take_message (h)))
+            put_aside_new (h, msg);
+        handle_wake (h);
+    }
+    errno = h->lost;
+    return -1;
+}
+
+/* --- reactor ---------------------------------------------------------------------------------- */
+
+void handle_wake (idt_t *h)
+{
+    if (h->wake)
+        idt_watcher_start (h->wake);
+}
+
+void handle_interest (idt_t *h, int change)
+{
+    h->interest += change;
+    if (h->io)
+        watcher_set_background (h->io, h->interest == 0);
+}
+
+static int watch (idt_t *h)
+{
+    if (!(h->wake = idt_idle_watcher_create (h->reactor, wake_cb, h)))
+        return -1;
+    watcher_set_first (h->wake);
+    if (!handle_is_inline (h) && !h->lost) {
+        h->io_events = IDT_POLLIN;
+        h->io = idt_fd_watcher_create (h->reactor, h->transport->pollfd (h->impl), h->io_events,
+                                       io_cb, h);
+        if (!h->io)
+            return -1;
+        watcher_set_first (h->io);
+        idt_watcher_start (h->io);
+        (void)flush_some (h);
+    }
+    handle_interest (h, 0);
+    handle_wake (h); /* for what was left before there was a reactor */
+    return 0;
+}
+
+static void unwatch (idt_t *h)
+{
+    idt_watcher_destroy (h->io);
+    idt_watcher_destroy (h->wake);
+    h->io = h->wake = NULL;
+    if (h->owns_reactor)
+        idt_reactor_destroy (h->reactor);
+    h->reactor = NULL;
+}
+
+int idt_set_reactor (idt_t *h, idt_reactor_t *r)
+{
+    if (h->reactor) {
+        errno = EBUSY;
+        return -1;
+    }
+    h->reactor = r;
+    h->owns_reactor = false;
+    if (watch (h) == 0)
+        return 0;
+    unwatch (h);
+    return -1;
+}
+
+idt_reactor_t *idt_get_reactor (idt_t *h)
+{
+    if (h->reactor)
+        return h->reactor;
+    idt_reactor_t *r = idt_reactor_create ();
+    if (!r)
+        return NULL;
+    if (idt_set_reactor (h, r) < 0) {
+        idt_reactor_destroy (r);
+        return NULL;
+    }
+    h->owns_reactor = true;
+    return r;
+}
+
+void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg)
+{
+    h->lost_cb = cb;
+    h->lost_arg = arg;
+}
+
+/* --- life -------------------------------------------------------------------------------------- */
+
+int idt_handle_set_module (idt_t *h, const char *name)
+{
+    char *copy = strdup (name);
+
+    if (!copy)
+        return -1;
+    free (h->module);
+    h->module = copy;
+    return 0;
+}
+
+void idt_close (idt_t *h)
+{
+    if (!h)
+        return;
+    int saved_errno = errno;
+    assert (h->depth == 0 && h->future_count == 0);
+    unwatch (h);
+    service_fini (h);
+    attr_fini (h);
+    const idt_msg_t *msg;
+    while ((msg = fifo_pop (&h->inbox)))
+        idt_msg_unref (msg);
+    fifo_fini (&h->inbox);
+    tagtab_fini (&h->tags);
+    h->transport->destroy (h->impl);
+    free (h->module);
+    free (h);
+    errno = saved_errno;
+}
+
+idt_t *idt_handle_create (const struct idt_transport *transport, void *impl)
+{
+    idt_t *h = calloc (1, sizeof (*h));
+
+    if (!h)
+        return NULL;
+    h->transport = transport;
+    h->impl = impl;
+    TAILQ_INIT (&h->ready);
+    TAILQ_INIT (&h->handlers);
+    SLIST_INIT (&h->attrs);
+    return h;
+}
+
+int idt_overlay_attach (idt_t *h, const struct idt_overlay_ops *ops, void *arg)
+{
+    if (h->transport->overlay_attach)
+        return h->transport->overlay_attach (h->impl, ops, arg);
+    errno = ENOTSUP;
+    return -1;
+}

@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+
+# installed.t - a program builds against the installed library with what pkg-config says, in C and in C++
+builddir=${IDTREE_BUILDDIR:-.}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+lib=$builddir/src/common/libidtree/.libs/libidtree.so
+
+skip() {
+    echo "1..0 # SKIP $1"
+    exit 0
+}
+command -v pkg-config >/dev/null || skip "no pkg-config"
+nm -D --undefined-only "$lib" | grep -qE '__(asan|tsan|ubsan)_' && skip "built with a sanitizer"
+
+n=0
+failed=0
+check() { # sentence, command...
+    n=$((n + 1))
+    what=$1
+    shift
+    if "$@" >"$tmp/out" 2>&1; then
+        echo "ok $n - $what"
+    else
+        echo "not ok $n - $what"
+        sed 's/^/# /' "$tmp/out"
+        failed=1
+    fi
+}
+
+unset MAKEFLAGS MFLAGS MAKELEVEL
+check "make install takes a DESTDIR" "${MAKE:-make}" -C "$builddir" DESTDIR="$tmp/root" \
+    install-libLTLIBRARIES install-idtincludeHEADERS install-nodist_pkgconfigDATA
+pc=$(find "$tmp/root" -name idtree.pc)
+export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1
+prefix=$tmp/root$(pkg-config --variable=prefix idtree)
+flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs idtree)
+
+cat >"$tmp/client.c" <<'EOF'
+#include <idtree/idtree.h>
+#include <stdio.h>
+#include <string.h>
+
+int main (void)
+{
+    idt_error_t error;
+    idt_t *h = idt_open ("local:///nosuch/socket", &error);
+    json_t *o = json_object ();
+    fluid_t id;
+
+    json_decref (o);
+    if (h || fluid_parse ("fuZZybuNNy", &id) < 0)
+        return 1;
+    return strstr (error.text, "/nosuch/socket") ? 0 : 1;
+}
+EOF
+cp "$tmp/client.c" "$tmp/client.cc"
+# shellcheck disable=SC2086 # flags are words
+check "a C program builds with pkg-config's flags" \
+    ${CC:-cc} -Wall -Wextra -Werror -pedantic -std=c11 -o "$tmp/client" "$tmp/client.c" $flags
+check "and runs" env LD_LIBRARY_PATH="${pc%/*}/.." "$tmp/client"
+if command -v c++ >/dev/null; then
+    # shellcheck disable=SC2086
+    check "a C++ program builds" c++ -Wall -Wextra -Werror -o "$tmp/client++" "$tmp/client.cc" $flags
+fi
+# Each header stands alone.
+for h in error msg reactor handle rpc module fluid generate; do
+    echo "#include <idtree/$h.h>" >"$tmp/$h.c"
+    # shellcheck disable=SC2086
+    check "idtree/$h.h stands alone" ${CC:-cc} -Wall -Wextra -Werror -fsyntax-only "$tmp/$h.c" $flags
+done
+echo "1..$n"
+exit $failed

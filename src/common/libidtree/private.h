@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* private.h - the inside of a handle, for the files of libidtree alone
+ *
+ * handle.c reads messages and decides when; future.c, service.c know what to do with one.  Design:
+ *
+ * 1. Each message that comes in is dispatched exactly once, or dropped.
+ * 2. Callbacks (handlers, futures, lost) are made from turn () and idt_handle_dispatch () only, that is
+ *    from the reactor or by the broker, never from a call of the user.
+ * 3. A fulfilled future with a callback is on the ready list until the callback is made; the list is emptied
+ *    before the next message is dispatched, so callbacks come in the order of the messages.
+ * 4. handle_wait () gives responses to futures without callbacks; all else goes to the inbox, which turn ()
+ *    empties before it reads on.
+ * 5. Whoever leaves work for a later turn (ready list, inbox, bytes that were read) calls handle_wake ().
+ */
+#ifndef LIBIDTREE_PRIVATE_H
+#define LIBIDTREE_PRIVATE_H
+
+#include <stdarg.h>
+#include <sys/queue.h>
+
+#include <idtree/generate.h>
+#include <idtree/handle.h>
+#include <idtree/rpc.h>
+
+#include "libidtree/tagtab.h"
+#include "libidtree/transport.h"
+#include "libutil/fifo.h"
+
+#define HANDLE_MAX_INBOX (1U << 20)  /* messages kept for the reactor, or for a streaming future */
+#define HANDLE_MAX_NAME 48           /* bytes of a name in the log (RFC 5424 6.2.5) */
+
+struct handler_table;
+struct attr;
+
+TAILQ_HEAD (future_list, idt_future);
+TAILQ_HEAD (handler_list, handler_table);
+SLIST_HEAD (attr_list, attr);
+
+struct idt {
+    const struct idt_transport *transport;
+    void *impl;
+
+    idt_reactor_t *reactor; /* NULL: not used yet */
+    bool owns_reactor;
+    idt_watcher_t *io;   /* the connection; NULL: no reactor yet, inline, or lost */
+    idt_watcher_t *wake; /* idle watcher that makes a turn happen now */
+    int io_events;
+    unsigned interest; /* futures and tables that keep the reactor running */
+    unsigned depth;    /* above 0: in a callback */
+
+    struct fifo inbox; /* messages that handle_wait () did not wait for */
+    struct tagtab tags;
+    struct future_list ready;
+    unsigned ready_count;
+    unsigned future_count; /* all that exist */
+    struct handler_list handlers;
+
+    int lost; /* errno of the lost connection; 0: it is there */
+    bool lost_told;
+    idt_lost_f lost_cb;
+    void *lost_arg;
+
+    struct attr_list attrs;
+    char *module; /* name of the module; NULL: a program */
+    char log_name[HANDLE_MAX_NAME + 1];
+    fluid_t last_fluid; /* 0: none yet */
+};
+
+struct idt_future {
+    idt_t *h;
+    uint32_t tag; /* 0: no response is expected any more */
+    bool streaming;
+    bool ready;
+    bool lost; /* ended by the loss of the connection */
+    int errnum;
+    const idt_msg_t *response; /* NULL: none came */
+    json_t *json;              /* what idt_rpc_get_unpack () lent strings from */
+    struct fifo later;         /* responses that came before the reset */
+    int later_errnum;          /* error without a response that follows them */
+
+    idt_future_f cb; /* NULL: none */
+    void *arg;
+    double timeout_ms;
+    idt_watcher_t *timer;
+    bool listed; /* on the handle's ready list */
+    TAILQ_ENTRY (idt_future) link;
+
+    fluid_t after; /* idt_fluid_generate_async (): ids must be above */
+};
+
+/* --- handle.c ------------------------------------------------------------------------------- */
+
+/* Read from the connection until '*done', at most 'timeout_ms' (negative: for ever).  Returns 0, or -1 with
+ * errno ETIMEDOUT, EDEADLK (inline), or why the connection was lost.
+ */
+int handle_wait (idt_t *h, const bool *done, double timeout_ms);
+
+/* Make a turn happen soon, where there is a reactor. */
+void handle_wake (idt_t *h);
+
+/* One more (+1) or less (-1) reason for the connection to keep the reactor running. */
+void handle_interest (idt_t *h, int change);
+
+static inline bool handle_is_inline (const idt_t *h)
+{
+    return !h->transport->pollfd;
+}
+
+/* --- future.c ------------------------------------------------------------------------------- */
+
+/* A future that waits for nothing yet.  NULL with errno ENOMEM. */
+idt_future_t *future_create (idt_t *h);
+
+/* Fulfil with a response (takes a reference), or with an error that came without one. */
+void future_deliver (idt_future_t *f, const idt_msg_t *response);
+void future_fail (idt_future_t *f, int errnum);
+
+/* Make the callbacks of the futures that are ready now. */
+void future_run_ready (idt_t *h);
+
+/* The future that a response is for.  NULL: nobody waits for it any more. */
+idt_future_t *future_find (idt_t *h, const idt_msg_t *response);
+
+/* --- rpc.c ---------------------------------------------------------------------------------- */
+
+/* Send a request (takes it over, also on failure).  Returns a future, or NULL with errno set. */
+idt_future_t *rpc_send_new (idt_t *h, idt_msg_t *request, uint32_t nodeid, int flags);
+
+/* --- service.c, builtin.c --------------------------------------------------------------------- */
+
+/* Give a request or event to the handler that it is for. */
+void service_dispatch (idt_t *h, const idt_msg_t *msg);
+void service_fini (idt_t *h);
+
+/* The handler for METHOD of a module's NAME.METHOD.  NULL: none is built in. */
+const struct idt_handler_spec *builtin_find (const char *method);
+
+/* --- attr.c --------------------------------------------------------------------------------- */
+
+/* The value of an attribute that is known without a round trip (borrowed); NULL: not known. */
+const char *attr_peek (idt_t *h, const char *name);
+void attr_fini (idt_t *h);
+
+/* --- json.c --------------------------------------------------------------------------------- */
+
+/* Pack JSON text.  Returns a string for free (), or NULL with errno EINVAL (bad format) or ENOMEM. */
+char *json_vpack_text (const char *fmt, va_list ap);
+
+/* As idt_msg_unpack (). */
+int msg_vunpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const char *fmt, va_list ap);
+
+#endif /* LIBIDTREE_PRIVATE_H */

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* reactor_test.c - watchers of each kind: when they call, and that they may go at any time */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "libidtree/watcher.h"
+#include "libutil/tap.h"
+
+struct seen {
+    int calls;
+    int revents;
+    int stop_after;         /* calls; 0: never */
+    int destroy_after;      /* calls; 0: never */
+    idt_reactor_t *r;
+    idt_watcher_t **victim; /* destroy this one too */
+    char *order;            /* append 'name' */
+    char name;
+};
+
+static void seen_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct seen *seen = arg;
+
+    seen->calls++;
+    seen->revents = revents;
+    if (seen->order) {
+        char *p = seen->order;
+        while (*p)
+            p++;
+        *p = seen->name;
+    }
+    if (seen->victim) {
+        idt_watcher_destroy (*seen->victim);
+        *seen->victim = NULL;
+    }
+    if (seen->stop_after == seen->calls)
+        idt_watcher_stop (w);
+    if (seen->destroy_after == seen->calls)
+        idt_watcher_destroy (w);
+}
+
+static void test_run (idt_reactor_t *r)
+{
+    struct seen seen = { .stop_after = 3 };
+    idt_watcher_t *idle = idt_idle_watcher_create (r, seen_cb, &seen);
+
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && seen.calls == 0, "a reactor without started "
+        "watchers ends");
+    idt_watcher_start (idle);
+    idt_watcher_start (idle);
+    ok (idt_reactor_run (r, IDT_REACTOR_ONCE) == 0 && seen.calls == 1, "ONCE handles events once");
+    ok (idt_reactor_run (r, IDT_REACTOR_NOWAIT) == 0 && seen.calls == 2, "NOWAIT too");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && seen.calls == 3,
+        "DEFAULT runs until no watcher is left; a callback may stop its watcher");
+    idt_watcher_destroy (idle);
+}
+
+static void break_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    idt_reactor_stop_error (arg, ENOTDIR);
+}
+
+static void plain_break_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    idt_reactor_stop (arg);
+}
+
+static void test_stop (idt_reactor_t *r)
+{
+    idt_watcher_t *w = idt_idle_watcher_create (r, break_cb, r);
+
+    idt_watcher_start (w);
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0 && errno == ENOTDIR, "stop_error ends a run with -1 "
+        "and errno");
+    idt_watcher_destroy (w);
+    w = idt_idle_watcher_create (r, plain_break_cb, r);
+    idt_watcher_start (w);
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0, "stop ends a run with 0, also after an error");
+    idt_watcher_destroy (w);
+}
+
+static void test_fd (idt_reactor_t *r)
+{
+    struct seen seen = { 0 };
+    int fd[2];
+
+    if (pipe2 (fd, O_NONBLOCK) < 0)
+        bail_out ("pipe2");
+    idt_watcher_t *w = idt_fd_watcher_create (r, fd[0], IDT_POLLIN, seen_cb, &seen);
+    idt_watcher_start (w);
+    idt_reactor_run (r, IDT_REACTOR_NOWAIT);
+    ok (seen.calls == 0, "an empty pipe is not readable");
+    (void)!write (fd[1], "x", 1);
+    idt_reactor_run (r, IDT_REACTOR_ONCE);
+    idt_reactor_run (r, IDT_REACTOR_ONCE);
+    ok (seen.calls == 2 && seen.revents == IDT_POLLIN, "a full one is, as long as it is full");
+    idt_fd_watcher_set_events (w, IDT_POLLOUT);
+    idt_reactor_run (r, IDT_REACTOR_NOWAIT);
+    ok (seen.calls == 2, "the events can be changed while it is started");
+    idt_fd_watcher_set_events (w, IDT_POLLIN);
+    idt_reactor_run (r, IDT_REACTOR_NOWAIT);
+    ok (seen.calls == 3, "and changed back");
+    idt_watcher_destroy (w);
+    close (fd[0]);
+    close (fd[1]);
+}
+
+static void test_background (idt_reactor_t *r)
+{
+    struct seen seen = { 0 };
+    int fd[2];
+
+    if (pipe (fd) < 0)
+        bail_out ("pipe");
+    idt_watcher_t *w = idt_fd_watcher_create (r, fd[0], IDT_POLLIN, seen_cb, &seen);
+    watcher_set_background (w, true);
+    idt_watcher_start (w);
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0, "a background watcher does not keep the reactor "
+        "running");
+    idt_watcher_stop (w);
+    idt_watcher_start (w);
+    watcher_set_background (w, false);
+    watcher_set_background (w, true);
+    idt_fd_watcher_set_events (w, IDT_POLLIN | IDT_POLLOUT);
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0, "whatever else is done to it");
+    watcher_set_background (w, false);
+    (void)!write (fd[1], "x", 1);
+    seen.destroy_after = 1;
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && seen.calls == 1,
+        "another does, until its callback destroys it");
+    close (fd[0]);
+    close (fd[1]);
+}
+
+static void test_timer (idt_reactor_t *r)
+{
+    struct seen once = { 0 }, thrice = { .destroy_after = 3 }, late = { 0 };
+    idt_watcher_t *a = idt_timer_watcher_create (r, 1, 0, seen_cb, &once);
+    idt_watcher_t *b = idt_timer_watcher_create (r, 0, 1, seen_cb, &thrice);
+    idt_watcher_t *c = idt_timer_watcher_create (r, 1e9, 0, seen_cb, &late);
+
+    idt_watcher_start (a);
+    idt_watcher_start (b);
+    idt_watcher_start (c);
+    idt_timer_watcher_reset (c, 2, 0);
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 1, "a timer calls once");
+    ok (thrice.calls == 3, "or repeatedly, until its callback destroys it");
+    ok (late.calls == 1, "one that is reset starts anew");
+    idt_watcher_start (a);
+    idt_watcher_stop (a);
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 1, "one that is stopped does not");
+    idt_watcher_start (a);
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 2, "started again it calls again");
+    idt_watcher_destroy (a);
+    idt_watcher_destroy (c);
+}
+
+static void test_phases (idt_reactor_t *r)
+{
+    char order[16] = "";
+    struct seen prepare = { .order = order, .name = 'p' };
+    struct seen check = { .order = order, .name = 'c' };
+    struct seen idle = { .order = order, .name = 'i' };
+    struct seen first = { .order = order, .name = 'f' };
+    idt_watcher_t *w[4] = {
+        idt_prepare_watcher_create (r, seen_cb, &prepare),
+        idt_check_watcher_create (r, seen_cb, &check),
+        idt_idle_watcher_create (r, seen_cb, &idle),
+        idt_timer_watcher_create (r, 0, 0, seen_cb, &first),
+    };
+
+    idt_watcher_start (w[0]);
+    idt_watcher_start (w[1]);
+    idt_watcher_start (w[2]);
+    idt_reactor_run (r, IDT_REACTOR_ONCE);
+    ok (order[0] == 'p' && order[1] && order[2] && !order[3], "prepare comes before sleep: %s", order);
+    ok (idle.calls == 1 && check.calls == 1, "idle and check come after it");
+    order[0] = order[1] = order[2] = '\0';
+    watcher_set_first (w[3]);
+    idt_watcher_start (w[3]);
+    idt_reactor_run (r, IDT_REACTOR_ONCE);
+    ok (order[0] == 'p' && order[1] == 'f', "a first watcher comes before the others: %s", order);
+    for (int i = 0; i < 4; i++)
+        idt_watcher_destroy (w[i]);
+}
+
+static void test_victims (idt_reactor_t *r)
+{
+    idt_watcher_t *w[2];
+    struct seen a = { .victim = &w[1], .destroy_after = 1 }, b = { .victim = &w[0], .destroy_after = 1 };
+
+    w[0] = idt_idle_watcher_create (r, seen_cb, &a);
+    w[1] = idt_idle_watcher_create (r, seen_cb, &b);
+    idt_watcher_start (w[0]);
+    idt_watcher_start (w[1]);
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && a.calls + b.calls == 1,
+        "a callback may destroy another watcher that is due");
+}
+
+int main (int argc, char *argv[])
+{
+    idt_reactor_t *r = idt_reactor_create ();
+
+    if (!r)
+        bail_out ("idt_reactor_create");
+    test_run (r);
+    test_stop (r);
+    test_fd (r);
+    test_background (r);
+    test_timer (r);
+    test_phases (r);
+    test_victims (r);
+    idt_reactor_destroy (r);
+    return done_testing ();
+}

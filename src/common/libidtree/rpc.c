@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* rpc.c - requests that others answer (RFC 6) */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libidtree/private.h"
+
+/* --- asking ---------------------------------------------------------------------------------- */
+
+static int address (idt_t *h, idt_msg_t *request, uint32_t nodeid)
+{
+    if (nodeid == IDT_NODEID_UPSTREAM) {
+        if (idt_get_rank (h, &nodeid) < 0)
+            return -1;
+        idt_msg_set_flag (request, IDT_MSGFLAG_UPSTREAM);
+    }
+    idt_msg_set_nodeid (request, nodeid);
+    return 0;
+}
+
+/* Fulfil at once, or wait for a response. */
+static int expect (idt_future_t *f, idt_msg_t *request, int flags)
+{
+    if (flags & IDT_RPC_NORESPONSE) {
+        idt_msg_set_flag (request, IDT_MSGFLAG_NORESPONSE);
+        f->ready = true;
+        return 0;
+    }
+    if (flags & IDT_RPC_STREAMING) {
+        idt_msg_set_flag (request, IDT_MSGFLAG_STREAMING);
+        f->streaming = true;
+    }
+    if (f->h->lost) {
+        errno = f->h->lost; /* nobody would end it: those that wait were told already */
+        return -1;
+    }
+    if ((f->tag = tagtab_add (&f->h->tags, f)) == 0)
+        return -1;
+    idt_msg_set_matchtag (request, f->tag);
+    return 0;
+}
+
+idt_future_t *rpc_send_new (idt_t *h, idt_msg_t *request, uint32_t nodeid, int flags)
+{
+    idt_future_t *f = NULL;
+
+    if (address (h, request, nodeid) < 0
+        || !(f = future_create (h))
+        || expect (f, request, flags) < 0
+        || idt_send (h, request) < 0) {
+        idt_future_destroy (f);
+        f = NULL;
+    }
+    idt_msg_unref (request);
+    return f;
+}
+
+static idt_msg_t *request_create (const char *topic)
+{
+    idt_msg_t *request = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    if (request && idt_msg_set_topic (request, topic) < 0) {
+        idt_msg_unref (request);
+        return NULL;
+    }
+    return request;
+}
+
+idt_future_t *idt_rpc (idt_t *h, const char *topic, const char *s, uint32_t nodeid, int flags)
+{
+    idt_msg_t *request = request_create (topic);
+
+    if (request && idt_msg_set_string (request, s) == 0)
+        return rpc_send_new (h, request, nodeid, flags);
+    idt_msg_unref (request);
+    return NULL;
+}
+
+idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t size,
+                           uint32_t nodeid, int flags)
+{
+    idt_msg_t *request = request_create (topic);
+
+    if (request && idt_msg_set_payload (request, data, size) == 0)
+        return rpc_send_new (h, request, nodeid, flags);
+    idt_msg_unref (request);
+    return NULL;
+}
+
+idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int flags,
+                            const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    char *s = json_vpack_text (fmt, ap);
+    va_end (ap);
+    if (!s)
+        return NULL;
+    idt_future_t *f = idt_rpc (h, topic, s, nodeid, flags);
+    free (s);
+    return f;
+}
+
+/* --- the answer ------------------------------------------------------------------------------- */
+
+/* Wait for a result.  Returns 0, or -1 with errno set to its error. */
+static int get (idt_future_t *f)
+{
+    if (!f->ready && idt_future_wait (f, -1) < 0)
+        return -1;
+    if (f->errnum == 0)
+        return 0;
+    errno = f->errnum;
+    return -1;
+}
+
+int idt_rpc_get (idt_future_t *f, const char **s)
+{
+    const char *text = NULL;
+
+    if (get (f) < 0)
+        return -1;
+    if (!s)
+        return 0;
+    if (f->response && idt_msg_has_flag (f->response, IDT_MSGFLAG_PAYLOAD)
+        && !(text = idt_msg_string (f->response)))
+        return -1;
+    *s = text;
+    return 0;
+}
+
+int idt_rpc_get_raw (idt_future_t *f, const void **data, size_t *size)
+{
+    if (get (f) < 0)
+        return -1;
+    if (f->response)
+        return idt_msg_payload (f->response, data, size);
+    errno = EPROTO;
+    return -1;
+}
+
+int idt_rpc_get_unpack (idt_future_t *f, const char *fmt, ...)
+{
+    json_t *o = NULL;
+    va_list ap;
+
+    if (get (f) < 0)
+        return -1;
+    if (!f->response) {
+        errno = EPROTO;
+        return -1;
+    }
+    va_start (ap, fmt);
+    int rc = msg_vunpack (f->response, &o, NULL, fmt, ap);
+    va_end (ap);
+    if (rc < 0)
+        return -1;
+    json_decref (f->json);
+    f->json = o;
+    return 0;
+}
+
+const idt_msg_t *idt_rpc_get_msg (idt_future_t *f)
+{
+    if (!f->ready && idt_future_wait (f, -1) < 0)
+        return NULL;
+    return f->response;
+}

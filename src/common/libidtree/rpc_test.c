@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* rpc_test.c - futures: each is fulfilled once, by its answer, an error, a timeout, or the loss */
+#include <errno.h>
+#include <string.h>
+
+#include "libidtree/private.h"
+#include "libidtree/test_server.h"
+#include "libutil/tap.h"
+
+#define MANY 10000
+
+static idt_t *open_or_bail (struct test_server *s)
+{
+    idt_error_t error = { .text = "" };
+    idt_t *h = idt_open (test_server_uri (s), &error);
+
+    if (!h)
+        bail_out (error.text);
+    return h;
+}
+
+/* --- callbacks that count ------------------------------------------------------------------------ */
+
+struct seen {
+    int calls;
+    int errnum;    /* of the last call */
+    int sum;       /* of "i" */
+    bool reset;    /* reset the future in the callback */
+    bool destroy;  /* destroy it there */
+    bool stop;     /* stop the reactor there */
+};
+
+static void seen_cb (idt_future_t *f, void *arg)
+{
+    struct seen *seen = arg;
+    idt_reactor_t *r = idt_get_reactor (idt_future_handle (f));
+    int i;
+
+    seen->calls++;
+    seen->errnum = idt_future_errnum (f);
+    if (seen->errnum == 0 && idt_rpc_get_unpack (f, "{s:i}", "i", &i) == 0)
+        seen->sum += i;
+    if (seen->reset)
+        idt_future_reset (f);
+    if (seen->destroy)
+        idt_future_destroy (f);
+    if (seen->stop)
+        idt_reactor_stop (r);
+}
+
+static int run (idt_t *h)
+{
+    return idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
+}
+
+/* --- one answer ------------------------------------------------------------------------------------ */
+
+static void test_sync (idt_t *h)
+{
+    const char *s = "x";
+    const void *data;
+    size_t size;
+    idt_future_t *f;
+
+    f = idt_rpc (h, "test.echo", "hello", IDT_NODEID_ANY, 0);
+    ok (f && !idt_future_is_ready (f), "a future is not ready before its answer was read");
+    ok (idt_rpc_get (f, &s) == 0 && strcmp (s, "hello") == 0, "idt_rpc_get waits for a string");
+    ok (idt_future_is_ready (f) && idt_future_errnum (f) == 0, "then the future is ready");
+    ok (idt_future_wait (f, 0) == 0, "waiting for a ready future returns at once");
+    ok (idt_rpc_get_unpack (f, "{s:i}", "i", &(int){ 0 }) < 0 && errno == EPROTO,
+        "unpacking what is no JSON fails with EPROTO");
+    idt_future_destroy (f);
+
+    f = idt_rpc_raw (h, "test.echo", "\1\0\2", 3, IDT_NODEID_ANY, 0);
+    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 3 && memcmp (data, "\1\0\2", 3) == 0,
+        "idt_rpc_get_raw gives bytes");
+    ok (idt_rpc_get (f, &s) < 0 && errno == EPROTO, "bytes that are no string fail with EPROTO");
+    idt_future_destroy (f);
+
+    f = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0);
+    ok (f && idt_rpc_get (f, &s) == 0 && s == NULL, "an empty answer is a NULL string");
+    ok (idt_rpc_get_raw (f, &data, &size) < 0 && errno == EPROTO, "and as bytes EPROTO");
+    ok (idt_rpc_get_msg (f) && strcmp (idt_msg_topic (idt_rpc_get_msg (f)), "test.echo") == 0,
+        "idt_rpc_get_msg gives the message");
+    idt_future_destroy (f);
+}
+
+static void test_pack (idt_t *h)
+{
+    const char *name = NULL;
+    int i = 0;
+    idt_future_t *f = idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "{s:s s:i}", "name", "x", "i", 7);
+
+    ok (f && idt_rpc_get_unpack (f, "{s:s s:i}", "name", &name, "i", &i) == 0
+            && strcmp (name, "x") == 0 && i == 7, "packed JSON comes back");
+    ok (idt_rpc_get_unpack (f, "{s:i}", "nosuch", &i) < 0 && errno == EPROTO,
+        "a key that is not there fails with EPROTO");
+    ok (idt_rpc_get_unpack (f, "{s:i}", "i", &i) == 0, "an answer can be unpacked again");
+    idt_future_destroy (f);
+    ok (!idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "{s:") && errno == EINVAL,
+        "a bad format fails with EINVAL");
+}
+
+static void test_errors (idt_t *h)
+{
+    idt_future_t *f;
+
+    f = idt_rpc (h, "test.error", "{\"errnum\":13,\"text\":\"no way\"}", IDT_NODEID_ANY, 0);
+    ok (f && idt_rpc_get (f, NULL) < 0 && errno == EACCES, "an error of the answer is errno");
+    ok (idt_future_wait (f, -1) == 0, "for idt_future_wait it is an answer");
+    ok (strcmp (idt_future_error (f), "no way") == 0, "its text is idt_future_error");
+    ok (idt_rpc_get_msg (f) && idt_msg_errnum (idt_rpc_get_msg (f)) == EACCES, "its message is there");
+    idt_future_destroy (f);
+    f = idt_rpc (h, "test.error", "{\"errnum\":13}", IDT_NODEID_ANY, 0);
+    ok (f && idt_rpc_get (f, NULL) < 0 && strcmp (idt_future_error (f), strerror (EACCES)) == 0,
+        "without a text that is strerror");
+    idt_future_destroy (f);
+    f = idt_rpc (h, "nosuch.method", NULL, IDT_NODEID_ANY, 0);
+    ok (f && idt_rpc_get (f, NULL) < 0 && errno == ENOSYS, "an unknown topic fails with ENOSYS");
+    idt_future_destroy (f);
+
+    char topic[IDT_MSG_MAX_TOPIC + 2];
+    memset (topic, 'x', sizeof (topic) - 1);
+    topic[sizeof (topic) - 1] = '\0';
+    ok (!idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0) && errno == EINVAL, "a topic has a limit (EINVAL)");
+}
+
+static void test_large (idt_t *h)
+{
+    const void *data;
+    size_t size;
+    idt_future_t *f = idt_rpc (h, "test.answer", "{\"n\":20000000}", IDT_NODEID_ANY, 0);
+
+    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000, "an answer of 20 MB arrives");
+    idt_future_destroy (f);
+    char *big = calloc (1, 20000000);
+    f = idt_rpc_raw (h, "test.echo", big, 20000000, IDT_NODEID_ANY, 0);
+    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000, "and one goes there and back");
+    idt_future_destroy (f);
+    f = idt_rpc_raw (h, "test.echo", big, 20000000, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
+    ok (f && idt_flush (h) == 0, "idt_flush writes all of it");
+    idt_future_destroy (f);
+    free (big);
+}
+
+static void test_noresponse (idt_t *h)
+{
+    idt_future_t *f = idt_rpc (h, "test.never", NULL, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
+    struct seen seen = { .destroy = true };
+
+    ok (f && idt_future_is_ready (f), "a future with NORESPONSE is ready when the request was sent");
+    ok (idt_rpc_get (f, NULL) == 0 && !idt_rpc_get_msg (f), "it has a result without a message");
+    ok (idt_rpc_get_raw (f, NULL, NULL) < 0 && errno == EPROTO, "but no bytes");
+    ok (idt_future_then (f, -1, seen_cb, &seen) == 0 && seen.calls == 0,
+        "a callback on a ready future is not made by idt_future_then");
+    ok (run (h) == 0 && seen.calls == 1, "but by the reactor, once");
+}
+
+static void test_upstream (idt_t *h)
+{
+    idt_future_t *f = idt_rpc (h, "test.echo", NULL, IDT_NODEID_UPSTREAM, 0);
+
+    ok (f && idt_rpc_get (f, NULL) == 0, "a request to UPSTREAM is answered");
+    idt_future_destroy (f);
+}
+
+/* --- callbacks -------------------------------------------------------------------------------------- */
+
+static void test_then (idt_t *h)
+{
+    struct seen seen = { .destroy = true };
+    idt_future_t *f = idt_rpc (h, "test.echo", "{\"i\":5}", IDT_NODEID_ANY, 0);
+
+    ok (idt_future_then (f, -1, seen_cb, &seen) == 0, "a future takes a callback");
+    ok (idt_future_then (f, -1, seen_cb, &seen) < 0 && errno == EINVAL, "but only one");
+    ok (idt_future_wait (f, -1) < 0 && errno == EINVAL, "and then no waiting");
+    ok (run (h) == 0 && seen.calls == 1 && seen.sum == 5, "the reactor makes the call, then ends");
+
+    struct seen other = { 0 };
+    f = idt_rpc (h, "test.echo", "{\"i\":6}", IDT_NODEID_ANY, 0);
+    idt_future_then (f, -1, seen_cb, &other);
+    idt_future_t *g = idt_rpc (h, "test.echo", "hello", IDT_NODEID_ANY, 0);
+    ok (idt_rpc_get (g, NULL) == 0 && other.calls == 0 && !idt_future_is_ready (f),
+        "waiting for another future makes no callbacks");
+    idt_future_destroy (g);
+    ok (run (h) == 0 && other.calls == 1 && other.sum == 6, "the reactor makes them later");
+    idt_future_destroy (f);
+}
+
+/* Sends the next request from the callback of the last. */
+static void chain_cb (idt_future_t *f, void *arg)
+{
+    idt_t *h = idt_future_handle (f);
+    int *left = arg;
+
+    idt_future_destroy (f);
+    if (--*left > 0 && (f = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0)))
+        idt_future_then (f, -1, chain_cb, left);
+}
+
+/* Waits for another future in a callback. */
+static void nested_cb (idt_future_t *f, void *arg)
+{
+    idt_future_t *g = idt_rpc (idt_future_handle (f), "test.echo", "in", IDT_NODEID_ANY, 0);
+
+    *(bool *)arg = g && idt_rpc_get (g, NULL) == 0;
+    idt_future_destroy (g);
+    idt_future_destroy (f);
+}
+
+static void test_callbacks (idt_t *h)
+{
+    int left = 1000;
+    bool good = false;
+    idt_future_t *f = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0);
+
+    idt_future_then (f, -1, chain_cb, &left);
+    ok (run (h) == 0 && left == 0, "a callback may destroy its future and send the next request");
+    f = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0);
+    idt_future_then (f, -1, nested_cb, &good);
+    ok (run (h) == 0 && good, "a callback may wait for another future");
+}
+
+/* --- streams ------------------------------------------------------------------------------------------- */
+
+static void test_stream (idt_t *h)
+{
+    int i = -1, n = 0;
+    idt_future_t *f = idt_rpc (h, "test.stream", "{\"n\":100}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+
+    while (idt_rpc_get_unpack (f, "{s:i}", "i", &i) == 0 && i == n) {
+        n++;
+        idt_future_reset (f);
+    }
+    ok (errno == ENODATA && n == 100, "a stream gives its answers one after the other, then ENODATA");
+    idt_future_reset (f);
+    ok (idt_future_is_ready (f) && idt_future_errnum (f) == ENODATA, "reset after the end changes nothing");
+    idt_future_destroy (f);
+
+    struct seen seen = { .reset = true };
+    f = idt_rpc (h, "test.stream", "{\"n\":100}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+    idt_future_then (f, -1, seen_cb, &seen);
+    ok (run (h) == 0 && seen.calls == 101 && seen.sum == 4950 && seen.errnum == ENODATA,
+        "the callback is made once for each answer and for the end");
+    idt_future_destroy (f);
+
+    struct seen lazy = { .stop = true };
+    f = idt_rpc (h, "test.stream", "{\"n\":3}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+    idt_future_then (f, -1, seen_cb, &lazy);
+    for (int round = 1; round <= 4; round++) {
+        run (h);
+        ok (lazy.calls == round, "without a reset there is no other call (%d)", round);
+        idt_future_reset (f);
+    }
+    ok (lazy.errnum == ENODATA && run (h) == 0 && lazy.calls == 4, "none after the end");
+    idt_future_destroy (f);
+
+    f = idt_rpc (h, "test.stream", "{\"n\":1000}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+    ok (f && idt_rpc_get (f, NULL) == 0, "a stream may be given up in its middle");
+    idt_future_destroy (f);
+    f = idt_rpc (h, "test.echo", "hello", IDT_NODEID_ANY, 0);
+    ok (f && idt_rpc_get (f, NULL) == 0, "the rest of it is dropped");
+    idt_future_destroy (f);
+}
+
+/* --- timeouts -------------------------------------------------------------------------------------------- */
+
+static void test_timeouts (idt_t *h)
+{
+    struct seen seen = { 0 };
+    const char *s = NULL;
+    idt_future_t *f = idt_rpc (h, "test.hold", "late", IDT_NODEID_ANY, 0);
+    idt_future_t *g;
+
+    ok (idt_future_wait (f, 0) < 0 && errno == ETIMEDOUT, "waiting 0 ms for what never comes: ETIMEDOUT");
+    ok (idt_future_wait (f, 5.5) < 0 && errno == ETIMEDOUT, "so does waiting longer");
+    g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
+    ok (idt_rpc_get (f, &s) == 0 && strcmp (s, "late") == 0, "the answer can still be waited for");
+    idt_future_destroy (f);
+    idt_future_destroy (g);
+
+    f = idt_rpc (h, "test.hold", NULL, IDT_NODEID_ANY, 0);
+    idt_future_then (f, 5, seen_cb, &seen);
+    ok (run (h) == 0 && seen.calls == 1 && seen.errnum == ETIMEDOUT,
+        "a callback is made with ETIMEDOUT when the time is up");
+    g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
+    ok (idt_rpc_get (g, NULL) == 0 && run (h) == 0 && seen.calls == 1, "the late answer is dropped");
+    idt_future_destroy (f);
+    idt_future_destroy (g);
+
+    struct seen quick = { 0 };
+    f = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
+    idt_future_then (f, 1e9, seen_cb, &quick);
+    ok (run (h) == 0 && quick.calls == 1 && quick.errnum == 0, "an answer in time ends the timer");
+    idt_future_destroy (f);
+
+    struct seen met = { 0 };
+    f = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
+    idt_future_then (f, 0, seen_cb, &met);
+    g = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0);
+    idt_rpc_get (g, NULL); /* the answer to f was read by now */
+    ok (run (h) == 0 && met.calls == 1 && met.errnum == 0, "an answer that is here beats the timer");
+    idt_future_destroy (f);
+    idt_future_destroy (g);
+}
+
+/* --- many --------------------------------------------------------------------------------------------------- */
+
+static void test_many_sync (idt_t *h)
+{
+    static idt_future_t *f[MANY];
+    int good = 0;
+
+    for (int i = 0; i < MANY; i++) {
+        char s[32];
+        snprintf (s, sizeof (s), "{\"i\":%d}", i);
+        f[i] = idt_rpc (h, i % 2 ? "test.hold" : "test.echo", s, IDT_NODEID_ANY, 0);
+    }
+    for (int i = 0; i < MANY; i += 4) { /* half of each kind is not waited for */
+        idt_future_destroy (f[i]);
+        idt_future_destroy (f[i + 1]);
+        f[i] = f[i + 1] = NULL;
+    }
+    idt_future_t *g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
+    for (int i = 0; i < MANY; i++) {
+        int got = -1;
+        if (f[i] && idt_rpc_get_unpack (f[i], "{s:i}", "i", &got) == 0 && got == i)
+            good++;
+        idt_future_destroy (f[i]);
+    }
+    ok (idt_rpc_get (g, NULL) == 0, "the last answer is there");
+    idt_future_destroy (g);
+    ok (good == MANY / 2, "of %d requests outstanding each gets its own answer", MANY);
+    ok (h->tags.count == 0, "nothing waits any more");
+}
+
+static void test_many_async (idt_t *h)
+{
+    struct seen seen = { .destroy = true };
+    int sent = 0;
+
+    for (int i = 0; i < MANY; i++) {
+        idt_future_t *f = idt_rpc (h, i % 2 ? "test.hold" : "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
+        if (f && idt_future_then (f, -1, seen_cb, &seen) == 0)
+            sent++;
+    }
+    idt_future_t *g = idt_rpc (h, "test.release", "{\"i\":0}", IDT_NODEID_ANY, 0);
+    idt_future_then (g, -1, seen_cb, &seen);
+    ok (run (h) == 0 && seen.calls == sent + 1 && seen.sum == MANY,
+        "%d callbacks are made, each once", MANY);
+}
+
+/* --- the loss of the connection --------------------------------------------------------------------------- */
+
+static void lost_cb (idt_t *h, int errnum, void *arg)
+{
+    struct seen *seen = arg;
+
+    seen->calls++;
+    seen->errnum = errnum;
+}
+
+static void test_lost (struct test_server *s, const char *topic, int errnum)
+{
+    enum { n = 100 };
+    idt_t *h = open_or_bail (s);
+    struct seen seen = { 0 }, lost = { 0 };
+    idt_future_t *waiting[n], *called[n], *last;
+    int failed = 0;
+
+    idt_set_lost (h, lost_cb, &lost);
+    for (int i = 0; i < n; i++) {
+        waiting[i] = idt_rpc (h, "test.never", NULL, IDT_NODEID_ANY, 0);
+        called[i] = idt_rpc (h, "test.never", NULL, IDT_NODEID_ANY, i % 2 ? IDT_RPC_STREAMING : 0);
+        idt_future_then (called[i], 1e9, seen_cb, &seen);
+    }
+    idt_future_t *good = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
+    struct seen fine = { 0 };
+    idt_future_then (good, -1, seen_cb, &fine);
+    last = idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0);
+    ok (idt_future_wait (last, -1) < 0 && errno == errnum, "%s: waiting ends with %s", topic,
+        strerror (errnum));
+    for (int i = 0; i < n; i++)
+        failed += idt_future_is_ready (waiting[i]) && idt_future_errnum (waiting[i]) == errnum;
+    ok (failed == n, "all others that wait have ended too");
+    ok (seen.calls == 0 && lost.calls == 0, "no callback was made yet");
+    ok (!idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0) && errno == errnum, "a new request fails");
+    ok (run (h) == 0 && seen.calls == n && seen.errnum == errnum,
+        "the reactor makes the callbacks, each once, then ends");
+    ok (fine.calls == 1 && fine.errnum == 0, "an answer that came before the loss is no error");
+    ok (lost.calls == 1 && lost.errnum == errnum, "the loss is told once");
+    ok (run (h) == 0 && lost.calls == 1 && seen.calls == n, "running again changes nothing");
+    for (int i = 0; i < n; i++) {
+        idt_future_destroy (waiting[i]);
+        idt_future_destroy (called[i]);
+    }
+    idt_future_destroy (good);
+    idt_future_destroy (last);
+    idt_close (h);
+}
+
+static void test_lost_in_reactor (struct test_server *s)
+{
+    idt_t *h = open_or_bail (s);
+    struct seen seen = { .destroy = true };
+    idt_future_t *f = idt_rpc (h, "test.never", NULL, IDT_NODEID_ANY, 0);
+    idt_future_t *g = idt_rpc (h, "test.close", NULL, IDT_NODEID_ANY, 0);
+
+    idt_future_then (f, -1, seen_cb, &seen);
+    idt_future_then (g, -1, seen_cb, &seen);
+    ok (run (h) < 0 && errno == ECONNRESET && seen.calls == 2,
+        "without idt_set_lost the loss stops the reactor, after the callbacks");
+    idt_close (h);
+}
+
+int main (int argc, char *argv[])
+{
+    struct test_server *s = test_server_create (0);
+    idt_t *h = open_or_bail (s);
+
+    test_sync (h);
+    test_pack (h);
+    test_errors (h);
+    test_large (h);
+    test_noresponse (h);
+    test_upstream (h);
+    test_then (h);
+    test_callbacks (h);
+    test_stream (h);
+    test_timeouts (h);
+    test_many_sync (h);
+    test_many_async (h);
+    idt_close (h);
+    test_lost (s, "test.close", ECONNRESET);
+    test_lost (s, "test.garbage", EPROTO);
+    test_lost_in_reactor (s);
+    test_server_destroy (s);
+    return done_testing ();
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* service.c - the handlers of a handle: which one a request or event is for
+ *
+ * The first row that matches takes the message, in the order in which tables were added; then what every
+ * module answers (builtin.c).  A request that nobody takes is answered ENOSYS: nobody waits in vain.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libidtree/private.h"
+
+struct handler_table {
+    const struct idt_handler_spec *rows;
+    void *arg;
+    TAILQ_ENTRY (handler_table) link;
+};
+
+static bool topic_matches (const char *pattern, const char *topic)
+{
+    size_t len = strlen (pattern);
+
+    if (len > 0 && pattern[len - 1] == '*')
+        return strncmp (pattern, topic, len - 1) == 0;
+    return strcmp (pattern, topic) == 0;
+}
+
+static const struct idt_handler_spec *find_row (const struct idt_handler_spec *rows,
+                                                const idt_msg_t *msg, const char *topic)
+{
+    for (; rows->topic; rows++) {
+        if ((rows->type & idt_msg_type (msg)) && topic_matches (rows->topic, topic))
+            return rows;
+    }
+    return NULL;
+}
+
+/* METHOD of a request for the module's own NAME.METHOD.  NULL: it is for another service. */
+static const char *own_method (const idt_t *h, const idt_msg_t *msg, const char *topic)
+{
+    size_t len = h->module ? strlen (h->module) : 0;
+
+    if (len == 0 || idt_msg_type (msg) != IDT_MSGTYPE_REQUEST)
+        return NULL;
+    return strncmp (topic, h->module, len) == 0 && topic[len] == '.' ? topic + len + 1 : NULL;
+}
+
+/* The row that takes a message, and the 'arg' of its table.  NULL: none. */
+static const struct idt_handler_spec *find_handler (const idt_t *h, const idt_msg_t *msg, void **arg)
+{
+    const char *topic = idt_msg_topic (msg) ? idt_msg_topic (msg) : "";
+    struct handler_table *table;
+
+    TAILQ_FOREACH (table, &h->handlers, link) {
+        const struct idt_handler_spec *row = find_row (table->rows, msg, topic);
+        if (row) {
+            *arg = table->arg;
+            return row;
+        }
+    }
+    const char *method = own_method (h, msg, topic);
+    *arg = NULL;
+    return method ? builtin_find (method) : NULL;
+}
+
+static bool allowed (const struct idt_handler_spec *row, const idt_msg_t *msg)
+{
+    uint32_t rolemask = row->rolemask ? row->rolemask : IDT_ROLE_OWNER;
+
+    return idt_msg_cred (msg).rolemask & rolemask;
+}
+
+static void refuse_unknown (idt_t *h, const idt_msg_t *request)
+{
+    const char *topic = idt_msg_topic (request);
+    char text[IDT_MSG_MAX_TOPIC + 64];
+
+    snprintf (text, sizeof (text), "Unknown service method '%s'", topic ? topic : "");
+    (void)idt_respond_error (h, request, ENOSYS, text);
+}
+
+void service_dispatch (idt_t *h, const idt_msg_t *msg)
+{
+    bool is_request = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST;
+    void *arg;
+    const struct idt_handler_spec *row = find_handler (h, msg, &arg);
+
+    if (!row && is_request)
+        refuse_unknown (h, msg);
+    else if (row && is_request && !allowed (row, msg))
+        (void)idt_respond_error (h, msg, EPERM, "Request requires a role that the user does not have");
+    else if (row)
+        row->cb (h, msg, arg);
+}
+
+/* --- tables ---------------------------------------------------------------------------------- */
+
+int idt_handlers_add (idt_t *h, const struct idt_handler_spec *rows, void *arg)
+{
+    struct handler_table *table = calloc (1, sizeof (*table));
+
+    if (!table)
+        return -1;
+    table->rows = rows;
+    table->arg = arg;
+    TAILQ_INSERT_TAIL (&h->handlers, table, link);
+    handle_interest (h, 1);
+    return 0;
+}
+
+static void table_destroy (idt_t *h, struct handler_table *table)
+{
+    TAILQ_REMOVE (&h->handlers, table, link);
+    handle_interest (h, -1);
+    free (table);
+}
+
+void idt_handlers_remove (idt_t *h, const struct idt_handler_spec *rows)
+{
+    struct handler_table *table;
+
+    TAILQ_FOREACH (table, &h->handlers, link) {
+        if (table->rows == rows) {
+            table_destroy (h, table);
+            return;
+        }
+    }
+}
+
+void service_fini (idt_t *h)
+{
+    struct handler_table *table;
+
+    while ((table = TAILQ_FIRST (&h->handlers)))
+        table_destroy (h, table);
+}
+
+/* --- names ----------------------------------------------------------------------------------- */
+
+idt_future_t *idt_service_add (idt_t *h, const char *name)
+{
+    return idt_rpc_pack (h, "service.add", IDT_NODEID_ANY, 0, "{s:s}", "service", name);
+}
+
+idt_future_t *idt_service_remove (idt_t *h, const char *name)
+{
+    return idt_rpc_pack (h, "service.remove", IDT_NODEID_ANY, 0, "{s:s}", "service", name);
+}

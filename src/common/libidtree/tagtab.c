@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* tagtab.c - matchtags in use, and what waits for each
+ *
+ * Open addressing with linear probing, at most half full.  A tag's home is its low bits: tags are given in
+ * sequence, so nearly all sit at home.  There are no tombstones: removing moves back those that a gap would
+ * cut off from their home.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libidtree/tagtab.h"
+
+#define TAGTAB_FIRST_SIZE 16
+
+/* The slot of a tag, or the free slot where it would go. */
+static size_t probe (const struct tagtab *t, uint32_t tag)
+{
+    size_t i = tag & (t->size - 1);
+
+    while (t->slots[i].tag != 0 && t->slots[i].tag != tag)
+        i = (i + 1) & (t->size - 1);
+    return i;
+}
+
+static int grow (struct tagtab *t)
+{
+    struct tagtab old = *t;
+    size_t size = old.size ? 2 * old.size : TAGTAB_FIRST_SIZE;
+    struct tagtab_slot *slots = calloc (size, sizeof (slots[0]));
+
+    if (!slots)
+        return -1;
+    t->slots = slots;
+    t->size = size;
+    for (size_t i = 0; i < old.size; i++) {
+        if (old.slots[i].tag != 0)
+            t->slots[probe (t, old.slots[i].tag)] = old.slots[i];
+    }
+    free (old.slots);
+    return 0;
+}
+
+uint32_t tagtab_add (struct tagtab *t, void *item)
+{
+    assert (item);
+    if (t->count == TAGTAB_MAX) {
+        errno = ENOBUFS;
+        return 0;
+    }
+    if (2 * t->count >= t->size && grow (t) < 0)
+        return 0;
+    do
+        t->last++;
+    while (t->last == 0 || tagtab_find (t, t->last));
+    t->slots[probe (t, t->last)] = (struct tagtab_slot){ .tag = t->last, .item = item };
+    t->count++;
+    return t->last;
+}
+
+void *tagtab_find (const struct tagtab *t, uint32_t tag)
+{
+    return t->size > 0 && tag != 0 ? t->slots[probe (t, tag)].item : NULL;
+}
+
+void tagtab_remove (struct tagtab *t, uint32_t tag)
+{
+    size_t mask = t->size - 1;
+    size_t gap = probe (t, tag);
+
+    assert (t->slots[gap].tag == tag);
+    for (size_t i = (gap + 1) & mask; t->slots[i].tag != 0; i = (i + 1) & mask) {
+        size_t home = t->slots[i].tag & mask;
+        if (((i - home) & mask) < ((i - gap) & mask))
+            continue; /* its home lies behind the gap */
+        t->slots[gap] = t->slots[i];
+        gap = i;
+    }
+    t->slots[gap] = (struct tagtab_slot){ 0 };
+    t->count--;
+}
+
+void *tagtab_next (const struct tagtab *t, size_t *cursor)
+{
+    while (*cursor < t->size) {
+        const struct tagtab_slot *slot = &t->slots[(*cursor)++];
+        if (slot->tag != 0)
+            return slot->item;
+    }
+    return NULL;
+}
+
+void tagtab_fini (struct tagtab *t)
+{
+    int saved_errno = errno;
+
+    free (t->slots);
+    *t = (struct tagtab){ 0 };
+    errno = saved_errno;
+}

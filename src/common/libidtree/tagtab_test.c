@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* tagtab_test.c - the table of matchtags against a plain list, through random histories */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libidtree/tagtab.h"
+#include "libutil/tap.h"
+
+#define WORLD 300 /* tags in use at most */
+
+struct item {
+    uint32_t tag; /* 0: not in the table */
+};
+
+static struct item items[WORLD];
+
+/* Whether the table holds exactly the items that have a tag. */
+static bool agrees (const struct tagtab *t)
+{
+    size_t count = 0, seen = 0, cursor = 0;
+    struct item *item;
+
+    for (int i = 0; i < WORLD; i++) {
+        count += items[i].tag != 0;
+        if (items[i].tag != 0 && tagtab_find (t, items[i].tag) != &items[i])
+            return false;
+    }
+    while ((item = tagtab_next (t, &cursor))) {
+        if (item->tag == 0)
+            return false;
+        seen++;
+    }
+    return count == seen && t->count == count && !tagtab_find (t, 0);
+}
+
+/* Add and remove at random; tags collide where 'last' jumps by multiples of the table's size. */
+static bool history (unsigned seed, bool jumps)
+{
+    struct tagtab t = { 0 };
+    bool good = true;
+
+    memset (items, 0, sizeof (items));
+    srand (seed);
+    for (int step = 0; step < 2000 && good; step++) {
+        struct item *item = &items[rand () % WORLD];
+        if (jumps && rand () % 4 == 0)
+            t.last += 1024U * (rand () % 8) - 3;
+        if (item->tag == 0) {
+            item->tag = tagtab_add (&t, item);
+            good = item->tag != 0;
+        }
+        else {
+            uint32_t tag = item->tag;
+            tagtab_remove (&t, tag);
+            item->tag = 0;
+            good = !tagtab_find (&t, tag);
+        }
+        good = good && (step % 16 != 0 || agrees (&t));
+    }
+    tagtab_fini (&t);
+    return good;
+}
+
+static void test_wrap (void)
+{
+    struct tagtab t = { 0 };
+    int a, b, c, d;
+
+    ok (!tagtab_find (&t, 1) && !tagtab_find (&t, 0), "an empty table holds nothing");
+    t.last = UINT32_MAX - 1;
+    ok (tagtab_add (&t, &a) == UINT32_MAX && tagtab_add (&t, &b) == 1, "0 is never given");
+    t.last = UINT32_MAX - 1;
+    ok (tagtab_add (&t, &c) == 2, "nor what is in use");
+    tagtab_remove (&t, 1);
+    t.last = 0;
+    ok (tagtab_add (&t, &d) == 1 && tagtab_find (&t, 1) == &d, "what was given back is free");
+    tagtab_fini (&t);
+}
+
+static void test_limit (void)
+{
+    struct tagtab t = { 0 };
+    int item;
+    bool good = true;
+
+    for (uint32_t i = 0; i < TAGTAB_MAX; i++)
+        good = good && tagtab_add (&t, &item) == i + 1;
+    ok (good, "%u tags can be in use", TAGTAB_MAX);
+    ok (tagtab_add (&t, &item) == 0 && errno == ENOBUFS, "one more fails with ENOBUFS");
+    tagtab_remove (&t, 77);
+    ok (tagtab_add (&t, &item) != 0, "there is room again when one is given back");
+    tagtab_fini (&t);
+}
+
+int main (int argc, char *argv[])
+{
+    int good = 0;
+
+    test_wrap ();
+    test_limit ();
+    for (unsigned seed = 1; seed <= 100; seed++)
+        good += history (seed, false) + history (seed, true);
+    ok (good == 200, "200 random histories agree with a plain list");
+    return done_testing ();
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* test_server.h - a broker for the tests of libidtree: a thread that answers on a UNIX socket
+ *
+ * It answers attr.get and attr.set, event.subscribe, event.publish, fluid.block, and service "test":
+ *   test.echo     the payload
+ *   test.error    errnum and text of {"errnum":i,"text":s}
+ *   test.stream   {"n":i}: n answers {"i":0}, {"i":1}, ..., then ENODATA
+ *   test.never    nothing
+ *   test.hold     nothing until test.release, which lets all go, newest first, and is answered last
+ *   test.batch    {"n":i}: event test.0, answer to the newest held request, event test.1, ... n times each;
+ *                 then its own answer
+ *   test.event    {"n":i}: events test.0, test.1, ...; then an answer
+ *   test.request  {"topic":s,"payload":s?,"rolemask":i,"flags":i,"type":i}: sends that to the client; answers
+ *                 with errnum and payload of the client's answer (NORESPONSE, events: at once)
+ *   test.answer   {"size":i}: an answer of that many bytes
+ *   test.fluid    how fluid.block is answered from now on: a payload of bytes, none: as it should be
+ *   test.log      the line that log.append brought last
+ *   test.count    {"count":i} requests so far
+ *   test.close    ends the connection, test.garbage after bytes that are no message
+ */
+#ifndef LIBIDTREE_TEST_SERVER_H
+#define LIBIDTREE_TEST_SERVER_H
+
+struct test_server;
+
+/* Start a server that greets clients with a byte: 0, or an errno.  Exits the test on failure. */
+struct test_server *test_server_create (unsigned char welcome);
+
+/* Stop it: connections are closed. */
+void test_server_destroy (struct test_server *s);
+
+const char *test_server_uri (const struct test_server *s);
+
+#endif /* LIBIDTREE_TEST_SERVER_H */

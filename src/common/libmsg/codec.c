@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* codec.c - messages to bytes and back (PROTOCOL.md sections 1 and 2.3)
+ *
+ * Bytes are a message if and only if
+ *  (1) they are parts without a rest: a byte 0...254 and that many bytes, or 255, a big-endian u32 of
+ *      at least 255, and that many bytes;
+ *  (2) the last part has 20 bytes: 0x8e, 1, type, flags, big-endian u32 userid, rolemask, aux1, aux2;
+ *      the type is one of 1, 2, 4, 8;
+ *  (3) the parts before it are, each if its flag is set and in this order: ROUTE, at most 1024 parts of
+ *      36 bytes without a NUL, then an empty one; TOPIC, 1...1024 bytes without a NUL; PAYLOAD, anything.
+ * So each message has one encoding, and what decodes encodes to the same bytes.
+ */
+#include <errno.h>
+
+#include "libmsg/codec.h"
+
+#define HEADER_MAGIC 0x8e
+#define HEADER_VERSION 1
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+uint8_t *msg_part_put (uint8_t *p, const void *data, size_t size)
+{
+    if (size < 255) {
+        *p++ = size;
+    } else {
+        *p++ = 255;
+        be32_put (p, size);
+        p += 4;
+    }
+    if (size > 0)
+        memcpy (p, data, size);
+    return p + size;
+}
+
+void msg_header_put (const struct idt_msg *msg, uint8_t *p)
+{
+    p[0] = HEADER_MAGIC;
+    p[1] = HEADER_VERSION;
+    p[2] = msg->type;
+    p[3] = msg->flags;
+    be32_put (p + 4, msg->userid);
+    be32_put (p + 8, msg->rolemask);
+    be32_put (p + 12, msg->aux1);
+    be32_put (p + 16, msg->aux2);
+}
+
+size_t idt_msg_encode_size (const idt_msg_t *msg)
+{
+    size_t size = MSG_HEADER_PART_SIZE;
+
+    if (msg->flags & IDT_MSGFLAG_ROUTE)
+        size += msg->route_count * msg_part_size (IDT_MSG_UUID_LEN) + msg_part_size (0);
+    if (msg->flags & IDT_MSGFLAG_TOPIC)
+        size += msg_part_size (msg->topic_len);
+    if (msg->flags & IDT_MSGFLAG_PAYLOAD)
+        size += msg_part_size (msg->payload_size);
+    return size;
+}
+
+static uint8_t *put_routes (const struct idt_msg *msg, uint8_t *p)
+{
+    for (unsigned i = 0; i < msg->route_count; i++)
+        p = msg_part_put (p, msg->routes[i].uuid, IDT_MSG_UUID_LEN);
+    return msg_part_put (p, NULL, 0);
+}
+
+ssize_t idt_msg_encode (const idt_msg_t *msg, void *buf, size_t size)
+{
+    uint8_t *p = buf;
+
+    if (size < idt_msg_encode_size (msg)) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (msg->flags & IDT_MSGFLAG_ROUTE)
+        p = put_routes (msg, p);
+    if (msg->flags & IDT_MSGFLAG_TOPIC)
+        p = msg_part_put (p, msg->topic, msg->topic_len);
+    if (msg->flags & IDT_MSGFLAG_PAYLOAD)
+        p = msg_part_put (p, msg->payload, msg->payload_size);
+    *p++ = IDT_MSG_HEADER_SIZE;
+    msg_header_put (msg, p);
+    return p + IDT_MSG_HEADER_SIZE - (uint8_t *)buf;
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+/* The bytes that are not read yet, without the header, which is read first. */
+struct cursor {
+    uint8_t *p;
+    uint8_t *end;
+};
+
+/* Take the next part: '*data' and '*size'.  False: there is none, or not all of it. */
+static bool take (struct cursor *c, uint8_t **data, size_t *size)
+{
+    uint8_t *p = c->p;
+    size_t n;
+
+    if (p == c->end)
+        return false;
+    n = *p++;
+    if (n == 255) {
+        if (c->end - p < 4 || (n = be32_get (p)) < 255)
+            return false;
+        p += 4;
+    }
+    if ((size_t)(c->end - p) < n)
+        return false;
+    *data = p;
+    *size = n;
+    c->p = p + n;
+    return true;
+}
+
+static const char *read_header (struct idt_msg *msg, const uint8_t *p)
+{
+    if (p[0] != HEADER_MAGIC)
+        return "header does not begin with its magic number";
+    if (p[1] != HEADER_VERSION)
+        return "unknown version in header";
+    if (p[2] == 0 || p[2] > IDT_MSGTYPE_CONTROL || (p[2] & (p[2] - 1)) != 0)
+        return "unknown type in header";
+    msg->type = p[2];
+    msg->flags = p[3];
+    msg->userid = be32_get (p + 4);
+    msg->rolemask = be32_get (p + 8);
+    msg->aux1 = be32_get (p + 12);
+    msg->aux2 = be32_get (p + 16);
+    return NULL;
+}
+
+static const char *read_routes (struct idt_msg *msg, struct cursor *c)
+{
+    uint8_t *data;
+    size_t size;
+
+    while (take (c, &data, &size)) {
+        if (size == 0)
+            return NULL;
+        if (size != IDT_MSG_UUID_LEN || memchr (data, '\0', size))
+            return "route is not 36 characters";
+        if (msg->route_count == IDT_MSG_MAX_ROUTES)
+            return "too many routes";
+        msg->route_count++;
+    }
+    return "no delimiter after routes";
+}
+
+static const char *read_topic (struct idt_msg *msg, struct cursor *c)
+{
+    uint8_t *data;
+    size_t size;
+
+    if (!take (c, &data, &size))
+        return "no topic where the header says there is one";
+    if (size == 0 || size > IDT_MSG_MAX_TOPIC || memchr (data, '\0', size))
+        return "topic is empty, too long or has a NUL";
+    msg->topic = (char *)data;
+    msg->topic_len = size;
+    return NULL;
+}
+
+static const char *read_payload (struct idt_msg *msg, struct cursor *c)
+{
+    uint8_t *data;
+
+    if (!take (c, &data, &msg->payload_size))
+        return "no payload where the header says there is one";
+    msg->payload = data;
+    return NULL;
+}
+
+/* Put NULs where sizes were, which are not needed any more. */
+static void terminate_strings (struct idt_msg *msg)
+{
+    for (unsigned i = 0; i < msg->route_count; i++)
+        msg->routes[i].uuid[IDT_MSG_UUID_LEN] = '\0';
+    if (msg->topic)
+        msg->topic[msg->topic_len] = '\0';
+}
+
+const char *msg_parse (struct idt_msg *msg, size_t size)
+{
+    uint8_t *bytes = (uint8_t *)msg_bytes (msg);
+    struct cursor c;
+    const char *why;
+
+    if (size < MSG_HEADER_PART_SIZE)
+        return "too short for a header";
+    c = (struct cursor){ .p = bytes, .end = bytes + size - MSG_HEADER_PART_SIZE };
+    if (*c.end != IDT_MSG_HEADER_SIZE)
+        return "last part is not a header of 20 bytes";
+    if ((why = read_header (msg, c.end + 1)))
+        return why;
+    msg->routes = (struct msg_route *)(bytes + 1); /* past the size byte, see message.h */
+    if ((msg->flags & IDT_MSGFLAG_ROUTE) && (why = read_routes (msg, &c)))
+        return why;
+    if ((msg->flags & IDT_MSGFLAG_TOPIC) && (why = read_topic (msg, &c)))
+        return why;
+    if ((msg->flags & IDT_MSGFLAG_PAYLOAD) && (why = read_payload (msg, &c)))
+        return why;
+    if (c.p != c.end)
+        return "parts that the header does not tell of";
+    terminate_strings (msg);
+    return NULL;
+}
+
+idt_msg_t *msg_decode (const void *buf, size_t size, const char **why)
+{
+    struct idt_msg *msg = msg_alloc (size);
+    const char *wrong;
+
+    if (!msg)
+        return NULL;
+    if (size > 0)
+        memcpy (msg_bytes (msg), buf, size);
+    if ((wrong = msg_parse (msg, size))) {
+        idt_msg_unref (msg);
+        if (why)
+            *why = wrong;
+        errno = EPROTO;
+        return NULL;
+    }
+    return msg;
+}
+
+idt_msg_t *idt_msg_decode (const void *buf, size_t size)
+{
+    return msg_decode (buf, size, NULL);
+}

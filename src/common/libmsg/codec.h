@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* codec.h - parts of messages, for the framings of libmsg (PROTOCOL.md section 2.3) */
+#ifndef MSG_CODEC_H
+#define MSG_CODEC_H
+
+#include <string.h>
+
+#include "libmsg/message.h"
+
+static inline uint32_t be32_get (const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static inline void be32_put (uint8_t *p, uint32_t n)
+{
+    p[0] = n >> 24;
+    p[1] = n >> 16;
+    p[2] = n >> 8;
+    p[3] = n;
+}
+
+/* Bytes of a part of 'size' bytes with its size before it. */
+static inline size_t msg_part_size (size_t size)
+{
+    return (size < 255 ? 1 : 5) + size;
+}
+
+/* Write a part of 'size' bytes (at most UINT32_MAX) to 'p'.  Returns where the next one goes. */
+uint8_t *msg_part_put (uint8_t *p, const void *data, size_t size);
+
+/* Write the 20 bytes of the header to 'p'. */
+void msg_header_put (const struct idt_msg *msg, uint8_t *p);
+
+/* Make the message of the parts that were written to msg_bytes (), 'size' bytes in all.  Returns NULL on
+ * success, else what is wrong with them (a constant); the message is then good for idt_msg_unref () only.
+ */
+const char *msg_parse (struct idt_msg *msg, size_t size);
+
+/* As idt_msg_decode (); on EPROTO '*why' (may be NULL) tells what is wrong (a constant). */
+idt_msg_t *msg_decode (const void *buf, size_t size, const char **why);
+
+#endif /* MSG_CODEC_H */

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* message.c - a message's life and its fields; routes are in route.c, bytes in codec.c
+ *
+ * The flags TOPIC, PAYLOAD and ROUTE always tell what the message has: only the functions that change the
+ * contents change them.  The count of references is the only member that two threads may touch at once.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libmsg/message.h"
+
+/* --- life ------------------------------------------------------------------------------- */
+
+struct idt_msg *msg_alloc (size_t size)
+{
+    size_t room = MSG_ROUTE_ROOM * sizeof (struct msg_route);
+    struct idt_msg *msg = malloc (sizeof (*msg) + room + size);
+
+    if (!msg)
+        return NULL;
+    *msg = (struct idt_msg){ .refs = 1, .route_room = MSG_ROUTE_ROOM };
+    msg->routes = (struct msg_route *)msg_bytes (msg);
+    return msg;
+}
+
+static bool valid_type (enum idt_msgtype type)
+{
+    return type == IDT_MSGTYPE_REQUEST || type == IDT_MSGTYPE_RESPONSE || type == IDT_MSGTYPE_EVENT
+           || type == IDT_MSGTYPE_CONTROL;
+}
+
+idt_msg_t *idt_msg_create (enum idt_msgtype type)
+{
+    idt_msg_t *msg;
+
+    if (!valid_type (type)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!(msg = msg_alloc (0)))
+        return NULL;
+    msg->type = type;
+    msg->userid = IDT_USERID_UNKNOWN;
+    msg->rolemask = IDT_ROLE_NONE;
+    if (type == IDT_MSGTYPE_REQUEST)
+        msg->aux1 = IDT_NODEID_ANY;
+    return msg;
+}
+
+/* Copy routes, topic and 'payload_size' bytes of payload into the one allocation of a new message. */
+static struct idt_msg *copy_contents (const struct idt_msg *msg, size_t payload_size)
+{
+    size_t routes_size = msg->route_count * sizeof (struct msg_route);
+    size_t topic_size = msg->topic ? msg->topic_len + 1 : 0;
+    struct idt_msg *cpy = msg_alloc (routes_size + topic_size + payload_size);
+    char *p;
+
+    if (!cpy)
+        return NULL;
+    p = msg_bytes (cpy);
+    memcpy (p, msg->routes, routes_size);
+    cpy->route_count = msg->route_count;
+    if (msg->topic) {
+        cpy->topic = memcpy (p + routes_size, msg->topic, topic_size);
+        cpy->topic_len = msg->topic_len;
+    }
+    if (payload_size > 0)
+        memcpy (p + routes_size + topic_size, msg->payload, payload_size);
+    cpy->payload = p + routes_size + topic_size;
+    cpy->payload_size = payload_size;
+    cpy->type = msg->type;
+    cpy->flags = msg->flags & (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_ROUTE);
+    return cpy;
+}
+
+idt_msg_t *idt_msg_copy (const idt_msg_t *msg, bool payload)
+{
+    idt_msg_t *cpy = copy_contents (msg, payload ? msg->payload_size : 0);
+
+    if (!cpy)
+        return NULL;
+    cpy->flags = payload ? msg->flags : msg->flags & ~IDT_MSGFLAG_PAYLOAD;
+    cpy->userid = msg->userid;
+    cpy->rolemask = msg->rolemask;
+    cpy->aux1 = msg->aux1;
+    cpy->aux2 = msg->aux2;
+    return cpy;
+}
+
+idt_msg_t *idt_msg_respond (const idt_msg_t *request, uint32_t errnum)
+{
+    idt_msg_t *msg;
+
+    if (request->type != IDT_MSGTYPE_REQUEST) {
+        errno = EPROTO;
+        return NULL;
+    }
+    if (!(msg = copy_contents (request, 0)))
+        return NULL;
+    msg->type = IDT_MSGTYPE_RESPONSE;
+    msg->flags |= request->flags & IDT_MSGFLAG_STREAMING;
+    msg->userid = IDT_USERID_UNKNOWN;
+    msg->aux1 = errnum;
+    msg->aux2 = request->aux2;
+    return msg;
+}
+
+const idt_msg_t *idt_msg_ref (const idt_msg_t *msg)
+{
+    __atomic_add_fetch (&((struct idt_msg *)msg)->refs, 1, __ATOMIC_RELAXED);
+    return msg;
+}
+
+/* Drop a reference.  Who holds the only one need not write to know it. */
+static bool last_unref (struct idt_msg *msg)
+{
+    return __atomic_load_n (&msg->refs, __ATOMIC_ACQUIRE) == 1
+           || __atomic_sub_fetch (&msg->refs, 1, __ATOMIC_ACQ_REL) == 0;
+}
+
+void idt_msg_unref (const idt_msg_t *cmsg)
+{
+    struct idt_msg *msg = (struct idt_msg *)cmsg;
+
+    if (msg && last_unref (msg)) {
+        int saved_errno = errno;
+
+        free (msg->routes_alloc);
+        free (msg->topic_alloc);
+        free (msg->payload_alloc);
+        free (msg);
+        errno = saved_errno;
+    }
+}
+
+/* --- header ----------------------------------------------------------------------------- */
+
+enum idt_msgtype idt_msg_type (const idt_msg_t *msg)
+{
+    return msg->type;
+}
+
+const char *idt_msg_typestr (const idt_msg_t *msg)
+{
+    switch ((enum idt_msgtype)msg->type) {
+    case IDT_MSGTYPE_REQUEST:
+        return "request";
+    case IDT_MSGTYPE_RESPONSE:
+        return "response";
+    case IDT_MSGTYPE_EVENT:
+        return "event";
+    case IDT_MSGTYPE_CONTROL:
+        return "control";
+    case IDT_MSGTYPE_ANY:
+        break;
+    }
+    return "unknown";
+}
+
+int idt_msg_flags (const idt_msg_t *msg)
+{
+    return msg->flags;
+}
+
+bool idt_msg_has_flag (const idt_msg_t *msg, int flag)
+{
+    return (msg->flags & flag) != 0;
+}
+
+void idt_msg_set_flag (idt_msg_t *msg, int flag)
+{
+    assert (!(flag & MSG_CONTENT_FLAGS));
+    msg->flags |= flag;
+}
+
+void idt_msg_clear_flag (idt_msg_t *msg, int flag)
+{
+    assert (!(flag & MSG_CONTENT_FLAGS));
+    msg->flags &= ~flag;
+}
+
+struct idt_cred idt_msg_cred (const idt_msg_t *msg)
+{
+    return (struct idt_cred){ .userid = msg->userid, .rolemask = msg->rolemask };
+}
+
+void idt_msg_set_cred (idt_msg_t *msg, struct idt_cred cred)
+{
+    msg->userid = cred.userid;
+    msg->rolemask = cred.rolemask;
+}
+
+uint32_t idt_msg_nodeid (const idt_msg_t *msg)
+{
+    assert (msg->type == IDT_MSGTYPE_REQUEST);
+    return msg->aux1;
+}
+
+void idt_msg_set_nodeid (idt_msg_t *msg, uint32_t nodeid)
+{
+    assert (msg->type == IDT_MSGTYPE_REQUEST);
+    msg->aux1 = nodeid;
+}
+
+uint32_t idt_msg_matchtag (const idt_msg_t *msg)
+{
+    assert (msg->type == IDT_MSGTYPE_REQUEST || msg->type == IDT_MSGTYPE_RESPONSE);
+    return msg->aux2;
+}
+
+void idt_msg_set_matchtag (idt_msg_t *msg, uint32_t matchtag)
+{
+    assert (msg->type == IDT_MSGTYPE_REQUEST || msg->type == IDT_MSGTYPE_RESPONSE);
+    msg->aux2 = matchtag;
+}
+
+uint32_t idt_msg_errnum (const idt_msg_t *msg)
+{
+    assert (msg->type == IDT_MSGTYPE_RESPONSE);
+    return msg->aux1;
+}
+
+void idt_msg_set_errnum (idt_msg_t *msg, uint32_t errnum)
+{
+    assert (msg->type == IDT_MSGTYPE_RESPONSE);
+    msg->aux1 = errnum;
+}
+
+uint32_t idt_msg_seq (const idt_msg_t *msg)
+{
+    assert (msg->type == IDT_MSGTYPE_EVENT);
+    return msg->aux1;
+}
+
+void idt_msg_set_seq (idt_msg_t *msg, uint32_t seq)
+{
+    assert (msg->type == IDT_MSGTYPE_EVENT);
+    msg->aux1 = seq;
+}
+
+uint32_t idt_msg_control_type (const idt_msg_t *msg)
+{
+    assert (msg->type == IDT_MSGTYPE_CONTROL);
+    return msg->aux1;
+}
+
+uint32_t idt_msg_control_status (const idt_msg_t *msg)
+{
+    assert (msg->type == IDT_MSGTYPE_CONTROL);
+    return msg->aux2;
+}
+
+void idt_msg_set_control (idt_msg_t *msg, uint32_t type, uint32_t status)
+{
+    assert (msg->type == IDT_MSGTYPE_CONTROL);
+    msg->aux1 = type;
+    msg->aux2 = status;
+}
+
+/* --- topic ------------------------------------------------------------------------------- */
+
+const char *idt_msg_topic (const idt_msg_t *msg)
+{
+    return msg->topic;
+}
+
+/* The new topic is copied before the old one is freed: it may be a piece of it. */
+static void replace_topic (struct idt_msg *msg, char *topic, size_t len)
+{
+    free (msg->topic_alloc);
+    msg->topic_alloc = topic;
+    msg->topic = topic;
+    msg->topic_len = len;
+    if (topic)
+        msg->flags |= IDT_MSGFLAG_TOPIC;
+    else
+        msg->flags &= ~IDT_MSGFLAG_TOPIC;
+}
+
+int idt_msg_set_topic (idt_msg_t *msg, const char *topic)
+{
+    size_t len;
+    char *cpy;
+
+    if (!topic) {
+        replace_topic (msg, NULL, 0);
+        return 0;
+    }
+    len = strnlen (topic, IDT_MSG_MAX_TOPIC + 1);
+    if (len == 0 || len > IDT_MSG_MAX_TOPIC) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (!(cpy = malloc (len + 1)))
+        return -1;
+    memcpy (cpy, topic, len);
+    cpy[len] = '\0';
+    replace_topic (msg, cpy, len);
+    return 0;
+}
+
+/* --- payload ----------------------------------------------------------------------------- */
+
+int idt_msg_payload (const idt_msg_t *msg, const void **data, size_t *size)
+{
+    if (!(msg->flags & IDT_MSGFLAG_PAYLOAD)) {
+        errno = EPROTO;
+        return -1;
+    }
+    if (data)
+        *data = msg->payload;
+    if (size)
+        *size = msg->payload_size;
+    return 0;
+}
+
+/* A payload must not go while another holder of the message may read it (msg_zmq_send () is one). */
+static void replace_payload (struct idt_msg *msg, void *payload, size_t size)
+{
+    assert (__atomic_load_n (&msg->refs, __ATOMIC_ACQUIRE) == 1);
+    free (msg->payload_alloc);
+    msg->payload_alloc = payload;
+    msg->payload = payload;
+    msg->payload_size = size;
+    if (payload)
+        msg->flags |= IDT_MSGFLAG_PAYLOAD;
+    else
+        msg->flags &= ~IDT_MSGFLAG_PAYLOAD;
+}
+
+/* An empty payload is one too: it has an address. */
+static void *payload_new (size_t size)
+{
+    if (size > IDT_MSG_MAX_PAYLOAD) {
+        errno = EOVERFLOW;
+        return NULL;
+    }
+    return malloc (size > 0 ? size : 1);
+}
+
+void *idt_msg_alloc_payload (idt_msg_t *msg, size_t size)
+{
+    void *payload = payload_new (size);
+
+    if (payload)
+        replace_payload (msg, payload, size);
+    return payload;
+}
+
+int idt_msg_set_payload (idt_msg_t *msg, const void *data, size_t size)
+{
+    void *payload = NULL;
+
+    if (data) {
+        if (!(payload = payload_new (size)))
+            return -1;
+        memcpy (payload, data, size);
+    }
+    replace_payload (msg, payload, data ? size : 0);
+    return 0;
+}
+
+const char *idt_msg_string (const idt_msg_t *msg)
+{
+    const char *s = msg->payload;
+    size_t size = msg->payload_size;
+
+    if (!(msg->flags & IDT_MSGFLAG_PAYLOAD) || size == 0
+        || memchr (s, '\0', size) != s + size - 1) {
+        errno = EPROTO;
+        return NULL;
+    }
+    return s;
+}
+
+int idt_msg_set_string (idt_msg_t *msg, const char *s)
+{
+    return idt_msg_set_payload (msg, s, s ? strlen (s) + 1 : 0);
+}

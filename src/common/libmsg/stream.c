@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* stream.c - messages on a non-blocking stream socket (PROTOCOL.md section 2)
+ *
+ * A frame is: 4 bytes magic 0xffee0012 in host byte order, big-endian u32 size of what follows, the
+ * message's parts (codec.c).
+ *
+ * All work is linear in the bytes that pass.  A buffer's unread bytes move to its start only when at least
+ * as many were read before them; else it doubles.  It grows with the bytes that came, not with the size
+ * that a frame claims to have.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "libmsg/codec.h"
+#include "libmsg/stream.h"
+#include "libutil/errprintf.h"
+
+#define FRAME_MAGIC UINT32_C (0xffee0012)
+#define FRAME_HEADER_SIZE 8
+
+#define BUF_MIN_SIZE ((size_t)64 << 10)
+#define BUF_KEEP_SIZE ((size_t)1 << 20) /* an empty buffer over this is given back */
+#define READ_MIN_SIZE ((size_t)16 << 10)
+
+/* Unread bytes are data[head] ... data[tail - 1]. */
+struct buf {
+    uint8_t *data;
+    size_t size;
+    size_t head;
+    size_t tail;
+};
+
+struct msg_stream {
+    int fd;
+    size_t max_message;
+    size_t max_queue;
+    struct buf in;
+    struct buf out;
+};
+
+/* --- buffer ------------------------------------------------------------------------------- */
+
+static size_t buf_used (const struct buf *b)
+{
+    return b->tail - b->head;
+}
+
+static int buf_grow (struct buf *b, size_t room)
+{
+    size_t used = buf_used (b);
+    size_t size = b->size > 0 ? 2 * b->size : BUF_MIN_SIZE;
+    uint8_t *data;
+
+    if (size < used + room)
+        size = used + room;
+    if (!(data = malloc (size)))
+        return -1;
+    if (used > 0)
+        memcpy (data, b->data + b->head, used);
+    free (b->data);
+    *b = (struct buf){ .data = data, .size = size, .tail = used };
+    return 0;
+}
+
+/* Make room for at least 'room' more bytes at the tail. */
+static int buf_reserve (struct buf *b, size_t room)
+{
+    size_t used = buf_used (b);
+
+    if (b->size - b->tail >= room)
+        return 0;
+    if (b->head < used || b->size - used < room)
+        return buf_grow (b, room);
+    if (used > 0)
+        memcpy (b->data, b->data + b->head, used);
+    b->head = 0;
+    b->tail = used;
+    return 0;
+}
+
+static void buf_consume (struct buf *b, size_t size)
+{
+    b->head += size;
+    if (b->head < b->tail)
+        return;
+    b->head = b->tail = 0;
+    if (b->size > BUF_KEEP_SIZE) {
+        free (b->data);
+        *b = (struct buf){ 0 };
+    }
+}
+
+/* --- input -------------------------------------------------------------------------------- */
+
+/* A buffer that holds as much as a whole frame may have needs msg_stream_next (), not more bytes. */
+static int reserve_input (struct msg_stream *s, size_t room)
+{
+    if (buf_used (&s->in) >= FRAME_HEADER_SIZE + s->max_message) {
+        errno = ENOBUFS;
+        return -1;
+    }
+    return buf_reserve (&s->in, room);
+}
+
+ssize_t msg_stream_fill (struct msg_stream *s, bool *eof)
+{
+    ssize_t n;
+
+    if (reserve_input (s, READ_MIN_SIZE) < 0)
+        return -1;
+    do
+        n = read (s->fd, s->in.data + s->in.tail, s->in.size - s->in.tail);
+    while (n < 0 && errno == EINTR);
+    if (n > 0)
+        s->in.tail += n;
+    if (n == 0)
+        *eof = true;
+    return n;
+}
+
+int msg_stream_feed (struct msg_stream *s, const void *buf, size_t size)
+{
+    if (reserve_input (s, size) < 0)
+        return -1;
+    if (size > 0)
+        memcpy (s->in.data + s->in.tail, buf, size);
+    s->in.tail += size;
+    return 0;
+}
+
+/* Read a frame's header.  Returns 0 and the size of what follows, or -1 as msg_stream_next (). */
+static int read_frame_header (const struct msg_stream *s, size_t *size, idt_error_t *errp)
+{
+    uint32_t magic;
+
+    if (buf_used (&s->in) < FRAME_HEADER_SIZE) {
+        errno = EAGAIN;
+        return -1;
+    }
+    const uint8_t *p = s->in.data + s->in.head;
+    memcpy (&magic, p, sizeof (magic));
+    if (magic != FRAME_MAGIC) {
+        errno = EPROTO;
+        return errprintf (errp, "frame begins with 0x%08x, not 0x%08x", magic, FRAME_MAGIC);
+    }
+    *size = be32_get (p + 4);
+    if (*size > s->max_message) {
+        errno = EMSGSIZE;
+        return errprintf (errp, "message of %zu bytes: the limit is %zu", *size, s->max_message);
+    }
+    return 0;
+}
+
+idt_msg_t *msg_stream_next (struct msg_stream *s, idt_error_t *errp)
+{
+    const char *why = NULL;
+    idt_msg_t *msg;
+    size_t size = 0;
+
+    if (read_frame_header (s, &size, errp) < 0)
+        return NULL;
+    if (buf_used (&s->in) - FRAME_HEADER_SIZE < size) {
+        errno = EAGAIN;
+        return NULL;
+    }
+    if (!(msg = msg_decode (s->in.data + s->in.head + FRAME_HEADER_SIZE, size, &why))) {
+        if (errno == EPROTO)
+            errprintf (errp, "message of %zu bytes: %s", size, why);
+        return NULL;
+    }
+    buf_consume (&s->in, FRAME_HEADER_SIZE + size);
+    return msg;
+}
+
+/* --- output ------------------------------------------------------------------------------- */
+
+size_t msg_stream_queued (const struct msg_stream *s)
+{
+    return buf_used (&s->out);
+}
+
+int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
+{
+    size_t size = idt_msg_encode_size (msg); /* fits in a u32: see IDT_MSG_MAX_PAYLOAD */
+    uint32_t magic = FRAME_MAGIC;
+    uint8_t *p;
+
+    if (size + FRAME_HEADER_SIZE > s->max_queue
+        || buf_used (&s->out) > s->max_queue - size - FRAME_HEADER_SIZE) {
+        errno = ENOBUFS;
+        return -1;
+    }
+    if (buf_reserve (&s->out, FRAME_HEADER_SIZE + size) < 0)
+        return -1;
+    p = s->out.data + s->out.tail;
+    memcpy (p, &magic, sizeof (magic));
+    be32_put (p + 4, size);
+    idt_msg_encode (msg, p + FRAME_HEADER_SIZE, size);
+    s->out.tail += FRAME_HEADER_SIZE + size;
+    return 0;
+}
+
+int msg_stream_flush (struct msg_stream *s)
+{
+    while (buf_used (&s->out) > 0) {
+        ssize_t n = send (s->fd, s->out.data + s->out.head, buf_used (&s->out), MSG_NOSIGNAL);
+
+        if (n >= 0)
+            buf_consume (&s->out, n);
+        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return 1;
+        else if (errno != EINTR)
+            return -1;
+    }
+    return 0;
+}
+
+/* --- life --------------------------------------------------------------------------------- */
+
+void msg_stream_destroy (struct msg_stream *s)
+{
+    if (s) {
+        int saved_errno = errno;
+
+        free (s->in.data);
+        free (s->out.data);
+        free (s);
+        errno = saved_errno;
+    }
+}
+
+struct msg_stream *msg_stream_create (int fd, size_t max_message, size_t max_queue)
+{
+    struct msg_stream *s = calloc (1, sizeof (*s));
+
+    if (!s)
+        return NULL;
+    s->fd = fd;
+    s->max_message = max_message;
+    s->max_queue = max_queue;
+    return s;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* stream.h - messages on a non-blocking stream socket (PROTOCOL.md section 2)
+ *
+ * Two buffers for one connection: what was read and is not yet a whole message, and what is to be written.
+ * Both grow as needed up to a limit and keep their memory (at most 1 MiB while empty) for the next
+ * message, so that a connection in steady use allocates nothing here.
+ */
+#ifndef MSG_STREAM_H
+#define MSG_STREAM_H
+
+#include <idtree/error.h>
+#include <idtree/msg.h>
+
+struct msg_stream;
+
+#define MSG_STREAM_MAX_MESSAGE ((size_t)64 << 20) /* default limit of one frame, bytes */
+#define MSG_STREAM_MAX_QUEUE ((size_t)64 << 20)   /* default limit of unwritten output, bytes */
+
+/* 'max_message': longest frame taken, in bytes that follow the 8-byte frame header; 'max_queue': most
+ * bytes of output that may wait.  The file descriptor is borrowed and must be non-blocking.
+ * NULL with errno ENOMEM.
+ */
+struct msg_stream *msg_stream_create (int fd, size_t max_message, size_t max_queue);
+void msg_stream_destroy (struct msg_stream *s);
+
+/* Read once from the socket into the buffer.  Returns the bytes read; 0 with '*eof' set to true at the end
+ * of the stream ('*eof' is not touched else); -1 with errno set:
+ *   EAGAIN    nothing there now
+ *   ENOBUFS   the buffer holds a message of the limit's size or more: msg_stream_next () first
+ *   ENOMEM, and what read (2) has
+ */
+ssize_t msg_stream_fill (struct msg_stream *s, bool *eof);
+
+/* Take the next whole message out of the buffer.  Returns NULL with errno set:
+ *   EAGAIN    no whole message yet: msg_stream_fill () first
+ *   EPROTO    malformed; 'errp' (may be NULL) says how
+ *   EMSGSIZE  longer than the limit; 'errp' names both
+ *   ENOMEM
+ * After EPROTO and EMSGSIZE the stream is broken: only destroy it.
+ */
+idt_msg_t *msg_stream_next (struct msg_stream *s, idt_error_t *errp);
+
+/* Append an encoded message to the output.  Returns 0, or -1 with errno ENOBUFS (over 'max_queue'; the
+ * message was not added) or ENOMEM.
+ */
+int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg);
+
+/* Write as much output as the socket takes.  Returns 0 when nothing is left, 1 when some is left (the
+ * socket is full), -1 with errno set when the connection is gone.  Raises no SIGPIPE.
+ */
+int msg_stream_flush (struct msg_stream *s);
+
+size_t msg_stream_queued (const struct msg_stream *s); /* bytes of output that wait */
+
+/* Append bytes to the buffer as if msg_stream_fill () had read them (the way in for tests and for bytes
+ * that were read before the stream was made).  Returns 0, or -1 with errno ENOBUFS (as above) or ENOMEM.
+ */
+int msg_stream_feed (struct msg_stream *s, const void *buf, size_t size);
+
+#endif /* MSG_STREAM_H */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* zmsg.h - messages on ZeroMQ sockets: one frame per part (PROTOCOL.md section 1) */
+#ifndef MSG_ZMSG_H
+#define MSG_ZMSG_H
+
+#include <idtree/msg.h>
+
+/* What ZeroMQ knows of a received message. */
+struct msg_zmq_from {
+    char identity[IDT_MSG_UUID_LEN + 1]; /* ROUTER: the peer's routing id (36 characters, else the
+                                            message is refused with EPROTO) */
+    char user[32];                       /* the user id that the ZAP handler gave the connection; "" none,
+                                            or one that does not fit */
+    int fd;                              /* the connection's file descriptor (ZMQ_SRCFD); -1 unknown */
+};
+
+#define ZMSG_ZERO_COPY_SIZE 4096 /* bytes: from here on a payload is not copied */
+
+/* Send a message without blocking.  'identity' (NULL on a DEALER) goes first as a frame of its own: where a
+ * ROUTER sends it.  All or nothing.  A payload of ZMSG_ZERO_COPY_SIZE or more is not copied: ZeroMQ holds a
+ * reference to the message until it is sent, and its payload must not be written to or replaced.  Returns 0, or -1 with errno set: EAGAIN (the queue is full, or the
+ * socket has no connection), EHOSTUNREACH (a ROUTER with ROUTER_MANDATORY knows no such peer), ENOMEM, ETERM.
+ */
+int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg);
+
+/* Receive one message without blocking.  With 'router' true the first frame is the peer's identity; 'from'
+ * may be NULL.  The message's frames are always consumed whole.  NULL with errno set:
+ *   EAGAIN  nothing there
+ *   EPROTO  malformed; 'from' tells whose
+ *   EMSGSIZE longer than 'max_message' bytes, counted as idt_msg_encode_size () does
+ *   ENOMEM  the message is lost
+ */
+idt_msg_t *msg_zmq_recv (void *sock, bool router, size_t max_message, struct msg_zmq_from *from);
+
+#endif /* MSG_ZMSG_H */

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* pmi_client.c - a rank's side of PMI-1
+ *
+ * One request is outstanding at a time, and each has one line for an answer, so there is never anything
+ * to read but the answer that is waited for.  Each answer's cmd is checked: a server that is out of step is
+ * an error, not a wrong card.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libpmi/pmi_client.h"
+#include "libpmi/pmi_wire.h"
+#include "libutil/errprintf.h"
+
+struct pmi_client {
+    int fd;
+    int rank;
+    int size;
+    int keylen_max;
+    int vallen_max;
+    char kvsname[PMI_KVSNAME_MAX];
+    struct pmi_lines lines;
+};
+
+static int64_t now_ms (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * INT64_C (1000) + ts.tv_nsec / 1000000;
+}
+
+static int wait_for (int fd, short events, int64_t deadline_ms)
+{
+    for (;;) {
+        struct pollfd pfd = { .fd = fd, .events = events };
+        int64_t left_ms = deadline_ms - now_ms ();
+        int n = poll (&pfd, 1, left_ms > 0 ? (int)left_ms : 0);
+
+        if (n > 0)
+            return 0;
+        if (n == 0) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+        if (errno != EINTR)
+            return -1;
+    }
+}
+
+/* A closed server must not raise SIGPIPE; PMI_FD may also be a pipe or a terminal, where send () can't. */
+static ssize_t write_quietly (int fd, const char *data, size_t size)
+{
+    ssize_t n = send (fd, data, size, MSG_NOSIGNAL);
+
+    return n < 0 && errno == ENOTSOCK ? write (fd, data, size) : n;
+}
+
+static int write_all (struct pmi_client *c, const char *data, size_t size, int64_t deadline_ms)
+{
+    while (size > 0) {
+        if (wait_for (c->fd, POLLOUT, deadline_ms) < 0)
+            return -1;
+        ssize_t n = write_quietly (c->fd, data, size);
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            return -1;
+        if (n > 0) {
+            data += n;
+            size -= n;
+        }
+    }
+    return 0;
+}
+
+/* The next line, borrowed until the next call. */
+static const char *read_line (struct pmi_client *c, int64_t deadline_ms)
+{
+    for (;;) {
+        char buf[PMI_LINE_MAX];
+
+        if (wait_for (c->fd, POLLIN, deadline_ms) < 0)
+            return NULL;
+        ssize_t n = read (c->fd, buf, sizeof (buf));
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (n < 0)
+            return NULL;
+        if (n == 0) {
+            errno = ECONNRESET;
+            return NULL;
+        }
+        const char *data = buf;
+        size_t size = n;
+        const char *line = pmi_lines_add (&c->lines, &data, &size);
+        if (line && size == 0)
+            return line;
+        if (line || errno != EAGAIN) { /* an answer that nobody asked for, or no line at all */
+            errno = EPROTO;
+            return NULL;
+        }
+    }
+}
+
+static int failed (struct pmi_client *c, const char *what, idt_error_t *errp)
+{
+    return errprintf (errp, "PMI %s of rank %d of %d: %s", what, c->rank, c->size,
+                      errno == EPROTO ? "the server's answer makes no sense"
+                      : errno == ECONNRESET || errno == EPIPE ? "the server closed the connection"
+                      : errno == ETIMEDOUT ? "the server does not answer"
+                                           : strerror (errno));
+}
+
+/* Send 'request' (its line without the newline) and return the answer's line, whose cmd must be 'answer'. */
+static const char *ask (struct pmi_client *c, int timeout_ms, const char *request, const char *answer)
+{
+    int64_t deadline_ms = now_ms () + timeout_ms;
+    char out[PMI_LINE_MAX];
+    int n = snprintf (out, sizeof (out), "%s\n", request);
+    const char *line;
+
+    if (n >= (int)sizeof (out)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (write_all (c, out, n, deadline_ms) < 0 || !(line = read_line (c, deadline_ms)))
+        return NULL;
+    if (!pmi_is (line, answer)) {
+        errno = EPROTO;
+        return NULL;
+    }
+    return line;
+}
+
+/* The answer's rc; an answer without one (Hydra leaves it out here and there) is a success. */
+static int result (const char *line)
+{
+    int rc = 0;
+
+    return pmi_word_int (line, "rc", &rc) < 0 && errno != ENOENT ? -1 : rc;
+}
+
+static int say_hello (struct pmi_client *c, idt_error_t *errp)
+{
+    const char *line;
+    int version;
+
+    if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=init pmi_version=1 pmi_subversion=1",
+                      "response_to_init")))
+        return failed (c, "init", errp);
+    if (pmi_word_int (line, "pmi_version", &version) < 0 || version != 1 || result (line) != 0) {
+        errno = EPROTO;
+        return errprintf (errp, "PMI init of rank %d: the server does not speak version 1", c->rank);
+    }
+    return 0;
+}
+
+static int ask_limits (struct pmi_client *c, idt_error_t *errp)
+{
+    const char *line;
+
+    if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=get_maxes", "maxes")))
+        return failed (c, "get_maxes", errp);
+    if (pmi_word_int (line, "keylen_max", &c->keylen_max) < 0
+        || pmi_word_int (line, "vallen_max", &c->vallen_max) < 0 || c->keylen_max < 1
+        || c->vallen_max < 1) {
+        errno = EPROTO;
+        return failed (c, "get_maxes", errp);
+    }
+    return 0;
+}
+
+static int ask_kvsname (struct pmi_client *c, idt_error_t *errp)
+{
+    const char *line;
+
+    if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=get_my_kvsname", "my_kvsname")))
+        return failed (c, "get_my_kvsname", errp);
+    if (pmi_word (line, "kvsname", c->kvsname, sizeof (c->kvsname)) < 0
+        || !pmi_key_valid (c->kvsname)) {
+        errno = EPROTO;
+        return failed (c, "get_my_kvsname", errp);
+    }
+    return 0;
+}
+
+static int check_key (struct pmi_client *c, const char *key, idt_error_t *errp)
+{
+    if (pmi_key_valid (key) && strlen (key) < (size_t)c->keylen_max)
+        return 0;
+    errno = EINVAL;
+    return errprintf (errp, "PMI key '%s' is empty, holds blanks or '=', or has %d bytes or more",
+                      key, c->keylen_max);
+}
+
+static int check_value (struct pmi_client *c, const char *key, const char *value, idt_error_t *errp)
+{
+    if (pmi_value_valid (value) && strlen (value) < (size_t)c->vallen_max)
+        return 0;
+    errno = EINVAL;
+    return errprintf (errp, "PMI value of key '%s' holds a newline or has %d bytes or more", key,
+                      c->vallen_max);
+}
+
+void pmi_client_destroy (struct pmi_client *c)
+{
+    int saved_errno = errno;
+
+    if (c) {
+        close (c->fd);
+        explicit_bzero (c, sizeof (*c)); /* a secret may have passed through */
+        free (c);
+    }
+    errno = saved_errno;
+}
+
+struct pmi_client *pmi_client_create (int fd, int rank, int size, idt_error_t *errp)
+{
+    struct pmi_client *c = calloc (1, sizeof (*c));
+
+    if (!c) {
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
+    c->fd = fd;
+    c->rank = rank;
+    c->size = size;
+    if (fcntl (fd, F_SETFD, FD_CLOEXEC) < 0) {
+        errprintf (errp, "PMI_FD %d: %s", fd, strerror (errno));
+        goto error;
+    }
+    if (say_hello (c, errp) < 0 || ask_limits (c, errp) < 0 || ask_kvsname (c, errp) < 0)
+        goto error;
+    return c;
+error:
+    free (c);
+    return NULL;
+}
+
+const char *pmi_client_kvsname (const struct pmi_client *c)
+{
+    return c->kvsname;
+}
+
+int pmi_client_put (struct pmi_client *c, const char *key, const char *value, idt_error_t *errp)
+{
+    char request[PMI_LINE_MAX];
+    const char *line;
+
+    if (check_key (c, key, errp) < 0 || check_value (c, key, value, errp) < 0)
+        return -1;
+    snprintf (request, sizeof (request), "cmd=put kvsname=%s key=%s value=%s", c->kvsname, key,
+              value);
+    if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, request, "put_result")))
+        return failed (c, "put", errp);
+    if (result (line) != 0) {
+        errno = EEXIST;
+        return errprintf (errp, "PMI put of rank %d: the server refused key '%s'", c->rank, key);
+    }
+    return 0;
+}
+
+int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp)
+{
+    if (!ask (c, PMI_CLIENT_BARRIER_MS, "cmd=barrier_in", "barrier_out"))
+        return failed (c, "barrier", errp);
+    return 0;
+}
+
+int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t size, idt_error_t *errp)
+{
+    char request[PMI_LINE_MAX];
+    const char *line;
+
+    if (check_key (c, key, errp) < 0)
+        return -1;
+    snprintf (request, sizeof (request), "cmd=get kvsname=%s key=%s", c->kvsname, key);
+    if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, request, "get_result")))
+        return failed (c, "get", errp);
+    if (result (line) != 0) {
+        errno = ENOENT;
+        return errprintf (errp, "PMI get of rank %d: there is no key '%s'", c->rank, key);
+    }
+    if (pmi_word (line, "value", buf, size) < 0) {
+        if (errno == ENOENT)
+            errno = EPROTO;
+        return failed (c, "get", errp);
+    }
+    return 0;
+}
+
+int pmi_client_finalize (struct pmi_client *c, idt_error_t *errp)
+{
+    if (!ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=finalize", "finalize_ack"))
+        return failed (c, "finalize", errp);
+    return 0;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* pmi_server.c - the launcher's side of PMI-1, without sockets
+ *
+ * Barriers are counted, not flagged: barrier n opens when every rank has entered it, and stays open.  A
+ * rank counts the barriers it entered in this life, so one that starts anew passes those that are open and
+ * waits with the others at the next.
+ */
+#include <assert.h>
+#include <czmq.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libpmi/pmi_server.h"
+#include "libpmi/pmi_wire.h"
+#include "libutil/errprintf.h"
+
+struct rank {
+    struct pmi_lines *lines; /* allocated with the first byte of a life */
+    char *secret;
+    unsigned keys;
+    unsigned barriers; /* entered in this life */
+};
+
+struct pmi_server {
+    int size;
+    char *kvsname;
+    const struct pmi_server_ops *ops;
+    void *arg;
+    zhashx_t *kvs;  /* key -> struct card */
+    unsigned open;  /* barriers that are open */
+    int waiting;    /* ranks that wait for barrier open + 1 */
+    struct rank *ranks;
+};
+
+struct card {
+    int rank; /* who put it; -1: the server */
+    char value[];
+};
+
+typedef void (*command_f) (struct pmi_server *s, int rank, const char *line);
+
+static void respond (struct pmi_server *s, int rank, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+
+static void respond (struct pmi_server *s, int rank, const char *fmt, ...)
+{
+    char line[PMI_LINE_MAX];
+    va_list ap;
+
+    va_start (ap, fmt);
+    int n = vsnprintf (line, sizeof (line), fmt, ap);
+    va_end (ap);
+    assert (n > 0 && n < (int)sizeof (line));
+    s->ops->send (s->arg, rank, line);
+    explicit_bzero (line, n);
+}
+
+static void destroy_card (void **item)
+{
+    free (*item);
+    *item = NULL;
+}
+
+static int store (struct pmi_server *s, int rank, const char *key, const char *value)
+{
+    size_t size = strlen (value) + 1;
+    struct card *card = malloc (sizeof (*card) + size);
+
+    if (!card)
+        return -1;
+    card->rank = rank;
+    memcpy (card->value, value, size);
+    zhashx_update (s->kvs, key, card);
+    return 0;
+}
+
+/* The secret of a rank, made when first asked for; NULL where it can't be made. */
+static const char *get_secret (struct pmi_server *s, int rank)
+{
+    struct rank *r = &s->ranks[rank];
+    char buf[PMI_VALLEN_MAX];
+
+    if (!r->secret && s->ops->make_secret (s->arg, rank, buf, sizeof (buf)) == 0) {
+        r->secret = strdup (buf);
+        explicit_bzero (buf, sizeof (buf));
+    }
+    return r->secret;
+}
+
+/* --- commands ------------------------------------------------------------------------------ */
+
+static void init_cmd (struct pmi_server *s, int rank, const char *line)
+{
+    respond (s, rank, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
+}
+
+static void maxes_cmd (struct pmi_server *s, int rank, const char *line)
+{
+    respond (s, rank, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d rc=0\n", PMI_KVSNAME_MAX,
+             PMI_KEYLEN_MAX, PMI_VALLEN_MAX);
+}
+
+static void kvsname_cmd (struct pmi_server *s, int rank, const char *line)
+{
+    respond (s, rank, "cmd=my_kvsname kvsname=%s rc=0\n", s->kvsname);
+}
+
+static void appnum_cmd (struct pmi_server *s, int rank, const char *line)
+{
+    respond (s, rank, "cmd=appnum appnum=0 rc=0\n");
+}
+
+static void universe_cmd (struct pmi_server *s, int rank, const char *line)
+{
+    respond (s, rank, "cmd=universe_size size=%d rc=0\n", s->size);
+}
+
+/* Check a put and do it.  Returns NULL, or why not, as one word. */
+static const char *put (struct pmi_server *s, int rank, const char *line)
+{
+    struct rank *r = &s->ranks[rank];
+    char kvsname[PMI_KVSNAME_MAX], key[PMI_KEYLEN_MAX], value[PMI_VALLEN_MAX];
+
+    if (pmi_word (line, "kvsname", kvsname, sizeof (kvsname)) < 0 || strcmp (kvsname, s->kvsname))
+        return "wrong_kvsname";
+    if (pmi_word (line, "key", key, sizeof (key)) < 0 || !pmi_key_valid (key))
+        return "bad_key";
+    if (pmi_word (line, "value", value, sizeof (value)) < 0)
+        return "bad_value";
+    if (!strcmp (key, PMI_SERVER_SECRET_KEY))
+        return "reserved_key";
+    struct card *old = zhashx_lookup (s->kvs, key);
+    if (old && old->rank != rank)
+        return "key_of_another_rank";
+    if (!old && r->keys == PMI_SERVER_KEYS_PER_RANK)
+        return "too_many_keys";
+    if (store (s, rank, key, value) < 0)
+        return "out_of_memory";
+    if (!old)
+        r->keys++;
+    return NULL;
+}
+
+static void put_cmd (struct pmi_server *s, int rank, const char *line)
+{
+    const char *why = put (s, rank, line);
+
+    respond (s, rank, "cmd=put_result rc=%d msg=%s\n", why ? -1 : 0, why ? why : "success");
+}
+
+/* The value of 'key' as 'rank' may see it; NULL: none. */
+static const char *lookup (struct pmi_server *s, int rank, const char *key)
+{
+    if (!strcmp (key, PMI_SERVER_SECRET_KEY))
+        return get_secret (s, rank);
+    struct card *card = zhashx_lookup (s->kvs, key);
+    return card ? card->value : NULL;
+}
+
+static void get_cmd (struct pmi_server *s, int rank, const char *line)
+{
+    char kvsname[PMI_KVSNAME_MAX], key[PMI_KEYLEN_MAX];
+    const char *value = NULL;
+
+    if (pmi_word (line, "kvsname", kvsname, sizeof (kvsname)) == 0 && !strcmp (kvsname, s->kvsname)
+        && pmi_word (line, "key", key, sizeof (key)) == 0)
+        value = lookup (s, rank, key);
+    if (value)
+        respond (s, rank, "cmd=get_result rc=0 msg=success value=%s\n", value);
+    else
+        respond (s, rank, "cmd=get_result rc=-1 msg=no_such_key value=unknown\n");
+}
+
+static void open_barrier (struct pmi_server *s)
+{
+    s->open++;
+    s->waiting = 0;
+    for (int rank = 0; rank < s->size; rank++)
+        respond (s, rank, "cmd=barrier_out rc=0\n");
+}
+
+static void barrier_cmd (struct pmi_server *s, int rank, const char *line)
+{
+    struct rank *r = &s->ranks[rank];
+
+    if (r->barriers > s->open)
+        return; /* it waits already; it will be told once */
+    if (++r->barriers <= s->open)
+        respond (s, rank, "cmd=barrier_out rc=0\n");
+    else if (++s->waiting == s->size)
+        open_barrier (s);
+}
+
+static void finalize_cmd (struct pmi_server *s, int rank, const char *line)
+{
+    respond (s, rank, "cmd=finalize_ack rc=0\n");
+    s->ops->finalized (s->arg, rank);
+}
+
+static const struct {
+    const char *cmd;
+    command_f cb;
+} commands[] = {
+    { "init", init_cmd },
+    { "get_maxes", maxes_cmd },
+    { "get_my_kvsname", kvsname_cmd },
+    { "get_appnum", appnum_cmd },
+    { "get_universe_size", universe_cmd },
+    { "put", put_cmd },
+    { "get", get_cmd },
+    { "barrier_in", barrier_cmd },
+    { "finalize", finalize_cmd },
+};
+
+static int dispatch (struct pmi_server *s, int rank, const char *line, idt_error_t *errp)
+{
+    for (size_t i = 0; i < sizeof (commands) / sizeof (commands[0]); i++) {
+        if (pmi_is (line, commands[i].cmd)) {
+            commands[i].cb (s, rank, line);
+            return 0;
+        }
+    }
+    errno = EPROTO;
+    return errprintf (errp, "PMI: rank %d sent '%.64s', which is no command", rank, line);
+}
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+void pmi_server_destroy (struct pmi_server *s)
+{
+    int saved_errno = errno;
+
+    if (!s)
+        return;
+    for (int rank = 0; s->ranks && rank < s->size; rank++) {
+        struct rank *r = &s->ranks[rank];
+
+        free (r->lines);
+        if (r->secret)
+            explicit_bzero (r->secret, strlen (r->secret));
+        free (r->secret);
+    }
+    free (s->ranks);
+    zhashx_destroy (&s->kvs);
+    free (s->kvsname);
+    free (s);
+    errno = saved_errno;
+}
+
+/* (vector,(FIRST NODE,NODES,RANKS OF EACH)), as MPICH writes it. */
+static int store_mapping (struct pmi_server *s)
+{
+    char buf[64];
+
+    snprintf (buf, sizeof (buf), "(vector,(0,1,%d))", s->size);
+    return store (s, -1, "PMI_process_mapping", buf);
+}
+
+struct pmi_server *pmi_server_create (int size, const char *kvsname, const struct pmi_server_ops *ops,
+                                      void *arg)
+{
+    struct pmi_server *s;
+
+    if (size < 1 || !pmi_key_valid (kvsname)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!(s = calloc (1, sizeof (*s))))
+        return NULL;
+    s->size = size;
+    s->ops = ops;
+    s->arg = arg;
+    if (!(s->kvsname = strdup (kvsname)) || !(s->ranks = calloc (size, sizeof (s->ranks[0])))
+        || !(s->kvs = zhashx_new ()))
+        goto error;
+    zhashx_set_destructor (s->kvs, destroy_card);
+    if (store_mapping (s) < 0)
+        goto error;
+    return s;
+error:
+    errno = ENOMEM;
+    pmi_server_destroy (s);
+    return NULL;
+}
+
+int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size, idt_error_t *errp)
+{
+    assert (rank >= 0 && rank < s->size);
+    struct rank *r = &s->ranks[rank];
+    const char *line;
+
+    if (!r->lines && !(r->lines = calloc (1, sizeof (*r->lines))))
+        return errprintf (errp, "PMI: out of memory");
+    while ((line = pmi_lines_add (r->lines, &data, &size)))
+        if (dispatch (s, rank, line, errp) < 0)
+            return -1;
+    if (errno != EAGAIN)
+        return errprintf (errp, "PMI: rank %d sent a line longer than %d bytes or with a NUL", rank,
+                          PMI_LINE_MAX);
+    return 0;
+}
+
+void pmi_server_reset (struct pmi_server *s, int rank)
+{
+    assert (rank >= 0 && rank < s->size);
+    struct rank *r = &s->ranks[rank];
+
+    if (r->barriers > s->open)
+        s->waiting--;
+    r->barriers = 0;
+    free (r->lines);
+    r->lines = NULL;
+}

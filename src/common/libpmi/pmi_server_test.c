@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* pmi_server_test.c - PMI-1 seen from the server: cards, secrets, barriers, ranks that come back */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libpmi/pmi_server.h"
+#include "libpmi/pmi_wire.h"
+#include "libutil/tap.h"
+
+#define SIZE 3
+
+/* What was sent to each rank since it was last looked at, and what was called. */
+struct world {
+    char out[SIZE][4096];
+    int made;
+    int finalized;
+    struct pmi_server *s;
+};
+
+static void send_cb (void *arg, int rank, const char *line)
+{
+    struct world *w = arg;
+
+    strcat (w->out[rank], line);
+}
+
+static int make_secret_cb (void *arg, int rank, char *buf, size_t size)
+{
+    struct world *w = arg;
+
+    snprintf (buf, size, "public,secret-%d-%d", rank, w->made++);
+    return 0;
+}
+
+static void finalized_cb (void *arg, int rank)
+{
+    ((struct world *)arg)->finalized |= 1 << rank;
+}
+
+static const struct pmi_server_ops ops = {
+    .send = send_cb,
+    .make_secret = make_secret_cb,
+    .finalized = finalized_cb,
+};
+
+static void begin (struct world *w)
+{
+    memset (w, 0, sizeof (*w));
+    if (!(w->s = pmi_server_create (SIZE, "kvs", &ops, w)))
+        bail_out ("pmi_server_create failed");
+}
+
+/* Say 'line' as 'rank'; true if the answer is 'expect'. */
+static bool says (struct world *w, int rank, const char *line, const char *expect)
+{
+    idt_error_t error;
+
+    w->out[rank][0] = '\0';
+    if (pmi_server_input (w->s, rank, line, strlen (line), &error) < 0)
+        diag ("%s", error.text);
+    if (strcmp (w->out[rank], expect)) {
+        diag ("%s -> %s", line, w->out[rank]);
+        return false;
+    }
+    return true;
+}
+
+static void test_conversation (void)
+{
+    struct world w;
+
+    begin (&w);
+    ok (says (&w, 0, "cmd=init pmi_version=1 pmi_subversion=1\n",
+              "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"),
+        "init is answered with the version");
+    ok (says (&w, 0, "cmd=get_maxes\n", "cmd=maxes kvsname_max=256 keylen_max=256 vallen_max=1024 rc=0\n"),
+        "get_maxes tells the limits");
+    ok (says (&w, 0, "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs rc=0\n"),
+        "get_my_kvsname tells the name");
+    ok (says (&w, 0, "cmd=get_appnum\ncmd=get_universe_size\n",
+              "cmd=appnum appnum=0 rc=0\ncmd=universe_size size=3 rc=0\n"),
+        "two requests at once get two answers");
+    ok (says (&w, 0, "cmd=get kvsname=kvs key=PMI_process_mapping\n",
+              "cmd=get_result rc=0 msg=success value=(vector,(0,1,3))\n"),
+        "all ranks are on one node");
+    ok (says (&w, 0, "cmd=fin", "") && says (&w, 0, "alize\n", "cmd=finalize_ack rc=0\n")
+            && w.finalized == 1,
+        "finalize, in two pieces, is told");
+    pmi_server_destroy (w.s);
+}
+
+static void test_cards (void)
+{
+    struct world w;
+
+    begin (&w);
+    ok (says (&w, 1, "cmd=put kvsname=kvs key=a value=x=1 y\n", "cmd=put_result rc=0 msg=success\n")
+            && says (&w, 2, "cmd=get kvsname=kvs key=a\n",
+                     "cmd=get_result rc=0 msg=success value=x=1 y\n"),
+        "what one rank put another gets, blanks and all");
+    ok (says (&w, 1, "cmd=put kvsname=kvs key=a value=2\n", "cmd=put_result rc=0 msg=success\n")
+            && says (&w, 2, "cmd=get kvsname=kvs key=a\n",
+                     "cmd=get_result rc=0 msg=success value=2\n"),
+        "a rank may replace its card");
+    ok (says (&w, 2, "cmd=put kvsname=kvs key=a value=3\n",
+              "cmd=put_result rc=-1 msg=key_of_another_rank\n")
+            && says (&w, 2, "cmd=put kvsname=kvs key=PMI_process_mapping value=3\n",
+                     "cmd=put_result rc=-1 msg=key_of_another_rank\n"),
+        "but not another's, nor the server's");
+    ok (says (&w, 0, "cmd=get kvsname=kvs key=nosuch\n",
+              "cmd=get_result rc=-1 msg=no_such_key value=unknown\n"),
+        "a key that nobody put is an error");
+    ok (says (&w, 0, "cmd=get kvsname=other key=a\n",
+              "cmd=get_result rc=-1 msg=no_such_key value=unknown\n")
+            && says (&w, 0, "cmd=put kvsname=other key=b value=1\n",
+                     "cmd=put_result rc=-1 msg=wrong_kvsname\n"),
+        "so is another key-value space");
+    ok (says (&w, 0, "cmd=put kvsname=kvs key=b\n", "cmd=put_result rc=-1 msg=bad_value\n")
+            && says (&w, 0, "cmd=put kvsname=kvs value=b\n", "cmd=put_result rc=-1 msg=bad_key\n")
+            && says (&w, 0, "cmd=put\n", "cmd=put_result rc=-1 msg=wrong_kvsname\n"),
+        "a put that lacks a word is refused");
+    pmi_server_destroy (w.s);
+}
+
+static void test_limit (void)
+{
+    struct world w;
+    int good = 0;
+
+    begin (&w);
+    for (int i = 0; i < PMI_SERVER_KEYS_PER_RANK; i++) {
+        char line[128];
+
+        snprintf (line, sizeof (line), "cmd=put kvsname=kvs key=k%d value=v\n", i);
+        good += says (&w, 0, line, "cmd=put_result rc=0 msg=success\n");
+    }
+    ok (good == PMI_SERVER_KEYS_PER_RANK
+            && says (&w, 0, "cmd=put kvsname=kvs key=more value=v\n",
+                     "cmd=put_result rc=-1 msg=too_many_keys\n"),
+        "a rank may put %d keys and no more", PMI_SERVER_KEYS_PER_RANK);
+    ok (says (&w, 0, "cmd=put kvsname=kvs key=k0 value=w\n", "cmd=put_result rc=0 msg=success\n")
+            && says (&w, 1, "cmd=put kvsname=kvs key=more value=v\n",
+                     "cmd=put_result rc=0 msg=success\n"),
+        "it may still replace them, and others have keys of their own");
+    pmi_server_destroy (w.s);
+}
+
+static void test_secret (void)
+{
+    struct world w;
+    const char *ask = "cmd=get kvsname=kvs key=idtree.secret\n";
+
+    begin (&w);
+    ok (w.made == 0, "no secret is made before it is asked for");
+    ok (says (&w, 1, ask, "cmd=get_result rc=0 msg=success value=public,secret-1-0\n")
+            && says (&w, 2, ask, "cmd=get_result rc=0 msg=success value=public,secret-2-1\n"),
+        "each rank gets a secret of its own");
+    pmi_server_reset (w.s, 1);
+    ok (says (&w, 1, ask, "cmd=get_result rc=0 msg=success value=public,secret-1-0\n")
+            && w.made == 2,
+        "a rank that comes back gets the same one");
+    ok (says (&w, 0, "cmd=put kvsname=kvs key=idtree.secret value=x\n",
+              "cmd=put_result rc=-1 msg=reserved_key\n"),
+        "nobody may put one");
+    pmi_server_destroy (w.s);
+}
+
+static void test_barrier (void)
+{
+    struct world w;
+    const char *in = "cmd=barrier_in\n", *out = "cmd=barrier_out rc=0\n";
+
+    begin (&w);
+    ok (says (&w, 0, in, "") && says (&w, 1, in, ""), "a barrier holds who comes early");
+    ok (says (&w, 1, in, ""), "who waits and asks again is not counted twice");
+    w.out[0][0] = w.out[1][0] = '\0';
+    ok (says (&w, 2, in, out) && !strcmp (w.out[0], out) && !strcmp (w.out[1], out),
+        "and lets all go when the last one comes, once each");
+    pmi_server_reset (w.s, 1);
+    ok (says (&w, 1, in, out), "a rank that comes back passes at once");
+    ok (says (&w, 1, in, ""), "but waits at the next barrier");
+    pmi_server_reset (w.s, 1);
+    ok (says (&w, 0, in, "") && says (&w, 2, in, ""), "a rank that died waiting is not counted");
+    ok (says (&w, 1, in, out), "its new life passes the barrier of the old one");
+    w.out[0][0] = '\0';
+    ok (says (&w, 1, in, out) && !strcmp (w.out[0], out), "and completes the next");
+    pmi_server_destroy (w.s);
+}
+
+static void test_nonsense (void)
+{
+    struct world w;
+    idt_error_t error;
+    char big[PMI_LINE_MAX + 2];
+
+    begin (&w);
+    memset (big, 'x', sizeof (big));
+    ok (pmi_server_input (w.s, 0, "cmd=dance\n", 10, &error) < 0 && errno == EPROTO
+            && strstr (error.text, "dance"),
+        "an unknown command ends the connection, by name");
+    ok (pmi_server_input (w.s, 0, "\n", 1, NULL) < 0 && errno == EPROTO, "so does an empty line");
+    ok (pmi_server_input (w.s, 1, big, sizeof (big), NULL) < 0 && errno == EPROTO,
+        "and a line without an end");
+    pmi_server_reset (w.s, 1);
+    ok (says (&w, 1, "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs rc=0\n"),
+        "a new life starts with a fresh line");
+    ok (!pmi_server_create (0, "kvs", &ops, &w) && errno == EINVAL
+            && !pmi_server_create (1, "a b", &ops, &w) && errno == EINVAL,
+        "EINVAL: no ranks, or a name with a blank");
+    pmi_server_destroy (w.s);
+    pmi_server_destroy (NULL);
+}
+
+int main (void)
+{
+    test_conversation ();
+    test_cards ();
+    test_limit ();
+    test_secret ();
+    test_barrier ();
+    test_nonsense ();
+    return done_testing ();
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* base64.h - bytes as text (RFC 4648 section 4: with padding, without line breaks) */
+#ifndef UTIL_BASE64_H
+#define UTIL_BASE64_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Characters of 'size' encoded bytes, without a NUL. */
+#define BASE64_ENCODED_SIZE(size) (((size) + 2) / 3 * 4)
+
+/* Most bytes that 'length' characters decode to. */
+#define BASE64_DECODED_SIZE(length) ((length) / 4 * 3)
+
+/* Encode 'size' bytes.  'text' has room for BASE64_ENCODED_SIZE (size) characters and a NUL. */
+void base64_encode (const void *data, size_t size, char *text);
+
+/* Decode 'length' characters.  'data' has room for BASE64_DECODED_SIZE (length) bytes.  Returns the number
+ * of bytes, or -1 with errno EINVAL: a character that is none of base64's, wrong padding, or bits set
+ * that no byte holds ('data' is undefined then).
+ */
+ssize_t base64_decode (const char *text, size_t length, void *data);
+
+#endif /* UTIL_BASE64_H */

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* handle.h - a connection to a broker: send, receive, serve
+ *
+ * A handle, its futures and its handlers belong to one thread.  Messages that come in are handed out by
+ * the handle's reactor: responses to the future that waits for them, requests and events to the handler
+ * whose topic matches.  idt_future_wait () reads from the connection without the reactor; what it finds
+ * and does not wait for is kept for the reactor in order.
+ */
+#ifndef IDTREE_HANDLE_H
+#define IDTREE_HANDLE_H
+
+#include <jansson.h>
+
+#include <idtree/error.h>
+#include <idtree/msg.h>
+#include <idtree/reactor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct idt idt_t;
+
+/* --- connection ---------------------------------------------------------------------------- */
+
+/* Connect to the broker at 'uri', as local:///run/idtree/local-0.  Returns a handle for idt_close (), or
+ * NULL with errno set and the reason in 'errp' (may be NULL):
+ *   EINVAL        not a local:// URI, or its path is longer than a UNIX socket's may be
+ *   ENOENT, ECONNREFUSED  no broker there
+ *   EPERM         the broker serves another user
+ */
+idt_t *idt_open (const char *uri, idt_error_t *errp);
+
+/* Close a connection, destroy its handlers.  Futures must be destroyed before.  NULL is fine; keeps errno. */
+void idt_close (idt_t *h);
+
+/* The reactor of the handle: made at first use, destroyed with the handle.  NULL with errno ENOMEM. */
+idt_reactor_t *idt_get_reactor (idt_t *h);
+
+/* Use a reactor that the caller owns, before the first use of another (else errno EBUSY). */
+int idt_set_reactor (idt_t *h, idt_reactor_t *r);
+
+/* Call 'cb' once when the connection is lost, with the errno that tells why; without it the reactor is
+ * stopped with that error.  All futures that wait end with the same error first.
+ */
+typedef void (*idt_lost_f) (idt_t *h, int errnum, void *arg);
+void idt_set_lost (idt_t *h, idt_lost_f cb, void *arg);
+
+/* Send a message as it is.  Returns 0, or -1 with errno set (EPIPE, ECONNRESET: connection lost;
+ * ENOBUFS: too much waits to be written).  The message may not be changed afterwards.
+ */
+int idt_send (idt_t *h, const idt_msg_t *msg);
+
+/* Wait until all that was sent has been written to the connection.  Returns 0, or -1 with errno set. */
+int idt_flush (idt_t *h);
+
+/* --- requests that we answer ---------------------------------------------------------------- */
+
+typedef void (*idt_handler_f) (idt_t *h, const idt_msg_t *msg, void *arg);
+
+/* One row of a table of handlers, ended by IDT_HANDLERS_END.  'topic' is compared whole, unless it ends
+ * in '*': then it is a prefix.  The first row that matches takes the message.  A request whose user has none
+ * of the roles in 'rolemask' (0: IDT_ROLE_OWNER) is answered EPERM.  A request that no row matches is
+ * answered ENOSYS.
+ */
+struct idt_handler_spec {
+    enum idt_msgtype type; /* request or event */
+    const char *topic;     /* borrowed for as long as the table is registered */
+    idt_handler_f cb;
+    uint32_t rolemask;
+};
+#define IDT_HANDLERS_END { 0, NULL, NULL, 0 }
+
+/* Register a table (borrowed).  Returns 0, or -1 with errno ENOMEM. */
+int idt_handlers_add (idt_t *h, const struct idt_handler_spec *table, void *arg);
+void idt_handlers_remove (idt_t *h, const struct idt_handler_spec *table);
+
+/* Ask the broker to route requests for service 'name' here; modules have the service of their own name
+ * anyway.  Returns a future of an empty answer; EEXIST: taken.
+ */
+struct idt_future;
+struct idt_future *idt_service_add (idt_t *h, const char *name);
+struct idt_future *idt_service_remove (idt_t *h, const char *name);
+
+/* Answer a request: empty or with a string (JSON text), packed JSON, bytes, an error with a text (may be
+ * NULL).  Nothing is sent where the request has NORESPONSE.  Return 0, or -1 with errno set.
+ */
+int idt_respond (idt_t *h, const idt_msg_t *request, const char *s);
+int idt_respond_pack (idt_t *h, const idt_msg_t *request, const char *fmt, ...);
+int idt_respond_raw (idt_t *h, const idt_msg_t *request, const void *data, size_t size);
+int idt_respond_error (idt_t *h, const idt_msg_t *request, int errnum, const char *text);
+
+/* Parse a JSON payload.  Returns a new reference to an object, or NULL with errno EPROTO and the reason in
+ * 'errp' (no payload, not NUL-terminated, not JSON, not an object).
+ */
+json_t *idt_msg_json (const idt_msg_t *msg, idt_error_t *errp);
+
+/* Parse a JSON payload and unpack it as json_unpack () does.  '*o' (new reference) holds what the unpacked
+ * strings point into; json_decref () it afterwards.  Returns 0, or -1 with errno EPROTO, the reason in
+ * 'errp' and '*o' NULL.
+ */
+int idt_msg_unpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const char *fmt, ...);
+
+/* --- events ------------------------------------------------------------------------------- */
+
+/* Get events whose topic begins with 'prefix'.  Returns a future of an empty answer. */
+struct idt_future *idt_event_subscribe (idt_t *h, const char *prefix);
+struct idt_future *idt_event_unsubscribe (idt_t *h, const char *prefix);
+
+/* Publish an event, with a JSON text or NULL.  'flags': 0 or IDT_MSGFLAG_PRIVATE.  Returns a future;
+ * idt_rpc_get_unpack (f, "{s:i}", "seq", &seq) tells its number.
+ */
+struct idt_future *idt_event_publish (idt_t *h, const char *topic, int flags, const char *s);
+
+/* --- attributes, log ------------------------------------------------------------------------ */
+
+/* The value of a broker's attribute; borrowed until the handle is closed or the attribute asked for
+ * again.  NULL with errno set (ENOENT: no such attribute).  Blocks for one round trip, but in inline
+ * modules.
+ */
+const char *idt_attr_get (idt_t *h, const char *name);
+int idt_attr_set (idt_t *h, const char *name, const char *value, idt_error_t *errp);
+
+/* Rank of the broker, and number of brokers.  Return 0, or -1 with errno set. */
+int idt_get_rank (idt_t *h, uint32_t *rank);
+int idt_get_size (idt_t *h, uint32_t *size);
+
+/* Append to the broker's log.  'level': LOG_EMERG ... LOG_DEBUG of <syslog.h>.  The name that the lines carry
+ * is the module's, or what idt_log_set_name () said.  Never blocks; keeps errno.
+ */
+void idt_log (idt_t *h, int level, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
+void idt_log_set_name (idt_t *h, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* IDTREE_HANDLE_H */

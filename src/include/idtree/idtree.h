@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* idtree.h - all of libidtree */
+#ifndef IDTREE_IDTREE_H
+#define IDTREE_IDTREE_H
+
+#include <idtree/error.h>
+#include <idtree/fluid.h>
+#include <idtree/generate.h>
+#include <idtree/handle.h>
+#include <idtree/module.h>
+#include <idtree/msg.h>
+#include <idtree/reactor.h>
+#include <idtree/rpc.h>
+
+#endif /* IDTREE_IDTREE_H */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* module.h - what runs inside a broker (RFC 5)
+ *
+ * A module is a shared object.  The least it exports is
+ *     int mod_main (idt_t *h, int argc, char **argv);
+ * which registers handlers and runs idt_get_reactor (h) in a thread of its own until that is stopped.  Its name
+ * is the file's without ".so", and the service of that name is its own.  Every module answers NAME.ping, stats-get,
+ * stats-clear, rusage and disconnect; those it has no handler for are answered by the library.
+ *
+ * A module that never blocks may instead use IDT_MODULE (): then the broker can host it inline, on its own
+ * reactor, and mod_main is made from the two functions for the case that it runs in a thread.
+ */
+#ifndef IDTREE_MODULE_H
+#define IDTREE_MODULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <idtree/handle.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct idt_module {
+    const char *name;
+    /* Register handlers, make the context in '*ctx'.  Must not block or run the reactor.  Returns 0, or
+     * -1 with errno set and nothing left behind; 'errp' says why.
+     */
+    int (*init) (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp);
+    /* Answer what is unanswered, give back what is held, free the context. */
+    void (*fini) (idt_t *h, void *ctx);
+};
+
+/* Run a module in a thread of its own: init, reactor, fini.  Returns 0, or -1 with errno set. */
+int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv);
+
+/* Define what a module that can be hosted inline exports. */
+#define IDT_MODULE(NAME, INIT, FINI)                                                              \
+    extern const struct idt_module idt_module;                                                    \
+    const struct idt_module idt_module = { .name = (NAME), .init = (INIT), .fini = (FINI) };      \
+    int mod_main (idt_t *h, int argc, char **argv);                                               \
+    int mod_main (idt_t *h, int argc, char **argv)                                                \
+    {                                                                                             \
+        return idt_module_run (&idt_module, h, argc, argv);                                       \
+    }
+
+/* --- the overlay, for inline modules --------------------------------------------------------- */
+
+/* One exchange with the parent: local times are CLOCK_BOOTTIME, the parent's are the instance's as the
+ * parent reads it; all in microseconds.
+ */
+struct idt_clock_sample {
+    uint64_t sent_us;          /* we asked (local) */
+    uint64_t peer_received_us; /* the parent got it (instance) */
+    uint64_t peer_sent_us;     /* the parent answered (instance) */
+    uint64_t received_us;      /* we got the answer (local) */
+    uint64_t peer_bound_us;    /* how far the parent's reading may be off */
+};
+
+/* A module's clock rides on the overlay's hellos and heartbeats. */
+struct idt_overlay_ops {
+    /* Read the instance's time, in microseconds, and how far it may be off.  Returns false while unknown. */
+    bool (*read_clock) (void *arg, uint64_t *now_us, uint64_t *bound_us);
+    /* The parent's clock was read. */
+    void (*sample) (void *arg, const struct idt_clock_sample *sample);
+    /* The parent took us in (true), or is gone (false).  Told at once when attached, where it is there. */
+    void (*parent) (void *arg, bool up);
+};
+
+/* Attach to the overlay; one module may.  'ops' is borrowed until fini.  Returns 0, or -1 with errno
+ * ENOTSUP (this handle is not an inline module's) or EEXIST (another module is attached).
+ */
+int idt_overlay_attach (idt_t *h, const struct idt_overlay_ops *ops, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* IDTREE_MODULE_H */

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* reactor.h - the event loop of one thread
+ *
+ * 1. A reactor and its watchers belong to one thread.
+ * 2. A watcher is made stopped; it calls back only between start and stop.
+ * 3. A callback may start, stop and destroy any watcher, its own too.
+ * 4. Callbacks run to completion and never nest: do not run a reactor from a callback.
+ */
+#ifndef IDTREE_REACTOR_H
+#define IDTREE_REACTOR_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct idt_reactor idt_reactor_t;
+typedef struct idt_watcher idt_watcher_t;
+
+enum idt_poll {
+    IDT_POLLIN = 1,
+    IDT_POLLOUT = 2,
+};
+
+enum idt_reactor_mode {
+    IDT_REACTOR_DEFAULT, /* until idt_reactor_stop () or until no watcher is left */
+    IDT_REACTOR_ONCE,    /* wait for events and handle them once */
+    IDT_REACTOR_NOWAIT,  /* handle what is there now */
+};
+
+typedef void (*idt_watcher_f) (idt_watcher_t *w, int revents, void *arg);
+
+/* NULL with errno: ENOMEM, or what the kernel said of a new epoll descriptor (EMFILE, ...). */
+idt_reactor_t *idt_reactor_create (void);
+void idt_reactor_destroy (idt_reactor_t *r); /* destroy its watchers first */
+
+/* Run.  Returns 0, or -1 after idt_reactor_stop_error () with the errno that was given to it. */
+int idt_reactor_run (idt_reactor_t *r, enum idt_reactor_mode mode);
+void idt_reactor_stop (idt_reactor_t *r);
+void idt_reactor_stop_error (idt_reactor_t *r, int errnum);
+
+void idt_watcher_start (idt_watcher_t *w);
+void idt_watcher_stop (idt_watcher_t *w);
+void idt_watcher_destroy (idt_watcher_t *w); /* stops it; NULL is fine; errno is kept */
+
+/* Call back when 'fd' is ready for 'events' (enum idt_poll bits; told in 'revents').  The descriptor is
+ * borrowed: close it after the watcher was destroyed.  NULL with errno ENOMEM.
+ */
+idt_watcher_t *idt_fd_watcher_create (idt_reactor_t *r, int fd, int events, idt_watcher_f cb, void *arg);
+void idt_fd_watcher_set_events (idt_watcher_t *w, int events);
+
+/* Call back 'after_ms' milliseconds after start (measured from now), then each 'repeat_ms' (0: once).
+ * NULL with errno ENOMEM.
+ */
+idt_watcher_t *idt_timer_watcher_create (idt_reactor_t *r, double after_ms, double repeat_ms,
+                                         idt_watcher_f cb, void *arg);
+/* Set other times; a running timer starts anew with them. */
+void idt_timer_watcher_reset (idt_watcher_t *w, double after_ms, double repeat_ms);
+
+/* Call back before the reactor would sleep (prepare), after it woke (check), and, instead of sleeping,
+ * as long as it is started (idle).  NULL with errno ENOMEM.
+ */
+idt_watcher_t *idt_prepare_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
+idt_watcher_t *idt_check_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
+idt_watcher_t *idt_idle_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* IDTREE_REACTOR_H */
