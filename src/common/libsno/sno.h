@@ -98,6 +98,14 @@ void sno_encode (const sno_t *id, char text[SNO_TEXT_SIZE + 1]);
  */
 int sno_decode (const char *text, size_t len, sno_t *id, size_t *errpos);
 
+/* Write the texts of 'count' ids one behind the other: 16 * count characters, no NUL. */
+void sno_encode_many (const sno_t *ids, size_t count, char *text);
+
+/* Read 'count' ids from as many texts, one behind the other.  Returns how many were read: less than 'count' is the
+ * index of the first that sno_decode would refuse; ids behind it are untouched.
+ */
+size_t sno_decode_many (const char *text, size_t count, sno_t *ids);
+
 /* --- bytes, JSON, SQL --------------------------------------------------------------------- */
 
 /* Read an id from 'len' bytes.  Returns 0, or -1 with errno EMSGSIZE when 'len' is not 10. */
@@ -141,7 +149,7 @@ struct sno_snapshot {
     int64_t now;       /* unit in which the snapshot was taken, 0 in a configuration; if that is not wall_hi,
                         * 'sequence' tells nothing, and a generator takes unit wall_hi as used up */
     int64_t wall_hi;   /* unit of the newest id, on the current timeline: 0 ... SNO_UNIT_MAX */
-    int64_t wall_safe; /* highest unit that the other timeline used: at most SNO_UNIT_MAX */
+    int64_t wall_safe; /* highest unit that the other timeline used: at most SNO_UNIT_MAX; below 0: 0 */
     uint32_t drifts;   /* how often the timelines were swapped; the lowest bit is the tick */
 };
 
@@ -201,7 +209,7 @@ int sno_partitions_deal (struct sno_partitions *partitions, uint16_t *partition)
  *     at once; at or below it both timelines used the unit, and the call must wait until the clock has
  *     left that period.
  *
- * Ids of one thread increase for as long as the clock does not go back.
+ * Ids of one thread increase for as long as the clock does not go back.  The zero id is never made.
  */
 struct sno_gen;
 

@@ -171,7 +171,7 @@ static int64_t until_safe (struct sno_gen *gen, int64_t unix_ns)
 {
     pthread_mutex_lock (&gen->lock);
     uint64_t unit = word_unit (atomic_load_explicit (&gen->word, memory_order_acquire));
-    if (gen->safe >= 0 && (uint64_t)gen->safe + 1 < unit)
+    if ((uint64_t)gen->safe + 1 < unit)
         unit = (uint64_t)gen->safe + 1;
     pthread_mutex_unlock (&gen->lock);
     int64_t wait = until_unit (unix_ns, unit);
@@ -374,7 +374,7 @@ static struct sno_gen *gen_alloc (const struct sno_snapshot *s, const struct sno
     gen->partition = s->partition;
     gen->min = s->sequence_min;
     gen->max = s->sequence_max;
-    gen->safe = s->wall_safe;
+    gen->safe = s->wall_safe > 0 ? s->wall_safe : 0; /* unit 0 of no timeline: there lies the zero id */
     gen->drifts = s->drifts;
     atomic_init (&gen->hi, SNO_UNIT_MAX + 1);
     atomic_init (&gen->word,

@@ -58,36 +58,19 @@ static bool decode_half (const char *text, uint8_t *bytes)
     return true;
 }
 
-static void encode_scalar (const sno_t *id, char *text)
+static inline void encode_plain (const sno_t *id, char *text)
 {
     encode_half (id->bytes, text);
     encode_half (id->bytes + 5, text + 8);
-    text[SNO_TEXT_SIZE] = '\0';
 }
 
-/* Say what is wrong with a text that no form could decode. */
-__attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len, size_t *errpos)
-{
-    size_t pos = 0;
-
-    if (len != SNO_TEXT_SIZE)
-        pos = len < SNO_TEXT_SIZE ? len : SNO_TEXT_SIZE;
-    else
-        while (value_of (text[pos]) >= 0)
-            pos++;
-    if (errpos)
-        *errpos = pos;
-    errno = len == SNO_TEXT_SIZE ? EINVAL : EMSGSIZE;
-    return -1;
-}
-
-static int decode_scalar (const char *text, size_t len, sno_t *id, size_t *errpos)
+static inline bool decode_plain (const char *text, sno_t *id)
 {
     sno_t read;
-    if (len != SNO_TEXT_SIZE || !decode_half (text, read.bytes) || !decode_half (text + 8, read.bytes + 5))
-        return refuse (text, len, errpos);
+    if (!decode_half (text, read.bytes) || !decode_half (text + 8, read.bytes + 5))
+        return false;
     *id = read;
-    return 0;
+    return true;
 }
 
 /* --- vector ------------------------------------------------------------------------------ */
@@ -158,7 +141,6 @@ INLINE_SSSE3 void encode_vector (const sno_t *id, char *text)
     values = _mm_add_epi8 (values, LOAD (k->low_digit));
     values = _mm_add_epi8 (values, _mm_and_si128 (letters, LOAD (k->gap)));
     _mm_storeu_si128 ((__m128i *)text, values);
-    text[SNO_TEXT_SIZE] = '\0';
 }
 
 /* All-ones bytes where low <= byte <= low + last (unsigned, so what is below wraps and fails too). */
@@ -191,35 +173,6 @@ INLINE_SSSE3 bool decode_vector (const char *text, sno_t *id)
     return true;
 }
 
-INLINE_SSSE3 int decode_checked (const char *text, size_t len, sno_t *id, size_t *errpos)
-{
-    if (len != SNO_TEXT_SIZE || !decode_vector (text, id))
-        return refuse (text, len, errpos);
-    return 0;
-}
-
-__attribute__ ((target ("ssse3"))) static void encode_ssse3 (const sno_t *id, char *text)
-{
-    encode_vector (id, text);
-}
-
-__attribute__ ((target ("ssse3"))) static int decode_ssse3 (const char *text, size_t len, sno_t *id,
-                                                          size_t *errpos)
-{
-    return decode_checked (text, len, id, errpos);
-}
-
-__attribute__ ((target ("avx2"))) static void encode_avx2 (const sno_t *id, char *text)
-{
-    encode_vector (id, text);
-}
-
-__attribute__ ((target ("avx2"))) static int decode_avx2 (const char *text, size_t len, sno_t *id,
-                                                          size_t *errpos)
-{
-    return decode_checked (text, len, id, errpos);
-}
-
 static inline bool works (enum sno_path path)
 {
     switch (path) {
@@ -234,17 +187,68 @@ static inline bool works (enum sno_path path)
 
 #else
 
-#define encode_ssse3 encode_scalar
-#define decode_ssse3 decode_scalar
-#define encode_avx2 encode_scalar
-#define decode_avx2 decode_scalar
-
 static inline bool works (enum sno_path path)
 {
     return path == SNO_PATH_SCALAR;
 }
 
 #endif /* SNO_X86 */
+
+/* --- what is called, for one id and for many, made of each form ------------------------------- */
+
+/* Say what is wrong with a text that no form could decode. */
+__attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len, size_t *errpos)
+{
+    size_t pos = 0;
+
+    if (len != SNO_TEXT_SIZE)
+        pos = len < SNO_TEXT_SIZE ? len : SNO_TEXT_SIZE;
+    else
+        while (value_of (text[pos]) >= 0)
+            pos++;
+    if (errpos)
+        *errpos = pos;
+    errno = len == SNO_TEXT_SIZE ? EINVAL : EMSGSIZE;
+    return -1;
+}
+
+/* The functions of one path: 'attribute' lets the compiler use its instructions. */
+#define PATH(path, attribute, encode_form, decode_form)                                               \
+    attribute static void encode_##path (const sno_t *id, char *text)                                 \
+    {                                                                                                 \
+        encode_form (id, text);                                                                       \
+        text[SNO_TEXT_SIZE] = '\0';                                                                   \
+    }                                                                                                 \
+    attribute static int decode_##path (const char *text, size_t len, sno_t *id, size_t *errpos)      \
+    {                                                                                                 \
+        if (len != SNO_TEXT_SIZE || !decode_form (text, id))                                          \
+            return refuse (text, len, errpos);                                                        \
+        return 0;                                                                                     \
+    }                                                                                                 \
+    attribute static void encode_many_##path (const sno_t *ids, size_t count, char *text)             \
+    {                                                                                                 \
+        for (size_t i = 0; i < count; i++)                                                            \
+            encode_form (&ids[i], text + i * SNO_TEXT_SIZE);                                          \
+    }                                                                                                 \
+    attribute static size_t decode_many_##path (const char *text, size_t count, sno_t *ids)           \
+    {                                                                                                 \
+        size_t i = 0;                                                                                 \
+        while (i < count && decode_form (text + i * SNO_TEXT_SIZE, &ids[i]))                          \
+            i++;                                                                                      \
+        return i;                                                                                     \
+    }
+
+PATH (scalar, , encode_plain, decode_plain)
+#ifdef SNO_X86
+PATH (ssse3, __attribute__ ((target ("ssse3"))), encode_vector, decode_vector)
+PATH (avx2, __attribute__ ((target ("avx2"))), encode_vector, decode_vector)
+#define CHOOSE(path, function, ...)                                  \
+    ((path) == SNO_PATH_AVX2    ? function##_avx2 (__VA_ARGS__)      \
+     : (path) == SNO_PATH_SSSE3 ? function##_ssse3 (__VA_ARGS__)     \
+                                : function##_scalar (__VA_ARGS__))
+#else
+#define CHOOSE(path, function, ...) function##_scalar (__VA_ARGS__)
+#endif
 
 /* --- the choice -------------------------------------------------------------------------- */
 
@@ -255,25 +259,6 @@ static inline enum sno_path best_path (void)
     return works (SNO_PATH_SSSE3) ? SNO_PATH_SSSE3 : SNO_PATH_SCALAR;
 }
 
-static inline void encode (enum sno_path path, const sno_t *id, char *text)
-{
-    if (path == SNO_PATH_AVX2)
-        encode_avx2 (id, text);
-    else if (path == SNO_PATH_SSSE3)
-        encode_ssse3 (id, text);
-    else
-        encode_scalar (id, text);
-}
-
-static inline int decode (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos)
-{
-    if (path == SNO_PATH_AVX2)
-        return decode_avx2 (text, len, id, errpos);
-    if (path == SNO_PATH_SSSE3)
-        return decode_ssse3 (text, len, id, errpos);
-    return decode_scalar (text, len, id, errpos);
-}
-
 bool sno_path_works (enum sno_path path)
 {
     return works (path);
@@ -281,20 +266,34 @@ bool sno_path_works (enum sno_path path)
 
 void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO_TEXT_SIZE + 1])
 {
-    encode (path, id, text);
+    CHOOSE (path, encode, id, text);
 }
 
 int sno_path_decode (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos)
 {
-    return decode (path, text, len, id, errpos);
+    return CHOOSE (path, decode, text, len, id, errpos);
 }
 
 void sno_encode (const sno_t *id, char text[SNO_TEXT_SIZE + 1])
 {
-    encode (best_path (), id, text);
+    enum sno_path path = best_path ();
+    CHOOSE (path, encode, id, text);
 }
 
 int sno_decode (const char *text, size_t len, sno_t *id, size_t *errpos)
 {
-    return decode (best_path (), text, len, id, errpos);
+    enum sno_path path = best_path ();
+    return CHOOSE (path, decode, text, len, id, errpos);
+}
+
+void sno_encode_many (const sno_t *ids, size_t count, char *text)
+{
+    enum sno_path path = best_path ();
+    CHOOSE (path, encode_many, ids, count, text);
+}
+
+size_t sno_decode_many (const char *text, size_t count, sno_t *ids)
+{
+    enum sno_path path = best_path ();
+    return CHOOSE (path, decode_many, text, count, ids);
 }

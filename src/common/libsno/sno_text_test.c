@@ -82,8 +82,38 @@ static void test_decode (enum sno_path path)
     ok (taken == 16 * 32, "... and that takes 32 of them in each");
 }
 
+#define MANY 100
+
+static void test_many (void)
+{
+    sno_t ids[MANY], back[MANY + 1], untouched;
+    char text[MANY * SNO_TEXT_SIZE], one[SNO_TEXT_SIZE + 1];
+    uint64_t state = 2;
+    unsigned same = 0, stopped = 0;
+
+    memset (&untouched, 0x5a, sizeof (untouched));
+    for (int i = 0; i < MANY; i++)
+        ids[i] = random_id (&state);
+    sno_encode_many (ids, MANY, text);
+    for (int i = 0; i < MANY; i++) {
+        sno_encode (&ids[i], one);
+        same += !memcmp (one, text + i * SNO_TEXT_SIZE, SNO_TEXT_SIZE);
+    }
+    ok (same == MANY && sno_decode_many (text, MANY, back) == MANY && !memcmp (ids, back, sizeof (ids)),
+        "many ids are written and read as one by one");
+    for (int i = 0; i < MANY; i++) {
+        char saved = text[i * SNO_TEXT_SIZE + 7];
+        text[i * SNO_TEXT_SIZE + 7] = 'z';
+        back[i] = untouched;
+        stopped += sno_decode_many (text, MANY, back) == (size_t)i && !memcmp (&back[i], &untouched, sizeof (untouched));
+        text[i * SNO_TEXT_SIZE + 7] = saved;
+    }
+    ok (stopped == MANY, "reading stops at the first that is wrong");
+}
+
 int main (void)
 {
+    test_many ();
     for (int path = 0; path < SNO_PATH_COUNT; path++) {
         if (!sno_path_works (path)) {
             skip (names[path], "not on this processor");
