@@ -3,8 +3,9 @@
 
 /* bench-kordered.c - what an id costs to make, to write and to read: sno, uid and flax beside FLUID
  *
- * Prints one JSON object a line: nanoseconds for one, the best of ROUNDS, and the ratio to a bare clock_gettime (),
- * measured before, between and after the others in the same run (the best counts).
+ * Prints one JSON object a line: nanoseconds for one, the best of ROUNDS, and the ratio to a bare
+ * clock_gettime (), measured before, between and after the others in the same run (the best
+ * counts).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ static double measure (work_f work, struct bed *bed)
 
     for (int round = 0; round < ROUNDS; round++) {
         if (round % 16 == 0) /* so that 16 rounds of sno stay below the cap of a unit */
-            nanosleep (&(struct timespec){ .tv_nsec = 4000000 }, NULL);
+            nanosleep (&(struct timespec){.tv_nsec = 4000000}, NULL);
         double start_ns = now_ns ();
         int done = work (bed);
         double ns = (now_ns () - start_ns) / IDS;
@@ -97,7 +98,8 @@ static int sno_read (struct bed *bed)
 {
     int done = 0;
     while (done < IDS)
-        done += sno_decode (bed->packed + done * SNO_TEXT_SIZE, SNO_TEXT_SIZE, &bed->sno[done], NULL) == 0;
+        done += sno_decode (bed->packed + done * SNO_TEXT_SIZE, SNO_TEXT_SIZE, &bed->sno[done],
+                            NULL) == 0;
     return done;
 }
 
@@ -118,8 +120,8 @@ static int uid_make_and_write (struct bed *bed)
 {
     int done = 0;
     for (; done < IDS; done++)
-        if (uid_gen_new (bed->uid_gen, UID_GLOBAL, -1, &bed->uid[done]) < 0
-            || uid_encode (&bed->uid[done], NULL, bed->text[done]) < 0)
+        if (uid_gen_new (bed->uid_gen, UID_GLOBAL, -1, &bed->uid[done]) < 0 ||
+            uid_encode (&bed->uid[done], NULL, bed->text[done]) < 0)
             break;
     return done;
 }
@@ -172,7 +174,9 @@ static int flax_read (struct bed *bed)
     return done;
 }
 
-/* As a broker does, the clock is read for each request; the time handed in runs as fast as ids fill it. */
+/* As a broker does, the clock is read for each request; the time handed in runs as fast as ids fill
+ * it.
+ */
 static int fluid_make (struct bed *bed)
 {
     int done = 0;
@@ -181,7 +185,8 @@ static int fluid_make (struct bed *bed)
     fluid_gen_set_range (&bed->fluid_gen, 0, FLUID_TIMESTAMP_MAX + 1);
     while (done < IDS) {
         clock_gettime (CLOCK_REALTIME, &bed->ts);
-        done += fluid_gen_reserve (&bed->fluid_gen, (uint64_t)done / FLUID_PER_MS, 1, &bed->fluid[done]) == 1;
+        done += fluid_gen_reserve (&bed->fluid_gen, (uint64_t)done / FLUID_PER_MS, 1,
+                                   &bed->fluid[done]) == 1;
     }
     return done;
 }
@@ -207,14 +212,22 @@ static const struct {
     const char *name;
     work_f work;
 } cases[] = {
-    { "fluid make", fluid_make },           { "fluid F58 encode", fluid_write },
-    { "fluid F58 decode", fluid_read },     { "sno make, below the cap", sno_make },
-    { "sno encode", sno_write },            { "sno encode many", sno_write_many },
-    { "sno decode", sno_read },             { "sno decode many", sno_read_many },
-    { "uid global make", uid_make_global }, { "uid global encode", uid_write },
-    { "uid global decode", uid_read },      { "uid global make and encode", uid_make_and_write },
-    { "flax make", flax_make },             { "flax encode", flax_write },
-    { "flax decode", flax_read },           { "flax make and encode", flax_make_and_write },
+    {"fluid make", fluid_make},
+    {"fluid F58 encode", fluid_write},
+    {"fluid F58 decode", fluid_read},
+    {"sno make, below the cap", sno_make},
+    {"sno encode", sno_write},
+    {"sno encode many", sno_write_many},
+    {"sno decode", sno_read},
+    {"sno decode many", sno_read_many},
+    {"uid global make", uid_make_global},
+    {"uid global encode", uid_write},
+    {"uid global decode", uid_read},
+    {"uid global make and encode", uid_make_and_write},
+    {"flax make", flax_make},
+    {"flax encode", flax_write},
+    {"flax decode", flax_read},
+    {"flax make and encode", flax_make_and_write},
 };
 
 #define CASES (sizeof (cases) / sizeof (cases[0]))
@@ -232,10 +245,11 @@ static double at_cap (struct bed *bed)
 static struct bed *bed_create (void)
 {
     struct bed *bed = calloc (1, sizeof (*bed));
-    struct uid_gen_config config = { .node = uid_node_named ("uid@127.0.0.1"), .ahead_us = 1000000 };
+    struct uid_gen_config config = {.node = uid_node_named ("uid@127.0.0.1"), .ahead_us = 1000000};
 
-    if (!bed || !(bed->sno_gen = sno_gen_create (&(struct sno_snapshot){ .partition = 1 }, NULL))
-        || !(bed->uid_gen = uid_gen_create (&config)) || !(bed->flax_gen = flax_gen_create (FLAX_RANDOM, NULL)))
+    if (!bed || !(bed->sno_gen = sno_gen_create (&(struct sno_snapshot){.partition = 1}, NULL)) ||
+        !(bed->uid_gen = uid_gen_create (&config)) ||
+        !(bed->flax_gen = flax_gen_create (FLAX_RANDOM, NULL)))
         exit (EXIT_FAILURE);
     return bed;
 }
@@ -252,7 +266,8 @@ int main (void)
     }
     printf ("{\"bench\":\"clock_gettime\",\"ns\":%.2f}\n", clock_ns);
     for (size_t i = 0; i < CASES; i++)
-        printf ("{\"bench\":\"%s\",\"ns\":%.2f,\"to_clock_gettime\":%.2f}\n", cases[i].name, ns[i], ns[i] / clock_ns);
+        printf ("{\"bench\":\"%s\",\"ns\":%.2f,\"to_clock_gettime\":%.2f}\n", cases[i].name, ns[i],
+                ns[i] / clock_ns);
     printf ("{\"bench\":\"sno make, at the cap of 61.04\",\"ns\":%.2f}\n", at_cap (bed));
     sno_gen_destroy (bed->sno_gen);
     uid_gen_destroy (bed->uid_gen);

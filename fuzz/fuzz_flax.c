@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_flax.c - any text is an id or an error at a place; an id has one text; splitting and joining agree */
+/* fuzz_flax.c - any text is an id or an error at a place; an id has one text; splitting and joining
+ * agree
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +31,7 @@ static void round_trip (const flax_t *id)
 
 static void parse (const char *text, size_t len)
 {
-    const flax_t untouched = { { 1, 2, 3 } };
+    const flax_t untouched = {{1, 2, 3}};
     flax_t id = untouched;
     char back[FLAX_TEXT_SIZE + 1];
     size_t pos = SIZE_MAX;

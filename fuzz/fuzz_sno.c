@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_sno.c - any text, JSON token and snapshot is read or refused at a place, and what is read is written back;
- * the vector forms of the text agree with the plain one; a generator made from any snapshot makes no id twice
+/* fuzz_sno.c - any text, JSON token and snapshot is read or refused at a place, and what is read
+ * is written back; the vector forms of the text agree with the plain one; a generator made from
+ * any snapshot makes no id twice
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,12 +28,13 @@ static void round_trip (const sno_t *id)
     require (sno_join (&fields, &back) == 0 && sno_compare (id, &back) == 0);
     sno_encode (id, text);
     require (sno_decode (text, strlen (text), &back, NULL) == 0 && sno_compare (id, &back) == 0);
-    require (sno_from_json (json, sno_to_json (id, json), &back, NULL) == 0 && sno_compare (id, &back) == 0);
+    require (sno_from_json (json, sno_to_json (id, json), &back, NULL) == 0 &&
+             sno_compare (id, &back) == 0);
 }
 
 static void parse (const char *text, size_t len)
 {
-    const sno_t untouched = { { 1, 2, 3 } };
+    const sno_t untouched = {{1, 2, 3}};
     char back[SNO_TEXT_SIZE + 1];
 
     for (int path = 0; path < SNO_PATH_COUNT; path++) {
@@ -67,7 +69,7 @@ static void generate (const struct sno_snapshot *config)
 {
     int64_t unix_ns = SNO_EPOCH_NS + config->now % (int64_t)SNO_UNIT_MAX * SNO_UNIT_NS;
     struct sno_snapshot s = *config;
-    sno_t last = { { 0 } }, id;
+    sno_t last = {{0}}, id;
 
     for (int life = 0; life < 3; life++) {
         struct sno_gen *gen = sno_gen_create (&s, NULL);

@@ -3,10 +3,11 @@
 
 /* flax_random.c - random bits: each 3.5 KB are the ChaCha key stream of a new key from getrandom ()
  *
- * - A key is used for one filling and then forgotten, and bits are wiped as they are drawn: who reads the memory
- *   learns nothing about ids that were made.
- * - All lives in a page that the kernel wipes in a child process (MADV_WIPEONFORK), so the child finds nothing
- *   left and takes a key of its own.  Where the kernel can't, each draw compares the process id.
+ * - A key is used for one filling and then forgotten, and bits are wiped as they are drawn: who
+ *   reads the memory learns nothing about ids that were made.
+ * - All lives in a page that the kernel wipes in a child process (MADV_WIPEONFORK), so the child
+ *   finds nothing left and takes a key of its own.  Where the kernel can't, each draw compares the
+ *   process id.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -18,7 +19,8 @@
 #include "flax_random.h"
 
 #define CHUNKS 7 /* as fit in a page */
-#define ROUNDS 12 /* of ChaCha: as RFC 8439, with the rounds that suffice where a key makes 3.5 KB */
+#define ROUNDS                                                                                     \
+    12 /* of ChaCha: as RFC 8439, with the rounds that suffice where a key makes 3.5 KB */
 #define FILLING (CHUNKS * FLAX_CHACHA_CHUNK)
 
 struct flax_random {
@@ -29,7 +31,7 @@ struct flax_random {
     uint8_t bytes[FILLING];
 };
 
-/* --- ChaCha, eight blocks at a time, one in each lane ------------------------------------------- */
+/* --- ChaCha, eight blocks at a time, one in each lane ------------------------------------ */
 
 typedef uint32_t lanes __attribute__ ((vector_size (32)));
 
@@ -37,21 +39,21 @@ typedef uint32_t lanes __attribute__ ((vector_size (32)));
 #define ROTATE(v, by) ((v) << (by) | (v) >> (32 - (by)))
 
 /* A macro, for vectors this wide are passed differently by functions with and without AVX2. */
-#define QUARTER_ROUND(a, b, c, d)        \
-    do {                                 \
-        a += b, d = ROTATE (d ^ a, 16);  \
-        c += d, b = ROTATE (b ^ c, 12);  \
-        a += b, d = ROTATE (d ^ a, 8);   \
-        c += d, b = ROTATE (b ^ c, 7);   \
+#define QUARTER_ROUND(a, b, c, d)                                                                  \
+    do {                                                                                           \
+        a += b, d = ROTATE (d ^ a, 16);                                                            \
+        c += d, b = ROTATE (b ^ c, 12);                                                            \
+        a += b, d = ROTATE (d ^ a, 8);                                                             \
+        c += d, b = ROTATE (b ^ c, 7);                                                             \
     } while (0)
 
 INLINE void eight_blocks (const uint32_t state[16], int rounds, uint8_t *out)
 {
-    const lanes block = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    const lanes block = {0, 1, 2, 3, 4, 5, 6, 7};
     lanes x[16];
 
     for (int i = 0; i < 16; i++)
-        x[i] = (lanes){ 0 } + state[i];
+        x[i] = (lanes){0} + state[i];
     x[12] += block;
     for (; rounds > 0; rounds -= 2) {
 #pragma GCC unroll 4
@@ -73,7 +75,8 @@ static void blocks_plain (const uint32_t state[16], int rounds, uint8_t *out)
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-__attribute__ ((target ("avx2"))) static void blocks_avx2 (const uint32_t state[16], int rounds, uint8_t *out)
+__attribute__ ((target ("avx2"))) static void blocks_avx2 (const uint32_t state[16], int rounds,
+                                                           uint8_t *out)
 {
     eight_blocks (state, rounds, out);
 }
@@ -90,7 +93,7 @@ static uint32_t get_le32 (const uint8_t *p)
 
 void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *out, size_t chunks)
 {
-    uint32_t state[16] = { 0x61707865, 0x3320646e, 0x79622d32, 0x6b206574 };
+    uint32_t state[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
 
     for (int i = 0; i < 8; i++)
         state[4 + i] = get_le32 (key + 4 * i);
@@ -103,9 +106,11 @@ void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *
     explicit_bzero (state, sizeof (state));
 }
 
-/* --- filling and drawing ------------------------------------------------------------------------ */
+/* --- filling and drawing ----------------------------------------------------------------- */
 
-/* getrandom () of up to 256 bytes is whole or fails; EINTR only while the kernel gathers its first entropy. */
+/* getrandom () of up to 256 bytes is whole or fails; EINTR only while the kernel gathers its first
+ * entropy.
+ */
 static int fill (struct flax_random *random)
 {
     uint8_t key[32];
@@ -152,8 +157,8 @@ int flax_random_draw (struct flax_random *random, uint64_t *bits, bool *forked)
 
 struct flax_random *flax_random_create (void)
 {
-    struct flax_random *random
-        = mmap (NULL, sizeof (*random), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct flax_random *random =
+        mmap (NULL, sizeof (*random), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (random == MAP_FAILED)
         return NULL;

@@ -46,8 +46,8 @@ int sno_join (const struct sno_fields *f, sno_t *id)
         errno = EOVERFLOW;
         return -1;
     }
-    if (f->tick > 1 || f->meta > SNO_META_MAX || f->partition > SNO_PARTITION_MAX
-        || f->sequence > SNO_SEQUENCE_MAX) {
+    if (f->tick > 1 || f->meta > SNO_META_MAX || f->partition > SNO_PARTITION_MAX ||
+        f->sequence > SNO_SEQUENCE_MAX) {
         errno = EINVAL;
         return -1;
     }

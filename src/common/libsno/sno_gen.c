@@ -5,15 +5,17 @@
  *
  * Design notes
  *
- * - 'word' is unit (39 bits), tick (1) and sequence (17: one more than an id holds, to restore a state that
- *   was above its bound).  An id exists once a compare-and-swap of the word has put it there; nothing else
- *   decides.  A word therefore never returns to a value it had: within a unit the sequence grows, the unit
- *   grows on a timeline, and a swap of timelines moves to units that the other one has not reached.
- * - The word must be loaded before the clock is read.  Then a time below the word's unit means that the
- *   clock went back, not that this thread was late.  After a lost race in which the unit changed, the
- *   clock must be read anew.
- * - 'safe' and 'drifts' change with a swap only, under 'lock', and 'safe' is never below any unit that
- *   the timeline not in use has used.  The swap itself is one more compare-and-swap of the word.
+ * - 'word' is unit (39 bits), tick (1) and sequence (17: one more than an id holds, to restore a
+ *   state that was above its bound).  An id exists once a compare-and-swap of the word has put it
+ *   there; nothing else decides.  A word therefore never returns to a value it had: within a unit
+ *   the sequence grows, the unit grows on a timeline, and a swap of timelines moves to units that
+ *   the other one has not reached.
+ * - The word must be loaded before the clock is read.  Then a time below the word's unit means
+ *   that the clock went back, not that this thread was late.  After a lost race in which the unit
+ *   changed, the clock must be read anew.
+ * - 'safe' and 'drifts' change with a swap only, under 'lock', and 'safe' is never below any unit
+ *   that the timeline not in use has used.  The swap itself is one more compare-and-swap of the
+ *   word.
  * - Waiting is apart from deciding: attempt () says how it went, sno_gen_new () sleeps.
  */
 #include <errno.h>
@@ -28,7 +30,8 @@
 #define SEQUENCE_MASK ((UINT64_C (1) << SEQUENCE_BITS) - 1)
 #define TICK_BIT (UINT64_C (1) << SEQUENCE_BITS)
 #define UNIT_SHIFT (SEQUENCE_BITS + 1)
-#define NAP_MAX_NS INT64_C (1000000000) /* a clock may be set meanwhile: look again after a second */
+#define NAP_MAX_NS                                                                                 \
+    INT64_C (1000000000) /* a clock may be set meanwhile: look again after a second */
 
 struct sno_gen {
     _Atomic uint64_t word;
@@ -64,8 +67,10 @@ static inline uint64_t word_make (uint64_t unit, uint64_t tick_bit, uint64_t seq
     return unit << UNIT_SHIFT | tick_bit | sequence;
 }
 
-/* The id of a word's unit and tick, and of a sequence: the only place where a word becomes an id. */
-static inline void issue (const struct sno_gen *gen, uint64_t word, uint64_t sequence, uint8_t meta, sno_t *id)
+/* The id of a word's unit and tick, and of a sequence: the only place where a word becomes an id.
+ */
+static inline void issue (const struct sno_gen *gen, uint64_t word, uint64_t sequence, uint8_t meta,
+                          sno_t *id)
 {
     uint64_t head = word >> SEQUENCE_BITS << 24 | (uint64_t)meta << 16 | gen->partition;
     uint16_t tail = (uint16_t)sequence;
@@ -83,11 +88,12 @@ static inline bool replace (struct sno_gen *gen, uint64_t *seen, uint64_t word)
                                                   memory_order_acquire);
 }
 
-/* Reserve up to '*count' ids at unit 'now', given the word '*seen' loaded before the clock was read.
- * On ISSUED '*count' is their number and '*first' the first one's sequence; '*seen' is kept current.
+/* Reserve up to '*count' ids at unit 'now', given the word '*seen' loaded before the clock was
+ * read. On ISSUED '*count' is their number and '*first' the first one's sequence; '*seen' is kept
+ * current.
  */
-static inline enum verdict attempt (struct sno_gen *gen, uint64_t *seen, uint64_t now, uint64_t *count,
-                                    uint64_t *first)
+static inline enum verdict attempt (struct sno_gen *gen, uint64_t *seen, uint64_t now,
+                                    uint64_t *count, uint64_t *first)
 {
     for (;;) {
         uint64_t old = *seen, unit = word_unit (old), start = gen->min, room, n;
@@ -113,8 +119,8 @@ static inline enum verdict attempt (struct sno_gen *gen, uint64_t *seen, uint64_
 }
 
 /* Swap timelines to unit 'now', if that is above all that the other one used. */
-static enum verdict swap_timelines (struct sno_gen *gen, uint64_t *seen, uint64_t now, uint64_t *count,
-                                    uint64_t *first)
+static enum verdict swap_timelines (struct sno_gen *gen, uint64_t *seen, uint64_t now,
+                                    uint64_t *count, uint64_t *first)
 {
     uint64_t n = *count < gen->max - gen->min + 1U ? *count : gen->max - gen->min + 1U;
     enum verdict verdict = WENT_BACK;
@@ -138,7 +144,7 @@ static enum verdict swap_timelines (struct sno_gen *gen, uint64_t *seen, uint64_
     return verdict;
 }
 
-/* --- clock -------------------------------------------------------------------------------- */
+/* --- clock ------------------------------------------------------------------------------- */
 
 static inline int64_t read_clock (const struct sno_gen *gen)
 {
@@ -156,7 +162,7 @@ static void sleep_for (const struct sno_gen *gen, int64_t for_ns)
         gen->clock.sleep_ns (gen->clock.arg, for_ns);
         return;
     }
-    struct timespec ts = { .tv_sec = for_ns / 1000000000, .tv_nsec = for_ns % 1000000000 };
+    struct timespec ts = {.tv_sec = for_ns / 1000000000, .tv_nsec = for_ns % 1000000000};
     nanosleep (&ts, NULL);
 }
 
@@ -166,7 +172,8 @@ static int64_t until_unit (int64_t unix_ns, uint64_t unit)
     return (int64_t)unit * SNO_UNIT_NS + SNO_EPOCH_NS - unix_ns;
 }
 
-/* From a clock that went back to where it may go on: at the newest id's unit, or just above 'safe'. */
+/* From a clock that went back to where it may go on: at the newest id's unit, or just above 'safe'.
+ */
 static int64_t until_safe (struct sno_gen *gen, int64_t unix_ns)
 {
     pthread_mutex_lock (&gen->lock);
@@ -178,7 +185,7 @@ static int64_t until_safe (struct sno_gen *gen, int64_t unix_ns)
     return wait > 0 ? wait : 0;
 }
 
-/* --- reserving ------------------------------------------------------------------------------ */
+/* --- reserving --------------------------------------------------------------------------- */
 
 /* The unit of a time at which this generator may make ids. */
 static inline int unit_allowed (struct sno_gen *gen, int64_t unix_ns, uint64_t *unit)
@@ -190,8 +197,8 @@ static inline int unit_allowed (struct sno_gen *gen, int64_t unix_ns, uint64_t *
         errno = EOVERFLOW;
         return -1;
     }
-    if (*unit < atomic_load_explicit (&gen->lo, memory_order_relaxed)
-        || *unit >= atomic_load_explicit (&gen->hi, memory_order_relaxed)) {
+    if (*unit < atomic_load_explicit (&gen->lo, memory_order_relaxed) ||
+        *unit >= atomic_load_explicit (&gen->hi, memory_order_relaxed)) {
         errno = ERANGE;
         return -1;
     }
@@ -199,7 +206,8 @@ static inline int unit_allowed (struct sno_gen *gen, int64_t unix_ns, uint64_t *
 }
 
 /* Turn a verdict that is no success into errno and the time to wait. */
-static int explain (struct sno_gen *gen, enum verdict verdict, int64_t unix_ns, uint64_t unit, int64_t *wait_ns)
+static int explain (struct sno_gen *gen, enum verdict verdict, int64_t unix_ns, uint64_t unit,
+                    int64_t *wait_ns)
 {
     if (wait_ns)
         *wait_ns = verdict == USED_UP ? until_unit (unix_ns, unit + 1) : until_safe (gen, unix_ns);
@@ -254,24 +262,26 @@ void sno_next (sno_t *id)
         id->bytes[8]++;
 }
 
-/* --- waiting ---------------------------------------------------------------------------------- */
+/* --- waiting ----------------------------------------------------------------------------- */
 
 /* Tell about an overflow: at most once in a unit, and once when nobody waits any more. */
 static void tell_overflow (struct sno_gen *gen)
 {
-    struct sno_overflow overflow = { .unix_ns = read_clock (gen) };
+    struct sno_overflow overflow = {.unix_ns = read_clock (gen)};
     uint64_t unit;
 
     pthread_mutex_lock (&gen->overflow_lock);
     overflow.blocked = atomic_load_explicit (&gen->blocked, memory_order_relaxed);
-    bool tell = sno_unit_at (overflow.unix_ns, &unit) == 0
-                && (overflow.blocked ? !gen->overflowing || unit != gen->overflow_told : gen->overflowing);
+    bool tell =
+        sno_unit_at (overflow.unix_ns, &unit) == 0 &&
+        (overflow.blocked ? !gen->overflowing || unit != gen->overflow_told : gen->overflowing);
     if (tell) {
         if (!gen->overflowing)
             gen->overflow_began = unit;
         gen->overflowing = overflow.blocked > 0;
         gen->overflow_told = unit;
-        overflow.ticks = unit > gen->overflow_began ? (unsigned)(unit - gen->overflow_began) * 4 + 1 : 1;
+        overflow.ticks =
+            unit > gen->overflow_began ? (unsigned)(unit - gen->overflow_began) * 4 + 1 : 1;
         gen->overflow_cb (&overflow, gen->overflow_arg);
     }
     pthread_mutex_unlock (&gen->overflow_lock);
@@ -333,14 +343,15 @@ int sno_gen_new_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *i
     if (sno_unit_at (unix_ns, &unit) < 0)
         return -1;
     uint32_t call = atomic_load_explicit (&gen->calls_at, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit (&gen->calls_at, &call, (call + 1) % sno_gen_cap (gen),
+    while (!atomic_compare_exchange_weak_explicit (&gen->calls_at, &call,
+                                                   (call + 1) % sno_gen_cap (gen),
                                                    memory_order_relaxed, memory_order_relaxed))
         ;
     issue (gen, word_make (unit, 0, 0), gen->min + call, meta, id);
     return 0;
 }
 
-/* --- making, asking --------------------------------------------------------------------------- */
+/* --- making, asking ---------------------------------------------------------------------- */
 
 void sno_gen_destroy (struct sno_gen *gen)
 {
@@ -353,7 +364,9 @@ void sno_gen_destroy (struct sno_gen *gen)
     }
 }
 
-/* The last sequence used in unit wall_hi.  A snapshot taken in another unit does not tell it: then all are. */
+/* The last sequence used in unit wall_hi.  A snapshot taken in another unit does not tell it: then
+ * all are.
+ */
 static uint64_t last_sequence (const struct sno_snapshot *s)
 {
     if (s->sequence > SEQUENCE_MASK || (s->now != 0 && s->now != s->wall_hi))
@@ -374,7 +387,8 @@ static struct sno_gen *gen_alloc (const struct sno_snapshot *s, const struct sno
     gen->partition = s->partition;
     gen->min = s->sequence_min;
     gen->max = s->sequence_max;
-    gen->safe = s->wall_safe > 0 ? s->wall_safe : 0; /* unit 0 of no timeline: there lies the zero id */
+    gen->safe =
+        s->wall_safe > 0 ? s->wall_safe : 0; /* unit 0 of no timeline: there lies the zero id */
     gen->drifts = s->drifts;
     atomic_init (&gen->hi, SNO_UNIT_MAX + 1);
     atomic_init (&gen->word,
@@ -445,7 +459,8 @@ uint32_t sno_gen_sequence (struct sno_gen *gen)
 
     if (!is_now (gen, word))
         return gen->min;
-    return (uint32_t)(word & SEQUENCE_MASK) + atomic_load_explicit (&gen->blocked, memory_order_relaxed);
+    return (uint32_t)(word & SEQUENCE_MASK) +
+           atomic_load_explicit (&gen->blocked, memory_order_relaxed);
 }
 
 uint32_t sno_gen_len (struct sno_gen *gen)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sno_text.h - the ways to convert between 10 bytes and 16 characters, for sno_text.c and its test */
+/* sno_text.h - the ways to convert between 10 bytes and 16 characters, for sno_text.c and its test
+ */
 #ifndef SNO_TEXT_H
 #define SNO_TEXT_H
 

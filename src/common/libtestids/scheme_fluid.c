@@ -3,8 +3,9 @@
 
 /* scheme_fluid.c - FLUIDs for the conformance suite
  *
- * Their generator belongs to one thread, as a broker has it; here a lock stands for the broker.  Milliseconds are
- * counted from Unix, which is as good an epoch as any.  The text is the dotted hexadecimal form.
+ * Their generator belongs to one thread, as a broker has it; here a lock stands for the broker.
+ * Milliseconds are counted from Unix, which is as good an epoch as any.  The text is the dotted
+ * hexadecimal form.
  */
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 
 /* vectors.h - read the golden vectors of other implementations, for tests only
  *
- * The folder is $IDTREE_VECTORS, else t/vectors of the source tree.  A test program is one translation
- * unit and owns what it loads until it exits.
+ * The folder is $IDTREE_VECTORS, else t/vectors of the source tree.  A test program is one
+ * translation unit and owns what it loads until it exits.
  */
 #ifndef TESTIDS_VECTORS_H
 #define TESTIDS_VECTORS_H

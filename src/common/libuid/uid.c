@@ -12,8 +12,9 @@
 
 /* --- nodes ------------------------------------------------------------------------------- */
 
-/* Erlang hashes an atom's name character by character; characters up to 255 count as one value, others as the
- * bytes of their UTF-8.  In UTF-8 the former are a byte below 128, or C2 or C3 with one more byte.
+/* Erlang hashes an atom's name character by character; characters up to 255 count as one value,
+ * others as the bytes of their UTF-8.  In UTF-8 the former are a byte below 128, or C2 or C3 with
+ * one more byte.
  */
 static unsigned next_value (const unsigned char **at, const unsigned char *end)
 {
@@ -48,7 +49,7 @@ uint32_t uid_fingerprint_legacy (const char *name, size_t len)
 
 struct uid_node uid_node_named (const char *name)
 {
-    return (struct uid_node){ .name = name, .fingerprint = uid_fingerprint (name, strlen (name)) };
+    return (struct uid_node){.name = name, .fingerprint = uid_fingerprint (name, strlen (name))};
 }
 
 static int compare (int64_t a, int64_t b)
@@ -137,7 +138,8 @@ int uid_localize (const struct uid *id, const struct uid_node *self, struct uid 
         *out = *id;
         return 0;
     }
-    bool own = id->node.name ? uid_node_compare (&id->node, self) == 0 : id->node.fingerprint == self->fingerprint;
+    bool own = id->node.name ? uid_node_compare (&id->node, self) == 0
+                             : id->node.fingerprint == self->fingerprint;
     if (!own) {
         errno = EINVAL;
         return -1;
@@ -153,14 +155,15 @@ int uid_strip (const struct uid *id, struct uid *out)
     }
     *out = *id;
     out->kind = UID_LOCAL;
-    out->node = (struct uid_node){ 0 };
+    out->node = (struct uid_node){0};
     return 0;
 }
 
 static bool can_subtract (const struct uid *id)
 {
     const int64_t limit = INT64_C (1) << 20;
-    return llabs (id->a) < limit && llabs (id->b) < limit && llabs (id->c) < limit && llabs (id->sequence) < limit;
+    return llabs (id->a) < limit && llabs (id->b) < limit && llabs (id->c) < limit &&
+           llabs (id->sequence) < limit;
 }
 
 static int64_t unix_us (const struct uid *id)
@@ -190,9 +193,10 @@ int uid_distance (const struct uid *x, const struct uid *y, struct uid *out)
     return 0;
 }
 
-/* --- vector clocks ------------------------------------------------------------------------- */
+/* --- vector clocks ----------------------------------------------------------------------- */
 
-static const struct uid *find_node (const struct uid *clock, size_t count, const struct uid_node *node)
+static const struct uid *find_node (const struct uid *clock, size_t count,
+                                    const struct uid_node *node)
 {
     for (size_t i = 0; i < count; i++)
         if (uid_node_compare (&clock[i].node, node) == 0)
@@ -200,7 +204,8 @@ static const struct uid *find_node (const struct uid *clock, size_t count, const
     return NULL;
 }
 
-size_t uid_clock_tick (const struct uid *fresh, const struct uid *clock, size_t count, struct uid *out)
+size_t uid_clock_tick (const struct uid *fresh, const struct uid *clock, size_t count,
+                       struct uid *out)
 {
     const struct uid *old = find_node (clock, count, &fresh->node);
     size_t n = 0;
@@ -223,7 +228,8 @@ static void copy_by_node (const struct uid *from, size_t count, struct uid *to)
     }
 }
 
-static size_t merge (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out)
+static size_t merge (const struct uid *a, size_t na, const struct uid *b, size_t nb,
+                     struct uid *out)
 {
     size_t n = 0;
 
@@ -260,8 +266,8 @@ int uid_clock_join (const struct uid *a, size_t na, const struct uid *b, size_t 
 }
 
 /* Descent with one entry of each clock left out (NULL: none). */
-static bool descends (const struct uid *a, size_t na, const struct uid *not_a, const struct uid *b, size_t nb,
-                      const struct uid *not_b)
+static bool descends (const struct uid *a, size_t na, const struct uid *not_a, const struct uid *b,
+                      size_t nb, const struct uid *not_b)
 {
     for (size_t i = 0; i < nb; i++) {
         if (&b[i] == not_b)
@@ -281,8 +287,8 @@ bool uid_clock_descends (const struct uid *a, size_t na, const struct uid *b, si
     return descends (a, na, NULL, b, nb, NULL);
 }
 
-bool uid_clock_descends_without (const struct uid_node *node, const struct uid *a, size_t na, const struct uid *b,
-                                 size_t nb)
+bool uid_clock_descends_without (const struct uid_node *node, const struct uid *a, size_t na,
+                                 const struct uid *b, size_t nb)
 {
     return descends (a, na, find_node (a, na, node), b, nb, find_node (b, nb, node));
 }

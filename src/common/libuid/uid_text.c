@@ -3,9 +3,9 @@
 
 /* uid_text.c - stored forms: bytes and text of a value, today's and those of older releases
  *
- * A global form is 96 bits: the upper 40 - I hold A and the upper part of B, the next 32 the node, the lower
- * I + 24 the rest of B, the steps of C and the sequence.  Where the node is cut in depends on I alone.  The bits are
- * kept as two halves of 48, which are also eight characters each.
+ * A global form is 96 bits: the upper 40 - I hold A and the upper part of B, the next 32 the node,
+ * the lower I + 24 the rest of B, the steps of C and the sequence.  Where the node is cut in
+ * depends on I alone.  The bits are kept as two halves of 48, which are also eight characters each.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #define SEQUENCE_BITS 14
 #define LOW_BITS (STEP_BITS + SEQUENCE_BITS)
 
-static const struct uid_format default_format = { .drift = UID_DRIFT_DEFAULT };
+static const struct uid_format default_format = {.drift = UID_DRIFT_DEFAULT};
 
 static uint64_t get_be (const uint8_t *p, int n)
 {
@@ -45,30 +45,34 @@ static bool drift_fits (const struct uid_format *format)
     return format->drift >= UID_DRIFT_MIN && format->drift <= UID_DRIFT_MAX;
 }
 
-/* --- writing ------------------------------------------------------------------------------- */
+/* --- writing ----------------------------------------------------------------------------- */
 
 static inline bool fields_fit (const struct uid *id)
 {
-    return (uint64_t)id->a <= UID_A_MAX && (uint64_t)id->b <= UID_B_MAX && (uint64_t)id->c <= UID_C_MAX
-           && (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
+    return (uint64_t)id->a <= UID_A_MAX && (uint64_t)id->b <= UID_B_MAX &&
+           (uint64_t)id->c <= UID_C_MAX && (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
 }
 
 /* Steps and sequence: the lowest 24 bits of every form. */
 static inline uint64_t low_bits (const struct uid *id)
 {
-    return ((uint64_t)id->c >> STEP_BITS & 0x3ff) << SEQUENCE_BITS | ((uint64_t)id->sequence & 0x3fff);
+    return ((uint64_t)id->c >> STEP_BITS & 0x3ff) << SEQUENCE_BITS |
+           ((uint64_t)id->sequence & 0x3fff);
 }
 
 static inline uint64_t local_bits (const struct uid *id)
 {
-    return ((uint64_t)id->a & 0xfffff) << 44 | ((uint64_t)id->b & 0xfffff) << LOW_BITS | low_bits (id);
+    return ((uint64_t)id->a & 0xfffff) << 44 | ((uint64_t)id->b & 0xfffff) << LOW_BITS |
+           low_bits (id);
 }
 
 struct halves {
     uint64_t upper, lower; /* 48 bits each; what lies above them in 'lower' is not looked at */
 };
 
-/* The local form with the node's 32 bits cut in above its lowest 'tail' bits, the drift bits and what follows. */
+/* The local form with the node's 32 bits cut in above its lowest 'tail' bits, the drift bits and
+ * what follows.
+ */
 static inline struct halves global_bits (const struct uid *id, int drift)
 {
     uint64_t local = local_bits (id), node = id->node.fingerprint;
@@ -91,7 +95,8 @@ static inline int check_writable (const struct uid *id, const struct uid_format 
     return 0;
 }
 
-int uid_to_bytes (const struct uid *id, const struct uid_format *format, uint8_t bytes[UID_GLOBAL_SIZE])
+int uid_to_bytes (const struct uid *id, const struct uid_format *format,
+                  uint8_t bytes[UID_GLOBAL_SIZE])
 {
     format = format ? format : &default_format;
     if (check_writable (id, format) < 0)
@@ -113,7 +118,8 @@ int uid_encode (const struct uid *id, const struct uid_format *format, char text
         return -1;
     if (id->kind == UID_LOCAL) {
         uint64_t bits = local_bits (id);
-        lex64_encode16 (bits >> 16, bits << 32, ZERO, text); /* the last 32 bits are not of the id */
+        lex64_encode16 (bits >> 16, bits << 32, ZERO,
+                        text); /* the last 32 bits are not of the id */
         text[UID_LOCAL_TEXT] = '\0';
         return UID_LOCAL_TEXT;
     }
@@ -123,7 +129,7 @@ int uid_encode (const struct uid *id, const struct uid_format *format, char text
     return UID_GLOBAL_TEXT;
 }
 
-/* --- reading ------------------------------------------------------------------------------- */
+/* --- reading ----------------------------------------------------------------------------- */
 
 static struct uid from_local_bits (uint64_t bits)
 {
@@ -148,7 +154,7 @@ static struct uid_node known_node (uint32_t fingerprint, const struct uid_format
         if (fingerprint == own)
             return *self;
     }
-    return (struct uid_node){ .fingerprint = fingerprint };
+    return (struct uid_node){.fingerprint = fingerprint};
 }
 
 /* The reverse of global_bits. */
@@ -187,7 +193,7 @@ int uid_from_bytes (const void *bytes, size_t len, const struct uid_format *form
     }
     if (!drift_fits (format))
         return fail (EINVAL);
-    struct halves bits = { get_be (bytes, 6), get_be ((const uint8_t *)bytes + 6, 6) };
+    struct halves bits = {get_be (bytes, 6), get_be ((const uint8_t *)bytes + 6, 6)};
     *id = from_global_bits (&bits, format);
     return 0;
 }
@@ -199,11 +205,13 @@ static int fail_at (int errnum, size_t pos, size_t *errpos)
     return fail (errnum);
 }
 
-/* Turn base64url of up to 16 characters into our alphabet.  Returns how many were of its alphabet. */
+/* Turn base64url of up to 16 characters into our alphabet.  Returns how many were of its alphabet.
+ */
 static size_t from_base64url (const char *text, size_t len, char *ours)
 {
     static const char theirs[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    static const char alphabet[] = ".0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+    static const char alphabet[] =
+        ".0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 
     for (size_t i = 0; i < len; i++) {
         const char *at = text[i] ? strchr (theirs, text[i]) : NULL;
@@ -214,7 +222,8 @@ static size_t from_base64url (const char *text, size_t len, char *ours)
     return len;
 }
 
-int uid_decode (const char *text, size_t len, const struct uid_format *format, struct uid *id, size_t *errpos)
+int uid_decode (const char *text, size_t len, const struct uid_format *format, struct uid *id,
+                size_t *errpos)
 {
     uint8_t bytes[UID_GLOBAL_SIZE];
     char ours[UID_GLOBAL_TEXT];
@@ -240,7 +249,7 @@ int uid_decode (const char *text, size_t len, const struct uid_format *format, s
     return 0;
 }
 
-/* --- the text of any bytes -------------------------------------------------------------------- */
+/* --- the text of any bytes --------------------------------------------------------------- */
 
 size_t uid_base64_encode (const void *bytes, size_t len, char *text)
 {
@@ -248,7 +257,7 @@ size_t uid_base64_encode (const void *bytes, size_t len, char *text)
     size_t n = 0;
 
     while (len > 0) {
-        uint8_t dozen[12] = { 0 };
+        uint8_t dozen[12] = {0};
         char chars[16];
         size_t part = len < 12 ? len : 12, count = (part * 8 + 5) / 6;
         memcpy (dozen, at, part);
@@ -280,7 +289,7 @@ int uid_base64_decode (const char *text, size_t len, void *bytes, size_t *errpos
     return 0;
 }
 
-/* --- ranges ------------------------------------------------------------------------------------ */
+/* --- ranges ------------------------------------------------------------------------------ */
 
 static int key (const struct uid *id, size_t size, const struct uid_format *format, uint8_t *bytes)
 {
@@ -288,7 +297,8 @@ static int key (const struct uid *id, size_t size, const struct uid_format *form
     struct uid whole = *id;
 
     wide.version = UID_V135;
-    wide.flags |= UID_WRAP; /* an upper key may be the second behind the last one of a mega-second */
+    wide.flags |=
+        UID_WRAP; /* an upper key may be the second behind the last one of a mega-second */
     whole.kind = size == UID_GLOBAL_SIZE ? UID_GLOBAL : UID_LOCAL;
     return uid_to_bytes (&whole, &wide, bytes) < 0 ? -1 : 0;
 }
@@ -303,16 +313,16 @@ static void to_window (struct uid *id, int drift)
     id->c = 0;
 }
 
-int uid_range (size_t size, const struct uid_format *format, int64_t from_us, int64_t to_us, uint8_t *lower,
-               uint8_t *upper)
+int uid_range (size_t size, const struct uid_format *format, int64_t from_us, int64_t to_us,
+               uint8_t *lower, uint8_t *upper)
 {
     struct uid from, to;
 
     format = format ? format : &default_format;
     if (uid_make (from_us, 0, &from) < 0 || uid_make (to_us, 0, &to) < 0)
         return -1;
-    if (from_us > to_us || (size != UID_LOCAL_SIZE && size != UID_GLOBAL_SIZE)
-        || (size == UID_GLOBAL_SIZE && !drift_fits (format)))
+    if (from_us > to_us || (size != UID_LOCAL_SIZE && size != UID_GLOBAL_SIZE) ||
+        (size == UID_GLOBAL_SIZE && !drift_fits (format)))
         return fail (EINVAL);
     if (size == UID_GLOBAL_SIZE && from_us < to_us)
         to_window (&to, format->drift);
