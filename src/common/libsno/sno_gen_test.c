@@ -7,6 +7,8 @@
  * Time is a script: each reading of the clock takes the next value, sleeping takes none.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "libsno/sno.h"
@@ -311,13 +313,14 @@ static void test_clock_limits (void)
 /* --- waiting ----------------------------------------------------------------------------- */
 
 struct told {
-    struct sno_overflow overflow[16];
+    struct sno_overflow overflow[16], last;
     size_t count;
 };
 
 static void told_cb (const struct sno_overflow *overflow, void *arg)
 {
     struct told *told = arg;
+    told->last = *overflow;
     if (told->count < 16)
         told->overflow[told->count++] = *overflow;
 }
@@ -348,6 +351,68 @@ static void test_waiting (void)
             told.overflow[1].blocked == 0 && told.overflow[1].ticks == 5,
         "the callback hears of one blocked call, and of the end");
     sno_gen_destroy (gen);
+}
+
+/* A clock that threads share; sleeping moves it. */
+static int64_t shared_now (void *arg)
+{
+    return atomic_load ((_Atomic int64_t *)arg);
+}
+
+static void shared_sleep (void *arg, int64_t for_ns)
+{
+    atomic_fetch_add ((_Atomic int64_t *)arg, for_ns);
+}
+
+#define CROWD 8
+#define CROWD_IDS 500
+
+struct crowd {
+    struct sno_gen *gen;
+    sno_t ids[CROWD][CROWD_IDS];
+};
+
+struct member {
+    struct crowd *crowd;
+    int index;
+};
+
+static void *member_thread (void *arg)
+{
+    struct member *m = arg;
+    for (int i = 0; i < CROWD_IDS; i++)
+        if (sno_gen_new (m->crowd->gen, 0, -1, &m->crowd->ids[m->index][i]) < 0)
+            abort ();
+    return NULL;
+}
+
+static void test_crowd (void)
+{
+    static struct crowd crowd;
+    static _Atomic int64_t now_ns = SNO_EPOCH_NS + 1000 * SNO_UNIT_NS;
+    struct sno_clock clock = {shared_now, shared_sleep, (void *)&now_ns};
+    struct sno_snapshot config = {.sequence_min = 1, .sequence_max = 6};
+    struct told told = {.count = 0};
+    struct member members[CROWD];
+    pthread_t threads[CROWD];
+    size_t repeated = 0;
+
+    crowd.gen = sno_gen_create (&config, &clock);
+    sno_gen_on_overflow (crowd.gen, told_cb, &told);
+    for (int i = 0; i < CROWD; i++) {
+        members[i] = (struct member){&crowd, i};
+        pthread_create (&threads[i], NULL, member_thread, &members[i]);
+    }
+    for (int i = 0; i < CROWD; i++)
+        pthread_join (threads[i], NULL);
+    sno_sort (crowd.ids[0], CROWD * CROWD_IDS);
+    for (size_t i = 1; i < CROWD * CROWD_IDS; i++)
+        repeated += sno_compare (&crowd.ids[0][i - 1], &crowd.ids[0][i]) == 0;
+    ok (repeated == 0, "%d threads that wait for a pool of six make no id twice", CROWD);
+    ok (told.count > 1 && told.overflow[0].blocked > 0 && told.overflow[0].blocked <= CROWD &&
+            told.last.blocked == 0,
+        "the callback hears of calls that wait, and at last that none does");
+    sno_gen_destroy (crowd.gen);
 }
 
 static void test_unsafe_past (void)
@@ -490,6 +555,7 @@ int main (void)
     test_used_up ();
     test_clock_limits ();
     test_waiting ();
+    test_crowd ();
     test_unsafe_past ();
     test_snapshot ();
     test_worlds ();

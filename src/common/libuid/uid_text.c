@@ -225,9 +225,9 @@ static size_t from_base64url (const char *text, size_t len, char *ours)
 int uid_decode (const char *text, size_t len, const struct uid_format *format, struct uid *id,
                 size_t *errpos)
 {
-    uint8_t bytes[UID_GLOBAL_SIZE];
     char ours[UID_GLOBAL_TEXT];
-    size_t pos;
+    struct halves bits;
+    size_t good;
 
     format = format ? format : &default_format;
     if (format->version == UID_V120)
@@ -235,17 +235,22 @@ int uid_decode (const char *text, size_t len, const struct uid_format *format, s
     if (len != UID_LOCAL_TEXT && len != UID_GLOBAL_TEXT)
         return fail_at (EMSGSIZE, len < UID_GLOBAL_TEXT ? len : UID_GLOBAL_TEXT, errpos);
     if (format->version == UID_V133) {
-        if ((pos = from_base64url (text, len, ours)) < len)
-            return fail_at (EINVAL, pos, errpos);
+        if ((good = from_base64url (text, len, ours)) < len)
+            return fail_at (EINVAL, good, errpos);
         text = ours;
     }
-    if (uid_base64_decode (text, len, bytes, errpos) < 0)
-        return -1;
-    unsigned surplus = len == UID_LOCAL_TEXT ? lex64_value (text[len - 1]) & 3 : 0;
-    if (surplus && !(format->flags & UID_LENIENT))
-        return fail_at (EINVAL, len - 1, errpos);
-    if (uid_from_bytes (bytes, 6 * len / 8, format, id) < 0)
+    if ((good = lex64_decode (text, 8, ZERO, &bits.upper)) < 8 ||
+        (good += lex64_decode (text + 8, len - 8, ZERO, &bits.lower)) < len)
+        return fail_at (EINVAL, good, errpos);
+    if (len == UID_LOCAL_TEXT) { /* 16 bits in the last three characters, and two more */
+        if ((bits.lower & 3) && !(format->flags & UID_LENIENT))
+            return fail_at (EINVAL, len - 1, errpos);
+        *id = from_local_bits (bits.upper << 16 | bits.lower >> 2);
+        return 0;
+    }
+    if (!drift_fits (format))
         return fail_at (EINVAL, len, errpos);
+    *id = from_global_bits (&bits, format);
     return 0;
 }
 
