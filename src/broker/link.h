@@ -42,6 +42,7 @@ void uplink_connect (struct uplink *up);
 bool uplink_joined (const struct uplink *up);
 bool uplink_leaving (const struct uplink *up);
 int uplink_send (struct uplink *up, const idt_msg_t *msg);
+bool uplink_turn (struct uplink *up); /* whether there was anything to do */
 void uplink_heartbeat (struct uplink *up, enum health health, bool was_asleep);
 void uplink_goodbye (struct uplink *up);
 

@@ -4,7 +4,8 @@
 /* uplink.c - the DEALER to the parent
  *
  * A connection lives from connect to loss under one identity, which is never used again: ZeroMQ's own reconnection
- * is off, so nothing is delivered to a parent that has not taken us in.
+ * is off, so nothing is delivered to a parent that has not taken us in.  Where an answer cannot be sent somebody would
+ * wait for ever: the connection is given up, and all that wait for us hear of it.
  *
  *     IDLE --connect--> HELLO --accepted--> JOINED --goodbye--> LEAVING
  *       ^------loss, refusal, silence--------|  (then HELLO again after a pause)
@@ -36,6 +37,7 @@ struct uplink {
     idt_watcher_t *retry;
     double retry_ms;
     unsigned seed;     /* of the jitter */
+    const char *doomed; /* why it is to be given up; NULL: it is not */
     double heard;      /* link_now () of the parent's last message */
     uint64_t hello_us; /* link_boot_us () when we said hello */
 };
@@ -54,7 +56,19 @@ int uplink_send (struct uplink *up, const idt_msg_t *msg)
         return -1;
     }
     zio_touch (up->zs);
-    return msg_zmq_send (zio_socket (up->zs), NULL, msg);
+    if (msg_zmq_send (zio_socket (up->zs), NULL, msg) == 0)
+        return 0;
+    if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
+        up->doomed = "it does not take its messages (tbon.hwm)";
+    return -1;
+}
+
+bool uplink_turn (struct uplink *up)
+{
+    if (!up->doomed)
+        return false;
+    lose (up, up->doomed);
+    return true;
 }
 
 bool uplink_joined (const struct uplink *up)
@@ -308,6 +322,7 @@ static int open_connection (struct uplink *up)
 
 static void close_connection (struct uplink *up)
 {
+    up->doomed = NULL;
     monitor_destroy (up->monitor);
     up->monitor = NULL;
     zio_destroy (up->zs);
