@@ -204,16 +204,26 @@ static void node_fini (struct node *n)
 static void make_card (struct world *w, uint32_t rank, struct card *card)
 {
     memset (card, 0, sizeof (*card));
+    card->rank = rank;
     snprintf (card->endpoint, sizeof (card->endpoint), "%s", w->endpoint);
     snprintf (card->host, sizeof (card->host), "here");
     zmq_z85_decode (card->key, w->public_key[rank]);
 }
 
-static void world_init (struct world *w)
+/* The parent listens and knows its children. */
+static void set_children (struct world *w)
 {
     struct card cards[2];
     idt_error_t err;
 
+    make_card (w, 1, &cards[0]);
+    make_card (w, 2, &cards[1]);
+    if (overlay_bind (w->parent.ov, w->endpoint, &err) < 0 || overlay_set_cards (w->parent.ov, NULL, 0, cards, &err) < 0)
+        bail_out (err.text);
+}
+
+static void world_init (struct world *w)
+{
     memset (w, 0, sizeof (*w));
     topo_parse (&w->topo, "kary:2", SIZE, NULL);
     snprintf (w->dir, sizeof (w->dir), "/tmp/overlay_test.XXXXXX");
@@ -223,10 +233,7 @@ static void world_init (struct world *w)
     for (int i = 0; i < SIZE; i++)
         zmq_curve_keypair (w->public_key[i], w->secret_key[i]);
     node_init (&w->parent, w, 0, "1000");
-    make_card (w, 1, &cards[0]);
-    make_card (w, 2, &cards[1]);
-    if (overlay_bind (w->parent.ov, w->endpoint, &err) < 0 || overlay_set_cards (w->parent.ov, NULL, cards, &err) < 0)
-        bail_out (err.text);
+    set_children (w);
     overlay_accept (w->parent.ov, true);
 }
 
@@ -237,7 +244,7 @@ static void start_child (struct world *w, const char *hwm)
 
     node_init (&w->child, w, 1, hwm);
     make_card (w, 0, &card);
-    overlay_set_cards (w->child.ov, &card, NULL, &err);
+    overlay_set_cards (w->child.ov, &card, 1, NULL, &err);
     overlay_connect (w->child.ov);
 }
 
@@ -598,8 +605,6 @@ static void test_silent_parent (void)
 static void test_lost_parent (void)
 {
     struct world w;
-    struct card cards[2];
-    idt_error_t err;
 
     world_init (&w);
     start_child (&w, "1000");
@@ -611,10 +616,7 @@ static void test_lost_parent (void)
     for (int i = 0; i < 20; i++)
         turn (&w);
     node_init (&w.parent, &w, 0, "1000");
-    make_card (&w, 1, &cards[0]);
-    make_card (&w, 2, &cards[1]);
-    overlay_bind (w.parent.ov, w.endpoint, &err);
-    overlay_set_cards (w.parent.ov, NULL, cards, &err);
+    set_children (&w);
     for (int i = 0; i < 20; i++)
         turn (&w);
     ok (!w.child.parent_up, "one that has not joined itself lets its child wait");

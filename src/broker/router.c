@@ -366,6 +366,16 @@ static void route_here (struct router *r, const idt_msg_t *msg)
         fail_enosys (r, msg);
 }
 
+/* The nearest of the brokers on the way down to 'rank' that is attached here. */
+static struct peer *way_down (struct router *r, uint32_t rank)
+{
+    struct peer *to = NULL;
+
+    for (; !to && rank != r->rank; rank = topo_parent (r->topo, rank))
+        to = router_child (r, rank);
+    return to;
+}
+
 /* Rule 2: over the tree to one rank. */
 static void route_to_rank (struct router *r, struct peer *from, const idt_msg_t *msg, uint32_t rank)
 {
@@ -378,8 +388,10 @@ static void route_to_rank (struct router *r, struct peer *from, const idt_msg_t 
         fail (r, msg, EHOSTUNREACH, NULL);
     else if ((below = topo_child_toward (r->topo, r->rank, rank)) == TOPO_NONE)
         pass_up (r, from, msg);
-    else if ((to = router_child (r, below)))
+    else if ((to = way_down (r, rank)) && to != from)
         pass_on (r, to, msg);
+    else if (r->parent && r->parent != from) /* it may have attached further up */
+        pass_on (r, r->parent, msg);
     else
         fail_lost (r, msg, below);
 }

@@ -292,10 +292,14 @@ static void test_rank_failures (void)
     router_peer_remove (w->r, &w->child3.peer);
     world_clear (w);
     ask (w, &w->c1, "mod.x", 3, 3, 0);
-    ok (is_answer (&w->c1, 3, EHOSTUNREACH), "a child that is not connected is EHOSTUNREACH");
+    ok (w->parent.count == 1 && w->c1.count == 0, "a child that is not connected may have attached further up");
+    world_clear (w);
+    ask (w, &w->parent, "mod.x", 3, 5, 0);
+    ok (is_answer (&w->parent, 5, EHOSTUNREACH), "... unless that is where the request comes from: EHOSTUNREACH");
+    router_peer_remove (w->r, &w->parent.peer);
     world_clear (w);
     ask (w, &w->child4, "mod.x", 3, 4, 0);
-    ok (is_answer (&w->child4, 4, EHOSTUNREACH), "... for its sibling, too");
+    ok (is_answer (&w->child4, 4, EHOSTUNREACH), "... or there is no parent");
     world_destroy (w);
 }
 

@@ -69,10 +69,11 @@ static int define_numbers (struct broker *b, idt_error_t *errp)
 
 static int define_endpoints (struct broker *b, idt_error_t *errp)
 {
-    const struct card *parent = boot_parent (b->boot);
+    uint32_t count;
+    const struct card *parent = boot_ancestors (b->boot, &count);
     const char *own = overlay_endpoint (b->overlay);
 
-    if (parent && attr_define (b->attrs, "tbon.parent-endpoint", parent->endpoint, ATTR_IMMUTABLE, errp) < 0)
+    if (count > 0 && attr_define (b->attrs, "tbon.parent-endpoint", parent->endpoint, ATTR_IMMUTABLE, errp) < 0)
         return -1;
     return own ? attr_update (b->attrs, "tbon.endpoint", own) : 0;
 }

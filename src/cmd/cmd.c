@@ -21,6 +21,7 @@
 #define KEY_HELP 'h'
 #define KEY_URI (CMD_LONG + 255)
 #define TABLE_MAX 64
+#define DAY_S 86400.
 
 static const struct cmd_option help_option = { KEY_HELP, "help", NULL, "show this" };
 static const struct cmd_option uri_option = { KEY_URI, "uri", "URI", "broker to talk to" };
@@ -260,6 +261,17 @@ uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uin
         cmd_usage (cmd, "%s '%s': a number from %" PRIu64 " to %" PRIu64 " is needed", what,
                    cmd_quote (s, strlen (s), quoted), min, max);
     return n;
+}
+
+double cmd_seconds (const struct cmd *cmd, const char *what, const char *s)
+{
+    char *end, quoted[CMD_QUOTE_MAX];
+    double seconds = strtod (s, &end);
+
+    if (end == s || *end || !(seconds > 0 && seconds <= DAY_S))
+        cmd_usage (cmd, "%s '%s': a number of seconds above 0 is needed", what,
+                   cmd_quote (s, strlen (s), quoted));
+    return seconds * 1000;
 }
 
 uint32_t cmd_rank (const struct cmd *cmd, const char *s)

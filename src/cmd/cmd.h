@@ -105,6 +105,9 @@ void cmd_usage (const struct cmd *cmd, const char *fmt, ...)
 /* Read 's' as a decimal number min ... max, or end the program: "WHAT '8x': a number from 1 to 9 is needed". */
 uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min, uint64_t max);
 
+/* Read 's' as seconds above 0, fractions allowed, at most a day.  Returns milliseconds. */
+double cmd_seconds (const struct cmd *cmd, const char *what, const char *s);
+
 /* Read 's' as a rank. */
 uint32_t cmd_rank (const struct cmd *cmd, const char *s);
 

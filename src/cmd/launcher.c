@@ -341,7 +341,7 @@ static void broker_ended (struct launcher *l, int rank, pid_t pid)
         snprintf (why, sizeof (why), "broker %d (pid %d) %s before the instance was up", rank,
                   (int)pid, end);
         fail_boot (l, why);
-    } else if (!p->expected && p->status != 0 && l->phase != PHASE_STOP)
+    } else if (!p->expected && p->status != 0)
         say ("broker %d (pid %d) %s", rank, (int)pid, end);
     if (l->phase == PHASE_STOP && l->step == STOP_ROOT && rank == 0)
         set_timer (l, ORPHAN_GRACE_MS);

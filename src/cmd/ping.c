@@ -128,8 +128,6 @@ static void run_pings (struct ping *p)
 
 static void take_option (struct ping *p, int key, const char *arg, size_t *pad)
 {
-    char *end;
-
     switch (key) {
     case 'c':
         p->count = cmd_number (p->cmd, "count", arg, 1, UINT32_MAX);
@@ -138,9 +136,7 @@ static void take_option (struct ping *p, int key, const char *arg, size_t *pad)
         *pad = cmd_number (p->cmd, "pad", arg, 0, PAD_MAX);
         break;
     case 'i':
-        p->interval_ms = strtod (arg, &end) * 1000;
-        if (end == arg || *end || !(p->interval_ms > 0 && p->interval_ms <= 1e9))
-            cmd_usage (p->cmd, "interval '%.64s': a number of seconds above 0 is needed", arg);
+        p->interval_ms = cmd_seconds (p->cmd, "interval", arg);
         break;
     }
 }
@@ -166,7 +162,7 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 'c', "count", "N", "send N (default: until interrupted)" },
-    { 'i', "interval", "SECONDS", "between two (default 1)" },
+    { 'i', "interval", "S", "seconds between two (default 1)" },
     { 'p', "pad", "BYTES", "make requests so much larger" },
     CMD_OPTIONS_END,
 };

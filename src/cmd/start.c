@@ -71,10 +71,10 @@ static void take_option (struct start *s, int key, const char *arg)
         s->given_dir = arg;
         break;
     case OPT_START_TIMEOUT:
-        s->config.start_timeout_ms = cmd_number (s->cmd, "start timeout", arg, 1, 86400) * 1000;
+        s->config.start_timeout_ms = cmd_seconds (s->cmd, "start timeout", arg);
         break;
     case OPT_STOP_TIMEOUT:
-        s->config.stop_timeout_ms = cmd_number (s->cmd, "stop timeout", arg, 1, 86400) * 1000;
+        s->config.stop_timeout_ms = cmd_seconds (s->cmd, "stop timeout", arg);
         break;
     }
 }
@@ -240,8 +240,8 @@ static const struct cmd_option options[] = {
     { 'o', "setattr", "ATTR=VALUE", "set an attribute of all brokers" },
     { OPT_TOPOLOGY, "topology", "T", "shape of the tree, as kary:3 (sets tbon.topo)" },
     { OPT_DIR, "dir", "DIR", "directory for sockets, new or empty (default: one in TMPDIR)" },
-    { OPT_START_TIMEOUT, "start-timeout", "SECONDS", "give up after so long without progress (60)" },
-    { OPT_STOP_TIMEOUT, "stop-timeout", "SECONDS", "kill brokers that take longer to end (10)" },
+    { OPT_START_TIMEOUT, "start-timeout", "S", "give up after S seconds without progress (60)" },
+    { OPT_STOP_TIMEOUT, "stop-timeout", "S", "kill brokers that take longer to end (10 seconds)" },
     CMD_OPTIONS_END,
 };
 
