@@ -47,6 +47,7 @@ bool uplink_leaving (const struct uplink *up);
 void uplink_send_keys (struct uplink *up); /* those that are news */
 uint32_t uplink_rank (const struct uplink *up); /* whom we are attached to; TOPO_NONE: nobody */
 int uplink_send (struct uplink *up, const idt_msg_t *msg);
+bool uplink_turn (struct uplink *up); /* whether there was anything to do */
 void uplink_heartbeat (struct uplink *up, enum health health, bool was_asleep);
 void uplink_goodbye (struct uplink *up);
 

@@ -41,11 +41,6 @@ void modules_destroy (struct modules *ms);
  */
 int modules_load (struct modules *ms, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
 
-/* Begin to unload.  Returns 0, or -1 with errno ENOENT.  Inline modules are gone on return; the thread of another
- * one is joined as soon as it ends.
- */
-int modules_remove (struct modules *ms, const char *name);
-
 /* The broker's own services: an inline handle of a peer that the caller provides. */
 idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *peer);
 void modules_close_builtin (struct modules *ms);

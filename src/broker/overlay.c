@@ -75,7 +75,9 @@ int link_setup_socket (const struct link_env *env, void *sock)
 
 bool link_same_version (const char *a, const char *b)
 {
-    return strtoul (a, NULL, 10) == strtoul (b, NULL, 10);
+    size_t len = strspn (a, "0123456789");
+
+    return len > 0 && strspn (b, "0123456789") == len && strncmp (a, b, len) == 0;
 }
 
 /* --- the heart ------------------------------------------------------------------------------------- */
@@ -100,6 +102,8 @@ bool overlay_turn (struct overlay *ov)
 {
     bool busy = downlink_turn (ov->down);
 
+    if (ov->up && uplink_turn (ov->up))
+        busy = true;
     if (ov->up)
         uplink_send_keys (ov->up);
     if (ov->up && downlink_health (ov->down) != ov->told) {
