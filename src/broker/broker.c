@@ -131,9 +131,17 @@ static void event_fetch (void *arg, const char *stream, uint32_t from)
     }
 }
 
+static void event_announce (void *arg)
+{
+    struct broker *b = arg;
+
+    overlay_event_position (b->overlay);
+}
+
 static const struct event_ops event_ops = {
     .forward = event_forward,
     .fetch = event_fetch,
+    .announce = event_announce,
 };
 
 /* --- modules ---------------------------------------------------------------------------------------- */
@@ -281,10 +289,11 @@ void broker_stop (struct broker *b, const char *why)
 
 static void join_failed (struct broker *b)
 {
-    const struct card *parent = boot_parent (b->boot);
+    uint32_t count;
+    const struct card *ancestors = boot_ancestors (b->boot, &count);
 
     fprintf (stderr, "idtree-broker: rank %u could not join rank %u at %s: %s\n", b->rank,
-             topo_parent (&b->topo, b->rank), parent ? parent->endpoint : "?",
+             topo_parent (&b->topo, b->rank), count > 0 ? ancestors[0].endpoint : "?",
              b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
     b->exit_code = 1;
     broker_stop (b, "no parent");
@@ -495,7 +504,9 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .ops = &overlay_ops,
         .arg = b,
     };
+    const struct card *ancestors;
     char endpoint[256];
+    uint32_t count;
 
     memcpy (conf.public_key, boot_public_key (b->boot), OVERLAY_KEY_TEXT);
     memcpy (conf.secret_key, boot_secret_key (b->boot), OVERLAY_KEY_TEXT);
@@ -506,7 +517,8 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         return -1;
     if (boot_exchange (b->boot, &b->topo, overlay_endpoint (b->overlay), errp) < 0)
         return -1;
-    return overlay_set_cards (b->overlay, boot_parent (b->boot), boot_children (b->boot), errp);
+    ancestors = boot_ancestors (b->boot, &count);
+    return overlay_set_cards (b->overlay, ancestors, count, boot_children (b->boot), errp);
 }
 
 static int make_services (struct broker *b, idt_error_t *errp)

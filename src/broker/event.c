@@ -303,8 +303,10 @@ void event_newest (struct event *ev, const char *stream, uint32_t seq)
 {
     if (ev->root)
         return;
-    if (strcmp (stream, ev->stream) != 0)
+    if (strcmp (stream, ev->stream) != 0) {
         switch_stream (ev, stream, seq);
+        ev->ops->announce (ev->arg);
+    }
     if (seq > ev->newest)
         ev->newest = seq;
     close_gap (ev);

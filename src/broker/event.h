@@ -24,6 +24,10 @@ struct event_ops {
     void (*forward) (void *arg, const idt_msg_t *msg);
     /* Ask rank 0 for the events from number 'from' on; event_replay () takes the answer. */
     void (*fetch) (void *arg, const char *stream, uint32_t from);
+    /* Another stream begins: tell the children, before any event of it is given to them, what event_stream () and
+     * event_seq () are.
+     */
+    void (*announce) (void *arg);
 };
 
 #define EVENT_REPLAY_COUNT 65536
