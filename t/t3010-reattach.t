@@ -36,7 +36,7 @@ test_expect_success 'two levels up, when both are gone' '
 '
 test_expect_success 'events go on without a gap' '
     idtree event sub --uri "$(uri_of 15)" -c 30 reattach. >events & pid=$!
-    until idtree module stats --json -r 15 broker | grep -q "\"clients\": *1"; do :; done &&
+    until idtree module stats --json -r 15 event | grep -q "\"subscribers\": *1"; do :; done &&
     for i in 1 2 3 4 5 6 7 8 9 10; do idtree event pub reattach.$i || return 1; done &&
     idtree startctl run 3 && for i in 11 12 13 14 15; do idtree event pub reattach.$i || return 1; done &&
     attached 3 0 && attached 7 3 && for i in 16 17 18 19 20; do idtree event pub reattach.$i || return 1; done &&
