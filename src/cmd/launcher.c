@@ -346,7 +346,7 @@ static void broker_ended (struct launcher *l, int rank, pid_t pid)
         snprintf (why, sizeof (why), "broker %d (pid %d) %s before the instance was up", rank,
                   (int)pid, end);
         fail_boot (l, why);
-    } else if (!p->expected && p->status != 0)
+    } else if (!procs_ended_well (&l->procs, rank))
         say ("broker %d (pid %d) %s", rank, (int)pid, end);
     if (l->phase == PHASE_STOP && l->step == STOP_ROOT && rank == 0)
         set_timer (l, ORPHAN_GRACE_MS);

@@ -25,7 +25,7 @@ enum proc_state {
 struct proc {
     enum proc_state state;
     bool stopped;  /* by SIGSTOP */
-    bool expected; /* we signalled it, so its end is no surprise */
+    int sent;      /* signal that we sent last, to end it; 0: none */
     pid_t pid;     /* 0: down */
     int status;    /* wait status of the process that ran last; -1: none ran yet */
     int pmi_fd;    /* our end of its PMI connection; -1: closed */
@@ -60,6 +60,9 @@ void procs_kill_all (struct procs *procs, int sig);
  * rank, or -1 where it is no broker.
  */
 int procs_changed (struct procs *procs, pid_t pid, int status);
+
+/* Is the way in which a rank ended no surprise: by itself in order, or by the signal that we sent? */
+bool procs_ended_well (const struct procs *procs, int rank);
 
 /* "up", "stopped", "killed by SIGSEGV", ... in 'buf'.  Returns 'buf'. */
 const char *procs_state (const struct procs *procs, int rank, char *buf, size_t size);
