@@ -3,8 +3,8 @@
 
 /* cmd.c - what the subcommands of idtree share
  *
- * getopt_long () does the parsing; what it needs is made from the command's table at the first call.
- * Its own messages are off, as ours name the command and the nearest option.
+ * getopt_long () does the parsing; what it needs is made from the command's table at the first
+ * call.  Its own messages are off, as ours name the command and the nearest option.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -117,7 +117,8 @@ const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX])
             buf[n++] = c;
     }
     if (i < len) {
-        while (i > 0 && n > 0 && ((unsigned char)s[i] & 0xc0) == 0x80) { /* not inside of a character */
+        /* Do not cut inside of a character of several bytes. */
+        while (i > 0 && n > 0 && ((unsigned char)s[i] & 0xc0) == 0x80) {
             i--;
             n--;
         }
@@ -179,7 +180,9 @@ static void missing_argument (struct cmd *cmd, const struct parser *p)
     cmd_usage (cmd, "option -%c needs an argument", optopt);
 }
 
-/* getopt_long () tells by 'optopt': 0, no such long option; one of the table, it takes no argument. */
+/* getopt_long () tells by 'optopt': 0, no such long option; one of the table, it takes no
+ * argument.
+ */
 static void bad_option (struct cmd *cmd, const struct parser *p)
 {
     char quoted[CMD_QUOTE_MAX], name[SUGGEST_WORD_MAX];
@@ -261,7 +264,8 @@ void cmd_no_options (struct cmd *cmd)
     (void)key;
 }
 
-uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min, uint64_t max)
+uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min,
+                     uint64_t max)
 {
     char *end, quoted[CMD_QUOTE_MAX];
 
