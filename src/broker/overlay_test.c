@@ -21,7 +21,8 @@
 #include "libutil/tap.h"
 
 #define SIZE 3
-#define TIMEOUT "400ms" /* of who is silent: the test waits for it a few times */
+#define LONG "60s"   /* tbon.timeout where nobody shall be given up for silence */
+#define SHORT "400ms" /* ... where the test waits for that */
 
 struct node {
     uint32_t rank;
@@ -49,6 +50,7 @@ struct world {
     char public_key[SIZE][OVERLAY_KEY_TEXT];
     char secret_key[SIZE][OVERLAY_KEY_TEXT];
     struct node parent, child;
+    const char *timeout;
     bool parent_sleeps; /* its sockets are not served */
 };
 
@@ -68,6 +70,16 @@ static void event (void *arg, struct peer *from, idt_msg_t *msg)
 {
     ((struct node *)arg)->events++;
     idt_msg_unref (msg);
+}
+
+static void message (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
+        request (arg, from, msg);
+    else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
+        response (arg, from, msg);
+    else
+        event (arg, from, msg);
 }
 
 static void parent (void *arg, bool up)
@@ -111,9 +123,7 @@ static void newest (void *arg, const char *stream, uint32_t seq)
 }
 
 static const struct overlay_ops ops = {
-    .request = request,
-    .response = response,
-    .event = event,
+    .message = message,
     .parent = parent,
     .refused = refused,
     .child = child,
@@ -170,7 +180,7 @@ static void node_init (struct node *n, struct world *w, uint32_t rank, const cha
     snprintf (n->uuid, sizeof (n->uuid), "broker00-%04u-4000-8000-000000000000", rank);
     conf.attrs = n->attrs = attrs_create ();
     attr_give (n->attrs, "log-stderr-level", "0");
-    attr_give (n->attrs, "tbon.timeout", TIMEOUT);
+    attr_give (n->attrs, "tbon.timeout", w->timeout);
     attr_give (n->attrs, "tbon.hwm", hwm);
     conf.log = n->log = log_create (n->attrs, rank, &err);
     conf.router = n->router = router_create (rank, &w->topo, 100000);
@@ -222,9 +232,10 @@ static void set_children (struct world *w)
         bail_out (err.text);
 }
 
-static void world_init (struct world *w)
+static void world_init (struct world *w, const char *timeout)
 {
     memset (w, 0, sizeof (*w));
+    w->timeout = timeout;
     topo_parse (&w->topo, "kary:2", SIZE, NULL);
     snprintf (w->dir, sizeof (w->dir), "/tmp/overlay_test.XXXXXX");
     if (!mkdtemp (w->dir) || !(w->reactor = idt_reactor_create ()))
@@ -415,7 +426,7 @@ static void test_join (void)
     struct world w;
     idt_msg_t *msg;
 
-    world_init (&w);
+    world_init (&w, LONG);
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
     ok (overlay_children_online (w.parent.ov) == 1 && overlay_has_parent (w.child.ov) && !overlay_is_full (w.parent.ov),
@@ -450,7 +461,7 @@ static void test_keys (void)
     struct world w;
     struct raw raw;
 
-    world_init (&w);
+    world_init (&w, LONG);
     raw_open (&raw, &w, 1);
     ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_SUCCEEDED, "a child's key is let in");
     raw_close (&raw);
@@ -492,7 +503,7 @@ static void test_hello (void)
     struct world w;
     struct raw raw, second;
 
-    world_init (&w);
+    world_init (&w, LONG);
     raw_open (&raw, &w, 1);
     for (size_t i = 0; i < sizeof (hellos) / sizeof (hellos[0]); i++)
         ok (say_hello (&raw, &w, hellos[i].payload) == hellos[i].errnum, "a hello %s is refused: %s", hellos[i].what,
@@ -521,7 +532,7 @@ static void test_before_hello (void)
     static const enum idt_msgtype types[]
         = { IDT_MSGTYPE_REQUEST, IDT_MSGTYPE_RESPONSE, IDT_MSGTYPE_EVENT, IDT_MSGTYPE_CONTROL };
 
-    world_init (&w);
+    world_init (&w, LONG);
     raw_open (&raw, &w, 1);
     for (size_t i = 0; i < sizeof (types) / sizeof (types[0]); i++) {
         msg = idt_msg_create (types[i]);
@@ -548,7 +559,7 @@ static void test_accept (void)
     struct world w;
     struct raw raw;
 
-    world_init (&w);
+    world_init (&w, LONG);
     overlay_accept (w.parent.ov, false);
     raw_open (&raw, &w, 1);
     ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == ESHUTDOWN, "who is stopping takes nobody in");
@@ -561,7 +572,7 @@ static void test_silent_child (void)
     struct world w;
     struct raw raw;
 
-    world_init (&w);
+    world_init (&w, SHORT);
     raw_open (&raw, &w, 1);
     say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION));
     ask (&w.parent, "leaf.x", 1, 1, 0);
@@ -583,7 +594,7 @@ static void test_silent_parent (void)
 {
     struct world w;
 
-    world_init (&w);
+    world_init (&w, SHORT);
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up);
     ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 0);
@@ -598,7 +609,7 @@ static void test_silent_parent (void)
     UNTIL (&w, w.parent.held && idt_msg_matchtag (w.parent.held) == 3);
     reply (&w.parent);
     UNTIL (&w, w.child.answers == 3);
-    ok (w.child.unreachable == 2 && w.child.ups == 2, "when it wakes up the child joins again");
+    ok (w.child.unreachable == 2 && w.child.ups >= 2, "when it wakes up the child joins again");
     world_fini (&w);
 }
 
@@ -606,7 +617,7 @@ static void test_lost_parent (void)
 {
     struct world w;
 
-    world_init (&w);
+    world_init (&w, LONG);
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up);
     ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 0);
@@ -632,7 +643,7 @@ static void test_full (void)
     struct world w;
     uint32_t tag;
 
-    world_init (&w);
+    world_init (&w, LONG);
     start_child (&w, "10");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
     ask (&w.parent, "leaf.x", 1, 1, 0);
@@ -643,7 +654,7 @@ static void test_full (void)
     reply (&w.child);
     UNTIL (&w, w.parent.answers == 1);
     ok (true, "an answer that it does not take is not waited for for ever");
-    UNTIL (&w, w.child.parent_up && w.child.ups == 2);
+    UNTIL (&w, w.child.parent_up && w.child.ups >= 2);
     ok (w.child.answers == (int)tag - 1, "... the link is given up, with all that waited for it, and opened anew");
     world_fini (&w);
 }
