@@ -149,19 +149,7 @@ static void from_module (struct module *m, idt_msg_t *msg)
     m->sent++;
     m->used = now ();
     stamp (msg);
-    switch (idt_msg_type (msg)) {
-    case IDT_MSGTYPE_REQUEST:
-        ms->ops->request (ms->arg, m->peer, msg);
-        break;
-    case IDT_MSGTYPE_RESPONSE:
-        ms->ops->response (ms->arg, m->peer, msg);
-        break;
-    case IDT_MSGTYPE_EVENT:
-        ms->ops->event (ms->arg, m->peer, msg);
-        break;
-    default:
-        idt_msg_unref (msg);
-    }
+    ms->ops->message (ms->arg, m->peer, msg);
 }
 
 static void to_module (struct module *m, const idt_msg_t *msg)

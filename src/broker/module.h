@@ -18,10 +18,8 @@
 struct modules;
 
 struct modules_ops {
-    /* Messages that a module sends; each steals the reference. */
-    void (*request) (void *arg, struct peer *from, idt_msg_t *msg);
-    void (*response) (void *arg, struct peer *from, idt_msg_t *msg);
-    void (*event) (void *arg, struct peer *from, idt_msg_t *msg);
+    /* A message that a module sends (steals the reference). */
+    void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
     void (*gone) (void *arg, struct peer *p); /* before the router forgets it */
     int (*overlay_attach) (void *arg, const struct idt_overlay_ops *ops, void *ops_arg);
 };

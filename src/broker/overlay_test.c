@@ -72,6 +72,16 @@ static void event (void *arg, struct peer *from, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
+static void message (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
+        request (arg, from, msg);
+    else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
+        response (arg, from, msg);
+    else
+        event (arg, from, msg);
+}
+
 static void parent (void *arg, bool up)
 {
     struct node *n = arg;
@@ -113,9 +123,7 @@ static void newest (void *arg, const char *stream, uint32_t seq)
 }
 
 static const struct overlay_ops ops = {
-    .request = request,
-    .response = response,
-    .event = event,
+    .message = message,
     .parent = parent,
     .refused = refused,
     .child = child,

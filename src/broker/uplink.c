@@ -305,8 +305,9 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
     conf->ops->newest (conf->arg, hb.stream, hb.seq);
 }
 
-static void control_received (struct conn *c, const idt_msg_t *msg)
+static void control_received (void *arg, const idt_msg_t *msg)
 {
+    struct conn *c = arg;
     struct overlay_conf *conf = &c->up->env->conf;
 
     switch (idt_msg_control_type (msg)) {
@@ -326,37 +327,6 @@ static void control_received (struct conn *c, const idt_msg_t *msg)
     }
 }
 
-/* What a broker says comes over the network, whatever it was before. */
-static void clear_local_role (idt_msg_t *msg)
-{
-    struct idt_cred cred = idt_msg_cred (msg);
-
-    cred.rolemask &= ~(uint32_t)IDT_ROLE_LOCAL;
-    idt_msg_set_cred (msg, cred);
-}
-
-/* Steals the reference. */
-static void message_received (struct conn *c, idt_msg_t *msg)
-{
-    struct overlay_conf *conf = &c->up->env->conf;
-
-    clear_local_role (msg);
-    switch (idt_msg_type (msg)) {
-    case IDT_MSGTYPE_REQUEST:
-        conf->ops->request (conf->arg, &c->peer, msg);
-        return;
-    case IDT_MSGTYPE_RESPONSE:
-        conf->ops->response (conf->arg, &c->peer, msg);
-        return;
-    case IDT_MSGTYPE_EVENT:
-        conf->ops->event (conf->arg, &c->peer, msg);
-        return;
-    default:
-        control_received (c, msg);
-        idt_msg_unref (msg);
-    }
-}
-
 static void recv_cb (struct zio *zs, void *arg)
 {
     struct conn *c = arg;
@@ -370,7 +340,7 @@ static void recv_cb (struct zio *zs, void *arg)
     }
     c->heard = link_now ();
     if (c->state == CONN_JOINED || c->state == CONN_LEAVING) {
-        message_received (c, msg);
+        link_received (c->up->env, &c->peer, msg, control_received, c);
         return;
     }
     if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
