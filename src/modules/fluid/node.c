@@ -100,7 +100,8 @@ static void note_state (struct node *n, uint64_t now_us)
     if (state == NODE_ACTIVE) /* to notice the end of it */
         node_wake_ms (n, now_us, n->cur.hi_ms);
     for (unsigned i = 0; state == NODE_FENCED && i < n->holder.nranges; i++)
-        node_wake_ms (n, now_us, n->holder.range[i].lo_ms);
+        if (n->holder.range[i].lo_ms > node_now_ms (n, now_us)) /* to notice the begin of the next */
+            node_wake_ms (n, now_us, n->holder.range[i].lo_ms);
 }
 
 void node_tick (struct node *n, uint64_t now_us)

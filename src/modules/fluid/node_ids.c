@@ -7,7 +7,7 @@
  * ('last_id').  Our own generator is advanced over ids that came from above, requests that go up carry
  * 'last_id', and an answer from above is not used once ours has gone on.
  *
- * A request waits in the queue from where it cannot be served at once until it is complete.  Those that go up
+ * A request waits in the queue from when it cannot be served at once until it is complete.  Those that go up
  * together are marked by 'asked'; what comes down is dealt out in the same order.
  */
 #include <assert.h>
@@ -153,6 +153,15 @@ static bool generate (struct node *n, struct pending *p, uint64_t now_ms)
     return p->got == p->count;
 }
 
+/* A request that has some of its ids goes first from now on: those that it passed were not ripe, and their ids will
+ * be above.  There is one such at most.
+ */
+static void begun (struct node *n, struct pending *p)
+{
+    if (p->got > 0 && n->queue.first != p)
+        queue_to_front (&n->queue, p);
+}
+
 static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     struct pending *next;
@@ -165,8 +174,10 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
             return;
         if (!ripe)
             continue;
-        if (!generate (n, p, now_ms))
-            break; /* this millisecond is used up */
+        if (!generate (n, p, now_ms)) { /* this millisecond is used up */
+            begun (n, p);
+            break;
+        }
         leave_complete (n, now_us, p);
     }
     if (n->queue.first)
@@ -400,7 +411,18 @@ static const char *unreachable (const struct node *n)
     return "rank 0 waits until its horizon can be stored; see its log";
 }
 
-/* Nobody serves: fail those that waited long enough.  The queue is in order of arrival, so of deadlines. */
+/* Whether someone is left for whom the forward was sent: its answer may have been lost. */
+static bool is_awaited (const struct node *n)
+{
+    for (const struct pending *p = n->queue.first; p; p = p->next)
+        if (p->asked > 0 && p->cookie)
+            return true;
+    return false;
+}
+
+/* Nobody serves: fail those that waited long enough.  The queue is in order of arrival, so of deadlines, but for one
+ * that was begun.
+ */
 static void expire (struct node *n, uint64_t now_us)
 {
     uint64_t timeout_us = n->config.forward_timeout_ms * 1000;
@@ -408,14 +430,17 @@ static void expire (struct node *n, uint64_t now_us)
 
     for (struct pending *p = n->queue.first; p; p = next) {
         next = p->next;
-        if (p->cookie && p->arrival_us + timeout_us > now_us) {
+        bool expired = p->arrival_us + timeout_us <= now_us;
+
+        if (p->cookie && !expired)
             node_wake (n, p->arrival_us + timeout_us);
-            return;
-        }
-        if (p->cookie)
+        if (p->cookie && !expired && p->got == 0)
+            break;
+        if (p->cookie && expired)
             leave_failed (n, p, EHOSTUNREACH, unreachable (n));
     }
-    abandon_forward (n); /* nobody is left who waits for it */
+    if (!is_awaited (n))
+        abandon_forward (n);
 }
 
 /* The 40 bits of time are used up: only the root's clock may say so. */

@@ -31,6 +31,7 @@ static void take (struct node *n, uint64_t now_us, const struct lease_grant *gra
 
 /* --- the root -------------------------------------------------------------------------------- */
 
+/* The horizon is raised ahead of need: wake up for that too. */
 static void store_horizon (struct node *n, uint64_t now_us)
 {
     uint64_t horizon_ms;
@@ -39,13 +40,13 @@ static void store_horizon (struct node *n, uint64_t now_us)
         node_wake (n, n->store_retry_us);
         return;
     }
-    if (!lease_must_store (n->table, node_now_ms (n, now_us), &horizon_ms))
-        return;
-    n->stats.stores++;
-    n->ops->store (n->arg, horizon_ms);
+    if (lease_must_store (n->table, node_now_ms (n, now_us), &horizon_ms)) {
+        n->stats.stores++;
+        n->ops->store (n->arg, horizon_ms);
+    }
+    node_wake_ms (n, now_us, lease_next_store (n->table));
 }
 
-/* The horizon is raised ahead of need: wake up for that too. */
 static void root_work (struct node *n, uint64_t now_us)
 {
     uint64_t now_ms = node_now_ms (n, now_us);
@@ -59,7 +60,6 @@ static void root_work (struct node *n, uint64_t now_us)
             take (n, now_us, &grant);
     }
     node_wake (n, holder_due (&n->holder, now_us, now_ms));
-    node_wake_ms (n, now_us, lease_next_store (n->table));
 }
 
 static void tell_distrust (struct node *n)
@@ -148,8 +148,8 @@ static uint64_t own_due (const struct node *n, uint64_t now_us, uint64_t now_ms)
 
     if (due_us == NEVER || n->holder.asking || !has_children || holder_end (&n->holder) < now_ms + n->config.lease_ms / 2)
         return due_us;
-    /* half a lease is left at: */
-    return now_us + (holder_end (&n->holder) - now_ms - n->config.lease_ms / 2) * 1000;
+    uint64_t half_us = now_us + (holder_end (&n->holder) - now_ms - n->config.lease_ms / 2) * 1000;
+    return half_us > due_us ? half_us : due_us; /* when half a lease is left */
 }
 
 static void lease_lost (struct node *n, uint64_t now_us, uint32_t tag)

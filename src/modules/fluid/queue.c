@@ -38,6 +38,21 @@ static struct pending *get_spare (struct queue *q)
     return p;
 }
 
+/* Link 'p' behind 'prev' (NULL: in front). */
+static void link_in (struct queue *q, struct pending *p, struct pending *prev)
+{
+    p->prev = prev;
+    p->next = prev ? prev->next : q->first;
+    *(p->prev ? &p->prev->next : &q->first) = p;
+    *(p->next ? &p->next->prev : &q->last) = p;
+}
+
+static void unlink_from (struct queue *q, struct pending *p)
+{
+    *(p->prev ? &p->prev->next : &q->first) = p->next;
+    *(p->next ? &p->next->prev : &q->last) = p->prev;
+}
+
 struct pending *queue_add (struct queue *q, uint32_t count)
 {
     struct pending *p = get_spare (q);
@@ -45,18 +60,21 @@ struct pending *queue_add (struct queue *q, uint32_t count)
     if (!p)
         return NULL;
     p->count = count;
-    p->prev = q->last;
-    *(q->last ? &q->last->next : &q->first) = p;
-    q->last = p;
+    link_in (q, p, q->last);
     q->length++;
     q->missing += count;
     return p;
 }
 
+void queue_to_front (struct queue *q, struct pending *p)
+{
+    unlink_from (q, p);
+    link_in (q, p, NULL);
+}
+
 void queue_remove (struct queue *q, struct pending *p)
 {
-    *(p->prev ? &p->prev->next : &q->first) = p->next;
-    *(p->next ? &p->next->prev : &q->last) = p->prev;
+    unlink_from (q, p);
     q->length--;
     q->missing -= p->count - p->got;
     p->next = q->spare;

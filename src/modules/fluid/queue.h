@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* queue.h - requests for ids that wait, in order of arrival, with the ids that they have so far
+/* queue.h - requests for ids that wait, in order of service, with the ids that they have so far
  *
  * Entries are recycled: a queue that has been as long as it gets allocates no more.
  */
@@ -47,6 +47,7 @@ void queue_fini (struct queue *q);
 /* Append an entry: zeroed but for 'count'.  NULL with errno ENOMEM. */
 struct pending *queue_add (struct queue *q, uint32_t count);
 void queue_remove (struct queue *q, struct pending *p);
+void queue_to_front (struct queue *q, struct pending *p);
 
 /* Add ids to an entry (n <= what it lacks); a run that continues its last one becomes part of that.  Returns 0,
  * or -1 with errno ENOMEM.

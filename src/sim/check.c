@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* check.c - the judge of a simulated history
+ *
+ * Ids are kept as one bit each, in pages of a generator and millisecond found by hashing; ranges as a list for each
+ * generator, in order of their being taken.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/check.h"
+
+struct page {
+    uint64_t key; /* id >> 10, plus 1; 0: free */
+    uint64_t bit[FLUID_PER_MS / 64];
+};
+
+struct held {
+    uint32_t life;
+    uint64_t lo_ms, hi_ms;
+};
+
+struct ranges {
+    struct held *held;
+    size_t count, size;
+};
+
+struct check {
+    struct page *page; /* a power of two of them */
+    size_t npages, used;
+    struct ranges *ranges; /* by generator */
+    uint64_t ids;
+    char violation[256];
+};
+
+static void *must (void *p)
+{
+    if (!p)
+        abort ();
+    return p;
+}
+
+void check_fail (struct check *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (c->violation[0] != '\0')
+        return;
+    va_start (ap, fmt);
+    vsnprintf (c->violation, sizeof (c->violation), fmt, ap);
+    va_end (ap);
+}
+
+const char *check_violation (const struct check *c)
+{
+    return c->violation[0] != '\0' ? c->violation : NULL;
+}
+
+uint64_t check_ids (const struct check *c)
+{
+    return c->ids;
+}
+
+struct check *check_create (void)
+{
+    struct check *c = must (calloc (1, sizeof (*c)));
+
+    c->npages = 1024;
+    c->page = must (calloc (c->npages, sizeof (c->page[0])));
+    c->ranges = must (calloc (FLUID_GENERATOR_MAX + 1, sizeof (c->ranges[0])));
+    return c;
+}
+
+void check_destroy (struct check *c)
+{
+    if (!c)
+        return;
+    for (uint32_t g = 0; g <= FLUID_GENERATOR_MAX; g++)
+        free (c->ranges[g].held);
+    free (c->ranges);
+    free (c->page);
+    free (c);
+}
+
+/* --- ranges ------------------------------------------------------------------------------------------ */
+
+static void append (struct ranges *r, struct held held)
+{
+    if (r->count == r->size) {
+        r->size = r->size ? 2 * r->size : 8;
+        r->held = must (realloc (r->held, r->size * sizeof (r->held[0])));
+    }
+    r->held[r->count++] = held;
+}
+
+void check_hold (struct check *c, uint32_t generator, uint32_t life, uint64_t lo_ms, uint64_t hi_ms)
+{
+    struct ranges *r = &c->ranges[generator];
+    struct held *own = NULL;
+
+    for (size_t i = 0; i < r->count; i++) {
+        struct held *h = &r->held[i];
+
+        if (h->life == life && lo_ms >= h->lo_ms && lo_ms <= h->hi_ms)
+            own = h;
+        else if (h->life != life && h->lo_ms < h->hi_ms && lo_ms < h->hi_ms && h->lo_ms < hi_ms)
+            check_fail (c, "generator %u: life %u holds [%llu, %llu) and life %u [%llu, %llu)", (unsigned)generator,
+                        (unsigned)h->life, (unsigned long long)h->lo_ms, (unsigned long long)h->hi_ms, (unsigned)life,
+                        (unsigned long long)lo_ms, (unsigned long long)hi_ms);
+    }
+    if (!own)
+        append (r, (struct held){ life, lo_ms, hi_ms });
+    else if (own->hi_ms < hi_ms)
+        own->hi_ms = hi_ms;
+}
+
+void check_close (struct check *c, uint32_t generator, uint32_t life, uint64_t end_ms)
+{
+    struct ranges *r = &c->ranges[generator];
+
+    for (size_t i = 0; i < r->count; i++) {
+        struct held *h = &r->held[i];
+
+        if (h->life == life && h->hi_ms > end_ms)
+            *h = (struct held){ life, h->lo_ms < end_ms ? h->lo_ms : end_ms, end_ms };
+    }
+}
+
+static bool is_held (const struct check *c, uint32_t generator, uint64_t ms)
+{
+    const struct ranges *r = &c->ranges[generator];
+
+    for (size_t i = r->count; i > 0; i--)
+        if (ms >= r->held[i - 1].lo_ms && ms < r->held[i - 1].hi_ms)
+            return true;
+    return false;
+}
+
+/* --- ids ----------------------------------------------------------------------------------------------- */
+
+static struct page *find (struct page *page, size_t npages, uint64_t key)
+{
+    size_t i = (key * UINT64_C (0x9e3779b97f4a7c15) >> 20) & (npages - 1);
+
+    while (page[i].key != 0 && page[i].key != key)
+        i = (i + 1) & (npages - 1);
+    return &page[i];
+}
+
+static void grow (struct check *c)
+{
+    size_t npages = 2 * c->npages;
+    struct page *page = must (calloc (npages, sizeof (page[0])));
+
+    for (size_t i = 0; i < c->npages; i++)
+        if (c->page[i].key != 0)
+            *find (page, npages, c->page[i].key) = c->page[i];
+    free (c->page);
+    c->page = page;
+    c->npages = npages;
+}
+
+static struct page *get_page (struct check *c, uint64_t key)
+{
+    struct page *p = find (c->page, c->npages, key);
+
+    if (p->key == 0) {
+        p->key = key;
+        if (++c->used > c->npages / 2) {
+            grow (c);
+            p = find (c->page, c->npages, key);
+        }
+    }
+    return p;
+}
+
+void check_issue (struct check *c, const struct run *run)
+{
+    struct fluid_fields f = fluid_split (run->first);
+    struct page *p = get_page (c, (run->first >> 10) + 1);
+
+    for (uint32_t s = f.sequence; s < f.sequence + run->n; s++) {
+        if (s > FLUID_SEQUENCE_MAX || (p->bit[s / 64] >> (s % 64) & 1))
+            check_fail (c, "generator %u made id %llu.%u twice", (unsigned)f.generator,
+                        (unsigned long long)f.timestamp_ms, (unsigned)s);
+        else
+            p->bit[s / 64] |= UINT64_C (1) << (s % 64);
+    }
+    if (!is_held (c, f.generator, f.timestamp_ms))
+        check_fail (c, "generator %u used %llu, which nobody holds", (unsigned)f.generator,
+                    (unsigned long long)f.timestamp_ms);
+    c->ids += run->n;
+}

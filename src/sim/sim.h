@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* sim.h - one history of a tree of nodes in a world without mercy, decided by a seed
+ *
+ * The nodes are those of the broker (modules/fluid/node.h).  Clock, network and disk are simulated: messages are lost,
+ * repeated, delayed, overtaken; brokers are killed, paused, cut off, started twice, stopped cleanly, at any
+ * point; wall clocks jump; the root's disk hangs and fails, and a commit may or may not have happened when the root
+ * dies.  All the while clients ask every rank.  At the end everything heals, and whoever still waits must be served.
+ *
+ * Checked at every step: no id twice; ranges that different incarnations hold are disjoint; ids lie in ranges that
+ * are held; the root holds and gives nothing above the horizon that is on the disk; each request is answered
+ * exactly once, with as many ids as it asked for, above the id that it named; all ids that leave one broker
+ * increase; no clock goes back; clocks differ from the root's by no more than the bound that they tell (in
+ * histories whose root lives through).
+ */
+#ifndef SIM_SIM_H
+#define SIM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sim_config {
+    uint64_t seed;
+    uint32_t nodes; /* 1 ... 64; 0: the seed decides, 2 ... 16 */
+    uint64_t steps; /* events before everything heals */
+    bool verbose;   /* print what happens */
+};
+
+struct sim_result {
+    char violation[256]; /* empty: none */
+    uint64_t events;
+    uint64_t faults;
+    uint64_t requests;
+    uint64_t answered; /* with ids */
+    uint64_t failed;   /* with an error */
+    uint64_t ids;
+    uint64_t ranges;   /* taken */
+    uint64_t lives;    /* incarnations */
+    uint64_t sim_ms;   /* that passed in the history */
+};
+
+struct sim_result sim_run (const struct sim_config *config);
+
+#endif /* SIM_SIM_H */

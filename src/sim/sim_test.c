@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* sim_test.c - a bounded number of simulated histories, and the judge judged */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/tap.h"
+#include "sim/check.h"
+#include "sim/sim.h"
+
+static fluid_t make_id (uint64_t ms, uint32_t generator, uint32_t sequence)
+{
+    return ms << 24 | (uint64_t)generator << 10 | sequence;
+}
+
+static void test_judge (void)
+{
+    struct check *c = check_create ();
+
+    check_hold (c, 3, 1, 10, 20);
+    check_hold (c, 3, 1, 10, 30);
+    check_hold (c, 3, 2, 30, 40);
+    check_issue (c, &(struct run){ make_id (29, 3, 0), 1024 });
+    check_issue (c, &(struct run){ make_id (30, 3, 5), 5 });
+    ok (!check_violation (c) && check_ids (c) == 1029, "what is right is not complained of");
+    check_close (c, 3, 1, 25);
+    check_hold (c, 3, 4, 25, 30);
+    ok (!check_violation (c), "what was given back may be held by another");
+    check_issue (c, &(struct run){ make_id (30, 3, 9), 1 });
+    ok (check_violation (c) != NULL, "an id that comes twice is seen: %s", check_violation (c));
+    check_destroy (c);
+
+    c = check_create ();
+    check_hold (c, 3, 1, 10, 20);
+    check_hold (c, 3, 2, 19, 21);
+    ok (check_violation (c) != NULL, "two who hold the same millisecond are seen: %s", check_violation (c));
+    check_destroy (c);
+
+    c = check_create ();
+    check_hold (c, 3, 1, 10, 20);
+    check_issue (c, &(struct run){ make_id (20, 3, 0), 1 });
+    ok (check_violation (c) != NULL, "an id outside of what is held is seen: %s", check_violation (c));
+    check_destroy (c);
+}
+
+/* Histories from 'seed' on; the one that fails is named. */
+static void play (uint64_t seed, uint64_t count, uint32_t nodes, uint64_t steps)
+{
+    struct sim_result sum = { .events = 0 };
+
+    for (uint64_t s = seed; s < seed + count; s++) {
+        struct sim_config config = { .seed = s, .nodes = nodes, .steps = steps };
+        struct sim_result r = sim_run (&config);
+
+        if (r.violation[0] != '\0') {
+            ok (false, "seed %llu: %s (again: fluid-sim -s %llu -c 1 -n %u -e %llu -v)", (unsigned long long)s,
+                r.violation, (unsigned long long)s, (unsigned)nodes, (unsigned long long)steps);
+            return;
+        }
+        sum.ids += r.ids;
+        sum.faults += r.faults;
+        sum.lives += r.lives;
+    }
+    ok (sum.ids > 0, "%llu histories: %llu ids, %llu faults, %llu lives of brokers, nothing twice",
+        (unsigned long long)count, (unsigned long long)sum.ids, (unsigned long long)sum.faults,
+        (unsigned long long)sum.lives);
+}
+
+static void test_again (void)
+{
+    struct sim_config config = { .seed = 77, .steps = 5000 };
+    struct sim_result a = sim_run (&config), b = sim_run (&config);
+
+    ok (a.ids == b.ids && a.events == b.events && a.faults == b.faults && a.answered == b.answered,
+        "a seed plays the same history again");
+}
+
+int main (void)
+{
+    test_judge ();
+    test_again ();
+    play (1, 60, 0, 20000);
+    play (1, 2, 64, 60000);
+    play (1, 20, 2, 20000);
+    return done_testing ();
+}
