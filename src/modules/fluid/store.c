@@ -277,12 +277,11 @@ static int lock_file (struct store *st, idt_error_t *errp)
     static const char lock[] = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;";
     static const char set_up[] = "COMMIT; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE; COMMIT;";
 
-    if (st->sqlite.exec (st->db, lock, NULL, NULL, NULL) == SQLITE_OK) {
-        st->locked = true;
-        return run (st, set_up, errp);
-    }
-    int code = st->sqlite.extended_errcode (st->db) & 0xff;
-    return code == SQLITE_BUSY || code == SQLITE_LOCKED ? tell_busy (st, errp) : explain (st, errp);
+    int rc = st->sqlite.exec (st->db, lock, NULL, NULL, NULL) & 0xff;
+    if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)
+        return tell_busy (st, errp);
+    st->locked = true;
+    return rc == SQLITE_OK ? run (st, set_up, errp) : explain (st, errp);
 }
 
 static int not_ours (struct store *st, const char *what, idt_error_t *errp)
