@@ -178,7 +178,7 @@ static int parse_unit (const char *s, const struct unit *units, double *value)
     char *end;
     double x = strtod (s, &end);
 
-    if (end == s || !isfinite (x) || (*s != '.' && (*s < '0' || *s > '9')))
+    if (end == s || !isfinite (x) || end != s + strspn (s, "0123456789.")) /* no sign, exponent, hex */
         return -1;
     for (; units->suffix; units++) {
         if (strcmp (end, units->suffix) == 0) {

@@ -26,7 +26,8 @@ struct boot {
     char public_key[OVERLAY_KEY_TEXT];
     char secret_key[OVERLAY_KEY_TEXT];
     struct card *old; /* our card of an earlier life */
-    struct card *parent;
+    struct card *ancestors; /* nearest first */
+    uint32_t nancestors;
     struct card *children;
     char *hostlist;
 };
@@ -80,6 +81,7 @@ static int get_card (struct boot *b, uint32_t rank, struct card *card, idt_error
         return -1;
     if (decode_card (text, card) < 0)
         return errprintf (errp, "rank %u: malformed card '%s'", rank, text);
+    card->rank = rank;
     return 0;
 }
 
@@ -173,7 +175,7 @@ void boot_destroy (struct boot *b)
     pmi_client_destroy (b->pmi);
     memset (b->secret_key, 0, sizeof (b->secret_key));
     free (b->old);
-    free (b->parent);
+    free (b->ancestors);
     free (b->children);
     free (b->hostlist);
     free (b);
@@ -230,17 +232,27 @@ static int put_card (struct boot *b, const char *endpoint, idt_error_t *errp)
     return pmi_client_put (b->pmi, card_name (name, b->rank), text, errp);
 }
 
+static int get_ancestors (struct boot *b, const struct topo *topo, idt_error_t *errp)
+{
+    uint32_t rank = b->rank;
+
+    b->nancestors = topo_level (topo, b->rank);
+    if (!(b->ancestors = calloc (b->nancestors + 1, sizeof (b->ancestors[0]))))
+        return errprintf (errp, "out of memory");
+    for (uint32_t i = 0; i < b->nancestors; i++) {
+        rank = topo_parent (topo, rank);
+        if (get_card (b, rank, &b->ancestors[i], errp) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int get_cards (struct boot *b, const struct topo *topo, idt_error_t *errp)
 {
     uint32_t count = topo_child_count (topo, b->rank);
-    uint32_t parent = topo_parent (topo, b->rank);
 
-    if (parent != TOPO_NONE) {
-        if (!(b->parent = calloc (1, sizeof (*b->parent))))
-            return errprintf (errp, "out of memory");
-        if (get_card (b, parent, b->parent, errp) < 0)
-            return -1;
-    }
+    if (get_ancestors (b, topo, errp) < 0)
+        return -1;
     if (!(b->children = calloc (count + 1, sizeof (b->children[0]))))
         return errprintf (errp, "out of memory");
     for (uint32_t i = 0; i < count; i++)
@@ -252,7 +264,7 @@ static int get_cards (struct boot *b, const struct topo *topo, idt_error_t *errp
 /* On one host the list is our own name over and over; else it takes everybody's card. */
 static int make_hostlist (struct boot *b, idt_error_t *errp)
 {
-    size_t size = (size_t)b->size * (b->one_host ? strlen (b->host) + 1 : sizeof (b->parent->host)) + 1;
+    size_t size = (size_t)b->size * (b->one_host ? strlen (b->host) + 1 : sizeof (b->ancestors->host)) + 1;
     struct card card;
     char *p;
 
@@ -277,9 +289,10 @@ int boot_exchange (struct boot *b, const struct topo *topo, const char *endpoint
     return make_hostlist (b, errp);
 }
 
-const struct card *boot_parent (const struct boot *b)
+const struct card *boot_ancestors (const struct boot *b, uint32_t *count)
 {
-    return b->parent;
+    *count = b->nancestors;
+    return b->ancestors;
 }
 
 const struct card *boot_children (const struct boot *b)

@@ -43,7 +43,8 @@ bool boot_one_host (const struct boot *b);
  */
 int boot_exchange (struct boot *b, const struct topo *topo, const char *endpoint, idt_error_t *errp);
 
-const struct card *boot_parent (const struct boot *b);   /* NULL: root */
+/* The parent, its parent, ..., the root; in '*count' how many. */
+const struct card *boot_ancestors (const struct boot *b, uint32_t *count);
 const struct card *boot_children (const struct boot *b); /* in order of rank */
 const char *boot_hostlist (const struct boot *b);        /* host of each rank, joined by commas */
 

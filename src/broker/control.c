@@ -80,6 +80,47 @@ idt_msg_t *control_heartbeat_down (const struct heartbeat *hb)
     return msg;
 }
 
+#define KEY_RECORD (4 + CONTROL_KEY_SIZE)
+
+idt_msg_t *control_encode_keys (const struct control_key *keys, size_t n)
+{
+    idt_msg_t *msg = control_encode (CONTROL_KEYS, 0, NULL);
+    unsigned char *p;
+
+    if (!msg || !(p = idt_msg_alloc_payload (msg, n * KEY_RECORD))) {
+        idt_msg_unref (msg);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++, p += KEY_RECORD) {
+        uint32_t rank = htobe32 (keys[i].rank);
+
+        memcpy (p, &rank, 4);
+        memcpy (p + 4, keys[i].key, CONTROL_KEY_SIZE);
+    }
+    return msg;
+}
+
+int control_decode_keys (const idt_msg_t *msg, void (*cb) (const struct control_key *key, void *arg), void *arg)
+{
+    const void *data;
+    const unsigned char *p;
+    size_t size;
+
+    if (idt_msg_payload (msg, &data, &size) < 0 || size % KEY_RECORD != 0) {
+        errno = EPROTO;
+        return -1;
+    }
+    for (p = data; size > 0; p += KEY_RECORD, size -= KEY_RECORD) {
+        struct control_key key;
+
+        memcpy (&key.rank, p, 4);
+        key.rank = be32toh (key.rank);
+        memcpy (key.key, p + 4, CONTROL_KEY_SIZE);
+        cb (&key, arg);
+    }
+    return 0;
+}
+
 static int payload_of (const idt_msg_t *msg, size_t want, const unsigned char **p)
 {
     const void *data;

@@ -9,6 +9,7 @@
  *   DISCONNECT down: status = errno; payload: why, a string.  The child closes and says hello anew.
  *   STOP       down: the subtree shall stop, leaves first
  *   GOODBYE    up:   the subtree has stopped; answered by DISCONNECT with status 0
+ *   KEYS       up:   brokers below and their CURVE public keys: repeated u32 rank, 32 bytes key
  * Numbers are big-endian.
  */
 #ifndef BROKER_CONTROL_H
@@ -22,6 +23,7 @@ enum control_type {
     CONTROL_DISCONNECT = 2,
     CONTROL_STOP = 3,
     CONTROL_GOODBYE = 4,
+    CONTROL_KEYS = 5,
 };
 
 struct heartbeat {
@@ -37,6 +39,18 @@ struct heartbeat {
 idt_msg_t *control_encode (enum control_type type, uint32_t status, const char *text);
 idt_msg_t *control_heartbeat_up (uint32_t health, uint64_t sent_us);
 idt_msg_t *control_heartbeat_down (const struct heartbeat *hb);
+
+#define CONTROL_KEY_SIZE 32 /* bytes */
+
+struct control_key {
+    uint32_t rank;
+    uint8_t key[CONTROL_KEY_SIZE];
+};
+
+idt_msg_t *control_encode_keys (const struct control_key *keys, size_t n);
+
+/* Call 'cb' for each.  Returns 0, or -1 with errno EPROTO. */
+int control_decode_keys (const idt_msg_t *msg, void (*cb) (const struct control_key *key, void *arg), void *arg);
 
 /* Read the payload of a heartbeat.  Returns 0, or -1 with errno EPROTO. */
 int control_decode_up (const idt_msg_t *msg, uint64_t *sent_us);

@@ -6,6 +6,9 @@
  * A child is known by the identity of its connection, which it never uses twice; what comes from an identity that has
  * not said hello is answered with DISCONNECT.  A child is removed only in downlink_turn () or where its own message or
  * connection says so, never while another message is being handed on: whoever finds it broken dooms it.
+ *
+ * Besides the children proper, whose records last, there are adopted ones: descendants whose own parent is gone.  Their
+ * records last until they leave.  An adopted one is no part of this broker's health: its parent's loss is.
  */
 #include "config.h"
 
@@ -20,6 +23,8 @@
 #include "libmsg/zmsg.h"
 #include "libutil/errprintf.h"
 
+#define ADOPT_BUDGET 64 /* descendants that are taken in between two beats */
+
 struct child {
     struct peer peer;
     struct downlink *down;
@@ -29,6 +34,7 @@ struct child {
     int fd;                   /* of its connection, as the monitor names it */
     char uuid[IDT_MSG_UUID_LEN + 1]; /* of the broker: its incarnation */
     char host[256];
+    bool adopted;
     const char *doomed;       /* why it is to be removed; NULL: it is not */
     idt_msg_t *hello;         /* waits until we take children in */
     uint64_t hello_us;        /* our clock's reading (instance) when it came */
@@ -41,9 +47,12 @@ struct downlink {
     struct zio *zs;
     struct monitor *monitor;
     char endpoint[256];
-    struct child *children; /* in order of rank */
-    uint32_t count;
-    uint32_t first; /* rank of children[0] */
+    struct child **children; /* the children proper in order of rank, then the adopted ones */
+    uint32_t count;          /* of the children proper */
+    uint32_t total;
+    uint32_t size;           /* of the array */
+    uint32_t first;          /* rank of children[0] */
+    uint32_t budget;         /* adopted ones that may be taken in until the next beat */
     bool accept;
     bool stopping; /* takes no child in any more */
     bool doomed;   /* one of them is */
@@ -69,7 +78,7 @@ static enum health worst (const struct downlink *down)
     enum health health = HEALTH_FULL;
 
     for (uint32_t i = 0; i < down->count; i++) {
-        enum health h = down->children[i].health;
+        enum health h = down->children[i]->health;
 
         if (h == HEALTH_LOST || h == HEALTH_DEGRADED)
             return HEALTH_DEGRADED;
@@ -88,7 +97,7 @@ static void set_health (struct child *c, enum health health)
         return;
     c->health = health;
     c->since = link_now ();
-    if ((all = worst (down)) != down->health) {
+    if (!c->adopted && (all = worst (down)) != down->health) {
         down->health = all;
         down->since = c->since;
     }
@@ -136,9 +145,9 @@ static void send_disconnect (struct downlink *down, const char *identity, int er
 
 void downlink_send_all (struct downlink *down, const idt_msg_t *msg)
 {
-    for (uint32_t i = 0; i < down->count; i++)
-        if (is_online (&down->children[i]))
-            child_send (&down->children[i], msg);
+    for (uint32_t i = 0; i < down->total; i++)
+        if (is_online (down->children[i]))
+            child_send (down->children[i], msg);
 }
 
 /* --- loss --------------------------------------------------------------------------------------- */
@@ -154,9 +163,33 @@ static void remove_child (struct child *c, const char *why)
     set_health (c, why ? HEALTH_LOST : HEALTH_OFFLINE);
     c->fd = -1;
     if (why)
-        log_printf (conf->log, LOG_WARNING, "overlay", "child (rank %u) is lost: %s", c->peer.rank, why);
+        log_printf (conf->log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
+                    c->adopted ? "adopted child" : "child", c->peer.rank, why);
     router_peer_remove (conf->router, &c->peer);
     conf->ops->child (conf->arg, c->peer.rank, false);
+    if (c->adopted)
+        c->down->doomed = true; /* its record is freed in downlink_turn () */
+}
+
+static void free_child (struct child *c)
+{
+    idt_msg_unref (c->hello);
+    free (c);
+}
+
+/* Records of adopted ones that left. */
+static void drop_adopted (struct downlink *down)
+{
+    for (uint32_t i = down->count; i < down->total;) {
+        struct child *c = down->children[i];
+
+        if (is_online (c) || c->hello)
+            i++;
+        else {
+            down->children[i] = down->children[--down->total];
+            free_child (c);
+        }
+    }
 }
 
 bool downlink_turn (struct downlink *down)
@@ -165,9 +198,10 @@ bool downlink_turn (struct downlink *down)
 
     while (down->doomed) {
         down->doomed = false;
-        for (uint32_t i = 0; i < down->count; i++)
-            if (down->children[i].doomed)
-                remove_child (&down->children[i], down->children[i].doomed);
+        for (uint32_t i = 0; i < down->total; i++)
+            if (down->children[i]->doomed)
+                remove_child (down->children[i], down->children[i]->doomed);
+        drop_adopted (down);
     }
     return busy;
 }
@@ -176,8 +210,8 @@ static void monitor_cb (int event, int value, void *arg)
 {
     struct downlink *down = arg;
 
-    for (uint32_t i = 0; i < down->count; i++) {
-        struct child *c = &down->children[i];
+    for (uint32_t i = 0; i < down->total; i++) {
+        struct child *c = down->children[i];
 
         if (is_online (c) && c->fd == value)
             remove_child (c, "the connection was closed");
@@ -188,8 +222,8 @@ void downlink_check_silence (struct downlink *down, bool was_asleep)
 {
     double now = link_now ();
 
-    for (uint32_t i = 0; i < down->count; i++) {
-        struct child *c = &down->children[i];
+    for (uint32_t i = 0; i < down->total; i++) {
+        struct child *c = down->children[i];
 
         if (was_asleep)
             c->heard = now;
@@ -230,6 +264,50 @@ static void refuse (struct downlink *down, const struct hello *hello, int errnum
     log_printf (down->env->conf.log, LOG_WARNING, "overlay", "a hello is refused: %s", text);
 }
 
+static struct child *make_child (struct downlink *down, uint32_t rank, bool adopted)
+{
+    struct child *c = calloc (1, sizeof (*c));
+
+    if (!c)
+        return NULL;
+    c->down = down;
+    c->peer = (struct peer){ .kind = PEER_CHILD, .rank = rank, .send = child_send, .arg = c };
+    c->health = HEALTH_OFFLINE;
+    c->since = link_now ();
+    c->fd = -1;
+    c->adopted = adopted;
+    return c;
+}
+
+/* The record of an adopted descendant, made where there is none.  NULL: no memory. */
+static struct child *adopted_child (struct downlink *down, uint32_t rank)
+{
+    struct child *c;
+
+    for (uint32_t i = down->count; i < down->total; i++)
+        if (down->children[i]->peer.rank == rank)
+            return down->children[i];
+    if (down->total == down->size) {
+        uint32_t size = down->size * 2 + 16;
+        struct child **children = realloc (down->children, size * sizeof (children[0]));
+
+        if (!children)
+            return NULL;
+        down->children = children;
+        down->size = size;
+    }
+    if ((c = make_child (down, rank, true)))
+        down->children[down->total++] = c;
+    return c;
+}
+
+static struct child *child_of_rank (struct downlink *down, uint32_t rank)
+{
+    if (rank >= down->first && rank - down->first < down->count)
+        return down->children[rank - down->first];
+    return adopted_child (down, rank);
+}
+
 /* The child that a hello is for; NULL: it was refused. */
 static struct child *find_child (struct downlink *down, const struct hello *hello)
 {
@@ -237,8 +315,9 @@ static struct child *find_child (struct downlink *down, const struct hello *hell
     char user[32];
     struct child *c;
 
-    if (hello->rank < down->first || hello->rank - down->first >= down->count) {
-        refuse (down, hello, EINVAL, "rank %jd is not a child of rank %u", (intmax_t)hello->rank, conf->rank);
+    if (hello->rank < 0 || hello->rank >= conf->topo->size
+        || topo_child_toward (conf->topo, conf->rank, hello->rank) == TOPO_NONE) {
+        refuse (down, hello, EINVAL, "rank %jd is not below rank %u", (intmax_t)hello->rank, conf->rank);
         return NULL;
     }
     snprintf (user, sizeof (user), "%jd", (intmax_t)hello->rank);
@@ -251,7 +330,8 @@ static struct child *find_child (struct downlink *down, const struct hello *hell
                 PACKAGE_VERSION);
         return NULL;
     }
-    c = &down->children[hello->rank - down->first];
+    if (!(c = child_of_rank (down, hello->rank)))
+        return NULL;
     if (is_online (c) && strcmp (c->uuid, hello->uuid) != 0) {
         refuse (down, hello, EADDRINUSE, "rank %u is served by %s on %s", c->peer.rank, c->uuid, c->host);
         return NULL;
@@ -298,8 +378,8 @@ static void take_in (struct child *c)
     if ((msg = make_welcome (c)) && send_to (c->down, c->peer.uuid, msg) == 0
         && router_peer_add (conf->router, &c->peer) == 0) {
         set_health (c, HEALTH_FULL);
-        log_printf (conf->log, LOG_DEBUG, "overlay", "child (rank %u) is taken in: %s on %s", c->peer.rank, c->uuid,
-                    c->host);
+        log_printf (conf->log, c->adopted ? LOG_INFO : LOG_DEBUG, "overlay", "%s (rank %u) is taken in: %s on %s",
+                    c->adopted ? "adopted child" : "child", c->peer.rank, c->uuid, c->host);
         conf->ops->child (conf->arg, c->peer.rank, true);
     }
     idt_msg_unref (msg);
@@ -327,8 +407,27 @@ static void hello_received (struct downlink *down, const struct hello *hello)
     link_read_clock (down->env, &c->hello_us, &bound);
     snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
     snprintf (c->host, sizeof (c->host), "%s", hello->host);
-    if (down->accept)
+    if (c->adopted)
+        downlink_adopt (down);
+    else if (down->accept)
         take_in (c);
+}
+
+/* Those whose turn has not come wait: so many at a time keep nobody else from being served. */
+void downlink_adopt (struct downlink *down)
+{
+    for (uint32_t i = down->count; down->accept && down->budget > 0 && i < down->total; i++) {
+        if (down->children[i]->hello) {
+            down->budget--;
+            take_in (down->children[i]);
+        }
+    }
+}
+
+void downlink_refill (struct downlink *down)
+{
+    down->budget = ADOPT_BUDGET;
+    downlink_adopt (down);
 }
 
 /* A message of an identity that we do not know. */
@@ -353,12 +452,31 @@ static void stranger (struct downlink *down, idt_msg_t *msg, const struct msg_zm
 
 /* --- messages --------------------------------------------------------------------------------------- */
 
+static void put_position (struct link_env *env, struct heartbeat *hb)
+{
+    const char *stream;
+
+    env->conf.ops->position (env->conf.arg, &stream, &hb->seq);
+    snprintf (hb->stream, sizeof (hb->stream), "%s", stream);
+}
+
+/* A beat that answers none: it carries no time. */
+void downlink_send_position (struct downlink *down)
+{
+    struct heartbeat hb = { 0 };
+    idt_msg_t *msg;
+
+    put_position (down->env, &hb);
+    if ((msg = control_heartbeat_down (&hb)))
+        downlink_send_all (down, msg);
+    idt_msg_unref (msg);
+}
+
 static void heartbeat_received (struct child *c, const idt_msg_t *msg)
 {
     struct link_env *env = c->down->env;
     struct heartbeat hb = { 0 };
     uint64_t bound;
-    const char *stream;
     idt_msg_t *answer;
 
     link_read_clock (env, &hb.peer_received_us, &bound);
@@ -366,21 +484,34 @@ static void heartbeat_received (struct child *c, const idt_msg_t *msg)
         return;
     if (idt_msg_control_status (msg) <= HEALTH_DEGRADED)
         set_health (c, idt_msg_control_status (msg));
-    env->conf.ops->position (env->conf.arg, &stream, &hb.seq);
-    snprintf (hb.stream, sizeof (hb.stream), "%s", stream);
+    put_position (env, &hb);
     link_read_clock (env, &hb.peer_sent_us, &hb.peer_bound_us);
     if ((answer = control_heartbeat_down (&hb)))
         child_send (c, answer);
     idt_msg_unref (answer);
 }
 
-static void control_received (struct child *c, const idt_msg_t *msg)
+/* A child may speak for those below it. */
+static void key_received (const struct control_key *key, void *arg)
 {
+    struct child *c = arg;
+    struct overlay_conf *conf = &c->down->env->conf;
+
+    if (key->rank < conf->topo->size && topo_child_toward (conf->topo, c->peer.rank, key->rank) != TOPO_NONE)
+        keyring_put (c->down->env->keys, key);
+}
+
+static void control_received (void *arg, const idt_msg_t *msg)
+{
+    struct child *c = arg;
     char identity[IDT_MSG_UUID_LEN + 1];
 
     switch (idt_msg_control_type (msg)) {
     case CONTROL_HEARTBEAT:
         heartbeat_received (c, msg);
+        break;
+    case CONTROL_KEYS:
+        control_decode_keys (msg, key_received, c);
         break;
     case CONTROL_GOODBYE:
         memcpy (identity, c->peer.uuid, sizeof (identity));
@@ -389,31 +520,6 @@ static void control_received (struct child *c, const idt_msg_t *msg)
         break;
     default: /* of a newer version */
         break;
-    }
-}
-
-/* Steals the reference. */
-static void message_received (struct child *c, idt_msg_t *msg)
-{
-    struct overlay_conf *conf = &c->down->env->conf;
-    struct idt_cred cred = idt_msg_cred (msg);
-
-    c->heard = link_now ();
-    cred.rolemask &= ~(uint32_t)IDT_ROLE_LOCAL; /* it came over the network */
-    idt_msg_set_cred (msg, cred);
-    switch (idt_msg_type (msg)) {
-    case IDT_MSGTYPE_REQUEST:
-        conf->ops->request (conf->arg, &c->peer, msg);
-        return;
-    case IDT_MSGTYPE_RESPONSE:
-        conf->ops->response (conf->arg, &c->peer, msg);
-        return;
-    case IDT_MSGTYPE_EVENT:
-        conf->ops->event (conf->arg, &c->peer, msg);
-        return;
-    default:
-        control_received (c, msg);
-        idt_msg_unref (msg);
     }
 }
 
@@ -431,8 +537,9 @@ static void recv_cb (struct zio *zs, void *arg)
         return;
     p = router_peer (down->env->conf.router, from.identity);
     if (p && p->kind == PEER_CHILD) {
+        ((struct child *)p->arg)->heard = link_now ();
         if (msg)
-            message_received (p->arg, msg);
+            link_received (down->env, p, msg, control_received, p->arg);
         else
             doom (p->arg, "it sent a malformed message");
     } else if (msg)
@@ -450,21 +557,20 @@ struct downlink *downlink_create (struct link_env *env)
         return NULL;
     down->env = env;
     down->since = link_now ();
+    down->budget = ADOPT_BUDGET;
     down->count = topo_child_count (conf->topo, conf->rank);
     down->first = topo_child (conf->topo, conf->rank, 0);
     down->health = down->count > 0 ? HEALTH_PARTIAL : HEALTH_FULL;
-    if (!(down->children = calloc (down->count + 1, sizeof (down->children[0])))) {
+    down->size = down->count + 1;
+    if (!(down->children = calloc (down->size, sizeof (down->children[0])))) {
         free (down);
         return NULL;
     }
-    for (uint32_t i = 0; i < down->count; i++) {
-        struct child *c = &down->children[i];
-
-        c->down = down;
-        c->peer = (struct peer){ .kind = PEER_CHILD, .rank = down->first + i, .send = child_send, .arg = c };
-        c->health = HEALTH_OFFLINE;
-        c->since = down->since;
-        c->fd = -1;
+    for (; down->total < down->count; down->total++) {
+        if (!(down->children[down->total] = make_child (down, down->first + down->total, false))) {
+            downlink_destroy (down);
+            return NULL;
+        }
     }
     return down;
 }
@@ -513,14 +619,14 @@ void downlink_destroy (struct downlink *down)
 {
     if (!down)
         return;
-    for (uint32_t i = 0; i < down->count; i++) {
-        struct child *c = &down->children[i];
+    for (uint32_t i = 0; i < down->total; i++) {
+        struct child *c = down->children[i];
 
         if (is_online (c)) {
             send_disconnect (down, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
             router_peer_remove (down->env->conf.router, &c->peer);
         }
-        idt_msg_unref (c->hello);
+        free_child (c);
     }
     monitor_destroy (down->monitor);
     zio_destroy (down->zs);
@@ -533,16 +639,26 @@ void downlink_accept (struct downlink *down, bool accept)
     down->accept = accept;
     down->stopping = !accept;
     for (uint32_t i = 0; accept && i < down->count; i++)
-        if (down->children[i].hello)
-            take_in (&down->children[i]);
+        if (down->children[i]->hello)
+            take_in (down->children[i]);
+    downlink_adopt (down);
 }
 
 uint32_t downlink_online (const struct downlink *down)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < down->count; i++)
-        n += is_online (&down->children[i]);
+    for (uint32_t i = 0; i < down->total; i++)
+        n += is_online (down->children[i]);
+    return n;
+}
+
+uint32_t downlink_adopted (const struct downlink *down)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = down->count; i < down->total; i++)
+        n += is_online (down->children[i]);
     return n;
 }
 
@@ -561,7 +677,7 @@ json_t *downlink_describe (const struct downlink *down)
     json_t *a = json_array ();
 
     for (uint32_t i = 0; i < down->count; i++) {
-        const struct child *c = &down->children[i];
+        const struct child *c = down->children[i];
 
         json_array_append_new (a, json_pack ("{s:I s:s s:f}", "rank", (json_int_t)c->peer.rank, "status",
                                              health_name (c->health), "duration", link_now () - c->since));

@@ -303,8 +303,10 @@ void event_newest (struct event *ev, const char *stream, uint32_t seq)
 {
     if (ev->root)
         return;
-    if (strcmp (stream, ev->stream) != 0)
+    if (strcmp (stream, ev->stream) != 0) {
         switch_stream (ev, stream, seq);
+        ev->ops->announce (ev->arg);
+    }
     if (seq > ev->newest)
         ev->newest = seq;
     close_gap (ev);
@@ -363,5 +365,8 @@ const char *event_stream (const struct event *ev)
 
 struct event_stats event_stats (const struct event *ev)
 {
-    return ev->stats;
+    struct event_stats s = ev->stats;
+
+    s.subscribers = zhashx_size (ev->subscribers);
+    return s;
 }

@@ -24,6 +24,10 @@ struct event_ops {
     void (*forward) (void *arg, const idt_msg_t *msg);
     /* Ask rank 0 for the events from number 'from' on; event_replay () takes the answer. */
     void (*fetch) (void *arg, const char *stream, uint32_t from);
+    /* Another stream begins: tell the children, before any event of it is given to them, what event_stream () and
+     * event_seq () are.
+     */
+    void (*announce) (void *arg);
 };
 
 #define EVENT_REPLAY_COUNT 65536
@@ -67,6 +71,7 @@ struct event_stats {
     uint64_t recovered;  /* events fetched after a gap */
     uint64_t lost;       /* events that could not be had any more */
     uint64_t duplicates; /* dropped */
+    size_t subscribers;  /* now */
 };
 struct event_stats event_stats (const struct event *ev);
 

@@ -10,6 +10,7 @@
 
 #include <czmq.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -47,6 +48,7 @@ struct local {
     void *arg;
     char *path;
     int fd;
+    int spare; /* given up to refuse a client when no descriptor is left */
     idt_watcher_t *w;
     idt_watcher_t *resume; /* idle watcher: runs while a client is paused */
     zlistx_t *clients;
@@ -117,21 +119,13 @@ static void client_message (struct client *c, idt_msg_t *msg)
 {
     struct local *l = c->local;
 
-    stamp (c, msg);
-    switch (idt_msg_type (msg)) {
-    case IDT_MSGTYPE_REQUEST:
-        l->ops->request (l->arg, &c->peer, msg);
-        break;
-    case IDT_MSGTYPE_RESPONSE:
-        l->ops->response (l->arg, &c->peer, msg);
-        break;
-    case IDT_MSGTYPE_EVENT:
-        l->ops->event (l->arg, &c->peer, msg);
-        break;
-    default:
+    if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL) {
         idt_msg_unref (msg);
-        client_break (c, EPROTO, "it sent a message of a type that clients may not send");
+        client_break (c, EPROTO, "it sent a control message, which clients may not");
+        return;
     }
+    stamp (c, msg);
+    l->ops->message (l->arg, &c->peer, msg);
 }
 
 /* Hand out what is in the buffer.  Returns whether the budget ran out before the buffer did. */
@@ -259,6 +253,20 @@ static int authenticate (struct local *l, int fd, struct idt_cred *cred)
     return zlistx_size (l->clients) >= l->max_clients ? EMFILE : 0;
 }
 
+/* Left alone the client would wait, and its connection wake us for ever. */
+static void refuse_for_want_of_descriptors (struct local *l)
+{
+    int fd;
+
+    close (l->spare);
+    if ((fd = accept4 (l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+        greet (fd, EMFILE);
+        close (fd);
+        log_printf (l->log, LOG_ERR, "local", "a client is refused: too many open files in this process");
+    }
+    l->spare = open ("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct local *l = arg;
@@ -267,8 +275,11 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
     struct client *c;
     int errnum;
 
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE)
+            refuse_for_want_of_descriptors (l);
         return;
+    }
     if ((errnum = authenticate (l, fd, &cred)) != 0 || !(c = client_create (l, fd, cred))) {
         greet (fd, errnum ? errnum : ENOMEM);
         close (fd);
@@ -359,8 +370,8 @@ static int listen_at (struct local *l, const char *path, idt_error_t *errp)
 
     if (strlen (path) >= sizeof (addr.sun_path)) {
         errno = ENAMETOOLONG;
-        return errprintf (errp, "%s: a socket's path may have at most %zu characters: choose a shorter rundir",
-                          path, sizeof (addr.sun_path) - 1);
+        return errprintf (errp, "a socket's path may have at most %zu characters, choose a shorter rundir: %s",
+                          sizeof (addr.sun_path) - 1, path);
     }
     strcpy (addr.sun_path, path);
     if (lstat (path, &st) == 0 && S_ISSOCK (st.st_mode)) {
@@ -385,6 +396,7 @@ struct local *local_create (idt_reactor_t *r, const char *path, struct attrs *at
     if (!l)
         return NULL;
     l->fd = -1;
+    l->spare = open ("/dev/null", O_RDONLY | O_CLOEXEC);
     l->reactor = r;
     l->router = router;
     l->log = log;
@@ -431,6 +443,8 @@ void local_destroy (struct local *l)
     idt_watcher_destroy (l->resume);
     if (l->fd >= 0)
         close (l->fd);
+    if (l->spare >= 0)
+        close (l->spare);
     if (l->path)
         unlink (l->path);
     free (l->path);

@@ -20,7 +20,8 @@ struct overlay {
     struct zap *zap;
     struct uplink *up; /* NULL: root */
     struct downlink *down;
-    struct card *children; /* whose keys are let in */
+    struct card *ancestors; /* parent first */
+    uint32_t nancestors;
     uint32_t nchildren;
     idt_watcher_t *heart;
     double period;    /* of the heart, seconds */
@@ -58,6 +59,21 @@ bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us
     return env->clock && env->clock->read_clock (env->clock_arg, now_us, bound_us);
 }
 
+void link_received (struct link_env *env, struct peer *from, idt_msg_t *msg,
+                    void (*control) (void *arg, const idt_msg_t *msg), void *arg)
+{
+    struct idt_cred cred = idt_msg_cred (msg);
+
+    if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL) {
+        control (arg, msg);
+        idt_msg_unref (msg);
+        return;
+    }
+    cred.rolemask &= ~(uint32_t)IDT_ROLE_LOCAL;
+    idt_msg_set_cred (msg, cred);
+    env->conf.ops->message (env->conf.arg, from, msg);
+}
+
 int link_setup_socket (const struct link_env *env, void *sock)
 {
     int linger = 0, hwm = env->hwm, ipv6 = 1;
@@ -74,7 +90,9 @@ int link_setup_socket (const struct link_env *env, void *sock)
 
 bool link_same_version (const char *a, const char *b)
 {
-    return strtoul (a, NULL, 10) == strtoul (b, NULL, 10);
+    size_t len = strspn (a, "0123456789");
+
+    return len > 0 && strspn (b, "0123456789") == len && strncmp (a, b, len) == 0;
 }
 
 /* --- the heart ------------------------------------------------------------------------------------- */
@@ -88,6 +106,7 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
 
     ov->last_beat = now;
     downlink_check_silence (ov->down, was_asleep);
+    downlink_refill (ov->down);
     ov->told = downlink_health (ov->down);
     if (ov->up)
         uplink_heartbeat (ov->up, ov->told, was_asleep);
@@ -98,6 +117,10 @@ bool overlay_turn (struct overlay *ov)
 {
     bool busy = downlink_turn (ov->down);
 
+    if (ov->up && uplink_turn (ov->up))
+        busy = true;
+    if (ov->up)
+        uplink_send_keys (ov->up);
     if (ov->up && downlink_health (ov->down) != ov->told) {
         ov->told = downlink_health (ov->down);
         uplink_heartbeat (ov->up, ov->told, false);
@@ -116,15 +139,12 @@ bool overlay_is_full (const struct overlay *ov)
 static bool zap_cb (const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
 {
     struct overlay *ov = arg;
-    struct overlay_conf *conf = &ov->env.conf;
+    uint32_t rank = keyring_find (ov->env.keys, key);
 
-    for (uint32_t i = 0; ov->children && i < ov->nchildren; i++) {
-        if (memcmp (ov->children[i].key, key, ZAP_KEY_SIZE) == 0) {
-            snprintf (user, size, "%u", topo_child (conf->topo, conf->rank, i));
-            return true;
-        }
-    }
-    return false;
+    if (rank == TOPO_NONE)
+        return false;
+    snprintf (user, size, "%u", rank);
+    return true;
 }
 
 static int get_attributes (struct overlay *ov, idt_error_t *errp)
@@ -153,7 +173,7 @@ struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *er
     ov->last_beat = link_now ();
     if (get_attributes (ov, errp) < 0)
         goto error;
-    if (!(ov->down = downlink_create (&ov->env)) || (conf->rank > 0 && !(ov->up = uplink_create (&ov->env)))
+    if (!(ov->env.keys = keyring_create ()) || !(ov->down = downlink_create (&ov->env)) || (conf->rank > 0 && !(ov->up = uplink_create (&ov->env)))
         || !(ov->heart = idt_timer_watcher_create (conf->reactor, ov->period * 1E3, ov->period * 1E3, heart_cb, ov))) {
         errprintf (errp, "out of memory");
         goto error;
@@ -176,7 +196,8 @@ void overlay_destroy (struct overlay *ov)
     uplink_destroy (ov->up);
     downlink_destroy (ov->down);
     zap_destroy (ov->zap);
-    free (ov->children);
+    free (ov->ancestors);
+    keyring_destroy (ov->env.keys);
     free (ov);
     errno = saved_errno;
 }
@@ -195,14 +216,22 @@ const char *overlay_endpoint (const struct overlay *ov)
     return downlink_endpoint (ov->down);
 }
 
-int overlay_set_cards (struct overlay *ov, const struct card *parent, const struct card *children, idt_error_t *errp)
+int overlay_set_cards (struct overlay *ov, const struct card *ancestors, uint32_t count, const struct card *children,
+                       idt_error_t *errp)
 {
-    if (parent)
-        uplink_set_parent (ov->up, parent);
-    if (ov->nchildren > 0) {
-        if (!(ov->children = calloc (ov->nchildren, sizeof (ov->children[0]))))
-            return errprintf (errp, "out of memory");
-        memcpy (ov->children, children, ov->nchildren * sizeof (ov->children[0]));
+    struct control_key key;
+
+    if (!(ov->ancestors = calloc (count + 1, sizeof (ov->ancestors[0]))))
+        return errprintf (errp, "out of memory");
+    ov->nancestors = count;
+    if (count > 0) {
+        memcpy (ov->ancestors, ancestors, count * sizeof (ov->ancestors[0]));
+        uplink_set_ancestors (ov->up, ov->ancestors, count);
+    }
+    for (uint32_t i = 0; i < ov->nchildren; i++) {
+        key.rank = children[i].rank;
+        memcpy (key.key, children[i].key, sizeof (key.key));
+        keyring_put (ov->env.keys, &key);
     }
     return 0;
 }
@@ -245,6 +274,11 @@ int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
         return -1;
     }
     return uplink_send (ov->up, msg);
+}
+
+void overlay_event_position (struct overlay *ov)
+{
+    downlink_send_position (ov->down);
 }
 
 uint32_t overlay_children_online (const struct overlay *ov)
@@ -325,8 +359,10 @@ static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
 
-    idt_respond_pack (h, msg, "{s:i s:i s:b}", "child-count", (int)ov->nchildren, "child-connected",
-                      (int)downlink_online (ov->down), "parent-connected", (int)overlay_has_parent (ov));
+    idt_respond_pack (h, msg, "{s:i s:i s:i s:b s:o}", "child-count", (int)ov->nchildren, "child-connected",
+                      (int)downlink_online (ov->down), "adopted", (int)downlink_adopted (ov->down), "parent-connected",
+                      (int)overlay_has_parent (ov), "parent-rank",
+                      overlay_has_parent (ov) ? json_integer (uplink_rank (ov->up)) : json_null ());
 }
 
 static const struct idt_handler_spec handlers[] = {

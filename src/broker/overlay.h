@@ -5,7 +5,11 @@
  *
  * One DEALER to the parent (uplink), one ROUTER for the children (downlink), CURVE always on, only the children's keys
  * are let in.  Who is taken in becomes a peer of the router; who is gone is removed from it, at once when its connection
- * closes, within tbon.timeout when it falls silent.  A parent that is gone is tried again for ever.
+ * closes, within tbon.timeout when it falls silent.
+ *
+ * A broker whose parent is gone attaches to the nearest ancestor that lives, and returns when its parent does.  For that
+ * the public keys of all descendants travel up, so that any ancestor knows whom it may let in; and an ancestor routes to
+ * a descendant through the nearest of the brokers on the way to it that is attached.
  */
 #ifndef BROKER_OVERLAY_H
 #define BROKER_OVERLAY_H
@@ -25,6 +29,7 @@ struct overlay;
 
 /* What others must know of a broker to connect to it and to let it in. */
 struct card {
+    uint32_t rank;
     char endpoint[256];
     char host[256];
     uint8_t key[ZAP_KEY_SIZE]; /* CURVE public key */
@@ -33,10 +38,8 @@ struct card {
 enum health { HEALTH_FULL, HEALTH_PARTIAL, HEALTH_DEGRADED, HEALTH_LOST, HEALTH_OFFLINE };
 
 struct overlay_ops {
-    /* Messages from the parent or a child; each steals the reference. */
-    void (*request) (void *arg, struct peer *from, idt_msg_t *msg);
-    void (*response) (void *arg, struct peer *from, idt_msg_t *msg);
-    void (*event) (void *arg, struct peer *from, idt_msg_t *msg);
+    /* A request, response or event from the parent or a child (steals the reference). */
+    void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
     /* The parent took us in, or is gone. */
     void (*parent) (void *arg, bool up);
     /* The parent does not want us; it is tried again after this returns. */
@@ -77,8 +80,9 @@ void overlay_destroy (struct overlay *ov);
 int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp);
 const char *overlay_endpoint (const struct overlay *ov);
 
-/* Tell the cards of the parent (NULL: root) and of all children, in order of rank.  Copied. */
-int overlay_set_cards (struct overlay *ov, const struct card *parent, const struct card *children, idt_error_t *errp);
+/* Tell the cards of the ancestors, parent first (none: root), and of all children, in order of rank.  Copied. */
+int overlay_set_cards (struct overlay *ov, const struct card *ancestors, uint32_t count, const struct card *children,
+                       idt_error_t *errp);
 
 /* Join the parent; keep trying. */
 void overlay_connect (struct overlay *ov);
@@ -93,6 +97,9 @@ void overlay_goodbye (struct overlay *ov);
 /* Hand an event on to all children; send one up to be published. */
 void overlay_event_down (struct overlay *ov, const idt_msg_t *msg);
 int overlay_event_up (struct overlay *ov, const idt_msg_t *msg); /* -1, EHOSTUNREACH: no parent */
+
+/* Tell all children our position in the events now, not with their next heartbeat. */
+void overlay_event_position (struct overlay *ov);
 
 uint32_t overlay_children_online (const struct overlay *ov);
 bool overlay_has_parent (const struct overlay *ov);

@@ -223,11 +223,24 @@ static void fail_enosys (struct router *r, const idt_msg_t *request)
     fail (r, request, ENOSYS, text);
 }
 
+static void fail_lost (struct router *r, const idt_msg_t *request, uint32_t rank)
+{
+    char text[80];
+
+    snprintf (text, sizeof (text), "rank %u is not connected: idtree overlay status tells since when", rank);
+    fail (r, request, EHOSTUNREACH, text);
+}
+
+/* The broker's own services answer at once, exactly once; only their streams go on. */
+static bool is_tracked (const struct peer *to, const idt_msg_t *msg)
+{
+    return to->kind != PEER_BUILTIN || idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING);
+}
+
 void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg)
 {
     r->stats.responses++;
-    if (idt_msg_matchtag (msg) == 0
-        || (from->kind != PEER_BUILTIN && !pending_answered (r->pending, msg, from))) {
+    if (idt_msg_matchtag (msg) == 0 || (is_tracked (from, msg) && !pending_answered (r->pending, msg, from))) {
         r->stats.unroutable++;
         idt_msg_unref (msg);
         return;
@@ -252,11 +265,13 @@ static void note_use (struct peer *from, const idt_msg_t *msg)
     struct peer_use *u;
     int n = 0;
 
+    if (len > MAX_SERVICE_NAME) /* nobody can have it */
+        return;
     for (u = from->uses; u; u = u->next, n++)
         if (u->nodeid == nodeid && u->upstream == upstream && u->service[len] == '\0'
             && memcmp (u->service, topic, len) == 0)
             return;
-    if (n >= ROUTER_MAX_USES || len > MAX_SERVICE_NAME || !(u = calloc (1, sizeof (*u))))
+    if (n >= ROUTER_MAX_USES || !(u = calloc (1, sizeof (*u))))
         return;
     u->nodeid = nodeid;
     u->upstream = upstream;
@@ -287,9 +302,28 @@ static bool is_disconnect (const idt_msg_t *msg)
     return idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && strcmp (topic + len, ".disconnect") == 0;
 }
 
+/* The peer that a request went to is gone, or as good as that. */
+static void fail_gone (struct router *r, const struct peer *to, const idt_msg_t *request)
+{
+    if (to->kind == PEER_CHILD || to->kind == PEER_PARENT)
+        fail_lost (r, request, to->rank);
+    else
+        fail (r, request, ENOSYS, "the service ended before it answered");
+}
+
+/* Forget a request that could not be sent.  Returns whether it is still to be answered. */
+static bool take_back (struct router *r, const struct peer *to, const idt_msg_t *request)
+{
+    idt_msg_t *response = idt_msg_respond (request, EHOSTUNREACH);
+    bool unanswered = response && pending_answered (r->pending, response, to);
+
+    idt_msg_unref (response);
+    return unanswered;
+}
+
 static void pass_on (struct router *r, struct peer *to, const idt_msg_t *msg)
 {
-    bool track = to->kind != PEER_BUILTIN && wants_answer (msg);
+    bool track = is_tracked (to, msg) && wants_answer (msg);
 
     if (is_disconnect (msg))
         pending_take (r->pending, same_asker_and_service, forget, (void *)msg);
@@ -297,13 +331,8 @@ static void pass_on (struct router *r, struct peer *to, const idt_msg_t *msg)
         fail (r, msg, EAGAIN, "too many requests are unanswered (router.max-pending)");
         return;
     }
-    if (to->send (to->arg, msg) < 0 && track) {
-        idt_msg_t *response = idt_msg_respond (msg, EHOSTUNREACH);
-
-        if (response && pending_answered (r->pending, response, to))
-            fail (r, msg, EHOSTUNREACH, NULL);
-        idt_msg_unref (response);
-    }
+    if (to->send (to->arg, msg) < 0 && (!track || take_back (r, to, msg)))
+        fail_gone (r, to, msg);
 }
 
 static void pass_up (struct router *r, struct peer *from, const idt_msg_t *msg)
@@ -337,6 +366,16 @@ static void route_here (struct router *r, const idt_msg_t *msg)
         fail_enosys (r, msg);
 }
 
+/* The nearest of the brokers on the way down to 'rank' that is attached here. */
+static struct peer *way_down (struct router *r, uint32_t rank)
+{
+    struct peer *to = NULL;
+
+    for (; !to && rank != r->rank; rank = topo_parent (r->topo, rank))
+        to = router_child (r, rank);
+    return to;
+}
+
 /* Rule 2: over the tree to one rank. */
 static void route_to_rank (struct router *r, struct peer *from, const idt_msg_t *msg, uint32_t rank)
 {
@@ -349,10 +388,12 @@ static void route_to_rank (struct router *r, struct peer *from, const idt_msg_t 
         fail (r, msg, EHOSTUNREACH, NULL);
     else if ((below = topo_child_toward (r->topo, r->rank, rank)) == TOPO_NONE)
         pass_up (r, from, msg);
-    else if ((to = router_child (r, below)))
+    else if ((to = way_down (r, rank)) && to != from)
         pass_on (r, to, msg);
+    else if (r->parent && r->parent != from) /* it may have attached further up */
+        pass_on (r, r->parent, msg);
     else
-        fail (r, msg, EHOSTUNREACH, NULL);
+        fail_lost (r, msg, below);
 }
 
 static void route_request (struct router *r, struct peer *from, const idt_msg_t *msg)
@@ -370,10 +411,24 @@ static void route_request (struct router *r, struct peer *from, const idt_msg_t 
         route_to_rank (r, from, msg, nodeid);
 }
 
+/* What cannot be routed goes back from here: its routes are not to be relied on. */
+static void refuse (struct router *r, struct peer *from, const idt_msg_t *msg)
+{
+    idt_msg_t *response;
+
+    r->stats.failed++;
+    if (!wants_answer (msg) || !(response = idt_msg_respond (msg, EPROTO)))
+        return;
+    idt_msg_set_string (response, "a request needs a topic, and fewer routes");
+    from->send (from->arg, response);
+    idt_msg_unref (response);
+}
+
 void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg)
 {
     r->stats.requests++;
-    if (idt_msg_route_push (msg, from->uuid) < 0 || !idt_msg_topic (msg)) {
+    if (!idt_msg_topic (msg) || idt_msg_route_push (msg, from->uuid) < 0) {
+        refuse (r, from, msg);
         idt_msg_unref (msg);
         return;
     }
@@ -406,10 +461,7 @@ static void answer_unreachable (const idt_msg_t *request, const void *to, void *
 {
     struct gone *gone = arg;
 
-    if (gone->peer->kind == PEER_MODULE || gone->peer->kind == PEER_CLIENT)
-        fail (gone->router, request, ENOSYS, "the service ended before it answered");
-    else
-        fail (gone->router, request, EHOSTUNREACH, NULL);
+    fail_gone (gone->router, gone->peer, request);
 }
 
 static idt_msg_t *make_disconnect (const char *service, uint32_t nodeid, int upstream,

@@ -69,10 +69,11 @@ static int define_numbers (struct broker *b, idt_error_t *errp)
 
 static int define_endpoints (struct broker *b, idt_error_t *errp)
 {
-    const struct card *parent = boot_parent (b->boot);
+    uint32_t count;
+    const struct card *parent = boot_ancestors (b->boot, &count);
     const char *own = overlay_endpoint (b->overlay);
 
-    if (parent && attr_define (b->attrs, "tbon.parent-endpoint", parent->endpoint, ATTR_IMMUTABLE, errp) < 0)
+    if (count > 0 && attr_define (b->attrs, "tbon.parent-endpoint", parent->endpoint, ATTR_IMMUTABLE, errp) < 0)
         return -1;
     return own ? attr_update (b->attrs, "tbon.endpoint", own) : 0;
 }
@@ -141,8 +142,8 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
     }
     if (n >= (int)size || (strncmp (buf, "ipc://", 6) == 0 && n >= (int)sizeof (((struct sockaddr_un *)0)->sun_path) + 6)) {
         errno = ENAMETOOLONG;
-        return errprintf (errp, "%s: a socket's path may have at most %zu characters: choose a shorter rundir", buf,
-                          sizeof (((struct sockaddr_un *)0)->sun_path) - 1);
+        return errprintf (errp, "a socket's path may have at most %zu characters, choose a shorter rundir: %s",
+                          sizeof (((struct sockaddr_un *)0)->sun_path) - 1, buf);
     }
     if (strncmp (buf, "ipc://", 6) != 0 && strncmp (buf, "tcp://", 6) != 0) {
         errno = EINVAL;

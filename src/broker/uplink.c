@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uplink.c - the DEALER to the parent
+/* uplink.c - the DEALER to the parent, or to the ancestor that stands in for it
  *
  * A connection lives from connect to loss under one identity, which is never used again: ZeroMQ's own reconnection
- * is off, so nothing is delivered to a parent that has not taken us in.
+ * is off, so nothing is delivered to a broker that has not taken us in.  Where an answer cannot be sent somebody would
+ * wait for ever: the connection is given up, and all that wait for us hear of it.
  *
- *     IDLE --connect--> HELLO --accepted--> JOINED --goodbye--> LEAVING
- *       ^------loss, refusal, silence--------|  (then HELLO again after a pause)
+ *     IDLE --open--> HELLO --accepted--> JOINED --goodbye--> LEAVING
+ *       ^------loss, refusal, silence------|
+ *
+ * There are two: the one that is used, and a probe.  When the one in use is lost, the ancestors are tried in turn, the parent
+ * first; while it leads to another one than the parent, the probe tries those that are nearer, and takes its place
+ * when one of them accepts.  A broker that has never joined gives its parent time: it may just be starting.
  */
 #include "config.h"
 
@@ -23,55 +28,111 @@
 
 #define RETRY_MIN_MS 20.
 #define RETRY_MAX_MS 500.
+#define PATIENCE 4       /* failed attempts with the parent before one that never joined tries others */
+#define FAILOVER_MS 400. /* for a hello, when there is another ancestor to try */
+#define PROBE_MS 1000.   /* between attempts to return */
+#define PART_MS 200      /* for the goodbye to an ancestor that we leave for a nearer one */
 
-enum uplink_state { UPLINK_IDLE, UPLINK_HELLO, UPLINK_JOINED, UPLINK_LEAVING };
+enum conn_state { CONN_IDLE, CONN_HELLO, CONN_JOINED, CONN_LEAVING };
 
-struct uplink {
-    struct link_env *env;
-    struct card parent;
-    enum uplink_state state;
+struct conn {
+    struct uplink *up;
+    enum conn_state state;
+    uint32_t target; /* index in the ancestors */
     struct peer peer;
     struct zio *zs;
     struct monitor *monitor;
-    idt_watcher_t *retry;
-    double retry_ms;
-    unsigned seed;     /* of the jitter */
-    double heard;      /* link_now () of the parent's last message */
-    uint64_t hello_us; /* link_boot_us () when we said hello */
+    const char *doomed; /* why it is to be given up; NULL: it is not */
+    double heard;       /* link_now () of its last message */
+    uint64_t hello_us;  /* link_boot_us () when we said hello */
 };
 
-static void lose (struct uplink *up, const char *why);
+struct uplink {
+    struct link_env *env;
+    const struct card *ancestors;
+    uint32_t count;
+    struct conn conn[2];
+    struct conn *used;
+    struct conn *probe;
+    idt_watcher_t *retry; /* IDLE: time to try again; HELLO: no answer came */
+    idt_watcher_t *probe_timer;
+    double retry_ms;
+    unsigned seed; /* of the jitter */
+    bool has_joined; /* ever */
+    int attempts;    /* that failed, in all */
+    bool stopping;
+};
 
-static int uplink_peer_send (void *arg, const idt_msg_t *msg)
+static void lose (struct conn *c, const char *why);
+
+static int conn_send (struct conn *c, const idt_msg_t *msg)
 {
-    return uplink_send (arg, msg);
+    if (c->state != CONN_JOINED && c->state != CONN_LEAVING) {
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    zio_touch (c->zs);
+    if (msg_zmq_send (zio_socket (c->zs), NULL, msg) == 0)
+        return 0;
+    if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
+        c->doomed = "it does not take its messages (tbon.hwm)";
+    return -1;
+}
+
+static int conn_peer_send (void *arg, const idt_msg_t *msg)
+{
+    return conn_send (arg, msg);
 }
 
 int uplink_send (struct uplink *up, const idt_msg_t *msg)
 {
-    if (up->state != UPLINK_JOINED && up->state != UPLINK_LEAVING) {
-        errno = EHOSTUNREACH;
-        return -1;
-    }
-    zio_touch (up->zs);
-    return msg_zmq_send (zio_socket (up->zs), NULL, msg);
+    return conn_send (up->used, msg);
+}
+
+bool uplink_turn (struct uplink *up)
+{
+    if (!up->used->doomed)
+        return false;
+    lose (up->used, up->used->doomed);
+    return true;
 }
 
 bool uplink_joined (const struct uplink *up)
 {
-    return up->state == UPLINK_JOINED;
+    return up->used->state == CONN_JOINED;
 }
 
 bool uplink_leaving (const struct uplink *up)
 {
-    return up->state == UPLINK_LEAVING;
+    return up->used->state == CONN_LEAVING;
+}
+
+uint32_t uplink_rank (const struct uplink *up)
+{
+    return uplink_joined (up) ? up->ancestors[up->used->target].rank : TOPO_NONE;
+}
+
+static const struct card *target_of (const struct conn *c)
+{
+    return &c->up->ancestors[c->target];
+}
+
+static double jitter (struct uplink *up)
+{
+    return 0.5 + (double)rand_r (&up->seed) / RAND_MAX;
+}
+
+static void start_timer (idt_watcher_t *w, double ms)
+{
+    idt_timer_watcher_reset (w, ms, 0.);
+    idt_watcher_start (w);
 }
 
 /* --- hello ----------------------------------------------------------------------------------- */
 
-static idt_msg_t *make_hello (struct uplink *up)
+static idt_msg_t *make_hello (struct conn *c)
 {
-    struct overlay_conf *conf = &up->env->conf;
+    struct overlay_conf *conf = &c->up->env->conf;
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
     const char *stream;
     uint32_t seq;
@@ -89,7 +150,7 @@ static idt_msg_t *make_hello (struct uplink *up)
         msg = NULL;
     } else {
         idt_msg_set_matchtag (msg, 1);
-        idt_msg_set_nodeid (msg, topo_parent (conf->topo, conf->rank));
+        idt_msg_set_nodeid (msg, target_of (c)->rank);
         idt_msg_set_cred (msg, (struct idt_cred){ geteuid (), IDT_ROLE_OWNER });
         idt_msg_route_clear (msg);
     }
@@ -97,35 +158,100 @@ static idt_msg_t *make_hello (struct uplink *up)
     return msg;
 }
 
-static void take_time (struct uplink *up, const struct idt_clock_sample *sample)
+static void take_time (struct conn *c, const struct idt_clock_sample *sample)
 {
-    struct link_env *env = up->env;
+    struct link_env *env = c->up->env;
 
     if (env->clock && sample->peer_received_us > 0)
         env->clock->sample (env->clock_arg, sample);
 }
 
-static void joined (struct uplink *up, const char *uuid)
+static void send_keys (struct conn *c, bool all)
 {
-    struct overlay_conf *conf = &up->env->conf;
+    idt_msg_t *msg = keyring_take_news (c->up->env->keys, all);
 
-    up->peer = (struct peer){ .kind = PEER_PARENT,
-                              .rank = topo_parent (conf->topo, conf->rank),
-                              .send = uplink_peer_send,
-                              .arg = up };
-    memcpy (up->peer.uuid, uuid, sizeof (up->peer.uuid));
-    if (router_peer_add (conf->router, &up->peer) < 0) {
-        lose (up, "its name is in use here");
-        return;
-    }
-    up->state = UPLINK_JOINED;
-    up->retry_ms = RETRY_MIN_MS;
+    if (msg)
+        conn_send (c, msg);
+    idt_msg_unref (msg);
 }
 
-static void hello_accepted (struct uplink *up, const idt_msg_t *msg)
+/* Tell everybody inside that the way up is open, or gone. */
+static void tell (struct uplink *up, bool open)
 {
     struct link_env *env = up->env;
-    struct idt_clock_sample sample = { .sent_us = up->hello_us, .received_us = link_boot_us () };
+
+    if (env->clock)
+        env->clock->parent (env->clock_arg, open);
+    env->conf.ops->parent (env->conf.arg, open);
+}
+
+/* Leave the ancestor in use for a nearer one: what waits there fails now, and nothing is sent there any more. */
+static void part (struct conn *c)
+{
+    idt_msg_t *msg = control_encode (CONTROL_GOODBYE, 0, NULL);
+    int linger = PART_MS;
+
+    if (msg)
+        conn_send (c, msg);
+    idt_msg_unref (msg);
+    zmq_setsockopt (zio_socket (c->zs), ZMQ_LINGER, &linger, sizeof (linger));
+    c->state = CONN_IDLE;
+    monitor_destroy (c->monitor);
+    zio_destroy (c->zs);
+    c->monitor = NULL;
+    c->zs = NULL;
+    router_peer_remove (c->up->env->conf.router, &c->peer);
+    tell (c->up, false);
+}
+
+static void use_probe (struct uplink *up)
+{
+    struct conn *c = up->probe;
+
+    up->probe = up->used;
+    up->used = c;
+    if (up->probe->state == CONN_JOINED)
+        part (up->probe);
+    else
+        lose (up->probe, NULL);
+}
+
+static bool become_peer (struct conn *c, const char *uuid)
+{
+    c->peer = (struct peer){ .kind = PEER_PARENT, .rank = target_of (c)->rank, .send = conn_peer_send, .arg = c };
+    memcpy (c->peer.uuid, uuid, sizeof (c->peer.uuid));
+    if (router_peer_add (c->up->env->conf.router, &c->peer) < 0) {
+        lose (c, "its name is in use here");
+        return false;
+    }
+    return true;
+}
+
+static void joined (struct conn *c, const char *uuid, const struct idt_clock_sample *sample)
+{
+    struct uplink *up = c->up;
+
+    if (c == up->probe)
+        use_probe (up);
+    if (!become_peer (c, uuid))
+        return;
+    c->state = CONN_JOINED;
+    up->retry_ms = RETRY_MIN_MS;
+    idt_watcher_stop (up->retry);
+    idt_watcher_stop (up->probe_timer);
+    if (c->target > 0 || up->has_joined)
+        log_printf (up->env->conf.log, LOG_INFO, "overlay", "attached to rank %u", target_of (c)->rank);
+    if (c->target > 0)
+        start_timer (up->probe_timer, PROBE_MS * jitter (up));
+    up->has_joined = true;
+    take_time (c, sample);
+    send_keys (c, true);
+}
+
+static void hello_accepted (struct conn *c, const idt_msg_t *msg)
+{
+    struct overlay_conf *conf = &c->up->env->conf;
+    struct idt_clock_sample sample = { .sent_us = c->hello_us, .received_us = link_boot_us () };
     const char *uuid, *version, *stream;
     json_int_t seq, received = 0, sent = 0, bound = 0;
     idt_error_t err;
@@ -133,151 +259,118 @@ static void hello_accepted (struct uplink *up, const idt_msg_t *msg)
 
     if (idt_msg_unpack (msg, &o, &err, "{s:s s:s s:s s:I s?[I,I] s?I}", "uuid", &uuid, "version", &version, "stream",
                         &stream, "seq", &seq, "time_us", &received, &sent, "bound_us", &bound) < 0) {
-        lose (up, err.text);
+        lose (c, err.text);
         return;
     }
-    if (strlen (uuid) != IDT_MSG_UUID_LEN || strlen (stream) > IDT_MSG_UUID_LEN) {
-        lose (up, "its hello has a malformed uuid");
-        json_decref (o);
-        return;
-    }
-    joined (up, uuid);
-    if (up->state == UPLINK_JOINED) {
-        sample.peer_received_us = received;
-        sample.peer_sent_us = sent;
-        sample.peer_bound_us = bound;
-        take_time (up, &sample);
-        env->conf.ops->newest (env->conf.arg, stream, seq);
-        if (env->clock)
-            env->clock->parent (env->clock_arg, true);
-        env->conf.ops->parent (env->conf.arg, true);
+    sample.peer_received_us = received;
+    sample.peer_sent_us = sent;
+    sample.peer_bound_us = bound;
+    if (strlen (uuid) != IDT_MSG_UUID_LEN || strlen (stream) > IDT_MSG_UUID_LEN)
+        lose (c, "its hello has a malformed uuid");
+    else
+        joined (c, uuid, &sample);
+    if (c->state == CONN_JOINED) {
+        conf->ops->newest (conf->arg, stream, seq);
+        tell (c->up, true);
     }
     json_decref (o);
 }
 
-static void hello_answered (struct uplink *up, const idt_msg_t *msg)
+static void hello_answered (struct conn *c, const idt_msg_t *msg)
 {
-    struct overlay_conf *conf = &up->env->conf;
+    struct overlay_conf *conf = &c->up->env->conf;
     uint32_t errnum = idt_msg_errnum (msg);
     const char *text = idt_msg_string (msg);
 
     if (errnum == 0) {
-        hello_accepted (up, msg);
+        hello_accepted (c, msg);
         return;
     }
-    conf->ops->refused (conf->arg, errnum, text ? text : strerror (errnum));
-    lose (up, NULL);
+    if (c == c->up->used)
+        conf->ops->refused (conf->arg, errnum, text ? text : strerror (errnum));
+    lose (c, NULL);
 }
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-static void heartbeat_received (struct uplink *up, const idt_msg_t *msg)
+static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
 {
-    struct overlay_conf *conf = &up->env->conf;
+    struct overlay_conf *conf = &c->up->env->conf;
     struct heartbeat hb;
 
     if (control_decode_down (msg, &hb) < 0)
         return;
-    take_time (up, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
-                                               hb.peer_bound_us });
+    take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
+                                              hb.peer_bound_us });
     conf->ops->newest (conf->arg, hb.stream, hb.seq);
 }
 
-static void control_received (struct uplink *up, const idt_msg_t *msg)
+static void control_received (void *arg, const idt_msg_t *msg)
 {
-    struct overlay_conf *conf = &up->env->conf;
+    struct conn *c = arg;
+    struct overlay_conf *conf = &c->up->env->conf;
 
     switch (idt_msg_control_type (msg)) {
     case CONTROL_HEARTBEAT:
-        if (up->state == UPLINK_JOINED)
-            heartbeat_received (up, msg);
+        if (c->state == CONN_JOINED)
+            heartbeat_received (c, msg);
         break;
     case CONTROL_STOP:
-        conf->ops->stop (conf->arg);
+        if (c->state == CONN_JOINED)
+            conf->ops->stop (conf->arg);
         break;
     case CONTROL_DISCONNECT:
-        lose (up, up->state == UPLINK_LEAVING ? NULL : idt_msg_string (msg));
+        lose (c, c->state == CONN_LEAVING ? NULL : idt_msg_string (msg));
         break;
     default: /* of a newer version */
         break;
     }
 }
 
-/* What a broker says comes over the network, whatever it was before. */
-static void clear_local_role (idt_msg_t *msg)
-{
-    struct idt_cred cred = idt_msg_cred (msg);
-
-    cred.rolemask &= ~(uint32_t)IDT_ROLE_LOCAL;
-    idt_msg_set_cred (msg, cred);
-}
-
-/* Steals the reference. */
-static void message_received (struct uplink *up, idt_msg_t *msg)
-{
-    struct overlay_conf *conf = &up->env->conf;
-
-    clear_local_role (msg);
-    switch (idt_msg_type (msg)) {
-    case IDT_MSGTYPE_REQUEST:
-        conf->ops->request (conf->arg, &up->peer, msg);
-        return;
-    case IDT_MSGTYPE_RESPONSE:
-        conf->ops->response (conf->arg, &up->peer, msg);
-        return;
-    case IDT_MSGTYPE_EVENT:
-        conf->ops->event (conf->arg, &up->peer, msg);
-        return;
-    default:
-        control_received (up, msg);
-        idt_msg_unref (msg);
-    }
-}
-
 static void recv_cb (struct zio *zs, void *arg)
 {
-    struct uplink *up = arg;
+    struct conn *c = arg;
     idt_msg_t *msg = msg_zmq_recv (zio_socket (zs), false, LINK_MAX_MESSAGE, NULL);
 
     zio_touch (zs);
     if (!msg) {
         if (errno == EPROTO || errno == EMSGSIZE)
-            lose (up, "it sent a malformed message");
+            lose (c, "it sent a malformed message");
         return;
     }
-    up->heard = link_now ();
-    if (up->state == UPLINK_JOINED || up->state == UPLINK_LEAVING) {
-        message_received (up, msg);
+    c->heard = link_now ();
+    if (c->state == CONN_JOINED || c->state == CONN_LEAVING) {
+        link_received (c->up->env, &c->peer, msg, control_received, c);
         return;
     }
     if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
-        hello_answered (up, msg);
+        hello_answered (c, msg);
     else if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL)
-        control_received (up, msg);
+        control_received (c, msg);
     idt_msg_unref (msg);
 }
 
-/* --- connecting and losing ------------------------------------------------------------------------ */
+/* --- opening and losing ---------------------------------------------------------------------------- */
 
 static void monitor_cb (int event, int value, void *arg)
 {
-    struct uplink *up = arg;
+    struct conn *c = arg;
 
-    lose (up, up->state == UPLINK_JOINED ? "the connection was closed" : NULL);
+    lose (c, c->state == CONN_JOINED ? "the connection was closed" : NULL);
 }
 
-static void *make_socket (struct uplink *up, const char *identity)
+static void *make_socket (struct conn *c, const char *identity)
 {
-    struct overlay_conf *conf = &up->env->conf;
+    struct overlay_conf *conf = &c->up->env->conf;
     void *sock = zmq_socket (conf->zctx, ZMQ_DEALER);
     int never = -1;
 
     if (!sock)
         return NULL;
-    if (link_setup_socket (up->env, sock) < 0
+    if (link_setup_socket (c->up->env, sock) < 0
         || zmq_setsockopt (sock, ZMQ_ROUTING_ID, identity, IDT_MSG_UUID_LEN) < 0
         || zmq_setsockopt (sock, ZMQ_RECONNECT_IVL, &never, sizeof (never)) < 0
-        || zmq_setsockopt (sock, ZMQ_CURVE_SERVERKEY, up->parent.key, ZAP_KEY_SIZE) < 0
+        || zmq_setsockopt (sock, ZMQ_CURVE_SERVERKEY, target_of (c)->key, ZAP_KEY_SIZE) < 0
         || zmq_setsockopt (sock, ZMQ_CURVE_PUBLICKEY, conf->public_key, strlen (conf->public_key)) < 0
         || zmq_setsockopt (sock, ZMQ_CURVE_SECRETKEY, conf->secret_key, strlen (conf->secret_key)) < 0) {
         zmq_close (sock);
@@ -286,125 +379,179 @@ static void *make_socket (struct uplink *up, const char *identity)
     return sock;
 }
 
-static int open_connection (struct uplink *up)
+static int open_connection (struct conn *c)
 {
-    struct overlay_conf *conf = &up->env->conf;
+    struct overlay_conf *conf = &c->up->env->conf;
     zuuid_t *identity = zuuid_new ();
-    void *sock = identity ? make_socket (up, zuuid_str_canonical (identity)) : NULL;
+    void *sock = identity ? make_socket (c, zuuid_str_canonical (identity)) : NULL;
     int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
         | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 
     zuuid_destroy (&identity);
     if (!sock)
         return -1;
-    if (!(up->zs = zio_create (conf->zpoll, sock, recv_cb, up))) {
+    if (!(c->zs = zio_create (conf->zpoll, sock, recv_cb, c))) {
         zmq_close (sock);
         return -1;
     }
-    if (!(up->monitor = monitor_create (conf->zpoll, conf->zctx, sock, events, monitor_cb, up)))
+    if (!(c->monitor = monitor_create (conf->zpoll, conf->zctx, sock, events, monitor_cb, c)))
         return -1;
-    return zmq_connect (sock, up->parent.endpoint);
+    return zmq_connect (sock, target_of (c)->endpoint);
 }
 
-static void close_connection (struct uplink *up)
+static void close_connection (struct conn *c)
 {
-    monitor_destroy (up->monitor);
-    up->monitor = NULL;
-    zio_destroy (up->zs);
-    up->zs = NULL;
+    c->doomed = NULL;
+    monitor_destroy (c->monitor);
+    c->monitor = NULL;
+    zio_destroy (c->zs);
+    c->zs = NULL;
 }
 
-static void retry_later (struct uplink *up)
+static void say_hello (struct conn *c, uint32_t target)
 {
-    double jitter = (double)rand_r (&up->seed) / RAND_MAX;
+    idt_msg_t *hello;
 
-    idt_timer_watcher_reset (up->retry, up->retry_ms * (0.5 + jitter), 0.);
-    idt_watcher_start (up->retry);
+    c->target = target;
+    c->state = CONN_HELLO;
+    c->heard = link_now ();
+    if (open_connection (c) < 0) {
+        lose (c, NULL);
+        return;
+    }
+    hello = make_hello (c);
+    c->hello_us = link_boot_us ();
+    if (!hello || msg_zmq_send (zio_socket (c->zs), NULL, hello) < 0)
+        lose (c, NULL);
+    else
+        zio_touch (c->zs);
+    idt_msg_unref (hello);
+}
+
+/* Whether to go on with the next ancestor: one that never joined gives its parent some time first. */
+static bool may_climb (const struct uplink *up)
+{
+    return up->count > 1 && (up->has_joined || up->attempts > PATIENCE);
+}
+
+static double hello_ms (const struct uplink *up)
+{
+    return may_climb (up) && up->env->timeout * 1E3 > FAILOVER_MS ? FAILOVER_MS : up->env->timeout * 1E3;
+}
+
+/* The pause grows once a round through all ancestors. */
+static void retry_later (struct uplink *up, enum conn_state was)
+{
+    struct conn *c = up->used;
+
+    up->attempts++;
+    if (was == CONN_HELLO && may_climb (up) && c->target + 1 < up->count) {
+        c->target++;
+        start_timer (up->retry, RETRY_MIN_MS * jitter (up));
+        return;
+    }
+    c->target = 0;
+    start_timer (up->retry, up->retry_ms * jitter (up));
     up->retry_ms = up->retry_ms * 2 < RETRY_MAX_MS ? up->retry_ms * 2 : RETRY_MAX_MS;
 }
 
-static void lose (struct uplink *up, const char *why)
+static void lose (struct conn *c, const char *why)
 {
-    struct link_env *env = up->env;
-    enum uplink_state was = up->state;
+    struct uplink *up = c->up;
+    enum conn_state was = c->state;
 
-    if (was == UPLINK_IDLE)
+    if (was == CONN_IDLE)
         return;
-    close_connection (up);
-    up->state = UPLINK_IDLE;
+    close_connection (c);
+    c->state = CONN_IDLE;
+    if (c == up->probe)
+        return;
     if (why)
-        log_printf (env->conf.log, LOG_WARNING, "overlay", "parent (rank %u) is lost: %s",
-                    topo_parent (env->conf.topo, env->conf.rank), why);
-    if (was == UPLINK_JOINED || was == UPLINK_LEAVING) {
-        router_peer_remove (env->conf.router, &up->peer);
-        if (env->clock)
-            env->clock->parent (env->clock_arg, false);
-        env->conf.ops->parent (env->conf.arg, false);
+        log_printf (up->env->conf.log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
+                    c->target == 0 ? "parent" : "ancestor", target_of (c)->rank, why);
+    if (was == CONN_JOINED || was == CONN_LEAVING) {
+        router_peer_remove (up->env->conf.router, &c->peer);
+        idt_watcher_stop (up->probe_timer);
+        lose (up->probe, NULL);
+        tell (up, false);
     }
-    if (was != UPLINK_LEAVING)
-        retry_later (up);
+    if (!up->stopping)
+        retry_later (up, was);
 }
 
 void uplink_connect (struct uplink *up)
 {
-    idt_msg_t *hello;
-
-    if (up->state != UPLINK_IDLE)
+    if (up->used->state != CONN_IDLE)
         return;
-    up->state = UPLINK_HELLO;
-    up->heard = link_now ();
-    if (open_connection (up) < 0) {
-        lose (up, NULL);
-        return;
-    }
-    hello = make_hello (up);
-    up->hello_us = link_boot_us ();
-    if (!hello || msg_zmq_send (zio_socket (up->zs), NULL, hello) < 0)
-        lose (up, NULL);
-    else
-        zio_touch (up->zs);
-    idt_msg_unref (hello);
+    start_timer (up->retry, hello_ms (up));
+    say_hello (up->used, up->used->target);
 }
 
 static void retry_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    uplink_connect (arg);
+    struct uplink *up = arg;
+
+    if (up->used->state == CONN_HELLO)
+        lose (up->used, NULL);
+    else
+        uplink_connect (up);
+}
+
+/* Try the ancestors that are nearer than the one in use, in turn.  One that has not answered by now does not. */
+static void probe_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct uplink *up = arg;
+    uint32_t next = up->probe->target + 1 < up->used->target ? up->probe->target + 1 : 0;
+
+    lose (up->probe, NULL);
+    start_timer (up->probe_timer, PROBE_MS * jitter (up));
+    say_hello (up->probe, next);
 }
 
 /* --- heartbeat, end ---------------------------------------------------------------------------- */
 
 void uplink_heartbeat (struct uplink *up, enum health health, bool was_asleep)
 {
+    struct conn *c = up->used;
     idt_msg_t *msg;
 
-    if (up->state == UPLINK_IDLE)
+    if (c->state != CONN_JOINED)
         return;
     if (was_asleep)
-        up->heard = link_now ();
-    if (link_now () - up->heard > up->env->timeout) {
-        lose (up, up->state == UPLINK_HELLO ? NULL : "it is silent (tbon.timeout)");
+        c->heard = link_now ();
+    if (link_now () - c->heard > up->env->timeout) {
+        lose (c, "it is silent (tbon.timeout)");
         return;
     }
-    if (up->state != UPLINK_JOINED || !(msg = control_heartbeat_up (health, link_boot_us ())))
-        return;
-    uplink_send (up, msg);
+    send_keys (c, false);
+    if ((msg = control_heartbeat_up (health, link_boot_us ())))
+        conn_send (c, msg);
     idt_msg_unref (msg);
+}
+
+void uplink_send_keys (struct uplink *up)
+{
+    if (uplink_joined (up))
+        send_keys (up->used, false);
 }
 
 void uplink_goodbye (struct uplink *up)
 {
     idt_msg_t *msg;
 
+    up->stopping = true;
     idt_watcher_stop (up->retry);
-    if (up->state != UPLINK_JOINED) {
-        close_connection (up);
-        up->state = UPLINK_IDLE;
+    idt_watcher_stop (up->probe_timer);
+    lose (up->probe, NULL);
+    if (up->used->state != CONN_JOINED) {
+        close_connection (up->used);
+        up->used->state = CONN_IDLE;
         return;
     }
     if ((msg = control_encode (CONTROL_GOODBYE, 0, NULL)))
-        uplink_send (up, msg);
+        conn_send (up->used, msg);
     idt_msg_unref (msg);
-    up->state = UPLINK_LEAVING;
+    up->used->state = CONN_LEAVING;
 }
 
 /* --- life ---------------------------------------------------------------------------------------- */
@@ -413,29 +560,37 @@ struct uplink *uplink_create (struct link_env *env)
 {
     struct uplink *up = calloc (1, sizeof (*up));
 
-    if (!up || !(up->retry = idt_timer_watcher_create (env->conf.reactor, 0., 0., retry_cb, up))) {
-        free (up);
+    if (!up)
         return NULL;
-    }
     up->env = env;
+    up->conn[0].up = up->conn[1].up = up;
+    up->used = &up->conn[0];
+    up->probe = &up->conn[1];
     up->retry_ms = RETRY_MIN_MS;
     up->seed = env->conf.rank * 2654435761U ^ (unsigned)link_boot_us ();
+    if (!(up->retry = idt_timer_watcher_create (env->conf.reactor, 0., 0., retry_cb, up))
+        || !(up->probe_timer = idt_timer_watcher_create (env->conf.reactor, 0., 0., probe_cb, up))) {
+        uplink_destroy (up);
+        return NULL;
+    }
     return up;
 }
 
-int uplink_set_parent (struct uplink *up, const struct card *parent)
+void uplink_set_ancestors (struct uplink *up, const struct card *ancestors, uint32_t count)
 {
-    up->parent = *parent;
-    return 0;
+    up->ancestors = ancestors;
+    up->count = count;
 }
 
 void uplink_destroy (struct uplink *up)
 {
     if (!up)
         return;
-    if (up->state == UPLINK_JOINED || up->state == UPLINK_LEAVING)
-        router_peer_remove (up->env->conf.router, &up->peer);
-    close_connection (up);
+    if (up->used->state == CONN_JOINED || up->used->state == CONN_LEAVING)
+        router_peer_remove (up->env->conf.router, &up->used->peer);
+    close_connection (up->used);
+    close_connection (up->probe);
     idt_watcher_destroy (up->retry);
+    idt_watcher_destroy (up->probe_timer);
     free (up);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fake_broker.c - what the launcher sees of a broker, and ways to misbehave, for tests of the launcher
+/* fake_broker.c - what the launcher sees of a broker, and ways to misbehave, for tests of the
+ * launcher
  *
- * Boots over PMI, listens on its socket without ever answering, ends at SIGTERM.  Takes -o ATTR=VALUE:
+ * Boots over PMI, listens on its socket without ever answering, ends at SIGTERM or with rank 0.
+ * Takes -o ATTR=VALUE:
  *   rundir=DIR       where "local-RANK" is made, and "secret-RANK" with the key pair that was given
  *   die=RANK         that rank exits with status 3 instead of being up
  *   silent=RANK      that rank never says anything
@@ -37,14 +39,31 @@ static bool is_rank (int argc, char **argv, const char *name, int rank)
     return s && atoi (s) == rank;
 }
 
+static int local_socket (const char *rundir, int rank, struct sockaddr_un *addr)
+{
+    addr->sun_family = AF_UNIX;
+    snprintf (addr->sun_path, sizeof (addr->sun_path), "%.90s/local-%d", rundir, rank);
+    return socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+}
+
 static int listen_at (const char *rundir, int rank)
 {
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_un addr;
+    int fd = local_socket (rundir, rank, &addr);
 
-    snprintf (addr.sun_path, sizeof (addr.sun_path), "%.90s/local-%d", rundir, rank);
     unlink (addr.sun_path);
-    return fd < 0 || bind (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 ? -1 : listen (fd, 8);
+    return fd < 0 || bind (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 ? -1 : listen (fd, 64);
+}
+
+/* Rank 0 is everybody's parent: when it is gone the instance ends. */
+static void wait_for_parent (const char *rundir)
+{
+    struct sockaddr_un addr;
+    int fd = local_socket (rundir, 0, &addr);
+    char c;
+
+    if (connect (fd, (struct sockaddr *)&addr, sizeof (addr)) == 0)
+        (void)!read (fd, &c, 1);
 }
 
 static void note_secret (const char *rundir, int rank, const char *secret)
@@ -68,9 +87,10 @@ static int boot (const char *rundir, int rank, int size)
         return -1;
     note_secret (rundir, rank, card);
     snprintf (key, sizeof (key), "idtree.card.%d", rank);
-    if (pmi_client_put (c, key, "a card", NULL) < 0 || pmi_client_barrier (c, NULL) < 0
+    if (listen_at (rundir, rank) < 0 || pmi_client_put (c, key, "a card", NULL) < 0
+        || pmi_client_barrier (c, NULL) < 0
         || pmi_client_get (c, "idtree.card.0", card, sizeof (card), NULL) < 0
-        || listen_at (rundir, rank) < 0 || pmi_client_finalize (c, NULL) < 0)
+        || pmi_client_finalize (c, NULL) < 0)
         return -1;
     pmi_client_destroy (c);
     return 0;
@@ -89,6 +109,9 @@ int main (int argc, char **argv)
         pause ();
     if (!rundir || boot (rundir, rank, size) < 0)
         return 1;
-    for (;;)
+    if (rank > 0)
+        wait_for_parent (rundir);
+    while (rank == 0 || is_rank (argc, argv, "stubborn", rank))
         pause ();
+    return 0;
 }

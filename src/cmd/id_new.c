@@ -3,9 +3,9 @@
 
 /* id_new.c - idtree id new: get ids from the instance
  *
- * Many ids are asked for in pieces, of which a few are on their way at any time, and printed in the order of the
- * requests: what one connection gets strictly increases only from one answer to the next request, so that the pieces of
- * a window may interleave in time, but never repeat.
+ * Many ids are asked for in pieces, of which a few are on their way at any time, and printed in
+ * the order of the requests: what one connection gets strictly increases only from one answer to
+ * the next request, so that the pieces of a window may interleave in time, but never repeat.
  */
 #include "config.h"
 
@@ -29,7 +29,7 @@
 #define COUNT_MAX UINT64_C (1000000000000)
 #define OUTPUT_BUFFER (256 * 1024) /* bytes */
 
-enum { OPT_RANK = CMD_LONG, OPT_JSON };
+enum { OPT_JSON = CMD_LONG };
 
 struct piece {
     idt_future_t *f;
@@ -147,7 +147,7 @@ static void take_option (struct new *new, int key, const char *arg)
             cmd_usage (new->cmd, "more than %d forms", FORMS_MAX);
         new->forms[new->nforms++] = idtext_form (new->cmd, arg);
         break;
-    case OPT_RANK:
+    case 'r':
         new->rank = cmd_rank (new->cmd, arg);
         break;
     case OPT_JSON:
@@ -175,7 +175,7 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 'n', "count", "N", "how many (default 1)" },
-    { OPT_RANK, "rank", "R", "from rank R (default: the broker of the URI)" },
+    { 'r', "rank", "R", "from rank R (default: the broker of the URI)" },
     { 't', "to", "FORM", "dec, hex, dothex, f58, ƒ58, words, emoji; again: one column more" },
     { 'g', "generator", NULL, "a column with the generator that made the id" },
     { OPT_JSON, "json", NULL, "one object a line" },

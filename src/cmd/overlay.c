@@ -5,7 +5,8 @@
  *
  * Each rank knows the state of its children only, so the tree is walked from the root, level by level; the ranks of
  * a level are asked at the same time, at most WINDOW of them.  A rank that its parent calls lost or offline is not
- * asked: it is shown as its parent sees it.
+ * asked: it is shown as its parent sees it.  Those below it may live all the same, attached to another ancestor: they
+ * are looked up in the topology, and asked.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -43,7 +44,9 @@ struct node {
     struct libscols_line *parent;
     char status[32];    /* as its parent sees it */
     double duration_s;
+    bool orphan;        /* its parent in the tree is gone */
     idt_future_t *health, *host, *info;
+    idt_future_t *overlay; /* of an orphan */
 };
 
 struct level {
@@ -91,7 +94,9 @@ static void ask (struct walk *w, struct node *node)
     node->health = idt_rpc (w->h, "overlay.health", NULL, node->rank, 0);
     node->host = idt_rpc_pack (w->h, "attr.get", node->rank, 0, "{s:s}", "name", "hostname");
     node->info = idt_rpc (w->h, "fluid.info", "{}", node->rank, 0);
-    if (!node->health || !node->host || !node->info)
+    if (node->orphan)
+        node->overlay = idt_rpc (w->h, "overlay.stats-get", NULL, node->rank, 0);
+    if (!node->health || !node->host || !node->info || (node->orphan && !node->overlay))
         cmd_die (w->cmd, "cannot send: %s", strerror (errno));
 }
 
@@ -180,6 +185,36 @@ static void add_children (struct walk *w, const json_t *children, struct libscol
     }
 }
 
+/* The children that a rank which is gone has in the tree. */
+static void add_orphans (struct walk *w, uint32_t rank, struct libscols_line *line)
+{
+    idt_future_t *f = idt_rpc_pack (w->h, "overlay.topology", 0, 0, "{s:I}", "rank", (json_int_t)rank);
+    json_t *children, *child;
+    size_t i;
+
+    if (answered (f) && idt_rpc_get_unpack (f, "{s:o}", "children", &children) == 0) {
+        json_array_foreach (children, i, child) {
+            json_int_t orphan;
+
+            if (json_unpack (child, "{s:I}", "rank", &orphan) == 0)
+                add_node (w, orphan, line, "unknown", -1)->orphan = true;
+        }
+    }
+    idt_future_destroy (f);
+}
+
+/* An orphan that lives tells to whom it is attached; one that does not is lost. */
+static void take_orphan (struct node *node)
+{
+    json_int_t rank;
+    size_t len = strlen (node->status);
+
+    if (!answered (node->health))
+        snprintf (node->status, sizeof (node->status), "lost");
+    else if (answered (node->overlay) && idt_rpc_get_unpack (node->overlay, "{s:I}", "parent-rank", &rank) == 0)
+        snprintf (node->status + len, sizeof (node->status) - len, " via %" JSON_INTEGER_FORMAT, rank);
+}
+
 /* A rank knows more of its own subtree than its parent does. */
 static void take (struct walk *w, struct node *node)
 {
@@ -193,7 +228,13 @@ static void take (struct walk *w, struct node *node)
         snprintf (node->status, sizeof (node->status), "%s", status);
     else if (!is_gone (node))
         snprintf (node->status, sizeof (node->status), "no answer");
-    add_children (w, children, add_row (w, node));
+    if (node->orphan)
+        take_orphan (node);
+    struct libscols_line *line = add_row (w, node);
+    add_children (w, children, line);
+    if (is_gone (node))
+        add_orphans (w, node->rank, line);
+    idt_future_destroy (node->overlay);
     idt_future_destroy (node->health);
     idt_future_destroy (node->host);
     idt_future_destroy (node->info);
@@ -241,7 +282,8 @@ const struct command overlay_status_command = {
     .name = "overlay status",
     .flags = CMD_CONNECTS,
     .summary = "Show the tree, the state of each rank, and where its ids come from",
-    .details = "STATUS: full, partial (some below are offline), degraded (some are lost), lost, offline.\n"
+    .details = "STATUS: full, partial (some below are offline), degraded (some are lost), lost, offline; \"via R\":\n"
+               "its parent is gone, it is attached to rank R.\n"
                "FLUID: active (generates), idle (no generator: asks IDS-FROM), fenced (waits for a lease).",
     .example = "idtree overlay status",
     .options = options,

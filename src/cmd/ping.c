@@ -74,16 +74,16 @@ static void print_answer (struct ping *p, idt_future_t *f)
     json_int_t seq, sec, nsec, rank;
     const char *route;
 
-    if (idt_rpc_get_unpack (f, "{s:I s:I s:I s:s s:I}", "seq", &seq, "time.tv_sec", &sec, "time.tv_nsec",
-                            &nsec, "route", &route, "rank", &rank)
+    if (idt_rpc_get_unpack (f, "{s:I s:I s:I s:s s:I}", "seq", &seq, "time.tv_sec", &sec,
+                            "time.tv_nsec", &nsec, "route", &route, "rank", &rank)
         < 0) {
         cmd_warn (p->cmd, "%s: %s", p->topic,
                   idt_future_errnum (f) ? idt_future_error (f) : "the answer is no ping's");
         p->failed++;
         return;
     }
-    printf ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic,
-            seq, (now_ns () - (sec * INT64_C (1000000000) + nsec)) / 1e6, route);
+    printf ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank,
+            p->topic, seq, (now_ns () - (sec * INT64_C (1000000000) + nsec)) / 1e6, route);
     fflush (stdout);
 }
 
@@ -102,8 +102,9 @@ static void send_cb (idt_watcher_t *w, int revents, void *arg)
     struct ping *p = arg;
     int64_t now = now_ns ();
     idt_future_t *f = idt_rpc_pack (p->h, p->topic, p->nodeid, 0, "{s:I s:I s:I s:s}", "seq",
-                                    (json_int_t)p->sent, "time.tv_sec", (json_int_t)(now / 1000000000),
-                                    "time.tv_nsec", (json_int_t)(now % 1000000000), "pad", p->pad);
+                                    (json_int_t)p->sent, "time.tv_sec",
+                                    (json_int_t)(now / 1000000000), "time.tv_nsec",
+                                    (json_int_t)(now % 1000000000), "pad", p->pad);
 
     if (!f || idt_future_then (f, TIMEOUT_MS, answer_cb, p) < 0)
         cmd_die (p->cmd, "cannot send: %s", strerror (errno));
@@ -128,8 +129,6 @@ static void run_pings (struct ping *p)
 
 static void take_option (struct ping *p, int key, const char *arg, size_t *pad)
 {
-    char *end;
-
     switch (key) {
     case 'c':
         p->count = cmd_number (p->cmd, "count", arg, 1, UINT32_MAX);
@@ -138,9 +137,7 @@ static void take_option (struct ping *p, int key, const char *arg, size_t *pad)
         *pad = cmd_number (p->cmd, "pad", arg, 0, PAD_MAX);
         break;
     case 'i':
-        p->interval_ms = strtod (arg, &end) * 1000;
-        if (end == arg || *end || !(p->interval_ms > 0 && p->interval_ms <= 1e9))
-            cmd_usage (p->cmd, "interval '%.64s': a number of seconds above 0 is needed", arg);
+        p->interval_ms = cmd_seconds (p->cmd, "interval", arg);
         break;
     }
 }
@@ -166,7 +163,7 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 'c', "count", "N", "send N (default: until interrupted)" },
-    { 'i', "interval", "SECONDS", "between two (default 1)" },
+    { 'i', "interval", "S", "seconds between two (default 1)" },
     { 'p', "pad", "BYTES", "make requests so much larger" },
     CMD_OPTIONS_END,
 };

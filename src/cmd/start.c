@@ -71,10 +71,10 @@ static void take_option (struct start *s, int key, const char *arg)
         s->given_dir = arg;
         break;
     case OPT_START_TIMEOUT:
-        s->config.start_timeout_ms = cmd_number (s->cmd, "start timeout", arg, 1, 86400) * 1000;
+        s->config.start_timeout_ms = cmd_seconds (s->cmd, "start timeout", arg);
         break;
     case OPT_STOP_TIMEOUT:
-        s->config.stop_timeout_ms = cmd_number (s->cmd, "stop timeout", arg, 1, 86400) * 1000;
+        s->config.stop_timeout_ms = cmd_seconds (s->cmd, "stop timeout", arg);
         break;
     }
 }
@@ -201,7 +201,8 @@ static void choose_dir (struct start *s)
         make_dir (s);
     if (strlen (s->dir) > DIR_MAX) {
         remove_made_dir (s);
-        cmd_die (s->cmd, "%s is too long for UNIX sockets in it: choose another with --dir or TMPDIR",
+        cmd_die (s->cmd,
+                 "%s is too long for UNIX sockets in it: choose another with --dir or TMPDIR",
                  s->dir);
     }
     check_statedir (s);
@@ -240,8 +241,8 @@ static const struct cmd_option options[] = {
     { 'o', "setattr", "ATTR=VALUE", "set an attribute of all brokers" },
     { OPT_TOPOLOGY, "topology", "T", "shape of the tree, as kary:3 (sets tbon.topo)" },
     { OPT_DIR, "dir", "DIR", "directory for sockets, new or empty (default: one in TMPDIR)" },
-    { OPT_START_TIMEOUT, "start-timeout", "SECONDS", "give up after so long without progress (60)" },
-    { OPT_STOP_TIMEOUT, "stop-timeout", "SECONDS", "kill brokers that take longer to end (10)" },
+    { OPT_START_TIMEOUT, "start-timeout", "S", "give up after S seconds without progress (60)" },
+    { OPT_STOP_TIMEOUT, "stop-timeout", "S", "kill brokers that take longer to end (10 seconds)" },
     CMD_OPTIONS_END,
 };
 
@@ -251,7 +252,8 @@ const struct command start_command = {
     .max_operands = -1,
     .flags = CMD_RUNS,
     .summary = "Start brokers on this host, run a command, stop them",
-    .details = "COMMAND (default: a shell) finds the instance in IDTREE_URI; its exit status is ours.",
+    .details =
+        "COMMAND (default: a shell) finds the instance in IDTREE_URI; its exit status is ours.",
     .example = "idtree start -s 8 -o fluid.max-generators=4 idtree id new --rank 7",
     .options = options,
     .run = run,

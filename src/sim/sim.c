@@ -927,7 +927,7 @@ static void make_fault (struct world *w)
         life_stop (l);
         start_later (w, l->rank);
     }
-    else if (kind < 58 && l->rank > 0)
+    else if (kind < 58)
         start_later (w, l->rank); /* a second one that claims the rank: the first knows nothing of it */
     else if (kind < 80)
         fault_pause (w, l);

@@ -13,7 +13,7 @@
 
 #define FIRST_STORE_RETRY_US 100000 /* after a store that failed; doubles, up to: */
 #define LAST_STORE_RETRY_US 5000000
-#define NSENT (sizeof (((struct node *) 0)->sent_us) / sizeof (((struct node *) 0)->sent_us[0]))
+#define NSENT (sizeof (((struct node *) 0)->sent) / sizeof (((struct node *) 0)->sent[0]))
 
 static uint64_t lease_us (const struct node *n)
 {
@@ -218,7 +218,8 @@ static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
         req.has_epoch = true;
         req.epoch_ms = n->epoch_ms;
     }
-    n->sent_us[tag % NSENT] = now_us;
+    n->sent[tag % NSENT].tag = tag;
+    n->sent[tag % NSENT].us = now_us;
     n->stats.lease_messages++;
     if (n->ops->lease_up (n->arg, tag, &req) < 0)
         lease_lost (n, now_us, tag);
@@ -264,9 +265,9 @@ static void note_lease (struct node *n, const struct lease_answer *answer)
 
 static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
 {
-    if (!answer->has_time)
+    if (!answer->has_time || n->sent[tag % NSENT].tag != tag) /* sixteen have gone since */
         return;
-    clock_sample (&n->clock, &(struct idt_clock_sample){.sent_us = n->sent_us[tag % NSENT],
+    clock_sample (&n->clock, &(struct idt_clock_sample){.sent_us = n->sent[tag % NSENT].us,
                                                         .peer_received_us = answer->received_us,
                                                         .peer_sent_us = answer->sent_us,
                                                         .received_us = now_us,

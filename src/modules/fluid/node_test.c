@@ -447,6 +447,8 @@ static void test_trouble (void)
     ok (w.req[1].answers == 0, "an answer of the old one counts no more");
     node_parent (w.n, T0 + 2 * SECOND, true);
     ok (w.forwards == 2 && w.count == 11, "to the new parent they are sent again");
+    node_forwarded (w.n, T0 + 2 * SECOND, w.tag - 1, &(struct run){make_id (10000, 0, 0), 5}, 1);
+    ok (w.req[1].answers == 0, "and an answer of the old one that comes now is not taken for theirs");
     node_tick (w.n, T0 + 5 * SECOND);
     ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].answers == 0, "a request fails after fluid.forward-timeout");
     node_forwarded (w.n, T0 + 5 * SECOND, w.tag, &(struct run){make_id (15000, 0, 0), 11}, 1);
@@ -531,6 +533,27 @@ static void test_root (void)
     create_root (&w);
     ask_lease (&w, T0, 5, 1, 0, 4711);
     ok (w.answer.ngrant == 0, "and so does one with another epoch");
+    destroy (&w, T0);
+}
+
+static void test_restart (void)
+{
+    struct world w;
+
+    create (&w, 0);
+    node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, 50000);
+    ok (w.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock goes on there");
+    node_stored (w.n, T0, w.horizon_ms);
+    ask_lease (&w, T0, 5, 1, 0, 0);
+    ok (w.grant[0].lo_ms == 50000 && w.grant[0].hi_ms == 110000, "giving nothing below it");
+    ok (request (&w, T0, 1, 1, 0, false)->first == make_id (50000, 0, 0), "at once");
+    node_wall (w.n, T0, (int64_t) (110 * SECOND));
+    ok (ms_of (request (&w, T0 + 10 * SECOND, 2, 1, 0, false)->first) == 59995, "while it is slewed back to it");
+    destroy (&w, T0 + 10 * SECOND);
+
+    create (&w, 0);
+    node_start_root (w.n, T0, (int64_t) (90 * SECOND), 100000, 0);
+    ok (w.horizon_ms == 120001, "a wall clock before the epoch counts as the epoch");
     destroy (&w, T0);
 }
 
@@ -704,6 +727,7 @@ int main (void)
     test_bad_answers ();
     test_trouble ();
     test_root ();
+    test_restart ();
     test_stop ();
     test_relay ();
     test_report ();

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* bench-compressor.c - what the id compressor costs on three documents of 1,000 to 1,000,000 ids
+ *
+ *   single      one session in turns of 1,000 ids: one cluster that grows
+ *   duo         two sessions in turns of 1,000 ids: a cluster each turn
+ *   fragmented  eight sessions in turns of 16 ids: 62,504 clusters for 1,000,000 ids
+ *
+ * Prints one JSON object a line: nanoseconds for one id (or call), the best of ROUNDS, and the
+ * ratio to a call of a function that does nothing, measured in the same run.  Ids are asked in
+ * random order.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <idtree/idcomp.h>
+
+#define ROUNDS 9
+#define SAMPLE 20000 /* ids asked in a round */
+#define SESSIONS 8
+
+struct document {
+    const char *name;
+    int sessions;
+    int turn; /* ids that a session makes before the next one does */
+    int cluster_size;
+    int64_t ids;
+    struct idcomp *c; /* as its first session sees it */
+    char session[SESSIONS][IDCOMP_UUID_TEXT];
+    /* the sample, in several forms */
+    int64_t id[SAMPLE]; /* session space */
+    int64_t op[SAMPLE];
+    struct idcomp_uuid uuid[SAMPLE];
+    char text[SAMPLE][IDCOMP_UUID_TEXT];
+    /* where results go */
+    int64_t result[SAMPLE];
+    struct idcomp_uuid uuid_result[SAMPLE];
+    /* stored form */
+    void *data;
+    size_t size;
+    char *base64;
+};
+
+static double bare_ns;
+
+static double now_ns (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1e9 + ts.tv_nsec;
+}
+
+__attribute__ ((noreturn)) static void die (const char *what)
+{
+    fprintf (stderr, "bench-compressor: %s failed\n", what);
+    exit (EXIT_FAILURE);
+}
+
+/* Does 'n' times what is measured; returns false if it did not work. */
+typedef bool (*work_f) (struct document *d, int n);
+
+/* Nanoseconds for one of 'n', best of ROUNDS. */
+static double measure (work_f work, struct document *d, int n, const char *what)
+{
+    double best_ns = 1e18;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        double start_ns = now_ns ();
+        bool good = work (d, n);
+        double ns = (now_ns () - start_ns) / n;
+        if (!good)
+            die (what);
+        best_ns = ns < best_ns ? ns : best_ns;
+    }
+    return best_ns;
+}
+
+static void report (struct document *d, const char *what, work_f work, int n)
+{
+    double ns = measure (work, d, n, what);
+
+    printf ("{\"bench\":\"compressor\",\"what\":\"%s\",\"document\":\"%s\",\"ids\":%lld,"
+            "\"ns\":%.1f,\"ratio\":%.1f}\n",
+            what, d->name, (long long)d->ids, ns, ns / bare_ns);
+    fflush (stdout);
+}
+
+/* --- documents --- */
+
+static void session_name (int i, char text[IDCOMP_UUID_TEXT])
+{
+    unsigned char random[16];
+    uint64_t x = UINT64_C (0x9e3779b97f4a7c15) * (i + 1);
+
+    for (int k = 0; k < 16; k++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        random[k] = x >> 32 & 0xff;
+    }
+    struct idcomp_uuid uuid = idcomp_uuid_random (random);
+    idcomp_uuid_format (&uuid, text);
+}
+
+/* The first session makes its ids; ranges of the others arrive. */
+static void take_turn (struct document *d, int session, int64_t first)
+{
+    struct idcomp_range range = {
+        .has_ids = true,
+        .first = first,
+        .count = d->turn,
+        .cluster_size = d->cluster_size,
+    };
+    struct idcomp_run runs[2];
+
+    memcpy (range.session, d->session[session], sizeof (range.session));
+    if (session == 0
+        && (idcomp_generate_runs (d->c, d->turn, runs) < 0 || idcomp_take (d->c, &range) < 0))
+        die ("generate");
+    if (idcomp_finalize (d->c, &range) < 0)
+        die ("finalize");
+    if (session == 0)
+        idcomp_range_fini (&range);
+}
+
+static bool build (struct document *d, int n)
+{
+    idcomp_destroy (d->c);
+    d->c = idcomp_create (d->session[0], IDCOMP_STRICT);
+    if (idcomp_set_cluster_size (d->c, d->cluster_size) < 0)
+        return false;
+    int round = d->turn * d->sessions;
+    for (int64_t turn = 0; turn < (d->ids + round - 1) / round; turn++)
+        for (int s = 0; s < d->sessions; s++)
+            take_turn (d, s, turn * d->turn + 1);
+    return true;
+}
+
+static void take_sample (struct document *d)
+{
+    uint64_t x = 88172645463325252;
+
+    for (int i = 0; i < SAMPLE;) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        d->op[i] = x % d->ids;
+        if (idcomp_to_session (d->c, d->op[i], NULL, &d->id[i]) < 0
+            || idcomp_decompress (d->c, d->id[i], &d->uuid[i]) < 0)
+            continue; /* reserved for another session */
+        idcomp_uuid_format (&d->uuid[i], d->text[i]);
+        i++;
+    }
+}
+
+/* --- what is measured --- */
+
+__attribute__ ((noinline)) static int nothing (int64_t id, int64_t *result)
+{
+    *result = id;
+    __asm__ volatile("" ::: "memory");
+    return 0;
+}
+
+static bool bare (struct document *d, int n)
+{
+    bool good = true;
+
+    for (int i = 0; i < n; i++)
+        good &= nothing (d->op[i], &d->result[i]) == 0;
+    return good;
+}
+
+static bool to_session (struct document *d, int n)
+{
+    bool good = true;
+
+    for (int i = 0; i < n; i++)
+        good &= idcomp_to_session (d->c, d->op[i], NULL, &d->result[i]) == 0;
+    return good && memcmp (d->result, d->id, n * sizeof (d->id[0])) == 0;
+}
+
+static bool to_op (struct document *d, int n)
+{
+    bool good = true;
+
+    for (int i = 0; i < n; i++)
+        good &= idcomp_to_op (d->c, d->id[i], &d->result[i]) == 0;
+    return good && memcmp (d->result, d->op, n * sizeof (d->op[0])) == 0;
+}
+
+static bool decompress (struct document *d, int n)
+{
+    bool good = true;
+
+    for (int i = 0; i < n; i++)
+        good &= idcomp_decompress (d->c, d->id[i], &d->uuid_result[i]) == 0;
+    return good && memcmp (d->uuid_result, d->uuid, n * sizeof (d->uuid[0])) == 0;
+}
+
+static bool decompress_text (struct document *d, int n)
+{
+    bool good = true;
+    char text[IDCOMP_UUID_TEXT];
+    struct idcomp_uuid uuid;
+
+    for (int i = 0; i < n; i++) {
+        good &= idcomp_decompress (d->c, d->id[i], &uuid) == 0;
+        idcomp_uuid_format (&uuid, text);
+        good &= text[35] == d->text[i][35];
+    }
+    return good;
+}
+
+static bool recompress (struct document *d, int n)
+{
+    bool good = true;
+
+    for (int i = 0; i < n; i++)
+        good &= idcomp_recompress (d->c, &d->uuid[i], &d->result[i]) == 0;
+    return good && memcmp (d->result, d->id, n * sizeof (d->id[0])) == 0;
+}
+
+static bool recompress_text (struct document *d, int n)
+{
+    bool good = true;
+
+    for (int i = 0; i < n; i++)
+        good &= idcomp_recompress_text (d->c, d->text[i], &d->result[i]) == 0;
+    return good && memcmp (d->result, d->id, n * sizeof (d->id[0])) == 0;
+}
+
+static bool save (struct document *d, int n)
+{
+    return idcomp_save (d->c, IDCOMP_WITHOUT_LOCAL, d->data, d->size) == (long)d->size;
+}
+
+static bool encode (struct document *d, int n)
+{
+    return idcomp_base64_encode (d->data, d->size, d->base64) > 0;
+}
+
+static bool decode (struct document *d, int n)
+{
+    size_t len = IDCOMP_BASE64_TEXT (d->size) - 1;
+
+    return idcomp_base64_decode (d->base64, len, d->data, d->size) == (long)d->size;
+}
+
+static bool load (struct document *d, int n)
+{
+    char session[IDCOMP_UUID_TEXT];
+
+    session_name (SESSIONS, session);
+    struct idcomp *c = idcomp_load (d->data, d->size, session, IDCOMP_STRICT);
+    bool good = c != NULL;
+    idcomp_destroy (c);
+    return good;
+}
+
+/* All ids of a document that nobody has finalized are local. */
+static bool generate_local (struct document *d, int n)
+{
+    struct idcomp *c = idcomp_create (d->session[0], IDCOMP_STRICT);
+    int64_t id = 0;
+    bool good = true;
+
+    for (int i = 0; i < n; i++)
+        good &= idcomp_generate (c, &id) == 0;
+    idcomp_destroy (c);
+    return good && id == -n;
+}
+
+static bool generate_eager (struct document *d, int n)
+{
+    struct idcomp *c = idcomp_create (d->session[0], IDCOMP_STRICT);
+    struct idcomp_range range;
+    int64_t id;
+    bool good = idcomp_set_cluster_size (c, IDCOMP_CLUSTER_SIZE_MAX) == 0
+                && idcomp_generate (c, &id) == 0 && idcomp_take (c, &range) == 0
+                && idcomp_finalize (c, &range) == 0;
+
+    idcomp_range_fini (&range);
+    for (int i = 0; i < n; i++)
+        good &= idcomp_generate (c, &id) == 0;
+    idcomp_destroy (c);
+    return good && id == n;
+}
+
+static void measure_document (struct document *d, int64_t ids)
+{
+    d->ids = ids;
+    report (d, "build", build, ids);
+    take_sample (d);
+    report (d, "to_session", to_session, SAMPLE);
+    report (d, "to_op", to_op, SAMPLE);
+    report (d, "decompress", decompress, SAMPLE);
+    report (d, "decompress_text", decompress_text, SAMPLE);
+    report (d, "recompress", recompress, SAMPLE);
+    report (d, "recompress_text", recompress_text, SAMPLE);
+
+    d->size = idcomp_save_size (d->c, IDCOMP_WITHOUT_LOCAL);
+    d->data = malloc (d->size);
+    d->base64 = malloc (IDCOMP_BASE64_TEXT (d->size));
+    report (d, "save", save, 1);
+    report (d, "base64_encode", encode, 1);
+    report (d, "base64_decode", decode, 1);
+    report (d, "load", load, 1);
+    free (d->data);
+    free (d->base64);
+
+    struct idcomp_stats stats = idcomp_stats (d->c);
+    printf ("{\"bench\":\"compressor\",\"what\":\"memory\",\"document\":\"%s\",\"ids\":%lld,"
+            "\"clusters\":%u,\"local_runs\":%zu,\"bytes\":%zu,\"bytes_per_cluster\":%.1f}\n",
+            d->name, (long long)ids, stats.clusters, stats.local_runs, stats.memory,
+            (double)(stats.memory - 16 * stats.local_runs) / stats.clusters);
+    idcomp_destroy (d->c);
+    d->c = NULL;
+}
+
+int main (void)
+{
+    static const struct document documents[] = {
+        {.name = "single", .sessions = 1, .turn = 1000, .cluster_size = 512},
+        {.name = "duo", .sessions = 2, .turn = 1000, .cluster_size = 512},
+        {.name = "fragmented", .sessions = 8, .turn = 16, .cluster_size = 8},
+    };
+    struct document *d = calloc (1, sizeof (*d));
+
+    if (!d)
+        die ("allocation");
+    *d = (struct document){.name = "none", .ids = 1000000};
+    for (int i = 0; i < SESSIONS; i++)
+        session_name (i, d->session[i]);
+    bare_ns = measure (bare, d, SAMPLE, "bare call");
+    report (d, "bare_call", bare, SAMPLE);
+    report (d, "generate_local", generate_local, 1000000);
+    report (d, "generate_eager", generate_eager, 1000000);
+    for (size_t i = 0; i < sizeof (documents) / sizeof (documents[0]); i++) {
+        memcpy (d, &documents[i], offsetof (struct document, ids));
+        for (int64_t ids = 1000; ids <= 1000000; ids *= ids == 1000 ? 100 : 10)
+            measure_document (d, ids);
+    }
+    free (d);
+    return EXIT_SUCCESS;
+}

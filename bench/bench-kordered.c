@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* bench-kordered.c - what an id costs to make, to write and to read: sno, uid and flax beside FLUID
+ *
+ * Prints one JSON object a line: nanoseconds for one, the best of ROUNDS, and the ratio to a bare
+ * clock_gettime (), measured before, between and after the others in the same run (the best
+ * counts).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "idtree/fluid.h"
+#include "libflax/flax.h"
+#include "libsno/sno.h"
+#include "libuid/uid.h"
+
+#define IDS 2000 /* in a round: short enough to be left alone by the scheduler now and then */
+#define ROUNDS 400
+#define CAP_IDS 4000000
+
+struct bed {
+    struct sno_gen *sno_gen;
+    struct uid_gen *uid_gen;
+    struct flax_gen *flax_gen;
+    struct fluid_gen fluid_gen;
+    sno_t sno[IDS];
+    struct uid uid[IDS];
+    flax_t flax[IDS];
+    fluid_t fluid[IDS];
+    char text[IDS][FLUID_STRING_MAX];
+    char packed[IDS * SNO_TEXT_SIZE];
+    struct timespec ts;
+};
+
+typedef int (*work_f) (struct bed *bed); /* returns how many ids it worked on */
+
+static double now_ns (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1e9 + ts.tv_nsec;
+}
+
+/* Nanoseconds for one id, best of ROUNDS.  Ends the program when the work is not done. */
+static double measure (work_f work, struct bed *bed)
+{
+    double best = 1e18;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round % 16 == 0) /* so that 16 rounds of sno stay below the cap of a unit */
+            nanosleep (&(struct timespec){.tv_nsec = 4000000}, NULL);
+        double start_ns = now_ns ();
+        int done = work (bed);
+        double ns = (now_ns () - start_ns) / IDS;
+
+        if (done != IDS)
+            exit (EXIT_FAILURE);
+        best = ns < best ? ns : best;
+    }
+    return best;
+}
+
+static int read_clock (struct bed *bed)
+{
+    int done = 0;
+    while (done < IDS)
+        done += clock_gettime (CLOCK_REALTIME, &bed->ts) == 0;
+    return done;
+}
+
+static int sno_make (struct bed *bed)
+{
+    int done = 0;
+    while (done < IDS)
+        done += sno_gen_new (bed->sno_gen, 7, -1, &bed->sno[done]) == 0;
+    return done;
+}
+
+static int sno_write (struct bed *bed)
+{
+    int done = 0;
+    for (; done < IDS; done++)
+        sno_encode (&bed->sno[done], bed->text[done]);
+    return done;
+}
+
+static int sno_write_many (struct bed *bed)
+{
+    sno_encode_many (bed->sno, IDS, bed->packed);
+    return IDS;
+}
+
+static int sno_read (struct bed *bed)
+{
+    int done = 0;
+    while (done < IDS)
+        done += sno_decode (bed->packed + done * SNO_TEXT_SIZE, SNO_TEXT_SIZE, &bed->sno[done],
+                            NULL) == 0;
+    return done;
+}
+
+static int sno_read_many (struct bed *bed)
+{
+    return (int)sno_decode_many (bed->packed, IDS, bed->sno);
+}
+
+static int uid_make_global (struct bed *bed)
+{
+    int done = 0;
+    while (done < IDS)
+        done += uid_gen_new (bed->uid_gen, UID_GLOBAL, -1, &bed->uid[done]) == 0;
+    return done;
+}
+
+static int uid_make_and_write (struct bed *bed)
+{
+    int done = 0;
+    for (; done < IDS; done++)
+        if (uid_gen_new (bed->uid_gen, UID_GLOBAL, -1, &bed->uid[done]) < 0 ||
+            uid_encode (&bed->uid[done], NULL, bed->text[done]) < 0)
+            break;
+    return done;
+}
+
+static int uid_write (struct bed *bed)
+{
+    int done = 0;
+    while (done < IDS)
+        done += uid_encode (&bed->uid[done], NULL, bed->text[done]) == UID_GLOBAL_TEXT;
+    return done;
+}
+
+static int uid_read (struct bed *bed)
+{
+    int done = 0;
+    while (done < IDS)
+        done += uid_decode (bed->text[done], UID_GLOBAL_TEXT, NULL, &bed->uid[done], NULL) == 0;
+    return done;
+}
+
+static int flax_make (struct bed *bed)
+{
+    int done = 0;
+    while (done < IDS)
+        done += flax_gen_new (bed->flax_gen, &bed->flax[done]) == 0;
+    return done;
+}
+
+static int flax_make_and_write (struct bed *bed)
+{
+    int done = 0;
+    for (; done < IDS && flax_gen_new (bed->flax_gen, &bed->flax[done]) == 0; done++)
+        flax_encode (&bed->flax[done], bed->text[done]);
+    return done;
+}
+
+static int flax_write (struct bed *bed)
+{
+    int done = 0;
+    for (; done < IDS; done++)
+        flax_encode (&bed->flax[done], bed->text[done]);
+    return done;
+}
+
+static int flax_read (struct bed *bed)
+{
+    int done = 0;
+    while (done < IDS)
+        done += flax_decode (bed->text[done], FLAX_TEXT_SIZE, &bed->flax[done], NULL) == 0;
+    return done;
+}
+
+/* As a broker does, the clock is read for each request; the time handed in runs as fast as ids fill
+ * it.
+ */
+static int fluid_make (struct bed *bed)
+{
+    int done = 0;
+
+    fluid_gen_init (&bed->fluid_gen, 1);
+    fluid_gen_set_range (&bed->fluid_gen, 0, FLUID_TIMESTAMP_MAX + 1);
+    while (done < IDS) {
+        clock_gettime (CLOCK_REALTIME, &bed->ts);
+        done += fluid_gen_reserve (&bed->fluid_gen, (uint64_t)done / FLUID_PER_MS, 1,
+                                   &bed->fluid[done]) == 1;
+    }
+    return done;
+}
+
+static int fluid_write (struct bed *bed)
+{
+    int done = 0;
+    while (done < IDS)
+        done += fluid_encode (bed->fluid[done], FLUID_F58, bed->text[done], FLUID_STRING_MAX) > 0;
+    return done;
+}
+
+static int fluid_read (struct bed *bed)
+{
+    int done = 0;
+    while (done < IDS)
+        done += fluid_parse (bed->text[done], &bed->fluid[done]) == 0;
+    return done;
+}
+
+/* In the order in which each needs what the ones before it made. */
+static const struct {
+    const char *name;
+    work_f work;
+} cases[] = {
+    {"fluid make", fluid_make},
+    {"fluid F58 encode", fluid_write},
+    {"fluid F58 decode", fluid_read},
+    {"sno make, below the cap", sno_make},
+    {"sno encode", sno_write},
+    {"sno encode many", sno_write_many},
+    {"sno decode", sno_read},
+    {"sno decode many", sno_read_many},
+    {"uid global make", uid_make_global},
+    {"uid global encode", uid_write},
+    {"uid global decode", uid_read},
+    {"uid global make and encode", uid_make_and_write},
+    {"flax make", flax_make},
+    {"flax encode", flax_write},
+    {"flax decode", flax_read},
+    {"flax make and encode", flax_make_and_write},
+};
+
+#define CASES (sizeof (cases) / sizeof (cases[0]))
+
+static double at_cap (struct bed *bed)
+{
+    double start_ns = now_ns ();
+
+    for (int i = 0; i < CAP_IDS; i++)
+        if (sno_gen_new (bed->sno_gen, 7, -1, &bed->sno[0]) < 0)
+            exit (EXIT_FAILURE);
+    return (now_ns () - start_ns) / CAP_IDS;
+}
+
+static struct bed *bed_create (void)
+{
+    struct bed *bed = calloc (1, sizeof (*bed));
+    struct uid_gen_config config = {.node = uid_node_named ("uid@127.0.0.1"), .ahead_us = 1000000};
+
+    if (!bed || !(bed->sno_gen = sno_gen_create (&(struct sno_snapshot){.partition = 1}, NULL)) ||
+        !(bed->uid_gen = uid_gen_create (&config)) ||
+        !(bed->flax_gen = flax_gen_create (FLAX_RANDOM, NULL)))
+        exit (EXIT_FAILURE);
+    return bed;
+}
+
+int main (void)
+{
+    struct bed *bed = bed_create ();
+    double ns[CASES], clock_ns = 1e18;
+
+    for (size_t i = 0; i < CASES; i++) {
+        double bare_ns = measure (read_clock, bed);
+        clock_ns = bare_ns < clock_ns ? bare_ns : clock_ns;
+        ns[i] = measure (cases[i].work, bed);
+    }
+    printf ("{\"bench\":\"clock_gettime\",\"ns\":%.2f}\n", clock_ns);
+    for (size_t i = 0; i < CASES; i++)
+        printf ("{\"bench\":\"%s\",\"ns\":%.2f,\"to_clock_gettime\":%.2f}\n", cases[i].name, ns[i],
+                ns[i] / clock_ns);
+    printf ("{\"bench\":\"sno make, at the cap of 61.04\",\"ns\":%.2f}\n", at_cap (bed));
+    sno_gen_destroy (bed->sno_gen);
+    uid_gen_destroy (bed->uid_gen);
+    flax_gen_destroy (bed->flax_gen);
+    free (bed);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fuzz_idcomp_stored.c - feed the id compressor stored forms, base64 and ranges from outside
+ *
+ * The first byte says what the others are.  Whatever is accepted in the strict reading must be
+ * written as it was read, and a compressor that was loaded, in both readings, must stand all
+ * calls.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <idtree/idcomp.h>
+
+#define NEW "0f0f0f0f-0f0f-4f0f-8f0f-0f0f0f0f0f0f"
+#define OTHER "f0f0f0f0-f0f0-40f0-b0f0-f0f0f0f0f0f0"
+
+int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
+
+static void must (int good)
+{
+    if (!good)
+        abort ();
+}
+
+/* Ask for the ids around 'id' in all ways. */
+static void convert (const struct idcomp *c, int64_t id)
+{
+    struct idcomp_uuid uuid;
+    int64_t result;
+
+    for (int64_t x = id - 1; x <= id + 1; x++) {
+        idcomp_to_op (c, x, &result);
+        idcomp_to_session (c, x, OTHER, &result);
+        idcomp_to_session (c, x, idcomp_session (c), &result);
+        if (idcomp_decompress (c, x, &uuid) == 0)
+            idcomp_recompress (c, &uuid, &result);
+    }
+}
+
+/* Make ids, announce and finalize them, and let others do so. */
+static void use (struct idcomp *c)
+{
+    struct idcomp_range other = {
+        .session = OTHER, .has_ids = true, .first = 1, .count = 5, .cluster_size = 2};
+    struct idcomp_range range;
+    struct idcomp_run runs[2];
+    int64_t id = 0;
+
+    convert (c, 0);
+    convert (c, idcomp_stats (c).allocated_finals);
+    convert (c, -idcomp_stats (c).generated);
+    idcomp_generate (c, &id);
+    convert (c, id);
+    idcomp_generate_runs (c, 1000, runs);
+    other.first = idcomp_expected (c, OTHER);
+    idcomp_finalize (c, &other);
+    if (idcomp_take_unfinalized (c, &range) == 0) {
+        idcomp_finalize (c, &range);
+        idcomp_range_fini (&range);
+    }
+    if (idcomp_ghost_begin (c, "33333333-3333-4333-b333-333333333333") == 0) {
+        idcomp_generate (c, &id);
+        idcomp_ghost_end (c);
+    }
+    convert (c, idcomp_stats (c).allocated_finals);
+    convert (c, id);
+}
+
+static void feed_form (const unsigned char *data, size_t size, const char *session, int flags)
+{
+    enum idcomp_state state = session ? IDCOMP_WITHOUT_LOCAL : IDCOMP_WITH_LOCAL;
+    struct idcomp *c = idcomp_load (data, size, session, flags);
+
+    if (!c) {
+        must (idcomp_error_name (errno) || errno == ENOMEM);
+        return;
+    }
+    if (flags == IDCOMP_STRICT) {
+        unsigned char *copy = malloc (size);
+        must (idcomp_save_size (c, state) == size
+              && idcomp_save (c, state, copy, size) == (long)size);
+        /* -0 is the only other way to write a number */
+        for (size_t i = 0; i < size; i++)
+            must (copy[i] == data[i] || (copy[i] == 0 && data[i] == 0x80 && i % 8 == 7));
+        free (copy);
+    }
+    use (c);
+    idcomp_destroy (c);
+}
+
+static void feed_base64 (const char *text, size_t size)
+{
+    unsigned char *data = malloc (size + 1);
+    long n = idcomp_base64_decode (text, size, data, size);
+
+    if (n >= 0) {
+        char *again = malloc (IDCOMP_BASE64_TEXT (n));
+        must (idcomp_base64_encode (data, n, again) == size && memcmp (text, again, size) == 0);
+        free (again);
+        feed_form (data, n, NEW, IDCOMP_STRICT);
+    }
+    free (data);
+}
+
+static void feed_range (const char *text, size_t size)
+{
+    struct idcomp_range range;
+    struct idcomp_range again;
+
+    if (idcomp_range_decode (text, size, &range) < 0)
+        return;
+    size_t len = idcomp_range_encode (&range, NULL, 0);
+    char *copy = malloc (len + 1);
+    idcomp_range_encode (&range, copy, len + 1);
+    must (idcomp_range_decode (copy, len, &again) == 0 && again.nruns == range.nruns
+          && again.count == range.count);
+    struct idcomp *c = idcomp_create (NEW, IDCOMP_STRICT);
+    idcomp_finalize (c, &range);
+    use (c);
+    idcomp_destroy (c);
+    free (copy);
+    idcomp_range_fini (&range);
+    idcomp_range_fini (&again);
+}
+
+int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size)
+{
+    if (size == 0)
+        return 0;
+    unsigned int kind = *data++;
+    size--;
+    switch (kind % 6) {
+    case 4:
+        feed_base64 ((const char *)data, size);
+        break;
+    case 5:
+        feed_range ((const char *)data, size);
+        break;
+    default:
+        feed_form (data, size, kind & 1 ? NEW : NULL, kind & 2 ? IDCOMP_ORIGINAL : IDCOMP_STRICT);
+    }
+    return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fuzz_uid.c - any text and bytes are an id or an error, for every drift and release; what is read
+ * is written back; vector clocks of any entries keep their laws
+ *
+ * The first byte chooses the format, the rest is what is read.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libuid/uid.h"
+
+int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
+
+static void require (int good)
+{
+    if (!good)
+        abort ();
+}
+
+/* Releases differ in what they read, so only what today's form reads is compared with what it
+ * writes.
+ */
+static void written_back (const struct uid *id, const struct uid_format *format, const char *text,
+                          size_t len)
+{
+    struct uid_format wrap = *format;
+    char back[UID_TEXT_MAX];
+
+    wrap.flags = UID_WRAP;
+    if (format->version != UID_V135)
+        return;
+    require (uid_encode (id, &wrap, back) == (int)len);
+    if (!(format->flags & UID_LENIENT))
+        require (memcmp (text, back, len) == 0);
+}
+
+static void parse (const char *text, size_t len, const struct uid_format *format)
+{
+    const struct uid untouched = {.a = 77};
+    struct uid id = untouched;
+    size_t pos = SIZE_MAX;
+
+    if (uid_decode (text, len, format, &id, &pos) == 0)
+        written_back (&id, format, text, len);
+    else {
+        require (errno == EINVAL || errno == EMSGSIZE || errno == ENOTSUP);
+        require (pos <= len && uid_compare (&id, &untouched) == 0);
+    }
+}
+
+static void parse_bytes (const unsigned char *bytes, size_t len, const struct uid_format *format)
+{
+    struct uid_format wrap = *format;
+    uint8_t back[UID_GLOBAL_SIZE];
+    struct uid id, local;
+
+    if (uid_from_bytes (bytes, len, format, &id) < 0)
+        return;
+    wrap.flags = UID_WRAP;
+    if (format->version == UID_V135)
+        require (uid_to_bytes (&id, &wrap, back) == (int)len && memcmp (bytes, back, len) == 0);
+    uid_unix_ms (&id);
+    require (uid_distance (&id, &id, &local) == 0 && !local.a && !local.b && !local.c &&
+             !local.sequence);
+}
+
+static void any_bytes (const unsigned char *data, size_t size)
+{
+    char *text = malloc ((8 * size + 5) / 6 + 1);
+    unsigned char *back = malloc (size + 1);
+
+    if (text && back) {
+        size_t len = uid_base64_encode (data, size, text);
+        require (len == (8 * size + 5) / 6 && uid_base64_decode (text, len, back, NULL) == 0);
+        require (memcmp (back, data, size) == 0);
+        if (uid_base64_decode ((const char *)data, size, back, NULL) < 0)
+            require (errno == EINVAL);
+    }
+    free (text);
+    free (back);
+    uid_fingerprint ((const char *)data, size);
+}
+
+#define ENTRIES 16
+
+static void clocks (const unsigned char *data, size_t size)
+{
+    static const char *const names[] = {"a@h", "b@h", NULL, NULL};
+    struct uid clock[2][ENTRIES], out[2 * ENTRIES];
+    size_t n[2] = {0, 0};
+
+    for (size_t i = 0; i + 1 < size && i < ENTRIES; i += 2) {
+        struct uid *entry = &clock[data[i] >> 7][n[data[i] >> 7]++];
+        *entry =
+            (struct uid){.kind = UID_GLOBAL, .b = data[i + 1] >> 4, .sequence = data[i + 1] & 15};
+        entry->node.name = names[data[i] & 3];
+        entry->node.fingerprint = data[i] & 7;
+    }
+    int joined = uid_clock_join (clock[0], n[0], clock[1], n[1], out);
+    require (joined >= 0 && (size_t)joined <= n[0] + n[1]);
+    require (uid_clock_descends (clock[0], n[0], clock[0], 0));
+    int diff = uid_clock_diff (clock[0], n[0], clock[1], n[1], out);
+    require (diff >= 0 && (diff == 0) == uid_clock_descends (clock[0], n[0], clock[1], n[1]));
+}
+
+int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size)
+{
+    const struct uid_node self = uid_node_named ("uid@127.0.0.1");
+
+    if (size == 0)
+        return 0;
+    struct uid_format format = {
+        .drift = data[0] & 15,
+        .version = data[0] >> 4 & 3,
+        .self = data[0] & 64 ? &self : NULL,
+        .flags = data[0] & 128 ? UID_LENIENT : 0,
+    };
+    data++;
+    size--;
+    parse ((const char *)data, size, &format);
+    parse_bytes (data, size, &format);
+    any_bytes (data, size);
+    clocks (data, size);
+    return 0;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* base64_test.c - RFC 4648: its examples, all lengths, and that each content has one text only */
+
+#include <errno.h>
+#include <string.h>
+#include <idtree/idcomp.h>
+
+#include "libutil/tap.h"
+
+static const struct {
+    const char *data;
+    const char *text;
+} examples[] = {
+    /* RFC 4648 section 10 */
+    {"", ""},
+    {"f", "Zg=="},
+    {"fo", "Zm8="},
+    {"foo", "Zm9v"},
+    {"foob", "Zm9vYg=="},
+    {"fooba", "Zm9vYmE="},
+    {"foobar", "Zm9vYmFy"},
+};
+
+static const char *const refused[] = {
+    "Z",          "Zg",   "Zg=",      "Zm9vY",  "Zm9v=",    "====", "Zg=a",
+    "=Zg=",       "Z===", "Zm9v====", "Zh==",   "Zm9=",     "Zm-_", "Zm 9v",
+    "Zm9v\nZm9v", " Zm9", "Zm\x80v",  "Zm9v\n", "Zg==Zm9v",
+};
+
+static bool refuses (const char *text)
+{
+    char buf[64];
+
+    errno = 0;
+    return idcomp_base64_decode (text, strlen (text), buf, sizeof (buf)) < 0
+           && errno == IDCOMP_ECORRUPT_BASE64;
+}
+
+static bool round_trip (size_t size)
+{
+    unsigned char data[300];
+    unsigned char back[300];
+    char text[IDCOMP_BASE64_TEXT (sizeof (data))];
+
+    for (size_t i = 0; i < size; i++)
+        data[i] = i * 37 + size;
+    size_t len = idcomp_base64_encode (data, size, text);
+    return len == IDCOMP_BASE64_TEXT (size) - 1 && strlen (text) == len
+           && idcomp_base64_decode (text, len, back, size) == (long)size
+           && memcmp (data, back, size) == 0
+           && (size == 0
+               || (idcomp_base64_decode (text, len, back, size - 1) < 0 && errno == EOVERFLOW));
+}
+
+/* Nothing but what encoding gives is decoded: try all last groups of some letters. */
+static bool is_canonical (void)
+{
+    static const char letters[] = "AQgwBZz09+/=";
+    bool good = true;
+
+    for (size_t n = 0; n < 12 * 12 * 12 * 12; n++) {
+        char text[5] = {letters[n % 12], letters[n / 12 % 12], letters[n / 144 % 12],
+                        letters[n / 1728], '\0'};
+        char again[5];
+        unsigned char data[3];
+        long size = idcomp_base64_decode (text, 4, data, sizeof (data));
+        if (size < 0)
+            continue;
+        idcomp_base64_encode (data, size, again);
+        good &= strcmp (text, again) == 0;
+    }
+    return good;
+}
+
+int main (void)
+{
+    char buf[64];
+    bool good = true;
+
+    for (size_t i = 0; i < sizeof (examples) / sizeof (examples[0]); i++) {
+        idcomp_base64_encode (examples[i].data, strlen (examples[i].data), buf);
+        ok (strcmp (buf, examples[i].text) == 0, "'%s' is written '%s'", examples[i].data, buf);
+    }
+    for (size_t size = 0; size <= 300; size++)
+        good &= round_trip (size);
+    ok (good, "data of all lengths up to 300 comes back, and never beyond its buffer");
+    good = true;
+    for (size_t i = 0; i < sizeof (refused) / sizeof (refused[0]); i++)
+        good &= refuses (refused[i]);
+    ok (good, "wrong lengths, letters, padding and unused bits are refused");
+    ok (is_canonical (), "no two texts give the same data");
+    return done_testing ();
+}

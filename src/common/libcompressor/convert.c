@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* convert.c - between the forms of an id: session space, op space, UUID
+ *
+ * In session space an id of the local session is a local id if and only if its generation count is
+ * in the local runs, finalized or not, so the form never changes.  In op space an id is final as
+ * soon as final ids are set aside for its count: whoever reads it has finalized the range by then.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "compressor.h"
+
+static int fail (int error)
+{
+    errno = error;
+    return -1;
+}
+
+/* The generation count of a final id of cluster 'k'; the final id of a generation count. */
+static int64_t gen_of (const struct idcluster *k, int64_t final)
+{
+    return k->gen + (final - k->final);
+}
+
+static int64_t final_of (const struct idcluster *k, int64_t gen)
+{
+    return k->final + (gen - k->gen);
+}
+
+/* The local or the final form of an id.  Ids of the two kinds come in any order: a branch on
+ * 'local' would be guessed wrong half the time.
+ */
+static int64_t pick (bool local, int64_t gen, int64_t final)
+{
+    return final ^ ((final ^ -gen) & -(int64_t)local);
+}
+
+static bool is_finalized (const struct idcluster *k, int64_t final)
+{
+    return final - k->final < k->capacity - k->reserve;
+}
+
+/* --- op space and session space --- */
+
+int idcomp_to_op (const struct idcomp *c, int64_t id, int64_t *op)
+{
+    if (compressor_check (c) < 0)
+        return -1;
+    if (id < 0) {
+        int64_t gen = -(uint64_t)id;
+        if (!idruns_contain (&c->runs, gen))
+            return fail (IDCOMP_EINVALID_LOCAL_ID);
+        struct idcluster k;
+        if (idspace_find_gen (&c->space, 0, gen, &k))
+            id = final_of (&k, gen);
+    }
+    *op = id;
+    return 0;
+}
+
+static int final_to_session (const struct idcomp *c, int64_t final, int64_t *id)
+{
+    struct idcluster k;
+
+    if (!idspace_find_final (&c->space, final, &k)
+        || k.session != 0) { /* reserves of other sessions below the limit pass */
+        if (final >= idspace_finalized_limit (&c->space))
+            return fail (IDCOMP_EUNKNOWN_OP_ID);
+        *id = final;
+        return 0;
+    }
+    int64_t gen = gen_of (&k, final);
+    bool local = idruns_contain (&c->runs, gen);
+    if (gen > c->generated && !local)
+        return fail (IDCOMP_EUNKNOWN_OP_ID);
+    *id = pick (local, gen, final);
+    return 0;
+}
+
+/* The session that sent a local id: 'text' is our own name in most cases. */
+static uint32_t find_origin (const struct idcomp *c, const char *text)
+{
+    struct idspace_key key;
+
+    if (strcmp (text, c->session) == 0)
+        return 0;
+    if (compressor_key (c->flags, text, &key) < 0)
+        return IDSPACE_NONE;
+    return idspace_find (&c->space, &key);
+}
+
+int idcomp_to_session (const struct idcomp *c, int64_t op, const char *origin, int64_t *id)
+{
+    if (compressor_check (c) < 0)
+        return -1;
+    if (op >= 0)
+        return final_to_session (c, op, id);
+    if (!origin)
+        return fail (IDCOMP_ENO_ORIGIN);
+    uint32_t session = find_origin (c, origin);
+    if (session == IDSPACE_NONE)
+        return fail (IDCOMP_EUNKNOWN_SESSION);
+    int64_t gen = -(uint64_t)op;
+    if (session == 0) {
+        if (!idruns_contain (&c->runs, gen))
+            return fail (IDCOMP_EUNKNOWN_OP_ID);
+        *id = op;
+        return 0;
+    }
+    struct idcluster k;
+    if (!idspace_find_gen (&c->space, session, gen, &k) || !is_finalized (&k, final_of (&k, gen)))
+        return fail (IDCOMP_EUNKNOWN_OP_ID);
+    *id = final_of (&k, gen);
+    return 0;
+}
+
+/* --- UUIDs --- */
+
+/* The owner and generation count of an id of session space. */
+static int find_id (const struct idcomp *c, int64_t id, uint32_t *session, int64_t *gen)
+{
+    if (id < 0) {
+        int64_t g = -(uint64_t)id;
+        if (!idruns_contain (&c->runs, g))
+            return fail (IDCOMP_EUNKNOWN_ID);
+        *session = 0;
+        *gen = g;
+        return 0;
+    }
+    struct idcluster k;
+    if (!idspace_find_final (&c->space, id, &k))
+        return fail (IDCOMP_EUNKNOWN_ID);
+    int64_t g = gen_of (&k, id);
+    if (!is_finalized (&k, id)) {
+        if (k.session != 0)
+            return fail (IDCOMP_EUNKNOWN_ID);
+        if (idruns_contain (&c->runs, g))
+            return fail (IDCOMP_EHAS_LOCAL_FORM);
+    }
+    *session = k.session;
+    *gen = g;
+    return 0;
+}
+
+int idcomp_decompress (const struct idcomp *c, int64_t id, struct idcomp_uuid *uuid)
+{
+    uint32_t session;
+    int64_t gen;
+
+    if (compressor_check (c) < 0 || find_id (c, id, &session, &gen) < 0)
+        return -1;
+    *uuid = uuidnum_to_uuid (c->space.sessions[session].base + gen - 1);
+    return 0;
+}
+
+/* The generation count of a UUID in a session that starts at 'base', or 0 if it can't be one. */
+static int64_t gen_from (u128 base, u128 num)
+{
+    return num >= base && num - base < (u128)IDCOMP_ID_MAX ? (int64_t)(num - base) + 1 : 0;
+}
+
+/* A UUID of the local session for which final ids are set aside. */
+static int local_to_id (const struct idcomp *c, const struct idcluster *k, int64_t gen, int64_t *id)
+{
+    bool local = idruns_contain (&c->runs, gen);
+
+    if (gen > c->generated && !local)
+        return fail (c->flags & IDCOMP_ORIGINAL ? IDCOMP_ENOT_GENERATED_YET
+                                                : IDCOMP_ENOT_COMPRESSED);
+    *id = pick (local, gen, final_of (k, gen));
+    return 0;
+}
+
+/* A UUID of another session.  The original also answers for those that are reserved only. */
+static int remote_to_id (const struct idcomp *c, const struct idcluster *k, int64_t gen,
+                         int64_t *id)
+{
+    int64_t final = final_of (k, gen);
+
+    if (!is_finalized (k, final) && !(c->flags & IDCOMP_ORIGINAL))
+        return fail (IDCOMP_ENOT_COMPRESSED);
+    *id = final;
+    return 0;
+}
+
+static int recompress (const struct idcomp *c, u128 num, int64_t *id)
+{
+    uint32_t session = idspace_nearest (&c->space, num, IDSPACE_NONE);
+
+    if (session != IDSPACE_NONE) {
+        int64_t gen = gen_from (c->space.sessions[session].base, num);
+        struct idcluster k;
+        if (idspace_find_gen (&c->space, session, gen, &k))
+            return session == 0 ? local_to_id (c, &k, gen, id) : remote_to_id (c, &k, gen, id);
+    }
+    int64_t gen = gen_from (c->space.sessions[0].base, num);
+    if (!idruns_contain (&c->runs, gen))
+        return fail (IDCOMP_ENOT_COMPRESSED);
+    *id = -gen;
+    return 0;
+}
+
+int idcomp_recompress (const struct idcomp *c, const struct idcomp_uuid *uuid, int64_t *id)
+{
+    if (compressor_check (c) < 0)
+        return -1;
+    if (!uuid_is_v4 (uuid) && !(c->flags & IDCOMP_ORIGINAL))
+        return fail (IDCOMP_EBAD_UUID);
+    return recompress (c, uuidnum_from_uuid (uuid), id);
+}
+
+int idcomp_recompress_text (const struct idcomp *c, const char *text, int64_t *id)
+{
+    struct idcomp_uuid uuid;
+    u128 num;
+
+    if (c->flags & IDCOMP_ORIGINAL) {
+        if (compressor_check (c) < 0 || uuidnum_parse_lenient (text, &num) < 0)
+            return -1;
+        return recompress (c, num, id);
+    }
+    if (compressor_check (c) < 0 || idcomp_uuid_parse (text, &uuid) < 0)
+        return -1;
+    return idcomp_recompress (c, &uuid, id);
+}

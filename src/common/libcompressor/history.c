@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* history.c - clients, a total order, and a model to compare with: see history.h
+ *
+ * Two bytes make a step: which client does what, and how much of it.  When the bytes are used up
+ * everything announced is ordered and delivered; then all clients must agree, and every id is
+ * asked once more.
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "history.h"
+#include "uuid.h"
+
+#define CLIENTS 4
+#define SESSIONS 12 /* clients that ever were, then ghosts */
+#define GHOSTS 2
+#define IDS_MAX 500     /* that a session makes */
+#define FINALS_MAX 2500 /* of the document */
+#define ORDER_MAX 400
+#define PENDING_MAX 16
+#define NEVER (ORDER_MAX + 1)
+
+/* What the model knows of a final id: whose it is, and since which place of the order. */
+struct final {
+    int session;
+    int64_t gen;
+    int reserved_at;
+    int finalized_at;
+};
+
+struct block {
+    int session;
+    int64_t final;
+    int64_t gen;
+    int64_t capacity;
+    int64_t count;
+};
+
+struct entry {
+    char *range; /* JSON text, NULL for a ghost session */
+    int session;
+    int64_t count;
+};
+
+struct client {
+    struct idcomp *c;
+    int session;
+    int heard;                  /* entries of the order that it has finalized */
+    int unheard;                /* how many of the others are its own */
+    char *pending[PENDING_MAX]; /* taken, not ordered */
+    int npending;
+};
+
+struct world {
+    u128 base[SESSIONS];
+    char name[SESSIONS][IDCOMP_UUID_TEXT];
+    int64_t form[SESSIONS]
+                [IDS_MAX + 1]; /* session space id of each generation count, as handed out */
+    int64_t made[SESSIONS];    /* ids that a session handed out */
+    int nsessions;             /* clients so far, without ghosts */
+    struct client client[CLIENTS];
+    struct entry order[ORDER_MAX];
+    int norder;
+    struct final final[FINALS_MAX];
+    int final_of[SESSIONS][FINALS_MAX + 1]; /* the final id of each generation count, + 1 */
+    int64_t nfinals;
+    struct block block[FINALS_MAX];
+    int nblocks;
+    const char *wrong;
+};
+
+static bool check (struct world *w, bool good, const char *sentence)
+{
+    if (!good && !w->wrong)
+        w->wrong = sentence;
+    return good;
+}
+
+static struct idcomp_uuid uuid_of (const struct world *w, int session, int64_t gen)
+{
+    return uuidnum_to_uuid (w->base[session] + gen - 1);
+}
+
+static bool same_uuid (const struct idcomp_uuid *a, const struct idcomp_uuid *b)
+{
+    return memcmp (a, b, sizeof (*a)) == 0;
+}
+
+/* --- the model: what the order means --- */
+
+static struct block *last_block (struct world *w, int session)
+{
+    for (int i = w->nblocks - 1; i >= 0; i--)
+        if (w->block[i].session == session)
+            return &w->block[i];
+    return NULL;
+}
+
+static void reserve (struct world *w, struct block *b, int64_t n)
+{
+    for (; n > 0; n--, b->capacity++) {
+        int64_t gen = b->gen + b->capacity;
+        w->final[w->nfinals] = (struct final){b->session, gen, w->norder, NEVER};
+        w->final_of[b->session][gen] = ++w->nfinals;
+    }
+}
+
+static struct block *add_block (struct world *w, int session)
+{
+    const struct block *last = last_block (w, session);
+    struct block *b = &w->block[w->nblocks++];
+
+    *b = (struct block){session, w->nfinals, last ? last->gen + last->capacity : 1, 0, 0};
+    return b;
+}
+
+/* Finalize one id; ids that don't fit are followed by 'size' spare ones. */
+static void finalize_one (struct world *w, int session, int64_t left, int64_t size)
+{
+    struct block *b = last_block (w, session);
+
+    if (!b || b->count == b->capacity) {
+        if (!b || b != &w->block[w->nblocks - 1])
+            b = add_block (w, session);
+        reserve (w, b, left + size);
+    }
+    w->final[b->final + b->count++].finalized_at = w->norder;
+}
+
+static void model_order (struct world *w, const struct entry *e, int64_t size)
+{
+    if (!e->range && e->count > 0)
+        add_block (w, e->session); /* a ghost never continues its last run */
+    for (int64_t left = e->count; left > 0; left--)
+        finalize_one (w, e->session, left, size);
+    w->order[w->norder++] = *e;
+}
+
+/* --- what a client must answer --- */
+
+static void check_uuid (struct world *w, const struct client *cl, const struct idcomp_uuid *uuid,
+                        int64_t want)
+{
+    int64_t id = -12345;
+    int rc = idcomp_recompress (cl->c, uuid, &id);
+
+    if (want == INT64_MIN)
+        check (w, rc < 0 && errno == IDCOMP_ENOT_COMPRESSED, "a UUID without an id is refused");
+    else
+        check (w, rc == 0 && id == want, "a UUID compresses to its session space id");
+}
+
+/* An id that this client handed out: its form never changes. */
+static void check_own (struct world *w, const struct client *cl, int64_t gen)
+{
+    int64_t form = w->form[cl->session][gen];
+    int64_t final = w->final_of[cl->session][gen] - 1;
+    int64_t op = -1;
+    int64_t back = 0;
+    struct idcomp_uuid uuid;
+    struct idcomp_uuid want = uuid_of (w, cl->session, gen);
+
+    if (final >= 0 && w->final[final].reserved_at >= cl->heard)
+        final = -1;
+    check (w, idcomp_decompress (cl->c, form, &uuid) == 0 && same_uuid (&uuid, &want),
+           "an id handed out decompresses to the UUID of its generation count");
+    check_uuid (w, cl, &want, form);
+    check (w, idcomp_to_op (cl->c, form, &op) == 0 && op == (final >= 0 ? final : form),
+           "op space has the final id as soon as it is reserved");
+    check (w, idcomp_to_session (cl->c, op, w->name[cl->session], &back) == 0 && back == form,
+           "an id comes back from op space as it was");
+}
+
+/* A final id of the local session that is not finalized here. */
+static void check_local_reserve (struct world *w, const struct client *cl, int64_t id)
+{
+    const struct final *f = &w->final[id];
+    struct idcomp_uuid uuid;
+    struct idcomp_uuid want = uuid_of (w, f->session, f->gen);
+    bool made = f->gen <= w->made[f->session];
+    int64_t form = made ? w->form[f->session][f->gen] : INT64_MIN;
+    int64_t got = 0;
+    int rc = idcomp_decompress (cl->c, id, &uuid);
+
+    if (made && form < 0)
+        check (w, rc < 0 && errno == IDCOMP_EHAS_LOCAL_FORM,
+               "a reserved final id with a local form is flagged");
+    else
+        check (w, rc == 0 && same_uuid (&uuid, &want),
+               "a reserved final id of the local session decompresses");
+    check_uuid (w, cl, &want, form);
+    rc = idcomp_to_session (cl->c, id, NULL, &got);
+    if (made)
+        check (w, rc == 0 && got == form, "a reserved final id gets its session space form");
+    else
+        check (w, rc < 0 && errno == IDCOMP_EUNKNOWN_OP_ID,
+               "an id that was not made is unknown in op space");
+}
+
+static void check_finalized (struct world *w, const struct client *cl, int64_t id)
+{
+    const struct final *f = &w->final[id];
+    bool own = f->session == cl->session;
+    int64_t form = own ? w->form[f->session][f->gen] : id;
+    struct idcomp_uuid uuid;
+    struct idcomp_uuid want = uuid_of (w, f->session, f->gen);
+    int64_t got = 0;
+
+    check (w, idcomp_decompress (cl->c, id, &uuid) == 0 && same_uuid (&uuid, &want),
+           "a final id decompresses to the same UUID everywhere");
+    check_uuid (w, cl, &want, form);
+    check (w, idcomp_to_session (cl->c, id, NULL, &got) == 0 && got == form,
+           "a final id gets the form that the local session uses");
+    if (!own)
+        check (w, idcomp_to_session (cl->c, -f->gen, w->name[f->session], &got) == 0 && got == id,
+               "a local id of another session gets its final id");
+}
+
+/* A final id that is reserved for another session. */
+static void check_remote_reserve (struct world *w, const struct client *cl, int64_t id)
+{
+    const struct final *f = &w->final[id];
+    struct idcomp_uuid uuid = uuid_of (w, f->session, f->gen);
+    int64_t got = 0;
+
+    check_uuid (w, cl, &uuid, INT64_MIN);
+    check (w, idcomp_decompress (cl->c, id, &uuid) < 0 && errno == IDCOMP_EUNKNOWN_ID,
+           "a final id that another session has not announced is unknown");
+    check (w,
+           idcomp_to_session (cl->c, -f->gen, w->name[f->session], &got) < 0
+               && errno == IDCOMP_EUNKNOWN_OP_ID,
+           "a local id of another session is unknown until it is finalized");
+}
+
+static void check_final (struct world *w, const struct client *cl, int64_t id)
+{
+    const struct final *f = &w->final[id];
+    struct idcomp_uuid uuid;
+
+    if (f->reserved_at >= cl->heard)
+        check (w, idcomp_decompress (cl->c, id, &uuid) < 0 && errno == IDCOMP_EUNKNOWN_ID,
+               "a final id that was not reserved is unknown");
+    else if (f->finalized_at < cl->heard)
+        check_finalized (w, cl, id);
+    else if (f->session == cl->session)
+        check_local_reserve (w, cl, id);
+    else
+        check_remote_reserve (w, cl, id);
+}
+
+/* Ask for every 'stride'th id, from the 'first' one. */
+static void check_client (struct world *w, const struct client *cl, int first, int stride)
+{
+    for (int64_t gen = 1 + first; gen <= w->made[cl->session]; gen += stride)
+        check_own (w, cl, gen);
+    for (int64_t id = first; id < w->nfinals; id += stride)
+        check_final (w, cl, id);
+}
+
+/* --- steps --- */
+
+static void new_client (struct world *w, struct client *cl)
+{
+    cl->session = w->nsessions++;
+    cl->c = idcomp_create (w->name[cl->session], IDCOMP_STRICT);
+    cl->heard = 0;
+}
+
+static void make_ids (struct world *w, struct client *cl, int64_t n)
+{
+    int64_t *made = &w->made[cl->session];
+    struct idcomp_run runs[2];
+
+    if (*made + n > IDS_MAX)
+        return;
+    if (n % 3 == 0) { /* one by one */
+        for (; n > 0; n--, ++*made)
+            check (w, idcomp_generate (cl->c, &w->form[cl->session][*made + 1]) == 0,
+                   "an id is made");
+        return;
+    }
+    int nruns = idcomp_generate_runs (cl->c, n, runs);
+    check (w, nruns > 0, "ids are made");
+    for (int r = 0; r < nruns; r++)
+        for (int64_t k = 0; k < runs[r].count; k++)
+            w->form[cl->session][++*made] =
+                runs[r].first < 0 ? runs[r].first - k : runs[r].first + k;
+}
+
+static void queue_range (struct world *w, struct client *cl, struct idcomp_range *range)
+{
+    size_t len = idcomp_range_encode (range, NULL, 0);
+
+    if (range->has_ids) {
+        char *text = malloc (len + 1);
+        idcomp_range_encode (range, text, len + 1);
+        cl->pending[cl->npending++] = text;
+    }
+    idcomp_range_fini (range);
+}
+
+static void take (struct world *w, struct client *cl)
+{
+    struct idcomp_range range;
+
+    if (cl->npending < PENDING_MAX
+        && check (w, idcomp_take (cl->c, &range) == 0, "a range is taken"))
+        queue_range (w, cl, &range);
+}
+
+/* Put the oldest range that a client announced into the order, if the model has room for it. */
+static void order_range (struct world *w, struct client *cl)
+{
+    struct idcomp_range range;
+
+    if (cl->npending == 0 || w->norder == ORDER_MAX)
+        return;
+    if (!check (w, idcomp_range_decode (cl->pending[0], strlen (cl->pending[0]), &range) == 0,
+                "a range survives as JSON"))
+        return;
+    if (w->nfinals + range.count + range.cluster_size <= FINALS_MAX) {
+        struct entry e = {cl->pending[0], cl->session, range.count};
+        model_order (w, &e, range.cluster_size);
+        cl->unheard++;
+        memmove (cl->pending, cl->pending + 1, --cl->npending * sizeof (cl->pending[0]));
+    }
+    idcomp_range_fini (&range);
+}
+
+static void order_ghost (struct world *w, int which, int64_t count)
+{
+    struct entry e = {NULL, SESSIONS - 1 - which % GHOSTS, count};
+
+    if (w->norder < ORDER_MAX && w->nfinals + count <= FINALS_MAX)
+        model_order (w, &e, 0);
+}
+
+static void hear_ghost (struct world *w, struct client *cl, const struct entry *e)
+{
+    struct idcomp_range range;
+    struct idcomp_run runs[2];
+    int64_t id;
+
+    check (w, idcomp_ghost_begin (cl->c, w->name[e->session]) == 0, "a ghost session begins");
+    check (w, idcomp_ghost_begin (cl->c, w->name[e->session]) < 0 && errno == IDCOMP_EGHOST_NESTED,
+           "ghost sessions don't nest");
+    check (w, idcomp_take (cl->c, &range) < 0 && errno == IDCOMP_EGHOST_ACTIVE,
+           "no range is taken in a ghost session");
+    if (e->count > 3)
+        check (w,
+               idcomp_generate_runs (cl->c, e->count - 3, runs) == 1 && runs[0].first >= 0
+                   && runs[0].count == e->count - 3,
+               "ids of a ghost session are one run");
+    for (int64_t i = 0; i < e->count && i < 3; i++)
+        check (w, idcomp_generate (cl->c, &id) == 0 && id >= 0, "ids of a ghost session are final");
+    idcomp_ghost_end (cl->c);
+}
+
+static void hear_range (struct world *w, struct client *cl, const struct entry *e)
+{
+    struct idcomp_range range;
+
+    if (!check (w, idcomp_range_decode (e->range, strlen (e->range), &range) == 0,
+                "a range survives"))
+        return;
+    check (w, idcomp_expected (cl->c, range.session) == range.first,
+           "the next range of a session starts where it is expected");
+    check (w, idcomp_finalize (cl->c, &range) == 0, "a range is finalized in order");
+    check (w, idcomp_finalize (cl->c, &range) < 0 && errno == IDCOMP_ERANGE_ORDER,
+           "a range is finalized once");
+    idcomp_range_fini (&range);
+}
+
+static void hear (struct world *w, struct client *cl, int n)
+{
+    for (; n > 0 && cl->heard < w->norder; n--) {
+        const struct entry *e = &w->order[cl->heard];
+        if (e->range)
+            hear_range (w, cl, e);
+        else
+            hear_ghost (w, cl, e);
+        cl->unheard -= e->session == cl->session;
+        cl->heard++;
+    }
+}
+
+static void drop_pending (struct client *cl)
+{
+    while (cl->npending > 0)
+        free (cl->pending[--cl->npending]);
+}
+
+/* What was announced but not ordered is lost, and announced again as one range. */
+static void lose (struct world *w, struct client *cl)
+{
+    struct idcomp_range range;
+
+    while (cl->unheard > 0)
+        hear (w, cl, 1);
+    drop_pending (cl);
+    if (check (w, idcomp_take_unfinalized (cl->c, &range) == 0, "lost ranges are taken again"))
+        queue_range (w, cl, &range);
+}
+
+static struct idcomp *reload (struct world *w, struct idcomp *c, enum idcomp_state state,
+                              const char *session)
+{
+    size_t size = idcomp_save_size (c, state);
+    unsigned char *data = malloc (size);
+    unsigned char *again = malloc (size);
+    struct idcomp *loaded = NULL;
+
+    if (check (w, idcomp_save (c, state, data, size) == (long)size, "a compressor is stored"))
+        loaded = idcomp_load (data, size, session, IDCOMP_STRICT);
+    if (check (w, loaded && idcomp_equal (c, loaded, state), "what was stored is loaded"))
+        check (w,
+               idcomp_save (loaded, state, again, size) == (long)size
+                   && memcmp (data, again, size) == 0,
+               "what was loaded is stored as it was");
+    free (data);
+    free (again);
+    return loaded;
+}
+
+static void stash (struct world *w, struct client *cl)
+{
+    struct idcomp *c = reload (w, cl->c, IDCOMP_WITH_LOCAL, NULL);
+
+    if (c) {
+        idcomp_destroy (cl->c);
+        cl->c = c;
+    }
+}
+
+/* A client leaves for good; a new one loads what its neighbour knows. */
+static void replace (struct world *w, struct client *cl, const struct client *neighbour)
+{
+    if (w->nsessions == SESSIONS - GHOSTS || cl == neighbour)
+        return;
+    struct idcomp *c = reload (w, neighbour->c, IDCOMP_WITHOUT_LOCAL, w->name[w->nsessions]);
+    if (!c)
+        return;
+    drop_pending (cl);
+    idcomp_destroy (cl->c);
+    *cl = (struct client){.c = c, .session = w->nsessions++, .heard = neighbour->heard};
+}
+
+/* The low 2 bits of the first byte choose the client, the others what it does 'much' of. */
+static void step (struct world *w, unsigned int what, int much)
+{
+    struct client *cl = &w->client[what % CLIENTS];
+
+    switch (what / CLIENTS % 16) {
+    case 0:
+    case 1:
+    case 2:
+        make_ids (w, cl, much % 32 + 1);
+        break;
+    case 3:
+    case 4:
+        take (w, cl);
+        break;
+    case 5:
+    case 6:
+        order_range (w, cl);
+        break;
+    case 7:
+    case 8:
+        hear (w, cl, much % 8 + 1);
+        break;
+    case 9:
+        hear (w, cl, ORDER_MAX);
+        break;
+    case 10:
+        check (w, idcomp_set_cluster_size (cl->c, much % 16 + 1) == 0, "a cluster size is set");
+        break;
+    case 11:
+        lose (w, cl);
+        break;
+    case 12:
+        stash (w, cl);
+        idcomp_set_cluster_size (cl->c, much % 16 + 1);
+        break;
+    case 13:
+        replace (w, cl, &w->client[much % CLIENTS]);
+        idcomp_set_cluster_size (cl->c, much % 16 + 1);
+        break;
+    case 14:
+        order_ghost (w, much & 1, much / 2 % 8);
+        break;
+    default:
+        check_client (w, cl, much % 16, 16);
+        break;
+    }
+}
+
+/* --- the whole --- */
+
+static void start (struct world *w)
+{
+    for (int i = 0; i < SESSIONS; i++) { /* far apart, and not in the order of their first ranges */
+        w->base[i] = ((u128)(i * 7 % SESSIONS + 1) << 100) - 20;
+        struct idcomp_uuid uuid = uuidnum_to_uuid (w->base[i]);
+        idcomp_uuid_format (&uuid, w->name[i]);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        new_client (w, &w->client[i]);
+        idcomp_set_cluster_size (w->client[i].c, 2 * i + 1);
+    }
+}
+
+static void settle (struct world *w)
+{
+    for (int i = 0; i < CLIENTS; i++) {
+        take (w, &w->client[i]);
+        for (int n = w->client[i].npending; n > 0; n--)
+            order_range (w, &w->client[i]);
+    }
+    for (int i = 0; i < CLIENTS && !w->wrong; i++) {
+        hear (w, &w->client[i], ORDER_MAX);
+        check_client (w, &w->client[i], 0, 1);
+        check (w, idcomp_equal (w->client[0].c, w->client[i].c, IDCOMP_WITHOUT_LOCAL),
+               "all clients agree on the final space");
+        check (w, idcomp_stats (w->client[i].c).allocated_finals == w->nfinals,
+               "as many final ids are in use as the model says");
+    }
+}
+
+static void finish (struct world *w)
+{
+    for (int i = 0; i < CLIENTS; i++) {
+        drop_pending (&w->client[i]);
+        idcomp_destroy (w->client[i].c);
+    }
+    for (int i = 0; i < w->norder; i++)
+        free (w->order[i].range);
+    free (w);
+}
+
+const char *history_run (const unsigned char *data, size_t size)
+{
+    struct world *w = calloc (1, sizeof (*w));
+
+    if (!w)
+        return "no memory for the model";
+    start (w);
+    for (size_t i = 0; i + 1 < size && !w->wrong; i += 2)
+        step (w, data[i], data[i + 1]);
+    if (!w->wrong)
+        settle (w);
+    const char *wrong = w->wrong;
+    finish (w);
+    return wrong;
+}

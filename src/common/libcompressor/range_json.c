@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* range_json.c - creation ranges as JSON text
+ *
+ *   {"sessionId":TEXT}
+ *   {"sessionId":TEXT,"ids":{"firstGenCount":N,"count":N,"requestedClusterSize":N,
+ *                            "localIdRanges":[[N,N],...]}}
+ *
+ * Nothing else is a range: all members of an object that is there, once each, in any order; texts
+ * without escapes; integers without fraction and exponent, exact in a double.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <idtree/idcomp.h>
+
+/* --- writing --- */
+
+struct writer {
+    char *buf;
+    size_t size;
+    size_t len; /* of the whole text, also what does not fit */
+};
+
+__attribute__ ((format (printf, 2, 3))) static void put (struct writer *w, const char *fmt, ...)
+{
+    bool full = w->len >= w->size;
+    va_list ap;
+
+    va_start (ap, fmt);
+    w->len += vsnprintf (full ? NULL : w->buf + w->len, full ? 0 : w->size - w->len, fmt, ap);
+    va_end (ap);
+}
+
+size_t idcomp_range_encode (const struct idcomp_range *range, char *buf, size_t size)
+{
+    struct writer w = {buf, size, 0};
+
+    put (&w, "{\"sessionId\":\"%s\"", range->session);
+    if (range->has_ids) {
+        put (&w,
+             ",\"ids\":{\"firstGenCount\":%" PRId64 ",\"count\":%" PRId64
+             ",\"requestedClusterSize\":%" PRId64 ",\"localIdRanges\":[",
+             range->first, range->count, range->cluster_size);
+        for (size_t i = 0; i < range->nruns; i++)
+            put (&w, "%s[%" PRId64 ",%" PRId64 "]", i > 0 ? "," : "", range->runs[i].first,
+                 range->runs[i].count);
+        put (&w, "]}");
+    }
+    put (&w, "}");
+    return w.len;
+}
+
+/* --- reading: each function returns true and moves on, or false --- */
+
+struct reader {
+    const char *p;
+    const char *end;
+    bool nomem;
+};
+
+static void skip_blanks (struct reader *r)
+{
+    while (r->p < r->end && (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r'))
+        r->p++;
+}
+
+/* Read a character that stands for itself, with blanks around it. */
+static bool get_mark (struct reader *r, char mark)
+{
+    skip_blanks (r);
+    if (r->p == r->end || *r->p != mark)
+        return false;
+    r->p++;
+    skip_blanks (r);
+    return true;
+}
+
+static bool get_text (struct reader *r, char *text, size_t size)
+{
+    size_t n = 0;
+
+    if (r->p == r->end || *r->p++ != '"')
+        return false;
+    while (r->p < r->end && *r->p != '"') {
+        if (*r->p == '\\' || (unsigned char)*r->p < 0x20 || n + 1 >= size)
+            return false;
+        text[n++] = *r->p++;
+    }
+    text[n] = '\0';
+    return r->p < r->end && *r->p++ == '"';
+}
+
+static bool get_integer (struct reader *r, int64_t *number)
+{
+    bool negative = r->p < r->end && *r->p == '-';
+    int64_t x = 0;
+
+    r->p += negative;
+    const char *start = r->p;
+    while (r->p < r->end && *r->p >= '0' && *r->p <= '9') {
+        x = x * 10 + (*r->p++ - '0');
+        if (x > IDCOMP_ID_MAX)
+            return false;
+    }
+    if (r->p == start || (*start == '0' && r->p > start + 1))
+        return false;
+    *number = negative ? -x : x;
+    return true;
+}
+
+/* Read an element of "localIdRanges" and append it. */
+static bool get_run (struct reader *r, struct idcomp_range *range, size_t *room)
+{
+    struct idcomp_run run;
+
+    if (!get_mark (r, '[') || !get_integer (r, &run.first) || !get_mark (r, ',')
+        || !get_integer (r, &run.count) || !get_mark (r, ']')
+        || range->nruns == IDCOMP_RANGE_RUNS_MAX)
+        return false;
+    if (range->nruns == *room) {
+        size_t more = *room * 2 + 4;
+        struct idcomp_run *v = realloc (range->runs, more * sizeof (*v));
+        if (!v) {
+            r->nomem = true;
+            return false;
+        }
+        range->runs = v;
+        *room = more;
+    }
+    range->runs[range->nruns++] = run;
+    return true;
+}
+
+static bool get_runs (struct reader *r, struct idcomp_range *range)
+{
+    size_t room = 0;
+
+    if (!get_mark (r, '['))
+        return false;
+    if (get_mark (r, ']'))
+        return true;
+    do {
+        if (!get_run (r, range, &room))
+            return false;
+    } while (get_mark (r, ','));
+    return get_mark (r, ']');
+}
+
+typedef bool (*member_f) (struct reader *r, int member, struct idcomp_range *range);
+
+/* Read an object whose members are among 'names'; 'value' reads the value of a member.  '*seen'
+ * tells by one bit each which ones are there.
+ */
+static bool get_object (struct reader *r, const char *const names[], int n, member_f value,
+                        struct idcomp_range *range, unsigned int *seen)
+{
+    char name[24];
+    int i;
+
+    *seen = 0;
+    if (!get_mark (r, '{'))
+        return false;
+    do {
+        if (!get_text (r, name, sizeof (name)) || !get_mark (r, ':'))
+            return false;
+        for (i = 0; i < n && strcmp (name, names[i]) != 0; i++)
+            ;
+        if (i == n || *seen & 1U << i || !value (r, i, range))
+            return false;
+        *seen |= 1U << i;
+    } while (get_mark (r, ','));
+    return get_mark (r, '}');
+}
+
+enum { FIRST, COUNT, CLUSTER_SIZE, RUNS, IDS_MEMBERS };
+enum { SESSION, IDS, RANGE_MEMBERS };
+
+static const char *const ids_members[] = {
+    [FIRST] = "firstGenCount",
+    [COUNT] = "count",
+    [CLUSTER_SIZE] = "requestedClusterSize",
+    [RUNS] = "localIdRanges",
+};
+static const char *const range_members[] = {[SESSION] = "sessionId", [IDS] = "ids"};
+
+static bool get_ids_member (struct reader *r, int member, struct idcomp_range *range)
+{
+    switch (member) {
+    case FIRST:
+        return get_integer (r, &range->first);
+    case COUNT:
+        return get_integer (r, &range->count);
+    case CLUSTER_SIZE:
+        return get_integer (r, &range->cluster_size);
+    default:
+        return get_runs (r, range);
+    }
+}
+
+static bool get_range_member (struct reader *r, int member, struct idcomp_range *range)
+{
+    unsigned int seen;
+
+    if (member == SESSION)
+        return get_text (r, range->session, sizeof (range->session));
+    range->has_ids = true;
+    return get_object (r, ids_members, IDS_MEMBERS, get_ids_member, range, &seen)
+           && seen == (1U << IDS_MEMBERS) - 1;
+}
+
+int idcomp_range_decode (const char *text, size_t len, struct idcomp_range *range)
+{
+    struct reader r = {.p = text, .end = text + len};
+    struct idcomp_range x = {.has_ids = false};
+    unsigned int seen;
+
+    if (!get_object (&r, range_members, RANGE_MEMBERS, get_range_member, &x, &seen)
+        || !(seen & 1U << SESSION) || r.p != r.end) {
+        idcomp_range_fini (&x);
+        errno = r.nomem ? ENOMEM : IDCOMP_ERANGE_FORM;
+        return -1;
+    }
+    *range = x;
+    return 0;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* space.c - sessions and clusters in sorted arrays
+ *
+ * What a caller needs to change two things or none is split into a reserve function that may fail
+ * and an add function that can't.
+ */
+
+#define _GNU_SOURCE /* qsort_r */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search.h"
+#include "space.h"
+
+_Static_assert(sizeof (struct idblock) == IDSEARCH_RECORD, "blocks can be searched");
+_Static_assert(sizeof (struct idlink) == IDSEARCH_RECORD, "links can be searched");
+
+/* Arrays grow by a quarter, so a cluster takes 40 bytes at most. */
+static int grow (void *array, uint32_t *room, uint32_t n, size_t size)
+{
+    void **p = array;
+
+    if (n <= *room)
+        return 0;
+    uint64_t want = (uint64_t)*room + *room / 4 + 2;
+    if (want < n)
+        want = n;
+    if (want > IDSPACE_MAX) {
+        errno = ENOMEM;
+        return -1;
+    }
+    void *v = realloc (*p, want * size);
+    if (!v)
+        return -1;
+    *p = v;
+    *room = want;
+    return 0;
+}
+
+void idspace_fini (struct idspace *s)
+{
+    for (uint32_t i = 0; i < s->nsessions; i++) {
+        free (s->sessions[i].alias);
+        free (s->sessions[i].chain);
+    }
+    free (s->sessions);
+    free (s->order);
+    free (s->blocks);
+    *s = (struct idspace){0};
+}
+
+int idspace_reserve_clusters (struct idspace *s, uint32_t n)
+{
+    return grow (&s->blocks, &s->room_clusters, n, sizeof (*s->blocks));
+}
+
+int idspace_reserve_sessions (struct idspace *s, uint32_t n)
+{
+    uint32_t room = s->room_sessions;
+
+    if (grow (&s->order, &room, n, sizeof (*s->order)) < 0)
+        return -1;
+    return grow (&s->sessions, &s->room_sessions, n, sizeof (*s->sessions));
+}
+
+int idspace_reserve_chain (struct idsession *session, uint32_t n)
+{
+    return grow (&session->chain, &session->room, n, sizeof (*session->chain));
+}
+
+uint32_t idspace_add_session_unsorted (struct idspace *s, const struct idspace_key *key)
+{
+    struct idsession session = {.base = key->base, .end = 1};
+
+    if (idspace_reserve_sessions (s, s->nsessions + 1) < 0)
+        return IDSPACE_NONE;
+    if (key->alias && !(session.alias = strdup (key->alias)))
+        return IDSPACE_NONE;
+    s->sessions[s->nsessions] = session;
+    s->order[s->nsessions] = s->nsessions;
+    return s->nsessions++;
+}
+
+static int compare_bases (const void *a, const void *b, void *arg)
+{
+    const struct idsession *sessions = arg;
+    u128 x = sessions[*(const uint32_t *)a].base;
+    u128 y = sessions[*(const uint32_t *)b].base;
+
+    return (x > y) - (x < y);
+}
+
+int idspace_sort_sessions (struct idspace *s)
+{
+    if (s->nsessions < 2)
+        return 0;
+    qsort_r (s->order, s->nsessions, sizeof (*s->order), compare_bases, s->sessions);
+    for (uint32_t i = 1; i < s->nsessions; i++) {
+        if (s->sessions[s->order[i - 1]].base == s->sessions[s->order[i]].base) {
+            errno = IDCOMP_ESESSION_EXISTS;
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* The number of sessions with a base at or below 'num'. */
+static uint32_t rank_of (const struct idspace *s, u128 num)
+{
+    const uint32_t *base = s->order;
+    uint32_t n = s->nsessions;
+
+    if (n == 0)
+        return 0;
+    while (n > 1) {
+        uint32_t half = n / 2;
+        base += s->sessions[base[half]].base <= num ? half : 0;
+        n -= half;
+    }
+    return base - s->order + (s->sessions[*base].base <= num);
+}
+
+uint32_t idspace_add_session (struct idspace *s, const struct idspace_key *key)
+{
+    uint32_t place = rank_of (s, key->base);
+    uint32_t i = idspace_add_session_unsorted (s, key);
+
+    if (i == IDSPACE_NONE)
+        return i;
+    if (idspace_reserve_chain (&s->sessions[i], 1) < 0) {
+        free (s->sessions[i].alias);
+        s->nsessions--;
+        return IDSPACE_NONE;
+    }
+    memmove (s->order + place + 1, s->order + place, (i - place) * sizeof (*s->order));
+    s->order[place] = i;
+    return i;
+}
+
+void idspace_add_cluster (struct idspace *s, uint32_t session, int64_t capacity, uint32_t reserve)
+{
+    struct idsession *owner = &s->sessions[session];
+    struct idlink link = {owner->end, s->nclusters, reserve};
+    struct idblock block = {s->limit, session, owner->nchain};
+
+    owner->chain[owner->nchain++] = link;
+    s->blocks[s->nclusters++] = block;
+    s->limit += capacity;
+    owner->end += capacity;
+}
+
+void idspace_expand (struct idspace *s, int64_t more, uint32_t reserve)
+{
+    const struct idblock *block = &s->blocks[s->nclusters - 1];
+    struct idsession *owner = &s->sessions[block->session];
+
+    owner->chain[block->link].reserve = reserve;
+    owner->end += more;
+    s->limit += more;
+}
+
+void idspace_set_reserve (struct idspace *s, uint32_t session, uint32_t link, uint32_t reserve)
+{
+    s->sessions[session].chain[link].reserve = reserve;
+}
+
+uint32_t idspace_nearest (const struct idspace *s, u128 num, uint32_t except)
+{
+    uint32_t rank = rank_of (s, num);
+
+    if (rank > 0 && s->order[rank - 1] == except)
+        rank--;
+    return rank > 0 ? s->order[rank - 1] : IDSPACE_NONE;
+}
+
+static bool same_alias (const char *a, const char *b)
+{
+    return a && b ? strcmp (a, b) == 0 : a == b;
+}
+
+uint32_t idspace_find (const struct idspace *s, const struct idspace_key *key)
+{
+    uint32_t i = idspace_nearest (s, key->base, IDSPACE_NONE);
+
+    if (i == IDSPACE_NONE || s->sessions[i].base != key->base) {
+        errno = IDCOMP_EUNKNOWN_SESSION;
+        return IDSPACE_NONE;
+    }
+    if (!same_alias (s->sessions[i].alias, key->alias)) {
+        errno = IDCOMP_ESESSION_ALIAS;
+        return IDSPACE_NONE;
+    }
+    return i;
+}
+
+struct idcluster idspace_cluster (const struct idspace *s, uint32_t i)
+{
+    const struct idblock *block = &s->blocks[i];
+    const struct idlink *link = &s->sessions[block->session].chain[block->link];
+
+    return (struct idcluster){
+        .final = block->final,
+        .gen = link->gen,
+        .capacity = (i + 1 == s->nclusters ? s->limit : block[1].final) - block->final,
+        .session = block->session,
+        .reserve = link->reserve,
+    };
+}
+
+bool idspace_find_final (const struct idspace *s, int64_t id, struct idcluster *k)
+{
+    if (id < 0 || id >= s->limit)
+        return false;
+    *k = idspace_cluster (s, idsearch (s->blocks, s->nclusters, id));
+    return true;
+}
+
+bool idspace_find_gen (const struct idspace *s, uint32_t session, int64_t gen, struct idcluster *k)
+{
+    const struct idsession *owner = &s->sessions[session];
+
+    if (gen < 1 || gen >= owner->end)
+        return false;
+    *k = idspace_cluster (s, owner->chain[idsearch (owner->chain, owner->nchain, gen)].block);
+    return true;
+}
+
+bool idspace_last (const struct idspace *s, uint32_t session, struct idcluster *k)
+{
+    const struct idsession *owner = &s->sessions[session];
+
+    if (owner->nchain == 0)
+        return false;
+    *k = idspace_cluster (s, owner->chain[owner->nchain - 1].block);
+    return true;
+}
+
+int64_t idspace_end (const struct idspace *s, uint32_t session)
+{
+    return s->sessions[session].end;
+}
+
+int64_t idspace_next_gen (const struct idspace *s, uint32_t session)
+{
+    const struct idsession *owner = &s->sessions[session];
+
+    return owner->end - (owner->nchain > 0 ? owner->chain[owner->nchain - 1].reserve : 0);
+}
+
+int64_t idspace_finalized_limit (const struct idspace *s)
+{
+    return s->nclusters > 0 ? s->limit - idspace_cluster (s, s->nclusters - 1).reserve : 0;
+}
+
+bool idspace_collides (const struct idspace *s, uint32_t session, u128 base, int64_t gen,
+                       int64_t capacity)
+{
+    u128 low = base + gen - 1;
+    uint32_t other = idspace_nearest (s, low + capacity - 1, session);
+
+    if (other == IDSPACE_NONE || s->sessions[other].nchain == 0)
+        return false;
+    return s->sessions[other].base + idspace_end (s, other) - 1 > low;
+}
+
+size_t idspace_memory (const struct idspace *s)
+{
+    size_t bytes = s->room_clusters * sizeof (*s->blocks)
+                   + s->room_sessions * (sizeof (*s->sessions) + sizeof (*s->order));
+
+    for (uint32_t i = 0; i < s->nsessions; i++)
+        bytes += s->sessions[i].room * sizeof (*s->sessions[i].chain);
+    return bytes;
+}
+
+static bool chains_equal (const struct idspace *a, uint32_t i, const struct idspace *b, uint32_t j)
+{
+    const struct idsession *x = &a->sessions[i];
+    const struct idsession *y = &b->sessions[j];
+
+    for (uint32_t n = 0; n < x->nchain && n < y->nchain; n++) {
+        struct idcluster k = idspace_cluster (a, x->chain[n].block);
+        struct idcluster l = idspace_cluster (b, y->chain[n].block);
+        if (k.final != l.final || k.gen != l.gen || k.capacity != l.capacity
+            || k.reserve != l.reserve)
+            return false;
+    }
+    return x->nchain == y->nchain;
+}
+
+bool idspace_within (const struct idspace *a, const struct idspace *b, bool empty_too)
+{
+    for (uint32_t i = 0; i < a->nsessions; i++) {
+        const struct idsession *session = &a->sessions[i];
+        uint32_t j = idspace_find (b, &(struct idspace_key){session->base, session->alias});
+        if (j == IDSPACE_NONE ? empty_too || session->nchain > 0 : !chains_equal (a, i, b, j))
+            return false;
+    }
+    return true;
+}

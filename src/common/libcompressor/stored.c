@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* stored.c - the stored form of a compressor, version 2
+ *
+ * Cells of 8 bytes, little endian.  A number is an IEEE 754 double; a UUID takes two cells, the
+ * lower and the upper 64 bits of its numeric form.
+ *
+ *   version (2), local state (0 or 1), number of sessions nS, number of clusters nC
+ *   nS UUIDs: sessions in order of registration; without local state only those with clusters
+ *   nC times: index of its session in that list, capacity, finalized ids
+ *   with local state: ids generated, first generation count of the next range, number of runs nR
+ *   nR times: first generation count, length
+ *
+ * A form is valid if and only if
+ *   (1) it has exactly these cells, and all numbers are integers from 0 to 2^53;
+ *   (2) sessions are different, below 2^122 - 2^53, and there is one at least with local state;
+ *       without local state each has a cluster;
+ *   (3) each cluster belongs to a session, has room for one id at least and at most 2^20 ids in
+ *       reserve, and only the last cluster of a session has a reserve;
+ *   (4) runs are ascending and do not touch, and end at or below the ids generated;
+ *   (5) finalized ids of the local session were generated, generated ids beyond its clusters are
+ *       in runs, and the next range starts at 1 ... generated + 1.
+ * Then writing what was read gives the same bytes.
+ *
+ * The original looks at less.  IDCOMP_ORIGINAL accepts, as it does, other values of the local state
+ * flag, counts that are no integers, the new session as the owner of clusters (index -1), sessions
+ * without clusters, reserves before the last cluster, runs that touch, and what breaks (5).
+ */
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compressor.h"
+
+#define CELL 8
+#define VERSION 2
+#define HEADER_CELLS 4
+#define SESSION_CELLS 2
+#define CLUSTER_CELLS 3
+#define LOCAL_CELLS 3
+#define RUN_CELLS 2
+#define NUMBER_MAX (IDCOMP_ID_MAX + 1) /* generation counts end here */
+
+/* --- writing --- */
+
+static unsigned char *put_word (unsigned char *p, uint64_t word)
+{
+    word = htole64 (word);
+    memcpy (p, &word, CELL);
+    return p + CELL;
+}
+
+static unsigned char *put_number (unsigned char *p, int64_t number)
+{
+    double d = number;
+    uint64_t word;
+
+    memcpy (&word, &d, sizeof (word));
+    return put_word (p, word);
+}
+
+static bool is_written (const struct idcomp *c, enum idcomp_state state, uint32_t session)
+{
+    return state == IDCOMP_WITH_LOCAL || c->space.sessions[session].nchain > 0;
+}
+
+static uint32_t count_sessions (const struct idcomp *c, enum idcomp_state state)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->space.nsessions; i++)
+        n += is_written (c, state, i);
+    return n;
+}
+
+static size_t stored_size (const struct idcomp *c, enum idcomp_state state, uint32_t nsessions)
+{
+    size_t cells = HEADER_CELLS + SESSION_CELLS * (size_t)nsessions
+                   + CLUSTER_CELLS * (size_t)c->space.nclusters;
+
+    if (state == IDCOMP_WITH_LOCAL)
+        cells += LOCAL_CELLS + RUN_CELLS * c->runs.n;
+    return cells * CELL;
+}
+
+size_t idcomp_save_size (const struct idcomp *c, enum idcomp_state state)
+{
+    return stored_size (c, state, count_sessions (c, state));
+}
+
+/* Write the sessions and note in 'index' the place of each in the list. */
+static unsigned char *put_sessions (unsigned char *p, const struct idcomp *c,
+                                    enum idcomp_state state, uint32_t *index)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->space.nsessions; i++) {
+        u128 base = c->space.sessions[i].base;
+        index[i] = n;
+        if (!is_written (c, state, i))
+            continue;
+        p = put_word (p, base);
+        p = put_word (p, base >> 64);
+        n++;
+    }
+    return p;
+}
+
+static unsigned char *put_clusters (unsigned char *p, const struct idspace *s,
+                                    const uint32_t *index)
+{
+    for (uint32_t i = 0; i < s->nclusters; i++) {
+        const struct idblock *block = &s->blocks[i];
+        int64_t limit = i + 1 < s->nclusters ? block[1].final : s->limit;
+        int64_t capacity = limit - block->final;
+        p = put_number (p, index[block->session]);
+        p = put_number (p, capacity);
+        p = put_number (p, capacity - s->sessions[block->session].chain[block->link].reserve);
+    }
+    return p;
+}
+
+static void put_local_state (unsigned char *p, const struct idcomp *c)
+{
+    p = put_number (p, c->generated);
+    p = put_number (p, c->next_first);
+    p = put_number (p, c->runs.n);
+    for (size_t i = 0; i < c->runs.n; i++) {
+        p = put_number (p, c->runs.v[i].first);
+        p = put_number (p, c->runs.v[i].count);
+    }
+}
+
+long idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf, size_t size)
+{
+    uint32_t nsessions = count_sessions (c, state);
+    size_t need = stored_size (c, state, nsessions);
+    unsigned char *p = buf;
+
+    if (compressor_check_no_ghost (c) < 0)
+        return -1;
+    if (size < need) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    uint32_t *index = malloc (c->space.nsessions * sizeof (*index));
+    if (!index)
+        return -1;
+    p = put_number (p, VERSION);
+    p = put_number (p, state == IDCOMP_WITH_LOCAL);
+    p = put_number (p, nsessions);
+    p = put_number (p, c->space.nclusters);
+    p = put_sessions (p, c, state, index);
+    p = put_clusters (p, &c->space, index);
+    if (state == IDCOMP_WITH_LOCAL)
+        put_local_state (p, c);
+    free (index);
+    compressor_emit (c, (struct idcomp_event){
+                            .type = IDCOMP_SAVED,
+                            .size = need,
+                            .clusters = c->space.nclusters,
+                            .sessions = nsessions,
+                        });
+    return need;
+}
+
+/* --- reading --- */
+
+struct reader {
+    const unsigned char *p;
+    size_t cells; /* left */
+    bool lenient;
+    bool local_state;
+    int64_t nsessions; /* in the form */
+    int64_t nclusters;
+};
+
+static int fail (int error)
+{
+    errno = error;
+    return -1;
+}
+
+static uint64_t get_word (struct reader *r)
+{
+    uint64_t word;
+
+    memcpy (&word, r->p, CELL);
+    r->p += CELL;
+    r->cells--;
+    return le64toh (word);
+}
+
+static double get_double (struct reader *r)
+{
+    uint64_t word = get_word (r);
+    double d;
+
+    memcpy (&d, &word, sizeof (d));
+    return d;
+}
+
+/* The number of a cell, or -1 if it is not an integer of 0 ... NUMBER_MAX. */
+static inline int64_t get_number (struct reader *r)
+{
+    double d = get_double (r);
+
+    if (!(d >= 0 && d <= NUMBER_MAX)) /* catches NaN */
+        return -1;
+    int64_t number = d;
+    return d == (double)number ? number : -1;
+}
+
+/* The number of things to read.  The original counts in a loop up to the value, whatever it is. */
+static int64_t get_count (struct reader *r)
+{
+    double d = get_double (r);
+
+    if (r->lenient && !(d > 0)) /* also NaN */
+        return 0;
+    if (!(d >= 0 && d <= NUMBER_MAX))
+        return -1;
+    int64_t number = d;
+    if (d != (double)number)
+        return r->lenient ? number + 1 : -1;
+    return number;
+}
+
+/* Fail if there are not n * cells left to read. */
+static int need (const struct reader *r, int64_t n, size_t cells)
+{
+    if ((uint64_t)n > r->cells / cells)
+        return fail (IDCOMP_ECORRUPT_TRUNCATED);
+    return 0;
+}
+
+static int read_header (struct reader *r, size_t size)
+{
+    if (size % CELL != 0)
+        return fail (IDCOMP_ECORRUPT_LENGTH);
+    if (need (r, 1, 1) < 0)
+        return -1;
+    double version = get_double (r);
+    if (version != VERSION)
+        return fail (version == 1 ? IDCOMP_EVERSION_OLD : IDCOMP_EVERSION_UNKNOWN);
+    if (need (r, HEADER_CELLS - 1, 1) < 0)
+        return -1;
+    double flag = get_double (r);
+    r->local_state = flag == 1;
+    r->nsessions = get_count (r);
+    r->nclusters = get_count (r);
+    if ((flag != 0 && flag != 1 && !r->lenient) || r->nsessions < 0 || r->nclusters < 0)
+        return fail (IDCOMP_ECORRUPT_VALUE);
+    return 0;
+}
+
+static int read_session (struct reader *r, struct idcomp *c)
+{
+    uint64_t low = get_word (r);
+    u128 base = uuidnum_join (get_word (r), low);
+
+    if (base >= UUIDNUM_END - (r->lenient ? 0 : NUMBER_MAX))
+        return fail (IDCOMP_ECORRUPT_VALUE);
+    if (idspace_add_session_unsorted (&c->space, &(struct idspace_key){base, NULL}) == IDSPACE_NONE)
+        return -1;
+    return 0;
+}
+
+/* The session that loads a summary comes before those in it.  Its name is always the lower case
+ * form.
+ */
+static int add_new_session (struct idcomp *c, const char *text)
+{
+    struct idspace_key key;
+
+    if (compressor_key (c->flags, text, &key) < 0)
+        return -1;
+    key.alias = NULL;
+    return idspace_add_session_unsorted (&c->space, &key) == IDSPACE_NONE ? -1 : 0;
+}
+
+static int read_sessions (struct reader *r, struct idcomp *c, const char *session)
+{
+    if (need (r, r->nsessions, SESSION_CELLS) < 0)
+        return -1;
+    if (r->nsessions >= IDSPACE_MAX)
+        return fail (ENOMEM);
+    if (idspace_reserve_sessions (&c->space, r->nsessions + 1) < 0)
+        return -1;
+    if (session && add_new_session (c, session) < 0)
+        return -1;
+    for (int64_t i = 0; i < r->nsessions; i++)
+        if (read_session (r, c) < 0)
+            return -1;
+    if (c->space.nsessions == 0)
+        return fail (IDCOMP_ECORRUPT_NO_SESSION);
+    return idspace_sort_sessions (&c->space);
+}
+
+/* The index of the session of a cluster: in the form it counts from the first stored session. */
+static int get_owner (struct reader *r, const struct idspace *s, uint32_t *session)
+{
+    int64_t shift = s->nsessions - r->nsessions;
+    double d = get_double (r);
+
+    if (!(d >= 0 || (r->lenient && d == -1 && shift == 1)) || d >= r->nsessions
+        || d != (double)(int64_t)d)
+        return fail (IDCOMP_ECORRUPT_SESSION_INDEX);
+    *session = (int64_t)d + shift;
+    return 0;
+}
+
+/* Make room for the clusters of each session, exactly as many as there are. */
+static int reserve_clusters (struct reader r, struct idspace *s)
+{
+    uint32_t session;
+
+    for (uint32_t i = 0; i < s->nsessions; i++)
+        s->sessions[i].nchain = 0;
+    for (int64_t i = 0; i < r.nclusters; i++) {
+        if (get_owner (&r, s, &session) < 0)
+            return -1;
+        s->sessions[session].nchain++;
+        r.p += (CLUSTER_CELLS - 1) * CELL;
+    }
+    for (uint32_t i = 0; i < s->nsessions; i++) {
+        uint32_t n = s->sessions[i].nchain;
+        s->sessions[i].nchain = 0;
+        if (idspace_reserve_chain (&s->sessions[i], n) < 0)
+            return -1;
+    }
+    return idspace_reserve_clusters (s, r.nclusters);
+}
+
+static int read_cluster (struct reader *r, struct idspace *s)
+{
+    uint32_t session;
+
+    if (get_owner (r, s, &session) < 0)
+        return -1;
+    int64_t capacity = get_number (r);
+    int64_t finalized = get_number (r);
+    int64_t reserve = capacity - finalized;
+    uint32_t previous = idspace_end (s, session) - idspace_next_gen (s, session);
+    if (capacity < 1 || finalized < 0 || reserve < 0 || reserve > UINT32_MAX
+        || capacity > NUMBER_MAX - s->limit)
+        return fail (IDCOMP_ECORRUPT_VALUE);
+    if (!r->lenient && (reserve > IDCOMP_CLUSTER_SIZE_MAX || previous > 0))
+        return fail (IDCOMP_ECORRUPT_VALUE);
+    idspace_add_cluster (s, session, capacity, reserve);
+    return 0;
+}
+
+static int read_clusters (struct reader *r, struct idspace *s)
+{
+    if (need (r, r->nclusters, CLUSTER_CELLS) < 0)
+        return -1;
+    if (r->nclusters >= IDSPACE_MAX)
+        return fail (ENOMEM);
+    if (reserve_clusters (*r, s) < 0)
+        return -1;
+    for (int64_t i = 0; i < r->nclusters; i++)
+        if (read_cluster (r, s) < 0)
+            return -1;
+    return 0;
+}
+
+static int read_run (struct reader *r, struct idruns *runs)
+{
+    int64_t first = get_number (r);
+    int64_t count = get_number (r);
+    const struct idcomp_run *last = runs->n > 0 ? &runs->v[runs->n - 1] : NULL;
+
+    if (first < 1 || count < 1 || count > NUMBER_MAX - first)
+        return fail (IDCOMP_ECORRUPT_VALUE);
+    if (last && first <= last->first)
+        return fail (IDCOMP_ECORRUPT_LOCAL_RANGES);
+    if (last && first < last->first + last->count + !r->lenient)
+        return fail (IDCOMP_ECORRUPT_VALUE);
+    return idruns_append (runs, first, count);
+}
+
+static int read_local_state (struct reader *r, struct idcomp *c)
+{
+    if (need (r, LOCAL_CELLS, 1) < 0)
+        return -1;
+    c->generated = get_number (r);
+    c->next_first = get_number (r);
+    int64_t n = get_count (r);
+    if (c->generated < 0 || c->next_first < 0 || n < 0)
+        return fail (IDCOMP_ECORRUPT_VALUE);
+    if (need (r, n, RUN_CELLS) < 0 || idruns_reserve (&c->runs, n) < 0)
+        return -1;
+    for (int64_t i = 0; i < n; i++)
+        if (read_run (r, &c->runs) < 0)
+            return -1;
+    return 0;
+}
+
+/* Rules (4) and (5). */
+static bool local_state_fits (const struct idcomp *c)
+{
+    int64_t end = idspace_end (&c->space, 0);
+    const struct idcomp_run *last = c->runs.n > 0 ? &c->runs.v[c->runs.n - 1] : NULL;
+    int64_t runs_end = last ? last->first + last->count : 1;
+
+    if (c->next_first < 1 || c->next_first > c->generated + 1)
+        return false;
+    if (runs_end > c->generated + 1 || idspace_next_gen (&c->space, 0) > c->generated + 1)
+        return false;
+    return c->generated < end || (last && last->first <= end && runs_end == c->generated + 1);
+}
+
+/* Rule (2) for summaries: a session without clusters is not written. */
+static bool all_have_clusters (const struct idspace *s)
+{
+    for (uint32_t i = 1; i < s->nsessions; i++)
+        if (s->sessions[i].nchain == 0)
+            return false;
+    return true;
+}
+
+static int read_form (struct reader *r, size_t size, struct idcomp *c, const char *session)
+{
+    if (read_header (r, size) < 0)
+        return -1;
+    if (r->local_state != !session)
+        return fail (session ? IDCOMP_EHAS_LOCAL_STATE : IDCOMP_ENO_SESSION_ID);
+    if (read_sessions (r, c, session) < 0 || read_clusters (r, &c->space) < 0)
+        return -1;
+    if (r->local_state && read_local_state (r, c) < 0)
+        return -1;
+    if (r->cells > 0)
+        return fail (IDCOMP_ECORRUPT_TRAILING);
+    if (!r->lenient && !(r->local_state ? local_state_fits (c) : all_have_clusters (&c->space)))
+        return fail (IDCOMP_ECORRUPT_VALUE);
+    compressor_set_session (c, NULL);
+    compressor_set_eager (c);
+    return 0;
+}
+
+struct idcomp *idcomp_load (const void *data, size_t size, const char *session, int flags)
+{
+    struct reader r = {.p = data, .cells = size / CELL, .lenient = flags & IDCOMP_ORIGINAL};
+    struct idcomp *c = compressor_new (flags);
+
+    if (c && read_form (&r, size, c, session) < 0) {
+        idcomp_destroy (c);
+        return NULL;
+    }
+    return c;
+}

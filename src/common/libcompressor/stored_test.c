@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* stored_test.c - the stored form: what is valid, cell by cell; the original's leniency */
+
+#include <endian.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <idtree/idcomp.h>
+
+#include "libutil/tap.h"
+
+#define A "88888888-8888-4888-b088-888888888888"
+#define B "88888888-8888-4888-b188-888888888888"
+#define NEW "0f0f0f0f-0f0f-4f0f-8f0f-0f0f0f0f0f0f"
+#define CELLS_MAX 64
+
+/* Cells of A and B as UUIDs, see uuid.h. */
+#define A_LOW UINT64_C (0x3088888888888888)
+#define B_LOW UINT64_C (0x3188888888888888)
+#define AB_HIGH UINT64_C (0x0222222222222222)
+#define UUID(low) (low), AB_HIGH
+
+struct form {
+    uint64_t cell[CELLS_MAX];
+    size_t n;
+};
+
+static uint64_t num (double d)
+{
+    uint64_t word;
+
+    memcpy (&word, &d, sizeof (word));
+    return word;
+}
+
+static void add (struct form *f, uint64_t cell)
+{
+    f->cell[f->n++] = htole64 (cell);
+}
+
+static void add_numbers (struct form *f, const double *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        add (f, num (v[i]));
+}
+
+#define NUMBERS(f, ...)                                                                            \
+    add_numbers (f, (const double[]){__VA_ARGS__},                                                 \
+                 sizeof ((const double[]){__VA_ARGS__}) / sizeof (double))
+
+/* The form of A with a cluster of 8 (5 finalized), B with one of 4 (all), A with one of 6 (2
+ * finalized); A made 16 ids: 1-4, 6, 9, 15 and 16 are local, the others were eager.
+ */
+static struct form example (bool local)
+{
+    struct form f = {.n = 0};
+
+    NUMBERS (&f, 2, local, 2, 3);
+    add (&f, A_LOW);
+    add (&f, AB_HIGH);
+    add (&f, B_LOW);
+    add (&f, AB_HIGH);
+    NUMBERS (&f, 0, 8, 8, 1, 4, 4, 0, 6, 2);
+    if (local)
+        NUMBERS (&f, 16, 11, 4, 1, 4, 6, 1, 9, 1, 15, 2);
+    return f;
+}
+
+/* Load a form from memory of its exact size.  Returns 0 and the compressor, or errno. */
+static int load (const struct form *f, size_t cells, const char *session, int flags,
+                 struct idcomp **c)
+{
+    unsigned char *data = malloc (cells * 8 + 1);
+
+    memcpy (data, f->cell, cells * 8);
+    errno = 0;
+    *c = idcomp_load (data, cells * 8, session, flags);
+    free (data);
+    return *c ? 0 : errno;
+}
+
+/* Load a form.  Returns 0 or errno. */
+static int result (const struct form *f, const char *session, int flags)
+{
+    struct idcomp *c;
+    int error = load (f, f->n, session, flags, &c);
+
+    idcomp_destroy (c);
+    return error;
+}
+
+static bool saves_as (struct idcomp *c, const struct form *f, enum idcomp_state state)
+{
+    unsigned char data[8 * CELLS_MAX];
+
+    return idcomp_save_size (c, state) == f->n * 8
+           && idcomp_save (c, state, data, sizeof (data)) == (long)(f->n * 8)
+           && memcmp (data, f->cell, f->n * 8) == 0;
+}
+
+/* A strict load either fails with an error of its own, or stores the same bytes. */
+static bool is_sound (const struct form *f, bool local)
+{
+    enum idcomp_state state = local ? IDCOMP_WITH_LOCAL : IDCOMP_WITHOUT_LOCAL;
+    struct idcomp *c;
+    int error = load (f, f->n, local ? NULL : NEW, IDCOMP_STRICT, &c);
+    bool good = error ? idcomp_error_name (error) != NULL : saves_as (c, f, state);
+
+    idcomp_destroy (c);
+    return good;
+}
+
+static void check_round_trip (void)
+{
+    for (int local = 0; local < 2; local++) {
+        struct form f = example (local);
+        struct idcomp *c;
+        ok (load (&f, f.n, local ? NULL : NEW, IDCOMP_STRICT, &c) == 0,
+            "a form is loaded, local state %d", local);
+        ok (saves_as (c, &f, local ? IDCOMP_WITH_LOCAL : IDCOMP_WITHOUT_LOCAL),
+            "and stored with the same bytes");
+        unsigned char buf[8];
+        errno = 0;
+        ok (idcomp_save (c, IDCOMP_WITH_LOCAL, buf, idcomp_save_size (c, IDCOMP_WITH_LOCAL) - 1) < 0
+                && errno == EOVERFLOW,
+            "but not in a byte less");
+        ok (strcmp (idcomp_session (c), local ? A : NEW) == 0,
+            "the local session is the right one");
+        idcomp_destroy (c);
+    }
+}
+
+static void check_cuts (void)
+{
+    for (int local = 0; local < 2; local++) {
+        struct form f = example (local);
+        struct idcomp *c;
+        bool good = true;
+        for (size_t cells = 0; cells < f.n; cells++)
+            good &= load (&f, cells, local ? NULL : NEW, IDCOMP_STRICT, &c)
+                    == IDCOMP_ECORRUPT_TRUNCATED;
+        ok (good, "a form that ends after any cell is truncated, local state %d", local);
+        add (&f, 0);
+        ok (result (&f, local ? NULL : NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_TRAILING,
+            "a cell more is too many");
+    }
+    struct form f = example (true);
+    errno = 0;
+    ok (!idcomp_load (f.cell, f.n * 8 - 3, NULL, IDCOMP_STRICT) && errno == IDCOMP_ECORRUPT_LENGTH,
+        "a form is a multiple of 8 bytes");
+}
+
+/* Put odd values into each cell of each form. */
+static void check_values (void)
+{
+    const double odd[] = {-1,
+                          -0.0,
+                          0,
+                          0.5,
+                          1,
+                          2,
+                          3,
+                          5,
+                          7,
+                          9,
+                          12,
+                          17,
+                          4096,
+                          4294967296.0,
+                          9007199254740991.0,
+                          9007199254740992.0,
+                          9007199254740994.0,
+                          1e300,
+                          INFINITY,
+                          -INFINITY,
+                          NAN};
+    size_t n = sizeof (odd) / sizeof (odd[0]);
+    bool good = true;
+
+    for (int local = 0; local < 2; local++) {
+        struct form f = example (local);
+        for (size_t cell = 0; cell < f.n; cell++) {
+            uint64_t was = f.cell[cell];
+            for (size_t i = 0; i < n; i++) {
+                f.cell[cell] = htole64 (num (odd[i]));
+                /* -0 is read as 0, which is written as +0 */
+                good &= is_sound (&f, local) || (odd[i] == 0 && signbit (odd[i]));
+                struct idcomp *c;
+                load (&f, f.n, local ? NULL : NEW, IDCOMP_ORIGINAL, &c);
+                idcomp_destroy (c);
+            }
+            f.cell[cell] = was;
+        }
+    }
+    ok (good, "odd values are refused or stored as they were");
+}
+
+struct wrong {
+    const char *what;
+    int error;
+    struct {
+        size_t cell; /* 0: none */
+        double value;
+    } change[2];
+};
+
+static void check_rules (void)
+{
+    static const struct wrong rules[] = {
+        {"a flag of 7", IDCOMP_ECORRUPT_VALUE, {{1, 7}}},
+        {"a cluster of no session", IDCOMP_ECORRUPT_SESSION_INDEX, {{8, 2}}},
+        {"half a session", IDCOMP_ECORRUPT_SESSION_INDEX, {{8, 0.5}}},
+        {"a cluster of session -1", IDCOMP_ECORRUPT_SESSION_INDEX, {{8, -1}}},
+        {"a reserve before the last cluster", IDCOMP_ECORRUPT_VALUE, {{10, 7}}},
+        {"a cluster with more ids than it holds", IDCOMP_ECORRUPT_VALUE, {{10, 9}}},
+        {"a cluster of 0 ids", IDCOMP_ECORRUPT_VALUE, {{15, 0}}},
+        {"an empty cluster", IDCOMP_ECORRUPT_VALUE, {{12, 0}, {13, 0}}},
+        {"runs beyond the ids made", IDCOMP_ECORRUPT_VALUE, {{17, 12}}},
+        {"more final ids than there can be",
+         IDCOMP_ECORRUPT_VALUE,
+         {{12, 9007199254740992.0}, {13, 9007199254740992.0}}},
+        {"a reserve above 2^20", IDCOMP_ECORRUPT_VALUE, {{15, 1048576 + 3}}},
+        {"finalized ids that were not made", IDCOMP_ECORRUPT_VALUE, {{17, 9}}},
+        {"more ids than there can be", IDCOMP_ECORRUPT_VALUE, {{17, 9007199254740992.0}}},
+        {"a next range at 0", IDCOMP_ECORRUPT_VALUE, {{18, 0}}},
+        {"a next range beyond the next id", IDCOMP_ECORRUPT_VALUE, {{18, 18}}},
+        {"a run at 0", IDCOMP_ECORRUPT_VALUE, {{20, 0}}},
+        {"an empty run", IDCOMP_ECORRUPT_VALUE, {{21, 0}}},
+        {"runs that touch", IDCOMP_ECORRUPT_VALUE, {{21, 5}}},
+        {"runs that overlap", IDCOMP_ECORRUPT_VALUE, {{21, 6}}},
+        {"runs out of order", IDCOMP_ECORRUPT_LOCAL_RANGES, {{24, 6}}},
+        {"a run that was not made", IDCOMP_ECORRUPT_VALUE, {{27, 3}}},
+        {"an id that is in no cluster and no run", IDCOMP_ECORRUPT_VALUE, {{26, 16}, {27, 1}}},
+        {"an id after the last run", IDCOMP_ECORRUPT_VALUE, {{27, 1}}},
+    };
+
+    for (size_t i = 0; i < sizeof (rules) / sizeof (rules[0]); i++) {
+        struct form f = example (true);
+        for (int k = 0; k < 2; k++)
+            if (rules[i].change[k].cell)
+                f.cell[rules[i].change[k].cell] = htole64 (num (rules[i].change[k].value));
+        int error = result (&f, NULL, IDCOMP_STRICT);
+        if (!ok (error == rules[i].error, "refused: %s", rules[i].what))
+            diag ("got %s", error ? idcomp_strerror (error) : "a compressor");
+    }
+}
+
+static void check_bounds (void)
+{
+    struct form f = example (true);
+
+    f.cell[15] = htole64 (num (1048576 + 2));
+    f.cell[17] = htole64 (num (16)); /* all beyond the finalized ones may have been eager */
+    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a reserve of 2^20 is accepted");
+    f = example (true);
+    f.cell[18] = htole64 (num (17));
+    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a next range at the next id is accepted");
+    f = example (true);
+    f.cell[26] = htole64 (num (14));
+    f.cell[27] = htole64 (num (3));
+    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "a run may start within the clusters");
+    f = example (true);
+    f.n -= 4; /* without the last two runs */
+    f.cell[19] = htole64 (num (2));
+    f.cell[18] = f.cell[17] = htole64 (num (10));
+    ok (result (&f, NULL, IDCOMP_STRICT) == 0, "all ids made may be finalized");
+    f.cell[18] = f.cell[17] = htole64 (num (9));
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "but not more");
+}
+
+/* --- sessions --- */
+
+static void check_sessions (void)
+{
+    struct form f = example (false);
+
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ENO_SESSION_ID,
+        "a summary is loaded by a session");
+    ok (result (&f, A, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "but not by one that is in it");
+    ok (result (&f, "88888888-8888-4888-B088-888888888888", IDCOMP_STRICT)
+            == IDCOMP_ESESSION_EXISTS,
+        "in no letter case");
+    ok (result (&f, "new", IDCOMP_STRICT) == IDCOMP_EBAD_UUID, "which is a UUID");
+    f.cell[5] = htole64 (UINT64_C (1) << 58);
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "a session has 122 bits");
+    f.cell[5] = htole64 ((UINT64_C (1) << 58) - 1);
+    f.cell[4] = htole64 (UINT64_MAX);
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "and room for ids");
+    f = example (true);
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_EHAS_LOCAL_STATE,
+        "a stored session is not loaded as a new one");
+    f.cell[6] = f.cell[4];
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "a session is stored once");
+    f.cell[4] = f.cell[6] = htole64 (B_LOW);
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "whichever it is");
+}
+
+/* Many sessions in any order: all are found again. */
+static void check_many (void)
+{
+    enum { N = 500 };
+    struct idcomp *c = idcomp_create (NEW, IDCOMP_STRICT);
+    char name[IDCOMP_UUID_TEXT];
+    bool good = true;
+
+    for (int i = 0; i < N; i++) {
+        struct idcomp_range r = {.has_ids = true, .first = 1, .count = 1, .cluster_size = 1};
+        snprintf (r.session, sizeof (r.session), "%08x-8888-4888-b088-888888888888",
+                  i * 7919U % N * 0x10001U);
+        good &= idcomp_finalize (c, &r) == 0;
+    }
+    size_t size = idcomp_save_size (c, IDCOMP_WITHOUT_LOCAL);
+    unsigned char *data = malloc (size);
+    idcomp_save (c, IDCOMP_WITHOUT_LOCAL, data, size);
+    struct idcomp *d = idcomp_load (data, size, A, IDCOMP_STRICT);
+    free (data);
+    for (int i = 0; d && i < N; i++) {
+        int64_t id = -1;
+        snprintf (name, sizeof (name), "%08x-8888-4888-b088-888888888888",
+                  i * 7919U % N * 0x10001U);
+        good &= idcomp_recompress_text (d, name, &id) == 0 && id == i * 2;
+    }
+    ok (good && d && idcomp_equal (c, d, IDCOMP_WITHOUT_LOCAL),
+        "%d sessions are stored and found again", N);
+    idcomp_destroy (c);
+    idcomp_destroy (d);
+}
+
+/* --- IDCOMP_ORIGINAL accepts what its model does --- */
+
+static void check_lenient (void)
+{
+    struct form f = example (true);
+    struct idcomp *c;
+
+    f.cell[21] = htole64 (num (5));
+    ok (load (&f, f.n, NULL, IDCOMP_ORIGINAL, &c) == 0 && idcomp_stats (c).local_runs == 3,
+        "original: runs that touch are merged");
+    idcomp_destroy (c);
+
+    f = example (false);
+    f.cell[1] = htole64 (num (7));
+    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: a flag of 7 means no local state");
+
+    f = example (false);
+    f.cell[11] = htole64 (num (0));
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE,
+        "a summary has no session without clusters");
+    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0,
+        "original: a summary may have a session without clusters");
+
+    f = example (true);
+    f.cell[17] = htole64 (num (3));
+    ok (load (&f, f.n, NULL, IDCOMP_ORIGINAL, &c) == 0 && saves_as (c, &f, IDCOMP_WITH_LOCAL),
+        "original: fewer ids made than finalized");
+    idcomp_destroy (c);
+
+    f = example (true);
+    f.cell[10] = htole64 (num (5));
+    ok (load (&f, f.n, NULL, IDCOMP_ORIGINAL, &c) == 0 && saves_as (c, &f, IDCOMP_WITH_LOCAL),
+        "original: a reserve before the last cluster");
+    idcomp_destroy (c);
+
+    f = example (false);
+    f.cell[8] = htole64 (num (-1));
+    ok (load (&f, f.n, NEW, IDCOMP_ORIGINAL, &c) == 0 && idcomp_stats (c).finalized == 8,
+        "original: session -1 is the new one");
+    idcomp_destroy (c);
+
+    f = (struct form){.n = 0};
+    NUMBERS (&f, 2, 0, NAN, -3);
+    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: odd numbers of things mean none");
+    f = example (false);
+    f.cell[3] = htole64 (num (2.5));
+    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: two clusters and a half are three");
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "strict: they are not");
+}
+
+int main (void)
+{
+    check_round_trip ();
+    check_cuts ();
+    check_values ();
+    check_rules ();
+    check_bounds ();
+    check_sessions ();
+    check_many ();
+    check_lenient ();
+    return done_testing ();
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* test_vectors.h - what the tests that replay idcomp.json share
+ *
+ * The vectors were recorded from the npm package @fluidframework/id-compressor 3.1.0.
+ */
+#ifndef COMPRESSOR_TEST_VECTORS_H
+#define COMPRESSOR_TEST_VECTORS_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <jansson.h>
+
+#include "libutil/tap.h"
+#include "uuid.h"
+
+/* Load idcomp.json from $IDTREE_VECTORS, by default from the source tree. */
+static inline json_t *vectors_load (void)
+{
+    const char *dir = getenv ("IDTREE_VECTORS");
+    const char *top = getenv ("IDTREE_SRCDIR");
+    char path[4096];
+    json_error_t error;
+
+    if (dir)
+        snprintf (path, sizeof (path), "%s/idcomp.json", dir);
+    else
+        snprintf (path, sizeof (path), "%s/t/vectors/idcomp.json", top ? top : ".");
+    json_t *root = json_load_file (path, 0, &error);
+    if (!root) {
+        diag ("%s: %s", path, error.text);
+        bail_out ("can't read the vectors");
+    }
+    return root;
+}
+
+/* The text of element 'i' of an array. */
+static inline const char *text_at (const json_t *array, size_t i)
+{
+    return json_string_value (json_array_get (array, i));
+}
+
+static inline json_int_t int_at (const json_t *array, size_t i)
+{
+    return json_integer_value (json_array_get (array, i));
+}
+
+/* The UUID text of a number, modulo 2^122, in 'text'. */
+static inline const char *num_text (u128 num, char text[IDCOMP_UUID_TEXT])
+{
+    struct idcomp_uuid uuid = uuidnum_to_uuid (num);
+
+    idcomp_uuid_format (&uuid, text);
+    return text;
+}
+
+/* The number of a UUID text that the vectors promise to be one. */
+static inline u128 text_num (const char *text)
+{
+    u128 num = 0;
+
+    if (uuidnum_parse_lenient (text, &num) < 0)
+        diag ("no UUID: %s", text);
+    return num;
+}
+
+/* Numbers of more than 64 bits stand in the vectors as decimal texts. */
+static inline __int128 decimal (const char *text)
+{
+    bool negative = *text == '-';
+    __int128 x = 0;
+
+    for (const char *p = text + negative; *p; p++)
+        x = x * 10 + (*p - '0');
+    return negative ? -x : x;
+}
+
+#endif /* COMPRESSOR_TEST_VECTORS_H */

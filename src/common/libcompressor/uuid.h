@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* uuid.h - UUIDs as numbers
+ *
+ * Six of the 128 bits of a version 4 UUID never change: the version nibble and the two bits of the
+ * variant.  Without them it is a number of 122 bits, its numeric form.  Ids of a session count up
+ * from the numeric form of the session, so carries pass over the bits left out.  Numbers are not
+ * wrapped: the id after the largest UUID is 2^122, which has no UUID of its own.
+ */
+#ifndef COMPRESSOR_UUID_H
+#define COMPRESSOR_UUID_H
+
+#include <idtree/idcomp.h>
+
+__extension__ typedef unsigned __int128 u128;
+
+#define UUIDNUM_BITS 122
+#define UUIDNUM_END ((u128)1 << UUIDNUM_BITS)
+
+/* The numeric form is one word of 64 bits above another. */
+static inline u128 uuidnum_join (uint64_t high, uint64_t low)
+{
+    return (u128)high << 64 | low;
+}
+
+/* True if 'uuid' has version 4 and the RFC 4122 variant. */
+bool uuid_is_v4 (const struct idcomp_uuid *uuid);
+
+/* The numeric form of a UUID.  Version and variant are not looked at. */
+u128 uuidnum_from_uuid (const struct idcomp_uuid *uuid);
+
+/* The UUID of a numeric form, modulo 2^122. */
+struct idcomp_uuid uuidnum_to_uuid (u128 num);
+
+/* Read a UUID as the original does: hyphens anywhere are skipped, what is left is a hexadecimal
+ * number of 1 to 32 digits, and version and variant are not looked at.  Returns 0, or -1 with
+ * errno IDCOMP_EBAD_UUID.
+ */
+int uuidnum_parse_lenient (const char *text, u128 *num);
+
+#endif /* COMPRESSOR_UUID_H */

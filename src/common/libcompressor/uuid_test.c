@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* uuid_test.c - UUIDs as text and as numbers, against the vectors and by round trips */
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "test_vectors.h"
+
+static void check_numeric (const json_t *cases)
+{
+    size_t i;
+    json_t *v;
+    char text[IDCOMP_UUID_TEXT];
+    bool good = json_array_size (cases) > 0;
+
+    json_array_foreach (cases, i, v)
+    {
+        u128 want =
+            uuidnum_join (strtoull (text_at (v, 1), NULL, 16), strtoull (text_at (v, 2), NULL, 16));
+        u128 got = text_num (text_at (v, 0));
+        good &= got == want && strcasecmp (num_text (got, text), text_at (v, 0)) == 0;
+    }
+    ok (good, "the %zu numeric forms of the vectors are found and turned back",
+        json_array_size (cases));
+}
+
+static void check_offset (const json_t *cases)
+{
+    size_t i;
+    json_t *v;
+    char text[IDCOMP_UUID_TEXT];
+    bool good = json_array_size (cases) > 0;
+
+    json_array_foreach (cases, i, v)
+    {
+        u128 sum = text_num (text_at (v, 0)) + (u128)decimal (text_at (v, 1));
+        good &= strcmp (num_text (sum, text), text_at (v, 2)) == 0;
+    }
+    ok (good, "counting up passes over version and variant in the %zu cases of the vectors",
+        json_array_size (cases));
+}
+
+static void check_diff (const json_t *cases)
+{
+    size_t i;
+    json_t *v;
+    bool good = json_array_size (cases) > 0;
+
+    json_array_foreach (cases, i, v) good &=
+        (__int128)(text_num (text_at (v, 0)) - text_num (text_at (v, 1)))
+        == decimal (text_at (v, 2));
+    ok (good, "the %zu differences of the vectors are found", json_array_size (cases));
+}
+
+static void check_stable (const json_t *cases)
+{
+    size_t i;
+    json_t *v;
+
+    ok (json_array_size (cases) > 0, "the vectors have texts that are or are no stable ids");
+    json_array_foreach (cases, i, v)
+        ok (idcomp_is_stable_id (text_at (v, 0)) == (int_at (v, 1) == 1), "'%s' is %sa stable id",
+            text_at (v, 0), int_at (v, 1) ? "" : "not ");
+}
+
+static bool parses (const char *text)
+{
+    struct idcomp_uuid uuid;
+
+    errno = 0;
+    return idcomp_uuid_parse (text, &uuid) == 0 || errno != IDCOMP_EBAD_UUID;
+}
+
+static void check_parse (void)
+{
+    static const char good[] = "01234567-89aB-4cDe-Bf01-23456789abcD";
+    struct idcomp_uuid uuid;
+    char text[IDCOMP_UUID_TEXT];
+    bool strict = true;
+
+    ok (idcomp_uuid_parse (good, &uuid) == 0, "both letter cases are read");
+    idcomp_uuid_format (&uuid, text);
+    ok (strcmp (text, "01234567-89ab-4cde-bf01-23456789abcd") == 0, "lower case is written");
+    for (size_t i = 0; i < sizeof (good) - 1; i++) {
+        snprintf (text, sizeof (text), "%s", good);
+        text[i] = text[i] == '-' ? '0' : '-';
+        strict &= !parses (text);
+        text[i] = 'g';
+        strict &= !parses (text);
+        text[i] = '\0';
+        strict &= !parses (text);
+    }
+    ok (strict, "a wrong character at any place, and a text that ends anywhere, is refused");
+    ok (!parses ("01234567-89ab-4cde-bf01-23456789abcde"), "a longer text is refused");
+    ok (!parses ("------------------------------------"), "nothing but hyphens is refused");
+    ok (!parses ("01234567-89ab-1cde-bf01-23456789abcd"), "version 1 is refused");
+    ok (!parses ("01234567-89ab-4cde-cf01-23456789abcd"), "another variant is refused");
+}
+
+/* Each place but those of the hyphens, version and variant takes hex digits and nothing else. */
+static void check_digits (void)
+{
+    static const char zero[] = "00000000-0000-4000-8000-000000000000";
+    char text[IDCOMP_UUID_TEXT];
+    bool good = true;
+
+    for (size_t i = 0; i < sizeof (zero) - 1; i++) {
+        for (int c = 1; zero[i] == '0' && c < 256; c++) {
+            snprintf (text, sizeof (text), "%s", zero);
+            text[i] = c;
+            good &= parses (text) == (strchr ("0123456789abcdefABCDEF", c) != NULL);
+        }
+    }
+    ok (good, "all 255 characters are tried at each place of a digit");
+}
+
+static void check_random (void)
+{
+    unsigned char zeros[16] = {0};
+    unsigned char ones[16];
+    char text[IDCOMP_UUID_TEXT];
+
+    memset (ones, 0xff, sizeof (ones));
+    struct idcomp_uuid low = idcomp_uuid_random (zeros);
+    struct idcomp_uuid high = idcomp_uuid_random (ones);
+    idcomp_uuid_format (&low, text);
+    ok (strcmp (text, "00000000-0000-4000-8000-000000000000") == 0,
+        "random zeros are the smallest UUID");
+    idcomp_uuid_format (&high, text);
+    ok (strcmp (text, "ffffffff-ffff-4fff-bfff-ffffffffffff") == 0,
+        "random ones are the largest UUID");
+}
+
+/* Every single bit, and all pairs of neighbours, survive both conversions. */
+static void check_bits (void)
+{
+    bool good = true;
+
+    for (int bit = 0; bit < UUIDNUM_BITS; bit++) {
+        for (u128 pattern = 1; pattern <= 3; pattern += 2) {
+            u128 num = pattern << bit & (UUIDNUM_END - 1);
+            struct idcomp_uuid uuid = uuidnum_to_uuid (num);
+            struct idcomp_uuid again;
+            char text[IDCOMP_UUID_TEXT];
+            idcomp_uuid_format (&uuid, text);
+            good &= uuid_is_v4 (&uuid) && idcomp_uuid_parse (text, &again) == 0
+                    && uuidnum_from_uuid (&again) == num;
+        }
+    }
+    ok (good, "each of the 122 bits survives number, UUID and text");
+}
+
+int main (void)
+{
+    json_t *root = vectors_load ();
+    const json_t *uuid = json_object_get (root, "uuid");
+
+    check_numeric (json_object_get (uuid, "numeric"));
+    check_offset (json_object_get (uuid, "offset"));
+    check_diff (json_object_get (uuid, "diff"));
+    check_stable (json_object_get (uuid, "stable"));
+    check_parse ();
+    check_digits ();
+    check_random ();
+    check_bits ();
+    json_decref (root);
+    return done_testing ();
+}

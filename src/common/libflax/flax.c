@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* flax.c - the layout of an id, its text, and what follows from them: time, order, ranges
+ *
+ * Invariant: bytes 0-4 are the time, bytes 5-11 the random part, both big endian.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flax_layout.h"
+#include "libutil/lex64.h"
+
+#define ZERO '-'
+
+static int fail (int errnum)
+{
+    errno = errnum;
+    return -1;
+}
+
+struct flax_fields flax_split (const flax_t *id)
+{
+    struct flax_halves h = flax_load (id);
+    return (struct flax_fields){.ms = h.upper >> 24,
+                                .random = (h.upper & 0xffffff) << 32 | h.lower};
+}
+
+int flax_join (const struct flax_fields *fields, flax_t *id)
+{
+    if (fields->ms > FLAX_MS_MAX)
+        return fail (EOVERFLOW);
+    if (fields->random > FLAX_RANDOM_MAX)
+        return fail (EINVAL);
+    flax_store (id, flax_pack (fields));
+    return 0;
+}
+
+int64_t flax_unix_ms (const flax_t *id)
+{
+    return (int64_t)flax_split (id).ms + FLAX_EPOCH_MS;
+}
+
+int flax_ms_at (int64_t unix_ms, uint64_t *ms)
+{
+    uint64_t since;
+
+    if (!flax_ms_fits (unix_ms, &since))
+        return fail (EOVERFLOW);
+    *ms = since;
+    return 0;
+}
+
+int flax_ms_at_seconds (double unix_s, uint64_t *ms)
+{
+    double product = unix_s * 1000;
+
+    if (!isfinite (unix_s))
+        return fail (EINVAL);
+    if (product < 0 || product > (double)FLAX_EPOCH_MS + (double)FLAX_MS_MAX + 1)
+        return fail (EOVERFLOW);
+    return flax_ms_at ((int64_t)product, ms);
+}
+
+int flax_compare (const flax_t *a, const flax_t *b)
+{
+    int order = memcmp (a, b, sizeof (*a));
+    return (order > 0) - (order < 0);
+}
+
+static int compare_cb (const void *a, const void *b)
+{
+    return memcmp (a, b, FLAX_SIZE);
+}
+
+void flax_sort (flax_t *ids, size_t count)
+{
+    if (count > 1)
+        qsort (ids, count, sizeof (*ids), compare_cb);
+}
+
+int flax_range (int64_t from_ms, int64_t to_ms, flax_t *lower, flax_t *upper)
+{
+    struct flax_fields from = {0}, to = {0};
+
+    if (flax_ms_at (from_ms, &from.ms) < 0 || flax_ms_at (to_ms, &to.ms) < 0)
+        return -1;
+    if (from_ms > to_ms)
+        return fail (EINVAL);
+    flax_join (&from, lower);
+    flax_join (&to, upper);
+    return 0;
+}
+
+void flax_encode (const flax_t *id, char text[FLAX_TEXT_SIZE + 1])
+{
+    struct flax_halves h = flax_load (id);
+    lex64_encode16 (h.upper >> 16, h.upper << 32 | h.lower, ZERO, text);
+    text[FLAX_TEXT_SIZE] = '\0';
+}
+
+static int fail_at (int errnum, size_t pos, size_t *errpos)
+{
+    if (errpos)
+        *errpos = pos;
+    return fail (errnum);
+}
+
+int flax_decode (const char *text, size_t len, flax_t *id, size_t *errpos)
+{
+    uint64_t upper, lower;
+    size_t good;
+
+    if (len != FLAX_TEXT_SIZE)
+        return fail_at (EMSGSIZE, len < FLAX_TEXT_SIZE ? len : FLAX_TEXT_SIZE, errpos);
+    if ((good = lex64_decode (text, 8, ZERO, &upper)) < 8)
+        return fail_at (EINVAL, good, errpos);
+    if ((good = lex64_decode (text + 8, 8, ZERO, &lower)) < 8)
+        return fail_at (EINVAL, good + 8, errpos);
+    flax_store (id, (struct flax_halves){upper << 16 | lower >> 32, (uint32_t)lower});
+    return 0;
+}
+
+int flax_from_bytes (const void *bytes, size_t len, flax_t *id)
+{
+    if (len != FLAX_SIZE)
+        return fail (EMSGSIZE);
+    memcpy (id->bytes, bytes, FLAX_SIZE);
+    return 0;
+}

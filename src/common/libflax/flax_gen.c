@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* flax_gen.c - the generator: random ids, or ids that increase strictly
+ *
+ * Invariant of FLAX_INCREASING: (newest.ms, newest.random) only grows, under 'lock'.  A child
+ * process starts in a millisecond that its parent has not reached, with random bits of its own:
+ * within the parent's both would count up from the same number.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/single_threaded.h>
+#include <time.h>
+
+#include "flax_layout.h"
+#include "flax_random.h"
+
+struct flax_gen {
+    pthread_mutex_t lock; /* guards all below but 'mode' and 'source' */
+    enum flax_mode mode;
+    struct flax_source source;
+    struct flax_random *random;
+    struct flax_fields newest; /* FLAX_INCREASING */
+    bool begun;                /* 'newest' was issued */
+};
+
+static int64_t read_clock (const struct flax_gen *gen)
+{
+    struct timespec ts;
+
+    if (gen->source.now_ms)
+        return gen->source.now_ms (gen->source.arg);
+    clock_gettime (CLOCK_REALTIME, &ts);
+    return ts.tv_sec * INT64_C (1000) + ts.tv_nsec / 1000000;
+}
+
+static inline int draw (struct flax_gen *gen, uint64_t *bits, bool *forked)
+{
+    if (gen->source.random) {
+        *bits = gen->source.random (gen->source.arg);
+        return 0;
+    }
+    return flax_random_draw (gen->random, bits, forked);
+}
+
+/* The next of increasing ids: at 'ms' if that is later, else just behind the newest. */
+static int advance (struct flax_gen *gen, uint64_t ms, uint64_t bits, bool forked)
+{
+    struct flax_fields next = {.ms = ms, .random = bits & FLAX_RANDOM_MAX};
+
+    if (gen->begun && ms <= gen->newest.ms) {
+        uint64_t step = (bits & UINT32_MAX) + 1;
+        if (forked || step > FLAX_RANDOM_MAX - gen->newest.random)
+            next.ms = gen->newest.ms + 1;
+        else
+            next = (struct flax_fields){.ms = gen->newest.ms, .random = gen->newest.random + step};
+    }
+    if (next.ms > FLAX_MS_MAX) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    gen->newest = next;
+    gen->begun = true;
+    return 0;
+}
+
+static inline int make (struct flax_gen *gen, uint64_t ms, flax_t *id)
+{
+    bool forked = false;
+    uint64_t bits;
+
+    if (draw (gen, &bits, &forked) < 0)
+        return -1;
+    struct flax_fields fields = {.ms = ms, .random = bits & FLAX_RANDOM_MAX};
+    if (gen->mode == FLAX_INCREASING) {
+        if (advance (gen, ms, bits, forked) < 0)
+            return -1;
+        fields = gen->newest;
+    }
+    flax_store (id, flax_pack (&fields));
+    return 0;
+}
+
+static inline int make_many (struct flax_gen *gen, int64_t unix_ms, flax_t *ids, size_t count)
+{
+    uint64_t ms;
+    int rc = 0;
+
+    if (!flax_ms_fits (unix_ms, &ms)) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    bool alone = __libc_single_threaded; /* then a lock is pure cost, a seventh of an id */
+    if (!alone)
+        pthread_mutex_lock (&gen->lock);
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = make (gen, ms, &ids[i]);
+    if (!alone)
+        pthread_mutex_unlock (&gen->lock);
+    return rc;
+}
+
+int flax_gen_at (struct flax_gen *gen, int64_t unix_ms, flax_t *ids, size_t count)
+{
+    return make_many (gen, unix_ms, ids, count);
+}
+
+int flax_gen_new (struct flax_gen *gen, flax_t *id)
+{
+    return make_many (gen, read_clock (gen), id, 1);
+}
+
+void flax_gen_destroy (struct flax_gen *gen)
+{
+    if (gen) {
+        int saved_errno = errno;
+        flax_random_destroy (gen->random);
+        pthread_mutex_destroy (&gen->lock);
+        free (gen);
+        errno = saved_errno;
+    }
+}
+
+struct flax_gen *flax_gen_create (enum flax_mode mode, const struct flax_source *source)
+{
+    struct flax_gen *gen = calloc (1, sizeof (*gen));
+
+    if (!gen)
+        return NULL;
+    pthread_mutex_init (&gen->lock, NULL);
+    gen->mode = mode;
+    if (source)
+        gen->source = *source;
+    if (!gen->source.random && !(gen->random = flax_random_create ())) {
+        flax_gen_destroy (gen);
+        return NULL;
+    }
+    return gen;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* flax_random_test.c - the key stream is that of RFC 8439, fillings differ, a child draws its own
+ * bits
+ */
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libflax/flax_random.h"
+#include "libutil/tap.h"
+
+static const struct {
+    const char *name;
+    uint8_t key_at, key_byte; /* all zero but this */
+    uint32_t counter;
+    uint8_t stream[16]; /* the block's first bytes */
+} blocks[] = {
+    /* RFC 8439 A.1: test vectors 1, 2 and 4, whose nonce is zero */
+    {"RFC 8439 A.1 1",
+     0,
+     0x00,
+     0,
+     {0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90, 0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86, 0xbd,
+      0x28}},
+    {"RFC 8439 A.1 2",
+     0,
+     0x00,
+     1,
+     {0x9f, 0x07, 0xe7, 0xbe, 0x55, 0x51, 0x38, 0x7a, 0x98, 0xba, 0x97, 0x7c, 0x73, 0x2d, 0x08,
+      0x0d}},
+    {"RFC 8439 A.1 3",
+     31,
+     0x01,
+     1,
+     {0x3a, 0xeb, 0x52, 0x24, 0xec, 0xf8, 0x49, 0x92, 0x9b, 0x9d, 0x82, 0x8d, 0xb1, 0xce, 0xd4,
+      0xdd}},
+    {"RFC 8439 A.1 4",
+     1,
+     0xff,
+     2,
+     {0x72, 0xd5, 0x4d, 0xfb, 0xf1, 0x2e, 0xc4, 0x4b, 0x36, 0x26, 0x92, 0xdf, 0x94, 0x13, 0x7f,
+      0x32}},
+};
+
+/* The RFC's bytes of a chunk: its words as they lie in blocks, little endian. */
+static void to_blocks (uint8_t *chunk)
+{
+    uint32_t words[128];
+    memcpy (words, chunk, sizeof (words));
+    for (int block = 0; block < 8; block++)
+        for (int i = 0; i < 64; i++)
+            chunk[64 * block + i] = (uint8_t)(words[i / 4 * 8 + block] >> i % 4 * 8);
+}
+
+static void test_chacha (void)
+{
+    for (size_t i = 0; i < sizeof (blocks) / sizeof (blocks[0]); i++) {
+        uint8_t key[32] = {0}, out[2 * FLAX_CHACHA_CHUNK];
+        key[blocks[i].key_at] = blocks[i].key_byte;
+        flax_chacha (key, blocks[i].counter, 20, out, 2);
+        to_blocks (out);
+        ok (!memcmp (out, blocks[i].stream, 16), "%s: same key stream", blocks[i].name);
+        if (blocks[i].counter == 0)
+            ok (!memcmp (out + 64, blocks[1].stream, 16), "the second lane is the next block");
+    }
+    uint8_t key[32] = {7}, all[3 * FLAX_CHACHA_CHUNK], part[FLAX_CHACHA_CHUNK];
+    unsigned good = 0;
+    flax_chacha (key, 0, 20, all, 3);
+    for (int chunk = 0; chunk < 3; chunk++)
+        to_blocks (all + chunk * FLAX_CHACHA_CHUNK);
+    for (uint32_t block = 0; block <= 16; block++) {
+        flax_chacha (key, block, 20, part, 1);
+        to_blocks (part);
+        good += !memcmp (part, all + 64 * block, sizeof (part));
+    }
+    ok (good == 17, "the stream from any block is the rest of the whole stream");
+}
+
+static int compare_cb (const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+#define DRAWS 10000
+
+static void test_draws (void)
+{
+    static uint64_t bits[DRAWS];
+    struct flax_random *random = flax_random_create ();
+    unsigned good = 0, repeated = 0, ones = 0;
+    bool forked = false;
+
+    for (int i = 0; i < DRAWS; i++)
+        good += flax_random_draw (random, &bits[i], &forked) == 0;
+    for (int i = 0; i < DRAWS; i++)
+        ones += (unsigned)__builtin_popcountll (bits[i]);
+    qsort (bits, DRAWS, sizeof (bits[0]), compare_cb);
+    for (int i = 1; i < DRAWS; i++)
+        repeated += bits[i] == bits[i - 1];
+    ok (good == DRAWS && !forked && repeated == 0, "%d draws, over many fillings, differ", DRAWS);
+    /* 320000 expected, 400 is one standard deviation: ten of them never happen */
+    ok (ones > 316000 && ones < 324000, "half of the bits are set (%u)", ones);
+    flax_random_destroy (random);
+    flax_random_destroy (NULL);
+}
+
+static void test_fork (void)
+{
+    struct flax_random *random = flax_random_create ();
+    uint64_t mine[8], theirs[8] = {0};
+    bool forked = false;
+    int fds[2];
+
+    flax_random_draw (random, &mine[0], &forked);
+    if (pipe (fds) < 0)
+        bail_out ("pipe");
+    pid_t pid = fork ();
+    if (pid == 0) {
+        bool good = true, told = false, again = false;
+        for (int i = 0; i < 8; i++)
+            good = good && flax_random_draw (random, &theirs[i], i ? &again : &told) == 0;
+        good = good && write (fds[1], theirs, sizeof (theirs)) == sizeof (theirs);
+        _exit (good && told && !again ? 0 : 1);
+    }
+    int status = 0;
+    waitpid (pid, &status, 0);
+    bool read_all = read (fds[0], theirs, sizeof (theirs)) == sizeof (theirs);
+    for (int i = 0; i < 8; i++)
+        flax_random_draw (random, &mine[i], &forked);
+    bool shared = false;
+    for (int i = 0; i < 8; i++)
+        for (int k = 0; k < 8; k++)
+            shared = shared || mine[i] == theirs[k];
+    ok (WIFEXITED (status) && WEXITSTATUS (status) == 0, "a child is told, once, that it is one");
+    ok (read_all && !shared && !forked, "... and draws other bits than its parent");
+    flax_random_destroy (random);
+}
+
+int main (void)
+{
+    test_chacha ();
+    test_draws ();
+    test_fork ();
+    return done_testing ();
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* sno.c - the layout of an id and what follows from it: time, order, ranges, stored forms
+ *
+ * Invariant: bytes 0-4 are the time block (unit and tick), bytes 5-9 the payload (meta, partition,
+ * sequence), both big endian, so memcmp () is the order of the ids.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sno.h"
+
+static const sno_t zero_id;
+
+static uint64_t get_be (const uint8_t *p, int n)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < n; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+static void put_be (uint8_t *p, int n, uint64_t v)
+{
+    for (int i = n; i-- > 0; v >>= 8)
+        p[i] = (uint8_t)v;
+}
+
+struct sno_fields sno_split (const sno_t *id)
+{
+    uint64_t time = get_be (id->bytes, 5);
+    return (struct sno_fields){
+        .unit = time >> 1,
+        .tick = time & 1,
+        .meta = id->bytes[5],
+        .partition = (uint32_t)get_be (id->bytes + 6, 2),
+        .sequence = (uint32_t)get_be (id->bytes + 8, 2),
+    };
+}
+
+int sno_join (const struct sno_fields *f, sno_t *id)
+{
+    if (f->unit > SNO_UNIT_MAX) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    if (f->tick > 1 || f->meta > SNO_META_MAX || f->partition > SNO_PARTITION_MAX ||
+        f->sequence > SNO_SEQUENCE_MAX) {
+        errno = EINVAL;
+        return -1;
+    }
+    put_be (id->bytes, 5, f->unit << 1 | f->tick);
+    id->bytes[5] = (uint8_t)f->meta;
+    put_be (id->bytes + 6, 2, f->partition);
+    put_be (id->bytes + 8, 2, f->sequence);
+    return 0;
+}
+
+int64_t sno_unix_ns (const sno_t *id)
+{
+    return (int64_t)sno_split (id).unit * SNO_UNIT_NS + SNO_EPOCH_NS;
+}
+
+int sno_unit_at (int64_t unix_ns, uint64_t *unit)
+{
+    if (unix_ns < SNO_EPOCH_NS || (uint64_t)(unix_ns - SNO_EPOCH_NS) / SNO_UNIT_NS > SNO_UNIT_MAX) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    *unit = (uint64_t)(unix_ns - SNO_EPOCH_NS) / SNO_UNIT_NS;
+    return 0;
+}
+
+bool sno_is_zero (const sno_t *id)
+{
+    return !memcmp (id, &zero_id, sizeof (*id));
+}
+
+int sno_compare (const sno_t *a, const sno_t *b)
+{
+    int order = memcmp (a, b, sizeof (*a));
+    return (order > 0) - (order < 0);
+}
+
+static int compare_cb (const void *a, const void *b)
+{
+    return memcmp (a, b, SNO_SIZE);
+}
+
+void sno_sort (sno_t *ids, size_t count)
+{
+    if (count > 1)
+        qsort (ids, count, sizeof (*ids), compare_cb);
+}
+
+int sno_range (int64_t from_ns, int64_t to_ns, sno_t *lower, sno_t *upper)
+{
+    uint64_t from, to;
+
+    if (sno_unit_at (from_ns, &from) < 0 || sno_unit_at (to_ns, &to) < 0)
+        return -1;
+    if (from_ns > to_ns) {
+        errno = EINVAL;
+        return -1;
+    }
+    *lower = *upper = zero_id;
+    put_be (lower->bytes, 5, from << 1);
+    put_be (upper->bytes, 5, to << 1);
+    return 0;
+}
+
+int sno_from_bytes (const void *bytes, size_t len, sno_t *id)
+{
+    if (len != SNO_SIZE) {
+        errno = EMSGSIZE;
+        return -1;
+    }
+    memcpy (id, bytes, SNO_SIZE);
+    return 0;
+}
+
+size_t sno_to_json (const sno_t *id, char token[SNO_JSON_MAX])
+{
+    if (sno_is_zero (id)) {
+        memcpy (token, "null", 5);
+        return 4;
+    }
+    sno_encode (id, token + 1);
+    token[0] = token[SNO_TEXT_SIZE + 1] = '"';
+    token[SNO_TEXT_SIZE + 2] = '\0';
+    return SNO_TEXT_SIZE + 2;
+}
+
+static int fail_at (int errnum, size_t pos, size_t *errpos)
+{
+    if (errpos)
+        *errpos = pos;
+    errno = errnum;
+    return -1;
+}
+
+int sno_from_json (const char *token, size_t len, sno_t *id, size_t *errpos)
+{
+    size_t pos;
+
+    if (len == 4 && !memcmp (token, "null", 4)) {
+        *id = zero_id;
+        return 0;
+    }
+    if (len != SNO_TEXT_SIZE + 2)
+        return fail_at (EMSGSIZE, len < SNO_TEXT_SIZE + 2 ? len : SNO_TEXT_SIZE + 2, errpos);
+    if (token[0] != '"')
+        return fail_at (EINVAL, 0, errpos);
+    sno_t read;
+    if (sno_decode (token + 1, SNO_TEXT_SIZE, &read, &pos) < 0)
+        return fail_at (errno, pos + 1, errpos);
+    if (token[SNO_TEXT_SIZE + 1] != '"')
+        return fail_at (EINVAL, SNO_TEXT_SIZE + 1, errpos);
+    *id = read;
+    return 0;
+}
+
+int sno_from_sql (enum sno_sql type, const void *data, size_t len, sno_t *id)
+{
+    if (type == SNO_SQL_OTHER) {
+        errno = ENOTSUP;
+        return -1;
+    }
+    *id = zero_id;
+    if (type == SNO_SQL_NULL || len == 0)
+        return 0;
+    if (type == SNO_SQL_BYTES)
+        return sno_from_bytes (data, len, id);
+    return sno_decode (data, len, id, NULL);
+}
+
+void sno_partitions_init (struct sno_partitions *partitions, uint64_t unit)
+{
+    partitions->seed = (uint32_t)((unit ^ unit >> 32) & SNO_PARTITION_MAX);
+    __atomic_store_n (&partitions->dealt, 0, __ATOMIC_RELAXED);
+}
+
+int sno_partitions_deal (struct sno_partitions *partitions, uint16_t *partition)
+{
+    uint32_t n = __atomic_load_n (&partitions->dealt, __ATOMIC_RELAXED);
+    do {
+        if (n > SNO_PARTITION_MAX) {
+            errno = ENOSPC;
+            return -1;
+        }
+    } while (!__atomic_compare_exchange_n (&partitions->dealt, &n, n + 1, false, __ATOMIC_RELAXED,
+                                           __ATOMIC_RELAXED));
+    *partition = (uint16_t)(partitions->seed + n);
+    return 0;
+}

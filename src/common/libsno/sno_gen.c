@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* sno_gen.c - the generator: no id twice, from any number of threads, whatever the clock does
+ *
+ * Design notes
+ *
+ * - 'word' is unit (39 bits), tick (1) and sequence (17: one more than an id holds, to restore a
+ *   state that was above its bound).  An id exists once a compare-and-swap of the word has put it
+ *   there; nothing else decides.  A word therefore never returns to a value it had: within a unit
+ *   the sequence grows, the unit grows on a timeline, and a swap of timelines moves to units that
+ *   the other one has not reached.
+ * - The word must be loaded before the clock is read.  Then a time below the word's unit means
+ *   that the clock went back, not that this thread was late.  After a lost race in which the unit
+ *   changed, the clock must be read anew.
+ * - 'safe' and 'drifts' change with a swap only, under 'lock', and 'safe' is never below any unit
+ *   that the timeline not in use has used.  The swap itself is one more compare-and-swap of the
+ *   word.
+ * - Waiting is apart from deciding: attempt () says how it went, sno_gen_new () sleeps.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "sno.h"
+
+#define SEQUENCE_BITS 17
+#define SEQUENCE_MASK ((UINT64_C (1) << SEQUENCE_BITS) - 1)
+#define TICK_BIT (UINT64_C (1) << SEQUENCE_BITS)
+#define UNIT_SHIFT (SEQUENCE_BITS + 1)
+#define NAP_MAX_NS                                                                                 \
+    INT64_C (1000000000) /* a clock may be set meanwhile: look again after a second */
+
+struct sno_gen {
+    _Atomic uint64_t word;
+    _Atomic uint64_t lo, hi; /* units allowed: lo <= unit < hi */
+    struct sno_clock clock;
+    uint16_t partition;
+    uint16_t min, max;
+
+    pthread_mutex_t lock; /* holds whoever swaps timelines, or looks at all of the state */
+    int64_t safe;
+    uint32_t drifts;
+
+    _Atomic uint32_t calls_at; /* sno_gen_new_at: calls so far */
+
+    _Atomic uint32_t blocked; /* calls waiting for the next unit */
+    sno_overflow_f overflow_cb;
+    void *overflow_arg;
+    pthread_mutex_t overflow_lock; /* one callback at a time; guards the two below */
+    bool overflowing;
+    uint64_t overflow_began, overflow_told; /* units */
+};
+
+/* How an attempt went, beside success. */
+enum verdict { ISSUED, LOST_RACE, USED_UP, WENT_BACK };
+
+static inline uint64_t word_unit (uint64_t word)
+{
+    return word >> UNIT_SHIFT;
+}
+
+static inline uint64_t word_make (uint64_t unit, uint64_t tick_bit, uint64_t sequence)
+{
+    return unit << UNIT_SHIFT | tick_bit | sequence;
+}
+
+/* The id of a word's unit and tick, and of a sequence: the only place where a word becomes an id.
+ */
+static inline void issue (const struct sno_gen *gen, uint64_t word, uint64_t sequence, uint8_t meta,
+                          sno_t *id)
+{
+    uint64_t head = word >> SEQUENCE_BITS << 24 | (uint64_t)meta << 16 | gen->partition;
+    uint16_t tail = (uint16_t)sequence;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    head = __builtin_bswap64 (head);
+    tail = __builtin_bswap16 (tail);
+#endif
+    __builtin_memcpy (id->bytes, &head, 8);
+    __builtin_memcpy (id->bytes + 8, &tail, 2);
+}
+
+static inline bool replace (struct sno_gen *gen, uint64_t *seen, uint64_t word)
+{
+    return atomic_compare_exchange_weak_explicit (&gen->word, seen, word, memory_order_acq_rel,
+                                                  memory_order_acquire);
+}
+
+/* Reserve up to '*count' ids at unit 'now', given the word '*seen' loaded before the clock was
+ * read. On ISSUED '*count' is their number and '*first' the first one's sequence; '*seen' is kept
+ * current.
+ */
+static inline enum verdict attempt (struct sno_gen *gen, uint64_t *seen, uint64_t now,
+                                    uint64_t *count, uint64_t *first)
+{
+    for (;;) {
+        uint64_t old = *seen, unit = word_unit (old), start = gen->min, room, n;
+
+        if (now < unit)
+            return WENT_BACK;
+        if (now == unit) {
+            start = (old & SEQUENCE_MASK) + 1;
+            if (start > gen->max)
+                return USED_UP;
+        }
+        room = gen->max - start + 1;
+        n = *count < room ? *count : room;
+        if (replace (gen, seen, word_make (now, old & TICK_BIT, start + n - 1))) {
+            *count = n;
+            *first = start;
+            *seen = word_make (now, old & TICK_BIT, start);
+            return ISSUED;
+        }
+        if ((*seen ^ old) >> SEQUENCE_BITS)
+            return LOST_RACE;
+    }
+}
+
+/* Swap timelines to unit 'now', if that is above all that the other one used. */
+static enum verdict swap_timelines (struct sno_gen *gen, uint64_t *seen, uint64_t now,
+                                    uint64_t *count, uint64_t *first)
+{
+    uint64_t n = *count < gen->max - gen->min + 1U ? *count : gen->max - gen->min + 1U;
+    enum verdict verdict = WENT_BACK;
+
+    pthread_mutex_lock (&gen->lock);
+    *seen = atomic_load_explicit (&gen->word, memory_order_acquire);
+    while (verdict == WENT_BACK && (int64_t)now > gen->safe) {
+        uint64_t old = *seen, tick_bit = ~old & TICK_BIT;
+        if (now >= word_unit (old))
+            verdict = LOST_RACE;
+        else if (replace (gen, seen, word_make (now, tick_bit, gen->min + n - 1))) {
+            gen->safe = (int64_t)word_unit (old);
+            gen->drifts++;
+            *count = n;
+            *first = gen->min;
+            *seen = word_make (now, tick_bit, gen->min);
+            verdict = ISSUED;
+        }
+    }
+    pthread_mutex_unlock (&gen->lock);
+    return verdict;
+}
+
+/* --- clock ------------------------------------------------------------------------------- */
+
+static inline int64_t read_clock (const struct sno_gen *gen)
+{
+    struct timespec ts;
+
+    if (gen->clock.now_ns)
+        return gen->clock.now_ns (gen->clock.arg);
+    clock_gettime (CLOCK_REALTIME, &ts);
+    return ts.tv_sec * INT64_C (1000000000) + ts.tv_nsec;
+}
+
+static void sleep_for (const struct sno_gen *gen, int64_t for_ns)
+{
+    if (gen->clock.sleep_ns) {
+        gen->clock.sleep_ns (gen->clock.arg, for_ns);
+        return;
+    }
+    struct timespec ts = {.tv_sec = for_ns / 1000000000, .tv_nsec = for_ns % 1000000000};
+    nanosleep (&ts, NULL);
+}
+
+/* Nanoseconds from 'unix_ns' to the start of 'unit'. */
+static int64_t until_unit (int64_t unix_ns, uint64_t unit)
+{
+    return (int64_t)unit * SNO_UNIT_NS + SNO_EPOCH_NS - unix_ns;
+}
+
+/* From a clock that went back to where it may go on: at the newest id's unit, or just above 'safe'.
+ */
+static int64_t until_safe (struct sno_gen *gen, int64_t unix_ns)
+{
+    pthread_mutex_lock (&gen->lock);
+    uint64_t unit = word_unit (atomic_load_explicit (&gen->word, memory_order_acquire));
+    if ((uint64_t)gen->safe + 1 < unit)
+        unit = (uint64_t)gen->safe + 1;
+    pthread_mutex_unlock (&gen->lock);
+    int64_t wait = until_unit (unix_ns, unit);
+    return wait > 0 ? wait : 0;
+}
+
+/* --- reserving --------------------------------------------------------------------------- */
+
+/* The unit of a time at which this generator may make ids. */
+static inline int unit_allowed (struct sno_gen *gen, int64_t unix_ns, uint64_t *unit)
+{
+    uint64_t since = (uint64_t)unix_ns - (uint64_t)SNO_EPOCH_NS;
+
+    *unit = since / SNO_UNIT_NS;
+    if (unix_ns < SNO_EPOCH_NS || *unit > SNO_UNIT_MAX) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    if (*unit < atomic_load_explicit (&gen->lo, memory_order_relaxed) ||
+        *unit >= atomic_load_explicit (&gen->hi, memory_order_relaxed)) {
+        errno = ERANGE;
+        return -1;
+    }
+    return 0;
+}
+
+/* Turn a verdict that is no success into errno and the time to wait. */
+static int explain (struct sno_gen *gen, enum verdict verdict, int64_t unix_ns, uint64_t unit,
+                    int64_t *wait_ns)
+{
+    if (wait_ns)
+        *wait_ns = verdict == USED_UP ? until_unit (unix_ns, unit + 1) : until_safe (gen, unix_ns);
+    errno = verdict == USED_UP ? EAGAIN : ESTALE;
+    return -1;
+}
+
+int sno_gen_reserve (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, unsigned want, sno_t *id,
+                     int64_t *wait_ns)
+{
+    uint64_t seen = atomic_load_explicit (&gen->word, memory_order_acquire);
+    uint64_t unit, first, count = want;
+    enum verdict verdict;
+
+    if (unit_allowed (gen, unix_ns, &unit) < 0)
+        return -1;
+    do {
+        verdict = attempt (gen, &seen, unit, &count, &first);
+        if (verdict == WENT_BACK)
+            verdict = swap_timelines (gen, &seen, unit, &count, &first);
+    } while (verdict == LOST_RACE);
+    if (verdict != ISSUED)
+        return explain (gen, verdict, unix_ns, unit, wait_ns);
+    issue (gen, seen, first, meta, id);
+    return (int)count;
+}
+
+int sno_gen_try (struct sno_gen *gen, uint8_t meta, sno_t *id, int64_t *wait_ns)
+{
+    uint64_t seen, unit, first, count = 1;
+    enum verdict verdict;
+    int64_t unix_ns;
+
+    do {
+        seen = atomic_load_explicit (&gen->word, memory_order_acquire);
+        unix_ns = read_clock (gen);
+        if (unit_allowed (gen, unix_ns, &unit) < 0)
+            return -1;
+        verdict = attempt (gen, &seen, unit, &count, &first);
+        if (verdict == WENT_BACK)
+            verdict = swap_timelines (gen, &seen, unit, &count, &first);
+    } while (verdict == LOST_RACE);
+    if (verdict != ISSUED)
+        return explain (gen, verdict, unix_ns, unit, wait_ns);
+    issue (gen, seen, first, meta, id);
+    return 0;
+}
+
+void sno_next (sno_t *id)
+{
+    if (++id->bytes[9] == 0)
+        id->bytes[8]++;
+}
+
+/* --- waiting ----------------------------------------------------------------------------- */
+
+/* Tell about an overflow: at most once in a unit, and once when nobody waits any more. */
+static void tell_overflow (struct sno_gen *gen)
+{
+    struct sno_overflow overflow = {.unix_ns = read_clock (gen)};
+    uint64_t unit;
+
+    pthread_mutex_lock (&gen->overflow_lock);
+    overflow.blocked = atomic_load_explicit (&gen->blocked, memory_order_relaxed);
+    bool tell =
+        sno_unit_at (overflow.unix_ns, &unit) == 0 &&
+        (overflow.blocked ? !gen->overflowing || unit != gen->overflow_told : gen->overflowing);
+    if (tell) {
+        if (!gen->overflowing)
+            gen->overflow_began = unit;
+        gen->overflowing = overflow.blocked > 0;
+        gen->overflow_told = unit;
+        overflow.ticks =
+            unit > gen->overflow_began ? (unsigned)(unit - gen->overflow_began) * 4 + 1 : 1;
+        gen->overflow_cb (&overflow, gen->overflow_arg);
+    }
+    pthread_mutex_unlock (&gen->overflow_lock);
+}
+
+/* Count this call among the blocked ones, or no longer. */
+static void count_blocked (struct sno_gen *gen, bool *counted, bool blocked)
+{
+    if (blocked != *counted) {
+        *counted = blocked;
+        atomic_fetch_add_explicit (&gen->blocked, blocked ? 1 : UINT32_MAX, memory_order_relaxed);
+    } else if (!blocked)
+        return;
+    if (gen->overflow_cb)
+        tell_overflow (gen);
+}
+
+static bool may_pass_later (int errnum)
+{
+    return errnum == EAGAIN || errnum == ESTALE;
+}
+
+static int wait_and_retry (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *id)
+{
+    int64_t wait_ns, waited_ns = 0;
+    bool counted = false;
+    int rc;
+
+    while ((rc = sno_gen_try (gen, meta, id, &wait_ns)) < 0 && may_pass_later (errno)) {
+        int errnum = errno;
+        if (timeout_ns >= 0 && wait_ns > timeout_ns - waited_ns) {
+            errno = errnum;
+            break;
+        }
+        count_blocked (gen, &counted, errnum == EAGAIN);
+        int64_t nap = wait_ns < NAP_MAX_NS ? wait_ns : NAP_MAX_NS;
+        sleep_for (gen, nap);
+        waited_ns += nap;
+    }
+    int errnum = errno;
+    count_blocked (gen, &counted, false);
+    errno = errnum;
+    return rc;
+}
+
+int sno_gen_new (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *id)
+{
+    if (sno_gen_try (gen, meta, id, NULL) == 0)
+        return 0;
+    if (!may_pass_later (errno))
+        return -1;
+    return wait_and_retry (gen, meta, timeout_ns, id);
+}
+
+int sno_gen_new_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *id)
+{
+    uint64_t unit;
+
+    if (sno_unit_at (unix_ns, &unit) < 0)
+        return -1;
+    uint32_t call = atomic_load_explicit (&gen->calls_at, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit (&gen->calls_at, &call,
+                                                   (call + 1) % sno_gen_cap (gen),
+                                                   memory_order_relaxed, memory_order_relaxed))
+        ;
+    issue (gen, word_make (unit, 0, 0), gen->min + call, meta, id);
+    return 0;
+}
+
+/* --- making, asking ---------------------------------------------------------------------- */
+
+void sno_gen_destroy (struct sno_gen *gen)
+{
+    if (gen) {
+        int saved_errno = errno;
+        pthread_mutex_destroy (&gen->lock);
+        pthread_mutex_destroy (&gen->overflow_lock);
+        free (gen);
+        errno = saved_errno;
+    }
+}
+
+/* The last sequence used in unit wall_hi.  A snapshot taken in another unit does not tell it: then
+ * all are.
+ */
+static uint64_t last_sequence (const struct sno_snapshot *s)
+{
+    if (s->sequence > SEQUENCE_MASK || (s->now != 0 && s->now != s->wall_hi))
+        return SEQUENCE_MASK;
+    return s->sequence;
+}
+
+static struct sno_gen *gen_alloc (const struct sno_snapshot *s, const struct sno_clock *clock)
+{
+    struct sno_gen *gen = calloc (1, sizeof (*gen));
+
+    if (!gen)
+        return NULL;
+    pthread_mutex_init (&gen->lock, NULL);
+    pthread_mutex_init (&gen->overflow_lock, NULL);
+    if (clock)
+        gen->clock = *clock;
+    gen->partition = s->partition;
+    gen->min = s->sequence_min;
+    gen->max = s->sequence_max;
+    gen->safe =
+        s->wall_safe > 0 ? s->wall_safe : 0; /* unit 0 of no timeline: there lies the zero id */
+    gen->drifts = s->drifts;
+    atomic_init (&gen->hi, SNO_UNIT_MAX + 1);
+    atomic_init (&gen->word,
+                 word_make ((uint64_t)s->wall_hi, s->drifts & 1 ? TICK_BIT : 0, last_sequence (s)));
+    return gen;
+}
+
+struct sno_gen *sno_gen_create (const struct sno_snapshot *config, const struct sno_clock *clock)
+{
+    struct sno_snapshot s;
+
+    if (sno_snapshot_sanitize (config, &s, NULL) < 0)
+        return NULL;
+    if (s.wall_hi < 0 || s.wall_hi > (int64_t)SNO_UNIT_MAX || s.wall_safe > (int64_t)SNO_UNIT_MAX) {
+        errno = ERANGE;
+        return NULL;
+    }
+    return gen_alloc (&s, clock);
+}
+
+int sno_gen_set_range (struct sno_gen *gen, uint64_t lo_unit, uint64_t hi_unit)
+{
+    if (lo_unit > hi_unit) {
+        errno = EINVAL;
+        return -1;
+    }
+    atomic_store_explicit (&gen->lo, lo_unit, memory_order_relaxed);
+    atomic_store_explicit (&gen->hi, hi_unit, memory_order_relaxed);
+    return 0;
+}
+
+void sno_gen_on_overflow (struct sno_gen *gen, sno_overflow_f cb, void *arg)
+{
+    gen->overflow_cb = cb;
+    gen->overflow_arg = arg;
+}
+
+uint16_t sno_gen_partition (const struct sno_gen *gen)
+{
+    return gen->partition;
+}
+
+uint16_t sno_gen_sequence_min (const struct sno_gen *gen)
+{
+    return gen->min;
+}
+
+uint16_t sno_gen_sequence_max (const struct sno_gen *gen)
+{
+    return gen->max;
+}
+
+uint32_t sno_gen_cap (const struct sno_gen *gen)
+{
+    return gen->max - gen->min + 1U;
+}
+
+/* Whether the clock stands in the unit of 'word'. */
+static bool is_now (const struct sno_gen *gen, uint64_t word)
+{
+    uint64_t unit;
+    return sno_unit_at (read_clock (gen), &unit) == 0 && unit == word_unit (word);
+}
+
+uint32_t sno_gen_sequence (struct sno_gen *gen)
+{
+    uint64_t word = atomic_load_explicit (&gen->word, memory_order_acquire);
+
+    if (!is_now (gen, word))
+        return gen->min;
+    return (uint32_t)(word & SEQUENCE_MASK) +
+           atomic_load_explicit (&gen->blocked, memory_order_relaxed);
+}
+
+uint32_t sno_gen_len (struct sno_gen *gen)
+{
+    uint64_t word = atomic_load_explicit (&gen->word, memory_order_acquire);
+    uint32_t sequence = (uint32_t)(word & SEQUENCE_MASK);
+
+    if (!is_now (gen, word))
+        return 0;
+    return sequence < gen->max ? sequence - gen->min + 1 : sno_gen_cap (gen);
+}
+
+void sno_gen_snapshot (struct sno_gen *gen, struct sno_snapshot *snapshot)
+{
+    uint64_t now = 0;
+    (void)sno_unit_at (read_clock (gen), &now);
+
+    pthread_mutex_lock (&gen->lock);
+    uint64_t word = atomic_load_explicit (&gen->word, memory_order_acquire);
+    /* 'now' 0 reads as "not known" when the snapshot is restored */
+    bool tell = now == word_unit (word) || now == 0;
+    *snapshot = (struct sno_snapshot){
+        .partition = gen->partition,
+        .sequence_min = gen->min,
+        .sequence_max = gen->max,
+        .sequence = tell ? (uint32_t)(word & SEQUENCE_MASK) : gen->min,
+        .now = (int64_t)now,
+        .wall_hi = (int64_t)word_unit (word),
+        .wall_safe = gen->safe,
+        .drifts = gen->drifts,
+    };
+    pthread_mutex_unlock (&gen->lock);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* uid.c - nodes and values: fingerprints, order, casts, distance, vector clocks */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "uid.h"
+
+#define MEGA INT64_C (1000000)
+
+/* --- nodes ------------------------------------------------------------------------------- */
+
+/* Erlang hashes an atom's name character by character; characters up to 255 count as one value,
+ * others as the bytes of their UTF-8.  In UTF-8 the former are a byte below 128, or C2 or C3 with
+ * one more byte.
+ */
+static unsigned next_value (const unsigned char **at, const unsigned char *end)
+{
+    const unsigned char *p = *at;
+
+    if ((p[0] == 0xc2 || p[0] == 0xc3) && end - p > 1 && (p[1] & 0xc0) == 0x80) {
+        *at = p + 2;
+        return (p[0] & 3U) << 6 | (p[1] & 0x3fU);
+    }
+    *at = p + 1;
+    return p[0];
+}
+
+/* The hash of the ELF symbol table; h * 16 + value must wrap at 32 bits. */
+uint32_t uid_fingerprint (const char *name, size_t len)
+{
+    const unsigned char *at = (const unsigned char *)name, *end = at + len;
+    uint32_t h = 0;
+
+    while (at < end) {
+        h = h * 16 + next_value (&at, end);
+        uint32_t g = h & 0xf0000000;
+        h ^= g >> 24 ^ g;
+    }
+    return h;
+}
+
+uint32_t uid_fingerprint_legacy (const char *name, size_t len)
+{
+    return uid_fingerprint (name, len) + 1;
+}
+
+struct uid_node uid_node_named (const char *name)
+{
+    return (struct uid_node){.name = name, .fingerprint = uid_fingerprint (name, strlen (name))};
+}
+
+static int compare (int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+int uid_node_compare (const struct uid_node *a, const struct uid_node *b)
+{
+    if (a->name && b->name)
+        return compare (strcmp (a->name, b->name), 0);
+    if (a->name || b->name)
+        return a->name ? -1 : 1;
+    return compare (a->fingerprint, b->fingerprint);
+}
+
+/* --- values ------------------------------------------------------------------------------ */
+
+int uid_make (int64_t unix_us, uint64_t counter, struct uid *id)
+{
+    if (unix_us < 0 || unix_us > UID_UNIX_US_MAX) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    *id = (struct uid){
+        .kind = UID_LOCAL,
+        .a = unix_us / MEGA / MEGA,
+        .b = unix_us / MEGA % MEGA,
+        .c = unix_us % MEGA / UID_STEP_US * UID_STEP_US,
+        .sequence = (int64_t)(counter & UID_SEQUENCE_MAX),
+    };
+    return 0;
+}
+
+int uid_compare (const struct uid *x, const struct uid *y)
+{
+    int order = compare (x->kind, y->kind);
+
+    if (!order && x->kind == UID_GLOBAL)
+        order = uid_node_compare (&x->node, &y->node);
+    if (!order)
+        order = compare (x->a, y->a);
+    if (!order)
+        order = compare (x->b, y->b);
+    if (!order)
+        order = compare (x->c, y->c);
+    return order ? order : compare (x->sequence, y->sequence);
+}
+
+static int compare_cb (const void *x, const void *y)
+{
+    return uid_compare (x, y);
+}
+
+void uid_sort (struct uid *ids, size_t count)
+{
+    if (count > 1)
+        qsort (ids, count, sizeof (*ids), compare_cb);
+}
+
+/* Division that rounds down, for differences may be negative. */
+static int64_t floor_div (int64_t n, int64_t by)
+{
+    return n / by - (n % by < 0);
+}
+
+int64_t uid_unix_ms (const struct uid *id)
+{
+    return (id->a * MEGA + id->b) * 1000 + floor_div (id->c, 1000);
+}
+
+void uid_globalize (const struct uid *id, const struct uid_node *self, struct uid *out)
+{
+    struct uid result = *id;
+
+    if (id->kind == UID_LOCAL) {
+        result.kind = UID_GLOBAL;
+        result.node = *self;
+    }
+    *out = result;
+}
+
+int uid_localize (const struct uid *id, const struct uid_node *self, struct uid *out)
+{
+    if (id->kind == UID_LOCAL) {
+        *out = *id;
+        return 0;
+    }
+    bool own = id->node.name ? uid_node_compare (&id->node, self) == 0
+                             : id->node.fingerprint == self->fingerprint;
+    if (!own) {
+        errno = EINVAL;
+        return -1;
+    }
+    return uid_strip (id, out);
+}
+
+int uid_strip (const struct uid *id, struct uid *out)
+{
+    if (id->kind != UID_GLOBAL) {
+        errno = EINVAL;
+        return -1;
+    }
+    *out = *id;
+    out->kind = UID_LOCAL;
+    out->node = (struct uid_node){0};
+    return 0;
+}
+
+static bool can_subtract (const struct uid *id)
+{
+    const int64_t limit = INT64_C (1) << 20;
+    return llabs (id->a) < limit && llabs (id->b) < limit && llabs (id->c) < limit &&
+           llabs (id->sequence) < limit;
+}
+
+static int64_t unix_us (const struct uid *id)
+{
+    return (id->a * MEGA + id->b) * MEGA + id->c;
+}
+
+int uid_distance (const struct uid *x, const struct uid *y, struct uid *out)
+{
+    if (x->kind != y->kind || (x->kind == UID_GLOBAL && uid_node_compare (&x->node, &y->node))) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (!can_subtract (x) || !can_subtract (y)) {
+        errno = ERANGE;
+        return -1;
+    }
+    int64_t us = unix_us (x) - unix_us (y);
+    *out = (struct uid){
+        .kind = x->kind,
+        .node = x->node,
+        .a = us / MEGA / MEGA,
+        .b = us / MEGA % MEGA,
+        .c = us % MEGA,
+        .sequence = x->sequence - y->sequence,
+    };
+    return 0;
+}
+
+/* --- vector clocks ----------------------------------------------------------------------- */
+
+static const struct uid *find_node (const struct uid *clock, size_t count,
+                                    const struct uid_node *node)
+{
+    for (size_t i = 0; i < count; i++)
+        if (uid_node_compare (&clock[i].node, node) == 0)
+            return &clock[i];
+    return NULL;
+}
+
+size_t uid_clock_tick (const struct uid *fresh, const struct uid *clock, size_t count,
+                       struct uid *out)
+{
+    const struct uid *old = find_node (clock, count, &fresh->node);
+    size_t n = 0;
+
+    out[n++] = *fresh;
+    for (size_t i = 0; i < count; i++)
+        if (&clock[i] != old)
+            out[n++] = clock[i];
+    return n;
+}
+
+/* Copy sorted by node; entries of one node keep their order. */
+static void copy_by_node (const struct uid *from, size_t count, struct uid *to)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i;
+        for (; at > 0 && uid_node_compare (&to[at - 1].node, &from[i].node) > 0; at--)
+            to[at] = to[at - 1];
+        to[at] = from[i];
+    }
+}
+
+static size_t merge (const struct uid *a, size_t na, const struct uid *b, size_t nb,
+                     struct uid *out)
+{
+    size_t n = 0;
+
+    while (na && nb) {
+        int order = uid_node_compare (&a->node, &b->node);
+        bool take_a = order ? order < 0 : uid_compare (a, b) >= 0;
+        out[n++] = take_a ? *a : *b;
+        if (order <= 0)
+            a++, na--;
+        if (order >= 0)
+            b++, nb--;
+    }
+    while (na--)
+        out[n++] = *a++;
+    while (nb--)
+        out[n++] = *b++;
+    return n;
+}
+
+int uid_clock_join (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out)
+{
+    if (na > UID_CLOCK_MAX || nb > UID_CLOCK_MAX) {
+        errno = EINVAL;
+        return -1;
+    }
+    struct uid *sorted = calloc (na + nb + 1, sizeof (*sorted));
+    if (!sorted)
+        return -1;
+    copy_by_node (a, na, sorted);
+    copy_by_node (b, nb, sorted + na);
+    size_t n = merge (sorted, na, sorted + na, nb, out);
+    free (sorted);
+    return (int)n;
+}
+
+/* Descent with one entry of each clock left out (NULL: none). */
+static bool descends (const struct uid *a, size_t na, const struct uid *not_a, const struct uid *b,
+                      size_t nb, const struct uid *not_b)
+{
+    for (size_t i = 0; i < nb; i++) {
+        if (&b[i] == not_b)
+            continue;
+        const struct uid *seen = NULL;
+        for (size_t k = 0; k < na && !seen; k++)
+            if (&a[k] != not_a && uid_node_compare (&a[k].node, &b[i].node) == 0)
+                seen = &a[k];
+        if (!seen || uid_compare (&b[i], seen) > 0)
+            return false;
+    }
+    return true;
+}
+
+bool uid_clock_descends (const struct uid *a, size_t na, const struct uid *b, size_t nb)
+{
+    return descends (a, na, NULL, b, nb, NULL);
+}
+
+bool uid_clock_descends_without (const struct uid_node *node, const struct uid *a, size_t na,
+                                 const struct uid *b, size_t nb)
+{
+    return descends (a, na, find_node (a, na, node), b, nb, find_node (b, nb, node));
+}
+
+int uid_clock_diff (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < nb; i++) {
+        const struct uid *seen = find_node (a, na, &b[i].node);
+        if (!seen)
+            out[n++] = b[i];
+        else if (uid_compare (&b[i], seen) > 0 && uid_distance (&b[i], seen, &out[n++]) < 0)
+            return -1;
+    }
+    return n;
+}

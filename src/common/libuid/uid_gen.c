@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* uid_gen.c - the generator: no id twice, and each above the one before
+ *
+ * Design notes
+ *
+ * - 'word' is the number of the step since Unix (50 bits: 977 a second) and the sequence in it
+ *   (14).  An id exists once a compare-and-swap has put it there, and the word only grows: so no
+ *   id comes twice and all are in order, whatever the clock does and however many threads ask.
+ * - The sequence begins at 0 in each step, so a step never gives more than its 16384.
+ * - One more than the last sequence of a step is the first of the next, by arithmetic.  That step
+ *   may be opened only when the clock has come to it, or is less than 'ahead' steps short of it.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "uid.h"
+
+#define SEQUENCE_BITS 14
+#define MEGA INT64_C (1000000)
+#define STEP_MAX ((UINT64_C (1048576) * 1000000) * UID_STEPS_PER_SECOND - 1)
+#define NAP_MAX_US MEGA /* a clock may be set meanwhile: look again after a second */
+
+struct uid_gen {
+    _Atomic uint64_t word; /* the next id to make */
+    uint64_t ahead;        /* steps */
+    struct uid_node node;
+    struct uid_clock clock;
+};
+
+static inline uint64_t step_at (int64_t unix_us)
+{
+    return (uint64_t)(unix_us / MEGA) * UID_STEPS_PER_SECOND +
+           (uint64_t)(unix_us % MEGA) / UID_STEP_US;
+}
+
+static inline int64_t step_us (uint64_t step)
+{
+    return (int64_t)(step / UID_STEPS_PER_SECOND) * MEGA +
+           (int64_t)(step % UID_STEPS_PER_SECOND) * UID_STEP_US;
+}
+
+static inline bool time_fits (int64_t unix_us)
+{
+    return unix_us >= 0 && unix_us <= UID_UNIX_US_MAX;
+}
+
+static int64_t read_clock (const struct uid_gen *gen)
+{
+    struct timespec ts;
+
+    if (gen->clock.now_us)
+        return gen->clock.now_us (gen->clock.arg);
+    clock_gettime (CLOCK_REALTIME, &ts);
+    return ts.tv_sec * MEGA + ts.tv_nsec / 1000;
+}
+
+static void sleep_for (const struct uid_gen *gen, int64_t for_us)
+{
+    if (gen->clock.sleep_us) {
+        gen->clock.sleep_us (gen->clock.arg, for_us);
+        return;
+    }
+    struct timespec ts = {.tv_sec = for_us / MEGA, .tv_nsec = for_us % MEGA * 1000};
+    nanosleep (&ts, NULL);
+}
+
+/* The only place where a word becomes an id. */
+static inline void issue (const struct uid_gen *gen, uint64_t word, enum uid_kind kind,
+                          struct uid *id)
+{
+    uint64_t step = word >> SEQUENCE_BITS, second = step / UID_STEPS_PER_SECOND;
+
+    id->kind = kind;
+    id->node = kind == UID_GLOBAL ? gen->node : (struct uid_node){0};
+    id->a = (int64_t)(second / 1000000);
+    id->b = (int64_t)(second % 1000000);
+    id->c = (int64_t)(step % UID_STEPS_PER_SECOND) * UID_STEP_US;
+    id->sequence = (int64_t)(word & UID_SEQUENCE_MAX);
+}
+
+static int refuse (uint64_t step, uint64_t ahead, int64_t unix_us, int64_t *wait_us)
+{
+    if (step > STEP_MAX) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    if (wait_us)
+        *wait_us = step_us (step - ahead) - unix_us;
+    errno = EAGAIN;
+    return -1;
+}
+
+int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, unsigned want,
+                     struct uid *first, int64_t *wait_us)
+{
+    uint64_t seen = atomic_load_explicit (&gen->word, memory_order_relaxed), now, word, n;
+
+    if (!time_fits (unix_us)) {
+        errno = EOVERFLOW;
+        return -1;
+    }
+    now = step_at (unix_us);
+    do {
+        uint64_t step = seen >> SEQUENCE_BITS;
+        word = step >= now ? seen : now << SEQUENCE_BITS;
+        bool opens = (word & UID_SEQUENCE_MAX) == 0;
+        if (step > STEP_MAX || (opens && step > now + gen->ahead))
+            return refuse (step, gen->ahead, unix_us, wait_us);
+        n = UID_PER_STEP - (word & UID_SEQUENCE_MAX);
+        n = want < n ? want : n;
+    } while (!atomic_compare_exchange_weak_explicit (&gen->word, &seen, word + n,
+                                                     memory_order_acq_rel, memory_order_relaxed));
+    issue (gen, word, kind, first);
+    return (int)n;
+}
+
+int uid_gen_try (struct uid_gen *gen, enum uid_kind kind, struct uid *id, int64_t *wait_us)
+{
+    return uid_gen_reserve (gen, kind, read_clock (gen), 1, id, wait_us) < 0 ? -1 : 0;
+}
+
+int uid_gen_new (struct uid_gen *gen, enum uid_kind kind, int64_t timeout_us, struct uid *id)
+{
+    int64_t wait_us, waited_us = 0;
+
+    while (uid_gen_try (gen, kind, id, &wait_us) < 0) {
+        if (errno != EAGAIN)
+            return -1;
+        if (timeout_us >= 0 && wait_us > timeout_us - waited_us)
+            return -1;
+        int64_t nap = wait_us < NAP_MAX_US ? wait_us : NAP_MAX_US;
+        sleep_for (gen, nap);
+        waited_us += nap;
+    }
+    return 0;
+}
+
+int64_t uid_gen_newest_us (const struct uid_gen *gen)
+{
+    uint64_t word = atomic_load_explicit (&gen->word, memory_order_relaxed);
+    return step_us (word ? (word - 1) >> SEQUENCE_BITS : 0);
+}
+
+void uid_gen_destroy (struct uid_gen *gen)
+{
+    int saved_errno = errno;
+    free (gen);
+    errno = saved_errno;
+}
+
+struct uid_gen *uid_gen_create (const struct uid_gen_config *config)
+{
+    if (!time_fits (config->after_us) || !time_fits (config->ahead_us)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct uid_gen *gen = calloc (1, sizeof (*gen));
+    if (!gen)
+        return NULL;
+    gen->node = config->node;
+    gen->clock = config->clock;
+    gen->ahead = step_at (config->ahead_us);
+    uint64_t step = config->after_us ? step_at (config->after_us) + 1 : 0;
+    atomic_init (&gen->word, step << SEQUENCE_BITS);
+    return gen;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* uid_text.c - stored forms: bytes and text of a value, today's and those of older releases
+ *
+ * A global form is 96 bits: the upper 40 - I hold A and the upper part of B, the next 32 the node,
+ * the lower I + 24 the rest of B, the steps of C and the sequence.  Where the node is cut in
+ * depends on I alone.  The bits are kept as two halves of 48, which are also eight characters each.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "libutil/lex64.h"
+#include "uid.h"
+
+#define ZERO '.'
+#define STEP_BITS 10
+#define SEQUENCE_BITS 14
+#define LOW_BITS (STEP_BITS + SEQUENCE_BITS)
+
+static const struct uid_format default_format = {.drift = UID_DRIFT_DEFAULT};
+
+static uint64_t get_be (const uint8_t *p, int n)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < n; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+static void put_be (uint8_t *p, int n, uint64_t v)
+{
+    for (int i = n; i-- > 0; v >>= 8)
+        p[i] = (uint8_t)v;
+}
+
+static int fail (int errnum)
+{
+    errno = errnum;
+    return -1;
+}
+
+static bool drift_fits (const struct uid_format *format)
+{
+    return format->drift >= UID_DRIFT_MIN && format->drift <= UID_DRIFT_MAX;
+}
+
+/* --- writing ----------------------------------------------------------------------------- */
+
+static inline bool fields_fit (const struct uid *id)
+{
+    return (uint64_t)id->a <= UID_A_MAX && (uint64_t)id->b <= UID_B_MAX &&
+           (uint64_t)id->c <= UID_C_MAX && (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
+}
+
+/* Steps and sequence: the lowest 24 bits of every form. */
+static inline uint64_t low_bits (const struct uid *id)
+{
+    return ((uint64_t)id->c >> STEP_BITS & 0x3ff) << SEQUENCE_BITS |
+           ((uint64_t)id->sequence & 0x3fff);
+}
+
+static inline uint64_t local_bits (const struct uid *id)
+{
+    return ((uint64_t)id->a & 0xfffff) << 44 | ((uint64_t)id->b & 0xfffff) << LOW_BITS |
+           low_bits (id);
+}
+
+struct halves {
+    uint64_t upper, lower; /* 48 bits each; what lies above them in 'lower' is not looked at */
+};
+
+/* The local form with the node's 32 bits cut in above its lowest 'tail' bits, the drift bits and
+ * what follows.
+ */
+static inline struct halves global_bits (const struct uid *id, int drift)
+{
+    uint64_t local = local_bits (id), node = id->node.fingerprint;
+    int tail = drift + LOW_BITS; /* 29 ... 34 */
+
+    return (struct halves){
+        .upper = local >> tail << (tail - 16) | node >> (48 - tail),
+        .lower = node << tail | (local & ((UINT64_C (1) << tail) - 1)),
+    };
+}
+
+static inline int check_writable (const struct uid *id, const struct uid_format *format)
+{
+    if (format->version != UID_V135)
+        return fail (ENOTSUP);
+    if (id->kind == UID_GLOBAL && !drift_fits (format))
+        return fail (EINVAL);
+    if (!(format->flags & UID_WRAP) && !fields_fit (id))
+        return fail (ERANGE);
+    return 0;
+}
+
+int uid_to_bytes (const struct uid *id, const struct uid_format *format,
+                  uint8_t bytes[UID_GLOBAL_SIZE])
+{
+    format = format ? format : &default_format;
+    if (check_writable (id, format) < 0)
+        return -1;
+    if (id->kind == UID_LOCAL) {
+        put_be (bytes, 8, local_bits (id));
+        return UID_LOCAL_SIZE;
+    }
+    struct halves bits = global_bits (id, format->drift);
+    put_be (bytes, 6, bits.upper);
+    put_be (bytes + 6, 6, bits.lower);
+    return UID_GLOBAL_SIZE;
+}
+
+int uid_encode (const struct uid *id, const struct uid_format *format, char text[UID_TEXT_MAX])
+{
+    format = format ? format : &default_format;
+    if (check_writable (id, format) < 0)
+        return -1;
+    if (id->kind == UID_LOCAL) {
+        uint64_t bits = local_bits (id);
+        lex64_encode16 (bits >> 16, bits << 32, ZERO,
+                        text); /* the last 32 bits are not of the id */
+        text[UID_LOCAL_TEXT] = '\0';
+        return UID_LOCAL_TEXT;
+    }
+    struct halves bits = global_bits (id, format->drift);
+    lex64_encode16 (bits.upper, bits.lower, ZERO, text);
+    text[UID_GLOBAL_TEXT] = '\0';
+    return UID_GLOBAL_TEXT;
+}
+
+/* --- reading ----------------------------------------------------------------------------- */
+
+static struct uid from_local_bits (uint64_t bits)
+{
+    return (struct uid){
+        .kind = UID_LOCAL,
+        .a = (int64_t)(bits >> 44),
+        .b = (int64_t)(bits >> LOW_BITS & 0xfffff),
+        .c = (int64_t)(bits >> SEQUENCE_BITS & 0x3ff) * UID_STEP_US,
+        .sequence = (int64_t)(bits & 0x3fff),
+    };
+}
+
+/* A node by its fingerprint: by its name too if it is the reader's own. */
+static struct uid_node known_node (uint32_t fingerprint, const struct uid_format *format)
+{
+    const struct uid_node *self = format->self;
+
+    if (self && self->name) {
+        uint32_t own = self->fingerprint;
+        if (format->version != UID_V135)
+            own = uid_fingerprint_legacy (self->name, strlen (self->name));
+        if (fingerprint == own)
+            return *self;
+    }
+    return (struct uid_node){.fingerprint = fingerprint};
+}
+
+/* The reverse of global_bits. */
+static struct uid from_global_bits (const struct halves *bits, const struct uid_format *format)
+{
+    int tail = format->drift + LOW_BITS;
+    uint64_t head = bits->upper >> (tail - 16), low = bits->lower & ((UINT64_C (1) << tail) - 1);
+    struct uid id = from_local_bits (head << tail | low);
+
+    id.kind = UID_GLOBAL;
+    id.node = known_node ((uint32_t)(bits->upper << (48 - tail) | bits->lower >> tail), format);
+    return id;
+}
+
+static struct uid from_global_v120 (const uint8_t *bytes, const struct uid_format *format)
+{
+    struct uid id = from_local_bits (get_be (bytes + 4, 8));
+
+    id.kind = UID_GLOBAL;
+    id.node = known_node ((uint32_t)get_be (bytes, 4), format);
+    return id;
+}
+
+int uid_from_bytes (const void *bytes, size_t len, const struct uid_format *format, struct uid *id)
+{
+    format = format ? format : &default_format;
+    if (len == UID_LOCAL_SIZE) {
+        *id = from_local_bits (get_be (bytes, 8));
+        return 0;
+    }
+    if (len != UID_GLOBAL_SIZE)
+        return fail (EMSGSIZE);
+    if (format->version == UID_V120) {
+        *id = from_global_v120 (bytes, format);
+        return 0;
+    }
+    if (!drift_fits (format))
+        return fail (EINVAL);
+    struct halves bits = {get_be (bytes, 6), get_be ((const uint8_t *)bytes + 6, 6)};
+    *id = from_global_bits (&bits, format);
+    return 0;
+}
+
+static int fail_at (int errnum, size_t pos, size_t *errpos)
+{
+    if (errpos)
+        *errpos = pos;
+    return fail (errnum);
+}
+
+/* Turn base64url of up to 16 characters into our alphabet.  Returns how many were of its alphabet.
+ */
+static size_t from_base64url (const char *text, size_t len, char *ours)
+{
+    static const char theirs[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    static const char alphabet[] =
+        ".0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+
+    for (size_t i = 0; i < len; i++) {
+        const char *at = text[i] ? strchr (theirs, text[i]) : NULL;
+        if (!at)
+            return i;
+        ours[i] = alphabet[at - theirs];
+    }
+    return len;
+}
+
+int uid_decode (const char *text, size_t len, const struct uid_format *format, struct uid *id,
+                size_t *errpos)
+{
+    char ours[UID_GLOBAL_TEXT];
+    struct halves bits;
+    size_t good;
+
+    format = format ? format : &default_format;
+    if (format->version == UID_V120)
+        return fail_at (ENOTSUP, 0, errpos);
+    if (len != UID_LOCAL_TEXT && len != UID_GLOBAL_TEXT)
+        return fail_at (EMSGSIZE, len < UID_GLOBAL_TEXT ? len : UID_GLOBAL_TEXT, errpos);
+    if (format->version == UID_V133) {
+        if ((good = from_base64url (text, len, ours)) < len)
+            return fail_at (EINVAL, good, errpos);
+        text = ours;
+    }
+    if ((good = lex64_decode (text, 8, ZERO, &bits.upper)) < 8 ||
+        (good += lex64_decode (text + 8, len - 8, ZERO, &bits.lower)) < len)
+        return fail_at (EINVAL, good, errpos);
+    if (len == UID_LOCAL_TEXT) { /* 16 bits in the last three characters, and two more */
+        if ((bits.lower & 3) && !(format->flags & UID_LENIENT))
+            return fail_at (EINVAL, len - 1, errpos);
+        *id = from_local_bits (bits.upper << 16 | bits.lower >> 2);
+        return 0;
+    }
+    if (!drift_fits (format))
+        return fail_at (EINVAL, len, errpos);
+    *id = from_global_bits (&bits, format);
+    return 0;
+}
+
+/* --- the text of any bytes --------------------------------------------------------------- */
+
+size_t uid_base64_encode (const void *bytes, size_t len, char *text)
+{
+    const uint8_t *at = bytes;
+    size_t n = 0;
+
+    while (len > 0) {
+        uint8_t dozen[12] = {0};
+        char chars[16];
+        size_t part = len < 12 ? len : 12, count = (part * 8 + 5) / 6;
+        memcpy (dozen, at, part);
+        lex64_encode16 (get_be (dozen, 6), get_be (dozen + 6, 6), ZERO, chars);
+        memcpy (text + n, chars, count);
+        n += count;
+        at += part;
+        len -= part;
+    }
+    text[n] = '\0';
+    return n;
+}
+
+int uid_base64_decode (const char *text, size_t len, void *bytes, size_t *errpos)
+{
+    uint8_t *out = bytes, six[6];
+    size_t pos, part;
+    uint64_t bits;
+
+    for (pos = 0; pos < len; pos++)
+        if (!lex64_value (text[pos]) && text[pos] != ZERO)
+            return fail_at (EINVAL, pos, errpos);
+    for (pos = 0; pos < len; pos += part, out += 6) {
+        part = len - pos < 8 ? len - pos : 8;
+        lex64_decode (text + pos, part, ZERO, &bits);
+        put_be (six, 6, bits << (48 - 6 * part));
+        memcpy (out, six, 6 * part / 8);
+    }
+    return 0;
+}
+
+/* --- ranges ------------------------------------------------------------------------------ */
+
+static int key (const struct uid *id, size_t size, const struct uid_format *format, uint8_t *bytes)
+{
+    struct uid_format wide = *format;
+    struct uid whole = *id;
+
+    wide.version = UID_V135;
+    wide.flags |=
+        UID_WRAP; /* an upper key may be the second behind the last one of a mega-second */
+    whole.kind = size == UID_GLOBAL_SIZE ? UID_GLOBAL : UID_LOCAL;
+    return uid_to_bytes (&whole, &wide, bytes) < 0 ? -1 : 0;
+}
+
+/* Move a time up to the start of a window, unless it is there. */
+static void to_window (struct uid *id, int drift)
+{
+    int64_t within = id->b & ((1 << drift) - 1);
+
+    if (within || id->c)
+        id->b += (1 << drift) - within;
+    id->c = 0;
+}
+
+int uid_range (size_t size, const struct uid_format *format, int64_t from_us, int64_t to_us,
+               uint8_t *lower, uint8_t *upper)
+{
+    struct uid from, to;
+
+    format = format ? format : &default_format;
+    if (uid_make (from_us, 0, &from) < 0 || uid_make (to_us, 0, &to) < 0)
+        return -1;
+    if (from_us > to_us || (size != UID_LOCAL_SIZE && size != UID_GLOBAL_SIZE) ||
+        (size == UID_GLOBAL_SIZE && !drift_fits (format)))
+        return fail (EINVAL);
+    if (size == UID_GLOBAL_SIZE && from_us < to_us)
+        to_window (&to, format->drift);
+    if (key (&from, size, format, lower) < 0 || key (&to, size, format, upper) < 0)
+        return -1;
+    return 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* lex64.h - base 64 that sorts as its value: the text of flax and uid
+ *
+ * Values 0 ... 63 are a character of the scheme's own for 0, then 0-9 A-Z _ a-z, which ascend in
+ * ASCII. Bits are taken six at a time from the top; there is no padding.
+ */
+#ifndef UTIL_LEX64_H
+#define UTIL_LEX64_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef int8_t lex64_bytes __attribute__ ((vector_size (16)));
+typedef uint32_t lex64_quads __attribute__ ((vector_size (16)));
+typedef uint64_t lex64_halves __attribute__ ((vector_size (16)));
+
+/* The 16 values of 6 bits of the lower 48 bits of 'upper', then of 'lower', a byte each.  Each half
+ * becomes two lanes of 24 bits, and each lane four bytes, the uppermost bits in the first one.
+ */
+static inline lex64_bytes lex64_split (uint64_t upper, uint64_t lower)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    lex64_quads x = (lex64_quads)(lex64_halves){upper << 32 | (upper >> 24 & 0xffffff),
+                                                lower << 32 | (lower >> 24 & 0xffffff)};
+    return (lex64_bytes)((x >> 18 & 0x3f) | (x >> 4 & 0x3f00) | (x << 10 & 0x3f0000)
+                         | (x << 24 & 0x3f000000));
+#else
+    lex64_quads x = (lex64_quads)(lex64_halves){upper >> 24 << 32 | (upper & 0xffffff),
+                                                lower >> 24 << 32 | (lower & 0xffffff)};
+    return (lex64_bytes)((x << 6 & 0x3f000000) | (x << 4 & 0x3f0000) | (x << 2 & 0x3f00)
+                         | (x & 0x3f));
+#endif
+}
+
+/* Write the lower 48 bits of 'upper', then of 'lower', as 16 characters; 'zero' is the one for 0.
+ * All at once, a byte each: a value becomes a character by adding the gaps in ASCII before all the
+ * runs of the alphabet up to its own.
+ */
+static inline void lex64_encode16 (uint64_t upper, uint64_t lower, char zero, char text[16])
+{
+    lex64_bytes v = lex64_split (upper, lower), c = v + zero;
+
+    c += (lex64_bytes)(v > 0) & (int8_t)('0' - 1 - zero);
+    c += (lex64_bytes)(v > 10) & (int8_t)('A' - '9' - 1);
+    c += (lex64_bytes)(v > 36) & (int8_t)('_' - 'Z' - 1);
+    c += (lex64_bytes)(v > 37) & (int8_t)('a' - '_' - 1);
+    memcpy (text, &c, 16);
+}
+
+/* The value of a character other than the one for 0, or 0 when it has none. */
+static inline unsigned lex64_value (char c)
+{
+    static const uint8_t values[128] = {
+        ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,
+        ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14,
+        ['E'] = 15, ['F'] = 16, ['G'] = 17, ['H'] = 18, ['I'] = 19, ['J'] = 20, ['K'] = 21,
+        ['L'] = 22, ['M'] = 23, ['N'] = 24, ['O'] = 25, ['P'] = 26, ['Q'] = 27, ['R'] = 28,
+        ['S'] = 29, ['T'] = 30, ['U'] = 31, ['V'] = 32, ['W'] = 33, ['X'] = 34, ['Y'] = 35,
+        ['Z'] = 36, ['_'] = 37, ['a'] = 38, ['b'] = 39, ['c'] = 40, ['d'] = 41, ['e'] = 42,
+        ['f'] = 43, ['g'] = 44, ['h'] = 45, ['i'] = 46, ['j'] = 47, ['k'] = 48, ['l'] = 49,
+        ['m'] = 50, ['n'] = 51, ['o'] = 52, ['p'] = 53, ['q'] = 54, ['r'] = 55, ['s'] = 56,
+        ['t'] = 57, ['u'] = 58, ['v'] = 59, ['w'] = 60, ['x'] = 61, ['y'] = 62, ['z'] = 63,
+    };
+    return (unsigned char)c < 128 ? values[(unsigned char)c] : 0;
+}
+
+/* Read up to 10 characters as one number in '*bits'.  Returns how many are of the alphabet: less
+ * than 'len' is the index of the first at fault.
+ */
+static inline size_t lex64_decode (const char *text, size_t len, char zero, uint64_t *bits)
+{
+    uint64_t v = 0;
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        unsigned value = lex64_value (text[i]);
+        if (!value && text[i] != zero)
+            break;
+        v = v << 6 | value;
+    }
+    *bits = v;
+    return i;
+}
+
+#endif /* UTIL_LEX64_H */

@@ -1,0 +1,130 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5001-id.t - idtree id show, id convert, help and errors: what needs no broker
+test_description='ids of any form are shown and converted, and mistakes are told'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+# Of RFC 19's example.
+cat >forms <<\EOF
+6731191091817518
+0x17e9fb8df16c2e
+0017.e9fb.8df1.6c2e
+fuZZybuNNy
+ƒuZZybuNNy
+reform-remote-galileo--heart-package-academy
+👩💅📓😸👑🚓
+EOF
+names="dec hex dothex f58 ƒ58 words emoji"
+
+test_expect_success 'every form is read, and every form is written' '
+    n=0 && for name in $names; do
+        n=$((n + 1)) && sed -n ${n}p forms >one && for i in 1 2 3 4 5 6 7; do cat one; done >expect &&
+        idtree id convert --to $name - <forms >out && test_cmp expect out || return 1
+    done
+'
+test_expect_success 'ids are operands too' '
+    idtree id convert --to f58 $(cat forms) >out && test "$(uniq out)" = fuZZybuNNy
+'
+test_expect_success 'show tells all forms and fields' '
+    idtree id show --epoch 2026-11-21 fuZZybuNNy >out &&
+    sed -n 1,7s/^[^[:space:]]*[[:space:]]*//p out >shown && test_cmp forms shown &&
+    grep "^date  *2026-11-25T15:26:50.253Z$" out && grep "^generator  *15451$" out &&
+    grep "^sequence  *46$" out && grep "^timestamp  *401210253 ms" out
+'
+test_expect_success 'show says why there is no date' '
+    idtree id show 5 >out && grep "date  *unknown: no instance is set, and no --epoch" out &&
+    idtree id show --uri local:///nosuch/x 5 >out && grep "date  *unknown: local:///nosuch/x: No such file" out
+'
+test_expect_success 'show --json prints one object a line, ids as strings' '
+    idtree id show --json --epoch 2026-11-21 fuZZybuNNy 7 >out && test "$(wc -l <out)" = 2 &&
+    grep "\"dec\":\"6731191091817518\"" out && grep "\"generator\":15451" out && grep "\"date\":\"2026-11-25T" out
+'
+test_expect_success 'show reads stdin' '
+    idtree id show - <forms >out && test "$(grep -c "^f58  *fuZZybuNNy" out)" = 7
+'
+test_expect_success 'what is no id is told by line, the rest goes on, and the status is 1' '
+    printf "1\nxyz\n\n18446744073709551616\n  2 \n3" | test_expect_code 1 idtree id convert --to dec - >out 2>err &&
+    printf "1\n2\n3\n" >expect && test_cmp expect out &&
+    grep "line 2: .xyz. is no id" err && grep "line 3: .. is no id" err &&
+    grep "line 4: .18446744073709551616. does not fit in 64 bits" err
+'
+test_expect_success 'so it is with operands' '
+    test_expect_code 1 idtree id convert --to dec 1 xyz 2 >out 2>err && grep ": .xyz. is no id" err &&
+    test "$(cat out | tr "\n" " ")" = "1 2 " && test_expect_code 1 idtree id show xyz 2>err && grep "xyz" err
+'
+test_expect_success 'errors show what they are about without control characters' '
+    printf "a\033[31m\n" | test_expect_code 1 idtree id convert --to dec - 2>err && grep "a.x1b\[31m" err
+'
+test_expect_success 'after ten errors the others are counted' '
+    seq 20 | sed s/^/x/ | test_expect_code 1 idtree id convert --to dec - 2>err && test "$(wc -l <err)" = 11 &&
+    grep "20 lines in all are no ids" err
+'
+test_expect_success 'a million lines convert and come back the same' '
+    seq 1000000000000 37 1000036999963 >dec && idtree id convert --to words - <dec >words &&
+    idtree id convert --to dec - <words | cmp - dec
+'
+test_expect_success 'a full disk is an error' '
+    test -e /dev/full && test_expect_code 1 idtree id convert --to f58 1 >/dev/full 2>err &&
+    grep "cannot write: No space left" err
+'
+test_expect_success 'unknown words are errors with the nearest word, status 2' '
+    test_expect_code 2 idtree statr 2>err && grep "unknown command .statr.: did you mean start?" err &&
+    test_expect_code 2 idtree id shwo 2>err && grep "idtree id: unknown command .shwo.: did you mean show?" err &&
+    test_expect_code 2 idtree id show --jsom 1 2>err && grep "did you mean --json?" err &&
+    test_expect_code 2 idtree id show -z 1 2>err && grep "unknown option -z" err &&
+    test_expect_code 2 idtree id convert --to dce 1 2>err && grep "dec, hex, dothex, f58, ƒ58, words, emoji" err &&
+    test_expect_code 2 idtree frobnicate 2>err && grep "unknown command .frobnicate. (idtree -h" err
+'
+test_expect_success 'so are missing and superfluous ones' '
+    test_expect_code 2 idtree 2>err && grep "which command?" err &&
+    test_expect_code 2 idtree id 2>err && grep "idtree id: which command?" err &&
+    test_expect_code 2 idtree id show 2>err && grep "it needs ID" err &&
+    test_expect_code 2 idtree id show --epoch 2>err && grep "option --epoch needs an argument" err &&
+    test_expect_code 2 idtree id show --json=x 1 2>err && grep "option --json takes no argument" err &&
+    test_expect_code 2 idtree id convert 1 2>err && grep "needs --to FORM" err &&
+    test_expect_code 2 idtree getattr a b 2>err && grep ".b. is one argument too many" err &&
+    test_expect_code 2 idtree id show --epoch 2026-02-30 1 2>err && grep "2026-02-30. is no date" err &&
+    test_expect_code 2 idtree id new -n 0 2>err && grep "count .0.: a number from 1 to" err
+'
+test_expect_success 'without an instance, or with one that is gone, commands say what to do' '
+    test_expect_code 1 idtree id new 2>err && grep "^idtree id new: no instance: start one with idtree start" err &&
+    test_expect_code 1 idtree ping --uri local:///nosuch/local-0 0 2>err &&
+    grep "^idtree ping: no broker at local:///nosuch/local-0: start one with idtree start" err &&
+    IDTREE_URI=tcp://x test_expect_code 1 idtree info 2>err && grep "tcp://x" err
+'
+test_expect_success 'every command has a screen of help with its name, and an example' '
+    idtree -h >help && test "$(wc -l <help)" -le 24 && idtree --help | test_cmp help - &&
+    for c in start startctl "id new" "id show" "id convert" ping getattr setattr lsattr \
+             "module list" "module load" "module remove" "module stats" "overlay status" \
+             "event pub" "event sub" dmesg logger info shutdown; do
+        idtree $c -h >out && grep "^usage: idtree $c " out && grep "^example: " out &&
+        test "$(wc -l <out)" -le 24 && ! grep ".\{101\}" out && idtree $c --help | test_cmp out - || return 1
+    done &&
+    for g in id module event overlay; do idtree $g -h >out && grep "^usage: idtree $g " out || return 1; done
+'
+test_expect_success 'every command and option is in the manual' '
+    man=$IDTREE_SRCDIR/doc/man/idtree.1 &&
+    for c in $(idtree complete ""); do
+        grep -q "idtree $c\|$c" "$man" || { echo "no $c"; return 1; }
+        for o in $(idtree complete $c --) $(for s in $(idtree complete $c ""); do idtree complete $c $s --; done); do
+            test $o = --help || sed "s/.-/-/g" "$man" | grep -q -e "$o" || test $o = --uri || echo "$c $o"
+        done
+    done >missing && cat missing
+'
+test_expect_success 'version needs no broker' '
+    idtree version >out && grep "^command: [0-9]" out && idtree --version | test_cmp out -
+'
+test_expect_success 'completion offers commands, options and forms' '
+    idtree complete st >out && printf "start\nstartctl\n" >expect && test_cmp expect out &&
+    idtree complete id "" >out && printf "new\nshow\nconvert\n" >expect && test_cmp expect out &&
+    idtree complete id new --r >out && echo --rank >expect && test_cmp expect out &&
+    idtree complete id convert --to do >out && echo dothex >expect && test_cmp expect out &&
+    idtree complete nosuch "" >out && test ! -s out && ! idtree -h | grep complete
+'
+test_expect_success 'and bash takes it' '
+    bash -c ". \"\$IDTREE_SRCDIR/etc/completion/idtree\"
+        COMP_WORDS=(idtree event p) COMP_CWORD=2; _idtree; echo \${COMPREPLY[*]}" >out && test "$(cat out)" = pub
+'
+test_done

@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5020-commands.t - the commands against brokers
+test_description='commands ask brokers'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 4 --topology kary:2 -o fluid.max-generators=2
+
+test_expect_success 'getattr shows attributes of any rank' '
+    test "$(idtree getattr size)" = 4 && test "$(idtree getattr rank)" = 0 &&
+    test "$(idtree getattr --rank 3 rank)" = 3 &&
+    test_expect_code 1 idtree getattr nosuch 2>err && grep "^idtree getattr: nosuch: " err &&
+    test_expect_code 1 idtree getattr -r 4 rank 2>err && grep "No route to host" err
+'
+test_expect_success 'setattr sets what may be set' '
+    idtree setattr log-stderr-level 3 && test "$(idtree getattr log-stderr-level)" = 3 &&
+    idtree setattr -r 2 log-stderr-level 4 && test "$(idtree getattr -r 2 log-stderr-level)" = 4 &&
+    test_expect_code 1 idtree setattr rank 3 2>err && grep "rank: attribute may not be updated" err &&
+    test_expect_code 1 idtree setattr nosuch 3 2>err && grep "nosuch: unknown attribute" err
+'
+test_expect_success 'lsattr lists them, in order' '
+    idtree lsattr >names && sort -c names && grep -x size names && idtree lsattr -v >values &&
+    test "$(wc -l <names)" = "$(wc -l <values)" && grep -E "^size +4$" values
+'
+test_expect_success 'ping reaches ranks and services' '
+    idtree ping -c 1 3 >out && grep -E "^3!broker.ping seq=0 time=[0-9.]+ ms \(.*!.*\)$" out &&
+    idtree ping -c 3 -i 0.001 fluid >out && test "$(wc -l <out)" = 3 && grep "^0!fluid.ping seq=2 " out &&
+    idtree ping -c 1 "2!fluid" | grep "^2!fluid.ping" && idtree ping -c 1 -p 100000 1 &&
+    test_expect_code 1 idtree ping -c 1 9 2>err && grep "broker.ping: No route to host" err &&
+    test_expect_code 1 idtree ping -c 1 nosuch 2>err && grep "No service matching nosuch.ping" err &&
+    test_expect_code 2 idtree ping "3!" 2>err && grep "is no RANK, SERVICE" err
+'
+test_expect_success 'module lists, removes, loads, counts' '
+    idtree module list -r 1 | grep -E "^fluid +running" && idtree module remove -r 3 fluid &&
+    ! idtree module list -r 3 | grep fluid && idtree module load -r 3 fluid &&
+    idtree module list -r 3 | grep fluid && idtree module stats fluid | grep requests &&
+    idtree module stats --json fluid | grep "^{.*}$" && idtree module stats --rusage fluid | grep maxrss &&
+    idtree module stats --clear fluid &&
+    test_expect_code 1 idtree module load nosuch 2>err && grep "nosuch: module not found in search path" err &&
+    test_expect_code 1 idtree module load fluid 2>err && grep "fluid" err &&
+    test_expect_code 1 idtree module remove nosuch 2>err
+'
+test_expect_success 'events are numbered, and get where they are wanted' '
+    idtree event pub -s a.b >one && idtree event pub -s a.b "{\"x\":1}" >two &&
+    test $(($(sed s/seq=// one) + 1)) = $(sed s/seq=// two) &&
+    { idtree event sub -c 2 zz >got & } && pid=$! &&
+    until idtree module stats --json event | grep -q "\"subscribers\": *1"; do :; done &&
+    idtree event pub -s zz.top "{\"k\":1}" && idtree event pub zy.top && idtree event pub zz.top "{\"k\":1}" &&
+    wait $pid && printf "zz.top\t{\"k\":1}\nzz.top\t{\"k\":1}\n" >expect && test_cmp expect got &&
+    test_expect_code 2 idtree event pub a.b nojson 2>err && grep "the payload is no JSON" err &&
+    test_expect_code 2 idtree event pub a.b [] 2>err && grep "no JSON object" err
+'
+test_expect_success 'what is logged is in dmesg, until it is cleared' '
+    idtree logger -s warning -n me hello   there && idtree dmesg >out &&
+    grep -E "Z me.warning\[0\]: hello there$" out && idtree dmesg -C && idtree dmesg >out && ! grep hello out &&
+    test_expect_code 2 idtree logger -s error x 2>err && grep ".error. is no severity" err
+'
+test_expect_success 'dmesg -f follows' '
+    mkfifo log && { idtree dmesg -f >log & } && follower=$! && exec 5<log &&
+    idtree logger wake up && while read -r line <&5; do case $line in *"wake up") break ;; esac; done &&
+    kill $follower && exec 5<&- && test "${line##*: }" = "wake up"
+'
+test_expect_success 'info tells of instance, broker and ids' '
+    idtree info >out && grep -E "^size +4$" out && grep -E "^state +run$" out && grep -E "^fluid state +active$" out &&
+    idtree info --json | grep "\"fluid\":{" && idtree info --uri ${IDTREE_URI%0}3 | grep -E "^rank +3$"
+'
+test_expect_success 'overlay status shows the tree and where ids come from' '
+    idtree overlay status >out && cat out && grep -E "^0 .* full .* active +0 +0$" out &&
+    grep -E "2 .* full .* idle +[01]$" out && test "$(wc -l <out)" = 5 &&
+    idtree overlay status --json >json && test "$(grep -c "\"rank\": [0-3]," json)" = 4
+'
+test_expect_success 'and a rank that is gone' '
+    idtree startctl kill 3 && until idtree overlay status >out && grep -E "3 .* (lost|offline)" out; do :; done &&
+    grep -E "^0 .* (degraded|partial)" out && idtree startctl run 3 &&
+    until idtree overlay status | grep -E "3 .* full"; do :; done
+'
+test_expect_success 'version tells of the broker too' '
+    idtree version >out && grep "^broker: " out && grep "^uri:  *$IDTREE_URI" out
+'
+test_expect_success 'shutdown stops all brokers, and then there is none' '
+    idtree shutdown && until test "$(idtree startctl status | grep -c "exited")" = 4; do :; done &&
+    test "$(idtree startctl status | grep -c "exited with status 0")" = 4 &&
+    test_expect_code 1 idtree getattr size 2>err && grep "no broker at" err
+'
+test_done
