@@ -73,13 +73,27 @@ static void try_answer (const json_t *o)
         return;
     json_t *again = wire_pack_lease_answer (&a);
     must (again && wire_get_lease_answer (again, &b, &err) == 0);
-    must (a.ngrant == b.ngrant && a.has_time == b.has_time && a.has_epoch == b.has_epoch);
+    must (a.ngrant == b.ngrant && a.has_time == b.has_time && a.has_epoch == b.has_epoch && a.lease_ms == b.lease_ms);
     must (a.ngrant == 0 || memcmp (a.grant, b.grant, a.ngrant * sizeof (a.grant[0])) == 0);
     must (!a.has_time || (a.received_us == b.received_us && a.sent_us == b.sent_us && a.bound_us == b.bound_us));
     must (!a.has_epoch || a.epoch_ms == b.epoch_ms);
     json_decref (again);
     wire_lease_answer_fini (&a);
     wire_lease_answer_fini (&b);
+}
+
+static void try_report (const json_t *o)
+{
+    struct report a, b;
+    idt_error_t err;
+
+    if (wire_get_report (o, &a, &err) < 0)
+        return;
+    json_t *again = wire_pack_report (&a);
+    must (again && wire_get_report (again, &b, &err) == 0);
+    must (strcmp (a.from, b.from) == 0 && a.holders.count == b.holders.count && a.holders.sum == b.holders.sum
+          && a.low_ms == b.low_ms);
+    json_decref (again);
 }
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
@@ -100,6 +114,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
             (void)wire_get_count (o, &count, &err);
             try_request (o);
             try_answer (o);
+            try_report (o);
         }
         json_decref (o);
     }

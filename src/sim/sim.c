@@ -38,7 +38,7 @@ enum event_type {
     EV_FAULT,     /* the next one */
 };
 
-enum message_type { MSG_BLOCK, MSG_CANCEL, MSG_IDS, MSG_ERROR, MSG_LEASE, MSG_GRANTS, MSG_PING, MSG_PONG };
+enum message_type { MSG_BLOCK, MSG_CANCEL, MSG_IDS, MSG_ERROR, MSG_LEASE, MSG_GRANTS, MSG_PING, MSG_PONG, MSG_REPORT };
 
 struct message {
     enum message_type type;
@@ -52,6 +52,7 @@ struct message {
     struct lease_request req;
     struct lease_answer answer;
     struct idt_clock_sample sample;
+    struct report report;
     unsigned refs; /* a message may arrive twice */
 };
 
@@ -100,7 +101,11 @@ struct life {
     struct event *waiting; /* while paused */
     size_t nwaiting, waiting_size;
     struct ask *asks; /* all that this node was asked and has not answered */
-    uint64_t storing_ms; /* a commit that is under way; 0: none */
+    uint64_t until_us;   /* when it may not use its ranges any more, and its newest timestamp, as last seen */
+    uint64_t cursor_ms;
+    uint64_t made_ms;    /* what it made up to here may leave late */
+    bool storing;
+    struct lease_record record; /* a commit that is under way */
 };
 
 struct world {
@@ -126,7 +131,8 @@ struct world {
     uint32_t current[MAX_RANKS]; /* newest life of a rank; 0: none */
     uint64_t last_link;
 
-    uint64_t disk_horizon_ms; /* durable */
+    struct lease_record disk; /* durable */
+    uint64_t watermark_ms;    /* highest that a root told */
     bool disk_failing;
     uint64_t disk_delay_us;
     int64_t wall_offset_us; /* of the root's host */
@@ -281,9 +287,22 @@ static void look_at_ranges (struct life *l)
 
     for (unsigned i = 0; n->owner && i < n->holder.nranges; i++) {
         check_hold (w->check, n->gen.generator, l->id, n->holder.range[i].lo_ms, n->holder.range[i].hi_ms);
-        if (n->root && n->holder.range[i].hi_ms > w->disk_horizon_ms)
+        if (n->root && n->holder.range[i].hi_ms > w->disk.horizon_ms)
             check_fail (w->check, "the root holds more than is on the disk");
     }
+}
+
+/* Who may use his ranges no more is not waited for.  What he made before, for a request that is not complete yet, is on
+ * its way.
+ */
+static void note_use (struct life *l)
+{
+    const struct node *n = l->node;
+
+    if (boot_us (l) >= l->until_us)
+        l->made_ms = l->cursor_ms;
+    l->until_us = n->holder.until_us;
+    l->cursor_ms = n->cursor_ms;
 }
 
 /* Its clock did not go back, what it holds is its alone; when does it want to be called? */
@@ -294,6 +313,7 @@ static void look (struct life *l)
     uint64_t boot = boot_us (l);
 
     look_at_ranges (l);
+    note_use (l);
     if (n->clock.known) {
         uint64_t reading = clock_read (&n->clock, boot);
         if (reading < l->last_reading)
@@ -380,12 +400,28 @@ static void check_answer (struct world *w, struct life *l, const struct ask *a, 
     w->result.answered++;
 }
 
+/* What was made here leaves now: it must not be below what a root has told. */
+static void check_watermark (struct life *l, const struct run *run, size_t nruns)
+{
+    uint64_t made_ms = boot_us (l) >= l->until_us ? l->cursor_ms : l->made_ms;
+
+    for (size_t i = 0; i < nruns; i++) {
+        struct fluid_fields f = fluid_split (run[i].first);
+
+        if (l->node->owner && f.generator == l->node->gen.generator && f.timestamp_ms < l->w->watermark_ms
+            && f.timestamp_ms > made_ms)
+            check_fail (l->w->check, "life %u makes an id at %llu, below the watermark %llu", (unsigned)l->id,
+                        (unsigned long long)f.timestamp_ms, (unsigned long long)l->w->watermark_ms);
+    }
+}
+
 static void reply_op (void *arg, void *cookie, const struct run *run, size_t nruns)
 {
     struct life *l = arg;
     struct ask *a = cookie;
 
     look_at_ranges (l);
+    check_watermark (l, run, nruns);
     if (a->client)
         check_answer (l->w, l, a, run, nruns);
     else
@@ -448,7 +484,7 @@ static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *
     struct ask *a = cookie;
 
     for (size_t i = 0; i < answer->ngrant; i++)
-        if (l->node->root && answer->grant[i].hi_ms > l->w->disk_horizon_ms)
+        if (l->node->root && answer->grant[i].hi_ms > l->w->disk.horizon_ms)
             check_fail (l->w->check, "the root gives more than is on the disk");
     if (a->tag != 0)
         send (l->w, &(struct message){ .type = MSG_GRANTS, .from = l->id, .to = a->child, .link = a->link, .tag = a->tag,
@@ -456,12 +492,22 @@ static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *
     ask_destroy (l, a);
 }
 
-static void store_op (void *arg, uint64_t horizon_ms)
+static void store_op (void *arg, const struct lease_record *record)
 {
     struct life *l = arg;
 
-    l->storing_ms = horizon_ms;
-    later (l->w, 100 + below (l->w, l->w->disk_delay_us), EV_STORED, l->id, horizon_ms);
+    l->storing = true;
+    l->record = *record;
+    later (l->w, 100 + below (l->w, l->w->disk_delay_us), EV_STORED, l->id, 0);
+}
+
+static void report_up_op (void *arg, const struct report *report)
+{
+    struct life *l = arg;
+
+    if (l->link != 0)
+        send (l->w, &(struct message){
+                        .type = MSG_REPORT, .from = l->id, .to = l->parent, .link = l->link, .report = *report });
 }
 
 static void log_op (void *arg, int level, const char *text)
@@ -469,7 +515,7 @@ static void log_op (void *arg, int level, const char *text)
     say (((struct life *)arg)->w, arg, text);
 }
 
-static const struct node_ops ops = { reply_op, fail_op, forward_op, cancel_op, lease_up_op, lease_reply_op, store_op, log_op };
+static const struct node_ops ops = { reply_op, fail_op, forward_op, cancel_op, lease_up_op, lease_reply_op, store_op, report_up_op, log_op };
 
 /* --- coming and going ------------------------------------------------------------------------------------------- */
 
@@ -496,7 +542,7 @@ static struct life *life_start (struct world *w, uint32_t rank)
     w->current[rank] = l->id;
     say (w, l, "starts");
     if (rank == 0)
-        node_start_root (l->node, boot_us (l), wall_us (w), EPOCH_MS, w->disk_horizon_ms);
+        node_start_root (l->node, boot_us (l), wall_us (w), EPOCH_MS, &w->disk);
     else
         later (w, below (w, 2000), EV_ATTACH, l->id, 0);
     later (w, below (w, 5000), EV_CLIENT, l->id, 0);
@@ -563,8 +609,8 @@ static void life_end (struct life *l)
 static void life_kill (struct life *l)
 {
     say (l->w, l, "is killed");
-    if (l->storing_ms != 0 && chance (l->w, 500)) /* the disk had it already, and nobody heard of it */
-        l->w->disk_horizon_ms = l->storing_ms;
+    if (l->storing && chance (l->w, 500)) /* the disk had it already, and nobody heard of it */
+        l->w->disk = l->record;
     life_end (l);
 }
 
@@ -575,12 +621,13 @@ static void life_stop (struct life *l)
     bool root = l->node->root;
 
     say (w, l, "stops");
-    uint64_t horizon_ms = node_stop (l->node, boot_us (l));
+    struct lease_record last = { 0 };
+    node_stop (l->node, boot_us (l), &last);
     look (l);
     if (l->node->owner)
         check_close (w->check, l->node->gen.generator, l->id, l->node->cursor_ms + 1);
     if (root)
-        w->disk_horizon_ms = horizon_ms;
+        w->disk = last;
     life_end (l);
 }
 
@@ -668,11 +715,12 @@ static void on_pong (struct life *l, const struct message *m)
 static bool arrives (const struct world *w, const struct message *m)
 {
     const struct life *from = w->life[m->from], *to = w->life[m->to];
-    bool up = m->type == MSG_BLOCK || m->type == MSG_CANCEL || m->type == MSG_LEASE || m->type == MSG_PING;
+    bool up = m->type == MSG_BLOCK || m->type == MSG_CANCEL || m->type == MSG_LEASE || m->type == MSG_PING
+              || m->type == MSG_REPORT;
     const struct life *child = up ? from : to;
 
     /* what a child said last may come when it is gone */
-    return to->alive && (child->link == m->link || (m->type == MSG_LEASE && !from->alive));
+    return to->alive && (child->link == m->link || (!from->alive && (m->type == MSG_LEASE || m->type == MSG_REPORT)));
 }
 
 static void on_message (struct life *l, const struct message *m)
@@ -696,6 +744,9 @@ static void on_message (struct life *l, const struct message *m)
         break;
     case MSG_PONG:
         on_pong (l, m);
+        break;
+    case MSG_REPORT:
+        node_report (l->node, boot, &m->report);
         break;
     case MSG_IDS:
         node_forwarded (l->node, boot, m->tag, m->run, m->nruns);
@@ -737,12 +788,30 @@ static void on_client (struct life *l)
         later (w, 200 + below (w, chance (w, 300) ? 300 : 8 * MS), EV_CLIENT, l->id, 0);
 }
 
+/* A root after a crash may know of an older one. */
+static void ask_watermark (struct life *l)
+{
+    struct world *w = l->w;
+    uint64_t ms;
+
+    if (!node_watermark (l->node, boot_us (l), &ms))
+        check_fail (w->check, "the root cannot tell a watermark");
+    else if (ms > w->disk.horizon_ms)
+        check_fail (w->check, "the watermark is above what is on the disk");
+    else if (ms > w->watermark_ms) {
+        w->watermark_ms = ms;
+        w->result.watermarks++;
+    }
+}
+
 static void on_heartbeat (struct life *l, bool once)
 {
     struct world *w = l->w;
 
-    if (l->node->root)
+    if (l->node->root) {
         node_wall (l->node, boot_us (l), wall_us (w));
+        ask_watermark (l);
+    }
     else if (l->link != 0)
         send (w, &(struct message){ .type = MSG_PING, .from = l->id, .to = l->parent, .link = l->link,
                                     .sample = { .sent_us = boot_us (l) } });
@@ -752,19 +821,19 @@ static void on_heartbeat (struct life *l, bool once)
 }
 
 /* A commit: the disk has it, then the root hears of it.  Either may be missing. */
-static void on_stored (struct life *l, uint64_t horizon_ms)
+static void on_stored (struct life *l)
 {
     struct world *w = l->w;
 
     if (!l->alive)
         return;
-    l->storing_ms = 0;
+    l->storing = false;
     if (!w->disk_failing || chance (w, 300))
-        w->disk_horizon_ms = horizon_ms;
+        w->disk = l->record;
     if (w->disk_failing)
         node_store_failed (l->node, boot_us (l));
     else
-        node_stored (l->node, boot_us (l), horizon_ms);
+        node_stored (l->node, boot_us (l), l->record.horizon_ms);
 }
 
 static void wait_for_resume (struct life *l, const struct event *e)
@@ -937,7 +1006,7 @@ static void handle (struct world *w, const struct event *e)
             resume (l);
     }
     else if (e->type == EV_STORED && !(l->alive && l->paused)) {
-        on_stored (l, e->n);
+        on_stored (l);
         if (l->alive)
             look (l);
     }
@@ -981,6 +1050,18 @@ static void heal (struct world *w)
     run_until (w, w->t + (600 + w->timeout_ms + 5 * w->lease_ms) * MS, UINT64_MAX); /* the slowest commit: 500 ms */
 }
 
+/* All is well for some leases: the watermark is as old as the reports are. */
+static void check_progress (struct world *w)
+{
+    struct life *root = w->life[w->current[0]];
+    uint64_t now_ms = clock_read (&root->node->clock, boot_us (root)) / 1000;
+
+    ask_watermark (root);
+    if (w->watermark_ms + 2 * w->lease_ms + w->timeout_ms < now_ms)
+        check_fail (w->check, "the watermark %llu stays behind the time %llu", (unsigned long long)w->watermark_ms,
+                    (unsigned long long)now_ms);
+}
+
 static void final_requests (struct world *w)
 {
     w->healed = true;
@@ -990,6 +1071,7 @@ static void final_requests (struct world *w)
             look (w->life[w->current[rank]]);
         }
     run_until (w, w->t + (2 * w->timeout_ms + 5 * w->lease_ms) * MS, UINT64_MAX);
+    check_progress (w);
     for (uint32_t i = 1; i <= w->nlives && !check_violation (w->check); i++)
         for (struct ask *a = w->life[i]->asks; a; a = a->next)
             if (w->life[i]->alive && a->client)

@@ -11,7 +11,7 @@
  * Checked at every step: no id twice; ranges that different incarnations hold are disjoint; ids lie in ranges that
  * are held; the root holds and gives nothing above the horizon that is on the disk; each request is answered
  * exactly once, with as many ids as it asked for, above the id that it named; all ids that leave one broker
- * increase; no clock goes back; clocks differ from the root's by no more than the bound that they tell (in
+ * increase; no id leaves the broker that made it below a watermark that a root has told before; no clock goes back; clocks differ from the root's by no more than the bound that they tell (in
  * histories whose root lives through).
  */
 #ifndef SIM_SIM_H
@@ -36,6 +36,7 @@ struct sim_result {
     uint64_t failed;   /* with an error */
     uint64_t ids;
     uint64_t ranges;   /* taken */
+    uint64_t watermarks; /* higher ones */
     uint64_t lives;    /* incarnations */
     uint64_t sim_ms;   /* that passed in the history */
 };

@@ -12,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #include <idtree/idtree.h>
 
 #include "libutil/errprintf.h"
+#include "libutil/fifo.h"
 #include "libutil/parse_duration.h"
 #include "modules/fluid/node.h"
 #include "modules/fluid/options.h"
@@ -49,12 +51,16 @@ struct fluid {
     struct options options;
     struct node *node;
     struct store *store;
+    idt_error_t store_why; /* the last store failed; empty: it did not */
+    bool told_stranger;
     int timer_fd;
     uint64_t armed_us; /* what the timer is set to */
     idt_watcher_t *timer;
     idt_watcher_t *store_watcher;
     idt_watcher_t *wall_timer;
     LIST_HEAD (, up) ups;
+    struct fifo watermark_waiting; /* requests that the answer to the one under way is for */
+    bool asked_watermark;
 };
 
 /* --- time ------------------------------------------------------------------------------------------ */
@@ -311,11 +317,23 @@ static void lease_reply_cb (void *arg, void *cookie, const struct lease_answer *
     idt_msg_unref (cookie);
 }
 
-static void store_cb (void *arg, uint64_t horizon_ms)
+static void store_cb (void *arg, const struct lease_record *record)
 {
     struct fluid *c = arg;
 
-    store_write (c->store, horizon_ms);
+    store_write (c->store, record);
+}
+
+static void report_up_cb (void *arg, const struct report *report)
+{
+    struct fluid *c = arg;
+    json_t *o = wire_pack_report (report);
+    char *s = o ? json_dumps (o, JSON_COMPACT) : NULL;
+
+    if (s) /* it may be lost */
+        idt_future_destroy (idt_rpc (c->h, "fluid.position", s, IDT_NODEID_UPSTREAM, IDT_RPC_NORESPONSE));
+    free (s);
+    json_decref (o);
 }
 
 static void log_cb (void *arg, int level, const char *text)
@@ -333,6 +351,7 @@ static const struct node_ops node_ops = {
     .lease_up = lease_up_cb,
     .lease_reply = lease_reply_cb,
     .store = store_cb,
+    .report_up = report_up_cb,
     .log = log_cb,
 };
 
@@ -341,22 +360,56 @@ static const struct node_ops node_ops = {
 static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct fluid *c = arg;
-    struct node_status status;
+    idt_error_t why = { "" };
     uint64_t horizon_ms;
-    idt_error_t why;
     bool good;
 
     if (!store_result (c->store, &good, &horizon_ms, &why))
         return;
-    node_status (c->node, now_us (), &status);
+    if (!good && strcmp (c->store_why.text, why.text) != 0) /* not at each of its retries */
+        idt_log (c->h, LOG_CRIT, "%s: no leases are given beyond the horizon that is stored", why.text);
+    c->store_why = why;
     if (good)
         node_stored (c->node, now_us (), horizon_ms);
-    else {
-        if (!status.store_failing)
-            idt_log (c->h, LOG_CRIT, "%s: no leases are given beyond the horizon that is stored", why.text);
+    else
         node_store_failed (c->node, now_us ());
-    }
     set_timer (c);
+}
+
+/* --- what to tell of the disk ------------------------------------------------------------------------------- */
+
+/* What keeps the root from giving leases, or may soon; "good": nothing. */
+static void describe_store (const struct fluid *c, const struct node_status *s, char *buf, size_t size)
+{
+    char ours[DATE_SIZE], theirs[DATE_SIZE];
+
+    if (s->distrusted && s->has_their_epoch)
+        snprintf (buf, size, "wrong statedir: %s has the epoch %s, and brokers hold leases of an instance with %s",
+                  c->options.statedir, format_date (s->epoch_ms, ours), format_date (s->their_epoch_ms, theirs));
+    else if (s->distrusted)
+        snprintf (buf, size, "wrong statedir: %s knows of leases until %s, and brokers hold some until %s",
+                  c->options.statedir, format_date (s->epoch_ms + (int64_t)s->horizon_ms, ours),
+                  format_date (s->epoch_ms + (int64_t)s->their_hi_ms, theirs));
+    else if (s->store == NODE_STORE_FAILING)
+        snprintf (buf, size, "failing: %s", c->store_why.text);
+    else if (s->store == NODE_STORE_SLOW)
+        snprintf (buf, size, "slow: the horizon is not stored yet");
+    else
+        snprintf (buf, size, "good");
+}
+
+static void tell_stranger (struct fluid *c)
+{
+    struct node_status s;
+    char text[512];
+
+    node_status (c->node, now_us (), &s);
+    if (!s.distrusted || c->told_stranger)
+        return;
+    c->told_stranger = true;
+    describe_store (c, &s, text, sizeof (text));
+    idt_log (c->h, LOG_CRIT,
+             "%s: no more leases are given; stop this instance, and start it with the statedir that it had before", text);
 }
 
 /* --- requests ------------------------------------------------------------------------------------------------ */
@@ -423,6 +476,7 @@ static void lease_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     else {
         node_lease_request (c->node, now_us (), (void *)idt_msg_ref (msg), &req);
         wire_lease_request_fini (&req);
+        tell_stranger (c);
         set_timer (c);
     }
     json_decref (o);
@@ -493,13 +547,14 @@ static json_t *date_string (bool known, int64_t unix_ms)
     return known ? json_string (format_date (unix_ms, text)) : json_null ();
 }
 
-static void add_root_info (json_t *o, const struct node_status *s)
+static void add_root_info (struct fluid *c, json_t *o, const struct node_status *s)
 {
+    char store[512];
+
+    describe_store (c, s, store, sizeof (store));
     json_object_set_new (o, "horizon_ms", number_string (s->horizon_ms));
     json_object_set_new (o, "ahead_ms", json_real ((double)s->ahead_us / 1000));
-    json_object_set_new (o, "store", json_string (s->distrusted      ? "another statedir was at work: no leases are given"
-                                                  : s->store_failing ? "failing: see the log"
-                                                                     : "good"));
+    json_object_set_new (o, "store", json_string (store));
 }
 
 /* What is known here; an idle rank learns the rest from above. */
@@ -521,7 +576,7 @@ static json_t *make_info (struct fluid *c, struct node_status *s)
                                       : json_null ());
     json_object_set_new (o, "skew_bound_ms", s->time_known ? json_real ((double)s->bound_us / 1000) : json_null ());
     if (c->options.node.rank == 0)
-        add_root_info (o, s);
+        add_root_info (c, o, s);
     return o;
 }
 
@@ -558,6 +613,103 @@ static void info_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         respond_object (c, msg, o);
 }
 
+/* --- the watermark --------------------------------------------------------------------------------------------- */
+
+static void position_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct fluid *c = arg;
+    struct report report;
+    idt_error_t err;
+    json_t *o = NULL;
+
+    if (idt_msg_cred (msg).rolemask & IDT_ROLE_LOCAL)
+        respond_error (c, msg, EPERM, "fluid.position is between brokers");
+    else if (!(o = idt_msg_json (msg, &err)) || wire_get_report (o, &report, &err) < 0)
+        respond_error (c, msg, errno, err.text);
+    else {
+        node_report (c->node, now_us (), &report);
+        set_timer (c);
+        respond_object (c, msg, json_object ());
+    }
+    json_decref (o);
+}
+
+/* The time, and the lowest id that may come yet: all that will ever be below it were made. */
+static json_t *make_watermark (struct fluid *c, uint64_t ms)
+{
+    struct node_status s;
+    char id[FLUID_STRING_MAX];
+
+    node_status (c->node, now_us (), &s);
+    fluid_encode (ms << 24, FLUID_F58, id, sizeof (id));
+    return json_pack ("{s:o s:s s:o s:I}", "timestamp_ms", number_string (ms), "id", id, "date",
+                      date_string (true, s.epoch_ms + (int64_t)ms), "behind_ms",
+                      (json_int_t)(s.timestamp_ms > ms ? s.timestamp_ms - ms : 0));
+}
+
+static void answer_watermark (struct fluid *c, const idt_msg_t *msg)
+{
+    uint64_t ms;
+
+    if (node_watermark (c->node, now_us (), &ms))
+        respond_object (c, msg, make_watermark (c, ms));
+    else
+        respond_error (c, msg, EAGAIN, "rank 0 cannot tell a watermark: brokers hold leases of another statedir");
+}
+
+/* What was heard from above goes to all who asked meanwhile. */
+static void answer_waiting (struct fluid *c, const char *payload, int errnum, const char *text)
+{
+    const idt_msg_t *msg;
+
+    c->asked_watermark = false;
+    while ((msg = fifo_pop (&c->watermark_waiting))) {
+        if (!payload)
+            respond_error (c, msg, errnum, text);
+        else if (idt_respond (c->h, msg, payload) < 0)
+            idt_log (c->h, LOG_ERR, "fluid.watermark: cannot answer: %s", strerror (errno));
+        idt_msg_unref (msg);
+    }
+}
+
+static void watermark_answer_cb (idt_future_t *f, void *arg)
+{
+    struct up *up = arg;
+    const char *payload = NULL;
+
+    if (idt_rpc_get (f, &payload) < 0)
+        answer_waiting (up->fluid, NULL, errno, idt_future_error (f));
+    else
+        answer_waiting (up->fluid, payload ? payload : "{}", 0, NULL);
+    up_destroy (up);
+}
+
+static void ask_watermark (struct fluid *c)
+{
+    if (up_create (c, idt_rpc (c->h, "fluid.watermark", "{}", IDT_NODEID_UPSTREAM, 0), watermark_answer_cb))
+        c->asked_watermark = true;
+    else
+        answer_waiting (c, NULL, errno, NULL);
+}
+
+/* One request at a time is under way up, whoever waits for its answer. */
+static void watermark_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct fluid *c = arg;
+
+    if (c->options.node.rank == 0)
+        answer_watermark (c, msg);
+    else if (c->watermark_waiting.count >= c->options.node.max_waiting)
+        respond_error (c, msg, EAGAIN, "fluid.max-waiting requests wait already: ask again later");
+    else if (fifo_push (&c->watermark_waiting, msg) < 0)
+        respond_error (c, msg, errno, NULL);
+    else {
+        idt_msg_ref (msg);
+        if (!c->asked_watermark)
+            ask_watermark (c);
+    }
+}
+
 /* --- statistics -------------------------------------------------------------------------------------------------- */
 
 static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -589,6 +741,8 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "fluid.block", block_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.generate", generate_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.lease", lease_request_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "fluid.position", position_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "fluid.watermark", watermark_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.cancel", cancel_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "fluid.disconnect", disconnect_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.info", info_cb, IDT_ROLE_ALL },
@@ -612,27 +766,40 @@ static int start_timer (struct fluid *c, idt_error_t *errp)
 
 static struct store *open_store (struct fluid *c, struct store_content *content, idt_error_t *errp)
 {
-    char host[64] = "?", holder[128];
+    char host[64] = "?", holder[128], path[PATH_MAX];
+    const struct options *o = &c->options;
+    struct store *st;
 
     gethostname (host, sizeof (host) - 1);
-    snprintf (holder, sizeof (holder), "broker %.8s, process %d on %s", c->options.node.incarnation, (int)getpid (),
-              host);
-    return store_open (c->options.statedir, holder, content, errp);
+    snprintf (holder, sizeof (holder), "broker %.8s, process %d on %s", o->node.incarnation, (int)getpid (), host);
+    if ((st = store_open (o->statedir, holder, content, errp)) || errno != EBADMSG || !o->recover)
+        return st;
+    if (!o->has_epoch) {
+        errprintf (errp, "%s: damaged: fluid.recover-horizon needs the instance's fluid.epoch", o->statedir);
+        errno = EINVAL;
+        return NULL;
+    }
+    if (store_set_aside (o->statedir, path, sizeof (path), errp) < 0)
+        return NULL;
+    idt_log (c->h, LOG_WARNING, "fluid.recover-horizon=%s: the damaged file is kept as %s", o->recover, path);
+    return store_open (o->statedir, holder, content, errp);
 }
 
 static int start_root (struct fluid *c, idt_error_t *errp)
 {
     idt_reactor_t *r = idt_get_reactor (c->h);
     struct store_content content;
+    struct lease_record record;
     int64_t epoch_ms, wall_us = (int64_t)clock_us (CLOCK_REALTIME);
 
     if (!(c->store = open_store (c, &content, errp))
         || options_epoch (&c->options, &content, wall_us / 1000, &epoch_ms, errp) < 0
-        || (content.is_new && store_init (c->store, epoch_ms, errp) < 0))
+        || options_record (&c->options, &content, wall_us / 1000, epoch_ms, &record, errp) < 0
+        || (content.is_new && store_init (c->store, epoch_ms, &record, errp) < 0))
         return -1;
     if (!(c->store_watcher = idt_fd_watcher_create (r, store_fd (c->store), IDT_POLLIN, store_done_cb, c))
         || !(c->wall_timer = idt_timer_watcher_create (r, WALL_PERIOD_MS, WALL_PERIOD_MS, wall_cb, c))
-        || node_start_root (c->node, now_us (), wall_us, epoch_ms, content.horizon_ms) < 0)
+        || node_start_root (c->node, now_us (), wall_us, epoch_ms, &record) < 0)
         return errprintf (errp, "cannot start: %s", strerror (errno));
     idt_watcher_start (c->store_watcher);
     idt_watcher_start (c->wall_timer);
@@ -650,11 +817,11 @@ static int attach (struct fluid *c, idt_error_t *errp)
     return 0;
 }
 
-static void close_store (struct fluid *c, bool started, uint64_t horizon_ms)
+static void close_store (struct fluid *c, const struct lease_record *last)
 {
     idt_error_t err;
 
-    if (c->store && store_close (c->store, started, horizon_ms, &err) < 0)
+    if (c->store && store_close (c->store, last, &err) < 0)
         idt_log (c->h, LOG_ERR, "%s: the next start goes on a little ahead of the clock", err.text);
     c->store = NULL;
 }
@@ -664,11 +831,13 @@ static void fluid_destroy (struct fluid *c, bool started)
 {
     int saved = errno;
     struct up *up;
-    uint64_t horizon_ms = 0;
+    struct lease_record last = { 0 };
 
     idt_handlers_remove (c->h, handlers);
     if (c->node)
-        horizon_ms = node_stop (c->node, now_us ());
+        node_stop (c->node, now_us (), &last);
+    answer_waiting (c, NULL, EHOSTUNREACH, "the fluid service of this broker is stopping");
+    fifo_fini (&c->watermark_waiting);
     while ((up = LIST_FIRST (&c->ups))) {
         if (up->info)
             respond_error (c, up->info, EHOSTUNREACH, "the fluid service of this broker is stopping");
@@ -677,7 +846,7 @@ static void fluid_destroy (struct fluid *c, bool started)
     idt_watcher_destroy (c->wall_timer);
     idt_watcher_destroy (c->store_watcher);
     idt_watcher_destroy (c->timer);
-    close_store (c, started, horizon_ms);
+    close_store (c, started ? &last : NULL);
     if (c->timer_fd >= 0)
         close (c->timer_fd);
     node_destroy (c->node);

@@ -23,8 +23,15 @@ void holder_init (struct holder *h, uint32_t generator, const char *incarnation,
     memcpy (h->incarnation, incarnation, sizeof (h->incarnation));
 }
 
-bool holder_range (const struct holder *h, uint64_t now_ms, struct range *range)
+bool holder_in_use (const struct holder *h, uint64_t now_us)
 {
+    return !h->closed && now_us < h->until_us;
+}
+
+bool holder_range (const struct holder *h, uint64_t now_us, uint64_t now_ms, struct range *range)
+{
+    if (!holder_in_use (h, now_us)) /* W_USE */
+        return false;
     for (unsigned i = 0; i < h->nranges; i++)
         if (now_ms >= h->range[i].lo_ms && now_ms < h->range[i].hi_ms) { /* B_NOCHECK: both ends */
             *range = h->range[i];
@@ -51,6 +58,14 @@ static uint64_t renewal_ms (const struct holder *h)
     return end_ms > left_ms ? end_ms - left_ms : 0;
 }
 
+/* What was given late for an old want is of use for a short time only. */
+static uint64_t renewal_us (const struct holder *h)
+{
+    uint64_t left_us = h->lease_ms * 900;
+
+    return h->until_us > left_us ? h->until_us - left_us : 0;
+}
+
 uint64_t holder_due (const struct holder *h, uint64_t now_us, uint64_t now_ms)
 {
     uint64_t at_us = now_us;
@@ -59,6 +74,8 @@ uint64_t holder_due (const struct holder *h, uint64_t now_us, uint64_t now_ms)
         return UINT64_MAX;
     if (!h->asking && renewal_ms (h) > now_ms)
         at_us += (renewal_ms (h) - now_ms) * 1000;
+    if (at_us > now_us && at_us > renewal_us (h))
+        at_us = renewal_us (h) > now_us ? renewal_us (h) : now_us;
     return at_us > h->ask_us ? at_us : h->ask_us;
 }
 
@@ -97,8 +114,11 @@ static void plan_retry (struct holder *h, uint64_t now_us, uint64_t now_ms)
 void holder_ask (struct holder *h, uint64_t now_us, uint64_t now_ms, struct lease_want *want)
 {
     assert (!h->closed);
-    if (!h->asking)
+    /* What the root gave for a want that is a lease old is hardly of use any more: want something new. */
+    if (!h->asking || now_us - h->asked_us >= h->lease_ms * 1000) {
         h->number++;
+        h->asked_us = now_us;
+    }
     h->asking = true;
     plan_retry (h, now_us, now_ms);
     *want = (struct lease_want){.generator = h->generator, .number = h->number, .have_hi_ms = holder_end (h)};
@@ -140,6 +160,7 @@ bool holder_take (struct holder *h, uint64_t now_us, uint64_t now_ms, const stru
     if (!is_answer (h, grant))
         return false;
     h->asking = false; /* taken once: what comes again is no answer any more */
+    h->until_us = h->asked_us + LEASE_USE_MS (h->lease_ms) * 1000; /* of use or not: the root counts with us */
     if (!is_sound (h, grant))
         return false;
     h->top_ms = grant->hi_ms;

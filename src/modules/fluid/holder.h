@@ -25,6 +25,8 @@ struct holder {
     struct range range[2]; /* in order, not touching: touching ones are made one */
     unsigned nranges;
     uint64_t top_ms;      /* end of all ranges ever taken */
+    uint64_t until_us;    /* nothing that is held is used from then on (LEASE_USE_MS ()) */
+    uint64_t asked_us;    /* when the newest want was first sent */
     uint64_t number;      /* of the newest want */
     bool asking;          /* it was sent and not answered */
     bool closed;          /* for good */
@@ -35,8 +37,11 @@ struct holder {
 /* 'incarnation': the broker's random UUID (36 characters), never used by any broker before. */
 void holder_init (struct holder *h, uint32_t generator, const char *incarnation, uint64_t lease_ms);
 
-/* The range that contains 'now_ms'.  Returns false where none does. */
-bool holder_range (const struct holder *h, uint64_t now_ms, struct range *range);
+/* The range that contains 'now_ms', and may be used at 'now_us'.  Returns false where none does. */
+bool holder_range (const struct holder *h, uint64_t now_us, uint64_t now_ms, struct range *range);
+
+/* Whether there is, or will be, anything that it may use: else it makes no id before its next want is answered. */
+bool holder_in_use (const struct holder *h, uint64_t now_us);
 
 /* End of all that is held; 0: nothing. */
 uint64_t holder_end (const struct holder *h);

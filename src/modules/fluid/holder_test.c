@@ -38,7 +38,7 @@ static bool may (const struct holder *h, uint64_t now_ms)
 {
     struct range r;
 
-    return holder_range (h, now_ms, &r) && r.lo_ms <= now_ms && now_ms < r.hi_ms;
+    return holder_range (h, now_ms * MS, now_ms, &r) && r.lo_ms <= now_ms && now_ms < r.hi_ms;
 }
 
 static void test_take (void)
@@ -98,6 +98,34 @@ static void test_when (void)
     ok (grows && last >= 5000000, "while nothing is held it is repeated after 100 ms, then later, up to a twelfth of a lease");
 }
 
+static bool may_at (const struct holder *h, uint64_t now_us, uint64_t now_ms)
+{
+    struct range r;
+
+    return holder_range (h, now_us, now_ms, &r);
+}
+
+static void test_use (void)
+{
+    struct holder h;
+
+    holder_init (&h, 7, ME, 1000);
+    ok (!holder_in_use (&h, 0), "who was given nothing uses nothing");
+    ask (&h, 100);
+    ask (&h, 500);
+    take (&h, 900, 1, 0, 1900);
+    ok (may_at (&h, 1349 * MS + 999, 1000) && holder_in_use (&h, 1349 * MS + 999) && !may_at (&h, 1350 * MS, 1000)
+            && !holder_in_use (&h, 1350 * MS),
+        "a range is used a lease and a quarter after it was first asked for, not longer, whatever the instance's time is");
+    ok (holder_due (&h, 901 * MS, 901) < 1100 * MS, "what is of use for a short time only is renewed soon");
+    ok (ask (&h, 1000) == 2 && take (&h, 1001, 2, 1900, 2000) && may_at (&h, 2249 * MS, 1950),
+        "the answer to a later want prolongs the use of all");
+    ok (ask (&h, 3000) == 3 && ask (&h, 3999) == 3 && ask (&h, 4000) == 4 && !take (&h, 4001, 3, 3000, 5000),
+        "a want that was repeated for a lease is replaced by a new one");
+    ok (!take (&h, 6000, 4, 4000, 5000) && holder_in_use (&h, 5249 * MS) && !may_at (&h, 5100 * MS, 4500),
+        "whose answer counts as in use, as it does for the root, even where it comes too late");
+}
+
 static void test_close (void)
 {
     struct holder h;
@@ -130,6 +158,7 @@ int main (void)
 {
     test_take ();
     test_when ();
+    test_use ();
     test_close ();
     return done_testing ();
 }

@@ -29,7 +29,7 @@ struct holding {
 struct lease_table {
     uint32_t ngenerators;
     uint64_t lease_ms;
-    uint64_t base_ms;   /* the horizon at the start: nothing below it is given */
+    uint64_t base_ms;   /* nothing below it is given: the horizon at the start, then the watermark */
     uint64_t stored_ms; /* the horizon that is durable */
     bool storing;
     bool distrusted;
@@ -155,6 +155,11 @@ bool lease_give_back (struct lease_table *t, const struct lease_back *back)
     h->hi_ms = back->end_ms;
     h->incarnation[0] = '\0'; /* or a repeated want would be answered with the range given back */
     return true;
+}
+
+void lease_raise (struct lease_table *t, uint64_t floor_ms)
+{
+    t->base_ms = max_u64 (t->base_ms, floor_ms); /* W_LO */
 }
 
 void lease_distrust (struct lease_table *t)

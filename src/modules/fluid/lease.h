@@ -16,6 +16,12 @@
 
 #include <idtree/msg.h>
 
+/* How long after it was first asked for a range may be used, by the asker's CLOCK_BOOTTIME: what is not known to be
+ * in use then is not in use (watermark.h).  A range ends a lease after it was given, so there is a quarter of a lease
+ * for clocks that are behind and answers that are late.
+ */
+#define LEASE_USE_MS(lease_ms) ((lease_ms) + (lease_ms) / 4)
+
 /* --- what brokers say to each other about leases (fluid.lease) ---------------------------------- */
 
 /* Generator 'generator' is wanted by the broker whose random UUID is 'incarnation'; it holds it until
@@ -59,10 +65,19 @@ struct lease_answer {
     size_t ngrant;
     bool has_epoch;
     int64_t epoch_ms;
+    uint64_t lease_ms; /* the root's fluid.lease, which goes for all; 0: not known */
     bool has_time; /* when the answering broker got the request and sent this, on its clock, and its bound */
     uint64_t received_us;
     uint64_t sent_us;
     uint64_t bound_us;
+};
+
+/* --- what the root keeps on its disk ------------------------------------------------------------ */
+
+struct lease_record {
+    uint64_t horizon_ms;   /* no id at or above it was made; a root that starts gives nothing below */
+    uint64_t watermark_ms; /* no id below it will be made (watermark.h) */
+    uint64_t settle_ms;    /* so long after a start, ranges given before may be in use yet */
 };
 
 /* --- the table --------------------------------------------------------------------------------- */
@@ -94,6 +109,9 @@ bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_wan
 
 /* Take a range back.  Returns whether the giver was believed. */
 bool lease_give_back (struct lease_table *t, const struct lease_back *back);
+
+/* Give nothing below 'floor_ms' from now on: it is said that no id will be made there any more. */
+void lease_raise (struct lease_table *t, uint64_t floor_ms);
 
 /* Give nothing from now on: a broker showed that ranges of this instance were given from another statedir. */
 void lease_distrust (struct lease_table *t);

@@ -116,6 +116,22 @@ static void test_horizon (void)
     lease_table_destroy (t);
 }
 
+static void test_raise (void)
+{
+    struct lease_table *t = lease_table_create (5, 60, 0);
+
+    lease_stored (t, 1000);
+    lease_raise (t, 90);
+    ok (gives (t, 100, A, 1, 90, 160), "no range begins below a watermark that was told");
+    lease_raise (t, 80);
+    lease_raise (t, 170);
+    ok (gives (t, 150, A, 1, 90, 160) && denies (t, 110, B, 1) && gives (t, 150, B, 1, 170, 210),
+        "a retry's is the one given before; a new one's begins above all of them");
+    lease_raise (t, 900);
+    ok (lease_close (t) == 900, "nor does a root that starts after a clean stop");
+    lease_table_destroy (t);
+}
+
 static void test_distrust (void)
 {
     struct lease_table *t = lease_table_create (5, 60, 500);
@@ -270,6 +286,7 @@ int main (void)
     test_grants ();
     test_back ();
     test_horizon ();
+    test_raise ();
     test_distrust ();
     test_all ();
     test_random ();

@@ -60,8 +60,8 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
         return false;
     uint64_t ms = clock_read (&n->clock, now_us) / 1000;
 
-    if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms) {
-        if (!holder_range (&n->holder, ms, &n->cur))
+    if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->holder.until_us) {
+        if (!holder_range (&n->holder, now_us, ms, &n->cur))
             n->cur = (struct range){0, 0};
         fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms);
         if (n->cur.hi_ms == 0)
@@ -99,6 +99,8 @@ static void note_state (struct node *n, uint64_t now_us)
     n->state = state;
     if (state == NODE_ACTIVE) /* to notice the end of it */
         node_wake_ms (n, now_us, n->cur.hi_ms);
+    if (state == NODE_ACTIVE)
+        node_wake (n, n->holder.until_us);
     for (unsigned i = 0; state == NODE_FENCED && i < n->holder.nranges; i++)
         if (n->holder.range[i].lo_ms > node_now_ms (n, now_us)) /* to notice the begin of the next */
             node_wake_ms (n, now_us, n->holder.range[i].lo_ms);
@@ -111,6 +113,7 @@ void node_tick (struct node *n, uint64_t now_us)
         return;
     node_lease_work (n, now_us);
     node_ids_work (n, now_us);
+    node_watermark_work (n, now_us);
     note_state (n, now_us);
 }
 
@@ -173,6 +176,8 @@ void node_destroy (struct node *n)
         return;
     int saved = errno;
     lease_table_destroy (n->table);
+    watermark_destroy (n->watermark);
+    reports_destroy (n->reports);
     relay_destroy (n->relay);
     queue_fini (&n->queue);
     free (n);
@@ -199,7 +204,10 @@ struct node *node_create (const struct node_config *config, const struct node_op
         fluid_gen_init (&n->gen, config->rank);
         holder_init (&n->holder, config->rank, config->incarnation, config->lease_ms);
     }
-    if (!(n->relay = relay_create (config->lease_ms, node_relay_reply_cb, n))) {
+    n->root_lease_ms = config->lease_ms;
+    n->store_slow_us = NEVER;
+    if (!(n->relay = relay_create (config->lease_ms, node_relay_reply_cb, n))
+        || !(n->reports = reports_create (node_report_keep_us (n)))) {
         node_destroy (n);
         return NULL;
     }
@@ -216,20 +224,26 @@ static uint64_t start_us (int64_t wall_us, uint64_t horizon_ms)
     return wall_us > 0 && (uint64_t) wall_us > us ? (uint64_t) wall_us : us;
 }
 
-int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t epoch_ms, uint64_t horizon_ms)
+int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t epoch_ms,
+                     const struct lease_record *stored)
 {
+    uint64_t inst_us = start_us (wall_us - epoch_ms * 1000, stored->horizon_ms);
+    uint32_t generators = n->config.max_generators;
+    uint64_t lease_ms = n->config.lease_ms;
+
     assert (n->config.rank == 0 && !n->root);
-    if (!(n->table = lease_table_create (n->config.max_generators, n->config.lease_ms, horizon_ms)))
+    if (!(n->table = lease_table_create (generators, lease_ms, stored->horizon_ms))
+        || !(n->watermark = watermark_create (generators, lease_ms, stored, inst_us / 1000)))
         return -1;
     n->root = true;
     n->has_epoch = true;
     n->epoch_ms = epoch_ms;
-    clock_start (&n->clock, now_us, start_us (wall_us - epoch_ms * 1000, horizon_ms));
+    clock_start (&n->clock, now_us, inst_us);
     node_wall (n, now_us, wall_us);
     return 0;
 }
 
-uint64_t node_stop (struct node *n, uint64_t now_us)
+void node_stop (struct node *n, uint64_t now_us, struct lease_record *last)
 {
     assert (!n->stopped);
     n->stopped = true;
@@ -237,7 +251,8 @@ uint64_t node_stop (struct node *n, uint64_t now_us)
     n->cur = (struct range){0, 0}; /* closed, before anything is given back */
     fluid_gen_set_range (&n->gen, 0, 0);
     n->deadline_us = NEVER;
-    return node_lease_stop (n, now_us);
+    node_watermark_stop (n);
+    node_lease_stop (n, now_us, last);
 }
 
 /* --- what is to be told --------------------------------------------------------------------------- */
@@ -248,7 +263,10 @@ static void root_status (const struct node *n, uint64_t now_us, struct node_stat
 
     status->horizon_ms = lease_horizon (n->table);
     status->distrusted = lease_is_distrusted (n->table);
-    status->store_failing = n->store_failing;
+    status->has_their_epoch = n->has_their_epoch;
+    status->their_epoch_ms = n->their_epoch_ms;
+    status->their_hi_ms = n->their_hi_ms;
+    status->store = n->store;
     status->ahead_us = (int64_t) clock_read (&n->clock, now_us) - wall_us;
 }
 
@@ -266,7 +284,7 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
                                    .holds_until_ms = holder_end (&n->holder)};
     struct range range;
 
-    if (n->owner && n->clock.known && holder_range (&n->holder, status->timestamp_ms, &range)) {
+    if (n->owner && n->clock.known && holder_range (&n->holder, now_us, status->timestamp_ms, &range)) {
         status->state = NODE_ACTIVE;
         status->lo_ms = range.lo_ms;
         status->hi_ms = range.hi_ms;

@@ -26,6 +26,7 @@
 
 #include "modules/fluid/lease.h"
 #include "modules/fluid/queue.h"
+#include "modules/fluid/watermark.h"
 
 #define NODE_MAX_COUNT 65536U /* ids of one request, of a combined one too */
 
@@ -35,6 +36,13 @@ enum node_state {
     NODE_IDLE,   /* owns no generator: forwards */
     NODE_FENCED, /* owns one but holds no range that contains now: forwards; the root waits */
     NODE_ACTIVE, /* generates */
+};
+
+/* How it goes with storing the horizon, at rank 0.  Ranges are given up to the one that is stored. */
+enum node_store {
+    NODE_STORE_GOOD,
+    NODE_STORE_SLOW, /* under way for more than a quarter of a lease */
+    NODE_STORE_FAILING,
 };
 
 struct node_ops {
@@ -58,10 +66,11 @@ struct node_ops {
     /* Answer a child's lease request. */
     void (*lease_reply) (void *arg, void *cookie, const struct lease_answer *answer);
 
-    /* The root: make this horizon durable; node_stored () or node_store_failed () tells the outcome.  One at a
-     * time.
-     */
-    void (*store) (void *arg, uint64_t horizon_ms);
+    /* The root: make this durable; node_stored () or node_store_failed () tells the outcome.  One at a time. */
+    void (*store) (void *arg, const struct lease_record *record);
+
+    /* Tell the parent of positions.  It may be lost. */
+    void (*report_up) (void *arg, const struct report *report);
 
     void (*log) (void *arg, int level, const char *text); /* level as in <syslog.h> */
 };
@@ -90,16 +99,17 @@ struct node_request {
 struct node *node_create (const struct node_config *config, const struct node_ops *ops, void *arg);
 void node_destroy (struct node *n); /* node_stop () first */
 
-/* Rank 0, before anything else: 'horizon_ms' is the durable horizon (0: a new instance), 'epoch_ms' the epoch in
+/* Rank 0, before anything else: 'stored' is what is on the disk (all 0: a new instance), 'epoch_ms' the epoch in
  * Unix milliseconds, 'wall_us' the wall clock in Unix microseconds.  Returns 0, or -1 with errno ENOMEM.
  */
-int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t epoch_ms, uint64_t horizon_ms);
+int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t epoch_ms,
+                     const struct lease_record *stored);
 
 /* Close for good: the generator first, then the rest of its lease is given back and all that waits is answered.
- * At rank 0 the horizon that a clean stop stores is returned (call when all children are gone).  Afterwards
- * requests fail at once and nothing else happens.
+ * At rank 0 '*last' is what a clean stop stores (call when all children are gone); for others it is not touched.
+ * Afterwards requests fail at once and nothing else happens.
  */
-uint64_t node_stop (struct node *n, uint64_t now_us);
+void node_stop (struct node *n, uint64_t now_us, struct lease_record *last);
 
 /* --- ids ------------------------------------------------------------------------------------ */
 
@@ -129,6 +139,18 @@ void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag);
 
 void node_stored (struct node *n, uint64_t now_us, uint64_t horizon_ms);
 void node_store_failed (struct node *n, uint64_t now_us);
+
+/* --- the watermark ---------------------------------------------------------------------------- */
+
+/* A child's report came. */
+void node_report (struct node *n, uint64_t now_us, const struct report *report);
+
+/* Rank 0: the time below which no id will be made any more in the whole instance (an answer that was made may be on
+ * its way yet).  It is as old as the reports: a period (the smaller of 1 s and a twelfth of a lease) for each level of
+ * the tree; and it stands while a holder is silent, until that can use its ranges no more (watermark.h).  Returns
+ * false where it cannot be told: brokers hold ranges of another root.
+ */
+bool node_watermark (struct node *n, uint64_t now_us, uint64_t *ms);
 
 /* --- time and place --------------------------------------------------------------------------- */
 
@@ -177,8 +199,11 @@ struct node_status {
     size_t waiting;
     uint64_t horizon_ms; /* rank 0 */
     int64_t ahead_us;    /* rank 0: of the wall clock */
-    bool distrusted;     /* rank 0: another statedir was at work */
-    bool store_failing;  /* rank 0 */
+    enum node_store store;
+    bool distrusted; /* rank 0: a broker below knows of another root's doing, as it said: */
+    bool has_their_epoch;
+    int64_t their_epoch_ms; /* another epoch, or */
+    uint64_t their_hi_ms;   /* a range that ends there, above all that is known here */
 };
 
 void node_status (const struct node *n, uint64_t now_us, struct node_status *status);

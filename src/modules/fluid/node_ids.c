@@ -56,6 +56,26 @@ static void follow (struct node *n, uint64_t now_us, fluid_t last)
     step_to (n, now_us, last);
 }
 
+static uint64_t later_ms (uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Ids that a request waits with count as not made yet; milliseconds that passed while it waited may be filled. */
+uint64_t node_position_ms (const struct node *n, uint64_t now_us)
+{
+    uint64_t ms = later_ms (node_now_ms (n, now_us), n->cursor_ms);
+
+    for (const struct pending *p = n->queue.first; p; p = p->next) {
+        uint64_t oldest_ms
+            = p->nruns > 0 ? fluid_split (p->run[0].first).timestamp_ms : later_ms (p->arrival_ms, n->cursor_ms);
+
+        if (oldest_ms < ms)
+            ms = oldest_ms;
+    }
+    return ms;
+}
+
 /* --- answers --------------------------------------------------------------------------------- */
 
 static void note_wait (struct node *n, uint64_t now_us, const struct pending *p)

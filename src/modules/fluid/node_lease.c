@@ -30,20 +30,54 @@ static void take (struct node *n, uint64_t now_us, const struct lease_grant *gra
 
 /* --- the root -------------------------------------------------------------------------------- */
 
+static void watch_store (struct node *n, uint64_t now_us)
+{
+    if (now_us < n->store_slow_us) {
+        node_wake (n, n->store_slow_us);
+        return;
+    }
+    n->store_slow_us = NEVER;
+    if (n->store == NODE_STORE_GOOD) {
+        n->store = NODE_STORE_SLOW;
+        node_log (n, LOG_WARNING, "the disk is slow: the horizon is not stored yet, and leases end where the last one is");
+    }
+}
+
 /* The horizon is raised ahead of need: wake up for that too. */
 static void store_horizon (struct node *n, uint64_t now_us)
 {
-    uint64_t horizon_ms;
+    struct lease_record record;
 
+    watch_store (n, now_us);
     if (now_us < n->store_retry_us) {
         node_wake (n, n->store_retry_us);
         return;
     }
-    if (lease_must_store (n->table, node_now_ms (n, now_us), &horizon_ms)) {
+    if (lease_must_store (n->table, node_now_ms (n, now_us), &record.horizon_ms)) {
+        node_watermark_record (n, now_us, &record);
         n->stats.stores++;
-        n->ops->store (n->arg, horizon_ms);
+        n->store_slow_us = now_us + lease_us (n) / 4;
+        node_wake (n, n->store_slow_us);
+        n->ops->store (n->arg, &record);
     }
     node_wake_ms (n, now_us, lease_next_store (n->table));
+}
+
+/* The one place where ranges are given. */
+static bool give (struct node *n, uint64_t now_us, const struct lease_want *want, struct lease_grant *grant)
+{
+    uint64_t now_ms = node_now_ms (n, now_us);
+
+    if (!lease_grant (n->table, now_ms, want, grant))
+        return false;
+    watermark_given (n->watermark, now_ms, grant);
+    return true;
+}
+
+static void take_back (struct node *n, const struct lease_back *back)
+{
+    lease_give_back (n->table, back);
+    watermark_back (n->watermark, back);
 }
 
 static void root_work (struct node *n, uint64_t now_us)
@@ -55,19 +89,20 @@ static void root_work (struct node *n, uint64_t now_us)
     store_horizon (n, now_us);
     if (holder_due (&n->holder, now_us, now_ms) <= now_us) {
         holder_ask (&n->holder, now_us, now_ms, &want);
-        if (lease_grant (n->table, now_ms, &want, &grant))
+        if (give (n, now_us, &want, &grant))
             take (n, now_us, &grant);
     }
     node_wake (n, holder_due (&n->holder, now_us, now_ms));
 }
 
-static void tell_distrust (struct node *n)
+/* What made us distrust our statedir, for those who are to mend it. */
+static void note_stranger (struct node *n, const struct lease_request *req)
 {
-    if (!lease_is_distrusted (n->table) || n->told_distrust)
-        return;
-    n->told_distrust = true;
-    node_log (n, LOG_CRIT, "brokers hold leases that this statedir knows nothing of: no more are given; "
-                           "stop this instance and start it with the statedir that it had before");
+    n->has_their_epoch = req->has_epoch && req->epoch_ms != n->epoch_ms;
+    n->their_epoch_ms = req->epoch_ms;
+    for (size_t i = 0; i < req->nwant; i++)
+        if (n->their_hi_ms < req->want[i].have_hi_ms)
+            n->their_hi_ms = req->want[i].have_hi_ms;
 }
 
 /* Answer with the time as others should take it. */
@@ -75,7 +110,8 @@ static void reply (struct node *n, uint64_t now_us, void *cookie, uint64_t recei
                    size_t ngrant)
 {
     struct lease_answer answer = {
-        .grant = grant, .ngrant = ngrant, .has_epoch = n->has_epoch, .epoch_ms = n->epoch_ms};
+        .grant = grant, .ngrant = ngrant, .has_epoch = n->has_epoch, .epoch_ms = n->epoch_ms,
+        .lease_ms = n->root_lease_ms};
 
     if (n->clock.known) {
         answer.has_time = true;
@@ -91,16 +127,18 @@ static void reply (struct node *n, uint64_t now_us, void *cookie, uint64_t recei
 static void root_answer (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req)
 {
     struct lease_grant *grant = calloc (req->nwant + 1, sizeof (*grant));
+    bool trusted = !lease_is_distrusted (n->table);
     size_t ngrant = 0;
 
     if (req->has_epoch && req->epoch_ms != n->epoch_ms)
         lease_distrust (n->table);
     for (size_t i = 0; i < req->nback; i++)
-        lease_give_back (n->table, &req->back[i]);
+        take_back (n, &req->back[i]);
     store_horizon (n, now_us);
     for (size_t i = 0; grant && i < req->nwant; i++)
-        ngrant += lease_grant (n->table, node_now_ms (n, now_us), &req->want[i], &grant[ngrant]);
-    tell_distrust (n);
+        ngrant += give (n, now_us, &req->want[i], &grant[ngrant]);
+    if (trusted && lease_is_distrusted (n->table))
+        note_stranger (n, req);
     reply (n, now_us, cookie, now_us, grant, ngrant);
     free (grant);
 }
@@ -109,9 +147,10 @@ void node_stored (struct node *n, uint64_t now_us, uint64_t horizon_ms)
 {
     if (!n->table)
         return;
-    if (n->store_failing)
+    if (n->store != NODE_STORE_GOOD)
         node_log (n, LOG_NOTICE, "the horizon is stored again: leases are given as before");
-    n->store_failing = false;
+    n->store = NODE_STORE_GOOD;
+    n->store_slow_us = NEVER;
     n->store_backoff_us = 0;
     n->store_retry_us = 0;
     lease_stored (n->table, horizon_ms);
@@ -125,7 +164,8 @@ void node_store_failed (struct node *n, uint64_t now_us)
         return;
     lease_store_failed (n->table);
     n->stats.store_failures++;
-    n->store_failing = true;
+    n->store = NODE_STORE_FAILING;
+    n->store_slow_us = NEVER;
     n->store_backoff_us = n->store_backoff_us > 0 ? 2 * n->store_backoff_us : FIRST_STORE_RETRY_US;
     if (n->store_backoff_us > lease_us (n) / 12)
         n->store_backoff_us = lease_us (n) / 12;
@@ -145,7 +185,8 @@ static uint64_t own_due (const struct node *n, uint64_t now_us, uint64_t now_ms)
     uint64_t due_us = holder_due (&n->holder, now_us, now_ms);
     bool has_children = n->last_child_us > 0 && now_us - n->last_child_us < lease_us (n);
 
-    if (due_us == NEVER || n->holder.asking || !has_children || holder_end (&n->holder) < now_ms + n->config.lease_ms / 2)
+    if (due_us == NEVER || n->holder.asking || !has_children || holder_end (&n->holder) < now_ms + n->config.lease_ms / 2
+        || n->holder.until_us < now_us + lease_us (n) * 3 / 4)
         return due_us;
     uint64_t half_us = now_us + (holder_end (&n->holder) - now_ms - n->config.lease_ms / 2) * 1000;
     return half_us > due_us ? half_us : due_us; /* when half a lease is left */
@@ -212,6 +253,15 @@ static void note_epoch (struct node *n, const struct lease_answer *answer)
     }
 }
 
+/* How long ranges may be used is the root's word, for it waits that long (watermark.h). */
+static void note_lease (struct node *n, const struct lease_answer *answer)
+{
+    if (answer->lease_ms == 0)
+        return;
+    n->root_lease_ms = answer->lease_ms;
+    n->holder.lease_ms = answer->lease_ms;
+}
+
 static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
 {
     if (!answer->has_time || n->sent[tag % NSENT].tag != tag) /* sixteen have gone since */
@@ -229,6 +279,7 @@ void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const s
         return;
     note_time (n, now_us, tag, answer);
     note_epoch (n, answer);
+    note_lease (n, answer);
     for (size_t i = 0; n->owner && i < answer->ngrant; i++)
         take (n, now_us, &answer->grant[i]);
     if (n->owner && n->holder.asking && tag == n->own_tag)
@@ -282,7 +333,7 @@ void node_lease_work (struct node *n, uint64_t now_us)
 }
 
 /* B_REL, B_STOPOPEN: the generator is closed, then the rest given back; the table is closed before its end is told. */
-uint64_t node_lease_stop (struct node *n, uint64_t now_us)
+void node_lease_stop (struct node *n, uint64_t now_us, struct lease_record *last)
 {
     struct lease_request req = {0};
     struct lease_back back;
@@ -290,8 +341,10 @@ uint64_t node_lease_stop (struct node *n, uint64_t now_us)
 
     if (n->root) {
         if (any)
-            lease_give_back (n->table, &back);
-        return lease_close (n->table);
+            take_back (n, &back);
+        last->horizon_ms = lease_close (n->table);
+        node_watermark_close (n, now_us, last);
+        return;
     }
     if (any)
         relay_add_back (n->relay, &back);
@@ -299,5 +352,4 @@ uint64_t node_lease_stop (struct node *n, uint64_t now_us)
     if (tag != 0 && n->parent_up)
         n->ops->lease_up (n->arg, 0, &req);
     relay_drop_old (n->relay, now_us, NEVER);
-    return 0;
 }

@@ -11,6 +11,7 @@
 #include "modules/fluid/node.h"
 #include "modules/fluid/queue.h"
 #include "modules/fluid/relay.h"
+#include "modules/fluid/watermark.h"
 
 #define NEVER UINT64_MAX
 
@@ -52,14 +53,24 @@ struct node {
     } sent[16];               /* when the last lease requests were sent: at tag % 16 */
     uint64_t last_child_us;   /* when a child asked last */
     struct lease_table *table; /* the root's */
+    uint64_t root_lease_ms;    /* the root's fluid.lease, as far as is known */
     uint64_t store_retry_us;
     uint64_t store_backoff_us;
-    bool store_failing;
-    bool told_distrust;
+    uint64_t store_slow_us; /* when a store that is under way is a slow one; NEVER: none is */
+    enum node_store store;
+    bool has_their_epoch; /* see struct node_status */
+    int64_t their_epoch_ms;
+    uint64_t their_hi_ms;
     bool has_epoch;
     int64_t epoch_ms;
     int64_t wall_us; /* the root's wall clock - epoch, and when it was read */
     uint64_t wall_read_us;
+
+    /* the watermark: node_watermark.c */
+    struct reports *reports;     /* of our children */
+    struct watermark *watermark; /* the root's */
+    uint64_t report_us;          /* when the next report is due */
+    bool reporting;              /* the last one spoke for someone, or there is news */
 
     enum node_state state; /* as last seen by node_tick () */
     uint64_t deadline_us;
@@ -83,14 +94,26 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms);
 /* Do what is due.  Waking times are set with node_wake (). */
 void node_lease_work (struct node *n, uint64_t now_us);
 void node_ids_work (struct node *n, uint64_t now_us);
+void node_watermark_work (struct node *n, uint64_t now_us);
 
 /* End: answer all that waits. */
 void node_ids_stop (struct node *n);
-uint64_t node_lease_stop (struct node *n, uint64_t now_us);
+void node_lease_stop (struct node *n, uint64_t now_us, struct lease_record *last);
+void node_watermark_stop (struct node *n);
 
 /* The parent came or went. */
 void node_ids_parent (struct node *n, uint64_t now_us);
 void node_lease_parent (struct node *n, uint64_t now_us);
+
+/* No id below this is made, or leaves, here any more, whatever is held or will be; it never goes back. */
+uint64_t node_position_ms (const struct node *n, uint64_t now_us);
+
+/* For reports_create (): how long a child may be silent. */
+uint64_t node_report_keep_us (const struct node *n);
+
+/* Fill in what is stored beside the horizon in '*record', while the root runs, and when it is closed. */
+void node_watermark_record (struct node *n, uint64_t now_us, struct lease_record *record);
+void node_watermark_close (struct node *n, uint64_t now_us, struct lease_record *record);
 
 /* For relay_create (). */
 void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,

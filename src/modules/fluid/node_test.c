@@ -46,6 +46,9 @@ struct world {
     struct lease_grant grant[8];
     int stores;
     uint64_t horizon_ms;
+    struct lease_record record;
+    int reports;
+    struct report report;
     int logs;
 };
 
@@ -115,12 +118,21 @@ static void lease_reply_cb (void *arg, void *cookie, const struct lease_answer *
         memcpy (w->grant, answer->grant, answer->ngrant * sizeof (w->grant[0]));
 }
 
-static void store_cb (void *arg, uint64_t horizon_ms)
+static void store_cb (void *arg, const struct lease_record *record)
 {
     struct world *w = arg;
 
     w->stores++;
-    w->horizon_ms = horizon_ms;
+    w->record = *record;
+    w->horizon_ms = record->horizon_ms;
+}
+
+static void report_up_cb (void *arg, const struct report *report)
+{
+    struct world *w = arg;
+
+    w->reports++;
+    w->report = *report;
 }
 
 static void log_cb (void *arg, int level, const char *text)
@@ -128,7 +140,7 @@ static void log_cb (void *arg, int level, const char *text)
     ((struct world *) arg)->logs++;
 }
 
-static const struct node_ops ops = {reply_cb, fail_cb, forward_cb, cancel_cb, lease_up_cb, lease_reply_cb, store_cb, log_cb};
+static const struct node_ops ops = {reply_cb, fail_cb, forward_cb, cancel_cb, lease_up_cb, lease_reply_cb, store_cb, report_up_cb, log_cb};
 
 static void create (struct world *w, uint32_t rank)
 {
@@ -147,7 +159,7 @@ static void create (struct world *w, uint32_t rank)
 static void create_root (struct world *w)
 {
     create (w, 0);
-    node_start_root (w->n, T0, (int64_t) (110 * SECOND), 100000, 0);
+    node_start_root (w->n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){0});
     node_stored (w->n, T0, w->horizon_ms);
 }
 
@@ -181,9 +193,17 @@ static void create_active (struct world *w)
     give (w, T0, 10000, 70000);
 }
 
+static struct lease_record stop (struct world *w, uint64_t at_us)
+{
+    struct lease_record last = {0};
+
+    node_stop (w->n, at_us, &last);
+    return last;
+}
+
 static void destroy (struct world *w, uint64_t at_us)
 {
-    node_stop (w->n, at_us);
+    stop (w, at_us);
     node_destroy (w->n);
 }
 
@@ -234,7 +254,7 @@ static void test_generate (void)
     s = request (&w, T0 + 10, 4, 1, 0, false);
     ok (s->answers == 0, "those that come later wait behind it");
     node_tick (w.n, T0 + MS);
-    ok (r->first == make_id (10001, 3, 0) && s->first == make_id (10001, 3, 1) && node_deadline (w.n) > T0 + MS * 1000,
+    ok (r->first == make_id (10001, 3, 0) && s->first == make_id (10001, 3, 1) && node_deadline (w.n) >= T0 + SECOND,
         "and get their ids in order of arrival");
 
     r = request (&w, T0 + 2 * MS, 5, 5000, 0, false);
@@ -260,7 +280,7 @@ static void test_limits (void)
     ok (w.req[cookie - 1].errnum == EAGAIN && cookie - 10 == 32,
         "a client that would wait longer than the backlog allows is refused with EAGAIN");
     ok (request (&w, T0, 101, 65536, 0, true)->answers == 0, "a broker is not");
-    for (int i = 0; i < 3000 && node_deadline (w.n) < at + SECOND; i++)
+    for (int i = 0; i < 3000 && w.req[101].answers == 0; i++)
         node_tick (w.n, at = node_deadline (w.n));
     ok (w.req[101].ids == 65536 && w.req[101].sound && at - T0 <= 31 * 64 * MS + 64 * MS,
         "each millisecond is used: all are done in the time that so many ids take");
@@ -272,7 +292,7 @@ static void test_limits (void)
     for (cookie = 10; cookie < 110; cookie++)
         request (&w, T0, cookie, 1, 0, false);
     ok (request (&w, T0, cookie, 1, 0, false)->errnum == EAGAIN, "the number of requests that wait is limited too");
-    node_stop (w.n, T0);
+    stop (&w, T0);
     ok (w.req[10].errnum == EHOSTUNREACH && w.req[109].answers == 1, "a node that stops answers all that waits");
     ok (request (&w, T0, 200, 1, 0, false)->errnum == EHOSTUNREACH, "and fails what comes then");
     node_destroy (w.n);
@@ -482,7 +502,7 @@ static void test_root (void)
     struct node_status status;
 
     create (&w, 0);
-    ok (node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, 0) == 0 && w.stores == 1 && w.horizon_ms == 130000,
+    ok (node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){0}) == 0 && w.stores == 1 && w.horizon_ms == 130000,
         "the root starts at the wall clock since the epoch, and first has two leases stored");
     r = request (&w, T0, 1, 3, 0, false);
     request (&w, T0, 2, 3, 0, true);
@@ -528,7 +548,7 @@ static void test_restart (void)
     struct world w;
 
     create (&w, 0);
-    node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, 50000);
+    node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){.horizon_ms = 50000});
     ok (w.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock goes on there");
     node_stored (w.n, T0, w.horizon_ms);
     ask_lease (&w, T0, 5, 1, 0, 0);
@@ -539,7 +559,7 @@ static void test_restart (void)
     destroy (&w, T0 + 10 * SECOND);
 
     create (&w, 0);
-    node_start_root (w.n, T0, (int64_t) (90 * SECOND), 100000, 0);
+    node_start_root (w.n, T0, (int64_t) (90 * SECOND), 100000, &(struct lease_record){0});
     ok (w.horizon_ms == 120001, "a wall clock before the epoch counts as the epoch");
     destroy (&w, T0);
 }
@@ -553,20 +573,20 @@ static void test_stop (void)
     request (&w, T0 + 500 * MS, 1, 1, 0, false);
     ask_lease (&w, T0, 5, 1, 0, 0);
     node_lease_request (w.n, T0 + SECOND, (void *) 1, &(struct lease_request){.back = &back, .nback = 1});
-    ok (node_stop (w.n, T0 + SECOND) == 12000, "a clean stop stores the end of all that may be in use");
+    ok (stop (&w, T0 + SECOND).horizon_ms == 12000, "a clean stop stores the end of all that may be in use");
     ask_lease (&w, T0 + SECOND, 5, 2, 0, 0);
     ok (w.answer.ngrant == 0, "nothing is given afterwards");
     node_destroy (w.n);
 
     create_root (&w);
     request (&w, T0 + 500 * MS, 1, 1, 0, false);
-    ok (node_stop (w.n, T0 + SECOND) == 10501, "of the root's own lease what it used");
+    ok (stop (&w, T0 + SECOND).horizon_ms == 10501, "of the root's own lease what it used");
     node_destroy (w.n);
 
     create_active (&w);
     request (&w, T0, 1, 1, 0, false);
     int before = w.lease_ups;
-    node_stop (w.n, T0 + SECOND);
+    stop (&w, T0 + SECOND);
     ok (w.lease_ups == before + 1 && w.lease_tag == 0 && w.nback == 1 && w.back[0].end_ms == 10001 && w.nwant == 0,
         "a node that stops gives back what it did not use");
     ok (request (&w, T0 + SECOND, 2, 1, 0, false)->ids == 0, "and makes no more");
@@ -579,7 +599,8 @@ static void test_relay (void)
     uint64_t due = T0 + 20 * SECOND;
 
     create_active (&w);
-    ok (w.nwant == 1 && w.want[0].generator == 3 && w.want[0].number == 1 && node_deadline (w.n) == due,
+    node_tick (w.n, due - MS);
+    ok (w.lease_ups == 1 && w.want[0].generator == 3 && w.want[0].number == 1 && node_deadline (w.n) == due,
         "a node without children renews a third into its lease");
     node_tick (w.n, due);
     ok (w.lease_ups == 2 && w.want[0].number == 2 && w.want[0].have_hi_ms == 70000, "saying how much it has");
@@ -599,6 +620,96 @@ static void test_relay (void)
     node_lease_failed (w.n, due + 23 * SECOND, w.lease_tag);
     ok (w.lease_replies == 2 && w.answer.ngrant == 0, "when it is lost the child is told to ask again");
     destroy (&w, due + 24 * SECOND);
+}
+
+/* --- the watermark ---------------------------------------------------------------------------------- */
+
+static struct report child_report (uint32_t generator, uint64_t low_ms)
+{
+    struct report r = {.from = CHILD, .low_ms = low_ms};
+
+    holders_add (&r.holders, generator, CHILD);
+    return r;
+}
+
+static void test_report (void)
+{
+    struct world w;
+    struct report r = child_report (7, 9990);
+    struct holders both = {0, 0};
+
+    holders_add (&both, 3, UUID);
+    create (&w, 3);
+    node_parent (w.n, T0, true);
+    tell_time (&w, T0, 10 * SECOND);
+    ok (w.reports == 0, "who was given nothing reports nothing");
+    give (&w, T0, 10000, 70000);
+    node_tick (w.n, T0 + 500 * MS);
+    node_tick (w.n, T0 + SECOND);
+    ok (w.reports == 1 && w.report.holders.count == 1 && w.report.holders.sum == both.sum && w.report.low_ms == 11000
+            && strcmp (w.report.from, UUID) == 0,
+        "a node tells its parent once a second below what time it makes no id any more");
+    request (&w, T0 + SECOND, 1, 1, make_id (12500, 9, 0), false);
+    node_tick (w.n, T0 + 2 * SECOND);
+    ok (w.reports == 2 && w.report.low_ms == 11000, "a request that waits may yet be given ids of the time when it came");
+    node_tick (w.n, T0 + 2501 * MS);
+    node_report (w.n, T0 + 2501 * MS, &r);
+    node_tick (w.n, T0 + 3 * SECOND);
+    holders_add (&both, 7, CHILD);
+    ok (w.reports == 3 && w.report.holders.sum == both.sum && w.report.low_ms == 9990, "it speaks for its children too");
+    node_tick (w.n, T0 + 6501 * MS);
+    ok (w.reports == 4 && w.report.holders.count == 1 && w.report.low_ms == 16501, "while they do");
+    node_tick (w.n, T0 + 75 * SECOND);
+    ok (w.report.holders.count == 0 && state (&w, T0 + 75 * SECOND) == NODE_FENCED,
+        "a node that could not renew for a lease and a quarter counts no more");
+    int before = w.reports;
+    node_tick (w.n, T0 + 80 * SECOND);
+    ok (w.reports == before, "which it says once");
+    destroy (&w, T0 + 81 * SECOND);
+
+    create_active (&w);
+    node_tick (w.n, T0 + SECOND);
+    stop (&w, T0 + SECOND);
+    ok (w.report.holders.count == 0, "a node that stops takes its word back");
+    node_destroy (w.n);
+}
+
+static void test_watermark (void)
+{
+    struct world w;
+    uint64_t ms = 0;
+    struct report r = child_report (5, 10900);
+
+    create_root (&w);
+    ok (w.record.watermark_ms == 0 && w.record.settle_ms > 75000 && w.record.settle_ms < 80000,
+        "the root stores how long leases may be in use with the horizon, and the watermark, which is not above it");
+    ok (node_watermark (w.n, T0, &ms) && ms == 10000, "alone it tells its own position");
+    ask_lease (&w, T0, 5, 1, 0, 0);
+    ok (w.answer.lease_ms == 60000, "how long a lease is comes with each answer");
+    ok (node_watermark (w.n, T0 + SECOND, &ms) && ms == 10000, "a child that holds a lease is waited for");
+    node_report (w.n, T0 + SECOND, &r);
+    ok (node_watermark (w.n, T0 + SECOND, &ms) && ms == 10900, "until it reports");
+    ask_lease (&w, T0 + SECOND, 6, 1, 0, 0);
+    ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 10900, "no range that is given later begins below");
+    struct lease_record last = stop (&w, T0 + SECOND);
+    ok (last.watermark_ms == 10900 && last.horizon_ms == 71000, "a stop stores it while leases may be in use");
+    ok (!node_watermark (w.n, T0 + SECOND, &ms), "then nothing is told any more");
+    node_destroy (w.n);
+
+    create_root (&w);
+    request (&w, T0 + 500 * MS, 1, 1, 0, false);
+    last = stop (&w, T0 + SECOND);
+    ok (last.watermark_ms == last.horizon_ms, "where none is, all is told that was made");
+    node_destroy (w.n);
+
+    create (&w, 0);
+    node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){9000, 8000, 500});
+    node_stored (w.n, T0, w.horizon_ms);
+    ok (node_watermark (w.n, T0 + 499 * MS, &ms) && ms == 8000, "after a crash a root waits for those whom it does not know");
+    ok (node_watermark (w.n, T0 + 500 * MS, &ms) && ms == 10500, "until they can use nothing any more");
+    ask_lease (&w, T0 + SECOND, 5, 1, 0, 4711);
+    ok (!node_watermark (w.n, T0 + SECOND, &ms), "where leases of another root are about it tells none");
+    destroy (&w, T0 + 2 * SECOND);
 }
 
 static void test_config (void)
@@ -626,6 +737,8 @@ int main (void)
     test_restart ();
     test_stop ();
     test_relay ();
+    test_report ();
+    test_watermark ();
     test_config ();
     return done_testing ();
 }

@@ -3,7 +3,9 @@
 
 /* options.c - the fluid.* attributes: nonsense is refused with a sentence that says what would do */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "libutil/errprintf.h"
 #include "libutil/parse_duration.h"
@@ -59,6 +61,18 @@ static int get_epoch (idt_t *h, struct options *o, idt_error_t *errp)
     return 0;
 }
 
+/* The module may be loaded again in the same broker: the last of the UUID's groups is made anew each time. */
+static int name_incarnation (struct options *o, const char *uuid)
+{
+    uint64_t n;
+
+    if (getrandom (&n, sizeof (n), 0) != sizeof (n))
+        return -1;
+    snprintf (o->node.incarnation, sizeof (o->node.incarnation), "%.23s-%012llx", uuid,
+              (unsigned long long)(n >> 16));
+    return 0;
+}
+
 static int get_place (idt_t *h, struct options *o, idt_error_t *errp)
 {
     const char *uuid = idt_attr_get (h, "broker.uuid");
@@ -69,7 +83,8 @@ static int get_place (idt_t *h, struct options *o, idt_error_t *errp)
         errno = EINVAL;
         return errprintf (errp, "the attribute broker.uuid is missing, or no UUID");
     }
-    memcpy (o->node.incarnation, uuid, IDT_MSG_UUID_LEN + 1);
+    if (name_incarnation (o, uuid) < 0)
+        return errprintf (errp, "no random numbers: %s", strerror (errno));
     if (o->node.rank != 0)
         return 0;
     if (!(o->statedir = idt_attr_get (h, "statedir")) && !(o->statedir = idt_attr_get (h, "rundir"))) {
@@ -89,6 +104,7 @@ int options_read (idt_t *h, struct options *o, idt_error_t *errp)
                            .max_jump_ms = 400 * 24 * HOUR_MS };
     struct node_config *c = &o->node;
 
+    o->recover = idt_attr_get (h, "fluid.recover-horizon");
     if (get_place (h, o, errp) < 0
         || get_number (h, "fluid.max-generators", 1, FLUID_GENERATOR_MAX + 1, "a number from 1 to 16384",
                        &c->max_generators, errp) < 0
@@ -107,7 +123,7 @@ static int check_wall (const struct options *o, const struct store_content *cont
                        idt_error_t *errp)
 {
     char wall[DATE_SIZE], other[DATE_SIZE];
-    int64_t newest_ms = epoch_ms + (int64_t)content->horizon_ms;
+    int64_t newest_ms = epoch_ms + (int64_t)content->record.horizon_ms;
 
     if (o->max_jump_ms == 0)
         return 0;
@@ -139,5 +155,61 @@ int options_epoch (const struct options *o, const struct store_content *content,
     if (check_wall (o, content, wall_ms, ms, errp) < 0)
         return -1;
     *epoch_ms = ms;
+    return 0;
+}
+
+/* --- recovery ----------------------------------------------------------------------------------- */
+
+#define RECOVER "fluid.recover-horizon"
+
+/* A date, or an id in any form: the first millisecond in which nothing was made. */
+static int parse_horizon (const char *s, int64_t epoch_ms, uint64_t *horizon_ms, idt_error_t *errp)
+{
+    int64_t unix_ms;
+    fluid_t id;
+
+    if (parse_date (s, &unix_ms) == 0 && unix_ms >= epoch_ms)
+        *horizon_ms = (uint64_t)(unix_ms - epoch_ms);
+    else if (fluid_parse (s, &id) == 0)
+        *horizon_ms = fluid_split (id).timestamp_ms + 1;
+    else
+        return nonsense (errp, RECOVER, s, "a date after the epoch, such as 2026-01-01T00:00:00Z, or an id");
+    return 0;
+}
+
+/* A slip of the pen would put the instance years ahead, for good. */
+static int check_ahead (const struct options *o, int64_t wall_ms, int64_t horizon_ms, idt_error_t *errp)
+{
+    char wall[DATE_SIZE], horizon[DATE_SIZE];
+
+    if (o->max_jump_ms == 0 || horizon_ms <= wall_ms || (uint64_t)(horizon_ms - wall_ms) <= o->max_jump_ms)
+        return 0;
+    errno = EINVAL;
+    return errprintf (errp,
+                      RECOVER "=%s is %s, the clock says %s: give another, or start with a fluid.max-jump that allows "
+                              "for it (0: any)",
+                      o->recover, format_date (horizon_ms, horizon), format_date (wall_ms, wall));
+}
+
+int options_record (const struct options *o, const struct store_content *content, int64_t wall_ms, int64_t epoch_ms,
+                    struct lease_record *record, idt_error_t *errp)
+{
+    uint64_t horizon_ms = 0;
+
+    *record = content->record;
+    if (!o->recover)
+        return 0;
+    if (content->is_new && !o->has_epoch) {
+        errno = EINVAL;
+        return errprintf (errp, RECOVER "=%s: the instance's epoch is lost: give it with fluid.epoch", o->recover);
+    }
+    if (parse_horizon (o->recover, epoch_ms, &horizon_ms, errp) < 0
+        || check_ahead (o, wall_ms, epoch_ms + (int64_t)horizon_ms, errp) < 0)
+        return -1;
+    if (record->horizon_ms >= horizon_ms)
+        return 0;
+    record->horizon_ms = horizon_ms;
+    if (content->is_new) /* those who hold leases are not known, nor how long those were: as they are now */
+        record->settle_ms = 2 * o->node.lease_ms;
     return 0;
 }

@@ -9,6 +9,8 @@
  *   fluid.max-waiting      requests of clients that wait at most            8192
  *   fluid.forward-timeout  a request that nobody can serve fails after      5s
  *   fluid.epoch            date that the time of ids counts from            when the instance is first started
+ *   fluid.recover-horizon  a date, or an id, above all that was made: a damaged or lost file in statedir is
+ *                          replaced by one with that horizon                none
  *   fluid.max-jump         rank 0 refuses to start with a wall clock that is further ahead of all that
  *                          was made, or before the epoch; 0: takes any      400d
  */
@@ -27,6 +29,7 @@ struct options {
     struct node_config node;
     bool has_epoch;
     int64_t epoch_ms;
+    const char *recover;  /* borrowed; NULL: not given */
     uint64_t max_jump_ms; /* 0: none is too far */
     const char *statedir; /* borrowed; rank 0 alone */
 };
@@ -40,5 +43,11 @@ int options_read (idt_t *h, struct options *o, idt_error_t *errp);
  */
 int options_epoch (const struct options *o, const struct store_content *content, int64_t wall_ms, int64_t *epoch_ms,
                    idt_error_t *errp);
+
+/* The record to start with, at rank 0: that of 'content', or above what fluid.recover-horizon says.  Returns 0 with
+ * '*record' set, or -1 with errno EINVAL and a sentence in 'errp'.
+ */
+int options_record (const struct options *o, const struct store_content *content, int64_t wall_ms, int64_t epoch_ms,
+                    struct lease_record *record, idt_error_t *errp);
 
 #endif /* FLUID_OPTIONS_H */

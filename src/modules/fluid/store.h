@@ -14,12 +14,14 @@
 
 #include <idtree/error.h>
 
+#include "modules/fluid/lease.h"
+
 struct store;
 
 struct store_content {
-    bool is_new;         /* there was no file: horizon and epoch are not set */
-    uint64_t horizon_ms; /* instance milliseconds; no id at or above was made */
-    int64_t epoch_ms;    /* Unix milliseconds */
+    bool is_new; /* there was no file: the rest is 0 */
+    struct lease_record record;
+    int64_t epoch_ms; /* Unix milliseconds */
 };
 
 /* Open the file in folder 'dir', or make it.  'holder' tells others who has it, as "broker UUID of host H, process
@@ -30,11 +32,16 @@ struct store_content {
  */
 struct store *store_open (const char *dir, const char *holder, struct store_content *content, idt_error_t *errp);
 
-/* Fill a new file, durably.  Blocks.  Returns 0, or -1 with errno EIO and 'errp' filled. */
-int store_init (struct store *st, int64_t epoch_ms, idt_error_t *errp);
+/* Move a damaged file in 'dir' away, so that store_open () makes a new one, and tell its new path in 'path'.
+ * Returns 0, or -1 with errno set and 'errp' filled.
+ */
+int store_set_aside (const char *dir, char *path, size_t size, idt_error_t *errp);
 
-/* Have the thread store a horizon.  At most one write may be under way.  Never blocks on the disk. */
-void store_write (struct store *st, uint64_t horizon_ms);
+/* Fill a new file, durably.  Blocks.  Returns 0, or -1 with errno set and 'errp' filled. */
+int store_init (struct store *st, int64_t epoch_ms, const struct lease_record *record, idt_error_t *errp);
+
+/* Have the thread store a record.  At most one write may be under way.  Never blocks on the disk. */
+void store_write (struct store *st, const struct lease_record *record);
 
 /* Readable (level-triggered) when a write has ended. */
 int store_fd (const struct store *st);
@@ -44,9 +51,9 @@ int store_fd (const struct store *st);
  */
 bool store_result (struct store *st, bool *good, uint64_t *horizon_ms, idt_error_t *errp);
 
-/* Wait for the thread, store 'horizon_ms' if 'final', and close.  Blocks.  'st' is gone in any case.  Returns 0, or
- * -1 with errno EIO and 'errp' filled where the horizon was not stored: then the one stored before holds.
+/* Wait for the thread, store 'last' (NULL: nothing), and close.  Blocks.  'st' is gone in any case.  Returns 0, or -1
+ * with errno set and 'errp' filled where it was not stored: then what was stored before holds.
  */
-int store_close (struct store *st, bool final, uint64_t horizon_ms, idt_error_t *errp);
+int store_close (struct store *st, const struct lease_record *last, idt_error_t *errp);
 
 #endif /* FLUID_STORE_H */

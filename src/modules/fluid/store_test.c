@@ -8,14 +8,23 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "libutil/tap.h"
+#include "modules/fluid/faulty_disk.h"
 #include "modules/fluid/store.h"
 
 static char dir[64];
+static const struct lease_record new_record = { 0, 0, 0 };
+
+static const char *const leftovers[] = {
+    "fluid.sqlite",           "fluid.sqlite-wal",           "fluid.sqlite-journal",
+    "fluid.sqlite.damaged-1", "fluid.sqlite.damaged-1-wal", "fluid.sqlite.damaged-2",
+    "fluid.sqlite.holder",    NULL,
+};
 
 static const char *file (const char *name)
 {
@@ -30,15 +39,13 @@ static void make_dir (void)
     strcpy (dir, "/tmp/idtree-store-XXXXXX");
     if (!mkdtemp (dir))
         bail_out ("mkdtemp");
+    disk_choose (dir);
 }
 
 static void remove_dir (void)
 {
-    static const char *const names[] = { "fluid.sqlite", "fluid.sqlite-wal", "fluid.sqlite-shm", "fluid.sqlite-journal",
-                                         "fluid.sqlite.holder" };
-
-    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
-        unlink (file (names[i]));
+    for (const char *const *name = leftovers; *name; name++)
+        unlink (file (*name));
     ok (rmdir (dir) == 0, "nothing else is left in the folder");
 }
 
@@ -55,7 +62,7 @@ static bool write_and_wait (struct store *st, uint64_t horizon, idt_error_t *err
     uint64_t stored = 0;
     bool good = false;
 
-    store_write (st, horizon);
+    store_write (st, &(struct lease_record){ horizon, horizon / 2, 75 });
     do
         poll (&pfd, 1, -1);
     while (!store_result (st, &good, &stored, err));
@@ -73,19 +80,20 @@ static void test_good (void)
     make_dir ();
     st = open_store (&content, &err);
     ok (st && content.is_new, "a file that is not there is made: %s", err.text);
-    ok (store_init (st, 1234567, &err) == 0, "and filled");
+    ok (store_init (st, 1234567, &new_record, &err) == 0, "and filled");
     ok (!store_result (st, &good, &h, &err), "without a write there is no outcome");
     ok (write_and_wait (st, 1000, &err) && write_and_wait (st, 2000, &err), "the thread stores horizons");
     ok (!store_result (st, &good, &h, &err), "each outcome is told once");
-    ok (store_close (st, false, 0, &err) == 0, "a store is closed without a last word");
+    ok (store_close (st, NULL, &err) == 0, "a store is closed without a last word");
     st = open_store (&content, &err);
-    ok (st && !content.is_new && content.horizon_ms == 2000 && content.epoch_ms == 1234567, "what was stored is there again");
-    ok (store_close (st, true, 1500, &err) == 0 && (st = open_store (&content, &err)) && content.horizon_ms == 1500,
+    ok (st && !content.is_new && content.record.horizon_ms == 2000 && content.record.watermark_ms == 1000
+            && content.record.settle_ms == 75 && content.epoch_ms == 1234567, "what was stored is there again");
+    ok (store_close (st, &(struct lease_record){ 1500, 10, 75 }, &err) == 0 && (st = open_store (&content, &err)) && content.record.horizon_ms == 1500,
         "a clean stop may lower the horizon");
-    store_write (st, 3000);
-    ok (store_close (st, true, 2500, &err) == 0 && (st = open_store (&content, &err)) && content.horizon_ms == 2500,
+    store_write (st, &(struct lease_record){ 3000, 10, 75 });
+    ok (store_close (st, &(struct lease_record){ 2500, 10, 75 }, &err) == 0 && (st = open_store (&content, &err)) && content.record.horizon_ms == 2500,
         "and has the last word, whatever was under way");
-    store_close (st, false, 0, &err);
+    store_close (st, NULL, &err);
     remove_dir ();
 }
 
@@ -98,7 +106,7 @@ static void test_busy (void)
 
     make_dir ();
     st = open_store (&content, &err);
-    store_init (st, 1, &err);
+    store_init (st, 1, &new_record, &err);
     second = open_store (&content, &err);
     ok (!second && errno == EBUSY && strstr (err.text, dir) && strstr (err.text, "broker 12345678, process 1 on here"),
         "a second one in the same process is refused: %s", err.text);
@@ -108,7 +116,7 @@ static void test_busy (void)
     waitpid (pid, &status, 0);
     ok (status == 0, "and one in another process");
     ok (write_and_wait (st, 1000, &err), "which does no harm to the first");
-    store_close (st, false, 0, &err);
+    store_close (st, NULL, &err);
     remove_dir ();
 }
 
@@ -126,7 +134,7 @@ static void test_kill (void)
     pid_t pid = fork ();
     if (pid == 0) {
         st = open_store (&content, &err);
-        store_init (st, 1, &err);
+        store_init (st, 1, &new_record, &err);
         for (uint64_t h = 1;; h++)
             if (!write_and_wait (st, h, &err) || write (to_parent[1], &h, sizeof (h)) < 0)
                 _exit (1);
@@ -140,8 +148,8 @@ static void test_kill (void)
     waitpid (pid, NULL, 0);
     close (to_parent[0]);
     st = open_store (&content, &err);
-    ok (st && told >= 200 && content.horizon_ms >= told, "after kill -9 the horizon is there that was told to be durable");
-    store_close (st, false, 0, &err);
+    ok (st && told >= 200 && content.record.horizon_ms >= told, "after kill -9 the horizon is there that was told to be durable");
+    store_close (st, NULL, &err);
     remove_dir ();
 }
 
@@ -164,17 +172,17 @@ static void test_damaged (void)
     memset (junk, 'x', sizeof (junk));
     make_dir ();
     overwrite ("fluid.sqlite", 0, junk, sizeof (junk));
-    ok (!open_store (&content, &err) && errno == EBADMSG && strstr (err.text, "restore"), "a file of junk is refused: %s", err.text);
+    ok (!open_store (&content, &err) && errno == EBADMSG && strstr (err.text, "--recover-horizon"), "a file of junk is refused: %s", err.text);
     unlink (file ("fluid.sqlite"));
     st = open_store (&content, &err);
-    store_init (st, 1, &err);
-    store_close (st, false, 0, &err);
+    store_init (st, 1, &new_record, &err);
+    store_close (st, NULL, &err);
     overwrite ("fluid.sqlite", 4096, junk, sizeof (junk));
     ok (!open_store (&content, &err) && errno == EBADMSG, "one with a damaged page too: %s", err.text);
     unlink (file ("fluid.sqlite"));
     st = open_store (&content, &err);
-    store_init (st, 1, &err);
-    store_close (st, false, 0, &err);
+    store_init (st, 1, &new_record, &err);
+    store_close (st, NULL, &err);
     overwrite ("fluid.sqlite", 68, "\0\0\0\1", 4);
     ok (!open_store (&content, &err) && errno == EBADMSG && strstr (err.text, "not a file of idtree"),
         "and another program's: %s", err.text);
@@ -195,29 +203,240 @@ static void test_full (void)
     make_dir ();
     signal (SIGXFSZ, SIG_IGN);
     st = open_store (&content, &err);
-    store_init (st, 1, &err);
+    store_init (st, 1, &new_record, &err);
     getrlimit (RLIMIT_FSIZE, &old);
     limit = old;
-    limit.rlim_cur = 32768;
+    limit.rlim_cur = 4096;
     setrlimit (RLIMIT_FSIZE, &limit);
     while (!failed && h < 1000)
         failed = !write_and_wait (st, h++, &err);
     setrlimit (RLIMIT_FSIZE, &old);
     ok (failed && strstr (err.text, dir), "a write that fails is told, with the reason: %s", err.text);
     ok (write_and_wait (st, 5000, &err), "and works again when the disk does");
-    store_close (st, false, 0, &err);
+    store_close (st, NULL, &err);
     st = open_store (&content, &err);
-    ok (st && content.horizon_ms == 5000, "nothing is lost");
-    store_close (st, false, 0, &err);
+    ok (st && content.record.horizon_ms == 5000, "nothing is lost");
+    store_close (st, NULL, &err);
+    remove_dir ();
+}
+
+/* --- a faulty disk ------------------------------------------------------------------------------------- */
+
+static uint64_t horizon_after_power_cut (void)
+{
+    char to[] = "/tmp/idtree-store-XXXXXX", from[sizeof (dir)];
+    struct store_content content = { .is_new = false };
+    idt_error_t err;
+
+    if (!mkdtemp (to))
+        bail_out ("mkdtemp");
+    disk_power_cut (dir, to);
+    memcpy (from, dir, sizeof (dir));
+    strcpy (dir, to);
+    struct store *st = open_store (&content, &err);
+    if (!st)
+        diag ("after the power cut: %s", err.text);
+    else
+        store_close (st, NULL, &err);
+    for (const char *const *name = leftovers; *name; name++)
+        unlink (file (*name));
+    rmdir (dir);
+    memcpy (dir, from, sizeof (dir));
+    return st ? content.record.horizon_ms : 0;
+}
+
+/* The nth change of the disk fails, once or from then on: what was told to be stored is there after a power cut, and what
+ * was told not to be may be.  Returns whether a fault was met.
+ */
+static bool play_fault (int nth, bool on, enum disk_fault fault, int *bad)
+{
+    struct store_content content;
+    idt_error_t err;
+    uint64_t told = 1000;
+
+    make_dir ();
+    struct store *st = open_store (&content, &err);
+    store_init (st, 1, &new_record, &err);
+    *bad += !write_and_wait (st, 1000, &err);
+    disk_fail (nth, on, fault);
+    if (write_and_wait (st, 2000, &err))
+        told = 2000;
+    else
+        *bad += !strstr (err.text, dir);
+    uint64_t found = horizon_after_power_cut ();
+    *bad += found != 1000 && found != 2000;
+    *bad += found < told;
+    bool met = disk_failed ();
+    disk_fail (0, false, fault);
+    *bad += !write_and_wait (st, 3000, &err);
+    *bad += horizon_after_power_cut () != 3000;
+    *bad += store_close (st, NULL, &err) < 0;
+    st = open_store (&content, &err);
+    *bad += !st || content.record.horizon_ms != 3000;
+    if (st)
+        store_close (st, NULL, &err);
+    for (const char *const *name = leftovers; *name; name++)
+        unlink (file (*name));
+    rmdir (dir);
+    return met;
+}
+
+static void test_faults (void)
+{
+    static const char *const names[] = { "full", "broken", "broken in the middle of a write" };
+
+    for (int fault = DISK_FULL; fault <= DISK_TORN; fault++)
+        for (int on = 0; on < 2; on++) {
+            int bad = 0, nth;
+
+            for (nth = 1; nth < 100 && play_fault (nth, on, fault, &bad); nth++)
+                ;
+            ok (bad == 0 && nth > 3 && nth < 100, "the disk is %s %s the nth of %d changes: what was told to be stored is",
+                names[fault], on ? "from" : "at", nth - 1);
+        }
+}
+
+/* The first start of an instance meets the fault. */
+static void test_first_start (void)
+{
+    struct store_content content;
+    idt_error_t err;
+    int bad = 0, nth;
+    bool met = true;
+
+    for (nth = 1; nth < 100 && met; nth++) {
+        make_dir ();
+        disk_fail (nth, true, DISK_FULL);
+        struct store *st = open_store (&content, &err);
+        int rc = st ? store_init (st, 7, &new_record, &err) : -1;
+        met = disk_failed ();
+        disk_fail (0, false, DISK_FULL);
+        if (st)
+            store_close (st, NULL, &err);
+        st = open_store (&content, &err);
+        bad += !st || (rc == 0 && (content.is_new || content.epoch_ms != 7)) || (rc < 0 && !content.is_new);
+        if (st)
+            store_close (st, NULL, &err);
+        for (const char *const *name = leftovers; *name; name++)
+            unlink (file (*name));
+        rmdir (dir);
+    }
+    ok (bad == 0 && nth > 5 && nth < 100, "a first start that fails at any of %d changes leaves nothing that stops the next",
+        nth - 2);
+}
+
+static void test_slow (void)
+{
+    struct store_content content;
+    idt_error_t err;
+    uint64_t h = 0;
+    bool good = false;
+
+    make_dir ();
+    struct store *st = open_store (&content, &err);
+    store_init (st, 1, &new_record, &err);
+    disk_hang (true);
+    store_write (st, &(struct lease_record){ 1000, 0, 0 });
+    ok (!store_result (st, &good, &h, &err) && horizon_after_power_cut () == 0,
+        "while the disk hangs nobody waits, and nothing is told to be stored");
+    disk_hang (false);
+    struct pollfd pfd = { .fd = store_fd (st), .events = POLLIN };
+    do
+        poll (&pfd, 1, -1);
+    while (!store_result (st, &good, &h, &err));
+    ok (good && h == 1000 && horizon_after_power_cut () == 1000, "when it goes on it is");
+    store_close (st, NULL, &err);
+    remove_dir ();
+}
+
+/* --- damage -------------------------------------------------------------------------------------------- */
+
+static void flip (const char *name, off_t offset)
+{
+    int fd = open (file (name), O_RDWR);
+    char c;
+
+    if (fd < 0 || pread (fd, &c, 1, offset) != 1)
+        bail_out ("pread");
+    c ^= 0x10;
+    if (pwrite (fd, &c, 1, offset) != 1)
+        bail_out ("pwrite");
+    close (fd);
+}
+
+/* Each byte of the file in turn: it is refused, or what it says is right. */
+static void test_every_byte (void)
+{
+    struct store_content content;
+    idt_error_t err;
+    struct stat sb;
+    int wrong = 0, refused = 0;
+
+    make_dir ();
+    struct store *st = open_store (&content, &err);
+    store_init (st, 1767225600000, &new_record, &err);
+    write_and_wait (st, 123456789, &err);
+    store_close (st, NULL, &err);
+    stat (file ("fluid.sqlite"), &sb);
+    for (off_t i = 0; i < sb.st_size; i++) {
+        flip ("fluid.sqlite", i);
+        if ((st = open_store (&content, &err))) {
+            wrong += content.record.horizon_ms != 123456789 || content.record.watermark_ms != 61728394
+                     || content.epoch_ms != 1767225600000;
+            store_close (st, NULL, &err);
+        }
+        else
+            refused++;
+        if (stat (file ("fluid.sqlite"), &sb) < 0)
+            bail_out ("the file is gone");
+        flip ("fluid.sqlite", i);
+    }
+    ok (wrong == 0 && refused > 50, "of %d bytes, each damaged in turn, %d are seen, the others do not matter", (int)sb.st_size,
+        refused);
+    remove_dir ();
+}
+
+static void test_aside (void)
+{
+    struct store_content content;
+    char path[256];
+    idt_error_t err;
+    struct stat sb;
+
+    make_dir ();
+    overwrite ("fluid.sqlite", 0, "", 0);
+    ok (!open_store (&content, &err) && errno == EBADMSG && strstr (err.text, "empty"),
+        "an empty file is none that was left so: %s", err.text);
+    overwrite ("fluid.sqlite", 0, "junk", 4);
+    overwrite ("fluid.sqlite-wal", 0, "more", 4);
+    ok (!open_store (&content, &err) && store_set_aside (dir, path, sizeof (path), &err) == 0
+            && strcmp (path, file ("fluid.sqlite.damaged-1")) == 0 && stat (path, &sb) == 0 && sb.st_size == 4,
+        "a damaged one is moved aside");
+    struct store *st = open_store (&content, &err);
+    ok (st && content.is_new && store_init (st, 5, &(struct lease_record){ 77, 0, 3 }, &err) == 0, "so that there is place for a new one");
+    store_close (st, NULL, &err);
+    st = open_store (&content, &err);
+    ok (st && content.record.horizon_ms == 77 && content.record.settle_ms == 3, "with what is known");
+    store_close (st, NULL, &err);
+    overwrite ("fluid.sqlite", 0, "junk", 4);
+    ok (store_set_aside (dir, path, sizeof (path), &err) == 0 && strcmp (path, file ("fluid.sqlite.damaged-2")) == 0,
+        "those that were kept before stay");
     remove_dir ();
 }
 
 int main (void)
 {
+    if (disk_install () < 0)
+        bail_out ("SQLite cannot be loaded");
     test_good ();
     test_busy ();
     test_kill ();
     test_damaged ();
     test_full ();
+    test_every_byte ();
+    test_aside ();
+    test_faults ();
+    test_first_start ();
+    test_slow ();
     return done_testing ();
 }

@@ -186,6 +186,8 @@ json_t *wire_pack_lease_answer (const struct lease_answer *a)
             o, "time_us", json_pack ("[s,s]", digits (a->received_us).text, digits (a->sent_us).text));
         failed |= json_object_set_new (o, "bound_us", json_string (digits (a->bound_us).text));
     }
+    if (a->lease_ms > 0)
+        failed |= json_object_set_new (o, "lease_ms", json_string (digits (a->lease_ms).text));
     return finish (o, failed, a->has_epoch, a->epoch_ms);
 }
 
@@ -315,15 +317,53 @@ static int get_times (const json_t *o, struct lease_answer *a, idt_error_t *errp
     return 0;
 }
 
+static int get_lease_ms (const json_t *o, struct lease_answer *a, idt_error_t *errp)
+{
+    const json_t *value = json_object_get (o, "lease_ms");
+
+    if (value && (!json_is_string (value)
+                  || parse_number (json_string_value (value), 1, FLUID_TIMESTAMP_MAX / 4, &a->lease_ms) < 0))
+        return malformed (errp, "lease_ms");
+    return 0;
+}
+
 int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_error_t *errp)
 {
     struct lease_answer a = { 0 };
 
     if (get_list (o, "lease", get_grant, sizeof (a.grant[0]), &a.grant, &a.ngrant, errp) < 0
-        || get_epoch (o, &a.has_epoch, &a.epoch_ms, errp) < 0 || get_times (o, &a, errp) < 0) {
+        || get_epoch (o, &a.has_epoch, &a.epoch_ms, errp) < 0 || get_times (o, &a, errp) < 0
+        || get_lease_ms (o, &a, errp) < 0) {
         wire_lease_answer_fini (&a);
         return -1;
     }
     *answer = a;
+    return 0;
+}
+
+/* --- fluid.position ------------------------------------------------------------------------------------ */
+
+json_t *wire_pack_report (const struct report *r)
+{
+    json_t *o = json_pack ("{s:s s:[I,s] s:s}", "from", r->from, "holders", (json_int_t)r->holders.count,
+                           digits (r->holders.sum).text, "low_ms", digits (r->low_ms).text);
+    if (!o)
+        errno = ENOMEM;
+    return o;
+}
+
+int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp)
+{
+    const char *from, *sum, *low;
+    json_int_t count;
+    struct report r;
+
+    if (json_unpack ((json_t *)o, "{s:s s:[I,s !] s:s}", "from", &from, "holders", &count, &sum, "low_ms", &low) < 0
+        || strlen (from) != IDT_MSG_UUID_LEN || count < 0 || count > UINT32_MAX || !get_u64 (sum, &r.holders.sum)
+        || !get_u64 (low, &r.low_ms))
+        return malformed (errp, "a report of positions has from, holders and low_ms");
+    memcpy (r.from, from, IDT_MSG_UUID_LEN + 1);
+    r.holders.count = (uint32_t)count;
+    *report = r;
     return 0;
 }

@@ -16,6 +16,7 @@
 
 #include "modules/fluid/lease.h"
 #include "modules/fluid/queue.h"
+#include "modules/fluid/watermark.h"
 
 /* --- fluid.block: binary, big-endian ------------------------------------------------------------- */
 
@@ -52,5 +53,13 @@ int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_erro
 void wire_lease_request_fini (struct lease_request *req);
 int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_error_t *errp);
 void wire_lease_answer_fini (struct lease_answer *answer);
+
+/* --- fluid.position: JSON ------------------------------------------------------------------------ */
+
+/* {"from":"UUID","holders":[COUNT,"SUM"],"low_ms":"..."}; NULL with errno ENOMEM. */
+json_t *wire_pack_report (const struct report *report);
+
+/* Returns 0, or -1 with errno EPROTO and 'errp' filled. */
+int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp);
 
 #endif /* FLUID_WIRE_H */

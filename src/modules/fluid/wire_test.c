@@ -78,7 +78,7 @@ static void test_lease (void)
     const struct lease_grant grant = { 3, UUID, 7, 100, UINT64_C (1) << 40 };
     struct lease_request req = { .want = want, .nwant = 2, .back = &back, .nback = 1, .has_epoch = true, .epoch_ms = 1234 };
     struct lease_answer answer = { .grant = &grant, .ngrant = 1, .has_epoch = true, .epoch_ms = 1234,
-                                   .has_time = true, .received_us = 5, .sent_us = UINT64_MAX, .bound_us = 7 };
+                                   .has_time = true, .received_us = 5, .sent_us = UINT64_MAX, .bound_us = 7, .lease_ms = 60000 };
     idt_error_t err;
 
     json_t *o = wire_pack_lease_request (&req);
@@ -92,13 +92,14 @@ static void test_lease (void)
     o = wire_pack_lease_answer (&answer);
     char *s = json_dumps (o, JSON_COMPACT);
     ok (strcmp (s, "{\"lease\":[[3,\"" UUID "\",7,\"100\",\"1099511627776\"]],\"time_us\":[\"5\",\"18446744073709551615\"],"
-                   "\"bound_us\":\"7\",\"epoch\":\"1970-01-01T00:00:01.234Z\"}") == 0,
+                   "\"bound_us\":\"7\",\"lease_ms\":\"60000\",\"epoch\":\"1970-01-01T00:00:01.234Z\"}") == 0,
         "a lease answer is written with times as strings");
     ok (wire_get_lease_answer (o, &answer, &err) == 0 && answer.ngrant == 1
             && answer.grant->generator == 3
             && strcmp (answer.grant->incarnation, UUID) == 0 && answer.grant->number == 7 && answer.grant->lo_ms == 100
             && answer.grant->hi_ms == grant.hi_ms && answer.has_time && answer.received_us == 5
-            && answer.sent_us == UINT64_MAX && answer.bound_us == 7 && answer.has_epoch && answer.epoch_ms == 1234,
+            && answer.sent_us == UINT64_MAX && answer.bound_us == 7 && answer.has_epoch && answer.epoch_ms == 1234
+            && answer.lease_ms == 60000,
         "and comes out as it went in");
     wire_lease_answer_fini (&answer);
     free (s);
@@ -108,6 +109,34 @@ static void test_lease (void)
     ok (wire_get_lease_request (o, &req, &err) == 0 && req.nwant == 0 && !req.has_epoch, "so does an empty one");
     wire_lease_request_fini (&req);
     json_decref (o);
+}
+
+static void test_report (void)
+{
+    static const char *bad[] = {
+        "{}",
+        "{\"from\":\"short\",\"holders\":[1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"holders\":[-1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"holders\":[4294967296,\"1\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"holders\":[1,\"1\",1],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"holders\":[1,\"x\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"holders\":[1,\"1\"],\"low_ms\":1}",
+    };
+    struct report in = { UUID, { 3, UINT64_MAX - 5 }, UINT64_MAX }, out;
+    json_t *o = wire_pack_report (&in);
+    int refused = 0;
+    idt_error_t err;
+
+    ok (o && wire_get_report (o, &out, &err) == 0 && strcmp (out.from, UUID) == 0 && out.holders.count == 3
+            && out.holders.sum == in.holders.sum && out.low_ms == in.low_ms,
+        "a report of positions comes out as it went in");
+    json_decref (o);
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
+        o = json_loads (bad[i], 0, NULL);
+        refused += wire_get_report (o, &out, &err) < 0 && errno == EPROTO;
+        json_decref (o);
+    }
+    ok (refused == 7, "a malformed one is refused");
 }
 
 static void test_malformed (void)
@@ -133,6 +162,8 @@ static void test_malformed (void)
         "{\"lease\":[],\"time_us\":[\"1\"],\"bound_us\":\"1\"}",
         "{\"lease\":[],\"time_us\":[\"1\",\"x\"],\"bound_us\":\"1\"}",
         "{\"lease\":[],\"time_us\":[\"1\",\"2\"]}",
+        "{\"lease\":[],\"lease_ms\":\"0\"}",
+        "{\"lease\":[],\"lease_ms\":\"999999999999999\"}",
     };
 
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
@@ -152,6 +183,7 @@ int main (void)
     test_block ();
     test_generate ();
     test_lease ();
+    test_report ();
     test_malformed ();
     return done_testing ();
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* faulty_disk.h - for tests: a disk under SQLite that fails, hangs and forgets on request
+ *
+ * All files that SQLite opens in this process after disk_install () are on it.  What was written and not synced is
+ * lost by disk_power_cut ().
+ */
+#ifndef FLUID_FAULTY_DISK_H
+#define FLUID_FAULTY_DISK_H
+
+#include <stdbool.h>
+
+enum disk_fault { DISK_FULL, DISK_BROKEN, DISK_TORN /* half of a write is done, then it fails */ };
+
+/* Put it under SQLite for the rest of the process.  Returns 0, or -1 where SQLite cannot be loaded. */
+int disk_install (void);
+
+/* What follows is about files in 'dir' alone.  No file may be open. */
+void disk_choose (const char *dir);
+
+/* Fail the nth change from now on (1: the next; writes, truncations and syncs count), and all after it if 'on'.
+ * 0: fail none any more.
+ */
+void disk_fail (int nth, bool on, enum disk_fault fault);
+
+/* Whether a fault was met since disk_fail (). */
+bool disk_failed (void);
+
+/* Syncs wait until they are let go. */
+void disk_hang (bool hang);
+
+/* Write what would be found in 'dir' after a power cut now to 'to': the files as they were synced last. */
+void disk_power_cut (const char *dir, const char *to);
+
+#endif /* FLUID_FAULTY_DISK_H */
