@@ -376,8 +376,9 @@ static void print_verdict (const struct verdict *v)
             " unanswered\n", v->requests, v->answered, v->refused, v->lost, v->unanswered);
     printf ("ids: %" PRIu64 " in %" PRIu64 " runs\n", v->ids, v->runs);
     printf ("duplicates: %" PRIu64 "\nmalformed answers: %" PRIu64 "\nout of a client's order: %" PRIu64
-            "\nout of order beyond the bounds: %" PRIu64 " of %" PRIu64 " judged\n", v->duplicates, v->malformed, v->disorder,
-            v->misordered, v->judged);
+            "\nout of order beyond the bounds: %" PRIu64 " of %" PRIu64 " judged; %" PRIu64
+            " excused by a new root\n", v->duplicates, v->malformed, v->disorder,
+            v->misordered, v->judged, v->excused);
     if (v->watermarks > 0)
         printf ("below the watermark: %" PRIu64 " (%" PRIu64 " watermarks)\n", v->below, v->watermarks);
     else
@@ -391,7 +392,7 @@ static void print_gaps (const struct chaos *c, const struct history *const *h)
     const struct nemesis_report *n = nemesis_report (c->nemesis);
     struct gap all, one;
     size_t noutages;
-    const struct outage *outages = nemesis_outages (c->nemesis, &noutages);
+    const struct window *outages = nemesis_outages (c->nemesis, &noutages);
 
     checker_gaps (h, c->nclients, outages, noutages, n->begun_us, n->done_us, &all, &one);
     printf ("longest time without service: %.3f s anywhere; %.3f s at a rank that lives and reaches the root: rank %u at %"
@@ -403,10 +404,12 @@ static int report (struct chaos *c)
     const struct history *h[CLIENTS_MAX];
     const struct nemesis_report *n = nemesis_report (c->nemesis);
     struct verdict v;
+    size_t nroots;
 
     for (uint32_t i = 0; i < c->nclients; i++)
         h[i] = client_join (c->client[i]);
-    checker_judge (h, c->nclients, &v);
+    const struct window *roots = nemesis_roots (c->nemesis, &nroots);
+    checker_judge (h, c->nclients, roots, nroots, &v);
     print_steps (c, n);
     print_verdict (&v);
     print_gaps (c, h);

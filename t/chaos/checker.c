@@ -294,7 +294,16 @@ static size_t place_all (const struct history *const *h, size_t n, struct placed
     return count;
 }
 
-static void judge_order (const struct history *const *h, size_t n, struct verdict *v)
+static bool is_excused (const struct placed *late, const struct window *roots, size_t nroots)
+{
+    for (size_t i = 0; i < nroots; i++)
+        if (late->a->sent_us >= roots[i].from_us && late->a->sent_us <= roots[i].to_us)
+            return true;
+    return false;
+}
+
+static void judge_order (const struct history *const *h, size_t n, const struct window *roots, size_t nroots,
+                         struct verdict *v)
 {
     struct placed *late = array (v->answered, sizeof (late[0])), *early = array (v->answered, sizeof (early[0]));
     const struct placed *top = NULL;
@@ -308,7 +317,11 @@ static void judge_order (const struct history *const *h, size_t n, struct verdic
         for (; next < v->judged && early[next].to_us < late[i].from_us; next++)
             if (!top || early[next].last > top->last)
                 top = &early[next];
-        if (top && late[i].first <= top->last)
+        if (!top || late[i].first > top->last)
+            continue;
+        if (is_excused (&late[i], roots, nroots))
+            v->excused++;
+        else
             tell_misordered (v, top, &late[i]);
     }
     free (early);
@@ -381,13 +394,14 @@ static void judge_watermark (const struct history *const *h, size_t n, struct ve
 
 /* --- verdict ------------------------------------------------------------------------------------------- */
 
-void checker_judge (const struct history *const *h, size_t n, struct verdict *v)
+void checker_judge (const struct history *const *h, size_t n, const struct window *roots, size_t nroots,
+                    struct verdict *v)
 {
     *v = (struct verdict){ 0 };
     for (size_t i = 0; i < n; i++)
         judge_client (h[i], v);
     judge_unique (h, n, v);
-    judge_order (h, n, v);
+    judge_order (h, n, roots, nroots, v);
     judge_watermark (h, n, v);
 }
 
@@ -434,7 +448,7 @@ static size_t add_answers (const struct history *h, struct span *spans)
     return n;
 }
 
-static size_t add_outages (const struct outage *outages, size_t noutages, uint32_t rank, struct span *spans)
+static size_t add_outages (const struct window *outages, size_t noutages, uint32_t rank, struct span *spans)
 {
     size_t n = 0;
 
@@ -444,7 +458,7 @@ static size_t add_outages (const struct outage *outages, size_t noutages, uint32
     return n;
 }
 
-void checker_gaps (const struct history *const *h, size_t n, const struct outage *outages, size_t noutages,
+void checker_gaps (const struct history *const *h, size_t n, const struct window *outages, size_t noutages,
                    uint64_t from_us, uint64_t to_us, struct gap *all, struct gap *one)
 {
     uint32_t ranks = 0;

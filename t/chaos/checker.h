@@ -8,7 +8,8 @@
  * 3. The ids of one client strictly increase: those of an answer above all that it had when it asked, even where
  *    its broker was killed and run again in between.
  * 4. Of two ids, the second asked for when the first had been there for longer than the bounds on skew of both
- *    their generators, the second is larger.
+ *    their generators, the second is larger; but not while a new root may be ahead of brokers that hold leases of
+ *    the old one and have not heard of it: that ends a lease after its start.
  * 5. A request sent after a watermark was told brings no id below it.
  */
 #ifndef CHAOS_CHECKER_H
@@ -25,6 +26,7 @@ struct verdict {
     uint64_t ids, runs;
     uint64_t requests, answered, refused, lost; /* refused: with an error; lost: the connection ended */
     uint64_t judged;     /* answers whose order against others was judged: the bounds are known */
+    uint64_t excused;    /* answers out of this order in the first lease of a new root */
     uint64_t watermarks; /* told */
 
     uint64_t duplicates; /* ids */
@@ -38,11 +40,11 @@ struct verdict {
     size_t nexamples;
 };
 
-/* A time when a rank, or all of them, could not be served for a reason of their own. */
-struct outage {
+/* A time in which something held for some ranks. */
+struct window {
     uint64_t from_us;
     uint64_t to_us;
-    uint64_t ranks;
+    uint64_t ranks; /* bit r: rank r */
 };
 
 struct gap {
@@ -51,14 +53,15 @@ struct gap {
     uint32_t rank;
 };
 
-/* Judge.  Ends the program where there is no memory. */
-void checker_judge (const struct history *const *h, size_t n, struct verdict *v);
+/* Judge.  'roots' are the first leases of roots.  Ends the program where there is no memory. */
+void checker_judge (const struct history *const *h, size_t n, const struct window *roots, size_t nroots,
+                    struct verdict *v);
 uint64_t checker_violations (const struct verdict *v);
 
 /* The longest time between two answers with ids between from_us and to_us: to any client ('all'), and to the clients
  * of one rank outside of its outages ('one').
  */
-void checker_gaps (const struct history *const *h, size_t n, const struct outage *outages, size_t noutages,
+void checker_gaps (const struct history *const *h, size_t n, const struct window *outages, size_t noutages,
                    uint64_t from_us, uint64_t to_us, struct gap *all, struct gap *one);
 
 #endif /* CHAOS_CHECKER_H */

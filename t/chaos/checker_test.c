@@ -13,6 +13,7 @@
 /* Two clients at ranks 0 and 1. */
 struct world {
     struct history h[CLIENTS];
+    struct window root; /* the first lease of a root */
     const struct history *p[CLIENTS];
 };
 
@@ -27,7 +28,7 @@ static void world_init (struct world *w)
 
 static void world_judge (struct world *w, struct verdict *v)
 {
-    checker_judge (w->p, CLIENTS, v);
+    checker_judge (w->p, CLIENTS, &w->root, 1, v);
     for (int i = 0; i < CLIENTS; i++)
         history_fini (&w->h[i]);
 }
@@ -178,6 +179,18 @@ static void test_order (void)
             beyond ? "beyond" : "within", beyond ? "found" : "passed");
     }
 
+    for (int late = 0; late < 2; late++) {
+        world_init (&w);
+        w.root = (struct window){ 90, 1000, 1 };
+        tells_bound (&w, 0, 50, 200);
+        tells_bound (&w, 1, 50, 300);
+        gets (&w, 0, 100, 0, id (2, 0, 0), 10);
+        gets (&w, 1, 1000 + late, 0, id (1, 1, 0), 10);
+        world_judge (&w, &v);
+        ok (v.misordered == (uint64_t)late && v.excused == (uint64_t)!late, "%s a new root's first lease it is %s",
+            late ? "after" : "in", late ? "found" : "excused");
+    }
+
     world_init (&w);
     tells_bound (&w, 0, 50, 200);
     gets (&w, 0, 100, 0, id (2, 0, 0), 10);
@@ -214,7 +227,7 @@ static void test_gaps (void)
 {
     struct world w;
     struct gap all, one;
-    struct outage outage = { 200, 900, 2 };
+    struct window outage = { 200, 900, 2 };
 
     world_init (&w);
     gets (&w, 0, 90, 0, id (1, 0, 0), 1);

@@ -46,6 +46,11 @@ struct rank {
     uint64_t since_us;
 };
 
+struct windows {
+    struct window *w;
+    size_t n, size;
+};
+
 struct nemesis {
     idt_reactor_t *r;
     struct nemesis_config config;
@@ -70,8 +75,8 @@ struct nemesis {
     bool looking;
     idt_watcher_t *step_w, *look_w;
 
-    struct outage *outages;
-    size_t noutages, outages_size;
+    struct windows outages, roots;
+    uint64_t root_us; /* when a root was last told to start */
 };
 
 static void die (const char *what)
@@ -117,14 +122,20 @@ static uint64_t all_ranks (const struct nemesis *n)
     return UINT64_MAX >> (64 - n->plan.size);
 }
 
-static void add_outage (struct nemesis *n, uint64_t from_us, uint32_t rank)
+static void add_window (struct windows *all, uint64_t from_us, uint64_t to_us, uint64_t ranks)
 {
-    if (n->noutages == n->outages_size) {
-        n->outages_size = n->outages_size ? 2 * n->outages_size : 256;
-        if (!(n->outages = realloc (n->outages, n->outages_size * sizeof (n->outages[0]))))
-            die ("outages");
+    if (all->n == all->size) {
+        all->size = all->size ? 2 * all->size : 256;
+        if (!(all->w = realloc (all->w, all->size * sizeof (all->w[0]))))
+            die ("windows");
     }
-    n->outages[n->noutages++] = (struct outage){ from_us, client_now_us (), UINT64_C (1) << rank };
+    all->w[all->n++] = (struct window){ from_us, to_us, ranks };
+}
+
+/* A start of the root has ended, well or not: it may have served. */
+static void add_root (struct nemesis *n)
+{
+    add_window (&n->roots, n->root_us, client_now_us () + n->plan.lease_ms * UINT64_C (1000), 1);
 }
 
 static void excuse (struct nemesis *n, uint64_t ranks)
@@ -138,7 +149,7 @@ static void unexcuse (struct nemesis *n, uint64_t ranks)
 {
     for (uint32_t rank = 0; rank < n->plan.size; rank++)
         if ((ranks >> rank & 1) && --n->rank[rank].excuses == 0)
-            add_outage (n, n->rank[rank].since_us, rank);
+            add_window (&n->outages, n->rank[rank].since_us, client_now_us (), UINT64_C (1) << rank);
 }
 
 /* Without the root nobody can be counted on; without another broker its subtree attaches elsewhere. */
@@ -178,6 +189,8 @@ static void run_cb (void *arg, uint32_t rank, const char *error, const char *ans
 
     count_cb (arg, rank, error, answer);
     n->rank[rank].running = false;
+    if (rank == 0)
+        add_root (n);
     if (!error && is_free (n, rank))
         set_down (n, rank, false);
 }
@@ -196,6 +209,8 @@ static void run_broker (struct nemesis *n, uint32_t rank)
     if (!is_free (n, rank))
         return;
     n->rank[rank].running = true;
+    if (rank == 0)
+        n->root_us = client_now_us ();
     set_down (n, rank, true);
     instance_ask (n->instance, "run", rank, run_cb, n);
 }
@@ -299,6 +314,7 @@ static void start_instance (struct nemesis *n)
     if (n->process || n->instance_holds > 0)
         return;
     n->process = true;
+    n->root_us = client_now_us ();
     n->report.starts++;
     instance_start (n->instance);
 }
@@ -535,6 +551,7 @@ static void up_cb (void *arg)
     struct nemesis *n = arg;
 
     say (n, "the instance is up");
+    add_root (n);
     if (n->instance_holds == 0)
         set_up (n, true);
     if (n->phase == PHASE_START) {
@@ -551,6 +568,7 @@ static void down_cb (void *arg, int status)
     struct nemesis *n = arg;
     bool was_up = n->up;
 
+    add_root (n);
     say (n, "the instance is down, wait status %#x", (unsigned)status);
     n->process = false;
     set_up (n, false);
@@ -599,7 +617,8 @@ void nemesis_destroy (struct nemesis *n)
     instance_destroy (n->instance);
     idt_watcher_destroy (n->step_w);
     idt_watcher_destroy (n->look_w);
-    free (n->outages);
+    free (n->outages.w);
+    free (n->roots.w);
     free (n);
 }
 
@@ -619,8 +638,14 @@ const struct nemesis_report *nemesis_report (const struct nemesis *n)
     return &n->report;
 }
 
-const struct outage *nemesis_outages (const struct nemesis *n, size_t *count)
+const struct window *nemesis_outages (const struct nemesis *n, size_t *count)
 {
-    *count = n->noutages;
-    return n->outages;
+    *count = n->outages.n;
+    return n->outages.w;
+}
+
+const struct window *nemesis_roots (const struct nemesis *n, size_t *count)
+{
+    *count = n->roots.n;
+    return n->roots.w;
 }

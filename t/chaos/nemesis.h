@@ -64,6 +64,9 @@ void nemesis_finish (struct nemesis *n);
 const struct nemesis_report *nemesis_report (const struct nemesis *n);
 
 /* When ranks could not serve: they were down, or nothing could reach them; borrowed. */
-const struct outage *nemesis_outages (const struct nemesis *n, size_t *count);
+const struct window *nemesis_outages (const struct nemesis *n, size_t *count);
+
+/* The first leases of roots: from the order to start one to a lease after it was up; borrowed. */
+const struct window *nemesis_roots (const struct nemesis *n, size_t *count);
 
 #endif /* CHAOS_NEMESIS_H */

@@ -83,6 +83,16 @@ static uint64_t choose_ranks (struct plan *p)
     return (any & (UINT64_MAX >> (64 - p->size))) | UINT64_C (1) << one;
 }
 
+/* The root has no link up: its children's are meant. */
+static uint64_t linked_ranks (const struct plan *p, uint64_t ranks)
+{
+    if (ranks != 1 || p->size == 1)
+        return ranks;
+    for (uint32_t r = 1; r < p->size && r <= p->fanout; r++)
+        ranks |= UINT64_C (1) << r;
+    return ranks & ~UINT64_C (1);
+}
+
 static int32_t choose_amount (struct plan *p, enum fault fault)
 {
     switch (fault) {
@@ -107,6 +117,8 @@ void plan_next (struct plan *p, struct step *step)
                     + rng_below (&p->rng, p->lease_ms * faults[step->fault].lease_tenths / 10 + 1);
     step->ranks = choose_ranks (p);
     step->amount = choose_amount (p, step->fault);
+    if (step->fault == FAULT_CUT || step->fault == FAULT_RESET || step->fault == FAULT_CORRUPT)
+        step->ranks = linked_ranks (p, step->ranks);
     if (step->fault >= FAULT_FULL)
         step->ranks = step->fault < FAULT_CRASH ? 1 : UINT64_MAX >> (64 - p->size);
 }
