@@ -111,8 +111,10 @@ static double measure_echo (void)
     double us;
     int fds[2];
 
-    if (socketpair (AF_UNIX, SOCK_STREAM, 0, fds) < 0 || pthread_create (&thread, NULL, echo_main, &fds[1]) != 0)
-        die ("echo");
+    if (socketpair (AF_UNIX, SOCK_STREAM, 0, fds) < 0)
+        die ("socketpair");
+    if (pthread_create (&thread, NULL, echo_main, &fds[1]) != 0)
+        die ("pthread_create");
     us = best_median (echo_once, &fds[0]);
     close (fds[0]);
     pthread_join (thread, NULL);

@@ -31,6 +31,9 @@ if ! test -f $SHARNESS_TEST_SRCDIR/sharness.sh; then
     echo "1..0 # SKIP sharness is not installed"
     exit 0
 fi
+# ThreadSanitizer cannot see into libzmq, which is not built with it.
+: "${TSAN_OPTIONS:=suppressions=$IDTREE_SRCDIR/t/tsan.supp}"
+export TSAN_OPTIONS
 if test -z "$IDTREE_TEST_INSIDE"; then
     unset IDTREE_URI FLUX_URI
 fi

@@ -148,6 +148,20 @@ for sig in TERM INT HUP QUIT; do
         test $(cat status) = $((128 + $(kill -l '$sig' 2>/dev/null || /bin/kill -l '$sig'))) && nothing_left
     '
 done
+# On a terminal: script(1) is one.
+test -x "$(command -v script)" && test_set_prereq SCRIPT
+test_expect_success SCRIPT 'on a terminal the start shows how far it is' '
+    script -qec "idtree start -s 3 true" /dev/null </dev/null >out && grep "3/3 brokers are up" out
+'
+test_expect_success SCRIPT 'there a shell is at home, and its exit status ours' '
+    printf "idtree startctl status; exit 5\n" >input &&
+    SHELL=/bin/sh test_expect_code 5 script -qec "idtree start -s 2" /dev/null <input >out && grep " up" out
+'
+test_expect_success SCRIPT 'control-C stops the instance' '
+    rm -f keys && mkfifo keys && exec 6<>keys &&
+    { script -qec "idtree start -s 3 ./long; echo ended \$?" /dev/null <keys >out & } && cat ready &&
+    printf "\003" >&6 && wait $! && exec 6<&- && grep "ended 130" out && nothing_left
+'
 test_expect_success 'kill -9 of what the user started leaves nothing behind' '
     test_launch idtree start -s 4 ./long && cat ready && kill -KILL $(cat keeper) && test_all_gone &&
     nothing_left

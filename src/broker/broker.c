@@ -3,7 +3,7 @@
 
 /* broker.c - one broker: owns the parts and connects them
  *
- * Messages come in through request (), response () and event (), whoever brings them, and are handed on by the router.
+ * Messages come in through message (), whoever brings them, and are handed on by the router.
  * Work that callbacks leave behind (messages of inline modules, dirty ZeroMQ sockets, output of clients) is
  * done in prepare_cb (), before the reactor sleeps.
  */
@@ -35,20 +35,6 @@ static double now (void)
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
-static void request (void *arg, struct peer *from, idt_msg_t *msg)
-{
-    struct broker *b = arg;
-
-    router_request_new (b->router, from, msg);
-}
-
-static void response (void *arg, struct peer *from, idt_msg_t *msg)
-{
-    struct broker *b = arg;
-
-    router_response_new (b->router, from, msg);
-}
-
 int broker_publish_new (struct broker *b, idt_msg_t *msg)
 {
     int rc = 0;
@@ -70,10 +56,8 @@ int broker_publish_new (struct broker *b, idt_msg_t *msg)
 }
 
 /* From the parent events come in sequence; from anybody else they are to be published. */
-static void event (void *arg, struct peer *from, idt_msg_t *msg)
+static void event_new (struct broker *b, struct peer *from, idt_msg_t *msg)
 {
-    struct broker *b = arg;
-
     if (from->kind != PEER_PARENT) {
         broker_publish_new (b, msg);
         return;
@@ -81,6 +65,26 @@ static void event (void *arg, struct peer *from, idt_msg_t *msg)
     if (idt_msg_topic (msg))
         event_receive (b->event, msg);
     idt_msg_unref (msg);
+}
+
+/* The one way in. */
+static void message (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    struct broker *b = arg;
+
+    switch (idt_msg_type (msg)) {
+    case IDT_MSGTYPE_REQUEST:
+        router_request_new (b->router, from, msg);
+        break;
+    case IDT_MSGTYPE_RESPONSE:
+        router_response_new (b->router, from, msg);
+        break;
+    case IDT_MSGTYPE_EVENT:
+        event_new (b, from, msg);
+        break;
+    default:
+        idt_msg_unref (msg);
+    }
 }
 
 static void gone (void *arg, struct peer *p)
@@ -91,9 +95,7 @@ static void gone (void *arg, struct peer *p)
 }
 
 static const struct local_ops local_ops = {
-    .request = request,
-    .response = response,
-    .event = event,
+    .message = message,
     .gone = gone,
 };
 
@@ -154,9 +156,7 @@ static int attach (void *arg, const struct idt_overlay_ops *ops, void *ops_arg)
 }
 
 static const struct modules_ops modules_ops = {
-    .request = request,
-    .response = response,
-    .event = event,
+    .message = message,
     .gone = gone,
     .overlay_attach = attach,
 };
@@ -363,9 +363,7 @@ static void newest (void *arg, const char *stream, uint32_t seq)
 }
 
 static const struct overlay_ops overlay_ops = {
-    .request = request,
-    .response = response,
-    .event = event,
+    .message = message,
     .parent = parent,
     .refused = refused,
     .child = child,

@@ -501,8 +501,9 @@ static void key_received (const struct control_key *key, void *arg)
         keyring_put (c->down->env->keys, key);
 }
 
-static void control_received (struct child *c, const idt_msg_t *msg)
+static void control_received (void *arg, const idt_msg_t *msg)
 {
+    struct child *c = arg;
     char identity[IDT_MSG_UUID_LEN + 1];
 
     switch (idt_msg_control_type (msg)) {
@@ -522,31 +523,6 @@ static void control_received (struct child *c, const idt_msg_t *msg)
     }
 }
 
-/* Steals the reference. */
-static void message_received (struct child *c, idt_msg_t *msg)
-{
-    struct overlay_conf *conf = &c->down->env->conf;
-    struct idt_cred cred = idt_msg_cred (msg);
-
-    c->heard = link_now ();
-    cred.rolemask &= ~(uint32_t)IDT_ROLE_LOCAL; /* it came over the network */
-    idt_msg_set_cred (msg, cred);
-    switch (idt_msg_type (msg)) {
-    case IDT_MSGTYPE_REQUEST:
-        conf->ops->request (conf->arg, &c->peer, msg);
-        return;
-    case IDT_MSGTYPE_RESPONSE:
-        conf->ops->response (conf->arg, &c->peer, msg);
-        return;
-    case IDT_MSGTYPE_EVENT:
-        conf->ops->event (conf->arg, &c->peer, msg);
-        return;
-    default:
-        control_received (c, msg);
-        idt_msg_unref (msg);
-    }
-}
-
 static void recv_cb (struct zio *zs, void *arg)
 {
     struct downlink *down = arg;
@@ -561,8 +537,9 @@ static void recv_cb (struct zio *zs, void *arg)
         return;
     p = router_peer (down->env->conf.router, from.identity);
     if (p && p->kind == PEER_CHILD) {
+        ((struct child *)p->arg)->heard = link_now ();
         if (msg)
-            message_received (p->arg, msg);
+            link_received (down->env, p, msg, control_received, p->arg);
         else
             doom (p->arg, "it sent a malformed message");
     } else if (msg)

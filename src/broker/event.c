@@ -365,5 +365,8 @@ const char *event_stream (const struct event *ev)
 
 struct event_stats event_stats (const struct event *ev)
 {
-    return ev->stats;
+    struct event_stats s = ev->stats;
+
+    s.subscribers = zhashx_size (ev->subscribers);
+    return s;
 }

@@ -71,6 +71,7 @@ struct event_stats {
     uint64_t recovered;  /* events fetched after a gap */
     uint64_t lost;       /* events that could not be had any more */
     uint64_t duplicates; /* dropped */
+    size_t subscribers;  /* now */
 };
 struct event_stats event_stats (const struct event *ev);
 

@@ -28,6 +28,12 @@ uint64_t link_boot_us (void); /* CLOCK_BOOTTIME, microseconds */
 /* Read the attached clock.  Returns false (and zeros) while it is unknown. */
 bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us);
 
+/* A message that came from another broker (steals the reference): hand it on, without the role that says it is
+ * local.  Control messages are for the link itself: 'control' gets them, borrowed.
+ */
+void link_received (struct link_env *env, struct peer *from, idt_msg_t *msg,
+                    void (*control) (void *arg, const idt_msg_t *msg), void *arg);
+
 /* Options of every overlay socket.  Returns 0, or -1 with errno set. */
 int link_setup_socket (const struct link_env *env, void *sock);
 
@@ -47,6 +53,7 @@ bool uplink_leaving (const struct uplink *up);
 void uplink_send_keys (struct uplink *up); /* those that are news */
 uint32_t uplink_rank (const struct uplink *up); /* whom we are attached to; TOPO_NONE: nobody */
 int uplink_send (struct uplink *up, const idt_msg_t *msg);
+bool uplink_turn (struct uplink *up); /* whether there was anything to do */
 void uplink_heartbeat (struct uplink *up, enum health health, bool was_asleep);
 void uplink_goodbye (struct uplink *up);
 

@@ -119,21 +119,13 @@ static void client_message (struct client *c, idt_msg_t *msg)
 {
     struct local *l = c->local;
 
-    stamp (c, msg);
-    switch (idt_msg_type (msg)) {
-    case IDT_MSGTYPE_REQUEST:
-        l->ops->request (l->arg, &c->peer, msg);
-        break;
-    case IDT_MSGTYPE_RESPONSE:
-        l->ops->response (l->arg, &c->peer, msg);
-        break;
-    case IDT_MSGTYPE_EVENT:
-        l->ops->event (l->arg, &c->peer, msg);
-        break;
-    default:
+    if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL) {
         idt_msg_unref (msg);
-        client_break (c, EPROTO, "it sent a message of a type that clients may not send");
+        client_break (c, EPROTO, "it sent a control message, which clients may not");
+        return;
     }
+    stamp (c, msg);
+    l->ops->message (l->arg, &c->peer, msg);
 }
 
 /* Hand out what is in the buffer.  Returns whether the budget ran out before the buffer did. */

@@ -18,9 +18,8 @@
 struct local;
 
 struct local_ops {
-    void (*request) (void *arg, struct peer *from, idt_msg_t *msg);  /* steals the reference */
-    void (*response) (void *arg, struct peer *from, idt_msg_t *msg); /* steals the reference */
-    void (*event) (void *arg, struct peer *from, idt_msg_t *msg);    /* steals the reference */
+    /* A request, response or event from a client (steals the reference). */
+    void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
     void (*gone) (void *arg, struct peer *p); /* before the router forgets it */
 };
 

@@ -88,12 +88,22 @@ static void event (void *arg, struct peer *from, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
+static void message (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
+        request (arg, from, msg);
+    else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
+        response (arg, from, msg);
+    else
+        event (arg, from, msg);
+}
+
 static void gone (void *arg, struct peer *p)
 {
     ((struct server *)arg)->gone++;
 }
 
-static const struct local_ops ops = { .request = request, .response = response, .event = event, .gone = gone };
+static const struct local_ops ops = { .message = message, .gone = gone };
 
 static void add_service (struct server *s, struct peer *p, const char *name, enum peer_kind kind,
                          int (*send) (void *arg, const idt_msg_t *msg))

@@ -136,20 +136,26 @@ static const char *module_path (void)
     return MODULEDIR;
 }
 
+/* What the watcher of signals works on. */
+struct signals {
+    struct broker *b;
+    int fd;
+};
+
 static void signal_cb (idt_watcher_t *w, int revents, void *arg)
 {
+    struct signals *s = arg;
     static const struct {
         uint32_t signum;
         const char *name;
     } names[] = { { SIGTERM, "SIGTERM" }, { SIGINT, "SIGINT" }, { SIGHUP, "SIGHUP" } };
     struct signalfd_siginfo info;
-    int *fd = ((void **)arg)[1];
 
-    if (read (*fd, &info, sizeof (info)) != sizeof (info))
+    if (read (s->fd, &info, sizeof (info)) != sizeof (info))
         return;
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         if (names[i].signum == info.ssi_signo)
-            broker_stop (((void **)arg)[0], names[i].name);
+            broker_stop (s->b, names[i].name);
 }
 
 static int open_signals (void)
@@ -168,13 +174,13 @@ static int open_signals (void)
 int main (int argc, char **argv)
 {
     struct broker_conf conf = { .attrs = attrs_create () };
-    int sigfd = open_signals ();
+    struct signals signals = { .fd = open_signals () };
     idt_watcher_t *w;
     struct broker *b;
     idt_error_t err;
     int exit_code;
 
-    if (!conf.attrs || sigfd < 0)
+    if (!conf.attrs || signals.fd < 0)
         die (1, strerror (errno));
     parse_options (conf.attrs, argc, argv);
     read_pmi (&conf);
@@ -185,12 +191,13 @@ int main (int argc, char **argv)
         attrs_destroy (conf.attrs);
         die (1, err.text);
     }
-    if (!(w = idt_fd_watcher_create (broker_reactor (b), sigfd, IDT_POLLIN, signal_cb, (void *[]){ b, &sigfd })))
+    signals.b = b;
+    if (!(w = idt_fd_watcher_create (broker_reactor (b), signals.fd, IDT_POLLIN, signal_cb, &signals)))
         die (1, strerror (errno));
     idt_watcher_start (w);
     exit_code = broker_run (b);
     idt_watcher_destroy (w);
     broker_destroy (b);
-    close (sigfd);
+    close (signals.fd);
     return exit_code;
 }

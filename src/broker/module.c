@@ -39,6 +39,7 @@ struct module {
     idt_t *h;
     const struct idt_module *inline_def; /* NULL: in a thread */
     bool attached;                       /* to the overlay */
+    bool stopping;                       /* gets no more messages, is not found any more */
     void *ctx;
     double used; /* when it last sent or received, seconds */
     uint64_t sent, received;
@@ -48,7 +49,7 @@ struct module {
     idt_watcher_t *w;
     pthread_t thread;
     bool started;
-    bool stopping;
+    const idt_msg_t *remover; /* request to unload it, answered when it is gone */
     int (*mod_main) (idt_t *h, int argc, char **argv);
     int argc;
     char **argv;
@@ -148,19 +149,7 @@ static void from_module (struct module *m, idt_msg_t *msg)
     m->sent++;
     m->used = now ();
     stamp (msg);
-    switch (idt_msg_type (msg)) {
-    case IDT_MSGTYPE_REQUEST:
-        ms->ops->request (ms->arg, m->peer, msg);
-        break;
-    case IDT_MSGTYPE_RESPONSE:
-        ms->ops->response (ms->arg, m->peer, msg);
-        break;
-    case IDT_MSGTYPE_EVENT:
-        ms->ops->event (ms->arg, m->peer, msg);
-        break;
-    default:
-        idt_msg_unref (msg);
-    }
+    ms->ops->message (ms->arg, m->peer, msg);
 }
 
 static void to_module (struct module *m, const idt_msg_t *msg)
@@ -182,8 +171,10 @@ bool modules_turn (struct modules *ms)
         ms->count--;
         if (p.m && p.from_module)
             from_module (p.m, (idt_msg_t *)p.msg);
-        else if (p.m)
+        else if (p.m && !p.m->stopping)
             to_module (p.m, p.msg);
+        else if (p.m)
+            idt_msg_unref (p.msg); /* the router answers it when it forgets the module */
     }
     return n > 0;
 }
@@ -323,19 +314,34 @@ static void module_destroy (struct module *m)
     free (m);
 }
 
+static void unlist (struct module *m)
+{
+    void *handle = zlistx_find (m->ms->list, m);
+
+    if (handle)
+        zlistx_delete (m->ms->list, handle);
+}
+
 static void forget (struct module *m)
 {
     struct modules *ms = m->ms;
 
-    if (zlistx_find (ms->list, m))
-        zlistx_delete (ms->list, zlistx_find (ms->list, m));
+    unlist (m);
     ms->ops->gone (ms->arg, m->peer);
     router_peer_remove (ms->router, m->peer);
+    if (m->remover)
+        idt_respond (ms->builtin->h, m->remover, NULL);
+    idt_msg_unref (m->remover);
+    m->remover = NULL;
 }
 
-/* What it said in its last moments still goes out, in order with what it said before. */
+/* What it said in its last moments still goes out, in order with what it said before.  Other messages are handed on
+ * meanwhile, so nobody may find it a second time.
+ */
 static void stop_inline (struct module *m)
 {
+    unlist (m);
+    m->stopping = true;
     m->inline_def->fini (m->h, m->ctx);
     detach (m);
     while (modules_turn (m->ms))
@@ -584,17 +590,19 @@ error:;
     return -1;
 }
 
-int modules_remove (struct modules *ms, const char *name)
+/* Begin to unload; 'request' is answered when the module is gone.  Returns 0, or -1 with errno ENOENT. */
+static int remove_module (struct modules *ms, const char *name, const idt_msg_t *request)
 {
     struct module *m = find (ms, name);
 
-    if (!m) {
+    if (!m || m->stopping) {
         errno = ENOENT;
         return -1;
     }
+    m->remover = idt_msg_ref (request);
     if (m->inline_def)
         stop_inline (m);
-    else if (!m->stopping) {
+    else {
         m->stopping = true;
         mailbox_close (m->in);
     }
@@ -706,10 +714,8 @@ static void remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    if (modules_remove (arg, name) < 0)
+    if (remove_module (arg, name, msg) < 0)
         idt_respond_error (h, msg, errno, NULL);
-    else
-        idt_respond (h, msg, NULL);
     json_decref (o);
 }
 

@@ -18,10 +18,8 @@
 struct modules;
 
 struct modules_ops {
-    /* Messages that a module sends; each steals the reference. */
-    void (*request) (void *arg, struct peer *from, idt_msg_t *msg);
-    void (*response) (void *arg, struct peer *from, idt_msg_t *msg);
-    void (*event) (void *arg, struct peer *from, idt_msg_t *msg);
+    /* A message that a module sends (steals the reference). */
+    void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
     void (*gone) (void *arg, struct peer *p); /* before the router forgets it */
     int (*overlay_attach) (void *arg, const struct idt_overlay_ops *ops, void *ops_arg);
 };
@@ -40,11 +38,6 @@ void modules_destroy (struct modules *ms);
  * Returns 0, or -1 with errno set and 'errp' filled: ENOENT, EEXIST, EINVAL (no module), ENOSPC, what init said.
  */
 int modules_load (struct modules *ms, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
-
-/* Begin to unload.  Returns 0, or -1 with errno ENOENT.  Inline modules are gone on return; the thread of another
- * one is joined as soon as it ends.
- */
-int modules_remove (struct modules *ms, const char *name);
 
 /* The broker's own services: an inline handle of a peer that the caller provides. */
 idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *peer);

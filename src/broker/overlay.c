@@ -59,6 +59,21 @@ bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us
     return env->clock && env->clock->read_clock (env->clock_arg, now_us, bound_us);
 }
 
+void link_received (struct link_env *env, struct peer *from, idt_msg_t *msg,
+                    void (*control) (void *arg, const idt_msg_t *msg), void *arg)
+{
+    struct idt_cred cred = idt_msg_cred (msg);
+
+    if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL) {
+        control (arg, msg);
+        idt_msg_unref (msg);
+        return;
+    }
+    cred.rolemask &= ~(uint32_t)IDT_ROLE_LOCAL;
+    idt_msg_set_cred (msg, cred);
+    env->conf.ops->message (env->conf.arg, from, msg);
+}
+
 int link_setup_socket (const struct link_env *env, void *sock)
 {
     int linger = 0, hwm = env->hwm, ipv6 = 1;
@@ -75,7 +90,9 @@ int link_setup_socket (const struct link_env *env, void *sock)
 
 bool link_same_version (const char *a, const char *b)
 {
-    return strtoul (a, NULL, 10) == strtoul (b, NULL, 10);
+    size_t len = strspn (a, "0123456789");
+
+    return len > 0 && strspn (b, "0123456789") == len && strncmp (a, b, len) == 0;
 }
 
 /* --- the heart ------------------------------------------------------------------------------------- */
@@ -100,6 +117,8 @@ bool overlay_turn (struct overlay *ov)
 {
     bool busy = downlink_turn (ov->down);
 
+    if (ov->up && uplink_turn (ov->up))
+        busy = true;
     if (ov->up)
         uplink_send_keys (ov->up);
     if (ov->up && downlink_health (ov->down) != ov->told) {

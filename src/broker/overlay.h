@@ -38,10 +38,8 @@ struct card {
 enum health { HEALTH_FULL, HEALTH_PARTIAL, HEALTH_DEGRADED, HEALTH_LOST, HEALTH_OFFLINE };
 
 struct overlay_ops {
-    /* Messages from the parent or a child; each steals the reference. */
-    void (*request) (void *arg, struct peer *from, idt_msg_t *msg);
-    void (*response) (void *arg, struct peer *from, idt_msg_t *msg);
-    void (*event) (void *arg, struct peer *from, idt_msg_t *msg);
+    /* A request, response or event from the parent or a child (steals the reference). */
+    void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
     /* The parent took us in, or is gone. */
     void (*parent) (void *arg, bool up);
     /* The parent does not want us; it is tried again after this returns. */

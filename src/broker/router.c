@@ -302,6 +302,25 @@ static bool is_disconnect (const idt_msg_t *msg)
     return idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && strcmp (topic + len, ".disconnect") == 0;
 }
 
+/* The peer that a request went to is gone, or as good as that. */
+static void fail_gone (struct router *r, const struct peer *to, const idt_msg_t *request)
+{
+    if (to->kind == PEER_CHILD || to->kind == PEER_PARENT)
+        fail_lost (r, request, to->rank);
+    else
+        fail (r, request, ENOSYS, "the service ended before it answered");
+}
+
+/* Forget a request that could not be sent.  Returns whether it is still to be answered. */
+static bool take_back (struct router *r, const struct peer *to, const idt_msg_t *request)
+{
+    idt_msg_t *response = idt_msg_respond (request, EHOSTUNREACH);
+    bool unanswered = response && pending_answered (r->pending, response, to);
+
+    idt_msg_unref (response);
+    return unanswered;
+}
+
 static void pass_on (struct router *r, struct peer *to, const idt_msg_t *msg)
 {
     bool track = is_tracked (to, msg) && wants_answer (msg);
@@ -312,13 +331,8 @@ static void pass_on (struct router *r, struct peer *to, const idt_msg_t *msg)
         fail (r, msg, EAGAIN, "too many requests are unanswered (router.max-pending)");
         return;
     }
-    if (to->send (to->arg, msg) < 0 && track) {
-        idt_msg_t *response = idt_msg_respond (msg, EHOSTUNREACH);
-
-        if (response && pending_answered (r->pending, response, to))
-            fail (r, msg, EHOSTUNREACH, NULL);
-        idt_msg_unref (response);
-    }
+    if (to->send (to->arg, msg) < 0 && (!track || take_back (r, to, msg)))
+        fail_gone (r, to, msg);
 }
 
 static void pass_up (struct router *r, struct peer *from, const idt_msg_t *msg)
@@ -447,10 +461,7 @@ static void answer_unreachable (const idt_msg_t *request, const void *to, void *
 {
     struct gone *gone = arg;
 
-    if (gone->peer->kind == PEER_MODULE || gone->peer->kind == PEER_CLIENT)
-        fail (gone->router, request, ENOSYS, "the service ended before it answered");
-    else
-        fail_lost (gone->router, request, gone->peer->rank);
+    fail_gone (gone->router, gone->peer, request);
 }
 
 static idt_msg_t *make_disconnect (const char *service, uint32_t nodeid, int upstream,

@@ -450,6 +450,13 @@ static void test_send_fails (void)
     w->parent.errnum = EAGAIN;
     ask (w, &w->c1, "far.x", IDT_NODEID_ANY, 1, 0);
     ok (is_answer (&w->c1, 1, EHOSTUNREACH) && pending (w) == 0, "what cannot be sent is EHOSTUNREACH at once");
+    w->other.errnum = EPIPE;
+    ask (w, &w->c2, "other.x", IDT_NODEID_ANY, 3, 0);
+    ok (is_answer (&w->c2, 3, ENOSYS) && pending (w) == 0, "... ENOSYS where it is a module or client that is about to go");
+    fake_clear (&w->c2);
+    w->builtin.errnum = ENOBUFS;
+    ask (w, &w->c2, "log.x", IDT_NODEID_ANY, 4, 0);
+    ok (is_answer (&w->c2, 4, ENOSYS), "... and where it is the broker itself");
     w->c1.errnum = EPIPE;
     ask (w, &w->c1, "nosuch.x", RANK, 2, 0);
     ok (router_stats (w->r).unroutable == 1, "an answer that cannot be sent is dropped and counted");

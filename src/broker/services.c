@@ -185,10 +185,10 @@ static void event_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct broker *b = arg;
     struct event_stats s = event_stats (b->event);
 
-    idt_respond_pack (h, msg, "{s:I s:s s:I s:I s:I s:I s:I}", "seq", (json_int_t)event_seq (b->event), "stream",
+    idt_respond_pack (h, msg, "{s:I s:s s:I s:I s:I s:I s:I s:I}", "seq", (json_int_t)event_seq (b->event), "stream",
                       event_stream (b->event), "delivered", (json_int_t)s.delivered, "gaps", (json_int_t)s.gaps,
                       "recovered", (json_int_t)s.recovered, "lost", (json_int_t)s.lost, "duplicates",
-                      (json_int_t)s.duplicates);
+                      (json_int_t)s.duplicates, "subscribers", (json_int_t)s.subscribers);
 }
 
 /* --- service ---------------------------------------------------------------------------------------- */

@@ -4,7 +4,8 @@
 /* uplink.c - the DEALER to the parent, or to the ancestor that stands in for it
  *
  * A connection lives from connect to loss under one identity, which is never used again: ZeroMQ's own reconnection
- * is off, so nothing is delivered to a broker that has not taken us in.
+ * is off, so nothing is delivered to a broker that has not taken us in.  Where an answer cannot be sent somebody would
+ * wait for ever: the connection is given up, and all that wait for us hear of it.
  *
  *     IDLE --open--> HELLO --accepted--> JOINED --goodbye--> LEAVING
  *       ^------loss, refusal, silence------|
@@ -41,8 +42,9 @@ struct conn {
     struct peer peer;
     struct zio *zs;
     struct monitor *monitor;
-    double heard;      /* link_now () of its last message */
-    uint64_t hello_us; /* link_boot_us () when we said hello */
+    const char *doomed; /* why it is to be given up; NULL: it is not */
+    double heard;       /* link_now () of its last message */
+    uint64_t hello_us;  /* link_boot_us () when we said hello */
 };
 
 struct uplink {
@@ -70,7 +72,11 @@ static int conn_send (struct conn *c, const idt_msg_t *msg)
         return -1;
     }
     zio_touch (c->zs);
-    return msg_zmq_send (zio_socket (c->zs), NULL, msg);
+    if (msg_zmq_send (zio_socket (c->zs), NULL, msg) == 0)
+        return 0;
+    if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
+        c->doomed = "it does not take its messages (tbon.hwm)";
+    return -1;
 }
 
 static int conn_peer_send (void *arg, const idt_msg_t *msg)
@@ -81,6 +87,14 @@ static int conn_peer_send (void *arg, const idt_msg_t *msg)
 int uplink_send (struct uplink *up, const idt_msg_t *msg)
 {
     return conn_send (up->used, msg);
+}
+
+bool uplink_turn (struct uplink *up)
+{
+    if (!up->used->doomed)
+        return false;
+    lose (up->used, up->used->doomed);
+    return true;
 }
 
 bool uplink_joined (const struct uplink *up)
@@ -291,8 +305,9 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
     conf->ops->newest (conf->arg, hb.stream, hb.seq);
 }
 
-static void control_received (struct conn *c, const idt_msg_t *msg)
+static void control_received (void *arg, const idt_msg_t *msg)
 {
+    struct conn *c = arg;
     struct overlay_conf *conf = &c->up->env->conf;
 
     switch (idt_msg_control_type (msg)) {
@@ -312,37 +327,6 @@ static void control_received (struct conn *c, const idt_msg_t *msg)
     }
 }
 
-/* What a broker says comes over the network, whatever it was before. */
-static void clear_local_role (idt_msg_t *msg)
-{
-    struct idt_cred cred = idt_msg_cred (msg);
-
-    cred.rolemask &= ~(uint32_t)IDT_ROLE_LOCAL;
-    idt_msg_set_cred (msg, cred);
-}
-
-/* Steals the reference. */
-static void message_received (struct conn *c, idt_msg_t *msg)
-{
-    struct overlay_conf *conf = &c->up->env->conf;
-
-    clear_local_role (msg);
-    switch (idt_msg_type (msg)) {
-    case IDT_MSGTYPE_REQUEST:
-        conf->ops->request (conf->arg, &c->peer, msg);
-        return;
-    case IDT_MSGTYPE_RESPONSE:
-        conf->ops->response (conf->arg, &c->peer, msg);
-        return;
-    case IDT_MSGTYPE_EVENT:
-        conf->ops->event (conf->arg, &c->peer, msg);
-        return;
-    default:
-        control_received (c, msg);
-        idt_msg_unref (msg);
-    }
-}
-
 static void recv_cb (struct zio *zs, void *arg)
 {
     struct conn *c = arg;
@@ -356,7 +340,7 @@ static void recv_cb (struct zio *zs, void *arg)
     }
     c->heard = link_now ();
     if (c->state == CONN_JOINED || c->state == CONN_LEAVING) {
-        message_received (c, msg);
+        link_received (c->up->env, &c->peer, msg, control_received, c);
         return;
     }
     if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
@@ -417,6 +401,7 @@ static int open_connection (struct conn *c)
 
 static void close_connection (struct conn *c)
 {
+    c->doomed = NULL;
     monitor_destroy (c->monitor);
     c->monitor = NULL;
     zio_destroy (c->zs);

@@ -19,8 +19,8 @@ idt_future_t *ask_wait (const struct cmd *cmd, idt_future_t *f, const char *what
     return f;
 }
 
-json_t *ask_new (const struct cmd *cmd, idt_t *h, const char *topic, uint32_t nodeid, json_t *request,
-                 const char *what)
+json_t *ask_new (const struct cmd *cmd, idt_t *h, const char *topic, uint32_t nodeid,
+                 json_t *request, const char *what)
 {
     char *s = request ? json_dumps (request, JSON_COMPACT) : NULL;
     idt_future_t *f = ask_wait (cmd, idt_rpc (h, topic, s, nodeid, 0), what);

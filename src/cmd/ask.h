@@ -11,16 +11,16 @@
 
 #include "cmd/cmd.h"
 
-/* Wait for the answer of 'f' (which may be NULL: it could not be sent) and return it.  Where it is an error end the
- * program with "WHAT: why".
+/* Wait for the answer of 'f' (which may be NULL: it could not be sent) and return it.  Where it
+ * is an error end the program with "WHAT: why".
  */
 idt_future_t *ask_wait (const struct cmd *cmd, idt_future_t *f, const char *what);
 
-/* Send 'request' (stolen; NULL: no payload) and return the answer's object, a new reference; an empty answer is an
- * empty object.
+/* Send 'request' (stolen; NULL: no payload) and return the answer's object, a new reference; an
+ * empty answer is an empty object.
  */
-json_t *ask_new (const struct cmd *cmd, idt_t *h, const char *topic, uint32_t nodeid, json_t *request,
-                 const char *what);
+json_t *ask_new (const struct cmd *cmd, idt_t *h, const char *topic, uint32_t nodeid,
+                 json_t *request, const char *what);
 
 /* "rank 3", "the broker" in 'buf', for messages.  Returns 'buf'. */
 const char *ask_whom (uint32_t nodeid, char buf[32]);

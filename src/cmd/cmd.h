@@ -3,11 +3,12 @@
 
 /* cmd.h - what the subcommands of idtree share: the table, options, errors, the connection
  *
- * A subcommand is a 'struct command' beside its code.  Its options are a table too: the parser, the -h
- * screen and the completion of the shell are made from it, so that they can't disagree.
+ * A subcommand is a 'struct command' beside its code.  Its options are a table too: the parser,
+ * the -h screen and the completion of the shell are made from it, so that they can't disagree.
  *
- * Exit status: 0 done; 1 failed (CMD_FAILED); 2 wrong usage (CMD_USAGE).  idtree start ends with the status
- * of the command that it ran, 128 + N where signal N ended that, 126 or 127 where it could not be run.
+ * Exit status: 0 done; 1 failed (CMD_FAILED); 2 wrong usage (CMD_USAGE).  idtree start ends with
+ * the status of the command that it ran, 128 + N where signal N ended that, 126 or 127 where it
+ * could not be run.
  */
 #ifndef CMD_CMD_H
 #define CMD_CMD_H
@@ -65,7 +66,7 @@ extern const struct command *const cmd_table[];
 /* The command whose name begins 'argv', and in '*words' how many words that took; NULL: none. */
 const struct command *cmd_find (int argc, char **argv, int *words);
 
-/* --- a command that runs ----------------------------------------------------------------------- */
+/* --- a command that runs ---------------------------------------------------------------------- */
 
 /* What main () found in the environment; NULL where unset. */
 struct cmd_env {
@@ -85,8 +86,8 @@ struct cmd {
     char **argv;
 };
 
-/* The next option: its key, with its argument in '*arg' (borrowed from argv); -1 when there is none left.
- * Handles -h and --uri, ends the program (CMD_USAGE) at what the table does not have.
+/* The next option: its key, with its argument in '*arg' (borrowed from argv); -1 when there is
+ * none left.  Handles -h and --uri, ends the program (CMD_USAGE) at what the table does not have.
  */
 int cmd_option (struct cmd *cmd, const char **arg);
 
@@ -102,8 +103,11 @@ void cmd_die (const struct cmd *cmd, const char *fmt, ...)
 void cmd_usage (const struct cmd *cmd, const char *fmt, ...)
     __attribute__ ((noreturn, format (printf, 2, 3)));
 
-/* Read 's' as a decimal number min ... max, or end the program: "WHAT '8x': a number from 1 to 9 is needed". */
-uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min, uint64_t max);
+/* Read 's' as a decimal number min ... max, or end the program: "WHAT '8x': a number from 1 to 9
+ * is needed".
+ */
+uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min,
+                     uint64_t max);
 
 /* Read 's' as seconds above 0, fractions allowed, at most a day.  Returns milliseconds. */
 double cmd_seconds (const struct cmd *cmd, const char *what, const char *s);
@@ -111,18 +115,20 @@ double cmd_seconds (const struct cmd *cmd, const char *what, const char *s);
 /* Read 's' as a rank. */
 uint32_t cmd_rank (const struct cmd *cmd, const char *s);
 
-/* End of a command that wrote to stdout: CMD_OK, or ends the program where it could not all be written. */
+/* End of a command that wrote to stdout: CMD_OK, or ends the program where it could not all be
+ * written.
+ */
 int cmd_flush (const struct cmd *cmd);
 
 /* Connect to the broker, or end the program with a sentence that says what to do. */
 idt_t *cmd_connect (const struct cmd *cmd);
 
-/* --- text --------------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 #define CMD_QUOTE_MAX 64
 
-/* 's' of 'len' bytes for an error message in 'buf': cut with "..." where long, control characters as
- * \xNN.  Returns 'buf'.
+/* 's' of 'len' bytes for an error message in 'buf': cut with "..." where long, control characters
+ * as \xNN.  Returns 'buf'.
  */
 const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX]);
 

@@ -3,9 +3,9 @@
 
 /* complete.c - idtree complete: what may follow, for the shell
  *
- * The arguments are the words after "idtree" up to the cursor; the last one is being typed and may be
- * empty.  Prints each word that it may become, one a line.  As the words come from the table of commands, the
- * shell's part (etc/completion/idtree) never changes.
+ * The arguments are the words after "idtree" up to the cursor; the last one is being typed and
+ * may be empty.  Prints each word that it may become, one a line.  As the words come from the
+ * table of commands, the shell's part (etc/completion/idtree) never changes.
  */
 #include <stdio.h>
 #include <string.h>

@@ -3,9 +3,10 @@
 
 /* control.c - how idtree startctl talks to the launcher
  *
- * A client is in one of two states: its request is being read, or it waits until the request is done.
- * Either way it goes when it is answered or closes.  Answers are short of what a socket buffers, but a status of
- * many ranks may not be: so answers are written with the socket blocking, to a client that reads or goes.
+ * A client is in one of two states: its request is being read, or it waits until the request is
+ * done.  Either way it goes when it is answered or closes.  Answers are short of what a socket
+ * buffers, but a status of many ranks may not be: so answers are written with the socket
+ * blocking, to a client that reads or goes.
  */
 #include "config.h"
 
@@ -187,7 +188,8 @@ static int listen_in (const char *dir, idt_error_t *errp)
     if (snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/%s", dir, CONTROL_SOCKET)
         >= (int)sizeof (addr.sun_path))
         errno = ENAMETOOLONG;
-    else if (fd >= 0 && bind (fd, (struct sockaddr *)&addr, sizeof (addr)) == 0 && listen (fd, 16) == 0)
+    else if (fd >= 0 && bind (fd, (struct sockaddr *)&addr, sizeof (addr)) == 0
+             && listen (fd, 16) == 0)
         return fd;
     errprintf (errp, "%s/%s: %s", dir, CONTROL_SOCKET, strerror (errno));
     if (fd >= 0)

@@ -3,9 +3,9 @@
 
 /* control.h - how idtree startctl talks to the launcher
  *
- * The launcher listens on the UNIX stream socket "start" in the instance's directory, which only the owner
- * may enter.  A client sends one JSON object on a line and gets one:
- *     {"verb":"status"}                        {"brokers":[{"rank":i,"pid":i or null,"state":s}...]}
+ * The launcher listens on the UNIX stream socket "start" in the instance's directory, which only
+ * the owner may enter.  A client sends one JSON object on a line and gets one:
+ *     {"verb":"status"}    {"brokers":[{"rank":i,"pid":i or null,"state":s}...]}
  *     {"verb":"kill|stop|cont|run","rank":i,"signal":i}    {} once it is done, or {"error":s}
  */
 #ifndef CMD_CONTROL_H

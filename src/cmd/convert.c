@@ -3,8 +3,8 @@
 
 /* convert.c - a stream of ids, one a line, to another form
  *
- * A line that lies whole in the data is parsed where it is, with its newline made a NUL; only what is cut by the
- * end of the data is copied.
+ * A line that lies whole in the data is parsed where it is, with its newline made a NUL; only
+ * what is cut by the end of the data is copied.
  */
 #include <errno.h>
 #include <string.h>

@@ -39,7 +39,8 @@ static bool converts (const char *text, size_t len, size_t cut, const char *expe
     return good;
 }
 
-static bool converts_cut_anywhere (const char *text, size_t len, const char *expect, const char *bad)
+static bool converts_cut_anywhere (const char *text, size_t len, const char *expect,
+                                   const char *bad)
 {
     for (size_t cut = 0; cut <= len; cut++)
         if (!converts (text, len, cut, expect, bad)) {
@@ -62,7 +63,8 @@ int main (void)
     ok (converts_cut_anywhere (TEXT ("1\nxyz\n\n99999999999999999999\n5\n"), "1\n5\n",
                                "2:0:3:xyz|3:0:0:|4:1:20:9999999999|"),
         "lines that are no ids are told by number, the others are converted");
-    ok (converts_cut_anywhere (TEXT ("1\n2\0003\n4\n"), "1\n4\n", "2:0:3:2|"), "a NUL is no part of an id");
+    ok (converts_cut_anywhere (TEXT ("1\n2\0003\n4\n"), "1\n4\n", "2:0:3:2|"),
+        "a NUL is no part of an id");
     memset (longline, ' ', sizeof (longline));
     longline[CONVERT_LINE_MAX - 1] = '7';
     longline[CONVERT_LINE_MAX] = '\n';

@@ -10,8 +10,8 @@
 
 #define DATE_STRING_MAX 32 /* bytes that hold what date_format () writes */
 
-/* Milliseconds since 1970 of 'YYYY-MM-DD' or 'YYYY-MM-DDTHH:MM:SS[.mmm]Z', from year 1970 on.  Returns 0, or -1
- * with errno EINVAL and '*ms' untouched.
+/* Milliseconds since 1970 of 'YYYY-MM-DD' or 'YYYY-MM-DDTHH:MM:SS[.mmm]Z', from year 1970 on.
+ * Returns 0, or -1 with errno EINVAL and '*ms' untouched.
  */
 int date_parse (const char *s, int64_t *ms);
 

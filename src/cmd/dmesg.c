@@ -15,7 +15,7 @@
 
 #define LINE_MAX_PRINTED 4096
 
-/* --- dmesg -------------------------------------------------------------------------------------- */
+/* --- dmesg ------------------------------------------------------------------------------------ */
 
 static void print_line (const char *line)
 {
@@ -39,8 +39,8 @@ static void print_response (idt_future_t *f)
 
 static void print_log (struct cmd *cmd, idt_t *h, bool follow, bool only_new)
 {
-    idt_future_t *f = idt_rpc_pack (h, "log.dmesg", IDT_NODEID_ANY, IDT_RPC_STREAMING, "{s:b s:b}", "follow",
-                                    follow, "nobacklog", only_new);
+    idt_future_t *f = idt_rpc_pack (h, "log.dmesg", IDT_NODEID_ANY, IDT_RPC_STREAMING, "{s:b s:b}",
+                                    "follow", follow, "nobacklog", only_new);
 
     for (;; idt_future_reset (f)) {
         if (!f || idt_future_wait (f, -1) < 0)
@@ -91,7 +91,7 @@ const struct command dmesg_command = {
     .run = run_dmesg,
 };
 
-/* --- logger ------------------------------------------------------------------------------------- */
+/* --- logger ----------------------------------------------------------------------------------- */
 
 static void join (int argc, char **argv, char *buf, size_t size)
 {
@@ -113,7 +113,9 @@ static int run_logger (struct cmd *cmd)
         if (key == 'n')
             name = arg;
         else if ((level = logline_level_parse (arg)) < 0)
-            cmd_usage (cmd, "'%.64s' is no severity, as emerg, alert, crit, err, warning, notice, info or debug",
+            cmd_usage (cmd,
+                       "'%.64s' is no severity, as emerg, alert, crit, err, warning, notice, info "
+                       "or debug",
                        arg);
     }
     join (cmd->argc, cmd->argv, text, sizeof (text));

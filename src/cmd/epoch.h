@@ -14,8 +14,8 @@ struct epoch {
     char why[320]; /* why it is unknown */
 };
 
-/* The epoch that '--epoch' gave ('s'), else the one of the instance, where one is reachable.  Ends the program
- * where 's' is no date.
+/* The epoch that '--epoch' gave ('s'), else the one of the instance, where one is reachable.
+ * Ends the program where 's' is no date.
  */
 void epoch_get (const struct cmd *cmd, const char *s, struct epoch *epoch);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fake_broker.c - what the launcher sees of a broker, and ways to misbehave, for tests of the launcher
+/* fake_broker.c - what the launcher sees of a broker, and ways to misbehave, for tests of the
+ * launcher
  *
- * Boots over PMI, listens on its socket without ever answering, ends at SIGTERM or with rank 0.  Takes -o ATTR=VALUE:
+ * Boots over PMI, listens on its socket without ever answering, ends at SIGTERM or with rank 0.
+ * Takes -o ATTR=VALUE:
  *   rundir=DIR       where "local-RANK" is made, and "secret-RANK" with the key pair that was given
  *   die=RANK         that rank exits with status 3 instead of being up
  *   silent=RANK      that rank never says anything

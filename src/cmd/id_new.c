@@ -3,9 +3,9 @@
 
 /* id_new.c - idtree id new: get ids from the instance
  *
- * Many ids are asked for in pieces, of which a few are on their way at any time, and printed in the order of the
- * requests: what one connection gets strictly increases only from one answer to the next request, so that the pieces of
- * a window may interleave in time, but never repeat.
+ * Many ids are asked for in pieces, of which a few are on their way at any time, and printed in
+ * the order of the requests: what one connection gets strictly increases only from one answer to
+ * the next request, so that the pieces of a window may interleave in time, but never repeat.
  */
 #include "config.h"
 

@@ -66,8 +66,8 @@ static void print_json (struct show *show, fluid_t id)
     for (int form = 0; o && form < FLUID_FORM_COUNT; form++)
         json_object_set_new (o, fluid_form_name (form), json_string (idtext (id, form, buf)));
     if (o && show->epoch.ms >= 0)
-        json_object_set_new (o, "date",
-                             json_string (date_format (show->epoch.ms + fields.timestamp_ms, date)));
+        json_object_set_new (
+            o, "date", json_string (date_format (show->epoch.ms + fields.timestamp_ms, date)));
     if (!o || json_dumpf (o, stdout, JSON_COMPACT) < 0 || putchar ('\n') == EOF)
         cmd_die (show->cmd, "cannot write: %s", strerror (errno));
     json_decref (o);

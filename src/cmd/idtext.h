@@ -14,7 +14,9 @@
 /* The form named 's' (--to), or end the program with the names that there are. */
 enum fluid_form idtext_form (const struct cmd *cmd, const char *s);
 
-/* Warn that 's' of 'len' bytes is no id: 'errnum' as fluid_parse () set it.  'line' 0: not from a file. */
+/* Warn that 's' of 'len' bytes is no id: 'errnum' as fluid_parse () set it.  'line' 0: not from a
+ * file.
+ */
 void idtext_warn (const struct cmd *cmd, uint64_t line, const char *s, size_t len, int errnum);
 
 /* 'id' in a form, in 'buf'.  Returns 'buf'. */

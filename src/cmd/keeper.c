@@ -43,8 +43,8 @@ void keeper_signals (sigset_t *set)
 
 /* --- processes ------------------------------------------------------------------------------- */
 
-/* The parent of a process; -1: there is no such process.  The name in /proc/PID/stat may hold anything, so
- * its end is looked for from the right.
+/* The parent of a process; -1: there is no such process.  The name in /proc/PID/stat may hold
+ * anything, so its end is looked for from the right.
  */
 static pid_t parent_of (const char *pid)
 {
@@ -80,8 +80,8 @@ static void signal_children (int sig)
         closedir (dir);
 }
 
-/* Reap what has ended.  Returns false when no child is left: what a child leaves behind is ours before it
- * can be reaped, so then there is nobody below either.
+/* Reap what has ended.  Returns false when no child is left: what a child leaves behind is ours
+ * before it can be reaped, so then there is nobody below either.
  */
 static bool children_left (void)
 {
@@ -92,7 +92,9 @@ static bool children_left (void)
     return pid == 0;
 }
 
-/* Send 'sig' to all children until there are none or 'grace_ms' is over.  Returns true when there are none. */
+/* Send 'sig' to all children until there are none or 'grace_ms' is over.  Returns true when there
+ * are none.
+ */
 static bool end_children (int sig, int grace_ms)
 {
     int64_t deadline_ms = now_ms () + grace_ms, left_ms;

@@ -4,13 +4,13 @@
 /* launcher.c - an instance of brokers as processes on this host
  *
  * Phases, each entered once and in this order; BOOT and RUN may be left out:
- *   BOOT   Rank 0 is started alone: what is wrong with the options it says once.  At its first PMI message the
- *          other ranks follow.  A broker that ends now ends the start.
- *   RUN    All brokers have said (PMI finalize) that they are up; the command runs.  A broker that ends is told
- *          and left alone.
+ *   BOOT   Rank 0 is started alone: what is wrong with the options it says once.  At its first
+ *          PMI message the other ranks follow.  A broker that ends now ends the start.
+ *   RUN    All brokers have said (PMI finalize) that they are up; the command runs.  A broker that
+ *          ends is told and left alone.
  *   QUIT   A signal came: the command was asked to end.
- *   STOP   The command has ended.  Rank 0 is asked to stop the instance; then, one step per timeout, every broker
- *          is asked, and killed.
+ *   STOP   The command has ended.  Rank 0 is asked to stop the instance; then, one step per
+ *          timeout, every broker is asked, and killed.
  * The phase ends the reactor when there is nothing more to wait for.
  */
 #include "config.h"
@@ -136,7 +136,9 @@ static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
     _exit (errno == ENOENT ? 127 : 126);
 }
 
-/* The command belongs to the process group that the user started, our keeper's: so that it has the terminal. */
+/* The command belongs to the process group that the user started, our keeper's: so that it has
+ * the terminal.
+ */
 static void run_command (struct launcher *l)
 {
     pid_t launcher = getpid (), group = getpgid (getppid ());
@@ -170,7 +172,7 @@ static void quit (struct launcher *l)
     set_timer (l, COMMAND_GRACE_MS);
 }
 
-/* --- stop -------------------------------------------------------------------------------------- */
+/* --- stop ------------------------------------------------------------------------------------- */
 
 static void end_if_done (struct launcher *l)
 {
@@ -212,7 +214,7 @@ static void stop (struct launcher *l)
     end_if_done (l);
 }
 
-/* --- boot -------------------------------------------------------------------------------------- */
+/* --- boot ------------------------------------------------------------------------------------- */
 
 static void fail_boot (struct launcher *l, const char *why)
 {
@@ -231,7 +233,8 @@ static int start_broker (struct launcher *l, int rank, idt_error_t *errp)
     pmi_server_reset (l->pmi, rank);
     if (procs_start (&l->procs, rank, errp) < 0)
         return -1;
-    if (!(link->w = idt_fd_watcher_create (l->r, l->procs.rank[rank].pmi_fd, IDT_POLLIN, pmi_cb, link))) {
+    if (!(link->w =
+              idt_fd_watcher_create (l->r, l->procs.rank[rank].pmi_fd, IDT_POLLIN, pmi_cb, link))) {
         procs_kill (&l->procs, rank, SIGKILL);
         return errprintf (errp, "broker %d: out of memory", rank);
     }
@@ -248,7 +251,7 @@ static void start_others (struct launcher *l)
             fail_boot (l, error.text);
 }
 
-/* --- PMI ---------------------------------------------------------------------------------------- */
+/* --- PMI -------------------------------------------------------------------------------------- */
 
 static void close_link (struct launcher *l, int rank)
 {
@@ -263,7 +266,9 @@ static void pmi_send_cb (void *arg, int rank, const char *line)
     int fd = l->procs.rank[rank].pmi_fd;
     size_t len = strlen (line);
 
-    /* A rank has one answer outstanding, so there is room, unless it is gone: then that is told elsewhere. */
+    /* A rank has one answer outstanding, so there is room, unless it is gone: then that is told
+     * elsewhere.
+     */
     if (fd >= 0 && send (fd, line, len, MSG_NOSIGNAL) != (ssize_t)len)
         shutdown (fd, SHUT_RDWR);
 }
@@ -327,7 +332,7 @@ static void pmi_cb (idt_watcher_t *w, int revents, void *arg)
     }
 }
 
-/* --- signals and ends --------------------------------------------------------------------------- */
+/* --- signals and ends ------------------------------------------------------------------------- */
 
 static void broker_ended (struct launcher *l, int rank, pid_t pid)
 {
@@ -341,7 +346,7 @@ static void broker_ended (struct launcher *l, int rank, pid_t pid)
         snprintf (why, sizeof (why), "broker %d (pid %d) %s before the instance was up", rank,
                   (int)pid, end);
         fail_boot (l, why);
-    } else if (!p->expected && p->status != 0)
+    } else if (!procs_ended_well (&l->procs, rank))
         say ("broker %d (pid %d) %s", rank, (int)pid, end);
     if (l->phase == PHASE_STOP && l->step == STOP_ROOT && rank == 0)
         set_timer (l, ORPHAN_GRACE_MS);
@@ -427,7 +432,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     }
 }
 
-/* --- startctl ------------------------------------------------------------------------------------ */
+/* --- startctl --------------------------------------------------------------------------------- */
 
 static json_t *status_cb (void *arg)
 {
@@ -459,7 +464,8 @@ static int signal_of (const struct control_request *req)
     return !strcmp (req->verb, "stop") ? SIGSTOP : !strcmp (req->verb, "cont") ? SIGCONT : 0;
 }
 
-static enum control_result begin_cb (void *arg, const struct control_request *req, idt_error_t *errp)
+static enum control_result begin_cb (void *arg, const struct control_request *req,
+                                     idt_error_t *errp)
 {
     struct launcher *l = arg;
     int sig = signal_of (req);
@@ -482,7 +488,8 @@ static enum control_result begin_cb (void *arg, const struct control_request *re
     return start_broker (l, req->rank, errp) < 0 ? CONTROL_FAILED : CONTROL_WAIT;
 }
 
-static enum control_result check_cb (void *arg, const struct control_request *req, idt_error_t *errp)
+static enum control_result check_cb (void *arg, const struct control_request *req,
+                                     idt_error_t *errp)
 {
     struct launcher *l = arg;
     const struct proc *p = &l->procs.rank[req->rank];
@@ -507,7 +514,7 @@ static const struct control_ops control_ops = {
     .check = check_cb,
 };
 
-/* --- life ---------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static int watch_signals (struct launcher *l)
 {

@@ -20,9 +20,9 @@ struct launcher_config {
     int stop_timeout_ms;
 };
 
-/* Start the brokers, run the command, stop the brokers.  Returns the exit status: the command's; 128 + N where
- * signal N ended it or us; 1 where the instance did not come up.  keeper_signals () must be blocked.  What is
- * left in the directory is the caller's to remove.
+/* Start the brokers, run the command, stop the brokers.  Returns the exit status: the command's;
+ * 128 + N where signal N ended it or us; 1 where the instance did not come up.  keeper_signals ()
+ * must be blocked.  What is left in the directory is the caller's to remove.
  */
 int launcher_run (const struct launcher_config *config);
 

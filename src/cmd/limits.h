@@ -3,7 +3,8 @@
 
 /* limits.h - how many brokers this host can carry
  *
- * It is better to be refused before the start than to see half of an instance fail for lack of files.
+ * It is better to be refused before the start than to see half of an instance fail for lack of
+ * files.
  */
 #ifndef CMD_LIMITS_H
 #define CMD_LIMITS_H
@@ -28,13 +29,13 @@ struct limit {
 
 #define LIMITS_MAX 8
 
-/* Read the limits of this host into 'limits', after raising the soft limit of open files to the hard one.
- * Returns how many there are; what can't be read is left out.
+/* Read the limits of this host into 'limits', after raising the soft limit of open files to the
+ * hard one.  Returns how many there are; what can't be read is left out.
  */
 int limits_read (struct limit limits[LIMITS_MAX]);
 
-/* Can 'size' brokers run?  Returns 0, or -1 with errno EAGAIN and in 'errp' which limit says no and what size
- * it allows.
+/* Can 'size' brokers run?  Returns 0, or -1 with errno EAGAIN and in 'errp' which limit says no
+ * and what size it allows.
  */
 int limits_check (const struct limit *limits, int count, uint64_t size, idt_error_t *errp);
 

@@ -12,7 +12,8 @@
 const char *logline_level (int level); /* NULL: no such level */
 int logline_level_parse (const char *name); /* -1: no such level */
 
-/* Write "TIME NAME.LEVEL[RANK]: TEXT" of the line <PRI>1 TIME RANK NAME PID - - TEXT to 'buf'; PRI is the severity times
+/* Write "TIME NAME.LEVEL[RANK]: TEXT" of the line <PRI>1 TIME RANK NAME PID - - TEXT to 'buf';
+ * PRI is the severity times
  * 8.  Returns 0, or -1 with errno EINVAL where it is no such line.
  */
 int logline_format (const char *line, char *buf, size_t size);

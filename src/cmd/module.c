@@ -49,7 +49,7 @@ static struct module_args take_options (struct cmd *cmd)
     return a;
 }
 
-/* --- list -------------------------------------------------------------------------------------- */
+/* --- list ------------------------------------------------------------------------------------- */
 
 static const char *status_name (int status)
 {
@@ -114,9 +114,11 @@ static int run_list (struct cmd *cmd)
     return cmd_flush (cmd);
 }
 
-/* --- load, remove ------------------------------------------------------------------------------ */
+/* --- load, remove ----------------------------------------------------------------------------- */
 
-/* A path from here means nothing to a broker that works elsewhere; a name without '/' is looked for there. */
+/* A path from here means nothing to a broker that works elsewhere; a name without '/' is looked
+ * for there.
+ */
 static char *absolute (struct cmd *cmd, const char *path)
 {
     char *s = strchr (path, '/') ? realpath (path, NULL) : strdup (path);
@@ -133,7 +135,8 @@ static int run_load (struct cmd *cmd)
 
     for (int i = 1; i < cmd->argc; i++)
         json_array_append_new (args, json_string (cmd->argv[i]));
-    json_t *request = json_pack ("{s:s s:o s:b}", "path", path ? path : "", "args", args, "exec", 0);
+    json_t *request =
+        json_pack ("{s:s s:o s:b}", "path", path ? path : "", "args", args, "exec", 0);
     if (a.name)
         json_object_set_new (request, "name", json_string (a.name));
     json_decref (ask_new (cmd, h, "module.load", a.rank, request, cmd->argv[0]));
@@ -148,12 +151,13 @@ static int run_remove (struct cmd *cmd)
     idt_t *h = cmd_connect (cmd);
 
     json_decref (ask_new (cmd, h, "module.remove", a.rank,
-                          json_pack ("{s:s s:b}", "name", cmd->argv[0], "cancel", 0), cmd->argv[0]));
+                          json_pack ("{s:s s:b}", "name", cmd->argv[0], "cancel", 0),
+                          cmd->argv[0]));
     idt_close (h);
     return CMD_OK;
 }
 
-/* --- stats --------------------------------------------------------------------------------------- */
+/* --- stats ------------------------------------------------------------------------------------ */
 
 static int run_stats (struct cmd *cmd)
 {

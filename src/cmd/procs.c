@@ -111,7 +111,8 @@ int procs_start (struct procs *procs, int rank, idt_error_t *errp)
     }
     fcntl (fds[0], F_SETFL, O_NONBLOCK);
     p->state = PROC_STARTING;
-    p->stopped = p->expected = false;
+    p->stopped = false;
+    p->sent = 0;
     p->pid = pid;
     p->pmi_fd = fds[0];
     procs->alive++;
@@ -144,7 +145,7 @@ int procs_kill (struct procs *procs, int rank, int sig)
         return -1;
     }
     if (sig != SIGSTOP && sig != SIGCONT)
-        p->expected = true;
+        p->sent = sig;
     return kill (p->pid, sig);
 }
 
@@ -188,6 +189,13 @@ int procs_changed (struct procs *procs, pid_t pid, int status)
     else
         set_down (procs, rank, status);
     return rank;
+}
+
+bool procs_ended_well (const struct procs *procs, int rank)
+{
+    const struct proc *p = &procs->rank[rank];
+
+    return p->status == 0 || (WIFSIGNALED (p->status) && WTERMSIG (p->status) == p->sent);
 }
 
 /* --- text ------------------------------------------------------------------------------------- */

@@ -3,8 +3,9 @@
 
 /* procs.h - the broker processes of an instance: start, signal, reap
  *
- * A rank is down, starting or up; beside that its process may be stopped.  'down' is told how it came.
- * Each broker has a process group of its own, no input, the launcher's stderr, and dies with the launcher.
+ * A rank is down, starting or up; beside that its process may be stopped.  'down' is told how it
+ * came.  Each broker has a process group of its own, no input, the launcher's stderr, and dies
+ * with the launcher.
  */
 #ifndef CMD_PROCS_H
 #define CMD_PROCS_H
@@ -24,7 +25,7 @@ enum proc_state {
 struct proc {
     enum proc_state state;
     bool stopped;  /* by SIGSTOP */
-    bool expected; /* we signalled it, so its end is no surprise */
+    int sent;      /* signal that we sent last, to end it; 0: none */
     pid_t pid;     /* 0: down */
     int status;    /* wait status of the process that ran last; -1: none ran yet */
     int pmi_fd;    /* our end of its PMI connection; -1: closed */
@@ -43,8 +44,8 @@ struct procs {
 int procs_init (struct procs *procs, int size, const char *path, const char *const *args);
 void procs_fini (struct procs *procs); /* closes connections, leaves processes alone */
 
-/* Start the broker of a rank that is down and whose old connection was closed; pmi_fd is the new one.  Returns 0, or -1 with errno set
- * (EMFILE, EAGAIN, ...) and the reason in 'errp'.
+/* Start the broker of a rank that is down and whose old connection was closed; pmi_fd is the new
+ * one.  Returns 0, or -1 with errno set (EMFILE, EAGAIN, ...) and the reason in 'errp'.
  */
 int procs_start (struct procs *procs, int rank, idt_error_t *errp);
 
@@ -55,8 +56,13 @@ void procs_close_pmi (struct procs *procs, int rank);
 int procs_kill (struct procs *procs, int rank, int sig);
 void procs_kill_all (struct procs *procs, int sig);
 
-/* Take what waitpid () said of 'pid'; the connection of one that ended stays open.  Returns the rank, or -1 where it is no broker. */
+/* Take what waitpid () said of 'pid'; the connection of one that ended stays open.  Returns the
+ * rank, or -1 where it is no broker.
+ */
 int procs_changed (struct procs *procs, pid_t pid, int status);
+
+/* Is the way in which a rank ended no surprise: by itself in order, or by the signal that we sent? */
+bool procs_ended_well (const struct procs *procs, int rank);
 
 /* "up", "stopped", "killed by SIGSEGV", ... in 'buf'.  Returns 'buf'. */
 const char *procs_state (const struct procs *procs, int rank, char *buf, size_t size);

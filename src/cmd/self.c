@@ -3,9 +3,9 @@
 
 /* self.c - where this idtree is, and the broker that belongs to it
  *
- * Installed, both are in one folder.  In the build tree libtool keeps the program itself in .libs, beside a
- * script that sets LD_LIBRARY_PATH and runs it; as we were run by such a script, the broker's program can do
- * without its own.
+ * Installed, both are in one folder.  In the build tree libtool keeps the program itself in
+ * .libs, beside a script that sets LD_LIBRARY_PATH and runs it; as we were run by such a script,
+ * the broker's program can do without its own.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -45,7 +45,8 @@ void self_find (const struct cmd *cmd, struct self *self)
         return;
     }
     if ((in_libs && try_broker (self, dir, "../broker/.libs/idtree-broker"))
-        || try_broker (self, dir, "idtree-broker") || try_broker (self, dir, "../broker/idtree-broker"))
+        || try_broker (self, dir, "idtree-broker")
+        || try_broker (self, dir, "../broker/idtree-broker"))
         return;
     cmd_die (cmd, "there is no idtree-broker in %s (IDTREE_BROKER may name one)", dir);
 }

@@ -14,8 +14,8 @@ struct self {
     char broker[PATH_MAX]; /* its broker's executable */
 };
 
-/* Find both, installed or in the build tree; IDTREE_BROKER names another broker.  Ends the program where there is
- * no broker.
+/* Find both, installed or in the build tree; IDTREE_BROKER names another broker.  Ends the
+ * program where there is no broker.
  */
 void self_find (const struct cmd *cmd, struct self *self);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* startctl.c - idtree startctl: kill, stop, continue and run again single brokers of idtree start */
+/* startctl.c - idtree startctl: kill, stop, continue and run again single brokers of idtree start
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -65,7 +66,8 @@ static json_t *call_new (struct cmd *cmd, json_t *request)
     size_t size = 0;
     json_t *o;
 
-    if (!request || json_dumpf (request, f, JSON_COMPACT) < 0 || fputc ('\n', f) == EOF || fflush (f) == EOF)
+    if (!request || json_dumpf (request, f, JSON_COMPACT) < 0 || fputc ('\n', f) == EOF
+        || fflush (f) == EOF)
         cmd_die (cmd, "the launcher went away: %s", strerror (errno));
     json_decref (request);
     if (getline (&line, &size, f) <= 0 || !(o = json_loads (line, 0, NULL)))

@@ -3,7 +3,8 @@
 
 /* suggest.c - what a mistyped word was meant to be
  *
- * Optimal string alignment distance: three rows of the usual table are enough, as a swap looks back two.
+ * Optimal string alignment distance: three rows of the usual table are enough, as a swap looks
+ * back two.
  */
 #include <stdint.h>
 #include <string.h>
@@ -32,7 +33,8 @@ unsigned suggest_distance (const char *a, const char *b)
         row[0] = i;
         for (size_t j = 1; j <= lb; j++) {
             row[j] = min3 (up[j] + 1, row[j - 1] + 1, up[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < row[j])
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]
+                && up2[j - 2] + 1 < row[j])
                 row[j] = up2[j - 2] + 1;
         }
     }

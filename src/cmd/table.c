@@ -70,7 +70,10 @@ static const char *member (const json_t *row, const char *key, char *buf, size_t
     else if (json_is_real (value))
         snprintf (buf, size, "%g", json_real_value (value));
     else
-        snprintf (buf, size, "%s", json_is_true (value) ? "yes" : json_is_false (value) ? "no" : "-");
+        snprintf (buf, size, "%s",
+                  json_is_true (value)    ? "yes"
+                  : json_is_false (value) ? "no"
+                                          : "-");
     return buf;
 }
 

@@ -22,7 +22,9 @@ struct table_column {
     int flags;
 };
 
-/* A table without rows, for table_print () or scols_unref_table ().  Ends the program where memory does. */
+/* A table without rows, for table_print () or scols_unref_table ().  Ends the program where
+ * memory does.
+ */
 struct libscols_table *table_create (const struct table_column *columns, size_t n);
 
 /* Add a row below 'parent' (NULL: at the top) with a text for each column (copied; NULL: empty). */

@@ -45,9 +45,11 @@ int64_t flax_unix_ms (const flax_t *id)
 
 int flax_ms_at (int64_t unix_ms, uint64_t *ms)
 {
-    if (unix_ms < FLAX_EPOCH_MS || (uint64_t)(unix_ms - FLAX_EPOCH_MS) > FLAX_MS_MAX)
+    uint64_t since;
+
+    if (!flax_ms_fits (unix_ms, &since))
         return fail (EOVERFLOW);
-    *ms = (uint64_t)(unix_ms - FLAX_EPOCH_MS);
+    *ms = since;
     return 0;
 }
 

@@ -35,7 +35,7 @@ static int64_t read_clock (const struct flax_gen *gen)
     return ts.tv_sec * INT64_C (1000) + ts.tv_nsec / 1000000;
 }
 
-static int draw (struct flax_gen *gen, uint64_t *bits, bool *forked)
+static inline int draw (struct flax_gen *gen, uint64_t *bits, bool *forked)
 {
     if (gen->source.random) {
         *bits = gen->source.random (gen->source.arg);
@@ -65,7 +65,7 @@ static int advance (struct flax_gen *gen, uint64_t ms, uint64_t bits, bool forke
     return 0;
 }
 
-static int make (struct flax_gen *gen, uint64_t ms, flax_t *id)
+static inline int make (struct flax_gen *gen, uint64_t ms, flax_t *id)
 {
     bool forked = false;
     uint64_t bits;
@@ -82,13 +82,15 @@ static int make (struct flax_gen *gen, uint64_t ms, flax_t *id)
     return 0;
 }
 
-int flax_gen_at (struct flax_gen *gen, int64_t unix_ms, flax_t *ids, size_t count)
+static inline int make_many (struct flax_gen *gen, int64_t unix_ms, flax_t *ids, size_t count)
 {
     uint64_t ms;
     int rc = 0;
 
-    if (flax_ms_at (unix_ms, &ms) < 0)
+    if (!flax_ms_fits (unix_ms, &ms)) {
+        errno = EOVERFLOW;
         return -1;
+    }
     bool alone = __libc_single_threaded; /* then a lock is pure cost, a seventh of an id */
     if (!alone)
         pthread_mutex_lock (&gen->lock);
@@ -99,9 +101,14 @@ int flax_gen_at (struct flax_gen *gen, int64_t unix_ms, flax_t *ids, size_t coun
     return rc;
 }
 
+int flax_gen_at (struct flax_gen *gen, int64_t unix_ms, flax_t *ids, size_t count)
+{
+    return make_many (gen, unix_ms, ids, count);
+}
+
 int flax_gen_new (struct flax_gen *gen, flax_t *id)
 {
-    return flax_gen_at (gen, read_clock (gen), id, 1);
+    return make_many (gen, read_clock (gen), id, 1);
 }
 
 void flax_gen_destroy (struct flax_gen *gen)

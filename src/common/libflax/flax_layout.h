@@ -8,6 +8,7 @@
 #define FLAX_LAYOUT_H
 
 #include <endian.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "flax.h"
@@ -32,6 +33,13 @@ static inline void flax_store (flax_t *id, struct flax_halves h)
     h = (struct flax_halves){htobe64 (h.upper), htobe32 (h.lower)};
     memcpy (id->bytes, &h.upper, 8);
     memcpy (id->bytes + 8, &h.lower, 4);
+}
+
+/* flax_ms_at but for errno. */
+static inline bool flax_ms_fits (int64_t unix_ms, uint64_t *ms)
+{
+    *ms = (uint64_t)unix_ms - (uint64_t)FLAX_EPOCH_MS;
+    return *ms <= FLAX_MS_MAX;
 }
 
 /* Fields that are known to be in range. */

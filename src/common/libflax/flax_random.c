@@ -18,18 +18,8 @@
 
 #include "flax_random.h"
 
-#define CHUNKS 7 /* as fit in a page */
 #define ROUNDS                                                                                     \
     12 /* of ChaCha: as RFC 8439, with the rounds that suffice where a key makes 3.5 KB */
-#define FILLING (CHUNKS * FLAX_CHACHA_CHUNK)
-
-struct flax_random {
-    uint32_t left; /* bytes at the end of 'bytes' that are not drawn yet */
-    bool alive;    /* false in a child whose page was wiped */
-    bool wiped_by_kernel;
-    pid_t pid;
-    uint8_t bytes[FILLING];
-};
 
 /* --- ChaCha, eight blocks at a time, one in each lane ------------------------------------ */
 
@@ -120,9 +110,9 @@ static int fill (struct flax_random *random)
         ;
     if (n < 0)
         return -1;
-    flax_chacha (key, 0, ROUNDS, random->bytes, CHUNKS);
+    flax_chacha (key, 0, ROUNDS, random->bytes, FLAX_RANDOM_CHUNKS);
     explicit_bzero (key, sizeof (key));
-    random->left = FILLING;
+    random->left = FLAX_RANDOM_BYTES;
     return 0;
 }
 
@@ -139,20 +129,14 @@ static void adopt (struct flax_random *random, bool wiped_by_kernel)
     random->pid = getpid ();
 }
 
-int flax_random_draw (struct flax_random *random, uint64_t *bits, bool *forked)
+int flax_random_prepare (struct flax_random *random, bool *forked)
 {
     if (is_child (random)) {
         /* a wiped page says 'alive' false, so that is how it was told */
         adopt (random, !random->alive);
         *forked = true;
     }
-    if (random->left == 0 && fill (random) < 0)
-        return -1;
-    uint8_t *next = random->bytes + FILLING - random->left;
-    memcpy (bits, next, sizeof (*bits));
-    memset (next, 0, sizeof (*bits));
-    random->left -= sizeof (*bits);
-    return 0;
+    return random->left == 0 ? fill (random) : 0;
 }
 
 struct flax_random *flax_random_create (void)

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
 
 #define FLAX_CHACHA_CHUNK 512 /* bytes: eight blocks */
 
@@ -19,16 +21,38 @@
  */
 void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *out, size_t chunks);
 
-struct flax_random;
+#define FLAX_RANDOM_CHUNKS 7 /* as fit in a page */
+#define FLAX_RANDOM_BYTES (FLAX_RANDOM_CHUNKS * FLAX_CHACHA_CHUNK)
+
+/* Lives in a page of its own.  Members are private to this file and flax_random.c. */
+struct flax_random {
+    uint32_t left; /* bytes at the end of 'bytes' that are not drawn yet; 0 in a wiped page */
+    bool alive;    /* false in a child whose page was wiped */
+    bool wiped_by_kernel;
+    pid_t pid;
+    uint8_t bytes[FLAX_RANDOM_BYTES];
+};
 
 /* Returns NULL with errno ENOMEM. */
 struct flax_random *flax_random_create (void);
 void flax_random_destroy (struct flax_random *random);
 
+/* Take a new filling where that is needed, and note a fork.  Returns as flax_random_draw. */
+int flax_random_prepare (struct flax_random *random, bool *forked);
+
 /* Draw 64 bits; not to be called from two threads at once.  '*forked' becomes true, and otherwise
- * stays, when this is the first draw in a child process.  Returns 0, or -1 with errno as getrandom
- * ().
+ * stays, when this is the first draw in a child process.  Returns 0, or -1 with errno as
+ * getrandom ().
  */
-int flax_random_draw (struct flax_random *random, uint64_t *bits, bool *forked);
+static inline int flax_random_draw (struct flax_random *random, uint64_t *bits, bool *forked)
+{
+    if ((random->left == 0 || !random->wiped_by_kernel) && flax_random_prepare (random, forked) < 0)
+        return -1;
+    uint8_t *next = random->bytes + FLAX_RANDOM_BYTES - random->left;
+    memcpy (bits, next, sizeof (*bits));
+    memset (next, 0, sizeof (*bits));
+    random->left -= sizeof (*bits);
+    return 0;
+}
 
 #endif /* FLAX_RANDOM_H */

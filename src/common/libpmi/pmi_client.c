@@ -3,9 +3,9 @@
 
 /* pmi_client.c - a rank's side of PMI-1
  *
- * One request is outstanding at a time, and each has one line for an answer, so there is never anything
- * to read but the answer that is waited for.  Each answer's cmd is checked: a server that is out of step is
- * an error, not a wrong card.
+ * One request is outstanding at a time, and each has one line for an answer, so there is never
+ * anything to read but the answer that is waited for.  Each answer's cmd is checked: a server
+ * that is out of step is an error, not a wrong card.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +58,9 @@ static int wait_for (int fd, short events, int64_t deadline_ms)
     }
 }
 
-/* A closed server must not raise SIGPIPE; PMI_FD may also be a pipe or a terminal, where send () can't. */
+/* A closed server must not raise SIGPIPE; PMI_FD may also be a pipe or a terminal, where send ()
+ * can't.
+ */
 static ssize_t write_quietly (int fd, const char *data, size_t size)
 {
     ssize_t n = send (fd, data, size, MSG_NOSIGNAL);
@@ -122,8 +124,11 @@ static int failed (struct pmi_client *c, const char *what, idt_error_t *errp)
                                            : strerror (errno));
 }
 
-/* Send 'request' (its line without the newline) and return the answer's line, whose cmd must be 'answer'. */
-static const char *ask (struct pmi_client *c, int timeout_ms, const char *request, const char *answer)
+/* Send 'request' (its line without the newline) and return the answer's line, whose cmd must be
+ * 'answer'.
+ */
+static const char *ask (struct pmi_client *c, int timeout_ms, const char *request,
+                        const char *answer)
 {
     int64_t deadline_ms = now_ms () + timeout_ms;
     char out[PMI_LINE_MAX];
@@ -161,7 +166,8 @@ static int say_hello (struct pmi_client *c, idt_error_t *errp)
         return failed (c, "init", errp);
     if (pmi_word_int (line, "pmi_version", &version) < 0 || version != 1 || result (line) != 0) {
         errno = EPROTO;
-        return errprintf (errp, "PMI init of rank %d: the server does not speak version 1", c->rank);
+        return errprintf (errp, "PMI init of rank %d: the server does not speak version 1",
+                          c->rank);
     }
     return 0;
 }
@@ -278,7 +284,8 @@ int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp)
     return 0;
 }
 
-int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t size, idt_error_t *errp)
+int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t size,
+                    idt_error_t *errp)
 {
     char request[PMI_LINE_MAX];
     const char *line;

@@ -3,11 +3,11 @@
 
 /* pmi_client.h - a rank's side of PMI-1: exchange business cards with the other ranks at boot
  *
- * Blocks: for use before a reactor runs.  A server that does not answer within PMI_CLIENT_TIMEOUT_MS (a
- * barrier: PMI_CLIENT_BARRIER_MS) is given up with errno ETIMEDOUT.  All calls but create and destroy may also fail
- * with EPROTO (the server said something else than the answer), ECONNRESET (it closed the connection)
- * and what read and write report; 'errp' (may be NULL) then names the request.  After such an error the client
- * can only be destroyed.
+ * Blocks: for use before a reactor runs.  A server that does not answer within
+ * PMI_CLIENT_TIMEOUT_MS (a barrier: PMI_CLIENT_BARRIER_MS) is given up with errno ETIMEDOUT.  All
+ * calls but create and destroy may also fail with EPROTO (the server said something else than the
+ * answer), ECONNRESET (it closed the connection) and what read and write report; 'errp' (may be
+ * NULL) then names the request.  After such an error the client can only be destroyed.
  */
 #ifndef PMI_CLIENT_H
 #define PMI_CLIENT_H
@@ -21,9 +21,9 @@
 
 struct pmi_client;
 
-/* Greet the server at 'fd' (of PMI_FD) as 'rank' of 'size' (of PMI_RANK, PMI_SIZE) and ask it for its limits
- * and the name of the key-value space.  The client owns 'fd' from success on, and sets close-on-exec.
- * Returns NULL with errno set and the reason in 'errp'.
+/* Greet the server at 'fd' (of PMI_FD) as 'rank' of 'size' (of PMI_RANK, PMI_SIZE) and ask it for
+ * its limits and the name of the key-value space.  The client owns 'fd' from success on, and sets
+ * close-on-exec.  Returns NULL with errno set and the reason in 'errp'.
  */
 struct pmi_client *pmi_client_create (int fd, int rank, int size, idt_error_t *errp);
 
@@ -47,7 +47,8 @@ int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp);
  *   ENOENT     the server has no such key
  *   EOVERFLOW  'size' is too small
  */
-int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t size, idt_error_t *errp);
+int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t size,
+                    idt_error_t *errp);
 
 /* Tell the server that this rank is done with PMI; idtree's launcher takes it as "I am up". */
 int pmi_client_finalize (struct pmi_client *c, idt_error_t *errp);

@@ -3,7 +3,8 @@
 
 /* pmi_client_test.c - a rank's side of PMI-1, against scripted servers, ours, and Hydra
  *
- * "pmi_client_test.t rank" is one rank under a launcher that set PMI_FD: it runs the whole exchange.
+ * "pmi_client_test.t rank" is one rank under a launcher that set PMI_FD: it runs the whole
+ * exchange.
  */
 #include <errno.h>
 #include <poll.h>
@@ -141,7 +142,7 @@ static void test_results (void)
     pmi_client_destroy (NULL);
 }
 
-/* --- the whole exchange ------------------------------------------------------------------------ */
+/* --- the whole exchange ----------------------------------------------------------------------- */
 
 /* Put a card, read all others'.  Returns 0 if all is as it should be. */
 static int be_rank (int fd, int rank, int size)
@@ -153,13 +154,14 @@ static int be_rank (int fd, int rank, int size)
     if (!c)
         goto error;
     snprintf (key, sizeof (key), "card.%d", rank);
-    snprintf (card, sizeof (card), "tcp://127.0.0.1:%d,rq:rM>}U?@Lns47E1%%kR.o@n%%FcmmsL/@{H8]yf7", rank);
+    snprintf (card, sizeof (card), "tcp://127.0.0.1:%d,rq:rM>}U?@Lns47E1%%kR.o@n%%FcmmsL/@{H8]yf7",
+              rank);
     if (pmi_client_put (c, key, card, &error) < 0 || pmi_client_barrier (c, &error) < 0)
         goto error;
     for (int peer = 0; peer < size; peer++) {
         snprintf (key, sizeof (key), "card.%d", peer);
-        snprintf (expect, sizeof (expect), "tcp://127.0.0.1:%d,rq:rM>}U?@Lns47E1%%kR.o@n%%FcmmsL/@{H8]yf7",
-                  peer);
+        snprintf (expect, sizeof (expect),
+                  "tcp://127.0.0.1:%d,rq:rM>}U?@Lns47E1%%kR.o@n%%FcmmsL/@{H8]yf7", peer);
         if (pmi_client_get (c, key, card, sizeof (card), &error) < 0 || strcmp (card, expect))
             goto error;
     }

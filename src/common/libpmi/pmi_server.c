@@ -3,9 +3,9 @@
 
 /* pmi_server.c - the launcher's side of PMI-1, without sockets
  *
- * Barriers are counted, not flagged: barrier n opens when every rank has entered it, and stays open.  A
- * rank counts the barriers it entered in this life, so one that starts anew passes those that are open and
- * waits with the others at the next.
+ * Barriers are counted, not flagged: barrier n opens when every rank has entered it, and stays
+ * open.  A rank counts the barriers it entered in this life, so one that starts anew passes those
+ * that are open and waits with the others at the next.
  */
 #include <assert.h>
 #include <czmq.h>
@@ -100,8 +100,8 @@ static void init_cmd (struct pmi_server *s, int rank, const char *line)
 
 static void maxes_cmd (struct pmi_server *s, int rank, const char *line)
 {
-    respond (s, rank, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d rc=0\n", PMI_KVSNAME_MAX,
-             PMI_KEYLEN_MAX, PMI_VALLEN_MAX);
+    respond (s, rank, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d rc=0\n",
+             PMI_KVSNAME_MAX, PMI_KEYLEN_MAX, PMI_VALLEN_MAX);
 }
 
 static void kvsname_cmd (struct pmi_server *s, int rank, const char *line)
@@ -260,8 +260,8 @@ static int store_mapping (struct pmi_server *s)
     return store (s, -1, "PMI_process_mapping", buf);
 }
 
-struct pmi_server *pmi_server_create (int size, const char *kvsname, const struct pmi_server_ops *ops,
-                                      void *arg)
+struct pmi_server *pmi_server_create (int size, const char *kvsname,
+                                      const struct pmi_server_ops *ops, void *arg)
 {
     struct pmi_server *s;
 
@@ -287,7 +287,8 @@ error:
     return NULL;
 }
 
-int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size, idt_error_t *errp)
+int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size,
+                      idt_error_t *errp)
 {
     assert (rank >= 0 && rank < s->size);
     struct rank *r = &s->ranks[rank];

@@ -3,9 +3,10 @@
 
 /* pmi_server.h - the launcher's side of PMI-1, without sockets
  *
- * What ranks sent goes in, line by line or in pieces; what is to be sent to them comes out through
- * 'send'.  A rank may die and come back at any time: what it put stays for the life of the server, its
- * secret stays the same, and barriers that were passed without it or by an earlier life of it are open.
+ * What ranks sent goes in, line by line or in pieces; what is to be sent to them comes out
+ * through 'send'.  A rank may die and come back at any time: what it put stays for the life of
+ * the server, its secret stays the same, and barriers that were passed without it or by an
+ * earlier life of it are open.
  *
  * Reserved keys:
  *   idtree.secret        a text for the asking rank alone, made once for each rank
@@ -32,20 +33,21 @@ struct pmi_server_ops {
     void (*finalized) (void *arg, int rank);
 };
 
-/* Serve ranks 0 ... size - 1.  'kvsname' must be a valid key (pmi_wire.h) and is copied, 'ops' is borrowed.
- * Returns NULL with errno EINVAL or ENOMEM.
+/* Serve ranks 0 ... size - 1.  'kvsname' must be a valid key (pmi_wire.h) and is copied, 'ops' is
+ * borrowed.  Returns NULL with errno EINVAL or ENOMEM.
  */
-struct pmi_server *pmi_server_create (int size, const char *kvsname, const struct pmi_server_ops *ops,
-                                      void *arg);
+struct pmi_server *pmi_server_create (int size, const char *kvsname,
+                                      const struct pmi_server_ops *ops, void *arg);
 void pmi_server_destroy (struct pmi_server *s); /* NULL is fine; keeps errno */
 
-/* Take bytes that 'rank' sent.  Returns 0, or -1 with errno EPROTO and the reason in 'errp': close the
- * connection.
+/* Take bytes that 'rank' sent.  Returns 0, or -1 with errno EPROTO and the reason in 'errp':
+ * close the connection.
  */
-int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size, idt_error_t *errp);
+int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size,
+                      idt_error_t *errp);
 
-/* The connection of 'rank' is gone: forget what was half said and that it waits in a barrier.  A new life
- * of the rank begins with init.
+/* The connection of 'rank' is gone: forget what was half said and that it waits in a barrier.  A
+ * new life of the rank begins with init.
  */
 void pmi_server_reset (struct pmi_server *s, int rank);
 

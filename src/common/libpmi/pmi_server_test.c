@@ -76,7 +76,8 @@ static void test_conversation (void)
     ok (says (&w, 0, "cmd=init pmi_version=1 pmi_subversion=1\n",
               "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"),
         "init is answered with the version");
-    ok (says (&w, 0, "cmd=get_maxes\n", "cmd=maxes kvsname_max=256 keylen_max=256 vallen_max=1024 rc=0\n"),
+    ok (says (&w, 0, "cmd=get_maxes\n",
+              "cmd=maxes kvsname_max=256 keylen_max=256 vallen_max=1024 rc=0\n"),
         "get_maxes tells the limits");
     ok (says (&w, 0, "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs rc=0\n"),
         "get_my_kvsname tells the name");

@@ -3,8 +3,8 @@
 
 /* pmi_wire.c - the lines of the PMI-1 wire protocol
  *
- * Words are looked up from the left and the look-up ends at "value", so that nothing inside of a value is
- * ever taken for a word.
+ * Words are looked up from the left and the look-up ends at "value", so that nothing inside of a
+ * value is ever taken for a word.
  */
 #include <errno.h>
 #include <limits.h>
@@ -21,8 +21,8 @@ struct word {
     size_t len;
 };
 
-/* Read the word at '*p' and step behind it.  Returns false at the end of the line.  A word without '='
- * has an empty value.
+/* Read the word at '*p' and step behind it.  Returns false at the end of the line.  A word
+ * without '=' has an empty value.
  */
 static bool next_word (const char **p, struct word *w)
 {

@@ -3,9 +3,9 @@
 
 /* pmi_wire.h - the lines of the PMI-1 wire protocol, as Hydra, Slurm and Flux speak it
  *
- * Both ways a message is one line of words KEY=VALUE, divided by blanks and ended by a newline; the first
- * word is cmd=NAME.  The word "value" is the last one and takes the rest of its line, so that a value may
- * hold anything but a newline.
+ * Both ways a message is one line of words KEY=VALUE, divided by blanks and ended by a newline;
+ * the first word is cmd=NAME.  The word "value" is the last one and takes the rest of its line,
+ * so that a value may hold anything but a newline.
  */
 #ifndef PMI_WIRE_H
 #define PMI_WIRE_H
@@ -16,25 +16,25 @@
 #define PMI_KVSNAME_MAX 256 /* bytes with the NUL, as in the answer to get_maxes */
 #define PMI_KEYLEN_MAX 256
 #define PMI_VALLEN_MAX 1024
-#define PMI_LINE_MAX 2048 /* bytes of a line with its newline: the three above and the words around */
+#define PMI_LINE_MAX 2048 /* bytes of a line with its newline: those three and the words around */
 
-/* Copy the value of word 'key' of 'line' (no newline) to 'buf'.  Returns 0, or -1 with errno set and 'buf'
- * untouched:
+/* Copy the value of word 'key' of 'line' (no newline) to 'buf'.  Returns 0, or -1 with errno set
+ * and 'buf' untouched:
  *   ENOENT     there is no such word
  *   EOVERFLOW  'size' is too small
  */
 int pmi_word (const char *line, const char *key, char *buf, size_t size);
 
-/* The value of word 'key' as a decimal number.  Returns 0, or -1 with errno ENOENT, or EINVAL where it is
- * no number or does not fit, and '*n' untouched.
+/* The value of word 'key' as a decimal number.  Returns 0, or -1 with errno ENOENT, or EINVAL
+ * where it is no number or does not fit, and '*n' untouched.
  */
 int pmi_word_int (const char *line, const char *key, int *n);
 
 /* Is 'line' a message cmd='cmd'? */
 bool pmi_is (const char *line, const char *cmd);
 
-/* Is 's' fit to be a key (no blank, '=' or control character, 1 ... PMI_KEYLEN_MAX - 1 bytes), or a value (no newline,
- * at most PMI_VALLEN_MAX - 1 bytes)?
+/* Is 's' fit to be a key (no blank, '=' or control character, 1 ... PMI_KEYLEN_MAX - 1 bytes), or
+ * a value (no newline, at most PMI_VALLEN_MAX - 1 bytes)?
  */
 bool pmi_key_valid (const char *s);
 bool pmi_value_valid (const char *s);
@@ -45,8 +45,9 @@ struct pmi_lines {
     char buf[PMI_LINE_MAX];
 };
 
-/* Add bytes from '*data' (advanced, '*size' lowered by what was taken) up to and with the next newline.
- * Returns the whole line without its newline, borrowed until the next call; or NULL with errno set:
+/* Add bytes from '*data' (advanced, '*size' lowered by what was taken) up to and with the next
+ * newline.  Returns the whole line without its newline, borrowed until the next call; or NULL
+ * with errno set:
  *   EAGAIN   all bytes were taken and the line is not whole yet
  *   EPROTO   the line is longer than PMI_LINE_MAX or holds a NUL
  */

@@ -369,7 +369,7 @@ static void shared_sleep (void *arg, int64_t for_ns)
 
 struct crowd {
     struct sno_gen *gen;
-    sno_t ids[CROWD][CROWD_IDS];
+    sno_t ids[CROWD * CROWD_IDS];
 };
 
 struct member {
@@ -381,7 +381,7 @@ static void *member_thread (void *arg)
 {
     struct member *m = arg;
     for (int i = 0; i < CROWD_IDS; i++)
-        if (sno_gen_new (m->crowd->gen, 0, -1, &m->crowd->ids[m->index][i]) < 0)
+        if (sno_gen_new (m->crowd->gen, 0, -1, &m->crowd->ids[m->index * CROWD_IDS + i]) < 0)
             abort ();
     return NULL;
 }
@@ -405,9 +405,9 @@ static void test_crowd (void)
     }
     for (int i = 0; i < CROWD; i++)
         pthread_join (threads[i], NULL);
-    sno_sort (crowd.ids[0], CROWD * CROWD_IDS);
+    sno_sort (crowd.ids, CROWD * CROWD_IDS);
     for (size_t i = 1; i < CROWD * CROWD_IDS; i++)
-        repeated += sno_compare (&crowd.ids[0][i - 1], &crowd.ids[0][i]) == 0;
+        repeated += sno_compare (&crowd.ids[i - 1], &crowd.ids[i]) == 0;
     ok (repeated == 0, "%d threads that wait for a pool of six make no id twice", CROWD);
     ok (told.count > 1 && told.overflow[0].blocked > 0 && told.overflow[0].blocked <= CROWD &&
             told.last.blocked == 0,

@@ -264,7 +264,7 @@ PATH (avx2, __attribute__ ((target ("avx2"))), encode_vector, decode_vector)
 
 static inline enum sno_path best_path (void)
 {
-    if (works (SNO_PATH_AVX2))
+    if (__builtin_expect (works (SNO_PATH_AVX2), true))
         return SNO_PATH_AVX2;
     return works (SNO_PATH_SSSE3) ? SNO_PATH_SSSE3 : SNO_PATH_SCALAR;
 }

@@ -14,18 +14,26 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Spread the lower 48 bits of 'bits' over 8 bytes, the upper six in the first one: split in halves
- * three times.
+typedef int8_t lex64_bytes __attribute__ ((vector_size (16)));
+typedef uint32_t lex64_quads __attribute__ ((vector_size (16)));
+typedef uint64_t lex64_halves __attribute__ ((vector_size (16)));
+
+/* The 16 values of 6 bits of the lower 48 bits of 'upper', then of 'lower', a byte each.  Each half
+ * becomes two lanes of 24 bits, and each lane four bytes, the uppermost bits in the first one.
  */
-static inline uint64_t lex64_spread (uint64_t bits)
+static inline lex64_bytes lex64_split (uint64_t upper, uint64_t lower)
 {
-    bits = (bits & UINT64_C (0xffffff000000)) << 8 | (bits & UINT64_C (0xffffff));
-    bits = (bits & UINT64_C (0x00fff00000fff000)) << 4 | (bits & UINT64_C (0x00000fff00000fff));
-    bits = (bits & UINT64_C (0x0fc00fc00fc00fc0)) << 2 | (bits & UINT64_C (0x003f003f003f003f));
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    bits = __builtin_bswap64 (bits);
+    lex64_quads x = (lex64_quads)(lex64_halves){upper << 32 | (upper >> 24 & 0xffffff),
+                                                lower << 32 | (lower >> 24 & 0xffffff)};
+    return (lex64_bytes)((x >> 18 & 0x3f) | (x >> 4 & 0x3f00) | (x << 10 & 0x3f0000)
+                         | (x << 24 & 0x3f000000));
+#else
+    lex64_quads x = (lex64_quads)(lex64_halves){upper >> 24 << 32 | (upper & 0xffffff),
+                                                lower >> 24 << 32 | (lower & 0xffffff)};
+    return (lex64_bytes)((x << 6 & 0x3f000000) | (x << 4 & 0x3f0000) | (x << 2 & 0x3f00)
+                         | (x & 0x3f));
 #endif
-    return bits;
 }
 
 /* Write the lower 48 bits of 'upper', then of 'lower', as 16 characters; 'zero' is the one for 0.
@@ -34,15 +42,12 @@ static inline uint64_t lex64_spread (uint64_t bits)
  */
 static inline void lex64_encode16 (uint64_t upper, uint64_t lower, char zero, char text[16])
 {
-    typedef int8_t bytes __attribute__ ((vector_size (16)));
-    typedef uint64_t halves __attribute__ ((vector_size (16)));
-    bytes v = (bytes)(halves){lex64_spread (upper), lex64_spread (lower)};
-    bytes c = v + zero;
+    lex64_bytes v = lex64_split (upper, lower), c = v + zero;
 
-    c += (bytes)(v > 0) & (int8_t)('0' - 1 - zero);
-    c += (bytes)(v > 10) & (int8_t)('A' - '9' - 1);
-    c += (bytes)(v > 36) & (int8_t)('_' - 'Z' - 1);
-    c += (bytes)(v > 37) & (int8_t)('a' - '_' - 1);
+    c += (lex64_bytes)(v > 0) & (int8_t)('0' - 1 - zero);
+    c += (lex64_bytes)(v > 10) & (int8_t)('A' - '9' - 1);
+    c += (lex64_bytes)(v > 36) & (int8_t)('_' - 'Z' - 1);
+    c += (lex64_bytes)(v > 37) & (int8_t)('a' - '_' - 1);
     memcpy (text, &c, 16);
 }
 

@@ -11,9 +11,8 @@
 
 #include "modules/fluid/node_private.h"
 
-#define FIRST_STORE_RETRY_US 100000 /* after a store that failed; doubles, up to: */
-#define LAST_STORE_RETRY_US 5000000
-#define NSENT (sizeof (((struct node *) 0)->sent_us) / sizeof (((struct node *) 0)->sent_us[0]))
+#define FIRST_STORE_RETRY_US 100000 /* after a store that failed; doubles, up to a twelfth of a lease */
+#define NSENT (sizeof (((struct node *) 0)->sent) / sizeof (((struct node *) 0)->sent[0]))
 
 static uint64_t lease_us (const struct node *n)
 {
@@ -128,8 +127,8 @@ void node_store_failed (struct node *n, uint64_t now_us)
     n->stats.store_failures++;
     n->store_failing = true;
     n->store_backoff_us = n->store_backoff_us > 0 ? 2 * n->store_backoff_us : FIRST_STORE_RETRY_US;
-    if (n->store_backoff_us > LAST_STORE_RETRY_US)
-        n->store_backoff_us = LAST_STORE_RETRY_US;
+    if (n->store_backoff_us > lease_us (n) / 12)
+        n->store_backoff_us = lease_us (n) / 12;
     n->store_retry_us = now_us + n->store_backoff_us;
     node_tick (n, now_us);
 }
@@ -177,7 +176,8 @@ static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
         req.has_epoch = true;
         req.epoch_ms = n->epoch_ms;
     }
-    n->sent_us[tag % NSENT] = now_us;
+    n->sent[tag % NSENT].tag = tag;
+    n->sent[tag % NSENT].us = now_us;
     n->stats.lease_messages++;
     if (n->ops->lease_up (n->arg, tag, &req) < 0)
         lease_lost (n, now_us, tag);
@@ -214,9 +214,9 @@ static void note_epoch (struct node *n, const struct lease_answer *answer)
 
 static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
 {
-    if (!answer->has_time)
+    if (!answer->has_time || n->sent[tag % NSENT].tag != tag) /* sixteen have gone since */
         return;
-    clock_sample (&n->clock, &(struct idt_clock_sample){.sent_us = n->sent_us[tag % NSENT],
+    clock_sample (&n->clock, &(struct idt_clock_sample){.sent_us = n->sent[tag % NSENT].us,
                                                         .peer_received_us = answer->received_us,
                                                         .peer_sent_us = answer->sent_us,
                                                         .received_us = now_us,

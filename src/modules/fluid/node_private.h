@@ -46,7 +46,10 @@ struct node {
     struct holder holder;
     struct relay *relay;
     uint32_t own_tag;         /* of the lease request that carried our want last */
-    uint64_t sent_us[16];     /* when lease requests were sent, by tag */
+    struct {
+        uint32_t tag;
+        uint64_t us;
+    } sent[16];               /* when the last lease requests were sent: at tag % 16 */
     uint64_t last_child_us;   /* when a child asked last */
     struct lease_table *table; /* the root's */
     uint64_t store_retry_us;

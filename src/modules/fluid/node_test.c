@@ -34,6 +34,7 @@ struct world {
     int forward_result;
     uint32_t tag, count;
     fluid_t after;
+    int cancels;
     int lease_ups;
     uint32_t lease_tag;
     struct lease_want want[8];
@@ -84,6 +85,11 @@ static int forward_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
     return w->forward_result;
 }
 
+static void cancel_cb (void *arg)
+{
+    ((struct world *) arg)->cancels++;
+}
+
 static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
 {
     struct world *w = arg;
@@ -122,7 +128,7 @@ static void log_cb (void *arg, int level, const char *text)
     ((struct world *) arg)->logs++;
 }
 
-static const struct node_ops ops = {reply_cb, fail_cb, forward_cb, lease_up_cb, lease_reply_cb, store_cb, log_cb};
+static const struct node_ops ops = {reply_cb, fail_cb, forward_cb, cancel_cb, lease_up_cb, lease_reply_cb, store_cb, log_cb};
 
 static void create (struct world *w, uint32_t rank)
 {
@@ -427,6 +433,8 @@ static void test_trouble (void)
     ok (w.req[1].answers == 0, "an answer of the old one counts no more");
     node_parent (w.n, T0 + 2 * SECOND, true);
     ok (w.forwards == 2 && w.count == 11, "to the new parent they are sent again");
+    node_forwarded (w.n, T0 + 2 * SECOND, w.tag - 1, &(struct run){make_id (10000, 0, 0), 5}, 1);
+    ok (w.req[1].answers == 0, "and an answer of the old one that comes now is not taken for theirs");
     node_tick (w.n, T0 + 5 * SECOND);
     ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].answers == 0, "a request fails after fluid.forward-timeout");
     node_forwarded (w.n, T0 + 5 * SECOND, w.tag, &(struct run){make_id (15000, 0, 0), 11}, 1);
@@ -438,13 +446,14 @@ static void test_trouble (void)
     node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *) 4);
     node_forwarded (w.n, T0 + 6 * SECOND, w.tag, &(struct run){make_id (16000, 0, 0), 5}, 1);
     ok (w.req[3].answers == 0 && w.req[4].answers == 0, "requests of a client that went are not answered");
+    ok (w.cancels == 2, "and the parent is told that they are not wanted any more");
 
     request (&w, T0 + 7 * SECOND, 5, 5, 0, false);
     int before = w.forwards;
     request (&w, T0 + 11 * SECOND, 6, 5, 0, false);
     node_tick (w.n, T0 + 12 * SECOND);
     ok (w.req[5].errnum == EHOSTUNREACH && w.req[6].answers == 0, "an answer that never comes fails its request");
-    ok (w.forwards == before + 1, "but does not hold up the next");
+    ok (w.forwards == before + 1 && w.cancels == 3, "but does not hold up the next");
 
     w.forward_result = -1;
     request (&w, T0 + 13 * SECOND, 7, 5, 0, false);
@@ -511,6 +520,27 @@ static void test_root (void)
     create_root (&w);
     ask_lease (&w, T0, 5, 1, 0, 4711);
     ok (w.answer.ngrant == 0, "and so does one with another epoch");
+    destroy (&w, T0);
+}
+
+static void test_restart (void)
+{
+    struct world w;
+
+    create (&w, 0);
+    node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, 50000);
+    ok (w.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock goes on there");
+    node_stored (w.n, T0, w.horizon_ms);
+    ask_lease (&w, T0, 5, 1, 0, 0);
+    ok (w.grant[0].lo_ms == 50000 && w.grant[0].hi_ms == 110000, "giving nothing below it");
+    ok (request (&w, T0, 1, 1, 0, false)->first == make_id (50000, 0, 0), "at once");
+    node_wall (w.n, T0, (int64_t) (110 * SECOND));
+    ok (ms_of (request (&w, T0 + 10 * SECOND, 2, 1, 0, false)->first) == 59995, "while it is slewed back to it");
+    destroy (&w, T0 + 10 * SECOND);
+
+    create (&w, 0);
+    node_start_root (w.n, T0, (int64_t) (90 * SECOND), 100000, 0);
+    ok (w.horizon_ms == 120001, "a wall clock before the epoch counts as the epoch");
     destroy (&w, T0);
 }
 
@@ -593,6 +623,7 @@ int main (void)
     test_bad_answers ();
     test_trouble ();
     test_root ();
+    test_restart ();
     test_stop ();
     test_relay ();
     test_config ();

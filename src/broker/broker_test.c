@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* broker_test.c - a whole broker, alone, in a thread of this process; clients talk to it over its socket
+ *
+ * The modules echo (in a thread) and inlined (on the broker's reactor) are those of t/modules.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "broker/broker.h"
+#include "libutil/tap.h"
+
+struct run {
+    struct broker *broker;
+    pthread_t thread;
+    int exit_code;
+    char dir[64];
+    char uri[128];
+};
+
+static void *run_main (void *arg)
+{
+    struct run *run = arg;
+
+    run->exit_code = broker_run (run->broker);
+    broker_destroy (run->broker);
+    return NULL;
+}
+
+static const char *module_path (char buf[4096])
+{
+    const char *build = getenv ("IDTREE_BUILDDIR");
+
+    snprintf (buf, 4096, "%s/t/modules/.libs", build ? build : BUILDDIR);
+    return buf;
+}
+
+static void run_start (struct run *run)
+{
+    char path[4096];
+    struct broker_conf conf = {
+        .attrs = attrs_create (),
+        .pmi_fd = -1,
+        .tmpdir = "/tmp",
+        .module_path = module_path (path),
+    };
+    idt_error_t err;
+
+    memset (run, 0, sizeof (*run));
+    snprintf (run->dir, sizeof (run->dir), "/tmp/broker_test.XXXXXX");
+    if (!mkdtemp (run->dir))
+        bail_out ("no folder");
+    snprintf (run->uri, sizeof (run->uri), "local://%s/local-0", run->dir);
+    attr_give (conf.attrs, "rundir", run->dir);
+    attr_give (conf.attrs, "broker.modules", "");
+    attr_give (conf.attrs, "log-stderr-level", "0");
+    if (!(run->broker = broker_create (&conf, &err)))
+        bail_out (err.text);
+    if (pthread_create (&run->thread, NULL, run_main, run) != 0)
+        bail_out ("no thread");
+}
+
+static idt_t *open_client (struct run *run)
+{
+    idt_error_t err;
+    idt_t *h = idt_open (run->uri, &err);
+
+    if (!h)
+        bail_out (err.text);
+    return h;
+}
+
+/* The error of a request with a JSON payload; 0: none. */
+static int ask (idt_t *h, const char *topic, const char *payload)
+{
+    idt_future_t *f = idt_rpc (h, topic, payload, IDT_NODEID_ANY, 0);
+    int rc = !f || idt_rpc_get (f, NULL) < 0 ? errno : 0;
+
+    idt_future_destroy (f);
+    return rc;
+}
+
+static void run_stop (struct run *run, idt_t *h)
+{
+    ask (h, "shutdown.start", NULL);
+    idt_close (h);
+    pthread_join (run->thread, NULL);
+    rmdir (run->dir);
+}
+
+/* --- modules ----------------------------------------------------------------------------------------------- */
+
+static void test_load (idt_t *h)
+{
+    ok (ask (h, "module.load", "{\"path\":\"inlined\",\"args\":[],\"exec\":false}") == 0, "an inline module is loaded");
+    ok (ask (h, "module.load", "{\"path\":\"echo\",\"args\":[]}") == 0, "a module in a thread is loaded");
+    ok (ask (h, "inlined.echo", "{}") == 0 && ask (h, "echo.echo", "{}") == 0, "both answer");
+    ok (ask (h, "module.load", "{\"path\":\"echo\"}") == EEXIST && ask (h, "module.load", "{\"path\":\"inlined\"}") == EEXIST,
+        "neither is loaded twice");
+    ok (ask (h, "module.load", "{\"path\":\"inlined\",\"name\":\"log\"}") == EEXIST,
+        "... nor under the name of another service");
+    ok (ask (h, "echo.ask", "{\"topic\":\"inlined.echo\"}") == 0 && ask (h, "echo.ask", "{\"topic\":\"attr.list\"}") == 0,
+        "a module in a thread may ask others, and wait");
+    ok (ask (h, "echo.nosuch", "{}") == ENOSYS && ask (h, "inlined.nosuch", "{}") == ENOSYS, "an unknown method is ENOSYS");
+    ok (ask (h, "module.remove", "{\"name\":\"inlined\"}") == 0 && ask (h, "module.remove", "{\"name\":\"echo\"}") == 0,
+        "both are removed");
+    ok (ask (h, "inlined.echo", "{}") == ENOSYS && ask (h, "echo.echo", "{}") == ENOSYS, "... and are gone at once");
+}
+
+static void test_bad (idt_t *h)
+{
+    idt_future_t *f = idt_rpc (h, "module.load", "{\"path\":\"inlined\",\"args\":[\"fail\"]}", IDT_NODEID_ANY, 0);
+
+    ok (idt_rpc_get (f, NULL) < 0 && errno == EDOM && strcmp (idt_future_error (f), "it was told to fail") == 0,
+        "the reason of a module that does not start is told");
+    idt_future_destroy (f);
+    ok (ask (h, "module.load", "{\"path\":\"nosuch\"}") == ENOENT, "a module that is not there is ENOENT");
+    ok (ask (h, "module.load", "{\"path\":\"/dev/null\"}") == EINVAL, "a file that is no module is EINVAL");
+    ok (ask (h, "module.load", "{\"args\":[]}") == EPROTO && ask (h, "module.load", "{\"path\":\"echo\",\"args\":[1]}") == EPROTO
+            && ask (h, "module.remove", "{}") == EPROTO && ask (h, "module.load", NULL) == EPROTO,
+        "malformed requests are EPROTO");
+    ok (ask (h, "module.remove", "{\"name\":\"broker\"}") == ENOENT, "the broker's own services are not removed");
+    ok (ask (h, "inlined.echo", "{}") == ENOSYS, "what failed left nothing behind");
+}
+
+static void test_again (idt_t *h, const char *load, const char *remove, const char *topic, const char *what)
+{
+    int n = 0;
+
+    while (n < 100 && ask (h, "module.load", load) == 0 && ask (h, topic, "{}") == 0 && ask (h, "module.remove", remove) == 0)
+        n++;
+    ok (n == 100, "%s is loaded and removed 100 times", what);
+}
+
+/* What a client sends at once while a module goes: each is answered, whatever comes first. */
+static void test_race (idt_t *h, const char *name)
+{
+    char load[64], remove[64], echo[64], hold[64];
+    idt_future_t *f[40];
+    int removed = 0, answered = 0;
+
+    snprintf (load, sizeof (load), "{\"path\":\"%s\"}", name);
+    snprintf (remove, sizeof (remove), "{\"name\":\"%s\"}", name);
+    snprintf (echo, sizeof (echo), "%s.echo", name);
+    snprintf (hold, sizeof (hold), "%s.hold", name);
+    ask (h, "module.load", load);
+    f[0] = idt_rpc (h, hold, "{}", IDT_NODEID_ANY, 0);
+    for (int i = 1; i < 40; i++)
+        f[i] = i % 4 == 3 ? idt_rpc (h, "module.remove", remove, IDT_NODEID_ANY, 0) : idt_rpc (h, echo, "{}", IDT_NODEID_ANY, 0);
+    for (int i = 0; i < 40; i++) {
+        int errnum = idt_rpc_get (f[i], NULL) < 0 ? errno : 0;
+
+        if (i > 0 && i % 4 == 3)
+            removed += errnum == 0;
+        answered += i == 0 ? errnum == ECANCELED : errnum == 0 || errnum == ENOSYS || errnum == ENOENT;
+        idt_future_destroy (f[i]);
+    }
+    ok (removed == 1, "%s: of 10 requests to remove it one does", name);
+    ok (answered == 40, "%s: each request on its way to a module that goes is answered", name);
+}
+
+static void test_end (idt_t *h)
+{
+    ask (h, "module.load", "{\"path\":\"echo\"}");
+    idt_future_t *f = idt_rpc (h, "echo.hold", "{}", IDT_NODEID_ANY, 0);
+    ok (ask (h, "echo.end", "{\"errnum\":0}") == 0 && idt_rpc_get (f, NULL) < 0 && errno == ECANCELED,
+        "a module may end by itself, and answer before it does");
+    idt_future_destroy (f);
+    while (ask (h, "echo.echo", "{}") == 0)
+        ;
+    ask (h, "module.load", "{\"path\":\"echo\",\"args\":[\"fail\"]}");
+    while (ask (h, "echo.echo", "{}") == 0)
+        ;
+    ok (true, "one that fails is gone");
+}
+
+/* --- the rest ----------------------------------------------------------------------------------------------- */
+
+static void test_followers (struct run *run, idt_t *h)
+{
+    int followed = 0;
+
+    for (int i = 0; i < 300; i++) {
+        idt_t *other = open_client (run);
+        idt_future_t *f = idt_rpc (other, "log.dmesg", "{\"follow\":true,\"nobacklog\":true}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+
+        idt_log (other, 6, "line %d", i);
+        followed += idt_rpc_get (f, NULL) == 0;
+        idt_future_destroy (f);
+        idt_close (other);
+    }
+    ok (followed == 300, "300 clients follow the log, one after the other (%d)", followed);
+}
+
+static int seen;
+
+static void event_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    if (idt_msg_seq (msg) == (uint32_t)seen + 1)
+        seen++;
+    if (seen == 1000)
+        idt_reactor_stop (idt_get_reactor (h));
+}
+
+static void test_events (struct run *run, idt_t *h)
+{
+    static const struct idt_handler_spec handlers[] = { { IDT_MSGTYPE_EVENT, "x.*", event_cb, 0 }, IDT_HANDLERS_END };
+    idt_t *publisher = open_client (run);
+    idt_future_t *f = idt_event_subscribe (h, "x.");
+
+    idt_rpc_get (f, NULL);
+    idt_future_destroy (f);
+    idt_handlers_add (h, handlers, NULL);
+    for (int i = 0; i < 1000; i++)
+        idt_future_destroy (idt_event_publish (publisher, "x.y", 0, NULL));
+    idt_flush (publisher);
+    idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
+    ok (seen == 1000, "1000 events come in order");
+    idt_handlers_remove (h, handlers);
+    idt_close (publisher);
+}
+
+static void test_service (struct run *run, idt_t *h)
+{
+    idt_t *server = open_client (run);
+    idt_future_t *f = idt_service_add (server, "mine"), *asked;
+
+    ok (idt_rpc_get (f, NULL) == 0, "a client may serve");
+    idt_future_destroy (f);
+    ok (ask (h, "service.add", "{\"service\":\"mine\"}") == EEXIST && ask (h, "service.remove", "{\"service\":\"mine\"}") == ENOENT
+            && ask (h, "service.add", "{\"service\":\"a.b\"}") == EINVAL,
+        "... a name that no other has, and that only it can give back");
+    asked = idt_rpc (h, "mine.x", NULL, IDT_NODEID_ANY, 0);
+    idt_close (server);
+    ok (idt_rpc_get (asked, NULL) < 0 && errno == ENOSYS, "when it goes, who waits for it gets ENOSYS");
+    idt_future_destroy (asked);
+}
+
+static void test_stop (void)
+{
+    struct run run;
+    idt_t *h;
+    idt_future_t *f, *g;
+
+    run_start (&run);
+    h = open_client (&run);
+    ask (h, "module.load", "{\"path\":\"echo\"}");
+    ask (h, "module.load", "{\"path\":\"inlined\"}");
+    f = idt_rpc (h, "echo.hold", "{}", IDT_NODEID_ANY, 0);
+    g = idt_rpc (h, "inlined.hold", "{}", IDT_NODEID_ANY, 0);
+    ok (ask (h, "shutdown.start", NULL) == 0, "a broker stops on request, and says so");
+    ok (idt_rpc_get (f, NULL) < 0 && errno == ECANCELED && idt_rpc_get (g, NULL) < 0 && errno == ECANCELED,
+        "... its modules answer what they hold");
+    idt_future_destroy (f);
+    idt_future_destroy (g);
+    pthread_join (run.thread, NULL);
+    ok (run.exit_code == 0, "... and its exit code is 0");
+    idt_close (h);
+    ok (rmdir (run.dir) == 0, "... and nothing of it is left in its rundir");
+}
+
+int main (void)
+{
+    struct run run;
+    idt_t *h;
+
+    run_start (&run);
+    h = open_client (&run);
+    test_load (h);
+    test_bad (h);
+    test_again (h, "{\"path\":\"inlined\"}", "{\"name\":\"inlined\"}", "inlined.echo", "an inline module");
+    test_again (h, "{\"path\":\"inlined\",\"args\":[\"--thread\"]}", "{\"name\":\"inlined\"}", "inlined.echo",
+                "the same in a thread");
+    test_again (h, "{\"path\":\"echo\"}", "{\"name\":\"echo\"}", "echo.echo", "a module in a thread");
+    test_race (h, "inlined");
+    test_race (h, "echo");
+    test_end (h);
+    test_followers (&run, h);
+    test_events (&run, h);
+    test_service (&run, h);
+    run_stop (&run, h);
+    test_stop ();
+    return done_testing ();
+}

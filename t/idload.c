@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* idload.c - ask many ranks for ids without pause, until standard input ends; then check what came
+ *
+ *     idload URI-PREFIX RANK...     as in idload local:///tmp/x/local- 0 3 7
+ *
+ * Each rank has WINDOW requests under way.  A connection that is lost is made again.  Exit status 0 if and only if every
+ * request was answered once (by ids or an error), no id came twice, and the ids of each connection increased.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <idtree/idtree.h>
+
+#define WINDOW 4
+#define MAX_COUNT 300
+#define REOPEN_MS 10.
+#define PAUSE_MS 1. /* between a failure and the next request: what is down is not hammered */
+
+struct load;
+
+struct client {
+    struct load *load;
+    char uri[256];
+    idt_t *h; /* NULL: not connected */
+    idt_watcher_t *timer;
+    bool lost;
+    fluid_t last;
+    int outstanding;
+};
+
+struct load {
+    idt_reactor_t *reactor;
+    struct client *clients;
+    int nclients;
+    bool stopping;
+    fluid_t *ids;
+    size_t n, size;
+    unsigned long asked, answered, failed, lost, disorder;
+};
+
+struct request {
+    struct client *c;
+    uint32_t count;
+    bool done;
+};
+
+static void die (const char *what)
+{
+    fprintf (stderr, "idload: %s: %s\n", what, strerror (errno));
+    exit (2);
+}
+
+static void keep (struct load *l, const fluid_t *ids, uint32_t n)
+{
+    if (l->n + n > l->size) {
+        l->size = l->size ? l->size * 2 : 1 << 20;
+        if (!(l->ids = realloc (l->ids, l->size * sizeof (l->ids[0]))))
+            die ("realloc");
+    }
+    memcpy (l->ids + l->n, ids, n * sizeof (ids[0]));
+    l->n += n;
+}
+
+static void check_order (struct client *c, const fluid_t *ids, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        c->load->disorder += ids[i] <= c->last;
+        c->last = ids[i];
+    }
+}
+
+static void maybe_finish (struct load *l)
+{
+    for (int i = 0; i < l->nclients; i++)
+        if (l->clients[i].outstanding > 0)
+            return;
+    if (l->stopping)
+        idt_reactor_stop (l->reactor);
+}
+
+static void ask (struct client *c);
+
+static void answered (idt_future_t *f, void *arg)
+{
+    struct request *r = arg;
+    struct client *c = r->c;
+    fluid_t ids[MAX_COUNT];
+    bool good;
+
+    if (r->done)
+        abort (); /* answered twice */
+    r->done = true;
+    c->load->answered++;
+    c->outstanding--;
+    if ((good = idt_fluid_generate_get (f, r->count, ids) == 0)) {
+        keep (c->load, ids, r->count);
+        check_order (c, ids, r->count);
+    } else
+        c->load->failed++;
+    idt_future_destroy (f);
+    free (r);
+    if (good && !c->lost)
+        ask (c);
+    else
+        idt_watcher_start (c->timer);
+    maybe_finish (c->load);
+}
+
+static void ask (struct client *c)
+{
+    while (c->h && !c->lost && !c->load->stopping && c->outstanding < WINDOW) {
+        struct request *r = calloc (1, sizeof (*r));
+        idt_future_t *f;
+
+        if (!r)
+            die ("calloc");
+        r->c = c;
+        r->count = 1 + rand () % MAX_COUNT;
+        if (!(f = idt_fluid_generate_async (c->h, r->count)) || idt_future_then (f, -1., answered, r) < 0) {
+            idt_future_destroy (f);
+            free (r);
+            idt_watcher_start (c->timer);
+            return;
+        }
+        c->load->asked++;
+        c->outstanding++;
+    }
+}
+
+/* The handle cannot be closed from its own callbacks: the timer does. */
+static void lost (idt_t *h, int errnum, void *arg)
+{
+    struct client *c = arg;
+
+    c->lost = true;
+    c->load->lost++;
+    idt_watcher_start (c->timer);
+}
+
+static void open_client (struct client *c)
+{
+    c->lost = false;
+    c->last = 0; /* order is promised for one connection */
+    if (!(c->h = idt_open (c->uri, NULL)) || idt_set_reactor (c->h, c->load->reactor) < 0) {
+        idt_close (c->h);
+        c->h = NULL;
+        idt_timer_watcher_reset (c->timer, REOPEN_MS, 0.);
+        idt_watcher_start (c->timer);
+        return;
+    }
+    idt_timer_watcher_reset (c->timer, PAUSE_MS, 0.);
+    idt_watcher_stop (c->timer);
+    idt_set_lost (c->h, lost, c);
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct client *c = arg;
+
+    if (c->lost) {
+        idt_close (c->h);
+        c->h = NULL;
+    }
+    if (!c->h && !c->load->stopping)
+        open_client (c);
+    if (c->h)
+        ask (c);
+}
+
+static void stdin_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct load *l = arg;
+    char buf[256];
+
+    if (read (STDIN_FILENO, buf, sizeof (buf)) > 0)
+        return;
+    idt_watcher_stop (w);
+    l->stopping = true;
+    maybe_finish (l);
+}
+
+static int compare (const void *a, const void *b)
+{
+    fluid_t x = *(const fluid_t *)a, y = *(const fluid_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static unsigned long count_duplicates (struct load *l)
+{
+    unsigned long n = 0;
+
+    qsort (l->ids, l->n, sizeof (l->ids[0]), compare);
+    for (size_t i = 1; i < l->n; i++)
+        n += l->ids[i] == l->ids[i - 1];
+    return n;
+}
+
+int main (int argc, char **argv)
+{
+    struct load l = { .reactor = idt_reactor_create (), .nclients = argc - 2 };
+    idt_watcher_t *in = idt_fd_watcher_create (l.reactor, STDIN_FILENO, IDT_POLLIN, stdin_cb, &l);
+    unsigned long duplicates;
+
+    if (argc < 3 || !(l.clients = calloc (l.nclients, sizeof (l.clients[0]))) || !in)
+        die ("usage: idload URI-PREFIX RANK...");
+    for (int i = 0; i < l.nclients; i++) {
+        struct client *c = &l.clients[i];
+
+        c->load = &l;
+        snprintf (c->uri, sizeof (c->uri), "%s%s", argv[1], argv[i + 2]);
+        if (!(c->timer = idt_timer_watcher_create (l.reactor, PAUSE_MS, 0., timer_cb, c)))
+            die ("timer");
+        idt_watcher_start (c->timer);
+    }
+    idt_watcher_start (in);
+    if (idt_reactor_run (l.reactor, IDT_REACTOR_DEFAULT) < 0)
+        die ("reactor");
+    for (int i = 0; i < l.nclients; i++) {
+        idt_watcher_destroy (l.clients[i].timer);
+        idt_close (l.clients[i].h);
+    }
+    idt_watcher_destroy (in);
+    idt_reactor_destroy (l.reactor);
+    duplicates = count_duplicates (&l);
+    printf ("ids %zu asked %lu answered %lu failed %lu connections-lost %lu disorder %lu duplicates %lu\n", l.n, l.asked,
+            l.answered, l.failed, l.lost, l.disorder, duplicates);
+    free (l.ids);
+    free (l.clients);
+    return l.asked != l.answered || l.disorder > 0 || duplicates > 0;
+}

@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5011-stop.t - brokers start and stop in order
+test_description='brokers start and stop without a word'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+for size in 1 2 13; do
+    test_expect_success "an instance of $size comes and goes, and stderr stays empty" '
+        idtree start -s '$size' --topology kary:3 true 2>err; test $? = 0 && { cat err; test ! -s err; }
+    '
+done
+test_expect_success 'so it does when it is told to' '
+    idtree start -s 4 --topology kary:2 idtree shutdown 2>err && { cat err; test ! -s err; }
+'
+test_expect_success 'and when a signal ends it' '
+    test_expect_code 143 idtree start -s 4 sh -c "kill -TERM \$PPID; exec sleep 1000" 2>err &&
+    ! grep -E "broker [0-9]+ .*(exited|killed)" err
+'
+test_expect_success 'what is wrong with an attribute is said once' '
+    test_expect_code 1 idtree start -s 8 --topology kary:-1 true 2>err && cat err &&
+    test "$(grep -c "^idtree-broker:" err)" = 1 && test "$(grep -c "broker 0 .* before the instance was up" err)" = 1
+'
+test_done
