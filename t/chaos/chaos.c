@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* chaos.c - tries to break an instance, and judges what its clients saw
+ *
+ * The main thread is the nemesis and all the links; each client is a thread.  They share a number of answers each and
+ * one descriptor that says stop.  All of it lives below a keeper, which leaves nothing behind (cmd/keeper.h).
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "cmd/keeper.h"
+#include "libutil/parse_duration.h"
+#include "nemesis.h"
+
+#define CLIENTS_MAX 1024
+#define HEAL_US 120000000
+#define PATH_SIZE 128 /* of what lies in our folder: sockets have 108 */
+
+struct options {
+    uint32_t size, fanout, clients, max_generators;
+    uint64_t seed, steps, duration_ms, lease_ms, timeout_ms;
+    const char *save_log;
+    bool plan, verbose;
+};
+
+struct chaos {
+    struct options opt;
+    char dir[64];
+    char run[PATH_SIZE - 32], state[PATH_SIZE], links_dir[PATH_SIZE], page_path[PATH_SIZE], log[PATH_SIZE];
+    char attr[6][64];
+    const char *attrs[8];
+    struct host_page *page;
+    idt_reactor_t *r;
+    struct links *links;
+    struct nemesis *nemesis;
+    int stop_fd;
+    uint32_t nclients;
+    struct client *client[CLIENTS_MAX];
+    char uri[HOST_RANKS_MAX][PATH_SIZE];
+    uint64_t answers[CLIENTS_MAX]; /* when the instance was whole again */
+};
+
+static void die (const char *what)
+{
+    fprintf (stderr, "chaos: %s: %s\n", what, strerror (errno));
+    exit (1);
+}
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+static const char usage[] =
+    "Usage: chaos [OPTION]...\n"
+    "Break brokers, links, clocks and disks of an instance while clients ask it for ids; then judge.\n"
+    "  -s, --size N          brokers (8), at most 64\n"
+    "  -k, --fanout K        of the tree (2)\n"
+    "  -c, --clients N       of each broker (2)\n"
+    "      --steps N         faults to begin (60)\n"
+    "      --duration T      faults for so long instead, as 10m\n"
+    "      --seed N          of the faults; printed, and random where none is given\n"
+    "      --lease T         fluid.lease (1s)\n"
+    "      --timeout T       tbon.timeout (1s)\n"
+    "      --max-generators N  ranks below it generate ids (3/4 of the brokers)\n"
+    "      --plan            print the faults of a seed and end\n"
+    "      --log FILE        keep what brokers say\n"
+    "  -v, --verbose         tell each step\n"
+    "Exit status: 0 nothing is wrong, 1 something is, 2 the options are.\n"
+    "Example: chaos --size 8 --duration 5m --seed 1\n";
+
+static void refuse (const char *what, const char *value)
+{
+    fprintf (stderr, "chaos: %s: '%s' is not in its range\n%s", what, value, usage);
+    exit (2);
+}
+
+static uint64_t number (const char *what, const char *s, uint64_t min, uint64_t max)
+{
+    uint64_t n = 0;
+
+    if (parse_number (s, min, max, &n) < 0)
+        refuse (what, s);
+    return n;
+}
+
+static uint64_t duration (const char *what, const char *s)
+{
+    uint64_t ms = 0;
+
+    if (parse_duration (s, UINT64_C (1000) * 86400 * 30, &ms) < 0 || ms == 0)
+        refuse (what, s);
+    return ms;
+}
+
+enum { OPT_STEPS = 256, OPT_DURATION, OPT_SEED, OPT_LEASE, OPT_TIMEOUT, OPT_GENERATORS, OPT_PLAN, OPT_LOG };
+
+static const struct option long_options[] = {
+    { "size", 1, NULL, 's' },           { "fanout", 1, NULL, 'k' },
+    { "clients", 1, NULL, 'c' },        { "verbose", 0, NULL, 'v' },
+    { "help", 0, NULL, 'h' },           { "steps", 1, NULL, OPT_STEPS },
+    { "duration", 1, NULL, OPT_DURATION }, { "seed", 1, NULL, OPT_SEED },
+    { "lease", 1, NULL, OPT_LEASE },    { "timeout", 1, NULL, OPT_TIMEOUT },
+    { "max-generators", 1, NULL, OPT_GENERATORS }, { "plan", 0, NULL, OPT_PLAN },
+    { "log", 1, NULL, OPT_LOG },        { 0 },
+};
+
+static void take_option (struct options *o, int key, const char *arg)
+{
+    switch (key) {
+    case 's':
+        o->size = number ("size", arg, 1, HOST_RANKS_MAX);
+        break;
+    case 'k':
+        o->fanout = number ("fanout", arg, 1, HOST_RANKS_MAX);
+        break;
+    case 'c':
+        o->clients = number ("clients", arg, 1, CLIENTS_MAX / HOST_RANKS_MAX);
+        break;
+    case 'v':
+        o->verbose = true;
+        break;
+    case OPT_STEPS:
+        o->steps = number ("steps", arg, 0, UINT32_MAX);
+        break;
+    case OPT_DURATION:
+        o->duration_ms = duration ("duration", arg);
+        break;
+    case OPT_SEED:
+        o->seed = number ("seed", arg, 0, UINT64_MAX / 2);
+        break;
+    case OPT_LEASE:
+        o->lease_ms = duration ("lease", arg);
+        break;
+    case OPT_TIMEOUT:
+        o->timeout_ms = duration ("timeout", arg);
+        break;
+    case OPT_GENERATORS:
+        o->max_generators = number ("max-generators", arg, 1, FLUID_GENERATOR_MAX + 1);
+        break;
+    case OPT_PLAN:
+        o->plan = true;
+        break;
+    case OPT_LOG:
+        o->save_log = arg;
+        break;
+    case 'h':
+        fputs (usage, stdout);
+        exit (0);
+    default:
+        fputs (usage, stderr);
+        exit (2);
+    }
+}
+
+static void take_options (struct options *o, int argc, char **argv)
+{
+    int key;
+
+    *o = (struct options){ .size = 8, .fanout = 2, .clients = 2, .lease_ms = 1000, .timeout_ms = 1000 };
+    if (getrandom (&o->seed, sizeof (o->seed), 0) != sizeof (o->seed))
+        die ("getrandom");
+    o->seed %= 1000000000;
+    while ((key = getopt_long (argc, argv, "s:k:c:vh", long_options, NULL)) != -1)
+        take_option (o, key, optarg);
+    if (optind != argc)
+        take_option (o, '?', NULL);
+    if (o->steps == 0 && o->duration_ms == 0)
+        o->steps = 60;
+    if (o->max_generators == 0)
+        o->max_generators = o->size < 4 ? o->size : o->size * 3 / 4;
+}
+
+static struct plan make_plan (const struct options *o)
+{
+    struct plan plan;
+
+    plan_init (&plan, o->seed, o->size, o->fanout, o->lease_ms);
+    return plan;
+}
+
+static int print_plan (const struct options *o)
+{
+    struct plan plan = make_plan (o);
+    struct step step;
+    char text[256];
+    uint64_t ms = 0;
+
+    for (uint64_t i = 0; o->steps > 0 ? i < o->steps : ms < o->duration_ms; i++) {
+        plan_next (&plan, &step);
+        ms += step.gap_ms;
+        step_print (&step, text, sizeof (text));
+        printf ("%" PRIu64 ".%03" PRIu64 " s %s\n", ms / 1000, ms % 1000, text);
+    }
+    return 0;
+}
+
+/* --- clients ---------------------------------------------------------------------------------- */
+
+static void start_cb (void *arg)
+{
+    struct chaos *c = arg;
+    struct rng rng = { c->opt.seed ^ UINT64_C (0x636c69656e7473) };
+
+    for (uint32_t rank = 0; rank < c->opt.size; rank++) {
+        snprintf (c->uri[rank], PATH_SIZE, "local://%s/local-%u", c->run, rank);
+        for (uint32_t i = 0; i < c->opt.clients; i++, c->nclients++)
+            c->client[c->nclients] = client_start (&(struct client_config){ .uri = c->uri[rank],
+                                                                            .rank = rank,
+                                                                            .client = c->nclients,
+                                                                            .seed = rng_next (&rng),
+                                                                            .asks_info = i == 0,
+                                                                            .stop_fd = c->stop_fd });
+    }
+}
+
+static bool served_cb (void *arg, bool first)
+{
+    struct chaos *c = arg;
+    bool all = true;
+
+    for (uint32_t i = 0; i < c->nclients; i++) {
+        uint64_t n = client_answers (c->client[i]);
+
+        if (first)
+            c->answers[i] = n;
+        all &= n > c->answers[i];
+    }
+    return all;
+}
+
+static void drain_cb (void *arg)
+{
+    struct chaos *c = arg;
+
+    eventfd_write (c->stop_fd, 1);
+}
+
+static bool drained_cb (void *arg)
+{
+    struct chaos *c = arg;
+
+    for (uint32_t i = 0; i < c->nclients; i++)
+        if (!client_ended (c->client[i]))
+            return false;
+    return true;
+}
+
+static const struct nemesis_ops nemesis_ops = {
+    .start = start_cb, .served = served_cb, .drain = drain_cb, .drained = drained_cb
+};
+
+/* --- a place for it all --------------------------------------------------------------------------- */
+
+static void make_dir (struct chaos *c)
+{
+    const char *tmp = getenv ("TMPDIR");
+
+    if ((size_t)snprintf (c->dir, sizeof (c->dir), "%s/chaos-XXXXXX", tmp ? tmp : "/tmp") >= sizeof (c->dir)
+        || !mkdtemp (c->dir))
+        die (c->dir);
+    snprintf (c->run, sizeof (c->run), "%s/run", c->dir);
+    snprintf (c->state, PATH_SIZE, "%s/state", c->dir);
+    snprintf (c->links_dir, PATH_SIZE, "%s/links", c->dir);
+    snprintf (c->page_path, PATH_SIZE, "%s/page", c->dir);
+    snprintf (c->log, PATH_SIZE, "%s/log", c->dir);
+    if (mkdir (c->state, 0700) < 0 || mkdir (c->links_dir, 0700) < 0)
+        die (c->dir);
+}
+
+static void make_page (struct chaos *c)
+{
+    int fd = open (c->page_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0 || ftruncate (fd, sizeof (*c->page)) < 0
+        || (c->page = mmap (NULL, sizeof (*c->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED)
+        die (c->page_path);
+    close (fd);
+}
+
+static void append_env (const char *name, const char *value)
+{
+    const char *old = getenv (name);
+    char text[4096];
+
+    snprintf (text, sizeof (text), "%s%s%s", old ? old : "", old ? ":" : "", value);
+    setenv (name, text, 1);
+}
+
+/* What brokers shall find.  A sanitizer's report must not look like a broker that gave up. */
+static void set_env (struct chaos *c)
+{
+    setenv ("LD_PRELOAD", HOST_SO, 1);
+    setenv (HOST_ENV_PAGE, c->page_path, 1);
+    setenv (HOST_ENV_LINKS, c->links_dir, 1);
+    setenv (HOST_ENV_STATE, c->state, 1);
+    append_env ("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0:exitcode=99");
+    append_env ("TSAN_OPTIONS", "exitcode=66");
+}
+
+/* The epoch lies far enough back for clocks that step. */
+static void set_attrs (struct chaos *c)
+{
+    size_t n = 0;
+
+    snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.lease=%" PRIu64 "ms", c->opt.lease_ms);
+    snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.max-generators=%u", c->opt.max_generators);
+    snprintf (c->attr[n++], sizeof (c->attr[0]), "tbon.timeout=%" PRIu64 "ms", c->opt.timeout_ms);
+    snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.epoch=2020-01-01T00:00:00Z");
+    snprintf (c->attr[n++], sizeof (c->attr[0]), "log-stderr-level=5");
+    for (size_t i = 0; i < n; i++)
+        c->attrs[i] = c->attr[i];
+}
+
+/* --- report ------------------------------------------------------------------------------------------ */
+
+/* Lines of the brokers' log that no fault explains. */
+static uint64_t read_log (struct chaos *c)
+{
+    static const char *const bad[] = { "Sanitizer", "runtime error", "Assertion", "assert", "double free", "corrupted" };
+    FILE *in = fopen (c->log, "re"), *out = c->opt.save_log ? fopen (c->opt.save_log, "we") : NULL;
+    char *line = NULL;
+    size_t size = 0;
+    uint64_t found = 0;
+
+    while (in && getline (&line, &size, in) > 0) {
+        if (out)
+            fputs (line, out);
+        for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
+            if (strstr (line, bad[i])) {
+                if (found++ < CHECKER_EXAMPLES)
+                    printf ("  log: %s", line);
+                break;
+            }
+    }
+    free (line);
+    if (in)
+        fclose (in);
+    if (out)
+        fclose (out);
+    return found;
+}
+
+static void print_steps (const struct chaos *c, const struct nemesis_report *n)
+{
+    uint64_t total = 0;
+
+    for (int i = 0; i < FAULT_COUNT; i++)
+        total += n->steps[i];
+    printf ("faults: %" PRIu64 " in %.1f s:", total, (double)n->faults_us / 1e6);
+    for (int i = 0; i < FAULT_COUNT; i++)
+        printf (" %s %" PRIu64, fault_name (i), n->steps[i]);
+    printf ("\nbrokers: %" PRIu64 " kill, stop, cont and run, %" PRIu64 " of them refused; %" PRIu64 " gave up\n", n->asked,
+            n->refused, n->gave_up);
+    printf ("instance: %" PRIu64 " starts, %" PRIu64 " of them failed under faults\n", n->starts, n->failed_starts);
+    printf ("links: %" PRIu64 " connections, %" PRIu64 " bits turned over\n", links_connections (c->links),
+            links_corrupted (c->links));
+}
+
+static void print_verdict (const struct verdict *v)
+{
+    printf ("requests: %" PRIu64 ": %" PRIu64 " answered, %" PRIu64 " refused, %" PRIu64 " ended with the connection, %" PRIu64
+            " unanswered\n", v->requests, v->answered, v->refused, v->lost, v->unanswered);
+    printf ("ids: %" PRIu64 " in %" PRIu64 " runs\n", v->ids, v->runs);
+    printf ("duplicates: %" PRIu64 "\nmalformed answers: %" PRIu64 "\nout of a client's order: %" PRIu64
+            "\nout of order beyond the bounds: %" PRIu64 " of %" PRIu64 " judged; %" PRIu64
+            " excused by a new root\n", v->duplicates, v->malformed, v->disorder,
+            v->misordered, v->judged, v->excused);
+    if (v->watermarks > 0)
+        printf ("below the watermark: %" PRIu64 " (%" PRIu64 " watermarks)\n", v->below, v->watermarks);
+    else
+        printf ("below the watermark: left out, fluid.watermark does not answer\n");
+    for (size_t i = 0; i < v->nexamples; i++)
+        printf ("  %s\n", v->example[i]);
+}
+
+static void print_gaps (const struct chaos *c, const struct history *const *h)
+{
+    const struct nemesis_report *n = nemesis_report (c->nemesis);
+    struct gap all, one;
+    size_t noutages;
+    const struct window *outages = nemesis_outages (c->nemesis, &noutages);
+
+    checker_gaps (h, c->nclients, outages, noutages, n->begun_us, n->done_us, &all, &one);
+    printf ("longest time without service: %.3f s anywhere; %.3f s at a rank that lives and reaches the root: rank %u at %"
+            PRIu64 " us\n", (double)all.us / 1e6, (double)one.us / 1e6, one.rank, one.at_us);
+}
+
+static int report (struct chaos *c)
+{
+    const struct history *h[CLIENTS_MAX];
+    const struct nemesis_report *n = nemesis_report (c->nemesis);
+    struct verdict v;
+    size_t nroots;
+
+    for (uint32_t i = 0; i < c->nclients; i++)
+        h[i] = client_join (c->client[i]);
+    const struct window *roots = nemesis_roots (c->nemesis, &nroots);
+    checker_judge (h, c->nclients, roots, nroots, &v);
+    print_steps (c, n);
+    print_verdict (&v);
+    print_gaps (c, h);
+    uint64_t bad = checker_violations (&v) + n->surprises + read_log (c);
+    if (n->surprises > 0)
+        printf ("surprises: %" PRIu64 ", the first: %s\n", n->surprises, n->surprise);
+    if (v.ids == 0)
+        printf ("no ids at all\n");
+    bad += v.ids == 0;
+    printf ("%s: seed %" PRIu64 "\n", bad ? "FAILED" : "passed", c->opt.seed);
+    fflush (stdout);
+    for (uint32_t i = 0; i < c->nclients; i++)
+        client_destroy (c->client[i]);
+    return bad ? 1 : 0;
+}
+
+/* --- run ----------------------------------------------------------------------------------------------- */
+
+/* The first signal ends the faults, the second one everything: our keeper sweeps up. */
+static void signal_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct chaos *c = arg;
+
+    idt_watcher_stop (w);
+    nemesis_finish (c->nemesis);
+}
+
+static int watch_signals (sigset_t *set)
+{
+    sigemptyset (set);
+    sigaddset (set, SIGINT);
+    sigaddset (set, SIGQUIT);
+    return signalfd (-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static int run (struct chaos *c)
+{
+    struct instance_config instance = { IDTREE, c->run, c->state, c->log, c->opt.size, c->opt.fanout, c->attrs };
+    struct nemesis_config config = { make_plan (&c->opt), c->opt.steps, c->opt.duration_ms * 1000, HEAL_US,
+                                     c->opt.verbose };
+    sigset_t set;
+    int signal_fd = watch_signals (&set);
+    idt_watcher_t *signal_w;
+
+    if (!(c->r = idt_reactor_create ()) || (c->stop_fd = eventfd (0, EFD_CLOEXEC)) < 0
+        || !(signal_w = idt_fd_watcher_create (c->r, signal_fd, IDT_POLLIN, signal_cb, c)))
+        die ("a reactor");
+    idt_watcher_start (signal_w);
+    c->links = links_create (c->r, c->links_dir, c->run, c->opt.size, c->opt.fanout, c->opt.seed);
+    c->nemesis = nemesis_create (c->r, &config, &instance, c->links, c->page, &nemesis_ops, c);
+    nemesis_begin (c->nemesis);
+    idt_reactor_run (c->r, IDT_REACTOR_DEFAULT);
+    int status = report (c);
+    nemesis_destroy (c->nemesis);
+    links_destroy (c->links);
+    idt_watcher_destroy (signal_w);
+    close (signal_fd);
+    close (c->stop_fd);
+    idt_reactor_destroy (c->r);
+    return status;
+}
+
+/* SIGTERM and SIGHUP end us at once, as does the end of the keeper; there is nothing that would be lost. */
+static void end_at_once (void)
+{
+    sigset_t set;
+
+    sigemptyset (&set);
+    sigaddset (&set, SIGTERM);
+    sigaddset (&set, SIGHUP);
+    sigprocmask (SIG_UNBLOCK, &set, NULL);
+}
+
+int main (int argc, char **argv)
+{
+    static struct chaos c;
+
+    take_options (&c.opt, argc, argv);
+    if (c.opt.plan)
+        return print_plan (&c.opt);
+    printf ("chaos: seed %" PRIu64 ", %u brokers, kary:%u, %u clients each, lease %" PRIu64 " ms\n", c.opt.seed, c.opt.size,
+            c.opt.fanout, c.opt.clients, c.opt.lease_ms);
+    make_dir (&c);
+    if (keeper_split (c.dir, false) < 0)
+        die ("fork");
+    end_at_once ();
+    signal (SIGPIPE, SIG_IGN);
+    make_page (&c);
+    set_env (&c);
+    set_attrs (&c);
+    return run (&c);
+}

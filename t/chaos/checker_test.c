@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* checker_test.c - the checker passes what is right, and finds each thing that is wrong */
+#include <errno.h>
+#include <string.h>
+
+#include "checker.h"
+#include "libutil/tap.h"
+
+#define CLIENTS 2
+
+/* Two clients at ranks 0 and 1. */
+struct world {
+    struct history h[CLIENTS];
+    struct window root; /* the first lease of a root */
+    const struct history *p[CLIENTS];
+};
+
+static void world_init (struct world *w)
+{
+    memset (w, 0, sizeof (*w));
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        w->h[i].rank = w->h[i].client = i;
+        w->p[i] = &w->h[i];
+    }
+}
+
+static void world_judge (struct world *w, struct verdict *v)
+{
+    checker_judge (w->p, CLIENTS, &w->root, 1, v);
+    for (int i = 0; i < CLIENTS; i++)
+        history_fini (&w->h[i]);
+}
+
+static fluid_t id (uint64_t ms, uint32_t generator, uint32_t sequence)
+{
+    fluid_t id = 0;
+
+    fluid_join (&(struct fluid_fields){ ms, generator, sequence }, &id);
+    return id;
+}
+
+/* Client 'i' asked at 'sent_us' for n ids above 'after' and got the run from 'first' on 10 us later. */
+static void gets (struct world *w, int i, uint64_t sent_us, fluid_t after, fluid_t first, uint32_t n)
+{
+    struct history *h = &w->h[i];
+
+    h->sent++;
+    history_answer (h, &(struct history_answer){ sent_us, sent_us + 10, after, n, 0, 1, h->nruns });
+    history_run (h, first, n);
+}
+
+static void fails (struct world *w, int i, int errnum)
+{
+    w->h[i].sent++;
+    history_answer (&w->h[i], &(struct history_answer){ 1, 2, 0, 5, errnum, 0, w->h[i].nruns });
+}
+
+static void tells_bound (struct world *w, int i, uint64_t us, uint64_t bound_us)
+{
+    history_bound (&w->h[i], &(struct history_bound){ us, us, bound_us, w->h[i].rank });
+}
+
+static void tells_watermark (struct world *w, int i, uint64_t us, uint64_t ms)
+{
+    history_watermark (&w->h[i], &(struct history_watermark){ us, ms });
+}
+
+/* --- rules -------------------------------------------------------------------------------------- */
+
+static void test_good (void)
+{
+    struct world w;
+    struct verdict v;
+
+    world_init (&w);
+    gets (&w, 0, 100, 0, id (1, 0, 0), 1024);
+    gets (&w, 0, 200, id (1, 0, 1023), id (2, 0, 0), 1);
+    gets (&w, 1, 100, 0, id (1, 1, 0), 1024);
+    fails (&w, 1, EAGAIN);
+    fails (&w, 1, ECONNRESET);
+    tells_watermark (&w, 0, 150, 2);
+    world_judge (&w, &v);
+    ok (checker_violations (&v) == 0 && v.nexamples == 0, "a history without fault is passed");
+    ok (v.ids == 2049 && v.runs == 3 && v.requests == 5 && v.answered == 3 && v.refused == 1 && v.lost == 1
+            && v.watermarks == 1,
+        "what happened is counted");
+}
+
+static void test_duplicates (void)
+{
+    struct world w;
+    struct verdict v;
+
+    world_init (&w);
+    gets (&w, 0, 100, 0, id (1, 0, 0), 100);
+    gets (&w, 1, 100, 0, id (1, 0, 99), 10);
+    world_judge (&w, &v);
+    ok (v.duplicates == 1 && v.nexamples == 1, "the last id of a run given again is found");
+
+    world_init (&w);
+    gets (&w, 0, 100, 0, id (1, 0, 0), 100);
+    gets (&w, 1, 100, 0, id (1, 0, 0), 100);
+    world_judge (&w, &v);
+    ok (v.duplicates == 100, "a whole run given again is found");
+
+    world_init (&w);
+    gets (&w, 0, 100, 0, id (1, 0, 0), 1000);
+    gets (&w, 1, 100, 0, id (1, 0, 10), 1);
+    gets (&w, 1, 200, id (1, 0, 10), id (1, 0, 990), 20);
+    world_judge (&w, &v);
+    ok (v.duplicates == 11, "runs within and behind a longer one are compared with it");
+
+    world_init (&w);
+    gets (&w, 0, 100, 0, id (1, 0, 0), 100);
+    gets (&w, 1, 100, 0, id (1, 0, 100), 100);
+    gets (&w, 1, 200, id (1, 0, 199), id (1, 1, 0), 100);
+    world_judge (&w, &v);
+    ok (v.duplicates == 0, "runs that touch, and the same numbers of another generator, are no duplicates");
+}
+
+static void test_answers (void)
+{
+    struct world w;
+    struct verdict v;
+
+    world_init (&w);
+    w.h[0].sent = 1;
+    world_judge (&w, &v);
+    ok (v.unanswered == 1, "a request that did not end is found");
+
+    world_init (&w);
+    fails (&w, 0, ETIMEDOUT);
+    world_judge (&w, &v);
+    ok (v.unanswered == 1, "a request that nobody answered is found");
+
+    world_init (&w);
+    w.h[0].twice = 1;
+    world_judge (&w, &v);
+    ok (v.unanswered == 1, "a request that ended twice is found");
+
+    world_init (&w);
+    gets (&w, 0, 100, 0, id (1, 0, 0), 10);
+    w.h[0].answers[0].count = 11;
+    world_judge (&w, &v);
+    ok (v.malformed == 1, "an id too few is found");
+
+    world_init (&w);
+    gets (&w, 0, 100, 0, id (1, 0, 0), 10);
+    w.h[0].answers[0].count = 9;
+    world_judge (&w, &v);
+    ok (v.malformed == 1, "an id too many is found");
+
+    world_init (&w);
+    gets (&w, 0, 100, 0, id (1, 0, 1000), 25);
+    world_judge (&w, &v);
+    ok (v.malformed == 1, "a run beyond its millisecond is found");
+}
+
+static void test_order (void)
+{
+    struct world w;
+    struct verdict v;
+
+    world_init (&w);
+    gets (&w, 0, 100, id (2, 0, 5), id (2, 0, 5), 10);
+    world_judge (&w, &v);
+    ok (v.disorder == 1, "an id that is not above the one that the client had is found");
+
+    for (int beyond = 0; beyond < 2; beyond++) {
+        world_init (&w);
+        tells_bound (&w, 0, 50, 200);
+        tells_bound (&w, 1, 50, 300);
+        gets (&w, 0, 100, 0, id (2, 0, 0), 10);
+        gets (&w, 1, 610 + beyond, 0, id (1, 1, 0), 10);
+        world_judge (&w, &v);
+        ok (v.judged == 2 && v.misordered == (uint64_t)beyond, "a smaller id %s the sum of both bounds is %s",
+            beyond ? "beyond" : "within", beyond ? "found" : "passed");
+    }
+
+    for (int late = 0; late < 2; late++) {
+        world_init (&w);
+        w.root = (struct window){ 90, 1000, 1 };
+        tells_bound (&w, 0, 50, 200);
+        tells_bound (&w, 1, 50, 300);
+        gets (&w, 0, 100, 0, id (2, 0, 0), 10);
+        gets (&w, 1, 1000 + late, 0, id (1, 1, 0), 10);
+        world_judge (&w, &v);
+        ok (v.misordered == (uint64_t)late && v.excused == (uint64_t)!late, "%s a new root's first lease it is %s",
+            late ? "after" : "in", late ? "found" : "excused");
+    }
+
+    world_init (&w);
+    tells_bound (&w, 0, 50, 200);
+    gets (&w, 0, 100, 0, id (2, 0, 0), 10);
+    gets (&w, 1, 5000, 0, id (1, 1, 0), 10);
+    world_judge (&w, &v);
+    ok (v.judged == 1 && v.misordered == 0, "without a bound nothing is judged");
+
+    world_init (&w);
+    tells_bound (&w, 0, 50, 200);
+    tells_bound (&w, 1, 50, 300);
+    tells_bound (&w, 1, 700, 10000);
+    gets (&w, 0, 100, 0, id (2, 0, 0), 10);
+    gets (&w, 1, 650, 0, id (1, 1, 0), 10);
+    world_judge (&w, &v);
+    ok (v.misordered == 0, "of the bounds before and after an answer the larger one counts");
+}
+
+static void test_watermark (void)
+{
+    struct world w;
+    struct verdict v;
+
+    world_init (&w);
+    tells_watermark (&w, 0, 50, 7);
+    tells_watermark (&w, 0, 60, 5);
+    gets (&w, 1, 50, 0, id (4, 1, 0), 10);
+    gets (&w, 1, 100, id (4, 1, 9), id (6, 1, 0), 10);
+    gets (&w, 1, 200, id (6, 1, 9), id (7, 1, 0), 10);
+    world_judge (&w, &v);
+    ok (v.below == 1, "an id below the largest watermark that was told before it was asked for is found");
+}
+
+static void test_gaps (void)
+{
+    struct world w;
+    struct gap all, one;
+    struct window outage = { 200, 900, 2 };
+
+    world_init (&w);
+    gets (&w, 0, 90, 0, id (1, 0, 0), 1);
+    gets (&w, 0, 490, 0, id (2, 0, 0), 1);
+    gets (&w, 0, 990, 0, id (3, 0, 0), 1);
+    gets (&w, 1, 140, 0, id (1, 1, 0), 1);
+    gets (&w, 1, 1090, 0, id (2, 1, 0), 1);
+    checker_gaps (w.p, CLIENTS, NULL, 0, 50, 1200, &all, &one);
+    ok (all.us == 500 && all.at_us == 500, "the longest time without an answer to any client is found");
+    ok (one.us == 950 && one.at_us == 150 && one.rank == 1, "so is that at one rank");
+    checker_gaps (w.p, CLIENTS, &outage, 1, 50, 1200, &all, &one);
+    ok (one.us == 500 && one.rank == 0, "what its own outage explains is no gap");
+    for (int i = 0; i < CLIENTS; i++)
+        history_fini (&w.h[i]);
+}
+
+int main (void)
+{
+    test_good ();
+    test_duplicates ();
+    test_answers ();
+    test_order ();
+    test_watermark ();
+    test_gaps ();
+    return done_testing ();
+}

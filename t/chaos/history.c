@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* history.c - what one client saw: four arrays that grow */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "history.h"
+
+/* Room for one more item in an array of 'n' that has room for '*size'. */
+static void *grow (void *items, size_t n, size_t *size, size_t item)
+{
+    if (n < *size)
+        return items;
+    *size = *size ? *size + *size / 2 : 64;
+    if (!(items = realloc (items, *size * item))) {
+        fputs ("chaos: out of memory\n", stderr);
+        exit (1);
+    }
+    return items;
+}
+
+#define APPEND(h, what, item)                                                                         \
+    do {                                                                                              \
+        (h)->what = grow ((h)->what, (h)->n##what, &(h)->what##_size, sizeof ((h)->what[0]));         \
+        (h)->what[(h)->n##what++] = (item);                                                           \
+    } while (0)
+
+void history_run (struct history *h, fluid_t first, uint32_t n)
+{
+    APPEND (h, runs, ((struct history_run){ first, n }));
+}
+
+void history_answer (struct history *h, const struct history_answer *answer)
+{
+    APPEND (h, answers, *answer);
+}
+
+void history_bound (struct history *h, const struct history_bound *bound)
+{
+    APPEND (h, bounds, *bound);
+}
+
+void history_watermark (struct history *h, const struct history_watermark *watermark)
+{
+    APPEND (h, watermarks, *watermark);
+}
+
+void history_fini (struct history *h)
+{
+    free (h->runs);
+    free (h->answers);
+    free (h->bounds);
+    free (h->watermarks);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* host.c - preloaded into brokers: their clock, links and disk are what host.h says
+ *
+ * Each function does what the next one of its name does, but for the one thing that it is here for.  It may be
+ * called before the constructor, by other libraries' constructors: then there is no page, and nothing is changed.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host.h"
+
+static struct host_page *page;
+static int rank;
+static const char *links, *state;
+
+__attribute__ ((constructor)) static void start (void)
+{
+    const char *path = getenv (HOST_ENV_PAGE), *pmi_rank = getenv ("PMI_RANK");
+
+    links = getenv (HOST_ENV_LINKS);
+    state = getenv (HOST_ENV_STATE);
+    if (!path || !links || !state || !pmi_rank || (rank = atoi (pmi_rank)) < 0 || rank >= HOST_RANKS_MAX)
+        return;
+    int fd = open (path, O_RDWR | O_CLOEXEC);
+    void *p = mmap (NULL, sizeof (*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p != MAP_FAILED)
+        page = p;
+    close (fd);
+}
+
+/* The next definition of a function, as a pointer of its type. */
+#define NEXT(name) ((__typeof__ (&name))dlsym (RTLD_NEXT, #name))
+
+/* --- clock ------------------------------------------------------------------------------------ */
+
+int clock_gettime (clockid_t id, struct timespec *ts)
+{
+    static __typeof__ (&clock_gettime) next;
+
+    if (!next)
+        next = NEXT (clock_gettime);
+    int rc = next ? next (id, ts) : (int)syscall (SYS_clock_gettime, id, ts);
+    if (rc == 0 && page && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) {
+        int64_t us = ts->tv_sec * INT64_C (1000000) + ts->tv_nsec / 1000 + atomic_load (&page->wall_us[rank]);
+
+        ts->tv_nsec = us % 1000000 * 1000 + ts->tv_nsec % 1000;
+        ts->tv_sec = us / 1000000;
+    }
+    return rc;
+}
+
+int gettimeofday (struct timeval *restrict tv, void *restrict tz)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_REALTIME, &ts);
+    *tv = (struct timeval){ ts.tv_sec, ts.tv_nsec / 1000 };
+    return 0;
+}
+
+time_t time (time_t *t)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_REALTIME, &ts);
+    if (t)
+        *t = ts.tv_sec;
+    return ts.tv_sec;
+}
+
+/* --- links ------------------------------------------------------------------------------------ */
+
+/* The address that a broker's connection is led to; false: it is none to a broker. */
+static bool lead (const struct sockaddr *addr, socklen_t len, struct sockaddr_un *to)
+{
+    const struct sockaddr_un *un = (const void *)addr;
+    char path[sizeof (un->sun_path) + 1] = "";
+    const char *name;
+    unsigned peer;
+    char rest;
+
+    if (!page || len <= offsetof (struct sockaddr_un, sun_path) || addr->sa_family != AF_UNIX)
+        return false;
+    memcpy (path, un->sun_path, len - offsetof (struct sockaddr_un, sun_path));
+    if (!(name = strrchr (path, '/')) || sscanf (name, "/tbon-%u%c", &peer, &rest) != 1)
+        return false;
+    *to = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    snprintf (to->sun_path, sizeof (to->sun_path), "%s/%d-%u", links, rank, peer);
+    return true;
+}
+
+int connect (int fd, const struct sockaddr *addr, socklen_t len)
+{
+    struct sockaddr_un to;
+
+    if (lead (addr, len, &to))
+        return NEXT (connect) (fd, (struct sockaddr *)&to, sizeof (to));
+    return NEXT (connect) (fd, addr, len);
+}
+
+/* --- disk ------------------------------------------------------------------------------------- */
+
+static bool is_state (int fd)
+{
+    char name[64], path[4096];
+    size_t len = strlen (state);
+
+    snprintf (name, sizeof (name), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink (name, path, sizeof (path) - 1);
+    if (n < 0)
+        return false;
+    path[n] = '\0';
+    return !strncmp (path, state, len) && path[len] == '/';
+}
+
+/* 0, or the errno with which a write (or a sync) fails.  Hangs while the disk is frozen. */
+static int disk_errno (int fd, bool is_write)
+{
+    uint32_t disk;
+
+    if (!page || atomic_load (&page->disk) == HOST_DISK_GOOD || !is_state (fd))
+        return 0;
+    while ((disk = atomic_load (&page->disk)) == HOST_DISK_FROZEN)
+        syscall (SYS_futex, &page->disk, FUTEX_WAIT, disk, NULL, NULL, 0);
+    if (disk == HOST_DISK_FULL && is_write)
+        return ENOSPC;
+    return disk == HOST_DISK_BROKEN ? EIO : 0;
+}
+
+#define REFUSE(fd, is_write)                        \
+    do {                                            \
+        int errnum = disk_errno ((fd), (is_write)); \
+        if (errnum != 0) {                          \
+            errno = errnum;                         \
+            return -1;                              \
+        }                                           \
+    } while (0)
+
+ssize_t write (int fd, const void *data, size_t size)
+{
+    REFUSE (fd, true);
+    return NEXT (write) (fd, data, size);
+}
+
+ssize_t pwrite (int fd, const void *data, size_t size, off_t offset)
+{
+    REFUSE (fd, true);
+    return NEXT (pwrite) (fd, data, size, offset);
+}
+
+ssize_t pwrite64 (int fd, const void *data, size_t size, off64_t offset)
+{
+    REFUSE (fd, true);
+    return NEXT (pwrite64) (fd, data, size, offset);
+}
+
+int fdatasync (int fd)
+{
+    REFUSE (fd, false);
+    return NEXT (fdatasync) (fd);
+}
+
+int fsync (int fd)
+{
+    REFUSE (fd, false);
+    return NEXT (fsync) (fd);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* host.h - what a broker under test believes about its host
+ *
+ * host.so is preloaded into every broker.  There it answers for the C library, as this page (a file that is mapped
+ * by the chaos program and by all brokers) tells it:
+ *   - the wall clock is off by wall_us[rank]; CLOCK_MONOTONIC and CLOCK_BOOTTIME are the host's;
+ *   - a connection to an ipc socket DIR/tbon-P goes to LINKS/RANK-P, where the chaos program passes it on (links.h);
+ *   - what is written to a file in the state directory fails or hangs, as 'disk' says.
+ * So each broker has a clock, links and a disk of its own on any host, without privileges.  In a process
+ * without PMI_RANK it does nothing.
+ */
+#ifndef CHAOS_HOST_H
+#define CHAOS_HOST_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define HOST_RANKS_MAX 64
+
+enum host_disk {
+    HOST_DISK_GOOD,
+    HOST_DISK_FULL,   /* writes fail with ENOSPC */
+    HOST_DISK_BROKEN, /* writes and syncs fail with EIO */
+    HOST_DISK_FROZEN, /* writes and syncs hang until it is good again */
+};
+
+struct host_page {
+    _Atomic int64_t wall_us[HOST_RANKS_MAX];
+    _Atomic uint32_t disk; /* enum host_disk; a futex */
+};
+
+/* Names of what host.so reads from the environment. */
+#define HOST_ENV_PAGE "CHAOS_PAGE"   /* the page's file */
+#define HOST_ENV_LINKS "CHAOS_LINKS" /* LINKS */
+#define HOST_ENV_STATE "CHAOS_STATE" /* the state directory, without a slash behind */
+
+#endif /* CHAOS_HOST_H */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* instance.h - the instance under test: idtree start and startctl, without ever waiting
+ *
+ * An instance is down, starting, up or stopping; it may be started again on the same state when it is down.
+ * It ends by itself, too, when this program does: its command is cat, which reads from us.
+ */
+#ifndef CHAOS_INSTANCE_H
+#define CHAOS_INSTANCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <idtree/reactor.h>
+
+struct instance;
+
+struct instance_config {
+    const char *idtree; /* path of the command */
+    const char *rundir, *statedir, *logfile;
+    uint32_t size;
+    uint32_t fanout;
+    const char *const *attrs; /* ATTR=VALUE, ended by NULL */
+};
+
+/* Told from the reactor: all brokers are up; idtree start has ended. */
+struct instance_ops {
+    void (*up) (void *arg);
+    void (*down) (void *arg, int status); /* wait status */
+};
+
+/* What 'config' points to is borrowed.  Ends the program where there is no memory. */
+struct instance *instance_create (idt_reactor_t *r, const struct instance_config *config,
+                                  const struct instance_ops *ops, void *arg);
+void instance_destroy (struct instance *in); /* must be down */
+
+void instance_start (struct instance *in); /* must be down */
+void instance_stop (struct instance *in);  /* in order; nothing where it is down */
+void instance_crash (struct instance *in); /* kill -9 of the launcher and all brokers */
+
+/* Ask the launcher, as idtree startctl does.  'cb' is told once whether it was done, or why not ('error'; NULL:
+ * done), and for the verb "status" the answer's JSON text.
+ */
+typedef void (*instance_f) (void *arg, uint32_t rank, const char *error, const char *answer);
+void instance_ask (struct instance *in, const char *verb, uint32_t rank, instance_f cb, void *arg);
+
+#endif /* CHAOS_INSTANCE_H */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* plan.c - what the nemesis does, drawn from a seed
+ *
+ * Faults are dealt from a bag that is shuffled anew when it is empty, so that even a short run meets them all.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan.h"
+
+#define GAP_MIN_MS 50
+#define GAP_MAX_MS 900
+#define CLOCK_MAX_MS 600000 /* ten minutes back or ahead */
+
+static const struct {
+    const char *name;
+    uint8_t often;     /* in a bag */
+    uint16_t min_ms;   /* of holding */
+    uint16_t lease_tenths; /* the longest holding, in tenths of a lease above min_ms */
+} faults[FAULT_COUNT] = {
+    [FAULT_KILL] = { "kill", 8, 0, 20 },      [FAULT_STOP] = { "stop", 6, 10, 30 },
+    [FAULT_CUT] = { "cut", 4, 50, 40 },       [FAULT_RESET] = { "reset", 2, 0, 10 },
+    [FAULT_CORRUPT] = { "corrupt", 2, 50, 10 }, [FAULT_CLOCK] = { "clock", 3, 0, 0 },
+    [FAULT_FULL] = { "disk-full", 1, 50, 40 }, [FAULT_BROKEN] = { "disk-broken", 1, 50, 40 },
+    [FAULT_FROZEN] = { "disk-frozen", 1, 50, 40 }, [FAULT_CRASH] = { "crash", 1, 0, 10 },
+    [FAULT_RESTART] = { "restart", 1, 0, 5 },
+};
+
+const char *fault_name (enum fault fault)
+{
+    return faults[fault].name;
+}
+
+void plan_init (struct plan *p, uint64_t seed, uint32_t size, uint32_t fanout, uint32_t lease_ms)
+{
+    *p = (struct plan){ .rng = { seed }, .size = size, .fanout = fanout, .lease_ms = lease_ms };
+}
+
+static void fill_bag (struct plan *p)
+{
+    for (int fault = 0; fault < FAULT_COUNT; fault++)
+        for (int i = 0; i < faults[fault].often; i++)
+            p->bag[p->left++] = fault;
+    for (size_t i = p->left - 1; i > 0; i--) {
+        size_t j = rng_below (&p->rng, i + 1);
+        uint8_t fault = p->bag[i];
+
+        p->bag[i] = p->bag[j];
+        p->bag[j] = fault;
+    }
+}
+
+/* --- ranks -------------------------------------------------------------------------------------- */
+
+static uint64_t subtree (const struct plan *p, uint32_t top)
+{
+    uint64_t ranks = UINT64_C (1) << top;
+
+    for (uint32_t r = top + 1; r < p->size; r++)
+        if (ranks >> ((r - 1) / p->fanout) & 1)
+            ranks |= UINT64_C (1) << r;
+    return ranks;
+}
+
+/* Mostly one rank, often an inner one; at times the root, a subtree, or any set. */
+static uint64_t choose_ranks (struct plan *p)
+{
+    uint32_t how = rng_below (&p->rng, 10), one = rng_below (&p->rng, p->size);
+    uint32_t inner = rng_below (&p->rng, (p->size + p->fanout - 1) / p->fanout);
+    uint64_t any = rng_next (&p->rng);
+
+    if (how < 4)
+        return UINT64_C (1) << one;
+    if (how < 6)
+        return UINT64_C (1) << inner;
+    if (how < 7)
+        return 1;
+    if (how < 9)
+        return subtree (p, one);
+    return (any & (UINT64_MAX >> (64 - p->size))) | UINT64_C (1) << one;
+}
+
+/* The root has no link up: its children's are meant. */
+static uint64_t linked_ranks (const struct plan *p, uint64_t ranks)
+{
+    if (ranks != 1 || p->size == 1)
+        return ranks;
+    for (uint32_t r = 1; r < p->size && r <= p->fanout; r++)
+        ranks |= UINT64_C (1) << r;
+    return ranks & ~UINT64_C (1);
+}
+
+static int32_t choose_amount (struct plan *p, enum fault fault)
+{
+    switch (fault) {
+    case FAULT_CLOCK:
+        return (int32_t)rng_below (&p->rng, 2 * CLOCK_MAX_MS + 1) - CLOCK_MAX_MS;
+    case FAULT_CUT:
+        return (int32_t)rng_between (&p->rng, 1, 3);
+    case FAULT_CORRUPT:
+        return (int32_t)rng_between (&p->rng, 2, 20);
+    default:
+        return 0;
+    }
+}
+
+void plan_next (struct plan *p, struct step *step)
+{
+    if (p->left == 0)
+        fill_bag (p);
+    step->fault = p->bag[--p->left];
+    step->gap_ms = rng_between (&p->rng, GAP_MIN_MS, GAP_MAX_MS);
+    step->hold_ms = faults[step->fault].min_ms
+                    + rng_below (&p->rng, p->lease_ms * faults[step->fault].lease_tenths / 10 + 1);
+    step->ranks = choose_ranks (p);
+    step->amount = choose_amount (p, step->fault);
+    if (step->fault == FAULT_CUT || step->fault == FAULT_RESET || step->fault == FAULT_CORRUPT)
+        step->ranks = linked_ranks (p, step->ranks);
+    if (step->fault >= FAULT_FULL)
+        step->ranks = step->fault < FAULT_CRASH ? 1 : UINT64_MAX >> (64 - p->size);
+}
+
+/* --- text --------------------------------------------------------------------------------------- */
+
+static size_t print_ranks (uint64_t ranks, char *buf, size_t size)
+{
+    size_t n = 0;
+
+    for (unsigned r = 0; r < 64 && n < size; r++)
+        if (ranks >> r & 1)
+            n += snprintf (buf + n, size - n, "%c%u", n ? ',' : ' ', r);
+    return n < size ? n : size - 1;
+}
+
+void step_print (const struct step *step, char *buf, size_t size)
+{
+    static const char *const ways[] = { "", "up", "down", "both ways" };
+    size_t n = snprintf (buf, size, "%s", fault_name (step->fault));
+
+    n += print_ranks (step->ranks, buf + n, size - n);
+    if (step->fault == FAULT_CLOCK)
+        n += snprintf (buf + n, size - n, " by %" PRId32 " ms", step->amount);
+    else
+        n += snprintf (buf + n, size - n, " for %" PRIu32 " ms", step->hold_ms);
+    if (step->fault == FAULT_CUT)
+        snprintf (buf + n, size - n, ", %s", ways[step->amount]);
+    if (step->fault == FAULT_CORRUPT)
+        snprintf (buf + n, size - n, ", one buffer in %" PRId32, step->amount);
+}
