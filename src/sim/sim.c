@@ -38,7 +38,7 @@ enum event_type {
     EV_FAULT,     /* the next one */
 };
 
-enum message_type { MSG_BLOCK, MSG_IDS, MSG_ERROR, MSG_LEASE, MSG_GRANTS, MSG_PING, MSG_PONG };
+enum message_type { MSG_BLOCK, MSG_CANCEL, MSG_IDS, MSG_ERROR, MSG_LEASE, MSG_GRANTS, MSG_PING, MSG_PONG };
 
 struct message {
     enum message_type type;
@@ -421,6 +421,14 @@ static int forward_op (void *arg, uint32_t tag, uint32_t count, fluid_t after)
     return 0;
 }
 
+static void cancel_op (void *arg)
+{
+    struct life *l = arg;
+
+    if (l->link != 0)
+        send (l->w, &(struct message){ .type = MSG_CANCEL, .from = l->id, .to = l->parent, .link = l->link });
+}
+
 static int lease_up_op (void *arg, uint32_t tag, const struct lease_request *req)
 {
     struct life *l = arg;
@@ -461,7 +469,7 @@ static void log_op (void *arg, int level, const char *text)
     say (((struct life *)arg)->w, arg, text);
 }
 
-static const struct node_ops ops = { reply_op, fail_op, forward_op, lease_up_op, lease_reply_op, store_op, log_op };
+static const struct node_ops ops = { reply_op, fail_op, forward_op, cancel_op, lease_up_op, lease_reply_op, store_op, log_op };
 
 /* --- coming and going ------------------------------------------------------------------------------------------- */
 
@@ -507,12 +515,39 @@ static void drop_asks (struct life *l)
     }
 }
 
+/* What a child asked is not wanted any more. */
+struct gone {
+    struct life *life;
+    uint32_t child;
+};
+
+static bool gone_cb (void *cookie, void *arg)
+{
+    struct gone *gone = arg;
+    struct ask *a = cookie;
+
+    if (a->client || a->child != gone->child)
+        return false;
+    ask_destroy (gone->life, a);
+    return true;
+}
+
+static void forget_child (struct life *parent, uint32_t child)
+{
+    if (!parent || !parent->alive || parent->paused)
+        return;
+    node_cancel (parent->node, boot_us (parent), gone_cb, &(struct gone){ parent, child });
+    look (parent);
+}
+
 /* Links to it break; each child notices in its time. */
 static void life_end (struct life *l)
 {
     struct world *w = l->w;
 
     l->alive = false;
+    if (l->link != 0)
+        forget_child (w->life[l->parent], l->id);
     l->link = 0;
     drop_asks (l);
     for (size_t i = 0; i < l->nwaiting; i++)
@@ -575,6 +610,7 @@ static void lose (struct life *l)
 {
     struct world *w = l->w;
 
+    forget_child (w->life[l->parent], l->id);
     l->link = 0;
     if (chance (w, 900) && l->node->forward.busy)
         node_forward_failed (l->node, boot_us (l), l->node->forward.tag, EHOSTUNREACH);
@@ -632,7 +668,7 @@ static void on_pong (struct life *l, const struct message *m)
 static bool arrives (const struct world *w, const struct message *m)
 {
     const struct life *from = w->life[m->from], *to = w->life[m->to];
-    bool up = m->type == MSG_BLOCK || m->type == MSG_LEASE || m->type == MSG_PING;
+    bool up = m->type == MSG_BLOCK || m->type == MSG_CANCEL || m->type == MSG_LEASE || m->type == MSG_PING;
     const struct life *child = up ? from : to;
 
     /* what a child said last may come when it is gone */
@@ -648,6 +684,9 @@ static void on_message (struct life *l, const struct message *m)
     switch (m->type) {
     case MSG_BLOCK:
         on_block (l, m);
+        break;
+    case MSG_CANCEL:
+        forget_child (l, m->from);
         break;
     case MSG_LEASE:
         on_lease (l, m);
@@ -970,7 +1009,7 @@ static void world_init (struct world *w, const struct sim_config *config)
 
     *w = (struct world){ .config = config, .random = config->seed, .check = check_create () };
     w->nranks = config->nodes ? config->nodes : 2 + (uint32_t)below (w, 15);
-    w->kary = 1 + (uint32_t)below (w, 4);
+    w->kary = 1 + (w->nranks > 16) + (uint32_t)below (w, 4);
     w->max_generators = 1 + (uint32_t)below (w, w->nranks + 1);
     w->lease_ms = leases[below (w, 3)];
     w->timeout_ms = 250 + below (w, 250); /* there is time for sixteen hops, there and back, twice */

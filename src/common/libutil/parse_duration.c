@@ -9,6 +9,8 @@
 
 #include "libutil/parse_duration.h"
 
+#define LAST_MS INT64_C (253402300799999) /* 9999-12-31T23:59:59.999Z */
+
 static bool is_digit (char c)
 {
     return c >= '0' && c <= '9';
@@ -186,7 +188,10 @@ int parse_date (const char *s, int64_t *unix_ms)
     if (f[0] < 1970 || f[1] < 1 || f[2] < 1 || f[2] > days_in (f[0], f[1]))
         return invalid ();
     int64_t days = days_to (f[0], f[1]) + f[2] - 1;
-    *unix_ms = (((days * 24 + f[3]) * 60 + f[4] - zone) * 60 + f[5]) * 1000 + ms;
+    ms += (((days * 24 + f[3]) * 60 + f[4] - zone) * 60 + f[5]) * 1000;
+    if (ms < 0 || ms > LAST_MS) /* the zone carries it to another year */
+        return invalid ();
+    *unix_ms = ms;
     return 0;
 }
 

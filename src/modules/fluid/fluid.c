@@ -279,6 +279,13 @@ static int forward_up_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after
     return 0;
 }
 
+static void cancel_up_cb (void *arg)
+{
+    struct fluid *c = arg;
+
+    idt_future_destroy (idt_rpc (c->h, "fluid.cancel", NULL, IDT_NODEID_UPSTREAM, IDT_RPC_NORESPONSE));
+}
+
 static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
 {
     struct fluid *c = arg;
@@ -322,6 +329,7 @@ static const struct node_ops node_ops = {
     .reply = reply_cb,
     .fail = fail_cb,
     .forward = forward_up_cb,
+    .cancel = cancel_up_cb,
     .lease_up = lease_up_cb,
     .lease_reply = lease_reply_cb,
     .store = store_cb,
@@ -420,21 +428,51 @@ static void lease_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_decref (o);
 }
 
-static bool same_client_cb (void *cookie, void *arg)
+static bool same_client (const idt_msg_t *request, const idt_msg_t *msg)
 {
-    const char *a = idt_msg_route_oldest (cookie), *b = idt_msg_route_oldest (arg);
+    const char *a = idt_msg_route_oldest (request), *b = idt_msg_route_oldest (msg);
 
-    if (!a || !b || strcmp (a, b) != 0)
+    return a && b && strcmp (a, b) == 0;
+}
+
+static bool client_gone_cb (void *cookie, void *arg)
+{
+    if (!same_client (cookie, arg))
         return false;
     idt_msg_unref (cookie);
     return true;
+}
+
+/* A child wants its forward no more.  It is answered all the same, so that nobody on the way remembers it. */
+struct canceling {
+    struct fluid *fluid;
+    const idt_msg_t *msg;
+};
+
+static bool canceled_cb (void *cookie, void *arg)
+{
+    struct canceling *canceling = arg;
+
+    if (!is_broker_request (cookie) || !same_client (cookie, canceling->msg))
+        return false;
+    respond_error (canceling->fluid, cookie, ECANCELED, NULL);
+    idt_msg_unref (cookie);
+    return true;
+}
+
+static void cancel_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct fluid *c = arg;
+
+    node_cancel (c->node, now_us (), canceled_cb, &(struct canceling){ c, msg });
+    set_timer (c);
 }
 
 static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct fluid *c = arg;
 
-    node_cancel (c->node, now_us (), same_client_cb, (void *)msg);
+    node_cancel (c->node, now_us (), client_gone_cb, (void *)msg);
     set_timer (c);
 }
 
@@ -551,6 +589,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "fluid.block", block_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.generate", generate_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.lease", lease_request_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "fluid.cancel", cancel_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "fluid.disconnect", disconnect_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.info", info_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.stats-get", stats_get_cb, IDT_ROLE_ALL },

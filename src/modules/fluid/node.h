@@ -47,6 +47,9 @@ struct node_ops {
      */
     int (*forward) (void *arg, uint32_t tag, uint32_t count, fluid_t after);
 
+    /* Tell the parent that the ids asked for last are not wanted any more.  Need not arrive: it spares work. */
+    void (*cancel) (void *arg);
+
     /* Send a lease request to the parent; node_lease_answered () or node_lease_failed () tells the outcome under
      * the same tag.  Tag 0: no answer is wanted.  Returns as above.
      */
@@ -110,8 +113,8 @@ uint64_t node_stop (struct node *n, uint64_t now_us);
  */
 void node_block (struct node *n, uint64_t now_us, const struct node_request *req);
 
-/* Forget requests of a client that went: those for which 'gone' returns true are never answered ('gone' frees the
- * cookie).  That is the exception to rule 4.
+/* Forget requests of a client that went, or of a child that wants them no more: those for which 'gone' returns true
+ * ('gone' answers them or not, and frees the cookie).  That is the exception to rule 4.
  */
 void node_cancel (struct node *n, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg);
 

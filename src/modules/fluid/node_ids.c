@@ -269,13 +269,17 @@ static void forward_waiting (struct node *n, uint64_t now_us)
     }
 }
 
-/* We can do without the answer that is under way: ids that are on it are skipped. */
+/* We can do without the answer that is under way: ids that are on it are skipped.  An ancestor that has more to do than
+ * it can must not make ids that nobody waits for: there it would never catch up.
+ */
 static void abandon_forward (struct node *n)
 {
     if (!n->forward.busy)
         return;
     n->stats.forwards_lost++;
     end_forward (n);
+    if (n->parent_up)
+        n->ops->cancel (n->arg);
 }
 
 static bool is_wanted (const struct node *n, uint32_t tag)

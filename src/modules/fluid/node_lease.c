@@ -11,8 +11,7 @@
 
 #include "modules/fluid/node_private.h"
 
-#define FIRST_STORE_RETRY_US 100000 /* after a store that failed; doubles, up to: */
-#define LAST_STORE_RETRY_US 5000000
+#define FIRST_STORE_RETRY_US 100000 /* after a store that failed; doubles, up to a twelfth of a lease */
 #define NSENT (sizeof (((struct node *) 0)->sent) / sizeof (((struct node *) 0)->sent[0]))
 
 static uint64_t lease_us (const struct node *n)
@@ -128,8 +127,8 @@ void node_store_failed (struct node *n, uint64_t now_us)
     n->stats.store_failures++;
     n->store_failing = true;
     n->store_backoff_us = n->store_backoff_us > 0 ? 2 * n->store_backoff_us : FIRST_STORE_RETRY_US;
-    if (n->store_backoff_us > LAST_STORE_RETRY_US)
-        n->store_backoff_us = LAST_STORE_RETRY_US;
+    if (n->store_backoff_us > lease_us (n) / 12)
+        n->store_backoff_us = lease_us (n) / 12;
     n->store_retry_us = now_us + n->store_backoff_us;
     node_tick (n, now_us);
 }

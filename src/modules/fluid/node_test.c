@@ -34,6 +34,7 @@ struct world {
     int forward_result;
     uint32_t tag, count;
     fluid_t after;
+    int cancels;
     int lease_ups;
     uint32_t lease_tag;
     struct lease_want want[8];
@@ -84,6 +85,11 @@ static int forward_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
     return w->forward_result;
 }
 
+static void cancel_cb (void *arg)
+{
+    ((struct world *) arg)->cancels++;
+}
+
 static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
 {
     struct world *w = arg;
@@ -122,7 +128,7 @@ static void log_cb (void *arg, int level, const char *text)
     ((struct world *) arg)->logs++;
 }
 
-static const struct node_ops ops = {reply_cb, fail_cb, forward_cb, lease_up_cb, lease_reply_cb, store_cb, log_cb};
+static const struct node_ops ops = {reply_cb, fail_cb, forward_cb, cancel_cb, lease_up_cb, lease_reply_cb, store_cb, log_cb};
 
 static void create (struct world *w, uint32_t rank)
 {
@@ -440,13 +446,14 @@ static void test_trouble (void)
     node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *) 4);
     node_forwarded (w.n, T0 + 6 * SECOND, w.tag, &(struct run){make_id (16000, 0, 0), 5}, 1);
     ok (w.req[3].answers == 0 && w.req[4].answers == 0, "requests of a client that went are not answered");
+    ok (w.cancels == 2, "and the parent is told that they are not wanted any more");
 
     request (&w, T0 + 7 * SECOND, 5, 5, 0, false);
     int before = w.forwards;
     request (&w, T0 + 11 * SECOND, 6, 5, 0, false);
     node_tick (w.n, T0 + 12 * SECOND);
     ok (w.req[5].errnum == EHOSTUNREACH && w.req[6].answers == 0, "an answer that never comes fails its request");
-    ok (w.forwards == before + 1, "but does not hold up the next");
+    ok (w.forwards == before + 1 && w.cancels == 3, "but does not hold up the next");
 
     w.forward_result = -1;
     request (&w, T0 + 13 * SECOND, 7, 5, 0, false);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fuzz_fluid_wire.c - payloads of the fluid service from anywhere
+ *
+ * The first byte chooses the reader.  What is read without an error must come out the same when it was written and
+ * read once more.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "modules/fluid/wire.h"
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
+
+static void must (int good)
+{
+    if (!good)
+        abort ();
+}
+
+static void try_block (const uint8_t *data, size_t size)
+{
+    uint8_t buf[WIRE_BLOCK_SIZE];
+    idt_error_t err;
+    uint32_t count;
+    fluid_t after;
+
+    if (wire_get_block (data, size, &count, &after, &err) < 0)
+        return;
+    wire_put_block (buf, count, after);
+    must (memcmp (buf, data, size) == 0);
+}
+
+static void try_runs (const uint8_t *data, size_t size)
+{
+    size_t n;
+    struct run *run = wire_get_runs (data, size, &n);
+
+    for (size_t i = 0; run && i < n; i++) {
+        uint8_t buf[WIRE_RUN_SIZE];
+
+        wire_put_run (buf, &run[i]);
+        must (memcmp (buf, data + i * WIRE_RUN_SIZE, WIRE_RUN_SIZE) == 0);
+    }
+    free (run);
+}
+
+static void try_request (const json_t *o)
+{
+    struct lease_request a, b;
+    idt_error_t err;
+
+    if (wire_get_lease_request (o, &a, &err) < 0)
+        return;
+    json_t *again = wire_pack_lease_request (&a);
+    must (again && wire_get_lease_request (again, &b, &err) == 0);
+    must (a.nwant == b.nwant && a.nback == b.nback && a.has_epoch == b.has_epoch);
+    must (a.nwant == 0 || memcmp (a.want, b.want, a.nwant * sizeof (a.want[0])) == 0);
+    must (a.nback == 0 || memcmp (a.back, b.back, a.nback * sizeof (a.back[0])) == 0);
+    must (!a.has_epoch || a.epoch_ms == b.epoch_ms);
+    json_decref (again);
+    wire_lease_request_fini (&a);
+    wire_lease_request_fini (&b);
+}
+
+static void try_answer (const json_t *o)
+{
+    struct lease_answer a, b;
+    idt_error_t err;
+
+    if (wire_get_lease_answer (o, &a, &err) < 0)
+        return;
+    json_t *again = wire_pack_lease_answer (&a);
+    must (again && wire_get_lease_answer (again, &b, &err) == 0);
+    must (a.ngrant == b.ngrant && a.has_time == b.has_time && a.has_epoch == b.has_epoch);
+    must (a.ngrant == 0 || memcmp (a.grant, b.grant, a.ngrant * sizeof (a.grant[0])) == 0);
+    must (!a.has_time || (a.received_us == b.received_us && a.sent_us == b.sent_us && a.bound_us == b.bound_us));
+    must (!a.has_epoch || a.epoch_ms == b.epoch_ms);
+    json_decref (again);
+    wire_lease_answer_fini (&a);
+    wire_lease_answer_fini (&b);
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    uint32_t count;
+    idt_error_t err;
+
+    if (size < 1)
+        return 0;
+    if (data[0] == 'b')
+        try_block (data + 1, size - 1);
+    else if (data[0] == 'r')
+        try_runs (data + 1, size - 1);
+    else {
+        json_t *o = json_loadb ((const char *)data, size, 0, NULL);
+
+        if (json_is_object (o)) {
+            (void)wire_get_count (o, &count, &err);
+            try_request (o);
+            try_answer (o);
+        }
+        json_decref (o);
+    }
+    return 0;
+}
