@@ -674,25 +674,34 @@ static void test_lost_parent (void)
     world_fini (&w);
 }
 
-/* The parent reads nothing for a while, and the little that may wait for it is soon full. */
+/* The link holds little and is filled.  Whether it takes the answer that comes next is up to ZeroMQ's thread, so this goes on
+ * until it does not.
+ */
 static void test_full (void)
 {
     struct world w;
-    uint32_t tag;
+    uint32_t tag = 0;
+    int rounds = 0;
 
     world_init (&w, LONG);
     start_child (&w, "10");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
-    ask (&w.parent, "leaf.x", 1, 1, 0);
-    UNTIL (&w, w.child.requests == 1);
-    for (tag = 1; tag <= 3000 && w.child.unreachable == 0; tag++)
-        ask (&w.child, "root.x", IDT_NODEID_ANY, tag, 5000);
-    ok (w.child.unreachable == 1, "a request that the link does not take fails with EHOSTUNREACH (after %u)", tag);
-    reply (&w.child);
-    UNTIL (&w, w.parent.answers == 1);
-    ok (true, "an answer that it does not take is not waited for for ever");
+    while (w.child.downs == 0) {
+        int failed = w.child.unreachable;
+
+        rounds++;
+        ask (&w.parent, "leaf.x", 1, rounds, 0);
+        UNTIL (&w, w.child.requests == rounds);
+        while (w.child.unreachable == failed)
+            ask (&w.child, "root.x", IDT_NODEID_ANY, ++tag, 5000);
+        reply (&w.child);
+        UNTIL (&w, w.parent.answers == rounds);
+        if (rounds == 1)
+            ok (w.child.unreachable > 0, "a request that the link does not take fails with EHOSTUNREACH (after %u)", tag);
+    }
+    ok (w.parent.answers == rounds, "an answer that it does not take is not waited for for ever (round %d)", rounds);
     UNTIL (&w, w.child.parent_up && w.child.ups >= 2);
-    ok (w.child.answers == (int)tag - 1, "... the link is given up, with all that waited for it, and opened anew");
+    ok (w.child.answers == (int)tag, "... the link is given up, with all that waited for it, and opened anew");
     world_fini (&w);
 }
 
