@@ -678,7 +678,7 @@ static void watermark_answer_cb (idt_future_t *f, void *arg)
     const char *payload = NULL;
 
     if (idt_rpc_get (f, &payload) < 0)
-        answer_waiting (up->fluid, NULL, errno, idt_future_error (f));
+        answer_waiting (up->fluid, NULL, idt_future_errnum (f), idt_future_error (f));
     else
         answer_waiting (up->fluid, payload ? payload : "{}", 0, NULL);
     up_destroy (up);
