@@ -26,16 +26,20 @@ static const char usage[]
       "  -c, --config=FILE       set the attributes that FILE lists, one ATTR = VALUE a line\n"
       "  -o, --setattr=ATTR=VAL  set an attribute; what is given later wins\n"
       "  -t, --topology=TOPO     the same as -o tbon.topo=TOPO (kary:K, default kary:32)\n"
+      "  --recover-horizon=DATE-or-ID  rank 0: replace a damaged or lost state; above all ids that were made\n"
       "  -V, --version           print the version\n"
       "  -h, --help              print this help\n"
       "\n"
       "Example: mpiexec.hydra -n 4 idtree-broker idtree overlay status\n"
       "Attributes are described in idtree-broker(1).\n";
 
+enum { OPT_RECOVER = 256 };
+
 static const struct option options[] = {
     { "config", required_argument, NULL, 'c' },
     { "setattr", required_argument, NULL, 'o' },
     { "topology", required_argument, NULL, 't' },
+    { "recover-horizon", required_argument, NULL, OPT_RECOVER },
     { "version", no_argument, NULL, 'V' },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
@@ -77,6 +81,9 @@ static void parse_options (struct attrs *attrs, int argc, char **argv)
             break;
         case 't':
             attr_give (attrs, "tbon.topo", optarg);
+            break;
+        case OPT_RECOVER:
+            attr_give (attrs, "fluid.recover-horizon", optarg);
             break;
         case 'V':
             printf ("idtree-broker %s\n", PACKAGE_VERSION);

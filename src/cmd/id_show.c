@@ -4,6 +4,7 @@
 /* id_show.c - idtree id show: all that an id says */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ enum { OPT_JSON = CMD_LONG };
 struct show {
     struct cmd *cmd;
     bool json;
-    struct epoch epoch;
+    struct epoch *epoch;
     int count;
     int bad;
 };
@@ -37,37 +38,57 @@ static void print_field (const char *label, const char *value)
     printf ("%-*s%s\n", width, label, value);
 }
 
+static void print_date (struct show *show, const struct fluid_fields *fields)
+{
+    double error_ms = epoch_error_ms (show->epoch, fields->generator);
+    char date[DATE_STRING_MAX];
+
+    printf ("%-*s%s", LABEL_WIDTH, "date", date_format (show->epoch->ms + fields->timestamp_ms, date));
+    if (error_ms >= 0)
+        printf (" \u00b1 %.0f ms", ceil (error_ms));
+    putchar ('\n');
+}
+
 static void print_text (struct show *show, fluid_t id)
 {
     struct fluid_fields fields = fluid_split (id);
-    char buf[FLUID_STRING_MAX], date[DATE_STRING_MAX];
+    char buf[FLUID_STRING_MAX];
 
     if (show->count++)
         putchar ('\n');
     for (int form = 0; form < FLUID_FORM_COUNT; form++)
         print_field (fluid_form_name (form), idtext (id, form, buf));
-    if (show->epoch.ms >= 0)
-        print_field ("date", date_format (show->epoch.ms + fields.timestamp_ms, date));
+    if (show->epoch->ms >= 0)
+        print_date (show, &fields);
     else
-        printf ("%-*sunknown: %s\n", LABEL_WIDTH, "date", show->epoch.why);
+        printf ("%-*sunknown: %s\n", LABEL_WIDTH, "date", show->epoch->why);
     printf ("%-*s%" PRIu64 " ms after the epoch\n", LABEL_WIDTH, "timestamp", fields.timestamp_ms);
     printf ("%-*s%u\n%-*s%u\n", LABEL_WIDTH, "generator", fields.generator, LABEL_WIDTH, "sequence",
             fields.sequence);
+}
+
+static void add_date (struct show *show, const struct fluid_fields *fields, json_t *o)
+{
+    double error_ms = epoch_error_ms (show->epoch, fields->generator);
+    char date[DATE_STRING_MAX];
+
+    json_object_set_new (o, "date", json_string (date_format (show->epoch->ms + fields->timestamp_ms, date)));
+    if (error_ms >= 0)
+        json_object_set_new (o, "date_error_ms", json_real (error_ms));
 }
 
 /* One object a line; timestamps fit in what JSON can hold, ids don't. */
 static void print_json (struct show *show, fluid_t id)
 {
     struct fluid_fields fields = fluid_split (id);
-    char buf[FLUID_STRING_MAX], date[DATE_STRING_MAX];
+    char buf[FLUID_STRING_MAX];
     json_t *o = json_pack ("{s:I s:i s:i}", "timestamp_ms", (json_int_t)fields.timestamp_ms,
                            "generator", (int)fields.generator, "sequence", (int)fields.sequence);
 
     for (int form = 0; o && form < FLUID_FORM_COUNT; form++)
         json_object_set_new (o, fluid_form_name (form), json_string (idtext (id, form, buf)));
-    if (o && show->epoch.ms >= 0)
-        json_object_set_new (
-            o, "date", json_string (date_format (show->epoch.ms + fields.timestamp_ms, date)));
+    if (o && show->epoch->ms >= 0)
+        add_date (show, &fields, o);
     if (!o || json_dumpf (o, stdout, JSON_COMPACT) < 0 || putchar ('\n') == EOF)
         cmd_die (show->cmd, "cannot write: %s", strerror (errno));
     json_decref (o);
@@ -115,12 +136,13 @@ static int run (struct cmd *cmd)
         else
             show.json = true;
     }
-    epoch_get (cmd, epoch, &show.epoch);
+    show.epoch = epoch_new (cmd, epoch);
     bool from_stdin = cmd->argc == 1 && !strcmp (cmd->argv[0], "-");
     if (from_stdin)
         show_stdin (&show);
     for (int i = 0; !from_stdin && i < cmd->argc; i++)
         show_id (&show, 0, cmd->argv[i], strlen (cmd->argv[i]));
+    epoch_free (show.epoch);
     cmd_flush (cmd);
     return show.bad ? CMD_FAILED : CMD_OK;
 }
@@ -138,7 +160,8 @@ const struct command id_show_command = {
     .max_operands = -1,
     .flags = CMD_CONNECTS,
     .summary = "Show what ids of any form say; - reads them from stdin, one a line",
-    .details = "The date is known with --epoch, or where an instance can be asked for its epoch.",
+    .details = "The date is known with --epoch, or where an instance can be asked for its epoch.\n"
+               "It then comes with how far it may be off, as the instance's clocks are now.",
     .example = "idtree id show --epoch 2026-11-21 fuZZybuNNy",
     .options = options,
     .run = run,

@@ -33,6 +33,7 @@ const struct command *const cmd_table[] = {
     &dmesg_command,
     &logger_command,
     &info_command,
+    &watermark_command,
     &shutdown_command,
     &version_command,
     &complete_command,

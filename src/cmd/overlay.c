@@ -59,6 +59,7 @@ struct walk {
     idt_t *h;
     struct libscols_table *table;
     struct level next;
+    char store[512]; /* what is wrong with rank 0's disk; empty: nothing */
 };
 
 static struct node *add_node (struct walk *w, uint32_t rank, struct libscols_line *parent,
@@ -108,7 +109,7 @@ static bool answered (idt_future_t *f)
 /* --- rows ----------------------------------------------------------------------------------------- */
 
 struct row {
-    char rank[16], since[16], generator[16], served_by[16], state[32];
+    char rank[16], since[16], generator[16], served_by[16], state[64];
     const char *texts[COLUMNS]; /* NULL: empty */
 };
 
@@ -134,7 +135,19 @@ static const char *format_number (const json_t *o, const char *key, char *buf, s
     return buf;
 }
 
-static void fill_fluid (struct node *node, struct row *row)
+/* Rank 0 tells of its disk: "good", or a word, a colon and why. */
+static void fill_store (struct walk *w, const json_t *o, char *state, size_t size)
+{
+    const char *store = json_string_value (json_object_get (o, "store"));
+    size_t len = strlen (state);
+
+    if (!store || !strcmp (store, "good"))
+        return;
+    snprintf (state + len, size - len, ", store %.*s", (int)strcspn (store, ":"), store);
+    snprintf (w->store, sizeof (w->store), "%s", store);
+}
+
+static void fill_fluid (struct walk *w, struct node *node, struct row *row)
 {
     const char *state;
     json_t *o;
@@ -145,6 +158,7 @@ static void fill_fluid (struct node *node, struct row *row)
     row->texts[SERVED_BY] = format_number (o, "served_by", row->served_by, sizeof (row->served_by));
     if ((state = json_string_value (json_object_get (o, "state")))) {
         snprintf (row->state, sizeof (row->state), "%s", state);
+        fill_store (w, o, row->state, sizeof (row->state));
         row->texts[FLUID] = row->state;
     }
 }
@@ -163,7 +177,7 @@ static struct libscols_line *add_row (struct walk *w, struct node *node)
     }
     if (answered (node->host) && idt_rpc_get_unpack (node->host, "{s:s}", "value", &host) == 0)
         row.texts[HOST] = host;
-    fill_fluid (node, &row);
+    fill_fluid (w, node, &row);
     return table_add (w->table, node->parent, row.texts, COLUMNS);
 }
 
@@ -269,6 +283,8 @@ static int run (struct cmd *cmd)
         walk_level (&w, &l);
     }
     table_print (w.table, json ? "overlay" : NULL);
+    if (!json && w.store[0] != '\0')
+        printf ("store %s\n", w.store);
     idt_close (w.h);
     return cmd_flush (cmd);
 }
@@ -284,7 +300,8 @@ const struct command overlay_status_command = {
     .summary = "Show the tree, the state of each rank, and where its ids come from",
     .details = "STATUS: full, partial (some below are offline), degraded (some are lost), lost, offline; \"via R\":\n"
                "its parent is gone, it is attached to rank R.\n"
-               "FLUID: active (generates), idle (no generator: asks IDS-FROM), fenced (waits for a lease).",
+               "FLUID: active (generates), idle (no generator: asks IDS-FROM), fenced (waits for a lease);\n"
+               "at rank 0 also what is wrong with the store of its horizon.",
     .example = "idtree overlay status",
     .options = options,
     .run = run,

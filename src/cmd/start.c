@@ -23,7 +23,7 @@
 #define START_TIMEOUT_S 60
 #define STOP_TIMEOUT_S 10
 
-enum { OPT_TOPOLOGY = CMD_LONG, OPT_DIR, OPT_START_TIMEOUT, OPT_STOP_TIMEOUT };
+enum { OPT_TOPOLOGY = CMD_LONG, OPT_DIR, OPT_START_TIMEOUT, OPT_STOP_TIMEOUT, OPT_RECOVER };
 
 struct start {
     struct cmd *cmd;
@@ -34,6 +34,7 @@ struct start {
     char dir[PATH_MAX];
     char rundir[PATH_MAX + 16];
     char topology[256];
+    char recover[128];
     char path[3 * PATH_MAX];
     const char *args[ARGS_MAX + 1];
     int nargs;
@@ -66,6 +67,10 @@ static void take_option (struct start *s, int key, const char *arg)
     case OPT_TOPOLOGY:
         snprintf (s->topology, sizeof (s->topology), "tbon.topo=%s", arg);
         add_attr (s, s->topology);
+        break;
+    case OPT_RECOVER:
+        snprintf (s->recover, sizeof (s->recover), "fluid.recover-horizon=%s", arg);
+        add_attr (s, s->recover);
         break;
     case OPT_DIR:
         s->given_dir = arg;
@@ -241,6 +246,7 @@ static const struct cmd_option options[] = {
     { 'o', "setattr", "ATTR=VALUE", "set an attribute of all brokers" },
     { OPT_TOPOLOGY, "topology", "T", "shape of the tree, as kary:3 (sets tbon.topo)" },
     { OPT_DIR, "dir", "DIR", "directory for sockets, new or empty (default: one in TMPDIR)" },
+    { OPT_RECOVER, "recover-horizon", "DATE|ID", "above all ids made: replace a damaged or lost state" },
     { OPT_START_TIMEOUT, "start-timeout", "S", "give up after S seconds without progress (60)" },
     { OPT_STOP_TIMEOUT, "stop-timeout", "S", "kill brokers that take longer to end (10 seconds)" },
     CMD_OPTIONS_END,

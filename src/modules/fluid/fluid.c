@@ -384,10 +384,10 @@ static void describe_store (const struct fluid *c, const struct node_status *s, 
     char ours[DATE_SIZE], theirs[DATE_SIZE];
 
     if (s->distrusted && s->has_their_epoch)
-        snprintf (buf, size, "wrong statedir: %s has the epoch %s, and brokers hold leases of an instance with %s",
+        snprintf (buf, size, "wrong: %s has the epoch %s, and brokers hold leases of an instance with %s",
                   c->options.statedir, format_date (s->epoch_ms, ours), format_date (s->their_epoch_ms, theirs));
     else if (s->distrusted)
-        snprintf (buf, size, "wrong statedir: %s knows of leases until %s, and brokers hold some until %s",
+        snprintf (buf, size, "wrong: %s knows of leases until %s, and brokers hold some until %s",
                   c->options.statedir, format_date (s->epoch_ms + (int64_t)s->horizon_ms, ours),
                   format_date (s->epoch_ms + (int64_t)s->their_hi_ms, theirs));
     else if (s->store == NODE_STORE_FAILING)
@@ -409,7 +409,7 @@ static void tell_stranger (struct fluid *c)
     c->told_stranger = true;
     describe_store (c, &s, text, sizeof (text));
     idt_log (c->h, LOG_CRIT,
-             "%s: no more leases are given; stop this instance, and start it with the statedir that it had before", text);
+             "statedir is %s: no more leases are given; stop this instance, and start it with the statedir that it had before", text);
 }
 
 /* --- requests ------------------------------------------------------------------------------------------------ */
@@ -678,7 +678,7 @@ static void watermark_answer_cb (idt_future_t *f, void *arg)
     const char *payload = NULL;
 
     if (idt_rpc_get (f, &payload) < 0)
-        answer_waiting (up->fluid, NULL, errno, idt_future_error (f));
+        answer_waiting (up->fluid, NULL, idt_future_errnum (f), idt_future_error (f));
     else
         answer_waiting (up->fluid, payload ? payload : "{}", 0, NULL);
     up_destroy (up);

@@ -19,6 +19,7 @@
 #include "libidtree/transport.h"
 #include "libutil/fifo.h"
 #include "libutil/tap.h"
+#include "modules/fluid/faulty_disk.h"
 #include "modules/fluid/wire.h"
 
 #define NRANKS 7 /* parent of r: (r - 1) / 2 */
@@ -37,7 +38,8 @@ struct rank {
     const struct idt_overlay_ops *ops;
     void *ops_arg;
     bool cut; /* from its parent */
-    char log[256];
+    char log[512];
+    int logged;
 };
 
 struct tree {
@@ -88,8 +90,10 @@ static void inline_log (void *impl, int level, const char *name, const char *tex
 {
     struct rank *k = impl;
 
-    if (level <= LOG_ERR)
-        snprintf (k->log, sizeof (k->log), "%s", text);
+    if (level > LOG_ERR)
+        return;
+    k->logged++;
+    snprintf (k->log, sizeof (k->log), "%s", text);
 }
 
 static void inline_destroy (void *impl)
@@ -602,6 +606,216 @@ static void test_restart (void)
     tree_fini (&t);
 }
 
+/* The watermark as rank 'rank' tells it; 0: it cannot. */
+static uint64_t watermark (struct tree *t, uint32_t rank)
+{
+    const char *s = NULL;
+    json_t *o = NULL;
+
+    ask_json (t, rank, "fluid.watermark", "{}", IDT_ROLE_USER | IDT_ROLE_LOCAL);
+    const idt_msg_t *msg = answer (t);
+    uint64_t ms = idt_msg_unpack (msg, &o, NULL, "{s:s}", "timestamp_ms", &s) == 0 ? strtoull (s, NULL, 10) : 0;
+    json_decref (o);
+    idt_msg_unref (msg);
+    return ms;
+}
+
+static void test_watermark (void)
+{
+    struct tree t;
+    char text[256];
+    fluid_t last = 0, at = 0;
+    uint64_t ms = 0;
+
+    tree_init (&t, "fluid.max-generators", "4", "fluid.lease", "1s", NULL);
+    tree_start (&t);
+    while (!state_is (&t, 3, "active", 3))
+        ;
+    get_ids (&t, 3, 10, 0, &at);
+    while (watermark (&t, 6) <= fluid_split (at).timestamp_ms)
+        ;
+    ok (true, "the watermark passes the ids that were made, as any rank tells");
+    ms = watermark (&t, 0);
+    for (uint32_t i = 0; i < NRANKS; i++)
+        if (!get_ids (&t, i, 100, 0, &last) || fluid_split (last).timestamp_ms < ms)
+            ms = UINT64_MAX;
+    ok (ms != UINT64_MAX && ms > 0, "no rank makes ids below it afterwards");
+    uint64_t number = watermark (&t, 0);
+    ask_json (&t, 0, "fluid.watermark", "{}", IDT_ROLE_USER);
+    const idt_msg_t *msg = answer (&t);
+    const char *id, *date;
+    int64_t behind;
+    fluid_t lowest = 0;
+    json_t *o = NULL;
+    ok (idt_msg_unpack (msg, &o, NULL, "{s:s s:s s:I}", "id", &id, "date", &date, "behind_ms", &behind) == 0
+            && fluid_parse (id, &lowest) == 0 && fluid_split (lowest).timestamp_ms >= number
+            && fluid_split (lowest).sequence == 0 && fluid_split (lowest).generator == 0 && strlen (date) == 24
+            && behind < 2000,
+        "it comes with the lowest id that may be made yet, its date, and how far it is behind");
+    json_decref (o);
+    idt_msg_unref (msg);
+
+    cut (&t, 3, true);
+    number = watermark (&t, 0);
+    while (fluid_split (last).timestamp_ms < number + 500)
+        get_ids (&t, 0, 1, last, &last);
+    ok (watermark (&t, 0) < number + 400, "a broker that is cut off holds it back");
+    while (watermark (&t, 0) < number + 500)
+        turn (&t);
+    ok (state_is (&t, 3, "fenced", 0), "until it can use its lease no more");
+
+    ask_json (&t, 1, "fluid.position", "{}", IDT_ROLE_OWNER | IDT_ROLE_LOCAL);
+    ok (error_of (&t, text, sizeof (text)) == EPERM, "clients do not report positions: %s", text);
+    ask_json (&t, 1, "fluid.position", "{}", IDT_ROLE_OWNER);
+    ok (error_of (&t, text, sizeof (text)) == EPROTO, "nor is nonsense taken: %s", text);
+    for (int i = 0; i < 3; i++)
+        ask_json (&t, 6, "fluid.watermark", "{}", IDT_ROLE_USER);
+    ok (error_of (&t, text, sizeof (text)) == 0 && error_of (&t, text, sizeof (text)) == 0
+            && error_of (&t, text, sizeof (text)) == 0,
+        "all who ask at the same time are answered");
+    cut (&t, 6, true);
+    ask_json (&t, 6, "fluid.watermark", "{}", IDT_ROLE_USER);
+    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "or told that nobody can be asked");
+    tree_fini (&t);
+}
+
+/* --- the disk ---------------------------------------------------------------------------------------------------- */
+
+static bool store_says (struct tree *t, const char *text)
+{
+    json_t *o = info (t, 0);
+    const char *s = json_string_value (json_object_get (o, "store"));
+    bool good = s && strstr (s, text);
+
+    json_decref (o);
+    return good;
+}
+
+static void test_disk (void)
+{
+    struct tree t;
+    char text[256];
+    idt_error_t err;
+    fluid_t last = 0;
+
+    tree_init (&t, "fluid.lease", "200ms", "fluid.forward-timeout", "100ms", NULL);
+    disk_choose (t.dir);
+    start_rank (&t, 0, &err);
+    ok (get_ids (&t, 0, 1, 0, &last) && store_says (&t, "good"), "with a good disk all is well");
+    disk_fail (1, true, DISK_FULL);
+    uint64_t horizon = number_of (&t, "horizon_ms");
+    while (!store_says (&t, "failing: "))
+        turn (&t);
+    ok (store_says (&t, "the disk is full"), "fluid.info tells of a full disk");
+    ok (strstr (t.rank[0].log, "the disk is full: no leases are given"), "and so does the log: %s", t.rank[0].log);
+    int logged = t.rank[0].logged;
+    do
+        ask_block (&t, 0, 1, 0, 1);
+    while (error_of (&t, text, sizeof (text)) == 0);
+    ok (strstr (text, "rank 0 waits until its horizon can be stored"), "requests fail when the lease is over: %s", text);
+    ok (number_of (&t, "horizon_ms") == horizon && number_of (&t, "timestamp_ms") >= horizon,
+        "which does not go beyond what is stored");
+    ok (t.rank[0].logged == logged, "the log tells it once, however often it is tried");
+    disk_fail (1, true, DISK_BROKEN);
+    while (!store_says (&t, "I/O error"))
+        turn (&t);
+    ok (t.rank[0].logged == logged + 1, "and another reason once");
+    disk_fail (0, false, DISK_FULL);
+    while (!store_says (&t, "good"))
+        turn (&t);
+    ok (get_ids (&t, 0, 10, last, &last) && number_of (&t, "horizon_ms") > horizon, "it goes on by itself when the disk does");
+
+    disk_hang (true);
+    while (!store_says (&t, "slow"))
+        turn (&t);
+    horizon = number_of (&t, "horizon_ms");
+    do
+        ask_block (&t, 0, 1, 0, 1);
+    while (error_of (&t, text, sizeof (text)) == 0);
+    ok (number_of (&t, "horizon_ms") == horizon, "a disk that hangs is told as slow, and not waited for by anything else");
+    disk_hang (false);
+    while (!store_says (&t, "good"))
+        turn (&t);
+    ok (get_ids (&t, 0, 10, last, &last) != 0, "it too");
+    tree_fini (&t);
+}
+
+static void write_file (const struct tree *t, const char *name, const char *text)
+{
+    char path[128];
+
+    snprintf (path, sizeof (path), "%s/%s", t->dir, name);
+    FILE *f = fopen (path, "w");
+    if (!f || fputs (text, f) < 0 || fclose (f) != 0)
+        bail_out (path);
+}
+
+static void test_recover (void)
+{
+    struct tree t;
+    idt_error_t err;
+    fluid_t id = 0;
+    char path[128];
+
+    tree_init (&t, "fluid.epoch", "2026-01-01T00:00:00Z", "fluid.recover-horizon", "2026-01-02T00:00:00Z", NULL);
+    write_file (&t, "fluid.sqlite", "junk");
+    t.options[2] = NULL;
+    ok (start_rank (&t, 0, &err) < 0 && errno == EBADMSG && strstr (err.text, "--recover-horizon"), "damage is refused: %s",
+        err.text);
+    t.options[2] = "fluid.recover-horizon";
+    t.options[0] = "fluid.lease";
+    t.options[1] = "60s";
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "fluid.epoch"), "the epoch cannot be guessed: %s", err.text);
+    t.options[0] = "fluid.epoch";
+    t.options[1] = "2026-01-01T00:00:00Z";
+    t.options[3] = "soon";
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "a date after the epoch"), "nonsense is refused: %s", err.text);
+    t.options[3] = "2059-01-01T00:00:00Z";
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "2059-01-01") && strstr (err.text, "fluid.max-jump"),
+        "and a slip of the pen: %s", err.text);
+    t.options[3] = "2026-01-02T00:00:00Z";
+    ok (start_rank (&t, 0, &err) == 0 && number_of (&t, "horizon_ms") >= 86400000, "with both it starts");
+    ok (get_ids (&t, 0, 1, 0, &id) && fluid_split (id).timestamp_ms >= 86400000, "above that date");
+    snprintf (path, sizeof (path), "%s/fluid.sqlite.damaged-1", t.dir);
+    ok (unlink (path) == 0, "the damaged file is kept");
+    stop_rank (&t, 0);
+
+    char text[FLUID_STRING_MAX];
+    fluid_t above = id + (UINT64_C (3600000) << 24);
+    fluid_encode (above, FLUID_F58, text, sizeof (text));
+    t.options[3] = text;
+    ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, 0, &id) && id > above, "an id does as well, and a good file is raised");
+    ok (number_of (&t, "horizon_ms") > fluid_split (above).timestamp_ms, "before it is used");
+    stop_rank (&t, 0);
+    ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, id, &id), "given again it changes nothing");
+    tree_fini (&t);
+}
+
+static void test_stranger (void)
+{
+    static const char request[]
+        = "{\"want\":[[3,\"aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa\",1,\"%s\"]],\"epoch\":\"%s\"}";
+    static const struct {
+        const char *have, *epoch, *say;
+    } cases[] = { { "1", "2025-05-05T00:00:00Z", "has the epoch 2026-01-01T00:00:00.000Z, and brokers hold leases of an "
+                                                 "instance with 2025-05-05T00:00:00.000Z" },
+                  { "99999999999", "2026-01-01T00:00:00Z", "and brokers hold some until 2029-03-03T09:46:39.999Z" } };
+    char text[256];
+    struct tree t;
+    idt_error_t err;
+
+    for (size_t i = 0; i < 2; i++) {
+        tree_init (&t, "fluid.epoch", "2026-01-01T00:00:00Z", NULL);
+        start_rank (&t, 0, &err);
+        snprintf (text, sizeof (text), request, cases[i].have, cases[i].epoch);
+        ask_json (&t, 0, "fluid.lease", text, IDT_ROLE_OWNER);
+        ok (error_of (&t, text, sizeof (text)) == 0 && strstr (text, "\"lease\":[]"), "a stranger gets nothing");
+        ok (store_says (&t, cases[i].say) && store_says (&t, t.dir), "which statedir is meant is told");
+        ok (strstr (t.rank[0].log, cases[i].say) && strstr (t.rank[0].log, t.dir), "by the log too: %s", t.rank[0].log);
+        tree_fini (&t);
+    }
+}
+
 static void test_options (void)
 {
     static const char *const bad[][2] = {
@@ -642,10 +856,16 @@ static void test_load (void)
 
 int main (void)
 {
+    if (disk_install () < 0)
+        bail_out ("SQLite cannot be loaded");
     test_tree ();
     test_errors ();
     test_trouble ();
     test_restart ();
+    test_watermark ();
+    test_disk ();
+    test_recover ();
+    test_stranger ();
     test_options ();
     test_load ();
     return done_testing ();

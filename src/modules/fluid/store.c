@@ -38,15 +38,15 @@
 
 #define APPLICATION_ID "1768191078" /* "idtf" */
 #define VERSION "1"
-#define RECOVER                                                                                                 \
-    "start once with --recover-horizon=DATE-or-ID, above all ids that were made, and the instance's fluid.epoch; " \
-    "the file is then kept aside"
+#define RECOVER                                                                                                    \
+    "start once with --recover-horizon=DATE-or-ID, above all ids made, and its fluid.epoch; the file is kept aside"
 
 enum task { TASK_NONE, TASK_WRITE, TASK_DONE, TASK_FAILED, TASK_END };
 
 struct store {
     struct sqlite sqlite;
     sqlite3 *db;
+    char *dir;
     char *path;
     char *holder_path;
     int64_t epoch_ms;
@@ -89,6 +89,10 @@ static int explain (struct store *st, idt_error_t *errp)
     case SQLITE_READONLY:
         errno = EROFS;
         return errprintf (errp, "%s: cannot be written: check the folder's owner and mount", st->path);
+    case SQLITE_CANTOPEN: /* SQLite tries more than one way, and its errno is that of the last */
+        if (access (st->dir, W_OK) < 0)
+            return errprintf (errp, "%s: cannot be made or written: %s", st->path, strerror (errno));
+        /* fall through */
     default:
         errno = st->sqlite.system_errno (st->db);
         if (errno == 0)
@@ -359,6 +363,7 @@ static void store_destroy (struct store *st)
     pthread_mutex_destroy (&st->lock);
     free (st->holder_path);
     free (st->path);
+    free (st->dir);
     free (st);
     errno = saved;
 }
@@ -372,7 +377,7 @@ static struct store *store_new (const char *dir)
     pthread_mutex_init (&st->lock, NULL);
     pthread_cond_init (&st->wake, NULL);
     st->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (st->fd < 0 || asprintf (&st->path, "%s/fluid.sqlite", dir) < 0
+    if (st->fd < 0 || !(st->dir = strdup (dir)) || asprintf (&st->path, "%s/fluid.sqlite", dir) < 0
         || asprintf (&st->holder_path, "%s.holder", st->path) < 0) {
         store_destroy (st);
         return NULL;

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* watermark.c - idtree watermark: below which id all are made that ever will be */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cmd/ask.h"
+#include "cmd/commands.h"
+
+enum { OPT_JSON = CMD_LONG };
+
+static void print_text (struct cmd *cmd, json_t *o)
+{
+    const char *id, *date, *timestamp;
+    json_int_t behind_ms;
+
+    if (json_unpack (o, "{s:s s:s s:s s:I}", "id", &id, "date", &date, "timestamp_ms", &timestamp, "behind_ms",
+                     &behind_ms)
+        < 0)
+        cmd_die (cmd, "the broker's answer is not understood");
+    printf ("id         %s\ndate       %s\ntimestamp  %s ms after the epoch\nbehind     %" JSON_INTEGER_FORMAT " ms\n", id,
+            date, timestamp, behind_ms);
+}
+
+static int run (struct cmd *cmd)
+{
+    bool json = false;
+
+    while (cmd_option (cmd, NULL) != -1)
+        json = true;
+    idt_t *h = cmd_connect (cmd);
+    json_t *o = ask_new (cmd, h, "fluid.watermark", IDT_NODEID_ANY, json_object (), "cannot tell the watermark");
+    if (json && (json_dumpf (o, stdout, JSON_COMPACT) < 0 || putchar ('\n') == EOF))
+        cmd_die (cmd, "cannot write: %s", strerror (errno));
+    if (!json)
+        print_text (cmd, o);
+    json_decref (o);
+    idt_close (h);
+    return cmd_flush (cmd);
+}
+
+static const struct cmd_option options[] = {
+    { OPT_JSON, "json", NULL, "one object" },
+    CMD_OPTIONS_END,
+};
+
+const struct command watermark_command = {
+    .name = "watermark",
+    .flags = CMD_CONNECTS,
+    .summary = "Show the id below which none will be made any more, in the whole instance",
+    .details = "Who reads \"all ids since X\" again and again reads up to it, and goes on there the next time.\n"
+               "An answer that was made before may be on its way yet, for fluid.forward-timeout at most.",
+    .example = "idtree watermark --json",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t4010-store.t - the horizon on a real disk that fills up, becomes read-only, is damaged, is claimed twice
+
+# What is mounted below is gone when the test is, however that ends.
+if test -z "$TEST_OWN_MOUNTS" && unshare -m true 2>/dev/null; then
+    TEST_OWN_MOUNTS=1
+    export TEST_OWN_MOUNTS
+    exec unshare -m /bin/sh "$0" "$@"
+fi
+test_description='rank 0 keeps its promise on bad disks'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+# On the command line of each instance: leases end soon.
+opts='-o fluid.lease=600ms -o fluid.forward-timeout=200ms -o log-stderr-level=0'
+
+cat >lib.sh <<'END'
+store_says() { idtree info | grep "^fluid store  *$1"; }
+until_store_says() { until store_says "$1"; do :; done; }
+until_refused() { while idtree id new >/dev/null 2>refusal; do :; done; cat refusal; }
+until_served() { until idtree id new; do :; done 2>/dev/null; }
+horizon() { idtree info | awk '$2 == "horizon_ms" { print $3 }'; }
+time_ms() { idtree info | awk '$2 == "timestamp_ms" { print $3 }'; }
+END
+
+mkdir disk
+if test -n "$TEST_OWN_MOUNTS" && mount -t tmpfs -o size=128k tmpfs disk 2>mount-error; then
+    test_set_prereq MOUNT
+    cleanup "umount -l '$PWD/disk'"
+else
+    say_color skip "# a small tmpfs cannot be mounted here: $(cat mount-error 2>/dev/null || echo no unshare)"
+fi
+
+cat >full.sh <<'END'
+. ./lib.sh
+until_served && store_says good &&
+cat /dev/zero >disk/fill 2>/dev/null
+until_store_says 'failing: .*disk/fluid.sqlite: ' &&
+until_refused | grep 'horizon can be stored' &&
+test "$(time_ms)" -ge "$(horizon)" &&
+idtree overlay status >status && cat status &&
+grep '^0 .*, store failing' status && grep '^store failing: .*disk/fluid.sqlite' status &&
+idtree dmesg | grep 'no leases are given' >told && cat told && test "$(wc -l <told)" = 1 &&
+rm disk/fill &&
+until_served && until_store_says good &&
+idtree dmesg | grep 'the horizon is stored again' &&
+idtree overlay status >status && ! grep store status
+END
+test_expect_success MOUNT 'a full disk stops leases before they pass what is stored; they go on when there is room' '
+    idtree start -s 2 $opts -o statedir="$PWD/disk" sh full.sh
+'
+test_expect_success MOUNT 'a folder that cannot be written is refused with a reason' '
+    mkdir -p disk/ro && mount -t tmpfs -o ro tmpfs disk/ro &&
+    test_must_fail idtree start $opts -o statedir="$PWD/disk/ro" true 2>err; umount disk/ro; cat err &&
+    grep "disk/ro/fluid.sqlite: " err && grep "cannot be made or written: Read-only file system" err
+'
+test_expect_success MOUNT 'a first start on a full disk is refused, and nothing is left in its way' '
+    mkdir -p disk/new && { cat /dev/zero >disk/fill 2>/dev/null; true; } &&
+    test_must_fail idtree start $opts -o statedir="$PWD/disk/new" true 2>err; rm disk/fill; cat err &&
+    grep "disk/new/fluid.sqlite: " err &&
+    idtree start $opts -o statedir="$PWD/disk/new" idtree id new
+'
+test_expect_success 'a second instance on the same statedir does not start, and is told who is there' '
+    mkdir -p one && cat >second.sh <<-\END &&
+	. ./lib.sh
+	until_served && idtree start -o statedir="$PWD/one" true 2>err
+	test $? != 0 && cat err && grep "in use by broker .*, process [0-9]* on .*: one instance at a time" err
+	END
+    idtree start $opts -o statedir="$PWD/one" sh second.sh
+'
+test_expect_success 'the epoch given stays, another is refused with both' '
+    mkdir -p epoch &&
+    idtree start $opts -o statedir="$PWD/epoch" -o fluid.epoch=2026-01-01T00:00:00Z idtree id new &&
+    idtree start $opts -o statedir="$PWD/epoch" idtree info | grep "fluid epoch  *2026-01-01T00:00:00.000Z" &&
+    test_must_fail idtree start -o statedir="$PWD/epoch" -o fluid.epoch=2025-01-01T00:00:00Z true 2>err && cat err &&
+    grep "2025-01-01T00:00:00.000Z" err && grep "2026-01-01T00:00:00.000Z" err
+'
+test_expect_success 'the date of an id comes with its error bound' '
+    idtree start $opts -o statedir="$PWD/epoch" sh -c "idtree id show \$(idtree id new)" >out && cat out &&
+    grep -E "^date +20[0-9-]+T[0-9:.]+Z ± [0-9]+ ms$" out
+'
+test_expect_success 'a clock that is far ahead of the horizon is refused with both times' '
+    test_must_fail idtree start -o statedir="$PWD/epoch" -o fluid.max-jump=1ms true 2>err && cat err &&
+    grep "the clock says 20.*, the newest ids are of 20.*fluid.max-jump" err &&
+    test_must_fail idtree start -o fluid.epoch=2999-01-01T00:00:00Z true 2>err && cat err &&
+    grep "the clock says 20.*, the epoch is 2999-01-01T00:00:00.000Z.*fluid.max-jump=0" err
+'
+test_expect_success 'a damaged file is refused with advice' '
+    dd if=/dev/zero of=epoch/fluid.sqlite bs=1 seek=100 count=4000 conv=notrunc 2>/dev/null &&
+    test_must_fail idtree start -o statedir="$PWD/epoch" true 2>err && cat err &&
+    grep "epoch/fluid.sqlite: damaged" err && grep -e "--recover-horizon=DATE-or-ID" err
+'
+test_expect_success 'and replaced with --recover-horizon, by an id' '
+    idtree start -o statedir="$PWD/one" idtree id new >newest &&
+    idtree start $opts -o statedir="$PWD/epoch" -o fluid.epoch=2026-01-01T00:00:00Z \
+        --recover-horizon="$(idtree id convert --to f58 "$(cat newest)")" idtree id new >after && cat after &&
+    test -e epoch/fluid.sqlite.damaged-1 &&
+    test "$(idtree id convert --to dec "$(cat after)")" -gt "$(idtree id convert --to dec "$(cat newest)")"
+'
+test_expect_success 'and by a date' '
+    echo junk >epoch/fluid.sqlite &&
+    idtree start $opts -o statedir="$PWD/epoch" -o fluid.epoch=2026-01-01T00:00:00Z \
+        --recover-horizon="$(date -u -d "+ 1 hour" +%Y-%m-%dT%H:%M:%SZ)" idtree info >out && cat out &&
+    test -e epoch/fluid.sqlite.damaged-2 &&
+    awk "\$2 == \"ahead_ms\" && \$3 > 3500000 { found = 1 } END { exit !found }" out
+'
+test_expect_success 'the watermark passes an id that was made, on any rank' '
+    cat >watermark.sh <<-\END &&
+	id=$(idtree id convert --to dec "$(idtree id new --rank 2)") &&
+	until test "$(idtree id convert --to dec "$(idtree watermark | awk "/^id/ { print \$2 }")")" -gt "$id"; do :; done &&
+	idtree watermark --json | grep "\"behind_ms\":[0-9]"
+	END
+    idtree start -s 3 $opts sh watermark.sh
+'
+test_done
