@@ -7,11 +7,11 @@
  *      |           G3, which may be the same (two brokers that claim one rank).  Nodes 2 and 3 send to node 1 or, when
  *      1 relay     they lost it, to node 0, and change as often as they like: what they sent before stays on its way.
  *     / \          RESTARTS times, a node starts again: a new life with an incarnation of its own, while the old one
- *    2   3         goes on as a zombie (a crash is a zombie that does nothing more).  The relay forgets what waits
- *                  when it likes: that is its crash, its restart and the loss of its links.
+ *    2   3         goes on as a zombie (a crash is a zombie that does nothing more).  The root crashes CRASHES times.
  *
- * A want may arrive anywhere on its path, late, again, out of order, or never.  The combined request and its answer may
- * be delivered again, or be lost by being replaced.  The root crashes CRASHES times.
+ * A want may arrive anywhere on its path, alone or with any others, late, again, out of order, or never; that is also
+ * what a relay does that crashes, starts again or loses its links.  An answer may arrive again, or be lost.  With
+ * -DBACKS=1 nodes close, and give back.
  *
  * Checked: NOT_TWICE     no (generator, timestamp) may be issued by two lives
  *          DISJOINT      ranges of one generator that were given to different incarnations do not meet
@@ -217,16 +217,16 @@ start:
     do
     :: atomic { now < T -> now++ }
     :: atomic { H < now + L && now <= T -> H = now + 2 * L }
-    :: atomic { DIRECT (2, 1) -> serve (2, 1) }
-    :: atomic { DIRECT (2, 2) -> serve (2, 2) }
-    :: atomic { DIRECT (3, 1) -> serve (3, 1) }
-    :: atomic { DIRECT (3, 2) -> serve (3, 2) }
+    :: d_step { DIRECT (2, 1) -> serve (2, 1) }
+    :: d_step { DIRECT (2, 2) -> serve (2, 2) }
+    :: d_step { DIRECT (3, 1) -> serve (3, 1) }
+    :: d_step { DIRECT (3, 2) -> serve (3, 2) }
 #if RESTARTS > 0
-    :: atomic { DIRECT (4, 1) -> serve (4, 1) }
-    :: atomic { DIRECT (4, 2) -> serve (4, 2) }
+    :: d_step { DIRECT (4, 1) -> serve (4, 1) }
+    :: d_step { DIRECT (4, 2) -> serve (4, 2) }
 #endif
-    :: atomic { on[2].back > 0 -> i = 2; take_back (); i = 0 }
-    :: atomic { on[3].back > 0 -> i = 3; take_back (); i = 0 }
+    :: d_step { on[2].back > 0 -> i = 2; take_back (); i = 0 }
+    :: d_step { on[3].back > 0 -> i = 3; take_back (); i = 0 }
     :: atomic { serve_combined () }
     :: atomic { crashes < CRASHES -> crashes++; goto start }
     od
@@ -259,7 +259,7 @@ proctype relay ()
 {
     byte i, j;
     do
-    :: atomic { ANSWERED -> split () }
+    :: d_step { ANSWERED -> split () }
     od
 }
 

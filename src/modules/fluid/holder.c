@@ -26,7 +26,7 @@ void holder_init (struct holder *h, uint32_t generator, const char *incarnation,
 bool holder_range (const struct holder *h, uint64_t now_ms, struct range *range)
 {
     for (unsigned i = 0; i < h->nranges; i++)
-        if (now_ms >= h->range[i].lo_ms && now_ms < h->range[i].hi_ms) { /* B_NOCHECK: both ends */
+        if (now_ms >= h->range[i].lo_ms && now_ms < h->range[i].hi_ms) { /* B_NOCHECK, B_NOCHECKLO */
             *range = h->range[i];
             return true;
         }
@@ -94,6 +94,7 @@ static void plan_retry (struct holder *h, uint64_t now_us, uint64_t now_ms)
     h->ask_us = now_us + jitter (h, us);
 }
 
+/* B_REPEAT: until a want is answered it is sent again, under its number. */
 void holder_ask (struct holder *h, uint64_t now_us, uint64_t now_ms, struct lease_want *want)
 {
     assert (!h->closed);
@@ -123,6 +124,7 @@ static void drop_past (struct holder *h, uint64_t now_ms)
     }
 }
 
+/* B_MINE: what was given to another incarnation is not ours, even if it has our generator and our number. */
 static bool is_answer (const struct holder *h, const struct lease_grant *grant)
 {
     return !h->closed && h->asking && grant->number == h->number && grant->generator == h->generator

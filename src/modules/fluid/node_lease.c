@@ -281,7 +281,7 @@ void node_lease_work (struct node *n, uint64_t now_us)
         child_work (n, now_us);
 }
 
-/* B_REL, B_STOPOPEN: the generator is closed, then the rest given back; the table is closed before its end is told. */
+/* B_REL: the generator is closed, then the rest given back.  B_STOPOPEN: the table is closed before its end is told. */
 uint64_t node_lease_stop (struct node *n, uint64_t now_us)
 {
     struct lease_request req = {0};

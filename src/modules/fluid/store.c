@@ -8,7 +8,7 @@
  * 0 <= horizon_ms <= 2^40.  A file without any table is a new one.
  *
  * A commit is durable when it returns: write-ahead log, synchronous=FULL.  locking_mode=EXCLUSIVE keeps the lock
- * that the first transaction took until the store is closed (B_TWO of doc/model/lease.pml).  Who holds it is written
+ * that the first transaction took until the store is closed (B_TWO of doc/model).  Who holds it is written
  * to fluid.sqlite.holder, which nothing depends on.
  *
  * The connection belongs to store_open () and store_init (), then to the thread, then to store_close ().  What
