@@ -33,7 +33,7 @@ bool holder_range (const struct holder *h, uint64_t now_us, uint64_t now_ms, str
     if (!holder_in_use (h, now_us)) /* W_USE */
         return false;
     for (unsigned i = 0; i < h->nranges; i++)
-        if (now_ms >= h->range[i].lo_ms && now_ms < h->range[i].hi_ms) { /* B_NOCHECK: both ends */
+        if (now_ms >= h->range[i].lo_ms && now_ms < h->range[i].hi_ms) { /* B_NOCHECK, B_NOCHECKLO */
             *range = h->range[i];
             return true;
         }
@@ -111,6 +111,7 @@ static void plan_retry (struct holder *h, uint64_t now_us, uint64_t now_ms)
     h->ask_us = now_us + jitter (h, us);
 }
 
+/* B_REPEAT: until a want is answered it is sent again, under its number. */
 void holder_ask (struct holder *h, uint64_t now_us, uint64_t now_ms, struct lease_want *want)
 {
     assert (!h->closed);
@@ -143,6 +144,7 @@ static void drop_past (struct holder *h, uint64_t now_ms)
     }
 }
 
+/* B_MINE: what was given to another incarnation is not ours, even if it has our generator and our number. */
 static bool is_answer (const struct holder *h, const struct lease_grant *grant)
 {
     return !h->closed && h->asking && grant->number == h->number && grant->generator == h->generator

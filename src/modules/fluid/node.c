@@ -7,12 +7,18 @@
  * and the range that is held.  Ids are the subject of node_ids.c, leases of node_lease.c; here they are put
  * together.  Everything that is told ends in node_tick (), which does what has become possible or due.
  *
- * Why no id is made twice, by the names that doc/model/lease.pml gives to the rules (each, when taken away, is
- * seen to break it by the model or by sim):
- *   B_LONOW, B_HAFTER, B_RUN, B_INC, B_RELANY, B_END, B_STOPOPEN   lease.c
- *   B_NOCHECK   node_may_generate () and holder_range ()
- *   B_REL       holder_close (), called in node_stop () when the generator is closed
- *   B_TWO       store.c
+ * Why no id is made twice, by the names that the models give to the rules (doc/model/README.md; each, when taken away,
+ * is seen to break a promise):
+ *   B_LONOW, B_BASE, B_HAFTER, B_RUN, B_CLAIM, B_RELANY, B_RELLOW, B_END, B_ENDBASE, B_STOPOPEN   lease.c
+ *   B_INC         options.c chooses the incarnation
+ *   B_NOCHECK, B_NOCHECKLO   node_may_generate () and holder_range ()
+ *   B_MINE        holder_take () and relay.c
+ *   B_REL         holder_close (), called in node_stop () when the generator is closed
+ *   B_TWO         store.c
+ * Why all are served in the end:
+ *   B_FORWARD, B_RESEND, B_RETRY, B_REST, B_ABANDON   node_ids.c
+ *   B_REPEAT      holder_ask ()
+ *   B_AGAIN, B_DISTRUST   lease_grant ()
  */
 #include <assert.h>
 #include <errno.h>
@@ -60,7 +66,7 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
         return false;
     uint64_t ms = clock_read (&n->clock, now_us) / 1000;
 
-    if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->holder.until_us) {
+    if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->holder.until_us) { /* B_NOCHECK, B_NOCHECKLO */
         if (!holder_range (&n->holder, now_us, ms, &n->cur))
             n->cur = (struct range){0, 0};
         fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms);
@@ -248,7 +254,7 @@ void node_stop (struct node *n, uint64_t now_us, struct lease_record *last)
     assert (!n->stopped);
     n->stopped = true;
     node_ids_stop (n);
-    n->cur = (struct range){0, 0}; /* closed, before anything is given back */
+    n->cur = (struct range){0, 0}; /* B_REL: closed, before anything is given back */
     fluid_gen_set_range (&n->gen, 0, 0);
     n->deadline_us = NEVER;
     node_watermark_stop (n);

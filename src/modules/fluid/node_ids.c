@@ -206,7 +206,9 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
 
 /* --- forwarding ------------------------------------------------------------------------------ */
 
-/* Take the marks of the forward off; those that were answered meanwhile can go. */
+/* Take the marks of the forward off (B_RESEND, B_REST: whatever else waits goes up next); those that were answered
+ * meanwhile can go.
+ */
 static void end_forward (struct node *n)
 {
     struct pending *next;
@@ -289,7 +291,7 @@ static void forward_waiting (struct node *n, uint64_t now_us)
     }
 }
 
-/* We can do without the answer that is under way: ids that are on it are skipped.  An ancestor that has more to do than
+/* B_ABANDON: we can do without the answer that is under way: ids that are on it are skipped.  An ancestor that has more to do than
  * it can must not make ids that nobody waits for: there it would never catch up.
  */
 static void abandon_forward (struct node *n)
@@ -412,13 +414,13 @@ void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int err
     if (is_final (errnum))
         fail_asked (n, errnum, NULL);
     end_forward (n);
-    retry_later (n, now_us);
+    retry_later (n, now_us); /* B_RETRY */
     node_tick (n, now_us);
 }
 
 void node_ids_parent (struct node *n, uint64_t now_us)
 {
-    abandon_forward (n);
+    abandon_forward (n); /* B_RESEND */
     n->forward.backoff_us = 0;
     n->forward.retry_us = now_us;
 }
@@ -508,7 +510,7 @@ void node_ids_work (struct node *n, uint64_t now_us)
     if (is_over (n, now_us))
         fail_all (n, EOVERFLOW, "the 40 bits of time since the instance's epoch are used up");
     else if (!n->root)
-        forward_waiting (n, now_us);
+        forward_waiting (n, now_us); /* B_FORWARD: whoever cannot generate, whyever */
 }
 
 /* --- requests -------------------------------------------------------------------------------- */

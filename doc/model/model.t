@@ -1,0 +1,153 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# model.t [--long] - let spin search the models: as they are they hold, and without any one rule they do not
+#
+# A case that holds must have been searched to its end; one with a rule taken away must be found by the property named,
+# and by nothing else.  --long takes larger worlds, and prints a table (make model).  Each case takes at most 5 minutes
+# and 7 GiB.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+long=false
+[ "${1-}" = --long ] && long=true
+
+# small or large: when the case is run; all: always.  Model, what is expected, and the world (see the models).
+cases() {
+    cat <<'CASES'
+small lease HOLDS      -DLIVES=2 -DT=4 -DFAULTS=1
+small lease HOLDS      -DLIVES=2 -DT=2 -DFAULTS=2
+large lease HOLDS      -DLIVES=3 -DT=3 -DFAULTS=2
+large lease HOLDS      -DLIVES=2 -DT=6 -DFAULTS=3
+all   lease DISJOINT   -DLIVES=2 -DT=3 -DFAULTS=1 -DB_HAFTER
+all   lease DISJOINT   -DLIVES=2 -DT=3 -DFAULTS=1 -DB_BASE
+all   lease DISJOINT   -DLIVES=2 -DT=3 -DFAULTS=1 -DB_LONOW
+all   lease NOT_FAR    -DLIVES=2 -DT=3 -DFAULTS=1 -DB_RUN
+all   lease DISJOINT   -DLIVES=2 -DT=3 -DFAULTS=1 -DB_CLAIM
+all   lease NOT_TWICE  -DLIVES=2 -DT=3 -DFAULTS=1 -DB_INC
+all   lease DISJOINT   -DLIVES=2 -DT=3 -DFAULTS=1 -DB_NOCHECK
+all   lease NOT_TWICE  -DLIVES=2 -DT=3 -DFAULTS=1 -DB_NOCHECKLO
+all   lease DISJOINT   -DLIVES=2 -DT=3 -DFAULTS=1 -DB_REL
+all   lease DISJOINT   -DLIVES=3 -DT=3 -DFAULTS=1 -DB_RELANY
+all   lease DISJOINT   -DLIVES=3 -DT=3 -DFAULTS=1 -DB_RELLOW
+all   lease DISJOINT   -DLIVES=2 -DT=3 -DFAULTS=1 -DB_END
+all   lease DISJOINT   -DLIVES=2 -DT=3 -DFAULTS=2 -DB_ENDBASE
+all   lease DISJOINT   -DLIVES=2 -DT=3 -DFAULTS=1 -DB_STOPOPEN
+all   lease DISJOINT   -DLIVES=2 -DT=3 -DFAULTS=1 -DB_TWO
+large lease HOLDS      -DLIVES=2 -DT=4 -DFAULTS=2 -DS_NEWEST
+large lease HOLDS      -DLIVES=2 -DT=4 -DFAULTS=2 -DS_FORGET
+small tree  HOLDS      -DT=1 -DWANTS=1
+small tree  HOLDS      -DT=1 -DWANTS=1 -DRESTARTS=0 -DBACKS=1 -DCRASHES=0
+large tree  HOLDS      -DT=2 -DWANTS=2
+large tree  HOLDS      -DT=2 -DWANTS=2 -DRESTARTS=0 -DG1=0 -DG2=1 -DG3=2 -DGENS=3
+large tree  HOLDS      -DT=2 -DWANTS=1 -DRESTARTS=0 -DBACKS=1
+large tree  HOLDS      -DT=2 -DWANTS=1 -DRESTARTS=0 -DBACKS=1 -DG1=0 -DG2=0 -DG3=0 -DGENS=1
+large tree  HOLDS      -DT=1 -DWANTS=1 -DRESTARTS=1 -DBACKS=1 -DCRASHES=0
+all   tree  NOT_TWICE  -DT=2 -DWANTS=2 -DB_MINE
+all   tree  NOT_TWICE  -DT=2 -DWANTS=2 -DB_RESTART
+large tree  DISJOINT   -DT=1 -DRESTARTS=0 -DG1=0 -DG2=0 -DG3=0 -DGENS=1 -DB_HAFTER
+large tree  DISJOINT   -DT=2 -DWANTS=2 -DB_BASE
+large tree  DISJOINT   -DT=2 -DWANTS=2 -DB_LONOW
+large tree  DISJOINT   -DT=2 -DWANTS=2 -DB_CLAIM
+large tree  DISJOINT   -DT=2 -DWANTS=2 -DBACKS=1 -DB_REL
+large tree  DISJOINT   -DT=2 -DWANTS=2 -DBACKS=1 -DB_RELANY
+large tree  DISJOINT   -DT=2 -DWANTS=2 -DBACKS=1 -DB_RELLOW
+small serve HOLDS      -DFAULTS=1
+large serve HOLDS      -DFAULTS=3
+large serve HOLDS      -DFAULTS=2 -DWHO=2
+large serve HOLDS      -DFAULTS=2 -DCHAIN
+all   serve SERVED     -DFAULTS=2 -DB_RESEND
+all   serve SERVED     -DFAULTS=2 -DB_RETRY
+all   serve SERVED     -DFAULTS=2 -DB_ATTACH
+all   serve SERVED     -DFAULTS=2 -DB_FORWARD
+all   serve SERVED     -DFAULTS=2 -DB_REST
+all   serve ONCE       -DFAULTS=2 -DB_ABANDON
+all   renew HOLDS      -DFAULTS=4
+large renew HOLDS      -DFAULTS=8
+all   renew RENEWED    -DFAULTS=4 -DB_REPEAT
+all   renew RENEWED    -DFAULTS=4 -DB_AGAIN
+all   renew RENEWED    -DFAULTS=4 -DB_INC
+all   renew RENEWED    -DFAULTS=4 -DB_DISTRUST
+all   page  HOLDS
+all   page  NOT_TWICE  -DB_SWAP
+all   page  NOT_TWICE  -DB_ORDER
+all   page  NOT_TWICE  -DB_CLOSE
+CASES
+}
+
+for tool in spin "${CC:=cc}"; do
+    command -v "${tool%% *}" >/dev/null || {
+        echo "1..0 # SKIP ${tool%% *} is not installed"
+        $long && exit 1
+        exit 0
+    }
+done
+dir=$(mktemp -d) && cd "$dir" || exit 1
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# What the search in 'out' came to: HOLDS, a property, or that it was not one.
+outcome() { # model
+    case $(sed -n 's/^pan:[0-9]*: //p' out | head -n 1) in
+    *'b<='*) echo NOT_FAR ;;
+    *'==me)'* | *'issued['*) echo NOT_TWICE ;;
+    *'issuer['* | *'.lo['* | *'.lo<'*) echo DISJOINT ;;
+    *'pending['*) echo ONCE ;;
+    'acceptance cycle'*) [ "$1" = serve ] && echo SERVED || echo RENEWED ;;
+    '') grep -q 'errors: 0$' out && ! grep -qE '^error: |not completed' out && echo HOLDS || echo 'NOT SEARCHED TO THE END' ;;
+    *) echo 'A FAULT OF THE MODEL' ;;
+    esac
+}
+
+# -E: that a process cannot go on is no fault.  -f: with weak fairness.  What breaks early is not worth an optimizer.
+search() { # model, flag...
+    case $1 in
+    serve | renew) how='-DNFAIR=3' run='-a -f' ;;
+    *) how='-DSAFETY -DNOFAIR' run='-E' ;;
+    esac
+    case $* in
+    *-DB_*) how="$how -O0" run="$run -w18" ;;
+    *) how="$how -O2" run="$run -w22" ;;
+    esac
+    rm -f pan out
+    model=$1
+    shift
+    # shellcheck disable=SC2086
+    spin -a "$@" "$here/$model.pml" >spin.out 2>&1 &&
+        nice $CC -w $how -DMEMLIM=7168 -o pan pan.c >>spin.out 2>&1 &&
+        nice timeout 300 ./pan -m1000000 $run >out 2>&1
+    [ -f out ] || cp spin.out out
+}
+
+n=0
+bad=0
+while read -r when model expected flags; do
+    case $when:$long in small:true | large:false) continue ;; esac
+    n=$((n + 1))
+    # shellcheck disable=SC2086
+    search "$model" $flags
+    got=$(outcome "$model")
+    states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' out)
+    mib=$(sed -n 's/^ *\([0-9]*\)[.0-9]*[[:space:]]total actual memory.*/\1/p' out)
+    seconds=$(sed -n 's/.*elapsed time \([0-9.e+]*\) seconds.*/\1/p' out)
+    ok=ok
+    if [ "$got" != "$expected" ]; then
+        ok='not ok'
+        bad=$((bad + 1))
+        sed 's/^/# /' out | tail -n 30
+    fi
+    echo "$ok $n - $model.pml $flags: $expected"
+    row=$(printf '%-6s %-14s %-10s %10s %6s %8s  %s' "$model" \
+        "$(echo "$flags" | sed -n 's/.*-D\([BS]_[A-Z]*\).*/\1/p')" "$got" "$states" "$mib" "$seconds" \
+        "$(echo "$flags" | sed 's/ *-D[BS]_[A-Z]*//; s/-D//g')")
+    table="${table-}$row
+"
+done <<LIST
+$(cases)
+LIST
+echo "1..$n"
+if $long; then
+    printf '\n%-6s %-14s %-10s %10s %6s %8s  %s\n' model 'without rule' result states MiB seconds world
+    printf %s "$table"
+fi
+[ "$bad" -eq 0 ]
