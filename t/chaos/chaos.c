@@ -49,7 +49,9 @@ struct chaos {
     idt_reactor_t *r;
     struct links *links;
     struct nemesis *nemesis;
-    int stop_fd;
+    int stop_fd, signal_fd;
+    idt_watcher_t *signal_w;
+    bool finishing;
     uint32_t nclients;
     struct client *client[CLIENTS_MAX];
     char uri[HOST_RANKS_MAX][PATH_SIZE];
@@ -428,21 +430,42 @@ static int report (struct chaos *c)
 
 /* --- run ----------------------------------------------------------------------------------------------- */
 
-/* The first signal ends the faults, the second one everything: our keeper sweeps up. */
+/* SIGINT ends the faults: heal and judge.  A second one, and all else that ends things, ends us at once, as our keeper's
+ * end does.
+ */
 static void signal_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct chaos *c = arg;
+    struct signalfd_siginfo info;
 
-    idt_watcher_stop (w);
+    if (read (c->signal_fd, &info, sizeof (info)) != sizeof (info) || info.ssi_signo == SIGCHLD)
+        return;
+    if (info.ssi_signo != SIGINT || c->finishing) {
+        keeper_sweep (c->dir, false);
+        _exit (128 + (int)info.ssi_signo);
+    }
+    c->finishing = true;
     nemesis_finish (c->nemesis);
 }
 
-static int watch_signals (sigset_t *set)
+static void make_reactor (struct chaos *c)
 {
-    sigemptyset (set);
-    sigaddset (set, SIGINT);
-    sigaddset (set, SIGQUIT);
-    return signalfd (-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
+    sigset_t set;
+
+    keeper_signals (&set); /* which are blocked */
+    if (!(c->r = idt_reactor_create ()) || (c->stop_fd = eventfd (0, EFD_CLOEXEC)) < 0
+        || (c->signal_fd = signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)) < 0
+        || !(c->signal_w = idt_fd_watcher_create (c->r, c->signal_fd, IDT_POLLIN, signal_cb, c)))
+        die ("a reactor");
+    idt_watcher_start (c->signal_w);
+}
+
+static void destroy_reactor (struct chaos *c)
+{
+    idt_watcher_destroy (c->signal_w);
+    close (c->signal_fd);
+    close (c->stop_fd);
+    idt_reactor_destroy (c->r);
 }
 
 static int run (struct chaos *c)
@@ -450,14 +473,8 @@ static int run (struct chaos *c)
     struct instance_config instance = { IDTREE, c->run, c->state, c->log, c->opt.size, c->opt.fanout, c->attrs };
     struct nemesis_config config = { make_plan (&c->opt), c->opt.steps, c->opt.duration_ms * 1000, HEAL_US,
                                      c->opt.verbose };
-    sigset_t set;
-    int signal_fd = watch_signals (&set);
-    idt_watcher_t *signal_w;
 
-    if (!(c->r = idt_reactor_create ()) || (c->stop_fd = eventfd (0, EFD_CLOEXEC)) < 0
-        || !(signal_w = idt_fd_watcher_create (c->r, signal_fd, IDT_POLLIN, signal_cb, c)))
-        die ("a reactor");
-    idt_watcher_start (signal_w);
+    make_reactor (c);
     c->links = links_create (c->r, c->links_dir, c->run, c->opt.size, c->opt.fanout, c->opt.seed);
     c->nemesis = nemesis_create (c->r, &config, &instance, c->links, c->page, &nemesis_ops, c);
     nemesis_begin (c->nemesis);
@@ -465,22 +482,8 @@ static int run (struct chaos *c)
     int status = report (c);
     nemesis_destroy (c->nemesis);
     links_destroy (c->links);
-    idt_watcher_destroy (signal_w);
-    close (signal_fd);
-    close (c->stop_fd);
-    idt_reactor_destroy (c->r);
+    destroy_reactor (c);
     return status;
-}
-
-/* SIGTERM and SIGHUP end us at once, as does the end of the keeper; there is nothing that would be lost. */
-static void end_at_once (void)
-{
-    sigset_t set;
-
-    sigemptyset (&set);
-    sigaddset (&set, SIGTERM);
-    sigaddset (&set, SIGHUP);
-    sigprocmask (SIG_UNBLOCK, &set, NULL);
 }
 
 int main (int argc, char **argv)
@@ -495,10 +498,11 @@ int main (int argc, char **argv)
     make_dir (&c);
     if (keeper_split (c.dir, false) < 0)
         die ("fork");
-    end_at_once ();
     signal (SIGPIPE, SIG_IGN);
     make_page (&c);
     set_env (&c);
     set_attrs (&c);
-    return run (&c);
+    int status = run (&c);
+    keeper_sweep (c.dir, false);
+    return status;
 }

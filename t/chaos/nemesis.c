@@ -71,6 +71,7 @@ struct nemesis {
     struct step next;
     uint64_t steps;
     uint64_t heal_us;
+    bool finish; /* no more steps */
     bool was_whole;
     bool looking;
     idt_watcher_t *step_w, *look_w;
@@ -426,6 +427,8 @@ static void hold (struct nemesis *n, const struct step *step)
 
 static bool is_enough (const struct nemesis *n)
 {
+    if (n->finish)
+        return true;
     if (n->config.steps > 0)
         return n->steps == n->config.steps;
     return client_now_us () - n->report.begun_us >= n->config.duration_us;
@@ -629,6 +632,7 @@ void nemesis_begin (struct nemesis *n)
 
 void nemesis_finish (struct nemesis *n)
 {
+    n->finish = true;
     if (n->phase == PHASE_FAULTS)
         heal (n);
 }

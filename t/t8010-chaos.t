@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t8010-chaos.t - a short piece of chaos; make chaos runs as much as one likes
+test_description='no id is made twice, whatever happens to brokers, links, clocks and disks'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+chaos=$IDTREE_BUILDDIR/t/chaos/chaos
+TMPDIR=/tmp/idtree-t8010.$$
+mkdir "$TMPDIR" && export TMPDIR
+cleanup "rm -rf '$TMPDIR'"
+
+nothing_left() { test -z "$(ls -A "$TMPDIR")"; }
+
+test_expect_success 'a seed always makes the same plan' '
+    "$chaos" --plan --seed 7 --steps 100 >one && "$chaos" --plan --seed 7 --steps 100 >two &&
+    test $(wc -l <one) = 100 && test_cmp one two &&
+    "$chaos" --plan --seed 8 --steps 100 >three && ! cmp -s one three
+'
+test_expect_success 'nonsense is refused with exit status 2 before anything starts' '
+    for option in --size=0 --size=65 --lease=0 --seed=x --nosuch operand; do
+        test_expect_code 2 "$chaos" $option 2>err || return 1
+    done && nothing_left
+'
+test_expect_success 'under faults of each kind every rule holds' '
+    "$chaos" --seed "${CHAOS_SEED:-1}" --steps "${CHAOS_STEPS:-60}" >out; status=$?; cat out; test $status = 0 &&
+    grep "^duplicates: 0$" out && nothing_left
+'
+# Run chaos until it has killed brokers.
+launch_chaos() {
+    rm -f said && mkfifo said && exec 6<>said && test_launch "$chaos" --duration 1h -v 2>said >out &&
+    sed "/: kill/q" <&6 >/dev/null
+}
+test_expect_success 'SIGINT ends the faults, heals, and judges' '
+    launch_chaos && kill -INT $test_pid && test_all_gone && grep "^duplicates: 0$" out && grep "^passed" out &&
+    nothing_left
+'
+test_expect_success 'kill -9 of what the user started leaves nothing behind' '
+    launch_chaos && kill -KILL $test_pid && test_all_gone && nothing_left
+'
+test_expect_success 'nor does kill -9 of the nemesis behind it' '
+    launch_chaos && kill -KILL $(pgrep -P $test_pid) && test_all_gone && nothing_left
+'
+test_done
