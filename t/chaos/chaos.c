@@ -27,8 +27,10 @@
 #include "cmd/keeper.h"
 #include "libutil/parse_duration.h"
 #include "nemesis.h"
+#include "twin.h"
 
-#define CLIENTS_MAX 1024
+#define CLIENTS_MAX (16 * (HOST_RANKS_MAX + 1))
+#define NO_RANK UINT32_MAX /* of clients of twins */
 #define HEAL_US 120000000
 #define PATH_SIZE 128 /* of what lies in our folder: sockets have 108 */
 
@@ -41,20 +43,22 @@ struct options {
 
 struct chaos {
     struct options opt;
-    char dir[64];
+    char dir[64], pmi[PATH_SIZE], twin_dir[PATH_SIZE - 32], twin_socket[PATH_SIZE];
     char run[PATH_SIZE - 32], state[PATH_SIZE], links_dir[PATH_SIZE], page_path[PATH_SIZE], log[PATH_SIZE];
     char attr[6][64];
     const char *attrs[8];
     struct host_page *page;
     idt_reactor_t *r;
     struct links *links;
+    struct twin *twin;
     struct nemesis *nemesis;
     int stop_fd, signal_fd;
     idt_watcher_t *signal_w;
     bool finishing;
     uint32_t nclients;
     struct client *client[CLIENTS_MAX];
-    char uri[HOST_RANKS_MAX][PATH_SIZE];
+    uint32_t nranked; /* clients of ranks; behind them those of twins */
+    char uri[HOST_RANKS_MAX + 1][PATH_SIZE];
     uint64_t answers[CLIENTS_MAX]; /* when the instance was whole again */
 };
 
@@ -130,7 +134,7 @@ static void take_option (struct options *o, int key, const char *arg)
         o->fanout = number ("fanout", arg, 1, HOST_RANKS_MAX);
         break;
     case 'c':
-        o->clients = number ("clients", arg, 1, CLIENTS_MAX / HOST_RANKS_MAX);
+        o->clients = number ("clients", arg, 1, 16);
         break;
     case 'v':
         o->verbose = true;
@@ -212,6 +216,18 @@ static int print_plan (const struct options *o)
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
+static void start_clients (struct chaos *c, struct rng *rng, uint32_t rank, const char *uri)
+{
+    for (uint32_t i = 0; i < c->opt.clients; i++, c->nclients++)
+        c->client[c->nclients] = client_start (&(struct client_config){ .uri = uri,
+                                                                        .rank = rank,
+                                                                        .client = c->nclients,
+                                                                        .seed = rng_next (rng),
+                                                                        .asks_info = i == 0 && rank != NO_RANK,
+                                                                        .stop_fd = c->stop_fd });
+}
+
+/* Some talk to whatever twin there is. */
 static void start_cb (void *arg)
 {
     struct chaos *c = arg;
@@ -219,14 +235,11 @@ static void start_cb (void *arg)
 
     for (uint32_t rank = 0; rank < c->opt.size; rank++) {
         snprintf (c->uri[rank], PATH_SIZE, "local://%s/local-%u", c->run, rank);
-        for (uint32_t i = 0; i < c->opt.clients; i++, c->nclients++)
-            c->client[c->nclients] = client_start (&(struct client_config){ .uri = c->uri[rank],
-                                                                            .rank = rank,
-                                                                            .client = c->nclients,
-                                                                            .seed = rng_next (&rng),
-                                                                            .asks_info = i == 0,
-                                                                            .stop_fd = c->stop_fd });
+        start_clients (c, &rng, rank, c->uri[rank]);
     }
+    c->nranked = c->nclients;
+    snprintf (c->uri[HOST_RANKS_MAX], PATH_SIZE, "local://%.100s", c->twin_socket);
+    start_clients (c, &rng, NO_RANK, c->uri[HOST_RANKS_MAX]);
 }
 
 static bool served_cb (void *arg, bool first)
@@ -234,7 +247,7 @@ static bool served_cb (void *arg, bool first)
     struct chaos *c = arg;
     bool all = true;
 
-    for (uint32_t i = 0; i < c->nclients; i++) {
+    for (uint32_t i = 0; i < c->nranked; i++) {
         uint64_t n = client_answers (c->client[i]);
 
         if (first)
@@ -279,7 +292,11 @@ static void make_dir (struct chaos *c)
     snprintf (c->links_dir, PATH_SIZE, "%s/links", c->dir);
     snprintf (c->page_path, PATH_SIZE, "%s/page", c->dir);
     snprintf (c->log, PATH_SIZE, "%s/log", c->dir);
-    if (mkdir (c->state, 0700) < 0 || mkdir (c->links_dir, 0700) < 0)
+    snprintf (c->pmi, PATH_SIZE, "%s/pmi", c->dir);
+    snprintf (c->twin_dir, sizeof (c->twin_dir), "%s/twin", c->dir);
+    snprintf (c->twin_socket, PATH_SIZE, "%s/twin.local", c->dir);
+    if (mkdir (c->state, 0700) < 0 || mkdir (c->links_dir, 0700) < 0 || mkdir (c->pmi, 0700) < 0
+        || mkdir (c->twin_dir, 0700) < 0)
         die (c->dir);
 }
 
@@ -308,6 +325,7 @@ static void set_env (struct chaos *c)
     setenv ("LD_PRELOAD", HOST_SO, 1);
     setenv (HOST_ENV_PAGE, c->page_path, 1);
     setenv (HOST_ENV_LINKS, c->links_dir, 1);
+    setenv (HOST_ENV_PMI, c->pmi, 1);
     setenv (HOST_ENV_STATE, c->state, 1);
     append_env ("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0:exitcode=99");
     append_env ("TSAN_OPTIONS", "exitcode=66");
@@ -358,7 +376,7 @@ static uint64_t read_log (struct chaos *c)
 
 static void print_steps (const struct chaos *c, const struct nemesis_report *n)
 {
-    uint64_t total = 0;
+    uint64_t total = 0, answers = 0;
 
     for (int i = 0; i < FAULT_COUNT; i++)
         total += n->steps[i];
@@ -368,6 +386,9 @@ static void print_steps (const struct chaos *c, const struct nemesis_report *n)
     printf ("\nbrokers: %" PRIu64 " kill, stop, cont and run, %" PRIu64 " of them refused; %" PRIu64 " gave up\n", n->asked,
             n->refused, n->gave_up);
     printf ("instance: %" PRIu64 " starts, %" PRIu64 " of them failed under faults\n", n->starts, n->failed_starts);
+    for (uint32_t i = c->nranked; i < c->nclients; i++)
+        answers += client_answers (c->client[i]);
+    printf ("twins: %" PRIu64 " started, %" PRIu64 " requests answered by them\n", n->twins, answers);
     printf ("links: %" PRIu64 " connections, %" PRIu64 " bits turned over\n", links_connections (c->links),
             links_corrupted (c->links));
 }
@@ -474,13 +495,17 @@ static int run (struct chaos *c)
     struct nemesis_config config = { make_plan (&c->opt), c->opt.steps, c->opt.duration_ms * 1000, HEAL_US,
                                      c->opt.verbose };
 
+    struct twin_config twin = { BROKER, c->pmi, c->twin_dir, c->twin_socket, &instance };
+
     make_reactor (c);
     c->links = links_create (c->r, c->links_dir, c->run, c->opt.size, c->opt.fanout, c->opt.seed);
-    c->nemesis = nemesis_create (c->r, &config, &instance, c->links, c->page, &nemesis_ops, c);
+    c->twin = twin_create (c->r, &twin);
+    c->nemesis = nemesis_create (c->r, &config, &instance, c->links, c->twin, c->page, &nemesis_ops, c);
     nemesis_begin (c->nemesis);
     idt_reactor_run (c->r, IDT_REACTOR_DEFAULT);
     int status = report (c);
     nemesis_destroy (c->nemesis);
+    twin_destroy (c->twin);
     links_destroy (c->links);
     destroy_reactor (c);
     return status;

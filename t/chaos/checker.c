@@ -466,7 +466,8 @@ void checker_gaps (const struct history *const *h, size_t n, const struct window
 
     for (size_t i = 0; i < n; i++) {
         max += h[i]->nanswers;
-        ranks = h[i]->rank >= ranks ? h[i]->rank + 1 : ranks;
+        if (h[i]->rank != UINT32_MAX && h[i]->rank >= ranks)
+            ranks = h[i]->rank + 1;
     }
     struct span *spans = array (max, sizeof (spans[0]));
     *all = *one = (struct gap){ 0 };

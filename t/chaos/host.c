@@ -29,6 +29,20 @@
 static struct host_page *page;
 static int rank;
 static const char *links, *state;
+static int pmi_fd = -1; /* where the launcher speaks */
+static int kept_fd = -1;
+
+static void keep_pmi (void)
+{
+    const char *dir = getenv (HOST_ENV_PMI), *fd = getenv ("PMI_FD");
+    char path[256];
+
+    if (!dir || !fd)
+        return;
+    snprintf (path, sizeof (path), "%s/%d", dir, rank);
+    kept_fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    pmi_fd = atoi (fd);
+}
 
 __attribute__ ((constructor)) static void start (void)
 {
@@ -36,13 +50,14 @@ __attribute__ ((constructor)) static void start (void)
 
     links = getenv (HOST_ENV_LINKS);
     state = getenv (HOST_ENV_STATE);
-    if (!path || !links || !state || !pmi_rank || (rank = atoi (pmi_rank)) < 0 || rank >= HOST_RANKS_MAX)
+    if (!path || !state || !pmi_rank || (rank = atoi (pmi_rank)) < 0 || rank >= HOST_RANKS_MAX)
         return;
     int fd = open (path, O_RDWR | O_CLOEXEC);
     void *p = mmap (NULL, sizeof (*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p != MAP_FAILED)
         page = p;
     close (fd);
+    keep_pmi ();
 }
 
 /* The next definition of a function, as a pointer of its type. */
@@ -96,7 +111,7 @@ static bool lead (const struct sockaddr *addr, socklen_t len, struct sockaddr_un
     unsigned peer;
     char rest;
 
-    if (!page || len <= offsetof (struct sockaddr_un, sun_path) || addr->sa_family != AF_UNIX)
+    if (!page || !links || len <= offsetof (struct sockaddr_un, sun_path) || addr->sa_family != AF_UNIX)
         return false;
     memcpy (path, un->sun_path, len - offsetof (struct sockaddr_un, sun_path));
     if (!(name = strrchr (path, '/')) || sscanf (name, "/tbon-%u%c", &peer, &rest) != 1)
@@ -113,6 +128,17 @@ int connect (int fd, const struct sockaddr *addr, socklen_t len)
     if (lead (addr, len, &to))
         return NEXT (connect) (fd, (struct sockaddr *)&to, sizeof (to));
     return NEXT (connect) (fd, addr, len);
+}
+
+/* --- launcher --------------------------------------------------------------------------------- */
+
+ssize_t read (int fd, void *buf, size_t size)
+{
+    ssize_t n = NEXT (read) (fd, buf, size);
+
+    if (n > 0 && fd == pmi_fd && kept_fd >= 0)
+        (void)!syscall (SYS_write, kept_fd, buf, n);
+    return n;
 }
 
 /* --- disk ------------------------------------------------------------------------------------- */

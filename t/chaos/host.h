@@ -8,6 +8,7 @@
  *   - the wall clock is off by wall_us[rank]; CLOCK_MONOTONIC and CLOCK_BOOTTIME are the host's;
  *   - a connection to an ipc socket DIR/tbon-P goes to LINKS/RANK-P, where the chaos program passes it on (links.h);
  *   - what is written to a file in the state directory fails or hangs, as 'disk' says.
+ * It also keeps what the launcher says to the broker, as PMI/RANK, for a twin to hear (twin.h).
  * So each broker has a clock, links and a disk of its own on any host, without privileges.  In a process
  * without PMI_RANK it does nothing.
  */
@@ -33,7 +34,8 @@ struct host_page {
 
 /* Names of what host.so reads from the environment. */
 #define HOST_ENV_PAGE "CHAOS_PAGE"   /* the page's file */
-#define HOST_ENV_LINKS "CHAOS_LINKS" /* LINKS */
+#define HOST_ENV_LINKS "CHAOS_LINKS" /* LINKS; without it links are left alone */
+#define HOST_ENV_PMI "CHAOS_PMI"     /* PMI; without it nothing is kept */
 #define HOST_ENV_STATE "CHAOS_STATE" /* the state directory, without a slash behind */
 
 #endif /* CHAOS_HOST_H */

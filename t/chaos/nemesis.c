@@ -57,6 +57,7 @@ struct nemesis {
     const struct nemesis_ops *ops;
     void *arg;
     struct links *links;
+    struct twin *twin;
     struct host_page *page;
     struct instance *instance;
     struct nemesis_report report;
@@ -256,9 +257,9 @@ static uint64_t subtree (const struct nemesis *n, uint32_t top)
 
 static void begin_link (struct nemesis *n, uint32_t rank, const struct step *step)
 {
-    enum link_mode mode = step->fault == FAULT_CUT     ? (enum link_mode)step->amount
-                          : step->fault == FAULT_RESET ? LINK_RESET
-                                                       : LINK_CORRUPT;
+    enum link_mode mode = step->fault == FAULT_CUT       ? (enum link_mode)step->amount
+                          : step->fault == FAULT_CORRUPT ? LINK_CORRUPT
+                                                         : LINK_RESET;
 
     n->rank[rank].links++;
     excuse (n, subtree (n, rank));
@@ -270,6 +271,22 @@ static void end_link (struct nemesis *n, uint32_t rank)
     unexcuse (n, subtree (n, rank));
     if (--n->rank[rank].links == 0)
         links_set (n->links, rank, LINK_GOOD, 0);
+}
+
+/* There is one twin at a time; without its rank's PMI conversation it cannot be. */
+static void begin_twin (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    if (step->amount)
+        begin_link (n, rank, step);
+    if (twin_start (n->twin, rank))
+        n->report.twins++;
+}
+
+static void end_twin (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    twin_kill (n->twin, rank);
+    if (step->amount)
+        end_link (n, rank);
 }
 
 static void step_clock (struct nemesis *n, uint32_t rank, int32_t ms)
@@ -290,11 +307,30 @@ static void begin_disk (struct nemesis *n, enum fault fault)
     set_disk (n, fault == FAULT_FULL ? HOST_DISK_FULL : fault == FAULT_BROKEN ? HOST_DISK_BROKEN : HOST_DISK_FROZEN);
 }
 
-static void end_disk (struct nemesis *n)
+static void mend_disk (struct nemesis *n)
 {
     unexcuse (n, all_ranks (n));
     if (--n->disk_holds == 0)
         set_disk (n, HOST_DISK_GOOD);
+}
+
+static void root_killed_cb (void *arg, uint32_t rank, const char *error, const char *answer)
+{
+    count_cb (arg, rank, error, answer);
+    mend_disk (arg);
+    end_kill (arg, rank);
+}
+
+/* A root that is killed before it could catch up has only its horizon to go by. */
+static void end_disk (struct nemesis *n, bool kill_root)
+{
+    if (!kill_root) {
+        mend_disk (n);
+        return;
+    }
+    n->rank[0].kills++;
+    set_down (n, 0, true);
+    instance_ask (n->instance, "kill", 0, root_killed_cb, n);
 }
 
 /* --- the instance --------------------------------------------------------------------------------------- */
@@ -351,6 +387,9 @@ static void begin_ranks (struct nemesis *n, uint32_t rank, const struct step *st
     case FAULT_CLOCK:
         step_clock (n, rank, step->amount);
         break;
+    case FAULT_TWIN:
+        begin_twin (n, rank, step);
+        break;
     default:
         begin_link (n, rank, step);
         break;
@@ -367,6 +406,9 @@ static void end_ranks (struct nemesis *n, uint32_t rank, const struct step *step
         end_stop (n, rank);
         break;
     case FAULT_CLOCK:
+        break;
+    case FAULT_TWIN:
+        end_twin (n, rank, step);
         break;
     default:
         end_link (n, rank);
@@ -391,7 +433,7 @@ static void end (struct nemesis *n, const struct step *step)
     if (step->fault >= FAULT_CRASH)
         end_instance (n);
     else if (step->fault >= FAULT_FULL)
-        end_disk (n);
+        end_disk (n, step->amount);
     else
         for (uint32_t rank = 0; rank < n->plan.size; rank++)
             if (step->ranks >> rank & 1)
@@ -592,8 +634,8 @@ static const struct instance_ops instance_ops = { .up = up_cb, .down = down_cb }
 /* --- life ------------------------------------------------------------------------------------------------------ */
 
 struct nemesis *nemesis_create (idt_reactor_t *r, const struct nemesis_config *config,
-                                const struct instance_config *instance, struct links *links, struct host_page *page,
-                                const struct nemesis_ops *ops, void *arg)
+                                const struct instance_config *instance, struct links *links, struct twin *twin,
+                                struct host_page *page,                                const struct nemesis_ops *ops, void *arg)
 {
     struct nemesis *n = calloc (1, sizeof (*n));
 
@@ -606,6 +648,7 @@ struct nemesis *nemesis_create (idt_reactor_t *r, const struct nemesis_config *c
     n->ops = ops;
     n->arg = arg;
     n->links = links;
+    n->twin = twin;
     n->page = page;
     n->instance = instance_create (r, instance, &instance_ops, n);
     LIST_INIT (&n->holds);

@@ -17,6 +17,7 @@
 #include "instance.h"
 #include "links.h"
 #include "plan.h"
+#include "twin.h"
 
 struct nemesis;
 
@@ -40,6 +41,7 @@ struct nemesis_report {
     uint64_t steps[FAULT_COUNT]; /* that were begun */
     uint64_t asked;              /* times that a broker was to be killed, stopped, continued, run */
     uint64_t refused;            /* of these: it was in no state for it */
+    uint64_t twins;              /* that were started */
     uint64_t starts;             /* of the whole instance */
     uint64_t failed_starts;      /* under faults */
     uint64_t gave_up;            /* brokers that ended by themselves with exit status 1 */
@@ -51,8 +53,8 @@ struct nemesis_report {
 
 /* Ends the program where there is no memory.  All but 'config' is borrowed. */
 struct nemesis *nemesis_create (idt_reactor_t *r, const struct nemesis_config *config,
-                                const struct instance_config *instance, struct links *links, struct host_page *page,
-                                const struct nemesis_ops *ops, void *arg);
+                                const struct instance_config *instance, struct links *links, struct twin *twin,
+                                struct host_page *page,                                const struct nemesis_ops *ops, void *arg);
 void nemesis_destroy (struct nemesis *n);
 
 /* Begin; the reactor is stopped when all is over. */

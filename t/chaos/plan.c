@@ -24,8 +24,9 @@ static const struct {
     [FAULT_KILL] = { "kill", 8, 0, 20 },      [FAULT_STOP] = { "stop", 6, 10, 30 },
     [FAULT_CUT] = { "cut", 4, 50, 40 },       [FAULT_RESET] = { "reset", 2, 0, 10 },
     [FAULT_CORRUPT] = { "corrupt", 2, 50, 10 }, [FAULT_CLOCK] = { "clock", 3, 0, 0 },
-    [FAULT_FULL] = { "disk-full", 1, 50, 40 }, [FAULT_BROKEN] = { "disk-broken", 1, 50, 40 },
-    [FAULT_FROZEN] = { "disk-frozen", 1, 50, 40 }, [FAULT_CRASH] = { "crash", 1, 0, 10 },
+    [FAULT_TWIN] = { "twin", 4, 100, 30 },
+    [FAULT_FULL] = { "disk-full", 1, 50, 60 }, [FAULT_BROKEN] = { "disk-broken", 1, 50, 60 },
+    [FAULT_FROZEN] = { "disk-frozen", 1, 50, 60 }, [FAULT_CRASH] = { "crash", 1, 0, 10 },
     [FAULT_RESTART] = { "restart", 1, 0, 5 },
 };
 
@@ -83,6 +84,12 @@ static uint64_t choose_ranks (struct plan *p)
     return (any & (UINT64_MAX >> (64 - p->size))) | UINT64_C (1) << one;
 }
 
+/* Any but the root, which nobody but the state's lock keeps from having twins. */
+static uint64_t twin_rank (struct plan *p)
+{
+    return UINT64_C (1) << (p->size > 1 ? rng_between (&p->rng, 1, p->size - 1) : 0);
+}
+
 /* The root has no link up: its children's are meant. */
 static uint64_t linked_ranks (const struct plan *p, uint64_t ranks)
 {
@@ -102,6 +109,12 @@ static int32_t choose_amount (struct plan *p, enum fault fault)
         return (int32_t)rng_between (&p->rng, 1, 3);
     case FAULT_CORRUPT:
         return (int32_t)rng_between (&p->rng, 2, 20);
+    case FAULT_TWIN:
+        return rng_below (&p->rng, 4) > 0;
+    case FAULT_FULL:
+    case FAULT_BROKEN:
+    case FAULT_FROZEN:
+        return (int32_t)rng_below (&p->rng, 2);
     default:
         return 0;
     }
@@ -119,6 +132,10 @@ void plan_next (struct plan *p, struct step *step)
     step->amount = choose_amount (p, step->fault);
     if (step->fault == FAULT_CUT || step->fault == FAULT_RESET || step->fault == FAULT_CORRUPT)
         step->ranks = linked_ranks (p, step->ranks);
+    if (step->fault == FAULT_TWIN)
+        step->ranks = twin_rank (p);
+    if (step->fault == FAULT_CLOCK && rng_below (&p->rng, 2) == 0)
+        step->ranks |= 1;
     if (step->fault >= FAULT_FULL)
         step->ranks = step->fault < FAULT_CRASH ? 1 : UINT64_MAX >> (64 - p->size);
 }
@@ -147,6 +164,10 @@ void step_print (const struct step *step, char *buf, size_t size)
         n += snprintf (buf + n, size - n, " for %" PRIu32 " ms", step->hold_ms);
     if (step->fault == FAULT_CUT)
         snprintf (buf + n, size - n, ", %s", ways[step->amount]);
+    if (step->fault == FAULT_TWIN && step->amount)
+        snprintf (buf + n, size - n, ", which is cut off");
+    if (step->fault >= FAULT_FULL && step->fault < FAULT_CRASH && step->amount)
+        snprintf (buf + n, size - n, ", then kill 0");
     if (step->fault == FAULT_CORRUPT)
         snprintf (buf + n, size - n, ", one buffer in %" PRId32, step->amount);
 }

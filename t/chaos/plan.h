@@ -4,7 +4,7 @@
 /* plan.h - what the nemesis does: a function of the seed and of nothing else
  *
  * A plan is an endless list of steps.  A step begins gap_ms after the one before began, and is undone hold_ms
- * later, whatever happened meanwhile: steps overlap.  Each 30 steps hold each fault at least once.
+ * later, whatever happened meanwhile: steps overlap.  Each 34 steps hold each fault at least once.
  */
 #ifndef CHAOS_PLAN_H
 #define CHAOS_PLAN_H
@@ -21,20 +21,22 @@ enum fault {
     FAULT_RESET,   /* connections to ancestors end, new ones are refused; then accepted */
     FAULT_CORRUPT, /* bytes between these ranks and their ancestors change */
     FAULT_CLOCK,   /* the wall clock steps by amount_ms; it is not undone */
+    FAULT_TWIN,    /* a second broker for a rank, which is cut off meanwhile, or not */
     FAULT_FULL,    /* rank 0's state disk is full */
     FAULT_BROKEN,  /* ... fails */
     FAULT_FROZEN,  /* ... hangs */
     FAULT_CRASH,   /* kill -9 of all at once; a new instance on the same state */
     FAULT_RESTART, /* a clean stop; a new instance on the same state */
 };
-#define FAULT_COUNT 11
+#define FAULT_COUNT 12
 
 struct step {
     uint32_t gap_ms;
     enum fault fault;
     uint64_t ranks; /* bit r: rank r */
     uint32_t hold_ms;
-    int32_t amount; /* CLOCK: ms; CUT: 1 up, 2 down, 3 both; CORRUPT: one buffer in so many */
+    int32_t amount; /* CLOCK: ms; CUT: 1 up, 2 down, 3 both; CORRUPT: one buffer in so many;
+                       TWIN: 1 the rank is cut off; FULL, BROKEN, FROZEN: 1 the root is killed at the end */
 };
 
 struct plan {

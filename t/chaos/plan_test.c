@@ -8,7 +8,7 @@
 #include "plan.h"
 
 #define STEPS 3000
-#define BAG 30
+#define BAG 34
 
 /* All that a step says, as text: steps have padding. */
 static void draw (struct plan *p, char *text, size_t size)
@@ -46,7 +46,7 @@ static bool is_within (uint32_t size, uint32_t fanout)
     for (int i = 0; i < STEPS; i++) {
         plan_next (&p, &step);
         if (step.ranks == 0 || (size < 64 && step.ranks >> size != 0) || step.gap_ms == 0 || step.gap_ms > 1000
-            || step.hold_ms > 5000)
+            || step.hold_ms > 7000)
             return false;
     }
     return true;
