@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "broker/link.h"
 #include "broker/monitor.h"
@@ -615,6 +616,13 @@ const char *downlink_endpoint (const struct downlink *down)
     return down->zs ? down->endpoint : NULL;
 }
 
+/* ZeroMQ leaves it behind. */
+static void remove_socket (struct downlink *down)
+{
+    if (strncmp (down->endpoint, "ipc://", 6) == 0)
+        unlink (down->endpoint + 6);
+}
+
 void downlink_destroy (struct downlink *down)
 {
     if (!down)
@@ -630,6 +638,7 @@ void downlink_destroy (struct downlink *down)
     }
     monitor_destroy (down->monitor);
     zio_destroy (down->zs);
+    remove_socket (down);
     free (down->children);
     free (down);
 }
