@@ -11,6 +11,7 @@
 
 #include <czmq.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -187,7 +188,7 @@ static void command_ended (int exit_code, void *arg)
     command_destroy (b->command);
     b->command = NULL;
     if (b->state == STATE_RUN)
-        broker_stop (b, "the end of the command");
+        broker_begin_stop (b, "the end of the command");
     else if (overlay_children_online (b->overlay) == 0)
         input (b, STATE_NO_CHILDREN);
 }
@@ -205,7 +206,7 @@ static void maybe_start_command (struct broker *b)
     if (!b->command) {
         log_print (b->log, LOG_ERR, "broker", err.text);
         b->exit_code = errno == ENOENT ? 127 : 126;
-        broker_stop (b, "a command that does not run");
+        broker_begin_stop (b, "a command that does not run");
     }
 }
 
@@ -257,6 +258,7 @@ static void enter (struct broker *b)
         enter_shutdown (b);
         break;
     case STATE_EXIT:
+        idt_watcher_stop (b->timer);
         idt_reactor_stop (b->reactor);
         break;
     case STATE_JOIN:
@@ -275,16 +277,24 @@ static void input (struct broker *b, enum state_input in)
     enter (b);
 }
 
+void broker_begin_stop (struct broker *b, const char *why)
+{
+    if (b->state <= STATE_RUN)
+        log_printf (b->log, LOG_INFO, "broker", "stops: %s", why);
+    input (b, STATE_STOP);
+}
+
+/* Launchers tell all ranks at once, so the first word from outside may come when the parent's has come already. */
 void broker_stop (struct broker *b, const char *why)
 {
-    if (b->state > STATE_RUN && strcmp (why, "the parent") != 0) {
+    if (b->told_to_stop) {
         log_printf (b->log, LOG_WARNING, "broker", "stops at once: %s", why);
         b->state = STATE_EXIT;
         enter (b);
         return;
     }
-    log_printf (b->log, LOG_INFO, "broker", "stops: %s", why);
-    input (b, STATE_STOP);
+    b->told_to_stop = true;
+    broker_begin_stop (b, why);
 }
 
 static void join_failed (struct broker *b)
@@ -296,7 +306,7 @@ static void join_failed (struct broker *b)
              topo_parent (&b->topo, b->rank), count > 0 ? ancestors[0].endpoint : "?",
              b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
     b->exit_code = 1;
-    broker_stop (b, "no parent");
+    broker_begin_stop (b, "no parent");
 }
 
 static void timer_cb (idt_watcher_t *w, int revents, void *arg)
@@ -344,7 +354,7 @@ static void child (void *arg, uint32_t rank, bool up)
 
 static void stop (void *arg)
 {
-    broker_stop (arg, "the parent");
+    broker_begin_stop (arg, "the parent");
 }
 
 static void position (void *arg, const char **stream, uint32_t *seq)
@@ -474,6 +484,16 @@ static int make_base (struct broker *b, idt_error_t *errp)
     return 0;
 }
 
+/* Before anything else is made in rundir: where another broker serves this socket, it is that one's. */
+static int listen_for_clients (struct broker *b, idt_error_t *errp)
+{
+    char path[PATH_MAX + 32];
+
+    snprintf (path, sizeof (path), "%s/local-%u", rundir_path (b->rundir), b->rank);
+    b->local = local_create (b->reactor, path, b->attrs, b->router, b->log, &local_ops, b, errp);
+    return b->local ? 0 : -1;
+}
+
 static int make_event (struct broker *b, idt_error_t *errp)
 {
     uint32_t replay = EVENT_REPLAY_COUNT;
@@ -530,15 +550,11 @@ static int make_services (struct broker *b, idt_error_t *errp)
     return 0;
 }
 
-static int open_for_clients (struct broker *b, idt_error_t *errp)
+/* What the command line sets and nobody asked for was misspelt. */
+static int check_attributes (struct broker *b, idt_error_t *errp)
 {
-    const char *path = attr_get (b->attrs, "local-uri", NULL) + strlen ("local://");
     const char *unclaimed;
 
-    if (!(b->local = local_create (b->reactor, path, b->attrs, b->router, b->log, &local_ops, b, errp)))
-        return -1;
-    if (load_modules (b, errp) < 0)
-        return -1;
     if ((unclaimed = attr_unclaimed (b->attrs))) {
         errno = EINVAL;
         return errprintf (errp, "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
@@ -558,8 +574,9 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
     b->conf = *conf;
     b->attrs = conf->attrs;
     b->state_since = now ();
-    if (boot (b, errp) < 0 || make_base (b, errp) < 0 || make_event (b, errp) < 0 || make_overlay (b, errp) < 0
-        || broker_define_attributes (b, errp) < 0 || make_services (b, errp) < 0 || open_for_clients (b, errp) < 0)
+    if (boot (b, errp) < 0 || make_base (b, errp) < 0 || listen_for_clients (b, errp) < 0 || make_event (b, errp) < 0
+        || make_overlay (b, errp) < 0 || broker_define_attributes (b, errp) < 0 || make_services (b, errp) < 0
+        || load_modules (b, errp) < 0 || check_attributes (b, errp) < 0)
         goto error;
     if (make_watchers (b) < 0) {
         errprintf (errp, "out of memory");
@@ -616,7 +633,8 @@ int broker_run (struct broker *b)
         idt_watcher_start (b->timer);
         overlay_connect (b->overlay);
     }
-    if (idt_reactor_run (b->reactor, IDT_REACTOR_DEFAULT) < 0 && b->exit_code == 0)
+    /* A command that cannot be run ends an instance of one before it began. */
+    if (b->state != STATE_EXIT && idt_reactor_run (b->reactor, IDT_REACTOR_DEFAULT) < 0 && b->exit_code == 0)
         b->exit_code = 1;
     return b->exit_code;
 }

@@ -36,7 +36,7 @@ idt_reactor_t *broker_reactor (struct broker *b);
 /* Run until it has stopped.  Returns the exit code: the command's, else 0, or 1 where it failed. */
 int broker_run (struct broker *b);
 
-/* Begin to stop: this broker and the subtree below it, leaves first.  Said once more it stops at once. */
+/* Begin to stop: this broker and the subtree below it, leaves first.  Called once more it stops at once. */
 void broker_stop (struct broker *b, const char *why);
 
 #endif /* BROKER_BROKER_H */

@@ -49,6 +49,7 @@ struct broker {
     idt_t *h;             /* their handle */
 
     enum state state;
+    bool told_to_stop; /* from outside: broker_stop () was called */
     double state_since;
     double shutdown_timeout; /* seconds */
     double join_timeout;
@@ -58,6 +59,9 @@ struct broker {
 
 /* Define the attributes that tell what this broker is (setup.c). */
 int broker_define_attributes (struct broker *b, idt_error_t *errp);
+
+/* Begin to stop for a reason of our own; where it has begun already, nothing. */
+void broker_begin_stop (struct broker *b, const char *why);
 
 /* Where to listen for children (setup.c). */
 int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_t *errp);

@@ -246,7 +246,7 @@ static void shutdown_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct broker *b = arg;
 
     idt_respond (h, msg, NULL);
-    broker_stop (b, "a request");
+    broker_begin_stop (b, "a request");
 }
 
 static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)

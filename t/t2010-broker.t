@@ -1,0 +1,129 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t2010-broker.t - idtree-broker by itself and under other launchers: boot, command, refusals, end
+test_description='a broker boots, runs its command, refuses nonsense, and leaves nothing behind'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+PATH=$IDTREE_BUILDDIR/src/broker:$PATH
+TMPDIR=/tmp/idtree-t2010.$$
+mkdir "$TMPDIR" && export TMPDIR
+cleanup "rm -rf '$TMPDIR'"
+command -v mpiexec.hydra >/dev/null && test_set_prereq HYDRA
+command -v srun >/dev/null && sinfo >/dev/null 2>&1 && test_set_prereq SLURM
+command -v valgrind >/dev/null && ! nm -D "$IDTREE_BUILDDIR/src/broker/.libs/idtree-broker" 2>/dev/null | grep -q "__[at]san" &&
+    test_set_prereq VALGRIND
+
+# A rundir that was named keeps its folder and what is durable in it.
+nothing_left() { rm -f "$TMPDIR/run/fluid.sqlite" && { ! test -e "$TMPDIR/run" || rmdir "$TMPDIR/run"; } && test -z "$(ls -A "$TMPDIR")"; }
+hydra() { mpiexec.hydra -n "$@" </dev/null; }
+
+# What a test starts tells its address when it serves: it blocks until that is read.
+rm -f ready stop && mkfifo ready stop
+serve='echo $IDTREE_URI >ready; cat stop >/dev/null'
+
+test_expect_success 'a broker alone is a tree of one' '
+    idtree-broker idtree getattr size >out && test "$(cat out)" = 1 && nothing_left
+'
+test_expect_success 'the command has the address in IDTREE_URI and FLUX_URI, and its exit code is the broker'\''s' '
+    test_expect_code 7 idtree-broker sh -c "echo \$IDTREE_URI >uri; echo \$FLUX_URI >flux-uri; exit 7" &&
+    grep "^local://$TMPDIR/idtree-....../local-0$" uri && test_cmp uri flux-uri && nothing_left
+'
+test_expect_success 'a command that a signal ends counts as 128 more, one that is not there 127, or not to be run 126' '
+    test_expect_code 143 idtree-broker sh -c "kill -TERM \$\$" &&
+    test_expect_code 127 idtree-broker ./nosuch 2>err && grep nosuch err &&
+    touch data && test_expect_code 126 idtree-broker ./data 2>err && grep data err && nothing_left
+'
+test_expect_success 'the command does not inherit the launcher, nor blocked signals' '
+    idtree-broker sh -c "env | grep ^PMI_; grep SigBlk /proc/self/status" >out; grep "SigBlk:.0*$" out && ! grep PMI out
+'
+test_expect_success 'options that are none, and attributes without a value, are exit code 2' '
+    test_expect_code 2 idtree-broker --nosuch 2>err && grep -- --help err &&
+    test_expect_code 2 idtree-broker -o size 2>err && grep "ATTR=VALUE" err &&
+    test_expect_code 2 idtree-broker -o =1 2>err && nothing_left
+'
+test_expect_success 'attributes that are nonsense are refused with a sentence that names them' '
+    for a in nosuch=1 rank=1 size=2 tbon.topo=kary:0 tbon.topo=kary:-1 tbon.topo=kary:0x tbon.topo=binomal tbon.timeout=0 \
+        tbon.timeout=5x log-level=8 log-stderr-level=debug log-ring-size=0 local.max-message=1 local.max-queue=x \
+        local.max-clients=0 event.replay=0 router.max-pending=-1 broker.shutdown-timeout=-1s broker.modules=nosuch; do
+        test_expect_code 1 idtree-broker -o $a touch started 2>err && test "$(wc -l <err)" = 1 &&
+        grep "${a%%=*}\|${a#*=}" err || { echo "$a"; return 1; }
+    done && test ! -e started && nothing_left
+'
+test_expect_success 'a rundir too long for sockets is refused with a sentence' '
+    long=$TMPDIR/$(printf %0100d 0) && mkdir -m 700 "$long" &&
+    test_expect_code 1 idtree-broker -o rundir="$long" true 2>err && grep "choose a shorter rundir" err &&
+    rmdir "$long"
+'
+test_expect_success 'a rundir that others can write to is refused' '
+    mkdir -m 777 open && test_expect_code 1 idtree-broker -o rundir=open true 2>err && grep "writable by nobody else" err
+'
+test_expect_success 'a second broker on one rundir is refused, and the first goes on' '
+    idtree-broker -o rundir="$TMPDIR/run" sh -c "$serve" & pid=$! &&
+    uri=$(cat ready) && test_expect_code 1 idtree-broker -o rundir="$TMPDIR/run" true 2>err &&
+    grep "another broker is serving" err && idtree getattr --uri "$uri" rank && : >stop && wait $pid &&
+    nothing_left
+'
+test_expect_success HYDRA 'so is a second tree, and the first still takes its children in' '
+    hydra 3 idtree-broker -o rundir="$TMPDIR/run" -t kary:1 sh -c "$serve" & pid=$! &&
+    uri=$(cat ready) && test_must_fail hydra 3 idtree-broker -o rundir="$TMPDIR/run" -t kary:1 true >out 2>&1 &&
+    ls "$TMPDIR/run" >files && test "$(grep -c "^local-[012]$\|^tbon-[01]$" files)" = 5 &&
+    idtree ping --uri "$uri" -c 1 2 && : >stop && wait $pid && nothing_left
+'
+test_expect_success 'a socket that a killed broker left is replaced' '
+    idtree-broker -o rundir="$TMPDIR/run" sh -c "$serve" 2>/dev/null & pid=$! &&
+    uri=$(cat ready) && kill -9 $pid && : >stop && ! wait $pid && test -e "$TMPDIR/run/local-0" &&
+    idtree-broker -o rundir="$TMPDIR/run" idtree getattr rank && rm -rf "$TMPDIR/run"
+'
+for sig in TERM INT HUP; do
+    test_expect_success "SIG$sig stops a broker" '
+        test_launch idtree-broker sh -c "echo \$PPID >ready; exec sleep 1000" && kill -'$sig' $(cat ready) && test_all_gone &&
+        ! wait $test_pid && nothing_left
+    '
+done
+test_expect_success HYDRA 'under Hydra 16 brokers are one tree: its rank 0 runs the command, once' '
+    hydra 16 idtree-broker idtree getattr size >out && test "$(cat out)" = 16 && nothing_left
+'
+test_expect_success HYDRA 'its exit code is the launcher'\''s' '
+    test_expect_code 7 hydra 4 idtree-broker sh -c "exit 7" && nothing_left
+'
+test_expect_success HYDRA 'a chain of 8, over tcp' '
+    hydra 8 idtree-broker -t kary:1 -o tbon.prefertcp=1 sh -c "
+        idtree getattr -r 7 tbon.level; idtree getattr -r 7 tbon.parent-endpoint; idtree ping -c 3 -i 0.01 7" >out &&
+    grep -x 7 out && grep "^tcp://" out && nothing_left
+'
+test_expect_success HYDRA 'SIGTERM to rank 0 stops all, and leaves nothing behind' '
+    test_expect_code 143 hydra 7 idtree-broker -t kary:2 sh -c "kill -TERM \$PPID; exec sleep 1000" 2>err && nothing_left &&
+    ! grep "at once" err
+'
+test_expect_success HYDRA 'SIGTERM to all at once is no hurry: leaves still go first' '
+    for i in 1 2 3; do
+        hydra 7 idtree-broker -t kary:2 sh -c "kill -TERM \$(for r in 6 5 4 3 2 1 0; do idtree getattr -r \$r broker.pid; done);
+            exec sleep 1000" 2>err; nothing_left && ! grep "at once" err || return 1
+    done
+'
+# Hydra kills what does not end before it loses patience, which it does at once now and then.
+test_expect_success HYDRA 'SIGTERM to the launcher leaves no process behind' '
+    test_launch mpiexec.hydra -n 5 idtree-broker -t kary:2 sh -c "$serve" </dev/null && cat ready &&
+    kill -TERM $test_pid && test_all_gone && rm -rf "$TMPDIR"/*
+'
+test_expect_success HYDRA 'an attribute that one refuses ends all' '
+    test_must_fail hydra 3 idtree-broker -o tbon.topo=kary:0 true >out 2>&1 && grep "kary:0" out && nothing_left
+'
+test_expect_success HYDRA 'idtree shutdown ends all' '
+    test_expect_code 143 hydra 6 idtree-broker -t kary:2 sh -c "idtree shutdown; exec sleep 1000" && nothing_left
+'
+test_expect_success SLURM 'under Slurm, too' '
+    srun -n 4 --mpi=pmi2 idtree-broker idtree getattr size >out && test "$(cat out)" = 4
+'
+test_expect_success VALGRIND 'a broker that served clients and modules has freed all' '
+    LD_LIBRARY_PATH="$IDTREE_BUILDDIR/src/common/libidtree/.libs" \
+    valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,indirect,possible \
+        "$IDTREE_BUILDDIR/src/broker/.libs/idtree-broker" -o rundir="$TMPDIR/run" 2>err & pid=$! &&
+    uri=local://$TMPDIR/run/local-0 && until idtree getattr --uri $uri rank; do :; done 2>/dev/null &&
+    export IDTREE_URI=$uri && idtree id new -n 10 && idtree module remove fluid && idtree module load fluid && idtree id new &&
+    idtree event pub a.b && idtree dmesg && idtree shutdown; rc=$?; unset IDTREE_URI
+    wait $pid || { cat err; false; } && test $rc = 0 && nothing_left
+'
+test_done

@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t2020-modules.t - modules come and go in running brokers; echo runs in a thread, inlined on the broker's reactor
+test_description='modules are loaded, used and removed, and leave nothing behind'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 3 -o module.path="$IDTREE_BUILDDIR/t/modules/.libs:$IDTREE_BUILDDIR/src/modules/.libs"
+
+pid_of() { idtree getattr -r "$1" broker.pid; }
+count_files() { ls "/proc/$(pid_of "$1")/fd" | wc -l; }
+count_threads() { ls "/proc/$(pid_of "$1")/task" | wc -l; }
+again() { # RANK NAME
+    for i in $(seq 50); do
+        idtree module load -r $1 $2 && idtree ping -c 1 "$1!$2" >/dev/null && idtree module remove -r $1 $2 || return 1
+    done
+}
+
+test_expect_success 'modules are found by name in module.path, and by path' '
+    idtree module load echo && idtree module load -r 2 "$IDTREE_BUILDDIR/t/modules/.libs/inlined.so" &&
+    idtree module list | grep "^echo .*running" && idtree module list -r 2 | grep "^inlined .*running"
+'
+test_expect_success 'each rank has its own' '
+    idtree ping -c 1 0!echo && idtree ping -c 1 2!inlined && test_must_fail idtree ping -c 1 1!echo 2>err &&
+    grep "No service matching echo.ping is registered" err
+'
+test_expect_success 'who does not say which gets the nearest on the way up' '
+    uri=${IDTREE_URI%0}1 && idtree ping --uri $uri -c 1 echo >out && grep "0!echo\|echo.ping" out &&
+    test_must_fail idtree ping --uri $uri -c 1 inlined 2>err && grep "No service matching" err
+'
+test_expect_success 'the same file serves under two names' '
+    idtree module load -n echo2 echo && idtree ping -c 1 echo2 && idtree module remove echo2 && idtree ping -c 1 echo
+'
+test_expect_success 'they are removed' '
+    idtree module remove echo && idtree module remove -r 2 inlined && ! idtree module list | grep echo &&
+    test_must_fail idtree module remove echo
+'
+files=$(count_files 1) threads=$(count_threads 1)
+test_expect_success 'loading and removing them 50 times each leaves no descriptor and no thread behind' '
+    again 1 echo && again 1 inlined && again 1 echo && again 1 inlined &&
+    test "$(count_files 1)" = "$files" && test "$(count_threads 1)" = "$threads"
+'
+test_expect_success 'so does fluid, and ids stay unique and in order' '
+    for i in $(seq 30); do
+        idtree id new -r 1 -n 5 --to dec && idtree module remove -r 1 fluid && idtree module load -r 1 fluid || return 1
+    done >ids && test "$(sort ids | uniq -d | wc -l)" = 0 && test "$(wc -l <ids)" = 150 && sort -n -c ids &&
+    test "$(count_files 1)" = "$files"
+'
+test_expect_success 'without its own a rank asks its parent' '
+    idtree module remove -r 2 fluid && idtree id new -n 3 --uri ${IDTREE_URI%0}2 && idtree module load -r 2 fluid
+'
+test_expect_success 'what is no module is refused, and why is told' '
+    test_must_fail idtree module load inlined fail 2>err && grep "it was told to fail" err &&
+    test_must_fail idtree module load /dev/null 2>err && grep "null" err &&
+    printf "not an object" >bad.so && test_must_fail idtree module load "$PWD/bad.so" 2>err && grep "bad" err &&
+    test_must_fail idtree module load nosuch 2>err && grep "not found in search path" err &&
+    test_must_fail idtree module load -n log echo 2>err && grep "log" err
+'
+test_done

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t2030-log-events.t - the log and the events of a chain of brokers
+test_description='the log is forwarded, events reach every rank in one order'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 5 --topology kary:1 -o log-ring-size=100
+
+uri() { echo "${IDTREE_URI%0}$1"; }
+at() { # RANK command...
+    rank=$1
+    shift
+    "$@" --uri "$(uri "$rank")"
+}
+# The order of what one rank writes is kept on its way: a later line that is there tells of an earlier one.
+settled() { # RANK
+    idtree logger --uri "$(uri "$1")" "settled-$1-$2" && until idtree dmesg | grep -q "settled-$1-$2"; do :; done
+}
+
+test_expect_success 'a line is in the log of its rank and of rank 0, with its rank and name' '
+    at 4 idtree logger -n me -s warning "over there" && settled 4 a &&
+    at 4 idtree dmesg | grep "me.*\[4\].*over there" && idtree dmesg | grep "me.*\[4\].*over there" &&
+    ! at 3 idtree dmesg | grep "over there"
+'
+test_expect_success 'what is less than log-forward-level stays where it is' '
+    at 4 idtree logger -s debug "only here" && settled 4 b &&
+    at 4 idtree dmesg | grep "only here" && ! idtree dmesg | grep "only here" &&
+    idtree setattr -r 4 log-forward-level 7 && at 4 idtree logger -s debug "now there" && settled 4 c &&
+    idtree dmesg | grep "now there"
+'
+test_expect_success 'what is less than log-level is dropped' '
+    idtree setattr -r 3 log-level 3 && at 3 idtree logger -s info "too little" && at 3 idtree logger -s err "enough" &&
+    at 3 idtree dmesg >log && grep enough log && ! grep "too little" log && idtree setattr -r 3 log-level 7
+'
+test_expect_success 'a level that is none is refused' '
+    for l in 8 -1 "" debug 07; do test_must_fail idtree setattr log-level "$l" || return 1; done &&
+    test "$(idtree getattr log-level)" = 7
+'
+test_expect_success 'the log keeps the last lines only' '
+    for i in $(seq 150); do at 2 idtree logger -s debug "line-$i." || return 1; done && at 2 idtree dmesg >log &&
+    test "$(wc -l <log)" = 100 && grep "line-150\." log && ! grep "line-1\." log
+'
+test_expect_success 'a line is cut, and control characters do no harm' '
+    at 1 idtree logger "$(printf "red\033[31m")" && at 1 idtree logger "$(printf %05000d 7)" && at 1 idtree dmesg >log &&
+    grep "red" log && ! grep "$(printf "\033")" log && test "$(tail -1 log | wc -c)" -lt 4200
+'
+test_expect_success 'it can be cleared, by rank' '
+    at 2 idtree dmesg -C && ! at 2 idtree dmesg | grep "line-" && idtree dmesg | grep "over there"
+'
+test_expect_success 'events of all ranks reach all ranks, in one order, without a gap' '
+    for r in 0 1 2 3 4; do at $r idtree event sub -c 100 ev. >got.$r & done &&
+    for r in 0 1 2 3 4; do
+        until idtree module stats --json -r $r event | grep -q "\"subscribers\": *1"; do :; done
+    done &&
+    for r in 0 1 2 3 4; do for i in $(seq 20); do echo "$r.$i"; at $r idtree event pub ev.$r.$i || exit 1; done & done >published &&
+    wait && test "$(wc -l <published)" = 100 && test "$(wc -l <got.0)" = 100 &&
+    for r in 1 2 3 4; do test_cmp got.0 got.$r || return 1; done &&
+    for r in 0 1 2 3 4; do seq 20 >want && cut -f1 got.0 | sed -n "s/^ev\.$r\.//p" >order && test_cmp want order || return 1; done
+'
+test_expect_success 'a client that is subscribed and gone leaves no subscription' '
+    for r in 0 4; do until idtree module stats --json -r $r event | grep -q "\"subscribers\": *0"; do :; done; done
+'
+test_done
