@@ -25,6 +25,7 @@
 
 #include "client.h"
 #include "cmd/keeper.h"
+#include "die.h"
 #include "libutil/parse_duration.h"
 #include "nemesis.h"
 #include "twin.h"
@@ -61,12 +62,6 @@ struct chaos {
     char uri[HOST_RANKS_MAX + 1][PATH_SIZE];
     uint64_t answers[CLIENTS_MAX]; /* when the instance was whole again */
 };
-
-static void die (const char *what)
-{
-    fprintf (stderr, "chaos: %s: %s\n", what, strerror (errno));
-    exit (1);
-}
 
 /* --- options ---------------------------------------------------------------------------------- */
 
@@ -224,6 +219,7 @@ static void start_clients (struct chaos *c, struct rng *rng, uint32_t rank, cons
                                                                         .client = c->nclients,
                                                                         .seed = rng_next (rng),
                                                                         .asks_info = i == 0 && rank != NO_RANK,
+                                                                        .forgets = i % 2 != 0,
                                                                         .stop_fd = c->stop_fd });
 }
 

@@ -16,17 +16,9 @@
 #include <string.h>
 
 #include "checker.h"
+#include "die.h"
 
 #define FRESH_US 1000000 /* a bound on skew that was told so long before or after an answer is of use */
-
-static void *must (void *p)
-{
-    if (!p) {
-        fputs ("chaos: out of memory\n", stderr);
-        exit (1);
-    }
-    return p;
-}
 
 static void *array (size_t n, size_t size)
 {

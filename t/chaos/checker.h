@@ -5,7 +5,7 @@
  *
  * 1. No id was given twice.
  * 2. Each request ended exactly once; with ids, they are as many as were asked for.
- * 3. The ids of one client strictly increase: those of an answer above all that it had when it asked, even where
+ * 3. The ids of one client strictly increase: those of an answer above all that it named when it asked, even where
  *    its broker was killed and run again in between.
  * 4. Of two ids, the second asked for when the first had been there for longer than the bounds on skew of both
  *    their generators, the second is larger; but not while a new root may be ahead of brokers that hold leases of

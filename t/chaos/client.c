@@ -19,6 +19,7 @@
 #include <idtree/idtree.h>
 
 #include "client.h"
+#include "die.h"
 #include "rng.h"
 
 #define SLOTS_MAX 8          /* requests under way */
@@ -70,12 +71,6 @@ uint64_t client_now_us (void)
 
     clock_gettime (CLOCK_MONOTONIC, &ts);
     return ts.tv_sec * UINT64_C (1000000) + ts.tv_nsec / 1000;
-}
-
-static void die (const char *what)
-{
-    fprintf (stderr, "chaos: %s: %s\n", what, strerror (errno));
-    exit (1);
 }
 
 static void end_if_idle (struct client *c)
@@ -235,6 +230,8 @@ static void stop_cb (idt_watcher_t *w, int revents, void *arg)
 static void serve (struct client *c)
 {
     c->lost = false;
+    if (c->config.forgets)
+        c->last = 0;
     c->depth = rng_between (&c->rng, 1, SLOTS_MAX);
     idt_set_lost (c->handle, lost_cb, c);
     if (c->config.asks_info)

@@ -3,8 +3,9 @@
 
 /* client.h - a thread that asks one broker for ids without pause
  *
- * It keeps a few requests under way, of sizes from 1 to 65536 ids, and carries the largest id that it had over to the
- * connection that it opens when its broker is gone.  The first client of a rank also asks what the broker says of
+ * It keeps a few requests under way, of sizes from 1 to 65536 ids, each for ids above the largest that it had.  When its
+ * broker is gone it opens another connection; there some clients go on from what they had, and some forget it, as
+ * one who goes on is refused by brokers whose time went back.  The first client of a rank also asks what the broker says of
  * itself (fluid.info, fluid.watermark).
  */
 #ifndef CHAOS_CLIENT_H
@@ -21,6 +22,7 @@ struct client_config {
     uint32_t client;  /* number */
     uint64_t seed;    /* of the sizes */
     bool asks_info;
+    bool forgets;
     int stop_fd;      /* readable: stop when all requests have ended */
 };
 

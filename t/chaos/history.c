@@ -2,9 +2,9 @@
  * Copyright idtree contributors */
 
 /* history.c - what one client saw: four arrays that grow */
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "die.h"
 #include "history.h"
 
 /* Room for one more item in an array of 'n' that has room for '*size'. */
@@ -13,11 +13,7 @@ static void *grow (void *items, size_t n, size_t *size, size_t item)
     if (n < *size)
         return items;
     *size = *size ? *size + *size / 2 : 64;
-    if (!(items = realloc (items, *size * item))) {
-        fputs ("chaos: out of memory\n", stderr);
-        exit (1);
-    }
-    return items;
+    return must (realloc (items, *size * item));
 }
 
 #define APPEND(h, what, item)                                                                         \

@@ -23,7 +23,7 @@ struct history_run {
 struct history_answer {
     uint64_t sent_us;
     uint64_t got_us;
-    fluid_t after;   /* the largest id this client had when it asked */
+    fluid_t after;   /* the ids must be above; 0: none was named */
     uint32_t count;  /* ids asked for */
     int errnum;      /* 0: ids; ETIMEDOUT: nobody answered; ECONNRESET: the connection ended */
     uint32_t nruns;

@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "die.h"
 #include "instance.h"
 
 #define ARGS_MAX 64
@@ -48,12 +49,6 @@ struct question {
     size_t len;
     char buf[ANSWER_MAX];
 };
-
-static void die (const char *what)
-{
-    fprintf (stderr, "chaos: %s: %s\n", what, strerror (errno));
-    exit (1);
-}
 
 /* --- questions ---------------------------------------------------------------------------------- */
 

@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "die.h"
 #include "links.h"
 #include "rng.h"
 
@@ -59,12 +60,6 @@ struct links {
     size_t n;
     uint64_t connections, corrupted;
 };
-
-static void die (const char *what)
-{
-    fprintf (stderr, "chaos: %s: %s\n", what, strerror (errno));
-    exit (1);
-}
 
 /* --- connections ---------------------------------------------------------------------------------- */
 

@@ -56,7 +56,7 @@ static void fill_bag (struct plan *p)
 
 /* --- ranks -------------------------------------------------------------------------------------- */
 
-static uint64_t subtree (const struct plan *p, uint32_t top)
+uint64_t plan_subtree (const struct plan *p, uint32_t top)
 {
     uint64_t ranks = UINT64_C (1) << top;
 
@@ -80,7 +80,7 @@ static uint64_t choose_ranks (struct plan *p)
     if (how < 7)
         return 1;
     if (how < 9)
-        return subtree (p, one);
+        return plan_subtree (p, one);
     return (any & (UINT64_MAX >> (64 - p->size))) | UINT64_C (1) << one;
 }
 

@@ -52,6 +52,9 @@ struct plan {
 void plan_init (struct plan *p, uint64_t seed, uint32_t size, uint32_t fanout, uint32_t lease_ms);
 void plan_next (struct plan *p, struct step *step);
 
+/* A rank and all below it, as bits. */
+uint64_t plan_subtree (const struct plan *p, uint32_t top);
+
 const char *fault_name (enum fault fault);
 
 /* Write a step for a person: "kill 1,3,4 for 520 ms". */

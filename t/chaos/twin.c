@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "die.h"
 #include "host.h"
 #include "twin.h"
 
@@ -39,12 +40,6 @@ struct twin {
     char answers[KEPT_MAX]; /* what the launcher said */
     size_t len, said;
 };
-
-static void die (const char *what)
-{
-    fprintf (stderr, "chaos: %s: %s\n", what, strerror (errno));
-    exit (1);
-}
 
 /* --- launcher ------------------------------------------------------------------------------------ */
 

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* nemesis_faults.c - what steps do to brokers, links, clocks, the disk and the instance
+ *
+ * Each step that is held counts at what it holds; with the last one it is made good.  While a rank cannot serve for
+ * such a reason it is excused: that time is kept for the checker.
+ */
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "die.h"
+#include "nemesis_private.h"
+
+/* --- excuses -------------------------------------------------------------------------------------- */
+
+static uint64_t all_ranks (const struct nemesis *n)
+{
+    return UINT64_MAX >> (64 - n->plan.size);
+}
+
+static void add_window (struct windows *all, uint64_t from_us, uint64_t to_us, uint64_t ranks)
+{
+    if (all->n == all->size) {
+        all->size = all->size ? 2 * all->size : 256;
+        if (!(all->w = realloc (all->w, all->size * sizeof (all->w[0]))))
+            die ("windows");
+    }
+    all->w[all->n++] = (struct window){ from_us, to_us, ranks };
+}
+
+/* A start of the root has ended, well or not: it may have served. */
+void nemesis_add_root (struct nemesis *n)
+{
+    add_window (&n->roots, n->root_us, client_now_us () + n->plan.lease_ms * UINT64_C (1000), 1);
+}
+
+static void excuse (struct nemesis *n, uint64_t ranks)
+{
+    for (uint32_t rank = 0; rank < n->plan.size; rank++)
+        if ((ranks >> rank & 1) && n->rank[rank].excuses++ == 0)
+            n->rank[rank].since_us = client_now_us ();
+}
+
+static void unexcuse (struct nemesis *n, uint64_t ranks)
+{
+    for (uint32_t rank = 0; rank < n->plan.size; rank++)
+        if ((ranks >> rank & 1) && --n->rank[rank].excuses == 0)
+            add_window (&n->outages, n->rank[rank].since_us, client_now_us (), UINT64_C (1) << rank);
+}
+
+/* Without the root nobody can be counted on; without another broker its subtree attaches elsewhere. */
+void nemesis_set_down (struct nemesis *n, uint32_t rank, bool down)
+{
+    uint64_t ranks = rank == 0 ? all_ranks (n) : UINT64_C (1) << rank;
+
+    if (down == n->rank[rank].down)
+        return;
+    n->rank[rank].down = down;
+    if (down)
+        excuse (n, ranks);
+    else
+        unexcuse (n, ranks);
+}
+
+bool nemesis_is_free (const struct nemesis *n, uint32_t rank)
+{
+    const struct rank *r = &n->rank[rank];
+
+    return n->up && r->kills == 0 && r->stops == 0 && !r->running;
+}
+
+/* --- brokers --------------------------------------------------------------------------------------- */
+
+static void count_cb (void *arg, uint32_t rank, const char *error, const char *answer)
+{
+    struct nemesis *n = arg;
+
+    n->report.asked++;
+    n->report.refused += error != NULL;
+}
+
+static void run_cb (void *arg, uint32_t rank, const char *error, const char *answer)
+{
+    struct nemesis *n = arg;
+
+    count_cb (arg, rank, error, answer);
+    n->rank[rank].running = false;
+    if (rank == 0)
+        nemesis_add_root (n);
+    if (!error && nemesis_is_free (n, rank))
+        nemesis_set_down (n, rank, false);
+}
+
+static void cont_cb (void *arg, uint32_t rank, const char *error, const char *answer)
+{
+    struct nemesis *n = arg;
+
+    count_cb (arg, rank, error, answer);
+    if (!error && nemesis_is_free (n, rank))
+        nemesis_set_down (n, rank, false);
+}
+
+void nemesis_run (struct nemesis *n, uint32_t rank)
+{
+    if (!nemesis_is_free (n, rank))
+        return;
+    n->rank[rank].running = true;
+    if (rank == 0)
+        n->root_us = client_now_us ();
+    nemesis_set_down (n, rank, true);
+    instance_ask (n->instance, "run", rank, run_cb, n);
+}
+
+void nemesis_cont (struct nemesis *n, uint32_t rank)
+{
+    instance_ask (n->instance, "cont", rank, cont_cb, n);
+}
+
+static void begin_kill (struct nemesis *n, uint32_t rank)
+{
+    n->rank[rank].kills++;
+    nemesis_set_down (n, rank, true);
+    instance_ask (n->instance, "kill", rank, count_cb, n);
+}
+
+static void begin_stop (struct nemesis *n, uint32_t rank)
+{
+    n->rank[rank].stops++;
+    nemesis_set_down (n, rank, true);
+    instance_ask (n->instance, "stop", rank, count_cb, n);
+}
+
+static void end_kill (struct nemesis *n, uint32_t rank)
+{
+    if (--n->rank[rank].kills == 0)
+        nemesis_run (n, rank);
+}
+
+static void end_stop (struct nemesis *n, uint32_t rank)
+{
+    if (--n->rank[rank].stops == 0)
+        nemesis_cont (n, rank);
+}
+
+/* --- links, clocks, disk ------------------------------------------------------------------------------ */
+
+static void begin_link (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    enum link_mode mode = step->fault == FAULT_CUT       ? (enum link_mode)step->amount
+                          : step->fault == FAULT_CORRUPT ? LINK_CORRUPT
+                                                         : LINK_RESET;
+
+    n->rank[rank].links++;
+    excuse (n, plan_subtree (&n->plan, rank));
+    links_set (n->links, rank, mode, step->amount);
+}
+
+static void end_link (struct nemesis *n, uint32_t rank)
+{
+    unexcuse (n, plan_subtree (&n->plan, rank));
+    if (--n->rank[rank].links == 0)
+        links_set (n->links, rank, LINK_GOOD, 0);
+}
+
+/* There is one twin at a time; without its rank's PMI conversation it cannot be. */
+static void begin_twin (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    if (step->amount)
+        begin_link (n, rank, step);
+    if (twin_start (n->twin, rank))
+        n->report.twins++;
+}
+
+static void end_twin (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    twin_kill (n->twin, rank);
+    if (step->amount)
+        end_link (n, rank);
+}
+
+static void step_clock (struct nemesis *n, uint32_t rank, int32_t ms)
+{
+    atomic_store (&n->page->wall_us[rank], ms * INT64_C (1000));
+}
+
+static void set_disk (struct nemesis *n, enum host_disk disk)
+{
+    atomic_store (&n->page->disk, disk);
+    syscall (SYS_futex, &n->page->disk, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void begin_disk (struct nemesis *n, enum fault fault)
+{
+    n->disk_holds++;
+    excuse (n, all_ranks (n));
+    set_disk (n, fault == FAULT_FULL ? HOST_DISK_FULL : fault == FAULT_BROKEN ? HOST_DISK_BROKEN : HOST_DISK_FROZEN);
+}
+
+static void mend_disk (struct nemesis *n)
+{
+    unexcuse (n, all_ranks (n));
+    if (--n->disk_holds == 0)
+        set_disk (n, HOST_DISK_GOOD);
+}
+
+static void root_killed_cb (void *arg, uint32_t rank, const char *error, const char *answer)
+{
+    count_cb (arg, rank, error, answer);
+    mend_disk (arg);
+    end_kill (arg, rank);
+}
+
+/* A root that is killed before it could catch up has only its horizon to go by. */
+static void end_disk (struct nemesis *n, bool kill_root)
+{
+    if (!kill_root) {
+        mend_disk (n);
+        return;
+    }
+    n->rank[0].kills++;
+    nemesis_set_down (n, 0, true);
+    instance_ask (n->instance, "kill", 0, root_killed_cb, n);
+}
+
+/* --- the instance --------------------------------------------------------------------------------------- */
+
+void nemesis_set_up (struct nemesis *n, bool up)
+{
+    if (up == n->up)
+        return;
+    n->up = up;
+    if (up)
+        unexcuse (n, all_ranks (n));
+    else
+        excuse (n, all_ranks (n));
+}
+
+void nemesis_start_instance (struct nemesis *n)
+{
+    if (n->process || n->instance_holds > 0)
+        return;
+    n->process = true;
+    n->root_us = client_now_us ();
+    n->report.starts++;
+    instance_start (n->instance);
+}
+
+static void begin_instance (struct nemesis *n, enum fault fault)
+{
+    nemesis_set_up (n, false);
+    if (n->instance_holds++ > 0)
+        return;
+    if (fault == FAULT_CRASH)
+        instance_crash (n->instance);
+    else
+        instance_stop (n->instance);
+}
+
+static void end_instance (struct nemesis *n)
+{
+    if (--n->instance_holds == 0)
+        nemesis_start_instance (n);
+}
+
+/* --- steps -------------------------------------------------------------------------------------------------- */
+
+static void begin_ranks (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    switch (step->fault) {
+    case FAULT_KILL:
+        begin_kill (n, rank);
+        break;
+    case FAULT_STOP:
+        begin_stop (n, rank);
+        break;
+    case FAULT_CLOCK:
+        step_clock (n, rank, step->amount);
+        break;
+    case FAULT_TWIN:
+        begin_twin (n, rank, step);
+        break;
+    default:
+        begin_link (n, rank, step);
+        break;
+    }
+}
+
+static void end_ranks (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    switch (step->fault) {
+    case FAULT_KILL:
+        end_kill (n, rank);
+        break;
+    case FAULT_STOP:
+        end_stop (n, rank);
+        break;
+    case FAULT_CLOCK:
+        break;
+    case FAULT_TWIN:
+        end_twin (n, rank, step);
+        break;
+    default:
+        end_link (n, rank);
+        break;
+    }
+}
+
+void nemesis_begin_step (struct nemesis *n, const struct step *step)
+{
+    if (step->fault >= FAULT_CRASH)
+        begin_instance (n, step->fault);
+    else if (step->fault >= FAULT_FULL)
+        begin_disk (n, step->fault);
+    else
+        for (uint32_t rank = 0; rank < n->plan.size; rank++)
+            if (step->ranks >> rank & 1)
+                begin_ranks (n, rank, step);
+}
+
+void nemesis_end_step (struct nemesis *n, const struct step *step)
+{
+    if (step->fault >= FAULT_CRASH)
+        end_instance (n);
+    else if (step->fault >= FAULT_FULL)
+        end_disk (n, step->amount);
+    else
+        for (uint32_t rank = 0; rank < n->plan.size; rank++)
+            if (step->ranks >> rank & 1)
+                end_ranks (n, rank, step);
+}
+
+/* No rank can serve before the first start. */
+void nemesis_init_faults (struct nemesis *n)
+{
+    excuse (n, all_ranks (n));
+}
