@@ -21,7 +21,7 @@
  *  B_ATTACH   a node waits for its own parent, and takes no other ancestor
  *  B_FORWARD  a node that owns a generator waits for its lease, and does not send up
  *  B_REST     what came while a request was on its way up is not sent after it
- *  B_ABANDON  an answer from above counts also for what was served here meanwhile
+ *  B_ABANDON  an answer from above counts also for what was served here meanwhile, and the parent is not told
  */
 #ifndef FAULTS
 #define FAULTS 3
@@ -56,6 +56,7 @@ bit req_tag[NODES];
 byte resp[NODES];                       /* NOTHING, GOOD, BAD */
 bit resp_tag[NODES];
 bit child_tag[NODES];                   /* of the request that waits at the parent */
+bool cancel[NODES];                     /* what was sent is not wanted any more */
 #define NOTHING 0
 #define GOOD 1
 #define BAD 2
@@ -94,20 +95,27 @@ inline serve (n)
     :: can[n] && waiting[n] > 0 ->
         answer (n, waiting[n], GOOD);
 #ifndef B_ABANDON
+        cancel[n] = busy[n] && !req[n] && parent[n] != NONE;  /* else both are gone */
+        req[n] = false;
         end_forward (n)
 #endif
     :: else
     fi
 }
 
+inline forget (p, c)
+{
+    waiting[p] = waiting[p] & ~BIT (c); asked[p] = asked[p] & ~BIT (c)
+}
+
 /* n has no parent any more. */
 inline detach (n)
 {
     if
-    :: parent[n] != NONE -> waiting[parent[n]] = waiting[parent[n]] & ~BIT (n)
+    :: parent[n] != NONE -> forget (parent[n], n)
     :: else
     fi;
-    parent[n] = NONE; req[n] = false; resp[n] = NOTHING;
+    parent[n] = NONE; req[n] = false; cancel[n] = false; resp[n] = NOTHING;
 #ifdef B_RESEND
     asked[n] = asked[n]
 #else
@@ -142,7 +150,7 @@ proctype node (byte n)
         :: else
         fi; a = 0 }
     :: atomic { n > 0 && !dead[n] && parent[n] != NONE && parent[n] != HOME (n) && !dead[HOME (n)] -> detach (n) }
-    :: atomic { n > 0 && !dead[n] && parent[n] != NONE && !busy[n] && !req[n] && waiting[n] > 0 && !can[n] && MAY_FORWARD ->
+    :: atomic { n > 0 && !dead[n] && parent[n] != NONE && !busy[n] && !req[n] && !cancel[n] && waiting[n] > 0 && !can[n] && MAY_FORWARD ->
         busy[n] = true; asked[n] = waiting[n]; tag[n] = 1 - tag[n];
         req[n] = true; req_tag[n] = tag[n]; resp[n] = NOTHING }
     od
@@ -155,6 +163,7 @@ proctype link (byte n)
     :: atomic { req[n] ->
         req[n] = false; child_tag[n] = req_tag[n];
         waiting[parent[n]] = waiting[parent[n]] | BIT (n); serve (parent[n]) }
+    :: atomic { cancel[n] -> cancel[n] = false; forget (parent[n], n) }
     :: atomic { resp[n] != NOTHING ->
         if
         :: busy[n] && resp_tag[n] == tag[n] && resp[n] == GOOD ->
