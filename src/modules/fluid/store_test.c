@@ -396,6 +396,44 @@ static void test_every_byte (void)
     remove_dir ();
 }
 
+/* Each byte of the log in turn, as a crash leaves it: SQLite takes a damaged end of it for none. */
+static void test_log (void)
+{
+    char from[sizeof (dir)], to[] = "/tmp/idtree-store-XXXXXX";
+    struct store_content content;
+    idt_error_t err;
+    struct stat sb = { .st_size = 0 };
+    int wrong = 0;
+
+    make_dir ();
+    struct store *st = open_store (&content, &err);
+    store_init (st, 1, &new_record, &err);
+    write_and_wait (st, 1000, &err);
+    write_and_wait (st, 2000, &err);
+    if (!mkdtemp (to))
+        bail_out ("mkdtemp");
+    memcpy (from, dir, sizeof (dir));
+    for (off_t i = 0; i == 0 || i < sb.st_size; i++) {
+        memcpy (dir, from, sizeof (dir));
+        disk_power_cut (dir, to);
+        strcpy (dir, to);
+        stat (file ("fluid.sqlite-wal"), &sb);
+        if (i < sb.st_size)
+            flip ("fluid.sqlite-wal", i);
+        struct store *copy = open_store (&content, &err);
+        wrong += copy && content.record.horizon_ms != 2000;
+        if (copy)
+            store_close (copy, NULL, &err);
+    }
+    for (const char *const *name = leftovers; *name; name++)
+        unlink (file (*name));
+    rmdir (to);
+    memcpy (dir, from, sizeof (dir));
+    ok (wrong == 0, "damage to the log that a crash leaves, in any byte, brings no older horizon back");
+    store_close (st, NULL, &err);
+    remove_dir ();
+}
+
 static void test_aside (void)
 {
     struct store_content content;
@@ -434,6 +472,7 @@ int main (void)
     test_damaged ();
     test_full ();
     test_every_byte ();
+    test_log ();
     test_aside ();
     test_faults ();
     test_first_start ();
