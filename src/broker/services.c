@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "broker/private.h"
 #include "libutil/base64.h"
@@ -226,19 +225,11 @@ static void service_remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- state-machine, shutdown, broker --------------------------------------------------------------------- */
 
-static double now (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1E-9;
-}
-
 static void state_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct broker *b = arg;
 
-    idt_respond_pack (h, msg, "{s:s s:f}", "state", state_name (b->state), "duration", now () - b->state_since);
+    idt_respond_pack (h, msg, "{s:s s:f}", "state", state_name (b->state), "duration", broker_now () - b->state_since);
 }
 
 static void shutdown_cb (idt_t *h, const idt_msg_t *msg, void *arg)
