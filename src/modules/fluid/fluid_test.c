@@ -480,7 +480,7 @@ static void test_errors (void)
         { "fluid.generate", "{\"count\":0}", IDT_ROLE_USER, EINVAL, "65536" },
         { "fluid.generate", "{\"count\":65537}", IDT_ROLE_USER, EINVAL, "65536" },
         { "fluid.generate", "{\"count\":-1}", IDT_ROLE_USER, EINVAL, "65536" },
-        { "fluid.generate", "{\"count\":\"x\"}", IDT_ROLE_USER, EPROTO, "count" },
+        { "fluid.generate", "{\"count\":\"x\"}", IDT_ROLE_USER, EINVAL, "65536" },
         { "fluid.generate", "[]", IDT_ROLE_USER, EPROTO, "" },
         { "fluid.block", "abc", IDT_ROLE_USER, EPROTO, "12 bytes" },
         { "fluid.block", NULL, IDT_ROLE_USER, EPROTO, "payload" },
