@@ -23,6 +23,7 @@
 
 #define ROUNDS 16 /* of work before the reactor looks at its descriptors again */
 #define MAX_MODULE_LIST 1024
+#define MAX_TOPIC 256
 
 static void input (struct broker *b, enum state_input in);
 
@@ -156,8 +157,19 @@ static int attach (void *arg, const struct idt_overlay_ops *ops, void *ops_arg)
     return overlay_attach (b->overlay, ops, ops_arg);
 }
 
+/* NAME.stats-clear comes as an event, too: to clear the counters of all ranks at once. */
+static void loaded (void *arg, struct peer *p, const char *name)
+{
+    struct broker *b = arg;
+    char topic[MAX_TOPIC];
+
+    snprintf (topic, sizeof (topic), "%s.stats-clear", name);
+    event_subscribe (b->event, p, topic);
+}
+
 static const struct modules_ops modules_ops = {
     .message = message,
+    .loaded = loaded,
     .gone = gone,
     .overlay_attach = attach,
 };
