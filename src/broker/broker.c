@@ -256,6 +256,17 @@ static void enter_shutdown (struct broker *b)
         input (b, STATE_LEFT);
 }
 
+/* Who waits for the end hears of it before the connections are closed. */
+static void enter_exit (struct broker *b)
+{
+    follow_end (b->watchers_of_stop, b->h, ENODATA);
+    while (modules_turn (b->modules))
+        ;
+    local_flush (b->local);
+    idt_watcher_stop (b->timer);
+    idt_reactor_stop (b->reactor);
+}
+
 static void enter (struct broker *b)
 {
     log_printf (b->log, LOG_DEBUG, "broker", "state %s", state_name (b->state));
@@ -270,8 +281,7 @@ static void enter (struct broker *b)
         enter_shutdown (b);
         break;
     case STATE_EXIT:
-        idt_watcher_stop (b->timer);
-        idt_reactor_stop (b->reactor);
+        enter_exit (b);
         break;
     case STATE_JOIN:
         break;
@@ -490,7 +500,7 @@ static int make_base (struct broker *b, idt_error_t *errp)
         return -1;
     if (!(b->reactor = idt_reactor_create ()) || !(b->zctx = zmq_ctx_new ())
         || !(b->zpoll = zpoll_create (b->reactor))
-        || !(b->router = router_create (b->rank, &b->topo, max_pending)))
+        || !(b->router = router_create (b->rank, &b->topo, max_pending)) || !(b->watchers_of_stop = follow_create ()))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
     return 0;
@@ -620,6 +630,7 @@ void broker_destroy (struct broker *b)
     idt_watcher_destroy (b->idle);
     idt_watcher_destroy (b->timer);
     router_destroy (b->router);
+    follow_destroy (b->watchers_of_stop);
     zpoll_destroy (b->zpoll);
     if (b->zctx)
         zmq_ctx_term (b->zctx);

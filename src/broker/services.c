@@ -241,12 +241,25 @@ static void state_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_respond_pack (h, msg, "{s:s s:f}", "state", state_name (b->state), "duration", now () - b->state_since);
 }
 
+/* A stream ends when the broker does. */
 static void shutdown_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct broker *b = arg;
 
-    idt_respond (h, msg, NULL);
+    if (!idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING))
+        idt_respond (h, msg, NULL);
+    else if (follow_add (b->watchers_of_stop, msg) < 0) {
+        idt_respond_error (h, msg, errno, NULL);
+        return;
+    }
     broker_begin_stop (b, "a request");
+}
+
+static void shutdown_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+
+    follow_disconnect (b->watchers_of_stop, msg);
 }
 
 static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -272,6 +285,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "service.remove", service_remove_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "state-machine.get", state_get_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "shutdown.start", shutdown_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "shutdown.disconnect", shutdown_disconnect_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "broker.stats-get", broker_stats_cb, IDT_ROLE_ALL },
     IDT_HANDLERS_END,
 };
