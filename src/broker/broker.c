@@ -22,6 +22,7 @@
 
 #define ROUNDS 16 /* of work before the reactor looks at its descriptors again */
 #define MAX_MODULE_LIST 1024
+#define MAX_TOPIC 256
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
@@ -145,8 +146,19 @@ static int attach (void *arg, const struct idt_overlay_ops *ops, void *ops_arg)
     return overlay_attach (b->overlay, ops, ops_arg);
 }
 
+/* NAME.stats-clear comes as an event, too: to clear the counters of all ranks at once. */
+static void loaded (void *arg, struct peer *p, const char *name)
+{
+    struct broker *b = arg;
+    char topic[MAX_TOPIC];
+
+    snprintf (topic, sizeof (topic), "%s.stats-clear", name);
+    event_subscribe (b->event, p, topic);
+}
+
 static const struct modules_ops modules_ops = {
     .message = message,
+    .loaded = loaded,
     .gone = gone,
     .overlay_attach = attach,
 };
@@ -319,7 +331,7 @@ static int make_base (struct broker *b, idt_error_t *errp)
         return -1;
     if (!(b->reactor = idt_reactor_create ()) || !(b->zctx = zmq_ctx_new ())
         || !(b->zpoll = zpoll_create (b->reactor))
-        || !(b->router = router_create (b->rank, &b->topo, max_pending)))
+        || !(b->router = router_create (b->rank, &b->topo, max_pending)) || !(b->watchers_of_stop = follow_create ()))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
     return 0;
@@ -449,6 +461,7 @@ void broker_destroy (struct broker *b)
     idt_watcher_destroy (b->idle);
     idt_watcher_destroy (b->timer);
     router_destroy (b->router);
+    follow_destroy (b->watchers_of_stop);
     zpoll_destroy (b->zpoll);
     if (b->zctx)
         zmq_ctx_term (b->zctx);

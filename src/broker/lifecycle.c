@@ -57,6 +57,17 @@ static void enter_shutdown (struct broker *b)
         broker_input (b, STATE_LEFT);
 }
 
+/* Who waits for the end hears of it before the connections are closed. */
+static void enter_exit (struct broker *b)
+{
+    follow_end (b->watchers_of_stop, b->h, ENODATA);
+    while (modules_turn (b->modules))
+        ;
+    local_flush (b->local);
+    idt_watcher_stop (b->timer);
+    idt_reactor_stop (b->reactor);
+}
+
 static void enter (struct broker *b)
 {
     log_printf (b->log, LOG_DEBUG, "broker", "state %s", state_name (b->state));
@@ -71,8 +82,7 @@ static void enter (struct broker *b)
         enter_shutdown (b);
         break;
     case STATE_EXIT:
-        idt_watcher_stop (b->timer);
-        idt_reactor_stop (b->reactor);
+        enter_exit (b);
         break;
     case STATE_JOIN:
         break;

@@ -209,6 +209,7 @@ int modules_load (struct modules *ms, const char *path, const char *name, int ar
         return -1;
     }
     zlistx_add_end (ms->list, m);
+    ms->ops->loaded (ms->arg, m->peer, m->name);
     log_printf (ms->log, LOG_DEBUG, "module", "%s is loaded from %s", m->name, m->path);
     return 0;
 }

@@ -138,6 +138,13 @@ static const char *inline_attr_get (void *impl, const char *name)
     return attr_get (m->ms->attrs, name, NULL);
 }
 
+static const char *inline_attr_define (void *impl, const char *name, const char *value)
+{
+    struct module *m = impl;
+
+    return attr_default (m->ms->attrs, name, value);
+}
+
 static int inline_overlay_attach (void *impl, const struct idt_overlay_ops *ops, void *arg)
 {
     struct module *m = impl;
@@ -169,6 +176,7 @@ static void no_destroy (void *impl)
 static const struct idt_transport inline_transport = {
     .send = inline_send,
     .attr_get = inline_attr_get,
+    .attr_define = inline_attr_define,
     .overlay_attach = inline_overlay_attach,
     .log = inline_log,
     .destroy = no_destroy,

@@ -10,6 +10,7 @@
 #include "broker/broker.h"
 #include "broker/command.h"
 #include "broker/event.h"
+#include "broker/follow.h"
 #include "broker/local.h"
 #include "broker/log.h"
 #include "broker/module.h"
@@ -47,6 +48,7 @@ struct broker {
     idt_watcher_t *timer; /* bounds a state */
     struct peer peer;     /* of the broker's own services */
     idt_t *h;             /* their handle */
+    struct follow *watchers_of_stop; /* of shutdown.start */
 
     enum state state;
     bool told_to_stop; /* from outside: broker_stop () was called */
