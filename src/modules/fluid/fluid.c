@@ -613,6 +613,43 @@ static void info_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         respond_object (c, msg, o);
 }
 
+/* --- loans ----------------------------------------------------------------------------------------------------- */
+
+static void answer_loan (struct fluid *c, const idt_msg_t *msg)
+{
+    uint64_t boot_us = now_us ();
+    struct loan l;
+
+    if (node_lend (c->node, boot_us, idt_msg_route_oldest (msg), &l) < 0)
+        respond_error (c, msg, errno, errno == ENOTSUP ? "this rank owns no generator" : "no time is held now");
+    else
+        respond_object (c, msg,
+                        json_pack ("{s:[I,I] s:[I,I] s:I}", "range_ms", (json_int_t)l.lo_ms, (json_int_t)l.hi_ms,
+                                   "clock_us", (json_int_t)boot_us, (json_int_t)l.clock_us, "epoch_ms",
+                                   (json_int_t)l.epoch_ms));
+}
+
+/* Another module wants time, or gives back what it does not need. */
+static void lend_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct fluid *c = arg;
+    json_int_t back_ms = -1;
+    idt_error_t err;
+    json_t *o = NULL;
+
+    if (!(idt_msg_cred (msg).rolemask & IDT_ROLE_LOCAL) || !idt_msg_route_oldest (msg))
+        respond_error (c, msg, EPERM, "fluid.lend is between the modules of one broker");
+    else if (idt_msg_unpack (msg, &o, &err, "{s?I}", "back_ms", &back_ms) < 0)
+        respond_error (c, msg, EPROTO, err.text);
+    else if (back_ms >= 0) {
+        node_lend_back (c->node, idt_msg_route_oldest (msg), (uint64_t)back_ms);
+        respond_object (c, msg, json_object ());
+    }
+    else
+        answer_loan (c, msg);
+    json_decref (o);
+}
+
 /* --- the watermark --------------------------------------------------------------------------------------------- */
 
 static void position_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -741,6 +778,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "fluid.block", block_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.generate", generate_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.lease", lease_request_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "fluid.lend", lend_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "fluid.position", position_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "fluid.watermark", watermark_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.cancel", cancel_cb, IDT_ROLE_OWNER },
