@@ -73,6 +73,10 @@ struct node {
     int64_t wall_us; /* the root's wall clock - epoch, and when it was read */
     uint64_t wall_read_us;
 
+    /* loans: node_lend.c */
+    struct range lent; /* the last loan; its end is that of all loans */
+    char borrower[IDT_MSG_UUID_LEN + 1];
+
     /* the watermark: node_watermark.c */
     struct reports *reports;     /* of our children */
     struct watermark *watermark; /* the root's */
