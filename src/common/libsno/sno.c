@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sno.h"
+#include "idtree/sno.h"
 
 static const sno_t zero_id;
 

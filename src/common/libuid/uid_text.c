@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "libutil/lex64.h"
-#include "uid.h"
+#include "idtree/uid.h"
 
 #define ZERO '.'
 #define STEP_BITS 10
