@@ -14,9 +14,9 @@
 #include <time.h>
 
 #include "idtree/fluid.h"
-#include "libflax/flax.h"
-#include "libsno/sno.h"
-#include "libuid/uid.h"
+#include "idtree/flax.h"
+#include "idtree/sno.h"
+#include "idtree/uid.h"
 
 #define IDS 500 /* in a round: short enough to be left alone by the scheduler now and then */
 #define ROUNDS 1600

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "libsno/sno.h"
-#include "libuid/uid.h"
+#include "idtree/sno.h"
+#include "idtree/uid.h"
 
 #define STEPS (1 << 20) /* steps from the first one on that can be marked: sno 70 minutes, uid 18 */
 

@@ -5,8 +5,9 @@
  *
  *     idload URI-PREFIX RANK...     as in idload local:///tmp/x/local- 0 3 7
  *
- * Each rank has WINDOW requests under way.  A connection that is lost is made again.  Exit status 0 if and only if every
- * request was answered once (by ids or an error), no id came twice, and the ids of each connection increased.
+ * Each rank has WINDOW requests under way.  A connection that is lost is made again.  What came of each rank is told on
+ * a line of its own, of all on the last.  Exit status 0 if and only if every request was answered once (by ids or an
+ * error), no id came twice, and the ids of each connection increased.
  */
 #include "config.h"
 
@@ -25,6 +26,10 @@
 
 struct load;
 
+struct counts {
+    unsigned long ids, asked, answered, failed, lost, disorder;
+};
+
 struct client {
     struct load *load;
     char uri[256];
@@ -33,6 +38,7 @@ struct client {
     bool lost;
     fluid_t last;
     int outstanding;
+    struct counts counts;
 };
 
 struct load {
@@ -42,7 +48,6 @@ struct load {
     bool stopping;
     fluid_t *ids;
     size_t n, size;
-    unsigned long asked, answered, failed, lost, disorder;
 };
 
 struct request {
@@ -71,7 +76,7 @@ static void keep (struct load *l, const fluid_t *ids, uint32_t n)
 static void check_order (struct client *c, const fluid_t *ids, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        c->load->disorder += ids[i] <= c->last;
+        c->counts.disorder += ids[i] <= c->last;
         c->last = ids[i];
     }
 }
@@ -97,13 +102,14 @@ static void answered (idt_future_t *f, void *arg)
     if (r->done)
         abort (); /* answered twice */
     r->done = true;
-    c->load->answered++;
+    c->counts.answered++;
     c->outstanding--;
     if ((good = idt_fluid_generate_get (f, r->count, ids) == 0)) {
         keep (c->load, ids, r->count);
+        c->counts.ids += r->count;
         check_order (c, ids, r->count);
     } else
-        c->load->failed++;
+        c->counts.failed++;
     idt_future_destroy (f);
     free (r);
     if (good && !c->lost)
@@ -129,7 +135,7 @@ static void ask (struct client *c)
             idt_watcher_start (c->timer);
             return;
         }
-        c->load->asked++;
+        c->counts.asked++;
         c->outstanding++;
     }
 }
@@ -140,7 +146,7 @@ static void lost (idt_t *h, int errnum, void *arg)
     struct client *c = arg;
 
     c->lost = true;
-    c->load->lost++;
+    c->counts.lost++;
     idt_watcher_start (c->timer);
 }
 
@@ -203,11 +209,42 @@ static unsigned long count_duplicates (struct load *l)
     return n;
 }
 
+static void print_counts (const struct counts *n)
+{
+    printf ("ids %lu asked %lu answered %lu failed %lu connections-lost %lu disorder %lu", n->ids, n->asked, n->answered,
+            n->failed, n->lost, n->disorder);
+}
+
+static void add_counts (struct counts *sum, const struct counts *n)
+{
+    sum->ids += n->ids;
+    sum->asked += n->asked;
+    sum->answered += n->answered;
+    sum->failed += n->failed;
+    sum->lost += n->lost;
+    sum->disorder += n->disorder;
+}
+
+static int report (struct load *l, char **ranks)
+{
+    unsigned long duplicates = count_duplicates (l);
+    struct counts all = { 0 };
+
+    for (int i = 0; i < l->nclients; i++) {
+        printf ("rank %s: ", ranks[i]);
+        print_counts (&l->clients[i].counts);
+        putchar ('\n');
+        add_counts (&all, &l->clients[i].counts);
+    }
+    print_counts (&all);
+    printf (" duplicates %lu\n", duplicates);
+    return all.asked != all.answered || all.disorder > 0 || duplicates > 0;
+}
+
 int main (int argc, char **argv)
 {
     struct load l = { .reactor = idt_reactor_create (), .nclients = argc - 2 };
     idt_watcher_t *in = idt_fd_watcher_create (l.reactor, STDIN_FILENO, IDT_POLLIN, stdin_cb, &l);
-    unsigned long duplicates;
 
     if (argc < 3 || !(l.clients = calloc (l.nclients, sizeof (l.clients[0]))) || !in)
         die ("usage: idload URI-PREFIX RANK...");
@@ -229,10 +266,8 @@ int main (int argc, char **argv)
     }
     idt_watcher_destroy (in);
     idt_reactor_destroy (l.reactor);
-    duplicates = count_duplicates (&l);
-    printf ("ids %zu asked %lu answered %lu failed %lu connections-lost %lu disorder %lu duplicates %lu\n", l.n, l.asked,
-            l.answered, l.failed, l.lost, l.disorder, duplicates);
+    int status = report (&l, argv + 2);
     free (l.ids);
     free (l.clients);
-    return l.asked != l.answered || l.disorder > 0 || duplicates > 0;
+    return status;
 }

@@ -115,7 +115,7 @@ test_expect_success HYDRA 'idtree shutdown ends all' '
     test_expect_code 143 hydra 6 idtree-broker -t kary:2 sh -c "idtree shutdown; exec sleep 1000" && nothing_left
 '
 test_expect_success SLURM 'under Slurm, too' '
-    srun -n 4 --mpi=pmi2 idtree-broker idtree getattr size >out && test "$(cat out)" = 4
+    srun -Q -O -n 4 --immediate=30 --mpi=pmi2 idtree-broker idtree getattr size </dev/null >out && test "$(cat out)" = 4
 '
 test_expect_success VALGRIND 'a broker that served clients and modules has freed all' '
     LD_LIBRARY_PATH="$IDTREE_BUILDDIR/src/common/libidtree/.libs" \

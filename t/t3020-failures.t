@@ -24,7 +24,7 @@ attached() {
 }
 
 test_expect_success 'without failures, none' '
-    load_start && for r in 0 1 2 3 4 5 6; do served $r; done && load_end && grep "failed 0 connections-lost 0" result
+    load_start && for r in 0 1 2 3 4 5 6; do served $r; done && load_end && grep "^ids .* failed 0 connections-lost 0" result
 '
 test_expect_success 'a leaf is killed and runs again' '
     load_start && for i in 1 2 3; do idtree startctl kill 6 && idtree startctl run 6 && served 6 || return 1; done && load_end

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "idtree/sno.h"
 #include "libutil/be.h"
-#include "sno.h"
 
 static const sno_t zero_id;
 

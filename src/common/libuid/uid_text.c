@@ -12,7 +12,7 @@
 
 #include "libutil/be.h"
 #include "libutil/lex64.h"
-#include "uid.h"
+#include "idtree/uid.h"
 
 #define ZERO '.'
 #define STEP_BITS 10

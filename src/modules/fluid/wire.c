@@ -21,6 +21,32 @@ static int malformed (idt_error_t *errp, const char *what)
     return errprintf (errp, "malformed request: %s", what);
 }
 
+/* --- values in JSON -------------------------------------------------------------------------------- */
+
+struct digits {
+    char text[24];
+};
+
+static struct digits digits (uint64_t n)
+{
+    struct digits d;
+
+    snprintf (d.text, sizeof (d.text), "%llu", (unsigned long long)n);
+    return d;
+}
+
+json_t *wire_number (uint64_t n)
+{
+    return json_string (digits (n).text);
+}
+
+json_t *wire_date (int64_t unix_ms)
+{
+    char text[DATE_SIZE];
+
+    return json_string (format_date (unix_ms, text));
+}
+
 /* --- bytes --------------------------------------------------------------------------------------- */
 
 void wire_put_block (uint8_t buf[WIRE_BLOCK_SIZE], uint32_t count, fluid_t after)
@@ -103,18 +129,6 @@ json_t *wire_pack_runs (const struct run *run, size_t n)
 
 /* --- fluid.lease: writing --------------------------------------------------------------------------- */
 
-struct digits {
-    char text[24];
-};
-
-static struct digits digits (uint64_t n)
-{
-    struct digits d;
-
-    snprintf (d.text, sizeof (d.text), "%llu", (unsigned long long)n);
-    return d;
-}
-
 static json_t *pack_want (const struct lease_want *w)
 {
     return json_pack ("[I,s,I,s]", (json_int_t)w->generator, w->incarnation, (json_int_t)w->number,
@@ -135,10 +149,8 @@ static json_t *pack_grant (const struct lease_grant *g)
 /* The object with its lists and the epoch, or NULL with errno ENOMEM where one of them failed. */
 static json_t *finish (json_t *o, int failed, bool has_epoch, int64_t epoch_ms)
 {
-    char date[DATE_SIZE];
-
     if (has_epoch)
-        failed |= json_object_set_new (o, "epoch", json_string (format_date (epoch_ms, date)));
+        failed |= json_object_set_new (o, "epoch", wire_date (epoch_ms));
     if (!failed)
         return o;
     json_decref (o);
@@ -170,10 +182,10 @@ json_t *wire_pack_lease_answer (const struct lease_answer *a)
     if (a->has_time) {
         failed |= json_object_set_new (
             o, "time_us", json_pack ("[s,s]", digits (a->received_us).text, digits (a->sent_us).text));
-        failed |= json_object_set_new (o, "bound_us", json_string (digits (a->bound_us).text));
+        failed |= json_object_set_new (o, "bound_us", wire_number (a->bound_us));
     }
     if (a->lease_ms > 0)
-        failed |= json_object_set_new (o, "lease_ms", json_string (digits (a->lease_ms).text));
+        failed |= json_object_set_new (o, "lease_ms", wire_number (a->lease_ms));
     return finish (o, failed, a->has_epoch, a->epoch_ms);
 }
 

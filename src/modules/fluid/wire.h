@@ -18,6 +18,11 @@
 #include "modules/fluid/queue.h"
 #include "modules/fluid/watermark.h"
 
+/* --- values in JSON: 64 bits and dates are strings ------------------------------------------------- */
+
+json_t *wire_number (uint64_t n);    /* "1700000000000"; NULL: no memory */
+json_t *wire_date (int64_t unix_ms); /* "2026-01-01T00:00:00.000Z"; NULL: no memory */
+
 /* --- fluid.block: binary, big-endian ------------------------------------------------------------- */
 
 #define WIRE_BLOCK_SIZE 12 /* u32 count, u64 after */
