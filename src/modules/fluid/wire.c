@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/be.h"
 #include "libutil/errprintf.h"
 #include "libutil/parse_duration.h"
 #include "modules/fluid/wire.h"
@@ -47,21 +48,6 @@ json_t *wire_date (int64_t unix_ms)
 }
 
 /* --- bytes --------------------------------------------------------------------------------------- */
-
-static void put_be (uint8_t *buf, size_t size, uint64_t value)
-{
-    for (size_t i = size; i > 0; i--, value >>= 8)
-        buf[i - 1] = (uint8_t)value;
-}
-
-static uint64_t get_be (const uint8_t *buf, size_t size)
-{
-    uint64_t value = 0;
-
-    for (size_t i = 0; i < size; i++)
-        value = value << 8 | buf[i];
-    return value;
-}
 
 void wire_put_block (uint8_t buf[WIRE_BLOCK_SIZE], uint32_t count, fluid_t after)
 {
