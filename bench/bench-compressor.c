@@ -7,9 +7,9 @@
  *   duo         two sessions in turns of 1,000 ids: a cluster each turn
  *   fragmented  eight sessions in turns of 16 ids: 62,504 clusters for 1,000,000 ids
  *
- * Prints one JSON object a line: nanoseconds for one id (or call), the best of ROUNDS, and the
- * ratio to a call of a function that does nothing, measured in the same run.  Ids are asked in
- * random order.
+ * Prints one JSON object a line: nanoseconds for one id (or call), the best of ROUNDS for each
+ * piece of the work, and the ratio to a call of a function that does nothing, measured in the same
+ * run. Ids are asked in random order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,9 @@
 
 #include <idtree/idcomp.h>
 
-#define ROUNDS 9
+#define ROUNDS 25
 #define SAMPLE 20000 /* ids asked in a round */
+#define PIECE 1000   /* ids between two looks at the clock: a piece is left alone now and then */
 #define SESSIONS 8
 
 struct document {
@@ -60,23 +61,39 @@ __attribute__ ((noreturn)) static void die (const char *what)
     exit (EXIT_FAILURE);
 }
 
-/* Does 'n' times what is measured; returns false if it did not work. */
-typedef bool (*work_f) (struct document *d, int n);
+/* Does what is measured with the ids from 'i' to before 'end' of the sample, or end - i times;
+ * returns false if it did not work.
+ */
+typedef bool (*work_f) (struct document *d, int i, int end);
 
-/* Nanoseconds for one of 'n', best of ROUNDS. */
+static double time_piece (work_f work, struct document *d, int i, int end, const char *what)
+{
+    double start_ns = now_ns ();
+    bool good = work (d, i, end);
+    double ns = now_ns () - start_ns;
+
+    if (!good)
+        die (what);
+    return ns;
+}
+
+/* Nanoseconds for one of 'n', with each piece at its best.  A round goes through all of them, so a
+ * piece finds in caches what it would find there without the others being timed.
+ */
 static double measure (work_f work, struct document *d, int n, const char *what)
 {
-    double best_ns = 1e18;
+    int pieces = n == SAMPLE ? SAMPLE / PIECE : 1;
+    double best_ns[SAMPLE / PIECE];
+    double sum_ns = 0;
 
-    for (int round = 0; round < ROUNDS; round++) {
-        double start_ns = now_ns ();
-        bool good = work (d, n);
-        double ns = (now_ns () - start_ns) / n;
-        if (!good)
-            die (what);
-        best_ns = ns < best_ns ? ns : best_ns;
-    }
-    return best_ns;
+    for (int round = 0; round < ROUNDS; round++)
+        for (int k = 0; k < pieces; k++) {
+            double ns = time_piece (work, d, n / pieces * k, n / pieces * (k + 1), what);
+            best_ns[k] = round == 0 || ns < best_ns[k] ? ns : best_ns[k];
+        }
+    for (int k = 0; k < pieces; k++)
+        sum_ns += best_ns[k];
+    return sum_ns / n;
 }
 
 static void report (struct document *d, const char *what, work_f work, int n)
@@ -127,7 +144,7 @@ static void take_turn (struct document *d, int session, int64_t first)
         idcomp_range_fini (&range);
 }
 
-static bool build (struct document *d, int n)
+static bool build (struct document *d, int i, int end)
 {
     idcomp_destroy (d->c);
     d->c = idcomp_create (d->session[0], IDCOMP_STRICT);
@@ -166,49 +183,53 @@ __attribute__ ((noinline)) static int nothing (int64_t id, int64_t *result)
     return 0;
 }
 
-static bool bare (struct document *d, int n)
+static bool bare (struct document *d, int i, int end)
 {
     bool good = true;
 
-    for (int i = 0; i < n; i++)
+    for (; i < end; i++)
         good &= nothing (d->op[i], &d->result[i]) == 0;
     return good;
 }
 
-static bool to_session (struct document *d, int n)
+static bool to_session (struct document *d, int i, int end)
 {
     bool good = true;
+    int from = i;
 
-    for (int i = 0; i < n; i++)
+    for (; i < end; i++)
         good &= idcomp_to_session (d->c, d->op[i], NULL, &d->result[i]) == 0;
-    return good && memcmp (d->result, d->id, n * sizeof (d->id[0])) == 0;
+    return good && memcmp (d->result + from, d->id + from, (end - from) * sizeof (d->id[0])) == 0;
 }
 
-static bool to_op (struct document *d, int n)
+static bool to_op (struct document *d, int i, int end)
 {
     bool good = true;
+    int from = i;
 
-    for (int i = 0; i < n; i++)
+    for (; i < end; i++)
         good &= idcomp_to_op (d->c, d->id[i], &d->result[i]) == 0;
-    return good && memcmp (d->result, d->op, n * sizeof (d->op[0])) == 0;
+    return good && memcmp (d->result + from, d->op + from, (end - from) * sizeof (d->op[0])) == 0;
 }
 
-static bool decompress (struct document *d, int n)
+static bool decompress (struct document *d, int i, int end)
 {
     bool good = true;
+    int from = i;
 
-    for (int i = 0; i < n; i++)
+    for (; i < end; i++)
         good &= idcomp_decompress (d->c, d->id[i], &d->uuid_result[i]) == 0;
-    return good && memcmp (d->uuid_result, d->uuid, n * sizeof (d->uuid[0])) == 0;
+    return good &&
+           memcmp (d->uuid_result + from, d->uuid + from, (end - from) * sizeof (d->uuid[0])) == 0;
 }
 
-static bool decompress_text (struct document *d, int n)
+static bool decompress_text (struct document *d, int i, int end)
 {
     bool good = true;
     char text[IDCOMP_UUID_TEXT];
     struct idcomp_uuid uuid;
 
-    for (int i = 0; i < n; i++) {
+    for (; i < end; i++) {
         good &= idcomp_decompress (d->c, d->id[i], &uuid) == 0;
         idcomp_uuid_format (&uuid, text);
         good &= text[35] == d->text[i][35];
@@ -216,42 +237,44 @@ static bool decompress_text (struct document *d, int n)
     return good;
 }
 
-static bool recompress (struct document *d, int n)
+static bool recompress (struct document *d, int i, int end)
 {
     bool good = true;
+    int from = i;
 
-    for (int i = 0; i < n; i++)
+    for (; i < end; i++)
         good &= idcomp_recompress (d->c, &d->uuid[i], &d->result[i]) == 0;
-    return good && memcmp (d->result, d->id, n * sizeof (d->id[0])) == 0;
+    return good && memcmp (d->result + from, d->id + from, (end - from) * sizeof (d->id[0])) == 0;
 }
 
-static bool recompress_text (struct document *d, int n)
+static bool recompress_text (struct document *d, int i, int end)
 {
     bool good = true;
+    int from = i;
 
-    for (int i = 0; i < n; i++)
+    for (; i < end; i++)
         good &= idcomp_recompress_text (d->c, d->text[i], &d->result[i]) == 0;
-    return good && memcmp (d->result, d->id, n * sizeof (d->id[0])) == 0;
+    return good && memcmp (d->result + from, d->id + from, (end - from) * sizeof (d->id[0])) == 0;
 }
 
-static bool save (struct document *d, int n)
+static bool save (struct document *d, int i, int end)
 {
     return idcomp_save (d->c, IDCOMP_WITHOUT_LOCAL, d->data, d->size) == (long)d->size;
 }
 
-static bool encode (struct document *d, int n)
+static bool encode (struct document *d, int i, int end)
 {
     return idcomp_base64_encode (d->data, d->size, d->base64) > 0;
 }
 
-static bool decode (struct document *d, int n)
+static bool decode (struct document *d, int i, int end)
 {
     size_t len = IDCOMP_BASE64_TEXT (d->size) - 1;
 
     return idcomp_base64_decode (d->base64, len, d->data, d->size) == (long)d->size;
 }
 
-static bool load (struct document *d, int n)
+static bool load (struct document *d, int i, int end)
 {
     char session[IDCOMP_UUID_TEXT];
 
@@ -263,19 +286,19 @@ static bool load (struct document *d, int n)
 }
 
 /* All ids of a document that nobody has finalized are local. */
-static bool generate_local (struct document *d, int n)
+static bool generate_local (struct document *d, int i, int end)
 {
     struct idcomp *c = idcomp_create (d->session[0], IDCOMP_STRICT);
     int64_t id = 0;
     bool good = true;
 
-    for (int i = 0; i < n; i++)
+    for (; i < end; i++)
         good &= idcomp_generate (c, &id) == 0;
     idcomp_destroy (c);
-    return good && id == -n;
+    return good && id == -end;
 }
 
-static bool generate_eager (struct document *d, int n)
+static bool generate_eager (struct document *d, int i, int end)
 {
     struct idcomp *c = idcomp_create (d->session[0], IDCOMP_STRICT);
     struct idcomp_range range;
@@ -285,10 +308,10 @@ static bool generate_eager (struct document *d, int n)
                 && idcomp_finalize (c, &range) == 0;
 
     idcomp_range_fini (&range);
-    for (int i = 0; i < n; i++)
+    for (; i < end; i++)
         good &= idcomp_generate (c, &id) == 0;
     idcomp_destroy (c);
-    return good && id == n;
+    return good && id == end;
 }
 
 static void measure_document (struct document *d, int64_t ids)

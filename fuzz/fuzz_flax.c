@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libflax/flax.h"
+#include "idtree/flax.h"
 
 int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
 

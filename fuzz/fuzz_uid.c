@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libuid/uid.h"
+#include "idtree/uid.h"
 
 int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
 

@@ -20,6 +20,7 @@ struct modules;
 struct modules_ops {
     /* A message that a module sends (steals the reference). */
     void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
+    void (*loaded) (void *arg, struct peer *p, const char *name);
     void (*gone) (void *arg, struct peer *p); /* before the router forgets it */
     int (*overlay_attach) (void *arg, const struct idt_overlay_ops *ops, void *ops_arg);
 };
@@ -39,9 +40,10 @@ void modules_destroy (struct modules *ms);
  */
 int modules_load (struct modules *ms, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
 
-/* The broker's own services: an inline handle of a peer that the caller provides. */
+/* The broker's own services: an inline handle of a peer that the caller provides.  It is closed by modules_destroy ().
+ * NULL with errno set.
+ */
 idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *peer);
-void modules_close_builtin (struct modules *ms);
 
 /* Hand on messages to and from inline modules, within a budget.  Called before the reactor sleeps.  Returns whether
  * there were any.

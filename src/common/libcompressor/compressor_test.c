@@ -251,6 +251,18 @@ static void check_collisions (void)
     check_broken (c, "ghost");
 }
 
+static void check_orderer (void)
+{
+    struct idcomp *c = idcomp_create (B, IDCOMP_ORDERER);
+
+    arrive (c, A, 1, 1, 5);
+    ok (arrive (c, A_PLUS_5, 1, 1, 5) == IDCOMP_ECOLLISION && arrive (c, A_PLUS_6, 1, 1, 5) == 0,
+        "who decides on the order refuses what collides, and goes on");
+    ok (idcomp_stats (c).clusters == 2 && idcomp_expected (c, A_PLUS_5) == 1,
+        "as if it had not come");
+    idcomp_destroy (c);
+}
+
 /* --- limits --- */
 
 #define LIMIT (IDCOMP_ID_MAX + 1)
@@ -452,6 +464,7 @@ int main (void)
     check_ghosts ();
     check_own_ghost ();
     check_collisions ();
+    check_orderer ();
     check_limits ();
     check_far_uuid ();
     check_runs ();

@@ -19,10 +19,12 @@ static int fail (int error)
     return -1;
 }
 
-/* Two sessions made the same UUIDs: nothing that follows in the total order can be trusted. */
+/* Two sessions made the same UUIDs: nothing that follows in the total order can be trusted.  But who
+ * decides on the order goes on without the range, for nothing was changed yet.
+ */
 static int break_down (struct idcomp *c)
 {
-    c->broken = true;
+    c->broken = !(c->flags & IDCOMP_ORDERER);
     return fail (IDCOMP_ECOLLISION);
 }
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uuid.c - UUIDs as text and as numbers; a text that is accepted is written back as its lower case
- * form
- */
+/* uuid.c - UUIDs as numbers, and what makes a UUID one of version 4 */
 
 #include <endian.h>
 #include <errno.h>
@@ -24,124 +22,36 @@ static int hex_value (char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static uint64_t load_be64 (const unsigned char *p)
+uint64_t uuid_high (const struct idcomp_uuid *uuid)
 {
     uint64_t x;
 
-    memcpy (&x, p, sizeof (x));
+    memcpy (&x, uuid->bytes, sizeof (x));
     return be64toh (x);
 }
 
-static void store_be64 (unsigned char *p, uint64_t x)
+uint64_t uuid_low (const struct idcomp_uuid *uuid)
 {
-    x = htobe64 (x);
-    memcpy (p, &x, sizeof (x));
+    uint64_t x;
+
+    memcpy (&x, uuid->bytes + 8, sizeof (x));
+    return be64toh (x);
 }
 
-/* The 8 hex digits of a word as 8 characters, first digit in the lowest byte: each nibble is moved
- * to a byte of its own, and those above 9 get the distance from '9' + 1 to 'a' added.
- */
-static inline uint64_t hex8 (uint32_t word)
+struct idcomp_uuid uuid_join (uint64_t high, uint64_t low)
 {
-    uint64_t x = __builtin_bswap32 (word);
+    struct idcomp_uuid u;
 
-    x = (x << 16 | x) & UINT64_C (0x0000ffff0000ffff);
-    x = (x << 8 | x) & UINT64_C (0x00ff00ff00ff00ff);
-    x = (x >> 4 & UINT64_C (0x000f000f000f000f)) | (x & UINT64_C (0x000f000f000f000f)) << 8;
-    uint64_t letters = (x + UINT64_C (0x0606060606060606)) >> 4 & UINT64_C (0x0101010101010101);
-    return x + UINT64_C (0x3030303030303030) + letters * ('a' - '9' - 1);
-}
-
-/* The word of 8 hex digits in either case, taken back from its characters: the way of hex8 ()
- * backwards.  Characters that are no digits give a word whose digits are others, or lack the bits
- * that all digits have; then '*bad' is not 0 any more.
- */
-static inline uint32_t unhex8 (uint64_t chars, uint64_t *bad)
-{
-    const uint64_t case_bits = UINT64_C (0x2020202020202020);
-    uint64_t letters = chars >> 6 & UINT64_C (0x0101010101010101);
-    uint64_t x =
-        ((chars & UINT64_C (0x0f0f0f0f0f0f0f0f)) + letters * 9) & UINT64_C (0x0f0f0f0f0f0f0f0f);
-
-    x = (x << 4 | x >> 8) & UINT64_C (0x00ff00ff00ff00ff);
-    x = (x | x >> 8) & UINT64_C (0x0000ffff0000ffff);
-    uint32_t word = __builtin_bswap32 ((x | x >> 16) & 0xffffffff);
-    *bad |= hex8 (word) ^ (chars | case_bits);
-    *bad |= ~(chars | chars >> 1) & case_bits;
-    return word;
-}
-
-/* 8 characters, or 4 and 4 with something between, as a number with the first one in the lowest
- * byte.
- */
-static uint64_t get8 (const char *text)
-{
-    uint64_t chars;
-
-    memcpy (&chars, text, sizeof (chars));
-    return le64toh (chars);
-}
-
-static uint64_t get4_4 (const char *text, const char *more)
-{
-    uint32_t low;
-    uint32_t high;
-
-    memcpy (&low, text, sizeof (low));
-    memcpy (&high, more, sizeof (high));
-    return (uint64_t)le32toh (high) << 32 | le32toh (low);
-}
-
-static void put_chars (char *text, uint64_t chars, size_t n)
-{
-    chars = htole64 (chars);
-    memcpy (text, &chars, n);
+    high = htobe64 (high);
+    low = htobe64 (low);
+    memcpy (u.bytes, &high, sizeof (high));
+    memcpy (u.bytes + 8, &low, sizeof (low));
+    return u;
 }
 
 bool uuid_is_v4 (const struct idcomp_uuid *uuid)
 {
     return uuid->bytes[6] >> 4 == 4 && uuid->bytes[8] >> 6 == 2;
-}
-
-int idcomp_uuid_parse (const char *text, struct idcomp_uuid *uuid)
-{
-    struct idcomp_uuid u;
-    uint64_t bad = 0;
-
-    if (strnlen (text, IDCOMP_UUID_TEXT) != IDCOMP_UUID_TEXT - 1)
-        goto error;
-    if (text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-')
-        goto error;
-    uint64_t hi = unhex8 (get8 (text), &bad);
-    hi = hi << 32 | unhex8 (get4_4 (text + 9, text + 14), &bad);
-    uint64_t lo = unhex8 (get4_4 (text + 19, text + 24), &bad);
-    lo = lo << 32 | unhex8 (get8 (text + 28), &bad);
-    store_be64 (u.bytes, hi);
-    store_be64 (u.bytes + 8, lo);
-    if (bad || !uuid_is_v4 (&u))
-        goto error;
-    *uuid = u;
-    return 0;
-error:
-    errno = IDCOMP_EBAD_UUID;
-    return -1;
-}
-
-void idcomp_uuid_format (const struct idcomp_uuid *uuid, char text[IDCOMP_UUID_TEXT])
-{
-    uint64_t hi = load_be64 (uuid->bytes);
-    uint64_t lo = load_be64 (uuid->bytes + 8);
-    uint64_t mid = hex8 (hi & 0xffffffff);
-    uint64_t variant = hex8 (lo >> 32);
-
-    put_chars (text, hex8 (hi >> 32), 8);
-    put_chars (text + 9, mid, 4);
-    put_chars (text + 14, mid >> 32, 4);
-    put_chars (text + 19, variant, 4);
-    put_chars (text + 24, variant >> 32, 4);
-    put_chars (text + 28, hex8 (lo & 0xffffffff), 8);
-    text[8] = text[13] = text[18] = text[23] = '-';
-    text[IDCOMP_UUID_TEXT - 1] = '\0';
 }
 
 struct idcomp_uuid idcomp_uuid_random (const unsigned char random[16])
@@ -166,22 +76,19 @@ bool idcomp_is_stable_id (const char *text)
 
 u128 uuidnum_from_uuid (const struct idcomp_uuid *uuid)
 {
-    uint64_t hi = load_be64 (uuid->bytes);
-    uint64_t lo = load_be64 (uuid->bytes + 8);
+    uint64_t hi = uuid_high (uuid);
+    uint64_t lo = uuid_low (uuid);
 
     return uuidnum_join ((hi & 0xfff) >> 2 | hi >> 16 << 10, (lo & LOW_62) | (hi & 3) << 62);
 }
 
 struct idcomp_uuid uuidnum_to_uuid (u128 num)
 {
-    struct idcomp_uuid u;
     uint64_t high = num >> 64;
     uint64_t low = num;
     uint64_t mid = low >> 62 | (high & 0x3ff) << 2;
 
-    store_be64 (u.bytes, high >> 10 << 16 | VERSION_4 | mid);
-    store_be64 (u.bytes + 8, (low & LOW_62) | VARIANT);
-    return u;
+    return uuid_join (high >> 10 << 16 | VERSION_4 | mid, (low & LOW_62) | VARIANT);
 }
 
 int uuidnum_parse_lenient (const char *text, u128 *num)
@@ -199,9 +106,7 @@ int uuidnum_parse_lenient (const char *text, u128 *num)
     }
     if (digits == 0)
         goto error;
-    struct idcomp_uuid u;
-    store_be64 (u.bytes, x >> 64);
-    store_be64 (u.bytes + 8, x);
+    struct idcomp_uuid u = uuid_join (x >> 64, x);
     *num = uuidnum_from_uuid (&u);
     return 0;
 error:

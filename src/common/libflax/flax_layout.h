@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "flax.h"
+#include "idtree/flax.h"
 
 /* The upper 64 and the lower 32 bits: how an id is loaded and stored whole. */
 struct flax_halves {

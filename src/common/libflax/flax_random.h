@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/types.h>
 
+#pragma GCC visibility push(hidden) /* no part of libidtree.so's interface */
+
 #define FLAX_CHACHA_CHUNK 512 /* bytes: eight blocks */
 
 /* Write 'chunks' times eight blocks of the ChaCha key stream (RFC 8439 2.3, where 'rounds' is 20)
@@ -54,5 +56,7 @@ static inline int flax_random_draw (struct flax_random *random, uint64_t *bits, 
     random->left -= sizeof (*bits);
     return 0;
 }
+
+#pragma GCC visibility pop
 
 #endif /* FLAX_RANDOM_H */

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libflax/flax.h"
+#include "idtree/flax.h"
 #include "libtestids/vectors.h"
 
 static bool same (const flax_t *a, const flax_t *b)

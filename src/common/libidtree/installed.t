@@ -49,9 +49,15 @@ int main (void)
     idt_t *h = idt_open ("local:///nosuch/socket", &error);
     json_t *o = json_object ();
     fluid_t id;
+    flax_t flax;
+    sno_t sno;
+    struct uid uid;
 
     json_decref (o);
-    if (h || fluid_parse ("fuZZybuNNy", &id) < 0)
+    if (h || fluid_parse ("fuZZybuNNy", &id) < 0
+        || flax_decode ("0RdKJcxqVBiAiQr0", FLAX_TEXT_SIZE, &flax, NULL) < 0
+        || sno_decode ("brpk4q72xwf2m63l", SNO_TEXT_SIZE, &sno, NULL) < 0
+        || uid_decode (".5.tXVEf8n4vPN.0", UID_GLOBAL_TEXT, NULL, &uid, NULL) < 0)
         return 1;
     return strstr (error.text, "/nosuch/socket") ? 0 : 1;
 }
@@ -66,10 +72,14 @@ if command -v c++ >/dev/null; then
     check "a C++ program builds" c++ -Wall -Wextra -Werror -o "$tmp/client++" "$tmp/client.cc" $flags
 fi
 # Each header stands alone.
-for h in error msg reactor handle rpc module fluid generate; do
+for h in error msg reactor handle rpc module fluid flax sno uid generate; do
     echo "#include <idtree/$h.h>" >"$tmp/$h.c"
+    cp "$tmp/$h.c" "$tmp/$h.cc"
     # shellcheck disable=SC2086
     check "idtree/$h.h stands alone" ${CC:-cc} -Wall -Wextra -Werror -fsyntax-only "$tmp/$h.c" $flags
+    command -v c++ >/dev/null || continue
+    # shellcheck disable=SC2086
+    check "idtree/$h.h stands alone in C++" c++ -Wall -Wextra -Werror -fsyntax-only "$tmp/$h.cc" $flags
 done
 echo "1..$n"
 exit $failed

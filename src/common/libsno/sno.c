@@ -10,23 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sno.h"
+#include "idtree/sno.h"
+#include "libutil/be.h"
 
 static const sno_t zero_id;
-
-static uint64_t get_be (const uint8_t *p, int n)
-{
-    uint64_t v = 0;
-    for (int i = 0; i < n; i++)
-        v = v << 8 | p[i];
-    return v;
-}
-
-static void put_be (uint8_t *p, int n, uint64_t v)
-{
-    for (int i = n; i-- > 0; v >>= 8)
-        p[i] = (uint8_t)v;
-}
 
 struct sno_fields sno_split (const sno_t *id)
 {

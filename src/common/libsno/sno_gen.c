@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "sno.h"
+#include "idtree/sno.h"
 
 #define SEQUENCE_BITS 17
 #define SEQUENCE_MASK ((UINT64_C (1) << SEQUENCE_BITS) - 1)

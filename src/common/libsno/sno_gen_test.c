@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "libsno/sno.h"
+#include "idtree/sno.h"
 #include "libtestids/vectors.h"
 
 #define CLOCK_MAX 64

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sno.h"
+#include "idtree/sno.h"
 
 static int refuse (const char *text, const char **why)
 {

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libsno/sno.h"
+#include "idtree/sno.h"
 #include "libtestids/vectors.h"
 
 static bool bounds_row_holds (json_t *row)

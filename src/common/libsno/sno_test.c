@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libsno/sno.h"
+#include "idtree/sno.h"
 #include "libtestids/vectors.h"
 
 static sno_t from_hex (const char *hex)

@@ -7,17 +7,15 @@
  * and a character is checked by two comparisons: that is what makes the vector forms short.  They
  * are the same instructions compiled twice, as SSSE3 and, without the register copies, as AVX2;
  * all forms must agree on every input.  The choice is made in each call from what the compiler's
- * runtime found at start-up.
+ * runtime found at start-up.  The AVX2 form is part of the functions that choose: a call more would
+ * take a tenth of the time.  No instruction of it can come before the choice, for its constants
+ * are found by a volatile asm behind it.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "libutil/ssse3.h"
 #include "sno_text.h"
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#define SNO_X86 1
-#include <immintrin.h>
-#endif
 
 #define DIGITS 8   /* values 0-7 are '2' ... '9' */
 #define LETTERS 24 /* values 8-31 are 'a' ... 'x' */
@@ -76,118 +74,102 @@ static inline bool decode_plain (const char *text, sno_t *id)
 
 /* --- vector ------------------------------------------------------------------------------ */
 
-#ifdef SNO_X86
+#ifdef SSSE3_POSSIBLE
 
-#define INLINE_SSSE3 static inline __attribute__ ((always_inline, target ("ssse3")))
-#define TIMES_16(v)                                                                                \
-    {                                                                                              \
-        v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v                                             \
-    }
-
-/* Constants, in memory: a compiler that sees their values builds them anew in each call, which
- * takes longer.
- */
 struct constants {
-    int16_t shifts[8];      /* 1 << 5k mod 8 */
-    int8_t first_pairs[16]; /* bytes 5k/8 + 1 and 5k/8 of the first half */
-    int8_t second_pairs[16];
-    int8_t last_digit[16], low_digit[16], gap[16];
-    int8_t low_letter[16], last_letter[16];
+    int16_t shifts[8];     /* 1 << 5k mod 8 */
+    int8_t head_pairs[16]; /* bytes 5k/8 + 1 and 5k/8 of the first half */
+    int8_t tail_pairs[16]; /* ... of the second, among bytes 2-9 */
+    int8_t last_value[16], low_digit[16], gap[16];
+    int8_t last_digit[16], to_letter[16], to_top[16];
     int8_t join_10[16]; /* two values to 10 bits: * 32, + */
-    int16_t join_20[8]; /* two of those to 20: * 1024, + */
-    int8_t big_endian[16];
-} __attribute__ ((aligned (16)));
+    int16_t join_20[8]; /* two of those to 20: * 1024, +; the higher 20 lie 4 bits up */
+    int8_t high[16], low[16];
+} SSSE3_ALIGNED;
 
 static const struct constants constants = {
     .shifts = {1 << 0, 1 << 5, 1 << 2, 1 << 7, 1 << 4, 1 << 1, 1 << 6, 1 << 3},
-    .first_pairs = {1, 0, 1, 0, 2, 1, 2, 1, 3, 2, 4, 3, 4, 3, 5, 4},
-    .second_pairs = {6, 5, 6, 5, 7, 6, 7, 6, 8, 7, 9, 8, 9, 8, -1, 9},
-    .last_digit = TIMES_16 (DIGITS - 1),
-    .low_digit = TIMES_16 ('2'),
-    .gap = TIMES_16 (GAP),
-    .low_letter = TIMES_16 ('a'),
-    .last_letter = TIMES_16 (LETTERS - 1),
+    .head_pairs = {1, 0, 1, 0, 2, 1, 2, 1, 3, 2, 4, 3, 4, 3, 5, 4},
+    .tail_pairs = {4, 3, 4, 3, 5, 4, 5, 4, 6, 5, 7, 6, 7, 6, -1, 7},
+    .last_value = SSSE3_ALL (DIGITS - 1),
+    .low_digit = SSSE3_ALL ('2'),
+    .gap = SSSE3_ALL (GAP),
+    .last_digit = SSSE3_ALL ('9'),
+    .to_letter = SSSE3_ALL ('a' - '2'),
+    .to_top = SSSE3_ALL (INT8_MAX - (LETTERS - 1)),
     .join_10 = {32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1},
-    .join_20 = {1024, 1, 1024, 1, 1024, 1, 1024, 1},
-    .big_endian = {4, 3, 2, 1, 0, 12, 11, 10, 9, 8, -1, -1, -1, -1, -1, -1},
+    .join_20 = {1024 << 4, 1 << 4, 1024, 1, 1024 << 4, 1 << 4, 1024, 1},
+    .high = {2, 1, 0, -1, -1, 10, 9, 8, 0, -1, -1, 10, 9, 8, -1, -1},
+    .low = {-1, -1, 6, 5, 4, -1, -1, 14, 6, 5, 4, -1, -1, 14, 13, 12},
 };
-
-/* The constants behind an address that the compiler cannot see through. */
-static inline const struct constants *in_memory (void)
-{
-    const struct constants *k = &constants;
-    __asm__("" : "+r"(k));
-    return k;
-}
-
-#define LOAD(array) _mm_load_si128 ((const __m128i *)(array))
 
 /* Character k of a half is the 5 bits from bit 5k: they lie in the 16 bits of bytes 5k/8 and 5k/8
  * + 1.  Each pair goes to a lane of its own, is shifted left by 5k mod 8 (a multiplication, for
  * the lanes differ) so that the 5 bits are on top, and down by 11.  The 8 lanes of each half
  * become 8 bytes.
  */
-INLINE_SSSE3 __m128i split_half (__m128i bytes, __m128i pairs, __m128i shifts)
+SSSE3_INLINE __m128i split_half (__m128i bytes, __m128i pairs, __m128i shifts)
 {
     return _mm_srli_epi16 (_mm_mullo_epi16 (_mm_shuffle_epi8 (bytes, pairs), shifts), 11);
 }
 
-INLINE_SSSE3 void encode_vector (const sno_t *id, char *text)
+SSSE3_INLINE void encode_vector (const sno_t *id, char *text)
 {
-    const struct constants *k = in_memory ();
-    __m128i shifts = LOAD (k->shifts);
-    uint64_t head;
-    uint16_t tail;
+    const struct constants *k = ssse3_in_memory (&constants);
+    __m128i shifts = SSSE3_LOAD (k->shifts);
+    __m128i head = _mm_loadl_epi64 ((const __m128i *)id->bytes);
+    __m128i tail = _mm_loadl_epi64 ((const __m128i *)(id->bytes + 2));
+    __m128i values = _mm_packus_epi16 (split_half (head, SSSE3_LOAD (k->head_pairs), shifts),
+                                       split_half (tail, SSSE3_LOAD (k->tail_pairs), shifts));
+    __m128i letters = _mm_cmpgt_epi8 (values, SSSE3_LOAD (k->last_value));
 
-    memcpy (&head, id->bytes, 8);
-    memcpy (&tail, id->bytes + 8, 2);
-    __m128i bytes = _mm_insert_epi16 (_mm_cvtsi64_si128 ((long long)head), tail, 4);
-    __m128i values = _mm_packus_epi16 (split_half (bytes, LOAD (k->first_pairs), shifts),
-                                       split_half (bytes, LOAD (k->second_pairs), shifts));
-    __m128i letters = _mm_cmpgt_epi8 (values, LOAD (k->last_digit));
-    values = _mm_add_epi8 (values, LOAD (k->low_digit));
-    values = _mm_add_epi8 (values, _mm_and_si128 (letters, LOAD (k->gap)));
+    values = _mm_add_epi8 (values, SSSE3_LOAD (k->low_digit));
+    values = _mm_add_epi8 (values, _mm_and_si128 (letters, SSSE3_LOAD (k->gap)));
     _mm_storeu_si128 ((__m128i *)text, values);
 }
 
-/* All-ones bytes where low <= byte <= low + last (unsigned, so what is below wraps and fails too).
+/* What is above '9' should be a letter, anything else a digit.  So the distance from the first of
+ * its kind tells: it is below 0 or above that of the last letter if and only if a character is
+ * wrong. A saturated addition makes the top bit of both.
  */
-INLINE_SSSE3 __m128i in_run (__m128i bytes, __m128i low, __m128i last)
+SSSE3_INLINE bool all_good (__m128i digits, __m128i letters, const struct constants *k)
 {
-    __m128i offset = _mm_sub_epi8 (bytes, low);
-    return _mm_cmpeq_epi8 (_mm_min_epu8 (offset, last), offset);
+    __m128i offset = _mm_sub_epi8 (digits, _mm_and_si128 (letters, SSSE3_LOAD (k->to_letter)));
+    return _mm_movemask_epi8 (_mm_adds_epu8 (offset, SSSE3_LOAD (k->to_top))) == 0;
 }
 
-/* Values of 5 bits are joined to 10, 20 and 40 bits: first two multiply-and-add steps, then a
- * shift.
+/* Values of 5 bits are joined to 10 and 20 by two multiply-and-add steps.  20 and 20 bits become 5
+ * bytes by taking 3 bytes of each, which share the one in the middle.  Bytes 0-7 and 2-9 of the id
+ * are stored, since two halves of a register cost less than 8 bytes and 2.
  */
-INLINE_SSSE3 bool decode_vector (const char *text, sno_t *id)
+SSSE3_INLINE bool decode_vector (const char *text, sno_t *id)
 {
-    const struct constants *k = in_memory ();
-    __m128i chars = _mm_loadu_si128 ((const __m128i *)text), low_digit = LOAD (k->low_digit);
-    __m128i letters = in_run (chars, LOAD (k->low_letter), LOAD (k->last_letter));
-    __m128i good = _mm_or_si128 (letters, in_run (chars, low_digit, LOAD (k->last_digit)));
+    const struct constants *k = ssse3_in_memory (&constants);
+    __m128i chars = _mm_loadu_si128 ((const __m128i *)text);
+    __m128i digits = _mm_sub_epi8 (chars, SSSE3_LOAD (k->low_digit));
+    __m128i letters = _mm_cmpgt_epi8 (chars, SSSE3_LOAD (k->last_digit));
 
-    if (_mm_movemask_epi8 (good) != 0xffff)
+    if (!all_good (digits, letters, k))
         return false;
-    __m128i values = _mm_sub_epi8 (chars, low_digit);
-    values = _mm_sub_epi8 (values, _mm_and_si128 (letters, LOAD (k->gap)));
-    values = _mm_maddubs_epi16 (values, LOAD (k->join_10));
-    values = _mm_madd_epi16 (values, LOAD (k->join_20));
-    values = _mm_or_si128 (_mm_slli_epi64 (values, 20), _mm_srli_epi64 (values, 32));
-    values = _mm_shuffle_epi8 (values, LOAD (k->big_endian));
-    uint64_t head = (uint64_t)_mm_cvtsi128_si64 (values);
-    uint16_t tail = (uint16_t)_mm_extract_epi16 (values, 4);
-    memcpy (id->bytes, &head, 8);
-    memcpy (id->bytes + 8, &tail, 2);
+    __m128i values = _mm_sub_epi8 (digits, _mm_and_si128 (letters, SSSE3_LOAD (k->gap)));
+    values = _mm_maddubs_epi16 (values, SSSE3_LOAD (k->join_10));
+    values = _mm_madd_epi16 (values, SSSE3_LOAD (k->join_20));
+    values = _mm_or_si128 (_mm_shuffle_epi8 (values, SSSE3_LOAD (k->high)),
+                           _mm_shuffle_epi8 (values, SSSE3_LOAD (k->low)));
+    _mm_storel_epi64 ((__m128i *)id->bytes, values);
+    _mm_storeh_pd ((double *)(id->bytes + 2), _mm_castsi128_pd (values));
     return true;
 }
 
 static inline bool works (enum sno_path path)
 {
+    int has;
+
     switch (path) {
     case SNO_PATH_AVX2:
-        return __builtin_cpu_supports ("avx2");
+        has = __builtin_cpu_supports ("avx2");
+        __asm__("" : "+r"(has)); /* else a test of %ah, which is slow */
+        return has;
     case SNO_PATH_SSSE3:
         return __builtin_cpu_supports ("ssse3");
     default:
@@ -202,7 +184,7 @@ static inline bool works (enum sno_path path)
     return path == SNO_PATH_SCALAR;
 }
 
-#endif /* SNO_X86 */
+#endif /* SSSE3_POSSIBLE */
 
 /* --- what is called, for one id and for many, made of each form -------------------------- */
 
@@ -222,7 +204,9 @@ __attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len
     return -1;
 }
 
-/* The functions of one path: 'attribute' lets the compiler use its instructions. */
+/* The functions of one path: 'attribute' lets the compiler use its instructions.  Those of other
+ * paths than AVX2 are not inlined, so that the choice needs no frame.
+ */
 #define PATH(path, attribute, encode_form, decode_form)                                            \
     attribute static void encode_##path (const sno_t *id, char *text)                              \
     {                                                                                              \
@@ -248,15 +232,17 @@ __attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len
         return i;                                                                                  \
     }
 
-PATH (scalar, , encode_plain, decode_plain)
-#ifdef SNO_X86
-PATH (ssse3, __attribute__ ((target ("ssse3"))), encode_vector, decode_vector)
-PATH (avx2, __attribute__ ((target ("avx2"))), encode_vector, decode_vector)
+PATH (scalar, __attribute__ ((noinline)), encode_plain, decode_plain)
+#ifdef SSSE3_POSSIBLE
+PATH (ssse3, __attribute__ ((noinline, target ("ssse3"))), encode_vector, decode_vector)
+PATH (avx2, inline __attribute__ ((always_inline, target ("avx2"))), encode_vector, decode_vector)
+#define CHOOSES __attribute__ ((target ("avx2")))
 #define CHOOSE(path, function, ...)                                                                \
     ((path) == SNO_PATH_AVX2    ? function##_avx2 (__VA_ARGS__)                                    \
      : (path) == SNO_PATH_SSSE3 ? function##_ssse3 (__VA_ARGS__)                                   \
                                 : function##_scalar (__VA_ARGS__))
 #else
+#define CHOOSES
 #define CHOOSE(path, function, ...) function##_scalar (__VA_ARGS__)
 #endif
 
@@ -274,35 +260,36 @@ bool sno_path_works (enum sno_path path)
     return works (path);
 }
 
-void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO_TEXT_SIZE + 1])
+CHOOSES void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO_TEXT_SIZE + 1])
 {
     CHOOSE (path, encode, id, text);
 }
 
-int sno_path_decode (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos)
+CHOOSES int sno_path_decode (enum sno_path path, const char *text, size_t len, sno_t *id,
+                             size_t *errpos)
 {
     return CHOOSE (path, decode, text, len, id, errpos);
 }
 
-void sno_encode (const sno_t *id, char text[SNO_TEXT_SIZE + 1])
+CHOOSES void sno_encode (const sno_t *id, char text[SNO_TEXT_SIZE + 1])
 {
     enum sno_path path = best_path ();
     CHOOSE (path, encode, id, text);
 }
 
-int sno_decode (const char *text, size_t len, sno_t *id, size_t *errpos)
+CHOOSES int sno_decode (const char *text, size_t len, sno_t *id, size_t *errpos)
 {
     enum sno_path path = best_path ();
     return CHOOSE (path, decode, text, len, id, errpos);
 }
 
-void sno_encode_many (const sno_t *ids, size_t count, char *text)
+CHOOSES void sno_encode_many (const sno_t *ids, size_t count, char *text)
 {
     enum sno_path path = best_path ();
     CHOOSE (path, encode_many, ids, count, text);
 }
 
-size_t sno_decode_many (const char *text, size_t count, sno_t *ids)
+CHOOSES size_t sno_decode_many (const char *text, size_t count, sno_t *ids)
 {
     enum sno_path path = best_path ();
     return CHOOSE (path, decode_many, text, count, ids);

@@ -6,7 +6,9 @@
 #ifndef SNO_TEXT_H
 #define SNO_TEXT_H
 
-#include "sno.h"
+#include "idtree/sno.h"
+
+#pragma GCC visibility push(hidden) /* no part of libidtree.so's interface */
 
 enum sno_path {
     SNO_PATH_SCALAR,
@@ -22,5 +24,7 @@ bool sno_path_works (enum sno_path path);
 /* sno_encode and sno_decode by a path that works. */
 void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO_TEXT_SIZE + 1]);
 int sno_path_decode (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos);
+
+#pragma GCC visibility pop
 
 #endif /* SNO_TEXT_H */

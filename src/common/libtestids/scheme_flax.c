@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libflax/flax.h"
+#include "idtree/flax.h"
 #include "libtestids/scheme.h"
 
 static int64_t now_ms (void *arg)

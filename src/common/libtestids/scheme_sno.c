@@ -4,7 +4,7 @@
 /* scheme_sno.c - snos for the conformance suite */
 #include <stdlib.h>
 
-#include "libsno/sno.h"
+#include "idtree/sno.h"
 #include "libtestids/scheme.h"
 
 static int64_t now_ns (void *arg)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "libtestids/scheme.h"
-#include "libuid/uid.h"
+#include "idtree/uid.h"
 
 static const struct uid_format format = {.drift = UID_DRIFT_DEFAULT, .flags = UID_WRAP};
 

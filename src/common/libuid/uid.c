@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "uid.h"
+#include "idtree/uid.h"
 
 #define MEGA INT64_C (1000000)
 

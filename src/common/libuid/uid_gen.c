@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "uid.h"
+#include "idtree/uid.h"
 
 #define SEQUENCE_BITS 14
 #define MEGA INT64_C (1000000)

@@ -10,8 +10,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libutil/be.h"
 #include "libutil/lex64.h"
-#include "uid.h"
+#include "idtree/uid.h"
 
 #define ZERO '.'
 #define STEP_BITS 10
@@ -19,20 +20,6 @@
 #define LOW_BITS (STEP_BITS + SEQUENCE_BITS)
 
 static const struct uid_format default_format = {.drift = UID_DRIFT_DEFAULT};
-
-static uint64_t get_be (const uint8_t *p, int n)
-{
-    uint64_t v = 0;
-    for (int i = 0; i < n; i++)
-        v = v << 8 | p[i];
-    return v;
-}
-
-static void put_be (uint8_t *p, int n, uint64_t v)
-{
-    for (int i = n; i-- > 0; v >>= 8)
-        p[i] = (uint8_t)v;
-}
 
 static int fail (int errnum)
 {

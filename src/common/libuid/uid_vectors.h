@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #include "libtestids/vectors.h"
-#include "libuid/uid.h"
+#include "idtree/uid.h"
 
 #define OWN_NODE "uid@127.0.0.1"
 

@@ -145,6 +145,8 @@ enum {
     IDCOMP_STRICT = 0,
     IDCOMP_ORIGINAL = 1, /* answer as the original does where it looks accidental
                             (doc/guide/compressor.md); for comparison with it */
+    IDCOMP_ORDERER = 2,  /* for who decides on the total order: a range that collides is refused and
+                            changes nothing, as it is not in the order then */
 };
 
 /* Make a compressor for a new session named by the UUID 'session'.  It belongs to the caller.

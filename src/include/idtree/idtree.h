@@ -6,6 +6,7 @@
 #define IDTREE_IDTREE_H
 
 #include <idtree/error.h>
+#include <idtree/flax.h>
 #include <idtree/fluid.h>
 #include <idtree/generate.h>
 #include <idtree/handle.h>
@@ -13,5 +14,7 @@
 #include <idtree/msg.h>
 #include <idtree/reactor.h>
 #include <idtree/rpc.h>
+#include <idtree/sno.h>
+#include <idtree/uid.h>
 
 #endif /* IDTREE_IDTREE_H */

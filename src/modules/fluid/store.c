@@ -33,7 +33,7 @@
 #include <idtree/fluid.h>
 
 #include "libutil/errprintf.h"
-#include "modules/fluid/sqlite.h"
+#include "libsqlite/sqlite.h"
 #include "modules/fluid/store.h"
 
 #define APPLICATION_ID "1768191078" /* "idtf" */

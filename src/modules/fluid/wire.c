@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/be.h"
 #include "libutil/errprintf.h"
 #include "libutil/parse_duration.h"
 #include "modules/fluid/wire.h"
@@ -20,22 +21,33 @@ static int malformed (idt_error_t *errp, const char *what)
     return errprintf (errp, "malformed request: %s", what);
 }
 
+/* --- values in JSON -------------------------------------------------------------------------------- */
+
+struct digits {
+    char text[24];
+};
+
+static struct digits digits (uint64_t n)
+{
+    struct digits d;
+
+    snprintf (d.text, sizeof (d.text), "%llu", (unsigned long long)n);
+    return d;
+}
+
+json_t *wire_number (uint64_t n)
+{
+    return json_string (digits (n).text);
+}
+
+json_t *wire_date (int64_t unix_ms)
+{
+    char text[DATE_SIZE];
+
+    return json_string (format_date (unix_ms, text));
+}
+
 /* --- bytes --------------------------------------------------------------------------------------- */
-
-static void put_be (uint8_t *buf, size_t size, uint64_t value)
-{
-    for (size_t i = size; i > 0; i--, value >>= 8)
-        buf[i - 1] = (uint8_t)value;
-}
-
-static uint64_t get_be (const uint8_t *buf, size_t size)
-{
-    uint64_t value = 0;
-
-    for (size_t i = 0; i < size; i++)
-        value = value << 8 | buf[i];
-    return value;
-}
 
 void wire_put_block (uint8_t buf[WIRE_BLOCK_SIZE], uint32_t count, fluid_t after)
 {
@@ -77,19 +89,12 @@ struct run *wire_get_runs (const void *data, size_t size, size_t *n)
 
 /* --- fluid.generate -------------------------------------------------------------------------------- */
 
-int wire_get_count (const json_t *o, uint32_t *count, idt_error_t *errp)
+uint32_t wire_get_count (const json_t *o)
 {
     const json_t *value = json_object_get (o, "count");
+    json_int_t n = value ? json_integer_value (value) : 1; /* 0 where it is no integer */
 
-    if (!value) {
-        *count = 1;
-        return 0;
-    }
-    if (!json_is_integer (value))
-        return malformed (errp, "count must be an integer");
-    json_int_t n = json_integer_value (value);
-    *count = n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
-    return 0;
+    return n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
 }
 
 static json_t *pack_run (const struct run *run)
@@ -117,18 +122,6 @@ json_t *wire_pack_runs (const struct run *run, size_t n)
 
 /* --- fluid.lease: writing --------------------------------------------------------------------------- */
 
-struct digits {
-    char text[24];
-};
-
-static struct digits digits (uint64_t n)
-{
-    struct digits d;
-
-    snprintf (d.text, sizeof (d.text), "%llu", (unsigned long long)n);
-    return d;
-}
-
 static json_t *pack_want (const struct lease_want *w)
 {
     return json_pack ("[I,s,I,s]", (json_int_t)w->generator, w->incarnation, (json_int_t)w->number,
@@ -149,10 +142,8 @@ static json_t *pack_grant (const struct lease_grant *g)
 /* The object with its lists and the epoch, or NULL with errno ENOMEM where one of them failed. */
 static json_t *finish (json_t *o, int failed, bool has_epoch, int64_t epoch_ms)
 {
-    char date[DATE_SIZE];
-
     if (has_epoch)
-        failed |= json_object_set_new (o, "epoch", json_string (format_date (epoch_ms, date)));
+        failed |= json_object_set_new (o, "epoch", wire_date (epoch_ms));
     if (!failed)
         return o;
     json_decref (o);
@@ -184,10 +175,10 @@ json_t *wire_pack_lease_answer (const struct lease_answer *a)
     if (a->has_time) {
         failed |= json_object_set_new (
             o, "time_us", json_pack ("[s,s]", digits (a->received_us).text, digits (a->sent_us).text));
-        failed |= json_object_set_new (o, "bound_us", json_string (digits (a->bound_us).text));
+        failed |= json_object_set_new (o, "bound_us", wire_number (a->bound_us));
     }
     if (a->lease_ms > 0)
-        failed |= json_object_set_new (o, "lease_ms", json_string (digits (a->lease_ms).text));
+        failed |= json_object_set_new (o, "lease_ms", wire_number (a->lease_ms));
     return finish (o, failed, a->has_epoch, a->epoch_ms);
 }
 

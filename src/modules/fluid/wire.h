@@ -18,6 +18,11 @@
 #include "modules/fluid/queue.h"
 #include "modules/fluid/watermark.h"
 
+/* --- values in JSON: 64 bits and dates are strings ------------------------------------------------- */
+
+json_t *wire_number (uint64_t n);    /* "1700000000000"; NULL: no memory */
+json_t *wire_date (int64_t unix_ms); /* "2026-01-01T00:00:00.000Z"; NULL: no memory */
+
 /* --- fluid.block: binary, big-endian ------------------------------------------------------------- */
 
 #define WIRE_BLOCK_SIZE 12 /* u32 count, u64 after */
@@ -33,10 +38,10 @@ struct run *wire_get_runs (const void *data, size_t size, size_t *n);
 
 /* --- fluid.generate: JSON ------------------------------------------------------------------------- */
 
-/* The number of ids asked for: "count", or 1.  Returns 0, or -1 with errno EPROTO (no integer; 'errp' says so).
- * Numbers that do not fit come out as 0, which no request may ask for.
+/* The number of ids asked for: "count", or 1.  What is no integer, or does not fit, comes out as 0, which no request
+ * may ask for.
  */
-int wire_get_count (const json_t *o, uint32_t *count, idt_error_t *errp);
+uint32_t wire_get_count (const json_t *o);
 
 /* {"runs":[["fuZZybuNNy",16],...]}; NULL with errno ENOMEM. */
 json_t *wire_pack_runs (const struct run *run, size_t n);

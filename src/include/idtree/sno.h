@@ -17,8 +17,8 @@
  * thread. Functions that fail return -1 (or NULL) with errno set and leave their outputs
  * untouched, unless said otherwise.
  */
-#ifndef SNO_H
-#define SNO_H
+#ifndef IDTREE_SNO_H
+#define IDTREE_SNO_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -324,4 +324,4 @@ int sno_snapshot_raise (struct sno_snapshot *snapshot, uint64_t unit);
 }
 #endif
 
-#endif /* SNO_H */
+#endif /* IDTREE_SNO_H */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "modules/fluid/sqlite.h"
+#include "libsqlite/sqlite.h"
 
 static const struct {
     const char *symbol;

@@ -5,14 +5,16 @@
  *
  * sqlite->open_v2 (...) is sqlite3_open_v2 (...), and so on.
  */
-#ifndef FLUID_SQLITE_H
-#define FLUID_SQLITE_H
+#ifndef SQLITE_SQLITE_H
+#define SQLITE_SQLITE_H
 
 #include <sqlite3.h>
 
 #define SQLITE_CALLS(CALL)                                                                         \
-    CALL (open_v2) CALL (close) CALL (exec) CALL (prepare_v2) CALL (step) CALL (finalize)          \
-    CALL (column_int64) CALL (errmsg) CALL (extended_errcode) CALL (system_errno)
+    CALL (open_v2) CALL (close) CALL (exec) CALL (prepare_v2) CALL (step) CALL (reset)             \
+    CALL (finalize) CALL (bind_int64) CALL (bind_text) CALL (bind_blob64) CALL (column_int64)      \
+    CALL (column_text) CALL (column_blob) CALL (column_bytes) CALL (errmsg)                        \
+    CALL (extended_errcode) CALL (system_errno)
 
 struct sqlite {
     void *dso;
@@ -25,4 +27,4 @@ struct sqlite {
 int sqlite_load (struct sqlite *sqlite);
 void sqlite_unload (struct sqlite *sqlite);
 
-#endif /* FLUID_SQLITE_H */
+#endif /* SQLITE_SQLITE_H */

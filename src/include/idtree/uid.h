@@ -18,8 +18,8 @@
  * Everything here uses libc alone.  Values and codecs hold no state and may be called from any
  * thread. Functions that fail return -1 (or NULL) with errno set and leave their outputs untouched.
  */
-#ifndef UID_H
-#define UID_H
+#ifndef IDTREE_UID_H
+#define IDTREE_UID_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -306,4 +306,4 @@ int64_t uid_gen_newest_us (const struct uid_gen *gen);
 }
 #endif
 
-#endif /* UID_H */
+#endif /* IDTREE_UID_H */

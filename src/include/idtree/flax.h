@@ -11,8 +11,8 @@
  * Everything here uses libc alone.  Values and codecs hold no state and may be called from any
  * thread. Functions that fail return -1 (or NULL) with errno set and leave their outputs untouched.
  */
-#ifndef FLAX_H
-#define FLAX_H
+#ifndef IDTREE_FLAX_H
+#define IDTREE_FLAX_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -140,4 +140,4 @@ int flax_gen_new (struct flax_gen *gen, flax_t *id);
 }
 #endif
 
-#endif /* FLAX_H */
+#endif /* IDTREE_FLAX_H */

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* replica_test.c - a replica finalizes each range once, in order, and loses no id
+ *
+ * Random histories with whoever orders are in src/modules/compressor/history_test.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/tap.h"
+#include "replica.h"
+
+#define A "11111111-1111-4111-8111-111111111111"
+#define B "22222222-2222-4222-8222-222222222222"
+#define EMPTY "AAAAAAAAAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+static unsigned char form[65536];
+
+static struct replica *create (const char *session)
+{
+    long size = idcomp_base64_decode (EMPTY, strlen (EMPTY), form, sizeof (form));
+    struct replica *r = replica_create (session, form, size, 0);
+
+    if (!r)
+        bail_out ("a replica can't be made");
+    return r;
+}
+
+static int64_t make (struct replica *r)
+{
+    int64_t id = 0;
+
+    idcomp_generate (replica_ids (r), &id);
+    return id;
+}
+
+static struct idcomp_range range_of (const char *session, int64_t first, int64_t count)
+{
+    struct idcomp_range range = { .has_ids = true, .first = first, .count = count, .cluster_size = 4 };
+
+    strcpy (range.session, session);
+    return range;
+}
+
+static void check_announcing (void)
+{
+    struct replica *r = create (A);
+    const struct idcomp_range *range;
+
+    ok (!replica_announce (r) && replica_settled (r), "without ids there is nothing to announce");
+    make (r);
+    range = replica_announce (r);
+    ok (range && range->first == 1 && range->count == 1, "an id is announced");
+    make (r);
+    ok (!replica_announce (r), "the next one waits while the announcement is under way");
+    replica_announce_again (r);
+    range = replica_announce (r);
+    ok (range && range->first == 1 && range->count == 1, "what may be lost is announced again as it was");
+    replica_heard (r, 1);
+    ok (!replica_announce (r) && !replica_settled (r), "an answer does not end it");
+    ok (replica_apply (r, 1, range) == 0, "the order does");
+    range = replica_announce (r);
+    ok (range && range->first == 2 && range->count == 1, "then the rest is announced");
+    ok (replica_apply (r, 2, range) == 0 && !replica_announce (r) && replica_settled (r),
+        "until all is in the order");
+    replica_destroy (r);
+}
+
+static void check_order (void)
+{
+    struct replica *r = create (A);
+    struct idcomp_range first = range_of (B, 1, 2), second = range_of (B, 3, 2);
+    int64_t from = 0;
+
+    ok (!replica_missing (r, &from), "nothing is missing at first");
+    ok (replica_apply (r, 2, &second) < 0 && errno == EAGAIN, "a range that comes early is not finalized");
+    ok (replica_missing (r, &from) && from == 1, "and tells what is missing");
+    ok (replica_apply (r, 1, &first) == 0 && replica_missing (r, &from) && from == 2, "ranges are told again");
+    ok (replica_apply (r, 2, &second) == 0 && !replica_missing (r, &from) && replica_seq (r) == 2,
+        "until none is missing");
+    ok (replica_apply (r, 1, &first) == 0 && replica_apply (r, 2, &second) == 0
+            && idcomp_stats (replica_ids (r)).allocated_finals == 6,
+        "one that is repeated is ignored");
+    replica_heard (r, 5);
+    ok (replica_missing (r, &from) && from == 3, "what others know of is missing");
+    replica_heard (r, 4);
+    ok (replica_missing (r, &from) && from == 3, "an older word changes nothing");
+    replica_destroy (r);
+}
+
+static void check_load (void)
+{
+    struct replica *a = create (A), *b = create (B);
+    int64_t id = make (a), from = 0;
+    struct idcomp_uuid before, after;
+
+    struct idcomp_range other = range_of (B, 1, 3);
+    idcomp_decompress (replica_ids (a), id, &before);
+    const struct idcomp_range *mine = replica_announce (a);
+    for (int i = 0; i < 3; i++)
+        make (b);
+    replica_apply (b, 1, &other);
+    replica_apply (b, 2, mine);
+    long size = idcomp_save (replica_ids (b), IDCOMP_WITHOUT_LOCAL, form, sizeof (form));
+    replica_heard (a, 2);
+    ok (replica_load (a, form, size, 2) == 0 && replica_seq (a) == 2 && !replica_missing (a, &from),
+        "a stored form stands for the ranges in it");
+    ok (replica_settled (a) && !replica_announce (a), "what was announced is among them");
+    ok (idcomp_decompress (replica_ids (a), id, &after) == 0 && memcmp (&before, &after, sizeof (after)) == 0,
+        "an id that was handed out stays what it is");
+    ok (replica_load (a, form, 3, 2) == 0, "a form that is not newer is not looked at");
+    ok (replica_load (a, form, 3, 3) < 0 && errno == EPIPE && replica_broken (a), "a damaged one breaks the replica");
+    diag ("%s", replica_broken (a));
+    replica_destroy (a);
+    replica_destroy (b);
+}
+
+static void check_large_ranges (void)
+{
+    struct replica *r = create (A);
+    struct idcomp_run runs[2];
+
+    idcomp_generate_runs (replica_ids (r), 100000, runs);
+    const struct idcomp_range *range = replica_announce (r);
+    ok (range->cluster_size == 200000, "who makes many ids asks for as many again, twice");
+    replica_apply (r, 1, range);
+    ok (idcomp_generate_runs (replica_ids (r), 200000, runs) == 1 && runs[0].first >= 0,
+        "so that the next ones are final at once");
+    replica_destroy (r);
+    r = create (A);
+    make (r);
+    ok (replica_announce (r)->cluster_size == IDCOMP_CLUSTER_SIZE_DEFAULT, "who makes few asks for the usual number");
+    idcomp_generate_runs (replica_ids (r), INT64_C (1) << 40, runs);
+    replica_announce_again (r);
+    replica_apply (r, 1, replica_announce (r));
+    ok (replica_announce (r)->cluster_size == IDCOMP_CLUSTER_SIZE_MAX, "there is a limit");
+    replica_destroy (r);
+}
+
+static void check_broken (void)
+{
+    struct replica *r = create (A);
+    struct idcomp_range range = range_of (A, 1, 1);
+    int64_t from;
+
+    ok (replica_apply (r, 1, &range) < 0 && errno == EPIPE && replica_broken (r),
+        "ids of this session that it has not made break it");
+    diag ("%s", replica_broken (r));
+    make (r);
+    replica_heard (r, 9);
+    ok (!replica_announce (r) && !replica_missing (r, &from) && replica_apply (r, 1, &range) < 0 && errno == EPIPE
+            && replica_load (r, form, 32, 9) < 0 && errno == EPIPE,
+        "a broken replica neither tells nor hears");
+    replica_break (r, "another reason");
+    ok (strstr (replica_broken (r), "range 1"), "the first reason stays");
+    replica_destroy (r);
+    errno = EINTR;
+    replica_destroy (NULL);
+    ok (errno == EINTR, "nothing can be destroyed, and errno is kept");
+    ok (!replica_create ("nonsense", form, 32, 0) && errno == IDCOMP_EBAD_UUID, "a replica needs a session");
+}
+
+int main (void)
+{
+    check_announcing ();
+    check_order ();
+    check_load ();
+    check_large_ranges ();
+    check_broken ();
+    return done_testing ();
+}

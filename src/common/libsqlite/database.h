@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* database.h - a file of SQLite that is ours alone for as long as it is open
+ *
+ * A commit is durable when it returns: write-ahead log, synchronous=FULL.  The file is locked from open to close; who
+ * holds it is written beside it, in NAME.holder, which nothing depends on.
+ *
+ * A database has one user at a time; it may pass from thread to thread.
+ */
+#ifndef SQLITE_DATABASE_H
+#define SQLITE_DATABASE_H
+
+#include <stdbool.h>
+
+#include <idtree/error.h>
+
+#include "libsqlite/sqlite.h"
+
+struct database {
+    struct sqlite sqlite; /* database->sqlite.step (...) is sqlite3_step (...) */
+    sqlite3 *db;
+    bool is_new; /* no tables were in it */
+    char *dir;
+    char *path;
+    char *holder_path;
+    const char *advice; /* for a damaged file; borrowed */
+    bool made;          /* there was no file */
+    bool locked;
+};
+
+struct database_kind {
+    const char *name; /* of the file, as "fluid.sqlite" */
+    int application_id;
+    int version;
+    const char *create; /* statements that make its tables */
+    const char *advice; /* what to do where it is damaged, as a clause; lives as long as the database */
+};
+
+/* Open the file in folder 'dir', or make it with its tables.  'holder' tells others who has it, as "broker UUID, process
+ * 17 on HOST".  Blocks.  Returns NULL with errno set and 'errp' filled:
+ *   EBUSY    another process holds it; the text says who
+ *   EBADMSG  it is damaged, or not of this kind and version
+ *   ENOENT   SQLite is not installed
+ *   others   as the system says (EACCES, EROFS, ENOSPC, ...)
+ */
+struct database *database_open (const struct database_kind *kind, const char *dir, const char *holder,
+                                idt_error_t *errp);
+
+/* Close it.  Statements must be finalized before.  NULL is fine; keeps errno. */
+void database_close (struct database *d);
+
+/* Run statements without results.  Returns 0, or -1 with errno set and 'errp' filled, like all below. */
+int database_run (struct database *d, const char *sql, idt_error_t *errp);
+
+/* Make a statement, for d->sqlite.finalize ().  NULL where it failed. */
+sqlite3_stmt *database_prepare (struct database *d, const char *sql, idt_error_t *errp);
+
+/* Take the next row of a statement.  Returns 1 if there is one, 0 after the last. */
+int database_step (struct database *d, sqlite3_stmt *stmt, idt_error_t *errp);
+
+/* What a person can do about the last failure, in 'errp'; sets errno.  Returns -1. */
+int database_explain (struct database *d, idt_error_t *errp);
+
+#endif /* SQLITE_DATABASE_H */

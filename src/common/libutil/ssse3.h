@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* ssse3.h - what the vector forms of text conversions share
+ *
+ * On x86-64 SSSE3_POSSIBLE is defined, and whoever includes this asks the processor in each call
+ * (__builtin_cpu_supports: a load and a test) which form to take.  Elsewhere there is nothing here.
+ * The plain form must exist, and all forms must agree on every input.
+ */
+#ifndef UTIL_SSSE3_H
+#define UTIL_SSSE3_H
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define SSSE3_POSSIBLE 1
+
+#include <immintrin.h>
+
+/* A piece of a vector form: becomes part of the function with that target that calls it. */
+#define SSSE3_INLINE static inline __attribute__ ((always_inline, target ("ssse3")))
+
+/* Sixteen bytes of constants.  They stay in memory behind an address that the compiler can't see
+ * through (ssse3_in_memory): one that sees their values builds them anew in each call, which takes
+ * longer.
+ */
+#define SSSE3_ALIGNED __attribute__ ((aligned (16)))
+#define SSSE3_ALL(v)                                                                               \
+    {                                                                                              \
+        v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v                                             \
+    }
+#define SSSE3_LOAD(array) _mm_load_si128 ((const __m128i *)(array))
+
+static inline const void *ssse3_in_memory (const void *constants)
+{
+    __asm__ volatile("" : "+r"(constants));
+    return constants;
+}
+
+#endif /* x86-64 */
+
+#endif /* UTIL_SSSE3_H */
