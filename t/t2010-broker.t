@@ -46,7 +46,8 @@ test_expect_success 'options that are none, and attributes without a value, are 
 test_expect_success 'attributes that are nonsense are refused with a sentence that names them' '
     for a in nosuch=1 rank=1 size=2 tbon.topo=kary:0 tbon.topo=kary:-1 tbon.topo=kary:0x tbon.topo=binomal tbon.timeout=0 \
         tbon.timeout=5x log-level=8 log-stderr-level=debug log-ring-size=0 local.max-message=1 local.max-queue=x \
-        local.max-clients=0 event.replay=0 router.max-pending=-1 broker.shutdown-timeout=-1s broker.modules=nosuch; do
+        local.max-clients=0 event.replay=0 router.max-pending=-1 broker.shutdown-timeout=-1s broker.modules=nosuch statedir= \
+        fluid.lease=0 fluid.max-generators=16385 fluid.max-waiting=0 fluid.epoch=2099 fluid.max-jump=x; do
         test_expect_code 1 idtree-broker -o $a touch started 2>err && test "$(wc -l <err)" = 1 &&
         grep "${a%%=*}\|${a#*=}" err || { echo "$a"; return 1; }
     done && test ! -e started && nothing_left

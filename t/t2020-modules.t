@@ -31,6 +31,11 @@ test_expect_success 'who does not say which gets the nearest on the way up' '
 test_expect_success 'the same file serves under two names' '
     idtree module load -n echo2 echo && idtree ping -c 1 echo2 && idtree module remove echo2 && idtree ping -c 1 echo
 '
+test_expect_success 'attributes of a module are listed with their defaults, once, wherever it runs' '
+    idtree lsattr -v | grep "^fluid.lease  *60s$" && idtree module remove -r 1 fluid &&
+    idtree module load -r 1 fluid --thread && idtree lsattr -r 1 >names && test $(grep -c "^fluid.lease$" names) = 1 &&
+    idtree module remove -r 1 fluid && idtree module load -r 1 fluid && idtree getattr -r 1 fluid.lease
+'
 test_expect_success 'they are removed' '
     idtree module remove echo && idtree module remove -r 2 inlined && ! idtree module list | grep echo &&
     test_must_fail idtree module remove echo

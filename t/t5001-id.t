@@ -29,7 +29,7 @@ test_expect_success 'ids are operands too' '
 '
 test_expect_success 'show tells all forms and fields' '
     idtree id show --epoch 2026-11-21 fuZZybuNNy >out &&
-    sed -n 1,7s/^[^[:space:]]*[[:space:]]*//p out >shown && test_cmp forms shown &&
+    sed -n 2,8s/^[^[:space:]]*[[:space:]]*//p out >shown && test_cmp forms shown &&
     grep "^date  *2026-11-25T15:26:50.253Z$" out && grep "^generator  *15451$" out &&
     grep "^sequence  *46$" out && grep "^timestamp  *401210253 ms" out
 '
@@ -96,7 +96,7 @@ test_expect_success 'without an instance, or with one that is gone, commands say
 '
 test_expect_success 'every command has a screen of help with its name, and an example' '
     idtree -h >help && test "$(wc -l <help)" -le 24 && idtree --help | test_cmp help - &&
-    for c in start startctl "id new" "id show" "id convert" ping getattr setattr lsattr \
+    for c in start startctl "id new" "id show" "id convert" "id range" "id sort" ping getattr setattr lsattr \
              "module list" "module load" "module remove" "module stats" "overlay status" \
              "event pub" "event sub" dmesg logger info shutdown; do
         idtree $c -h >out && grep "^usage: idtree $c " out && grep "^example: " out &&
@@ -118,7 +118,7 @@ test_expect_success 'version needs no broker' '
 '
 test_expect_success 'completion offers commands, options and forms' '
     idtree complete st >out && printf "start\nstartctl\n" >expect && test_cmp expect out &&
-    idtree complete id "" >out && printf "new\nshow\nconvert\n" >expect && test_cmp expect out &&
+    idtree complete id "" >out && printf "new\nshow\nconvert\nrange\nsort\n" >expect && test_cmp expect out &&
     idtree complete id new --r >out && echo --rank >expect && test_cmp expect out &&
     idtree complete id convert --to do >out && echo dothex >expect && test_cmp expect out &&
     idtree complete nosuch "" >out && test ! -s out && ! idtree -h | grep complete

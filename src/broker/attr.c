@@ -12,6 +12,7 @@
 
 #include "broker/attr.h"
 #include "libutil/errprintf.h"
+#include "libutil/parse_duration.h"
 
 struct attr {
     char *value;
@@ -122,6 +123,13 @@ int attr_define_u32 (struct attrs *a, const char *name, uint32_t value, int flag
     return attr_define (a, name, buf, flags, errp);
 }
 
+const char *attr_default (struct attrs *a, const char *name, const char *value)
+{
+    if (!lookup (a, name) && put (a, name, value) < 0)
+        return NULL;
+    return attr_get (a, name, NULL);
+}
+
 int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_error_t *errp)
 {
     struct attr *attr = lookup (a, name);
@@ -212,20 +220,17 @@ int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max
 int attr_get_seconds (struct attrs *a, const char *name, double min, double max, double *value,
                       idt_error_t *errp)
 {
-    static const struct unit units[] = {
-        { "", 1 }, { "s", 1 }, { "ms", 1E-3 }, { "m", 60 }, { "h", 3600 }, { NULL, 0 },
-    };
     const char *s = attr_get (a, name, NULL);
-    double x;
+    uint64_t ms;
 
     if (!s)
         return 0;
-    if (parse_unit (s, units, &x) < 0 || x < min || x > max) {
+    if (parse_duration (s, (uint64_t)(max * 1E3), &ms) < 0 || ms < min * 1E3) {
         errno = EINVAL;
-        return errprintf (errp, "attribute %s=%s: must be a time from %gs to %gs (ms, s, m or h may follow)",
+        return errprintf (errp, "attribute %s=%s: must be a time from %gs to %gs (ms, s, m, h or d may follow)",
                           name, s, min, max);
     }
-    *value = x;
+    *value = ms * 1E-3;
     return 0;
 }
 

@@ -40,6 +40,11 @@ int attr_give (struct attrs *a, const char *name, const char *value);
 int attr_define (struct attrs *a, const char *name, const char *value, int flags, idt_error_t *errp);
 int attr_define_u32 (struct attrs *a, const char *name, uint32_t value, int flags, idt_error_t *errp);
 
+/* Define an attribute unless it is defined already, as modules do that may be loaded again.  Returns its value, as
+ * attr_get (), or NULL with errno ENOMEM.
+ */
+const char *attr_default (struct attrs *a, const char *name, const char *value);
+
 /* Have 'cb' asked about each new value of a settable attribute, and about the present one now. */
 int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_error_t *errp);
 
@@ -54,7 +59,7 @@ int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max,
 int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max, uint64_t *value,
                    idt_error_t *errp); /* with k, M, G */
 int attr_get_seconds (struct attrs *a, const char *name, double min, double max, double *value,
-                      idt_error_t *errp); /* with ms, s, m, h */
+                      idt_error_t *errp); /* as parse_duration () */
 
 /* Set by the broker: no questions asked.  Returns 0, or -1 with errno ENOMEM. */
 int attr_update (struct attrs *a, const char *name, const char *value);

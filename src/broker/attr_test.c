@@ -129,7 +129,7 @@ static void test_size (void)
 static void test_seconds (void)
 {
     static const struct number numbers[] = {
-        { "1", 1 },   { "1s", 1 },    { "500ms", .5 }, { ".5s", .5 }, { "2m", 120 }, { "1h", 3600 },
+        { "1", 1 },   { "1s", 1 },    { "500ms", .5 }, { "0.5s", .5 }, { "2m", 120 }, { "1h", 3600 },
         { "2h", -1 }, { "50ms", -1 }, { "-1s", -1 },   { "1d", -1 },  { "nan", -1 }, { "infinity", -1 },
         { "", -1 },   { "s", -1 },    { "1S", -1 },    { "0x1", -1 },
     };
@@ -179,6 +179,11 @@ static void test_foreach (void)
     attr_define (a, "b", "2", 0, NULL);
     attr_foreach (a, append, text);
     ok (strcmp (text, "a1b2c3") == 0, "attributes are listed in order of names");
+    attr_give (a, "given", "x");
+    ok (strcmp (attr_default (a, "given", "y"), "x") == 0 && strcmp (attr_default (a, "new", "y"), "y") == 0
+            && strcmp (attr_default (a, "new", "z"), "y") == 0 && !attr_unclaimed (a),
+        "a default is for what was not given, and stays");
+    ok (attr_set (a, "new", "z", NULL) < 0 && errno == EINVAL, "it cannot be set");
     attrs_destroy (a);
 }
 

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "broker/private.h"
@@ -23,16 +22,7 @@
 
 #define ROUNDS 16 /* of work before the reactor looks at its descriptors again */
 #define MAX_MODULE_LIST 1024
-
-static void input (struct broker *b, enum state_input in);
-
-static double now (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1E-9;
-}
+#define MAX_TOPIC 256
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
@@ -156,8 +146,19 @@ static int attach (void *arg, const struct idt_overlay_ops *ops, void *ops_arg)
     return overlay_attach (b->overlay, ops, ops_arg);
 }
 
+/* NAME.stats-clear comes as an event, too: to clear the counters of all ranks at once. */
+static void loaded (void *arg, struct peer *p, const char *name)
+{
+    struct broker *b = arg;
+    char topic[MAX_TOPIC];
+
+    snprintf (topic, sizeof (topic), "%s.stats-clear", name);
+    event_subscribe (b->event, p, topic);
+}
+
 static const struct modules_ops modules_ops = {
     .message = message,
+    .loaded = loaded,
     .gone = gone,
     .overlay_attach = attach,
 };
@@ -178,158 +179,13 @@ static int load_modules (struct broker *b, idt_error_t *errp)
     return 0;
 }
 
-/* --- the command ------------------------------------------------------------------------------------- */
-
-static void command_ended (int exit_code, void *arg)
-{
-    struct broker *b = arg;
-
-    b->exit_code = exit_code;
-    command_destroy (b->command);
-    b->command = NULL;
-    if (b->state == STATE_RUN)
-        broker_begin_stop (b, "the end of the command");
-    else if (overlay_children_online (b->overlay) == 0)
-        input (b, STATE_NO_CHILDREN);
-}
-
-/* Start it, once, when the whole tree is there. */
-static void maybe_start_command (struct broker *b)
-{
-    char **argv = b->conf.command;
-    idt_error_t err;
-
-    if (!argv || !argv[0] || b->rank != 0 || b->state != STATE_RUN || !overlay_is_full (b->overlay))
-        return;
-    b->conf.command = NULL;
-    b->command = command_create (b->reactor, argv, attr_get (b->attrs, "local-uri", NULL), command_ended, b, &err);
-    if (!b->command) {
-        log_print (b->log, LOG_ERR, "broker", err.text);
-        b->exit_code = errno == ENOENT ? 127 : 126;
-        broker_begin_stop (b, "a command that does not run");
-    }
-}
-
-/* --- states ------------------------------------------------------------------------------------------ */
-
-static void enter_run (struct broker *b)
-{
-    idt_watcher_stop (b->timer);
-    overlay_accept (b->overlay, true);
-    boot_ready (b->boot);
-    maybe_start_command (b);
-}
-
-static void enter_cleanup (struct broker *b)
-{
-    overlay_accept (b->overlay, false);
-    overlay_stop_children (b->overlay);
-    command_kill (b->command, SIGTERM);
-    idt_timer_watcher_reset (b->timer, b->shutdown_timeout * 1E3, 0.);
-    idt_watcher_start (b->timer);
-    if (overlay_children_online (b->overlay) == 0 && !b->command)
-        input (b, STATE_NO_CHILDREN);
-}
-
-/* Modules give back what they hold before we say goodbye. */
-static void enter_shutdown (struct broker *b)
-{
-    modules_stop (b->modules);
-    while (modules_turn (b->modules))
-        ;
-    overlay_goodbye (b->overlay);
-    idt_timer_watcher_reset (b->timer, b->shutdown_timeout * 1E3 / 2, 0.);
-    idt_watcher_start (b->timer);
-    if (!overlay_has_parent (b->overlay) && !overlay_is_leaving (b->overlay))
-        input (b, STATE_LEFT);
-}
-
-static void enter (struct broker *b)
-{
-    log_printf (b->log, LOG_DEBUG, "broker", "state %s", state_name (b->state));
-    switch (b->state) {
-    case STATE_RUN:
-        enter_run (b);
-        break;
-    case STATE_CLEANUP:
-        enter_cleanup (b);
-        break;
-    case STATE_SHUTDOWN:
-        enter_shutdown (b);
-        break;
-    case STATE_EXIT:
-        idt_watcher_stop (b->timer);
-        idt_reactor_stop (b->reactor);
-        break;
-    case STATE_JOIN:
-        break;
-    }
-}
-
-static void input (struct broker *b, enum state_input in)
-{
-    enum state next = state_next (b->state, in);
-
-    if (next == b->state)
-        return;
-    b->state = next;
-    b->state_since = now ();
-    enter (b);
-}
-
-void broker_begin_stop (struct broker *b, const char *why)
-{
-    if (b->state <= STATE_RUN)
-        log_printf (b->log, LOG_INFO, "broker", "stops: %s", why);
-    input (b, STATE_STOP);
-}
-
-/* Launchers tell all ranks at once, so the first word from outside may come when the parent's has come already. */
-void broker_stop (struct broker *b, const char *why)
-{
-    if (b->told_to_stop) {
-        log_printf (b->log, LOG_WARNING, "broker", "stops at once: %s", why);
-        b->state = STATE_EXIT;
-        enter (b);
-        return;
-    }
-    b->told_to_stop = true;
-    broker_begin_stop (b, why);
-}
-
-static void join_failed (struct broker *b)
-{
-    uint32_t count;
-    const struct card *ancestors = boot_ancestors (b->boot, &count);
-
-    fprintf (stderr, "idtree-broker: rank %u could not join rank %u at %s: %s\n", b->rank,
-             topo_parent (&b->topo, b->rank), count > 0 ? ancestors[0].endpoint : "?",
-             b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
-    b->exit_code = 1;
-    broker_begin_stop (b, "no parent");
-}
-
-static void timer_cb (idt_watcher_t *w, int revents, void *arg)
-{
-    struct broker *b = arg;
-
-    if (b->state == STATE_JOIN) {
-        join_failed (b);
-        return;
-    }
-    log_printf (b->log, LOG_WARNING, "broker", "state %s took too long (broker.shutdown-timeout)",
-                state_name (b->state));
-    command_kill (b->command, SIGKILL);
-    input (b, STATE_TIMEOUT);
-}
-
 /* --- the overlay -------------------------------------------------------------------------------------- */
 
 static void parent (void *arg, bool up)
 {
     struct broker *b = arg;
 
-    input (b, up ? STATE_JOINED : STATE_LEFT);
+    broker_input (b, up ? STATE_JOINED : STATE_LEFT);
 }
 
 /* A rank that somebody else serves is let go of soon; any other reason is for good. */
@@ -341,15 +197,12 @@ static void refused (void *arg, int errnum, const char *text)
     if (b->state != STATE_JOIN)
         log_printf (b->log, LOG_WARNING, "overlay", "the parent does not take us in: %s", text);
     else if (errnum != EADDRINUSE && errnum != ESHUTDOWN)
-        join_failed (b);
+        broker_join_failed (b);
 }
 
 static void child (void *arg, uint32_t rank, bool up)
 {
-    struct broker *b = arg;
-
-    if (b->state == STATE_CLEANUP && overlay_children_online (b->overlay) == 0 && !b->command)
-        input (b, STATE_NO_CHILDREN);
+    broker_check_alone (arg);
 }
 
 static void stop (void *arg)
@@ -413,7 +266,7 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
         busy = zpoll_turn (b->zpoll);
         busy = overlay_turn (b->overlay) || busy || modules_pending (b->modules);
     }
-    maybe_start_command (b);
+    broker_maybe_start_command (b);
     if (b->local)
         local_flush (b->local);
     if (busy || modules_pending (b->modules))
@@ -426,7 +279,7 @@ static int make_watchers (struct broker *b)
 {
     if (!(b->prepare = idt_prepare_watcher_create (b->reactor, prepare_cb, b))
         || !(b->idle = idt_idle_watcher_create (b->reactor, idle_cb, b))
-        || !(b->timer = idt_timer_watcher_create (b->reactor, b->join_timeout * 1E3, 0., timer_cb, b)))
+        || !(b->timer = idt_timer_watcher_create (b->reactor, b->join_timeout * 1E3, 0., broker_timer_cb, b)))
         return -1;
     idt_watcher_start (b->prepare);
     return 0;
@@ -478,7 +331,7 @@ static int make_base (struct broker *b, idt_error_t *errp)
         return -1;
     if (!(b->reactor = idt_reactor_create ()) || !(b->zctx = zmq_ctx_new ())
         || !(b->zpoll = zpoll_create (b->reactor))
-        || !(b->router = router_create (b->rank, &b->topo, max_pending)))
+        || !(b->router = router_create (b->rank, &b->topo, max_pending)) || !(b->watchers_of_stop = follow_create ()))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
     return 0;
@@ -573,7 +426,7 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
     }
     b->conf = *conf;
     b->attrs = conf->attrs;
-    b->state_since = now ();
+    b->state_since = broker_now ();
     if (boot (b, errp) < 0 || make_base (b, errp) < 0 || listen_for_clients (b, errp) < 0 || make_event (b, errp) < 0
         || make_overlay (b, errp) < 0 || broker_define_attributes (b, errp) < 0 || make_services (b, errp) < 0
         || load_modules (b, errp) < 0 || check_attributes (b, errp) < 0)
@@ -608,6 +461,7 @@ void broker_destroy (struct broker *b)
     idt_watcher_destroy (b->idle);
     idt_watcher_destroy (b->timer);
     router_destroy (b->router);
+    follow_destroy (b->watchers_of_stop);
     zpoll_destroy (b->zpoll);
     if (b->zctx)
         zmq_ctx_term (b->zctx);
@@ -628,7 +482,7 @@ idt_reactor_t *broker_reactor (struct broker *b)
 int broker_run (struct broker *b)
 {
     if (b->rank == 0)
-        input (b, STATE_JOINED);
+        broker_input (b, STATE_JOINED);
     else {
         idt_watcher_start (b->timer);
         overlay_connect (b->overlay);

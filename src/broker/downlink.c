@@ -19,47 +19,10 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "broker/link.h"
-#include "broker/monitor.h"
-#include "libmsg/zmsg.h"
+#include "broker/downlink_private.h"
 #include "libutil/errprintf.h"
 
-#define ADOPT_BUDGET 64 /* descendants that are taken in between two beats */
-
-struct child {
-    struct peer peer;
-    struct downlink *down;
-    enum health health;       /* of its subtree, as it says; LOST and OFFLINE: not connected */
-    double since;             /* link_now () of the last change of health */
-    double heard;             /* link_now () of its last message */
-    int fd;                   /* of its connection, as the monitor names it */
-    char uuid[IDT_MSG_UUID_LEN + 1]; /* of the broker: its incarnation */
-    char host[256];
-    bool adopted;
-    const char *doomed;       /* why it is to be removed; NULL: it is not */
-    idt_msg_t *hello;         /* waits until we take children in */
-    uint64_t hello_us;        /* our clock's reading (instance) when it came */
-    char hello_identity[IDT_MSG_UUID_LEN + 1];
-    int hello_fd;
-};
-
-struct downlink {
-    struct link_env *env;
-    struct zio *zs;
-    struct monitor *monitor;
-    char endpoint[256];
-    struct child **children; /* the children proper in order of rank, then the adopted ones */
-    uint32_t count;          /* of the children proper */
-    uint32_t total;
-    uint32_t size;           /* of the array */
-    uint32_t first;          /* rank of children[0] */
-    uint32_t budget;         /* adopted ones that may be taken in until the next beat */
-    bool accept;
-    bool stopping; /* takes no child in any more */
-    bool doomed;   /* one of them is */
-    double since;  /* of the health of all */
-    enum health health;
-};
+/* --- health ------------------------------------------------------------------------------------- */
 
 const char *health_name (enum health health)
 {
@@ -68,7 +31,7 @@ const char *health_name (enum health health)
     return names[health];
 }
 
-static bool is_online (const struct child *c)
+bool child_is_online (const struct child *c)
 {
     return c->health < HEALTH_LOST;
 }
@@ -89,7 +52,7 @@ static enum health worst (const struct downlink *down)
     return health;
 }
 
-static void set_health (struct child *c, enum health health)
+void child_set_health (struct child *c, enum health health)
 {
     struct downlink *down = c->down;
     enum health all;
@@ -106,7 +69,7 @@ static void set_health (struct child *c, enum health health)
 
 /* --- sending ------------------------------------------------------------------------------------ */
 
-static int send_to (struct downlink *down, const char *identity, const idt_msg_t *msg)
+int downlink_send (struct downlink *down, const char *identity, const idt_msg_t *msg)
 {
     zio_touch (down->zs);
     return msg_zmq_send (zio_socket (down->zs), identity, msg);
@@ -128,144 +91,32 @@ static int child_send (void *arg, const idt_msg_t *msg)
         errno = EHOSTUNREACH;
         return -1;
     }
-    if (send_to (c->down, c->peer.uuid, msg) < 0) {
+    if (downlink_send (c->down, c->peer.uuid, msg) < 0) {
         doom (c, errno == EAGAIN ? "it does not take its messages (tbon.hwm)" : "its connection is gone");
         return -1;
     }
     return 0;
 }
 
-static void send_disconnect (struct downlink *down, const char *identity, int errnum, const char *why)
+void downlink_send_disconnect (struct downlink *down, const char *identity, int errnum, const char *why)
 {
     idt_msg_t *msg = control_encode (CONTROL_DISCONNECT, errnum, why);
 
     if (msg)
-        send_to (down, identity, msg);
+        downlink_send (down, identity, msg);
     idt_msg_unref (msg);
 }
 
 void downlink_send_all (struct downlink *down, const idt_msg_t *msg)
 {
     for (uint32_t i = 0; i < down->total; i++)
-        if (is_online (down->children[i]))
+        if (child_is_online (down->children[i]))
             child_send (down->children[i], msg);
 }
 
-/* --- loss --------------------------------------------------------------------------------------- */
+/* --- records -------------------------------------------------------------------------------------- */
 
-/* 'why' NULL: it said goodbye. */
-static void remove_child (struct child *c, const char *why)
-{
-    struct overlay_conf *conf = &c->down->env->conf;
-
-    if (!is_online (c))
-        return;
-    c->doomed = NULL;
-    set_health (c, why ? HEALTH_LOST : HEALTH_OFFLINE);
-    c->fd = -1;
-    if (why)
-        log_printf (conf->log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
-                    c->adopted ? "adopted child" : "child", c->peer.rank, why);
-    router_peer_remove (conf->router, &c->peer);
-    conf->ops->child (conf->arg, c->peer.rank, false);
-    if (c->adopted)
-        c->down->doomed = true; /* its record is freed in downlink_turn () */
-}
-
-static void free_child (struct child *c)
-{
-    idt_msg_unref (c->hello);
-    free (c);
-}
-
-/* Records of adopted ones that left. */
-static void drop_adopted (struct downlink *down)
-{
-    for (uint32_t i = down->count; i < down->total;) {
-        struct child *c = down->children[i];
-
-        if (is_online (c) || c->hello)
-            i++;
-        else {
-            down->children[i] = down->children[--down->total];
-            free_child (c);
-        }
-    }
-}
-
-bool downlink_turn (struct downlink *down)
-{
-    bool busy = down->doomed;
-
-    while (down->doomed) {
-        down->doomed = false;
-        for (uint32_t i = 0; i < down->total; i++)
-            if (down->children[i]->doomed)
-                remove_child (down->children[i], down->children[i]->doomed);
-        drop_adopted (down);
-    }
-    return busy;
-}
-
-static void monitor_cb (int event, int value, void *arg)
-{
-    struct downlink *down = arg;
-
-    for (uint32_t i = 0; i < down->total; i++) {
-        struct child *c = down->children[i];
-
-        if (is_online (c) && c->fd == value)
-            remove_child (c, "the connection was closed");
-    }
-}
-
-void downlink_check_silence (struct downlink *down, bool was_asleep)
-{
-    double now = link_now ();
-
-    for (uint32_t i = 0; i < down->total; i++) {
-        struct child *c = down->children[i];
-
-        if (was_asleep)
-            c->heard = now;
-        if (is_online (c) && now - c->heard > down->env->timeout) {
-            send_disconnect (down, c->peer.uuid, ETIMEDOUT, "this child was silent (tbon.timeout)");
-            remove_child (c, "it is silent (tbon.timeout)");
-        }
-    }
-}
-
-/* --- hello ---------------------------------------------------------------------------------------- */
-
-struct hello {
-    const idt_msg_t *msg;
-    const struct msg_zmq_from *from;
-    json_t *o; /* what the texts point into */
-    json_int_t rank;
-    const char *uuid;
-    const char *version;
-    const char *host;
-};
-
-static void refuse (struct downlink *down, const struct hello *hello, int errnum, const char *fmt, ...)
-    __attribute__ ((format (printf, 4, 5)));
-
-static void refuse (struct downlink *down, const struct hello *hello, int errnum, const char *fmt, ...)
-{
-    idt_msg_t *msg = idt_msg_respond (hello->msg, errnum);
-    char text[512];
-    va_list ap;
-
-    va_start (ap, fmt);
-    vsnprintf (text, sizeof (text), fmt, ap);
-    va_end (ap);
-    if (msg && idt_msg_set_string (msg, text) == 0)
-        send_to (down, hello->from->identity, msg);
-    idt_msg_unref (msg);
-    log_printf (down->env->conf.log, LOG_WARNING, "overlay", "a hello is refused: %s", text);
-}
-
-static struct child *make_child (struct downlink *down, uint32_t rank, bool adopted)
+struct child *child_create (struct downlink *down, uint32_t rank, bool adopted)
 {
     struct child *c = calloc (1, sizeof (*c));
 
@@ -280,175 +131,87 @@ static struct child *make_child (struct downlink *down, uint32_t rank, bool adop
     return c;
 }
 
-/* The record of an adopted descendant, made where there is none.  NULL: no memory. */
-static struct child *adopted_child (struct downlink *down, uint32_t rank)
+static void child_destroy (struct child *c)
 {
-    struct child *c;
-
-    for (uint32_t i = down->count; i < down->total; i++)
-        if (down->children[i]->peer.rank == rank)
-            return down->children[i];
-    if (down->total == down->size) {
-        uint32_t size = down->size * 2 + 16;
-        struct child **children = realloc (down->children, size * sizeof (children[0]));
-
-        if (!children)
-            return NULL;
-        down->children = children;
-        down->size = size;
-    }
-    if ((c = make_child (down, rank, true)))
-        down->children[down->total++] = c;
-    return c;
+    idt_msg_unref (c->hello);
+    free (c);
 }
 
-static struct child *child_of_rank (struct downlink *down, uint32_t rank)
-{
-    if (rank >= down->first && rank - down->first < down->count)
-        return down->children[rank - down->first];
-    return adopted_child (down, rank);
-}
+/* --- loss --------------------------------------------------------------------------------------- */
 
-/* The child that a hello is for; NULL: it was refused. */
-static struct child *find_child (struct downlink *down, const struct hello *hello)
-{
-    struct overlay_conf *conf = &down->env->conf;
-    char user[32];
-    struct child *c;
-
-    if (hello->rank < 0 || hello->rank >= conf->topo->size
-        || topo_child_toward (conf->topo, conf->rank, hello->rank) == TOPO_NONE) {
-        refuse (down, hello, EINVAL, "rank %jd is not below rank %u", (intmax_t)hello->rank, conf->rank);
-        return NULL;
-    }
-    snprintf (user, sizeof (user), "%jd", (intmax_t)hello->rank);
-    if (strcmp (user, hello->from->user) != 0) {
-        refuse (down, hello, EPERM, "the key of this connection is not rank %jd's", (intmax_t)hello->rank);
-        return NULL;
-    }
-    if (!link_same_version (hello->version, PACKAGE_VERSION)) {
-        refuse (down, hello, EPROTO, "rank %jd runs version %s, its parent %s", (intmax_t)hello->rank, hello->version,
-                PACKAGE_VERSION);
-        return NULL;
-    }
-    if (!(c = child_of_rank (down, hello->rank)))
-        return NULL;
-    if (is_online (c) && strcmp (c->uuid, hello->uuid) != 0) {
-        refuse (down, hello, EADDRINUSE, "rank %u is served by %s on %s", c->peer.rank, c->uuid, c->host);
-        return NULL;
-    }
-    return c;
-}
-
-static idt_msg_t *make_welcome (struct child *c)
-{
-    struct link_env *env = c->down->env;
-    idt_msg_t *msg = idt_msg_respond (c->hello, 0);
-    uint64_t sent, bound;
-    const char *stream;
-    char *text = NULL;
-    uint32_t seq;
-    json_t *o;
-
-    env->conf.ops->position (env->conf.arg, &stream, &seq);
-    link_read_clock (env, &sent, &bound);
-    o = json_pack ("{s:s s:s s:s s:I s:[I,I] s:I}", "uuid", env->conf.uuid, "version", PACKAGE_VERSION, "stream",
-                   stream, "seq", (json_int_t)seq, "time_us", (json_int_t)c->hello_us, (json_int_t)sent, "bound_us",
-                   (json_int_t)bound);
-    if (o)
-        text = json_dumps (o, JSON_COMPACT);
-    json_decref (o);
-    if (msg && (!text || idt_msg_set_string (msg, text) < 0)) {
-        idt_msg_unref (msg);
-        msg = NULL;
-    }
-    free (text);
-    return msg;
-}
-
-/* Answer a hello that waits: the child is in. */
-static void take_in (struct child *c)
+void child_remove (struct child *c, const char *why)
 {
     struct overlay_conf *conf = &c->down->env->conf;
-    idt_msg_t *msg;
 
-    remove_child (c, "it says hello anew");
-    memcpy (c->peer.uuid, c->hello_identity, sizeof (c->peer.uuid));
-    c->fd = c->hello_fd;
-    c->heard = link_now ();
-    if ((msg = make_welcome (c)) && send_to (c->down, c->peer.uuid, msg) == 0
-        && router_peer_add (conf->router, &c->peer) == 0) {
-        set_health (c, HEALTH_FULL);
-        log_printf (conf->log, c->adopted ? LOG_INFO : LOG_DEBUG, "overlay", "%s (rank %u) is taken in: %s on %s",
-                    c->adopted ? "adopted child" : "child", c->peer.rank, c->uuid, c->host);
-        conf->ops->child (conf->arg, c->peer.rank, true);
-    }
-    idt_msg_unref (msg);
-    idt_msg_unref (c->hello);
-    c->hello = NULL;
-}
-
-static void hello_received (struct downlink *down, const struct hello *hello)
-{
-    struct child *c;
-    uint64_t bound;
-
-    /* What happened to connections before this hello comes first: a descriptor may be in use again. */
-    monitor_drain (down->monitor);
-    if (down->stopping) {
-        refuse (down, hello, ESHUTDOWN, "rank %u is shutting down", down->env->conf.rank);
+    if (!child_is_online (c))
         return;
-    }
-    if (!(c = find_child (down, hello)))
-        return;
-    idt_msg_unref (c->hello);
-    c->hello = (idt_msg_t *)idt_msg_ref (hello->msg);
-    c->hello_fd = hello->from->fd;
-    memcpy (c->hello_identity, hello->from->identity, sizeof (c->hello_identity));
-    link_read_clock (down->env, &c->hello_us, &bound);
-    snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
-    snprintf (c->host, sizeof (c->host), "%s", hello->host);
+    c->doomed = NULL;
+    child_set_health (c, why ? HEALTH_LOST : HEALTH_OFFLINE);
+    c->fd = -1;
+    if (why)
+        log_printf (conf->log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
+                    c->adopted ? "adopted child" : "child", c->peer.rank, why);
+    router_peer_remove (conf->router, &c->peer);
+    conf->ops->child (conf->arg, c->peer.rank, false);
     if (c->adopted)
-        downlink_adopt (down);
-    else if (down->accept)
-        take_in (c);
+        c->down->doomed = true; /* its record is freed in downlink_turn () */
 }
 
-/* Those whose turn has not come wait: so many at a time keep nobody else from being served. */
-void downlink_adopt (struct downlink *down)
+/* Records of adopted ones that left. */
+static void drop_adopted (struct downlink *down)
 {
-    for (uint32_t i = down->count; down->accept && down->budget > 0 && i < down->total; i++) {
-        if (down->children[i]->hello) {
-            down->budget--;
-            take_in (down->children[i]);
+    for (uint32_t i = down->count; i < down->total;) {
+        struct child *c = down->children[i];
+
+        if (child_is_online (c) || c->hello)
+            i++;
+        else {
+            down->children[i] = down->children[--down->total];
+            child_destroy (c);
         }
     }
 }
 
-void downlink_refill (struct downlink *down)
+bool downlink_turn (struct downlink *down)
 {
-    down->budget = ADOPT_BUDGET;
-    downlink_adopt (down);
+    bool busy = down->doomed;
+
+    while (down->doomed) {
+        down->doomed = false;
+        for (uint32_t i = 0; i < down->total; i++)
+            if (down->children[i]->doomed)
+                child_remove (down->children[i], down->children[i]->doomed);
+        drop_adopted (down);
+    }
+    return busy;
 }
 
-/* A message of an identity that we do not know. */
-static void stranger (struct downlink *down, idt_msg_t *msg, const struct msg_zmq_from *from)
+static void monitor_cb (int event, int value, void *arg)
 {
-    struct hello hello = { .msg = msg, .from = from };
-    const char *topic = idt_msg_topic (msg);
-    idt_error_t err;
+    struct downlink *down = arg;
 
-    if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
-        send_disconnect (down, from->identity, EPROTO, "say hello first");
-    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s}", "rank", &hello.rank, "uuid", &hello.uuid,
-                             "version", &hello.version, "hostname", &hello.host) < 0)
-        refuse (down, &hello, EPROTO, "malformed hello: %s", err.text);
-    else if (strlen (hello.uuid) != IDT_MSG_UUID_LEN)
-        refuse (down, &hello, EPROTO, "malformed hello: the uuid must have %d characters", IDT_MSG_UUID_LEN);
-    else
-        hello_received (down, &hello);
-    json_decref (hello.o);
-    idt_msg_unref (msg);
+    for (uint32_t i = 0; i < down->total; i++) {
+        struct child *c = down->children[i];
+
+        if (child_is_online (c) && c->fd == value)
+            child_remove (c, "the connection was closed");
+    }
+}
+
+void downlink_check_silence (struct downlink *down, bool was_asleep)
+{
+    double now = link_now ();
+
+    for (uint32_t i = 0; i < down->total; i++) {
+        struct child *c = down->children[i];
+
+        if (was_asleep)
+            c->heard = now;
+        if (child_is_online (c) && now - c->heard > down->env->timeout) {
+            downlink_send_disconnect (down, c->peer.uuid, ETIMEDOUT, "this child was silent (tbon.timeout)");
+            child_remove (c, "it is silent (tbon.timeout)");
+        }
+    }
 }
 
 /* --- messages --------------------------------------------------------------------------------------- */
@@ -484,7 +247,7 @@ static void heartbeat_received (struct child *c, const idt_msg_t *msg)
     if (control_decode_up (msg, &hb.sent_us) < 0)
         return;
     if (idt_msg_control_status (msg) <= HEALTH_DEGRADED)
-        set_health (c, idt_msg_control_status (msg));
+        child_set_health (c, idt_msg_control_status (msg));
     put_position (env, &hb);
     link_read_clock (env, &hb.peer_sent_us, &hb.peer_bound_us);
     if ((answer = control_heartbeat_down (&hb)))
@@ -516,8 +279,8 @@ static void control_received (void *arg, const idt_msg_t *msg)
         break;
     case CONTROL_GOODBYE:
         memcpy (identity, c->peer.uuid, sizeof (identity));
-        send_disconnect (c->down, identity, 0, NULL);
-        remove_child (c, NULL);
+        downlink_send_disconnect (c->down, identity, 0, NULL);
+        child_remove (c, NULL);
         break;
     default: /* of a newer version */
         break;
@@ -544,7 +307,7 @@ static void recv_cb (struct zio *zs, void *arg)
         else
             doom (p->arg, "it sent a malformed message");
     } else if (msg)
-        stranger (down, msg, &from);
+        downlink_stranger (down, msg, &from);
 }
 
 /* --- life --------------------------------------------------------------------------------------------- */
@@ -568,7 +331,7 @@ struct downlink *downlink_create (struct link_env *env)
         return NULL;
     }
     for (; down->total < down->count; down->total++) {
-        if (!(down->children[down->total] = make_child (down, down->first + down->total, false))) {
+        if (!(down->children[down->total] = child_create (down, down->first + down->total, false))) {
             downlink_destroy (down);
             return NULL;
         }
@@ -630,11 +393,11 @@ void downlink_destroy (struct downlink *down)
     for (uint32_t i = 0; i < down->total; i++) {
         struct child *c = down->children[i];
 
-        if (is_online (c)) {
-            send_disconnect (down, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
+        if (child_is_online (c)) {
+            downlink_send_disconnect (down, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
             router_peer_remove (down->env->conf.router, &c->peer);
         }
-        free_child (c);
+        child_destroy (c);
     }
     monitor_destroy (down->monitor);
     zio_destroy (down->zs);
@@ -649,7 +412,7 @@ void downlink_accept (struct downlink *down, bool accept)
     down->stopping = !accept;
     for (uint32_t i = 0; accept && i < down->count; i++)
         if (down->children[i]->hello)
-            take_in (down->children[i]);
+            child_take_in (down->children[i]);
     downlink_adopt (down);
 }
 
@@ -658,7 +421,7 @@ uint32_t downlink_online (const struct downlink *down)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < down->total; i++)
-        n += is_online (down->children[i]);
+        n += child_is_online (down->children[i]);
     return n;
 }
 
@@ -667,7 +430,7 @@ uint32_t downlink_adopted (const struct downlink *down)
     uint32_t n = 0;
 
     for (uint32_t i = down->count; i < down->total; i++)
-        n += is_online (down->children[i]);
+        n += child_is_online (down->children[i]);
     return n;
 }
 

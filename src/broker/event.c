@@ -367,6 +367,7 @@ struct event_stats event_stats (const struct event *ev)
 {
     struct event_stats s = ev->stats;
 
-    s.subscribers = zhashx_size (ev->subscribers);
+    for (struct subscriber *sub = zhashx_first (ev->subscribers); sub; sub = zhashx_next (ev->subscribers))
+        s.subscribers += sub->peer->kind == PEER_CLIENT;
     return s;
 }

@@ -71,7 +71,7 @@ struct event_stats {
     uint64_t recovered;  /* events fetched after a gap */
     uint64_t lost;       /* events that could not be had any more */
     uint64_t duplicates; /* dropped */
-    size_t subscribers;  /* now */
+    size_t subscribers;  /* clients among them, now */
 };
 struct event_stats event_stats (const struct event *ev);
 

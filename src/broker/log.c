@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "broker/follow.h"
 #include "broker/log.h"
 #include "libutil/errprintf.h"
 
-#define MAX_FOLLOWERS 256 /* log.dmesg requests that wait for more */
 #define MAX_RING 1000000
 
 enum level { LEVEL_RING, LEVEL_FORWARD, LEVEL_STDERR, LEVEL_COUNT };
@@ -36,7 +36,7 @@ struct log {
     int level[LEVEL_COUNT];
     zlistx_t *ring; /* lines, oldest first */
     uint32_t ring_size;
-    zlistx_t *followers; /* requests that wait */
+    struct follow *followers; /* of log.dmesg */
     log_forward_f forward;
     void *forward_arg;
     idt_t *h;
@@ -66,23 +66,16 @@ static int define_attributes (struct log *log, struct attrs *attrs, idt_error_t 
     return 0;
 }
 
-static void unref_message (void **item)
-{
-    idt_msg_unref (*item);
-    *item = NULL;
-}
-
 struct log *log_create (struct attrs *attrs, uint32_t rank, idt_error_t *errp)
 {
     struct log *log = calloc (1, sizeof (*log));
 
-    if (!log || !(log->ring = zlistx_new ()) || !(log->followers = zlistx_new ())) {
+    if (!log || !(log->ring = zlistx_new ()) || !(log->followers = follow_create ())) {
         errprintf (errp, "out of memory");
         goto error;
     }
     zlistx_set_duplicator (log->ring, (czmq_duplicator *)strdup);
     zlistx_set_destructor (log->ring, (czmq_destructor *)zstr_free);
-    zlistx_set_destructor (log->followers, unref_message);
     log->rank = rank;
     if (define_attributes (log, attrs, errp) < 0)
         goto error;
@@ -99,7 +92,7 @@ void log_destroy (struct log *log)
     if (!log)
         return;
     zlistx_destroy (&log->ring);
-    zlistx_destroy (&log->followers);
+    follow_destroy (log->followers);
     free (log);
     errno = saved_errno;
 }
@@ -126,14 +119,6 @@ static void show (const char *line)
         fprintf (stderr, "idtree: %s\n", line);
 }
 
-static void follow (struct log *log, const char *line)
-{
-    const idt_msg_t *request = zlistx_first (log->followers);
-
-    for (; request; request = zlistx_next (log->followers))
-        idt_respond (log->h, request, line);
-}
-
 static void add (struct log *log, const char *line)
 {
     int severity = severity_of (line);
@@ -145,7 +130,7 @@ static void add (struct log *log, const char *line)
             zlistx_delete (log->ring, zlistx_cursor (log->ring));
         }
         zlistx_add_end (log->ring, (void *)line);
-        follow (log, line);
+        follow_respond (log->followers, log->h, line);
     }
     if (log->forward && severity <= log->level[LEVEL_FORWARD])
         forwarded = log->forward (line, log->forward_arg);
@@ -229,16 +214,14 @@ static void dmesg_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, "log.dmesg is a streaming request");
         return;
     }
-    if (want_follow && zlistx_size (log->followers) >= MAX_FOLLOWERS) {
+    if (want_follow && follow_count (log->followers) >= FOLLOW_MAX) {
         idt_respond_error (h, msg, ENOSPC, "too many clients follow the log already");
         return;
     }
     for (const char *line = nobacklog ? NULL : zlistx_first (log->ring); line; line = zlistx_next (log->ring))
         idt_respond (h, msg, line);
-    if (want_follow)
-        zlistx_add_end (log->followers, (void *)idt_msg_ref (msg));
-    else
-        idt_respond_error (h, msg, ENODATA, NULL);
+    if (!want_follow || follow_add (log->followers, msg) < 0)
+        idt_respond_error (h, msg, want_follow ? errno : ENODATA, NULL);
 }
 
 static void clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -252,11 +235,8 @@ static void clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct log *log = arg;
-    const idt_msg_t *request = zlistx_first (log->followers);
 
-    for (; request; request = zlistx_next (log->followers))
-        if (strcmp (idt_msg_route_oldest (request), idt_msg_route_oldest (msg)) == 0)
-            zlistx_delete (log->followers, zlistx_cursor (log->followers));
+    follow_disconnect (log->followers, msg);
 }
 
 static const struct idt_handler_spec handlers[] = {

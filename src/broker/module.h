@@ -20,6 +20,7 @@ struct modules;
 struct modules_ops {
     /* A message that a module sends (steals the reference). */
     void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
+    void (*loaded) (void *arg, struct peer *p, const char *name);
     void (*gone) (void *arg, struct peer *p); /* before the router forgets it */
     int (*overlay_attach) (void *arg, const struct idt_overlay_ops *ops, void *ops_arg);
 };

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "broker/follow.h"
 #include "broker/link.h"
 #include "libutil/errprintf.h"
 
@@ -27,6 +28,9 @@ struct overlay {
     double period;    /* of the heart, seconds */
     double last_beat; /* link_now () */
     enum health told; /* health that the parent knows */
+    enum health said; /* health that the followers know */
+    struct follow *followers; /* of overlay.health */
+    idt_t *h;
 };
 
 /* --- what both sides share ------------------------------------------------------------------------- */
@@ -112,7 +116,26 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
         uplink_heartbeat (ov->up, ov->told, was_asleep);
 }
 
-/* The parent hears of a change at once. */
+static json_t *describe_health (struct overlay *ov)
+{
+    return json_pack ("{s:I s:s s:f s:o}", "rank", (json_int_t)ov->env.conf.rank, "status",
+                      health_name (downlink_health (ov->down)), "duration", link_now () - downlink_since (ov->down),
+                      "children", downlink_describe (ov->down));
+}
+
+static void tell_followers (struct overlay *ov)
+{
+    json_t *o = describe_health (ov);
+    char *s = o ? json_dumps (o, JSON_COMPACT) : NULL;
+
+    ov->said = downlink_health (ov->down);
+    if (s && ov->h)
+        follow_respond (ov->followers, ov->h, s);
+    free (s);
+    json_decref (o);
+}
+
+/* The parent and the followers hear of a change at once. */
 bool overlay_turn (struct overlay *ov)
 {
     bool busy = downlink_turn (ov->down);
@@ -124,6 +147,10 @@ bool overlay_turn (struct overlay *ov)
     if (ov->up && downlink_health (ov->down) != ov->told) {
         ov->told = downlink_health (ov->down);
         uplink_heartbeat (ov->up, ov->told, false);
+        busy = true;
+    }
+    if (downlink_health (ov->down) != ov->said) {
+        tell_followers (ov);
         busy = true;
     }
     return busy;
@@ -173,12 +200,13 @@ struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *er
     ov->last_beat = link_now ();
     if (get_attributes (ov, errp) < 0)
         goto error;
-    if (!(ov->env.keys = keyring_create ()) || !(ov->down = downlink_create (&ov->env)) || (conf->rank > 0 && !(ov->up = uplink_create (&ov->env)))
+    if (!(ov->env.keys = keyring_create ()) || !(ov->followers = follow_create ())
+        || !(ov->down = downlink_create (&ov->env)) || (conf->rank > 0 && !(ov->up = uplink_create (&ov->env)))
         || !(ov->heart = idt_timer_watcher_create (conf->reactor, ov->period * 1E3, ov->period * 1E3, heart_cb, ov))) {
         errprintf (errp, "out of memory");
         goto error;
     }
-    ov->told = downlink_health (ov->down);
+    ov->told = ov->said = downlink_health (ov->down);
     idt_watcher_start (ov->heart);
     return ov;
 error:
@@ -198,6 +226,7 @@ void overlay_destroy (struct overlay *ov)
     zap_destroy (ov->zap);
     free (ov->ancestors);
     keyring_destroy (ov->env.keys);
+    follow_destroy (ov->followers);
     free (ov);
     errno = saved_errno;
 }
@@ -311,13 +340,24 @@ int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void 
 
 /* --- service --------------------------------------------------------------------------------------- */
 
+/* As a stream: now, and whenever the health of the subtree changes. */
 static void health_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
+    json_t *o = describe_health (ov);
 
-    idt_respond_pack (h, msg, "{s:I s:s s:f s:o}", "rank", (json_int_t)ov->env.conf.rank, "status",
-                      health_name (downlink_health (ov->down)), "duration", link_now () - downlink_since (ov->down),
-                      "children", downlink_describe (ov->down));
+    if (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && follow_add (ov->followers, msg) < 0)
+        idt_respond_error (h, msg, errno, errno == ENOSPC ? "too many clients follow the health already" : NULL);
+    else
+        idt_respond_pack (h, msg, "O", o);
+    json_decref (o);
+}
+
+static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct overlay *ov = arg;
+
+    follow_disconnect (ov->followers, msg);
 }
 
 static json_t *describe_subtree (const struct topo *topo, uint32_t rank)
@@ -369,10 +409,12 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "overlay.health", health_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "overlay.topology", topology_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "overlay.stats-get", stats_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "overlay.disconnect", disconnect_cb, IDT_ROLE_ALL },
     IDT_HANDLERS_END,
 };
 
 int overlay_serve (struct overlay *ov, idt_t *h)
 {
+    ov->h = h;
     return idt_handlers_add (h, handlers, ov);
 }

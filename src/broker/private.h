@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* private.h - the broker's parts, for the files that connect them: broker.c, services.c, setup.c */
+/* private.h - the broker's parts, for the files that connect them: broker.c, lifecycle.c, services.c, setup.c */
 #ifndef BROKER_PRIVATE_H
 #define BROKER_PRIVATE_H
 
@@ -10,6 +10,7 @@
 #include "broker/broker.h"
 #include "broker/command.h"
 #include "broker/event.h"
+#include "broker/follow.h"
 #include "broker/local.h"
 #include "broker/log.h"
 #include "broker/module.h"
@@ -47,6 +48,7 @@ struct broker {
     idt_watcher_t *timer; /* bounds a state */
     struct peer peer;     /* of the broker's own services */
     idt_t *h;             /* their handle */
+    struct follow *watchers_of_stop; /* of shutdown.start */
 
     enum state state;
     bool told_to_stop; /* from outside: broker_stop () was called */
@@ -57,11 +59,32 @@ struct broker {
     int exit_code;
 };
 
-/* Define the attributes that tell what this broker is (setup.c). */
-int broker_define_attributes (struct broker *b, idt_error_t *errp);
+/* --- lifecycle.c -------------------------------------------------------------------------------- */
+
+/* Something happened that may end the state. */
+void broker_input (struct broker *b, enum state_input in);
+
+/* A child has gone, or the command: a broker that stops waits for the last of them. */
+void broker_check_alone (struct broker *b);
 
 /* Begin to stop for a reason of our own; where it has begun already, nothing. */
 void broker_begin_stop (struct broker *b, const char *why);
+
+/* Give up: the parent does not take us in. */
+void broker_join_failed (struct broker *b);
+
+/* Start rank 0's command, once, when the whole tree is there. */
+void broker_maybe_start_command (struct broker *b);
+
+/* The state took too long. */
+void broker_timer_cb (idt_watcher_t *w, int revents, void *arg);
+
+double broker_now (void); /* seconds, as 'state_since' */
+
+/* --- the others ----------------------------------------------------------------------------------- */
+
+/* Define the attributes that tell what this broker is (setup.c). */
+int broker_define_attributes (struct broker *b, idt_error_t *errp);
 
 /* Where to listen for children (setup.c). */
 int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_t *errp);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "broker/private.h"
 #include "libutil/base64.h"
@@ -56,6 +55,28 @@ static void attr_set_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, errno, err.text);
     else
         idt_respond (h, msg, NULL);
+    json_decref (o);
+}
+
+/* A module makes an attribute of its own known (idt_attr_define ()). */
+static void attr_define_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+    struct peer *p = local_sender (b, msg);
+    const char *name, *value;
+    idt_error_t err;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:s s:s}", "name", &name, "value", &value) < 0) {
+        idt_respond_error (h, msg, EPROTO, err.text);
+        return;
+    }
+    if (!p || p->kind != PEER_MODULE)
+        idt_respond_error (h, msg, EPERM, "attributes are defined by modules of this broker");
+    else if (!(value = attr_default (b->attrs, name, value)))
+        idt_respond_error (h, msg, errno, NULL);
+    else
+        idt_respond_pack (h, msg, "{s:s s:i}", "value", value, "flags", 0);
     json_decref (o);
 }
 
@@ -226,27 +247,32 @@ static void service_remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- state-machine, shutdown, broker --------------------------------------------------------------------- */
 
-static double now (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1E-9;
-}
-
 static void state_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct broker *b = arg;
 
-    idt_respond_pack (h, msg, "{s:s s:f}", "state", state_name (b->state), "duration", now () - b->state_since);
+    idt_respond_pack (h, msg, "{s:s s:f}", "state", state_name (b->state), "duration", broker_now () - b->state_since);
 }
 
+/* A stream ends when the broker does. */
 static void shutdown_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct broker *b = arg;
 
-    idt_respond (h, msg, NULL);
+    if (!idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING))
+        idt_respond (h, msg, NULL);
+    else if (follow_add (b->watchers_of_stop, msg) < 0) {
+        idt_respond_error (h, msg, errno, NULL);
+        return;
+    }
     broker_begin_stop (b, "a request");
+}
+
+static void shutdown_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+
+    follow_disconnect (b->watchers_of_stop, msg);
 }
 
 static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -260,6 +286,7 @@ static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 }
 
 static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST, "attr.define", attr_define_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "attr.get", attr_get_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "attr.list", attr_list_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "attr.set", attr_set_cb, 0 },
@@ -272,6 +299,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "service.remove", service_remove_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "state-machine.get", state_get_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "shutdown.start", shutdown_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "shutdown.disconnect", shutdown_disconnect_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "broker.stats-get", broker_stats_cb, IDT_ROLE_ALL },
     IDT_HANDLERS_END,
 };

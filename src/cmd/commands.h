@@ -13,6 +13,8 @@ extern const struct command broker_command;
 extern const struct command id_new_command;
 extern const struct command id_show_command;
 extern const struct command id_convert_command;
+extern const struct command id_range_command;
+extern const struct command id_sort_command;
 extern const struct command ping_command;
 extern const struct command getattr_command;
 extern const struct command setattr_command;

@@ -10,9 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <idtree/fluid.h>
-
 #include "cmd/commands.h"
+#include "cmd/scheme.h"
 
 static void offer (const char *word, const char *typed)
 {
@@ -58,10 +57,36 @@ static void offer_options (const struct command *c, const char *typed)
     offer ("--help", typed);
 }
 
-static void offer_forms (const char *typed)
+static void offer_forms (const struct scheme *scheme, const char *typed)
 {
-    for (int i = 0; i < FLUID_FORM_COUNT; i++)
-        offer (fluid_form_name (i), typed);
+    for (int i = 0; scheme->forms[i]; i++)
+        offer (scheme->forms[i], typed);
+}
+
+/* The scheme that the words name, if any. */
+static const struct scheme *scheme_in (int n, char **argv)
+{
+    for (int i = 0; i + 1 < n; i++)
+        if (!strcmp (argv[i], "--scheme") || !strcmp (argv[i], "-s"))
+            return scheme_find (argv[i + 1]);
+    return NULL;
+}
+
+/* What an option's argument may be. */
+static void offer_arguments (int n, char **argv, const char *typed)
+{
+    const char *option = argv[n - 1];
+    const struct scheme *scheme = scheme_in (n, argv);
+
+    if (!strcmp (option, "--to") || !strcmp (option, "--form"))
+        offer_forms (scheme ? scheme : scheme_at (0), typed);
+    else if (!strcmp (option, "--scheme"))
+        for (int i = 0; i < SCHEME_COUNT; i++)
+            offer (scheme_at (i)->name, typed);
+    else if (!strcmp (option, "--kind")) {
+        offer ("local", typed);
+        offer ("global", typed);
+    }
 }
 
 static int run (struct cmd *cmd)
@@ -76,8 +101,8 @@ static int run (struct cmd *cmd)
     if ((command = cmd_find (n - 1, argv, &words))) {
         if (*typed == '-')
             offer_options (command, typed);
-        else if (!strcmp (argv[n - 2], "--to"))
-            offer_forms (typed);
+        else
+            offer_arguments (n - 1, argv, typed);
     } else if (n <= 2)
         offer_names (n - 1, argv, typed);
     return cmd_flush (cmd);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* id_show.c - idtree id show: all that an id says */
+/* id_show.c - idtree id show: all that an id says, or may say
+ *
+ * Where a text can be of several schemes each is shown, under "perhaps".
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -16,17 +19,19 @@
 #include "cmd/epoch.h"
 #include "cmd/idtext.h"
 
-enum { OPT_JSON = CMD_LONG };
+enum { OPT_JSON = CMD_LONG, OPT_DRIFT };
 
 struct show {
     struct cmd *cmd;
     bool json;
+    struct idtext_reader reader;
+    int drift;
     struct epoch *epoch;
     int count;
     int bad;
 };
 
-#define LABEL_WIDTH 11
+#define LABEL_WIDTH 14
 
 /* printf pads by bytes; the label of one form has a letter of two. */
 static void print_field (const char *label, const char *value)
@@ -38,117 +43,177 @@ static void print_field (const char *label, const char *value)
     printf ("%-*s%s\n", width, label, value);
 }
 
-static void print_date (struct show *show, const struct fluid_fields *fields)
+static fluid_t fluid_of (const struct candidate *c)
+{
+    char text[SCHEME_TEXT_MAX];
+    fluid_t id = 0;
+
+    c->scheme->write (&c->id, c->scheme->usual, text);
+    fluid_parse (text, &id);
+    return id;
+}
+
+/* --- text ------------------------------------------------------------------------------------- */
+
+static void print_fluid_date (struct show *show, const struct fluid_fields *fields)
 {
     double error_ms = epoch_error_ms (show->epoch, fields->generator);
     char date[DATE_STRING_MAX];
 
+    if (show->epoch->ms < 0) {
+        printf ("%-*sunknown: %s\n", LABEL_WIDTH, "date", show->epoch->why);
+        return;
+    }
     printf ("%-*s%s", LABEL_WIDTH, "date", date_format (show->epoch->ms + fields->timestamp_ms, date));
     if (error_ms >= 0)
         printf (" \u00b1 %.0f ms", ceil (error_ms));
     putchar ('\n');
 }
 
-static void print_text (struct show *show, fluid_t id)
+static void print_fluid_fields (struct show *show, const struct candidate *c)
 {
-    struct fluid_fields fields = fluid_split (id);
-    char buf[FLUID_STRING_MAX];
+    struct fluid_fields fields = fluid_split (fluid_of (c));
 
-    if (show->count++)
-        putchar ('\n');
-    for (int form = 0; form < FLUID_FORM_COUNT; form++)
-        print_field (fluid_form_name (form), idtext (id, form, buf));
-    if (show->epoch->ms >= 0)
-        print_date (show, &fields);
-    else
-        printf ("%-*sunknown: %s\n", LABEL_WIDTH, "date", show->epoch->why);
+    print_fluid_date (show, &fields);
     printf ("%-*s%" PRIu64 " ms after the epoch\n", LABEL_WIDTH, "timestamp", fields.timestamp_ms);
     printf ("%-*s%u\n%-*s%u\n", LABEL_WIDTH, "generator", fields.generator, LABEL_WIDTH, "sequence",
             fields.sequence);
 }
 
-static void add_date (struct show *show, const struct fluid_fields *fields, json_t *o)
+static void print_fields (struct show *show, const struct candidate *c)
 {
-    double error_ms = epoch_error_ms (show->epoch, fields->generator);
+    json_t *o = c->scheme->fields (&c->id, show->drift), *value;
+    char date[DATE_STRING_MAX], number[24];
+    const char *key;
+
+    print_field ("date", date_format (c->scheme->unix_ms (&c->id), date));
+    json_object_foreach (o, key, value) {
+        if (json_is_integer (value))
+            snprintf (number, sizeof (number), "%" JSON_INTEGER_FORMAT, json_integer_value (value));
+        print_field (key, json_is_integer (value) ? number : json_string_value (value));
+    }
+    json_decref (o);
+}
+
+static void print_text (struct show *show, const struct candidate *c, bool certain)
+{
+    char buf[SCHEME_TEXT_MAX];
+
+    if (show->count++)
+        putchar ('\n');
+    printf ("%-*s%s%s\n", LABEL_WIDTH, "scheme", c->scheme->name, certain ? "" : ", perhaps");
+    for (int form = 0; c->scheme->forms[form]; form++) {
+        c->scheme->write (&c->id, form, buf);
+        print_field (c->scheme->forms[form], buf);
+    }
+    if (c->scheme->fields)
+        print_fields (show, c);
+    else
+        print_fluid_fields (show, c);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+static void add_fluid_fields (struct show *show, const struct candidate *c, json_t *o)
+{
+    struct fluid_fields fields = fluid_split (fluid_of (c));
+    double error_ms = epoch_error_ms (show->epoch, fields.generator);
     char date[DATE_STRING_MAX];
 
-    json_object_set_new (o, "date", json_string (date_format (show->epoch->ms + fields->timestamp_ms, date)));
+    json_object_set_new (o, "timestamp_ms", json_integer (fields.timestamp_ms));
+    json_object_set_new (o, "generator", json_integer (fields.generator));
+    json_object_set_new (o, "sequence", json_integer (fields.sequence));
+    if (show->epoch->ms < 0)
+        return;
+    json_object_set_new (o, "date", json_string (date_format (show->epoch->ms + fields.timestamp_ms, date)));
     if (error_ms >= 0)
         json_object_set_new (o, "date_error_ms", json_real (error_ms));
 }
 
-/* One object a line; timestamps fit in what JSON can hold, ids don't. */
-static void print_json (struct show *show, fluid_t id)
+static void add_fields (struct show *show, const struct candidate *c, json_t *o)
 {
-    struct fluid_fields fields = fluid_split (id);
-    char buf[FLUID_STRING_MAX];
-    json_t *o = json_pack ("{s:I s:i s:i}", "timestamp_ms", (json_int_t)fields.timestamp_ms,
-                           "generator", (int)fields.generator, "sequence", (int)fields.sequence);
+    json_t *fields = c->scheme->fields (&c->id, show->drift);
+    char date[DATE_STRING_MAX];
 
-    for (int form = 0; o && form < FLUID_FORM_COUNT; form++)
-        json_object_set_new (o, fluid_form_name (form), json_string (idtext (id, form, buf)));
-    if (o && show->epoch->ms >= 0)
-        add_date (show, &fields, o);
+    json_object_set_new (o, "date", json_string (date_format (c->scheme->unix_ms (&c->id), date)));
+    json_object_update (o, fields);
+    json_decref (fields);
+}
+
+/* Timestamps fit in what JSON can hold, ids don't. */
+static json_t *object_of (struct show *show, const struct candidate *c)
+{
+    char buf[SCHEME_TEXT_MAX];
+    json_t *o = json_pack ("{s:s}", "scheme", c->scheme->name);
+
+    if (!o)
+        cmd_die (show->cmd, "out of memory");
+    for (int form = 0; c->scheme->forms[form]; form++) {
+        c->scheme->write (&c->id, form, buf);
+        json_object_set_new (o, c->scheme->forms[form], json_string (buf));
+    }
+    (c->scheme->fields ? add_fields : add_fluid_fields) (show, c, o);
+    return o;
+}
+
+/* One object a line. */
+static void print_json (struct show *show, const struct candidate *candidate, int n)
+{
+    json_t *o = n == 1 ? object_of (show, candidate) : json_pack ("{s:[]}", "candidates");
+
+    for (int i = 0; n > 1 && i < n; i++)
+        json_array_append_new (json_object_get (o, "candidates"), object_of (show, &candidate[i]));
     if (!o || json_dumpf (o, stdout, JSON_COMPACT) < 0 || putchar ('\n') == EOF)
         cmd_die (show->cmd, "cannot write: %s", strerror (errno));
     json_decref (o);
 }
 
-static void show_id (struct show *show, uint64_t line, const char *s, size_t len)
+/* --- the command ------------------------------------------------------------------------------ */
+
+static void show_cb (void *arg, uint64_t line, const char *s, size_t len)
 {
-    fluid_t id;
+    struct show *show = arg;
+    struct candidate candidate[SCHEME_COUNT];
+    int n = idtext_read (&show->reader, s, len, candidate);
 
-    if (strlen (s) != len)
-        errno = EINVAL;
-    else if (fluid_parse (s, &id) == 0) {
-        (show->json ? print_json : print_text) (show, id);
-        return;
-    }
-    idtext_warn (show->cmd, line, s, len, errno);
-    show->bad++;
-}
-
-static void show_stdin (struct show *show)
-{
-    char *s = NULL;
-    size_t size = 0;
-    ssize_t len;
-
-    for (uint64_t line = 1; (len = getline (&s, &size, stdin)) > 0; line++) {
-        if (s[len - 1] == '\n')
-            s[--len] = '\0';
-        show_id (show, line, s, len);
-    }
-    free (s);
-    if (ferror (stdin))
-        cmd_die (show->cmd, "cannot read stdin: %s", strerror (errno));
+    if (n == 0) {
+        idtext_warn (show->cmd, line, s, len, NULL, 0, errno);
+        show->bad++;
+    } else if (show->json)
+        print_json (show, candidate, n);
+    for (int i = 0; !show->json && i < n; i++)
+        print_text (show, &candidate[i], n == 1);
 }
 
 static int run (struct cmd *cmd)
 {
-    struct show show = { .cmd = cmd };
+    struct show show = { .cmd = cmd, .drift = UID_DRIFT_DEFAULT };
     const char *arg, *epoch = NULL;
+    const struct scheme *scheme = NULL;
     int key;
 
     while ((key = cmd_option (cmd, &arg)) != -1) {
         if (key == 'e')
             epoch = arg;
+        else if (key == 's')
+            scheme = idtext_scheme (cmd, arg);
+        else if (key == OPT_DRIFT)
+            show.drift = idtext_drift (cmd, arg);
         else
             show.json = true;
     }
+    idtext_reader_init (&show.reader, scheme);
     show.epoch = epoch_new (cmd, epoch);
-    bool from_stdin = cmd->argc == 1 && !strcmp (cmd->argv[0], "-");
-    if (from_stdin)
-        show_stdin (&show);
-    for (int i = 0; !from_stdin && i < cmd->argc; i++)
-        show_id (&show, 0, cmd->argv[i], strlen (cmd->argv[i]));
+    idtext_each (cmd, show_cb, &show);
     epoch_free (show.epoch);
     cmd_flush (cmd);
     return show.bad ? CMD_FAILED : CMD_OK;
 }
 
 static const struct cmd_option options[] = {
-    { 'e', "epoch", "DATE", "when timestamps begin, as 2026-11-21 or 2026-11-21T10:11:12.345Z" },
+    { 'e', "epoch", "DATE", "fluid: when timestamps begin, as 2026-11-21 or 2026-11-21T10:11:12.345Z" },
+    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default: whatever it can be)" },
+    { OPT_DRIFT, "drift", "N", "uid: drift bits it was written with, 5 to 10 (default 8)" },
     { OPT_JSON, "json", NULL, "one object a line" },
     CMD_OPTIONS_END,
 };
@@ -160,8 +225,9 @@ const struct command id_show_command = {
     .max_operands = -1,
     .flags = CMD_CONNECTS,
     .summary = "Show what ids of any form say; - reads them from stdin, one a line",
-    .details = "The date is known with --epoch, or where an instance can be asked for its epoch.\n"
-               "It then comes with how far it may be off, as the instance's clocks are now.",
+    .details = "A text that can be of several schemes is shown as an id of each.  The date of a fluid is\n"
+               "known with --epoch, or where an instance can be asked for its epoch; it then comes with\n"
+               "how far it may be off, as the instance's clocks are now.",
     .example = "idtree id show --epoch 2026-11-21 fuZZybuNNy",
     .options = options,
     .run = run,

@@ -15,7 +15,6 @@
  */
 #include "config.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -30,51 +29,12 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include <idtree/reactor.h>
-
-#include "cmd/control.h"
 #include "cmd/keeper.h"
-#include "cmd/launcher.h"
-#include "cmd/procs.h"
-#include "libpmi/pmi_server.h"
+#include "cmd/launcher_private.h"
 #include "libutil/errprintf.h"
 
 #define COMMAND_GRACE_MS 5000 /* for a command that was asked to end */
 #define ORPHAN_GRACE_MS 500   /* for brokers that outlive rank 0 */
-
-enum phase {
-    PHASE_BOOT,
-    PHASE_RUN,
-    PHASE_QUIT,
-    PHASE_STOP,
-};
-
-enum stop_step {
-    STOP_ROOT,
-    STOP_ALL,
-    STOP_KILL,
-};
-
-struct pmi_link {
-    struct launcher *l;
-    idt_watcher_t *w;
-};
-
-struct launcher {
-    const struct launcher_config *config;
-    enum phase phase;
-    enum stop_step step;
-    int status; /* our exit status */
-    pid_t command;
-    struct procs procs;
-    struct pmi_link *links; /* one a rank */
-    struct pmi_server *pmi;
-    struct control *control;
-    idt_reactor_t *r;
-    int signal_fd;
-    idt_watcher_t *signal_w;
-    idt_watcher_t *timer;
-};
 
 static void stop (struct launcher *l);
 
@@ -226,7 +186,7 @@ static void fail_boot (struct launcher *l, const char *why)
 
 static void pmi_cb (idt_watcher_t *w, int revents, void *arg);
 
-static int start_broker (struct launcher *l, int rank, idt_error_t *errp)
+int launcher_start_broker (struct launcher *l, int rank, idt_error_t *errp)
 {
     struct pmi_link *link = &l->links[rank];
 
@@ -247,7 +207,7 @@ static void start_others (struct launcher *l)
     idt_error_t error;
 
     for (int rank = 1; rank < l->procs.size && l->phase == PHASE_BOOT; rank++)
-        if (start_broker (l, rank, &error) < 0)
+        if (launcher_start_broker (l, rank, &error) < 0)
             fail_boot (l, error.text);
 }
 
@@ -432,88 +392,6 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     }
 }
 
-/* --- startctl --------------------------------------------------------------------------------- */
-
-static json_t *status_cb (void *arg)
-{
-    struct launcher *l = arg;
-    json_t *brokers = json_array ();
-    char state[64];
-
-    for (int rank = 0; rank < l->procs.size; rank++) {
-        pid_t pid = l->procs.rank[rank].pid;
-
-        procs_state (&l->procs, rank, state, sizeof (state));
-        json_array_append_new (brokers, json_pack ("{s:i s:o s:s}", "rank", rank, "pid",
-                                                   pid ? json_integer (pid) : json_null (), "state",
-                                                   state));
-    }
-    return json_pack ("{s:o}", "brokers", brokers);
-}
-
-static enum control_result failed (idt_error_t *errp, const char *fmt, int rank)
-{
-    snprintf (errp->text, sizeof (errp->text), fmt, rank);
-    return CONTROL_FAILED;
-}
-
-static int signal_of (const struct control_request *req)
-{
-    if (!strcmp (req->verb, "kill"))
-        return req->signum > 0 && req->signum < NSIG ? req->signum : SIGKILL;
-    return !strcmp (req->verb, "stop") ? SIGSTOP : !strcmp (req->verb, "cont") ? SIGCONT : 0;
-}
-
-static enum control_result begin_cb (void *arg, const struct control_request *req,
-                                     idt_error_t *errp)
-{
-    struct launcher *l = arg;
-    int sig = signal_of (req);
-
-    if (req->rank < 0 || req->rank >= l->procs.size) {
-        errprintf (errp, "there is no rank %d: the instance has ranks 0 to %d", req->rank,
-                   l->procs.size - 1);
-        return CONTROL_FAILED;
-    }
-    if (l->phase == PHASE_STOP)
-        return failed (errp, "rank %d: the instance is stopping", req->rank);
-    if (sig > 0)
-        return procs_kill (&l->procs, req->rank, sig) < 0
-                   ? failed (errp, "broker %d is not running", req->rank)
-                   : CONTROL_WAIT;
-    if (strcmp (req->verb, "run") != 0)
-        return failed (errp, "rank %d: no such verb", req->rank);
-    if (l->procs.rank[req->rank].state != PROC_DOWN)
-        return failed (errp, "broker %d is running", req->rank);
-    return start_broker (l, req->rank, errp) < 0 ? CONTROL_FAILED : CONTROL_WAIT;
-}
-
-static enum control_result check_cb (void *arg, const struct control_request *req,
-                                     idt_error_t *errp)
-{
-    struct launcher *l = arg;
-    const struct proc *p = &l->procs.rank[req->rank];
-    char end[64];
-
-    if (p->state == PROC_DOWN) {
-        if (!strcmp (req->verb, "kill"))
-            return CONTROL_DONE;
-        errprintf (errp, "broker %d %s", req->rank, procs_end (p->status, end, sizeof (end)));
-        return CONTROL_FAILED;
-    }
-    bool done = !strcmp (req->verb, "stop")   ? p->stopped
-                : !strcmp (req->verb, "cont") ? !p->stopped
-                : !strcmp (req->verb, "run")  ? p->state == PROC_UP
-                                              : false;
-    return done ? CONTROL_DONE : CONTROL_WAIT;
-}
-
-static const struct control_ops control_ops = {
-    .status = status_cb,
-    .begin = begin_cb,
-    .check = check_cb,
-};
-
 /* --- life ------------------------------------------------------------------------------------- */
 
 static int watch_signals (struct launcher *l)
@@ -552,7 +430,7 @@ static int init (struct launcher *l, const struct launcher_config *config, idt_e
         return errprintf (errp, "%s", strerror (errno));
     for (int rank = 0; rank < config->size; rank++)
         l->links[rank].l = l;
-    if (!(l->control = control_create (l->r, config->dir, &control_ops, l, errp)))
+    if (!(l->control = control_create (l->r, config->dir, &launcher_control_ops, l, errp)))
         return -1;
     return 0;
 }
@@ -577,7 +455,7 @@ int launcher_run (const struct launcher_config *config)
     struct launcher l = { .phase = PHASE_BOOT };
     idt_error_t error;
 
-    if (init (&l, config, &error) < 0 || start_broker (&l, 0, &error) < 0) {
+    if (init (&l, config, &error) < 0 || launcher_start_broker (&l, 0, &error) < 0) {
         say ("%s", error.text);
         l.status = 1;
     } else {

@@ -19,6 +19,8 @@ const struct command *const cmd_table[] = {
     &id_new_command,
     &id_show_command,
     &id_convert_command,
+    &id_range_command,
+    &id_sort_command,
     &ping_command,
     &getattr_command,
     &setattr_command,

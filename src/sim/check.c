@@ -36,13 +36,6 @@ struct check {
     char violation[256];
 };
 
-static void *must (void *p)
-{
-    if (!p)
-        abort ();
-    return p;
-}
-
 void check_fail (struct check *c, const char *fmt, ...)
 {
     va_list ap;

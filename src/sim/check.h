@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <idtree/fluid.h>
 
@@ -17,7 +18,15 @@
 
 struct check;
 
-struct check *check_create (void); /* aborts where there is no memory, as all of this does */
+/* Where there is no memory, a simulation aborts. */
+static inline void *must (void *p)
+{
+    if (!p)
+        abort ();
+    return p;
+}
+
+struct check *check_create (void);
 void check_destroy (struct check *c);
 
 /* A life holds a range of a generator: no other life may, at any time. */

@@ -80,18 +80,33 @@ const char *attr_peek (idt_t *h, const char *name)
     return attr && attr->immutable ? attr->value : NULL;
 }
 
-const char *idt_attr_get (idt_t *h, const char *name)
+/* The value in the answer to attr.get or attr.define, kept; destroys the future. */
+static const char *keep_answer (idt_t *h, const char *name, idt_future_t *f)
 {
-    const char *value = attr_peek (h, name);
+    const char *value = NULL;
     int flags = 0;
 
-    if (value || h->transport->attr_get)
-        return value;
-    idt_future_t *f = idt_rpc_pack (h, "attr.get", IDT_NODEID_ANY, 0, "{s:s}", "name", name);
     if (f && idt_rpc_get_unpack (f, "{s:s s?i}", "value", &value, "flags", &flags) == 0)
         value = attr_keep (h, name, value, flags);
     idt_future_destroy (f);
     return value;
+}
+
+const char *idt_attr_get (idt_t *h, const char *name)
+{
+    const char *value = attr_peek (h, name);
+
+    if (value || h->transport->attr_get)
+        return value;
+    return keep_answer (h, name, idt_rpc_pack (h, "attr.get", IDT_NODEID_ANY, 0, "{s:s}", "name", name));
+}
+
+const char *idt_attr_define (idt_t *h, const char *name, const char *value)
+{
+    if (h->transport->attr_define)
+        return h->transport->attr_define (h->impl, name, value);
+    return keep_answer (h, name, idt_rpc_pack (h, "attr.define", IDT_NODEID_ANY, 0, "{s:s s:s}", "name", name,
+                                               "value", value));
 }
 
 int idt_attr_set (idt_t *h, const char *name, const char *value, idt_error_t *errp)

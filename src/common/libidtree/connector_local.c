@@ -154,6 +154,11 @@ idt_t *idt_open (const char *uri, idt_error_t *errp)
     struct sockaddr_un addr;
     idt_t *h;
 
+    if (!uri) {
+        errno = EINVAL;
+        errprintf (errp, "no URI of a broker is given: IDTREE_URI has it where an instance runs");
+        return NULL;
+    }
     if (parse_uri (uri, &addr) < 0) {
         errprintf (errp, "%s: not local:// and a path of at most %zu bytes", uri,
                    sizeof (addr.sun_path) - 1);

@@ -65,6 +65,7 @@ static const char *dead_uri (char *buf, size_t size)
 
 static void test_open (void)
 {
+    idt_error_t error;
     char uri[256] = "local:///";
     struct test_server *s;
 
@@ -76,6 +77,8 @@ static void test_open (void)
     ok (refused (dead_uri (uri, sizeof (uri)), ECONNREFUSED), "nobody listens: ECONNREFUSED");
     unlink (uri + strlen ("local://"));
     ok (!idt_open ("x", NULL) && errno == EINVAL, "the error text is optional");
+    ok (!idt_open (NULL, &error) && errno == EINVAL && strstr (error.text, "IDTREE_URI"), "no URI at all is told: %s",
+        error.text);
     s = test_server_create (EPERM);
     ok (refused (test_server_uri (s), EPERM), "the broker's first byte is the errno: EPERM");
     test_server_destroy (s);

@@ -42,6 +42,9 @@ struct idt_transport {
     /* An attribute's value without a round trip (borrowed, until it changes); NULL in the table: ask by RPC. */
     const char *(*attr_get) (void *impl, const char *name);
 
+    /* As idt_attr_define (), without a round trip; NULL in the table: ask by RPC. */
+    const char *(*attr_define) (void *impl, const char *name, const char *value);
+
     /* As idt_overlay_attach (); NULL: not supported. */
     int (*overlay_attach) (void *impl, const struct idt_overlay_ops *ops, void *arg);
 

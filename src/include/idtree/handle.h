@@ -25,9 +25,9 @@ typedef struct idt idt_t;
 
 /* --- connection ---------------------------------------------------------------------------- */
 
-/* Connect to the broker at 'uri', as local:///run/idtree/local-0.  Returns a handle for idt_close (), or
- * NULL with errno set and the reason in 'errp' (may be NULL):
- *   EINVAL        not a local:// URI, or its path is longer than a UNIX socket's may be
+/* Connect to the broker at 'uri', as local:///run/idtree/local-0; getenv ("IDTREE_URI") will do, also where it is NULL.
+ * Returns a handle for idt_close (), or NULL with errno set and the reason in 'errp' (may be NULL):
+ *   EINVAL        NULL, not a local:// URI, or its path is longer than a UNIX socket's may be
  *   ENOENT, ECONNREFUSED  no broker there
  *   EPERM         the broker serves another user
  */
@@ -135,6 +135,12 @@ struct idt_future *idt_event_publish (idt_t *h, const char *topic, int flags, co
  */
 const char *idt_attr_get (idt_t *h, const char *name);
 int idt_attr_set (idt_t *h, const char *name, const char *value, idt_error_t *errp);
+
+/* For modules: make an attribute known to the broker, which lists it from then on.  Returns the value it was given at
+ * start, else 'value'; borrowed as above.  Once defined it stays, and the value too.  NULL with errno set (EPERM: this
+ * is no module).  Blocks as idt_attr_get ().
+ */
+const char *idt_attr_define (idt_t *h, const char *name, const char *value);
 
 /* Rank of the broker, and number of brokers.  Return 0, or -1 with errno set. */
 int idt_get_rank (idt_t *h, uint32_t *rank);

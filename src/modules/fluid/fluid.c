@@ -140,6 +140,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "fluid.block", service_block_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.generate", service_generate_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.lease", service_lease_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "fluid.lend", service_lend_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "fluid.position", service_position_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "fluid.watermark", service_watermark_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.cancel", service_cancel_cb, IDT_ROLE_OWNER },

@@ -77,6 +77,13 @@ static const char *inline_attr_get (void *impl, const char *name)
     return NULL;
 }
 
+static const char *inline_attr_define (void *impl, const char *name, const char *value)
+{
+    const char *given = inline_attr_get (impl, name);
+
+    return given ? given : value;
+}
+
 static int inline_attach (void *impl, const struct idt_overlay_ops *ops, void *arg)
 {
     struct rank *k = impl;
@@ -103,6 +110,7 @@ static void inline_destroy (void *impl)
 static const struct idt_transport hosted = {
     .send = inline_send,
     .attr_get = inline_attr_get,
+    .attr_define = inline_attr_define,
     .overlay_attach = inline_attach,
     .log = inline_log,
     .destroy = inline_destroy,
@@ -480,7 +488,7 @@ static void test_errors (void)
         { "fluid.generate", "{\"count\":0}", IDT_ROLE_USER, EINVAL, "65536" },
         { "fluid.generate", "{\"count\":65537}", IDT_ROLE_USER, EINVAL, "65536" },
         { "fluid.generate", "{\"count\":-1}", IDT_ROLE_USER, EINVAL, "65536" },
-        { "fluid.generate", "{\"count\":\"x\"}", IDT_ROLE_USER, EPROTO, "count" },
+        { "fluid.generate", "{\"count\":\"x\"}", IDT_ROLE_USER, EINVAL, "65536" },
         { "fluid.generate", "[]", IDT_ROLE_USER, EPROTO, "" },
         { "fluid.block", "abc", IDT_ROLE_USER, EPROTO, "12 bytes" },
         { "fluid.block", NULL, IDT_ROLE_USER, EPROTO, "payload" },

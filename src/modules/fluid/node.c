@@ -135,7 +135,7 @@ void node_parent (struct node *n, uint64_t now_us, bool up)
     if (n->root || n->stopped)
         return;
     n->parent_up = up;
-    node_ids_parent (n, now_us);
+    node_forward_parent (n, now_us);
     node_lease_parent (n, now_us);
     node_tick (n, now_us);
 }

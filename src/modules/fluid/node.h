@@ -140,6 +140,29 @@ void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag);
 void node_stored (struct node *n, uint64_t now_us, uint64_t horizon_ms);
 void node_store_failed (struct node *n, uint64_t now_us);
 
+/* --- loans ---------------------------------------------------------------------------------- */
+
+/* A part of the range of time that this node holds, for another maker of ids on the same broker: one whose ids name
+ * the rank as FLUIDs name the generator.  No time is lent twice for this rank, whatever restarts, and none is given back
+ * to the root that was lent.  FLUIDs are made in it all the same: they are ids of another kind.
+ */
+struct loan {
+    uint64_t lo_ms; /* instance time: lo_ms <= t < hi_ms */
+    uint64_t hi_ms;
+    uint64_t clock_us; /* the instance's time now */
+    int64_t epoch_ms;  /* in Unix milliseconds */
+};
+
+/* Lend what follows the last loan, up to a quarter of a lease from now.  'borrower' names who gets it (a UUID).  Returns
+ * 0, or -1 with errno set:
+ *   EAGAIN   nothing that can be lent is held now
+ *   ENOTSUP  this rank owns no generator
+ */
+int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loan *loan);
+
+/* The borrower of the last loan will use nothing from 'end_ms' on.  Believed from it alone, inside of that loan. */
+void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms);
+
 /* --- the watermark ---------------------------------------------------------------------------- */
 
 /* A child's report came. */

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* node_ids.c - a node's requests for ids: served here, or combined and sent up
+/* node_ids.c - a node's requests for ids: taken, served here, given up
  *
  * Ids leave a node in increasing order: each one that is answered is above all that were answered before
  * ('last_id').  Our own generator is advanced over ids that came from above, requests that go up carry
  * 'last_id', and an answer from above is not used once ours has gone on.
  *
- * A request waits in the queue from when it cannot be served at once until it is complete.  Those that go up
- * together are marked by 'asked'; what comes down is dealt out in the same order.
+ * A request waits in the queue from when it cannot be served at once until it is complete.  While the node cannot
+ * generate, what waits goes up (node_forward.c).
  */
-#include <assert.h>
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <syslog.h>
 
 #include "modules/fluid/node_private.h"
 
-#define FIRST_RETRY_US 20000 /* after a forward that failed; doubles, up to: */
-#define LAST_RETRY_US 500000
 #define MAX_BROKERS_WAITING 65536 /* requests; each child has one or two here */
 #define TIME_UNKNOWN UINT64_MAX   /* as arrival_ms */
 
@@ -33,8 +27,8 @@ static uint64_t above_ms (const struct node *n, fluid_t id)
     return f.timestamp_ms + (n->owner && f.generator >= n->gen.generator);
 }
 
-/* The first millisecond at which a request may be served here: ids are above 'last_id' anyhow. */
-static uint64_t floor_ms (const struct node *n, fluid_t after)
+/* Ids made here are above 'last_id' anyhow. */
+uint64_t node_ids_floor_ms (const struct node *n, fluid_t after)
 {
     return after > n->last_id ? above_ms (n, after) : 0;
 }
@@ -44,8 +38,7 @@ static void step_to (struct node *n, uint64_t now_us, fluid_t id)
     clock_forward (&n->clock, now_us, fluid_split (id).timestamp_ms * 1000);
 }
 
-/* Ids up to 'last' were answered: our own go on above, and our clock is not behind them. */
-static void follow (struct node *n, uint64_t now_us, fluid_t last)
+void node_ids_follow (struct node *n, uint64_t now_us, fluid_t last)
 {
     uint64_t ms = above_ms (n, last);
 
@@ -103,13 +96,13 @@ static void leave (struct node *n, struct pending *p)
         queue_remove (&n->queue, p);
 }
 
-static void leave_failed (struct node *n, struct pending *p, int errnum, const char *text)
+void node_ids_leave_failed (struct node *n, struct pending *p, int errnum, const char *text)
 {
     fail (n, p->cookie, errnum, text);
     leave (n, p);
 }
 
-static void leave_complete (struct node *n, uint64_t now_us, struct pending *p)
+void node_ids_leave_complete (struct node *n, uint64_t now_us, struct pending *p)
 {
     note_wait (n, now_us, p);
     n->ops->reply (n->arg, p->cookie, p->run, p->nruns);
@@ -136,7 +129,7 @@ static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *
  */
 static bool is_ripe (struct node *n, uint64_t now_us, bool from_broker, fluid_t after, uint64_t *now_ms)
 {
-    uint64_t ms = floor_ms (n, after);
+    uint64_t ms = node_ids_floor_ms (n, after);
 
     if (ms <= *now_ms)
         return true;
@@ -149,7 +142,7 @@ static bool is_ripe (struct node *n, uint64_t now_us, bool from_broker, fluid_t 
 /* The first millisecond that a waiting request may use: one that passed while it waited will do. */
 static uint64_t first_ms (const struct node *n, const struct pending *p)
 {
-    uint64_t ms = floor_ms (n, p->after);
+    uint64_t ms = node_ids_floor_ms (n, p->after);
 
     if (ms < p->arrival_ms)
         ms = p->arrival_ms;
@@ -198,231 +191,10 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
             begun (n, p);
             break;
         }
-        leave_complete (n, now_us, p);
+        node_ids_leave_complete (n, now_us, p);
     }
     if (n->queue.first)
         node_wake_ms (n, now_us, now_ms + 1);
-}
-
-/* --- forwarding ------------------------------------------------------------------------------ */
-
-/* Take the marks of the forward off (B_RESEND, B_REST: whatever else waits goes up next); those that were answered
- * meanwhile can go.
- */
-static void end_forward (struct node *n)
-{
-    struct pending *next;
-
-    n->forward.busy = false;
-    for (struct pending *p = n->queue.first; p; p = next) {
-        next = p->next;
-        p->asked = 0;
-        if (!p->cookie)
-            queue_remove (&n->queue, p);
-    }
-}
-
-static void retry_later (struct node *n, uint64_t now_us)
-{
-    struct forward *f = &n->forward;
-
-    f->backoff_us = f->backoff_us > 0 ? 2 * f->backoff_us : FIRST_RETRY_US;
-    if (f->backoff_us > LAST_RETRY_US)
-        f->backoff_us = LAST_RETRY_US;
-    f->retry_us = now_us + f->backoff_us;
-}
-
-/* Whether a request may go up: a client's 'after' waits here until its time has come (see is_ripe ()). */
-static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
-{
-    uint64_t ms = floor_ms (n, p->after);
-
-    if (p->from_broker || !n->clock.known || ms <= node_now_ms (n, now_us))
-        return true;
-    node_wake_ms (n, now_us, ms);
-    return false;
-}
-
-/* Mark what goes up together: in order of arrival, as much as one request may ask for. */
-static unsigned combine (struct node *n, uint64_t now_us)
-{
-    struct forward *f = &n->forward;
-    unsigned requests = 0;
-
-    f->count = 0;
-    f->after = n->last_id;
-    for (struct pending *p = n->queue.first; p; p = p->next) {
-        uint32_t lack = p->count - p->got;
-
-        if (!may_go_up (n, now_us, p))
-            continue;
-        if (f->count + lack > NODE_MAX_COUNT)
-            break;
-        p->asked = lack;
-        f->count += lack;
-        if (f->after < p->after)
-            f->after = p->after;
-        requests++;
-    }
-    return requests;
-}
-
-static void forward_waiting (struct node *n, uint64_t now_us)
-{
-    struct forward *f = &n->forward;
-
-    if (f->busy || !n->parent_up || !n->queue.first)
-        return;
-    if (now_us < f->retry_us) {
-        node_wake (n, f->retry_us);
-        return;
-    }
-    unsigned requests = combine (n, now_us);
-    if (requests == 0)
-        return;
-    f->busy = true;
-    f->tag++;
-    n->stats.forwards++;
-    n->stats.combined += requests - 1;
-    if (n->ops->forward (n->arg, f->tag, f->count, f->after) < 0) {
-        end_forward (n);
-        retry_later (n, now_us);
-        node_wake (n, f->retry_us);
-    }
-}
-
-/* B_ABANDON: we can do without the answer that is under way: ids that are on it are skipped.  An ancestor that has more to do than
- * it can must not make ids that nobody waits for: there it would never catch up.
- */
-static void abandon_forward (struct node *n)
-{
-    if (!n->forward.busy)
-        return;
-    n->stats.forwards_lost++;
-    end_forward (n);
-    if (n->parent_up)
-        n->ops->cancel (n->arg);
-}
-
-static bool is_wanted (const struct node *n, uint32_t tag)
-{
-    return n->forward.busy && tag == n->forward.tag;
-}
-
-/* Whether an answer is what was asked for: 'count' ids in increasing order, all above 'after'. */
-static bool is_sound (const struct forward *f, const struct run *run, size_t nruns)
-{
-    fluid_t last = f->after;
-    uint64_t count = 0;
-
-    for (size_t i = 0; i < nruns; i++) {
-        uint64_t sequence = run[i].first & FLUID_SEQUENCE_MAX;
-
-        if (run[i].n < 1 || sequence + run[i].n > FLUID_PER_MS || run[i].first <= last)
-            return false;
-        last = run[i].first + run[i].n - 1;
-        count += run[i].n;
-    }
-    return count == f->count;
-}
-
-/* A place in a list of runs. */
-struct dealer {
-    const struct run *run;
-    uint32_t used;
-};
-
-/* Deal 'p' its share.  Returns false where memory is short: its ids are lost, the place is kept. */
-static bool deal (struct node *n, struct dealer *d, struct pending *p)
-{
-    bool good = true;
-
-    while (p->asked > 0) {
-        uint32_t left = d->run->n - d->used;
-        uint32_t k = p->asked < left ? p->asked : left;
-
-        if (p->cookie && good)
-            good = queue_add_run (&n->queue, p, d->run->first + d->used, k) == 0;
-        p->asked -= k;
-        d->used += k;
-        if (d->used == d->run->n)
-            *d = (struct dealer){d->run + 1, 0};
-    }
-    return good;
-}
-
-static void deal_out (struct node *n, uint64_t now_us, const struct run *run)
-{
-    struct dealer d = {run, 0};
-    struct pending *next;
-
-    for (struct pending *p = n->queue.first; p; p = next) {
-        next = p->next;
-        if (p->asked == 0)
-            continue;
-        if (!deal (n, &d, p))
-            leave_failed (n, p, ENOMEM, NULL);
-        else if (!p->cookie)
-            queue_remove (&n->queue, p);
-        else
-            leave_complete (n, now_us, p);
-    }
-}
-
-/* Errors that asking again would not mend. */
-static bool is_final (int errnum)
-{
-    return errnum == EOVERFLOW || errnum == EPERM || errnum == EINVAL || errnum == EPROTO;
-}
-
-static void fail_asked (struct node *n, int errnum, const char *text)
-{
-    struct pending *next;
-
-    for (struct pending *p = n->queue.first; p; p = next) {
-        next = p->next;
-        if (p->asked > 0 && p->cookie)
-            leave_failed (n, p, errnum, text);
-    }
-}
-
-void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns)
-{
-    if (!is_wanted (n, tag))
-        return;
-    n->forward.backoff_us = 0;
-    if (is_sound (&n->forward, run, nruns)) {
-        const struct run *last = &run[nruns - 1];
-
-        n->stats.ids_from_above += n->forward.count;
-        follow (n, now_us, last->first + last->n - 1);
-        deal_out (n, now_us, run);
-    }
-    else {
-        node_log (n, LOG_ERR, "the parent's answer to a request for %u ids is not that", n->forward.count);
-        fail_asked (n, EPROTO, "the parent broker's answer makes no sense");
-    }
-    end_forward (n);
-    node_tick (n, now_us);
-}
-
-void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int errnum)
-{
-    if (!is_wanted (n, tag))
-        return;
-    n->stats.forwards_lost++;
-    if (is_final (errnum))
-        fail_asked (n, errnum, NULL);
-    end_forward (n);
-    retry_later (n, now_us); /* B_RETRY */
-    node_tick (n, now_us);
-}
-
-void node_ids_parent (struct node *n, uint64_t now_us)
-{
-    abandon_forward (n); /* B_RESEND */
-    n->forward.backoff_us = 0;
-    n->forward.retry_us = now_us;
 }
 
 /* --- deadlines ------------------------------------------------------------------------------- */
@@ -435,15 +207,6 @@ static const char *unreachable (const struct node *n)
     if (lease_is_distrusted (n->table))
         return "rank 0 gives no leases: brokers hold some of another statedir; start it with the right one";
     return "rank 0 waits until its horizon can be stored; see its log";
-}
-
-/* Whether someone is left for whom the forward was sent: its answer may have been lost. */
-static bool is_awaited (const struct node *n)
-{
-    for (const struct pending *p = n->queue.first; p; p = p->next)
-        if (p->asked > 0 && p->cookie)
-            return true;
-    return false;
 }
 
 /* Nobody serves: fail those that waited long enough.  The queue is in order of arrival, so of deadlines, but for one
@@ -463,10 +226,9 @@ static void expire (struct node *n, uint64_t now_us)
         if (p->cookie && !expired && p->got == 0)
             break;
         if (p->cookie && expired)
-            leave_failed (n, p, EHOSTUNREACH, unreachable (n));
+            node_ids_leave_failed (n, p, EHOSTUNREACH, unreachable (n));
     }
-    if (!is_awaited (n))
-        abandon_forward (n);
+    node_forward_review (n);
 }
 
 /* The 40 bits of time are used up: only the root's clock may say so. */
@@ -483,7 +245,7 @@ static void fail_all (struct node *n, int errnum, const char *text)
 
         p->asked = 0;
         if (p->cookie)
-            leave_failed (n, p, errnum, text);
+            node_ids_leave_failed (n, p, errnum, text);
         else
             queue_remove (&n->queue, p);
     }
@@ -501,7 +263,7 @@ void node_ids_work (struct node *n, uint64_t now_us)
     if (!n->queue.first)
         return;
     if (node_may_generate (n, now_us, &now_ms)) {
-        abandon_forward (n);
+        node_forward_abandon (n);
         generate_waiting (n, now_us, now_ms);
         if (node_may_generate (n, now_us, &now_ms))
             return;
@@ -510,7 +272,7 @@ void node_ids_work (struct node *n, uint64_t now_us)
     if (is_over (n, now_us))
         fail_all (n, EOVERFLOW, "the 40 bits of time since the instance's epoch are used up");
     else if (!n->root)
-        forward_waiting (n, now_us); /* B_FORWARD: whoever cannot generate, whyever */
+        node_forward_waiting (n, now_us); /* B_FORWARD: whoever cannot generate, whyever */
 }
 
 /* --- requests -------------------------------------------------------------------------------- */
@@ -532,7 +294,7 @@ static const char *overload (const struct node *n, uint64_t now_us, const struct
     uint64_t max_ms = n->config.max_backlog_ms;
 
     if (n->clock.known && (n->root || !req->from_broker)
-        && floor_ms (n, req->after) > node_now_ms (n, now_us) + max_ms)
+        && node_ids_floor_ms (n, req->after) > node_now_ms (n, now_us) + max_ms)
         return "the id that these must be above lies more than fluid.max-backlog ahead of the time here";
     if (req->from_broker)
         return n->queue.length < MAX_BROKERS_WAITING ? NULL : "too many brokers' requests wait";
@@ -558,7 +320,7 @@ static void enqueue (struct node *n, uint64_t now_us, const struct node_request 
     p->arrival_ms = n->clock.known ? node_now_ms (n, now_us) : TIME_UNKNOWN;
     n->stats.stalls++;
     if (got > 0 && queue_add_run (&n->queue, p, first, got) < 0)
-        leave_failed (n, p, ENOMEM, NULL);
+        node_ids_leave_failed (n, p, ENOMEM, NULL);
     node_tick (n, now_us);
 }
 

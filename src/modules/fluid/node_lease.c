@@ -337,7 +337,8 @@ void node_lease_stop (struct node *n, uint64_t now_us, struct lease_record *last
 {
     struct lease_request req = {0};
     struct lease_back back;
-    bool any = n->owner && holder_close (&n->holder, n->cursor_ms + 1, &back);
+    uint64_t end_ms = n->cursor_ms + 1 > n->lent.hi_ms ? n->cursor_ms + 1 : n->lent.hi_ms;
+    bool any = n->owner && holder_close (&n->holder, end_ms, &back);
 
     if (n->root) {
         if (any)

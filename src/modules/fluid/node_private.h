@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* node_private.h - what node.c, node_ids.c and node_lease.c share: one object in three subjects */
+/* node_private.h - what the node's parts share: one object in several subjects
+ *
+ *   node.c            the state, the clock; when to do what
+ *   node_ids.c        requests for ids: taken, served here, given up
+ *   node_forward.c    what goes up, combined
+ *   node_lease.c      leases
+ *   node_watermark.c  positions, and the watermark
+ */
 #ifndef FLUID_NODE_PRIVATE_H
 #define FLUID_NODE_PRIVATE_H
 
@@ -35,7 +42,7 @@ struct node {
     bool parent_up;
     struct clock clock;
 
-    /* ids: node_ids.c */
+    /* ids: node_ids.c, node_forward.c */
     struct fluid_gen gen;
     struct range cur;   /* the range that 'gen' was given; empty: none */
     uint64_t cursor_ms; /* newest timestamp that 'gen' used */
@@ -65,6 +72,10 @@ struct node {
     int64_t epoch_ms;
     int64_t wall_us; /* the root's wall clock - epoch, and when it was read */
     uint64_t wall_read_us;
+
+    /* loans: node_lend.c */
+    struct range lent; /* the last loan; its end is that of all loans */
+    char borrower[IDT_MSG_UUID_LEN + 1];
 
     /* the watermark: node_watermark.c */
     struct reports *reports;     /* of our children */
@@ -102,8 +113,25 @@ void node_lease_stop (struct node *n, uint64_t now_us, struct lease_record *last
 void node_watermark_stop (struct node *n);
 
 /* The parent came or went. */
-void node_ids_parent (struct node *n, uint64_t now_us);
+void node_forward_parent (struct node *n, uint64_t now_us);
 void node_lease_parent (struct node *n, uint64_t now_us);
+
+/* Send up what waits, if nothing is under way. */
+void node_forward_waiting (struct node *n, uint64_t now_us);
+
+/* Do without the answer that is under way: ids in it are skipped.  / Do so if nobody waits for it any more. */
+void node_forward_abandon (struct node *n);
+void node_forward_review (struct node *n);
+
+/* The first millisecond at which a request for ids above 'after' may be served here. */
+uint64_t node_ids_floor_ms (const struct node *n, fluid_t after);
+
+/* Ids up to 'last', made above, are answered: our own go on above, and our clock is not behind them. */
+void node_ids_follow (struct node *n, uint64_t now_us, fluid_t last);
+
+/* Answer a request that waits, with all its ids or with an error ('text' may be NULL). */
+void node_ids_leave_complete (struct node *n, uint64_t now_us, struct pending *p);
+void node_ids_leave_failed (struct node *n, struct pending *p, int errnum, const char *text);
 
 /* No id below this is made, or leaves, here any more, whatever is held or will be; it never goes back. */
 uint64_t node_position_ms (const struct node *n, uint64_t now_us);

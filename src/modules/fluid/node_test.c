@@ -593,6 +593,66 @@ static void test_stop (void)
     node_destroy (w.n);
 }
 
+/* --- loans ----------------------------------------------------------------------------------------- */
+
+static bool lends (struct world *w, uint64_t at_us, const char *borrower, uint64_t lo_ms, uint64_t hi_ms)
+{
+    struct loan loan;
+
+    if (node_lend (w->n, at_us, borrower, &loan) < 0)
+        return lo_ms == hi_ms;
+    if (loan.lo_ms != lo_ms || loan.hi_ms != hi_ms)
+        diag ("[%d, %d)", (int) loan.lo_ms, (int) loan.hi_ms);
+    return loan.lo_ms == lo_ms && loan.hi_ms == hi_ms;
+}
+
+#define NOTHING 0, 0
+
+static void test_lend (void)
+{
+    struct world w;
+    struct loan loan;
+
+    create (&w, 10);
+    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == ENOTSUP, "a rank without a generator has nothing to lend");
+    destroy (&w, T0);
+
+    create_active (&w);
+    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == EAGAIN, "nothing is lent before the epoch is known");
+    node_lease_answered (w.n, T0, 0, &(struct lease_answer){.has_epoch = true, .epoch_ms = 77});
+    ok (node_lend (w.n, T0, CHILD, &loan) == 0 && loan.lo_ms == 10000 && loan.hi_ms == 25000
+            && loan.clock_us == 10 * SECOND && loan.epoch_ms == 77,
+        "a quarter of a lease is lent, with the time and the epoch");
+    ok (lends (&w, T0, CHILD, NOTHING) && lends (&w, T0 + SECOND, UUID, 25000, 26000)
+            && lends (&w, T0 + 2 * SECOND, CHILD, 26000, 27000),
+        "each loan begins where the last one ended, whoever asks");
+    node_lend_back (w.n, UUID, 26500);
+    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "nothing is believed from one who has not the last loan");
+    node_lend_back (w.n, CHILD, 25500);
+    node_lend_back (w.n, CHILD, 27000);
+    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "nor an end outside of it");
+    node_lend_back (w.n, CHILD, 26500);
+    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "what is given back is lent again");
+    ok (lends (&w, T0 + 59 * SECOND, UUID, 27000, 70000) && lends (&w, T0 + 59 * SECOND, CHILD, NOTHING),
+        "nothing is lent beyond the range that is held");
+    ok (node_lend (w.n, T0 + 61 * SECOND, UUID, &loan) < 0 && errno == EAGAIN, "nor by a node that is fenced");
+    node_destroy ((stop (&w, T0 + 61 * SECOND), w.n));
+
+    create_active (&w);
+    node_lease_answered (w.n, T0, 0, &(struct lease_answer){.has_epoch = true, .epoch_ms = 77});
+    request (&w, T0, 1, 1, 0, false);
+    lends (&w, T0, CHILD, 10000, 25000);
+    stop (&w, T0 + SECOND);
+    ok (w.nback == 1 && w.back[0].end_ms == 25000 && lends (&w, T0 + SECOND, CHILD, NOTHING),
+        "what was lent counts as used when the rest is given back");
+    node_destroy (w.n);
+
+    create_root (&w);
+    ok (lends (&w, T0, CHILD, 0, 25000), "the root lends of its own lease");
+    ok (stop (&w, T0 + SECOND).horizon_ms == 25000, "so it does at the root, over its restart");
+    node_destroy (w.n);
+}
+
 static void test_relay (void)
 {
     struct world w;
@@ -736,6 +796,7 @@ int main (void)
     test_root ();
     test_restart ();
     test_stop ();
+    test_lend ();
     test_relay ();
     test_report ();
     test_watermark ();

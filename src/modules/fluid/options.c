@@ -19,30 +19,26 @@ static int nonsense (idt_error_t *errp, const char *name, const char *value, con
     return errprintf (errp, "%s=%s: must be %s", name, value, want);
 }
 
-/* Each leaves '*value' as it is where the attribute is not there. */
-
-static int get_duration (idt_t *h, const char *name, uint64_t min_ms, uint64_t max_ms, const char *want,
-                         uint64_t *value, idt_error_t *errp)
+static int get_duration (idt_t *h, const char *name, const char *unless_given, uint64_t min_ms, uint64_t max_ms,
+                         const char *want, uint64_t *value, idt_error_t *errp)
 {
-    const char *s = idt_attr_get (h, name);
-    uint64_t ms;
+    const char *s = idt_attr_define (h, name, unless_given);
 
     if (!s)
-        return 0;
-    if (parse_duration (s, max_ms, &ms) < 0 || ms < min_ms)
+        return errprintf (errp, "%s: %s", name, strerror (errno));
+    if (parse_duration (s, max_ms, value) < 0 || *value < min_ms)
         return nonsense (errp, name, s, want);
-    *value = ms;
     return 0;
 }
 
-static int get_number (idt_t *h, const char *name, uint32_t min, uint32_t max, const char *want, uint32_t *value,
-                       idt_error_t *errp)
+static int get_number (idt_t *h, const char *name, const char *unless_given, uint32_t min, uint32_t max,
+                       const char *want, uint32_t *value, idt_error_t *errp)
 {
-    const char *s = idt_attr_get (h, name);
+    const char *s = idt_attr_define (h, name, unless_given);
     uint64_t n;
 
     if (!s)
-        return 0;
+        return errprintf (errp, "%s: %s", name, strerror (errno));
     if (parse_number (s, min, max, &n) < 0)
         return nonsense (errp, name, s, want);
     *value = (uint32_t)n;
@@ -87,7 +83,9 @@ static int get_place (idt_t *h, struct options *o, idt_error_t *errp)
         return errprintf (errp, "no random numbers: %s", strerror (errno));
     if (o->node.rank != 0)
         return 0;
-    if (!(o->statedir = idt_attr_get (h, "statedir")) && !(o->statedir = idt_attr_get (h, "rundir"))) {
+    if (!(o->statedir = idt_attr_get (h, "statedir")))
+        o->statedir = idt_attr_get (h, "rundir");
+    if (!o->statedir || !*o->statedir) {
         errno = EINVAL;
         return errprintf (errp, "rank 0 needs a folder to keep its horizon in: set statedir");
     }
@@ -96,24 +94,19 @@ static int get_place (idt_t *h, struct options *o, idt_error_t *errp)
 
 int options_read (idt_t *h, struct options *o, idt_error_t *errp)
 {
-    *o = (struct options){ .node = { .max_generators = FLUID_GENERATOR_MAX + 1 - 16,
-                                     .lease_ms = 60000,
-                                     .max_backlog_ms = 2000,
-                                     .max_waiting = 8192,
-                                     .forward_timeout_ms = 5000 },
-                           .max_jump_ms = 400 * 24 * HOUR_MS };
     struct node_config *c = &o->node;
 
-    o->recover = idt_attr_get (h, "fluid.recover-horizon");
+    *o = (struct options){ .recover = idt_attr_get (h, "fluid.recover-horizon") };
     if (get_place (h, o, errp) < 0
-        || get_number (h, "fluid.max-generators", 1, FLUID_GENERATOR_MAX + 1, "a number from 1 to 16384",
+        || get_number (h, "fluid.max-generators", "16368", 1, FLUID_GENERATOR_MAX + 1, "a number from 1 to 16384",
                        &c->max_generators, errp) < 0
-        || get_number (h, "fluid.max-waiting", 1, 1000000, "a number from 1 to 1000000", &c->max_waiting, errp) < 0
-        || get_duration (h, "fluid.lease", 100, HOUR_MS, "100ms to 1h, such as 60s", &c->lease_ms, errp) < 0
-        || get_duration (h, "fluid.max-backlog", 0, HOUR_MS, "0 to 1h, such as 2s", &c->max_backlog_ms, errp) < 0
-        || get_duration (h, "fluid.forward-timeout", 10, HOUR_MS, "10ms to 1h, such as 5s", &c->forward_timeout_ms,
-                         errp) < 0
-        || get_duration (h, "fluid.max-jump", 0, 40 * 8766 * HOUR_MS, "a time such as 400d, or 0 for any",
+        || get_number (h, "fluid.max-waiting", "8192", 1, 1000000, "a number from 1 to 1000000", &c->max_waiting,
+                       errp) < 0
+        || get_duration (h, "fluid.lease", "60s", 100, HOUR_MS, "100ms to 1h, such as 60s", &c->lease_ms, errp) < 0
+        || get_duration (h, "fluid.max-backlog", "2s", 0, HOUR_MS, "0 to 1h, such as 2s", &c->max_backlog_ms, errp) < 0
+        || get_duration (h, "fluid.forward-timeout", "5s", 10, HOUR_MS, "10ms to 1h, such as 5s",
+                         &c->forward_timeout_ms, errp) < 0
+        || get_duration (h, "fluid.max-jump", "400d", 0, 40 * 8766 * HOUR_MS, "a time such as 400d, or 0 for any",
                          &o->max_jump_ms, errp) < 0)
         return -1;
     return get_epoch (h, o, errp);

@@ -7,6 +7,7 @@
  *   service.c            answers, and requests that went up
  *   service_ids.c        fluid.block, generate, cancel, disconnect
  *   service_lease.c      fluid.lease
+ *   service_lend.c       fluid.lend
  *   service_watermark.c  fluid.position, watermark
  *   service_info.c       fluid.info, stats-get, stats-clear
  *   service_root.c       rank 0: the disk and the wall clock
@@ -112,6 +113,7 @@ void service_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_cancel_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_lend_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_watermark_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_info_cb (idt_t *h, const idt_msg_t *msg, void *arg);

@@ -49,13 +49,12 @@ void service_block_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 void service_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     idt_error_t err;
-    uint32_t count;
     json_t *o = idt_msg_json (msg, &err);
 
-    if (!o || wire_get_count (o, &count, &err) < 0)
+    if (!o)
         service_respond_error (arg, msg, EPROTO, err.text);
     else
-        ask_node (arg, msg, count, 0);
+        ask_node (arg, msg, wire_get_count (o), 0);
     json_decref (o);
 }
 

@@ -89,19 +89,12 @@ struct run *wire_get_runs (const void *data, size_t size, size_t *n)
 
 /* --- fluid.generate -------------------------------------------------------------------------------- */
 
-int wire_get_count (const json_t *o, uint32_t *count, idt_error_t *errp)
+uint32_t wire_get_count (const json_t *o)
 {
     const json_t *value = json_object_get (o, "count");
+    json_int_t n = value ? json_integer_value (value) : 1; /* 0 where it is no integer */
 
-    if (!value) {
-        *count = 1;
-        return 0;
-    }
-    if (!json_is_integer (value))
-        return malformed (errp, "count must be an integer");
-    json_int_t n = json_integer_value (value);
-    *count = n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
-    return 0;
+    return n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
 }
 
 static json_t *pack_run (const struct run *run)

@@ -38,10 +38,10 @@ struct run *wire_get_runs (const void *data, size_t size, size_t *n);
 
 /* --- fluid.generate: JSON ------------------------------------------------------------------------- */
 
-/* The number of ids asked for: "count", or 1.  Returns 0, or -1 with errno EPROTO (no integer; 'errp' says so).
- * Numbers that do not fit come out as 0, which no request may ask for.
+/* The number of ids asked for: "count", or 1.  What is no integer, or does not fit, comes out as 0, which no request
+ * may ask for.
  */
-int wire_get_count (const json_t *o, uint32_t *count, idt_error_t *errp);
+uint32_t wire_get_count (const json_t *o);
 
 /* {"runs":[["fuZZybuNNy",16],...]}; NULL with errno ENOMEM. */
 json_t *wire_pack_runs (const struct run *run, size_t n);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* downlink_private.h - what downlink.c (the connection, loss, messages) and downlink_hello.c (who is taken in) share */
+#ifndef BROKER_DOWNLINK_PRIVATE_H
+#define BROKER_DOWNLINK_PRIVATE_H
+
+#include "broker/link.h"
+#include "broker/monitor.h"
+#include "libmsg/zmsg.h"
+
+#define ADOPT_BUDGET 64 /* descendants that are taken in between two beats */
+
+struct child {
+    struct peer peer;
+    struct downlink *down;
+    enum health health;       /* of its subtree, as it says; LOST and OFFLINE: not connected */
+    double since;             /* link_now () of the last change of health */
+    double heard;             /* link_now () of its last message */
+    int fd;                   /* of its connection, as the monitor names it */
+    char uuid[IDT_MSG_UUID_LEN + 1]; /* of the broker: its incarnation */
+    char host[256];
+    bool adopted;
+    const char *doomed;       /* why it is to be removed; NULL: it is not */
+    idt_msg_t *hello;         /* waits until we take children in */
+    uint64_t hello_us;        /* our clock's reading (instance) when it came */
+    char hello_identity[IDT_MSG_UUID_LEN + 1];
+    int hello_fd;
+};
+
+struct downlink {
+    struct link_env *env;
+    struct zio *zs;
+    struct monitor *monitor;
+    char endpoint[256];
+    struct child **children; /* the children proper in order of rank, then the adopted ones */
+    uint32_t count;          /* of the children proper */
+    uint32_t total;
+    uint32_t size;           /* of the array */
+    uint32_t first;          /* rank of children[0] */
+    uint32_t budget;         /* adopted ones that may be taken in until the next beat */
+    bool accept;
+    bool stopping; /* takes no child in any more */
+    bool doomed;   /* one of them is */
+    double since;  /* of the health of all */
+    enum health health;
+};
+
+/* --- downlink.c ----------------------------------------------------------------------------------- */
+
+/* A record of a broker that is not connected.  NULL: no memory. */
+struct child *child_create (struct downlink *down, uint32_t rank, bool adopted);
+
+bool child_is_online (const struct child *c);
+void child_set_health (struct child *c, enum health health);
+
+/* It is connected no more.  'why' NULL: it said goodbye. */
+void child_remove (struct child *c, const char *why);
+
+/* Send to an identity, be it a child or not.  Returns 0, or -1 with errno set. */
+int downlink_send (struct downlink *down, const char *identity, const idt_msg_t *msg);
+void downlink_send_disconnect (struct downlink *down, const char *identity, int errnum, const char *why);
+
+/* --- downlink_hello.c ------------------------------------------------------------------------------- */
+
+/* A message of an identity that we do not know (steals the reference). */
+void downlink_stranger (struct downlink *down, idt_msg_t *msg, const struct msg_zmq_from *from);
+
+/* Answer a hello that waits: the child is in. */
+void child_take_in (struct child *c);
+
+#endif /* BROKER_DOWNLINK_PRIVATE_H */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* lifecycle.c - the states of a broker: what is done when one begins, and what makes it end
+ *
+ * state.c decides which state follows; broker_input () is the one way to tell it something.  A timer bounds the states
+ * in which others are waited for: join, cleanup, shutdown.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <syslog.h>
+#include <time.h>
+
+#include "broker/private.h"
+
+double broker_now (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec + ts.tv_nsec * 1E-9;
+}
+
+/* --- states ------------------------------------------------------------------------------------------ */
+
+static void enter_run (struct broker *b)
+{
+    idt_watcher_stop (b->timer);
+    overlay_accept (b->overlay, true);
+    boot_ready (b->boot);
+    broker_maybe_start_command (b);
+}
+
+static void enter_cleanup (struct broker *b)
+{
+    overlay_accept (b->overlay, false);
+    overlay_stop_children (b->overlay);
+    command_kill (b->command, SIGTERM);
+    idt_timer_watcher_reset (b->timer, b->shutdown_timeout * 1E3, 0.);
+    idt_watcher_start (b->timer);
+    broker_check_alone (b);
+}
+
+/* Modules give back what they hold before we say goodbye. */
+static void enter_shutdown (struct broker *b)
+{
+    modules_stop (b->modules);
+    while (modules_turn (b->modules))
+        ;
+    overlay_goodbye (b->overlay);
+    idt_timer_watcher_reset (b->timer, b->shutdown_timeout * 1E3 / 2, 0.);
+    idt_watcher_start (b->timer);
+    if (!overlay_has_parent (b->overlay) && !overlay_is_leaving (b->overlay))
+        broker_input (b, STATE_LEFT);
+}
+
+/* Who waits for the end hears of it before the connections are closed. */
+static void enter_exit (struct broker *b)
+{
+    follow_end (b->watchers_of_stop, b->h, ENODATA);
+    while (modules_turn (b->modules))
+        ;
+    local_flush (b->local);
+    idt_watcher_stop (b->timer);
+    idt_reactor_stop (b->reactor);
+}
+
+static void enter (struct broker *b)
+{
+    log_printf (b->log, LOG_DEBUG, "broker", "state %s", state_name (b->state));
+    switch (b->state) {
+    case STATE_RUN:
+        enter_run (b);
+        break;
+    case STATE_CLEANUP:
+        enter_cleanup (b);
+        break;
+    case STATE_SHUTDOWN:
+        enter_shutdown (b);
+        break;
+    case STATE_EXIT:
+        enter_exit (b);
+        break;
+    case STATE_JOIN:
+        break;
+    }
+}
+
+void broker_input (struct broker *b, enum state_input in)
+{
+    enum state next = state_next (b->state, in);
+
+    if (next == b->state)
+        return;
+    b->state = next;
+    b->state_since = broker_now ();
+    enter (b);
+}
+
+void broker_check_alone (struct broker *b)
+{
+    if (overlay_children_online (b->overlay) == 0 && !b->command)
+        broker_input (b, STATE_NO_CHILDREN);
+}
+
+void broker_begin_stop (struct broker *b, const char *why)
+{
+    if (b->state <= STATE_RUN)
+        log_printf (b->log, LOG_INFO, "broker", "stops: %s", why);
+    broker_input (b, STATE_STOP);
+}
+
+/* Launchers tell all ranks at once, so the first word from outside may come when the parent's has come already. */
+void broker_stop (struct broker *b, const char *why)
+{
+    if (b->told_to_stop) {
+        log_printf (b->log, LOG_WARNING, "broker", "stops at once: %s", why);
+        b->state = STATE_EXIT;
+        enter (b);
+        return;
+    }
+    b->told_to_stop = true;
+    broker_begin_stop (b, why);
+}
+
+void broker_join_failed (struct broker *b)
+{
+    uint32_t count;
+    const struct card *ancestors = boot_ancestors (b->boot, &count);
+
+    fprintf (stderr, "idtree-broker: rank %u could not join rank %u at %s: %s\n", b->rank,
+             topo_parent (&b->topo, b->rank), count > 0 ? ancestors[0].endpoint : "?",
+             b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
+    b->exit_code = 1;
+    broker_begin_stop (b, "no parent");
+}
+
+void broker_timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct broker *b = arg;
+
+    if (b->state == STATE_JOIN) {
+        broker_join_failed (b);
+        return;
+    }
+    log_printf (b->log, LOG_WARNING, "broker", "state %s took too long (broker.shutdown-timeout)",
+                state_name (b->state));
+    command_kill (b->command, SIGKILL);
+    broker_input (b, STATE_TIMEOUT);
+}
+
+/* --- the command ------------------------------------------------------------------------------------- */
+
+static void command_ended (int exit_code, void *arg)
+{
+    struct broker *b = arg;
+
+    b->exit_code = exit_code;
+    command_destroy (b->command);
+    b->command = NULL;
+    if (b->state == STATE_RUN)
+        broker_begin_stop (b, "the end of the command");
+    else
+        broker_check_alone (b);
+}
+
+void broker_maybe_start_command (struct broker *b)
+{
+    char **argv = b->conf.command;
+    idt_error_t err;
+
+    if (!argv || !argv[0] || b->rank != 0 || b->state != STATE_RUN || !overlay_is_full (b->overlay))
+        return;
+    b->conf.command = NULL;
+    b->command = command_create (b->reactor, argv, attr_get (b->attrs, "local-uri", NULL), command_ended, b, &err);
+    if (!b->command) {
+        log_print (b->log, LOG_ERR, "broker", err.text);
+        b->exit_code = errno == ENOENT ? 127 : 126;
+        broker_begin_stop (b, "a command that does not run");
+    }
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* module_private.h - what the files of modules share
+ *
+ *   module.c        load, start, stop, forget
+ *   module_load.c   from a name to code: file, arguments, shared object
+ *   module_host.c   how messages get to a module and from it
+ *   module_serve.c  module.list, module.load, module.remove
+ */
+#ifndef BROKER_MODULE_PRIVATE_H
+#define BROKER_MODULE_PRIVATE_H
+
+#include <czmq.h>
+#include <pthread.h>
+
+#include "broker/module.h"
+#include "libidtree/transport.h"
+#include "libutil/mailbox.h"
+
+#define MODULE_MAX_ARGS 64
+#define MODULE_MAX_NAME 64
+#define MODULE_TURN_BUDGET 1000 /* messages handed on before sockets get their turn */
+
+struct module {
+    struct peer own; /* of the router, unless it is the broker's own */
+    struct peer *peer;
+    struct modules *ms;
+    char name[MODULE_MAX_NAME + 1];
+    char *path;
+    void *dso;
+    idt_t *h;
+    const struct idt_module *inline_def; /* NULL: in a thread */
+    bool attached;                       /* to the overlay */
+    bool stopping;                       /* gets no more messages, is not found any more */
+    void *ctx;
+    double used; /* when it last sent or received, seconds */
+    /* in a thread */
+    struct mailbox *in; /* to the module */
+    struct mailbox *out;
+    idt_watcher_t *w;
+    pthread_t thread;
+    const idt_msg_t *remover; /* request to unload it, answered when it is gone */
+    int (*mod_main) (idt_t *h, int argc, char **argv);
+    int argc;
+    char **argv;
+};
+
+enum parcel_way { TO_MODULE, FROM_MODULE };
+
+/* A message on its way to an inline module, or from it. */
+struct parcel {
+    struct module *m;
+    const idt_msg_t *msg;
+    enum parcel_way way;
+};
+
+struct modules {
+    idt_reactor_t *reactor;
+    struct attrs *attrs;
+    struct router *router;
+    struct log *log;
+    const struct modules_ops *ops;
+    void *arg;
+    zlistx_t *list;
+    struct module *builtin;
+    struct parcel *queue; /* a ring */
+    size_t queue_size;
+    size_t head, count;
+};
+
+double module_now (void); /* seconds */
+
+/* --- module.c ---------------------------------------------------------------------------------- */
+
+struct module *modules_find (struct modules *ms, const char *name);
+
+/* Begin to unload; 'request' is answered when the module is gone.  Returns 0, or -1 with errno ENOENT. */
+int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request);
+
+/* --- module_load.c ------------------------------------------------------------------------------- */
+
+/* Find a module's file, its name and its arguments, and open it.  Returns 0, or -1 with errno set and 'errp' filled as
+ * modules_load () says; what was made is the module's to free.
+ */
+int module_open (struct module *m, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
+
+/* --- module_host.c --------------------------------------------------------------------------------- */
+
+/* Make the module's peer, known to the router, and its handle.  Return 0, or -1 with errno set. */
+int module_make_peer (struct module *m);
+int module_make_handle (struct module *m);
+
+/* The same for the broker's own services, with the caller's peer. */
+int module_make_builtin (struct module *m, struct peer *peer);
+
+/* A message that a module sent (steals the reference, which is the only one by now). */
+void module_sent (struct module *m, idt_msg_t *msg);
+
+/* A module that goes takes what waits for it along; what it sent goes on. */
+void module_forget_messages (struct module *m);
+
+/* Take it off the overlay, before the code that the overlay would call is gone. */
+void module_detach (struct module *m);
+
+#endif /* BROKER_MODULE_PRIVATE_H */

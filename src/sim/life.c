@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* life.c - one process of a broker: its clocks, its start and end, its links; what must hold of it at any time */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/world.h"
+
+/* --- lives -------------------------------------------------------------------------------------------------- */
+
+uint64_t life_boot_us (const struct life *l)
+{
+    return l->boot_offset + l->w->t + (uint64_t)((int64_t)(l->w->t / 1000) * l->boot_ppm / 1000);
+}
+
+int64_t world_wall_us (const struct world *w)
+{
+    return EPOCH_MS * 1000 + (int64_t)w->t + w->wall_offset_us;
+}
+
+/* What a node holds now is its alone.  Asked before ids leave it, and after each word with it. */
+void life_look_at_ranges (struct life *l)
+{
+    struct world *w = l->w;
+    struct node *n = l->node;
+
+    for (unsigned i = 0; n->owner && i < n->holder.nranges; i++) {
+        check_hold (w->check, n->gen.generator, l->id, n->holder.range[i].lo_ms, n->holder.range[i].hi_ms);
+        if (n->root && n->holder.range[i].hi_ms > w->disk.horizon_ms)
+            check_fail (w->check, "the root holds more than is on the disk");
+    }
+}
+
+/* Who may use his ranges no more is not waited for.  What he made before, for a request that is not complete yet, is on
+ * its way.
+ */
+static void note_use (struct life *l)
+{
+    const struct node *n = l->node;
+
+    if (life_boot_us (l) >= l->until_us)
+        l->made_ms = l->cursor_ms;
+    l->until_us = n->holder.until_us;
+    l->cursor_ms = n->cursor_ms;
+}
+
+/* Its clock did not go back, what it holds is its alone; when does it want to be called? */
+void life_look (struct life *l)
+{
+    struct world *w = l->w;
+    struct node *n = l->node;
+    uint64_t boot = life_boot_us (l);
+
+    life_look_at_ranges (l);
+    note_use (l);
+    if (n->clock.known) {
+        uint64_t reading = clock_read (&n->clock, boot);
+        if (reading < l->last_reading)
+            check_fail (w->check, "the clock of life %u goes back", (unsigned)l->id);
+        l->last_reading = reading;
+    }
+    if (n->root && lease_is_distrusted (n->table))
+        check_fail (w->check, "the root takes a range that it gave itself for another's");
+    uint64_t due = node_deadline (n);
+    if (due == UINT64_MAX || n->stopped)
+        return;
+    l->spins = due <= boot ? l->spins + 1 : 0;
+    if (l->spins > 100)
+        check_fail (w->check, "life %u does not rest", (unsigned)l->id);
+    uint64_t t = w->t + 1 + (due > boot ? due - boot + (due - boot) / 10000 : 0);
+    if (t < l->tick_t) {
+        l->tick_t = t;
+        world_push (w, (struct event){ .t = t, .type = EV_TICK, .life = l->id });
+    }
+}
+
+/* The root's clock is right; others know theirs as well as they say. */
+void world_check_bounds (struct world *w)
+{
+    struct life *root = w->life[w->current[0]];
+
+    if (!w->gentle_root || !root || !root->alive || root->paused)
+        return;
+    uint64_t truth = clock_read (&root->node->clock, life_boot_us (root));
+    for (uint32_t i = 1; i <= w->nlives; i++) {
+        struct life *l = w->life[i];
+
+        if (!l->alive || l->paused || !l->node->clock.known)
+            continue;
+        uint64_t reading = clock_read (&l->node->clock, life_boot_us (l));
+        uint64_t off = reading > truth ? reading - truth : truth - reading;
+        if (off > clock_bound (&l->node->clock, life_boot_us (l)))
+            check_fail (w->check, "the clock of life %u is %llu us off, more than its bound", (unsigned)i,
+                        (unsigned long long)off);
+    }
+}
+
+/* --- coming and going ------------------------------------------------------------------------------------------- */
+
+struct life *life_start (struct world *w, uint32_t rank)
+{
+    struct node_config config = { .rank = rank,
+                                  .max_generators = w->max_generators,
+                                  .lease_ms = w->lease_ms,
+                                  .max_backlog_ms = 100,
+                                  .forward_timeout_ms = w->timeout_ms,
+                                  .max_waiting = 50 };
+    struct life *l;
+
+    if (w->nlives + 1 == MAX_LIVES)
+        return NULL;
+    l = must (calloc (1, sizeof (*l)));
+    *l = (struct life){ .alive = true, .rank = rank, .w = w, .id = ++w->nlives, .tick_t = UINT64_MAX };
+    l->boot_offset = world_below (w, 1000000000);
+    l->boot_ppm = (int64_t)world_below (w, 101) - 50;
+    snprintf (l->uuid, sizeof (l->uuid), "%08x-0000-4000-8000-%012x", (unsigned)rank, (unsigned)l->id);
+    memcpy (config.incarnation, l->uuid, sizeof (l->uuid));
+    l->node = must (node_create (&config, &life_ops, l));
+    w->life[l->id] = l;
+    w->current[rank] = l->id;
+    world_say (w, l, "starts");
+    if (rank == 0)
+        node_start_root (l->node, life_boot_us (l), world_wall_us (w), EPOCH_MS, &w->disk);
+    else
+        world_later (w, world_below (w, 2000), EV_ATTACH, l->id, 0);
+    world_later (w, world_below (w, 5000), EV_CLIENT, l->id, 0);
+    world_later (w, 1000, EV_HEARTBEAT, l->id, 0);
+    life_look (l);
+    return l;
+}
+
+/* Requests that nobody will answer any more. */
+void life_drop_asks (struct life *l)
+{
+    while (l->asks) {
+        struct ask *a = l->asks;
+        l->asks = a->next;
+        free (a);
+    }
+}
+
+/* What a child asked is not wanted any more. */
+struct gone {
+    struct life *life;
+    uint32_t child;
+};
+
+static bool gone_cb (void *cookie, void *arg)
+{
+    struct gone *gone = arg;
+    struct ask *a = cookie;
+
+    if (a->client || a->child != gone->child)
+        return false;
+    ask_destroy (gone->life, a);
+    return true;
+}
+
+void life_forget_child (struct life *parent, uint32_t child)
+{
+    if (!parent || !parent->alive || parent->paused)
+        return;
+    node_cancel (parent->node, life_boot_us (parent), gone_cb, &(struct gone){ parent, child });
+    life_look (parent);
+}
+
+/* Links to it break; each child notices in its time. */
+static void life_end (struct life *l)
+{
+    struct world *w = l->w;
+
+    l->alive = false;
+    if (l->link != 0)
+        life_forget_child (w->life[l->parent], l->id);
+    l->link = 0;
+    life_drop_asks (l);
+    for (size_t i = 0; i < l->nwaiting; i++)
+        message_unref (l->waiting[i].msg);
+    l->nwaiting = 0;
+    for (uint32_t i = 1; i <= w->nlives; i++)
+        if (w->life[i]->alive && w->life[i]->link != 0 && w->life[i]->parent == l->id)
+            world_later (w, world_below (w, 20 * MS), EV_LOST, i, w->life[i]->link);
+    if (w->current[l->rank] == l->id)
+        w->current[l->rank] = 0;
+}
+
+void life_kill (struct life *l)
+{
+    world_say (l->w, l, "is killed");
+    if (l->storing && world_chance (l->w, 500)) /* the disk had it already, and nobody heard of it */
+        l->w->disk = l->record;
+    life_end (l);
+}
+
+/* A clean stop: what it says in its last moments is on its way.  A root stores its last word. */
+void life_stop (struct life *l)
+{
+    struct world *w = l->w;
+    bool root = l->node->root;
+
+    world_say (w, l, "stops");
+    struct lease_record last = { 0 };
+    node_stop (l->node, life_boot_us (l), &last);
+    life_look (l);
+    if (l->node->owner)
+        check_close (w->check, l->node->gen.generator, l->id, l->node->cursor_ms + 1);
+    if (root)
+        w->disk = last;
+    life_end (l);
+}
+
+/* Ask the nearest ancestor that lives.  The link's number changes: what is on the way on an old one is lost. */
+void life_attach (struct life *l)
+{
+    struct world *w = l->w;
+    uint32_t rank = l->rank;
+
+    while (rank > 0) {
+        rank = (rank - 1) / w->kary;
+        uint32_t id = w->current[rank];
+        if (id != 0 && (w->healing || !world_chance (w, 100))) {
+            l->parent = id;
+            l->link = ++w->last_link;
+            l->told_up = true;
+            world_later (w, 1, EV_HEARTBEAT, l->id, 1);
+            node_parent (l->node, life_boot_us (l), true);
+            return;
+        }
+    }
+    world_later (w, 1 + world_below (w, 20 * MS), EV_ATTACH, l->id, 0);
+}
+
+/* The broker tells a module of its requests that are lost, mostly. */
+void life_lose (struct life *l)
+{
+    struct world *w = l->w;
+
+    life_forget_child (w->life[l->parent], l->id);
+    l->link = 0;
+    if (world_chance (w, 900) && l->node->forward.busy)
+        node_forward_failed (l->node, life_boot_us (l), l->node->forward.tag, EHOSTUNREACH);
+    for (unsigned i = l->ntags > NTAGS ? l->ntags - NTAGS : 0; i < l->ntags; i++)
+        if (world_chance (w, 900))
+            node_lease_failed (l->node, life_boot_us (l), l->tags[i % NTAGS]);
+    l->ntags = 0;
+    if (l->told_up)
+        node_parent (l->node, life_boot_us (l), false);
+    l->told_up = false;
+    world_later (w, 1 + world_below (w, 10 * MS), EV_ATTACH, l->id, 0);
+}

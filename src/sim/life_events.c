@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* life_events.c - what happens to a life: messages, clients, heartbeats, its disk, a pause */
+#include <assert.h>
+
+#include "sim/world.h"
+
+/* --- what happens to a life ---------------------------------------------------------------------------------------- */
+
+static void on_block (struct life *l, const struct message *m)
+{
+    struct ask *a = ask_create (l, false, m->count, m->after);
+
+    a->child = m->from;
+    a->link = m->link;
+    a->tag = m->tag;
+    node_block (l->node, life_boot_us (l), &(struct node_request){ a, m->count, m->after, true });
+}
+
+static void on_lease (struct life *l, const struct message *m)
+{
+    struct ask *a = ask_create (l, false, 0, 0);
+
+    a->child = m->from;
+    a->link = m->link;
+    a->tag = m->tag;
+    node_lease_request (l->node, life_boot_us (l), a, &m->req);
+}
+
+static void on_ping (struct life *l, const struct message *m)
+{
+    struct message pong = { .type = MSG_PONG, .from = l->id, .to = m->from, .link = m->link, .sample = m->sample };
+
+    if (!node_clock (l->node, life_boot_us (l), &pong.sample.peer_received_us, &pong.sample.peer_bound_us))
+        return;
+    pong.sample.peer_sent_us = pong.sample.peer_received_us;
+    message_send (l->w, &pong);
+}
+
+static void on_pong (struct life *l, const struct message *m)
+{
+    struct idt_clock_sample s = m->sample;
+
+    s.received_us = life_boot_us (l);
+    node_sample (l->node, life_boot_us (l), &s);
+}
+
+/* A message is taken while its link is the one it came on, and both ends live. */
+static bool arrives (const struct world *w, const struct message *m)
+{
+    const struct life *from = w->life[m->from], *to = w->life[m->to];
+    bool up = m->type == MSG_BLOCK || m->type == MSG_CANCEL || m->type == MSG_LEASE || m->type == MSG_PING
+              || m->type == MSG_REPORT;
+    const struct life *child = up ? from : to;
+
+    /* what a child said last may come when it is gone */
+    return to->alive && (child->link == m->link || (!from->alive && (m->type == MSG_LEASE || m->type == MSG_REPORT)));
+}
+
+static void on_message (struct life *l, const struct message *m)
+{
+    uint64_t boot = life_boot_us (l);
+
+    if (!arrives (l->w, m))
+        return;
+    switch (m->type) {
+    case MSG_BLOCK:
+        on_block (l, m);
+        break;
+    case MSG_CANCEL:
+        life_forget_child (l, m->from);
+        break;
+    case MSG_LEASE:
+        on_lease (l, m);
+        break;
+    case MSG_PING:
+        on_ping (l, m);
+        break;
+    case MSG_PONG:
+        on_pong (l, m);
+        break;
+    case MSG_REPORT:
+        node_report (l->node, boot, &m->report);
+        break;
+    case MSG_IDS:
+        node_forwarded (l->node, boot, m->tag, m->run, m->nruns);
+        break;
+    case MSG_ERROR:
+        node_forward_failed (l->node, boot, m->tag, (int)m->count);
+        break;
+    case MSG_GRANTS:
+        node_lease_answered (l->node, boot, m->tag, &m->answer);
+        break;
+    }
+}
+
+static uint32_t some_count (struct world *w)
+{
+    switch (world_below (w, 8)) {
+    case 0:
+        return 1 + (uint32_t)world_below (w, 5000);
+    case 1:
+        return 1024;
+    default:
+        return 1 + (uint32_t)world_below (w, 20);
+    }
+}
+
+void life_ask (struct life *l)
+{
+    struct world *w = l->w;
+    uint32_t count = some_count (w);
+    fluid_t after = world_chance (w, 300) ? l->last_id : 0;
+
+    if (world_chance (w, 20) && w->nlives > 1) { /* an id that came from elsewhere */
+        fluid_t other = w->life[1 + world_below (w, w->nlives)]->last_id;
+        after = other > after ? other : after;
+    }
+    w->result.requests++;
+    node_block (l->node, life_boot_us (l), &(struct node_request){ ask_create (l, true, count, after), count, after, false });
+    if (!w->healing)
+        world_later (w, 200 + world_below (w, world_chance (w, 300) ? 300 : 8 * MS), EV_CLIENT, l->id, 0);
+}
+
+/* A root after a crash may know of an older one. */
+void life_ask_watermark (struct life *l)
+{
+    struct world *w = l->w;
+    uint64_t ms;
+
+    if (!node_watermark (l->node, life_boot_us (l), &ms))
+        check_fail (w->check, "the root cannot tell a watermark");
+    else if (ms > w->disk.horizon_ms)
+        check_fail (w->check, "the watermark is above what is on the disk");
+    else if (ms > w->watermark_ms) {
+        w->watermark_ms = ms;
+        w->result.watermarks++;
+    }
+}
+
+static void on_heartbeat (struct life *l, bool once)
+{
+    struct world *w = l->w;
+
+    if (l->node->root) {
+        node_wall (l->node, life_boot_us (l), world_wall_us (w));
+        life_ask_watermark (l);
+    }
+    else if (l->link != 0)
+        message_send (w, &(struct message){ .type = MSG_PING, .from = l->id, .to = l->parent, .link = l->link,
+                                    .sample = { .sent_us = life_boot_us (l) } });
+    if (!once)
+        world_later (w, 30 * MS, EV_HEARTBEAT, l->id, 0);
+    world_check_bounds (w);
+}
+
+/* A commit: the disk has it, then the root hears of it.  Either may be missing. */
+void life_stored (struct life *l)
+{
+    struct world *w = l->w;
+
+    if (!l->alive)
+        return;
+    l->storing = false;
+    if (!w->disk_failing || world_chance (w, 300))
+        w->disk = l->record;
+    if (w->disk_failing)
+        node_store_failed (l->node, life_boot_us (l));
+    else
+        node_stored (l->node, life_boot_us (l), l->record.horizon_ms);
+}
+
+void life_wait (struct life *l, const struct event *e)
+{
+    if (l->nwaiting == l->waiting_size) {
+        l->waiting_size = l->waiting_size ? 2 * l->waiting_size : 16;
+        l->waiting = must (realloc (l->waiting, l->waiting_size * sizeof (l->waiting[0])));
+    }
+    l->waiting[l->nwaiting++] = *e;
+}
+
+void life_resume (struct life *l)
+{
+    l->paused = false;
+    world_say (l->w, l, "goes on");
+    for (size_t i = 0; i < l->nwaiting; i++) { /* all at once, in order */
+        l->waiting[i].t = l->w->t;
+        world_push (l->w, l->waiting[i]);
+    }
+    l->nwaiting = 0;
+}
+
+void life_event (struct life *l, const struct event *e)
+{
+    switch (e->type) {
+    case EV_TICK:
+        if (e->t >= l->tick_t)
+            l->tick_t = UINT64_MAX;
+        node_tick (l->node, life_boot_us (l));
+        break;
+    case EV_MESSAGE:
+        on_message (l, e->msg);
+        break;
+    case EV_ATTACH:
+        if (l->link == 0)
+            life_attach (l);
+        break;
+    case EV_LOST:
+        if (l->link == e->n)
+            life_lose (l);
+        break;
+    case EV_HEARTBEAT:
+        on_heartbeat (l, e->n != 0);
+        break;
+    case EV_CLIENT:
+        life_ask (l);
+        break;
+    default:
+        assert (false);
+    }
+    life_look (l);
+}

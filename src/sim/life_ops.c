@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* life_ops.c - what a node wants done: answers, which are judged, and messages; and the requests that it has */
+#include <errno.h>
+
+#include "sim/world.h"
+
+/* --- requests of clients and children ------------------------------------------------------------------------- */
+
+struct ask *ask_create (struct life *l, bool client, uint32_t count, fluid_t after)
+{
+    struct ask *a = must (calloc (1, sizeof (*a)));
+
+    *a = (struct ask){ .next = l->asks, .client = client, .life = l->id, .count = count, .after = after };
+    a->final = l->w->healed;
+    l->asks = a;
+    return a;
+}
+
+void ask_destroy (struct life *l, struct ask *a)
+{
+    struct ask **link = &l->asks;
+
+    while (*link && *link != a)
+        link = &(*link)->next;
+    if (!*link) {
+        check_fail (l->w->check, "a request of life %u was answered twice", (unsigned)l->id);
+        return;
+    }
+    *link = a->next;
+    free (a);
+}
+
+static void check_answer (struct world *w, struct life *l, const struct ask *a, const struct run *run, size_t nruns)
+{
+    uint64_t count = 0;
+
+    if (nruns > 0 && run[0].first <= a->after)
+        check_fail (w->check, "an id is not above the one that the request named");
+    for (size_t i = 0; i < nruns; i++) {
+        check_issue (w->check, &run[i]);
+        if (run[i].first <= l->last_id)
+            check_fail (w->check, "ids of life %u do not increase", (unsigned)l->id);
+        l->last_id = run[i].first + run[i].n - 1;
+        count += run[i].n;
+    }
+    if (count != a->count)
+        check_fail (w->check, "a request for %u ids got %llu", (unsigned)a->count, (unsigned long long)count);
+    w->result.answered++;
+}
+
+/* What was made here leaves now: it must not be below what a root has told. */
+static void check_watermark (struct life *l, const struct run *run, size_t nruns)
+{
+    uint64_t made_ms = life_boot_us (l) >= l->until_us ? l->cursor_ms : l->made_ms;
+
+    for (size_t i = 0; i < nruns; i++) {
+        struct fluid_fields f = fluid_split (run[i].first);
+
+        if (l->node->owner && f.generator == l->node->gen.generator && f.timestamp_ms < l->w->watermark_ms
+            && f.timestamp_ms > made_ms)
+            check_fail (l->w->check, "life %u makes an id at %llu, below the watermark %llu", (unsigned)l->id,
+                        (unsigned long long)f.timestamp_ms, (unsigned long long)l->w->watermark_ms);
+    }
+}
+
+static void reply_op (void *arg, void *cookie, const struct run *run, size_t nruns)
+{
+    struct life *l = arg;
+    struct ask *a = cookie;
+
+    life_look_at_ranges (l);
+    check_watermark (l, run, nruns);
+    if (a->client)
+        check_answer (l->w, l, a, run, nruns);
+    else
+        message_send (l->w, &(struct message){ .type = MSG_IDS, .from = l->id, .to = a->child, .link = a->link, .tag = a->tag,
+                                       .run = (struct run *)run, .nruns = nruns });
+    ask_destroy (l, a);
+}
+
+static void fail_op (void *arg, void *cookie, int errnum, const char *text)
+{
+    struct life *l = arg;
+    struct ask *a = cookie;
+
+    if (a->client)
+        l->w->result.failed++;
+    else
+        message_send (l->w, &(struct message){ .type = MSG_ERROR, .from = l->id, .to = a->child, .link = a->link, .tag = a->tag,
+                                       .count = (uint32_t)errnum });
+    if (a->client && a->final && errnum != EAGAIN)
+        check_fail (l->w->check, "life %u of rank %u cannot be served though all is well: %s", (unsigned)l->id,
+                    (unsigned)l->rank, text ? text : "");
+    ask_destroy (l, a);
+}
+
+static int forward_op (void *arg, uint32_t tag, uint32_t count, fluid_t after)
+{
+    struct life *l = arg;
+
+    if (l->link == 0)
+        return -1;
+    message_send (l->w, &(struct message){ .type = MSG_BLOCK, .from = l->id, .to = l->parent, .link = l->link, .tag = tag,
+                                   .count = count, .after = after });
+    return 0;
+}
+
+static void cancel_op (void *arg)
+{
+    struct life *l = arg;
+
+    if (l->link != 0)
+        message_send (l->w, &(struct message){ .type = MSG_CANCEL, .from = l->id, .to = l->parent, .link = l->link });
+}
+
+static int lease_up_op (void *arg, uint32_t tag, const struct lease_request *req)
+{
+    struct life *l = arg;
+
+    if (l->link == 0)
+        return -1;
+    if (tag != 0)
+        l->tags[l->ntags++ % NTAGS] = tag;
+    message_send (l->w, &(struct message){
+                    .type = MSG_LEASE, .from = l->id, .to = l->parent, .link = l->link, .tag = tag, .req = *req });
+    return 0;
+}
+
+static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *answer)
+{
+    struct life *l = arg;
+    struct ask *a = cookie;
+
+    for (size_t i = 0; i < answer->ngrant; i++)
+        if (l->node->root && answer->grant[i].hi_ms > l->w->disk.horizon_ms)
+            check_fail (l->w->check, "the root gives more than is on the disk");
+    if (a->tag != 0)
+        message_send (l->w, &(struct message){ .type = MSG_GRANTS, .from = l->id, .to = a->child, .link = a->link, .tag = a->tag,
+                                       .answer = *answer });
+    ask_destroy (l, a);
+}
+
+static void store_op (void *arg, const struct lease_record *record)
+{
+    struct life *l = arg;
+
+    l->storing = true;
+    l->record = *record;
+    world_later (l->w, 100 + world_below (l->w, l->w->disk_delay_us), EV_STORED, l->id, 0);
+}
+
+static void report_up_op (void *arg, const struct report *report)
+{
+    struct life *l = arg;
+
+    if (l->link != 0)
+        message_send (l->w, &(struct message){
+                        .type = MSG_REPORT, .from = l->id, .to = l->parent, .link = l->link, .report = *report });
+}
+
+static void log_op (void *arg, int level, const char *text)
+{
+    world_say (((struct life *)arg)->w, arg, text);
+}
+
+const struct node_ops life_ops = {
+    .reply = reply_op,
+    .fail = fail_op,
+    .forward = forward_op,
+    .cancel = cancel_op,
+    .lease_up = lease_up_op,
+    .lease_reply = lease_reply_op,
+    .store = store_op,
+    .report_up = report_up_op,
+    .log = log_op,
+};

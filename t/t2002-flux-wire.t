@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t2002-flux-wire.t - what a Flux client sees, seen by one that shares no code with idtree
+test_description='a client that was written from the protocol alone gets what Flux clients expect'
+. "$(dirname "$0")/idtree-sharness.sh"
+if ! command -v python3 >/dev/null; then
+    skip_all='python3 is not installed'
+    test_done
+fi
+test_under_idtree 7 --topology kary:2
+
+PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE
+client() { python3 "$IDTREE_SRCDIR/t/flux_client.py" "$@"; }
+
+test_expect_success 'the client tells what it checks' 'client --list >checks && test -s checks'
+while read -r name sentence; do
+    test_expect_success "$sentence" "client $name"
+done <checks
+test_expect_success 'shutdown.start as a stream ends with ENODATA, then the connection ends' '
+    idtree start -s 7 --topology kary:2 python3 "$IDTREE_SRCDIR/t/flux_client.py" stop
+'
+test_done

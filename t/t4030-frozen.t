@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t4030-frozen.t - a broker is stopped (SIGSTOP) for longer than its lease, and continued
+test_description='a broker that wakes up after its lease makes nothing of what it held, and answers all that waits'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+# Leases last long enough that some of one is left at the stop; to its parent the broker is never lost.
+test_under_idtree 7 --topology kary:2 -o fluid.lease=2s -o fluid.max-generators=6 -o tbon.timeout=1h \
+    -o fluid.forward-timeout=1h -o fluid.max-backlog=10s
+LEASE=2000
+
+uri_of() { echo "${IDTREE_URI%0}$1"; }
+info() { idtree info --uri "$(uri_of "$1")" | awk -v key="$2" '$2 == key { print $3 }'; }
+lease_end() { info "$1" lease | sed 's/.*,"\([0-9]*\)"\]/\1/'; }
+served() { until idtree id new -r "$1" >/dev/null 2>&1; do :; done; }
+boot_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
+forwarded() { idtree module stats --json -r "$1" fluid | sed 's/.*"forwarded": *\([0-9]*\).*/\1/'; }
+
+# A client of rank $1 with requests for so many ids each: ready to ask, and asking.
+client_start() {
+    rank=$1 && shift && rm -f go said && mkfifo go said &&
+    { "$IDTREE_BUILDDIR/t/idqueue" got "$(uri_of $rank)" "$@" <go >said 5>&- 6<&- & } && client_pid=$! &&
+    exec 5>go 6<said && read -r word <&6 && test "$word" = ready
+}
+client_ask() { echo >&5 && read -r word <&6 && test "$word" = asked; }
+client_end() { wait $client_pid && exec 5>&- 6<&-; }
+
+# Stop rank $1; the time is that of rank $2.  Its newest id is older than $stop, and what it holds ends at $held or
+# later, which is after $stop.
+freeze() {
+    held=$(lease_end $1) && idtree startctl stop $1 && stop=$(info $2 timestamp_ms) && stop=$((stop + 50)) || return 1
+    test $stop -lt $held || { idtree startctl cont $1 && served $1 && freeze $@; }
+}
+# Nothing that the stopped rank held, or that was on its way to it, lasts any more, says rank $1.  Ranks $@ go on.
+outlast() {
+    until test "$(info $1 timestamp_ms)" -gt $((stop + 2 * LEASE)); do
+        for r; do idtree id new --uri "$(uri_of $r)" -n 100 --to dec || return 1; done
+    done >elsewhere
+}
+# $1 ids came, none twice, none of generator $2 and the time that it held but did not live through.
+judge() {
+    test $(wc -l <got) = $1 && cut -f1 got | sort -n - elsewhere | uniq -d >twice && test_must_be_empty twice &&
+    ! awk -v g=$2 -v from=$stop -v to=$held '$2 == g && $3 >= from && $3 < to { print; n++ } END { exit !n }' got
+}
+
+test_expect_success 'requests that were queued in its socket are sent up: it holds nothing' '
+    served 3 && client_start 3 1 1 1000 1 65536 7 && before=$(forwarded 3) && freeze 3 0 && client_ask &&
+    outlast 0 1 2 4 5 6 && idtree startctl cont 3 && client_end && judge 66546 3 && test $(forwarded 3) -gt $before
+'
+test_expect_success 'so are ids that it was about to make' '
+    served 3 && client_start 3 $(yes 65536 | head -n 40) && before=$(forwarded 3) && client_ask && freeze 3 0 &&
+    outlast 0 1 2 4 5 6 && idtree startctl cont 3 && client_end && judge $((40 * 65536)) 3 &&
+    test $(forwarded 3) -gt $before
+'
+# What is asked of a rank below is on its way up: its lease ends in between, too.
+test_expect_success 'an inner rank, and requests of ranks below it' '
+    served 1 && client_start 1 5 $(yes 65536 | head -n 10) && freeze 1 0 && client_ask && outlast 0 2 5 6 &&
+    { idtree id new --uri "$(uri_of 4)" -n 10 --to dec >below & } && pid=$! && idtree startctl cont 1 && client_end &&
+    judge 655365 1 && wait $pid && sort -n below elsewhere | uniq -d >twice && test_must_be_empty twice
+'
+test_expect_success 'rank 0, and requests of all others' '
+    served 0 && client_start 0 5 $(yes 65536 | head -n 10) && client_ask && freeze 0 1 && : >elsewhere &&
+    end=$(($(boot_ms) + 2 * LEASE)) && until test $(boot_ms) -gt $end; do :; done &&
+    { for r in 1 2 3 4 5 6; do idtree id new --uri "$(uri_of $r)" -n 100 --to dec & done >others; } &&
+    idtree startctl cont 0 && client_end && judge 655365 0 &&
+    wait && test $(wc -l <others) = 600 && sort -n others | uniq -d >twice && test_must_be_empty twice
+'
+test_done

@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5031-manual.t - the manual and the program know the same attributes
+test_description='idtree-broker(1) describes the attributes that there are, with their defaults'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 2
+
+manual=$IDTREE_SRCDIR/doc/man/idtree-broker.1
+# NAME or NAME (DEFAULT) of each attribute, one a line, from the lines behind .TP.
+awk '/^\.SH/ { on = /ATTRIBUTES/ } /^\.SS Told/ { on = 0 }
+    tag && on { gsub (/^\.BR? |[",]/, ""); gsub (/ +\(/, "("); gsub (/ +/, "\n"); print }
+    { tag = /^\.TP/ }' "$manual" >described
+awk '/^\.SH/ { on = 0 } on { gsub (/[,.]( |$)/, "\n"); print } /^\.SS Told/ { on = 1 }' "$manual" |
+    sed '/^$/d' >told
+idtree lsattr -v >here
+idtree lsattr -v -r 1 >there
+
+test_expect_success 'the manual lists attributes' '
+    grep "^tbon.topo(kary:32)$" described && grep "^statedir$" described && grep "^broker.uuid$" told
+'
+test_expect_success 'each attribute of a broker is described, or told of' '
+    sed "s/(.*//" described | cat - told | sort >known &&
+    cat here there | cut -d" " -f1 | sort -u | comm -23 - known >unknown && test_must_be_empty unknown
+'
+test_expect_success 'each one that is told of is there' '
+    cat here there | cut -d" " -f1 | sort -u >all && sort told | comm -23 - all >missing && test_must_be_empty missing
+'
+test_expect_success 'each default that is described is that of the broker' '
+    sed -n "s/(\(.*\))/ \1/p" described >defaults && test "$(wc -l <defaults)" -gt 20 &&
+    while read -r name value; do
+        test "$(idtree getattr "$name")" = "$value" || { echo "$name is not $value"; exit 1; }
+    done <defaults
+'
+test_expect_success 'each one that is described without a default can be given' '
+    for name in $(grep -v "(" described); do
+        idtree broker -o "$name=" true 2>err </dev/null
+        test_must_fail grep "unknown attribute" err || return 1
+    done
+'
+test_done
