@@ -16,10 +16,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <idtree/idtree.h>
+
+#include "timing.h"
 
 #define ROUNDS 20000
 #define RUNS 5           /* the best of which counts */
@@ -28,14 +29,6 @@
 #define OUTSTANDING 64
 #define SECONDS 4.0
 #define LIMIT 1024000. /* ids a second that one generator can make */
-
-static double now (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1E-9;
-}
 
 static void die (const char *what)
 {
@@ -56,10 +49,10 @@ static double median (void (*once) (void *arg), void *arg)
     static double t[ROUNDS];
 
     for (int i = 0; i < ROUNDS; i++) {
-        double start = now ();
+        double start = now_s ();
 
         once (arg);
-        t[i] = now () - start;
+        t[i] = now_s () - start;
     }
     qsort (t, ROUNDS, sizeof (t[0]), compare);
     return t[ROUNDS / 2] * 1E6;
@@ -165,7 +158,7 @@ static void answered (idt_future_t *f, void *arg)
 {
     struct flood *fl = arg;
     fluid_t ids[BLOCK];
-    double t = now ();
+    double t = now_s ();
 
     if (idt_fluid_generate_get (f, BLOCK, ids) < 0)
         die (idt_future_error (f));
@@ -195,7 +188,7 @@ static void measure_throughput (const char *name, const char *uri)
 
     if (!fl.h)
         die (uri);
-    fl.start = now () + 0.5; /* until the pipe is full */
+    fl.start = now_s () + 0.5; /* until the pipe is full */
     fl.end = fl.start + SECONDS;
     for (int i = 0; i < OUTSTANDING; i++)
         ask (&fl);
@@ -216,12 +209,12 @@ static void measure_start (const char *idtree, int size)
 
     snprintf (command, sizeof (command), "%s start -s %d true", idtree, size);
     for (int i = 0; i < 3; i++) {
-        double start = now ();
+        double start = now_s ();
 
         if (system (command) != 0)
             die (command);
-        if (now () - start < best)
-            best = now () - start;
+        if (now_s () - start < best)
+            best = now_s () - start;
     }
     printf ("{\"bench\":\"start-%d\",\"seconds\":%.3f}\n", size, best);
     fflush (stdout);

@@ -9,9 +9,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "idtree/fluid.h"
+#include "timing.h"
 
 #define IDS 20000
 #define ROUNDS 9
@@ -23,14 +23,6 @@ struct sample {
 };
 
 typedef uint64_t (*work_f) (struct sample *s);
-
-static double now_ns (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * 1e9 + ts.tv_nsec;
-}
 
 /* Nanoseconds for one id, best of ROUNDS.  Ends the program when the work is not done. */
 static double measure (work_f work, struct sample *s)

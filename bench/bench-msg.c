@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "libmsg/stream.h"
 #include "libmsg/zmsg.h"
+#include "timing.h"
 
 #define ROUNDS 9
 #define BATCH 64 /* messages that cross a socket together */
@@ -39,14 +39,6 @@ struct bed {
 };
 
 typedef int (*work_f) (struct bed *bed); /* returns how many messages it worked on */
-
-static double now_ns (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * 1e9 + ts.tv_nsec;
-}
 
 /* Nanoseconds for one message, best of ROUNDS. */
 static double measure (work_f work, struct bed *bed, int repeat)

@@ -14,10 +14,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "idtree/sno.h"
 #include "idtree/uid.h"
+#include "timing.h"
 
 #define STEPS (1 << 20) /* steps from the first one on that can be marked: sno 70 minutes, uid 18 */
 
@@ -89,14 +89,6 @@ static void *work (void *arg)
             atomic_fetch_add (&s->duplicates, 1);
     }
     return NULL;
-}
-
-static double now_s (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
 static uint64_t run (struct stress *s, int count)

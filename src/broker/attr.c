@@ -175,40 +175,36 @@ int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max,
     return 0;
 }
 
-/* A number with one of the suffixes in 'units' (terminated by a NULL name). */
-struct unit {
+static const struct unit {
     const char *suffix;
-    double factor;
-};
+    double bytes;
+} size_units[] = { { "", 1 }, { "k", 1 << 10 }, { "K", 1 << 10 }, { "M", 1 << 20 }, { "G", 1 << 30 } };
 
-static int parse_unit (const char *s, const struct unit *units, double *value)
+/* Digits, with a fraction at will, and a unit: no sign, exponent or hex as strtod () would take. */
+static int parse_size (const char *s, double *bytes)
 {
     char *end;
     double x = strtod (s, &end);
 
-    if (end == s || !isfinite (x) || end != s + strspn (s, "0123456789.")) /* no sign, exponent, hex */
+    if (end == s || !isfinite (x) || end != s + strspn (s, "0123456789."))
         return -1;
-    for (; units->suffix; units++) {
-        if (strcmp (end, units->suffix) == 0) {
-            *value = x * units->factor;
+    for (size_t i = 0; i < sizeof (size_units) / sizeof (size_units[0]); i++)
+        if (strcmp (end, size_units[i].suffix) == 0) {
+            *bytes = x * size_units[i].bytes;
             return 0;
         }
-    }
     return -1;
 }
 
 int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max, uint64_t *value,
                    idt_error_t *errp)
 {
-    static const struct unit units[] = {
-        { "", 1 }, { "k", 1 << 10 }, { "K", 1 << 10 }, { "M", 1 << 20 }, { "G", 1 << 30 }, { NULL, 0 },
-    };
     const char *s = attr_get (a, name, NULL);
     double x;
 
     if (!s)
         return 0;
-    if (parse_unit (s, units, &x) < 0 || x < (double)min || x > (double)max) {
+    if (parse_size (s, &x) < 0 || x < (double)min || x > (double)max) {
         errno = EINVAL;
         return errprintf (errp, "attribute %s=%s: must be a size from %ju to %ju (k, M and G may follow)",
                           name, s, (uintmax_t)min, (uintmax_t)max);
@@ -225,12 +221,12 @@ int attr_get_seconds (struct attrs *a, const char *name, double min, double max,
 
     if (!s)
         return 0;
-    if (parse_duration (s, (uint64_t)(max * 1E3), &ms) < 0 || ms < min * 1E3) {
+    if (parse_duration (s, max * 1E3, &ms) < 0 || ms < min * 1E3) {
         errno = EINVAL;
         return errprintf (errp, "attribute %s=%s: must be a time from %gs to %gs (ms, s, m, h or d may follow)",
                           name, s, min, max);
     }
-    *value = ms * 1E-3;
+    *value = ms / 1E3;
     return 0;
 }
 

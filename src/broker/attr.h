@@ -59,7 +59,7 @@ int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max,
 int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max, uint64_t *value,
                    idt_error_t *errp); /* with k, M, G */
 int attr_get_seconds (struct attrs *a, const char *name, double min, double max, double *value,
-                      idt_error_t *errp); /* as parse_duration () */
+                      idt_error_t *errp); /* as parse_duration () reads it */
 
 /* Set by the broker: no questions asked.  Returns 0, or -1 with errno ENOMEM. */
 int attr_update (struct attrs *a, const char *name, const char *value);

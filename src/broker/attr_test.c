@@ -131,7 +131,7 @@ static void test_seconds (void)
     static const struct number numbers[] = {
         { "1", 1 },   { "1s", 1 },    { "500ms", .5 }, { "0.5s", .5 }, { "2m", 120 }, { "1h", 3600 },
         { "2h", -1 }, { "50ms", -1 }, { "-1s", -1 },   { "1d", -1 },  { "nan", -1 }, { "infinity", -1 },
-        { "", -1 },   { "s", -1 },    { "1S", -1 },    { "0x1", -1 },
+        { "", -1 },   { "s", -1 },    { "1S", -1 },    { "0x1", -1 }, { ".5s", -1 },
     };
 
     for (size_t i = 0; i < sizeof (numbers) / sizeof (numbers[0]); i++) {

@@ -187,11 +187,6 @@ const char *boot_method (const struct boot *b)
     return b->pmi ? "pmi" : "single";
 }
 
-bool boot_can_return (const struct boot *b)
-{
-    return b->ours;
-}
-
 const char *boot_public_key (const struct boot *b)
 {
     return b->public_key;

@@ -28,7 +28,6 @@ struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp);
 void boot_destroy (struct boot *b);
 
 const char *boot_method (const struct boot *b); /* "single", "pmi" */
-bool boot_can_return (const struct boot *b); /* whether a rank that was killed can come back */
 const char *boot_public_key (const struct boot *b);
 const char *boot_secret_key (const struct boot *b);
 

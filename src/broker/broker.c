@@ -26,31 +26,28 @@
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
-int broker_publish_new (struct broker *b, idt_msg_t *msg)
+/* An event to be published (steals the reference): numbered here at rank 0, else sent up. */
+static void publish_new (struct broker *b, idt_msg_t *msg)
 {
-    int rc = 0;
-
     if (!idt_msg_topic (msg)) {
         idt_msg_unref (msg);
-        errno = EPROTO;
-        return -1;
+        return;
     }
     if (b->rank == 0) {
         idt_msg_route_clear (msg);
         event_publish_new (b->event, msg);
-        return 0;
+        return;
     }
-    if ((rc = overlay_event_up (b->overlay, msg)) < 0)
+    if (overlay_event_up (b->overlay, msg) < 0)
         log_printf (b->log, LOG_WARNING, "event", "event %s is dropped: rank 0 cannot be reached", idt_msg_topic (msg));
     idt_msg_unref (msg);
-    return rc;
 }
 
 /* From the parent events come in sequence; from anybody else they are to be published. */
 static void event_new (struct broker *b, struct peer *from, idt_msg_t *msg)
 {
     if (from->kind != PEER_PARENT) {
-        broker_publish_new (b, msg);
+        publish_new (b, msg);
         return;
     }
     if (idt_msg_topic (msg))

@@ -10,9 +10,9 @@
 
 #define LINK_MAX_MESSAGE ((size_t)128 << 20) /* bytes of a message between brokers */
 
-/* What both sides share. */
 struct keyring;
 
+/* What both sides share. */
 struct link_env {
     struct overlay_conf conf;
     const struct idt_overlay_ops *clock; /* NULL: none attached */
@@ -44,46 +44,73 @@ bool link_same_version (const char *a, const char *b);
 
 struct uplink;
 
-struct uplink *uplink_create (struct link_env *env);
+struct uplink *uplink_create (struct link_env *env); /* 'env' is borrowed; NULL with errno set */
 void uplink_destroy (struct uplink *up);
-void uplink_set_ancestors (struct uplink *up, const struct card *ancestors, uint32_t count); /* borrowed */
+
+/* Whom to connect to: the parent, its parent, ..., the root.  Borrowed. */
+void uplink_set_ancestors (struct uplink *up, const struct card *ancestors, uint32_t count);
+
+/* Join the parent, or who stands in for it; keep trying until uplink_goodbye (). */
 void uplink_connect (struct uplink *up);
+
+/* Say that the subtree has stopped.  uplink_leaving () until the parent lets go, or is lost. */
+void uplink_goodbye (struct uplink *up);
+
 bool uplink_joined (const struct uplink *up);
 bool uplink_leaving (const struct uplink *up);
-void uplink_send_keys (struct uplink *up); /* those that are news */
 uint32_t uplink_rank (const struct uplink *up); /* whom we are attached to; TOPO_NONE: nobody */
+
+/* Returns 0, or -1 with errno EHOSTUNREACH (not joined) or as ZeroMQ says (EAGAIN: tbon.hwm). */
 int uplink_send (struct uplink *up, const idt_msg_t *msg);
-bool uplink_turn (struct uplink *up); /* whether there was anything to do */
+
+/* Tell the keys of our descendants that are news. */
+void uplink_send_keys (struct uplink *up);
+
+/* Our beat: tells the health of the subtree, and gives up a parent that was silent for tbon.timeout, unless it was we who
+ * slept.
+ */
 void uplink_heartbeat (struct uplink *up, enum health health, bool was_asleep);
-void uplink_goodbye (struct uplink *up);
+
+/* Give up a connection that a send found broken.  Returns whether there was one. */
+bool uplink_turn (struct uplink *up);
 
 /* --- downlink: the ROUTER for the children ------------------------------------------------------- */
 
 struct downlink;
 
-struct downlink *downlink_create (struct link_env *env);
-void downlink_destroy (struct downlink *down);
+struct downlink *downlink_create (struct link_env *env); /* 'env' is borrowed; NULL with errno set */
+void downlink_destroy (struct downlink *down); /* children are told to say hello elsewhere */
+
+/* Listen.  Returns 0, or -1 with errno set and 'errp' filled.  downlink_endpoint (): the real one; NULL: not bound. */
 int downlink_bind (struct downlink *down, const char *endpoint, idt_error_t *errp);
 const char *downlink_endpoint (const struct downlink *down);
+
+/* Take in those who said hello and who will; with 'accept' false nobody any more. */
 void downlink_accept (struct downlink *down, bool accept);
-void downlink_send_all (struct downlink *down, const idt_msg_t *msg);
-void downlink_send_position (struct downlink *down);
-uint32_t downlink_online (const struct downlink *down);
-enum health downlink_health (const struct downlink *down);
-/* Since when the health is what it is, by link_now (). */
-double downlink_since (const struct downlink *down);
-void downlink_check_silence (struct downlink *down, bool was_asleep);
-bool downlink_turn (struct downlink *down); /* whether there was anything to do */
-json_t *downlink_describe (const struct downlink *down); /* the "children" of overlay.health */
-uint32_t downlink_adopted (const struct downlink *down);  /* descendants attached here in place of a child */
 
 /* Take in descendants whose parent is gone, as far as the budget goes; it is filled again at each beat. */
 void downlink_adopt (struct downlink *down);
 void downlink_refill (struct downlink *down);
 
-/* --- keys: whom this broker may let in ------------------------------------------------------------ */
+/* Send to all who are connected: a message; our position in the events. */
+void downlink_send_all (struct downlink *down, const idt_msg_t *msg);
+void downlink_send_position (struct downlink *down);
 
-struct keyring;
+/* Remove who was silent for tbon.timeout; nobody, if it was we who slept. */
+void downlink_check_silence (struct downlink *down, bool was_asleep);
+
+/* Remove those that a send found broken.  Returns whether there were any. */
+bool downlink_turn (struct downlink *down);
+
+uint32_t downlink_online (const struct downlink *down);  /* children and descendants that are connected */
+uint32_t downlink_adopted (const struct downlink *down); /* descendants among them */
+enum health downlink_health (const struct downlink *down); /* of the subtree: what the worst child makes of it */
+double downlink_since (const struct downlink *down);       /* since when, by link_now () */
+json_t *downlink_describe (const struct downlink *down);   /* the "children" of overlay.health; a new reference */
+
+const char *health_name (enum health health); /* "full", ... */
+
+/* --- keys: whom this broker may let in ------------------------------------------------------------ */
 
 struct keyring *keyring_create (void); /* NULL with errno ENOMEM */
 void keyring_destroy (struct keyring *kr);
@@ -96,6 +123,5 @@ uint32_t keyring_find (const struct keyring *kr, const uint8_t key[CONTROL_KEY_S
 
 /* A message with the keys that are news since the last call; with 'all' true with all of them.  NULL: none. */
 idt_msg_t *keyring_take_news (struct keyring *kr, bool all);
-const char *health_name (enum health health);
 
 #endif /* BROKER_LINK_H */

@@ -138,7 +138,8 @@ static void add (struct log *log, const char *line)
         show (line);
 }
 
-void log_append (struct log *log, const char *line, size_t len)
+/* Add a whole RFC 5424 line that came from elsewhere (cut, control characters made harmless). */
+static void append (struct log *log, const char *line, size_t len)
 {
     char buf[LOG_LINE_MAX + 1];
 
@@ -165,7 +166,7 @@ void log_print (struct log *log, int level, const char *name, const char *text)
     strftime (stamp, sizeof (stamp), "%Y-%m-%dT%H:%M:%S", gmtime_r (&ts.tv_sec, &tm));
     n = snprintf (line, sizeof (line), "<%d>1 %s.%06ldZ %u %s %d - - %s", level << 3, stamp,
                   ts.tv_nsec / 1000, log->rank, name, (int)getpid (), text);
-    log_append (log, line, n < (int)sizeof (line) ? (size_t)n : sizeof (line) - 1);
+    append (log, line, n < (int)sizeof (line) ? (size_t)n : sizeof (line) - 1);
 }
 
 void log_printf (struct log *log, int level, const char *name, const char *fmt, ...)
@@ -195,7 +196,7 @@ static void append_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     size_t size;
 
     if (idt_msg_payload (msg, &data, &size) == 0)
-        log_append (arg, data, size);
+        append (arg, data, size);
 }
 
 static void dmesg_cb (idt_t *h, const idt_msg_t *msg, void *arg)

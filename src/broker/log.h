@@ -32,9 +32,6 @@ void log_print (struct log *log, int level, const char *name, const char *text);
 void log_printf (struct log *log, int level, const char *name, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 
-/* Add a whole RFC 5424 line that came from elsewhere (cut, control characters made harmless). */
-void log_append (struct log *log, const char *line, size_t len);
-
 /* Where lines go that rank 0 shall see; returns whether they were sent. */
 typedef bool (*log_forward_f) (const char *line, void *arg);
 void log_set_forward (struct log *log, log_forward_f cb, void *arg);

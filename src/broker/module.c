@@ -251,7 +251,7 @@ idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *
     return m->h;
 }
 
-void modules_close_builtin (struct modules *ms)
+static void close_builtin (struct modules *ms)
 {
     if (!ms->builtin)
         return;
@@ -307,7 +307,7 @@ void modules_destroy (struct modules *ms)
     if (!ms)
         return;
     modules_stop (ms);
-    modules_close_builtin (ms);
+    close_builtin (ms);
     for (; ms->count > 0; ms->count--, ms->head++)
         if (ms->queue[ms->head % ms->queue_size].m)
             idt_msg_unref (ms->queue[ms->head % ms->queue_size].msg);

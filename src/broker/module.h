@@ -40,9 +40,10 @@ void modules_destroy (struct modules *ms);
  */
 int modules_load (struct modules *ms, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
 
-/* The broker's own services: an inline handle of a peer that the caller provides. */
+/* The broker's own services: an inline handle of a peer that the caller provides.  It is closed by modules_destroy ().
+ * NULL with errno set.
+ */
 idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *peer);
-void modules_close_builtin (struct modules *ms);
 
 /* Hand on messages to and from inline modules, within a budget.  Called before the reactor sleeps.  Returns whether
  * there were any.

@@ -92,7 +92,4 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
 /* Register the broker's own services (services.c). */
 int broker_serve (struct broker *b);
 
-/* An event to be published: numbered here (rank 0), else sent up (steals the reference).  Returns 0, or -1 with errno. */
-int broker_publish_new (struct broker *b, idt_msg_t *msg);
-
 #endif /* BROKER_PRIVATE_H */

@@ -4,7 +4,7 @@
 /* router.h - where a message goes (RFC 3; PROTOCOL.md section 3); a thinking part
  *
  * A peer is whoever can send to and receive from this broker: a client, a module, a child, the parent.  Messages come
- * in through router_request () and router_response () and leave through the peers' send functions.
+ * in through router_request_new () and router_response_new () and leave through the peers' send functions.
  *
  * 1. A request that came in is answered exactly once, unless it wants no answer or its asker is gone.
  * 2. Requests that were passed on are remembered until they are answered; when the peer that they went to

@@ -12,7 +12,8 @@
  *
  * There are two: the one that is used, and a probe.  When the one in use is lost, the ancestors are tried in turn, the parent
  * first; while it leads to another one than the parent, the probe tries those that are nearer, and takes its place
- * when one of them accepts.  A broker that has never joined gives its parent time: it may just be starting.
+ * when one of them accepts.  A broker that has never joined gives its parent time: it may just be starting.  A parent that
+ * refuses it is there, and has the last word: a second broker of a rank that is served finds no way in further up.
  */
 #include "config.h"
 
@@ -28,7 +29,7 @@
 
 #define RETRY_MIN_MS 20.
 #define RETRY_MAX_MS 500.
-#define PATIENCE 4       /* failed attempts with the parent before one that never joined tries others */
+#define PATIENCE 4       /* attempts that the parent leaves unanswered before one that never joined tries others */
 #define FAILOVER_MS 400. /* for a hello, when there is another ancestor to try */
 #define PROBE_MS 1000.   /* between attempts to return */
 #define PART_MS 200      /* for the goodbye to an ancestor that we leave for a nearer one */
@@ -59,7 +60,7 @@ struct uplink {
     double retry_ms;
     unsigned seed; /* of the jitter */
     bool has_joined; /* ever */
-    int attempts;    /* that failed, in all */
+    int attempts;    /* that failed since a broker answered */
     bool stopping;
 };
 
@@ -288,6 +289,8 @@ static void hello_answered (struct conn *c, const idt_msg_t *msg)
     }
     if (c == c->up->used)
         conf->ops->refused (conf->arg, errnum, text ? text : strerror (errnum));
+    if (errnum != ESHUTDOWN)
+        c->up->attempts = 0;
     lose (c, NULL);
 }
 

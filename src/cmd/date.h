@@ -8,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DATE_STRING_MAX 32 /* bytes that hold what date_format () writes */
+#include "libutil/parse_duration.h"
+
+#define DATE_STRING_MAX DATE_SIZE /* bytes that hold what date_format () writes */
 
 /* Milliseconds since 1970 of 'YYYY-MM-DD' or 'YYYY-MM-DDTHH:MM:SS[.mmm]Z', from year 1970 on.
  * Returns 0, or -1 with errno EINVAL and '*ms' untouched.

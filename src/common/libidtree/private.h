@@ -125,11 +125,6 @@ void future_run_ready (idt_t *h);
 /* The future that a response is for.  NULL: nobody waits for it any more. */
 idt_future_t *future_find (idt_t *h, const idt_msg_t *response);
 
-/* --- rpc.c ---------------------------------------------------------------------------------- */
-
-/* Send a request (takes it over, also on failure).  Returns a future, or NULL with errno set. */
-idt_future_t *rpc_send_new (idt_t *h, idt_msg_t *request, uint32_t nodeid, int flags);
-
 /* --- service.c, builtin.c ------------------------------------------------------------------- */
 
 /* Give a request or event to the handler that it is for. */

@@ -42,7 +42,8 @@ static int expect (idt_future_t *f, idt_msg_t *request, int flags)
     return 0;
 }
 
-idt_future_t *rpc_send_new (idt_t *h, idt_msg_t *request, uint32_t nodeid, int flags)
+/* Send a request (takes it over, also on failure). */
+static idt_future_t *send_new (idt_t *h, idt_msg_t *request, uint32_t nodeid, int flags)
 {
     idt_future_t *f = NULL;
 
@@ -73,7 +74,7 @@ idt_future_t *idt_rpc (idt_t *h, const char *topic, const char *s, uint32_t node
     idt_msg_t *request = request_create (topic);
 
     if (request && idt_msg_set_string (request, s) == 0)
-        return rpc_send_new (h, request, nodeid, flags);
+        return send_new (h, request, nodeid, flags);
     idt_msg_unref (request);
     return NULL;
 }
@@ -84,7 +85,7 @@ idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t
     idt_msg_t *request = request_create (topic);
 
     if (request && idt_msg_set_payload (request, data, size) == 0)
-        return rpc_send_new (h, request, nodeid, flags);
+        return send_new (h, request, nodeid, flags);
     idt_msg_unref (request);
     return NULL;
 }

@@ -21,7 +21,7 @@
 #define OWN_SESSION "00000000-0000-4000-8000-000000000000"
 
 struct orderer {
-    struct orderer_limits limits;
+    const struct orderer_limits *limits;
     struct idcomp *ids;
     int64_t seq;
     int64_t stored_seq;
@@ -48,7 +48,7 @@ struct orderer *orderer_create (const struct orderer_limits *limits, const void 
 
     if (!o)
         return NULL;
-    o->limits = *limits;
+    o->limits = limits;
     o->seq = o->stored_seq = seq;
     o->ids = form ? idcomp_load (form, size, OWN_SESSION, IDCOMP_ORDERER) : idcomp_create (OWN_SESSION, IDCOMP_ORDERER);
     if (!o->ids) {
@@ -88,9 +88,9 @@ static int check_room (const struct orderer *o, const struct idcomp_range *range
 {
     struct idcomp_stats stats = idcomp_stats (o->ids);
 
-    if (stats.clusters >= o->limits.clusters)
+    if (stats.clusters >= o->limits->clusters)
         return refuse (errp, EDQUOT, range, "the document has compressor.max-clusters clusters: it is full");
-    if (range->first == 1 && stats.sessions > o->limits.sessions) /* one of them is our own */
+    if (range->first == 1 && stats.sessions > o->limits->sessions) /* one of them is our own */
         return refuse (errp, EDQUOT, range, "the document has compressor.max-sessions sessions: it takes no more");
     return 0;
 }
@@ -155,7 +155,7 @@ int64_t orderer_stored_seq (const struct orderer *o)
 void orderer_stored (struct orderer *o)
 {
     o->stored_seq = o->seq;
-    while (o->texts.count > o->limits.window)
+    while (o->texts.count > o->limits->window)
         free ((void *)fifo_pop (&o->texts));
 }
 

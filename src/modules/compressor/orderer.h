@@ -27,7 +27,8 @@ struct orderer_limits {
 #define ORDERER_RANGE_MAX 65536
 
 /* Make the orderer of a document from a stored form of any session without local state (NULL: a new document), in
- * which ranges 1 ... 'seq' are finalized.  Returns NULL with errno as idcomp_load ().
+ * which ranges 1 ... 'seq' are finalized.  'limits' are borrowed, and may change.  Returns NULL with errno as
+ * idcomp_load ().
  */
 struct orderer *orderer_create (const struct orderer_limits *limits, const void *form, size_t size, int64_t seq);
 void orderer_destroy (struct orderer *o); /* NULL is fine; keeps errno */

@@ -96,6 +96,16 @@ static void step (struct clock *c, uint64_t inst_us)
     c->steps++;
 }
 
+/* A late answer tells little.  What contradicts all that is known comes from another root: ahead of the last one, but
+ * where that could not store its horizon before it crashed, its successor begins at the old one, behind it.
+ */
+static bool tells_more (const struct clock *c, uint64_t est_us, uint64_t bound_us)
+{
+    int64_t apart_us = (int64_t) (est_us - c->inst_us) - c->slew_us;
+
+    return bound_us <= c->bound_us || (uint64_t) (apart_us < 0 ? -apart_us : apart_us) > c->bound_us + bound_us;
+}
+
 /* The parent's time is 'low_us' at least, for that was read before the answer came; the best guess is that half of
  * the delay has passed since.  So the clock steps to 'low_us' and is slewed the rest: one late answer must not
  * carry it ahead, whence it could come back but slowly.
@@ -114,8 +124,7 @@ void clock_sample (struct clock *c, const struct idt_clock_sample *s)
     if (!c->known)
         *c = (struct clock){.known = true, .boot_us = s->received_us, .inst_us = low_us, .bound_us = UINT64_MAX / 4};
     rebase (c, s->received_us);
-    /* A late answer tells little.  Another root's time may lie anywhere, but never behind (leases). */
-    if (bound_us <= c->bound_us || est_us > c->inst_us + c->slew_us + c->bound_us + bound_us) {
+    if (tells_more (c, est_us, bound_us)) {
         c->slew_us = (int64_t) (est_us - c->inst_us);
         c->bound_us = bound_us;
     }

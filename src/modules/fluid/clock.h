@@ -43,7 +43,8 @@ void clock_discipline (struct clock *c, uint64_t boot_us, int64_t wall_us);
 /* Not the root: the parent's clock was read.  The first sample sets the clock; a later one moves it forward at once
  * where it is behind what the parent's showed when it answered.  What is left to the best estimate (half of the delay
  * later) is slewed, forward or back.  The estimate of a sample that says less than what is known already (its bound
- * is the larger one) is ignored, and so is a sample that contradicts itself.
+ * is the larger one) is ignored, unless it contradicts that: then there is another root.  So is a sample that contradicts
+ * itself.
  */
 void clock_sample (struct clock *c, const struct idt_clock_sample *s);
 

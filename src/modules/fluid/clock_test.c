@@ -90,6 +90,15 @@ static void test_bad_samples (void)
     s = sample (0, 100 * SECOND, 100 * SECOND, SECOND);
     clock_sample (&c, &s);
     ok (clock_read (&c, SECOND) == 100 * SECOND, "a root that went on further ahead is followed at once");
+    s = sample (SECOND, 101 * SECOND, 101 * SECOND, SECOND);
+    clock_sample (&c, &s);
+    before = clock_read (&c, SECOND + 20000);
+    s = sample (SECOND, 99 * SECOND, 99 * SECOND, SECOND + 20000);
+    clock_sample (&c, &s);
+    ok (clock_read (&c, SECOND + 20000) == before, "one that begins behind the last takes no clock back");
+    ok (clock_estimate (&c, SECOND + 20000) == 99 * SECOND + 10000
+            && clock_bound (&c, SECOND + 20000) > 2 * SECOND,
+        "but is believed, and the bound says how far the clock is ahead of it");
 }
 
 static void test_when (void)

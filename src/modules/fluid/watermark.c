@@ -42,7 +42,7 @@ void holders_add (struct holders *set, uint32_t generator, const char *incarnati
     set->sum += hash (generator, incarnation);
 }
 
-void holders_join (struct holders *set, const struct holders *other)
+static void holders_join (struct holders *set, const struct holders *other)
 {
     set->count += other->count;
     set->sum += other->sum;

@@ -31,7 +31,6 @@ struct holders {
 };
 
 void holders_add (struct holders *set, uint32_t generator, const char *incarnation);
-void holders_join (struct holders *set, const struct holders *other);
 
 /* None of 'holders' makes an id below 'low_ms' any more (UINT64_MAX where there are none). */
 struct report {

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* compressor.c - the compressor service: life, the timer, the table of topics
+ *
+ * It runs in a thread: converting many ids and reading what is stored take longer than a broker's reactor may wait.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+
+#include "libutil/errprintf.h"
+#include "modules/compressor/service.h"
+
+/* --- time ------------------------------------------------------------------------------------------------ */
+
+uint64_t service_now_ms (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+void service_arm (struct service *sv)
+{
+    if (sv->armed)
+        return;
+    sv->armed = true;
+    idt_timer_watcher_reset (sv->timer, SERVICE_PAUSE_MS, 0);
+    idt_watcher_start (sv->timer);
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct service *sv = arg;
+
+    idt_watcher_stop (sv->timer);
+    sv->armed = false;
+    if (sv->root)
+        root_tick (sv->root);
+    documents_tick (sv);
+    uplink_tick (sv);
+}
+
+/* --- requests --------------------------------------------------------------------------------------------- */
+
+/* What rank 0 alone can tell. */
+static void root_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+
+    if (sv->root)
+        root_request (sv->root, msg);
+    else
+        service_pass_on (sv, msg);
+}
+
+static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+    struct relay_stats r = relay_stats (sv->relay);
+    const struct service_counters *c = &sv->counters;
+    json_t *o = json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "open", (json_int_t)sv->ndocuments, "generated",
+                           (json_int_t)c->generated, "applied", (json_int_t)c->applied, "events", (json_int_t)c->events,
+                           "fetches", (json_int_t)c->fetches, "loads", (json_int_t)c->loads, "orders",
+                           (json_int_t)c->orders, "orders_failed", (json_int_t)c->orders_failed, "elements",
+                           (json_int_t)r.sent, "waiting", (json_int_t)r.elements);
+
+    if (o && sv->root)
+        json_object_set_new (o, "root", root_stats (sv->root));
+    service_respond_object (sv, msg, o);
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST, "compressor.generate", methods_generate_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.normalize", methods_normalize_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.decompress", methods_decompress_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.recompress", methods_recompress_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.save", methods_save_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.stats", methods_stats_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.open", document_open_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.close", document_close_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.submit", uplink_submit_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.order", uplink_order_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.join", root_request_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.fetch", root_request_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.create", root_request_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.list", root_request_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.stats-get", stats_get_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_EVENT, WIRE_EVENT_PREFIX "*", document_ranges_cb, 0 },
+    { IDT_MSGTYPE_EVENT, "event.lost", document_lost_cb, 0 },
+    IDT_HANDLERS_END,
+};
+
+/* --- life ---------------------------------------------------------------------------------------------------- */
+
+/* Ids that were announced may be ordered yet; the sessions of this rank end here. */
+static void service_destroy (struct service *sv)
+{
+    int saved = errno;
+    struct up *up;
+
+    idt_handlers_remove (sv->h, handlers);
+    documents_destroy (sv);
+    idt_future_destroy (sv->order);
+    sv->order = NULL;
+    sv->order_paused = true;
+    relay_destroy (sv->relay);
+    while ((up = LIST_FIRST (&sv->ups))) {
+        if (up->msg)
+            service_respond_error (sv, up->msg, EHOSTUNREACH, SERVICE_STOPPING);
+        up_destroy (up);
+    }
+    root_destroy (sv->root);
+    idt_watcher_destroy (sv->timer);
+    free (sv);
+    errno = saved;
+}
+
+static void compressor_fini (idt_t *h, void *ctx)
+{
+    service_destroy (ctx);
+}
+
+/* Requests go through the same connection in order: what is asked for afterwards comes after this. */
+static void subscribe_lost (struct service *sv)
+{
+    idt_future_destroy (idt_event_subscribe (sv->h, "event.lost"));
+}
+
+static int compressor_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
+{
+    struct service *sv = calloc (1, sizeof (*sv));
+
+    if (!sv)
+        return errprintf (errp, "out of memory");
+    sv->h = h;
+    if (options_read (h, &sv->options, errp) < 0)
+        goto error;
+    if (!(sv->relay = uplink_create (sv))
+        || !(sv->timer = idt_timer_watcher_create (idt_get_reactor (h), SERVICE_PAUSE_MS, 0, timer_cb, sv))
+        || (sv->options.rank == 0 && !(sv->root = root_create (sv, errp)))
+        || idt_handlers_add (h, handlers, sv) < 0) {
+        if (!*errp->text)
+            errprintf (errp, "cannot start: %s", strerror (errno));
+        goto error;
+    }
+    subscribe_lost (sv);
+    *ctx = sv;
+    return 0;
+error:
+    service_destroy (sv);
+    return -1;
+}
+
+static const struct idt_module module = { .name = "compressor", .init = compressor_init, .fini = compressor_fini };
+
+int mod_main (idt_t *h, int argc, char **argv);
+int mod_main (idt_t *h, int argc, char **argv)
+{
+    return idt_module_run (&module, h, argc, argv);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* methods.c - making and converting ids in the session of this rank: no message leaves it for that */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "modules/compressor/service.h"
+
+/* A request for a list of things. */
+struct request {
+    struct service *service;
+    const idt_msg_t *msg;
+    json_t *o;
+    json_t *list; /* borrowed */
+    const char *origin;
+    struct document_view doc;
+};
+
+/* Answer with an error of element 'i', the text of which says what it is. */
+static void refuse_element (const struct request *r, size_t i)
+{
+    int errnum = errno;
+    char text[300], *element = json_dumps (json_array_get (r->list, i), JSON_ENCODE_ANY);
+
+    snprintf (text, sizeof (text), "%.100s: %s", element ? element : "?", idcomp_strerror (errnum));
+    free (element);
+    service_respond_error (r->service, r->msg, errnum, text);
+}
+
+/* Read a request for the list 'key'.  Returns 0, or -1 where it was answered with an error. */
+static int open_request (struct request *r, struct service *sv, const idt_msg_t *msg, const char *key)
+{
+    struct document *doc;
+    idt_error_t error;
+    const char *name;
+
+    *r = (struct request){ .service = sv, .msg = msg };
+    if (idt_msg_unpack (msg, &r->o, &error, "{s:s s:o s?s}", "document", &name, key, &r->list, "origin", &r->origin) < 0)
+        service_respond_error (sv, msg, EPROTO, error.text);
+    else if (!json_is_array (r->list))
+        service_respond_error (sv, msg, EPROTO, "ids or uuids must be an array");
+    else if (json_array_size (r->list) > WIRE_IDS_MAX)
+        service_respond_error (sv, msg, EINVAL, "one request takes 65536 ids at most");
+    else if ((doc = document_asked (sv, msg, name))) {
+        r->doc = document_view (doc);
+        return 0;
+    }
+    json_decref (r->o);
+    return -1;
+}
+
+/* Make the element of the answer for one of the request: NULL with errno set. */
+typedef json_t *(*convert_f) (const struct request *r, const json_t *element);
+
+/* Answer with 'convert' of each element, as the array 'key'. */
+static void convert_all (struct request *r, convert_f convert, const char *key)
+{
+    json_t *results = json_array (), *element, *result;
+    size_t i;
+
+    json_array_foreach (r->list, i, element) {
+        if (!(result = convert (r, element)) || json_array_append_new (results, result) < 0) {
+            refuse_element (r, i);
+            json_decref (results);
+            json_decref (r->o);
+            return;
+        }
+    }
+    service_respond_object (r->service, r->msg,
+                            json_pack ("{s:s s:o}", "session", idcomp_session (replica_ids (r->doc.replica)), key, results));
+    json_decref (r->o);
+}
+
+static bool get_id (const json_t *element, int64_t *id)
+{
+    *id = json_integer_value (element);
+    errno = EINVAL;
+    return json_is_integer (element);
+}
+
+static json_t *to_op (const struct request *r, const json_t *element)
+{
+    int64_t id, op;
+
+    if (!get_id (element, &id) || idcomp_to_op (replica_ids (r->doc.replica), id, &op) < 0)
+        return NULL;
+    return json_integer (op);
+}
+
+static json_t *to_session (const struct request *r, const json_t *element)
+{
+    int64_t id, op;
+
+    if (!get_id (element, &op) || idcomp_to_session (replica_ids (r->doc.replica), op, r->origin, &id) < 0)
+        return NULL;
+    return json_integer (id);
+}
+
+static json_t *to_uuid (const struct request *r, const json_t *element)
+{
+    struct idcomp_uuid uuid;
+    char text[IDCOMP_UUID_TEXT];
+    int64_t id;
+
+    if (!get_id (element, &id) || idcomp_decompress (replica_ids (r->doc.replica), id, &uuid) < 0)
+        return NULL;
+    idcomp_uuid_format (&uuid, text);
+    return json_string (text);
+}
+
+static json_t *from_uuid (const struct request *r, const json_t *element)
+{
+    const char *text = json_string_value (element);
+    int64_t id;
+
+    errno = EINVAL;
+    if (!text)
+        return NULL;
+    if (idcomp_recompress_text (replica_ids (r->doc.replica), text, &id) == 0)
+        return json_integer (id);
+    return errno == IDCOMP_ENOT_COMPRESSED ? json_null () : NULL;
+}
+
+void methods_normalize_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct request r;
+
+    if (open_request (&r, arg, msg, "ids") == 0)
+        convert_all (&r, r.origin ? to_session : to_op, "ids");
+}
+
+void methods_decompress_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct request r;
+
+    if (open_request (&r, arg, msg, "ids") == 0)
+        convert_all (&r, to_uuid, "uuids");
+}
+
+void methods_recompress_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct request r;
+
+    if (open_request (&r, arg, msg, "uuids") == 0)
+        convert_all (&r, from_uuid, "ids");
+}
+
+/* --- generate ----------------------------------------------------------------------------------------------- */
+
+json_t *methods_pack_runs (const struct idcomp_run *runs, size_t n)
+{
+    json_t *o = json_array ();
+
+    for (size_t i = 0; o && i < n; i++)
+        json_array_append_new (o, json_pack ("[I,I]", (json_int_t)runs[i].first, (json_int_t)runs[i].count));
+    return o;
+}
+
+static void generate (struct service *sv, const idt_msg_t *msg, struct document *doc, int64_t count, bool final)
+{
+    struct document_view view = document_view (doc);
+    const char *broken = replica_broken (view.replica);
+    struct idcomp_run runs[2];
+    char text[100];
+    int n;
+
+    if (count < 1 || count > sv->options.max_count) {
+        snprintf (text, sizeof (text), "count must be from 1 to %u (compressor.max-count)", sv->options.max_count);
+        service_respond_error (sv, msg, EINVAL, text);
+    }
+    else if (broken || view.closing)
+        service_respond_error (sv, msg, broken ? ESTALE : EBUSY, broken ? broken : "the document is being closed");
+    else if ((n = idcomp_generate_runs (replica_ids (view.replica), count, runs)) < 0)
+        service_respond_error (sv, msg, errno, idcomp_strerror (errno));
+    else {
+        sv->counters.generated += (uint64_t)count;
+        if (!final)
+            service_respond_object (sv, msg,
+                                    json_pack ("{s:s s:o}", "session", idcomp_session (replica_ids (view.replica)), "runs",
+                                               methods_pack_runs (runs, (size_t)n)));
+        document_made (doc, final ? msg : NULL, runs, n);
+    }
+}
+
+void methods_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct document *doc;
+    idt_error_t error;
+    const char *name;
+    json_int_t count = 1;
+    int final = 0;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &error, "{s:s s?I s?b}", "document", &name, "count", &count, "final", &final) < 0)
+        service_respond_error (arg, msg, EPROTO, error.text);
+    else if ((doc = document_asked (arg, msg, name)))
+        generate (arg, msg, doc, count, final);
+    json_decref (o);
+}
+
+/* --- looking at it ------------------------------------------------------------------------------------------- */
+
+static char *save (const struct document_view *doc)
+{
+    const struct idcomp *c = replica_ids (doc->replica);
+    size_t size = idcomp_save_size (c, IDCOMP_WITHOUT_LOCAL);
+    void *form = malloc (size);
+    char *s = NULL;
+
+    if (form && idcomp_save (c, IDCOMP_WITHOUT_LOCAL, form, size) >= 0)
+        s = wire_state (doc->name, doc->uuid, replica_seq (doc->replica), form, size);
+    free (form);
+    return s;
+}
+
+static json_t *describe (const struct document_view *doc)
+{
+    struct idcomp_stats s = idcomp_stats (replica_ids (doc->replica));
+    const char *broken = replica_broken (doc->replica);
+    json_t *o = json_pack ("{s:s s:s s:s s:I s:I s:I s:I s:I s:I s:I s:I s:I s:b}", "document", doc->name, "uuid", doc->uuid,
+                           "session", idcomp_session (replica_ids (doc->replica)), "seq",
+                           (json_int_t)replica_seq (doc->replica), "generated", (json_int_t)s.generated, "finalized",
+                           (json_int_t)s.finalized, "announced", (json_int_t)(s.next_range_first - 1), "allocated_finals",
+                           (json_int_t)s.allocated_finals, "sessions", (json_int_t)s.sessions, "clusters",
+                           (json_int_t)s.clusters, "local_runs", (json_int_t)s.local_runs, "memory", (json_int_t)s.memory,
+                           "fetching", doc->fetching);
+
+    if (o && broken)
+        json_object_set_new (o, "broken", json_string (broken));
+    return o;
+}
+
+/* The document that a request without more is about; NULL: answered. */
+static struct document *get_document (struct service *sv, const idt_msg_t *msg)
+{
+    struct document *doc = NULL;
+    idt_error_t error;
+    const char *name;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &error, "{s:s}", "document", &name) < 0)
+        service_respond_error (sv, msg, EPROTO, error.text);
+    else
+        doc = document_asked (sv, msg, name);
+    json_decref (o);
+    return doc;
+}
+
+void methods_save_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct document *doc = get_document (arg, msg);
+
+    if (doc) {
+        struct document_view view = document_view (doc);
+        service_respond_new (arg, msg, save (&view));
+    }
+}
+
+void methods_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct document *doc = get_document (arg, msg);
+
+    if (doc) {
+        struct document_view view = document_view (doc);
+        service_respond_object (arg, msg, describe (&view));
+    }
+}

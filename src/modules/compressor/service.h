@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* service.h - what the parts of the service share: one object in several subjects
+ *
+ *   compressor.c  life, the timer; the table of topics
+ *   service.c     answers, and requests that went up
+ *   document.c    a document that is open on this rank: open, close, the order that is heard, ranges announced
+ *   methods.c     generate, normalize, decompress, recompress, save, stats
+ *   uplink.c      submit, order: ranges on their way up
+ *   root.c        rank 0: order, join, fetch, create, list
+ */
+#ifndef COMPRESSOR_SERVICE_H
+#define COMPRESSOR_SERVICE_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include <idtree/idtree.h>
+
+#include "libcompressor/replica.h"
+#include "libutil/fifo.h"
+#include "modules/compressor/options.h"
+#include "modules/compressor/relay.h"
+#include "modules/compressor/wire.h"
+
+#define SERVICE_STOPPING "the compressor of this broker is stopping" /* the text of EHOSTUNREACH then */
+#define SERVICE_PAUSE_MS 100 /* before what failed is tried again */
+
+struct service;
+struct root;
+
+/* A request that we sent, until its future is fulfilled. */
+struct up {
+    LIST_ENTRY (up) link;
+    struct service *service;
+    idt_future_t *f;
+    const idt_msg_t *msg; /* to be answered with what we hear; else NULL */
+};
+
+struct service_counters {
+    uint64_t generated;  /* ids */
+    uint64_t applied;    /* ranges */
+    uint64_t events;     /* heard */
+    uint64_t fetches;    /* sent */
+    uint64_t loads;      /* stored forms taken over */
+    uint64_t orders;     /* sent up */
+    uint64_t orders_failed;
+};
+
+struct service {
+    idt_t *h;
+    struct options options;
+    LIST_HEAD (, up) ups;
+    idt_watcher_t *timer;
+    bool armed;
+    struct service_counters counters;
+
+    LIST_HEAD (, document) documents;
+    uint32_t ndocuments;
+
+    struct relay *relay;
+    idt_future_t *order; /* under way; NULL: none */
+    bool order_paused;   /* until the timer */
+
+    struct root *root; /* rank 0 alone */
+};
+
+/* --- time: compressor.c -------------------------------------------------------------------------------- */
+
+uint64_t service_now_ms (void); /* CLOCK_MONOTONIC */
+
+/* Have what was paused tried again after SERVICE_PAUSE_MS. */
+void service_arm (struct service *sv);
+
+/* --- answers and requests: service.c ------------------------------------------------------------------- */
+
+/* Answer a request.  An answer that cannot be sent is logged; 's', 'text' may be NULL; 'o' and the 's' of service_respond_new
+ * () are stolen, and NULL where there was no memory for them, which then is the answer.
+ */
+void service_respond (struct service *sv, const idt_msg_t *msg, const char *s);
+void service_respond_new (struct service *sv, const idt_msg_t *msg, char *s);
+void service_respond_object (struct service *sv, const idt_msg_t *msg, json_t *o);
+void service_respond_error (struct service *sv, const idt_msg_t *msg, int errnum, const char *text);
+
+/* Answer all requests in a queue with the same string, or error, and drop the references to them. */
+void service_respond_all (struct service *sv, struct fifo *q, int errnum, const char *s);
+
+/* Keep a reference to a request in a queue.  Returns 0, or -1 where it was answered with an error instead: EAGAIN for
+ * more than compressor.max-waiting.
+ */
+int service_queue (struct service *sv, struct fifo *q, const idt_msg_t *msg);
+
+/* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled: then 'cb' is called with the result and ends with
+ * up_destroy ().  'msg' (may be NULL) is kept with it.  Returns -1 with errno set where it is not kept.
+ */
+int up_create (struct service *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg);
+void up_destroy (struct up *up);
+
+/* Pass a request on to rank 0, and its answer back. */
+void service_pass_on (struct service *sv, const idt_msg_t *msg);
+
+/* --- documents open on this rank: document.c ------------------------------------------------------------ */
+
+struct document;
+
+/* What methods need of a document that is open. */
+struct document_view {
+    const char *name;
+    const char *uuid;
+    struct replica *replica;
+    bool closing;
+    bool fetching;
+};
+
+/* Find the document that a request names.  Returns NULL where it is not open; then the request is answered. */
+struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name);
+struct document_view document_view (const struct document *doc);
+
+/* Ids were made: announce them.  'msg' not NULL: answer it when all are final, with 'runs' in op space.  The document
+ * may be gone afterwards.
+ */
+void document_made (struct document *doc, const idt_msg_t *msg, const struct idcomp_run *runs, int nruns);
+
+/* Rank 0 answered what the document announced. */
+void document_announced (struct document *doc, const struct relay_result *result);
+
+void document_open_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void document_close_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void document_ranges_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void document_lost_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+
+/* Try again what was paused. */
+void documents_tick (struct service *sv);
+void documents_destroy (struct service *sv);
+
+/* --- methods.c ------------------------------------------------------------------------------------------ */
+
+void methods_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void methods_normalize_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void methods_decompress_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void methods_recompress_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void methods_save_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void methods_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+
+/* [[first,count],...]; NULL: no memory. */
+json_t *methods_pack_runs (const struct idcomp_run *runs, size_t n);
+
+/* --- ranges on their way up: uplink.c ------------------------------------------------------------------- */
+
+/* Whose an element is, as the relay's cookie. */
+struct ticket {
+    struct document *document; /* NULL: it closed meanwhile, or a request's */
+    struct asked *asked;
+    size_t index;
+};
+
+struct relay *uplink_create (struct service *sv); /* NULL with errno ENOMEM */
+void uplink_submit_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void uplink_order_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+
+/* Send what waits, if nothing is under way. */
+void uplink_turn (struct service *sv);
+void uplink_tick (struct service *sv);
+
+/* --- rank 0: root.c ------------------------------------------------------------------------------------- */
+
+struct root *root_create (struct service *sv, idt_error_t *errp);
+void root_destroy (struct root *root);
+
+/* Take a request of order, join, fetch, create or list. */
+void root_request (struct root *root, const idt_msg_t *msg);
+void root_tick (struct root *root);
+json_t *root_stats (const struct root *root);
+
+#endif /* COMPRESSOR_SERVICE_H */

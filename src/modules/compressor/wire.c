@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* wire.c - payloads of the compressor service
+ *
+ * Names and UUIDs have no character that JSON would escape, and ranges are texts already: what is large is put
+ * together as text.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/errprintf.h"
+#include "modules/compressor/wire.h"
+
+static const char name_characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+int wire_check_name (const char *name, idt_error_t *errp)
+{
+    size_t n = strlen (name);
+
+    if (n >= 1 && n <= WIRE_NAME_MAX && strspn (name, name_characters) == n && *name != '.' && *name != '-')
+        return 0;
+    errno = EINVAL;
+    return errprintf (errp, "'%.110s' is no name of a document: 1 to 100 letters, digits, '.', '_', '-', not beginning "
+                      "with '.' or '-'", name);
+}
+
+int wire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t *errp)
+{
+    char *text = json_dumps (o, JSON_COMPACT);
+    int rc = -1;
+
+    if (text && (rc = idcomp_range_decode (text, strlen (text), range)) < 0)
+        errprintf (errp, "%s: %.80s", idcomp_strerror (errno), text);
+    free (text);
+    if (rc < 0)
+        errno = EINVAL;
+    return rc;
+}
+
+/* --- writing ------------------------------------------------------------------------------------------ */
+
+/* End a text: NULL if it could not be written whole. */
+static char *end_text (FILE *f, char **text)
+{
+    if (!f || fclose (f) != 0) {
+        if (f)
+            free (*text);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return *text;
+}
+
+static void put_range (FILE *f, const struct idcomp_range *range)
+{
+    size_t size = idcomp_range_encode (range, NULL, 0) + 1;
+    char small[512], *buf = size <= sizeof (small) ? small : malloc (size);
+
+    if (buf) {
+        idcomp_range_encode (range, buf, size);
+        fputs (buf, f);
+    }
+    if (buf != small)
+        free (buf);
+}
+
+char *wire_element (const char *document, const char *uuid, const struct idcomp_range *range)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+
+    if (f) {
+        fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"ranges\":[", document, uuid);
+        put_range (f, range);
+        fputs ("]}", f);
+    }
+    return end_text (f, &text);
+}
+
+char *wire_ranges (const char *document, const char *uuid, int64_t newest, int64_t first, size_t n,
+                   const char *(*text_of) (void *arg, int64_t seq), void *arg)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+
+    if (f) {
+        fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",", document, uuid);
+        if (newest >= 0)
+            fprintf (f, "\"newest\":%lld,", (long long)newest);
+        fprintf (f, "\"seq\":%lld,\"ranges\":[", (long long)first);
+        for (size_t i = 0; i < n; i++)
+            fprintf (f, "%s%s", i > 0 ? "," : "", text_of (arg, first + (int64_t)i));
+        fputs ("]}", f);
+    }
+    return end_text (f, &text);
+}
+
+char *wire_state (const char *document, const char *uuid, int64_t seq, const void *form, size_t form_size)
+{
+    char *base64 = malloc (IDCOMP_BASE64_TEXT (form_size));
+    char *text = NULL;
+    size_t size;
+    FILE *f = base64 ? open_memstream (&text, &size) : NULL;
+
+    if (f) {
+        idcomp_base64_encode (form, form_size, base64);
+        fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"newest\":%lld,\"seq\":%lld,\"state\":\"%s\"}", document, uuid,
+                 (long long)seq, (long long)seq, base64);
+    }
+    free (base64);
+    return end_text (f, &text);
+}
+
+void *wire_get_form (const char *state, size_t *size)
+{
+    size_t len = strlen (state), room = len / 4 * 3 + 1;
+    void *form = malloc (room);
+    long n = form ? idcomp_base64_decode (state, len, form, room) : -1;
+
+    if (n < 0) {
+        free (form);
+        return NULL;
+    }
+    *size = (size_t)n;
+    return form;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* wire.h - payloads of the compressor service (doc/design/compressor.md) */
+#ifndef COMPRESSOR_WIRE_H
+#define COMPRESSOR_WIRE_H
+
+#include <jansson.h>
+
+#include <idtree/error.h>
+#include <idtree/idcomp.h>
+
+#define WIRE_NAME_MAX 100                       /* characters of a document's name */
+#define WIRE_IDS_MAX 65536                      /* ids or UUIDs in a request */
+#define WIRE_EVENT_PREFIX "compressor.ranges." /* the document's name follows */
+
+/* Returns 0, or -1 with errno EINVAL and a sentence in 'errp' where 'name' can't be a document's. */
+int wire_check_name (const char *name, idt_error_t *errp);
+
+/* Read a range; it belongs to the caller.  Returns 0, or -1 with errno EINVAL and a sentence in 'errp'. */
+int wire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t *errp);
+
+/* Text of {"document":s,"uuid":s,"ranges":[range]}; for the caller to free.  NULL with errno ENOMEM, like all below. */
+char *wire_element (const char *document, const char *uuid, const struct idcomp_range *range);
+
+/* Text of ranges [first, first + n) as {"document":s,"uuid":s,"newest":n,"seq":first,"ranges":[...]}; without "newest"
+ * where that is negative.  text (arg, seq) tells each.
+ */
+char *wire_ranges (const char *document, const char *uuid, int64_t newest, int64_t first, size_t n,
+                   const char *(*text) (void *arg, int64_t seq), void *arg);
+
+/* Text of {"document":s,"uuid":s,"newest":n,"seq":n,"state":s}. */
+char *wire_state (const char *document, const char *uuid, int64_t seq, const void *form, size_t size);
+
+/* The stored form in "state"; for the caller to free.  NULL with errno ENOMEM, IDCOMP_ECORRUPT_BASE64. */
+void *wire_get_form (const char *state, size_t *size);
+
+#endif /* COMPRESSOR_WIRE_H */

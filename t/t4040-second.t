@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t4040-second.t - a second broker is started for a rank that has one
+test_description='of two brokers for one rank one serves, the other is told why not, and no id comes twice'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+TMPDIR=/tmp/idtree-t4040.$$
+mkdir -m 700 "$TMPDIR" "$TMPDIR/pmi" "$TMPDIR/second" && head -c 520 /dev/zero >"$TMPDIR/page" && export TMPDIR || exit 1
+cleanup "rm -rf '$TMPDIR'"
+export CHAOS_PAGE="$TMPDIR/page" CHAOS_STATE="$TMPDIR/none" CHAOS_PMI="$TMPDIR/pmi"
+# A second broker's program needs what a first one's has from its launcher's.
+export LD_LIBRARY_PATH="$IDTREE_BUILDDIR/src/common/libidtree/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
+on_hosts() { # idtree start's arguments
+    env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" \
+        ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
+        idtree start -s 7 --topology kary:2 -o fluid.lease=2s -o fluid.max-generators=7 -o log-stderr-level=0 "$@" \
+        </dev/null
+}
+
+cat >lib.sh <<'END'
+unset LD_PRELOAD
+uri_of() { echo "${IDTREE_URI%0}$1"; }
+info() { idtree info --uri "$(uri_of "$1")" | awk -v key="$2" '$2 == key { print $3 }'; }
+attached() {
+    until idtree module stats --json -r "$1" overlay 2>/dev/null | grep -q "\"parent-rank\": *$2[,}]"; do :; done
+}
+until_generates() { until test "$(idtree id new --uri "$1" -g 2>&1 | cut -f2)" = $r; do :; done; }
+served_at() { until idtree id new --uri "$1" >/dev/null 2>&1; do :; done; }
+# Start a second broker of rank $1, until fifo 5 is closed.
+second_start() {
+    rank=$1 && shift && rm -f go log && mkfifo go && : >log &&
+    { "$IDTREE_BUILDDIR/t/chaos/second" "$TMPDIR/pmi" "$TMPDIR/second" "$PWD/log" 7 2 $rank fluid.lease=2s \
+        fluid.max-generators=7 "$@" <go 5>&- & } && second_pid=$! && exec 5>go && second=local://$TMPDIR/second/local-$rank
+}
+second_end() { exec 5>&-; wait $second_pid; }
+load_start() {
+    rm -f stop && mkfifo stop &&
+    { "$IDTREE_BUILDDIR/t/idload" "${IDTREE_URI%0}" 0 1 2 3 4 5 6 <stop >result 6>&- & } && load_pid=$! && exec 6>stop
+}
+load_end() { exec 6>&- && wait $load_pid && cat result && ! grep "ids 0 " result; }
+END
+
+cat >alive.sh <<'END'
+. ./lib.sh
+load_start &&
+for r in 5 1; do
+    second_start $r broker.join-timeout=2s && until grep "could not join" log; do :; done && second_end &&
+    grep "^idtree-broker: rank $r could not join rank .*: rank $r is served by [-0-9a-f]* on " log &&
+    idtree dmesg | grep -q "overlay.warning.*: a hello is refused: rank $r is served by" || exit 1
+done &&
+idtree overlay status && idtree module stats --json overlay | grep "\"adopted\": *0" &&
+load_end && grep "^ids .* failed 0 connections-lost 0 " result
+END
+test_expect_success 'its rank is served: it ends, and says by whom; nobody notices' '
+    on_hosts sh alive.sh
+'
+# Each is refused while the other serves.  Both are asked for all the ids that a generator can make, in the same seconds.
+cat >frozen.sh <<'END'
+. ./lib.sh
+r=5 asked=$(yes 65536 | head -n 30) && served_at "$(uri_of $r)" && mkfifo ask said &&
+{ "$IDTREE_BUILDDIR/t/idqueue" first "$(uri_of $r)" $asked <ask >said & } && first_pid=$! && exec 6>ask 7<said &&
+read -r word <&7 && idtree startctl stop $r && echo >&6 && read -r word <&7 && test "$word" = asked &&
+second_start $r tbon.timeout=500ms && until_generates $second &&
+{ idtree id new --uri $second -n $((30 * 65536)) --to dec >second & } && pid=$! && idtree startctl cont $r &&
+wait $pid && wait $first_pid && test $(wc -l <first) = $((30 * 65536)) && test $(wc -l <second) = $((30 * 65536)) &&
+cut -f1 first | sort -n - second | uniq -d >twice && test ! -s twice &&
+idtree dmesg | sed -n "s/.*rank $r is served by \([-0-9a-f]*\) on .*/\1/p" | sort -u >refused && cat refused &&
+test $(wc -l <refused) = 2 &&
+second_end && attached $r 2 && until_generates "$(uri_of $r)"
+END
+test_expect_success 'its rank is frozen: it serves, and so does the other when it wakes up, until one is gone' '
+    on_hosts -o tbon.timeout=500ms sh frozen.sh
+'
+test_done
