@@ -22,6 +22,8 @@
 
 #include <idtree/idtree.h>
 
+#include "timing.h"
+
 #define SIZE 21
 #define KARY 4
 #define ROUTER 1
@@ -45,10 +47,7 @@ struct load {
 
 static uint64_t now_us (void)
 {
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * UINT64_C (1000000) + ts.tv_nsec / 1000;
+    return (uint64_t) (now_ns () / 1e3);
 }
 
 static void pause_us (uint64_t us)

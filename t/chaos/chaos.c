@@ -218,7 +218,7 @@ static void start_clients (struct chaos *c, struct rng *rng, uint32_t rank, cons
                                                                         .rank = rank,
                                                                         .client = c->nclients,
                                                                         .seed = rng_next (rng),
-                                                                        .asks_info = i == 0 && rank != NO_RANK,
+                                                                        .asks_info = i == 0,
                                                                         .forgets = i % 2 != 0,
                                                                         .stop_fd = c->stop_fd });
 }

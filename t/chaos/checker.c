@@ -153,11 +153,21 @@ static void judge_client (const struct history *h, struct verdict *v)
 
 /* --- order across clients --------------------------------------------------------------------------- */
 
-/* The bounds of one rank, in order of time. */
+#define NRANKS (FLUID_GENERATOR_MAX + 1)
+
+/* The bounds that one rank told, in order of time.  There is one of each rank's broker, and NRANKS further one of its
+ * second brokers.
+ */
 struct bounds {
     struct history_bound *bound;
     size_t n;
 };
+
+/* Of a client that talks to second brokers: what they make comes to such clients alone. */
+static bool is_second (const struct history *h)
+{
+    return h->rank == UINT32_MAX;
+}
 
 static int by_got (const void *a, const void *b)
 {
@@ -168,16 +178,16 @@ static int by_got (const void *a, const void *b)
 
 static struct bounds *collect_bounds (const struct history *const *h, size_t n)
 {
-    struct bounds *all = array (FLUID_GENERATOR_MAX + 1, sizeof (all[0]));
+    struct bounds *all = array (2 * NRANKS, sizeof (all[0]));
 
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < h[i]->nbounds; j++) {
-            struct bounds *b = &all[h[i]->bounds[j].rank];
+            struct bounds *b = &all[h[i]->bounds[j].rank + (is_second (h[i]) ? NRANKS : 0)];
 
             b->bound = must (realloc (b->bound, (b->n + 1) * sizeof (b->bound[0])));
             b->bound[b->n++] = h[i]->bounds[j];
         }
-    for (size_t r = 0; r <= FLUID_GENERATOR_MAX; r++)
+    for (size_t r = 0; r < 2 * NRANKS; r++)
         if (all[r].n > 0)
             qsort (all[r].bound, all[r].n, sizeof (all[r].bound[0]), by_got);
     return all;
@@ -185,7 +195,7 @@ static struct bounds *collect_bounds (const struct history *const *h, size_t n)
 
 static void free_bounds (struct bounds *all)
 {
-    for (size_t r = 0; r <= FLUID_GENERATOR_MAX; r++)
+    for (size_t r = 0; r < 2 * NRANKS; r++)
         free (all[r].bound);
     free (all);
 }
@@ -231,6 +241,20 @@ struct placed {
     const struct history_answer *a;
 };
 
+/* The same for whoever may have made an answer in 'h': the broker of the generator's rank, or a second one. */
+static bool find_either (const struct bounds *all, uint32_t rank, const struct history *h,
+                         const struct history_answer *a, uint64_t *bound_us)
+{
+    uint64_t second_us;
+    bool found = find_bound (&all[rank], a, bound_us);
+
+    if (!is_second (h) || !find_bound (&all[rank + NRANKS], a, &second_us))
+        return found;
+    if (!found || *bound_us < second_us)
+        *bound_us = second_us;
+    return true;
+}
+
 static bool place (const struct bounds *bounds, const struct history *h, const struct history_answer *a,
                    struct placed *p)
 {
@@ -238,7 +262,7 @@ static bool place (const struct bounds *bounds, const struct history *h, const s
     uint64_t bound_us = 0, one_us;
 
     for (uint32_t r = 0; r < a->nruns; r++) {
-        if (!find_bound (&bounds[fluid_split (runs[r].first).generator], a, &one_us))
+        if (!find_either (bounds, fluid_split (runs[r].first).generator, h, a, &one_us))
             return false;
         if (one_us > bound_us)
             bound_us = one_us;
@@ -458,7 +482,7 @@ void checker_gaps (const struct history *const *h, size_t n, const struct window
 
     for (size_t i = 0; i < n; i++) {
         max += h[i]->nanswers;
-        if (h[i]->rank != UINT32_MAX && h[i]->rank >= ranks)
+        if (!is_second (h[i]) && h[i]->rank >= ranks)
             ranks = h[i]->rank + 1;
     }
     struct span *spans = array (max, sizeof (spans[0]));

@@ -8,7 +8,7 @@
 #include "checker.h"
 #include "libutil/tap.h"
 
-#define CLIENTS 2
+#define CLIENTS 3
 
 /* Two clients at ranks 0 and 1. */
 struct world {
@@ -206,6 +206,20 @@ static void test_order (void)
     gets (&w, 1, 650, 0, id (1, 1, 0), 10);
     world_judge (&w, &v);
     ok (v.misordered == 0, "of the bounds before and after an answer the larger one counts");
+
+    for (int own = 0; own < 2; own++) {
+        world_init (&w);
+        tells_bound (&w, 0, 50, 200);
+        tells_bound (&w, 1, 50, 300);
+        tells_bound (&w, 2, 50, 10000);
+        w.h[2].bounds[0].rank = 0; /* its second broker */
+        w.h[2].rank = UINT32_MAX;
+        gets (&w, own ? 0 : 2, 100, 0, id (2, 0, 0), 10);
+        gets (&w, 1, 650, 0, id (1, 1, 0), 10);
+        world_judge (&w, &v);
+        ok (v.judged == 2 && v.misordered == (uint64_t)own, "the bound of a second broker counts %s its own clients",
+            own ? "for none but" : "for");
+    }
 }
 
 static void test_watermark (void)
@@ -235,10 +249,10 @@ static void test_gaps (void)
     gets (&w, 0, 990, 0, id (3, 0, 0), 1);
     gets (&w, 1, 140, 0, id (1, 1, 0), 1);
     gets (&w, 1, 1090, 0, id (2, 1, 0), 1);
-    checker_gaps (w.p, CLIENTS, NULL, 0, 50, 1200, &all, &one);
+    checker_gaps (w.p, 2, NULL, 0, 50, 1200, &all, &one);
     ok (all.us == 500 && all.at_us == 500, "the longest time without an answer to any client is found");
     ok (one.us == 950 && one.at_us == 150 && one.rank == 1, "so is that at one rank");
-    checker_gaps (w.p, CLIENTS, &outage, 1, 50, 1200, &all, &one);
+    checker_gaps (w.p, 2, &outage, 1, 50, 1200, &all, &one);
     ok (one.us == 500 && one.rank == 0, "what its own outage explains is no gap");
     for (int i = 0; i < CLIENTS; i++)
         history_fini (&w.h[i]);

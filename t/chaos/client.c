@@ -169,10 +169,12 @@ static void retry_cb (idt_watcher_t *w, int revents, void *arg)
 static void info_answer_cb (idt_future_t *f, void *arg)
 {
     struct question *q = arg;
-    struct history_bound b = { q->sent_us, client_now_us (), 0, q->c->config.rank };
+    struct history_bound b = { .sent_us = q->sent_us, .got_us = client_now_us () };
     json_t *bound;
+    int rank;
 
-    if (idt_rpc_get_unpack (f, "{s:o}", "skew_bound_ms", &bound) == 0 && json_is_number (bound)) {
+    if (idt_rpc_get_unpack (f, "{s:i s:o}", "rank", &rank, "skew_bound_ms", &bound) == 0 && json_is_number (bound)) {
+        b.rank = (uint32_t)rank;
         b.bound_us = (uint64_t)(json_number_value (bound) * 1000);
         history_bound (&q->c->h, &b);
     }

@@ -45,7 +45,7 @@ struct history_watermark {
 };
 
 struct history {
-    uint32_t rank;   /* of the broker that the client talks to; UINT32_MAX: of this and that one */
+    uint32_t rank;   /* of the broker that the client talks to; UINT32_MAX: of second brokers, of this and that rank */
     uint32_t client; /* number of the client */
     uint64_t sent;   /* requests */
     uint64_t twice;  /* endings of requests that had ended */
