@@ -52,6 +52,12 @@ test_expect_success 'attributes that are nonsense are refused with a sentence th
         grep "${a%%=*}\|${a#*=}" err || { echo "$a"; return 1; }
     done && test ! -e started && nothing_left
 '
+test_expect_success 'an attribute of a module that may be loaded later is kept for it; of one that is loaded it must be known' '
+    idtree-broker -o compressor.window=3 sh -c "idtree module load compressor && idtree getattr compressor.window" >out &&
+    test "$(cat out)" = 3 && idtree-broker -o broker.modules= -o fluid.lease=7s true &&
+    test_expect_code 1 idtree-broker -o fluid.leese=7s true 2>err && grep "unknown attribute .fluid.leese" err &&
+    idtree-broker idtree lsattr >out && ! grep compressor out && nothing_left
+'
 test_expect_success 'a rundir too long for sockets is refused with a sentence' '
     long=$TMPDIR/$(printf %0100d 0) && mkdir -m 700 "$long" &&
     test_expect_code 1 idtree-broker -o rundir="$long" true 2>err && grep "choose a shorter rundir" err &&
