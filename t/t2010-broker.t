@@ -118,6 +118,12 @@ test_expect_success HYDRA 'SIGTERM to the launcher leaves no process behind' '
 test_expect_success HYDRA 'an attribute that one refuses ends all' '
     test_must_fail hydra 3 idtree-broker -o tbon.topo=kary:0 true >out 2>&1 && grep "kary:0" out && nothing_left
 '
+# The launcher kills the others, which may leave their folders.
+test_expect_success HYDRA 'what is found wrong only after ranks have met is told, too' '
+    test_expect_code 1 hydra 1 idtree-broker -o nosuch=1 true >out 2>&1 && grep "unknown attribute .nosuch" out &&
+    test_must_fail hydra 3 idtree-broker -o nosuch=1 true >out 2>&1 && grep "unknown attribute .nosuch" out;
+    rc=$?; rm -rf "$TMPDIR"/*; test $rc = 0
+'
 test_expect_success HYDRA 'idtree shutdown ends all' '
     test_expect_code 143 hydra 6 idtree-broker -t kary:2 sh -c "idtree shutdown; exec sleep 1000" && nothing_left
 '
