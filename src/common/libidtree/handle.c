@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "libidtree/document.h"
 #include "libidtree/private.h"
 #include "libidtree/watcher.h"
 
@@ -105,8 +106,11 @@ static void dispatch (idt_t *h, const idt_msg_t *msg)
         if ((f = future_find (h, msg)))
             future_deliver (f, msg);
         break;
-    case IDT_MSGTYPE_REQUEST:
     case IDT_MSGTYPE_EVENT:
+        document_dispatch (h, msg);
+        service_dispatch (h, msg);
+        break;
+    case IDT_MSGTYPE_REQUEST:
         service_dispatch (h, msg);
         break;
     default:
@@ -386,7 +390,7 @@ void idt_close (idt_t *h)
     if (!h)
         return;
     int saved_errno = errno;
-    assert (h->depth == 0 && h->future_count == 0);
+    assert (h->depth == 0 && h->future_count == 0 && TAILQ_EMPTY (&h->documents));
     unwatch (h);
     service_fini (h);
     attr_fini (h);
@@ -411,6 +415,7 @@ idt_t *idt_handle_create (const struct idt_transport *transport, void *impl)
     h->impl = impl;
     TAILQ_INIT (&h->ready);
     TAILQ_INIT (&h->handlers);
+    TAILQ_INIT (&h->documents);
     SLIST_INIT (&h->attrs);
     return h;
 }

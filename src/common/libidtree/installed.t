@@ -52,12 +52,14 @@ int main (void)
     flax_t flax;
     sno_t sno;
     struct uid uid;
+    struct idcomp_uuid uuid;
 
     json_decref (o);
     if (h || fluid_parse ("fuZZybuNNy", &id) < 0
         || flax_decode ("0RdKJcxqVBiAiQr0", FLAX_TEXT_SIZE, &flax, NULL) < 0
         || sno_decode ("brpk4q72xwf2m63l", SNO_TEXT_SIZE, &sno, NULL) < 0
-        || uid_decode (".5.tXVEf8n4vPN.0", UID_GLOBAL_TEXT, NULL, &uid, NULL) < 0)
+        || uid_decode (".5.tXVEf8n4vPN.0", UID_GLOBAL_TEXT, NULL, &uid, NULL) < 0
+        || idcomp_uuid_parse ("403f1e16-5265-4074-8507-417d99a05ee9", &uuid) < 0)
         return 1;
     return strstr (error.text, "/nosuch/socket") ? 0 : 1;
 }
@@ -72,7 +74,7 @@ if command -v c++ >/dev/null; then
     check "a C++ program builds" c++ -Wall -Wextra -Werror -o "$tmp/client++" "$tmp/client.cc" $flags
 fi
 # Each header stands alone.
-for h in error msg reactor handle rpc module fluid flax sno uid generate; do
+for h in error msg reactor handle rpc module fluid flax sno uid idcomp generate document; do
     echo "#include <idtree/$h.h>" >"$tmp/$h.c"
     cp "$tmp/$h.c" "$tmp/$h.cc"
     # shellcheck disable=SC2086

@@ -38,6 +38,7 @@ struct attr;
 
 TAILQ_HEAD (future_list, idt_future);
 TAILQ_HEAD (handler_list, handler_table);
+TAILQ_HEAD (document_list, idt_document);
 SLIST_HEAD (attr_list, attr);
 
 struct idt {
@@ -58,6 +59,7 @@ struct idt {
     unsigned ready_count;
     unsigned future_count; /* all that exist */
     struct handler_list handlers;
+    struct document_list documents; /* that are attached */
 
     int lost; /* errno of the lost connection; 0: it is there */
     bool lost_told;

@@ -31,13 +31,14 @@
 
 #define MAX_CONNS 16
 #define PROXY_TAG 4711
+#define SUBSCRIPTIONS_MAX 8
 
 struct conn {
     int fd; /* -1: free */
     struct msg_stream *stream;
     struct fifo held;          /* requests of test.hold */
     const idt_msg_t *proxied;  /* request of test.request that waits for the client's answer */
-    char subscribed[64];       /* prefix; empty: none */
+    char subscribed[SUBSCRIPTIONS_MAX][128]; /* prefixes; empty: none */
     bool broken;
 };
 
@@ -58,6 +59,9 @@ struct test_server {
     void *fluid_answer; /* NULL: as it should be */
     size_t fluid_size;
     bool fluid_canned;
+
+    test_plug_f plug; /* NULL: none */
+    void *plug_arg;
 };
 
 /* --- answers -------------------------------------------------------------------------------- */
@@ -190,9 +194,32 @@ static void event_subscribe (struct test_server *s, struct conn *c, const idt_ms
 
     must (idt_msg_unpack (req, &o, NULL, "{s:s}", "topic", &topic) == 0, "event.subscribe");
     bool on = strcmp (idt_msg_topic (req), "event.subscribe") == 0;
-    snprintf (c->subscribed, sizeof (c->subscribed), "%s", on ? topic : "");
+    int i = 0;
+    while (i < SUBSCRIPTIONS_MAX && strcmp (c->subscribed[i], on ? "" : topic) != 0)
+        i++;
+    must (i < SUBSCRIPTIONS_MAX, "subscriptions");
+    snprintf (c->subscribed[i], sizeof (c->subscribed[i]), "%s", on ? topic : "");
     json_decref (o);
     respond (c, req, 0, NULL);
+}
+
+static bool wants (const struct conn *c, const char *topic)
+{
+    for (int i = 0; i < SUBSCRIPTIONS_MAX; i++) {
+        const char *prefix = c->subscribed[i];
+        if (*prefix && strncmp (prefix, topic, strlen (prefix)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void publish (struct test_server *s, const char *topic, const void *data, size_t size)
+{
+    for (int i = 0; i < MAX_CONNS; i++) {
+        struct conn *to = &s->conns[i];
+        if (to->fd >= 0 && wants (to, topic))
+            send_event (s, to, topic, data, size);
+    }
 }
 
 static void event_publish (struct test_server *s, struct conn *c, const idt_msg_t *req)
@@ -207,12 +234,7 @@ static void event_publish (struct test_server *s, struct conn *c, const idt_msg_
                           "payload", &text) == 0, "event.publish");
     if (text)
         must ((size = base64_decode (text, strlen (text), payload)) >= 0, "base64");
-    for (int i = 0; i < MAX_CONNS; i++) {
-        struct conn *to = &s->conns[i];
-        if (to->fd >= 0 && to->subscribed[0]
-            && strncmp (to->subscribed, topic, strlen (to->subscribed)) == 0)
-            send_event (s, to, topic, text ? payload : NULL, (size_t)size);
-    }
+    publish (s, topic, text ? payload : NULL, (size_t)size);
     snprintf (answer, sizeof (answer), "{\"seq\":%u}", (unsigned)s->seq);
     respond (c, req, 0, answer);
     json_decref (o);
@@ -438,6 +460,25 @@ static const struct {
 
 /* --- connections ---------------------------------------------------------------------------- */
 
+/* Let the test answer.  Returns false if it does not want to. */
+static bool plugged (struct test_server *s, struct conn *c, const idt_msg_t *msg)
+{
+    struct test_reply reply = { 0 };
+
+    if (!s->plug || !s->plug (s->plug_arg, msg, &reply))
+        return false;
+    if (reply.event_topic)
+        publish (s, reply.event_topic, reply.event, strlen (reply.event) + 1);
+    if (reply.close)
+        c->broken = true;
+    else if (!reply.silent)
+        respond (c, msg, reply.errnum, reply.text);
+    free (reply.event_topic);
+    free (reply.event);
+    free (reply.text);
+    return true;
+}
+
 static void handle_request (struct test_server *s, struct conn *c, const idt_msg_t *msg)
 {
     s->count++;
@@ -447,7 +488,8 @@ static void handle_request (struct test_server *s, struct conn *c, const idt_msg
             return;
         }
     }
-    respond (c, msg, ENOSYS, NULL);
+    if (!plugged (s, c, msg))
+        respond (c, msg, ENOSYS, NULL);
 }
 
 static void handle_response (struct conn *c, const idt_msg_t *msg)
@@ -558,6 +600,12 @@ static void *server_main (void *arg)
 const char *test_server_uri (const struct test_server *s)
 {
     return s->uri;
+}
+
+void test_server_plug (struct test_server *s, test_plug_f plug, void *arg)
+{
+    s->plug = plug;
+    s->plug_arg = arg;
 }
 
 void test_server_destroy (struct test_server *s)

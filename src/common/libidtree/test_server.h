@@ -20,14 +20,34 @@
  *   test.log      the line that log.append brought last
  *   test.count    {"count":i} requests so far
  *   test.close    ends the connection, test.garbage after bytes that are no message
+ *
+ * All other requests go to what the test plugs in.
  */
 #ifndef LIBIDTREE_TEST_SERVER_H
 #define LIBIDTREE_TEST_SERVER_H
 
+#include <idtree/msg.h>
+
 struct test_server;
+
+/* How a request is answered. */
+struct test_reply {
+    char *event_topic; /* published before the answer; NULL: none.  For free () */
+    char *event;
+    int errnum;
+    char *text;  /* NULL: none; for free () */
+    bool silent; /* no answer */
+    bool close;  /* end the connection instead */
+};
+
+/* Called in the server's thread.  Returns false for what it does not know. */
+typedef bool (*test_plug_f) (void *arg, const idt_msg_t *request, struct test_reply *reply);
 
 /* Start a server that greets clients with a byte: 0, or an errno.  Exits the test on failure. */
 struct test_server *test_server_create (unsigned char welcome);
+
+/* Answer with 'plug' what the server does not know.  Before the first connection. */
+void test_server_plug (struct test_server *s, test_plug_f plug, void *arg);
 
 /* Stop it: connections are closed. */
 void test_server_destroy (struct test_server *s);

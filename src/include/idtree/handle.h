@@ -33,8 +33,8 @@ typedef struct idt idt_t;
  */
 idt_t *idt_open (const char *uri, idt_error_t *errp);
 
-/* Close a connection, destroy its handlers.  Futures must be destroyed before, and no callback of this handle
- * may be running (both are checked: assert).  What was sent and not yet written is lost: idt_flush () first.
+/* Close a connection, destroy its handlers.  Futures must be destroyed and documents closed or attached elsewhere
+ * before, and no callback of this handle may be running (all are checked: assert).  What was sent and not yet written is lost: idt_flush () first.
  * NULL is fine; keeps errno.
  */
 void idt_close (idt_t *h);

@@ -5,11 +5,13 @@
 #ifndef IDTREE_IDTREE_H
 #define IDTREE_IDTREE_H
 
+#include <idtree/document.h>
 #include <idtree/error.h>
 #include <idtree/flax.h>
 #include <idtree/fluid.h>
 #include <idtree/generate.h>
 #include <idtree/handle.h>
+#include <idtree/idcomp.h>
 #include <idtree/module.h>
 #include <idtree/msg.h>
 #include <idtree/reactor.h>
