@@ -52,6 +52,12 @@ test_expect_success 'attributes that are nonsense are refused with a sentence th
         grep "${a%%=*}\|${a#*=}" err || { echo "$a"; return 1; }
     done && test ! -e started && nothing_left
 '
+test_expect_success 'an attribute of a module that may be loaded later is kept for it; of one that is loaded it must be known' '
+    idtree-broker -o compressor.window=3 sh -c "idtree module load compressor && idtree getattr compressor.window" >out &&
+    test "$(cat out)" = 3 && idtree-broker -o broker.modules= -o fluid.lease=7s true &&
+    test_expect_code 1 idtree-broker -o fluid.leese=7s true 2>err && grep "unknown attribute .fluid.leese" err &&
+    idtree-broker idtree lsattr >out && ! grep compressor out && nothing_left
+'
 test_expect_success 'a rundir too long for sockets is refused with a sentence' '
     long=$TMPDIR/$(printf %0100d 0) && mkdir -m 700 "$long" &&
     test_expect_code 1 idtree-broker -o rundir="$long" true 2>err && grep "choose a shorter rundir" err &&
@@ -111,6 +117,12 @@ test_expect_success HYDRA 'SIGTERM to the launcher leaves no process behind' '
 '
 test_expect_success HYDRA 'an attribute that one refuses ends all' '
     test_must_fail hydra 3 idtree-broker -o tbon.topo=kary:0 true >out 2>&1 && grep "kary:0" out && nothing_left
+'
+# The launcher kills the others, which may leave their folders.
+test_expect_success HYDRA 'what is found wrong only after ranks have met is told, too' '
+    test_expect_code 1 hydra 1 idtree-broker -o nosuch=1 true >out 2>&1 && grep "unknown attribute .nosuch" out &&
+    test_must_fail hydra 3 idtree-broker -o nosuch=1 true >out 2>&1 && grep "unknown attribute .nosuch" out;
+    rc=$?; rm -rf "$TMPDIR"/*; test $rc = 0
 '
 test_expect_success HYDRA 'idtree shutdown ends all' '
     test_expect_code 143 hydra 6 idtree-broker -t kary:2 sh -c "idtree shutdown; exec sleep 1000" && nothing_left

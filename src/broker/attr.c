@@ -271,12 +271,15 @@ void attr_foreach (struct attrs *a, void (*cb) (const char *name, const char *va
     zlistx_destroy (&names);
 }
 
-const char *attr_unclaimed (struct attrs *a)
+const char *attr_unclaimed (struct attrs *a, bool (*excused) (const char *name, void *arg), void *arg)
 {
     struct attr *attr = zhashx_first (a->table);
 
-    for (; attr; attr = zhashx_next (a->table))
-        if (!attr->claimed)
-            return zhashx_cursor (a->table);
+    for (; attr; attr = zhashx_next (a->table)) {
+        const char *name = zhashx_cursor (a->table);
+
+        if (!attr->claimed && !(excused && excused (name, arg)))
+            return name;
+    }
     return NULL;
 }

@@ -70,7 +70,9 @@ int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t 
 /* Call 'cb' for each attribute, in order of names. */
 void attr_foreach (struct attrs *a, void (*cb) (const char *name, const char *value, void *arg), void *arg);
 
-/* An attribute of the command line that nobody defined or asked for.  NULL: there is none. */
-const char *attr_unclaimed (struct attrs *a);
+/* An attribute of the command line that nobody defined or asked for, and for which 'excused' (NULL: nobody) does not
+ * speak either.  NULL: there is none.
+ */
+const char *attr_unclaimed (struct attrs *a, bool (*excused) (const char *name, void *arg), void *arg);
 
 #endif /* BROKER_ATTR_H */

@@ -400,17 +400,23 @@ static int make_services (struct broker *b, idt_error_t *errp)
     return 0;
 }
 
-/* What the command line sets and nobody asked for was misspelt. */
+static bool is_for_later (const char *attribute, void *arg)
+{
+    struct broker *b = arg;
+
+    return modules_may_want (b->modules, attribute);
+}
+
+/* What the command line sets, and no module that may yet be loaded can want, was misspelt. */
 static int check_attributes (struct broker *b, idt_error_t *errp)
 {
-    const char *unclaimed;
+    const char *unclaimed = attr_unclaimed (b->attrs, is_for_later, b);
 
-    if ((unclaimed = attr_unclaimed (b->attrs))) {
-        errno = EINVAL;
-        return errprintf (errp, "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
-                          "describes them", unclaimed);
-    }
-    return 0;
+    if (!unclaimed)
+        return 0;
+    errno = EINVAL;
+    return errprintf (errp, "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
+                      "describes them", unclaimed);
 }
 
 struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)

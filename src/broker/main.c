@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
@@ -118,12 +119,19 @@ static long env_number (const char *name, long min, long max)
     return n;
 }
 
+/* Launchers take the end of this connection for a crash, and kill before anything was said about it: so the broker gets
+ * a duplicate to close, and this one lasts as long as the process.
+ */
 static void read_pmi (struct broker_conf *conf)
 {
+    int fd;
+
     conf->pmi_fd = -1;
     if (!getenv ("PMI_FD"))
         return;
-    conf->pmi_fd = env_number ("PMI_FD", 0, INT_MAX);
+    fd = env_number ("PMI_FD", 0, INT_MAX);
+    if (fcntl (fd, F_SETFD, FD_CLOEXEC) < 0 || (conf->pmi_fd = fcntl (fd, F_DUPFD_CLOEXEC, 0)) < 0)
+        die (1, "PMI_FD is no open descriptor");
     conf->pmi_size = env_number ("PMI_SIZE", 1, INT_MAX);
     conf->pmi_rank = env_number ("PMI_RANK", 0, (long)conf->pmi_size - 1);
 }

@@ -40,6 +40,9 @@ void modules_destroy (struct modules *ms);
  */
 int modules_load (struct modules *ms, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
 
+/* Whether an attribute is MODULE.ANYTHING of a module that is not loaded, but would be found. */
+bool modules_may_want (struct modules *ms, const char *attribute);
+
 /* The broker's own services: an inline handle of a peer that the caller provides.  It is closed by modules_destroy ().
  * NULL with errno set.
  */

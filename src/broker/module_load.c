@@ -35,6 +35,22 @@ static char *find_file (struct modules *ms, const char *path)
     return NULL;
 }
 
+bool modules_may_want (struct modules *ms, const char *attribute)
+{
+    char name[MODULE_MAX_NAME + 1];
+    size_t len = strcspn (attribute, "./");
+    char *file;
+    bool found;
+
+    if (attribute[len] != '.' || len > MODULE_MAX_NAME)
+        return false;
+    snprintf (name, sizeof (name), "%.*s", (int)len, attribute);
+    file = find_file (ms, name);
+    found = file && !modules_find (ms, name);
+    free (file);
+    return found;
+}
+
 /* The name of a module: its file's without folder and ".so". */
 static int name_of (const char *file, const char *name, char buf[MODULE_MAX_NAME + 1])
 {

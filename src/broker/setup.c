@@ -78,30 +78,11 @@ static int define_endpoints (struct broker *b, idt_error_t *errp)
     return own ? attr_update (b->attrs, "tbon.endpoint", own) : 0;
 }
 
-/* Those of a module that may be loaded later: they are known before it asks for them. */
-static int define_module_attributes (struct broker *b, idt_error_t *errp)
-{
-    static const struct {
-        const char *name, *value;
-    } defaults[] = {
-        { "compressor.max-documents", "1024" },   { "compressor.max-sessions", "65536" },
-        { "compressor.max-clusters", "1000000" }, { "compressor.max-count", "1048576" },
-        { "compressor.max-waiting", "16384" },    { "compressor.window", "4096" },
-        { "compressor.compact", "4096" },         { "compressor.timeout", "5s" },
-    };
-
-    for (size_t i = 0; i < sizeof (defaults) / sizeof (defaults[0]); i++)
-        if (attr_define (b->attrs, defaults[i].name, defaults[i].value, 0, errp) < 0)
-            return -1;
-    return 0;
-}
-
 int broker_define_attributes (struct broker *b, idt_error_t *errp)
 {
     b->shutdown_timeout = 10.;
     b->join_timeout = 60.;
     if (define_facts (b, errp) < 0 || define_numbers (b, errp) < 0 || define_endpoints (b, errp) < 0
-        || define_module_attributes (b, errp) < 0
         || attr_define (b->attrs, "version", PACKAGE_VERSION, 0, errp) < 0
         || attr_define (b->attrs, "statedir", NULL, 0, errp) < 0
         || attr_define (b->attrs, "broker.modules", "fluid", 0, errp) < 0
