@@ -3,7 +3,7 @@
 
 /* flux-replay.c - send a broker what a stock Flux client sends, and compare the answers with the recorded ones
  *
- * flux-client.json holds commands with the messages that they exchanged with flux-core (PROTOCOL.md section 4).  Each
+ * flux-client.json holds commands with the messages that they exchanged with flux-core (protocol.md section 4).  Each
  * command gets a connection of its own to the broker at IDTREE_URI (one of 3).  Every recorded answer must come, with
  * the recorded error and of the recorded form: type, flags, and a payload that is an object with the same keys and
  * kinds of values, the same error text, or none.  Where the recording talks to the module heartbeat, which idtree does

@@ -18,7 +18,7 @@
 struct attrs;
 
 enum attr_flag {
-    ATTR_IMMUTABLE = 1, /* the value on the wire too (PROTOCOL.md section 4) */
+    ATTR_IMMUTABLE = 1, /* the value on the wire too (protocol.md section 4) */
     ATTR_SETTABLE = 2,  /* by clients, while running */
 };
 

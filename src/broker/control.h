@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* control.h - control messages between a broker and its parent (PROTOCOL.md section 7)
+/* control.h - control messages between a broker and its parent (protocol.md section 7)
  *
  *   HEARTBEAT  up:   status = health of the subtree; payload u64 sent (the child's clock)
  *              down: status = 0; payload u64 sent (echoed), received, sent, bound (the parent's clock, microseconds

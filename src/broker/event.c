@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* event.c - events in sequence, to who subscribed (PROTOCOL.md sections 3 and 6) */
+/* event.c - events in sequence, to who subscribed (protocol.md sections 3 and 6) */
 #include "config.h"
 
 #include <arpa/inet.h>

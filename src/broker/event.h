@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* event.h - events in sequence, to who subscribed (PROTOCOL.md sections 3 and 6); a thinking part
+/* event.h - events in sequence, to who subscribed (protocol.md sections 3 and 6); a thinking part
  *
  * Rank 0 numbers events 1, 2, 3, ... and keeps the last ones; every broker hands them on in that order, each once.
  * A gap is seen by the next event or by a newest number that is told (hello, heartbeat); nothing newer is handed

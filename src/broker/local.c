@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* local.c - local clients: a UNIX socket server (PROTOCOL.md section 2)
+/* local.c - local clients: a UNIX socket server (protocol.md section 2)
  *
  * Output is collected per client and written once before the reactor sleeps.  A client is destroyed only in
  * reap (), never while its messages are being handed out: whoever finds it broken marks it.

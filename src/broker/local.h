@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* local.h - local clients: a UNIX socket server (PROTOCOL.md section 2)
+/* local.h - local clients: a UNIX socket server (protocol.md section 2)
  *
  * Each connection is a peer of the router.  Who connects is known from SO_PEERCRED; only the owner is let in.  A
  * client that sends garbage, or does not read what it asked for, loses its connection: nobody else notices.

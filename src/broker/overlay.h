@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* overlay.h - the broker's place in the tree: its parent, its children (PROTOCOL.md section 7)
+/* overlay.h - the broker's place in the tree: its parent, its children (protocol.md section 7)
  *
  * One DEALER to the parent (uplink), one ROUTER for the children (downlink), CURVE always on, only the children's keys
  * are let in.  Who is taken in becomes a peer of the router; who is gone is removed from it, at once when its connection

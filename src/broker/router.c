@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* router.c - where a message goes (RFC 3; PROTOCOL.md section 3)
+/* router.c - where a message goes (RFC 3; protocol.md section 3)
  *
  * Every request enters at router_request_new () and gets the route of its peer pushed; every answer leaves
  * through answer (), which pops it.  Whatever was passed on to a peer that may vanish is in 'pending'.

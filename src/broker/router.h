@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* router.h - where a message goes (RFC 3; PROTOCOL.md section 3); a thinking part
+/* router.h - where a message goes (RFC 3; protocol.md section 3); a thinking part
  *
  * A peer is whoever can send to and receive from this broker: a client, a module, a child, the parent.  Messages come
  * in through router_request_new () and router_response_new () and leave through the peers' send functions.

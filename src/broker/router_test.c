@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* router_test.c - the rules of routing (PROTOCOL.md section 3), with peers that only write down what they get
+/* router_test.c - the rules of routing (protocol.md section 3), with peers that only write down what they get
  *
  * The router under test is rank 1 of a tree of 7 with fanout 2: its parent is 0, its children are 3 and 4; 2, 5 and 6
  * lie beyond the parent.

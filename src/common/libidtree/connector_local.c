@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* connector_local.c - a client's connection to a broker over a UNIX socket (PROTOCOL.md section 2)
+/* connector_local.c - a client's connection to a broker over a UNIX socket (protocol.md section 2)
  *
  * The broker's first byte is 0, or the errno with which it turns us away.
  */

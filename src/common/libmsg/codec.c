@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* codec.c - messages to bytes and back (PROTOCOL.md sections 1 and 2.3)
+/* codec.c - messages to bytes and back (protocol.md sections 1 and 2.3)
  *
  * Bytes are a message if and only if
  *  (1) they are parts without a rest: a byte 0...254 and that many bytes, or 255, a big-endian u32

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* codec.h - parts of messages, for the framings of libmsg (PROTOCOL.md section 2.3) */
+/* codec.h - parts of messages, for the framings of libmsg (protocol.md section 2.3) */
 #ifndef MSG_CODEC_H
 #define MSG_CODEC_H
 

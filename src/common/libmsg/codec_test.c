@@ -385,7 +385,7 @@ static const struct letter {
 #define LETTERS (int)(sizeof (letters) / sizeof (letters[0]))
 #define WORD_MAX 5
 
-/* The rules of PROTOCOL.md section 1 once more, as a walk over letters. */
+/* The rules of protocol.md section 1 once more, as a walk over letters. */
 static bool word_is_message (const int *word, int len, int flags)
 {
     int i = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* stream.c - messages on a non-blocking stream socket (PROTOCOL.md section 2)
+/* stream.c - messages on a non-blocking stream socket (protocol.md section 2)
  *
  * A frame is: 4 bytes magic 0xffee0012 in host byte order, big-endian u32 size of what follows, the
  * message's parts (codec.c).

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* stream.h - messages on a non-blocking stream socket (PROTOCOL.md section 2)
+/* stream.h - messages on a non-blocking stream socket (protocol.md section 2)
  *
  * Two buffers for one connection: what was read and is not yet a whole message, and what is to be
  * written.  Both grow as needed up to a limit and keep their memory (at most 1 MiB while empty) for

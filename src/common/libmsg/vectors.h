@@ -3,7 +3,7 @@
 
 /* vectors.h - what the tests of libmsg share: golden vectors and comparing messages
  *
- * rfc3-messages.json and flux-client.json were read off a running flux-core; see PROTOCOL.md
+ * rfc3-messages.json and flux-client.json were read off a running flux-core; see protocol.md
  * section 1.  IDTREE_VECTORS names another folder with files of the same form.
  */
 #ifndef MSG_VECTORS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* zmsg.c - messages on ZeroMQ sockets: one frame per part (PROTOCOL.md section 1)
+/* zmsg.c - messages on ZeroMQ sockets: one frame per part (protocol.md section 1)
  *
  * Sending is all or nothing: all parts are made before the first is sent, and a message whose first
  * part was taken is always ended, since ZeroMQ would take the next message for its continuation.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* zmsg.h - messages on ZeroMQ sockets: one frame per part (PROTOCOL.md section 1) */
+/* zmsg.h - messages on ZeroMQ sockets: one frame per part (protocol.md section 1) */
 #ifndef MSG_ZMSG_H
 #define MSG_ZMSG_H
 

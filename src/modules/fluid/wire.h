@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* wire.h - payloads of the fluid service (doc/PROTOCOL.md section 5)
+/* wire.h - payloads of the fluid service (protocol.md section 5)
  *
  * Decoding takes what may come from anywhere: what is malformed in any way is EPROTO with a text that names it.
  */

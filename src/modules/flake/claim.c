@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* claim.c - rank 0's registry of fingerprints: an array sorted by fingerprint */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/errprintf.h"
+#include "modules/flake/claim.h"
+
+struct entry {
+    uint32_t fingerprint;
+    uint32_t rank;
+    uint64_t lo_ms; /* end of all that was granted of it to other ranks */
+    uint64_t hi_ms; /* end of all that was granted of it */
+    char *node;
+};
+
+struct registry {
+    struct entry *entries;
+    size_t count, size;
+    uint64_t floor_ms; /* end of all that was granted of fingerprints that were forgotten */
+    uint64_t end_ms;
+};
+
+struct registry *registry_create (void)
+{
+    return calloc (1, sizeof (struct registry));
+}
+
+void registry_destroy (struct registry *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->count; i++)
+        free (r->entries[i].node);
+    free (r->entries);
+    free (r);
+}
+
+/* Where the fingerprint is, or belongs. */
+static size_t find (const struct registry *r, uint32_t fingerprint)
+{
+    size_t lo = 0, hi = r->count;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (r->entries[mid].fingerprint < fingerprint)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Nobody holds it any more; what was granted of it is not granted again. */
+static void forget_expired (struct registry *r, uint64_t now_ms)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < r->count; i++) {
+        if (r->entries[i].hi_ms > now_ms) {
+            r->entries[kept++] = r->entries[i];
+            continue;
+        }
+        if (r->entries[i].hi_ms > r->floor_ms)
+            r->floor_ms = r->entries[i].hi_ms;
+        free (r->entries[i].node);
+    }
+    r->count = kept;
+}
+
+static int make_room (struct registry *r)
+{
+    size_t size = r->size ? 2 * r->size : 64;
+    struct entry *entries;
+
+    if (r->count < r->size)
+        return 0;
+    if (!(entries = realloc (r->entries, size * sizeof (entries[0]))))
+        return -1;
+    r->entries = entries;
+    r->size = size;
+    return 0;
+}
+
+/* Make a place for it, of nobody yet.  Returns NULL with errno ENOSPC or ENOMEM. */
+static struct entry *insert (struct registry *r, uint64_t now_ms, uint32_t fingerprint)
+{
+    if (r->count == REGISTRY_MAX)
+        forget_expired (r, now_ms);
+    if (r->count == REGISTRY_MAX) {
+        errno = ENOSPC;
+        return NULL;
+    }
+    if (make_room (r) < 0)
+        return NULL;
+    size_t i = find (r, fingerprint);
+    struct entry *e = &r->entries[i];
+    memmove (e + 1, e, (r->count - i) * sizeof (*e));
+    r->count++;
+    *e = (struct entry){ .fingerprint = fingerprint, .hi_ms = r->floor_ms };
+    return e;
+}
+
+static int refuse (const struct entry *e, const struct claim *claim, idt_error_t *errp)
+{
+    errno = EEXIST;
+    return errprintf (errp,
+                      "fingerprint 0x%08x of node %s (rank %u) is that of node %s (rank %u): give one of them another "
+                      "with uid.fingerprint or uid.node",
+                      claim->fingerprint, claim->node, claim->rank, e->node, e->rank);
+}
+
+/* Give the entry to the claim's rank.  The same one may have its time again, for that is of its lease, which nobody else
+ * has.  Another one may not.
+ */
+static int take_over (struct entry *e, const struct claim *claim)
+{
+    char *node = strdup (claim->node);
+
+    if (!node)
+        return -1;
+    if (!e->node || e->rank != claim->rank)
+        e->lo_ms = e->hi_ms;
+    free (e->node);
+    e->node = node;
+    e->rank = claim->rank;
+    return 0;
+}
+
+int registry_claim (struct registry *r, uint64_t now_ms, const struct span *held, const struct claim *claim,
+                    struct span *range, idt_error_t *errp)
+{
+    if (strlen (claim->node) > CLAIM_NAME_MAX) {
+        errno = EINVAL;
+        return errprintf (errp, "a node's name has at most %d bytes", CLAIM_NAME_MAX);
+    }
+    size_t i = find (r, claim->fingerprint);
+    struct entry *e = i < r->count && r->entries[i].fingerprint == claim->fingerprint ? &r->entries[i] : NULL;
+
+    if (e && e->node && e->rank != claim->rank && e->hi_ms > now_ms)
+        return refuse (e, claim, errp);
+    if (!e && !(e = insert (r, now_ms, claim->fingerprint)))
+        return errprintf (errp, "%s: at most %u fingerprints are in use at a time",
+                          errno == ENOSPC ? "the registry is full" : strerror (errno), REGISTRY_MAX);
+    if (take_over (e, claim) < 0)
+        return errprintf (errp, "%s", strerror (errno));
+    *range = (struct span){ e->lo_ms > held->lo_ms ? e->lo_ms : held->lo_ms, held->hi_ms };
+    if (e->hi_ms < held->hi_ms)
+        e->hi_ms = held->hi_ms;
+    if (r->end_ms < held->hi_ms)
+        r->end_ms = held->hi_ms;
+    return 0;
+}
+
+uint64_t registry_end_ms (const struct registry *r)
+{
+    return r->end_ms;
+}
+
+size_t registry_count (const struct registry *r)
+{
+    return r->count;
+}

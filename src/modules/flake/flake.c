@@ -1,0 +1,622 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* flake.c - the flake service: messages and time around a node that thinks
+ *
+ * Hosted inline, on the broker's reactor: it never blocks.  Whatever comes in is told to the node together with the
+ * time, and the timer is set to the node's deadline.  What the node wants is done by flake_ops.
+ *
+ * A request that the node has is a 'struct request' (the node's cookie).  What was asked of others is a 'struct up' until
+ * its future is fulfilled.  flax needs neither: its ids are made when they are asked for.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <syslog.h>
+#include <time.h>
+
+#include <idtree/idtree.h>
+
+#include "libutil/errprintf.h"
+#include "libutil/parse_duration.h"
+#include "modules/flake/flake_node.h"
+
+#define HOUR_MS UINT64_C (3600000)
+#define TEXT_MAX 17 /* bytes of any text, with its NUL */
+
+struct request {
+    const idt_msg_t *msg;
+    enum series_kind kind;
+    int drift;
+};
+
+struct up {
+    LIST_ENTRY (up) link;
+    struct flake_module *module;
+    idt_future_t *f;
+    uint32_t tag; /* of a request passed on */
+};
+
+struct flake_module {
+    idt_t *h;
+    struct flake_config config;
+    char name[CLAIM_NAME_MAX + 1];
+    struct flake *flake;
+    struct flax_gen *flax;
+    uint64_t flax_ids;
+    idt_watcher_t *timer;
+    LIST_HEAD (, up) ups;
+};
+
+static uint64_t clock_us (clockid_t id)
+{
+    struct timespec ts;
+
+    clock_gettime (id, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+static uint64_t now_us (void)
+{
+    return clock_us (CLOCK_BOOTTIME);
+}
+
+/* Every way into the node ends here. */
+static void set_timer (struct flake_module *m)
+{
+    uint64_t at_us = flake_deadline (m->flake), now = now_us ();
+
+    idt_watcher_stop (m->timer);
+    if (at_us == UINT64_MAX)
+        return;
+    idt_timer_watcher_reset (m->timer, at_us > now ? (double)(at_us - now) / 1000 : 0., 0.);
+    idt_watcher_start (m->timer);
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct flake_module *m = arg;
+
+    flake_tick (m->flake, now_us ());
+    set_timer (m);
+}
+
+/* --- answers --------------------------------------------------------------------------------------- */
+
+static void respond (struct flake_module *m, const idt_msg_t *msg, const char *s)
+{
+    if (idt_respond (m->h, msg, s) < 0)
+        idt_log (m->h, LOG_ERR, "%s: cannot answer: %s", idt_msg_topic (msg), strerror (errno));
+}
+
+static void respond_error (struct flake_module *m, const idt_msg_t *msg, int errnum, const char *text)
+{
+    if (idt_respond_error (m->h, msg, errnum, text) < 0)
+        idt_log (m->h, LOG_ERR, "%s: cannot answer: %s", idt_msg_topic (msg), strerror (errno));
+}
+
+static void request_destroy (struct request *q)
+{
+    idt_msg_unref (q->msg);
+    free (q);
+}
+
+/* {"ids":["...","..."]}: written by hand, for there may be many, and no text needs escaping. */
+static char *ids_begin (size_t count, char **end)
+{
+    char *s = malloc (count * (TEXT_MAX + 2) + 16);
+
+    *end = s ? stpcpy (s, "{\"ids\":[") : NULL;
+    return s;
+}
+
+static char *ids_add (char *p, const char *text)
+{
+    *p++ = '"';
+    p = stpcpy (p, text);
+    return stpcpy (p, "\",");
+}
+
+static void ids_end (char *p)
+{
+    strcpy (p - 1, "]}");
+}
+
+static char *add_snos (char *p, const struct flake_run *run)
+{
+    char text[TEXT_MAX];
+    sno_t id = run->first.sno;
+
+    for (uint32_t i = 0; i < run->n; i++) {
+        sno_encode (&id, text);
+        p = ids_add (p, text);
+        sno_next (&id);
+    }
+    return p;
+}
+
+static char *add_uids (char *p, const struct flake_run *run, int drift)
+{
+    const struct uid_format format = { .drift = drift };
+    struct uid id = run->first.uid;
+    char text[TEXT_MAX];
+
+    for (uint32_t i = 0; i < run->n; i++, id.sequence++) {
+        uid_encode (&id, &format, text);
+        p = ids_add (p, text);
+    }
+    return p;
+}
+
+static void reply_cb (void *arg, void *cookie, const struct flake_run *run, size_t nruns)
+{
+    struct request *q = cookie;
+    size_t count = 0;
+    char *s, *p;
+
+    for (size_t i = 0; i < nruns; i++)
+        count += run[i].n;
+    if (!(s = ids_begin (count, &p))) {
+        respond_error (arg, q->msg, ENOMEM, NULL);
+        goto done;
+    }
+    for (size_t i = 0; i < nruns; i++)
+        p = q->kind == SERIES_SNO ? add_snos (p, &run[i]) : add_uids (p, &run[i], q->drift);
+    ids_end (p);
+    respond (arg, q->msg, s);
+    free (s);
+done:
+    request_destroy (q);
+}
+
+static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
+{
+    struct request *q = cookie;
+
+    respond_error (arg, q->msg, errnum, text);
+    request_destroy (q);
+}
+
+/* --- what was asked of others ---------------------------------------------------------------------- */
+
+static void up_destroy (struct up *up)
+{
+    LIST_REMOVE (up, link);
+    idt_future_destroy (up->f);
+    free (up);
+}
+
+/* Keep 'f' (stolen, may be NULL) until it is fulfilled.  Returns NULL with errno set. */
+static struct up *up_create (struct flake_module *m, idt_future_t *f, idt_future_f cb)
+{
+    struct up *up = f ? calloc (1, sizeof (*up)) : NULL;
+
+    if (!up) {
+        idt_future_destroy (f);
+        return NULL;
+    }
+    up->module = m;
+    up->f = f;
+    LIST_INSERT_HEAD (&m->ups, up, link);
+    if (idt_future_then (f, -1, cb, up) < 0) {
+        up_destroy (up);
+        return NULL;
+    }
+    return up;
+}
+
+static void forward_cb (idt_future_t *f, void *arg)
+{
+    struct up *up = arg;
+    struct flake_module *m = up->module;
+    const char *s;
+
+    if (idt_rpc_get (f, &s) < 0)
+        flake_forward_failed (m->flake, now_us (), up->tag, idt_future_errnum (f) ? idt_future_errnum (f) : errno,
+                              idt_future_error (f));
+    else {
+        struct request *q = flake_forwarded (m->flake, up->tag);
+
+        if (q) {
+            respond (m, q->msg, s);
+            request_destroy (q);
+        }
+    }
+    up_destroy (up);
+    set_timer (m);
+}
+
+static int forward_up_cb (void *arg, uint32_t tag, void *cookie)
+{
+    struct flake_module *m = arg;
+    struct request *q = cookie;
+    struct up *up = up_create (m,
+                               idt_rpc (m->h, idt_msg_topic (q->msg), idt_msg_string (q->msg),
+                                        IDT_NODEID_UPSTREAM, 0),
+                               forward_cb);
+
+    if (!up)
+        return -1;
+    up->tag = tag;
+    return 0;
+}
+
+static void loan_cb (idt_future_t *f, void *arg)
+{
+    struct up *up = arg;
+    struct flake_module *m = up->module;
+    json_int_t lo, hi, boot, inst, epoch;
+
+    if (idt_rpc_get_unpack (f, "{s:[I,I] s:[I,I] s:I}", "range_ms", &lo, &hi, "clock_us", &boot, &inst, "epoch_ms",
+                            &epoch)
+        < 0)
+        flake_not_lent (m->flake, now_us (), errno != EAGAIN);
+    else {
+        const struct term_loan loan = { (uint64_t)lo, (uint64_t)hi, (uint64_t)boot, (uint64_t)inst, epoch };
+
+        flake_lent (m->flake, now_us (), &loan);
+    }
+    up_destroy (up);
+    set_timer (m);
+}
+
+static int borrow_cb (void *arg)
+{
+    struct flake_module *m = arg;
+
+    return up_create (m, idt_rpc (m->h, "fluid.lend", "{}", m->config.rank, 0), loan_cb) ? 0 : -1;
+}
+
+static void give_back_cb (void *arg, uint64_t end_ms)
+{
+    struct flake_module *m = arg;
+
+    idt_future_destroy (idt_rpc_pack (m->h, "fluid.lend", m->config.rank, IDT_RPC_NORESPONSE, "{s:I}", "back_ms",
+                                      (json_int_t)end_ms));
+}
+
+static void claimed_cb (idt_future_t *f, void *arg)
+{
+    struct up *up = arg;
+    struct flake_module *m = up->module;
+    json_int_t lo, hi;
+
+    if (idt_rpc_get_unpack (f, "{s:[I,I]}", "range_ms", &lo, &hi) < 0)
+        flake_claim_failed (m->flake, now_us (), errno, idt_future_error (f));
+    else
+        flake_claimed (m->flake, now_us (), &(struct span){ (uint64_t)lo, (uint64_t)hi });
+    up_destroy (up);
+    set_timer (m);
+}
+
+static int claim_cb (void *arg, const struct claim *claim)
+{
+    struct flake_module *m = arg;
+    idt_future_t *f = idt_rpc_pack (m->h, "flake.claim", 0, 0, "{s:I s:s s:I}", "fingerprint",
+                                    (json_int_t)claim->fingerprint, "node", claim->node, "rank",
+                                    (json_int_t)claim->rank);
+
+    return up_create (m, f, claimed_cb) ? 0 : -1;
+}
+
+static const struct flake_ops flake_ops = {
+    .reply = reply_cb,
+    .fail = fail_cb,
+    .forward = forward_up_cb,
+    .borrow = borrow_cb,
+    .give_back = give_back_cb,
+    .claim = claim_cb,
+};
+
+/* --- requests -------------------------------------------------------------------------------------- */
+
+/* A member that is a number from 'min' to 'max', or is not there.  Returns 0, or -1 with errno set and the reason. */
+static int get_number (const json_t *o, const char *name, int min, int max, int *value, idt_error_t *errp)
+{
+    json_t *v = json_object_get (o, name);
+
+    if (!v)
+        return 0;
+    if (!json_is_integer (v) || json_integer_value (v) < min || json_integer_value (v) > max) {
+        errno = EINVAL;
+        return errprintf (errp, "%s must be a number from %d to %d", name, min, max);
+    }
+    *value = (int)json_integer_value (v);
+    return 0;
+}
+
+/* What a request says; members that it does not have are left as they are.  Returns 0, or -1 with errno set. */
+static int read_request (const idt_msg_t *msg, int *count, int *meta, int *drift, idt_error_t *errp)
+{
+    json_t *o = idt_msg_json (msg, errp);
+    int rc = -1;
+
+    if (o && get_number (o, "count", 1, FLAKE_MAX_COUNT, count, errp) == 0
+        && get_number (o, "meta", 0, SNO_META_MAX, meta, errp) == 0
+        && get_number (o, "drift", UID_DRIFT_MIN, UID_DRIFT_MAX, drift, errp) == 0)
+        rc = 0;
+    int saved = errno;
+    json_decref (o);
+    errno = saved;
+    return rc;
+}
+
+static void generate (struct flake_module *m, const idt_msg_t *msg, enum series_kind kind)
+{
+    int count = 1, meta = 0, drift = UID_DRIFT_DEFAULT;
+    struct request *q;
+    idt_error_t err;
+
+    if (read_request (msg, &count, &meta, &drift, &err) < 0)
+        respond_error (m, msg, errno, err.text);
+    else if (!(q = malloc (sizeof (*q))))
+        respond_error (m, msg, ENOMEM, NULL);
+    else {
+        *q = (struct request){ idt_msg_ref (msg), kind, drift };
+        flake_generate (m->flake, now_us (), &(struct flake_request){ q, kind, (uint32_t)count, (uint8_t)meta });
+        set_timer (m);
+    }
+}
+
+static void sno_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    generate (arg, msg, SERIES_SNO);
+}
+
+static void uid_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    generate (arg, msg, SERIES_UID);
+}
+
+/* 'count' ids as an answer.  Returns NULL with errno set. */
+static char *make_flax (struct flake_module *m, int count)
+{
+    int64_t unix_ms = (int64_t)(clock_us (CLOCK_REALTIME) / 1000);
+    char text[FLAX_TEXT_SIZE + 1], *p, *s = ids_begin ((size_t)count, &p);
+    flax_t id;
+
+    for (int i = 0; s && i < count; i++) {
+        if (flax_gen_at (m->flax, unix_ms, &id, 1) < 0) {
+            free (s);
+            return NULL;
+        }
+        flax_encode (&id, text);
+        p = ids_add (p, text);
+    }
+    if (s)
+        ids_end (p);
+    return s;
+}
+
+static void flax_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct flake_module *m = arg;
+    int count = 1, none = 0;
+    idt_error_t err;
+    char *s;
+
+    if (read_request (msg, &count, &none, &none, &err) < 0)
+        respond_error (m, msg, errno, err.text);
+    else if (!(s = make_flax (m, count)))
+        respond_error (m, msg, errno, errno == EOVERFLOW ? "flax reaches from 2015 to 2049: set the clock" : NULL);
+    else {
+        m->flax_ids += (uint64_t)count;
+        respond (m, msg, s);
+        free (s);
+    }
+}
+
+/* A rank claims its fingerprint. */
+static void claim_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct flake_module *m = arg;
+    json_int_t fingerprint, rank;
+    struct claim claim = { 0 };
+    struct span range;
+    idt_error_t err = { "" };
+    json_t *o = NULL;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:I s:s s:I}", "fingerprint", &fingerprint, "node", &claim.node, "rank",
+                        &rank)
+            < 0
+        || fingerprint < 0 || fingerprint > UINT32_MAX || rank < 0 || rank > UINT32_MAX) {
+        respond_error (m, msg, EPROTO, err.text[0] ? err.text : "a number is out of range");
+        goto done;
+    }
+    claim.fingerprint = (uint32_t)fingerprint;
+    claim.rank = (uint32_t)rank;
+    if (flake_claim_request (m->flake, now_us (), &claim, &range, &err) < 0)
+        respond_error (m, msg, errno, err.text[0] ? err.text : NULL);
+    else if (idt_respond_pack (h, msg, "{s:[I,I]}", "range_ms", (json_int_t)range.lo_ms, (json_int_t)range.hi_ms) < 0)
+        idt_log (h, LOG_ERR, "flake.claim: cannot answer: %s", strerror (errno));
+    set_timer (m);
+done:
+    json_decref (o);
+}
+
+static bool gone_cb (void *cookie, void *arg)
+{
+    struct request *q = cookie;
+    const char *a = idt_msg_route_oldest (q->msg), *b = idt_msg_route_oldest (arg);
+
+    if (!a || !b || strcmp (a, b) != 0)
+        return false;
+    request_destroy (q);
+    return true;
+}
+
+static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct flake_module *m = arg;
+
+    flake_cancel (m->flake, now_us (), gone_cb, (void *)msg);
+    set_timer (m);
+}
+
+static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct flake_module *m = arg;
+    struct flake_stats s = flake_stats (m->flake);
+
+    if (idt_respond_pack (h, msg, "{s:s s:I s:I s:I s:I s:I s:I s:I s:I}", "node", m->config.node, "fingerprint",
+                          (json_int_t)m->config.fingerprint, "requests", (json_int_t)s.requests, "ids",
+                          (json_int_t)s.ids, "flax", (json_int_t)m->flax_ids, "forwarded", (json_int_t)s.forwards,
+                          "refused", (json_int_t)s.refused, "loans", (json_int_t)s.loans, "claims",
+                          (json_int_t)s.claims)
+        < 0)
+        idt_log (h, LOG_ERR, "flake.stats-get: cannot answer: %s", strerror (errno));
+}
+
+static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct flake_module *m = arg;
+
+    flake_stats_clear (m->flake);
+    m->flax_ids = 0;
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
+        respond (m, msg, NULL);
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST, "flax.generate", flax_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "sno.generate", sno_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "uid.generate", uid_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "flake.claim", claim_request_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "flax.disconnect", disconnect_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "sno.disconnect", disconnect_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "uid.disconnect", disconnect_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "flake.stats-get", stats_get_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "flake.stats-clear", stats_clear_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_EVENT, "flake.stats-clear", stats_clear_cb, 0 },
+    IDT_HANDLERS_END,
+};
+
+/* --- attributes ------------------------------------------------------------------------------------- */
+
+static int nonsense (idt_error_t *errp, const char *name, const char *value, const char *want)
+{
+    errno = EINVAL;
+    return errprintf (errp, "%s=%s: must be %s", name, value, want);
+}
+
+static int get_u32 (idt_t *h, const char *name, uint32_t min, uint32_t max, const char *want, uint32_t *value,
+                    idt_error_t *errp)
+{
+    const char *s = idt_attr_get (h, name);
+    uint64_t n;
+
+    if (!s)
+        return 0;
+    if (parse_number (s, min, max, &n) < 0)
+        return nonsense (errp, name, s, want);
+    *value = (uint32_t)n;
+    return 0;
+}
+
+/* The name, and the fingerprint that it has or is given. */
+static int get_node (struct flake_module *m, idt_error_t *errp)
+{
+    const char *name = idt_attr_get (m->h, "uid.node"), *host = idt_attr_get (m->h, "hostname");
+    int n;
+
+    if (name)
+        n = snprintf (m->name, sizeof (m->name), "%s", name);
+    else
+        n = snprintf (m->name, sizeof (m->name), "idtree-%u@%s", m->config.rank, host ? host : "localhost");
+    if (n < 1 || n > CLAIM_NAME_MAX)
+        return nonsense (errp, "uid.node", m->name, "a name of 1 to 255 bytes");
+    m->config.node = m->name;
+    m->config.fingerprint = uid_fingerprint (m->name, strlen (m->name));
+    return get_u32 (m->h, "uid.fingerprint", 0, UINT32_MAX, "a number from 0 to 4294967295", &m->config.fingerprint,
+                    errp);
+}
+
+static int read_options (struct flake_module *m, idt_error_t *errp)
+{
+    const char *s = idt_attr_get (m->h, "flake.forward-timeout");
+    uint64_t ms = 5000;
+
+    m->config = (struct flake_config){ .max_partitions = FLAKE_PARTITIONS, .max_waiting = 8192 };
+    if (idt_get_rank (m->h, &m->config.rank) < 0)
+        return errprintf (errp, "the attribute rank is missing");
+    if (s && (parse_duration (s, HOUR_MS, &ms) < 0 || ms < 10))
+        return nonsense (errp, "flake.forward-timeout", s, "10ms to 1h, such as 5s");
+    m->config.timeout_us = ms * 1000;
+    if (get_u32 (m->h, "flake.max-partitions", 1, FLAKE_PARTITIONS, "a number from 1 to 65536",
+                 &m->config.max_partitions, errp)
+            < 0
+        || get_u32 (m->h, "flake.max-waiting", 1, 1000000, "a number from 1 to 1000000", &m->config.max_waiting, errp)
+               < 0)
+        return -1;
+    return get_node (m, errp);
+}
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+static void service_cb (idt_future_t *f, void *arg)
+{
+    struct up *up = arg;
+
+    if (idt_rpc_get (f, NULL) < 0)
+        idt_log (up->module->h, LOG_ERR, "a service cannot be registered: %s", idt_future_error (f));
+    up_destroy (up);
+}
+
+static int register_services (struct flake_module *m)
+{
+    static const char *const names[] = { "flax", "sno", "uid" };
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
+        if (!up_create (m, idt_service_add (m->h, names[i]), service_cb))
+            return -1;
+    return 0;
+}
+
+static void flake_module_destroy (struct flake_module *m)
+{
+    int saved = errno;
+    struct up *up;
+
+    idt_handlers_remove (m->h, handlers);
+    if (m->flake)
+        flake_stop (m->flake, now_us ());
+    while ((up = LIST_FIRST (&m->ups)))
+        up_destroy (up);
+    idt_watcher_destroy (m->timer);
+    flake_destroy (m->flake);
+    flax_gen_destroy (m->flax);
+    free (m);
+    errno = saved;
+}
+
+static void flake_fini (idt_t *h, void *ctx)
+{
+    flake_module_destroy (ctx);
+}
+
+static int flake_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
+{
+    struct flake_module *m = calloc (1, sizeof (*m));
+
+    if (!m)
+        return errprintf (errp, "out of memory");
+    m->h = h;
+    if (read_options (m, errp) < 0)
+        goto error;
+    if (!(m->flake = flake_create (&m->config, &flake_ops, m))
+        || !(m->flax = flax_gen_create (FLAX_INCREASING, NULL))
+        || !(m->timer = idt_timer_watcher_create (idt_get_reactor (h), 0., 0., timer_cb, m))
+        || idt_handlers_add (h, handlers, m) < 0 || register_services (m) < 0) {
+        errprintf (errp, "cannot start: %s", strerror (errno));
+        goto error;
+    }
+    *ctx = m;
+    return 0;
+error:
+    flake_module_destroy (m);
+    return -1;
+}
+
+IDT_MODULE ("flake", flake_init, flake_fini)

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* series.c - the ids of one rank
+ *
+ * Only whole steps are used: so ranges of time that do not overlap make ids that are not equal, wherever the ranges are
+ * cut (doc/design/flake.md, rule 2).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "modules/flake/series.h"
+
+#define SECOND_US INT64_C (1000000)
+#define UNIT_US (SNO_UNIT_NS / 1000)
+
+struct series {
+    enum series_kind kind;
+    struct sno_gen *sno;
+    struct uid_gen *uid;
+};
+
+static struct series *create (enum series_kind kind)
+{
+    struct series *s = calloc (1, sizeof (*s));
+
+    if (s)
+        s->kind = kind;
+    return s;
+}
+
+struct series *series_create_sno (uint16_t partition)
+{
+    struct series *s = create (SERIES_SNO);
+
+    if (s && !(s->sno = sno_gen_create (&(struct sno_snapshot){ .partition = partition }, NULL))) {
+        series_destroy (s);
+        return NULL;
+    }
+    return s;
+}
+
+struct series *series_create_uid (const struct uid_node *node)
+{
+    struct series *s = create (SERIES_UID);
+
+    if (s && !(s->uid = uid_gen_create (&(struct uid_gen_config){ .node = *node }))) {
+        series_destroy (s);
+        return NULL;
+    }
+    return s;
+}
+
+void series_destroy (struct series *s)
+{
+    if (!s)
+        return;
+    int saved = errno;
+    sno_gen_destroy (s->sno);
+    uid_gen_destroy (s->uid);
+    free (s);
+    errno = saved;
+}
+
+static int fail (int errnum)
+{
+    errno = errnum;
+    return -1;
+}
+
+static int reserve_sno (struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,
+                        struct flake_run *run, int64_t *wait_us)
+{
+    uint64_t lo, hi;
+    int64_t wait_ns = 0;
+
+    /* The first unit that begins in the range, and the one that does not end in it. */
+    if (sno_unit_at ((lo_us + UNIT_US - 1) * 1000, &lo) < 0 || sno_unit_at (hi_us * 1000, &hi) < 0)
+        return -1;
+    if (lo >= hi)
+        return fail (ERANGE);
+    sno_gen_set_range (s->sno, lo, hi);
+    int n = sno_gen_reserve (s->sno, meta, unix_us * 1000, want, &run->first.sno, &wait_ns);
+    if (n < 0 && errno == EAGAIN)
+        *wait_us = (wait_ns + 999) / 1000;
+    if (n < 0 && errno == ESTALE) /* the clock that we are told never goes back: a unit that was left for good */
+        return fail (EAGAIN);
+    return n;
+}
+
+/* The step that contains a time: [*from_us, *to_us). */
+static void step_at (int64_t us, int64_t *from_us, int64_t *to_us)
+{
+    int64_t second = us / SECOND_US * SECOND_US, c = us - second;
+
+    *from_us = second + c / UID_STEP_US * UID_STEP_US;
+    *to_us = *from_us + UID_STEP_US;
+    if (*to_us > second + SECOND_US) /* the last one of a second is shorter */
+        *to_us = second + SECOND_US;
+}
+
+static int reserve_uid (struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint32_t want,
+                        struct flake_run *run, int64_t *wait_us)
+{
+    int64_t from_us, to_us;
+
+    step_at (unix_us, &from_us, &to_us);
+    *wait_us = to_us - unix_us;
+    if (from_us < lo_us || to_us > hi_us)
+        return fail (ERANGE);
+    return uid_gen_reserve (s->uid, UID_GLOBAL, unix_us, want, &run->first.uid, wait_us);
+}
+
+int series_reserve (struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,
+                    struct flake_run *run, int64_t *wait_us)
+{
+    int n;
+
+    if (s->kind == SERIES_SNO) {
+        *wait_us = UNIT_US - unix_us % UNIT_US;
+        n = reserve_sno (s, lo_us, hi_us, unix_us, meta, want, run, wait_us);
+    } else
+        n = reserve_uid (s, lo_us, hi_us, unix_us, want, run, wait_us);
+    if (n > 0)
+        run->n = n;
+    return n;
+}
