@@ -16,8 +16,14 @@
  */
 idt_future_t *ask_wait (const struct cmd *cmd, idt_future_t *f, const char *what);
 
-/* Send 'request' (stolen; NULL: no payload) and return the answer's object, a new reference; an
- * empty answer is an empty object.
+/* Send 'request' (stolen; NULL: no payload).  Returns NULL with errno set where it cannot be sent. */
+idt_future_t *ask_send (idt_t *h, const char *topic, uint32_t nodeid, json_t *request);
+
+/* Wait as above for the answer of 'f' (stolen) and return its object, a new reference; an empty answer is an empty object.
+ */
+json_t *ask_take_new (const struct cmd *cmd, idt_future_t *f, const char *what);
+
+/* Send 'request' (stolen; NULL: no payload) and return the answer's object: both of the above.
  */
 json_t *ask_new (const struct cmd *cmd, idt_t *h, const char *topic, uint32_t nodeid,
                  json_t *request, const char *what);

@@ -16,6 +16,7 @@
 
 #include "cmd/commands.h"
 #include "cmd/date.h"
+#include "cmd/docid.h"
 #include "cmd/epoch.h"
 #include "cmd/idtext.h"
 
@@ -27,6 +28,7 @@ struct show {
     struct idtext_reader reader;
     int drift;
     struct epoch *epoch;
+    idt_t *h; /* for ids of documents; NULL: not needed yet */
     int count;
     int bad;
 };
@@ -168,14 +170,57 @@ static void print_json (struct show *show, const struct candidate *candidate, in
     json_decref (o);
 }
 
+/* --- ids of documents ------------------------------------------------------------------------- */
+
+static void print_docid (struct show *show, const json_t *o)
+{
+    const char *key;
+    json_t *value;
+
+    if (show->count++)
+        putchar ('\n');
+    json_object_foreach ((json_t *)o, key, value) {
+        char *s = json_is_string (value) ? strdup (json_string_value (value)) : json_dumps (value, JSON_ENCODE_ANY);
+
+        print_field (key, s ? s : "");
+        free (s);
+    }
+}
+
+static void show_docid (struct show *show, uint64_t line, const char *s, const struct docid *id)
+{
+    idt_error_t error;
+
+    if (!show->h)
+        show->h = cmd_connect (show->cmd);
+    json_t *o = docid_describe_new (show->h, id, &error);
+    if (!o) {
+        char what[sizeof (error.text) + 16];
+
+        snprintf (what, sizeof (what), "is not known: %s", error.text);
+        idtext_warn_of (show->cmd, line, s, strlen (s), what);
+        show->bad++;
+    } else if (show->json) {
+        json_dumpf (o, stdout, JSON_COMPACT);
+        putchar ('\n');
+    } else
+        print_docid (show, o);
+    json_decref (o);
+}
+
 /* --- the command ------------------------------------------------------------------------------ */
 
 static void show_cb (void *arg, uint64_t line, const char *s, size_t len)
 {
     struct show *show = arg;
     struct candidate candidate[SCHEME_COUNT];
-    int n = idtext_read (&show->reader, s, len, candidate);
+    struct docid docid;
 
+    if (!show->reader.scheme && docid_parse (s, len, &docid) == 0) {
+        show_docid (show, line, s, &docid);
+        return;
+    }
+    int n = idtext_read (&show->reader, s, len, candidate);
     if (n == 0) {
         idtext_warn (show->cmd, line, s, len, NULL, 0, errno);
         show->bad++;
@@ -206,6 +251,7 @@ static int run (struct cmd *cmd)
     show.epoch = epoch_new (cmd, epoch);
     idtext_each (cmd, show_cb, &show);
     epoch_free (show.epoch);
+    idt_close (show.h);
     cmd_flush (cmd);
     return show.bad ? CMD_FAILED : CMD_OK;
 }
@@ -227,7 +273,8 @@ const struct command id_show_command = {
     .summary = "Show what ids of any form say; - reads them from stdin, one a line",
     .details = "A text that can be of several schemes is shown as an id of each.  The date of a fluid is\n"
                "known with --epoch, or where an instance can be asked for its epoch; it then comes with\n"
-               "how far it may be off, as the instance's clocks are now.",
+               "how far it may be off, as the instance's clocks are now.  DOCUMENT:ID and DOCUMENT:UUID are\n"
+               "ids of a document of the id compressor that is open on the broker's rank.",
     .example = "idtree id show --epoch 2026-11-21 fuZZybuNNy",
     .options = options,
     .run = run,

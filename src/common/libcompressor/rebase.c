@@ -205,7 +205,7 @@ static int split_summary (struct form *f, const unsigned char *data, size_t size
     return 0;
 }
 
-struct idcomp *idcomp_rebase (const struct idcomp *mine, const void *form, size_t size)
+struct idcomp *compressor_rebase (const struct idcomp *mine, const void *form, size_t size)
 {
     size_t mine_size = idcomp_save_size (mine, IDCOMP_WITH_LOCAL);
     struct idcomp *c = NULL;

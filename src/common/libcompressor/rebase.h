@@ -15,6 +15,6 @@
  *   IDCOMP_E...    the form is damaged, or names ids of this session that it has not made
  *   ENOMEM
  */
-struct idcomp *idcomp_rebase (const struct idcomp *mine, const void *form, size_t size);
+struct idcomp *compressor_rebase (const struct idcomp *mine, const void *form, size_t size);
 
 #endif /* COMPRESSOR_REBASE_H */

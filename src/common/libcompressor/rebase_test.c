@@ -81,7 +81,7 @@ static void check_ids_stay (void)
     idcomp_finalize (b, &range);
     order (b, 9, all + 1, 1);
 
-    struct idcomp *c = idcomp_rebase (a, form, save (b));
+    struct idcomp *c = compressor_rebase (a, form, save (b));
     ok (c != NULL, "a session with local, eager and announced ids moves to a newer form");
     if (!c)
         bail_out (idcomp_strerror (errno));
@@ -108,7 +108,7 @@ static void check_new_session (void)
     idcomp_generate (a, &id[1]);
     order (b, 3, all, 2);
     order (c, 3, all, 2);
-    struct idcomp *moved = idcomp_rebase (a, form, save (b));
+    struct idcomp *moved = compressor_rebase (a, form, save (b));
     ok (moved && same_ids (a, moved, id, 2) && idcomp_equal (moved, c, IDCOMP_WITHOUT_LOCAL),
         "a session that the form does not know keeps its ids");
     idcomp_destroy (a);
@@ -120,7 +120,7 @@ static void check_new_session (void)
 static int refused (const struct idcomp *mine, size_t size)
 {
     errno = 0;
-    struct idcomp *c = idcomp_rebase (mine, form, size);
+    struct idcomp *c = compressor_rebase (mine, form, size);
     int error = c ? 0 : errno;
 
     idcomp_destroy (c);

@@ -144,7 +144,7 @@ int replica_load (struct replica *r, const void *form, size_t size, int64_t seq)
         return fail (EPIPE);
     if (seq <= r->seq)
         return 0;
-    struct idcomp *ids = idcomp_rebase (r->ids, form, size);
+    struct idcomp *ids = compressor_rebase (r->ids, form, size);
     if (!ids)
         return errno == ENOMEM ? -1 : fail_broken (r, "stored form", seq);
     idcomp_destroy (r->ids);

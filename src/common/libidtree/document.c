@@ -94,6 +94,12 @@ static void pause_over (idt_watcher_t *w, int revents, void *arg)
     d->paused = false;
 }
 
+/* EPIPE says that a document is broken; of a connection it says the same as ECONNRESET. */
+static int of_connection (int errnum)
+{
+    return errnum == EPIPE ? ECONNRESET : errnum;
+}
+
 /* A request failed, and will be repeated. */
 static void fail_for_now (idt_document_t *d, int errnum, const char *text)
 {
@@ -103,7 +109,7 @@ static void fail_for_now (idt_document_t *d, int errnum, const char *text)
         idt_watcher_start (d->pause);
         d->pause_ms = 2 * d->pause_ms < PAUSE_MAX_MS ? 2 * d->pause_ms : PAUSE_MAX_MS;
     }
-    set_error (d, errnum, text);
+    set_error (d, of_connection (errnum), text);
 }
 
 /* True for what no repetition will change. */
@@ -632,11 +638,11 @@ static int wait_turn (idt_document_t *d, const bool *over)
     if (replica_broken (d->replica))
         errnum = EPIPE;
     else if (d->h->lost)
-        errnum = d->h->lost;
+        errnum = of_connection (d->h->lost);
     else if (*over)
         errnum = ETIMEDOUT;
     else if (idt_reactor_run (d->h->reactor, IDT_REACTOR_ONCE) < 0)
-        return -1;
+        errnum = of_connection (errno);
     errno = errnum;
     return errnum == 0 ? 0 : -1;
 }

@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 nm -D --defined-only "$lib" | awk '{ print $3 }' | sed 's/@.*//' | sort >"$tmp/exported"
 # What the library's transports and the broker use of each other (transport.h).
 internal='idt_handle_create|idt_handle_dispatch|idt_handle_set_module'
-cat "$srcdir"/src/include/idtree/*.h | grep -v '^ *#' | grep -oE '\b(idt|fluid|flax|sno|uid)_[a-z0-9_]+ \(' \
+cat "$srcdir"/src/include/idtree/*.h | grep -v '^ *#' | grep -oE '\b(idt|idcomp|fluid|flax|sno|uid)_[a-z0-9_]+ \(' \
     | tr -d ' (' | sort -u >"$tmp/named"
 
 n=0
@@ -30,7 +30,7 @@ check() { # sentence, lines that should not be
 failed=0
 [ -s "$tmp/exported" ] || { echo "Bail out! no symbols in $lib"; exit 1; }
 check "all exported symbols begin with idt_ or the name of a kind of id" \
-    "$(grep -vE '^(idt|fluid|flax|sno|uid)_' "$tmp/exported")"
+    "$(grep -vE '^(idt|idcomp|fluid|flax|sno|uid)_' "$tmp/exported")"
 check "each is declared in an installed header" \
     "$(comm -23 "$tmp/exported" "$tmp/named" | grep -vxE "$internal")"
 check "each function of the installed headers is there" \

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* doc_state.c - idtree doc export, import: the stored form of a document
+ *
+ * It is the base64 text that the npm package @fluidframework/id-compressor calls serialized, version 2, without local
+ * state: all that is final, and nobody's session.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/commands.h"
+#include "cmd/doc.h"
+
+#define STATE_MAX ((size_t)64 << 20) /* bytes of text; a document of compressor.max-clusters takes half of it */
+
+/* --- export ----------------------------------------------------------------------------------- */
+
+/* Joining a document makes it if there is none: look first. */
+static int run_export (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+    const char *name = cmd->argv[0];
+
+    json_decref (doc_need_new (&d, name));
+    json_t *answer = doc_ask_new (&d, "join", json_pack ("{s:s}", "document", name), name);
+    const char *state = json_string_value (json_object_get (answer, "state"));
+    if (!state)
+        cmd_die (cmd, "%s: the answer has no state", name);
+    puts (state);
+    json_decref (answer);
+    return doc_end (&d);
+}
+
+/* --- import ----------------------------------------------------------------------------------- */
+
+/* All text of a stream without the white space around it, for free (). */
+static char *read_text (const struct cmd *cmd, FILE *f, const char *path)
+{
+    char *s = malloc (STATE_MAX + 1);
+
+    if (!s)
+        cmd_die (cmd, "out of memory");
+    size_t n = fread (s, 1, STATE_MAX + 1, f);
+    if (ferror (f))
+        cmd_die (cmd, "%s: %s", path, strerror (errno));
+    if (n > STATE_MAX)
+        cmd_die (cmd, "%s: a stored form has at most %zu bytes of text", path, STATE_MAX);
+    while (n > 0 && isspace ((unsigned char)s[n - 1]))
+        n--;
+    s[n] = '\0';
+    if (n == 0 || strlen (s) != n)
+        cmd_die (cmd, "%s: is no stored form, which is base64 text", path);
+    return s;
+}
+
+static char *read_file (const struct cmd *cmd, const char *path)
+{
+    FILE *f = strcmp (path, "-") ? fopen (path, "r") : stdin;
+
+    if (!f)
+        cmd_die (cmd, "%s: %s", path, strerror (errno));
+    char *s = read_text (cmd, f, path);
+    if (f != stdin)
+        fclose (f);
+    return s;
+}
+
+static int run_import (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+    const char *name = cmd->argv[0];
+    const char *path = cmd->argc > 1 ? cmd->argv[1] : "-";
+    char *state = read_file (cmd, path);
+    json_t *request = json_pack ("{s:s s:s}", "document", name, "state", state);
+
+    free (state);
+    if (!request)
+        cmd_die (cmd, "%s: is no stored form, which is base64 text", path);
+    json_t *answer = doc_ask_new (&d, "create", request, path);
+    doc_print (&d, answer);
+    json_decref (answer);
+    return doc_end (&d);
+}
+
+/* --- the commands ----------------------------------------------------------------------------- */
+
+static const struct cmd_option import_options[] = {
+    { DOC_OPT_JSON, "json", NULL, "one object" },
+    CMD_OPTIONS_END,
+};
+
+const struct command doc_export_command = {
+    .name = "doc export",
+    .operands = "DOCUMENT",
+    .min_operands = 1,
+    .max_operands = 1,
+    .flags = CMD_CONNECTS,
+    .summary = "Print a document in its stored form: base64 text",
+    .details = "It is what serialize(false) of the npm package @fluidframework/id-compressor returns.",
+    .example = "idtree doc export drawing >drawing.b64",
+    .run = run_export,
+};
+
+const struct command doc_import_command = {
+    .name = "doc import",
+    .operands = "DOCUMENT [FILE|-]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .flags = CMD_CONNECTS,
+    .summary = "Make a document from a stored form; its name must be new",
+    .details = "The text is read from stdin where no FILE is given.",
+    .example = "idtree doc import drawing drawing.b64",
+    .options = import_options,
+    .run = run_import,
+};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* docid.h - ids of documents on the command line: DOCUMENT:ID, DOCUMENT:UUID
+ *
+ * No other id has a colon.
+ */
+#ifndef CMD_DOCID_H
+#define CMD_DOCID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <idtree/handle.h>
+#include <idtree/idcomp.h>
+#include <jansson.h>
+
+#define DOCID_NAME_MAX 100 /* characters of a document's name */
+
+struct docid {
+    char document[DOCID_NAME_MAX + 1];
+    bool by_uuid;
+    int64_t id;
+    char uuid[IDCOMP_UUID_TEXT];
+};
+
+/* Returns 0, or -1 where 's' of 'len' bytes is neither. */
+int docid_parse (const char *s, size_t len, struct docid *id);
+
+/* What the broker's session in the document knows of it, a new reference; NULL with a sentence in 'errp'. */
+json_t *docid_describe_new (idt_t *h, const struct docid *id, idt_error_t *errp);
+
+#endif /* CMD_DOCID_H */
