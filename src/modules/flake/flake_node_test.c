@@ -145,7 +145,9 @@ static void test_make (void)
     ok (r->ids == 1 && w.borrows == 2, "the last quarter of a loan is time to ask for the next");
     flake_not_lent (w.f, T0 + 12 * SECOND, false);
     r = ask (&w, T0 + 15 * SECOND, 6, SERIES_SNO, 1);
-    ok (r->answers == 0 && w.forwards == 1 && w.borrows == 3, "what is outside of the loan goes up");
+    ok (r->answers == 0 && w.forwards == 0 && w.borrows == 3, "after the loan's end the next one is waited for");
+    flake_not_lent (w.f, T0 + 15 * SECOND, false);
+    ok (r->answers == 0 && w.forwards == 1, "where nothing is lent it goes up");
     lend (&w, T0 + 15 * SECOND, 25000, 40000);
     ok (flake_forwarded (w.f, w.tag) == (void *)6 && !flake_forwarded (w.f, w.tag), "its answer is for it, once");
     r = ask (&w, T0 + 16 * SECOND, 7, SERIES_SNO, 0);

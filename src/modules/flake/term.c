@@ -31,9 +31,7 @@ enum term_state term_state (struct term *t, uint64_t now_us)
 {
     if (t->told && covers (t, term_now_us (t, now_us) / 1000))
         return TERM_HELD;
-    if (t->refused != TERM_UNKNOWN)
-        return t->refused;
-    return t->told ? TERM_FENCED : TERM_UNKNOWN;
+    return t->refused;
 }
 
 bool term_is_due (struct term *t, uint64_t now_us)
@@ -53,6 +51,8 @@ uint64_t term_due (const struct term *t)
 void term_asked (struct term *t)
 {
     t->asking = true;
+    if (t->refused == TERM_FENCED) /* that was before: the answer comes at once, for it is the own broker's */
+        t->refused = TERM_UNKNOWN;
 }
 
 void term_lent (struct term *t, uint64_t now_us, const struct term_loan *loan)

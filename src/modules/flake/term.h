@@ -23,7 +23,7 @@ struct span { /* lo_ms <= t < hi_ms, instance time */
 };
 
 enum term_state {
-    TERM_UNKNOWN, /* not told yet */
+    TERM_UNKNOWN, /* not told yet, or not since the last loan ended: ask */
     TERM_HELD,    /* the range contains now */
     TERM_FENCED,  /* nothing was lent; asked again as time goes on */
     TERM_NEVER,   /* this rank can't borrow */
@@ -36,7 +36,7 @@ struct term {
     uint64_t boot_us, inst_us;
     int64_t epoch_ms;
     uint64_t newest_us; /* newest instance time that was told */
-    enum term_state refused; /* TERM_FENCED or TERM_NEVER: of the last answer; else TERM_HELD */
+    enum term_state refused; /* TERM_FENCED or TERM_NEVER: of the last answer; else TERM_UNKNOWN */
     bool told;
     bool asking;
     uint64_t ask_us; /* not before */
