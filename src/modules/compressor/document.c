@@ -26,6 +26,7 @@ struct final {
     TAILQ_ENTRY (final) link;
     const idt_msg_t *msg;
     int64_t last; /* generation count */
+    uint64_t deadline_ms;
     struct idcomp_run runs[2];
     int nruns;
 };
@@ -53,17 +54,23 @@ static void document_turn (struct document *doc);
 
 /* --- end ------------------------------------------------------------------------------------------------ */
 
-static void fail_finals (struct document *doc, int errnum, const char *text)
+static void drop_final (struct document *doc, struct final *final)
+{
+    TAILQ_REMOVE (&doc->finals, final, link);
+    doc->nfinals--;
+    idt_msg_unref (final->msg);
+    free (final);
+}
+
+/* Those whose deadline has come; all of them: UINT64_MAX. */
+static void fail_finals (struct document *doc, uint64_t now_ms, int errnum, const char *text)
 {
     struct final *final;
 
-    while ((final = TAILQ_FIRST (&doc->finals))) {
-        TAILQ_REMOVE (&doc->finals, final, link);
+    while ((final = TAILQ_FIRST (&doc->finals)) && final->deadline_ms <= now_ms) {
         service_respond_error (doc->service, final->msg, errnum, text);
-        idt_msg_unref (final->msg);
-        free (final);
+        drop_final (doc, final);
     }
-    doc->nfinals = 0;
 }
 
 static void event_topic (const struct document *doc, char topic[sizeof (WIRE_EVENT_PREFIX) + WIRE_NAME_MAX])
@@ -80,7 +87,7 @@ static void document_destroy (struct document *doc, int errnum, const char *text
     doc->service->ndocuments--;
     event_topic (doc, topic);
     idt_future_destroy (idt_event_unsubscribe (doc->service->h, topic));
-    fail_finals (doc, errnum, text);
+    fail_finals (doc, UINT64_MAX, errnum, text);
     service_respond_all (doc->service, &doc->openers, errnum, text);
     service_respond_all (doc->service, &doc->closers, errnum, errnum ? text : NULL);
     fifo_fini (&doc->openers);
@@ -235,7 +242,12 @@ void document_announced (struct document *doc, const struct relay_result *result
     case ENOENT:
         replica_break (doc->replica, result->text ? result->text : "rank 0 refused what it announced");
         break;
-    default:
+    case EHOSTUNREACH:
+    case EAGAIN:
+        pause_announcing (doc);
+        break;
+    default: /* rank 0 says why not now: that is for those who wait, and the ids go on trying */
+        fail_finals (doc, UINT64_MAX, result->errnum, result->text);
         pause_announcing (doc);
     }
     document_turn (doc);
@@ -308,11 +320,8 @@ static void answer_finals (struct document *doc)
     struct final *final;
 
     while ((final = TAILQ_FIRST (&doc->finals)) && final->last <= finalized) {
-        TAILQ_REMOVE (&doc->finals, final, link);
-        doc->nfinals--;
         answer_final (doc, final);
-        idt_msg_unref (final->msg);
-        free (final);
+        drop_final (doc, final);
     }
 }
 
@@ -325,10 +334,12 @@ static void await_final (struct document *doc, const idt_msg_t *msg, const struc
         return;
     }
     *final = (struct final){ .msg = idt_msg_ref (msg), .nruns = nruns,
-                             .last = idcomp_stats (replica_ids (doc->replica)).generated };
+                             .last = idcomp_stats (replica_ids (doc->replica)).generated,
+                             .deadline_ms = service_now_ms () + doc->service->options.timeout_ms };
     memcpy (final->runs, runs, (size_t)nruns * sizeof (runs[0]));
     TAILQ_INSERT_TAIL (&doc->finals, final, link);
     doc->nfinals++;
+    service_arm (doc->service);
 }
 
 void document_made (struct document *doc, const idt_msg_t *msg, const struct idcomp_run *runs, int nruns)
@@ -346,7 +357,7 @@ static void document_turn (struct document *doc)
 
     answer_finals (doc);
     if (broken)
-        fail_finals (doc, ESTALE, broken);
+        fail_finals (doc, UINT64_MAX, ESTALE, broken);
     if (doc->state == CLOSING && broken)
         document_destroy (doc, ESTALE, broken);
     else if (doc->state == CLOSING && replica_settled (doc->replica))
@@ -364,6 +375,9 @@ void documents_tick (struct service *sv)
     for (doc = LIST_FIRST (&sv->documents); doc; doc = next) {
         next = LIST_NEXT (doc, link);
         doc->announce_paused = doc->fetch_paused = false;
+        fail_finals (doc, service_now_ms (), EHOSTUNREACH, "rank 0 was not reached in time: these ids will be final later");
+        if (doc->nfinals > 0)
+            service_arm (sv);
         if (doc->replica)
             document_turn (doc);
     }

@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t2040-compressor.t - the compressor service, method by method
+test_description='documents: open, make ids, convert them, join, submit, fetch'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 4 --topology kary:1 -o compressor.max-documents=4 -o compressor.window=2 -o compressor.max-sessions=20
+
+ask() { "$IDTREE_BUILDDIR/t/ask" "$@" </dev/null; }
+value() { sed -n "s/.*\"$1\":\"*\([^\",}]*\).*/\1/p"; }
+A=11111111-1111-4111-8111-111111111111
+range() { printf '{"sessionId":"%s","ids":{"firstGenCount":%d,"count":%d,"requestedClusterSize":4,"localIdRanges":[[%d,%d]]}}' $A $1 $2 $1 $2; }
+submit() { ask "$1" compressor.submit "{\"document\":\"own\",\"uuid\":\"$uuid\",\"ranges\":[$2]}"; }
+
+test_expect_success 'without it, a document is not to be had, and the text says why' '
+    test_must_fail ask 3 compressor.open "{\"document\":\"d\"}" 2>err && grep "^ENOSYS" err &&
+    idtree module load -r 3 compressor &&
+    test_must_fail ask 3 compressor.open "{\"document\":\"d\"}" 2>err && cat err &&
+    grep "rank 0 has no compressor: load it" err && idtree module remove -r 3 compressor
+'
+test_expect_success 'it is loaded and unloaded a hundred times' '
+    for i in $(seq 50); do
+        for r in 0 3; do idtree module load -r $r compressor || return 1; done &&
+        ask 3 compressor.open "{\"document\":\"loop\"}" >/dev/null &&
+        ask 3 compressor.generate "{\"document\":\"loop\"}" >/dev/null &&
+        for r in 3 0; do idtree module remove -r $r compressor || return 1; done
+    done
+'
+test_expect_success 'ranks 0, 2 and 3 have it, rank 1 does not' '
+    for r in 0 2 3; do idtree module load -r $r compressor || return 1; done
+'
+test_expect_success 'a document takes no more sessions than there may be, and the text says so' '
+    ask 2 compressor.open "{\"document\":\"loop\"}" &&
+    test_must_fail ask 2 compressor.generate "{\"document\":\"loop\",\"final\":true}" 2>err && cat err &&
+    grep "EDQUOT: .*compressor.max-sessions" err
+'
+test_expect_success 'a rank has one session in a document' '
+    ask 3 compressor.open "{\"document\":\"d\"}" >one && ask 3 compressor.open "{\"document\":\"d\"}" >two &&
+    ask 2 compressor.open "{\"document\":\"d\"}" >other &&
+    test "$(value session <one)" = "$(value session <two)" && test "$(value session <one)" != "$(value session <other)" &&
+    test "$(value uuid <one)" = "$(value uuid <other)"
+'
+test_expect_success 'ids are made at once, and final when that is asked for' '
+    ask 3 compressor.generate "{\"document\":\"d\",\"count\":3}" >made && grep "\[\[-1,3\]\]" made &&
+    ask 3 compressor.generate "{\"document\":\"d\",\"final\":true}" >made && grep "\"runs\":\[\[[0-9]*,1\]\]" made &&
+    first=$(sed "s/.*\[\[\([0-9]*\),1.*/\1/" made) &&
+    ask 3 compressor.normalize "{\"document\":\"d\",\"ids\":[-1,-2,-3]}" >op && cat op && ! grep -e "-[123][],]" op
+'
+test_expect_success 'an id means the same on another rank' '
+    op=$(sed "s/.*\"ids\":\[\([0-9]*\).*/\1/" op) &&
+    ask 3 compressor.decompress "{\"document\":\"d\",\"ids\":[-1]}" >mine && u=$(sed "s/.*\[\"\(.*\)\"\].*/\1/" mine) &&
+    test "$u" = "$(value session <one)" &&
+    ask 2 compressor.decompress "{\"document\":\"d\",\"ids\":[$op]}" | grep "\[\"$u\"\]" &&
+    ask 2 compressor.recompress "{\"document\":\"d\",\"uuids\":[\"$u\",\"$A\"]}" | grep "\[$op,null\]" &&
+    ask 3 compressor.recompress "{\"document\":\"d\",\"uuids\":[\"$u\"]}" | grep "\[-1\]" &&
+    ask 2 compressor.normalize "{\"document\":\"d\",\"origin\":\"$u\",\"ids\":[-1]}" | grep "\"ids\":\[$op\]"
+'
+test_expect_success 'what cannot be is refused with a sentence' '
+    test_must_fail ask 2 compressor.decompress "{\"document\":\"d\",\"ids\":[0,99999999]}" 2>err && grep "ENOENT: 99999999: " err &&
+    test_must_fail ask 2 compressor.generate "{\"document\":\"d\",\"count\":0}" 2>err && grep "EINVAL: count must be from 1 to 1048576" err &&
+    test_must_fail ask 2 compressor.generate "{\"document\":\"e\"}" 2>err && grep "ENOENT: document .e. is not open on rank 2" err &&
+    test_must_fail ask 2 compressor.open "{\"document\":\"a/b\"}" 2>err && grep "EINVAL: .a/b. is no name" err &&
+    test_must_fail ask 2 compressor.open "{\"document\":7}" 2>err && grep EPROTO err &&
+    test_must_fail ask 2 compressor.recompress "{\"document\":\"d\",\"uuids\":[7]}" 2>err && grep "EINVAL: 7: " err
+'
+test_expect_success 'a client with a compressor of its own joins, submits and fetches' '
+    ask 3 compressor.join "{\"document\":\"own\"}" >joined && uuid=$(value uuid <joined) && test "$(value seq <joined)" = 0 &&
+    test "$(submit 3 "$(range 1 5)")" = "{\"seq\":1}" &&
+    ask 2 compressor.fetch "{\"document\":\"own\",\"uuid\":\"$uuid\",\"from\":1}" >fetched && cat fetched &&
+    test "$(cat fetched)" = "{\"document\":\"own\",\"uuid\":\"$uuid\",\"newest\":1,\"seq\":1,\"ranges\":[$(range 1 5)]}" &&
+    ask 2 compressor.fetch "{\"document\":\"own\",\"uuid\":\"$uuid\",\"from\":2}" | grep "\"newest\":1,\"seq\":2,\"ranges\":\[\]"
+'
+test_expect_success 'a range is ordered once however often it comes; gaps, overlaps and garbage are refused' '
+    test "$(submit 2 "$(range 1 5)")" = "{\"seq\":1}" && test "$(submit 0 "$(range 1 5),$(range 6 1)")" = "{\"seq\":2}" &&
+    test_must_fail submit 3 "$(range 9 1)" 2>err && grep "EINVAL: .*missing" err &&
+    test_must_fail submit 3 "$(range 4 9)" 2>err && grep "EINVAL: .*cut anew" err &&
+    test_must_fail submit 3 "{}" 2>err && grep EINVAL err && test_must_fail submit 3 "" 2>err && grep EINVAL err &&
+    test "$(submit 2 "$(range 1 5)")" = "{\"seq\":2}"
+'
+test_expect_success 'what rank 0 did not keep is fetched as a whole' '
+    submit 3 "$(range 7 1),$(range 8 1)" && ask 3 compressor.fetch "{\"document\":\"own\",\"uuid\":\"$uuid\",\"from\":1}" >fetched &&
+    grep "\"newest\":4,\"seq\":4,\"state\":\"AAAAAAAAAEA" fetched
+'
+test_expect_success 'a document of another UUID, or none, is told' '
+    test_must_fail ask 3 compressor.fetch "{\"document\":\"own\",\"uuid\":\"$A\",\"from\":1}" 2>err && grep ESTALE err &&
+    test_must_fail ask 3 compressor.fetch "{\"document\":\"nosuch\",\"uuid\":\"$A\",\"from\":1}" 2>err && grep ENOENT err &&
+    (uuid=$A && test_must_fail submit 3 "$(range 9 1)" 2>err) && grep ESTALE err
+'
+test_expect_success 'a stored form becomes a new document, once' '
+    state=$(ask 2 compressor.save "{\"document\":\"d\"}" | value state) &&
+    ask 3 compressor.create "{\"document\":\"copy\",\"state\":\"$state\"}" && ask 3 compressor.open "{\"document\":\"copy\"}" &&
+    test "$(ask 3 compressor.save "{\"document\":\"copy\"}" | value state)" = "$state" &&
+    test_must_fail ask 3 compressor.create "{\"document\":\"copy\"}" 2>err && grep EEXIST err
+'
+test_expect_success 'there is a limit to documents' '
+    test_must_fail ask 2 compressor.open "{\"document\":\"more\"}" 2>err && grep "EDQUOT: .*compressor.max-documents" err &&
+    ask 2 compressor.list >list && cat list && grep "\"document\":\"copy\"" list && ! grep more list
+'
+test_expect_success 'a document that is closed is open no more' '
+    ask 3 compressor.close "{\"document\":\"d\"}" && test_must_fail ask 3 compressor.stats "{\"document\":\"d\"}" 2>err &&
+    ask 3 compressor.open "{\"document\":\"d\"}" >new && test "$(value session <new)" != "$(value session <one)"
+'
+test_expect_success 'lsattr shows the limits' '
+    idtree lsattr | grep "^compressor.max-documents" && test "$(idtree getattr compressor.max-documents)" = 4
+'
+test_done
