@@ -10,8 +10,14 @@ test_under_idtree 4 --topology kary:2 -o fluid.max-generators=2
 test_expect_success 'getattr shows attributes of any rank' '
     test "$(idtree getattr size)" = 4 && test "$(idtree getattr rank)" = 0 &&
     test "$(idtree getattr --rank 3 rank)" = 3 &&
-    test_expect_code 1 idtree getattr nosuch 2>err && grep "^idtree getattr: nosuch: " err &&
-    test_expect_code 1 idtree getattr -r 4 rank 2>err && grep "No route to host" err
+    test_expect_code 1 idtree getattr nosuch 2>err && grep "^idtree getattr: nosuch: unknown attribute" err &&
+    test_expect_code 1 idtree getattr -r 4 rank 2>err && grep "no rank 4: the instance has ranks 0 to 3" err
+'
+test_expect_success 'a rank that is not there is told, whatever is asked of it' '
+    for c in "lsattr -r4" "setattr -r4 log-level 7" "module list -r4" "module load -r4 fluid" "module remove -r4 fluid" \
+        "module stats -r4 fluid" "id new -r4"; do
+        test_expect_code 1 idtree $c 2>err && grep "there is no rank 4" err || { echo "$c"; return 1; }
+    done
 '
 test_expect_success 'setattr sets what may be set' '
     idtree setattr log-stderr-level 3 && test "$(idtree getattr log-stderr-level)" = 3 &&
@@ -27,7 +33,7 @@ test_expect_success 'ping reaches ranks and services' '
     idtree ping -c 1 3 >out && grep -E "^3!broker.ping seq=0 time=[0-9.]+ ms \(.*!.*\)$" out &&
     idtree ping -c 3 -i 0.001 fluid >out && test "$(wc -l <out)" = 3 && grep "^0!fluid.ping seq=2 " out &&
     idtree ping -c 1 "2!fluid" | grep "^2!fluid.ping" && idtree ping -c 1 -p 100000 1 &&
-    test_expect_code 1 idtree ping -c 1 9 2>err && grep "broker.ping: No route to host" err &&
+    test_expect_code 1 idtree ping -c 1 9 2>err && grep "no rank 9: the instance has ranks 0 to 3" err &&
     test_expect_code 1 idtree ping -c 1 nosuch 2>err && grep "No service matching nosuch.ping" err &&
     test_expect_code 2 idtree ping "3!" 2>err && grep "is no RANK, SERVICE" err
 '
@@ -71,8 +77,8 @@ test_expect_success 'overlay status shows the tree and where ids come from' '
     idtree overlay status --json >json && test "$(grep -c "\"rank\": [0-3]," json)" = 4
 '
 test_expect_success 'and a rank that is gone' '
-    idtree startctl kill 3 && until idtree overlay status >out && grep -E "3 .* (lost|offline)" out; do :; done &&
-    grep -E "^0 .* (degraded|partial)" out && idtree startctl run 3 &&
+    idtree startctl kill 3 && until idtree overlay status >out && grep -E "3 .* (lost|offline)" out &&
+        grep -E "^0 .* (degraded|partial)" out; do :; done && idtree startctl run 3 &&
     until idtree overlay status | grep -E "3 .* full"; do :; done
 '
 test_expect_success 'version tells of the broker too' '

@@ -14,8 +14,6 @@ awk '/^\.SH/ { on = /ATTRIBUTES/ } /^\.SS Told/ { on = 0 }
     { tag = /^\.TP/ }' "$manual" >described
 awk '/^\.SH/ { on = 0 } on { gsub (/[,.]( |$)/, "\n"); print } /^\.SS Told/ { on = 1 }' "$manual" |
     sed '/^$/d' >told
-# Attributes of modules are known with the module.
-idtree module load compressor
 idtree lsattr -v >here
 idtree lsattr -v -r 1 >there
 

@@ -2,6 +2,7 @@
  * Copyright idtree contributors */
 
 /* attr.c - idtree getattr, setattr, lsattr: attributes of brokers */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,26 +27,20 @@ static uint32_t take_rank (struct cmd *cmd, bool *verbose)
     return rank;
 }
 
-/* The value of an attribute, a new reference. */
-static json_t *get_new (struct cmd *cmd, idt_t *h, uint32_t rank, const char *name)
-{
-    json_t *o = ask_new (cmd, h, "attr.get", rank, json_pack ("{s:s}", "name", name), name);
-    json_t *value = json_incref (json_object_get (o, "value"));
-
-    if (!json_is_string (value))
-        cmd_die (cmd, "%s: the answer has no value", name);
-    json_decref (o);
-    return value;
-}
-
+/* Brokers say no more than ENOENT of an attribute that they do not have. */
 static int run_get (struct cmd *cmd)
 {
     uint32_t rank = take_rank (cmd, NULL);
-    idt_t *h = cmd_connect (cmd);
-    json_t *value = get_new (cmd, h, rank, cmd->argv[0]);
+    idt_t *h = cmd_connect_for (cmd, rank);
+    const char *name = cmd->argv[0], *value;
+    idt_future_t *f = idt_rpc_pack (h, "attr.get", rank, 0, "{s:s}", "name", name);
 
-    puts (json_string_value (value));
-    json_decref (value);
+    if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENOENT)
+        cmd_die (cmd, "%s: unknown attribute (idtree lsattr lists them)", name);
+    if (idt_rpc_get_unpack (ask_wait (cmd, f, name), "{s:s}", "value", &value) < 0)
+        cmd_die (cmd, "%s: the answer has no value", name);
+    puts (value);
+    idt_future_destroy (f);
     idt_close (h);
     return cmd_flush (cmd);
 }
@@ -53,7 +48,7 @@ static int run_get (struct cmd *cmd)
 static int run_set (struct cmd *cmd)
 {
     uint32_t rank = take_rank (cmd, NULL);
-    idt_t *h = cmd_connect (cmd);
+    idt_t *h = cmd_connect_for (cmd, rank);
 
     json_decref (ask_new (cmd, h, "attr.set", rank,
                           json_pack ("{s:s s:s}", "name", cmd->argv[0], "value", cmd->argv[1]),
@@ -84,7 +79,7 @@ static int run_ls (struct cmd *cmd)
 {
     bool verbose = false;
     uint32_t rank = take_rank (cmd, &verbose);
-    idt_t *h = cmd_connect (cmd);
+    idt_t *h = cmd_connect_for (cmd, rank);
     json_t *o = ask_new (cmd, h, "attr.list", rank, NULL, "attributes");
     json_t *names = json_object_get (o, "names");
     size_t n = json_array_size (names);

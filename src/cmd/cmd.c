@@ -427,6 +427,11 @@ void cmd_unknown (int argc, char **argv)
         fprintf (stderr, "idtree %s: which command? (idtree %s -h lists them)\n", group, group);
         exit (CMD_USAGE);
     }
+    if (!group && *word == '-') {
+        fprintf (stderr, "idtree: unknown option '%s': options stand behind the command (idtree -h lists those)\n",
+                 cmd_quote (word, strlen (word), quoted));
+        exit (CMD_USAGE);
+    }
     const char *meant = suggest (word, words, candidates (group, buf, words));
     fprintf (stderr, "idtree%s%s: unknown command '%s'", group ? " " : "", group ? group : "",
              cmd_quote (word, strlen (word), quoted));

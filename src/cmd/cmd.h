@@ -123,6 +123,9 @@ int cmd_flush (const struct cmd *cmd);
 /* Connect to the broker, or end the program with a sentence that says what to do. */
 idt_t *cmd_connect (const struct cmd *cmd);
 
+/* The same for a command that asks 'rank', which must be one of the instance, or IDT_NODEID_ANY. */
+idt_t *cmd_connect_for (const struct cmd *cmd, uint32_t rank);
+
 /* --- text ------------------------------------------------------------------------------------- */
 
 #define CMD_QUOTE_MAX 64

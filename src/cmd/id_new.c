@@ -289,7 +289,7 @@ static int run (struct cmd *cmd)
     if (new.o.local)
         generate_here (&new);
     else {
-        new.h = cmd_connect (cmd);
+        new.h = cmd_connect_for (cmd, new.o.rank);
         generate (&new);
         idt_close (new.h);
     }

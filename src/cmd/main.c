@@ -83,6 +83,29 @@ static bool is_help (const char *s)
     return !strcmp (s, "-h") || !strcmp (s, "--help") || !strcmp (s, "help");
 }
 
+/* idtree help, help COMMAND, help GROUP; idtree GROUP -h.  Returns whether there is such a screen. */
+static bool help (int argc, char **argv)
+{
+    const struct command *command;
+    int words;
+
+    if (argc == 0)
+        cmd_help_all ();
+    else if ((command = cmd_find (argc, argv, &words)) && words == argc)
+        cmd_help (command);
+    else
+        return argc == 1 && cmd_help_group (argv[0]);
+    return true;
+}
+
+static int finish (void)
+{
+    if (fflush (stdout) == 0)
+        return CMD_OK;
+    perror ("idtree: cannot write");
+    return CMD_FAILED;
+}
+
 int main (int argc, char **argv)
 {
     const struct command *command;
@@ -94,14 +117,15 @@ int main (int argc, char **argv)
         return CMD_USAGE;
     }
     if (is_help (argv[1])) {
-        cmd_help_all ();
-        return CMD_OK;
+        if (help (argc - 2, argv + 2))
+            return finish ();
+        cmd_unknown (argc - 2, argv + 2);
     }
-    if (!strcmp (argv[1], "--version"))
+    if (!strcmp (argv[1], "--version") || !strcmp (argv[1], "-V"))
         return run (&version_command, 1, argv + 1);
     if ((command = cmd_find (argc - 1, argv + 1, &words)))
         return run (command, argc - words, argv + words);
-    if (argc == 3 && is_help (argv[2]) && cmd_help_group (argv[1]))
-        return CMD_OK;
+    if (argc == 3 && is_help (argv[2]) && help (1, argv + 1))
+        return finish ();
     cmd_unknown (argc - 1, argv + 1);
 }

@@ -101,7 +101,7 @@ static void print_list (json_t *mods)
 static int run_list (struct cmd *cmd)
 {
     struct module_args a = take_options (cmd);
-    idt_t *h = cmd_connect (cmd);
+    idt_t *h = cmd_connect_for (cmd, a.rank);
     json_t *o = ask_new (cmd, h, "module.list", a.rank, NULL, "modules");
 
     if (a.json) {
@@ -129,7 +129,7 @@ static char *absolute (struct cmd *cmd, const char *path)
 static int run_load (struct cmd *cmd)
 {
     struct module_args a = take_options (cmd);
-    idt_t *h = cmd_connect (cmd);
+    idt_t *h = cmd_connect_for (cmd, a.rank);
     char *path = absolute (cmd, cmd->argv[0]);
     json_t *args = json_array ();
 
@@ -148,7 +148,7 @@ static int run_load (struct cmd *cmd)
 static int run_remove (struct cmd *cmd)
 {
     struct module_args a = take_options (cmd);
-    idt_t *h = cmd_connect (cmd);
+    idt_t *h = cmd_connect_for (cmd, a.rank);
 
     json_decref (ask_new (cmd, h, "module.remove", a.rank,
                           json_pack ("{s:s s:b}", "name", cmd->argv[0], "cancel", 0),
@@ -162,7 +162,7 @@ static int run_remove (struct cmd *cmd)
 static int run_stats (struct cmd *cmd)
 {
     struct module_args a = take_options (cmd);
-    idt_t *h = cmd_connect (cmd);
+    idt_t *h = cmd_connect_for (cmd, a.rank);
     char topic[256];
 
     if (snprintf (topic, sizeof (topic), "%s.%s", cmd->argv[0], a.method) >= (int)sizeof (topic))

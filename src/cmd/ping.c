@@ -116,7 +116,7 @@ static void run_pings (struct ping *p)
 {
     idt_reactor_t *r;
 
-    p->h = cmd_connect (p->cmd);
+    p->h = cmd_connect_for (p->cmd, p->nodeid);
     r = idt_get_reactor (p->h);
     if (!r || !(p->timer = idt_timer_watcher_create (r, 0, p->interval_ms, send_cb, p)))
         cmd_die (p->cmd, "%s", strerror (errno));

@@ -157,7 +157,7 @@ SSSE3_INLINE bool decode_vector (const char *text, sno_t *id)
     values = _mm_or_si128 (_mm_shuffle_epi8 (values, SSSE3_LOAD (k->high)),
                            _mm_shuffle_epi8 (values, SSSE3_LOAD (k->low)));
     _mm_storel_epi64 ((__m128i *)id->bytes, values);
-    _mm_storeh_pd ((double *)(id->bytes + 2), _mm_castsi128_pd (values));
+    _mm_storel_epi64 ((__m128i *)(id->bytes + 2), _mm_unpackhi_epi64 (values, values));
     return true;
 }
 

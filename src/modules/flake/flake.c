@@ -501,15 +501,18 @@ static int nonsense (idt_error_t *errp, const char *name, const char *value, con
     return errprintf (errp, "%s=%s: must be %s", name, value, want);
 }
 
-static int get_u32 (idt_t *h, const char *name, uint32_t min, uint32_t max, const char *want, uint32_t *value,
-                    idt_error_t *errp)
+/* 'unless_given': the value where the attribute was not given; NULL: '*value' stays. */
+static int get_u32 (idt_t *h, const char *name, const char *unless_given, uint32_t max, const char *want,
+                    uint32_t *value, idt_error_t *errp)
 {
-    const char *s = idt_attr_get (h, name);
+    const char *s = unless_given ? idt_attr_define (h, name, unless_given) : idt_attr_get (h, name);
     uint64_t n;
 
-    if (!s)
+    if (!s && !unless_given)
         return 0;
-    if (parse_number (s, min, max, &n) < 0)
+    if (!s)
+        return errprintf (errp, "%s: %s", name, strerror (errno));
+    if (parse_number (s, unless_given ? 1 : 0, max, &n) < 0)
         return nonsense (errp, name, s, want);
     *value = (uint32_t)n;
     return 0;
@@ -529,25 +532,26 @@ static int get_node (struct flake_module *m, idt_error_t *errp)
         return nonsense (errp, "uid.node", m->name, "a name of 1 to 255 bytes");
     m->config.node = m->name;
     m->config.fingerprint = uid_fingerprint (m->name, strlen (m->name));
-    return get_u32 (m->h, "uid.fingerprint", 0, UINT32_MAX, "a number from 0 to 4294967295", &m->config.fingerprint,
+    return get_u32 (m->h, "uid.fingerprint", NULL, UINT32_MAX, "a number from 0 to 4294967295", &m->config.fingerprint,
                     errp);
 }
 
 static int read_options (struct flake_module *m, idt_error_t *errp)
 {
-    const char *s = idt_attr_get (m->h, "flake.forward-timeout");
-    uint64_t ms = 5000;
+    const char *s = idt_attr_define (m->h, "flake.forward-timeout", "5s");
+    uint64_t ms;
 
-    m->config = (struct flake_config){ .max_partitions = FLAKE_PARTITIONS, .max_waiting = 8192 };
+    if (!s)
+        return errprintf (errp, "flake.forward-timeout: %s", strerror (errno));
     if (idt_get_rank (m->h, &m->config.rank) < 0)
         return errprintf (errp, "the attribute rank is missing");
-    if (s && (parse_duration (s, HOUR_MS, &ms) < 0 || ms < 10))
+    if (parse_duration (s, HOUR_MS, &ms) < 0 || ms < 10)
         return nonsense (errp, "flake.forward-timeout", s, "10ms to 1h, such as 5s");
     m->config.timeout_us = ms * 1000;
-    if (get_u32 (m->h, "flake.max-partitions", 1, FLAKE_PARTITIONS, "a number from 1 to 65536",
+    if (get_u32 (m->h, "flake.max-partitions", "65536", FLAKE_PARTITIONS, "a number from 1 to 65536",
                  &m->config.max_partitions, errp)
             < 0
-        || get_u32 (m->h, "flake.max-waiting", 1, 1000000, "a number from 1 to 1000000", &m->config.max_waiting, errp)
+        || get_u32 (m->h, "flake.max-waiting", "8192", 1000000, "a number from 1 to 1000000", &m->config.max_waiting, errp)
                < 0)
         return -1;
     return get_node (m, errp);

@@ -1,0 +1,136 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t2050-flake.t - flax, sno and uid from every rank of a tree; ranks die, come back, forward and collide
+test_description='the flake service hands out ids of three kinds, none twice'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+# Where leases are short, loans and claims end and are renewed while it runs; a rank that is late with that forwards.
+opts='-o log-stderr-level=0'
+short='-o log-stderr-level=0 -o fluid.lease=1s'
+
+cat >lib.sh <<'END'
+uri_of() { echo "${IDTREE_URI%0}$1"; }
+served() { until idtree id new -r "$1" --scheme "$2" >/dev/null 2>&1; do :; done; }
+field() { idtree id show --json --scheme "$1" - | sed "s/.*\"$2\":\"\{0,1\}\([^,\"}]*\).*/\1/"; }
+ask() { "$IDTREE_BUILDDIR/t/ask" "$@"; }
+END
+
+cat >all.sh <<'END'
+. ./lib.sh
+for scheme in flax sno uid; do
+    for rank in 0 1 2 3 4 5 6 7; do idtree id new --scheme $scheme -r $rank -n 40000 >$scheme.$rank & done
+    wait
+    cat $scheme.* >ids && test "$(wc -l <ids)" = 320000 && test "$(sort -u ids | wc -l)" = 320000 || exit 1
+    for rank in 0 7; do head -n 65536 $scheme.$rank | LC_ALL=C sort -c || exit 1; done
+done
+for rank in 0 1 2 3 4 5 6 7; do
+    test "$(field sno partition <sno.$rank | sort -u)" = $rank || exit 1
+    head -n 1 uid.$rank
+done | field uid node | sort -u >nodes
+test "$(wc -l <nodes)" = 8
+END
+test_expect_success 'eight ranks at the same time: none twice, each under its own partition and node' '
+    idtree start -s 8 --topology kary:2 $opts sh all.sh
+'
+cat >kill.sh <<'END'
+. ./lib.sh
+for i in 1 2 3 4 5; do
+    for rank in 0 1 3; do
+        for scheme in sno uid; do
+            for n in 1 70000 1; do idtree id new --scheme $scheme -r $rank -n $n >>$scheme.killed || exit 1; done
+        done
+        idtree startctl kill $rank && idtree startctl run $rank || exit 1
+        served $rank sno && served $rank uid || exit 1
+    done
+done
+for scheme in sno uid; do
+    test "$(wc -l <$scheme.killed)" = 1050030 && test "$(sort -u $scheme.killed | wc -l)" = 1050030 || exit 1
+done
+END
+test_expect_success 'a rank that is killed and run again makes none of those that it made, nor does the root' '
+    idtree start -s 4 $short sh kill.sh
+'
+cat >forward.sh <<'END'
+. ./lib.sh
+for rank in 1 2 3 4 5 6; do idtree id new --scheme sno -r $rank -n 20000 >$rank.sno & done; wait
+for rank in 1 2 3 4 5 6; do idtree id new --scheme uid -r $rank -n 20000 >$rank.uid & done; wait
+cat ?.sno >ids && test "$(wc -l <ids)" = 120000 && test "$(sort -u ids | wc -l)" = 120000 &&
+test "$(cat [3456].sno | field sno partition | sort -u | tr "\n" " ")" = "1 2 " &&
+cat ?.uid >ids && test "$(sort -u ids | wc -l)" = 120000 &&
+test "$(cat [56].uid | field uid node | sort -u)" = "$(cat 2.uid | field uid node | sort -u)" &&
+test "$(idtree module stats -r 1 flake | grep -c '"forwarded": 0')" = 1 &&
+test "$(idtree module stats -r 6 flake | grep -c '"forwarded": 0')" = 0
+END
+test_expect_success 'ranks at the limit of partitions forward sno, those without a generator uid too' '
+    idtree start -s 7 --topology kary:2 $opts -o flake.max-partitions=3 -o fluid.max-generators=5 sh forward.sh
+'
+cat >collide.sh <<'END'
+. ./lib.sh
+idtree id new --scheme uid -r 1 >id && test "$(field uid node <id)" = 0x00000007 &&
+! idtree id new --scheme uid -r 2 2>err &&
+grep "fingerprint 0x00000007 of node idtree-2@.* (rank 2) is that of node idtree-1@.* (rank 1)" err &&
+idtree id new --scheme uid -r 1 && idtree id new --scheme sno -r 2
+END
+test_expect_success 'of two ranks with one fingerprint the second is refused, with the name of the first' '
+    idtree start -s 3 $opts -o uid.fingerprint=7 sh collide.sh
+'
+cat >inherit.sh <<'END'
+. ./lib.sh
+# A fenced rank forwards, so that the root may have the fingerprint in between.
+take() { until idtree id new --scheme uid -r "$1" -n 1000 2>/dev/null; do :; done; }
+take 1 >ids && idtree startctl kill 1 && take 2 >>ids && idtree startctl run 1 && take 1 >>ids && take 2 >>ids &&
+take 0 >>ids && test "$(field uid node <ids | sort -u)" = 0x00000007 && test "$(sort -u ids | wc -l)" = 5000
+END
+test_expect_success 'until that is gone; and back: none comes twice' '
+    idtree start -s 3 $short -o uid.fingerprint=7 sh inherit.sh
+'
+cat >limits.sh <<'END'
+. ./lib.sh
+refused() { # topic, payload, what is told
+    ! ask 0 "$1" "$2" 2>err && grep "$3" err || { echo "$1 $2:"; cat err; return 1; }
+}
+refused sno.generate '{"count":0}' 'EINVAL: count must be a number from 1 to 65536' &&
+refused uid.generate '{"count":65537}' 'EINVAL: .*1 to 65536' &&
+refused flax.generate '{"count":-1}' 'EINVAL: .*1 to 65536' &&
+refused sno.generate '{"count":"1"}' 'EINVAL: .*1 to 65536' &&
+refused sno.generate '{"meta":256}' 'EINVAL: meta must be a number from 0 to 255' &&
+refused uid.generate '{"drift":4}' 'EINVAL: drift must be a number from 5 to 10' &&
+refused sno.generate '[]' EPROTO && refused flake.claim '{"fingerprint":1}' EPROTO &&
+refused flake.claim '{"fingerprint":-1,"node":"x","rank":1}' EPROTO &&
+ask 0 sno.generate '{"count":65536,"meta":255}' >answer && test "$(tr , "\n" <answer | wc -l)" = 65536 &&
+ask 0 uid.generate '{"drift":5}' && ask 0 flax.generate '{}' && ask 0 sno.generate '{}'
+END
+test_expect_success 'what is out of range is refused with the range' '
+    idtree start -s 1 $opts sh limits.sh
+'
+cat >modules.sh <<'END'
+. ./lib.sh
+files() { ls "/proc/$(idtree getattr -r 1 broker.pid)/fd" | wc -l; }
+before=$(files)
+for i in $(seq 100); do
+    for scheme in sno uid flax; do idtree id new --scheme $scheme -r 1 -n 3 || exit 1; done
+    idtree module remove -r 1 flake && idtree module load -r 1 flake || exit 1
+done >ids
+test "$(sort -u ids | wc -l)" = 900 && test "$(files)" = "$before" &&
+idtree module remove -r 1 flake && idtree id new --scheme sno --uri "$(uri_of 1)" >id && test "$(field sno partition <id)" = 0 &&
+idtree module load -r 1 flake && idtree id new --scheme sno --uri "$(uri_of 1)" >id && test "$(field sno partition <id)" = 1 &&
+for i in $(seq 20); do
+    idtree id new --scheme sno -r 1 -n 3 && idtree module remove -r 1 fluid &&
+    idtree id new --scheme sno --uri "$(uri_of 1)" -n 3 && idtree module load -r 1 fluid || exit 1
+done >ids && test "$(sort -u ids | wc -l)" = 120
+END
+test_expect_success 'modules are loaded and removed a hundred times: nothing is left, no id comes twice' '
+    idtree start -s 2 $short sh modules.sh
+'
+cat >stop.sh <<'END'
+for r in 0 1; do for s in sno uid; do idtree id new --scheme $s -r $r -n 1000; done; done >ids.$1
+idtree info >info.$1
+END
+test_expect_success 'an instance that is stopped and started again goes on where it was, not ahead' '
+    mkdir state && for i in 1 2 3 4 5; do
+        idtree start -s 2 -o statedir="$PWD/state" -o log-stderr-level=0 sh stop.sh $i || return 1
+    done && test "$(cat ids.? | sort -u | wc -l)" = 20000
+'
+test_done
