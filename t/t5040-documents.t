@@ -10,7 +10,9 @@ test_description='idtree doc makes, shows, exports and imports documents, which 
 mkdir state
 
 # What an instance of three ranks runs.
-instance() { idtree start -s 3 --topology kary:1 -o statedir="$PWD/state" -o log-stderr-level=3 sh -e "$@" </dev/null; }
+instance() {
+    idtree start -s 3 --topology kary:1 -o broker.modules=fluid -o statedir="$PWD/state" -o log-stderr-level=3 sh -e "$@" </dev/null
+}
 
 cat >lib.sh <<'END'
 load() { for rank in 0 1 2; do idtree module load -r $rank compressor; done; }
