@@ -236,7 +236,7 @@ static void start_clients (struct chaos *c, struct rng *rng, uint32_t rank, cons
 /* Start a program with the arguments that all have: URI-PREFIX DOCUMENT [RECORD] RANK... */
 static struct worker *start_worker (const struct chaos *c, const char *path, const char *document, const char *record)
 {
-    char prefix[PATH_SIZE], rank[HOST_RANKS_MAX][8];
+    char prefix[PATH_SIZE], rank[HOST_RANKS_MAX][16];
     const char *argv[HOST_RANKS_MAX + 5] = { path, prefix, document };
     size_t n = 3;
 
