@@ -163,8 +163,9 @@ static int disk_errno (int fd, bool is_write)
 
     if (!page || atomic_load (&page->disk) == HOST_DISK_GOOD || !is_state (fd))
         return 0;
+    /* Who writes the page as a file wakes nobody: look again. */
     while ((disk = atomic_load (&page->disk)) == HOST_DISK_FROZEN)
-        syscall (SYS_futex, &page->disk, FUTEX_WAIT, disk, NULL, NULL, 0);
+        syscall (SYS_futex, &page->disk, FUTEX_WAIT, disk, &(struct timespec){ .tv_nsec = 20000000 }, NULL, 0);
     if (disk == HOST_DISK_FULL && is_write)
         return ENOSPC;
     return disk == HOST_DISK_BROKEN ? EIO : 0;
