@@ -10,30 +10,31 @@
 # the seed of the first simulated history that breaks a promise, what real brokers under chaos do (asked where the others are
 # silent, or always with CHAOS=always), and the promise that breaks in the model (doc/model/model.t shows that).
 set -u
-: "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=40}" "${CHAOS:=silent}" "${STEPS:=150}"
+: "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=1000}" "${CHAOS:=silent}" "${STEPS:=150}"
 fluid=src/modules/fluid
 tests="lease holder relay node store fluid"
 
-# Rule, file, what sed does to it (edits with an @ between), and the rule in words.
+# Rule, files below src/, what sed does to them (edits with an @ between, each for one of them at least), and the rule in
+# words.  Where the rule is kept twice, both are taken away; what only a broker does, the simulator does in its place.
 # B_HAFTER is "the horizon is raised after use", B_LONOW "a range begins now", B_NOCHECK "no check after a wake-up",
 # B_CLAIM "a second claimant gets the same range".
 mutants() {
     cat <<'MUTANTS'
-B_HAFTER|lease.c|s/hi_ms = min_u64 (hi_ms, t->stored_ms);//|ranges are given before the horizon above them is stored
-B_LONOW|lease.c|s/max_u64 (t->base_ms, h->hi_ms)/max_u64 (t->base_ms, now_ms)/|a range begins now, not at the end of the last
-B_BASE|lease.c|s/t->base_ms = horizon_ms;/t->base_ms = 0;/|a restarted root forgets its horizon
-B_RUN|lease.c|s/min_u64 (now_ms + t->lease_ms, FLU/min_u64 (lo_ms + t->lease_ms, FLU/|a range ends a lease after its begin
-B_CLAIM|lease.c|s/if (!same .. want->number > h->number) {/if (h->hi_ms <= now_ms \|\| (same \&\& want->number > h->number)) {/@s/memcpy (grant->incarnation, h->incarnation/memcpy (grant->incarnation, want->incarnation/@s/\.number = h->number, \.lo_ms/.number = want->number, .lo_ms/@s/if (same && want->number < h->number)/if (0)/|a second claimant gets the range of the first
-B_RELANY|lease.c|s/!same_incarnation (h, back->incarnation) || //|a return is believed whoever sends it
-B_RELLOW|lease.c|s/ || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms//|or whatever end it tells
-B_END|lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
-B_ENDBASE|lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
-B_STOPOPEN|lease.c|s/if (t->closed || t->distrusted ||/if (t->distrusted ||/|wants are answered after the end was told
-B_NOCHECK|node.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->holder.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
-B_MINE|holder.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/|an answer to another incarnation is taken
-B_REL|node_lease.c|s/holder_close (&n->holder, end_ms, &back)/holder_close (\&n->holder, 0, \&back)/|what was used is given back, too
-B_INC|options.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/|all brokers have one incarnation
-B_TWO|store.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/return rc == SQLITE_OK ? run (st, set_up, errp) : explain (st, errp);/return 0;/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/|two roots run on one statedir
+B_HAFTER|modules/fluid/lease.c|s/hi_ms = min_u64 (hi_ms, t->stored_ms);//|ranges are given before the horizon above them is stored
+B_LONOW|modules/fluid/lease.c|s/max_u64 (t->base_ms, h->hi_ms)/max_u64 (t->base_ms, now_ms)/|a range begins now, not at the end of the last
+B_BASE|modules/fluid/lease.c|s/t->base_ms = horizon_ms;/t->base_ms = 0;/|a restarted root forgets its horizon
+B_RUN|modules/fluid/lease.c|s/min_u64 (now_ms + t->lease_ms, FLU/min_u64 (lo_ms + t->lease_ms, FLU/|a range ends a lease after its begin
+B_CLAIM|modules/fluid/lease.c|s/if (!same .. want->number > h->number) {/if (h->hi_ms <= now_ms \|\| (same \&\& want->number > h->number)) {/@s/memcpy (grant->incarnation, h->incarnation/memcpy (grant->incarnation, want->incarnation/@s/\.number = h->number, \.lo_ms/.number = want->number, .lo_ms/@s/if (same && want->number < h->number)/if (0)/|a second claimant gets the range of the first
+B_RELANY|modules/fluid/lease.c|s/!same_incarnation (h, back->incarnation) || //|a return is believed whoever sends it
+B_RELLOW|modules/fluid/lease.c|s/ || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms//|or whatever end it tells
+B_END|modules/fluid/lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
+B_ENDBASE|modules/fluid/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
+B_STOPOPEN|modules/fluid/lease.c modules/fluid/node_lease.c|s/if (t->closed || t->distrusted ||/if (t->distrusted ||/@s/if (n->stopped || (!n->root \&\&/if ((!n->root \&\&/|wants are answered after the end was told
+B_NOCHECK|modules/fluid/node.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->holder.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
+B_MINE|modules/fluid/holder.c modules/fluid/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return ga != gb ? (ga < gb ? -1 : 1) : strcmp (ia, ib);/(void)ia, (void)ib; return (ga > gb) - (ga < gb);/|an answer to another incarnation is taken
+B_REL|modules/fluid/node_lease.c|s/holder_close (&n->holder, end_ms, &back)/holder_close (\&n->holder, 0, \&back)/|what was used is given back, too
+B_INC|modules/fluid/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
+B_TWO|modules/fluid/store.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/return rc == SQLITE_OK ? run (st, set_up, errp) : explain (st, errp);/return 0;/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/@s/if (rank == 0 \&\& root_lives (w))/if (0 \&\& root_lives (w))/|two roots run on one statedir
 MUTANTS
 }
 
@@ -42,9 +43,22 @@ die() {
     exit 1
 }
 
-# The objects of $1, a source file below $fluid, whatever automake puts before its name.
-forget() {
-    rm -f $fluid/"$1" $fluid/"${1%.c}".[lo]* $fluid/*-"${1%.c}".[lo]* $fluid/.libs/"${1%.c}".o $fluid/.libs/*-"${1%.c}".o
+# The objects of source files below src/, whatever automake puts before their names.
+forget() { # file...
+    for f; do
+        dir=src/${f%/*} base=${f##*/} && base=${base%.c}
+        rm -f "$dir/$base.c" "$dir/$base".[lo]* "$dir"/*-"$base".[lo]* "$dir/.libs/$base.o" "$dir"/.libs/*-"$base.o"
+    done
+}
+
+# Put changed files in our tree.
+change() { # rule, files, edits
+    echo "$3" | tr @ '\n' >mutants.sed
+    for f in $2; do sed -f mutants.sed "$IDTREE_SRCDIR/src/$f" >"src/$f" || die "$1: sed fails"; done
+    while read -r edit; do
+        for f in $2; do sed "$edit" "$IDTREE_SRCDIR/src/$f" | cmp -s - "$IDTREE_SRCDIR/src/$f" || continue 2; done
+        die "$1: changes nothing in $2: $edit"
+    done <mutants.sed
 }
 
 build() {
@@ -56,7 +70,7 @@ build() {
 unit() {
     said=
     for t in $tests; do
-        timeout 120 $fluid/${t}_test.t >mutants.out 2>&1 || said="$said, \`${t}_test\`"
+        timeout 60 $fluid/${t}_test.t >mutants.out 2>&1 || said="$said, \`${t}_test\`"
     done
     echo "${said#, }"
 }
@@ -79,19 +93,17 @@ modelled() { # rule
 
 cell() { printf ' %s |' "${1:--}"; }
 
-try() { # rule, file, edit, words
-    forget "$2"
-    echo "$3" | tr @ '\n' >mutants.sed
-    sed -f mutants.sed "$IDTREE_SRCDIR/$fluid/$2" >$fluid/"$2" || die "$1: sed fails"
-    while read -r edit; do
-        sed "$edit" "$IDTREE_SRCDIR/$fluid/$2" | cmp -s - "$IDTREE_SRCDIR/$fluid/$2" && die "$1: changes nothing in $2: $edit"
-    done <mutants.sed
+try() { # rule, files, edits, words
+    # shellcheck disable=SC2086
+    forget $2
+    change "$1" "$2" "$3"
     build || die "$1: $2 does not compile: $(tail -n 5 mutants.log)"
     tested=$(unit) seed=$(simulated) broken=
     if test "$CHAOS" = always || test -z "$tested$seed"; then broken=$(chaotic); fi
     echo "| \`$1\` | $4 |$(cell "$tested")$(cell "$seed")$(cell "$broken")$(cell "$(modelled "$1")")"
     test -n "$tested$seed$broken" || echo "$1" >>mutants.missed
-    forget "$2"
+    # shellcheck disable=SC2086
+    forget $2
 }
 
 wanted() { # rule, of those asked for: all where there are none
@@ -99,7 +111,8 @@ wanted() { # rule, of those asked for: all where there are none
 }
 
 asked=$*
-trap 'for f in lease.c node.c holder.c node_lease.c options.c store.c; do forget $f; done; build' EXIT
+test ! -e src/sim/sim.c || die "run by make mutants: in a build tree of its own"
+trap 'forget $(mutants | cut -d"|" -f2); build' EXIT
 trap 'exit 1' HUP INT TERM
 rm -f mutants.missed
 build || die "the tree does not compile: $(tail -n 5 mutants.log)"
@@ -111,6 +124,6 @@ mutants | while IFS='#' read -r line; do
     file=${rest%%|*} rest=${rest#*|}
     words=${rest##*|} edit=${rest%|*}
     wanted "$rule" || continue
-    try "$rule" "$file" "$edit" "$words" || exit 1
+    try "$rule" "$file" "$edit" "$words" </dev/null || exit 1
 done || exit 1
 test ! -s mutants.missed || die "nobody misses $(paste -sd' ' mutants.missed)"

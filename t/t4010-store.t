@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t4010-store.t - the horizon on a real disk that fills up, becomes read-only, is damaged, is claimed twice
+# t4010-store.t - the horizon on a real disk that fills up, becomes read-only, hangs, fails, is damaged, is claimed twice
 
 # What is mounted below is gone when the test is, however that ends.
 if test -z "$TEST_OWN_MOUNTS" && unshare -m true 2>/dev/null; then
@@ -63,6 +63,30 @@ test_expect_success MOUNT 'a first start on a full disk is refused, and nothing 
     test_must_fail idtree start $opts -o statedir="$PWD/disk/new" true 2>err; rm disk/fill; cat err &&
     grep "disk/new/fluid.sqlite: " err &&
     idtree start $opts -o statedir="$PWD/disk/new" idtree id new
+'
+mkdir -m 700 hung && head -c 520 /dev/zero >page
+# Rank 0's disk is as t/chaos/host.h says: 1 full, 2 broken, 3 hanging; 0 good.
+cat >hung.sh <<'END'
+unset LD_PRELOAD
+. ./lib.sh
+set_disk() { printf "\\00$1" | dd of="$CHAOS_PAGE" bs=1 seek=512 conv=notrunc 2>/dev/null; }
+
+until_served && set_disk $1 && until_store_says "$2" && until_refused | grep 'horizon can be stored' &&
+test "$(time_ms)" -ge "$(horizon)" && idtree overlay status >status && cat status && grep "^store $2" status &&
+idtree dmesg | grep "$3" >told && cat told && test "$(wc -l <told)" = 1 &&
+until idtree ping -c 1 1; do :; done && set_disk 0 && until_served && until_store_says good &&
+idtree dmesg | grep 'the horizon is stored again'
+END
+on_a_disk_that() { # hung.sh's arguments
+    env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/hung" \
+        ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
+        idtree start -s 2 $opts -o statedir="$PWD/hung" sh hung.sh "$@" </dev/null
+}
+test_expect_success 'on a disk that hangs leases end, all else goes on; so do leases when it does' '
+    on_a_disk_that 3 "slow: the horizon is not stored yet" "the disk is slow: the horizon is not stored yet"
+'
+test_expect_success 'so it is with a disk that fails' '
+    on_a_disk_that 2 "failing: .*hung/fluid.sqlite: " "no leases are given beyond the horizon that is stored"
 '
 test_expect_success 'a second instance on the same statedir does not start, and is told who is there' '
     mkdir -p one && cat >second.sh <<-\END &&

@@ -20,7 +20,8 @@
 #include "libmsg/zmsg.h"
 #include "libutil/tap.h"
 
-#define SIZE 3
+#define SIZE 3 /* of the tree: a parent and two children */
+#define SIZE_DEEP 4 /* rank 3 is below rank 1 */
 #define LONG "60s"   /* tbon.timeout where nobody shall be given up for silence */
 #define SHORT "400ms" /* ... where the test waits for that */
 
@@ -47,8 +48,8 @@ struct world {
     struct topo topo;
     char dir[64];
     char endpoint[128];
-    char public_key[SIZE][OVERLAY_KEY_TEXT];
-    char secret_key[SIZE][OVERLAY_KEY_TEXT];
+    char public_key[SIZE_DEEP][OVERLAY_KEY_TEXT];
+    char secret_key[SIZE_DEEP][OVERLAY_KEY_TEXT];
     struct node parent, child;
     const char *timeout;
     bool parent_sleeps; /* its sockets are not served */
@@ -232,20 +233,25 @@ static void set_children (struct world *w)
         bail_out (err.text);
 }
 
-static void world_init (struct world *w, const char *timeout)
+static void world_init_tree (struct world *w, const char *timeout, uint32_t size)
 {
     memset (w, 0, sizeof (*w));
     w->timeout = timeout;
-    topo_parse (&w->topo, "kary:2", SIZE, NULL);
+    topo_parse (&w->topo, "kary:2", size, NULL);
     snprintf (w->dir, sizeof (w->dir), "/tmp/overlay_test.XXXXXX");
     if (!mkdtemp (w->dir) || !(w->reactor = idt_reactor_create ()))
         bail_out ("no world");
     snprintf (w->endpoint, sizeof (w->endpoint), "ipc://%s/tbon-0", w->dir);
-    for (int i = 0; i < SIZE; i++)
+    for (int i = 0; i < SIZE_DEEP; i++)
         zmq_curve_keypair (w->public_key[i], w->secret_key[i]);
     node_init (&w->parent, w, 0, "1000");
     set_children (w);
     overlay_accept (w->parent.ov, true);
+}
+
+static void world_init (struct world *w, const char *timeout)
+{
+    world_init_tree (w, timeout, SIZE);
 }
 
 static void start_child (struct world *w, const char *hwm)
@@ -521,6 +527,60 @@ static void test_keys (void)
     world_fini (&w);
 }
 
+/* Whether rank 3's key is let in. */
+static bool is_let_in (struct world *w)
+{
+    struct raw raw;
+    int event;
+
+    raw_open (&raw, w, 3);
+    event = raw_handshake (&raw, w);
+    raw_close (&raw);
+    return event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+}
+
+/* A child says that rank 3 has the key that it has now. */
+static void tell_key (struct raw *raw, struct world *w)
+{
+    struct control_key key = { .rank = 3 };
+    idt_msg_t *msg;
+
+    zmq_z85_decode (key.key, w->public_key[3]);
+    if (!(msg = control_encode_keys (&key, 1)))
+        bail_out ("no message");
+    raw_send (raw, msg);
+    pass_time (w);
+}
+
+static void test_adoption (void)
+{
+    struct world w;
+    struct raw child, other, liar, orphan;
+
+    world_init_tree (&w, LONG, SIZE_DEEP);
+    raw_open (&child, &w, 1);
+    raw_open (&other, &w, 2);
+    say_hello (&child, &w, HELLO ("1", UUID_A, PACKAGE_VERSION));
+    say_hello (&other, &w, HELLO ("2", UUID_B, PACKAGE_VERSION));
+    ok (!is_let_in (&w), "a descendant whose key nobody told is not let in");
+    tell_key (&other, &w);
+    ok (!is_let_in (&w), "nor is one whose key was told by a child that it is not below");
+    raw_open (&liar, &w, 1);
+    ok (say_hello (&liar, &w, HELLO ("3", UUID_B, PACKAGE_VERSION)) == EPERM, "with its parent's key nobody is taken for it");
+    raw_close (&liar);
+    tell_key (&child, &w);
+    raw_open (&orphan, &w, 3);
+    ok (say_hello (&orphan, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == EPERM, "with its own key it is not taken for its parent");
+    ok (say_hello (&orphan, &w, HELLO ("3", UUID_A, PACKAGE_VERSION)) == 0 && overlay_children_online (w.parent.ov) == 3,
+        "one whose key its parent told is taken in");
+    zmq_curve_keypair (w.public_key[3], w.secret_key[3]);
+    ok (!is_let_in (&w), "but no other key in its name");
+    raw_close (&orphan);
+    raw_close (&other);
+    raw_close (&child);
+    world_fini (&w);
+}
+
 static void test_hello (void)
 {
     static const struct {
@@ -709,6 +769,7 @@ int main (void)
 {
     test_join ();
     test_keys ();
+    test_adoption ();
     test_hello ();
     test_before_hello ();
     test_accept ();

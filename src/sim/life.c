@@ -194,6 +194,20 @@ void life_kill (struct life *l)
     life_end (l);
 }
 
+/* More may come in between the last word of a life and its end: nothing is given for it any more (B_STOPOPEN). */
+static void hear_late_wants (struct life *l)
+{
+    struct world *w = l->w;
+    struct event late[8];
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->nevents && n < sizeof (late) / sizeof (late[0]); i++)
+        if (w->heap[i].type == EV_MESSAGE && w->heap[i].life == l->id && w->heap[i].msg->type == MSG_LEASE)
+            late[n++] = w->heap[i];
+    for (size_t i = 0; i < n; i++)
+        life_event (l, &late[i]);
+}
+
 /* A clean stop: what it says in its last moments is on its way.  A root stores its last word. */
 void life_stop (struct life *l)
 {
@@ -208,6 +222,7 @@ void life_stop (struct life *l)
         check_close (w->check, l->node->gen.generator, l->id, l->node->cursor_ms + 1);
     if (root)
         w->disk = last;
+    hear_late_wants (l);
     life_end (l);
 }
 

@@ -112,6 +112,12 @@ static uint64_t delay (struct world *w)
     return !w->healing && world_chance (w, 20) ? us * (1 + world_below (w, 50)) : us;
 }
 
+/* What is repeated may come when its sender and the one after it are gone (B_RELANY). */
+static uint64_t repeat_delay (struct world *w)
+{
+    return delay (w) + (world_chance (w, 300) ? world_below (w, w->lease_ms * MS / 2) : 0);
+}
+
 void message_send (struct world *w, const struct message *msg)
 {
     struct message *m = must (malloc (sizeof (*m)));
@@ -125,6 +131,6 @@ void message_send (struct world *w, const struct message *msg)
     m->answer.grant = copy (msg->answer.grant, msg->answer.ngrant, sizeof (msg->answer.grant[0]));
     w->result.faults += copies != 1;
     for (unsigned i = 0; i < copies; i++, m->refs++)
-        world_push (w, (struct event){ .t = w->t + delay (w), .type = EV_MESSAGE, .life = m->to, .msg = m });
+        world_push (w, (struct event){ .t = w->t + (i > 0 ? repeat_delay (w) : delay (w)), .type = EV_MESSAGE, .life = m->to, .msg = m });
     message_unref (m);
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -29,7 +30,7 @@
 static struct host_page *page;
 static int rank;
 static const char *links, *state;
-static int pmi_fd = -1; /* where the launcher speaks */
+static struct stat pmi; /* where the launcher speaks */
 static int kept_fd = -1;
 
 static void keep_pmi (void)
@@ -37,11 +38,10 @@ static void keep_pmi (void)
     const char *dir = getenv (HOST_ENV_PMI), *fd = getenv ("PMI_FD");
     char path[256];
 
-    if (!dir || !fd)
+    if (!dir || !fd || fstat (atoi (fd), &pmi) < 0)
         return;
     snprintf (path, sizeof (path), "%s/%d", dir, rank);
     kept_fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    pmi_fd = atoi (fd);
 }
 
 __attribute__ ((constructor)) static void start (void)
@@ -132,11 +132,19 @@ int connect (int fd, const struct sockaddr *addr, socklen_t len)
 
 /* --- launcher --------------------------------------------------------------------------------- */
 
+/* Whatever number the broker knows it by: it may have duplicated PMI_FD. */
+static bool is_pmi (int fd)
+{
+    struct stat st;
+
+    return kept_fd >= 0 && fstat (fd, &st) == 0 && st.st_ino == pmi.st_ino && st.st_dev == pmi.st_dev;
+}
+
 ssize_t read (int fd, void *buf, size_t size)
 {
     ssize_t n = NEXT (read) (fd, buf, size);
 
-    if (n > 0 && fd == pmi_fd && kept_fd >= 0)
+    if (n > 0 && is_pmi (fd))
         (void)!syscall (SYS_write, kept_fd, buf, n);
     return n;
 }
@@ -163,8 +171,9 @@ static int disk_errno (int fd, bool is_write)
 
     if (!page || atomic_load (&page->disk) == HOST_DISK_GOOD || !is_state (fd))
         return 0;
+    /* Who writes the page as a file wakes nobody: look again. */
     while ((disk = atomic_load (&page->disk)) == HOST_DISK_FROZEN)
-        syscall (SYS_futex, &page->disk, FUTEX_WAIT, disk, NULL, NULL, 0);
+        syscall (SYS_futex, &page->disk, FUTEX_WAIT, disk, &(struct timespec){ .tv_nsec = 20000000 }, NULL, 0);
     if (disk == HOST_DISK_FULL && is_write)
         return ENOSPC;
     return disk == HOST_DISK_BROKEN ? EIO : 0;

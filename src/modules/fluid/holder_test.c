@@ -49,8 +49,11 @@ static void test_take (void)
     ok (!may (&h, 0) && holder_end (&h) == 0 && holder_due (&h, 5, 0) == 5, "a new holder holds nothing and asks at once");
     ok (ask (&h, 1) == 1 && ask (&h, 2) == 1, "a repetition carries the same number");
     ok (!take (&h, 2, 2, 0, 100) && !may (&h, 50), "an answer to another number is not taken");
+    struct lease_grant other = grant (&h, 1, 10, 100);
+    other.incarnation[0] ^= 1;
+    ok (!holder_take (&h, 2 * MS, 2, &other) && !may (&h, 50), "nor one to another incarnation of the same rank");
     ok (take (&h, 2, 1, 10, 100) && !may (&h, 9) && may (&h, 10) && may (&h, 99) && !may (&h, 100),
-        "the answer is, and allows what is inside");
+        "ours is, and allows what is inside");
     ok (!take (&h, 2, 1, 100, 200) && !may (&h, 100), "the same answer is taken once");
     ok (ask (&h, 50) == 2 && take (&h, 50, 2, 100, 150) && may (&h, 99) && may (&h, 149) && h.nranges == 1,
         "touching ranges become one");

@@ -124,6 +124,17 @@ static void reply (struct node *n, uint64_t now_us, void *cookie, uint64_t recei
     n->ops->lease_reply (n->arg, cookie, &answer);
 }
 
+/* What the root gave itself came from the same table: it makes nothing of it any more, either (B_DISTRUST). */
+static void close_own (struct node *n)
+{
+    struct lease_back rest;
+
+    if (!n->holder.closed)
+        holder_close (&n->holder, 0, &rest);
+    n->cur = (struct range){0, 0};
+    fluid_gen_set_range (&n->gen, 0, 0);
+}
+
 static void root_answer (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req)
 {
     struct lease_grant *grant = calloc (req->nwant + 1, sizeof (*grant));
@@ -137,8 +148,10 @@ static void root_answer (struct node *n, uint64_t now_us, void *cookie, const st
     store_horizon (n, now_us);
     for (size_t i = 0; grant && i < req->nwant; i++)
         ngrant += give (n, now_us, &req->want[i], &grant[ngrant]);
-    if (trusted && lease_is_distrusted (n->table))
+    if (trusted && lease_is_distrusted (n->table)) {
         note_stranger (n, req);
+        close_own (n);
+    }
     reply (n, now_us, cookie, now_us, grant, ngrant);
     free (grant);
 }

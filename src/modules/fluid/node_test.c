@@ -535,6 +535,8 @@ static void test_root (void)
     ask_lease (&w, T0 + 121 * SECOND, 5, 3, 999999, 0);
     node_status (w.n, T0 + 121 * SECOND, &status);
     ok (w.answer.ngrant == 0 && status.distrusted, "one who holds more than the root knows of makes it stop giving");
+    ok (status.state == NODE_FENCED && request (&w, T0 + 121 * SECOND, 6, 1, 0, false)->answers == 0,
+        "and use nothing of what it gave itself");
     destroy (&w, T0 + 122 * SECOND);
 
     create_root (&w);
