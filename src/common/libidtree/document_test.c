@@ -57,6 +57,15 @@ static struct orderer *orderer_create (void)
     return o;
 }
 
+/* A number that the server's thread counts. */
+static int peek (struct orderer *o, const int *number)
+{
+    pthread_mutex_lock (&o->lock);
+    int n = *number;
+    pthread_mutex_unlock (&o->lock);
+    return n;
+}
+
 static void orderer_destroy (struct orderer *o)
 {
     for (int64_t i = 0; i < o->n; i++)
@@ -378,7 +387,7 @@ static void test_ids (void)
     struct idcomp_uuid uuid = uuid_of (a, id);
     ok (id == -1000 && requests (h) == before + 1, "1000 ids are made and converted without a message");
     ok (idt_document_settle (a, WAIT_MS) == 0 && idt_document_settled (a), "they are final after a while");
-    ok (o->submits == 1 && o->fetches == 0, "... after one message up, and one event");
+    ok (peek (o, &o->submits) == 1 && peek (o, &o->fetches) == 0, "... after one message up, and one event");
     ok (op_of (a, -1) == 0 && op_of (a, id) == 999, "... each as a final id");
     struct idcomp_uuid again = uuid_of (a, id);
     ok (memcmp (&uuid, &again, sizeof (uuid)) == 0, "... and the same UUID");
@@ -439,7 +448,7 @@ static void test_lost_events (void)
 
     LOCKED (o->mute = true);
     make (a, 10);
-    ok (idt_document_settle (a, WAIT_MS) == 0 && o->fetches == 1,
+    ok (idt_document_settle (a, WAIT_MS) == 0 && peek (o, &o->fetches) == 1,
         "the answer tells of a range whose event is lost, and it is fetched");
     ok (idt_document_seq (b) == 0, "others know nothing of it");
     LOCKED ((o->fail_fetches = 2, o->errnum = EHOSTUNREACH));
@@ -447,7 +456,7 @@ static void test_lost_events (void)
     while (idt_document_seq (b) == 0)
         idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     idt_future_destroy (f);
-    ok (means_the_same (a, -10, b) && o->fetches >= 4,
+    ok (means_the_same (a, -10, b) && peek (o, &o->fetches) >= 4,
         "until they hear that events were lost, and reach rank 0");
     make (a, 1000);
     LOCKED (o->mute = false);
@@ -489,7 +498,7 @@ static void test_repeats (void)
     ok (idt_document_errnum (d) == EAGAIN && strcmp (idt_document_error (d), "not now") == 0 && calls == 1,
         "a failure is told");
     make (d, 10);
-    ok (idt_document_settle (d, WAIT_MS) == 0 && o->n == 2 && o->submits == 5,
+    ok (idt_document_settle (d, WAIT_MS) == 0 && o->n == 2 && peek (o, &o->submits) == 5,
         "announcements are repeated as they were, until they are ordered");
     ok (idt_document_errnum (d) == 0 && !idt_document_error (d), "... and nothing is wrong any more");
     idt_document_close (d);
