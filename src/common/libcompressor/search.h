@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define IDSEARCH_RECORD 16 /* bytes */
-#define IDSEARCH_WINDOW 8  /* records: the first window reaches this far in both directions */
+#define IDSEARCH_WINDOW 4  /* records: the first window reaches this far in both directions */
 
 static inline int64_t idsearch_key (const void *records, size_t i)
 {
@@ -35,7 +35,8 @@ static inline size_t idsearch (const void *records, size_t n, int64_t key)
 
     if (key >= last)
         return n - 1;
-    size_t guess = (double)(key - first) / (double)(last - first) * (double)(int64_t)(n - 1);
+    size_t guess =
+        (int64_t)((double)(key - first) / (double)(last - first) * (double)(int64_t)(n - 1));
     for (;; reach *= 8) {
         lo = guess > reach ? guess - reach : 0;
         hi = guess + reach < n - 1 ? guess + reach : n - 1;

@@ -240,7 +240,8 @@ PATH (scalar, __attribute__ ((noinline)), encode_plain, decode_plain)
 PATH (ssse3, __attribute__ ((noinline, target ("ssse3"))), encode_vector, decode_vector)
 PATH (avx2, inline __attribute__ ((always_inline, target ("avx2"))), encode_vector, decode_vector)
 
-#define CHOOSES __attribute__ ((target ("avx2")))
+/* Wherever else the linker puts a function, it may take an eighth more time. */
+#define CHOOSES __attribute__ ((target ("avx2"), aligned (64)))
 #define TAKE(path, function, ...)                                                                  \
     ((path) == SNO_PATH_AVX2    ? function##_avx2 (__VA_ARGS__)                                    \
      : (path) == SNO_PATH_SSSE3 ? function##_ssse3 (__VA_ARGS__)                                   \
@@ -295,7 +296,7 @@ CHOOSES void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO
 }
 
 CHOOSES int sno_path_decode (enum sno_path path, const char *text, size_t len, sno_t *id,
-                              size_t *errpos)
+                             size_t *errpos)
 {
     return TAKE (path, decode, text, len, id, errpos);
 }

@@ -95,7 +95,7 @@ int flax_from_bytes (const void *bytes, size_t len, flax_t *id);
 /* --- generator --------------------------------------------------------------------------- */
 
 /* Makes ids from any number of threads.  Random bits come from a generator in memory that takes a
- * new key of 256 bits from getrandom () for every 3.5 KB; after fork () the child takes a key of
+ * new key of 256 bits from getrandom () for every 7.5 KB; after fork () the child takes a key of
  * its own before anything else.
  */
 struct flax_gen;
