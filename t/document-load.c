@@ -13,6 +13,7 @@
  * all clients must hold equal final spaces.  Exit status 0 if and only if all of that is so.
  */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 #include <idtree/idtree.h>
 
 #define IDS_MAX 100000 /* that a client remembers */
+#define PAUSE_MS 1     /* between failed connections: what is down is not hammered */
 #define TURN_MS 200.0  /* how long a client waits for what it made before it makes more */
 
 struct client {
@@ -78,7 +80,7 @@ static void connect_again (struct client *c)
 {
     disconnect (c);
     while (!connect_once (c))
-        ;
+        poll (NULL, 0, PAUSE_MS);
 }
 
 /* --- what a client does -------------------------------------------------------------------------------- */

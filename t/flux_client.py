@@ -320,11 +320,11 @@ def check_module_life():
                  text="^module not found in search path$")
         c.refuse(errno.ENOENT, "module.remove", {"name": "nosuch", "cancel": False})
         check(c.ask("module.remove", {"name": "fluid", "cancel": False}) is None, "the answer is empty")
-        check(module_names(c) == [], "it is gone:", module_names(c))
+        check("fluid" not in module_names(c), "it is gone:", module_names(c))
         check(c.ask("fluid.ping", ping_payload())["rank"] == 2, "the nearest ancestor serves meanwhile")
         c.refuse(errno.ENOSYS, "fluid.ping", ping_payload(), nodeid=6, text="^No service matching fluid.ping")
         check(c.ask("module.load", {"path": "fluid", "args": [], "exec": False}) is None, "the answer is empty")
-        check(module_names(c) == ["fluid"], "it is back:", module_names(c))
+        check("fluid" in module_names(c), "it is back:", module_names(c))
         check(c.ask("fluid.ping", ping_payload())["rank"] == 6, "it serves again")
 
 

@@ -10,7 +10,8 @@
  * that a later run checks that, too.
  *
  * At the end all ranks must come to hold equal final spaces, in which everything noted is as it was, and each session
- * that is still there must know its local ids as it did.  Exit status 0 if and only if all of that is so.
+ * that is still there must know its local ids as it did.  No session may break, ever.  Exit status 0 if and only if all
+ * of that is so.
  */
 #include "config.h"
 
@@ -55,7 +56,7 @@ struct client {
     int64_t local[LOCALS]; /* of that session */
     char local_uuid[LOCALS][IDCOMP_UUID_TEXT];
     int nlocal;
-    unsigned long ids, requests, failed, sessions;
+    unsigned long ids, requests, failed, sessions, broken;
 };
 
 static void die (const char *what)
@@ -104,6 +105,8 @@ static json_t *ask (struct client *c, const char *topic, json_t *request)
         && idt_rpc_get_unpack (f, "O", &o) < 0)
         o = NULL;
     int saved = errno;
+    if (!o && saved == ESTALE && c->broken++ == 0)
+        printf ("rank %d: its session is broken: %s\n", c->rank, idt_future_error (f));
     idt_future_destroy (f);
     free (s);
     c->requests++;
@@ -307,7 +310,7 @@ static bool check_all (struct load *l, struct client *clients, int n)
     }
     struct idcomp *all = get_state (&clients[0], "compressor.join", &newest);
     for (int i = 0; i < n; i++)
-        good = check_equal (&clients[i], all, newest) && check_locals (&clients[i]) && good;
+        good = check_equal (&clients[i], all, newest) && check_locals (&clients[i]) && !clients[i].broken && good;
     good = check_notes (l, all) && good;
     struct idcomp_stats s = idcomp_stats (all);
     printf ("ranges %lld sessions %u clusters %u finals-noted %zu\n", (long long)newest, s.sessions - 1, s.clusters, l->n);

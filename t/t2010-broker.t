@@ -16,7 +16,10 @@ command -v valgrind >/dev/null && ! nm -D "$IDTREE_BUILDDIR/src/broker/.libs/idt
     test_set_prereq VALGRIND
 
 # A rundir that was named keeps its folder and what is durable in it.
-nothing_left() { rm -f "$TMPDIR/run/fluid.sqlite" && { ! test -e "$TMPDIR/run" || rmdir "$TMPDIR/run"; } && test -z "$(ls -A "$TMPDIR")"; }
+nothing_left() {
+    rm -f "$TMPDIR/run/fluid.sqlite" "$TMPDIR/run/compressor.sqlite" &&
+    { ! test -e "$TMPDIR/run" || rmdir "$TMPDIR/run"; } && test -z "$(ls -A "$TMPDIR")"
+}
 hydra() { mpiexec.hydra -n "$@" </dev/null; }
 
 # What a test starts tells its address when it serves: it blocks until that is read.
@@ -47,16 +50,18 @@ test_expect_success 'attributes that are nonsense are refused with a sentence th
     for a in nosuch=1 rank=1 size=2 tbon.topo=kary:0 tbon.topo=kary:-1 tbon.topo=kary:0x tbon.topo=binomal tbon.timeout=0 \
         tbon.timeout=5x log-level=8 log-stderr-level=debug log-ring-size=0 local.max-message=1 local.max-queue=x \
         local.max-clients=0 event.replay=0 router.max-pending=-1 broker.shutdown-timeout=-1s broker.modules=nosuch statedir= \
-        fluid.lease=0 fluid.max-generators=16385 fluid.max-waiting=0 fluid.epoch=2099 fluid.max-jump=x; do
+        fluid.lease=0 fluid.max-generators=16385 fluid.max-waiting=0 fluid.epoch=2099 fluid.max-jump=x \
+        compressor.window=0 compressor.timeout=never uid.fingerprint=x; do
         test_expect_code 1 idtree-broker -o $a touch started 2>err && test "$(wc -l <err)" = 1 &&
         grep "${a%%=*}\|${a#*=}" err || { echo "$a"; return 1; }
     done && test ! -e started && nothing_left
 '
 test_expect_success 'an attribute of a module that may be loaded later is kept for it; of one that is loaded it must be known' '
-    idtree-broker -o compressor.window=3 sh -c "idtree module load compressor && idtree getattr compressor.window" >out &&
+    idtree-broker -o broker.modules=fluid -o compressor.window=3 sh -c "idtree module load compressor && idtree getattr compressor.window" >out &&
     test "$(cat out)" = 3 && idtree-broker -o broker.modules= -o fluid.lease=7s true &&
     test_expect_code 1 idtree-broker -o fluid.leese=7s true 2>err && grep "unknown attribute .fluid.leese" err &&
-    idtree-broker idtree lsattr >out && ! grep compressor out && nothing_left
+    test_expect_code 1 idtree-broker -o compressor.widow=3 true 2>err && grep "unknown attribute .compressor.widow" err &&
+    idtree-broker -o broker.modules=fluid idtree lsattr >out && ! grep compressor out && nothing_left
 '
 test_expect_success 'a rundir too long for sockets is refused with a sentence' '
     long=$TMPDIR/$(printf %0100d 0) && mkdir -m 700 "$long" &&

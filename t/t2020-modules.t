@@ -56,6 +56,8 @@ test_expect_success 'without its own a rank asks its parent' '
 '
 test_expect_success 'what is no module is refused, and why is told' '
     test_must_fail idtree module load inlined fail 2>err && grep "it was told to fail" err &&
+    test_must_fail idtree module load inlined --thread fail 2>err && grep "it was told to fail" err &&
+    idtree module list >out && ! grep inlined out &&
     test_must_fail idtree module load /dev/null 2>err && grep "null" err &&
     printf "not an object" >bad.so && test_must_fail idtree module load "$PWD/bad.so" 2>err && grep "bad" err &&
     test_must_fail idtree module load nosuch 2>err && grep "not found in search path" err &&

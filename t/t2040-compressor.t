@@ -5,7 +5,7 @@
 # t2040-compressor.t - the compressor service, method by method
 test_description='documents: open, make ids, convert them, join, submit, fetch'
 . "$(dirname "$0")/idtree-sharness.sh"
-test_under_idtree 4 --topology kary:1 -o compressor.max-documents=4 -o compressor.window=2 -o compressor.max-sessions=20
+test_under_idtree 4 --topology kary:1 -o broker.modules=fluid -o compressor.max-documents=4 -o compressor.window=2 -o compressor.max-sessions=20
 
 ask() { "$IDTREE_BUILDDIR/t/ask" "$@" </dev/null; }
 value() { sed -n "s/.*\"$1\":\"*\([^\",}]*\).*/\1/p"; }

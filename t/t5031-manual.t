@@ -10,7 +10,7 @@ test_under_idtree 2
 manual=$IDTREE_SRCDIR/doc/man/idtree-broker.1
 # NAME or NAME (DEFAULT) of each attribute, one a line, from the lines behind .TP.
 awk '/^\.SH/ { on = /ATTRIBUTES/ } /^\.SS Told/ { on = 0 }
-    tag && on { gsub (/^\.BR? |[",]/, ""); gsub (/ +\(/, "("); gsub (/ +/, "\n"); print }
+    tag && on { gsub (/^\.BR? |"/, ""); gsub (/, |,$/, " "); gsub (/ +\(/, "("); gsub (/ +/, "\n"); print }
     { tag = /^\.TP/ }' "$manual" >described
 awk '/^\.SH/ { on = 0 } on { gsub (/[,.]( |$)/, "\n"); print } /^\.SS Told/ { on = 1 }' "$manual" |
     sed '/^$/d' >told

@@ -10,7 +10,9 @@ test_description='idtree doc makes, shows, exports and imports documents, which 
 mkdir state
 
 # What an instance of three ranks runs.
-instance() { idtree start -s 3 --topology kary:1 -o statedir="$PWD/state" -o log-stderr-level=3 sh -e "$@" </dev/null; }
+instance() {
+    idtree start -s 3 --topology kary:1 -o broker.modules=fluid -o statedir="$PWD/state" -o log-stderr-level=3 sh -e "$@" </dev/null
+}
 
 cat >lib.sh <<'END'
 load() { for rank in 0 1 2; do idtree module load -r $rank compressor; done; }
@@ -31,7 +33,10 @@ test "$(idtree doc list --json)" = '[]'
 idtree doc new drawing | grep "^uuid  *$uuid_pattern$"
 fails "there is a document 'drawing' already" idtree doc new drawing
 fails "a document's\|document.*name\|'\.hidden'" idtree doc new .hidden
-fails 'drawing: the rank has no session in it: idtree doc open drawing' idtree doc ids drawing
+fails 'drawing: the rank has no session in it: idtree doc open drawing makes one' idtree doc ids drawing
+fails 'idtree doc open --rank 2 drawing makes one' idtree doc ids -r 2 drawing
+fails '^idtree doc close: drawing: the rank has no session in it that could end$' idtree doc close drawing
+fails '^idtree doc open: there is no rank 9: the instance has ranks 0 to 2$' idtree doc open -r 9 drawing
 idtree doc show drawing | grep '^open  *false$'
 
 # Two ranks make ids, the one at once, all final in the end.
@@ -57,7 +62,7 @@ cat ids.0 ids.2 | while read -r id uuid; do
 done
 idtree id show "$(cut -f1 ids.0 | head -n 1)" | grep '^document  *drawing$'
 fails "'drawing:99999999' is not known: .*unknown id" idtree id show drawing:99999999
-fails "'none:1' is not known: .*is not open" idtree id show none:1
+fails "'none:1' is not known: .*is not open on rank 0: open it there first (idtree doc open)" idtree id show none:1
 fails "'drawing:x' is no id" idtree id show drawing:x
 fails 'no id of drawing stands for it' idtree id show drawing:11111111-2222-4333-8444-555555555555
 
@@ -66,7 +71,8 @@ idtree doc export drawing >form
 idtree doc import copy form
 idtree doc export copy | cmp - form
 idtree doc import piped - <form
-fails "there is a document 'copy' already" idtree doc import copy form
+fails "^idtree doc import: there is a document 'copy' already" idtree doc import copy form
+fails '^idtree doc import: stdin: bad: stored form' sh -c 'head -c 40 form | idtree doc import bad -'
 fails 'base64' idtree doc import bad lib.sh
 fails "bad: stored form" sh -c 'echo AAAA | idtree doc import bad'
 fails 'nosuch: No such file' idtree doc import bad nosuch

@@ -21,6 +21,7 @@ struct boot {
     uint32_t size;
     const char *host;
     struct pmi_client *pmi; /* NULL: single, or done with it */
+    bool ready;             /* the launcher was told */
     bool ours;              /* idtree's own launcher is at the other end */
     bool one_host;
     char public_key[OVERLAY_KEY_TEXT];
@@ -302,6 +303,7 @@ const char *boot_hostlist (const struct boot *b)
 
 void boot_ready (struct boot *b)
 {
-    if (b->pmi)
+    if (b->pmi && !b->ready)
         pmi_client_finalize (b->pmi, NULL);
+    b->ready = true;
 }

@@ -47,7 +47,7 @@ const struct card *boot_ancestors (const struct boot *b, uint32_t *count);
 const struct card *boot_children (const struct boot *b); /* in order of rank */
 const char *boot_hostlist (const struct boot *b);        /* host of each rank, joined by commas */
 
-/* Tell the launcher that we are up. */
+/* Tell the launcher that we are up, once: or it takes our end for a failure, and kills the others. */
 void boot_ready (struct boot *b);
 
 #endif /* BROKER_BOOT_H */

@@ -153,9 +153,42 @@ static void loaded (void *arg, struct peer *p, const char *name)
     event_subscribe (b->event, p, topic);
 }
 
+static bool is_for_later (const char *attribute, void *arg)
+{
+    struct broker *b = arg;
+
+    return modules_may_want (b->modules, attribute);
+}
+
+/* What the command line sets, and no module that may yet be loaded can want, was misspelt. */
+static int check_attributes (struct broker *b, idt_error_t *errp)
+{
+    const char *unclaimed = attr_unclaimed (b->attrs, is_for_later, b);
+
+    if (!unclaimed)
+        return 0;
+    errno = EINVAL;
+    return errprintf (errp, "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
+                      "describes them", unclaimed);
+}
+
+/* A module in a thread, of those that a broker starts with. */
+static void started (void *arg, const char *name, int errnum, const char *text)
+{
+    struct broker *b = arg;
+
+    if (errnum == 0 && b->state == STATE_JOIN)
+        check_attributes (b, &b->unfit);
+    else if (errnum != 0 && b->state == STATE_JOIN)
+        errprintf (&b->unfit, "module %s: %s", name, text);
+    else if (errnum != 0)
+        log_printf (b->log, LOG_ERR, "module", "%s does not start: %s", name, text);
+}
+
 static const struct modules_ops modules_ops = {
     .message = message,
     .loaded = loaded,
+    .started = started,
     .gone = gone,
     .overlay_attach = attach,
 };
@@ -182,7 +215,9 @@ static void parent (void *arg, bool up)
 {
     struct broker *b = arg;
 
-    broker_input (b, up ? STATE_JOINED : STATE_LEFT);
+    b->joined = up;
+    if (!up)
+        broker_input (b, STATE_LEFT);
 }
 
 /* A rank that somebody else serves is let go of soon; any other reason is for good. */
@@ -263,6 +298,7 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
         busy = zpoll_turn (b->zpoll);
         busy = overlay_turn (b->overlay) || busy || modules_pending (b->modules);
     }
+    broker_check_start (b);
     broker_maybe_start_command (b);
     if (b->local)
         local_flush (b->local);
@@ -400,25 +436,6 @@ static int make_services (struct broker *b, idt_error_t *errp)
     return 0;
 }
 
-static bool is_for_later (const char *attribute, void *arg)
-{
-    struct broker *b = arg;
-
-    return modules_may_want (b->modules, attribute);
-}
-
-/* What the command line sets, and no module that may yet be loaded can want, was misspelt. */
-static int check_attributes (struct broker *b, idt_error_t *errp)
-{
-    const char *unclaimed = attr_unclaimed (b->attrs, is_for_later, b);
-
-    if (!unclaimed)
-        return 0;
-    errno = EINVAL;
-    return errprintf (errp, "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
-                      "describes them", unclaimed);
-}
-
 struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
 {
     struct broker *b = calloc (1, sizeof (*b));
@@ -440,7 +457,9 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
     }
     return b;
 error:
-    b->attrs = NULL; /* stays the caller's */
+    if (b->modules)
+        modules_stop (b->modules); /* they read attributes to the end */
+    b->attrs = NULL;               /* stays the caller's */
     broker_destroy (b);
     return NULL;
 }
@@ -484,12 +503,13 @@ idt_reactor_t *broker_reactor (struct broker *b)
 
 int broker_run (struct broker *b)
 {
-    if (b->rank == 0)
-        broker_input (b, STATE_JOINED);
-    else {
-        idt_watcher_start (b->timer);
-        overlay_connect (b->overlay);
+    idt_watcher_start (b->timer);
+    if (b->rank == 0) {
+        b->joined = true;
+        broker_check_start (b);
     }
+    else
+        overlay_connect (b->overlay);
     /* A command that cannot be run ends an instance of one before it began. */
     if (b->state != STATE_EXIT && idt_reactor_run (b->reactor, IDT_REACTOR_DEFAULT) < 0 && b->exit_code == 0)
         b->exit_code = 1;

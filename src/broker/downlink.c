@@ -61,8 +61,8 @@ void child_set_health (struct child *c, enum health health)
         return;
     c->health = health;
     c->since = link_now ();
-    if (!c->adopted && (all = worst (down)) != down->health) {
-        down->health = all;
+    if (!c->adopted && (all = worst (down)) != down->env->health) {
+        down->env->health = all;
         down->since = c->since;
     }
 }
@@ -324,7 +324,7 @@ struct downlink *downlink_create (struct link_env *env)
     down->budget = ADOPT_BUDGET;
     down->count = topo_child_count (conf->topo, conf->rank);
     down->first = topo_child (conf->topo, conf->rank, 0);
-    down->health = down->count > 0 ? HEALTH_PARTIAL : HEALTH_FULL;
+    env->health = down->count > 0 ? HEALTH_PARTIAL : HEALTH_FULL;
     down->size = down->count + 1;
     if (!(down->children = calloc (down->size, sizeof (down->children[0])))) {
         free (down);
@@ -436,7 +436,7 @@ uint32_t downlink_adopted (const struct downlink *down)
 
 enum health downlink_health (const struct downlink *down)
 {
-    return down->health;
+    return down->env->health;
 }
 
 double downlink_since (const struct downlink *down)

@@ -24,6 +24,7 @@ struct hello {
     const char *uuid;
     const char *version;
     const char *host;
+    const char *status;
 };
 
 static void refuse (struct downlink *down, const struct hello *hello, int errnum, const char *fmt, ...)
@@ -134,6 +135,15 @@ static idt_msg_t *make_welcome (struct child *c)
     return msg;
 }
 
+/* Of a connected child's subtree.  One that does not say is whole. */
+static enum health health_of (const char *status)
+{
+    for (enum health health = HEALTH_FULL; status && health <= HEALTH_DEGRADED; health++)
+        if (strcmp (status, health_name (health)) == 0)
+            return health;
+    return HEALTH_FULL;
+}
+
 void child_take_in (struct child *c)
 {
     struct overlay_conf *conf = &c->down->env->conf;
@@ -145,7 +155,7 @@ void child_take_in (struct child *c)
     c->heard = link_now ();
     if ((msg = make_welcome (c)) && downlink_send (c->down, c->peer.uuid, msg) == 0
         && router_peer_add (conf->router, &c->peer) == 0) {
-        child_set_health (c, HEALTH_FULL);
+        child_set_health (c, c->hello_health);
         log_printf (conf->log, c->adopted ? LOG_INFO : LOG_DEBUG, "overlay", "%s (rank %u) is taken in: %s on %s",
                     c->adopted ? "adopted child" : "child", c->peer.rank, c->uuid, c->host);
         conf->ops->child (conf->arg, c->peer.rank, true);
@@ -171,6 +181,7 @@ static void hello_received (struct downlink *down, const struct hello *hello)
     idt_msg_unref (c->hello);
     c->hello = (idt_msg_t *)idt_msg_ref (hello->msg);
     c->hello_fd = hello->from->fd;
+    c->hello_health = health_of (hello->status);
     memcpy (c->hello_identity, hello->from->identity, sizeof (c->hello_identity));
     link_read_clock (down->env, &c->hello_us, &bound);
     snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
@@ -206,8 +217,8 @@ void downlink_stranger (struct downlink *down, idt_msg_t *msg, const struct msg_
 
     if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
         downlink_send_disconnect (down, from->identity, EPROTO, "say hello first");
-    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s}", "rank", &hello.rank, "uuid", &hello.uuid,
-                             "version", &hello.version, "hostname", &hello.host) < 0)
+    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s}", "rank", &hello.rank, "uuid", &hello.uuid,
+                             "version", &hello.version, "hostname", &hello.host, "status", &hello.status) < 0)
         refuse (down, &hello, EPROTO, "malformed hello: %s", err.text);
     else if (strlen (hello.uuid) != IDT_MSG_UUID_LEN)
         refuse (down, &hello, EPROTO, "malformed hello: the uuid must have %d characters", IDT_MSG_UUID_LEN);

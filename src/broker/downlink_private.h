@@ -23,6 +23,7 @@ struct child {
     bool adopted;
     const char *doomed;       /* why it is to be removed; NULL: it is not */
     idt_msg_t *hello;         /* waits until we take children in */
+    enum health hello_health; /* that it told */
     uint64_t hello_us;        /* our clock's reading (instance) when it came */
     char hello_identity[IDT_MSG_UUID_LEN + 1];
     int hello_fd;
@@ -42,8 +43,7 @@ struct downlink {
     bool accept;
     bool stopping; /* takes no child in any more */
     bool doomed;   /* one of them is */
-    double since;  /* of the health of all */
-    enum health health;
+    double since;  /* of the health of all: env->health */
 };
 
 /* --- downlink.c ----------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <syslog.h>
 #include <time.h>
@@ -64,6 +65,8 @@ static void enter_exit (struct broker *b)
     while (modules_turn (b->modules))
         ;
     local_flush (b->local);
+    if (b->exit_code == 0)
+        boot_ready (b->boot); /* who is told to stop before it runs has not failed */
     idt_watcher_stop (b->timer);
     idt_reactor_stop (b->reactor);
 }
@@ -126,16 +129,49 @@ void broker_stop (struct broker *b, const char *why)
     broker_begin_stop (b, why);
 }
 
+void broker_check_start (struct broker *b)
+{
+    if (b->state != STATE_JOIN)
+        return;
+    if (b->unfit.text[0])
+        broker_cannot_start (b, "%s", b->unfit.text);
+    else if (b->joined && !modules_starting (b->modules))
+        broker_input (b, STATE_JOINED);
+}
+
+void broker_cannot_start (struct broker *b, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (b->state != STATE_JOIN)
+        return;
+    fputs ("idtree-broker: ", stderr);
+    va_start (ap, fmt);
+    vfprintf (stderr, fmt, ap);
+    va_end (ap);
+    fputc ('\n', stderr);
+    b->exit_code = 1;
+    broker_begin_stop (b, "it cannot start");
+}
+
 void broker_join_failed (struct broker *b)
 {
     uint32_t count;
     const struct card *ancestors = boot_ancestors (b->boot, &count);
 
-    fprintf (stderr, "idtree-broker: rank %u could not join rank %u at %s: %s\n", b->rank,
-             topo_parent (&b->topo, b->rank), count > 0 ? ancestors[0].endpoint : "?",
-             b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
-    b->exit_code = 1;
-    broker_begin_stop (b, "no parent");
+    broker_cannot_start (b, "rank %u could not join rank %u at %s: %s", b->rank, topo_parent (&b->topo, b->rank),
+                         count > 0 ? ancestors[0].endpoint : "?",
+                         b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
+}
+
+static void join_timeout (struct broker *b)
+{
+    const char *module = modules_starting (b->modules);
+
+    if (b->joined && module)
+        broker_cannot_start (b, "module %s takes too long to start (broker.join-timeout)", module);
+    else
+        broker_join_failed (b);
 }
 
 void broker_timer_cb (idt_watcher_t *w, int revents, void *arg)
@@ -143,7 +179,7 @@ void broker_timer_cb (idt_watcher_t *w, int revents, void *arg)
     struct broker *b = arg;
 
     if (b->state == STATE_JOIN) {
-        broker_join_failed (b);
+        join_timeout (b);
         return;
     }
     log_printf (b->log, LOG_WARNING, "broker", "state %s took too long (broker.shutdown-timeout)",

@@ -20,6 +20,8 @@ struct link_env {
     double timeout; /* tbon.timeout, seconds */
     uint32_t hwm;   /* tbon.hwm, messages */
     struct keyring *keys; /* of our descendants */
+    enum health health;   /* of our subtree: what the worst of the children makes of it */
+    enum health told;     /* as the parent knows it: by our hello, or a beat */
 };
 
 double link_now (void);       /* seconds, CLOCK_MONOTONIC: silence is judged by it */
@@ -66,10 +68,10 @@ int uplink_send (struct uplink *up, const idt_msg_t *msg);
 /* Tell the keys of our descendants that are news. */
 void uplink_send_keys (struct uplink *up);
 
-/* Our beat: tells the health of the subtree, and gives up a parent that was silent for tbon.timeout, unless it was we who
+/* Our beat: tells env->health, and gives up a parent that was silent for tbon.timeout, unless it was we who
  * slept.
  */
-void uplink_heartbeat (struct uplink *up, enum health health, bool was_asleep);
+void uplink_heartbeat (struct uplink *up, bool was_asleep);
 
 /* Give up a connection that a send found broken.  Returns whether there was one. */
 bool uplink_turn (struct uplink *up);

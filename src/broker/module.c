@@ -43,6 +43,7 @@ static void module_destroy (struct module *m)
     if (!m)
         return;
     module_detach (m);
+    idt_msg_unref (m->loader);
     idt_watcher_destroy (m->w);
     module_forget_messages (m);
     idt_close (m->h);
@@ -92,6 +93,48 @@ static void stop_inline (struct module *m)
     module_destroy (m);
 }
 
+/* --- the start of a module in a thread ------------------------------------------------------------------- */
+
+const char *modules_starting (struct modules *ms)
+{
+    struct module *m = zlistx_first (ms->list);
+
+    while (m && m->status != MODULE_STARTING)
+        m = zlistx_next (ms->list);
+    return m ? m->name : NULL;
+}
+
+/* Tell whoever waits for the start of a module how it ended.  One that is told to end meanwhile has no more to say. */
+static void started (struct module *m, int errnum, const char *text)
+{
+    struct modules *ms = m->ms;
+
+    m->status = errnum == 0 ? MODULE_RUNNING : MODULE_ENDED;
+    if (!m->loader) {
+        if (!m->stopping)
+            ms->ops->started (ms->arg, m->name, errnum, text);
+        return;
+    }
+    if (errnum == 0)
+        idt_respond (ms->builtin->h, m->loader, NULL);
+    else
+        idt_respond_error (ms->builtin->h, m->loader, errnum, text);
+    idt_msg_unref (m->loader);
+    m->loader = NULL;
+}
+
+/* A message from a thread: its own words about its start are for us. */
+static void from_thread (struct module *m, idt_msg_t *msg)
+{
+    if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL) {
+        module_sent (m, msg);
+        return;
+    }
+    if (m->status == MODULE_STARTING || idt_msg_control_status (msg) != 0)
+        started (m, idt_msg_control_status (msg), idt_msg_string (msg));
+    idt_msg_unref (msg);
+}
+
 /* --- threads ------------------------------------------------------------------------------------------------ */
 
 /* Wait for the thread.  One that does not end is left alone, with all that it uses, to end with the process. */
@@ -118,8 +161,10 @@ static void thread_ended (struct module *m)
         return;
     }
     while ((msg = mailbox_pop (m->out)))
-        module_sent (m, (idt_msg_t *)msg);
-    if (result)
+        from_thread (m, (idt_msg_t *)msg);
+    if (m->status == MODULE_STARTING)
+        started (m, result ? (int)(intptr_t)result : EIO, "it ended before it ran");
+    else if (result && m->status == MODULE_RUNNING)
         log_printf (m->ms->log, LOG_ERR, "module", "%s ended with an error: %s", m->name,
                     strerror ((int)(intptr_t)result));
     forget (m);
@@ -137,7 +182,7 @@ static void thread_cb (idt_watcher_t *w, int revents, void *arg)
                 thread_ended (m);
             return;
         }
-        module_sent (m, (idt_msg_t *)msg);
+        from_thread (m, (idt_msg_t *)msg);
     }
 }
 
@@ -162,6 +207,8 @@ static int start_thread (struct module *m, idt_error_t *errp)
         return errprintf (errp, "cannot start a thread: %s", strerror (rc));
     }
     idt_watcher_start (m->w);
+    if (m->tells)
+        m->status = MODULE_STARTING;
     return 0;
 }
 
@@ -192,25 +239,49 @@ static int load (struct module *m, const char *path, const char *name, int argc,
     return 0;
 }
 
-int modules_load (struct modules *ms, const char *path, const char *name, int argc, char **argv, idt_error_t *errp)
+static struct module *load_new (struct modules *ms, const char *path, const char *name, int argc, char **argv,
+                                idt_error_t *errp)
 {
     struct module *m;
 
     if (zlistx_size (ms->list) >= MODULES_MAX) {
         errno = ENOSPC;
-        return errprintf (errp, "%d modules are loaded, that is the limit", MODULES_MAX);
+        errprintf (errp, "%d modules are loaded, that is the limit", MODULES_MAX);
+        return NULL;
     }
-    if (!(m = calloc (1, sizeof (*m))))
-        return errprintf (errp, "out of memory");
+    if (!(m = calloc (1, sizeof (*m)))) {
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
     m->ms = ms;
     m->used = module_now ();
+    m->status = MODULE_RUNNING;
     if (load (m, path, name, argc, argv, errp) < 0) {
         module_destroy (m);
-        return -1;
+        return NULL;
     }
     zlistx_add_end (ms->list, m);
     ms->ops->loaded (ms->arg, m->peer, m->name);
     log_printf (ms->log, LOG_DEBUG, "module", "%s is loaded from %s", m->name, m->path);
+    return m;
+}
+
+int modules_load (struct modules *ms, const char *path, const char *name, int argc, char **argv, idt_error_t *errp)
+{
+    return load_new (ms, path, name, argc, argv, errp) ? 0 : -1;
+}
+
+int modules_load_for (struct modules *ms, const idt_msg_t *request, const char *path, const char *name, int argc,
+                      char **argv, idt_error_t *errp)
+{
+    struct module *m = load_new (ms, path, name, argc, argv, errp);
+
+    if (!m)
+        return -1;
+    if (m->status == MODULE_STARTING)
+        m->loader = idt_msg_ref (request);
+    else
+        idt_respond (ms->builtin->h, request, NULL);
     return 0;
 }
 
@@ -287,6 +358,7 @@ static void stop_now (struct module *m)
     if (m->inline_def)
         stop_inline (m);
     else {
+        m->stopping = true;
         mailbox_close (m->in);
         thread_ended (m);
     }

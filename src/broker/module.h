@@ -21,6 +21,10 @@ struct modules_ops {
     /* A message that a module sends (steals the reference). */
     void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
     void (*loaded) (void *arg, struct peer *p, const char *name);
+    /* A module in a thread that modules_load () began with has started (errnum 0), or could not.  Not the place to stop
+     * modules from.
+     */
+    void (*started) (void *arg, const char *name, int errnum, const char *text);
     void (*gone) (void *arg, struct peer *p); /* before the router forgets it */
     int (*overlay_attach) (void *arg, const struct idt_overlay_ops *ops, void *ops_arg);
 };
@@ -35,12 +39,16 @@ struct modules *modules_create (idt_reactor_t *r, struct attrs *attrs, struct ro
 void modules_stop (struct modules *ms);
 void modules_destroy (struct modules *ms);
 
-/* Load a module by name (searched in module.path) or by the path of its file.  'name' NULL: from the file.
+/* Load a module by name (searched in module.path) or by the path of its file.  'name' NULL: from the file.  One that
+ * runs in a thread starts there: ops->started tells how that ended.
  * Returns 0, or -1 with errno set and 'errp' filled: ENOENT, EEXIST, EINVAL (no module), ENOSPC, what init said.
  */
 int modules_load (struct modules *ms, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
 
-/* Whether an attribute is MODULE.ANYTHING of a module that is not loaded, but would be found. */
+/* The name of a module that has not started yet; NULL: all run. */
+const char *modules_starting (struct modules *ms);
+
+/* Whether an attribute is MODULE.ANYTHING of a module that has not started, but would be found. */
 bool modules_may_want (struct modules *ms, const char *attribute);
 
 /* The broker's own services: an inline handle of a peer that the caller provides.  It is closed by modules_destroy ().

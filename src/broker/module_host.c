@@ -207,10 +207,25 @@ static int thread_pollfd (void *impl)
     return mailbox_pollfd (m->in);
 }
 
+static int thread_started (void *impl, int errnum, const char *text)
+{
+    struct module *m = impl;
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_CONTROL);
+
+    if (!msg)
+        return -1;
+    idt_msg_set_control (msg, 0, errnum);
+    if (idt_msg_set_string (msg, text) == 0 && mailbox_push_new (m->out, msg) == 0)
+        return 0;
+    idt_msg_unref (msg);
+    return -1;
+}
+
 static const struct idt_transport thread_transport = {
     .send = thread_send,
     .recv = thread_recv,
     .pollfd = thread_pollfd,
+    .started = thread_started,
     .destroy = no_destroy,
 };
 

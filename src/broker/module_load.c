@@ -39,6 +39,7 @@ bool modules_may_want (struct modules *ms, const char *attribute)
 {
     char name[MODULE_MAX_NAME + 1];
     size_t len = strcspn (attribute, "./");
+    struct module *m;
     char *file;
     bool found;
 
@@ -46,7 +47,8 @@ bool modules_may_want (struct modules *ms, const char *attribute)
         return false;
     snprintf (name, sizeof (name), "%.*s", (int)len, attribute);
     file = find_file (ms, name);
-    found = file && !modules_find (ms, name);
+    m = modules_find (ms, name);
+    found = file && (!m || m->status == MODULE_STARTING);
     free (file);
     return found;
 }
@@ -83,18 +85,24 @@ static int copy_args (struct module *m, int argc, char **argv, bool *thread)
     return 0;
 }
 
-static int open_dso (struct module *m, idt_error_t *errp)
+static int open_dso (struct module *m, bool thread, idt_error_t *errp)
 {
+    const struct idt_module *def;
+
     if (!(m->dso = dlopen (m->path, RTLD_NOW | RTLD_LOCAL))) {
         errno = EINVAL;
         return errprintf (errp, "%s", dlerror ());
     }
     m->mod_main = (int (*) (idt_t *, int, char **))dlsym (m->dso, "mod_main");
-    m->inline_def = dlsym (m->dso, "idt_module");
+    def = dlsym (m->dso, "idt_module");
     if (!m->mod_main) {
         errno = EINVAL;
         return errprintf (errp, "%s is not a module: it has no mod_main", m->path);
     }
+    if (def && !def->threaded && !thread)
+        m->inline_def = def;
+    else
+        m->tells = def != NULL;
     return 0;
 }
 
@@ -114,9 +122,7 @@ int module_open (struct module *m, const char *path, const char *name, int argc,
         errno = EEXIST;
         return -1;
     }
-    if (copy_args (m, argc, argv, &thread) < 0 || open_dso (m, errp) < 0)
+    if (copy_args (m, argc, argv, &thread) < 0)
         return -1;
-    if (thread)
-        m->inline_def = NULL;
-    return 0;
+    return open_dso (m, thread, errp);
 }

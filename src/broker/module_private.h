@@ -22,6 +22,9 @@
 #define MODULE_MAX_NAME 64
 #define MODULE_TURN_BUDGET 1000 /* messages handed on before sockets get their turn */
 
+/* Module status as module.list tells it (RFC 5). */
+enum module_status { MODULE_STARTING = 0, MODULE_RUNNING = 1, MODULE_STOPPING = 2, MODULE_ENDED = 3 };
+
 struct module {
     struct peer own; /* of the router, unless it is the broker's own */
     struct peer *peer;
@@ -32,7 +35,7 @@ struct module {
     idt_t *h;
     const struct idt_module *inline_def; /* NULL: in a thread */
     bool attached;                       /* to the overlay */
-    bool stopping;                       /* gets no more messages, is not found any more */
+    bool stopping;                       /* was told to end: gets no more messages, is not found any more */
     void *ctx;
     double used; /* when it last sent or received, seconds */
     /* in a thread */
@@ -40,8 +43,11 @@ struct module {
     struct mailbox *out;
     idt_watcher_t *w;
     pthread_t thread;
+    enum module_status status;
+    const idt_msg_t *loader;  /* request to load it, answered when it runs, or does not */
     const idt_msg_t *remover; /* request to unload it, answered when it is gone */
     int (*mod_main) (idt_t *h, int argc, char **argv);
+    bool tells; /* when it has started */
     int argc;
     char **argv;
 };
@@ -74,6 +80,12 @@ double module_now (void); /* seconds */
 /* --- module.c ---------------------------------------------------------------------------------- */
 
 struct module *modules_find (struct modules *ms, const char *name);
+
+/* As modules_load (); 'request' is answered when the module runs, or with what kept it from that.  Where this returns
+ * -1 it is not answered.
+ */
+int modules_load_for (struct modules *ms, const idt_msg_t *request, const char *path, const char *name, int argc,
+                      char **argv, idt_error_t *errp);
 
 /* Begin to unload; 'request' is answered when the module is gone.  Returns 0, or -1 with errno ENOENT. */
 int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request);

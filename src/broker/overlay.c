@@ -27,7 +27,6 @@ struct overlay {
     idt_watcher_t *heart;
     double period;    /* of the heart, seconds */
     double last_beat; /* link_now () */
-    enum health told; /* health that the parent knows */
     enum health said; /* health that the followers know */
     struct follow *followers; /* of overlay.health */
     idt_t *h;
@@ -111,9 +110,8 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
     ov->last_beat = now;
     downlink_check_silence (ov->down, was_asleep);
     downlink_refill (ov->down);
-    ov->told = downlink_health (ov->down);
     if (ov->up)
-        uplink_heartbeat (ov->up, ov->told, was_asleep);
+        uplink_heartbeat (ov->up, was_asleep);
 }
 
 static json_t *describe_health (struct overlay *ov)
@@ -144,9 +142,8 @@ bool overlay_turn (struct overlay *ov)
         busy = true;
     if (ov->up)
         uplink_send_keys (ov->up);
-    if (ov->up && downlink_health (ov->down) != ov->told) {
-        ov->told = downlink_health (ov->down);
-        uplink_heartbeat (ov->up, ov->told, false);
+    if (ov->up && uplink_joined (ov->up) && ov->env.health != ov->env.told) {
+        uplink_heartbeat (ov->up, false);
         busy = true;
     }
     if (downlink_health (ov->down) != ov->said) {
@@ -206,7 +203,7 @@ struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *er
         errprintf (errp, "out of memory");
         goto error;
     }
-    ov->told = ov->said = downlink_health (ov->down);
+    ov->said = downlink_health (ov->down);
     idt_watcher_start (ov->heart);
     return ov;
 error:

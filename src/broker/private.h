@@ -55,6 +55,8 @@ struct broker {
     double state_since;
     double shutdown_timeout; /* seconds */
     double join_timeout;
+    idt_error_t unfit;       /* why it cannot start: "": nothing is known that keeps it from that */
+    bool joined;             /* the parent has taken us in; rank 0: from the start */
     char refusal[256];       /* why the parent does not want us; "": it did not say */
     int exit_code;
 };
@@ -70,8 +72,12 @@ void broker_check_alone (struct broker *b);
 /* Begin to stop for a reason of our own; where it has begun already, nothing. */
 void broker_begin_stop (struct broker *b, const char *why);
 
-/* Give up: the parent does not take us in. */
-void broker_join_failed (struct broker *b);
+/* A broker that starts runs when the parent has taken it in and all modules run; or it gives up. */
+void broker_check_start (struct broker *b);
+
+/* Give up before it began: say why on stderr, stop, exit with 1.  Later, nothing. */
+void broker_cannot_start (struct broker *b, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
+void broker_join_failed (struct broker *b); /* the parent does not take us in */
 
 /* Start rank 0's command, once, when the whole tree is there. */
 void broker_maybe_start_command (struct broker *b);

@@ -141,8 +141,9 @@ static idt_msg_t *make_hello (struct conn *c)
     json_t *o;
 
     conf->ops->position (conf->arg, &stream, &seq);
+    c->up->env->told = c->up->env->health;
     o = json_pack ("{s:I s:s s:s s:s s:s s:I s:s}", "rank", (json_int_t)conf->rank, "uuid", conf->uuid, "version",
-                   PACKAGE_VERSION, "hostname", conf->host, "status", "full", "seq", (json_int_t)seq, "stream", stream);
+                   PACKAGE_VERSION, "hostname", conf->host, "status", health_name (c->up->env->told), "seq", (json_int_t)seq, "stream", stream);
     if (o)
         text = json_dumps (o, JSON_COMPACT);
     json_decref (o);
@@ -513,7 +514,7 @@ static void probe_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- heartbeat, end ---------------------------------------------------------------------------- */
 
-void uplink_heartbeat (struct uplink *up, enum health health, bool was_asleep)
+void uplink_heartbeat (struct uplink *up, bool was_asleep)
 {
     struct conn *c = up->used;
     idt_msg_t *msg;
@@ -527,7 +528,8 @@ void uplink_heartbeat (struct uplink *up, enum health health, bool was_asleep)
         return;
     }
     send_keys (c, false);
-    if ((msg = control_heartbeat_up (health, link_boot_us ())))
+    up->env->told = up->env->health;
+    if ((msg = control_heartbeat_up (up->env->told, link_boot_us ())))
         conn_send (c, msg);
     idt_msg_unref (msg);
 }

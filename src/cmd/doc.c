@@ -41,7 +41,7 @@ struct doc doc_begin (struct cmd *cmd)
             break;
         }
     }
-    d.h = cmd_connect (cmd);
+    d.h = cmd_connect_for (cmd, d.rank);
     return d;
 }
 
@@ -59,15 +59,23 @@ static idt_future_t *send_request (const struct doc *d, const char *method, json
     return ask_send (d->h, topic, d->rank, request);
 }
 
-/* What to do about an error, where that is known. */
-static void give_hint (const struct doc *d, int errnum, const char *what)
+/* End with what to do about an error, where that is known. */
+static void give_hint (const struct doc *d, const idt_future_t *f, const char *what)
 {
-    if (errnum == ENOSYS)
+    const char *name = d->cmd->argc > 0 ? d->cmd->argv[0] : "";
+    char option[32] = "", quoted[128];
+
+    if (idt_future_errnum (f) == ENOSYS)
         cmd_die (d->cmd, "%s: no broker on the way to rank 0 has the compressor: idtree module load compressor, on rank 0 and "
                          "on each rank that is to make ids",
                  what);
-    if (errnum == ENOENT)
-        cmd_die (d->cmd, "%s: the rank has no session in it: idtree doc open %s", what, what);
+    if (d->rank != IDT_NODEID_ANY)
+        snprintf (option, sizeof (option), "--rank %u ", d->rank);
+    if (idt_future_errnum (f) == ENOENT)
+        cmd_die (d->cmd, "%s: the rank has no session in it: idtree doc open %s%s makes one", what, option, name);
+    snprintf (quoted, sizeof (quoted), "'%s'", name);
+    if (idt_future_errnum (f) && strstr (idt_future_error (f), quoted)) /* it says what it is about */
+        cmd_die (d->cmd, "%s", idt_future_error (f));
 }
 
 json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what)
@@ -75,7 +83,7 @@ json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, c
     idt_future_t *f = send_request (d, method, request);
 
     if (f && idt_future_wait (f, -1) == 0)
-        give_hint (d, idt_future_errnum (f), what);
+        give_hint (d, f, what);
     return ask_take_new (d->cmd, f, what);
 }
 
@@ -178,7 +186,14 @@ static int run_open (struct cmd *cmd)
 
 static int run_close (struct cmd *cmd)
 {
-    return run_method (cmd, "close");
+    struct doc d = doc_begin (cmd);
+    const char *name = cmd->argv[0];
+    idt_future_t *f = send_request (&d, "close", json_pack ("{s:s}", "document", name));
+
+    if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENOENT)
+        cmd_die (cmd, "%s: the rank has no session in it that could end", name);
+    idt_future_destroy (ask_wait (cmd, f, name));
+    return doc_end (&d);
 }
 
 /* --- show ------------------------------------------------------------------------------------- */

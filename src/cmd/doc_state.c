@@ -59,13 +59,12 @@ static char *read_text (const struct cmd *cmd, FILE *f, const char *path)
 
 static char *read_file (const struct cmd *cmd, const char *path)
 {
-    FILE *f = strcmp (path, "-") ? fopen (path, "r") : stdin;
+    FILE *f = fopen (path, "r");
 
     if (!f)
         cmd_die (cmd, "%s: %s", path, strerror (errno));
     char *s = read_text (cmd, f, path);
-    if (f != stdin)
-        fclose (f);
+    fclose (f);
     return s;
 }
 
@@ -73,14 +72,15 @@ static int run_import (struct cmd *cmd)
 {
     struct doc d = doc_begin (cmd);
     const char *name = cmd->argv[0];
-    const char *path = cmd->argc > 1 ? cmd->argv[1] : "-";
-    char *state = read_file (cmd, path);
+    const char *path = cmd->argc > 1 && strcmp (cmd->argv[1], "-") ? cmd->argv[1] : NULL;
+    const char *what = path ? path : "stdin";
+    char *state = path ? read_file (cmd, path) : read_text (cmd, stdin, what);
     json_t *request = json_pack ("{s:s s:s}", "document", name, "state", state);
 
     free (state);
     if (!request)
-        cmd_die (cmd, "%s: is no stored form, which is base64 text", path);
-    json_t *answer = doc_ask_new (&d, "create", request, path);
+        cmd_die (cmd, "%s: is no stored form, which is base64 text", what);
+    json_t *answer = doc_ask_new (&d, "create", request, what);
     doc_print (&d, answer);
     json_decref (answer);
     return doc_end (&d);

@@ -4,7 +4,8 @@
 /* chaos.c - tries to break an instance, and judges what its clients saw
  *
  * The main thread is the nemesis and all the links; each client is a thread.  They share a number of answers each and
- * one descriptor that says stop.  All of it lives below a keeper, which leaves nothing behind (cmd/keeper.h).
+ * one descriptor that says stop.  With --documents there are workers instead, programs that judge by themselves.  All
+ * of it lives below a keeper, which leaves nothing behind (cmd/keeper.h).
  */
 #include "config.h"
 
@@ -29,6 +30,7 @@
 #include "libutil/parse_duration.h"
 #include "nemesis.h"
 #include "twin.h"
+#include "worker.h"
 
 #define CLIENTS_MAX (16 * (HOST_RANKS_MAX + 1))
 #define NO_RANK UINT32_MAX /* of clients of twins */
@@ -39,15 +41,17 @@ struct options {
     uint32_t size, fanout, clients, max_generators;
     uint64_t seed, steps, duration_ms, lease_ms, timeout_ms;
     const char *save_log;
-    bool plan, verbose;
+    bool plan, verbose, documents;
 };
+
+enum { WORKER_SESSIONS, WORKER_OWN, WORKERS };
 
 struct chaos {
     struct options opt;
     char dir[64], pmi[PATH_SIZE], twin_dir[PATH_SIZE - 32], twin_socket[PATH_SIZE];
     char run[PATH_SIZE - 32], state[PATH_SIZE], links_dir[PATH_SIZE], page_path[PATH_SIZE], log[PATH_SIZE];
     char attr[6][64];
-    const char *attrs[8];
+    const char *attrs[16];
     struct host_page *page;
     idt_reactor_t *r;
     struct links *links;
@@ -61,6 +65,7 @@ struct chaos {
     uint32_t nranked; /* clients of ranks; behind them those of twins */
     char uri[HOST_RANKS_MAX + 1][PATH_SIZE];
     uint64_t answers[CLIENTS_MAX]; /* when the instance was whole again */
+    struct worker *worker[WORKERS]; /* NULL: none */
 };
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -77,6 +82,7 @@ static const char usage[] =
     "      --lease T         fluid.lease (1s)\n"
     "      --timeout T       tbon.timeout (1s)\n"
     "      --max-generators N  ranks below it generate ids (3/4 of the brokers)\n"
+    "      --documents       work in documents of the id compressor instead, two clients of each broker\n"
     "      --plan            print the faults of a seed and end\n"
     "      --log FILE        keep what brokers say\n"
     "  -v, --verbose         tell each step\n"
@@ -107,7 +113,7 @@ static uint64_t duration (const char *what, const char *s)
     return ms;
 }
 
-enum { OPT_STEPS = 256, OPT_DURATION, OPT_SEED, OPT_LEASE, OPT_TIMEOUT, OPT_GENERATORS, OPT_PLAN, OPT_LOG };
+enum { OPT_STEPS = 256, OPT_DURATION, OPT_SEED, OPT_LEASE, OPT_TIMEOUT, OPT_GENERATORS, OPT_PLAN, OPT_LOG, OPT_DOCUMENTS };
 
 static const struct option long_options[] = {
     { "size", 1, NULL, 's' },           { "fanout", 1, NULL, 'k' },
@@ -116,7 +122,8 @@ static const struct option long_options[] = {
     { "duration", 1, NULL, OPT_DURATION }, { "seed", 1, NULL, OPT_SEED },
     { "lease", 1, NULL, OPT_LEASE },    { "timeout", 1, NULL, OPT_TIMEOUT },
     { "max-generators", 1, NULL, OPT_GENERATORS }, { "plan", 0, NULL, OPT_PLAN },
-    { "log", 1, NULL, OPT_LOG },        { 0 },
+    { "log", 1, NULL, OPT_LOG },        { "documents", 0, NULL, OPT_DOCUMENTS },
+    { 0 },
 };
 
 static void take_option (struct options *o, int key, const char *arg)
@@ -139,6 +146,9 @@ static void take_option (struct options *o, int key, const char *arg)
         break;
     case OPT_DURATION:
         o->duration_ms = duration ("duration", arg);
+        break;
+    case OPT_DOCUMENTS:
+        o->documents = true;
         break;
     case OPT_SEED:
         o->seed = number ("seed", arg, 0, UINT64_MAX / 2);
@@ -223,10 +233,35 @@ static void start_clients (struct chaos *c, struct rng *rng, uint32_t rank, cons
                                                                         .stop_fd = c->stop_fd });
 }
 
-/* Some talk to whatever twin there is. */
-static void start_cb (void *arg)
+/* Start a program with the arguments that all have: URI-PREFIX DOCUMENT [RECORD] RANK... */
+static struct worker *start_worker (const struct chaos *c, const char *path, const char *document, const char *record)
 {
-    struct chaos *c = arg;
+    char prefix[PATH_SIZE], rank[HOST_RANKS_MAX][16];
+    const char *argv[HOST_RANKS_MAX + 5] = { path, prefix, document };
+    size_t n = 3;
+
+    snprintf (prefix, sizeof (prefix), "local://%s/local-", c->run);
+    if (record)
+        argv[n++] = record;
+    for (uint32_t i = 0; i < c->opt.size; i++) {
+        snprintf (rank[i], sizeof (rank[i]), "%u", i);
+        argv[n++] = rank[i];
+    }
+    return worker_start (argv);
+}
+
+static void start_workers (struct chaos *c)
+{
+    char record[PATH_SIZE];
+
+    snprintf (record, sizeof (record), "%s/record", c->dir);
+    c->worker[WORKER_SESSIONS] = start_worker (c, IDCOMP_LOAD, "sessions", record);
+    c->worker[WORKER_OWN] = start_worker (c, DOCUMENT_LOAD, "own", NULL);
+}
+
+/* Some talk to whatever twin there is. */
+static void start_clients_of_all (struct chaos *c)
+{
     struct rng rng = { c->opt.seed ^ UINT64_C (0x636c69656e7473) };
 
     for (uint32_t rank = 0; rank < c->opt.size; rank++) {
@@ -236,6 +271,16 @@ static void start_cb (void *arg)
     c->nranked = c->nclients;
     snprintf (c->uri[HOST_RANKS_MAX], PATH_SIZE, "local://%.100s", c->twin_socket);
     start_clients (c, &rng, NO_RANK, c->uri[HOST_RANKS_MAX]);
+}
+
+static void start_cb (void *arg)
+{
+    struct chaos *c = arg;
+
+    if (c->opt.documents)
+        start_workers (c);
+    else
+        start_clients_of_all (c);
 }
 
 static bool served_cb (void *arg, bool first)
@@ -258,6 +303,9 @@ static void drain_cb (void *arg)
     struct chaos *c = arg;
 
     eventfd_write (c->stop_fd, 1);
+    for (int i = 0; i < WORKERS; i++)
+        if (c->worker[i])
+            worker_finish (c->worker[i], HEAL_US);
 }
 
 static bool drained_cb (void *arg)
@@ -266,6 +314,9 @@ static bool drained_cb (void *arg)
 
     for (uint32_t i = 0; i < c->nclients; i++)
         if (!client_ended (c->client[i]))
+            return false;
+    for (int i = 0; i < WORKERS; i++)
+        if (c->worker[i] && !worker_ended (c->worker[i]))
             return false;
     return true;
 }
@@ -327,6 +378,11 @@ static void set_env (struct chaos *c)
     append_env ("TSAN_OPTIONS", "exitcode=66");
 }
 
+/* Little is kept, so that who was away needs what comes after that: the stored form. */
+static const char *const document_attrs[] = {
+    "broker.modules=fluid,compressor", "compressor.window=8", "compressor.compact=16", "event.replay=4",
+};
+
 /* The epoch lies far enough back for clocks that step. */
 static void set_attrs (struct chaos *c)
 {
@@ -339,6 +395,8 @@ static void set_attrs (struct chaos *c)
     snprintf (c->attr[n++], sizeof (c->attr[0]), "log-stderr-level=5");
     for (size_t i = 0; i < n; i++)
         c->attrs[i] = c->attr[i];
+    for (size_t i = 0; c->opt.documents && i < sizeof (document_attrs) / sizeof (document_attrs[0]); i++)
+        c->attrs[n++] = document_attrs[i];
 }
 
 /* --- report ------------------------------------------------------------------------------------------ */
@@ -418,10 +476,10 @@ static void print_gaps (const struct chaos *c, const struct history *const *h)
             PRIu64 " us\n", (double)all.us / 1e6, (double)one.us / 1e6, one.rank, one.at_us);
 }
 
-static int report (struct chaos *c)
+/* Returns the number of violations. */
+static uint64_t judge_clients (struct chaos *c)
 {
     const struct history *h[CLIENTS_MAX];
-    const struct nemesis_report *n = nemesis_report (c->nemesis);
     struct verdict v;
     size_t nroots;
 
@@ -429,19 +487,39 @@ static int report (struct chaos *c)
         h[i] = client_join (c->client[i]);
     const struct window *roots = nemesis_roots (c->nemesis, &nroots);
     checker_judge (h, c->nclients, roots, nroots, &v);
-    print_steps (c, n);
     print_verdict (&v);
     print_gaps (c, h);
-    uint64_t bad = checker_violations (&v) + n->surprises + read_log (c);
-    if (n->surprises > 0)
-        printf ("surprises: %" PRIu64 ", the first: %s\n", n->surprises, n->surprise);
     if (v.ids == 0)
         printf ("no ids at all\n");
-    bad += v.ids == 0;
-    printf ("%s: seed %" PRIu64 "\n", bad ? "FAILED" : "passed", c->opt.seed);
-    fflush (stdout);
     for (uint32_t i = 0; i < c->nclients; i++)
         client_destroy (c->client[i]);
+    return checker_violations (&v) + (v.ids == 0);
+}
+
+/* Workers have told what is wrong. */
+static uint64_t judge_workers (struct chaos *c)
+{
+    uint64_t bad = 0;
+
+    for (int i = 0; i < WORKERS; i++) {
+        bad += !c->worker[i] || !worker_good (c->worker[i]);
+        worker_destroy (c->worker[i]);
+    }
+    printf ("documents: %s\n", bad ? "not all is right" : "all is right");
+    return bad;
+}
+
+static int report (struct chaos *c)
+{
+    const struct nemesis_report *n = nemesis_report (c->nemesis);
+
+    print_steps (c, n);
+    uint64_t bad = c->opt.documents ? judge_workers (c) : judge_clients (c);
+    bad += n->surprises + read_log (c);
+    if (n->surprises > 0)
+        printf ("surprises: %" PRIu64 ", the first: %s\n", n->surprises, n->surprise);
+    printf ("%s: seed %" PRIu64 "\n", bad ? "FAILED" : "passed", c->opt.seed);
+    fflush (stdout);
     return bad ? 1 : 0;
 }
 
@@ -515,7 +593,8 @@ int main (int argc, char **argv)
     if (c.opt.plan)
         return print_plan (&c.opt);
     printf ("chaos: seed %" PRIu64 ", %u brokers, kary:%u, %u clients each, lease %" PRIu64 " ms\n", c.opt.seed, c.opt.size,
-            c.opt.fanout, c.opt.clients, c.opt.lease_ms);
+            c.opt.fanout, c.opt.documents ? 2 : c.opt.clients, c.opt.lease_ms);
+    fflush (stdout);
     make_dir (&c);
     if (keeper_split (c.dir, false) < 0)
         die ("fork");

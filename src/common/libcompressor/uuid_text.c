@@ -131,7 +131,7 @@ struct constants {
     int8_t join[16]; /* two nibbles to a byte: * 16, + */
 } SSSE3_ALIGNED;
 
-static const struct constants constants = {
+SSSE3_CONSTANTS struct constants constants = {
     .nibble = SSSE3_ALL (15),
     .digits = {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'},
     .head = {0, 1, 2, 3, 4, 5, 6, 7, -1, 8, 9, 10, 11, -1, 12, 13},
@@ -158,7 +158,7 @@ SSSE3_INLINE __m128i load (const char *p)
 
 WITH_SSSE3 static void write_vectors (const struct idcomp_uuid *uuid, char text[IDCOMP_UUID_TEXT])
 {
-    const struct constants *k = ssse3_in_memory (&constants);
+    const struct constants *k = &constants;
     __m128i bytes = load ((const char *)uuid->bytes), mask = SSSE3_LOAD (k->nibble);
     __m128i high = _mm_and_si128 (_mm_srli_epi16 (bytes, 4), mask);
     __m128i low = _mm_and_si128 (bytes, mask);
@@ -196,7 +196,7 @@ SSSE3_INLINE __m128i values_of (__m128i chars, __m128i *bad, const struct consta
 
 WITH_SSSE3 static bool read_vectors (const char *text, struct idcomp_uuid *uuid)
 {
-    const struct constants *k = ssse3_in_memory (&constants);
+    const struct constants *k = &constants;
     __m128i bad = _mm_setzero_si128 ();
     __m128i first = _mm_or_si128 (_mm_shuffle_epi8 (load (text), SSSE3_LOAD (k->from_head)),
                                   _mm_shuffle_epi8 (load (text + 14), SSSE3_LOAD (k->from_middle)));

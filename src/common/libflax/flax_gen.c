@@ -32,7 +32,7 @@ static int64_t read_clock (const struct flax_gen *gen)
     if (gen->source.now_ms)
         return gen->source.now_ms (gen->source.arg);
     clock_gettime (CLOCK_REALTIME, &ts);
-    return ts.tv_sec * INT64_C (1000) + ts.tv_nsec / 1000000;
+    return ts.tv_sec * INT64_C (1000) + (uint32_t)ts.tv_nsec / 1000000;
 }
 
 static inline int draw (struct flax_gen *gen, uint64_t *bits, bool *forked)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flax_random.c - random bits: each 3.5 KB are the ChaCha key stream of a new key from getrandom ()
+/* flax_random.c - random bits: each 7.5 KB are the ChaCha key stream of a new key from getrandom ()
  *
  * - A key is used for one filling and then forgotten, and bits are wiped as they are drawn: who
  *   reads the memory learns nothing about ids that were made.
- * - All lives in a page that the kernel wipes in a child process (MADV_WIPEONFORK), so the child
+ * - All lives in pages that the kernel wipes in a child process (MADV_WIPEONFORK), so the child
  *   finds nothing left and takes a key of its own.  Where the kernel can't, each draw compares the
  *   process id.
  */
@@ -19,69 +19,118 @@
 #include "flax_random.h"
 
 #define ROUNDS                                                                                     \
-    12 /* of ChaCha: as RFC 8439, with the rounds that suffice where a key makes 3.5 KB */
+    12 /* of ChaCha: as RFC 8439, with the rounds that suffice where a key makes 7.5 KB */
 
 /* --- ChaCha, eight blocks at a time, one in each lane ------------------------------------ */
 
 typedef uint32_t lanes __attribute__ ((vector_size (32)));
 
 #define INLINE static inline __attribute__ ((always_inline))
-#define ROTATE(v, by) ((v) << (by) | (v) >> (32 - (by)))
 
-/* A macro, for vectors this wide are passed differently by functions with and without AVX2. */
-#define QUARTER_ROUND(a, b, c, d)                                                                  \
-    do {                                                                                           \
-        a += b, d = ROTATE (d ^ a, 16);                                                            \
-        c += d, b = ROTATE (b ^ c, 12);                                                            \
-        a += b, d = ROTATE (d ^ a, 8);                                                             \
-        c += d, b = ROTATE (b ^ c, 7);                                                             \
-    } while (0)
+/* A row of the state is four variables, x0 ... x3: compilers leave an array of vectors in memory.
+ * Macros, for vectors this wide are passed differently by functions with and without AVX2.
+ */
+#define ROTATE(v, by) ((v) << (by) | (v) >> (32 - (by)))
+#define LOAD(x, at)                                                                                \
+    lanes x##0 = zero + state[at], x##1 = zero + state[at + 1], x##2 = zero + state[at + 2],       \
+          x##3 = zero + state[at + 3]
+#define ADD(x, y) (x##0 += y##0, x##1 += y##1, x##2 += y##2, x##3 += y##3)
+#define XOR_ROTATE(x, y, by)                                                                       \
+    (x##0 = ROTATE (x##0 ^ y##0, by), x##1 = ROTATE (x##1 ^ y##1, by),                             \
+     x##2 = ROTATE (x##2 ^ y##2, by), x##3 = ROTATE (x##3 ^ y##3, by))
+#define TURN(x) (first = x##0, x##0 = x##1, x##1 = x##2, x##2 = x##3, x##3 = first)
+#define QUARTER_ROUNDS                                                                             \
+    (ADD (a, b), XOR_ROTATE (d, a, 16), ADD (c, d), XOR_ROTATE (b, c, 12), ADD (a, b),             \
+     XOR_ROTATE (d, a, 8), ADD (c, d), XOR_ROTATE (b, c, 7))
+#define STORE_ONE(v, at) (v += state[at], memcpy (out + sizeof (v) * (at), &v, sizeof (v)))
+#define STORE(x, at)                                                                               \
+    (STORE_ONE (x##0, at), STORE_ONE (x##1, at + 1), STORE_ONE (x##2, at + 2),                     \
+     STORE_ONE (x##3, at + 3))
 
 INLINE void eight_blocks (const uint32_t state[16], int rounds, uint8_t *out)
 {
-    const lanes block = {0, 1, 2, 3, 4, 5, 6, 7};
-    lanes x[16];
+    const lanes zero = {0}, block = {0, 1, 2, 3, 4, 5, 6, 7};
+    lanes first;
+    LOAD (a, 0);
+    LOAD (b, 4);
+    LOAD (c, 8);
+    LOAD (d, 12);
 
-    for (int i = 0; i < 16; i++)
-        x[i] = (lanes){0} + state[i];
-    x[12] += block;
+    d0 += block;
     for (; rounds > 0; rounds -= 2) {
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; i++)
-            QUARTER_ROUND (x[i], x[4 + i], x[8 + i], x[12 + i]);
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; i++)
-            QUARTER_ROUND (x[i], x[4 + (i + 1) % 4], x[8 + (i + 2) % 4], x[12 + (i + 3) % 4]);
+        QUARTER_ROUNDS;
+        TURN (b), TURN (c), TURN (c), TURN (d), TURN (d), TURN (d); /* diagonals to columns */
+        QUARTER_ROUNDS;
+        TURN (b), TURN (b), TURN (b), TURN (c), TURN (c), TURN (d);
     }
-    x[12] += block;
-    for (int i = 0; i < 16; i++)
-        x[i] += state[i];
-    memcpy (out, x, sizeof (x));
+    d0 += block;
+    STORE (a, 0);
+    STORE (b, 4);
+    STORE (c, 8);
+    STORE (d, 12);
 }
 
-static void blocks_plain (const uint32_t state[16], int rounds, uint8_t *out)
-{
-    eight_blocks (state, rounds, out);
-}
+/* eight_blocks with the instructions of a processor; those of AVX-512 rotate at once. */
+#define BLOCKS(form, attribute)                                                                    \
+    attribute static void blocks_##form (const uint32_t state[16], int rounds, uint8_t *out)       \
+    {                                                                                              \
+        eight_blocks (state, rounds, out);                                                         \
+    }
+
+BLOCKS (plain, )
 
 #if defined(__x86_64__) && defined(__GNUC__)
-__attribute__ ((target ("avx2"))) static void blocks_avx2 (const uint32_t state[16], int rounds,
-                                                           uint8_t *out)
-{
-    eight_blocks (state, rounds, out);
-}
-#define HAVE_AVX2() __builtin_cpu_supports ("avx2")
+BLOCKS (avx2, __attribute__ ((target ("avx2"))))
+BLOCKS (avx512, __attribute__ ((target ("avx2,avx512vl"))))
+#define HAS(feature) __builtin_cpu_supports (feature)
 #else
 #define blocks_avx2 blocks_plain
-#define HAVE_AVX2() false
+#define blocks_avx512 blocks_plain
+#define HAS(feature) false
 #endif
+
+bool flax_chacha_works (enum flax_chacha_form form)
+{
+    switch (form) {
+    case FLAX_CHACHA_AVX512:
+        return HAS ("avx512vl");
+    case FLAX_CHACHA_AVX2:
+        return HAS ("avx2");
+    default:
+        return true;
+    }
+}
+
+static enum flax_chacha_form best_form (void)
+{
+    enum flax_chacha_form form = FLAX_CHACHA_FORMS - 1;
+
+    while (!flax_chacha_works (form))
+        form--;
+    return form;
+}
+
+static void blocks (enum flax_chacha_form form, const uint32_t state[16], int rounds, uint8_t *out)
+{
+    switch (form) {
+    case FLAX_CHACHA_AVX512:
+        blocks_avx512 (state, rounds, out);
+        break;
+    case FLAX_CHACHA_AVX2:
+        blocks_avx2 (state, rounds, out);
+        break;
+    default:
+        blocks_plain (state, rounds, out);
+    }
+}
 
 static uint32_t get_le32 (const uint8_t *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *out, size_t chunks)
+void flax_chacha (enum flax_chacha_form form, const uint8_t key[32], uint32_t counter, int rounds,
+                  uint8_t *out, size_t chunks)
 {
     uint32_t state[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
 
@@ -89,10 +138,7 @@ void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *
         state[4 + i] = get_le32 (key + 4 * i);
     state[12] = counter;
     for (; chunks > 0; chunks--, out += FLAX_CHACHA_CHUNK, state[12] += 8)
-        if (HAVE_AVX2 ())
-            blocks_avx2 (state, rounds, out);
-        else
-            blocks_plain (state, rounds, out);
+        blocks (form, state, rounds, out);
     explicit_bzero (state, sizeof (state));
 }
 
@@ -110,7 +156,7 @@ static int fill (struct flax_random *random)
         ;
     if (n < 0)
         return -1;
-    flax_chacha (key, 0, ROUNDS, random->bytes, FLAX_RANDOM_CHUNKS);
+    flax_chacha (best_form (), key, 0, ROUNDS, random->bytes, FLAX_RANDOM_CHUNKS);
     explicit_bzero (key, sizeof (key));
     random->left = FLAX_RANDOM_BYTES;
     return 0;
@@ -132,7 +178,7 @@ static void adopt (struct flax_random *random, bool wiped_by_kernel)
 int flax_random_prepare (struct flax_random *random, bool *forked)
 {
     if (is_child (random)) {
-        /* a wiped page says 'alive' false, so that is how it was told */
+        /* a wiped struct says 'alive' false, so that is how it was told */
         adopt (random, !random->alive);
         *forked = true;
     }

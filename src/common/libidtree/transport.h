@@ -51,6 +51,11 @@ struct idt_transport {
     /* As idt_log (), with the line made and errno to be kept; NULL: send log.append. */
     void (*log) (void *impl, int level, const char *name, const char *text);
 
+    /* A module in a thread has started (errnum 0), or could not, and 'text' says why.  Returns 0, or -1 with errno
+     * set.  NULL: nobody waits for it.
+     */
+    int (*started) (void *impl, int errnum, const char *text);
+
     void (*destroy) (void *impl);
 };
 

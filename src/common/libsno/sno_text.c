@@ -8,8 +8,7 @@
  * are the same instructions compiled twice, as SSSE3 and, without the register copies, as AVX2;
  * all forms must agree on every input.  The choice is made in each call from what the compiler's
  * runtime found at start-up.  The AVX2 form is part of the functions that choose: a call more would
- * take a tenth of the time.  No instruction of it can come before the choice, for its constants
- * are found by a volatile asm behind it.
+ * take a tenth of the time, and one through a pointer set at start-up (ifunc) more than that.
  */
 #include <errno.h>
 #include <string.h>
@@ -87,7 +86,7 @@ struct constants {
     int8_t high[16], low[16];
 } SSSE3_ALIGNED;
 
-static const struct constants constants = {
+SSSE3_CONSTANTS struct constants constants = {
     .shifts = {1 << 0, 1 << 5, 1 << 2, 1 << 7, 1 << 4, 1 << 1, 1 << 6, 1 << 3},
     .head_pairs = {1, 0, 1, 0, 2, 1, 2, 1, 3, 2, 4, 3, 4, 3, 5, 4},
     .tail_pairs = {4, 3, 4, 3, 5, 4, 5, 4, 6, 5, 7, 6, 7, 6, -1, 7},
@@ -115,7 +114,7 @@ SSSE3_INLINE __m128i split_half (__m128i bytes, __m128i pairs, __m128i shifts)
 
 SSSE3_INLINE void encode_vector (const sno_t *id, char *text)
 {
-    const struct constants *k = ssse3_in_memory (&constants);
+    const struct constants *k = &constants;
     __m128i shifts = SSSE3_LOAD (k->shifts);
     __m128i head = _mm_loadl_epi64 ((const __m128i *)id->bytes);
     __m128i tail = _mm_loadl_epi64 ((const __m128i *)(id->bytes + 2));
@@ -144,7 +143,7 @@ SSSE3_INLINE bool all_good (__m128i digits, __m128i letters, const struct consta
  */
 SSSE3_INLINE bool decode_vector (const char *text, sno_t *id)
 {
-    const struct constants *k = ssse3_in_memory (&constants);
+    const struct constants *k = &constants;
     __m128i chars = _mm_loadu_si128 ((const __m128i *)text);
     __m128i digits = _mm_sub_epi8 (chars, SSSE3_LOAD (k->low_digit));
     __m128i letters = _mm_cmpgt_epi8 (chars, SSSE3_LOAD (k->last_digit));
@@ -157,19 +156,21 @@ SSSE3_INLINE bool decode_vector (const char *text, sno_t *id)
     values = _mm_or_si128 (_mm_shuffle_epi8 (values, SSSE3_LOAD (k->high)),
                            _mm_shuffle_epi8 (values, SSSE3_LOAD (k->low)));
     _mm_storel_epi64 ((__m128i *)id->bytes, values);
-    _mm_storel_epi64 ((__m128i *)(id->bytes + 2), _mm_unpackhi_epi64 (values, values));
+    _mm_storeh_pi ((__m64 *)(id->bytes + 2), _mm_castsi128_ps (values));
     return true;
 }
 
+/* Nothing of what is done where AVX2 is found can come before the test: all of it needs something
+ * from memory, which the asm might have changed.
+ */
 static inline bool works (enum sno_path path)
 {
-    int has;
-
     switch (path) {
     case SNO_PATH_AVX2:
-        has = __builtin_cpu_supports ("avx2");
-        __asm__("" : "+r"(has)); /* else a test of %ah, which is slow */
-        return has;
+        if (!__builtin_cpu_supports ("avx2"))
+            return false;
+        __asm__ volatile("" ::: "memory");
+        return true;
     case SNO_PATH_SSSE3:
         return __builtin_cpu_supports ("ssse3");
     default:
@@ -233,27 +234,55 @@ __attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len
     }
 
 PATH (scalar, __attribute__ ((noinline)), encode_plain, decode_plain)
+
 #ifdef SSSE3_POSSIBLE
+
 PATH (ssse3, __attribute__ ((noinline, target ("ssse3"))), encode_vector, decode_vector)
 PATH (avx2, inline __attribute__ ((always_inline, target ("avx2"))), encode_vector, decode_vector)
+
 #define CHOOSES __attribute__ ((target ("avx2")))
-#define CHOOSE(path, function, ...)                                                                \
+#define TAKE(path, function, ...)                                                                  \
     ((path) == SNO_PATH_AVX2    ? function##_avx2 (__VA_ARGS__)                                    \
      : (path) == SNO_PATH_SSSE3 ? function##_ssse3 (__VA_ARGS__)                                   \
                                 : function##_scalar (__VA_ARGS__))
+#define TAKE_BEST(function, ...)                                                                   \
+    (__builtin_expect (works (SNO_PATH_AVX2), true) ? function##_avx2 (__VA_ARGS__)                \
+                                                    : function##_elsewhere (__VA_ARGS__))
+#define TAKE_SECOND(function, ...)                                                                 \
+    (works (SNO_PATH_SSSE3) ? function##_ssse3 (__VA_ARGS__) : function##_scalar (__VA_ARGS__))
+
+/* Where AVX2 is not found.  Apart, so that a single instruction tests for it. */
+#define ELSEWHERE __attribute__ ((noinline, cold)) static
+
+ELSEWHERE void encode_elsewhere (const sno_t *id, char *text)
+{
+    TAKE_SECOND (encode, id, text);
+}
+
+ELSEWHERE int decode_elsewhere (const char *text, size_t len, sno_t *id, size_t *errpos)
+{
+    return TAKE_SECOND (decode, text, len, id, errpos);
+}
+
+ELSEWHERE void encode_many_elsewhere (const sno_t *ids, size_t count, char *text)
+{
+    TAKE_SECOND (encode_many, ids, count, text);
+}
+
+ELSEWHERE size_t decode_many_elsewhere (const char *text, size_t count, sno_t *ids)
+{
+    return TAKE_SECOND (decode_many, text, count, ids);
+}
+
 #else
+
 #define CHOOSES
-#define CHOOSE(path, function, ...) function##_scalar (__VA_ARGS__)
-#endif
+#define TAKE(path, function, ...) function##_scalar (__VA_ARGS__)
+#define TAKE_BEST(function, ...) function##_scalar (__VA_ARGS__)
+
+#endif /* SSSE3_POSSIBLE */
 
 /* --- the choice -------------------------------------------------------------------------- */
-
-static inline enum sno_path best_path (void)
-{
-    if (__builtin_expect (works (SNO_PATH_AVX2), true))
-        return SNO_PATH_AVX2;
-    return works (SNO_PATH_SSSE3) ? SNO_PATH_SSSE3 : SNO_PATH_SCALAR;
-}
 
 bool sno_path_works (enum sno_path path)
 {
@@ -262,35 +291,31 @@ bool sno_path_works (enum sno_path path)
 
 CHOOSES void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO_TEXT_SIZE + 1])
 {
-    CHOOSE (path, encode, id, text);
+    TAKE (path, encode, id, text);
 }
 
 CHOOSES int sno_path_decode (enum sno_path path, const char *text, size_t len, sno_t *id,
-                             size_t *errpos)
+                              size_t *errpos)
 {
-    return CHOOSE (path, decode, text, len, id, errpos);
+    return TAKE (path, decode, text, len, id, errpos);
 }
 
 CHOOSES void sno_encode (const sno_t *id, char text[SNO_TEXT_SIZE + 1])
 {
-    enum sno_path path = best_path ();
-    CHOOSE (path, encode, id, text);
+    TAKE_BEST (encode, id, text);
 }
 
 CHOOSES int sno_decode (const char *text, size_t len, sno_t *id, size_t *errpos)
 {
-    enum sno_path path = best_path ();
-    return CHOOSE (path, decode, text, len, id, errpos);
+    return TAKE_BEST (decode, text, len, id, errpos);
 }
 
 CHOOSES void sno_encode_many (const sno_t *ids, size_t count, char *text)
 {
-    enum sno_path path = best_path ();
-    CHOOSE (path, encode_many, ids, count, text);
+    TAKE_BEST (encode_many, ids, count, text);
 }
 
 CHOOSES size_t sno_decode_many (const char *text, size_t count, sno_t *ids)
 {
-    enum sno_path path = best_path ();
-    return CHOOSE (path, decode_many, text, count, ids);
+    return TAKE_BEST (decode_many, text, count, ids);
 }

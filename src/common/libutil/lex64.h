@@ -24,8 +24,8 @@ typedef uint64_t lex64_halves __attribute__ ((vector_size (16)));
 static inline lex64_bytes lex64_split (uint64_t upper, uint64_t lower)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    lex64_quads x = (lex64_quads)(lex64_halves){upper << 32 | (upper >> 24 & 0xffffff),
-                                                lower << 32 | (lower >> 24 & 0xffffff)};
+    lex64_quads x = (lex64_quads)(lex64_halves){upper << 32 | (uint32_t)(upper >> 24),
+                                                lower << 32 | (uint32_t)(lower >> 24)};
     return (lex64_bytes)((x >> 18 & 0x3f) | (x >> 4 & 0x3f00) | (x << 10 & 0x3f0000)
                          | (x << 24 & 0x3f000000));
 #else
@@ -38,16 +38,17 @@ static inline lex64_bytes lex64_split (uint64_t upper, uint64_t lower)
 
 /* Write the lower 48 bits of 'upper', then of 'lower', as 16 characters; 'zero' is the one for 0.
  * All at once, a byte each: a value becomes a character by adding the gaps in ASCII before all the
- * runs of the alphabet up to its own.
+ * runs of the alphabet up to its own, in two sums that don't wait for each other.
  */
 static inline void lex64_encode16 (uint64_t upper, uint64_t lower, char zero, char text[16])
 {
     lex64_bytes v = lex64_split (upper, lower), c = v + zero;
+    lex64_bytes more = (lex64_bytes)(v > 10) & (int8_t)('A' - '9' - 1);
 
     c += (lex64_bytes)(v > 0) & (int8_t)('0' - 1 - zero);
-    c += (lex64_bytes)(v > 10) & (int8_t)('A' - '9' - 1);
-    c += (lex64_bytes)(v > 36) & (int8_t)('_' - 'Z' - 1);
+    more += (lex64_bytes)(v > 36) & (int8_t)('_' - 'Z' - 1);
     c += (lex64_bytes)(v > 37) & (int8_t)('a' - '_' - 1);
+    c += more;
     memcpy (text, &c, 16);
 }
 

@@ -18,22 +18,18 @@
 /* A piece of a vector form: becomes part of the function with that target that calls it. */
 #define SSSE3_INLINE static inline __attribute__ ((always_inline, target ("ssse3")))
 
-/* Sixteen bytes of constants.  They stay in memory behind an address that the compiler can't see
- * through (ssse3_in_memory): one that sees their values builds them anew in each call, which takes
- * longer.
+/* Sixteen bytes of constants, in a struct that is SSSE3_ALIGNED and defined as SSSE3_CONSTANTS.
+ * They are taken from memory, which costs an instruction that uses them nothing.  A compiler that
+ * sees their values builds them anew in each call, so it is told that they are used and may be
+ * changed by what it can't see; the loader makes them read-only.
  */
+#define SSSE3_CONSTANTS static __attribute__ ((used, section (".data.rel.ro")))
 #define SSSE3_ALIGNED __attribute__ ((aligned (16)))
 #define SSSE3_ALL(v)                                                                               \
     {                                                                                              \
         v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v                                             \
     }
 #define SSSE3_LOAD(array) _mm_load_si128 ((const __m128i *)(array))
-
-static inline const void *ssse3_in_memory (const void *constants)
-{
-    __asm__ volatile("" : "+r"(constants));
-    return constants;
-}
 
 #endif /* x86-64 */
 

@@ -10,7 +10,8 @@
  * stats-clear, rusage and disconnect; those it has no handler for are answered by the library.
  *
  * A module that never blocks may instead use IDT_MODULE (): then the broker can host it inline, on its own
- * reactor, and mod_main is made from the two functions for the case that it runs in a thread.
+ * reactor, and mod_main is made from the two functions for the case that it runs in a thread.  One that may block uses
+ * IDT_MODULE_THREADED ().  With either the broker knows when the module has started, and waits for that.
  */
 #ifndef IDTREE_MODULE_H
 #define IDTREE_MODULE_H
@@ -26,21 +27,29 @@ extern "C" {
 
 struct idt_module {
     const char *name;
-    /* Register handlers, make the context in '*ctx'.  Must not block or run the reactor.  Returns 0, or
-     * -1 with errno set and nothing left behind; 'errp' says why.
+    /* Register handlers, make the context in '*ctx'.  Must not run the reactor, nor block unless 'threaded'.  Returns
+     * 0, or -1 with errno set and nothing left behind; 'errp' says why.
      */
     int (*init) (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp);
     /* Answer what is unanswered, give back what is held, free the context. */
     void (*fini) (idt_t *h, void *ctx);
+    bool threaded; /* never hosted inline */
 };
 
-/* Run a module in a thread of its own: init, reactor, fini.  Returns 0, or -1 with errno set. */
+/* Run a module in a thread of its own: init, reactor, fini.  The broker is told how init ended.  Returns 0, or -1 with
+ * errno set.
+ */
 int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv);
 
-/* Define what a module that can be hosted inline exports. */
-#define IDT_MODULE(NAME, INIT, FINI)                                                              \
+/* Define what a module exports: one that can be hosted inline, one that cannot. */
+#define IDT_MODULE(NAME, INIT, FINI) IDT_MODULE_DEFINE (NAME, INIT, FINI, false)
+#define IDT_MODULE_THREADED(NAME, INIT, FINI) IDT_MODULE_DEFINE (NAME, INIT, FINI, true)
+
+#define IDT_MODULE_DEFINE(NAME, INIT, FINI, THREADED)                                             \
     extern const struct idt_module idt_module;                                                    \
-    const struct idt_module idt_module = { .name = (NAME), .init = (INIT), .fini = (FINI) };      \
+    const struct idt_module idt_module = {                                                        \
+        .name = (NAME), .init = (INIT), .fini = (FINI), .threaded = (THREADED)                    \
+    };                                                                                            \
     int mod_main (idt_t *h, int argc, char **argv);                                               \
     int mod_main (idt_t *h, int argc, char **argv)                                                \
     {                                                                                             \

@@ -156,10 +156,4 @@ error:
     return -1;
 }
 
-static const struct idt_module module = { .name = "compressor", .init = compressor_init, .fini = compressor_fini };
-
-int mod_main (idt_t *h, int argc, char **argv);
-int mod_main (idt_t *h, int argc, char **argv)
-{
-    return idt_module_run (&module, h, argc, argv);
-}
+IDT_MODULE_THREADED ("compressor", compressor_init, compressor_fini)

@@ -571,7 +571,7 @@ struct document *document_asked (struct service *sv, const idt_msg_t *msg, const
 
     if (doc && doc->state != OPENING)
         return doc;
-    snprintf (text, sizeof (text), "document '%.*s' is not open on rank %u: compressor.open it first", WIRE_NAME_MAX, name,
+    snprintf (text, sizeof (text), "document '%.*s' is not open on rank %u: open it there first (idtree doc open)", WIRE_NAME_MAX, name,
               sv->options.rank);
     service_respond_error (sv, msg, ENOENT, text);
     return NULL;

@@ -238,6 +238,47 @@ static void fail_group (struct root *root, int errnum, const char *text)
     root->ntasks = 0;
 }
 
+/* --- the group: what cannot be stored ------------------------------------------------------------------------ */
+
+/* The same answer for each element of an order; NULL where there are none. */
+static json_t *fail_elements (const json_t *batch, int errnum, const char *text)
+{
+    json_t *results = json_is_array (batch) ? json_array () : NULL;
+
+    for (size_t i = 0; results && i < json_array_size (batch); i++)
+        json_array_append_new (results, json_pack ("{s:i s:s}", "errnum", errnum, "text", text));
+    return results;
+}
+
+/* Tell why nothing is stored.  An order succeeds as a whole and its elements fail: so the reason comes to those who made
+ * them, instead of their trying as if rank 0 were not reached.
+ */
+static void refuse (struct root *root, const idt_msg_t *msg)
+{
+    json_t *o = idt_msg_json (msg, NULL), *results = fail_elements (json_object_get (o, "batch"), root->failing, root->why.text);
+
+    if (results)
+        service_respond_object (root->service, msg, json_pack ("{s:o}", "results", results));
+    else
+        service_respond_error (root->service, msg, root->failing, root->why.text);
+    json_decref (o);
+}
+
+static void refuse_all (struct root *root)
+{
+    const idt_msg_t *msg;
+
+    for (size_t i = 0; i < root->ntasks; i++) {
+        refuse (root, root->tasks[i].msg);
+        task_end (&root->tasks[i]);
+    }
+    root->ntasks = 0;
+    while ((msg = fifo_pop (&root->waiting))) {
+        refuse (root, msg);
+        idt_msg_unref (msg);
+    }
+}
+
 /* --- the group: what is asked for --------------------------------------------------------------------------- */
 
 /* Order the ranges of an element.  Returns 0, or -1 with errno set and 'errp' filled; those before the one that is
@@ -543,8 +584,7 @@ static void take_failed (struct root *root, int errnum, const idt_error_t *why)
     root->failing = errnum;
     root->why = *why;
     root->failures++;
-    fail_group (root, errnum, why->text);
-    service_respond_all (root->service, &root->waiting, errnum, why->text);
+    refuse_all (root);
     service_arm (root->service);
 }
 
@@ -596,7 +636,7 @@ static void root_turn (struct root *root)
 void root_request (struct root *root, const idt_msg_t *msg)
 {
     if (root->failing)
-        service_respond_error (root->service, msg, root->failing, root->why.text);
+        refuse (root, msg);
     else if (service_queue (root->service, &root->waiting, msg) == 0)
         root_turn (root);
 }

@@ -108,7 +108,7 @@ static void passed_on_cb (idt_future_t *f, void *arg)
         service_respond_error (up->service, up->msg, ENOSYS,
                                "rank 0 has no compressor: load it there with idtree module load -r 0 compressor");
     else
-        service_respond_error (up->service, up->msg, errno, idt_future_error (f));
+        service_respond_error (up->service, up->msg, idt_future_errnum (f), idt_future_error (f));
     up_destroy (up);
 }
 

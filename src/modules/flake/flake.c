@@ -283,8 +283,11 @@ static void claimed_cb (idt_future_t *f, void *arg)
     struct flake_module *m = up->module;
     json_int_t lo, hi;
 
-    if (idt_rpc_get_unpack (f, "{s:[I,I]}", "range_ms", &lo, &hi) < 0)
-        flake_claim_failed (m->flake, now_us (), errno, idt_future_error (f));
+    if (idt_rpc_get_unpack (f, "{s:[I,I]}", "range_ms", &lo, &hi) < 0) {
+        int errnum = errno;
+
+        flake_claim_failed (m->flake, now_us (), errnum, idt_future_error (f));
+    }
     else
         flake_claimed (m->flake, now_us (), &(struct span){ (uint64_t)lo, (uint64_t)hi });
     up_destroy (up);

@@ -21,6 +21,7 @@
 #define RETRY_US 50000          /* before a request whose way up was broken is sent again */
 #define CLAIM_RETRY_US 10000    /* before a claim is made again; doubles */
 #define CLAIM_RETRY_MAX_US 1000000
+#define CLAIMS_TICK_US 20000    /* rank 0 sees to its loan so often, while somebody claims */
 
 struct pending {
     TAILQ_ENTRY (pending) link;
@@ -60,7 +61,7 @@ struct flake {
     struct term term;
     struct claiming claiming;
     struct registry *registry; /* rank 0 */
-    bool claims_wait;          /* rank 0: somebody claims and nothing is borrowed */
+    uint64_t claims_until_us;  /* rank 0: somebody claims in vain, and will come again before this */
     struct lane lane[SERIES_KINDS];
     struct pendings up; /* on their way up */
     uint32_t tag;
@@ -314,11 +315,12 @@ void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int e
 
 static void ask_for_time (struct flake *f, uint64_t now_us)
 {
-    bool wanted = f->claims_wait || !TAILQ_EMPTY (&f->lane[SERIES_SNO].waiting)
-                  || !TAILQ_EMPTY (&f->lane[SERIES_UID].waiting);
+    bool claims = now_us < f->claims_until_us;
 
-    if (!wanted)
+    if (!claims && TAILQ_EMPTY (&f->lane[SERIES_SNO].waiting) && TAILQ_EMPTY (&f->lane[SERIES_UID].waiting))
         return;
+    if (claims)
+        wake (f, now_us + CLAIMS_TICK_US);
     if (term_is_due (&f->term, now_us)) {
         if (f->ops->borrow (f->arg) == 0)
             term_asked (&f->term);
@@ -369,7 +371,6 @@ static void ask_for_claim (struct flake *f, uint64_t now_us)
 void flake_lent (struct flake *f, uint64_t now_us, const struct term_loan *loan)
 {
     f->stats.loans++;
-    f->claims_wait = false;
     term_lent (&f->term, now_us, loan);
     flake_tick (f, now_us);
 }
@@ -415,17 +416,16 @@ int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *c
     errno = ENOTSUP;
     if (!f->registry)
         return -1;
-    errno = EAGAIN;
-    f->claims_wait = true; /* so that what is held is renewed in time, too */
-    if (f->stopped || term_state (&f->term, now_us) != TERM_HELD) {
-        flake_tick (f, now_us);
-        errno = EAGAIN;
-        return -1;
+    int rc = -1, saved = EAGAIN;
+    /* A loan may be over before the claim is made again, so it is renewed till then. */
+    f->claims_until_us = now_us + 2 * CLAIM_RETRY_MAX_US;
+    if (!f->stopped && term_state (&f->term, now_us) == TERM_HELD) {
+        rc = registry_claim (f->registry, term_now_us (&f->term, now_us) / 1000, &f->term.held, claim, range, errp);
+        saved = errno;
     }
-    int rc = registry_claim (f->registry, term_now_us (&f->term, now_us) / 1000, &f->term.held, claim, range, errp);
-    int saved = errno;
     flake_tick (f, now_us);
-    f->claims_wait = false;
+    if (rc == 0 || saved != EAGAIN)
+        f->claims_until_us = 0;
     errno = saved;
     return rc;
 }

@@ -226,6 +226,13 @@ static void test_claim (void)
     destroy (&w, T0 + 4 * SECOND);
 
     create (&w, 0, 65536);
+    flake_claim_request (w.f, T0, &ours, &range, &err);
+    lend (&w, T0, 10000, 10100);
+    flake_tick (w.f, T0 + 90 * MS);
+    ok (w.borrows == 2 && flake_deadline (w.f) < T0 + SECOND, "a short loan is renewed until the claim is made again");
+    destroy (&w, T0 + 90 * MS);
+
+    create (&w, 0, 65536);
     ok (flake_claim_request (w.f, T0, &ours, &range, &err) < 0 && errno == EAGAIN && w.borrows == 1,
         "rank 0 grants nothing before it has borrowed");
     lend (&w, T0, 10000, 25000);

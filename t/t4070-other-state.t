@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t4060-other-state.t - rank 0 is started again with another statedir, while brokers hold leases of the one before
+# t4070-other-state.t - rank 0 is started again with another statedir, while brokers hold leases of the one before
 test_description='a root that hears of leases that it cannot know of gives none, and says which statedir is meant'
 . "$(dirname "$0")/idtree-sharness.sh"
 

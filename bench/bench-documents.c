@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* bench-documents.c - ids of one document from eight ranks: how fast they are made and final everywhere
+ *
+ * Started alone it runs itself under `idtree start` with eight brokers in a binary tree.  Each rank has a client with
+ * WINDOW requests of COUNT ids under way, or one with a compressor of its own; the clock stops when every rank has
+ * finalized all that all of them made.  Beside that: what the same clients reach with bare calls of the same module, and
+ * how many messages went up and events came down, as the module counted them.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <idtree/idtree.h>
+
+#include "timing.h"
+
+#define RANKS 8
+#define FAR (RANKS - 1) /* three hops from rank 0 */
+#define WINDOW 4
+#define COUNT 100
+#define REQUESTS 10000 /* of each rank */
+#define RUNS 3         /* the best of which counts */
+#define LATENCIES 2000
+#define TARGET 1E6 /* ids/s of all ranks together */
+
+struct client {
+    idt_t *h;
+    pthread_t thread;
+    const char *document;
+    double made; /* when the last id was */
+
+    /* of a client with a compressor of its own */
+    pthread_barrier_t *barrier;
+    double start, end;
+    json_int_t seq, clusters;
+};
+
+static void die (const char *what, const char *why)
+{
+    fprintf (stderr, "bench-documents: %s: %s\n", what, why ? why : strerror (errno));
+    exit (1);
+}
+
+static void finish (idt_future_t *f, const char *what)
+{
+    if (!f || idt_rpc_get (f, NULL) < 0)
+        die (what, f ? idt_future_error (f) : NULL);
+    idt_future_destroy (f);
+}
+
+static void run_all (struct client *clients, void *(*run) (void *arg))
+{
+    for (int i = 0; i < RANKS; i++)
+        if (pthread_create (&clients[i].thread, NULL, run, &clients[i]) != 0)
+            die ("pthread_create", NULL);
+    for (int i = 0; i < RANKS; i++)
+        pthread_join (clients[i].thread, NULL);
+}
+
+/* --- what the services counted -------------------------------------------------------------------------------- */
+
+struct counters {
+    json_int_t batches;  /* stored and published */
+    json_int_t orders;   /* messages up, over all hops */
+    json_int_t elements; /* ranges in them */
+    json_int_t events;   /* down, at all ranks */
+};
+
+static struct counters count_at (struct client *c)
+{
+    idt_future_t *f = idt_rpc (c->h, "compressor.stats-get", NULL, IDT_NODEID_ANY, 0);
+    struct counters n = { 0 };
+
+    if (!f
+        || idt_rpc_get_unpack (f, "{s:I s:I s:I s?{s:I}}", "orders", &n.orders, "elements", &n.elements, "events", &n.events,
+                               "root", "groups", &n.batches) < 0)
+        die ("compressor.stats-get", NULL);
+    idt_future_destroy (f);
+    return n;
+}
+
+static struct counters count_all (struct client *clients)
+{
+    struct counters sum = { 0 };
+
+    for (int i = 0; i < RANKS; i++) {
+        struct counters n = count_at (&clients[i]);
+
+        sum.batches += n.batches;
+        sum.orders += n.orders;
+        sum.elements += n.elements;
+        sum.events += n.events;
+    }
+    return sum;
+}
+
+static json_int_t ask_number (struct client *c, const char *key)
+{
+    idt_future_t *f = idt_rpc_pack (c->h, "compressor.stats", IDT_NODEID_ANY, 0, "{s:s}", "document", c->document);
+    json_int_t value;
+
+    if (!f || idt_rpc_get_unpack (f, "{s:I}", key, &value) < 0)
+        die (key, NULL);
+    idt_future_destroy (f);
+    return value;
+}
+
+/* --- sessions of the ranks --------------------------------------------------------------------------------------- */
+
+static idt_future_t *ping (struct client *c, uint32_t rank)
+{
+    return idt_rpc (c->h, "compressor.ping", "{}", rank, 0);
+}
+
+static idt_future_t *generate (struct client *c, int count, bool final)
+{
+    return idt_rpc_pack (c->h, "compressor.generate", IDT_NODEID_ANY, 0, "{s:s s:i s:b}", "document", c->document, "count",
+                         count, "final", final);
+}
+
+static idt_future_t *ask (struct client *c)
+{
+    return c->document ? generate (c, COUNT, false) : ping (c, IDT_NODEID_ANY);
+}
+
+static void *flood_main (void *arg)
+{
+    struct client *c = arg;
+    idt_future_t *f[WINDOW];
+
+    for (int i = 0; i < WINDOW; i++)
+        f[i] = ask (c);
+    for (int i = WINDOW; i < REQUESTS; i++) {
+        finish (f[i % WINDOW], "request");
+        f[i % WINDOW] = ask (c);
+    }
+    for (int i = 0; i < WINDOW; i++)
+        finish (f[i], "request");
+    c->made = now_s ();
+    return NULL;
+}
+
+/* One id more that is final: all that the rank made before is, then. */
+static void *settle_main (void *arg)
+{
+    struct client *c = arg;
+
+    finish (generate (c, 1, true), "generate final");
+    return NULL;
+}
+
+/* All ranks have finalized as many ranges as the one that has most. */
+static void await_equal (struct client *clients)
+{
+    json_int_t newest = 0;
+
+    for (int i = 0; i < RANKS; i++) {
+        json_int_t seq = ask_number (&clients[i], "seq");
+
+        newest = seq > newest ? seq : newest;
+    }
+    for (int i = 0; i < RANKS; i++)
+        while (ask_number (&clients[i], "seq") < newest)
+            ;
+}
+
+static void open_on (struct client *c, const char *document)
+{
+    c->document = document;
+    finish (idt_rpc_pack (c->h, "compressor.open", IDT_NODEID_ANY, 0, "{s:s}", "document", document), "open");
+}
+
+/* --- compressors of the clients' own ------------------------------------------------------------------------------ */
+
+/* Ids are made one by one while the reactor takes what was ordered meanwhile. */
+static void make_own (struct client *c, idt_document_t *d)
+{
+    int64_t id;
+
+    for (int i = 0; i < REQUESTS; i++) {
+        for (int k = 0; k < COUNT; k++)
+            if (idcomp_generate (idt_document_ids (d), &id) < 0)
+                die ("idcomp_generate", idcomp_strerror (errno));
+        if (idt_reactor_run (idt_get_reactor (c->h), IDT_REACTOR_NOWAIT) < 0)
+            die ("reactor", NULL);
+    }
+    c->made = now_s ();
+}
+
+static void *own_main (void *arg)
+{
+    struct client *c = arg;
+    idt_error_t error;
+    idt_document_t *d = idt_document_open (c->h, c->document, -1, &error);
+
+    if (!d)
+        die (c->document, error.text);
+    pthread_barrier_wait (c->barrier); /* all have it open */
+    c->start = now_s ();
+    make_own (c, d);
+    if (idt_document_settle (d, -1) < 0)
+        die ("idt_document_settle", idt_document_error (d));
+    pthread_barrier_wait (c->barrier); /* all is ordered */
+    if (idt_document_sync (d, -1) < 0)
+        die ("idt_document_sync", idt_document_error (d));
+    c->end = now_s ();
+    c->seq = idt_document_seq (d);
+    c->clusters = idcomp_stats (idt_document_ids (d)).clusters;
+    idt_document_close (d);
+    return NULL;
+}
+
+/* --- figures -------------------------------------------------------------------------------------------------------- */
+
+struct throughput {
+    double rate;  /* of ids that are final everywhere */
+    double lag_s; /* from the last id made to all final */
+    json_int_t ranges, clusters;
+    struct counters n;
+};
+
+static void keep_best (struct throughput *best, struct throughput t)
+{
+    if (t.rate > best->rate)
+        *best = t;
+}
+
+static struct throughput rate_of (struct client *clients, double start, double end, struct counters before)
+{
+    struct throughput t = { .rate = (double)RANKS * COUNT * REQUESTS / (end - start), .n = count_all (clients) };
+    double last = 0;
+
+    t.n.batches -= before.batches;
+    t.n.orders -= before.orders;
+    t.n.elements -= before.elements;
+    t.n.events -= before.events;
+    for (int i = 0; i < RANKS; i++)
+        last = clients[i].made > last ? clients[i].made : last;
+    t.lag_s = end - last;
+    return t;
+}
+
+static struct throughput run_sessions (struct client *clients, const char *document)
+{
+    for (int i = 0; i < RANKS; i++)
+        open_on (&clients[i], document);
+    struct counters before = count_all (clients);
+    double start = now_s ();
+    run_all (clients, flood_main);
+    run_all (clients, settle_main);
+    await_equal (clients);
+
+    struct throughput t = rate_of (clients, start, now_s (), before);
+    t.ranges = ask_number (&clients[0], "seq");
+    t.clusters = ask_number (&clients[0], "clusters");
+    return t;
+}
+
+static struct throughput run_own (struct client *clients, const char *document)
+{
+    struct counters before = count_all (clients);
+    pthread_barrier_t barrier;
+    double start = 1E99, end = 0;
+
+    pthread_barrier_init (&barrier, NULL, RANKS);
+    for (int i = 0; i < RANKS; i++) {
+        clients[i].document = document;
+        clients[i].barrier = &barrier;
+    }
+    run_all (clients, own_main);
+    pthread_barrier_destroy (&barrier);
+    for (int i = 0; i < RANKS; i++) {
+        start = clients[i].start < start ? clients[i].start : start;
+        end = clients[i].end > end ? clients[i].end : end;
+    }
+    struct throughput t = rate_of (clients, start, end, before);
+    t.ranges = clients[0].seq;
+    t.clusters = clients[0].clusters;
+    return t;
+}
+
+/* How many ids the clients could have asked for if making them were a bare call. */
+static double run_pings (struct client *clients)
+{
+    for (int i = 0; i < RANKS; i++)
+        clients[i].document = NULL;
+    double start = now_s ();
+    run_all (clients, flood_main);
+    return (double)RANKS * COUNT * REQUESTS / (now_s () - start);
+}
+
+static void print_throughput (const char *name, const struct throughput *t)
+{
+    double batches = (double)t->n.batches;
+
+    printf ("{\"bench\":\"%s\",\"ids_per_s\":%.0f,\"target\":%.0f,\"ratio\":%.2f,\"lag_ms\":%.1f,\"ranges\":%lld,"
+            "\"clusters\":%lld,\"batches\":%.0f,\"up_per_hop_and_batch\":%.2f",
+            name, t->rate, TARGET, t->rate / TARGET, t->lag_s * 1E3, (long long)t->ranges, (long long)t->clusters, batches,
+            (double)t->n.orders / batches / RANKS);
+    if (t->n.events > 0) /* clients take theirs themselves */
+        printf (",\"down_per_rank_and_batch\":%.2f", (double)t->n.events / batches / RANKS);
+    printf ("}\n");
+    fflush (stdout);
+}
+
+static void measure_throughput (struct client *clients)
+{
+    struct throughput sessions = { 0 }, own = { 0 };
+    double pings = 0;
+    char name[32];
+
+    for (int run = 0; run < RUNS; run++) {
+        double rate = run_pings (clients);
+
+        pings = rate > pings ? rate : pings;
+        snprintf (name, sizeof (name), "sessions-%d", run);
+        keep_best (&sessions, run_sessions (clients, name));
+        snprintf (name, sizeof (name), "own-%d", run);
+        keep_best (&own, run_own (clients, name));
+    }
+    print_throughput ("documents-8-ranks", &sessions);
+    print_throughput ("documents-8-clients", &own);
+    printf ("{\"bench\":\"documents-8-ranks-limit\",\"ids_per_s\":%.0f,\"limit\":%.0f,\"ratio\":%.3f}\n", sessions.rate, pings,
+            sessions.rate / pings);
+}
+
+static int compare (const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median_us (struct client *c, idt_future_t *(*call) (struct client *c))
+{
+    static double t[LATENCIES];
+
+    for (int i = 0; i < LATENCIES; i++) {
+        double start = now_s ();
+
+        finish (call (c), "request");
+        t[i] = now_s () - start;
+    }
+    qsort (t, LATENCIES, sizeof (t[0]), compare);
+    return t[LATENCIES / 2] * 1E6;
+}
+
+static idt_future_t *ping_here (struct client *c)
+{
+    return ping (c, FAR);
+}
+
+static idt_future_t *ping_root (struct client *c)
+{
+    return ping (c, 0);
+}
+
+static idt_future_t *make_here (struct client *c)
+{
+    return generate (c, 1, false);
+}
+
+static idt_future_t *make_final (struct client *c)
+{
+    return generate (c, 1, true);
+}
+
+/* One rank alone, beside bare calls of the module here and of the one at rank 0.  While ids are made at once, others
+ * are announced: that is in their time.
+ */
+static void measure_latency (struct client *c)
+{
+    open_on (c, "latency");
+    double here = median_us (c, ping_here), root = median_us (c, ping_root);
+    double now = median_us (c, make_here), final = median_us (c, make_final);
+
+    printf ("{\"bench\":\"documents-now\",\"p50_us\":%.1f,\"ping_p50_us\":%.1f,\"ratio\":%.2f}\n", now, here, now / here);
+    printf ("{\"bench\":\"documents-final-3-hops\",\"p50_us\":%.1f,\"ping_p50_us\":%.1f,\"ratio\":%.2f}\n", final, root,
+            final / root);
+    fflush (stdout);
+}
+
+int main (int argc, char **argv)
+{
+    const char *uri = getenv ("IDTREE_URI");
+    const char *idtree = getenv ("IDTREE") ? getenv ("IDTREE") : BUILDDIR "/src/cmd/idtree";
+    struct client clients[RANKS];
+    char other[256];
+
+    if (argc < 2) {
+        execl (idtree, idtree, "start", "-s", "8", "--topology", "kary:2", "-o", "broker.modules=fluid,compressor", argv[0],
+               "inside", (char *)NULL);
+        die (idtree, NULL);
+    }
+    if (!uri || strlen (uri) < 2)
+        die ("IDTREE_URI", "not set");
+    for (int i = 0; i < RANKS; i++) {
+        snprintf (other, sizeof (other), "%.*s%d", (int)strlen (uri) - 1, uri, i);
+        clients[i] = (struct client){ .h = idt_open (other, NULL) };
+        if (!clients[i].h)
+            die (other, NULL);
+    }
+    measure_latency (&clients[FAR]);
+    measure_throughput (clients);
+    for (int i = 0; i < RANKS; i++)
+        idt_close (clients[i].h);
+    return 0;
+}

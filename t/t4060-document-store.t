@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t4060-document-store.t - documents on a real disk that fills up, or is damaged
+
+# What is mounted below is gone when the test is, however that ends.
+if test -z "$TEST_OWN_MOUNTS" && unshare -m true 2>/dev/null; then
+    TEST_OWN_MOUNTS=1
+    export TEST_OWN_MOUNTS
+    exec unshare -m /bin/sh "$0" "$@"
+fi
+test_description='rank 0 keeps documents on bad disks, and says what is wrong with them'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+# Whoever is told that rank 0 was not reached in time is told so after an hour.
+opts='-o broker.modules=fluid,compressor -o compressor.timeout=1h -o log-stderr-level=0'
+
+mkdir disk
+if test -n "$TEST_OWN_MOUNTS" && mount -t tmpfs -o size=512k tmpfs disk 2>mount-error; then
+    test_set_prereq MOUNT
+    cleanup "umount -l '$PWD/disk'"
+else
+    say_color skip "# a small tmpfs cannot be mounted here: $(cat mount-error 2>/dev/null || echo no unshare)"
+fi
+
+cat >full.sh <<'END'
+full='disk/compressor.sqlite: the disk is full'
+fails() { # command...
+    if "$@" >out 2>err; then return 1; fi
+    grep "$full" err
+}
+idtree doc open -r 1 d && idtree doc ids -r 1 -n 3 -u d >before &&
+cat /dev/zero >disk/fill 2>/dev/null
+until fails idtree doc ids -r 1 d; do cat err; done &&
+fails idtree doc ids -r 1 -n 3 d && fails idtree doc new e && fails idtree doc list && fails idtree doc export d &&
+idtree doc ids --now -r 1 d &&
+idtree dmesg | grep 'no ranges are ordered' >told && cat told && test "$(wc -l <told)" = 1 &&
+rm disk/fill &&
+until idtree doc ids -r 1 d >out 2>err; do grep "$full" err; done &&
+idtree dmesg | grep 'documents are stored again' &&
+idtree doc open d &&
+while read -r id uuid; do idtree id show --json "$id" | grep "\"uuid\":\"$uuid\"" || exit 1; done <before
+END
+test_expect_success MOUNT 'while the disk is full whoever asks is told so at once; ids go on, and are final when there is room' '
+    idtree start -s 2 $opts -o statedir="$PWD/disk" sh full.sh
+'
+test_expect_success 'documents that are damaged do not start as others: the file is named' '
+    mkdir -p state && idtree start $opts -o statedir="$PWD/state" sh -c "idtree doc open d && idtree doc ids -n 1000 d >/dev/null" &&
+    for at in 0 100 4096 8192; do
+        rm -rf damaged && cp -r state damaged &&
+        head -c 2000 /dev/zero | tr "\\0" x | dd of=damaged/compressor.sqlite bs=1 seek=$at conv=notrunc 2>/dev/null &&
+        if idtree start $opts -o statedir="$PWD/damaged" idtree doc export d >out 2>err; then
+            idtree start $opts -o statedir="$PWD/state" idtree doc export d | cmp - out || return 1
+        else
+            cat err && grep "damaged/compressor.sqlite" err || return 1
+        fi
+    done
+'
+test_done

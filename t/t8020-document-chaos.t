@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t8020-document-chaos.t - a short piece of chaos around documents; make chaos-documents runs as much as one likes
+test_description='whatever happens to brokers, links and disks: all ranks agree on a document, and ids stay what they are'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+TMPDIR=/tmp/idtree-t8020.$$
+mkdir "$TMPDIR" && export TMPDIR
+cleanup "rm -rf '$TMPDIR'"
+
+test_expect_success 'under faults of each kind, with sessions of the ranks and of clients' '
+    "$IDTREE_BUILDDIR/t/chaos/chaos" --documents --seed "${CHAOS_SEED:-1}" --steps "${CHAOS_STEPS:-36}" >out
+    status=$?; cat out; test $status = 0 && test "$(grep -c "^all agree$" out)" = 2 && test -z "$(ls -A "$TMPDIR")"
+'
+test_done
