@@ -70,7 +70,7 @@ build() {
 unit() {
     said=
     for t in $tests; do
-        timeout 60 $fluid/${t}_test.t >mutants.out 2>&1 || said="$said, \`${t}_test\`"
+        timeout 120 $fluid/${t}_test.t >mutants.out 2>&1 || said="$said, \`${t}_test\`"
     done
     echo "${said#, }"
 }
