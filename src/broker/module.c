@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -137,31 +138,36 @@ static void from_thread (struct module *m, idt_msg_t *msg)
 
 /* --- threads ------------------------------------------------------------------------------------------------ */
 
-/* Wait for the thread.  One that does not end is left alone, with all that it uses, to end with the process. */
-static bool join (struct module *m, void **result)
+/* Take what the thread says until it has ended.  Returns false where it takes longer than JOIN_TIMEOUT. */
+static bool hear_out (struct module *m)
 {
-    struct timespec until;
+    struct pollfd pfd = { .fd = mailbox_pollfd (m->out), .events = POLLIN };
+    double until = module_now () + JOIN_TIMEOUT;
+    const idt_msg_t *msg;
 
-    clock_gettime (CLOCK_REALTIME, &until);
-    until.tv_sec += JOIN_TIMEOUT;
-    if (pthread_timedjoin_np (m->thread, result, &until) == 0)
-        return true;
-    log_printf (m->ms->log, LOG_ERR, "module", "%s does not end: it is left behind", m->name);
-    return false;
+    for (;;) {
+        while ((msg = mailbox_pop (m->out)))
+            from_thread (m, (idt_msg_t *)msg);
+        if (errno == EPIPE)
+            return true;
+        double left = until - module_now ();
+        if (left <= 0 || (poll (&pfd, 1, (int)(left * 1E3) + 1) < 0 && errno != EINTR))
+            return false;
+    }
 }
 
+/* One that does not end is left alone, with all that it uses, to end with the process. */
 static void thread_ended (struct module *m)
 {
-    const idt_msg_t *msg;
-    void *result;
+    void *result = NULL;
 
-    if (!join (m, &result)) {
+    if (!hear_out (m)) {
+        log_printf (m->ms->log, LOG_ERR, "module", "%s does not end: it is left behind", m->name);
         idt_watcher_stop (m->w);
         forget (m);
         return;
     }
-    while ((msg = mailbox_pop (m->out)))
-        from_thread (m, (idt_msg_t *)msg);
+    pthread_join (m->thread, &result);
     if (m->status == MODULE_STARTING)
         started (m, result ? (int)(intptr_t)result : EIO, "it ended before it ran");
     else if (result && m->status == MODULE_RUNNING)

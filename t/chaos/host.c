@@ -101,15 +101,6 @@ time_t time (time_t *t)
     return ts.tv_sec;
 }
 
-/* A deadline on our wall clock is one on the host's. */
-int pthread_timedjoin_np (pthread_t thread, void **result, const struct timespec *until)
-{
-    int64_t us = until->tv_sec * INT64_C (1000000) + until->tv_nsec / 1000 - (page ? atomic_load (&page->wall_us[rank]) : 0);
-    struct timespec ts = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
-
-    return NEXT (pthread_timedjoin_np) (thread, result, &ts);
-}
-
 /* --- links ------------------------------------------------------------------------------------ */
 
 /* The address that a broker's connection is led to; false: it is none to a broker. */
