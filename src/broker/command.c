@@ -43,7 +43,16 @@ static void ended_cb (idt_watcher_t *w, int revents, void *arg)
     c->cb (reap (c), c->arg);
 }
 
-/* The environment with the URIs, for the caller to free with its last two strings. */
+static void free_environment (char **env)
+{
+    if (!env)
+        return;
+    free (env[0]);
+    free (env[1]);
+    free (env);
+}
+
+/* Ours with the URIs, which are the first two strings and its own; without the launcher's. */
 static char **make_environment (const char *uri)
 {
     size_t n = 0, kept = 0;
@@ -53,8 +62,10 @@ static char **make_environment (const char *uri)
         n++;
     if (!(env = calloc (n + 3, sizeof (env[0]))))
         return NULL;
-    if (asprintf (&env[0], "IDTREE_URI=%s", uri) < 0 || asprintf (&env[1], "FLUX_URI=%s", uri) < 0)
+    if (asprintf (&env[0], "IDTREE_URI=%s", uri) < 0 || asprintf (&env[1], "FLUX_URI=%s", uri) < 0) {
+        free_environment (env);
         return NULL;
+    }
     for (kept = 2, n = 0; environ[n]; n++)
         if (strncmp (environ[n], "IDTREE_URI=", 11) != 0 && strncmp (environ[n], "FLUX_URI=", 9) != 0
             && strncmp (environ[n], "PMI_", 4) != 0)
@@ -104,16 +115,10 @@ struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, 
         goto error;
     }
     idt_watcher_start (c->w);
-    free (env[0]);
-    free (env[1]);
-    free (env);
+    free_environment (env);
     return c;
 error:
-    if (env) {
-        free (env[0]);
-        free (env[1]);
-        free (env);
-    }
+    free_environment (env);
     command_destroy (c);
     return NULL;
 }
