@@ -419,9 +419,10 @@ static idt_msg_t *make_hello (const char *payload)
 
 #define UUID_A "aaaaaaaa-0000-4000-8000-000000000000"
 #define UUID_B "bbbbbbbb-0000-4000-8000-000000000000"
-#define HELLO(rank, uuid, version) \
-    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" version "\",\"hostname\":\"h\",\"status\":\"full\",\"seq\":0," \
-    "\"stream\":\"\"}"
+#define HELLO_OF(rank, uuid, version, status) \
+    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" version "\",\"hostname\":\"h\",\"status\":\"" status \
+    "\",\"seq\":0,\"stream\":\"\"}"
+#define HELLO(rank, uuid, version) HELLO_OF (rank, uuid, version, "full")
 
 /* The error of a hello; 0: taken in. */
 static int say_hello (struct raw *raw, struct world *w, const char *payload)
@@ -624,6 +625,27 @@ static void test_hello (void)
     world_fini (&w);
 }
 
+/* A child with children comes before they do. */
+static void test_whole (void)
+{
+    struct world w;
+    struct raw first, second;
+
+    world_init_tree (&w, LONG, SIZE_DEEP);
+    raw_open (&first, &w, 1);
+    say_hello (&first, &w, HELLO_OF ("1", UUID_A, PACKAGE_VERSION, "partial"));
+    raw_open (&second, &w, 2);
+    say_hello (&second, &w, HELLO ("2", UUID_B, PACKAGE_VERSION));
+    ok (overlay_children_online (w.parent.ov) == 2 && !overlay_is_full (w.parent.ov),
+        "a tree is not whole where a child says that its subtree is not");
+    raw_send (&first, control_heartbeat_up (HEALTH_FULL, 1));
+    UNTIL (&w, overlay_is_full (w.parent.ov));
+    ok (true, "but when its beat says so");
+    raw_close (&second);
+    raw_close (&first);
+    world_fini (&w);
+}
+
 static void test_before_hello (void)
 {
     struct world w;
@@ -771,6 +793,7 @@ int main (void)
     test_keys ();
     test_adoption ();
     test_hello ();
+    test_whole ();
     test_before_hello ();
     test_accept ();
     test_silent_child ();
