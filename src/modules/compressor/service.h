@@ -8,7 +8,7 @@
  *   document.c    a document that is open on this rank: open, close, the order that is heard, ranges announced
  *   methods.c     generate, normalize, decompress, recompress, save, stats
  *   uplink.c      submit, order: ranges on their way up
- *   root.c        rank 0: order, join, fetch, create, list
+ *   root.c        rank 0: groups of order, join, fetch, create, list; root_tasks.c: what each of them does
  */
 #ifndef COMPRESSOR_SERVICE_H
 #define COMPRESSOR_SERVICE_H
@@ -163,7 +163,7 @@ void uplink_order_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void uplink_turn (struct service *sv);
 void uplink_tick (struct service *sv);
 
-/* --- rank 0: root.c ------------------------------------------------------------------------------------- */
+/* --- rank 0: root.c, root_tasks.c ------------------------------------------------------------------------------------- */
 
 struct root *root_create (struct service *sv, idt_error_t *errp);
 void root_destroy (struct root *root);
