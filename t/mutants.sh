@@ -34,7 +34,7 @@ B_NOCHECK|modules/fluid/node.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || 
 B_MINE|modules/fluid/holder.c modules/fluid/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return ga != gb ? (ga < gb ? -1 : 1) : strcmp (ia, ib);/(void)ia, (void)ib; return (ga > gb) - (ga < gb);/|an answer to another incarnation is taken
 B_REL|modules/fluid/node_lease.c|s/holder_close (&n->holder, end_ms, &back)/holder_close (\&n->holder, 0, \&back)/|what was used is given back, too
 B_INC|modules/fluid/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
-B_TWO|modules/fluid/store.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/return rc == SQLITE_OK ? run (st, set_up, errp) : explain (st, errp);/return 0;/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/@s/if (rank == 0 \&\& root_lives (w))/if (0 \&\& root_lives (w))/|two roots run on one statedir
+B_TWO|common/libsqlite/database.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/return rc == SQLITE_OK ? database_run (d, set_up, errp) : database_explain (d, errp);/return 0;/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/@s/if (rank == 0 \&\& root_lives (w))/if (0 \&\& root_lives (w))/|two roots run on one statedir
 MUTANTS
 }
 

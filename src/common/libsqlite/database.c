@@ -21,10 +21,10 @@
 
 /* --- errors ---------------------------------------------------------------------------------------- */
 
-static int damaged (struct database *d, const char *what, idt_error_t *errp)
+int database_damaged (struct database *d, const char *what, idt_error_t *errp)
 {
     errno = EBADMSG;
-    return errprintf (errp, "%s: damaged (%s): %s", d->path, what, d->advice);
+    return errprintf (errp, "%s: damaged (%s): %s", d->path, what, d->kind->advice);
 }
 
 int database_explain (struct database *d, idt_error_t *errp)
@@ -32,7 +32,7 @@ int database_explain (struct database *d, idt_error_t *errp)
     switch (d->sqlite.extended_errcode (d->db) & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return damaged (d, d->sqlite.errmsg (d->db), errp);
+        return database_damaged (d, d->sqlite.errmsg (d->db), errp);
     case SQLITE_FULL:
         errno = ENOSPC;
         return errprintf (errp, "%s: the disk is full", d->path);
@@ -134,34 +134,38 @@ static int lock_file (struct database *d, idt_error_t *errp)
     return rc == SQLITE_OK ? database_run (d, set_up, errp) : database_explain (d, errp);
 }
 
-static int check_kind (struct database *d, const struct database_kind *kind, idt_error_t *errp)
+static int check_kind (struct database *d, idt_error_t *errp)
 {
     int64_t id, version;
 
     if (ask (d, "PRAGMA application_id;", &id, errp) < 0 || ask (d, "PRAGMA user_version;", &version, errp) < 0)
         return -1;
-    if (id == kind->application_id && version == kind->version)
+    if (id == d->kind->application_id && version == d->kind->version)
         return 0;
     errno = EBADMSG;
     return errprintf (errp, "%s: not a file of idtree, or of another version: check statedir", d->path);
 }
 
-static int make_tables (struct database *d, const struct database_kind *kind, idt_error_t *errp)
+int database_fill (struct database *d, const char *sql, idt_error_t *errp)
 {
-    char *sql;
+    char *all;
     int rc;
 
-    if (asprintf (&sql, "BEGIN IMMEDIATE; %s; PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;",
-                  kind->create, kind->application_id, kind->version) < 0)
+    if (asprintf (&all, "BEGIN IMMEDIATE; %s; PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;", sql,
+                  d->kind->application_id, d->kind->version) < 0)
         return errprintf (errp, "%s: out of memory", d->path);
-    rc = database_run (d, sql, errp);
-    free (sql);
+    rc = database_run (d, all, errp);
+    int saved = errno;
+    free (all);
     if (rc == 0)
         d->made = false; /* it stays */
+    else
+        database_run (d, "ROLLBACK;", NULL);
+    errno = saved;
     return rc;
 }
 
-static int look_inside (struct database *d, const struct database_kind *kind, idt_error_t *errp)
+static int look_inside (struct database *d, idt_error_t *errp)
 {
     int64_t tables, bad;
 
@@ -169,9 +173,11 @@ static int look_inside (struct database *d, const struct database_kind *kind, id
         || ask (d, "SELECT count(*) FROM sqlite_master;", &tables, errp) < 0)
         return -1;
     if (bad > 0)
-        return damaged (d, "it is not whole", errp);
+        return database_damaged (d, "it is not whole", errp);
     d->is_new = tables == 0;
-    return d->is_new ? make_tables (d, kind, errp) : check_kind (d, kind, errp);
+    if (!d->is_new)
+        return check_kind (d, errp);
+    return d->kind->create ? database_fill (d, d->kind->create, errp) : 0;
 }
 
 /* --- open and close ------------------------------------------------------------------------------------ */
@@ -202,7 +208,7 @@ static int look_at_file (struct database *d, idt_error_t *errp)
     if (stat (d->path, &sb) < 0)
         d->made = errno == ENOENT;
     else if (sb.st_size == 0)
-        return damaged (d, "it is empty", errp);
+        return database_damaged (d, "it is empty", errp);
     return 0;
 }
 
@@ -225,7 +231,7 @@ static struct database *database_new (const struct database_kind *kind, const ch
 
     if (!d)
         return NULL;
-    d->advice = kind->advice;
+    d->kind = kind;
     if (!(d->dir = strdup (dir)) || asprintf (&d->path, "%s/%s", dir, kind->name) < 0
         || asprintf (&d->holder_path, "%s.holder", d->path) < 0) {
         database_close (d);
@@ -244,7 +250,7 @@ struct database *database_open (const struct database_kind *kind, const char *di
         errprintf (errp, "%s: %s", dir, strerror (errno));
         return NULL;
     }
-    if (open_file (d, errp) < 0 || look_inside (d, kind, errp) < 0) {
+    if (open_file (d, errp) < 0 || look_inside (d, errp) < 0) {
         database_close (d);
         return NULL;
     }

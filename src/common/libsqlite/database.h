@@ -20,12 +20,12 @@
 struct database {
     struct sqlite sqlite; /* database->sqlite.step (...) is sqlite3_step (...) */
     sqlite3 *db;
-    bool is_new; /* no tables were in it */
+    bool is_new; /* no tables are in it */
     char *dir;
     char *path;
     char *holder_path;
-    const char *advice; /* for a damaged file; borrowed */
-    bool made;          /* there was no file */
+    const struct database_kind *kind; /* borrowed */
+    bool made;                        /* there was no file, and nothing is in it yet */
     bool locked;
 };
 
@@ -33,11 +33,11 @@ struct database_kind {
     const char *name; /* of the file, as "fluid.sqlite" */
     int application_id;
     int version;
-    const char *create; /* statements that make its tables */
-    const char *advice; /* what to do where it is damaged, as a clause; lives as long as the database */
+    const char *create; /* statements that make its tables; NULL: who opens it calls database_fill () */
+    const char *advice; /* what to do where it is damaged, as a clause */
 };
 
-/* Open the file in folder 'dir', or make it with its tables.  'holder' tells others who has it, as "broker UUID, process
+/* Open the file in folder 'dir', or make it with its tables.  'kind' must live as long as the database.  'holder' tells others who has it, as "broker UUID, process
  * 17 on HOST".  Blocks.  Returns NULL with errno set and 'errp' filled:
  *   EBUSY    another process holds it; the text says who
  *   EBADMSG  it is damaged, or not of this kind and version
@@ -46,6 +46,14 @@ struct database_kind {
  */
 struct database *database_open (const struct database_kind *kind, const char *dir, const char *holder,
                                 idt_error_t *errp);
+
+/* Make the tables of a new file, and what must be in them from the beginning, in one transaction.  A file that is closed
+ * before that is removed.  Returns as database_run ().
+ */
+int database_fill (struct database *d, const char *sql, idt_error_t *errp);
+
+/* The same message for damage that only the caller can see; sets errno EBADMSG.  Returns -1. */
+int database_damaged (struct database *d, const char *what, idt_error_t *errp);
 
 /* Close it.  Statements must be finalized before.  NULL is fine; keeps errno. */
 void database_close (struct database *d);

@@ -14,7 +14,7 @@
  *   B_NOCHECK, B_NOCHECKLO   node_may_generate () and holder_range ()
  *   B_MINE        holder_take () and relay.c
  *   B_REL         holder_close (), called in node_stop () when the generator is closed
- *   B_TWO         store.c
+ *   B_TWO         libsqlite/database.c
  * Why all are served in the end:
  *   B_FORWARD, B_RESEND, B_RETRY, B_REST, B_ABANDON   node_ids.c
  *   B_REPEAT      holder_ask ()

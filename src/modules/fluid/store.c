@@ -3,23 +3,19 @@
 
 /* store.c - the durable horizon and epoch
  *
- * The file holds one table 'fluid' with one row: id 0, horizon_ms, watermark_ms, settle_ms, epoch_ms, seal.  It is ours
- * if and only if (1) SQLite finds it whole, (2) its application id is APPLICATION_ID, (3) its version is VERSION, (4)
- * the row is there, (5) seal is what seal () makes of the other columns and (6) 0 <= horizon_ms <= 2^40.  A
- * file without any table is a new one.
+ * The file holds one table 'fluid' with one row: id 0, horizon_ms, watermark_ms, settle_ms, epoch_ms, seal.  It is good
+ * if and only if (1) it is a whole database of this kind and version (libsqlite), (2) the row is there, (3) seal is what
+ * seal () makes of the other columns and (4) 0 <= horizon_ms <= 2^40.  Table and row are made in one transaction.
  *
- * A commit is durable when it returns: write-ahead log, synchronous=FULL.  The log is taken over into the file at once,
- * for SQLite drops a damaged end of it silently, and an older horizon would be believed; the seal tells damage that
- * leaves the file whole.  locking_mode=EXCLUSIVE keeps the lock
- * that the first transaction took until the store is closed (B_TWO of doc/model/lease.pml).  Who holds it is written
- * to fluid.sqlite.holder, which nothing depends on.
+ * The log is taken over into the file at once, for SQLite drops a damaged end of it silently, and an older horizon would be
+ * believed; the seal tells damage that leaves the file whole.  The lock of a database is that of rule B_TWO of
+ * doc/model/lease.pml: two roots never run on one statedir.
  *
- * The connection belongs to store_open () and store_init (), then to the thread, then to store_close ().  What
- * passes between the reactor and the thread is under 'lock': a request or an outcome, never both.
+ * The database belongs to store_open () and store_init (), then to the thread, then to store_close ().  What passes
+ * between the reactor and the thread is under 'lock': a request or an outcome, never both.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -27,32 +23,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <idtree/fluid.h>
 
 #include "libutil/errprintf.h"
-#include "libsqlite/sqlite.h"
+#include "libsqlite/database.h"
 #include "modules/fluid/store.h"
 
-#define APPLICATION_ID "1768191078" /* "idtf" */
-#define VERSION "1"
-#define RECOVER                                                                                                    \
-    "start once with --recover-horizon=DATE-or-ID, above all ids made, and its fluid.epoch; the file is kept aside"
+static const struct database_kind kind = {
+    .name = "fluid.sqlite",
+    .application_id = 1768191078, /* "idtf" */
+    .version = 1,
+    .advice = "start once with --recover-horizon=DATE-or-ID, above all ids made, and its fluid.epoch; the file is kept "
+              "aside",
+};
 
 enum task { TASK_NONE, TASK_WRITE, TASK_DONE, TASK_FAILED, TASK_END };
 
 struct store {
-    struct sqlite sqlite;
-    sqlite3 *db;
-    char *dir;
-    char *path;
-    char *holder_path;
+    struct database *database;
     int64_t epoch_ms;
-    bool made;   /* there was no file; */
-    bool locked; /* it is ours; */
-    bool filled; /* something is in it */
     int fd;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -62,66 +53,6 @@ struct store {
     struct lease_record record;
     idt_error_t why;
 };
-
-static const char create_sql[] = "BEGIN IMMEDIATE;"
-                                 "CREATE TABLE fluid (id INTEGER PRIMARY KEY CHECK (id = 0),"
-                                 " horizon_ms INTEGER NOT NULL, watermark_ms INTEGER NOT NULL,"
-                                 " settle_ms INTEGER NOT NULL, epoch_ms INTEGER NOT NULL, seal INTEGER NOT NULL);"
-                                 "PRAGMA application_id = " APPLICATION_ID ";"
-                                 "PRAGMA user_version = " VERSION ";";
-
-/* --- SQLite -------------------------------------------------------------------------------------- */
-
-/* What a person can do about a failure, in 'errp'; errno is set. */
-static int explain (struct store *st, idt_error_t *errp)
-{
-    int code = st->sqlite.extended_errcode (st->db) & 0xff;
-
-    switch (code) {
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-        errno = EBADMSG;
-        return errprintf (errp,
-                          "%s: damaged (%s): " RECOVER, st->path, st->sqlite.errmsg (st->db));
-    case SQLITE_FULL:
-        errno = ENOSPC;
-        return errprintf (errp, "%s: the disk is full", st->path);
-    case SQLITE_READONLY:
-        errno = EROFS;
-        return errprintf (errp, "%s: cannot be written: check the folder's owner and mount", st->path);
-    case SQLITE_CANTOPEN: /* SQLite tries more than one way, and its errno is that of the last */
-        if (access (st->dir, W_OK) < 0)
-            return errprintf (errp, "%s: cannot be made or written: %s", st->path, strerror (errno));
-        /* fall through */
-    default:
-        errno = st->sqlite.system_errno (st->db);
-        if (errno == 0)
-            errno = EIO;
-        return errprintf (errp, "%s: %s (%s)", st->path, st->sqlite.errmsg (st->db), strerror (errno));
-    }
-}
-
-static int run (struct store *st, const char *sql, idt_error_t *errp)
-{
-    if (st->sqlite.exec (st->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-        return explain (st, errp);
-    return 0;
-}
-
-/* One integer that a statement tells; 'absent' where it tells none. */
-static int ask (struct store *st, const char *sql, int64_t absent, int64_t *value, idt_error_t *errp)
-{
-    sqlite3_stmt *stmt;
-    int rc;
-
-    if (st->sqlite.prepare_v2 (st->db, sql, -1, &stmt, NULL) != SQLITE_OK)
-        return explain (st, errp);
-    rc = st->sqlite.step (stmt);
-    *value = rc == SQLITE_ROW ? st->sqlite.column_int64 (stmt, 0) : absent;
-    if (st->sqlite.finalize (stmt) != SQLITE_OK)
-        return explain (st, errp);
-    return 0;
-}
 
 /* 63 bits: SQLite's integers are signed. */
 static int64_t seal (const struct lease_record *r, int64_t epoch_ms)
@@ -145,9 +76,9 @@ static int write_record (struct store *st, const struct lease_record *r, idt_err
               "UPDATE fluid SET horizon_ms = %llu, watermark_ms = %llu, settle_ms = %llu, seal = %lld WHERE id = 0;",
               (unsigned long long)r->horizon_ms, (unsigned long long)r->watermark_ms, (unsigned long long)r->settle_ms,
               (long long)seal (r, st->epoch_ms));
-    if (run (st, sql, errp) < 0)
+    if (database_run (st->database, sql, errp) < 0)
         return -1;
-    st->sqlite.exec (st->db, "PRAGMA wal_checkpoint (TRUNCATE);", NULL, NULL, NULL);
+    database_run (st->database, "PRAGMA wal_checkpoint (TRUNCATE);", NULL);
     return 0;
 }
 
@@ -202,7 +133,7 @@ static int start_thread (struct store *st, idt_error_t *errp)
     pthread_sigmask (SIG_SETMASK, &saved, NULL);
     if (rc != 0) {
         errno = rc;
-        return errprintf (errp, "%s: cannot start a thread: %s", st->path, strerror (rc));
+        return errprintf (errp, "%s: cannot start a thread: %s", st->database->path, strerror (rc));
     }
     return 0;
 }
@@ -249,126 +180,58 @@ bool store_result (struct store *st, bool *good, uint64_t *horizon_ms, idt_error
 
 /* --- open and close ----------------------------------------------------------------------------------- */
 
-/* Who holds the file, as that one wrote it. */
-static int tell_busy (struct store *st, idt_error_t *errp)
+/* Take the row.  Returns 0, or -1 with errno set and 'errp' filled. */
+static int read_columns (struct database *d, sqlite3_stmt *stmt, struct store_content *content, int64_t *stored_seal,
+                         idt_error_t *errp)
 {
-    char holder[128] = "another process";
-    int fd = open (st->holder_path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read (fd, holder, sizeof (holder) - 1) : 0;
+    int rc = database_step (d, stmt, errp);
 
-    if (fd >= 0)
-        close (fd);
-    if (n > 0)
-        holder[n] = '\0';
-    errno = EBUSY;
-    return errprintf (errp, "%s: in use by %s: one instance at a time can run on a statedir", st->path, holder);
-}
-
-static void write_holder (struct store *st, const char *holder)
-{
-    int fd = open (st->holder_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-    if (fd < 0)
-        return;
-    if (write (fd, holder, strlen (holder)) < 0)
-        unlink (st->holder_path);
-    close (fd);
-}
-
-static int lock_file (struct store *st, idt_error_t *errp)
-{
-    /* The lock comes with the first transaction, and stays. */
-    static const char lock[] = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;";
-    static const char set_up[] = "COMMIT; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE; COMMIT;";
-
-    int rc = st->sqlite.exec (st->db, lock, NULL, NULL, NULL) & 0xff;
-    if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)
-        return tell_busy (st, errp);
-    st->locked = true;
-    return rc == SQLITE_OK ? run (st, set_up, errp) : explain (st, errp);
-}
-
-static int not_ours (struct store *st, const char *what, idt_error_t *errp)
-{
-    errno = EBADMSG;
-    return errprintf (errp, "%s: not a file of idtree, or of another version (%s): check statedir", st->path, what);
-}
-
-static int check_ours (struct store *st, idt_error_t *errp)
-{
-    int64_t id, version;
-
-    if (ask (st, "PRAGMA application_id;", 0, &id, errp) < 0 || ask (st, "PRAGMA user_version;", 0, &version, errp) < 0)
-        return -1;
-    if (id != atoll (APPLICATION_ID))
-        return not_ours (st, "application id", errp);
-    if (version != atoll (VERSION))
-        return not_ours (st, "version", errp);
+    if (rc <= 0)
+        return rc < 0 ? -1 : database_damaged (d, "its row is missing", errp);
+    content->record = (struct lease_record){ .horizon_ms = (uint64_t)d->sqlite.column_int64 (stmt, 0),
+                                             .watermark_ms = (uint64_t)d->sqlite.column_int64 (stmt, 1),
+                                             .settle_ms = (uint64_t)d->sqlite.column_int64 (stmt, 2) };
+    content->epoch_ms = d->sqlite.column_int64 (stmt, 3);
+    *stored_seal = d->sqlite.column_int64 (stmt, 4);
     return 0;
-}
-
-static int damaged (struct store *st, const char *what, idt_error_t *errp)
-{
-    errno = EBADMSG;
-    return errprintf (errp, "%s: damaged (%s): " RECOVER, st->path, what);
 }
 
 static int read_row (struct store *st, struct store_content *content, idt_error_t *errp)
 {
-    int64_t horizon, watermark, settle, stored_seal;
+    struct database *d = st->database;
+    sqlite3_stmt *stmt = database_prepare (
+        d, "SELECT horizon_ms, watermark_ms, settle_ms, epoch_ms, seal FROM fluid WHERE id = 0;", errp);
+    int64_t stored_seal = 0;
 
-    if (ask (st, "SELECT horizon_ms FROM fluid WHERE id = 0;", -1, &horizon, errp) < 0
-        || ask (st, "SELECT watermark_ms FROM fluid WHERE id = 0;", -1, &watermark, errp) < 0
-        || ask (st, "SELECT settle_ms FROM fluid WHERE id = 0;", -1, &settle, errp) < 0
-        || ask (st, "SELECT epoch_ms FROM fluid WHERE id = 0;", -1, &content->epoch_ms, errp) < 0
-        || ask (st, "SELECT seal FROM fluid WHERE id = 0;", -1, &stored_seal, errp) < 0)
+    if (!stmt)
         return -1;
-    content->record = (struct lease_record){ (uint64_t)horizon, (uint64_t)watermark, (uint64_t)settle };
-    if (seal (&content->record, content->epoch_ms) != stored_seal || horizon < 0
-        || horizon > (int64_t)FLUID_TIMESTAMP_MAX + 1)
-        return damaged (st, "its numbers do not match their seal", errp);
+    int rc = read_columns (d, stmt, content, &stored_seal, errp);
+    int saved = errno;
+    d->sqlite.finalize (stmt);
+    errno = saved;
+    if (rc < 0)
+        return -1;
+    if (seal (&content->record, content->epoch_ms) != stored_seal
+        || content->record.horizon_ms > (uint64_t)FLUID_TIMESTAMP_MAX + 1)
+        return database_damaged (d, "its numbers do not match their seal", errp);
     st->epoch_ms = content->epoch_ms;
     return 0;
-}
-
-static int read_content (struct store *st, struct store_content *content, idt_error_t *errp)
-{
-    int64_t tables, bad;
-
-    if (ask (st, "SELECT count(*) FROM pragma_quick_check WHERE quick_check <> 'ok';", 0, &bad, errp) < 0
-        || ask (st, "SELECT count(*) FROM sqlite_master;", 0, &tables, errp) < 0)
-        return -1;
-    *content = (struct store_content){ .is_new = tables == 0 };
-    if (tables == 0)
-        return 0;
-    if (bad > 0)
-        return damaged (st, "it is not whole", errp);
-    if (check_ours (st, errp) < 0)
-        return -1;
-    return read_row (st, content, errp);
 }
 
 static void store_destroy (struct store *st)
 {
     int saved = errno;
 
-    if (st->made && st->locked && !st->filled) /* an empty file would be taken for a damaged one */
-        unlink (st->path);
-    if (st->db)
-        st->sqlite.close (st->db);
-    sqlite_unload (&st->sqlite);
+    database_close (st->database);
     if (st->fd >= 0)
         close (st->fd);
     pthread_cond_destroy (&st->wake);
     pthread_mutex_destroy (&st->lock);
-    free (st->holder_path);
-    free (st->path);
-    free (st->dir);
     free (st);
     errno = saved;
 }
 
-static struct store *store_new (const char *dir)
+static struct store *store_new (void)
 {
     struct store *st = calloc (1, sizeof (*st));
 
@@ -376,54 +239,30 @@ static struct store *store_new (const char *dir)
         return NULL;
     pthread_mutex_init (&st->lock, NULL);
     pthread_cond_init (&st->wake, NULL);
-    st->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (st->fd < 0 || !(st->dir = strdup (dir)) || asprintf (&st->path, "%s/fluid.sqlite", dir) < 0
-        || asprintf (&st->holder_path, "%s.holder", st->path) < 0) {
+    if ((st->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
         store_destroy (st);
         return NULL;
     }
     return st;
 }
 
-/* A file of no bytes is none that we left: it lost what was in it. */
-static int look_at_file (struct store *st, idt_error_t *errp)
-{
-    struct stat sb;
-
-    if (stat (st->path, &sb) < 0)
-        st->made = errno == ENOENT;
-    else if (sb.st_size == 0)
-        return damaged (st, "it is empty", errp);
-    return 0;
-}
-
-static int open_file (struct store *st, idt_error_t *errp)
-{
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_EXRESCODE;
-
-    if (look_at_file (st, errp) < 0)
-        return -1;
-    if (sqlite_load (&st->sqlite) < 0)
-        return errprintf (errp, "libsqlite3.so.0 cannot be loaded: install SQLite (libsqlite3-0)");
-    if (st->sqlite.open_v2 (st->path, &st->db, flags, NULL) != SQLITE_OK)
-        return explain (st, errp);
-    return lock_file (st, errp);
-}
-
 struct store *store_open (const char *dir, const char *holder, struct store_content *content, idt_error_t *errp)
 {
-    struct store *st = store_new (dir);
+    struct store *st = store_new ();
 
     if (!st) {
         errprintf (errp, "%s: %s", dir, strerror (errno));
         return NULL;
     }
-    if (open_file (st, errp) < 0 || read_content (st, content, errp) < 0 || start_thread (st, errp) < 0) {
-        store_destroy (st);
-        return NULL;
-    }
-    write_holder (st, holder);
+    if (!(st->database = database_open (&kind, dir, holder, errp)))
+        goto error;
+    *content = (struct store_content){ .is_new = st->database->is_new };
+    if ((!content->is_new && read_row (st, content, errp) < 0) || start_thread (st, errp) < 0)
+        goto error;
     return st;
+error:
+    store_destroy (st);
+    return NULL;
 }
 
 int store_init (struct store *st, int64_t epoch_ms, const struct lease_record *r, idt_error_t *errp)
@@ -431,17 +270,13 @@ int store_init (struct store *st, int64_t epoch_ms, const struct lease_record *r
     char sql[700];
 
     st->epoch_ms = epoch_ms;
-    snprintf (sql, sizeof (sql), "%s INSERT INTO fluid VALUES (0, %llu, %llu, %llu, %lld, %lld); COMMIT;", create_sql,
+    snprintf (sql, sizeof (sql),
+              "CREATE TABLE fluid (id INTEGER PRIMARY KEY CHECK (id = 0), horizon_ms INTEGER NOT NULL,"
+              " watermark_ms INTEGER NOT NULL, settle_ms INTEGER NOT NULL, epoch_ms INTEGER NOT NULL,"
+              " seal INTEGER NOT NULL); INSERT INTO fluid VALUES (0, %llu, %llu, %llu, %lld, %lld)",
               (unsigned long long)r->horizon_ms, (unsigned long long)r->watermark_ms,
               (unsigned long long)r->settle_ms, (long long)epoch_ms, (long long)seal (r, epoch_ms));
-    if (run (st, sql, errp) == 0) {
-        st->filled = true;
-        return 0;
-    }
-    int saved = errno;
-    run (st, "ROLLBACK;", NULL);
-    errno = saved;
-    return -1;
+    return database_fill (st->database, sql, errp);
 }
 
 int store_close (struct store *st, const struct lease_record *last, idt_error_t *errp)
@@ -452,7 +287,6 @@ int store_close (struct store *st, const struct lease_record *last, idt_error_t 
     pthread_join (st->thread, NULL);
     if (last)
         rc = write_record (st, last, errp);
-    unlink (st->holder_path);
     store_destroy (st);
     return rc;
 }
