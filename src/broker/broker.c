@@ -172,16 +172,18 @@ static int check_attributes (struct broker *b, idt_error_t *errp)
                       "describes them", unclaimed);
 }
 
-/* A module in a thread, of those that a broker starts with. */
+/* A module in a thread, of those that a broker starts with.  What keeps the broker from starting is noted here, and acted
+ * upon in broker_check_start (), where modules may be stopped.
+ */
 static void started (void *arg, const char *name, int errnum, const char *text)
 {
     struct broker *b = arg;
 
-    if (errnum == 0 && b->state == STATE_JOIN)
+    if (errnum == 0)
         check_attributes (b, &b->unfit);
-    else if (errnum != 0 && b->state == STATE_JOIN)
+    else if (b->state == STATE_JOIN)
         errprintf (&b->unfit, "module %s: %s", name, text);
-    else if (errnum != 0)
+    else
         log_printf (b->log, LOG_ERR, "module", "%s does not start: %s", name, text);
 }
 

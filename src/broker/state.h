@@ -17,7 +17,7 @@
 enum state { STATE_JOIN, STATE_RUN, STATE_CLEANUP, STATE_SHUTDOWN, STATE_EXIT };
 
 enum state_input {
-    STATE_JOINED,      /* the parent took us in; root: at once */
+    STATE_JOINED,      /* the parent took us in (root: at once), and all modules run */
     STATE_STOP,        /* a signal, a request, the parent: stop */
     STATE_NO_CHILDREN, /* nobody below us is left */
     STATE_LEFT,        /* the parent let us go, or there is none */
