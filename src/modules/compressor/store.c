@@ -8,23 +8,16 @@
  *
  * A document is what its form says, and its ranges after that in order; their numbers must follow each other.
  *
- * The connection belongs to store_open (), then to the thread, then to store_close ().  What passes between the reactor
- * and the thread is under 'lock': changes or an outcome, never both.
+ * The database belongs to the worker's thread while a commit is under way, else to the module's.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "libsqlite/database.h"
 #include "libutil/errprintf.h"
+#include "libutil/worker.h"
 #include "modules/compressor/store.h"
-
-enum task { TASK_NONE, TASK_COMMIT, TASK_DONE, TASK_FAILED, TASK_END };
 
 enum statement { PUT_DOCUMENT, DROP_RANGES, PUT_RANGE, STATEMENTS };
 
@@ -48,17 +41,9 @@ static const struct database_kind kind = {
 struct store {
     struct database *d;
     sqlite3_stmt *stmt[STATEMENTS];
-    int fd;
-    bool started;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    /* under lock: */
-    enum task task;
-    const struct store_change *changes;
+    struct worker *worker;
+    const struct store_change *changes; /* of the commit that is under way */
     size_t nchanges;
-    int errnum;
-    idt_error_t why;
 };
 
 /* --- writing ------------------------------------------------------------------------------------------ */
@@ -114,8 +99,10 @@ static int put_change (struct store *st, const struct store_change *change, idt_
     return 0;
 }
 
-static int write_changes (struct store *st, idt_error_t *errp)
+static int write_changes (void *arg, idt_error_t *errp)
 {
+    struct store *st = arg;
+
     if (database_run (st->d, "BEGIN IMMEDIATE;", errp) < 0)
         return -1;
     int rc = 0;
@@ -131,95 +118,21 @@ static int write_changes (struct store *st, idt_error_t *errp)
     return rc;
 }
 
-/* --- the thread ----------------------------------------------------------------------------------------- */
-
-static void tell (struct store *st)
-{
-    uint64_t one = 1;
-
-    while (write (st->fd, &one, sizeof (one)) < 0 && errno == EINTR)
-        ;
-}
-
-static void do_commit (struct store *st)
-{
-    idt_error_t why = { "" };
-
-    pthread_mutex_unlock (&st->lock);
-    int errnum = write_changes (st, &why) < 0 ? errno : 0;
-    pthread_mutex_lock (&st->lock);
-    st->why = why;
-    st->errnum = errnum;
-    if (st->task == TASK_COMMIT) { /* else it is the end */
-        st->task = errnum ? TASK_FAILED : TASK_DONE;
-        tell (st);
-    }
-}
-
-static void *thread_main (void *arg)
-{
-    struct store *st = arg;
-
-    pthread_mutex_lock (&st->lock);
-    while (st->task != TASK_END) {
-        if (st->task == TASK_COMMIT)
-            do_commit (st);
-        else
-            pthread_cond_wait (&st->wake, &st->lock);
-    }
-    pthread_mutex_unlock (&st->lock);
-    return NULL;
-}
-
-/* Signals are the broker's: the thread takes none. */
-static int start_thread (struct store *st, idt_error_t *errp)
-{
-    sigset_t all, saved;
-
-    sigfillset (&all);
-    pthread_sigmask (SIG_SETMASK, &all, &saved);
-    int rc = pthread_create (&st->thread, NULL, thread_main, st);
-    pthread_sigmask (SIG_SETMASK, &saved, NULL);
-    if (rc != 0) {
-        errno = rc;
-        return errprintf (errp, "%s: cannot start a thread: %s", st->d->path, strerror (rc));
-    }
-    st->started = true;
-    return 0;
-}
-
 void store_commit (struct store *st, const struct store_change *changes, size_t n)
 {
-    pthread_mutex_lock (&st->lock);
     st->changes = changes;
     st->nchanges = n;
-    st->task = TASK_COMMIT;
-    pthread_cond_signal (&st->wake);
-    pthread_mutex_unlock (&st->lock);
+    worker_begin (st->worker);
 }
 
 int store_fd (const struct store *st)
 {
-    return st->fd;
+    return worker_fd (st->worker);
 }
 
 int store_result (struct store *st, idt_error_t *errp)
 {
-    uint64_t count;
-    int rc = 0;
-
-    while (read (st->fd, &count, sizeof (count)) < 0 && errno == EINTR)
-        ;
-    pthread_mutex_lock (&st->lock);
-    if (st->task == TASK_DONE || st->task == TASK_FAILED) {
-        rc = st->task == TASK_DONE ? 1 : -1;
-        if (rc < 0 && errp)
-            *errp = st->why;
-        errno = st->errnum;
-        st->task = TASK_NONE;
-    }
-    pthread_mutex_unlock (&st->lock);
-    return rc;
+    return worker_result (st->worker, errp);
 }
 
 /* --- reading --------------------------------------------------------------------------------------------- */
@@ -294,21 +207,11 @@ void store_close (struct store *st)
     if (!st)
         return;
     int saved = errno;
-    if (st->started) {
-        pthread_mutex_lock (&st->lock);
-        st->task = TASK_END;
-        pthread_cond_signal (&st->wake);
-        pthread_mutex_unlock (&st->lock);
-        pthread_join (st->thread, NULL);
-    }
+    worker_destroy (st->worker);
     for (int i = 0; i < STATEMENTS; i++)
         if (st->stmt[i])
             st->d->sqlite.finalize (st->stmt[i]);
     database_close (st->d);
-    if (st->fd >= 0)
-        close (st->fd);
-    pthread_cond_destroy (&st->wake);
-    pthread_mutex_destroy (&st->lock);
     free (st);
     errno = saved;
 }
@@ -322,15 +225,13 @@ struct store *store_open (const char *dir, const char *holder, const struct stor
         errprintf (errp, "%s: out of memory", dir);
         return NULL;
     }
-    pthread_mutex_init (&st->lock, NULL);
-    pthread_cond_init (&st->wake, NULL);
-    if ((st->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
-        errprintf (errp, "%s: %s", dir, strerror (errno));
+    if (!(st->d = database_open (&kind, dir, holder, errp)) || prepare (st, errp) < 0
+        || read_all (st, reader, arg, errp) < 0)
+        goto error;
+    if (!(st->worker = worker_create (write_changes, st))) {
+        errprintf (errp, "%s: cannot start a thread: %s", st->d->path, strerror (errno));
         goto error;
     }
-    if (!(st->d = database_open (&kind, dir, holder, errp)) || prepare (st, errp) < 0
-        || read_all (st, reader, arg, errp) < 0 || start_thread (st, errp) < 0)
-        goto error;
     return st;
 error:
     store_close (st);

@@ -11,24 +11,21 @@
  * believed; the seal tells damage that leaves the file whole.  The lock of a database is that of rule B_TWO of
  * doc/model/lease.pml: two roots never run on one statedir.
  *
- * The database belongs to store_open () and store_init (), then to the thread, then to store_close ().  What passes
- * between the reactor and the thread is under 'lock': a request or an outcome, never both.
+ * The database belongs to the worker's thread while a write is under way, else to the reactor's.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <idtree/fluid.h>
 
-#include "libutil/errprintf.h"
 #include "libsqlite/database.h"
+#include "libutil/errprintf.h"
+#include "libutil/worker.h"
 #include "modules/fluid/store.h"
 
 static const struct database_kind kind = {
@@ -39,19 +36,11 @@ static const struct database_kind kind = {
               "aside",
 };
 
-enum task { TASK_NONE, TASK_WRITE, TASK_DONE, TASK_FAILED, TASK_END };
-
 struct store {
     struct database *database;
     int64_t epoch_ms;
-    int fd;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    /* under lock: */
-    enum task task;
-    struct lease_record record;
-    idt_error_t why;
+    struct worker *worker;
+    struct lease_record record; /* of the write that is under way */
 };
 
 /* 63 bits: SQLite's integers are signed. */
@@ -82,100 +71,35 @@ static int write_record (struct store *st, const struct lease_record *r, idt_err
     return 0;
 }
 
-/* --- the thread ------------------------------------------------------------------------------------- */
+/* --- writes ------------------------------------------------------------------------------------------ */
 
-static void tell (struct store *st)
-{
-    uint64_t one = 1;
-
-    while (write (st->fd, &one, sizeof (one)) < 0 && errno == EINTR)
-        ;
-}
-
-static void do_write (struct store *st)
-{
-    struct lease_record record = st->record;
-    idt_error_t why = { "" };
-
-    pthread_mutex_unlock (&st->lock);
-    bool good = write_record (st, &record, &why) == 0;
-    pthread_mutex_lock (&st->lock);
-    st->why = why;
-    if (st->task == TASK_WRITE) { /* else it is the end */
-        st->task = good ? TASK_DONE : TASK_FAILED;
-        tell (st);
-    }
-}
-
-static void *thread_main (void *arg)
+static int work (void *arg, idt_error_t *errp)
 {
     struct store *st = arg;
 
-    pthread_mutex_lock (&st->lock);
-    while (st->task != TASK_END) {
-        if (st->task == TASK_WRITE)
-            do_write (st);
-        else
-            pthread_cond_wait (&st->wake, &st->lock);
-    }
-    pthread_mutex_unlock (&st->lock);
-    return NULL;
-}
-
-/* Signals are the broker's: the thread takes none. */
-static int start_thread (struct store *st, idt_error_t *errp)
-{
-    sigset_t all, saved;
-
-    sigfillset (&all);
-    pthread_sigmask (SIG_SETMASK, &all, &saved);
-    int rc = pthread_create (&st->thread, NULL, thread_main, st);
-    pthread_sigmask (SIG_SETMASK, &saved, NULL);
-    if (rc != 0) {
-        errno = rc;
-        return errprintf (errp, "%s: cannot start a thread: %s", st->database->path, strerror (rc));
-    }
-    return 0;
-}
-
-static void set_task (struct store *st, enum task task, const struct lease_record *record)
-{
-    pthread_mutex_lock (&st->lock);
-    st->task = task;
-    if (record)
-        st->record = *record;
-    pthread_cond_signal (&st->wake);
-    pthread_mutex_unlock (&st->lock);
+    return write_record (st, &st->record, errp);
 }
 
 void store_write (struct store *st, const struct lease_record *record)
 {
-    set_task (st, TASK_WRITE, record);
+    st->record = *record;
+    worker_begin (st->worker);
 }
 
 int store_fd (const struct store *st)
 {
-    return st->fd;
+    return worker_fd (st->worker);
 }
 
 bool store_result (struct store *st, bool *good, uint64_t *horizon_ms, idt_error_t *errp)
 {
-    uint64_t count;
-    bool ended;
+    int rc = worker_result (st->worker, errp);
 
-    while (read (st->fd, &count, sizeof (count)) < 0 && errno == EINTR)
-        ;
-    pthread_mutex_lock (&st->lock);
-    ended = st->task == TASK_DONE || st->task == TASK_FAILED;
-    if (ended) {
-        *good = st->task == TASK_DONE;
-        *horizon_ms = st->record.horizon_ms;
-        if (!*good && errp)
-            *errp = st->why;
-        st->task = TASK_NONE;
-    }
-    pthread_mutex_unlock (&st->lock);
-    return ended;
+    if (rc == 0)
+        return false;
+    *good = rc > 0;
+    *horizon_ms = st->record.horizon_ms;
+    return true;
 }
 
 /* --- open and close ----------------------------------------------------------------------------------- */
@@ -222,33 +146,15 @@ static void store_destroy (struct store *st)
 {
     int saved = errno;
 
+    worker_destroy (st->worker);
     database_close (st->database);
-    if (st->fd >= 0)
-        close (st->fd);
-    pthread_cond_destroy (&st->wake);
-    pthread_mutex_destroy (&st->lock);
     free (st);
     errno = saved;
 }
 
-static struct store *store_new (void)
-{
-    struct store *st = calloc (1, sizeof (*st));
-
-    if (!st)
-        return NULL;
-    pthread_mutex_init (&st->lock, NULL);
-    pthread_cond_init (&st->wake, NULL);
-    if ((st->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
-        store_destroy (st);
-        return NULL;
-    }
-    return st;
-}
-
 struct store *store_open (const char *dir, const char *holder, struct store_content *content, idt_error_t *errp)
 {
-    struct store *st = store_new ();
+    struct store *st = calloc (1, sizeof (*st));
 
     if (!st) {
         errprintf (errp, "%s: %s", dir, strerror (errno));
@@ -257,8 +163,12 @@ struct store *store_open (const char *dir, const char *holder, struct store_cont
     if (!(st->database = database_open (&kind, dir, holder, errp)))
         goto error;
     *content = (struct store_content){ .is_new = st->database->is_new };
-    if ((!content->is_new && read_row (st, content, errp) < 0) || start_thread (st, errp) < 0)
+    if (!content->is_new && read_row (st, content, errp) < 0)
         goto error;
+    if (!(st->worker = worker_create (work, st))) {
+        errprintf (errp, "%s: cannot start a thread: %s", st->database->path, strerror (errno));
+        goto error;
+    }
     return st;
 error:
     store_destroy (st);
@@ -283,8 +193,8 @@ int store_close (struct store *st, const struct lease_record *last, idt_error_t 
 {
     int rc = 0;
 
-    set_task (st, TASK_END, NULL);
-    pthread_join (st->thread, NULL);
+    worker_destroy (st->worker);
+    st->worker = NULL;
     if (last)
         rc = write_record (st, last, errp);
     store_destroy (st);

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* worker.c - a thread for work that blocks */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "libutil/worker.h"
+
+enum task { TASK_NONE, TASK_WORK, TASK_DONE, TASK_FAILED, TASK_END };
+
+struct worker {
+    worker_f work;
+    void *arg;
+    int fd;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    /* under lock: */
+    enum task task;
+    int errnum;
+    idt_error_t why;
+};
+
+static void tell (struct worker *w)
+{
+    uint64_t one = 1;
+
+    while (write (w->fd, &one, sizeof (one)) < 0 && errno == EINTR)
+        ;
+}
+
+static void do_work (struct worker *w)
+{
+    idt_error_t why = { "" };
+
+    pthread_mutex_unlock (&w->lock);
+    int errnum = w->work (w->arg, &why) < 0 ? (errno ? errno : EIO) : 0;
+    pthread_mutex_lock (&w->lock);
+    w->why = why;
+    w->errnum = errnum;
+    if (w->task == TASK_WORK) { /* else it is the end */
+        w->task = errnum ? TASK_FAILED : TASK_DONE;
+        tell (w);
+    }
+}
+
+static void *thread_main (void *arg)
+{
+    struct worker *w = arg;
+
+    pthread_mutex_lock (&w->lock);
+    while (w->task != TASK_END) {
+        if (w->task == TASK_WORK)
+            do_work (w);
+        else
+            pthread_cond_wait (&w->wake, &w->lock);
+    }
+    pthread_mutex_unlock (&w->lock);
+    return NULL;
+}
+
+static void set_task (struct worker *w, enum task task)
+{
+    pthread_mutex_lock (&w->lock);
+    w->task = task;
+    pthread_cond_signal (&w->wake);
+    pthread_mutex_unlock (&w->lock);
+}
+
+static void worker_free (struct worker *w)
+{
+    int saved = errno;
+
+    if (w->fd >= 0)
+        close (w->fd);
+    pthread_cond_destroy (&w->wake);
+    pthread_mutex_destroy (&w->lock);
+    free (w);
+    errno = saved;
+}
+
+/* Signals are the process's: the thread takes none. */
+static int start_thread (struct worker *w)
+{
+    sigset_t all, saved;
+
+    sigfillset (&all);
+    pthread_sigmask (SIG_SETMASK, &all, &saved);
+    int rc = pthread_create (&w->thread, NULL, thread_main, w);
+    pthread_sigmask (SIG_SETMASK, &saved, NULL);
+    errno = rc;
+    return rc == 0 ? 0 : -1;
+}
+
+struct worker *worker_create (worker_f work, void *arg)
+{
+    struct worker *w = calloc (1, sizeof (*w));
+
+    if (!w)
+        return NULL;
+    w->work = work;
+    w->arg = arg;
+    pthread_mutex_init (&w->lock, NULL);
+    pthread_cond_init (&w->wake, NULL);
+    if ((w->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 || start_thread (w) < 0) {
+        worker_free (w);
+        return NULL;
+    }
+    return w;
+}
+
+void worker_destroy (struct worker *w)
+{
+    if (!w)
+        return;
+    set_task (w, TASK_END);
+    pthread_join (w->thread, NULL);
+    worker_free (w);
+}
+
+void worker_begin (struct worker *w)
+{
+    set_task (w, TASK_WORK);
+}
+
+int worker_fd (const struct worker *w)
+{
+    return w->fd;
+}
+
+int worker_result (struct worker *w, idt_error_t *errp)
+{
+    uint64_t count;
+    int rc = 0;
+
+    while (read (w->fd, &count, sizeof (count)) < 0 && errno == EINTR)
+        ;
+    pthread_mutex_lock (&w->lock);
+    if (w->task == TASK_DONE || w->task == TASK_FAILED) {
+        rc = w->task == TASK_DONE ? 1 : -1;
+        if (rc < 0 && errp)
+            *errp = w->why;
+        errno = w->errnum;
+        w->task = TASK_NONE;
+    }
+    pthread_mutex_unlock (&w->lock);
+    return rc;
+}
