@@ -136,7 +136,7 @@ static idt_msg_t *make_event (const idt_msg_t *request, const char *topic, int f
     ssize_t n = 0;
 
     if (!msg || !data || idt_msg_set_topic (msg, topic) < 0
-        || (payload && ((n = base64_decode (payload, len, data)) < 0 || idt_msg_set_payload (msg, data, n) < 0))) {
+        || (payload && ((n = base64_decode (payload, len, data, BASE64_DECODED_SIZE (len))) < 0 || idt_msg_set_payload (msg, data, n) < 0))) {
         int saved_errno = errno;
 
         idt_msg_unref (msg);

@@ -1,108 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* base64.c - RFC 4648 section 4: every text that is accepted is the one that encoding gives */
+/* base64.c - a stored form as text, with the compressor's own error */
 
 #include <errno.h>
-#include <string.h>
 
 #include <idtree/idcomp.h>
 
-static const char digits[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+#include "libutil/base64.h"
 
 size_t idcomp_base64_encode (const void *data, size_t size, char *text)
 {
-    const unsigned char *p = data;
-    char *out = text;
-
-    for (; size >= 3; size -= 3, p += 3, out += 4) {
-        uint32_t x = (uint32_t)p[0] << 16 | p[1] << 8 | p[2];
-        out[0] = digits[x >> 18];
-        out[1] = digits[x >> 12 & 63];
-        out[2] = digits[x >> 6 & 63];
-        out[3] = digits[x & 63];
-    }
-    if (size > 0) {
-        uint32_t x = (uint32_t)p[0] << 16 | (size > 1 ? p[1] << 8 : 0);
-        out[0] = digits[x >> 18];
-        out[1] = digits[x >> 12 & 63];
-        out[2] = size > 1 ? digits[x >> 6 & 63] : '=';
-        out[3] = '=';
-        out += 4;
-    }
-    *out = '\0';
-    return out - text;
-}
-
-/* The digit value + 1 of each character; 0 for those that are no digits. */
-static const unsigned char values[256] = {
-    ['A'] = 1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,         12,         13,
-    14,         15, 16, 17, 18, 19, 20, 21, 22, 23, 24,         25,         26,
-    ['a'] = 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37,         38,         39,
-    40,         41, 42, 43, 44, 45, 46, 47, 48, 49, 50,         51,         52,
-    ['0'] = 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, ['+'] = 63, ['/'] = 64,
-};
-
-/* Four digits as 24 bits, or -1. */
-static int32_t quad (const unsigned char *p)
-{
-    int32_t a = values[p[0]] - 1;
-    int32_t b = values[p[1]] - 1;
-    int32_t c = values[p[2]] - 1;
-    int32_t d = values[p[3]] - 1;
-
-    if ((a | b | c | d) < 0)
-        return -1;
-    return a << 18 | b << 12 | c << 6 | d;
-}
-
-/* The number of padding characters at the end of a text whose length is a multiple of 4. */
-static size_t padding (const char *text, size_t len)
-{
-    if (len == 0 || text[len - 1] != '=')
-        return 0;
-    return text[len - 2] == '=' ? 2 : 1;
-}
-
-/* Read the last group, of which 'pad' characters are padding; unused bits must be 0. */
-static int decode_tail (const unsigned char *p, size_t pad, unsigned char *out)
-{
-    const unsigned char group[4] = {p[0], p[1], pad > 1 ? 'A' : p[2], 'A'};
-    int32_t x = quad (group);
-
-    if (x < 0 || (x & (pad > 1 ? 0xffff : 0xff)))
-        return -1;
-    out[0] = x >> 16;
-    if (pad == 1)
-        out[1] = x >> 8 & 0xff;
-    return 0;
+    return base64_encode (data, size, text);
 }
 
 long idcomp_base64_decode (const char *text, size_t len, void *buf, size_t size)
 {
-    const unsigned char *p = (const unsigned char *)text;
-    unsigned char *out = buf;
-    size_t pad = padding (text, len % 4 == 0 ? len : 0);
-    size_t bytes = len / 4 * 3 - pad;
+    ssize_t n = base64_decode (text, len, buf, size);
 
-    if (len % 4 != 0)
-        goto error;
-    if (bytes > size) {
-        errno = EOVERFLOW;
-        return -1;
-    }
-    for (size_t full = len / 4 - (pad > 0); full > 0; full--, p += 4, out += 3) {
-        int32_t x = quad (p);
-        if (x < 0)
-            goto error;
-        out[0] = x >> 16;
-        out[1] = x >> 8 & 0xff;
-        out[2] = x & 0xff;
-    }
-    if (pad > 0 && decode_tail (p, pad, out) < 0)
-        goto error;
-    return bytes;
-error:
-    errno = IDCOMP_ECORRUPT_BASE64;
-    return -1;
+    if (n < 0 && errno == EINVAL)
+        errno = IDCOMP_ECORRUPT_BASE64;
+    return n;
 }

@@ -378,6 +378,18 @@ static void check_lenient (void)
     ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "strict: they are not");
 }
 
+static void check_base64 (void)
+{
+    char data[3], text[IDCOMP_BASE64_TEXT (sizeof (data))];
+
+    ok (idcomp_base64_encode ("foo", 3, text) == 4 && strcmp (text, "Zm9v") == 0
+            && idcomp_base64_decode (text, 4, data, sizeof (data)) == 3 && memcmp (data, "foo", 3) == 0,
+        "a form as text comes back");
+    ok (idcomp_base64_decode ("Zm9", 3, data, sizeof (data)) < 0 && errno == IDCOMP_ECORRUPT_BASE64,
+        "what is not base64 is a corrupt form");
+    ok (idcomp_base64_decode (text, 4, data, 2) < 0 && errno == EOVERFLOW, "which needs room for all of it");
+}
+
 int main (void)
 {
     check_round_trip ();
@@ -388,5 +400,6 @@ int main (void)
     check_sessions ();
     check_many ();
     check_lenient ();
+    check_base64 ();
     return done_testing ();
 }

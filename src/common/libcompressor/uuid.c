@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* uuid.c - UUIDs as numbers, and what makes a UUID one of version 4 */
+/* uuid.c - UUIDs as numbers and as text, and what makes a UUID one of version 4
+ *
+ * As text it is 32 hex digits with hyphens after the 8th, 12th, 16th and 20th; a text that is accepted is written back
+ * as its lower case form.  Digits are converted 8 at a time, in words of 64 bits.
+ */
 
 #include <endian.h>
 #include <errno.h>
@@ -112,4 +116,116 @@ int uuidnum_parse_lenient (const char *text, u128 *num)
 error:
     errno = IDCOMP_EBAD_UUID;
     return -1;
+}
+
+/* --- text --- */
+
+/* The 8 hex digits of a word as 8 characters, first digit in the lowest byte: each nibble is moved
+ * to a byte of its own, and those above 9 get the distance from '9' + 1 to 'a' added.
+ */
+static inline uint64_t hex8 (uint32_t word)
+{
+    uint64_t x = __builtin_bswap32 (word);
+
+    x = (x << 16 | x) & UINT64_C (0x0000ffff0000ffff);
+    x = (x << 8 | x) & UINT64_C (0x00ff00ff00ff00ff);
+    x = (x >> 4 & UINT64_C (0x000f000f000f000f)) | (x & UINT64_C (0x000f000f000f000f)) << 8;
+    uint64_t letters = (x + UINT64_C (0x0606060606060606)) >> 4 & UINT64_C (0x0101010101010101);
+    return x + UINT64_C (0x3030303030303030) + letters * ('a' - '9' - 1);
+}
+
+/* The word of 8 hex digits in either case, taken back from its characters: the way of hex8 ()
+ * backwards.  Characters that are no digits give a word whose digits are others, or lack the bits
+ * that all digits have; then '*bad' is not 0 any more.
+ */
+static inline uint32_t unhex8 (uint64_t chars, uint64_t *bad)
+{
+    const uint64_t case_bits = UINT64_C (0x2020202020202020);
+    uint64_t letters = chars >> 6 & UINT64_C (0x0101010101010101);
+    uint64_t x =
+        ((chars & UINT64_C (0x0f0f0f0f0f0f0f0f)) + letters * 9) & UINT64_C (0x0f0f0f0f0f0f0f0f);
+
+    x = (x << 4 | x >> 8) & UINT64_C (0x00ff00ff00ff00ff);
+    x = (x | x >> 8) & UINT64_C (0x0000ffff0000ffff);
+    uint32_t word = __builtin_bswap32 ((x | x >> 16) & 0xffffffff);
+    *bad |= hex8 (word) ^ (chars | case_bits);
+    *bad |= ~(chars | chars >> 1) & case_bits;
+    return word;
+}
+
+/* 8 characters, or 4 and 4 with something between, as a number with the first one in the lowest
+ * byte.
+ */
+static uint64_t get8 (const char *text)
+{
+    uint64_t chars;
+
+    memcpy (&chars, text, sizeof (chars));
+    return le64toh (chars);
+}
+
+static uint64_t get4_4 (const char *text, const char *more)
+{
+    uint32_t low;
+    uint32_t high;
+
+    memcpy (&low, text, sizeof (low));
+    memcpy (&high, more, sizeof (high));
+    return (uint64_t)le32toh (high) << 32 | le32toh (low);
+}
+
+static void put_chars (char *text, uint64_t chars, size_t n)
+{
+    chars = htole64 (chars);
+    memcpy (text, &chars, n);
+}
+
+static bool hyphens_stand (const char *text)
+{
+    return text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
+}
+
+/* Read 36 characters: true if hyphens are where they belong and all others are hex digits in either case, else
+ * '*uuid' is undefined.  Version and variant are not looked at.
+ */
+static bool read_text (const char *text, struct idcomp_uuid *uuid)
+{
+    uint64_t bad = 0;
+    uint64_t hi = unhex8 (get8 (text), &bad);
+    hi = hi << 32 | unhex8 (get4_4 (text + 9, text + 14), &bad);
+    uint64_t lo = unhex8 (get4_4 (text + 19, text + 24), &bad);
+    lo = lo << 32 | unhex8 (get8 (text + 28), &bad);
+
+    *uuid = uuid_join (hi, lo);
+    return bad == 0 && hyphens_stand (text);
+}
+
+void idcomp_uuid_format (const struct idcomp_uuid *uuid, char text[IDCOMP_UUID_TEXT])
+{
+    uint64_t hi = uuid_high (uuid);
+    uint64_t lo = uuid_low (uuid);
+    uint64_t mid = hex8 (hi & 0xffffffff);
+    uint64_t variant = hex8 (lo >> 32);
+
+    put_chars (text, hex8 (hi >> 32), 8);
+    put_chars (text + 9, mid, 4);
+    put_chars (text + 14, mid >> 32, 4);
+    put_chars (text + 19, variant, 4);
+    put_chars (text + 24, variant >> 32, 4);
+    put_chars (text + 28, hex8 (lo & 0xffffffff), 8);
+    text[8] = text[13] = text[18] = text[23] = '-';
+    text[IDCOMP_UUID_TEXT - 1] = '\0';
+}
+
+int idcomp_uuid_parse (const char *text, struct idcomp_uuid *uuid)
+{
+    struct idcomp_uuid u;
+
+    if (strnlen (text, IDCOMP_UUID_TEXT) != IDCOMP_UUID_TEXT - 1 ||
+        !read_text (text, &u) || !uuid_is_v4 (&u)) {
+        errno = IDCOMP_EBAD_UUID;
+        return -1;
+    }
+    *uuid = u;
+    return 0;
 }

@@ -3,6 +3,7 @@
 
 /* uuid_test.c - UUIDs as text and as numbers, against the vectors and by round trips */
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 
@@ -152,6 +153,66 @@ static void check_bits (void)
     ok (good, "each of the 122 bits survives number, UUID and text");
 }
 
+static uint64_t next_random (uint64_t *state)
+{
+    uint64_t z = (*state += UINT64_C (0x9e3779b97f4a7c15));
+    z = (z ^ z >> 30) * UINT64_C (0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C (0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* The text as printf writes it. */
+static void print (const struct idcomp_uuid *uuid, char text[IDCOMP_UUID_TEXT])
+{
+    const unsigned char *b = uuid->bytes;
+
+    snprintf (text, IDCOMP_UUID_TEXT,
+              "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+              b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+              b[15]);
+}
+
+static bool converts (const struct idcomp_uuid *uuid)
+{
+    char expected[IDCOMP_UUID_TEXT];
+    char text[IDCOMP_UUID_TEXT];
+    struct idcomp_uuid read;
+
+    print (uuid, expected);
+    idcomp_uuid_format (uuid, text);
+    if (memcmp (text, expected, sizeof (text)) != 0 || idcomp_uuid_parse (text, &read) < 0
+        || memcmp (&read, uuid, sizeof (read)) != 0)
+        return false;
+    for (char *p = text; *p; p++)
+        *p = (char)toupper ((unsigned char)*p);
+    return idcomp_uuid_parse (text, &read) == 0 && memcmp (&read, uuid, sizeof (read)) == 0;
+}
+
+/* Every byte in every place, and random ones. */
+static void check_convert (void)
+{
+    uint64_t state = 1;
+    unsigned good = 0;
+    unsigned n = 0;
+
+    for (int place = 0; place < 16; place++) {
+        for (int byte = 0; byte < 256; byte++, n++) {
+            struct idcomp_uuid uuid = {{0}};
+            uuid.bytes[place] = (unsigned char)byte;
+            uuid = idcomp_uuid_random (uuid.bytes);
+            good += converts (&uuid);
+        }
+    }
+    for (int i = 0; i < 100000; i++, n++) {
+        struct idcomp_uuid uuid;
+        uint64_t random[2] = {next_random (&state), next_random (&state)};
+        memcpy (uuid.bytes, random, sizeof (random));
+        uuid = idcomp_uuid_random (uuid.bytes);
+        good += converts (&uuid);
+    }
+    ok (good == n, "%u UUIDs are written as printf does, and read back in both letter cases", n);
+}
+
 int main (void)
 {
     json_t *root = vectors_load ();
@@ -165,6 +226,7 @@ int main (void)
     check_digits ();
     check_random ();
     check_bits ();
+    check_convert ();
     json_decref (root);
     return done_testing ();
 }

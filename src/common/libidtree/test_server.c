@@ -233,7 +233,7 @@ static void event_publish (struct test_server *s, struct conn *c, const idt_msg_
     must (idt_msg_unpack (req, &o, NULL, "{s:s s:i s?s}", "topic", &topic, "flags", &flags,
                           "payload", &text) == 0, "event.publish");
     if (text)
-        must ((size = base64_decode (text, strlen (text), payload)) >= 0, "base64");
+        must ((size = base64_decode (text, strlen (text), payload, sizeof (payload))) >= 0, "base64");
     publish (s, topic, text ? payload : NULL, (size_t)size);
     snprintf (answer, sizeof (answer), "{\"seq\":%u}", (unsigned)s->seq);
     respond (c, req, 0, answer);

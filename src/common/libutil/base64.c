@@ -5,75 +5,106 @@
  *
  * Decoding takes exactly what encoding makes, so each sequence of bytes has one text.
  */
+
 #include <errno.h>
 #include <stdint.h>
 
 #include "libutil/base64.h"
 
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char digits[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static int digit_value (char c)
+size_t base64_encode (const void *data, size_t size, char *text)
 {
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
+    const unsigned char *p = data;
+    char *out = text;
 
-void base64_encode (const void *data, size_t size, char *text)
-{
-    const uint8_t *p = data;
-
-    for (; size > 0; p += 3, text += 4) {
-        size_t n = size < 3 ? size : 3;
-        uint32_t group = (uint32_t)p[0] << 16 | (n > 1 ? p[1] : 0) << 8 | (n > 2 ? p[2] : 0);
-        text[0] = digits[group >> 18];
-        text[1] = digits[group >> 12 & 63];
-        text[2] = n > 1 ? digits[group >> 6 & 63] : '=';
-        text[3] = n > 2 ? digits[group & 63] : '=';
-        size -= n;
+    for (; size >= 3; size -= 3, p += 3, out += 4) {
+        uint32_t x = (uint32_t)p[0] << 16 | p[1] << 8 | p[2];
+        out[0] = digits[x >> 18];
+        out[1] = digits[x >> 12 & 63];
+        out[2] = digits[x >> 6 & 63];
+        out[3] = digits[x & 63];
     }
-    *text = '\0';
-}
-
-/* Decode 'count' (2 ... 4) digits to count - 1 bytes.  Returns the bytes, or -1: bad digit, or
- * bits left.
- */
-static int decode_group (const char *text, int count, uint8_t *out)
-{
-    uint32_t group = 0;
-
-    for (int i = 0; i < 4; i++) {
-        int value = i < count ? digit_value (text[i]) : 0;
-        if (value < 0)
-            return -1;
-        group = group << 6 | (uint32_t)value;
+    if (size > 0) {
+        uint32_t x = (uint32_t)p[0] << 16 | (size > 1 ? p[1] << 8 : 0);
+        out[0] = digits[x >> 18];
+        out[1] = digits[x >> 12 & 63];
+        out[2] = size > 1 ? digits[x >> 6 & 63] : '=';
+        out[3] = '=';
+        out += 4;
     }
-    for (int i = 0; i < count - 1; i++)
-        out[i] = group >> (16 - 8 * i) & 0xff;
-    uint32_t unused = 0xffffffU >> 8 * (count - 1);
-    return count < 4 && (group & unused) ? -1 : count - 1;
+    *out = '\0';
+    return out - text;
 }
 
-ssize_t base64_decode (const char *text, size_t length, void *data)
-{
-    uint8_t *p = data;
+/* The digit value + 1 of each character; 0 for those that are no digits. */
+static const unsigned char values[256] = {
+    ['A'] = 1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,         12,         13,
+    14,         15, 16, 17, 18, 19, 20, 21, 22, 23, 24,         25,         26,
+    ['a'] = 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37,         38,         39,
+    40,         41, 42, 43, 44, 45, 46, 47, 48, 49, 50,         51,         52,
+    ['0'] = 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, ['+'] = 63, ['/'] = 64,
+};
 
-    if (length % 4 != 0)
+/* Four digits as 24 bits, or -1. */
+static int32_t quad (const unsigned char *p)
+{
+    int32_t a = values[p[0]] - 1;
+    int32_t b = values[p[1]] - 1;
+    int32_t c = values[p[2]] - 1;
+    int32_t d = values[p[3]] - 1;
+
+    if ((a | b | c | d) < 0)
+        return -1;
+    return a << 18 | b << 12 | c << 6 | d;
+}
+
+/* The number of padding characters at the end of a text whose length is a multiple of 4. */
+static size_t padding (const char *text, size_t len)
+{
+    if (len == 0 || text[len - 1] != '=')
+        return 0;
+    return text[len - 2] == '=' ? 2 : 1;
+}
+
+/* Read the last group, of which 'pad' characters are padding; unused bits must be 0. */
+static int decode_tail (const unsigned char *p, size_t pad, unsigned char *out)
+{
+    const unsigned char group[4] = { p[0], p[1], pad > 1 ? 'A' : p[2], 'A' };
+    int32_t x = quad (group);
+
+    if (x < 0 || (x & (pad > 1 ? 0xffff : 0xff)))
+        return -1;
+    out[0] = x >> 16;
+    if (pad == 1)
+        out[1] = x >> 8 & 0xff;
+    return 0;
+}
+
+ssize_t base64_decode (const char *text, size_t len, void *buf, size_t size)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    unsigned char *out = buf;
+    size_t pad = padding (text, len % 4 == 0 ? len : 0);
+    size_t bytes = len / 4 * 3 - pad;
+
+    if (len % 4 != 0)
         goto error;
-    for (size_t i = 0; i < length; i += 4) {
-        int count = 4;
-        if (i + 4 == length && text[i + 3] == '=')
-            count = text[i + 2] == '=' ? 2 : 3;
-        int n = decode_group (text + i, count, p);
-        if (n < 0)
-            goto error;
-        p += n;
+    if (bytes > size) {
+        errno = EOVERFLOW;
+        return -1;
     }
-    return p - (uint8_t *)data;
+    for (size_t full = len / 4 - (pad > 0); full > 0; full--, p += 4, out += 3) {
+        int32_t x = quad (p);
+        if (x < 0)
+            goto error;
+        out[0] = x >> 16;
+        out[1] = x >> 8 & 0xff;
+        out[2] = x & 0xff;
+    }
+    if (pad > 0 && decode_tail (p, pad, out) < 0)
+        goto error;
+    return bytes;
 error:
     errno = EINVAL;
     return -1;

@@ -14,13 +14,16 @@
 /* Most bytes that 'length' characters decode to. */
 #define BASE64_DECODED_SIZE(length) ((length) / 4 * 3)
 
-/* Encode 'size' bytes.  'text' has room for BASE64_ENCODED_SIZE (size) characters and a NUL. */
-void base64_encode (const void *data, size_t size, char *text);
-
-/* Decode 'length' characters.  'data' has room for BASE64_DECODED_SIZE (length) bytes.  Returns
- * the number of bytes, or -1 with errno EINVAL: a character that is none of base64's, wrong
- * padding, or bits set that no byte holds ('data' is undefined then).
+/* Encode 'size' bytes.  'text' has room for BASE64_ENCODED_SIZE (size) characters and a NUL.  Returns the length
+ * without the NUL.
  */
-ssize_t base64_decode (const char *text, size_t length, void *data);
+size_t base64_encode (const void *data, size_t size, char *text);
+
+/* Decode 'length' characters to at most 'size' bytes.  Returns their number, or -1 with errno set ('data' is undefined
+ * then):
+ *   EINVAL     a character that is none of base64's, wrong padding, or bits set that no byte holds
+ *   EOVERFLOW  they are more than 'size'; BASE64_DECODED_SIZE (length) are always enough
+ */
+ssize_t base64_decode (const char *text, size_t length, void *data, size_t size);
 
 #endif /* UTIL_BASE64_H */
