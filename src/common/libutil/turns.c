@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* turns.c - a queue that is served by turns over those who fill it
+ *
+ * A flow in the round has items and is ready.  The first of them is served while its credit is above 0; an item may take
+ * the credit below that.  Then it goes to the end and gets a quantum.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "libutil/account.h"
+#include "libutil/turns.h"
+
+#define FIRST_BUCKETS 64
+
+struct item {
+    STAILQ_ENTRY (item) link;
+    void *item;
+    uint32_t cost;
+};
+
+struct flow {
+    struct flow *next; /* in its bucket */
+    uint64_t key;
+    int64_t credit;
+    struct account account;
+    STAILQ_HEAD (, item) items;
+    TAILQ_ENTRY (flow) link; /* in the round */
+    bool ready;
+};
+
+struct turns {
+    struct flow **buckets;
+    size_t nbuckets; /* a power of two */
+    size_t nflows;
+    uint32_t quantum;
+    struct account_pool pool;
+    TAILQ_HEAD (, flow) round;
+};
+
+/* --- flows by key ---------------------------------------------------------------------------- */
+
+static struct flow **bucket_of (const struct turns *t, uint64_t key)
+{
+    return &t->buckets[(key * UINT64_C (0x9e3779b97f4a7c15) >> 32) & (t->nbuckets - 1)];
+}
+
+static struct flow *find (const struct turns *t, uint64_t key)
+{
+    struct flow *f = *bucket_of (t, key);
+
+    while (f && f->key != key)
+        f = f->next;
+    return f;
+}
+
+/* Without memory the chains just get longer. */
+static void grow (struct turns *t)
+{
+    struct flow **old = t->buckets;
+    size_t n = t->nbuckets;
+    struct flow **buckets = calloc (2 * n, sizeof (buckets[0]));
+
+    if (!buckets)
+        return;
+    t->buckets = buckets;
+    t->nbuckets = 2 * n;
+    for (size_t i = 0; i < n; i++) {
+        for (struct flow *f = old[i], *next; f; f = next) {
+            struct flow **head = bucket_of (t, f->key);
+
+            next = f->next;
+            f->next = *head;
+            *head = f;
+        }
+    }
+    free (old);
+}
+
+static struct flow *find_or_add (struct turns *t, uint64_t key)
+{
+    struct flow *f = find (t, key);
+
+    if (f || !(f = calloc (1, sizeof (*f))))
+        return f;
+    if (t->nflows++ >= t->nbuckets)
+        grow (t);
+    f->key = key;
+    f->credit = t->quantum;
+    f->ready = true;
+    account_init (&f->account, &t->pool, 0, 0, ACCOUNT_NEVER);
+    STAILQ_INIT (&f->items);
+    f->next = *bucket_of (t, key);
+    *bucket_of (t, key) = f;
+    return f;
+}
+
+/* One that has nothing, and no state worth keeping, is forgotten. */
+static void forget_idle (struct turns *t, struct flow *f)
+{
+    struct flow **link = bucket_of (t, f->key);
+
+    if (!STAILQ_EMPTY (&f->items) || !f->ready)
+        return;
+    while (*link != f)
+        link = &(*link)->next;
+    *link = f->next;
+    t->nflows--;
+    free (f);
+}
+
+static bool in_round (const struct flow *f)
+{
+    return f->ready && !STAILQ_EMPTY (&f->items);
+}
+
+/* --- items ----------------------------------------------------------------------------------- */
+
+int turns_put (struct turns *t, uint64_t key, void *item, uint32_t cost)
+{
+    struct flow *f = find_or_add (t, key);
+    struct item *i = malloc (sizeof (*i));
+    int errnum = ENOMEM;
+
+    if (!f || !i)
+        goto error;
+    if (account_charge (&f->account, cost, 0) == ACCOUNT_FULL) {
+        errnum = EXFULL;
+        goto error;
+    }
+    *i = (struct item){ .item = item, .cost = cost };
+    if (f->ready && STAILQ_EMPTY (&f->items))
+        TAILQ_INSERT_TAIL (&t->round, f, link);
+    STAILQ_INSERT_TAIL (&f->items, i, link);
+    return 0;
+error:
+    free (i);
+    if (f)
+        forget_idle (t, f);
+    errno = errnum;
+    return -1;
+}
+
+static void *take (struct flow *f)
+{
+    struct item *i = STAILQ_FIRST (&f->items);
+    void *item = i->item;
+
+    STAILQ_REMOVE_HEAD (&f->items, link);
+    f->credit -= i->cost;
+    account_release (&f->account, 1, i->cost, 0);
+    free (i);
+    return item;
+}
+
+/* The flow whose turn it is.  One that is alone owes nobody. */
+static struct flow *turn (struct turns *t)
+{
+    struct flow *f = TAILQ_FIRST (&t->round);
+
+    while (f && f->credit <= 0) {
+        f->credit += t->quantum;
+        if (!TAILQ_NEXT (f, link)) {
+            f->credit = t->quantum;
+            break;
+        }
+        TAILQ_REMOVE (&t->round, f, link);
+        TAILQ_INSERT_TAIL (&t->round, f, link);
+        f = TAILQ_FIRST (&t->round);
+    }
+    return f;
+}
+
+void *turns_next (struct turns *t)
+{
+    struct flow *f = turn (t);
+    void *item;
+
+    if (!f)
+        return NULL;
+    item = take (f);
+    if (STAILQ_EMPTY (&f->items)) {
+        TAILQ_REMOVE (&t->round, f, link);
+        forget_idle (t, f);
+    }
+    return item;
+}
+
+void turns_ready (struct turns *t, uint64_t key, bool ready)
+{
+    struct flow *f = ready ? find (t, key) : find_or_add (t, key);
+
+    if (!f || f->ready == ready)
+        return;
+    if (in_round (f))
+        TAILQ_REMOVE (&t->round, f, link);
+    f->ready = ready;
+    if (in_round (f))
+        TAILQ_INSERT_TAIL (&t->round, f, link);
+    forget_idle (t, f);
+}
+
+/* --- forgetting ------------------------------------------------------------------------------ */
+
+/* The items are taken out first: the callback may use the queue. */
+static void drop (struct turns *t, struct flow *f, turns_f cb, void *arg)
+{
+    STAILQ_HEAD (, item) items = STAILQ_HEAD_INITIALIZER (items);
+    struct item *i;
+
+    if (in_round (f))
+        TAILQ_REMOVE (&t->round, f, link);
+    STAILQ_CONCAT (&items, &f->items);
+    account_clear (&f->account);
+    f->ready = true;
+    forget_idle (t, f);
+    while ((i = STAILQ_FIRST (&items))) {
+        STAILQ_REMOVE_HEAD (&items, link);
+        if (cb)
+            cb (i->item, arg);
+        free (i);
+    }
+}
+
+void turns_drop (struct turns *t, uint64_t key, turns_f cb, void *arg)
+{
+    struct flow *f = find (t, key);
+
+    if (f)
+        drop (t, f, cb, arg);
+}
+
+void turns_drain (struct turns *t, turns_f cb, void *arg)
+{
+    for (size_t i = 0; i < t->nbuckets; i++)
+        while (t->buckets[i])
+            drop (t, t->buckets[i], cb, arg);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+struct turns *turns_create (uint32_t quantum, uint64_t max_items, uint64_t max_cost)
+{
+    struct turns *t = calloc (1, sizeof (*t));
+
+    if (!t || !(t->buckets = calloc (FIRST_BUCKETS, sizeof (t->buckets[0])))) {
+        free (t);
+        errno = ENOMEM;
+        return NULL;
+    }
+    t->nbuckets = FIRST_BUCKETS;
+    t->quantum = quantum;
+    t->pool.max_items = max_items ? max_items : ACCOUNT_NO_LIMIT;
+    t->pool.max_bytes = max_cost ? max_cost : ACCOUNT_NO_LIMIT;
+    TAILQ_INIT (&t->round);
+    return t;
+}
+
+void turns_destroy (struct turns *t)
+{
+    int saved_errno = errno;
+
+    if (!t)
+        return;
+    turns_drain (t, NULL, NULL);
+    free (t->buckets);
+    free (t);
+    errno = saved_errno;
+}
+
+size_t turns_count (const struct turns *t)
+{
+    return t->pool.items;
+}
+
+uint64_t turns_cost (const struct turns *t)
+{
+    return t->pool.bytes;
+}
+
+bool turns_waiting (const struct turns *t)
+{
+    return !TAILQ_EMPTY (&t->round);
+}
+
+size_t turns_flow_count (const struct turns *t, uint64_t key)
+{
+    const struct flow *f = find (t, key);
+
+    return f ? f->account.items : 0;
+}
+
+uint64_t turns_flow_cost (const struct turns *t, uint64_t key)
+{
+    const struct flow *f = find (t, key);
+
+    return f ? f->account.bytes : 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* turns.h - a queue that is served by turns over those who fill it (deficit round robin); a thinking part
+ *
+ * A flow is what one asker has waiting, in order; its key is the caller's (a hash of a UUID, a rank).
+ *
+ * 1. Two flows that always have something have been served the same, by cost, but for two quanta and one item.
+ * 2. A flow that is not ready (nobody takes its answers now) keeps its items and gains nothing.
+ * 3. No flow holds more of the limits than is still free (account.h), so none fills the queue for the others.
+ * 4. All is O(1), but that an item may cost a step for each quantum in its cost.
+ */
+#ifndef UTIL_TURNS_H
+#define UTIL_TURNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct turns;
+
+typedef void (*turns_f) (void *item, void *arg);
+
+/* 'quantum' (above 0) is what a flow is served in its turn, in the unit of costs; at most 'max_items' wait, or items of
+ * 'max_cost' and one more (0: no limit).  NULL with errno ENOMEM.
+ */
+struct turns *turns_create (uint32_t quantum, uint64_t max_items, uint64_t max_cost);
+
+/* Items that are left are the caller's: turns_drain () first. */
+void turns_destroy (struct turns *t);
+
+/* Add an item (borrowed, not NULL) to a flow.  Returns 0, or -1 with errno EXFULL (the flow's share of the limits is used
+ * up) or ENOMEM.
+ */
+int turns_put (struct turns *t, uint64_t key, void *item, uint32_t cost);
+
+/* Take the next item.  NULL: no flow that is ready has one. */
+void *turns_next (struct turns *t);
+
+/* Whether a flow may be served.  It is remembered for a flow that has nothing, too, until it is ready or dropped. */
+void turns_ready (struct turns *t, uint64_t key, bool ready);
+
+/* Forget a flow, or all; 'cb' (may be NULL) gets each item, in order. */
+void turns_drop (struct turns *t, uint64_t key, turns_f cb, void *arg);
+void turns_drain (struct turns *t, turns_f cb, void *arg);
+
+size_t turns_count (const struct turns *t);                   /* items that wait */
+uint64_t turns_cost (const struct turns *t);                  /* their cost */
+bool turns_waiting (const struct turns *t);                   /* turns_next () has something */
+size_t turns_flow_count (const struct turns *t, uint64_t key); /* of one flow */
+uint64_t turns_flow_cost (const struct turns *t, uint64_t key);
+
+#endif /* UTIL_TURNS_H */

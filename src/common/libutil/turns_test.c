@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* turns_test.c - the queue by turns against plain lists, by random steps */
+#include <errno.h>
+#include <string.h>
+
+#include "libutil/tap.h"
+#include "libutil/turns.h"
+
+#define FLOWS 5
+#define QUANTUM 100
+#define MAX_COST 1000
+#define DEPTH 64
+
+struct thing {
+    uint64_t key;
+    uint64_t number; /* in its flow */
+    uint32_t cost;
+};
+
+/* The plain model of a flow. */
+struct model {
+    struct thing things[DEPTH];
+    uint64_t put, got;
+    bool blocked;
+    uint64_t cost;
+};
+
+static uint64_t seed = 88172645463325252U;
+
+static uint64_t random_below (uint64_t n)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return seed % n;
+}
+
+static bool put (struct turns *t, struct model *m, uint64_t key)
+{
+    struct thing *x = &m[key].things[m[key].put % DEPTH];
+
+    if (m[key].put - m[key].got == DEPTH)
+        return true;
+    *x = (struct thing){ key, m[key].put++, 1 + random_below (MAX_COST) };
+    m[key].cost += x->cost;
+    return turns_put (t, key, x, x->cost) == 0;
+}
+
+static bool take (struct turns *t, struct model *m)
+{
+    struct thing *x = turns_next (t);
+    bool any = false;
+
+    for (int i = 0; i < FLOWS; i++)
+        any = any || (!m[i].blocked && m[i].put > m[i].got);
+    if (!x)
+        return !any;
+    m[x->key].cost -= x->cost;
+    return !m[x->key].blocked && x->number == m[x->key].got++;
+}
+
+static void count (void *item, void *arg)
+{
+    struct model *m = arg;
+    struct thing *x = item;
+
+    if (x->number == m[x->key].got)
+        m[x->key].got++;
+}
+
+static bool random_steps (void)
+{
+    struct model m[FLOWS];
+    struct turns *t = turns_create (QUANTUM, 0, 0);
+    bool good = true;
+
+    memset (m, 0, sizeof (m));
+    for (int n = 0; good && n < 300000; n++) {
+        uint64_t key = random_below (FLOWS), what = random_below (100), all = 0;
+
+        if (what < 48)
+            good = put (t, m, key);
+        else if (what < 96)
+            good = take (t, m);
+        else if (what < 99)
+            turns_ready (t, key, !(m[key].blocked = random_below (2)));
+        else {
+            turns_drop (t, key, count, m);
+            good = m[key].put == m[key].got;
+            m[key].blocked = false;
+            m[key].cost = 0;
+        }
+        good = good && turns_flow_count (t, key) == m[key].put - m[key].got && turns_flow_cost (t, key) == m[key].cost;
+        for (int i = 0; i < FLOWS; i++)
+            all += m[i].put - m[i].got;
+        good = good && turns_count (t) == all;
+    }
+    turns_drain (t, count, m);
+    for (int i = 0; i < FLOWS; i++)
+        good = good && m[i].put == m[i].got;
+    turns_destroy (t);
+    return good;
+}
+
+/* Flows that always have something are served the same at each moment. */
+static bool fair (uint32_t smallest, uint32_t largest)
+{
+    struct turns *t = turns_create (QUANTUM, 0, 0);
+    static struct thing things[FLOWS];
+    uint64_t served[FLOWS] = { 0 };
+    bool good = true;
+
+    for (int i = 0; i < FLOWS; i++) {
+        things[i] = (struct thing){ i, 0, i % 2 ? smallest : largest };
+        for (int n = 0; n < 2; n++)
+            good = good && turns_put (t, i, &things[i], things[i].cost) == 0;
+    }
+    for (int n = 0; good && n < 100000; n++) {
+        struct thing *x = turns_next (t);
+
+        served[x->key] += x->cost;
+        good = turns_put (t, x->key, x, x->cost) == 0;
+        for (int i = 0; i < FLOWS; i++)
+            good = good && served[x->key] <= served[i] + largest + 2 * QUANTUM;
+    }
+    turns_destroy (t);
+    return good;
+}
+
+static void test_limits (void)
+{
+    struct turns *t = turns_create (1, 100, 0);
+    int greedy = 0, modest = 0;
+
+    while (turns_put (t, 1, &greedy, 1) == 0)
+        greedy++;
+    ok (greedy == 50 && errno == EXFULL, "a greedy flow gets half of the places");
+    while (turns_put (t, 2, &modest, 1) == 0)
+        modest++;
+    ok (modest == 25, "another finds room");
+    ok (turns_next (t) == &greedy && turns_next (t) == &modest && turns_next (t) == &greedy && turns_next (t) == &modest,
+        "and they take turns");
+    turns_ready (t, 1, false);
+    ok (turns_next (t) == &modest && turns_next (t) == &modest && turns_waiting (t), "one that is not ready is passed over");
+    turns_drop (t, 2, NULL, NULL);
+    ok (!turns_next (t) && !turns_waiting (t) && turns_count (t) == 48, "and keeps what it has");
+    turns_ready (t, 1, true);
+    ok (turns_next (t) == &greedy, "until it is ready");
+    turns_destroy (t);
+}
+
+int main (int argc, char *argv[])
+{
+    test_limits ();
+    ok (random_steps (), "300,000 random steps agree with plain lists");
+    ok (fair (1, 1), "flows of small items are served the same");
+    ok (fair (1, 1000), "so are flows of items of different cost");
+    ok (fair (100, 100), "and of items of a quantum");
+    return done_testing ();
+}
