@@ -15,6 +15,7 @@
 #include "libutil/errprintf.h"
 
 #define HEARTBEAT 1.0 /* seconds */
+#define HANDSHAKE_MS 5000 /* for a connection to show its key */
 
 struct overlay {
     struct link_env env;
@@ -77,15 +78,30 @@ void link_received (struct link_env *env, struct peer *from, idt_msg_t *msg,
     env->conf.ops->message (env->conf.arg, from, msg);
 }
 
+static int set_int (void *sock, int option, int value)
+{
+    return zmq_setsockopt (sock, option, &value, sizeof (value));
+}
+
+/* ZeroMQ's own beat closes the connection to a process that is stopped, and so frees what waits for it: a ROUTER has no
+ * other way to let go of one peer.  Ours tells of the reactor.
+ */
+static int set_patience (const struct link_env *env, void *sock)
+{
+    int timeout_ms = env->timeout * 1E3, handshake_ms = timeout_ms < HANDSHAKE_MS ? timeout_ms : HANDSHAKE_MS;
+
+    if (set_int (sock, ZMQ_HEARTBEAT_IVL, timeout_ms / 5) < 0 || set_int (sock, ZMQ_HEARTBEAT_TIMEOUT, timeout_ms) < 0
+        || set_int (sock, ZMQ_HANDSHAKE_IVL, handshake_ms) < 0)
+        return -1;
+    return 0;
+}
+
 int link_setup_socket (const struct link_env *env, void *sock)
 {
-    int linger = 0, hwm = env->hwm, ipv6 = 1;
     int64_t max = LINK_MAX_MESSAGE;
 
-    if (zmq_setsockopt (sock, ZMQ_LINGER, &linger, sizeof (linger)) < 0
-        || zmq_setsockopt (sock, ZMQ_SNDHWM, &hwm, sizeof (hwm)) < 0
-        || zmq_setsockopt (sock, ZMQ_RCVHWM, &hwm, sizeof (hwm)) < 0
-        || zmq_setsockopt (sock, ZMQ_IPV6, &ipv6, sizeof (ipv6)) < 0
+    if (set_int (sock, ZMQ_LINGER, 0) < 0 || set_int (sock, ZMQ_SNDHWM, env->hwm) < 0
+        || set_int (sock, ZMQ_RCVHWM, env->hwm) < 0 || set_int (sock, ZMQ_IPV6, 1) < 0 || set_patience (env, sock) < 0
         || zmq_setsockopt (sock, ZMQ_MAXMSGSIZE, &max, sizeof (max)) < 0)
         return -1;
     return 0;

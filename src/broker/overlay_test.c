@@ -12,6 +12,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -676,6 +678,38 @@ static void test_before_hello (void)
     world_fini (&w);
 }
 
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* ZeroMQ itself would wait half a minute for each. */
+static void test_no_handshake (void)
+{
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    char buf[256];
+    struct world w;
+    idt_watcher_t *timer;
+    bool late = false;
+    ssize_t n;
+
+    world_init (&w, SHORT);
+    snprintf (sun.sun_path, sizeof (sun.sun_path), "%.100s", w.endpoint + strlen ("ipc://"));
+    if (fd < 0 || connect (fd, (struct sockaddr *)&sun, sizeof (sun)) < 0)
+        bail_out ("cannot connect");
+    timer = idt_timer_watcher_create (w.reactor, 15E3, 0., timer_cb, &late);
+    idt_watcher_start (timer);
+    do {
+        turn (&w);
+        n = read (fd, buf, sizeof (buf));
+    } while ((n > 0 || (n < 0 && errno == EAGAIN)) && !late);
+    ok (n == 0, "a connection that shows no key is closed%s", late ? ": waited in vain for its end" : "");
+    idt_watcher_destroy (timer);
+    close (fd);
+    world_fini (&w);
+}
+
 static void test_accept (void)
 {
     struct world w;
@@ -795,6 +829,7 @@ int main (void)
     test_hello ();
     test_whole ();
     test_before_hello ();
+    test_no_handshake ();
     test_accept ();
     test_silent_child ();
     test_silent_parent ();
