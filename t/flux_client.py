@@ -20,11 +20,12 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 
 REQUEST, RESPONSE, EVENT = 1, 2, 4
 TOPIC, PAYLOAD, NORESPONSE, ROUTE, UPSTREAM, PRIVATE, STREAMING = 1, 2, 4, 8, 0x10, 0x20, 0x40
 ANY = UNKNOWN = 0xFFFFFFFF
-OWNER, USER, LOCAL = 1, 2, 4
+OWNER, USER, LOCAL, BROKER = 1, 2, 4, 0x100
 HEADER = struct.Struct(">BBBBIIII")
 FRAME = struct.Struct("=I")  # the magic, in the order of the host
 SIZE = 7
@@ -38,6 +39,12 @@ class Failure(Exception):
 def check(what, sentence, *seen):
     if not what:
         raise Failure(" ".join([sentence] + [repr(s) for s in seen]))
+
+
+def await_that(is_so, sentence):
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        check(time.monotonic() < end, "awaited for %d s: %s" % (PATIENCE, sentence))
 
 
 # --- messages -------------------------------------------------------------------------------------------------
@@ -700,6 +707,82 @@ def check_guests():
                                ("overlay.topology", {"rank": 0}), ("state-machine.get", None), ("fluid.generate", {}),
                                ("fluid.info", None)):
             c.ask(topic, payload, **guest)
+
+
+# --- between brokers --------------------------------------------------------------------------------------------------
+
+WRONG_EPOCH = {"want": [], "back": [], "epoch": "1"}
+BETWEEN_BROKERS = (
+    ("fluid.lease", WRONG_EPOCH),
+    ("fluid.position", {"from": "x" * 36, "holders": [1, "1"], "low_ms": "1"}),
+    ("fluid.cancel", None),
+    ("fluid.lend", {}),
+    ("flake.claim", {"fingerprint": 1, "node": "x", "rank": 1}),
+    ("compressor.order", {"batch": []}),
+    ("event.replay", {"stream": "x", "from": 1}),
+)
+WORDS = OWNER, USER | OWNER, BROKER, OWNER | BROKER, OWNER | LOCAL | BROKER, 0xFFFFFFFF, 0
+
+
+def check_between_brokers():
+    """what is between brokers is refused to clients, whatever they say and wherever they send it"""
+    for rank in 0, 1, 3, 6:
+        with Client(rank) as c:
+            for topic, payload in BETWEEN_BROKERS:
+                for roles in WORDS:
+                    for to in range(SIZE):
+                        c.refuse(errno.EPERM, topic, payload, nodeid=to, roles=roles, text=topic + " is between")
+                    if rank > 0:
+                        c.refuse(errno.EPERM, topic, payload, nodeid=rank, flags=UPSTREAM, roles=roles, text=topic)
+                    c.refuse(errno.EPERM, topic, payload, roles=roles, text=topic)
+    with Client() as c:
+        c.ask("compressor.list", {})
+        for rank in range(SIZE):
+            info = c.ask("fluid.info", nodeid=rank)
+            check(rank != 0 or info["store"] == "good", "no leases are distrusted:", info)
+            c.ask("fluid.generate", {}, nodeid=rank)
+
+
+def block(count, after):
+    return struct.pack(">IQ", count, after)
+
+
+def clock(c, rank):
+    return int(c.ask("fluid.info", nodeid=rank)["timestamp_ms"])
+
+
+def check_after():
+    """no client moves a clock by what its ids must be above, wherever it asks and whatever it says it is"""
+    years = 30 * 365 * 86400 * 1000
+    with Client(3) as c:
+        for rank in range(SIZE):
+            before = clock(c, rank)
+            for roles in WORDS:
+                c.refuse(errno.EAGAIN, "fluid.block", block(1, before + years << 24), nodeid=rank, roles=roles)
+            check(clock(c, rank) < before + years // 2, "the time here is what it was")
+        for flags in UPSTREAM, UPSTREAM | STREAMING:
+            for roles in WORDS:
+                c.refuse(errno.EAGAIN, "fluid.block", block(1, before + years << 24), nodeid=3, flags=flags, roles=roles)
+        for rank in range(SIZE):
+            check(clock(c, rank) < before + years // 2, "and nowhere else:", rank)
+            c.ask("fluid.generate", {}, nodeid=rank)
+
+
+def check_impostor():
+    """a client that serves in a module's name gets nothing that is between brokers; who asks is served further up"""
+    with Client(1) as c, Client(3) as below:
+        c.ask("module.remove", {"name": "fluid"}, nodeid=1)
+        c.ask("service.add", {"service": "fluid"})
+        before = clock(below, 3)
+        below.ask("module.remove", {"name": "fluid"}, nodeid=3)
+        below.ask("module.load", {"path": "fluid", "args": []}, nodeid=3)
+        await_that(lambda: below.ask("fluid.info", nodeid=3)["state"] == "active", "rank 3 gets a lease of rank 0")
+        seen = [m for m in c.fence() if m.kind == REQUEST]
+        check(not [m.topic for m in seen if m.roles & BROKER], "it sees none of theirs:", [m.topic for m in seen])
+        below.ask("fluid.generate", {"count": 2000}, nodeid=3)
+        c.ask("service.remove", {"service": "fluid"})
+        c.ask("module.load", {"path": "fluid", "args": []}, nodeid=1)
+        check(clock(below, 3) >= before, "time goes on")
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -97,8 +97,7 @@ refused flax.generate '{"count":-1}' 'EINVAL: .*1 to 65536' &&
 refused sno.generate '{"count":"1"}' 'EINVAL: .*1 to 65536' &&
 refused sno.generate '{"meta":256}' 'EINVAL: meta must be a number from 0 to 255' &&
 refused uid.generate '{"drift":4}' 'EINVAL: drift must be a number from 5 to 10' &&
-refused sno.generate '[]' EPROTO && refused flake.claim '{"fingerprint":1}' EPROTO &&
-refused flake.claim '{"fingerprint":-1,"node":"x","rank":1}' EPROTO &&
+refused sno.generate '[]' EPROTO && refused flake.claim '{"fingerprint":1}' EPERM &&
 ask 0 sno.generate '{"count":65536,"meta":255}' >answer && test "$(tr , "\n" <answer | wc -l)" = 65536 &&
 ask 0 uid.generate '{"drift":5}' && ask 0 flax.generate '{}' && ask 0 sno.generate '{}'
 END

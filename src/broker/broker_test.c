@@ -94,6 +94,18 @@ static void run_stop (struct run *run, idt_t *h)
     rmdir (run->dir);
 }
 
+/* The error that the module echo hears; -1: no answer. */
+static int module_asks (idt_t *h, const char *topic)
+{
+    idt_future_t *f = idt_rpc_pack (h, "echo.ask", IDT_NODEID_ANY, 0, "{s:s}", "topic", topic);
+    int errnum = -1;
+
+    if (!f || idt_rpc_get_unpack (f, "{s:i}", "errnum", &errnum) < 0)
+        errnum = -1;
+    idt_future_destroy (f);
+    return errnum;
+}
+
 /* --- modules ----------------------------------------------------------------------------------------------- */
 
 static void test_load (idt_t *h)
@@ -105,8 +117,10 @@ static void test_load (idt_t *h)
         "neither is loaded twice");
     ok (ask (h, "module.load", "{\"path\":\"inlined\",\"name\":\"log\"}") == EEXIST,
         "... nor under the name of another service");
-    ok (ask (h, "echo.ask", "{\"topic\":\"inlined.echo\"}") == 0 && ask (h, "echo.ask", "{\"topic\":\"attr.list\"}") == 0,
+    ok (module_asks (h, "inlined.echo") == 0 && module_asks (h, "attr.list") == 0,
         "a module in a thread may ask others, and wait");
+    ok (ask (h, "event.replay", "{}") == EPERM && module_asks (h, "event.replay") == EPROTO,
+        "... also what is between brokers, which is not for clients");
     ok (ask (h, "echo.nosuch", "{}") == ENOSYS && ask (h, "inlined.nosuch", "{}") == ENOSYS, "an unknown method is ENOSYS");
     ok (ask (h, "module.remove", "{\"name\":\"inlined\"}") == 0 && ask (h, "module.remove", "{\"name\":\"echo\"}") == 0,
         "both are removed");

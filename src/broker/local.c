@@ -99,11 +99,12 @@ static int client_send (void *arg, const idt_msg_t *msg)
     return 0;
 }
 
-/* Who the client is, on each message: the owner may speak for another, where he says so (RFC 3). */
+/* Who the client is, on each message: the owner may speak for another, where he says so (RFC 3), but not for a broker. */
 static void stamp (struct client *c, idt_msg_t *msg)
 {
     struct idt_cred cred = idt_msg_cred (msg);
 
+    cred.rolemask &= ~(uint32_t)IDT_ROLE_BROKER;
     if (!(c->cred.rolemask & IDT_ROLE_OWNER))
         cred = c->cred;
     else {

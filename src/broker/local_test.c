@@ -250,11 +250,23 @@ static bool is_closed (struct end *e, struct server *s)
 
 /* --- tests ------------------------------------------------------------------------------------------------- */
 
+/* A request that says whose it is. */
+static void put_as (struct end *e, uint32_t tag, uint32_t roles)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    idt_msg_set_topic (msg, "echo.x");
+    idt_msg_set_cred (msg, (struct idt_cred){ 4711, roles });
+    idt_msg_set_matchtag (msg, tag);
+    idt_msg_route_clear (msg);
+    msg_stream_put (e->stream, msg);
+    idt_msg_unref (msg);
+}
+
 static void test_good (void)
 {
     struct server s;
     struct end e;
-    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
 
     server_init (&s);
     end_open (&e, &s);
@@ -262,13 +274,12 @@ static void test_good (void)
     ok (is_served (&e, &s), "... and answered");
     ok (s.cred.userid == geteuid () && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL),
         "a request that does not say whose it is gets the connection's user, as local owner");
-    idt_msg_set_topic (msg, "echo.x");
-    idt_msg_set_cred (msg, (struct idt_cred){ 4711, IDT_ROLE_USER });
-    idt_msg_set_matchtag (msg, 5);
-    idt_msg_route_clear (msg);
-    msg_stream_put (e.stream, msg);
-    idt_msg_unref (msg);
+    put_as (&e, 5, IDT_ROLE_USER);
     ok (get (&e, &s) == 5 && s.cred.userid == 4711 && s.cred.rolemask == IDT_ROLE_USER, "the owner may act for a guest");
+    put_as (&e, 6, IDT_ROLE_OWNER | IDT_ROLE_BROKER);
+    ok (get (&e, &s) == 6 && s.cred.rolemask == IDT_ROLE_OWNER, "... but not for a broker");
+    put_as (&e, 7, IDT_ROLE_BROKER);
+    ok (get (&e, &s) == 7 && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL), "who says no more than that is himself");
     end_close (&e, &s);
     ok (s.gone == 1 && s.disconnects == 1 && local_count (s.local) == 0, "its end is told to whom it asked, once");
     server_fini (&s);

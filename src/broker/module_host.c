@@ -72,15 +72,18 @@ void module_forget_messages (struct module *m)
     }
 }
 
-/* What a module sends comes from the owner, here, unless it says otherwise. */
+/* What a module sends comes from the owner, here, unless it says otherwise; what it asks for itself, from a broker. */
 static void stamp (idt_msg_t *msg)
 {
     struct idt_cred cred = idt_msg_cred (msg);
+    uint32_t broker = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? IDT_ROLE_BROKER : 0;
 
     if (cred.userid == IDT_USERID_UNKNOWN)
         cred.userid = geteuid ();
     if (cred.rolemask == IDT_ROLE_NONE)
-        cred.rolemask = IDT_ROLE_OWNER | IDT_ROLE_LOCAL;
+        cred.rolemask = IDT_ROLE_OWNER | IDT_ROLE_LOCAL | broker;
+    else
+        cred.rolemask &= ~(uint32_t)IDT_ROLE_BROKER; /* it speaks for somebody */
     idt_msg_set_cred (msg, cred);
 }
 

@@ -343,10 +343,20 @@ static void pass_up (struct router *r, struct peer *from, const idt_msg_t *msg)
         fail (r, msg, EHOSTUNREACH, r->rank == 0 ? NULL : "this broker has no parent now");
 }
 
+/* Who serves a request here; NULL: nobody.  Rule 4. */
+static struct peer *find_service (struct router *r, const idt_msg_t *msg)
+{
+    struct peer *to = router_service (r, idt_msg_topic (msg));
+
+    if (to && to->kind == PEER_CLIENT && (idt_msg_cred (msg).rolemask & IDT_ROLE_BROKER))
+        return NULL;
+    return to;
+}
+
 /* Rule 1: here, else upstream, and so on. */
 static void route_any (struct router *r, struct peer *from, const idt_msg_t *msg)
 {
-    struct peer *to = router_service (r, idt_msg_topic (msg));
+    struct peer *to = find_service (r, msg);
 
     if (to)
         pass_on (r, to, msg);
@@ -358,7 +368,7 @@ static void route_any (struct router *r, struct peer *from, const idt_msg_t *msg
 
 static void route_here (struct router *r, const idt_msg_t *msg)
 {
-    struct peer *to = router_service (r, idt_msg_topic (msg));
+    struct peer *to = find_service (r, msg);
 
     if (to)
         pass_on (r, to, msg);

@@ -11,6 +11,8 @@
  *    goes, each is answered with EHOSTUNREACH.
  * 3. When a client or module goes, each service that it asked gets SERVICE.disconnect; when a child goes, the
  *    services that still work for someone below it do.
+ * 4. What a broker's module sent (IDT_ROLE_BROKER) is for brokers: a client that serves in the name of a module that
+ *    is not there gets none of it.
  */
 #ifndef BROKER_ROUTER_H
 #define BROKER_ROUTER_H

@@ -222,6 +222,32 @@ static void test_services (void)
 
 /* --- where requests go ------------------------------------------------------------------------------------ */
 
+static void ask_as_broker (struct world *w, struct fake *from, const char *topic, uint32_t nodeid, uint32_t tag)
+{
+    idt_msg_t *msg = make_request (topic, nodeid, tag, 0);
+
+    idt_msg_set_cred (msg, (struct idt_cred){ 1000, IDT_ROLE_OWNER | IDT_ROLE_BROKER });
+    router_request_new (w->r, &from->peer, msg);
+}
+
+static void test_brokers_only (void)
+{
+    struct world *w = world_create (RANK, 100);
+
+    if (router_service_add (w->r, "gone", &w->c1.peer) < 0)
+        bail_out ("no service");
+    ask (w, &w->child3, "gone.x", IDT_NODEID_ANY, 1, 0);
+    ok (is_request (&w->c1, "gone.x", &w->child3), "a client may serve");
+    world_clear (w);
+    ask_as_broker (w, &w->child3, "gone.x", IDT_NODEID_ANY, 2);
+    ok (is_request (&w->parent, "gone.x", &w->child3) && w->c1.count == 0, "... but not brokers: they are served further up");
+    ask_as_broker (w, &w->child3, "gone.x", RANK, 3);
+    ok (is_answer (&w->child3, 3, ENOSYS) && w->c1.count == 0, "... or not at all");
+    ask_as_broker (w, &w->child3, "mod.x", IDT_NODEID_ANY, 4);
+    ok (is_request (&w->mod, "mod.x", &w->child3), "modules serve them");
+    world_destroy (w);
+}
+
 static void test_any (void)
 {
     struct world *w = world_create (RANK, 100);
@@ -812,6 +838,7 @@ int main (void)
 {
     test_peers ();
     test_services ();
+    test_brokers_only ();
     test_any ();
     test_root ();
     test_rank ();

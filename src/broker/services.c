@@ -293,7 +293,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "event.subscribe", subscribe_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "event.unsubscribe", unsubscribe_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "event.publish", publish_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "event.replay", replay_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "event.replay", replay_cb, IDT_ROLE_BROKER },
     { IDT_MSGTYPE_REQUEST, "event.stats-get", event_stats_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "service.add", service_add_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "service.remove", service_remove_cb, 0 },

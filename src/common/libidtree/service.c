@@ -68,11 +68,26 @@ static const struct idt_handler_spec *find_handler (const idt_t *h, const idt_ms
     return method ? builtin_find (method) : NULL;
 }
 
+/* Any of a row's roles will do, but for IDT_ROLE_BROKER, which is asked for beside the others. */
 static bool allowed (const struct idt_handler_spec *row, const idt_msg_t *msg)
 {
-    uint32_t rolemask = row->rolemask ? row->rolemask : IDT_ROLE_OWNER;
+    uint32_t wanted = row->rolemask ? row->rolemask : IDT_ROLE_OWNER;
+    uint32_t has = idt_msg_cred (msg).rolemask;
 
-    return idt_msg_cred (msg).rolemask & rolemask;
+    if (wanted & IDT_ROLE_BROKER & ~has)
+        return false;
+    wanted &= ~(uint32_t)IDT_ROLE_BROKER;
+    return wanted == 0 || (has & wanted);
+}
+
+static void refuse (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *request)
+{
+    char text[IDT_MSG_MAX_TOPIC + 64] = "Request requires a role that the user does not have";
+
+    if (row->rolemask & IDT_ROLE_BROKER)
+        snprintf (text, sizeof (text), "%s is between %s: no client may send it", idt_msg_topic (request),
+                  row->rolemask & IDT_ROLE_LOCAL ? "the modules of one broker" : "brokers");
+    (void)idt_respond_error (h, request, EPERM, text);
 }
 
 static void refuse_unknown (idt_t *h, const idt_msg_t *request)
@@ -93,8 +108,7 @@ void service_dispatch (idt_t *h, const idt_msg_t *msg)
     if (!row && is_request)
         refuse_unknown (h, msg);
     else if (row && is_request && !allowed (row, msg))
-        (void)idt_respond_error (h, msg, EPERM,
-                                 "Request requires a role that the user does not have");
+        refuse (h, row, msg);
     else if (row)
         row->cb (h, msg, arg);
 }

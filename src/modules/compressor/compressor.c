@@ -84,7 +84,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "compressor.open", document_open_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "compressor.close", document_close_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "compressor.submit", uplink_submit_cb, IDT_ROLE_OWNER },
-    { IDT_MSGTYPE_REQUEST, "compressor.order", uplink_order_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.order", uplink_order_cb, IDT_ROLE_BROKER },
     { IDT_MSGTYPE_REQUEST, "compressor.join", root_request_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "compressor.fetch", root_request_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "compressor.create", root_request_cb, IDT_ROLE_OWNER },

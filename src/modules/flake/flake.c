@@ -486,7 +486,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "flax.generate", flax_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "sno.generate", sno_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "uid.generate", uid_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "flake.claim", claim_request_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "flake.claim", claim_request_cb, IDT_ROLE_BROKER },
     { IDT_MSGTYPE_REQUEST, "flax.disconnect", disconnect_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "sno.disconnect", disconnect_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "uid.disconnect", disconnect_cb, IDT_ROLE_ALL },

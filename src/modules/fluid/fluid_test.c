@@ -142,7 +142,7 @@ static void route_request (struct rank *k, const idt_msg_t *msg)
 
     idt_msg_route_clear (copy);
     idt_msg_route_push (copy, k->uuid);
-    idt_msg_set_cred (copy, (struct idt_cred){ .userid = 0, .rolemask = IDT_ROLE_OWNER });
+    idt_msg_set_cred (copy, (struct idt_cred){ .userid = 0, .rolemask = IDT_ROLE_OWNER | IDT_ROLE_BROKER });
     idt_handle_dispatch (parent_of (k)->h, copy);
     idt_msg_unref (copy);
 }
@@ -492,9 +492,7 @@ static void test_errors (void)
         { "fluid.generate", "[]", IDT_ROLE_USER, EPROTO, "" },
         { "fluid.block", "abc", IDT_ROLE_USER, EPROTO, "12 bytes" },
         { "fluid.block", NULL, IDT_ROLE_USER, EPROTO, "payload" },
-        { "fluid.lease", "{}", IDT_ROLE_USER, EPERM, "" },
-        { "fluid.lease", "{}", IDT_ROLE_OWNER | IDT_ROLE_LOCAL, EPERM, "between brokers" },
-        { "fluid.lease", "{\"want\":1}", IDT_ROLE_OWNER, EPROTO, "want" },
+        { "fluid.lease", "{\"want\":1}", IDT_ROLE_OWNER | IDT_ROLE_BROKER, EPROTO, "want" },
         { "fluid.stats-clear", NULL, IDT_ROLE_USER, EPERM, "" },
         { "fluid.nosuch", NULL, IDT_ROLE_USER, ENOSYS, "fluid.nosuch" },
         { "fluid.stats-get", NULL, IDT_ROLE_USER, 0, "\"renewals\":" },
@@ -512,6 +510,32 @@ static void test_errors (void)
     }
     ask_block (&t, 1, 1, UINT64_MAX, 1);
     ok (error_of (&t, text, sizeof (text)) == EAGAIN, "an 'after' out of reach: %s", text);
+    tree_fini (&t);
+}
+
+/* Whatever roles a client has: the broker takes IDT_ROLE_BROKER away where he comes in. */
+static void test_between_brokers (void)
+{
+    static const char *const topics[] = { "fluid.lease", "fluid.position", "fluid.cancel", "fluid.lend" };
+    static const uint32_t roles[]
+        = { IDT_ROLE_OWNER, IDT_ROLE_OWNER | IDT_ROLE_LOCAL, IDT_ROLE_USER, IDT_ROLE_ALL, IDT_ROLE_NONE };
+    char text[256];
+    struct tree t;
+
+    tree_init (&t, "fluid.epoch", "2026-01-01T00:00:00Z", NULL);
+    tree_start (&t);
+    for (size_t i = 0; i < sizeof (topics) / sizeof (topics[0]); i++) {
+        bool refused = true;
+
+        for (size_t k = 0; k < sizeof (roles) / sizeof (roles[0]); k++) {
+            ask_json (&t, 0, topics[i], "{\"epoch\":\"2025-05-05T00:00:00Z\"}", roles[k]);
+            refused = refused && error_of (&t, text, sizeof (text)) == EPERM && strstr (text, topics[i]);
+        }
+        ok (refused, "no client gets through with %s: %s", topics[i], text);
+    }
+    ask_json (&t, 0, "fluid.lend", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
+    ok (error_of (&t, text, sizeof (text)) == EPERM && strstr (text, "one broker"), "nor a module elsewhere: %s", text);
+    ok (state_is (&t, 0, "active", 0) && t.rank[0].logged == 0, "all is as it was");
     tree_fini (&t);
 }
 
@@ -672,10 +696,8 @@ static void test_watermark (void)
         turn (&t);
     ok (state_is (&t, 3, "fenced", 0), "until it can use its lease no more");
 
-    ask_json (&t, 1, "fluid.position", "{}", IDT_ROLE_OWNER | IDT_ROLE_LOCAL);
-    ok (error_of (&t, text, sizeof (text)) == EPERM, "clients do not report positions: %s", text);
-    ask_json (&t, 1, "fluid.position", "{}", IDT_ROLE_OWNER);
-    ok (error_of (&t, text, sizeof (text)) == EPROTO, "nor is nonsense taken: %s", text);
+    ask_json (&t, 1, "fluid.position", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
+    ok (error_of (&t, text, sizeof (text)) == EPROTO, "positions that are nonsense are not taken: %s", text);
     for (int i = 0; i < 3; i++)
         ask_json (&t, 6, "fluid.watermark", "{}", IDT_ROLE_USER);
     ok (error_of (&t, text, sizeof (text)) == 0 && error_of (&t, text, sizeof (text)) == 0
@@ -816,7 +838,7 @@ static void test_stranger (void)
         tree_init (&t, "fluid.epoch", "2026-01-01T00:00:00Z", NULL);
         start_rank (&t, 0, &err);
         snprintf (text, sizeof (text), request, cases[i].have, cases[i].epoch);
-        ask_json (&t, 0, "fluid.lease", text, IDT_ROLE_OWNER);
+        ask_json (&t, 0, "fluid.lease", text, IDT_ROLE_OWNER | IDT_ROLE_BROKER);
         ok (error_of (&t, text, sizeof (text)) == 0 && strstr (text, "\"lease\":[]"), "a stranger gets nothing");
         ok (store_says (&t, cases[i].say) && store_says (&t, t.dir), "which statedir is meant is told");
         ok (strstr (t.rank[0].log, cases[i].say) && strstr (t.rank[0].log, t.dir), "by the log too: %s", t.rank[0].log);
@@ -868,6 +890,7 @@ int main (void)
         bail_out ("SQLite cannot be loaded");
     test_tree ();
     test_errors ();
+    test_between_brokers ();
     test_trouble ();
     test_restart ();
     test_watermark ();

@@ -13,14 +13,10 @@
 
 /* --- to the node ---------------------------------------------------------------------------------------- */
 
-/* A child broker's forward comes over the overlay, from the owner, with the flag that says so.  What remote clients
- * ask lacks one of them.
- */
+/* Another broker's forward.  Modules beside us are clients. */
 static bool is_broker_request (const idt_msg_t *msg)
 {
-    uint32_t roles = idt_msg_cred (msg).rolemask;
-
-    return (roles & IDT_ROLE_OWNER) && !(roles & IDT_ROLE_LOCAL) && idt_msg_has_flag (msg, IDT_MSGFLAG_UPSTREAM);
+    return (idt_msg_cred (msg).rolemask & (IDT_ROLE_BROKER | IDT_ROLE_LOCAL)) == IDT_ROLE_BROKER;
 }
 
 static void ask_node (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after)

@@ -16,10 +16,6 @@ void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_error_t err;
     json_t *o;
 
-    if (idt_msg_cred (msg).rolemask & IDT_ROLE_LOCAL) {
-        service_respond_error (sv, msg, EPERM, "fluid.lease is between brokers");
-        return;
-    }
     if (!(o = idt_msg_json (msg, &err)) || wire_get_lease_request (o, &req, &err) < 0)
         service_respond_error (sv, msg, errno, err.text);
     else {

@@ -28,8 +28,8 @@ void service_lend_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_error_t err;
     json_t *o = NULL;
 
-    if (!(idt_msg_cred (msg).rolemask & IDT_ROLE_LOCAL) || !idt_msg_route_oldest (msg))
-        service_respond_error (sv, msg, EPERM, "fluid.lend is between the modules of one broker");
+    if (!idt_msg_route_oldest (msg))
+        service_respond_error (sv, msg, EPROTO, "nobody borrows: the request has no route");
     else if (idt_msg_unpack (msg, &o, &err, "{s?I}", "back_ms", &back_ms) < 0)
         service_respond_error (sv, msg, EPROTO, err.text);
     else if (back_ms >= 0) {

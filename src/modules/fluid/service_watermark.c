@@ -20,9 +20,7 @@ void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_error_t err;
     json_t *o = NULL;
 
-    if (idt_msg_cred (msg).rolemask & IDT_ROLE_LOCAL)
-        service_respond_error (sv, msg, EPERM, "fluid.position is between brokers");
-    else if (!(o = idt_msg_json (msg, &err)) || wire_get_report (o, &report, &err) < 0)
+    if (!(o = idt_msg_json (msg, &err)) || wire_get_report (o, &report, &err) < 0)
         service_respond_error (sv, msg, errno, err.text);
     else {
         node_report (sv->node, service_now_us (), &report);
