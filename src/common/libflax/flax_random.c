@@ -25,11 +25,7 @@
 
 typedef uint32_t lanes __attribute__ ((vector_size (32)));
 
-#define INLINE static inline __attribute__ ((always_inline))
-
-/* A row of the state is four variables, x0 ... x3: compilers leave an array of vectors in memory.
- * Macros, for vectors this wide are passed differently by functions with and without AVX2.
- */
+/* A row of the state is four variables, x0 ... x3: compilers leave an array of vectors in memory. */
 #define ROTATE(v, by) ((v) << (by) | (v) >> (32 - (by)))
 #define LOAD(x, at)                                                                                \
     lanes x##0 = zero + state[at], x##1 = zero + state[at + 1], x##2 = zero + state[at + 2],       \
@@ -47,7 +43,7 @@ typedef uint32_t lanes __attribute__ ((vector_size (32)));
     (STORE_ONE (x##0, at), STORE_ONE (x##1, at + 1), STORE_ONE (x##2, at + 2),                     \
      STORE_ONE (x##3, at + 3))
 
-INLINE void eight_blocks (const uint32_t state[16], int rounds, uint8_t *out)
+static void eight_blocks (const uint32_t state[16], int rounds, uint8_t *out)
 {
     const lanes zero = {0}, block = {0, 1, 2, 3, 4, 5, 6, 7};
     lanes first;
@@ -70,67 +66,12 @@ INLINE void eight_blocks (const uint32_t state[16], int rounds, uint8_t *out)
     STORE (d, 12);
 }
 
-/* eight_blocks with the instructions of a processor; those of AVX-512 rotate at once. */
-#define BLOCKS(form, attribute)                                                                    \
-    attribute static void blocks_##form (const uint32_t state[16], int rounds, uint8_t *out)       \
-    {                                                                                              \
-        eight_blocks (state, rounds, out);                                                         \
-    }
-
-BLOCKS (plain, )
-
-#if defined(__x86_64__) && defined(__GNUC__)
-BLOCKS (avx2, __attribute__ ((target ("avx2"))))
-BLOCKS (avx512, __attribute__ ((target ("avx2,avx512vl"))))
-#define HAS(feature) __builtin_cpu_supports (feature)
-#else
-#define blocks_avx2 blocks_plain
-#define blocks_avx512 blocks_plain
-#define HAS(feature) false
-#endif
-
-bool flax_chacha_works (enum flax_chacha_form form)
-{
-    switch (form) {
-    case FLAX_CHACHA_AVX512:
-        return HAS ("avx512vl");
-    case FLAX_CHACHA_AVX2:
-        return HAS ("avx2");
-    default:
-        return true;
-    }
-}
-
-static enum flax_chacha_form best_form (void)
-{
-    enum flax_chacha_form form = FLAX_CHACHA_FORMS - 1;
-
-    while (!flax_chacha_works (form))
-        form--;
-    return form;
-}
-
-static void blocks (enum flax_chacha_form form, const uint32_t state[16], int rounds, uint8_t *out)
-{
-    switch (form) {
-    case FLAX_CHACHA_AVX512:
-        blocks_avx512 (state, rounds, out);
-        break;
-    case FLAX_CHACHA_AVX2:
-        blocks_avx2 (state, rounds, out);
-        break;
-    default:
-        blocks_plain (state, rounds, out);
-    }
-}
-
 static uint32_t get_le32 (const uint8_t *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-void flax_chacha (enum flax_chacha_form form, const uint8_t key[32], uint32_t counter, int rounds,
-                  uint8_t *out, size_t chunks)
+void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *out, size_t chunks)
 {
     uint32_t state[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
 
@@ -138,7 +79,7 @@ void flax_chacha (enum flax_chacha_form form, const uint8_t key[32], uint32_t co
         state[4 + i] = get_le32 (key + 4 * i);
     state[12] = counter;
     for (; chunks > 0; chunks--, out += FLAX_CHACHA_CHUNK, state[12] += 8)
-        blocks (form, state, rounds, out);
+        eight_blocks (state, rounds, out);
     explicit_bzero (state, sizeof (state));
 }
 
@@ -156,7 +97,7 @@ static int fill (struct flax_random *random)
         ;
     if (n < 0)
         return -1;
-    flax_chacha (best_form (), key, 0, ROUNDS, random->bytes, FLAX_RANDOM_CHUNKS);
+    flax_chacha (key, 0, ROUNDS, random->bytes, FLAX_RANDOM_CHUNKS);
     explicit_bzero (key, sizeof (key));
     random->left = FLAX_RANDOM_BYTES;
     return 0;

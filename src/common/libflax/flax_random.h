@@ -16,24 +16,12 @@
 
 #define FLAX_CHACHA_CHUNK 512 /* bytes: eight blocks */
 
-enum flax_chacha_form {
-    FLAX_CHACHA_PLAIN,
-    FLAX_CHACHA_AVX2,
-    FLAX_CHACHA_AVX512,
-};
-
-#define FLAX_CHACHA_FORMS 3 /* a later one is faster */
-
-/* True when this build on this processor can compute by 'form'. */
-bool flax_chacha_works (enum flax_chacha_form form);
-
-/* By a form that works, write 'chunks' times eight blocks of the ChaCha key stream (RFC 8439 2.3,
- * where 'rounds' is 20) from block 'counter' with an all-zero nonce.  The order within a chunk is
- * that of the computation, not of the RFC: the first word of each of the eight blocks, then the
- * second of each, and so on, in the machine's byte order.
+/* Write 'chunks' times eight blocks of the ChaCha key stream (RFC 8439 2.3, where 'rounds' is 20)
+ * from block 'counter' with an all-zero nonce.  The order within a chunk is that of the computation,
+ * not of the RFC: the first word of each of the eight blocks, then the second of each, and so on, in
+ * the machine's byte order.
  */
-void flax_chacha (enum flax_chacha_form form, const uint8_t key[32], uint32_t counter, int rounds,
-                  uint8_t *out, size_t chunks);
+void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *out, size_t chunks);
 
 #define FLAX_RANDOM_CHUNKS 15 /* as fit in two pages of 4 KB */
 #define FLAX_RANDOM_BYTES (FLAX_RANDOM_CHUNKS * FLAX_CHACHA_CHUNK)
