@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "libutil/errprintf.h"
+#include "libutil/utf8.h"
 
 int errprintf (idt_error_t *errp, const char *fmt, ...)
 {
@@ -18,6 +20,7 @@ int errprintf (idt_error_t *errp, const char *fmt, ...)
         va_start (ap, fmt);
         vsnprintf (errp->text, sizeof (errp->text), fmt, ap);
         va_end (ap);
+        utf8_clean (errp->text, strlen (errp->text));
     }
     errno = saved_errno;
     return -1;
