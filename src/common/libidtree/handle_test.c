@@ -102,9 +102,22 @@ static void name_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     (void)idt_respond_pack (h, msg, "{s:s}", "name", (const char *)arg);
 }
 
+static int malformed_rc, malformed_errno;
+
 static void raw_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     (void)idt_respond_raw (h, msg, "\1\0\2", 3);
+}
+
+static void malformed_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    malformed_rc = idt_respond_pack (h, msg, "{s:s}", "name", "caf\xe9");
+    malformed_errno = errno;
+}
+
+static void null_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    (void)idt_respond_pack (h, msg, "{s:o}", "names", NULL);
 }
 
 static void error_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -139,6 +152,8 @@ static const struct idt_handler_spec table[] = {
     { IDT_MSGTYPE_REQUEST, "me.name", name_cb, IDT_ROLE_USER },
     { IDT_MSGTYPE_REQUEST, "me.raw", raw_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "me.error", error_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "me.malformed", malformed_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "me.null", null_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "me.strict", strict_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "me.quit", quit_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "me.sub.*", name_cb, IDT_ROLE_ALL },
@@ -210,6 +225,14 @@ static void test_handlers (struct test_server *s)
     idt_future_destroy (f);
     ok (answers (h, "me.error", NULL, user, EBUSY, "come again"),
         "idt_respond_error with an error");
+    f = ask_me (h, "me.malformed", NULL, user, 0);
+    ok (idt_future_errnum (f) == EPROTO && strstr (idt_future_error (f), "UTF-8"),
+        "an answer that cannot be packed is that error: %s", idt_future_error (f));
+    ok (malformed_rc == -1 && malformed_errno == EPROTO, "and the responder is told");
+    idt_future_destroy (f);
+    f = ask_me (h, "me.null", NULL, user, 0);
+    ok (idt_future_errnum (f) == EPROTO, "so is one with a part that is missing: %s", idt_future_error (f));
+    idt_future_destroy (f);
     ok (answers (h, "me.sub.more", NULL, user, 0, "{\"name\":\"first\"}"), "a '*' ends a prefix");
     ok (answers (h, "me.sub.", NULL, user, 0, "{\"name\":\"first\"}"), "nothing may follow it");
     ok (answers (h, "me.second", NULL, user, 0, "{\"name\":\"second\"}"), "each table has its arg");

@@ -58,18 +58,21 @@ int idt_msg_unpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const c
     return rc;
 }
 
-char *json_vpack_text (const char *fmt, va_list ap)
+char *json_vpack_text (idt_error_t *errp, const char *fmt, va_list ap)
 {
     json_error_t error;
     json_t *o = json_vpack_ex (&error, 0, fmt, ap);
 
     if (!o) {
         errno = json_error_code (&error) == json_error_out_of_memory ? ENOMEM : EINVAL;
+        errprintf (errp, "%s", error.text);
         return NULL;
     }
     char *s = json_dumps (o, JSON_COMPACT);
     json_decref (o);
-    if (!s)
+    if (!s) {
         errno = ENOMEM;
+        errprintf (errp, "out of memory");
+    }
     return s;
 }

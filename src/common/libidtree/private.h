@@ -144,10 +144,10 @@ void attr_fini (idt_t *h);
 
 /* --- json.c --------------------------------------------------------------------------------- */
 
-/* Pack JSON text.  Returns a string for free (), or NULL with errno EINVAL (bad format) or
- * ENOMEM.
+/* Pack JSON text.  Returns a string for free (), or NULL with errno EINVAL (bad format, text that is
+ * not UTF-8) or ENOMEM and the reason in 'errp'.
  */
-char *json_vpack_text (const char *fmt, va_list ap);
+char *json_vpack_text (idt_error_t *errp, const char *fmt, va_list ap);
 
 /* As idt_msg_unpack (). */
 int msg_vunpack (const idt_msg_t *msg, json_t **o, idt_error_t *errp, const char *fmt, va_list ap);

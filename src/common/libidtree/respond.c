@@ -3,10 +3,14 @@
 
 /* respond.c - answers to requests
  *
- * Nothing is sent where nobody waits for an answer (NORESPONSE).
+ * Nothing is sent where nobody waits for an answer (NORESPONSE).  Whoever waits gets one: where what was to be said
+ * cannot be made or sent, that error takes its place.  All answers go out through answer_new ().
  */
 #include <assert.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libidtree/private.h"
 
@@ -15,34 +19,38 @@ static bool wants_response (const idt_msg_t *request)
     return !idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE);
 }
 
-static int send_new (idt_t *h, idt_msg_t *response)
+/* An error without its text is still one. */
+static idt_msg_t *make_error (const idt_msg_t *request, int errnum, const char *text)
 {
-    int rc = idt_send (h, response);
+    idt_msg_t *response = idt_msg_respond (request, (uint32_t)errnum);
 
-    idt_msg_unref (response);
-    return rc;
+    if (response)
+        (void)idt_msg_set_string (response, text);
+    return response;
 }
 
-static int respond_string (idt_t *h, const idt_msg_t *request, int errnum, const char *s)
+/* Tell the asker that there is no other answer.  Returns -1 with errno as it was. */
+static int answer_failed (idt_t *h, const idt_msg_t *request, const char *why)
 {
-    if (!wants_response (request))
-        return 0;
-    idt_msg_t *response = idt_msg_respond (request, (uint32_t)errnum);
-    if (response && idt_msg_set_string (response, s) == 0)
-        return send_new (h, response);
+    int errnum = errno > 0 ? errno : EIO;
+    idt_error_t text;
+
+    snprintf (text.text, sizeof (text.text), "the answer cannot be made: %s", why);
+    idt_msg_t *response = make_error (request, errnum, text.text);
+    if (response)
+        (void)idt_send (h, response);
     idt_msg_unref (response);
+    errno = errnum;
     return -1;
 }
 
-int idt_respond (idt_t *h, const idt_msg_t *request, const char *s)
+/* Send 'response' (stolen); NULL: it could not be made, errno says why. */
+static int answer_new (idt_t *h, const idt_msg_t *request, idt_msg_t *response)
 {
-    return respond_string (h, request, 0, s);
-}
+    int rc = response ? idt_send (h, response) : -1;
 
-int idt_respond_error (idt_t *h, const idt_msg_t *request, int errnum, const char *text)
-{
-    assert (errnum > 0);
-    return respond_string (h, request, errnum, text);
+    idt_msg_unref (response);
+    return rc < 0 ? answer_failed (h, request, strerror (errno)) : 0;
 }
 
 int idt_respond_raw (idt_t *h, const idt_msg_t *request, const void *data, size_t size)
@@ -50,21 +58,37 @@ int idt_respond_raw (idt_t *h, const idt_msg_t *request, const void *data, size_
     if (!wants_response (request))
         return 0;
     idt_msg_t *response = idt_msg_respond (request, 0);
-    if (response && idt_msg_set_payload (response, data, size) == 0)
-        return send_new (h, response);
-    idt_msg_unref (response);
-    return -1;
+    if (response && idt_msg_set_payload (response, data, size) < 0) {
+        idt_msg_unref (response);
+        response = NULL;
+    }
+    return answer_new (h, request, response);
+}
+
+int idt_respond (idt_t *h, const idt_msg_t *request, const char *s)
+{
+    return idt_respond_raw (h, request, s, s ? strlen (s) + 1 : 0);
+}
+
+int idt_respond_error (idt_t *h, const idt_msg_t *request, int errnum, const char *text)
+{
+    assert (errnum > 0);
+    return wants_response (request) ? answer_new (h, request, make_error (request, errnum, text)) : 0;
 }
 
 int idt_respond_pack (idt_t *h, const idt_msg_t *request, const char *fmt, ...)
 {
+    idt_error_t error;
     va_list ap;
 
     va_start (ap, fmt);
-    char *s = json_vpack_text (fmt, ap);
+    char *s = json_vpack_text (&error, fmt, ap);
     va_end (ap);
-    if (!s)
-        return -1;
+    if (!s) {
+        if (errno == EINVAL) /* the asker did nothing wrong */
+            errno = EPROTO;
+        return wants_response (request) ? answer_failed (h, request, error.text) : -1;
+    }
     int rc = idt_respond (h, request, s);
     free (s);
     return rc;

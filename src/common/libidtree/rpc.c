@@ -96,7 +96,7 @@ idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int fl
     va_list ap;
 
     va_start (ap, fmt);
-    char *s = json_vpack_text (fmt, ap);
+    char *s = json_vpack_text (NULL, fmt, ap);
     va_end (ap);
     if (!s)
         return NULL;

@@ -100,7 +100,9 @@ struct idt_future *idt_service_add (idt_t *h, const char *name);
 struct idt_future *idt_service_remove (idt_t *h, const char *name);
 
 /* Answer a request: empty or with a string (JSON text), packed JSON, bytes, an error (above 0) with a text
- * (may be NULL).  Nothing is sent where the request has NORESPONSE.  Return 0, or -1 with errno set.
+ * (may be NULL).  Nothing is sent where the request has NORESPONSE.  Return 0, or -1 with errno set (EPROTO: what
+ * was to be packed is no JSON, such as text that is not UTF-8): then the asker got that error as its answer.  Either
+ * way the request is answered, and must not be answered again.
  */
 int idt_respond (idt_t *h, const idt_msg_t *request, const char *s);
 int idt_respond_pack (idt_t *h, const idt_msg_t *request, const char *fmt, ...);
