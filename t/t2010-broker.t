@@ -46,6 +46,15 @@ test_expect_success 'options that are none, and attributes without a value, are 
     test_expect_code 2 idtree-broker -o size 2>err && grep "ATTR=VALUE" err &&
     test_expect_code 2 idtree-broker -o =1 2>err && nothing_left
 '
+test_expect_success 'values that no answer could carry are refused where they are set, with a sentence that names them' '
+    bad=$(printf "caf\351") && mkdir "$TMPDIR/$bad" &&
+    test_expect_code 2 idtree-broker -o uid.node=$bad 2>err && grep "attribute uid.node: byte 4 of its value (0xe9) is not UTF-8" err &&
+    test_expect_code 2 idtree-broker -t "kary:2$(printf "\033")" 2>err && grep "attribute tbon.topo: byte 7 .*control character" err &&
+    echo "a.b = $bad" >conf && test_expect_code 1 idtree-broker -c conf 2>err && grep "conf:1: attribute a.b: byte 4" err &&
+    test_expect_code 1 env TMPDIR="$TMPDIR/$bad" idtree-broker 2>err && grep "attribute rundir: byte" err &&
+    test_expect_code 1 env IDTREE_MODULE_PATH=$bad idtree-broker 2>err && grep "attribute module.path: byte 4" err &&
+    rmdir "$TMPDIR/$bad" && nothing_left
+'
 test_expect_success 'attributes that are nonsense are refused with a sentence that names them' '
     for a in nosuch=1 rank=1 size=2 tbon.topo=kary:0 tbon.topo=kary:-1 tbon.topo=kary:0x tbon.topo=binomal tbon.timeout=0 \
         tbon.timeout=5x log-level=8 log-stderr-level=debug log-ring-size=0 local.max-message=1 local.max-queue=x \

@@ -13,6 +13,7 @@
 #include "broker/attr.h"
 #include "libutil/errprintf.h"
 #include "libutil/parse_duration.h"
+#include "libutil/utf8.h"
 
 struct attr {
     char *value;
@@ -65,20 +66,62 @@ static struct attr *lookup (struct attrs *a, const char *name)
     return zhashx_lookup (a->table, name);
 }
 
-static int put (struct attrs *a, const char *name, const char *value)
+static int check_name (const char *name, idt_error_t *errp)
+{
+    size_t len = strlen (name), shown = len < 40 ? len : 40;
+    char start[41] = "";
+
+    errno = EINVAL;
+    memcpy (start, name, shown);
+    if (len == 0)
+        return errprintf (errp, "the name of an attribute is missing");
+    if (len > ATTR_NAME_MAX)
+        return errprintf (errp, "attribute %s...: a name has at most %d bytes, not %zu", start, ATTR_NAME_MAX, len);
+    for (size_t i = 0; i < len; i++)
+        if (name[i] <= ' ' || name[i] > '~')
+            return errprintf (errp, "attribute %s: byte %zu of the name is no printable ASCII", start, i + 1);
+    return 0;
+}
+
+static int check_text (const char *name, const char *value, idt_error_t *errp)
+{
+    size_t len = strlen (value), good = utf8_span_printable (value, len);
+
+    if (good == len)
+        return 0;
+    errno = EINVAL;
+    return errprintf (errp, "attribute %s: byte %zu of its value (0x%02x) is %s", name, good + 1, (unsigned char)value[good],
+                      utf8_span (value, len) > good ? "a control character" : "not UTF-8");
+}
+
+int attr_check (const char *name, const char *value, idt_error_t *errp)
+{
+    size_t len = strlen (value);
+
+    if (check_name (name, errp) < 0)
+        return -1;
+    if (len <= ATTR_VALUE_MAX)
+        return check_text (name, value, errp);
+    errno = EINVAL;
+    return errprintf (errp, "attribute %s: a value has at most %d bytes, not %zu", name, ATTR_VALUE_MAX, len);
+}
+
+/* All values come to be here. */
+static int put (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
     struct attr *attr = lookup (a, name);
-    char *copy = strdup (value);
+    char *copy;
 
-    if (!copy)
+    if (check_name (name, errp) < 0 || check_text (name, value, errp) < 0)
         return -1;
-    if (!attr) {
-        if (!(attr = calloc (1, sizeof (*attr)))) {
-            free (copy);
-            return -1;
-        }
-        zhashx_insert (a->table, name, attr);
+    copy = strdup (value);
+    if (!copy || (!attr && !(attr = calloc (1, sizeof (*attr))))) {
+        free (copy);
+        errno = ENOMEM;
+        return errprintf (errp, "attribute %s: out of memory", name);
     }
+    if (!lookup (a, name))
+        zhashx_insert (a->table, name, attr);
     free (attr->value);
     attr->value = copy;
     return 0;
@@ -86,11 +129,7 @@ static int put (struct attrs *a, const char *name, const char *value)
 
 int attr_give (struct attrs *a, const char *name, const char *value)
 {
-    if (!*name) {
-        errno = EINVAL;
-        return -1;
-    }
-    return put (a, name, value);
+    return attr_check (name, value, NULL) < 0 ? -1 : put (a, name, value, NULL);
 }
 
 int attr_define (struct attrs *a, const char *name, const char *value, int flags, idt_error_t *errp)
@@ -107,8 +146,8 @@ int attr_define (struct attrs *a, const char *name, const char *value, int flags
     }
     if (!attr && !value)
         return 0;
-    if (!attr && put (a, name, value) < 0)
-        return errprintf (errp, "out of memory");
+    if (!attr && put (a, name, value, errp) < 0)
+        return -1;
     attr = lookup (a, name);
     attr->flags = flags;
     attr->claimed = true;
@@ -125,7 +164,7 @@ int attr_define_u32 (struct attrs *a, const char *name, uint32_t value, int flag
 
 const char *attr_default (struct attrs *a, const char *name, const char *value)
 {
-    if (!lookup (a, name) && put (a, name, value) < 0)
+    if (!lookup (a, name) && attr_give (a, name, value) < 0)
         return NULL;
     return attr_get (a, name, NULL);
 }
@@ -230,9 +269,9 @@ int attr_get_seconds (struct attrs *a, const char *name, double min, double max,
     return 0;
 }
 
-int attr_update (struct attrs *a, const char *name, const char *value)
+int attr_update (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
-    if (put (a, name, value) < 0)
+    if (put (a, name, value, errp) < 0)
         return -1;
     lookup (a, name)->claimed = true;
     return 0;
@@ -250,11 +289,13 @@ int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t 
         errno = EINVAL;
         return errprintf (errp, "attribute may not be updated");
     }
+    if (attr_check (name, value, errp) < 0)
+        return -1;
     if (attr->cb && attr->cb (name, value, attr->arg, errp) < 0) {
         errno = EINVAL;
         return -1;
     }
-    return put (a, name, value);
+    return put (a, name, value, errp);
 }
 
 void attr_foreach (struct attrs *a, void (*cb) (const char *name, const char *value, void *arg), void *arg)

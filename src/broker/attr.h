@@ -27,21 +27,29 @@ enum attr_flag {
  */
 typedef int (*attr_set_f) (const char *name, const char *value, void *arg, idt_error_t *errp);
 
+#define ATTR_NAME_MAX 256   /* bytes */
+#define ATTR_VALUE_MAX 65536 /* bytes of what is given or set; the broker's own facts may be longer (hostlist) */
+
 struct attrs *attrs_create (void); /* NULL with errno ENOMEM */
 void attrs_destroy (struct attrs *a);
 
-/* Set an attribute from the command line.  Last one wins.  Returns 0, or -1 with errno EINVAL (no name). */
+/* May an attribute have this name (printable ASCII) and this value (UTF-8 without control characters, so that every
+ * answer can carry it)?  Asked wherever one is set.  Returns 0, or -1 with errno EINVAL and 'errp' filled.
+ */
+int attr_check (const char *name, const char *value, idt_error_t *errp);
+
+/* Set an attribute from the command line.  Last one wins.  Returns 0, or -1 with errno EINVAL (attr_check ()). */
 int attr_give (struct attrs *a, const char *name, const char *value);
 
 /* Define an attribute: the value given on the command line, else 'value' (NULL: none, stays undefined).  Returns
- * 0, or -1 with errno EINVAL (given, but immutable facts such as "rank" may not be: ATTR_IMMUTABLE with a
+ * 0, or -1 with errno EINVAL (attr_check (); given, but immutable facts such as "rank" may not be: ATTR_IMMUTABLE with a
  * 'value'), EEXIST.
  */
 int attr_define (struct attrs *a, const char *name, const char *value, int flags, idt_error_t *errp);
 int attr_define_u32 (struct attrs *a, const char *name, uint32_t value, int flags, idt_error_t *errp);
 
 /* Define an attribute unless it is defined already, as modules do that may be loaded again.  Returns its value, as
- * attr_get (), or NULL with errno ENOMEM.
+ * attr_get (), or NULL with errno EINVAL (attr_check ()) or ENOMEM.
  */
 const char *attr_default (struct attrs *a, const char *name, const char *value);
 
@@ -61,8 +69,8 @@ int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max
 int attr_get_seconds (struct attrs *a, const char *name, double min, double max, double *value,
                       idt_error_t *errp); /* as parse_duration () reads it */
 
-/* Set by the broker: no questions asked.  Returns 0, or -1 with errno ENOMEM. */
-int attr_update (struct attrs *a, const char *name, const char *value);
+/* Set by the broker: no questions asked but attr_check ().  Returns 0, or -1 with errno set and 'errp' filled. */
+int attr_update (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
 
 /* Set by a client.  Returns 0, or -1 with errno ENOENT or EINVAL and 'errp' filled. */
 int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t *errp);

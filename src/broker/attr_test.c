@@ -3,6 +3,7 @@
 
 /* attr_test.c - attributes: who may set what, and what a number may look like */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "broker/attr.h"
@@ -36,6 +37,54 @@ static void test_define (void)
     attrs_destroy (NULL);
 }
 
+static void test_check (void)
+{
+    static const struct {
+        const char *name, *value, *text; /* NULL: fine */
+    } cases[] = {
+        { "a", "", NULL },
+        { "a.b-c_9", "caf\xc3\xa9 = \"x\"", NULL },
+        { "", "1", "the name of an attribute is missing" },
+        { "a b", "1", "attribute a b: byte 2 of the name is no printable ASCII" },
+        { "\xff", "1", "attribute ?: byte 1 of the name is no printable ASCII" },
+        { "a", "caf\xe9", "attribute a: byte 4 of its value (0xe9) is not UTF-8" },
+        { "a", "1\n", "attribute a: byte 2 of its value (0x0a) is a control character" },
+        { "a", "\x7f", "attribute a: byte 1 of its value (0x7f) is a control character" },
+        { "a", "\xc2\x9b", "attribute a: byte 1 of its value (0xc2) is a control character" },
+    };
+    struct attrs *a;
+    char *big = malloc (ATTR_VALUE_MAX + 2);
+    idt_error_t err;
+
+    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+        const char *name = cases[i].name, *value = cases[i].value, *text = cases[i].text;
+        bool fine = text == NULL;
+
+        a = attrs_create ();
+        attr_define (a, "set", "1", ATTR_SETTABLE, &err);
+        ok ((attr_check (name, value, &err) == 0) == fine && (fine || strcmp (err.text, text) == 0),
+            "case %zu: %s", i, fine ? "is taken" : err.text);
+        ok ((attr_default (a, name, value) != NULL) == fine && (attr_give (a, name, value) == 0) == fine
+                && (attr_update (a, name, value, NULL) == 0) == fine,
+            "whoever sets it");
+        if (*name == 'a')
+            ok ((attr_set (a, "set", value, NULL) == 0) == (attr_check ("set", value, NULL) == 0), "a client, too");
+        attrs_destroy (a);
+    }
+    a = attrs_create ();
+    attr_define (a, "set", "1", ATTR_SETTABLE, &err);
+    ok (attr_define (a, "fact", "\xff", ATTR_IMMUTABLE, &err) < 0 && errno == EINVAL && strstr (err.text, "fact"),
+        "a fact that no answer could carry is refused: %s", err.text);
+    memset (big, 'x', ATTR_VALUE_MAX + 1);
+    big[ATTR_VALUE_MAX + 1] = '\0';
+    ok (attr_give (a, "big", big) < 0 && attr_set (a, "set", big, &err) < 0 && errno == EINVAL && strstr (err.text, "65537"),
+        "a value that is too long is refused: %s", err.text);
+    ok (attr_give (a, "big", big + 1) == 0 && attr_define (a, "list", big, 0, &err) == 0,
+        "but not one of that size, or the broker's own");
+    free (big);
+    attrs_destroy (a);
+}
+
 static int refuse_bad (const char *name, const char *value, void *arg, idt_error_t *errp)
 {
     ++*(int *)arg;
@@ -63,7 +112,7 @@ static void test_set (void)
         "... and may refuse a new one, which changes nothing");
     ok (attr_set (a, "level", attr_get (a, "level", NULL), &err) == 0 && strcmp (attr_get (a, "level", NULL), "2") == 0,
         "a value may be set to itself");
-    ok (attr_update (a, "fact", "3") == 0 && strcmp (attr_get (a, "fact", NULL), "3") == 0, "the broker may set any");
+    ok (attr_update (a, "fact", "3", &err) == 0 && strcmp (attr_get (a, "fact", NULL), "3") == 0, "the broker may set any");
     ok (attr_own (a, "nosuch", refuse_bad, &asked, &err) < 0 && errno == ENOENT, "only what is there has an owner");
     attrs_destroy (a);
 }
@@ -207,6 +256,7 @@ static void test_unclaimed (void)
 int main (void)
 {
     test_define ();
+    test_check ();
     test_set ();
     test_u32 ();
     test_size ();

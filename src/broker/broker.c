@@ -349,9 +349,9 @@ static int boot (struct broker *b, idt_error_t *errp)
     b->size = conf.size;
     if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
         || topo_parse (&b->topo, attr_get (b->attrs, "tbon.topo", NULL), b->size, errp) < 0
-        || !(b->rundir = rundir_create (attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, errp)))
+        || !(b->rundir = rundir_create (attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, errp))
+        || attr_update (b->attrs, "rundir", rundir_path (b->rundir), errp) < 0)
         return -1;
-    attr_update (b->attrs, "rundir", rundir_path (b->rundir));
     return (b->boot = boot_create (&conf, errp)) ? 0 : -1;
 }
 

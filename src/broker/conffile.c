@@ -13,6 +13,8 @@
 #include "broker/conffile.h"
 #include "libutil/errprintf.h"
 
+#define LINE_MAX_SIZE (ATTR_NAME_MAX + ATTR_VALUE_MAX + 256) /* with its NUL */
+
 /* Cut blanks off both ends, in place. */
 static char *trim (char *s)
 {
@@ -38,47 +40,66 @@ static char *unquote (char *s)
     return s + 1;
 }
 
-/* Returns NULL, or what is wrong with the line. */
-static const char *take_line (struct attrs *attrs, char *line)
+/* Returns 0, or -1 with 'errp' filled. */
+static int take_line (struct attrs *attrs, char *line, idt_error_t *errp)
 {
     char *name = trim (line), *equal, *value;
 
+    errno = EINVAL;
     if (*name == '\0' || *name == '#')
-        return NULL;
+        return 0;
     if (!(equal = strchr (name, '=')))
-        return "must read ATTR = VALUE";
+        return errprintf (errp, "must read ATTR = VALUE");
     *equal = '\0';
+    name = trim (name);
     if (!(value = unquote (trim (equal + 1))))
-        return "a quote is missing";
-    if (attr_give (attrs, trim (name), value) < 0)
-        return errno == EINVAL ? "the name is missing" : strerror (errno);
-    return NULL;
+        return errprintf (errp, "a quote is missing");
+    if (attr_check (name, value, errp) < 0)
+        return -1;
+    return attr_give (attrs, name, value) < 0 ? errprintf (errp, "%s", strerror (errno)) : 0;
+}
+
+/* Returns 1 for a line (without its newline), 0 at the end, or -1 with 'errp' filled. */
+static int read_line (FILE *f, char line[LINE_MAX_SIZE], idt_error_t *errp)
+{
+    size_t len = 0;
+    int c;
+
+    while ((c = getc (f)) != EOF && c != '\n') {
+        errno = EINVAL;
+        if (c == '\0')
+            return errprintf (errp, "byte %zu is NUL: not a file of attributes", len + 1);
+        if (len + 1 == LINE_MAX_SIZE)
+            return errprintf (errp, "a line has at most %d bytes", LINE_MAX_SIZE - 1);
+        line[len++] = (char)c;
+    }
+    line[len] = '\0';
+    return ferror (f) ? errprintf (errp, "%s", strerror (errno)) : c != EOF || len > 0;
+}
+
+static int take_lines (struct attrs *attrs, FILE *f, const char *path, idt_error_t *errp)
+{
+    char *line = malloc (LINE_MAX_SIZE);
+    idt_error_t why = { "out of memory" };
+    int n = 0, rc = line ? 1 : -1;
+
+    while (rc > 0) {
+        n++;
+        if ((rc = read_line (f, line, &why)) > 0 && take_line (attrs, line, &why) < 0)
+            rc = -1;
+    }
+    free (line);
+    return rc < 0 ? errprintf (errp, "%s:%d: %s", path, n, why.text) : 0;
 }
 
 int conffile_load (struct attrs *attrs, const char *path, idt_error_t *errp)
 {
     FILE *f = fopen (path, "re");
-    const char *fault = NULL;
-    char *line = NULL;
-    size_t size = 0;
-    int n = 0;
 
     if (!f)
         return errprintf (errp, "%s: %s", path, strerror (errno));
-    while (!fault && getline (&line, &size, f) >= 0) {
-        n++;
-        fault = take_line (attrs, line);
-    }
-    free (line);
-    if (!fault && ferror (f)) {
-        errprintf (errp, "%s: %s", path, strerror (errno));
-        fclose (f);
-        return -1;
-    }
+    int rc = take_lines (attrs, f, path, errp), saved = errno;
     fclose (f);
-    if (fault) {
-        errno = EINVAL;
-        return errprintf (errp, "%s:%d: %s", path, n, fault);
-    }
-    return 0;
+    errno = saved;
+    return rc;
 }

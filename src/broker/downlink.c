@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "broker/downlink_private.h"
+#include "libidtree/json_build.h"
 #include "libutil/errprintf.h"
 
 /* --- health ------------------------------------------------------------------------------------- */
@@ -451,8 +452,8 @@ json_t *downlink_describe (const struct downlink *down)
     for (uint32_t i = 0; i < down->count; i++) {
         const struct child *c = down->children[i];
 
-        json_array_append_new (a, json_pack ("{s:I s:s s:f}", "rank", (json_int_t)c->peer.rank, "status",
-                                             health_name (c->health), "duration", link_now () - c->since));
+        json_add_new (&a, json_pack ("{s:I s:s s:f}", "rank", (json_int_t)c->peer.rank, "status",
+                                     health_name (c->health), "duration", link_now () - c->since));
     }
     return a;
 }

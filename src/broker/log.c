@@ -17,6 +17,7 @@
 #include "broker/follow.h"
 #include "broker/log.h"
 #include "libutil/errprintf.h"
+#include "libutil/utf8.h"
 
 #define MAX_RING 1000000
 
@@ -138,7 +139,7 @@ static void add (struct log *log, const char *line)
         show (line);
 }
 
-/* Add a whole RFC 5424 line that came from elsewhere (cut, control characters made harmless). */
+/* Add a whole RFC 5424 line that came from elsewhere: cut, control characters and what is not UTF-8 made harmless. */
 static void append (struct log *log, const char *line, size_t len)
 {
     char buf[LOG_LINE_MAX + 1];
@@ -150,6 +151,7 @@ static void append (struct log *log, const char *line, size_t len)
     for (size_t i = 0; i < len; i++)
         buf[i] = (unsigned char)line[i] < ' ' && line[i] != '\t' ? '?' : line[i];
     buf[len] = '\0';
+    utf8_clean (buf, len);
     if (len > 0)
         add (log, buf);
 }

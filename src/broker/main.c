@@ -52,6 +52,16 @@ static void die (int code, const char *text)
     exit (code);
 }
 
+static void give (struct attrs *attrs, const char *name, const char *value)
+{
+    idt_error_t err;
+
+    if (attr_check (name, value, &err) < 0)
+        die (2, err.text);
+    if (attr_give (attrs, name, value) < 0)
+        die (1, strerror (errno));
+}
+
 static void set_attribute (struct attrs *attrs, const char *arg)
 {
     const char *equal = strchr (arg, '=');
@@ -61,8 +71,9 @@ static void set_attribute (struct attrs *attrs, const char *arg)
         fprintf (stderr, "idtree-broker: -o %s: must read ATTR=VALUE\n", arg);
         exit (2);
     }
-    if (!(name = strndup (arg, equal - arg)) || attr_give (attrs, name, equal + 1) < 0)
+    if (!(name = strndup (arg, equal - arg)))
         die (1, strerror (errno));
+    give (attrs, name, equal + 1);
     free (name);
 }
 
@@ -81,10 +92,10 @@ static void parse_options (struct attrs *attrs, int argc, char **argv)
             set_attribute (attrs, optarg);
             break;
         case 't':
-            attr_give (attrs, "tbon.topo", optarg);
+            give (attrs, "tbon.topo", optarg);
             break;
         case OPT_RECOVER:
-            attr_give (attrs, "fluid.recover-horizon", optarg);
+            give (attrs, "fluid.recover-horizon", optarg);
             break;
         case 'V':
             printf ("idtree-broker %s\n", PACKAGE_VERSION);

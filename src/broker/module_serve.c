@@ -7,18 +7,19 @@
 #include <errno.h>
 
 #include "broker/module_private.h"
+#include "libidtree/json_build.h"
 #include "libutil/errprintf.h"
 
 static void append_service (const char *name, void *arg)
 {
-    json_array_append_new (arg, json_string (name));
+    json_add_new (arg, json_string (name));
 }
 
 static json_t *describe (struct module *m)
 {
     json_t *services = json_array ();
 
-    router_service_foreach (m->ms->router, m->peer, append_service, services);
+    router_service_foreach (m->ms->router, m->peer, append_service, &services);
     return json_pack ("{s:s s:s s:i s:i s:o s:i s:i}", "name", m->name, "path", m->path, "idle",
                       (int)(module_now () - m->used), "status", m->stopping ? MODULE_STOPPING : m->status, "services", services, "sendqueue",
                       m->out ? (int)mailbox_count (m->out) : 0, "recvqueue", m->in ? (int)mailbox_count (m->in) : 0);
@@ -30,7 +31,7 @@ static void list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_t *mods = json_array ();
 
     for (struct module *m = zlistx_first (ms->list); m; m = zlistx_next (ms->list))
-        json_array_append_new (mods, describe (m));
+        json_add_new (&mods, describe (m));
     idt_respond_pack (h, msg, "{s:o}", "mods", mods);
 }
 

@@ -12,6 +12,7 @@
 
 #include "broker/follow.h"
 #include "broker/link.h"
+#include "libidtree/json_build.h"
 #include "libutil/errprintf.h"
 
 #define HEARTBEAT 1.0 /* seconds */
@@ -143,8 +144,10 @@ static void tell_followers (struct overlay *ov)
     char *s = o ? json_dumps (o, JSON_COMPACT) : NULL;
 
     ov->said = downlink_health (ov->down);
-    if (s && ov->h)
+    if (ov->h && s)
         follow_respond (ov->followers, ov->h, s);
+    else if (ov->h)
+        follow_end (ov->followers, ov->h, ENOMEM);
     free (s);
     json_decref (o);
 }
@@ -378,7 +381,7 @@ static json_t *describe_subtree (const struct topo *topo, uint32_t rank)
     json_t *children = json_array ();
 
     for (uint32_t i = 0; i < topo_child_count (topo, rank); i++)
-        json_array_append_new (children, describe_subtree (topo, topo_child (topo, rank, i)));
+        json_add_new (&children, describe_subtree (topo, topo_child (topo, rank, i)));
     return json_pack ("{s:I s:I s:o}", "rank", (json_int_t)rank, "size", (json_int_t)topo_subtree_size (topo, rank),
                       "children", children);
 }

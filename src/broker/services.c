@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "broker/private.h"
+#include "libidtree/json_build.h"
 #include "libutil/base64.h"
 
 /* Who sent a request that came over a connection to this broker; NULL: it came from elsewhere. */
@@ -63,7 +64,7 @@ static void attr_define_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct broker *b = arg;
     struct peer *p = local_sender (b, msg);
-    const char *name, *value;
+    const char *name, *value, *kept;
     idt_error_t err;
     json_t *o;
 
@@ -73,16 +74,18 @@ static void attr_define_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     }
     if (!p || p->kind != PEER_MODULE)
         idt_respond_error (h, msg, EPERM, "attributes are defined by modules of this broker");
-    else if (!(value = attr_default (b->attrs, name, value)))
+    else if (attr_check (name, value, &err) < 0)
+        idt_respond_error (h, msg, errno, err.text);
+    else if (!(kept = attr_default (b->attrs, name, value)))
         idt_respond_error (h, msg, errno, NULL);
     else
-        idt_respond_pack (h, msg, "{s:s s:i}", "value", value, "flags", 0);
+        idt_respond_pack (h, msg, "{s:s s:i}", "value", kept, "flags", 0);
     json_decref (o);
 }
 
 static void append_name (const char *name, const char *value, void *arg)
 {
-    json_array_append_new (arg, json_string (name));
+    json_add_new (arg, json_string (name));
 }
 
 static void attr_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -90,7 +93,7 @@ static void attr_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct broker *b = arg;
     json_t *names = json_array ();
 
-    attr_foreach (b->attrs, append_name, names);
+    attr_foreach (b->attrs, append_name, &names);
     idt_respond_pack (h, msg, "{s:o}", "names", names);
 }
 

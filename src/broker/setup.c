@@ -75,7 +75,7 @@ static int define_endpoints (struct broker *b, idt_error_t *errp)
 
     if (count > 0 && attr_define (b->attrs, "tbon.parent-endpoint", parent->endpoint, ATTR_IMMUTABLE, errp) < 0)
         return -1;
-    return own ? attr_update (b->attrs, "tbon.endpoint", own) : 0;
+    return own ? attr_update (b->attrs, "tbon.endpoint", own, errp) : 0;
 }
 
 int broker_define_attributes (struct broker *b, idt_error_t *errp)

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "libutil/errprintf.h"
+#include "libidtree/json_build.h"
 #include "modules/compressor/service.h"
 
 /* --- time ------------------------------------------------------------------------------------------------ */
@@ -70,7 +71,7 @@ static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
                            (json_int_t)r.sent, "waiting", (json_int_t)r.elements);
 
     if (o && sv->root)
-        json_object_set_new (o, "root", root_stats (sv->root));
+        json_put_new (&o, "root", root_stats (sv->root));
     service_respond_object (sv, msg, o);
 }
 

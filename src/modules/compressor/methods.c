@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libidtree/json_build.h"
 #include "modules/compressor/service.h"
 
 /* A request for a list of things. */
@@ -155,7 +156,7 @@ json_t *methods_pack_runs (const struct idcomp_run *runs, size_t n)
     json_t *o = json_array ();
 
     for (size_t i = 0; o && i < n; i++)
-        json_array_append_new (o, json_pack ("[I,I]", (json_int_t)runs[i].first, (json_int_t)runs[i].count));
+        json_add_new (&o, json_pack ("[I,I]", (json_int_t)runs[i].first, (json_int_t)runs[i].count));
     return o;
 }
 
@@ -229,7 +230,7 @@ static json_t *describe (const struct document_view *doc)
                            "fetching", doc->fetching);
 
     if (o && broken)
-        json_object_set_new (o, "broken", json_string (broken));
+        json_put_new (&o, "broken", json_string (broken));
     return o;
 }
 

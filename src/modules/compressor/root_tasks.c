@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "libutil/errprintf.h"
+#include "libidtree/json_build.h"
 #include "modules/compressor/root_private.h"
 
 /* --- documents ------------------------------------------------------------------------------------------- */
@@ -152,7 +153,7 @@ static void finish_list (struct root *root, struct task *task)
     json_t *list = json_array ();
 
     for (uint32_t i = 0; list && i < root->ndocs; i++)
-        json_array_append_new (list, describe (root->docs[i]));
+        json_add_new (&list, describe (root->docs[i]));
     service_respond_object (root->service, task->msg, json_pack ("{s:o}", "documents", list));
 }
 
@@ -188,7 +189,7 @@ static json_t *fail_elements (const json_t *batch, int errnum, const char *text)
     json_t *results = json_is_array (batch) ? json_array () : NULL;
 
     for (size_t i = 0; results && i < json_array_size (batch); i++)
-        json_array_append_new (results, json_pack ("{s:i s:s}", "errnum", errnum, "text", text));
+        json_add_new (&results, json_pack ("{s:i s:s}", "errnum", errnum, "text", text));
     return results;
 }
 
@@ -273,7 +274,7 @@ static int begin_order (struct root *root, struct task *task, const json_t *o, i
         return errprintf (errp, "batch must be an array of elements");
     }
     json_array_foreach (batch, i, element)
-        json_array_append_new (task->results, pack_result (root, element));
+        json_add_new (&task->results, pack_result (root, element));
     task->finish = finish_order;
     return 0;
 }

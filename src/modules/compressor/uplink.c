@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libidtree/json_build.h"
 #include "modules/compressor/service.h"
 
 /* A request whose elements are with the relay. */
@@ -39,11 +40,18 @@ static void asked_destroy (struct asked *asked)
     free (asked);
 }
 
+/* Without the memory for one result the request gets none. */
+static void set_result (struct asked *asked, size_t index, json_t *result)
+{
+    if (json_array_set_new (asked->results, index, result) < 0)
+        json_spoil (&asked->results);
+}
+
 /* One more element is answered; the request is with the last. */
 static void answer_element (struct service *sv, struct asked *asked, size_t index, const struct relay_result *result)
 {
     if (asked->is_order)
-        json_array_set_new (asked->results, index, pack_result (result));
+        set_result (asked, index, pack_result (result));
     if (--asked->left > 0)
         return;
     if (asked->is_order)
@@ -107,7 +115,7 @@ static struct asked *asked_create (const idt_msg_t *msg, bool is_order, size_t n
     asked->is_order = is_order;
     asked->left = n;
     for (size_t i = 0; is_order && i < n; i++)
-        json_array_append_new (asked->results, json_null ());
+        json_add_new (&asked->results, json_null ());
     return asked;
 }
 

@@ -3,7 +3,7 @@
 
 /* service.c - answers, and requests that went up
  *
- * A request that cannot be answered is logged and dropped: there is nobody else to tell.
+ * An answer that cannot be made is an error to who asked (idt_respond ()), and is logged.
  */
 #include <errno.h>
 #include <stdlib.h>

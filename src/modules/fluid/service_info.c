@@ -2,6 +2,7 @@
  * Copyright idtree contributors */
 
 /* service_info.c - what a rank tells of itself: fluid.info, stats-get, stats-clear */
+#include "libidtree/json_build.h"
 #include "modules/fluid/service.h"
 #include "modules/fluid/wire.h"
 
@@ -17,14 +18,14 @@ static json_t *range (uint64_t lo_ms, uint64_t hi_ms)
     return hi_ms > 0 ? json_pack ("[o,o]", wire_number (lo_ms), wire_number (hi_ms)) : json_null ();
 }
 
-static void add_root_info (struct service *sv, json_t *o, const struct node_status *s)
+static void add_root_info (struct service *sv, json_t **o, const struct node_status *s)
 {
     char store[512];
 
     service_describe_store (sv, s, store, sizeof (store));
-    json_object_set_new (o, "horizon_ms", wire_number (s->horizon_ms));
-    json_object_set_new (o, "ahead_ms", us_to_ms (s->ahead_us));
-    json_object_set_new (o, "store", json_string (store));
+    json_put_new (o, "horizon_ms", wire_number (s->horizon_ms));
+    json_put_new (o, "ahead_ms", us_to_ms (s->ahead_us));
+    json_put_new (o, "store", json_string (store));
 }
 
 /* What is known here; an idle rank learns the rest from above.  NULL: no memory. */
@@ -38,14 +39,14 @@ static json_t *make_info (struct service *sv, struct node_status *s)
                    "max_generators", (json_int_t)config->max_generators);
     if (!o)
         return NULL;
-    json_object_set_new (o, "generator", s->owns_generator ? json_integer (s->generator) : json_null ());
-    json_object_set_new (o, "served_by", s->state == NODE_ACTIVE ? json_integer (config->rank) : json_null ());
-    json_object_set_new (o, "timestamp_ms", s->time_known ? wire_number (s->timestamp_ms) : json_null ());
-    json_object_set_new (o, "epoch", s->has_epoch ? wire_date (s->epoch_ms) : json_null ());
-    json_object_set_new (o, "lease", range (s->lo_ms, s->hi_ms));
-    json_object_set_new (o, "skew_bound_ms", s->time_known ? us_to_ms ((int64_t)s->bound_us) : json_null ());
+    json_put_new (&o, "generator", s->owns_generator ? json_integer (s->generator) : json_null ());
+    json_put_new (&o, "served_by", s->state == NODE_ACTIVE ? json_integer (config->rank) : json_null ());
+    json_put_new (&o, "timestamp_ms", s->time_known ? wire_number (s->timestamp_ms) : json_null ());
+    json_put_new (&o, "epoch", s->has_epoch ? wire_date (s->epoch_ms) : json_null ());
+    json_put_new (&o, "lease", range (s->lo_ms, s->hi_ms));
+    json_put_new (&o, "skew_bound_ms", s->time_known ? us_to_ms ((int64_t)s->bound_us) : json_null ());
     if (config->rank == 0)
-        add_root_info (sv, o, s);
+        add_root_info (sv, &o, s);
     return o;
 }
 
@@ -107,8 +108,8 @@ static json_t *pack_stats (const struct node_stats *s)
     json_t *o = json_object ();
 
     for (size_t i = 0; i < sizeof (counters) / sizeof (counters[0]); i++)
-        json_object_set_new (o, counters[i].name, json_integer ((json_int_t)counters[i].value));
-    json_object_set_new (o, "longest_stall_ms", us_to_ms ((int64_t)s->longest_stall_us));
+        json_put_new (&o, counters[i].name, json_integer ((json_int_t)counters[i].value));
+    json_put_new (&o, "longest_stall_ms", us_to_ms ((int64_t)s->longest_stall_us));
     return o;
 }
 
