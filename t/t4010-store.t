@@ -64,6 +64,18 @@ test_expect_success MOUNT 'a first start on a full disk is refused, and nothing 
     grep "disk/new/fluid.sqlite: " err &&
     idtree start $opts -o statedir="$PWD/disk/new" idtree id new
 '
+cat >gone.sh <<'END'
+. ./lib.sh
+until_served && store_says good && mv gone gone-away &&
+until_store_says 'failing: .*gone/fluid.sqlite: was removed or replaced' &&
+until_refused | grep 'horizon can be stored' &&
+mkdir -m 700 gone && cp -p gone-away/* gone/ && store_says 'failing: .*gone/fluid.sqlite: was removed or replaced' &&
+idtree dmesg | grep 'no leases are given' >told && cat told && test "$(wc -l <told)" = 1 &&
+rm -r gone && mv gone-away gone && until_served && until_store_says good
+END
+test_expect_success 'a statedir that is moved away, and replaced by a copy, stops leases; they go on when it is back' '
+    mkdir -m 700 gone && idtree start -s 2 $opts -o statedir="$PWD/gone" sh gone.sh
+'
 mkdir -m 700 hung && head -c 520 /dev/zero >page
 # Rank 0's disk is as t/chaos/host.h says: 1 full, 2 broken, 3 hanging; 0 good.
 cat >hung.sh <<'END'

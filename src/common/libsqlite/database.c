@@ -6,10 +6,19 @@
  * It is ours if and only if (1) SQLite finds it whole, (2) its application id and (3) its version are those asked for.
  * A file without any table is a new one; a file without any byte is none that we left, for the tables are made before
  * open returns, and a file that was made and not filled is removed.
+ *
+ * A write-ahead log says itself which of its commits are whole: one flipped bit, and SQLite takes an older state for the
+ * newest.  What must not go back (kind->journal) has a rollback journal instead, that is emptied when a commit ends: it is
+ * found only where a commit was under way, of which nobody was told.  Bits that flip in it bring back another old page, or
+ * none: those who open the file judge what it says then.  One flip makes a whole database empty (its size in pages, in
+ * the journal's head); so a file that had tables must have them when SQLite is through with it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +27,10 @@
 
 #include "libsqlite/database.h"
 #include "libutil/errprintf.h"
+
+/* sqlite.org/fileformat.html */
+#define ID_OFFSET 68    /* in the file: the application id */
+#define PAGES_OFFSET 16 /* in a journal: the size of the file before, in pages */
 
 /* --- errors ---------------------------------------------------------------------------------------- */
 
@@ -53,11 +66,23 @@ int database_explain (struct database *d, idt_error_t *errp)
 
 /* --- statements ------------------------------------------------------------------------------------- */
 
+/* The inode is not given to another file while we have this one open. */
+static int check_place (struct database *d, idt_error_t *errp)
+{
+    struct stat sb;
+
+    if (!d->locked || (stat (d->path, &sb) == 0 && sb.st_dev == d->dev && sb.st_ino == d->ino))
+        return 0;
+    errno = ESTALE;
+    return errprintf (errp, "%s: was removed or replaced while in use: put the one back that was there, or stop the instance",
+                      d->path);
+}
+
 int database_run (struct database *d, const char *sql, idt_error_t *errp)
 {
     if (d->sqlite.exec (d->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-        return database_explain (d, errp);
-    return 0;
+        return check_place (d, errp) < 0 ? -1 : database_explain (d, errp);
+    return check_place (d, errp);
 }
 
 sqlite3_stmt *database_prepare (struct database *d, const char *sql, idt_error_t *errp)
@@ -121,17 +146,42 @@ static void write_holder (struct database *d, const char *holder)
     close (fd);
 }
 
+/* What was locked is what is at the path: from here on that is watched. */
+static int note_place (struct database *d, idt_error_t *errp)
+{
+    struct stat sb;
+
+    if (stat (d->path, &sb) < 0)
+        return errprintf (errp, "%s: %s", d->path, strerror (errno));
+    d->dev = sb.st_dev;
+    d->ino = sb.st_ino;
+    d->locked = true;
+    return 0;
+}
+
+/* A file of the other kind is made one of this kind; the first page of a new one is written, for an empty one is refused. */
+static const char *set_up (const struct database *d)
+{
+    if (!d->kind->journal)
+        return "COMMIT; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE; COMMIT;";
+    if (d->made)
+        return "COMMIT; PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = EXTRA; PRAGMA user_version = 0;";
+    return "COMMIT; PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = EXTRA; BEGIN EXCLUSIVE; COMMIT;";
+}
+
 static int lock_file (struct database *d, idt_error_t *errp)
 {
     /* The lock comes with the first transaction, and stays. */
-    static const char lock[] = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;";
-    static const char set_up[] = "COMMIT; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE; COMMIT;";
+    const char *lock = d->kind->journal
+        ? "PRAGMA page_size = 512; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;"
+        : "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;";
 
     int rc = d->sqlite.exec (d->db, lock, NULL, NULL, NULL) & 0xff;
     if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)
         return tell_busy (d, errp);
-    d->locked = true;
-    return rc == SQLITE_OK ? database_run (d, set_up, errp) : database_explain (d, errp);
+    if (note_place (d, errp) < 0)
+        return -1;
+    return rc == SQLITE_OK ? database_run (d, set_up (d), errp) : database_explain (d, errp);
 }
 
 static int check_kind (struct database *d, idt_error_t *errp)
@@ -175,6 +225,8 @@ static int look_inside (struct database *d, idt_error_t *errp)
     if (bad > 0)
         return database_damaged (d, "it is not whole", errp);
     d->is_new = tables == 0;
+    if (d->is_new && d->filled)
+        return database_damaged (d, "all that was in it is gone", errp);
     if (!d->is_new)
         return check_kind (d, errp);
     return d->kind->create ? database_fill (d, d->kind->create, errp) : 0;
@@ -187,9 +239,10 @@ void database_close (struct database *d)
     if (!d)
         return;
     int saved = errno;
-    if (d->made && d->locked) /* an empty file would be taken for a damaged one */
+    bool ours = d->locked && check_place (d, NULL) == 0;
+    if (ours && d->made) /* an empty file would be taken for a damaged one */
         unlink (d->path);
-    if (d->locked)
+    if (ours)
         unlink (d->holder_path);
     if (d->db)
         d->sqlite.close (d->db);
@@ -201,6 +254,34 @@ void database_close (struct database *d)
     errno = saved;
 }
 
+/* A number of 32 bits in a file; 0 where there is none. */
+static uint32_t read_u32 (const char *path, off_t offset)
+{
+    uint32_t n = 0;
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0 && pread (fd, &n, sizeof (n), offset) != sizeof (n))
+        n = 0;
+    if (fd >= 0)
+        close (fd);
+    return ntohl (n);
+}
+
+/* Whether a journal is there that takes back the commit which made the tables: before it there was one page. */
+static bool was_being_filled (const struct database *d)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s-journal", d->path);
+    return read_u32 (path, PAGES_OFFSET) == 1;
+}
+
+/* The application id comes with the tables. */
+static bool is_filled (const struct database *d)
+{
+    return read_u32 (d->path, ID_OFFSET) == (uint32_t)d->kind->application_id && !was_being_filled (d);
+}
+
 static int look_at_file (struct database *d, idt_error_t *errp)
 {
     struct stat sb;
@@ -209,6 +290,7 @@ static int look_at_file (struct database *d, idt_error_t *errp)
         d->made = errno == ENOENT;
     else if (sb.st_size == 0)
         return database_damaged (d, "it is empty", errp);
+    d->filled = d->kind->journal && is_filled (d);
     return 0;
 }
 

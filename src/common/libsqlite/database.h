@@ -3,8 +3,8 @@
 
 /* database.h - a file of SQLite that is ours alone for as long as it is open
  *
- * A commit is durable when it returns: write-ahead log, synchronous=FULL.  The file is locked from open to close; who
- * holds it is written beside it, in NAME.holder, which nothing depends on.
+ * A commit is durable when it returns, and found again at the next start: the file is still the one at its path.  The
+ * file is locked from open to close; who holds it is written beside it, in NAME.holder, which nothing depends on.
  *
  * A database has one user at a time; it may pass from thread to thread.
  */
@@ -12,6 +12,7 @@
 #define SQLITE_DATABASE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include <idtree/error.h>
 
@@ -26,11 +27,15 @@ struct database {
     char *holder_path;
     const struct database_kind *kind; /* borrowed */
     bool made;                        /* there was no file, and nothing is in it yet */
+    bool filled;                      /* tables were in it, before SQLite looked */
     bool locked;
+    dev_t dev; /* what was opened, once it is locked */
+    ino_t ino;
 };
 
 struct database_kind {
     const char *name; /* of the file, as "fluid.sqlite" */
+    bool journal;     /* small, and nothing in it is believed that was damaged: see database.c */
     int application_id;
     int version;
     const char *create; /* statements that make its tables; NULL: who opens it calls database_fill () */
@@ -58,7 +63,9 @@ int database_damaged (struct database *d, const char *what, idt_error_t *errp);
 /* Close it.  Statements must be finalized before.  NULL is fine; keeps errno. */
 void database_close (struct database *d);
 
-/* Run statements without results.  Returns 0, or -1 with errno set and 'errp' filled, like all below. */
+/* Run statements without results.  Returns 0, or -1 with errno set and 'errp' filled, like all below:
+ *   ESTALE   what was committed is in a file that was removed or replaced meanwhile: the next start will not find it
+ */
 int database_run (struct database *d, const char *sql, idt_error_t *errp);
 
 /* Make a statement, for d->sqlite.finalize ().  NULL where it failed. */

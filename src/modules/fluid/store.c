@@ -7,8 +7,9 @@
  * if and only if (1) it is a whole database of this kind and version (libsqlite), (2) the row is there, (3) seal is what
  * seal () makes of the other columns and (4) 0 <= horizon_ms <= 2^40.  Table and row are made in one transaction.
  *
- * The log is taken over into the file at once, for SQLite drops a damaged end of it silently, and an older horizon would be
- * believed; the seal tells damage that leaves the file whole.  The lock of a database is that of rule B_TWO of
+ * An older horizon must never be believed: the file has a journal, and no log (database.c), and the seal tells damage that
+ * leaves the database whole.  Some of them pages of an old commit and some of a new one is no harm: what changes is one row,
+ * in one page, and a page of which half is written has no good seal.  The lock of a database is that of rule B_TWO of
  * doc/model/lease.pml: two roots never run on one statedir.
  *
  * The database belongs to the worker's thread while a write is under way, else to the reactor's.
@@ -30,6 +31,7 @@
 
 static const struct database_kind kind = {
     .name = "fluid.sqlite",
+    .journal = true,
     .application_id = 1768191078, /* "idtf" */
     .version = 1,
     .advice = "start once with --recover-horizon=DATE-or-ID, above all ids made, and its fluid.epoch; the file is kept "
@@ -56,7 +58,6 @@ static int64_t seal (const struct lease_record *r, int64_t epoch_ms)
     return (int64_t)(z >> 1);
 }
 
-/* The commit is what counts: a log that could not be taken over now will be with the next. */
 static int write_record (struct store *st, const struct lease_record *r, idt_error_t *errp)
 {
     char sql[240];
@@ -65,10 +66,7 @@ static int write_record (struct store *st, const struct lease_record *r, idt_err
               "UPDATE fluid SET horizon_ms = %llu, watermark_ms = %llu, settle_ms = %llu, seal = %lld WHERE id = 0;",
               (unsigned long long)r->horizon_ms, (unsigned long long)r->watermark_ms, (unsigned long long)r->settle_ms,
               (long long)seal (r, st->epoch_ms));
-    if (database_run (st->database, sql, errp) < 0)
-        return -1;
-    database_run (st->database, "PRAGMA wal_checkpoint (TRUNCATE);", NULL);
-    return 0;
+    return database_run (st->database, sql, errp);
 }
 
 /* --- writes ------------------------------------------------------------------------------------------ */
@@ -230,10 +228,11 @@ static int move (const char *dir, const char *to, const char *suffix)
     return rename (from, path) < 0 && errno != ENOENT ? -1 : 0;
 }
 
-/* The file first: without its log it could pass for a whole but older one. */
+/* The file first: without its journal, or the log of an earlier version, it could pass for a whole one. */
 int store_set_aside (const char *dir, char *path, size_t size, idt_error_t *errp)
 {
-    if (free_path (dir, path, size) == 0 && move (dir, path, "") == 0 && move (dir, path, "-wal") == 0)
+    if (free_path (dir, path, size) == 0 && move (dir, path, "") == 0 && move (dir, path, "-journal") == 0
+        && move (dir, path, "-wal") == 0)
         return 0;
     return errprintf (errp, "%s/fluid.sqlite: cannot be moved aside: %s", dir, strerror (errno));
 }
