@@ -183,7 +183,11 @@ static json_t *fields_flax (const struct ident *id, int drift)
     flax_t flax = flax_of (id);
     struct flax_fields f = flax_split (&flax);
 
-    return json_pack ("{s:I s:I}", "timestamp_ms", (json_int_t)f.ms, "random", (json_int_t)f.random);
+    char random[24];
+
+    /* 56 bits: more than a number of JSON holds for those who read it as a double */
+    snprintf (random, sizeof (random), "0x%014llx", (unsigned long long)f.random);
+    return json_pack ("{s:I s:s}", "timestamp_ms", (json_int_t)f.ms, "random", random);
 }
 
 static int range_flax (const struct scheme_key *key, int64_t from_ms, int64_t to_ms, struct ident *lower,

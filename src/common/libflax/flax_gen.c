@@ -7,11 +7,19 @@
  * process starts in a millisecond that its parent has not reached, with random bits of its own:
  * within the parent's both would count up from the same number.
  */
+#include "config.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/single_threaded.h>
 #include <time.h>
+
+#ifdef HAVE_SYS_SINGLE_THREADED_H
+#include <sys/single_threaded.h>
+#define SINGLE_THREADED __libc_single_threaded
+#else
+#define SINGLE_THREADED 0
+#endif
 
 #include "flax_layout.h"
 #include "flax_random.h"
@@ -91,7 +99,7 @@ static inline int make_many (struct flax_gen *gen, int64_t unix_ms, flax_t *ids,
         errno = EOVERFLOW;
         return -1;
     }
-    bool alone = __libc_single_threaded; /* then a lock is pure cost, a seventh of an id */
+    bool alone = SINGLE_THREADED; /* then a lock is pure cost, a seventh of an id */
     if (!alone)
         pthread_mutex_lock (&gen->lock);
     for (size_t i = 0; i < count && rc == 0; i++)

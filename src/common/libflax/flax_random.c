@@ -5,16 +5,14 @@
  *
  * - A key is used for one filling and then forgotten, and bits are wiped as they are drawn: who
  *   reads the memory learns nothing about ids that were made.
- * - All lives in pages that the kernel wipes in a child process (MADV_WIPEONFORK), so the child
- *   finds nothing left and takes a key of its own.  Where the kernel can't, each draw compares the
- *   process id.
+ * - All lives in pages that the kernel wipes in a child process (fork_guard.h), so the child
+ *   finds nothing left and takes a key of its own.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "flax_random.h"
 
@@ -103,24 +101,11 @@ static int fill (struct flax_random *random)
     return 0;
 }
 
-static bool is_child (const struct flax_random *random)
-{
-    return !random->alive || (!random->wiped_by_kernel && random->pid != getpid ());
-}
-
-static void adopt (struct flax_random *random, bool wiped_by_kernel)
-{
-    random->left = 0;
-    random->alive = true;
-    random->wiped_by_kernel = wiped_by_kernel;
-    random->pid = getpid ();
-}
-
 int flax_random_prepare (struct flax_random *random, bool *forked)
 {
-    if (is_child (random)) {
-        /* a wiped struct says 'alive' false, so that is how it was told */
-        adopt (random, !random->alive);
+    if (fork_guard_is_child (&random->guard)) {
+        random->left = 0;
+        fork_guard_arm (&random->guard, random, sizeof (*random));
         *forked = true;
     }
     return random->left == 0 ? fill (random) : 0;
@@ -128,12 +113,10 @@ int flax_random_prepare (struct flax_random *random, bool *forked)
 
 struct flax_random *flax_random_create (void)
 {
-    struct flax_random *random =
-        mmap (NULL, sizeof (*random), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct flax_random *random = fork_guard_pages (sizeof (*random));
 
-    if (random == MAP_FAILED)
-        return NULL;
-    adopt (random, madvise (random, sizeof (*random), MADV_WIPEONFORK) == 0);
+    if (random)
+        fork_guard_arm (&random->guard, random, sizeof (*random));
     return random;
 }
 

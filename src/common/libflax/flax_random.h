@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/types.h>
+
+#include "libutil/fork_guard.h"
 
 #pragma GCC visibility push(hidden) /* no part of libidtree.so's interface */
 
@@ -29,9 +30,7 @@ void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *
 /* Lives in pages of its own.  Members are private to this file and flax_random.c. */
 struct flax_random {
     uint32_t left; /* bytes at the end of 'bytes' that are not drawn yet; 0 in wiped pages */
-    bool alive;    /* false in a child whose pages were wiped */
-    bool wiped_by_kernel;
-    pid_t pid;
+    struct fork_guard guard;
     uint8_t bytes[FLAX_RANDOM_BYTES];
 };
 
@@ -48,7 +47,7 @@ int flax_random_prepare (struct flax_random *random, bool *forked);
  */
 static inline int flax_random_draw (struct flax_random *random, uint64_t *bits, bool *forked)
 {
-    if ((random->left == 0 || !random->wiped_by_kernel) && flax_random_prepare (random, forked) < 0)
+    if ((random->left == 0 || !random->guard.wiped_by_kernel) && flax_random_prepare (random, forked) < 0)
         return -1;
     uint8_t *next = random->bytes + FLAX_RANDOM_BYTES - random->left;
     memcpy (bits, next, sizeof (*bits));

@@ -6,7 +6,6 @@
  * No id is made twice: (last_ms, used) grows in lexical order with each reservation and never
  * shrinks, whatever range of time or order of calls the owner comes up with.
  */
-#include <assert.h>
 #include <errno.h>
 
 #include "idtree/fluid.h"
@@ -58,9 +57,7 @@ static int refusal (const struct fluid_gen *gen, uint64_t now_ms)
 
 int fluid_gen_reserve (struct fluid_gen *gen, uint64_t now_ms, uint32_t want, fluid_t *first)
 {
-    assert (want >= 1);
-
-    int why = refusal (gen, now_ms);
+    int why = want == 0 ? EINVAL : refusal (gen, now_ms);
     if (why != 0) {
         errno = why;
         return -1;

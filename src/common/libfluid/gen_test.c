@@ -282,6 +282,9 @@ static void test_refused_arguments (void)
     ok (fluid_gen_reserve (&gen, 0, 1, &id) == -1 && errno == ERANGE && id == 7,
         "a new generator holds no range");
     fluid_gen_set_range (&gen, 10, 20);
+    ok (fluid_gen_reserve (&gen, 12, 0, &id) == -1 && errno == EINVAL && id == 7
+            && fluid_gen_reserve (&gen, 11, 1, &id) == 1,
+        "no ids at all are not to be had, and to have asked for them changes nothing");
     ok (fluid_gen_set_range (&gen, 2, 1) == -1 && errno == EINVAL,
         "a range cannot end before it begins");
     ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 2) == -1 && errno == EOVERFLOW,

@@ -25,6 +25,8 @@
 #include <time.h>
 
 #include "idtree/sno.h"
+#include "libutil/fork_guard.h"
+#include "libutil/nap.h"
 
 #define SEQUENCE_BITS 17
 #define SEQUENCE_MASK ((UINT64_C (1) << SEQUENCE_BITS) - 1)
@@ -37,6 +39,7 @@ struct sno_gen {
     _Atomic uint64_t word;
     _Atomic uint64_t lo, hi; /* units allowed: lo <= unit < hi */
     struct sno_clock clock;
+    struct fork_guard *guard;
     uint16_t partition;
     uint16_t min, max;
 
@@ -162,8 +165,7 @@ static void sleep_for (const struct sno_gen *gen, int64_t for_ns)
         gen->clock.sleep_ns (gen->clock.arg, for_ns);
         return;
     }
-    struct timespec ts = {.tv_sec = for_ns / 1000000000, .tv_nsec = for_ns % 1000000000};
-    nanosleep (&ts, NULL);
+    nap_ns (for_ns);
 }
 
 /* Nanoseconds from 'unix_ns' to the start of 'unit'. */
@@ -187,21 +189,25 @@ static int64_t until_safe (struct sno_gen *gen, int64_t unix_ns)
 
 /* --- reserving --------------------------------------------------------------------------- */
 
+static inline int fail (int errnum)
+{
+    errno = errnum;
+    return -1;
+}
+
 /* The unit of a time at which this generator may make ids. */
 static inline int unit_allowed (struct sno_gen *gen, int64_t unix_ns, uint64_t *unit)
 {
     uint64_t since = (uint64_t)unix_ns - (uint64_t)SNO_EPOCH_NS;
 
+    if (fork_guard_is_child (gen->guard))
+        return fail (EPERM);
     *unit = since / SNO_UNIT_NS;
-    if (unix_ns < SNO_EPOCH_NS || *unit > SNO_UNIT_MAX) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (unix_ns < SNO_EPOCH_NS || *unit > SNO_UNIT_MAX)
+        return fail (EOVERFLOW);
     if (*unit < atomic_load_explicit (&gen->lo, memory_order_relaxed) ||
-        *unit >= atomic_load_explicit (&gen->hi, memory_order_relaxed)) {
-        errno = ERANGE;
-        return -1;
-    }
+        *unit >= atomic_load_explicit (&gen->hi, memory_order_relaxed))
+        return fail (ERANGE);
     return 0;
 }
 
@@ -211,8 +217,7 @@ static int explain (struct sno_gen *gen, enum verdict verdict, int64_t unix_ns, 
 {
     if (wait_ns)
         *wait_ns = verdict == USED_UP ? until_unit (unix_ns, unit + 1) : until_safe (gen, unix_ns);
-    errno = verdict == USED_UP ? EAGAIN : ESTALE;
-    return -1;
+    return fail (verdict == USED_UP ? EAGAIN : ESTALE);
 }
 
 int sno_gen_reserve (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, unsigned want, sno_t *id,
@@ -222,6 +227,8 @@ int sno_gen_reserve (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, unsigne
     uint64_t unit, first, count = want;
     enum verdict verdict;
 
+    if (want == 0)
+        return fail (EINVAL);
     if (unit_allowed (gen, unix_ns, &unit) < 0)
         return -1;
     do {
@@ -340,6 +347,8 @@ int sno_gen_new_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *i
 {
     uint64_t unit;
 
+    if (fork_guard_is_child (gen->guard))
+        return fail (EPERM);
     if (sno_unit_at (unix_ns, &unit) < 0)
         return -1;
     uint32_t call = atomic_load_explicit (&gen->calls_at, memory_order_relaxed);
@@ -359,6 +368,7 @@ void sno_gen_destroy (struct sno_gen *gen)
         int saved_errno = errno;
         pthread_mutex_destroy (&gen->lock);
         pthread_mutex_destroy (&gen->overflow_lock);
+        fork_guard_destroy (gen->guard);
         free (gen);
         errno = saved_errno;
     }
@@ -382,6 +392,10 @@ static struct sno_gen *gen_alloc (const struct sno_snapshot *s, const struct sno
         return NULL;
     pthread_mutex_init (&gen->lock, NULL);
     pthread_mutex_init (&gen->overflow_lock, NULL);
+    if (!(gen->guard = fork_guard_create ())) {
+        sno_gen_destroy (gen);
+        return NULL;
+    }
     if (clock)
         gen->clock = *clock;
     gen->partition = s->partition;
@@ -411,10 +425,10 @@ struct sno_gen *sno_gen_create (const struct sno_snapshot *config, const struct 
 
 int sno_gen_set_range (struct sno_gen *gen, uint64_t lo_unit, uint64_t hi_unit)
 {
-    if (lo_unit > hi_unit) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (lo_unit > hi_unit)
+        return fail (EINVAL);
+    if (hi_unit > SNO_UNIT_MAX + 1)
+        return fail (EOVERFLOW);
     atomic_store_explicit (&gen->lo, lo_unit, memory_order_relaxed);
     atomic_store_explicit (&gen->hi, hi_unit, memory_order_relaxed);
     return 0;

@@ -10,8 +10,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "idtree/sno.h"
+#include "libtestids/signals.h"
 #include "libtestids/vectors.h"
 
 #define CLOCK_MAX 64
@@ -546,6 +550,86 @@ static void test_worlds (void)
         n);
 }
 
+static void test_arguments (void)
+{
+    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){.partition = 7}, NULL);
+    int64_t t = SNO_EPOCH_NS + 100 * SNO_UNIT_NS;
+    sno_t id = {{9}};
+
+    ok (sno_gen_reserve (gen, 0, t, 0, &id, NULL) == -1 && errno == EINVAL && id.bytes[0] == 9,
+        "no ids at all are not to be had");
+    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_split (&id).sequence == 0 &&
+            sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_split (&id).sequence == 1,
+        "... and to have asked for them changes nothing");
+    ok (sno_gen_set_range (gen, 0, SNO_UNIT_MAX + 2) == -1 && errno == EOVERFLOW &&
+            sno_gen_set_range (gen, 0, UINT64_MAX) == -1 && errno == EOVERFLOW &&
+            sno_gen_set_range (gen, 2, 1) == -1 && errno == EINVAL,
+        "a range ends behind the last unit, and not before it begins");
+    ok (sno_gen_set_range (gen, 0, SNO_UNIT_MAX + 1) == 0 &&
+            sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1,
+        "all of time is a range");
+    sno_gen_destroy (gen);
+}
+
+/* By the system's clock: ids may be made in 100 ms, and 1 s is allowed for it. */
+static void test_signals (void)
+{
+    struct sno_snapshot start = {.partition = 7};
+    struct timespec ts;
+    uint64_t unit;
+    sno_t id;
+
+    clock_gettime (CLOCK_REALTIME, &ts);
+    if (sno_unit_at (ts.tv_sec * INT64_C (1000000000) + ts.tv_nsec, &unit) < 0 ||
+        sno_snapshot_raise (&start, unit + 25) < 0)
+        bail_out ("the clock is beyond sno");
+    struct sno_gen *gen = sno_gen_create (&start, NULL);
+    signals_every (1000);
+    int rc = sno_gen_new (gen, 0, INT64_C (1000000000), &id);
+    signals_every (0);
+    ok (rc == 0 && signals_came > 0, "signals that interrupt a nap do not shorten the wait (%d came)",
+        (int)signals_came);
+    sno_gen_destroy (gen);
+}
+
+/* What a child process gets of all that makes ids: errno, or 0. */
+static int child_gets (struct sno_gen *gen, int64_t t, int way)
+{
+    int status = 0, rc = -1;
+    pid_t pid = fork ();
+    sno_t id;
+
+    if (pid == 0) {
+        if (way == 0)
+            rc = sno_gen_reserve (gen, 0, t, 1, &id, NULL);
+        else if (way == 1)
+            rc = sno_gen_try (gen, 0, &id, NULL);
+        else if (way == 2)
+            rc = sno_gen_new (gen, 0, 0, &id);
+        else
+            rc = sno_gen_new_at (gen, 0, t, &id);
+        int errnum = rc < 0 ? errno : 0;
+        sno_gen_destroy (gen);
+        _exit (errnum);
+    }
+    waitpid (pid, &status, 0);
+    return WIFEXITED (status) ? WEXITSTATUS (status) : -1;
+}
+
+static void test_fork (void)
+{
+    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){.partition = 7}, NULL);
+    int64_t t = SNO_EPOCH_NS + 100 * SNO_UNIT_NS;
+    int refused = 0;
+    sno_t id;
+
+    for (int way = 0; way < 4; way++)
+        refused += child_gets (gen, t, way) == EPERM;
+    ok (refused == 4, "a child process, which would make its parent's ids, makes none");
+    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1, "its parent goes on");
+    sno_gen_destroy (gen);
+}
+
 int main (void)
 {
     json_t *vectors = vectors_load ("sno");
@@ -559,6 +643,9 @@ int main (void)
     test_unsafe_past ();
     test_snapshot ();
     test_worlds ();
+    test_arguments ();
+    test_signals ();
+    test_fork ();
     json_decref (vectors);
     return done_testing ();
 }

@@ -2,6 +2,7 @@
  * Copyright idtree contributors */
 
 /* uid.c - nodes and values: fingerprints, order, casts, distance, vector clocks */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,12 @@ struct uid_node uid_node_named (const char *name)
 static int compare (int64_t a, int64_t b)
 {
     return (a > b) - (a < b);
+}
+
+struct uid_node uid_node_numbered (uint32_t number)
+{
+    assert (number <= UID_NUMBER_MAX);
+    return (struct uid_node){.fingerprint = UINT32_C (1) << 31 | number};
 }
 
 int uid_node_compare (const struct uid_node *a, const struct uid_node *b)
@@ -159,11 +166,15 @@ int uid_strip (const struct uid *id, struct uid *out)
     return 0;
 }
 
-static bool can_subtract (const struct uid *id)
+static bool is_small (int64_t n)
 {
     const int64_t limit = INT64_C (1) << 20;
-    return llabs (id->a) < limit && llabs (id->b) < limit && llabs (id->c) < limit &&
-           llabs (id->sequence) < limit;
+    return n > -limit && n < limit;
+}
+
+static bool can_subtract (const struct uid *id)
+{
+    return is_small (id->a) && is_small (id->b) && is_small (id->c) && is_small (id->sequence);
 }
 
 static int64_t unix_us (const struct uid *id)
@@ -217,35 +228,41 @@ size_t uid_clock_tick (const struct uid *fresh, const struct uid *clock, size_t 
     return n;
 }
 
-/* Copy sorted by node; entries of one node keep their order. */
-static void copy_by_node (const struct uid *from, size_t count, struct uid *to)
+/* By node; entries of one node keep their order, which is that of their places. */
+static int compare_places_cb (const void *x, const void *y)
 {
-    for (size_t i = 0; i < count; i++) {
-        size_t at = i;
-        for (; at > 0 && uid_node_compare (&to[at - 1].node, &from[i].node) > 0; at--)
-            to[at] = to[at - 1];
-        to[at] = from[i];
-    }
+    const struct uid *a = *(const struct uid *const *)x, *b = *(const struct uid *const *)y;
+    int order = uid_node_compare (&a->node, &b->node);
+
+    return order ? order : (a > b) - (a < b);
 }
 
-static size_t merge (const struct uid *a, size_t na, const struct uid *b, size_t nb,
+static void sort_by_node (const struct uid *clock, size_t count, const struct uid **sorted)
+{
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = &clock[i];
+    if (count > 1)
+        qsort (sorted, count, sizeof (sorted[0]), compare_places_cb);
+}
+
+static size_t merge (const struct uid **a, size_t na, const struct uid **b, size_t nb,
                      struct uid *out)
 {
     size_t n = 0;
 
     while (na && nb) {
-        int order = uid_node_compare (&a->node, &b->node);
-        bool take_a = order ? order < 0 : uid_compare (a, b) >= 0;
-        out[n++] = take_a ? *a : *b;
+        int order = uid_node_compare (&(*a)->node, &(*b)->node);
+        bool take_a = order ? order < 0 : uid_compare (*a, *b) >= 0;
+        out[n++] = take_a ? **a : **b;
         if (order <= 0)
             a++, na--;
         if (order >= 0)
             b++, nb--;
     }
     while (na--)
-        out[n++] = *a++;
+        out[n++] = **a++;
     while (nb--)
-        out[n++] = *b++;
+        out[n++] = **b++;
     return n;
 }
 
@@ -255,11 +272,11 @@ int uid_clock_join (const struct uid *a, size_t na, const struct uid *b, size_t 
         errno = EINVAL;
         return -1;
     }
-    struct uid *sorted = calloc (na + nb + 1, sizeof (*sorted));
+    const struct uid **sorted = calloc (na + nb + 1, sizeof (sorted[0]));
     if (!sorted)
         return -1;
-    copy_by_node (a, na, sorted);
-    copy_by_node (b, nb, sorted + na);
+    sort_by_node (a, na, sorted);
+    sort_by_node (b, nb, sorted + na);
     size_t n = merge (sorted, na, sorted + na, nb, out);
     free (sorted);
     return (int)n;

@@ -18,6 +18,8 @@
 #include <time.h>
 
 #include "idtree/uid.h"
+#include "libutil/fork_guard.h"
+#include "libutil/nap.h"
 
 #define SEQUENCE_BITS 14
 #define MEGA INT64_C (1000000)
@@ -29,6 +31,7 @@ struct uid_gen {
     uint64_t ahead;        /* steps */
     struct uid_node node;
     struct uid_clock clock;
+    struct fork_guard *guard;
 };
 
 static inline uint64_t step_at (int64_t unix_us)
@@ -64,8 +67,7 @@ static void sleep_for (const struct uid_gen *gen, int64_t for_us)
         gen->clock.sleep_us (gen->clock.arg, for_us);
         return;
     }
-    struct timespec ts = {.tv_sec = for_us / MEGA, .tv_nsec = for_us % MEGA * 1000};
-    nanosleep (&ts, NULL);
+    nap_ns (for_us * 1000);
 }
 
 /* The only place where a word becomes an id. */
@@ -82,16 +84,19 @@ static inline void issue (const struct uid_gen *gen, uint64_t word, enum uid_kin
     id->sequence = (int64_t)(word & UID_SEQUENCE_MAX);
 }
 
+static int fail (int errnum)
+{
+    errno = errnum;
+    return -1;
+}
+
 static int refuse (uint64_t step, uint64_t ahead, int64_t unix_us, int64_t *wait_us)
 {
-    if (step > STEP_MAX) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (step > STEP_MAX)
+        return fail (EOVERFLOW);
     if (wait_us)
         *wait_us = step_us (step - ahead) - unix_us;
-    errno = EAGAIN;
-    return -1;
+    return fail (EAGAIN);
 }
 
 int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, unsigned want,
@@ -99,10 +104,12 @@ int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, u
 {
     uint64_t seen = atomic_load_explicit (&gen->word, memory_order_relaxed), now, word, n;
 
-    if (!time_fits (unix_us)) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (want == 0)
+        return fail (EINVAL);
+    if (fork_guard_is_child (gen->guard))
+        return fail (EPERM);
+    if (!time_fits (unix_us))
+        return fail (EOVERFLOW);
     now = step_at (unix_us);
     do {
         uint64_t step = seen >> SEQUENCE_BITS;
@@ -147,7 +154,10 @@ int64_t uid_gen_newest_us (const struct uid_gen *gen)
 
 void uid_gen_destroy (struct uid_gen *gen)
 {
+    if (!gen)
+        return;
     int saved_errno = errno;
+    fork_guard_destroy (gen->guard);
     free (gen);
     errno = saved_errno;
 }
@@ -159,8 +169,10 @@ struct uid_gen *uid_gen_create (const struct uid_gen_config *config)
         return NULL;
     }
     struct uid_gen *gen = calloc (1, sizeof (*gen));
-    if (!gen)
+    if (!gen || !(gen->guard = fork_guard_create ())) {
+        uid_gen_destroy (gen);
         return NULL;
+    }
     gen->node = config->node;
     gen->clock = config->clock;
     gen->ahead = step_at (config->ahead_us);

@@ -4,6 +4,11 @@
 /* uid_gen_test.c - the generator: limits of a step, clocks that jump, waiting; and where the
  * original fails
  */
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libtestids/signals.h"
 #include "libuid/uid_vectors.h"
 
 #define SECOND INT64_C (1000000)
@@ -206,6 +211,63 @@ static void test_originals_defects (json_t *vectors)
     uid_gen_destroy (gen);
 }
 
+/* By the system's clock: ids may be made in 100 ms, and 1 s is allowed for it. */
+static void test_signals (void)
+{
+    struct uid_gen_config config = {.node = uid_node_named (OWN_NODE)};
+    struct timespec ts;
+    struct uid id;
+
+    clock_gettime (CLOCK_REALTIME, &ts);
+    config.after_us = ts.tv_sec * SECOND + ts.tv_nsec / 1000 + SECOND / 10;
+    struct uid_gen *gen = uid_gen_create (&config);
+    signals_every (1000);
+    int rc = uid_gen_new (gen, UID_LOCAL, SECOND, &id);
+    signals_every (0);
+    ok (rc == 0 && signals_came > 0, "signals that interrupt a nap do not shorten the wait (%d came)",
+        (int)signals_came);
+    uid_gen_destroy (gen);
+}
+
+/* Both would go on in the same step. */
+static void test_fork (void)
+{
+    struct uid_gen *gen = gen_new (0);
+    int refused = 0, status;
+    struct uid id;
+
+    for (int way = 0; way < 3; way++) {
+        pid_t pid = fork ();
+
+        if (pid == 0) {
+            int rc = way == 0   ? uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL)
+                     : way == 1 ? uid_gen_try (gen, UID_LOCAL, &id, NULL)
+                                : uid_gen_new (gen, UID_LOCAL, 0, &id);
+            int errnum = rc < 0 ? errno : 0;
+            uid_gen_destroy (gen);
+            _exit (errnum);
+        }
+        waitpid (pid, &status, 0);
+        refused += WIFEXITED (status) && WEXITSTATUS (status) == EPERM;
+    }
+    ok (refused == 3, "a child process, which would make its parent's ids, makes none");
+    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1, "its parent goes on");
+    uid_gen_destroy (gen);
+}
+
+static void test_none (void)
+{
+    struct uid_gen *gen = gen_new (0);
+    struct uid id = {.sequence = 99};
+
+    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 0, &id, NULL) == -1 && errno == EINVAL &&
+            id.sequence == 99,
+        "no ids at all are not to be had");
+    ok (uid_gen_reserve (gen, UID_LOCAL, 0, 1, &id, NULL) == 1 && id.b == 0,
+        "... and to have asked for them changes nothing");
+    uid_gen_destroy (gen);
+}
+
 int main (void)
 {
     json_t *vectors = vectors_load ("uid");
@@ -219,6 +281,9 @@ int main (void)
     test_random_clock (0);
     test_random_clock (SECOND);
     test_originals_defects (vectors);
+    test_signals ();
+    test_fork ();
+    test_none ();
     json_decref (vectors);
     return done_testing ();
 }

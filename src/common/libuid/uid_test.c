@@ -89,8 +89,15 @@ static void test_distance (json_t *vectors)
     ok (good == i, "section distance: same differences, same refusals (%zu)", good);
     struct uid big = {.a = 1 << 20}, out, none = {0};
     ok (uid_distance (&big, &none, &out) < 0 && errno == ERANGE, "a field of 2^20 is refused");
-    big.a = INT64_MIN;
-    ok (uid_distance (&none, &big, &out) < 0 && errno == ERANGE, "the least number too");
+    int refused = 0;
+    for (int field = 0; field < 8; field++) {
+        struct uid least = none;
+        int64_t *fields[] = {&least.a, &least.b, &least.c, &least.sequence};
+        *fields[field / 2] = INT64_MIN;
+        refused += (field & 1 ? uid_distance (&none, &least, &out) : uid_distance (&least, &none, &out)) < 0
+                   && errno == ERANGE;
+    }
+    ok (refused == 8, "the least number too, in every field");
 }
 
 static void test_timestamp_ms (json_t *vectors)
@@ -227,6 +234,55 @@ static void test_clock_laws (void)
         "a clock above the limit is refused");
 }
 
+/* The join by its definition: entries of each clock by node, in their order; of those at the same place the greater. */
+static size_t join_slowly (const struct uid *a, size_t na, const struct uid *b, size_t nb, uint32_t nnodes,
+                           struct uid *out)
+{
+    size_t n = 0;
+
+    for (uint32_t node = 0; node < nnodes; node++) {
+        for (size_t i = 0, k = 0;; i++, k++) {
+            while (i < na && a[i].node.fingerprint != node)
+                i++;
+            while (k < nb && b[k].node.fingerprint != node)
+                k++;
+            if (i >= na && k >= nb)
+                break;
+            out[n++] = k >= nb || (i < na && uid_compare (&a[i], &b[k]) >= 0) ? a[i] : b[k];
+        }
+    }
+    return n;
+}
+
+static void fill_clock (struct uid *clock, size_t count, uint32_t nnodes, uint64_t *state)
+{
+    for (size_t i = 0; i < count; i++) {
+        *state = *state * UINT64_C (6364136223846793005) + 1;
+        clock[i] = (struct uid){.kind = UID_GLOBAL,
+                                .node = {.fingerprint = (uint32_t)(*state >> 33) % nnodes},
+                                .b = (int64_t)(*state >> 44)};
+    }
+}
+
+static void test_long_clocks (void)
+{
+    enum { N = 600 };
+    static struct uid a[N], b[N], out[2 * N], slowly[2 * N];
+    uint64_t state = 5;
+    int good = 0, n = 0;
+
+    for (uint32_t nnodes = 1; nnodes <= 2 * N; nnodes = nnodes * 3 / 2 + 1, n++) {
+        fill_clock (a, N, nnodes, &state);
+        fill_clock (b, N - n, nnodes, &state);
+        size_t count = join_slowly (a, N, b, (size_t)(N - n), nnodes, slowly);
+        bool same = (size_t)uid_clock_join (a, N, b, (size_t)(N - n), out) == count;
+        for (size_t i = 0; same && i < count; i++)
+            same = same_value (&out[i], &slowly[i]);
+        good += same;
+    }
+    ok (good == n, "joins of long clocks are what their definition says (%d)", n);
+}
+
 static void test_make (json_t *vectors)
 {
     json_t *generator = vectors_section (vectors, "generator"), *row;
@@ -275,6 +331,7 @@ int main (void)
     test_vclock (vectors);
     test_tick (vectors);
     test_clock_laws ();
+    test_long_clocks ();
     test_make (vectors);
     json_decref (vectors);
     return done_testing ();

@@ -404,6 +404,41 @@ static void test_hostile (const char *good_text)
         "each byte in each place of %s is refused at that place or means what it says", good_text);
 }
 
+/* Written with one drift, read with another: the way in which two ids are stored alike. */
+static void test_numbered (void)
+{
+    uint64_t state = 11;
+    int met = 0, own = 0, n = 0;
+
+    for (int i = 0; i < 40000; i++) {
+        uint32_t number = (uint32_t)(state >> 38) >> (i & 15);
+        state = state * UINT64_C (6364136223846793005) + 1;
+        const struct uid id = {.kind = UID_GLOBAL,
+                               .node = uid_node_numbered (number),
+                               .a = (int64_t)(state >> 44),
+                               .b = (int64_t)(state >> 20 & 0xfffff) % (UID_B_MAX + 1),
+                               .c = (int64_t)(state & 0x3ff) % 977 * UID_STEP_US,
+                               .sequence = (int64_t)(state >> 10 & UID_SEQUENCE_MAX)};
+        for (int w = UID_DRIFT_MIN; w <= UID_DRIFT_MAX; w++)
+            for (int r = UID_DRIFT_MIN; r <= UID_DRIFT_MAX; r++) {
+                uint8_t bytes[UID_GLOBAL_SIZE];
+                struct uid other;
+
+                uid_to_bytes (&id, &(struct uid_format){.drift = w}, bytes);
+                uid_from_bytes (bytes, sizeof (bytes), &(struct uid_format){.drift = r}, &other);
+                bool numbered = other.node.fingerprint >> 26 == 32;
+                met += numbered && r != w;
+                own += numbered && r == w;
+                n += r == w;
+            }
+    }
+    ok (met == 0 && own == n, "ids of numbered nodes are apart whatever their drift bits (%d ids)", n);
+    ok (uid_node_numbered (0).fingerprint == 0x80000000 &&
+            uid_node_numbered (UID_NUMBER_MAX).fingerprint == 0x83ffffff &&
+            uid_fingerprint ("\xff\xff\xff\xff\xff\xff\xff\xff", 8) < 1U << 28,
+        "and no name has one of their fingerprints");
+}
+
 int main (void)
 {
     json_t *vectors = vectors_load ("uid");
@@ -423,6 +458,7 @@ int main (void)
     test_range_local ();
     test_hostile (".6.nR7HD..3");
     test_hostile (".5.tXVEf8n4vPN.0");
+    test_numbered ();
     json_decref (vectors);
     return done_testing ();
 }

@@ -6,8 +6,8 @@
  * From the most significant bit: 40 bits of milliseconds since the epoch of the instance, 14 bits of
  * generator, 10 bits of sequence.  A generator makes 1024 ids in each millisecond.
  *
- * These functions use libc alone, allocate nothing, hold no state of their own, look at neither locale,
- * environment nor clock, and may be called from any thread.
+ * These functions use libc alone, allocate nothing, hold no state of their own, and look at neither locale,
+ * environment nor clock.  All but fluid_gen_ functions may be called from any thread.
  */
 #ifndef IDTREE_FLUID_H
 #define IDTREE_FLUID_H
@@ -87,7 +87,12 @@ int fluid_form_parse (const char *s, enum fluid_form *form);
 
 /* --- generator -------------------------------------------------------------------------- */
 
-/* A generator is told the time; it never reads a clock.  Members are private to fluid_gen_ functions. */
+/* A generator is told the time; it never reads a clock.  Members are private to fluid_gen_ functions.
+ *
+ * 1. It belongs to one thread at a time: its owner sees to that (a lock, or one thread that makes the ids).
+ * 2. It is a value: a copy makes the ids that the original makes.  So does that of a child process after fork (), which
+ *    must not be used.
+ */
 struct fluid_gen {
     uint64_t lo_ms; /* may use timestamps lo_ms <= t < hi_ms */
     uint64_t hi_ms;
@@ -111,6 +116,7 @@ int fluid_gen_set_range (struct fluid_gen *gen, uint64_t lo_ms, uint64_t hi_ms);
 
 /* Reserve up to 'want' (>= 1) ids at millisecond 'now_ms'.  On success the ids are *first, *first + 1, ...
  * and the number of them, 1 ... 1024, is returned.  Returns -1 with errno set and '*first' untouched:
+ *   EINVAL     'want' is 0
  *   EAGAIN     'now_ms' is used up, or lies below a timestamp already used: try a later one
  *   ERANGE     'now_ms' is outside the range held
  *   EOVERFLOW  'now_ms' does not fit in 40 bits: the time field is used up

@@ -207,7 +207,9 @@ int sno_partitions_deal (struct sno_partitions *partitions, uint16_t *partition)
 /* --- generator --------------------------------------------------------------------------- */
 
 /* Never makes an id twice, from any number of threads, whatever the clock does: unit, tick and
- * sequence are one 64-bit word that is only ever replaced whole.
+ * sequence are one 64-bit word that is only ever replaced whole.  In a child process of fork (),
+ * which would make the ids of its parent, all that makes ids fails with EPERM: it takes a generator
+ * of its own, with another partition.
  *
  *   - In the unit of the newest id the next sequence follows; when all are used the call must wait
  *     for the next unit (an overflow).
@@ -223,7 +225,7 @@ struct sno_gen;
 /* Where a generator takes the time from, if not from CLOCK_REALTIME and nanosleep (). */
 struct sno_clock {
     int64_t (*now_ns) (void *arg);                /* nanoseconds since Unix */
-    void (*sleep_ns) (void *arg, int64_t for_ns); /* returning early does no harm */
+    void (*sleep_ns) (void *arg, int64_t for_ns); /* counts as slept in full, also if it returns early */
     void *arg;
 };
 
@@ -232,14 +234,17 @@ struct sno_clock {
  *   EINVAL  sno_snapshot_sanitize refuses the bounds
  *   ERANGE  a wall is out of range
  *   ENOMEM
+ * What is left of a parent's generator in a child process may be destroyed there.
  */
 struct sno_gen *sno_gen_create (const struct sno_snapshot *config, const struct sno_clock *clock);
 void sno_gen_destroy (struct sno_gen *gen);
 
 /* Allow only units lo <= unit < hi.  For owners of a leased or durable range of time, which make
  * any restart safe: where ranges never overlap, no id is made twice whatever was forgotten.  Not
- * to be called while another thread takes ids.  Returns 0, or -1 with errno EINVAL when 'lo' is
- * above 'hi'.
+ * to be called while another thread takes ids.  Returns 0, or -1 with errno set and the range as it
+ * was:
+ *   EINVAL     'lo_unit' is above 'hi_unit'
+ *   EOVERFLOW  'hi_unit' is above SNO_UNIT_MAX + 1
  */
 int sno_gen_set_range (struct sno_gen *gen, uint64_t lo_unit, uint64_t hi_unit);
 
@@ -251,6 +256,8 @@ int sno_gen_set_range (struct sno_gen *gen, uint64_t lo_unit, uint64_t hi_unit);
  *   ESTALE     the clock is in a period that both timelines have used
  *   ERANGE     the time is outside the range set by sno_gen_set_range
  *   EOVERFLOW  the time lies before 2010 or behind SNO_UNIT_MAX
+ *   EINVAL     'want' is 0
+ *   EPERM      this is a child process, and the generator is its parent's
  * Called from several threads, a time that was read before another thread's later one looks like a
  * clock that went back: still no id comes twice, but timelines are swapped for nothing.
  * sno_gen_try knows better.
@@ -267,7 +274,7 @@ void sno_next (sno_t *id);
 int sno_gen_try (struct sno_gen *gen, uint8_t meta, sno_t *id, int64_t *wait_ns);
 
 /* Make one id now, waiting as long as it takes but not longer than 'timeout_ns' in all (negative:
- * no limit; time spent waiting is what counts).  Returns 0, or -1 as sno_gen_try does: EAGAIN and
+ * no limit; time spent waiting is what counts, signals or not).  Returns 0, or -1 as sno_gen_try does: EAGAIN and
  * ESTALE mean that the wait would have exceeded the limit.
  */
 int sno_gen_new (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *id);
@@ -275,7 +282,7 @@ int sno_gen_new (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *i
 /* Make an id for a given time: for ids of things that are older than their ids.  Uses tick 0 and a
  * sequence of its own that rolls over silently and knows nothing of the time, so two such ids of
  * one unit are equal when a whole pool lies between them, and one of them may equal an id made by
- * the clock. Returns 0, or -1 with errno EOVERFLOW as sno_unit_at does.
+ * the clock. Returns 0, or -1 with errno EOVERFLOW as sno_unit_at does, or EPERM as sno_gen_reserve.
  */
 int sno_gen_new_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *id);
 

@@ -12,7 +12,9 @@
  *
  * I, the drift bits 5 ... 10, sets a window of 2^I seconds in which the ids of one node lie
  * together; across windows time rules.  I is not stored: writer and reader must agree, another I
- * reads as another node and time. A step of time is 1.024 ms, 977 of them in a second, the last
+ * reads as another node and time.  So two ids that differ may be stored alike where one I wrote the
+ * one and another I the other: all ids of a set must be written with one I (or name nodes of
+ * uid_node_numbered () alone). A step of time is 1.024 ms, 977 of them in a second, the last
  * one 0.576 ms long.
  *
  * Everything here uses libc alone.  Values and codecs hold no state and may be called from any
@@ -67,6 +69,14 @@ uint32_t uid_fingerprint_legacy (const char *name, size_t len);
 
 /* A node with 'name' (borrowed) and its fingerprint. */
 struct uid_node uid_node_named (const char *name);
+
+#define UID_NUMBER_MAX ((UINT32_C (1) << 26) - 1)
+
+/* A node by its number, 0 ... UID_NUMBER_MAX: the fingerprint is a bit of one, five of zero, the number.  No name has one of
+ * those.  And where their ids are concerned drift bits may differ: shifted by one to five bits, as another I reads it,
+ * none of these fingerprints is one of them.  So two ids of such nodes are stored alike only if they are the same.
+ */
+struct uid_node uid_node_numbered (uint32_t number);
 
 /* Names sort by text and before all fingerprints; returns -1, 0 or 1.  A name and its fingerprint
  * differ.
@@ -250,14 +260,16 @@ int uid_clock_diff (const struct uid *a, size_t na, const struct uid *b, size_t 
 /* Never makes an id twice, from any number of threads, and each is above the one before: step and
  * sequence are one 64-bit word that only grows.  A step gives 16384 ids.  What does not fit, and
  * everything while the clock is behind the newest id's step once that is used up, must wait, or
- * may take steps ahead of the clock up to a limit.
+ * may take steps ahead of the clock up to a limit.  In a child process of fork (), which would make
+ * the ids of its parent, all that makes ids fails with EPERM: it takes a generator of its own, with
+ * another node.
  */
 struct uid_gen;
 
 /* Where a generator takes the time from, if not from CLOCK_REALTIME and nanosleep (). */
 struct uid_clock {
     int64_t (*now_us) (void *arg);                /* micro-seconds since Unix */
-    void (*sleep_us) (void *arg, int64_t for_us); /* returning early does no harm */
+    void (*sleep_us) (void *arg, int64_t for_us); /* counts as slept in full, also if it returns early */
     void *arg;
 };
 
@@ -282,6 +294,8 @@ void uid_gen_destroy (struct uid_gen *gen);
  * which it is worth trying again:
  *   EAGAIN     the step is used up, or was before the clock went back
  *   EOVERFLOW  the time is negative or the last step is used up
+ *   EINVAL     'want' is 0
+ *   EPERM      this is a child process, and the generator is its parent's
  */
 int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, unsigned want,
                      struct uid *first, int64_t *wait_us);
@@ -292,7 +306,7 @@ int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, u
 int uid_gen_try (struct uid_gen *gen, enum uid_kind kind, struct uid *id, int64_t *wait_us);
 
 /* Make one id now, waiting as long as it takes but not longer than 'timeout_us' in all (negative:
- * no limit). Returns 0, or -1 as uid_gen_try does: EAGAIN means that the wait would have exceeded
+ * no limit; time spent waiting is what counts, signals or not). Returns 0, or -1 as uid_gen_try does: EAGAIN means that the wait would have exceeded
  * the limit.
  */
 int uid_gen_new (struct uid_gen *gen, enum uid_kind kind, int64_t timeout_us, struct uid *id);

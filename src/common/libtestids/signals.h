@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* signals.h - a signal every millisecond, which interrupts whoever sleeps; for tests only */
+#ifndef TESTIDS_SIGNALS_H
+#define TESTIDS_SIGNALS_H
+
+#include <signal.h>
+#include <sys/time.h>
+
+static volatile sig_atomic_t signals_came;
+
+static void signals_cb (int signum)
+{
+    signals_came++;
+}
+
+/* 0 ends them. */
+static inline void signals_every (suseconds_t us)
+{
+    const struct sigaction action = {.sa_handler = signals_cb};
+    const struct itimerval every = {{0, us}, {0, us}};
+
+    sigaction (SIGALRM, &action, NULL);
+    setitimer (ITIMER_REAL, &every, NULL);
+}
+
+#endif /* TESTIDS_SIGNALS_H */

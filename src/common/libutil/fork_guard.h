@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fork_guard.h - tells a child process that what it has is its parent's
+ *
+ * The guard lies in pages that the kernel wipes in a child (MADV_WIPEONFORK), so that asking costs a load.  Where the
+ * kernel can't, process ids are compared, which costs a system call.
+ */
+#ifndef UTIL_FORK_GUARD_H
+#define UTIL_FORK_GUARD_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+struct fork_guard {
+    bool armed; /* false in wiped pages */
+    bool wiped_by_kernel;
+    pid_t pid;
+};
+
+static inline bool fork_guard_wipe (void *pages, size_t size)
+{
+#ifdef MADV_WIPEONFORK
+    return madvise (pages, size, MADV_WIPEONFORK) == 0;
+#else
+    (void)pages, (void)size;
+    return false;
+#endif
+}
+
+/* From now on 'guard', which lies in 'pages' of mmap () of 'size' bytes, knows this process. */
+static inline void fork_guard_arm (struct fork_guard *guard, void *pages, size_t size)
+{
+    *guard = (struct fork_guard){true, fork_guard_wipe (pages, size), getpid ()};
+}
+
+static inline bool fork_guard_is_child (const struct fork_guard *guard)
+{
+    return !guard->armed || (!guard->wiped_by_kernel && guard->pid != getpid ());
+}
+
+/* 'size' bytes of pages of their own, all zero.  Returns NULL with errno ENOMEM. */
+static inline void *fork_guard_pages (size_t size)
+{
+    void *pages = mmap (NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+/* A guard in a page of its own, armed.  Returns NULL with errno ENOMEM. */
+static inline struct fork_guard *fork_guard_create (void)
+{
+    struct fork_guard *guard = fork_guard_pages (sizeof (*guard));
+
+    if (guard)
+        fork_guard_arm (guard, guard, sizeof (*guard));
+    return guard;
+}
+
+/* Preserves errno. */
+static inline void fork_guard_destroy (struct fork_guard *guard)
+{
+    int saved_errno = errno;
+
+    if (guard)
+        munmap (guard, sizeof (*guard));
+    errno = saved_errno;
+}
+
+#endif /* UTIL_FORK_GUARD_H */
