@@ -8,6 +8,8 @@
 
 #include "sim/world.h"
 
+#define ASTRAY_MS 200 /* brokers' clocks differ by less */
+
 /* --- lives -------------------------------------------------------------------------------------------------- */
 
 uint64_t life_boot_us (const struct life *l)
@@ -46,7 +48,24 @@ static void note_use (struct life *l)
     l->cursor_ms = n->cursor_ms;
 }
 
-/* Its clock did not go back, what it holds is its alone; when does it want to be called? */
+/* Its clock did not go back, and is where roots have led the others, whatever clients say. */
+static void look_at_clock (struct life *l)
+{
+    struct world *w = l->w;
+    uint64_t reading = clock_read (&l->node->clock, life_boot_us (l));
+    int64_t ahead = (int64_t)(reading - w->t);
+
+    if (reading < l->last_reading)
+        check_fail (w->check, "the clock of life %u goes back", (unsigned)l->id);
+    l->last_reading = reading;
+    if (l->node->root && ahead > w->ahead_us)
+        w->ahead_us = ahead;
+    else if (ahead > w->ahead_us + (int64_t)(ASTRAY_MS * MS))
+        check_fail (w->check, "the clock of life %u is %lld us ahead of all roots", (unsigned)l->id,
+                    (long long)(ahead - w->ahead_us));
+}
+
+/* What it holds is its alone; when does it want to be called? */
 void life_look (struct life *l)
 {
     struct world *w = l->w;
@@ -55,12 +74,8 @@ void life_look (struct life *l)
 
     life_look_at_ranges (l);
     note_use (l);
-    if (n->clock.known) {
-        uint64_t reading = clock_read (&n->clock, boot);
-        if (reading < l->last_reading)
-            check_fail (w->check, "the clock of life %u goes back", (unsigned)l->id);
-        l->last_reading = reading;
-    }
+    if (n->clock.known)
+        look_at_clock (l);
     if (n->root && lease_is_distrusted (n->table))
         check_fail (w->check, "the root takes a range that it gave itself for another's");
     uint64_t due = node_deadline (n);

@@ -107,16 +107,33 @@ static uint32_t some_count (struct world *w)
     }
 }
 
-void life_ask (struct life *l)
+/* An id that nobody has made: a client may name it. */
+static fluid_t lie (struct life *l)
+{
+    static const uint64_t reaches_ms[] = { 150, 5000, UINT64_C (946080000000) };
+    uint64_t ms = l->last_reading / 1000 + 1 + world_below (l->w, reaches_ms[world_below (l->w, 3)]);
+
+    return (ms < FLUID_TIMESTAMP_MAX ? ms : FLUID_TIMESTAMP_MAX) << 24;
+}
+
+static fluid_t some_after (struct life *l)
 {
     struct world *w = l->w;
-    uint32_t count = some_count (w);
     fluid_t after = world_chance (w, 300) ? l->last_id : 0;
 
     if (world_chance (w, 20) && w->nlives > 1) { /* an id that came from elsewhere */
         fluid_t other = w->life[1 + world_below (w, w->nlives)]->last_id;
         after = other > after ? other : after;
     }
+    return !w->healing && world_chance (w, 10) ? lie (l) : after;
+}
+
+void life_ask (struct life *l)
+{
+    struct world *w = l->w;
+    uint32_t count = some_count (w);
+    fluid_t after = some_after (l);
+
     w->result.requests++;
     node_block (l->node, life_boot_us (l), &(struct node_request){ ask_create (l, true, count, after), count, after, false });
     if (!w->healing)

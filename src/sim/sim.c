@@ -222,7 +222,7 @@ static void world_init (struct world *w, const struct sim_config *config)
 {
     static const uint64_t leases[] = { 50, 120, 400 };
 
-    *w = (struct world){ .config = config, .random = config->seed, .check = check_create () };
+    *w = (struct world){ .config = config, .random = config->seed, .check = check_create (), .ahead_us = INT64_MIN / 2 };
     w->nranks = config->nodes ? config->nodes : 2 + (uint32_t)world_below (w, 15);
     w->kary = 1 + (w->nranks > 16) + (uint32_t)world_below (w, 4);
     w->max_generators = 1 + (uint32_t)world_below (w, w->nranks + 1);

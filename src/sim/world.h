@@ -104,7 +104,7 @@ struct life {
     uint32_t tags[NTAGS]; /* of lease requests that went up */
     unsigned ntags;
     fluid_t last_id; /* newest that left this node to clients */
-    uint64_t last_reading;
+    uint64_t last_reading; /* of its clock; 0: unknown yet */
     struct event *waiting; /* while paused */
     size_t nwaiting, waiting_size;
     struct ask *asks; /* all that this node was asked and has not answered */
@@ -143,6 +143,7 @@ struct world {
     bool disk_failing;
     uint64_t disk_delay_us;
     int64_t wall_offset_us; /* of the root's host */
+    int64_t ahead_us;       /* of real time: the most that a root's clock was */
 };
 
 /* --- chance, events, messages: world.c --------------------------------------------------------- */

@@ -116,7 +116,7 @@ void node_stop (struct node *n, uint64_t now_us, struct lease_record *last);
 /* Serve a request, at once or later.  Fails with
  *   EINVAL        count is not 1 ... NODE_MAX_COUNT
  *   EAGAIN        more is waiting than can be made in max_backlog_ms, or too many requests, or 'after' is that far
- *                 ahead of the time here
+ *                 ahead of the time here (a broker's: two leases further)
  *   EHOSTUNREACH  nobody could make them within forward_timeout_ms
  *   EOVERFLOW     the 40 bits of time are used up
  *   ENOMEM

@@ -42,12 +42,14 @@ static void retry_later (struct node *n, uint64_t now_us)
     f->retry_us = now_us + f->backoff_us;
 }
 
-/* Whether a request may go up: a client's 'after' waits here until its time has come (see is_ripe ()). */
+/* Whether a request may go up: a client's 'after' waits here until its time has come (see is_ripe ()), for what goes up is
+ * trusted there.
+ */
 static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
 {
     uint64_t ms = node_ids_floor_ms (n, p->after);
 
-    if (p->from_broker || !n->clock.known || ms <= node_now_ms (n, now_us))
+    if (p->from_broker || ms == 0 || (n->clock.known && ms <= node_now_ms (n, now_us)))
         return true;
     node_wake_ms (n, now_us, ms);
     return false;

@@ -16,6 +16,7 @@
 
 #define MAX_BROKERS_WAITING 65536 /* requests; each child has one or two here */
 #define TIME_UNKNOWN UINT64_MAX   /* as arrival_ms */
+#define OVERLOAD "more ids are asked for than can be made in fluid.max-backlog: ask again later, or elsewhere"
 
 /* --- order ----------------------------------------------------------------------------------- */
 
@@ -154,8 +155,6 @@ static uint64_t first_ms (const struct node *n, const struct pending *p)
 /* Give a waiting request what it lacks, as far as the time allows.  Returns whether it is complete. */
 static bool generate (struct node *n, struct pending *p, uint64_t now_ms)
 {
-    if (p->arrival_ms == TIME_UNKNOWN)
-        p->arrival_ms = now_ms;
     for (uint64_t t = first_ms (n, p); t <= now_ms && p->got < p->count; t++) {
         fluid_t first;
         uint32_t got = reserve (n, t, p->count - p->got, &first);
@@ -197,6 +196,36 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
         node_wake_ms (n, now_us, now_ms + 1);
 }
 
+/* --- far ahead ------------------------------------------------------------------------------- */
+
+/* Whether a request names an id so far ahead of the time here that it is not waited for.  A client may name what he
+ * likes; a broker has seen the id, and none lies more than two leases ahead of the root's time, which a crash may add.
+ */
+static bool is_far (const struct node *n, uint64_t now_us, bool from_broker, fluid_t after)
+{
+    uint64_t reach_ms = n->config.max_backlog_ms + (from_broker && !n->root ? 2 * n->root_lease_ms : 0);
+
+    return n->clock.known && node_ids_floor_ms (n, after) > node_now_ms (n, now_us) + reach_ms;
+}
+
+#define FAR_AHEAD "the id that these must be above lies more than fluid.max-backlog ahead of the time here"
+
+/* Requests that came before the time was known: now they can be judged. */
+static void judge (struct node *n, uint64_t now_us)
+{
+    struct pending *next;
+
+    n->unjudged = false;
+    for (struct pending *p = n->queue.first; p; p = next) {
+        next = p->next;
+        if (p->arrival_ms != TIME_UNKNOWN)
+            continue;
+        p->arrival_ms = node_now_ms (n, now_us);
+        if (p->cookie && is_far (n, now_us, p->from_broker, p->after))
+            node_ids_leave_failed (n, p, EAGAIN, FAR_AHEAD);
+    }
+}
+
 /* --- deadlines ------------------------------------------------------------------------------- */
 
 static const char *unreachable (const struct node *n)
@@ -209,12 +238,12 @@ static const char *unreachable (const struct node *n)
     return "rank 0 waits until its horizon can be stored; see its log";
 }
 
-/* Nobody serves: fail those that waited long enough.  The queue is in order of arrival, so of deadlines, but for one
- * that was begun.
+/* Fail those that waited long enough: for somebody who serves, or where ids are made for their turn, too.  The queue is in
+ * order of arrival, so of deadlines, but for one that was begun.
  */
-static void expire (struct node *n, uint64_t now_us)
+static void expire (struct node *n, uint64_t now_us, bool active)
 {
-    uint64_t timeout_us = n->config.forward_timeout_ms * 1000;
+    uint64_t timeout_us = (n->config.forward_timeout_ms + (active ? n->config.max_backlog_ms : 0)) * 1000;
     struct pending *next;
 
     for (struct pending *p = n->queue.first; p; p = next) {
@@ -225,7 +254,9 @@ static void expire (struct node *n, uint64_t now_us)
             node_wake (n, p->arrival_us + timeout_us);
         if (p->cookie && !expired && p->got == 0)
             break;
-        if (p->cookie && expired)
+        if (p->cookie && expired && active)
+            node_ids_leave_failed (n, p, EAGAIN, OVERLOAD);
+        else if (p->cookie && expired)
             node_ids_leave_failed (n, p, EHOSTUNREACH, unreachable (n));
     }
     node_forward_review (n);
@@ -262,13 +293,16 @@ void node_ids_work (struct node *n, uint64_t now_us)
 
     if (!n->queue.first)
         return;
+    if (n->unjudged && n->clock.known)
+        judge (n, now_us);
     if (node_may_generate (n, now_us, &now_ms)) {
         node_forward_abandon (n);
         generate_waiting (n, now_us, now_ms);
-        if (node_may_generate (n, now_us, &now_ms))
-            return;
     }
-    expire (n, now_us);
+    bool active = node_may_generate (n, now_us, &now_ms);
+    expire (n, now_us, active);
+    if (active)
+        return;
     if (is_over (n, now_us))
         fail_all (n, EOVERFLOW, "the 40 bits of time since the instance's epoch are used up");
     else if (!n->root)
@@ -293,13 +327,12 @@ static const char *overload (const struct node *n, uint64_t now_us, const struct
 {
     uint64_t max_ms = n->config.max_backlog_ms;
 
-    if (n->clock.known && (n->root || !req->from_broker)
-        && node_ids_floor_ms (n, req->after) > node_now_ms (n, now_us) + max_ms)
-        return "the id that these must be above lies more than fluid.max-backlog ahead of the time here";
+    if (is_far (n, now_us, req->from_broker, req->after))
+        return FAR_AHEAD;
     if (req->from_broker)
         return n->queue.length < MAX_BROKERS_WAITING ? NULL : "too many brokers' requests wait";
     if (n->queue.missing + req->count > (max_ms + 1) * FLUID_PER_MS)
-        return "more ids are asked for than can be made in fluid.max-backlog: ask again later, or elsewhere";
+        return OVERLOAD;
     if (n->queue.length >= n->config.max_waiting)
         return "fluid.max-waiting requests wait already: ask again later, or for more ids at a time";
     return NULL;
@@ -318,6 +351,7 @@ static void enqueue (struct node *n, uint64_t now_us, const struct node_request 
     p->after = req->after;
     p->arrival_us = now_us;
     p->arrival_ms = n->clock.known ? node_now_ms (n, now_us) : TIME_UNKNOWN;
+    n->unjudged = n->unjudged || !n->clock.known;
     n->stats.stalls++;
     if (got > 0 && queue_add_run (&n->queue, p, first, got) < 0)
         node_ids_leave_failed (n, p, ENOMEM, NULL);

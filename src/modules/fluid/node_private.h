@@ -48,6 +48,7 @@ struct node {
     uint64_t cursor_ms; /* newest timestamp that 'gen' used */
     fluid_t last_id;    /* newest id answered here, whoever made it */
     struct queue queue;
+    bool unjudged;      /* some came before the time was known */
     struct forward forward;
 
     /* leases: node_lease.c */

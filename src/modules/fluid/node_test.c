@@ -485,6 +485,48 @@ static void test_trouble (void)
     ok (w.req[7].errnum == EHOSTUNREACH && w.req[7].answers == 1, "and answered when the node stops");
 }
 
+/* --- what a client names ---------------------------------------------------------------------------- */
+
+static void test_far_after (void)
+{
+    const fluid_t far = make_id (10000 + UINT64_C (946080000000), 9, 0), near = make_id (10500, 9, 0);
+    struct world w;
+
+    create (&w, 12);
+    node_parent (w.n, T0, true);
+    request (&w, T0, 1, 1, far, false);
+    request (&w, T0, 2, 1, near, false);
+    ok (w.forwards == 0, "what a client names does not go up before the time is known");
+    request (&w, T0, 3, 7, 0, false);
+    ok (w.forwards == 1 && w.count == 7 && w.after == 0, "while others go");
+    tell_time (&w, T0 + SECOND, 10 * SECOND);
+    ok (w.req[1].errnum == EAGAIN, "it is judged as soon as that is known");
+    node_forwarded (w.n, T0 + SECOND, w.tag, &(struct run){make_id (10000, 0, 0), 7}, 1);
+    node_tick (w.n, T0 + 1501 * MS);
+    ok (w.forwards == 2 && w.count == 1 && w.after == near, "what is near goes when its time has come");
+    destroy (&w, T0 + 2 * SECOND);
+
+    create (&w, 12);
+    node_parent (w.n, T0, true);
+    request (&w, T0, 1, 1, far, false);
+    ok (node_deadline (w.n) <= T0 + 5 * SECOND, "a request that waits for the time is waited for no longer than others");
+    node_tick (w.n, T0 + 5 * SECOND);
+    ok (w.req[1].errnum == EHOSTUNREACH, "and then it fails");
+    destroy (&w, T0 + 6 * SECOND);
+
+    create_active (&w);
+    ok (request (&w, T0, 1, 1, far, true)->errnum == EAGAIN && state (&w, T0) == NODE_ACTIVE,
+        "nor is a broker believed what no broker can have seen");
+    for (size_t i = 10; i < 200; i++)
+        request (&w, T0, i, 65536, 0, true);
+    uint64_t at = T0;
+    while (w.req[199].answers == 0 && at < T0 + 60 * SECOND)
+        node_tick (w.n, at = node_deadline (w.n));
+    ok (w.req[10].ids == 65536 && w.req[199].errnum == EAGAIN && at == T0 + 7 * SECOND,
+        "where ids are made a request has a deadline, too: fluid.max-backlog later");
+    destroy (&w, at);
+}
+
 /* --- the root and its leases ------------------------------------------------------------------------ */
 
 static void ask_lease (struct world *w, uint64_t at_us, uint32_t generator, uint64_t number, uint64_t have, int64_t epoch)
@@ -795,6 +837,7 @@ int main (void)
     test_combine ();
     test_bad_answers ();
     test_trouble ();
+    test_far_after ();
     test_root ();
     test_restart ();
     test_stop ();
