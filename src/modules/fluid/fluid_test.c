@@ -524,6 +524,8 @@ static void test_between_brokers (void)
 
     tree_init (&t, "fluid.epoch", "2026-01-01T00:00:00Z", NULL);
     tree_start (&t);
+    while (!state_is (&t, 0, "active", 0))
+        turn (&t);
     for (size_t i = 0; i < sizeof (topics) / sizeof (topics[0]); i++) {
         bool refused = true;
 
