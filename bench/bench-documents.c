@@ -105,7 +105,7 @@ static struct counters count_all (struct client *clients)
 static json_int_t ask_number (struct client *c, const char *key)
 {
     idt_future_t *f = idt_rpc_pack (c->h, "compressor.stats", IDT_NODEID_ANY, 0, "{s:s}", "document", c->document);
-    json_int_t value;
+    json_int_t value = -1;
 
     if (!f || idt_rpc_get_unpack (f, "{s:I}", key, &value) < 0)
         die (key, NULL);

@@ -7,6 +7,8 @@
 #     . "$(dirname "$0")/idtree-sharness.sh"
 #     test_under_idtree 4        # if the test wants an instance
 #
+# No test waits without a bound: see wait.sh.
+#
 # Tests work in a directory of their own under t/ of the build tree, find the built idtree first in PATH, and leave
 # nothing in HOME.  make check tells IDTREE_SRCDIR and IDTREE_BUILDDIR; by hand run them from the build tree's top.
 
@@ -41,6 +43,7 @@ mkdir -p "$SHARNESS_TEST_DIRECTORY"
 # sharness makes its directory below this one
 cd "$SHARNESS_TEST_DIRECTORY" || exit 1
 . $SHARNESS_TEST_SRCDIR/sharness.sh
+. "$IDTREE_SRCDIR/t/wait.sh"
 
 # Run the rest of this test inside of an instance of N brokers; more arguments go to idtree start.
 test_under_idtree() { # N, option...
@@ -65,6 +68,13 @@ test_launch() { # command...
 }
 
 test_all_gone() {
-    cat <&7
+    wait_fifo /dev/fd/7
     exec 7<&-
+}
+
+# A folder is empty but for what ThreadSanitizer puts into TMPDIR when a program starts, and removes at once: where the program
+# is killed in between, it stays.
+test_nothing_in() { # folder
+    test_left=$(ls -A "$1" | grep -v "^tsan\.rodata\.")
+    test -z "$test_left" || { echo "left in $1: $test_left"; return 1; }
 }

@@ -15,7 +15,8 @@ at() { # RANK command...
 }
 # The order of what one rank writes is kept on its way: a later line that is there tells of an earlier one.
 settled() { # RANK
-    idtree logger --uri "$(uri "$1")" "settled-$1-$2" && until idtree dmesg | grep -q "settled-$1-$2"; do :; done
+    idtree logger --uri "$(uri "$1")" "settled-$1-$2" && 
+    wait_until "rank 0 has a line of rank $1" holds "idtree dmesg | grep -q settled-$1-$2"
 }
 
 test_expect_success 'a line is in the log of its rank and of rank 0, with its rank and name' '
@@ -51,7 +52,7 @@ test_expect_success 'it can be cleared, by rank' '
 test_expect_success 'events of all ranks reach all ranks, in one order, without a gap' '
     for r in 0 1 2 3 4; do at $r idtree event sub -c 100 ev. >got.$r & done &&
     for r in 0 1 2 3 4; do
-        until idtree module stats --json -r $r event | grep -q "\"subscribers\": *1"; do :; done
+        wait_subscribers $r 1 || return 1
     done &&
     for r in 0 1 2 3 4; do for i in $(seq 20); do echo "$r.$i"; at $r idtree event pub ev.$r.$i || exit 1; done & done >published &&
     wait && test "$(wc -l <published)" = 100 && test "$(wc -l <got.0)" = 100 &&
@@ -59,6 +60,6 @@ test_expect_success 'events of all ranks reach all ranks, in one order, without 
     for r in 0 1 2 3 4; do seq 20 >want && cut -f1 got.0 | sed -n "s/^ev\.$r\.//p" >order && test_cmp want order || return 1; done
 '
 test_expect_success 'a client that is subscribed and gone leaves no subscription' '
-    for r in 0 4; do until idtree module stats --json -r $r event | grep -q "\"subscribers\": *0"; do :; done; done
+    for r in 0 4; do wait_subscribers $r 0 || return 1; done
 '
 test_done

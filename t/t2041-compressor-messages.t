@@ -11,6 +11,8 @@ ask() { "$IDTREE_BUILDDIR/t/ask" "$@" </dev/null; }
 # A number of the service on rank $1, which is asked itself: rank 0 may be stopped.
 count() { IDTREE_URI=${IDTREE_URI%0}$1 ask $1 compressor.stats-get | sed "s/.*\"$2\":\([0-9]*\).*/\1/"; }
 counts() { for rank in 0 1 2 3 4 5 6 7; do count $rank $1 || return 1; done | tr "\n" " "; }
+has_seq() { ask $1 compressor.stats "{\"document\":\"d\"}" | grep "\"seq\":$2,"; }
+await_seq() { wait_until "rank $1 has heard range $2" has_seq "$@"; }
 minus() { printf "%s\n%s\n" "$1" "$2" | awk 'NR == 1 { n = split($0, a) } NR == 2 { for (i = 1; i <= n; i++) printf "%d ", a[i] - $i }'; }
 
 test_expect_success 'a document is open on all ranks' '
@@ -20,7 +22,7 @@ test_expect_success 'ten times an id that is final: each is one message each hop
     orders=$(counts orders) events=$(counts events) && groups=$(count 0 groups) &&
     for i in 1 2 3 4 5 6 7 8 9 10; do ask 7 compressor.generate "{\"document\":\"d\",\"final\":true}" || return 1; done &&
     for rank in 0 1 2 3 4 5 6 7; do
-        until ask $rank compressor.stats "{\"document\":\"d\"}" | grep "\"seq\":10,"; do :; done
+        await_seq $rank 10 || return 1
     done &&
     test "$(minus "$(counts orders)" "$orders")" = "0 10 0 10 0 0 0 10 " &&
     test "$(minus "$(counts events)" "$events")" = "10 10 10 10 10 10 10 10 " &&
@@ -29,7 +31,7 @@ test_expect_success 'ten times an id that is final: each is one message each hop
 # While rank 0 is stopped, one message of rank 1 is under way, and all that comes meanwhile waits for it to be answered.
 range() { printf '{"sessionId":"%08x-1111-4111-8111-111111111111","ids":{"firstGenCount":1,"count":1,"requestedClusterSize":4,"localIdRanges":[[1,1]]}}' $1; }
 submit() { IDTREE_URI=${IDTREE_URI%0}$1 ask $1 compressor.submit "{\"document\":\"d\",\"uuid\":\"$uuid\",\"ranges\":[$(range $2)]}"; }
-await_waiting() { until test "$(count $1 waiting)" = $2; do :; done; }
+await_waiting() { wait_until "$2 requests wait at rank $1" holds "test \"\$(count $1 waiting)\" = $2"; }
 test_expect_success 'whatever comes to a rank while a message is under way goes up in the next one' '
     uuid=$(ask 0 compressor.open "{\"document\":\"d\"}" | sed "s/.*\"uuid\":\"\([^\"]*\).*/\1/") &&
     orders=$(counts orders) elements=$(counts elements) events=$(counts events) && groups=$(count 0 groups) &&
@@ -44,7 +46,7 @@ test_expect_success 'whatever comes to a rank while a message is under way goes 
     test "$(minus "$(counts elements)" "$elements")" = "0 9 0 4 0 0 0 0 " &&
     test $(($(count 0 groups) - groups)) = 3 &&
     for rank in 0 1 2 3 4 5 6 7; do
-        until ask $rank compressor.stats "{\"document\":\"d\"}" | grep "\"seq\":19,"; do :; done
+        await_seq $rank 19 || return 1
     done &&
     test "$(minus "$(counts events)" "$events")" = "3 3 3 3 3 3 3 3 "
 '
@@ -52,7 +54,7 @@ test_expect_success 'whatever comes to a rank while a message is under way goes 
 test_expect_success 'with all ranks at work there is at most one message each hop and one event each rank for a batch' '
     orders=$(counts orders) events=$(counts events) && groups=$(count 0 groups) &&
     mkfifo stop && { "$IDTREE_BUILDDIR/t/idcomp-load" "${IDTREE_URI%0}" d record 0 1 2 3 4 5 6 7 <stop >result 2>&1 & } && load=$! &&
-    exec 6>stop && until test $(($(count 0 groups) - groups)) -ge 100; do :; done && exec 6>&- && wait $load && cat result &&
+    exec 6>stop && wait_until "there are 100 batches" holds "test \$((\$(count 0 groups) - groups)) -ge 100" && exec 6>&- && wait $load && cat result &&
     minus "$(counts orders)" "$orders" >orders && minus "$(counts events)" "$events" >events &&
     groups=$(($(count 0 groups) - groups)) && cat orders events && echo batches $groups &&
     for n in $(cat orders events); do test $n -le $groups || return 1; done

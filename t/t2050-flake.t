@@ -11,8 +11,9 @@ opts='-o log-stderr-level=0'
 short='-o log-stderr-level=0 -o fluid.lease=1s'
 
 cat >lib.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
 uri_of() { echo "${IDTREE_URI%0}$1"; }
-served() { until idtree id new -r "$1" --scheme "$2" >/dev/null 2>&1; do :; done; }
+served() { wait_served "$1" --scheme "$2"; }
 field() { idtree id show --json --scheme "$1" - | sed "s/.*\"$2\":\"\{0,1\}\([^,\"}]*\).*/\1/"; }
 ask() { "$IDTREE_BUILDDIR/t/ask" "$@"; }
 END
@@ -79,7 +80,7 @@ test_expect_success 'of two ranks with one fingerprint the second is refused, wi
 cat >inherit.sh <<'END'
 . ./lib.sh
 # A fenced rank forwards, so that the root may have the fingerprint in between.
-take() { until idtree id new --scheme uid -r "$1" -n 1000 2>/dev/null; do :; done; }
+take() { wait_until "rank $1 makes uids" idtree id new --scheme uid -r "$1" -n 1000; }
 take 1 >ids && idtree startctl kill 1 && take 2 >>ids && idtree startctl run 1 && take 1 >>ids && take 2 >>ids &&
 take 0 >>ids && test "$(field uid node <ids | sort -u)" = 0x00000007 && test "$(sort -u ids | wc -l)" = 5000
 END

@@ -7,17 +7,13 @@ test_description='brokers whose parent is gone attach to the nearest ancestor th
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 16 --topology kary:2 -o fluid.max-generators=4
 
-# Wait until rank $1 is attached to rank $2.
-attached() {
-    until idtree module stats --json -r "$1" overlay 2>/dev/null | grep -q "\"parent-rank\": *$2[,}]"; do :; done
-}
 uri_of() { echo "${IDTREE_URI%0}$1"; }
 
 test_expect_success 'every rank is attached to its parent' '
-    attached 3 1 && attached 4 1 && attached 7 3 && attached 15 7
+    wait_attached 3 1 && wait_attached 4 1 && wait_attached 7 3 && wait_attached 15 7
 '
 test_expect_success 'the children of a rank that was killed attach to its parent' '
-    idtree startctl kill 1 && attached 3 0 && attached 4 0 && attached 7 3
+    idtree startctl kill 1 && wait_attached 3 0 && wait_attached 4 0 && wait_attached 7 3
 '
 test_expect_success 'requests find their way to the subtree, and out of it' '
     idtree ping -c 1 15 && idtree ping -c 1 10 && idtree ping --uri "$(uri_of 15)" -c 1 10 &&
@@ -31,22 +27,22 @@ test_expect_success 'overlay status shows where they are' '
     idtree overlay status >tree && grep -E "1 +lost" tree && test "$(grep -c "via 0" tree)" = 2
 '
 test_expect_success 'two levels up, when both are gone' '
-    idtree startctl kill 3 && attached 7 0 && attached 8 0 && idtree ping -c 1 15 &&
+    idtree startctl kill 3 && wait_attached 7 0 && wait_attached 8 0 && idtree ping -c 1 15 &&
     idtree id new -r 15 -n 10
 '
 test_expect_success 'events go on without a gap' '
     idtree event sub --uri "$(uri_of 15)" -c 30 reattach. >events & pid=$!
-    until idtree module stats --json -r 15 event | grep -q "\"subscribers\": *1"; do :; done &&
+    wait_subscribers 15 1 &&
     for i in 1 2 3 4 5 6 7 8 9 10; do idtree event pub reattach.$i || return 1; done &&
     idtree startctl run 3 && for i in 11 12 13 14 15; do idtree event pub reattach.$i || return 1; done &&
-    attached 3 0 && attached 7 3 && for i in 16 17 18 19 20; do idtree event pub reattach.$i || return 1; done &&
+    wait_attached 3 0 && wait_attached 7 3 && for i in 16 17 18 19 20; do idtree event pub reattach.$i || return 1; done &&
     idtree startctl kill 7 && for i in 21 22 23 24 25; do idtree event pub reattach.$i || return 1; done &&
-    attached 15 3 && for i in 26 27 28 29 30; do idtree event pub reattach.$i || return 1; done &&
+    wait_attached 15 3 && for i in 26 27 28 29 30; do idtree event pub reattach.$i || return 1; done &&
     wait $pid && seq -f "reattach.%g" 30 >want && cut -f1 events >got && test_cmp want got
 '
 test_expect_success 'when the parents are back, all return' '
-    idtree startctl run 7 && idtree startctl run 1 && attached 3 1 && attached 4 1 && attached 7 3 && attached 8 3 &&
-    attached 15 7 && until test "$(idtree overlay status | grep -c "lost\|via")" = 0; do :; done
+    idtree startctl run 7 && idtree startctl run 1 && wait_attached 3 1 && wait_attached 4 1 && wait_attached 7 3 && wait_attached 8 3 &&
+    wait_attached 15 7 && wait_until "all are where they belong" holds "test \$(idtree overlay status | grep -c \"lost\\|via\") = 0"
 '
 test_expect_success 'then nobody is adopted any more' '
     idtree module stats --json overlay | grep "\"adopted\": *0"

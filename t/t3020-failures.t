@@ -15,39 +15,32 @@ load_start() {
 load_end() {
     exec 6>&- && wait $load_pid && cat result && ! grep "ids 0 " result
 }
-# Ids come from rank $1 (again).
-served() {
-    until idtree id new -r "$1" >/dev/null 2>&1; do :; done
-}
-attached() {
-    until idtree module stats --json -r "$1" overlay 2>/dev/null | grep -q "\"parent-rank\": *$2[,}]"; do :; done
-}
 
 test_expect_success 'without failures, none' '
-    load_start && for r in 0 1 2 3 4 5 6; do served $r; done && load_end && grep "^ids .* failed 0 connections-lost 0" result
+    load_start && for r in 0 1 2 3 4 5 6; do wait_served $r; done && load_end && grep "^ids .* failed 0 connections-lost 0" result
 '
 test_expect_success 'a leaf is killed and runs again' '
-    load_start && for i in 1 2 3; do idtree startctl kill 6 && idtree startctl run 6 && served 6 || return 1; done && load_end
+    load_start && for i in 1 2 3; do idtree startctl kill 6 && idtree startctl run 6 && wait_served 6 || return 1; done && load_end
 '
 test_expect_success 'an inner router is killed and runs again' '
     load_start && for i in 1 2 3; do
-        idtree startctl kill 1 && served 3 && served 4 && idtree startctl run 1 && served 1 || return 1
-    done && attached 3 1 && load_end
+        idtree startctl kill 1 && wait_served 3 && wait_served 4 && idtree startctl run 1 && wait_served 1 || return 1
+    done && wait_attached 3 1 && load_end
 '
 test_expect_success 'a whole subtree is killed and runs again' '
     load_start && idtree startctl kill 2 && idtree startctl kill 5 && idtree startctl kill 6 &&
-    for r in 0 1 3 4; do served $r; done && for r in 2 5 6; do idtree startctl run $r || return 1; done &&
-    served 2 && served 5 && served 6 && load_end
+    for r in 0 1 3 4; do wait_served $r; done && for r in 2 5 6; do idtree startctl run $r || return 1; done &&
+    wait_served 2 && wait_served 5 && wait_served 6 && load_end
 '
 test_expect_success 'the root is killed and runs again' '
-    load_start && for i in 1 2; do idtree startctl kill 0 && idtree startctl run 0 && served 0 && served 5 || return 1; done &&
+    load_start && for i in 1 2; do idtree startctl kill 0 && idtree startctl run 0 && wait_served 0 && wait_served 5 || return 1; done &&
     load_end
 '
 test_expect_success 'a router is stopped for longer than its parent waits, and continued' '
-    load_start && idtree startctl stop 1 && attached 3 0 && attached 4 0 && served 3 && idtree startctl cont 1 &&
-    served 1 && attached 3 1 && load_end
+    load_start && idtree startctl stop 1 && wait_attached 3 0 && wait_attached 4 0 && wait_served 3 && idtree startctl cont 1 &&
+    wait_served 1 && wait_attached 3 1 && load_end
 '
 test_expect_success 'a router is stopped for less than that' '
-    load_start && idtree startctl stop 2 && idtree startctl cont 2 && served 5 && load_end
+    load_start && idtree startctl stop 2 && idtree startctl cont 2 && wait_served 5 && load_end
 '
 test_done

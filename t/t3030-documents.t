@@ -10,6 +10,7 @@ test_description='whatever fails: all ranks agree on a document, and what was fi
 opts='-o broker.modules=fluid,compressor -o compressor.window=8 -o compressor.compact=16 -o tbon.timeout=500ms'
 
 cat >lib.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
 doc=d
 ask() { "$IDTREE_BUILDDIR/t/ask" "$@"; }
 load_start() { # rank...
@@ -20,11 +21,11 @@ load_start() { # rank...
 load_end() { exec 6>&- && wait $load_pid; rc=$?; cat result; return $rc; }
 # Rank $1 makes final ids (again), $2 times.
 works() {
-    i=0
-    while test $i -lt "${2:-1}"; do
-        ask "$1" compressor.open "{\"document\":\"$doc\"}" >/dev/null 2>&1 </dev/null &&
-        ask "$1" compressor.generate "{\"document\":\"$doc\",\"final\":true}" >/dev/null 2>&1 </dev/null && i=$((i + 1))
-    done
+    for i in $(seq "${2:-1}"); do wait_until "rank $1 makes a final id" make_id "$1" || return 1; done
+}
+make_id() {
+    ask "$1" compressor.open "{\"document\":\"$doc\"}" >/dev/null </dev/null &&
+    ask "$1" compressor.generate "{\"document\":\"$doc\",\"final\":true}" >/dev/null </dev/null
 }
 END
 

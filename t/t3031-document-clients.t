@@ -10,6 +10,7 @@ test_description='clients with compressors of their own: whatever fails, ids sta
 opts='-o broker.modules=fluid,compressor -o compressor.window=8 -o compressor.compact=16 -o tbon.timeout=500ms'
 
 cat >lib.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
 load_start() { # document rank...
     rm -f stop && mkfifo stop && doc=$1 && shift &&
     { "$IDTREE_BUILDDIR/t/document-load" "${IDTREE_URI%0}" $doc "$@" <stop >result 2>&1 6>&- & } && load_pid=$! &&
@@ -20,10 +21,8 @@ seq_of() { "$IDTREE_BUILDDIR/t/ask" "$1" compressor.join "{\"document\":\"$doc\"
     sed -n 's/.*"seq":\([0-9]*\).*/\1/p'; }
 # Until the document has grown by $1 ranges, as rank $2 hears.
 grows() {
-    from=
-    while test -z "$from"; do from=$(seq_of $2); done
-    now=$from
-    while test -z "$now" || test $now -lt $((from + $1)); do now=$(seq_of $2); done
+    wait_until "rank $2 has the document" holds "from=\$(seq_of $2) && test -n \"\$from\"" &&
+    wait_until "it has $1 more ranges" holds "now=\$(seq_of $2) && test -n \"\$now\" && test \$now -ge $((from + $1))"
 }
 END
 

@@ -17,10 +17,12 @@ test_description='rank 0 keeps its promise on bad disks'
 opts='-o fluid.lease=600ms -o fluid.forward-timeout=200ms -o log-stderr-level=0'
 
 cat >lib.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
 store_says() { idtree info | grep "^fluid store  *$1"; }
-until_store_says() { until store_says "$1"; do :; done; }
-until_refused() { while idtree id new >/dev/null 2>refusal; do :; done; cat refusal; }
-until_served() { until idtree id new; do :; done 2>/dev/null; }
+until_store_says() { wait_until "the store is $1" store_says "$1"; }
+until_refused() { wait_until "no ids are given" is_refused && cat refusal; }
+is_refused() { ! idtree id new >/dev/null 2>refusal; }
+until_served() { wait_until "ids are given" idtree id new; }
 horizon() { idtree info | awk '$2 == "horizon_ms" { print $3 }'; }
 time_ms() { idtree info | awk '$2 == "timestamp_ms" { print $3 }'; }
 END
@@ -86,7 +88,7 @@ set_disk() { printf "\\00$1" | dd of="$CHAOS_PAGE" bs=1 seek=512 conv=notrunc 2>
 until_served && set_disk $1 && until_store_says "$2" && until_refused | grep 'horizon can be stored' &&
 test "$(time_ms)" -ge "$(horizon)" && idtree overlay status >status && cat status && grep "^store $2" status &&
 idtree dmesg | grep "$3" >told && cat told && test "$(wc -l <told)" = 1 &&
-until idtree ping -c 1 1; do :; done && set_disk 0 && until_served && until_store_says good &&
+wait_until "rank 1 is there" idtree ping -c 1 1 && set_disk 0 && until_served && until_store_says good &&
 idtree dmesg | grep 'the horizon is stored again'
 END
 on_a_disk_that() { # hung.sh's arguments
@@ -150,7 +152,9 @@ test_expect_success 'and by a date' '
 test_expect_success 'the watermark passes an id that was made, on any rank' '
     cat >watermark.sh <<-\END &&
 	id=$(idtree id convert --to dec "$(idtree id new --rank 2)") &&
-	until test "$(idtree id convert --to dec "$(idtree watermark | awk "/^id/ { print \$2 }")")" -gt "$id"; do :; done &&
+	watermark() { idtree id convert --to dec "$(idtree watermark | awk "/^id/ { print \$2 }")"; } &&
+	. "$IDTREE_SRCDIR/t/wait.sh" &&
+	wait_until "the watermark passes $id" holds "test \$(watermark) -gt $id" &&
 	idtree watermark --json | grep "\"behind_ms\":[0-9]"
 	END
     idtree start -s 3 $opts sh watermark.sh

@@ -14,7 +14,6 @@ LEASE=2000
 uri_of() { echo "${IDTREE_URI%0}$1"; }
 info() { idtree info --uri "$(uri_of "$1")" | awk -v key="$2" '$2 == key { print $3 }'; }
 lease_end() { info "$1" lease | sed 's/.*,"\([0-9]*\)"\]/\1/'; }
-served() { until idtree id new -r "$1" >/dev/null 2>&1; do :; done; }
 boot_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 forwarded() { idtree module stats --json -r "$1" fluid | sed 's/.*"forwarded": *\([0-9]*\).*/\1/'; }
 
@@ -31,13 +30,16 @@ client_end() { wait $client_pid && exec 5>&- 6<&-; }
 # later, which is after $stop.
 freeze() {
     held=$(lease_end $1) && idtree startctl stop $1 && stop=$(info $2 timestamp_ms) && stop=$((stop + 50)) || return 1
-    test $stop -lt $held || { idtree startctl cont $1 && served $1 && freeze $@; }
+    test $stop -lt $held || { idtree startctl cont $1 && wait_served $1 && freeze $@; }
 }
 # Nothing that the stopped rank held, or that was on its way to it, lasts any more, says rank $1.  Ranks $@ go on.
 outlast() {
-    until test "$(info $1 timestamp_ms)" -gt $((stop + 2 * LEASE)); do
-        for r; do idtree id new --uri "$(uri_of $r)" -n 100 --to dec || return 1; done
-    done >elsewhere
+    refused= && wait_until "two leases have passed" make_until $((stop + 2 * LEASE)) "$@" >elsewhere && test -z "$refused"
+}
+make_until() { # time, rank...
+    end=$1 && shift
+    for r; do idtree id new --uri "$(uri_of $r)" -n 100 --to dec || refused=$r; done
+    test -n "$refused" || test "$(info $1 timestamp_ms)" -gt $end
 }
 # $1 ids came, none twice, none of generator $2 and the time that it held but did not live through.
 judge() {
@@ -47,23 +49,23 @@ judge() {
 
 # They are sent up, or are made here, where it is given a new lease before it has read them.
 test_expect_success 'requests that were queued in its socket get nothing of its lease' '
-    served 3 && client_start 3 1 1 1000 1 65536 7 && freeze 3 0 && client_ask &&
+    wait_served 3 && client_start 3 1 1 1000 1 65536 7 && freeze 3 0 && client_ask &&
     outlast 0 1 2 4 5 6 && idtree startctl cont 3 && client_end && judge 66546 3
 '
 test_expect_success 'ids that it was about to make are asked of others: it holds nothing' '
-    served 3 && client_start 3 $(yes 65536 | head -n 40) && before=$(forwarded 3) && client_ask && freeze 3 0 &&
+    wait_served 3 && client_start 3 $(yes 65536 | head -n 40) && before=$(forwarded 3) && client_ask && freeze 3 0 &&
     outlast 0 1 2 4 5 6 && idtree startctl cont 3 && client_end && judge $((40 * 65536)) 3 &&
     test $(forwarded 3) -gt $before
 '
 # What is asked of a rank below is on its way up: its lease ends in between, too.
 test_expect_success 'an inner rank, and requests of ranks below it' '
-    served 1 && client_start 1 5 $(yes 65536 | head -n 10) && freeze 1 0 && client_ask && outlast 0 2 5 6 &&
+    wait_served 1 && client_start 1 5 $(yes 65536 | head -n 10) && freeze 1 0 && client_ask && outlast 0 2 5 6 &&
     { idtree id new --uri "$(uri_of 4)" -n 10 --to dec >below & } && pid=$! && idtree startctl cont 1 && client_end &&
     judge 655365 1 && wait $pid && sort -n below elsewhere | uniq -d >twice && test_must_be_empty twice
 '
 test_expect_success 'rank 0, and requests of all others' '
-    served 0 && client_start 0 5 $(yes 65536 | head -n 10) && client_ask && freeze 0 1 && : >elsewhere &&
-    end=$(($(boot_ms) + 2 * LEASE)) && until test $(boot_ms) -gt $end; do :; done &&
+    wait_served 0 && client_start 0 5 $(yes 65536 | head -n 10) && client_ask && freeze 0 1 && : >elsewhere &&
+    end=$(($(boot_ms) + 2 * LEASE)) && wait_until "two leases have passed" holds "test \$(boot_ms) -gt $end" &&
     { for r in 1 2 3 4 5 6; do idtree id new --uri "$(uri_of $r)" -n 100 --to dec & done >others; } &&
     idtree startctl cont 0 && client_end && judge 655365 0 &&
     wait && test $(wc -l <others) = 600 && sort -n others | uniq -d >twice && test_must_be_empty twice

@@ -22,13 +22,12 @@ on_hosts() { # idtree start's arguments
 
 cat >lib.sh <<'END'
 unset LD_PRELOAD
+. "$IDTREE_SRCDIR/t/wait.sh"
 uri_of() { echo "${IDTREE_URI%0}$1"; }
 info() { idtree info --uri "$(uri_of "$1")" | awk -v key="$2" '$2 == key { print $3 }'; }
-attached() {
-    until idtree module stats --json -r "$1" overlay 2>/dev/null | grep -q "\"parent-rank\": *$2[,}]"; do :; done
-}
-until_generates() { until test "$(idtree id new --uri "$1" -g 2>&1 | cut -f2)" = $r; do :; done; }
-served_at() { until idtree id new --uri "$1" >/dev/null 2>&1; do :; done; }
+until_generates() { wait_until "rank $r makes ids itself" generates "$1"; }
+generates() { test "$(idtree id new --uri "$1" -g | cut -f2)" = $r; }
+served_at() { wait_until "$1 serves" wait_make_id --uri "$1"; }
 # Start a second broker of rank $1, until fifo 5 is closed.
 second_start() {
     rank=$1 && shift && rm -f go log && mkfifo go && : >log &&
@@ -47,7 +46,7 @@ cat >alive.sh <<'END'
 . ./lib.sh
 load_start &&
 for r in 5 1; do
-    second_start $r broker.join-timeout=2s && until grep "could not join" log; do :; done && second_end &&
+    second_start $r broker.join-timeout=2s && wait_until "the second one gives up" grep "could not join" log && second_end &&
     grep "^idtree-broker: rank $r could not join rank .*: rank $r is served by [-0-9a-f]* on " log &&
     idtree dmesg | grep -q "overlay.warning.*: a hello is refused: rank $r is served by" || exit 1
 done &&
@@ -69,7 +68,7 @@ wait $pid && wait $first_pid && test $(wc -l <first) = $((30 * 65536)) && test $
 cut -f1 first | sort -n - second | uniq -d >twice && test ! -s twice &&
 idtree dmesg | sed -n "s/.*rank $r is served by \([-0-9a-f]*\) on .*/\1/p" | sort -u >refused && cat refused &&
 test $(wc -l <refused) = 2 &&
-second_end && attached $r 2 && until_generates "$(uri_of $r)"
+second_end && wait_attached $r 2 && until_generates "$(uri_of $r)"
 END
 test_expect_success 'its rank is frozen: it serves, and so does the other when it wakes up, until one is gone' '
     on_hosts -o tbon.timeout=500ms sh frozen.sh

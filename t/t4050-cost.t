@@ -20,10 +20,12 @@ LEASES=3 # to be counted
 SPANS=6
 
 cat >count.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
 counter() { idtree module stats --json fluid | sed "s/.*\"$1\": *\([0-9]*\).*/\1/"; }
 time_ms() { idtree info | awk '$2 == "timestamp_ms" { print $3 }'; }
-pass_until() { until test "$(time_ms)" -ge "$1"; do :; done; }
+pass_until() { wait_until "it is $1 ms" holds "test \"\$(time_ms)\" -ge $1"; }
 
+generates() { idtree id new -r $1 -g | grep -q "	$1\$"; }
 as_it_should_be() {
     begin=$(time_ms) && idtree module stats --clear fluid && pass_until $((begin + LEASES * LEASE)) &&
     messages=$(counter lease_messages) stores=$(counter stores) && passed=$(($(time_ms) - begin)) &&
@@ -31,7 +33,7 @@ as_it_should_be() {
     test $messages -ge $((2 * passed / LEASE)) && test $stores -ge $((passed / LEASE)) &&
     test $messages -le $((2 * 3 * passed / LEASE + 2)) && test $stores -le $((2 * passed / LEASE + 1))
 }
-for r in $(seq 0 $(($1 - 1))); do until idtree id new -r $r -g | grep -q "	$r\$"; do :; done; done &&
+for r in $(seq 0 $(($1 - 1))); do wait_until "rank $r makes ids" generates $r || exit 1; done &&
 pass_until $(($(time_ms) + 2 * LEASE)) || exit 1
 for i in $(seq $SPANS); do as_it_should_be $1 && exit 0; done
 exit 1

@@ -25,6 +25,7 @@ else
 fi
 
 cat >full.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
 full='disk/compressor.sqlite: the disk is full'
 fails() { # command...
     if "$@" >out 2>err; then return 1; fi
@@ -32,12 +33,12 @@ fails() { # command...
 }
 idtree doc open -r 1 d && idtree doc ids -r 1 -n 3 -u d >before &&
 cat /dev/zero >disk/fill 2>/dev/null
-until fails idtree doc ids -r 1 d; do cat err; done &&
+wait_until "an id cannot be final" fails idtree doc ids -r 1 d &&
 fails idtree doc ids -r 1 -n 3 d && fails idtree doc new e && fails idtree doc list && fails idtree doc export d &&
 idtree doc ids --now -r 1 d &&
 idtree dmesg | grep 'no ranges are ordered' >told && cat told && test "$(wc -l <told)" = 1 &&
 rm disk/fill &&
-until idtree doc ids -r 1 d >out 2>err; do grep "$full" err; done &&
+wait_until "an id is final" idtree doc ids -r 1 d &&
 idtree dmesg | grep 'documents are stored again' &&
 idtree doc open d &&
 while read -r id uuid; do idtree id show --json "$id" | grep "\"uuid\":\"$uuid\"" || exit 1; done <before

@@ -13,7 +13,9 @@ opts='-o fluid.lease=12s -o fluid.forward-timeout=200ms -o log-stderr-level=0'
 # $1: what is said of the wrong one.
 cat >swap.sh <<'END'
 says=$1
-generates() { until idtree id new -r $1 -g 2>/dev/null | grep -q "	$1\$"; do :; done; }
+. "$IDTREE_SRCDIR/t/wait.sh"
+generates() { wait_until "rank $1 makes ids" makes_ids $1; }
+makes_ids() { idtree id new -r $1 -g | grep -q "	$1\$"; }
 store_says() { idtree info | grep "^fluid store  *$1"; }
 # Rank 0 dies, and is started with what lies in folder $1; what it had lies in $2 then.
 swap() { idtree startctl kill 0 && mv state $2 && mv $1 state && idtree startctl run 0; }
@@ -25,7 +27,7 @@ make_ids() {
 }
 
 : >made && for r in 0 1 2; do generates $r; done && make_ids 0 1 2 &&
-swap other right && until store_says "wrong: .*/state $says"; do :; done && make_ids 1 2 &&
+swap other right && wait_until "the store is wrong" store_says "wrong: .*/state $says" && make_ids 1 2 &&
 idtree overlay status >status && cat status && grep "^store wrong: .*/state $says" status &&
 grep "^0 .* fenced, store wrong" status && test $(grep -c " active " status) = 2 &&
 idtree dmesg | grep "statedir is wrong: .*/state $says.*: no more leases are given; .* with the statedir that it had" &&

@@ -42,9 +42,12 @@ restart() { # rank, minutes
 # Rank $1 gives $2 ids of each scheme, in order.
 served() {
     for scheme in $SCHEMES; do
-        until idtree id new --uri "$(uri_of $1)" --scheme $scheme -n $2 >some 2>/dev/null; do cat some >>$scheme; done
+        wait_until "rank $1 gives $2 ids of $scheme" make_some $1 $2 $scheme &&
         test $(wc -l <some) = $2 && LC_ALL=C sort -cu some && cat some >>$scheme || return 1
     done
+}
+make_some() { # rank, number, scheme; what came before a failure counts
+    idtree id new --uri "$(uri_of $1)" --scheme $3 -n $2 >some || { cat some >>$3; return 1; }
 }
 # All ranks are asked for $1 ids of each scheme; clients of a broker that dies may fail, but what they got counts.
 load_start() {
@@ -71,7 +74,7 @@ test_expect_success 'all ranks make ids at once' '
 '
 # A loan is a quarter of a lease: to have idled is no reason to ask others.
 test_expect_success 'a rank that was idle for longer than its loan makes ids itself, those at the limit ask who is above' '
-    now=$(info_ms 0) && until test $(info_ms 0) -gt $((now + 1000)); do :; done &&
+    now=$(info_ms 0) && wait_until "a second has passed" holds "test \$(info_ms 0) -gt $((now + 1000))" &&
     for pair in 0=0 1=1 2=2 3=3 4=4 5=2 6=2 7=3; do
         idtree id new --uri $(uri_of ${pair%=*}) --scheme sno -n 3 >ids && cat ids >>sno &&
         idtree id show --scheme sno --json - <ids >out && test "$(field partition <out | sort -u)" = ${pair#*=} || return 1

@@ -12,7 +12,7 @@ mkdir "$TMPDIR" && export IDTREE_BROKER TMPDIR
 cleanup "rm -rf '$TMPDIR'"
 
 # Nothing is left where instances have their directories.
-nothing_left() { test -z "$(ls -A "$TMPDIR")"; }
+nothing_left() { test_nothing_in "$TMPDIR"; }
 
 test_expect_success 'the command finds the instance, and its exit status is ours' '
     test_expect_code 7 idtree start -s 3 sh -c "
@@ -92,8 +92,9 @@ test_expect_success 'a broker that is stopped does not hold the others up' '
 '
 test_expect_success 'a broker that crashes is told, and the command goes on' '
     idtree start -s 3 sh -c "
+        told() { idtree startctl status | grep \"1 .* killed by SIGABRT\"; }
         kill -ABRT \$(idtree startctl status | awk \"\\\$1 == 1 { print \\\$2 }\") &&
-        until idtree startctl status | grep \"1 .* killed by SIGABRT\"; do :; done" 2>err &&
+        . \"\$IDTREE_SRCDIR/t/wait.sh\" && wait_until \"it is known\" told" 2>err &&
     grep "broker 1 (pid [0-9]*) was killed by SIGABRT" err
 '
 test_expect_success 'startctl kills, and runs again with the same secret' '
@@ -143,7 +144,7 @@ chmod +x long
 rm -f ready; mkfifo ready
 for sig in TERM INT HUP QUIT; do
     test_expect_success "SIG$sig stops the instance" '
-        test_launch idtree start -s 4 ./long && cat ready &&
+        test_launch idtree start -s 4 ./long && wait_fifo ready &&
         kill -'$sig' $(cat keeper) && test_all_gone && wait $test_pid; echo $? >status &&
         test $(cat status) = $((128 + $(kill -l '$sig' 2>/dev/null || /bin/kill -l '$sig'))) && nothing_left
     '
@@ -159,15 +160,15 @@ test_expect_success SCRIPT 'there a shell is at home, and its exit status ours' 
 '
 test_expect_success SCRIPT 'control-C stops the instance' '
     rm -f keys && mkfifo keys && exec 6<>keys &&
-    { script -qec "idtree start -s 3 ./long; echo ended \$?" /dev/null <keys >out & } && cat ready &&
+    { script -qec "idtree start -s 3 ./long; echo ended \$?" /dev/null <keys >out & } && wait_fifo ready &&
     printf "\003" >&6 && wait $! && exec 6<&- && grep "ended 130" out && nothing_left
 '
 test_expect_success 'kill -9 of what the user started leaves nothing behind' '
-    test_launch idtree start -s 4 ./long && cat ready && kill -KILL $(cat keeper) && test_all_gone &&
+    test_launch idtree start -s 4 ./long && wait_fifo ready && kill -KILL $(cat keeper) && test_all_gone &&
     nothing_left
 '
 test_expect_success 'kill -9 of the launcher behind it neither' '
-    test_launch idtree start -s 4 ./long && cat ready && kill -KILL $(cat launcher) && test_all_gone &&
+    test_launch idtree start -s 4 ./long && wait_fifo ready && kill -KILL $(cat launcher) && test_all_gone &&
     wait $test_pid; test $? = 137 && nothing_left
 '
 test_expect_success 'nor does what the command left running' '
@@ -176,7 +177,7 @@ test_expect_success 'nor does what the command left running' '
 '
 test_expect_success 'a kill -9 while brokers boot leaves nothing behind' '
     test_launch idtree start -s 4 -o silent=0 true &&
-    until pgrep -P $(pgrep -P $test_pid) >/dev/null 2>&1; do :; done &&
+    wait_until "brokers boot" holds "pgrep -P \$(pgrep -P $test_pid)" &&
     kill -KILL $test_pid && test_all_gone && nothing_left
 '
 test_done

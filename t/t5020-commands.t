@@ -51,7 +51,7 @@ test_expect_success 'events are numbered, and get where they are wanted' '
     idtree event pub -s a.b >one && idtree event pub -s a.b "{\"x\":1}" >two &&
     test $(($(sed s/seq=// one) + 1)) = $(sed s/seq=// two) &&
     { idtree event sub -c 2 zz >got & } && pid=$! &&
-    until idtree module stats --json event | grep -q "\"subscribers\": *1"; do :; done &&
+    wait_subscribers 0 1 &&
     idtree event pub -s zz.top "{\"k\":1}" && idtree event pub zy.top && idtree event pub zz.top "{\"k\":1}" &&
     wait $pid && printf "zz.top\t{\"k\":1}\nzz.top\t{\"k\":1}\n" >expect && test_cmp expect got &&
     test_expect_code 2 idtree event pub a.b nojson 2>err && grep "the payload is no JSON" err &&
@@ -77,15 +77,15 @@ test_expect_success 'overlay status shows the tree and where ids come from' '
     idtree overlay status --json >json && test "$(grep -c "\"rank\": [0-3]," json)" = 4
 '
 test_expect_success 'and a rank that is gone' '
-    idtree startctl kill 3 && until idtree overlay status >out && grep -E "3 .* (lost|offline)" out &&
-        grep -E "^0 .* (degraded|partial)" out; do :; done && idtree startctl run 3 &&
-    until idtree overlay status | grep -E "3 .* full"; do :; done
+    idtree startctl kill 3 && wait_until "rank 3 is seen to be gone" holds "
+        idtree overlay status >out && grep -E \"3 .* (lost|offline)\" out && grep -E \"^0 .* (degraded|partial)\" out" && idtree startctl run 3 &&
+    wait_until "it is back" holds "idtree overlay status | grep -E \"3 .* full\""
 '
 test_expect_success 'version tells of the broker too' '
     idtree version >out && grep "^broker: " out && grep "^uri:  *$IDTREE_URI" out
 '
 test_expect_success 'shutdown stops all brokers, and then there is none' '
-    idtree shutdown && until test "$(idtree startctl status | grep -c "exited")" = 4; do :; done &&
+    idtree shutdown && wait_until "all have ended" holds "test \$(idtree startctl status | grep -c exited) = 4" &&
     test "$(idtree startctl status | grep -c "exited with status 0")" = 4 &&
     test_expect_code 1 idtree getattr size 2>err && grep "no broker at" err
 '

@@ -11,7 +11,7 @@ TMPDIR=/tmp/idtree-t8010.$$
 mkdir "$TMPDIR" && export TMPDIR
 cleanup "rm -rf '$TMPDIR'"
 
-nothing_left() { test -z "$(ls -A "$TMPDIR")"; }
+nothing_left() { test_nothing_in "$TMPDIR"; }
 
 test_expect_success 'a seed always makes the same plan' '
     "$chaos" --plan --seed 7 --steps 100 >one && "$chaos" --plan --seed 7 --steps 100 >two &&

@@ -12,6 +12,6 @@ cleanup "rm -rf '$TMPDIR'"
 
 test_expect_success 'under faults of each kind, with sessions of the ranks and of clients' '
     "$IDTREE_BUILDDIR/t/chaos/chaos" --documents --seed "${CHAOS_SEED:-1}" --steps "${CHAOS_STEPS:-36}" >out
-    status=$?; cat out; test $status = 0 && test "$(grep -c "^all agree$" out)" = 2 && test -z "$(ls -A "$TMPDIR")"
+    status=$?; cat out; test $status = 0 && test "$(grep -c "^all agree$" out)" = 2 && test_nothing_in "$TMPDIR"
 '
 test_done

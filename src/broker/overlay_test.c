@@ -292,9 +292,10 @@ static void turn (struct world *w)
 }
 
 #define UNTIL(w, condition) \
-    do \
+    do { \
         turn (w); \
-    while (!(condition))
+        wait_until (condition) turn (w); \
+    } while (0)
 
 static void ask (struct node *n, const char *topic, uint32_t nodeid, uint32_t tag, size_t size)
 {
@@ -391,7 +392,7 @@ static idt_msg_t *raw_recv (struct raw *raw, struct world *w)
 {
     idt_msg_t *msg;
 
-    while (!(msg = msg_zmq_recv (raw->sock, false, 1 << 20, NULL)))
+    wait_until ((msg = msg_zmq_recv (raw->sock, false, 1 << 20, NULL)))
         turn (w);
     return msg;
 }
@@ -401,7 +402,7 @@ static int raw_handshake (struct raw *raw, struct world *w)
     char frame[8], address[256];
     uint16_t event;
 
-    while (zmq_recv (raw->monitor, frame, sizeof (frame), ZMQ_DONTWAIT) != 6)
+    wait_until (zmq_recv (raw->monitor, frame, sizeof (frame), ZMQ_DONTWAIT) == 6)
         turn (w);
     zmq_recv (raw->monitor, address, sizeof (address), ZMQ_DONTWAIT);
     memcpy (&event, frame, 2);
@@ -802,7 +803,7 @@ static void test_full (void)
     world_init (&w, LONG);
     start_child (&w, "10");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
-    while (w.child.downs == 0) {
+    wait_until (w.child.downs > 0) {
         int failed = w.child.unreachable;
 
         rounds++;

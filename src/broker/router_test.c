@@ -803,8 +803,11 @@ static void test_history (unsigned seed)
     struct world *w = world_create (RANK, 1000);
     struct history h = {
         .w = w,
-        .askers = { { "client1", &w->c1, true }, { "client2", &w->c2, true }, { "aaaa", &w->child3, false },
-                    { "bbbb", &w->child3, false }, { "cccc", &w->child4, false } },
+        .askers = { { .name = "client1", .via = &w->c1, .direct = true },
+                    { .name = "client2", .via = &w->c2, .direct = true },
+                    { .name = "aaaa", .via = &w->child3 },
+                    { .name = "bbbb", .via = &w->child3 },
+                    { .name = "cccc", .via = &w->child4 } },
         .seed = seed,
     };
 

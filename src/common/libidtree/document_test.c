@@ -453,7 +453,7 @@ static void test_lost_events (void)
     ok (idt_document_seq (b) == 0, "others know nothing of it");
     LOCKED ((o->fail_fetches = 2, o->errnum = EHOSTUNREACH));
     idt_future_t *f = idt_event_publish (h, "event.lost", 0, "{\"stream\":\"x\",\"from\":1,\"to\":1}");
-    while (idt_document_seq (b) == 0)
+    wait_until (idt_document_seq (b) != 0)
         idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     idt_future_destroy (f);
     ok (means_the_same (a, -10, b) && peek (o, &o->fetches) >= 4,
@@ -493,7 +493,7 @@ static void test_repeats (void)
     LOCKED ((o->fail = 3, o->errnum = EAGAIN));
     make (d, 10);
     ok (idt_document_settle (d, 0) < 0 && errno == ETIMEDOUT && !idt_document_settled (d), "it takes time");
-    while (idt_document_errnum (d) == 0)
+    wait_until (idt_document_errnum (d) != 0)
         idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     ok (idt_document_errnum (d) == EAGAIN && strcmp (idt_document_error (d), "not now") == 0 && calls == 1,
         "a failure is told");
@@ -610,7 +610,7 @@ static void renew (struct world *w, struct client *c)
     idt_document_close (c->d);
     c->d = NULL;
     c->n = 0;
-    while (!(c->d = idt_document_open (c->h, NAME, WAIT_MS, NULL)))
+    wait_until ((c->d = idt_document_open (c->h, NAME, WAIT_MS, NULL)))
         reconnect (w, c);
 }
 
@@ -661,7 +661,7 @@ static void step (struct world *w)
 static void settle_all (struct world *w)
 {
     for (int i = 0; i < CLIENTS; i++)
-        while (idt_document_settle (w->client[i].d, WAIT_MS) < 0) {
+        wait_until (idt_document_settle (w->client[i].d, WAIT_MS) == 0) {
             if (errno == EPIPE || errno == ETIMEDOUT) {
                 w->wrong = "it does not settle";
                 return;
@@ -669,7 +669,7 @@ static void settle_all (struct world *w)
             reconnect (w, &w->client[i]);
         }
     for (int i = 0; i < CLIENTS; i++)
-        while (idt_document_sync (w->client[i].d, WAIT_MS) < 0) {
+        wait_until (idt_document_sync (w->client[i].d, WAIT_MS) == 0) {
             if (errno == EPIPE || errno == ETIMEDOUT) {
                 w->wrong = "it does not come to know all";
                 return;

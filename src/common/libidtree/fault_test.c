@@ -212,7 +212,7 @@ static int handler_case (idt_t *h)
                               "rolemask", 1))
         && idt_get_reactor (h)) {
         unsigned before = writes, missed = unanswered;
-        while (writes == before && unanswered == missed && !h->lost)
+        wait_until (writes != before || unanswered != missed || h->lost)
             idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
         if (writes > before)
             rc = idt_rpc_get (f, NULL);

@@ -409,8 +409,8 @@ static void test_publish (struct test_server *s)
     ok (asks (idt_event_publish (other, "a.c", IDT_MSGFLAG_PRIVATE, NULL), 0),
         "an event may be empty");
     ok (asks (idt_event_publish (other, "b.c", 0, NULL), 0), "another topic is published");
-    while (strstr (t.text, "a.c") == NULL && idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE) == 0)
-        ;
+    wait_until (strstr (t.text, "a.c"))
+        idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     ok (strcmp (t.text, "a.b={\"x\":1} a.c=- ") == 0,
         "the subscriber gets its own with their payload");
     ok (asks (idt_event_unsubscribe (h, "a."), 0), "it unsubscribes");
@@ -536,7 +536,7 @@ static void test_backlog (struct test_server *s)
         sent++;
     }
     ok (sent == 200 || errno == ENOBUFS, "what waits to be written is bounded: ENOBUFS");
-    while (!(f = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0)) && errno == ENOBUFS)
+    wait_until ((f = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0)) || errno != ENOBUFS)
         idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     idt_future_then (f, -1, answer_cb, &t);
     idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);

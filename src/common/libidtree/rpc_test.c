@@ -447,7 +447,7 @@ static void test_lost_later (struct test_server *s)
     idt_future_then (f, -1, seen_cb, &seen);
     idt_rpc_get (g, NULL);
     idt_future_destroy (g);
-    while (seen.calls == 0)
+    wait_until (seen.calls > 0)
         idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     g = idt_rpc (h, "test.close", NULL, IDT_NODEID_ANY, 0);
     ok (idt_rpc_get (g, NULL) < 0 && run (h) == 0 && seen.calls == 1 && seen.errnum == 0,

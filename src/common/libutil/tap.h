@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 static int tap_count, tap_failed;
 
@@ -64,5 +65,30 @@ __attribute__ ((unused, noreturn)) static void bail_out (const char *why)
     printf ("Bail out! %s\n", why);
     exit (EXIT_FAILURE);
 }
+
+/* Far above what anything takes that a test waits for, on a machine that is busy with something else, under sanitizers. */
+#define TAP_WAIT_S 300
+
+__attribute__ ((unused)) static time_t tap_now_s (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec;
+}
+
+/* One more try?  Ends the program, and says what was awaited, where there were enough. */
+__attribute__ ((unused)) static bool tap_wait (time_t began_s, const char *what, const char *file, int line)
+{
+    if (tap_now_s () - began_s < TAP_WAIT_S)
+        return true;
+    printf ("Bail out! %s:%d: gave up after %d s of waiting until %s\n", file, line, TAP_WAIT_S, what);
+    exit (EXIT_FAILURE);
+}
+
+/* Do what follows, as after while (), until 'condition' holds: but not for ever. */
+#define wait_until(condition)                                                  \
+    for (time_t tap_began = tap_now_s ();                                      \
+         !(condition) && tap_wait (tap_began, #condition, __FILE__, __LINE__);)
 
 #endif /* UTIL_TAP_H */

@@ -355,7 +355,7 @@ static const idt_msg_t *answer (struct tree *t)
 {
     const idt_msg_t *msg;
 
-    while (!(msg = fifo_pop (&t->answers)))
+    wait_until ((msg = fifo_pop (&t->answers)))
         turn (t);
     return msg;
 }
@@ -438,7 +438,7 @@ static void test_tree (void)
             bad += id == 0;
         }
     ok (bad == 0, "each rank answers, in increasing order");
-    while (!state_is (&t, 1, "active", 1))
+    wait_until (state_is (&t, 1, "active", 1))
         ;
     for (uint32_t i = 0; i < NRANKS; i++)
         made_by[i] = (int)fluid_split (get_ids (&t, i, 1, last[i], &last[i])).generator;
@@ -549,7 +549,7 @@ static void test_trouble (void)
 
     tree_init (&t, "fluid.max-generators", "2", "fluid.forward-timeout", "50ms", NULL);
     tree_start (&t);
-    while (!state_is (&t, 1, "active", 1))
+    wait_until (state_is (&t, 1, "active", 1))
         ;
     get_ids (&t, 1, 10, 0, &last);
     cut (&t, 1, true);
@@ -663,10 +663,10 @@ static void test_watermark (void)
 
     tree_init (&t, "fluid.max-generators", "4", "fluid.lease", "1s", NULL);
     tree_start (&t);
-    while (!state_is (&t, 3, "active", 3))
+    wait_until (state_is (&t, 3, "active", 3))
         ;
     get_ids (&t, 3, 10, 0, &at);
-    while (watermark (&t, 6) <= fluid_split (at).timestamp_ms)
+    wait_until (watermark (&t, 6) > fluid_split (at).timestamp_ms)
         ;
     ok (true, "the watermark passes the ids that were made, as any rank tells");
     ms = watermark (&t, 0);
@@ -691,10 +691,10 @@ static void test_watermark (void)
 
     cut (&t, 3, true);
     number = watermark (&t, 0);
-    while (fluid_split (last).timestamp_ms < number + 500)
+    wait_until (fluid_split (last).timestamp_ms >= number + 500)
         get_ids (&t, 0, 1, last, &last);
     ok (watermark (&t, 0) < number + 400, "a broker that is cut off holds it back");
-    while (watermark (&t, 0) < number + 500)
+    wait_until (watermark (&t, 0) >= number + 500)
         turn (&t);
     ok (state_is (&t, 3, "fenced", 0), "until it can use its lease no more");
 
@@ -736,37 +736,37 @@ static void test_disk (void)
     ok (get_ids (&t, 0, 1, 0, &last) && store_says (&t, "good"), "with a good disk all is well");
     disk_fail (1, true, DISK_FULL);
     uint64_t horizon = number_of (&t, "horizon_ms");
-    while (!store_says (&t, "failing: "))
+    wait_until (store_says (&t, "failing: "))
         turn (&t);
     ok (store_says (&t, "the disk is full"), "fluid.info tells of a full disk");
     ok (strstr (t.rank[0].log, "the disk is full: no leases are given"), "and so does the log: %s", t.rank[0].log);
     int logged = t.rank[0].logged;
-    do
+    ask_block (&t, 0, 1, 0, 1);
+    wait_until (error_of (&t, text, sizeof (text)) != 0)
         ask_block (&t, 0, 1, 0, 1);
-    while (error_of (&t, text, sizeof (text)) == 0);
     ok (strstr (text, "rank 0 waits until its horizon can be stored"), "requests fail when the lease is over: %s", text);
     ok (number_of (&t, "horizon_ms") == horizon && number_of (&t, "timestamp_ms") >= horizon,
         "which does not go beyond what is stored");
     ok (t.rank[0].logged == logged, "the log tells it once, however often it is tried");
     disk_fail (1, true, DISK_BROKEN);
-    while (!store_says (&t, "I/O error"))
+    wait_until (store_says (&t, "I/O error"))
         turn (&t);
     ok (t.rank[0].logged == logged + 1, "and another reason once");
     disk_fail (0, false, DISK_FULL);
-    while (!store_says (&t, "good"))
+    wait_until (store_says (&t, "good"))
         turn (&t);
     ok (get_ids (&t, 0, 10, last, &last) && number_of (&t, "horizon_ms") > horizon, "it goes on by itself when the disk does");
 
     disk_hang (true);
-    while (!store_says (&t, "slow"))
+    wait_until (store_says (&t, "slow"))
         turn (&t);
     horizon = number_of (&t, "horizon_ms");
-    do
+    ask_block (&t, 0, 1, 0, 1);
+    wait_until (error_of (&t, text, sizeof (text)) != 0)
         ask_block (&t, 0, 1, 0, 1);
-    while (error_of (&t, text, sizeof (text)) == 0);
     ok (number_of (&t, "horizon_ms") == horizon, "a disk that hangs is told as slow, and not waited for by anything else");
     disk_hang (false);
-    while (!store_says (&t, "good"))
+    wait_until (store_says (&t, "good"))
         turn (&t);
     ok (get_ids (&t, 0, 10, last, &last) != 0, "it too");
     tree_fini (&t);

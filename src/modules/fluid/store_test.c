@@ -73,9 +73,8 @@ static bool write_and_wait (struct store *st, uint64_t horizon, idt_error_t *err
     bool good = false;
 
     store_write (st, &(struct lease_record){ horizon, horizon / 2, 75 });
-    do
-        poll (&pfd, 1, -1);
-    while (!store_result (st, &good, &stored, err));
+    wait_until (store_result (st, &good, &stored, err))
+        poll (&pfd, 1, TAP_WAIT_S * 1000);
     return good && stored == horizon;
 }
 
@@ -350,9 +349,8 @@ static void test_slow (void)
         "while the disk hangs nobody waits, and nothing is told to be stored");
     disk_hang (false);
     struct pollfd pfd = { .fd = store_fd (st), .events = POLLIN };
-    do
-        poll (&pfd, 1, -1);
-    while (!store_result (st, &good, &h, &err));
+    wait_until (store_result (st, &good, &h, &err))
+        poll (&pfd, 1, TAP_WAIT_S * 1000);
     ok (good && h == 1000 && horizon_after_power_cut () == 1000, "when it goes on it is");
     store_close (st, NULL, &err);
     remove_dir ();
