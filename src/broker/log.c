@@ -244,7 +244,7 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "log.append", append_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "log.dmesg", dmesg_cb, 0 },
+    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "log.dmesg", dmesg_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "log.clear", clear_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "log.disconnect", disconnect_cb, 0 },
     IDT_HANDLERS_END,

@@ -3,8 +3,8 @@
 
 /* pending.c - requests that were passed on and are not answered yet
  *
- * A chained hash table that doubles when it is full; entries are reused through a free list, so that steady
- * traffic allocates nothing.
+ * A chained hash table of entries, and one of their askers.  Both double when they are full and halve when an eighth of
+ * them is used.
  */
 #include "config.h"
 
@@ -12,67 +12,422 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "broker/pending.h"
+#include "libutil/account.h"
 
-#define INITIAL_BUCKETS 256
+#define MIN_BUCKETS 256
+#define BYTES_PER_ENTRY 256 /* of memory, for each place of the table */
+#define MIN_BYTES ((uint64_t)64 << 10)
 
-struct entry {
-    struct entry *next;
-    const idt_msg_t *request;
-    const void *to;
-    uint32_t hash;
+/* What is in a table: first in whatever is kept there. */
+struct link {
+    struct link *next;
+    uint64_t hash;
+};
+
+struct table {
+    struct link **buckets;
+    size_t nbuckets; /* a power of two */
+    size_t count;
+};
+
+struct asker {
+    struct link link;
+    char uuid[IDT_MSG_UUID_LEN];
+    struct account account;
+    struct pending_list entries;
+};
+
+struct pending_entry {
+    struct link link; /* also of those that were taken out */
+    LIST_ENTRY (pending_entry) in_asker, in_asked, in_owes;
+    struct asker *asker;
+    struct pending_party *from;
+    struct pending_party *to;
+    uint32_t tag;
+    uint32_t nodeid;
+    struct idt_cred cred;
+    uint8_t flags;
+    uint16_t routes;
+    uint16_t topic_len;
+    char text[]; /* routes without NULs, newest first; the topic with its NUL */
 };
 
 struct pending {
-    struct entry **buckets;
-    size_t nbuckets; /* a power of two */
-    size_t count;
-    size_t max;
-    struct entry *unused;
+    struct table entries;
+    struct table askers;
+    struct account_pool pool;
+    uint64_t seed; /* nobody outside can tell what falls into one bucket */
 };
 
-/* FNV-1a over the asker's UUID, mixed with the tag. */
-static uint32_t hash_of (const idt_msg_t *msg)
-{
-    const char *s = idt_msg_route_oldest (msg);
-    uint32_t h = 2166136261U ^ idt_msg_matchtag (msg) * 2654435761U;
+/* --- tables ------------------------------------------------------------------------------------ */
 
-    while (s && *s)
-        h = (h ^ (unsigned char)*s++) * 16777619U;
-    return h ^ h >> 15;
+static int table_init (struct table *t)
+{
+    t->nbuckets = MIN_BUCKETS;
+    t->buckets = calloc (t->nbuckets, sizeof (t->buckets[0]));
+    return t->buckets ? 0 : -1;
 }
 
-static bool same_asker (const idt_msg_t *a, const idt_msg_t *b)
+static struct link **table_bucket (const struct table *t, uint64_t hash)
 {
-    const char *x = idt_msg_route_oldest (a);
-    const char *y = idt_msg_route_oldest (b);
+    return &t->buckets[hash & (t->nbuckets - 1)];
+}
 
-    return idt_msg_matchtag (a) == idt_msg_matchtag (b) && x && y && strcmp (x, y) == 0;
+static void table_link (struct table *t, struct link *l)
+{
+    struct link **head = table_bucket (t, l->hash);
+
+    l->next = *head;
+    *head = l;
+}
+
+/* Without memory the chains are longer than they should be. */
+static void table_resize (struct table *t, size_t n)
+{
+    struct link **old = t->buckets;
+    size_t old_n = t->nbuckets;
+    struct link **buckets = calloc (n, sizeof (buckets[0]));
+
+    if (!buckets)
+        return;
+    t->buckets = buckets;
+    t->nbuckets = n;
+    for (size_t i = 0; i < old_n; i++) {
+        for (struct link *l = old[i], *next; l; l = next) {
+            next = l->next;
+            table_link (t, l);
+        }
+    }
+    free (old);
+}
+
+static void table_add (struct table *t, struct link *l)
+{
+    if (t->count++ >= t->nbuckets)
+        table_resize (t, 2 * t->nbuckets);
+    table_link (t, l);
+}
+
+static void table_remove (struct table *t, struct link *l)
+{
+    struct link **at = table_bucket (t, l->hash);
+
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
+    if (--t->count < t->nbuckets / 8 && t->nbuckets > MIN_BUCKETS)
+        table_resize (t, t->nbuckets / 2);
+}
+
+/* --- hashes -------------------------------------------------------------------------------------- */
+
+static uint64_t mix (uint64_t h, uint64_t x)
+{
+    h = (h ^ x) * UINT64_C (0x9e3779b97f4a7c15);
+    return h ^ h >> 29;
+}
+
+static uint64_t hash_uuid (const struct pending *p, const char *uuid)
+{
+    uint64_t h = p->seed, x;
+
+    for (int i = 0; i + 8 <= IDT_MSG_UUID_LEN; i += 8) {
+        memcpy (&x, uuid + i, 8);
+        h = mix (h, x);
+    }
+    memcpy (&x, uuid + IDT_MSG_UUID_LEN - 8, 8);
+    return mix (h, x);
+}
+
+/* --- askers -------------------------------------------------------------------------------------- */
+
+static struct asker *find_asker (const struct pending *p, const char *uuid, uint64_t hash)
+{
+    struct link *l = *table_bucket (&p->askers, hash);
+
+    while (l && (l->hash != hash || memcmp (((struct asker *)l)->uuid, uuid, IDT_MSG_UUID_LEN) != 0))
+        l = l->next;
+    return (struct asker *)l;
+}
+
+static struct asker *find_or_add_asker (struct pending *p, const char *uuid, uint64_t hash)
+{
+    struct asker *a = find_asker (p, uuid, hash);
+
+    if (a || !(a = calloc (1, sizeof (*a))))
+        return a;
+    a->link.hash = hash;
+    memcpy (a->uuid, uuid, sizeof (a->uuid));
+    account_init (&a->account, &p->pool, 0, 0, ACCOUNT_NEVER);
+    LIST_INIT (&a->entries);
+    table_add (&p->askers, &a->link);
+    return a;
+}
+
+static void forget_idle_asker (struct pending *p, struct asker *a)
+{
+    if (!LIST_EMPTY (&a->entries))
+        return;
+    table_remove (&p->askers, &a->link);
+    free (a);
+}
+
+/* --- entries ------------------------------------------------------------------------------------- */
+
+static size_t entry_size (const struct pending_entry *e)
+{
+    return sizeof (*e) + e->routes * IDT_MSG_UUID_LEN + e->topic_len + 1;
+}
+
+static struct pending_entry *entry_create (const idt_msg_t *request)
+{
+    unsigned routes = idt_msg_route_count (request);
+    size_t topic_len = strlen (idt_msg_topic (request));
+    struct pending_entry *e = malloc (sizeof (*e) + routes * IDT_MSG_UUID_LEN + topic_len + 1);
+    char *s;
+
+    if (!e)
+        return NULL;
+    e->tag = idt_msg_matchtag (request);
+    e->nodeid = idt_msg_nodeid (request);
+    e->cred = idt_msg_cred (request);
+    e->flags = idt_msg_flags (request) & (IDT_MSGFLAG_UPSTREAM | IDT_MSGFLAG_STREAMING);
+    e->routes = routes;
+    e->topic_len = topic_len;
+    s = e->text;
+    for (unsigned i = 0; i < routes; i++, s += IDT_MSG_UUID_LEN)
+        memcpy (s, idt_msg_route_at (request, i), IDT_MSG_UUID_LEN);
+    memcpy (s, idt_msg_topic (request), topic_len + 1);
+    return e;
+}
+
+static const char *entry_topic (const struct pending_entry *e)
+{
+    return e->text + e->routes * IDT_MSG_UUID_LEN;
+}
+
+static idt_msg_t *entry_request (const struct pending_entry *e)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    char uuid[IDT_MSG_UUID_LEN + 1] = "";
+
+    if (!msg || idt_msg_set_topic (msg, entry_topic (e)) < 0)
+        goto error;
+    idt_msg_set_matchtag (msg, e->tag);
+    idt_msg_set_nodeid (msg, e->nodeid);
+    idt_msg_set_cred (msg, e->cred);
+    if (e->flags)
+        idt_msg_set_flag (msg, e->flags);
+    idt_msg_route_clear (msg);
+    for (unsigned i = e->routes; i > 0; i--) {
+        memcpy (uuid, e->text + (i - 1) * IDT_MSG_UUID_LEN, IDT_MSG_UUID_LEN);
+        if (idt_msg_route_push (msg, uuid) < 0)
+            goto error;
+    }
+    return msg;
+error:
+    idt_msg_unref (msg);
+    return NULL;
+}
+
+static bool same_routes (const struct pending_entry *e, const idt_msg_t *msg)
+{
+    if (e->routes != idt_msg_route_count (msg))
+        return false;
+    for (unsigned i = 0; i < e->routes; i++)
+        if (memcmp (e->text + i * IDT_MSG_UUID_LEN, idt_msg_route_at (msg, i), IDT_MSG_UUID_LEN) != 0)
+            return false;
+    return true;
+}
+
+/* Take an entry out of the tables and lists. */
+static void unlink_entry (struct pending *p, struct pending_entry *e)
+{
+    table_remove (&p->entries, &e->link);
+    LIST_REMOVE (e, in_asker);
+    LIST_REMOVE (e, in_asked);
+    LIST_REMOVE (e, in_owes);
+    account_release (&e->asker->account, 1, entry_size (e), 0);
+    forget_idle_asker (p, e->asker);
+}
+
+static struct pending_entry *find (struct pending *p, const idt_msg_t *msg, const struct pending_party *to)
+{
+    const char *oldest = idt_msg_route_oldest (msg);
+    uint32_t tag = idt_msg_matchtag (msg);
+    uint64_t hash;
+    struct link *l;
+
+    if (!oldest)
+        return NULL;
+    hash = mix (hash_uuid (p, oldest), tag);
+    for (l = *table_bucket (&p->entries, hash); l; l = l->next) {
+        struct pending_entry *e = (struct pending_entry *)l;
+
+        if (l->hash == hash && e->tag == tag && e->to == to && same_routes (e, msg))
+            return e;
+    }
+    return NULL;
+}
+
+/* --- the table ----------------------------------------------------------------------------------- */
+
+int pending_add (struct pending *p, const idt_msg_t *request, struct pending_party *from, struct pending_party *to)
+{
+    const char *oldest = idt_msg_route_oldest (request);
+    uint64_t hash = hash_uuid (p, oldest);
+    struct asker *a = find_or_add_asker (p, oldest, hash);
+    struct pending_entry *e = entry_create (request);
+    int errnum = ENOMEM;
+
+    if (!a || !e)
+        goto error;
+    if (account_charge (&a->account, entry_size (e), 0) == ACCOUNT_FULL) {
+        errnum = EXFULL;
+        goto error;
+    }
+    e->asker = a;
+    e->from = from;
+    e->to = to;
+    e->link.hash = mix (hash, e->tag);
+    table_add (&p->entries, &e->link);
+    LIST_INSERT_HEAD (&a->entries, e, in_asker);
+    LIST_INSERT_HEAD (&from->asked, e, in_asked);
+    LIST_INSERT_HEAD (&to->owes, e, in_owes);
+    return 0;
+error:
+    if (a)
+        forget_idle_asker (p, a);
+    free (e);
+    errno = errnum;
+    return -1;
+}
+
+static bool remove_found (struct pending *p, struct pending_entry *e)
+{
+    if (!e)
+        return false;
+    unlink_entry (p, e);
+    free (e);
+    return true;
+}
+
+/* A streaming request goes on until an error ends it (RFC 6), or an answer that is none of a stream. */
+static bool is_final (const struct pending_entry *e, const idt_msg_t *response)
+{
+    return !(e->flags & idt_msg_flags (response) & IDT_MSGFLAG_STREAMING) || idt_msg_errnum (response) != 0;
+}
+
+bool pending_answered (struct pending *p, const idt_msg_t *response, const struct pending_party *from)
+{
+    struct pending_entry *e = find (p, response, from);
+
+    if (e && !is_final (e, response))
+        return true;
+    return remove_found (p, e);
+}
+
+bool pending_forget (struct pending *p, const idt_msg_t *request, const struct pending_party *to)
+{
+    return remove_found (p, find (p, request, to));
+}
+
+static bool same_service (const char *topic, const char *service, size_t len)
+{
+    return strncmp (topic, service, len) == 0 && (topic[len] == '.' || topic[len] == '\0');
+}
+
+void pending_disconnect (struct pending *p, const idt_msg_t *disconnect, const struct pending_party *from)
+{
+    const char *oldest = idt_msg_route_oldest (disconnect), *topic = idt_msg_topic (disconnect);
+    struct asker *a = find_asker (p, oldest, hash_uuid (p, oldest));
+    struct pending_entry *e = a ? LIST_FIRST (&a->entries) : NULL, *next;
+
+    for (; e; e = next) {
+        next = LIST_NEXT (e, in_asker);
+        if (e->from == from && same_service (entry_topic (e), topic, strcspn (topic, ".")))
+            remove_found (p, e);
+    }
+}
+
+/* What was taken out is linked by its place in the table. */
+static void give (struct link *taken, pending_f cb, void *arg)
+{
+    while (taken) {
+        struct pending_entry *e = (struct pending_entry *)taken;
+        idt_msg_t *request = cb ? entry_request (e) : NULL;
+
+        taken = taken->next;
+        if (request)
+            cb (request, e->to, arg);
+        idt_msg_unref (request);
+        free (e);
+    }
+}
+
+void pending_take_asked (struct pending *p, struct pending_party *from, pending_f cb, void *arg)
+{
+    struct link *taken = NULL;
+    struct pending_entry *e;
+
+    while ((e = LIST_FIRST (&from->asked))) {
+        unlink_entry (p, e);
+        e->link.next = taken;
+        taken = &e->link;
+    }
+    give (taken, cb, arg);
+}
+
+void pending_take_owed (struct pending *p, struct pending_party *to, pending_f cb, void *arg)
+{
+    struct link *taken = NULL;
+    struct pending_entry *e;
+
+    while ((e = LIST_FIRST (&to->owes))) {
+        unlink_entry (p, e);
+        e->link.next = taken;
+        taken = &e->link;
+    }
+    give (taken, cb, arg);
+}
+
+/* --- life ---------------------------------------------------------------------------------------- */
+
+void pending_party_init (struct pending_party *party, void *owner)
+{
+    LIST_INIT (&party->asked);
+    LIST_INIT (&party->owes);
+    party->owner = owner;
 }
 
 struct pending *pending_create (size_t max)
 {
     struct pending *p = calloc (1, sizeof (*p));
 
-    if (!p || !(p->buckets = calloc (INITIAL_BUCKETS, sizeof (p->buckets[0])))) {
-        free (p);
+    if (!p || table_init (&p->entries) < 0 || table_init (&p->askers) < 0) {
+        pending_destroy (p);
+        errno = ENOMEM;
         return NULL;
     }
-    p->nbuckets = INITIAL_BUCKETS;
-    p->max = max;
+    p->pool.max_items = max;
+    p->pool.max_bytes = max * BYTES_PER_ENTRY + MIN_BYTES;
+    if (getrandom (&p->seed, sizeof (p->seed), GRND_NONBLOCK) < 0)
+        p->seed = (uintptr_t)p;
     return p;
 }
 
-static void free_chain (struct entry *e)
+static void table_fini (struct table *t)
 {
-    while (e) {
-        struct entry *next = e->next;
-
-        idt_msg_unref (e->request);
-        free (e);
-        e = next;
+    for (size_t i = 0; t->buckets && i < t->nbuckets; i++) {
+        for (struct link *l = t->buckets[i], *next; l; l = next) {
+            next = l->next;
+            free (l);
+        }
     }
+    free (t->buckets);
 }
 
 void pending_destroy (struct pending *p)
@@ -81,132 +436,18 @@ void pending_destroy (struct pending *p)
 
     if (!p)
         return;
-    for (size_t i = 0; i < p->nbuckets; i++)
-        free_chain (p->buckets[i]);
-    free_chain (p->unused);
-    free (p->buckets);
+    table_fini (&p->entries);
+    table_fini (&p->askers);
     free (p);
     errno = saved_errno;
 }
 
-static void link_entry (struct pending *p, struct entry *e)
-{
-    struct entry **head = &p->buckets[e->hash & (p->nbuckets - 1)];
-
-    e->next = *head;
-    *head = e;
-}
-
-/* Double the buckets.  Without memory the chains just get longer. */
-static void grow (struct pending *p)
-{
-    struct entry **old = p->buckets;
-    size_t n = p->nbuckets;
-    struct entry **buckets = calloc (n * 2, sizeof (buckets[0]));
-
-    if (!buckets)
-        return;
-    p->buckets = buckets;
-    p->nbuckets = n * 2;
-    for (size_t i = 0; i < n; i++) {
-        while (old[i]) {
-            struct entry *e = old[i];
-
-            old[i] = e->next;
-            link_entry (p, e);
-        }
-    }
-    free (old);
-}
-
-int pending_add (struct pending *p, const idt_msg_t *request, const void *to)
-{
-    struct entry *e = p->unused;
-
-    if (p->count >= p->max) {
-        errno = ENOBUFS;
-        return -1;
-    }
-    if (e)
-        p->unused = e->next;
-    else if (!(e = malloc (sizeof (*e))))
-        return -1;
-    if (p->count >= p->nbuckets)
-        grow (p);
-    *e = (struct entry){ .request = idt_msg_ref (request), .to = to, .hash = hash_of (request) };
-    link_entry (p, e);
-    p->count++;
-    return 0;
-}
-
-static void release (struct pending *p, struct entry **link)
-{
-    struct entry *e = *link;
-
-    *link = e->next;
-    idt_msg_unref (e->request);
-    e->request = NULL;
-    e->next = p->unused;
-    p->unused = e;
-    p->count--;
-}
-
-/* A streaming request goes on until an error ends it (RFC 6). */
-static bool is_final (const idt_msg_t *response)
-{
-    return !idt_msg_has_flag (response, IDT_MSGFLAG_STREAMING) || idt_msg_errnum (response) != 0;
-}
-
-bool pending_answered (struct pending *p, const idt_msg_t *response, const void *from)
-{
-    uint32_t hash = hash_of (response);
-    struct entry **link = &p->buckets[hash & (p->nbuckets - 1)];
-
-    for (; *link; link = &(*link)->next) {
-        struct entry *e = *link;
-
-        if (e->hash == hash && e->to == from && same_asker (e->request, response)) {
-            if (is_final (response))
-                release (p, link);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The picked entries are unlinked first: the callback may add to the table. */
-void pending_take (struct pending *p, pending_match_f match, pending_f cb, void *arg)
-{
-    struct entry *taken = NULL;
-
-    for (size_t i = 0; i < p->nbuckets; i++) {
-        struct entry **link = &p->buckets[i];
-
-        while (*link) {
-            struct entry *e = *link;
-
-            if (match (e->request, e->to, arg)) {
-                *link = e->next;
-                e->next = taken;
-                taken = e;
-                p->count--;
-            } else
-                link = &e->next;
-        }
-    }
-    while (taken) {
-        struct entry *e = taken;
-
-        taken = e->next;
-        cb (e->request, e->to, arg);
-        idt_msg_unref (e->request);
-        e->request = NULL;
-        e->next = p->unused;
-        p->unused = e;
-    }
-}
-
 size_t pending_count (const struct pending *p)
 {
-    return p->count;
+    return p->entries.count;
+}
+
+size_t pending_buckets (const struct pending *p)
+{
+    return p->entries.nbuckets;
 }

@@ -18,7 +18,7 @@
 
 #define MAX_SERVICE_NAME 64
 
-/* A service that a client or module asked, for rule 3. */
+/* A service that a client or module asked, for rule 4. */
 struct peer_use {
     struct peer_use *next;
     uint32_t nodeid;
@@ -90,6 +90,7 @@ int router_peer_add (struct router *r, struct peer *p)
         return -1;
     }
     p->uses = NULL;
+    pending_party_init (&p->pending, p);
     zhashx_insert (r->peers, p->uuid, p);
     if (p->kind == PEER_CHILD)
         zhashx_insert (r->children, rank_key (key, p->rank), p);
@@ -181,6 +182,27 @@ static void remove_services (struct router *r, struct peer *p)
 
 /* --- answers ------------------------------------------------------------------------------- */
 
+/* A client that asks for others (a proxy) puts routes of its own into its requests.  So that the oldest still tells where
+ * a request entered, the client's is put below them, too, until the answer is back.
+ */
+static int sign_routes (idt_msg_t *msg, const char *uuid)
+{
+    unsigned n = idt_msg_route_count (msg);
+    char *routes = n > 0 ? malloc (n * (IDT_MSG_UUID_LEN + 1)) : NULL;
+    int rc;
+
+    if (n == 0)
+        return 0;
+    for (unsigned i = 0; routes && i < n; i++)
+        strcpy (routes + i * (IDT_MSG_UUID_LEN + 1), idt_msg_route_at (msg, i));
+    idt_msg_route_clear (msg);
+    rc = routes ? idt_msg_route_push (msg, uuid) : -1;
+    for (unsigned i = n; rc == 0 && i > 0; i--)
+        rc = idt_msg_route_push (msg, routes + (i - 1) * (IDT_MSG_UUID_LEN + 1));
+    free (routes);
+    return rc;
+}
+
 /* The one way out: an answer (its reference is ours) goes to the newest of its routes. */
 static void answer (struct router *r, idt_msg_t *msg)
 {
@@ -189,6 +211,8 @@ static void answer (struct router *r, idt_msg_t *msg)
 
     if (to) {
         idt_msg_route_pop (msg);
+        if (to->kind == PEER_CLIENT)
+            idt_msg_route_drop_oldest (msg);
         if (to->send (to->arg, msg) < 0)
             to = NULL;
     }
@@ -231,16 +255,25 @@ static void fail_lost (struct router *r, const idt_msg_t *request, uint32_t rank
     fail (r, request, EHOSTUNREACH, text);
 }
 
-/* The broker's own services answer at once, exactly once; only their streams go on. */
-static bool is_tracked (const struct peer *to, const idt_msg_t *msg)
+/* The broker's own services answer exactly once; only their streams go on. */
+static bool is_tracked (const struct peer *to, const idt_msg_t *request)
 {
-    return to->kind != PEER_BUILTIN || idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING);
+    return to->kind != PEER_BUILTIN || idt_msg_has_flag (request, IDT_MSGFLAG_STREAMING);
+}
+
+/* Is somebody waiting for this? */
+static bool is_awaited (struct router *r, const struct peer *from, const idt_msg_t *response)
+{
+    bool known = idt_msg_matchtag (response) != 0 && pending_answered (r->pending, response, &from->pending);
+
+    return known || (from->kind == PEER_BUILTIN && !idt_msg_has_flag (response, IDT_MSGFLAG_STREAMING)
+                     && idt_msg_matchtag (response) != 0);
 }
 
 void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg)
 {
     r->stats.responses++;
-    if (idt_msg_matchtag (msg) == 0 || (is_tracked (from, msg) && !pending_answered (r->pending, msg, from))) {
+    if (!is_awaited (r, from, msg)) {
         r->stats.unroutable++;
         idt_msg_unref (msg);
         return;
@@ -249,11 +282,6 @@ void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg)
 }
 
 /* --- requests ------------------------------------------------------------------------------ */
-
-static bool same_service (const char *topic, const char *service, size_t len)
-{
-    return strncmp (topic, service, len) == 0 && (topic[len] == '.' || topic[len] == '\0');
-}
 
 /* Remember which services a client or module asks, to tell them when it goes. */
 static void note_use (struct peer *from, const idt_msg_t *msg)
@@ -281,19 +309,6 @@ static void note_use (struct peer *from, const idt_msg_t *msg)
     from->uses = u;
 }
 
-static bool same_asker_and_service (const idt_msg_t *request, const void *to, void *arg)
-{
-    const idt_msg_t *disconnect = arg;
-    const char *topic = idt_msg_topic (disconnect);
-
-    return strcmp (idt_msg_route_oldest (request), idt_msg_route_oldest (disconnect)) == 0
-        && same_service (idt_msg_topic (request), topic, service_len (topic));
-}
-
-static void forget (const idt_msg_t *request, const void *to, void *arg)
-{
-}
-
 static bool is_disconnect (const idt_msg_t *msg)
 {
     const char *topic = idt_msg_topic (msg);
@@ -311,34 +326,42 @@ static void fail_gone (struct router *r, const struct peer *to, const idt_msg_t 
         fail (r, request, ENOSYS, "the service ended before it answered");
 }
 
-/* Forget a request that could not be sent.  Returns whether it is still to be answered. */
-static bool take_back (struct router *r, const struct peer *to, const idt_msg_t *request)
+/* A service whose queue has no room for this asker is no service that has ended. */
+static void fail_unsent (struct router *r, const struct peer *to, const idt_msg_t *request, int errnum)
 {
-    idt_msg_t *response = idt_msg_respond (request, EHOSTUNREACH);
-    bool unanswered = response && pending_answered (r->pending, response, to);
+    char text[IDT_MSG_MAX_TOPIC + 64];
 
-    idt_msg_unref (response);
-    return unanswered;
+    if (errnum != EXFULL) {
+        fail_gone (r, to, request);
+        return;
+    }
+    snprintf (text, sizeof (text), "the queue of service %.*s is full: try again", (int)service_len (idt_msg_topic (request)),
+              idt_msg_topic (request));
+    fail (r, request, EAGAIN, text);
 }
 
-static void pass_on (struct router *r, struct peer *to, const idt_msg_t *msg)
+static void pass_on (struct router *r, struct peer *from, struct peer *to, const idt_msg_t *msg)
 {
     bool track = is_tracked (to, msg) && wants_answer (msg);
+    int errnum;
 
     if (is_disconnect (msg))
-        pending_take (r->pending, same_asker_and_service, forget, (void *)msg);
-    if (track && pending_add (r->pending, msg, to) < 0) {
+        pending_disconnect (r->pending, msg, &from->pending);
+    if (track && pending_add (r->pending, msg, &from->pending, &to->pending) < 0) {
         fail (r, msg, EAGAIN, "too many requests are unanswered (router.max-pending)");
         return;
     }
-    if (to->send (to->arg, msg) < 0 && (!track || take_back (r, to, msg)))
-        fail_gone (r, to, msg);
+    if (to->send (to->arg, msg) == 0)
+        return;
+    errnum = errno;
+    if (!track || pending_forget (r->pending, msg, &to->pending))
+        fail_unsent (r, to, msg, errnum);
 }
 
 static void pass_up (struct router *r, struct peer *from, const idt_msg_t *msg)
 {
     if (r->parent && r->parent != from)
-        pass_on (r, r->parent, msg);
+        pass_on (r, from, r->parent, msg);
     else
         fail (r, msg, EHOSTUNREACH, r->rank == 0 ? NULL : "this broker has no parent now");
 }
@@ -359,19 +382,19 @@ static void route_any (struct router *r, struct peer *from, const idt_msg_t *msg
     struct peer *to = find_service (r, msg);
 
     if (to)
-        pass_on (r, to, msg);
+        pass_on (r, from, to, msg);
     else if (r->rank == 0)
         fail_enosys (r, msg);
     else
         pass_up (r, from, msg);
 }
 
-static void route_here (struct router *r, const idt_msg_t *msg)
+static void route_here (struct router *r, struct peer *from, const idt_msg_t *msg)
 {
     struct peer *to = find_service (r, msg);
 
     if (to)
-        pass_on (r, to, msg);
+        pass_on (r, from, to, msg);
     else
         fail_enosys (r, msg);
 }
@@ -393,15 +416,15 @@ static void route_to_rank (struct router *r, struct peer *from, const idt_msg_t 
     struct peer *to;
 
     if (rank == r->rank)
-        route_here (r, msg);
+        route_here (r, from, msg);
     else if (rank >= r->topo->size)
         fail (r, msg, EHOSTUNREACH, NULL);
     else if ((below = topo_child_toward (r->topo, r->rank, rank)) == TOPO_NONE)
         pass_up (r, from, msg);
     else if ((to = way_down (r, rank)) && to != from)
-        pass_on (r, to, msg);
+        pass_on (r, from, to, msg);
     else if (r->parent && r->parent != from) /* it may have attached further up */
-        pass_on (r, r->parent, msg);
+        pass_on (r, from, r->parent, msg);
     else
         fail_lost (r, msg, below);
 }
@@ -437,7 +460,8 @@ static void refuse (struct router *r, struct peer *from, const idt_msg_t *msg)
 void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg)
 {
     r->stats.requests++;
-    if (!idt_msg_topic (msg) || idt_msg_route_push (msg, from->uuid) < 0) {
+    if (!idt_msg_topic (msg) || (from->kind == PEER_CLIENT && sign_routes (msg, from->uuid) < 0)
+        || idt_msg_route_push (msg, from->uuid) < 0) {
         refuse (r, from, msg);
         idt_msg_unref (msg);
         return;
@@ -450,28 +474,9 @@ void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg)
 
 /* --- the end of a peer --------------------------------------------------------------------- */
 
-struct gone {
-    struct router *router;
-    struct peer *peer;
-};
-
-static bool went_to (const idt_msg_t *request, const void *to, void *arg)
+static void answer_unreachable (const idt_msg_t *request, struct pending_party *to, void *arg)
 {
-    return to == ((struct gone *)arg)->peer;
-}
-
-static bool came_from (const idt_msg_t *request, const void *to, void *arg)
-{
-    struct gone *gone = arg;
-
-    return strcmp (idt_msg_route_newest (request), gone->peer->uuid) == 0;
-}
-
-static void answer_unreachable (const idt_msg_t *request, const void *to, void *arg)
-{
-    struct gone *gone = arg;
-
-    fail_gone (gone->router, gone->peer, request);
+    fail_gone (arg, to->owner, request);
 }
 
 static idt_msg_t *make_disconnect (const char *service, uint32_t nodeid, int upstream,
@@ -509,9 +514,9 @@ static void disconnect_uses (struct router *r, struct peer *p)
 }
 
 /* A child is gone: what still works for someone below it may stop. */
-static void disconnect_request (const idt_msg_t *request, const void *to, void *arg)
+static void disconnect_request (const idt_msg_t *request, struct pending_party *to, void *arg)
 {
-    const struct peer *service = to;
+    const struct peer *service = to->owner;
     const char *topic = idt_msg_topic (request);
     char name[MAX_SERVICE_NAME + 1];
     idt_msg_t *msg;
@@ -528,20 +533,19 @@ static void disconnect_request (const idt_msg_t *request, const void *to, void *
 
 void router_peer_remove (struct router *r, struct peer *p)
 {
-    struct gone gone = { r, p };
     char key[16];
 
     if (router_peer (r, p->uuid) != p)
         return;
     remove_services (r, p);
     disconnect_uses (r, p);
-    pending_take (r->pending, came_from, p->kind == PEER_CHILD ? disconnect_request : forget, &gone);
+    pending_take_asked (r->pending, &p->pending, p->kind == PEER_CHILD ? disconnect_request : NULL, r);
     zhashx_delete (r->peers, p->uuid);
     if (p->kind == PEER_CHILD)
         zhashx_delete (r->children, rank_key (key, p->rank));
     else if (p == r->parent)
         r->parent = NULL;
-    pending_take (r->pending, went_to, answer_unreachable, &gone);
+    pending_take_owed (r->pending, &p->pending, answer_unreachable, r);
 }
 
 struct router_stats router_stats (const struct router *r)

@@ -9,7 +9,8 @@
  * 1. A request that came in is answered exactly once, unless it wants no answer or its asker is gone.
  * 2. Requests that were passed on are remembered until they are answered; when the peer that they went to
  *    goes, each is answered with EHOSTUNREACH.
- * 3. When a client or module goes, each service that it asked gets SERVICE.disconnect; when a child goes, the
+ * 3. The oldest route of a request tells at which client or module it entered the tree, whatever a client put there.
+ * 4. When a client or module goes, each service that it asked gets SERVICE.disconnect; when a child goes, the
  *    services that still work for someone below it do.
  * 4. What a broker's module sent (IDT_ROLE_BROKER) is for brokers: a client that serves in the name of a module that
  *    is not there gets none of it.
@@ -22,6 +23,7 @@
 
 #include <idtree/msg.h>
 
+#include "broker/pending.h"
 #include "broker/topology.h"
 
 struct router;
@@ -41,7 +43,9 @@ struct peer {
     /* Take a message (reference of its own).  Returns 0, or -1 with errno set when it cannot. */
     int (*send) (void *arg, const idt_msg_t *msg);
     void *arg;
-    struct peer_use *uses; /* the router's: services that it asked */
+    /* The router's: services that it asked; requests that it asked, and was asked. */
+    struct peer_use *uses;
+    struct pending_party pending;
 };
 
 #define ROUTER_MAX_USES 64 /* services of one asker that are told of its end */

@@ -483,6 +483,11 @@ static void test_send_fails (void)
     w->builtin.errnum = ENOBUFS;
     ask (w, &w->c2, "log.x", IDT_NODEID_ANY, 4, 0);
     ok (is_answer (&w->c2, 4, ENOSYS), "... and where it is the broker itself");
+    fake_clear (&w->c2);
+    w->mod.errnum = EXFULL;
+    ask (w, &w->c2, "mod.x", IDT_NODEID_ANY, 2, 0);
+    ok (is_answer (&w->c2, 2, EAGAIN) && strstr (idt_msg_string (last (&w->c2)), "service mod is full"),
+        "a service without room is EAGAIN, not ENOSYS");
     w->c1.errnum = EPIPE;
     ask (w, &w->c1, "nosuch.x", RANK, 2, 0);
     ok (router_stats (w->r).unroutable == 1, "an answer that cannot be sent is dropped and counted");
@@ -580,6 +585,50 @@ static void test_builtin (void)
     world_destroy (w);
 }
 
+/* Once answered for good it does not stay, though it was asked as a stream. */
+static void test_streams_answered_once (void)
+{
+    struct world *w = world_create (RANK, 100);
+    struct fake *servers[] = { &w->mod, &w->builtin };
+    const char *topics[] = { "mod.x", "log.x" };
+
+    for (int i = 0; i < 2; i++) {
+        idt_msg_t *response;
+
+        ask (w, &w->c1, topics[i], IDT_NODEID_ANY, 1, IDT_MSGFLAG_STREAMING);
+        response = idt_msg_respond (last (servers[i]), 0);
+        idt_msg_clear_flag (response, IDT_MSGFLAG_STREAMING);
+        router_response_new (w->r, &servers[i]->peer, response);
+        ok (w->c1.count == 1 && pending (w) == 0, "a streaming request to %s that is answered once is not remembered",
+            topics[i]);
+        fake_clear (&w->c1);
+    }
+    world_destroy (w);
+}
+
+/* Whatever routes a client puts into a request: it ends with its client. */
+static void test_proxy (void)
+{
+    struct world *w = world_create (RANK, 100);
+    idt_msg_t *msg = make_request ("far.x", IDT_NODEID_ANY, 1, IDT_MSGFLAG_STREAMING);
+    char uuid[IDT_MSG_UUID_LEN + 1];
+
+    make_uuid (uuid, "inner");
+    idt_msg_route_push (msg, uuid);
+    router_request_new (w->r, &w->c1.peer, msg);
+    ok (idt_msg_route_count (last (&w->parent)) == 3
+            && strcmp (idt_msg_route_oldest (last (&w->parent)), w->c1.peer.uuid) == 0,
+        "the oldest route is the client's, whatever it put there");
+    reply (w, &w->parent, last (&w->parent), 0);
+    ok (w->c1.count == 1 && idt_msg_route_count (last (&w->c1)) == 1
+            && strcmp (idt_msg_route_oldest (last (&w->c1)), uuid) == 0,
+        "its own come back with the answer");
+    router_peer_remove (w->r, &w->c1.peer);
+    ok (pending (w) == 0 && is_disconnect (last (&w->parent), "far.disconnect", w->c1.peer.uuid),
+        "its streams end with it");
+    world_destroy (w);
+}
+
 /* A peer that serves itself does not answer itself after its end. */
 static void test_self (void)
 {
@@ -601,13 +650,18 @@ static void test_limits (void)
     struct world *w = world_create (RANK, 3);
     char topic[32];
 
-    for (uint32_t tag = 1; tag <= 4; tag++)
+    for (uint32_t tag = 1; tag <= 3; tag++)
         ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, tag, 0);
-    ok (w->mod.count == 3 && is_answer (&w->c1, 4, EAGAIN) && strstr (idt_msg_string (last (&w->c1)), "max-pending"),
-        "a request above router.max-pending is refused with EAGAIN and the attribute's name");
+    ok (w->mod.count == 2 && is_answer (&w->c1, 3, EAGAIN) && strstr (idt_msg_string (last (&w->c1)), "max-pending"),
+        "a request above the asker's share of router.max-pending is refused with EAGAIN and the attribute's name");
+    ask (w, &w->child3, "mod.x", IDT_NODEID_ANY, 1, 0);
+    ok (w->mod.count == 3 && w->child3.count == 0, "... that of a newcomer is not");
     reply (w, &w->mod, w->mod.got[0], 0);
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 4, 0);
+    ok (w->mod.count == 3, "... nor takes the asker the last place");
+    reply (w, &w->mod, w->mod.got[1], 0);
     ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 5, 0);
-    ok (w->mod.count == 4, "... until another is answered");
+    ok (w->mod.count == 4, "... until others are free");
     world_clear (w);
     for (int i = 0; i < ROUTER_MAX_USES + 10; i++) {
         snprintf (topic, sizeof (topic), "far%d.x", i);
@@ -858,6 +912,8 @@ int main (void)
     test_disconnect_passes ();
     test_child_gone ();
     test_builtin ();
+    test_streams_answered_once ();
+    test_proxy ();
     test_self ();
     test_limits ();
     for (unsigned seed = 1; seed <= 5; seed++)

@@ -301,7 +301,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "service.add", service_add_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "service.remove", service_remove_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "state-machine.get", state_get_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "shutdown.start", shutdown_cb, 0 },
+    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "shutdown.start", shutdown_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "shutdown.disconnect", shutdown_disconnect_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "broker.stats-get", broker_stats_cb, IDT_ROLE_ALL },
     IDT_HANDLERS_END,

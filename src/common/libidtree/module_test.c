@@ -316,7 +316,7 @@ static const idt_msg_t *take (struct host *host)
     return mailbox_pop (host->link.out);
 }
 
-static void ask (struct host *host, const char *topic, const char *payload, uint32_t rolemask)
+static void ask_with (struct host *host, const char *topic, const char *payload, uint32_t rolemask, int flags)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
 
@@ -324,10 +324,17 @@ static void ask (struct host *host, const char *topic, const char *payload, uint
     idt_msg_set_string (msg, payload);
     idt_msg_set_cred (msg, (struct idt_cred){ .userid = 1000, .rolemask = rolemask });
     idt_msg_set_matchtag (msg, 99);
+    if (flags)
+        idt_msg_set_flag (msg, flags);
     idt_msg_route_push (msg, "98f3bf69-0000-4000-8000-000000000000");
     idt_msg_route_push (msg, "ae4a1b51-0000-4000-8000-000000000000");
     idt_msg_route_push (msg, "7bd090de-0000-4000-8000-000000000000");
     put (host, msg);
+}
+
+static void ask (struct host *host, const char *topic, const char *payload, uint32_t rolemask)
+{
+    ask_with (host, topic, payload, rolemask, 0);
 }
 
 /* Whether the module answers 'errnum' with a payload that begins with 'text' (NULL: none). */
@@ -360,6 +367,10 @@ static void test_builtins (struct host *host)
     ok (answers (host, EPROTO, "message has no payload"), "a ping without an object: EPROTO");
     ask (host, "mod.stats-get", NULL, user);
     ok (answers (host, 0, "{}"), "stats-get answers an object");
+    ask_with (host, "mod.stats-get", NULL, user, IDT_MSGFLAG_STREAMING);
+    const idt_msg_t *msg = take (host);
+    ok (msg && !idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING), "a method that answers once never answers a stream");
+    idt_msg_unref (msg);
     ask (host, "mod.stats-clear", NULL, user);
     ok (answers (host, EPERM, "Request requires"), "stats-clear is not for guests");
     ask (host, "mod.stats-clear", NULL, owner);

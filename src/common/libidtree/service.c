@@ -99,6 +99,20 @@ static void refuse_unknown (idt_t *h, const idt_msg_t *request)
     (void)idt_respond_error (h, request, ENOSYS, text);
 }
 
+/* A handler that answers once gets a streaming request as a plain one, so that the answer ends it for everybody. */
+static void call_once (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *msg, void *arg)
+{
+    idt_msg_t *plain = idt_msg_copy (msg, true);
+
+    if (!plain) {
+        (void)idt_respond_error (h, msg, ENOMEM, NULL);
+        return;
+    }
+    idt_msg_clear_flag (plain, IDT_MSGFLAG_STREAMING);
+    row->cb (h, plain, arg);
+    idt_msg_unref (plain);
+}
+
 void service_dispatch (idt_t *h, const idt_msg_t *msg)
 {
     bool is_request = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST;
@@ -109,6 +123,8 @@ void service_dispatch (idt_t *h, const idt_msg_t *msg)
         refuse_unknown (h, msg);
     else if (row && is_request && !allowed (row, msg))
         refuse (h, row, msg);
+    else if (row && idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && !(row->type & IDT_HANDLER_STREAM))
+        call_once (h, row, msg, arg);
     else if (row)
         row->cb (h, msg, arg);
 }

@@ -78,6 +78,12 @@ void idt_msg_route_pop (idt_msg_t *msg)
     }
 }
 
+void idt_msg_route_drop_oldest (idt_msg_t *msg)
+{
+    if (msg->route_count > 0)
+        msg->route_count--;
+}
+
 void idt_msg_route_clear (idt_msg_t *msg)
 {
     msg->routes += msg->route_count;

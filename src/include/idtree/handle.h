@@ -71,15 +71,19 @@ int idt_flush (idt_t *h);
 
 typedef void (*idt_handler_f) (idt_t *h, const idt_msg_t *msg, void *arg);
 
+/* In the type of a row: its handler may answer a streaming request several times. */
+#define IDT_HANDLER_STREAM 0x100
+
 /* One row of a table of handlers, ended by IDT_HANDLERS_END.  'topic' is compared whole, unless it ends
  * in '*': then it is a prefix.  The first row that matches takes the message.  A request whose user has none
  * of the roles in 'rolemask' (0: IDT_ROLE_OWNER) is answered EPERM.  A row with IDT_ROLE_BROKER takes only what
  * a broker's module sent, from any rank, or with IDT_ROLE_LOCAL beside it from this one: no client can say so
  * of himself.  A request that no row matches is answered ENOSYS.  Events have no roles to check: whom they came
  * from is in idt_msg_cred ().
+ * A streaming request for a row without IDT_HANDLER_STREAM comes without the flag STREAMING: its one answer ends it.
  */
 struct idt_handler_spec {
-    enum idt_msgtype type; /* request or event */
+    int type;              /* IDT_MSGTYPE_REQUEST (| IDT_HANDLER_STREAM) or IDT_MSGTYPE_EVENT */
     const char *topic;     /* borrowed for as long as the table is registered */
     idt_handler_f cb;
     uint32_t rolemask;

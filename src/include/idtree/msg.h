@@ -156,8 +156,9 @@ const char *idt_msg_route_at (const idt_msg_t *msg, unsigned i); /* 0: newest; N
  */
 int idt_msg_route_push (idt_msg_t *msg, const char *uuid);
 
-/* Drop the newest route, if any. */
+/* Drop the newest route, or the oldest, if any. */
 void idt_msg_route_pop (idt_msg_t *msg);
+void idt_msg_route_drop_oldest (idt_msg_t *msg);
 
 /* Drop all routes.  Leaves an empty stack (flag ROUTE), also where there was none. */
 void idt_msg_route_clear (idt_msg_t *msg);
