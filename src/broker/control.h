@@ -10,6 +10,8 @@
  *   STOP       down: the subtree shall stop, leaves first
  *   GOODBYE    up:   the subtree has stopped; answered by DISCONNECT with status 0
  *   KEYS       up:   brokers below and their CURVE public keys: repeated u32 rank, 32 bytes key
+ *   CREDIT     both: what the other may send (window.h)
+ *   PART       both: a piece of an encoded message; status = its class (window.h) and where it is in the message
  * Numbers are big-endian.
  */
 #ifndef BROKER_CONTROL_H
@@ -24,7 +26,14 @@ enum control_type {
     CONTROL_STOP = 3,
     CONTROL_GOODBYE = 4,
     CONTROL_KEYS = 5,
+    CONTROL_CREDIT = 6,
+    CONTROL_PART = 7,
 };
+
+/* Status of a PART. */
+#define CONTROL_PART_CLASS 0xffu
+#define CONTROL_PART_LAST 0x100u
+#define CONTROL_PART_FIRST 0x200u /* drops what came before of an unfinished message of its class */
 
 struct heartbeat {
     uint64_t sent_us; /* by the child, on its clock */

@@ -72,8 +72,7 @@ void child_set_health (struct child *c, enum health health)
 
 int downlink_send (struct downlink *down, const char *identity, const idt_msg_t *msg)
 {
-    zio_touch (down->zs);
-    return msg_zmq_send (zio_socket (down->zs), identity, msg);
+    return link_send (down->env, down->zs, identity, msg);
 }
 
 static void doom (struct child *c, const char *why)
@@ -84,19 +83,20 @@ static void doom (struct child *c, const char *why)
     }
 }
 
+/* What its channel did to a child. */
+static void check (struct child *c)
+{
+    if (channel_broken (&c->channel))
+        doom (c, channel_broken (&c->channel));
+}
+
 static int child_send (void *arg, const idt_msg_t *msg)
 {
     struct child *c = arg;
+    int rc = channel_send (&c->channel, msg);
 
-    if (c->doomed) {
-        errno = EHOSTUNREACH;
-        return -1;
-    }
-    if (downlink_send (c->down, c->peer.uuid, msg) < 0) {
-        doom (c, errno == EAGAIN ? "it does not take its messages (tbon.hwm)" : "its connection is gone");
-        return -1;
-    }
-    return 0;
+    check (c);
+    return rc;
 }
 
 void downlink_send_disconnect (struct downlink *down, const char *identity, int errnum, const char *why)
@@ -115,28 +115,7 @@ void downlink_send_all (struct downlink *down, const idt_msg_t *msg)
             child_send (down->children[i], msg);
 }
 
-/* --- records -------------------------------------------------------------------------------------- */
-
-struct child *child_create (struct downlink *down, uint32_t rank, bool adopted)
-{
-    struct child *c = calloc (1, sizeof (*c));
-
-    if (!c)
-        return NULL;
-    c->down = down;
-    c->peer = (struct peer){ .kind = PEER_CHILD, .rank = rank, .send = child_send, .arg = c };
-    c->health = HEALTH_OFFLINE;
-    c->since = link_now ();
-    c->fd = -1;
-    c->adopted = adopted;
-    return c;
-}
-
-static void child_destroy (struct child *c)
-{
-    idt_msg_unref (c->hello);
-    free (c);
-}
+static void child_destroy (struct child *c);
 
 /* --- loss --------------------------------------------------------------------------------------- */
 
@@ -152,6 +131,7 @@ void child_remove (struct child *c, const char *why)
     if (why)
         log_printf (conf->log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
                     c->adopted ? "adopted child" : "child", c->peer.rank, why);
+    channel_close (&c->channel);
     router_peer_remove (conf->router, &c->peer);
     conf->ops->child (conf->arg, c->peer.rank, false);
     if (c->adopted)
@@ -288,6 +268,26 @@ static void control_received (void *arg, const idt_msg_t *msg)
     }
 }
 
+static int child_wire (void *arg, const idt_msg_t *msg)
+{
+    struct child *c = arg;
+
+    return downlink_send (c->down, c->peer.uuid, msg);
+}
+
+static void child_message (void *arg, idt_msg_t *msg)
+{
+    struct child *c = arg;
+
+    link_received (c->down->env, &c->peer, &c->channel, msg);
+}
+
+static const struct channel_ops channel_ops = {
+    .send = child_wire,
+    .message = child_message,
+    .control = control_received,
+};
+
 static void recv_cb (struct zio *zs, void *arg)
 {
     struct downlink *down = arg;
@@ -296,19 +296,50 @@ static void recv_cb (struct zio *zs, void *arg)
     struct peer *p;
 
     from.identity[0] = '\0';
-    msg = msg_zmq_recv (zio_socket (zs), true, LINK_MAX_MESSAGE, &from);
+    msg = msg_zmq_recv (zio_socket (zs), true, CHANNEL_MAX_MESSAGE, &from);
     zio_touch (zs);
     if (!msg && errno != EPROTO && errno != EMSGSIZE)
         return;
     p = router_peer (down->env->conf.router, from.identity);
     if (p && p->kind == PEER_CHILD) {
-        ((struct child *)p->arg)->heard = link_now ();
+        struct child *c = p->arg;
+
+        c->heard = link_now ();
         if (msg)
-            link_received (down->env, p, msg, control_received, p->arg);
+            channel_received (&c->channel, msg);
         else
-            doom (p->arg, "it sent a malformed message");
+            doom (c, "it sent a malformed message");
+        check (c);
     } else if (msg)
         downlink_stranger (down, msg, &from);
+}
+
+/* --- records -------------------------------------------------------------------------------------- */
+
+struct child *child_create (struct downlink *down, uint32_t rank, bool adopted)
+{
+    struct child *c = calloc (1, sizeof (*c));
+
+    if (!c)
+        return NULL;
+    c->down = down;
+    c->peer = (struct peer){ .kind = PEER_CHILD, .rank = rank, .send = child_send, .arg = c };
+    c->health = HEALTH_OFFLINE;
+    c->since = link_now ();
+    c->fd = -1;
+    c->adopted = adopted;
+    if (link_init_channel (down->env, &c->channel, &channel_ops, c) < 0) {
+        free (c);
+        return NULL;
+    }
+    return c;
+}
+
+static void child_destroy (struct child *c)
+{
+    channel_fini (&c->channel);
+    idt_msg_unref (c->hello);
+    free (c);
 }
 
 /* --- life --------------------------------------------------------------------------------------------- */
@@ -443,6 +474,21 @@ enum health downlink_health (const struct downlink *down)
 double downlink_since (const struct downlink *down)
 {
     return down->since;
+}
+
+void downlink_retry (struct downlink *down)
+{
+    for (uint32_t i = 0; i < down->total; i++) {
+        channel_retry (&down->children[i]->channel);
+        check (down->children[i]);
+    }
+}
+
+void downlink_describe_links (const struct downlink *down, json_t *links)
+{
+    for (uint32_t i = 0; i < down->total; i++)
+        if (child_is_online (down->children[i]))
+            json_array_append_new (links, link_describe (down->children[i]->peer.rank, &down->children[i]->channel));
 }
 
 json_t *downlink_describe (const struct downlink *down)

@@ -25,6 +25,7 @@ struct hello {
     const char *version;
     const char *host;
     const char *status;
+    int link; /* version of the link: 1 knows of credit and parts; 0: it does not say */
 };
 
 static void refuse (struct downlink *down, const struct hello *hello, int errnum, const char *fmt, ...)
@@ -121,9 +122,9 @@ static idt_msg_t *make_welcome (struct child *c)
 
     env->conf.ops->position (env->conf.arg, &stream, &seq);
     link_read_clock (env, &sent, &bound);
-    o = json_pack ("{s:s s:s s:s s:I s:[I,I] s:I}", "uuid", env->conf.uuid, "version", PACKAGE_VERSION, "stream",
+    o = json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", env->conf.uuid, "version", PACKAGE_VERSION, "stream",
                    stream, "seq", (json_int_t)seq, "time_us", (json_int_t)c->hello_us, (json_int_t)sent, "bound_us",
-                   (json_int_t)bound);
+                   (json_int_t)bound, "link", 1);
     if (o)
         text = json_dumps (o, JSON_COMPACT);
     json_decref (o);
@@ -155,6 +156,7 @@ void child_take_in (struct child *c)
     c->heard = link_now ();
     if ((msg = make_welcome (c)) && downlink_send (c->down, c->peer.uuid, msg) == 0
         && router_peer_add (conf->router, &c->peer) == 0) {
+        channel_open (&c->channel, c->hello_credits);
         child_set_health (c, c->hello_health);
         log_printf (conf->log, c->adopted ? LOG_INFO : LOG_DEBUG, "overlay", "%s (rank %u) is taken in: %s on %s",
                     c->adopted ? "adopted child" : "child", c->peer.rank, c->uuid, c->host);
@@ -182,6 +184,7 @@ static void hello_received (struct downlink *down, const struct hello *hello)
     c->hello = (idt_msg_t *)idt_msg_ref (hello->msg);
     c->hello_fd = hello->from->fd;
     c->hello_health = health_of (hello->status);
+    c->hello_credits = hello->link >= 1;
     memcpy (c->hello_identity, hello->from->identity, sizeof (c->hello_identity));
     link_read_clock (down->env, &c->hello_us, &bound);
     snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
@@ -217,8 +220,8 @@ void downlink_stranger (struct downlink *down, idt_msg_t *msg, const struct msg_
 
     if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
         downlink_send_disconnect (down, from->identity, EPROTO, "say hello first");
-    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s}", "rank", &hello.rank, "uuid", &hello.uuid,
-                             "version", &hello.version, "hostname", &hello.host, "status", &hello.status) < 0)
+    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?i}", "rank", &hello.rank, "uuid", &hello.uuid,
+                             "version", &hello.version, "hostname", &hello.host, "status", &hello.status, "link", &hello.link) < 0)
         refuse (down, &hello, EPROTO, "malformed hello: %s", err.text);
     else if (strlen (hello.uuid) != IDT_MSG_UUID_LEN)
         refuse (down, &hello, EPROTO, "malformed hello: the uuid must have %d characters", IDT_MSG_UUID_LEN);

@@ -14,6 +14,7 @@
 struct child {
     struct peer peer;
     struct downlink *down;
+    struct channel channel;
     enum health health;       /* of its subtree, as it says; LOST and OFFLINE: not connected */
     double since;             /* link_now () of the last change of health */
     double heard;             /* link_now () of its last message */
@@ -27,6 +28,7 @@ struct child {
     uint64_t hello_us;        /* our clock's reading (instance) when it came */
     char hello_identity[IDT_MSG_UUID_LEN + 1];
     int hello_fd;
+    bool hello_credits; /* it knows of them */
 };
 
 struct downlink {

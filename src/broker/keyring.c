@@ -83,22 +83,24 @@ uint32_t keyring_find (const struct keyring *kr, const uint8_t key[CONTROL_KEY_S
     return TOPO_NONE;
 }
 
-idt_msg_t *keyring_take_news (struct keyring *kr, bool all)
+void keyring_renew (struct keyring *kr)
 {
-    struct control_key *keys;
-    idt_msg_t *msg;
+    for (size_t i = 0; i < kr->count; i++)
+        kr->entries[i].is_news = true;
+    kr->news = kr->count;
+}
+
+idt_msg_t *keyring_take_news (struct keyring *kr)
+{
+    struct control_key keys[KEYRING_MESSAGE];
     size_t n = 0;
 
-    if (!all && kr->news == 0)
-        return NULL;
-    keys = malloc ((kr->count + 1) * sizeof (keys[0]));
-    for (size_t i = 0; keys && i < kr->count; i++) {
-        if (all || kr->entries[i].is_news)
-            keys[n++] = kr->entries[i].key;
+    for (size_t i = 0; kr->news > 0 && n < KEYRING_MESSAGE && i < kr->count; i++) {
+        if (!kr->entries[i].is_news)
+            continue;
+        keys[n++] = kr->entries[i].key;
         kr->entries[i].is_news = false;
+        kr->news--;
     }
-    kr->news = 0;
-    msg = n > 0 ? control_encode_keys (keys, n) : NULL;
-    free (keys);
-    return msg;
+    return n > 0 ? control_encode_keys (keys, n) : NULL;
 }

@@ -5,10 +5,13 @@
 #ifndef BROKER_LINK_H
 #define BROKER_LINK_H
 
+#include "broker/channel.h"
 #include "broker/control.h"
 #include "broker/overlay.h"
 
-#define LINK_MAX_MESSAGE ((size_t)128 << 20) /* bytes of a message between brokers */
+/* Bytes of a frame: more than a part, and all that one without a key can make us hold. */
+#define LINK_MAX_FRAME (2 * CHANNEL_PART)
+#define LINK_RETRY_MS 5. /* until a socket that takes nothing is tried again */
 
 struct keyring;
 
@@ -19,6 +22,8 @@ struct link_env {
     void *clock_arg;
     double timeout; /* tbon.timeout, seconds */
     uint32_t hwm;   /* tbon.hwm, messages */
+    uint64_t max_queue; /* tbon.max-queue, bytes that may wait for one link */
+    bool blocked;       /* a socket took nothing: it is to be tried again */
     struct keyring *keys; /* of our descendants */
     enum health health;   /* of our subtree: what the worst of the children makes of it */
     enum health told;     /* as the parent knows it: by our hello, or a beat */
@@ -31,10 +36,18 @@ uint64_t link_boot_us (void); /* CLOCK_BOOTTIME, microseconds */
 bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us);
 
 /* A message that came from another broker (steals the reference): hand it on, without the role that says it is
- * local.  Control messages are for the link itself: 'control' gets them, borrowed.
+ * local.  An ask of one that does not take its answers is refused.
  */
-void link_received (struct link_env *env, struct peer *from, idt_msg_t *msg,
-                    void (*control) (void *arg, const idt_msg_t *msg), void *arg);
+void link_received (struct link_env *env, struct peer *from, struct channel *ch, idt_msg_t *msg);
+
+/* Prepare the channel of one link.  Returns 0, or -1 with errno ENOMEM. */
+int link_init_channel (const struct link_env *env, struct channel *ch, const struct channel_ops *ops, void *arg);
+
+/* Put a message on a socket ('identity' NULL: a DEALER's).  Returns as msg_zmq_send (). */
+int link_send (struct link_env *env, struct zio *zs, const char *identity, const idt_msg_t *msg);
+
+/* What waits for a link, as overlay.stats-get tells it; a new reference. */
+json_t *link_describe (uint32_t rank, const struct channel *ch);
 
 /* Options of every overlay socket.  Returns 0, or -1 with errno set. */
 int link_setup_socket (const struct link_env *env, void *sock);
@@ -62,7 +75,7 @@ bool uplink_joined (const struct uplink *up);
 bool uplink_leaving (const struct uplink *up);
 uint32_t uplink_rank (const struct uplink *up); /* whom we are attached to; TOPO_NONE: nobody */
 
-/* Returns 0, or -1 with errno EHOSTUNREACH (not joined) or as ZeroMQ says (EAGAIN: tbon.hwm). */
+/* Returns 0, or -1 with errno EHOSTUNREACH (not joined), or as channel_send (). */
 int uplink_send (struct uplink *up, const idt_msg_t *msg);
 
 /* Tell the keys of our descendants that are news. */
@@ -73,8 +86,14 @@ void uplink_send_keys (struct uplink *up);
  */
 void uplink_heartbeat (struct uplink *up, bool was_asleep);
 
-/* Give up a connection that a send found broken.  Returns whether there was one. */
+/* Give up a connection that was found broken.  Returns whether there was one. */
 bool uplink_turn (struct uplink *up);
+
+/* Try again what the socket did not take. */
+void uplink_retry (struct uplink *up);
+
+/* Add what waits for the parent. */
+void uplink_describe (const struct uplink *up, json_t *links);
 
 /* --- downlink: the ROUTER for the children ------------------------------------------------------- */
 
@@ -101,8 +120,14 @@ void downlink_send_position (struct downlink *down);
 /* Remove who was silent for tbon.timeout; nobody, if it was we who slept. */
 void downlink_check_silence (struct downlink *down, bool was_asleep);
 
-/* Remove those that a send found broken.  Returns whether there were any. */
+/* Remove those that were found broken.  Returns whether there were any. */
 bool downlink_turn (struct downlink *down);
+
+/* Try again what the socket did not take. */
+void downlink_retry (struct downlink *down);
+
+/* Add what waits for each. */
+void downlink_describe_links (const struct downlink *down, json_t *links);
 
 uint32_t downlink_online (const struct downlink *down);  /* children and descendants that are connected */
 uint32_t downlink_adopted (const struct downlink *down); /* descendants among them */
@@ -123,7 +148,11 @@ bool keyring_put (struct keyring *kr, const struct control_key *key);
 /* Whose key it is; TOPO_NONE: nobody's. */
 uint32_t keyring_find (const struct keyring *kr, const uint8_t key[CONTROL_KEY_SIZE]);
 
-/* A message with the keys that are news since the last call; with 'all' true with all of them.  NULL: none. */
-idt_msg_t *keyring_take_news (struct keyring *kr, bool all);
+/* All are news. */
+void keyring_renew (struct keyring *kr);
+
+/* A message with keys that are news, which they are no more; at most KEYRING_MESSAGE.  NULL: none. */
+#define KEYRING_MESSAGE 1024
+idt_msg_t *keyring_take_news (struct keyring *kr);
 
 #endif /* BROKER_LINK_H */

@@ -13,10 +13,15 @@
 #include "broker/follow.h"
 #include "broker/link.h"
 #include "libidtree/json_build.h"
+#include "libmsg/zmsg.h"
 #include "libutil/errprintf.h"
 
 #define HEARTBEAT 1.0 /* seconds */
 #define HANDSHAKE_MS 5000 /* for a connection to show its key */
+#define WINDOW_TOTAL ((uint64_t)128 << 20) /* bytes on their way to this broker, over all links */
+#define WINDOW_MIN ((uint64_t)256 << 10)   /* of one */
+#define WINDOW_MAX ((uint64_t)4 << 20)
+#define WINDOW_MESSAGES 9216
 
 struct overlay {
     struct link_env env;
@@ -27,6 +32,8 @@ struct overlay {
     uint32_t nancestors;
     uint32_t nchildren;
     idt_watcher_t *heart;
+    idt_watcher_t *retry; /* of sockets that took nothing */
+    bool retrying;
     double period;    /* of the heart, seconds */
     double last_beat; /* link_now () */
     enum health said; /* health that the followers know */
@@ -64,19 +71,60 @@ bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us
     return env->clock && env->clock->read_clock (env->clock_arg, now_us, bound_us);
 }
 
-void link_received (struct link_env *env, struct peer *from, idt_msg_t *msg,
-                    void (*control) (void *arg, const idt_msg_t *msg), void *arg)
+/* Nothing else is done for it. */
+static void refuse_slow (struct channel *ch, idt_msg_t *request)
+{
+    idt_msg_t *msg = idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE) ? NULL : idt_msg_respond (request, EXFULL);
+
+    if (msg && idt_msg_set_string (msg, "answers wait for a broker on the way, which does not take them") == 0)
+        channel_send (ch, msg);
+    idt_msg_unref (msg);
+    idt_msg_unref (request);
+}
+
+void link_received (struct link_env *env, struct peer *from, struct channel *ch, idt_msg_t *msg)
 {
     struct idt_cred cred = idt_msg_cred (msg);
 
-    if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL) {
-        control (arg, msg);
-        idt_msg_unref (msg);
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && channel_is_slow (ch)) {
+        refuse_slow (ch, msg);
         return;
     }
     cred.rolemask &= ~(uint32_t)IDT_ROLE_LOCAL;
     idt_msg_set_cred (msg, cred);
     env->conf.ops->message (env->conf.arg, from, msg);
+}
+
+/* All links of a broker share WINDOW_TOTAL; ZeroMQ's own limit is above what they let through. */
+int link_init_channel (const struct link_env *env, struct channel *ch, const struct channel_ops *ops, void *arg)
+{
+    uint64_t bytes = WINDOW_TOTAL / (topo_child_count (env->conf.topo, env->conf.rank) + 1);
+    uint32_t messages = env->hwm < WINDOW_MESSAGES ? env->hwm : WINDOW_MESSAGES;
+
+    if (bytes > WINDOW_MAX)
+        bytes = WINDOW_MAX;
+    else if (bytes < WINDOW_MIN)
+        bytes = WINDOW_MIN;
+    return channel_init (ch, ops, arg, env->max_queue, bytes, messages);
+}
+
+int link_send (struct link_env *env, struct zio *zs, const char *identity, const idt_msg_t *msg)
+{
+    int rc;
+
+    zio_touch (zs);
+    if ((rc = msg_zmq_send (zio_socket (zs), identity, msg)) < 0 && errno == EAGAIN)
+        env->blocked = true;
+    return rc;
+}
+
+json_t *link_describe (uint32_t rank, const struct channel *ch)
+{
+    struct channel_stats s = channel_stats (ch);
+
+    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I}", "rank", (json_int_t)rank, "answers", (json_int_t)s.answers,
+                      "events", (json_int_t)s.events, "asks", (json_int_t)s.asks, "bytes", (json_int_t)s.bytes, "refused",
+                      (json_int_t)s.refused, "failed", (json_int_t)s.failed, "dropped", (json_int_t)s.dropped);
 }
 
 static int set_int (void *sock, int option, int value)
@@ -99,7 +147,7 @@ static int set_patience (const struct link_env *env, void *sock)
 
 int link_setup_socket (const struct link_env *env, void *sock)
 {
-    int64_t max = LINK_MAX_MESSAGE;
+    int64_t max = LINK_MAX_FRAME;
 
     if (set_int (sock, ZMQ_LINGER, 0) < 0 || set_int (sock, ZMQ_SNDHWM, env->hwm) < 0
         || set_int (sock, ZMQ_RCVHWM, env->hwm) < 0 || set_int (sock, ZMQ_IPV6, 1) < 0 || set_patience (env, sock) < 0
@@ -129,6 +177,24 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
     downlink_refill (ov->down);
     if (ov->up)
         uplink_heartbeat (ov->up, was_asleep);
+}
+
+static void retry_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct overlay *ov = arg;
+
+    ov->retrying = ov->env.blocked = false;
+    downlink_retry (ov->down);
+    if (ov->up)
+        uplink_retry (ov->up);
+}
+
+/* Only ZeroMQ knows when a ROUTER's peer takes more. */
+static void retry_later (struct overlay *ov)
+{
+    ov->retrying = true;
+    idt_timer_watcher_reset (ov->retry, LINK_RETRY_MS, 0.);
+    idt_watcher_start (ov->retry);
 }
 
 static json_t *describe_health (struct overlay *ov)
@@ -165,6 +231,8 @@ bool overlay_turn (struct overlay *ov)
         uplink_heartbeat (ov->up, false);
         busy = true;
     }
+    if (ov->env.blocked && !ov->retrying)
+        retry_later (ov);
     if (downlink_health (ov->down) != ov->said) {
         tell_followers (ov);
         busy = true;
@@ -196,10 +264,13 @@ static int get_attributes (struct overlay *ov, idt_error_t *errp)
 
     ov->env.timeout = 5.;
     ov->env.hwm = 10000;
+    ov->env.max_queue = (uint64_t)64 << 20;
     if (attr_define (attrs, "tbon.timeout", "5s", 0, errp) < 0
         || attr_get_seconds (attrs, "tbon.timeout", 0.1, 86400., &ov->env.timeout, errp) < 0
         || attr_define (attrs, "tbon.hwm", "10000", 0, errp) < 0
-        || attr_get_u32 (attrs, "tbon.hwm", 10, 100000000, &ov->env.hwm, errp) < 0)
+        || attr_get_u32 (attrs, "tbon.hwm", 10, 100000000, &ov->env.hwm, errp) < 0
+        || attr_define (attrs, "tbon.max-queue", "64M", 0, errp) < 0
+        || attr_get_size (attrs, "tbon.max-queue", 1 << 20, (uint64_t)1 << 40, &ov->env.max_queue, errp) < 0)
         return -1;
     ov->period = ov->env.timeout / 4 < HEARTBEAT ? ov->env.timeout / 4 : HEARTBEAT;
     return 0;
@@ -218,6 +289,7 @@ struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *er
         goto error;
     if (!(ov->env.keys = keyring_create ()) || !(ov->followers = follow_create ())
         || !(ov->down = downlink_create (&ov->env)) || (conf->rank > 0 && !(ov->up = uplink_create (&ov->env)))
+        || !(ov->retry = idt_timer_watcher_create (conf->reactor, 0., 0., retry_cb, ov))
         || !(ov->heart = idt_timer_watcher_create (conf->reactor, ov->period * 1E3, ov->period * 1E3, heart_cb, ov))) {
         errprintf (errp, "out of memory");
         goto error;
@@ -237,6 +309,7 @@ void overlay_destroy (struct overlay *ov)
     if (!ov)
         return;
     idt_watcher_destroy (ov->heart);
+    idt_watcher_destroy (ov->retry);
     uplink_destroy (ov->up);
     downlink_destroy (ov->down);
     zap_destroy (ov->zap);
@@ -414,11 +487,15 @@ static void topology_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
+    json_t *links = json_array ();
 
-    idt_respond_pack (h, msg, "{s:i s:i s:i s:b s:o}", "child-count", (int)ov->nchildren, "child-connected",
+    downlink_describe_links (ov->down, links);
+    if (ov->up)
+        uplink_describe (ov->up, links);
+    idt_respond_pack (h, msg, "{s:i s:i s:i s:b s:o s:o}", "child-count", (int)ov->nchildren, "child-connected",
                       (int)downlink_online (ov->down), "adopted", (int)downlink_adopted (ov->down), "parent-connected",
                       (int)overlay_has_parent (ov), "parent-rank",
-                      overlay_has_parent (ov) ? json_integer (uplink_rank (ov->up)) : json_null ());
+                      overlay_has_parent (ov) ? json_integer (uplink_rank (ov->up)) : json_null (), "links", links);
 }
 
 static const struct idt_handler_spec handlers[] = {

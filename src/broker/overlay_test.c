@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "broker/channel.h"
 #include "broker/control.h"
 #include "broker/overlay.h"
 #include "libmsg/zmsg.h"
@@ -39,7 +40,8 @@ struct node {
     struct peer service, client;
     bool parent_up;
     int ups, downs, stops, refusals, errnum;
-    int answers, unreachable; /* that the client got */
+    int answers, unreachable, busy; /* that the client got */
+    bool replies;                   /* the service answers at once */
     int requests;             /* that the service got */
     int events;
     const idt_msg_t *held; /* last request to the service */
@@ -142,6 +144,8 @@ static int service_send (void *arg, const idt_msg_t *msg)
     n->requests++;
     idt_msg_unref (n->held);
     n->held = idt_msg_ref (msg);
+    if (n->replies)
+        router_response_new (n->router, &n->service, idt_msg_respond (msg, 0));
     return 0;
 }
 
@@ -150,7 +154,9 @@ static int client_send (void *arg, const idt_msg_t *msg)
     struct node *n = arg;
 
     n->answers++;
-    n->unreachable += idt_msg_errnum (msg) == EHOSTUNREACH;
+    n->errnum = idt_msg_errnum (msg);
+    n->unreachable += n->errnum == EHOSTUNREACH;
+    n->busy += n->errnum == EAGAIN;
     return 0;
 }
 
@@ -791,34 +797,55 @@ static void test_lost_parent (void)
     world_fini (&w);
 }
 
-/* The link holds little and is filled.  Whether it takes the answer that comes next is up to ZeroMQ's thread, so this goes on
- * until it does not.
- */
+/* The link holds little and is filled: what it does not take is refused, an answer passes what waits, nobody is lost. */
 static void test_full (void)
 {
     struct world w;
-    uint32_t tag = 0;
-    int rounds = 0;
+    int tag = 0;
 
     world_init (&w, LONG);
     start_child (&w, "10");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
-    wait_until (w.child.downs > 0) {
-        int failed = w.child.unreachable;
+    w.parent.replies = true;
+    ask (&w.parent, "leaf.x", 1, 1, 0);
+    UNTIL (&w, w.child.requests == 1);
+    while (w.child.busy == 0 && tag < 100000)
+        ask (&w.child, "root.x", IDT_NODEID_ANY, ++tag, 5000);
+    ok (w.child.busy == 1 && w.child.answers == 1, "a request for which the link has no room fails with EAGAIN (after %d)", tag);
+    reply (&w.child);
+    UNTIL (&w, w.parent.answers == 1);
+    ok (w.parent.requests < tag - 1, "an answer does not wait for the requests (%d of them came before it)", w.parent.requests);
+    UNTIL (&w, w.child.answers == tag);
+    ok (w.child.busy == 1 && w.child.unreachable == 0 && w.parent.requests == tag - 1, "... which are all answered");
+    ok (w.child.downs == 0 && w.parent.downs == 0, "load ends no link");
+    world_fini (&w);
+}
 
-        rounds++;
-        ask (&w.parent, "leaf.x", 1, rounds, 0);
-        UNTIL (&w, w.child.requests == rounds);
-        while (w.child.unreachable == failed)
-            ask (&w.child, "root.x", IDT_NODEID_ANY, ++tag, 5000);
+/* One by one, large messages pass a link whose frames are small. */
+static void test_large (void)
+{
+    static const size_t sizes[] = { 262000, 262144, 300000, 524288, 1000000, 10000000 };
+    struct world w;
+    bool good = true;
+
+    world_init (&w, LONG);
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
+    for (size_t i = 0; i < sizeof (sizes) / sizeof (sizes[0]); i++) {
+        const void *data;
+        size_t size;
+
+        ask (&w.parent, "leaf.x", 1, i + 1, sizes[i]);
+        UNTIL (&w, w.child.requests == (int)i + 1);
+        good = good && idt_msg_payload (w.child.held, &data, &size) == 0 && size == sizes[i]
+            && memcmp (data, "xxxx", 4) == 0 && idt_msg_matchtag (w.child.held) == i + 1;
         reply (&w.child);
-        UNTIL (&w, w.parent.answers == rounds);
-        if (rounds == 1)
-            ok (w.child.unreachable > 0, "a request that the link does not take fails with EHOSTUNREACH (after %u)", tag);
+        UNTIL (&w, w.parent.answers == (int)i + 1);
     }
-    ok (w.parent.answers == rounds, "an answer that it does not take is not waited for for ever (round %d)", rounds);
-    UNTIL (&w, w.child.parent_up && w.child.ups >= 2);
-    ok (w.child.answers == (int)tag, "... the link is given up, with all that waited for it, and opened anew");
+    ok (good, "large messages come whole");
+    ask (&w.parent, "leaf.x", 1, 100, CHANNEL_MAX_MESSAGE);
+    ok (w.parent.answers == 7 && w.parent.errnum == EMSGSIZE && w.parent.downs == 0,
+        "one that is longer than a link takes is refused where it enters");
     world_fini (&w);
 }
 
@@ -836,5 +863,6 @@ int main (void)
     test_silent_parent ();
     test_lost_parent ();
     test_full ();
+    test_large ();
     return done_testing ();
 }

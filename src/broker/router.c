@@ -203,6 +203,11 @@ static int sign_routes (idt_msg_t *msg, const char *uuid)
     return rc;
 }
 
+static bool is_broker (const struct peer *p)
+{
+    return p->kind == PEER_CHILD || p->kind == PEER_PARENT;
+}
+
 /* The one way out: an answer (its reference is ours) goes to the newest of its routes. */
 static void answer (struct router *r, idt_msg_t *msg)
 {
@@ -213,6 +218,8 @@ static void answer (struct router *r, idt_msg_t *msg)
         idt_msg_route_pop (msg);
         if (to->kind == PEER_CLIENT)
             idt_msg_route_drop_oldest (msg);
+        if (idt_msg_errnum (msg) == EXFULL && !is_broker (to)) /* known to brokers only */
+            idt_msg_set_errnum (msg, EAGAIN);
         if (to->send (to->arg, msg) < 0)
             to = NULL;
     }
@@ -326,18 +333,25 @@ static void fail_gone (struct router *r, const struct peer *to, const idt_msg_t 
         fail (r, request, ENOSYS, "the service ended before it answered");
 }
 
-/* A service whose queue has no room for this asker is no service that has ended. */
+/* A request was not taken.  Where a queue has no room for this asker, nothing has ended: the errno of a link's is for brokers
+ * alone, whoever asked gets EAGAIN.
+ */
 static void fail_unsent (struct router *r, const struct peer *to, const idt_msg_t *request, int errnum)
 {
+    const char *topic = idt_msg_topic (request);
     char text[IDT_MSG_MAX_TOPIC + 64];
 
-    if (errnum != EXFULL) {
+    if (errnum == EMSGSIZE && is_broker (to)) {
+        snprintf (text, sizeof (text), "a request of %zu bytes is longer than a link takes", idt_msg_encode_size (request));
+        fail (r, request, EMSGSIZE, text);
+    } else if (errnum == EXFULL && is_broker (to)) {
+        snprintf (text, sizeof (text), "too many requests wait for the link from rank %u to rank %u", r->rank, to->rank);
+        fail (r, request, EXFULL, text);
+    } else if (errnum == EXFULL) {
+        snprintf (text, sizeof (text), "the queue of service %.*s is full: try again", (int)service_len (topic), topic);
+        fail (r, request, EAGAIN, text);
+    } else
         fail_gone (r, to, request);
-        return;
-    }
-    snprintf (text, sizeof (text), "the queue of service %.*s is full: try again", (int)service_len (idt_msg_topic (request)),
-              idt_msg_topic (request));
-    fail (r, request, EAGAIN, text);
 }
 
 static void pass_on (struct router *r, struct peer *from, struct peer *to, const idt_msg_t *msg)

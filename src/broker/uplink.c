@@ -4,8 +4,7 @@
 /* uplink.c - the DEALER to the parent, or to the ancestor that stands in for it
  *
  * A connection lives from connect to loss under one identity, which is never used again: ZeroMQ's own reconnection
- * is off, so nothing is delivered to a broker that has not taken us in.  Where an answer cannot be sent somebody would
- * wait for ever: the connection is given up, and all that wait for us hear of it.
+ * is off, so nothing is delivered to a broker that has not taken us in.
  *
  *     IDLE --open--> HELLO --accepted--> JOINED --goodbye--> LEAVING
  *       ^------loss, refusal, silence------|
@@ -41,9 +40,9 @@ struct conn {
     enum conn_state state;
     uint32_t target; /* index in the ancestors */
     struct peer peer;
+    struct channel channel;
     struct zio *zs;
     struct monitor *monitor;
-    const char *doomed; /* why it is to be given up; NULL: it is not */
     double heard;       /* link_now () of its last message */
     uint64_t hello_us;  /* link_boot_us () when we said hello */
 };
@@ -65,6 +64,7 @@ struct uplink {
 };
 
 static void lose (struct conn *c, const char *why);
+static void close_connection (struct conn *c);
 
 static int conn_send (struct conn *c, const idt_msg_t *msg)
 {
@@ -72,12 +72,7 @@ static int conn_send (struct conn *c, const idt_msg_t *msg)
         errno = EHOSTUNREACH;
         return -1;
     }
-    zio_touch (c->zs);
-    if (msg_zmq_send (zio_socket (c->zs), NULL, msg) == 0)
-        return 0;
-    if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
-        c->doomed = "it does not take its messages (tbon.hwm)";
-    return -1;
+    return channel_send (&c->channel, msg);
 }
 
 static int conn_peer_send (void *arg, const idt_msg_t *msg)
@@ -92,10 +87,22 @@ int uplink_send (struct uplink *up, const idt_msg_t *msg)
 
 bool uplink_turn (struct uplink *up)
 {
-    if (!up->used->doomed)
-        return false;
-    lose (up->used, up->used->doomed);
-    return true;
+    const char *why = channel_broken (&up->used->channel);
+
+    if (why)
+        lose (up->used, why);
+    return why != NULL;
+}
+
+void uplink_retry (struct uplink *up)
+{
+    channel_retry (&up->used->channel);
+}
+
+void uplink_describe (const struct uplink *up, json_t *links)
+{
+    if (uplink_joined (up))
+        json_array_append_new (links, link_describe (uplink_rank (up), &up->used->channel));
 }
 
 bool uplink_joined (const struct uplink *up)
@@ -142,8 +149,8 @@ static idt_msg_t *make_hello (struct conn *c)
 
     conf->ops->position (conf->arg, &stream, &seq);
     c->up->env->told = c->up->env->health;
-    o = json_pack ("{s:I s:s s:s s:s s:s s:I s:s}", "rank", (json_int_t)conf->rank, "uuid", conf->uuid, "version",
-                   PACKAGE_VERSION, "hostname", conf->host, "status", health_name (c->up->env->told), "seq", (json_int_t)seq, "stream", stream);
+    o = json_pack ("{s:I s:s s:s s:s s:s s:I s:s s:i}", "rank", (json_int_t)conf->rank, "uuid", conf->uuid, "version",
+                   PACKAGE_VERSION, "hostname", conf->host, "status", health_name (c->up->env->told), "seq", (json_int_t)seq, "stream", stream, "link", 1);
     if (o)
         text = json_dumps (o, JSON_COMPACT);
     json_decref (o);
@@ -168,13 +175,14 @@ static void take_time (struct conn *c, const struct idt_clock_sample *sample)
         env->clock->sample (env->clock_arg, sample);
 }
 
-static void send_keys (struct conn *c, bool all)
+static void send_keys (struct conn *c)
 {
-    idt_msg_t *msg = keyring_take_news (c->up->env->keys, all);
+    idt_msg_t *msg;
 
-    if (msg)
+    while ((msg = keyring_take_news (c->up->env->keys))) {
         conn_send (c, msg);
-    idt_msg_unref (msg);
+        idt_msg_unref (msg);
+    }
 }
 
 /* Tell everybody inside that the way up is open, or gone. */
@@ -198,10 +206,7 @@ static void part (struct conn *c)
     idt_msg_unref (msg);
     zmq_setsockopt (zio_socket (c->zs), ZMQ_LINGER, &linger, sizeof (linger));
     c->state = CONN_IDLE;
-    monitor_destroy (c->monitor);
-    zio_destroy (c->zs);
-    c->monitor = NULL;
-    c->zs = NULL;
+    close_connection (c);
     router_peer_remove (c->up->env->conf.router, &c->peer);
     tell (c->up, false);
 }
@@ -229,7 +234,7 @@ static bool become_peer (struct conn *c, const char *uuid)
     return true;
 }
 
-static void joined (struct conn *c, const char *uuid, const struct idt_clock_sample *sample)
+static void joined (struct conn *c, const char *uuid, const struct idt_clock_sample *sample, bool credits)
 {
     struct uplink *up = c->up;
 
@@ -247,7 +252,9 @@ static void joined (struct conn *c, const char *uuid, const struct idt_clock_sam
         start_timer (up->probe_timer, PROBE_MS * jitter (up));
     up->has_joined = true;
     take_time (c, sample);
-    send_keys (c, true);
+    channel_open (&c->channel, credits);
+    keyring_renew (up->env->keys);
+    send_keys (c);
 }
 
 static void hello_accepted (struct conn *c, const idt_msg_t *msg)
@@ -256,11 +263,12 @@ static void hello_accepted (struct conn *c, const idt_msg_t *msg)
     struct idt_clock_sample sample = { .sent_us = c->hello_us, .received_us = link_boot_us () };
     const char *uuid, *version, *stream;
     json_int_t seq, received = 0, sent = 0, bound = 0;
+    int link = 0;
     idt_error_t err;
     json_t *o;
 
-    if (idt_msg_unpack (msg, &o, &err, "{s:s s:s s:s s:I s?[I,I] s?I}", "uuid", &uuid, "version", &version, "stream",
-                        &stream, "seq", &seq, "time_us", &received, &sent, "bound_us", &bound) < 0) {
+    if (idt_msg_unpack (msg, &o, &err, "{s:s s:s s:s s:I s?[I,I] s?I s?i}", "uuid", &uuid, "version", &version, "stream",
+                        &stream, "seq", &seq, "time_us", &received, &sent, "bound_us", &bound, "link", &link) < 0) {
         lose (c, err.text);
         return;
     }
@@ -270,7 +278,7 @@ static void hello_accepted (struct conn *c, const idt_msg_t *msg)
     if (strlen (uuid) != IDT_MSG_UUID_LEN || strlen (stream) > IDT_MSG_UUID_LEN)
         lose (c, "its hello has a malformed uuid");
     else
-        joined (c, uuid, &sample);
+        joined (c, uuid, &sample, link >= 1);
     if (c->state == CONN_JOINED) {
         conf->ops->newest (conf->arg, stream, seq);
         tell (c->up, true);
@@ -331,10 +339,30 @@ static void control_received (void *arg, const idt_msg_t *msg)
     }
 }
 
+static int conn_wire (void *arg, const idt_msg_t *msg)
+{
+    struct conn *c = arg;
+
+    return link_send (c->up->env, c->zs, NULL, msg);
+}
+
+static void conn_message (void *arg, idt_msg_t *msg)
+{
+    struct conn *c = arg;
+
+    link_received (c->up->env, &c->peer, &c->channel, msg);
+}
+
+static const struct channel_ops channel_ops = {
+    .send = conn_wire,
+    .message = conn_message,
+    .control = control_received,
+};
+
 static void recv_cb (struct zio *zs, void *arg)
 {
     struct conn *c = arg;
-    idt_msg_t *msg = msg_zmq_recv (zio_socket (zs), false, LINK_MAX_MESSAGE, NULL);
+    idt_msg_t *msg = msg_zmq_recv (zio_socket (zs), false, CHANNEL_MAX_MESSAGE, NULL);
 
     zio_touch (zs);
     if (!msg) {
@@ -344,7 +372,7 @@ static void recv_cb (struct zio *zs, void *arg)
     }
     c->heard = link_now ();
     if (c->state == CONN_JOINED || c->state == CONN_LEAVING) {
-        link_received (c->up->env, &c->peer, msg, control_received, c);
+        channel_received (&c->channel, msg);
         return;
     }
     if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
@@ -405,7 +433,7 @@ static int open_connection (struct conn *c)
 
 static void close_connection (struct conn *c)
 {
-    c->doomed = NULL;
+    channel_close (&c->channel);
     monitor_destroy (c->monitor);
     c->monitor = NULL;
     zio_destroy (c->zs);
@@ -527,7 +555,7 @@ void uplink_heartbeat (struct uplink *up, bool was_asleep)
         lose (c, "it is silent (tbon.timeout)");
         return;
     }
-    send_keys (c, false);
+    send_keys (c);
     up->env->told = up->env->health;
     if ((msg = control_heartbeat_up (up->env->told, link_boot_us ())))
         conn_send (c, msg);
@@ -537,7 +565,7 @@ void uplink_heartbeat (struct uplink *up, bool was_asleep)
 void uplink_send_keys (struct uplink *up)
 {
     if (uplink_joined (up))
-        send_keys (up->used, false);
+        send_keys (up->used);
 }
 
 void uplink_goodbye (struct uplink *up)
@@ -554,8 +582,7 @@ void uplink_goodbye (struct uplink *up)
         return;
     }
     if ((msg = control_encode (CONTROL_GOODBYE, 0, NULL)))
-        conn_send (up->used, msg);
-    idt_msg_unref (msg);
+        channel_send_last (&up->used->channel, msg);
     up->used->state = CONN_LEAVING;
 }
 
@@ -573,7 +600,9 @@ struct uplink *uplink_create (struct link_env *env)
     up->probe = &up->conn[1];
     up->retry_ms = RETRY_MIN_MS;
     up->seed = env->conf.rank * 2654435761U ^ (unsigned)link_boot_us ();
-    if (!(up->retry = idt_timer_watcher_create (env->conf.reactor, 0., 0., retry_cb, up))
+    if (link_init_channel (env, &up->conn[0].channel, &channel_ops, &up->conn[0]) < 0
+        || link_init_channel (env, &up->conn[1].channel, &channel_ops, &up->conn[1]) < 0
+        || !(up->retry = idt_timer_watcher_create (env->conf.reactor, 0., 0., retry_cb, up))
         || !(up->probe_timer = idt_timer_watcher_create (env->conf.reactor, 0., 0., probe_cb, up))) {
         uplink_destroy (up);
         return NULL;
@@ -595,6 +624,8 @@ void uplink_destroy (struct uplink *up)
         router_peer_remove (up->env->conf.router, &up->used->peer);
     close_connection (up->used);
     close_connection (up->probe);
+    channel_fini (&up->conn[0].channel);
+    channel_fini (&up->conn[1].channel);
     idt_watcher_destroy (up->retry);
     idt_watcher_destroy (up->probe_timer);
     free (up);

@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t3040-pressure.t - more is asked and published than a link takes, also while a broker is stopped (SIGSTOP)
+test_description='load ends no link, what waits for one is bounded, and nothing is lost'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 7 --topology kary:2 -o tbon.timeout=2s -o tbon.hwm=1000
+
+pressure() { "$IDTREE_BUILDDIR/t/pressure" "$@"; }
+uri_of() { echo "${IDTREE_URI%0}$1"; }
+stats() { idtree module stats --json --uri "$(uri_of "$1")" overlay; }
+attached() { until stats "$1" 2>/dev/null | grep -q "\"parent-rank\": *$2[,}]"; do :; done; }
+lost() { idtree dmesg | grep -c 'is lost'; }
+# The most memory that rank $1 ever had, KiB.
+peak() { awk '/^VmHWM/ { print $2 }' "/proc/$(idtree getattr --uri "$(uri_of "$1")" broker.pid)/status"; }
+
+test_expect_success 'requests of one client, eight times what ZeroMQ takes: all answered, no child lost' '
+    pressure ask $(uri_of 0) 1 8000 100 >asked && cat asked && test "$(lost)" = 0
+'
+test_expect_success 'the same upward, and answers of 1 MiB in all' '
+    pressure ask $(uri_of 1) 0 8000 100 && pressure ask $(uri_of 3) 6 1000 1000 && test "$(lost)" = 0
+'
+test_expect_success 'a child is stopped: all that it is asked is answered' '
+    before=$(peak 0) && idtree startctl stop 1 &&
+    { pressure ask $(uri_of 0) 1 3000 100000 >asked 2>why || :; } && cat asked why &&
+    grep -q "^answered 3000 failed 3000$" asked && grep -q "^Resource temporarily unavailable: too many requests wait" why
+'
+# 300 MB were asked.  A sanitizer keeps what is freed.
+if ! nm -D "$IDTREE_BUILDDIR/src/broker/.libs/idtree-broker" 2>/dev/null | grep -q "__[at]san"; then
+    test_expect_success 'what waited for it is bounded' '
+        after=$(peak 0) && echo "$before $after" && test $((after - before)) -lt 32768
+    '
+fi
+test_expect_success 'it is taken in again' '
+    idtree startctl cont 1 && attached 1 0 && idtree id new -r 1
+'
+test_done
