@@ -768,6 +768,25 @@ def check_after():
             c.ask("fluid.generate", {}, nodeid=rank)
 
 
+def last_id(m):
+    check(m.aux1 == 0, "ids are made:", m.aux1, m.payload)
+    first, n = struct.unpack(">QI", m.payload[-12:])
+    return first + n - 1
+
+
+def check_turns():
+    """who asks for much does not hold up who asks for little"""
+    with Client(3) as greedy, Client(3) as modest:
+        await_that(lambda: modest.ask("fluid.info", nodeid=3)["state"] == "active", "rank 3 has a lease")
+        for _ in range(30):
+            greedy.request("fluid.block", block(65536, 0))
+        answers = greedy.fence()
+        modest_id = last_id(modest.rpc("fluid.block", block(1, 0)))
+        ids = [last_id(m) for m in answers + [greedy.recv() for _ in range(30 - len(answers))]]
+        check(ids == sorted(ids), "the one gets all, in order")
+        check(modest_id < ids[-1], "the other did not wait for that:", modest_id, ids[-1])
+
+
 def check_impostor():
     """a client that serves in a module's name gets nothing that is between brokers; who asks is served further up"""
     with Client(1) as c, Client(3) as below:

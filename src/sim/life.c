@@ -119,7 +119,7 @@ struct life *life_start (struct world *w, uint32_t rank)
     struct node_config config = { .rank = rank,
                                   .max_generators = w->max_generators,
                                   .lease_ms = w->lease_ms,
-                                  .max_backlog_ms = 100,
+                                  .max_backlog_ms = BACKLOG_MS,
                                   .forward_timeout_ms = w->timeout_ms,
                                   .max_waiting = 50 };
     struct life *l;

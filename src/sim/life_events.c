@@ -3,6 +3,7 @@
 
 /* life_events.c - what happens to a life: messages, clients, heartbeats, its disk, a pause */
 #include <assert.h>
+#include <stdio.h>
 
 #include "sim/world.h"
 
@@ -15,7 +16,7 @@ static void on_block (struct life *l, const struct message *m)
     a->child = m->from;
     a->link = m->link;
     a->tag = m->tag;
-    node_block (l->node, life_boot_us (l), &(struct node_request){ a, m->count, m->after, true });
+    node_block (l->node, life_boot_us (l), &(struct node_request){ a, m->count, m->after, true, l->w->life[m->from]->uuid });
 }
 
 static void on_lease (struct life *l, const struct message *m)
@@ -128,14 +129,26 @@ static fluid_t some_after (struct life *l)
     return !w->healing && world_chance (w, 10) ? lie (l) : after;
 }
 
+static void ask (struct life *l, uint32_t client, uint32_t count, fluid_t after)
+{
+    char name[16];
+    struct ask *a = ask_create (l, true, count, after);
+
+    a->client_number = client;
+    snprintf (name, sizeof (name), "client %u", (unsigned)client);
+    l->w->result.requests++;
+    node_block (l->node, life_boot_us (l), &(struct node_request){ a, count, after, false, name });
+}
+
+/* The last of the clients is greedy at times. */
 void life_ask (struct life *l)
 {
     struct world *w = l->w;
-    uint32_t count = some_count (w);
-    fluid_t after = some_after (l);
 
-    w->result.requests++;
-    node_block (l->node, life_boot_us (l), &(struct node_request){ ask_create (l, true, count, after), count, after, false });
+    if (!w->healing && world_chance (w, 3))
+        for (int i = 0; i < 5; i++)
+            ask (l, NCLIENTS - 1, 20000, 0);
+    ask (l, (uint32_t)world_below (w, NCLIENTS), some_count (w), some_after (l));
     if (!w->healing)
         world_later (w, 200 + world_below (w, world_chance (w, 300) ? 300 : 8 * MS), EV_CLIENT, l->id, 0);
 }
@@ -200,6 +213,7 @@ void life_wait (struct life *l, const struct event *e)
 void life_resume (struct life *l)
 {
     l->paused = false;
+    l->resumed_us = life_boot_us (l);
     world_say (l->w, l, "goes on");
     for (size_t i = 0; i < l->nwaiting; i++) { /* all at once, in order */
         l->waiting[i].t = l->w->t;

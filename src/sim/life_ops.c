@@ -14,6 +14,7 @@ struct ask *ask_create (struct life *l, bool client, uint32_t count, fluid_t aft
 
     *a = (struct ask){ .next = l->asks, .client = client, .life = l->id, .count = count, .after = after };
     a->final = l->w->healed;
+    a->asked_us = life_boot_us (l);
     l->asks = a;
     return a;
 }
@@ -32,19 +33,32 @@ void ask_destroy (struct life *l, struct ask *a)
     free (a);
 }
 
+/* Every request has its end in time, whatever happened; but while its life is paused. */
+static void check_time (struct life *l, const struct ask *a)
+{
+    uint64_t late_us = a->asked_us + (l->w->timeout_ms + BACKLOG_MS) * MS + 5 * MS;
+
+    if (life_boot_us (l) > late_us && l->resumed_us <= a->asked_us)
+        check_fail (l->w->check, "life %u answers %llu us late", (unsigned)l->id,
+                    (unsigned long long)(life_boot_us (l) - late_us));
+}
+
 static void check_answer (struct world *w, struct life *l, const struct ask *a, const struct run *run, size_t nruns)
 {
+    fluid_t *last_id = &l->client_last_id[a->client_number];
     uint64_t count = 0;
 
     if (nruns > 0 && run[0].first <= a->after)
         check_fail (w->check, "an id is not above the one that the request named");
     for (size_t i = 0; i < nruns; i++) {
         check_issue (w->check, &run[i]);
-        if (run[i].first <= l->last_id)
-            check_fail (w->check, "ids of life %u do not increase", (unsigned)l->id);
-        l->last_id = run[i].first + run[i].n - 1;
+        if (run[i].first <= *last_id)
+            check_fail (w->check, "ids of a client of life %u do not increase", (unsigned)l->id);
+        *last_id = run[i].first + run[i].n - 1;
         count += run[i].n;
     }
+    if (l->last_id < *last_id)
+        l->last_id = *last_id;
     if (count != a->count)
         check_fail (w->check, "a request for %u ids got %llu", (unsigned)a->count, (unsigned long long)count);
     w->result.answered++;
@@ -72,6 +86,7 @@ static void reply_op (void *arg, void *cookie, const struct run *run, size_t nru
 
     life_look_at_ranges (l);
     check_watermark (l, run, nruns);
+    check_time (l, a);
     if (a->client)
         check_answer (l->w, l, a, run, nruns);
     else
@@ -85,6 +100,7 @@ static void fail_op (void *arg, void *cookie, int errnum, const char *text)
     struct life *l = arg;
     struct ask *a = cookie;
 
+    check_time (l, a);
     if (a->client)
         l->w->result.failed++;
     else

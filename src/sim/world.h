@@ -31,6 +31,8 @@
 #define MS UINT64_C (1000)
 #define EPOCH_MS INT64_C (1767225600000)
 #define NTAGS 64
+#define NCLIENTS 4 /* of each life */
+#define BACKLOG_MS 100
 
 enum event_type {
     EV_TICK,      /* a node's deadline */
@@ -76,7 +78,9 @@ struct event {
 struct ask {
     struct ask *next;
     bool client;
-    uint32_t life;   /* that was asked */
+    uint32_t client_number; /* 0 ... NCLIENTS - 1 */
+    uint64_t asked_us;      /* the life's clock */
+    uint32_t life;          /* that was asked */
     uint32_t count;
     fluid_t after;
     int answers;
@@ -103,7 +107,9 @@ struct life {
     uint64_t tick_t; /* next tick that is planned; UINT64_MAX: none */
     uint32_t tags[NTAGS]; /* of lease requests that went up */
     unsigned ntags;
-    fluid_t last_id; /* newest that left this node to clients */
+    fluid_t last_id; /* newest that left this node to clients, and to each */
+    fluid_t client_last_id[NCLIENTS];
+    uint64_t resumed_us; /* after its last pause */
     uint64_t last_reading; /* of its clock; 0: unknown yet */
     struct event *waiting; /* while paused */
     size_t nwaiting, waiting_size;

@@ -204,6 +204,8 @@ struct node *node_create (const struct node_config *config, const struct node_op
     n->ops = ops;
     n->arg = arg;
     n->deadline_us = NEVER;
+    queue_init (&n->queue);
+    TAILQ_INIT (&n->forward.shares);
     n->owner = config->rank < config->max_generators;
     n->state = n->owner ? NODE_FENCED : NODE_IDLE;
     if (n->owner) {

@@ -82,17 +82,18 @@ struct node_config {
     uint64_t lease_ms;                      /* 12 ms and more */
     uint64_t max_backlog_ms;                /* generation that clients' requests may wait for */
     uint64_t forward_timeout_ms;            /* a request that nobody could serve for so long fails */
-    uint32_t max_waiting;                   /* requests of clients that wait at most */
+    uint32_t max_waiting;                   /* requests that wait, when clients' are refused */
 };
 
 /* A request for ids.  'cookie' (not NULL) names it to ops.  'from_broker': it is a child broker's forward: it is
- * never refused for its number, and its 'after' is trusted.
+ * never refused for its number, and its 'after' is trusted.  Askers are served by turns, each in the order in which he asked.
  */
 struct node_request {
     void *cookie;
     uint32_t count;
     fluid_t after; /* all ids of the answer are above; 0: none */
     bool from_broker;
+    const char *asker; /* a UUID, borrowed for the call; NULL counts as a name */
 };
 
 /* 'ops' is borrowed for the node's life.  NULL with errno EINVAL (nonsense in 'config') or ENOMEM. */
@@ -115,8 +116,9 @@ void node_stop (struct node *n, uint64_t now_us, struct lease_record *last);
 
 /* Serve a request, at once or later.  Fails with
  *   EINVAL        count is not 1 ... NODE_MAX_COUNT
- *   EAGAIN        more is waiting than can be made in max_backlog_ms, or too many requests, or 'after' is that far
- *                 ahead of the time here (a broker's: two leases further)
+ *   EAGAIN        by turns it would not be complete in max_backlog_ms, or the asker has as many requests waiting as
+ *                 max_waiting leaves free, or 'after' is max_backlog_ms ahead of the time here (a broker's: two
+ *                 leases further)
  *   EHOSTUNREACH  nobody could make them within forward_timeout_ms
  *   EOVERFLOW     the 40 bits of time are used up
  *   ENOMEM

@@ -3,8 +3,9 @@
 
 /* node_forward.c - what a node cannot make itself: combined to one request, sent up, dealt out
  *
- * One request at a time is under way.  Those that went up with it are marked by 'asked'; what comes down is dealt out in
- * the same order.  A mark outlives the request: one that is answered meanwhile keeps its place until the forward ends.
+ * One request at a time is under way.  Those that went up with it are marked by 'asked', and in its list; what comes down
+ * is dealt out in the same order.  A mark outlives the request: one that is answered meanwhile keeps its place until the
+ * forward ends.
  */
 #include <errno.h>
 #include <syslog.h>
@@ -16,16 +17,14 @@
 
 /* --- up -------------------------------------------------------------------------------------- */
 
-/* Take the marks of the forward off (B_RESEND, B_REST: whatever else waits goes up next); those that were answered
- * meanwhile can go.
- */
-static void end_forward (struct node *n)
+/* B_RESEND, B_REST: whatever else waits goes up next.  Those that were answered meanwhile can go. */
+void node_forward_end (struct node *n)
 {
-    struct pending *next;
+    struct pending *p;
 
     n->forward.busy = false;
-    for (struct pending *p = n->queue.first; p; p = next) {
-        next = p->next;
+    while ((p = TAILQ_FIRST (&n->forward.shares))) {
+        TAILQ_REMOVE (&n->forward.shares, p, share);
         p->asked = 0;
         if (!p->cookie)
             queue_remove (&n->queue, p);
@@ -55,49 +54,73 @@ static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
     return false;
 }
 
-/* Mark what goes up together: in order of arrival, as much as one request may ask for. */
-static unsigned combine (struct node *n, uint64_t now_us)
+/* Mark up to 'max' ids of what an asker lacks. */
+static void mark (struct node *n, uint64_t now_us, const struct asker *a, uint32_t max)
 {
     struct forward *f = &n->forward;
-    unsigned requests = 0;
+    uint32_t end = f->count + max;
+    struct pending *p;
+
+    TAILQ_FOREACH (p, &a->waiting, turn) {
+        uint32_t lack = p->count - p->got;
+
+        if (f->count == end)
+            break;
+        if (!may_go_up (n, now_us, p))
+            continue;
+        p->asked = lack < end - f->count ? lack : end - f->count;
+        f->count += p->asked;
+        if (f->after < p->after)
+            f->after = p->after;
+        TAILQ_INSERT_TAIL (&f->shares, p, share);
+    }
+}
+
+/* Mark what goes up together, as much as one request may ask for: a turn of each asker, or of one who is alone all. */
+static void combine (struct node *n, uint64_t now_us)
+{
+    struct forward *f = &n->forward;
+    uint32_t turn = n->queue.naskers > 1 ? QUEUE_TURN : NODE_MAX_COUNT;
 
     f->count = 0;
     f->after = n->last_id;
-    for (struct pending *p = n->queue.first; p; p = p->next) {
-        uint32_t lack = p->count - p->got;
+    for (size_t i = n->queue.naskers; i > 0 && f->count < NODE_MAX_COUNT; i--) {
+        struct asker *a = TAILQ_FIRST (&n->queue.round);
 
-        if (!may_go_up (n, now_us, p))
-            continue;
-        if (f->count + lack > NODE_MAX_COUNT)
-            break;
-        p->asked = lack;
-        f->count += lack;
-        if (f->after < p->after)
-            f->after = p->after;
-        requests++;
+        mark (n, now_us, a, turn < NODE_MAX_COUNT - f->count ? turn : NODE_MAX_COUNT - f->count);
+        queue_end_turn (&n->queue, a);
     }
-    return requests;
+}
+
+static size_t count_shares (const struct forward *f)
+{
+    const struct pending *p;
+    size_t count = 0;
+
+    TAILQ_FOREACH (p, &f->shares, share)
+        count++;
+    return count;
 }
 
 void node_forward_waiting (struct node *n, uint64_t now_us)
 {
     struct forward *f = &n->forward;
 
-    if (f->busy || !n->parent_up || !n->queue.first)
+    if (f->busy || !n->parent_up || n->queue.length == 0)
         return;
     if (now_us < f->retry_us) {
         node_wake (n, f->retry_us);
         return;
     }
-    unsigned requests = combine (n, now_us);
-    if (requests == 0)
+    combine (n, now_us);
+    if (f->count == 0)
         return;
     f->busy = true;
     f->tag++;
     n->stats.forwards++;
-    n->stats.combined += requests - 1;
+    n->stats.combined += count_shares (f) - 1;
     if (n->ops->forward (n->arg, f->tag, f->count, f->after) < 0) {
-        end_forward (n);
+        node_forward_end (n);
         retry_later (n, now_us);
         node_wake (n, f->retry_us);
     }
@@ -113,7 +136,7 @@ void node_forward_abandon (struct node *n)
     if (!n->forward.busy)
         return;
     n->stats.forwards_lost++;
-    end_forward (n);
+    node_forward_end (n);
     if (n->parent_up)
         n->ops->cancel (n->arg);
 }
@@ -121,8 +144,10 @@ void node_forward_abandon (struct node *n)
 /* Whether someone is left for whom the forward was sent: its answer may have been lost. */
 static bool is_awaited (const struct node *n)
 {
-    for (const struct pending *p = n->queue.first; p; p = p->next)
-        if (p->asked > 0 && p->cookie)
+    const struct pending *p;
+
+    TAILQ_FOREACH (p, &n->forward.shares, share)
+        if (p->cookie)
             return true;
     return false;
 }
@@ -185,18 +210,20 @@ static bool deal (struct node *n, struct dealer *d, struct pending *p)
 static void deal_out (struct node *n, uint64_t now_us, const struct run *run)
 {
     struct dealer d = {run, 0};
-    struct pending *next;
+    struct pending *p;
 
-    for (struct pending *p = n->queue.first; p; p = next) {
-        next = p->next;
-        if (p->asked == 0)
-            continue;
-        if (!deal (n, &d, p))
-            node_ids_leave_failed (n, p, ENOMEM, NULL);
-        else if (!p->cookie)
+    while ((p = TAILQ_FIRST (&n->forward.shares))) {
+        bool good = deal (n, &d, p);
+
+        TAILQ_REMOVE (&n->forward.shares, p, share);
+        if (!p->cookie)
             queue_remove (&n->queue, p);
-        else
+        else if (!good)
+            node_ids_leave_failed (n, p, ENOMEM, NULL);
+        else if (p->got == p->count)
             node_ids_leave_complete (n, now_us, p);
+        else
+            queue_begun (&n->queue, p);
     }
 }
 
@@ -208,13 +235,11 @@ static bool is_final (int errnum)
 
 static void fail_asked (struct node *n, int errnum, const char *text)
 {
-    struct pending *next;
+    struct pending *p;
 
-    for (struct pending *p = n->queue.first; p; p = next) {
-        next = p->next;
-        if (p->asked > 0 && p->cookie)
-            node_ids_leave_failed (n, p, errnum, text);
-    }
+    TAILQ_FOREACH (p, &n->forward.shares, share)
+        if (p->cookie)
+            node_ids_leave_failed (n, p, errnum, text); /* it keeps its place */
 }
 
 void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns)
@@ -233,7 +258,7 @@ void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct
         node_log (n, LOG_ERR, "the parent's answer to a request for %u ids is not that", n->forward.count);
         fail_asked (n, EPROTO, "the parent broker's answer makes no sense");
     }
-    end_forward (n);
+    node_forward_end (n);
     node_tick (n, now_us);
 }
 
@@ -244,7 +269,7 @@ void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int err
     n->stats.forwards_lost++;
     if (is_final (errnum))
         fail_asked (n, errnum, NULL);
-    end_forward (n);
+    node_forward_end (n);
     retry_later (n, now_us); /* B_RETRY */
     node_tick (n, now_us);
 }

@@ -3,12 +3,14 @@
 
 /* node_ids.c - a node's requests for ids: taken, served here, given up
  *
- * Ids leave a node in increasing order: each one that is answered is above all that were answered before
- * ('last_id').  Our own generator is advanced over ids that came from above, requests that go up carry
- * 'last_id', and an answer from above is not used once ours has gone on.
+ * Ids are given to requests in increasing order, each above all before ('last_id'), so each asker gets his so: what he
+ * asked for first is complete first.  Our own generator is advanced over ids that came from above, requests that go up
+ * carry 'last_id', and an answer from above is not used once ours has gone on.
  *
- * A request waits in the queue from when it cannot be served at once until it is complete.  While the node cannot
- * generate, what waits goes up (node_forward.c).
+ * A request waits in the queue from when it cannot be served at once until it is complete.  Askers are served by
+ * turns, a millisecond's ids each.  The last few ids of a millisecond are not for those who wait but for newcomers that ask for
+ * no more, whose turn it would be: they need not wait for its end.  While the node cannot generate, what waits goes up
+ * (node_forward.c).
  */
 #include <errno.h>
 
@@ -16,6 +18,7 @@
 
 #define MAX_BROKERS_WAITING 65536 /* requests; each child has one or two here */
 #define TIME_UNKNOWN UINT64_MAX   /* as arrival_ms */
+#define FOR_NEWCOMERS 64U         /* ids of a millisecond; what is left of them is used a millisecond later */
 #define OVERLOAD "more ids are asked for than can be made in fluid.max-backlog: ask again later, or elsewhere"
 
 /* --- order ----------------------------------------------------------------------------------- */
@@ -60,7 +63,9 @@ uint64_t node_position_ms (const struct node *n, uint64_t now_us)
 {
     uint64_t ms = later_ms (node_now_ms (n, now_us), n->cursor_ms);
 
-    for (const struct pending *p = n->queue.first; p; p = p->next) {
+    const struct pending *p;
+
+    TAILQ_FOREACH (p, &n->queue.all, link) {
         uint64_t oldest_ms
             = p->nruns > 0 ? fluid_split (p->run[0].first).timestamp_ms : later_ms (p->arrival_ms, n->cursor_ms);
 
@@ -152,47 +157,82 @@ static uint64_t first_ms (const struct node *n, const struct pending *p)
     return ms > n->cursor_ms ? ms : n->cursor_ms;
 }
 
-/* Give a waiting request what it lacks, as far as the time allows.  Returns whether it is complete. */
-static bool generate (struct node *n, struct pending *p, uint64_t now_ms)
+/* Ids of the millisecond that those who wait may have: who asked for nothing else and is complete with them has all. */
+static uint32_t left_now (const struct node *n, uint64_t now_ms, const struct pending *p)
 {
-    for (uint64_t t = first_ms (n, p); t <= now_ms && p->got < p->count; t++) {
-        fluid_t first;
-        uint32_t got = reserve (n, t, p->count - p->got, &first);
+    struct fluid_fields last = fluid_split (n->last_id);
+    bool used = last.timestamp_ms == now_ms && last.generator == n->gen.generator;
+    uint32_t left = FLUID_PER_MS - (used ? last.sequence + 1 : 0), lack = p->count - p->got;
 
-        if (got > 0 && queue_add_run (&n->queue, p, first, got) < 0)
-            return false;
-    }
-    return p->got == p->count;
+    if (p->asker->length == 1 && lack <= left)
+        return lack;
+    return left > FOR_NEWCOMERS ? left - FOR_NEWCOMERS : 0;
 }
 
-/* A request that has some of its ids goes first from now on: those that it passed were not ripe, and their ids will
- * be above.  There is one such at most.
- */
-static void begun (struct node *n, struct pending *p)
+/* Give a waiting request up to 'want' ids, as far as the time allows.  Returns how many. */
+static uint32_t generate (struct node *n, struct pending *p, uint64_t now_ms, uint32_t want)
 {
-    if (p->got > 0 && n->queue.first != p)
-        queue_to_front (&n->queue, p);
+    uint32_t got = 0;
+
+    for (uint64_t t = first_ms (n, p); t <= now_ms && got < want; t++) {
+        uint32_t left = t == now_ms ? left_now (n, now_ms, p) : FLUID_PER_MS;
+        uint32_t k = want - got < left ? want - got : left;
+        fluid_t first;
+
+        if (k == 0 || (k = reserve (n, t, k, &first)) == 0)
+            continue;
+        if (queue_add_run (&n->queue, p, first, k) < 0)
+            break;
+        got += k;
+    }
+    return got;
+}
+
+/* The first of an asker's requests that may be served at '*now_ms'. */
+static struct pending *find_ripe (struct node *n, uint64_t now_us, const struct asker *a, uint64_t *now_ms)
+{
+    struct pending *p;
+
+    TAILQ_FOREACH (p, &a->waiting, turn)
+        if (is_ripe (n, now_us, p->from_broker, p->after, now_ms))
+            return p;
+    return NULL;
+}
+
+/* Serve a request in its asker's turn.  Returns false where this millisecond is used up, and the turn with it. */
+static bool serve (struct node *n, uint64_t now_us, uint64_t now_ms, struct pending *p)
+{
+    uint32_t lack = p->count - p->got, turn = p->asker->turn;
+    uint32_t want = lack < turn ? lack : turn;
+    uint32_t got = generate (n, p, now_ms, want);
+
+    queue_use_turn (&n->queue, p->asker, got);
+    if (0 < got && got < want)
+        queue_end_turn (&n->queue, p->asker);
+    if (p->got == p->count)
+        node_ids_leave_complete (n, now_us, p);
+    else if (got > 0)
+        queue_begun (&n->queue, p); /* what it passed was not ripe, and gets ids above */
+    return got == want;
 }
 
 static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
-    struct pending *next;
+    size_t unripe = 0; /* askers in a row that have nothing to be served now */
 
-    for (struct pending *p = n->queue.first; p; p = next) {
-        next = p->next;
-        bool ripe = is_ripe (n, now_us, p->from_broker, p->after, &now_ms);
+    while (unripe < n->queue.naskers) {
+        struct asker *a = TAILQ_FIRST (&n->queue.round);
+        struct pending *p = find_ripe (n, now_us, a, &now_ms);
 
         if (!node_may_generate (n, now_us, &now_ms))
             return;
-        if (!ripe)
-            continue;
-        if (!generate (n, p, now_ms)) { /* this millisecond is used up */
-            begun (n, p);
+        unripe = p ? 0 : unripe + 1;
+        if (!p)
+            queue_end_turn (&n->queue, a);
+        else if (!serve (n, now_us, now_ms, p))
             break;
-        }
-        node_ids_leave_complete (n, now_us, p);
     }
-    if (n->queue.first)
+    if (n->queue.length > 0)
         node_wake_ms (n, now_us, now_ms + 1);
 }
 
@@ -213,11 +253,11 @@ static bool is_far (const struct node *n, uint64_t now_us, bool from_broker, flu
 /* Requests that came before the time was known: now they can be judged. */
 static void judge (struct node *n, uint64_t now_us)
 {
-    struct pending *next;
+    struct pending *p, *next;
 
     n->unjudged = false;
-    for (struct pending *p = n->queue.first; p; p = next) {
-        next = p->next;
+    for (p = TAILQ_FIRST (&n->queue.all); p; p = next) {
+        next = TAILQ_NEXT (p, link);
         if (p->arrival_ms != TIME_UNKNOWN)
             continue;
         p->arrival_ms = node_now_ms (n, now_us);
@@ -238,27 +278,21 @@ static const char *unreachable (const struct node *n)
     return "rank 0 waits until its horizon can be stored; see its log";
 }
 
-/* Fail those that waited long enough: for somebody who serves, or where ids are made for their turn, too.  The queue is in
- * order of arrival, so of deadlines, but for one that was begun.
- */
+/* Fail those that waited long enough: for somebody who serves, or where ids are made for their turn, too. */
 static void expire (struct node *n, uint64_t now_us, bool active)
 {
     uint64_t timeout_us = (n->config.forward_timeout_ms + (active ? n->config.max_backlog_ms : 0)) * 1000;
-    struct pending *next;
+    struct pending *p, *next;
 
-    for (struct pending *p = n->queue.first; p; p = next) {
-        next = p->next;
-        bool expired = p->arrival_us + timeout_us <= now_us;
-
-        if (p->cookie && !expired)
-            node_wake (n, p->arrival_us + timeout_us);
-        if (p->cookie && !expired && p->got == 0)
-            break;
-        if (p->cookie && expired && active)
+    for (p = TAILQ_FIRST (&n->queue.all); p && p->arrival_us + timeout_us <= now_us; p = next) {
+        next = TAILQ_NEXT (p, link);
+        if (p->cookie && active)
             node_ids_leave_failed (n, p, EAGAIN, OVERLOAD);
-        else if (p->cookie && expired)
+        else if (p->cookie)
             node_ids_leave_failed (n, p, EHOSTUNREACH, unreachable (n));
     }
+    if (p)
+        node_wake (n, p->arrival_us + timeout_us);
     node_forward_review (n);
 }
 
@@ -270,16 +304,11 @@ static bool is_over (const struct node *n, uint64_t now_us)
 
 static void fail_all (struct node *n, int errnum, const char *text)
 {
-    n->forward.busy = false;
-    while (n->queue.first) {
-        struct pending *p = n->queue.first;
+    struct pending *p;
 
-        p->asked = 0;
-        if (p->cookie)
-            node_ids_leave_failed (n, p, errnum, text);
-        else
-            queue_remove (&n->queue, p);
-    }
+    node_forward_end (n);
+    while ((p = TAILQ_FIRST (&n->queue.all)))
+        node_ids_leave_failed (n, p, errnum, text);
 }
 
 void node_ids_stop (struct node *n)
@@ -291,7 +320,7 @@ void node_ids_work (struct node *n, uint64_t now_us)
 {
     uint64_t now_ms;
 
-    if (!n->queue.first)
+    if (n->queue.length == 0)
         return;
     if (n->unjudged && n->clock.known)
         judge (n, now_us);
@@ -311,43 +340,70 @@ void node_ids_work (struct node *n, uint64_t now_us)
 
 /* --- requests -------------------------------------------------------------------------------- */
 
+static const char *asker_of (const struct node_request *req)
+{
+    return req->asker ? req->asker : "";
+}
+
+/* Whether it is a request's turn before all that waits. */
+static bool is_first (const struct node *n, const struct node_request *req)
+{
+    if (n->queue.length == 0)
+        return true;
+    return req->count <= FOR_NEWCOMERS && !n->forward.busy && !queue_asker (&n->queue, asker_of (req), req->from_broker);
+}
+
 /* Serve a request at once, wholly or in part.  Returns how many ids it got. */
 static uint32_t serve_now (struct node *n, uint64_t now_us, const struct node_request *req, fluid_t *first)
 {
     uint64_t now_ms;
 
-    if (n->queue.first || !node_may_generate (n, now_us, &now_ms)
+    if (!is_first (n, req) || !node_may_generate (n, now_us, &now_ms)
         || !is_ripe (n, now_us, req->from_broker, req->after, &now_ms))
         return 0;
     return reserve (n, now_ms, req->count, first);
 }
 
+/* Whether it would take too long until the request is complete, by turns.  What all wait for is more than that. */
+static bool takes_too_long (const struct node *n, const struct node_request *req)
+{
+    uint64_t max = (n->config.max_backlog_ms + 1) * FLUID_PER_MS;
+
+    return n->queue.missing + req->count > max
+           && queue_ahead (&n->queue, asker_of (req), req->from_broker, req->count) > max;
+}
+
+/* Nobody has more of the places than are free: there is always one for a newcomer. */
+static bool has_too_many (const struct node *n, const struct node_request *req)
+{
+    const struct asker *a = queue_asker (&n->queue, asker_of (req), req->from_broker);
+
+    return (a ? a->length : 0) + n->queue.length >= n->config.max_waiting;
+}
+
 /* Why a request may not wait; NULL: it may. */
 static const char *overload (const struct node *n, uint64_t now_us, const struct node_request *req)
 {
-    uint64_t max_ms = n->config.max_backlog_ms;
-
     if (is_far (n, now_us, req->from_broker, req->after))
         return FAR_AHEAD;
     if (req->from_broker)
         return n->queue.length < MAX_BROKERS_WAITING ? NULL : "too many brokers' requests wait";
-    if (n->queue.missing + req->count > (max_ms + 1) * FLUID_PER_MS)
+    if (takes_too_long (n, req))
         return OVERLOAD;
-    if (n->queue.length >= n->config.max_waiting)
-        return "fluid.max-waiting requests wait already: ask again later, or for more ids at a time";
+    if (has_too_many (n, req))
+        return "this asker's share of fluid.max-waiting waits already: ask again later, or for more ids at a time";
     return NULL;
 }
 
 static void enqueue (struct node *n, uint64_t now_us, const struct node_request *req, fluid_t first, uint32_t got)
 {
-    struct pending *p = queue_add (&n->queue, req->count);
+    struct pending *p = queue_add (&n->queue, asker_of (req), req->from_broker, req->count);
 
     if (!p) {
         fail (n, req->cookie, ENOMEM, NULL);
         return;
     }
     p->cookie = req->cookie;
-    p->from_broker = req->from_broker;
     p->after = req->after;
     p->arrival_us = now_us;
     p->arrival_ms = n->clock.known ? node_now_ms (n, now_us) : TIME_UNKNOWN;
@@ -385,10 +441,10 @@ void node_block (struct node *n, uint64_t now_us, const struct node_request *req
 
 void node_cancel (struct node *n, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg)
 {
-    struct pending *next;
+    struct pending *p, *next;
 
-    for (struct pending *p = n->queue.first; p; p = next) {
-        next = p->next;
+    for (p = TAILQ_FIRST (&n->queue.all); p; p = next) {
+        next = TAILQ_NEXT (p, link);
         if (p->cookie && gone (p->cookie, arg))
             leave (n, p);
     }

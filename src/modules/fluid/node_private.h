@@ -28,6 +28,7 @@ struct forward {
     uint32_t tag; /* of the last one sent: answers to others are not wanted any more */
     uint32_t count;
     fluid_t after;
+    struct pendings shares; /* who gets what of the answer, in order */
     uint64_t retry_us; /* not before */
     uint64_t backoff_us;
 };
@@ -123,6 +124,9 @@ void node_forward_waiting (struct node *n, uint64_t now_us);
 /* Do without the answer that is under way: ids in it are skipped.  / Do so if nobody waits for it any more. */
 void node_forward_abandon (struct node *n);
 void node_forward_review (struct node *n);
+
+/* The forward is over: take its marks off. */
+void node_forward_end (struct node *n);
 
 /* The first millisecond at which a request for ids above 'after' may be served here. */
 uint64_t node_ids_floor_ms (const struct node *n, fluid_t after);

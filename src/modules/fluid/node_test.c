@@ -209,7 +209,13 @@ static void destroy (struct world *w, uint64_t at_us)
 
 static struct record *request (struct world *w, uint64_t at_us, size_t cookie, uint32_t count, fluid_t after, bool broker)
 {
-    node_block (w->n, at_us, &(struct node_request){(void *) cookie, count, after, broker});
+    node_block (w->n, at_us, &(struct node_request){(void *) cookie, count, after, broker, NULL});
+    return &w->req[cookie];
+}
+
+static struct record *request_of (struct world *w, uint64_t at_us, size_t cookie, const char *asker, uint32_t count)
+{
+    node_block (w->n, at_us, &(struct node_request){(void *) cookie, count, 0, false, asker});
     return &w->req[cookie];
 }
 
@@ -280,7 +286,7 @@ static void test_limits (void)
     ok (w.req[cookie - 1].errnum == EAGAIN && cookie - 10 == 32,
         "a client that would wait longer than the backlog allows is refused with EAGAIN");
     ok (request (&w, T0, 101, 65536, 0, true)->answers == 0, "a broker is not");
-    for (int i = 0; i < 3000 && w.req[101].answers == 0; i++)
+    for (int i = 0; i < 3000 && node_stats (w.n).ids < 65536 * 32; i++)
         node_tick (w.n, at = node_deadline (w.n));
     ok (w.req[101].ids == 65536 && w.req[101].sound && at - T0 <= 31 * 64 * MS + 64 * MS,
         "each millisecond is used: all are done in the time that so many ids take");
@@ -358,6 +364,7 @@ static void test_order (void)
     r = request (&w, T0 + 502 * MS, 10, 1, make_id (10502, 9, 5), false);
     request (&w, T0 + 502 * MS, 11, 2000, 0, false);
     node_tick (w.n, T0 + 503 * MS);
+    node_tick (w.n, T0 + 504 * MS);
     ok (w.req[11].sound && r->answers == 1 && r->first > w.req[11].last,
         "one that is begun is not overtaken by one that it passed");
 
@@ -368,6 +375,84 @@ static void test_order (void)
     r = request (&w, T0 + 508 * MS, 9, 1, make_id (80000, 9, 0), true);
     ok (r->answers == 0 && w.forwards == 1 && w.after == make_id (80000, 9, 0), "where that leaves the lease it is forwarded");
     destroy (&w, T0 + SECOND);
+}
+
+/* --- by turns --------------------------------------------------------------------------------------- */
+
+#define GREEDY "99999999-9999-4999-8999-999999999999"
+#define MODEST "11111111-1111-4111-8111-111111111111"
+
+static void test_turns (void)
+{
+    struct world w;
+    uint64_t at = T0;
+
+    create_active (&w);
+    for (size_t i = 10; i < 40; i++)
+        request_of (&w, T0, i, GREEDY, 65536);
+    ok (request_of (&w, T0 + 10, 1, MODEST, 100)->answers == 0, "a millisecond that was used up before is used up for all");
+    node_tick (w.n, T0 + MS);
+    node_tick (w.n, T0 + 2 * MS);
+    ok (w.req[1].ids == 100, "then each has his turn");
+    at = T0 + 2 * MS;
+    ok (request_of (&w, at + 10, 2, MODEST, 40)->ids == 40 && request_of (&w, at + 20, 3, CHILD, 24)->ids == 24
+            && w.req[2].first > w.req[1].last,
+        "newcomers who ask for little need not wait for its end");
+    ok (request_of (&w, at + 30, 4, MODEST, 1)->answers == 0, "while there is something left for them");
+    request_of (&w, at + 40, 5, CHILD, 5000);
+    while (w.req[5].answers == 0 && at < T0 + SECOND)
+        node_tick (w.n, at = node_deadline (w.n));
+    ok (w.req[4].ids == 1 && w.req[5].ids == 5000 && w.req[5].sound && at <= T0 + 13 * MS && w.req[10].answers == 0,
+        "who asks for more than a turn has every other millisecond where one is greedy");
+    while (w.req[39].answers == 0 && at < T0 + 3 * SECOND)
+        node_tick (w.n, at = node_deadline (w.n));
+    ok (at <= T0 + 1930 * MS && w.req[39].ids == 65536 && w.req[39].first > w.req[38].last,
+        "no time is lost by that: the greedy one gets what others leave, in order");
+    destroy (&w, at);
+
+    create_active (&w);
+    for (size_t i = 10; i < 80; i++)
+        request_of (&w, T0, i, GREEDY, 65536);
+    ok (w.req[40].errnum == 0 && w.req[41].errnum == EAGAIN, "one alone may ask for what is made in fluid.max-backlog");
+    ok (request_of (&w, T0, 1, MODEST, 65536)->errnum == 0, "and then another for what he gets in that, by turns");
+    for (size_t i = 80; i < 110; i++)
+        request_of (&w, T0, i, MODEST, 65536);
+    ok (w.req[93].errnum == 0 && w.req[94].errnum == EAGAIN, "which is a half");
+    destroy (&w, T0);
+
+    create_active (&w);
+    request_of (&w, T0, 1, GREEDY, 1024);
+    for (size_t i = 10; i < 110; i++)
+        request_of (&w, T0, i, GREEDY, 1);
+    ok (w.req[59].errnum == 0 && w.req[60].errnum == EAGAIN && request_of (&w, T0, 2, MODEST, 1)->errnum == 0,
+        "of the places nobody has more than are free");
+    destroy (&w, T0);
+}
+
+static void test_turns_up (void)
+{
+    struct run answer[] = {{make_id (10000, 0, 0), 1024}, {make_id (10001, 0, 0), 1024}, {make_id (10002, 0, 0), 5}};
+    struct world w;
+
+    create (&w, 12);
+    node_parent (w.n, T0, true);
+    tell_time (&w, T0, 10 * SECOND);
+    request_of (&w, T0, 10, CHILD, 1);
+    request_of (&w, T0, 11, GREEDY, 65536);
+    request_of (&w, T0, 12, GREEDY, 65536);
+    request_of (&w, T0, 1, MODEST, 2000);
+    request_of (&w, T0, 2, MODEST, 5);
+    request_of (&w, T0, 3, CHILD, 5);
+    node_forwarded (w.n, T0, w.tag, &(struct run){make_id (9999, 0, 0), 1}, 1);
+    ok (w.forwards == 2 && w.count == 1024 + 1024 + 5, "up, too, each asks for a turn");
+    node_forwarded (w.n, T0 + MS, w.tag, answer, 3);
+    ok (w.req[3].ids == 5 && w.req[1].answers == 0 && w.count == 1024 + 976 + 5, "who asked for more goes on in the next");
+    node_forwarded (w.n, T0 + 2 * MS, w.tag,
+                    (struct run[]){{make_id (10003, 0, 0), 1024}, {make_id (10004, 0, 0), 976}, {make_id (10005, 0, 0), 5}}, 3);
+    ok (w.req[1].ids == 2000 && w.req[1].sound && w.req[2].ids == 5 && w.req[2].first > w.req[1].last && w.req[11].answers == 0,
+        "and is complete before one that is greedy");
+    ok (w.count == 65536, "who is alone may have all");
+    destroy (&w, T0 + 3 * MS);
 }
 
 /* --- forwarding ----------------------------------------------------------------------------------- */
@@ -396,9 +481,10 @@ static void test_combine (void)
     ok (w.req[1].ids == 5 && w.forwards == 2 && w.count == 1055 && w.after == make_id (10000, 0, 4),
         "then they go as one, to be above all that were answered and all that each one named");
     node_forwarded (w.n, T0 + 2 * MS, w.tag, run, 3);
-    ok (w.req[2].first == run[0].first && w.req[2].ids == 20 && w.req[3].first == run[0].first + 20 && w.req[3].ids == 1000
-            && w.req[3].nruns == 2 && w.req[4].ids == 35 && w.req[4].last == run[2].first + 6 && w.req[4].sound,
-        "the answer is dealt out in order of arrival");
+    ok (w.req[3].first == run[0].first && w.req[3].ids == 1000 && w.req[3].nruns == 2
+            && w.req[2].first == run[1].first + 976 && w.req[2].ids == 20 && w.req[4].first == run[1].first + 996
+            && w.req[4].ids == 35 && w.req[4].last == run[2].first + 6 && w.req[4].sound,
+        "the answer is dealt out by turns, and to each in order of arrival");
     node_forwarded (w.n, T0 + 3 * MS, w.tag, run, 3);
     ok (w.req[2].answers == 1 && w.req[3].answers == 1 && w.req[4].answers == 1, "an answer that comes again is ignored");
 
@@ -407,9 +493,10 @@ static void test_combine (void)
     node_forward_failed (w.n, T0 + 5 * MS, w.tag, ENOSYS);
     ok (w.forwards == 3 && w.req[10].answers == 0 && node_deadline (w.n) > T0 + 5 * MS, "after an error it waits a little");
     node_tick (w.n, node_deadline (w.n));
-    ok (w.forwards == 4 && w.count == 60000, "and asks again, at most 65536 ids at a time");
+    ok (w.forwards == 4 && w.count == 65536, "and asks again, at most 65536 ids at a time");
     node_forward_failed (w.n, T0 + 90 * MS, w.tag, EOVERFLOW);
-    ok (w.req[10].errnum == EOVERFLOW && w.req[11].errnum == EOVERFLOW && w.req[12].answers == 0,
+    ok (w.req[10].errnum == EOVERFLOW && w.req[11].errnum == EOVERFLOW && w.req[12].errnum == EOVERFLOW
+            && w.req[13].answers == 0,
         "an error that would come again is passed on");
     destroy (&w, T0 + SECOND);
 }
@@ -834,7 +921,9 @@ int main (void)
     test_limits ();
     test_fence ();
     test_order ();
+    test_turns ();
     test_combine ();
+    test_turns_up ();
     test_bad_answers ();
     test_trouble ();
     test_far_after ();

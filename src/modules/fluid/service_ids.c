@@ -13,6 +13,12 @@
 
 /* --- to the node ---------------------------------------------------------------------------------------- */
 
+/* The newest route is where the request came in, whatever else it says: a client of this broker, or a child. */
+static const char *asker_of (const idt_msg_t *msg)
+{
+    return idt_msg_route_newest (msg);
+}
+
 /* Another broker's forward.  Modules beside us are clients. */
 static bool is_broker_request (const idt_msg_t *msg)
 {
@@ -22,7 +28,8 @@ static bool is_broker_request (const idt_msg_t *msg)
 static void ask_node (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after)
 {
     const struct node_request req = {
-        .cookie = (void *)idt_msg_ref (msg), .count = count, .after = after, .from_broker = is_broker_request (msg)};
+        .cookie = (void *)idt_msg_ref (msg), .count = count, .after = after, .from_broker = is_broker_request (msg),
+        .asker = asker_of (msg)};
 
     node_block (sv->node, service_now_us (), &req);
     service_set_timer (sv);
