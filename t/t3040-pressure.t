@@ -21,6 +21,23 @@ test_expect_success 'requests of one client, eight times what ZeroMQ takes: all 
 test_expect_success 'the same upward, and answers of 1 MiB in all' '
     pressure ask $(uri_of 1) 0 8000 100 && pressure ask $(uri_of 3) 6 1000 1000 && test "$(lost)" = 0
 '
+# A watcher at each rank; they are ready.
+watch_start() {
+    rm -f ready && mkfifo ready && pids= &&
+    for r in 0 1 2 3 4 5 6; do
+        "$IDTREE_BUILDDIR/t/pressure" watch "$(uri_of $r)" $1 >ready 2>watched.$r & pids="$pids $!"
+    done && exec 6<ready && for r in 0 1 2 3 4 5 6; do read -r word <&6 && test "$word" = ready || return 1; done
+}
+# Each saw all.
+watch_end() { rc=0; for pid in $pids; do wait $pid || rc=1; done; cat <&6; exec 6<&-; cat watched.*; return $rc; }
+
+test_expect_success '100,000 events at once: each broker gets all, in order, while two are stopped for a while' '
+    watch_start 100000 && idtree startctl stop 2 && idtree startctl stop 3 && pressure publish $(uri_of 0) 100000 &&
+    idtree startctl cont 2 && idtree startctl cont 3 && watch_end
+'
+test_expect_success 'the same from a leaf' '
+    watch_start 50000 && pressure publish $(uri_of 6) 50000 && watch_end
+'
 test_expect_success 'a child is stopped: all that it is asked is answered' '
     before=$(peak 0) && idtree startctl stop 1 &&
     { pressure ask $(uri_of 0) 1 3000 100000 >asked 2>why || :; } && cat asked why &&

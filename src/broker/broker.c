@@ -34,12 +34,13 @@ static void publish_new (struct broker *b, idt_msg_t *msg)
         return;
     }
     if (b->rank == 0) {
-        idt_msg_route_clear (msg);
-        event_publish_new (b->event, msg);
+        if (event_publish_new (b->event, msg) == 0)
+            log_printf (b->log, LOG_WARNING, "event", "an event is dropped: %s", strerror (errno));
         return;
     }
     if (overlay_event_up (b->overlay, msg) < 0)
-        log_printf (b->log, LOG_WARNING, "event", "event %s is dropped: rank 0 cannot be reached", idt_msg_topic (msg));
+        log_printf (b->log, LOG_WARNING, "event", "event %.64s is dropped on its way to rank 0: %s", idt_msg_topic (msg),
+                    strerror (errno));
     idt_msg_unref (msg);
 }
 
@@ -93,7 +94,7 @@ static void event_forward (void *arg, const idt_msg_t *msg)
 {
     struct broker *b = arg;
 
-    overlay_event_down (b->overlay, msg);
+    overlay_event_down (b->overlay);
 }
 
 static void fetched (idt_future_t *f, void *arg)
@@ -108,13 +109,14 @@ static void fetched (idt_future_t *f, void *arg)
     idt_future_destroy (f);
 }
 
-static void event_fetch (void *arg, const char *stream, uint32_t from)
+static void event_fetch (void *arg, const char *stream, uint64_t from)
 {
     struct broker *b = arg;
     idt_future_t *f = idt_rpc_pack (b->h, "event.replay", 0, 0, "{s:s s:I}", "stream", stream, "from",
                                     (json_int_t)from);
 
-    log_printf (b->log, LOG_INFO, "event", "events from number %u on are missing: asking rank 0", from);
+    log_printf (b->log, LOG_INFO, "event", "events from number %ju on are missing: asking rank 0",
+                (uintmax_t)from);
     if (!f || idt_future_then (f, -1., fetched, b) < 0) {
         idt_future_destroy (f);
         event_replay (b->event, NULL, 0);
@@ -244,7 +246,7 @@ static void stop (void *arg)
     broker_begin_stop (arg, "the parent");
 }
 
-static void position (void *arg, const char **stream, uint32_t *seq)
+static void position (void *arg, const char **stream, uint64_t *seq)
 {
     struct broker *b = arg;
 
@@ -252,11 +254,25 @@ static void position (void *arg, const char **stream, uint32_t *seq)
     *seq = event_seq (b->event);
 }
 
-static void newest (void *arg, const char *stream, uint32_t seq)
+static void newest (void *arg, const char *stream, uint64_t seq)
 {
     struct broker *b = arg;
 
     event_newest (b->event, stream, seq);
+}
+
+static void newest_low (void *arg, const char *stream, uint32_t seq)
+{
+    struct broker *b = arg;
+
+    event_newest_low (b->event, stream, seq);
+}
+
+static const idt_msg_t *after (void *arg, uint64_t number, uint64_t *seq)
+{
+    struct broker *b = arg;
+
+    return event_after (b->event, number, seq);
 }
 
 static const struct overlay_ops overlay_ops = {
@@ -267,6 +283,8 @@ static const struct overlay_ops overlay_ops = {
     .stop = stop,
     .position = position,
     .newest = newest,
+    .newest_low = newest_low,
+    .event_after = after,
 };
 
 /* --- log -------------------------------------------------------------------------------------------- */
@@ -386,9 +404,11 @@ static int make_event (struct broker *b, idt_error_t *errp)
 {
     uint32_t replay = EVENT_REPLAY_COUNT;
 
-    if (attr_define (b->attrs, "event.replay", "65536", 0, errp) < 0
+    if (attr_define (b->attrs, "event.replay", "131072", 0, errp) < 0
         || attr_get_u32 (b->attrs, "event.replay", 1, 10000000, &replay, errp) < 0)
         return -1;
+    if (b->rank > 0)
+        replay = topo_child_count (&b->topo, b->rank) > 0 ? EVENT_RING_COUNT : 0;
     if (!(b->event = event_create (b->rank == 0, b->uuid, replay, &event_ops, b)))
         return errprintf (errp, "out of memory");
     return 0;

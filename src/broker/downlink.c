@@ -197,24 +197,50 @@ void downlink_check_silence (struct downlink *down, bool was_asleep)
 
 /* --- messages --------------------------------------------------------------------------------------- */
 
-static void put_position (struct link_env *env, struct heartbeat *hb)
+/* What was sent to this child, not what we have: the rest is on its way. */
+static void put_position (const struct child *c, struct heartbeat *hb)
 {
+    struct overlay_conf *conf = &c->down->env->conf;
     const char *stream;
+    uint64_t seq;
 
-    env->conf.ops->position (env->conf.arg, &stream, &hb->seq);
+    conf->ops->position (conf->arg, &stream, &seq);
+    hb->seq = (uint32_t)c->event;
     snprintf (hb->stream, sizeof (hb->stream), "%s", stream);
 }
 
 /* A beat that answers none: it carries no time. */
-void downlink_send_position (struct downlink *down)
+static void send_position (struct child *c, uint64_t seq)
 {
     struct heartbeat hb = { 0 };
     idt_msg_t *msg;
 
-    put_position (down->env, &hb);
+    channel_forget_events (&c->channel);
+    c->event = seq;
+    put_position (c, &hb);
     if ((msg = control_heartbeat_down (&hb)))
-        downlink_send_all (down, msg);
+        child_send (c, msg);
     idt_msg_unref (msg);
+}
+
+void downlink_send_position (struct downlink *down)
+{
+    struct overlay_conf *conf = &down->env->conf;
+    const char *stream;
+    uint64_t seq;
+
+    conf->ops->position (conf->arg, &stream, &seq);
+    for (uint32_t i = 0; i < down->total; i++)
+        if (child_is_online (down->children[i]))
+            send_position (down->children[i], seq);
+}
+
+void downlink_send_events (struct downlink *down)
+{
+    for (uint32_t i = 0; i < down->total; i++) {
+        channel_pump (&down->children[i]->channel);
+        check (down->children[i]);
+    }
 }
 
 static void heartbeat_received (struct child *c, const idt_msg_t *msg)
@@ -229,7 +255,7 @@ static void heartbeat_received (struct child *c, const idt_msg_t *msg)
         return;
     if (idt_msg_control_status (msg) <= HEALTH_DEGRADED)
         child_set_health (c, idt_msg_control_status (msg));
-    put_position (env, &hb);
+    put_position (c, &hb);
     link_read_clock (env, &hb.peer_sent_us, &hb.peer_bound_us);
     if ((answer = control_heartbeat_down (&hb)))
         child_send (c, answer);
@@ -282,10 +308,32 @@ static void child_message (void *arg, idt_msg_t *msg)
     link_received (c->down->env, &c->peer, &c->channel, msg);
 }
 
+/* What is kept no more it misses, and finds out by the next one. */
+static const idt_msg_t *child_event (void *arg)
+{
+    struct child *c = arg;
+    struct overlay_conf *conf = &c->down->env->conf;
+    const idt_msg_t *msg = conf->ops->event_after (conf->arg, c->event, &c->event_next);
+    const char *stream;
+
+    if (!msg)
+        conf->ops->position (conf->arg, &stream, &c->event);
+    return msg;
+}
+
+static void child_event_sent (void *arg)
+{
+    struct child *c = arg;
+
+    c->event = c->event_next;
+}
+
 static const struct channel_ops channel_ops = {
     .send = child_wire,
     .message = child_message,
     .control = control_received,
+    .event = child_event,
+    .event_sent = child_event_sent,
 };
 
 static void recv_cb (struct zio *zs, void *arg)

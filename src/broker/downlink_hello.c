@@ -25,6 +25,8 @@ struct hello {
     const char *version;
     const char *host;
     const char *status;
+    const char *stream; /* of events, and the last that it has */
+    json_int_t seq;
     int link; /* version of the link: 1 knows of credit and parts; 0: it does not say */
 };
 
@@ -117,13 +119,14 @@ static idt_msg_t *make_welcome (struct child *c)
     uint64_t sent, bound;
     const char *stream;
     char *text = NULL;
-    uint32_t seq;
+    uint64_t seq;
     json_t *o;
 
     env->conf.ops->position (env->conf.arg, &stream, &seq);
+    c->event = c->hello_event < seq ? c->hello_event : seq;
     link_read_clock (env, &sent, &bound);
     o = json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", env->conf.uuid, "version", PACKAGE_VERSION, "stream",
-                   stream, "seq", (json_int_t)seq, "time_us", (json_int_t)c->hello_us, (json_int_t)sent, "bound_us",
+                   stream, "seq", (json_int_t)c->event, "time_us", (json_int_t)c->hello_us, (json_int_t)sent, "bound_us",
                    (json_int_t)bound, "link", 1);
     if (o)
         text = json_dumps (o, JSON_COMPACT);
@@ -134,6 +137,16 @@ static idt_msg_t *make_welcome (struct child *c)
     }
     free (text);
     return msg;
+}
+
+/* Where a child goes on in the events; one of another stream, or of none, begins where we are. */
+static uint64_t event_of (const struct downlink *down, const struct hello *hello)
+{
+    const char *stream;
+    uint64_t seq;
+
+    down->env->conf.ops->position (down->env->conf.arg, &stream, &seq);
+    return hello->stream && strcmp (hello->stream, stream) == 0 && hello->seq >= 0 ? (uint64_t)hello->seq : UINT64_MAX;
 }
 
 /* Of a connected child's subtree.  One that does not say is whole. */
@@ -185,6 +198,7 @@ static void hello_received (struct downlink *down, const struct hello *hello)
     c->hello_fd = hello->from->fd;
     c->hello_health = health_of (hello->status);
     c->hello_credits = hello->link >= 1;
+    c->hello_event = event_of (down, hello);
     memcpy (c->hello_identity, hello->from->identity, sizeof (c->hello_identity));
     link_read_clock (down->env, &c->hello_us, &bound);
     snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
@@ -220,8 +234,9 @@ void downlink_stranger (struct downlink *down, idt_msg_t *msg, const struct msg_
 
     if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
         downlink_send_disconnect (down, from->identity, EPROTO, "say hello first");
-    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?i}", "rank", &hello.rank, "uuid", &hello.uuid,
-                             "version", &hello.version, "hostname", &hello.host, "status", &hello.status, "link", &hello.link) < 0)
+    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?i s?s s?I}", "rank", &hello.rank, "uuid", &hello.uuid,
+                             "version", &hello.version, "hostname", &hello.host, "status", &hello.status, "link", &hello.link, "stream",
+                             &hello.stream, "seq", &hello.seq) < 0)
         refuse (down, &hello, EPROTO, "malformed hello: %s", err.text);
     else if (strlen (hello.uuid) != IDT_MSG_UUID_LEN)
         refuse (down, &hello, EPROTO, "malformed hello: the uuid must have %d characters", IDT_MSG_UUID_LEN);

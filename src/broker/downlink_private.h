@@ -15,6 +15,8 @@ struct child {
     struct peer peer;
     struct downlink *down;
     struct channel channel;
+    uint64_t event;      /* number of the last event that was sent to it, or that it has no more need of */
+    uint64_t event_next; /* ... of the one that is being sent */
     enum health health;       /* of its subtree, as it says; LOST and OFFLINE: not connected */
     double since;             /* link_now () of the last change of health */
     double heard;             /* link_now () of its last message */
@@ -29,6 +31,7 @@ struct child {
     char hello_identity[IDT_MSG_UUID_LEN + 1];
     int hello_fd;
     bool hello_credits; /* it knows of them */
+    uint64_t hello_event; /* where it is in our stream of events */
 };
 
 struct downlink {

@@ -50,7 +50,7 @@ static void sink_init (struct sink *s, unsigned n)
 /* What the part asked for. */
 struct calls {
     int forwards, fetches, announces;
-    uint32_t from;
+    uint64_t from;
     char stream[IDT_MSG_UUID_LEN + 1];
 };
 
@@ -59,7 +59,7 @@ static void note_forward (void *arg, const idt_msg_t *msg)
     ((struct calls *)arg)->forwards++;
 }
 
-static void note_fetch (void *arg, const char *stream, uint32_t from)
+static void note_fetch (void *arg, const char *stream, uint64_t from)
 {
     struct calls *c = arg;
 
@@ -103,7 +103,7 @@ static void test_subscriptions (void)
     struct calls calls = { 0 };
     struct event *ev = event_create (true, STREAM, 100, &note_ops, &calls);
     struct sink a, b;
-    char prefix[16];
+    char prefix[16], long_prefix[IDT_MSG_MAX_TOPIC + 2];
     int n = 0;
 
     sink_init (&a, 1);
@@ -130,6 +130,9 @@ static void test_subscriptions (void)
     event_forget (ev, &b.peer);
     event_publish_new (ev, make_event ("x.q", 0, NULL));
     ok (b.count == 4, "who is forgotten gets nothing");
+    long_prefix[sizeof (long_prefix) - 1] = '\0';
+    memset (long_prefix, 'x', sizeof (long_prefix) - 1);
+    ok (event_subscribe (ev, &a.peer, long_prefix) < 0 && errno == EINVAL, "a prefix longer than any topic is refused");
     for (n = 0; n <= EVENT_MAX_SUBSCRIPTIONS; n++) {
         snprintf (prefix, sizeof (prefix), "p%d", n);
         if (event_subscribe (ev, &a.peer, prefix) < 0)
@@ -202,7 +205,6 @@ static void test_lost (void)
     struct sink s;
 
     sink_init (&s, 1);
-    event_subscribe (ev, &s.peer, "event.");
     event_subscribe (ev, &s.peer, "x");
     event_newest (ev, STREAM, 0);
     for (int i = 0; i < 10; i++)
@@ -211,7 +213,7 @@ static void test_lost (void)
     replay (root, ev, &calls);
     ok (strncmp (s.text, "event.lost 0 {\"stream\":\"" STREAM "\",\"from\":1,\"to\":6}\nx 7\n", 80) == 0
             && event_seq (ev) == 10 && s.count == 5,
-        "what left the window is told lost before what is still in it");
+        "what left the window is told lost to all, before what is still in it");
     ok (event_stats (ev).lost == 6 && event_stats (ev).delivered == 4, "... and counted");
     event_newest (ev, OTHER, 2);
     ok (strstr (s.text, "event.lost 0 {\"stream\":\"" STREAM "\",\"from\":11,\"to\":11}\n") && calls.announces == 2
@@ -246,11 +248,87 @@ static void test_large (void)
         event_publish_new (root, make_event ("x", 0, payload));
     event_newest (ev, STREAM, 210);
     replay (root, ev, &calls);
-    ok (event_stats (ev).lost == 210 - 10 - EVENT_REPLAY_BYTES / (size + 26 + 5), "the window is bounded in bytes (%ju lost)",
+    ok (event_stats (ev).lost == 210 - 10 - EVENT_REPLAY_BYTES / (size + 26 + 5 + 320), "the window is bounded in bytes (%ju lost)",
         (uintmax_t)event_stats (ev).lost);
     free (payload);
     event_destroy (ev);
     event_destroy (root);
+}
+
+/* Numbers go on above 2^32, of which messages carry the lower half. */
+static void test_wrap (void)
+{
+    struct calls none = { 0 }, calls = { 0 };
+    struct event *root = event_create (true, STREAM, 4, &note_ops, &none);
+    struct event *ev = event_create (false, "", 100, &note_ops, &calls);
+    uint64_t start = UINT32_MAX - 2, seq;
+    struct sink s;
+
+    sink_init (&s, 1);
+    event_subscribe (ev, &s.peer, "x");
+    event_start_after (root, start);
+    event_newest (ev, STREAM, start);
+    for (int i = 1; i <= 5; i++) {
+        event_publish_new (root, make_event ("x", 0, NULL));
+        receive (ev, "x", (uint32_t)event_seq (root));
+    }
+    ok (strcmp (s.text, "x 4294967294\nx 4294967295\nx 0\nx 1\nx 2\n") == 0 && event_seq (ev) == start + 5,
+        "events go on over the end of 32 bits");
+    receive (ev, "x", UINT32_MAX);
+    ok (s.count == 5 && event_stats (ev).duplicates == 1, "one from before it that comes again is known");
+    event_start_after (root, start);
+    event_destroy (ev);
+    ev = event_create (false, "", 100, &note_ops, &calls);
+    event_subscribe (ev, &s.peer, "x");
+    event_newest (ev, STREAM, start);
+    for (int i = 1; i <= 6; i++)
+        event_publish_new (root, make_event ("x", 0, NULL));
+    event_newest_low (ev, STREAM, (uint32_t)event_seq (root));
+    ok (calls.fetches == 1 && calls.from == start + 1, "a gap over it is seen by the newest number");
+    replay (root, ev, &calls);
+    ok (event_seq (ev) == start + 6 && event_stats (ev).lost == 2 && event_stats (ev).recovered == 4
+            && strstr (s.text, "\"from\":4294967294,\"to\":4294967295}\nx 0\nx 1\nx 2\nx 3\n"),
+        "... fetched, and what is lost is told");
+    ok (event_after (ev, start + 3, &seq) && seq == start + 4 && !event_after (ev, start + 6, &seq), "... and kept for children");
+    ok (event_after (ev, start, &seq) && seq == start + 3, "who is too late for some gets the oldest that is there");
+    event_destroy (ev);
+    event_destroy (root);
+}
+
+static int deaf_send (void *arg, const idt_msg_t *msg)
+{
+    errno = ENOBUFS;
+    return -1;
+}
+
+/* Nobody misses an event without being told. */
+static void test_missed (void)
+{
+    struct calls calls = { 0 };
+    struct event *ev = event_create (true, STREAM, 4, &note_ops, &calls);
+    struct sink s;
+    idt_msg_t *msg = make_event ("x", 0, NULL);
+    uint64_t seq;
+
+    sink_init (&s, 1);
+    event_subscribe (ev, &s.peer, "x");
+    event_publish_new (ev, make_event ("x", 0, NULL));
+    s.peer.send = deaf_send;
+    event_publish_new (ev, make_event ("x", 0, NULL));
+    event_publish_new (ev, make_event ("y", 0, NULL));
+    event_publish_new (ev, make_event ("x", 0, NULL));
+    s.peer.send = sink_send;
+    event_publish_new (ev, make_event ("x", 0, NULL));
+    ok (strcmp (s.text, "x 1\nevent.lost 0 {\"stream\":\"" STREAM "\",\"from\":2,\"to\":4}\nx 5\n") == 0,
+        "a subscriber that did not take events is told that before the next one");
+    idt_msg_route_clear (msg);
+    for (int i = 0; i < 100; i++)
+        idt_msg_route_push (msg, STREAM);
+    ok (event_publish_new (ev, msg) == 6 && idt_msg_route_count (event_after (ev, 5, &seq)) == 0, "no routes are kept");
+    msg = make_event ("x", 0, NULL);
+    memset (idt_msg_alloc_payload (msg, EVENT_MAX_BYTES), 0, EVENT_MAX_BYTES);
+    ok (event_publish_new (ev, msg) == 0 && errno == EMSGSIZE, "an event that no link takes is refused");
+    event_destroy (ev);
 }
 
 /* Rank 0's answer cut at each byte, and with bits turned: nothing breaks, and nothing comes out of order. */
@@ -306,7 +384,7 @@ struct item {
     enum { ITEM_EVENT, ITEM_POSITION, ITEM_ANSWER } kind;
     const idt_msg_t *msg;                   /* event */
     char stream[IDT_MSG_UUID_LEN + 1];      /* position */
-    uint32_t seq;
+    uint64_t seq;
     struct ask *ask;                        /* answer */
     void *buf;                              /* NULL: it failed */
     size_t size;
@@ -317,7 +395,7 @@ struct ask {
     int dest; /* who asked; -1: it is answered */
     int at;   /* the answer is on the link to this node; 0: it is none yet */
     char stream[IDT_MSG_UUID_LEN + 1];
-    uint32_t from;
+    uint64_t from;
 };
 
 /* What a subscriber has seen, and what it must see next. */
@@ -325,7 +403,7 @@ struct watch {
     struct peer peer;
     struct chain *chain;
     int stream;
-    uint32_t expected;
+    uint64_t expected;
     bool may_switch;
     bool joined;
 };
@@ -345,6 +423,7 @@ struct chain {
     struct ask *asks;
     int nasks;
     unsigned seed;
+    uint64_t start; /* of the first stream */
     int streams;
     int wrong;
     int lost, events;
@@ -358,8 +437,8 @@ static int draw (struct chain *c, int n)
 static void wrong (struct watch *w, const char *what, const idt_msg_t *msg)
 {
     if (w->chain->wrong++ < 5)
-        diag ("%s: %s %s, expected number %u of stream %d", what, idt_msg_topic (msg),
-              idt_msg_string (msg) ? idt_msg_string (msg) : "", w->expected, w->stream);
+        diag ("%s: %s %s, expected number %ju of stream %d", what, idt_msg_topic (msg),
+              idt_msg_string (msg) ? idt_msg_string (msg) : "", (uintmax_t)w->expected, w->stream);
 }
 
 static void watch_stream (struct watch *w, int stream, const idt_msg_t *msg)
@@ -381,7 +460,7 @@ static void watch_lost (struct watch *w, const idt_msg_t *msg)
     if (json_unpack (o, "{s:s s:I s:I}", "stream", &uuid, "from", &from, "to", &to) < 0)
         bail_out ("event.lost is malformed");
     watch_stream (w, strtol (uuid, NULL, 16), msg);
-    if (from != w->expected || to < from)
+    if ((uint64_t)from != w->expected || to < from)
         wrong (w, "lost", msg);
     w->expected = to + 1;
     w->may_switch = true;
@@ -393,16 +472,16 @@ static int watch_send (void *arg, const idt_msg_t *msg)
 {
     struct watch *w = arg;
     int stream;
-    uint32_t seq;
+    uintmax_t seq;
 
     if (strcmp (idt_msg_topic (msg), "event.lost") == 0) {
         watch_lost (w, msg);
         return 0;
     }
-    if (sscanf (idt_msg_topic (msg), "e.%d.%u", &stream, &seq) != 2)
+    if (sscanf (idt_msg_topic (msg), "e.%d.%ju", &stream, &seq) != 2)
         bail_out ("an event is malformed");
     watch_stream (w, stream, msg);
-    if (seq != w->expected || seq != idt_msg_seq (msg))
+    if (seq != w->expected || (uint32_t)seq != idt_msg_seq (msg))
         wrong (w, "event", msg);
     w->expected = seq + 1;
     w->may_switch = false;
@@ -454,7 +533,7 @@ static void chain_announce (void *arg)
         send_position (n, child);
 }
 
-static void chain_fetch (void *arg, const char *stream, uint32_t from)
+static void chain_fetch (void *arg, const char *stream, uint64_t from)
 {
     struct node *n = arg;
     struct ask *ask = &n->chain->asks[n->chain->nasks++];
@@ -520,7 +599,7 @@ static void take_item (struct node *n, bool reliable)
         return;
     }
     if (item.kind == ITEM_POSITION)
-        event_newest (n->ev, item.stream, item.seq);
+        event_newest_low (n->ev, item.stream, (uint32_t)item.seq);
     else if (reliable || draw (n->chain, 20) > 0)
         event_receive (n->ev, item.msg);
     item_free (&item);
@@ -565,13 +644,15 @@ static void start_root (struct chain *c)
 
     snprintf (uuid, sizeof (uuid), "%08x-0000-4000-8000-000000000000", ++c->streams);
     c->nodes[0].ev = event_create (true, uuid, WINDOW, &chain_ops, &c->nodes[0]);
+    if (c->streams == 1)
+        event_start_after (c->nodes[0].ev, c->start);
 }
 
 static void publish (struct chain *c)
 {
     char topic[64];
 
-    snprintf (topic, sizeof (topic), "e.%d.%u", c->streams, event_seq (c->nodes[0].ev) + 1);
+    snprintf (topic, sizeof (topic), "e.%d.%ju", c->streams, (uintmax_t)event_seq (c->nodes[0].ev) + 1);
     event_publish_new (c->nodes[0].ev, make_event (topic, 0, NULL));
 }
 
@@ -623,7 +704,7 @@ static void settle (struct chain *c)
 
 static void test_chain (unsigned seed)
 {
-    struct chain c = { .seed = seed };
+    struct chain c = { .seed = seed, .start = seed % 2 ? UINT32_MAX - seed % 50 : 0 };
     bool complete = true;
 
     c.asks = calloc (MAX_ASKS, sizeof (c.asks[0]));
@@ -673,6 +754,8 @@ int main (void)
     test_gap ();
     test_lost ();
     test_large ();
+    test_wrap ();
+    test_missed ();
     test_damaged ();
     failed = tap_failed;
     for (unsigned seed = 1; seed <= 200; seed++)

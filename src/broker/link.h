@@ -113,8 +113,9 @@ void downlink_accept (struct downlink *down, bool accept);
 void downlink_adopt (struct downlink *down);
 void downlink_refill (struct downlink *down);
 
-/* Send to all who are connected: a message; our position in the events. */
+/* Send to all who are connected: a message; the events that each has not got; our position in another stream of events. */
 void downlink_send_all (struct downlink *down, const idt_msg_t *msg);
+void downlink_send_events (struct downlink *down);
 void downlink_send_position (struct downlink *down);
 
 /* Remove who was silent for tbon.timeout; nobody, if it was we who slept. */

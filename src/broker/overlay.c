@@ -380,9 +380,9 @@ void overlay_goodbye (struct overlay *ov)
         uplink_goodbye (ov->up);
 }
 
-void overlay_event_down (struct overlay *ov, const idt_msg_t *msg)
+void overlay_event_down (struct overlay *ov)
 {
-    downlink_send_all (ov->down, msg);
+    downlink_send_events (ov->down);
 }
 
 int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)

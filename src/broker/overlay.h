@@ -48,9 +48,12 @@ struct overlay_ops {
     void (*child) (void *arg, uint32_t rank, bool up);
     /* The parent says that this subtree shall stop. */
     void (*stop) (void *arg);
-    /* The newest event that we handed on; what the parent's is. */
-    void (*position) (void *arg, const char **stream, uint32_t *seq);
-    void (*newest) (void *arg, const char *stream, uint32_t seq);
+    /* The newest event that we handed on; what the parent's is, as it says in its hello; its lower bits, as beats say. */
+    void (*position) (void *arg, const char **stream, uint64_t *seq);
+    void (*newest) (void *arg, const char *stream, uint64_t seq);
+    void (*newest_low) (void *arg, const char *stream, uint32_t seq);
+    /* The oldest event that is kept of those after number 'after', borrowed, and its number.  NULL: none. */
+    const idt_msg_t *(*event_after) (void *arg, uint64_t after, uint64_t *seq);
 };
 
 struct overlay_conf {
@@ -94,11 +97,11 @@ void overlay_accept (struct overlay *ov, bool accept);
 void overlay_stop_children (struct overlay *ov);
 void overlay_goodbye (struct overlay *ov);
 
-/* Hand an event on to all children; send one up to be published. */
-void overlay_event_down (struct overlay *ov, const idt_msg_t *msg);
+/* There are events for the children; send one up to be published. */
+void overlay_event_down (struct overlay *ov);
 int overlay_event_up (struct overlay *ov, const idt_msg_t *msg); /* -1, EHOSTUNREACH: no parent */
 
-/* Tell all children our position in the events now, not with their next heartbeat. */
+/* Another stream of events begins: all children go on from our position in it, and are told that now. */
 void overlay_event_position (struct overlay *ov);
 
 uint32_t overlay_children_online (const struct overlay *ov);

@@ -45,6 +45,8 @@ struct node {
     int requests;             /* that the service got */
     int events;
     const idt_msg_t *held; /* last request to the service */
+    uint64_t published;
+    const idt_msg_t *event; /* that was */
 };
 
 struct world {
@@ -117,14 +119,27 @@ static void stop (void *arg)
     ((struct node *)arg)->stops++;
 }
 
-static void position (void *arg, const char **stream, uint32_t *seq)
+static void position (void *arg, const char **stream, uint64_t *seq)
 {
     *stream = "";
-    *seq = 0;
+    *seq = ((struct node *)arg)->published;
 }
 
-static void newest (void *arg, const char *stream, uint32_t seq)
+static void newest (void *arg, const char *stream, uint64_t seq)
 {
+}
+
+static void newest_low (void *arg, const char *stream, uint32_t seq)
+{
+}
+
+/* All events are one. */
+static const idt_msg_t *event_after (void *arg, uint64_t after, uint64_t *seq)
+{
+    struct node *n = arg;
+
+    *seq = after + 1;
+    return after < n->published ? n->event : NULL;
 }
 
 static const struct overlay_ops ops = {
@@ -135,6 +150,8 @@ static const struct overlay_ops ops = {
     .stop = stop,
     .position = position,
     .newest = newest,
+    .newest_low = newest_low,
+    .event_after = event_after,
 };
 
 static int service_send (void *arg, const idt_msg_t *msg)
@@ -212,6 +229,7 @@ static void node_fini (struct node *n)
     router_peer_remove (n->router, &n->service);
     router_peer_remove (n->router, &n->client);
     idt_msg_unref (n->held);
+    idt_msg_unref (n->event);
     router_destroy (n->router);
     zpoll_destroy (n->zpoll);
     zmq_ctx_term (n->zctx);
@@ -498,8 +516,9 @@ static void test_join (void)
     ok (w.child.unreachable == 0 && w.parent.unreachable == 0, "requests are answered in both directions");
     msg = idt_msg_create (IDT_MSGTYPE_EVENT);
     idt_msg_set_topic (msg, "a.b");
-    overlay_event_down (w.parent.ov, msg);
-    idt_msg_unref (msg);
+    w.parent.event = msg;
+    w.parent.published = 1;
+    overlay_event_down (w.parent.ov);
     UNTIL (&w, w.child.events == 1);
     overlay_stop_children (w.parent.ov);
     UNTIL (&w, w.child.stops == 1);

@@ -12,6 +12,8 @@
 #include "libidtree/json_build.h"
 #include "libutil/base64.h"
 
+#define MAX_SERVICES 64 /* of one client or module */
+
 /* Who sent a request that came over a connection to this broker; NULL: it came from elsewhere. */
 static struct peer *local_sender (struct broker *b, const idt_msg_t *msg)
 {
@@ -114,7 +116,8 @@ static void subscription (struct broker *b, const idt_msg_t *msg,
     if (!p)
         idt_respond_error (b->h, msg, EPROTO, "events can be had only from the broker one is connected to");
     else if (change (b->event, p, topic) < 0)
-        idt_respond_error (b->h, msg, errno, errno == ENOSPC ? "too many subscriptions" : NULL);
+        idt_respond_error (b->h, msg, errno, errno == ENOSPC ? "too many subscriptions (4096)"
+                           : errno == EINVAL ? "a subscription is longer than any topic (1024)" : NULL);
     else
         idt_respond (b->h, msg, NULL);
     json_decref (o);
@@ -162,6 +165,7 @@ static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_error_t err;
     idt_msg_t *event;
     int flags = 0;
+    uint64_t seq;
     json_t *o;
 
     if (idt_msg_unpack (msg, &o, &err, "{s:s s?i s?s}", "topic", &topic, "flags", &flags, "payload", &payload) < 0) {
@@ -174,8 +178,10 @@ static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, "flags may be 0 or 32 (private)");
     else if (!(event = make_event (msg, topic, flags, payload)))
         idt_respond_error (h, msg, errno == EINVAL ? EPROTO : errno, "topic or payload is malformed");
+    else if ((seq = event_publish_new (b->event, event)) == 0)
+        idt_respond_error (h, msg, errno, errno == EMSGSIZE ? "an event may have 64 MiB" : NULL);
     else
-        idt_respond_pack (h, msg, "{s:I}", "seq", (json_int_t)event_publish_new (b->event, event));
+        idt_respond_pack (h, msg, "{s:I}", "seq", (json_int_t)seq);
     json_decref (o);
 }
 
@@ -193,7 +199,7 @@ static void replay_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    if (b->rank != 0 || from < 1 || from > UINT32_MAX)
+    if (b->rank != 0 || from < 1)
         idt_respond_error (h, msg, EPROTO, "rank 0 replays events, by numbers from 1 on");
     else if (event_window (b->event, stream, from, &buf, &size) < 0)
         idt_respond_error (h, msg, errno, NULL);
@@ -232,15 +238,32 @@ static void service_change (struct broker *b, const idt_msg_t *msg,
     if (!p)
         idt_respond_error (b->h, msg, EPROTO, "a service can be added only at the broker one is connected to");
     else if (change (b->router, name, p) < 0)
-        idt_respond_error (b->h, msg, errno, NULL);
+        idt_respond_error (b->h, msg, errno, errno == ENOSPC ? "a client may add 64 services" : NULL);
     else
         idt_respond (b->h, msg, NULL);
     json_decref (o);
 }
 
+static void count_cb (const char *name, void *arg)
+{
+    (*(int *)arg)++;
+}
+
+static int add_service (struct router *r, const char *name, struct peer *p)
+{
+    int count = 0;
+
+    router_service_foreach (r, p, count_cb, &count);
+    if (count >= MAX_SERVICES) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return router_service_add (r, name, p);
+}
+
 static void service_add_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    service_change (arg, msg, router_service_add);
+    service_change (arg, msg, add_service);
 }
 
 static void service_remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)

@@ -143,7 +143,7 @@ static idt_msg_t *make_hello (struct conn *c)
     struct overlay_conf *conf = &c->up->env->conf;
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
     const char *stream;
-    uint32_t seq;
+    uint64_t seq;
     char *text = NULL;
     json_t *o;
 
@@ -314,7 +314,7 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
         return;
     take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
                                               hb.peer_bound_us });
-    conf->ops->newest (conf->arg, hb.stream, hb.seq);
+    conf->ops->newest_low (conf->arg, hb.stream, hb.seq);
 }
 
 static void control_received (void *arg, const idt_msg_t *msg)
