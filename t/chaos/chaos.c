@@ -22,6 +22,7 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -35,12 +36,16 @@
 #define CLIENTS_MAX (16 * (HOST_RANKS_MAX + 1))
 #define NO_RANK UINT32_MAX /* of clients of twins */
 #define HEAL_US 120000000
+#define LEASE_MAX_PERCENT 200 /* of --lease, by other options of a rank */
+#define TIME_END_MS (UINT64_C (1) << 40)
 #define PATH_SIZE 128 /* of what lies in our folder: sockets have 108 */
 
 struct options {
     uint32_t size, fanout, clients, max_generators;
     uint64_t seed, steps, duration_ms, lease_ms, timeout_ms;
     const char *save_log;
+    uint32_t faults;
+    uint64_t end_ms; /* from now until the time of ids ends; 0: not within this life */
     bool plan, verbose, documents;
 };
 
@@ -49,7 +54,7 @@ enum { WORKER_SESSIONS, WORKER_OWN, WORKERS };
 struct chaos {
     struct options opt;
     char dir[64], pmi[PATH_SIZE], twin_dir[PATH_SIZE - 32], twin_socket[PATH_SIZE];
-    char run[PATH_SIZE - 32], state[PATH_SIZE], links_dir[PATH_SIZE], page_path[PATH_SIZE], log[PATH_SIZE];
+    char tune[PATH_SIZE], broker[PATH_SIZE], run[PATH_SIZE - 32], state[PATH_SIZE], links_dir[PATH_SIZE], page_path[PATH_SIZE], log[PATH_SIZE];
     char attr[6][64];
     const char *attrs[16];
     struct host_page *page;
@@ -82,6 +87,8 @@ static const char usage[] =
     "      --lease T         fluid.lease (1s)\n"
     "      --timeout T       tbon.timeout (1s)\n"
     "      --max-generators N  ranks below it generate ids (3/4 of the brokers)\n"
+    "      --faults LIST     as kill,cut; all, or default: those that a broker withstands, so far\n"
+    "      --end T           the time of ids ends in T, as 20s\n"
     "      --documents       work in documents of the id compressor instead, two clients of each broker\n"
     "      --plan            print the faults of a seed and end\n"
     "      --log FILE        keep what brokers say\n"
@@ -113,7 +120,7 @@ static uint64_t duration (const char *what, const char *s)
     return ms;
 }
 
-enum { OPT_STEPS = 256, OPT_DURATION, OPT_SEED, OPT_LEASE, OPT_TIMEOUT, OPT_GENERATORS, OPT_PLAN, OPT_LOG, OPT_DOCUMENTS };
+enum { OPT_STEPS = 256, OPT_DURATION, OPT_SEED, OPT_LEASE, OPT_TIMEOUT, OPT_GENERATORS, OPT_PLAN, OPT_LOG, OPT_DOCUMENTS, OPT_FAULTS, OPT_END };
 
 static const struct option long_options[] = {
     { "size", 1, NULL, 's' },           { "fanout", 1, NULL, 'k' },
@@ -123,6 +130,7 @@ static const struct option long_options[] = {
     { "lease", 1, NULL, OPT_LEASE },    { "timeout", 1, NULL, OPT_TIMEOUT },
     { "max-generators", 1, NULL, OPT_GENERATORS }, { "plan", 0, NULL, OPT_PLAN },
     { "log", 1, NULL, OPT_LOG },        { "documents", 0, NULL, OPT_DOCUMENTS },
+    { "faults", 1, NULL, OPT_FAULTS },  { "end", 1, NULL, OPT_END },
     { 0 },
 };
 
@@ -149,6 +157,13 @@ static void take_option (struct options *o, int key, const char *arg)
         break;
     case OPT_DOCUMENTS:
         o->documents = true;
+        break;
+    case OPT_FAULTS:
+        if (!(o->faults = faults_parse (arg)))
+            refuse ("faults", arg);
+        break;
+    case OPT_END:
+        o->end_ms = duration ("end", arg);
         break;
     case OPT_SEED:
         o->seed = number ("seed", arg, 0, UINT64_MAX / 2);
@@ -181,7 +196,8 @@ static void take_options (struct options *o, int argc, char **argv)
 {
     int key;
 
-    *o = (struct options){ .size = 8, .fanout = 2, .clients = 2, .lease_ms = 1000, .timeout_ms = 1000 };
+    *o = (struct options){ .size = 8, .fanout = 2, .clients = 2, .lease_ms = 1000, .timeout_ms = 1000,
+                            .faults = faults_parse ("default") };
     if (getrandom (&o->seed, sizeof (o->seed), 0) != sizeof (o->seed))
         die ("getrandom");
     o->seed %= 1000000000;
@@ -199,7 +215,7 @@ static struct plan make_plan (const struct options *o)
 {
     struct plan plan;
 
-    plan_init (&plan, o->seed, o->size, o->fanout, o->lease_ms);
+    plan_init (&plan, o->seed, o->size, o->fanout, o->lease_ms, o->faults);
     return plan;
 }
 
@@ -340,11 +356,23 @@ static void make_dir (struct chaos *c)
     snprintf (c->page_path, PATH_SIZE, "%s/page", c->dir);
     snprintf (c->log, PATH_SIZE, "%s/log", c->dir);
     snprintf (c->pmi, PATH_SIZE, "%s/pmi", c->dir);
+    snprintf (c->tune, PATH_SIZE, "%s/tune", c->dir);
+    snprintf (c->broker, PATH_SIZE, "%s/broker", c->dir);
     snprintf (c->twin_dir, sizeof (c->twin_dir), "%s/twin", c->dir);
     snprintf (c->twin_socket, PATH_SIZE, "%s/twin.local", c->dir);
     if (mkdir (c->state, 0700) < 0 || mkdir (c->links_dir, 0700) < 0 || mkdir (c->pmi, 0700) < 0
-        || mkdir (c->twin_dir, 0700) < 0)
+        || mkdir (c->twin_dir, 0700) < 0 || mkdir (c->tune, 0700) < 0)
         die (c->dir);
+}
+
+/* What the launcher takes for a broker's program: it adds the options of its rank. */
+static void make_broker (struct chaos *c)
+{
+    FILE *f = fopen (c->broker, "we");
+
+    if (!f || fprintf (f, "#!/bin/sh\nread -r tune 2>/dev/null <%s/$PMI_RANK\nexec %s \"$@\" $tune\n", c->tune, BROKER) < 0
+        || fclose (f) != 0 || chmod (c->broker, 0700) < 0)
+        die (c->broker);
 }
 
 static void make_page (struct chaos *c)
@@ -370,6 +398,7 @@ static void append_env (const char *name, const char *value)
 static void set_env (struct chaos *c)
 {
     setenv ("LD_PRELOAD", HOST_SO, 1);
+    setenv ("IDTREE_BROKER", c->broker, 1);
     setenv (HOST_ENV_PAGE, c->page_path, 1);
     setenv (HOST_ENV_LINKS, c->links_dir, 1);
     setenv (HOST_ENV_PMI, c->pmi, 1);
@@ -383,7 +412,18 @@ static const char *const document_attrs[] = {
     "broker.modules=fluid,compressor", "compressor.window=8", "compressor.compact=16", "event.replay=4",
 };
 
-/* The epoch lies far enough back for clocks that step. */
+/* It lies far enough back for clocks that step; or so far that time ends soon. */
+static void set_epoch (struct chaos *c, char text[64])
+{
+    time_t at = time (NULL) - (time_t)((TIME_END_MS - c->opt.end_ms) / 1000);
+    struct tm tm;
+
+    if (c->opt.end_ms == 0)
+        snprintf (text, 64, "fluid.epoch=2020-01-01T00:00:00Z");
+    else
+        strftime (text, 64, "fluid.epoch=%Y-%m-%dT%H:%M:%SZ", gmtime_r (&at, &tm));
+}
+
 static void set_attrs (struct chaos *c)
 {
     size_t n = 0;
@@ -391,7 +431,7 @@ static void set_attrs (struct chaos *c)
     snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.lease=%" PRIu64 "ms", c->opt.lease_ms);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.max-generators=%u", c->opt.max_generators);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "tbon.timeout=%" PRIu64 "ms", c->opt.timeout_ms);
-    snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.epoch=2020-01-01T00:00:00Z");
+    set_epoch (c, c->attr[n++]);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "log-stderr-level=5");
     for (size_t i = 0; i < n; i++)
         c->attrs[i] = c->attr[i];
@@ -443,8 +483,10 @@ static void print_steps (const struct chaos *c, const struct nemesis_report *n)
     for (uint32_t i = c->nranked; i < c->nclients; i++)
         answers += client_answers (c->client[i]);
     printf ("twins: %" PRIu64 " started, %" PRIu64 " requests answered by them\n", n->twins, answers);
-    printf ("links: %" PRIu64 " connections, %" PRIu64 " bits turned over\n", links_connections (c->links),
-            links_corrupted (c->links));
+    printf ("links: %" PRIu64 " connections, %" PRIu64 " bits turned over, %" PRIu64 " pauses of slow ones\n",
+            links_connections (c->links), links_corrupted (c->links), links_pauses (c->links));
+    printf ("others: %" PRIu64 " rogues, %" PRIu64 " limits, %" PRIu64 " brokers ended in order\n", n->rogues, n->limits,
+            n->ended);
 }
 
 static void print_verdict (const struct verdict *v)
@@ -567,7 +609,7 @@ static int run (struct chaos *c)
 {
     struct instance_config instance = { IDTREE, c->run, c->state, c->log, c->opt.size, c->opt.fanout, c->attrs };
     struct nemesis_config config = { make_plan (&c->opt), c->opt.steps, c->opt.duration_ms * 1000, HEAL_US,
-                                     c->opt.verbose };
+                                     c->opt.lease_ms * LEASE_MAX_PERCENT * 10, ROGUE, c->tune, c->opt.verbose };
 
     struct twin_config twin = { BROKER, c->pmi, c->twin_dir, c->twin_socket, &instance };
 
@@ -600,6 +642,7 @@ int main (int argc, char **argv)
         die ("fork");
     signal (SIGPIPE, SIG_IGN);
     make_page (&c);
+    make_broker (&c);
     set_env (&c);
     set_attrs (&c);
     int status = run (&c);

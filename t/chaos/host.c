@@ -66,6 +66,16 @@ __attribute__ ((constructor)) static void start (void)
 
 /* --- clock ------------------------------------------------------------------------------------ */
 
+/* How far a clock is off here. */
+static int64_t off_us (clockid_t id)
+{
+    if (!page)
+        return 0;
+    if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)
+        return atomic_load (&page->wall_us[rank]);
+    return id == CLOCK_BOOTTIME ? atomic_load (&page->boot_us[rank]) : 0;
+}
+
 int clock_gettime (clockid_t id, struct timespec *ts)
 {
     static __typeof__ (&clock_gettime) next;
@@ -73,8 +83,9 @@ int clock_gettime (clockid_t id, struct timespec *ts)
     if (!next)
         next = NEXT (clock_gettime);
     int rc = next ? next (id, ts) : (int)syscall (SYS_clock_gettime, id, ts);
-    if (rc == 0 && page && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) {
-        int64_t us = ts->tv_sec * INT64_C (1000000) + ts->tv_nsec / 1000 + atomic_load (&page->wall_us[rank]);
+    int64_t off = rc == 0 ? off_us (id) : 0;
+    if (off != 0) {
+        int64_t us = ts->tv_sec * INT64_C (1000000) + ts->tv_nsec / 1000 + off;
 
         ts->tv_nsec = us % 1000000 * 1000 + ts->tv_nsec % 1000;
         ts->tv_sec = us / 1000000;

@@ -5,7 +5,7 @@
  *
  * host.so is preloaded into every broker.  There it answers for the C library, as this page (a file that is mapped
  * by the chaos program and by all brokers) tells it:
- *   - the wall clock is off by wall_us[rank]; CLOCK_MONOTONIC and CLOCK_BOOTTIME are the host's;
+ *   - the wall clock is off by wall_us[rank], CLOCK_BOOTTIME by boot_us[rank]; CLOCK_MONOTONIC is the host's;
  *   - a connection to an ipc socket DIR/tbon-P goes to LINKS/RANK-P, where the chaos program passes it on (links.h);
  *   - what is written to a file in the state directory fails or hangs, as 'disk' says.
  * It also keeps what the launcher says to the broker, as PMI/RANK, for a twin to hear (twin.h).
@@ -30,6 +30,7 @@ enum host_disk {
 struct host_page {
     _Atomic int64_t wall_us[HOST_RANKS_MAX];
     _Atomic uint32_t disk; /* enum host_disk; a futex */
+    _Atomic int64_t boot_us[HOST_RANKS_MAX];
 };
 
 /* Names of what host.so reads from the environment. */

@@ -91,7 +91,9 @@ static int open_question (struct instance *in, struct question *q, const char *v
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
     char text[128];
-    int len = snprintf (text, sizeof (text), "{\"verb\":\"%s\",\"rank\":%u}\n", verb, q->rank);
+    bool term = !strcmp (verb, "term");
+    int len = snprintf (text, sizeof (text), "{\"verb\":\"%s\",\"rank\":%u%s}\n", term ? "kill" : verb, q->rank,
+                        term ? ",\"signal\":15" : "");
 
     snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/start", in->config->rundir);
     if (connect (q->fd, (struct sockaddr *)&addr, sizeof (addr)) < 0
@@ -269,4 +271,9 @@ struct instance *instance_create (idt_reactor_t *r, const struct instance_config
 void instance_destroy (struct instance *in)
 {
     free (in);
+}
+
+const char *instance_rundir (const struct instance *in)
+{
+    return in->config->rundir;
 }

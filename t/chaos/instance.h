@@ -34,12 +34,13 @@ struct instance_ops {
 struct instance *instance_create (idt_reactor_t *r, const struct instance_config *config,
                                   const struct instance_ops *ops, void *arg);
 void instance_destroy (struct instance *in); /* must be down */
+const char *instance_rundir (const struct instance *in);
 
 void instance_start (struct instance *in); /* must be down */
 void instance_stop (struct instance *in);  /* in order; nothing where it is down */
 void instance_crash (struct instance *in); /* kill -9 of the launcher and all brokers */
 
-/* Ask the launcher, as idtree startctl does.  'cb' is told once whether it was done, or why not ('error'; NULL:
+/* Ask the launcher, as idtree startctl does; the verb "term" is a kill with SIGTERM.  'cb' is told once whether it was done, or why not ('error'; NULL:
  * done), and for the verb "status" the answer's JSON text.
  */
 typedef void (*instance_f) (void *arg, uint32_t rank, const char *error, const char *answer);

@@ -23,13 +23,15 @@
 #include "rng.h"
 
 #define BUFFER_SIZE 65536
+#define PAUSE_MS 20. /* of a slow link */
 
 struct conn;
 
 struct end {
     struct conn *conn;
     int fd;
-    idt_watcher_t *w;
+    idt_watcher_t *w, *pause; /* a timer, made when it is first needed */
+    bool pausing;
     /* What was read here and is to be written at the other end. */
     size_t off, len;
     uint8_t buf[BUFFER_SIZE];
@@ -58,7 +60,7 @@ struct links {
     struct rng rng;
     struct link *link;
     size_t n;
-    uint64_t connections, corrupted;
+    uint64_t connections, corrupted, pauses;
 };
 
 /* --- connections ---------------------------------------------------------------------------------- */
@@ -68,6 +70,8 @@ static void close_conn (struct conn *c)
     LIST_REMOVE (c, entry);
     idt_watcher_destroy (c->child.w);
     idt_watcher_destroy (c->parent.w);
+    idt_watcher_destroy (c->child.pause);
+    idt_watcher_destroy (c->parent.pause);
     close (c->child.fd);
     close (c->parent.fd);
     free (c);
@@ -89,7 +93,7 @@ static struct end *other (struct end *e)
 static void watch (struct end *e)
 {
     struct end *o = other (e);
-    int events = (e->len == 0 && !is_cut (e) ? IDT_POLLIN : 0) | (o->len > 0 && !is_cut (o) ? IDT_POLLOUT : 0);
+    int events = (e->len == 0 && !is_cut (e) && !e->pausing ? IDT_POLLIN : 0) | (o->len > 0 && !is_cut (o) ? IDT_POLLOUT : 0);
 
     if (events) {
         idt_fd_watcher_set_events (e->w, events);
@@ -102,6 +106,28 @@ static void watch_both (struct conn *c)
 {
     watch (&c->child);
     watch (&c->parent);
+}
+
+static void pause_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct end *e = arg;
+
+    e->pausing = false;
+    watch_both (e->conn);
+}
+
+static void pause_if_slow (struct end *e)
+{
+    struct link *link = e->conn->link;
+
+    if (link->mode != LINK_SLOW)
+        return;
+    if (!e->pause && !(e->pause = idt_timer_watcher_create (link->links->r, 0, 0, pause_cb, e)))
+        die ("a slow link");
+    e->pausing = true;
+    link->links->pauses++;
+    idt_timer_watcher_reset (e->pause, PAUSE_MS, 0);
+    idt_watcher_start (e->pause);
 }
 
 static void corrupt (struct end *e)
@@ -118,7 +144,9 @@ static void corrupt (struct end *e)
 /* Returns -1 where the connection has ended. */
 static int read_end (struct end *e)
 {
-    ssize_t n = recv (e->fd, e->buf, sizeof (e->buf), MSG_DONTWAIT);
+    const struct link *link = e->conn->link;
+    size_t most = link->mode == LINK_SLOW && link->amount < sizeof (e->buf) ? link->amount : sizeof (e->buf);
+    ssize_t n = recv (e->fd, e->buf, most, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
@@ -127,6 +155,7 @@ static int read_end (struct end *e)
     e->off = 0;
     e->len = n;
     corrupt (e);
+    pause_if_slow (e);
     return 0;
 }
 
@@ -148,7 +177,7 @@ static void end_cb (idt_watcher_t *w, int revents, void *arg)
     struct conn *c = e->conn;
 
     if (((revents & IDT_POLLOUT) && other (e)->len > 0 && write_end (e) < 0)
-        || ((revents & IDT_POLLIN) && e->len == 0 && !is_cut (e) && read_end (e) < 0)) {
+        || ((revents & IDT_POLLIN) && e->len == 0 && !is_cut (e) && !e->pausing && read_end (e) < 0)) {
         close_conn (c);
         return;
     }
@@ -235,6 +264,11 @@ uint64_t links_connections (const struct links *l)
 uint64_t links_corrupted (const struct links *l)
 {
     return l->corrupted;
+}
+
+uint64_t links_pauses (const struct links *l)
+{
+    return l->pauses;
 }
 
 /* --- life -------------------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@ enum link_mode {
     LINK_CUT = 3,
     LINK_RESET,        /* connections end, new ones too */
     LINK_CORRUPT,      /* one buffer in 'amount' has a bit turned over */
+    LINK_SLOW,         /* at most 'amount' bytes at a time, with a pause behind */
 };
 
 struct links;
@@ -32,8 +33,9 @@ void links_destroy (struct links *l);
 /* Change the links from a rank to all its ancestors. */
 void links_set (struct links *l, uint32_t rank, enum link_mode mode, uint32_t amount);
 
-/* Connections that were passed on, and bits that were turned over. */
+/* Connections that were passed on, bits that were turned over, and pauses that slow links made. */
 uint64_t links_connections (const struct links *l);
 uint64_t links_corrupted (const struct links *l);
+uint64_t links_pauses (const struct links *l);
 
 #endif /* CHAOS_LINKS_H */

@@ -133,7 +133,7 @@ static void step_cb (idt_watcher_t *w, int revents, void *arg)
 /* Returns true if the broker is up, or was already asked to be. */
 static bool look_at (struct nemesis *n, uint32_t rank, const char *state)
 {
-    bool exited = !strncmp (state, "exited", 6);
+    struct rank *r = &n->rank[rank];
 
     if (!nemesis_is_free (n, rank))
         return false;
@@ -148,12 +148,24 @@ static bool look_at (struct nemesis *n, uint32_t rank, const char *state)
         return false;
     }
     say (n, "broker %u: %s", rank, state);
-    if (exited && !strcmp (state, "exited with status 1"))
+    if (!strcmp (state, "exited with status 1"))
         n->report.gave_up++;
-    else if (strcmp (state, "killed by SIGKILL") != 0)
+    else if (strcmp (state, "killed by SIGKILL") != 0 && !(r->ends && !strcmp (state, "exited with status 0"))
+             && !(r->limited && !strcmp (state, "killed by SIGABRT")))
         surprise (n, "broker %u %s", rank, state);
     nemesis_run (n, rank);
     return false;
+}
+
+/* Limits are for a broker, whatever process it is. */
+static void take_pid (struct nemesis *n, uint32_t rank, const json_t *o)
+{
+    pid_t pid = (pid_t)json_integer_value (o);
+
+    if (pid != n->rank[rank].pid) {
+        n->rank[rank].pid = pid;
+        nemesis_set_limits (n, rank);
+    }
 }
 
 static void drain (struct nemesis *n)
@@ -182,11 +194,13 @@ static void status_cb (void *arg, uint32_t unused, const char *error, const char
     size_t whole = 0;
 
     n->looking = false;
-    for (size_t i = 0; i < json_array_size (brokers) && i < n->plan.size; i++)
+    for (size_t i = 0; i < json_array_size (brokers) && i < n->plan.size; i++) {
+        take_pid (n, i, json_object_get (json_array_get (brokers, i), "pid"));
         whole += look_at (n, i, json_string_value (json_object_get (json_array_get (brokers, i), "state")));
+    }
     json_decref (o);
     if (n->phase == PHASE_HEAL)
-        heal_on (n, whole == n->plan.size);
+        heal_on (n, whole == n->plan.size && nemesis_reap_rogues (n) == 0);
 }
 
 static void look_cb (idt_watcher_t *w, int revents, void *arg)
@@ -201,6 +215,7 @@ static void look_cb (idt_watcher_t *w, int revents, void *arg)
     }
     if (n->phase >= PHASE_DRAIN || n->looking)
         return;
+    nemesis_reap_rogues (n);
     nemesis_start_instance (n);
     n->looking = true;
     instance_ask (n->instance, "status", 0, status_cb, n);
@@ -250,7 +265,7 @@ static const struct instance_ops instance_ops = { .up = up_cb, .down = down_cb }
 
 struct nemesis *nemesis_create (idt_reactor_t *r, const struct nemesis_config *config,
                                 const struct instance_config *instance, struct links *links, struct twin *twin,
-                                struct host_page *page,                                const struct nemesis_ops *ops, void *arg)
+                                struct host_page *page, const struct nemesis_ops *ops, void *arg)
 {
     struct nemesis *n = calloc (1, sizeof (*n));
 
@@ -267,6 +282,7 @@ struct nemesis *nemesis_create (idt_reactor_t *r, const struct nemesis_config *c
     n->page = page;
     n->instance = instance_create (r, instance, &instance_ops, n);
     LIST_INIT (&n->holds);
+    LIST_INIT (&n->rogues);
     nemesis_init_faults (n);
     return n;
 }
@@ -275,6 +291,7 @@ void nemesis_destroy (struct nemesis *n)
 {
     if (!n)
         return;
+    nemesis_fini_faults (n);
     instance_destroy (n->instance);
     idt_watcher_destroy (n->step_w);
     idt_watcher_destroy (n->look_w);

@@ -26,6 +26,9 @@ struct nemesis_config {
     uint64_t steps;       /* that many; 0: as many as begin in duration_us */
     uint64_t duration_us;
     uint64_t heal_us;     /* healing that takes longer is a violation */
+    uint64_t lease_max_us; /* the longest that a root may have */
+    const char *rogue;    /* path of the program */
+    const char *tunedir;  /* where a broker finds the options of its rank */
     bool verbose;         /* tell each step on stderr */
 };
 
@@ -42,6 +45,9 @@ struct nemesis_report {
     uint64_t asked;              /* times that a broker was to be killed, stopped, continued, run */
     uint64_t refused;            /* of these: it was in no state for it */
     uint64_t twins;              /* that were started */
+    uint64_t rogues;             /* that were started */
+    uint64_t limits;             /* that were set */
+    uint64_t ended;              /* brokers that ended in order when they were told to */
     uint64_t starts;             /* of the whole instance */
     uint64_t failed_starts;      /* under faults */
     uint64_t gave_up;            /* brokers that ended by themselves with exit status 1 */
@@ -54,7 +60,7 @@ struct nemesis_report {
 /* Ends the program where there is no memory.  All but 'config' is borrowed. */
 struct nemesis *nemesis_create (idt_reactor_t *r, const struct nemesis_config *config,
                                 const struct instance_config *instance, struct links *links, struct twin *twin,
-                                struct host_page *page,                                const struct nemesis_ops *ops, void *arg);
+                                struct host_page *page, const struct nemesis_ops *ops, void *arg);
 void nemesis_destroy (struct nemesis *n);
 
 /* Begin; the reactor is stopped when all is over. */

@@ -8,13 +8,17 @@
  */
 #include <limits.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client.h"
 #include "die.h"
 #include "nemesis_private.h"
+
+#define REAP_MS 20
 
 /* --- excuses -------------------------------------------------------------------------------------- */
 
@@ -36,7 +40,7 @@ static void add_window (struct windows *all, uint64_t from_us, uint64_t to_us, u
 /* A start of the root has ended, well or not: it may have served. */
 void nemesis_add_root (struct nemesis *n)
 {
-    add_window (&n->roots, n->root_us, client_now_us () + n->plan.lease_ms * UINT64_C (1000), 1);
+    add_window (&n->roots, n->root_us, client_now_us () + n->config.lease_max_us, 1);
 }
 
 static void excuse (struct nemesis *n, uint64_t ranks)
@@ -84,6 +88,22 @@ static void count_cb (void *arg, uint32_t rank, const char *error, const char *a
     n->report.refused += error != NULL;
 }
 
+/* The launcher answers when it has ended. */
+static void term_cb (void *arg, uint32_t rank, const char *error, const char *answer)
+{
+    struct nemesis *n = arg;
+
+    count_cb (arg, rank, error, answer);
+    n->report.ended += error == NULL;
+}
+
+/* It is another process now. */
+static void forget_process (struct rank *r)
+{
+    r->pid = 0;
+    r->ends = r->limited = false;
+}
+
 static void run_cb (void *arg, uint32_t rank, const char *error, const char *answer)
 {
     struct nemesis *n = arg;
@@ -92,6 +112,8 @@ static void run_cb (void *arg, uint32_t rank, const char *error, const char *ans
     n->rank[rank].running = false;
     if (rank == 0)
         nemesis_add_root (n);
+    if (!error)
+        forget_process (&n->rank[rank]);
     if (!error && nemesis_is_free (n, rank))
         nemesis_set_down (n, rank, false);
 }
@@ -121,11 +143,11 @@ void nemesis_cont (struct nemesis *n, uint32_t rank)
     instance_ask (n->instance, "cont", rank, cont_cb, n);
 }
 
-static void begin_kill (struct nemesis *n, uint32_t rank)
+static void begin_kill (struct nemesis *n, uint32_t rank, const char *verb, instance_f cb)
 {
     n->rank[rank].kills++;
     nemesis_set_down (n, rank, true);
-    instance_ask (n->instance, "kill", rank, count_cb, n);
+    instance_ask (n->instance, verb, rank, cb, n);
 }
 
 static void begin_stop (struct nemesis *n, uint32_t rank)
@@ -153,6 +175,7 @@ static void begin_link (struct nemesis *n, uint32_t rank, const struct step *ste
 {
     enum link_mode mode = step->fault == FAULT_CUT       ? (enum link_mode)step->amount
                           : step->fault == FAULT_CORRUPT ? LINK_CORRUPT
+                          : step->fault == FAULT_SLOW    ? LINK_SLOW
                                                          : LINK_RESET;
 
     n->rank[rank].links++;
@@ -181,11 +204,6 @@ static void end_twin (struct nemesis *n, uint32_t rank, const struct step *step)
     twin_kill (n->twin, rank);
     if (step->amount)
         end_link (n, rank);
-}
-
-static void step_clock (struct nemesis *n, uint32_t rank, int32_t ms)
-{
-    atomic_store (&n->page->wall_us[rank], ms * INT64_C (1000));
 }
 
 static void set_disk (struct nemesis *n, enum host_disk disk)
@@ -245,6 +263,8 @@ void nemesis_start_instance (struct nemesis *n)
     if (n->process || n->instance_holds > 0)
         return;
     n->process = true;
+    for (uint32_t rank = 0; rank < n->plan.size; rank++)
+        forget_process (&n->rank[rank]);
     n->root_us = client_now_us ();
     n->report.starts++;
     instance_start (n->instance);
@@ -269,45 +289,110 @@ static void end_instance (struct nemesis *n)
 
 /* --- steps -------------------------------------------------------------------------------------------------- */
 
-static void begin_ranks (struct nemesis *n, uint32_t rank, const struct step *step)
+/* A broker that is told to end has those below it end first. */
+static void expect_ends (struct nemesis *n, uint32_t top)
 {
-    switch (step->fault) {
-    case FAULT_KILL:
-        begin_kill (n, rank);
-        break;
-    case FAULT_STOP:
-        begin_stop (n, rank);
-        break;
-    case FAULT_CLOCK:
-        step_clock (n, rank, step->amount);
-        break;
-    case FAULT_TWIN:
-        begin_twin (n, rank, step);
-        break;
-    default:
-        begin_link (n, rank, step);
-        break;
-    }
+    uint64_t ranks = plan_subtree (&n->plan, top);
+
+    for (uint32_t rank = 0; rank < n->plan.size; rank++)
+        n->rank[rank].ends |= ranks >> rank & 1;
 }
 
-static void end_ranks (struct nemesis *n, uint32_t rank, const struct step *step)
+/* What a step does to one rank, and how that is made good; NULL: not at all. */
+static void begin_kill_step (struct nemesis *n, uint32_t rank, const struct step *step)
 {
-    switch (step->fault) {
-    case FAULT_KILL:
-        end_kill (n, rank);
-        break;
-    case FAULT_STOP:
-        end_stop (n, rank);
-        break;
-    case FAULT_CLOCK:
-        break;
-    case FAULT_TWIN:
-        end_twin (n, rank, step);
-        break;
-    default:
-        end_link (n, rank);
-        break;
-    }
+    if (step->fault == FAULT_TUNE)
+        nemesis_tune (n, rank, step->amount);
+    begin_kill (n, rank, "kill", count_cb);
+}
+
+static void begin_term_step (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    expect_ends (n, rank);
+    begin_kill (n, rank, "term", term_cb);
+}
+
+static void end_kill_step (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    end_kill (n, rank);
+}
+
+static void begin_stop_step (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    begin_stop (n, rank);
+}
+
+static void end_stop_step (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    if (step->fault == FAULT_PAUSE)
+        atomic_fetch_sub (&n->page->boot_us[rank], step->hold_ms * INT64_C (1000));
+    end_stop (n, rank);
+}
+
+static void step_clock (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    atomic_store (&n->page->wall_us[rank], step->amount * INT64_C (1000));
+}
+
+static void step_boot (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    atomic_fetch_add (&n->page->boot_us[rank], step->amount * INT64_C (1000));
+}
+
+/* Who has a rogue serves as well as it can: nothing is excused but where it is stopped. */
+static void begin_rogue_step (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    if (step->fault == FAULT_STARVE)
+        excuse (n, plan_subtree (&n->plan, rank));
+    nemesis_begin_rogue (n, rank, step->fault);
+}
+
+static void end_rogue_step (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    if (step->fault == FAULT_STARVE)
+        unexcuse (n, plan_subtree (&n->plan, rank));
+    nemesis_end_rogue (n, rank, step->fault);
+}
+
+static void begin_limit_step (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    excuse (n, plan_subtree (&n->plan, rank));
+    nemesis_begin_limit (n, rank, step->fault);
+}
+
+static void end_limit_step (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    unexcuse (n, plan_subtree (&n->plan, rank));
+    nemesis_end_limit (n, rank, step->fault);
+}
+
+static void end_link_step (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    end_link (n, rank);
+}
+
+typedef void (*deed_f) (struct nemesis *n, uint32_t rank, const struct step *step);
+
+static const struct {
+    deed_f begin, end;
+} deeds[FAULT_FULL] = {
+    [FAULT_KILL] = { begin_kill_step, end_kill_step },      [FAULT_TERM] = { begin_term_step, end_kill_step },
+    [FAULT_TUNE] = { begin_kill_step, end_kill_step },      [FAULT_STOP] = { begin_stop_step, end_stop_step },
+    [FAULT_STARVE] = { begin_rogue_step, end_rogue_step },  [FAULT_PAUSE] = { begin_stop_step, end_stop_step },
+    [FAULT_CUT] = { begin_link, end_link_step },            [FAULT_RESET] = { begin_link, end_link_step },
+    [FAULT_CORRUPT] = { begin_link, end_link_step },        [FAULT_SLOW] = { begin_link, end_link_step },
+    [FAULT_CLOCK] = { step_clock, NULL },                   [FAULT_BOOT] = { step_boot, NULL },
+    [FAULT_FILES] = { begin_limit_step, end_limit_step },   [FAULT_MEMORY] = { begin_limit_step, end_limit_step },
+    [FAULT_RELOAD] = { begin_rogue_step, end_rogue_step },  [FAULT_LIAR] = { begin_rogue_step, end_rogue_step },
+    [FAULT_GREEDY] = { begin_rogue_step, end_rogue_step },  [FAULT_DEAF] = { begin_rogue_step, end_rogue_step },
+    [FAULT_FLOOD] = { begin_rogue_step, end_rogue_step },   [FAULT_TWIN] = { begin_twin, end_twin },
+};
+
+static void do_ranks (struct nemesis *n, deed_f deed, const struct step *step)
+{
+    for (uint32_t rank = 0; deed && rank < n->plan.size; rank++)
+        if (step->ranks >> rank & 1)
+            deed (n, rank, step);
 }
 
 void nemesis_begin_step (struct nemesis *n, const struct step *step)
@@ -317,9 +402,7 @@ void nemesis_begin_step (struct nemesis *n, const struct step *step)
     else if (step->fault >= FAULT_FULL)
         begin_disk (n, step->fault);
     else
-        for (uint32_t rank = 0; rank < n->plan.size; rank++)
-            if (step->ranks >> rank & 1)
-                begin_ranks (n, rank, step);
+        do_ranks (n, deeds[step->fault].begin, step);
 }
 
 void nemesis_end_step (struct nemesis *n, const struct step *step)
@@ -329,13 +412,20 @@ void nemesis_end_step (struct nemesis *n, const struct step *step)
     else if (step->fault >= FAULT_FULL)
         end_disk (n, step->amount);
     else
-        for (uint32_t rank = 0; rank < n->plan.size; rank++)
-            if (step->ranks >> rank & 1)
-                end_ranks (n, rank, step);
+        do_ranks (n, deeds[step->fault].end, step);
 }
 
 /* No rank can serve before the first start. */
 void nemesis_init_faults (struct nemesis *n)
 {
     excuse (n, all_ranks (n));
+}
+
+void nemesis_fini_faults (struct nemesis *n)
+{
+    for (uint32_t rank = 0; rank < n->plan.size; rank++)
+        for (int fault = FAULT_KILL; fault < FAULT_COUNT; fault++)
+            nemesis_end_rogue (n, rank, fault);
+    while (nemesis_reap_rogues (n) > 0)
+        poll (NULL, 0, REAP_MS);
 }

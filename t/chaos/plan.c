@@ -21,29 +21,80 @@ static const struct {
     uint16_t min_ms;   /* of holding */
     uint16_t lease_tenths; /* the longest holding, in tenths of a lease above min_ms */
 } faults[FAULT_COUNT] = {
-    [FAULT_KILL] = { "kill", 8, 0, 20 },      [FAULT_STOP] = { "stop", 6, 10, 30 },
-    [FAULT_CUT] = { "cut", 4, 50, 40 },       [FAULT_RESET] = { "reset", 2, 0, 10 },
-    [FAULT_CORRUPT] = { "corrupt", 2, 50, 10 }, [FAULT_CLOCK] = { "clock", 3, 0, 0 },
-    [FAULT_TWIN] = { "twin", 4, 100, 30 },
+    [FAULT_KILL] = { "kill", 8, 0, 20 },        [FAULT_TERM] = { "term", 3, 0, 10 },
+    [FAULT_TUNE] = { "tune", 3, 0, 10 },        [FAULT_STOP] = { "stop", 5, 10, 30 },
+    [FAULT_STARVE] = { "starve", 2, 100, 20 },  [FAULT_PAUSE] = { "pause", 2, 100, 30 },
+    [FAULT_CUT] = { "cut", 4, 50, 40 },         [FAULT_RESET] = { "reset", 2, 0, 10 },
+    [FAULT_CORRUPT] = { "corrupt", 2, 50, 10 }, [FAULT_SLOW] = { "slow", 2, 100, 30 },
+    [FAULT_CLOCK] = { "clock", 3, 0, 0 },       [FAULT_BOOT] = { "boot", 2, 0, 0 },
+    [FAULT_FILES] = { "files", 2, 100, 20 },    [FAULT_MEMORY] = { "memory", 1, 100, 20 },
+    [FAULT_RELOAD] = { "reload", 3, 100, 20 },  [FAULT_LIAR] = { "liar", 2, 100, 20 },
+    [FAULT_GREEDY] = { "greedy", 1, 100, 20 },  [FAULT_DEAF] = { "deaf", 1, 100, 20 },
+    [FAULT_FLOOD] = { "flood", 1, 100, 20 },    [FAULT_TWIN] = { "twin", 4, 100, 30 },
     [FAULT_FULL] = { "disk-full", 1, 50, 60 }, [FAULT_BROKEN] = { "disk-broken", 1, 50, 60 },
     [FAULT_FROZEN] = { "disk-frozen", 1, 50, 60 }, [FAULT_CRASH] = { "crash", 1, 0, 10 },
     [FAULT_RESTART] = { "restart", 1, 0, 5 },
 };
+
+#define BIT(fault) (UINT32_C (1) << (fault))
+
+/* A root whose module is loaded again sets others behind what it made.  A rank whose CLOCK_BOOTTIME missed a pause makes ids
+ * below what it told; a root whose clock jumps takes leases for ended that are not, and tells a watermark above them.
+ */
+#define FAULTS_OPEN (BIT (FAULT_RELOAD) | BIT (FAULT_PAUSE) | BIT (FAULT_BOOT))
 
 const char *fault_name (enum fault fault)
 {
     return faults[fault].name;
 }
 
-void plan_init (struct plan *p, uint64_t seed, uint32_t size, uint32_t fanout, uint32_t lease_ms)
+/* The faults of one word of a list; 0: there is none. */
+static uint32_t parse_word (const char *word, size_t len)
 {
-    *p = (struct plan){ .rng = { seed }, .size = size, .fanout = fanout, .lease_ms = lease_ms };
+    if (len == 3 && !strncmp (word, "all", len))
+        return FAULTS_ALL;
+    if (len == 7 && !strncmp (word, "default", len))
+        return FAULTS_ALL & ~FAULTS_OPEN;
+    for (int fault = 0; fault < FAULT_COUNT; fault++)
+        if (strlen (faults[fault].name) == len && !strncmp (faults[fault].name, word, len))
+            return BIT (fault);
+    return 0;
+}
+
+uint32_t faults_parse (const char *list)
+{
+    uint32_t set = 0, one;
+
+    for (const char *p = list;; p++) {
+        size_t len = strcspn (p, ",");
+
+        if (!(one = parse_word (p, len)))
+            return 0;
+        set |= one;
+        p += len;
+        if (!*p)
+            return set;
+    }
+}
+
+void plan_init (struct plan *p, uint64_t seed, uint32_t size, uint32_t fanout, uint32_t lease_ms, uint32_t faults)
+{
+    *p = (struct plan){ .rng = { seed }, .size = size, .fanout = fanout, .lease_ms = lease_ms, .faults = faults };
+}
+
+size_t plan_bag (uint32_t set)
+{
+    size_t n = 0;
+
+    for (int fault = 0; fault < FAULT_COUNT; fault++)
+        n += set & BIT (fault) ? faults[fault].often : 0;
+    return n;
 }
 
 static void fill_bag (struct plan *p)
 {
     for (int fault = 0; fault < FAULT_COUNT; fault++)
-        for (int i = 0; i < faults[fault].often; i++)
+        for (int i = 0; (p->faults & BIT (fault)) && i < faults[fault].often; i++)
             p->bag[p->left++] = fault;
     for (size_t i = p->left - 1; i > 0; i--) {
         size_t j = rng_below (&p->rng, i + 1);
@@ -85,7 +136,7 @@ static uint64_t choose_ranks (struct plan *p)
 }
 
 /* Any but the root, which nobody but the state's lock keeps from having twins. */
-static uint64_t twin_rank (struct plan *p)
+static uint64_t other_rank (struct plan *p)
 {
     return UINT64_C (1) << (p->size > 1 ? rng_between (&p->rng, 1, p->size - 1) : 0);
 }
@@ -100,11 +151,23 @@ static uint64_t linked_ranks (const struct plan *p, uint64_t ranks)
     return ranks & ~UINT64_C (1);
 }
 
+/* What holds more than one at once is one too many of them: a client, or a limit, is for one rank. */
+static bool is_for_one (enum fault fault)
+{
+    return fault >= FAULT_FILES && fault <= FAULT_FLOOD;
+}
+
 static int32_t choose_amount (struct plan *p, enum fault fault)
 {
     switch (fault) {
     case FAULT_CLOCK:
         return (int32_t)rng_below (&p->rng, 2 * CLOCK_MAX_MS + 1) - CLOCK_MAX_MS;
+    case FAULT_BOOT:
+        return (int32_t)rng_between (&p->rng, 10, 4 * p->lease_ms);
+    case FAULT_SLOW:
+        return (int32_t)rng_between (&p->rng, 500, 8000);
+    case FAULT_TUNE:
+        return (int32_t)rng_below (&p->rng, PLAN_TUNES);
     case FAULT_CUT:
         return (int32_t)rng_between (&p->rng, 1, 3);
     case FAULT_CORRUPT:
@@ -130,10 +193,12 @@ void plan_next (struct plan *p, struct step *step)
                     + rng_below (&p->rng, p->lease_ms * faults[step->fault].lease_tenths / 10 + 1);
     step->ranks = choose_ranks (p);
     step->amount = choose_amount (p, step->fault);
-    if (step->fault == FAULT_CUT || step->fault == FAULT_RESET || step->fault == FAULT_CORRUPT)
+    if (step->fault >= FAULT_CUT && step->fault <= FAULT_SLOW)
         step->ranks = linked_ranks (p, step->ranks);
-    if (step->fault == FAULT_TWIN)
-        step->ranks = twin_rank (p);
+    if (step->fault == FAULT_TWIN || step->fault == FAULT_TERM)
+        step->ranks = other_rank (p);
+    if (is_for_one (step->fault))
+        step->ranks = UINT64_C (1) << rng_below (&p->rng, p->size);
     if (step->fault == FAULT_CLOCK && rng_below (&p->rng, 2) == 0)
         step->ranks |= 1;
     if (step->fault >= FAULT_FULL)
@@ -158,7 +223,7 @@ void step_print (const struct step *step, char *buf, size_t size)
     size_t n = snprintf (buf, size, "%s", fault_name (step->fault));
 
     n += print_ranks (step->ranks, buf + n, size - n);
-    if (step->fault == FAULT_CLOCK)
+    if (step->fault == FAULT_CLOCK || step->fault == FAULT_BOOT)
         n += snprintf (buf + n, size - n, " by %" PRId32 " ms", step->amount);
     else
         n += snprintf (buf + n, size - n, " for %" PRIu32 " ms", step->hold_ms);
@@ -170,4 +235,8 @@ void step_print (const struct step *step, char *buf, size_t size)
         snprintf (buf + n, size - n, ", then kill 0");
     if (step->fault == FAULT_CORRUPT)
         snprintf (buf + n, size - n, ", one buffer in %" PRId32, step->amount);
+    if (step->fault == FAULT_SLOW)
+        snprintf (buf + n, size - n, ", %" PRId32 " bytes at a time", step->amount);
+    if (step->fault == FAULT_TUNE)
+        snprintf (buf + n, size - n, ", with options %" PRId32, step->amount);
 }

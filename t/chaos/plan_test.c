@@ -8,7 +8,6 @@
 #include "plan.h"
 
 #define STEPS 3000
-#define BAG 34
 
 /* All that a step says, as text: steps have padding. */
 static void draw (struct plan *p, char *text, size_t size)
@@ -27,8 +26,8 @@ static int differences (uint64_t seed_a, uint64_t seed_b)
     char text_a[512], text_b[512];
     int n = 0;
 
-    plan_init (&a, seed_a, 8, 2, 1000);
-    plan_init (&b, seed_b, 8, 2, 1000);
+    plan_init (&a, seed_a, 8, 2, 1000, FAULTS_ALL);
+    plan_init (&b, seed_b, 8, 2, 1000, FAULTS_ALL);
     for (int i = 0; i < STEPS; i++) {
         draw (&a, text_a, sizeof (text_a));
         draw (&b, text_b, sizeof (text_b));
@@ -42,7 +41,7 @@ static bool is_within (uint32_t size, uint32_t fanout)
     struct plan p;
     struct step step;
 
-    plan_init (&p, 1, size, fanout, 1000);
+    plan_init (&p, 1, size, fanout, 1000, FAULTS_ALL);
     for (int i = 0; i < STEPS; i++) {
         plan_next (&p, &step);
         if (step.ranks == 0 || (size < 64 && step.ranks >> size != 0) || step.gap_ms == 0 || step.gap_ms > 1000
@@ -52,20 +51,21 @@ static bool is_within (uint32_t size, uint32_t fanout)
     return true;
 }
 
-static bool bags_are_whole (void)
+static bool bags_are_whole (uint32_t faults)
 {
     struct plan p;
     struct step step;
+    size_t bag = plan_bag (faults);
 
-    plan_init (&p, 1, 8, 2, 1000);
-    for (int bag = 0; bag < STEPS / BAG; bag++) {
-        unsigned seen = 0;
+    plan_init (&p, 1, 8, 2, 1000, faults);
+    for (size_t n = 0; n < STEPS / bag; n++) {
+        uint32_t seen = 0;
 
-        for (int i = 0; i < BAG; i++) {
+        for (size_t i = 0; i < bag; i++) {
             plan_next (&p, &step);
-            seen |= 1U << step.fault;
+            seen |= UINT32_C (1) << step.fault;
         }
-        if (seen != (1U << FAULT_COUNT) - 1)
+        if (seen != faults)
             return false;
     }
     return true;
@@ -77,7 +77,7 @@ static bool kills_subtrees (void)
     struct plan p;
     struct step step;
 
-    plan_init (&p, 1, 8, 2, 1000);
+    plan_init (&p, 1, 8, 2, 1000, FAULTS_ALL);
     for (int i = 0; i < STEPS; i++) {
         plan_next (&p, &step);
         if (step.fault == FAULT_KILL && step.ranks == 0x9a)
@@ -88,13 +88,21 @@ static bool kills_subtrees (void)
 
 int main (void)
 {
+    static const char *const lists[] = { "all", "default", "kill", "boot,liar,reload", "default,liar" };
+
     ok (differences (1, 1) == 0, "a seed makes the same plan each time");
     ok (differences (1, 2) > STEPS * 9 / 10, "another seed makes another one");
     for (uint32_t size = 1; size <= 64; size += 7)
         for (uint32_t fanout = 1; fanout <= 4; fanout += 3)
             ok (is_within (size, fanout), "with %u ranks, kary:%u, steps hit ranks that there are", (unsigned)size,
                 (unsigned)fanout);
-    ok (bags_are_whole (), "each %d steps hold each fault", BAG);
+    ok (plan_bag (FAULTS_ALL) <= sizeof (((struct plan *)0)->bag), "all faults fit into a bag");
+    for (size_t i = 0; i < sizeof (lists) / sizeof (lists[0]); i++)
+        ok (faults_parse (lists[i]) != 0 && bags_are_whole (faults_parse (lists[i])), "each %zu steps hold each of %s",
+            plan_bag (faults_parse (lists[i])), lists[i]);
+    ok (faults_parse ("kill,cut") == (1U << FAULT_KILL | 1U << FAULT_CUT), "a list is what it names");
+    ok (!faults_parse ("") && !faults_parse ("kill,") && !faults_parse ("kil") && !faults_parse ("kill,,cut")
+            && !faults_parse ("alls"), "what names no fault is no list");
     ok (kills_subtrees (), "subtrees are killed");
     return done_testing ();
 }

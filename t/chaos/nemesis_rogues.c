@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* nemesis_rogues.c - harm that others do for the nemesis: programs, limits of the kernel, options
+ *
+ * A rogue is a program that ends when its standard input does, and puts right what it did before (rogue.c).  A limit is
+ * one of resources, set from outside on the process that the launcher named last.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "die.h"
+#include "nemesis_private.h"
+
+#define FILES_LEFT 16               /* numbers of files from here on are refused: all that are not open yet */
+#define MEMORY_LEFT (1 << 20)       /* bytes */
+#define ROGUE_LIMIT_US 120000000    /* one that does not end by then is killed */
+
+/* --- rogues ---------------------------------------------------------------------------------------- */
+
+static void start_rogue (struct nemesis *n, uint32_t rank, enum fault fault, const char *whom)
+{
+    struct rogue *rogue = must (calloc (1, sizeof (*rogue)));
+
+    rogue->rank = rank;
+    rogue->fault = fault;
+    rogue->w = worker_start ((const char *const[]){ n->config.rogue, fault_name (fault), whom, NULL });
+    LIST_INSERT_HEAD (&n->rogues, rogue, entry);
+    n->report.rogues++;
+}
+
+void nemesis_begin_rogue (struct nemesis *n, uint32_t rank, enum fault fault)
+{
+    pid_t pid = n->rank[rank].pid;
+    char whom[300];
+
+    if (fault == FAULT_STARVE)
+        snprintf (whom, sizeof (whom), "%d", (int)pid);
+    else
+        snprintf (whom, sizeof (whom), "local://%s/local-%u", instance_rundir (n->instance), rank);
+    if (fault != FAULT_STARVE || pid > 0)
+        start_rogue (n, rank, fault, whom);
+}
+
+void nemesis_end_rogue (struct nemesis *n, uint32_t rank, enum fault fault)
+{
+    struct rogue *rogue;
+
+    LIST_FOREACH (rogue, &n->rogues, entry)
+        if (rogue->rank == rank && rogue->fault == fault && !rogue->ending) {
+            rogue->ending = true;
+            worker_finish (rogue->w, ROGUE_LIMIT_US);
+            return;
+        }
+}
+
+size_t nemesis_reap_rogues (struct nemesis *n)
+{
+    struct rogue *rogue, *next;
+    size_t left = 0;
+
+    for (rogue = LIST_FIRST (&n->rogues); rogue; rogue = next) {
+        next = LIST_NEXT (rogue, entry);
+        if (!worker_ended (rogue->w)) {
+            left++;
+            continue;
+        }
+        LIST_REMOVE (rogue, entry);
+        worker_destroy (rogue->w);
+        free (rogue);
+    }
+    return left;
+}
+
+/* --- limits ---------------------------------------------------------------------------------------- */
+
+/* Bytes of address space that a process has; 0: there is none. */
+static rlim_t address_space (pid_t pid)
+{
+    char path[64];
+    unsigned long pages = 0;
+    FILE *f;
+
+    snprintf (path, sizeof (path), "/proc/%d/statm", (int)pid);
+    if (!(f = fopen (path, "re")))
+        return 0;
+    if (fscanf (f, "%lu", &pages) != 1)
+        pages = 0;
+    fclose (f);
+    return pages * (rlim_t)sysconf (_SC_PAGESIZE);
+}
+
+/* Sanitizers end a program that has no memory. */
+static bool is_sanitized (void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return true;
+#else
+    return false;
+#endif
+}
+
+/* The soft limit alone is changed, so that it can be taken back. */
+static bool set_limit (pid_t pid, enum fault fault, bool on)
+{
+    __rlimit_resource_t what = fault == FAULT_FILES ? RLIMIT_NOFILE : RLIMIT_AS;
+    struct rlimit limit;
+
+    if (pid <= 0 || (fault == FAULT_MEMORY && is_sanitized ()) || prlimit (pid, what, NULL, &limit) < 0)
+        return false;
+    if (!on)
+        limit.rlim_cur = limit.rlim_max;
+    else if (fault == FAULT_FILES)
+        limit.rlim_cur = FILES_LEFT;
+    else
+        limit.rlim_cur = address_space (pid) + MEMORY_LEFT;
+    return prlimit (pid, what, &limit, NULL) == 0;
+}
+
+static void begin_limit (struct nemesis *n, struct rank *r, enum fault fault)
+{
+    if (set_limit (r->pid, fault, true)) {
+        r->limited = true;
+        n->report.limits++;
+    }
+}
+
+void nemesis_set_limits (struct nemesis *n, uint32_t rank)
+{
+    for (enum fault fault = FAULT_FILES; fault <= FAULT_MEMORY; fault++)
+        if (n->rank[rank].limits[fault - FAULT_FILES] > 0)
+            begin_limit (n, &n->rank[rank], fault);
+}
+
+void nemesis_begin_limit (struct nemesis *n, uint32_t rank, enum fault fault)
+{
+    n->rank[rank].limits[fault - FAULT_FILES]++;
+    begin_limit (n, &n->rank[rank], fault);
+}
+
+void nemesis_end_limit (struct nemesis *n, uint32_t rank, enum fault fault)
+{
+    struct rank *r = &n->rank[rank];
+
+    if (--r->limits[fault - FAULT_FILES] == 0)
+        set_limit (r->pid, fault, false);
+}
+
+/* --- options --------------------------------------------------------------------------------------- */
+
+/* Of the lease that all others have, in percent; limits that a client meets at once, and none that it meets. */
+static const struct {
+    unsigned lease;
+    const char *more;
+} tunes[PLAN_TUNES] = {
+    { 100, "" },
+    { 50, "-o fluid.max-waiting=4 -o fluid.max-backlog=50ms" },
+    { 200, "-o fluid.forward-timeout=200ms" },
+    { 100, "-o fluid.max-waiting=1 -o fluid.forward-timeout=10s" },
+    { 25, "-o event.replay=1 -o tbon.timeout=700ms" },
+    { 150, "-o fluid.max-backlog=1s -o log-level=3" },
+};
+
+void nemesis_tune (struct nemesis *n, uint32_t rank, int32_t tune)
+{
+    char path[300];
+    FILE *f;
+
+    snprintf (path, sizeof (path), "%s/%u", n->config.tunedir, rank);
+    if (!(f = fopen (path, "we")))
+        die (path);
+    uint32_t lease_ms = n->plan.lease_ms * tunes[tune].lease / 100;
+    fprintf (f, "-o fluid.lease=%ums %s\n", lease_ms < 100 ? 100 : lease_ms, tunes[tune].more);
+    if (fclose (f) != 0)
+        die (path);
+}
