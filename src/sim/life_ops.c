@@ -95,6 +95,13 @@ static void reply_op (void *arg, void *cookie, const struct run *run, size_t nru
     ask_destroy (l, a);
 }
 
+/* Only when the root's time is over. */
+static void check_overflow (struct world *w)
+{
+    if ((int64_t)w->t + w->ahead_us < (int64_t)(END_MS * MS))
+        check_fail (w->check, "a request is told of the end of time, which has not come");
+}
+
 static void fail_op (void *arg, void *cookie, int errnum, const char *text)
 {
     struct life *l = arg;
@@ -106,7 +113,9 @@ static void fail_op (void *arg, void *cookie, int errnum, const char *text)
     else
         message_send (l->w, &(struct message){ .type = MSG_ERROR, .from = l->id, .to = a->child, .link = a->link, .tag = a->tag,
                                        .count = (uint32_t)errnum });
-    if (a->client && a->final && errnum != EAGAIN)
+    if (errnum == EOVERFLOW)
+        check_overflow (l->w);
+    else if (a->client && a->final && errnum != EAGAIN)
         check_fail (l->w->check, "life %u of rank %u cannot be served though all is well: %s", (unsigned)l->id,
                     (unsigned)l->rank, text ? text : "");
     ask_destroy (l, a);
@@ -162,6 +171,8 @@ static void store_op (void *arg, const struct lease_record *record)
 {
     struct life *l = arg;
 
+    if (record->horizon_ms > END_MS || record->watermark_ms > record->horizon_ms)
+        check_fail (l->w->check, "the root stores what it would refuse");
     l->storing = true;
     l->record = *record;
     world_later (l->w, 100 + world_below (l->w, l->w->disk_delay_us), EV_STORED, l->id, 0);

@@ -183,11 +183,14 @@ static bool is_near (const struct world *w)
     return 8 * hops * w->delay_us < w->lease_ms * MS;
 }
 
-/* All is well for some leases: the watermark is as old as the reports are. */
+/* All is well for some leases: the watermark is as old as the reports are.  At the end of time nobody holds anything. */
 static void check_progress (struct world *w)
 {
     struct life *root = w->life[w->current[0]];
     uint64_t now_ms = clock_read (&root->node->clock, life_boot_us (root)) / 1000;
+
+    if (now_ms >= END_MS)
+        return;
 
     life_ask_watermark (root);
     if (is_near (w) && w->watermark_ms + 2 * w->lease_ms + w->timeout_ms < now_ms)
@@ -235,6 +238,8 @@ static void world_init (struct world *w, const struct sim_config *config)
     w->gentle_root = world_below (w, 4) == 0;
     w->t = 1000000;
     w->wall_offset_us = (int64_t)world_below (w, 1000000);
+    if (world_below (w, 10) == 0) /* time ends before the history does, or a little later */
+        w->wall_offset_us += (int64_t)((END_MS - world_below (w, 10000)) * MS);
     for (uint32_t rank = 0; rank < w->nranks; rank++)
         world_later (w, world_below (w, 3 * MS), EV_START, rank, 0);
     world_later (w, world_below (w, 50 * MS), EV_FAULT, 0, 0);

@@ -18,6 +18,8 @@
 
 #include "modules/fluid/lease.h"
 
+#define END_MS ((uint64_t) FLUID_TIMESTAMP_MAX + 1) /* of time: no range, and no horizon, is above it */
+
 /* The last range given of one generator, and to whom. */
 struct holding {
     char incarnation[IDT_MSG_UUID_LEN + 1]; /* empty: nobody, or given back */
@@ -69,7 +71,7 @@ uint64_t lease_next_store (const struct lease_table *t)
 {
     uint64_t ahead_ms = t->lease_ms + t->lease_ms / 2;
 
-    if (t->storing || t->closed)
+    if (t->storing || t->closed || t->stored_ms >= END_MS)
         return UINT64_MAX;
     return t->stored_ms >= ahead_ms ? t->stored_ms - ahead_ms + 1 : 0;
 }
@@ -79,7 +81,7 @@ bool lease_must_store (struct lease_table *t, uint64_t now_ms, uint64_t *horizon
     if (now_ms < lease_next_store (t))
         return false;
     t->storing = true;
-    *horizon_ms = now_ms + 2 * t->lease_ms;
+    *horizon_ms = min_u64 (now_ms + 2 * t->lease_ms, END_MS);
     return true;
 }
 
@@ -105,7 +107,7 @@ static bool next_range (const struct lease_table *t, uint64_t now_ms, struct hol
     /* B_LONOW, B_BASE: from the end of all that was given before, whatever the time is. */
     uint64_t lo_ms = max_u64 (t->base_ms, h->hi_ms);
     /* B_RUN: a lease from now, so that asking often does not carry the end away. */
-    uint64_t hi_ms = min_u64 (now_ms + t->lease_ms, FLUID_TIMESTAMP_MAX + 1);
+    uint64_t hi_ms = min_u64 (now_ms + t->lease_ms, END_MS);
 
     /* B_HAFTER: nothing above what is durable already. */
     hi_ms = min_u64 (hi_ms, t->stored_ms);

@@ -95,7 +95,9 @@ void lease_table_destroy (struct lease_table *t);
  */
 bool lease_must_store (struct lease_table *t, uint64_t now_ms, uint64_t *horizon_ms);
 
-/* The time from which lease_must_store () will say so; UINT64_MAX: not before the outcome of the last is told. */
+/* The time from which lease_must_store () will say so; UINT64_MAX: not before the outcome of the last is told, or never,
+ * for the end of time is stored.
+ */
 uint64_t lease_next_store (const struct lease_table *t);
 
 /* 'horizon_ms' is durable now.  / It could not be stored: ask again later. */

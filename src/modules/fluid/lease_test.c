@@ -116,6 +116,26 @@ static void test_horizon (void)
     lease_table_destroy (t);
 }
 
+static void test_end_of_time (void)
+{
+    const uint64_t end = UINT64_C (1) << 40;
+    struct lease_table *t = lease_table_create (5, 60, end - 1000);
+    uint64_t horizon = 0;
+
+    ok (lease_must_store (t, end - 119, &horizon) && horizon == end, "no horizon is stored above the end of time");
+    lease_stored (t, horizon);
+    ok (!lease_must_store (t, end - 1, &horizon) && !lease_must_store (t, end + 1000, &horizon)
+            && lease_next_store (t) == UINT64_MAX,
+        "nor another one then");
+    ok (gives (t, end - 1, A, 1, end - 1000, end) && denies (t, end + 5, A, 2), "nor is a range given that is above it");
+    ok (lease_close (t) == end, "a stop stores no more, either");
+    lease_table_destroy (t);
+
+    t = lease_table_create (5, 60, end);
+    ok (!lease_must_store (t, end, &horizon) && denies (t, end, A, 1), "who starts there gives nothing, and stores nothing");
+    lease_table_destroy (t);
+}
+
 static void test_raise (void)
 {
     struct lease_table *t = lease_table_create (5, 60, 0);
@@ -286,6 +306,7 @@ int main (void)
     test_grants ();
     test_back ();
     test_horizon ();
+    test_end_of_time ();
     test_raise ();
     test_distrust ();
     test_all ();

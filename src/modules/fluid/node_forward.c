@@ -267,10 +267,13 @@ void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int err
     if (!is_wanted (n, tag))
         return;
     n->stats.forwards_lost++;
-    if (is_final (errnum))
-        fail_asked (n, errnum, NULL);
+    if (is_final (errnum)) { /* an answer: there is nothing to be tried again */
+        fail_asked (n, errnum, errnum == EOVERFLOW ? TIME_IS_OVER : NULL);
+        n->forward.backoff_us = 0;
+    }
+    else
+        retry_later (n, now_us); /* B_RETRY */
     node_forward_end (n);
-    retry_later (n, now_us); /* B_RETRY */
     node_tick (n, now_us);
 }
 

@@ -333,7 +333,7 @@ void node_ids_work (struct node *n, uint64_t now_us)
     if (active)
         return;
     if (is_over (n, now_us))
-        fail_all (n, EOVERFLOW, "the 40 bits of time since the instance's epoch are used up");
+        fail_all (n, EOVERFLOW, TIME_IS_OVER);
     else if (!n->root)
         node_forward_waiting (n, now_us); /* B_FORWARD: whoever cannot generate, whyever */
 }

@@ -21,6 +21,7 @@
 #include "modules/fluid/watermark.h"
 
 #define NEVER UINT64_MAX
+#define TIME_IS_OVER "the 40 bits of time since the instance's epoch are used up" /* the text of EOVERFLOW */
 
 /* The one combined request that may be on its way up. */
 struct forward {

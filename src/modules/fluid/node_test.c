@@ -496,8 +496,8 @@ static void test_combine (void)
     ok (w.forwards == 4 && w.count == 65536, "and asks again, at most 65536 ids at a time");
     node_forward_failed (w.n, T0 + 90 * MS, w.tag, EOVERFLOW);
     ok (w.req[10].errnum == EOVERFLOW && w.req[11].errnum == EOVERFLOW && w.req[12].errnum == EOVERFLOW
-            && w.req[13].answers == 0,
-        "an error that would come again is passed on");
+            && w.req[13].answers == 0 && w.forwards == 5,
+        "an error that would come again is passed on, and others are asked for at once");
     destroy (&w, T0 + SECOND);
 }
 
@@ -672,6 +672,56 @@ static void test_root (void)
     ask_lease (&w, T0, 5, 1, 0, 4711);
     ok (w.answer.ngrant == 0, "and so does one with another epoch");
     destroy (&w, T0);
+}
+
+/* A root at instance time 'ms', which has stored 'record' before. */
+static void create_root_at (struct world *w, uint64_t ms, struct lease_record record)
+{
+    create (w, 0);
+    node_start_root (w->n, T0, (int64_t) ((100000 + ms) * MS), 100000, &record);
+    if (w->stores > 0)
+        node_stored (w->n, T0, w->horizon_ms);
+}
+
+static void test_end_of_time (void)
+{
+    const uint64_t end = UINT64_C (1) << 40;
+    uint64_t at = T0 + 90 * SECOND, ms = 0;
+    struct world w;
+
+    create_root_at (&w, end - 90000, (struct lease_record){.horizon_ms = end - 100000});
+    ok (w.horizon_ms == end, "the root stores no horizon above the end of time");
+    node_tick (w.n, at - 30 * SECOND);
+    ok (ms_of (request (&w, at - MS, 1, 1, 0, false)->first) == end - 1, "ids are made in the last millisecond");
+    request (&w, at - MS, 2, 2000, 0, false);
+    ok (w.req[2].answers == 0 && node_deadline (w.n) <= at, "a request that does not fit");
+    node_tick (w.n, at);
+    ok (w.req[2].errnum == EOVERFLOW && request (&w, at, 3, 1, 0, false)->errnum == EOVERFLOW
+            && request (&w, at + SECOND, 4, 1, 0, true)->errnum == EOVERFLOW,
+        "is told that it is the end, and so is what comes then");
+    for (uint64_t us = at; us < at + 200 * SECOND; us += SECOND)
+        node_tick (w.n, us);
+    ok (w.stores == 1, "nothing else is stored");
+    ok (node_watermark (w.n, at + 200 * SECOND, &ms) && ms <= end, "no watermark is above it");
+    struct lease_record last = stop (&w, at + 200 * SECOND);
+    ok (last.horizon_ms == end && last.watermark_ms <= end, "nor what a clean stop stores");
+    node_destroy (w.n);
+
+    create_root_at (&w, end + 5000, last);
+    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW && w.stores == 0, "who starts after it makes nothing");
+    destroy (&w, T0 + SECOND);
+    create_root_at (&w, end - 10000, (struct lease_record){.horizon_ms = end});
+    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "nor who crashed less than two leases before");
+    destroy (&w, T0 + SECOND);
+    create_root_at (&w, end - 10000, (struct lease_record){.horizon_ms = end - 10050});
+    request (&w, T0, 1, 1, 0, false);
+    last = stop (&w, T0 + SECOND);
+    ok (w.req[1].ids == 1 && last.horizon_ms < end - 9000, "who stops in order does not lose that");
+    node_destroy (w.n);
+    create_root_at (&w, end + 5000, last);
+    ok (w.stores == 1 && w.horizon_ms == end, "what is stored after it is its end");
+    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "where nothing is made");
+    destroy (&w, T0 + SECOND);
 }
 
 static void test_restart (void)
@@ -928,6 +978,7 @@ int main (void)
     test_trouble ();
     test_far_after ();
     test_root ();
+    test_end_of_time ();
     test_restart ();
     test_stop ();
     test_lend ();

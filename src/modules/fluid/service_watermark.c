@@ -37,14 +37,16 @@ void service_report_up_cb (void *arg, const struct report *report)
 
 /* --- the watermark, at rank 0 ------------------------------------------------------------------------------ */
 
-/* The time, and the lowest id that may come yet: all that will ever be below it were made. */
+/* The time, and the lowest id that may come yet: all that will ever be below it were made.  At the end of time none comes:
+ * then it is the last there is.
+ */
 static json_t *make_watermark (struct service *sv, uint64_t ms)
 {
     struct node_status s;
     char id[FLUID_STRING_MAX];
 
     node_status (sv->node, service_now_us (), &s);
-    fluid_encode (ms << 24, FLUID_F58, id, sizeof (id));
+    fluid_encode (ms <= FLUID_TIMESTAMP_MAX ? ms << 24 : UINT64_MAX, FLUID_F58, id, sizeof (id));
     return json_pack ("{s:o s:s s:o s:I}", "timestamp_ms", wire_number (ms), "id", id, "date",
                       wire_date (s.epoch_ms + (int64_t)ms), "behind_ms",
                       (json_int_t)(s.timestamp_ms > ms ? s.timestamp_ms - ms : 0));
