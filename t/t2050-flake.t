@@ -69,23 +69,66 @@ test_expect_success 'ranks at the limit of partitions forward sno, those without
 '
 cat >collide.sh <<'END'
 . ./lib.sh
-idtree id new --scheme uid -r 1 >id && test "$(field uid node <id)" = 0x00000007 &&
-! idtree id new --scheme uid -r 2 2>err &&
-grep "fingerprint 0x00000007 of node idtree-2@.* (rank 2) is that of node idtree-1@.* (rank 1)" err &&
-idtree id new --scheme uid -r 1 && idtree id new --scheme sno -r 2
+for r in 1 2 0; do idtree id new --scheme uid -r $r >collide.$r || exit 1; done
+cat collide.? | field uid node | sort >nodes && test "$(sort -u nodes | wc -l)" = 3 && head -n 1 nodes | grep "^0x00000007$" &&
+test "$(grep -c "^0x8000000[012]$" nodes)" = 2 || exit 1
+said() { idtree dmesg | grep "uids name this rank's number: fingerprint 0x00000007 of node idtree-.@.* (rank .) is that of node idtree-.@.* (rank .)"; }
+wait_until "a rank says why" said
 END
-test_expect_success 'of two ranks with one fingerprint the second is refused, with the name of the first' '
+test_expect_success 'of ranks with one fingerprint one has it, the others name their numbers, and say why' '
     idtree start -s 3 $opts -o uid.fingerprint=7 sh collide.sh
 '
 cat >inherit.sh <<'END'
 . ./lib.sh
-# A fenced rank forwards, so that the root may have the fingerprint in between.
-take() { wait_until "rank $1 makes uids" idtree id new --scheme uid -r "$1" -n 1000; }
-take 1 >ids && idtree startctl kill 1 && take 2 >>ids && idtree startctl run 1 && take 1 >>ids && take 2 >>ids &&
-take 0 >>ids && test "$(field uid node <ids | sort -u)" = 0x00000007 && test "$(sort -u ids | wc -l)" = 5000
+make_some() { idtree id new --scheme uid -r "$1" -n 1000 >got && cat got >>ids && node=$(head -n 1 got | field uid node); }
+take() { wait_until "rank $1 makes uids" make_some "$1"; }
+make_seven() { make_some "$1" && test $node = 0x00000007; }
+named() { wait_until "rank $1 has the fingerprint 7" make_seven "$1"; }
+: >ids && take 1 && has=1 other=2 && if test $node != 0x00000007; then has=2 other=1; fi &&
+named $has && idtree startctl kill $has && named $other && idtree startctl run $has &&
+take $has && take $other && take 0 && idtree startctl kill $other && named $has &&
+test "$(sort -u ids | wc -l)" = "$(wc -l <ids)"
 END
 test_expect_success 'until that is gone; and back: none comes twice' '
     idtree start -s 3 $short -o uid.fingerprint=7 sh inherit.sh
+'
+cat >rootless.sh <<'END'
+. ./lib.sh
+for r in 1 2; do idtree id new --scheme sno -r $r >sno.$r || exit 1; done
+idtree startctl kill 0
+for r in 1 2; do idtree id new --scheme uid --uri "$(uri_of $r)" -n 20000 || exit 1; done >ids
+test "$(field uid node <ids | sort -u | tr "\n" " ")" = "0x80000001 0x80000002 " && test "$(sort -u ids | wc -l)" = 40000
+END
+test_expect_success 'ranks that never made a uid make them when rank 0 is gone' '
+    idtree start -s 3 $opts sh rootless.sh
+'
+cat >drift.sh <<'END'
+. ./lib.sh
+for r in 0 1; do
+    idtree id new --scheme uid -r $r | idtree id show --drift 5 --json - >out && grep "\"node\":\"0x8000000$r\"" out &&
+    idtree id new --scheme uid -r $r --drift 5 && ! idtree id new --scheme uid -r $r --drift 8 2>err &&
+    grep "drift 8: uids of this instance have 5 drift bits" err || exit 1
+done
+END
+test_expect_success 'an instance has one drift, and refuses others' '
+    idtree start -s 2 $opts -o uid.drift=5 sh drift.sh
+'
+cat >greedy.sh <<'END'
+. ./lib.sh
+pids=
+for i in 1 2 3 4 5 6 7 8; do
+    for s in flax sno uid; do
+        for r in 0 1; do idtree id new --scheme $s -r $r -n 100000 >greedy.$s.$i.$r & pids="$pids $!"; done
+    done
+done
+for i in 1 2 3 4 5 6 7 8 9; do
+    for s in flax sno uid; do idtree id new --scheme $s -r 1 >>modest.$s || exit 1; done
+done
+for p in $pids; do wait $p || exit 1; done
+for s in flax sno uid; do cat greedy.$s.* modest.$s | LC_ALL=C sort >all && test "$(uniq all | wc -l)" = 1600009 || exit 1; done
+END
+test_expect_success 'many who want much beside one who wants little: all are served, none twice' '
+    idtree start -s 2 $opts sh greedy.sh
 '
 cat >limits.sh <<'END'
 . ./lib.sh
@@ -100,7 +143,8 @@ refused sno.generate '{"meta":256}' 'EINVAL: meta must be a number from 0 to 255
 refused uid.generate '{"drift":4}' 'EINVAL: drift must be a number from 5 to 10' &&
 refused sno.generate '[]' EPROTO && refused flake.claim '{"fingerprint":1}' EPERM &&
 ask 0 sno.generate '{"count":65536,"meta":255}' >answer && test "$(tr , "\n" <answer | wc -l)" = 65536 &&
-ask 0 uid.generate '{"drift":5}' && ask 0 flax.generate '{}' && ask 0 sno.generate '{}'
+refused uid.generate '{"drift":5}' 'EINVAL: drift 5: uids of this instance have 8 drift bits' &&
+refused flax.generate "$(printf '{"x":"%01024d"}' 0)" 'EMSGSIZE: .*at most 1024' && ask 0 flax.generate '{}' && ask 0 sno.generate '{}'
 END
 test_expect_success 'what is out of range is refused with the range' '
     idtree start -s 1 $opts sh limits.sh

@@ -97,7 +97,7 @@ test_expect_success 'the module of rank 0 is loaded anew: it knows no claims, an
 '
 test_expect_success 'attributes that are nonsense are refused' '
     for attr in flake.max-partitions=0 flake.max-partitions=65537 flake.max-waiting=0 flake.forward-timeout=x \
-                uid.fingerprint=4294967296 uid.node=$(printf %0256d 0) uid.node=; do
+                uid.drift=4 uid.drift=11 uid.fingerprint=4294967296 uid.fingerprint=2147483648 uid.node=$(printf %0256d 0) uid.node=; do
         test_must_fail idtree broker -o broker.modules=fluid,flake -o $attr true 2>err </dev/null &&
         grep "module flake: ${attr%%=*}=" err || return 1
     done

@@ -7,7 +7,7 @@
  * time, and the timer is set to the node's deadline.  What the node wants is done by flake_ops.
  *
  * A request that the node has is a 'struct request' (the node's cookie).  What was asked of others is a 'struct up' until
- * its future is fulfilled.  flax needs neither: its ids are made when they are asked for.
+ * its future is fulfilled.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,16 +20,17 @@
 #include <idtree/idtree.h>
 
 #include "libutil/errprintf.h"
-#include "libutil/parse_duration.h"
+#include "modules/flake/answer.h"
 #include "modules/flake/flake_node.h"
+#include "modules/flake/options.h"
 
-#define HOUR_MS UINT64_C (3600000)
-#define TEXT_MAX 17 /* bytes of any text, with its NUL */
+#define MAX_REQUEST 1024 /* bytes of a request's payload: many may wait */
 
 struct request {
     const idt_msg_t *msg;
     enum series_kind kind;
-    int drift;
+    uint32_t count;
+    struct answer answer; /* as far as it is made */
 };
 
 struct up {
@@ -41,11 +42,10 @@ struct up {
 
 struct flake_module {
     idt_t *h;
-    struct flake_config config;
-    char name[CLAIM_NAME_MAX + 1];
+    struct options options;
     struct flake *flake;
     struct flax_gen *flax;
-    uint64_t flax_ids;
+    bool told_why; /* another rank has our name */
     idt_watcher_t *timer;
     LIST_HEAD (, up) ups;
 };
@@ -100,74 +100,35 @@ static void respond_error (struct flake_module *m, const idt_msg_t *msg, int err
 static void request_destroy (struct request *q)
 {
     idt_msg_unref (q->msg);
+    answer_clear (&q->answer);
     free (q);
 }
 
-/* {"ids":["...","..."]}: written by hand, for there may be many, and no text needs escaping. */
-static char *ids_begin (size_t count, char **end)
+static int give_cb (void *arg, void *cookie, const struct flake_run *run, uint32_t got)
 {
-    char *s = malloc (count * (TEXT_MAX + 2) + 16);
+    struct flake_module *m = arg;
+    struct request *q = cookie;
 
-    *end = s ? stpcpy (s, "{\"ids\":[") : NULL;
-    return s;
-}
-
-static char *ids_add (char *p, const char *text)
-{
-    *p++ = '"';
-    p = stpcpy (p, text);
-    return stpcpy (p, "\",");
-}
-
-static void ids_end (char *p)
-{
-    strcpy (p - 1, "]}");
-}
-
-static char *add_snos (char *p, const struct flake_run *run)
-{
-    char text[TEXT_MAX];
-    sno_t id = run->first.sno;
-
-    for (uint32_t i = 0; i < run->n; i++) {
-        sno_encode (&id, text);
-        p = ids_add (p, text);
-        sno_next (&id);
+    if (got == 0 && answer_begin (&q->answer, q->count) < 0)
+        return -1;
+    switch (q->kind) {
+    case SERIES_SNO:
+        answer_add_snos (&q->answer, run);
+        break;
+    case SERIES_UID:
+        answer_add_uids (&q->answer, run, flake_drift (m->flake));
+        break;
+    default:
+        return answer_add_flaxes (&q->answer, m->flax, (int64_t)(clock_us (CLOCK_REALTIME) / 1000), run->n);
     }
-    return p;
+    return 0;
 }
 
-static char *add_uids (char *p, const struct flake_run *run, int drift)
-{
-    const struct uid_format format = { .drift = drift };
-    struct uid id = run->first.uid;
-    char text[TEXT_MAX];
-
-    for (uint32_t i = 0; i < run->n; i++, id.sequence++) {
-        uid_encode (&id, &format, text);
-        p = ids_add (p, text);
-    }
-    return p;
-}
-
-static void reply_cb (void *arg, void *cookie, const struct flake_run *run, size_t nruns)
+static void reply_cb (void *arg, void *cookie)
 {
     struct request *q = cookie;
-    size_t count = 0;
-    char *s, *p;
 
-    for (size_t i = 0; i < nruns; i++)
-        count += run[i].n;
-    if (!(s = ids_begin (count, &p))) {
-        respond_error (arg, q->msg, ENOMEM, NULL);
-        goto done;
-    }
-    for (size_t i = 0; i < nruns; i++)
-        p = q->kind == SERIES_SNO ? add_snos (p, &run[i]) : add_uids (p, &run[i], q->drift);
-    ids_end (p);
-    respond (arg, q->msg, s);
-    free (s);
-done:
+    respond (arg, q->msg, answer_end (&q->answer));
     request_destroy (q);
 }
 
@@ -217,7 +178,7 @@ static void forward_cb (idt_future_t *f, void *arg)
         flake_forward_failed (m->flake, now_us (), up->tag, idt_future_errnum (f) ? idt_future_errnum (f) : errno,
                               idt_future_error (f));
     else {
-        struct request *q = flake_forwarded (m->flake, up->tag);
+        struct request *q = flake_forwarded (m->flake, now_us (), up->tag);
 
         if (q) {
             respond (m, q->msg, s);
@@ -239,6 +200,7 @@ static int forward_up_cb (void *arg, uint32_t tag, void *cookie)
 
     if (!up)
         return -1;
+    answer_clear (&q->answer);
     up->tag = tag;
     return 0;
 }
@@ -266,14 +228,14 @@ static int borrow_cb (void *arg)
 {
     struct flake_module *m = arg;
 
-    return up_create (m, idt_rpc (m->h, "fluid.lend", "{}", m->config.rank, 0), loan_cb) ? 0 : -1;
+    return up_create (m, idt_rpc (m->h, "fluid.lend", "{}", m->options.node.rank, 0), loan_cb) ? 0 : -1;
 }
 
 static void give_back_cb (void *arg, uint64_t end_ms)
 {
     struct flake_module *m = arg;
 
-    idt_future_destroy (idt_rpc_pack (m->h, "fluid.lend", m->config.rank, IDT_RPC_NORESPONSE, "{s:I}", "back_ms",
+    idt_future_destroy (idt_rpc_pack (m->h, "fluid.lend", m->options.node.rank, IDT_RPC_NORESPONSE, "{s:I}", "back_ms",
                                       (json_int_t)end_ms));
 }
 
@@ -281,15 +243,22 @@ static void claimed_cb (idt_future_t *f, void *arg)
 {
     struct up *up = arg;
     struct flake_module *m = up->module;
-    json_int_t lo, hi;
+    json_int_t fingerprint, lo, hi;
+    const char *why = NULL;
+    int drift;
 
-    if (idt_rpc_get_unpack (f, "{s:[I,I]}", "range_ms", &lo, &hi) < 0) {
-        int errnum = errno;
+    if (idt_rpc_get_unpack (f, "{s:I s:[I,I] s:i s?s}", "fingerprint", &fingerprint, "range_ms", &lo, &hi, "drift",
+                            &drift, "why", &why)
+        < 0)
+        flake_claim_failed (m->flake, now_us ());
+    else {
+        const struct grant grant = { (uint32_t)fingerprint, { (uint64_t)lo, (uint64_t)hi }, drift };
 
-        flake_claim_failed (m->flake, now_us (), errnum, idt_future_error (f));
+        if (why && !m->told_why)
+            idt_log (m->h, LOG_WARNING, "uids name this rank's number: %s", why);
+        m->told_why = why != NULL;
+        flake_claimed (m->flake, now_us (), &grant);
     }
-    else
-        flake_claimed (m->flake, now_us (), &(struct span){ (uint64_t)lo, (uint64_t)hi });
     up_destroy (up);
     set_timer (m);
 }
@@ -305,6 +274,7 @@ static int claim_cb (void *arg, const struct claim *claim)
 }
 
 static const struct flake_ops flake_ops = {
+    .give = give_cb,
     .reply = reply_cb,
     .fail = fail_cb,
     .forward = forward_up_cb,
@@ -333,9 +303,15 @@ static int get_number (const json_t *o, const char *name, int min, int max, int 
 /* What a request says; members that it does not have are left as they are.  Returns 0, or -1 with errno set. */
 static int read_request (const idt_msg_t *msg, int *count, int *meta, int *drift, idt_error_t *errp)
 {
-    json_t *o = idt_msg_json (msg, errp);
+    size_t size = 0;
     int rc = -1;
 
+    idt_msg_payload (msg, NULL, &size);
+    if (size > MAX_REQUEST) {
+        errno = EMSGSIZE;
+        return errprintf (errp, "a request of %zu bytes: at most %d are taken", size, MAX_REQUEST);
+    }
+    json_t *o = idt_msg_json (msg, errp);
     if (o && get_number (o, "count", 1, FLAKE_MAX_COUNT, count, errp) == 0
         && get_number (o, "meta", 0, SNO_META_MAX, meta, errp) == 0
         && get_number (o, "drift", UID_DRIFT_MIN, UID_DRIFT_MAX, drift, errp) == 0)
@@ -346,9 +322,20 @@ static int read_request (const idt_msg_t *msg, int *count, int *meta, int *drift
     return rc;
 }
 
+/* Whom a request is for: a hash of the UUID of its sender (FNV-1a). */
+static uint64_t asker_of (const idt_msg_t *msg)
+{
+    const char *s = idt_msg_route_oldest (msg);
+    uint64_t hash = UINT64_C (0xcbf29ce484222325);
+
+    for (; s && *s; s++)
+        hash = (hash ^ (unsigned char)*s) * UINT64_C (0x100000001b3);
+    return hash;
+}
+
 static void generate (struct flake_module *m, const idt_msg_t *msg, enum series_kind kind)
 {
-    int count = 1, meta = 0, drift = UID_DRIFT_DEFAULT;
+    int count = 1, meta = 0, drift = 0;
     struct request *q;
     idt_error_t err;
 
@@ -357,8 +344,14 @@ static void generate (struct flake_module *m, const idt_msg_t *msg, enum series_
     else if (!(q = malloc (sizeof (*q))))
         respond_error (m, msg, ENOMEM, NULL);
     else {
-        *q = (struct request){ idt_msg_ref (msg), kind, drift };
-        flake_generate (m->flake, now_us (), &(struct flake_request){ q, kind, (uint32_t)count, (uint8_t)meta });
+        *q = (struct request){ idt_msg_ref (msg), kind, (uint32_t)count, { 0 } };
+        const struct flake_request req = { .cookie = q,
+                                           .kind = kind,
+                                           .count = (uint32_t)count,
+                                           .meta = (uint8_t)meta,
+                                           .drift = drift,
+                                           .asker = asker_of (msg) };
+        flake_generate (m->flake, now_us (), &req);
         set_timer (m);
     }
 }
@@ -373,42 +366,9 @@ static void uid_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     generate (arg, msg, SERIES_UID);
 }
 
-/* 'count' ids as an answer.  Returns NULL with errno set. */
-static char *make_flax (struct flake_module *m, int count)
-{
-    int64_t unix_ms = (int64_t)(clock_us (CLOCK_REALTIME) / 1000);
-    char text[FLAX_TEXT_SIZE + 1], *p, *s = ids_begin ((size_t)count, &p);
-    flax_t id;
-
-    for (int i = 0; s && i < count; i++) {
-        if (flax_gen_at (m->flax, unix_ms, &id, 1) < 0) {
-            free (s);
-            return NULL;
-        }
-        flax_encode (&id, text);
-        p = ids_add (p, text);
-    }
-    if (s)
-        ids_end (p);
-    return s;
-}
-
 static void flax_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
-    struct flake_module *m = arg;
-    int count = 1, none = 0;
-    idt_error_t err;
-    char *s;
-
-    if (read_request (msg, &count, &none, &none, &err) < 0)
-        respond_error (m, msg, errno, err.text);
-    else if (!(s = make_flax (m, count)))
-        respond_error (m, msg, errno, errno == EOVERFLOW ? "flax reaches from 2015 to 2049: set the clock" : NULL);
-    else {
-        m->flax_ids += (uint64_t)count;
-        respond (m, msg, s);
-        free (s);
-    }
+    generate (arg, msg, SERIES_FLAX);
 }
 
 /* A rank claims its fingerprint. */
@@ -417,7 +377,7 @@ static void claim_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct flake_module *m = arg;
     json_int_t fingerprint, rank;
     struct claim claim = { 0 };
-    struct span range;
+    struct grant grant;
     idt_error_t err = { "" };
     json_t *o = NULL;
 
@@ -430,9 +390,12 @@ static void claim_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     }
     claim.fingerprint = (uint32_t)fingerprint;
     claim.rank = (uint32_t)rank;
-    if (flake_claim_request (m->flake, now_us (), &claim, &range, &err) < 0)
+    if (flake_claim_request (m->flake, now_us (), &claim, &grant, &err) < 0)
         respond_error (m, msg, errno, err.text[0] ? err.text : NULL);
-    else if (idt_respond_pack (h, msg, "{s:[I,I]}", "range_ms", (json_int_t)range.lo_ms, (json_int_t)range.hi_ms) < 0)
+    else if (idt_respond_pack (h, msg, "{s:I s:[I,I] s:i s:s*}", "fingerprint", (json_int_t)grant.fingerprint, "range_ms",
+                               (json_int_t)grant.range.lo_ms, (json_int_t)grant.range.hi_ms, "drift", grant.drift, "why",
+                               err.text[0] ? err.text : NULL)
+             < 0)
         idt_log (h, LOG_ERR, "flake.claim: cannot answer: %s", strerror (errno));
     set_timer (m);
 done:
@@ -463,9 +426,9 @@ static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct flake_module *m = arg;
     struct flake_stats s = flake_stats (m->flake);
 
-    if (idt_respond_pack (h, msg, "{s:s s:I s:I s:I s:I s:I s:I s:I s:I}", "node", m->config.node, "fingerprint",
-                          (json_int_t)m->config.fingerprint, "requests", (json_int_t)s.requests, "ids",
-                          (json_int_t)s.ids, "flax", (json_int_t)m->flax_ids, "forwarded", (json_int_t)s.forwards,
+    if (idt_respond_pack (h, msg, "{s:s s:I s:i s:I s:I s:I s:I s:I s:I s:I}", "node", m->options.node.node,
+                          "fingerprint", (json_int_t)m->options.node.fingerprint, "drift", flake_drift (m->flake), "requests", (json_int_t)s.requests, "ids",
+                          (json_int_t)s.ids, "flax", (json_int_t)s.flaxes, "forwarded", (json_int_t)s.forwards,
                           "refused", (json_int_t)s.refused, "loans", (json_int_t)s.loans, "claims",
                           (json_int_t)s.claims)
         < 0)
@@ -477,7 +440,6 @@ static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct flake_module *m = arg;
 
     flake_stats_clear (m->flake);
-    m->flax_ids = 0;
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
         respond (m, msg, NULL);
 }
@@ -495,70 +457,6 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_EVENT, "flake.stats-clear", stats_clear_cb, 0 },
     IDT_HANDLERS_END,
 };
-
-/* --- attributes ------------------------------------------------------------------------------------- */
-
-static int nonsense (idt_error_t *errp, const char *name, const char *value, const char *want)
-{
-    errno = EINVAL;
-    return errprintf (errp, "%s=%s: must be %s", name, value, want);
-}
-
-/* 'unless_given': the value where the attribute was not given; NULL: '*value' stays. */
-static int get_u32 (idt_t *h, const char *name, const char *unless_given, uint32_t max, const char *want,
-                    uint32_t *value, idt_error_t *errp)
-{
-    const char *s = unless_given ? idt_attr_define (h, name, unless_given) : idt_attr_get (h, name);
-    uint64_t n;
-
-    if (!s && !unless_given)
-        return 0;
-    if (!s)
-        return errprintf (errp, "%s: %s", name, strerror (errno));
-    if (parse_number (s, unless_given ? 1 : 0, max, &n) < 0)
-        return nonsense (errp, name, s, want);
-    *value = (uint32_t)n;
-    return 0;
-}
-
-/* The name, and the fingerprint that it has or is given. */
-static int get_node (struct flake_module *m, idt_error_t *errp)
-{
-    const char *name = idt_attr_get (m->h, "uid.node"), *host = idt_attr_get (m->h, "hostname");
-    int n;
-
-    if (name)
-        n = snprintf (m->name, sizeof (m->name), "%s", name);
-    else
-        n = snprintf (m->name, sizeof (m->name), "idtree-%u@%s", m->config.rank, host ? host : "localhost");
-    if (n < 1 || n > CLAIM_NAME_MAX)
-        return nonsense (errp, "uid.node", m->name, "a name of 1 to 255 bytes");
-    m->config.node = m->name;
-    m->config.fingerprint = uid_fingerprint (m->name, strlen (m->name));
-    return get_u32 (m->h, "uid.fingerprint", NULL, UINT32_MAX, "a number from 0 to 4294967295", &m->config.fingerprint,
-                    errp);
-}
-
-static int read_options (struct flake_module *m, idt_error_t *errp)
-{
-    const char *s = idt_attr_define (m->h, "flake.forward-timeout", "5s");
-    uint64_t ms;
-
-    if (!s)
-        return errprintf (errp, "flake.forward-timeout: %s", strerror (errno));
-    if (idt_get_rank (m->h, &m->config.rank) < 0)
-        return errprintf (errp, "the attribute rank is missing");
-    if (parse_duration (s, HOUR_MS, &ms) < 0 || ms < 10)
-        return nonsense (errp, "flake.forward-timeout", s, "10ms to 1h, such as 5s");
-    m->config.timeout_us = ms * 1000;
-    if (get_u32 (m->h, "flake.max-partitions", "65536", FLAKE_PARTITIONS, "a number from 1 to 65536",
-                 &m->config.max_partitions, errp)
-            < 0
-        || get_u32 (m->h, "flake.max-waiting", "8192", 1000000, "a number from 1 to 1000000", &m->config.max_waiting, errp)
-               < 0)
-        return -1;
-    return get_node (m, errp);
-}
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
@@ -610,15 +508,16 @@ static int flake_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t 
     if (!m)
         return errprintf (errp, "out of memory");
     m->h = h;
-    if (read_options (m, errp) < 0)
+    if (options_read (h, &m->options, errp) < 0)
         goto error;
-    if (!(m->flake = flake_create (&m->config, &flake_ops, m))
+    if (!(m->flake = flake_create (&m->options.node, &flake_ops, m))
         || !(m->flax = flax_gen_create (FLAX_INCREASING, NULL))
         || !(m->timer = idt_timer_watcher_create (idt_get_reactor (h), 0., 0., timer_cb, m))
         || idt_handlers_add (h, handlers, m) < 0 || register_services (m) < 0) {
         errprintf (errp, "cannot start: %s", strerror (errno));
         goto error;
     }
+    set_timer (m);
     *ctx = m;
     return 0;
 error:

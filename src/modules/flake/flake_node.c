@@ -3,10 +3,11 @@
 
 /* flake_node.c - one rank of the flake service
  *
- * Requests of a kind are served in order of arrival.  way_of () decides, at each step, what becomes of the first one: it
- * is made here, passed on, refused, or it waits.  Ids are made only in the overlap of what way_of () returns, which is
- * what has been borrowed and, for uid, claimed (doc/design/flake.md, rules 1 and 3).  What a request got before the way
- * changed is thrown away: ids that nobody sees are harmless.
+ * Requests of a kind are in a lane.  The one whose turn it is is its current one until it is answered or went up.  way_of ()
+ * decides, at each step, what becomes of it: it is made here, passed on, refused, or it waits.  Ids are made only in the
+ * overlap of what way_of () returns, which is what has been borrowed and, under a given name, claimed
+ * (doc/design/flake.md, rules 1 and 3).  What a request got before the way changed is thrown away: ids that nobody sees are
+ * harmless.
  */
 #include <assert.h>
 #include <errno.h>
@@ -15,42 +16,36 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "libutil/errprintf.h"
+#include "libutil/turns.h"
 #include "modules/flake/flake_node.h"
 
 #define NEVER UINT64_MAX
-#define RETRY_US 50000          /* before a request whose way up was broken is sent again */
-#define CLAIM_RETRY_US 10000    /* before a claim is made again; doubles */
-#define CLAIM_RETRY_MAX_US 1000000
+#define RETRY_US 50000          /* before requests whose way up was broken are sent again */
+#define CLAIMS_US 2000000       /* a rank that claims in vain does so again before */
 #define CLAIMS_TICK_US 20000    /* rank 0 sees to its loan so often, while somebody claims */
+#define FOREVER_MS (UINT64_C (1) << 40) /* the end of the instance's time */
+#define EXPIRE_US 100000        /* before requests that are late are looked at again */
+#define QUANTUM 4096            /* cost of one turn of an asker */
 
 struct pending {
-    TAILQ_ENTRY (pending) link;
-    struct flake_request req;
+    TAILQ_ENTRY (pending) link; /* all, in order of deadline, which is that of arrival */
+    TAILQ_ENTRY (pending) place; /* on their way up, or to be sent again */
+    struct flake_request req;   /* cookie NULL: answered; freed when its turn comes */
     uint64_t deadline_us;
-    uint64_t retry_us; /* not before this is it sent up (again) */
-    uint32_t tag;      /* under which it went up */
+    uint32_t tag; /* under which it went up */
     uint32_t got;
-    struct flake_run *run; /* 'nruns' of them, 'got' ids together */
-    size_t nruns, size;
+    struct series *series; /* that made those */
+    enum { WAITS, CURRENT, UP, AGAIN } state;
 };
 TAILQ_HEAD (pendings, pending);
 
 struct lane {
-    struct series *series;
-    struct pendings waiting;
-    uint64_t ids; /* that those lack */
-};
-
-/* What is known of our claim. */
-struct claiming {
-    struct span held;
-    uint64_t len_ms; /* of what was granted last */
-    bool asking;
-    bool wanted; /* for a request that waits */
-    int errnum;  /* EEXIST: refused, and 'why' */
-    char why[sizeof (((idt_error_t *)0)->text)];
-    uint64_t ask_us; /* not before */
-    uint64_t backoff_us;
+    struct turns *waiting;
+    struct pending *current;
+    struct pendings again; /* went up in vain */
+    uint64_t retry_us;     /* not before this is anything sent up again */
+    bool makes;            /* ids of this kind are made here */
 };
 
 struct flake {
@@ -59,14 +54,18 @@ struct flake {
     void *arg;
     bool stopped;
     struct term term;
-    struct claiming claiming;
+    struct naming naming;
     struct registry *registry; /* rank 0 */
     uint64_t claims_until_us;  /* rank 0: somebody claims in vain, and will come again before this */
+    struct series *sno, *own, *given;
     struct lane lane[SERIES_KINDS];
+    struct pendings all;
     struct pendings up; /* on their way up */
+    uint32_t nup;
+    uint64_t expire_us; /* when a request may be late, or later */
     uint32_t tag;
-    uint32_t count; /* requests, waiting or up */
     uint64_t deadline_us;
+    char why[sizeof (((idt_error_t *)0)->text)]; /* of a refusal */
     struct flake_stats stats;
 };
 
@@ -81,56 +80,97 @@ static struct lane *lane_of (struct flake *f, const struct pending *p)
     return &f->lane[p->req.kind];
 }
 
+static uint64_t now_ms (struct flake *f, uint64_t now_us)
+{
+    return term_now_us (&f->term, now_us) / 1000;
+}
+
 /* --- requests -------------------------------------------------------------------------------- */
 
-static void forget (struct flake *f, struct pendings *list, struct pending *p)
+static void leave_up (struct flake *f, struct pending *p)
 {
-    TAILQ_REMOVE (list, p, link);
-    if (list != &f->up)
-        lane_of (f, p)->ids -= p->req.count;
-    f->count--;
-    free (p->run);
+    TAILQ_REMOVE (&f->up, p, place);
+    f->nup--;
+}
+
+/* It is answered.  One that waits for its turn is in a queue that gives it up only then. */
+static void forget (struct flake *f, struct pending *p)
+{
+    TAILQ_REMOVE (&f->all, p, link);
+    p->req.cookie = NULL;
+    if (p->state == WAITS)
+        return;
+    if (p->state == UP)
+        leave_up (f, p);
+    else if (p->state == AGAIN)
+        TAILQ_REMOVE (&lane_of (f, p)->again, p, place);
+    else
+        lane_of (f, p)->current = NULL;
     free (p);
 }
 
-static void fail (struct flake *f, struct pendings *list, struct pending *p, int errnum, const char *text)
+static void fail (struct flake *f, struct pending *p, int errnum, const char *text)
 {
     f->ops->fail (f->arg, p->req.cookie, errnum, text);
-    forget (f, list, p);
+    forget (f, p);
 }
 
-static const char *unreachable = "no broker that can make these ids was reached in time";
+/* One that waits for its turn, where ids are made, may do so for longer. */
+static bool waits_for_turn (struct flake *f, const struct pending *p)
+{
+    return lane_of (f, p)->makes && p->state != UP;
+}
 
-/* Lists are in order of deadlines, which is that of arrival. */
-static void expire (struct flake *f, uint64_t now_us, struct pendings *list)
+static void expire_one (struct flake *f, uint64_t now_us, struct pending *p)
+{
+    uint64_t longer_us = (FLAKE_PATIENCE - 1) * f->config.timeout_us;
+
+    if (!waits_for_turn (f, p))
+        fail (f, p, EHOSTUNREACH, "no broker that can make these ids was reached in time");
+    else if (p->deadline_us + longer_us <= now_us) {
+        f->stats.refused++;
+        fail (f, p, EAGAIN, "more ids are asked for than can be made in time: ask again later");
+    } else if (f->expire_us > now_us + EXPIRE_US) /* it may stop to be made here */
+        f->expire_us = now_us + EXPIRE_US;
+}
+
+static void expire (struct flake *f, uint64_t now_us)
 {
     struct pending *p, *next;
 
-    for (p = TAILQ_FIRST (list); p; p = next) {
-        next = TAILQ_NEXT (p, link);
-        if (p->deadline_us <= now_us)
-            fail (f, list, p, EHOSTUNREACH, unreachable);
-        else {
-            wake (f, p->deadline_us);
-            break;
+    if (f->expire_us <= now_us) {
+        f->expire_us = NEVER;
+        for (p = TAILQ_FIRST (&f->all); p && p->deadline_us <= now_us; p = next) {
+            next = TAILQ_NEXT (p, link);
+            expire_one (f, now_us, p);
         }
+        if (p && f->expire_us > p->deadline_us)
+            f->expire_us = p->deadline_us;
     }
+    wake (f, f->expire_us);
 }
 
-static int add_run (struct pending *p, const struct flake_run *run)
+/* Whose turn it is.  NULL: nobody waits. */
+static struct pending *current (struct lane *lane)
 {
-    if (p->nruns == p->size) {
-        size_t size = p->size ? 2 * p->size : 4;
-        struct flake_run *grown = realloc (p->run, size * sizeof (run[0]));
+    struct pending *p = lane->current;
 
-        if (!grown)
-            return -1;
-        p->run = grown;
-        p->size = size;
+    if (p)
+        return p;
+    if ((p = TAILQ_FIRST (&lane->again)))
+        TAILQ_REMOVE (&lane->again, p, place);
+    while (!p && (p = turns_next (lane->waiting)) && !p->req.cookie) {
+        free (p);
+        p = NULL;
     }
-    p->run[p->nruns++] = *run;
-    p->got += run->n;
-    return 0;
+    if (p)
+        p->state = CURRENT;
+    return lane->current = p;
+}
+
+static bool is_empty (const struct lane *lane)
+{
+    return !lane->current && TAILQ_EMPTY (&lane->again) && turns_count (lane->waiting) == 0;
 }
 
 /* --- which way -------------------------------------------------------------------------------- */
@@ -142,29 +182,42 @@ enum way {
     WAY_REFUSE,
 };
 
-static bool contains (const struct span *s, uint64_t ms)
-{
-    return ms >= s->lo_ms && ms < s->hi_ms;
-}
+/* How ids may be made. */
+struct making {
+    struct series *series;
+    struct span range;
+};
 
-static enum way way_of_claim (struct flake *f, uint64_t now_us, struct span *range)
+static enum way way_of_uid (struct flake *f, uint64_t now_us, const struct pending *p, struct making *m)
 {
-    const struct span *held = &f->claiming.held;
+    const struct span *held = &f->naming.held;
+    enum naming_way way = naming_way (&f->naming, now_us, now_ms (f, now_us));
 
-    f->claiming.wanted = true;
-    if (!contains (held, term_now_us (&f->term, now_us) / 1000))
-        return f->claiming.errnum == EEXIST ? WAY_REFUSE : WAY_WAIT;
-    if (range->lo_ms < held->lo_ms)
-        range->lo_ms = held->lo_ms;
-    if (range->hi_ms > held->hi_ms)
-        range->hi_ms = held->hi_ms;
+    if (way == NAMING_WAIT)
+        wake (f, naming_patience (&f->naming));
+    if (way == NAMING_WAIT || way == NAMING_FORWARD)
+        return way == NAMING_WAIT ? WAY_WAIT : WAY_FORWARD;
+    if (p->req.drift && p->req.drift != f->naming.drift) {
+        snprintf (f->why, sizeof (f->why), "drift %d: uids of this instance have %d drift bits (uid.drift of rank 0)",
+                  p->req.drift, f->naming.drift);
+        return WAY_REFUSE;
+    }
+    m->series = f->own;
+    if (way == NAMING_OWN)
+        return WAY_MAKE;
+    m->series = f->given;
+    if (m->range.lo_ms < held->lo_ms)
+        m->range.lo_ms = held->lo_ms;
+    if (m->range.hi_ms > held->hi_ms)
+        m->range.hi_ms = held->hi_ms;
     return WAY_MAKE;
 }
 
-/* And in which range of time ids may be made. */
-static enum way way_of (struct flake *f, uint64_t now_us, enum series_kind kind, struct span *range)
+static enum way way_of (struct flake *f, uint64_t now_us, const struct pending *p, struct making *m)
 {
-    if (kind == SERIES_SNO && f->config.rank >= f->config.max_partitions)
+    if (p->req.kind == SERIES_FLAX)
+        return WAY_MAKE;
+    if (p->req.kind == SERIES_SNO && f->config.rank >= f->config.max_partitions)
         return WAY_FORWARD;
     switch (term_state (&f->term, now_us)) {
     case TERM_UNKNOWN:
@@ -175,123 +228,116 @@ static enum way way_of (struct flake *f, uint64_t now_us, enum series_kind kind,
     case TERM_HELD:
         break;
     }
-    *range = f->term.held;
-    return kind == SERIES_UID ? way_of_claim (f, now_us, range) : WAY_MAKE;
+    *m = (struct making){ f->sno, f->term.held };
+    return p->req.kind == SERIES_UID ? way_of_uid (f, now_us, p, m) : WAY_MAKE;
 }
 
 /* --- making ------------------------------------------------------------------------------------ */
 
-/* Make what can be made now.  Returns 0 when all is there, else -1 with errno EAGAIN or why it never will be. */
-static int make (struct flake *f, uint64_t now_us, struct pending *p, const struct span *range)
+/* Returns how many there are in '*run', or -1 with errno EAGAIN or why there never will be. */
+static int reserve (struct flake *f, uint64_t now_us, const struct pending *p, const struct making *m, uint32_t want,
+                    struct flake_run *run)
 {
     int64_t epoch_us = f->term.epoch_ms * 1000, wait_us = 0;
+    int64_t lo_us = epoch_us + (int64_t)m->range.lo_ms * 1000, hi_us = epoch_us + (int64_t)m->range.hi_ms * 1000;
     int64_t unix_us = epoch_us + (int64_t)term_now_us (&f->term, now_us);
-    struct series *series = lane_of (f, p)->series;
 
-    while (p->got < p->req.count) {
-        struct flake_run run;
+    if (p->req.kind == SERIES_FLAX) {
+        run->n = want;
+        return (int)want;
+    }
+    int n = series_reserve (m->series, lo_us, hi_us, unix_us, p->req.meta, want, run, &wait_us);
+    if (n < 0 && (errno == EAGAIN || errno == ERANGE)) {
+        wake (f, now_us + (uint64_t)wait_us);
+        errno = EAGAIN;
+    }
+    return n;
+}
 
-        if (series_reserve (series, epoch_us + (int64_t)range->lo_ms * 1000, epoch_us + (int64_t)range->hi_ms * 1000,
-                            unix_us, p->req.meta, p->req.count - p->got, &run, &wait_us)
-            < 0) {
-            if (errno != EAGAIN && errno != ERANGE)
-                return -1;
-            wake (f, now_us + (uint64_t)wait_us);
-            errno = EAGAIN;
+/* Make at most '*left' of what a request lacks, and take them off.  Returns 0, or -1 as reserve (). */
+static int make (struct flake *f, uint64_t now_us, struct pending *p, const struct making *m, int64_t *left)
+{
+    if (p->series != m->series)
+        p->got = 0;
+    p->series = m->series;
+    while (p->got < p->req.count && *left > 0) {
+        uint32_t lacks = p->req.count - p->got;
+        struct flake_run run = { .n = 0 };
+
+        if (reserve (f, now_us, p, m, lacks < *left ? lacks : (uint32_t)*left, &run) < 0
+            || f->ops->give (f->arg, p->req.cookie, &run, p->got) < 0)
             return -1;
-        }
-        if (add_run (p, &run) < 0)
-            return -1;
-        f->stats.ids += run.n;
+        p->got += run.n;
+        *left -= run.n;
+        *(p->req.kind == SERIES_FLAX ? &f->stats.flaxes : &f->stats.ids) += run.n;
     }
     return 0;
 }
 
-/* Returns whether the first request is done with. */
-static bool make_first (struct flake *f, uint64_t now_us, struct lane *lane, const struct span *range)
+/* Returns whether to go on with the lane. */
+static bool make_current (struct flake *f, uint64_t now_us, struct pending *p, const struct making *m, int64_t *left)
 {
-    struct pending *p = TAILQ_FIRST (&lane->waiting);
-
-    if (make (f, now_us, p, range) < 0) {
+    if (make (f, now_us, p, m, left) < 0) {
         if (errno == EAGAIN)
             return false;
-        fail (f, &lane->waiting, p, errno,
-              errno == EOVERFLOW ? "these ids do not reach the date that the instance has" : NULL);
+        fail (f, p, errno, errno == EOVERFLOW ? "these ids do not reach the date that it is here: see to the clock" : NULL);
+    } else if (p->got == p->req.count) {
+        f->ops->reply (f->arg, p->req.cookie);
+        forget (f, p);
+    } else
         return true;
-    }
-    f->ops->reply (f->arg, p->req.cookie, p->run, p->nruns);
-    forget (f, &lane->waiting, p);
+    *left -= FLAKE_REQUEST_COST;
     return true;
 }
 
 /* --- forwarding --------------------------------------------------------------------------------- */
 
-/* What goes up for a second time is older than others that are there. */
-static void insert (struct pendings *list, struct pending *p)
+static bool forward_current (struct flake *f, uint64_t now_us, struct lane *lane, int64_t *left)
 {
-    struct pending *before = TAILQ_LAST (list, pendings);
+    struct pending *p = lane->current;
 
-    while (before && before->deadline_us > p->deadline_us)
-        before = TAILQ_PREV (before, pendings, link);
-    if (before)
-        TAILQ_INSERT_AFTER (list, before, p, link);
-    else
-        TAILQ_INSERT_HEAD (list, p, link);
-}
-
-static void move_up (struct flake *f, struct pending *p)
-{
-    TAILQ_REMOVE (&lane_of (f, p)->waiting, p, link);
-    lane_of (f, p)->ids -= p->req.count;
-    insert (&f->up, p);
-}
-
-static void move_back (struct flake *f, struct pending *p)
-{
-    TAILQ_REMOVE (&f->up, p, link);
-    lane_of (f, p)->ids += p->req.count;
-    insert (&lane_of (f, p)->waiting, p);
-}
-
-static bool forward_first (struct flake *f, uint64_t now_us, struct lane *lane)
-{
-    struct pending *p = TAILQ_FIRST (&lane->waiting);
-
-    if (p->retry_us > now_us) {
-        wake (f, p->retry_us);
+    if (f->nup == FLAKE_MAX_UP)
+        return false;
+    if (lane->retry_us > now_us) {
+        wake (f, lane->retry_us);
         return false;
     }
     p->got = 0;
-    p->nruns = 0;
     p->tag = ++f->tag;
     if (f->ops->forward (f->arg, p->tag, p->req.cookie) < 0) {
-        p->retry_us = now_us + RETRY_US;
-        wake (f, p->retry_us);
+        lane->retry_us = now_us + RETRY_US;
+        wake (f, lane->retry_us);
         return false;
     }
     f->stats.forwards++;
-    move_up (f, p);
-    wake (f, p->deadline_us);
+    lane->current = NULL;
+    p->state = UP;
+    TAILQ_INSERT_TAIL (&f->up, p, place);
+    f->nup++;
+    *left -= FLAKE_REQUEST_COST;
     return true;
 }
 
+/* Answers come mostly in the order of the requests. */
 static struct pending *find_up (struct flake *f, uint32_t tag)
 {
     struct pending *p;
 
-    TAILQ_FOREACH (p, &f->up, link)
+    TAILQ_FOREACH (p, &f->up, place)
         if (p->tag == tag)
             return p;
     return NULL;
 }
 
-void *flake_forwarded (struct flake *f, uint32_t tag)
+void *flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag)
 {
     struct pending *p = find_up (f, tag);
     void *cookie = p ? p->req.cookie : NULL;
 
-    if (p)
-        forget (f, &f->up, p);
+    if (p) {
+        forget (f, p);
+        wake (f, now_us); /* there is room for others */
+    }
     return cookie;
 }
 
@@ -303,10 +349,12 @@ void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int e
     if (!p)
         return;
     if (errnum != EHOSTUNREACH)
-        fail (f, &f->up, p, errnum, text);
+        fail (f, p, errnum, text);
     else {
-        p->retry_us = now_us + RETRY_US;
-        move_back (f, p);
+        leave_up (f, p);
+        p->state = AGAIN;
+        TAILQ_INSERT_TAIL (&lane_of (f, p)->again, p, place);
+        lane_of (f, p)->retry_us = now_us + RETRY_US;
     }
     flake_tick (f, now_us);
 }
@@ -317,7 +365,7 @@ static void ask_for_time (struct flake *f, uint64_t now_us)
 {
     bool claims = now_us < f->claims_until_us;
 
-    if (!claims && TAILQ_EMPTY (&f->lane[SERIES_SNO].waiting) && TAILQ_EMPTY (&f->lane[SERIES_UID].waiting))
+    if (!claims && is_empty (&f->lane[SERIES_SNO]) && is_empty (&f->lane[SERIES_UID]))
         return;
     if (claims)
         wake (f, now_us + CLAIMS_TICK_US);
@@ -331,41 +379,18 @@ static void ask_for_time (struct flake *f, uint64_t now_us)
         wake (f, term_due (&f->term));
 }
 
-static bool claim_is_due (struct flake *f, uint64_t now_us)
-{
-    const struct claiming *c = &f->claiming;
-    uint64_t ms = term_now_us (&f->term, now_us) / 1000;
-
-    if (!c->wanted || c->asking || now_us < c->ask_us)
-        return false;
-    return !contains (&c->held, ms) || c->held.hi_ms - ms <= c->len_ms / 4;
-}
-
-static void claim_again_later (struct flake *f, uint64_t now_us)
-{
-    struct claiming *c = &f->claiming;
-
-    c->asking = false;
-    c->backoff_us = c->backoff_us ? 2 * c->backoff_us : CLAIM_RETRY_US;
-    if (c->backoff_us > CLAIM_RETRY_MAX_US)
-        c->backoff_us = CLAIM_RETRY_MAX_US;
-    c->ask_us = now_us + c->backoff_us;
-}
-
 static void ask_for_claim (struct flake *f, uint64_t now_us)
 {
     const struct claim claim = { f->config.fingerprint, f->config.rank, f->config.node };
 
-    if (claim_is_due (f, now_us)) {
-        f->claiming.asking = true;
+    if (naming_is_due (&f->naming, now_us, now_ms (f, now_us))) {
+        naming_asked (&f->naming);
         f->stats.claims++;
         if (f->ops->claim (f->arg, &claim) < 0)
-            claim_again_later (f, now_us);
+            naming_failed (&f->naming, now_us);
     }
-    if (!TAILQ_EMPTY (&f->lane[SERIES_UID].waiting) && f->claiming.wanted && !f->claiming.asking
-        && f->claiming.ask_us > now_us)
-        wake (f, f->claiming.ask_us);
-    f->claiming.wanted = false;
+    if (naming_due (&f->naming) > now_us)
+        wake (f, naming_due (&f->naming));
 }
 
 void flake_lent (struct flake *f, uint64_t now_us, const struct term_loan *loan)
@@ -381,46 +406,26 @@ void flake_not_lent (struct flake *f, uint64_t now_us, bool never)
     flake_tick (f, now_us);
 }
 
-/* Ranges come in order of time; two need not touch, and then the older one is not used any more. */
-void flake_claimed (struct flake *f, uint64_t now_us, const struct span *range)
+void flake_claimed (struct flake *f, uint64_t now_us, const struct grant *grant)
 {
-    struct claiming *c = &f->claiming;
-
-    if (range->lo_ms > c->held.hi_ms || range->lo_ms < c->held.lo_ms)
-        c->held = *range;
-    else
-        c->held.hi_ms = range->hi_ms > c->held.hi_ms ? range->hi_ms : c->held.hi_ms;
-    c->len_ms = range->hi_ms - range->lo_ms;
-    c->asking = false;
-    c->errnum = 0;
-    c->backoff_us = 0;
-    c->ask_us = now_us + CLAIM_RETRY_US;
+    naming_granted (&f->naming, now_us, grant);
     flake_tick (f, now_us);
 }
 
-void flake_claim_failed (struct flake *f, uint64_t now_us, int errnum, const char *text)
+void flake_claim_failed (struct flake *f, uint64_t now_us)
 {
-    struct claiming *c = &f->claiming;
-
-    c->errnum = errnum;
-    snprintf (c->why, sizeof (c->why), "%s", text ? text : "");
-    if (errnum == EEXIST)
-        c->backoff_us = CLAIM_RETRY_MAX_US;
-    claim_again_later (f, now_us);
+    naming_failed (&f->naming, now_us);
     flake_tick (f, now_us);
 }
 
-int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *claim, struct span *range,
-                         idt_error_t *errp)
+static int claim_given (struct flake *f, uint64_t now_us, const struct claim *claim, struct span *range, idt_error_t *errp)
 {
-    errno = ENOTSUP;
-    if (!f->registry)
-        return -1;
     int rc = -1, saved = EAGAIN;
+
     /* A loan may be over before the claim is made again, so it is renewed till then. */
-    f->claims_until_us = now_us + 2 * CLAIM_RETRY_MAX_US;
+    f->claims_until_us = now_us + CLAIMS_US;
     if (!f->stopped && term_state (&f->term, now_us) == TERM_HELD) {
-        rc = registry_claim (f->registry, term_now_us (&f->term, now_us) / 1000, &f->term.held, claim, range, errp);
+        rc = registry_claim (f->registry, now_ms (f, now_us), &f->term.held, claim, range, errp);
         saved = errno;
     }
     flake_tick (f, now_us);
@@ -430,30 +435,59 @@ int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *c
     return rc;
 }
 
+int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *claim, struct grant *grant,
+                         idt_error_t *errp)
+{
+    struct grant own = { naming_own (claim->rank), { 0, FOREVER_MS }, f->config.drift }, given = own;
+
+    errno = ENOTSUP;
+    if (!f->registry)
+        return -1;
+    given.fingerprint = claim->fingerprint;
+    if (claim->fingerprint != own.fingerprint) {
+        errno = EINVAL;
+        if (naming_is_own (claim->fingerprint))
+            return errprintf (errp, "fingerprint 0x%08x is that of another rank's number", claim->fingerprint);
+        if (claim_given (f, now_us, claim, &given.range, errp) < 0) {
+            if (errno != EEXIST && errno != ENOSPC)
+                return -1;
+            given = own;
+        }
+    }
+    *grant = given;
+    return 0;
+}
+
 /* --- work ---------------------------------------------------------------------------------------- */
 
-static void lane_work (struct flake *f, uint64_t now_us, enum series_kind kind)
+static void lane_work (struct flake *f, uint64_t now_us, struct lane *lane)
 {
-    struct lane *lane = &f->lane[kind];
+    int64_t left = FLAKE_TURN_IDS;
     bool again = true;
+    struct pending *p;
 
-    while (again && !TAILQ_EMPTY (&lane->waiting)) {
-        struct span range;
+    while (again && left > 0 && (p = current (lane))) {
+        struct making m = { 0 };
+        enum way way = way_of (f, now_us, p, &m);
 
-        switch (way_of (f, now_us, kind, &range)) {
+        lane->makes = way == WAY_MAKE;
+        switch (way) {
         case WAY_MAKE:
-            again = make_first (f, now_us, lane, &range);
+            again = make_current (f, now_us, p, &m, &left);
             break;
         case WAY_FORWARD:
-            again = forward_first (f, now_us, lane);
+            again = forward_current (f, now_us, lane, &left);
             break;
         case WAY_REFUSE:
-            fail (f, &lane->waiting, TAILQ_FIRST (&lane->waiting), f->claiming.errnum, f->claiming.why);
+            fail (f, p, EINVAL, f->why);
+            left -= FLAKE_REQUEST_COST;
             break;
         case WAY_WAIT:
             again = false;
         }
     }
+    if (again && !is_empty (lane))
+        wake (f, now_us);
 }
 
 /* The question for time comes before the work, for it may be answered soon; it is the work that wants a claim. */
@@ -462,12 +496,10 @@ void flake_tick (struct flake *f, uint64_t now_us)
     f->deadline_us = NEVER;
     if (f->stopped)
         return;
-    expire (f, now_us, &f->up);
-    for (int i = 0; i < SERIES_KINDS; i++)
-        expire (f, now_us, &f->lane[i].waiting);
+    expire (f, now_us);
     ask_for_time (f, now_us);
     for (int i = 0; i < SERIES_KINDS; i++)
-        lane_work (f, now_us, i);
+        lane_work (f, now_us, &f->lane[i]);
     ask_for_claim (f, now_us);
 }
 
@@ -476,61 +508,55 @@ uint64_t flake_deadline (const struct flake *f)
     return f->deadline_us;
 }
 
-static int refuse (struct flake *f, const struct flake_request *req, int errnum, const char *text)
+static void refuse (struct flake *f, const struct flake_request *req, int errnum, const char *text)
 {
     f->stats.refused += errnum == EAGAIN;
     f->ops->fail (f->arg, req->cookie, errnum, text);
-    return -1;
 }
 
-static int check (struct flake *f, const struct flake_request *req)
+static struct pending *take (struct flake *f, uint64_t now_us, const struct flake_request *req)
 {
-    if (f->stopped)
-        return refuse (f, req, EHOSTUNREACH, "the flake service of this broker is stopping");
-    if (req->count < 1 || req->count > FLAKE_MAX_COUNT)
-        return refuse (f, req, EINVAL, "count must be from 1 to 65536");
-    if (f->count >= f->config.max_waiting)
-        return refuse (f, req, EAGAIN, "flake.max-waiting requests wait already: ask again later");
-    if (f->lane[req->kind].ids + req->count > FLAKE_MAX_IDS)
-        return refuse (f, req, EAGAIN, "4194304 ids wait to be made already: ask again later");
-    return 0;
-}
+    struct pending *p = calloc (1, sizeof (*p));
 
-void flake_generate (struct flake *f, uint64_t now_us, const struct flake_request *req)
-{
-    struct pending *p;
-
-    f->stats.requests++;
-    if (check (f, req) < 0)
-        return;
-    if (!(p = calloc (1, sizeof (*p)))) {
-        refuse (f, req, ENOMEM, NULL);
-        return;
-    }
+    if (!p)
+        return NULL;
     p->req = *req;
     p->deadline_us = now_us + f->config.timeout_us;
-    f->count++;
-    f->lane[req->kind].ids += req->count;
-    TAILQ_INSERT_TAIL (&f->lane[req->kind].waiting, p, link);
-    flake_tick (f, now_us);
+    if (turns_put (f->lane[req->kind].waiting, req->asker, p, req->count + FLAKE_REQUEST_COST) < 0) {
+        free (p);
+        return NULL;
+    }
+    TAILQ_INSERT_TAIL (&f->all, p, link);
+    if (f->expire_us > p->deadline_us)
+        f->expire_us = p->deadline_us;
+    return p;
 }
 
-static void cancel_in (struct flake *f, struct pendings *list, bool (*gone) (void *cookie, void *arg), void *arg)
+/* While others wait for their turn it is they who are served next, by the next tick. */
+void flake_generate (struct flake *f, uint64_t now_us, const struct flake_request *req)
 {
-    struct pending *p, *next;
-
-    for (p = TAILQ_FIRST (list); p; p = next) {
-        next = TAILQ_NEXT (p, link);
-        if (gone (p->req.cookie, arg))
-            forget (f, list, p);
-    }
+    f->stats.requests++;
+    if (f->stopped)
+        refuse (f, req, EHOSTUNREACH, "the flake service of this broker is stopping");
+    else if (req->count < 1 || req->count > FLAKE_MAX_COUNT)
+        refuse (f, req, EINVAL, "count must be from 1 to 65536");
+    else if (!take (f, now_us, req)) {
+        refuse (f, req, errno == ENOMEM ? ENOMEM : EAGAIN,
+                errno == ENOMEM ? NULL
+                                : "this asker's share of flake.max-waiting requests waits already: ask again later");
+    } else if (f->deadline_us > now_us)
+        flake_tick (f, now_us);
 }
 
 void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg)
 {
-    cancel_in (f, &f->up, gone, arg);
-    for (int i = 0; i < SERIES_KINDS; i++)
-        cancel_in (f, &f->lane[i].waiting, gone, arg);
+    struct pending *p, *next;
+
+    for (p = TAILQ_FIRST (&f->all); p; p = next) {
+        next = TAILQ_NEXT (p, link);
+        if (gone (p->req.cookie, arg))
+            forget (f, p);
+    }
     flake_tick (f, now_us);
 }
 
@@ -538,12 +564,24 @@ void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie,
 
 static int create_series (struct flake *f)
 {
-    const struct uid_node node = { .fingerprint = f->config.fingerprint };
+    const struct uid_node own = uid_node_numbered (f->config.rank & UID_NUMBER_MAX),
+                          given = { .fingerprint = f->config.fingerprint };
 
     /* A rank beyond the partitions forwards, and never asks its series. */
-    f->lane[SERIES_SNO].series = series_create_sno (f->config.rank & SNO_PARTITION_MAX);
-    f->lane[SERIES_UID].series = series_create_uid (&node);
-    return f->lane[SERIES_SNO].series && f->lane[SERIES_UID].series ? 0 : -1;
+    f->sno = series_create_sno (f->config.rank & SNO_PARTITION_MAX);
+    f->own = series_create_uid (&own);
+    f->given = series_create_uid (&given);
+    return f->sno && f->own && f->given ? 0 : -1;
+}
+
+static int create_lanes (struct flake *f)
+{
+    for (int i = 0; i < SERIES_KINDS; i++) {
+        TAILQ_INIT (&f->lane[i].again);
+        if (!(f->lane[i].waiting = turns_create (QUANTUM, f->config.max_waiting, 0)))
+            return -1;
+    }
+    return 0;
 }
 
 struct flake *flake_create (const struct flake_config *config, const struct flake_ops *ops, void *arg)
@@ -560,15 +598,21 @@ struct flake *flake_create (const struct flake_config *config, const struct flak
     f->config = *config;
     f->ops = ops;
     f->arg = arg;
-    f->deadline_us = NEVER;
+    f->expire_us = NEVER;
+    f->deadline_us = 0; /* at once: the drift is asked for */
+    naming_init (&f->naming, config->rank, config->fingerprint, config->rank == 0 ? config->drift : 0);
+    TAILQ_INIT (&f->all);
     TAILQ_INIT (&f->up);
-    for (int i = 0; i < SERIES_KINDS; i++)
-        TAILQ_INIT (&f->lane[i].waiting);
-    if (create_series (f) < 0 || (config->rank == 0 && !(f->registry = registry_create ()))) {
+    if (create_lanes (f) < 0 || create_series (f) < 0 || (config->rank == 0 && !(f->registry = registry_create ()))) {
         flake_destroy (f);
         return NULL;
     }
     return f;
+}
+
+static void free_cb (void *item, void *arg)
+{
+    free (item);
 }
 
 void flake_destroy (struct flake *f)
@@ -576,33 +620,36 @@ void flake_destroy (struct flake *f)
     if (!f)
         return;
     int saved = errno;
-    for (int i = 0; i < SERIES_KINDS; i++)
-        series_destroy (f->lane[i].series);
+    for (int i = 0; i < SERIES_KINDS; i++) {
+        if (f->lane[i].waiting)
+            turns_drain (f->lane[i].waiting, free_cb, NULL);
+        turns_destroy (f->lane[i].waiting);
+    }
+    series_destroy (f->sno);
+    series_destroy (f->own);
+    series_destroy (f->given);
     registry_destroy (f->registry);
     free (f);
     errno = saved;
 }
 
-static void fail_all (struct flake *f, struct pendings *list)
-{
-    struct pending *p;
-
-    while ((p = TAILQ_FIRST (list)))
-        fail (f, list, p, EHOSTUNREACH, "the flake service of this broker is stopping");
-}
-
 void flake_stop (struct flake *f, uint64_t now_us)
 {
+    struct pending *p;
     uint64_t end_ms;
 
     assert (!f->stopped);
     f->stopped = true;
     f->deadline_us = NEVER;
-    fail_all (f, &f->up);
-    for (int i = 0; i < SERIES_KINDS; i++)
-        fail_all (f, &f->lane[i].waiting);
+    while ((p = TAILQ_FIRST (&f->all)))
+        fail (f, p, EHOSTUNREACH, "the flake service of this broker is stopping");
     if (term_close (&f->term, f->registry ? registry_end_ms (f->registry) : 0, &end_ms))
         f->ops->give_back (f->arg, end_ms);
+}
+
+int flake_drift (const struct flake *f)
+{
+    return f->naming.drift;
 }
 
 struct flake_stats flake_stats (const struct flake *f)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flake_node.h - one rank of the flake service: makes sno and uid, forwards, claims its fingerprint
+/* flake_node.h - one rank of the flake service: whose flax, sno and uid are made next, here or above
  *
  * It is told everything: the time, requests, what was lent, what rank 0 says.  What it wants done it calls for through
  * 'struct flake_ops'.  It has no clock, socket or thread.
@@ -11,6 +11,9 @@
  * 3. After each call the owner asks flake_deadline () and calls flake_tick () then; earlier calls do no harm.
  * 4. Each request that is taken is answered exactly once, by the latest in flake_stop (): by reply, by fail, or by the
  *    owner with what flake_forwarded () returns.
+ * 5. A call makes at most FLAKE_TURN_IDS ids of each kind, and less where requests are small.  What is left is made in the
+ *    next ones: the deadline is now then, so that the owner sees to others in between.
+ * 6. Askers are served by turns (turns.h), those of each kind by themselves.
  */
 #ifndef FLAKE_NODE_H
 #define FLAKE_NODE_H
@@ -20,16 +23,23 @@
 #include <stdint.h>
 
 #include "modules/flake/claim.h"
+#include "modules/flake/naming.h"
 #include "modules/flake/series.h"
 #include "modules/flake/term.h"
 
 #define FLAKE_MAX_COUNT 65536U    /* ids of one request */
-#define FLAKE_MAX_IDS 4194304U    /* ids that wait to be made, of each kind */
 #define FLAKE_PARTITIONS 65536U   /* of sno */
+#define FLAKE_TURN_IDS 8192       /* made at once, of each kind: half a millisecond at most */
+#define FLAKE_REQUEST_COST 128    /* what a request costs beside its ids, in ids */
+#define FLAKE_PATIENCE 6          /* so many timeouts may a request wait for its turn */
+#define FLAKE_MAX_UP 256          /* requests on their way up */
 
 struct flake_ops {
-    /* Answer a request with all of its ids, or with an error. */
-    void (*reply) (void *arg, void *cookie, const struct flake_run *run, size_t nruns);
+    /* Add ids to the answer of a request, of which 'got' are there: after 0 begin anew.  Returns 0, or -1 with errno set. */
+    int (*give) (void *arg, void *cookie, const struct flake_run *run, uint32_t got);
+
+    /* Answer a request with all that it was given, or with an error. */
+    void (*reply) (void *arg, void *cookie);
     void (*fail) (void *arg, void *cookie, int errnum, const char *text);
 
     /* Pass the request on to the parent; flake_forwarded () or flake_forward_failed () tells the outcome under the same
@@ -49,9 +59,10 @@ struct flake_ops {
 struct flake_config {
     uint32_t rank;
     uint32_t max_partitions; /* ranks at or above forward sno: 1 ... FLAKE_PARTITIONS */
-    uint32_t max_waiting;    /* requests */
-    uint64_t timeout_us;     /* a request that nobody could serve for so long fails */
-    uint32_t fingerprint;    /* of the node that uids name */
+    uint32_t max_waiting;    /* requests of a kind; an asker has at most as many as are still free */
+    uint64_t timeout_us;     /* a request that nobody could make for so long fails */
+    int drift;               /* bits of the instance's uids; told by rank 0, not used elsewhere */
+    uint32_t fingerprint;    /* that uids name: given, or naming_own () */
     const char *node;        /* what rank 0 tells others of it; borrowed */
 };
 
@@ -59,12 +70,15 @@ struct flake_request {
     void *cookie; /* not NULL: names it to ops */
     enum series_kind kind;
     uint32_t count;
-    uint8_t meta; /* of sno */
+    uint8_t meta;   /* of sno */
+    int drift;      /* of uid: what the asker will read them with; 0: what the instance has */
+    uint64_t asker; /* who it is for: whoever has the same is served by the same turn */
 };
 
 struct flake_stats {
     uint64_t requests;
-    uint64_t ids; /* made here */
+    uint64_t ids;    /* sno and uid made here */
+    uint64_t flaxes; /* made here */
     uint64_t forwards;
     uint64_t refused; /* EAGAIN */
     uint64_t loans;
@@ -81,10 +95,9 @@ void flake_destroy (struct flake *f); /* flake_stop () first */
 void flake_stop (struct flake *f, uint64_t now_us);
 
 /* Serve a request, at once or later.  Fails with
- *   EINVAL        count is not 1 ... FLAKE_MAX_COUNT
- *   EAGAIN        too much waits
- *   EEXIST        uid: another rank has the fingerprint
- *   EHOSTUNREACH  nobody could make them within the timeout
+ *   EINVAL        count is not 1 ... FLAKE_MAX_COUNT; uid: the instance has another drift
+ *   EAGAIN        too much of this asker waits; or its turn did not come within FLAKE_PATIENCE timeouts
+ *   EHOSTUNREACH  nobody who can make them was reached within the timeout
  *   EOVERFLOW     the scheme does not reach the date
  *   ENOMEM, or what the parent said
  */
@@ -94,23 +107,30 @@ void flake_generate (struct flake *f, uint64_t now_us, const struct flake_reques
 void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg);
 
 /* The parent answered.  Returns the cookie of the request, which the caller answers; NULL: nobody waits for it. */
-void *flake_forwarded (struct flake *f, uint32_t tag);
+void *flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag);
 void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int errnum, const char *text);
 
 void flake_lent (struct flake *f, uint64_t now_us, const struct term_loan *loan);
 void flake_not_lent (struct flake *f, uint64_t now_us, bool never);
 
-void flake_claimed (struct flake *f, uint64_t now_us, const struct span *range);
-void flake_claim_failed (struct flake *f, uint64_t now_us, int errnum, const char *text);
+void flake_claimed (struct flake *f, uint64_t now_us, const struct grant *grant);
+void flake_claim_failed (struct flake *f, uint64_t now_us);
 
-/* Rank 0: a rank claims a fingerprint.  Returns 0 with the range in '*range', or -1 as registry_claim (), and EAGAIN: no
- * time is borrowed yet, but asked for.
+/* Rank 0: a rank claims a fingerprint.  Its own is granted for good; another for as long as the time reaches that rank 0
+ * has borrowed; instead of what somebody else has it gets its own, and 'errp' says why (else it is left alone).  Returns 0 with
+ * '*grant', or -1 with errno set:
+ *   EAGAIN   no time is borrowed yet, but asked for
+ *   EINVAL   the fingerprint is another rank's own; or the name is too long
+ *   ENOTSUP  this is not rank 0
+ *   ENOMEM
  */
-int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *claim, struct span *range,
+int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *claim, struct grant *grant,
                          idt_error_t *errp);
 
 void flake_tick (struct flake *f, uint64_t now_us);
 uint64_t flake_deadline (const struct flake *f); /* UINT64_MAX: none */
+
+int flake_drift (const struct flake *f); /* of uids that are given; 0: not known yet */
 
 struct flake_stats flake_stats (const struct flake *f);
 void flake_stats_clear (struct flake *f);

@@ -24,25 +24,43 @@
 
 struct record {
     int answers, errnum;
-    uint32_t ids;
+    uint32_t ids;         /* of the answer */
+    uint32_t got;         /* so far */
+    uint32_t fingerprint; /* of uids */
     char text[256];
 };
 
 struct world {
     struct flake *f;
     struct record req[64];
+    int order[64], nanswered; /* cookies in the order of answers */
+    uint64_t given;           /* ids, in all */
+    bool no_memory;
     int forwards, borrows, claims, backs;
     uint32_t tag;
     uint64_t end_ms;
 };
 
-static void reply_cb (void *arg, void *cookie, const struct flake_run *run, size_t nruns)
+static int give_cb (void *arg, void *cookie, const struct flake_run *run, uint32_t got)
+{
+    struct world *w = arg;
+    struct record *r = &w->req[(size_t)cookie];
+
+    r->got = got + run->n;
+    w->given += run->n;
+    if (got == 0)
+        r->fingerprint = run->first.uid.node.fingerprint; /* if it is a uid */
+    errno = ENOMEM;
+    return w->no_memory ? -1 : 0;
+}
+
+static void reply_cb (void *arg, void *cookie)
 {
     struct record *r = &((struct world *)arg)->req[(size_t)cookie];
 
     r->answers++;
-    for (size_t i = 0; i < nruns; i++)
-        r->ids += run[i].n;
+    r->ids = r->got;
+    ((struct world *)arg)->order[((struct world *)arg)->nanswered++ % 64] = (int)(size_t)cookie;
 }
 
 static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
@@ -83,18 +101,25 @@ static int claim_cb (void *arg, const struct claim *claim)
     return 0;
 }
 
-static const struct flake_ops ops = { reply_cb, fail_cb, forward_cb, borrow_cb, give_back_cb, claim_cb };
+static const struct flake_ops ops = { give_cb, reply_cb, fail_cb, forward_cb, borrow_cb, give_back_cb, claim_cb };
 
-static void create (struct world *w, uint32_t rank, uint32_t max_partitions)
+static void create_named (struct world *w, uint32_t rank, uint32_t max_partitions, uint32_t fingerprint)
 {
     const struct flake_config config = { .rank = rank,
                                          .max_partitions = max_partitions,
-                                         .max_waiting = 8,
+                                         .max_waiting = 20,
                                          .timeout_us = 5 * SECOND,
-                                         .fingerprint = 100 + rank,
+                                         .drift = 8,
+                                         .fingerprint = fingerprint,
                                          .node = "me@here" };
 
     *w = (struct world){ .f = flake_create (&config, &ops, w) };
+    flake_tick (w->f, T0);
+}
+
+static void create (struct world *w, uint32_t rank, uint32_t max_partitions)
+{
+    create_named (w, rank, max_partitions, naming_own (rank));
 }
 
 static void destroy (struct world *w, uint64_t at_us)
@@ -103,10 +128,23 @@ static void destroy (struct world *w, uint64_t at_us)
     flake_destroy (w->f);
 }
 
+/* As its owner would: what is left over is for the next turn. */
+static void tick_all (struct world *w, uint64_t at_us)
+{
+    for (int i = 0; i < 16 && flake_deadline (w->f) <= at_us; i++)
+        flake_tick (w->f, at_us);
+}
+
 static struct record *ask (struct world *w, uint64_t at_us, size_t cookie, enum series_kind kind, uint32_t count)
 {
-    flake_generate (w->f, at_us, &(struct flake_request){ (void *)cookie, kind, count, 0 });
+    flake_generate (w->f, at_us, &(struct flake_request){ .cookie = (void *)cookie, .kind = kind, .count = count });
+    tick_all (w, at_us);
     return &w->req[cookie];
+}
+
+static void answer_claim (struct world *w, uint64_t at_us, uint32_t fingerprint, uint64_t lo_ms, uint64_t hi_ms)
+{
+    flake_claimed (w->f, at_us, &(struct grant){ fingerprint, { lo_ms, hi_ms }, 8 });
 }
 
 /* At 'at_us' the instance's time is at_us - T0 + 10 s. */
@@ -137,9 +175,9 @@ static void test_make (void)
     ok (r->answers == 0 && s->answers == 0 && flake_deadline (w.f) > T0 + SECOND
             && flake_deadline (w.f) <= T0 + SECOND + 4 * MS,
         "what does not fit in a unit waits for the next one");
-    flake_tick (w.f, flake_deadline (w.f));
+    tick_all (&w, flake_deadline (w.f));
     ok (r->ids == 65536 && s->answers == 0, "in order");
-    flake_tick (w.f, flake_deadline (w.f));
+    tick_all (&w, flake_deadline (w.f));
     ok (s->ids == 1, "of arrival");
     r = ask (&w, T0 + 12 * SECOND, 5, SERIES_SNO, 1);
     ok (r->ids == 1 && w.borrows == 2, "the last quarter of a loan is time to ask for the next");
@@ -149,12 +187,12 @@ static void test_make (void)
     flake_not_lent (w.f, T0 + 15 * SECOND, false);
     ok (r->answers == 0 && w.forwards == 1, "where nothing is lent it goes up");
     lend (&w, T0 + 15 * SECOND, 25000, 40000);
-    ok (flake_forwarded (w.f, w.tag) == (void *)6 && !flake_forwarded (w.f, w.tag), "its answer is for it, once");
+    ok (flake_forwarded (w.f, T0 + 15 * SECOND, w.tag) == (void *)6 && !flake_forwarded (w.f, T0 + 15 * SECOND, w.tag), "its answer is for it, once");
     r = ask (&w, T0 + 16 * SECOND, 7, SERIES_SNO, 0);
     s = ask (&w, T0 + 16 * SECOND, 8, SERIES_SNO, 65537);
     ok (r->errnum == EINVAL && s->errnum == EINVAL, "0 and 65537 ids are refused");
     flake_stop (w.f, T0 + 16 * SECOND);
-    ok (w.backs == 1 && w.end_ms == 25001, "what is not used is given back at the end");
+    ok (w.backs == 1 && w.end_ms == 26001, "what is not used is given back at the end");
     r = ask (&w, T0 + 16 * SECOND, 9, SERIES_SNO, 1);
     ok (r->errnum == EHOSTUNREACH, "and nothing is made any more");
     flake_destroy (w.f);
@@ -169,24 +207,20 @@ static void test_forward (void)
     r = ask (&w, T0, 1, SERIES_SNO, 1);
     ok (w.forwards == 1, "a rank at the limit of partitions forwards");
     flake_forward_failed (w.f, T0, w.tag, EHOSTUNREACH, NULL);
-    flake_tick (w.f, flake_deadline (w.f));
+    tick_all (&w, flake_deadline (w.f));
     ok (w.forwards == 2 && r->answers == 0, "again, where the way was broken");
     flake_forward_failed (w.f, T0 + SECOND, w.tag, EAGAIN, "no");
     ok (r->answers == 1 && r->errnum == EAGAIN && !strcmp (r->text, "no"), "what the parent says is the answer");
     r = ask (&w, T0 + SECOND, 2, SERIES_SNO, 1);
     flake_tick (w.f, T0 + 6 * SECOND);
-    ok (r->answers == 1 && r->errnum == EHOSTUNREACH && !flake_forwarded (w.f, w.tag),
+    ok (r->answers == 1 && r->errnum == EHOSTUNREACH && !flake_forwarded (w.f, T0 + 6 * SECOND, w.tag),
         "no answer in time is one, and a late one is nobody's");
-    for (size_t i = 3; i < 12; i++)
-        r = ask (&w, T0 + 7 * SECOND, i, SERIES_SNO, 1);
-    ok (r->errnum == EAGAIN && w.req[10].answers == 0, "more than flake.max-waiting are refused");
     destroy (&w, T0 + 7 * SECOND);
-    ok (w.req[3].answers == 1 && w.req[10].errnum == EHOSTUNREACH, "the others are answered at the end");
 
     create (&w, 3, 65536);
     r = ask (&w, T0, 1, SERIES_UID, 1);
     flake_not_lent (w.f, T0, true);
-    ok (w.forwards == 1 && r->answers == 0 && w.claims == 0, "a rank that can't borrow forwards uid too");
+    ok (w.forwards == 1 && r->answers == 0, "a rank that can't borrow forwards uid too");
     destroy (&w, T0);
 
     create (&w, 0, 65536);
@@ -195,64 +229,233 @@ static void test_forward (void)
     ok (w.forwards == 0 && r->answers == 0 && flake_deadline (w.f) < T0 + SECOND, "rank 0 can't forward: it waits");
     flake_tick (w.f, T0 + SECOND);
     lend (&w, T0 + SECOND, 11000, 25000);
-    flake_tick (w.f, flake_deadline (w.f));
+    tick_all (&w, flake_deadline (w.f));
     ok (r->ids == 1, "until something is lent");
     destroy (&w, T0 + SECOND);
 }
 
-static void test_claim (void)
+/* The rank's own number. */
+static void test_own (void)
 {
-    const struct claim ours = { 7, 3, "me@here" }, theirs = { 7, 4, "you@there" };
     struct world w;
     struct record *r;
-    struct span range;
-    idt_error_t err;
 
     create (&w, 3, 65536);
-    r = ask (&w, T0, 1, SERIES_UID, 100);
+    ok (w.claims == 1, "a rank asks for the drift before anybody wants a uid");
+    r = ask (&w, T0, 1, SERIES_UID, 1);
+    lend (&w, T0, 9990, 25000);
+    ok (r->answers == 0 && w.forwards == 0, "until it is told, uids wait");
+    answer_claim (&w, T0, naming_own (3), 0, UINT64_C (1) << 40);
+    ok (r->ids == 1 && r->fingerprint == 0x80000003, "then they name the rank's number");
+    r = ask (&w, T0 + 14 * SECOND, 2, SERIES_UID, 1);
+    ok (r->ids == 1 && w.claims == 1, "and rank 0 is asked no more: they last as long as loans do");
+    flake_generate (w.f, T0 + 14 * SECOND, &(struct flake_request){ (void *)3, SERIES_UID, 1, 0, 5, 0 });
+    ok (w.req[3].errnum == EINVAL && strstr (w.req[3].text, "drift 5") && strstr (w.req[3].text, "8 drift bits"),
+        "those of another drift are refused, with the one that there is");
+    flake_generate (w.f, T0 + 14 * SECOND, &(struct flake_request){ (void *)4, SERIES_UID, 1, 0, 8, 0 });
+    ok (w.req[4].ids == 1, "the same one is taken");
+    destroy (&w, T0 + 14 * SECOND);
+
+    create (&w, 3, 65536);
+    flake_claim_failed (w.f, T0);
     lend (&w, T0, 10000, 25000);
-    ok (r->answers == 0 && w.claims == 1, "uid needs a claim besides");
-    flake_claimed (w.f, T0, &(struct span){ 9000, 12000 });
-    flake_tick (w.f, flake_deadline (w.f));
-    ok (r->ids == 100, "and is made where both overlap");
-    r = ask (&w, T0 + 2 * SECOND, 2, SERIES_UID, 1);
-    ok (r->answers == 0 && w.claims == 2, "not beyond");
-    flake_claim_failed (w.f, T0 + 2 * SECOND, EEXIST, "taken by you@there");
-    ok (r->errnum == EEXIST && !strcmp (r->text, "taken by you@there"), "a claim that is refused is told");
-    r = ask (&w, T0 + 2 * SECOND + MS, 3, SERIES_UID, 1);
-    ok (r->errnum == EEXIST && w.claims == 2, "to all who ask");
-    r = ask (&w, T0 + 4 * SECOND, 4, SERIES_UID, 1);
-    ok (w.claims == 3, "and made again a second later");
-    destroy (&w, T0 + 4 * SECOND);
+    r = ask (&w, T0, 1, SERIES_UID, 1);
+    for (uint64_t t = T0; t < T0 + 3 * SECOND; t += 10 * MS) {
+        int claims = w.claims;
+
+        tick_all (&w, t);
+        if (w.claims > claims)
+            flake_claim_failed (w.f, t);
+    }
+    ok (w.forwards == 1 && r->answers == 0 && w.claims >= 5 && w.claims <= 12,
+        "a rank that rank 0 does not tell forwards, and goes on asking, less and less often (%d)", w.claims);
+    destroy (&w, T0 + 3 * SECOND);
 
     create (&w, 0, 65536);
-    flake_claim_request (w.f, T0, &ours, &range, &err);
+    lend (&w, T0, 9990, 25000);
+    r = ask (&w, T0, 1, SERIES_UID, 1);
+    ok (r->ids == 1 && w.claims == 0 && r->fingerprint == 0x80000000, "rank 0 asks nobody");
+    destroy (&w, T0);
+}
+
+static void test_given (void)
+{
+    struct world w;
+    struct record *r;
+
+    create_named (&w, 3, 65536, 7);
+    r = ask (&w, T0, 1, SERIES_UID, 100);
+    lend (&w, T0, 10000, 25000);
+    ok (r->answers == 0 && w.claims == 1, "a given name needs a claim");
+    answer_claim (&w, T0, 7, 9000, 12000);
+    tick_all (&w, flake_deadline (w.f));
+    ok (r->ids == 100 && r->fingerprint == 7, "and is used where both overlap");
+    r = ask (&w, T0 + 2 * SECOND, 2, SERIES_UID, 1);
+    ok (r->answers == 0 && w.claims == 2, "not beyond");
+    answer_claim (&w, T0 + 2 * SECOND, naming_own (3), 0, UINT64_C (1) << 40);
+    ok (r->ids == 1 && r->fingerprint == 0x80000003, "where it is another's, the rank's number is there");
+    r = ask (&w, T0 + 2 * SECOND + MS, 3, SERIES_UID, 1);
+    ok (r->ids == 1 && w.claims == 2, "for all who ask");
+    r = ask (&w, T0 + 4 * SECOND, 4, SERIES_UID, 1);
+    ok (r->ids == 1 && w.claims == 3, "and the claim is made again a second later");
+    answer_claim (&w, T0 + 4 * SECOND, 7, 14000, 25000);
+    r = ask (&w, T0 + 5 * SECOND, 5, SERIES_UID, 1);
+    ok (r->ids == 1 && r->fingerprint == 7, "until it is granted");
+    lend (&w, T0 + 14 * SECOND, 25000, 40000);
+    r = ask (&w, T0 + 15 * SECOND, 6, SERIES_UID, 1);
+    ok (r->answers == 0 && w.claims == 4, "after the end of what was granted rank 0 is waited for");
+    tick_all (&w, flake_deadline (w.f));
+    ok (r->ids == 1 && r->fingerprint == 0x80000003 && w.forwards == 0, "a second, then the rank goes on without");
+    r = ask (&w, T0 + 17 * SECOND, 7, SERIES_UID, 1);
+    ok (r->ids == 1, "also for those who come then");
+    flake_claimed (w.f, T0 + 17 * SECOND, &(struct grant){ 7, { 25000, 40000 }, 5 });
+    r = ask (&w, T0 + 18 * SECOND, 8, SERIES_UID, 1);
+    ok (r->ids == 1 && r->fingerprint == 0x80000003 && flake_drift (w.f) == 8,
+        "under another drift than was told first nothing is granted");
+    destroy (&w, T0 + 18 * SECOND);
+}
+
+static void test_claims (void)
+{
+    const struct claim ours = { 7, 3, "me@here" }, theirs = { 7, 4, "you@there" }, own = { 0x80000009, 9, "n" },
+                       stolen = { 0x80000009, 8, "n" };
+    struct world w;
+    struct grant grant;
+    idt_error_t err = { "" };
+
+    create (&w, 0, 65536);
+    flake_claim_request (w.f, T0, &ours, &grant, &err);
     lend (&w, T0, 10000, 10100);
     flake_tick (w.f, T0 + 90 * MS);
     ok (w.borrows == 2 && flake_deadline (w.f) < T0 + SECOND, "a short loan is renewed until the claim is made again");
     destroy (&w, T0 + 90 * MS);
 
     create (&w, 0, 65536);
-    ok (flake_claim_request (w.f, T0, &ours, &range, &err) < 0 && errno == EAGAIN && w.borrows == 1,
-        "rank 0 grants nothing before it has borrowed");
+    ok (flake_claim_request (w.f, T0, &own, &grant, &err) == 0 && grant.fingerprint == 0x80000009
+            && grant.range.lo_ms == 0 && grant.range.hi_ms == UINT64_C (1) << 40 && grant.drift == 8 && w.borrows == 0,
+        "a rank's number is granted at once and for good, with the drift");
+    ok (flake_claim_request (w.f, T0, &stolen, &grant, &err) < 0 && errno == EINVAL, "to another rank never");
+    ok (flake_claim_request (w.f, T0, &ours, &grant, &err) < 0 && errno == EAGAIN && w.borrows == 1,
+        "rank 0 grants no name before it has borrowed");
     lend (&w, T0, 10000, 25000);
-    ok (flake_claim_request (w.f, T0, &ours, &range, &err) == 0 && range.lo_ms == 10000 && range.hi_ms == 25000,
-        "and then what it has");
-    ok (flake_claim_request (w.f, T0, &theirs, &range, &err) < 0 && errno == EEXIST && strstr (err.text, "me@here")
-            && strstr (err.text, "you@there") && strstr (err.text, "rank 3"),
-        "another rank is refused, with both names");
-    ok (flake_claim_request (w.f, T0, &ours, &range, &err) == 0, "the same one is not");
+    err.text[0] = '\0';
+    ok (flake_claim_request (w.f, T0, &ours, &grant, &err) == 0 && grant.fingerprint == 7 && grant.range.lo_ms == 10000
+            && grant.range.hi_ms == 25000 && !err.text[0],
+        "and then for what it has");
+    ok (flake_claim_request (w.f, T0, &theirs, &grant, &err) == 0 && grant.fingerprint == 0x80000004
+            && strstr (err.text, "me@here") && strstr (err.text, "you@there") && strstr (err.text, "rank 3"),
+        "another rank gets its number, and is told both names");
+    ok (flake_claim_request (w.f, T0, &ours, &grant, &err) == 0 && grant.fingerprint == 7, "the same one gets its name");
     lend (&w, T0 + 11 * SECOND, 25000, 40000);
-    ok (flake_claim_request (w.f, T0 + 16 * SECOND, &theirs, &range, &err) == 0 && range.lo_ms == 25000
-            && range.hi_ms == 40000,
+    ok (flake_claim_request (w.f, T0 + 16 * SECOND, &theirs, &grant, &err) == 0 && grant.fingerprint == 7
+            && grant.range.lo_ms == 25000 && grant.range.hi_ms == 40000,
         "when the claim has ended another one may have it, from there");
     lend (&w, T0 + 31 * SECOND, 40000, 55000);
-    ok (flake_claim_request (w.f, T0 + 31 * SECOND, &ours, &range, &err) == 0 && range.lo_ms == 40000
-            && flake_claim_request (w.f, T0 + 31 * SECOND, &ours, &range, &err) == 0 && range.lo_ms == 40000,
+    ok (flake_claim_request (w.f, T0 + 31 * SECOND, &ours, &grant, &err) == 0 && grant.range.lo_ms == 40000
+            && flake_claim_request (w.f, T0 + 31 * SECOND, &ours, &grant, &err) == 0 && grant.range.lo_ms == 40000,
         "and back again, but for what was another's");
     flake_stop (w.f, T0 + 32 * SECOND);
     ok (w.backs == 0, "what was granted is not given back");
     flake_destroy (w.f);
+
+    create (&w, 0, 65536);
+    lend (&w, T0, 10000, 25000);
+    flake_claim_request (w.f, T0, &own, &grant, &err);
+    flake_stop (w.f, T0 + SECOND);
+    ok (w.backs == 1 && w.end_ms < 11002, "to grant numbers keeps no time back");
+    flake_destroy (w.f);
+}
+
+/* Put a request of so many flaxes, without the turns that follow. */
+static void put (struct world *w, size_t cookie, uint64_t asker, uint32_t count)
+{
+    flake_generate (w->f, T0, &(struct flake_request){ (void *)cookie, SERIES_FLAX, count, 0, 0, asker });
+}
+
+static bool gone_cb (void *cookie, void *arg)
+{
+    return (size_t)cookie == *(size_t *)arg;
+}
+
+static void test_turns (void)
+{
+    struct world w;
+    uint64_t most = 0;
+
+    create (&w, 3, 65536);
+    put (&w, 1, 1, 65536);
+    ok (w.given == FLAKE_TURN_IDS && flake_deadline (w.f) <= T0, "a call makes so many ids, and is due again at once");
+    for (size_t i = 2; i < 10; i++)
+        put (&w, i, 1, 65536);
+    ok (w.given == FLAKE_TURN_IDS, "requests that come meanwhile make it do no more");
+    put (&w, 10, 2, 1);
+    put (&w, 11, 2, 1);
+    while (flake_deadline (w.f) <= T0) {
+        uint64_t before = w.given;
+
+        flake_tick (w.f, T0);
+        most = w.given - before > most ? w.given - before : most;
+    }
+    ok (most <= FLAKE_TURN_IDS && w.nanswered == 11 && w.given == 9 * 65536 + 2, "all are made, so many in a turn");
+    ok (w.order[1] == 2 && w.order[2] == 10 && w.order[3] == 11, "a modest asker waits for two of a greedy one at most");
+    int ticks = 0;
+    for (size_t i = 12; i < 62; i++)
+        put (&w, i, i, 1);
+    for (; flake_deadline (w.f) <= T0; ticks++)
+        flake_tick (w.f, T0);
+    ok (w.nanswered == 61, "many small ones, too");
+    size_t gone = 3;
+    put (&w, 1, 1, 65536);
+    put (&w, 2, 1, 65536);
+    put (&w, 3, 1, 65536);
+    put (&w, 4, 1, 1);
+    w.nanswered = 0;
+    flake_cancel (w.f, T0, gone_cb, &gone);
+    tick_all (&w, T0);
+    tick_all (&w, T0);
+    ok (w.nanswered == 3 && w.order[2] == 4, "nothing is made for an asker that went");
+    w.no_memory = true;
+    put (&w, 5, 1, 1);
+    ok (w.req[5].errnum == ENOMEM, "what cannot be given is an error");
+    destroy (&w, T0);
+}
+
+static void test_waiting (void)
+{
+    struct world w;
+    struct record *r;
+
+    create (&w, 3, 65536);
+    for (size_t i = 1; i < 13; i++)
+        r = ask (&w, T0, i, SERIES_SNO, 1);
+    ok (r->errnum == EAGAIN && w.req[11].answers == 0, "one asker has a half of flake.max-waiting");
+    flake_generate (w.f, T0, &(struct flake_request){ (void *)13, SERIES_SNO, 1, 0, 0, 1 });
+    ok (w.req[13].answers == 0, "there is room for others");
+    ok (ask (&w, T0, 14, SERIES_FLAX, 1)->ids == 1, "and for other kinds");
+    flake_tick (w.f, T0 + 5 * SECOND);
+    ok (w.req[1].errnum == EHOSTUNREACH && w.req[11].errnum == EHOSTUNREACH && w.req[13].errnum == EHOSTUNREACH,
+        "all are answered by their deadline");
+    destroy (&w, T0 + 5 * SECOND);
+
+    create (&w, 3, 65536);
+    lend (&w, T0, 9990, 25000);
+    for (size_t i = 1; i < 9; i++)
+        put (&w, i, 1, 65536);
+    flake_tick (w.f, T0 + 5 * SECOND);
+    ok (w.req[1].answers == 0 && w.req[8].answers == 0, "who waits for a turn may do so for longer");
+    flake_tick (w.f, T0 + 30 * SECOND);
+    ok (w.req[1].errnum == EAGAIN && w.req[8].errnum == EAGAIN && strstr (w.req[8].text, "ask again"),
+        "so are those whose turn does not come: too much is asked for");
+    destroy (&w, T0 + 30 * SECOND);
+
+    create (&w, 3, 3);
+    for (size_t i = 1; i < 64; i++)
+        flake_generate (w.f, T0, &(struct flake_request){ (void *)i, SERIES_SNO, 1, 0, 0, i });
+    for (size_t i = 0; i < 5; i++)
+        tick_all (&w, T0);
+    ok (w.forwards == 63 && w.nanswered == 0, "requests go up, too");
+    destroy (&w, T0);
+    ok (w.req[1].errnum == EHOSTUNREACH && w.req[63].errnum == EHOSTUNREACH, "and are answered at the end");
 }
 
 /* How many microseconds of [lo_us, hi_us) give ids, and are those all whole steps of it? */
@@ -318,38 +521,6 @@ static void test_registry (void)
     registry_destroy (r);
 }
 
-/* Default names differ in one number: it must tell them apart. */
-static int compare_u32 (const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static void test_names (void)
-{
-    static const char *const hosts[] = { "h", "node1", "localhost", "idtree-0", "a.very.long.host.example.org" };
-    enum { N = 16384 };
-    uint32_t *print = calloc (N, sizeof (print[0]));
-    char name[64];
-
-    for (size_t h = 0; h < sizeof (hosts) / sizeof (hosts[0]); h++) {
-        int same = 0;
-
-        for (int i = 0; i < N; i++) {
-            int len = snprintf (name, sizeof (name), "idtree-%d@%s", i, hosts[h]);
-
-            print[i] = uid_fingerprint (name, (size_t)len);
-        }
-        qsort (print, N, sizeof (print[0]), compare_u32);
-        for (int i = 1; i < N; i++)
-            same += print[i] == print[i - 1];
-        ok (same == 0, "the default names of %d ranks of host %s have different fingerprints (%d have not)", N, hosts[h],
-            same);
-    }
-    free (print);
-}
-
 /* --- histories ----------------------------------------------------------------------------------- */
 
 enum { NRANKS = 5, MAX_EVENTS = 4096, MAX_REQUESTS = 20000 };
@@ -371,7 +542,7 @@ struct event {
     int to, to_life; /* forwards: who serves it */
     uint32_t tag;
     size_t cookie;
-    struct span range;
+    struct grant grant;
     int errnum;
     struct claim claim;
 };
@@ -401,7 +572,7 @@ struct history {
         bool serves;
         struct event forward; /* to be answered */
         enum series_kind kind;
-        uint32_t count;
+        uint32_t count, got;
         bool lost; /* its broker crashed: nobody answers */
     } req[MAX_REQUESTS];
     size_t nreq;
@@ -464,18 +635,26 @@ static void answered (struct history *h, size_t cookie)
         h->sound = false;
 }
 
-static void h_reply_cb (void *arg, void *cookie, const struct flake_run *run, size_t nruns)
+static int h_give_cb (void *arg, void *cookie, const struct flake_run *run, uint32_t got)
 {
     struct node *n = arg;
     struct history *h = n->history;
     size_t c = (size_t)cookie;
-    uint32_t ids = 0;
 
-    for (size_t i = 0; i < nruns; i++) {
-        note (h, h->req[c].kind, &run[i]);
-        ids += run[i].n;
-    }
-    h->sound = h->sound && ids == h->req[c].count;
+    h->sound = h->sound && (got == 0 || got == h->req[c].got);
+    h->req[c].got = got + run->n;
+    if (h->req[c].kind != SERIES_FLAX)
+        note (h, h->req[c].kind, run);
+    return 0;
+}
+
+static void h_reply_cb (void *arg, void *cookie)
+{
+    struct node *n = arg;
+    struct history *h = n->history;
+    size_t c = (size_t)cookie;
+
+    h->sound = h->sound && h->req[c].got == h->req[c].count;
     answered (h, c);
     if (h->req[c].serves) {
         h->req[c].forward.errnum = 0;
@@ -490,7 +669,6 @@ static void h_fail_cb (void *arg, void *cookie, int errnum, const char *text)
     size_t c = (size_t)cookie;
 
     answered (h, c);
-    h->collisions += errnum == EEXIST;
     if (h->req[c].serves) {
         h->req[c].forward.errnum = errnum;
         post (h, h->req[c].forward);
@@ -538,7 +716,7 @@ static int h_claim_cb (void *arg, const struct claim *claim)
 }
 
 static const struct flake_ops history_ops
-    = { h_reply_cb, h_fail_cb, h_forward_cb, h_borrow_cb, h_give_back_cb, h_claim_cb };
+    = { h_give_cb, h_reply_cb, h_fail_cb, h_forward_cb, h_borrow_cb, h_give_back_cb, h_claim_cb };
 
 static void load (struct node *n)
 {
@@ -546,7 +724,8 @@ static void load (struct node *n)
                                          .max_partitions = 4,
                                          .max_waiting = 100,
                                          .timeout_us = 300 * MS,
-                                         .fingerprint = n->fingerprint,
+                                         .drift = 8,
+                                         .fingerprint = n->fingerprint ? n->fingerprint : naming_own ((uint32_t)n->rank),
                                          .node = "n" };
 
     n->life++;
@@ -581,7 +760,7 @@ static void crash (struct history *h, struct node *n)
     flake_destroy (n->f);
     lose_lease (h, &n->lender);
     n->skew_us = (int64_t)below (h, 100 * MS) - (int64_t)(50 * MS);
-    n->fingerprint = 1 + (uint32_t)below (h, 3);
+    n->fingerprint = (uint32_t)below (h, 3); /* 0: its number */
     load (n);
 }
 
@@ -590,7 +769,7 @@ static void reload (struct history *h, struct node *n)
     flake_stop (n->f, h->now_us);
     flake_destroy (n->f);
     if (below (h, 3) == 0)
-        n->fingerprint = 1 + (uint32_t)below (h, 3);
+        n->fingerprint = (uint32_t)below (h, 3); /* 0: its number */
     load (n);
 }
 
@@ -635,7 +814,8 @@ static void handle (struct history *h, struct event e)
 
     if (e.type == EV_CLAIM) { /* rank 0 answers, whoever lives */
         e.type = EV_CLAIMED;
-        e.errnum = flake_claim_request (h->node[0].f, h->now_us, &e.claim, &e.range, &err) < 0 ? errno : 0;
+        e.errnum = flake_claim_request (h->node[0].f, h->now_us, &e.claim, &e.grant, &err) < 0 ? errno : 0;
+        h->collisions += !e.errnum && e.grant.fingerprint != e.claim.fingerprint;
         if (below (h, 20) == 0)
             e.errnum = EHOSTUNREACH;
         post (h, e);
@@ -654,7 +834,7 @@ static void handle (struct history *h, struct event e)
         h->req[c].serves = true;
         h->req[c].forward = e;
         flake_generate (h->node[e.to].f, h->now_us,
-                        &(struct flake_request){ (void *)c, h->req[c].kind, h->req[c].count, 0 });
+                        &(struct flake_request){ (void *)c, h->req[c].kind, h->req[c].count, 0, 0, 100 + below (h, 4) });
         return;
     }
     if (n->life != e.life)
@@ -662,13 +842,13 @@ static void handle (struct history *h, struct event e)
     if (e.type == EV_LOAN)
         serve_loan (h, n);
     else if (e.type == EV_CLAIMED && e.errnum)
-        flake_claim_failed (n->f, h->now_us, e.errnum, "no");
+        flake_claim_failed (n->f, h->now_us);
     else if (e.type == EV_CLAIMED)
-        flake_claimed (n->f, h->now_us, &e.range);
+        flake_claimed (n->f, h->now_us, &e.grant);
     else if (e.errnum)
         flake_forward_failed (n->f, h->now_us, e.tag, e.errnum, "no");
     else {
-        size_t c = (size_t)flake_forwarded (n->f, e.tag);
+        size_t c = (size_t)flake_forwarded (n->f, h->now_us, e.tag);
 
         if (c)
             answered (h, c);
@@ -705,7 +885,7 @@ static void step (struct history *h)
 
         if (c)
             flake_generate (n->f, h->now_us,
-                            &(struct flake_request){ (void *)c, h->req[c].kind, h->req[c].count, 0 });
+                            &(struct flake_request){ (void *)c, h->req[c].kind, h->req[c].count, 0, 0, below (h, 4) });
     } else if (dice < 303)
         crash (h, n);
     else if (dice < 308)
@@ -755,7 +935,7 @@ static void test_history (uint64_t seed, uint64_t totals[3])
     h->sound = true;
     h->nreq = 1; /* cookie 0 is none */
     for (int r = 0; r < NRANKS; r++) {
-        h->node[r] = (struct node){ .history = h, .rank = r, .fingerprint = 1 + (uint32_t)r % 3 };
+        h->node[r] = (struct node){ .history = h, .rank = r, .fingerprint = (uint32_t)r % 3 };
         h->node[r].skew_us = (int64_t)below (h, 40 * MS) - (int64_t)(20 * MS);
         load (&h->node[r]);
     }
@@ -783,14 +963,17 @@ int main (int argc, char **argv)
         count = strtoull (argv[2], NULL, 10);
     test_make ();
     test_forward ();
-    test_claim ();
+    test_own ();
+    test_given ();
+    test_claims ();
+    test_turns ();
+    test_waiting ();
     test_series ();
     test_registry ();
-    test_names ();
     for (uint64_t seed = first; seed < first + count; seed++)
         test_history (seed, totals);
     ok (totals[0] > 0 && totals[1] > 0 && totals[2] > 0,
-        "%d histories: %d ids, none twice; %d requests refused for a fingerprint, %d forwards", (int)count,
+        "%d histories: %d ids, none twice; %d claims refused for a fingerprint, %d forwards", (int)count,
         (int)totals[0], (int)totals[1], (int)totals[2]);
     return done_testing ();
 }

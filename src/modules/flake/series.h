@@ -13,10 +13,11 @@
 enum series_kind {
     SERIES_SNO,
     SERIES_UID,
+    SERIES_FLAX, /* has no series: any time and any rank will do */
     SERIES_KINDS,
 };
 
-/* The id 'first' and the n - 1 that follow it in sequence. */
+/* The id 'first' and the n - 1 that follow it in sequence; of flax any n ids. */
 struct flake_run {
     union {
         sno_t sno;

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* naming.c - the node that a rank's uids name */
+#include <idtree/uid.h>
+
+#include "modules/flake/naming.h"
+
+#define RETRY_US 10000 /* before a claim is made again; doubles */
+#define RETRY_MAX_US 1000000
+#define PATIENCE_US 1000000 /* for an answer of rank 0; then one does without */
+
+uint32_t naming_own (uint32_t rank)
+{
+    return uid_node_numbered (rank & UID_NUMBER_MAX).fingerprint;
+}
+
+bool naming_is_own (uint32_t fingerprint)
+{
+    return fingerprint >= naming_own (0) && fingerprint <= naming_own (UID_NUMBER_MAX);
+}
+
+void naming_init (struct naming *n, uint32_t rank, uint32_t given, int drift)
+{
+    *n = (struct naming){ .own = naming_own (rank), .given = given, .drift = drift };
+}
+
+static bool contains (const struct span *s, uint64_t ms)
+{
+    return ms >= s->lo_ms && ms < s->hi_ms;
+}
+
+static bool is_patient (struct naming *n, uint64_t now_us)
+{
+    if (n->vain_us == 0)
+        n->vain_us = now_us;
+    return now_us < naming_patience (n);
+}
+
+uint64_t naming_patience (const struct naming *n)
+{
+    return n->vain_us + PATIENCE_US;
+}
+
+enum naming_way naming_way (struct naming *n, uint64_t now_us, uint64_t now_ms)
+{
+    n->wanted = true;
+    if (n->drift == 0)
+        return is_patient (n, now_us) ? NAMING_WAIT : NAMING_FORWARD;
+    if (n->given == n->own || n->refused)
+        return NAMING_OWN;
+    if (contains (&n->held, now_ms))
+        return NAMING_GIVEN;
+    return is_patient (n, now_us) ? NAMING_WAIT : NAMING_OWN;
+}
+
+/* The drift is asked for before anybody wants an id, so that it is known where rank 0 dies then. */
+bool naming_is_due (const struct naming *n, uint64_t now_us, uint64_t now_ms)
+{
+    if (n->asking || now_us < n->ask_us)
+        return false;
+    if (n->drift == 0)
+        return true;
+    if (n->given == n->own || !n->wanted)
+        return false;
+    return !contains (&n->held, now_ms) || n->held.hi_ms - now_ms <= n->len_ms / 4;
+}
+
+uint64_t naming_due (const struct naming *n)
+{
+    if (n->asking || (n->drift != 0 && (n->given == n->own || !n->wanted)))
+        return UINT64_MAX;
+    return n->ask_us;
+}
+
+void naming_asked (struct naming *n)
+{
+    n->asking = true;
+    n->wanted = false;
+}
+
+static void hold (struct naming *n, const struct span *range)
+{
+    /* Ranges come in order of time; two need not touch, and then the older one is not used any more. */
+    if (range->lo_ms > n->held.hi_ms || range->lo_ms < n->held.lo_ms)
+        n->held = *range;
+    else if (range->hi_ms > n->held.hi_ms)
+        n->held.hi_ms = range->hi_ms;
+    n->len_ms = range->hi_ms - range->lo_ms;
+}
+
+/* One drift for a life: under another one only what needs no grant is made. */
+void naming_granted (struct naming *n, uint64_t now_us, const struct grant *grant)
+{
+    n->asking = false;
+    n->backoff_us = 0;
+    n->vain_us = 0;
+    if (n->drift == 0)
+        n->drift = grant->drift;
+    n->refused = grant->fingerprint != n->given || grant->drift != n->drift;
+    if (n->refused)
+        n->held = (struct span){ 0, 0 };
+    else
+        hold (n, &grant->range);
+    n->ask_us = now_us + (n->refused ? RETRY_MAX_US : RETRY_US);
+}
+
+void naming_failed (struct naming *n, uint64_t now_us)
+{
+    n->asking = false;
+    n->backoff_us = n->backoff_us ? 2 * n->backoff_us : RETRY_US;
+    if (n->backoff_us > RETRY_MAX_US)
+        n->backoff_us = RETRY_MAX_US;
+    n->ask_us = now_us + n->backoff_us;
+}
