@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <syslog.h>
 
 #include "broker/module_private.h"
@@ -124,14 +125,16 @@ static void started (struct module *m, int errnum, const char *text)
     m->loader = NULL;
 }
 
-/* A message from a thread: its own words about its start are for us. */
+/* A message from a thread: its own words about its start, and what it has room for, are for us. */
 static void from_thread (struct module *m, idt_msg_t *msg)
 {
     if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL) {
         module_sent (m, msg);
         return;
     }
-    if (m->status == MODULE_STARTING || idt_msg_control_status (msg) != 0)
+    if (idt_msg_control_type (msg) == MODULE_CONTROL_ROOM)
+        module_has_room (m);
+    else if (m->status == MODULE_STARTING || idt_msg_control_status (msg) != 0)
         started (m, idt_msg_control_status (msg), idt_msg_string (msg));
     idt_msg_unref (msg);
 }
@@ -164,6 +167,7 @@ static void thread_ended (struct module *m)
     if (!hear_out (m)) {
         log_printf (m->ms->log, LOG_ERR, "module", "%s does not end: it is left behind", m->name);
         idt_watcher_stop (m->w);
+        module_forget_messages (m);
         forget (m);
         return;
     }
@@ -180,9 +184,10 @@ static void thread_ended (struct module *m)
 static void thread_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct module *m = arg;
+    uint64_t until = module_now_us () + MODULE_TURN_US;
     const idt_msg_t *msg;
 
-    for (int n = 0; n < MODULE_TURN_BUDGET; n++) {
+    while (module_now_us () < until) {
         if (!(msg = mailbox_pop (m->out))) {
             if (errno == EPIPE)
                 thread_ended (m);
@@ -320,6 +325,7 @@ idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *
     m->ms = ms;
     snprintf (m->name, sizeof (m->name), "%s", name);
     if (module_make_builtin (m, peer) < 0) {
+        module_forget_messages (m);
         idt_close (m->h);
         free (m);
         return NULL;
@@ -349,6 +355,9 @@ struct modules *modules_create (idt_reactor_t *r, struct attrs *attrs, struct ro
         errprintf (errp, "out of memory");
         return NULL;
     }
+    TAILQ_INIT (&ms->active);
+    if (getrandom (&ms->seed, sizeof (ms->seed), GRND_NONBLOCK) < 0)
+        ms->seed = (uintptr_t)ms;
     ms->reactor = r;
     ms->attrs = attrs;
     ms->router = router;
@@ -386,10 +395,6 @@ void modules_destroy (struct modules *ms)
         return;
     modules_stop (ms);
     close_builtin (ms);
-    for (; ms->count > 0; ms->count--, ms->head++)
-        if (ms->queue[ms->head % ms->queue_size].m)
-            idt_msg_unref (ms->queue[ms->head % ms->queue_size].msg);
-    free (ms->queue);
     zlistx_destroy (&ms->list);
     free (ms);
     errno = saved_errno;

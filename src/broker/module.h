@@ -56,10 +56,11 @@ bool modules_may_want (struct modules *ms, const char *attribute);
  */
 idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *peer);
 
-/* Hand on messages to and from inline modules, within a budget.  Called before the reactor sleeps.  Returns whether
- * there were any.
- */
+/* Hand on messages to and from modules, for a while.  Called before the reactor sleeps.  Returns whether there were any. */
 bool modules_turn (struct modules *ms);
+
+/* Whether an asker takes answers now; while it does not, its requests wait (router_peer's UUID; ready again before it goes). */
+void modules_asker_ready (struct modules *ms, const char *uuid, bool ready);
 bool modules_pending (const struct modules *ms); /* some wait */
 
 /* Serve module.list, module.load, module.remove on the broker's own handle. */

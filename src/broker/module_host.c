@@ -3,8 +3,11 @@
 
 /* module_host.c - how messages get to a module and from it
  *
- * Inline: messages to and from the handle pass through one queue, so that neither the router nor the module is ever
- * entered from inside itself; modules_turn () empties it before the reactor sleeps.  In a thread: two mailboxes.
+ * Neither the router nor a module is ever entered from inside itself: what passes between them waits until modules_turn ().
+ * Modules take turns, a message each: first what the module sent, then answers and events to it, which are always taken,
+ * then the requests, by turns over their askers.  A module has so many requests waiting, and an asker no more of them than
+ * are still free (turns.h); EXFULL is for who asks.  One in a thread gets a few at a time, in a mailbox, so that one that
+ * waits in its handler still finds its answers.
  */
 #include "config.h"
 
@@ -14,9 +17,12 @@
 #include <unistd.h>
 
 #include "broker/module_private.h"
+#include "libutil/uuid_key.h"
 
-#define MAILBOX_LIMIT 100000 /* messages that wait for one module */
-#define QUEUE_LIMIT 1000000  /* messages that wait for inline modules */
+#define MAILBOX_LIMIT 100000 /* events to a thread, requests from it, that wait */
+#define QUANTUM 4096         /* bytes of requests that an asker has served in its turn */
+#define ASK_OVERHEAD 256     /* bytes of memory beyond those on the wire */
+#define CLOCK_STEPS 8        /* messages between two looks at the clock */
 
 double module_now (void)
 {
@@ -26,50 +32,114 @@ double module_now (void)
     return ts.tv_sec + ts.tv_nsec * 1E-9;
 }
 
-/* --- the queue of inline modules ------------------------------------------------------------------ */
-
-static int queue_grow (struct modules *ms)
+uint64_t module_now_us (void)
 {
-    size_t size = ms->queue_size ? ms->queue_size * 2 : 256;
-    struct parcel *queue;
+    struct timespec ts;
 
-    if (size > QUEUE_LIMIT * 2) {
-        errno = ENOBUFS;
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * UINT64_C (1000000) + ts.tv_nsec / 1000;
+}
+
+/* --- what waits -------------------------------------------------------------------------------------- */
+
+static bool has_work (const struct module *m)
+{
+    if (m->said.count > 0 || m->replies.count > 0)
+        return true;
+    return m->asks && turns_waiting (m->asks)
+        && (!m->in || __atomic_load_n (&m->inside, __ATOMIC_RELAXED) < MODULE_MAX_INSIDE);
+}
+
+/* Put it into the list of those with something to hand on, or take it out. */
+static void check_active (struct module *m)
+{
+    bool active = has_work (m);
+
+    if (active && !m->active)
+        TAILQ_INSERT_TAIL (&m->ms->active, m, link);
+    else if (!active && m->active)
+        TAILQ_REMOVE (&m->ms->active, m, link);
+    m->active = active;
+}
+
+static int enqueue (struct module *m, struct fifo *q, const idt_msg_t *msg)
+{
+    if (fifo_push (q, msg) < 0)
         return -1;
-    }
-    if (!(queue = malloc (size * sizeof (queue[0]))))
-        return -1;
-    for (size_t i = 0; i < ms->count; i++)
-        queue[i] = ms->queue[(ms->head + i) % ms->queue_size];
-    free (ms->queue);
-    ms->queue = queue;
-    ms->queue_size = size;
-    ms->head = 0;
+    idt_msg_ref (msg);
+    check_active (m);
     return 0;
 }
 
-static int enqueue (struct module *m, const idt_msg_t *msg, enum parcel_way way)
+static uint64_t asker_key (const struct modules *ms, const char *uuid)
 {
-    struct modules *ms = m->ms;
+    return uuid_key (ms->seed, uuid);
+}
 
-    if (ms->count == ms->queue_size && queue_grow (ms) < 0)
+/* Requests wait by turns over who asks.  That an asker is gone is always taken: modules keep things for it. */
+static int enqueue_ask (struct module *m, const idt_msg_t *msg)
+{
+    uint64_t key = asker_key (m->ms, idt_msg_route_oldest (msg));
+    uint32_t cost = idt_msg_encode_size (msg) + ASK_OVERHEAD;
+    int rc = turns_put (m->asks, key, (void *)msg, cost);
+
+    if (rc < 0 && errno == EXFULL && router_is_disconnect (msg))
+        rc = turns_force (m->asks, key, (void *)msg, cost);
+    if (rc < 0)
         return -1;
-    ms->queue[(ms->head + ms->count++) % ms->queue_size] = (struct parcel){ m, idt_msg_ref (msg), way };
+    idt_msg_ref (msg);
+    check_active (m);
     return 0;
+}
+
+static void unref_ask (void *item, void *arg)
+{
+    idt_msg_unref (item);
+}
+
+static void forget_fifo (struct fifo *q)
+{
+    const idt_msg_t *msg;
+
+    while ((msg = fifo_pop (q)))
+        idt_msg_unref (msg);
+    fifo_fini (q);
 }
 
 void module_forget_messages (struct module *m)
 {
-    struct modules *ms = m->ms;
+    forget_fifo (&m->said);
+    forget_fifo (&m->replies);
+    if (m->asks)
+        turns_drain (m->asks, unref_ask, NULL);
+    turns_destroy (m->asks);
+    m->asks = NULL;
+    check_active (m);
+}
 
-    for (size_t i = 0; i < ms->count; i++) {
-        struct parcel *p = &ms->queue[(ms->head + i) % ms->queue_size];
+static int make_queue (struct module *m)
+{
+    m->asks = turns_create (QUANTUM, MODULE_MAX_ASKS, MODULE_MAX_BYTES);
+    return m->asks ? 0 : -1;
+}
 
-        if (p->m == m) {
-            p->m = NULL;
-            idt_msg_unref (p->msg);
-        }
-    }
+void module_has_room (struct module *m)
+{
+    check_active (m);
+}
+
+static void set_ready (struct module *m, const char *uuid, bool ready)
+{
+    turns_ready (m->asks, asker_key (m->ms, uuid), ready);
+    check_active (m);
+}
+
+void modules_asker_ready (struct modules *ms, const char *uuid, bool ready)
+{
+    for (struct module *m = zlistx_first (ms->list); m; m = zlistx_next (ms->list))
+        set_ready (m, uuid, ready);
+    if (ms->builtin)
+        set_ready (ms->builtin, uuid, ready);
 }
 
 /* What a module sends comes from the owner, here, unless it says otherwise; what it asks for itself, from a broker. */
@@ -99,39 +169,70 @@ void module_sent (struct module *m, idt_msg_t *msg)
 static void to_module (struct module *m, const idt_msg_t *msg)
 {
     m->used = module_now ();
-    idt_handle_dispatch (m->h, msg);
+    if (!m->stopping) /* else the router answers it when it forgets the module */
+        idt_handle_dispatch (m->h, msg);
     idt_msg_unref (msg);
+}
+
+static void to_thread (struct module *m, const idt_msg_t *msg)
+{
+    m->used = module_now ();
+    __atomic_add_fetch (&m->inside, 1, __ATOMIC_RELAXED);
+    if (mailbox_put_new (m->in, msg) < 0)
+        idt_msg_unref (msg); /* it ends, as above */
+}
+
+/* Hand on one message.  The module may be gone after. */
+static void step (struct module *m)
+{
+    const idt_msg_t *said = fifo_pop (&m->said);
+    const idt_msg_t *reply = said ? NULL : fifo_pop (&m->replies);
+    const idt_msg_t *ask = said || reply ? NULL : turns_next (m->asks);
+
+    check_active (m);
+    if (m->active) {
+        TAILQ_REMOVE (&m->ms->active, m, link);
+        TAILQ_INSERT_TAIL (&m->ms->active, m, link);
+    }
+    if (said)
+        module_sent (m, (idt_msg_t *)said);
+    else if (ask && m->in)
+        to_thread (m, ask);
+    else if (reply || ask)
+        to_module (m, reply ? reply : ask);
 }
 
 bool modules_turn (struct modules *ms)
 {
+    uint64_t until = 0;
+    struct module *m;
     int n = 0;
 
-    for (; ms->count > 0 && n < MODULE_TURN_BUDGET; n++) {
-        struct parcel p = ms->queue[ms->head];
+    for (; (m = TAILQ_FIRST (&ms->active)); n++) {
+        if (n % CLOCK_STEPS == 0) {
+            uint64_t now = module_now_us ();
 
-        ms->head = (ms->head + 1) % ms->queue_size;
-        ms->count--;
-        if (p.m && p.way == FROM_MODULE)
-            module_sent (p.m, (idt_msg_t *)p.msg);
-        else if (p.m && !p.m->stopping)
-            to_module (p.m, p.msg);
-        else if (p.m)
-            idt_msg_unref (p.msg); /* the router answers it when it forgets the module */
+            until = until ? until : now + MODULE_TURN_US;
+            if (now >= until)
+                break;
+        }
+        step (m);
     }
     return n > 0;
 }
 
 bool modules_pending (const struct modules *ms)
 {
-    return ms->count > 0;
+    return !TAILQ_EMPTY (&ms->active);
 }
 
 /* --- transports -------------------------------------------------------------------------------------- */
 
 static int inline_send (void *impl, const idt_msg_t *msg)
 {
-    return enqueue (impl, msg, FROM_MODULE);
+    struct module *m = impl;
+
+    return enqueue (m, &m->said, msg);
 }
 
 static const char *inline_attr_get (void *impl, const char *name)
@@ -185,15 +286,36 @@ static const struct idt_transport inline_transport = {
     .destroy = no_destroy,
 };
 
+/* Add a message to a mailbox; what is bounded by requests that were let in has no limit here. */
+static int push (struct mailbox *mb, const idt_msg_t *msg, bool limited)
+{
+    int rc = limited ? mailbox_push_new (mb, idt_msg_ref (msg)) : mailbox_put_new (mb, idt_msg_ref (msg));
+
+    if (rc < 0)
+        idt_msg_unref (msg);
+    return rc;
+}
+
 static int thread_send (void *impl, const idt_msg_t *msg)
 {
     struct module *m = impl;
 
-    if (mailbox_push_new (m->out, idt_msg_ref (msg)) < 0) {
+    return push (m->out, msg, idt_msg_type (msg) != IDT_MSGTYPE_RESPONSE);
+}
+
+/* The module has looked at a request. */
+static void thread_served (void *impl)
+{
+    struct module *m = impl;
+    idt_msg_t *msg;
+
+    if (__atomic_sub_fetch (&m->inside, 1, __ATOMIC_RELAXED) != MODULE_MAX_INSIDE / 2)
+        return;
+    if (!(msg = idt_msg_create (IDT_MSGTYPE_CONTROL)))
+        return;
+    idt_msg_set_control (msg, MODULE_CONTROL_ROOM, 0);
+    if (mailbox_put_new (m->out, msg) < 0)
         idt_msg_unref (msg);
-        return -1;
-    }
-    return 0;
 }
 
 static const idt_msg_t *thread_recv (void *impl)
@@ -217,7 +339,7 @@ static int thread_started (void *impl, int errnum, const char *text)
 
     if (!msg)
         return -1;
-    idt_msg_set_control (msg, 0, errnum);
+    idt_msg_set_control (msg, MODULE_CONTROL_STARTED, errnum);
     if (idt_msg_set_string (msg, text) == 0 && mailbox_push_new (m->out, msg) == 0)
         return 0;
     idt_msg_unref (msg);
@@ -227,6 +349,7 @@ static int thread_started (void *impl, int errnum, const char *text)
 static const struct idt_transport thread_transport = {
     .send = thread_send,
     .recv = thread_recv,
+    .served = thread_served,
     .pollfd = thread_pollfd,
     .started = thread_started,
     .destroy = no_destroy,
@@ -236,7 +359,9 @@ static const struct idt_transport thread_transport = {
 
 static int inline_peer_send (void *arg, const idt_msg_t *msg)
 {
-    return enqueue (arg, msg, TO_MODULE);
+    struct module *m = arg;
+
+    return idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? enqueue_ask (m, msg) : enqueue (m, &m->replies, msg);
 }
 
 static int thread_peer_send (void *arg, const idt_msg_t *msg)
@@ -244,11 +369,13 @@ static int thread_peer_send (void *arg, const idt_msg_t *msg)
     struct module *m = arg;
 
     m->used = module_now ();
-    if (mailbox_push_new (m->in, idt_msg_ref (msg)) < 0) {
-        idt_msg_unref (msg);
+    if (m->stopping) {
+        errno = EPIPE;
         return -1;
     }
-    return 0;
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
+        return enqueue_ask (m, msg);
+    return push (m->in, msg, idt_msg_type (msg) == IDT_MSGTYPE_EVENT);
 }
 
 /* --- peers and handles --------------------------------------------------------------------------------- */
@@ -270,6 +397,8 @@ int module_make_peer (struct module *m)
 
 int module_make_handle (struct module *m)
 {
+    if (make_queue (m) < 0)
+        return -1;
     if (!m->inline_def
         && (!(m->in = mailbox_create (MAILBOX_LIMIT, idt_msg_unref))
             || !(m->out = mailbox_create (MAILBOX_LIMIT, idt_msg_unref))))
@@ -286,6 +415,8 @@ int module_make_builtin (struct module *m, struct peer *peer)
     peer->send = inline_peer_send;
     peer->arg = m;
     m->peer = peer;
+    if (make_queue (m) < 0)
+        return -1;
     if (!(m->h = idt_handle_create (&inline_transport, m)) || idt_handle_set_module (m->h, m->name) < 0)
         return -1;
     return idt_set_reactor (m->h, m->ms->reactor);

@@ -13,14 +13,23 @@
 
 #include <czmq.h>
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "broker/module.h"
 #include "libidtree/transport.h"
+#include "libutil/fifo.h"
 #include "libutil/mailbox.h"
+#include "libutil/turns.h"
 
 #define MODULE_MAX_ARGS 64
 #define MODULE_MAX_NAME 64
-#define MODULE_TURN_BUDGET 1000 /* messages handed on before sockets get their turn */
+#define MODULE_TURN_US 1000      /* time in which messages are handed on before sockets get their turn */
+#define MODULE_MAX_ASKS 16384    /* requests that wait for one service */
+#define MODULE_MAX_BYTES (16 << 20)
+#define MODULE_MAX_INSIDE 256    /* requests that a thread has and has not looked at */
+
+/* Control messages of a thread to its host. */
+enum module_control { MODULE_CONTROL_STARTED = 0, MODULE_CONTROL_ROOM = 1 };
 
 /* Module status as module.list tells it (RFC 5). */
 enum module_status { MODULE_STARTING = 0, MODULE_RUNNING = 1, MODULE_STOPPING = 2, MODULE_ENDED = 3 };
@@ -38,6 +47,13 @@ struct module {
     bool stopping;                       /* was told to end: gets no more messages, is not found any more */
     void *ctx;
     double used; /* when it last sent or received, seconds */
+    /* What waits: module_host.c tells the order. */
+    struct fifo said;    /* what it sent, inline */
+    struct fifo replies; /* answers and events to it, inline */
+    struct turns *asks;  /* requests to it, by askers */
+    int inside;          /* requests that the thread has; atomic */
+    bool active;         /* in the list of those with something to hand on */
+    TAILQ_ENTRY (module) link;
     /* in a thread */
     struct mailbox *in; /* to the module */
     struct mailbox *out;
@@ -52,15 +68,6 @@ struct module {
     char **argv;
 };
 
-enum parcel_way { TO_MODULE, FROM_MODULE };
-
-/* A message on its way to an inline module, or from it. */
-struct parcel {
-    struct module *m;
-    const idt_msg_t *msg;
-    enum parcel_way way;
-};
-
 struct modules {
     idt_reactor_t *reactor;
     struct attrs *attrs;
@@ -70,12 +77,12 @@ struct modules {
     void *arg;
     zlistx_t *list;
     struct module *builtin;
-    struct parcel *queue; /* a ring */
-    size_t queue_size;
-    size_t head, count;
+    TAILQ_HEAD (, module) active;
+    uint64_t seed; /* of askers' keys */
 };
 
 double module_now (void); /* seconds */
+uint64_t module_now_us (void);
 
 /* --- module.c ---------------------------------------------------------------------------------- */
 
@@ -109,8 +116,11 @@ int module_make_builtin (struct module *m, struct peer *peer);
 /* A message that a module sent (steals the reference, which is the only one by now). */
 void module_sent (struct module *m, idt_msg_t *msg);
 
-/* A module that goes takes what waits for it along; what it sent goes on. */
+/* A module that goes takes what waits for it along. */
 void module_forget_messages (struct module *m);
+
+/* A thread has looked at half of what it had: hand on more. */
+void module_has_room (struct module *m);
 
 /* Take it off the overlay, before the code that the overlay would call is gone. */
 void module_detach (struct module *m);

@@ -16,6 +16,7 @@
 
 #include "broker/pending.h"
 #include "libutil/account.h"
+#include "libutil/uuid_key.h"
 
 #define MIN_BUCKETS 256
 #define BYTES_PER_ENTRY 256 /* of memory, for each place of the table */
@@ -120,26 +121,6 @@ static void table_remove (struct table *t, struct link *l)
     *at = l->next;
     if (--t->count < t->nbuckets / 8 && t->nbuckets > MIN_BUCKETS)
         table_resize (t, t->nbuckets / 2);
-}
-
-/* --- hashes -------------------------------------------------------------------------------------- */
-
-static uint64_t mix (uint64_t h, uint64_t x)
-{
-    h = (h ^ x) * UINT64_C (0x9e3779b97f4a7c15);
-    return h ^ h >> 29;
-}
-
-static uint64_t hash_uuid (const struct pending *p, const char *uuid)
-{
-    uint64_t h = p->seed, x;
-
-    for (int i = 0; i + 8 <= IDT_MSG_UUID_LEN; i += 8) {
-        memcpy (&x, uuid + i, 8);
-        h = mix (h, x);
-    }
-    memcpy (&x, uuid + IDT_MSG_UUID_LEN - 8, 8);
-    return mix (h, x);
 }
 
 /* --- askers -------------------------------------------------------------------------------------- */
@@ -263,7 +244,7 @@ static struct pending_entry *find (struct pending *p, const idt_msg_t *msg, cons
 
     if (!oldest)
         return NULL;
-    hash = mix (hash_uuid (p, oldest), tag);
+    hash = uuid_key_mix (uuid_key (p->seed, oldest), tag);
     for (l = *table_bucket (&p->entries, hash); l; l = l->next) {
         struct pending_entry *e = (struct pending_entry *)l;
 
@@ -278,7 +259,7 @@ static struct pending_entry *find (struct pending *p, const idt_msg_t *msg, cons
 int pending_add (struct pending *p, const idt_msg_t *request, struct pending_party *from, struct pending_party *to)
 {
     const char *oldest = idt_msg_route_oldest (request);
-    uint64_t hash = hash_uuid (p, oldest);
+    uint64_t hash = uuid_key (p->seed, oldest);
     struct asker *a = find_or_add_asker (p, oldest, hash);
     struct pending_entry *e = entry_create (request);
     int errnum = ENOMEM;
@@ -292,7 +273,7 @@ int pending_add (struct pending *p, const idt_msg_t *request, struct pending_par
     e->asker = a;
     e->from = from;
     e->to = to;
-    e->link.hash = mix (hash, e->tag);
+    e->link.hash = uuid_key_mix (hash, e->tag);
     table_add (&p->entries, &e->link);
     LIST_INSERT_HEAD (&a->entries, e, in_asker);
     LIST_INSERT_HEAD (&from->asked, e, in_asked);
@@ -343,7 +324,7 @@ static bool same_service (const char *topic, const char *service, size_t len)
 void pending_disconnect (struct pending *p, const idt_msg_t *disconnect, const struct pending_party *from)
 {
     const char *oldest = idt_msg_route_oldest (disconnect), *topic = idt_msg_topic (disconnect);
-    struct asker *a = find_asker (p, oldest, hash_uuid (p, oldest));
+    struct asker *a = find_asker (p, oldest, uuid_key (p->seed, oldest));
     struct pending_entry *e = a ? LIST_FIRST (&a->entries) : NULL, *next;
 
     for (; e; e = next) {

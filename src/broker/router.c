@@ -35,6 +35,7 @@ struct router {
     zhashx_t *children; /* by rank as text */
     struct peer *parent;
     struct pending *pending;
+    bool busy; /* the request under way has found no room, and its asker takes it back */
     struct router_stats stats;
 };
 
@@ -316,7 +317,7 @@ static void note_use (struct peer *from, const idt_msg_t *msg)
     from->uses = u;
 }
 
-static bool is_disconnect (const idt_msg_t *msg)
+bool router_is_disconnect (const idt_msg_t *msg)
 {
     const char *topic = idt_msg_topic (msg);
     size_t len = service_len (topic);
@@ -334,14 +335,17 @@ static void fail_gone (struct router *r, const struct peer *to, const idt_msg_t 
 }
 
 /* A request was not taken.  Where a queue has no room for this asker, nothing has ended: the errno of a link's is for brokers
- * alone, whoever asked gets EAGAIN.
+ * alone, whoever asked gets EAGAIN; a client that repeats takes it back.
  */
-static void fail_unsent (struct router *r, const struct peer *to, const idt_msg_t *request, int errnum)
+static void fail_unsent (struct router *r, const struct peer *from, const struct peer *to, const idt_msg_t *request,
+                         int errnum)
 {
     const char *topic = idt_msg_topic (request);
     char text[IDT_MSG_MAX_TOPIC + 64];
 
-    if (errnum == EMSGSIZE && is_broker (to)) {
+    if (errnum == EXFULL && from->busy)
+        r->busy = true;
+    else if (errnum == EMSGSIZE && is_broker (to)) {
         snprintf (text, sizeof (text), "a request of %zu bytes is longer than a link takes", idt_msg_encode_size (request));
         fail (r, request, EMSGSIZE, text);
     } else if (errnum == EXFULL && is_broker (to)) {
@@ -359,7 +363,7 @@ static void pass_on (struct router *r, struct peer *from, struct peer *to, const
     bool track = is_tracked (to, msg) && wants_answer (msg);
     int errnum;
 
-    if (is_disconnect (msg))
+    if (router_is_disconnect (msg))
         pending_disconnect (r->pending, msg, &from->pending);
     if (track && pending_add (r->pending, msg, &from->pending, &to->pending) < 0) {
         fail (r, msg, EAGAIN, "too many requests are unanswered (router.max-pending)");
@@ -369,7 +373,7 @@ static void pass_on (struct router *r, struct peer *from, struct peer *to, const
         return;
     errnum = errno;
     if (!track || pending_forget (r->pending, msg, &to->pending))
-        fail_unsent (r, to, msg, errnum);
+        fail_unsent (r, from, to, msg, errnum);
 }
 
 static void pass_up (struct router *r, struct peer *from, const idt_msg_t *msg)
@@ -471,6 +475,17 @@ static void refuse (struct router *r, struct peer *from, const idt_msg_t *msg)
     idt_msg_unref (response);
 }
 
+/* Give a request that could not begin back to its asker, as it came. */
+static void give_back (struct router *r, struct peer *from, idt_msg_t *msg)
+{
+    r->busy = false;
+    r->stats.requests--;
+    idt_msg_route_pop (msg);
+    if (from->kind == PEER_CLIENT)
+        idt_msg_route_drop_oldest (msg);
+    from->busy (from->arg, msg);
+}
+
 void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg)
 {
     r->stats.requests++;
@@ -483,7 +498,10 @@ void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg)
     if (from->kind == PEER_CLIENT || from->kind == PEER_MODULE)
         note_use (from, msg);
     route_request (r, from, msg);
-    idt_msg_unref (msg);
+    if (r->busy)
+        give_back (r, from, msg);
+    else
+        idt_msg_unref (msg);
 }
 
 /* --- the end of a peer --------------------------------------------------------------------- */
@@ -523,6 +541,7 @@ static void disconnect_uses (struct router *r, struct peer *p)
         free (u);
         if (msg && idt_msg_route_push (msg, p->uuid) == 0)
             route_request (r, p, msg);
+        r->busy = false; /* it is gone: nobody repeats */
         idt_msg_unref (msg);
     }
 }

@@ -40,8 +40,12 @@ struct peer {
     char uuid[IDT_MSG_UUID_LEN + 1];
     enum peer_kind kind;
     uint32_t rank; /* of a child or the parent */
-    /* Take a message (reference of its own).  Returns 0, or -1 with errno set when it cannot. */
+    /* Take a message (reference of its own).  Returns 0, or -1 with errno set when it cannot: EXFULL now. */
     int (*send) (void *arg, const idt_msg_t *msg);
+    /* Take back a request as it came (steals the reference), which a service has no room for now; NULL: it is answered
+     * EAGAIN.
+     */
+    void (*busy) (void *arg, idt_msg_t *msg);
     void *arg;
     /* The router's: services that it asked; requests that it asked, and was asked. */
     struct peer_use *uses;
@@ -78,6 +82,9 @@ struct peer *router_service (struct router *r, const char *topic); /* by the top
 /* Call 'cb' for each service of a peer. */
 void router_service_foreach (struct router *r, struct peer *p, void (*cb) (const char *name, void *arg),
                              void *arg);
+
+/* A request that tells a service that its asker is gone. */
+bool router_is_disconnect (const idt_msg_t *request);
 
 /* A request (steals the reference) that came from 'from', or was answered by it. */
 void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg);

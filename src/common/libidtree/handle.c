@@ -112,6 +112,8 @@ static void dispatch (idt_t *h, const idt_msg_t *msg)
         break;
     case IDT_MSGTYPE_REQUEST:
         service_dispatch (h, msg);
+        if (h->transport->served)
+            h->transport->served (h->impl);
         break;
     default:
         break;

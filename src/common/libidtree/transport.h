@@ -25,6 +25,9 @@ struct idt_transport {
      */
     const idt_msg_t *(*recv) (void *impl);
 
+    /* A request has been handed to its handler.  NULL: nobody counts. */
+    void (*served) (void *impl);
+
     /* Read once from the connection into a buffer, from which alone recv takes.  Called when recv had
      * nothing and pollfd is readable.  Returns 0, or -1 with errno as recv.  NULL: recv reads by itself.
      */

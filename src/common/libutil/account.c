@@ -38,8 +38,11 @@ static bool has_room (const struct account *a)
 
 enum account_verdict account_charge (struct account *a, uint64_t bytes, uint64_t now_us)
 {
-    if (!has_share (a))
-        return ACCOUNT_FULL;
+    return has_share (a) ? account_force (a, bytes, now_us) : ACCOUNT_FULL;
+}
+
+enum account_verdict account_force (struct account *a, uint64_t bytes, uint64_t now_us)
+{
     a->items++;
     a->bytes += bytes;
     if (a->pool) {

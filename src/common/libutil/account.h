@@ -52,6 +52,9 @@ void account_init (struct account *a, struct account_pool *pool, uint64_t max_it
 /* Add one item of so many bytes. */
 enum account_verdict account_charge (struct account *a, uint64_t bytes, uint64_t now_us);
 
+/* The same for what must not be refused: never ACCOUNT_FULL. */
+enum account_verdict account_force (struct account *a, uint64_t bytes, uint64_t now_us);
+
 /* Take out what was charged.  Returns true once where the account waited: go on. */
 bool account_release (struct account *a, uint64_t items, uint64_t bytes, uint64_t now_us);
 

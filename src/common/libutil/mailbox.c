@@ -39,14 +39,14 @@ static void lower_fd (struct mailbox *mb)
     (void)!read (mb->fd, &(uint64_t){ 0 }, sizeof (uint64_t));
 }
 
-int mailbox_push_new (struct mailbox *mb, const idt_msg_t *msg)
+static int push_new (struct mailbox *mb, const idt_msg_t *msg, size_t limit)
 {
     int errnum = 0;
 
     pthread_mutex_lock (&mb->lock);
     if (mb->closed)
         errnum = EPIPE;
-    else if (mb->queue.count >= mb->limit)
+    else if (mb->queue.count >= limit)
         errnum = ENOBUFS;
     else if (fifo_push (&mb->queue, msg) < 0)
         errnum = ENOMEM;
@@ -57,6 +57,16 @@ int mailbox_push_new (struct mailbox *mb, const idt_msg_t *msg)
         return 0;
     errno = errnum;
     return -1;
+}
+
+int mailbox_push_new (struct mailbox *mb, const idt_msg_t *msg)
+{
+    return push_new (mb, msg, mb->limit);
+}
+
+int mailbox_put_new (struct mailbox *mb, const idt_msg_t *msg)
+{
+    return push_new (mb, msg, SIZE_MAX);
 }
 
 const idt_msg_t *mailbox_pop (struct mailbox *mb)

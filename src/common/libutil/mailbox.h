@@ -33,6 +33,9 @@ void mailbox_destroy (struct mailbox *mb);
  */
 int mailbox_push_new (struct mailbox *mb, const idt_msg_t *msg);
 
+/* The same for what somebody else bounds: never ENOBUFS. */
+int mailbox_put_new (struct mailbox *mb, const idt_msg_t *msg);
+
 /* Take the oldest message, for the caller to unref.  NULL with errno EAGAIN (empty), or EPIPE
  * (closed and empty).
  */

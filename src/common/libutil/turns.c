@@ -118,7 +118,9 @@ static bool in_round (const struct flow *f)
 
 /* --- items ----------------------------------------------------------------------------------- */
 
-int turns_put (struct turns *t, uint64_t key, void *item, uint32_t cost)
+typedef enum account_verdict (*charge_f) (struct account *a, uint64_t bytes, uint64_t now_us);
+
+static int put (struct turns *t, uint64_t key, void *item, uint32_t cost, charge_f charge)
 {
     struct flow *f = find_or_add (t, key);
     struct item *i = malloc (sizeof (*i));
@@ -126,7 +128,7 @@ int turns_put (struct turns *t, uint64_t key, void *item, uint32_t cost)
 
     if (!f || !i)
         goto error;
-    if (account_charge (&f->account, cost, 0) == ACCOUNT_FULL) {
+    if (charge (&f->account, cost, 0) == ACCOUNT_FULL) {
         errnum = EXFULL;
         goto error;
     }
@@ -141,6 +143,16 @@ error:
         forget_idle (t, f);
     errno = errnum;
     return -1;
+}
+
+int turns_put (struct turns *t, uint64_t key, void *item, uint32_t cost)
+{
+    return put (t, key, item, cost, account_charge);
+}
+
+int turns_force (struct turns *t, uint64_t key, void *item, uint32_t cost)
+{
+    return put (t, key, item, cost, account_force);
 }
 
 static void *take (struct flow *f)

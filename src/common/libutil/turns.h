@@ -34,6 +34,9 @@ void turns_destroy (struct turns *t);
  */
 int turns_put (struct turns *t, uint64_t key, void *item, uint32_t cost);
 
+/* The same for what must not be refused: only ENOMEM. */
+int turns_force (struct turns *t, uint64_t key, void *item, uint32_t cost);
+
 /* Take the next item.  NULL: no flow that is ready has one. */
 void *turns_next (struct turns *t);
 

@@ -140,6 +140,8 @@ static void test_limits (void)
     while (turns_put (t, 2, &modest, 1) == 0)
         modest++;
     ok (modest == 25, "another finds room");
+    ok (turns_force (t, 3, &t, 1) == 0 && turns_flow_count (t, 3) == 1, "what must not be refused is not");
+    turns_drop (t, 3, NULL, NULL);
     ok (turns_next (t) == &greedy && turns_next (t) == &modest && turns_next (t) == &greedy && turns_next (t) == &modest,
         "and they take turns");
     turns_ready (t, 1, false);
