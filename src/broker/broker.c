@@ -20,7 +20,7 @@
 #include "broker/private.h"
 #include "libutil/errprintf.h"
 
-#define ROUNDS 16 /* of work before the reactor looks at its descriptors again */
+#define TURN_US 1000 /* time to work before the reactor looks at its descriptors again */
 #define MAX_MODULE_LIST 1024
 #define MAX_TOPIC 256
 
@@ -83,9 +83,18 @@ static void gone (void *arg, struct peer *p)
     event_forget (b->event, p);
 }
 
+static void ready (void *arg, struct peer *p, bool ready)
+{
+    struct broker *b = arg;
+
+    if (b->modules)
+        modules_asker_ready (b->modules, p->uuid, ready);
+}
+
 static const struct local_ops local_ops = {
     .message = message,
     .gone = gone,
+    .ready = ready,
 };
 
 /* --- events ----------------------------------------------------------------------------------------- */
@@ -308,21 +317,30 @@ static void idle_cb (idt_watcher_t *w, int revents, void *arg)
 {
 }
 
+static uint64_t now_us (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * UINT64_C (1000000) + ts.tv_nsec / 1000;
+}
+
 static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct broker *b = arg;
     bool busy = true;
 
-    for (int i = 0; busy && i < ROUNDS; i++) {
+    for (uint64_t until = now_us () + TURN_US; busy && now_us () < until;) {
+        busy = b->local && local_turn (b->local);
         modules_turn (b->modules);
-        busy = zpoll_turn (b->zpoll);
+        busy = zpoll_turn (b->zpoll) || busy;
         busy = overlay_turn (b->overlay) || busy || modules_pending (b->modules);
     }
     broker_check_start (b);
     broker_maybe_start_command (b);
     if (b->local)
         local_flush (b->local);
-    if (busy || modules_pending (b->modules))
+    if (busy || modules_pending (b->modules) || (b->local && local_pending (b->local)))
         idt_watcher_start (b->idle);
     else
         idt_watcher_stop (b->idle);

@@ -3,8 +3,8 @@
 
 /* local.c - local clients: a UNIX socket server (protocol.md section 2)
  *
- * Output is collected per client and written once before the reactor sleeps.  A client is destroyed only in
- * reap (), never while its messages are being handed out: whoever finds it broken marks it.
+ * Clients that have something are served by turns; their output is collected and written once before the reactor sleeps.
+ * A client is destroyed only in reap (), never while its messages are being handed out: whoever finds it broken marks it.
  */
 #include "config.h"
 
@@ -19,214 +19,55 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "broker/local.h"
-#include "libmsg/stream.h"
+#include "broker/local_private.h"
 #include "libutil/errprintf.h"
 
-#define READ_BUDGET 256 /* messages of one client before others get their turn */
 #define REQUEST_BACKLOG 128
+#define TURN_US 500   /* time in which clients are served before others get theirs */
+#define TICK_S 0.025  /* between two looks at clients that are not read */
 
-struct client {
-    struct peer peer;
-    struct local *local;
-    struct client *next_dirty;
-    int fd;
-    struct idt_cred cred;
-    struct msg_stream *stream;
-    idt_watcher_t *w;
-    bool dirty;      /* in the list to flush */
-    bool want_write; /* the socket is full: wait for POLLOUT */
-    bool paused;     /* messages may be left in the input buffer */
-    int broken;      /* errno that ends it; 0: fine */
-};
+/* --- turns ------------------------------------------------------------------------------------- */
 
-struct local {
-    idt_reactor_t *reactor;
-    struct router *router;
-    struct log *log;
-    const struct local_ops *ops;
-    void *arg;
-    char *path;
-    int fd;
-    int spare; /* given up to refuse a client when no descriptor is left */
-    idt_watcher_t *w;
-    idt_watcher_t *resume; /* idle watcher: runs while a client is paused */
-    zlistx_t *clients;
-    struct client *dirty;
-    uint32_t owner;
-    uint32_t max_clients;
-    uint64_t max_message;
-    uint64_t max_queue;
-};
-
-/* --- one client ------------------------------------------------------------------------------ */
-
-static void client_dirty (struct client *c)
+bool local_turn (struct local *l)
 {
-    if (c->dirty)
-        return;
-    c->dirty = true;
-    c->next_dirty = c->local->dirty;
-    c->local->dirty = c;
-}
+    uint64_t until = 0;
+    struct client *c, *last = TAILQ_LAST (&l->turns, client_list);
+    bool any = last != NULL;
 
-static void client_break (struct client *c, int errnum, const char *why)
-{
-    if (c->broken)
-        return;
-    c->broken = errnum;
-    client_dirty (c);
-    if (why)
-        log_printf (c->local->log, LOG_ERR, "local", "client %.8s (user %u) is disconnected: %s", c->peer.uuid,
-                    c->cred.userid, why);
-}
+    while ((c = TAILQ_FIRST (&l->turns))) {
+        uint64_t now = local_now_us ();
 
-/* A message for the client; the router's way to it. */
-static int client_send (void *arg, const idt_msg_t *msg)
-{
-    struct client *c = arg;
-
-    if (c->broken) {
-        errno = EPIPE;
-        return -1;
-    }
-    if (msg_stream_put (c->stream, msg) < 0) {
-        client_break (c, errno, errno == ENOBUFS ? "it does not read its answers (local.max-queue)"
-                                                 : "out of memory");
-        return -1;
-    }
-    client_dirty (c);
-    return 0;
-}
-
-/* Who the client is, on each message: the owner may speak for another, where he says so (RFC 3), but not for a broker. */
-static void stamp (struct client *c, idt_msg_t *msg)
-{
-    struct idt_cred cred = idt_msg_cred (msg);
-
-    cred.rolemask &= ~(uint32_t)IDT_ROLE_BROKER;
-    if (!(c->cred.rolemask & IDT_ROLE_OWNER))
-        cred = c->cred;
-    else {
-        if (cred.userid == IDT_USERID_UNKNOWN)
-            cred.userid = c->cred.userid;
-        if (cred.rolemask == IDT_ROLE_NONE)
-            cred.rolemask = c->cred.rolemask;
-    }
-    idt_msg_set_cred (msg, cred);
-}
-
-static void client_message (struct client *c, idt_msg_t *msg)
-{
-    struct local *l = c->local;
-
-    if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL) {
-        idt_msg_unref (msg);
-        client_break (c, EPROTO, "it sent a control message, which clients may not");
-        return;
-    }
-    stamp (c, msg);
-    l->ops->message (l->arg, &c->peer, msg);
-}
-
-/* Hand out what is in the buffer.  Returns whether the budget ran out before the buffer did. */
-static bool client_drain (struct client *c)
-{
-    idt_error_t err;
-    idt_msg_t *msg;
-
-    for (int n = 0; n < READ_BUDGET; n++) {
-        if (c->broken)
-            return false;
-        if (!(msg = msg_stream_next (c->stream, &err))) {
-            if (errno != EAGAIN)
-                client_break (c, errno, err.text);
-            return false;
+        until = until ? until : now + TURN_US;
+        if (now >= until)
+            break;
+        TAILQ_REMOVE (&l->turns, c, turn);
+        c->has_turn = false;
+        if (client_serve (c) && !c->has_turn) {
+            TAILQ_INSERT_TAIL (&l->turns, c, turn);
+            c->has_turn = true;
         }
-        client_message (c, msg);
+        if (c == last)
+            break;
     }
-    return true;
+    return any;
 }
 
-static void client_pause (struct client *c, bool paused)
+bool local_pending (const struct local *l)
 {
-    c->paused = paused;
-    idt_fd_watcher_set_events (c->w, (paused ? 0 : IDT_POLLIN) | (c->want_write ? IDT_POLLOUT : 0));
-    if (paused)
-        idt_watcher_start (c->local->resume);
+    return !TAILQ_EMPTY (&l->turns);
 }
 
-static void client_read (struct client *c)
-{
-    bool eof = false;
-
-    if (msg_stream_fill (c->stream, &eof) < 0 && errno != EAGAIN && errno != EINTR) {
-        client_break (c, errno, NULL);
-        return;
-    }
-    if (client_drain (c))
-        client_pause (c, true);
-    else if (eof)
-        client_break (c, ECONNRESET, NULL);
-}
-
-static void client_cb (idt_watcher_t *w, int revents, void *arg)
-{
-    struct client *c = arg;
-
-    if (revents & IDT_POLLOUT)
-        client_dirty (c);
-    if ((revents & IDT_POLLIN) && !c->broken)
-        client_read (c);
-}
-
-static void resume_cb (idt_watcher_t *w, int revents, void *arg)
+static void tick_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct local *l = arg;
     struct client *c = zlistx_first (l->clients);
+    uint64_t now_us = local_now_us ();
+    bool again = false;
 
-    idt_watcher_stop (w);
     for (; c; c = zlistx_next (l->clients))
-        if (c->paused && !c->broken)
-            client_pause (c, client_drain (c));
-}
-
-static void client_destroy (struct client *c)
-{
-    if (!c)
-        return;
-    idt_watcher_destroy (c->w);
-    msg_stream_destroy (c->stream);
-    if (c->fd >= 0)
-        close (c->fd);
-    free (c);
-}
-
-static struct client *client_create (struct local *l, int fd, struct idt_cred cred)
-{
-    struct client *c = calloc (1, sizeof (*c));
-    zuuid_t *uuid = zuuid_new ();
-
-    if (!c || !uuid)
-        goto error;
-    c->local = l;
-    c->fd = -1;
-    c->cred = cred;
-    c->peer.kind = PEER_CLIENT;
-    c->peer.send = client_send;
-    c->peer.arg = c;
-    snprintf (c->peer.uuid, sizeof (c->peer.uuid), "%s", zuuid_str_canonical (uuid));
-    if (!(c->stream = msg_stream_create (fd, l->max_message, l->max_queue))
-        || !(c->w = idt_fd_watcher_create (l->reactor, fd, IDT_POLLIN, client_cb, c))
-        || router_peer_add (l->router, &c->peer) < 0)
-        goto error;
-    c->fd = fd;
-    zuuid_destroy (&uuid);
-    return c;
-error:
-    zuuid_destroy (&uuid);
-    client_destroy (c);
-    return NULL;
+        again = client_tick (c, now_us) || again;
+    if (!again)
+        idt_watcher_stop (w);
 }
 
 /* --- accepting ------------------------------------------------------------------------------- */
@@ -254,33 +95,48 @@ static int authenticate (struct local *l, int fd, struct idt_cred *cred)
     return zlistx_size (l->clients) >= l->max_clients ? EMFILE : 0;
 }
 
-/* Left alone the client would wait, and its connection wake us for ever. */
-static void refuse_for_want_of_descriptors (struct local *l)
+/* Keep descriptors for clients, whatever else takes them all. */
+static void fill_reserve (struct local *l)
 {
-    int fd;
+    while (l->reserved < LOCAL_RESERVE) {
+        int fd = open ("/dev/null", O_RDONLY | O_CLOEXEC);
 
-    close (l->spare);
-    if ((fd = accept4 (l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-        greet (fd, EMFILE);
-        close (fd);
-        log_printf (l->log, LOG_ERR, "local", "a client is refused: too many open files in this process");
+        if (fd < 0)
+            return;
+        l->reserve[l->reserved++] = fd;
     }
-    l->spare = open ("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Accept, with a descriptor of the reserve where there is no other.  The last one is for refusing: left alone a client would
+ * wait, and its connection wake us for ever.
+ */
+static int accept_client (struct local *l)
+{
+    int fd = accept4 (l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if (fd >= 0 || (errno != EMFILE && errno != ENFILE) || l->reserved == 0)
+        return fd;
+    close (l->reserve[--l->reserved]);
+    fd = accept4 (l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0 || l->reserved > 0)
+        return fd;
+    greet (fd, EMFILE);
+    close (fd);
+    log_printf (l->log, LOG_ERR, "local", "a client is refused: too many open files in this process");
+    fill_reserve (l);
+    return -1;
 }
 
 static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct local *l = arg;
-    int fd = accept4 (l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = accept_client (l);
     struct idt_cred cred = { IDT_USERID_UNKNOWN, IDT_ROLE_NONE };
     struct client *c;
     int errnum;
 
-    if (fd < 0) {
-        if (errno == EMFILE || errno == ENFILE)
-            refuse_for_want_of_descriptors (l);
+    if (fd < 0)
         return;
-    }
     if ((errnum = authenticate (l, fd, &cred)) != 0 || !(c = client_create (l, fd, cred))) {
         greet (fd, errnum ? errnum : ENOMEM);
         close (fd);
@@ -304,21 +160,12 @@ static void reap (struct local *l, struct client *c)
         other = zlistx_next (l->clients);
     if (other)
         zlistx_delete (l->clients, zlistx_cursor (l->clients));
+    client_let_go (c);
     l->ops->gone (l->arg, &c->peer);
     router_peer_remove (l->router, &c->peer);
     client_destroy (c);
-}
-
-static void client_flush (struct client *c)
-{
-    int rc = msg_stream_flush (c->stream);
-
-    if (rc < 0)
-        client_break (c, errno, NULL);
-    else if ((rc > 0) != c->want_write) {
-        c->want_write = rc > 0;
-        client_pause (c, c->paused);
-    }
+    if (l->reserved < LOCAL_RESERVE)
+        fill_reserve (l);
 }
 
 /* The end of one client may mean output for others: go on until nobody has any. */
@@ -338,17 +185,40 @@ void local_flush (struct local *l)
 
 /* --- life -------------------------------------------------------------------------------------- */
 
+static int get_time (struct attrs *attrs, const char *name, const char *value, uint64_t *us, idt_error_t *errp)
+{
+    double seconds = 0;
+
+    if (attr_define (attrs, name, value, 0, errp) < 0 || attr_get_seconds (attrs, name, 0.001, 3600, &seconds, errp) < 0)
+        return -1;
+    *us = seconds * 1E6;
+    return 0;
+}
+
+static int get_size (struct attrs *attrs, const char *name, const char *value, uint64_t *size, idt_error_t *errp)
+{
+    if (attr_define (attrs, name, value, 0, errp) < 0)
+        return -1;
+    return attr_get_size (attrs, name, 4096, 1U << 31, size, errp);
+}
+
+static int get_number (struct attrs *attrs, const char *name, const char *value, uint32_t *n, idt_error_t *errp)
+{
+    if (attr_define (attrs, name, value, 0, errp) < 0)
+        return -1;
+    return attr_get_u32 (attrs, name, 1, 1000000, n, errp);
+}
+
 static int get_limits (struct local *l, struct attrs *attrs, idt_error_t *errp)
 {
-    l->max_message = MSG_STREAM_MAX_MESSAGE;
-    l->max_queue = MSG_STREAM_MAX_QUEUE;
-    l->max_clients = 4096;
-    if (attr_define (attrs, "local.max-message", "64M", 0, errp) < 0
-        || attr_get_size (attrs, "local.max-message", 4096, 1U << 31, &l->max_message, errp) < 0
-        || attr_define (attrs, "local.max-queue", "64M", 0, errp) < 0
-        || attr_get_size (attrs, "local.max-queue", 4096, 1U << 31, &l->max_queue, errp) < 0
-        || attr_define (attrs, "local.max-clients", "4096", 0, errp) < 0
-        || attr_get_u32 (attrs, "local.max-clients", 1, 1000000, &l->max_clients, errp) < 0)
+    if (get_size (attrs, "local.max-message", "64M", &l->max_message, errp) < 0
+        || get_size (attrs, "local.max-queue", "64M", &l->max_queue, errp) < 0
+        || get_size (attrs, "local.input-pool", "256M", &l->input_pool, errp) < 0
+        || get_size (attrs, "local.output-pool", "512M", &l->output_pool, errp) < 0
+        || get_number (attrs, "local.max-clients", "4096", &l->max_clients, errp) < 0
+        || get_number (attrs, "local.max-unanswered", "1024", &l->max_asks, errp) < 0
+        || get_time (attrs, "local.patience", "1s", &l->patience_us, errp) < 0
+        || get_time (attrs, "local.frame-time", "10s", &l->frame_time_us, errp) < 0)
         return -1;
     return 0;
 }
@@ -397,7 +267,8 @@ struct local *local_create (idt_reactor_t *r, const char *path, struct attrs *at
     if (!l)
         return NULL;
     l->fd = -1;
-    l->spare = open ("/dev/null", O_RDONLY | O_CLOEXEC);
+    TAILQ_INIT (&l->turns);
+    fill_reserve (l);
     l->reactor = r;
     l->router = router;
     l->log = log;
@@ -407,7 +278,7 @@ struct local *local_create (idt_reactor_t *r, const char *path, struct attrs *at
     if (get_limits (l, attrs, errp) < 0 || listen_at (l, path, errp) < 0)
         goto error;
     if (!(l->clients = zlistx_new ()) || !(l->w = idt_fd_watcher_create (r, l->fd, IDT_POLLIN, accept_cb, l))
-        || !(l->resume = idt_idle_watcher_create (r, resume_cb, l))) {
+        || !(l->tick = idt_timer_watcher_create (r, TICK_S, TICK_S, tick_cb, l))) {
         errprintf (errp, "out of memory");
         goto error;
     }
@@ -441,11 +312,12 @@ void local_destroy (struct local *l)
         close_clients (l);
     zlistx_destroy (&l->clients);
     idt_watcher_destroy (l->w);
-    idt_watcher_destroy (l->resume);
+    idt_watcher_destroy (l->tick);
     if (l->fd >= 0)
         close (l->fd);
-    if (l->spare >= 0)
-        close (l->spare);
+    while (l->reserved > 0)
+        close (l->reserve[--l->reserved]);
+    msg_spare_fini (&l->spare);
     if (l->path)
         unlink (l->path);
     free (l->path);

@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -23,9 +24,9 @@
 #include "libmsg/stream.h"
 #include "libutil/tap.h"
 
-#define MAX_MESSAGE 65536
+#define MAX_MESSAGE 131072
 #define MAX_QUEUE 1048576
-#define MAX_CLIENTS 20
+#define MAX_CLIENTS 40
 
 struct server {
     idt_reactor_t *reactor;
@@ -38,7 +39,9 @@ struct server {
     char dir[64];
     char path[108];
     int requests, disconnects, gone, events;
+    int full;             /* requests that echo has no room for */
     struct idt_cred cred; /* of the last request */
+    const idt_msg_t *last; /* of null */
 };
 
 /* --- the broker's side ------------------------------------------------------------------------------------- */
@@ -51,6 +54,12 @@ static int echo_send (void *arg, const idt_msg_t *msg)
     size_t size;
 
     s->cred = idt_msg_cred (msg);
+    if (s->full > 0 && !idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE)) {
+        s->full--;
+        idt_msg_unref (response);
+        errno = EXFULL;
+        return -1;
+    }
     if (idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE)) {
         s->disconnects += strcmp (idt_msg_topic (msg), "echo.disconnect") == 0;
         idt_msg_unref (response);
@@ -64,6 +73,10 @@ static int echo_send (void *arg, const idt_msg_t *msg)
 
 static int null_send (void *arg, const idt_msg_t *msg)
 {
+    struct server *s = arg;
+
+    idt_msg_unref (s->last);
+    s->last = idt_msg_copy (msg, true);
     return 0;
 }
 
@@ -119,9 +132,12 @@ static struct local *listen_at (struct server *s, const char *path, idt_error_t 
     struct attrs *attrs = attrs_create ();
     struct local *l;
 
-    attr_give (attrs, "local.max-message", "64k");
+    attr_give (attrs, "local.max-message", "128k");
     attr_give (attrs, "local.max-queue", "1M");
-    attr_give (attrs, "local.max-clients", "20");
+    attr_give (attrs, "local.max-clients", "40");
+    attr_give (attrs, "local.patience", "20ms");
+    attr_give (attrs, "local.frame-time", "20ms");
+    attr_give (attrs, "local.input-pool", "100k");
     l = local_create (s->reactor, path, attrs, s->router, s->log, &ops, s, err);
     attrs_destroy (attrs);
     return l;
@@ -155,6 +171,7 @@ static void server_fini (struct server *s)
     log_destroy (s->log);
     attrs_destroy (s->attrs);
     idt_reactor_destroy (s->reactor);
+    idt_msg_unref (s->last);
     rmdir (s->dir);
 }
 
@@ -164,8 +181,21 @@ static void turn (struct server *s, int n)
     while (n-- > 0) {
         local_flush (s->local);
         idt_reactor_run (s->reactor, IDT_REACTOR_NOWAIT);
+        local_turn (s->local);
         local_flush (s->local);
     }
+}
+
+/* Turn until something has come about; a bound for what never does. */
+#define WAIT_TURNS 100000
+#define TURN_UNTIL(s, condition) \
+    for (int turns_ = 0; !(condition) && turns_ < WAIT_TURNS; turns_++) \
+    turn_slowly (s)
+
+static void turn_slowly (struct server *s)
+{
+    poll (NULL, 0, 1);
+    turn (s, 1);
 }
 
 /* --- the clients' side ------------------------------------------------------------------------------------- */
@@ -175,6 +205,7 @@ struct end {
     int welcome; /* -1: none */
     struct msg_stream *stream;
     bool eof;
+    uint32_t errnum; /* of the last answer */
 };
 
 static void end_open (struct end *e, struct server *s)
@@ -231,6 +262,7 @@ static uint32_t get (struct end *e, struct server *s)
     if (!msg && !(msg = msg_stream_next (e->stream, NULL)))
         return 0;
     tag = idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE ? idt_msg_matchtag (msg) : 0;
+    e->errnum = tag ? idt_msg_errnum (msg) : 0;
     idt_msg_unref (msg);
     return tag;
 }
@@ -356,13 +388,16 @@ static void test_fairness (void)
     msg_stream_flush (greedy.stream);
     put (&modest, "echo.x", 1, 0, 0);
     msg_stream_flush (modest.stream);
-    turn (&s, 1);
+    turn (&s, 2);
     before = s.requests;
-    ok (before < 1500 && get (&modest, &s) == 1, "a client with much to ask does not hold up another (%d asked)", before);
-    turn (&s, 20);
-    ok (s.requests == 3001, "... and is served to its end");
+    ok (before < 100 && get (&modest, &s) == 1, "a client with much to ask does not hold up another (%d asked)", before);
+    TURN_UNTIL (&s, s.requests == 1024 + 1);
+    ok (s.requests == 1024 + 1, "it is not read any more when local.max-unanswered are under way");
+    ok (is_served (&modest, &s), "... while others are");
+    TURN_UNTIL (&s, s.requests == 3002);
+    ok (s.requests == 3002, "if nothing moves it is read on after local.patience, for somebody may wait for that");
     end_close (&greedy, &s);
-    ok (router_stats (s.router).pending == 0, "... which leaves no request behind");
+    ok (router_stats (s.router).pending == 0, "its end leaves no request behind");
     end_close (&modest, &s);
     server_fini (&s);
 }
@@ -441,23 +476,128 @@ static void test_deaf (void)
 {
     struct server s;
     struct end deaf, good;
-    int n;
+    size_t written = 0;
 
     server_init (&s);
     end_open (&deaf, &s);
     end_open (&good, &s);
-    for (n = 0; n < 1000 && s.gone == 0; n++) {
-        put (&deaf, "echo.x", 1, 50000, 0);
-        while (msg_stream_flush (deaf.stream) > 0)
-            turn (&s, 1);
-        turn (&s, 1);
+    for (int n = 0; n < WAIT_TURNS && s.gone == 0; n++) {
+        if (msg_stream_queued (deaf.stream) < 100000) {
+            put (&deaf, "echo.x", 1, 50000, 0);
+            written += 50000;
+        }
+        msg_stream_flush (deaf.stream);
+        turn_slowly (&s);
     }
-    ok (s.gone == 1 && n > MAX_QUEUE / 50000, "a client that never reads is disconnected (after %d KB)", n * 50);
+    ok (s.gone == 1 && written > MAX_QUEUE, "a client that never reads is disconnected (after %zu KB)", written / 1000);
     ok (is_served (&good, &s) && local_count (s.local) == 1, "... while others are served");
     end_close (&deaf, NULL);
     end_close (&good, &s);
     server_fini (&s);
 }
+
+/* More waits for it than local.max-queue lets, all the time. */
+static void test_slow_reader (void)
+{
+    struct server s;
+    struct end e;
+    int got = 0;
+
+    server_init (&s);
+    end_open (&e, &s);
+    for (uint32_t tag = 1; tag <= 200; tag++)
+        put (&e, "echo.x", tag, 50000, 0);
+    while (got < 200 && get (&e, &s) == (uint32_t)got + 1)
+        got++;
+    ok (got == 200 && s.gone == 0, "a client that reads is never disconnected, whatever it asked for at once (%d)", got);
+    end_close (&e, &s);
+    server_fini (&s);
+}
+
+/* An event goes out as soon as the answers do; one that finds no room cannot become an error. */
+static void test_no_room (void)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
+    struct server s;
+    struct end e;
+    int n = 0;
+
+    server_init (&s);
+    end_open (&e, &s);
+    put (&e, "null.x", 1, 0, 0);
+    msg_stream_flush (e.stream);
+    TURN_UNTIL (&s, s.requests == 1);
+    struct peer *client = router_peer (s.router, idt_msg_route_oldest (s.last));
+    idt_msg_t *answer = idt_msg_respond (s.last, 0);
+    memset (idt_msg_alloc_payload (answer, 2 * MAX_QUEUE), 'x', 2 * MAX_QUEUE);
+    router_response_new (s.router, &s.null, answer);
+    ok (get (&e, &s) == 1 && e.errnum == ENOBUFS && s.gone == 0, "an answer that has no room becomes an error that has");
+    idt_msg_set_topic (msg, "a");
+    memset (idt_msg_alloc_payload (msg, 100000), 'x', 100000);
+    while (n < 100 && client->send (client->arg, msg) == 0)
+        n++;
+    turn (&s, 3);
+    ok (n == 10 && s.gone == 1, "a client whose events have no room is disconnected");
+    idt_msg_unref (msg);
+    end_close (&e, &s);
+    server_fini (&s);
+}
+
+/* --- pauses ------------------------------------------------------------------------------------------------ */
+
+/* A service without room: what it refuses is asked again, and answered at last. */
+static void test_busy (void)
+{
+    struct server s;
+    struct end e;
+
+    server_init (&s);
+    end_open (&e, &s);
+    s.full = 3;
+    for (uint32_t tag = 1; tag <= 5; tag++)
+        put (&e, "echo.x", tag, 0, 0);
+    msg_stream_flush (e.stream);
+    TURN_UNTIL (&s, s.full == 0);
+    for (uint32_t tag = 1; tag <= 5; tag++)
+        if (get (&e, &s) != tag || e.errnum != 0)
+            s.full++;
+    ok (s.full == 0, "what a full service has no room for is asked again, in order");
+    s.full = 1000000;
+    put (&e, "echo.x", 7, 0, 0);
+    msg_stream_flush (e.stream);
+    TURN_UNTIL (&s, router_stats (s.router).failed > 0);
+    ok (get (&e, &s) == 7 && e.errnum == EAGAIN, "if that lasts it is EAGAIN");
+    end_close (&e, &s);
+    server_fini (&s);
+}
+
+static void put_frame_header (struct end *e, uint32_t size)
+{
+    uint32_t header[2] = { UINT32_C (0xffee0012), htonl (size) };
+
+    if (write (e->fd, header, sizeof (header)) != sizeof (header))
+        bail_out ("cannot write");
+}
+
+static void test_dribble (void)
+{
+    struct server s;
+    struct end slow, e;
+
+    server_init (&s);
+    end_open (&slow, &s);
+    end_open (&e, &s);
+    put_frame_header (&slow, MAX_MESSAGE);
+    turn (&s, 3);
+    put (&e, "echo.x", 1, 100000, 0);
+    ok (get (&e, &s) == 0 && s.requests == 0, "a long message waits while another one has the room (local.input-pool)");
+    TURN_UNTIL (&s, s.gone == 1);
+    ok (s.gone == 1 && get (&e, &s) == 1, "... which is disconnected when it comes too slowly");
+    end_close (&slow, NULL);
+    end_close (&e, &s);
+    server_fini (&s);
+}
+
 
 static void test_many (void)
 {
@@ -489,28 +629,37 @@ static void test_many (void)
 /* The process has no descriptor left: the client hears of it, and the broker does not spin on a client that waits. */
 static void test_descriptors (void)
 {
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
     struct rlimit old, low;
     struct server s;
     struct end good, e;
+    int fds[MAX_CLIENTS + 30], n = 0, taken = 0;
+    unsigned char byte = 0;
 
     server_init (&s);
     end_open (&good, &s);
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", s.path);
+    for (size_t i = 0; i < sizeof (fds) / sizeof (fds[0]); i++)
+        fds[i] = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
     getrlimit (RLIMIT_NOFILE, &old);
     low = old;
-    memset (&e, 0, sizeof (e));
-    e.fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    low.rlim_cur = e.fd + 1;
+    low.rlim_cur = fds[sizeof (fds) / sizeof (fds[0]) - 1] + 1;
     setrlimit (RLIMIT_NOFILE, &low);
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    unsigned char byte = 0;
-    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", s.path);
-    if (connect (e.fd, (struct sockaddr *)&addr, sizeof (addr)) < 0)
-        bail_out ("cannot connect");
-    turn (&s, 3);
-    ok (read (e.fd, &byte, 1) == 1 && byte == EMFILE, "without descriptors left a client is refused with EMFILE");
+    for (; n < MAX_CLIENTS + 30 && byte == 0; n++) {
+        if (connect (fds[n], (struct sockaddr *)&addr, sizeof (addr)) < 0)
+            bail_out ("cannot connect");
+        turn (&s, 3);
+        byte = EIO;
+        if (read (fds[n], &byte, 1) == 1 && byte == 0)
+            taken++;
+    }
+    ok (taken == 31, "without other descriptors clients get those that are kept for them (%d)", taken);
+    ok (byte == EMFILE, "... the next one is refused with EMFILE");
     ok (is_served (&good, &s), "... and others are served");
     setrlimit (RLIMIT_NOFILE, &old);
-    close (e.fd);
+    for (size_t i = 0; i < sizeof (fds) / sizeof (fds[0]); i++)
+        close (fds[i]);
+    turn (&s, 3);
     end_open (&e, &s);
     ok (is_served (&e, &s), "... and with some left a client is taken again");
     end_close (&e, &s);
@@ -560,6 +709,7 @@ static void test_ending (void)
     put (&e, "echo.x", 2, 100, 0);
     msg_stream_flush (e.stream);
     idt_reactor_run (s.reactor, IDT_REACTOR_NOWAIT);
+    local_turn (s.local);
     local_destroy (s.local);
     s.local = NULL;
     msg_stream_fill (e.stream, &e.eof);
@@ -611,6 +761,10 @@ int main (void)
     test_garbage ();
     test_size ();
     test_deaf ();
+    test_slow_reader ();
+    test_no_room ();
+    test_busy ();
+    test_dribble ();
     test_many ();
     test_descriptors ();
     test_path ();

@@ -18,11 +18,12 @@
 #include "libmsg/codec.h"
 #include "libmsg/stream.h"
 #include "libutil/errprintf.h"
+#include "libutil/fifo.h"
 
 #define FRAME_MAGIC UINT32_C (0xffee0012)
 #define FRAME_HEADER_SIZE 8
 
-#define BUF_MIN_SIZE ((size_t)64 << 10)
+#define BUF_MIN_SIZE MSG_STREAM_BUFFER
 #define BUF_KEEP_SIZE ((size_t)1 << 20) /* an empty buffer over this is given back */
 #define READ_MIN_SIZE ((size_t)16 << 10)
 
@@ -32,6 +33,7 @@ struct buf {
     size_t size;
     size_t head;
     size_t tail;
+    struct msg_spare *spare; /* NULL: none */
 };
 
 struct msg_stream {
@@ -39,6 +41,8 @@ struct msg_stream {
     size_t max_message;
     size_t max_queue;
     struct buf in;
+    struct fifo messages; /* output that has no bytes yet */
+    size_t messages_size; /* what it will have */
     struct buf out;
 };
 
@@ -49,6 +53,23 @@ static size_t buf_used (const struct buf *b)
     return b->tail - b->head;
 }
 
+static void buf_give_back (struct buf *b)
+{
+    if (b->size == BUF_MIN_SIZE && b->spare && b->spare->count < MSG_SPARE_MAX)
+        b->spare->data[b->spare->count++] = b->data;
+    else
+        free (b->data);
+    b->data = NULL;
+    b->size = 0;
+}
+
+static uint8_t *buf_alloc (struct buf *b, size_t size)
+{
+    if (size == BUF_MIN_SIZE && b->spare && b->spare->count > 0)
+        return b->spare->data[--b->spare->count];
+    return malloc (size);
+}
+
 static int buf_grow (struct buf *b, size_t room)
 {
     size_t used = buf_used (b);
@@ -57,12 +78,15 @@ static int buf_grow (struct buf *b, size_t room)
 
     if (size < used + room)
         size = used + room;
-    if (!(data = malloc (size)))
+    if (!(data = buf_alloc (b, size)))
         return -1;
     if (used > 0)
         memcpy (data, b->data + b->head, used);
-    free (b->data);
-    *b = (struct buf){ .data = data, .size = size, .tail = used };
+    buf_give_back (b);
+    b->data = data;
+    b->size = size;
+    b->head = 0;
+    b->tail = used;
     return 0;
 }
 
@@ -88,10 +112,8 @@ static void buf_consume (struct buf *b, size_t size)
     if (b->head < b->tail)
         return;
     b->head = b->tail = 0;
-    if (b->size > BUF_KEEP_SIZE) {
-        free (b->data);
-        *b = (struct buf){ 0 };
-    }
+    if (b->spare || b->size > BUF_KEEP_SIZE)
+        buf_give_back (b);
 }
 
 /* --- input -------------------------------------------------------------------------------- */
@@ -156,6 +178,16 @@ static int read_frame_header (const struct msg_stream *s, size_t *size, idt_erro
     return 0;
 }
 
+size_t msg_stream_wants (const struct msg_stream *s)
+{
+    size_t size;
+
+    if (buf_used (&s->in) < FRAME_HEADER_SIZE)
+        return 0;
+    size = FRAME_HEADER_SIZE + (size_t)be32_get (s->in.data + s->in.head + 4);
+    return size > BUF_MIN_SIZE && size > buf_used (&s->in) ? size : 0;
+}
+
 idt_msg_t *msg_stream_next (struct msg_stream *s, idt_error_t *errp)
 {
     const char *why = NULL;
@@ -169,8 +201,7 @@ idt_msg_t *msg_stream_next (struct msg_stream *s, idt_error_t *errp)
         return NULL;
     }
     if (!(msg = msg_decode (s->in.data + s->in.head + FRAME_HEADER_SIZE, size, &why))) {
-        if (errno == EPROTO)
-            errprintf (errp, "message of %zu bytes: %s", size, why);
+        errprintf (errp, "message of %zu bytes: %s", size, errno == EPROTO ? why : strerror (errno));
         return NULL;
     }
     buf_consume (&s->in, FRAME_HEADER_SIZE + size);
@@ -181,20 +212,30 @@ idt_msg_t *msg_stream_next (struct msg_stream *s, idt_error_t *errp)
 
 size_t msg_stream_queued (const struct msg_stream *s)
 {
-    return buf_used (&s->out);
+    return buf_used (&s->out) + s->messages_size;
 }
 
 int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
 {
-    size_t size = idt_msg_encode_size (msg); /* fits in a u32: see IDT_MSG_MAX_PAYLOAD */
-    uint32_t magic = FRAME_MAGIC;
-    uint8_t *p;
+    size_t size = FRAME_HEADER_SIZE + idt_msg_encode_size (msg); /* fits in a u32: see IDT_MSG_MAX_PAYLOAD */
 
-    if (size + FRAME_HEADER_SIZE > s->max_queue
-        || buf_used (&s->out) > s->max_queue - size - FRAME_HEADER_SIZE) {
+    if (size > s->max_queue || msg_stream_queued (s) > s->max_queue - size) {
         errno = ENOBUFS;
         return -1;
     }
+    if (fifo_push (&s->messages, msg) < 0)
+        return -1;
+    idt_msg_ref (msg);
+    s->messages_size += size;
+    return 0;
+}
+
+static int encode (struct msg_stream *s, const idt_msg_t *msg)
+{
+    size_t size = idt_msg_encode_size (msg);
+    uint32_t magic = FRAME_MAGIC;
+    uint8_t *p;
+
     if (buf_reserve (&s->out, FRAME_HEADER_SIZE + size) < 0)
         return -1;
     p = s->out.data + s->out.tail;
@@ -202,12 +243,28 @@ int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
     be32_put (p + 4, size);
     idt_msg_encode (msg, p + FRAME_HEADER_SIZE, size);
     s->out.tail += FRAME_HEADER_SIZE + size;
+    s->messages_size -= FRAME_HEADER_SIZE + size;
+    return 0;
+}
+
+/* Make the bytes of as many messages as go into one write. */
+static int encode_some (struct msg_stream *s)
+{
+    const idt_msg_t *msg;
+
+    while (buf_used (&s->out) < BUF_MIN_SIZE / 2 && (msg = fifo_pop (&s->messages))) {
+        int rc = encode (s, msg);
+
+        idt_msg_unref (msg);
+        if (rc < 0)
+            return -1;
+    }
     return 0;
 }
 
 int msg_stream_flush (struct msg_stream *s)
 {
-    while (buf_used (&s->out) > 0) {
+    while (encode_some (s) == 0 && buf_used (&s->out) > 0) {
         ssize_t n = send (s->fd, s->out.data + s->out.head, buf_used (&s->out), MSG_NOSIGNAL);
 
         if (n >= 0)
@@ -217,7 +274,7 @@ int msg_stream_flush (struct msg_stream *s)
         else if (errno != EINTR)
             return -1;
     }
-    return 0;
+    return msg_stream_queued (s) > 0 ? -1 : 0; /* out of memory */
 }
 
 /* --- life --------------------------------------------------------------------------------- */
@@ -226,9 +283,13 @@ void msg_stream_destroy (struct msg_stream *s)
 {
     if (s) {
         int saved_errno = errno;
+        const idt_msg_t *msg;
 
-        free (s->in.data);
-        free (s->out.data);
+        buf_give_back (&s->in);
+        buf_give_back (&s->out);
+        while ((msg = fifo_pop (&s->messages)))
+            idt_msg_unref (msg);
+        fifo_fini (&s->messages);
         free (s);
         errno = saved_errno;
     }
@@ -244,4 +305,15 @@ struct msg_stream *msg_stream_create (int fd, size_t max_message, size_t max_que
     s->max_message = max_message;
     s->max_queue = max_queue;
     return s;
+}
+
+void msg_stream_share (struct msg_stream *s, struct msg_spare *spare)
+{
+    s->in.spare = s->out.spare = spare;
+}
+
+void msg_spare_fini (struct msg_spare *spare)
+{
+    while (spare->count > 0)
+        free (spare->data[--spare->count]);
 }

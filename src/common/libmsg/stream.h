@@ -3,9 +3,8 @@
 
 /* stream.h - messages on a non-blocking stream socket (protocol.md section 2)
  *
- * Two buffers for one connection: what was read and is not yet a whole message, and what is to be
- * written.  Both grow as needed up to a limit and keep their memory (at most 1 MiB while empty) for
- * the next message, so that a connection in steady use allocates nothing here.
+ * Input is a buffer of what was read and is not yet a whole message.  Output is references to messages, of which as many
+ * bytes are made as go into one write: what a thousand subscribers get is kept once.
  */
 #ifndef MSG_STREAM_H
 #define MSG_STREAM_H
@@ -15,6 +14,15 @@
 
 struct msg_stream;
 
+/* Buffers that streams of one thread lend each other: one that is empty holds none.  All zero at first. */
+#define MSG_SPARE_MAX 4
+struct msg_spare {
+    void *data[MSG_SPARE_MAX];
+    int count;
+};
+void msg_spare_fini (struct msg_spare *spare);
+
+#define MSG_STREAM_BUFFER ((size_t)64 << 10)      /* bytes; what a shorter message needs */
 #define MSG_STREAM_MAX_MESSAGE ((size_t)64 << 20) /* default limit of one frame, bytes */
 #define MSG_STREAM_MAX_QUEUE ((size_t)64 << 20)   /* default limit of unwritten output, bytes */
 
@@ -24,6 +32,9 @@ struct msg_stream;
  */
 struct msg_stream *msg_stream_create (int fd, size_t max_message, size_t max_queue);
 void msg_stream_destroy (struct msg_stream *s);
+
+/* Use and leave empty buffers there (borrowed); before the first use.  Else a stream keeps its own. */
+void msg_stream_share (struct msg_stream *s, struct msg_spare *spare);
 
 /* Read once from the socket into the buffer.  Returns the bytes read; 0 with '*eof' set to true at
  * the end of the stream ('*eof' is not touched else); -1 with errno set:
@@ -42,7 +53,10 @@ ssize_t msg_stream_fill (struct msg_stream *s, bool *eof);
  */
 idt_msg_t *msg_stream_next (struct msg_stream *s, idt_error_t *errp);
 
-/* Append an encoded message to the output.  Returns 0, or -1 with errno ENOBUFS (over 'max_queue';
+/* Bytes of the frame that has begun and is not whole, where it is longer than MSG_STREAM_BUFFER; else 0. */
+size_t msg_stream_wants (const struct msg_stream *s);
+
+/* Append a message (a reference; it may not be changed any more) to the output.  Returns 0, or -1 with errno ENOBUFS (over 'max_queue';
  * the message was not added) or ENOMEM.
  */
 int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg);
