@@ -140,12 +140,26 @@ uint32_t idspace_add_session (struct idspace *s, const struct idspace_key *key)
     return i;
 }
 
+/* The digest is the sum of what each cluster has, times a number of its own: so a change costs one product. */
+#define CAPACITY_FACTOR UINT64_C (0xd6e8feb86659fd93)
+
+static void add_to_digest (struct idspace *s, u128 base, int64_t final, int64_t capacity, int64_t reserve)
+{
+    uint64_t a = (uint64_t)base ^ ((uint64_t)final * UINT64_C (0x9e3779b97f4a7c15));
+    uint64_t b = (uint64_t)(base >> 64) ^ ((uint64_t)final + UINT64_C (0xc2b2ae3d27d4eb4f));
+    u128 product = (u128)(a ^ UINT64_C (0xa0761d6478bd642f)) * (b ^ UINT64_C (0xe7037ed1a0b428db));
+    uint64_t own = (uint64_t)product ^ (uint64_t)(product >> 64) ^ a;
+
+    s->digest += (own | 1) * ((uint64_t)capacity * CAPACITY_FACTOR - (uint64_t)reserve);
+}
+
 void idspace_add_cluster (struct idspace *s, uint32_t session, int64_t capacity, uint32_t reserve)
 {
     struct idsession *owner = &s->sessions[session];
     struct idlink link = {owner->end, s->nclusters, reserve};
     struct idblock block = {s->limit, session, owner->nchain};
 
+    add_to_digest (s, owner->base, s->limit, capacity, reserve);
     owner->chain[owner->nchain++] = link;
     s->blocks[s->nclusters++] = block;
     s->limit += capacity;
@@ -157,6 +171,7 @@ void idspace_expand (struct idspace *s, int64_t more, uint32_t reserve)
     const struct idblock *block = &s->blocks[s->nclusters - 1];
     struct idsession *owner = &s->sessions[block->session];
 
+    add_to_digest (s, owner->base, block->final, more, (int64_t)reserve - owner->chain[block->link].reserve);
     owner->chain[block->link].reserve = reserve;
     owner->end += more;
     s->limit += more;
@@ -164,7 +179,10 @@ void idspace_expand (struct idspace *s, int64_t more, uint32_t reserve)
 
 void idspace_set_reserve (struct idspace *s, uint32_t session, uint32_t link, uint32_t reserve)
 {
-    s->sessions[session].chain[link].reserve = reserve;
+    struct idlink *l = &s->sessions[session].chain[link];
+
+    add_to_digest (s, s->sessions[session].base, s->blocks[l->block].final, 0, (int64_t)reserve - l->reserve);
+    l->reserve = reserve;
 }
 
 uint32_t idspace_nearest (const struct idspace *s, u128 num, uint32_t except)

@@ -11,6 +11,9 @@
  *  3. The end of each cluster may be reserved, not finalized.  Only the last cluster of a session
  *     has a reserve (a stored form of the original may break this rule; nothing relies on it).
  *
+ * 4. 'digest' depends on the clusters alone: their places, owners, capacities and reserves.  Two final spaces with one
+ *    digest are equal, but for a chance of about 2^-64.
+ *
  * So the capacity of a cluster is not stored.  A cluster is a block in one array in order of final
  * ids and a link in an array of its session in order of generation counts, 32 bytes in all, and a
  * search in one of the two answers every question.
@@ -62,6 +65,7 @@ struct idspace {
     uint32_t room_clusters;
     uint32_t room_sessions;
     int64_t limit; /* final ids below it are in clusters */
+    uint64_t digest;
 };
 
 /* What names a session: see struct idsession.  'alias' is borrowed. */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "libcompressor/replica.h"
+#include "libcompressor/rewind.h"
 #include "libutil/tap.h"
 #include "modules/compressor/orderer.h"
 
@@ -243,6 +244,9 @@ static void hear (struct world *w, const struct message *m)
     }
     if (replica_broken (r))
         diag ("%s", replica_broken (r));
+    uint64_t digest;
+    check (w, orderer_digest (w->o, replica_seq (r), &digest) < 0 || digest == compressor_digest (replica_ids (r)),
+           "who finalized as many ranges has one digest");
 }
 
 /* --- what must hold --- */

@@ -7,25 +7,33 @@
  * disagree with it.  Its own session never makes an id; it is the lowest that there is, so that it hides no other one
  * when a new cluster is compared with its neighbours.
  *
- * Texts are kept in a queue in order of their numbers; the newest one has the number 'seq'.
+ * Ranges are kept in a queue in order of their numbers; the newest one has the number 'seq'.
  */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcompressor/rewind.h"
 #include "libutil/errprintf.h"
 #include "libutil/fifo.h"
 #include "modules/compressor/orderer.h"
 
 #define OWN_SESSION "00000000-0000-4000-8000-000000000000"
 
+/* A range that is kept. */
+struct entry {
+    uint64_t digest; /* of the final space before it */
+    char text[];
+};
+
 struct orderer {
     const struct orderer_limits *limits;
     struct idcomp *ids;
     int64_t seq;
     int64_t stored_seq;
-    struct fifo texts;
+    struct idcomp_stats stored_stats;
+    struct fifo entries;
 };
 
 void orderer_destroy (struct orderer *o)
@@ -33,10 +41,10 @@ void orderer_destroy (struct orderer *o)
     if (!o)
         return;
     int saved = errno;
-    const void *text;
-    while ((text = fifo_pop (&o->texts)))
-        free ((void *)text);
-    fifo_fini (&o->texts);
+    const void *entry;
+    while ((entry = fifo_pop (&o->entries)))
+        free ((void *)entry);
+    fifo_fini (&o->entries);
     idcomp_destroy (o->ids);
     free (o);
     errno = saved;
@@ -55,6 +63,7 @@ struct orderer *orderer_create (const struct orderer_limits *limits, const void 
         orderer_destroy (o);
         return NULL;
     }
+    o->stored_stats = idcomp_stats (o->ids);
     return o;
 }
 
@@ -95,18 +104,20 @@ static int check_room (const struct orderer *o, const struct idcomp_range *range
     return 0;
 }
 
-static char *encode (const struct idcomp_range *range, idt_error_t *errp)
+static struct entry *entry_create (const struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
 {
     size_t size = idcomp_range_encode (range, NULL, 0) + 1;
-    char *text = size <= ORDERER_RANGE_MAX ? malloc (size) : NULL;
+    struct entry *entry = size <= ORDERER_RANGE_MAX ? malloc (sizeof (*entry) + size) : NULL;
 
-    if (text)
-        idcomp_range_encode (range, text, size);
+    if (entry) {
+        entry->digest = compressor_digest (o->ids);
+        idcomp_range_encode (range, entry->text, size);
+    }
     else if (size > ORDERER_RANGE_MAX)
         refuse (errp, EINVAL, range, "it is longer than 65535 characters");
     else
         refuse (errp, ENOMEM, range, "out of memory");
-    return text;
+    return entry;
 }
 
 static int finalize (struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
@@ -124,16 +135,16 @@ int orderer_add (struct orderer *o, const struct idcomp_range *range, idt_error_
 
     if (rc <= 0)
         return rc;
-    char *text = check_room (o, range, errp) == 0 ? encode (range, errp) : NULL;
-    if (!text)
+    struct entry *entry = check_room (o, range, errp) == 0 ? entry_create (o, range, errp) : NULL;
+    if (!entry)
         return -1;
-    if (fifo_push (&o->texts, text) < 0) {
-        free (text);
+    if (fifo_push (&o->entries, entry) < 0) {
+        free (entry);
         return refuse (errp, ENOMEM, range, "out of memory");
     }
     if (finalize (o, range, errp) < 0) {
-        o->texts.count--;
-        free (text);
+        o->entries.count--;
+        free (entry);
         return -1;
     }
     o->seq++;
@@ -155,17 +166,40 @@ int64_t orderer_stored_seq (const struct orderer *o)
 void orderer_stored (struct orderer *o)
 {
     o->stored_seq = o->seq;
-    while (o->texts.count > o->limits->window)
-        free ((void *)fifo_pop (&o->texts));
+    o->stored_stats = idcomp_stats (o->ids);
+    while (o->entries.count > o->limits->window)
+        free ((void *)fifo_pop (&o->entries));
+}
+
+struct idcomp_stats orderer_stored_stats (const struct orderer *o)
+{
+    return o->stored_stats;
+}
+
+static const struct entry *find (const struct orderer *o, int64_t seq)
+{
+    int64_t first = o->seq - (int64_t)o->entries.count + 1;
+
+    if (seq < first || seq > o->seq)
+        return NULL;
+    return o->entries.items[(o->entries.head + (size_t)(seq - first)) & (o->entries.size - 1)];
 }
 
 const char *orderer_range (const struct orderer *o, int64_t seq)
 {
-    int64_t first = o->seq - (int64_t)o->texts.count + 1;
+    const struct entry *entry = find (o, seq);
 
-    if (seq < first || seq > o->seq)
-        return NULL;
-    return o->texts.items[(o->texts.head + (size_t)(seq - first)) & (o->texts.size - 1)];
+    return entry ? entry->text : NULL;
+}
+
+int orderer_digest (const struct orderer *o, int64_t seq, uint64_t *digest)
+{
+    const struct entry *next = seq < o->seq ? find (o, seq + 1) : NULL;
+
+    if (!next && seq != o->seq)
+        return -1;
+    *digest = next ? next->digest : compressor_digest (o->ids);
+    return 0;
 }
 
 const struct idcomp *orderer_ids (const struct orderer *o)
@@ -182,5 +216,41 @@ void *orderer_save (const struct orderer *o, size_t *size)
         free (form);
         form = NULL;
     }
+    return form;
+}
+
+/* The ranges above orderer_stored_seq (), for free_ranges ().  NULL with errno ENOMEM. */
+static struct idcomp_range *unstored_ranges (const struct orderer *o, size_t *n)
+{
+    struct idcomp_range *ranges = calloc ((size_t)(o->seq - o->stored_seq) + 1, sizeof (*ranges));
+
+    *n = 0;
+    while (ranges && o->stored_seq + (int64_t)*n < o->seq) {
+        const char *text = orderer_range (o, o->stored_seq + 1 + (int64_t)*n);
+
+        if (idcomp_range_decode (text, strlen (text), &ranges[*n]) < 0)
+            break;
+        ++*n;
+    }
+    return ranges;
+}
+
+static void free_ranges (struct idcomp_range *ranges, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        idcomp_range_fini (&ranges[i]);
+    free (ranges);
+}
+
+void *orderer_save_stored (const struct orderer *o, size_t *size)
+{
+    size_t n;
+    struct idcomp_range *since = unstored_ranges (o, &n);
+    bool all = since && o->stored_seq + (int64_t)n == o->seq;
+    void *form = all ? compressor_save_then (o->ids, &o->stored_stats, since, n, size) : NULL;
+
+    free_ranges (since, since ? n : 0);
+    if (!form)
+        errno = ENOMEM;
     return form;
 }

@@ -122,6 +122,55 @@ static void check_window (void)
     orderer_destroy (o);
 }
 
+static bool equal_forms (void *a, size_t a_size, void *b, size_t b_size)
+{
+    bool equal = a && b && a_size == b_size && memcmp (a, b, a_size) == 0;
+
+    free (a);
+    free (b);
+    return equal;
+}
+
+static void check_stored_view (void)
+{
+    struct orderer *o = create (&roomy, NULL, 0, 0);
+    size_t then_size, size;
+
+    add (o, A, 1, 4);
+    add (o, B, 1, 4);
+    orderer_stored (o);
+    void *then = orderer_save (o, &then_size);
+    add (o, A, 5, 20);
+    add (o, C, 1, 2);
+    add (o, B, 5, 3);
+    void *form = orderer_save_stored (o, &size);
+    ok (equal_forms (form, size, then, then_size) && orderer_stored_stats (o).clusters == 2,
+        "what is stored can be had while more is ordered");
+    orderer_stored (o);
+    form = orderer_save_stored (o, &size);
+    then = orderer_save (o, &then_size);
+    ok (equal_forms (form, size, then, then_size) && orderer_stored_stats (o).clusters == 4, "then it is all");
+    orderer_destroy (o);
+}
+
+static void check_digests (void)
+{
+    struct orderer *o = create (&roomy, NULL, 0, 0);
+    uint64_t before, d[6];
+
+    orderer_digest (o, 0, &before);
+    for (int i = 1; i <= 5; i++) {
+        add (o, A, i, 1);
+        orderer_digest (o, i, &d[i]);
+    }
+    orderer_stored (o); /* keeps 3 */
+    ok (orderer_digest (o, 5, &before) == 0 && before == d[5] && orderer_digest (o, 3, &before) == 0 && before == d[3]
+            && orderer_digest (o, 2, &before) == 0 && before == d[2],
+        "digests are kept from the one before the first range that is kept");
+    ok (orderer_digest (o, 1, &before) < 0 && orderer_digest (o, 6, &before) < 0, "others are not told");
+    orderer_destroy (o);
+}
+
 static void check_reload (void)
 {
     struct orderer *o = create (&roomy, NULL, 0, 0);
@@ -151,6 +200,8 @@ int main (void)
     check_long_range ();
     check_limits ();
     check_window ();
+    check_stored_view ();
+    check_digests ();
     check_reload ();
     return done_testing ();
 }

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* rewind.c - the final space as it was some ranges ago
+ *
+ * What ranges do to a final space is little: they add sessions and clusters at its ends, make the last cluster larger,
+ * and finalize more of the last cluster of their sessions (space.h).  So the form of then is the beginning of the form of
+ * now, but for the size of what was the last cluster, and for how far those sessions were finalized: that is to where
+ * their first range since goes on.
+ *
+ * The cells are those of stored.c.  The session of a compressor that makes no ids is not among them.
+ */
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compressor.h"
+#include "rewind.h"
+
+#define CELL 8
+#define HEADER_CELLS 4
+#define SESSION_CELLS 2
+#define CLUSTER_CELLS 3
+
+enum header { VERSION, LOCAL_STATE, NSESSIONS, NCLUSTERS };
+enum cluster { SESSION, CAPACITY, COUNT };
+
+uint64_t compressor_digest (const struct idcomp *c)
+{
+    return c->space.digest;
+}
+
+static void put_number (unsigned char *cell, double d)
+{
+    uint64_t word;
+
+    memcpy (&word, &d, sizeof (word));
+    word = htole64 (word);
+    memcpy (cell, &word, CELL);
+}
+
+/* The last cluster that a session had then; false: it had none. */
+static bool last_then (const struct idspace *s, uint32_t session, const struct idcomp_stats *then, uint32_t *cluster)
+{
+    const struct idsession *owner = &s->sessions[session];
+
+    for (uint32_t i = owner->nchain; i > 0; i--) {
+        *cluster = owner->chain[i - 1].block;
+        if (*cluster < (uint32_t)then->clusters)
+            return true;
+    }
+    return false;
+}
+
+/* A range began where its session was finalized to. */
+static void rewind_range (unsigned char *clusters, const struct idcomp *c, const struct idcomp_stats *then,
+                          const struct idcomp_range *range)
+{
+    struct idspace_key key;
+    uint32_t session, i;
+
+    if (compressor_key (c->flags, range->session, &key) < 0
+        || (session = idspace_find (&c->space, &key)) == IDSPACE_NONE || !last_then (&c->space, session, then, &i))
+        return;
+    struct idcluster k = idspace_cluster (&c->space, i);
+    put_number (clusters + (i * CLUSTER_CELLS + COUNT) * CELL, (double)(range->first - k.gen));
+}
+
+void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *then, const struct idcomp_range *since,
+                            size_t n, size_t *size)
+{
+    size_t now_size = idcomp_save_size (c, IDCOMP_WITHOUT_LOCAL), then_sessions = (size_t)then->sessions - 1;
+    size_t then_clusters = (size_t)then->clusters, now_sessions = c->space.nsessions - 1;
+    unsigned char *form = malloc (now_size);
+
+    if (!form || idcomp_save (c, IDCOMP_WITHOUT_LOCAL, form, now_size) < 0) {
+        free (form);
+        return NULL;
+    }
+    unsigned char *clusters = form + (HEADER_CELLS + now_sessions * SESSION_CELLS) * CELL;
+    if (then_clusters > 0) {
+        struct idcluster k = idspace_cluster (&c->space, (uint32_t)then_clusters - 1);
+        put_number (clusters + ((then_clusters - 1) * CLUSTER_CELLS + CAPACITY) * CELL,
+                    (double)(then->allocated_finals - k.final));
+    }
+    while (n > 0) /* the first of each session counts */
+        rewind_range (clusters, c, then, &since[--n]);
+    put_number (form + NSESSIONS * CELL, (double)then_sessions);
+    put_number (form + NCLUSTERS * CELL, (double)then_clusters);
+    memmove (form + (HEADER_CELLS + then_sessions * SESSION_CELLS) * CELL, clusters, then_clusters * CLUSTER_CELLS * CELL);
+    *size = (HEADER_CELLS + then_sessions * SESSION_CELLS + then_clusters * CLUSTER_CELLS) * CELL;
+    return form;
+}
