@@ -17,6 +17,7 @@
 
 #include "rebase.h"
 #include "replica.h"
+#include "rewind.h"
 
 #define WHY_SIZE 200
 
@@ -63,6 +64,11 @@ struct idcomp *replica_ids (const struct replica *r)
 int64_t replica_seq (const struct replica *r)
 {
     return r->seq;
+}
+
+void replica_digest (const struct replica *r, char text[REPLICA_DIGEST_TEXT])
+{
+    snprintf (text, REPLICA_DIGEST_TEXT, REPLICA_DIGEST, compressor_digest (r->ids));
 }
 
 /* --- broken --- */

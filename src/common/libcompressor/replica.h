@@ -18,9 +18,14 @@
 #ifndef COMPRESSOR_REPLICA_H
 #define COMPRESSOR_REPLICA_H
 
+#include <inttypes.h>
+
 #include <idtree/idcomp.h>
 
 struct replica;
+
+#define REPLICA_DIGEST "%016" PRIx64 /* how a digest (rewind.h) is written */
+#define REPLICA_DIGEST_TEXT 17       /* with its NUL */
 
 /* Make the replica of a new session from a stored form without local state, in which ranges 1 ... 'seq' are
  * finalized.  It belongs to the caller.  Returns NULL with errno as idcomp_load ().
@@ -35,6 +40,9 @@ struct idcomp *replica_ids (const struct replica *r);
 
 /* The number of the last range that is finalized. */
 int64_t replica_seq (const struct replica *r);
+
+/* Tells its history from another one as long.  Write 'text' for messages. */
+void replica_digest (const struct replica *r, char text[REPLICA_DIGEST_TEXT]);
 
 /* --- what is heard -------------------------------------------------------------------------- */
 

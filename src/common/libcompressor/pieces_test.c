@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* pieces_test.c - pieces make the form that was cut, and what is no piece is refused */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <idtree/idcomp.h>
+
+#include "libutil/tap.h"
+#include "pieces.h"
+
+#define SIZE 1000
+
+static unsigned char data[SIZE];
+static char text[IDCOMP_BASE64_TEXT (SIZE)];
+
+/* 'n' characters from 'offset' on, valid until the next call. */
+static const char *cut (size_t offset, size_t n)
+{
+    static char piece[sizeof (text)];
+
+    strcpy (piece, text + offset);
+    if (n < strlen (piece))
+        piece[n] = '\0';
+    return piece;
+}
+
+static bool is_form (const struct pieces *p)
+{
+    return pieces_whole (p) && p->size == SIZE && memcmp (p->form, data, SIZE) == 0;
+}
+
+static void check_cuts (void)
+{
+    bool good = true;
+
+    for (size_t step = 4; step < sizeof (text) + 4; step += 4) {
+        struct pieces p = { 0 };
+        bool taken = pieces_begin (&p, 7, cut (0, step), (int64_t)strlen (text)) == 0;
+
+        while (taken && !pieces_whole (&p))
+            taken = pieces_add (&p, 7, cut ((size_t)p.text, step)) == 0;
+        good = good && taken && is_form (&p);
+        pieces_fini (&p);
+    }
+    ok (good, "pieces of any size make the form");
+}
+
+static void check_whole (void)
+{
+    struct pieces p = { 0 };
+
+    ok (!pieces_whole (&p) && pieces_begin (&p, 7, text, 0) == 0 && is_form (&p), "one piece is a form, too");
+    ok (pieces_begin (&p, 8, "", 0) == 0 && pieces_whole (&p) && p.size == 0, "so is none, after another");
+    pieces_fini (&p);
+}
+
+static void check_refused (void)
+{
+    int64_t all = (int64_t)strlen (text);
+    struct pieces p = { 0 };
+
+    ok (pieces_begin (&p, 7, cut (0, 8), PIECES_MAX + 1) < 0 && errno == EFBIG, "a text that is too long is refused");
+    ok (pieces_begin (&p, 7, cut (0, 8), -1) < 0 && errno == EFBIG, "so is an impossible length");
+    ok (pieces_begin (&p, 7, text, 8) < 0 && errno == EPROTO, "a piece longer than all is refused");
+    ok (pieces_begin (&p, 7, cut (0, 8), all) == 0 && pieces_add (&p, 8, cut (8, 8)) < 0 && errno == EPROTO,
+        "a piece of another form is refused");
+    ok (pieces_add (&p, 7, "") < 0 && errno == EPROTO, "an empty one would never end");
+    ok (pieces_add (&p, 7, "****") < 0 && errno == IDCOMP_ECORRUPT_BASE64, "what is no base64 is refused");
+    ok (!pieces_whole (&p), "and nothing of it is taken for the form");
+    errno = EINTR;
+    pieces_fini (&p);
+    ok (errno == EINTR, "errno is kept");
+}
+
+int main (void)
+{
+    for (size_t i = 0; i < SIZE; i++)
+        data[i] = (unsigned char)(i * 31 + i / 7);
+    idcomp_base64_encode (data, SIZE, text);
+    check_cuts ();
+    check_whole ();
+    check_refused ();
+    return done_testing ();
+}
