@@ -218,6 +218,29 @@ static void *client_main (void *arg)
 
 /* --- the end ---------------------------------------------------------------------------------------------- */
 
+/* The text of a stored form, for free (): what is missing in 'o' is asked for piece by piece. */
+static char *whole_text (struct client *c, const json_t *o)
+{
+    const char *first = json_string_value (json_object_get (o, "state"));
+    size_t n = strlen (first), whole = (size_t)json_integer_value (json_object_get (o, "size"));
+    char *text = malloc ((whole > n ? whole : n) + 1);
+
+    strcpy (text, first);
+    while (n < whole) {
+        json_t *request = named (c), *piece;
+
+        json_object_set (request, "uuid", json_object_get (o, "uuid"));
+        json_object_set (request, "seq", json_object_get (o, "seq"));
+        json_object_set_new (request, "offset", json_integer ((json_int_t)n));
+        if (!(piece = ask (c, "compressor.state", request)))
+            die ("a piece of a stored form is not to be had");
+        strcpy (text + n, json_string_value (json_object_get (piece, "state")));
+        n = strlen (text);
+        json_decref (piece);
+    }
+    return text;
+}
+
 /* What a rank holds, or rank 0 has stored, and its number.  Tries until it is there. */
 static struct idcomp *get_state (struct client *c, const char *topic, int64_t *seq)
 {
@@ -225,7 +248,7 @@ static struct idcomp *get_state (struct client *c, const char *topic, int64_t *s
 
     while (!(o = ask (c, topic, named (c))))
         open_document (c);
-    const char *text = json_string_value (json_object_get (o, "state"));
+    char *text = whole_text (c, o);
     size_t size = strlen (text) / 4 * 3 + 1;
     void *form = malloc (size);
     long n = form ? idcomp_base64_decode (text, strlen (text), form, size) : -1;
@@ -234,6 +257,7 @@ static struct idcomp *get_state (struct client *c, const char *topic, int64_t *s
     if (!ids)
         die ("a stored form cannot be loaded");
     free (form);
+    free (text);
     json_decref (o);
     return ids;
 }

@@ -101,6 +101,31 @@ test_expect_success 'a document that is closed is open no more' '
     ask 3 compressor.close "{\"document\":\"d\"}" && test_must_fail ask 3 compressor.stats "{\"document\":\"d\"}" 2>err &&
     ask 3 compressor.open "{\"document\":\"d\"}" >new && test "$(value session <new)" != "$(value session <one)"
 '
+# The document takes no more sessions: what a new one makes never becomes final.
+test_expect_success 'a session that cannot end is told so and goes on, and with discard it ends' '
+    test_must_fail ask 2 compressor.close "{\"document\":\"loop\"}" 2>err && cat err &&
+    grep "EDQUOT: .*compressor.max-sessions.*stays open; with discard it ends" err &&
+    ask 2 compressor.open "{\"document\":\"loop\"}" >again && ask 2 compressor.generate "{\"document\":\"loop\"}" &&
+    ask 2 compressor.close "{\"document\":\"loop\",\"discard\":true}" &&
+    test_must_fail ask 2 compressor.stats "{\"document\":\"loop\"}" 2>err && grep ENOENT err &&
+    ask 2 compressor.open "{\"document\":\"loop\"}" >new && test "$(value session <again)" != "$(value session <new)" &&
+    idtree doc ids --now -r 2 loop && test_must_fail idtree doc close -r 2 loop 2>err && grep "max-sessions" err &&
+    idtree doc close --discard -r 2 loop
+'
+test_expect_success 'what a full document refuses is sent again after pauses that grow' '
+    ask 2 compressor.open "{\"document\":\"loop\"}" && ask 2 compressor.generate "{\"document\":\"loop\"}" &&
+    pause() { ask 2 compressor.stats "{\"document\":\"loop\"}" | sed "s/.*\"pause_ms\":\([0-9]*\).*/\1/"; } &&
+    wait_until "the pauses grow" holds "test \$(pause) -ge 1600" &&
+    ask 2 compressor.close "{\"document\":\"loop\",\"discard\":true}"
+'
+test_expect_success 'a client that goes is not waited for' '
+    ask 2 compressor.open "{\"document\":\"d\"}" && rank2="IDTREE_URI=${IDTREE_URI%0}2" &&
+    idtree startctl stop 0 &&
+    { (IDTREE_URI=${IDTREE_URI%0}2 exec "$IDTREE_BUILDDIR/t/ask" 2 compressor.submit "{\"document\":\"own\",\"uuid\":\"$uuid\",\"ranges\":[$(range 9 1)]}" </dev/null >/dev/null 2>&1) & } && pid=$! &&
+    waiting() { env $rank2 "$IDTREE_BUILDDIR/t/ask" 2 compressor.stats-get </dev/null | sed "s/.*\"asked\":\([0-9]*\).*/\1/"; } &&
+    wait_until "a request waits" holds "test \$(waiting) = 1" && kill $pid && wait_until "it does not any more" holds "test \$(waiting) = 0"; rc=$?
+    idtree startctl cont 0 && test $rc = 0
+'
 test_expect_success 'lsattr shows the limits' '
     idtree lsattr | grep "^compressor.max-documents" && test "$(idtree getattr compressor.max-documents)" = 4
 '

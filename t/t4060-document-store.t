@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t4060-document-store.t - documents on a real disk that fills up, or is damaged
+# t4060-document-store.t - documents on a real disk that fills up, hangs, or is damaged
 
 # What is mounted below is gone when the test is, however that ends.
 if test -z "$TEST_OWN_MOUNTS" && unshare -m true 2>/dev/null; then
@@ -34,17 +34,58 @@ fails() { # command...
 idtree doc open -r 1 d && idtree doc ids -r 1 -n 3 -u d >before &&
 cat /dev/zero >disk/fill 2>/dev/null
 wait_until "an id cannot be final" fails idtree doc ids -r 1 d &&
-fails idtree doc ids -r 1 -n 3 d && fails idtree doc new e && fails idtree doc list && fails idtree doc export d &&
+fails idtree doc ids -r 1 -n 3 d && fails idtree doc new e && fails idtree doc open e &&
 idtree doc ids --now -r 1 d &&
+idtree doc list >list && cat list && grep "^d " list && ! grep "^e " list &&
+idtree doc export d >form &&
+idtree info | grep "^document store  .*disk/compressor.sqlite: the disk is full" &&
 idtree dmesg | grep 'no ranges are ordered' >told && cat told && test "$(wc -l <told)" = 1 &&
 rm disk/fill &&
 wait_until "an id is final" idtree doc ids -r 1 d &&
-idtree dmesg | grep 'documents are stored again' &&
-idtree doc open d &&
+idtree dmesg | grep 'documents are stored again' && idtree info | grep '^document store  *good' &&
+idtree doc open d && idtree doc import copy form && idtree doc list >list && ! grep "^e " list && idtree doc new e &&
 while read -r id uuid; do idtree id show --json "$id" | grep "\"uuid\":\"$uuid\"" || exit 1; done <before
 END
-test_expect_success MOUNT 'while the disk is full whoever asks is told so at once; ids go on, and are final when there is room' '
+test_expect_success MOUNT 'while the disk is full nothing is made, all can be read; ids go on, and are final when there is room' '
     idtree start -s 2 $opts -o statedir="$PWD/disk" sh full.sh
+'
+mkdir -m 700 hung && head -c 520 /dev/zero >page
+# Rank 0's disk is as t/chaos/host.h says: 3 hanging, 0 good.
+cat >hung.sh <<'END'
+unset LD_PRELOAD
+. "$IDTREE_SRCDIR/t/wait.sh"
+set_disk() { printf "\\00$1" | dd of="$CHAOS_PAGE" bs=1 seek=512 conv=notrunc 2>/dev/null; }
+late='hung/compressor.sqlite: the disk has not answered for 500 ms'
+fails() { # command...
+    if "$@" >out 2>err; then return 1; fi
+    grep "$late" err || { cat err; return 1; }
+}
+idtree doc open d && idtree doc open -r 1 d && idtree doc ids -n 3 d && idtree doc ids -r 1 d && set_disk 3 &&
+fails idtree doc new e && fails idtree doc ids d && fails idtree doc ids -r 1 d && fails idtree doc open -r 1 f &&
+fails idtree doc close d && idtree doc list | grep '^d ' && idtree doc export d | cat - >form && idtree doc show d && idtree doc ids --now d &&
+idtree info | grep "^document store  .*$late" && set_disk 0 &&
+wait_until "an id is final" idtree doc ids -r 1 d && idtree doc ids d && idtree doc close d && idtree doc list >list && grep '^d ' list &&
+idtree dmesg | grep 'documents are stored again'
+END
+test_expect_success 'on a disk that hangs all who ask are answered; it goes on when the disk does' '
+    env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/hung" \
+        ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
+        idtree start -s 2 -o broker.modules=fluid,compressor -o compressor.timeout=1s -o log-stderr-level=0 \
+            -o statedir="$PWD/hung" sh hung.sh </dev/null
+'
+test_expect_success 'where documents are damaged, the broker and its ids are none the worse' '
+    rm -rf damaged && mkdir damaged && idtree start $opts -o statedir="$PWD/damaged" idtree doc new d &&
+    head -c 9000 /dev/zero | tr "\\0" x | dd of=damaged/compressor.sqlite bs=1 seek=100 conv=notrunc 2>/dev/null &&
+    cat >damaged.sh <<-\END &&
+	why="damaged/compressor.sqlite: damaged"
+	idtree id new && idtree info | grep "^document store  .*$why" && idtree dmesg | grep "$why.*: there are no documents" &&
+	for what in list "new e" "open d" "open -r 1 d" "export d"; do
+	    if idtree doc $what >out 2>err; then exit 1; fi
+	    grep "$why" err || { cat err; exit 1; }
+	done &&
+	rm damaged/compressor.sqlite* && idtree module remove -r 0 compressor && idtree module load -r 0 compressor && idtree doc new d
+	END
+    idtree start -s 2 $opts -o statedir="$PWD/damaged" sh damaged.sh </dev/null
 '
 test_expect_success 'documents that are damaged do not start as others: the file is named' '
     mkdir -p state && idtree start $opts -o statedir="$PWD/state" sh -c "idtree doc open d && idtree doc ids -n 1000 d >/dev/null" &&

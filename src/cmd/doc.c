@@ -36,6 +36,9 @@ struct doc doc_begin (struct cmd *cmd)
         case DOC_OPT_NOW:
             d.now = true;
             break;
+        case DOC_OPT_DISCARD:
+            d.discard = true;
+            break;
         case DOC_OPT_JSON:
             d.json = true;
             break;
@@ -51,7 +54,7 @@ int doc_end (struct doc *d)
     return cmd_flush (d->cmd);
 }
 
-static idt_future_t *send_request (const struct doc *d, const char *method, json_t *request)
+idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request)
 {
     char topic[64];
 
@@ -80,7 +83,7 @@ static void give_hint (const struct doc *d, const idt_future_t *f, const char *w
 
 json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what)
 {
-    idt_future_t *f = send_request (d, method, request);
+    idt_future_t *f = doc_send (d, method, request);
 
     if (f && idt_future_wait (f, -1) == 0)
         give_hint (d, f, what);
@@ -188,7 +191,7 @@ static int run_close (struct cmd *cmd)
 {
     struct doc d = doc_begin (cmd);
     const char *name = cmd->argv[0];
-    idt_future_t *f = send_request (&d, "close", json_pack ("{s:s}", "document", name));
+    idt_future_t *f = doc_send (&d, "close", json_pack ("{s:s s:b}", "document", name, "discard", d.discard));
 
     if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENOENT)
         cmd_die (cmd, "%s: the rank has no session in it that could end", name);
@@ -201,7 +204,7 @@ static int run_close (struct cmd *cmd)
 /* Add what the session of the rank tells, if it has one. */
 static void add_session (const struct doc *d, const char *name, json_t *o)
 {
-    idt_future_t *f = send_request (d, "stats", json_pack ("{s:s}", "document", name));
+    idt_future_t *f = doc_send (d, "stats", json_pack ("{s:s}", "document", name));
 
     if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENOENT) {
         json_object_set_new (o, "open", json_false ());
@@ -240,6 +243,12 @@ static const struct cmd_option new_options[] = {
 static const struct cmd_option session_options[] = {
     DOC_RANK_OPTION,
     { DOC_OPT_JSON, "json", NULL, "one object" },
+    CMD_OPTIONS_END,
+};
+
+static const struct cmd_option close_options[] = {
+    DOC_RANK_OPTION,
+    { DOC_OPT_DISCARD, "discard", NULL, "end it at once: ids that are not final never will be" },
     CMD_OPTIONS_END,
 };
 
@@ -285,7 +294,7 @@ const struct command doc_close_command = {
     .flags = CMD_CONNECTS,
     .summary = "End the session of a rank, when all its ids are final",
     .example = "idtree doc close --rank 3 drawing",
-    .options = session_options,
+    .options = close_options,
     .run = run_close,
 };
 

@@ -7,7 +7,7 @@
 
 #include "cmd/ask.h"
 
-enum { DOC_OPT_JSON = CMD_LONG, DOC_OPT_NOW };
+enum { DOC_OPT_JSON = CMD_LONG, DOC_OPT_NOW, DOC_OPT_DISCARD };
 
 #define DOC_RANK_OPTION { 'r', "rank", "R", "the session of rank R (default: of the broker of the URI)" }
 #define DOC_IDS_MAX 65536 /* ids of one request */
@@ -21,6 +21,7 @@ struct doc {
     bool json;
     bool uuid;
     bool now;
+    bool discard;
 };
 
 /* Read the options, connect.  Ends the program on failure. */
@@ -29,7 +30,10 @@ struct doc doc_begin (struct cmd *cmd);
 /* Close the connection.  Returns the exit status of the command. */
 int doc_end (struct doc *d);
 
-/* Ask the service "compressor" for a method: 'request' is stolen, the answer is a new reference.  Where it is an error end
+/* Send a request of the service "compressor"; it is stolen. */
+idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request);
+
+/* Ask the service for a method: 'request' is stolen, the answer is a new reference.  Where it is an error end
  * the program with "WHAT: why".
  */
 json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what);

@@ -19,19 +19,69 @@
 
 /* --- export ----------------------------------------------------------------------------------- */
 
+/* Wait for an answer.  NULL: the form that was asked for is not kept any more. */
+static json_t *take_piece_new (const struct doc *d, idt_future_t *f, const char *name)
+{
+    if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == EAGAIN) {
+        idt_future_destroy (f);
+        return NULL;
+    }
+    return ask_take_new (d->cmd, f, name);
+}
+
+/* The first piece of the form ('joined' NULL), or the one at 'offset'. */
+static idt_future_t *ask_piece (const struct doc *d, const char *name, json_t *joined, size_t offset)
+{
+    if (!joined)
+        return doc_send (d, "join", json_pack ("{s:s}", "document", name));
+    return doc_send (d, "state", json_pack ("{s:s s:O s:O s:I}", "document", name, "uuid", json_object_get (joined, "uuid"),
+                                            "seq", json_object_get (joined, "seq"), "offset", (json_int_t)offset));
+}
+
+/* Write the form of a document to 'out', piece by piece.  Returns false where it must be begun anew. */
+static bool export_to (const struct doc *d, const char *name, FILE *out)
+{
+    json_t *joined = NULL, *answer;
+    size_t n = 0, size;
+
+    do {
+        if (!(answer = take_piece_new (d, ask_piece (d, name, joined, n), name)))
+            break;
+        const char *state = json_string_value (json_object_get (answer, "state"));
+        if (!state)
+            cmd_die (d->cmd, "%s: the answer has no state", name);
+        fputs (state, out);
+        n += strlen (state);
+        size = (size_t)json_integer_value (json_object_get (answer, "size"));
+        if (joined)
+            json_decref (answer);
+        else
+            joined = answer;
+    } while (n < size);
+    json_decref (joined);
+    return answer != NULL;
+}
+
 /* Joining a document makes it if there is none: look first. */
 static int run_export (struct cmd *cmd)
 {
     struct doc d = doc_begin (cmd);
     const char *name = cmd->argv[0];
+    char *text = NULL;
+    size_t size;
+    bool whole;
 
     json_decref (doc_need_new (&d, name));
-    json_t *answer = doc_ask_new (&d, "join", json_pack ("{s:s}", "document", name), name);
-    const char *state = json_string_value (json_object_get (answer, "state"));
-    if (!state)
-        cmd_die (cmd, "%s: the answer has no state", name);
-    puts (state);
-    json_decref (answer);
+    do {
+        free (text);
+        FILE *out = open_memstream (&text, &size);
+        if (!out)
+            cmd_die (cmd, "out of memory");
+        whole = export_to (&d, name, out);
+        fclose (out);
+    } while (!whole);
+    puts (text);
+    free (text);
     return doc_end (&d);
 }
 

@@ -14,6 +14,8 @@
 
 #define LABEL "%-18s "
 
+#define DOCUMENTS_MS 1000 /* rank 0 may be far: what this rank knows does not wait for it */
+
 enum { OPT_JSON = CMD_LONG };
 
 static const struct {
@@ -33,7 +35,18 @@ static const struct {
     { "started", "broker.starttime" },
 };
 
-/* What can be had of attributes, of the state machine and of the fluid service, in one object. */
+/* Rank 0 keeps the documents; where it has no compressor there are none. */
+static void add_documents (json_t *all, idt_t *h)
+{
+    idt_future_t *f = idt_rpc (h, "compressor.stats-get", "{}", 0, 0);
+    const char *store;
+
+    if (f && idt_future_wait (f, DOCUMENTS_MS) == 0 && idt_rpc_get_unpack (f, "{s:{s:s}}", "root", "store", &store) == 0)
+        json_object_set_new (all, "document store", json_string (store));
+    idt_future_destroy (f);
+}
+
+/* What can be had of attributes, of the state machine and of the services, in one object. */
 static json_t *collect_new (struct cmd *cmd, idt_t *h)
 {
     json_t *all = json_object (), *fluid;
@@ -54,6 +67,7 @@ static json_t *collect_new (struct cmd *cmd, idt_t *h)
     if (f && idt_rpc_get_unpack (f, "o", &fluid) == 0)
         json_object_set (all, "fluid", fluid);
     idt_future_destroy (f);
+    add_documents (all, h);
     return all;
 }
 

@@ -23,6 +23,7 @@
 
 #include <idtree/document.h>
 
+#include "libcompressor/pieces.h"
 #include "libcompressor/replica.h"
 #include "libidtree/document.h"
 #include "libidtree/private.h"
@@ -32,7 +33,8 @@
 #define TIMEOUT_MS 30000.0  /* of a request; brokers answer for those that they lost long before */
 #define PAUSE_MIN_MS 50.0   /* after the first failure */
 #define PAUSE_MAX_MS 5000.0
-#define SUBSCRIPTIONS 2
+#define SUBSCRIPTIONS 2 /* to the topic, then to event.lost */
+#define LOST 1
 
 struct idt_document {
     idt_t *h; /* NULL: none */
@@ -41,8 +43,10 @@ struct idt_document {
     char uuid[IDCOMP_UUID_TEXT];
     char topic[sizeof (TOPIC_PREFIX) + IDT_DOCUMENT_NAME_MAX];
     struct replica *replica;
+    struct pieces pieces; /* of a stored form that is fetched */
 
     int subscribed;    /* of SUBSCRIPTIONS */
+    bool owns_lost;    /* the subscription to event.lost that all documents of the handle share */
     bool ask_newest;   /* fetch, even if nothing is known to be missing */
     idt_future_t *subscription; /* requests under way; NULL: none */
     idt_future_t *fetch;
@@ -192,31 +196,6 @@ static int apply_ranges (struct replica *r, int64_t seq, const json_t *ranges)
     return 0;
 }
 
-/* The bytes of a stored form in base64, for free (). */
-static void *decode_state (const char *text, size_t *size)
-{
-    size_t len = strlen (text);
-    void *form = malloc (len / 4 * 3 + 1);
-    long n = form ? idcomp_base64_decode (text, len, form, len / 4 * 3) : -1;
-
-    if (n < 0) {
-        free (form);
-        return NULL;
-    }
-    *size = (size_t)n;
-    return form;
-}
-
-static int load_state (struct replica *r, int64_t seq, const char *text)
-{
-    size_t size;
-    void *form = decode_state (text, &size);
-    int rc = form ? replica_load (r, form, size, seq) : -1;
-
-    free (form);
-    return rc;
-}
-
 /* What rank 0 and this rank know about the document is of one life of it. */
 static bool is_ours (idt_document_t *d, const char *uuid)
 {
@@ -228,18 +207,33 @@ static bool is_ours (idt_document_t *d, const char *uuid)
 
 /* --- events ----------------------------------------------------------------------------------- */
 
+/* Whether the ranges of an event go on where we are.  What does not is asked for: it may be known, some may be missing, or it
+ * is of another history.
+ */
+static bool continues (idt_document_t *d, int64_t seq, const char *digest)
+{
+    char ours[REPLICA_DIGEST_TEXT];
+
+    replica_digest (d->replica, ours);
+    if (seq == replica_seq (d->replica) + 1 && (!digest || strcmp (digest, ours) == 0))
+        return true;
+    d->ask_newest = true;
+    return false;
+}
+
 static void take_event (idt_document_t *d, const idt_msg_t *msg)
 {
-    const char *name, *uuid;
+    const char *name, *uuid, *digest = NULL;
     json_int_t seq;
     json_t *o, *ranges;
 
-    if (idt_msg_unpack (msg, &o, NULL, "{s:s s:s s:I s:o}", "document", &name, "uuid", &uuid, "seq", &seq,
-                        "ranges", &ranges) < 0)
+    if (idt_msg_unpack (msg, &o, NULL, "{s:s s:s s:I s?s s:o}", "document", &name, "uuid", &uuid, "seq", &seq, "digest",
+                        &digest, "ranges", &ranges) < 0)
         return;
     if (strcmp (name, d->name) == 0 && seq >= 1 && is_ours (d, uuid)) {
         int64_t before = replica_seq (d->replica);
-        (void)apply_ranges (d->replica, seq, ranges); /* what could not be applied will be fetched */
+        if (continues (d, seq, digest))
+            (void)apply_ranges (d->replica, seq, ranges); /* what could not be applied will be fetched */
         replica_heard (d->replica, seq + (int64_t)json_array_size (ranges) - 1);
         look_at_replica (d);
         if (replica_seq (d->replica) > before)
@@ -265,7 +259,39 @@ void document_dispatch (idt_t *h, const idt_msg_t *msg)
 
 static const char *subscription (const idt_document_t *d, int i)
 {
-    return i == 0 ? d->topic : "event.lost";
+    return i == LOST ? "event.lost" : d->topic;
+}
+
+/* The document that has the subscription to event.lost; NULL: none has. */
+static idt_document_t *owner_of_lost (const idt_t *h)
+{
+    idt_document_t *d;
+
+    TAILQ_FOREACH (d, &h->documents, link)
+        if (d->owns_lost)
+            return d;
+    return NULL;
+}
+
+static void unsubscribe_lost (idt_t *h)
+{
+    idt_future_destroy (idt_event_unsubscribe (h, "event.lost"));
+}
+
+/* Count the next subscription where another document of the handle has it already. */
+static void share_subscription (idt_document_t *d)
+{
+    if (d->subscribed == LOST && owner_of_lost (d->h))
+        d->subscribed++;
+}
+
+static void count_subscription (idt_document_t *d)
+{
+    if (d->subscribed == LOST && owner_of_lost (d->h))
+        unsubscribe_lost (d->h); /* another one was as quick */
+    else if (d->subscribed == LOST)
+        d->owns_lost = true;
+    d->subscribed++;
 }
 
 static void subscribed_cb (idt_future_t *f, void *arg)
@@ -273,29 +299,58 @@ static void subscribed_cb (idt_future_t *f, void *arg)
     idt_document_t *d = arg;
 
     if (answered (d, f))
-        d->subscribed++;
+        count_subscription (d);
     forget (&d->subscription);
 }
 
-static void fetched (idt_document_t *d, idt_future_t *f)
+/* Take over a stored form where it is whole.  Pieces that are missing are asked for in work (). */
+static int load_state (idt_document_t *d)
+{
+    if (!pieces_whole (&d->pieces))
+        return 0;
+    int rc = replica_load (d->replica, d->pieces.form, d->pieces.size, d->pieces.seq);
+    pieces_fini (&d->pieces);
+    return rc;
+}
+
+static int take_fetched (idt_document_t *d, idt_future_t *f)
 {
     const char *uuid, *state = NULL;
-    json_int_t newest, seq;
+    json_int_t newest, seq, size = 0;
     json_t *ranges = NULL;
-    int rc = -1;
 
-    if (idt_rpc_get_unpack (f, "{s:s s:I s:I s?o s?s}", "uuid", &uuid, "newest", &newest, "seq", &seq, "ranges",
-                            &ranges, "state", &state) < 0)
-        goto done;
+    if (idt_rpc_get_unpack (f, "{s:s s:I s:I s?o s?s s?I}", "uuid", &uuid, "newest", &newest, "seq", &seq, "ranges",
+                            &ranges, "state", &state, "size", &size) < 0)
+        return -1;
     if (!is_ours (d, uuid))
-        return;
+        return 0;
     replica_heard (d->replica, newest);
-    rc = state ? load_state (d->replica, seq, state) : apply_ranges (d->replica, seq, ranges);
-done:
+    if (!state)
+        return apply_ranges (d->replica, seq, ranges);
+    return pieces_begin (&d->pieces, seq, state, size) < 0 ? -1 : load_state (d);
+}
+
+static int take_piece (idt_document_t *d, idt_future_t *f)
+{
+    const char *state;
+    json_int_t seq;
+
+    if (idt_rpc_get_unpack (f, "{s:I s:s}", "seq", &seq, "state", &state) < 0)
+        return -1;
+    return pieces_add (&d->pieces, seq, state) < 0 ? -1 : load_state (d);
+}
+
+/* An answer was taken, or not ('rc' -1). */
+static void fetched (idt_document_t *d, int rc)
+{
+    if (rc < 0)
+        pieces_fini (&d->pieces);
     look_at_replica (d);
+    if (replica_broken (d->replica))
+        return;
     if (rc == 0)
         succeed (d);
-    else if (!replica_broken (d->replica))
+    else
         fail (d, errno == ENOMEM || errno == EAGAIN ? errno : EPROTO, "what was missed is not understood");
 }
 
@@ -303,11 +358,14 @@ static void fetched_cb (idt_future_t *f, void *arg)
 {
     idt_document_t *d = arg;
     int64_t before = replica_seq (d->replica);
+    bool is_piece = d->pieces.form != NULL;
 
     if (answered (d, f))
-        fetched (d, f);
-    else
+        fetched (d, is_piece ? take_piece (d, f) : take_fetched (d, f));
+    else {
+        pieces_fini (&d->pieces);
         d->ask_newest = true;
+    }
     forget (&d->fetch);
     if (replica_seq (d->replica) > before)
         changed (d);
@@ -329,13 +387,28 @@ static void submitted_cb (idt_future_t *f, void *arg)
     forget (&d->submit);
 }
 
+static idt_future_t *ask_piece (idt_document_t *d)
+{
+    return idt_rpc_pack (d->h, "compressor.state", IDT_NODEID_ANY, 0, "{s:s s:s s:I s:I}", "document", d->name, "uuid",
+                         d->uuid, "seq", (json_int_t)d->pieces.seq, "offset", (json_int_t)d->pieces.text);
+}
+
+static idt_future_t *ask_ranges (idt_document_t *d)
+{
+    char digest[REPLICA_DIGEST_TEXT];
+
+    replica_digest (d->replica, digest);
+    return idt_rpc_pack (d->h, "compressor.fetch", IDT_NODEID_ANY, 0, "{s:s s:s s:I s:s}", "document", d->name, "uuid",
+                         d->uuid, "from", (json_int_t)replica_seq (d->replica) + 1, "digest", digest);
+}
+
 static void send_fetch (idt_document_t *d)
 {
-    d->ask_newest = false;
-    d->fetch = expect (d, idt_rpc_pack (d->h, "compressor.fetch", IDT_NODEID_ANY, 0, "{s:s s:s s:I}", "document",
-                                        d->name, "uuid", d->uuid, "from",
-                                        (json_int_t)replica_seq (d->replica) + 1),
-                       fetched_cb);
+    bool is_piece = d->pieces.form != NULL;
+
+    if (!is_piece)
+        d->ask_newest = false;
+    d->fetch = expect (d, is_piece ? ask_piece (d) : ask_ranges (d), fetched_cb);
     if (!d->fetch)
         d->ask_newest = true;
 }
@@ -359,11 +432,13 @@ static void send_submit (idt_document_t *d, const struct idcomp_range *range)
 {
     json_t *o = range_json (range);
     idt_future_t *f = NULL;
+    char digest[REPLICA_DIGEST_TEXT];
 
     errno = ENOMEM;
+    replica_digest (d->replica, digest);
     if (o)
-        f = idt_rpc_pack (d->h, "compressor.submit", IDT_NODEID_ANY, 0, "{s:s s:s s:[o]}", "document", d->name,
-                          "uuid", d->uuid, "ranges", o);
+        f = idt_rpc_pack (d->h, "compressor.submit", IDT_NODEID_ANY, 0, "{s:s s:s s:I s:s s:[o]}", "document", d->name,
+                          "uuid", d->uuid, "seq", (json_int_t)replica_seq (d->replica), "digest", digest, "ranges", o);
     d->submit = expect (d, f, submitted_cb);
     if (!d->submit)
         replica_announce_again (d->replica);
@@ -380,13 +455,14 @@ static void work (idt_document_t *d)
     }
     if (d->paused)
         return;
+    share_subscription (d);
     if (d->subscribed < SUBSCRIPTIONS) {
         if (!d->subscription)
             d->subscription = expect (d, idt_event_subscribe (d->h, subscription (d, d->subscribed)),
                                       subscribed_cb);
         return;
     }
-    if (!d->fetch && (d->ask_newest || replica_missing (d->replica, &from)))
+    if (!d->fetch && (d->ask_newest || d->pieces.form || replica_missing (d->replica, &from)))
         send_fetch (d);
     if (!d->submit && !d->paused && (range = replica_announce (d->replica)))
         send_submit (d, range);
@@ -401,9 +477,19 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void unsubscribe (idt_document_t *d)
 {
-    for (int i = 0; i < d->subscribed; i++)
-        idt_future_destroy (idt_event_unsubscribe (d->h, subscription (d, i)));
-    d->subscribed = 0;
+    idt_document_t *other;
+
+    if (d->subscribed > 0)
+        idt_future_destroy (idt_event_unsubscribe (d->h, d->topic));
+    if (!d->owns_lost)
+        return;
+    TAILQ_FOREACH (other, &d->h->documents, link)
+        if (other != d && other->subscribed == SUBSCRIPTIONS)
+            break;
+    if (other)
+        other->owns_lost = true;
+    else
+        unsubscribe_lost (d->h);
 }
 
 static void detach (idt_document_t *d)
@@ -413,11 +499,13 @@ static void detach (idt_document_t *d)
     forget (&d->subscription);
     forget (&d->fetch);
     forget (&d->submit);
+    pieces_fini (&d->pieces);
     if (d->replica)
         replica_announce_again (d->replica);
     if (!d->h->lost)
         unsubscribe (d);
     d->subscribed = 0;
+    d->owns_lost = false;
     idt_watcher_destroy (d->prepare);
     idt_watcher_destroy (d->pause);
     d->prepare = d->pause = NULL;
@@ -481,56 +569,87 @@ static idt_future_t *wait_answer (idt_future_t *f, double timeout_ms, const char
 
 static int subscribe_and_wait (idt_document_t *d, double timeout_ms, idt_error_t *errp)
 {
-    while (d->subscribed < SUBSCRIPTIONS) {
+    for (share_subscription (d); d->subscribed < SUBSCRIPTIONS; share_subscription (d)) {
         idt_future_t *f = wait_answer (idt_event_subscribe (d->h, subscription (d, d->subscribed)), timeout_ms,
                                        "cannot subscribe", errp);
         if (!f)
             return -1;
         idt_future_destroy (f);
-        d->subscribed++;
+        count_subscription (d);
     }
     return 0;
 }
 
-/* A new session in the state that rank 0 answered. */
-static struct replica *start_session (int64_t seq, const char *state)
+/* A new session in the form that is there. */
+static struct replica *start_session (const struct pieces *pieces)
 {
     unsigned char random[16];
     char session[IDCOMP_UUID_TEXT];
-    struct replica *r = NULL;
-    size_t size;
 
     if (getrandom (random, sizeof (random), 0) != sizeof (random))
         return NULL;
     struct idcomp_uuid uuid = idcomp_uuid_random (random);
     idcomp_uuid_format (&uuid, session);
-    void *form = decode_state (state, &size);
-    if (form)
-        r = replica_create (session, form, size, seq);
-    free (form);
-    return r;
+    return replica_create (session, pieces->form, pieces->size, pieces->seq);
 }
 
-static int join (idt_document_t *d, double timeout_ms, idt_error_t *errp)
+static int not_understood (const idt_document_t *d, idt_error_t *errp)
+{
+    errno = idcomp_errno (errno);
+    return errprintf (errp, "%s: the answer is not understood: %s", d->name, strerror (errno));
+}
+
+static int join_first (idt_document_t *d, double timeout_ms, idt_error_t *errp)
 {
     const char *uuid, *state;
-    json_int_t seq;
-    idt_future_t *f = wait_answer (idt_rpc_pack (d->h, "compressor.join", IDT_NODEID_ANY, 0, "{s:s}", "document",
-                                                 d->name),
+    json_int_t seq, size = 0;
+    int rc = -1;
+    idt_future_t *f = wait_answer (idt_rpc_pack (d->h, "compressor.join", IDT_NODEID_ANY, 0, "{s:s s:b}", "document",
+                                                 d->name, "behind", 1),
                                    timeout_ms, d->name, errp);
     if (!f)
         return -1;
-    if (idt_rpc_get_unpack (f, "{s:s s:I s:s}", "uuid", &uuid, "seq", &seq, "state", &state) < 0
+    if (idt_rpc_get_unpack (f, "{s:s s:I s:s s?I}", "uuid", &uuid, "seq", &seq, "state", &state, "size", &size) < 0
         || strlen (uuid) >= sizeof (d->uuid))
         malformed ();
-    else if ((d->replica = start_session (seq, state)))
+    else if ((rc = pieces_begin (&d->pieces, seq, state, size)) == 0)
         strcpy (d->uuid, uuid);
-    if (!d->replica) {
-        errno = idcomp_errno (errno);
-        errprintf (errp, "%s: the answer is not understood: %s", d->name, strerror (errno));
-    }
+    if (rc < 0)
+        not_understood (d, errp);
     idt_future_destroy (f);
-    return d->replica ? 0 : -1;
+    return rc;
+}
+
+static int join_next (idt_document_t *d, double timeout_ms, idt_error_t *errp)
+{
+    const char *state;
+    json_int_t seq;
+    idt_future_t *f = wait_answer (ask_piece (d), timeout_ms, d->name, errp);
+
+    if (!f)
+        return -1;
+    int rc = idt_rpc_get_unpack (f, "{s:I s:s}", "seq", &seq, "state", &state) < 0 ? malformed ()
+                                                                                  : pieces_add (&d->pieces, seq, state);
+    if (rc < 0)
+        not_understood (d, errp);
+    idt_future_destroy (f);
+    return rc;
+}
+
+/* A form that rank 0 keeps no more is begun anew. */
+static int join (idt_document_t *d, double timeout_ms, idt_error_t *errp)
+{
+    int rc = join_first (d, timeout_ms, errp);
+
+    while (rc == 0 && !pieces_whole (&d->pieces)) {
+        d->ask_newest = true;
+        if ((rc = join_next (d, timeout_ms, errp)) < 0 && errno == EAGAIN)
+            rc = join_first (d, timeout_ms, errp);
+    }
+    if (rc == 0 && !(d->replica = start_session (&d->pieces)))
+        rc = not_understood (d, errp);
+    pieces_fini (&d->pieces);
+    return rc;
 }
 
 idt_document_t *idt_document_open (idt_t *h, const char *name, double timeout_ms, idt_error_t *errp)
@@ -553,9 +672,9 @@ idt_document_t *idt_document_open (idt_t *h, const char *name, double timeout_ms
         errprintf (errp, "%s: %s", name, strerror (errno));
         goto error;
     }
+    d->ask_newest = false; /* what is ordered from now on comes as events */
     if (subscribe_and_wait (d, timeout_ms, errp) < 0 || join (d, timeout_ms, errp) < 0)
         goto error;
-    d->ask_newest = false; /* what is ordered from now on comes as events */
     return d;
 error:
     idt_document_close (d);
@@ -568,6 +687,7 @@ void idt_document_close (idt_document_t *d)
         return;
     int saved_errno = errno;
     detach (d);
+    pieces_fini (&d->pieces);
     replica_destroy (d->replica);
     free (d);
     errno = saved_errno;
@@ -627,7 +747,7 @@ static bool is_synced (const idt_document_t *d)
 {
     int64_t from;
 
-    return !d->ask_newest && !d->fetch && !replica_missing (d->replica, &from);
+    return !d->ask_newest && !d->fetch && !d->pieces.form && !replica_missing (d->replica, &from);
 }
 
 /* One turn of the reactor.  Returns 0, or -1 with errno set when there is no use in another. */

@@ -59,16 +59,27 @@ static void root_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         service_pass_on (sv, msg);
 }
 
+static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+
+    documents_forget (sv, msg);
+    service_forget_ups (sv, msg);
+    uplink_forget (sv, msg);
+    if (sv->root)
+        root_forget (sv->root, msg);
+}
+
 static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
     struct relay_stats r = relay_stats (sv->relay);
     const struct service_counters *c = &sv->counters;
-    json_t *o = json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "open", (json_int_t)sv->ndocuments, "generated",
+    json_t *o = json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "open", (json_int_t)sv->ndocuments, "generated",
                            (json_int_t)c->generated, "applied", (json_int_t)c->applied, "events", (json_int_t)c->events,
                            "fetches", (json_int_t)c->fetches, "loads", (json_int_t)c->loads, "orders",
                            (json_int_t)c->orders, "orders_failed", (json_int_t)c->orders_failed, "elements",
-                           (json_int_t)r.sent, "waiting", (json_int_t)r.elements);
+                           (json_int_t)r.sent, "waiting", (json_int_t)r.elements, "asked", (json_int_t)uplink_asked (sv));
 
     if (o && sv->root)
         json_put_new (&o, "root", root_stats (sv->root));
@@ -88,8 +99,10 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "compressor.order", uplink_order_cb, IDT_ROLE_BROKER },
     { IDT_MSGTYPE_REQUEST, "compressor.join", root_request_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "compressor.fetch", root_request_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.state", root_request_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "compressor.create", root_request_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "compressor.list", root_request_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "compressor.disconnect", disconnect_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "compressor.stats-get", stats_get_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_EVENT, WIRE_EVENT_PREFIX "*", document_ranges_cb, 0 },
     { IDT_MSGTYPE_EVENT, "event.lost", document_lost_cb, 0 },

@@ -47,7 +47,9 @@ static int open_request (struct request *r, struct service *sv, const idt_msg_t 
         service_respond_error (sv, msg, EINVAL, "one request takes 65536 ids at most");
     else if ((doc = document_asked (sv, msg, name))) {
         r->doc = document_view (doc);
-        return 0;
+        if (!r->doc.refused)
+            return 0;
+        service_respond_error (sv, msg, ENOTRECOVERABLE, r->doc.refused);
     }
     json_decref (r->o);
     return -1;
@@ -174,6 +176,8 @@ static void generate (struct service *sv, const idt_msg_t *msg, struct document 
     }
     else if (broken || view.closing)
         service_respond_error (sv, msg, broken ? ESTALE : EBUSY, broken ? broken : "the document is being closed");
+    else if (view.refused)
+        service_respond_error (sv, msg, ENOTRECOVERABLE, view.refused);
     else if ((n = idcomp_generate_runs (replica_ids (view.replica), count, runs)) < 0)
         service_respond_error (sv, msg, errno, idcomp_strerror (errno));
     else {
@@ -212,7 +216,7 @@ static char *save (const struct document_view *doc)
     char *s = NULL;
 
     if (form && idcomp_save (c, IDCOMP_WITHOUT_LOCAL, form, size) >= 0)
-        s = wire_state (doc->name, doc->uuid, replica_seq (doc->replica), form, size);
+        s = wire_whole_state (doc->name, doc->uuid, replica_seq (doc->replica), form, size);
     free (form);
     return s;
 }
@@ -221,16 +225,18 @@ static json_t *describe (const struct document_view *doc)
 {
     struct idcomp_stats s = idcomp_stats (replica_ids (doc->replica));
     const char *broken = replica_broken (doc->replica);
-    json_t *o = json_pack ("{s:s s:s s:s s:I s:I s:I s:I s:I s:I s:I s:I s:I s:b}", "document", doc->name, "uuid", doc->uuid,
+    json_t *o = json_pack ("{s:s s:s s:s s:I s:I s:I s:I s:I s:I s:I s:I s:I s:b s:I}", "document", doc->name, "uuid", doc->uuid,
                            "session", idcomp_session (replica_ids (doc->replica)), "seq",
                            (json_int_t)replica_seq (doc->replica), "generated", (json_int_t)s.generated, "finalized",
                            (json_int_t)s.finalized, "announced", (json_int_t)(s.next_range_first - 1), "allocated_finals",
                            (json_int_t)s.allocated_finals, "sessions", (json_int_t)s.sessions, "clusters",
                            (json_int_t)s.clusters, "local_runs", (json_int_t)s.local_runs, "memory", (json_int_t)s.memory,
-                           "fetching", doc->fetching);
+                           "fetching", doc->fetching, "pause_ms", (json_int_t)doc->pause_ms);
 
     if (o && broken)
         json_put_new (&o, "broken", json_string (broken));
+    if (o && doc->refused)
+        json_put_new (&o, "refused", json_string (doc->refused));
     return o;
 }
 

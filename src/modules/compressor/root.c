@@ -9,7 +9,10 @@
  * documents are as they are stored.
  *
  * While a commit fails it is tried again each SERVICE_PAUSE_MS; its requests have been told why, and so is who comes
- * meanwhile.  Whoever repeats a range afterwards finds it ordered.
+ * meanwhile.  Whoever repeats a range afterwards finds it ordered.  Documents that it would have made are not made.  One that
+ * takes longer than half of compressor.timeout counts as failing until it ends.
+ *
+ * Where the store cannot be used at all there are no documents: who asks is told why, and the broker is none the worse.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -115,7 +118,9 @@ static void published_cb (idt_future_t *f, void *arg)
 static void publish (struct root *root, const struct root_document *doc, int64_t first, size_t n)
 {
     char topic[sizeof (WIRE_EVENT_PREFIX) + WIRE_NAME_MAX];
-    char *s = wire_ranges (doc->name, doc->uuid, -1, first, n, root_range_text, doc->orderer);
+    uint64_t digest = 0;
+    bool known = orderer_digest (doc->orderer, first - 1, &digest) == 0;
+    char *s = wire_ranges (doc->name, doc->uuid, known ? &digest : NULL, -1, first, n, root_range_text, doc->orderer);
 
     sprintf (topic, WIRE_EVENT_PREFIX "%s", doc->name);
     if (s && up_create (root->service, idt_event_publish (root->service->h, topic, IDT_MSGFLAG_PRIVATE, s), published_cb,
@@ -131,9 +136,9 @@ static void publish (struct root *root, const struct root_document *doc, int64_t
 static void publish_change (struct root *root, const struct store_change *change, struct root_document *doc)
 {
     int64_t first = change->first;
-    size_t n;
+    size_t n, bytes;
 
-    while ((n = root_count_ranges (doc->orderer, first)) > 0) {
+    while ((n = root_count_ranges (doc->orderer, first, orderer_seq (doc->orderer), &bytes)) > 0) {
         publish (root, doc, first, n);
         first += (int64_t)n;
     }
@@ -144,8 +149,9 @@ static void publish_change (struct root *root, const struct store_change *change
 
 static void take_stored (struct root *root)
 {
-    if (root->failing)
+    if (root->told)
         idt_log (root->service->h, LOG_NOTICE, "documents are stored again: ranges are ordered");
+    root->told = false;
     root->failing = 0;
     root->groups++;
     for (size_t i = 0; i < root->nchanges; i++)
@@ -155,15 +161,51 @@ static void take_stored (struct root *root)
         end_group (root);
 }
 
-static void take_failed (struct root *root, int errnum, const idt_error_t *why)
+/* Tell all who wait. */
+static void fail (struct root *root, int errnum, const idt_error_t *why)
 {
-    if (!root->failing || strcmp (root->why.text, why->text) != 0) /* not at each try */
+    if (!root->told || strcmp (root->why.text, why->text) != 0) /* not at each try */
         idt_log (root->service->h, LOG_CRIT, "%s: no ranges are ordered until they can be stored", why->text);
+    root->told = true;
     root->failing = errnum;
     root->why = *why;
     root->failures++;
     root_refuse_all (root);
     service_arm (root->service);
+}
+
+/* Documents that were to be made are told not to be: they are the last ones.  Returns how many are left. */
+static uint32_t count_stored (const struct root *root)
+{
+    uint32_t n = root->ndocs;
+
+    while (n > 0 && root->docs[n - 1]->form_seq < 0)
+        n--;
+    return n;
+}
+
+static void take_failed (struct root *root, int errnum, const idt_error_t *why)
+{
+    fail (root, errnum, why);
+    drop_changes (root);
+    root_documents_cut (root, count_stored (root));
+    if (collect_changes (root) < 0)
+        drop_changes (root); /* again by root_tick () */
+    else if (root->nchanges == 0)
+        root->failing = 0; /* nothing waits for the disk: the next request will see */
+}
+
+/* The disk does not answer.  What came of the group is known when it does.  Ranks wait twice as long for us, so that the
+ * reason comes to them before they give up.
+ */
+static void take_late (struct root *root)
+{
+    idt_error_t why;
+
+    errprintf (&why, "%s/compressor.sqlite: the disk has not answered for %llu ms (half of compressor.timeout): what was asked "
+               "for may be done later", root->service->options.statedir,
+               (unsigned long long)root->service->options.timeout_ms / 2);
+    fail (root, ETIMEDOUT, &why);
 }
 
 static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
@@ -184,6 +226,8 @@ static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
 static void commit (struct root *root)
 {
     root->committing = true;
+    root->commit_ms = service_now_ms ();
+    service_arm (root->service);
     store_commit (root->store, root->changes, root->nchanges);
 }
 
@@ -195,10 +239,8 @@ static void start_group (struct root *root)
 
     while (root->ntasks < GROUP_MAX && (msg = fifo_pop (&root->waiting)))
         root_task_begin (root, msg);
-    if (collect_changes (root) < 0) {
-        drop_changes (root);
+    if (collect_changes (root) < 0)
         take_failed (root, ENOMEM, &(idt_error_t){ "out of memory" });
-    }
     else if (root->nchanges > 0)
         commit (root);
     else
@@ -213,17 +255,23 @@ static void root_turn (struct root *root)
 
 void root_request (struct root *root, const idt_msg_t *msg)
 {
+    if (root->store && root_read (root, msg))
+        return;
     if (root->failing)
         root_refuse (root, msg);
     else if (service_queue (root->service, &root->waiting, msg) == 0)
         root_turn (root);
 }
 
-/* Try again what could not be stored, or not even be noted. */
-void root_tick (struct root *root)
+/* What a child wants ordered stays: it is for more than one client. */
+void root_forget (struct root *root, const idt_msg_t *disconnect)
 {
-    if (!root->failing || root->committing)
-        return;
+    service_forget (&root->waiting, disconnect);
+}
+
+/* Try again what could not be stored, or not even be noted. */
+static void retry (struct root *root)
+{
     if (root->nchanges == 0 && collect_changes (root) < 0) {
         drop_changes (root);
         service_arm (root->service);
@@ -232,12 +280,26 @@ void root_tick (struct root *root)
     commit (root);
 }
 
+void root_tick (struct root *root)
+{
+    if (!root->store)
+        return;
+    root_reads_tick (root);
+    if (root->failing && !root->committing)
+        retry (root);
+    else if (root->committing) {
+        if (!root->failing && service_now_ms () - root->commit_ms >= root->service->options.timeout_ms / 2)
+            take_late (root);
+        service_arm (root->service);
+    }
+}
+
 json_t *root_stats (const struct root *root)
 {
     return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:s}", "documents", (json_int_t)root->ndocs, "groups",
                       (json_int_t)root->groups, "ranges", (json_int_t)root->ranges, "repeated", (json_int_t)root->repeated,
                       "refused", (json_int_t)root->refused, "events", (json_int_t)root->events, "failures",
-                      (json_int_t)root->failures, "store", root->failing ? root->why.text : "good");
+                      (json_int_t)root->failures, "store", root->told ? root->why.text : "good");
 }
 
 /* --- life ------------------------------------------------------------------------------------------------------------ */
@@ -268,7 +330,8 @@ static int read_range_cb (void *arg, int64_t seq, const char *text, idt_error_t 
     return rc < 0 ? -1 : errprintf (errp, "document %s, range %lld: it is there twice", doc->name, (long long)seq);
 }
 
-static int open_store (struct root *root, idt_error_t *errp)
+/* One that cannot be used is as a disk that fails for ever. */
+static void open_store (struct root *root)
 {
     static const struct store_reader reader = { read_document_cb, read_range_cb };
     const struct options *o = &root->service->options;
@@ -278,9 +341,14 @@ static int open_store (struct root *root, idt_error_t *errp)
     snprintf (holder, sizeof (holder), "process %d on %s", (int)getpid (), host);
     /* What is stored may be more than is allowed now. */
     root->limits = (struct orderer_limits){ .sessions = UINT32_MAX, .clusters = UINT32_MAX, .window = o->limits.window };
-    root->store = store_open (o->statedir, holder, &reader, root, errp);
+    root->store = store_open (o->statedir, holder, &reader, root, &root->why);
     root->limits = o->limits;
-    return root->store ? 0 : -1;
+    if (root->store)
+        return;
+    root->failing = errno ? errno : EIO;
+    root->told = true;
+    root_documents_cut (root, 0);
+    idt_log (root->service->h, LOG_CRIT, "%s: there are no documents until the compressor of rank 0 is loaded again", root->why.text);
 }
 
 void root_destroy (struct root *root)
@@ -288,14 +356,14 @@ void root_destroy (struct root *root)
     if (!root)
         return;
     int saved = errno;
+    root_reads_fini (root);
     idt_watcher_destroy (root->store_watcher);
     root_tasks_fail (root, EHOSTUNREACH, SERVICE_STOPPING);
     service_respond_all (root->service, &root->waiting, EHOSTUNREACH, SERVICE_STOPPING);
     fifo_fini (&root->waiting);
     store_close (root->store);
     drop_changes (root);
-    for (uint32_t i = 0; i < root->ndocs; i++)
-        root_document_free (root->docs[i]);
+    root_documents_cut (root, 0);
     free (root->docs);
     free (root->changes);
     free (root->changed);
@@ -312,16 +380,15 @@ struct root *root_create (struct service *sv, idt_error_t *errp)
         return NULL;
     }
     root->service = sv;
-    if (open_store (root, errp) < 0)
-        goto error;
+    open_store (root);
+    if (!root->store)
+        return root;
     root->store_watcher = idt_fd_watcher_create (idt_get_reactor (sv->h), store_fd (root->store), IDT_POLLIN, store_done_cb, root);
-    if (!root->store_watcher) {
+    if (!root->store_watcher || root_reads_init (root) < 0) {
         errprintf (errp, "cannot start: %s", strerror (errno));
-        goto error;
+        root_destroy (root);
+        return NULL;
     }
     idt_watcher_start (root->store_watcher);
     return root;
-error:
-    root_destroy (root);
-    return NULL;
 }

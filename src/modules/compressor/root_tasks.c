@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <syslog.h>
 
 #include "libutil/errprintf.h"
 #include "libidtree/json_build.h"
@@ -22,11 +23,17 @@ static struct root_document *find (struct root *root, const char *name)
     return NULL;
 }
 
-void root_document_free (struct root_document *doc)
+static void document_free (struct root_document *doc)
 {
     if (doc)
         orderer_destroy (doc->orderer);
     free (doc);
+}
+
+void root_documents_cut (struct root *root, uint32_t n)
+{
+    while (root->ndocs > n)
+        document_free (root->docs[--root->ndocs]);
 }
 
 struct root_document *root_document_add (struct root *root, const struct store_document *d)
@@ -37,7 +44,7 @@ struct root_document *root_document_add (struct root *root, const struct store_d
     if (docs)
         root->docs = docs;
     if (!doc || !docs || !(doc->orderer = orderer_create (&root->limits, d->form, d->form_size, d->seq))) {
-        root_document_free (doc);
+        document_free (doc);
         return NULL;
     }
     doc->id = d->id;
@@ -82,29 +89,23 @@ static struct root_document *new_document (struct root *root, const char *name, 
 
 /* --- answers ------------------------------------------------------------------------------------ */
 
-static char *pack_state (const struct root_document *doc)
-{
-    size_t size;
-    void *form = orderer_save (doc->orderer, &size);
-    char *s = form ? wire_state (doc->name, doc->uuid, orderer_seq (doc->orderer), form, size) : NULL;
-
-    free (form);
-    return s;
-}
-
 const char *root_range_text (void *arg, int64_t seq)
 {
     return orderer_range (arg, seq);
 }
 
-size_t root_count_ranges (const struct orderer *o, int64_t first)
+size_t root_count_ranges (const struct orderer *o, int64_t first, int64_t last, size_t *bytes)
 {
-    size_t n = 0, bytes = 0;
+    const char *text;
+    size_t n = 0;
 
-    while (n < RELAY_BATCH_RANGES && first + (int64_t)n <= orderer_seq (o)) {
-        bytes += strlen (orderer_range (o, first + (int64_t)n)) + 1;
-        if (n > 0 && bytes > RELAY_BATCH_BYTES)
+    *bytes = 0;
+    while (n < RELAY_BATCH_RANGES && first + (int64_t)n <= last && (text = orderer_range (o, first + (int64_t)n))) {
+        size_t size = strlen (text) + 1;
+
+        if (n > 0 && *bytes + size > RELAY_BATCH_BYTES)
             break;
+        *bytes += size;
         n++;
     }
     return n;
@@ -117,44 +118,13 @@ static void finish_order (struct root *root, struct task *task)
 
 static void finish_join (struct root *root, struct task *task)
 {
-    service_respond_new (root->service, task->msg, pack_state (task->doc));
+    root_answer_join (root, task->msg, task->doc, false);
 }
 
 static void finish_create (struct root *root, struct task *task)
 {
     service_respond_object (root->service, task->msg,
                             json_pack ("{s:s s:s s:i}", "document", task->doc->name, "uuid", task->doc->uuid, "seq", 0));
-}
-
-static void finish_fetch (struct root *root, struct task *task)
-{
-    const struct root_document *doc = task->doc;
-    int64_t newest = orderer_seq (doc->orderer);
-
-    if (task->from <= newest && !orderer_range (doc->orderer, task->from))
-        service_respond_new (root->service, task->msg, pack_state (doc));
-    else
-        service_respond_new (root->service, task->msg,
-                             wire_ranges (doc->name, doc->uuid, newest, task->from,
-                                          root_count_ranges (doc->orderer, task->from), root_range_text, doc->orderer));
-}
-
-static json_t *describe (const struct root_document *doc)
-{
-    struct idcomp_stats s = idcomp_stats (orderer_ids (doc->orderer));
-
-    return json_pack ("{s:s s:s s:I s:I s:I s:I}", "document", doc->name, "uuid", doc->uuid, "seq",
-                      (json_int_t)orderer_seq (doc->orderer), "finals", (json_int_t)s.allocated_finals, "sessions",
-                      (json_int_t)s.sessions - 1, "clusters", (json_int_t)s.clusters);
-}
-
-static void finish_list (struct root *root, struct task *task)
-{
-    json_t *list = json_array ();
-
-    for (uint32_t i = 0; list && i < root->ndocs; i++)
-        json_add_new (&list, describe (root->docs[i]));
-    service_respond_object (root->service, task->msg, json_pack ("{s:o}", "documents", list));
 }
 
 static void task_end (struct task *task)
@@ -224,23 +194,86 @@ void root_refuse_all (struct root *root)
 
 /* --- what is asked for --------------------------------------------------------------------------- */
 
+struct root_document *root_find (struct root *root, const json_t *o, idt_error_t *errp)
+{
+    const char *name = json_string_value (json_object_get (o, "document"));
+    struct root_document *doc = name ? find (root, name) : NULL;
+
+    errno = name ? ENOENT : EPROTO;
+    if (!name)
+        errprintf (errp, "document must be a string");
+    else if (!doc)
+        errprintf (errp, "there is no document '%.100s'", name);
+    return doc;
+}
+
+/* A session knows of another history than we do.  From now on nothing of the document is told: who is right cannot be seen
+ * from here.
+ */
+static void refuse_document (struct root *root, struct root_document *doc, int64_t seq)
+{
+    int64_t ours = orderer_stored_seq (doc->orderer);
+
+    if (seq > ours)
+        errprintf (&doc->refused, "%s: rank 0 has it up to range %lld, a session up to range %lld: an older copy is in statedir. "
+                   "Put the newer one there, or close it where it is ahead and load the compressor of rank 0 anew",
+                   doc->name, (long long)ours, (long long)seq);
+    else
+        errprintf (&doc->refused, "%s: rank 0 and a session have different histories up to range %lld: an older copy was in statedir. "
+                   "Put the newer one there, or close it where it is ahead and load the compressor of rank 0 anew",
+                   doc->name, (long long)seq);
+    idt_log (root->service->h, LOG_CRIT, "%s", doc->refused.text);
+}
+
+/* A digest that is not kept any more is not compared: the session will see for itself (rebase.h). */
+static void compare_history (struct root *root, struct root_document *doc, int64_t seq, const char *digest)
+{
+    char ours[REPLICA_DIGEST_TEXT];
+    uint64_t d;
+
+    if (seq > orderer_stored_seq (doc->orderer))
+        refuse_document (root, doc, seq);
+    else if (orderer_digest (doc->orderer, seq, &d) == 0) {
+        snprintf (ours, sizeof (ours), REPLICA_DIGEST, d);
+        if (strcmp (ours, digest) != 0)
+            refuse_document (root, doc, seq);
+    }
+}
+
+struct root_document *root_find_joined (struct root *root, const json_t *o, int64_t seq, idt_error_t *errp)
+{
+    const char *uuid = json_string_value (json_object_get (o, "uuid")),
+               *digest = json_string_value (json_object_get (o, "digest"));
+    struct root_document *doc = root_find (root, o, errp);
+
+    if (!doc)
+        return NULL;
+    if (!uuid || strcmp (uuid, doc->uuid) != 0) {
+        errno = ESTALE;
+        errprintf (errp, "document '%s' has another UUID than the one that was joined", doc->name);
+        return NULL;
+    }
+    if (digest && !*doc->refused.text)
+        compare_history (root, doc, seq, digest);
+    if (*doc->refused.text) {
+        errno = ENOTRECOVERABLE;
+        *errp = doc->refused;
+        return NULL;
+    }
+    return doc;
+}
+
 /* Order the ranges of an element.  Returns 0, or -1 with errno set and 'errp' filled; those before the one that is
  * refused are ordered then.
  */
 static int order_element (struct root *root, const json_t *element, struct root_document **doc, idt_error_t *errp)
 {
-    const char *name = json_string_value (json_object_get (element, "document"));
-    const char *uuid = json_string_value (json_object_get (element, "uuid"));
     struct idcomp_range range;
     size_t i;
     json_t *o;
 
-    errno = ENOENT;
-    if (!name || !(*doc = find (root, name)))
-        return errprintf (errp, "there is no document '%.100s'", name ? name : "");
-    errno = ESTALE;
-    if (!uuid || strcmp (uuid, (*doc)->uuid) != 0)
-        return errprintf (errp, "document '%s' has another UUID than the one that was joined", name);
+    if (!(*doc = root_find_joined (root, element, json_integer_value (json_object_get (element, "seq")), errp)))
+        return -1;
     json_array_foreach (json_object_get (element, "ranges"), i, o) {
         if (wire_get_range (o, &range, errp) < 0)
             return -1;
@@ -326,38 +359,13 @@ static int begin_create (struct root *root, struct task *task, const json_t *o, 
     return task->doc ? 0 : -1;
 }
 
-static int begin_fetch (struct root *root, struct task *task, const json_t *o, idt_error_t *errp)
-{
-    const char *name = get_name (o, errp), *uuid = json_string_value (json_object_get (o, "uuid"));
-
-    if (!name)
-        return -1;
-    errno = ENOENT;
-    if (!(task->doc = find (root, name)))
-        return errprintf (errp, "there is no document '%.100s'", name);
-    errno = ESTALE;
-    if (!uuid || strcmp (uuid, task->doc->uuid) != 0)
-        return errprintf (errp, "document '%s' has another UUID than the one that was joined", name);
-    task->from = json_integer_value (json_object_get (o, "from"));
-    errno = EINVAL;
-    if (task->from < 1)
-        return errprintf (errp, "from must be the number of a range, from 1 on");
-    task->finish = finish_fetch;
-    return 0;
-}
-
-static int begin_list (struct root *root, struct task *task, const json_t *o, idt_error_t *errp)
-{
-    task->finish = finish_list;
-    return 0;
-}
-
 static const struct {
     const char *topic;
     int (*begin) (struct root *root, struct task *task, const json_t *o, idt_error_t *errp);
 } methods[] = {
-    { "compressor.order", begin_order }, { "compressor.join", begin_join },   { "compressor.fetch", begin_fetch },
-    { "compressor.list", begin_list },   { "compressor.create", begin_create },
+    { "compressor.order", begin_order },
+    { "compressor.join", begin_join },
+    { "compressor.create", begin_create },
 };
 
 static int begin (struct root *root, struct task *task, idt_error_t *errp)

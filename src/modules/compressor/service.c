@@ -68,6 +68,23 @@ int service_queue (struct service *sv, struct fifo *q, const idt_msg_t *msg)
     return 0;
 }
 
+bool service_same_client (const idt_msg_t *msg, const idt_msg_t *disconnect)
+{
+    const char *a = idt_msg_route_oldest (msg), *b = idt_msg_route_oldest (disconnect);
+
+    return a && b && strcmp (a, b) == 0;
+}
+
+void service_forget (struct fifo *q, const idt_msg_t *disconnect)
+{
+    for (size_t n = q->count; n > 0; n--) {
+        const idt_msg_t *msg = fifo_pop (q);
+
+        if (service_same_client (msg, disconnect) || fifo_push (q, msg) < 0)
+            idt_msg_unref (msg);
+    }
+}
+
 /* --- requests that went up ------------------------------------------------------------------------------ */
 
 void up_destroy (struct up *up)
@@ -90,11 +107,20 @@ int up_create (struct service *sv, idt_future_t *f, idt_future_f cb, const idt_m
     }
     *up = (struct up){ .service = sv, .f = f, .msg = msg ? idt_msg_ref (msg) : NULL };
     LIST_INSERT_HEAD (&sv->ups, up, link);
-    if (idt_future_then (f, -1, cb, up) < 0) {
+    if (idt_future_then (f, (double)sv->options.timeout_ms, cb, up) < 0) {
         up_destroy (up);
         return -1;
     }
     return 0;
+}
+
+const char *service_future_error (const idt_future_t *f)
+{
+    const char *text = idt_future_error (f);
+
+    if (idt_future_errnum (f) == ETIMEDOUT && strcmp (text, strerror (ETIMEDOUT)) == 0)
+        return "rank 0 did not answer in time (compressor.timeout)";
+    return text;
 }
 
 static void passed_on_cb (idt_future_t *f, void *arg)
@@ -108,7 +134,7 @@ static void passed_on_cb (idt_future_t *f, void *arg)
         service_respond_error (up->service, up->msg, ENOSYS,
                                "rank 0 has no compressor: load it there with idtree module load -r 0 compressor");
     else
-        service_respond_error (up->service, up->msg, idt_future_errnum (f), idt_future_error (f));
+        service_respond_error (up->service, up->msg, idt_future_errnum (f), service_future_error (f));
     up_destroy (up);
 }
 
@@ -118,4 +144,15 @@ void service_pass_on (struct service *sv, const idt_msg_t *msg)
 
     if (up_create (sv, f, passed_on_cb, msg) < 0)
         service_respond_error (sv, msg, errno, NULL);
+}
+
+void service_forget_ups (struct service *sv, const idt_msg_t *disconnect)
+{
+    struct up *up, *next;
+
+    for (up = LIST_FIRST (&sv->ups); up; up = next) {
+        next = LIST_NEXT (up, link);
+        if (up->msg && service_same_client (up->msg, disconnect))
+            up_destroy (up);
+    }
 }

@@ -5,10 +5,10 @@
  *
  *   compressor.c  life, the timer; the table of topics
  *   service.c     answers, and requests that went up
- *   document.c    a document that is open on this rank: open, close, the order that is heard, ranges announced
+ *   document*.c   a document that is open on this rank: document_private.h
  *   methods.c     generate, normalize, decompress, recompress, save, stats
  *   uplink.c      submit, order: ranges on their way up
- *   root.c        rank 0: groups of order, join, fetch, create, list; root_tasks.c: what each of them does
+ *   root*.c       rank 0: root_private.h
  */
 #ifndef COMPRESSOR_SERVICE_H
 #define COMPRESSOR_SERVICE_H
@@ -62,6 +62,7 @@ struct service {
     struct relay *relay;
     idt_future_t *order; /* under way; NULL: none */
     bool order_paused;   /* until the timer */
+    LIST_HEAD (, asked) asked; /* requests whose elements are with the relay */
 
     struct root *root; /* rank 0 alone */
 };
@@ -91,14 +92,24 @@ void service_respond_all (struct service *sv, struct fifo *q, int errnum, const 
  */
 int service_queue (struct service *sv, struct fifo *q, const idt_msg_t *msg);
 
-/* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled: then 'cb' is called with the result and ends with
+/* Whether a request came from the client whose end 'disconnect' tells; drop such requests from a queue. */
+bool service_same_client (const idt_msg_t *msg, const idt_msg_t *disconnect);
+void service_forget (struct fifo *q, const idt_msg_t *disconnect);
+
+/* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled, compressor.timeout at most: then 'cb' is called with the result and ends with
  * up_destroy ().  'msg' (may be NULL) is kept with it.  Returns -1 with errno set where it is not kept.
  */
 int up_create (struct service *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg);
 void up_destroy (struct up *up);
 
+/* The text of a failed future: what rank 0 said, or that it said nothing.  Borrowed. */
+const char *service_future_error (const idt_future_t *f);
+
 /* Pass a request on to rank 0, and its answer back. */
 void service_pass_on (struct service *sv, const idt_msg_t *msg);
+
+/* Forget what a client that is gone had passed on. */
+void service_forget_ups (struct service *sv, const idt_msg_t *disconnect);
 
 /* --- documents open on this rank: document.c ------------------------------------------------------------ */
 
@@ -111,9 +122,12 @@ struct document_view {
     struct replica *replica;
     bool closing;
     bool fetching;
+    uint64_t pause_ms;   /* before what failed is announced again */
+    const char *refused; /* why nothing is made in it now; NULL: it is */
 };
 
 /* Find the document that a request names.  Returns NULL where it is not open; then the request is answered. */
+struct document *document_find (struct service *sv, const char *name); /* NULL: there is none */
 struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name);
 struct document_view document_view (const struct document *doc);
 
@@ -134,6 +148,9 @@ void document_lost_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void documents_tick (struct service *sv);
 void documents_destroy (struct service *sv);
 
+/* Forget what a client that is gone had asked for. */
+void documents_forget (struct service *sv, const idt_msg_t *disconnect);
+
 /* --- methods.c ------------------------------------------------------------------------------------------ */
 
 void methods_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg);
@@ -147,6 +164,8 @@ void methods_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 json_t *methods_pack_runs (const struct idcomp_run *runs, size_t n);
 
 /* --- ranges on their way up: uplink.c ------------------------------------------------------------------- */
+
+struct asked;
 
 /* Whose an element is, as the relay's cookie. */
 struct ticket {
@@ -163,13 +182,22 @@ void uplink_order_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void uplink_turn (struct service *sv);
 void uplink_tick (struct service *sv);
 
+/* How many wait for an answer to submit or order. */
+size_t uplink_asked (const struct service *sv);
+
+/* Answer a client that is gone no more; what it sent is ordered all the same. */
+void uplink_forget (struct service *sv, const idt_msg_t *disconnect);
+
 /* --- rank 0: root.c, root_tasks.c ------------------------------------------------------------------------------------- */
 
 struct root *root_create (struct service *sv, idt_error_t *errp);
 void root_destroy (struct root *root);
 
-/* Take a request of order, join, fetch, create or list. */
+/* Take a request of order, join, fetch, state, create or list. */
 void root_request (struct root *root, const idt_msg_t *msg);
+
+/* Forget what a client that is gone had asked for. */
+void root_forget (struct root *root, const idt_msg_t *disconnect);
 void root_tick (struct root *root);
 json_t *root_stats (const struct root *root);
 

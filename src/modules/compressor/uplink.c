@@ -15,7 +15,8 @@
 
 /* A request whose elements are with the relay. */
 struct asked {
-    const idt_msg_t *msg;
+    LIST_ENTRY (asked) link;
+    const idt_msg_t *msg; /* NULL: who asked is gone */
     bool is_order; /* of a child: answered with a result for each element */
     size_t left;   /* elements that are not answered */
     json_t *results;
@@ -35,6 +36,7 @@ static void asked_destroy (struct asked *asked)
 {
     if (!asked)
         return;
+    LIST_REMOVE (asked, link);
     idt_msg_unref (asked->msg);
     json_decref (asked->results);
     free (asked);
@@ -54,7 +56,9 @@ static void answer_element (struct service *sv, struct asked *asked, size_t inde
         set_result (asked, index, pack_result (result));
     if (--asked->left > 0)
         return;
-    if (asked->is_order)
+    if (!asked->msg)
+        ; /* nobody waits for it */
+    else if (asked->is_order)
         service_respond_object (sv, asked->msg, json_pack ("{s:O}", "results", asked->results));
     else if (result->errnum)
         service_respond_error (sv, asked->msg, result->errnum, result->text);
@@ -103,7 +107,7 @@ static int add_element (struct service *sv, struct asked *asked, size_t index, c
     return 0;
 }
 
-static struct asked *asked_create (const idt_msg_t *msg, bool is_order, size_t n)
+static struct asked *asked_create (struct service *sv, const idt_msg_t *msg, bool is_order, size_t n)
 {
     struct asked *asked = calloc (1, sizeof (*asked));
 
@@ -111,6 +115,7 @@ static struct asked *asked_create (const idt_msg_t *msg, bool is_order, size_t n
         free (asked);
         return NULL;
     }
+    LIST_INSERT_HEAD (&sv->asked, asked, link);
     asked->msg = idt_msg_ref (msg);
     asked->is_order = is_order;
     asked->left = n;
@@ -168,7 +173,7 @@ void uplink_submit_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     if (idt_msg_unpack (msg, &o, &error, "{s:s s:s s:o}", "document", &name, "uuid", &uuid, "ranges", &ranges) < 0
         || check_submit (name, ranges, &error) < 0)
         service_respond_error (sv, msg, errno, error.text);
-    else if (!(elements = json_pack ("[O]", o)) || !(asked = asked_create (msg, false, 1)))
+    else if (!(elements = json_pack ("[O]", o)) || !(asked = asked_create (sv, msg, false, 1)))
         service_respond_error (sv, msg, ENOMEM, NULL);
     else
         add_elements (sv, asked, elements);
@@ -191,7 +196,7 @@ void uplink_order_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         service_respond_error (sv, msg, EPROTO, error.text);
     else if (!json_is_array (batch) || json_array_size (batch) == 0)
         service_respond_error (sv, msg, EPROTO, "batch must be an array of elements");
-    else if (!(asked = asked_create (msg, true, json_array_size (batch))))
+    else if (!(asked = asked_create (sv, msg, true, json_array_size (batch))))
         service_respond_error (sv, msg, ENOMEM, NULL);
     else
         add_elements (sv, asked, batch);
@@ -279,12 +284,33 @@ void uplink_turn (struct service *sv)
     idt_future_t *f = text ? idt_rpc (sv->h, "compressor.order", text, to, 0) : NULL;
     free (text);
     sv->counters.orders++;
-    if (f && idt_future_then (f, -1, ordered_cb, sv) == 0) {
+    if (f && idt_future_then (f, (double)sv->options.timeout_ms, ordered_cb, sv) == 0) {
         sv->order = f;
         return;
     }
     idt_future_destroy (f);
     pause_order (sv);
+}
+
+size_t uplink_asked (const struct service *sv)
+{
+    const struct asked *asked;
+    size_t n = 0;
+
+    LIST_FOREACH (asked, &sv->asked, link)
+        n += asked->msg != NULL;
+    return n;
+}
+
+void uplink_forget (struct service *sv, const idt_msg_t *disconnect)
+{
+    struct asked *asked;
+
+    LIST_FOREACH (asked, &sv->asked, link)
+        if (asked->msg && service_same_client (asked->msg, disconnect)) {
+            idt_msg_unref (asked->msg);
+            asked->msg = NULL;
+        }
 }
 
 void uplink_tick (struct service *sv)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcompressor/replica.h"
 #include "libutil/errprintf.h"
 #include "modules/compressor/wire.h"
 
@@ -67,21 +68,22 @@ static void put_range (FILE *f, const struct idcomp_range *range)
         free (buf);
 }
 
-char *wire_element (const char *document, const char *uuid, const struct idcomp_range *range)
+char *wire_element (const char *document, const char *uuid, int64_t seq, const char *digest, const struct idcomp_range *range)
 {
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream (&text, &size);
 
     if (f) {
-        fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"ranges\":[", document, uuid);
+        fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"seq\":%lld,\"digest\":\"%s\",\"ranges\":[", document, uuid,
+                 (long long)seq, digest);
         put_range (f, range);
         fputs ("]}", f);
     }
     return end_text (f, &text);
 }
 
-char *wire_ranges (const char *document, const char *uuid, int64_t newest, int64_t first, size_t n,
+char *wire_ranges (const char *document, const char *uuid, const uint64_t *digest, int64_t newest, int64_t first, size_t n,
                    const char *(*text_of) (void *arg, int64_t seq), void *arg)
 {
     char *text = NULL;
@@ -92,7 +94,10 @@ char *wire_ranges (const char *document, const char *uuid, int64_t newest, int64
         fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",", document, uuid);
         if (newest >= 0)
             fprintf (f, "\"newest\":%lld,", (long long)newest);
-        fprintf (f, "\"seq\":%lld,\"ranges\":[", (long long)first);
+        fprintf (f, "\"seq\":%lld,", (long long)first);
+        if (digest)
+            fprintf (f, "\"digest\":\"" REPLICA_DIGEST "\",", *digest);
+        fputs ("\"ranges\":[", f);
         for (size_t i = 0; i < n; i++)
             fprintf (f, "%s%s", i > 0 ? "," : "", text_of (arg, first + (int64_t)i));
         fputs ("]}", f);
@@ -100,20 +105,38 @@ char *wire_ranges (const char *document, const char *uuid, int64_t newest, int64
     return end_text (f, &text);
 }
 
-char *wire_state (const char *document, const char *uuid, int64_t seq, const void *form, size_t form_size)
+/* Bytes of a form from 'offset' on; 'n' of them are meant. */
+static char *put_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const char *bytes, size_t n,
+                        size_t whole)
 {
-    char *base64 = malloc (IDCOMP_BASE64_TEXT (form_size));
+    char *base64 = malloc (IDCOMP_BASE64_TEXT (n));
     char *text = NULL;
     size_t size;
     FILE *f = base64 ? open_memstream (&text, &size) : NULL;
 
     if (f) {
-        idcomp_base64_encode (form, form_size, base64);
-        fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"newest\":%lld,\"seq\":%lld,\"state\":\"%s\"}", document, uuid,
-                 (long long)seq, (long long)seq, base64);
+        idcomp_base64_encode (bytes, n, base64);
+        fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"newest\":%lld,\"seq\":%lld,\"state\":\"%s\"", document, uuid,
+                 (long long)newest, (long long)seq, base64);
+        if (n < whole)
+            fprintf (f, ",\"size\":%zu", IDCOMP_BASE64_TEXT (whole) - 1);
+        fputc ('}', f);
     }
     free (base64);
     return end_text (f, &text);
+}
+
+char *wire_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const void *form, size_t size,
+                  size_t offset)
+{
+    size_t n = size - offset < WIRE_PIECE ? size - offset : WIRE_PIECE;
+
+    return put_state (document, uuid, newest, seq, (const char *)form + offset, n, size);
+}
+
+char *wire_whole_state (const char *document, const char *uuid, int64_t seq, const void *form, size_t size)
+{
+    return put_state (document, uuid, seq, seq, form, size, size);
 }
 
 void *wire_get_form (const char *state, size_t *size)

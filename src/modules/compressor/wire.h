@@ -20,17 +20,29 @@ int wire_check_name (const char *name, idt_error_t *errp);
 /* Read a range; it belongs to the caller.  Returns 0, or -1 with errno EINVAL and a sentence in 'errp'. */
 int wire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t *errp);
 
-/* Text of {"document":s,"uuid":s,"ranges":[range]}; for the caller to free.  NULL with errno ENOMEM, like all below. */
-char *wire_element (const char *document, const char *uuid, const struct idcomp_range *range);
-
-/* Text of ranges [first, first + n) as {"document":s,"uuid":s,"newest":n,"seq":first,"ranges":[...]}; without "newest"
- * where that is negative.  text (arg, seq) tells each.
+/* Text of {"document":s,"uuid":s,"seq":n,"digest":s,"ranges":[range]}; for the caller to free.  NULL with errno ENOMEM,
+ * like all below.
  */
-char *wire_ranges (const char *document, const char *uuid, int64_t newest, int64_t first, size_t n,
+char *wire_element (const char *document, const char *uuid, int64_t seq, const char *digest, const struct idcomp_range *range);
+
+/* Text of ranges [first, first + n) as {"document":s,"uuid":s,"newest":n,"seq":first,"digest":s,"ranges":[...]}; without
+ * "newest" where that is negative, and without "digest" where that is NULL.  text (arg, seq) tells each.
+ */
+char *wire_ranges (const char *document, const char *uuid, const uint64_t *digest, int64_t newest, int64_t first, size_t n,
                    const char *(*text) (void *arg, int64_t seq), void *arg);
 
-/* Text of {"document":s,"uuid":s,"newest":n,"seq":n,"state":s}. */
-char *wire_state (const char *document, const char *uuid, int64_t seq, const void *form, size_t size);
+/* Bytes of a stored form that go into one answer; what is larger is sent in pieces. */
+#define WIRE_PIECE ((size_t)192 << 10) /* 256 KiB of base64: divisible by 3, so that pieces are the text when joined */
+
+/* Text of {"document":s,"uuid":s,"newest":n,"seq":n,"state":s}: the stored form at 'seq' of a document that has 'newest'
+ * ranges; of its 'size' bytes at most WIRE_PIECE from 'offset' on, with "size":n for the characters of the whole text where
+ * that is not all.
+ */
+char *wire_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const void *form, size_t size,
+                  size_t offset);
+
+/* The same, whole at any size. */
+char *wire_whole_state (const char *document, const char *uuid, int64_t seq, const void *form, size_t size);
 
 /* The stored form in "state"; for the caller to free.  NULL with errno ENOMEM, IDCOMP_ECORRUPT_BASE64. */
 void *wire_get_form (const char *state, size_t *size);

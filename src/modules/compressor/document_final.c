@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* document_final.c - requests for ids that are final: answered when a range that has them was ordered */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "modules/compressor/document_private.h"
+
+struct final {
+    TAILQ_ENTRY (final) link;
+    const idt_msg_t *msg;
+    int64_t last; /* generation count */
+    uint64_t deadline_ms;
+    struct idcomp_run runs[2];
+    int nruns;
+};
+
+static void drop_final (struct document *doc, struct final *final)
+{
+    TAILQ_REMOVE (&doc->finals, final, link);
+    doc->nfinals--;
+    idt_msg_unref (final->msg);
+    free (final);
+}
+
+void document_fail_finals (struct document *doc, uint64_t now_ms, int errnum, const char *text)
+{
+    struct final *final;
+
+    while ((final = TAILQ_FIRST (&doc->finals)) && final->deadline_ms <= now_ms) {
+        service_respond_error (doc->service, final->msg, errnum, text);
+        drop_final (doc, final);
+    }
+}
+
+void document_forget_finals (struct document *doc, const idt_msg_t *disconnect)
+{
+    struct final *final, *next;
+
+    for (final = TAILQ_FIRST (&doc->finals); final; final = next) {
+        next = TAILQ_NEXT (final, link);
+        if (service_same_client (final->msg, disconnect))
+            drop_final (doc, final);
+    }
+}
+
+/* --- answers -------------------------------------------------------------------------------------------- */
+
+struct run_list {
+    struct idcomp_run *v;
+    size_t n;
+    size_t room;
+};
+
+static int append_run (struct run_list *list, struct idcomp_run run)
+{
+    struct idcomp_run *last = list->n > 0 ? &list->v[list->n - 1] : NULL;
+
+    if (last && last->first + last->count == run.first) {
+        last->count += run.count;
+        return 0;
+    }
+    if (list->n == list->room) {
+        size_t room = list->room ? 2 * list->room : 4;
+        struct idcomp_run *v = realloc (list->v, room * sizeof (*v));
+        if (!v)
+            return -1;
+        list->v = v;
+        list->room = room;
+    }
+    list->v[list->n++] = run;
+    return 0;
+}
+
+/* Append the final ids of local ids id, id - 1, ...: they rise by one, more where a new cluster begins.  So they follow
+ * each other if and only if the last one is as far from the first as it can be at least.
+ */
+static int append_final (const struct idcomp *c, struct run_list *list, int64_t id, int64_t count)
+{
+    int64_t first, last;
+
+    if (idcomp_to_op (c, id, &first) < 0 || idcomp_to_op (c, id - (count - 1), &last) < 0)
+        return -1;
+    if (last - first == count - 1)
+        return append_run (list, (struct idcomp_run){ first, count });
+    int64_t half = count / 2;
+    return append_final (c, list, id, half) < 0 || append_final (c, list, id - half, count - half) < 0 ? -1 : 0;
+}
+
+static void answer_final (struct document *doc, const struct final *final)
+{
+    const struct idcomp *c = replica_ids (doc->replica);
+    struct run_list list = { 0 };
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < final->nruns; i++)
+        rc = final->runs[i].first >= 0 ? append_run (&list, final->runs[i])
+                                       : append_final (c, &list, final->runs[i].first, final->runs[i].count);
+    if (rc < 0)
+        service_respond_error (doc->service, final->msg, errno, NULL);
+    else
+        service_respond_object (doc->service, final->msg,
+                                json_pack ("{s:s s:o}", "session", idcomp_session (c), "runs",
+                                           methods_pack_runs (list.v, list.n)));
+    free (list.v);
+}
+
+void document_answer_finals (struct document *doc)
+{
+    int64_t finalized = idcomp_stats (replica_ids (doc->replica)).finalized;
+    struct final *final;
+
+    while ((final = TAILQ_FIRST (&doc->finals)) && final->last <= finalized) {
+        answer_final (doc, final);
+        drop_final (doc, final);
+    }
+}
+
+void document_await_final (struct document *doc, const idt_msg_t *msg, const struct idcomp_run *runs, int nruns)
+{
+    struct final *final = doc->nfinals < doc->service->options.max_waiting ? calloc (1, sizeof (*final)) : NULL;
+
+    if (!final) {
+        service_respond_error (doc->service, msg, EAGAIN, "compressor.max-waiting requests wait already: ask again later");
+        return;
+    }
+    *final = (struct final){ .msg = idt_msg_ref (msg), .nruns = nruns,
+                             .last = idcomp_stats (replica_ids (doc->replica)).generated,
+                             .deadline_ms = service_now_ms () + doc->service->options.timeout_ms };
+    memcpy (final->runs, runs, (size_t)nruns * sizeof (runs[0]));
+    TAILQ_INSERT_TAIL (&doc->finals, final, link);
+    doc->nfinals++;
+    service_arm (doc->service);
+}
