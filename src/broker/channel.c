@@ -424,6 +424,8 @@ int channel_received (struct channel *ch, idt_msg_t *msg)
     enum link_class c = class_on_wire (msg);
     int rc = 0;
 
+    if (ch->holding && c != CLASS_CONTROL && fifo_push (&ch->held, msg) == 0)
+        return 0;
     if (c == CLASS_COUNT || window_received (&ch->window, c, idt_msg_encode_size (msg)) < 0) {
         idt_msg_unref (msg);
         return violation (ch, "it sent more than it may");
@@ -436,6 +438,20 @@ int channel_received (struct channel *ch, idt_msg_t *msg)
     rc = control_received (ch, msg);
     idt_msg_unref (msg);
     return rc;
+}
+
+void channel_hold (struct channel *ch)
+{
+    ch->holding = true;
+}
+
+void channel_release (struct channel *ch)
+{
+    const idt_msg_t *msg;
+
+    ch->holding = false;
+    while ((msg = fifo_pop (&ch->held)))
+        channel_received (ch, (idt_msg_t *)msg);
 }
 
 /* --- life ------------------------------------------------------------------------------------------------- */
@@ -474,13 +490,18 @@ static void free_message (void *item, void *arg)
     idt_msg_unref (item);
 }
 
-static void drop_queue (struct channel *ch, enum link_class c)
+static void drop (struct fifo *q)
 {
     const idt_msg_t *msg;
 
-    while ((msg = fifo_pop (&ch->fifo[c])))
+    while ((msg = fifo_pop (q)))
         idt_msg_unref (msg);
-    fifo_fini (&ch->fifo[c]);
+    fifo_fini (q);
+}
+
+static void drop_queue (struct channel *ch, enum link_class c)
+{
+    drop (&ch->fifo[c]);
     piece_clear (&ch->out[c]);
     ch->bytes[c] = 0;
     ch->errors = 0;
@@ -492,13 +513,14 @@ void channel_close (struct channel *ch)
 
     for (enum link_class c = CLASS_CONTROL; c < CLASS_ASK; c++)
         drop_queue (ch, c);
+    drop (&ch->held);
     turns_drain (ch->asks, free_message, NULL);
     piece_clear (&ch->out[CLASS_ASK]);
     for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++)
         piece_clear (&ch->in[c]);
     idt_msg_unref (ch->last);
     ch->last = NULL;
-    ch->open = ch->blocked = false;
+    ch->open = ch->blocked = ch->holding = false;
     ch->broken = NULL;
     errno = saved_errno;
 }

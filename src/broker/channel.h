@@ -75,6 +75,8 @@ struct channel {
     struct piece in[CLASS_COUNT];
     const idt_msg_t *last; /* goes behind all else */
     bool blocked;          /* the wire takes nothing now */
+    bool holding;          /* what comes waits in 'held' */
+    struct fifo held;
     const char *broken;
     struct channel_stats stats;
 };
@@ -103,6 +105,10 @@ void channel_send_last (struct channel *ch, idt_msg_t *msg);
 
 /* A message came (steals the reference).  Returns 0, or -1 with errno EPROTO: the other side breaks the rules. */
 int channel_received (struct channel *ch, idt_msg_t *msg);
+
+/* Take in what comes, but for control, only after channel_release (): it may be stale. */
+void channel_hold (struct channel *ch);
+void channel_release (struct channel *ch);
 
 /* There may be new events, or room on the wire: send what can be sent. */
 void channel_pump (struct channel *ch);

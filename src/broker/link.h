@@ -24,6 +24,7 @@ struct link_env {
     uint32_t hwm;   /* tbon.hwm, messages */
     uint64_t max_queue; /* tbon.max-queue, bytes that may wait for one link */
     bool blocked;       /* a socket took nothing: it is to be tried again */
+    double beat;        /* link_now () of our last beat */
     struct keyring *keys; /* of our descendants */
     enum health health;   /* of our subtree: what the worst of the children makes of it */
     enum health told;     /* as the parent knows it: by our hello, or a beat */
@@ -85,6 +86,9 @@ void uplink_send_keys (struct uplink *up);
  * slept.
  */
 void uplink_heartbeat (struct uplink *up, bool was_asleep);
+
+/* We may have been stopped for so long that the parent has given us up: then what it sent before waits until it answers a beat. */
+void uplink_doubt (struct uplink *up);
 
 /* Give up a connection that was found broken.  Returns whether there was one. */
 bool uplink_turn (struct uplink *up);

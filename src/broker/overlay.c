@@ -35,7 +35,6 @@ struct overlay {
     idt_watcher_t *retry; /* of sockets that took nothing */
     bool retrying;
     double period;    /* of the heart, seconds */
-    double last_beat; /* link_now () */
     enum health said; /* health that the followers know */
     struct follow *followers; /* of overlay.health */
     idt_t *h;
@@ -170,9 +169,11 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct overlay *ov = arg;
     double now = link_now ();
-    bool was_asleep = now - ov->last_beat > 2 * ov->period;
+    bool was_asleep = now - ov->env.beat > 2 * ov->period;
 
-    ov->last_beat = now;
+    if (ov->up)
+        uplink_doubt (ov->up);
+    ov->env.beat = now;
     downlink_check_silence (ov->down, was_asleep);
     downlink_refill (ov->down);
     if (ov->up)
@@ -284,7 +285,7 @@ struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *er
         return NULL;
     ov->env.conf = *conf;
     ov->nchildren = topo_child_count (conf->topo, conf->rank);
-    ov->last_beat = link_now ();
+    ov->env.beat = link_now ();
     if (get_attributes (ov, errp) < 0)
         goto error;
     if (!(ov->env.keys = keyring_create ()) || !(ov->followers = follow_create ())

@@ -45,6 +45,7 @@ struct conn {
     struct monitor *monitor;
     double heard;       /* link_now () of its last message */
     uint64_t hello_us;  /* link_boot_us () when we said hello */
+    uint64_t doubt_us;  /* ... when it became doubtful that the parent still knows us; 0: it is not */
 };
 
 struct uplink {
@@ -315,6 +316,10 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
     take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
                                               hb.peer_bound_us });
     conf->ops->newest_low (conf->arg, hb.stream, hb.seq);
+    if (c->doubt_us > 0 && hb.sent_us >= c->doubt_us) {
+        c->doubt_us = 0;
+        channel_release (&c->channel);
+    }
 }
 
 static void control_received (void *arg, const idt_msg_t *msg)
@@ -370,6 +375,7 @@ static void recv_cb (struct zio *zs, void *arg)
             lose (c, "it sent a malformed message");
         return;
     }
+    uplink_doubt (c->up);
     c->heard = link_now ();
     if (c->state == CONN_JOINED || c->state == CONN_LEAVING) {
         channel_received (&c->channel, msg);
@@ -434,6 +440,7 @@ static int open_connection (struct conn *c)
 static void close_connection (struct conn *c)
 {
     channel_close (&c->channel);
+    c->doubt_us = 0;
     monitor_destroy (c->monitor);
     c->monitor = NULL;
     zio_destroy (c->zs);
@@ -542,10 +549,31 @@ static void probe_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- heartbeat, end ---------------------------------------------------------------------------- */
 
+static void beat (struct conn *c)
+{
+    struct link_env *env = c->up->env;
+    idt_msg_t *msg;
+
+    env->told = env->health;
+    if ((msg = control_heartbeat_up (env->told, link_boot_us ())))
+        conn_send (c, msg);
+    idt_msg_unref (msg);
+}
+
+void uplink_doubt (struct uplink *up)
+{
+    struct conn *c = up->used;
+
+    if (c->state != CONN_JOINED || c->doubt_us > 0 || link_now () - up->env->beat <= up->env->timeout)
+        return;
+    c->doubt_us = link_boot_us ();
+    channel_hold (&c->channel);
+    beat (c);
+}
+
 void uplink_heartbeat (struct uplink *up, bool was_asleep)
 {
     struct conn *c = up->used;
-    idt_msg_t *msg;
 
     if (c->state != CONN_JOINED)
         return;
@@ -556,10 +584,7 @@ void uplink_heartbeat (struct uplink *up, bool was_asleep)
         return;
     }
     send_keys (c);
-    up->env->told = up->env->health;
-    if ((msg = control_heartbeat_up (up->env->told, link_boot_us ())))
-        conn_send (c, msg);
-    idt_msg_unref (msg);
+    beat (c);
 }
 
 void uplink_send_keys (struct uplink *up)
