@@ -3,87 +3,23 @@
 
 /* flake_node.c - one rank of the flake service
  *
- * Requests of a kind are in a lane.  The one whose turn it is is its current one until it is answered or went up.  way_of ()
- * decides, at each step, what becomes of it: it is made here, passed on, refused, or it waits.  Ids are made only in the
- * overlap of what way_of () returns, which is what has been borrowed and, under a given name, claimed
- * (doc/design/flake.md, rules 1 and 3).  What a request got before the way changed is thrown away: ids that nobody sees are
- * harmless.
+ * Requests are in lanes: for each kind one of those for few ids and one of those for many, so that nobody who wants one id
+ * waits for somebody's 65,536.  way_of () decides, at each step, what becomes of the one whose turn it is: it is made here,
+ * passed on, refused, or it waits.  Ids are made only in the overlap of what way_of () returns, which is what has been
+ * borrowed and, under a given name, claimed (doc/design/flake.md, rules 1 and 3).  What a request got before the way changed
+ * is thrown away: ids that nobody sees are harmless.
  */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
-#include "libutil/errprintf.h"
-#include "libutil/turns.h"
-#include "modules/flake/flake_node.h"
+#include "modules/flake/flake_private.h"
 
 #define NEVER UINT64_MAX
 #define RETRY_US 50000          /* before requests whose way up was broken are sent again */
-#define CLAIMS_US 2000000       /* a rank that claims in vain does so again before */
-#define CLAIMS_TICK_US 20000    /* rank 0 sees to its loan so often, while somebody claims */
-#define FOREVER_MS (UINT64_C (1) << 40) /* the end of the instance's time */
 #define EXPIRE_US 100000        /* before requests that are late are looked at again */
-#define QUANTUM 4096            /* cost of one turn of an asker */
-
-struct pending {
-    TAILQ_ENTRY (pending) link; /* all, in order of deadline, which is that of arrival */
-    TAILQ_ENTRY (pending) place; /* on their way up, or to be sent again */
-    struct flake_request req;   /* cookie NULL: answered; freed when its turn comes */
-    uint64_t deadline_us;
-    uint32_t tag; /* under which it went up */
-    uint32_t got;
-    struct series *series; /* that made those */
-    enum { WAITS, CURRENT, UP, AGAIN } state;
-};
-TAILQ_HEAD (pendings, pending);
-
-struct lane {
-    struct turns *waiting;
-    struct pending *current;
-    struct pendings again; /* went up in vain */
-    uint64_t retry_us;     /* not before this is anything sent up again */
-    bool makes;            /* ids of this kind are made here */
-};
-
-struct flake {
-    struct flake_config config;
-    const struct flake_ops *ops;
-    void *arg;
-    bool stopped;
-    struct term term;
-    struct naming naming;
-    struct registry *registry; /* rank 0 */
-    uint64_t claims_until_us;  /* rank 0: somebody claims in vain, and will come again before this */
-    struct series *sno, *own, *given;
-    struct lane lane[SERIES_KINDS];
-    struct pendings all;
-    struct pendings up; /* on their way up */
-    uint32_t nup;
-    uint64_t expire_us; /* when a request may be late, or later */
-    uint32_t tag;
-    uint64_t deadline_us;
-    char why[sizeof (((idt_error_t *)0)->text)]; /* of a refusal */
-    struct flake_stats stats;
-};
-
-static void wake (struct flake *f, uint64_t at_us)
-{
-    if (f->deadline_us > at_us)
-        f->deadline_us = at_us;
-}
-
-static struct lane *lane_of (struct flake *f, const struct pending *p)
-{
-    return &f->lane[p->req.kind];
-}
-
-static uint64_t now_ms (struct flake *f, uint64_t now_us)
-{
-    return term_now_us (&f->term, now_us) / 1000;
-}
 
 /* --- requests -------------------------------------------------------------------------------- */
 
@@ -93,20 +29,13 @@ static void leave_up (struct flake *f, struct pending *p)
     f->nup--;
 }
 
-/* It is answered.  One that waits for its turn is in a queue that gives it up only then. */
+/* It is answered. */
 static void forget (struct flake *f, struct pending *p)
 {
     TAILQ_REMOVE (&f->all, p, link);
-    p->req.cookie = NULL;
-    if (p->state == WAITS)
-        return;
     if (p->state == UP)
         leave_up (f, p);
-    else if (p->state == AGAIN)
-        TAILQ_REMOVE (&lane_of (f, p)->again, p, place);
-    else
-        lane_of (f, p)->current = NULL;
-    free (p);
+    lane_forget (p->lane, p);
 }
 
 static void fail (struct flake *f, struct pending *p, int errnum, const char *text)
@@ -116,16 +45,16 @@ static void fail (struct flake *f, struct pending *p, int errnum, const char *te
 }
 
 /* One that waits for its turn, where ids are made, may do so for longer. */
-static bool waits_for_turn (struct flake *f, const struct pending *p)
+static bool waits_for_turn (const struct pending *p)
 {
-    return lane_of (f, p)->makes && p->state != UP;
+    return p->lane->makes && p->state != UP;
 }
 
 static void expire_one (struct flake *f, uint64_t now_us, struct pending *p)
 {
     uint64_t longer_us = (FLAKE_PATIENCE - 1) * f->config.timeout_us;
 
-    if (!waits_for_turn (f, p))
+    if (!waits_for_turn (p))
         fail (f, p, EHOSTUNREACH, "no broker that can make these ids was reached in time");
     else if (p->deadline_us + longer_us <= now_us) {
         f->stats.refused++;
@@ -147,30 +76,7 @@ static void expire (struct flake *f, uint64_t now_us)
         if (p && f->expire_us > p->deadline_us)
             f->expire_us = p->deadline_us;
     }
-    wake (f, f->expire_us);
-}
-
-/* Whose turn it is.  NULL: nobody waits. */
-static struct pending *current (struct lane *lane)
-{
-    struct pending *p = lane->current;
-
-    if (p)
-        return p;
-    if ((p = TAILQ_FIRST (&lane->again)))
-        TAILQ_REMOVE (&lane->again, p, place);
-    while (!p && (p = turns_next (lane->waiting)) && !p->req.cookie) {
-        free (p);
-        p = NULL;
-    }
-    if (p)
-        p->state = CURRENT;
-    return lane->current = p;
-}
-
-static bool is_empty (const struct lane *lane)
-{
-    return !lane->current && TAILQ_EMPTY (&lane->again) && turns_count (lane->waiting) == 0;
+    flake_wake (f, f->expire_us);
 }
 
 /* --- which way -------------------------------------------------------------------------------- */
@@ -191,10 +97,10 @@ struct making {
 static enum way way_of_uid (struct flake *f, uint64_t now_us, const struct pending *p, struct making *m)
 {
     const struct span *held = &f->naming.held;
-    enum naming_way way = naming_way (&f->naming, now_us, now_ms (f, now_us));
+    enum naming_way way = naming_way (&f->naming, now_us, flake_now_ms (f, now_us));
 
     if (way == NAMING_WAIT)
-        wake (f, naming_patience (&f->naming));
+        flake_wake (f, naming_patience (&f->naming));
     if (way == NAMING_WAIT || way == NAMING_FORWARD)
         return way == NAMING_WAIT ? WAY_WAIT : WAY_FORWARD;
     if (p->req.drift && p->req.drift != f->naming.drift) {
@@ -248,7 +154,7 @@ static int reserve (struct flake *f, uint64_t now_us, const struct pending *p, c
     }
     int n = series_reserve (m->series, lo_us, hi_us, unix_us, p->req.meta, want, run, &wait_us);
     if (n < 0 && (errno == EAGAIN || errno == ERANGE)) {
-        wake (f, now_us + (uint64_t)wait_us);
+        flake_wake (f, now_us + (uint64_t)wait_us);
         errno = EAGAIN;
     }
     return n;
@@ -299,19 +205,18 @@ static bool forward_current (struct flake *f, uint64_t now_us, struct lane *lane
     if (f->nup == FLAKE_MAX_UP)
         return false;
     if (lane->retry_us > now_us) {
-        wake (f, lane->retry_us);
+        flake_wake (f, lane->retry_us);
         return false;
     }
     p->got = 0;
     p->tag = ++f->tag;
     if (f->ops->forward (f->arg, p->tag, p->req.cookie) < 0) {
         lane->retry_us = now_us + RETRY_US;
-        wake (f, lane->retry_us);
+        flake_wake (f, lane->retry_us);
         return false;
     }
     f->stats.forwards++;
-    lane->current = NULL;
-    p->state = UP;
+    lane_went_up (lane);
     TAILQ_INSERT_TAIL (&f->up, p, place);
     f->nup++;
     *left -= FLAKE_REQUEST_COST;
@@ -336,7 +241,7 @@ void *flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag)
 
     if (p) {
         forget (f, p);
-        wake (f, now_us); /* there is room for others */
+        flake_wake (f, now_us); /* there is room for others */
     }
     return cookie;
 }
@@ -352,110 +257,10 @@ void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int e
         fail (f, p, errnum, text);
     else {
         leave_up (f, p);
-        p->state = AGAIN;
-        TAILQ_INSERT_TAIL (&lane_of (f, p)->again, p, place);
-        lane_of (f, p)->retry_us = now_us + RETRY_US;
+        lane_put_again (p->lane, p);
+        p->lane->retry_us = now_us + RETRY_US;
     }
     flake_tick (f, now_us);
-}
-
-/* --- time and claims ------------------------------------------------------------------------------ */
-
-static void ask_for_time (struct flake *f, uint64_t now_us)
-{
-    bool claims = now_us < f->claims_until_us;
-
-    if (!claims && is_empty (&f->lane[SERIES_SNO]) && is_empty (&f->lane[SERIES_UID]))
-        return;
-    if (claims)
-        wake (f, now_us + CLAIMS_TICK_US);
-    if (term_is_due (&f->term, now_us)) {
-        if (f->ops->borrow (f->arg) == 0)
-            term_asked (&f->term);
-        else
-            term_refused (&f->term, now_us, TERM_FENCED);
-    }
-    if (term_state (&f->term, now_us) != TERM_HELD)
-        wake (f, term_due (&f->term));
-}
-
-static void ask_for_claim (struct flake *f, uint64_t now_us)
-{
-    const struct claim claim = { f->config.fingerprint, f->config.rank, f->config.node };
-
-    if (naming_is_due (&f->naming, now_us, now_ms (f, now_us))) {
-        naming_asked (&f->naming);
-        f->stats.claims++;
-        if (f->ops->claim (f->arg, &claim) < 0)
-            naming_failed (&f->naming, now_us);
-    }
-    if (naming_due (&f->naming) > now_us)
-        wake (f, naming_due (&f->naming));
-}
-
-void flake_lent (struct flake *f, uint64_t now_us, const struct term_loan *loan)
-{
-    f->stats.loans++;
-    term_lent (&f->term, now_us, loan);
-    flake_tick (f, now_us);
-}
-
-void flake_not_lent (struct flake *f, uint64_t now_us, bool never)
-{
-    term_refused (&f->term, now_us, never ? TERM_NEVER : TERM_FENCED);
-    flake_tick (f, now_us);
-}
-
-void flake_claimed (struct flake *f, uint64_t now_us, const struct grant *grant)
-{
-    naming_granted (&f->naming, now_us, grant);
-    flake_tick (f, now_us);
-}
-
-void flake_claim_failed (struct flake *f, uint64_t now_us)
-{
-    naming_failed (&f->naming, now_us);
-    flake_tick (f, now_us);
-}
-
-static int claim_given (struct flake *f, uint64_t now_us, const struct claim *claim, struct span *range, idt_error_t *errp)
-{
-    int rc = -1, saved = EAGAIN;
-
-    /* A loan may be over before the claim is made again, so it is renewed till then. */
-    f->claims_until_us = now_us + CLAIMS_US;
-    if (!f->stopped && term_state (&f->term, now_us) == TERM_HELD) {
-        rc = registry_claim (f->registry, now_ms (f, now_us), &f->term.held, claim, range, errp);
-        saved = errno;
-    }
-    flake_tick (f, now_us);
-    if (rc == 0 || saved != EAGAIN)
-        f->claims_until_us = 0;
-    errno = saved;
-    return rc;
-}
-
-int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *claim, struct grant *grant,
-                         idt_error_t *errp)
-{
-    struct grant own = { naming_own (claim->rank), { 0, FOREVER_MS }, f->config.drift }, given = own;
-
-    errno = ENOTSUP;
-    if (!f->registry)
-        return -1;
-    given.fingerprint = claim->fingerprint;
-    if (claim->fingerprint != own.fingerprint) {
-        errno = EINVAL;
-        if (naming_is_own (claim->fingerprint))
-            return errprintf (errp, "fingerprint 0x%08x is that of another rank's number", claim->fingerprint);
-        if (claim_given (f, now_us, claim, &given.range, errp) < 0) {
-            if (errno != EEXIST && errno != ENOSPC)
-                return -1;
-            given = own;
-        }
-    }
-    *grant = given;
-    return 0;
 }
 
 /* --- work ---------------------------------------------------------------------------------------- */
@@ -466,7 +271,7 @@ static void lane_work (struct flake *f, uint64_t now_us, struct lane *lane)
     bool again = true;
     struct pending *p;
 
-    while (again && left > 0 && (p = current (lane))) {
+    while (again && left > 0 && (p = lane_current (lane))) {
         struct making m = { 0 };
         enum way way = way_of (f, now_us, p, &m);
 
@@ -486,8 +291,8 @@ static void lane_work (struct flake *f, uint64_t now_us, struct lane *lane)
             again = false;
         }
     }
-    if (again && !is_empty (lane))
-        wake (f, now_us);
+    if (again && !lane_is_empty (lane))
+        flake_wake (f, now_us);
 }
 
 /* The question for time comes before the work, for it may be answered soon; it is the work that wants a claim. */
@@ -497,10 +302,12 @@ void flake_tick (struct flake *f, uint64_t now_us)
     if (f->stopped)
         return;
     expire (f, now_us);
-    ask_for_time (f, now_us);
-    for (int i = 0; i < SERIES_KINDS; i++)
-        lane_work (f, now_us, &f->lane[i]);
-    ask_for_claim (f, now_us);
+    flake_ask_for_time (f, now_us);
+    for (int i = 0; i < SERIES_KINDS; i++) {
+        lane_work (f, now_us, &f->few[i]);
+        lane_work (f, now_us, &f->many[i]);
+    }
+    flake_ask_for_claim (f, now_us);
 }
 
 uint64_t flake_deadline (const struct flake *f)
@@ -514,6 +321,14 @@ static void refuse (struct flake *f, const struct flake_request *req, int errnum
     f->ops->fail (f->arg, req->cookie, errnum, text);
 }
 
+/* Few ids do not overtake the many that the same asker asked for before. */
+static struct lane *lane_for (struct flake *f, const struct flake_request *req)
+{
+    struct lane *many = &f->many[req->kind];
+
+    return req->count > FLAKE_FEW || lane_serves (many, req->asker) ? many : &f->few[req->kind];
+}
+
 static struct pending *take (struct flake *f, uint64_t now_us, const struct flake_request *req)
 {
     struct pending *p = calloc (1, sizeof (*p));
@@ -522,7 +337,7 @@ static struct pending *take (struct flake *f, uint64_t now_us, const struct flak
         return NULL;
     p->req = *req;
     p->deadline_us = now_us + f->config.timeout_us;
-    if (turns_put (f->lane[req->kind].waiting, req->asker, p, req->count + FLAKE_REQUEST_COST) < 0) {
+    if (lane_put (lane_for (f, req), p) < 0) {
         free (p);
         return NULL;
     }
@@ -576,12 +391,12 @@ static int create_series (struct flake *f)
 
 static int create_lanes (struct flake *f)
 {
-    for (int i = 0; i < SERIES_KINDS; i++) {
-        TAILQ_INIT (&f->lane[i].again);
-        if (!(f->lane[i].waiting = turns_create (QUANTUM, f->config.max_waiting, 0)))
-            return -1;
-    }
-    return 0;
+    int rc = 0;
+
+    for (int i = 0; i < SERIES_KINDS; i++)
+        if (lane_init (&f->few[i], f->config.max_waiting) < 0 || lane_init (&f->many[i], f->config.max_waiting) < 0)
+            rc = -1;
+    return rc;
 }
 
 struct flake *flake_create (const struct flake_config *config, const struct flake_ops *ops, void *arg)
@@ -610,20 +425,14 @@ struct flake *flake_create (const struct flake_config *config, const struct flak
     return f;
 }
 
-static void free_cb (void *item, void *arg)
-{
-    free (item);
-}
-
 void flake_destroy (struct flake *f)
 {
     if (!f)
         return;
     int saved = errno;
     for (int i = 0; i < SERIES_KINDS; i++) {
-        if (f->lane[i].waiting)
-            turns_drain (f->lane[i].waiting, free_cb, NULL);
-        turns_destroy (f->lane[i].waiting);
+        lane_fini (&f->few[i]);
+        lane_fini (&f->many[i]);
     }
     series_destroy (f->sno);
     series_destroy (f->own);

@@ -11,9 +11,9 @@
  * 3. After each call the owner asks flake_deadline () and calls flake_tick () then; earlier calls do no harm.
  * 4. Each request that is taken is answered exactly once, by the latest in flake_stop (): by reply, by fail, or by the
  *    owner with what flake_forwarded () returns.
- * 5. A call makes at most FLAKE_TURN_IDS ids of each kind, and less where requests are small.  What is left is made in the
+ * 5. A call makes at most FLAKE_TURN_IDS ids for each queue, and less where requests are small.  What is left is made in the
  *    next ones: the deadline is now then, so that the owner sees to others in between.
- * 6. Askers are served by turns (turns.h), those of each kind by themselves.
+ * 6. Each kind has two queues: of requests for few ids, and for many.  In each, askers are served by turns (turns.h).
  */
 #ifndef FLAKE_NODE_H
 #define FLAKE_NODE_H
@@ -29,7 +29,8 @@
 
 #define FLAKE_MAX_COUNT 65536U    /* ids of one request */
 #define FLAKE_PARTITIONS 65536U   /* of sno */
-#define FLAKE_TURN_IDS 8192       /* made at once, of each kind: half a millisecond at most */
+#define FLAKE_FEW 1024U           /* requests for more ids have a queue of their own */
+#define FLAKE_TURN_IDS 4096       /* made at once of each queue: a fifth of a millisecond at most */
 #define FLAKE_REQUEST_COST 128    /* what a request costs beside its ids, in ids */
 #define FLAKE_PATIENCE 6          /* so many timeouts may a request wait for its turn */
 #define FLAKE_MAX_UP 256          /* requests on their way up */
@@ -59,7 +60,7 @@ struct flake_ops {
 struct flake_config {
     uint32_t rank;
     uint32_t max_partitions; /* ranks at or above forward sno: 1 ... FLAKE_PARTITIONS */
-    uint32_t max_waiting;    /* requests of a kind; an asker has at most as many as are still free */
+    uint32_t max_waiting;    /* requests of a queue; an asker has at most as many as are still free */
     uint64_t timeout_us;     /* a request that nobody could make for so long fails */
     int drift;               /* bits of the instance's uids; told by rank 0, not used elsewhere */
     uint32_t fingerprint;    /* that uids name: given, or naming_own () */

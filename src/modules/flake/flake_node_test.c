@@ -131,7 +131,7 @@ static void destroy (struct world *w, uint64_t at_us)
 /* As its owner would: what is left over is for the next turn. */
 static void tick_all (struct world *w, uint64_t at_us)
 {
-    for (int i = 0; i < 16 && flake_deadline (w->f) <= at_us; i++)
+    for (int i = 0; i < 40 && flake_deadline (w->f) <= at_us; i++)
         flake_tick (w->f, at_us);
 }
 
@@ -388,22 +388,24 @@ static void test_turns (void)
     for (size_t i = 2; i < 10; i++)
         put (&w, i, 1, 65536);
     ok (w.given == FLAKE_TURN_IDS, "requests that come meanwhile make it do no more");
-    put (&w, 10, 2, 1);
+    put (&w, 10, 2, 2000);
     put (&w, 11, 2, 1);
+    put (&w, 62, 3, 1);
     while (flake_deadline (w.f) <= T0) {
         uint64_t before = w.given;
 
         flake_tick (w.f, T0);
         most = w.given - before > most ? w.given - before : most;
     }
-    ok (most <= FLAKE_TURN_IDS && w.nanswered == 11 && w.given == 9 * 65536 + 2, "all are made, so many in a turn");
-    ok (w.order[1] == 2 && w.order[2] == 10 && w.order[3] == 11, "a modest asker waits for two of a greedy one at most");
+    ok (most <= 2 * FLAKE_TURN_IDS && w.nanswered == 12 && w.given == 9 * 65536 + 2002, "all are made, so many in a turn");
+    ok (w.order[0] == 62, "who wants few ids waits for nobody who wants many");
+    ok (w.order[2] == 2 && w.order[3] == 10 && w.order[4] == 11, "others for two of a greedy one at most, each in order");
     int ticks = 0;
     for (size_t i = 12; i < 62; i++)
         put (&w, i, i, 1);
     for (; flake_deadline (w.f) <= T0; ticks++)
         flake_tick (w.f, T0);
-    ok (w.nanswered == 61, "many small ones, too");
+    ok (w.nanswered == 62, "many small ones, too");
     size_t gone = 3;
     put (&w, 1, 1, 65536);
     put (&w, 2, 1, 65536);
@@ -413,7 +415,7 @@ static void test_turns (void)
     flake_cancel (w.f, T0, gone_cb, &gone);
     tick_all (&w, T0);
     tick_all (&w, T0);
-    ok (w.nanswered == 3 && w.order[2] == 4, "nothing is made for an asker that went");
+    ok (w.nanswered == 3 && w.order[0] == 1 && w.order[2] == 4, "nothing is made for an asker that went");
     w.no_memory = true;
     put (&w, 5, 1, 1);
     ok (w.req[5].errnum == ENOMEM, "what cannot be given is an error");

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* flake_claim.c - a node asks for time and for its name; rank 0 grants names */
+#include <errno.h>
+
+#include "libutil/errprintf.h"
+#include "modules/flake/flake_private.h"
+
+#define CLAIMS_US 2000000    /* a rank that claims in vain does so again before */
+#define CLAIMS_TICK_US 20000 /* rank 0 sees to its loan so often, while somebody claims */
+#define FOREVER_MS (UINT64_C (1) << 40) /* the end of the instance's time */
+
+static bool needs_time (const struct flake *f, enum series_kind kind)
+{
+    return !lane_is_empty (&f->few[kind]) || !lane_is_empty (&f->many[kind]);
+}
+
+void flake_ask_for_time (struct flake *f, uint64_t now_us)
+{
+    bool claims = now_us < f->claims_until_us;
+
+    if (!claims && !needs_time (f, SERIES_SNO) && !needs_time (f, SERIES_UID))
+        return;
+    if (claims)
+        flake_wake (f, now_us + CLAIMS_TICK_US);
+    if (term_is_due (&f->term, now_us)) {
+        if (f->ops->borrow (f->arg) == 0)
+            term_asked (&f->term);
+        else
+            term_refused (&f->term, now_us, TERM_FENCED);
+    }
+    if (term_state (&f->term, now_us) != TERM_HELD)
+        flake_wake (f, term_due (&f->term));
+}
+
+void flake_ask_for_claim (struct flake *f, uint64_t now_us)
+{
+    const struct claim claim = { f->config.fingerprint, f->config.rank, f->config.node };
+
+    if (naming_is_due (&f->naming, now_us, flake_now_ms (f, now_us))) {
+        naming_asked (&f->naming);
+        f->stats.claims++;
+        if (f->ops->claim (f->arg, &claim) < 0)
+            naming_failed (&f->naming, now_us);
+    }
+    if (naming_due (&f->naming) > now_us)
+        flake_wake (f, naming_due (&f->naming));
+}
+
+void flake_lent (struct flake *f, uint64_t now_us, const struct term_loan *loan)
+{
+    f->stats.loans++;
+    term_lent (&f->term, now_us, loan);
+    flake_tick (f, now_us);
+}
+
+void flake_not_lent (struct flake *f, uint64_t now_us, bool never)
+{
+    term_refused (&f->term, now_us, never ? TERM_NEVER : TERM_FENCED);
+    flake_tick (f, now_us);
+}
+
+void flake_claimed (struct flake *f, uint64_t now_us, const struct grant *grant)
+{
+    naming_granted (&f->naming, now_us, grant);
+    flake_tick (f, now_us);
+}
+
+void flake_claim_failed (struct flake *f, uint64_t now_us)
+{
+    naming_failed (&f->naming, now_us);
+    flake_tick (f, now_us);
+}
+
+static int claim_given (struct flake *f, uint64_t now_us, const struct claim *claim, struct span *range, idt_error_t *errp)
+{
+    int rc = -1, saved = EAGAIN;
+
+    /* A loan may be over before the claim is made again, so it is renewed till then. */
+    f->claims_until_us = now_us + CLAIMS_US;
+    if (!f->stopped && term_state (&f->term, now_us) == TERM_HELD) {
+        rc = registry_claim (f->registry, flake_now_ms (f, now_us), &f->term.held, claim, range, errp);
+        saved = errno;
+    }
+    flake_tick (f, now_us);
+    if (rc == 0 || saved != EAGAIN)
+        f->claims_until_us = 0;
+    errno = saved;
+    return rc;
+}
+
+int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *claim, struct grant *grant,
+                         idt_error_t *errp)
+{
+    struct grant own = { naming_own (claim->rank), { 0, FOREVER_MS }, f->config.drift }, given = own;
+
+    errno = ENOTSUP;
+    if (!f->registry)
+        return -1;
+    given.fingerprint = claim->fingerprint;
+    if (claim->fingerprint != own.fingerprint) {
+        errno = EINVAL;
+        if (naming_is_own (claim->fingerprint))
+            return errprintf (errp, "fingerprint 0x%08x is that of another rank's number", claim->fingerprint);
+        if (claim_given (f, now_us, claim, &given.range, errp) < 0) {
+            if (errno != EEXIST && errno != ENOSPC)
+                return -1;
+            given = own;
+        }
+    }
+    *grant = given;
+    return 0;
+}
