@@ -15,6 +15,7 @@
 
 #include "broker/rundir.h"
 #include "libutil/errprintf.h"
+#include "libutil/private_dir.h"
 
 struct rundir {
     char *path;
@@ -35,18 +36,10 @@ static int make_private (struct rundir *rd, const char *tmpdir, idt_error_t *err
 
 static int use (struct rundir *rd, const char *path, idt_error_t *errp)
 {
-    struct stat st;
-
     if (mkdir (path, 0700) < 0 && errno != EEXIST)
         return errprintf (errp, "rundir %s: %s", path, strerror (errno));
-    if (stat (path, &st) < 0 || !S_ISDIR (st.st_mode)) {
-        errno = ENOTDIR;
-        return errprintf (errp, "rundir %s: %s", path, strerror (errno));
-    }
-    if (st.st_uid != geteuid () || (st.st_mode & 022)) {
-        errno = EPERM;
-        return errprintf (errp, "rundir %s: must belong to you and be writable by nobody else", path);
-    }
+    if (private_dir_check ("rundir", path, PRIVATE_DIR_STRICT, errp) < 0)
+        return -1;
     if (!(rd->path = realpath (path, NULL)))
         return errprintf (errp, "rundir %s: %s", path, strerror (errno));
     return 0;

@@ -6,7 +6,8 @@
  * A client is in one of two states: its request is being read, or it waits until the request is
  * done.  Either way it goes when it is answered or closes.  Answers are short of what a socket
  * buffers, but a status of many ranks may not be: so answers are written with the socket
- * blocking, to a client that reads or goes.
+ * blocking, to a client that reads or goes.  Only the owner's processes are clients, whatever the
+ * modes of the socket and its directory came to be.
  */
 #include "config.h"
 
@@ -17,12 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "cmd/control.h"
 #include "libutil/errprintf.h"
+#include "libutil/private_dir.h"
 
 #define WRITE_TIMEOUT_S 2 /* for a client that does not read */
 
@@ -158,16 +161,38 @@ static struct client *free_client (struct control *ctl)
     return NULL;
 }
 
+/* Why the other side may not ask; NULL: it may. */
+static const char *stranger (int fd)
+{
+    struct ucred cred;
+    socklen_t len = sizeof (cred);
+
+    if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+        return "it cannot be told who asks";
+    return cred.uid == geteuid () ? NULL : "only the owner of the instance may ask its launcher";
+}
+
+/* Nothing was read from it and nothing is kept for it: where it does not take the sentence it goes without. */
+static void refuse (int fd, const char *why)
+{
+    char line[128];
+    int n = snprintf (line, sizeof (line), "{\"error\":\"%s\"}\n", why);
+
+    (void)!send (fd, line, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    close (fd);
+}
+
 static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct control *ctl = arg;
     struct client *c = free_client (ctl);
     int fd = accept4 (ctl->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const char *why;
 
     if (fd < 0)
         return;
-    if (!c) {
-        close (fd);
+    if ((why = stranger (fd)) || !c) {
+        refuse (fd, why ? why : "too many ask the launcher at once");
         return;
     }
     c->fd = fd;
@@ -183,14 +208,17 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 static int listen_in (const char *dir, idt_error_t *errp)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd;
 
+    if (private_dir_check ("directory", dir, PRIVATE_DIR_STRICT, errp) < 0)
+        return -1;
+    fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/%s", dir, CONTROL_SOCKET)
         >= (int)sizeof (addr.sun_path))
         errno = ENAMETOOLONG;
     else if (fd >= 0 && bind (fd, (struct sockaddr *)&addr, sizeof (addr)) == 0
-             && listen (fd, 16) == 0)
-        return fd;
+             && chmod (addr.sun_path, 0600) == 0 && listen (fd, 16) == 0)
+        return fd; /* nobody could connect before it listens */
     errprintf (errp, "%s/%s: %s", dir, CONTROL_SOCKET, strerror (errno));
     if (fd >= 0)
         close (fd);

@@ -16,6 +16,7 @@
 #include "cmd/launcher.h"
 #include "cmd/limits.h"
 #include "cmd/self.h"
+#include "libutil/private_dir.h"
 
 #define DIR_MAX 92 /* bytes: a UNIX socket's path has 108, and "/local-" and a rank follow */
 #define SIZE_MAX_ASKED 1000000
@@ -155,8 +156,12 @@ static void use_given_dir (struct start *s)
     const char *dir = s->given_dir;
 
     if (mkdir (dir, 0700) < 0) {
+        idt_error_t error;
+
         if (errno != EEXIST)
             cmd_die (s->cmd, "cannot make %s: %s", dir, strerror (errno));
+        if (private_dir_check ("directory", dir, PRIVATE_DIR_STRICT, &error) < 0)
+            cmd_die (s->cmd, "%s", error.text);
         if (!is_empty (dir))
             cmd_die (s->cmd, "%s is not an empty directory", dir);
         s->keep_dir = true;

@@ -27,6 +27,7 @@
 
 #include "libsqlite/database.h"
 #include "libutil/errprintf.h"
+#include "libutil/private_dir.h"
 
 /* sqlite.org/fileformat.html */
 #define ID_OFFSET 68    /* in the file: the application id */
@@ -124,7 +125,7 @@ static int ask (struct database *d, const char *sql, int64_t *value, idt_error_t
 static int tell_busy (struct database *d, idt_error_t *errp)
 {
     char holder[128] = "another process";
-    int fd = open (d->holder_path, O_RDONLY | O_CLOEXEC);
+    int fd = open (d->holder_path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read (fd, holder, sizeof (holder) - 1) : 0;
 
     if (fd >= 0)
@@ -137,7 +138,7 @@ static int tell_busy (struct database *d, idt_error_t *errp)
 
 static void write_holder (struct database *d, const char *holder)
 {
-    int fd = open (d->holder_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int fd = open (d->holder_path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
 
     if (fd < 0)
         return;
@@ -294,17 +295,50 @@ static int look_at_file (struct database *d, idt_error_t *errp)
     return 0;
 }
 
+/* Where others may add files, none of theirs is taken for one of ours. */
+static int check_owner (struct database *d, const char *suffix, idt_error_t *errp)
+{
+    struct stat sb;
+    char *path;
+    int rc;
+
+    if (asprintf (&path, "%s%s", d->path, suffix) < 0)
+        return errprintf (errp, "%s: out of memory", d->path);
+    if ((rc = lstat (path, &sb)) < 0)
+        rc = errno == ENOENT ? 0 : errprintf (errp, "%s: %s", path, strerror (errno));
+    else if (!S_ISREG (sb.st_mode) || sb.st_uid != geteuid ()) {
+        errno = EPERM;
+        rc = errprintf (errp, "%s: must be a file of yours, and no link to one", path);
+    }
+    free (path);
+    return rc;
+}
+
+static int check_owners (struct database *d, idt_error_t *errp)
+{
+    static const char *const suffixes[] = { "", "-wal", "-journal" };
+
+    for (size_t i = 0; i < sizeof (suffixes) / sizeof (suffixes[0]); i++)
+        if (check_owner (d, suffixes[i], errp) < 0)
+            return -1;
+    return 0;
+}
+
 static int open_file (struct database *d, idt_error_t *errp)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_EXRESCODE;
 
-    if (look_at_file (d, errp) < 0)
+    idt_error_t why;
+
+    if (private_dir_check ("statedir", d->dir, PRIVATE_DIR_STICKY, &why) < 0)
+        return errprintf (errp, "%s: %s", d->path, why.text);
+    if (check_owners (d, errp) < 0 || look_at_file (d, errp) < 0)
         return -1;
     if (sqlite_load (&d->sqlite) < 0)
         return errprintf (errp, "libsqlite3.so.0 cannot be loaded: install SQLite (libsqlite3-0)");
     if (d->sqlite.open_v2 (d->path, &d->db, flags, NULL) != SQLITE_OK)
         return database_explain (d, errp);
-    return lock_file (d, errp);
+    return lock_file (d, errp) < 0 ? -1 : check_owners (d, errp);
 }
 
 static struct database *database_new (const struct database_kind *kind, const char *dir)

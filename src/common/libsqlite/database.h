@@ -46,6 +46,7 @@ struct database_kind {
  * 17 on HOST".  Blocks.  Returns NULL with errno set and 'errp' filled:
  *   EBUSY    another process holds it; the text says who
  *   EBADMSG  it is damaged, or not of this kind and version
+ *   EPERM    others may change the folder (private_dir.h; where its sticky bit is set: a file in it is not ours)
  *   ENOENT   SQLite is not installed
  *   others   as the system says (EACCES, EROFS, ENOSPC, ...)
  */
