@@ -89,6 +89,50 @@ test_expect_success 'a rundir too long for sockets is refused with a sentence' '
 test_expect_success 'a rundir that others can write to is refused' '
     mkdir -m 777 open && test_expect_code 1 idtree-broker -o rundir=open true 2>err && grep "writable by nobody else" err
 '
+test_expect_success 'so is one that is a link, and a statedir that others can write to' '
+    mkdir -m 700 own && ln -s own linked && mkdir -m 777 shared &&
+    test_expect_code 1 idtree-broker -o rundir=linked/ true 2>err && grep "rundir linked/: is a symbolic link" err &&
+    for d in linked shared; do
+        test_expect_code 1 idtree-broker -o statedir="$PWD/$d" true 2>err && grep "statedir $PWD/$d: " err || return 1
+    done && : >precious && ln -s ../precious own/fluid.sqlite.holder &&
+    idtree-broker -o statedir="$PWD/own" true && ! test -s precious && rm -r own linked shared open && nothing_left
+'
+cat >fill.py <<'END'
+# Connect until the backlog is full, tell so, and wait for the end.
+import socket, sys
+socks = []
+while True:
+    s = socket.socket(socket.AF_UNIX)
+    s.setblocking(False)
+    try:
+        s.connect(sys.argv[1])
+    except BlockingIOError:
+        break
+    socks.append(s)
+open("full", "w").close()
+sys.stdin.read()
+END
+test_expect_success 'a second broker is refused at once where the first is stopped and nobody else can connect' '
+    rm -f full && mkfifo full go && idtree-broker -o rundir="$TMPDIR/run" sh -c "$serve" & pid=$! &&
+    uri=$(cat ready) && kill -STOP $pid && { python3 fill.py "$TMPDIR/run/local-0" <go & } && exec 7>go && cat full &&
+    test_expect_code 1 timeout 60 idtree-broker -o rundir="$TMPDIR/run" true 2>err; cat err
+    exec 7>&-; kill -CONT $pid; grep "another broker is serving this socket" err && : >stop && wait $pid && nothing_left
+'
+cat >strangers.py <<'END'
+# 200 clients that talk nonsense, one after the other.
+import socket, sys
+for i in range(200):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    s.recv(1)
+    s.sendall(b"nonsense" * 8)
+    while s.recv(100):
+        pass
+END
+test_expect_success 'clients that talk nonsense do not fill the log' '
+    idtree-broker -o log-stderr-level=0 sh -c "python3 strangers.py \${IDTREE_URI#local://} && idtree dmesg" >out &&
+    test $(grep -c "is disconnected" out) = 20
+'
 test_expect_success 'a second broker on one rundir is refused, and the first goes on' '
     idtree-broker -o rundir="$TMPDIR/run" sh -c "$serve" & pid=$! &&
     uri=$(wait_fifo ready) && test_expect_code 1 idtree-broker -o rundir="$TMPDIR/run" true 2>err &&

@@ -338,6 +338,7 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
     }
     broker_check_start (b);
     broker_maybe_start_command (b);
+    log_tell_left_out (b->log, broker_now ());
     if (b->local)
         local_flush (b->local);
     if (busy || modules_pending (b->modules) || (b->local && local_pending (b->local)))

@@ -45,7 +45,7 @@ static void refuse (struct downlink *down, const struct hello *hello, int errnum
     if (msg && idt_msg_set_string (msg, text) == 0)
         downlink_send (down, hello->from->identity, msg);
     idt_msg_unref (msg);
-    log_printf (down->env->conf.log, LOG_WARNING, "overlay", "a hello is refused: %s", text);
+    log_refusal (down->env->conf.log, LOG_REFUSED_HELLO, "a hello is refused: %s", text);
 }
 
 /* --- whose hello it is ------------------------------------------------------------------------------ */

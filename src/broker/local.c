@@ -122,7 +122,7 @@ static int accept_client (struct local *l)
         return fd;
     greet (fd, EMFILE);
     close (fd);
-    log_printf (l->log, LOG_ERR, "local", "a client is refused: too many open files in this process");
+    log_refusal (l->log, LOG_REFUSED_CLIENT, "a client is refused: too many open files in this process");
     fill_reserve (l);
     return -1;
 }
@@ -140,9 +140,9 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
     if ((errnum = authenticate (l, fd, &cred)) != 0 || !(c = client_create (l, fd, cred))) {
         greet (fd, errnum ? errnum : ENOMEM);
         close (fd);
-        log_printf (l->log, LOG_ERR, "local", "a client is refused: %s",
-                    errnum == EMFILE ? "too many are connected (local.max-clients)"
-                                     : strerror (errnum ? errnum : ENOMEM));
+        log_refusal (l->log, LOG_REFUSED_CLIENT, "a client is refused: %s",
+                     errnum == EMFILE ? "too many are connected (local.max-clients)"
+                                      : strerror (errnum ? errnum : ENOMEM));
         return;
     }
     greet (fd, 0);
@@ -223,11 +223,11 @@ static int get_limits (struct local *l, struct attrs *attrs, idt_error_t *errp)
     return 0;
 }
 
-/* Is somebody listening there? */
+/* Is somebody listening there?  One who is stopped accepts nobody, and blocks who waits for a place in his backlog. */
 static bool is_served (const struct sockaddr_un *addr)
 {
-    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool served = fd >= 0 && connect (fd, (const struct sockaddr *)addr, sizeof (*addr)) == 0;
+    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool served = fd >= 0 && (connect (fd, (const struct sockaddr *)addr, sizeof (*addr)) == 0 || errno == EAGAIN);
 
     if (fd >= 0)
         close (fd);
@@ -248,7 +248,7 @@ static int listen_at (struct local *l, const char *path, idt_error_t *errp)
     if (lstat (path, &st) == 0 && S_ISSOCK (st.st_mode)) {
         if (is_served (&addr)) {
             errno = EADDRINUSE;
-            return errprintf (errp, "%s: another broker is serving this socket: choose another rundir", path);
+            return errprintf (errp, "%s: another broker is serving this socket, or stopped: choose another rundir", path);
         }
         unlink (path);
     }

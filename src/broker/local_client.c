@@ -50,8 +50,8 @@ void client_break (struct client *c, int errnum, const char *why)
     c->broken = errnum;
     client_dirty (c);
     if (why)
-        log_printf (c->local->log, LOG_ERR, "local", "client %.8s (user %u) is disconnected: %s", c->peer.uuid,
-                    c->cred.userid, why);
+        log_refusal (c->local->log, LOG_REFUSED_CLIENT, "client %.8s (user %u) is disconnected: %s", c->peer.uuid,
+                     c->cred.userid, why);
 }
 
 /* --- when it is read --------------------------------------------------------------------------- */

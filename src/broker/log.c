@@ -16,6 +16,7 @@
 
 #include "broker/follow.h"
 #include "broker/log.h"
+#include "broker/log_limit.h"
 #include "libutil/errprintf.h"
 #include "libutil/utf8.h"
 
@@ -32,7 +33,17 @@ static const struct {
     [LEVEL_STDERR] = { "log-stderr-level", "4" },
 };
 
+static const struct {
+    const char *name; /* who logs it */
+    const char *what;
+} refusals[LOG_REFUSALS] = {
+    [LOG_REFUSED_CLIENT] = { "local", "refusals of clients" },
+    [LOG_REFUSED_HELLO] = { "overlay", "refusals of hellos" },
+    [LOG_REFUSED_KEY] = { "overlay", "refusals of keys" },
+};
+
 struct log {
+    struct log_limit limits[LOG_REFUSALS];
     uint32_t rank;
     int level[LEVEL_COUNT];
     zlistx_t *ring; /* lines, oldest first */
@@ -182,6 +193,37 @@ void log_printf (struct log *log, int level, const char *name, const char *fmt, 
     va_end (ap);
     log_print (log, level, name, text);
     errno = saved_errno;
+}
+
+static double monotonic_s (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+void log_refusal (struct log *log, enum log_refusal kind, const char *fmt, ...)
+{
+    char text[LOG_LINE_MAX];
+    va_list ap;
+
+    if (!log_limit_take (&log->limits[kind], monotonic_s ()))
+        return;
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    log_print (log, LOG_WARNING, refusals[kind].name, text);
+}
+
+void log_tell_left_out (struct log *log, double now)
+{
+    for (int i = 0; i < LOG_REFUSALS; i++) {
+        unsigned long n = log_limit_left_out (&log->limits[i], now);
+
+        if (n > 0)
+            log_printf (log, LOG_WARNING, refusals[i].name, "%lu more %s were left out of this log", n, refusals[i].what);
+    }
 }
 
 void log_set_forward (struct log *log, log_forward_f cb, void *arg)

@@ -32,6 +32,20 @@ void log_print (struct log *log, int level, const char *name, const char *text);
 void log_printf (struct log *log, int level, const char *name, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 
+/* What strangers and broken clients can cause as often as they like: LOG_LIMIT_LINES of a kind are logged, as warnings, then
+ * how many were left out (log_limit.h).
+ */
+enum log_refusal {
+    LOG_REFUSED_CLIENT, /* a connection of a client, or what ends one */
+    LOG_REFUSED_HELLO,
+    LOG_REFUSED_KEY,
+    LOG_REFUSALS,
+};
+void log_refusal (struct log *log, enum log_refusal kind, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
+
+/* Say how many were left out where their time is over at 'now' (CLOCK_MONOTONIC, s).  Called now and then. */
+void log_tell_left_out (struct log *log, double now);
+
 /* Where lines go that rank 0 shall see; returns whether they were sent. */
 typedef bool (*log_forward_f) (const char *line, void *arg);
 void log_set_forward (struct log *log, log_forward_f cb, void *arg);

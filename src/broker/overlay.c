@@ -253,8 +253,10 @@ static bool zap_cb (const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, vo
     struct overlay *ov = arg;
     uint32_t rank = keyring_find (ov->env.keys, key);
 
-    if (rank == TOPO_NONE)
+    if (rank == TOPO_NONE) {
+        log_refusal (ov->env.conf.log, LOG_REFUSED_KEY, "a connection is refused: its key is that of no rank below this one");
         return false;
+    }
     snprintf (user, size, "%u", rank);
     return true;
 }
