@@ -13,8 +13,13 @@
 #include "libsqlite/database.h"
 #include "libutil/tap.h"
 
-static const struct database_kind kind
-    = { "test.sqlite", 17, 1, "CREATE TABLE t (x INTEGER)", "restore a copy of it" };
+static const struct database_kind kind = {
+    .name = "test.sqlite",
+    .application_id = 17,
+    .version = 1,
+    .create = "CREATE TABLE t (x INTEGER)",
+    .advice = "restore a copy of it",
+};
 
 static char dir[] = "database_test-XXXXXX";
 
