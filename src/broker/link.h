@@ -21,6 +21,7 @@ struct link_env {
     const struct idt_overlay_ops *clock; /* NULL: none attached */
     void *clock_arg;
     double timeout; /* tbon.timeout, seconds */
+    uint32_t owner; /* user id: brokers of one tree have one */
     uint32_t hwm;   /* tbon.hwm, messages */
     uint64_t max_queue; /* tbon.max-queue, bytes that may wait for one link */
     bool blocked;       /* a socket took nothing: it is to be tried again */
@@ -37,7 +38,8 @@ uint64_t link_boot_us (void); /* CLOCK_BOOTTIME, microseconds */
 bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us);
 
 /* A message that came from another broker (steals the reference): hand it on, without the role that says it is
- * local.  An ask of one that does not take its answers is refused.
+ * local, and without those of the owner where it is of another user.  An ask of one that does not take its answers is
+ * refused.
  */
 void link_received (struct link_env *env, struct peer *from, struct channel *ch, idt_msg_t *msg);
 

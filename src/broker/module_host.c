@@ -259,6 +259,13 @@ static int inline_overlay_attach (void *impl, const struct idt_overlay_ops *ops,
     return 0;
 }
 
+static bool inline_overlay_covers (void *impl, const idt_msg_t *request, uint32_t rank)
+{
+    struct module *m = impl;
+
+    return router_covers (m->ms->router, request, rank);
+}
+
 void module_detach (struct module *m)
 {
     if (m->attached)
@@ -282,6 +289,7 @@ static const struct idt_transport inline_transport = {
     .attr_get = inline_attr_get,
     .attr_define = inline_attr_define,
     .overlay_attach = inline_overlay_attach,
+    .overlay_covers = inline_overlay_covers,
     .log = inline_log,
     .destroy = no_destroy,
 };

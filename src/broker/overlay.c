@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "broker/follow.h"
 #include "broker/link.h"
@@ -90,6 +91,8 @@ void link_received (struct link_env *env, struct peer *from, struct channel *ch,
         return;
     }
     cred.rolemask &= ~(uint32_t)IDT_ROLE_LOCAL;
+    if (cred.userid != env->owner) /* guests are nobody's owner, whoever lets them in */
+        cred.rolemask &= ~(uint32_t)(IDT_ROLE_OWNER | IDT_ROLE_BROKER);
     idt_msg_set_cred (msg, cred);
     env->conf.ops->message (env->conf.arg, from, msg);
 }
@@ -288,6 +291,7 @@ struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *er
     ov->env.conf = *conf;
     ov->nchildren = topo_child_count (conf->topo, conf->rank);
     ov->env.beat = link_now ();
+    ov->env.owner = geteuid ();
     if (get_attributes (ov, errp) < 0)
         goto error;
     if (!(ov->env.keys = keyring_create ()) || !(ov->followers = follow_create ())

@@ -581,6 +581,18 @@ void router_peer_remove (struct router *r, struct peer *p)
     pending_take_owed (r->pending, &p->pending, answer_unreachable, r);
 }
 
+bool router_covers (struct router *r, const idt_msg_t *request, uint32_t rank)
+{
+    const char *uuid = idt_msg_route_newest (request);
+    struct peer *from = uuid ? router_peer (r, uuid) : NULL;
+
+    if (!from || rank >= r->topo->size)
+        return false;
+    if (from->kind == PEER_CHILD)
+        return rank == from->rank || topo_child_toward (r->topo, from->rank, rank) != TOPO_NONE;
+    return (from->kind == PEER_MODULE || from->kind == PEER_BUILTIN) && rank == r->rank;
+}
+
 struct router_stats router_stats (const struct router *r)
 {
     struct router_stats s = r->stats;

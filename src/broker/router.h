@@ -90,6 +90,9 @@ bool router_is_disconnect (const idt_msg_t *request);
 void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg);
 void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg);
 
+/* Whether the peer that 'request' came from speaks for 'rank' (idt_overlay_covers ()). */
+bool router_covers (struct router *r, const idt_msg_t *request, uint32_t rank);
+
 struct router_stats {
     uint64_t requests;
     uint64_t responses;

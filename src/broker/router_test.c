@@ -891,8 +891,42 @@ static void test_history (unsigned seed)
     world_destroy (w);
 }
 
+static bool covers (struct world *w, struct fake *from, uint32_t rank)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    idt_msg_route_clear (msg);
+    if (from && idt_msg_route_push (msg, from->peer.uuid) < 0)
+        bail_out ("no route");
+    bool rc = router_covers (w->r, msg, rank);
+    idt_msg_unref (msg);
+    return rc;
+}
+
+/* Ranks 3 and 4 are below rank 1 of seven; below rank 0 are 1 with 3 and 4, and 2 with 5 and 6. */
+static void test_covers (void)
+{
+    struct world *w = world_create (0, 100);
+    struct fake stranger;
+    int bad = 0;
+
+    fake_init (&stranger, PEER_CHILD, "stranger", 1);
+    for (uint32_t rank = 0; rank < 9; rank++) {
+        bad += covers (w, &w->child3, rank) != (rank == 1 || rank == 3 || rank == 4);
+        bad += covers (w, &w->child4, rank) != (rank == 2 || rank == 5 || rank == 6);
+        bad += covers (w, &w->mod, rank) != (rank == 0) || covers (w, &w->builtin, rank) != (rank == 0);
+        bad += covers (w, &w->c1, rank) || covers (w, &stranger, rank) || covers (w, NULL, rank);
+    }
+    ok (bad == 0, "a child speaks for its subtree, a module for its rank, others for nobody");
+    world_destroy (w);
+    w = world_create (1, 100);
+    ok (!covers (w, &w->parent, 0) && !covers (w, &w->parent, 3) && covers (w, &w->child3, 3), "so does not the parent");
+    world_destroy (w);
+}
+
 int main (void)
 {
+    test_covers ();
     test_peers ();
     test_services ();
     test_brokers_only ();

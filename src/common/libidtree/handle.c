@@ -429,3 +429,8 @@ int idt_overlay_attach (idt_t *h, const struct idt_overlay_ops *ops, void *arg)
     errno = ENOTSUP;
     return -1;
 }
+
+bool idt_overlay_covers (idt_t *h, const idt_msg_t *request, uint32_t rank)
+{
+    return h->transport->overlay_covers && h->transport->overlay_covers (h->impl, request, rank);
+}

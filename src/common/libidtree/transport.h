@@ -51,6 +51,9 @@ struct idt_transport {
     /* As idt_overlay_attach (); NULL: not supported. */
     int (*overlay_attach) (void *impl, const struct idt_overlay_ops *ops, void *arg);
 
+    /* As idt_overlay_covers (); NULL: it cannot be told. */
+    bool (*overlay_covers) (void *impl, const idt_msg_t *request, uint32_t rank);
+
     /* As idt_log (), with the line made and errno to be kept; NULL: send log.append. */
     void (*log) (void *impl, int level, const char *name, const char *text);
 

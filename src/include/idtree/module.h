@@ -84,6 +84,12 @@ struct idt_overlay_ops {
  */
 int idt_overlay_attach (idt_t *h, const struct idt_overlay_ops *ops, void *arg);
 
+/* Whether who sent this request may speak for rank 'rank': a broker below this one does for itself and those below it
+ * in the tree, a module of this broker for this rank.  By the connection that it came over, whatever it says.  false
+ * where that cannot be told (the handle is not an inline module's, the sender is gone).
+ */
+bool idt_overlay_covers (idt_t *h, const idt_msg_t *request, uint32_t rank);
+
 #ifdef __cplusplus
 }
 #endif

@@ -390,7 +390,9 @@ static void claim_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     }
     claim.fingerprint = (uint32_t)fingerprint;
     claim.rank = (uint32_t)rank;
-    if (flake_claim_request (m->flake, now_us (), &claim, &grant, &err) < 0)
+    if (!idt_overlay_covers (h, msg, claim.rank))
+        respond_error (m, msg, EPERM, "the rank is not that of the broker that asks, or of one below it");
+    else if (flake_claim_request (m->flake, now_us (), &claim, &grant, &err) < 0)
         respond_error (m, msg, errno, err.text[0] ? err.text : NULL);
     else if (idt_respond_pack (h, msg, "{s:I s:[I,I] s:i s:s*}", "fingerprint", (json_int_t)grant.fingerprint, "range_ms",
                                (json_int_t)grant.range.lo_ms, (json_int_t)grant.range.hi_ms, "drift", grant.drift, "why",

@@ -93,6 +93,21 @@ static int inline_attach (void *impl, const struct idt_overlay_ops *ops, void *a
     return 0;
 }
 
+/* As a broker tells it: by the route that the request came.  Who is no rank of the tree may say anything here. */
+static bool inline_covers (void *impl, const idt_msg_t *request, uint32_t rank)
+{
+    struct tree *t = ((struct rank *)impl)->tree;
+    const char *from = idt_msg_route_newest (request);
+
+    for (uint32_t i = 0; from && i < NRANKS; i++)
+        if (strcmp (t->rank[i].uuid, from) == 0) {
+            while (rank > i)
+                rank = (rank - 1) / 2;
+            return rank == i;
+        }
+    return true;
+}
+
 static void inline_log (void *impl, int level, const char *name, const char *text)
 {
     struct rank *k = impl;
@@ -112,6 +127,7 @@ static const struct idt_transport hosted = {
     .attr_get = inline_attr_get,
     .attr_define = inline_attr_define,
     .overlay_attach = inline_attach,
+    .overlay_covers = inline_covers,
     .log = inline_log,
     .destroy = inline_destroy,
 };
@@ -541,6 +557,51 @@ static void test_between_brokers (void)
     tree_fini (&t);
 }
 
+/* Rank 1 lies: what it asks of rank 0 for 'generator' is answered with this error. */
+static int lie (struct tree *t, uint32_t generator, const char *form)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    const idt_msg_t *answer;
+    char payload[256];
+    int errnum = -1;
+
+    snprintf (payload, sizeof (payload), form, generator, CLIENT);
+    if (idt_msg_set_topic (msg, "fluid.lease") < 0 || idt_msg_set_string (msg, payload) < 0)
+        bail_out ("no request");
+    idt_msg_set_matchtag (msg, 1);
+    idt_msg_set_cred (msg, (struct idt_cred){ 0, IDT_ROLE_OWNER | IDT_ROLE_BROKER });
+    idt_msg_route_clear (msg);
+    idt_msg_route_push (msg, t->rank[1].uuid);
+    idt_handle_dispatch (t->rank[0].h, msg);
+    idt_msg_unref (msg);
+    while ((answer = fifo_pop (&t->rank[0].out))) {
+        if (idt_msg_type (answer) == IDT_MSGTYPE_RESPONSE)
+            errnum = idt_msg_errnum (answer);
+        idt_msg_unref (answer);
+    }
+    return errnum;
+}
+
+static void test_liar (void)
+{
+    static const char want[] = "{\"want\":[[%u,\"%s\",1,\"0\"]],\"back\":[]}", back[] = "{\"want\":[],\"back\":[[%u,\"%s\",\"5\"]]}";
+    struct tree t;
+    int bad = 0;
+
+    tree_init (&t, NULL);
+    tree_start (&t);
+    while (!state_is (&t, 0, "active", 0))
+        turn (&t);
+    for (uint32_t g = 0; g < NRANKS; g++) {
+        bool is_below = g == 1 || g == 3 || g == 4;
+
+        bad += (lie (&t, g, want) == EPERM) == is_below;
+        bad += (lie (&t, g, back) == EPERM) == is_below;
+    }
+    ok (bad == 0, "a child asks for, and gives back, the generators of its subtree alone");
+    tree_fini (&t);
+}
+
 static void test_trouble (void)
 {
     struct tree t;
@@ -893,6 +954,7 @@ int main (void)
     test_tree ();
     test_errors ();
     test_between_brokers ();
+    test_liar ();
     test_trouble ();
     test_restart ();
     test_watermark ();

@@ -4,10 +4,29 @@
 /* service_lease.c - fluid.lease: children's requests to the node, and the node's own to the parent */
 #include <errno.h>
 
+#include "libutil/errprintf.h"
 #include "modules/fluid/service.h"
 #include "modules/fluid/wire.h"
 
 /* --- from children --------------------------------------------------------------------------------------- */
+
+/* A child asks for generators of its own and of those below it, whatever it was told by whom (a rank owns the generator of
+ * its number).
+ */
+static int check_place (idt_t *h, const idt_msg_t *msg, const struct lease_request *req, idt_error_t *errp)
+{
+    uint32_t generator = 0;
+    bool good = true;
+
+    for (size_t i = 0; good && i < req->nwant; i++)
+        good = idt_overlay_covers (h, msg, generator = req->want[i].generator);
+    for (size_t i = 0; good && i < req->nback; i++)
+        good = idt_overlay_covers (h, msg, generator = req->back[i].generator);
+    if (good)
+        return 0;
+    errno = EPERM;
+    return errprintf (errp, "generator %u is not of the broker that asks, or of one below it", generator);
+}
 
 void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
@@ -19,7 +38,10 @@ void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     if (!(o = idt_msg_json (msg, &err)) || wire_get_lease_request (o, &req, &err) < 0)
         service_respond_error (sv, msg, errno, err.text);
     else {
-        node_lease_request (sv->node, service_now_us (), (void *)idt_msg_ref (msg), &req);
+        if (check_place (h, msg, &req, &err) < 0)
+            service_respond_error (sv, msg, errno, err.text);
+        else
+            node_lease_request (sv->node, service_now_us (), (void *)idt_msg_ref (msg), &req);
         wire_lease_request_fini (&req);
         service_tell_stranger (sv);
         service_set_timer (sv);
