@@ -63,4 +63,9 @@ test_expect_success 'what was on its way to it is not served after it is continu
     grep -q "^answered 3000 failed 3000$" asked && idtree startctl cont 1 && whole &&
     after=$(taken 1) && echo "$before $after" && test $((after - before)) -lt 40
 '
+# Connections without a key take descriptors, too.
+test_expect_success 'a broker takes as many descriptors as it may' '
+    hard=$(ulimit -Hn) && ( ulimit -Sn 200 && exec "$IDTREE_BUILDDIR/src/broker/idtree-broker" sh -c "cat /proc/\$PPID/limits" <&- >limits ) &&
+    grep "^Max open files  *$hard  *$hard " limits
+'
 test_done

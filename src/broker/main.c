@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -197,6 +198,17 @@ static int open_signals (void)
     return signalfd (-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
+/* Each connection takes one, also of those that have no key. */
+static void raise_descriptors (void)
+{
+    struct rlimit limit;
+
+    if (getrlimit (RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit (RLIMIT_NOFILE, &limit);
+    }
+}
+
 int main (int argc, char **argv)
 {
     struct broker_conf conf = { .attrs = attrs_create () };
@@ -209,6 +221,7 @@ int main (int argc, char **argv)
     if (!conf.attrs || signals.fd < 0)
         die (1, strerror (errno));
     parse_options (conf.attrs, argc, argv);
+    raise_descriptors ();
     read_pmi (&conf);
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path ();

@@ -449,6 +449,9 @@ static idt_msg_t *make_hello (const char *payload)
 #define HELLO_OF(rank, uuid, version, status) \
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" version "\",\"hostname\":\"h\",\"status\":\"" status \
     "\",\"seq\":0,\"stream\":\"\"}"
+#define HELLO_LINK(rank, uuid) \
+    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\",\"seq\":0," \
+    "\"stream\":\"\",\"link\":1}"
 #define HELLO(rank, uuid, version) HELLO_OF (rank, uuid, version, "full")
 
 /* The error of a hello; 0: taken in. */
@@ -736,6 +739,68 @@ static void test_no_handshake (void)
     world_fini (&w);
 }
 
+/* What ZeroMQ would hold of one before it has a key. */
+static void test_large_handshake (void)
+{
+    static const unsigned char greeting[64] = { [0] = 0xff, [9] = 0x7f, [10] = 3, [12] = 'C', [13] = 'U', [14] = 'R', [15] = 'V', [16] = 'E' };
+    static const unsigned char command[9] = { 0x06, 0, 0, 0, 0, 4 }; /* of 64 MiB */
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    int fd = socket (AF_UNIX, SOCK_STREAM, 0);
+    char *junk = calloc (1, 1 << 16);
+    size_t sent = 0;
+    struct world w;
+    ssize_t n = 0;
+
+    world_init (&w, LONG);
+    snprintf (sun.sun_path, sizeof (sun.sun_path), "%.100s", w.endpoint + strlen ("ipc://"));
+    if (fd < 0 || connect (fd, (struct sockaddr *)&sun, sizeof (sun)) < 0 || write (fd, greeting, sizeof (greeting)) < 0
+        || write (fd, command, sizeof (command)) < 0)
+        bail_out ("cannot connect");
+    while (sent < 32 << 20 && (n = send (fd, junk, 1 << 16, MSG_NOSIGNAL)) > 0)
+        sent += n;
+    ok (n < 0 && errno == EPIPE, "a handshake of 64 MiB is not taken in (%zu bytes were sent)", sent);
+    free (junk);
+    close (fd);
+    world_fini (&w);
+}
+
+/* A child that breaks the rules of the link is lost; it does not take others with it. */
+static void test_liar (void)
+{
+    static const uint8_t more[WINDOW_RECORD] = { [0] = CLASS_ASK, [7] = 9, [15] = 9 };
+    static const uint8_t less[WINDOW_RECORD] = { [0] = CLASS_ASK, [7] = 8, [15] = 9 };
+    struct world w;
+    struct raw raw, other;
+    idt_msg_t *msg;
+
+    world_init (&w, LONG);
+    raw_open (&raw, &w, 1);
+    raw_open (&other, &w, 2);
+    say_hello (&raw, &w, HELLO_LINK ("1", UUID_A));
+    say_hello (&other, &w, HELLO ("2", UUID_B, PACKAGE_VERSION));
+    msg = raw_recv (&raw, &w);
+    ok (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL && idt_msg_control_type (msg) == CONTROL_CREDIT,
+        "a child that knows of credit gets some");
+    idt_msg_unref (msg);
+    ask (&w.parent, "leaf.x", 1, 1, 0);
+    pass_time (&w);
+    ok (w.parent.answers == 0 && msg_zmq_recv (raw.sock, false, 1 << 20, NULL) == NULL, "it is asked nothing for which it gave none");
+    for (int i = 0; i < 2; i++) {
+        msg = control_encode (CONTROL_CREDIT, 0, NULL);
+        idt_msg_set_payload (msg, i == 0 ? more : less, WINDOW_RECORD);
+        raw_send (&raw, msg);
+    }
+    UNTIL (&w, w.parent.downs == 1);
+    ok (w.parent.unreachable == 1 && overlay_children_online (w.parent.ov) == 1, "one that takes it back is lost, and only that");
+    ask (&w.parent, "leaf.x", 2, 2, 0);
+    msg = raw_recv (&other, &w);
+    ok (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST, "one that knows of none is asked as ever");
+    idt_msg_unref (msg);
+    raw_close (&other);
+    raw_close (&raw);
+    world_fini (&w);
+}
+
 static void test_accept (void)
 {
     struct world w;
@@ -877,6 +942,8 @@ int main (void)
     test_whole ();
     test_before_hello ();
     test_no_handshake ();
+    test_large_handshake ();
+    test_liar ();
     test_accept ();
     test_silent_child ();
     test_silent_parent ();
