@@ -787,6 +787,23 @@ def check_turns():
         check(modest_id < ids[-1], "the other did not wait for that:", modest_id, ids[-1])
 
 
+def check_masks():
+    """no client ends the requests of another by writing his route into a message"""
+    with Client(3) as victim, Client(3) as thief:
+        await_that(lambda: victim.ask("fluid.info", nodeid=3)["state"] == "active", "rank 3 has a lease")
+        thief.ask("service.add", {"service": "thief"})
+        tag = victim.request("thief.x", {})
+        m = thief.recv()
+        thief.send(Message(RESPONSE, m.topic, {}, aux2=m.aux2, routes=m.routes))
+        victim.answer(tag)
+        tag = victim.request("fluid.block", block(1, clock(victim, 3) + 1500 << 24), nodeid=3)
+        check(victim.fence() == [], "a request waits")
+        for routes in m.routes, m.routes * 2:
+            thief.send(Message(REQUEST, "fluid.disconnect", None, NORESPONSE, 3, 0, routes=routes))
+            thief.fence()
+        last_id(victim.answer(tag))
+
+
 def check_impostor():
     """a client that serves in a module's name gets nothing that is between brokers; who asks is served further up"""
     with Client(1) as c, Client(3) as below:

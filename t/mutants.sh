@@ -23,7 +23,7 @@ mutants() {
 B_HAFTER|modules/fluid/lease.c|s/hi_ms = min_u64 (hi_ms, t->stored_ms);//|ranges are given before the horizon above them is stored
 B_LONOW|modules/fluid/lease.c|s/max_u64 (t->base_ms, h->hi_ms)/max_u64 (t->base_ms, now_ms)/|a range begins now, not at the end of the last
 B_BASE|modules/fluid/lease.c|s/t->base_ms = horizon_ms;/t->base_ms = 0;/|a restarted root forgets its horizon
-B_RUN|modules/fluid/lease.c|s/min_u64 (now_ms + t->lease_ms, FLU/min_u64 (lo_ms + t->lease_ms, FLU/|a range ends a lease after its begin
+B_RUN|modules/fluid/lease.c|s/min_u64 (now_ms + t->lease_ms, END_MS);/min_u64 (lo_ms + t->lease_ms, END_MS);/|a range ends a lease after its begin
 B_CLAIM|modules/fluid/lease.c|s/if (!same .. want->number > h->number) {/if (h->hi_ms <= now_ms \|\| (same \&\& want->number > h->number)) {/@s/memcpy (grant->incarnation, h->incarnation/memcpy (grant->incarnation, want->incarnation/@s/\.number = h->number, \.lo_ms/.number = want->number, .lo_ms/@s/if (same && want->number < h->number)/if (0)/|a second claimant gets the range of the first
 B_RELANY|modules/fluid/lease.c|s/!same_incarnation (h, back->incarnation) || //|a return is believed whoever sends it
 B_RELLOW|modules/fluid/lease.c|s/ || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms//|or whatever end it tells

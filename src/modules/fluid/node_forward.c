@@ -14,6 +14,7 @@
 
 #define FIRST_RETRY_US 20000 /* after a forward that failed; doubles, up to: */
 #define LAST_RETRY_US 500000
+#define UP_TURN (16 * QUEUE_TURN) /* ids of a client for each round trip: it is not much longer than without any */
 
 /* --- up -------------------------------------------------------------------------------------- */
 
@@ -54,40 +55,46 @@ static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
     return false;
 }
 
-/* Mark up to 'max' ids of what an asker lacks. */
-static void mark (struct node *n, uint64_t now_us, const struct asker *a, uint32_t max)
+/* Mark what an asker gets of the 'room' that is left: a client 'turn' ids, a child its forward as a whole, for that was made
+ * by turns below, and splitting it at each hop would double the time that it takes.  Returns false where that has no room.
+ */
+static bool mark (struct node *n, uint64_t now_us, const struct asker *a, uint32_t room, uint32_t turn)
 {
     struct forward *f = &n->forward;
-    uint32_t end = f->count + max;
+    uint32_t end = f->count + (a->broker || room < turn ? room : turn);
     struct pending *p;
 
     TAILQ_FOREACH (p, &a->waiting, turn) {
-        uint32_t lack = p->count - p->got;
+        uint32_t lack = p->count - p->got, left = end - f->count;
 
-        if (f->count == end)
-            break;
+        if (left == 0 || (a->broker && lack > left))
+            return false;
         if (!may_go_up (n, now_us, p))
             continue;
-        p->asked = lack < end - f->count ? lack : end - f->count;
+        p->asked = lack < left ? lack : left;
         f->count += p->asked;
         if (f->after < p->after)
             f->after = p->after;
         TAILQ_INSERT_TAIL (&f->shares, p, share);
     }
+    return true;
 }
 
-/* Mark what goes up together, as much as one request may ask for: a turn of each asker, or of one who is alone all. */
+/* Mark what goes up together, as much as one request may ask for, by turns.  A request that is alone may have all.  A child whose
+ * forward has no room is first the next time.
+ */
 static void combine (struct node *n, uint64_t now_us)
 {
     struct forward *f = &n->forward;
-    uint32_t turn = n->queue.naskers > 1 ? QUEUE_TURN : NODE_MAX_COUNT;
+    uint32_t turn = n->queue.length > 1 ? UP_TURN : NODE_MAX_COUNT;
 
     f->count = 0;
     f->after = n->last_id;
     for (size_t i = n->queue.naskers; i > 0 && f->count < NODE_MAX_COUNT; i--) {
         struct asker *a = TAILQ_FIRST (&n->queue.round);
 
-        mark (n, now_us, a, turn < NODE_MAX_COUNT - f->count ? turn : NODE_MAX_COUNT - f->count);
+        if (!mark (n, now_us, a, NODE_MAX_COUNT - f->count, turn) && a->broker)
+            break;
         queue_end_turn (&n->queue, a);
     }
 }

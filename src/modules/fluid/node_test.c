@@ -429,9 +429,20 @@ static void test_turns (void)
     destroy (&w, T0);
 }
 
+/* An answer to the last forward: 'count' ids from 'ms' on. */
+static void answer_forward (struct world *w, uint64_t at_us, uint64_t ms)
+{
+    struct run run[66];
+    uint32_t left = w->count;
+    size_t k = 0;
+
+    for (; left > 0; k++, left -= run[k - 1].n)
+        run[k] = (struct run){make_id (ms + k, 0, 0), left < 1024 ? left : 1024};
+    node_forwarded (w->n, at_us, w->tag, run, k);
+}
+
 static void test_turns_up (void)
 {
-    struct run answer[] = {{make_id (10000, 0, 0), 1024}, {make_id (10001, 0, 0), 1024}, {make_id (10002, 0, 0), 5}};
     struct world w;
 
     create (&w, 12);
@@ -440,19 +451,30 @@ static void test_turns_up (void)
     request_of (&w, T0, 10, CHILD, 1);
     request_of (&w, T0, 11, GREEDY, 65536);
     request_of (&w, T0, 12, GREEDY, 65536);
-    request_of (&w, T0, 1, MODEST, 2000);
+    request_of (&w, T0, 1, MODEST, 20000);
     request_of (&w, T0, 2, MODEST, 5);
     request_of (&w, T0, 3, CHILD, 5);
-    node_forwarded (w.n, T0, w.tag, &(struct run){make_id (9999, 0, 0), 1}, 1);
-    ok (w.forwards == 2 && w.count == 1024 + 1024 + 5, "up, too, each asks for a turn");
-    node_forwarded (w.n, T0 + MS, w.tag, answer, 3);
-    ok (w.req[3].ids == 5 && w.req[1].answers == 0 && w.count == 1024 + 976 + 5, "who asked for more goes on in the next");
-    node_forwarded (w.n, T0 + 2 * MS, w.tag,
-                    (struct run[]){{make_id (10003, 0, 0), 1024}, {make_id (10004, 0, 0), 976}, {make_id (10005, 0, 0), 5}}, 3);
-    ok (w.req[1].ids == 2000 && w.req[1].sound && w.req[2].ids == 5 && w.req[2].first > w.req[1].last && w.req[11].answers == 0,
+    answer_forward (&w, T0, 9000);
+    ok (w.forwards == 2 && w.count == 16384 + 16384 + 5, "up, too, each asks for a turn");
+    answer_forward (&w, T0 + MS, 10000);
+    ok (w.req[3].ids == 5 && w.req[1].answers == 0 && w.count == 16384 + 3616 + 5, "who asked for more goes on in the next");
+    answer_forward (&w, T0 + 2 * MS, 10100);
+    ok (w.req[1].ids == 20000 && w.req[1].sound && w.req[2].ids == 5 && w.req[2].first > w.req[1].last
+            && w.req[11].answers == 0,
         "and is complete before one that is greedy");
-    ok (w.count == 65536, "who is alone may have all");
-    destroy (&w, T0 + 3 * MS);
+    request (&w, T0 + 3 * MS, 4, 60000, 0, true);
+    answer_forward (&w, T0 + 4 * MS, 10200);
+    ok (w.count == 16384, "a child's forward is not split, for it was made by turns: it waits for room");
+    answer_forward (&w, T0 + 5 * MS, 10300);
+    ok (w.count == 65536, "and is the first then, beside others");
+    answer_forward (&w, T0 + 6 * MS, 10400);
+    ok (w.req[4].ids == 60000 && w.req[4].sound, "as a whole");
+    destroy (&w, T0 + 7 * MS);
+
+    create (&w, 12);
+    node_parent (w.n, T0, true);
+    ok (request_of (&w, T0, 1, MODEST, 65536)->answers == 0 && w.count == 65536, "a request that is alone goes as a whole");
+    destroy (&w, T0);
 }
 
 /* --- forwarding ----------------------------------------------------------------------------------- */
@@ -489,14 +511,13 @@ static void test_combine (void)
     ok (w.req[2].answers == 1 && w.req[3].answers == 1 && w.req[4].answers == 1, "an answer that comes again is ignored");
 
     for (size_t i = 10; i < 14; i++)
-        request (&w, T0 + 4 * MS, i, 30000, 0, false);
+        request (&w, T0 + 4 * MS, i, 30000, 0, true);
     node_forward_failed (w.n, T0 + 5 * MS, w.tag, ENOSYS);
     ok (w.forwards == 3 && w.req[10].answers == 0 && node_deadline (w.n) > T0 + 5 * MS, "after an error it waits a little");
     node_tick (w.n, node_deadline (w.n));
-    ok (w.forwards == 4 && w.count == 65536, "and asks again, at most 65536 ids at a time");
+    ok (w.forwards == 4 && w.count == 60000, "and asks again, at most 65536 ids at a time");
     node_forward_failed (w.n, T0 + 90 * MS, w.tag, EOVERFLOW);
-    ok (w.req[10].errnum == EOVERFLOW && w.req[11].errnum == EOVERFLOW && w.req[12].errnum == EOVERFLOW
-            && w.req[13].answers == 0 && w.forwards == 5,
+    ok (w.req[10].errnum == EOVERFLOW && w.req[11].errnum == EOVERFLOW && w.req[12].answers == 0 && w.forwards == 5,
         "an error that would come again is passed on, and others are asked for at once");
     destroy (&w, T0 + SECOND);
 }
