@@ -138,9 +138,11 @@ static void settle (struct end *a, struct end *b)
     bool moved = true;
 
     a->room = b->room = -1;
-    for (; moved; moved = step (a, b) | step (b, a)) {
+    while (moved) {
         channel_retry (&a->channel);
         channel_retry (&b->channel);
+        bool there = step (a, b), back = step (b, a);
+        moved = there || back;
     }
 }
 

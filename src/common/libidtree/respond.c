@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "libidtree/private.h"
+#include "libutil/errprintf.h"
 
 static bool wants_response (const idt_msg_t *request)
 {
@@ -35,7 +36,7 @@ static int answer_failed (idt_t *h, const idt_msg_t *request, const char *why)
     int errnum = errno > 0 ? errno : EIO;
     idt_error_t text;
 
-    snprintf (text.text, sizeof (text.text), "the answer cannot be made: %s", why);
+    errprintf (&text, "the answer cannot be made: %s", why);
     idt_msg_t *response = make_error (request, errnum, text.text);
     if (response)
         (void)idt_send (h, response);
