@@ -245,6 +245,8 @@ void database_close (struct database *d)
         unlink (d->path);
     if (ours)
         unlink (d->holder_path);
+    if (ours && d->kind->journal) /* an empty journal would stay */
+        d->sqlite.exec (d->db, "PRAGMA journal_mode = DELETE;", NULL, NULL, NULL);
     if (d->db)
         d->sqlite.close (d->db);
     sqlite_unload (&d->sqlite);
