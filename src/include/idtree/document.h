@@ -22,6 +22,8 @@
  *    idt_document_attach () to a new one it goes on.
  * 5. A document that was told what can't be is broken, for good: it makes no ids that others will know.
  *    Open it again, which is a new session.
+ * 6. Where an older copy of the document was put in place at rank 0, idt_document_errnum () is ENOTRECOVERABLE: what is final
+ *    here may come to mean something else there.  It goes on by itself when the newer copy is back; else close it.
  */
 #ifndef IDTREE_DOCUMENT_H
 #define IDTREE_DOCUMENT_H
