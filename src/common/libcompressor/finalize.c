@@ -49,7 +49,7 @@ static int new_cluster (struct idcomp *c, uint32_t *session, const struct idspac
     if (i == IDSPACE_NONE) {
         if ((i = idspace_add_session (s, key)) == IDSPACE_NONE)
             return -1;
-    } else if (idspace_reserve_chain (&s->sessions[i], s->sessions[i].nchain + 1) < 0)
+    } else if (idspace_reserve_chain (s, i, s->sessions[i].nchain + 1) < 0)
         return -1;
     idspace_add_cluster (s, i, capacity, reserve);
     *session = i;

@@ -66,9 +66,14 @@ int idspace_reserve_sessions (struct idspace *s, uint32_t n)
     return grow (&s->sessions, &s->room_sessions, n, sizeof (*s->sessions));
 }
 
-int idspace_reserve_chain (struct idsession *session, uint32_t n)
+int idspace_reserve_chain (struct idspace *s, uint32_t session, uint32_t n)
 {
-    return grow (&session->chain, &session->room, n, sizeof (*session->chain));
+    struct idsession *owner = &s->sessions[session];
+    uint32_t before = owner->room;
+    int rc = grow (&owner->chain, &owner->room, n, sizeof (*owner->chain));
+
+    s->room_links += owner->room - before;
+    return rc;
 }
 
 uint32_t idspace_add_session_unsorted (struct idspace *s, const struct idspace_key *key)
@@ -130,7 +135,7 @@ uint32_t idspace_add_session (struct idspace *s, const struct idspace_key *key)
 
     if (i == IDSPACE_NONE)
         return i;
-    if (idspace_reserve_chain (&s->sessions[i], 1) < 0) {
+    if (idspace_reserve_chain (s, i, 1) < 0) {
         free (s->sessions[i].alias);
         s->nsessions--;
         return IDSPACE_NONE;
@@ -286,12 +291,8 @@ bool idspace_collides (const struct idspace *s, uint32_t session, u128 base, int
 
 size_t idspace_memory (const struct idspace *s)
 {
-    size_t bytes = s->room_clusters * sizeof (*s->blocks)
-                   + s->room_sessions * (sizeof (*s->sessions) + sizeof (*s->order));
-
-    for (uint32_t i = 0; i < s->nsessions; i++)
-        bytes += s->sessions[i].room * sizeof (*s->sessions[i].chain);
-    return bytes;
+    return s->room_clusters * sizeof (*s->blocks) + s->room_sessions * (sizeof (*s->sessions) + sizeof (*s->order))
+           + s->room_links * sizeof (*s->sessions->chain);
 }
 
 static bool chains_equal (const struct idspace *a, uint32_t i, const struct idspace *b, uint32_t j)

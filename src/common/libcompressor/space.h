@@ -66,6 +66,7 @@ struct idspace {
     uint32_t room_sessions;
     int64_t limit; /* final ids below it are in clusters */
     uint64_t digest;
+    size_t room_links; /* in the chains of all sessions */
 };
 
 /* What names a session: see struct idsession.  'alias' is borrowed. */
@@ -83,7 +84,7 @@ int idspace_reserve_clusters (struct idspace *s, uint32_t n);
 int idspace_reserve_sessions (struct idspace *s, uint32_t n);
 
 /* Make room for 'n' clusters of a session in all.  Same result. */
-int idspace_reserve_chain (struct idsession *session, uint32_t n);
+int idspace_reserve_chain (struct idspace *s, uint32_t session, uint32_t n);
 
 /* Register a session and make room for its first cluster.  Returns its index, or IDSPACE_NONE with
  * errno ENOMEM.  The caller has made sure that its 'base' is new.

@@ -329,7 +329,7 @@ static int reserve_clusters (struct reader r, struct idspace *s)
     for (uint32_t i = 0; i < s->nsessions; i++) {
         uint32_t n = s->sessions[i].nchain;
         s->sessions[i].nchain = 0;
-        if (idspace_reserve_chain (&s->sessions[i], n) < 0)
+        if (idspace_reserve_chain (s, i, n) < 0)
             return -1;
     }
     return idspace_reserve_clusters (s, r.nclusters);
