@@ -205,6 +205,14 @@ static int forward_up_cb (void *arg, uint32_t tag, void *cookie)
     return 0;
 }
 
+#define END_MS (INT64_C (1) << 40)   /* of the instance's time (RFC 19) */
+#define EPOCH_MAX_MS (END_MS * 1024) /* far from any date, and from the ends of int64_t in microseconds */
+
+static bool is_range (json_int_t lo_ms, json_int_t hi_ms)
+{
+    return lo_ms >= 0 && lo_ms <= hi_ms && hi_ms <= END_MS;
+}
+
 static void loan_cb (idt_future_t *f, void *arg)
 {
     struct up *up = arg;
@@ -213,7 +221,9 @@ static void loan_cb (idt_future_t *f, void *arg)
 
     if (idt_rpc_get_unpack (f, "{s:[I,I] s:[I,I] s:I}", "range_ms", &lo, &hi, "clock_us", &boot, &inst, "epoch_ms",
                             &epoch)
-        < 0)
+            < 0
+        || !is_range (lo, hi) || boot < 0 || inst < 0 || inst > END_MS * 1000 || epoch < -EPOCH_MAX_MS
+        || epoch > EPOCH_MAX_MS)
         flake_not_lent (m->flake, now_us (), errno != EAGAIN);
     else {
         const struct term_loan loan = { (uint64_t)lo, (uint64_t)hi, (uint64_t)boot, (uint64_t)inst, epoch };
@@ -249,7 +259,8 @@ static void claimed_cb (idt_future_t *f, void *arg)
 
     if (idt_rpc_get_unpack (f, "{s:I s:[I,I] s:i s?s}", "fingerprint", &fingerprint, "range_ms", &lo, &hi, "drift",
                             &drift, "why", &why)
-        < 0)
+            < 0
+        || fingerprint < 0 || fingerprint > UINT32_MAX || !is_range (lo, hi) || drift < UID_DRIFT_MIN || drift > UID_DRIFT_MAX)
         flake_claim_failed (m->flake, now_us ());
     else {
         const struct grant grant = { (uint32_t)fingerprint, { (uint64_t)lo, (uint64_t)hi }, drift };
