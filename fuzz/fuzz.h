@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fuzz.h - what fuzz targets share */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
+
+/* What has to be true whatever comes in. */
+static inline void must (bool good)
+{
+    if (!good)
+        abort ();
+}
+
+/* Input that is read line by line, or byte by byte. */
+struct input {
+    const uint8_t *p;
+    size_t left;
+};
+
+/* The next byte; 0 at the end. */
+static inline uint8_t input_byte (struct input *in)
+{
+    if (in->left == 0)
+        return 0;
+    in->left--;
+    return *in->p++;
+}
+
+static inline uint32_t input_u32 (struct input *in)
+{
+    uint32_t x = 0;
+
+    for (int i = 0; i < 4; i++)
+        x = x << 8 | input_byte (in);
+    return x;
+}
+
+/* The next 'size' bytes, padded with zeros, in 'buf'. */
+static inline void input_bytes (struct input *in, void *buf, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        ((uint8_t *)buf)[i] = input_byte (in);
+}
+
+/* The next line without its newline, as a string for free (); NULL at the end.  '*len': it may have NULs in it. */
+static inline char *input_line (struct input *in, size_t *len)
+{
+    if (in->left == 0)
+        return NULL;
+    const uint8_t *end = memchr (in->p, '\n', in->left);
+    size_t n = end ? (size_t)(end - in->p) : in->left;
+    char *line = malloc (n + 1);
+    must (line != NULL);
+    memcpy (line, in->p, n);
+    line[n] = '\0';
+    in->p += n + (end != NULL);
+    in->left -= n + (end != NULL);
+    *len = n;
+    return line;
+}
+
+#endif /* FUZZ_H */

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fuzz_attr.c - attributes from anywhere: lines of how one is set (g, d, D, s, u), its name, '=' and its value
+ *
+ * Whatever happened, each attribute can be told in JSON, and what reads as a number is in its range.
+ */
+#include <errno.h>
+#include <jansson.h>
+
+#include "broker/attr.h"
+#include "fuzz.h"
+
+static void check_one (const char *name, const char *value, void *arg)
+{
+    json_t *o = json_pack ("{s:s s:s}", "name", name, "value", value);
+
+    must (o != NULL);
+    json_decref (o);
+    must (*name != '\0' && strlen (name) <= ATTR_NAME_MAX);
+    ++*(size_t *)arg;
+}
+
+static void check_numbers (struct attrs *a, const char *name)
+{
+    uint32_t n = 7;
+    uint64_t size = 700;
+    double s = 7;
+    idt_error_t err = { "" };
+
+    must (attr_get_u32 (a, name, 5, 5000, &n, &err) == 0 ? n >= 5 && n <= 5000 : errno == EINVAL && n == 7 && err.text[0]);
+    must (attr_get_size (a, name, 500, 1 << 20, &size, &err) == 0 ? size >= 500 && size <= 1 << 20 : size == 700);
+    must (attr_get_seconds (a, name, 0.5, 3600, &s, &err) == 0 ? s >= 0.5 && s <= 3600 : s == 7);
+}
+
+static int refuse_some (const char *name, const char *value, void *arg, idt_error_t *errp)
+{
+    errno = EINVAL;
+    return *value == 'x' ? -1 : 0;
+}
+
+static void set (struct attrs *a, char how, const char *name, const char *value)
+{
+    bool good = attr_check (name, value, NULL) == 0;
+    int rc = 0;
+
+    if (how == 'g')
+        must ((rc = attr_give (a, name, value)) == (good ? 0 : -1));
+    else if (how == 'd')
+        must (attr_default (a, name, value) || !good);
+    else if (how == 'D')
+        rc = attr_define (a, name, value, ATTR_SETTABLE, NULL);
+    else if (how == 'I')
+        rc = attr_define (a, name, value, ATTR_IMMUTABLE, NULL);
+    else if (how == 'o')
+        rc = attr_own (a, name, refuse_some, NULL, NULL);
+    else if (how == 's')
+        must ((rc = attr_set (a, name, value, NULL)) == -1 || good);
+    else
+        rc = attr_update (a, name, value, NULL);
+    if (rc == 0 && good && strchr ("gsu", how))
+        must (strcmp (attr_get (a, name, NULL), value) == 0);
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    struct input in = { data, size };
+    struct attrs *a = attrs_create ();
+    size_t len, n = 0;
+    char *line;
+
+    must (a != NULL);
+    while ((line = input_line (&in, &len))) {
+        char *equal = strchr (line, '=');
+
+        if (len > 0 && equal && equal > line) {
+            *equal = '\0';
+            set (a, line[0], line + 1, equal + 1);
+            check_numbers (a, line + 1);
+        }
+        free (line);
+    }
+    attr_foreach (a, check_one, &n);
+    (void)attr_unclaimed (a, NULL, NULL);
+    attrs_destroy (a);
+    return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fuzz_cards.c - a launcher that says anything: cards, keys, mappings at boot
+ *
+ * The input is what comes over the PMI-1 connection; its end is the connection's.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "broker/boot.h"
+#include "fuzz.h"
+
+/* One line is one packet: an answer is one line, and the next is read when it is asked for. */
+static void fill (int fd, const uint8_t *data, size_t size)
+{
+    while (size > 0) {
+        const uint8_t *end = memchr (data, '\n', size);
+        size_t n = end ? (size_t)(end - data) + 1 : size;
+
+        if (send (fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+            return; /* that is more than is ever asked for */
+        data += n;
+        size -= n;
+    }
+}
+
+static void check_card (const struct card *card)
+{
+    must (memchr (card->endpoint, '\0', sizeof (card->endpoint)) && memchr (card->host, '\0', sizeof (card->host)));
+    must (card->endpoint[0] && card->host[0]);
+}
+
+static void check (struct boot *b, const struct topo *topo, uint32_t rank)
+{
+    uint32_t n;
+    const struct card *card = boot_ancestors (b, &n);
+    const char *old = boot_old_endpoint (b);
+
+    must (!old || *old);
+    must (n == topo_level (topo, rank));
+    for (uint32_t i = 0; i < n; i++)
+        check_card (&card[i]);
+    card = boot_children (b);
+    for (uint32_t i = 0; i < topo_child_count (topo, rank); i++)
+        check_card (&card[i]);
+    must (strlen (boot_public_key (b)) == 40 && strlen (boot_secret_key (b)) == 40 && boot_hostlist (b));
+}
+
+static void boot (int fd, uint32_t rank)
+{
+    const struct boot_conf conf = { .pmi_fd = fd, .rank = rank, .size = 4, .host = "here" };
+    struct topo topo = { .size = 4, .k = 2 };
+    idt_error_t err = { "" };
+    struct boot *b = boot_create (&conf, &err);
+
+    if (!b) {
+        must (err.text[0] != '\0');
+        return;
+    }
+    if (boot_exchange (b, &topo, "tcp://127.0.0.1:1", &err) == 0)
+        check (b, &topo, rank);
+    boot_ready (b);
+    boot_destroy (b);
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    int fd[2];
+
+    if (size == 0)
+        return 0;
+    must (socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) == 0);
+    fill (fd[0], data + 1, size - 1);
+    shutdown (fd[0], SHUT_WR);
+    boot (fd[1], data[0] % 4);
+    close (fd[1]); /* it is boot's, which may have closed it */
+    close (fd[0]);
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fuzz_conffile.c - a configuration file with anything in it: it is taken, or refused with its line */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "broker/conffile.h"
+#include "fuzz.h"
+
+static void check_one (const char *name, const char *value, void *arg)
+{
+    must (attr_check (name, value, NULL) == 0);
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    struct attrs *a = attrs_create ();
+    int fd = memfd_create ("conf", MFD_CLOEXEC);
+    idt_error_t err = { "" };
+    char path[64];
+
+    must (a && fd >= 0 && write (fd, data, size) == (ssize_t)size);
+    snprintf (path, sizeof (path), "/proc/self/fd/%d", fd);
+    if (conffile_load (a, path, &err) < 0)
+        must (errno != 0 && strncmp (err.text, path, strlen (path)) == 0 && err.text[strlen (path)] == ':');
+    attr_foreach (a, check_one, NULL);
+    attrs_destroy (a);
+    close (fd);
+    return 0;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fuzz_lease.c - brokers that lie about leases, to a root and to an inner node with real state
+ *
+ * Each line is what comes next: to the root a request for leases (w), a report of positions (r), an honest want of
+ * a generator (h and two digits: generator, incarnation), a request for ids (k and an id as JSON); to the inner node the
+ * same in capitals, and an answer (A) to the lease request that it sent last, or runs (F, binary) to its forward;
+ * '+' and '*' let time pass.  Answers between the two travel when '=' says so.
+ *
+ * Whatever is said, no time of a generator is given to two incarnations, no id is made twice, and the watermark never goes back.
+ */
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "fuzz.h"
+#include "modules/fluid/node.h"
+#include "modules/fluid/wire.h"
+
+#define GRANTS_MAX 4096
+#define LEASE_MS 1200
+#define GENERATORS 8
+#define UUID(C) C C C C C C C C "-0000-4000-8000-000000000000"
+
+struct world {
+    struct node *root, *inner;
+    uint64_t now_us;
+    struct lease_grant grant[GRANTS_MAX];
+    size_t ngrants;
+    fluid_t last[2]; /* highest id made here */
+    uint64_t watermark_ms;
+    uint64_t number;
+    uint32_t lease_tag, forward_tag;
+    struct lease_record store;
+    bool storing;
+};
+
+struct side {
+    struct world *w;
+    int which; /* 0: root */
+};
+
+/* --- what must hold -------------------------------------------------------------------------- */
+
+static void note_grant (struct world *w, const struct lease_grant *g)
+{
+    must (g->lo_ms < g->hi_ms && g->generator < GENERATORS);
+    for (size_t i = 0; i < w->ngrants; i++) {
+        const struct lease_grant *o = &w->grant[i];
+        bool same = strcmp (o->incarnation, g->incarnation) == 0 && o->number == g->number;
+
+        must (o->generator != g->generator || same || o->hi_ms <= g->lo_ms || g->hi_ms <= o->lo_ms);
+    }
+    if (w->ngrants < GRANTS_MAX)
+        w->grant[w->ngrants++] = *g;
+}
+
+static void check_watermark (struct world *w)
+{
+    uint64_t ms;
+
+    if (!node_watermark (w->root, w->now_us, &ms))
+        return;
+    must (ms >= w->watermark_ms);
+    w->watermark_ms = ms;
+}
+
+/* --- what the nodes want ------------------------------------------------------------------------ */
+
+static void reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
+{
+    struct side *s = arg;
+
+    must (nruns > 0);
+    for (size_t i = 0; i < nruns; i++)
+        must (run[i].n > 0 && (i == 0 || run[i].first > run[i - 1].first));
+    if (s->which == 0)
+        s->w->last[0] = run[nruns - 1].first;
+}
+
+static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
+{
+    must (errnum > 0);
+}
+
+static int forward_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
+{
+    struct side *s = arg;
+
+    must (count > 0);
+    s->w->forward_tag = tag;
+    return 0;
+}
+
+static void cancel_cb (void *arg)
+{
+}
+
+static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
+{
+    struct side *s = arg;
+
+    must (s->which == 1);
+    if (tag)
+        s->w->lease_tag = tag;
+    return 0;
+}
+
+static void lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
+{
+    struct side *s = arg;
+
+    for (size_t i = 0; s->which == 0 && i < answer->ngrant; i++)
+        note_grant (s->w, &answer->grant[i]);
+}
+
+static void store_cb (void *arg, const struct lease_record *record)
+{
+    struct side *s = arg;
+
+    must (!s->w->storing && record->horizon_ms >= s->w->store.horizon_ms && record->watermark_ms >= s->w->store.watermark_ms);
+    s->w->store = *record;
+    s->w->storing = true;
+}
+
+static void report_up_cb (void *arg, const struct report *report)
+{
+}
+
+static void log_cb (void *arg, int level, const char *text)
+{
+    must (text && *text);
+}
+
+static const struct node_ops ops = {
+    .reply = reply_cb,
+    .fail = fail_cb,
+    .forward = forward_cb,
+    .cancel = cancel_cb,
+    .lease_up = lease_up_cb,
+    .lease_reply = lease_reply_cb,
+    .store = store_cb,
+    .report_up = report_up_cb,
+    .log = log_cb,
+};
+
+/* --- what comes ------------------------------------------------------------------------------------ */
+
+static void turn (struct world *w)
+{
+    if (w->storing) {
+        w->storing = false;
+        node_stored (w->root, w->now_us, w->store.horizon_ms);
+    }
+    node_tick (w->root, w->now_us);
+    node_tick (w->inner, w->now_us);
+    check_watermark (w);
+}
+
+static void pass (struct world *w, uint64_t us)
+{
+    w->now_us += us;
+    turn (w);
+    node_wall (w->root, w->now_us, (int64_t)w->now_us + 1000000000000);
+}
+
+static void request (struct world *w, struct node *n, const json_t *o)
+{
+    struct lease_request req;
+
+    if (!o || wire_get_lease_request (o, &req, NULL) < 0)
+        return;
+    node_lease_request (n, w->now_us, w, &req);
+    wire_lease_request_fini (&req);
+}
+
+static void honest (struct world *w, const char *digits)
+{
+    struct lease_want want = { .number = ++w->number };
+    struct lease_request req = { .want = &want, .nwant = 1 };
+
+    want.generator = (uint32_t)(digits[0] & 7);
+    memset (want.incarnation, 'a' + (digits[0] ? digits[1] & 3 : 0), IDT_MSG_UUID_LEN);
+    node_lease_request (w->root, w->now_us, w, &req);
+}
+
+static void report (struct world *w, struct node *n, const json_t *o)
+{
+    struct report r;
+
+    if (o && wire_get_report (o, &r, NULL) == 0)
+        node_report (n, w->now_us, &r);
+}
+
+static void block (struct world *w, struct node *n, const json_t *o)
+{
+    struct node_request req = { .cookie = w, .count = 1, .from_broker = json_is_true (json_object_get (o, "broker")) };
+
+    req.count = (uint32_t)json_integer_value (json_object_get (o, "count"));
+    req.after = (fluid_t)json_integer_value (json_object_get (o, "after"));
+    node_block (n, w->now_us, &req);
+}
+
+static void answer (struct world *w, const json_t *o)
+{
+    struct lease_answer a;
+
+    if (!o || wire_get_lease_answer (o, &a, NULL) < 0)
+        return;
+    node_lease_answered (w->inner, w->now_us, w->lease_tag, &a);
+    wire_lease_answer_fini (&a);
+}
+
+static void forwarded (struct world *w, const void *data, size_t size)
+{
+    size_t n;
+    struct run *run = wire_get_runs (data, size, &n);
+
+    if (run)
+        node_forwarded (w->inner, w->now_us, w->forward_tag, run, n);
+    else
+        node_forward_failed (w->inner, w->now_us, w->forward_tag, 113);
+    free (run);
+}
+
+static void take (struct world *w, const char *line, size_t len)
+{
+    json_t *o = len > 1 && line[1] == '{' ? json_loadb (line + 1, len - 1, 0, NULL) : NULL;
+
+    switch (line[0]) {
+    case 'w': request (w, w->root, o); break;
+    case 'W': request (w, w->inner, o); break;
+    case 'r': report (w, w->root, o); break;
+    case 'R': report (w, w->inner, o); break;
+    case 'k': block (w, w->root, o); break;
+    case 'K': block (w, w->inner, o); break;
+    case 'h': honest (w, line + 1); break;
+    case 'A': answer (w, o); break;
+    case 'F': forwarded (w, line + 1, len - 1); break;
+    case 'P': node_parent (w->inner, w->now_us, len > 1); break;
+    case '+': pass (w, 1000 * (len + 1)); break;
+    case '*': pass (w, LEASE_MS * 1000 / 2); break;
+    case '#': pass (w, LEASE_MS * 10000); break;
+    default: break;
+    }
+    json_decref (o);
+    turn (w);
+}
+
+static struct node *make (uint32_t rank, struct side *side)
+{
+    struct node_config config = {
+        .rank = rank,
+        .max_generators = GENERATORS,
+        .incarnation = UUID ("0"),
+        .lease_ms = LEASE_MS,
+        .max_backlog_ms = 2000,
+        .forward_timeout_ms = 5000,
+        .max_waiting = 8,
+    };
+    struct node *n;
+
+    config.incarnation[0] = (char)('0' + rank);
+    must ((n = node_create (&config, &ops, side)) != NULL);
+    return n;
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    static struct world world; /* large */
+    struct world *w = &world;
+    struct side root = { w, 0 }, inner = { w, 1 };
+    struct input in = { data, size };
+    struct lease_record none = { 0 };
+    size_t len;
+    char *line;
+
+    memset (w, 0, sizeof (*w));
+    w->now_us = 1000000000;
+    w->root = make (0, &root);
+    w->inner = make (3, &inner);
+    must (node_start_root (w->root, w->now_us, (int64_t)w->now_us + 1000000000000, 1000000, &none) == 0);
+    node_parent (w->inner, w->now_us, true);
+    turn (w);
+    while ((line = input_line (&in, &len))) {
+        if (len > 0)
+            take (w, line, len);
+        free (line);
+    }
+    node_stop (w->inner, w->now_us, NULL);
+    node_stop (w->root, w->now_us, &none);
+    must (none.horizon_ms >= w->watermark_ms);
+    node_destroy (w->inner);
+    node_destroy (w->root);
+    return 0;
+}
