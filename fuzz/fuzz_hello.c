@@ -71,8 +71,19 @@ static void none_parent (void *arg, bool up)
     must (false);
 }
 
-static const struct overlay_ops ops
-    = { .message = message_cb, .parent = none_parent, .child = child_cb, .position = position_cb };
+/* No event is published here. */
+static const idt_msg_t *event_after_cb (void *arg, uint64_t after, uint64_t *seq)
+{
+    return NULL;
+}
+
+static const struct overlay_ops ops = {
+    .message = message_cb,
+    .parent = none_parent,
+    .child = child_cb,
+    .position = position_cb,
+    .event_after = event_after_cb,
+};
 
 static bool swallow (const char *line, void *arg)
 {
