@@ -51,9 +51,6 @@ test_expect_success 'so does fluid, and ids stay unique and in order' '
     done >ids && test "$(sort ids | uniq -d | wc -l)" = 0 && test "$(wc -l <ids)" = 150 && sort -n -c ids &&
     test "$(count_files 1)" = "$files"
 '
-test_expect_success 'without its own a rank asks its parent' '
-    idtree module remove -r 2 fluid && idtree id new -n 3 --uri ${IDTREE_URI%0}2 && idtree module load -r 2 fluid
-'
 test_expect_success 'what is no module is refused, and why is told' '
     test_must_fail idtree module load inlined fail 2>err && grep "it was told to fail" err &&
     test_must_fail idtree module load inlined --thread fail 2>err && grep "it was told to fail" err &&

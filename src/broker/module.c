@@ -54,6 +54,7 @@ static void module_destroy (struct module *m)
     if (m->dso)
         dlclose (m->dso);
     free_args (m);
+    free (m->left);
     free (m->path);
     free (m);
     errno = saved_errno;
@@ -67,6 +68,16 @@ static void unlist (struct module *m)
         zlistx_delete (m->ms->list, handle);
 }
 
+/* What it leaves is for its next life; one that never ran leaves what it would have got. */
+static void leave (struct module *m)
+{
+    if (m->left)
+        absents_add_new (m->ms->absents, m->name, m->left, m->left_size);
+    else
+        absents_resume (m->ms->absents, m->name);
+    m->left = NULL;
+}
+
 static void forget (struct module *m)
 {
     struct modules *ms = m->ms;
@@ -74,6 +85,7 @@ static void forget (struct module *m)
     unlist (m);
     ms->ops->gone (ms->arg, m->peer);
     router_peer_remove (ms->router, m->peer);
+    leave (m);
     if (m->remover)
         idt_respond (ms->builtin->h, m->remover, NULL);
     idt_msg_unref (m->remover);
@@ -112,6 +124,8 @@ static void started (struct module *m, int errnum, const char *text)
     struct modules *ms = m->ms;
 
     m->status = errnum == 0 ? MODULE_RUNNING : MODULE_ENDED;
+    if (errnum == 0)
+        absents_end (ms->absents, m->name);
     if (!m->loader) {
         if (!m->stopping)
             ms->ops->started (ms->arg, m->name, errnum, text);
@@ -240,10 +254,12 @@ static int load (struct module *m, const char *path, const char *name, int argc,
 {
     if (module_open (m, path, name, argc, argv, errp) < 0)
         return -1;
+    m->kept = absents_pause (m->ms->absents, m->name, &m->kept_size);
     if (start (m, errp) < 0) {
         int saved_errno = errno;
 
         router_peer_remove (m->ms->router, &m->own);
+        absents_resume (m->ms->absents, m->name);
         errno = saved_errno;
         return -1;
     }
@@ -272,6 +288,8 @@ static struct module *load_new (struct modules *ms, const char *path, const char
         return NULL;
     }
     zlistx_add_end (ms->list, m);
+    if (m->status != MODULE_STARTING)
+        absents_end (ms->absents, m->name);
     ms->ops->loaded (ms->arg, m->peer, m->name);
     log_printf (ms->log, LOG_DEBUG, "module", "%s is loaded from %s", m->name, m->path);
     return m;
@@ -349,8 +367,12 @@ struct modules *modules_create (idt_reactor_t *r, struct attrs *attrs, struct ro
                                 const struct modules_ops *ops, void *arg, idt_error_t *errp)
 {
     struct modules *ms = calloc (1, sizeof (*ms));
+    const char *s = attr_get (attrs, "rank", NULL);
+    uint32_t rank = s ? (uint32_t)strtoul (s, NULL, 10) : 0;
 
-    if (!ms || !(ms->list = zlistx_new ())) {
+    if (!ms || !(ms->list = zlistx_new ()) || !(ms->absents = absents_create (r, router, rank))) {
+        if (ms)
+            zlistx_destroy (&ms->list);
         free (ms);
         errprintf (errp, "out of memory");
         return NULL;
@@ -383,6 +405,7 @@ void modules_stop (struct modules *ms)
 {
     struct module *m;
 
+    absents_stop (ms->absents);
     while ((m = zlistx_last (ms->list)))
         stop_now (m);
 }
@@ -394,6 +417,7 @@ void modules_destroy (struct modules *ms)
     if (!ms)
         return;
     modules_stop (ms);
+    absents_destroy (ms->absents);
     close_builtin (ms);
     zlistx_destroy (&ms->list);
     free (ms);

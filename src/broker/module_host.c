@@ -273,6 +273,29 @@ void module_detach (struct module *m)
     m->attached = false;
 }
 
+/* In a thread this is the module's own until the thread has ended: then it is taken (module.c). */
+static int keep (void *impl, const void *data, size_t size)
+{
+    struct module *m = impl;
+    void *copy = malloc (size + 1);
+
+    if (!copy)
+        return -1;
+    memcpy (copy, data, size);
+    free (m->left);
+    m->left = copy;
+    m->left_size = size;
+    return 0;
+}
+
+static const void *kept (void *impl, size_t *size)
+{
+    struct module *m = impl;
+
+    *size = m->kept_size;
+    return m->kept;
+}
+
 static void inline_log (void *impl, int level, const char *name, const char *text)
 {
     struct module *m = impl;
@@ -290,6 +313,8 @@ static const struct idt_transport inline_transport = {
     .attr_define = inline_attr_define,
     .overlay_attach = inline_overlay_attach,
     .overlay_covers = inline_overlay_covers,
+    .keep = keep,
+    .kept = kept,
     .log = inline_log,
     .destroy = no_destroy,
 };
@@ -360,6 +385,8 @@ static const struct idt_transport thread_transport = {
     .served = thread_served,
     .pollfd = thread_pollfd,
     .started = thread_started,
+    .keep = keep,
+    .kept = kept,
     .destroy = no_destroy,
 };
 

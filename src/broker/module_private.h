@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
+#include "broker/absent.h"
 #include "broker/module.h"
 #include "libidtree/transport.h"
 #include "libutil/fifo.h"
@@ -46,6 +47,10 @@ struct module {
     bool attached;                       /* to the overlay */
     bool stopping;                       /* was told to end: gets no more messages, is not found any more */
     void *ctx;
+    const void *kept; /* what its last life left (borrowed until it has started), and what it leaves */
+    size_t kept_size;
+    void *left;
+    size_t left_size;
     double used; /* when it last sent or received, seconds */
     /* What waits: module_host.c tells the order. */
     struct fifo said;    /* what it sent, inline */
@@ -77,6 +82,7 @@ struct modules {
     void *arg;
     zlistx_t *list;
     struct module *builtin;
+    struct absents *absents;
     TAILQ_HEAD (, module) active;
     uint64_t seed; /* of askers' keys */
 };

@@ -263,10 +263,10 @@ static void fail_lost (struct router *r, const idt_msg_t *request, uint32_t rank
     fail (r, request, EHOSTUNREACH, text);
 }
 
-/* The broker's own services answer exactly once; only their streams go on. */
+/* The broker's own services answer exactly once; only their streams go on.  Who stands in for a module has none. */
 static bool is_tracked (const struct peer *to, const idt_msg_t *request)
 {
-    return to->kind != PEER_BUILTIN || idt_msg_has_flag (request, IDT_MSGFLAG_STREAMING);
+    return to->kind != PEER_ABSENT && (to->kind != PEER_BUILTIN || idt_msg_has_flag (request, IDT_MSGFLAG_STREAMING));
 }
 
 /* Is somebody waiting for this? */
@@ -274,8 +274,7 @@ static bool is_awaited (struct router *r, const struct peer *from, const idt_msg
 {
     bool known = idt_msg_matchtag (response) != 0 && pending_answered (r->pending, response, &from->pending);
 
-    return known || (from->kind == PEER_BUILTIN && !idt_msg_has_flag (response, IDT_MSGFLAG_STREAMING)
-                     && idt_msg_matchtag (response) != 0);
+    return known || (!is_tracked (from, response) && idt_msg_matchtag (response) != 0);
 }
 
 void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg)
@@ -389,7 +388,7 @@ static struct peer *find_service (struct router *r, const idt_msg_t *msg)
 {
     struct peer *to = router_service (r, idt_msg_topic (msg));
 
-    if (to && to->kind == PEER_CLIENT && (idt_msg_cred (msg).rolemask & IDT_ROLE_BROKER))
+    if (to && (to->kind == PEER_CLIENT || to->kind == PEER_ABSENT) && (idt_msg_cred (msg).rolemask & IDT_ROLE_BROKER))
         return NULL;
     return to;
 }
@@ -502,6 +501,15 @@ void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg)
         give_back (r, from, msg);
     else
         idt_msg_unref (msg);
+}
+
+void router_request_again_new (struct router *r, const idt_msg_t *msg)
+{
+    struct peer *from = router_peer (r, idt_msg_route_newest (msg));
+
+    if (from)
+        route_request (r, from, msg);
+    idt_msg_unref (msg);
 }
 
 /* --- the end of a peer --------------------------------------------------------------------- */

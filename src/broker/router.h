@@ -12,8 +12,8 @@
  * 3. The oldest route of a request tells at which client or module it entered the tree, whatever a client put there.
  * 4. When a client or module goes, each service that it asked gets SERVICE.disconnect; when a child goes, the
  *    services that still work for someone below it do.
- * 4. What a broker's module sent (IDT_ROLE_BROKER) is for brokers: a client that serves in the name of a module that
- *    is not there gets none of it.
+ * 4. What a broker's module sent (IDT_ROLE_BROKER) is for brokers: whoever serves in the name of a module that is not
+ *    there, a client or a PEER_ABSENT, gets none of it.
  */
 #ifndef BROKER_ROUTER_H
 #define BROKER_ROUTER_H
@@ -32,6 +32,7 @@ enum peer_kind {
     PEER_CLIENT,
     PEER_MODULE,
     PEER_BUILTIN, /* the broker's own services: answer at once or keep the request alive themselves */
+    PEER_ABSENT,  /* stands in for a module that is not there now: as PEER_BUILTIN (absent.h) */
     PEER_CHILD,
     PEER_PARENT,
 };
@@ -88,6 +89,10 @@ bool router_is_disconnect (const idt_msg_t *request);
 
 /* A request (steals the reference) that came from 'from', or was answered by it. */
 void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg);
+
+/* A request that was given to a PEER_ABSENT (steals the reference): route it as if it had come now. */
+void router_request_again_new (struct router *r, const idt_msg_t *msg);
+
 void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg);
 
 /* Whether the peer that 'request' came from speaks for 'rank' (idt_overlay_covers ()). */

@@ -422,6 +422,23 @@ idt_t *idt_handle_create (const struct idt_transport *transport, void *impl)
     return h;
 }
 
+int idt_module_keep (idt_t *h, const void *data, size_t size)
+{
+    if (size == 0 || size > IDT_MODULE_KEEP_MAX) {
+        errno = size == 0 ? EINVAL : EMSGSIZE;
+        return -1;
+    }
+    if (h->transport->keep)
+        return h->transport->keep (h->impl, data, size);
+    errno = ENOTSUP;
+    return -1;
+}
+
+const void *idt_module_kept (idt_t *h, size_t *size)
+{
+    return h->transport->kept ? h->transport->kept (h->impl, size) : NULL;
+}
+
 int idt_overlay_attach (idt_t *h, const struct idt_overlay_ops *ops, void *arg)
 {
     if (h->transport->overlay_attach)

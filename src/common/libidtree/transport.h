@@ -54,6 +54,10 @@ struct idt_transport {
     /* As idt_overlay_covers (); NULL: it cannot be told. */
     bool (*overlay_covers) (void *impl, const idt_msg_t *request, uint32_t rank);
 
+    /* As idt_module_keep (), with a size that is allowed, and idt_module_kept (); NULL: not supported. */
+    int (*keep) (void *impl, const void *data, size_t size);
+    const void *(*kept) (void *impl, size_t *size);
+
     /* As idt_log (), with the line made and errno to be kept; NULL: send log.append. */
     void (*log) (void *impl, int level, const char *name, const char *text);
 

@@ -17,6 +17,7 @@
 #define IDTREE_MODULE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <idtree/handle.h>
@@ -55,6 +56,25 @@ int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv)
     {                                                                                             \
         return idt_module_run (&idt_module, h, argc, argv);                                       \
     }
+
+/* --- the next life ------------------------------------------------------------------------------- */
+
+/* Leave something for the module's next life in this broker: bytes of which the broker has a copy, in memory, until that
+ * has started, or the broker ends.  Called in fini; the last call counts.  Until the next life what clients ask of the
+ * module's service waits for it, 5 s at most, and is answered by no other broker: what brokers' modules ask is.
+ * Returns 0, or -1 with errno set:
+ *   EINVAL    no bytes
+ *   EMSGSIZE  more than IDT_MODULE_KEEP_MAX
+ *   ENOTSUP   this handle is not a module's
+ *   ENOMEM
+ */
+#define IDT_MODULE_KEEP_MAX (2 << 20)
+int idt_module_keep (idt_t *h, const void *data, size_t size);
+
+/* What the last life left (borrowed until init returns), and in '*size' how much; NULL: nothing.  Called in init.  The
+ * code may be another one by now: look whether it can be read.
+ */
+const void *idt_module_kept (idt_t *h, size_t *size);
 
 /* --- the overlay, for inline modules --------------------------------------------------------- */
 

@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
+#include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "libutil/errprintf.h"
+#include "modules/fluid/past.h"
 #include "modules/fluid/service.h"
 
 #define NEVER UINT64_MAX
@@ -166,6 +168,17 @@ static void drop_ups (struct service *sv)
     }
 }
 
+/* For the next life on this broker: ids stay in order, and rank 0's leases stay as they are. */
+static void leave (struct service *sv, const struct lease_record *last)
+{
+    size_t size;
+    void *past = node_leave (sv->node, sv->stored ? last : NULL, &size);
+
+    if (!past || idt_module_keep (sv->h, past, size) < 0)
+        idt_log (sv->h, LOG_WARNING, "nothing is left for the next start of fluid: %s", strerror (errno));
+    free (past);
+}
+
 static void fluid_fini (idt_t *h, void *ctx)
 {
     struct service *sv = ctx;
@@ -179,6 +192,8 @@ static void fluid_fini (idt_t *h, void *ctx)
     drop_ups (sv);
     stop_timer (sv);
     service_stop_root (sv, &last);
+    if (sv->running)
+        leave (sv, &last);
     node_destroy (sv->node);
     free (sv);
     errno = saved;
@@ -186,8 +201,13 @@ static void fluid_fini (idt_t *h, void *ctx)
 
 static int create_node (struct service *sv, idt_error_t *errp)
 {
+    const void *past;
+    size_t size = 0;
+
     if (!(sv->node = node_create (&sv->options.node, &node_ops, sv)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
+    past = idt_module_kept (sv->h, &size);
+    node_remember (sv->node, past, size);
     return 0;
 }
 
@@ -206,6 +226,7 @@ static int start (struct service *sv, idt_error_t *errp)
         || attach (sv, errp) < 0)
         return -1;
     service_set_timer (sv);
+    sv->running = true;
     return 0;
 }
 

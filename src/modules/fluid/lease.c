@@ -96,6 +96,42 @@ void lease_store_failed (struct lease_table *t)
     t->storing = false;
 }
 
+/* Saved is what nothing is given below, then the holdings up to the last that is in use. */
+static uint32_t count_used (const struct lease_table *t)
+{
+    uint32_t n = t->ngenerators;
+
+    while (n > 0 && t->holding[n - 1].hi_ms == 0)
+        n--;
+    return n;
+}
+
+size_t lease_save_size (const struct lease_table *t)
+{
+    return sizeof (t->base_ms) + count_used (t) * sizeof (t->holding[0]);
+}
+
+void lease_save (const struct lease_table *t, void *data)
+{
+    memcpy (data, &t->base_ms, sizeof (t->base_ms));
+    memcpy ((char *) data + sizeof (t->base_ms), t->holding, count_used (t) * sizeof (t->holding[0]));
+}
+
+int lease_load (struct lease_table *t, const void *data, size_t size)
+{
+    if (size < sizeof (t->base_ms) || size > sizeof (t->base_ms) + t->ngenerators * sizeof (t->holding[0])
+        || (size - sizeof (t->base_ms)) % sizeof (t->holding[0]) != 0)
+        return -1;
+    memcpy (&t->base_ms, data, sizeof (t->base_ms));
+    memcpy (t->holding, (const char *) data + sizeof (t->base_ms), size - sizeof (t->base_ms));
+    return 0;
+}
+
+uint64_t lease_end (const struct lease_table *t, uint32_t generator)
+{
+    return t->holding[generator].hi_ms;
+}
+
 static bool same_incarnation (const struct holding *h, const char *incarnation)
 {
     return h->incarnation[0] != '\0' && strcmp (h->incarnation, incarnation) == 0;

@@ -100,6 +100,16 @@ bool lease_must_store (struct lease_table *t, uint64_t now_ms, uint64_t *horizon
  */
 uint64_t lease_next_store (const struct lease_table *t);
 
+/* What the table says, as bytes for lease_load () in the same process; lease_save_size () of them. */
+size_t lease_save_size (const struct lease_table *t);
+void lease_save (const struct lease_table *t, void *data);
+
+/* Into a new table for as many generators.  Returns 0, or -1 where that is not what was saved. */
+int lease_load (struct lease_table *t, const void *data, size_t size);
+
+/* The end of all that was given of a generator; 0: nothing. */
+uint64_t lease_end (const struct lease_table *t, uint32_t generator);
+
 /* 'horizon_ms' is durable now.  / It could not be stored: ask again later. */
 void lease_stored (struct lease_table *t, uint64_t horizon_ms);
 void lease_store_failed (struct lease_table *t);

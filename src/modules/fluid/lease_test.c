@@ -95,6 +95,26 @@ static void test_back (void)
     lease_table_destroy (t);
 }
 
+static void test_save (void)
+{
+    struct lease_table *t = lease_table_create (5, 60, 40), *next = lease_table_create (5, 60, 170);
+    char data[4096];
+
+    lease_stored (t, 1000);
+    gives (t, 100, A, 1, 40, 160);
+    gives (t, 110, B, 3, 160, 170);
+    size_t size = lease_save_size (t);
+    lease_save (t, data);
+    ok (size < 1000 && lease_load (next, data, size - 1) < 0 && lease_load (next, data, sizeof (data)) < 0
+            && lease_load (next, data, size) == 0, "a table is taken over, whole");
+    ok (gives (next, 120, B, 3, 160, 170) && denies (next, 120, B, 2) && lease_end (next, want (A, 1).generator) == 170,
+        "a retry gets what the table before gave, an old number nothing");
+    lease_stored (next, 1000);
+    ok (gives (next, 120, A, 2, 170, 180), "and what is given begins above all that was");
+    lease_table_destroy (next);
+    lease_table_destroy (t);
+}
+
 static void test_horizon (void)
 {
     struct lease_table *t = lease_table_create (5, 60, 0);
@@ -305,6 +325,7 @@ int main (void)
 {
     test_grants ();
     test_back ();
+    test_save ();
     test_horizon ();
     test_end_of_time ();
     test_raise ();

@@ -240,13 +240,15 @@ int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t e
     uint64_t lease_ms = n->config.lease_ms;
 
     assert (n->config.rank == 0 && !n->root);
-    if (!(n->table = lease_table_create (generators, lease_ms, stored->horizon_ms))
-        || !(n->watermark = watermark_create (generators, lease_ms, stored, inst_us / 1000)))
+    if (!(n->table = lease_table_create (generators, lease_ms, stored->horizon_ms)))
+        return -1;
+    if (!node_past_root (n, now_us, epoch_ms, stored))
+        clock_start (&n->clock, now_us, inst_us);
+    if (!(n->watermark = watermark_create (generators, lease_ms, stored, node_now_ms (n, now_us))))
         return -1;
     n->root = true;
     n->has_epoch = true;
     n->epoch_ms = epoch_ms;
-    clock_start (&n->clock, now_us, inst_us);
     node_wall (n, now_us, wall_us);
     return 0;
 }

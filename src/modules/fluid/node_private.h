@@ -8,6 +8,7 @@
  *   node_forward.c    what goes up, combined
  *   node_lease.c      leases
  *   node_watermark.c  positions, and the watermark
+ *   past.c            what it leaves to the next one
  */
 #ifndef FLUID_NODE_PRIVATE_H
 #define FLUID_NODE_PRIVATE_H
@@ -16,6 +17,7 @@
 #include "modules/fluid/holder.h"
 #include "modules/fluid/lease.h"
 #include "modules/fluid/node.h"
+#include "modules/fluid/past.h"
 #include "modules/fluid/queue.h"
 #include "modules/fluid/relay.h"
 #include "modules/fluid/watermark.h"
@@ -86,6 +88,9 @@ struct node {
     uint64_t report_us;          /* when the next report is due */
     bool reporting;              /* the last one spoke for someone, or there is news */
 
+    const struct past *past; /* what the node before left (borrowed), until the root has started: past.c */
+    size_t past_size;
+
     enum node_state state; /* as last seen by node_tick () */
     uint64_t deadline_us;
     struct node_stats stats;
@@ -104,6 +109,9 @@ void node_log (struct node *n, int level, const char *fmt, ...) __attribute__ ((
  * after the clock was read.
  */
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms);
+
+/* The root goes on with the clock and the table of the node before.  Returns false where it cannot. */
+bool node_past_root (struct node *n, uint64_t now_us, int64_t epoch_ms, const struct lease_record *stored);
 
 /* Do what is due.  Waking times are set with node_wake (). */
 void node_lease_work (struct node *n, uint64_t now_us);

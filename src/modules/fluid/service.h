@@ -48,6 +48,7 @@ struct service {
     struct options options;
     struct node *node;
     LIST_HEAD (, up) ups;
+    bool running; /* its start is over, and went well */
 
     /* the timer: fluid.c */
     int timer_fd;
@@ -60,6 +61,7 @@ struct service {
     idt_watcher_t *wall_timer;
     idt_error_t store_why; /* the last store failed; empty: it did not */
     bool started;          /* the node has the root's table: what a clean stop stores is known */
+    bool stored;           /* and was stored */
     bool told_stranger;
 
     /* the watermark: service_watermark.c */

@@ -179,7 +179,8 @@ void service_stop_root (struct service *sv, const struct lease_record *last)
 
     idt_watcher_destroy (sv->wall_timer);
     idt_watcher_destroy (sv->store_watcher);
-    if (sv->store && store_close (sv->store, sv->started ? last : NULL, &err) < 0)
+    sv->stored = sv->store && store_close (sv->store, sv->started ? last : NULL, &err) == 0 && sv->started;
+    if (sv->store && sv->started && !sv->stored)
         idt_log (sv->h, LOG_ERR, "%s: the next start goes on a little ahead of the clock", err.text);
     sv->store = NULL;
 }

@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t2022-reload.t - fluid is loaded anew under its clients, on a leaf, an inner rank and rank 0
+test_description='clients do not see a reload: ids increase, nobody is put behind, requests wait, not for ever'
+. "$(dirname "$0")/idtree-sharness.sh"
+test_under_idtree 4 --topology kary:2 -o log-stderr-level=0
+
+: "${RELOADS:=40}"
+uri_of() { echo "${IDTREE_URI%0}$1"; }
+info() { idtree info --uri "$(uri_of "$1")" | awk -v key="$2" '$2 == key { print $3 }'; }
+served() { until idtree id new -r "$1" >/dev/null 2>&1; do :; done; }
+
+# Clients of all ranks ask until fifo 6 is closed.
+load_start() {
+    rm -f stop && mkfifo stop &&
+    { "$IDTREE_BUILDDIR/t/idload" "${IDTREE_URI%0}" 0 1 2 3 <stop >result 6>&- & } && load_pid=$! && exec 6>stop
+}
+load_end() { exec 6>&- && wait $load_pid; rc=$?; cat result; return $rc; }
+reload() { idtree module remove -r "$1" fluid && idtree module load -r "$1" fluid "$2"; }
+
+for r in 0 1 2 3; do served $r; done
+test_expect_success 'ids of each connection increase while a leaf, an inner rank and rank 0 load it anew' '
+    load_start && for i in $(seq "$RELOADS"); do reload 3 && reload 1 && reload 0 || break; done && load_end
+'
+test_expect_success 'so they do where it runs in a thread' '
+    load_start && for i in $(seq 5); do reload 3 --thread && reload 1 --thread || break; done && load_end &&
+    reload 3 && reload 1
+'
+test_expect_success 'a reload at rank 0 puts nobody behind' '
+    served 3 && before=$(info 3 timestamp_ms) && reload 0 && after=$(info 0 timestamp_ms) && now=$(info 3 timestamp_ms) &&
+    echo "$before $after $now" && test "$after" -ge "$before" && test "$after" -le $((now + 1000))
+'
+test_expect_success 'what clients ask waits for it, for some time, and then is told what to do' '
+    idtree module remove -r 3 fluid && test_must_fail idtree id new --uri "$(uri_of 3)" 2>err && cat err &&
+    grep "fluid is not loaded on rank 3: idtree module load -r 3 fluid" err &&
+    test_must_fail idtree id new -r 3 2>err && grep "fluid is not loaded on rank 3" err
+'
+test_expect_success 'or is answered when it comes' '
+    { idtree id new --uri "$(uri_of 3)" >id 2>err & } && pid=$! &&
+    idtree module load -r 3 fluid && { wait $pid || cat err; } && test -s id
+'
+test_expect_success 'other ranks are served through it meanwhile' '
+    idtree module remove -r 1 fluid && idtree id new --uri "$(uri_of 3)" && idtree module load -r 1 fluid
+'
+test_done
