@@ -12,7 +12,7 @@
 set -u
 : "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=1000}" "${CHAOS:=silent}" "${STEPS:=150}"
 fluid=src/modules/fluid
-tests="lease holder relay node store fluid"
+tests="lease ahead holder relay node store fluid"
 
 # Rule, files below src/, what sed does to them (edits with an @ between, each for one of them at least), and the rule in
 # words.  Where the rule is kept twice, both are taken away; what only a broker does, the simulator does in its place.
@@ -35,6 +35,13 @@ B_MINE|modules/fluid/holder.c modules/fluid/relay.c|s/ *&& strcmp (grant->incarn
 B_REL|modules/fluid/node_lease.c|s/holder_close (&n->holder, end_ms, &back)/holder_close (\&n->holder, 0, \&back)/|what was used is given back, too
 B_INC|modules/fluid/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
 B_TWO|common/libsqlite/database.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/return rc == SQLITE_OK ? database_run (d, set_up, errp) : database_explain (d, errp);/return 0;/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/@s/if (rank == 0 \&\& root_lives (w))/if (0 \&\& root_lives (w))/|two roots run on one statedir
+A_REACH|modules/fluid/ahead.c|s/uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms/uint64_t max_ms = a->debt_ms + AHEAD_MAX_MS (a->lease_ms), reach_ms/|each crash costs two leases, whatever others cost
+A_WAIT|modules/fluid/ahead.c|s/wait_ms = at_most (.*;/wait_ms = 0;/|a root that owes more than may be does not wait
+J_LOG|modules/fluid/store.c|s/\.journal = true,/.journal = false,/|the store has a write-ahead log
+J_FILLED|common/libsqlite/database.c|s/if (d->is_new \&\& d->filled)/if (0)/|a database that a journal has emptied is a new one
+J_PLACE|common/libsqlite/database.c|s/if (!d->locked || (stat (d->path/if (1 || (stat (d->path/|a commit counts wherever the file is now
+L_LAST|modules/fluid/past.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/fluid_gen_advance (&n->gen, fluid_split.*;/;/|a reload forgets the last id
+L_SAME|modules/fluid/past.c|s/ || !same_record (&p->stored, stored)//|a reload takes the leases whoever was root meanwhile
 MUTANTS
 }
 

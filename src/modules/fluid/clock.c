@@ -80,6 +80,12 @@ void clock_start (struct clock *c, uint64_t boot_us, uint64_t inst_us)
     *c = (struct clock){.known = true, .root = true, .boot_us = boot_us, .inst_us = inst_us};
 }
 
+void clock_hold (struct clock *c, uint64_t boot_us, uint64_t until_us)
+{
+    rebase (c, boot_us);
+    c->boot_us = until_us;
+}
+
 void clock_discipline (struct clock *c, uint64_t boot_us, int64_t wall_us)
 {
     assert (c->root);

@@ -35,6 +35,9 @@ struct clock {
 /* Start the root's clock at 'boot_us' with the instance's time 'inst_us'. */
 void clock_start (struct clock *c, uint64_t boot_us, uint64_t inst_us);
 
+/* It stands still from 'boot_us' to 'until_us'. */
+void clock_hold (struct clock *c, uint64_t boot_us, uint64_t until_us);
+
 /* The root's wall clock says that the instance's time should be 'wall_us' (may be negative: before the
  * epoch).  The clock is slewed toward it.
  */

@@ -31,6 +31,7 @@ struct holding {
 struct lease_table {
     uint32_t ngenerators;
     uint64_t lease_ms;
+    uint64_t reach_ms;  /* of the horizon */
     uint64_t base_ms;   /* nothing below it is given: the horizon at the start, then the watermark */
     uint64_t stored_ms; /* the horizon that is durable */
     bool storing;
@@ -56,6 +57,7 @@ struct lease_table *lease_table_create (uint32_t ngenerators, uint64_t lease_ms,
     if (t) {
         t->ngenerators = ngenerators;
         t->lease_ms = lease_ms;
+        t->reach_ms = 2 * lease_ms;
         t->base_ms = horizon_ms;
         t->stored_ms = horizon_ms;
     }
@@ -67,9 +69,14 @@ void lease_table_destroy (struct lease_table *t)
     free (t);
 }
 
+void lease_set_reach (struct lease_table *t, uint64_t reach_ms)
+{
+    t->reach_ms = reach_ms;
+}
+
 uint64_t lease_next_store (const struct lease_table *t)
 {
-    uint64_t ahead_ms = t->lease_ms + t->lease_ms / 2;
+    uint64_t ahead_ms = t->reach_ms - t->reach_ms / 4;
 
     if (t->storing || t->closed || t->stored_ms >= END_MS)
         return UINT64_MAX;
@@ -81,7 +88,7 @@ bool lease_must_store (struct lease_table *t, uint64_t now_ms, uint64_t *horizon
     if (now_ms < lease_next_store (t))
         return false;
     t->storing = true;
-    *horizon_ms = min_u64 (now_ms + 2 * t->lease_ms, END_MS);
+    *horizon_ms = min_u64 (now_ms + t->reach_ms, END_MS);
     return true;
 }
 

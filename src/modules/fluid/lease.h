@@ -78,6 +78,7 @@ struct lease_record {
     uint64_t horizon_ms;   /* no id at or above it was made; a root that starts gives nothing below */
     uint64_t watermark_ms; /* no id below it will be made (watermark.h) */
     uint64_t settle_ms;    /* so long after a start, ranges given before may be in use yet */
+    uint64_t ahead_ms;     /* what crashes have cost, if the next root begins at this horizon (ahead.h) */
 };
 
 /* --- the table --------------------------------------------------------------------------------- */
@@ -89,6 +90,9 @@ struct lease_table;
  */
 struct lease_table *lease_table_create (uint32_t ngenerators, uint64_t lease_ms, uint64_t horizon_ms);
 void lease_table_destroy (struct lease_table *t);
+
+/* How far ahead of now the horizon is stored, from now on: two leases, unless this says otherwise. */
+void lease_set_reach (struct lease_table *t, uint64_t reach_ms);
 
 /* Whether the horizon must be stored anew, and as what: it is asked for once, until lease_stored () or
  * lease_store_failed () tells the outcome.  Ask often: before each grant, and as time goes on.

@@ -112,11 +112,22 @@ static void note_state (struct node *n, uint64_t now_us)
             node_wake_ms (n, now_us, n->holder.range[i].lo_ms);
 }
 
+/* See begin_late (). */
+static void begin (struct node *n, uint64_t now_us)
+{
+    if (!n->root || n->clock.known)
+        return;
+    n->clock.known = now_us >= n->begin_us;
+    if (!n->clock.known)
+        node_wake (n, n->begin_us);
+}
+
 void node_tick (struct node *n, uint64_t now_us)
 {
     n->deadline_us = NEVER;
     if (n->stopped)
         return;
+    begin (n, now_us);
     node_lease_work (n, now_us);
     node_ids_work (n, now_us);
     node_watermark_work (n, now_us);
@@ -232,10 +243,24 @@ static uint64_t start_us (int64_t wall_us, uint64_t horizon_ms)
     return wall_us > 0 && (uint64_t) wall_us > us ? (uint64_t) wall_us : us;
 }
 
+/* A root that would be too far ahead waits first: its time is not known yet, so it makes and gives nothing. */
+static void begin_late (struct node *n, uint64_t now_us, const struct lease_record *stored, int64_t ahead_us)
+{
+    uint64_t wait_ms = ahead_start (&n->ahead, n->config.lease_ms, now_us, stored->ahead_ms, ahead_us / 1000);
+
+    n->begin_us = now_us + wait_ms * 1000;
+    clock_hold (&n->clock, now_us, n->begin_us);
+    n->clock.known = wait_ms == 0;
+    if (wait_ms > 0)
+        node_log (n, LOG_WARNING, "rank 0 crashed again and again: it waits %llu ms, not to run further ahead of the clock",
+                  (unsigned long long) wait_ms);
+}
+
 int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t epoch_ms,
                      const struct lease_record *stored)
 {
-    uint64_t inst_us = start_us (wall_us - epoch_ms * 1000, stored->horizon_ms);
+    int64_t wall_inst_us = wall_us - epoch_ms * 1000;
+    uint64_t inst_us = start_us (wall_inst_us, stored->horizon_ms);
     uint32_t generators = n->config.max_generators;
     uint64_t lease_ms = n->config.lease_ms;
 
@@ -244,8 +269,10 @@ int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t e
         return -1;
     if (!node_past_root (n, now_us, epoch_ms, stored))
         clock_start (&n->clock, now_us, inst_us);
-    if (!(n->watermark = watermark_create (generators, lease_ms, stored, node_now_ms (n, now_us))))
+    inst_us = clock_read (&n->clock, now_us);
+    if (!(n->watermark = watermark_create (generators, lease_ms, stored, inst_us / 1000)))
         return -1;
+    begin_late (n, now_us, stored, (int64_t) inst_us - wall_inst_us);
     n->root = true;
     n->has_epoch = true;
     n->epoch_ms = epoch_ms;
@@ -277,7 +304,7 @@ static void root_status (const struct node *n, uint64_t now_us, struct node_stat
     status->their_epoch_ms = n->their_epoch_ms;
     status->their_hi_ms = n->their_hi_ms;
     status->store = n->store;
-    status->ahead_us = (int64_t) clock_read (&n->clock, now_us) - wall_us;
+    status->ahead_us = n->clock.known ? (int64_t) clock_read (&n->clock, now_us) - wall_us : 0;
 }
 
 void node_status (const struct node *n, uint64_t now_us, struct node_status *status)

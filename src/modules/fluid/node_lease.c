@@ -43,6 +43,15 @@ static void watch_store (struct node *n, uint64_t now_us)
     }
 }
 
+/* What a crash will have cost when the horizon is that. */
+static uint64_t owed_ms (struct node *n, uint64_t now_us, uint64_t horizon_ms)
+{
+    uint64_t now_ms = node_now_ms (n, now_us);
+    int64_t wall_ms = (n->wall_us + (int64_t) (now_us - n->wall_read_us)) / 1000;
+
+    return ahead_stored (&n->ahead, now_ms, horizon_ms, (int64_t) now_ms - wall_ms);
+}
+
 /* The horizon is raised ahead of need: wake up for that too. */
 static void store_horizon (struct node *n, uint64_t now_us)
 {
@@ -53,8 +62,10 @@ static void store_horizon (struct node *n, uint64_t now_us)
         node_wake (n, n->store_retry_us);
         return;
     }
-    if (lease_must_store (n->table, node_now_ms (n, now_us), &record.horizon_ms)) {
+    lease_set_reach (n->table, ahead_reach (&n->ahead, now_us));
+    if (n->clock.known && lease_must_store (n->table, node_now_ms (n, now_us), &record.horizon_ms)) {
         node_watermark_record (n, now_us, &record);
+        record.ahead_ms = owed_ms (n, now_us, record.horizon_ms);
         n->stats.stores++;
         n->store_slow_us = now_us + lease_us (n) / 4;
         node_wake (n, n->store_slow_us);
@@ -358,6 +369,7 @@ void node_lease_stop (struct node *n, uint64_t now_us, struct lease_record *last
             take_back (n, &back);
         last->horizon_ms = lease_close (n->table);
         node_watermark_close (n, now_us, last);
+        last->ahead_ms = n->clock.known ? owed_ms (n, now_us, last->horizon_ms) : n->ahead.debt_ms;
         return;
     }
     if (any)

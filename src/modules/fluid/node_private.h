@@ -13,6 +13,7 @@
 #ifndef FLUID_NODE_PRIVATE_H
 #define FLUID_NODE_PRIVATE_H
 
+#include "modules/fluid/ahead.h"
 #include "modules/fluid/clock.h"
 #include "modules/fluid/holder.h"
 #include "modules/fluid/lease.h"
@@ -75,6 +76,8 @@ struct node {
     uint64_t their_hi_ms;
     bool has_epoch;
     int64_t epoch_ms;
+    struct ahead ahead; /* the root's */
+    uint64_t begin_us;  /* when its time begins to run; it waits until then */
     int64_t wall_us; /* the root's wall clock - epoch, and when it was read */
     uint64_t wall_read_us;
 

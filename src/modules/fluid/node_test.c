@@ -965,7 +965,7 @@ static void test_watermark (void)
     node_destroy (w.n);
 
     create (&w, 0);
-    node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){9000, 8000, 500});
+    node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){9000, 8000, 500, 0});
     node_stored (w.n, T0, w.horizon_ms);
     ok (node_watermark (w.n, T0 + 499 * MS, &ms) && ms == 8000, "after a crash a root waits for those whom it does not know");
     ok (node_watermark (w.n, T0 + 500 * MS, &ms) && ms == 10500, "until they can use nothing any more");

@@ -74,7 +74,8 @@ void node_remember (struct node *n, const void *data, size_t size)
 
 static bool same_record (const struct lease_record *a, const struct lease_record *b)
 {
-    return a->horizon_ms == b->horizon_ms && a->watermark_ms == b->watermark_ms && a->settle_ms == b->settle_ms;
+    return a->horizon_ms == b->horizon_ms && a->watermark_ms == b->watermark_ms && a->settle_ms == b->settle_ms
+           && a->ahead_ms == b->ahead_ms;
 }
 
 /* What it gave itself ends where it stopped, or where its loans do: there the clock goes on, and above what was told. */

@@ -3,7 +3,8 @@
 
 /* store.c - the durable horizon and epoch
  *
- * The file holds one table 'fluid' with one row: id 0, horizon_ms, watermark_ms, settle_ms, epoch_ms, seal.  It is good
+ * The file holds one table 'fluid' with one row: id 0, horizon_ms, watermark_ms, settle_ms, epoch_ms, seal, ahead_ms (which
+ * is added where an earlier version made the file).  It is good
  * if and only if (1) it is a whole database of this kind and version (libsqlite), (2) the row is there, (3) seal is what
  * seal () makes of the other columns and (4) 0 <= horizon_ms <= 2^40.  Table and row are made in one transaction.
  *
@@ -45,13 +46,13 @@ struct store {
     struct lease_record record; /* of the write that is under way */
 };
 
-/* 63 bits: SQLite's integers are signed. */
+/* 63 bits: SQLite's integers are signed.  An earlier version, which had no 'ahead_ms', sealed the others alone. */
 static int64_t seal (const struct lease_record *r, int64_t epoch_ms)
 {
-    const uint64_t column[] = { r->horizon_ms, r->watermark_ms, r->settle_ms, (uint64_t)epoch_ms };
+    const uint64_t column[] = { r->horizon_ms, r->watermark_ms, r->settle_ms, (uint64_t)epoch_ms, r->ahead_ms };
     uint64_t z = 0;
 
-    for (size_t i = 0; i < sizeof (column) / sizeof (column[0]); i++) {
+    for (size_t i = 0; i < (r->ahead_ms > 0 ? 5 : 4); i++) {
         z = (z ^ column[i]) * UINT64_C (0xbf58476d1ce4e5b9) + UINT64_C (0x9e3779b97f4a7c15);
         z ^= z >> 29;
     }
@@ -60,12 +61,13 @@ static int64_t seal (const struct lease_record *r, int64_t epoch_ms)
 
 static int write_record (struct store *st, const struct lease_record *r, idt_error_t *errp)
 {
-    char sql[240];
+    char sql[320];
 
     snprintf (sql, sizeof (sql),
-              "UPDATE fluid SET horizon_ms = %llu, watermark_ms = %llu, settle_ms = %llu, seal = %lld WHERE id = 0;",
+              "UPDATE fluid SET horizon_ms = %llu, watermark_ms = %llu, settle_ms = %llu, ahead_ms = %llu, seal = %lld"
+              " WHERE id = 0;",
               (unsigned long long)r->horizon_ms, (unsigned long long)r->watermark_ms, (unsigned long long)r->settle_ms,
-              (long long)seal (r, st->epoch_ms));
+              (unsigned long long)r->ahead_ms, (long long)seal (r, st->epoch_ms));
     return database_run (st->database, sql, errp);
 }
 
@@ -112,20 +114,35 @@ static int read_columns (struct database *d, sqlite3_stmt *stmt, struct store_co
         return rc < 0 ? -1 : database_damaged (d, "its row is missing", errp);
     content->record = (struct lease_record){ .horizon_ms = (uint64_t)d->sqlite.column_int64 (stmt, 0),
                                              .watermark_ms = (uint64_t)d->sqlite.column_int64 (stmt, 1),
-                                             .settle_ms = (uint64_t)d->sqlite.column_int64 (stmt, 2) };
+                                             .settle_ms = (uint64_t)d->sqlite.column_int64 (stmt, 2),
+                                             .ahead_ms = (uint64_t)d->sqlite.column_int64 (stmt, 5) };
     content->epoch_ms = d->sqlite.column_int64 (stmt, 3);
     *stored_seal = d->sqlite.column_int64 (stmt, 4);
     return 0;
 }
 
+/* A file that an earlier version made. */
+static int add_column (struct database *d, idt_error_t *errp)
+{
+    sqlite3_stmt *stmt
+        = database_prepare (d, "SELECT 1 FROM pragma_table_info ('fluid') WHERE name = 'ahead_ms';", errp);
+    int rc = stmt ? database_step (d, stmt, errp) : -1;
+
+    d->sqlite.finalize (stmt);
+    if (rc != 0)
+        return rc < 0 ? -1 : 0;
+    return database_run (d, "ALTER TABLE fluid ADD COLUMN ahead_ms INTEGER NOT NULL DEFAULT 0;", errp);
+}
+
 static int read_row (struct store *st, struct store_content *content, idt_error_t *errp)
 {
     struct database *d = st->database;
-    sqlite3_stmt *stmt = database_prepare (
-        d, "SELECT horizon_ms, watermark_ms, settle_ms, epoch_ms, seal FROM fluid WHERE id = 0;", errp);
     int64_t stored_seal = 0;
+    sqlite3_stmt *stmt;
 
-    if (!stmt)
+    if (add_column (d, errp) < 0
+        || !(stmt = database_prepare (
+                 d, "SELECT horizon_ms, watermark_ms, settle_ms, epoch_ms, seal, ahead_ms FROM fluid WHERE id = 0;", errp)))
         return -1;
     int rc = read_columns (d, stmt, content, &stored_seal, errp);
     int saved = errno;
@@ -181,9 +198,11 @@ int store_init (struct store *st, int64_t epoch_ms, const struct lease_record *r
     snprintf (sql, sizeof (sql),
               "CREATE TABLE fluid (id INTEGER PRIMARY KEY CHECK (id = 0), horizon_ms INTEGER NOT NULL,"
               " watermark_ms INTEGER NOT NULL, settle_ms INTEGER NOT NULL, epoch_ms INTEGER NOT NULL,"
-              " seal INTEGER NOT NULL); INSERT INTO fluid VALUES (0, %llu, %llu, %llu, %lld, %lld)",
+              " seal INTEGER NOT NULL, ahead_ms INTEGER NOT NULL);"
+              " INSERT INTO fluid VALUES (0, %llu, %llu, %llu, %lld, %lld, %llu)",
               (unsigned long long)r->horizon_ms, (unsigned long long)r->watermark_ms,
-              (unsigned long long)r->settle_ms, (long long)epoch_ms, (long long)seal (r, epoch_ms));
+              (unsigned long long)r->settle_ms, (long long)epoch_ms, (long long)seal (r, epoch_ms),
+              (unsigned long long)r->ahead_ms);
     return database_fill (st->database, sql, errp);
 }
 

@@ -21,7 +21,7 @@
 
 static char dir[64];
 static bool all_bits;
-static const struct lease_record new_record = { 0, 0, 0 };
+static const struct lease_record new_record = { 0, 0, 0, 0 };
 
 static const char *const leftovers[] = {
     "fluid.sqlite",           "fluid.sqlite-wal",           "fluid.sqlite-journal",
@@ -72,7 +72,7 @@ static bool write_and_wait (struct store *st, uint64_t horizon, idt_error_t *err
     uint64_t stored = 0;
     bool good = false;
 
-    store_write (st, &(struct lease_record){ horizon, horizon / 2, 75 });
+    store_write (st, &(struct lease_record){ horizon, horizon / 2, 75, horizon / 3 });
     wait_until (store_result (st, &good, &stored, err))
         poll (&pfd, 1, TAP_WAIT_S * 1000);
     return good && stored == horizon;
@@ -97,10 +97,10 @@ static void test_good (void)
     st = open_store (&content, &err);
     ok (st && !content.is_new && content.record.horizon_ms == 2000 && content.record.watermark_ms == 1000
             && content.record.settle_ms == 75 && content.epoch_ms == 1234567, "what was stored is there again");
-    ok (store_close (st, &(struct lease_record){ 1500, 10, 75 }, &err) == 0 && (st = open_store (&content, &err)) && content.record.horizon_ms == 1500,
+    ok (store_close (st, &(struct lease_record){ 1500, 10, 75, 0 }, &err) == 0 && (st = open_store (&content, &err)) && content.record.horizon_ms == 1500,
         "a clean stop may lower the horizon");
-    store_write (st, &(struct lease_record){ 3000, 10, 75 });
-    ok (store_close (st, &(struct lease_record){ 2500, 10, 75 }, &err) == 0 && (st = open_store (&content, &err)) && content.record.horizon_ms == 2500,
+    store_write (st, &(struct lease_record){ 3000, 10, 75, 0 });
+    ok (store_close (st, &(struct lease_record){ 2500, 10, 75, 0 }, &err) == 0 && (st = open_store (&content, &err)) && content.record.horizon_ms == 2500,
         "and has the last word, whatever was under way");
     store_close (st, NULL, &err);
     remove_dir ();
@@ -344,7 +344,7 @@ static void test_slow (void)
     struct store *st = open_store (&content, &err);
     store_init (st, 1, &new_record, &err);
     disk_hang (true);
-    store_write (st, &(struct lease_record){ 1000, 0, 0 });
+    store_write (st, &(struct lease_record){ 1000, 0, 0, 0 });
     ok (!store_result (st, &good, &h, &err) && horizon_after_power_cut () == 0,
         "while the disk hangs nobody waits, and nothing is told to be stored");
     disk_hang (false);
@@ -513,7 +513,7 @@ static void test_log_of_before (void)
     make_dir ();
     make_temp (left);
     struct store *st = open_store (&content, &err);
-    store_init (st, 1767225600000, &(struct lease_record){ 620001, 7, 75 }, &err);
+    store_init (st, 1767225600000, &(struct lease_record){ 620001, 7, 75, 0 }, &err);
     store_close (st, NULL, &err);
     struct database *d = database_open (&before, dir, "nobody", &err);
     ok (d && database_run (d, "UPDATE fluid SET id = 0;", &err) == 0, "a file has a log: %s", err.text);
@@ -559,7 +559,7 @@ static void test_moved (void)
         bail_out ("rename");
     ok (write_and_wait (st, 4000, &err), "it is when the right one is back");
     unlink (file ("fluid.sqlite"));
-    ok (!write_and_wait (st, 5000, &err) && store_close (st, &(struct lease_record){ 6000, 0, 0 }, &err) < 0
+    ok (!write_and_wait (st, 5000, &err) && store_close (st, &(struct lease_record){ 6000, 0, 0, 0 }, &err) < 0
             && strstr (err.text, "was removed or replaced"), "and not where the file is removed, at the end neither: %s", err.text);
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));
@@ -583,7 +583,7 @@ static void test_aside (void)
             && strcmp (path, file ("fluid.sqlite.damaged-1")) == 0 && stat (path, &sb) == 0 && sb.st_size == 4,
         "a damaged one is moved aside");
     struct store *st = open_store (&content, &err);
-    ok (st && content.is_new && store_init (st, 5, &(struct lease_record){ 77, 0, 3 }, &err) == 0, "so that there is place for a new one");
+    ok (st && content.is_new && store_init (st, 5, &(struct lease_record){ 77, 0, 3, 0 }, &err) == 0, "so that there is place for a new one");
     store_close (st, NULL, &err);
     st = open_store (&content, &err);
     ok (st && content.record.horizon_ms == 77 && content.record.settle_ms == 3, "with what is known");

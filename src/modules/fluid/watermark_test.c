@@ -14,7 +14,7 @@
 #define LEASE 1000
 #define NO_ID_BEFORE (LEASE + LEASE / 4 + LEASE / 40 + 1) /* a range given at 0 cannot be used any more */
 
-static const struct lease_record fresh = { 0, 0, 0 };
+static const struct lease_record fresh = { 0, 0, 0, 0 };
 
 static struct report report (const char *from, uint64_t low_ms)
 {
