@@ -12,7 +12,7 @@
 set -u
 : "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=1000}" "${CHAOS:=silent}" "${STEPS:=150}"
 fluid=src/modules/fluid
-tests="lease ahead holder relay node store fluid"
+tests="lease ahead witness holder relay node store fluid"
 
 # Rule, files below src/, what sed does to them (edits with an @ between, each for one of them at least), and the rule in
 # words.  Where the rule is kept twice, both are taken away; what only a broker does, the simulator does in its place.
@@ -42,6 +42,8 @@ J_FILLED|common/libsqlite/database.c|s/if (d->is_new \&\& d->filled)/if (0)/|a d
 J_PLACE|common/libsqlite/database.c|s/if (!d->locked || (stat (d->path/if (1 || (stat (d->path/|a commit counts wherever the file is now
 L_LAST|modules/fluid/past.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/fluid_gen_advance (&n->gen, fluid_split.*;/;/|a reload forgets the last id
 L_SAME|modules/fluid/past.c|s/ || !same_record (&p->stored, stored)//|a reload takes the leases whoever was root meanwhile
+T_LOST|modules/fluid/witness.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not seen
+T_DOUBT|modules/fluid/node.c|s/ || n->doubt) .. T_DOUBT ../)/|a node whose clock missed time goes on
 MUTANTS
 }
 

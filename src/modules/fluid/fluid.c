@@ -18,17 +18,45 @@
 #include "libutil/errprintf.h"
 #include "modules/fluid/past.h"
 #include "modules/fluid/service.h"
+#include "modules/fluid/ticks.h"
 
 #define NEVER UINT64_MAX
 
 /* --- time ------------------------------------------------------------------------------------------ */
 
-uint64_t service_now_us (void)
+static uint64_t read_us (clockid_t id)
 {
     struct timespec ts;
 
-    clock_gettime (CLOCK_BOOTTIME, &ts);
+    clock_gettime (id, &ts);
     return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+uint64_t service_now_us (void)
+{
+    return read_us (CLOCK_BOOTTIME);
+}
+
+/* Whether we were held up between two clocks: then they were not read together. */
+static bool read_clocks (struct service *sv, struct witness_reading *r)
+{
+    r->boot_us = service_now_us ();
+    r->raw_us = read_us (CLOCK_MONOTONIC_RAW);
+    r->wall_us = read_us (CLOCK_REALTIME);
+    r->ticks = sv->has_ticks ? processor_ticks () : 0;
+    return service_now_us () - r->boot_us < WITNESS_GRAIN_US / 4;
+}
+
+uint64_t service_time_us (struct service *sv)
+{
+    struct witness_reading now;
+    int64_t off_us;
+
+    if (!read_clocks (sv, &now))
+        return now.boot_us;
+    if ((off_us = witness_look (&sv->witness, &now)) != 0)
+        node_lost_time (sv->node, now.boot_us, off_us);
+    return now.boot_us;
 }
 
 void service_set_timer (struct service *sv)
@@ -54,7 +82,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     if (read (sv->timer_fd, &count, sizeof (count)) < 0)
         return; /* it was set anew meanwhile */
     sv->armed_us = NEVER;
-    node_tick (sv->node, service_now_us ());
+    node_tick (sv->node, service_time_us (sv));
     service_set_timer (sv);
 }
 
@@ -88,7 +116,7 @@ static void sample_cb (void *arg, const struct idt_clock_sample *sample)
 {
     struct service *sv = arg;
 
-    node_sample (sv->node, service_now_us (), sample);
+    node_sample (sv->node, service_time_us (sv), sample);
     service_set_timer (sv);
 }
 
@@ -236,7 +264,7 @@ static int fluid_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t 
 
     if (!sv)
         return errprintf (errp, "out of memory");
-    *sv = (struct service){ .h = h, .timer_fd = -1, .armed_us = NEVER };
+    *sv = (struct service){ .h = h, .timer_fd = -1, .armed_us = NEVER, .has_ticks = processor_has_ticks () };
     if (start (sv, errp) < 0) {
         fluid_fini (h, sv);
         return -1;

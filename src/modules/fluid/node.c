@@ -29,6 +29,7 @@
 #include <syslog.h>
 
 #include "modules/fluid/node_private.h"
+#include "modules/fluid/witness.h"
 
 #define MIN_LEASE_MS 12
 
@@ -62,7 +63,7 @@ void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms)
 
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
 {
-    if (!n->owner || !n->clock.known)
+    if (!n->owner || !n->clock.known || n->doubt) /* T_DOUBT */
         return false;
     uint64_t ms = clock_read (&n->clock, now_us) / 1000;
 
@@ -155,8 +156,81 @@ void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample
 {
     if (n->root || n->stopped)
         return;
-    clock_sample (&n->clock, sample);
+    node_time (n, now_us, sample);
     node_tick (n, now_us);
+}
+
+/* What the parent's clock shows that ours can not, by its own account: a pause that no clock of this host has counted, or a
+ * root that went ahead.
+ */
+static uint64_t behind_us (const struct node *n, const struct idt_clock_sample *s)
+{
+    if (!n->clock.known || s->received_us < s->sent_us)
+        return 0;
+    uint64_t most_us = clock_read (&n->clock, s->received_us) + clock_bound (&n->clock, s->received_us);
+    uint64_t least_us = s->peer_sent_us > s->peer_bound_us ? s->peer_sent_us - s->peer_bound_us : 0;
+
+    return least_us > most_us + WITNESS_GRAIN_US ? least_us - most_us : 0;
+}
+
+void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *s)
+{
+    uint64_t us = behind_us (n, s);
+    bool doubt = n->doubt && s->sent_us < n->doubt_us;
+
+    clock_sample (&n->clock, s);
+    if (us == 0 && n->doubt == doubt)
+        return;
+    node_ids_close_past (n, now_us);
+    if (us > 0 && !n->doubt)
+        node_log (n, LOG_WARNING, "the time here was %.3f s behind the parent's: a pause that this host's clocks missed, or "
+                                  "rank 0 went ahead; stepped forward", (double) us / 1e6);
+    n->doubt = doubt;
+}
+
+static void log_lost (struct node *n, int64_t off_us)
+{
+    const char *what = n->root ? "ids go on" : "no id is made here until the parent's time is known";
+
+    if (off_us > 0)
+        node_log (n, LOG_WARNING, "CLOCK_BOOTTIME of this host missed %.3f s, as after a pause of a virtual machine: %s",
+                  (double) off_us / 1e6, what);
+    else
+        node_log (n, LOG_WARNING, "CLOCK_BOOTTIME of this host jumped %.3f s ahead of all other clocks: %s",
+                  (double) -off_us / 1e6, what);
+}
+
+void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
+{
+    if (n->stopped || !n->clock.known || off_us == 0)
+        return;
+    log_lost (n, off_us);
+    if (off_us < 0)
+        n->clock.boot_us += (uint64_t) -off_us; /* it did not happen */
+    else if (n->root)
+        n->missed_us += (uint64_t) off_us;
+    else
+        n->holder.until_us -= n->holder.until_us < (uint64_t) off_us ? n->holder.until_us : (uint64_t) off_us;
+    n->doubt = !n->root;
+    n->doubt_us = now_us;
+    n->cur = (struct range){0, 0};
+    node_tick (n, now_us);
+}
+
+/* The root's wall clock has gone on, or was set: what it confirms is made up for. */
+static void make_up (struct node *n, uint64_t now_us)
+{
+    uint64_t inst_us = clock_read (&n->clock, now_us);
+
+    if (n->missed_us == 0 || n->wall_us <= (int64_t) (inst_us + WITNESS_GRAIN_US))
+        return;
+    uint64_t us = (uint64_t) n->wall_us - inst_us;
+    if (us > n->missed_us)
+        us = n->missed_us;
+    clock_forward (&n->clock, now_us, inst_us + us);
+    n->missed_us -= us;
+    node_ids_close_past (n, now_us);
+    node_log (n, LOG_NOTICE, "rank 0 stepped %.3f s forward, which its clock had missed", (double) us / 1e6);
 }
 
 void node_wall (struct node *n, uint64_t now_us, int64_t wall_us)
@@ -165,13 +239,15 @@ void node_wall (struct node *n, uint64_t now_us, int64_t wall_us)
         return;
     n->wall_us = wall_us - n->epoch_ms * 1000;
     n->wall_read_us = now_us;
+    if (n->clock.known)
+        make_up (n, now_us);
     clock_discipline (&n->clock, now_us, n->wall_us);
     node_tick (n, now_us);
 }
 
 bool node_clock (const struct node *n, uint64_t now_us, uint64_t *inst_us, uint64_t *bound_us)
 {
-    if (!n->clock.known)
+    if (!n->clock.known || n->doubt)
         return false;
     *inst_us = clock_estimate (&n->clock, now_us);
     *bound_us = clock_estimate_bound (&n->clock, now_us);
@@ -321,7 +397,7 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
                                    .holds_until_ms = holder_end (&n->holder)};
     struct range range;
 
-    if (n->owner && n->clock.known && holder_range (&n->holder, now_us, status->timestamp_ms, &range)) {
+    if (n->owner && n->clock.known && !n->doubt && holder_range (&n->holder, now_us, status->timestamp_ms, &range)) {
         status->state = NODE_ACTIVE;
         status->lo_ms = range.lo_ms;
         status->hi_ms = range.hi_ms;

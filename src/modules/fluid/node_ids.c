@@ -53,6 +53,15 @@ void node_ids_follow (struct node *n, uint64_t now_us, fluid_t last)
     step_to (n, now_us, last);
 }
 
+void node_ids_close_past (struct node *n, uint64_t now_us)
+{
+    uint64_t ms = node_now_ms (n, now_us);
+
+    fluid_gen_advance (&n->gen, ms);
+    if (n->cursor_ms < ms)
+        n->cursor_ms = ms;
+}
+
 static uint64_t later_ms (uint64_t a, uint64_t b)
 {
     return a > b ? a : b;

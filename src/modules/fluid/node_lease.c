@@ -124,7 +124,7 @@ static void reply (struct node *n, uint64_t now_us, void *cookie, uint64_t recei
         .grant = grant, .ngrant = ngrant, .has_epoch = n->has_epoch, .epoch_ms = n->epoch_ms,
         .lease_ms = n->root_lease_ms};
 
-    if (n->clock.known) {
+    if (n->clock.known && !n->doubt) {
         answer.has_time = true;
         answer.sent_us = clock_estimate (&n->clock, now_us);
         answer.received_us = answer.sent_us - (now_us - received_us);
@@ -290,7 +290,7 @@ static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const stru
 {
     if (!answer->has_time || n->sent[tag % NSENT].tag != tag) /* sixteen have gone since */
         return;
-    clock_sample (&n->clock, &(struct idt_clock_sample){.sent_us = n->sent[tag % NSENT].us,
+    node_time (n, now_us, &(struct idt_clock_sample){.sent_us = n->sent[tag % NSENT].us,
                                                         .peer_received_us = answer->received_us,
                                                         .peer_sent_us = answer->sent_us,
                                                         .received_us = now_us,

@@ -46,6 +46,9 @@ struct node {
     bool stopped;
     bool parent_up;
     struct clock clock;
+    bool doubt;           /* our clock missed time: nothing is made until the parent's is known again */
+    uint64_t doubt_us;    /* since when */
+    uint64_t missed_us;   /* the root: what the wall clock has not confirmed yet */
 
     /* ids: node_ids.c, node_forward.c */
     struct fluid_gen gen;
@@ -145,6 +148,12 @@ uint64_t node_ids_floor_ms (const struct node *n, fluid_t after);
 
 /* Ids up to 'last', made above, are answered: our own go on above, and our clock is not behind them. */
 void node_ids_follow (struct node *n, uint64_t now_us, fluid_t last);
+
+/* No id is made of a time before now any more, for a request that waits neither. */
+void node_ids_close_past (struct node *n, uint64_t now_us);
+
+/* The parent's clock was read. */
+void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample);
 
 /* Answer a request that waits, with all its ids or with an error ('text' may be NULL). */
 void node_ids_leave_complete (struct node *n, uint64_t now_us, struct pending *p);

@@ -10,6 +10,7 @@
 
 #include "common/libutil/tap.h"
 #include "modules/fluid/node.h"
+#include "modules/fluid/past.h"
 
 #define UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
 #define CHILD "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
@@ -745,6 +746,111 @@ static void test_end_of_time (void)
     destroy (&w, T0 + SECOND);
 }
 
+/* --- time that was missed ---------------------------------------------------------------------------- */
+
+static void test_pause (void)
+{
+    struct world w;
+    struct record *r;
+    uint64_t inst_us, bound_us;
+
+    create_active (&w);
+    r = request (&w, T0 + SECOND, 1, 3, 0, false);
+    ok (ms_of (r->first) == 11000, "a node makes ids");
+    node_lost_time (w.n, T0 + 2 * SECOND, (int64_t) (9 * SECOND));
+    ok (state (&w, T0 + 2 * SECOND) == NODE_FENCED && w.logs > 0 && !node_clock (w.n, T0 + 2 * SECOND, &inst_us, &bound_us),
+        "when its clock missed time it says so, makes none, and tells nobody the time");
+    r = request (&w, T0 + 2 * SECOND, 2, 3, 0, false);
+    ok (r->answers == 0 && w.forwards == 1 && w.count == 3, "what is asked then goes up");
+    tell_time (&w, T0 + 2 * SECOND - 1, 12 * SECOND);
+    ok (r->answers == 0, "a time that was asked for before is none");
+    tell_time (&w, T0 + 2 * SECOND + 500 * MS, 21 * SECOND);
+    ok (r->answers == 1 && ms_of (r->first) >= 21000, "when the parent's time is known it goes on, and fills nothing that passed");
+    tell_time (&w, T0 + 3 * SECOND, 30 * SECOND);
+    r = request (&w, T0 + 3 * SECOND, 3, 1, 0, false);
+    ok (ms_of (r->first) >= 30000 && w.logs > 1, "a time that its own clock knows nothing of is told, too");
+    node_lost_time (w.n, T0 + 63 * SECOND, -(int64_t) (59 * SECOND));
+    tell_time (&w, T0 + 63 * SECOND, 31 * SECOND);
+    r = request (&w, T0 + 63 * SECOND, 4, 1, 0, false);
+    ok (r->answers == 1 && ms_of (r->first) == 31000, "a jump ahead is not taken for time");
+    destroy (&w, T0 + 64 * SECOND);
+
+    create_root (&w);
+    node_lost_time (w.n, T0 + SECOND, (int64_t) (9 * SECOND));
+    r = request (&w, T0 + SECOND, 1, 1, 0, false);
+    ok (ms_of (r->first) == 11000, "rank 0 goes on");
+    node_wall (w.n, T0 + SECOND, (int64_t) (111 * SECOND));
+    r = request (&w, T0 + SECOND, 2, 1, 0, false);
+    ok (ms_of (r->first) == 11000, "without a step while the wall clock has missed it, too");
+    node_wall (w.n, T0 + 2 * SECOND, (int64_t) (121 * SECOND));
+    r = request (&w, T0 + 2 * SECOND, 3, 1, 0, false);
+    ok (ms_of (r->first) == 21000, "and steps by what that confirms");
+    node_wall (w.n, T0 + 3 * SECOND, (int64_t) (500 * SECOND));
+    r = request (&w, T0 + 3 * SECOND, 4, 1, 0, false);
+    ok (ms_of (r->first) == 22000, "never further");
+    destroy (&w, T0 + 4 * SECOND);
+}
+
+/* --- a reload ---------------------------------------------------------------------------------------- */
+
+/* The node that runs after another one on the same broker. */
+static void *leave (struct world *w, uint64_t at_us, const struct lease_record *stored, size_t *size)
+{
+    void *past;
+
+    stop (w, at_us);
+    past = node_leave (w->n, stored, size);
+    node_destroy (w->n);
+    return past;
+}
+
+static void test_reload (void)
+{
+    struct world w;
+    struct lease_record last;
+    size_t size;
+
+    create_active (&w);
+    fluid_t id = request (&w, T0 + SECOND, 1, 3, 0, false)->last;
+    void *past = leave (&w, T0 + SECOND, NULL, &size);
+    create (&w, 3);
+    node_remember (w.n, past, size);
+    node_parent (w.n, T0 + SECOND, true);
+    request (&w, T0 + SECOND, 1, 1, 0, false);
+    ok (w.forwards == 1 && w.after == id, "a node that is loaded anew asks for ids above the last one");
+    destroy (&w, T0 + SECOND);
+    create (&w, 3);
+    node_remember (w.n, past, size - 1);
+    node_remember (w.n, "junk", 4);
+    ok (state (&w, T0) == NODE_FENCED, "what cannot be read is left out");
+    destroy (&w, T0);
+    free (past);
+
+    for (int same = 0; same < 2; same++) {
+        create_root (&w);
+        ask_lease (&w, T0, 5, 1, 0, 0);
+        uint64_t given_ms = w.grant[0].hi_ms;
+        node_stop (w.n, T0 + SECOND, &last);
+        past = node_leave (w.n, &last, &size);
+        node_destroy (w.n);
+        create (&w, 0);
+        node_remember (w.n, past, size);
+        if (!same)
+            last.horizon_ms++; /* somebody else was root meanwhile */
+        node_start_root (w.n, T0 + 2 * SECOND, (int64_t) (112 * SECOND), 100000, &last);
+        node_stored (w.n, T0 + 2 * SECOND, w.horizon_ms);
+        struct record *r = request (&w, T0 + 2 * SECOND, 1, 1, 0, false);
+        if (same)
+            ok (ms_of (r->first) == 12000, "rank 0 goes on with its time where its store is as it left it");
+        else
+            ok (ms_of (r->first) >= given_ms, "else it begins above all that was given");
+        ask_lease (&w, T0 + 2 * SECOND, 5, 2, given_ms, 0);
+        ok (w.answer.ngrant == 1 && w.grant[0].lo_ms >= given_ms, "and gives what is above that");
+        destroy (&w, T0 + 3 * SECOND);
+        free (past);
+    }
+}
+
 static void test_restart (void)
 {
     struct world w;
@@ -1000,6 +1106,8 @@ int main (void)
     test_far_after ();
     test_root ();
     test_end_of_time ();
+    test_pause ();
+    test_reload ();
     test_restart ();
     test_stop ();
     test_lend ();

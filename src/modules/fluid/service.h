@@ -29,6 +29,7 @@
 #include "modules/fluid/node.h"
 #include "modules/fluid/options.h"
 #include "modules/fluid/store.h"
+#include "modules/fluid/witness.h"
 
 #define SERVICE_STOPPING "the fluid service of this broker is stopping" /* the text of EHOSTUNREACH then */
 
@@ -52,6 +53,8 @@ struct service {
 
     /* the timer: fluid.c */
     int timer_fd;
+    struct witness witness;
+    bool has_ticks; /* the processor's counter is one that can be relied on */
     uint64_t armed_us; /* what the timer is set to; UINT64_MAX: it is not */
     idt_watcher_t *timer;
 
@@ -72,6 +75,11 @@ struct service {
 /* --- time: fluid.c ------------------------------------------------------------------------------------ */
 
 uint64_t service_now_us (void); /* CLOCK_BOOTTIME */
+
+/* The same where the node hears of what happens: it is compared with the host's other clocks, and the node is told first
+ * where it missed time (witness.h).
+ */
+uint64_t service_time_us (struct service *sv);
 
 /* Set the timer to the node's deadline.  Every way into the node ends here. */
 void service_set_timer (struct service *sv);

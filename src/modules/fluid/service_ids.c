@@ -31,7 +31,7 @@ static void ask_node (struct service *sv, const idt_msg_t *msg, uint32_t count, 
         .cookie = (void *)idt_msg_ref (msg), .count = count, .after = after, .from_broker = is_broker_request (msg),
         .asker = asker_of (msg)};
 
-    node_block (sv->node, service_now_us (), &req);
+    node_block (sv->node, service_time_us (sv), &req);
     service_set_timer (sv);
 }
 

@@ -34,7 +34,7 @@ static void wall_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct service *sv = arg;
 
-    node_wall (sv->node, service_now_us (), wall_us ());
+    node_wall (sv->node, service_time_us (sv), wall_us ());
     service_set_timer (sv);
 }
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* witness.h - whether CLOCK_BOOTTIME missed time, or jumped, by what the host's other clocks say
+ *
+ * All that a node promises about time it counts with CLOCK_BOOTTIME.  A virtual machine that was paused or migrated may
+ * not have counted that time, and a faulty one may count what never was.  The witnesses are told all clocks together, again
+ * and again, and compare how far each went since the last time.
+ *
+ * What no clock of the host has counted cannot be seen here: the parent's readings show it, up to a heartbeat later.
+ */
+#ifndef FLUID_WITNESS_H
+#define FLUID_WITNESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define WITNESS_GRAIN_US 20000 /* what is less is not judged, nor 0.2 % of the time between two readings */
+
+struct witness_reading {
+    uint64_t boot_us; /* CLOCK_BOOTTIME */
+    uint64_t raw_us;  /* CLOCK_MONOTONIC_RAW: stands still while the host is suspended, as boot does not */
+    uint64_t wall_us; /* CLOCK_REALTIME: whoever may set it */
+    uint64_t ticks;   /* of the processor's invariant counter; 0: it has none */
+};
+
+struct witness {
+    bool known;
+    struct witness_reading last;
+    struct witness_reading base; /* since when ticks are counted, to learn their rate */
+    double ticks_per_us;         /* 0: not known yet */
+};
+
+/* Tell the clocks, which were read together.  Returns how many microseconds CLOCK_BOOTTIME missed (above 0) or went too far
+ * (below 0) since the last call; 0: nothing to be seen.
+ */
+int64_t witness_look (struct witness *w, const struct witness_reading *now);
+
+#endif /* FLUID_WITNESS_H */

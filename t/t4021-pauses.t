@@ -1,0 +1,72 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t4021-pauses.t - hosts whose CLOCK_BOOTTIME misses time, as that of a virtual machine may that is paused, or jumps
+#
+# Brokers believe of that clock what t/chaos/host.h says.
+test_description='a pause that CLOCK_BOOTTIME missed is seen, told, and made up for; ids stay in order'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+mkdir -m 700 state && head -c 1032 /dev/zero >page || exit 1
+export CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/state"
+
+on_hosts() { # idtree start's arguments
+    env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" \
+        ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
+        idtree start -s 3 --topology kary:2 -o log-stderr-level=0 "$@" </dev/null
+}
+
+cat >lib.sh <<'END'
+unset LD_PRELOAD
+uri_of() { echo "${IDTREE_URI%0}$1"; }
+info() { idtree info --uri "$(uri_of "$1")" | awk -v key="$2" '$2 == key { print $3 }'; }
+served() { until idtree id new -r "$1" -g 2>/dev/null | grep -q "	$1\$"; do :; done; }
+# CLOCK_BOOTTIME of rank $1 is off by $2 seconds from now on.
+set_boot() {
+    us=$(($2 * 1000000)) bytes=
+    for i in 1 2 3 4 5 6 7 8; do
+        bytes=$bytes$(printf '\\%03o' $((us & 255)))
+        us=$((us >> 8))
+    done
+    printf "$bytes" | dd of="$CHAOS_PAGE" bs=8 seek=$((65 + $1)) conv=notrunc 2>/dev/null
+}
+load_start() {
+    rm -f stop && mkfifo stop &&
+    { "$IDTREE_BUILDDIR/t/idload" "${IDTREE_URI%0}" 0 1 2 <stop >result 6>&- & } && load_pid=$! && exec 6>stop
+}
+load_end() { exec 6>&- && wait $load_pid; rc=$?; cat result; return $rc; }
+until_logged() { until idtree dmesg --uri "$(uri_of "$1")" 2>/dev/null | grep "$2"; do :; done; }
+# The time of rank $1 is no more than 2 s behind that of rank $2, as it was when it had missed some.
+caught_up() { other=$(info $2 timestamp_ms) && own=$(info $1 timestamp_ms) && echo "$own $other" && test $((own + 2000)) -gt "$other"; }
+END
+
+cat >rank.sh <<'END'
+. ./lib.sh
+served 1 && load_start && set_boot 1 -5 &&
+until_logged 1 "CLOCK_BOOTTIME of this host missed [45]\.[0-9]* s, .*: no id is made here until the parent's time is known" &&
+served 1 && caught_up 1 0 && load_end
+END
+test_expect_success 'a rank that missed 5 s makes nothing until it knows the time, and says so' '
+    on_hosts sh rank.sh
+'
+cat >jump.sh <<'END'
+. ./lib.sh
+set_boot 1 0 && served 1 && load_start && set_boot 1 60 &&
+until_logged 1 "CLOCK_BOOTTIME of this host jumped [56][0-9]\.[0-9]* s ahead of all other clocks" &&
+served 1 && caught_up 0 1 && load_end
+END
+test_expect_success 'one whose clock jumped a minute ahead does not take it for time' '
+    printf "\000\000\000\000\000\000\000\000" | dd of=page bs=8 seek=66 conv=notrunc && on_hosts sh jump.sh
+'
+cat >root.sh <<'END'
+. ./lib.sh
+served 0 && served 1 && load_start && set_boot 0 -5 &&
+until_logged 0 "CLOCK_BOOTTIME of this host missed [45]\.[0-9]* s" &&
+until_logged 0 "rank 0 stepped [0-9.]* s forward, which its clock had missed" &&
+caught_up 0 1 && served 0 && load_end
+END
+test_expect_success 'rank 0 steps forward by what the wall clock confirms' '
+    head -c 1032 /dev/zero >page && on_hosts sh root.sh
+'
+test_done
