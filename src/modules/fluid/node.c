@@ -176,16 +176,17 @@ static uint64_t behind_us (const struct node *n, const struct idt_clock_sample *
 void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *s)
 {
     uint64_t us = behind_us (n, s);
-    bool doubt = n->doubt && s->sent_us < n->doubt_us;
 
+    if (n->doubt_us > 0 && s->sent_us < n->doubt_us) /* its way took longer than our clock says */
+        return;
     clock_sample (&n->clock, s);
-    if (us == 0 && n->doubt == doubt)
+    if (us == 0 && !n->doubt)
         return;
     node_ids_close_past (n, now_us);
     if (us > 0 && !n->doubt)
         node_log (n, LOG_WARNING, "the time here was %.3f s behind the parent's: a pause that this host's clocks missed, or "
                                   "rank 0 went ahead; stepped forward", (double) us / 1e6);
-    n->doubt = doubt;
+    n->doubt = false;
 }
 
 static void log_lost (struct node *n, int64_t off_us)
@@ -202,7 +203,10 @@ static void log_lost (struct node *n, int64_t off_us)
 
 void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
 {
-    if (n->stopped || !n->clock.known || off_us == 0)
+    if (n->stopped || off_us == 0)
+        return;
+    n->doubt_us = now_us;
+    if (!n->clock.known)
         return;
     log_lost (n, off_us);
     if (off_us < 0)
@@ -211,8 +215,8 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
         n->missed_us += (uint64_t) off_us;
     else
         n->holder.until_us -= n->holder.until_us < (uint64_t) off_us ? n->holder.until_us : (uint64_t) off_us;
+    n->clock.bound_us += (uint64_t) (off_us < 0 ? -off_us : off_us); /* any reading says more */
     n->doubt = !n->root;
-    n->doubt_us = now_us;
     n->cur = (struct range){0, 0};
     node_tick (n, now_us);
 }
