@@ -4,6 +4,7 @@
 /* life.c - one process of a broker: its clocks, its start and end, its links; what must hold of it at any time */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/world.h"
@@ -102,7 +103,7 @@ void world_check_bounds (struct world *w)
     for (uint32_t i = 1; i <= w->nlives; i++) {
         struct life *l = w->life[i];
 
-        if (!l->alive || l->paused || !l->node->clock.known)
+        if (!l->alive || l->paused || !l->node->clock.known || l->node->doubt)
             continue;
         uint64_t reading = clock_read (&l->node->clock, life_boot_us (l));
         uint64_t off = reading > truth ? reading - truth : truth - reading;
@@ -114,7 +115,19 @@ void world_check_bounds (struct world *w)
 
 /* --- coming and going ------------------------------------------------------------------------------------------- */
 
-struct life *life_start (struct world *w, uint32_t rank)
+/* Who comes after 'before' on the same broker goes on with its clock and what it left. */
+static void follow (struct life *l, const struct life *before, const void *past, size_t size)
+{
+    l->boot_offset = before->boot_offset;
+    l->boot_ppm = before->boot_ppm;
+    l->last_id = before->last_id;
+    memcpy (l->client_last_id, before->client_last_id, sizeof (l->client_last_id));
+    if (l->rank != 0)
+        l->last_reading = before->last_reading;
+    node_remember (l->node, past, size);
+}
+
+static struct life *start (struct world *w, uint32_t rank, const struct life *before, const void *past, size_t size)
 {
     struct node_config config = { .rank = rank,
                                   .max_generators = w->max_generators,
@@ -124,6 +137,10 @@ struct life *life_start (struct world *w, uint32_t rank)
                                   .max_waiting = 50 };
     struct life *l;
 
+    if (w->mixed) { /* other lives have others */
+        config.lease_ms = w->lease_ms / 2 + world_below (w, w->lease_ms / 2 + 1);
+        config.max_waiting = 20 + (uint32_t)world_below (w, 60);
+    }
     if (w->nlives + 1 == MAX_LIVES)
         return NULL;
     l = must (calloc (1, sizeof (*l)));
@@ -135,6 +152,8 @@ struct life *life_start (struct world *w, uint32_t rank)
     l->node = must (node_create (&config, &life_ops, l));
     w->life[l->id] = l;
     w->current[rank] = l->id;
+    if (before)
+        follow (l, before, past, size);
     world_say (w, l, "starts");
     if (rank == 0)
         node_start_root (l->node, life_boot_us (l), world_wall_us (w), EPOCH_MS, &w->disk);
@@ -144,6 +163,11 @@ struct life *life_start (struct world *w, uint32_t rank)
     world_later (w, 1000, EV_HEARTBEAT, l->id, 0);
     life_look (l);
     return l;
+}
+
+struct life *life_start (struct world *w, uint32_t rank)
+{
+    return start (w, rank, NULL, NULL, 0);
 }
 
 /* Requests that nobody will answer any more. */
@@ -223,22 +247,43 @@ static void hear_late_wants (struct life *l)
         life_event (l, &late[i]);
 }
 
-/* A clean stop: what it says in its last moments is on its way.  A root stores its last word. */
-void life_stop (struct life *l)
+/* What it says in its last moments is on its way.  A root stores its last word, unless the disk fails. */
+static void stop (struct life *l, struct lease_record *last, bool *stored)
 {
     struct world *w = l->w;
     bool root = l->node->root;
 
-    world_say (w, l, "stops");
-    struct lease_record last = { 0 };
-    node_stop (l->node, life_boot_us (l), &last);
+    node_stop (l->node, life_boot_us (l), last);
     life_look (l);
     if (l->node->owner)
         check_close (w->check, l->node->gen.generator, l->id, l->node->cursor_ms + 1);
-    if (root)
-        w->disk = last;
+    *stored = root && (w->healing || !world_chance (w, 200));
+    if (*stored)
+        w->disk = *last;
     hear_late_wants (l);
     life_end (l);
+}
+
+void life_stop (struct life *l)
+{
+    struct lease_record last = { 0 };
+    bool stored;
+
+    world_say (l->w, l, "stops");
+    stop (l, &last, &stored);
+}
+
+void life_reload (struct life *l)
+{
+    struct lease_record last = { 0 };
+    bool stored;
+    size_t size;
+
+    world_say (l->w, l, "is loaded anew");
+    stop (l, &last, &stored);
+    void *past = must (node_leave (l->node, stored ? &last : NULL, &size));
+    start (l->w, l->rank, l, past, size);
+    free (past);
 }
 
 /* Ask the nearest ancestor that lives.  The link's number changes: what is on the way on an old one is lost. */

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "modules/fluid/witness.h"
 #include "sim/world.h"
 
 /* --- what happens to a life ---------------------------------------------------------------------------------------- */
@@ -148,9 +149,30 @@ void life_ask (struct life *l)
     if (!w->healing && world_chance (w, 3))
         for (int i = 0; i < 5; i++)
             ask (l, NCLIENTS - 1, 20000, 0);
+    if (world_chance (w, 30))
+        life_lend (l);
     ask (l, (uint32_t)world_below (w, NCLIENTS), some_count (w), some_after (l));
     if (!w->healing)
         world_later (w, 200 + world_below (w, world_chance (w, 300) ? 300 : 8 * MS), EV_CLIENT, l->id, 0);
+}
+
+/* Loans are disjoint, whoever borrows, whatever restarts. */
+void life_lend (struct life *l)
+{
+    struct world *w = l->w;
+    struct loan loan;
+
+    if (node_lend (l->node, life_boot_us (l), l->uuid, &loan) < 0)
+        return;
+    check_hold (w->loans, l->node->gen.generator, ++w->nloans, loan.lo_ms, loan.hi_ms);
+    if (world_chance (w, 500)) {
+        uint64_t end_ms = loan.lo_ms + world_below (w, loan.hi_ms - loan.lo_ms);
+
+        node_lend_back (l->node, l->uuid, end_ms);
+        check_close (w->loans, l->node->gen.generator, w->nloans, end_ms);
+    }
+    if (check_violation (w->loans))
+        check_fail (w->check, "a loan: %s", check_violation (w->loans));
 }
 
 /* A root after a crash may know of an older one. */
@@ -213,6 +235,13 @@ void life_wait (struct life *l, const struct event *e)
 void life_resume (struct life *l)
 {
     l->paused = false;
+    if (l->misses && l->w->t - l->paused_t > WITNESS_GRAIN_US) {
+        uint64_t us = l->w->t - l->paused_t;
+
+        l->boot_offset -= us + (uint64_t)((int64_t)(us / 1000) * l->boot_ppm / 1000) - 2;
+        node_lost_time (l->node, life_boot_us (l), (int64_t)us);
+    }
+    l->misses = false;
     l->resumed_us = life_boot_us (l);
     world_say (l->w, l, "goes on");
     for (size_t i = 0; i < l->nwaiting; i++) { /* all at once, in order */

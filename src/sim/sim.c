@@ -41,6 +41,8 @@ static void fault_pause (struct world *w, struct life *l)
         return;
     world_say (w, l, "is paused");
     l->paused = true;
+    l->paused_t = w->t;
+    l->misses = world_chance (w, 300);
     world_later (w, world_below (w, 3 * w->lease_ms * MS), EV_RESUME, l->id, 0);
 }
 
@@ -86,10 +88,12 @@ static void make_fault (struct world *w)
         life_kill (l);
         start_later (w, l->rank);
     }
-    else if (kind < 50 && !l->paused) {
+    else if (kind < 45 && !l->paused) {
         life_stop (l);
         start_later (w, l->rank);
     }
+    else if (kind < 50 && !l->paused && w->nlives + 2 < MAX_LIVES)
+        life_reload (l);
     else if (kind < 58)
         start_later (w, l->rank); /* a second one that claims the rank: the first knows nothing of it */
     else if (kind < 80)
@@ -225,7 +229,7 @@ static void world_init (struct world *w, const struct sim_config *config)
 {
     static const uint64_t leases[] = { 50, 120, 400 };
 
-    *w = (struct world){ .config = config, .random = config->seed, .check = check_create (), .ahead_us = INT64_MIN / 2 };
+    *w = (struct world){ .config = config, .random = config->seed, .check = check_create (), .loans = check_create (), .ahead_us = INT64_MIN / 2 };
     w->nranks = config->nodes ? config->nodes : 2 + (uint32_t)world_below (w, 15);
     w->kary = 1 + (w->nranks > 16) + (uint32_t)world_below (w, 4);
     w->max_generators = 1 + (uint32_t)world_below (w, w->nranks + 1);
@@ -236,6 +240,7 @@ static void world_init (struct world *w, const struct sim_config *config)
     w->delay_us = 50 + world_below (w, 3000);
     w->disk_delay_us = 500;
     w->gentle_root = world_below (w, 4) == 0;
+    w->mixed = world_below (w, 4) == 0;
     w->t = 1000000;
     w->wall_offset_us = (int64_t)world_below (w, 1000000);
     if (world_below (w, 10) == 0) /* time ends before the history does, or a little later */
@@ -261,6 +266,7 @@ static void world_fini (struct world *w)
         message_unref (w->heap[i].msg);
     free (w->heap);
     check_destroy (w->check);
+    check_destroy (w->loans);
 }
 
 struct sim_result sim_run (const struct sim_config *config)

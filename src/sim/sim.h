@@ -6,7 +6,8 @@
  * The nodes are those of the broker (modules/fluid/node.h).  Clock, network and disk are simulated: messages are lost,
  * repeated, delayed, overtaken; brokers are killed, paused, cut off, started twice, stopped cleanly, at any
  * point; wall clocks jump; the root's disk hangs and fails, and a commit may or may not have happened when the root
- * dies.  In some histories time comes to its end.  All the while clients ask every rank, some for ids above one that nobody has made, some for more than
+ * dies, nor a clean stop's last one.  Modules are loaded anew; others borrow time; hosts' clocks miss pauses, and brokers hear of it; in
+ * some histories brokers' options differ.  In some histories time comes to its end.  All the while clients ask every rank, some for ids above one that nobody has made, some for more than
  * is made in time.  At the end everything heals, and whoever still waits must be served.
  *
  * Checked at every step: no id twice; ranges that different incarnations hold are disjoint; ids lie in ranges that

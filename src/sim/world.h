@@ -94,6 +94,8 @@ struct ask {
 struct life {
     bool alive;
     bool paused;
+    bool misses;         /* its clocks do not count the pause, and it is told so when it goes on */
+    uint64_t paused_t;
     uint32_t rank;
     char uuid[IDT_MSG_UUID_LEN + 1];
     struct node *node;
@@ -126,6 +128,8 @@ struct world {
     const struct sim_config *config;
     struct sim_result result;
     struct check *check;
+    struct check *loans; /* each a range of its own */
+    uint32_t nloans;
     uint64_t random;
     uint64_t t;
     struct event *heap;
@@ -134,6 +138,7 @@ struct world {
 
     uint32_t nranks, kary, max_generators;
     uint64_t lease_ms, timeout_ms;
+    bool mixed; /* lives have options of their own */
     unsigned loss, repeat; /* of 1000 messages */
     uint64_t delay_us;
     bool gentle_root; /* the root lives through: bounds are checked */
@@ -176,7 +181,9 @@ void message_unref (struct message *msg);
 uint64_t life_boot_us (const struct life *l);  /* its CLOCK_BOOTTIME */
 int64_t world_wall_us (const struct world *w); /* the root's wall clock */
 
-struct life *life_start (struct world *w, uint32_t rank); /* NULL: there were too many */
+struct life *life_start (struct world *w, uint32_t rank);
+/* Its module is loaded anew: the next life goes on with what it leaves. */
+void life_reload (struct life *l); /* NULL: there were too many */
 void life_kill (struct life *l);
 void life_stop (struct life *l);
 void life_attach (struct life *l);
@@ -206,6 +213,7 @@ void life_event (struct life *l, const struct event *e);
 void life_stored (struct life *l);
 void life_ask (struct life *l); /* as a client */
 void life_ask_watermark (struct life *l);
+void life_lend (struct life *l);
 void life_wait (struct life *l, const struct event *e); /* it is paused: until it goes on */
 void life_resume (struct life *l);
 
