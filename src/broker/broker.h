@@ -22,6 +22,7 @@ struct broker_conf {
     const char *tmpdir;      /* where a private rundir is made, if none is given */
     const char *module_path; /* where modules are looked for, if module.path is not given */
     char **command;          /* rank 0 runs it and stops with it; NULL or empty: none */
+    uint64_t files;          /* soft limit of descriptors for the command; 0: the broker's own */
 };
 
 /* Make a broker: boots (this may block on the launcher), binds, loads modules.  Copies 'conf'; its strings are

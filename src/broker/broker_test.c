@@ -127,6 +127,46 @@ static void test_load (idt_t *h)
     ok (ask (h, "inlined.echo", "{}") == ENOSYS && ask (h, "echo.echo", "{}") == ENOSYS, "... and are gone at once");
 }
 
+static void test_long (idt_t *h)
+{
+    char *text = malloc (3 << 20);
+
+    strcpy (text, "{\"x\":\"");
+    memset (text + 6, 'x', 2 << 20);
+    strcpy (text + 6 + (2 << 20), "\"}");
+    ok (ask (h, "broker.ping", text) == EMSGSIZE && ask (h, "attr.get", text) == EMSGSIZE,
+        "a JSON text over broker.max-json is EMSGSIZE for the broker itself");
+    ask (h, "module.load", "{\"path\":\"inlined\"}");
+    ask (h, "module.load", "{\"path\":\"echo\"}");
+    ok (ask (h, "inlined.ping", text) == EMSGSIZE, "... and for modules on its reactor");
+    ok (ask (h, "echo.ping", text) == 0, "... not for one in a thread");
+    ask (h, "module.remove", "{\"name\":\"inlined\"}");
+    ask (h, "module.remove", "{\"name\":\"echo\"}");
+    free (text);
+}
+
+/* More than fit into its mailbox: they wait outside, and its own question is answered before. */
+static void test_waiting_thread (idt_t *h)
+{
+    enum { N = 1500 };
+    idt_future_t *f[N], *asks;
+    int answered = 0, errnum = -1;
+
+    ask (h, "module.load", "{\"path\":\"echo\"}");
+    asks = idt_rpc_pack (h, "echo.ask", IDT_NODEID_ANY, 0, "{s:s}", "topic", "attr.list");
+    for (int i = 0; i < N; i++)
+        f[i] = idt_rpc (h, "echo.echo", "{}", IDT_NODEID_ANY, 0);
+    ok (idt_rpc_get_unpack (asks, "{s:i}", "errnum", &errnum) == 0 && errnum == 0,
+        "a module that waits in its handler gets its answer, whatever else it is asked");
+    for (int i = 0; i < N; i++) {
+        answered += idt_rpc_get (f[i], NULL) == 0;
+        idt_future_destroy (f[i]);
+    }
+    ok (answered == N, "... and answers all of that (%d)", answered);
+    idt_future_destroy (asks);
+    ask (h, "module.remove", "{\"name\":\"echo\"}");
+}
+
 static void test_bad (idt_t *h)
 {
     idt_future_t *f = idt_rpc (h, "module.load", "{\"path\":\"inlined\",\"args\":[\"fail\"]}", IDT_NODEID_ANY, 0);
@@ -288,6 +328,8 @@ int main (void)
     h = open_client (&run);
     test_load (h);
     test_bad (h);
+    test_long (h);
+    test_waiting_thread (h);
     test_again (h, "{\"path\":\"inlined\"}", "{\"name\":\"inlined\"}", "inlined.echo", "an inline module");
     test_again (h, "{\"path\":\"inlined\",\"args\":[\"--thread\"]}", "{\"name\":\"inlined\"}", "inlined.echo",
                 "the same in a thread");

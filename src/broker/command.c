@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,7 +97,24 @@ static int spawn (struct command *c, char **argv, char **env)
     return 0;
 }
 
-struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, command_f cb, void *arg,
+/* The same with the soft limit of descriptors that we were started with: ours is raised, which not all programs bear. */
+static int spawn_with_files (struct command *c, char **argv, char **env, uint64_t files)
+{
+    struct rlimit ours, theirs;
+    int rc, errnum;
+
+    if (files == 0 || getrlimit (RLIMIT_NOFILE, &ours) < 0)
+        return spawn (c, argv, env);
+    theirs = (struct rlimit){ .rlim_cur = files, .rlim_max = ours.rlim_max };
+    setrlimit (RLIMIT_NOFILE, &theirs);
+    rc = spawn (c, argv, env);
+    errnum = errno;
+    setrlimit (RLIMIT_NOFILE, &ours);
+    errno = errnum;
+    return rc;
+}
+
+struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, uint64_t files, command_f cb, void *arg,
                                 idt_error_t *errp)
 {
     struct command *c = calloc (1, sizeof (*c));
@@ -109,7 +127,7 @@ struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, 
     c->pidfd = -1;
     c->cb = cb;
     c->arg = arg;
-    if (spawn (c, argv, env) < 0 || (c->pidfd = pidfd_open (c->pid, 0)) < 0
+    if (spawn_with_files (c, argv, env, files) < 0 || (c->pidfd = pidfd_open (c->pid, 0)) < 0
         || !(c->w = idt_fd_watcher_create (r, c->pidfd, IDT_POLLIN, ended_cb, c))) {
         errprintf (errp, "cannot run %s: %s", argv[0], strerror (errno));
         goto error;

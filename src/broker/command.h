@@ -5,6 +5,8 @@
 #ifndef BROKER_COMMAND_H
 #define BROKER_COMMAND_H
 
+#include <stdint.h>
+
 #include <idtree/error.h>
 #include <idtree/reactor.h>
 
@@ -13,10 +15,10 @@ struct command;
 /* It ended with this exit code: its own, or 128 + the signal that ended it. */
 typedef void (*command_f) (int exit_code, void *arg);
 
-/* Start 'argv' with IDTREE_URI and FLUX_URI set to 'uri'.
+/* Start 'argv' with IDTREE_URI and FLUX_URI set to 'uri', and 'files' (0: ours) as its soft limit of descriptors.
  * NULL with errno set and 'errp' filled.
  */
-struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, command_f cb, void *arg,
+struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, uint64_t files, command_f cb, void *arg,
                                 idt_error_t *errp);
 
 void command_kill (struct command *c, int signum);

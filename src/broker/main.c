@@ -198,15 +198,16 @@ static int open_signals (void)
     return signalfd (-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* Each connection takes one, also of those that have no key. */
-static void raise_descriptors (void)
+/* Each connection takes one, also of those that have no key: as many as we may have.  'files': what we were started with. */
+static void raise_files (uint64_t *files)
 {
-    struct rlimit limit;
+    struct rlimit r;
 
-    if (getrlimit (RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit (RLIMIT_NOFILE, &limit);
-    }
+    if (getrlimit (RLIMIT_NOFILE, &r) < 0)
+        return;
+    *files = r.rlim_cur;
+    r.rlim_cur = r.rlim_max;
+    setrlimit (RLIMIT_NOFILE, &r);
 }
 
 int main (int argc, char **argv)
@@ -220,8 +221,8 @@ int main (int argc, char **argv)
 
     if (!conf.attrs || signals.fd < 0)
         die (1, strerror (errno));
+    raise_files (&conf.files);
     parse_options (conf.attrs, argc, argv);
-    raise_descriptors ();
     read_pmi (&conf);
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path ();

@@ -377,6 +377,12 @@ struct modules *modules_create (idt_reactor_t *r, struct attrs *attrs, struct ro
         errprintf (errp, "out of memory");
         return NULL;
     }
+    if (attr_define (attrs, "broker.max-json", "1M", 0, errp) < 0
+        || attr_get_size (attrs, "broker.max-json", 4096, 1 << 30, &ms->max_json, errp) < 0) {
+        zlistx_destroy (&ms->list);
+        free (ms);
+        return NULL;
+    }
     TAILQ_INIT (&ms->active);
     if (getrandom (&ms->seed, sizeof (ms->seed), GRND_NONBLOCK) < 0)
         ms->seed = (uintptr_t)ms;

@@ -441,6 +441,8 @@ int module_make_handle (struct module *m)
     if (!(m->h = idt_handle_create (m->inline_def ? &inline_transport : &thread_transport, m))
         || idt_handle_set_module (m->h, m->name) < 0)
         return -1;
+    if (m->inline_def)
+        idt_handle_set_max_json (m->h, m->ms->max_json);
     return m->inline_def ? idt_set_reactor (m->h, m->ms->reactor) : 0;
 }
 
@@ -454,5 +456,6 @@ int module_make_builtin (struct module *m, struct peer *peer)
         return -1;
     if (!(m->h = idt_handle_create (&inline_transport, m)) || idt_handle_set_module (m->h, m->name) < 0)
         return -1;
+    idt_handle_set_max_json (m->h, m->ms->max_json);
     return idt_set_reactor (m->h, m->ms->reactor);
 }

@@ -85,6 +85,7 @@ struct modules {
     struct absents *absents;
     TAILQ_HEAD (, module) active;
     uint64_t seed; /* of askers' keys */
+    uint64_t max_json; /* bytes of a request's text that is parsed on the reactor */
 };
 
 double module_now (void); /* seconds */

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -76,6 +77,7 @@ static void clear_progress (struct launcher *l)
 static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
 {
     char uri[256];
+    struct rlimit files;
     sigset_t none;
 
     prctl (PR_SET_PDEATHSIG, SIGTERM);
@@ -91,6 +93,10 @@ static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
     setenv ("FLUX_URI", uri, 1);
     if (l->config->path)
         setenv ("PATH", l->config->path, 1);
+    if (l->config->files > 0 && getrlimit (RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = l->config->files; /* ours is raised, which not all programs bear */
+        setrlimit (RLIMIT_NOFILE, &files);
+    }
     execvp (l->config->command[0], (char **)l->config->command);
     say ("cannot run %s: %s", l->config->command[0], strerror (errno));
     _exit (errno == ENOENT ? 127 : 126);

@@ -6,6 +6,7 @@
 #define CMD_LAUNCHER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct launcher_config {
     int size;
@@ -16,6 +17,7 @@ struct launcher_config {
     bool interactive;         /* the command is a shell that somebody types at */
     bool progress;            /* stderr is a terminal */
     const char *path;         /* PATH for the command; NULL: as it is */
+    uint64_t files;           /* soft limit of descriptors for the command; 0: as it is */
     int start_timeout_ms;     /* without progress */
     int stop_timeout_ms;
 };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -130,8 +131,11 @@ static void choose_path (struct start *s)
 static void check_host (struct start *s)
 {
     struct limit limits[LIMITS_MAX];
+    struct rlimit files;
     idt_error_t error;
 
+    if (getrlimit (RLIMIT_NOFILE, &files) == 0)
+        s->config.files = files.rlim_cur;
     if (limits_check (limits, limits_read (limits), s->config.size, &error) < 0)
         cmd_die (s->cmd, "%s", error.text);
 }

@@ -271,6 +271,8 @@ static void host_start (struct host *host, bool inlined)
     host->h = idt_handle_create (inlined ? &hosted : &threaded, &host->link);
     if (!host->h || idt_handle_set_module (host->h, "mod") < 0)
         bail_out ("idt_handle_create");
+    if (inlined)
+        idt_handle_set_max_json (host->h, 1000);
     if (inlined) {
         host->r = idt_reactor_create ();
         if (idt_set_reactor (host->h, host->r) < 0
@@ -371,6 +373,13 @@ static void test_builtins (struct host *host)
     const idt_msg_t *msg = take (host);
     ok (msg && !idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING), "a method that answers once never answers a stream");
     idt_msg_unref (msg);
+    char *text = malloc (2000);
+    snprintf (text, 2000, "{\"x\":\"%01900d\"}", 0);
+    ask (host, "mod.ping", text, user);
+    ok (host->inlined ? answers (host, EMSGSIZE, "a JSON text of 1909 bytes is too long for ping: the limit is 1000")
+                      : answers (host, 0, "{\"x\":"),
+        "a long text is refused before it is parsed where that would hold up others");
+    free (text);
     ask (host, "mod.stats-clear", NULL, user);
     ok (answers (host, EPERM, "Request requires"), "stats-clear is not for guests");
     ask (host, "mod.stats-clear", NULL, owner);

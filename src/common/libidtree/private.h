@@ -67,6 +67,7 @@ struct idt {
     void *lost_arg;
 
     struct attr_list attrs;
+    size_t max_json; /* bytes of a request's text; 0: no limit */
     char *module; /* name of the module; NULL: a program */
     char log_name[HANDLE_MAX_NAME + 1];
     fluid_t last_fluid; /* 0: none yet */

@@ -14,6 +14,8 @@
 
 #include "libidtree/private.h"
 
+#define LARGE_FACTOR 8 /* IDT_HANDLER_LARGE: as handle.h says */
+
 struct handler_table {
     const struct idt_handler_spec *rows;
     void *arg;
@@ -99,6 +101,32 @@ static void refuse_unknown (idt_t *h, const idt_msg_t *request)
     (void)idt_respond_error (h, request, ENOSYS, text);
 }
 
+/* How long a JSON text may be for a handler; 0: any. */
+static size_t text_limit (const idt_t *h, const struct idt_handler_spec *row)
+{
+    return row->type & IDT_HANDLER_LARGE ? LARGE_FACTOR * h->max_json : h->max_json;
+}
+
+/* The size of a text that is too long to be parsed; 0: it is not. */
+static size_t too_long (const idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *msg)
+{
+    size_t limit = text_limit (h, row), size;
+    const void *data;
+
+    if (limit == 0 || idt_msg_payload (msg, &data, &size) < 0 || size <= limit)
+        return 0;
+    return ((const char *)data)[size - 1] == '\0' ? size : 0;
+}
+
+static void refuse_long (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *msg, size_t size)
+{
+    char text[IDT_MSG_MAX_TOPIC + 160];
+
+    snprintf (text, sizeof (text), "a JSON text of %zu bytes is too long for %s: the limit is %zu (broker.max-json)", size,
+              row->topic, text_limit (h, row));
+    (void)idt_respond_error (h, msg, EMSGSIZE, text);
+}
+
 /* A handler that answers once gets a streaming request as a plain one, so that the answer ends it for everybody. */
 static void call_once (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *msg, void *arg)
 {
@@ -118,11 +146,14 @@ void service_dispatch (idt_t *h, const idt_msg_t *msg)
     bool is_request = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST;
     void *arg;
     const struct idt_handler_spec *row = find_handler (h, msg, &arg);
+    size_t size;
 
     if (!row && is_request)
         refuse_unknown (h, msg);
     else if (row && is_request && !allowed (row, msg))
         refuse (h, row, msg);
+    else if (row && is_request && (size = too_long (h, row, msg)) > 0)
+        refuse_long (h, row, msg, size);
     else if (row && idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && !(row->type & IDT_HANDLER_STREAM))
         call_once (h, row, msg, arg);
     else if (row)
@@ -169,6 +200,11 @@ void service_fini (idt_t *h)
 
     while ((table = TAILQ_FIRST (&h->handlers)))
         table_destroy (h, table);
+}
+
+void idt_handle_set_max_json (idt_t *h, size_t size)
+{
+    h->max_json = size;
 }
 
 /* --- names ---------------------------------------------------------------------------------- */

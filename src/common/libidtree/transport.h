@@ -84,4 +84,7 @@ void idt_handle_dispatch (idt_t *h, const idt_msg_t *msg);
  */
 int idt_handle_set_module (idt_t *h, const char *name);
 
+/* Refuse requests with a JSON text of more bytes before a handler sees them (0: none is refused). */
+void idt_handle_set_max_json (idt_t *h, size_t size);
+
 #endif /* IDTREE_TRANSPORT_H */

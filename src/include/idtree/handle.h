@@ -74,6 +74,11 @@ typedef void (*idt_handler_f) (idt_t *h, const idt_msg_t *msg, void *arg);
 /* In the type of a row: its handler may answer a streaming request several times. */
 #define IDT_HANDLER_STREAM 0x100
 
+/* In the type of a row: its handler may get a longer JSON text than others of a module on the broker's reactor, which waits
+ * while it is parsed: eight times the attribute broker.max-json.  What is longer is answered EMSGSIZE before that.
+ */
+#define IDT_HANDLER_LARGE 0x200
+
 /* One row of a table of handlers, ended by IDT_HANDLERS_END.  'topic' is compared whole, unless it ends
  * in '*': then it is a prefix.  The first row that matches takes the message.  A request whose user has none
  * of the roles in 'rolemask' (0: IDT_ROLE_OWNER) is answered EPERM.  A row with IDT_ROLE_BROKER takes only what
@@ -83,7 +88,7 @@ typedef void (*idt_handler_f) (idt_t *h, const idt_msg_t *msg, void *arg);
  * A streaming request for a row without IDT_HANDLER_STREAM comes without the flag STREAMING: its one answer ends it.
  */
 struct idt_handler_spec {
-    int type;              /* IDT_MSGTYPE_REQUEST (| IDT_HANDLER_STREAM) or IDT_MSGTYPE_EVENT */
+    int type;              /* IDT_MSGTYPE_REQUEST (| IDT_HANDLER_...) or IDT_MSGTYPE_EVENT */
     const char *topic;     /* borrowed for as long as the table is registered */
     idt_handler_f cb;
     uint32_t rolemask;
