@@ -18,7 +18,7 @@ cat >over.sh <<'END'
 for rank in 0 2; do
     ! idtree id new -r $rank 2>refusal && grep "40 bits of time" refusal || { cat refusal; exit 1; }
 done
-test "$(idtree info | awk '$2 == "store" { print $3 }')" = good && idtree watermark
+test "$(idtree info | awk '$1 == "fluid" && $2 == "store" { print $3 }')" = good && idtree watermark
 END
 cat >crash.sh <<'END'
 idtree id new -r 0 --to dec && kill -9 $(idtree getattr broker.pid)
