@@ -3,7 +3,7 @@
 
 /* pressure.c - more messages at once than a link takes
  *
- *     pressure ask URI RANK COUNT SIZE    so many requests of so many bytes for a rank, before an answer is read
+ *     pressure ask URI RANK COUNT SIZE    so many requests of so many bytes for a rank, as many at once as the handle takes
  *     pressure publish URI COUNT          so many events load.1, load.2, ...
  *     pressure watch URI COUNT            say "ready", then read events until load.COUNT came
  *
@@ -53,14 +53,16 @@ static int ask (idt_t *h, uint32_t rank, int count, int size)
     if (!pad)
         die ("ask", strerror (errno));
     memset (pad, 'x', size);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count;) {
         idt_future_t *f = idt_rpc_pack (h, "broker.stats-get", rank, 0, "{s:s}", "pad", pad);
 
-        if (!f || idt_future_then (f, -1., answer_cb, &a) < 0)
+        if (f && idt_future_then (f, -1., answer_cb, &a) == 0)
+            i++;
+        else if (f || errno != ENOBUFS || idt_reactor_run (a.reactor, IDT_REACTOR_ONCE) < 0)
             die ("ask", strerror (errno));
     }
     free (pad);
-    if (idt_reactor_run (a.reactor, IDT_REACTOR_DEFAULT) < 0)
+    if (a.answered < count && idt_reactor_run (a.reactor, IDT_REACTOR_DEFAULT) < 0)
         die ("ask", strerror (errno));
     printf ("answered %d failed %d\n", a.answered, a.failed);
     return a.failed > 0;
