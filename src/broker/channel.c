@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/channel.h"
+#include "broker/channel_private.h"
 #include "broker/control.h"
 
 #define QUANTUM 4096 /* bytes of asks of one asker in its turn */
 
-static enum link_class class_of (const idt_msg_t *msg)
+enum link_class channel_class_of (const idt_msg_t *msg)
 {
     switch (idt_msg_type (msg)) {
     case IDT_MSGTYPE_REQUEST:
@@ -37,7 +37,7 @@ static size_t cost_of (const idt_msg_t *msg)
     return idt_msg_encode_size (msg) + CHANNEL_OVERHEAD;
 }
 
-static void piece_clear (struct piece *p)
+void channel_piece_clear (struct piece *p)
 {
     idt_msg_unref (p->msg);
     free (p->buf);
@@ -49,7 +49,7 @@ static bool piece_is_empty (const struct piece *p)
     return !p->msg && !p->buf;
 }
 
-static void break_link (struct channel *ch, const char *why)
+void channel_break (struct channel *ch, const char *why)
 {
     if (!ch->broken)
         ch->broken = why;
@@ -64,7 +64,7 @@ static bool wire_send (struct channel *ch, enum link_class c, const idt_msg_t *m
         if (errno == EAGAIN)
             ch->blocked = true;
         else
-            break_link (ch, "its connection is gone");
+            channel_break (ch, "its connection is gone");
         return false;
     }
     window_sent (&ch->window, c, idt_msg_encode_size (msg));
@@ -131,7 +131,7 @@ static void sent_whole (struct channel *ch, enum link_class c)
         ch->bytes[c] -= p->cost;
     if (c == CLASS_ANSWER && ch->fifo[c].count == 0)
         ch->errors = 0;
-    piece_clear (p);
+    channel_piece_clear (p);
 }
 
 /* Send a message, or a part of it.  Returns whether something was sent. */
@@ -193,7 +193,7 @@ static int queue (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 static int queue_control (struct channel *ch, const idt_msg_t *msg)
 {
     if (ch->fifo[CLASS_CONTROL].count >= CHANNEL_MAX_CONTROL) {
-        break_link (ch, "it does not read what it makes us say");
+        channel_break (ch, "it does not read what it makes us say");
         errno = EHOSTUNREACH;
         return -1;
     }
@@ -228,7 +228,7 @@ static int queue_answer (struct channel *ch, const idt_msg_t *msg)
     if (ch->bytes[CLASS_ANSWER] == 0 || ch->bytes[CLASS_ANSWER] + size <= ch->max_queue)
         return queue (ch, CLASS_ANSWER, msg);
     if (ch->errors >= CHANNEL_MAX_ERRORS) {
-        break_link (ch, "it asks, and does not take the answers (tbon.max-queue)");
+        channel_break (ch, "it asks, and does not take the answers (tbon.max-queue)");
         errno = EHOSTUNREACH;
         return -1;
     }
@@ -294,7 +294,7 @@ static bool may_pass (const struct channel *ch, enum link_class c, const idt_msg
 
 int channel_send (struct channel *ch, const idt_msg_t *msg)
 {
-    enum link_class c = class_of (msg);
+    enum link_class c = channel_class_of (msg);
 
     if (!ch->open || ch->broken) {
         errno = EHOSTUNREACH;
@@ -317,141 +317,6 @@ void channel_send_last (struct channel *ch, idt_msg_t *msg)
     idt_msg_unref (ch->last);
     ch->last = msg;
     channel_pump (ch);
-}
-
-/* --- what comes ------------------------------------------------------------------------------------------ */
-
-static int violation (struct channel *ch, const char *why)
-{
-    break_link (ch, why);
-    errno = EPROTO;
-    return -1;
-}
-
-static void grant (struct channel *ch)
-{
-    uint8_t payload[WINDOW_GRANT_SIZE];
-    size_t size = window_grant (&ch->window, payload);
-    idt_msg_t *msg;
-
-    if (size == 0)
-        return;
-    if ((msg = control_encode (CONTROL_CREDIT, 0, NULL)) && idt_msg_set_payload (msg, payload, size) == 0)
-        channel_send (ch, msg);
-    else
-        break_link (ch, "out of memory");
-    idt_msg_unref (msg);
-}
-
-static int append (struct piece *p, const void *data, size_t size)
-{
-    if (p->done + size > CHANNEL_MAX_MESSAGE) {
-        errno = EPROTO;
-        return -1;
-    }
-    if (p->done + size > p->size) {
-        size_t room = p->size * 2 > p->done + size ? p->size * 2 : p->done + size;
-        uint8_t *buf = realloc (p->buf, room);
-
-        if (!buf)
-            return -1;
-        p->buf = buf;
-        p->size = room;
-    }
-    memcpy (p->buf + p->done, data, size);
-    p->done += size;
-    return 0;
-}
-
-static int part_received (struct channel *ch, const idt_msg_t *part)
-{
-    uint32_t status = idt_msg_control_status (part);
-    enum link_class c = status & CONTROL_PART_CLASS;
-    struct piece *p = &ch->in[c];
-    const void *data;
-    idt_msg_t *msg;
-    size_t size;
-
-    if (status & CONTROL_PART_FIRST)
-        piece_clear (p);
-    if (idt_msg_payload (part, &data, &size) < 0 || (p->done == 0 && !(status & CONTROL_PART_FIRST))
-        || append (p, data, size) < 0)
-        return violation (ch, "it sent a part of nothing");
-    if (!(status & CONTROL_PART_LAST))
-        return 0;
-    msg = idt_msg_decode (p->buf, p->done);
-    piece_clear (p);
-    if (!msg || class_of (msg) != c) {
-        idt_msg_unref (msg);
-        return violation (ch, "it sent a malformed message");
-    }
-    ch->ops->message (ch->arg, msg);
-    return 0;
-}
-
-static int control_received (struct channel *ch, const idt_msg_t *msg)
-{
-    const void *data;
-    size_t size;
-
-    switch (idt_msg_control_type (msg)) {
-    case CONTROL_CREDIT:
-        if (idt_msg_payload (msg, &data, &size) < 0 || window_granted (&ch->window, data, size) < 0)
-            return violation (ch, "it takes its credit back");
-        channel_pump (ch);
-        return 0;
-    case CONTROL_PART:
-        return part_received (ch, msg);
-    default:
-        ch->ops->control (ch->arg, msg);
-        return 0;
-    }
-}
-
-/* The class under which a message was counted by who sent it; CLASS_COUNT: there is none. */
-static enum link_class class_on_wire (const idt_msg_t *msg)
-{
-    uint32_t c;
-
-    if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL || idt_msg_control_type (msg) != CONTROL_PART)
-        return class_of (msg);
-    c = idt_msg_control_status (msg) & CONTROL_PART_CLASS;
-    return c > CLASS_CONTROL && c < CLASS_COUNT ? c : CLASS_COUNT;
-}
-
-int channel_received (struct channel *ch, idt_msg_t *msg)
-{
-    enum link_class c = class_on_wire (msg);
-    int rc = 0;
-
-    if (ch->holding && c != CLASS_CONTROL && fifo_push (&ch->held, msg) == 0)
-        return 0;
-    if (c == CLASS_COUNT || window_received (&ch->window, c, idt_msg_encode_size (msg)) < 0) {
-        idt_msg_unref (msg);
-        return violation (ch, "it sent more than it may");
-    }
-    grant (ch);
-    if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL) {
-        ch->ops->message (ch->arg, msg);
-        return 0;
-    }
-    rc = control_received (ch, msg);
-    idt_msg_unref (msg);
-    return rc;
-}
-
-void channel_hold (struct channel *ch)
-{
-    ch->holding = true;
-}
-
-void channel_release (struct channel *ch)
-{
-    const idt_msg_t *msg;
-
-    ch->holding = false;
-    while ((msg = fifo_pop (&ch->held)))
-        channel_received (ch, (idt_msg_t *)msg);
 }
 
 /* --- life ------------------------------------------------------------------------------------------------- */
@@ -482,7 +347,7 @@ void channel_open (struct channel *ch, bool credits)
     channel_close (ch);
     ch->open = true;
     window_open (&ch->window, credits, ch->window_bytes, ch->window_messages);
-    grant (ch);
+    channel_grant (ch);
 }
 
 static void free_message (void *item, void *arg)
@@ -502,7 +367,7 @@ static void drop (struct fifo *q)
 static void drop_queue (struct channel *ch, enum link_class c)
 {
     drop (&ch->fifo[c]);
-    piece_clear (&ch->out[c]);
+    channel_piece_clear (&ch->out[c]);
     ch->bytes[c] = 0;
     ch->errors = 0;
 }
@@ -515,9 +380,9 @@ void channel_close (struct channel *ch)
         drop_queue (ch, c);
     drop (&ch->held);
     turns_drain (ch->asks, free_message, NULL);
-    piece_clear (&ch->out[CLASS_ASK]);
+    channel_piece_clear (&ch->out[CLASS_ASK]);
     for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++)
-        piece_clear (&ch->in[c]);
+        channel_piece_clear (&ch->in[c]);
     idt_msg_unref (ch->last);
     ch->last = NULL;
     ch->open = ch->blocked = ch->holding = false;

@@ -84,18 +84,18 @@ static void doom (struct child *c, const char *why)
 }
 
 /* What its channel did to a child. */
-static void check (struct child *c)
+void child_check (struct child *c)
 {
     if (channel_broken (&c->channel))
         doom (c, channel_broken (&c->channel));
 }
 
-static int child_send (void *arg, const idt_msg_t *msg)
+int child_send (void *arg, const idt_msg_t *msg)
 {
     struct child *c = arg;
     int rc = channel_send (&c->channel, msg);
 
-    check (c);
+    child_check (c);
     return rc;
 }
 
@@ -197,52 +197,6 @@ void downlink_check_silence (struct downlink *down, bool was_asleep)
 
 /* --- messages --------------------------------------------------------------------------------------- */
 
-/* What was sent to this child, not what we have: the rest is on its way. */
-static void put_position (const struct child *c, struct heartbeat *hb)
-{
-    struct overlay_conf *conf = &c->down->env->conf;
-    const char *stream;
-    uint64_t seq;
-
-    conf->ops->position (conf->arg, &stream, &seq);
-    hb->seq = (uint32_t)c->event;
-    snprintf (hb->stream, sizeof (hb->stream), "%s", stream);
-}
-
-/* A beat that answers none: it carries no time. */
-static void send_position (struct child *c, uint64_t seq)
-{
-    struct heartbeat hb = { 0 };
-    idt_msg_t *msg;
-
-    channel_forget_events (&c->channel);
-    c->event = seq;
-    put_position (c, &hb);
-    if ((msg = control_heartbeat_down (&hb)))
-        child_send (c, msg);
-    idt_msg_unref (msg);
-}
-
-void downlink_send_position (struct downlink *down)
-{
-    struct overlay_conf *conf = &down->env->conf;
-    const char *stream;
-    uint64_t seq;
-
-    conf->ops->position (conf->arg, &stream, &seq);
-    for (uint32_t i = 0; i < down->total; i++)
-        if (child_is_online (down->children[i]))
-            send_position (down->children[i], seq);
-}
-
-void downlink_send_events (struct downlink *down)
-{
-    for (uint32_t i = 0; i < down->total; i++) {
-        channel_pump (&down->children[i]->channel);
-        check (down->children[i]);
-    }
-}
-
 static void heartbeat_received (struct child *c, const idt_msg_t *msg)
 {
     struct link_env *env = c->down->env;
@@ -255,7 +209,7 @@ static void heartbeat_received (struct child *c, const idt_msg_t *msg)
         return;
     if (idt_msg_control_status (msg) <= HEALTH_DEGRADED)
         child_set_health (c, idt_msg_control_status (msg));
-    put_position (c, &hb);
+    child_put_position (c, &hb);
     link_read_clock (env, &hb.peer_sent_us, &hb.peer_bound_us);
     if ((answer = control_heartbeat_down (&hb)))
         child_send (c, answer);
@@ -308,26 +262,6 @@ static void child_message (void *arg, idt_msg_t *msg)
     link_received (c->down->env, &c->peer, &c->channel, msg);
 }
 
-/* What is kept no more it misses, and finds out by the next one. */
-static const idt_msg_t *child_event (void *arg)
-{
-    struct child *c = arg;
-    struct overlay_conf *conf = &c->down->env->conf;
-    const idt_msg_t *msg = conf->ops->event_after (conf->arg, c->event, &c->event_next);
-    const char *stream;
-
-    if (!msg)
-        conf->ops->position (conf->arg, &stream, &c->event);
-    return msg;
-}
-
-static void child_event_sent (void *arg)
-{
-    struct child *c = arg;
-
-    c->event = c->event_next;
-}
-
 static const struct channel_ops channel_ops = {
     .send = child_wire,
     .message = child_message,
@@ -357,7 +291,7 @@ static void recv_cb (struct zio *zs, void *arg)
             channel_received (&c->channel, msg);
         else
             doom (c, "it sent a malformed message");
-        check (c);
+        child_check (c);
     } else if (msg)
         downlink_stranger (down, msg, &from);
 }
@@ -528,7 +462,7 @@ void downlink_retry (struct downlink *down)
 {
     for (uint32_t i = 0; i < down->total; i++) {
         channel_retry (&down->children[i]->channel);
-        check (down->children[i]);
+        child_check (down->children[i]);
     }
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* downlink_private.h - what downlink.c (the connection, loss, messages) and downlink_hello.c (who is taken in) share */
+/* downlink_private.h - what downlink.c (the connection, loss, messages), downlink_hello.c (who is taken in) and
+ * downlink_events.c (events) share
+ */
 #ifndef BROKER_DOWNLINK_PRIVATE_H
 #define BROKER_DOWNLINK_PRIVATE_H
 
@@ -65,6 +67,19 @@ void child_remove (struct child *c, const char *why);
 /* Send to an identity, be it a child or not.  Returns 0, or -1 with errno set. */
 int downlink_send (struct downlink *down, const char *identity, const idt_msg_t *msg);
 void downlink_send_disconnect (struct downlink *down, const char *identity, int errnum, const char *why);
+
+/* Send to a child, as channel_send (); what its channel did to it. */
+int child_send (void *arg, const idt_msg_t *msg);
+void child_check (struct child *c);
+
+/* --- downlink_events.c ------------------------------------------------------------------------------ */
+
+/* Tell a child in a beat where it is. */
+void child_put_position (const struct child *c, struct heartbeat *hb);
+
+/* As channel.h wants it. */
+const idt_msg_t *child_event (void *arg);
+void child_event_sent (void *arg);
 
 /* --- downlink_hello.c ------------------------------------------------------------------------------- */
 
