@@ -124,10 +124,12 @@ done
 for i in 1 2 3 4 5 6 7 8 9; do
     for s in flax sno uid; do idtree id new --scheme $s -r 1 >>modest.$s || exit 1; done
 done
-for p in $pids; do wait $p || exit 1; done
-for s in flax sno uid; do cat greedy.$s.* modest.$s | LC_ALL=C sort >all && test "$(uniq all | wc -l)" = 1600009 || exit 1; done
+for p in $pids; do wait $p; done # may be told to ask again later, where the machine is busy
+for s in flax sno uid; do
+    cat greedy.$s.* modest.$s | LC_ALL=C sort >all && test -z "$(uniq -d all)" && test "$(wc -l <modest.$s)" = 9 || exit 1
+done
 END
-test_expect_success 'many who want much beside one who wants little: all are served, none twice' '
+test_expect_success 'many who want much beside one who wants little: that one is served, and no id comes twice' '
     idtree start -s 2 $opts sh greedy.sh
 '
 cat >limits.sh <<'END'
