@@ -36,6 +36,12 @@ test_expect_success 'under faults of each kind every rule holds' '
     sed "s/^/# /" out >&5
     test $status = 0 && grep "^duplicates: 0$" out && each_happened && nothing_left
 '
+test_expect_success 'so it does before and after the time of ids ends, and across it' '
+    "$chaos" --seed 5 --steps 24 --end 60s --faults kill,clock,crash,restart >out; status=$?
+    sed "s/^/# /" out >&5
+    test $status = 0 && grep "^duplicates: 0$" out && grep "^requests: .* [1-9][0-9]* answered, [1-9][0-9]* refused" out &&
+    nothing_left
+'
 # Run chaos until it has killed brokers.
 launch_chaos() {
     rm -f said && mkfifo said && exec 6<>said && test_launch "$chaos" --duration 1h -v 2>said >out &&

@@ -118,6 +118,8 @@ static void answer_cb (idt_future_t *f, void *arg)
         atomic_fetch_add (&c->answers, 1);
     } else
         a.errnum = c->lost || errno == EPIPE || errno == EPROTO ? ECONNRESET : errno;
+    if (a.errnum == EOVERFLOW) /* the time of ids is over: that is all that there is to say */
+        atomic_fetch_add (&c->answers, 1);
     history_answer (&c->h, &a);
     s->f = NULL;
     c->busy--;

@@ -31,7 +31,7 @@ struct client;
 /* Start.  Ends the program where that fails. */
 struct client *client_start (const struct client_config *config);
 
-/* Answers with ids so far; may be called from any thread. */
+/* Answers so far, with ids or that there are no more; may be called from any thread. */
 uint64_t client_answers (const struct client *c);
 
 /* Has it ended?  It does so after stop_fd has become readable. */
