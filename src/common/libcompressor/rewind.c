@@ -25,9 +25,9 @@
 enum header { VERSION, LOCAL_STATE, NSESSIONS, NCLUSTERS };
 enum cluster { SESSION, CAPACITY, COUNT };
 
-uint64_t compressor_digest (const struct idcomp *c)
+uint64_t compressor_digest (struct idcomp *c)
 {
-    return c->space.digest;
+    return idspace_digest (&c->space);
 }
 
 static void put_number (unsigned char *cell, double d)

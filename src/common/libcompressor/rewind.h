@@ -10,7 +10,7 @@
 /* A number that depends on nothing but the final space: equal for all that finalized the same ranges in the same order,
  * whatever their own sessions are, also after a stored form was loaded.
  */
-uint64_t compressor_digest (const struct idcomp *c);
+uint64_t compressor_digest (struct idcomp *c);
 
 /* Make the stored form without local state as it was when idcomp_stats () were 'then', before the 'n' ranges 'since', in
  * order, were finalized.  The compressor makes no ids itself.  '*size' bytes for the caller to free.  NULL with errno

@@ -30,7 +30,7 @@ static uint32_t pick (uint32_t n)
     return (uint32_t)(random_state >> 33) % n;
 }
 
-static struct past look (const struct idcomp *c)
+static struct past look (struct idcomp *c)
 {
     struct past p = { .stats = idcomp_stats (c), .digest = compressor_digest (c) };
 

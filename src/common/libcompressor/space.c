@@ -145,7 +145,9 @@ uint32_t idspace_add_session (struct idspace *s, const struct idspace_key *key)
     return i;
 }
 
-/* The digest is the sum of what each cluster has, times a number of its own: so a change costs one product. */
+/* The digest is the sum of what each cluster has, times a number of its own: so a change costs one product.  Clusters
+ * that were added since it was asked for last are not in it yet: most spaces that are loaded are never asked.
+ */
 #define CAPACITY_FACTOR UINT64_C (0xd6e8feb86659fd93)
 
 static void add_to_digest (struct idspace *s, u128 base, int64_t final, int64_t capacity, int64_t reserve)
@@ -164,7 +166,6 @@ void idspace_add_cluster (struct idspace *s, uint32_t session, int64_t capacity,
     struct idlink link = {owner->end, s->nclusters, reserve};
     struct idblock block = {s->limit, session, owner->nchain};
 
-    add_to_digest (s, owner->base, s->limit, capacity, reserve);
     owner->chain[owner->nchain++] = link;
     s->blocks[s->nclusters++] = block;
     s->limit += capacity;
@@ -176,7 +177,8 @@ void idspace_expand (struct idspace *s, int64_t more, uint32_t reserve)
     const struct idblock *block = &s->blocks[s->nclusters - 1];
     struct idsession *owner = &s->sessions[block->session];
 
-    add_to_digest (s, owner->base, block->final, more, (int64_t)reserve - owner->chain[block->link].reserve);
+    if (s->summed == s->nclusters)
+        add_to_digest (s, owner->base, block->final, more, (int64_t)reserve - owner->chain[block->link].reserve);
     owner->chain[block->link].reserve = reserve;
     owner->end += more;
     s->limit += more;
@@ -186,8 +188,19 @@ void idspace_set_reserve (struct idspace *s, uint32_t session, uint32_t link, ui
 {
     struct idlink *l = &s->sessions[session].chain[link];
 
-    add_to_digest (s, s->sessions[session].base, s->blocks[l->block].final, 0, (int64_t)reserve - l->reserve);
+    if (l->block < s->summed)
+        add_to_digest (s, s->sessions[session].base, s->blocks[l->block].final, 0, (int64_t)reserve - l->reserve);
     l->reserve = reserve;
+}
+
+uint64_t idspace_digest (struct idspace *s)
+{
+    for (; s->summed < s->nclusters; s->summed++) {
+        struct idcluster k = idspace_cluster (s, s->summed);
+
+        add_to_digest (s, s->sessions[k.session].base, k.final, k.capacity, k.reserve);
+    }
+    return s->digest;
 }
 
 uint32_t idspace_nearest (const struct idspace *s, u128 num, uint32_t except)

@@ -11,9 +11,6 @@
  *  3. The end of each cluster may be reserved, not finalized.  Only the last cluster of a session
  *     has a reserve (a stored form of the original may break this rule; nothing relies on it).
  *
- * 4. 'digest' depends on the clusters alone: their places, owners, capacities and reserves.  Two final spaces with one
- *    digest are equal, but for a chance of about 2^-64.
- *
  * So the capacity of a cluster is not stored.  A cluster is a block in one array in order of final
  * ids and a link in an array of its session in order of generation counts, 32 bytes in all, and a
  * search in one of the two answers every question.
@@ -65,7 +62,8 @@ struct idspace {
     uint32_t room_clusters;
     uint32_t room_sessions;
     int64_t limit; /* final ids below it are in clusters */
-    uint64_t digest;
+    uint64_t digest; /* of the first 'summed' clusters */
+    uint32_t summed;
     size_t room_links; /* in the chains of all sessions */
 };
 
@@ -107,6 +105,11 @@ void idspace_expand (struct idspace *s, int64_t more, uint32_t reserve);
 
 /* Let the last 'reserve' ids of cluster 'link' of a session not be finalized. */
 void idspace_set_reserve (struct idspace *s, uint32_t session, uint32_t link, uint32_t reserve);
+
+/* A number that depends on the clusters alone: their places, owners, capacities and reserves.  Two final spaces with one
+ * digest are equal, but for a chance of about 2^-64.  Costs a step for each cluster that was added since the last call.
+ */
+uint64_t idspace_digest (struct idspace *s);
 
 /* The session with the greatest base at or below 'num', or IDSPACE_NONE.  'except' (may be
  * IDSPACE_NONE) is passed over.
