@@ -14,7 +14,7 @@
 
 #include "libidtree/private.h"
 
-#define LARGE_FACTOR 8 /* IDT_HANDLER_LARGE: as handle.h says */
+#define LARGE_FACTOR 4 /* IDT_HANDLER_LARGE: as handle.h says */
 
 struct handler_table {
     const struct idt_handler_spec *rows;

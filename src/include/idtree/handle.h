@@ -75,7 +75,7 @@ typedef void (*idt_handler_f) (idt_t *h, const idt_msg_t *msg, void *arg);
 #define IDT_HANDLER_STREAM 0x100
 
 /* In the type of a row: its handler may get a longer JSON text than others of a module on the broker's reactor, which waits
- * while it is parsed: eight times the attribute broker.max-json.  What is longer is answered EMSGSIZE before that.
+ * while it is parsed: four times the attribute broker.max-json.  What is longer is answered EMSGSIZE before that.
  */
 #define IDT_HANDLER_LARGE 0x200
 
