@@ -326,13 +326,31 @@ def check_module_life():
         c.refuse(errno.ENOENT, "module.load", {"path": "nosuch", "args": [], "exec": False},
                  text="^module not found in search path$")
         c.refuse(errno.ENOENT, "module.remove", {"name": "nosuch", "cancel": False})
-        check(c.ask("module.remove", {"name": "fluid", "cancel": False}) is None, "the answer is empty")
+        check(c.ask("module.remove", {"name": "flake", "cancel": False}) is None, "the answer is empty")
+        check("flake" not in module_names(c), "it is gone:", module_names(c))
+        check(c.ask("flake.ping", ping_payload())["rank"] == 2, "the nearest ancestor serves meanwhile")
+        c.refuse(errno.ENOSYS, "flake.ping", ping_payload(), nodeid=6, text="^No service matching flake.ping")
+        check(c.ask("module.load", {"path": "flake", "args": [], "exec": False}) is None, "the answer is empty")
+        check("flake" in module_names(c), "it is back:", module_names(c))
+        check(c.ask("flake.ping", ping_payload())["rank"] == 6, "it serves again")
+
+
+def check_module_next_life():
+    """what is asked of a module that left something for its next life waits for that, and fails when none comes"""
+    with Client(6) as c:
+        c.ask("module.remove", {"name": "fluid"})
         check("fluid" not in module_names(c), "it is gone:", module_names(c))
-        check(c.ask("fluid.ping", ping_payload())["rank"] == 2, "the nearest ancestor serves meanwhile")
-        c.refuse(errno.ENOSYS, "fluid.ping", ping_payload(), nodeid=6, text="^No service matching fluid.ping")
-        check(c.ask("module.load", {"path": "fluid", "args": [], "exec": False}) is None, "the answer is empty")
-        check("fluid" in module_names(c), "it is back:", module_names(c))
-        check(c.ask("fluid.ping", ping_payload())["rank"] == 6, "it serves again")
+        tags = [c.request("fluid.ping", ping_payload(), nodeid=nodeid) for nodeid in (ANY, 6)]
+        for tag in tags:
+            m = c.answer(tag)
+            check(m.aux1 == errno.ENOSYS, "nobody else serves:", m.aux1, m.text())
+            check(m.text() == "fluid is not loaded on rank 6: idtree module load -r 6 fluid", "why:", m.text())
+        tags = [c.request("fluid.ping", ping_payload(), nodeid=nodeid) for nodeid in (ANY, 6)]
+        load = c.request("module.load", {"path": "fluid", "args": [], "exec": False})
+        answers = {m.aux2: m for m in [c.recv() for _ in range(3)]}
+        check(set(answers) == {load, *tags} and answers[load].aux1 == 0, "each is answered:", answers.keys())
+        for tag in tags:
+            check(answers[tag].aux1 == 0 and answers[tag].json()["rank"] == 6, "by its next life:", answers[tag].text())
 
 
 def check_module_stats():
@@ -645,10 +663,13 @@ def check_pipelining():
 
 
 def check_large():
-    """a megabyte goes through the tree and back"""
+    """a megabyte goes through the tree and back, and as an event to all"""
     with Client(3) as c:
         pad = "x" * (1 << 20)
         check(c.ask("broker.ping", ping_payload(pad=pad), nodeid=6)["pad"] == pad, "unharmed")
+        c.ask("event.subscribe", {"topic": "large"})
+        publish(c, "large", pad.encode())  # 1.4 MB in base64
+        check(c.recv().payload == pad.encode(), "unharmed")
 
 
 def check_garbage():
@@ -805,18 +826,40 @@ def check_masks():
 
 
 def check_impostor():
-    """a client that serves in a module's name gets nothing that is between brokers; who asks is served further up"""
+    """a client that serves in a module's name gets what clients ask, and nothing that is between brokers: that goes up"""
+    with Client(1) as c, Client(3) as below:
+        c.ask("module.remove", {"name": "compressor"}, nodeid=1)
+        c.ask("service.add", {"service": "compressor"})
+        below.request("compressor.x", {}, nodeid=3, flags=UPSTREAM)
+        m = c.recv()
+        check(m.topic == "compressor.x" and not m.roles & BROKER, "it serves clients:", m.topic, m.roles)
+        c.send(Message(RESPONSE, m.topic, {}, aux2=m.aux2, routes=m.routes))
+        below.answer(below.tag)
+        orders = below.ask("compressor.stats-get", nodeid=3)["orders"]
+        below.ask("compressor.open", {"document": "impostor"}, nodeid=3)
+        below.ask("compressor.generate", {"document": "impostor", "count": 3}, nodeid=3)
+
+        def is_ordered():
+            stats = below.ask("compressor.stats-get", nodeid=3)
+            return stats["orders"] > orders and stats["waiting"] == 0
+
+        await_that(is_ordered, "rank 0 has ordered what rank 3 made")
+        seen = [m.topic for m in c.fence() if m.kind == REQUEST]
+        check(not seen, "it sees none of theirs:", seen)
+        c.ask("service.remove", {"service": "compressor"})
+        c.ask("module.load", {"path": "compressor", "args": []}, nodeid=1)
+
+
+def check_stand_in():
+    """no client takes the place of a module that left something; what is between brokers goes up, past who stands in"""
     with Client(1) as c, Client(3) as below:
         c.ask("module.remove", {"name": "fluid"}, nodeid=1)
-        c.ask("service.add", {"service": "fluid"})
+        c.refuse(errno.EEXIST, "service.add", {"service": "fluid"})
         before = clock(below, 3)
         below.ask("module.remove", {"name": "fluid"}, nodeid=3)
         below.ask("module.load", {"path": "fluid", "args": []}, nodeid=3)
         await_that(lambda: below.ask("fluid.info", nodeid=3)["state"] == "active", "rank 3 gets a lease of rank 0")
-        seen = [m for m in c.fence() if m.kind == REQUEST]
-        check(not [m.topic for m in seen if m.roles & BROKER], "it sees none of theirs:", [m.topic for m in seen])
         below.ask("fluid.generate", {"count": 2000}, nodeid=3)
-        c.ask("service.remove", {"service": "fluid"})
         c.ask("module.load", {"path": "fluid", "args": []}, nodeid=1)
         check(clock(below, 3) >= before, "time goes on")
 
