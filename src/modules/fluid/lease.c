@@ -134,9 +134,11 @@ int lease_load (struct lease_table *t, const void *data, size_t size)
     return 0;
 }
 
-uint64_t lease_end (const struct lease_table *t, uint32_t generator)
+void lease_reopen (struct lease_table *t, uint32_t generator, uint64_t end_ms)
 {
-    return t->holding[generator].hi_ms;
+    struct holding *h = &t->holding[generator];
+
+    *h = (struct holding){ .hi_ms = min_u64 (h->hi_ms, end_ms) };
 }
 
 static bool same_incarnation (const struct holding *h, const char *incarnation)

@@ -111,8 +111,10 @@ void lease_save (const struct lease_table *t, void *data);
 /* Into a new table for as many generators.  Returns 0, or -1 where that is not what was saved. */
 int lease_load (struct lease_table *t, const void *data, size_t size);
 
-/* The end of all that was given of a generator; 0: nothing. */
-uint64_t lease_end (const struct lease_table *t, uint32_t generator);
+/* Nobody used the generator, or ever will, at 'end_ms' or later: give that again.  For the root's own, which a life that
+ * is over used on this very broker.
+ */
+void lease_reopen (struct lease_table *t, uint32_t generator, uint64_t end_ms);
 
 /* 'horizon_ms' is durable now.  / It could not be stored: ask again later. */
 void lease_stored (struct lease_table *t, uint64_t horizon_ms);

@@ -851,6 +851,36 @@ static void test_reload (void)
     }
 }
 
+/* What rank 0 gave itself reaches ahead of now, and so does what it lent: a reload steps over neither. */
+static void test_reload_ahead (void)
+{
+    struct world w;
+    struct lease_record last;
+    struct loan before, after;
+    size_t size;
+
+    create_root (&w);
+    ask_lease (&w, T0, 5, 1, 0, 0);
+    node_tick (w.n, T0 + 30 * SECOND); /* it has renewed its lease: the next range begins after the first one's end */
+    node_stored (w.n, T0 + 30 * SECOND, w.horizon_ms);
+    node_tick (w.n, T0 + 31 * SECOND);
+    ok (node_lend (w.n, T0 + 31 * SECOND, UUID, &before) == 0, "rank 0 lends of its time");
+    node_stop (w.n, T0 + 31 * SECOND, &last);
+    ok (last.horizon_ms >= before.hi_ms, "what a stop stores is above the loan");
+    void *past = node_leave (w.n, &last, &size);
+    node_destroy (w.n);
+    create (&w, 0);
+    node_remember (w.n, past, size);
+    free (past);
+    node_start_root (w.n, T0 + 32 * SECOND, (int64_t) (142 * SECOND), 100000, &last);
+    node_stored (w.n, T0 + 32 * SECOND, w.horizon_ms);
+    struct record *r = request (&w, T0 + 32 * SECOND, 1, 1, 0, false);
+    ok (r->ids == 1 && ms_of (r->first) == 42000, "loaded anew it goes on at its time (%llu)",
+        r->ids == 1 ? (unsigned long long) ms_of (r->first) : 0);
+    ok (node_lend (w.n, T0 + 32 * SECOND, UUID, &after) < 0 || after.lo_ms >= before.hi_ms, "and lends nothing twice");
+    destroy (&w, T0 + 33 * SECOND);
+}
+
 static void test_restart (void)
 {
     struct world w;
@@ -1108,6 +1138,7 @@ int main (void)
     test_end_of_time ();
     test_pause ();
     test_reload ();
+    test_reload_ahead ();
     test_restart ();
     test_stop ();
     test_lend ();

@@ -23,6 +23,8 @@ struct past {
     bool has_epoch;
     int64_t epoch_ms;
     bool has_table;
+    uint64_t end_ms;   /* rank 0 made no id here or above it */
+    struct range lent; /* the last loan */
     struct lease_record stored;
     uint32_t generators;
     uint64_t lease_ms;
@@ -38,8 +40,8 @@ void *node_leave (const struct node *n, const struct lease_record *stored, size_
     if (!p)
         return NULL;
     *p = (struct past){ .size = sizeof (*p), .last_id = n->last_id, .clock = n->clock, .has_epoch = n->has_epoch,
-                        .epoch_ms = n->epoch_ms, .has_table = has_table, .generators = n->config.max_generators,
-                        .lease_ms = n->config.lease_ms };
+                        .epoch_ms = n->epoch_ms, .has_table = has_table, .end_ms = n->cursor_ms + 1, .lent = n->lent,
+                        .generators = n->config.max_generators, .lease_ms = n->config.lease_ms };
     memcpy (p->magic, magic, sizeof (magic));
     if (has_table) {
         p->stored = *stored;
@@ -78,7 +80,9 @@ static bool same_record (const struct lease_record *a, const struct lease_record
            && a->ahead_ms == b->ahead_ms;
 }
 
-/* What it gave itself ends where it stopped, or where its loans do: there the clock goes on, and above what was told. */
+/* The clock goes on, above what was told.  What the root gave itself and did not use is its own again, also below loans
+ * that are out: those are of another kind of ids, and the next one begins where they end.
+ */
 bool node_past_root (struct node *n, uint64_t now_us, int64_t epoch_ms, const struct lease_record *stored)
 {
     const struct past *p = n->past;
@@ -91,6 +95,7 @@ bool node_past_root (struct node *n, uint64_t now_us, int64_t epoch_ms, const st
     lease_raise (n->table, stored->watermark_ms);
     n->clock = p->clock;
     clock_forward (&n->clock, now_us, stored->watermark_ms * 1000);
-    clock_forward (&n->clock, now_us, lease_end (n->table, n->holder.generator) * 1000);
+    lease_reopen (n->table, n->holder.generator, p->end_ms);
+    n->lent = p->lent;
     return true;
 }
