@@ -38,10 +38,10 @@ static const struct {
 
 #define BIT(fault) (UINT32_C (1) << (fault))
 
-/* A root whose module is loaded again sets others behind what it made.  A rank whose CLOCK_BOOTTIME missed a pause makes ids
- * below what it told; a root whose clock jumps takes leases for ended that are not, and tells a watermark above them.
+/* A root whose CLOCK_BOOTTIME missed a pause may be behind others until its wall clock confirms it; one whose CLOCK_BOOTTIME
+ * jumped, beside other faults, has told a watermark above leases in use.
  */
-#define FAULTS_OPEN (BIT (FAULT_RELOAD) | BIT (FAULT_PAUSE) | BIT (FAULT_BOOT))
+#define FAULTS_OPEN (BIT (FAULT_PAUSE) | BIT (FAULT_BOOT))
 
 const char *fault_name (enum fault fault)
 {
