@@ -32,7 +32,7 @@ test_expect_success 'a command that is not there is 127, one that cannot be run 
 '
 test_expect_success 'a broker has all descriptors that it may have, the command those that it would have without' '
     (ulimit -Sn 300; idtree start -s 1 -- sh -c "ulimit -Sn") >out && test "$(cat out)" = 300 &&
-    (ulimit -Sn 300; idtree-broker -- sh -c "ulimit -Sn; grep open.files /proc/\$PPID/limits") >out &&
+    (ulimit -Sn 300; "$IDTREE_BUILDDIR/src/broker/idtree-broker" -- sh -c "ulimit -Sn; grep open.files /proc/\$PPID/limits") >out &&
     test "$(head -n 1 out)" = 300 && awk "NR == 2 && \$4 == \$5 { found = 1 } END { exit !found }" out
 '
 test_expect_success 'the directory is private' '
