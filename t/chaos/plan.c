@@ -38,8 +38,8 @@ static const struct {
 
 #define BIT(fault) (UINT32_C (1) << (fault))
 
-/* A root whose CLOCK_BOOTTIME missed a pause may be behind others until its wall clock confirms it; one whose CLOCK_BOOTTIME
- * jumped, beside other faults, has told a watermark above leases in use.
+/* A root whose CLOCK_BOOTTIME missed a pause is behind others until its wall clock confirms it: never, where that was set
+ * back before.  Beside other faults a CLOCK_BOOTTIME that jumps leaves ranks some milliseconds beyond the bounds they tell.
  */
 #define FAULTS_OPEN (BIT (FAULT_PAUSE) | BIT (FAULT_BOOT))
 

@@ -21,6 +21,7 @@
 #include "modules/fluid/ticks.h"
 
 #define NEVER UINT64_MAX
+#define MAX_READINGS 10 /* of all clocks, until they are read together */
 
 /* --- time ------------------------------------------------------------------------------------------ */
 
@@ -32,29 +33,26 @@ static uint64_t read_us (clockid_t id)
     return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
-uint64_t service_now_us (void)
+/* Whether the clocks were read together: not where we were held up between two of them. */
+static bool read_together (const struct service *sv, struct witness_reading *r)
 {
-    return read_us (CLOCK_BOOTTIME);
-}
-
-/* Whether we were held up between two clocks: then they were not read together. */
-static bool read_clocks (struct service *sv, struct witness_reading *r)
-{
-    r->boot_us = service_now_us ();
+    r->boot_us = read_us (CLOCK_BOOTTIME);
     r->raw_us = read_us (CLOCK_MONOTONIC_RAW);
     r->wall_us = read_us (CLOCK_REALTIME);
     r->ticks = sv->has_ticks ? processor_ticks () : 0;
-    return service_now_us () - r->boot_us < WITNESS_GRAIN_US / 4;
+    return read_us (CLOCK_BOOTTIME) - r->boot_us < WITNESS_GRAIN_US / 4;
 }
 
-uint64_t service_time_us (struct service *sv)
+/* Clocks that cannot be read together are not compared: the next time shows what was missed. */
+uint64_t service_now_us (struct service *sv)
 {
     struct witness_reading now;
-    int64_t off_us;
+    bool together = false;
 
-    if (!read_clocks (sv, &now))
-        return now.boot_us;
-    if ((off_us = witness_look (&sv->witness, &now)) != 0)
+    for (int i = 0; i < MAX_READINGS && !together; i++)
+        together = read_together (sv, &now);
+    int64_t off_us = together ? witness_look (&sv->witness, &now) : 0;
+    if (off_us != 0)
         node_lost_time (sv->node, now.boot_us, off_us);
     return now.boot_us;
 }
@@ -82,7 +80,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     if (read (sv->timer_fd, &count, sizeof (count)) < 0)
         return; /* it was set anew meanwhile */
     sv->armed_us = NEVER;
-    node_tick (sv->node, service_time_us (sv));
+    node_tick (sv->node, service_now_us (sv));
     service_set_timer (sv);
 }
 
@@ -109,14 +107,14 @@ static bool read_clock_cb (void *arg, uint64_t *inst_us, uint64_t *bound_us)
 {
     struct service *sv = arg;
 
-    return node_clock (sv->node, service_now_us (), inst_us, bound_us);
+    return node_clock (sv->node, service_now_us (sv), inst_us, bound_us);
 }
 
 static void sample_cb (void *arg, const struct idt_clock_sample *sample)
 {
     struct service *sv = arg;
 
-    node_sample (sv->node, service_time_us (sv), sample);
+    node_sample (sv->node, service_now_us (sv), sample);
     service_set_timer (sv);
 }
 
@@ -124,7 +122,7 @@ static void parent_cb (void *arg, bool up)
 {
     struct service *sv = arg;
 
-    node_parent (sv->node, service_now_us (), up);
+    node_parent (sv->node, service_now_us (sv), up);
     service_set_timer (sv);
 }
 
@@ -141,7 +139,7 @@ static int attach (struct service *sv, idt_error_t *errp)
         return 0;
     if (errno != ENOTSUP)
         return errprintf (errp, "cannot attach to the overlay: %s", strerror (errno));
-    node_parent (sv->node, service_now_us (), true);
+    node_parent (sv->node, service_now_us (sv), true);
     return 0;
 }
 
@@ -215,7 +213,7 @@ static void fluid_fini (idt_t *h, void *ctx)
 
     idt_handlers_remove (h, handlers);
     if (sv->node)
-        node_stop (sv->node, service_now_us (), &last);
+        node_stop (sv->node, service_now_us (sv), &last);
     service_watermark_stop (sv);
     drop_ups (sv);
     stop_timer (sv);

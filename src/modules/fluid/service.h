@@ -74,12 +74,10 @@ struct service {
 
 /* --- time: fluid.c ------------------------------------------------------------------------------------ */
 
-uint64_t service_now_us (void); /* CLOCK_BOOTTIME */
-
-/* The same where the node hears of what happens: it is compared with the host's other clocks, and the node is told first
- * where it missed time (witness.h).
+/* CLOCK_BOOTTIME, for whatever is told to the node or asked of it.  It is compared with the host's other clocks, and the
+ * node is told first where it missed time or jumped (witness.h).
  */
-uint64_t service_time_us (struct service *sv);
+uint64_t service_now_us (struct service *sv);
 
 /* Set the timer to the node's deadline.  Every way into the node ends here. */
 void service_set_timer (struct service *sv);

@@ -31,7 +31,7 @@ static void ask_node (struct service *sv, const idt_msg_t *msg, uint32_t count, 
         .cookie = (void *)idt_msg_ref (msg), .count = count, .after = after, .from_broker = is_broker_request (msg),
         .asker = asker_of (msg)};
 
-    node_block (sv->node, service_time_us (sv), &req);
+    node_block (sv->node, service_now_us (sv), &req);
     service_set_timer (sv);
 }
 
@@ -119,7 +119,7 @@ void service_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
 
-    node_cancel (sv->node, service_now_us (), client_gone_cb, (void *)msg);
+    node_cancel (sv->node, service_now_us (sv), client_gone_cb, (void *)msg);
     service_set_timer (sv);
 }
 
@@ -144,7 +144,7 @@ void service_cancel_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
 
-    node_cancel (sv->node, service_now_us (), canceled_cb, &(struct canceling){ sv, msg });
+    node_cancel (sv->node, service_now_us (sv), canceled_cb, &(struct canceling){ sv, msg });
     service_set_timer (sv);
 }
 
@@ -161,9 +161,9 @@ static void forwarded_cb (idt_future_t *f, void *arg)
     if (idt_rpc_get_raw (f, &data, &size) == 0)
         run = wire_get_runs (data, size, &n);
     if (run)
-        node_forwarded (sv->node, service_now_us (), up->tag, run, n);
+        node_forwarded (sv->node, service_now_us (sv), up->tag, run, n);
     else
-        node_forward_failed (sv->node, service_now_us (), up->tag, errno);
+        node_forward_failed (sv->node, service_now_us (sv), up->tag, errno);
     free (run);
     up_destroy (up);
     service_set_timer (sv);

@@ -34,7 +34,7 @@ static json_t *make_info (struct service *sv, struct node_status *s)
     const struct node_config *config = &sv->options.node;
     json_t *o;
 
-    node_status (sv->node, service_now_us (), s);
+    node_status (sv->node, service_now_us (sv), s);
     o = json_pack ("{s:I s:s s:I}", "rank", (json_int_t)config->rank, "state", node_state_name (s->state),
                    "max_generators", (json_int_t)config->max_generators);
     if (!o)

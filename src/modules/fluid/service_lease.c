@@ -41,7 +41,7 @@ void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         if (check_place (h, msg, &req, &err) < 0)
             service_respond_error (sv, msg, errno, err.text);
         else
-            node_lease_request (sv->node, service_now_us (), (void *)idt_msg_ref (msg), &req);
+            node_lease_request (sv->node, service_now_us (sv), (void *)idt_msg_ref (msg), &req);
         wire_lease_request_fini (&req);
         service_tell_stranger (sv);
         service_set_timer (sv);
@@ -65,11 +65,11 @@ static void answered_cb (idt_future_t *f, void *arg)
     json_t *o = NULL;
 
     if (idt_rpc_get_unpack (f, "o", &o) == 0 && wire_get_lease_answer (o, &answer, NULL) == 0) {
-        node_lease_answered (sv->node, service_now_us (), up->tag, &answer);
+        node_lease_answered (sv->node, service_now_us (sv), up->tag, &answer);
         wire_lease_answer_fini (&answer);
     }
     else
-        node_lease_failed (sv->node, service_now_us (), up->tag);
+        node_lease_failed (sv->node, service_now_us (sv), up->tag);
     up_destroy (up);
     service_set_timer (sv);
 }

@@ -8,7 +8,7 @@
 
 static void answer_loan (struct service *sv, const idt_msg_t *msg)
 {
-    uint64_t boot_us = service_time_us (sv);
+    uint64_t boot_us = service_now_us (sv);
     struct loan l;
 
     if (node_lend (sv->node, boot_us, idt_msg_route_oldest (msg), &l) < 0)

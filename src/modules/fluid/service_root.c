@@ -34,7 +34,7 @@ static void wall_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct service *sv = arg;
 
-    node_wall (sv->node, service_time_us (sv), wall_us ());
+    node_wall (sv->node, service_now_us (sv), wall_us ());
     service_set_timer (sv);
 }
 
@@ -60,9 +60,9 @@ static void stored_cb (idt_watcher_t *w, int revents, void *arg)
         idt_log (sv->h, LOG_CRIT, "%s: no leases are given beyond the horizon that is stored", why.text);
     sv->store_why = why;
     if (good)
-        node_stored (sv->node, service_now_us (), horizon_ms);
+        node_stored (sv->node, service_now_us (sv), horizon_ms);
     else
-        node_store_failed (sv->node, service_now_us ());
+        node_store_failed (sv->node, service_now_us (sv));
     service_set_timer (sv);
 }
 
@@ -99,7 +99,7 @@ void service_tell_stranger (struct service *sv)
     struct node_status s;
     char text[512];
 
-    node_status (sv->node, service_now_us (), &s);
+    node_status (sv->node, service_now_us (sv), &s);
     if (!s.distrusted || sv->told_stranger)
         return;
     sv->told_stranger = true;
@@ -165,7 +165,7 @@ int service_start_root (struct service *sv, idt_error_t *errp)
         return -1;
     if (!(sv->store_watcher = idt_fd_watcher_create (r, store_fd (sv->store), IDT_POLLIN, stored_cb, sv))
         || !(sv->wall_timer = idt_timer_watcher_create (r, WALL_PERIOD_MS, WALL_PERIOD_MS, wall_cb, sv))
-        || node_start_root (sv->node, service_now_us (), now_wall_us, epoch_ms, &record) < 0)
+        || node_start_root (sv->node, service_now_us (sv), now_wall_us, epoch_ms, &record) < 0)
         return errprintf (errp, "cannot start: %s", strerror (errno));
     idt_watcher_start (sv->store_watcher);
     idt_watcher_start (sv->wall_timer);

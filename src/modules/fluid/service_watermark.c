@@ -23,7 +23,7 @@ void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     if (!(o = idt_msg_json (msg, &err)) || wire_get_report (o, &report, &err) < 0)
         service_respond_error (sv, msg, errno, err.text);
     else {
-        node_report (sv->node, service_now_us (), &report);
+        node_report (sv->node, service_now_us (sv), &report);
         service_set_timer (sv);
         service_respond_object (sv, msg, json_object ());
     }
@@ -45,7 +45,7 @@ static json_t *make_watermark (struct service *sv, uint64_t ms)
     struct node_status s;
     char id[FLUID_STRING_MAX];
 
-    node_status (sv->node, service_now_us (), &s);
+    node_status (sv->node, service_now_us (sv), &s);
     fluid_encode (ms <= FLUID_TIMESTAMP_MAX ? ms << 24 : UINT64_MAX, FLUID_F58, id, sizeof (id));
     return json_pack ("{s:o s:s s:o s:I}", "timestamp_ms", wire_number (ms), "id", id, "date",
                       wire_date (s.epoch_ms + (int64_t)ms), "behind_ms",
@@ -56,7 +56,7 @@ static void answer (struct service *sv, const idt_msg_t *msg)
 {
     uint64_t ms;
 
-    if (node_watermark (sv->node, service_now_us (), &ms))
+    if (node_watermark (sv->node, service_now_us (sv), &ms))
         service_respond_object (sv, msg, make_watermark (sv, ms));
     else
         service_respond_error (sv, msg, EAGAIN,
