@@ -3,6 +3,7 @@
 
 /* control_test.c - who may give the launcher orders, and where it listens */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,7 @@ static void ask (const char *path, uid_t uid, int fd)
     snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", path);
     if (uid != geteuid () && setuid (uid) < 0)
         _exit (1);
+    signal (SIGPIPE, SIG_IGN); /* who is refused may be answered before he asks */
     if (connect (sock, (struct sockaddr *)&addr, sizeof (addr)) < 0)
         _exit (dprintf (fd, "connect: %s", strerror (errno)) < 0);
     if (write (sock, "{\"verb\":\"status\"}\n", 18) < 0)
@@ -77,10 +79,10 @@ static const char *answer (idt_reactor_t *r, const char *path, uid_t uid)
     idt_watcher_start (w);
     idt_reactor_run (r, IDT_REACTOR_DEFAULT);
     idt_watcher_destroy (w);
+    waitpid (pid, NULL, 0); /* it may write in pieces */
     ssize_t n = read (fd[0], text, sizeof (text) - 1);
     text[n > 0 ? n : 0] = '\0';
     close (fd[0]);
-    waitpid (pid, NULL, 0);
     return text;
 }
 
