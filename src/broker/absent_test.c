@@ -62,6 +62,10 @@ static struct world *world_create (void)
 
 static void world_destroy (struct world *w)
 {
+    struct fake *all[] = { &w->client, &w->greedy, &w->child, &w->module, &w->parent };
+
+    for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
+        router_peer_remove (w->r, &all[i]->peer);
     absents_destroy (w->as);
     router_destroy (w->r);
     idt_reactor_destroy (w->reactor);
