@@ -871,8 +871,8 @@ static void test_reload_ahead (void)
     node_destroy (w.n);
     create (&w, 0);
     node_remember (w.n, past, size);
-    free (past);
     node_start_root (w.n, T0 + 32 * SECOND, (int64_t) (142 * SECOND), 100000, &last);
+    free (past);
     node_stored (w.n, T0 + 32 * SECOND, w.horizon_ms);
     struct record *r = request (&w, T0 + 32 * SECOND, 1, 1, 0, false);
     ok (r->ids == 1 && ms_of (r->first) == 42000, "loaded anew it goes on at its time (%llu)",
