@@ -102,13 +102,21 @@ static bool goes_in_parts (const struct channel *ch, enum link_class c, const st
     return ch->window.credits && c != CLASS_CONTROL && idt_msg_encode_size (p->msg) > CHANNEL_PART;
 }
 
+/* Messages of a class that wait behind the one that is on its way. */
+static size_t count_waiting (const struct channel *ch, enum link_class c)
+{
+    if (c == CLASS_ASK || c == CLASS_ANSWER)
+        return turns_count (c == CLASS_ASK ? ch->asks : ch->answers);
+    return ch->fifo[c].count;
+}
+
 /* Take the next message of a class out of its queue.  Returns whether there was one. */
 static bool take_next (struct channel *ch, enum link_class c)
 {
     struct piece *p = &ch->out[c];
 
-    if (c == CLASS_ASK)
-        p->msg = turns_next (ch->asks);
+    if (c == CLASS_ASK || c == CLASS_ANSWER)
+        p->msg = turns_next (c == CLASS_ASK ? ch->asks : ch->answers);
     else if (c == CLASS_EVENT && ch->ops->event)
         p->msg = ch->ops->event (ch->arg);
     else
@@ -129,7 +137,7 @@ static void sent_whole (struct channel *ch, enum link_class c)
         ch->ops->event_sent (ch->arg);
     else if (c != CLASS_ASK)
         ch->bytes[c] -= p->cost;
-    if (c == CLASS_ANSWER && ch->fifo[c].count == 0)
+    if (c == CLASS_ANSWER && count_waiting (ch, c) == 0)
         ch->errors = 0;
     channel_piece_clear (p);
 }
@@ -155,9 +163,9 @@ static bool flush_one (struct channel *ch, enum link_class c)
 static bool is_empty (const struct channel *ch)
 {
     for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++)
-        if (!piece_is_empty (&ch->out[c]) || (c < CLASS_ASK && ch->fifo[c].count > 0))
+        if (!piece_is_empty (&ch->out[c]) || count_waiting (ch, c) > 0)
             return false;
-    return turns_count (ch->asks) == 0;
+    return true;
 }
 
 void channel_pump (struct channel *ch)
@@ -181,9 +189,21 @@ void channel_retry (struct channel *ch)
 
 /* --- what waits ----------------------------------------------------------------------------------------- */
 
+/* FNV-1a of who asked first. */
+static uint64_t asker_of (const idt_msg_t *msg)
+{
+    const char *s = idt_msg_route_oldest (msg);
+    uint64_t hash = UINT64_C (14695981039346656037);
+
+    for (; s && *s; s++)
+        hash = (hash ^ (unsigned char)*s) * UINT64_C (1099511628211);
+    return hash;
+}
+
 static int queue (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
-    if (fifo_push (&ch->fifo[c], msg) < 0)
+    if (c == CLASS_ANSWER ? turns_put (ch->answers, asker_of (msg), (void *)msg, cost_of (msg)) < 0
+                          : fifo_push (&ch->fifo[c], msg) < 0)
         return -1;
     idt_msg_ref (msg);
     ch->bytes[c] += cost_of (msg);
@@ -246,17 +266,6 @@ static int queue_event (struct channel *ch, const idt_msg_t *msg)
     return -1;
 }
 
-/* FNV-1a of who asked first. */
-static uint64_t asker_of (const idt_msg_t *msg)
-{
-    const char *s = idt_msg_route_oldest (msg);
-    uint64_t hash = UINT64_C (14695981039346656037);
-
-    for (; s && *s; s++)
-        hash = (hash ^ (unsigned char)*s) * UINT64_C (1099511628211);
-    return hash;
-}
-
 static int queue_ask (struct channel *ch, const idt_msg_t *msg)
 {
     if (turns_put (ch->asks, asker_of (msg), (void *)msg, cost_of (msg)) < 0) {
@@ -288,7 +297,7 @@ static int put (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 /* Whether nothing of its class is before it, and it goes whole. */
 static bool may_pass (const struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
-    return !ch->blocked && piece_is_empty (&ch->out[c]) && (c == CLASS_ASK ? turns_count (ch->asks) : ch->fifo[c].count) == 0
+    return !ch->blocked && piece_is_empty (&ch->out[c]) && count_waiting (ch, c) == 0
         && window_may_send (&ch->window, c) && idt_msg_encode_size (msg) <= CHANNEL_PART;
 }
 
@@ -330,7 +339,15 @@ int channel_init (struct channel *ch, const struct channel_ops *ops, void *arg, 
     ch->max_queue = max_queue;
     ch->window_bytes = window_bytes;
     ch->window_messages = window_messages;
-    return (ch->asks = turns_create (QUANTUM, CHANNEL_MAX_ASKS, CHANNEL_MAX_ASK_BYTES)) ? 0 : -1;
+    ch->asks = turns_create (QUANTUM, CHANNEL_MAX_ASKS, CHANNEL_MAX_ASK_BYTES);
+    ch->answers = turns_create (QUANTUM, 0, 0); /* queue_answer () bounds them */
+    if (ch->asks && ch->answers)
+        return 0;
+    turns_destroy (ch->asks);
+    turns_destroy (ch->answers);
+    ch->asks = ch->answers = NULL;
+    errno = ENOMEM;
+    return -1;
 }
 
 void channel_fini (struct channel *ch)
@@ -339,7 +356,8 @@ void channel_fini (struct channel *ch)
         return;
     channel_close (ch);
     turns_destroy (ch->asks);
-    ch->asks = NULL;
+    turns_destroy (ch->answers);
+    ch->asks = ch->answers = NULL;
 }
 
 void channel_open (struct channel *ch, bool credits)
@@ -380,6 +398,7 @@ void channel_close (struct channel *ch)
         drop_queue (ch, c);
     drop (&ch->held);
     turns_drain (ch->asks, free_message, NULL);
+    turns_drain (ch->answers, free_message, NULL);
     channel_piece_clear (&ch->out[CLASS_ASK]);
     for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++)
         channel_piece_clear (&ch->in[c]);
@@ -395,9 +414,9 @@ void channel_forget_events (struct channel *ch)
     drop_queue (ch, CLASS_EVENT);
 }
 
-bool channel_is_slow (const struct channel *ch)
+bool channel_is_slow (const struct channel *ch, const idt_msg_t *ask)
 {
-    return ch->bytes[CLASS_ANSWER] > ch->max_queue / 4;
+    return ch->bytes[CLASS_ANSWER] > ch->max_queue / 4 && turns_flow_count (ch->answers, asker_of (ask)) > 0;
 }
 
 const char *channel_broken (const struct channel *ch)
@@ -409,7 +428,7 @@ struct channel_stats channel_stats (const struct channel *ch)
 {
     struct channel_stats s = ch->stats;
 
-    s.answers = ch->fifo[CLASS_ANSWER].count + !piece_is_empty (&ch->out[CLASS_ANSWER]);
+    s.answers = turns_count (ch->answers) + !piece_is_empty (&ch->out[CLASS_ANSWER]);
     s.events = ch->fifo[CLASS_EVENT].count + !piece_is_empty (&ch->out[CLASS_EVENT]);
     s.asks = turns_count (ch->asks) + !piece_is_empty (&ch->out[CLASS_ASK]);
     s.bytes = ch->bytes[CLASS_ANSWER] + ch->bytes[CLASS_EVENT] + turns_cost (ch->asks) + ch->out[CLASS_ASK].cost;

@@ -67,10 +67,11 @@ struct channel {
     uint64_t window_bytes;
     uint32_t window_messages;
     size_t max_queue; /* bytes of answers that may wait, and of events */
-    struct fifo fifo[CLASS_ASK]; /* control, answers, events */
+    struct fifo fifo[CLASS_ASK]; /* control, events */
     size_t bytes[CLASS_ASK];
     size_t errors; /* among the answers */
     struct turns *asks;
+    struct turns *answers; /* by turns over who asked, too: nobody waits behind all that another one wants */
     struct piece out[CLASS_COUNT];
     struct piece in[CLASS_COUNT];
     const idt_msg_t *last; /* goes behind all else */
@@ -117,8 +118,8 @@ void channel_retry (struct channel *ch);
 /* Forget the event that is half sent, and those that wait: another stream begins. */
 void channel_forget_events (struct channel *ch);
 
-/* Whether the other side takes its answers so slowly that its asks are to be refused. */
-bool channel_is_slow (const struct channel *ch);
+/* Whether so many answers wait for the other side that an ask from there is to be refused: its asker has some of them. */
+bool channel_is_slow (const struct channel *ch, const idt_msg_t *ask);
 
 const char *channel_broken (const struct channel *ch); /* NULL: it is not */
 struct channel_stats channel_stats (const struct channel *ch);

@@ -226,6 +226,45 @@ static void test_history (unsigned seed, bool credits)
     end_fini (&b);
 }
 
+static idt_msg_t *answer_to (int asker, uint32_t number)
+{
+    idt_msg_t *msg = make (CLASS_ANSWER, number, 1000, 0);
+
+    idt_msg_route_push (msg, asker_name (asker));
+    return msg;
+}
+
+/* What one asked for much earlier is not before what another one asks for now. */
+static void test_answers_by_turns (void)
+{
+    struct end a, b;
+    idt_msg_t *msg;
+
+    end_init (&a, 1);
+    end_init (&b, 2);
+    channel_open (&a.channel, true);
+    channel_open (&b.channel, true);
+    step (&b, &a);
+    a.room = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        channel_send (&a.channel, msg = answer_to (0, i));
+        idt_msg_unref (msg);
+    }
+    channel_send (&a.channel, msg = answer_to (1, 4711));
+    idt_msg_unref (msg);
+    a.room = 12;
+    channel_retry (&a.channel);
+    int before = 0;
+    bool found = false;
+    for (const idt_msg_t *m; !found && (m = fifo_pop (&a.wire)); before++) {
+        found = idt_msg_type (m) == IDT_MSGTYPE_RESPONSE && idt_msg_route_oldest (m)[35] == 'b';
+        idt_msg_unref (m);
+    }
+    ok (found, "an answer goes before a hundred for somebody else (%d went first)", before - 1);
+    end_fini (&a);
+    end_fini (&b);
+}
+
 /* The other end reads nothing. */
 static void test_deaf (void)
 {
@@ -248,7 +287,11 @@ static void test_deaf (void)
     ok (a.most <= WINDOW + 3 * 1500, "one that reads nothing has its window on the way (%zu bytes)", a.most);
     ok (bytes <= 2 * MAX_QUEUE + CHANNEL_MAX_ASK_BYTES + 10000 * 400 && channel_stats (&a.channel).failed > 1000,
         "... and bounded queues (%zu bytes)", bytes);
-    ok (channel_is_slow (&a.channel) && !channel_broken (&a.channel), "... and is not lost for that");
+    idt_msg_t *theirs = make (CLASS_ANSWER, 0, 8, 0), *other = make (CLASS_ASK, 0, 8, 1);
+    ok (channel_is_slow (&a.channel, theirs) && !channel_broken (&a.channel), "... and is not lost for that");
+    ok (!channel_is_slow (&a.channel, other), "only those whose answers wait are told to ask again later");
+    idt_msg_unref (theirs);
+    idt_msg_unref (other);
     settle (&a, &b);
     ok (channel_stats (&a.channel).bytes == 0 && b.errors == (int)channel_stats (&a.channel).failed
             && b.came[CLASS_ANSWER] + b.errors == 10000 && b.came[CLASS_ASK] == asks,
@@ -359,6 +402,7 @@ int main (void)
         test_history (seed, false);
     ok (tap_failed == failed, "... also where one of the two knows no credit: the wire takes what it takes");
     test_deaf ();
+    test_answers_by_turns ();
     test_order ();
     test_liars ();
     test_too_much ();

@@ -62,7 +62,7 @@ void link_received (struct link_env *env, struct peer *from, struct channel *ch,
 {
     struct idt_cred cred = idt_msg_cred (msg);
 
-    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && channel_is_slow (ch)) {
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && channel_is_slow (ch, msg)) {
         refuse_slow (ch, msg);
         return;
     }
