@@ -72,6 +72,9 @@ test_all_gone() {
     exec 7<&-
 }
 
+# Whether the brokers were built with a sanitizer.
+is_sanitized() { nm -D "$IDTREE_BUILDDIR/src/broker/.libs/idtree-broker" 2>/dev/null | grep -q "__[at]san"; }
+
 # A folder is empty but for what ThreadSanitizer puts into TMPDIR when a program starts, and removes at once: where the program
 # is killed in between, it stays.
 test_nothing_in() { # folder

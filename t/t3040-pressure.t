@@ -44,7 +44,7 @@ test_expect_success 'a child is stopped: all that it is asked is answered' '
     cat asked? why? && test "$(cat asked? | grep -c "^answered 400 failed 400$")" = 8
 '
 # 300 MB were asked.  A sanitizer keeps what is freed.
-if ! nm -D "$IDTREE_BUILDDIR/src/broker/.libs/idtree-broker" 2>/dev/null | grep -q "__[at]san"; then
+if ! is_sanitized; then
     test_expect_success 'what waited for it is bounded' '
         after=$(peak 0) && echo "$before $after" && test $((after - before)) -lt 32768
     '

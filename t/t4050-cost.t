@@ -10,7 +10,7 @@
 test_description='leases cost rank 0 a message for each child and renewal, and two commits in the length of a lease'
 . "$(dirname "$0")/idtree-sharness.sh"
 
-if nm -D "$IDTREE_BUILDDIR/src/broker/.libs/idtree-broker" 2>/dev/null | grep -q "__[at]san"; then
+if is_sanitized; then
     skip_all='a sanitizer makes answers late'
     test_done
 fi
