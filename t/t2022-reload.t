@@ -10,7 +10,6 @@ test_under_idtree 4 --topology kary:2 -o log-stderr-level=0
 : "${RELOADS:=40}"
 uri_of() { echo "${IDTREE_URI%0}$1"; }
 info() { idtree info --uri "$(uri_of "$1")" | awk -v key="$2" '$2 == key { print $3 }'; }
-served() { until idtree id new -r "$1" >/dev/null 2>&1; do :; done; }
 
 # Clients of all ranks ask until fifo 6 is closed.
 load_start() {
@@ -20,7 +19,7 @@ load_start() {
 load_end() { exec 6>&- && wait $load_pid; rc=$?; cat result; return $rc; }
 reload() { idtree module remove -r "$1" fluid && idtree module load -r "$1" fluid "$2"; }
 
-for r in 0 1 2 3; do served $r; done
+for r in 0 1 2 3; do wait_served $r; done
 test_expect_success 'ids of each connection increase while a leaf, an inner rank and rank 0 load it anew' '
     load_start && for i in $(seq "$RELOADS"); do reload 3 && reload 1 && reload 0 || { load_end; return 1; }; done && load_end
 '
@@ -30,7 +29,7 @@ test_expect_success 'so they do where it runs in a thread' '
 '
 # A lease is 60 s.
 test_expect_success 'a reload at rank 0 puts nobody behind' '
-    served 3 && reload 0 && ahead=$(info 0 timestamp_ms) && now=$(info 3 timestamp_ms) &&
+    wait_served 3 && reload 0 && ahead=$(info 0 timestamp_ms) && now=$(info 3 timestamp_ms) &&
     { idtree info; echo "$ahead $now"; test "$ahead" -lt $((now + 1000)); }
 '
 test_expect_success 'what clients ask waits for it, for some time, and then is told what to do' '

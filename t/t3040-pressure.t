@@ -10,7 +10,7 @@ test_under_idtree 7 --topology kary:2 -o tbon.timeout=2s -o tbon.hwm=1000
 pressure() { "$IDTREE_BUILDDIR/t/pressure" "$@"; }
 uri_of() { echo "${IDTREE_URI%0}$1"; }
 stats() { idtree module stats --json --uri "$(uri_of "$1")" overlay; }
-attached() { until stats "$1" 2>/dev/null | grep -q "\"parent-rank\": *$2[,}]"; do :; done; }
+attached() { wait_until "rank $1 is attached to rank $2" holds "stats $1 | grep -q '\"parent-rank\": *$2[,}]'"; }
 lost() { idtree dmesg | grep -c 'is lost'; }
 # The most memory that rank $1 ever had, KiB.
 peak() { awk '/^VmHWM/ { print $2 }' "/proc/$(idtree getattr --uri "$(uri_of "$1")" broker.pid)/status"; }
@@ -56,7 +56,7 @@ test_expect_success 'it is taken in again' '
     idtree startctl cont 1 && attached 1 0 && idtree id new -r 1
 '
 # Asking rank 0 costs rank 1 nothing.
-whole() { until stats 0 | grep -q "\"child-connected\": *2,"; do :; done; }
+whole() { wait_until "rank 0 has both children" holds "stats 0 | grep -q '\"child-connected\": *2,'"; }
 
 test_expect_success 'what was on its way to it is not served after it is continued: nobody waits for that' '
     whole && before=$(taken 1) && idtree startctl stop 1 && { pressure ask $(uri_of 0) 1 3000 100 >asked || :; } &&

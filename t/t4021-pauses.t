@@ -18,10 +18,12 @@ on_hosts() { # idtree start's arguments
 }
 
 cat >lib.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
 unset LD_PRELOAD
 uri_of() { echo "${IDTREE_URI%0}$1"; }
 info() { idtree info --uri "$(uri_of "$1")" | awk -v key="$2" '$2 == key { print $3 }'; }
-served() { until idtree id new -r "$1" -g 2>/dev/null | grep -q "	$1\$"; do :; done; }
+makes_ids() { idtree id new -r "$1" -g | grep -q "	$1\$"; }
+served() { wait_until "rank $1 makes ids by itself" makes_ids "$1"; }
 # CLOCK_BOOTTIME of rank $1 is off by $2 seconds from now on.
 set_boot() {
     us=$(($2 * 1000000)) bytes=
@@ -36,7 +38,8 @@ load_start() {
     { "$IDTREE_BUILDDIR/t/idload" "${IDTREE_URI%0}" 0 1 2 <stop >result 6>&- & } && load_pid=$! && exec 6>stop
 }
 load_end() { exec 6>&- && wait $load_pid; rc=$?; cat result; return $rc; }
-until_logged() { until idtree dmesg --uri "$(uri_of "$1")" 2>/dev/null | grep "$2"; do :; done; }
+logged() { idtree dmesg --uri "$(uri_of "$1")" | grep "$2"; }
+until_logged() { wait_until "rank $1 logs $2" logged "$@"; }
 # The time of rank $1 is no more than 2 s behind that of rank $2, as it was when it had missed some.
 caught_up() { other=$(info $2 timestamp_ms) && own=$(info $1 timestamp_ms) && echo "$own $other" && test $((own + 2000)) -gt "$other"; }
 END
