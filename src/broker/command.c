@@ -5,8 +5,8 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,44 +74,51 @@ static char **make_environment (const char *uri)
     return env;
 }
 
-/* No signal blocked or ignored: it starts as from a shell. */
-static int spawn (struct command *c, char **argv, char **env)
+/* In the child: it starts as from a shell, with no signal blocked or ignored, and with the soft limit of descriptors that we
+ * were started with; ours is raised, which not all programs bear.
+ */
+static _Noreturn void run (char **argv, char **env, uint64_t files, int why)
 {
-    posix_spawnattr_t attr;
-    sigset_t none, all;
-    int rc;
+    struct sigaction deflt = { .sa_handler = SIG_DFL };
+    struct rlimit limit;
+    sigset_t none;
 
+    for (int sig = 1; sig < NSIG; sig++)
+        sigaction (sig, &deflt, NULL);
     sigemptyset (&none);
-    sigfillset (&all);
-    posix_spawnattr_init (&attr);
-    posix_spawnattr_setsigmask (&attr, &none);
-    posix_spawnattr_setsigdefault (&attr, &all);
-    posix_spawnattr_setflags (&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    rc = posix_spawnp (&c->pid, argv[0], NULL, &attr, argv, env);
-    posix_spawnattr_destroy (&attr);
-    if (rc != 0) {
-        c->pid = 0;
-        errno = rc;
-        return -1;
+    sigprocmask (SIG_SETMASK, &none, NULL);
+    if (files > 0 && getrlimit (RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = files;
+        setrlimit (RLIMIT_NOFILE, &limit);
     }
-    return 0;
+    execvpe (argv[0], argv, env);
+    if (write (why, &errno, sizeof (errno)) < 0)
+        _exit (126);
+    _exit (127);
 }
 
-/* The same with the soft limit of descriptors that we were started with: ours is raised, which not all programs bear. */
-static int spawn_with_files (struct command *c, char **argv, char **env, uint64_t files)
+/* posix_spawn cannot set a limit, and one that we set for a moment would be that of all our threads. */
+static int spawn (struct command *c, char **argv, char **env, uint64_t files)
 {
-    struct rlimit ours, theirs;
-    int rc, errnum;
+    int why[2], errnum = 0;
 
-    if (files == 0 || getrlimit (RLIMIT_NOFILE, &ours) < 0)
-        return spawn (c, argv, env);
-    theirs = (struct rlimit){ .rlim_cur = files, .rlim_max = ours.rlim_max };
-    setrlimit (RLIMIT_NOFILE, &theirs);
-    rc = spawn (c, argv, env);
-    errnum = errno;
-    setrlimit (RLIMIT_NOFILE, &ours);
+    if (pipe2 (why, O_CLOEXEC) < 0)
+        return -1;
+    if ((c->pid = fork ()) == 0)
+        run (argv, env, files, why[1]);
+    if (c->pid < 0)
+        errnum = errno;
+    close (why[1]);
+    while (c->pid > 0 && read (why[0], &errnum, sizeof (errnum)) < 0 && errno == EINTR)
+        ;
+    close (why[0]);
+    if (errnum == 0)
+        return 0;
+    if (c->pid > 0)
+        reap (c);
+    c->pid = 0;
     errno = errnum;
-    return rc;
+    return -1;
 }
 
 struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, uint64_t files, command_f cb, void *arg,
@@ -127,7 +134,7 @@ struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, 
     c->pidfd = -1;
     c->cb = cb;
     c->arg = arg;
-    if (spawn_with_files (c, argv, env, files) < 0 || (c->pidfd = pidfd_open (c->pid, 0)) < 0
+    if (spawn (c, argv, env, files) < 0 || (c->pidfd = pidfd_open (c->pid, 0)) < 0
         || !(c->w = idt_fd_watcher_create (r, c->pidfd, IDT_POLLIN, ended_cb, c))) {
         errprintf (errp, "cannot run %s: %s", argv[0], strerror (errno));
         goto error;

@@ -55,7 +55,7 @@ static bool opens (int errnum, const char *text)
     struct database *d = database_open (&kind, dir, "a test", &err);
 
     if (!d)
-        diag (err.text);
+        diag ("%s", err.text);
     bool good = d ? errnum == 0 : errno == errnum && strstr (err.text, text);
     database_close (d);
     return good;

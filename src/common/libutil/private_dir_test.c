@@ -20,7 +20,7 @@ static bool is_refused (const char *path, int errnum)
     errno = 0;
     if (private_dir_check ("statedir", path, PRIVATE_DIR_STRICT, &err) == 0)
         return errnum == 0;
-    diag (err.text);
+    diag ("%s", err.text);
     return errno == errnum && strncmp (err.text, "statedir ", 9) == 0 && strstr (err.text, path);
 }
 
