@@ -12,6 +12,7 @@
 #include "fuzz.h"
 
 #define REQUESTS_MAX 16
+#define PATIENCE_MS 60000
 
 static const uint8_t good_key[ZAP_KEY_SIZE] = "the key of rank 1, 32 bytes long";
 
@@ -107,8 +108,9 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     for (int i = 0; i < REQUESTS_MAX && in.left > 0; i++)
         send_frames (sock, &in);
     send_good (sock);
-    for (int i = 0; i < 1000 && !granted; i++) {
+    for (int i = 0; i < PATIENCE_MS && !granted; i++) {
         turn (&rig);
+        zmq_poll (&(zmq_pollitem_t){ .socket = sock, .events = ZMQ_POLLIN }, 1, 1);
         while (get_reply (sock, &n, id, status)) {
             must (n == 7 && (strcmp (status, "200") == 0 || strcmp (status, "400") == 0));
             granted = granted || (strcmp (id, "last") == 0 && strcmp (status, "200") == 0);

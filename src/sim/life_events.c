@@ -239,7 +239,7 @@ void life_resume (struct life *l)
         uint64_t us = l->w->t - l->paused_t;
 
         l->boot_offset -= us + (uint64_t)((int64_t)(us / 1000) * l->boot_ppm / 1000) - 2;
-        node_lost_time (l->node, life_boot_us (l), (int64_t)us);
+        node_lost_time (l->node, life_boot_us (l), (int64_t)us, world_chance (l->w, 500) ? (int64_t)us : 0);
     }
     l->misses = false;
     l->resumed_us = life_boot_us (l);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "modules/fluid/witness.h"
 #include "sim/world.h"
 
 /* --- faults ----------------------------------------------------------------------------------------------------------- */
@@ -44,6 +45,18 @@ static void fault_pause (struct world *w, struct life *l)
     l->paused_t = w->t;
     l->misses = world_chance (w, 300);
     world_later (w, world_below (w, 3 * w->lease_ms * MS), EV_RESUME, l->id, 0);
+}
+
+/* CLOCK_BOOTTIME of its host goes too far at once, which the other clocks show. */
+static void fault_jump (struct world *w, struct life *l)
+{
+    uint64_t us = WITNESS_GRAIN_US + world_below (w, 3 * w->lease_ms * MS);
+
+    world_say (w, l, "is told a jump of CLOCK_BOOTTIME");
+    l->boot_offset += us;
+    l->resumed_us = life_boot_us (l); /* whoever waits has waited for that long, it seems */
+    node_lost_time (l->node, life_boot_us (l), -(int64_t)us, 0);
+    life_look (l);
 }
 
 static void fault_disk (struct world *w)
@@ -96,8 +109,10 @@ static void make_fault (struct world *w)
         life_reload (l);
     else if (kind < 58)
         start_later (w, l->rank); /* a second one that claims the rank: the first knows nothing of it */
-    else if (kind < 80)
+    else if (kind < 78)
         fault_pause (w, l);
+    else if (kind < 80 && !l->paused)
+        fault_jump (w, l);
     else if (l->link != 0)
         world_later (w, 0, EV_LOST, l->id, l->link);
 }

@@ -51,9 +51,9 @@ uint64_t service_now_us (struct service *sv)
 
     for (int i = 0; i < MAX_READINGS && !together; i++)
         together = read_together (sv, &now);
-    int64_t off_us = together ? witness_look (&sv->witness, &now) : 0;
+    int64_t sure_us = 0, off_us = together ? witness_look (&sv->witness, &now, &sure_us) : 0;
     if (off_us != 0)
-        node_lost_time (sv->node, now.boot_us, off_us);
+        node_lost_time (sv->node, now.boot_us, off_us, sure_us);
     return now.boot_us;
 }
 

@@ -197,6 +197,17 @@ void holder_hurry (struct holder *h, uint64_t now_us)
     h->backoff_us = 0;
 }
 
+static uint64_t earlier (uint64_t at_us, uint64_t us)
+{
+    return at_us > us ? at_us - us : 0;
+}
+
+void holder_lost_time (struct holder *h, uint64_t us)
+{
+    h->until_us = earlier (h->until_us, us);
+    h->asked_us = earlier (h->asked_us, us);
+}
+
 bool holder_close (struct holder *h, uint64_t end_ms, struct lease_back *back)
 {
     struct range last = h->nranges > 0 ? h->range[h->nranges - 1] : (struct range){0, 0};

@@ -62,6 +62,9 @@ bool holder_take (struct holder *h, uint64_t now_us, uint64_t now_ms, const stru
 void holder_missed (struct holder *h, uint64_t now_us);
 void holder_hurry (struct holder *h, uint64_t now_us);
 
+/* CLOCK_BOOTTIME missed 'us' microseconds: all that was taken, and all that was asked for, is that much older. */
+void holder_lost_time (struct holder *h, uint64_t us);
+
 /* Close for good.  'end_ms' is the first timestamp that was not and, the generator being closed already, will not
  * be used.  Returns whether there is something to give back, and what.
  */

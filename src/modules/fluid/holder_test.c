@@ -41,6 +41,22 @@ static bool may (const struct holder *h, uint64_t now_ms)
     return holder_range (h, now_ms * MS, now_ms, &r) && r.lo_ms <= now_ms && now_ms < r.hi_ms;
 }
 
+/* CLOCK_BOOTTIME missed a part of what a lease lasts. */
+static void test_lost_time (void)
+{
+    struct holder h;
+
+    holder_init (&h, 7, ME, LEASE);
+    ask (&h, 1);
+    take (&h, 2, 1, 10, LEASE);
+    ok (may (&h, 10000) && may (&h, 50000), "what is held may be used");
+    holder_lost_time (&h, 40000 * MS);
+    ok (may (&h, 10000) && !may (&h, 50000), "not as long where time was missed");
+    ask (&h, 500000);
+    holder_lost_time (&h, 2 * LEASE * MS);
+    ok (take (&h, 500001, 2, 500000, 560000) && !may (&h, 500001), "what was asked for before is as old as that");
+}
+
 static void test_take (void)
 {
     struct holder h;
@@ -160,6 +176,7 @@ static void test_close (void)
 int main (void)
 {
     test_take ();
+    test_lost_time ();
     test_when ();
     test_use ();
     test_close ();

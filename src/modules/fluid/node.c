@@ -201,7 +201,16 @@ static void log_lost (struct node *n, int64_t off_us)
                   (double) -off_us / 1e6, what);
 }
 
-void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
+/* The root's clock missed 'us', which passed for all others. */
+static void root_step (struct node *n, uint64_t now_us, uint64_t us)
+{
+    clock_forward (&n->clock, now_us, clock_read (&n->clock, now_us) + us);
+    watermark_stepped (n->watermark, us);
+    node_ids_close_past (n, now_us);
+    node_log (n, LOG_NOTICE, "rank 0 stepped %.3f s forward, which its clock had missed", (double) us / 1e6);
+}
+
+void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us, int64_t sure_us)
 {
     if (n->stopped || off_us == 0)
         return;
@@ -212,12 +221,14 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
     if (off_us < 0)
         n->clock.boot_us += (uint64_t) -off_us; /* it did not happen */
     else if (n->root)
-        n->missed_us += (uint64_t) off_us;
+        n->missed_us += (uint64_t) (off_us - sure_us);
     else
-        n->holder.until_us -= n->holder.until_us < (uint64_t) off_us ? n->holder.until_us : (uint64_t) off_us;
+        holder_lost_time (&n->holder, (uint64_t) off_us);
     n->clock.bound_us += (uint64_t) (off_us < 0 ? -off_us : off_us); /* any reading says more */
     n->doubt = !n->root;
     n->cur = (struct range){0, 0};
+    if (n->root && sure_us > 0)
+        root_step (n, now_us, (uint64_t) sure_us);
     node_tick (n, now_us);
 }
 
@@ -231,10 +242,8 @@ static void make_up (struct node *n, uint64_t now_us)
     uint64_t us = (uint64_t) n->wall_us - inst_us;
     if (us > n->missed_us)
         us = n->missed_us;
-    clock_forward (&n->clock, now_us, inst_us + us);
     n->missed_us -= us;
-    node_ids_close_past (n, now_us);
-    node_log (n, LOG_NOTICE, "rank 0 stepped %.3f s forward, which its clock had missed", (double) us / 1e6);
+    root_step (n, now_us, us);
 }
 
 void node_wall (struct node *n, uint64_t now_us, int64_t wall_us)

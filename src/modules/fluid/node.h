@@ -185,9 +185,9 @@ void node_wall (struct node *n, uint64_t now_us, int64_t wall_us); /* rank 0: ab
 
 /* CLOCK_BOOTTIME, as others of the host's clocks show (witness.h), missed 'off_us' microseconds before 'now_us', or went too
  * far (below 0).  A node makes no id then until its parent's time is known, and none in the past.  Rank 0 has nobody to ask: it
- * goes on, and makes up for what was missed in one step, as far as the wall clock confirms it.
+ * goes on, steps forward by the 'sure_us' that two clocks agree on, and by the rest as far as the wall clock confirms it later.
  */
-void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us);
+void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us, int64_t sure_us);
 
 /* The instance's time as children should take it, and its bound.  Returns false while unknown. */
 bool node_clock (const struct node *n, uint64_t now_us, uint64_t *inst_us, uint64_t *bound_us);

@@ -757,7 +757,7 @@ static void test_pause (void)
     create_active (&w);
     r = request (&w, T0 + SECOND, 1, 3, 0, false);
     ok (ms_of (r->first) == 11000, "a node makes ids");
-    node_lost_time (w.n, T0 + 2 * SECOND, (int64_t) (9 * SECOND));
+    node_lost_time (w.n, T0 + 2 * SECOND, (int64_t) (9 * SECOND), 0);
     ok (state (&w, T0 + 2 * SECOND) == NODE_FENCED && w.logs > 0 && !node_clock (w.n, T0 + 2 * SECOND, &inst_us, &bound_us),
         "when its clock missed time it says so, makes none, and tells nobody the time");
     r = request (&w, T0 + 2 * SECOND, 2, 3, 0, false);
@@ -769,14 +769,14 @@ static void test_pause (void)
     tell_time (&w, T0 + 3 * SECOND, 30 * SECOND);
     r = request (&w, T0 + 3 * SECOND, 3, 1, 0, false);
     ok (ms_of (r->first) >= 30000 && w.logs > 1, "a time that its own clock knows nothing of is told, too");
-    node_lost_time (w.n, T0 + 63 * SECOND, -(int64_t) (59 * SECOND));
+    node_lost_time (w.n, T0 + 63 * SECOND, -(int64_t) (59 * SECOND), 0);
     tell_time (&w, T0 + 63 * SECOND, 31 * SECOND);
     r = request (&w, T0 + 63 * SECOND, 4, 1, 0, false);
     ok (r->answers == 1 && ms_of (r->first) == 31000, "a jump ahead is not taken for time");
     destroy (&w, T0 + 64 * SECOND);
 
     create_root (&w);
-    node_lost_time (w.n, T0 + SECOND, (int64_t) (9 * SECOND));
+    node_lost_time (w.n, T0 + SECOND, (int64_t) (9 * SECOND), 0);
     r = request (&w, T0 + SECOND, 1, 1, 0, false);
     ok (ms_of (r->first) == 11000, "rank 0 goes on");
     node_wall (w.n, T0 + SECOND, (int64_t) (111 * SECOND));
@@ -788,6 +788,12 @@ static void test_pause (void)
     node_wall (w.n, T0 + 3 * SECOND, (int64_t) (500 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 4, 1, 0, false);
     ok (ms_of (r->first) == 22000, "never further");
+    node_lost_time (w.n, T0 + 3 * SECOND, (int64_t) (9 * SECOND), (int64_t) (4 * SECOND));
+    r = request (&w, T0 + 3 * SECOND, 5, 1, 0, false);
+    ok (ms_of (r->first) == 26000, "by what two clocks agree on it steps at once");
+    node_wall (w.n, T0 + 3 * SECOND, (int64_t) (500 * SECOND));
+    r = request (&w, T0 + 3 * SECOND, 6, 1, 0, false);
+    ok (ms_of (r->first) == 31000, "and by the rest later");
     destroy (&w, T0 + 4 * SECOND);
 }
 

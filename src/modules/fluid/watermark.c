@@ -171,9 +171,12 @@ struct row {
     struct holders holders;
 };
 
+/* All 'until' and 'settled_ms' are in passed_ms (): the instance's time without the steps of the root's clock. */
 struct watermark {
     uint64_t lease_ms;
     uint64_t told_ms;
+    uint64_t begin_ms;   /* the time when the root started */
+    uint64_t stepped_us; /* by how much its clock was set forward since */
     uint64_t settled_ms; /* from then on nobody uses a range of a root before */
     struct row row[ROWS];
     uint32_t ngenerators;
@@ -188,6 +191,19 @@ static uint64_t use_ms (uint64_t lease_ms)
     return LEASE_USE_MS (lease_ms) + LEASE_USE_MS (lease_ms) / 50 + 1;
 }
 
+/* A root that waits for its time to begin (ahead.h) has none. */
+static uint64_t passed_ms (const struct watermark *w, uint64_t now_ms)
+{
+    uint64_t stepped_ms = (w->stepped_us + 999) / 1000;
+
+    return now_ms > w->begin_ms + stepped_ms ? now_ms - stepped_ms : w->begin_ms;
+}
+
+void watermark_stepped (struct watermark *w, uint64_t us)
+{
+    w->stepped_us += us;
+}
+
 struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, const struct lease_record *stored,
                                     uint64_t now_ms)
 {
@@ -198,6 +214,7 @@ struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, con
     w->ngenerators = ngenerators;
     w->lease_ms = lease_ms;
     w->told_ms = stored->watermark_ms;
+    w->begin_ms = now_ms;
     if (stored->watermark_ms < stored->horizon_ms)
         w->settled_ms = now_ms + stored->settle_ms;
     return w;
@@ -208,12 +225,12 @@ void watermark_destroy (struct watermark *w)
     free (w);
 }
 
-static void replace (struct watermark *w, uint64_t now_ms, const struct live *live)
+static void replace (struct watermark *w, uint64_t at_ms, const struct live *live)
 {
     uint64_t quarter_ms = w->lease_ms / 4 + 1, n = live->until_ms / quarter_ms + 1;
     struct row *row = &w->row[n % ROWS];
 
-    if (live->until_ms <= now_ms)
+    if (live->until_ms <= at_ms)
         return;
     if (row->until_ms != n * quarter_ms) /* the one that was there has passed */
         *row = (struct row){ .until_ms = n * quarter_ms };
@@ -223,11 +240,11 @@ static void replace (struct watermark *w, uint64_t now_ms, const struct live *li
 void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_grant *grant)
 {
     struct live *live = &w->live[grant->generator];
-    uint64_t h = hash (grant->generator, grant->incarnation);
+    uint64_t h = hash (grant->generator, grant->incarnation), at_ms = passed_ms (w, now_ms);
 
     if (live->hash != h)
-        replace (w, now_ms, live);
-    *live = (struct live){ h, now_ms + use_ms (w->lease_ms) };
+        replace (w, at_ms, live);
+    *live = (struct live){ h, at_ms + use_ms (w->lease_ms) };
 }
 
 void watermark_back (struct watermark *w, const struct lease_back *back)
@@ -237,32 +254,35 @@ void watermark_back (struct watermark *w, const struct lease_back *back)
         w->live[back->generator] = (struct live){ 0, 0 };
 }
 
-static struct holders count_live (const struct watermark *w, uint64_t now_ms)
+static struct holders count_live (const struct watermark *w, uint64_t at_ms)
 {
     struct holders set = { 0, 0 };
 
     for (uint32_t g = 0; g < w->ngenerators; g++)
-        if (w->live[g].until_ms > now_ms)
+        if (w->live[g].until_ms > at_ms)
             holders_join (&set, &(struct holders){ 1, w->live[g].hash });
     for (size_t i = 0; i < ROWS; i++)
-        if (w->row[i].until_ms > now_ms)
+        if (w->row[i].until_ms > at_ms)
             holders_join (&set, &w->row[i].holders);
     return set;
 }
 
 bool watermark_any_holder (const struct watermark *w, uint64_t now_ms)
 {
-    return now_ms < w->settled_ms || count_live (w, now_ms).count > 0;
+    uint64_t at_ms = passed_ms (w, now_ms);
+
+    return at_ms < w->settled_ms || count_live (w, at_ms).count > 0;
 }
 
 uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon_ms, const struct report *all)
 {
-    struct holders live = count_live (w, now_ms);
+    uint64_t at_ms = passed_ms (w, now_ms);
+    struct holders live = count_live (w, at_ms);
     uint64_t ms = all->low_ms < now_ms ? all->low_ms : now_ms;
 
     if (ms > horizon_ms) /* W_HOR */
         ms = horizon_ms;
-    if (now_ms >= w->settled_ms && same (&live, &all->holders) && ms > w->told_ms) /* W_SETTLE, W_SET */
+    if (at_ms >= w->settled_ms && same (&live, &all->holders) && ms > w->told_ms) /* W_SETTLE, W_SET */
         w->told_ms = ms;
     return w->told_ms;
 }
@@ -271,6 +291,8 @@ void watermark_record (const struct watermark *w, uint64_t now_ms, struct lease_
 {
     record->watermark_ms = w->told_ms;
     record->settle_ms = use_ms (w->lease_ms);
-    if (w->settled_ms > now_ms + record->settle_ms) /* an earlier root's leases were longer */
-        record->settle_ms = w->settled_ms - now_ms;
+    uint64_t at_ms = passed_ms (w, now_ms);
+
+    if (w->settled_ms > at_ms + record->settle_ms) /* an earlier root's leases were longer */
+        record->settle_ms = w->settled_ms - at_ms;
 }

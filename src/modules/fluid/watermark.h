@@ -70,6 +70,9 @@ void watermark_destroy (struct watermark *w);
 void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_grant *grant);
 void watermark_back (struct watermark *w, const struct lease_back *back);
 
+/* The root's clock was set forward by 'us', which did not pass: whoever was given a range may use it as long as before. */
+void watermark_stepped (struct watermark *w, uint64_t us);
+
 /* The watermark, from all that was reported.  It never goes back, and is never above 'horizon_ms', what is
  * durable.  No range that is given afterwards may begin below it (lease_raise ()).
  */

@@ -167,6 +167,30 @@ static void test_restart (void)
     watermark_destroy (w);
 }
 
+/* The root's clock is set forward: nobody's time is used up by that. */
+static void test_step (void)
+{
+    struct lease_record r = { .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 1000 };
+    struct report none = report (C, UINT64_MAX);
+    struct watermark *w = watermark_create (10, LEASE, &r, 3000);
+
+    watermark_stepped (w, 500000);
+    watermark_stepped (w, 250001);
+    ok (watermark_raise (w, 4750, 9000, &none) == 700 && watermark_raise (w, 4751, 9000, &none) == 4751,
+        "an earlier root's leases settle as late as if the clock had not been set forward");
+    given (w, 5000, 1, A);
+    watermark_stepped (w, 1000);
+    ok (watermark_raise (w, 5000 + NO_ID_BEFORE, 9000, &none) == 4751
+            && watermark_raise (w, 5001 + NO_ID_BEFORE, 9000, &none) == 5001 + NO_ID_BEFORE,
+        "and a silent holder is waited for as long");
+    watermark_destroy (w);
+    r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 5000 };
+    w = watermark_create (10, 100, &r, 3000);
+    watermark_record (w, 0, &r);
+    ok (r.settle_ms == 5000 && watermark_any_holder (w, 0), "a root that stops before its time began leaves what was stored");
+    watermark_destroy (w);
+}
+
 /* --- all histories of a small world --------------------------------------------------------------- */
 
 /* One generator and lives that claim it, each with a clock that was set by the root that it reached last, its number of
@@ -383,6 +407,7 @@ int main (void)
     test_root ();
     test_replaced ();
     test_restart ();
+    test_step ();
     test_all ();
     test_random ();
     return done_testing ();

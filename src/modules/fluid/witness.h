@@ -32,8 +32,8 @@ struct witness {
 };
 
 /* Tell the clocks, which were read together.  Returns how many microseconds CLOCK_BOOTTIME missed (above 0) or went too far
- * (below 0) since the last call; 0: nothing to be seen.
+ * (below 0) since the last call; 0: nothing to be seen.  '*sure_us': how much of what it missed two clocks agree on, 0 to that.
  */
-int64_t witness_look (struct witness *w, const struct witness_reading *now);
+int64_t witness_look (struct witness *w, const struct witness_reading *now, int64_t *sure_us);
 
 #endif /* FLUID_WITNESS_H */
