@@ -25,7 +25,7 @@ test_expect_success 'nonsense is refused with exit status 2 before anything star
 '
 # Each fault was begun, and did what it is for.
 each_happened() {
-    for fault in kill term tune stop starve reload cut reset corrupt slow clock files memory liar greedy deaf flood twin \
+    for fault in kill term tune stop starve pause reload cut reset corrupt slow clock boot files memory liar greedy deaf flood twin \
         disk-full disk-broken disk-frozen crash restart; do
         grep "^faults:.* $fault [1-9]" out >/dev/null || { echo "# no $fault" >&5; return 1; }
     done && grep "^twins: [1-9]" out && grep "^links: .* [1-9][0-9]* bits turned over, [1-9][0-9]* pauses" out &&

@@ -87,7 +87,7 @@ static const char usage[] =
     "      --lease T         fluid.lease (1s)\n"
     "      --timeout T       tbon.timeout (1s)\n"
     "      --max-generators N  ranks below it generate ids (3/4 of the brokers)\n"
-    "      --faults LIST     as kill,cut; all, or default: those that a broker withstands, so far\n"
+    "      --faults LIST     as kill,cut (all)\n"
     "      --end T           the time of ids ends in T, as 20s\n"
     "      --documents       work in documents of the id compressor instead, two clients of each broker\n"
     "      --plan            print the faults of a seed and end\n"
@@ -197,7 +197,7 @@ static void take_options (struct options *o, int argc, char **argv)
     int key;
 
     *o = (struct options){ .size = 8, .fanout = 2, .clients = 2, .lease_ms = 1000, .timeout_ms = 1000,
-                            .faults = faults_parse ("default") };
+                            .faults = faults_parse ("all") };
     if (getrandom (&o->seed, sizeof (o->seed), 0) != sizeof (o->seed))
         die ("getrandom");
     o->seed %= 1000000000;

@@ -38,11 +38,6 @@ static const struct {
 
 #define BIT(fault) (UINT32_C (1) << (fault))
 
-/* A root whose CLOCK_BOOTTIME missed a pause is behind others until its wall clock confirms it: never, where that was set
- * back before.  Beside other faults a CLOCK_BOOTTIME that jumps leaves ranks some milliseconds beyond the bounds they tell.
- */
-#define FAULTS_OPEN (BIT (FAULT_PAUSE) | BIT (FAULT_BOOT))
-
 const char *fault_name (enum fault fault)
 {
     return faults[fault].name;
@@ -53,8 +48,6 @@ static uint32_t parse_word (const char *word, size_t len)
 {
     if (len == 3 && !strncmp (word, "all", len))
         return FAULTS_ALL;
-    if (len == 7 && !strncmp (word, "default", len))
-        return FAULTS_ALL & ~FAULTS_OPEN;
     for (int fault = 0; fault < FAULT_COUNT; fault++)
         if (strlen (faults[fault].name) == len && !strncmp (faults[fault].name, word, len))
             return BIT (fault);

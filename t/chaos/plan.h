@@ -77,7 +77,7 @@ uint64_t plan_subtree (const struct plan *p, uint32_t top);
 
 const char *fault_name (enum fault fault);
 
-/* The faults of a list as "kill,cut", "all", or "default": those that hold.  Returns 0 where one is none. */
+/* The faults of a list as "kill,cut", or "all".  Returns 0 where one is none. */
 uint32_t faults_parse (const char *list);
 
 /* Write a step for a person: "kill 1,3,4 for 520 ms". */

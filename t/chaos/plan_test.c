@@ -88,7 +88,7 @@ static bool kills_subtrees (void)
 
 int main (void)
 {
-    static const char *const lists[] = { "all", "default", "kill", "boot,liar,reload", "default,liar" };
+    static const char *const lists[] = { "all", "kill", "boot,liar,reload", "liar,all" };
 
     ok (differences (1, 1) == 0, "a seed makes the same plan each time");
     ok (differences (1, 2) > STEPS * 9 / 10, "another seed makes another one");
