@@ -306,6 +306,7 @@ struct node *node_create (const struct node_config *config, const struct node_op
     n->deadline_us = NEVER;
     queue_init (&n->queue);
     TAILQ_INIT (&n->forward.shares);
+    TAILQ_INIT (&n->newcomers.shares);
     n->owner = config->rank < config->max_generators;
     n->state = n->owner ? NODE_FENCED : NODE_IDLE;
     if (n->owner) {

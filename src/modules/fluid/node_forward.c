@@ -3,9 +3,12 @@
 
 /* node_forward.c - what a node cannot make itself: combined to one request, sent up, dealt out
  *
- * One request at a time is under way.  Those that went up with it are marked by 'asked', and in its list; what comes down
- * is dealt out in the same order.  A mark outlives the request: one that is answered meanwhile keeps its place until the
- * forward ends.
+ * One request at a time is under way for all.  While it is a long one, newcomers, who ask for little and have nothing
+ * under way, go up in another beside it, so that nobody waits for what others asked.  Both ask for ids above all that were
+ * answered here, and no asker is in both: so to each one, and to whoever asks later, ids come in order, whichever answer is the first.
+ *
+ * Those that went up with a request are marked by 'asked', and in its list; what comes down is dealt out in the same order.
+ * A mark outlives the request: one that is answered meanwhile keeps its place until the forward ends.
  */
 #include <errno.h>
 #include <syslog.h>
@@ -19,23 +22,27 @@
 /* --- up -------------------------------------------------------------------------------------- */
 
 /* B_RESEND, B_REST: whatever else waits goes up next.  Those that were answered meanwhile can go. */
-void node_forward_end (struct node *n)
+static void end (struct node *n, struct forward *f)
 {
     struct pending *p;
 
-    n->forward.busy = false;
-    while ((p = TAILQ_FIRST (&n->forward.shares))) {
-        TAILQ_REMOVE (&n->forward.shares, p, share);
+    f->busy = false;
+    while ((p = TAILQ_FIRST (&f->shares))) {
+        TAILQ_REMOVE (&f->shares, p, share);
         p->asked = 0;
         if (!p->cookie)
             queue_remove (&n->queue, p);
     }
 }
 
-static void retry_later (struct node *n, uint64_t now_us)
+void node_forward_end (struct node *n)
 {
-    struct forward *f = &n->forward;
+    end (n, &n->forward);
+    end (n, &n->newcomers);
+}
 
+static void retry_later (struct forward *f, uint64_t now_us)
+{
     f->backoff_us = f->backoff_us > 0 ? 2 * f->backoff_us : FIRST_RETRY_US;
     if (f->backoff_us > LAST_RETRY_US)
         f->backoff_us = LAST_RETRY_US;
@@ -55,27 +62,48 @@ static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
     return false;
 }
 
+/* Whether something of this asker is under way: nothing else may overtake it. */
+static bool is_under_way (const struct asker *a)
+{
+    const struct pending *p;
+
+    TAILQ_FOREACH (p, &a->waiting, turn)
+        if (p->asked > 0)
+            return true;
+    return false;
+}
+
+/* Ask for what is missing of it, or as much as there is room for. */
+static void add_share (struct node *n, struct forward *f, struct pending *p, uint32_t room)
+{
+    uint32_t lack = p->count - p->got;
+
+    p->asked = lack < room ? lack : room;
+    p->asked_ms = n->cursor_ms;
+    f->count += p->asked;
+    if (f->after < p->after)
+        f->after = p->after;
+    TAILQ_INSERT_TAIL (&f->shares, p, share);
+}
+
 /* Mark what an asker gets of the 'room' that is left: a client 'turn' ids, a child its forward as a whole, for that was made
  * by turns below, and splitting it at each hop would double the time that it takes.  Returns false where that has no room.
  */
 static bool mark (struct node *n, uint64_t now_us, const struct asker *a, uint32_t room, uint32_t turn)
 {
     struct forward *f = &n->forward;
-    uint32_t end = f->count + (a->broker || room < turn ? room : turn);
+    bool broker = a->kind != ASKER_CLIENT;
+    uint32_t end = f->count + (broker || room < turn ? room : turn);
     struct pending *p;
 
     TAILQ_FOREACH (p, &a->waiting, turn) {
         uint32_t lack = p->count - p->got, left = end - f->count;
 
-        if (left == 0 || (a->broker && lack > left))
+        if (left == 0 || (broker && lack > left))
             return false;
         if (!may_go_up (n, now_us, p))
             continue;
-        p->asked = lack < left ? lack : left;
-        f->count += p->asked;
-        if (f->after < p->after)
-            f->after = p->after;
-        TAILQ_INSERT_TAIL (&f->shares, p, share);
+        add_share (n, f, p, left);
     }
     return true;
 }
@@ -93,7 +121,42 @@ static void combine (struct node *n, uint64_t now_us)
     for (size_t i = n->queue.naskers; i > 0 && f->count < NODE_MAX_COUNT; i--) {
         struct asker *a = TAILQ_FIRST (&n->queue.round);
 
-        if (!mark (n, now_us, a, NODE_MAX_COUNT - f->count, turn) && a->broker)
+        if (!is_under_way (a) && !mark (n, now_us, a, NODE_MAX_COUNT - f->count, turn) && a->kind != ASKER_CLIENT)
+            break;
+        queue_end_turn (&n->queue, a);
+    }
+}
+
+/* Mark what a newcomer gets, a quarter of a forward or its first request.  Returns false where that has no room. */
+static bool mark_newcomer (struct node *n, uint64_t now_us, const struct asker *a)
+{
+    struct forward *f = &n->newcomers;
+    uint32_t end = f->count + FOR_NEWCOMERS / 4;
+    struct pending *p;
+
+    TAILQ_FOREACH (p, &a->waiting, turn) {
+        if (f->count >= end || p->count > FOR_NEWCOMERS || !may_go_up (n, now_us, p))
+            return true;
+        n->has_newcomers = true;
+        if (p->count - p->got > FOR_NEWCOMERS - f->count)
+            return false;
+        add_share (n, f, p, FOR_NEWCOMERS);
+    }
+    return true;
+}
+
+/* The same for newcomers, as far as one millisecond's place for them goes. */
+static void combine_newcomers (struct node *n, uint64_t now_us)
+{
+    struct forward *f = &n->newcomers;
+
+    f->count = 0;
+    f->after = n->last_id;
+    n->has_newcomers = false;
+    for (size_t i = n->queue.naskers; i > 0; i--) {
+        struct asker *a = TAILQ_FIRST (&n->queue.round);
+
+        if (!is_under_way (a) && !mark_newcomer (n, now_us, a))
             break;
         queue_end_turn (&n->queue, a);
     }
@@ -109,27 +172,40 @@ static size_t count_shares (const struct forward *f)
     return count;
 }
 
-void node_forward_waiting (struct node *n, uint64_t now_us)
+static void send (struct node *n, uint64_t now_us, struct forward *f)
 {
-    struct forward *f = &n->forward;
-
-    if (f->busy || !n->parent_up || n->queue.length == 0)
-        return;
-    if (now_us < f->retry_us) {
-        node_wake (n, f->retry_us);
-        return;
-    }
-    combine (n, now_us);
     if (f->count == 0)
         return;
     f->busy = true;
-    f->tag++;
+    f->tag = ++n->forward_tag;
     n->stats.forwards++;
     n->stats.combined += count_shares (f) - 1;
     if (n->ops->forward (n->arg, f->tag, f->count, f->after) < 0) {
-        node_forward_end (n);
-        retry_later (n, now_us);
+        end (n, f);
+        retry_later (f, now_us);
         node_wake (n, f->retry_us);
+    }
+}
+
+/* Whether a forward may be sent now. */
+static bool may_send (struct node *n, uint64_t now_us, const struct forward *f)
+{
+    if (!f->busy && now_us < f->retry_us)
+        node_wake (n, f->retry_us);
+    return !f->busy && now_us >= f->retry_us;
+}
+
+void node_forward_waiting (struct node *n, uint64_t now_us)
+{
+    if (!n->parent_up || n->queue.length == 0)
+        return;
+    if (may_send (n, now_us, &n->forward)) {
+        combine (n, now_us);
+        send (n, now_us, &n->forward);
+    }
+    if (n->has_newcomers && n->forward.busy && n->forward.count > QUEUE_TURN && may_send (n, now_us, &n->newcomers)) {
+        combine_newcomers (n, now_us);
+        send (n, now_us, &n->newcomers);
     }
 }
 
@@ -140,36 +216,45 @@ void node_forward_waiting (struct node *n, uint64_t now_us)
  */
 void node_forward_abandon (struct node *n)
 {
-    if (!n->forward.busy)
+    if (!n->forward.busy && !n->newcomers.busy)
         return;
-    n->stats.forwards_lost++;
+    n->stats.forwards_lost += n->forward.busy + n->newcomers.busy;
+    n->has_newcomers = true; /* some may be left */
     node_forward_end (n);
     if (n->parent_up)
         n->ops->cancel (n->arg);
 }
 
-/* Whether someone is left for whom the forward was sent: its answer may have been lost. */
-static bool is_awaited (const struct node *n)
+/* Whether nobody is left for whom the forward was sent: its answer may have been lost. */
+static bool is_unwanted (const struct forward *f)
 {
     const struct pending *p;
 
-    TAILQ_FOREACH (p, &n->forward.shares, share)
+    TAILQ_FOREACH (p, &f->shares, share)
         if (p->cookie)
-            return true;
-    return false;
+            return false;
+    return f->busy;
 }
 
+/* The parent is told of both at once, so that is not done for a few ids: who comes and goes must not hold up all. */
 void node_forward_review (struct node *n)
 {
-    if (!is_awaited (n))
+    if (is_unwanted (&n->forward))
         node_forward_abandon (n);
+    if (is_unwanted (&n->newcomers)) {
+        n->stats.forwards_lost++;
+        end (n, &n->newcomers);
+    }
 }
 
 /* --- down ------------------------------------------------------------------------------------ */
 
-static bool is_wanted (const struct node *n, uint32_t tag)
+/* NULL: it is not wanted any more. */
+static struct forward *find_forward (struct node *n, uint32_t tag)
 {
-    return n->forward.busy && tag == n->forward.tag;
+    if (n->forward.busy && tag == n->forward.tag)
+        return &n->forward;
+    return n->newcomers.busy && tag == n->newcomers.tag ? &n->newcomers : NULL;
 }
 
 /* Whether an answer is what was asked for: 'count' ids in increasing order, all above 'after'. */
@@ -214,15 +299,15 @@ static bool deal (struct node *n, struct dealer *d, struct pending *p)
     return good;
 }
 
-static void deal_out (struct node *n, uint64_t now_us, const struct run *run)
+static void deal_out (struct node *n, uint64_t now_us, struct forward *f, const struct run *run)
 {
     struct dealer d = {run, 0};
     struct pending *p;
 
-    while ((p = TAILQ_FIRST (&n->forward.shares))) {
+    while ((p = TAILQ_FIRST (&f->shares))) {
         bool good = deal (n, &d, p);
 
-        TAILQ_REMOVE (&n->forward.shares, p, share);
+        TAILQ_REMOVE (&f->shares, p, share);
         if (!p->cookie)
             queue_remove (&n->queue, p);
         else if (!good)
@@ -240,53 +325,58 @@ static bool is_final (int errnum)
     return errnum == EOVERFLOW || errnum == EPERM || errnum == EINVAL || errnum == EPROTO;
 }
 
-static void fail_asked (struct node *n, int errnum, const char *text)
+static void fail_asked (struct node *n, struct forward *f, int errnum, const char *text)
 {
     struct pending *p;
 
-    TAILQ_FOREACH (p, &n->forward.shares, share)
+    TAILQ_FOREACH (p, &f->shares, share)
         if (p->cookie)
             node_ids_leave_failed (n, p, errnum, text); /* it keeps its place */
 }
 
 void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns)
 {
-    if (!is_wanted (n, tag))
+    struct forward *f = find_forward (n, tag);
+
+    if (!f)
         return;
-    n->forward.backoff_us = 0;
-    if (is_sound (&n->forward, run, nruns)) {
+    f->backoff_us = 0;
+    if (is_sound (f, run, nruns)) {
         const struct run *last = &run[nruns - 1];
 
-        n->stats.ids_from_above += n->forward.count;
+        n->stats.ids_from_above += f->count;
         node_ids_follow (n, now_us, last->first + last->n - 1);
-        deal_out (n, now_us, run);
+        deal_out (n, now_us, f, run);
     }
     else {
-        node_log (n, LOG_ERR, "the parent's answer to a request for %u ids is not that", n->forward.count);
-        fail_asked (n, EPROTO, "the parent broker's answer makes no sense");
+        node_log (n, LOG_ERR, "the parent's answer to a request for %u ids is not that", f->count);
+        fail_asked (n, f, EPROTO, "the parent broker's answer makes no sense");
     }
-    node_forward_end (n);
+    end (n, f);
     node_tick (n, now_us);
 }
 
 void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int errnum)
 {
-    if (!is_wanted (n, tag))
+    struct forward *f = find_forward (n, tag);
+
+    if (!f)
         return;
     n->stats.forwards_lost++;
     if (is_final (errnum)) { /* an answer: there is nothing to be tried again */
-        fail_asked (n, errnum, errnum == EOVERFLOW ? TIME_IS_OVER : NULL);
-        n->forward.backoff_us = 0;
+        fail_asked (n, f, errnum, errnum == EOVERFLOW ? TIME_IS_OVER : NULL);
+        f->backoff_us = 0;
     }
     else
-        retry_later (n, now_us); /* B_RETRY */
-    node_forward_end (n);
+        retry_later (f, now_us); /* B_RETRY */
+    n->has_newcomers = true;
+    end (n, f);
     node_tick (n, now_us);
 }
 
 void node_forward_parent (struct node *n, uint64_t now_us)
 {
     node_forward_abandon (n); /* B_RESEND */
-    n->forward.backoff_us = 0;
-    n->forward.retry_us = now_us;
+    n->forward.backoff_us = n->newcomers.backoff_us = 0;
+    n->forward.retry_us = n->newcomers.retry_us = now_us;
 }

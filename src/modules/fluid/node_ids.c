@@ -18,7 +18,6 @@
 
 #define MAX_BROKERS_WAITING 65536 /* requests; each child has one or two here */
 #define TIME_UNKNOWN UINT64_MAX   /* as arrival_ms */
-#define FOR_NEWCOMERS 64U         /* ids of a millisecond; what is left of them is used a millisecond later */
 #define OVERLOAD "more ids are asked for than can be made in fluid.max-backlog: ask again later, or elsewhere"
 
 /* --- order ----------------------------------------------------------------------------------- */
@@ -46,7 +45,8 @@ void node_ids_follow (struct node *n, uint64_t now_us, fluid_t last)
 {
     uint64_t ms = above_ms (n, last);
 
-    n->last_id = last;
+    if (n->last_id < last) /* an answer may overtake another */
+        n->last_id = last;
     fluid_gen_advance (&n->gen, ms);
     if (n->cursor_ms < ms)
         n->cursor_ms = ms;
@@ -75,8 +75,9 @@ uint64_t node_position_ms (const struct node *n, uint64_t now_us)
     const struct pending *p;
 
     TAILQ_FOREACH (p, &n->queue.all, link) {
+        uint64_t floor_ms = p->asked > 0 ? p->asked_ms : n->cursor_ms; /* they may be overtaken on their way */
         uint64_t oldest_ms
-            = p->nruns > 0 ? fluid_split (p->run[0].first).timestamp_ms : later_ms (p->arrival_ms, n->cursor_ms);
+            = p->nruns > 0 ? fluid_split (p->run[0].first).timestamp_ms : later_ms (p->arrival_ms, floor_ms);
 
         if (oldest_ms < ms)
             ms = oldest_ms;
@@ -354,12 +355,25 @@ static const char *asker_of (const struct node_request *req)
     return req->asker ? req->asker : "";
 }
 
+/* Two forwards of a broker may be under way: each names what its ids must be above, so their order is its own. */
+static enum asker_kind kind_of (const struct node_request *req)
+{
+    if (!req->from_broker)
+        return ASKER_CLIENT;
+    return req->count <= FOR_NEWCOMERS ? ASKER_BROKER_FEW : ASKER_BROKER;
+}
+
+static struct asker *waiting_of (const struct node *n, const struct node_request *req)
+{
+    return queue_asker (&n->queue, asker_of (req), kind_of (req));
+}
+
 /* Whether it is a request's turn before all that waits. */
 static bool is_first (const struct node *n, const struct node_request *req)
 {
     if (n->queue.length == 0)
         return true;
-    return req->count <= FOR_NEWCOMERS && !n->forward.busy && !queue_asker (&n->queue, asker_of (req), req->from_broker);
+    return req->count <= FOR_NEWCOMERS && !n->forward.busy && !n->newcomers.busy && !waiting_of (n, req);
 }
 
 /* Serve a request at once, wholly or in part.  Returns how many ids it got. */
@@ -379,13 +393,13 @@ static bool takes_too_long (const struct node *n, const struct node_request *req
     uint64_t max = (n->config.max_backlog_ms + 1) * FLUID_PER_MS;
 
     return n->queue.missing + req->count > max
-           && queue_ahead (&n->queue, asker_of (req), req->from_broker, req->count) > max;
+           && queue_ahead (&n->queue, asker_of (req), kind_of (req), req->count) > max;
 }
 
 /* Nobody has more of the places than are free: there is always one for a newcomer. */
 static bool has_too_many (const struct node *n, const struct node_request *req)
 {
-    const struct asker *a = queue_asker (&n->queue, asker_of (req), req->from_broker);
+    const struct asker *a = waiting_of (n, req);
 
     return (a ? a->length : 0) + n->queue.length >= n->config.max_waiting;
 }
@@ -406,7 +420,7 @@ static const char *overload (const struct node *n, uint64_t now_us, const struct
 
 static void enqueue (struct node *n, uint64_t now_us, const struct node_request *req, fluid_t first, uint32_t got)
 {
-    struct pending *p = queue_add (&n->queue, asker_of (req), req->from_broker, req->count);
+    struct pending *p = queue_add (&n->queue, asker_of (req), kind_of (req), req->count);
 
     if (!p) {
         fail (n, req->cookie, ENOMEM, NULL);
@@ -417,6 +431,7 @@ static void enqueue (struct node *n, uint64_t now_us, const struct node_request 
     p->arrival_us = now_us;
     p->arrival_ms = n->clock.known ? node_now_ms (n, now_us) : TIME_UNKNOWN;
     n->unjudged = n->unjudged || !n->clock.known;
+    n->has_newcomers = n->has_newcomers || req->count <= FOR_NEWCOMERS;
     n->stats.stalls++;
     if (got > 0 && queue_add_run (&n->queue, p, first, got) < 0)
         node_ids_leave_failed (n, p, ENOMEM, NULL);

@@ -26,7 +26,9 @@
 #define NEVER UINT64_MAX
 #define TIME_IS_OVER "the 40 bits of time since the instance's epoch are used up" /* the text of EOVERFLOW */
 
-/* The one combined request that may be on its way up. */
+#define FOR_NEWCOMERS 64U /* ids of a millisecond, and of a forward for newcomers */
+
+/* A combined request that may be on its way up. */
 struct forward {
     bool busy;
     uint32_t tag; /* of the last one sent: answers to others are not wanted any more */
@@ -57,7 +59,10 @@ struct node {
     fluid_t last_id;    /* newest id answered here, whoever made it */
     struct queue queue;
     bool unjudged;      /* some came before the time was known */
-    struct forward forward;
+    struct forward forward;   /* of all that waits */
+    struct forward newcomers; /* beside it, of those who ask for little and have nothing under way */
+    uint32_t forward_tag;     /* the last one given */
+    bool has_newcomers;       /* there may be some */
 
     /* leases: node_lease.c */
     struct holder holder;
@@ -133,14 +138,14 @@ void node_watermark_stop (struct node *n);
 void node_forward_parent (struct node *n, uint64_t now_us);
 void node_lease_parent (struct node *n, uint64_t now_us);
 
-/* Send up what waits, if nothing is under way. */
+/* Send up what waits: all, if nothing is under way; else newcomers, if none of theirs is. */
 void node_forward_waiting (struct node *n, uint64_t now_us);
 
 /* Do without the answer that is under way: ids in it are skipped.  / Do so if nobody waits for it any more. */
 void node_forward_abandon (struct node *n);
 void node_forward_review (struct node *n);
 
-/* The forward is over: take its marks off. */
+/* The forwards are over: take their marks off. */
 void node_forward_end (struct node *n);
 
 /* The first millisecond at which a request for ids above 'after' may be served here. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/libutil/tap.h"
-#include "modules/fluid/node.h"
+#include "modules/fluid/node_private.h"
 #include "modules/fluid/past.h"
 
 #define UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
@@ -487,6 +487,78 @@ static void create_idle (struct world *w)
     tell_time (w, T0, 10 * SECOND);
 }
 
+static bool is_cookie_cb (void *cookie, void *arg)
+{
+    return cookie == arg;
+}
+
+/* The ids of the forward with this tag, from 'ms' on. */
+static void answer_tag (struct world *w, uint64_t at_us, uint32_t tag, uint32_t count, uint64_t ms)
+{
+    w->tag = tag;
+    w->count = count;
+    answer_forward (w, at_us, ms);
+}
+
+static void test_newcomers_up (void)
+{
+    struct world w;
+    uint32_t tag;
+
+    create_idle (&w);
+    request_of (&w, T0, 1, GREEDY, 65536);
+    request_of (&w, T0, 2, GREEDY, 1);
+    ok (w.forwards == 1 && w.count == 65536, "a long forward is under way");
+    tag = w.tag;
+    request_of (&w, T0, 3, MODEST, 3);
+    ok (w.forwards == 2 && w.count == 3 && w.tag != tag, "a newcomer goes up beside it, and not who waits for it");
+    request_of (&w, T0, 4, MODEST, 2);
+    request_of (&w, T0, 5, CHILD, 60);
+    request_of (&w, T0, 6, CHILD, 65);
+    ok (w.forwards == 2, "others wait while newcomers are under way");
+    answer_tag (&w, T0 + MS, w.tag, 3, 10001);
+    ok (w.req[3].ids == 3 && w.req[3].first == make_id (10001, 0, 0) && w.forwards == 3 && w.count == 62 && w.req[1].answers == 0
+            && w.after == make_id (10001, 0, 2),
+        "then they go as one, above what was answered; who asks for more goes not");
+    answer_tag (&w, T0 + 2 * MS, w.tag, 62, 10002);
+    ok (w.req[4].ids == 2 && w.req[5].ids == 60 && w.req[6].answers == 0 && w.forwards == 3, "and nobody is left to go");
+    request_of (&w, T0 + 2 * MS, 7, MODEST, 1);
+    ok (w.forwards == 4 && w.count == 1 && w.after > w.req[4].last, "but for a newcomer");
+    uint32_t few = w.tag;
+    ok (node_position_ms (w.n, T0 + 2 * MS) == 10000, "what was overtaken still counts as not made");
+    answer_tag (&w, T0 + 64 * MS, tag, 65536, 9930);
+    ok (w.req[1].ids == 65536 && w.forwards == 5 && w.count == 1 + 65 && w.after == make_id (10002, 0, 61),
+        "the long one ends: the next goes without who is under way, above all that was answered meanwhile");
+    request_of (&w, T0 + 64 * MS, 8, MODEST, 1);
+    answer_tag (&w, T0 + 65 * MS, few, 1, 10060);
+    ok (w.req[7].ids == 1 && w.req[8].answers == 0 && w.forwards == 5, "beside a short one no newcomers go");
+    destroy (&w, T0 + 66 * MS);
+}
+
+/* Who goes while his ids are on their way. */
+static void test_newcomers_gone (void)
+{
+    struct world w;
+
+    create_idle (&w);
+    request_of (&w, T0, 1, GREEDY, 65536);
+    uint32_t tag = w.tag;
+    request_of (&w, T0, 2, MODEST, 1);
+    request_of (&w, T0, 3, CHILD, 1);
+    node_cancel (w.n, T0, is_cookie_cb, (void *) 2);
+    ok (w.cancels == 0 && w.forwards == 3 && w.count == 1 && w.tag != tag, "a newcomer that goes takes nobody along");
+    answer_tag (&w, T0 + MS, w.tag - 1, 1, 10001);
+    ok (w.req[3].answers == 0, "and his ids are nobody's");
+    node_cancel (w.n, T0, is_cookie_cb, (void *) 1);
+    ok (w.cancels == 1 && w.forwards == 4 && w.count == 1, "where all is cancelled, newcomers ask again");
+    node_forward_failed (w.n, T0 + MS, w.tag, EHOSTUNREACH);
+    ok (w.req[3].answers == 0 && w.forwards == 4, "a failed one waits a little");
+    node_tick (w.n, T0 + SECOND);
+    answer_forward (&w, T0 + SECOND, 11000);
+    ok (w.forwards == 5 && w.req[3].ids == 1, "and is sent again");
+    destroy (&w, T0 + SECOND);
+}
+
 static void test_combine (void)
 {
     struct world w;
@@ -494,14 +566,14 @@ static void test_combine (void)
 
     create_idle (&w);
     ok (state (&w, T0) == NODE_IDLE && w.lease_ups == 0, "a rank without a generator is idle and asks for no lease");
-    request (&w, T0, 1, 5, make_id (9000, 7, 7), true);
-    ok (w.forwards == 1 && w.count == 5 && w.after == make_id (9000, 7, 7), "it forwards, with what the answer must be above");
+    request (&w, T0, 1, 70, make_id (9000, 7, 7), true);
+    ok (w.forwards == 1 && w.count == 70 && w.after == make_id (9000, 7, 7), "it forwards, with what the answer must be above");
     request (&w, T0 + 1, 2, 20, 0, false);
     request (&w, T0 + 2, 3, 1000, make_id (9999, 2, 0), true);
     request (&w, T0 + 3, 4, 35, 0, false);
     ok (w.forwards == 1, "while one is under way the others wait");
-    node_forwarded (w.n, T0 + MS, w.tag, &(struct run){make_id (10000, 0, 0), 5}, 1);
-    ok (w.req[1].ids == 5 && w.forwards == 2 && w.count == 1055 && w.after == make_id (10000, 0, 4),
+    node_forwarded (w.n, T0 + MS, w.tag, &(struct run){make_id (10000, 0, 0), 70}, 1);
+    ok (w.req[1].ids == 70 && w.forwards == 2 && w.count == 1055 && w.after == make_id (10000, 0, 69),
         "then they go as one, to be above all that were answered and all that each one named");
     node_forwarded (w.n, T0 + 2 * MS, w.tag, run, 3);
     ok (w.req[3].first == run[0].first && w.req[3].ids == 1000 && w.req[3].nruns == 2
@@ -542,11 +614,6 @@ static void test_bad_answers (void)
     }
     ok (refused == 5, "an answer of other ids than were asked for is an error, and not passed on");
     destroy (&w, T0);
-}
-
-static bool is_cookie_cb (void *cookie, void *arg)
-{
-    return cookie == arg;
 }
 
 static void test_trouble (void)
@@ -1137,6 +1204,8 @@ int main (void)
     test_turns ();
     test_combine ();
     test_turns_up ();
+    test_newcomers_up ();
+    test_newcomers_gone ();
     test_bad_answers ();
     test_trouble ();
     test_far_after ();

@@ -15,30 +15,30 @@
 /* --- askers ---------------------------------------------------------------------------------- */
 
 /* FNV-1a */
-static size_t bucket_of (const char *name, bool broker)
+static size_t bucket_of (const char *name, enum asker_kind kind)
 {
-    uint64_t h = UINT64_C (0xcbf29ce484222325) ^ broker;
+    uint64_t h = UINT64_C (0xcbf29ce484222325) ^ kind;
 
     for (; *name; name++)
         h = (h ^ (unsigned char) *name) * UINT64_C (0x100000001b3);
     return (h ^ h >> 32) % QUEUE_BUCKETS;
 }
 
-static struct asker *find (const struct queue *q, size_t bucket, const char *name, bool broker)
+static struct asker *find (const struct queue *q, size_t bucket, const char *name, enum asker_kind kind)
 {
     struct asker *a = q->bucket[bucket];
 
-    while (a && (a->broker != broker || strcmp (a->name, name) != 0))
+    while (a && (a->kind != kind || strcmp (a->name, name) != 0))
         a = a->next;
     return a;
 }
 
-struct asker *queue_asker (const struct queue *q, const char *name, bool broker)
+struct asker *queue_asker (const struct queue *q, const char *name, enum asker_kind kind)
 {
-    return q->naskers > 0 ? find (q, bucket_of (name, broker), name, broker) : NULL;
+    return q->naskers > 0 ? find (q, bucket_of (name, kind), name, kind) : NULL;
 }
 
-static struct asker *add_asker (struct queue *q, size_t bucket, const char *name, bool broker)
+static struct asker *add_asker (struct queue *q, size_t bucket, const char *name, enum asker_kind kind)
 {
     struct asker *a = TAILQ_FIRST (&q->spare_askers);
 
@@ -46,7 +46,7 @@ static struct asker *add_asker (struct queue *q, size_t bucket, const char *name
         TAILQ_REMOVE (&q->spare_askers, a, link);
     else if (!(a = malloc (sizeof (*a))))
         return NULL;
-    *a = (struct asker){.next = q->bucket[bucket], .turn = QUEUE_TURN, .broker = broker};
+    *a = (struct asker){.next = q->bucket[bucket], .turn = QUEUE_TURN, .kind = kind};
     snprintf (a->name, sizeof (a->name), "%s", name);
     TAILQ_INIT (&a->waiting);
     TAILQ_INSERT_TAIL (&q->round, a, link);
@@ -57,7 +57,7 @@ static struct asker *add_asker (struct queue *q, size_t bucket, const char *name
 
 static void remove_asker (struct queue *q, struct asker *a)
 {
-    struct asker **link = &q->bucket[bucket_of (a->name, a->broker)];
+    struct asker **link = &q->bucket[bucket_of (a->name, a->kind)];
 
     while (*link != a)
         link = &(*link)->next;
@@ -67,9 +67,9 @@ static void remove_asker (struct queue *q, struct asker *a)
     q->naskers--;
 }
 
-uint64_t queue_ahead (const struct queue *q, const char *name, bool broker, uint32_t count)
+uint64_t queue_ahead (const struct queue *q, const char *name, enum asker_kind kind, uint32_t count)
 {
-    const struct asker *own = queue_asker (q, name, broker), *a;
+    const struct asker *own = queue_asker (q, name, kind), *a;
     uint64_t mine = (own ? own->missing : 0) + count, sum = mine;
 
     TAILQ_FOREACH (a, &q->round, link)
@@ -144,20 +144,20 @@ static void enter (struct queue *q, struct asker *a, struct pending *p)
     a->missing += p->count;
 }
 
-struct pending *queue_add (struct queue *q, const char *name, bool from_broker, uint32_t count)
+struct pending *queue_add (struct queue *q, const char *name, enum asker_kind kind, uint32_t count)
 {
-    size_t bucket = bucket_of (name, from_broker);
-    struct asker *a = find (q, bucket, name, from_broker);
+    size_t bucket = bucket_of (name, kind);
+    struct asker *a = find (q, bucket, name, kind);
     struct pending *p = get_spare (q);
 
     if (p && !a)
-        a = add_asker (q, bucket, name, from_broker);
+        a = add_asker (q, bucket, name, kind);
     if (p && !a)
         TAILQ_INSERT_HEAD (&q->spare, p, link);
     if (!p || !a)
         return NULL;
     p->count = count;
-    p->from_broker = from_broker;
+    p->from_broker = kind != ASKER_CLIENT;
     enter (q, a, p);
     return p;
 }

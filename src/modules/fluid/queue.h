@@ -37,6 +37,7 @@ struct pending {
     uint32_t count;
     uint32_t got;
     uint32_t asked; /* of those, under way upstream */
+    uint64_t asked_ms; /* they are not below this */
     bool from_broker;
     uint64_t after;
     uint64_t arrival_us;
@@ -47,7 +48,9 @@ struct pending {
 };
 TAILQ_HEAD (pendings, pending);
 
-/* Who asks.  A broker and the clients that asked through it are two. */
+/* A broker and the clients that asked through it are two; what it asks for newcomers is a third, for it comes beside the rest. */
+enum asker_kind { ASKER_CLIENT, ASKER_BROKER, ASKER_BROKER_FEW };
+
 struct asker {
     TAILQ_ENTRY (asker) link; /* in the round */
     struct asker *next;       /* in its bucket */
@@ -55,7 +58,7 @@ struct asker {
     size_t length;
     uint64_t missing; /* ids */
     uint32_t turn;    /* ids that are left of its turn */
-    bool broker;
+    enum asker_kind kind;
     char name[IDT_MSG_UUID_LEN + 1];
 };
 TAILQ_HEAD (askers, asker);
@@ -76,10 +79,10 @@ struct queue {
 void queue_init (struct queue *q);
 void queue_fini (struct queue *q);
 
-/* Append an entry: zeroed but for 'count', 'asker' and 'from_broker'.  'name' (at most IDT_MSG_UUID_LEN characters) says
- * who asks.  NULL with errno ENOMEM.
+/* Append an entry: zeroed but for 'count', 'asker' and 'from_broker'.  'name' (at most IDT_MSG_UUID_LEN characters) and 'kind'
+ * say who asks.  NULL with errno ENOMEM.
  */
-struct pending *queue_add (struct queue *q, const char *name, bool from_broker, uint32_t count);
+struct pending *queue_add (struct queue *q, const char *name, enum asker_kind kind, uint32_t count);
 
 /* Remove an entry, and its asker with the last one. */
 void queue_remove (struct queue *q, struct pending *p);
@@ -88,10 +91,10 @@ void queue_remove (struct queue *q, struct pending *p);
 void queue_begun (struct queue *q, struct pending *p);
 
 /* NULL: nothing of it waits. */
-struct asker *queue_asker (const struct queue *q, const char *name, bool broker);
+struct asker *queue_asker (const struct queue *q, const char *name, enum asker_kind kind);
 
 /* How many ids are made, by turns, until 'count' more of this asker are, and all that it waits for. */
-uint64_t queue_ahead (const struct queue *q, const char *name, bool broker, uint32_t count);
+uint64_t queue_ahead (const struct queue *q, const char *name, enum asker_kind kind, uint32_t count);
 
 /* 'used' ids of the turn of 'a' are; it ends when none is left. */
 void queue_use_turn (struct queue *q, struct asker *a, uint32_t used);
