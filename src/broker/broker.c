@@ -20,7 +20,7 @@
 #include "broker/private.h"
 #include "libutil/errprintf.h"
 
-#define TURN_US 1000 /* time to work before the reactor looks at its descriptors again */
+#define TURN_US 500 /* time to work before the reactor looks at its descriptors again */
 #define MAX_MODULE_LIST 1024
 #define MAX_TOPIC 256
 
@@ -335,6 +335,8 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
         modules_turn (b->modules);
         busy = zpoll_turn (b->zpoll) || busy;
         busy = overlay_turn (b->overlay) || busy || modules_pending (b->modules);
+        if (b->local)
+            local_flush (b->local); /* who is answered does not wait for the rest of the turn */
     }
     broker_check_start (b);
     broker_maybe_start_command (b);

@@ -23,7 +23,7 @@
 #include "libutil/errprintf.h"
 
 #define REQUEST_BACKLOG 128
-#define TURN_US 500   /* time in which clients are served before others get theirs */
+#define TURN_US 200   /* time in which clients are served before others get theirs */
 #define TICK_S 0.025  /* between two looks at clients that are not read */
 
 /* --- turns ------------------------------------------------------------------------------------- */

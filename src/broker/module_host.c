@@ -22,7 +22,6 @@
 #define MAILBOX_LIMIT 100000 /* events to a thread, requests from it, that wait */
 #define QUANTUM 4096         /* bytes of requests that an asker has served in its turn */
 #define ASK_OVERHEAD 256     /* bytes of memory beyond those on the wire */
-#define CLOCK_STEPS 8        /* messages between two looks at the clock */
 
 double module_now (void)
 {
@@ -206,19 +205,17 @@ bool modules_turn (struct modules *ms)
 {
     uint64_t until = 0;
     struct module *m;
-    int n = 0;
+    bool any = false;
 
-    for (; (m = TAILQ_FIRST (&ms->active)); n++) {
-        if (n % CLOCK_STEPS == 0) {
-            uint64_t now = module_now_us ();
+    for (; (m = TAILQ_FIRST (&ms->active)); any = true) {
+        uint64_t now = module_now_us ();
 
-            until = until ? until : now + MODULE_TURN_US;
-            if (now >= until)
-                break;
-        }
+        until = until ? until : now + MODULE_TURN_US;
+        if (now >= until)
+            break;
         step (m);
     }
-    return n > 0;
+    return any;
 }
 
 bool modules_pending (const struct modules *ms)

@@ -17,7 +17,7 @@
 struct zpoll;
 struct zio;
 
-#define ZIO_BUDGET 64 /* calls for one socket before others get their turn */
+#define ZIO_BUDGET 32 /* calls for one socket before others get their turn */
 
 /* Called while the socket is readable, to receive one message without blocking. */
 typedef void (*zio_f) (struct zio *zs, void *arg);
