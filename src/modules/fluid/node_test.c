@@ -924,6 +924,33 @@ static void test_reload (void)
     }
 }
 
+/* The next one is gone before it made an id: what was used remains used. */
+static void test_reload_twice (void)
+{
+    struct world w;
+    struct lease_record last;
+    size_t size;
+
+    create_root (&w);
+    ask_lease (&w, T0, 5, 1, 0, 0); /* the watermark, below which nothing is given, waits for this one */
+    struct record *r = request (&w, T0 + SECOND, 1, 3, 0, false);
+    uint64_t used_ms = ms_of (r->last);
+    for (int i = 0; i < 2; i++) {
+        node_stop (w.n, T0 + SECOND, &last);
+        void *past = node_leave (w.n, &last, &size);
+        node_destroy (w.n);
+        create (&w, 0);
+        node_remember (w.n, past, size);
+        node_start_root (w.n, T0 + SECOND, (int64_t) (111 * SECOND), 100000, &last);
+        free (past);
+    }
+    node_stored (w.n, T0 + SECOND + 5 * MS, w.horizon_ms);
+    struct node_status s;
+    node_status (w.n, T0 + SECOND + 5 * MS, &s);
+    ok (s.state == NODE_ACTIVE && s.lo_ms > used_ms, "rank 0 that was loaded anew twice holds nothing that was used before");
+    destroy (&w, T0 + 2 * SECOND);
+}
+
 /* What rank 0 gave itself reaches ahead of now, and so does what it lent: a reload steps over neither. */
 static void test_reload_ahead (void)
 {
@@ -1213,6 +1240,7 @@ int main (void)
     test_end_of_time ();
     test_pause ();
     test_reload ();
+    test_reload_twice ();
     test_reload_ahead ();
     test_restart ();
     test_stop ();

@@ -23,7 +23,7 @@ struct past {
     bool has_epoch;
     int64_t epoch_ms;
     bool has_table;
-    uint64_t end_ms;   /* rank 0 made no id here or above it */
+    uint64_t end_ms;   /* no id was made here or above it */
     struct range lent; /* the last loan */
     struct lease_record stored;
     uint32_t generators;
@@ -65,6 +65,7 @@ void node_remember (struct node *n, const void *data, size_t size)
     n->past = p;
     n->past_size = size;
     n->last_id = p->last_id;
+    n->cursor_ms = p->end_ms - 1; /* also for the one after the next, if this one makes no id */
     if (n->owner)
         fluid_gen_advance (&n->gen, fluid_split (p->last_id).timestamp_ms + 1);
     if (n->config.rank == 0)
