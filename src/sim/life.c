@@ -49,6 +49,16 @@ static void note_use (struct life *l)
     l->cursor_ms = n->cursor_ms;
 }
 
+/* In doubt it tells none. */
+void life_note_bound (struct life *l)
+{
+    const struct node *n = l->node;
+    uint64_t us = n->clock.known && !n->doubt ? clock_bound (&n->clock, life_boot_us (l)) : 0;
+
+    if (us > l->bound_us)
+        l->bound_us = us;
+}
+
 /* Its clock did not go back, and is where roots have led the others, whatever clients say: or no further ahead than it says
  * itself, for a reading that took long says little.
  */
@@ -80,6 +90,9 @@ void life_look (struct life *l)
 
     life_look_at_ranges (l);
     note_use (l);
+    if (!l->asks)
+        l->bound_us = 0;
+    life_note_bound (l);
     if (n->clock.known)
         look_at_clock (l);
     if (n->root && lease_is_distrusted (n->table))
@@ -97,14 +110,22 @@ void life_look (struct life *l)
     }
 }
 
+uint64_t world_truth_us (const struct world *w)
+{
+    const struct life *root = w->life[w->current[0]];
+
+    if (!w->gentle_root || !root || !root->alive || root->paused || !root->node->clock.known)
+        return 0;
+    return clock_read (&root->node->clock, life_boot_us (root));
+}
+
 /* The root's clock is right; others know theirs as well as they say. */
 void world_check_bounds (struct world *w)
 {
-    struct life *root = w->life[w->current[0]];
+    uint64_t truth = world_truth_us (w);
 
-    if (!w->gentle_root || !root || !root->alive || root->paused)
+    if (truth == 0)
         return;
-    uint64_t truth = clock_read (&root->node->clock, life_boot_us (root));
     for (uint32_t i = 1; i <= w->nlives; i++) {
         struct life *l = w->life[i];
 
@@ -278,17 +299,41 @@ void life_stop (struct life *l)
     stop (l, &last, &stored);
 }
 
-void life_reload (struct life *l)
+static void *unload (struct life *l, size_t *size)
 {
     struct lease_record last = { 0 };
     bool stored;
+
+    stop (l, &last, &stored);
+    return must (node_leave (l->node, stored ? &last : NULL, size));
+}
+
+void life_reload (struct life *l)
+{
     size_t size;
 
     world_say (l->w, l, "is loaded anew");
-    stop (l, &last, &stored);
-    void *past = must (node_leave (l->node, stored ? &last : NULL, &size));
+    void *past = unload (l, &size);
     start (l->w, l->rank, l, past, size);
     free (past);
+}
+
+void life_unload (struct life *l)
+{
+    struct world *w = l->w;
+
+    world_say (w, l, "is unloaded");
+    free (w->left);
+    w->left = unload (l, &w->left_size);
+    w->unloaded = l->id;
+}
+
+void life_load (struct world *w)
+{
+    start (w, w->life[w->unloaded]->rank, w->life[w->unloaded], w->left, w->left_size);
+    free (w->left);
+    w->left = NULL;
+    w->unloaded = 0;
 }
 
 /* Ask the nearest ancestor that lives.  The link's number changes: what is on the way on an old one is lost. */

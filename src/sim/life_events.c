@@ -232,14 +232,30 @@ void life_wait (struct life *l, const struct event *e)
     l->waiting[l->nwaiting++] = *e;
 }
 
+/* What the clocks of its host show of one moment, by how far each went, and what its witness makes of that. */
+void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64_t wall_us)
+{
+    struct witness_reading at = { .boot_us = 1, .raw_us = 1, .wall_us = 1 };
+    struct witness witness = { .known = false };
+    int64_t sure_us;
+
+    l->boot_offset += boot_us;
+    l->resumed_us = life_boot_us (l); /* whoever waits has waited for that long, it seems */
+    witness_look (&witness, &at, &sure_us);
+    at = (struct witness_reading){ .boot_us = 1 + boot_us, .raw_us = 1 + raw_us, .wall_us = 1 + wall_us };
+    int64_t off_us = witness_look (&witness, &at, &sure_us);
+    node_lost_time (l->node, life_boot_us (l), off_us, sure_us);
+    life_look (l);
+}
+
 void life_resume (struct life *l)
 {
     l->paused = false;
     if (l->misses && l->w->t - l->paused_t > WITNESS_GRAIN_US) {
         uint64_t us = l->w->t - l->paused_t;
 
-        l->boot_offset -= us + (uint64_t)((int64_t)(us / 1000) * l->boot_ppm / 1000) - 2;
-        node_lost_time (l->node, life_boot_us (l), (int64_t)us, world_chance (l->w, 500) ? (int64_t)us : 0);
+        l->boot_offset -= us + (uint64_t)((int64_t)(us / 1000) * l->boot_ppm / 1000);
+        life_clocks_went (l, 2, us, world_chance (l->w, 500) ? us : 0);
     }
     l->misses = false;
     l->resumed_us = life_boot_us (l);

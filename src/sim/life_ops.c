@@ -15,6 +15,8 @@ struct ask *ask_create (struct life *l, bool client, uint32_t count, fluid_t aft
     *a = (struct ask){ .next = l->asks, .client = client, .life = l->id, .count = count, .after = after };
     a->final = l->w->healed;
     a->asked_us = life_boot_us (l);
+    a->truth_us = world_truth_us (l->w);
+    life_note_bound (l);
     l->asks = a;
     return a;
 }
@@ -67,7 +69,9 @@ static void check_answer (struct world *w, struct life *l, const struct ask *a, 
 /* What was made here leaves now: it must not be below what a root has told. */
 static void check_watermark (struct life *l, const struct run *run, size_t nruns)
 {
-    uint64_t made_ms = life_boot_us (l) >= l->until_us ? l->cursor_ms : l->made_ms;
+    uint64_t boot = life_boot_us (l);
+    bool waited_for = boot < l->until_us && boot < l->node->holder.until_us;
+    uint64_t made_ms = waited_for ? l->made_ms : l->cursor_ms;
 
     for (size_t i = 0; i < nruns; i++) {
         struct fluid_fields f = fluid_split (run[i].first);
@@ -79,6 +83,20 @@ static void check_watermark (struct life *l, const struct run *run, size_t nruns
     }
 }
 
+/* Nothing that was made here is older than the request for it, but by as much as the clock here may be off. */
+static void check_age (struct life *l, const struct ask *a, const struct run *run, size_t nruns)
+{
+    life_note_bound (l);
+    for (size_t i = 0; i < nruns; i++) {
+        struct fluid_fields f = fluid_split (run[i].first);
+
+        if (l->node->owner && f.generator == l->node->gen.generator
+            && (f.timestamp_ms + 1) * MS + l->bound_us < a->truth_us)
+            check_fail (l->w->check, "life %u makes an id at %llu for what was asked at %llu us", (unsigned)l->id,
+                        (unsigned long long)f.timestamp_ms, (unsigned long long)a->truth_us);
+    }
+}
+
 static void reply_op (void *arg, void *cookie, const struct run *run, size_t nruns)
 {
     struct life *l = arg;
@@ -86,6 +104,7 @@ static void reply_op (void *arg, void *cookie, const struct run *run, size_t nru
 
     life_look_at_ranges (l);
     check_watermark (l, run, nruns);
+    check_age (l, a, run, nruns);
     check_time (l, a);
     if (a->client)
         check_answer (l->w, l, a, run, nruns);

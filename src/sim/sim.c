@@ -47,16 +47,34 @@ static void fault_pause (struct world *w, struct life *l)
     world_later (w, world_below (w, 3 * w->lease_ms * MS), EV_RESUME, l->id, 0);
 }
 
-/* CLOCK_BOOTTIME of its host goes too far at once, which the other clocks show. */
+/* CLOCK_BOOTTIME of its host goes too far at once, which the other clocks show; or it is the raw clock, and nothing was
+ * missed.
+ */
 static void fault_jump (struct world *w, struct life *l)
 {
-    uint64_t us = WITNESS_GRAIN_US + world_below (w, 3 * w->lease_ms * MS);
+    uint64_t us = WITNESS_GRAIN_US + 1 + world_below (w, 3 * w->lease_ms * MS);
+    bool boot = world_chance (w, 500);
 
-    world_say (w, l, "is told a jump of CLOCK_BOOTTIME");
-    l->boot_offset += us;
-    l->resumed_us = life_boot_us (l); /* whoever waits has waited for that long, it seems */
-    node_lost_time (l->node, life_boot_us (l), -(int64_t)us, 0);
-    life_look (l);
+    world_say (w, l, boot ? "is told a jump of CLOCK_BOOTTIME" : "is told of time that did not pass");
+    life_clocks_went (l, boot ? us : 0, boot ? 0 : us, 0);
+}
+
+/* The root crashes again and again, in no time: what that costs has a bound. */
+static void fault_crash_loop (struct world *w)
+{
+    struct life *root = w->life[w->current[0]];
+    uint64_t most_ms = AHEAD_MAX_MS (w->lease_ms) + w->lease_ms / 6;
+
+    if (w->current[0] == 0 || root->paused)
+        return;
+    life_kill (root);
+    if (most_ms < w->disk.ahead_ms)
+        most_ms = w->disk.ahead_ms;
+    for (int i = 0; i < 40 && !root_lives (w) && (root = life_start (w, 0)); i++)
+        life_kill (root);
+    if (w->disk.ahead_ms > most_ms)
+        check_fail (w->check, "crashes cost %llu ms, more than they may", (unsigned long long)w->disk.ahead_ms);
+    start_later (w, 0);
 }
 
 static void fault_disk (struct world *w)
@@ -91,6 +109,8 @@ static void make_fault (struct world *w)
     w->result.faults++;
     if (kind < 3 && !w->gentle_root)
         fault_instance (w);
+    else if (kind < 4 && !w->gentle_root)
+        fault_crash_loop (w);
     else if (kind < 10)
         fault_disk (w);
     else if (kind < 17)
@@ -105,8 +125,14 @@ static void make_fault (struct world *w)
         life_stop (l);
         start_later (w, l->rank);
     }
-    else if (kind < 50 && !l->paused && w->nlives + 2 < MAX_LIVES)
-        life_reload (l);
+    else if (kind < 50 && !l->paused && w->nlives + 2 < MAX_LIVES) {
+        if (l->rank == 0 && w->current[0] == l->id && world_chance (w, 300)) {
+            life_unload (l);
+            start_later (w, 0);
+        }
+        else
+            life_reload (l);
+    }
     else if (kind < 58)
         start_later (w, l->rank); /* a second one that claims the rank: the first knows nothing of it */
     else if (kind < 78)
@@ -125,7 +151,9 @@ static void on_start (struct world *w, uint32_t rank)
         lives += w->life[i]->alive && w->life[i]->rank == rank;
     if (rank == 0 && root_lives (w)) /* the file is locked: a second root does not start (B_TWO) */
         return;
-    if (w->healing ? w->current[rank] == 0 : lives < 3)
+    if (rank == 0 && w->unloaded && world_chance (w, 400))
+        life_load (w);
+    else if (w->healing ? w->current[rank] == 0 : lives < 3)
         life_start (w, rank);
 }
 
@@ -249,7 +277,7 @@ static void world_init (struct world *w, const struct sim_config *config)
     w->kary = 1 + (w->nranks > 16) + (uint32_t)world_below (w, 4);
     w->max_generators = 1 + (uint32_t)world_below (w, w->nranks + 1);
     w->lease_ms = leases[world_below (w, 3)];
-    w->timeout_ms = 250 + world_below (w, 250); /* there is time for sixteen hops, there and back, twice */
+    w->timeout_ms = 300 + world_below (w, 250); /* there is time for sixteen hops, there and back, thrice */
     w->loss = (unsigned)world_below (w, 3) * 30;
     w->repeat = (unsigned)world_below (w, 3) * 30;
     w->delay_us = 50 + world_below (w, 3000);
@@ -280,6 +308,7 @@ static void world_fini (struct world *w)
     for (size_t i = 0; i < w->nevents; i++)
         message_unref (w->heap[i].msg);
     free (w->heap);
+    free (w->left);
     check_destroy (w->check);
     check_destroy (w->loans);
 }

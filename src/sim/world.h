@@ -81,6 +81,7 @@ struct ask {
     bool client;
     uint32_t client_number; /* 0 ... NCLIENTS - 1 */
     uint64_t asked_us;      /* the life's clock */
+    uint64_t truth_us;      /* the instance's time when it was asked; 0: unknown */
     uint32_t life;          /* that was asked */
     uint32_t count;
     fluid_t after;
@@ -120,6 +121,7 @@ struct life {
     uint64_t until_us;   /* when it may not use its ranges any more, and its newest timestamp, as last seen */
     uint64_t cursor_ms;
     uint64_t made_ms;    /* what it made up to here may leave late */
+    uint64_t bound_us;   /* how far its clock may have been off since a request waits, by its own account */
     bool storing;
     struct lease_record record; /* a commit that is under way */
 };
@@ -149,6 +151,10 @@ struct world {
     uint32_t nlives;
     uint32_t current[MAX_RANKS]; /* newest life of a rank; 0: none */
     uint64_t last_link;
+
+    uint32_t unloaded;  /* the life of rank 0 whose module may be loaded again, whoever was root since; 0: none */
+    void *left;
+    size_t left_size;
 
     struct lease_record disk; /* durable */
     uint64_t watermark_ms;    /* highest that a root told */
@@ -181,9 +187,12 @@ void message_unref (struct message *msg);
 uint64_t life_boot_us (const struct life *l);  /* its CLOCK_BOOTTIME */
 int64_t world_wall_us (const struct world *w); /* the root's wall clock */
 
-struct life *life_start (struct world *w, uint32_t rank);
+struct life *life_start (struct world *w, uint32_t rank); /* NULL: there were too many */
 /* Its module is loaded anew: the next life goes on with what it leaves. */
-void life_reload (struct life *l); /* NULL: there were too many */
+void life_reload (struct life *l);
+/* So is rank 0's, but later: another one may be root meanwhile. */
+void life_unload (struct life *l);
+void life_load (struct world *w);
 void life_kill (struct life *l);
 void life_stop (struct life *l);
 void life_attach (struct life *l);
@@ -194,11 +203,17 @@ void life_drop_asks (struct life *l); /* requests that nobody will answer any mo
 /* Judge it, and plan its next tick.  After each word with its node. */
 void life_look (struct life *l);
 
+/* How far its clock may be off now is seen.  Before ids leave it, and after each word with it. */
+void life_note_bound (struct life *l);
+
 /* What a node holds now is its alone.  Before ids leave it. */
 void life_look_at_ranges (struct life *l);
 
 /* The root's clock is right; others know theirs as well as they say. */
 void world_check_bounds (struct world *w);
+
+/* What the root's clock reads, in histories whose root lives through; 0: unknown. */
+uint64_t world_truth_us (const struct world *w);
 
 /* --- a node's requests and wishes: life_ops.c --------------------------------------------------------- */
 
@@ -216,5 +231,8 @@ void life_ask_watermark (struct life *l);
 void life_lend (struct life *l);
 void life_wait (struct life *l, const struct event *e); /* it is paused: until it goes on */
 void life_resume (struct life *l);
+
+/* The clocks of its host go that far in one moment: its witness tells it what is wrong. */
+void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64_t wall_us);
 
 #endif /* SIM_WORLD_H */
