@@ -14,7 +14,7 @@
  * The floor of the machine: broker and attackers want a CPU each, and where there are fewer, who asks waits for the
  * kernel's scheduler whatever the broker does.  "floor" is the same modest client with a bare UNIX echo server, beside
  * as many processes that never sleep; "floor-busy" the same where the server never sleeps either, as a broker under load.
- * No figure of a phase can be better than its floor.  On two shared processors with a load of 8 from others the p99 of "floor"
+ * A broker that sleeps now and then lies between the two.  On two shared processors with a load of 8 from others the p99 of "floor"
  * was 0.06 ms without a hog and 3 ms beside one or three, 50 times as long; of "floor-busy" 7 to 17 and 70 ms.  There a miss says
  * nothing about the broker: judge it where "floor-busy" without a hog is as good as "floor".
  */
