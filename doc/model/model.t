@@ -72,6 +72,16 @@ all   page  HOLDS
 all   page  NOT_TWICE  -DB_SWAP
 all   page  NOT_TWICE  -DB_ORDER
 all   page  NOT_TWICE  -DB_CLOSE
+all   order HOLDS      -DT=4 -DFAULTS=1
+all   order ORDER      -DT=4 -DFAULTS=1 -DL_WAIT
+all   order ORDER      -DT=4 -DFAULTS=1 -DL_LAST
+all   order ORDER      -DT=4 -DFAULTS=1 -DL_CARRY
+all   order ORDER      -DT=4 -DFAULTS=1 -DL_FOLLOW
+all   order NOT_OLD    -DT=4 -DFAULTS=1 -DT_DOUBT
+all   order NOT_OLD    -DT=4 -DFAULTS=1 -DT_SENT
+all   order NOT_OLD    -DT=4 -DFAULTS=1 -DT_PAST
+all   order TOLD       -DT=4 -DFAULTS=1 -DT_AGED
+all   order TOLD       -DT=4 -DFAULTS=1 -DT_ASKED
 CASES
 }
 
@@ -93,6 +103,9 @@ outcome() { # model
     *'==me)'* | *'issued['*) echo NOT_TWICE ;;
     *'issuer['* | *'.lo['* | *'.lo<'*) echo DISJOINT ;;
     *'pending['*) echo ONCE ;;
+    *'>seen'*) echo ORDER ;;
+    *'>=watermark'*) echo TOLD ;;
+    *'>=asked'*) echo NOT_OLD ;;
     'acceptance cycle'*) [ "$1" = serve ] && echo SERVED || echo RENEWED ;;
     '') grep -q 'errors: 0$' out && ! grep -qE '^error: |not completed' out && echo HOLDS || echo 'NOT SEARCHED TO THE END' ;;
     *) echo 'A FAULT OF THE MODEL' ;;
@@ -106,7 +119,7 @@ search() { # model, flag...
     *) how='-DSAFETY -DNOFAIR' run='-E' ;;
     esac
     case $* in
-    *-DB_*) how="$how -O0" run="$run -w18 -m1000000" ;;
+    *-D[BLT]_*) how="$how -O0" run="$run -w18 -m1000000" ;;
     *) how="$how -O2" run="$run -w22 -m3000000" ;;
     esac
     rm -f pan out
@@ -138,8 +151,8 @@ while read -r when model expected flags; do
     fi
     echo "$ok $n - $model.pml $flags: $expected"
     row=$(printf '%-6s %-14s %-10s %10s %6s %8s  %s' "$model" \
-        "$(echo "$flags" | sed -n 's/.*-D\([BS]_[A-Z]*\).*/\1/p')" "$got" "$states" "$mib" "$seconds" \
-        "$(echo "$flags" | sed 's/ *-D[BS]_[A-Z]*//; s/-D//g')")
+        "$(echo "$flags" | sed -n 's/.*-D\([BLST]_[A-Z]*\).*/\1/p')" "$got" "$states" "$mib" "$seconds" \
+        "$(echo "$flags" | sed 's/ *-D[BLST]_[A-Z]*//; s/-D//g')")
     table="${table-}$row
 "
 done <<LIST
