@@ -454,8 +454,32 @@ static void flip_all (const char *from, uint64_t told, int turn, struct damage *
         flip_each_bit (from, *name, told, turn, damage);
 }
 
-/* What a kill, or a power cut, leaves at the nth change of a write.  Returns whether there is one. */
-static bool damage_at (int nth, bool power_cut, struct damage *damage)
+/* The journal's head says that there were no pages before: SQLite makes the file empty. */
+static void clear_pages (const char *from, uint64_t told, int turn, struct damage *damage)
+{
+    char was[sizeof (dir)];
+    struct store_content content;
+    idt_error_t err;
+    struct stat sb;
+
+    (void) turn;
+    memcpy (was, dir, sizeof (dir));
+    strcpy (dir, from);
+    if (stat (file ("fluid.sqlite-journal"), &sb) == 0 && sb.st_size > 512) {
+        overwrite ("fluid.sqlite-journal", 16, "\0\0\0\0", 4);
+        struct store *st = open_store (&content, &err);
+        damage->refused += !st;
+        damage->wrong += st && (content.is_new || content.record.horizon_ms < told);
+        if (st)
+            store_close (st, NULL, &err);
+    }
+    memcpy (dir, was, sizeof (dir));
+}
+
+typedef void hurt_fn (const char *from, uint64_t told, int turn, struct damage *damage);
+
+/* What a kill, or a power cut, leaves at the nth change of a write is hurt.  Returns whether there is one. */
+static bool damage_at (int nth, bool power_cut, hurt_fn *hurt, struct damage *damage)
 {
     char left[sizeof (dir)];
     struct store_content content;
@@ -478,7 +502,7 @@ static bool damage_at (int nth, bool power_cut, struct damage *damage)
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));
     rmdir (dir);
-    flip_all (left, told, nth, damage);
+    hurt (left, told, nth, damage);
     strcpy (dir, left);
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));
@@ -493,12 +517,21 @@ static void test_every_bit (void)
         struct damage damage = { 0, 0, 0, 0 };
         int nth;
 
-        for (nth = 1; nth < 100 && damage_at (nth, power_cut, &damage); nth++)
+        for (nth = 1; nth < 100 && damage_at (nth, power_cut, flip_all, &damage); nth++)
             ;
         ok (damage.wrong == 0 && damage.silent == 0 && damage.refused > 20 && nth > 3 && nth < 100,
             "%d bits flipped in what %s leaves at any of %d changes: %d are refused, with a sentence, the others do no harm",
             damage.flips, power_cut ? "a power cut" : "a kill", nth - 1, damage.refused);
     }
+}
+
+static void test_emptied (void)
+{
+    struct damage damage = { 0, 0, 0, 0 };
+
+    for (int nth = 1; nth < 100 && damage_at (nth, false, clear_pages, &damage); nth++)
+        ;
+    ok (damage.wrong == 0 && damage.refused > 0, "what a journal has made empty is no new state");
 }
 
 /* A file of the version before, as a crash left it, with a log beside it. */
@@ -604,6 +637,7 @@ int main (int argc, char **argv)
     test_kill ();
     test_damaged ();
     test_full ();
+    test_emptied ();
     test_every_bit ();
     test_log_of_before ();
     test_moved ();
