@@ -53,7 +53,7 @@ T_PAST|modules/fluid/node_ids.c|/^void node_ids_close_past/,/^}/s/uint64_t ms = 
 W_USE|modules/fluid/holder.c modules/fluid/node.c|s/if (!holder_in_use (h, now_us)) .. W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->holder.until_us) {/) {/|a range is used however long ago it was given
 W_SET|modules/fluid/watermark.c|s/same (&live, &all->holders) \&\&/(same (\&live, \&all->holders) || 1) \&\&/|the watermark is raised whoever has not reported
 W_SETTLE|modules/fluid/watermark.c|s/if (at_ms >= w->settled_ms \&\& /if (/|or holds ranges of a root before
-W_HOR|modules/fluid/watermark.c|s/if (ms > horizon_ms)/if (0 * horizon_ms)/|or above the horizon that is stored
+W_HOR|modules/fluid/watermark.c|s/if (ms > horizon_ms)/if (horizon_ms == UINT64_MAX)/|or above the horizon that is stored
 W_LO|modules/fluid/lease.c|s/t->base_ms = max_u64 (t->base_ms, floor_ms);/(void) t, (void) floor_ms;/|ranges are given below the watermark
 MUTANTS
 }
