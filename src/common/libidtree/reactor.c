@@ -111,9 +111,10 @@ static void any_cb (struct ev_loop *loop, ev_watcher *ev, int revents)
     w->cb (w, revents & (IDT_POLLIN | IDT_POLLOUT), w->arg);
 }
 
+/* Without a reactor: errno is that of whoever could not make it. */
 static idt_watcher_t *watcher_create (idt_reactor_t *r, enum kind kind, idt_watcher_f cb, void *arg)
 {
-    idt_watcher_t *w = calloc (1, sizeof (*w));
+    idt_watcher_t *w = r ? calloc (1, sizeof (*w)) : NULL;
 
     if (!w)
         return NULL;

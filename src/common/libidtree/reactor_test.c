@@ -166,6 +166,14 @@ static void test_timer (idt_reactor_t *r)
     idt_watcher_destroy (c);
 }
 
+static void test_none (void)
+{
+    errno = EMFILE;
+    ok (!idt_timer_watcher_create (NULL, 1, 0, NULL, NULL) && !idt_fd_watcher_create (NULL, 0, IDT_POLLIN, NULL, NULL)
+            && !idt_idle_watcher_create (NULL, NULL, NULL) && errno == EMFILE,
+        "where there is no reactor there is no watcher, and errno says why");
+}
+
 static void test_phases (idt_reactor_t *r)
 {
     char order[16] = "";
@@ -221,6 +229,7 @@ int main (int argc, char *argv[])
     test_background (r);
     test_timer (r);
     test_phases (r);
+    test_none ();
     test_victims (r);
     idt_reactor_destroy (r);
     return done_testing ();

@@ -44,6 +44,8 @@ void idt_watcher_start (idt_watcher_t *w);
 void idt_watcher_stop (idt_watcher_t *w);
 void idt_watcher_destroy (idt_watcher_t *w); /* stops it; NULL is fine; errno is kept */
 
+/* A watcher of no reactor (NULL, as idt_get_reactor () returns it) is NULL, too, and errno is kept. */
+
 /* Call back when 'fd' is ready for 'events' (enum idt_poll bits; told in 'revents').  The descriptor is
  * borrowed: close it after the watcher was destroyed.  NULL with errno ENOMEM.
  */

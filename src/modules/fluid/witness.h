@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WITNESS_GRAIN_US 20000 /* what is less is not judged, nor 0.2 % of the time between two readings */
+#define WITNESS_GRAIN_US 5000 /* what is less is not judged, nor 0.2 % of the time between two readings */
 
 struct witness_reading {
     uint64_t boot_us; /* CLOCK_BOOTTIME */
