@@ -15,7 +15,7 @@
 #include <zmq.h>
 
 #include "libmsg/stream.h"
-#include "libmsg/zmsg.h"
+#include "libzmqutil/zmsg.h"
 #include "timing.h"
 
 #define ROUNDS 9

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <jansson.h>
 
-#include "broker/attr.h"
+#include "broker/base/attr.h"
 #include "fuzz.h"
 
 static void check_one (const char *name, const char *value, void *arg)

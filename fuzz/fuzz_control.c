@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* fuzz_control.c - control messages with any payload: what is read is written the same */
-#include "broker/control.h"
+#include "broker/overlay/control.h"
 #include "fuzz.h"
 
 static idt_msg_t *make (const uint8_t *data, size_t size)

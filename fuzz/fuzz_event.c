@@ -6,8 +6,8 @@
  * The input is a list of: what comes (a byte), for announcements a number, for the others a length and the bytes.  What
  * is given to children must be in order of its numbers.
  */
-#include "broker/event.h"
-#include "broker/router.h"
+#include "broker/route/event.h"
+#include "broker/route/router.h"
 #include "fuzz.h"
 
 #define OTHER_STREAM "bbbbbbbb-0000-4000-8000-000000000000"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "modules/fluid/wire.h"
+#include "modules/fluid/service/wire.h"
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
 

@@ -16,10 +16,10 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "broker/control.h"
-#include "broker/overlay.h"
+#include "broker/overlay/control.h"
+#include "broker/overlay/overlay.h"
 #include "fuzz.h"
-#include "libmsg/zmsg.h"
+#include "libzmqutil/zmsg.h"
 
 #define WAIT_MS 20
 

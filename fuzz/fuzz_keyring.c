@@ -5,7 +5,7 @@
  *
  * Ranks and keys are few, so that they meet.  A broker above takes what is passed on: it must know the same in the end.
  */
-#include "broker/link.h"
+#include "broker/overlay/link.h"
 #include "fuzz.h"
 
 #define RANKS 16

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cmd/control.h"
+#include "cmd/launch/control.h"
 #include "fuzz.h"
 
 static json_t *status_cb (void *arg)

@@ -15,8 +15,8 @@
 #include <jansson.h>
 
 #include "fuzz.h"
-#include "modules/fluid/node.h"
-#include "modules/fluid/wire.h"
+#include "modules/fluid/node/node.h"
+#include "modules/fluid/service/wire.h"
 
 #define GRANTS_MAX 4096
 #define LEASE_MS 1200

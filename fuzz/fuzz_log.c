@@ -6,7 +6,7 @@
  * Each line of the input is sent to log.append, or, beginning with '!', logged by the broker itself, or, with '?', is the
  * value of one of the log's attributes.
  */
-#include "broker/log.h"
+#include "broker/base/log.h"
 #include "fuzz.h"
 #include "libidtree/transport.h"
 #include "libutil/utf8.h"

@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* fuzz_topology.c - a size, two ranks and the text of a topology: parents and children agree with each other */
-#include "broker/topology.h"
+#include "broker/base/topology.h"
 #include "fuzz.h"
 
 static void check_rank (const struct topo *t, uint32_t rank)

@@ -8,7 +8,7 @@
  */
 #include <zmq.h>
 
-#include "broker/zap.h"
+#include "common/libzmqutil/zap.h"
 #include "fuzz.h"
 
 #define REQUESTS_MAX 16

@@ -21,40 +21,40 @@ tests="lease ahead watermark witness holder relay node store fluid"
 # B_CLAIM "a second claimant gets the same range".
 mutants() {
     cat <<'MUTANTS'
-B_HAFTER|modules/fluid/lease.c|s/hi_ms = min_u64 (hi_ms, t->stored_ms);//|ranges are given before the horizon above them is stored
-B_LONOW|modules/fluid/lease.c|s/max_u64 (t->base_ms, h->hi_ms)/max_u64 (t->base_ms, now_ms)/|a range begins now, not at the end of the last
-B_BASE|modules/fluid/lease.c|s/t->base_ms = horizon_ms;/t->base_ms = 0;/|a restarted root forgets its horizon
-B_RUN|modules/fluid/lease.c|s/min_u64 (now_ms + t->lease_ms, END_MS);/min_u64 (lo_ms + t->lease_ms, END_MS);/|a range ends a lease after its begin
-B_CLAIM|modules/fluid/lease.c|s/if (!same .. want->number > h->number) {/if (h->hi_ms <= now_ms \|\| (same \&\& want->number > h->number)) {/@s/memcpy (grant->incarnation, h->incarnation/memcpy (grant->incarnation, want->incarnation/@s/\.number = h->number, \.lo_ms/.number = want->number, .lo_ms/@s/if (same && want->number < h->number)/if (0)/|a second claimant gets the range of the first
-B_RELANY|modules/fluid/lease.c|s/!same_incarnation (h, back->incarnation) || //|a return is believed whoever sends it
-B_RELLOW|modules/fluid/lease.c|s/ || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms//|or whatever end it tells
-B_END|modules/fluid/lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
-B_ENDBASE|modules/fluid/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
-B_STOPOPEN|modules/fluid/lease.c modules/fluid/node_lease.c|s/if (t->closed || t->distrusted ||/if (t->distrusted ||/@s/if (n->stopped || (!n->root \&\&/if ((!n->root \&\&/|wants are answered after the end was told
-B_NOCHECK|modules/fluid/node.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->holder.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
-B_MINE|modules/fluid/holder.c modules/fluid/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return ga != gb ? (ga < gb ? -1 : 1) : strcmp (ia, ib);/(void)ia, (void)ib; return (ga > gb) - (ga < gb);/|an answer to another incarnation is taken
-B_REL|modules/fluid/node_lease.c|s/holder_close (&n->holder, end_ms, &back)/holder_close (\&n->holder, 0, \&back)/|what was used is given back, too
-B_INC|modules/fluid/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
+B_HAFTER|modules/fluid/lease/lease.c|s/hi_ms = min_u64 (hi_ms, t->stored_ms);//|ranges are given before the horizon above them is stored
+B_LONOW|modules/fluid/lease/lease.c|s/max_u64 (t->base_ms, h->hi_ms)/max_u64 (t->base_ms, now_ms)/|a range begins now, not at the end of the last
+B_BASE|modules/fluid/lease/lease.c|s/t->base_ms = horizon_ms;/t->base_ms = 0;/|a restarted root forgets its horizon
+B_RUN|modules/fluid/lease/lease.c|s/min_u64 (now_ms + t->lease_ms, END_MS);/min_u64 (lo_ms + t->lease_ms, END_MS);/|a range ends a lease after its begin
+B_CLAIM|modules/fluid/lease/lease.c|s/if (!same .. want->number > h->number) {/if (h->hi_ms <= now_ms \|\| (same \&\& want->number > h->number)) {/@s/memcpy (grant->incarnation, h->incarnation/memcpy (grant->incarnation, want->incarnation/@s/\.number = h->number, \.lo_ms/.number = want->number, .lo_ms/@s/if (same && want->number < h->number)/if (0)/|a second claimant gets the range of the first
+B_RELANY|modules/fluid/lease/lease.c|s/!same_incarnation (h, back->incarnation) || //|a return is believed whoever sends it
+B_RELLOW|modules/fluid/lease/lease.c|s/ || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms//|or whatever end it tells
+B_END|modules/fluid/lease/lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
+B_ENDBASE|modules/fluid/lease/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
+B_STOPOPEN|modules/fluid/lease/lease.c modules/fluid/node/lease.c|s/if (t->closed || t->distrusted ||/if (t->distrusted ||/@s/if (n->stopped || (!n->root \&\&/if ((!n->root \&\&/|wants are answered after the end was told
+B_NOCHECK|modules/fluid/node/node.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->holder.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
+B_MINE|modules/fluid/lease/lessee.c modules/fluid/lease/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return ga != gb ? (ga < gb ? -1 : 1) : strcmp (ia, ib);/(void)ia, (void)ib; return (ga > gb) - (ga < gb);/|an answer to another incarnation is taken
+B_REL|modules/fluid/node/lease.c|s/holder_close (&n->holder, end_ms, &back)/holder_close (\&n->holder, 0, \&back)/|what was used is given back, too
+B_INC|modules/fluid/service/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
 B_TWO|common/libsqlite/database.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/return rc == SQLITE_OK ? database_run (d, set_up (d), errp) : database_explain (d, errp);/return rc >= 0 \&\& set_up (d) ? 0 : -1;/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/@s/if (rank == 0 \&\& root_lives (w))/if (0 \&\& root_lives (w))/|two roots run on one statedir
-A_REACH|modules/fluid/ahead.c|s/uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms/uint64_t max_ms = a->debt_ms + AHEAD_MAX_MS (a->lease_ms), reach_ms/|each crash costs two leases, whatever others cost
-A_WAIT|modules/fluid/ahead.c|s/wait_ms = at_most (.*;/wait_ms = 0;/|a root that owes more than may be does not wait
-J_LOG|modules/fluid/store.c sim/life_events.c|s/\.journal = true,/.journal = false,/@s/if (!w->disk_failing || world_chance (w, 300))/if (world_chance (w, 900))/|the store has a write-ahead log
+A_REACH|modules/fluid/lease/ahead.c|s/uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms/uint64_t max_ms = a->debt_ms + AHEAD_MAX_MS (a->lease_ms), reach_ms/|each crash costs two leases, whatever others cost
+A_WAIT|modules/fluid/lease/ahead.c|s/wait_ms = at_most (.*;/wait_ms = 0;/|a root that owes more than may be does not wait
+J_LOG|modules/fluid/service/store.c sim/life_events.c|s/\.journal = true,/.journal = false,/@s/if (!w->disk_failing || world_chance (w, 300))/if (world_chance (w, 900))/|the store has a write-ahead log
 J_FILLED|common/libsqlite/database.c sim/life.c|s/if (d->is_new \&\& d->filled)/if (0)/@s/EPOCH_MS, &w->disk)/EPOCH_MS, world_chance (w, 100) ? \&(struct lease_record){ .horizon_ms = 0 } : \&w->disk)/|a database that a journal has emptied is a new one
 J_PLACE|common/libsqlite/database.c sim/life_events.c|s/if (!d->locked || (stat (d->path/if (1 || (stat (d->path/@s/ if (w->disk_failing)$/ if (0)/|a commit counts wherever the file is now
-L_LAST|modules/fluid/past.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/fluid_gen_advance (&n->gen, fluid_split.*;/(void) 0;/|a reload forgets the last id
-L_SAME|modules/fluid/past.c|s/!same_record (&p->stored, stored)/(0 \&\& !same_record (\&p->stored, stored))/|a reload takes the leases whoever was root meanwhile
-T_LOST|modules/fluid/witness.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not seen
-T_DOUBT|modules/fluid/node.c|s/ || n->doubt) .. T_DOUBT ../)/|a node whose clock missed time goes on
-T_SENT|modules/fluid/node.c|s/if (n->doubt_us > 0 && s->sent_us < n->doubt_us)/if (0)/|a time that was asked for before ends the doubt
-T_AGED|modules/fluid/holder.c|s/h->until_us = earlier (h->until_us, us);//|what is held is not older by the time that was missed
-T_ASKED|modules/fluid/holder.c|s/h->asked_us = earlier (h->asked_us, us);//|nor is a want that was under way
-T_STEP|modules/fluid/watermark.c|s/w->stepped_us += us;/(void) w, (void) us;/|steps of the root's clock count as time that passed for holders
-T_PAST|modules/fluid/node_ids.c|/^void node_ids_close_past/,/^}/s/uint64_t ms = node_now_ms (n, now_us);/uint64_t ms = 0; (void) now_us;/|milliseconds that were missed are filled after the step
-W_USE|modules/fluid/holder.c modules/fluid/node.c|s/if (!holder_in_use (h, now_us)) .. W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->holder.until_us) {/) {/|a range is used however long ago it was given
-W_SET|modules/fluid/watermark.c|s/same (&live, &all->holders) \&\&/(same (\&live, \&all->holders) || 1) \&\&/|the watermark is raised whoever has not reported
-W_SETTLE|modules/fluid/watermark.c|s/if (at_ms >= w->settled_ms \&\& /if (/|or holds ranges of a root before
-W_HOR|modules/fluid/watermark.c|s/if (ms > horizon_ms)/if (horizon_ms == UINT64_MAX)/|or above the horizon that is stored
-W_LO|modules/fluid/lease.c|s/t->base_ms = max_u64 (t->base_ms, floor_ms);/(void) t, (void) floor_ms;/|ranges are given below the watermark
+L_LAST|modules/fluid/node/past.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/fluid_gen_advance (&n->gen, fluid_split.*;/(void) 0;/|a reload forgets the last id
+L_SAME|modules/fluid/node/past.c|s/!same_record (&p->stored, stored)/(0 \&\& !same_record (\&p->stored, stored))/|a reload takes the leases whoever was root meanwhile
+T_LOST|modules/fluid/lease/witness.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not seen
+T_DOUBT|modules/fluid/node/node.c|s/ || n->doubt) .. T_DOUBT ../)/|a node whose clock missed time goes on
+T_SENT|modules/fluid/node/node.c|s/if (n->doubt_us > 0 && s->sent_us < n->doubt_us)/if (0)/|a time that was asked for before ends the doubt
+T_AGED|modules/fluid/lease/lessee.c|s/h->until_us = earlier (h->until_us, us);//|what is held is not older by the time that was missed
+T_ASKED|modules/fluid/lease/lessee.c|s/h->asked_us = earlier (h->asked_us, us);//|nor is a want that was under way
+T_STEP|modules/fluid/lease/watermark.c|s/w->stepped_us += us;/(void) w, (void) us;/|steps of the root's clock count as time that passed for holders
+T_PAST|modules/fluid/node/ids.c|/^void node_ids_close_past/,/^}/s/uint64_t ms = node_now_ms (n, now_us);/uint64_t ms = 0; (void) now_us;/|milliseconds that were missed are filled after the step
+W_USE|modules/fluid/lease/lessee.c modules/fluid/node/node.c|s/if (!holder_in_use (h, now_us)) .. W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->holder.until_us) {/) {/|a range is used however long ago it was given
+W_SET|modules/fluid/lease/watermark.c|s/same (&live, &all->holders) \&\&/(same (\&live, \&all->holders) || 1) \&\&/|the watermark is raised whoever has not reported
+W_SETTLE|modules/fluid/lease/watermark.c|s/if (at_ms >= w->settled_ms \&\& /if (/|or holds ranges of a root before
+W_HOR|modules/fluid/lease/watermark.c|s/if (ms > horizon_ms)/if (horizon_ms == UINT64_MAX)/|or above the horizon that is stored
+W_LO|modules/fluid/lease/lease.c|s/t->base_ms = max_u64 (t->base_ms, floor_ms);/(void) t, (void) floor_ms;/|ranges are given below the watermark
 MUTANTS
 }
 

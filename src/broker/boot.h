@@ -11,8 +11,8 @@
 #ifndef BROKER_BOOT_H
 #define BROKER_BOOT_H
 
-#include "broker/overlay.h"
-#include "broker/topology.h"
+#include "broker/overlay/overlay.h"
+#include "broker/base/topology.h"
 
 struct boot;
 

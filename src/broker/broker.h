@@ -10,7 +10,7 @@
 
 #include <idtree/idtree.h>
 
-#include "broker/attr.h"
+#include "broker/base/attr.h"
 
 struct broker;
 

@@ -9,7 +9,7 @@
 #ifndef BROKER_CONFFILE_H
 #define BROKER_CONFFILE_H
 
-#include "broker/attr.h"
+#include "broker/base/attr.h"
 
 /* Give the attributes in the file 'path'.  Returns 0, or -1 with errno set and 'errp' naming file, line and fault. */
 int conffile_load (struct attrs *attrs, const char *path, idt_error_t *errp);

@@ -5,21 +5,21 @@
 #ifndef BROKER_PRIVATE_H
 #define BROKER_PRIVATE_H
 
-#include "broker/attr.h"
+#include "broker/base/attr.h"
 #include "broker/boot.h"
 #include "broker/broker.h"
 #include "broker/command.h"
-#include "broker/event.h"
-#include "broker/follow.h"
-#include "broker/local.h"
-#include "broker/log.h"
-#include "broker/module.h"
-#include "broker/overlay.h"
-#include "broker/router.h"
+#include "broker/route/event.h"
+#include "broker/base/msglist.h"
+#include "broker/route/usock.h"
+#include "broker/base/log.h"
+#include "broker/module/module.h"
+#include "broker/overlay/overlay.h"
+#include "broker/route/router.h"
 #include "broker/rundir.h"
 #include "broker/state.h"
-#include "broker/topology.h"
-#include "broker/zio.h"
+#include "broker/base/topology.h"
+#include "common/libzmqutil/zwatcher.h"
 
 struct broker {
     struct broker_conf conf;

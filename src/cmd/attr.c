@@ -9,8 +9,8 @@
 
 #include <jansson.h>
 
-#include "cmd/ask.h"
-#include "cmd/commands.h"
+#include "cmd/base/ask.h"
+#include "cmd/base/commands.h"
 
 static uint32_t take_rank (struct cmd *cmd, bool *verbose)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/commands.h"
-#include "cmd/self.h"
+#include "cmd/base/commands.h"
+#include "cmd/base/self.h"
 
 static int run (struct cmd *cmd)
 {

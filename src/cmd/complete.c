@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/commands.h"
-#include "cmd/scheme.h"
+#include "cmd/base/commands.h"
+#include "cmd/id/scheme.h"
 
 static void offer (const char *word, const char *typed)
 {

@@ -11,8 +11,8 @@
 #include <idtree/reactor.h>
 #include <idtree/rpc.h>
 
-#include "cmd/ask.h"
-#include "cmd/commands.h"
+#include "cmd/base/ask.h"
+#include "cmd/base/commands.h"
 
 /* --- pub -------------------------------------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 
 #include <idtree/rpc.h>
 
-#include "cmd/ask.h"
-#include "cmd/commands.h"
+#include "cmd/base/ask.h"
+#include "cmd/base/commands.h"
 
 #define LABEL "%-18s "
 

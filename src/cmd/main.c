@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/commands.h"
+#include "cmd/base/commands.h"
 
 const struct command *const cmd_table[] = {
     &start_command,

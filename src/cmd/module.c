@@ -8,9 +8,9 @@
 
 #include <jansson.h>
 
-#include "cmd/ask.h"
-#include "cmd/commands.h"
-#include "cmd/table.h"
+#include "cmd/base/ask.h"
+#include "cmd/base/commands.h"
+#include "cmd/base/table.h"
 
 enum { OPT_RUSAGE = CMD_LONG, OPT_CLEAR, OPT_JSON };
 

@@ -18,9 +18,9 @@
 
 #include <idtree/rpc.h>
 
-#include "cmd/ask.h"
-#include "cmd/commands.h"
-#include "cmd/table.h"
+#include "cmd/base/ask.h"
+#include "cmd/base/commands.h"
+#include "cmd/base/table.h"
 
 #define WINDOW 256 /* ranks that are asked at the same time */
 #define TIMEOUT_MS 10000

@@ -12,7 +12,7 @@
 #include <idtree/reactor.h>
 #include <idtree/rpc.h>
 
-#include "cmd/commands.h"
+#include "cmd/base/commands.h"
 
 #define TOPIC_MAX 256
 #define PAD_MAX (1024 * 1024) /* bytes */

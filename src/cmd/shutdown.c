@@ -11,7 +11,7 @@
 #include <idtree/reactor.h>
 #include <idtree/rpc.h>
 
-#include "cmd/commands.h"
+#include "cmd/base/commands.h"
 
 static void lost_cb (idt_t *h, int errnum, void *arg)
 {

@@ -8,7 +8,7 @@
 
 #include <idtree/handle.h>
 
-#include "cmd/commands.h"
+#include "cmd/base/commands.h"
 
 static int run (struct cmd *cmd)
 {

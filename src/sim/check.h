@@ -14,7 +14,7 @@
 
 #include <idtree/fluid.h>
 
-#include "modules/fluid/queue.h"
+#include "modules/fluid/node/waiting.h"
 
 struct check;
 

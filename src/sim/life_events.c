@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "modules/fluid/witness.h"
+#include "modules/fluid/lease/witness.h"
 #include "sim/world.h"
 
 /* --- what happens to a life ---------------------------------------------------------------------------------------- */

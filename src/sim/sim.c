@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "modules/fluid/witness.h"
+#include "modules/fluid/lease/witness.h"
 #include "sim/world.h"
 
 /* --- faults ----------------------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 
 /* sim.h - one history of a tree of nodes in a world without mercy, decided by a seed
  *
- * The nodes are those of the broker (modules/fluid/node.h).  Clock, network and disk are simulated: messages are lost,
+ * The nodes are those of the broker (modules/fluid/node/node.h).  Clock, network and disk are simulated: messages are lost,
  * repeated, delayed, overtaken; brokers are killed, paused, cut off, started twice, stopped cleanly, at any
  * point; wall clocks jump; the root's disk hangs and fails, and a commit may or may not have happened when the root
  * dies, nor a clean stop's last one.  Modules are loaded anew; others borrow time, and rank 0's goes on with what it left after another root; hosts' clocks miss pauses, jump, or say so where nothing was, and

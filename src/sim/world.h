@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "modules/fluid/node_private.h"
+#include "modules/fluid/node/private.h"
 #include "sim/check.h"
 #include "sim/sim.h"
 

@@ -3,7 +3,7 @@
 
 /* replica_test.c - a replica finalizes each range once, in order, and loses no id
  *
- * Random histories with whoever orders are in src/modules/compressor/history_test.c.
+ * Random histories with whoever orders are in src/modules/compressor/order/history_test.c.
  */
 #include <errno.h>
 #include <stdlib.h>

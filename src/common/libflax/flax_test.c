@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "idtree/flax.h"
-#include "libtestids/vectors.h"
+#include "test/ids/vectors.h"
 
 static bool same (const flax_t *a, const flax_t *b)
 {

@@ -18,7 +18,7 @@
 #include <idtree/document.h>
 #include <idtree/rpc.h>
 
-#include "libidtree/test_server.h"
+#include "test/test_server.h"
 #include "libutil/tap.h"
 
 #define NAME "drawing"

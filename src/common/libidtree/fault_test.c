@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "libidtree/private.h"
-#include "libidtree/test_server.h"
+#include "test/test_server.h"
 #include "libutil/tap.h"
 
 static _Thread_local unsigned fail_at = -1u; /* counts down; fails the call that finds it 0 */

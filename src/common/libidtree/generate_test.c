@@ -8,7 +8,7 @@
 
 #include <idtree/generate.h>
 
-#include "libidtree/test_server.h"
+#include "test/test_server.h"
 #include "libutil/tap.h"
 
 struct run {

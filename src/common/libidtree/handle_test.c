@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "libidtree/private.h"
-#include "libidtree/test_server.h"
+#include "test/test_server.h"
 #include "libutil/tap.h"
 
 static idt_t *open_or_bail (struct test_server *s)

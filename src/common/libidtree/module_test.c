@@ -14,7 +14,7 @@
 #include <syslog.h>
 
 #include "libidtree/private.h"
-#include "libutil/mailbox.h"
+#include "broker/module/mailbox.h"
 #include "libutil/tap.h"
 
 /* --- two transports ------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libidtree/private.h"
-#include "libidtree/test_server.h"
+#include "test/test_server.h"
 #include "libutil/tap.h"
 
 #define MANY 10000

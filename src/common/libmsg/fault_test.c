@@ -15,7 +15,7 @@
 #include <zmq.h>
 
 #include "libmsg/stream.h"
-#include "libmsg/zmsg.h"
+#include "libzmqutil/zmsg.h"
 #include "libutil/tap.h"
 
 #define UUID_A "aaaaaaaa-0000-4000-8000-000000000001"

@@ -16,7 +16,7 @@
 
 #include "idtree/sno.h"
 #include "libtestids/signals.h"
-#include "libtestids/vectors.h"
+#include "test/ids/vectors.h"
 
 #define CLOCK_MAX 64
 

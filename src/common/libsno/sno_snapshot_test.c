@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "idtree/sno.h"
-#include "libtestids/vectors.h"
+#include "test/ids/vectors.h"
 
 static bool bounds_row_holds (json_t *row)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "idtree/sno.h"
-#include "libtestids/vectors.h"
+#include "test/ids/vectors.h"
 
 static sno_t from_hex (const char *hex)
 {

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#include "libtestids/vectors.h"
+#include "test/ids/vectors.h"
 #include "idtree/uid.h"
 
 #define OWN_NODE "uid@127.0.0.1"

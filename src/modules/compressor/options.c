@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
-#include "libutil/parse_duration.h"
+#include "libutil/duration.h"
 #include "modules/compressor/options.h"
 
 #define MILLION 1000000

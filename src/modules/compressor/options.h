@@ -7,7 +7,7 @@
 
 #include <idtree/handle.h>
 
-#include "modules/compressor/orderer.h"
+#include "modules/compressor/order/orderer.h"
 
 struct options {
     uint32_t rank;

@@ -7,7 +7,7 @@
  *   service.c     answers, and requests that went up
  *   document*.c   a document that is open on this rank: document_private.h
  *   methods.c     generate, normalize, decompress, recompress, save, stats
- *   uplink.c      submit, order: ranges on their way up
+ *   submit.c      submit, order: ranges on their way up
  *   root*.c       rank 0: root_private.h
  */
 #ifndef COMPRESSOR_SERVICE_H
@@ -21,7 +21,7 @@
 #include "libcompressor/replica.h"
 #include "libutil/fifo.h"
 #include "modules/compressor/options.h"
-#include "modules/compressor/relay.h"
+#include "modules/compressor/order/relay.h"
 #include "modules/compressor/wire.h"
 
 #define SERVICE_STOPPING "the compressor of this broker is stopping" /* the text of EHOSTUNREACH then */
@@ -163,7 +163,7 @@ void methods_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 /* [[first,count],...]; NULL: no memory. */
 json_t *methods_pack_runs (const struct idcomp_run *runs, size_t n);
 
-/* --- ranges on their way up: uplink.c ------------------------------------------------------------------- */
+/* --- ranges on their way up: submit.c ------------------------------------------------------------------- */
 
 struct asked;
 

@@ -15,7 +15,7 @@
 
 #include <idtree/error.h>
 
-#include "modules/flake/term.h"
+#include "modules/flake/loan.h"
 
 #define CLAIM_NAME_MAX 255   /* bytes of a node's name */
 #define REGISTRY_MAX 65536U  /* fingerprints */

@@ -21,7 +21,7 @@
 
 #include "libutil/errprintf.h"
 #include "modules/flake/answer.h"
-#include "modules/flake/flake_node.h"
+#include "modules/flake/node.h"
 #include "modules/flake/options.h"
 
 #define MAX_REQUEST 1024 /* bytes of a request's payload: many may wait */

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "libutil/errprintf.h"
-#include "modules/flake/flake_private.h"
+#include "modules/flake/private.h"
 
 #define CLAIMS_US 2000000    /* a rank that claims in vain does so again before */
 #define CLAIMS_TICK_US 20000 /* rank 0 sees to its loan so often, while somebody claims */

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "modules/flake/term.h"
+#include "modules/flake/loan.h"
 
 /* What rank 0 answers to a claim. */
 struct grant {

@@ -9,7 +9,7 @@
 #include <idtree/idtree.h>
 
 #include "libutil/errprintf.h"
-#include "libutil/parse_duration.h"
+#include "libutil/duration.h"
 #include "modules/flake/options.h"
 
 #define HOUR_MS UINT64_C (3600000)

@@ -7,7 +7,7 @@
 
 #include <idtree/handle.h>
 
-#include "modules/flake/flake_node.h"
+#include "modules/flake/node.h"
 
 struct options {
     struct flake_config node; /* its name is 'name' */

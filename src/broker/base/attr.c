@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* attr.c - named attributes of a broker */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/base/attr.h"
+#include "libutil/errprintf.h"
+#include "libutil/duration.h"
+#include "libutil/utf8.h"
+
+struct attr {
+    char *value;
+    int flags;
+    bool claimed; /* defined by the broker, or asked for */
+    attr_set_f cb;
+    void *arg;
+};
+
+struct attrs {
+    zhashx_t *table;
+};
+
+static void attr_free (void **item)
+{
+    struct attr *attr = *item;
+
+    if (attr) {
+        free (attr->value);
+        free (attr);
+    }
+    *item = NULL;
+}
+
+struct attrs *attrs_create (void)
+{
+    struct attrs *a = calloc (1, sizeof (*a));
+
+    if (!a || !(a->table = zhashx_new ())) {
+        free (a);
+        return NULL;
+    }
+    zhashx_set_destructor (a->table, attr_free);
+    return a;
+}
+
+void attrs_destroy (struct attrs *a)
+{
+    int saved_errno = errno;
+
+    if (a) {
+        zhashx_destroy (&a->table);
+        free (a);
+    }
+    errno = saved_errno;
+}
+
+static struct attr *lookup (struct attrs *a, const char *name)
+{
+    return zhashx_lookup (a->table, name);
+}
+
+static int check_name (const char *name, idt_error_t *errp)
+{
+    size_t len = strlen (name), shown = len < 40 ? len : 40;
+    char start[41] = "";
+
+    errno = EINVAL;
+    memcpy (start, name, shown);
+    if (len == 0)
+        return errprintf (errp, "the name of an attribute is missing");
+    if (len > ATTR_NAME_MAX)
+        return errprintf (errp, "attribute %s...: a name has at most %d bytes, not %zu", start, ATTR_NAME_MAX, len);
+    for (size_t i = 0; i < len; i++)
+        if (name[i] <= ' ' || name[i] > '~')
+            return errprintf (errp, "attribute %s: byte %zu of the name is no printable ASCII", start, i + 1);
+    return 0;
+}
+
+static int check_text (const char *name, const char *value, idt_error_t *errp)
+{
+    size_t len = strlen (value), good = utf8_span_printable (value, len);
+
+    if (good == len)
+        return 0;
+    errno = EINVAL;
+    return errprintf (errp, "attribute %s: byte %zu of its value (0x%02x) is %s", name, good + 1, (unsigned char)value[good],
+                      utf8_span (value, len) > good ? "a control character" : "not UTF-8");
+}
+
+int attr_check (const char *name, const char *value, idt_error_t *errp)
+{
+    size_t len = strlen (value);
+
+    if (check_name (name, errp) < 0)
+        return -1;
+    if (len <= ATTR_VALUE_MAX)
+        return check_text (name, value, errp);
+    errno = EINVAL;
+    return errprintf (errp, "attribute %s: a value has at most %d bytes, not %zu", name, ATTR_VALUE_MAX, len);
+}
+
+/* All values come to be here. */
+static int put (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
+{
+    struct attr *attr = lookup (a, name);
+    char *copy;
+
+    if (check_name (name, errp) < 0 || check_text (name, value, errp) < 0)
+        return -1;
+    copy = strdup (value);
+    if (!copy || (!attr && !(attr = calloc (1, sizeof (*attr))))) {
+        free (copy);
+        errno = ENOMEM;
+        return errprintf (errp, "attribute %s: out of memory", name);
+    }
+    if (!lookup (a, name))
+        zhashx_insert (a->table, name, attr);
+    free (attr->value);
+    attr->value = copy;
+    return 0;
+}
+
+int attr_give (struct attrs *a, const char *name, const char *value)
+{
+    return attr_check (name, value, NULL) < 0 ? -1 : put (a, name, value, NULL);
+}
+
+int attr_define (struct attrs *a, const char *name, const char *value, int flags, idt_error_t *errp)
+{
+    struct attr *attr = lookup (a, name);
+
+    if (attr && attr->claimed) {
+        errno = EEXIST;
+        return errprintf (errp, "attribute %s is defined already", name);
+    }
+    if (attr && (flags & ATTR_IMMUTABLE) && value) {
+        errno = EINVAL;
+        return errprintf (errp, "attribute %s cannot be given: the broker finds it out itself", name);
+    }
+    if (!attr && !value)
+        return 0;
+    if (!attr && put (a, name, value, errp) < 0)
+        return -1;
+    attr = lookup (a, name);
+    attr->flags = flags;
+    attr->claimed = true;
+    return 0;
+}
+
+int attr_define_u32 (struct attrs *a, const char *name, uint32_t value, int flags, idt_error_t *errp)
+{
+    char buf[16];
+
+    snprintf (buf, sizeof (buf), "%u", value);
+    return attr_define (a, name, buf, flags, errp);
+}
+
+const char *attr_default (struct attrs *a, const char *name, const char *value)
+{
+    if (!lookup (a, name) && attr_give (a, name, value) < 0)
+        return NULL;
+    return attr_get (a, name, NULL);
+}
+
+int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_error_t *errp)
+{
+    struct attr *attr = lookup (a, name);
+
+    if (!attr) {
+        errno = ENOENT;
+        return errprintf (errp, "unknown attribute");
+    }
+    attr->cb = cb;
+    attr->arg = arg;
+    return cb (name, attr->value, arg, errp);
+}
+
+const char *attr_get (struct attrs *a, const char *name, int *flags)
+{
+    struct attr *attr = lookup (a, name);
+
+    if (!attr) {
+        errno = ENOENT;
+        return NULL;
+    }
+    attr->claimed = true;
+    if (flags)
+        *flags = attr->flags;
+    return attr->value;
+}
+
+int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max, uint32_t *value,
+                  idt_error_t *errp)
+{
+    const char *s = attr_get (a, name, NULL);
+    char *end;
+    unsigned long long n;
+
+    if (!s)
+        return 0;
+    n = strtoull (s, &end, 10);
+    if (*s < '0' || *s > '9' || *end || n < min || n > max) {
+        errno = EINVAL;
+        return errprintf (errp, "attribute %s=%s: must be a number from %u to %u", name, s, min, max);
+    }
+    *value = n;
+    return 0;
+}
+
+static const struct unit {
+    const char *suffix;
+    double bytes;
+} size_units[] = { { "", 1 }, { "k", 1 << 10 }, { "K", 1 << 10 }, { "M", 1 << 20 }, { "G", 1 << 30 } };
+
+/* Digits, with a fraction at will, and a unit: no sign, exponent or hex as strtod () would take. */
+static int parse_size (const char *s, double *bytes)
+{
+    char *end;
+    double x = strtod (s, &end);
+
+    if (end == s || !isfinite (x) || end != s + strspn (s, "0123456789."))
+        return -1;
+    for (size_t i = 0; i < sizeof (size_units) / sizeof (size_units[0]); i++)
+        if (strcmp (end, size_units[i].suffix) == 0) {
+            *bytes = x * size_units[i].bytes;
+            return 0;
+        }
+    return -1;
+}
+
+int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max, uint64_t *value,
+                   idt_error_t *errp)
+{
+    const char *s = attr_get (a, name, NULL);
+    double x;
+
+    if (!s)
+        return 0;
+    if (parse_size (s, &x) < 0 || x < (double)min || x > (double)max) {
+        errno = EINVAL;
+        return errprintf (errp, "attribute %s=%s: must be a size from %ju to %ju (k, M and G may follow)",
+                          name, s, (uintmax_t)min, (uintmax_t)max);
+    }
+    *value = x;
+    return 0;
+}
+
+int attr_get_seconds (struct attrs *a, const char *name, double min, double max, double *value,
+                      idt_error_t *errp)
+{
+    const char *s = attr_get (a, name, NULL);
+    uint64_t ms;
+
+    if (!s)
+        return 0;
+    if (parse_duration (s, max * 1E3, &ms) < 0 || ms < min * 1E3) {
+        errno = EINVAL;
+        return errprintf (errp, "attribute %s=%s: must be a time from %gs to %gs (ms, s, m, h or d may follow)",
+                          name, s, min, max);
+    }
+    *value = ms / 1E3;
+    return 0;
+}
+
+int attr_update (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
+{
+    if (put (a, name, value, errp) < 0)
+        return -1;
+    lookup (a, name)->claimed = true;
+    return 0;
+}
+
+int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
+{
+    struct attr *attr = lookup (a, name);
+
+    if (!attr) {
+        errno = ENOENT;
+        return errprintf (errp, "unknown attribute");
+    }
+    if (!(attr->flags & ATTR_SETTABLE)) {
+        errno = EINVAL;
+        return errprintf (errp, "attribute may not be updated");
+    }
+    if (attr_check (name, value, errp) < 0)
+        return -1;
+    if (attr->cb && attr->cb (name, value, attr->arg, errp) < 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    return put (a, name, value, errp);
+}
+
+void attr_foreach (struct attrs *a, void (*cb) (const char *name, const char *value, void *arg), void *arg)
+{
+    zlistx_t *names = zhashx_keys (a->table);
+    const char *name;
+
+    if (!names)
+        return;
+    zlistx_set_comparator (names, (czmq_comparator *)strcmp);
+    zlistx_sort (names);
+    for (name = zlistx_first (names); name; name = zlistx_next (names))
+        cb (name, lookup (a, name)->value, arg);
+    zlistx_destroy (&names);
+}
+
+const char *attr_unclaimed (struct attrs *a, bool (*excused) (const char *name, void *arg), void *arg)
+{
+    struct attr *attr = zhashx_first (a->table);
+
+    for (; attr; attr = zhashx_next (a->table)) {
+        const char *name = zhashx_cursor (a->table);
+
+        if (!attr->claimed && !(excused && excused (name, arg)))
+            return name;
+    }
+    return NULL;
+}

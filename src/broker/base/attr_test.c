@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* attr_test.c - attributes: who may set what, and what a number may look like */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/base/attr.h"
+#include "libutil/errprintf.h"
+#include "libutil/tap.h"
+
+static void test_define (void)
+{
+    struct attrs *a = attrs_create ();
+    idt_error_t err;
+    int flags = -1;
+
+    ok (!attr_get (a, "x", &flags) && errno == ENOENT && flags == -1, "an attribute that is not there is ENOENT");
+    ok (attr_define (a, "x", "1", ATTR_IMMUTABLE, &err) == 0 && strcmp (attr_get (a, "x", &flags), "1") == 0
+            && flags == ATTR_IMMUTABLE,
+        "a defined attribute has its default and its flags");
+    ok (attr_define (a, "x", "2", 0, &err) < 0 && errno == EEXIST, "it is not defined twice");
+    attr_give (a, "y", "one");
+    attr_give (a, "y", "two");
+    ok (attr_define (a, "y", "default", 0, &err) == 0 && strcmp (attr_get (a, "y", NULL), "two") == 0,
+        "what the command line says last wins over the default");
+    attr_give (a, "rank", "7");
+    ok (attr_define (a, "rank", "0", ATTR_IMMUTABLE, &err) < 0 && errno == EINVAL && strstr (err.text, "rank"),
+        "a fact cannot be given");
+    ok (attr_define (a, "none", NULL, 0, &err) == 0 && !attr_get (a, "none", NULL),
+        "an attribute without a default stays undefined");
+    ok (attr_give (a, "", "1") < 0 && errno == EINVAL, "an attribute has a name");
+    ok (attr_define_u32 (a, "max", UINT32_MAX, 0, &err) == 0 && strcmp (attr_get (a, "max", NULL), "4294967295") == 0,
+        "numbers are defined as text");
+    attrs_destroy (a);
+    attrs_destroy (NULL);
+}
+
+static void test_check (void)
+{
+    static const struct {
+        const char *name, *value, *text; /* NULL: fine */
+    } cases[] = {
+        { "a", "", NULL },
+        { "a.b-c_9", "caf\xc3\xa9 = \"x\"", NULL },
+        { "", "1", "the name of an attribute is missing" },
+        { "a b", "1", "attribute a b: byte 2 of the name is no printable ASCII" },
+        { "\xff", "1", "attribute ?: byte 1 of the name is no printable ASCII" },
+        { "a", "caf\xe9", "attribute a: byte 4 of its value (0xe9) is not UTF-8" },
+        { "a", "1\n", "attribute a: byte 2 of its value (0x0a) is a control character" },
+        { "a", "\x7f", "attribute a: byte 1 of its value (0x7f) is a control character" },
+        { "a", "\xc2\x9b", "attribute a: byte 1 of its value (0xc2) is a control character" },
+    };
+    struct attrs *a;
+    char *big = malloc (ATTR_VALUE_MAX + 2);
+    idt_error_t err;
+
+    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+        const char *name = cases[i].name, *value = cases[i].value, *text = cases[i].text;
+        bool fine = text == NULL;
+
+        a = attrs_create ();
+        attr_define (a, "set", "1", ATTR_SETTABLE, &err);
+        ok ((attr_check (name, value, &err) == 0) == fine && (fine || strcmp (err.text, text) == 0),
+            "case %zu: %s", i, fine ? "is taken" : err.text);
+        ok ((attr_default (a, name, value) != NULL) == fine && (attr_give (a, name, value) == 0) == fine
+                && (attr_update (a, name, value, NULL) == 0) == fine,
+            "whoever sets it");
+        if (*name == 'a')
+            ok ((attr_set (a, "set", value, NULL) == 0) == (attr_check ("set", value, NULL) == 0), "a client, too");
+        attrs_destroy (a);
+    }
+    a = attrs_create ();
+    attr_define (a, "set", "1", ATTR_SETTABLE, &err);
+    ok (attr_define (a, "fact", "\xff", ATTR_IMMUTABLE, &err) < 0 && errno == EINVAL && strstr (err.text, "fact"),
+        "a fact that no answer could carry is refused: %s", err.text);
+    memset (big, 'x', ATTR_VALUE_MAX + 1);
+    big[ATTR_VALUE_MAX + 1] = '\0';
+    ok (attr_give (a, "big", big) < 0 && attr_set (a, "set", big, &err) < 0 && errno == EINVAL && strstr (err.text, "65537"),
+        "a value that is too long is refused: %s", err.text);
+    ok (attr_give (a, "big", big + 1) == 0 && attr_define (a, "list", big, 0, &err) == 0,
+        "but not one of that size, or the broker's own");
+    free (big);
+    attrs_destroy (a);
+}
+
+static int refuse_bad (const char *name, const char *value, void *arg, idt_error_t *errp)
+{
+    ++*(int *)arg;
+    return strcmp (value, "bad") == 0 ? errprintf (errp, "%s: bad is bad", name) : 0;
+}
+
+static void test_set (void)
+{
+    struct attrs *a = attrs_create ();
+    idt_error_t err;
+    int asked = 0;
+
+    attr_define (a, "fact", "1", ATTR_IMMUTABLE, &err);
+    attr_define (a, "plain", "1", 0, &err);
+    attr_define (a, "level", "1", ATTR_SETTABLE, &err);
+    ok (attr_set (a, "nosuch", "1", &err) < 0 && errno == ENOENT && strcmp (err.text, "unknown attribute") == 0,
+        "a client cannot set what is not there");
+    ok (attr_set (a, "fact", "2", &err) < 0 && errno == EINVAL && strcmp (err.text, "attribute may not be updated") == 0
+            && attr_set (a, "plain", "2", &err) < 0 && errno == EINVAL,
+        "nor what is immutable or the broker's");
+    ok (attr_set (a, "level", "2", &err) == 0 && strcmp (attr_get (a, "level", NULL), "2") == 0, "but what is settable");
+    ok (attr_own (a, "level", refuse_bad, &asked, &err) == 0 && asked == 1, "an owner is asked about the present value");
+    ok (attr_set (a, "level", "bad", &err) < 0 && errno == EINVAL && strstr (err.text, "bad is bad")
+            && strcmp (attr_get (a, "level", NULL), "2") == 0,
+        "... and may refuse a new one, which changes nothing");
+    ok (attr_set (a, "level", attr_get (a, "level", NULL), &err) == 0 && strcmp (attr_get (a, "level", NULL), "2") == 0,
+        "a value may be set to itself");
+    ok (attr_update (a, "fact", "3", &err) == 0 && strcmp (attr_get (a, "fact", NULL), "3") == 0, "the broker may set any");
+    ok (attr_own (a, "nosuch", refuse_bad, &asked, &err) < 0 && errno == ENOENT, "only what is there has an owner");
+    attrs_destroy (a);
+}
+
+/* --- numbers ---------------------------------------------------------------------------------------------- */
+
+struct number {
+    const char *text;
+    double value; /* negative: refused */
+};
+
+static bool number_agrees (int rc, double got, const struct number *n, const char *text)
+{
+    return n->value < 0 ? rc < 0 && errno == EINVAL && got == -1. && strstr (text, n->text) != NULL
+                        : rc == 0 && got > n->value * 0.999999 && got < n->value * 1.000001;
+}
+
+static void test_u32 (void)
+{
+    static const struct number numbers[] = {
+        { "1", 1 },   { "10", 10 },  { "007", 7 }, { "0", -1 },   { "11", -1 },  { "", -1 },
+        { "-1", -1 }, { "+1", -1 },  { " 1", -1 }, { "1 ", -1 },  { "1x", -1 },  { "0x1", -1 },
+        { "1.0", -1 }, { "4294967297", -1 }, { "18446744073709551617", -1 },
+        { "99999999999999999999999", -1 }, { "one", -1 },
+    };
+
+    for (size_t i = 0; i < sizeof (numbers) / sizeof (numbers[0]); i++) {
+        struct attrs *a = attrs_create ();
+        uint32_t value = 0;
+        idt_error_t err;
+        int rc;
+
+        attr_give (a, "n", numbers[i].text);
+        rc = attr_get_u32 (a, "n", 1, 10, &value, &err);
+        ok (number_agrees (rc, rc < 0 && value == 0 ? -1. : value, &numbers[i], err.text), "a number from 1 to 10: '%s' %s",
+            numbers[i].text, numbers[i].value < 0 ? "is none" : "is one");
+        attrs_destroy (a);
+    }
+}
+
+static void test_size (void)
+{
+    static const struct number numbers[] = {
+        { "4096", 4096 }, { "4k", 4096 }, { "4K", 4096 },  { "1.5M", 1572864 }, { "1G", 1073741824. }, { "2G", -1 },
+        { "1", -1 },      { "4 k", -1 },  { "4kB", -1 },   { "-4k", -1 },       { "nan", -1 },         { "inf", -1 },
+        { "", -1 },       { "k", -1 },    { "1e400", -1 }, { "0x10000", -1 },
+    };
+
+    for (size_t i = 0; i < sizeof (numbers) / sizeof (numbers[0]); i++) {
+        struct attrs *a = attrs_create ();
+        uint64_t value = 0;
+        idt_error_t err;
+        int rc;
+
+        attr_give (a, "n", numbers[i].text);
+        rc = attr_get_size (a, "n", 4096, 1 << 30, &value, &err);
+        ok (number_agrees (rc, rc < 0 && value == 0 ? -1. : (double)value, &numbers[i], err.text), "a size: '%s' %s",
+            numbers[i].text, numbers[i].value < 0 ? "is none" : "is one");
+        attrs_destroy (a);
+    }
+}
+
+static void test_seconds (void)
+{
+    static const struct number numbers[] = {
+        { "1", 1 },   { "1s", 1 },    { "500ms", .5 }, { "0.5s", .5 }, { "2m", 120 }, { "1h", 3600 },
+        { "2h", -1 }, { "50ms", -1 }, { "-1s", -1 },   { "1d", -1 },  { "nan", -1 }, { "infinity", -1 },
+        { "", -1 },   { "s", -1 },    { "1S", -1 },    { "0x1", -1 }, { ".5s", -1 },
+    };
+
+    for (size_t i = 0; i < sizeof (numbers) / sizeof (numbers[0]); i++) {
+        struct attrs *a = attrs_create ();
+        double value = -1.;
+        idt_error_t err;
+        int rc;
+
+        attr_give (a, "n", numbers[i].text);
+        rc = attr_get_seconds (a, "n", .1, 3600., &value, &err);
+        ok (number_agrees (rc, value, &numbers[i], err.text), "a time: '%s' %s", numbers[i].text,
+            numbers[i].value < 0 ? "is none" : "is one");
+        attrs_destroy (a);
+    }
+}
+
+static void test_absent (void)
+{
+    struct attrs *a = attrs_create ();
+    uint32_t n = 5;
+    uint64_t size = 6;
+    double t = 7.;
+
+    ok (attr_get_u32 (a, "x", 1, 2, &n, NULL) == 0 && n == 5 && attr_get_size (a, "x", 1, 2, &size, NULL) == 0 && size == 6
+            && attr_get_seconds (a, "x", 1, 2, &t, NULL) == 0 && t > 6.9,
+        "a number that is not defined keeps its default");
+    attrs_destroy (a);
+}
+
+/* --- all of them ------------------------------------------------------------------------------------------ */
+
+static void append (const char *name, const char *value, void *arg)
+{
+    strcat (arg, name);
+    strcat (arg, value);
+}
+
+static void test_foreach (void)
+{
+    struct attrs *a = attrs_create ();
+    char text[64] = "";
+
+    attr_define (a, "c", "3", 0, NULL);
+    attr_define (a, "a", "1", 0, NULL);
+    attr_define (a, "b", "2", 0, NULL);
+    attr_foreach (a, append, text);
+    ok (strcmp (text, "a1b2c3") == 0, "attributes are listed in order of names");
+    attr_give (a, "given", "x");
+    ok (strcmp (attr_default (a, "given", "y"), "x") == 0 && strcmp (attr_default (a, "new", "y"), "y") == 0
+            && strcmp (attr_default (a, "new", "z"), "y") == 0 && !attr_unclaimed (a, NULL, NULL),
+        "a default is for what was not given, and stays");
+    ok (attr_set (a, "new", "z", NULL) < 0 && errno == EINVAL, "it cannot be set");
+    attrs_destroy (a);
+}
+
+static void test_unclaimed (void)
+{
+    struct attrs *a = attrs_create ();
+
+    ok (!attr_unclaimed (a, NULL, NULL), "nothing given is nothing unclaimed");
+    attr_give (a, "defined", "1");
+    attr_give (a, "asked", "1");
+    attr_give (a, "mispelt", "1");
+    attr_define (a, "defined", "0", 0, NULL);
+    attr_get (a, "asked", NULL);
+    ok (attr_unclaimed (a, NULL, NULL) && strcmp (attr_unclaimed (a, NULL, NULL), "mispelt") == 0,
+        "what was given and nobody defines or asks for is told");
+    attr_get (a, "mispelt", NULL);
+    ok (!attr_unclaimed (a, NULL, NULL), "... until somebody does");
+    attrs_destroy (a);
+}
+
+int main (void)
+{
+    test_define ();
+    test_check ();
+    test_set ();
+    test_u32 ();
+    test_size ();
+    test_seconds ();
+    test_absent ();
+    test_foreach ();
+    test_unclaimed ();
+    return done_testing ();
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* log.c - the broker's log: a ring of RFC 5424 lines, levels, forwarding, dmesg */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "broker/base/msglist.h"
+#include "broker/base/log.h"
+#include "broker/base/log_limit.h"
+#include "libutil/errprintf.h"
+#include "libutil/utf8.h"
+
+#define MAX_RING 1000000
+
+enum level { LEVEL_RING, LEVEL_FORWARD, LEVEL_STDERR, LEVEL_COUNT };
+
+static const struct {
+    const char *name;
+    const char *value;
+} levels[LEVEL_COUNT] = {
+    [LEVEL_RING] = { "log-level", "7" },
+    [LEVEL_FORWARD] = { "log-forward-level", "6" },
+    [LEVEL_STDERR] = { "log-stderr-level", "4" },
+};
+
+static const struct {
+    const char *name; /* who logs it */
+    const char *what;
+} refusals[LOG_REFUSALS] = {
+    [LOG_REFUSED_CLIENT] = { "local", "refusals of clients" },
+    [LOG_REFUSED_HELLO] = { "overlay", "refusals of hellos" },
+    [LOG_REFUSED_KEY] = { "overlay", "refusals of keys" },
+};
+
+struct log {
+    struct log_limit limits[LOG_REFUSALS];
+    uint32_t rank;
+    int level[LEVEL_COUNT];
+    zlistx_t *ring; /* lines, oldest first */
+    uint32_t ring_size;
+    struct follow *followers; /* of log.dmesg */
+    log_forward_f forward;
+    void *forward_arg;
+    idt_t *h;
+};
+
+static int set_level (const char *name, const char *value, void *arg, idt_error_t *errp)
+{
+    struct log *log = arg;
+
+    if (strlen (value) != 1 || *value < '0' || *value > '7')
+        return errprintf (errp, "attribute %s=%s: must be a level from 0 (emerg) to 7 (debug)", name, value);
+    for (int i = 0; i < LEVEL_COUNT; i++)
+        if (strcmp (name, levels[i].name) == 0)
+            log->level[i] = *value - '0';
+    return 0;
+}
+
+static int define_attributes (struct log *log, struct attrs *attrs, idt_error_t *errp)
+{
+    for (int i = 0; i < LEVEL_COUNT; i++)
+        if (attr_define (attrs, levels[i].name, levels[i].value, ATTR_SETTABLE, errp) < 0
+            || attr_own (attrs, levels[i].name, set_level, log, errp) < 0)
+            return -1;
+    if (attr_define (attrs, "log-ring-size", "1024", 0, errp) < 0
+        || attr_get_u32 (attrs, "log-ring-size", 1, MAX_RING, &log->ring_size, errp) < 0)
+        return -1;
+    return 0;
+}
+
+struct log *log_create (struct attrs *attrs, uint32_t rank, idt_error_t *errp)
+{
+    struct log *log = calloc (1, sizeof (*log));
+
+    if (!log || !(log->ring = zlistx_new ()) || !(log->followers = follow_create ())) {
+        errprintf (errp, "out of memory");
+        goto error;
+    }
+    zlistx_set_duplicator (log->ring, (czmq_duplicator *)strdup);
+    zlistx_set_destructor (log->ring, (czmq_destructor *)zstr_free);
+    log->rank = rank;
+    if (define_attributes (log, attrs, errp) < 0)
+        goto error;
+    return log;
+error:
+    log_destroy (log);
+    return NULL;
+}
+
+void log_destroy (struct log *log)
+{
+    int saved_errno = errno;
+
+    if (!log)
+        return;
+    zlistx_destroy (&log->ring);
+    follow_destroy (log->followers);
+    free (log);
+    errno = saved_errno;
+}
+
+/* --- lines ---------------------------------------------------------------------------------- */
+
+/* The severity of a line: its PRI divided by 8 (see log.h); LOG_INFO where there is none. */
+static int severity_of (const char *line)
+{
+    int pri;
+
+    return sscanf (line, "<%d>", &pri) == 1 && pri >= 0 && pri < 64 ? pri >> 3 : LOG_INFO;
+}
+
+/* For people: `idtree: NAME[RANK]: TEXT`. */
+static void show (const char *line)
+{
+    char rank[16], name[64];
+    int text = 0;
+
+    if (sscanf (line, "<%*d>%*s %*s %15s %63s %*s %*s %*s %n", rank, name, &text) == 2 && text > 0)
+        fprintf (stderr, "idtree: %s[%s]: %s\n", name, rank, line + text);
+    else
+        fprintf (stderr, "idtree: %s\n", line);
+}
+
+static void add (struct log *log, const char *line)
+{
+    int severity = severity_of (line);
+    bool forwarded = false;
+
+    if (severity <= log->level[LEVEL_RING]) {
+        if (zlistx_size (log->ring) >= log->ring_size) {
+            zlistx_first (log->ring);
+            zlistx_delete (log->ring, zlistx_cursor (log->ring));
+        }
+        zlistx_add_end (log->ring, (void *)line);
+        follow_respond (log->followers, log->h, line);
+    }
+    if (log->forward && severity <= log->level[LEVEL_FORWARD])
+        forwarded = log->forward (line, log->forward_arg);
+    if (!forwarded && severity <= log->level[LEVEL_STDERR])
+        show (line);
+}
+
+/* Add a whole RFC 5424 line that came from elsewhere: cut, control characters and what is not UTF-8 made harmless. */
+static void append (struct log *log, const char *line, size_t len)
+{
+    char buf[LOG_LINE_MAX + 1];
+
+    while (len > 0 && (line[len - 1] == '\0' || line[len - 1] == '\n'))
+        len--;
+    if (len > LOG_LINE_MAX)
+        len = LOG_LINE_MAX;
+    for (size_t i = 0; i < len; i++)
+        buf[i] = (unsigned char)line[i] < ' ' && line[i] != '\t' ? '?' : line[i];
+    buf[len] = '\0';
+    utf8_clean (buf, len);
+    if (len > 0)
+        add (log, buf);
+}
+
+void log_print (struct log *log, int level, const char *name, const char *text)
+{
+    char line[LOG_LINE_MAX + 1];
+    char stamp[32];
+    struct timespec ts;
+    struct tm tm;
+    int n;
+
+    clock_gettime (CLOCK_REALTIME, &ts);
+    strftime (stamp, sizeof (stamp), "%Y-%m-%dT%H:%M:%S", gmtime_r (&ts.tv_sec, &tm));
+    n = snprintf (line, sizeof (line), "<%d>1 %s.%06ldZ %u %s %d - - %s", level << 3, stamp,
+                  ts.tv_nsec / 1000, log->rank, name, (int)getpid (), text);
+    append (log, line, n < (int)sizeof (line) ? (size_t)n : sizeof (line) - 1);
+}
+
+void log_printf (struct log *log, int level, const char *name, const char *fmt, ...)
+{
+    char text[LOG_LINE_MAX];
+    int saved_errno = errno;
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    log_print (log, level, name, text);
+    errno = saved_errno;
+}
+
+static double monotonic_s (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+void log_refusal (struct log *log, enum log_refusal kind, const char *fmt, ...)
+{
+    char text[LOG_LINE_MAX];
+    va_list ap;
+
+    if (!log_limit_take (&log->limits[kind], monotonic_s ()))
+        return;
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    log_print (log, LOG_WARNING, refusals[kind].name, text);
+}
+
+void log_tell_left_out (struct log *log, double now)
+{
+    for (int i = 0; i < LOG_REFUSALS; i++) {
+        unsigned long n = log_limit_left_out (&log->limits[i], now);
+
+        if (n > 0)
+            log_printf (log, LOG_WARNING, refusals[i].name, "%lu more %s were left out of this log", n, refusals[i].what);
+    }
+}
+
+void log_set_forward (struct log *log, log_forward_f cb, void *arg)
+{
+    log->forward = cb;
+    log->forward_arg = arg;
+}
+
+/* --- service -------------------------------------------------------------------------------- */
+
+static void append_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    const void *data;
+    size_t size;
+
+    if (idt_msg_payload (msg, &data, &size) == 0)
+        append (arg, data, size);
+}
+
+static void dmesg_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct log *log = arg;
+    int want_follow = 0, nobacklog = 0;
+    idt_error_t err;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s?b s?b}", "follow", &want_follow, "nobacklog", &nobacklog) < 0) {
+        idt_respond_error (h, msg, EPROTO, err.text);
+        return;
+    }
+    json_decref (o);
+    if (!idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING)) {
+        idt_respond_error (h, msg, EPROTO, "log.dmesg is a streaming request");
+        return;
+    }
+    if (want_follow && follow_count (log->followers) >= FOLLOW_MAX) {
+        idt_respond_error (h, msg, ENOSPC, "too many clients follow the log already");
+        return;
+    }
+    for (const char *line = nobacklog ? NULL : zlistx_first (log->ring); line; line = zlistx_next (log->ring))
+        idt_respond (h, msg, line);
+    if (!want_follow || follow_add (log->followers, msg) < 0)
+        idt_respond_error (h, msg, want_follow ? errno : ENODATA, NULL);
+}
+
+static void clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct log *log = arg;
+
+    zlistx_purge (log->ring);
+    idt_respond (h, msg, NULL);
+}
+
+static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct log *log = arg;
+
+    follow_disconnect (log->followers, msg);
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST, "log.append", append_cb, 0 },
+    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "log.dmesg", dmesg_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "log.clear", clear_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "log.disconnect", disconnect_cb, 0 },
+    IDT_HANDLERS_END,
+};
+
+int log_serve (struct log *log, idt_t *h)
+{
+    log->h = h;
+    return idt_handlers_add (h, handlers, log);
+}

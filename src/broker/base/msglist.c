@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* msglist.c - streaming requests that get an answer whenever there is news, until their askers go */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/base/msglist.h"
+
+struct follow {
+    zlistx_t *requests; /* references */
+};
+
+static void unref_message (void **item)
+{
+    idt_msg_unref (*item);
+    *item = NULL;
+}
+
+struct follow *follow_create (void)
+{
+    struct follow *fw = calloc (1, sizeof (*fw));
+
+    if (!fw || !(fw->requests = zlistx_new ())) {
+        free (fw);
+        errno = ENOMEM;
+        return NULL;
+    }
+    zlistx_set_destructor (fw->requests, unref_message);
+    return fw;
+}
+
+void follow_destroy (struct follow *fw)
+{
+    int saved_errno = errno;
+
+    if (fw)
+        zlistx_destroy (&fw->requests);
+    free (fw);
+    errno = saved_errno;
+}
+
+int follow_add (struct follow *fw, const idt_msg_t *request)
+{
+    if (zlistx_size (fw->requests) >= FOLLOW_MAX) {
+        errno = ENOSPC;
+        return -1;
+    }
+    if (!zlistx_add_end (fw->requests, (void *)idt_msg_ref (request))) {
+        idt_msg_unref (request);
+        errno = ENOMEM;
+        return -1;
+    }
+    return 0;
+}
+
+void follow_respond (struct follow *fw, idt_t *h, const char *s)
+{
+    const idt_msg_t *request = zlistx_first (fw->requests);
+
+    for (; request; request = zlistx_next (fw->requests))
+        idt_respond (h, request, s);
+}
+
+void follow_end (struct follow *fw, idt_t *h, int errnum)
+{
+    const idt_msg_t *request = zlistx_first (fw->requests);
+
+    for (; request; request = zlistx_next (fw->requests))
+        idt_respond_error (h, request, errnum, NULL);
+    zlistx_purge (fw->requests);
+}
+
+void follow_disconnect (struct follow *fw, const idt_msg_t *msg)
+{
+    const idt_msg_t *request = zlistx_first (fw->requests);
+
+    for (; request; request = zlistx_next (fw->requests))
+        if (strcmp (idt_msg_route_oldest (request), idt_msg_route_oldest (msg)) == 0)
+            zlistx_delete (fw->requests, zlistx_cursor (fw->requests));
+}
+
+size_t follow_count (const struct follow *fw)
+{
+    return zlistx_size (fw->requests);
+}

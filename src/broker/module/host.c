@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* host.c - how messages get to a module and from it
+ *
+ * Neither the router nor a module is ever entered from inside itself: what passes between them waits until modules_turn ().
+ * Modules take turns, a message each: first what the module sent, then answers and events to it, which are always taken,
+ * then the requests, by turns over their askers.  A module has so many requests waiting, and an asker no more of them than
+ * are still free (turns.h); EXFULL is for who asks.  One in a thread gets a few at a time, in a mailbox, so that one that
+ * waits in its handler still finds its answers.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "broker/module/private.h"
+#include "libutil/uuid_key.h"
+
+#define MAILBOX_LIMIT 100000 /* events to a thread, requests from it, that wait */
+#define QUANTUM 4096         /* bytes of requests that an asker has served in its turn */
+#define ASK_OVERHEAD 256     /* bytes of memory beyond those on the wire */
+
+double module_now (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC_COARSE, &ts);
+    return ts.tv_sec + ts.tv_nsec * 1E-9;
+}
+
+uint64_t module_now_us (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * UINT64_C (1000000) + ts.tv_nsec / 1000;
+}
+
+/* --- what waits -------------------------------------------------------------------------------------- */
+
+static bool has_work (const struct module *m)
+{
+    if (m->said.count > 0 || m->replies.count > 0)
+        return true;
+    return m->asks && turns_waiting (m->asks)
+        && (!m->in || __atomic_load_n (&m->inside, __ATOMIC_RELAXED) < MODULE_MAX_INSIDE);
+}
+
+/* Put it into the list of those with something to hand on, or take it out. */
+static void check_active (struct module *m)
+{
+    bool active = has_work (m);
+
+    if (active && !m->active)
+        TAILQ_INSERT_TAIL (&m->ms->active, m, link);
+    else if (!active && m->active)
+        TAILQ_REMOVE (&m->ms->active, m, link);
+    m->active = active;
+}
+
+static int enqueue (struct module *m, struct fifo *q, const idt_msg_t *msg)
+{
+    if (fifo_push (q, msg) < 0)
+        return -1;
+    idt_msg_ref (msg);
+    check_active (m);
+    return 0;
+}
+
+static uint64_t asker_key (const struct modules *ms, const char *uuid)
+{
+    return uuid_key (ms->seed, uuid);
+}
+
+/* Requests wait by turns over who asks.  That an asker is gone is always taken: modules keep things for it. */
+static int enqueue_ask (struct module *m, const idt_msg_t *msg)
+{
+    uint64_t key = asker_key (m->ms, idt_msg_route_oldest (msg));
+    uint32_t cost = idt_msg_encode_size (msg) + ASK_OVERHEAD;
+    int rc = turns_put (m->asks, key, (void *)msg, cost);
+
+    if (rc < 0 && errno == EXFULL && router_is_disconnect (msg))
+        rc = turns_force (m->asks, key, (void *)msg, cost);
+    if (rc < 0)
+        return -1;
+    idt_msg_ref (msg);
+    check_active (m);
+    return 0;
+}
+
+static void unref_ask (void *item, void *arg)
+{
+    idt_msg_unref (item);
+}
+
+static void forget_fifo (struct fifo *q)
+{
+    const idt_msg_t *msg;
+
+    while ((msg = fifo_pop (q)))
+        idt_msg_unref (msg);
+    fifo_fini (q);
+}
+
+void module_forget_messages (struct module *m)
+{
+    forget_fifo (&m->said);
+    forget_fifo (&m->replies);
+    if (m->asks)
+        turns_drain (m->asks, unref_ask, NULL);
+    turns_destroy (m->asks);
+    m->asks = NULL;
+    check_active (m);
+}
+
+static int make_queue (struct module *m)
+{
+    m->asks = turns_create (QUANTUM, MODULE_MAX_ASKS, MODULE_MAX_BYTES);
+    return m->asks ? 0 : -1;
+}
+
+void module_has_room (struct module *m)
+{
+    check_active (m);
+}
+
+static void set_ready (struct module *m, const char *uuid, bool ready)
+{
+    turns_ready (m->asks, asker_key (m->ms, uuid), ready);
+    check_active (m);
+}
+
+void modules_asker_ready (struct modules *ms, const char *uuid, bool ready)
+{
+    for (struct module *m = zlistx_first (ms->list); m; m = zlistx_next (ms->list))
+        set_ready (m, uuid, ready);
+    if (ms->builtin)
+        set_ready (ms->builtin, uuid, ready);
+}
+
+/* What a module sends comes from the owner, here, unless it says otherwise; what it asks for itself, from a broker. */
+static void stamp (idt_msg_t *msg)
+{
+    struct idt_cred cred = idt_msg_cred (msg);
+    uint32_t broker = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? IDT_ROLE_BROKER : 0;
+
+    if (cred.userid == IDT_USERID_UNKNOWN)
+        cred.userid = geteuid ();
+    if (cred.rolemask == IDT_ROLE_NONE)
+        cred.rolemask = IDT_ROLE_OWNER | IDT_ROLE_LOCAL | broker;
+    else
+        cred.rolemask &= ~(uint32_t)IDT_ROLE_BROKER; /* it speaks for somebody */
+    idt_msg_set_cred (msg, cred);
+}
+
+void module_sent (struct module *m, idt_msg_t *msg)
+{
+    struct modules *ms = m->ms;
+
+    m->used = module_now ();
+    stamp (msg);
+    ms->ops->message (ms->arg, m->peer, msg);
+}
+
+static void to_module (struct module *m, const idt_msg_t *msg)
+{
+    m->used = module_now ();
+    if (!m->stopping) /* else the router answers it when it forgets the module */
+        idt_handle_dispatch (m->h, msg);
+    idt_msg_unref (msg);
+}
+
+static void to_thread (struct module *m, const idt_msg_t *msg)
+{
+    m->used = module_now ();
+    __atomic_add_fetch (&m->inside, 1, __ATOMIC_RELAXED);
+    if (mailbox_put_new (m->in, msg) < 0)
+        idt_msg_unref (msg); /* it ends, as above */
+}
+
+/* Hand on one message.  The module may be gone after. */
+static void step (struct module *m)
+{
+    const idt_msg_t *said = fifo_pop (&m->said);
+    const idt_msg_t *reply = said ? NULL : fifo_pop (&m->replies);
+    const idt_msg_t *ask = said || reply ? NULL : turns_next (m->asks);
+
+    check_active (m);
+    if (m->active) {
+        TAILQ_REMOVE (&m->ms->active, m, link);
+        TAILQ_INSERT_TAIL (&m->ms->active, m, link);
+    }
+    if (said)
+        module_sent (m, (idt_msg_t *)said);
+    else if (ask && m->in)
+        to_thread (m, ask);
+    else if (reply || ask)
+        to_module (m, reply ? reply : ask);
+}
+
+bool modules_turn (struct modules *ms)
+{
+    uint64_t until = 0;
+    struct module *m;
+    bool any = false;
+
+    for (; (m = TAILQ_FIRST (&ms->active)); any = true) {
+        uint64_t now = module_now_us ();
+
+        until = until ? until : now + MODULE_TURN_US;
+        if (now >= until)
+            break;
+        step (m);
+    }
+    return any;
+}
+
+bool modules_pending (const struct modules *ms)
+{
+    return !TAILQ_EMPTY (&ms->active);
+}
+
+/* --- transports -------------------------------------------------------------------------------------- */
+
+static int inline_send (void *impl, const idt_msg_t *msg)
+{
+    struct module *m = impl;
+
+    return enqueue (m, &m->said, msg);
+}
+
+static const char *inline_attr_get (void *impl, const char *name)
+{
+    struct module *m = impl;
+
+    return attr_get (m->ms->attrs, name, NULL);
+}
+
+static const char *inline_attr_define (void *impl, const char *name, const char *value)
+{
+    struct module *m = impl;
+
+    return attr_default (m->ms->attrs, name, value);
+}
+
+static int inline_overlay_attach (void *impl, const struct idt_overlay_ops *ops, void *arg)
+{
+    struct module *m = impl;
+
+    if (m->ms->ops->overlay_attach (m->ms->arg, ops, arg) < 0)
+        return -1;
+    m->attached = true;
+    return 0;
+}
+
+static bool inline_overlay_covers (void *impl, const idt_msg_t *request, uint32_t rank)
+{
+    struct module *m = impl;
+
+    return router_covers (m->ms->router, request, rank);
+}
+
+void module_detach (struct module *m)
+{
+    if (m->attached)
+        m->ms->ops->overlay_attach (m->ms->arg, NULL, NULL);
+    m->attached = false;
+}
+
+/* In a thread this is the module's own until the thread has ended: then it is taken (module.c). */
+static int keep (void *impl, const void *data, size_t size)
+{
+    struct module *m = impl;
+    void *copy = malloc (size + 1);
+
+    if (!copy)
+        return -1;
+    memcpy (copy, data, size);
+    free (m->left);
+    m->left = copy;
+    m->left_size = size;
+    return 0;
+}
+
+static const void *kept (void *impl, size_t *size)
+{
+    struct module *m = impl;
+
+    *size = m->kept_size;
+    return m->kept;
+}
+
+static void inline_log (void *impl, int level, const char *name, const char *text)
+{
+    struct module *m = impl;
+
+    log_print (m->ms->log, level, name, text);
+}
+
+static void no_destroy (void *impl)
+{
+}
+
+static const struct idt_transport inline_transport = {
+    .send = inline_send,
+    .attr_get = inline_attr_get,
+    .attr_define = inline_attr_define,
+    .overlay_attach = inline_overlay_attach,
+    .overlay_covers = inline_overlay_covers,
+    .keep = keep,
+    .kept = kept,
+    .log = inline_log,
+    .destroy = no_destroy,
+};
+
+/* Add a message to a mailbox; what is bounded by requests that were let in has no limit here. */
+static int push (struct mailbox *mb, const idt_msg_t *msg, bool limited)
+{
+    int rc = limited ? mailbox_push_new (mb, idt_msg_ref (msg)) : mailbox_put_new (mb, idt_msg_ref (msg));
+
+    if (rc < 0)
+        idt_msg_unref (msg);
+    return rc;
+}
+
+static int thread_send (void *impl, const idt_msg_t *msg)
+{
+    struct module *m = impl;
+
+    return push (m->out, msg, idt_msg_type (msg) != IDT_MSGTYPE_RESPONSE);
+}
+
+/* The module has looked at a request. */
+static void thread_served (void *impl)
+{
+    struct module *m = impl;
+    idt_msg_t *msg;
+
+    if (__atomic_sub_fetch (&m->inside, 1, __ATOMIC_RELAXED) != MODULE_MAX_INSIDE / 2)
+        return;
+    if (!(msg = idt_msg_create (IDT_MSGTYPE_CONTROL)))
+        return;
+    idt_msg_set_control (msg, MODULE_CONTROL_ROOM, 0);
+    if (mailbox_put_new (m->out, msg) < 0)
+        idt_msg_unref (msg);
+}
+
+static const idt_msg_t *thread_recv (void *impl)
+{
+    struct module *m = impl;
+
+    return mailbox_pop (m->in);
+}
+
+static int thread_pollfd (void *impl)
+{
+    struct module *m = impl;
+
+    return mailbox_pollfd (m->in);
+}
+
+static int thread_started (void *impl, int errnum, const char *text)
+{
+    struct module *m = impl;
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_CONTROL);
+
+    if (!msg)
+        return -1;
+    idt_msg_set_control (msg, MODULE_CONTROL_STARTED, errnum);
+    if (idt_msg_set_string (msg, text) == 0 && mailbox_push_new (m->out, msg) == 0)
+        return 0;
+    idt_msg_unref (msg);
+    return -1;
+}
+
+static const struct idt_transport thread_transport = {
+    .send = thread_send,
+    .recv = thread_recv,
+    .served = thread_served,
+    .pollfd = thread_pollfd,
+    .started = thread_started,
+    .keep = keep,
+    .kept = kept,
+    .destroy = no_destroy,
+};
+
+/* --- the router's way to a module --------------------------------------------------------------------- */
+
+static int inline_peer_send (void *arg, const idt_msg_t *msg)
+{
+    struct module *m = arg;
+
+    return idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? enqueue_ask (m, msg) : enqueue (m, &m->replies, msg);
+}
+
+static int thread_peer_send (void *arg, const idt_msg_t *msg)
+{
+    struct module *m = arg;
+
+    m->used = module_now ();
+    if (m->stopping) {
+        errno = EPIPE;
+        return -1;
+    }
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
+        return enqueue_ask (m, msg);
+    return push (m->in, msg, idt_msg_type (msg) == IDT_MSGTYPE_EVENT);
+}
+
+/* --- peers and handles --------------------------------------------------------------------------------- */
+
+int module_make_peer (struct module *m)
+{
+    zuuid_t *uuid = zuuid_new ();
+
+    if (!uuid)
+        return -1;
+    m->own = (struct peer){ .kind = PEER_MODULE,
+                            .send = m->inline_def ? inline_peer_send : thread_peer_send,
+                            .arg = m };
+    memcpy (m->own.uuid, zuuid_str_canonical (uuid), sizeof (m->own.uuid));
+    zuuid_destroy (&uuid);
+    m->peer = &m->own;
+    return router_peer_add (m->ms->router, m->peer);
+}
+
+int module_make_handle (struct module *m)
+{
+    if (make_queue (m) < 0)
+        return -1;
+    if (!m->inline_def
+        && (!(m->in = mailbox_create (MAILBOX_LIMIT, idt_msg_unref))
+            || !(m->out = mailbox_create (MAILBOX_LIMIT, idt_msg_unref))))
+        return -1;
+    if (!(m->h = idt_handle_create (m->inline_def ? &inline_transport : &thread_transport, m))
+        || idt_handle_set_module (m->h, m->name) < 0)
+        return -1;
+    if (m->inline_def)
+        idt_handle_set_max_json (m->h, m->ms->max_json);
+    return m->inline_def ? idt_set_reactor (m->h, m->ms->reactor) : 0;
+}
+
+int module_make_builtin (struct module *m, struct peer *peer)
+{
+    peer->kind = PEER_BUILTIN;
+    peer->send = inline_peer_send;
+    peer->arg = m;
+    m->peer = peer;
+    if (make_queue (m) < 0)
+        return -1;
+    if (!(m->h = idt_handle_create (&inline_transport, m)) || idt_handle_set_module (m->h, m->name) < 0)
+        return -1;
+    idt_handle_set_max_json (m->h, m->ms->max_json);
+    return idt_set_reactor (m->h, m->ms->reactor);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* load.c - from a module's name to its code: file, arguments, shared object */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "broker/module/private.h"
+#include "libutil/errprintf.h"
+
+/* The file of a module: 'path' itself, or NAME.so in a folder of module.path.  The caller frees it. */
+static char *find_file (struct modules *ms, const char *path)
+{
+    const char *search = attr_get (ms->attrs, "module.path", NULL);
+    char *file;
+
+    if (strchr (path, '/'))
+        return access (path, R_OK) == 0 ? strdup (path) : NULL;
+    while (search && *search) {
+        int len = strcspn (search, ":");
+
+        if (asprintf (&file, "%.*s/%s.so", len, search, path) < 0)
+            return NULL;
+        if (access (file, R_OK) == 0)
+            return file;
+        free (file);
+        search += len + (search[len] == ':');
+    }
+    errno = ENOENT;
+    return NULL;
+}
+
+bool modules_may_want (struct modules *ms, const char *attribute)
+{
+    char name[MODULE_MAX_NAME + 1];
+    size_t len = strcspn (attribute, "./");
+    struct module *m;
+    char *file;
+    bool found;
+
+    if (attribute[len] != '.' || len > MODULE_MAX_NAME)
+        return false;
+    snprintf (name, sizeof (name), "%.*s", (int)len, attribute);
+    file = find_file (ms, name);
+    m = modules_find (ms, name);
+    found = file && (!m || m->status == MODULE_STARTING);
+    free (file);
+    return found;
+}
+
+/* The name of a module: its file's without folder and ".so". */
+static int name_of (const char *file, const char *name, char buf[MODULE_MAX_NAME + 1])
+{
+    const char *base = strrchr (file, '/');
+    size_t len;
+
+    if (!name)
+        name = base ? base + 1 : file;
+    len = strlen (name);
+    if (len > 3 && strcmp (name + len - 3, ".so") == 0)
+        len -= 3;
+    if (len == 0 || len > MODULE_MAX_NAME || strcspn (name, ". ") < len)
+        return -1;
+    memcpy (buf, name, len);
+    buf[len] = '\0';
+    return 0;
+}
+
+/* Copy the arguments that are the module's; "--thread" is ours. */
+static int copy_args (struct module *m, int argc, char **argv, bool *thread)
+{
+    if (!(m->argv = calloc (argc + 1, sizeof (m->argv[0]))))
+        return -1;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp (argv[i], "--thread") == 0)
+            *thread = true;
+        else if (!(m->argv[m->argc++] = strdup (argv[i])))
+            return -1;
+    }
+    return 0;
+}
+
+static int open_dso (struct module *m, bool thread, idt_error_t *errp)
+{
+    const struct idt_module *def;
+
+    if (!(m->dso = dlopen (m->path, RTLD_NOW | RTLD_LOCAL))) {
+        errno = EINVAL;
+        return errprintf (errp, "%s", dlerror ());
+    }
+    m->mod_main = (int (*) (idt_t *, int, char **))dlsym (m->dso, "mod_main");
+    def = dlsym (m->dso, "idt_module");
+    if (!m->mod_main) {
+        errno = EINVAL;
+        return errprintf (errp, "%s is not a module: it has no mod_main", m->path);
+    }
+    if (def && !def->threaded && !thread)
+        m->inline_def = def;
+    else
+        m->tells = def != NULL;
+    return 0;
+}
+
+int module_open (struct module *m, const char *path, const char *name, int argc, char **argv, idt_error_t *errp)
+{
+    bool thread = false;
+
+    if (!(m->path = find_file (m->ms, path))) {
+        errno = ENOENT;
+        return errprintf (errp, "module not found in search path");
+    }
+    if (name_of (m->path, name, m->name) < 0) {
+        errno = EINVAL;
+        return errprintf (errp, "'%s' is no name for a module", name ? name : path);
+    }
+    if (modules_find (m->ms, m->name)) {
+        errno = EEXIST;
+        return -1;
+    }
+    if (copy_args (m, argc, argv, &thread) < 0)
+        return -1;
+    return open_dso (m, thread, errp);
+}

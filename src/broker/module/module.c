@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* module.c - modules: load, start, stop, forget (RFC 5)
+ *
+ * A module in a thread ends when its mailbox is closed, and says that it has by closing the other one.
+ */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <syslog.h>
+
+#include "broker/module/private.h"
+#include "libutil/errprintf.h"
+
+#define JOIN_TIMEOUT 5 /* seconds that a thread may take to end */
+
+struct module *modules_find (struct modules *ms, const char *name)
+{
+    struct module *m = zlistx_first (ms->list);
+
+    while (m && strcmp (m->name, name) != 0)
+        m = zlistx_next (ms->list);
+    return m;
+}
+
+/* --- the end of a module -------------------------------------------------------------------------------- */
+
+static void free_args (struct module *m)
+{
+    for (int i = 0; i < m->argc; i++)
+        free (m->argv[i]);
+    free (m->argv);
+}
+
+static void module_destroy (struct module *m)
+{
+    int saved_errno = errno;
+
+    if (!m)
+        return;
+    module_detach (m);
+    idt_msg_unref (m->loader);
+    idt_watcher_destroy (m->w);
+    module_forget_messages (m);
+    idt_close (m->h);
+    mailbox_destroy (m->in);
+    mailbox_destroy (m->out);
+    if (m->dso)
+        dlclose (m->dso);
+    free_args (m);
+    free (m->left);
+    free (m->path);
+    free (m);
+    errno = saved_errno;
+}
+
+static void unlist (struct module *m)
+{
+    void *handle = zlistx_find (m->ms->list, m);
+
+    if (handle)
+        zlistx_delete (m->ms->list, handle);
+}
+
+/* What it leaves is for its next life; one that never ran leaves what it would have got. */
+static void leave (struct module *m)
+{
+    if (m->left)
+        absents_add_new (m->ms->absents, m->name, m->left, m->left_size);
+    else
+        absents_resume (m->ms->absents, m->name);
+    m->left = NULL;
+}
+
+static void forget (struct module *m)
+{
+    struct modules *ms = m->ms;
+
+    unlist (m);
+    ms->ops->gone (ms->arg, m->peer);
+    router_peer_remove (ms->router, m->peer);
+    leave (m);
+    if (m->remover)
+        idt_respond (ms->builtin->h, m->remover, NULL);
+    idt_msg_unref (m->remover);
+    m->remover = NULL;
+}
+
+/* What it said in its last moments still goes out, in order with what it said before.  Other messages are handed on
+ * meanwhile, so nobody may find it a second time.
+ */
+static void stop_inline (struct module *m)
+{
+    unlist (m);
+    m->stopping = true;
+    m->inline_def->fini (m->h, m->ctx);
+    module_detach (m);
+    while (modules_turn (m->ms))
+        ;
+    forget (m);
+    module_destroy (m);
+}
+
+/* --- the start of a module in a thread ------------------------------------------------------------------- */
+
+const char *modules_starting (struct modules *ms)
+{
+    struct module *m = zlistx_first (ms->list);
+
+    while (m && m->status != MODULE_STARTING)
+        m = zlistx_next (ms->list);
+    return m ? m->name : NULL;
+}
+
+/* Tell whoever waits for the start of a module how it ended.  One that is told to end meanwhile has no more to say. */
+static void started (struct module *m, int errnum, const char *text)
+{
+    struct modules *ms = m->ms;
+
+    m->status = errnum == 0 ? MODULE_RUNNING : MODULE_ENDED;
+    if (errnum == 0)
+        absents_end (ms->absents, m->name);
+    if (!m->loader) {
+        if (!m->stopping)
+            ms->ops->started (ms->arg, m->name, errnum, text);
+        return;
+    }
+    if (errnum == 0)
+        idt_respond (ms->builtin->h, m->loader, NULL);
+    else
+        idt_respond_error (ms->builtin->h, m->loader, errnum, text);
+    idt_msg_unref (m->loader);
+    m->loader = NULL;
+}
+
+/* A message from a thread: its own words about its start, and what it has room for, are for us. */
+static void from_thread (struct module *m, idt_msg_t *msg)
+{
+    if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL) {
+        module_sent (m, msg);
+        return;
+    }
+    if (idt_msg_control_type (msg) == MODULE_CONTROL_ROOM)
+        module_has_room (m);
+    else if (m->status == MODULE_STARTING || idt_msg_control_status (msg) != 0)
+        started (m, idt_msg_control_status (msg), idt_msg_string (msg));
+    idt_msg_unref (msg);
+}
+
+/* --- threads ------------------------------------------------------------------------------------------------ */
+
+/* Take what the thread says until it has ended.  Returns false where it takes longer than JOIN_TIMEOUT. */
+static bool hear_out (struct module *m)
+{
+    struct pollfd pfd = { .fd = mailbox_pollfd (m->out), .events = POLLIN };
+    double until = module_now () + JOIN_TIMEOUT;
+    const idt_msg_t *msg;
+
+    for (;;) {
+        while ((msg = mailbox_pop (m->out)))
+            from_thread (m, (idt_msg_t *)msg);
+        if (errno == EPIPE)
+            return true;
+        double left = until - module_now ();
+        if (left <= 0 || (poll (&pfd, 1, (int)(left * 1E3) + 1) < 0 && errno != EINTR))
+            return false;
+    }
+}
+
+/* One that does not end is left alone, with all that it uses, to end with the process. */
+static void thread_ended (struct module *m)
+{
+    void *result = NULL;
+
+    if (!hear_out (m)) {
+        log_printf (m->ms->log, LOG_ERR, "module", "%s does not end: it is left behind", m->name);
+        idt_watcher_stop (m->w);
+        module_forget_messages (m);
+        forget (m);
+        return;
+    }
+    pthread_join (m->thread, &result);
+    if (m->status == MODULE_STARTING)
+        started (m, result ? (int)(intptr_t)result : EIO, "it ended before it ran");
+    else if (result && m->status == MODULE_RUNNING)
+        log_printf (m->ms->log, LOG_ERR, "module", "%s ended with an error: %s", m->name,
+                    strerror ((int)(intptr_t)result));
+    forget (m);
+    module_destroy (m);
+}
+
+static void thread_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct module *m = arg;
+    uint64_t until = module_now_us () + MODULE_TURN_US;
+    const idt_msg_t *msg;
+
+    while (module_now_us () < until) {
+        if (!(msg = mailbox_pop (m->out))) {
+            if (errno == EPIPE)
+                thread_ended (m);
+            return;
+        }
+        from_thread (m, (idt_msg_t *)msg);
+    }
+}
+
+static void *thread_main (void *arg)
+{
+    struct module *m = arg;
+    int rc = m->mod_main (m->h, m->argc, m->argv);
+    int errnum = rc < 0 ? (errno ? errno : EIO) : 0;
+
+    mailbox_close (m->out);
+    return (void *)(intptr_t)errnum;
+}
+
+static int start_thread (struct module *m, idt_error_t *errp)
+{
+    int rc;
+
+    if (!(m->w = idt_fd_watcher_create (m->ms->reactor, mailbox_pollfd (m->out), IDT_POLLIN, thread_cb, m)))
+        return errprintf (errp, "out of memory");
+    if ((rc = pthread_create (&m->thread, NULL, thread_main, m)) != 0) {
+        errno = rc;
+        return errprintf (errp, "cannot start a thread: %s", strerror (rc));
+    }
+    idt_watcher_start (m->w);
+    if (m->tells)
+        m->status = MODULE_STARTING;
+    return 0;
+}
+
+/* --- loading, unloading ------------------------------------------------------------------------------------- */
+
+static int start (struct module *m, idt_error_t *errp)
+{
+    if (module_make_peer (m) < 0 || router_service_add (m->ms->router, m->name, m->peer) < 0)
+        return errprintf (errp, "service %s is taken already", m->name);
+    if (module_make_handle (m) < 0)
+        return errprintf (errp, "no handle: %s", strerror (errno));
+    if (m->inline_def)
+        return m->inline_def->init (m->h, m->argc, m->argv, &m->ctx, errp);
+    return start_thread (m, errp);
+}
+
+static int load (struct module *m, const char *path, const char *name, int argc, char **argv, idt_error_t *errp)
+{
+    if (module_open (m, path, name, argc, argv, errp) < 0)
+        return -1;
+    m->kept = absents_pause (m->ms->absents, m->name, &m->kept_size);
+    if (start (m, errp) < 0) {
+        int saved_errno = errno;
+
+        router_peer_remove (m->ms->router, &m->own);
+        absents_resume (m->ms->absents, m->name);
+        errno = saved_errno;
+        return -1;
+    }
+    return 0;
+}
+
+static struct module *load_new (struct modules *ms, const char *path, const char *name, int argc, char **argv,
+                                idt_error_t *errp)
+{
+    struct module *m;
+
+    if (zlistx_size (ms->list) >= MODULES_MAX) {
+        errno = ENOSPC;
+        errprintf (errp, "%d modules are loaded, that is the limit", MODULES_MAX);
+        return NULL;
+    }
+    if (!(m = calloc (1, sizeof (*m)))) {
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
+    m->ms = ms;
+    m->used = module_now ();
+    m->status = MODULE_RUNNING;
+    if (load (m, path, name, argc, argv, errp) < 0) {
+        module_destroy (m);
+        return NULL;
+    }
+    zlistx_add_end (ms->list, m);
+    if (m->status != MODULE_STARTING)
+        absents_end (ms->absents, m->name);
+    ms->ops->loaded (ms->arg, m->peer, m->name);
+    log_printf (ms->log, LOG_DEBUG, "module", "%s is loaded from %s", m->name, m->path);
+    return m;
+}
+
+int modules_load (struct modules *ms, const char *path, const char *name, int argc, char **argv, idt_error_t *errp)
+{
+    return load_new (ms, path, name, argc, argv, errp) ? 0 : -1;
+}
+
+int modules_load_for (struct modules *ms, const idt_msg_t *request, const char *path, const char *name, int argc,
+                      char **argv, idt_error_t *errp)
+{
+    struct module *m = load_new (ms, path, name, argc, argv, errp);
+
+    if (!m)
+        return -1;
+    if (m->status == MODULE_STARTING)
+        m->loader = idt_msg_ref (request);
+    else
+        idt_respond (ms->builtin->h, request, NULL);
+    return 0;
+}
+
+int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request)
+{
+    struct module *m = modules_find (ms, name);
+
+    if (!m || m->stopping) {
+        errno = ENOENT;
+        return -1;
+    }
+    m->remover = idt_msg_ref (request);
+    if (m->inline_def)
+        stop_inline (m);
+    else {
+        m->stopping = true;
+        mailbox_close (m->in);
+    }
+    return 0;
+}
+
+/* --- the broker's own services ------------------------------------------------------------------------- */
+
+idt_t *modules_host_builtin (struct modules *ms, const char *name, struct peer *peer)
+{
+    struct module *m = calloc (1, sizeof (*m));
+
+    if (!m)
+        return NULL;
+    m->ms = ms;
+    snprintf (m->name, sizeof (m->name), "%s", name);
+    if (module_make_builtin (m, peer) < 0) {
+        module_forget_messages (m);
+        idt_close (m->h);
+        free (m);
+        return NULL;
+    }
+    ms->builtin = m;
+    return m->h;
+}
+
+static void close_builtin (struct modules *ms)
+{
+    if (!ms->builtin)
+        return;
+    router_peer_remove (ms->router, ms->builtin->peer);
+    module_destroy (ms->builtin);
+    ms->builtin = NULL;
+}
+
+/* --- life ------------------------------------------------------------------------------------------------- */
+
+struct modules *modules_create (idt_reactor_t *r, struct attrs *attrs, struct router *router, struct log *log,
+                                const struct modules_ops *ops, void *arg, idt_error_t *errp)
+{
+    struct modules *ms = calloc (1, sizeof (*ms));
+    const char *s = attr_get (attrs, "rank", NULL);
+    uint32_t rank = s ? (uint32_t)strtoul (s, NULL, 10) : 0;
+
+    if (!ms || !(ms->list = zlistx_new ()) || !(ms->absents = absents_create (r, router, rank))) {
+        if (ms)
+            zlistx_destroy (&ms->list);
+        free (ms);
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
+    if (attr_define (attrs, "broker.max-json", "2M", 0, errp) < 0
+        || attr_get_size (attrs, "broker.max-json", 4096, 1 << 30, &ms->max_json, errp) < 0) {
+        zlistx_destroy (&ms->list);
+        free (ms);
+        return NULL;
+    }
+    TAILQ_INIT (&ms->active);
+    if (getrandom (&ms->seed, sizeof (ms->seed), GRND_NONBLOCK) < 0)
+        ms->seed = (uintptr_t)ms;
+    ms->reactor = r;
+    ms->attrs = attrs;
+    ms->router = router;
+    ms->log = log;
+    ms->ops = ops;
+    ms->arg = arg;
+    return ms;
+}
+
+/* Ask a module to end and wait for it. */
+static void stop_now (struct module *m)
+{
+    if (m->inline_def)
+        stop_inline (m);
+    else {
+        m->stopping = true;
+        mailbox_close (m->in);
+        thread_ended (m);
+    }
+}
+
+void modules_stop (struct modules *ms)
+{
+    struct module *m;
+
+    absents_stop (ms->absents);
+    while ((m = zlistx_last (ms->list)))
+        stop_now (m);
+}
+
+void modules_destroy (struct modules *ms)
+{
+    int saved_errno = errno;
+
+    if (!ms)
+        return;
+    modules_stop (ms);
+    absents_destroy (ms->absents);
+    close_builtin (ms);
+    zlistx_destroy (&ms->list);
+    free (ms);
+    errno = saved_errno;
+}

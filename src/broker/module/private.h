@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* private.h - what the files of modules share
+ *
+ *   module.c        load, start, stop, forget
+ *   load.c   from a name to code: file, arguments, shared object
+ *   host.c   how messages get to a module and from it
+ *   serve.c  module.list, module.load, module.remove
+ */
+#ifndef BROKER_MODULE_PRIVATE_H
+#define BROKER_MODULE_PRIVATE_H
+
+#include <czmq.h>
+#include <pthread.h>
+#include <sys/queue.h>
+
+#include "broker/route/absent.h"
+#include "broker/module/module.h"
+#include "libidtree/transport.h"
+#include "libutil/fifo.h"
+#include "broker/module/mailbox.h"
+#include "libutil/turns.h"
+
+#define MODULE_MAX_ARGS 64
+#define MODULE_MAX_NAME 64
+#define MODULE_TURN_US 250       /* time in which messages are handed on before sockets get their turn */
+#define MODULE_MAX_ASKS 16384    /* requests that wait for one service */
+#define MODULE_MAX_BYTES (16 << 20)
+#define MODULE_MAX_INSIDE 256    /* requests that a thread has and has not looked at */
+
+/* Control messages of a thread to its host. */
+enum module_control { MODULE_CONTROL_STARTED = 0, MODULE_CONTROL_ROOM = 1 };
+
+/* Module status as module.list tells it (RFC 5). */
+enum module_status { MODULE_STARTING = 0, MODULE_RUNNING = 1, MODULE_STOPPING = 2, MODULE_ENDED = 3 };
+
+struct module {
+    struct peer own; /* of the router, unless it is the broker's own */
+    struct peer *peer;
+    struct modules *ms;
+    char name[MODULE_MAX_NAME + 1];
+    char *path;
+    void *dso;
+    idt_t *h;
+    const struct idt_module *inline_def; /* NULL: in a thread */
+    bool attached;                       /* to the overlay */
+    bool stopping;                       /* was told to end: gets no more messages, is not found any more */
+    void *ctx;
+    const void *kept; /* what its last life left (borrowed until it has started), and what it leaves */
+    size_t kept_size;
+    void *left;
+    size_t left_size;
+    double used; /* when it last sent or received, seconds */
+    /* What waits: host.c tells the order. */
+    struct fifo said;    /* what it sent, inline */
+    struct fifo replies; /* answers and events to it, inline */
+    struct turns *asks;  /* requests to it, by askers */
+    int inside;          /* requests that the thread has; atomic */
+    bool active;         /* in the list of those with something to hand on */
+    TAILQ_ENTRY (module) link;
+    /* in a thread */
+    struct mailbox *in; /* to the module */
+    struct mailbox *out;
+    idt_watcher_t *w;
+    pthread_t thread;
+    enum module_status status;
+    const idt_msg_t *loader;  /* request to load it, answered when it runs, or does not */
+    const idt_msg_t *remover; /* request to unload it, answered when it is gone */
+    int (*mod_main) (idt_t *h, int argc, char **argv);
+    bool tells; /* when it has started */
+    int argc;
+    char **argv;
+};
+
+struct modules {
+    idt_reactor_t *reactor;
+    struct attrs *attrs;
+    struct router *router;
+    struct log *log;
+    const struct modules_ops *ops;
+    void *arg;
+    zlistx_t *list;
+    struct module *builtin;
+    struct absents *absents;
+    TAILQ_HEAD (, module) active;
+    uint64_t seed; /* of askers' keys */
+    uint64_t max_json; /* bytes of a request's text that is parsed on the reactor */
+};
+
+double module_now (void); /* seconds */
+uint64_t module_now_us (void);
+
+/* --- module.c ---------------------------------------------------------------------------------- */
+
+struct module *modules_find (struct modules *ms, const char *name);
+
+/* As modules_load (); 'request' is answered when the module runs, or with what kept it from that.  Where this returns
+ * -1 it is not answered.
+ */
+int modules_load_for (struct modules *ms, const idt_msg_t *request, const char *path, const char *name, int argc,
+                      char **argv, idt_error_t *errp);
+
+/* Begin to unload; 'request' is answered when the module is gone.  Returns 0, or -1 with errno ENOENT. */
+int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request);
+
+/* --- load.c ------------------------------------------------------------------------------- */
+
+/* Find a module's file, its name and its arguments, and open it.  Returns 0, or -1 with errno set and 'errp' filled as
+ * modules_load () says; what was made is the module's to free.
+ */
+int module_open (struct module *m, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
+
+/* --- host.c --------------------------------------------------------------------------------- */
+
+/* Make the module's peer, known to the router, and its handle.  Return 0, or -1 with errno set. */
+int module_make_peer (struct module *m);
+int module_make_handle (struct module *m);
+
+/* The same for the broker's own services, with the caller's peer. */
+int module_make_builtin (struct module *m, struct peer *peer);
+
+/* A message that a module sent (steals the reference, which is the only one by now). */
+void module_sent (struct module *m, idt_msg_t *msg);
+
+/* A module that goes takes what waits for it along. */
+void module_forget_messages (struct module *m);
+
+/* A thread has looked at half of what it had: hand on more. */
+void module_has_room (struct module *m);
+
+/* Take it off the overlay, before the code that the overlay would call is gone. */
+void module_detach (struct module *m);
+
+#endif /* BROKER_MODULE_PRIVATE_H */

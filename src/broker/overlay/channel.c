@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* channel.c - one link to another broker: what waits for it, its credit, its parts
+ *
+ * Whatever is sent is queued, then flush () sends in the order of classes what may be sent.  One message of each class is
+ * in 'out': taken from its queue, and not yet sent whole.  Messages come in the same way, by 'in'.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/overlay/channel_private.h"
+#include "broker/overlay/control.h"
+
+#define QUANTUM 4096 /* bytes of asks of one asker in its turn */
+
+enum link_class channel_class_of (const idt_msg_t *msg)
+{
+    switch (idt_msg_type (msg)) {
+    case IDT_MSGTYPE_REQUEST:
+        return CLASS_ASK;
+    case IDT_MSGTYPE_RESPONSE:
+        return CLASS_ANSWER;
+    case IDT_MSGTYPE_EVENT:
+        return CLASS_EVENT;
+    default:
+        return CLASS_CONTROL;
+    }
+}
+
+static size_t cost_of (const idt_msg_t *msg)
+{
+    return idt_msg_encode_size (msg) + CHANNEL_OVERHEAD;
+}
+
+void channel_piece_clear (struct piece *p)
+{
+    idt_msg_unref (p->msg);
+    free (p->buf);
+    memset (p, 0, sizeof (*p));
+}
+
+static bool piece_is_empty (const struct piece *p)
+{
+    return !p->msg && !p->buf;
+}
+
+void channel_break (struct channel *ch, const char *why)
+{
+    if (!ch->broken)
+        ch->broken = why;
+}
+
+/* --- on the wire -------------------------------------------------------------------------------------- */
+
+/* Returns whether it was taken. */
+static bool wire_send (struct channel *ch, enum link_class c, const idt_msg_t *msg)
+{
+    if (ch->ops->send (ch->arg, msg) < 0) {
+        if (errno == EAGAIN)
+            ch->blocked = true;
+        else
+            channel_break (ch, "its connection is gone");
+        return false;
+    }
+    window_sent (&ch->window, c, idt_msg_encode_size (msg));
+    return true;
+}
+
+static bool send_part (struct channel *ch, enum link_class c, struct piece *p)
+{
+    size_t left = p->size - p->done, size = left < CHANNEL_PART ? left : CHANNEL_PART;
+    uint32_t status = c | (p->done == 0 ? CONTROL_PART_FIRST : 0) | (size == left ? CONTROL_PART_LAST : 0);
+    idt_msg_t *msg = control_encode (CONTROL_PART, status, NULL);
+    bool sent = msg && idt_msg_set_payload (msg, p->buf + p->done, size) == 0 && wire_send (ch, c, msg);
+
+    idt_msg_unref (msg);
+    if (sent)
+        p->done += size;
+    else if (!msg)
+        ch->blocked = true; /* no memory now */
+    return sent;
+}
+
+/* Encode a large message, to be sent in parts. */
+static bool cut (struct piece *p)
+{
+    if (!(p->buf = malloc (p->size = idt_msg_encode_size (p->msg))))
+        return false;
+    idt_msg_encode (p->msg, p->buf, p->size);
+    idt_msg_unref (p->msg);
+    p->msg = NULL;
+    return true;
+}
+
+static bool goes_in_parts (const struct channel *ch, enum link_class c, const struct piece *p)
+{
+    return ch->window.credits && c != CLASS_CONTROL && idt_msg_encode_size (p->msg) > CHANNEL_PART;
+}
+
+/* Messages of a class that wait behind the one that is on its way. */
+static size_t count_waiting (const struct channel *ch, enum link_class c)
+{
+    if (c == CLASS_ASK || c == CLASS_ANSWER)
+        return turns_count (c == CLASS_ASK ? ch->asks : ch->answers);
+    return ch->fifo[c].count;
+}
+
+/* Take the next message of a class out of its queue.  Returns whether there was one. */
+static bool take_next (struct channel *ch, enum link_class c)
+{
+    struct piece *p = &ch->out[c];
+
+    if (c == CLASS_ASK || c == CLASS_ANSWER)
+        p->msg = turns_next (c == CLASS_ASK ? ch->asks : ch->answers);
+    else if (c == CLASS_EVENT && ch->ops->event)
+        p->msg = ch->ops->event (ch->arg);
+    else
+        p->msg = fifo_pop (&ch->fifo[c]);
+    if (!p->msg)
+        return false;
+    if (c == CLASS_EVENT && ch->ops->event)
+        idt_msg_ref (p->msg);
+    p->cost = cost_of (p->msg);
+    return true;
+}
+
+static void sent_whole (struct channel *ch, enum link_class c)
+{
+    struct piece *p = &ch->out[c];
+
+    if (c == CLASS_EVENT && ch->ops->event)
+        ch->ops->event_sent (ch->arg);
+    else if (c != CLASS_ASK)
+        ch->bytes[c] -= p->cost;
+    if (c == CLASS_ANSWER && count_waiting (ch, c) == 0)
+        ch->errors = 0;
+    channel_piece_clear (p);
+}
+
+/* Send a message, or a part of it.  Returns whether something was sent. */
+static bool flush_one (struct channel *ch, enum link_class c)
+{
+    struct piece *p = &ch->out[c];
+
+    if (ch->blocked || ch->broken || !window_may_send (&ch->window, c) || (piece_is_empty (p) && !take_next (ch, c)))
+        return false;
+    if (p->msg && goes_in_parts (ch, c, p) && !cut (p)) {
+        ch->blocked = true;
+        return false;
+    }
+    if (p->msg ? !wire_send (ch, c, p->msg) : !send_part (ch, c, p))
+        return false;
+    if (p->msg || p->done == p->size)
+        sent_whole (ch, c);
+    return true;
+}
+
+static bool is_empty (const struct channel *ch)
+{
+    for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++)
+        if (!piece_is_empty (&ch->out[c]) || count_waiting (ch, c) > 0)
+            return false;
+    return true;
+}
+
+void channel_pump (struct channel *ch)
+{
+    if (!ch->open)
+        return;
+    for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++)
+        while (flush_one (ch, c))
+            ;
+    if (ch->last && is_empty (ch) && wire_send (ch, CLASS_CONTROL, ch->last)) {
+        idt_msg_unref (ch->last);
+        ch->last = NULL;
+    }
+}
+
+void channel_retry (struct channel *ch)
+{
+    ch->blocked = false;
+    channel_pump (ch);
+}
+
+/* --- what waits ----------------------------------------------------------------------------------------- */
+
+/* FNV-1a of who asked first. */
+static uint64_t asker_of (const idt_msg_t *msg)
+{
+    const char *s = idt_msg_route_oldest (msg);
+    uint64_t hash = UINT64_C (14695981039346656037);
+
+    for (; s && *s; s++)
+        hash = (hash ^ (unsigned char)*s) * UINT64_C (1099511628211);
+    return hash;
+}
+
+static int queue (struct channel *ch, enum link_class c, const idt_msg_t *msg)
+{
+    if (c == CLASS_ANSWER ? turns_put (ch->answers, asker_of (msg), (void *)msg, cost_of (msg)) < 0
+                          : fifo_push (&ch->fifo[c], msg) < 0)
+        return -1;
+    idt_msg_ref (msg);
+    ch->bytes[c] += cost_of (msg);
+    return 0;
+}
+
+static int queue_control (struct channel *ch, const idt_msg_t *msg)
+{
+    if (ch->fifo[CLASS_CONTROL].count >= CHANNEL_MAX_CONTROL) {
+        channel_break (ch, "it does not read what it makes us say");
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    return queue (ch, CLASS_CONTROL, msg);
+}
+
+/* An answer that finds no room ends as an error.  Who leaves even these unread, and asks on, breaks the rules. */
+static int queue_error (struct channel *ch, const idt_msg_t *answer, int errnum, const char *text)
+{
+    idt_msg_t *msg = idt_msg_copy (answer, false);
+    int rc = -1;
+
+    ch->stats.failed++;
+    ch->errors++;
+    if (msg && idt_msg_set_string (msg, text) == 0) {
+        idt_msg_set_errnum (msg, errnum);
+        rc = queue (ch, CLASS_ANSWER, msg);
+    }
+    idt_msg_unref (msg);
+    return rc;
+}
+
+static int queue_answer (struct channel *ch, const idt_msg_t *msg)
+{
+    size_t size = idt_msg_encode_size (msg);
+    char text[128];
+
+    if (size > CHANNEL_MAX_MESSAGE) {
+        snprintf (text, sizeof (text), "an answer of %zu bytes is longer than a link takes (%zu)", size, CHANNEL_MAX_MESSAGE);
+        return queue_error (ch, msg, EMSGSIZE, text);
+    }
+    if (ch->bytes[CLASS_ANSWER] == 0 || ch->bytes[CLASS_ANSWER] + size <= ch->max_queue)
+        return queue (ch, CLASS_ANSWER, msg);
+    if (ch->errors >= CHANNEL_MAX_ERRORS) {
+        channel_break (ch, "it asks, and does not take the answers (tbon.max-queue)");
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    snprintf (text, sizeof (text), "a broker on the way does not take its answers: %zu bytes wait (tbon.max-queue)",
+              ch->bytes[CLASS_ANSWER]);
+    return queue_error (ch, msg, ENOBUFS, text);
+}
+
+static int queue_event (struct channel *ch, const idt_msg_t *msg)
+{
+    if (ch->bytes[CLASS_EVENT] == 0 || ch->bytes[CLASS_EVENT] + cost_of (msg) <= ch->max_queue)
+        return queue (ch, CLASS_EVENT, msg);
+    ch->stats.dropped++;
+    errno = ENOBUFS;
+    return -1;
+}
+
+static int queue_ask (struct channel *ch, const idt_msg_t *msg)
+{
+    if (turns_put (ch->asks, asker_of (msg), (void *)msg, cost_of (msg)) < 0) {
+        ch->stats.refused++;
+        return -1;
+    }
+    idt_msg_ref (msg);
+    return 0;
+}
+
+static int put (struct channel *ch, enum link_class c, const idt_msg_t *msg)
+{
+    if (c != CLASS_ANSWER && idt_msg_encode_size (msg) > CHANNEL_MAX_MESSAGE) {
+        errno = EMSGSIZE;
+        return -1;
+    }
+    switch (c) {
+    case CLASS_CONTROL:
+        return queue_control (ch, msg);
+    case CLASS_ANSWER:
+        return queue_answer (ch, msg);
+    case CLASS_EVENT:
+        return queue_event (ch, msg);
+    default:
+        return queue_ask (ch, msg);
+    }
+}
+
+/* Whether nothing of its class is before it, and it goes whole. */
+static bool may_pass (const struct channel *ch, enum link_class c, const idt_msg_t *msg)
+{
+    return !ch->blocked && piece_is_empty (&ch->out[c]) && count_waiting (ch, c) == 0
+        && window_may_send (&ch->window, c) && idt_msg_encode_size (msg) <= CHANNEL_PART;
+}
+
+int channel_send (struct channel *ch, const idt_msg_t *msg)
+{
+    enum link_class c = channel_class_of (msg);
+
+    if (!ch->open || ch->broken) {
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    if (may_pass (ch, c, msg) && wire_send (ch, c, msg))
+        return 0;
+    if (ch->broken) {
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    if (put (ch, c, msg) < 0)
+        return -1;
+    channel_pump (ch);
+    return 0;
+}
+
+void channel_send_last (struct channel *ch, idt_msg_t *msg)
+{
+    idt_msg_unref (ch->last);
+    ch->last = msg;
+    channel_pump (ch);
+}
+
+/* --- life ------------------------------------------------------------------------------------------------- */
+
+int channel_init (struct channel *ch, const struct channel_ops *ops, void *arg, size_t max_queue, uint64_t window_bytes,
+                  uint32_t window_messages)
+{
+    memset (ch, 0, sizeof (*ch));
+    ch->ops = ops;
+    ch->arg = arg;
+    ch->max_queue = max_queue;
+    ch->window_bytes = window_bytes;
+    ch->window_messages = window_messages;
+    ch->asks = turns_create (QUANTUM, CHANNEL_MAX_ASKS, CHANNEL_MAX_ASK_BYTES);
+    ch->answers = turns_create (QUANTUM, 0, 0); /* queue_answer () bounds them */
+    if (ch->asks && ch->answers)
+        return 0;
+    turns_destroy (ch->asks);
+    turns_destroy (ch->answers);
+    ch->asks = ch->answers = NULL;
+    errno = ENOMEM;
+    return -1;
+}
+
+void channel_fini (struct channel *ch)
+{
+    if (!ch->asks)
+        return;
+    channel_close (ch);
+    turns_destroy (ch->asks);
+    turns_destroy (ch->answers);
+    ch->asks = ch->answers = NULL;
+}
+
+void channel_open (struct channel *ch, bool credits)
+{
+    channel_close (ch);
+    ch->open = true;
+    window_open (&ch->window, credits, ch->window_bytes, ch->window_messages);
+    channel_grant (ch);
+}
+
+static void free_message (void *item, void *arg)
+{
+    idt_msg_unref (item);
+}
+
+static void drop (struct fifo *q)
+{
+    const idt_msg_t *msg;
+
+    while ((msg = fifo_pop (q)))
+        idt_msg_unref (msg);
+    fifo_fini (q);
+}
+
+static void drop_queue (struct channel *ch, enum link_class c)
+{
+    drop (&ch->fifo[c]);
+    channel_piece_clear (&ch->out[c]);
+    ch->bytes[c] = 0;
+    ch->errors = 0;
+}
+
+void channel_close (struct channel *ch)
+{
+    int saved_errno = errno;
+
+    for (enum link_class c = CLASS_CONTROL; c < CLASS_ASK; c++)
+        drop_queue (ch, c);
+    drop (&ch->held);
+    turns_drain (ch->asks, free_message, NULL);
+    turns_drain (ch->answers, free_message, NULL);
+    channel_piece_clear (&ch->out[CLASS_ASK]);
+    for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++)
+        channel_piece_clear (&ch->in[c]);
+    idt_msg_unref (ch->last);
+    ch->last = NULL;
+    ch->open = ch->blocked = ch->holding = false;
+    ch->broken = NULL;
+    errno = saved_errno;
+}
+
+void channel_forget_events (struct channel *ch)
+{
+    drop_queue (ch, CLASS_EVENT);
+}
+
+bool channel_is_slow (const struct channel *ch, const idt_msg_t *ask)
+{
+    return ch->bytes[CLASS_ANSWER] > ch->max_queue / 4 && turns_flow_count (ch->answers, asker_of (ask)) > 0;
+}
+
+const char *channel_broken (const struct channel *ch)
+{
+    return ch->broken;
+}
+
+struct channel_stats channel_stats (const struct channel *ch)
+{
+    struct channel_stats s = ch->stats;
+
+    s.answers = turns_count (ch->answers) + !piece_is_empty (&ch->out[CLASS_ANSWER]);
+    s.events = ch->fifo[CLASS_EVENT].count + !piece_is_empty (&ch->out[CLASS_EVENT]);
+    s.asks = turns_count (ch->asks) + !piece_is_empty (&ch->out[CLASS_ASK]);
+    s.bytes = ch->bytes[CLASS_ANSWER] + ch->bytes[CLASS_EVENT] + turns_cost (ch->asks) + ch->out[CLASS_ASK].cost;
+    return s;
+}

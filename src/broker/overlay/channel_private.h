@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* channel_private.h - what channel.c (what goes, and waits) and channel_receive.c (what comes) share */
+#ifndef BROKER_CHANNEL_PRIVATE_H
+#define BROKER_CHANNEL_PRIVATE_H
+
+#include "broker/overlay/channel.h"
+
+enum link_class channel_class_of (const idt_msg_t *msg); /* by its type */
+void channel_piece_clear (struct piece *p);
+
+/* The link is broken; the first reason stays. */
+void channel_break (struct channel *ch, const char *why);
+
+/* Grant the other side what it may send anew, if that is news. */
+void channel_grant (struct channel *ch);
+
+#endif /* BROKER_CHANNEL_PRIVATE_H */

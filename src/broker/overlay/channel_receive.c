@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* channel_receive.c - what comes over a link: counted, put together, handed on */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/overlay/channel_private.h"
+#include "broker/overlay/control.h"
+
+static int violation (struct channel *ch, const char *why)
+{
+    channel_break (ch, why);
+    errno = EPROTO;
+    return -1;
+}
+
+void channel_grant (struct channel *ch)
+{
+    uint8_t payload[WINDOW_GRANT_SIZE];
+    size_t size = window_grant (&ch->window, payload);
+    idt_msg_t *msg;
+
+    if (size == 0)
+        return;
+    if ((msg = control_encode (CONTROL_CREDIT, 0, NULL)) && idt_msg_set_payload (msg, payload, size) == 0)
+        channel_send (ch, msg);
+    else
+        channel_break (ch, "out of memory");
+    idt_msg_unref (msg);
+}
+
+static int append (struct piece *p, const void *data, size_t size)
+{
+    if (p->done + size > CHANNEL_MAX_MESSAGE) {
+        errno = EPROTO;
+        return -1;
+    }
+    if (p->done + size > p->size) {
+        size_t room = p->size * 2 > p->done + size ? p->size * 2 : p->done + size;
+        uint8_t *buf = realloc (p->buf, room);
+
+        if (!buf)
+            return -1;
+        p->buf = buf;
+        p->size = room;
+    }
+    memcpy (p->buf + p->done, data, size);
+    p->done += size;
+    return 0;
+}
+
+static int part_received (struct channel *ch, const idt_msg_t *part)
+{
+    uint32_t status = idt_msg_control_status (part);
+    enum link_class c = status & CONTROL_PART_CLASS;
+    struct piece *p = &ch->in[c];
+    const void *data;
+    idt_msg_t *msg;
+    size_t size;
+
+    if (status & CONTROL_PART_FIRST)
+        channel_piece_clear (p);
+    if (idt_msg_payload (part, &data, &size) < 0 || (p->done == 0 && !(status & CONTROL_PART_FIRST))
+        || append (p, data, size) < 0)
+        return violation (ch, "it sent a part of nothing");
+    if (!(status & CONTROL_PART_LAST))
+        return 0;
+    msg = idt_msg_decode (p->buf, p->done);
+    channel_piece_clear (p);
+    if (!msg || channel_class_of (msg) != c) {
+        idt_msg_unref (msg);
+        return violation (ch, "it sent a malformed message");
+    }
+    ch->ops->message (ch->arg, msg);
+    return 0;
+}
+
+static int control_received (struct channel *ch, const idt_msg_t *msg)
+{
+    const void *data;
+    size_t size;
+
+    switch (idt_msg_control_type (msg)) {
+    case CONTROL_CREDIT:
+        if (idt_msg_payload (msg, &data, &size) < 0 || window_granted (&ch->window, data, size) < 0)
+            return violation (ch, "it takes its credit back");
+        channel_pump (ch);
+        return 0;
+    case CONTROL_PART:
+        return part_received (ch, msg);
+    default:
+        ch->ops->control (ch->arg, msg);
+        return 0;
+    }
+}
+
+/* The class under which a message was counted by who sent it; CLASS_COUNT: there is none. */
+static enum link_class class_on_wire (const idt_msg_t *msg)
+{
+    uint32_t c;
+
+    if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL || idt_msg_control_type (msg) != CONTROL_PART)
+        return channel_class_of (msg);
+    c = idt_msg_control_status (msg) & CONTROL_PART_CLASS;
+    return c > CLASS_CONTROL && c < CLASS_COUNT ? c : CLASS_COUNT;
+}
+
+int channel_received (struct channel *ch, idt_msg_t *msg)
+{
+    enum link_class c = class_on_wire (msg);
+    int rc = 0;
+
+    if (ch->holding && c != CLASS_CONTROL && fifo_push (&ch->held, msg) == 0)
+        return 0;
+    if (c == CLASS_COUNT || window_received (&ch->window, c, idt_msg_encode_size (msg)) < 0) {
+        idt_msg_unref (msg);
+        return violation (ch, "it sent more than it may");
+    }
+    channel_grant (ch);
+    if (idt_msg_type (msg) != IDT_MSGTYPE_CONTROL) {
+        ch->ops->message (ch->arg, msg);
+        return 0;
+    }
+    rc = control_received (ch, msg);
+    idt_msg_unref (msg);
+    return rc;
+}
+
+void channel_hold (struct channel *ch)
+{
+    ch->holding = true;
+}
+
+void channel_release (struct channel *ch)
+{
+    const idt_msg_t *msg;
+
+    ch->holding = false;
+    while ((msg = fifo_pop (&ch->held)))
+        channel_received (ch, (idt_msg_t *)msg);
+}

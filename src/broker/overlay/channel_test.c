@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* channel_test.c - two ends of a link, joined by a wire that takes messages when it likes
+ *
+ * Every message carries its number within its class and direction, and its size; each class must come whole and in order,
+ * asks in order for each asker.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/overlay/channel.h"
+#include "broker/overlay/control.h"
+#include "libutil/fifo.h"
+#include "libutil/tap.h"
+
+#define ASKERS 3
+#define WINDOW ((uint64_t)1 << 20)
+#define MESSAGES 900
+#define MAX_QUEUE ((size_t)4 << 20)
+
+struct end {
+    struct channel channel;
+    struct fifo wire; /* what it sent, and the other end has not read */
+    size_t bytes, most; /* on the wire */
+    unsigned seed;
+    int room; /* messages that the wire takes; negative: as many as may be */
+    uint32_t sent[CLASS_COUNT], came[CLASS_COUNT];
+    uint32_t asked[ASKERS], asks[ASKERS];
+    int controls, errors, wrong;
+};
+
+static const char *asker_name (int i)
+{
+    static const char *names[] = { "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b",
+                                   "00000000-0000-4000-8000-00000000000c" };
+
+    return names[i];
+}
+
+static int wire_send (void *arg, const idt_msg_t *msg)
+{
+    struct end *e = arg;
+
+    if (e->room == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    e->room -= e->room > 0;
+    fifo_push (&e->wire, idt_msg_copy (msg, true));
+    e->bytes += idt_msg_encode_size (msg);
+    if (e->bytes > e->most)
+        e->most = e->bytes;
+    return 0;
+}
+
+static void check_payload (struct end *e, const idt_msg_t *msg, uint32_t number)
+{
+    const void *data;
+    size_t size;
+    uint32_t head[2];
+
+    if (idt_msg_payload (msg, &data, &size) < 0 || size < sizeof (head)) {
+        e->wrong++;
+        return;
+    }
+    memcpy (head, data, sizeof (head));
+    e->wrong += head[0] != number || head[1] != size;
+}
+
+static void message_came (void *arg, idt_msg_t *msg)
+{
+    struct end *e = arg;
+
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST) {
+        int asker = idt_msg_route_oldest (msg)[35] - 'a';
+
+        check_payload (e, msg, e->asks[asker]++);
+        e->came[CLASS_ASK]++;
+    } else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE && idt_msg_errnum (msg) != 0)
+        e->errors++;
+    else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
+        check_payload (e, msg, e->came[CLASS_ANSWER]++);
+    else
+        check_payload (e, msg, e->came[CLASS_EVENT]++);
+    idt_msg_unref (msg);
+}
+
+static void control_came (void *arg, const idt_msg_t *msg)
+{
+    ((struct end *)arg)->controls++;
+}
+
+static const struct channel_ops ops = { .send = wire_send, .message = message_came, .control = control_came };
+
+static void end_init (struct end *e, unsigned seed)
+{
+    memset (e, 0, sizeof (*e));
+    e->seed = seed;
+    e->room = -1;
+    if (channel_init (&e->channel, &ops, e, MAX_QUEUE, WINDOW, 360) < 0)
+        bail_out ("no channel");
+}
+
+static void wire_clear (struct end *e)
+{
+    const idt_msg_t *msg;
+
+    while ((msg = fifo_pop (&e->wire)))
+        idt_msg_unref (msg);
+    fifo_fini (&e->wire);
+    e->bytes = 0;
+}
+
+static void end_fini (struct end *e)
+{
+    wire_clear (e);
+    channel_fini (&e->channel);
+}
+
+/* 'to' reads one message.  Returns whether there was one. */
+static bool step (struct end *from, struct end *to)
+{
+    const idt_msg_t *msg = fifo_pop (&from->wire);
+
+    if (!msg)
+        return false;
+    from->bytes -= idt_msg_encode_size (msg);
+    channel_received (&to->channel, (idt_msg_t *)msg);
+    return true;
+}
+
+static void settle (struct end *a, struct end *b)
+{
+    bool moved = true;
+
+    a->room = b->room = -1;
+    while (moved) {
+        channel_retry (&a->channel);
+        channel_retry (&b->channel);
+        bool there = step (a, b), back = step (b, a);
+        moved = there || back;
+    }
+}
+
+static idt_msg_t *make (enum link_class c, uint32_t number, size_t size, int asker)
+{
+    static const enum idt_msgtype types[]
+        = { IDT_MSGTYPE_CONTROL, IDT_MSGTYPE_RESPONSE, IDT_MSGTYPE_EVENT, IDT_MSGTYPE_REQUEST };
+    idt_msg_t *msg = idt_msg_create (types[c]);
+    uint32_t head[2] = { number, size };
+    char *p;
+
+    idt_msg_set_topic (msg, "x");
+    idt_msg_route_clear (msg);
+    if (c == CLASS_ASK)
+        idt_msg_route_push (msg, asker_name (asker));
+    p = idt_msg_alloc_payload (msg, size);
+    memset (p, 'x', size);
+    memcpy (p, head, sizeof (head));
+    return msg;
+}
+
+static int put (struct end *e, enum link_class c, size_t size)
+{
+    int asker = rand_r (&e->seed) % ASKERS;
+    uint32_t *number = c == CLASS_ASK ? &e->asked[asker] : &e->sent[c];
+    idt_msg_t *msg = make (c, *number, size, asker);
+    int rc = channel_send (&e->channel, msg);
+
+    if (rc == 0) {
+        (*number)++;
+        if (c == CLASS_ASK)
+            e->sent[c]++;
+    }
+    idt_msg_unref (msg);
+    return rc;
+}
+
+static size_t draw_size (struct end *e)
+{
+    int what = rand_r (&e->seed) % 100;
+
+    return 8 + rand_r (&e->seed) % (what < 90 ? 200 : what < 98 ? 50000 : 900000);
+}
+
+/* Some of what may happen at one end. */
+static void act (struct end *e, struct end *other)
+{
+    e->room = rand_r (&e->seed) % 20;
+    channel_retry (&e->channel);
+    put (e, CLASS_ANSWER + rand_r (&e->seed) % 3, draw_size (e));
+    for (int n = rand_r (&e->seed) % 4; n > 0; n--)
+        step (other, e);
+}
+
+static bool all_came (const struct end *from, const struct end *to)
+{
+    return to->wrong == 0 && to->errors == (int)channel_stats (&from->channel).failed
+        && memcmp (from->sent + CLASS_EVENT, to->came + CLASS_EVENT, sizeof (uint32_t) * 2) == 0
+        && from->sent[CLASS_ANSWER] == to->came[CLASS_ANSWER] + to->errors;
+}
+
+static void test_history (unsigned seed, bool credits)
+{
+    struct end a, b;
+
+    end_init (&a, seed);
+    end_init (&b, seed + 1000);
+    channel_open (&a.channel, credits);
+    channel_open (&b.channel, credits);
+    for (int i = 0; i < MESSAGES; i++) {
+        act (&a, &b);
+        act (&b, &a);
+    }
+    settle (&a, &b);
+    if (channel_broken (&a.channel) || channel_broken (&b.channel) || !all_came (&a, &b) || !all_came (&b, &a))
+        ok (false, "history %u: a %s, b %s", seed, channel_broken (&a.channel) ? channel_broken (&a.channel) : "lives",
+            channel_broken (&b.channel) ? channel_broken (&b.channel) : "lives");
+    if (credits && (a.most > WINDOW + 4 * CHANNEL_PART || channel_stats (&a.channel).bytes > 0))
+        ok (false, "history %u: %zu bytes were on the wire", seed, a.most);
+    end_fini (&a);
+    end_fini (&b);
+}
+
+static idt_msg_t *answer_to (int asker, uint32_t number)
+{
+    idt_msg_t *msg = make (CLASS_ANSWER, number, 1000, 0);
+
+    idt_msg_route_push (msg, asker_name (asker));
+    return msg;
+}
+
+/* What one asked for much earlier is not before what another one asks for now. */
+static void test_answers_by_turns (void)
+{
+    struct end a, b;
+    idt_msg_t *msg;
+
+    end_init (&a, 1);
+    end_init (&b, 2);
+    channel_open (&a.channel, true);
+    channel_open (&b.channel, true);
+    step (&b, &a);
+    a.room = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        channel_send (&a.channel, msg = answer_to (0, i));
+        idt_msg_unref (msg);
+    }
+    channel_send (&a.channel, msg = answer_to (1, 4711));
+    idt_msg_unref (msg);
+    a.room = 12;
+    channel_retry (&a.channel);
+    int before = 0;
+    bool found = false;
+    for (const idt_msg_t *m; !found && (m = fifo_pop (&a.wire)); before++) {
+        found = idt_msg_type (m) == IDT_MSGTYPE_RESPONSE && idt_msg_route_oldest (m)[35] == 'b';
+        idt_msg_unref (m);
+    }
+    ok (found, "an answer goes before a hundred for somebody else (%d went first)", before - 1);
+    end_fini (&a);
+    end_fini (&b);
+}
+
+/* The other end reads nothing. */
+static void test_deaf (void)
+{
+    struct end a, b;
+    size_t asks = 0, bytes;
+
+    end_init (&a, 1);
+    end_init (&b, 2);
+    channel_open (&a.channel, true);
+    channel_open (&b.channel, true);
+    step (&b, &a);
+    while (put (&a, CLASS_ASK, 1000) == 0)
+        asks++;
+    ok (errno == EXFULL && channel_stats (&a.channel).refused == 1, "asks for which there is no room are refused (after %zu)", asks);
+    for (int i = 0; i < 10000; i++)
+        put (&a, CLASS_ANSWER, 1000);
+    while (put (&a, CLASS_EVENT, 1000) == 0)
+        ;
+    bytes = channel_stats (&a.channel).bytes;
+    ok (a.most <= WINDOW + 3 * 1500, "one that reads nothing has its window on the way (%zu bytes)", a.most);
+    ok (bytes <= 2 * MAX_QUEUE + CHANNEL_MAX_ASK_BYTES + 10000 * 400 && channel_stats (&a.channel).failed > 1000,
+        "... and bounded queues (%zu bytes)", bytes);
+    idt_msg_t *theirs = make (CLASS_ANSWER, 0, 8, 0), *other = make (CLASS_ASK, 0, 8, 1);
+    ok (channel_is_slow (&a.channel, theirs) && !channel_broken (&a.channel), "... and is not lost for that");
+    ok (!channel_is_slow (&a.channel, other), "only those whose answers wait are told to ask again later");
+    idt_msg_unref (theirs);
+    idt_msg_unref (other);
+    settle (&a, &b);
+    ok (channel_stats (&a.channel).bytes == 0 && b.errors == (int)channel_stats (&a.channel).failed
+            && b.came[CLASS_ANSWER] + b.errors == 10000 && b.came[CLASS_ASK] == asks,
+        "when it reads all come; answers that found no room came as errors (%d)", b.errors);
+    wire_clear (&b);
+    for (int i = 0; i < 2000; i++)
+        put (&a, CLASS_ASK, 1000);
+    channel_close (&a.channel);
+    ok (channel_stats (&a.channel).bytes == 0 && channel_stats (&a.channel).asks == 0 && put (&a, CLASS_ASK, 10) < 0
+            && errno == EHOSTUNREACH,
+        "what waits is freed with the link");
+    end_fini (&a);
+    end_fini (&b);
+}
+
+/* Control passes all, and goodbye is behind all. */
+static void test_order (void)
+{
+    struct end a, b;
+    idt_msg_t *beat = control_heartbeat_up (0, 1);
+
+    end_init (&a, 1);
+    end_init (&b, 2);
+    channel_open (&a.channel, true);
+    channel_open (&b.channel, true);
+    step (&b, &a);
+    for (int i = 0; i < 1000; i++)
+        put (&a, CLASS_ASK, 1000);
+    channel_send (&a.channel, beat);
+    channel_send_last (&a.channel, control_encode (CONTROL_GOODBYE, 0, NULL));
+    while (b.controls == 0 && step (&a, &b))
+        ;
+    ok (b.came[CLASS_ASK] < 500, "control passes what waits (%u asks before it)", b.came[CLASS_ASK]);
+    settle (&a, &b);
+    ok (b.came[CLASS_ASK] == 1000 && b.controls == 2, "goodbye comes, too");
+    idt_msg_unref (beat);
+    end_fini (&a);
+    end_fini (&b);
+}
+
+static void give (struct end *e, idt_msg_t *msg)
+{
+    channel_received (&e->channel, msg);
+}
+
+static idt_msg_t *make_control (enum control_type type, uint32_t status, const void *data, size_t size)
+{
+    idt_msg_t *msg = control_encode (type, status, NULL);
+
+    if (size > 0)
+        idt_msg_set_payload (msg, data, size);
+    return msg;
+}
+
+static void test_liars (void)
+{
+    static const uint8_t more[WINDOW_RECORD] = { [0] = 3, [7] = 9, [15] = 9 };
+    static const uint8_t less[WINDOW_RECORD] = { [0] = 3, [7] = 8, [15] = 9 };
+    static const uint8_t newer[WINDOW_RECORD] = { [0] = 77 };
+    struct end e;
+
+    end_init (&e, 1);
+    channel_open (&e.channel, true);
+    give (&e, make_control (CONTROL_CREDIT, 0, newer, sizeof (newer)));
+    give (&e, make_control (CONTROL_CREDIT, 0, more, sizeof (more)));
+    give (&e, make_control (CONTROL_CREDIT, 0, more, sizeof (more)));
+    give (&e, make_control (99, 0, NULL, 0));
+    ok (!channel_broken (&e.channel), "to say a total again does no harm, nor do classes and types that nobody knows");
+    give (&e, make_control (CONTROL_CREDIT, 0, less, sizeof (less)));
+    ok (channel_broken (&e.channel) != NULL, "who takes credit back breaks the link");
+    channel_open (&e.channel, true);
+    give (&e, make_control (CONTROL_CREDIT, 0, more, 5));
+    ok (channel_broken (&e.channel) != NULL, "... as does credit of another length");
+    channel_open (&e.channel, true);
+    give (&e, make_control (CONTROL_PART, CLASS_ASK | CONTROL_PART_LAST, "x", 1));
+    ok (channel_broken (&e.channel) != NULL, "... a part of nothing");
+    channel_open (&e.channel, true);
+    give (&e, make_control (CONTROL_PART, CLASS_ASK | CONTROL_PART_FIRST | CONTROL_PART_LAST, "x", 1));
+    ok (channel_broken (&e.channel) != NULL, "... a part that is no message");
+    channel_open (&e.channel, true);
+    give (&e, make_control (CONTROL_PART, 7 | CONTROL_PART_FIRST, "x", 1));
+    ok (channel_broken (&e.channel) != NULL, "... a part of no class");
+    end_fini (&e);
+}
+
+/* It sends before it was granted anything: the wire loses our grant. */
+static void test_too_much (void)
+{
+    struct end e;
+
+    end_init (&e, 1);
+    e.room = 0;
+    channel_open (&e.channel, true);
+    for (int i = 0; i < 360 && !channel_broken (&e.channel); i++)
+        e.channel.window.granted[CLASS_ASK] = e.channel.window.received[CLASS_ASK], give (&e, make (CLASS_ASK, i, 8, 0));
+    ok (channel_broken (&e.channel) && e.came[CLASS_ASK] == 0, "who sends more than was granted breaks the link");
+    end_fini (&e);
+}
+
+int main (void)
+{
+    int failed = tap_failed;
+
+    for (unsigned seed = 1; seed <= 30; seed++)
+        test_history (seed, true);
+    ok (tap_failed == failed, "in 30 histories all comes, whole and in order, and never more than a window is on the way");
+    for (unsigned seed = 1; seed <= 10; seed++)
+        test_history (seed, false);
+    ok (tap_failed == failed, "... also where one of the two knows no credit: the wire takes what it takes");
+    test_deaf ();
+    test_answers_by_turns ();
+    test_order ();
+    test_liars ();
+    test_too_much ();
+    return done_testing ();
+}

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* children.c - the ROUTER for the children
+ *
+ * A child is known by the identity of its connection, which it never uses twice; what comes from an identity that has
+ * not said hello is answered with DISCONNECT.  A child is removed only in downlink_turn () or where its own message or
+ * connection says so, never while another message is being handed on: whoever finds it broken dooms it.
+ *
+ * Besides the children proper, whose records last, there are adopted ones: descendants whose own parent is gone.  Their
+ * records last until they leave.  An adopted one is no part of this broker's health: its parent's loss is.
+ */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "broker/overlay/children_private.h"
+#include "libidtree/json_build.h"
+#include "libutil/errprintf.h"
+
+/* --- health ------------------------------------------------------------------------------------- */
+
+const char *health_name (enum health health)
+{
+    static const char *names[] = { "full", "partial", "degraded", "lost", "offline" };
+
+    return names[health];
+}
+
+bool child_is_online (const struct child *c)
+{
+    return c->health < HEALTH_LOST;
+}
+
+/* The health of this subtree: what the worst of the children makes of it. */
+static enum health worst (const struct downlink *down)
+{
+    enum health health = HEALTH_FULL;
+
+    for (uint32_t i = 0; i < down->count; i++) {
+        enum health h = down->children[i]->health;
+
+        if (h == HEALTH_LOST || h == HEALTH_DEGRADED)
+            return HEALTH_DEGRADED;
+        if (h != HEALTH_FULL)
+            health = HEALTH_PARTIAL;
+    }
+    return health;
+}
+
+void child_set_health (struct child *c, enum health health)
+{
+    struct downlink *down = c->down;
+    enum health all;
+
+    if (c->health == health)
+        return;
+    c->health = health;
+    c->since = link_now ();
+    if (!c->adopted && (all = worst (down)) != down->env->health) {
+        down->env->health = all;
+        down->since = c->since;
+    }
+}
+
+/* --- sending ------------------------------------------------------------------------------------ */
+
+int downlink_send (struct downlink *down, const char *identity, const idt_msg_t *msg)
+{
+    return link_send (down->env, down->zs, identity, msg);
+}
+
+static void doom (struct child *c, const char *why)
+{
+    if (!c->doomed) {
+        c->doomed = why;
+        c->down->doomed = true;
+    }
+}
+
+/* What its channel did to a child. */
+void child_check (struct child *c)
+{
+    if (channel_broken (&c->channel))
+        doom (c, channel_broken (&c->channel));
+}
+
+int child_send (void *arg, const idt_msg_t *msg)
+{
+    struct child *c = arg;
+    int rc = channel_send (&c->channel, msg);
+
+    child_check (c);
+    return rc;
+}
+
+void downlink_send_disconnect (struct downlink *down, const char *identity, int errnum, const char *why)
+{
+    idt_msg_t *msg = control_encode (CONTROL_DISCONNECT, errnum, why);
+
+    if (msg)
+        downlink_send (down, identity, msg);
+    idt_msg_unref (msg);
+}
+
+void downlink_send_all (struct downlink *down, const idt_msg_t *msg)
+{
+    for (uint32_t i = 0; i < down->total; i++)
+        if (child_is_online (down->children[i]))
+            child_send (down->children[i], msg);
+}
+
+static void child_destroy (struct child *c);
+
+/* --- loss --------------------------------------------------------------------------------------- */
+
+void child_remove (struct child *c, const char *why)
+{
+    struct overlay_conf *conf = &c->down->env->conf;
+
+    if (!child_is_online (c))
+        return;
+    c->doomed = NULL;
+    child_set_health (c, why ? HEALTH_LOST : HEALTH_OFFLINE);
+    c->fd = -1;
+    if (why)
+        log_printf (conf->log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
+                    c->adopted ? "adopted child" : "child", c->peer.rank, why);
+    channel_close (&c->channel);
+    router_peer_remove (conf->router, &c->peer);
+    conf->ops->child (conf->arg, c->peer.rank, false);
+    if (c->adopted)
+        c->down->doomed = true; /* its record is freed in downlink_turn () */
+}
+
+/* Records of adopted ones that left. */
+static void drop_adopted (struct downlink *down)
+{
+    for (uint32_t i = down->count; i < down->total;) {
+        struct child *c = down->children[i];
+
+        if (child_is_online (c) || c->hello)
+            i++;
+        else {
+            down->children[i] = down->children[--down->total];
+            child_destroy (c);
+        }
+    }
+}
+
+bool downlink_turn (struct downlink *down)
+{
+    bool busy = down->doomed;
+
+    while (down->doomed) {
+        down->doomed = false;
+        for (uint32_t i = 0; i < down->total; i++)
+            if (down->children[i]->doomed)
+                child_remove (down->children[i], down->children[i]->doomed);
+        drop_adopted (down);
+    }
+    return busy;
+}
+
+static void monitor_cb (int event, int value, void *arg)
+{
+    struct downlink *down = arg;
+
+    for (uint32_t i = 0; i < down->total; i++) {
+        struct child *c = down->children[i];
+
+        if (child_is_online (c) && c->fd == value)
+            child_remove (c, "the connection was closed");
+    }
+}
+
+void downlink_check_silence (struct downlink *down, bool was_asleep)
+{
+    double now = link_now ();
+
+    for (uint32_t i = 0; i < down->total; i++) {
+        struct child *c = down->children[i];
+
+        if (was_asleep)
+            c->heard = now;
+        if (child_is_online (c) && now - c->heard > down->env->timeout) {
+            downlink_send_disconnect (down, c->peer.uuid, ETIMEDOUT, "this child was silent (tbon.timeout)");
+            child_remove (c, "it is silent (tbon.timeout)");
+        }
+    }
+}
+
+/* --- messages --------------------------------------------------------------------------------------- */
+
+static void heartbeat_received (struct child *c, const idt_msg_t *msg)
+{
+    struct link_env *env = c->down->env;
+    struct heartbeat hb = { 0 };
+    uint64_t bound;
+    idt_msg_t *answer;
+
+    link_read_clock (env, &hb.peer_received_us, &bound);
+    if (control_decode_up (msg, &hb.sent_us) < 0)
+        return;
+    if (idt_msg_control_status (msg) <= HEALTH_DEGRADED)
+        child_set_health (c, idt_msg_control_status (msg));
+    child_put_position (c, &hb);
+    link_read_clock (env, &hb.peer_sent_us, &hb.peer_bound_us);
+    if ((answer = control_heartbeat_down (&hb)))
+        child_send (c, answer);
+    idt_msg_unref (answer);
+}
+
+/* A child may speak for those below it. */
+static void key_received (const struct control_key *key, void *arg)
+{
+    struct child *c = arg;
+    struct overlay_conf *conf = &c->down->env->conf;
+
+    if (key->rank < conf->topo->size && topo_child_toward (conf->topo, c->peer.rank, key->rank) != TOPO_NONE)
+        keyring_put (c->down->env->keys, key);
+}
+
+static void control_received (void *arg, const idt_msg_t *msg)
+{
+    struct child *c = arg;
+    char identity[IDT_MSG_UUID_LEN + 1];
+
+    switch (idt_msg_control_type (msg)) {
+    case CONTROL_HEARTBEAT:
+        heartbeat_received (c, msg);
+        break;
+    case CONTROL_KEYS:
+        control_decode_keys (msg, key_received, c);
+        break;
+    case CONTROL_GOODBYE:
+        memcpy (identity, c->peer.uuid, sizeof (identity));
+        downlink_send_disconnect (c->down, identity, 0, NULL);
+        child_remove (c, NULL);
+        break;
+    default: /* of a newer version */
+        break;
+    }
+}
+
+static int child_wire (void *arg, const idt_msg_t *msg)
+{
+    struct child *c = arg;
+
+    return downlink_send (c->down, c->peer.uuid, msg);
+}
+
+static void child_message (void *arg, idt_msg_t *msg)
+{
+    struct child *c = arg;
+
+    link_received (c->down->env, &c->peer, &c->channel, msg);
+}
+
+static const struct channel_ops channel_ops = {
+    .send = child_wire,
+    .message = child_message,
+    .control = control_received,
+    .event = child_event,
+    .event_sent = child_event_sent,
+};
+
+static void recv_cb (struct zio *zs, void *arg)
+{
+    struct downlink *down = arg;
+    struct msg_zmq_from from;
+    idt_msg_t *msg;
+    struct peer *p;
+
+    from.identity[0] = '\0';
+    msg = msg_zmq_recv (zio_socket (zs), true, CHANNEL_MAX_MESSAGE, &from);
+    zio_touch (zs);
+    if (!msg && errno != EPROTO && errno != EMSGSIZE)
+        return;
+    p = router_peer (down->env->conf.router, from.identity);
+    if (p && p->kind == PEER_CHILD) {
+        struct child *c = p->arg;
+
+        c->heard = link_now ();
+        if (msg)
+            channel_received (&c->channel, msg);
+        else
+            doom (c, "it sent a malformed message");
+        child_check (c);
+    } else if (msg)
+        downlink_stranger (down, msg, &from);
+}
+
+/* --- records -------------------------------------------------------------------------------------- */
+
+struct child *child_create (struct downlink *down, uint32_t rank, bool adopted)
+{
+    struct child *c = calloc (1, sizeof (*c));
+
+    if (!c)
+        return NULL;
+    c->down = down;
+    c->peer = (struct peer){ .kind = PEER_CHILD, .rank = rank, .send = child_send, .arg = c };
+    c->health = HEALTH_OFFLINE;
+    c->since = link_now ();
+    c->fd = -1;
+    c->adopted = adopted;
+    if (link_init_channel (down->env, &c->channel, &channel_ops, c) < 0) {
+        free (c);
+        return NULL;
+    }
+    return c;
+}
+
+static void child_destroy (struct child *c)
+{
+    channel_fini (&c->channel);
+    idt_msg_unref (c->hello);
+    free (c);
+}
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+struct downlink *downlink_create (struct link_env *env)
+{
+    struct downlink *down = calloc (1, sizeof (*down));
+    struct overlay_conf *conf = &env->conf;
+
+    if (!down)
+        return NULL;
+    down->env = env;
+    down->since = link_now ();
+    down->budget = ADOPT_BUDGET;
+    down->count = topo_child_count (conf->topo, conf->rank);
+    down->first = topo_child (conf->topo, conf->rank, 0);
+    env->health = down->count > 0 ? HEALTH_PARTIAL : HEALTH_FULL;
+    down->size = down->count + 1;
+    if (!(down->children = calloc (down->size, sizeof (down->children[0])))) {
+        free (down);
+        return NULL;
+    }
+    for (; down->total < down->count; down->total++) {
+        if (!(down->children[down->total] = child_create (down, down->first + down->total, false))) {
+            downlink_destroy (down);
+            return NULL;
+        }
+    }
+    return down;
+}
+
+static int setup_server (struct downlink *down, void *sock)
+{
+    struct overlay_conf *conf = &down->env->conf;
+    int on = 1;
+
+    if (link_setup_socket (down->env, sock) < 0 || zmq_setsockopt (sock, ZMQ_ROUTER_MANDATORY, &on, sizeof (on)) < 0
+        || zmq_setsockopt (sock, ZMQ_CURVE_SERVER, &on, sizeof (on)) < 0
+        || zmq_setsockopt (sock, ZMQ_ZAP_DOMAIN, "idtree", 6) < 0
+        || zmq_setsockopt (sock, ZMQ_CURVE_SECRETKEY, conf->secret_key, strlen (conf->secret_key)) < 0)
+        return -1;
+    return 0;
+}
+
+int downlink_bind (struct downlink *down, const char *endpoint, idt_error_t *errp)
+{
+    struct overlay_conf *conf = &down->env->conf;
+    void *sock = zmq_socket (conf->zctx, ZMQ_ROUTER);
+    size_t size = sizeof (down->endpoint);
+
+    if (!sock || setup_server (down, sock) < 0 || zmq_bind (sock, endpoint) < 0
+        || zmq_getsockopt (sock, ZMQ_LAST_ENDPOINT, down->endpoint, &size) < 0) {
+        errprintf (errp, "tbon.endpoint %s: %s", endpoint, zmq_strerror (errno));
+        if (sock)
+            zmq_close (sock);
+        return -1;
+    }
+    if (!(down->zs = zio_create (conf->zpoll, sock, recv_cb, down))) {
+        zmq_close (sock);
+        return errprintf (errp, "tbon.endpoint %s: %s", endpoint, strerror (errno));
+    }
+    if (!(down->monitor = monitor_create (conf->zpoll, conf->zctx, sock, ZMQ_EVENT_DISCONNECTED, monitor_cb, down)))
+        return errprintf (errp, "tbon.endpoint %s: no monitor: %s", endpoint, strerror (errno));
+    return 0;
+}
+
+const char *downlink_endpoint (const struct downlink *down)
+{
+    return down->zs ? down->endpoint : NULL;
+}
+
+/* ZeroMQ leaves it behind. */
+static void remove_socket (struct downlink *down)
+{
+    if (strncmp (down->endpoint, "ipc://", 6) == 0)
+        unlink (down->endpoint + 6);
+}
+
+void downlink_destroy (struct downlink *down)
+{
+    if (!down)
+        return;
+    for (uint32_t i = 0; i < down->total; i++) {
+        struct child *c = down->children[i];
+
+        if (child_is_online (c)) {
+            downlink_send_disconnect (down, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
+            router_peer_remove (down->env->conf.router, &c->peer);
+        }
+        child_destroy (c);
+    }
+    monitor_destroy (down->monitor);
+    zio_destroy (down->zs);
+    remove_socket (down);
+    free (down->children);
+    free (down);
+}
+
+void downlink_accept (struct downlink *down, bool accept)
+{
+    down->accept = accept;
+    down->stopping = !accept;
+    for (uint32_t i = 0; accept && i < down->count; i++)
+        if (down->children[i]->hello)
+            child_take_in (down->children[i]);
+    downlink_adopt (down);
+}
+
+uint32_t downlink_online (const struct downlink *down)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < down->total; i++)
+        n += child_is_online (down->children[i]);
+    return n;
+}
+
+uint32_t downlink_adopted (const struct downlink *down)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = down->count; i < down->total; i++)
+        n += child_is_online (down->children[i]);
+    return n;
+}
+
+enum health downlink_health (const struct downlink *down)
+{
+    return down->env->health;
+}
+
+double downlink_since (const struct downlink *down)
+{
+    return down->since;
+}
+
+void downlink_retry (struct downlink *down)
+{
+    for (uint32_t i = 0; i < down->total; i++) {
+        channel_retry (&down->children[i]->channel);
+        child_check (down->children[i]);
+    }
+}
+
+void downlink_describe_links (const struct downlink *down, json_t *links)
+{
+    for (uint32_t i = 0; i < down->total; i++)
+        if (child_is_online (down->children[i]))
+            json_array_append_new (links, link_describe (down->children[i]->peer.rank, &down->children[i]->channel));
+}
+
+json_t *downlink_describe (const struct downlink *down)
+{
+    json_t *a = json_array ();
+
+    for (uint32_t i = 0; i < down->count; i++) {
+        const struct child *c = down->children[i];
+
+        json_add_new (&a, json_pack ("{s:I s:s s:f}", "rank", (json_int_t)c->peer.rank, "status",
+                                     health_name (c->health), "duration", link_now () - c->since));
+    }
+    return a;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* children_private.h - what children.c (the connection, loss, messages), hello.c (who is taken in) and
+ * children_events.c (events) share
+ */
+#ifndef BROKER_DOWNLINK_PRIVATE_H
+#define BROKER_DOWNLINK_PRIVATE_H
+
+#include "broker/overlay/link.h"
+#include "common/libzmqutil/monitor.h"
+#include "libzmqutil/zmsg.h"
+
+#define ADOPT_BUDGET 64 /* descendants that are taken in between two beats */
+
+struct child {
+    struct peer peer;
+    struct downlink *down;
+    struct channel channel;
+    uint64_t event;      /* number of the last event that was sent to it, or that it has no more need of */
+    uint64_t event_next; /* ... of the one that is being sent */
+    enum health health;       /* of its subtree, as it says; LOST and OFFLINE: not connected */
+    double since;             /* link_now () of the last change of health */
+    double heard;             /* link_now () of its last message */
+    int fd;                   /* of its connection, as the monitor names it */
+    char uuid[IDT_MSG_UUID_LEN + 1]; /* of the broker: its incarnation */
+    char host[256];
+    bool adopted;
+    const char *doomed;       /* why it is to be removed; NULL: it is not */
+    idt_msg_t *hello;         /* waits until we take children in */
+    enum health hello_health; /* that it told */
+    uint64_t hello_us;        /* our clock's reading (instance) when it came */
+    char hello_identity[IDT_MSG_UUID_LEN + 1];
+    int hello_fd;
+    bool hello_credits; /* it knows of them */
+    uint64_t hello_event; /* where it is in our stream of events */
+};
+
+struct downlink {
+    struct link_env *env;
+    struct zio *zs;
+    struct monitor *monitor;
+    char endpoint[256];
+    struct child **children; /* the children proper in order of rank, then the adopted ones */
+    uint32_t count;          /* of the children proper */
+    uint32_t total;
+    uint32_t size;           /* of the array */
+    uint32_t first;          /* rank of children[0] */
+    uint32_t budget;         /* adopted ones that may be taken in until the next beat */
+    bool accept;
+    bool stopping; /* takes no child in any more */
+    bool doomed;   /* one of them is */
+    double since;  /* of the health of all: env->health */
+};
+
+/* --- children.c ----------------------------------------------------------------------------------- */
+
+/* A record of a broker that is not connected.  NULL: no memory. */
+struct child *child_create (struct downlink *down, uint32_t rank, bool adopted);
+
+bool child_is_online (const struct child *c);
+void child_set_health (struct child *c, enum health health);
+
+/* It is connected no more.  'why' NULL: it said goodbye. */
+void child_remove (struct child *c, const char *why);
+
+/* Send to an identity, be it a child or not.  Returns 0, or -1 with errno set. */
+int downlink_send (struct downlink *down, const char *identity, const idt_msg_t *msg);
+void downlink_send_disconnect (struct downlink *down, const char *identity, int errnum, const char *why);
+
+/* Send to a child, as channel_send (); what its channel did to it. */
+int child_send (void *arg, const idt_msg_t *msg);
+void child_check (struct child *c);
+
+/* --- children_events.c ------------------------------------------------------------------------------ */
+
+/* Tell a child in a beat where it is. */
+void child_put_position (const struct child *c, struct heartbeat *hb);
+
+/* As channel.h wants it. */
+const idt_msg_t *child_event (void *arg);
+void child_event_sent (void *arg);
+
+/* --- hello.c ------------------------------------------------------------------------------- */
+
+/* A message of an identity that we do not know (steals the reference). */
+void downlink_stranger (struct downlink *down, idt_msg_t *msg, const struct msg_zmq_from *from);
+
+/* Answer a hello that waits: the child is in. */
+void child_take_in (struct child *c);
+
+#endif /* BROKER_DOWNLINK_PRIVATE_H */

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* hello.c - who is taken in: children, and descendants whose own parent is gone
+ *
+ * Whoever says hello must be below us, on a connection with the key of its rank, of our version, and the only one that
+ * serves its rank.  Children are taken in at once, or when we take any in; the others as the budget allows.
+ */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "broker/overlay/children_private.h"
+
+struct hello {
+    const idt_msg_t *msg;
+    const struct msg_zmq_from *from;
+    json_t *o; /* what the texts point into */
+    json_int_t rank;
+    const char *uuid;
+    const char *version;
+    const char *host;
+    const char *status;
+    const char *stream; /* of events, and the last that it has */
+    json_int_t seq;
+    int link; /* version of the link: 1 knows of credit and parts; 0: it does not say */
+};
+
+static void refuse (struct downlink *down, const struct hello *hello, int errnum, const char *fmt, ...)
+    __attribute__ ((format (printf, 4, 5)));
+
+static void refuse (struct downlink *down, const struct hello *hello, int errnum, const char *fmt, ...)
+{
+    idt_msg_t *msg = idt_msg_respond (hello->msg, errnum);
+    char text[512];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    if (msg && idt_msg_set_string (msg, text) == 0)
+        downlink_send (down, hello->from->identity, msg);
+    idt_msg_unref (msg);
+    log_refusal (down->env->conf.log, LOG_REFUSED_HELLO, "a hello is refused: %s", text);
+}
+
+/* --- whose hello it is ------------------------------------------------------------------------------ */
+
+/* The record of an adopted descendant, made where there is none.  NULL: no memory. */
+static struct child *adopted_child (struct downlink *down, uint32_t rank)
+{
+    struct child *c;
+
+    for (uint32_t i = down->count; i < down->total; i++)
+        if (down->children[i]->peer.rank == rank)
+            return down->children[i];
+    if (down->total == down->size) {
+        uint32_t size = down->size * 2 + 16;
+        struct child **children = realloc (down->children, size * sizeof (children[0]));
+
+        if (!children)
+            return NULL;
+        down->children = children;
+        down->size = size;
+    }
+    if ((c = child_create (down, rank, true)))
+        down->children[down->total++] = c;
+    return c;
+}
+
+static struct child *child_of_rank (struct downlink *down, uint32_t rank)
+{
+    if (rank >= down->first && rank - down->first < down->count)
+        return down->children[rank - down->first];
+    return adopted_child (down, rank);
+}
+
+/* The child that a hello is for; NULL: it was refused. */
+static struct child *find_child (struct downlink *down, const struct hello *hello)
+{
+    struct overlay_conf *conf = &down->env->conf;
+    char user[32];
+    struct child *c;
+
+    if (hello->rank < 0 || hello->rank >= conf->topo->size
+        || topo_child_toward (conf->topo, conf->rank, hello->rank) == TOPO_NONE) {
+        refuse (down, hello, EINVAL, "rank %jd is not below rank %u", (intmax_t)hello->rank, conf->rank);
+        return NULL;
+    }
+    snprintf (user, sizeof (user), "%jd", (intmax_t)hello->rank);
+    if (strcmp (user, hello->from->user) != 0) {
+        refuse (down, hello, EPERM, "the key of this connection is not rank %jd's", (intmax_t)hello->rank);
+        return NULL;
+    }
+    if (!link_same_version (hello->version, PACKAGE_VERSION)) {
+        refuse (down, hello, EPROTO, "rank %jd runs version %s, its parent %s", (intmax_t)hello->rank, hello->version,
+                PACKAGE_VERSION);
+        return NULL;
+    }
+    if (!(c = child_of_rank (down, hello->rank)))
+        return NULL;
+    if (child_is_online (c) && strcmp (c->uuid, hello->uuid) != 0) {
+        refuse (down, hello, EADDRINUSE, "rank %u is served by %s on %s", c->peer.rank, c->uuid, c->host);
+        return NULL;
+    }
+    return c;
+}
+
+/* --- taking in --------------------------------------------------------------------------------------- */
+
+static idt_msg_t *make_welcome (struct child *c)
+{
+    struct link_env *env = c->down->env;
+    idt_msg_t *msg = idt_msg_respond (c->hello, 0);
+    uint64_t sent, bound;
+    const char *stream;
+    char *text = NULL;
+    uint64_t seq;
+    json_t *o;
+
+    env->conf.ops->position (env->conf.arg, &stream, &seq);
+    c->event = c->hello_event < seq ? c->hello_event : seq;
+    link_read_clock (env, &sent, &bound);
+    o = json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", env->conf.uuid, "version", PACKAGE_VERSION, "stream",
+                   stream, "seq", (json_int_t)c->event, "time_us", (json_int_t)c->hello_us, (json_int_t)sent, "bound_us",
+                   (json_int_t)bound, "link", 1);
+    if (o)
+        text = json_dumps (o, JSON_COMPACT);
+    json_decref (o);
+    if (msg && (!text || idt_msg_set_string (msg, text) < 0)) {
+        idt_msg_unref (msg);
+        msg = NULL;
+    }
+    free (text);
+    return msg;
+}
+
+/* Where a child goes on in the events; one of another stream, or of none, begins where we are. */
+static uint64_t event_of (const struct downlink *down, const struct hello *hello)
+{
+    const char *stream;
+    uint64_t seq;
+
+    down->env->conf.ops->position (down->env->conf.arg, &stream, &seq);
+    return hello->stream && strcmp (hello->stream, stream) == 0 && hello->seq >= 0 ? (uint64_t)hello->seq : UINT64_MAX;
+}
+
+/* Of a connected child's subtree.  One that does not say is whole. */
+static enum health health_of (const char *status)
+{
+    for (enum health health = HEALTH_FULL; status && health <= HEALTH_DEGRADED; health++)
+        if (strcmp (status, health_name (health)) == 0)
+            return health;
+    return HEALTH_FULL;
+}
+
+void child_take_in (struct child *c)
+{
+    struct overlay_conf *conf = &c->down->env->conf;
+    idt_msg_t *msg;
+
+    child_remove (c, "it says hello anew");
+    memcpy (c->peer.uuid, c->hello_identity, sizeof (c->peer.uuid));
+    c->fd = c->hello_fd;
+    c->heard = link_now ();
+    if ((msg = make_welcome (c)) && downlink_send (c->down, c->peer.uuid, msg) == 0
+        && router_peer_add (conf->router, &c->peer) == 0) {
+        channel_open (&c->channel, c->hello_credits);
+        child_set_health (c, c->hello_health);
+        log_printf (conf->log, c->adopted ? LOG_INFO : LOG_DEBUG, "overlay", "%s (rank %u) is taken in: %s on %s",
+                    c->adopted ? "adopted child" : "child", c->peer.rank, c->uuid, c->host);
+        conf->ops->child (conf->arg, c->peer.rank, true);
+    }
+    idt_msg_unref (msg);
+    idt_msg_unref (c->hello);
+    c->hello = NULL;
+}
+
+static void hello_received (struct downlink *down, const struct hello *hello)
+{
+    struct child *c;
+    uint64_t bound;
+
+    /* What happened to connections before this hello comes first: a descriptor may be in use again. */
+    monitor_drain (down->monitor);
+    if (down->stopping) {
+        refuse (down, hello, ESHUTDOWN, "rank %u is shutting down", down->env->conf.rank);
+        return;
+    }
+    if (!(c = find_child (down, hello)))
+        return;
+    idt_msg_unref (c->hello);
+    c->hello = (idt_msg_t *)idt_msg_ref (hello->msg);
+    c->hello_fd = hello->from->fd;
+    c->hello_health = health_of (hello->status);
+    c->hello_credits = hello->link >= 1;
+    c->hello_event = event_of (down, hello);
+    memcpy (c->hello_identity, hello->from->identity, sizeof (c->hello_identity));
+    link_read_clock (down->env, &c->hello_us, &bound);
+    snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
+    snprintf (c->host, sizeof (c->host), "%s", hello->host);
+    if (c->adopted)
+        downlink_adopt (down);
+    else if (down->accept)
+        child_take_in (c);
+}
+
+/* Those whose turn has not come wait: so many at a time keep nobody else from being served. */
+void downlink_adopt (struct downlink *down)
+{
+    for (uint32_t i = down->count; down->accept && down->budget > 0 && i < down->total; i++) {
+        if (down->children[i]->hello) {
+            down->budget--;
+            child_take_in (down->children[i]);
+        }
+    }
+}
+
+void downlink_refill (struct downlink *down)
+{
+    down->budget = ADOPT_BUDGET;
+    downlink_adopt (down);
+}
+
+void downlink_stranger (struct downlink *down, idt_msg_t *msg, const struct msg_zmq_from *from)
+{
+    struct hello hello = { .msg = msg, .from = from };
+    const char *topic = idt_msg_topic (msg);
+    idt_error_t err;
+
+    if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
+        downlink_send_disconnect (down, from->identity, EPROTO, "say hello first");
+    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?i s?s s?I}", "rank", &hello.rank, "uuid", &hello.uuid,
+                             "version", &hello.version, "hostname", &hello.host, "status", &hello.status, "link", &hello.link, "stream",
+                             &hello.stream, "seq", &hello.seq) < 0)
+        refuse (down, &hello, EPROTO, "malformed hello: %s", err.text);
+    else if (strlen (hello.uuid) != IDT_MSG_UUID_LEN)
+        refuse (down, &hello, EPROTO, "malformed hello: the uuid must have %d characters", IDT_MSG_UUID_LEN);
+    else
+        hello_received (down, &hello);
+    json_decref (hello.o);
+    idt_msg_unref (msg);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* link.c - what both sides of the overlay share: clocks, options of sockets, how messages come in and go out */
+#include "config.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <zmq.h>
+
+#include "broker/overlay/link.h"
+#include "libidtree/json_build.h"
+#include "libzmqutil/zmsg.h"
+
+#define HANDSHAKE_MS 5000 /* for a connection to show its key */
+#define WINDOW_TOTAL ((uint64_t)128 << 20) /* bytes on their way to this broker, over all links */
+#define WINDOW_MIN ((uint64_t)256 << 10)   /* of one */
+#define WINDOW_MAX ((uint64_t)4 << 20)
+#define WINDOW_MESSAGES 9216
+
+static double seconds (clockid_t clock)
+{
+    struct timespec ts;
+
+    clock_gettime (clock, &ts);
+    return ts.tv_sec + ts.tv_nsec * 1E-9;
+}
+
+double link_now (void)
+{
+    return seconds (CLOCK_MONOTONIC);
+}
+
+uint64_t link_boot_us (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_BOOTTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us)
+{
+    *now_us = 0;
+    *bound_us = 0;
+    return env->clock && env->clock->read_clock (env->clock_arg, now_us, bound_us);
+}
+
+/* Nothing else is done for it. */
+static void refuse_slow (struct channel *ch, idt_msg_t *request)
+{
+    idt_msg_t *msg = idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE) ? NULL : idt_msg_respond (request, EXFULL);
+
+    if (msg && idt_msg_set_string (msg, "answers wait for a broker on the way, which does not take them") == 0)
+        channel_send (ch, msg);
+    idt_msg_unref (msg);
+    idt_msg_unref (request);
+}
+
+void link_received (struct link_env *env, struct peer *from, struct channel *ch, idt_msg_t *msg)
+{
+    struct idt_cred cred = idt_msg_cred (msg);
+
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && channel_is_slow (ch, msg)) {
+        refuse_slow (ch, msg);
+        return;
+    }
+    cred.rolemask &= ~(uint32_t)IDT_ROLE_LOCAL;
+    if (cred.userid != env->owner) /* guests are nobody's owner, whoever lets them in */
+        cred.rolemask &= ~(uint32_t)(IDT_ROLE_OWNER | IDT_ROLE_BROKER);
+    idt_msg_set_cred (msg, cred);
+    env->conf.ops->message (env->conf.arg, from, msg);
+}
+
+/* All links of a broker share WINDOW_TOTAL; ZeroMQ's own limit is above what they let through. */
+int link_init_channel (const struct link_env *env, struct channel *ch, const struct channel_ops *ops, void *arg)
+{
+    uint64_t bytes = WINDOW_TOTAL / (topo_child_count (env->conf.topo, env->conf.rank) + 1);
+    uint32_t messages = env->hwm < WINDOW_MESSAGES ? env->hwm : WINDOW_MESSAGES;
+
+    if (bytes > WINDOW_MAX)
+        bytes = WINDOW_MAX;
+    else if (bytes < WINDOW_MIN)
+        bytes = WINDOW_MIN;
+    return channel_init (ch, ops, arg, env->max_queue, bytes, messages);
+}
+
+int link_send (struct link_env *env, struct zio *zs, const char *identity, const idt_msg_t *msg)
+{
+    int rc;
+
+    zio_touch (zs);
+    if ((rc = msg_zmq_send (zio_socket (zs), identity, msg)) < 0 && errno == EAGAIN)
+        env->blocked = true;
+    return rc;
+}
+
+json_t *link_describe (uint32_t rank, const struct channel *ch)
+{
+    struct channel_stats s = channel_stats (ch);
+
+    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I}", "rank", (json_int_t)rank, "answers", (json_int_t)s.answers,
+                      "events", (json_int_t)s.events, "asks", (json_int_t)s.asks, "bytes", (json_int_t)s.bytes, "refused",
+                      (json_int_t)s.refused, "failed", (json_int_t)s.failed, "dropped", (json_int_t)s.dropped);
+}
+
+static int set_int (void *sock, int option, int value)
+{
+    return zmq_setsockopt (sock, option, &value, sizeof (value));
+}
+
+/* ZeroMQ's own beat closes the connection to a process that is stopped, and so frees what waits for it: a ROUTER has no
+ * other way to let go of one peer.  Ours tells of the reactor.
+ */
+static int set_patience (const struct link_env *env, void *sock)
+{
+    int timeout_ms = env->timeout * 1E3, handshake_ms = timeout_ms < HANDSHAKE_MS ? timeout_ms : HANDSHAKE_MS;
+
+    if (set_int (sock, ZMQ_HEARTBEAT_IVL, timeout_ms / 5) < 0 || set_int (sock, ZMQ_HEARTBEAT_TIMEOUT, timeout_ms) < 0
+        || set_int (sock, ZMQ_HANDSHAKE_IVL, handshake_ms) < 0)
+        return -1;
+    return 0;
+}
+
+int link_setup_socket (const struct link_env *env, void *sock)
+{
+    int64_t max = LINK_MAX_FRAME;
+
+    if (set_int (sock, ZMQ_LINGER, 0) < 0 || set_int (sock, ZMQ_SNDHWM, env->hwm) < 0
+        || set_int (sock, ZMQ_RCVHWM, env->hwm) < 0 || set_int (sock, ZMQ_IPV6, 1) < 0 || set_patience (env, sock) < 0
+        || zmq_setsockopt (sock, ZMQ_MAXMSGSIZE, &max, sizeof (max)) < 0)
+        return -1;
+    return 0;
+}
+
+bool link_same_version (const char *a, const char *b)
+{
+    size_t len = strspn (a, "0123456789");
+
+    return len > 0 && strspn (b, "0123456789") == len && strncmp (a, b, len) == 0;
+}

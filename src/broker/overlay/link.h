@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* link.h - the two sides of the overlay: up to the parent, down to the children; private to the overlay */
+#ifndef BROKER_LINK_H
+#define BROKER_LINK_H
+
+#include "broker/overlay/channel.h"
+#include "broker/overlay/control.h"
+#include "broker/overlay/overlay.h"
+
+/* Bytes of a frame: more than a part, and all that one without a key can make us hold. */
+#define LINK_MAX_FRAME (2 * CHANNEL_PART)
+#define LINK_RETRY_MS 5. /* until a socket that takes nothing is tried again */
+
+struct keyring;
+
+/* What both sides share. */
+struct link_env {
+    struct overlay_conf conf;
+    const struct idt_overlay_ops *clock; /* NULL: none attached */
+    void *clock_arg;
+    double timeout; /* tbon.timeout, seconds */
+    uint32_t owner; /* user id: brokers of one tree have one */
+    uint32_t hwm;   /* tbon.hwm, messages */
+    uint64_t max_queue; /* tbon.max-queue, bytes that may wait for one link */
+    bool blocked;       /* a socket took nothing: it is to be tried again */
+    double beat;        /* link_now () of our last beat */
+    struct keyring *keys; /* of our descendants */
+    enum health health;   /* of our subtree: what the worst of the children makes of it */
+    enum health told;     /* as the parent knows it: by our hello, or a beat */
+};
+
+double link_now (void);       /* seconds, CLOCK_MONOTONIC: silence is judged by it */
+uint64_t link_boot_us (void); /* CLOCK_BOOTTIME, microseconds */
+
+/* Read the attached clock.  Returns false (and zeros) while it is unknown. */
+bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us);
+
+/* A message that came from another broker (steals the reference): hand it on, without the role that says it is
+ * local, and without those of the owner where it is of another user.  An ask of one that does not take its answers is
+ * refused.
+ */
+void link_received (struct link_env *env, struct peer *from, struct channel *ch, idt_msg_t *msg);
+
+/* Prepare the channel of one link.  Returns 0, or -1 with errno ENOMEM. */
+int link_init_channel (const struct link_env *env, struct channel *ch, const struct channel_ops *ops, void *arg);
+
+/* Put a message on a socket ('identity' NULL: a DEALER's).  Returns as msg_zmq_send (). */
+int link_send (struct link_env *env, struct zio *zs, const char *identity, const idt_msg_t *msg);
+
+/* What waits for a link, as overlay.stats-get tells it; a new reference. */
+json_t *link_describe (uint32_t rank, const struct channel *ch);
+
+/* Options of every overlay socket.  Returns 0, or -1 with errno set. */
+int link_setup_socket (const struct link_env *env, void *sock);
+
+/* Which brokers can be in one tree: those of one major version. */
+bool link_same_version (const char *a, const char *b);
+
+/* --- uplink: the DEALER to the parent, or to the ancestor that stands in for it ------------------- */
+
+struct uplink;
+
+struct uplink *uplink_create (struct link_env *env); /* 'env' is borrowed; NULL with errno set */
+void uplink_destroy (struct uplink *up);
+
+/* Whom to connect to: the parent, its parent, ..., the root.  Borrowed. */
+void uplink_set_ancestors (struct uplink *up, const struct card *ancestors, uint32_t count);
+
+/* Join the parent, or who stands in for it; keep trying until uplink_goodbye (). */
+void uplink_connect (struct uplink *up);
+
+/* Say that the subtree has stopped.  uplink_leaving () until the parent lets go, or is lost. */
+void uplink_goodbye (struct uplink *up);
+
+bool uplink_joined (const struct uplink *up);
+bool uplink_leaving (const struct uplink *up);
+uint32_t uplink_rank (const struct uplink *up); /* whom we are attached to; TOPO_NONE: nobody */
+
+/* Returns 0, or -1 with errno EHOSTUNREACH (not joined), or as channel_send (). */
+int uplink_send (struct uplink *up, const idt_msg_t *msg);
+
+/* Tell the keys of our descendants that are news. */
+void uplink_send_keys (struct uplink *up);
+
+/* Our beat: tells env->health, and gives up a parent that was silent for tbon.timeout, unless it was we who
+ * slept.
+ */
+void uplink_heartbeat (struct uplink *up, bool was_asleep);
+
+/* We may have been stopped for so long that the parent has given us up: then what it sent before waits until it answers a beat. */
+void uplink_doubt (struct uplink *up);
+
+/* Give up a connection that was found broken.  Returns whether there was one. */
+bool uplink_turn (struct uplink *up);
+
+/* Try again what the socket did not take. */
+void uplink_retry (struct uplink *up);
+
+/* Add what waits for the parent. */
+void uplink_describe (const struct uplink *up, json_t *links);
+
+/* --- downlink: the ROUTER for the children ------------------------------------------------------- */
+
+struct downlink;
+
+struct downlink *downlink_create (struct link_env *env); /* 'env' is borrowed; NULL with errno set */
+void downlink_destroy (struct downlink *down); /* children are told to say hello elsewhere */
+
+/* Listen.  Returns 0, or -1 with errno set and 'errp' filled.  downlink_endpoint (): the real one; NULL: not bound. */
+int downlink_bind (struct downlink *down, const char *endpoint, idt_error_t *errp);
+const char *downlink_endpoint (const struct downlink *down);
+
+/* Take in those who said hello and who will; with 'accept' false nobody any more. */
+void downlink_accept (struct downlink *down, bool accept);
+
+/* Take in descendants whose parent is gone, as far as the budget goes; it is filled again at each beat. */
+void downlink_adopt (struct downlink *down);
+void downlink_refill (struct downlink *down);
+
+/* Send to all who are connected: a message; the events that each has not got; our position in another stream of events. */
+void downlink_send_all (struct downlink *down, const idt_msg_t *msg);
+void downlink_send_events (struct downlink *down);
+void downlink_send_position (struct downlink *down);
+
+/* Remove who was silent for tbon.timeout; nobody, if it was we who slept. */
+void downlink_check_silence (struct downlink *down, bool was_asleep);
+
+/* Remove those that were found broken.  Returns whether there were any. */
+bool downlink_turn (struct downlink *down);
+
+/* Try again what the socket did not take. */
+void downlink_retry (struct downlink *down);
+
+/* Add what waits for each. */
+void downlink_describe_links (const struct downlink *down, json_t *links);
+
+uint32_t downlink_online (const struct downlink *down);  /* children and descendants that are connected */
+uint32_t downlink_adopted (const struct downlink *down); /* descendants among them */
+enum health downlink_health (const struct downlink *down); /* of the subtree: what the worst child makes of it */
+double downlink_since (const struct downlink *down);       /* since when, by link_now () */
+json_t *downlink_describe (const struct downlink *down);   /* the "children" of overlay.health; a new reference */
+
+const char *health_name (enum health health); /* "full", ... */
+
+/* --- keys: whom this broker may let in ------------------------------------------------------------ */
+
+struct keyring *keyring_create (void); /* NULL with errno ENOMEM */
+void keyring_destroy (struct keyring *kr);
+
+/* Set the key of a rank.  Returns whether that is news.  What is news waits for keyring_take_news (). */
+bool keyring_put (struct keyring *kr, const struct control_key *key);
+
+/* Whose key it is; TOPO_NONE: nobody's. */
+uint32_t keyring_find (const struct keyring *kr, const uint8_t key[CONTROL_KEY_SIZE]);
+
+/* All are news. */
+void keyring_renew (struct keyring *kr);
+
+/* A message with keys that are news, which they are no more; at most KEYRING_MESSAGE.  NULL: none. */
+#define KEYRING_MESSAGE 1024
+idt_msg_t *keyring_take_news (struct keyring *kr);
+
+#endif /* BROKER_LINK_H */

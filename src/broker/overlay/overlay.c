@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* overlay.c - the broker's place in the tree: joins uplink and downlink, beats the heart, tells the health */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "broker/base/msglist.h"
+#include "broker/overlay/link.h"
+#include "libidtree/json_build.h"
+#include "libutil/errprintf.h"
+
+#define HEARTBEAT 1.0 /* seconds */
+
+struct overlay {
+    struct link_env env;
+    struct zap *zap;
+    struct uplink *up; /* NULL: root */
+    struct downlink *down;
+    struct card *ancestors; /* parent first */
+    uint32_t nancestors;
+    uint32_t nchildren;
+    idt_watcher_t *heart;
+    idt_watcher_t *retry; /* of sockets that took nothing */
+    bool retrying;
+    double period;    /* of the heart, seconds */
+    enum health said; /* health that the followers know */
+    struct follow *followers; /* of overlay.health */
+    idt_t *h;
+};
+
+/* --- the heart ------------------------------------------------------------------------------------- */
+
+/* A beat that comes much too late means that we were stopped, not that the others were silent. */
+static void heart_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct overlay *ov = arg;
+    double now = link_now ();
+    bool was_asleep = now - ov->env.beat > 2 * ov->period;
+
+    if (ov->up)
+        uplink_doubt (ov->up);
+    ov->env.beat = now;
+    downlink_check_silence (ov->down, was_asleep);
+    downlink_refill (ov->down);
+    if (ov->up)
+        uplink_heartbeat (ov->up, was_asleep);
+}
+
+static void retry_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct overlay *ov = arg;
+
+    ov->retrying = ov->env.blocked = false;
+    downlink_retry (ov->down);
+    if (ov->up)
+        uplink_retry (ov->up);
+}
+
+/* Only ZeroMQ knows when a ROUTER's peer takes more. */
+static void retry_later (struct overlay *ov)
+{
+    ov->retrying = true;
+    idt_timer_watcher_reset (ov->retry, LINK_RETRY_MS, 0.);
+    idt_watcher_start (ov->retry);
+}
+
+static json_t *describe_health (struct overlay *ov)
+{
+    return json_pack ("{s:I s:s s:f s:o}", "rank", (json_int_t)ov->env.conf.rank, "status",
+                      health_name (downlink_health (ov->down)), "duration", link_now () - downlink_since (ov->down),
+                      "children", downlink_describe (ov->down));
+}
+
+static void tell_followers (struct overlay *ov)
+{
+    json_t *o = describe_health (ov);
+    char *s = o ? json_dumps (o, JSON_COMPACT) : NULL;
+
+    ov->said = downlink_health (ov->down);
+    if (ov->h && s)
+        follow_respond (ov->followers, ov->h, s);
+    else if (ov->h)
+        follow_end (ov->followers, ov->h, ENOMEM);
+    free (s);
+    json_decref (o);
+}
+
+/* The parent and the followers hear of a change at once. */
+bool overlay_turn (struct overlay *ov)
+{
+    bool busy = downlink_turn (ov->down);
+
+    if (ov->up && uplink_turn (ov->up))
+        busy = true;
+    if (ov->up)
+        uplink_send_keys (ov->up);
+    if (ov->up && uplink_joined (ov->up) && ov->env.health != ov->env.told) {
+        uplink_heartbeat (ov->up, false);
+        busy = true;
+    }
+    if (ov->env.blocked && !ov->retrying)
+        retry_later (ov);
+    if (downlink_health (ov->down) != ov->said) {
+        tell_followers (ov);
+        busy = true;
+    }
+    return busy;
+}
+
+bool overlay_is_full (const struct overlay *ov)
+{
+    return downlink_health (ov->down) == HEALTH_FULL;
+}
+
+/* --- life ------------------------------------------------------------------------------------------ */
+
+static bool zap_cb (const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
+{
+    struct overlay *ov = arg;
+    uint32_t rank = keyring_find (ov->env.keys, key);
+
+    if (rank == TOPO_NONE) {
+        log_refusal (ov->env.conf.log, LOG_REFUSED_KEY, "a connection is refused: its key is that of no rank below this one");
+        return false;
+    }
+    snprintf (user, size, "%u", rank);
+    return true;
+}
+
+static int get_attributes (struct overlay *ov, idt_error_t *errp)
+{
+    struct attrs *attrs = ov->env.conf.attrs;
+
+    ov->env.timeout = 5.;
+    ov->env.hwm = 10000;
+    ov->env.max_queue = (uint64_t)64 << 20;
+    if (attr_define (attrs, "tbon.timeout", "5s", 0, errp) < 0
+        || attr_get_seconds (attrs, "tbon.timeout", 0.1, 86400., &ov->env.timeout, errp) < 0
+        || attr_define (attrs, "tbon.hwm", "10000", 0, errp) < 0
+        || attr_get_u32 (attrs, "tbon.hwm", 10, 100000000, &ov->env.hwm, errp) < 0
+        || attr_define (attrs, "tbon.max-queue", "64M", 0, errp) < 0
+        || attr_get_size (attrs, "tbon.max-queue", 1 << 20, (uint64_t)1 << 40, &ov->env.max_queue, errp) < 0)
+        return -1;
+    ov->period = ov->env.timeout / 4 < HEARTBEAT ? ov->env.timeout / 4 : HEARTBEAT;
+    return 0;
+}
+
+struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *errp)
+{
+    struct overlay *ov = calloc (1, sizeof (*ov));
+
+    if (!ov)
+        return NULL;
+    ov->env.conf = *conf;
+    ov->nchildren = topo_child_count (conf->topo, conf->rank);
+    ov->env.beat = link_now ();
+    ov->env.owner = geteuid ();
+    if (get_attributes (ov, errp) < 0)
+        goto error;
+    if (!(ov->env.keys = keyring_create ()) || !(ov->followers = follow_create ())
+        || !(ov->down = downlink_create (&ov->env)) || (conf->rank > 0 && !(ov->up = uplink_create (&ov->env)))
+        || !(ov->retry = idt_timer_watcher_create (conf->reactor, 0., 0., retry_cb, ov))
+        || !(ov->heart = idt_timer_watcher_create (conf->reactor, ov->period * 1E3, ov->period * 1E3, heart_cb, ov))) {
+        errprintf (errp, "out of memory");
+        goto error;
+    }
+    ov->said = downlink_health (ov->down);
+    idt_watcher_start (ov->heart);
+    return ov;
+error:
+    overlay_destroy (ov);
+    return NULL;
+}
+
+void overlay_destroy (struct overlay *ov)
+{
+    int saved_errno = errno;
+
+    if (!ov)
+        return;
+    idt_watcher_destroy (ov->heart);
+    idt_watcher_destroy (ov->retry);
+    uplink_destroy (ov->up);
+    downlink_destroy (ov->down);
+    zap_destroy (ov->zap);
+    free (ov->ancestors);
+    keyring_destroy (ov->env.keys);
+    follow_destroy (ov->followers);
+    free (ov);
+    errno = saved_errno;
+}
+
+int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp)
+{
+    struct overlay_conf *conf = &ov->env.conf;
+
+    if (!(ov->zap = zap_create (conf->zpoll, conf->zctx, zap_cb, ov)))
+        return errprintf (errp, "cannot guard the overlay: %s", zmq_strerror (errno));
+    return downlink_bind (ov->down, endpoint, errp);
+}
+
+const char *overlay_endpoint (const struct overlay *ov)
+{
+    return downlink_endpoint (ov->down);
+}
+
+int overlay_set_cards (struct overlay *ov, const struct card *ancestors, uint32_t count, const struct card *children,
+                       idt_error_t *errp)
+{
+    struct control_key key;
+
+    if (!(ov->ancestors = calloc (count + 1, sizeof (ov->ancestors[0]))))
+        return errprintf (errp, "out of memory");
+    ov->nancestors = count;
+    if (count > 0) {
+        memcpy (ov->ancestors, ancestors, count * sizeof (ov->ancestors[0]));
+        uplink_set_ancestors (ov->up, ov->ancestors, count);
+    }
+    for (uint32_t i = 0; i < ov->nchildren; i++) {
+        key.rank = children[i].rank;
+        memcpy (key.key, children[i].key, sizeof (key.key));
+        keyring_put (ov->env.keys, &key);
+    }
+    return 0;
+}
+
+void overlay_connect (struct overlay *ov)
+{
+    if (ov->up)
+        uplink_connect (ov->up);
+}
+
+void overlay_accept (struct overlay *ov, bool accept)
+{
+    downlink_accept (ov->down, accept);
+}
+
+void overlay_stop_children (struct overlay *ov)
+{
+    idt_msg_t *msg = control_encode (CONTROL_STOP, 0, NULL);
+
+    if (msg)
+        downlink_send_all (ov->down, msg);
+    idt_msg_unref (msg);
+}
+
+void overlay_goodbye (struct overlay *ov)
+{
+    if (ov->up)
+        uplink_goodbye (ov->up);
+}
+
+void overlay_event_down (struct overlay *ov)
+{
+    downlink_send_events (ov->down);
+}
+
+int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
+{
+    if (!ov->up) {
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    return uplink_send (ov->up, msg);
+}
+
+void overlay_event_position (struct overlay *ov)
+{
+    downlink_send_position (ov->down);
+}
+
+uint32_t overlay_children_online (const struct overlay *ov)
+{
+    return downlink_online (ov->down);
+}
+
+bool overlay_has_parent (const struct overlay *ov)
+{
+    return ov->up && uplink_joined (ov->up);
+}
+
+bool overlay_is_leaving (const struct overlay *ov)
+{
+    return ov->up && uplink_leaving (ov->up);
+}
+
+int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void *arg)
+{
+    if (ops && ov->env.clock) {
+        errno = EEXIST;
+        return -1;
+    }
+    ov->env.clock = ops;
+    ov->env.clock_arg = arg;
+    if (ops && overlay_has_parent (ov))
+        ops->parent (arg, true);
+    return 0;
+}
+
+/* --- service --------------------------------------------------------------------------------------- */
+
+/* As a stream: now, and whenever the health of the subtree changes. */
+static void health_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct overlay *ov = arg;
+    json_t *o = describe_health (ov);
+
+    if (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && follow_add (ov->followers, msg) < 0)
+        idt_respond_error (h, msg, errno, errno == ENOSPC ? "too many clients follow the health already" : NULL);
+    else
+        idt_respond_pack (h, msg, "O", o);
+    json_decref (o);
+}
+
+static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct overlay *ov = arg;
+
+    follow_disconnect (ov->followers, msg);
+}
+
+static json_t *describe_subtree (const struct topo *topo, uint32_t rank)
+{
+    json_t *children = json_array ();
+
+    for (uint32_t i = 0; i < topo_child_count (topo, rank); i++)
+        json_add_new (&children, describe_subtree (topo, topo_child (topo, rank, i)));
+    return json_pack ("{s:I s:I s:o}", "rank", (json_int_t)rank, "size", (json_int_t)topo_subtree_size (topo, rank),
+                      "children", children);
+}
+
+static void topology_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct overlay *ov = arg;
+    const struct topo *topo = ov->env.conf.topo;
+    json_int_t rank;
+    idt_error_t err;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:I}", "rank", &rank) < 0) {
+        idt_respond_error (h, msg, EPROTO, err.text);
+        return;
+    }
+    json_decref (o);
+    if (rank < 0 || rank >= topo->size) {
+        char text[64];
+
+        snprintf (text, sizeof (text), "rank %jd: must be 0 to %u", (intmax_t)rank, topo->size - 1);
+        idt_respond_error (h, msg, EINVAL, text);
+        return;
+    }
+    o = describe_subtree (topo, rank);
+    idt_respond_pack (h, msg, "O", o);
+    json_decref (o);
+}
+
+static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct overlay *ov = arg;
+    json_t *links = json_array ();
+
+    downlink_describe_links (ov->down, links);
+    if (ov->up)
+        uplink_describe (ov->up, links);
+    idt_respond_pack (h, msg, "{s:i s:i s:i s:b s:o s:o}", "child-count", (int)ov->nchildren, "child-connected",
+                      (int)downlink_online (ov->down), "adopted", (int)downlink_adopted (ov->down), "parent-connected",
+                      (int)overlay_has_parent (ov), "parent-rank",
+                      overlay_has_parent (ov) ? json_integer (uplink_rank (ov->up)) : json_null (), "links", links);
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "overlay.health", health_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "overlay.topology", topology_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "overlay.stats-get", stats_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "overlay.disconnect", disconnect_cb, IDT_ROLE_ALL },
+    IDT_HANDLERS_END,
+};
+
+int overlay_serve (struct overlay *ov, idt_t *h)
+{
+    ov->h = h;
+    return idt_handlers_add (h, handlers, ov);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* overlay.h - the broker's place in the tree: its parent, its children (protocol.md section 7)
+ *
+ * One DEALER to the parent (uplink), one ROUTER for the children (downlink), CURVE always on, only the children's keys
+ * are let in.  Who is taken in becomes a peer of the router; who is gone is removed from it, at once when its connection
+ * closes, within tbon.timeout when it falls silent.
+ *
+ * A broker whose parent is gone attaches to the nearest ancestor that lives, and returns when its parent does.  For that
+ * the public keys of all descendants travel up, so that any ancestor knows whom it may let in; and an ancestor routes to
+ * a descendant through the nearest of the brokers on the way to it that is attached.
+ */
+#ifndef BROKER_OVERLAY_H
+#define BROKER_OVERLAY_H
+
+#include <idtree/module.h>
+
+#include "broker/base/attr.h"
+#include "broker/base/log.h"
+#include "broker/route/router.h"
+#include "broker/base/topology.h"
+#include "common/libzmqutil/zap.h"
+#include "common/libzmqutil/zwatcher.h"
+
+struct overlay;
+
+#define OVERLAY_KEY_TEXT 41 /* a CURVE key in Z85 with its NUL */
+
+/* What others must know of a broker to connect to it and to let it in. */
+struct card {
+    uint32_t rank;
+    char endpoint[256];
+    char host[256];
+    uint8_t key[ZAP_KEY_SIZE]; /* CURVE public key */
+};
+
+enum health { HEALTH_FULL, HEALTH_PARTIAL, HEALTH_DEGRADED, HEALTH_LOST, HEALTH_OFFLINE };
+
+struct overlay_ops {
+    /* A request, response or event from the parent or a child (steals the reference). */
+    void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
+    /* The parent took us in, or is gone. */
+    void (*parent) (void *arg, bool up);
+    /* The parent does not want us; it is tried again after this returns. */
+    void (*refused) (void *arg, int errnum, const char *text);
+    /* A child was taken in, or is gone. */
+    void (*child) (void *arg, uint32_t rank, bool up);
+    /* The parent says that this subtree shall stop. */
+    void (*stop) (void *arg);
+    /* The newest event that we handed on; what the parent's is, as it says in its hello; its lower bits, as beats say. */
+    void (*position) (void *arg, const char **stream, uint64_t *seq);
+    void (*newest) (void *arg, const char *stream, uint64_t seq);
+    void (*newest_low) (void *arg, const char *stream, uint32_t seq);
+    /* The oldest event that is kept of those after number 'after', borrowed, and its number.  NULL: none. */
+    const idt_msg_t *(*event_after) (void *arg, uint64_t after, uint64_t *seq);
+};
+
+struct overlay_conf {
+    struct zpoll *zpoll;
+    idt_reactor_t *reactor;
+    void *zctx;
+    struct attrs *attrs;
+    struct router *router;
+    struct log *log;
+    const struct topo *topo;
+    uint32_t rank;
+    const char *uuid; /* of this broker: its incarnation */
+    const char *host;
+    char public_key[OVERLAY_KEY_TEXT];
+    char secret_key[OVERLAY_KEY_TEXT];
+    const struct overlay_ops *ops;
+    void *arg;
+};
+
+/* Copies 'conf'; what it points to is borrowed.  NULL with errno set and 'errp' filled. */
+struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *errp);
+void overlay_destroy (struct overlay *ov);
+
+/* Listen for children at 'endpoint' (tcp://HOST:* takes any port).  Returns 0, or -1 with errno set and 'errp'
+ * filled.  overlay_endpoint () then tells the real one; NULL: not bound.
+ */
+int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp);
+const char *overlay_endpoint (const struct overlay *ov);
+
+/* Tell the cards of the ancestors, parent first (none: root), and of all children, in order of rank.  Copied. */
+int overlay_set_cards (struct overlay *ov, const struct card *ancestors, uint32_t count, const struct card *children,
+                       idt_error_t *errp);
+
+/* Join the parent; keep trying. */
+void overlay_connect (struct overlay *ov);
+
+/* Take children in from now on (we have joined); until then they wait.  With 'accept' false none more. */
+void overlay_accept (struct overlay *ov, bool accept);
+
+/* Tell the children to stop; tell the parent that we have. */
+void overlay_stop_children (struct overlay *ov);
+void overlay_goodbye (struct overlay *ov);
+
+/* There are events for the children; send one up to be published. */
+void overlay_event_down (struct overlay *ov);
+int overlay_event_up (struct overlay *ov, const idt_msg_t *msg); /* -1, EHOSTUNREACH: no parent */
+
+/* Another stream of events begins: all children go on from our position in it, and are told that now. */
+void overlay_event_position (struct overlay *ov);
+
+uint32_t overlay_children_online (const struct overlay *ov);
+bool overlay_has_parent (const struct overlay *ov);
+bool overlay_is_leaving (const struct overlay *ov); /* said goodbye, not let go yet */
+
+/* Carry a module's clock on hellos and heartbeats; NULL: none.  Returns 0, or -1 with errno EEXIST. */
+int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void *arg);
+
+/* Do what was put off until no message is in hand.  Called before the reactor sleeps.  Returns whether there was
+ * anything.
+ */
+bool overlay_turn (struct overlay *ov);
+
+bool overlay_is_full (const struct overlay *ov); /* nobody below is missing */
+
+/* Serve overlay.health, overlay.topology and overlay.stats-get on the broker's own handle. */
+int overlay_serve (struct overlay *ov, idt_t *h);
+
+#endif /* BROKER_OVERLAY_H */

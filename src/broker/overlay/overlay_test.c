@@ -1,0 +1,954 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* overlay_test.c - who is let in, who is thrown out, and who notices
+ *
+ * A parent (rank 0 of 3) and, where a test wants one, a child (rank 1), each with a ZeroMQ context of its own, on one
+ * reactor; and raw sockets that behave as no broker would.  Keys are real, connections are ipc.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "broker/overlay/channel.h"
+#include "broker/overlay/control.h"
+#include "broker/overlay/overlay.h"
+#include "libzmqutil/zmsg.h"
+#include "libutil/tap.h"
+
+#define SIZE 3 /* of the tree: a parent and two children */
+#define SIZE_DEEP 4 /* rank 3 is below rank 1 */
+#define LONG "60s"   /* tbon.timeout where nobody shall be given up for silence */
+#define SHORT "400ms" /* ... where the test waits for that */
+
+struct node {
+    uint32_t rank;
+    char uuid[IDT_MSG_UUID_LEN + 1];
+    struct attrs *attrs;
+    struct log *log;
+    struct router *router;
+    void *zctx;
+    struct zpoll *zpoll;
+    struct overlay *ov;
+    struct peer service, client;
+    bool parent_up;
+    int ups, downs, stops, refusals, errnum;
+    int answers, unreachable, busy; /* that the client got */
+    bool replies;                   /* the service answers at once */
+    int requests;             /* that the service got */
+    int events;
+    const idt_msg_t *held; /* last request to the service */
+    uint64_t published;
+    const idt_msg_t *event; /* that was */
+};
+
+struct world {
+    idt_reactor_t *reactor;
+    struct topo topo;
+    char dir[64];
+    char endpoint[128];
+    char public_key[SIZE_DEEP][OVERLAY_KEY_TEXT];
+    char secret_key[SIZE_DEEP][OVERLAY_KEY_TEXT];
+    struct node parent, child;
+    const char *timeout;
+    bool parent_sleeps; /* its sockets are not served */
+};
+
+/* --- what the overlay calls --------------------------------------------------------------------------------- */
+
+static void request (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    router_request_new (((struct node *)arg)->router, from, msg);
+}
+
+static void response (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    router_response_new (((struct node *)arg)->router, from, msg);
+}
+
+static void event (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    ((struct node *)arg)->events++;
+    idt_msg_unref (msg);
+}
+
+static void message (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
+        request (arg, from, msg);
+    else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
+        response (arg, from, msg);
+    else
+        event (arg, from, msg);
+}
+
+static void parent (void *arg, bool up)
+{
+    struct node *n = arg;
+
+    n->parent_up = up;
+    n->ups += up;
+    n->downs += !up;
+}
+
+static void refused (void *arg, int errnum, const char *text)
+{
+    struct node *n = arg;
+
+    n->refusals++;
+    n->errnum = errnum;
+}
+
+static void child (void *arg, uint32_t rank, bool up)
+{
+    struct node *n = arg;
+
+    n->ups += up;
+    n->downs += !up;
+}
+
+static void stop (void *arg)
+{
+    ((struct node *)arg)->stops++;
+}
+
+static void position (void *arg, const char **stream, uint64_t *seq)
+{
+    *stream = "";
+    *seq = ((struct node *)arg)->published;
+}
+
+static void newest (void *arg, const char *stream, uint64_t seq)
+{
+}
+
+static void newest_low (void *arg, const char *stream, uint32_t seq)
+{
+}
+
+/* All events are one. */
+static const idt_msg_t *event_after (void *arg, uint64_t after, uint64_t *seq)
+{
+    struct node *n = arg;
+
+    *seq = after + 1;
+    return after < n->published ? n->event : NULL;
+}
+
+static const struct overlay_ops ops = {
+    .message = message,
+    .parent = parent,
+    .refused = refused,
+    .child = child,
+    .stop = stop,
+    .position = position,
+    .newest = newest,
+    .newest_low = newest_low,
+    .event_after = event_after,
+};
+
+static int service_send (void *arg, const idt_msg_t *msg)
+{
+    struct node *n = arg;
+
+    n->requests++;
+    idt_msg_unref (n->held);
+    n->held = idt_msg_ref (msg);
+    if (n->replies)
+        router_response_new (n->router, &n->service, idt_msg_respond (msg, 0));
+    return 0;
+}
+
+static int client_send (void *arg, const idt_msg_t *msg)
+{
+    struct node *n = arg;
+
+    n->answers++;
+    n->errnum = idt_msg_errnum (msg);
+    n->unreachable += n->errnum == EHOSTUNREACH;
+    n->busy += n->errnum == EAGAIN;
+    return 0;
+}
+
+/* --- brokers ------------------------------------------------------------------------------------------------ */
+
+static void add_peer (struct node *n, struct peer *p, enum peer_kind kind, const char *name,
+                      int (*send) (void *arg, const idt_msg_t *msg))
+{
+    *p = (struct peer){ .kind = kind, .send = send, .arg = n };
+    snprintf (p->uuid, sizeof (p->uuid), "%-8.8s-%04u-4000-8000-000000000000", name, n->rank);
+    if (router_peer_add (n->router, p) < 0)
+        bail_out ("no peer");
+}
+
+static void node_init (struct node *n, struct world *w, uint32_t rank, const char *hwm)
+{
+    idt_error_t err;
+    struct overlay_conf conf = {
+        .reactor = w->reactor,
+        .topo = &w->topo,
+        .rank = rank,
+        .uuid = n->uuid,
+        .host = "here",
+        .ops = &ops,
+        .arg = n,
+    };
+
+    memset (n, 0, sizeof (*n));
+    n->rank = rank;
+    snprintf (n->uuid, sizeof (n->uuid), "broker00-%04u-4000-8000-000000000000", rank);
+    conf.attrs = n->attrs = attrs_create ();
+    attr_give (n->attrs, "log-stderr-level", "0");
+    attr_give (n->attrs, "tbon.timeout", w->timeout);
+    attr_give (n->attrs, "tbon.hwm", hwm);
+    conf.log = n->log = log_create (n->attrs, rank, &err);
+    conf.router = n->router = router_create (rank, &w->topo, 100000);
+    conf.zctx = n->zctx = zmq_ctx_new ();
+    conf.zpoll = n->zpoll = zpoll_create (w->reactor);
+    memcpy (conf.public_key, w->public_key[rank], OVERLAY_KEY_TEXT);
+    memcpy (conf.secret_key, w->secret_key[rank], OVERLAY_KEY_TEXT);
+    if (!(n->ov = overlay_create (&conf, &err)))
+        bail_out (err.text);
+    add_peer (n, &n->service, PEER_MODULE, "service", service_send);
+    add_peer (n, &n->client, PEER_CLIENT, "client", client_send);
+    router_service_add (n->router, rank == 0 ? "root" : "leaf", &n->service);
+}
+
+static void node_fini (struct node *n)
+{
+    if (!n->ov)
+        return;
+    overlay_destroy (n->ov);
+    router_peer_remove (n->router, &n->service);
+    router_peer_remove (n->router, &n->client);
+    idt_msg_unref (n->held);
+    idt_msg_unref (n->event);
+    router_destroy (n->router);
+    zpoll_destroy (n->zpoll);
+    zmq_ctx_term (n->zctx);
+    log_destroy (n->log);
+    attrs_destroy (n->attrs);
+    n->ov = NULL;
+}
+
+static void make_card (struct world *w, uint32_t rank, struct card *card)
+{
+    memset (card, 0, sizeof (*card));
+    card->rank = rank;
+    snprintf (card->endpoint, sizeof (card->endpoint), "%s", w->endpoint);
+    snprintf (card->host, sizeof (card->host), "here");
+    zmq_z85_decode (card->key, w->public_key[rank]);
+}
+
+/* The parent listens and knows its children. */
+static void set_children (struct world *w)
+{
+    struct card cards[2];
+    idt_error_t err;
+
+    make_card (w, 1, &cards[0]);
+    make_card (w, 2, &cards[1]);
+    if (overlay_bind (w->parent.ov, w->endpoint, &err) < 0 || overlay_set_cards (w->parent.ov, NULL, 0, cards, &err) < 0)
+        bail_out (err.text);
+}
+
+static void world_init_tree (struct world *w, const char *timeout, uint32_t size)
+{
+    memset (w, 0, sizeof (*w));
+    w->timeout = timeout;
+    topo_parse (&w->topo, "kary:2", size, NULL);
+    snprintf (w->dir, sizeof (w->dir), "/tmp/overlay_test.XXXXXX");
+    if (!mkdtemp (w->dir) || !(w->reactor = idt_reactor_create ()))
+        bail_out ("no world");
+    snprintf (w->endpoint, sizeof (w->endpoint), "ipc://%s/tbon-0", w->dir);
+    for (int i = 0; i < SIZE_DEEP; i++)
+        zmq_curve_keypair (w->public_key[i], w->secret_key[i]);
+    node_init (&w->parent, w, 0, "1000");
+    set_children (w);
+    overlay_accept (w->parent.ov, true);
+}
+
+static void world_init (struct world *w, const char *timeout)
+{
+    world_init_tree (w, timeout, SIZE);
+}
+
+static void start_child (struct world *w, const char *hwm)
+{
+    struct card card;
+    idt_error_t err;
+
+    node_init (&w->child, w, 1, hwm);
+    make_card (w, 0, &card);
+    overlay_set_cards (w->child.ov, &card, 1, NULL, &err);
+    overlay_connect (w->child.ov);
+}
+
+static void world_fini (struct world *w)
+{
+    node_fini (&w->child);
+    node_fini (&w->parent);
+    idt_reactor_destroy (w->reactor);
+    if (rmdir (w->dir) < 0)
+        ok (false, "no socket is left behind");
+}
+
+/* One turn of the reactor, waiting for something to happen (each heart beats). */
+static void turn (struct world *w)
+{
+    struct node *nodes[] = { &w->parent, &w->child };
+    bool busy = false;
+
+    for (int i = 0; i < 2; i++) {
+        if (!nodes[i]->ov || (i == 0 && w->parent_sleeps))
+            continue;
+        busy = zpoll_turn (nodes[i]->zpoll) || busy;
+        busy = overlay_turn (nodes[i]->ov) || busy;
+    }
+    idt_reactor_run (w->reactor, busy ? IDT_REACTOR_NOWAIT : IDT_REACTOR_ONCE);
+}
+
+#define UNTIL(w, condition) \
+    do { \
+        turn (w); \
+        wait_until (condition) turn (w); \
+    } while (0)
+
+static void ask (struct node *n, const char *topic, uint32_t nodeid, uint32_t tag, size_t size)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    idt_msg_set_topic (msg, topic);
+    idt_msg_set_nodeid (msg, nodeid);
+    idt_msg_set_matchtag (msg, tag);
+    if (size > 0)
+        memset (idt_msg_alloc_payload (msg, size), 'x', size);
+    idt_msg_route_clear (msg);
+    router_request_new (n->router, &n->client, msg);
+}
+
+static void reply (struct node *n)
+{
+    router_response_new (n->router, &n->service, idt_msg_respond (n->held, 0));
+}
+
+/* --- raw sockets -------------------------------------------------------------------------------------------- */
+
+struct raw {
+    void *ctx;
+    void *sock;
+    void *monitor;
+    idt_watcher_t *w[2];
+};
+
+static unsigned raw_count;
+
+static void wake_cb (idt_watcher_t *w, int revents, void *arg)
+{
+}
+
+/* What comes for a raw socket ends the sleep of the reactor. */
+static idt_watcher_t *watch (struct world *w, void *sock)
+{
+    size_t size = sizeof (int);
+    idt_watcher_t *watcher;
+    int fd;
+
+    if (zmq_getsockopt (sock, ZMQ_FD, &fd, &size) < 0
+        || !(watcher = idt_fd_watcher_create (w->reactor, fd, IDT_POLLIN, wake_cb, NULL)))
+        bail_out ("no watcher");
+    idt_watcher_start (watcher);
+    return watcher;
+}
+
+static void raw_open (struct raw *raw, struct world *w, uint32_t key_of)
+{
+    char identity[IDT_MSG_UUID_LEN + 1];
+    uint8_t server_key[ZAP_KEY_SIZE];
+    int linger = 0;
+
+    raw->ctx = zmq_ctx_new ();
+    raw->sock = zmq_socket (raw->ctx, ZMQ_DEALER);
+    snprintf (identity, sizeof (identity), "%08x-2222-4000-8000-000000000000", ++raw_count);
+    zmq_setsockopt (raw->sock, ZMQ_ROUTING_ID, identity, IDT_MSG_UUID_LEN);
+    zmq_setsockopt (raw->sock, ZMQ_LINGER, &linger, sizeof (linger));
+    zmq_z85_decode (server_key, w->public_key[0]);
+    zmq_setsockopt (raw->sock, ZMQ_CURVE_SERVERKEY, server_key, ZAP_KEY_SIZE);
+    zmq_setsockopt (raw->sock, ZMQ_CURVE_PUBLICKEY, w->public_key[key_of], OVERLAY_KEY_TEXT - 1);
+    zmq_setsockopt (raw->sock, ZMQ_CURVE_SECRETKEY, w->secret_key[key_of], OVERLAY_KEY_TEXT - 1);
+    zmq_socket_monitor (raw->sock, "inproc://raw", ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
+                                                       | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL
+                                                       | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL);
+    raw->monitor = zmq_socket (raw->ctx, ZMQ_PAIR);
+    zmq_setsockopt (raw->monitor, ZMQ_LINGER, &linger, sizeof (linger));
+    zmq_connect (raw->monitor, "inproc://raw");
+    if (zmq_connect (raw->sock, w->endpoint) < 0)
+        bail_out ("cannot connect");
+    raw->w[0] = watch (w, raw->sock);
+    raw->w[1] = watch (w, raw->monitor);
+}
+
+static void raw_close (struct raw *raw)
+{
+    idt_watcher_destroy (raw->w[0]);
+    idt_watcher_destroy (raw->w[1]);
+    zmq_close (raw->monitor);
+    zmq_close (raw->sock);
+    zmq_ctx_term (raw->ctx);
+}
+
+static void raw_send (struct raw *raw, idt_msg_t *msg)
+{
+    if (msg_zmq_send (raw->sock, NULL, msg) < 0)
+        bail_out ("cannot send");
+    idt_msg_unref (msg);
+}
+
+/* The next message, while the brokers go on. */
+static idt_msg_t *raw_recv (struct raw *raw, struct world *w)
+{
+    idt_msg_t *msg;
+
+    wait_until ((msg = msg_zmq_recv (raw->sock, false, 1 << 20, NULL)))
+        turn (w);
+    return msg;
+}
+
+static int raw_handshake (struct raw *raw, struct world *w)
+{
+    char frame[8], address[256];
+    uint16_t event;
+
+    wait_until (zmq_recv (raw->monitor, frame, sizeof (frame), ZMQ_DONTWAIT) == 6)
+        turn (w);
+    zmq_recv (raw->monitor, address, sizeof (address), ZMQ_DONTWAIT);
+    memcpy (&event, frame, 2);
+    return event;
+}
+
+static idt_msg_t *make_hello (const char *payload)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    idt_msg_set_topic (msg, "overlay.hello");
+    idt_msg_set_string (msg, payload);
+    idt_msg_set_matchtag (msg, 1);
+    idt_msg_route_clear (msg);
+    return msg;
+}
+
+#define UUID_A "aaaaaaaa-0000-4000-8000-000000000000"
+#define UUID_B "bbbbbbbb-0000-4000-8000-000000000000"
+#define HELLO_OF(rank, uuid, version, status) \
+    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" version "\",\"hostname\":\"h\",\"status\":\"" status \
+    "\",\"seq\":0,\"stream\":\"\"}"
+#define HELLO_LINK(rank, uuid) \
+    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\",\"seq\":0," \
+    "\"stream\":\"\",\"link\":1}"
+#define HELLO(rank, uuid, version) HELLO_OF (rank, uuid, version, "full")
+
+/* The error of a hello; 0: taken in. */
+static int say_hello (struct raw *raw, struct world *w, const char *payload)
+{
+    idt_msg_t *msg;
+    int errnum;
+
+    raw_send (raw, make_hello (payload));
+    msg = raw_recv (raw, w);
+    errnum = idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE ? (int)idt_msg_errnum (msg) : -1;
+    idt_msg_unref (msg);
+    return errnum;
+}
+
+/* The status of a DISCONNECT that comes next; -1: something else comes. */
+static int disconnected (struct raw *raw, struct world *w)
+{
+    idt_msg_t *msg = raw_recv (raw, w);
+    int status = idt_msg_type (msg) == IDT_MSGTYPE_CONTROL && idt_msg_control_type (msg) == CONTROL_DISCONNECT
+        ? (int)idt_msg_control_status (msg)
+        : -1;
+
+    idt_msg_unref (msg);
+    return status;
+}
+
+/* Let happen what may: a stranger comes and goes a few times meanwhile. */
+static void pass_time (struct world *w)
+{
+    for (int i = 0; i < 10; i++) {
+        struct raw raw;
+        idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
+
+        raw_open (&raw, w, 2);
+        idt_msg_set_topic (msg, "a.b");
+        raw_send (&raw, msg);
+        if (disconnected (&raw, w) != EPROTO)
+            bail_out ("a stranger is let in");
+        raw_close (&raw);
+    }
+}
+
+/* --- tests -------------------------------------------------------------------------------------------------- */
+
+static void test_join (void)
+{
+    struct world w;
+    idt_msg_t *msg;
+
+    world_init (&w, LONG);
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
+    ok (overlay_children_online (w.parent.ov) == 1 && overlay_has_parent (w.child.ov) && !overlay_is_full (w.parent.ov),
+        "a child is taken in; the other one is missing");
+    ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 10);
+    UNTIL (&w, w.parent.requests == 1);
+    ok (idt_msg_route_count (w.parent.held) == 2, "its request comes over the link");
+    reply (&w.parent);
+    UNTIL (&w, w.child.answers == 1);
+    ask (&w.parent, "leaf.x", 1, 1, 100000);
+    UNTIL (&w, w.child.requests == 1);
+    reply (&w.child);
+    UNTIL (&w, w.parent.answers == 1);
+    ok (w.child.unreachable == 0 && w.parent.unreachable == 0, "requests are answered in both directions");
+    msg = idt_msg_create (IDT_MSGTYPE_EVENT);
+    idt_msg_set_topic (msg, "a.b");
+    w.parent.event = msg;
+    w.parent.published = 1;
+    overlay_event_down (w.parent.ov);
+    UNTIL (&w, w.child.events == 1);
+    overlay_stop_children (w.parent.ov);
+    UNTIL (&w, w.child.stops == 1);
+    overlay_goodbye (w.child.ov);
+    ok (overlay_is_leaving (w.child.ov), "a child that said goodbye is leaving");
+    UNTIL (&w, !w.child.parent_up);
+    ok (w.parent.downs == 1 && overlay_children_online (w.parent.ov) == 0 && !overlay_is_leaving (w.child.ov),
+        "... until the parent lets it go");
+    world_fini (&w);
+}
+
+static void test_keys (void)
+{
+    char key[OVERLAY_KEY_TEXT];
+    struct world w;
+    struct raw raw;
+
+    world_init (&w, LONG);
+    raw_open (&raw, &w, 1);
+    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_SUCCEEDED, "a child's key is let in");
+    raw_close (&raw);
+    zmq_curve_keypair (w.public_key[1], w.secret_key[1]);
+    raw_open (&raw, &w, 1);
+    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, "another key is not");
+    raw_close (&raw);
+    raw_open (&raw, &w, 0);
+    ok (raw_handshake (&raw, &w) == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, "nor is the parent's own");
+    raw_close (&raw);
+    memcpy (key, w.public_key[0], sizeof (key));
+    memcpy (w.public_key[0], w.public_key[2], sizeof (key));
+    start_child (&w, "1000");
+    memcpy (w.public_key[0], key, sizeof (key));
+    pass_time (&w);
+    ok (!w.child.parent_up && w.parent.ups == 0, "a parent without the expected key is not joined");
+    world_fini (&w);
+}
+
+/* Whether rank 3's key is let in. */
+static bool is_let_in (struct world *w)
+{
+    struct raw raw;
+    int event;
+
+    raw_open (&raw, w, 3);
+    event = raw_handshake (&raw, w);
+    raw_close (&raw);
+    return event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+}
+
+/* A child says that rank 3 has the key that it has now. */
+static void tell_key (struct raw *raw, struct world *w)
+{
+    struct control_key key = { .rank = 3 };
+    idt_msg_t *msg;
+
+    zmq_z85_decode (key.key, w->public_key[3]);
+    if (!(msg = control_encode_keys (&key, 1)))
+        bail_out ("no message");
+    raw_send (raw, msg);
+    pass_time (w);
+}
+
+static void test_adoption (void)
+{
+    struct world w;
+    struct raw child, other, liar, orphan;
+
+    world_init_tree (&w, LONG, SIZE_DEEP);
+    raw_open (&child, &w, 1);
+    raw_open (&other, &w, 2);
+    say_hello (&child, &w, HELLO ("1", UUID_A, PACKAGE_VERSION));
+    say_hello (&other, &w, HELLO ("2", UUID_B, PACKAGE_VERSION));
+    ok (!is_let_in (&w), "a descendant whose key nobody told is not let in");
+    tell_key (&other, &w);
+    ok (!is_let_in (&w), "nor is one whose key was told by a child that it is not below");
+    raw_open (&liar, &w, 1);
+    ok (say_hello (&liar, &w, HELLO ("3", UUID_B, PACKAGE_VERSION)) == EPERM, "with its parent's key nobody is taken for it");
+    raw_close (&liar);
+    tell_key (&child, &w);
+    raw_open (&orphan, &w, 3);
+    ok (say_hello (&orphan, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == EPERM, "with its own key it is not taken for its parent");
+    ok (say_hello (&orphan, &w, HELLO ("3", UUID_A, PACKAGE_VERSION)) == 0 && overlay_children_online (w.parent.ov) == 3,
+        "one whose key its parent told is taken in");
+    zmq_curve_keypair (w.public_key[3], w.secret_key[3]);
+    ok (!is_let_in (&w), "but no other key in its name");
+    raw_close (&orphan);
+    raw_close (&other);
+    raw_close (&child);
+    world_fini (&w);
+}
+
+static void test_hello (void)
+{
+    static const struct {
+        const char *payload;
+        int errnum;
+        const char *what;
+    } hellos[] = {
+        { HELLO ("2", UUID_A, PACKAGE_VERSION), EPERM, "for a rank that the key is not of" },
+        { HELLO ("0", UUID_A, PACKAGE_VERSION), EINVAL, "for the parent's own rank" },
+        { HELLO ("3", UUID_A, PACKAGE_VERSION), EINVAL, "for a rank that is no child" },
+        { HELLO ("-1", UUID_A, PACKAGE_VERSION), EINVAL, "for a negative rank" },
+        { HELLO ("4294967297", UUID_A, PACKAGE_VERSION), EINVAL, "for a rank beyond 32 bits" },
+        { HELLO ("1", UUID_A, "9.0.0"), EPROTO, "of another major version" },
+        { HELLO ("1", UUID_A, "abc"), EPROTO, "of no version" },
+        { HELLO ("1", "short", PACKAGE_VERSION), EPROTO, "with a uuid that is none" },
+        { "{\"rank\":1}", EPROTO, "that lacks most" },
+        { "{\"rank\":\"1\",\"uuid\":7,\"version\":[],\"hostname\":{}}", EPROTO, "of other kinds of values" },
+        { "[]", EPROTO, "that is no object" },
+        { "{", EPROTO, "that is no JSON" },
+    };
+    struct world w;
+    struct raw raw, second;
+
+    world_init (&w, LONG);
+    raw_open (&raw, &w, 1);
+    for (size_t i = 0; i < sizeof (hellos) / sizeof (hellos[0]); i++)
+        ok (say_hello (&raw, &w, hellos[i].payload) == hellos[i].errnum, "a hello %s is refused: %s", hellos[i].what,
+            strerror (hellos[i].errnum));
+    ok (overlay_children_online (w.parent.ov) == 0, "nobody was taken in by that");
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0, "a good hello is accepted");
+    raw_open (&second, &w, 1);
+    ok (say_hello (&second, &w, HELLO ("1", UUID_B, PACKAGE_VERSION)) == EADDRINUSE, "a second holder of the rank is refused");
+    ok (say_hello (&second, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0 && w.parent.ups == 2 && w.parent.downs == 1,
+        "... but not the same one on a new connection, which replaces the old");
+    raw_close (&raw);
+    pass_time (&w);
+    ok (overlay_children_online (w.parent.ov) == 1, "the end of the old connection does not end the new one");
+    raw_close (&second);
+    UNTIL (&w, w.parent.downs == 2);
+    ok (overlay_children_online (w.parent.ov) == 0, "the end of the connection is seen at once");
+    world_fini (&w);
+}
+
+/* A child with children comes before they do. */
+static void test_whole (void)
+{
+    struct world w;
+    struct raw first, second;
+
+    world_init_tree (&w, LONG, SIZE_DEEP);
+    raw_open (&first, &w, 1);
+    say_hello (&first, &w, HELLO_OF ("1", UUID_A, PACKAGE_VERSION, "partial"));
+    raw_open (&second, &w, 2);
+    say_hello (&second, &w, HELLO ("2", UUID_B, PACKAGE_VERSION));
+    ok (overlay_children_online (w.parent.ov) == 2 && !overlay_is_full (w.parent.ov),
+        "a tree is not whole where a child says that its subtree is not");
+    raw_send (&first, control_heartbeat_up (HEALTH_FULL, 1));
+    UNTIL (&w, overlay_is_full (w.parent.ov));
+    ok (true, "but when its beat says so");
+    raw_close (&second);
+    raw_close (&first);
+    world_fini (&w);
+}
+
+static void test_before_hello (void)
+{
+    struct world w;
+    struct raw raw;
+    idt_msg_t *msg;
+    static const enum idt_msgtype types[]
+        = { IDT_MSGTYPE_REQUEST, IDT_MSGTYPE_RESPONSE, IDT_MSGTYPE_EVENT, IDT_MSGTYPE_CONTROL };
+
+    world_init (&w, LONG);
+    raw_open (&raw, &w, 1);
+    for (size_t i = 0; i < sizeof (types) / sizeof (types[0]); i++) {
+        msg = idt_msg_create (types[i]);
+        idt_msg_set_topic (msg, "root.x");
+        idt_msg_route_clear (msg);
+        raw_send (&raw, msg);
+        ok (disconnected (&raw, &w) == EPROTO, "type %d before hello is answered with disconnect", types[i]);
+    }
+    ok (w.parent.requests == 0 && w.parent.events == 0, "... and goes nowhere");
+    zmq_send (raw.sock, "garbage", 7, 0);
+    zmq_send (raw.sock, "more", 4, ZMQ_SNDMORE);
+    zmq_send (raw.sock, "", 0, ZMQ_SNDMORE);
+    zmq_send (raw.sock, "garbage", 7, 0);
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0, "garbage of a stranger is dropped");
+    zmq_send (raw.sock, "garbage", 7, 0);
+    UNTIL (&w, w.parent.downs == 1);
+    ok (true, "garbage of a child ends its connection");
+    raw_close (&raw);
+    world_fini (&w);
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* ZeroMQ itself would wait half a minute for each. */
+static void test_no_handshake (void)
+{
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    char buf[256];
+    struct world w;
+    idt_watcher_t *timer;
+    bool late = false;
+    ssize_t n;
+
+    world_init (&w, SHORT);
+    snprintf (sun.sun_path, sizeof (sun.sun_path), "%.100s", w.endpoint + strlen ("ipc://"));
+    if (fd < 0 || connect (fd, (struct sockaddr *)&sun, sizeof (sun)) < 0)
+        bail_out ("cannot connect");
+    timer = idt_timer_watcher_create (w.reactor, 15E3, 0., timer_cb, &late);
+    idt_watcher_start (timer);
+    do {
+        turn (&w);
+        n = read (fd, buf, sizeof (buf));
+    } while ((n > 0 || (n < 0 && errno == EAGAIN)) && !late);
+    ok (n == 0, "a connection that shows no key is closed%s", late ? ": waited in vain for its end" : "");
+    idt_watcher_destroy (timer);
+    close (fd);
+    world_fini (&w);
+}
+
+/* What ZeroMQ would hold of one before it has a key. */
+static void test_large_handshake (void)
+{
+    static const unsigned char greeting[64] = { [0] = 0xff, [9] = 0x7f, [10] = 3, [12] = 'C', [13] = 'U', [14] = 'R', [15] = 'V', [16] = 'E' };
+    static const unsigned char command[9] = { 0x06, 0, 0, 0, 0, 4 }; /* of 64 MiB */
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    int fd = socket (AF_UNIX, SOCK_STREAM, 0);
+    char *junk = calloc (1, 1 << 16);
+    size_t sent = 0;
+    struct world w;
+    ssize_t n = 0;
+
+    world_init (&w, LONG);
+    snprintf (sun.sun_path, sizeof (sun.sun_path), "%.100s", w.endpoint + strlen ("ipc://"));
+    if (fd < 0 || connect (fd, (struct sockaddr *)&sun, sizeof (sun)) < 0 || write (fd, greeting, sizeof (greeting)) < 0
+        || write (fd, command, sizeof (command)) < 0)
+        bail_out ("cannot connect");
+    while (sent < 32 << 20 && (n = send (fd, junk, 1 << 16, MSG_NOSIGNAL)) > 0)
+        sent += n;
+    ok (n < 0 && errno == EPIPE, "a handshake of 64 MiB is not taken in (%zu bytes were sent)", sent);
+    free (junk);
+    close (fd);
+    world_fini (&w);
+}
+
+/* A child that breaks the rules of the link is lost; it does not take others with it. */
+static void test_liar (void)
+{
+    static const uint8_t more[WINDOW_RECORD] = { [0] = CLASS_ASK, [7] = 9, [15] = 9 };
+    static const uint8_t less[WINDOW_RECORD] = { [0] = CLASS_ASK, [7] = 8, [15] = 9 };
+    struct world w;
+    struct raw raw, other;
+    idt_msg_t *msg;
+
+    world_init (&w, LONG);
+    raw_open (&raw, &w, 1);
+    raw_open (&other, &w, 2);
+    say_hello (&raw, &w, HELLO_LINK ("1", UUID_A));
+    say_hello (&other, &w, HELLO ("2", UUID_B, PACKAGE_VERSION));
+    msg = raw_recv (&raw, &w);
+    ok (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL && idt_msg_control_type (msg) == CONTROL_CREDIT,
+        "a child that knows of credit gets some");
+    idt_msg_unref (msg);
+    ask (&w.parent, "leaf.x", 1, 1, 0);
+    pass_time (&w);
+    ok (w.parent.answers == 0 && msg_zmq_recv (raw.sock, false, 1 << 20, NULL) == NULL, "it is asked nothing for which it gave none");
+    for (int i = 0; i < 2; i++) {
+        msg = control_encode (CONTROL_CREDIT, 0, NULL);
+        idt_msg_set_payload (msg, i == 0 ? more : less, WINDOW_RECORD);
+        raw_send (&raw, msg);
+    }
+    UNTIL (&w, w.parent.downs == 1);
+    ok (w.parent.unreachable == 1 && overlay_children_online (w.parent.ov) == 1, "one that takes it back is lost, and only that");
+    ask (&w.parent, "leaf.x", 2, 2, 0);
+    msg = raw_recv (&other, &w);
+    ok (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST, "one that knows of none is asked as ever");
+    idt_msg_unref (msg);
+    raw_close (&other);
+    raw_close (&raw);
+    world_fini (&w);
+}
+
+static void test_accept (void)
+{
+    struct world w;
+    struct raw raw;
+
+    world_init (&w, LONG);
+    overlay_accept (w.parent.ov, false);
+    raw_open (&raw, &w, 1);
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == ESHUTDOWN, "who is stopping takes nobody in");
+    raw_close (&raw);
+    world_fini (&w);
+}
+
+static void test_silent_child (void)
+{
+    struct world w;
+    struct raw raw;
+
+    world_init (&w, SHORT);
+    raw_open (&raw, &w, 1);
+    say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION));
+    ask (&w.parent, "leaf.x", 1, 1, 0);
+    idt_msg_unref (raw_recv (&raw, &w));
+    UNTIL (&w, w.parent.downs == 1);
+    ok (w.parent.answers == 1 && w.parent.unreachable == 1, "a silent child is given up; what waited for it is EHOSTUNREACH");
+    ok (disconnected (&raw, &w) == ETIMEDOUT, "... and it is told why");
+    ask (&w.parent, "leaf.x", 1, 2, 0);
+    ok (w.parent.unreachable == 2, "what is asked of it then fails at once");
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_B, PACKAGE_VERSION)) == 0, "another one may take its place");
+    raw_close (&raw);
+    world_fini (&w);
+}
+
+/* --- the child's side --------------------------------------------------------------------------------------- */
+
+/* A parent that takes in, and then says nothing any more. */
+static void test_silent_parent (void)
+{
+    struct world w;
+
+    world_init (&w, SHORT);
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up);
+    ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 0);
+    w.parent_sleeps = true;
+    UNTIL (&w, !w.child.parent_up);
+    ok (w.child.answers == 1 && w.child.unreachable == 1, "a silent parent is given up; what waited for it is EHOSTUNREACH");
+    ask (&w.child, "root.x", IDT_NODEID_ANY, 2, 0);
+    ok (w.child.unreachable == 2, "what is asked of it then fails at once");
+    w.parent_sleeps = false;
+    UNTIL (&w, w.child.parent_up && overlay_children_online (w.parent.ov) == 1);
+    ask (&w.child, "root.x", IDT_NODEID_ANY, 3, 0);
+    UNTIL (&w, w.parent.held && idt_msg_matchtag (w.parent.held) == 3);
+    reply (&w.parent);
+    UNTIL (&w, w.child.answers == 3);
+    ok (w.child.unreachable == 2 && w.child.ups >= 2, "when it wakes up the child joins again");
+    world_fini (&w);
+}
+
+static void test_lost_parent (void)
+{
+    struct world w;
+
+    world_init (&w, LONG);
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up);
+    ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 0);
+    node_fini (&w.parent);
+    UNTIL (&w, !w.child.parent_up);
+    ok (w.child.unreachable == 1, "the end of the parent is seen at once");
+    node_init (&w.parent, &w, 0, "1000");
+    set_children (&w);
+    pass_time (&w);
+    ok (!w.child.parent_up, "one that has not joined itself lets its child wait");
+    overlay_accept (w.parent.ov, true);
+    UNTIL (&w, w.child.parent_up);
+    ok (w.child.ups == 2, "then the child joins again");
+    world_fini (&w);
+}
+
+/* The link holds little and is filled: what it does not take is refused, an answer passes what waits, nobody is lost. */
+static void test_full (void)
+{
+    struct world w;
+    int tag = 0;
+
+    world_init (&w, LONG);
+    start_child (&w, "10");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
+    w.parent.replies = true;
+    ask (&w.parent, "leaf.x", 1, 1, 0);
+    UNTIL (&w, w.child.requests == 1);
+    while (w.child.busy == 0 && tag < 100000)
+        ask (&w.child, "root.x", IDT_NODEID_ANY, ++tag, 5000);
+    ok (w.child.busy == 1 && w.child.answers == 1, "a request for which the link has no room fails with EAGAIN (after %d)", tag);
+    reply (&w.child);
+    UNTIL (&w, w.parent.answers == 1);
+    ok (w.parent.requests < tag - 1, "an answer does not wait for the requests (%d of them came before it)", w.parent.requests);
+    UNTIL (&w, w.child.answers == tag);
+    ok (w.child.busy == 1 && w.child.unreachable == 0 && w.parent.requests == tag - 1, "... which are all answered");
+    ok (w.child.downs == 0 && w.parent.downs == 0, "load ends no link");
+    world_fini (&w);
+}
+
+/* One by one, large messages pass a link whose frames are small. */
+static void test_large (void)
+{
+    static const size_t sizes[] = { 262000, 262144, 300000, 524288, 1000000, 10000000 };
+    struct world w;
+    bool good = true;
+
+    world_init (&w, LONG);
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
+    for (size_t i = 0; i < sizeof (sizes) / sizeof (sizes[0]); i++) {
+        const void *data;
+        size_t size;
+
+        ask (&w.parent, "leaf.x", 1, i + 1, sizes[i]);
+        UNTIL (&w, w.child.requests == (int)i + 1);
+        good = good && idt_msg_payload (w.child.held, &data, &size) == 0 && size == sizes[i]
+            && memcmp (data, "xxxx", 4) == 0 && idt_msg_matchtag (w.child.held) == i + 1;
+        reply (&w.child);
+        UNTIL (&w, w.parent.answers == (int)i + 1);
+    }
+    ok (good, "large messages come whole");
+    ask (&w.parent, "leaf.x", 1, 100, CHANNEL_MAX_MESSAGE);
+    ok (w.parent.answers == 7 && w.parent.errnum == EMSGSIZE && w.parent.downs == 0,
+        "one that is longer than a link takes is refused where it enters");
+    world_fini (&w);
+}
+
+int main (void)
+{
+    test_join ();
+    test_keys ();
+    test_adoption ();
+    test_hello ();
+    test_whole ();
+    test_before_hello ();
+    test_no_handshake ();
+    test_large_handshake ();
+    test_liar ();
+    test_accept ();
+    test_silent_child ();
+    test_silent_parent ();
+    test_lost_parent ();
+    test_full ();
+    test_large ();
+    return done_testing ();
+}

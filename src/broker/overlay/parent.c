@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* parent.c - the DEALER to the parent, or to the ancestor that stands in for it
+ *
+ * A connection lives from connect to loss under one identity, which is never used again: ZeroMQ's own reconnection
+ * is off, so nothing is delivered to a broker that has not taken us in.
+ *
+ *     IDLE --open--> HELLO --accepted--> JOINED --goodbye--> LEAVING
+ *       ^------loss, refusal, silence------|
+ *
+ * There are two: the one that is used, and a probe.  When the one in use is lost, the ancestors are tried in turn, the parent
+ * first; while it leads to another one than the parent, the probe tries those that are nearer, and takes its place
+ * when one of them accepts.  A broker that has never joined gives its parent time: it may just be starting.  A parent that
+ * refuses it is there, and has the last word: a second broker of a rank that is served finds no way in further up.
+ */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "broker/overlay/link.h"
+#include "common/libzmqutil/monitor.h"
+#include "libzmqutil/zmsg.h"
+
+#define RETRY_MIN_MS 20.
+#define RETRY_MAX_MS 500.
+#define PATIENCE 4       /* attempts that the parent leaves unanswered before one that never joined tries others */
+#define FAILOVER_MS 400. /* for a hello, when there is another ancestor to try */
+#define PROBE_MS 1000.   /* between attempts to return */
+#define PART_MS 200      /* for the goodbye to an ancestor that we leave for a nearer one */
+
+enum conn_state { CONN_IDLE, CONN_HELLO, CONN_JOINED, CONN_LEAVING };
+
+struct conn {
+    struct uplink *up;
+    enum conn_state state;
+    uint32_t target; /* index in the ancestors */
+    struct peer peer;
+    struct channel channel;
+    struct zio *zs;
+    struct monitor *monitor;
+    double heard;       /* link_now () of its last message */
+    uint64_t hello_us;  /* link_boot_us () when we said hello */
+    uint64_t doubt_us;  /* ... when it became doubtful that the parent still knows us; 0: it is not */
+};
+
+struct uplink {
+    struct link_env *env;
+    const struct card *ancestors;
+    uint32_t count;
+    struct conn conn[2];
+    struct conn *used;
+    struct conn *probe;
+    idt_watcher_t *retry; /* IDLE: time to try again; HELLO: no answer came */
+    idt_watcher_t *probe_timer;
+    double retry_ms;
+    unsigned seed; /* of the jitter */
+    bool has_joined; /* ever */
+    int attempts;    /* that failed since a broker answered */
+    bool stopping;
+};
+
+static void lose (struct conn *c, const char *why);
+static void close_connection (struct conn *c);
+
+static int conn_send (struct conn *c, const idt_msg_t *msg)
+{
+    if (c->state != CONN_JOINED && c->state != CONN_LEAVING) {
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    return channel_send (&c->channel, msg);
+}
+
+static int conn_peer_send (void *arg, const idt_msg_t *msg)
+{
+    return conn_send (arg, msg);
+}
+
+int uplink_send (struct uplink *up, const idt_msg_t *msg)
+{
+    return conn_send (up->used, msg);
+}
+
+bool uplink_turn (struct uplink *up)
+{
+    const char *why = channel_broken (&up->used->channel);
+
+    if (why)
+        lose (up->used, why);
+    return why != NULL;
+}
+
+void uplink_retry (struct uplink *up)
+{
+    channel_retry (&up->used->channel);
+}
+
+void uplink_describe (const struct uplink *up, json_t *links)
+{
+    if (uplink_joined (up))
+        json_array_append_new (links, link_describe (uplink_rank (up), &up->used->channel));
+}
+
+bool uplink_joined (const struct uplink *up)
+{
+    return up->used->state == CONN_JOINED;
+}
+
+bool uplink_leaving (const struct uplink *up)
+{
+    return up->used->state == CONN_LEAVING;
+}
+
+uint32_t uplink_rank (const struct uplink *up)
+{
+    return uplink_joined (up) ? up->ancestors[up->used->target].rank : TOPO_NONE;
+}
+
+static const struct card *target_of (const struct conn *c)
+{
+    return &c->up->ancestors[c->target];
+}
+
+static double jitter (struct uplink *up)
+{
+    return 0.5 + (double)rand_r (&up->seed) / RAND_MAX;
+}
+
+static void start_timer (idt_watcher_t *w, double ms)
+{
+    idt_timer_watcher_reset (w, ms, 0.);
+    idt_watcher_start (w);
+}
+
+/* --- hello ----------------------------------------------------------------------------------- */
+
+static idt_msg_t *make_hello (struct conn *c)
+{
+    struct overlay_conf *conf = &c->up->env->conf;
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    const char *stream;
+    uint64_t seq;
+    char *text = NULL;
+    json_t *o;
+
+    conf->ops->position (conf->arg, &stream, &seq);
+    c->up->env->told = c->up->env->health;
+    o = json_pack ("{s:I s:s s:s s:s s:s s:I s:s s:i}", "rank", (json_int_t)conf->rank, "uuid", conf->uuid, "version",
+                   PACKAGE_VERSION, "hostname", conf->host, "status", health_name (c->up->env->told), "seq", (json_int_t)seq, "stream", stream, "link", 1);
+    if (o)
+        text = json_dumps (o, JSON_COMPACT);
+    json_decref (o);
+    if (!msg || !text || idt_msg_set_topic (msg, "overlay.hello") < 0 || idt_msg_set_string (msg, text) < 0) {
+        idt_msg_unref (msg);
+        msg = NULL;
+    } else {
+        idt_msg_set_matchtag (msg, 1);
+        idt_msg_set_nodeid (msg, target_of (c)->rank);
+        idt_msg_set_cred (msg, (struct idt_cred){ geteuid (), IDT_ROLE_OWNER });
+        idt_msg_route_clear (msg);
+    }
+    free (text);
+    return msg;
+}
+
+static void take_time (struct conn *c, const struct idt_clock_sample *sample)
+{
+    struct link_env *env = c->up->env;
+
+    if (env->clock && sample->peer_received_us > 0)
+        env->clock->sample (env->clock_arg, sample);
+}
+
+static void send_keys (struct conn *c)
+{
+    idt_msg_t *msg;
+
+    while ((msg = keyring_take_news (c->up->env->keys))) {
+        conn_send (c, msg);
+        idt_msg_unref (msg);
+    }
+}
+
+/* Tell everybody inside that the way up is open, or gone. */
+static void tell (struct uplink *up, bool open)
+{
+    struct link_env *env = up->env;
+
+    if (env->clock)
+        env->clock->parent (env->clock_arg, open);
+    env->conf.ops->parent (env->conf.arg, open);
+}
+
+/* Leave the ancestor in use for a nearer one: what waits there fails now, and nothing is sent there any more. */
+static void part (struct conn *c)
+{
+    idt_msg_t *msg = control_encode (CONTROL_GOODBYE, 0, NULL);
+    int linger = PART_MS;
+
+    if (msg)
+        conn_send (c, msg);
+    idt_msg_unref (msg);
+    zmq_setsockopt (zio_socket (c->zs), ZMQ_LINGER, &linger, sizeof (linger));
+    c->state = CONN_IDLE;
+    close_connection (c);
+    router_peer_remove (c->up->env->conf.router, &c->peer);
+    tell (c->up, false);
+}
+
+static void use_probe (struct uplink *up)
+{
+    struct conn *c = up->probe;
+
+    up->probe = up->used;
+    up->used = c;
+    if (up->probe->state == CONN_JOINED)
+        part (up->probe);
+    else
+        lose (up->probe, NULL);
+}
+
+static bool become_peer (struct conn *c, const char *uuid)
+{
+    c->peer = (struct peer){ .kind = PEER_PARENT, .rank = target_of (c)->rank, .send = conn_peer_send, .arg = c };
+    memcpy (c->peer.uuid, uuid, sizeof (c->peer.uuid));
+    if (router_peer_add (c->up->env->conf.router, &c->peer) < 0) {
+        lose (c, "its name is in use here");
+        return false;
+    }
+    return true;
+}
+
+static void joined (struct conn *c, const char *uuid, const struct idt_clock_sample *sample, bool credits)
+{
+    struct uplink *up = c->up;
+
+    if (c == up->probe)
+        use_probe (up);
+    if (!become_peer (c, uuid))
+        return;
+    c->state = CONN_JOINED;
+    up->retry_ms = RETRY_MIN_MS;
+    idt_watcher_stop (up->retry);
+    idt_watcher_stop (up->probe_timer);
+    if (c->target > 0 || up->has_joined)
+        log_printf (up->env->conf.log, LOG_INFO, "overlay", "attached to rank %u", target_of (c)->rank);
+    if (c->target > 0)
+        start_timer (up->probe_timer, PROBE_MS * jitter (up));
+    up->has_joined = true;
+    take_time (c, sample);
+    channel_open (&c->channel, credits);
+    keyring_renew (up->env->keys);
+    send_keys (c);
+}
+
+static void hello_accepted (struct conn *c, const idt_msg_t *msg)
+{
+    struct overlay_conf *conf = &c->up->env->conf;
+    struct idt_clock_sample sample = { .sent_us = c->hello_us, .received_us = link_boot_us () };
+    const char *uuid, *version, *stream;
+    json_int_t seq, received = 0, sent = 0, bound = 0;
+    int link = 0;
+    idt_error_t err;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:s s:s s:s s:I s?[I,I] s?I s?i}", "uuid", &uuid, "version", &version, "stream",
+                        &stream, "seq", &seq, "time_us", &received, &sent, "bound_us", &bound, "link", &link) < 0) {
+        lose (c, err.text);
+        return;
+    }
+    sample.peer_received_us = received;
+    sample.peer_sent_us = sent;
+    sample.peer_bound_us = bound;
+    if (strlen (uuid) != IDT_MSG_UUID_LEN || strlen (stream) > IDT_MSG_UUID_LEN)
+        lose (c, "its hello has a malformed uuid");
+    else
+        joined (c, uuid, &sample, link >= 1);
+    if (c->state == CONN_JOINED) {
+        conf->ops->newest (conf->arg, stream, seq);
+        tell (c->up, true);
+    }
+    json_decref (o);
+}
+
+static void hello_answered (struct conn *c, const idt_msg_t *msg)
+{
+    struct overlay_conf *conf = &c->up->env->conf;
+    uint32_t errnum = idt_msg_errnum (msg);
+    const char *text = idt_msg_string (msg);
+
+    if (errnum == 0) {
+        hello_accepted (c, msg);
+        return;
+    }
+    if (c == c->up->used)
+        conf->ops->refused (conf->arg, errnum, text ? text : strerror (errnum));
+    if (errnum != ESHUTDOWN)
+        c->up->attempts = 0;
+    lose (c, NULL);
+}
+
+/* --- messages --------------------------------------------------------------------------------- */
+
+static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
+{
+    struct overlay_conf *conf = &c->up->env->conf;
+    struct heartbeat hb;
+
+    if (control_decode_down (msg, &hb) < 0)
+        return;
+    take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
+                                              hb.peer_bound_us });
+    conf->ops->newest_low (conf->arg, hb.stream, hb.seq);
+    if (c->doubt_us > 0 && hb.sent_us >= c->doubt_us) {
+        c->doubt_us = 0;
+        channel_release (&c->channel);
+    }
+}
+
+static void control_received (void *arg, const idt_msg_t *msg)
+{
+    struct conn *c = arg;
+    struct overlay_conf *conf = &c->up->env->conf;
+
+    switch (idt_msg_control_type (msg)) {
+    case CONTROL_HEARTBEAT:
+        if (c->state == CONN_JOINED)
+            heartbeat_received (c, msg);
+        break;
+    case CONTROL_STOP:
+        if (c->state == CONN_JOINED)
+            conf->ops->stop (conf->arg);
+        break;
+    case CONTROL_DISCONNECT:
+        lose (c, c->state == CONN_LEAVING ? NULL : idt_msg_string (msg));
+        break;
+    default: /* of a newer version */
+        break;
+    }
+}
+
+static int conn_wire (void *arg, const idt_msg_t *msg)
+{
+    struct conn *c = arg;
+
+    return link_send (c->up->env, c->zs, NULL, msg);
+}
+
+static void conn_message (void *arg, idt_msg_t *msg)
+{
+    struct conn *c = arg;
+
+    link_received (c->up->env, &c->peer, &c->channel, msg);
+}
+
+static const struct channel_ops channel_ops = {
+    .send = conn_wire,
+    .message = conn_message,
+    .control = control_received,
+};
+
+static void recv_cb (struct zio *zs, void *arg)
+{
+    struct conn *c = arg;
+    idt_msg_t *msg = msg_zmq_recv (zio_socket (zs), false, CHANNEL_MAX_MESSAGE, NULL);
+
+    zio_touch (zs);
+    if (!msg) {
+        if (errno == EPROTO || errno == EMSGSIZE)
+            lose (c, "it sent a malformed message");
+        return;
+    }
+    uplink_doubt (c->up);
+    c->heard = link_now ();
+    if (c->state == CONN_JOINED || c->state == CONN_LEAVING) {
+        channel_received (&c->channel, msg);
+        return;
+    }
+    if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
+        hello_answered (c, msg);
+    else if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL)
+        control_received (c, msg);
+    idt_msg_unref (msg);
+}
+
+/* --- opening and losing ---------------------------------------------------------------------------- */
+
+static void monitor_cb (int event, int value, void *arg)
+{
+    struct conn *c = arg;
+
+    lose (c, c->state == CONN_JOINED ? "the connection was closed" : NULL);
+}
+
+static void *make_socket (struct conn *c, const char *identity)
+{
+    struct overlay_conf *conf = &c->up->env->conf;
+    void *sock = zmq_socket (conf->zctx, ZMQ_DEALER);
+    int never = -1;
+
+    if (!sock)
+        return NULL;
+    if (link_setup_socket (c->up->env, sock) < 0
+        || zmq_setsockopt (sock, ZMQ_ROUTING_ID, identity, IDT_MSG_UUID_LEN) < 0
+        || zmq_setsockopt (sock, ZMQ_RECONNECT_IVL, &never, sizeof (never)) < 0
+        || zmq_setsockopt (sock, ZMQ_CURVE_SERVERKEY, target_of (c)->key, ZAP_KEY_SIZE) < 0
+        || zmq_setsockopt (sock, ZMQ_CURVE_PUBLICKEY, conf->public_key, strlen (conf->public_key)) < 0
+        || zmq_setsockopt (sock, ZMQ_CURVE_SECRETKEY, conf->secret_key, strlen (conf->secret_key)) < 0) {
+        zmq_close (sock);
+        return NULL;
+    }
+    return sock;
+}
+
+static int open_connection (struct conn *c)
+{
+    struct overlay_conf *conf = &c->up->env->conf;
+    zuuid_t *identity = zuuid_new ();
+    void *sock = identity ? make_socket (c, zuuid_str_canonical (identity)) : NULL;
+    int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
+        | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+
+    zuuid_destroy (&identity);
+    if (!sock)
+        return -1;
+    if (!(c->zs = zio_create (conf->zpoll, sock, recv_cb, c))) {
+        zmq_close (sock);
+        return -1;
+    }
+    if (!(c->monitor = monitor_create (conf->zpoll, conf->zctx, sock, events, monitor_cb, c)))
+        return -1;
+    return zmq_connect (sock, target_of (c)->endpoint);
+}
+
+static void close_connection (struct conn *c)
+{
+    channel_close (&c->channel);
+    c->doubt_us = 0;
+    monitor_destroy (c->monitor);
+    c->monitor = NULL;
+    zio_destroy (c->zs);
+    c->zs = NULL;
+}
+
+static void say_hello (struct conn *c, uint32_t target)
+{
+    idt_msg_t *hello;
+
+    c->target = target;
+    c->state = CONN_HELLO;
+    c->heard = link_now ();
+    if (open_connection (c) < 0) {
+        lose (c, NULL);
+        return;
+    }
+    hello = make_hello (c);
+    c->hello_us = link_boot_us ();
+    if (!hello || msg_zmq_send (zio_socket (c->zs), NULL, hello) < 0)
+        lose (c, NULL);
+    else
+        zio_touch (c->zs);
+    idt_msg_unref (hello);
+}
+
+/* Whether to go on with the next ancestor: one that never joined gives its parent some time first. */
+static bool may_climb (const struct uplink *up)
+{
+    return up->count > 1 && (up->has_joined || up->attempts > PATIENCE);
+}
+
+static double hello_ms (const struct uplink *up)
+{
+    return may_climb (up) && up->env->timeout * 1E3 > FAILOVER_MS ? FAILOVER_MS : up->env->timeout * 1E3;
+}
+
+/* The pause grows once a round through all ancestors. */
+static void retry_later (struct uplink *up, enum conn_state was)
+{
+    struct conn *c = up->used;
+
+    up->attempts++;
+    if (was == CONN_HELLO && may_climb (up) && c->target + 1 < up->count) {
+        c->target++;
+        start_timer (up->retry, RETRY_MIN_MS * jitter (up));
+        return;
+    }
+    c->target = 0;
+    start_timer (up->retry, up->retry_ms * jitter (up));
+    up->retry_ms = up->retry_ms * 2 < RETRY_MAX_MS ? up->retry_ms * 2 : RETRY_MAX_MS;
+}
+
+static void lose (struct conn *c, const char *why)
+{
+    struct uplink *up = c->up;
+    enum conn_state was = c->state;
+
+    if (was == CONN_IDLE)
+        return;
+    close_connection (c);
+    c->state = CONN_IDLE;
+    if (c == up->probe)
+        return;
+    if (why)
+        log_printf (up->env->conf.log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
+                    c->target == 0 ? "parent" : "ancestor", target_of (c)->rank, why);
+    if (was == CONN_JOINED || was == CONN_LEAVING) {
+        router_peer_remove (up->env->conf.router, &c->peer);
+        idt_watcher_stop (up->probe_timer);
+        lose (up->probe, NULL);
+        tell (up, false);
+    }
+    if (!up->stopping)
+        retry_later (up, was);
+}
+
+void uplink_connect (struct uplink *up)
+{
+    if (up->used->state != CONN_IDLE)
+        return;
+    start_timer (up->retry, hello_ms (up));
+    say_hello (up->used, up->used->target);
+}
+
+static void retry_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct uplink *up = arg;
+
+    if (up->used->state == CONN_HELLO)
+        lose (up->used, NULL);
+    else
+        uplink_connect (up);
+}
+
+/* Try the ancestors that are nearer than the one in use, in turn.  One that has not answered by now does not. */
+static void probe_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct uplink *up = arg;
+    uint32_t next = up->probe->target + 1 < up->used->target ? up->probe->target + 1 : 0;
+
+    lose (up->probe, NULL);
+    start_timer (up->probe_timer, PROBE_MS * jitter (up));
+    say_hello (up->probe, next);
+}
+
+/* --- heartbeat, end ---------------------------------------------------------------------------- */
+
+static void beat (struct conn *c)
+{
+    struct link_env *env = c->up->env;
+    idt_msg_t *msg;
+
+    env->told = env->health;
+    if ((msg = control_heartbeat_up (env->told, link_boot_us ())))
+        conn_send (c, msg);
+    idt_msg_unref (msg);
+}
+
+void uplink_doubt (struct uplink *up)
+{
+    struct conn *c = up->used;
+
+    if (c->state != CONN_JOINED || c->doubt_us > 0 || link_now () - up->env->beat <= up->env->timeout)
+        return;
+    c->doubt_us = link_boot_us ();
+    channel_hold (&c->channel);
+    beat (c);
+}
+
+void uplink_heartbeat (struct uplink *up, bool was_asleep)
+{
+    struct conn *c = up->used;
+
+    if (c->state != CONN_JOINED)
+        return;
+    if (was_asleep)
+        c->heard = link_now ();
+    if (link_now () - c->heard > up->env->timeout) {
+        lose (c, "it is silent (tbon.timeout)");
+        return;
+    }
+    send_keys (c);
+    beat (c);
+}
+
+void uplink_send_keys (struct uplink *up)
+{
+    if (uplink_joined (up))
+        send_keys (up->used);
+}
+
+void uplink_goodbye (struct uplink *up)
+{
+    idt_msg_t *msg;
+
+    up->stopping = true;
+    idt_watcher_stop (up->retry);
+    idt_watcher_stop (up->probe_timer);
+    lose (up->probe, NULL);
+    if (up->used->state != CONN_JOINED) {
+        close_connection (up->used);
+        up->used->state = CONN_IDLE;
+        return;
+    }
+    if ((msg = control_encode (CONTROL_GOODBYE, 0, NULL)))
+        channel_send_last (&up->used->channel, msg);
+    up->used->state = CONN_LEAVING;
+}
+
+/* --- life ---------------------------------------------------------------------------------------- */
+
+struct uplink *uplink_create (struct link_env *env)
+{
+    struct uplink *up = calloc (1, sizeof (*up));
+
+    if (!up)
+        return NULL;
+    up->env = env;
+    up->conn[0].up = up->conn[1].up = up;
+    up->used = &up->conn[0];
+    up->probe = &up->conn[1];
+    up->retry_ms = RETRY_MIN_MS;
+    up->seed = env->conf.rank * 2654435761U ^ (unsigned)link_boot_us ();
+    if (link_init_channel (env, &up->conn[0].channel, &channel_ops, &up->conn[0]) < 0
+        || link_init_channel (env, &up->conn[1].channel, &channel_ops, &up->conn[1]) < 0
+        || !(up->retry = idt_timer_watcher_create (env->conf.reactor, 0., 0., retry_cb, up))
+        || !(up->probe_timer = idt_timer_watcher_create (env->conf.reactor, 0., 0., probe_cb, up))) {
+        uplink_destroy (up);
+        return NULL;
+    }
+    return up;
+}
+
+void uplink_set_ancestors (struct uplink *up, const struct card *ancestors, uint32_t count)
+{
+    up->ancestors = ancestors;
+    up->count = count;
+}
+
+void uplink_destroy (struct uplink *up)
+{
+    if (!up)
+        return;
+    if (up->used->state == CONN_JOINED || up->used->state == CONN_LEAVING)
+        router_peer_remove (up->env->conf.router, &up->used->peer);
+    close_connection (up->used);
+    close_connection (up->probe);
+    channel_fini (&up->conn[0].channel);
+    channel_fini (&up->conn[1].channel);
+    idt_watcher_destroy (up->retry);
+    idt_watcher_destroy (up->probe_timer);
+    free (up);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* absent.c - modules that left something for their next life on this broker
+ *
+ * Each is a peer of the router (PEER_ABSENT) that has the service of the module's name, and a list of requests in order of
+ * arrival, so of deadlines.  A timer looks at them while there are any.
+ */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "broker/route/absent.h"
+#include "libutil/errprintf.h"
+#include "libutil/fifo.h"
+
+#define PERIOD_MS 100. /* of looking for requests that waited long enough */
+
+struct waiting {
+    const idt_msg_t *msg;
+    double until; /* seconds, as now () */
+};
+
+struct absent {
+    struct peer peer;
+    struct absents *as;
+    char name[64 + 1];
+    void *data;
+    size_t size;
+    struct waiting *waiting; /* in order of arrival */
+    size_t count, room, bytes;
+};
+
+struct absents {
+    struct router *router;
+    uint32_t rank;
+    idt_watcher_t *timer;
+    struct absent *list[ABSENT_MAX];
+    size_t n;
+    bool stopped;
+};
+
+static double now (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC_COARSE, &ts);
+    return ts.tv_sec + ts.tv_nsec * 1E-9;
+}
+
+/* --- what waits -------------------------------------------------------------------------------------- */
+
+static void fail (struct absent *a, const idt_msg_t *request, int errnum, const char *text)
+{
+    idt_msg_t *msg;
+
+    if (idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE) || !(msg = idt_msg_respond (request, errnum)))
+        return;
+    idt_msg_set_cred (msg, idt_msg_cred (request));
+    idt_msg_set_string (msg, text);
+    router_response_new (a->as->router, &a->peer, msg);
+}
+
+static void fail_absent (struct absent *a, const idt_msg_t *request)
+{
+    idt_error_t error;
+
+    errprintf (&error, a->as->stopped ? "%s is not loaded on rank %u, and this broker is stopping"
+                                      : "%s is not loaded on rank %u: idtree module load -r %u %s",
+               a->name, a->as->rank, a->as->rank, a->name);
+    fail (a, request, a->as->stopped ? EHOSTUNREACH : ENOSYS, error.text);
+}
+
+/* Take request 'i' out of the list. */
+static const idt_msg_t *take (struct absent *a, size_t i)
+{
+    const idt_msg_t *msg = a->waiting[i].msg;
+
+    memmove (&a->waiting[i], &a->waiting[i + 1], (--a->count - i) * sizeof (a->waiting[0]));
+    a->bytes -= idt_msg_encode_size (msg);
+    return msg;
+}
+
+static bool is_from (const idt_msg_t *msg, const idt_msg_t *other)
+{
+    return strcmp (idt_msg_route_oldest (msg), idt_msg_route_oldest (other)) == 0;
+}
+
+static size_t count_from (const struct absent *a, const idt_msg_t *msg)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < a->count; i++)
+        n += is_from (a->waiting[i].msg, msg);
+    return n;
+}
+
+static void forget_from (struct absent *a, const idt_msg_t *disconnect)
+{
+    for (size_t i = a->count; i > 0; i--)
+        if (is_from (a->waiting[i - 1].msg, disconnect))
+            idt_msg_unref (take (a, i - 1));
+}
+
+static int make_room (struct absent *a)
+{
+    size_t room = a->room ? 2 * a->room : 64;
+    struct waiting *waiting;
+
+    if (a->count < a->room)
+        return 0;
+    if (!(waiting = realloc (a->waiting, room * sizeof (a->waiting[0]))))
+        return -1;
+    a->waiting = waiting;
+    a->room = room;
+    return 0;
+}
+
+static void hold (struct absent *a, const idt_msg_t *msg)
+{
+    size_t bytes = idt_msg_encode_size (msg);
+
+    if (a->count >= ABSENT_MAX_REQUESTS || a->bytes + bytes > ABSENT_MAX_BYTES || count_from (a, msg) >= ABSENT_MAX_EACH
+        || make_room (a) < 0) {
+        fail (a, msg, EAGAIN, "too many requests wait for a module that is not loaded now");
+        return;
+    }
+    a->waiting[a->count++] = (struct waiting){ idt_msg_ref (msg), now () + ABSENT_WAIT_MS * 1E-3 };
+    a->bytes += bytes;
+    idt_watcher_start (a->as->timer);
+}
+
+static bool is_disconnect (const struct absent *a, const char *topic)
+{
+    size_t len = strlen (a->name);
+
+    return strncmp (topic, a->name, len) == 0 && strcmp (topic + len, ".disconnect") == 0;
+}
+
+static int absent_send (void *arg, const idt_msg_t *msg)
+{
+    struct absent *a = arg;
+
+    if (is_disconnect (a, idt_msg_topic (msg)))
+        forget_from (a, msg);
+    else if (a->as->stopped)
+        fail_absent (a, msg);
+    else
+        hold (a, msg);
+    return 0;
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct absents *as = arg;
+    double t = now ();
+    size_t left = 0;
+
+    for (size_t i = 0; i < as->n; i++) {
+        struct absent *a = as->list[i];
+
+        while (a->count > 0 && a->waiting[0].until <= t) {
+            const idt_msg_t *msg = take (a, 0);
+            fail_absent (a, msg);
+            idt_msg_unref (msg);
+        }
+        left += a->count;
+    }
+    if (left == 0)
+        idt_watcher_stop (as->timer);
+}
+
+/* --- who is absent ------------------------------------------------------------------------------------- */
+
+static void absent_destroy (struct absent *a)
+{
+    if (!a)
+        return;
+    while (a->count > 0)
+        idt_msg_unref (take (a, a->count - 1));
+    free (a->waiting);
+    free (a->data);
+    free (a);
+}
+
+static struct absent *find (struct absents *as, const char *name)
+{
+    for (size_t i = 0; i < as->n; i++)
+        if (strcmp (as->list[i]->name, name) == 0)
+            return as->list[i];
+    return NULL;
+}
+
+static int stand_in (struct absent *a)
+{
+    return router_service_add (a->as->router, a->name, &a->peer);
+}
+
+static struct absent *absent_create (struct absents *as, const char *name)
+{
+    zuuid_t *uuid = zuuid_new ();
+    struct absent *a = uuid ? calloc (1, sizeof (*a)) : NULL;
+
+    if (a) {
+        a->as = as;
+        a->peer = (struct peer){ .kind = PEER_ABSENT, .send = absent_send, .arg = a };
+        memcpy (a->peer.uuid, zuuid_str_canonical (uuid), sizeof (a->peer.uuid));
+        snprintf (a->name, sizeof (a->name), "%s", name);
+    }
+    zuuid_destroy (&uuid);
+    if (a && (router_peer_add (as->router, &a->peer) < 0 || stand_in (a) < 0)) {
+        router_peer_remove (as->router, &a->peer);
+        absent_destroy (a);
+        return NULL;
+    }
+    return a;
+}
+
+void absents_add_new (struct absents *as, const char *name, void *data, size_t size)
+{
+    struct absent *a = as->n < ABSENT_MAX ? absent_create (as, name) : NULL;
+
+    if (!a) {
+        free (data);
+        return;
+    }
+    a->data = data;
+    a->size = size;
+    as->list[as->n++] = a;
+}
+
+const void *absents_pause (struct absents *as, const char *name, size_t *size)
+{
+    struct absent *a = find (as, name);
+
+    if (!a)
+        return NULL;
+    router_service_remove (as->router, a->name, &a->peer);
+    *size = a->size;
+    return a->data;
+}
+
+void absents_resume (struct absents *as, const char *name)
+{
+    struct absent *a = find (as, name);
+
+    if (a)
+        stand_in (a);
+}
+
+static void unlist (struct absents *as, struct absent *a)
+{
+    size_t i = 0;
+
+    while (as->list[i] != a)
+        i++;
+    as->list[i] = as->list[--as->n];
+}
+
+void absents_end (struct absents *as, const char *name)
+{
+    struct absent *a = find (as, name);
+
+    if (!a)
+        return;
+    unlist (as, a);
+    router_peer_remove (as->router, &a->peer);
+    while (a->count > 0)
+        router_request_again_new (as->router, take (a, 0));
+    absent_destroy (a);
+}
+
+void absents_stop (struct absents *as)
+{
+    as->stopped = true;
+    for (size_t i = 0; i < as->n; i++)
+        while (as->list[i]->count > 0) {
+            const idt_msg_t *msg = take (as->list[i], 0);
+            fail_absent (as->list[i], msg);
+            idt_msg_unref (msg);
+        }
+}
+
+/* --- life ------------------------------------------------------------------------------------------------ */
+
+struct absents *absents_create (idt_reactor_t *r, struct router *router, uint32_t rank)
+{
+    struct absents *as = calloc (1, sizeof (*as));
+
+    if (!as)
+        return NULL;
+    *as = (struct absents){ .router = router, .rank = rank };
+    if (!(as->timer = idt_timer_watcher_create (r, PERIOD_MS, PERIOD_MS, timer_cb, as))) {
+        free (as);
+        return NULL;
+    }
+    return as;
+}
+
+void absents_destroy (struct absents *as)
+{
+    if (!as)
+        return;
+    while (as->n > 0) {
+        struct absent *a = as->list[--as->n];
+
+        router_peer_remove (as->router, &a->peer);
+        absent_destroy (a);
+    }
+    idt_watcher_destroy (as->timer);
+    free (as);
+}

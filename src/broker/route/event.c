@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* event.c - events in sequence, to who subscribed (protocol.md sections 3 and 6) */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <czmq.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/route/event.h"
+#include "broker/overlay/ring.h"
+#include "broker/route/router.h"
+
+#define STREAM_LEN IDT_MSG_UUID_LEN
+
+struct subscriber {
+    struct peer *peer;
+    zlistx_t *prefixes; /* a prefix that was asked for twice is here twice */
+    uint64_t lost_from, lost_to; /* events that it did not take; 0: none */
+};
+
+struct event {
+    const struct event_ops *ops;
+    void *arg;
+    bool root;
+    char stream[STREAM_LEN + 1];
+    uint64_t seq;    /* handed on last */
+    uint64_t newest; /* heard of: above seq while there is a gap */
+    bool fetching;
+    struct event_stats stats;
+    zhashx_t *subscribers; /* by the peer's UUID */
+    struct ring *ring; /* NULL: nobody wants one */
+};
+
+static void subscriber_free (void **item)
+{
+    struct subscriber *s = *item;
+
+    if (s) {
+        zlistx_destroy (&s->prefixes);
+        free (s);
+    }
+    *item = NULL;
+}
+
+struct event *event_create (bool root, const char *uuid, size_t ring_count, const struct event_ops *ops, void *arg)
+{
+    size_t bytes = root ? EVENT_REPLAY_BYTES : EVENT_RING_BYTES;
+    struct event *ev = calloc (1, sizeof (*ev));
+
+    if (!ev || !(ev->subscribers = zhashx_new ())
+        || (ring_count > 0 && !(ev->ring = ring_create (ring_count, bytes)))) {
+        event_destroy (ev);
+        errno = ENOMEM;
+        return NULL;
+    }
+    zhashx_set_destructor (ev->subscribers, subscriber_free);
+    ev->ops = ops;
+    ev->arg = arg;
+    ev->root = root;
+    if (root)
+        snprintf (ev->stream, sizeof (ev->stream), "%s", uuid);
+    return ev;
+}
+
+void event_destroy (struct event *ev)
+{
+    int saved_errno = errno;
+
+    if (!ev)
+        return;
+    ring_destroy (ev->ring);
+    zhashx_destroy (&ev->subscribers);
+    free (ev);
+    errno = saved_errno;
+}
+
+/* --- subscriptions -------------------------------------------------------------------------- */
+
+static struct subscriber *subscriber_of (struct event *ev, struct peer *p)
+{
+    struct subscriber *s = zhashx_lookup (ev->subscribers, p->uuid);
+
+    if (s || !(s = calloc (1, sizeof (*s))))
+        return s;
+    s->peer = p;
+    if (!(s->prefixes = zlistx_new ())) {
+        free (s);
+        return NULL;
+    }
+    zlistx_set_duplicator (s->prefixes, (czmq_duplicator *)strdup);
+    zlistx_set_destructor (s->prefixes, (czmq_destructor *)zstr_free);
+    zlistx_set_comparator (s->prefixes, (czmq_comparator *)strcmp);
+    zhashx_insert (ev->subscribers, p->uuid, s);
+    return s;
+}
+
+int event_subscribe (struct event *ev, struct peer *p, const char *prefix)
+{
+    struct subscriber *s;
+
+    if (strlen (prefix) > IDT_MSG_MAX_TOPIC) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (!(s = subscriber_of (ev, p)))
+        return -1;
+    if (zlistx_size (s->prefixes) >= EVENT_MAX_SUBSCRIPTIONS) {
+        errno = ENOSPC;
+        return -1;
+    }
+    zlistx_add_end (s->prefixes, (void *)prefix);
+    return 0;
+}
+
+int event_unsubscribe (struct event *ev, struct peer *p, const char *prefix)
+{
+    struct subscriber *s = zhashx_lookup (ev->subscribers, p->uuid);
+    void *handle = s ? zlistx_find (s->prefixes, (void *)prefix) : NULL;
+
+    if (!handle) {
+        errno = ENOENT;
+        return -1;
+    }
+    zlistx_delete (s->prefixes, handle);
+    if (zlistx_size (s->prefixes) == 0)
+        event_forget (ev, p);
+    return 0;
+}
+
+void event_forget (struct event *ev, struct peer *p)
+{
+    zhashx_delete (ev->subscribers, p->uuid);
+}
+
+static bool wants (struct subscriber *s, const char *topic)
+{
+    const char *prefix = zlistx_first (s->prefixes);
+
+    for (; prefix; prefix = zlistx_next (s->prefixes))
+        if (strncmp (topic, prefix, strlen (prefix)) == 0)
+            return true;
+    return false;
+}
+
+static idt_msg_t *make_lost (const char *stream, uint64_t from, uint64_t to)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
+    char text[160];
+
+    snprintf (text, sizeof (text), "{\"stream\":\"%s\",\"from\":%ju,\"to\":%ju}", stream, (uintmax_t)from, (uintmax_t)to);
+    if (msg && idt_msg_set_topic (msg, "event.lost") == 0 && idt_msg_set_string (msg, text) == 0)
+        return msg;
+    idt_msg_unref (msg);
+    return NULL;
+}
+
+/* What a subscriber did not take, it is told before anything newer.  Returns whether it has nothing more to be told. */
+static bool tell_missed (struct event *ev, struct subscriber *s)
+{
+    idt_msg_t *msg;
+    bool told;
+
+    if (s->lost_from == 0)
+        return true;
+    msg = make_lost (ev->stream, s->lost_from, s->lost_to);
+    told = msg && s->peer->send (s->peer->arg, msg) == 0;
+    idt_msg_unref (msg);
+    if (told)
+        s->lost_from = 0;
+    return told;
+}
+
+static void give (struct event *ev, struct subscriber *s, const idt_msg_t *msg)
+{
+    if (tell_missed (ev, s) && s->peer->send (s->peer->arg, msg) == 0)
+        return;
+    if (s->lost_from == 0)
+        s->lost_from = ev->seq;
+    s->lost_to = ev->seq;
+}
+
+static void serve_subscribers (struct event *ev, const idt_msg_t *msg)
+{
+    struct subscriber *s = zhashx_first (ev->subscribers);
+
+    for (; s; s = zhashx_next (ev->subscribers))
+        if (wants (s, idt_msg_topic (msg)))
+            give (ev, s, msg);
+}
+
+/* The one place where an event is handed on. */
+static void deliver (struct event *ev, const idt_msg_t *msg, uint64_t seq)
+{
+    if (ev->ring && ring_newest (ev->ring) + 1 != seq)
+        ring_reset (ev->ring, seq - 1);
+    if (ev->ring)
+        ring_put (ev->ring, msg);
+    ev->seq = seq;
+    ev->stats.delivered++;
+    serve_subscribers (ev, msg);
+    ev->ops->forward (ev->arg, msg);
+}
+
+const idt_msg_t *event_after (const struct event *ev, uint64_t after, uint64_t *seq)
+{
+    if (!ev->ring || after >= ring_newest (ev->ring))
+        return NULL;
+    *seq = after + 1 > ring_oldest (ev->ring) ? after + 1 : ring_oldest (ev->ring);
+    return ring_get (ev->ring, *seq);
+}
+
+/* --- rank 0 --------------------------------------------------------------------------------- */
+
+void event_start_after (struct event *ev, uint64_t seq)
+{
+    ev->seq = seq;
+    ring_reset (ev->ring, seq);
+}
+
+/* Without its routes, and the memory that it had for them.  NULL with errno ENOMEM. */
+static idt_msg_t *without_routes (idt_msg_t *msg)
+{
+    idt_msg_t *copy;
+
+    if (idt_msg_route_count (msg) == 0)
+        return msg;
+    idt_msg_route_clear (msg);
+    copy = idt_msg_copy (msg, true);
+    idt_msg_unref (msg);
+    return copy;
+}
+
+uint64_t event_publish_new (struct event *ev, idt_msg_t *msg)
+{
+    if (idt_msg_encode_size (msg) > EVENT_MAX_BYTES) {
+        idt_msg_unref (msg);
+        errno = EMSGSIZE;
+        return 0;
+    }
+    if (!(msg = without_routes (msg)))
+        return 0;
+    idt_msg_set_seq (msg, (uint32_t)(ev->seq + 1));
+    deliver (ev, msg, ev->seq + 1);
+    idt_msg_unref (msg);
+    return ev->seq;
+}
+
+static void put_u32 (void *p, uint32_t x)
+{
+    x = htonl (x);
+    memcpy (p, &x, 4);
+}
+
+static uint32_t get_u32 (const void *p)
+{
+    uint32_t x;
+
+    memcpy (&x, p, 4);
+    return ntohl (x);
+}
+
+/* The number after the last of the events from 'from' on that fit in one answer; '*size' is their size. */
+static uint64_t window_end (struct event *ev, uint64_t from, size_t *size)
+{
+    const idt_msg_t *msg;
+    uint64_t i = from;
+
+    for (*size = 0; (msg = ring_get (ev->ring, i)) && (i == from || *size < EVENT_FETCH_BYTES); i++)
+        *size += 4 + idt_msg_encode_size (msg);
+    return i;
+}
+
+int event_window (struct event *ev, const char *stream, uint64_t from, void **buf, size_t *size)
+{
+    uint64_t first = from > ring_oldest (ev->ring) ? from : ring_oldest (ev->ring);
+    uint64_t end;
+    unsigned char *p;
+
+    if (strcmp (stream, ev->stream) != 0) {
+        errno = ENOENT;
+        return -1;
+    }
+    end = window_end (ev, first, size);
+    *size += 8;
+    if (!(*buf = p = malloc (*size)))
+        return -1;
+    put_u32 (p, (uint32_t)first);
+    put_u32 (p + 4, (uint32_t)ev->seq);
+    p += 8;
+    for (uint64_t i = first; i < end; i++) {
+        const idt_msg_t *msg = ring_get (ev->ring, i);
+        size_t len = idt_msg_encode_size (msg);
+
+        put_u32 (p, len);
+        idt_msg_encode (msg, p + 4, len);
+        p += 4 + len;
+    }
+    return 0;
+}
+
+/* --- others --------------------------------------------------------------------------------- */
+
+/* The number near our last one that has these lower bits; 0: it is before the first. */
+static uint64_t whole_number (const struct event *ev, uint32_t low)
+{
+    int32_t distance = (int32_t)(low - (uint32_t)ev->seq);
+
+    return distance < 0 && (uint64_t)-(int64_t)distance > ev->seq ? 0 : ev->seq + (int64_t)distance;
+}
+
+/* Fetch what is missing, unless that is under way. */
+static void close_gap (struct event *ev)
+{
+    if (ev->fetching || ev->newest <= ev->seq)
+        return;
+    ev->stats.gaps++;
+    ev->fetching = true;
+    ev->ops->fetch (ev->arg, ev->stream, ev->seq + 1);
+}
+
+void event_receive (struct event *ev, const idt_msg_t *msg)
+{
+    uint64_t seq = whole_number (ev, idt_msg_seq (msg));
+
+    if (seq <= ev->seq) {
+        ev->stats.duplicates++;
+        return;
+    }
+    if (seq > ev->newest)
+        ev->newest = seq;
+    if (seq == ev->seq + 1)
+        deliver (ev, msg, seq);
+    if (!ev->fetching)
+        close_gap (ev);
+}
+
+/* Tell all subscribers of the events 'from' ... 'to' of a stream that nobody can have any more: any may have missed one. */
+static void report_lost (struct event *ev, const char *stream, uint64_t from, uint64_t to)
+{
+    idt_msg_t *msg = make_lost (stream, from, to);
+    struct subscriber *s = msg ? zhashx_first (ev->subscribers) : NULL;
+
+    for (; s; s = zhashx_next (ev->subscribers))
+        if (s->lost_from > 0 || s->peer->send (s->peer->arg, msg) < 0) {
+            s->lost_from = s->lost_from > 0 ? s->lost_from : from;
+            s->lost_to = to;
+        }
+    idt_msg_unref (msg);
+    ev->stats.lost += to - from + 1;
+}
+
+/* Another stream: rank 0 began anew.  What the old one had after our last event is unknown. */
+static void switch_stream (struct event *ev, const char *stream, uint64_t seq)
+{
+    bool had_one = ev->stream[0] != '\0';
+    char old[STREAM_LEN + 1];
+    uint64_t next = ev->seq + 1;
+
+    memcpy (old, ev->stream, sizeof (old));
+    snprintf (ev->stream, sizeof (ev->stream), "%s", stream);
+    ev->fetching = false;
+    ev->seq = had_one ? 0 : seq; /* who joins is owed nothing older; who was here is owed the new stream whole */
+    ev->newest = seq;
+    if (ev->ring)
+        ring_reset (ev->ring, ev->seq);
+    if (had_one)
+        report_lost (ev, old, next, next);
+}
+
+void event_newest_low (struct event *ev, const char *stream, uint32_t seq)
+{
+    event_newest (ev, stream, strcmp (stream, ev->stream) == 0 ? whole_number (ev, seq) : seq);
+}
+
+void event_newest (struct event *ev, const char *stream, uint64_t seq)
+{
+    if (ev->root)
+        return;
+    if (strcmp (stream, ev->stream) != 0) {
+        switch_stream (ev, stream, seq);
+        ev->ops->announce (ev->arg);
+    }
+    if (seq > ev->newest)
+        ev->newest = seq;
+    close_gap (ev);
+}
+
+/* One event of an answer; returns the bytes that it took, 0 at the end or where it is malformed. */
+static size_t replay_one (struct event *ev, const unsigned char *p, size_t size)
+{
+    size_t len = size >= 4 ? get_u32 (p) : 0;
+    idt_msg_t *msg;
+
+    if (len == 0 || len > size - 4 || !(msg = idt_msg_decode (p + 4, len)))
+        return 0;
+    if (idt_msg_type (msg) == IDT_MSGTYPE_EVENT && idt_msg_topic (msg)
+        && idt_msg_seq (msg) == (uint32_t)(ev->seq + 1)) {
+        deliver (ev, msg, ev->seq + 1);
+        ev->stats.recovered++;
+    }
+    idt_msg_unref (msg);
+    return 4 + len;
+}
+
+void event_replay (struct event *ev, const void *buf, size_t size)
+{
+    const unsigned char *p = buf;
+    uint64_t before = ev->seq, first, newest;
+    size_t n;
+
+    ev->fetching = false;
+    if (!buf || size < 8)
+        return;
+    first = whole_number (ev, get_u32 (p));
+    newest = whole_number (ev, get_u32 (p + 4));
+    if (first > ev->seq + 1) {
+        report_lost (ev, ev->stream, ev->seq + 1, first - 1);
+        ev->seq = first - 1;
+    }
+    if (newest > ev->newest)
+        ev->newest = newest;
+    for (p += 8, size -= 8; (n = replay_one (ev, p, size)) > 0; p += n, size -= n)
+        ;
+    if (ev->newest > ev->seq && ev->seq > before) { /* no progress: the next heartbeat tries again */
+        ev->fetching = true;
+        ev->ops->fetch (ev->arg, ev->stream, ev->seq + 1);
+    }
+}
+
+uint64_t event_seq (const struct event *ev)
+{
+    return ev->seq;
+}
+
+const char *event_stream (const struct event *ev)
+{
+    return ev->stream;
+}
+
+struct event_stats event_stats (const struct event *ev)
+{
+    struct event_stats s = ev->stats;
+
+    for (struct subscriber *sub = zhashx_first (ev->subscribers); sub; sub = zhashx_next (ev->subscribers))
+        s.subscribers += sub->peer->kind == PEER_CLIENT;
+    return s;
+}

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* router.c - where a message goes (RFC 3; protocol.md section 3)
+ *
+ * Every request enters at router_request_new () and gets the route of its peer pushed; every answer leaves
+ * through answer (), which pops it.  Whatever was passed on to a peer that may vanish is in 'pending'.
+ */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/route/rpc_track.h"
+#include "broker/route/router.h"
+
+#define MAX_SERVICE_NAME 64
+
+/* A service that a client or module asked, for rule 4. */
+struct peer_use {
+    struct peer_use *next;
+    uint32_t nodeid;
+    int upstream; /* IDT_MSGFLAG_UPSTREAM or 0 */
+    struct idt_cred cred;
+    char service[MAX_SERVICE_NAME + 1];
+};
+
+struct router {
+    uint32_t rank;
+    const struct topo *topo;
+    zhashx_t *peers;    /* by UUID; values are the callers' */
+    zhashx_t *services; /* name -> peer */
+    zhashx_t *children; /* by rank as text */
+    struct peer *parent;
+    struct pending *pending;
+    bool busy; /* the request under way has found no room, and its asker takes it back */
+    struct router_stats stats;
+};
+
+struct router *router_create (uint32_t rank, const struct topo *topo, size_t max_pending)
+{
+    struct router *r = calloc (1, sizeof (*r));
+
+    if (!r)
+        return NULL;
+    r->rank = rank;
+    r->topo = topo;
+    r->peers = zhashx_new ();
+    r->services = zhashx_new ();
+    r->children = zhashx_new ();
+    r->pending = pending_create (max_pending);
+    if (!r->peers || !r->services || !r->children || !r->pending) {
+        router_destroy (r);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return r;
+}
+
+void router_destroy (struct router *r)
+{
+    int saved_errno = errno;
+
+    if (!r)
+        return;
+    pending_destroy (r->pending);
+    zhashx_destroy (&r->children);
+    zhashx_destroy (&r->services);
+    zhashx_destroy (&r->peers);
+    free (r);
+    errno = saved_errno;
+}
+
+/* --- peers --------------------------------------------------------------------------------- */
+
+static char *rank_key (char buf[16], uint32_t rank)
+{
+    snprintf (buf, 16, "%u", rank);
+    return buf;
+}
+
+int router_peer_add (struct router *r, struct peer *p)
+{
+    char key[16];
+
+    if (zhashx_lookup (r->peers, p->uuid) || (p->kind == PEER_PARENT && r->parent)
+        || (p->kind == PEER_CHILD && zhashx_lookup (r->children, rank_key (key, p->rank)))) {
+        errno = EEXIST;
+        return -1;
+    }
+    p->uses = NULL;
+    pending_party_init (&p->pending, p);
+    zhashx_insert (r->peers, p->uuid, p);
+    if (p->kind == PEER_CHILD)
+        zhashx_insert (r->children, rank_key (key, p->rank), p);
+    else if (p->kind == PEER_PARENT)
+        r->parent = p;
+    return 0;
+}
+
+struct peer *router_peer (struct router *r, const char *uuid)
+{
+    return zhashx_lookup (r->peers, uuid);
+}
+
+struct peer *router_parent (struct router *r)
+{
+    return r->parent;
+}
+
+struct peer *router_child (struct router *r, uint32_t rank)
+{
+    char key[16];
+
+    return zhashx_lookup (r->children, rank_key (key, rank));
+}
+
+/* --- services ------------------------------------------------------------------------------ */
+
+static size_t service_len (const char *topic)
+{
+    return strcspn (topic, ".");
+}
+
+int router_service_add (struct router *r, const char *name, struct peer *p)
+{
+    size_t len = strlen (name);
+
+    if (len == 0 || len > MAX_SERVICE_NAME || service_len (name) != len) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (zhashx_insert (r->services, name, p) < 0) {
+        errno = EEXIST;
+        return -1;
+    }
+    return 0;
+}
+
+int router_service_remove (struct router *r, const char *name, struct peer *p)
+{
+    if (zhashx_lookup (r->services, name) != p) {
+        errno = ENOENT;
+        return -1;
+    }
+    zhashx_delete (r->services, name);
+    return 0;
+}
+
+struct peer *router_service (struct router *r, const char *topic)
+{
+    char name[MAX_SERVICE_NAME + 1];
+    size_t len = topic ? service_len (topic) : 0;
+
+    if (len == 0 || len > MAX_SERVICE_NAME)
+        return NULL;
+    memcpy (name, topic, len);
+    name[len] = '\0';
+    return zhashx_lookup (r->services, name);
+}
+
+void router_service_foreach (struct router *r, struct peer *p, void (*cb) (const char *name, void *arg),
+                             void *arg)
+{
+    void *item = zhashx_first (r->services);
+
+    for (; item; item = zhashx_next (r->services))
+        if (item == p)
+            cb (zhashx_cursor (r->services), arg);
+}
+
+static void remove_services (struct router *r, struct peer *p)
+{
+    zlistx_t *names = zhashx_keys (r->services);
+    const char *name = names ? zlistx_first (names) : NULL;
+
+    for (; name; name = zlistx_next (names))
+        router_service_remove (r, name, p);
+    zlistx_destroy (&names);
+}
+
+/* --- answers ------------------------------------------------------------------------------- */
+
+/* A client that asks for others (a proxy) puts routes of its own into its requests.  So that the oldest still tells where
+ * a request entered, the client's is put below them, too, until the answer is back.
+ */
+static int sign_routes (idt_msg_t *msg, const char *uuid)
+{
+    unsigned n = idt_msg_route_count (msg);
+    char *routes = n > 0 ? malloc (n * (IDT_MSG_UUID_LEN + 1)) : NULL;
+    int rc;
+
+    if (n == 0)
+        return 0;
+    for (unsigned i = 0; routes && i < n; i++)
+        strcpy (routes + i * (IDT_MSG_UUID_LEN + 1), idt_msg_route_at (msg, i));
+    idt_msg_route_clear (msg);
+    rc = routes ? idt_msg_route_push (msg, uuid) : -1;
+    for (unsigned i = n; rc == 0 && i > 0; i--)
+        rc = idt_msg_route_push (msg, routes + (i - 1) * (IDT_MSG_UUID_LEN + 1));
+    free (routes);
+    return rc;
+}
+
+static bool is_broker (const struct peer *p)
+{
+    return p->kind == PEER_CHILD || p->kind == PEER_PARENT;
+}
+
+/* The one way out: an answer (its reference is ours) goes to the newest of its routes. */
+static void answer (struct router *r, idt_msg_t *msg)
+{
+    const char *uuid = idt_msg_route_newest (msg);
+    struct peer *to = uuid ? router_peer (r, uuid) : NULL;
+
+    if (to) {
+        idt_msg_route_pop (msg);
+        if (to->kind == PEER_CLIENT)
+            idt_msg_route_drop_oldest (msg);
+        if (idt_msg_errnum (msg) == EXFULL && !is_broker (to)) /* known to brokers only */
+            idt_msg_set_errnum (msg, EAGAIN);
+        if (to->send (to->arg, msg) < 0)
+            to = NULL;
+    }
+    if (!to)
+        r->stats.unroutable++;
+    idt_msg_unref (msg);
+}
+
+static bool wants_answer (const idt_msg_t *request)
+{
+    return !idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE) && idt_msg_matchtag (request) != 0;
+}
+
+static void fail (struct router *r, const idt_msg_t *request, int errnum, const char *text)
+{
+    idt_msg_t *msg;
+
+    r->stats.failed++;
+    if (!wants_answer (request) || !(msg = idt_msg_respond (request, errnum)))
+        return;
+    idt_msg_set_cred (msg, idt_msg_cred (request));
+    if (text)
+        idt_msg_set_string (msg, text);
+    answer (r, msg);
+}
+
+static void fail_enosys (struct router *r, const idt_msg_t *request)
+{
+    char text[IDT_MSG_MAX_TOPIC + 64];
+
+    snprintf (text, sizeof (text), "No service matching %s is registered", idt_msg_topic (request));
+    fail (r, request, ENOSYS, text);
+}
+
+static void fail_lost (struct router *r, const idt_msg_t *request, uint32_t rank)
+{
+    char text[80];
+
+    snprintf (text, sizeof (text), "rank %u is not connected: idtree overlay status tells since when", rank);
+    fail (r, request, EHOSTUNREACH, text);
+}
+
+/* The broker's own services answer exactly once; only their streams go on.  Who stands in for a module has none. */
+static bool is_tracked (const struct peer *to, const idt_msg_t *request)
+{
+    return to->kind != PEER_ABSENT && (to->kind != PEER_BUILTIN || idt_msg_has_flag (request, IDT_MSGFLAG_STREAMING));
+}
+
+/* Is somebody waiting for this? */
+static bool is_awaited (struct router *r, const struct peer *from, const idt_msg_t *response)
+{
+    bool known = idt_msg_matchtag (response) != 0 && pending_answered (r->pending, response, &from->pending);
+
+    return known || (!is_tracked (from, response) && idt_msg_matchtag (response) != 0);
+}
+
+void router_response_new (struct router *r, struct peer *from, idt_msg_t *msg)
+{
+    r->stats.responses++;
+    if (!is_awaited (r, from, msg)) {
+        r->stats.unroutable++;
+        idt_msg_unref (msg);
+        return;
+    }
+    answer (r, msg);
+}
+
+/* --- requests ------------------------------------------------------------------------------ */
+
+/* Remember which services a client or module asks, to tell them when it goes. */
+static void note_use (struct peer *from, const idt_msg_t *msg)
+{
+    const char *topic = idt_msg_topic (msg);
+    size_t len = service_len (topic);
+    uint32_t nodeid = idt_msg_nodeid (msg);
+    int upstream = idt_msg_flags (msg) & IDT_MSGFLAG_UPSTREAM;
+    struct peer_use *u;
+    int n = 0;
+
+    if (len > MAX_SERVICE_NAME) /* nobody can have it */
+        return;
+    for (u = from->uses; u; u = u->next, n++)
+        if (u->nodeid == nodeid && u->upstream == upstream && u->service[len] == '\0'
+            && memcmp (u->service, topic, len) == 0)
+            return;
+    if (n >= ROUTER_MAX_USES || !(u = calloc (1, sizeof (*u))))
+        return;
+    u->nodeid = nodeid;
+    u->upstream = upstream;
+    u->cred = idt_msg_cred (msg);
+    memcpy (u->service, topic, len);
+    u->next = from->uses;
+    from->uses = u;
+}
+
+bool router_is_disconnect (const idt_msg_t *msg)
+{
+    const char *topic = idt_msg_topic (msg);
+    size_t len = service_len (topic);
+
+    return idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && strcmp (topic + len, ".disconnect") == 0;
+}
+
+/* The peer that a request went to is gone, or as good as that. */
+static void fail_gone (struct router *r, const struct peer *to, const idt_msg_t *request)
+{
+    if (to->kind == PEER_CHILD || to->kind == PEER_PARENT)
+        fail_lost (r, request, to->rank);
+    else
+        fail (r, request, ENOSYS, "the service ended before it answered");
+}
+
+/* A request was not taken.  Where a queue has no room for this asker, nothing has ended: the errno of a link's is for brokers
+ * alone, whoever asked gets EAGAIN; a client that repeats takes it back.
+ */
+static void fail_unsent (struct router *r, const struct peer *from, const struct peer *to, const idt_msg_t *request,
+                         int errnum)
+{
+    const char *topic = idt_msg_topic (request);
+    char text[IDT_MSG_MAX_TOPIC + 64];
+
+    if (errnum == EXFULL && from->busy)
+        r->busy = true;
+    else if (errnum == EMSGSIZE && is_broker (to)) {
+        snprintf (text, sizeof (text), "a request of %zu bytes is longer than a link takes", idt_msg_encode_size (request));
+        fail (r, request, EMSGSIZE, text);
+    } else if (errnum == EXFULL && is_broker (to)) {
+        snprintf (text, sizeof (text), "too many requests wait for the link from rank %u to rank %u", r->rank, to->rank);
+        fail (r, request, EXFULL, text);
+    } else if (errnum == EXFULL) {
+        snprintf (text, sizeof (text), "the queue of service %.*s is full: try again", (int)service_len (topic), topic);
+        fail (r, request, EAGAIN, text);
+    } else
+        fail_gone (r, to, request);
+}
+
+static void pass_on (struct router *r, struct peer *from, struct peer *to, const idt_msg_t *msg)
+{
+    bool track = is_tracked (to, msg) && wants_answer (msg);
+    int errnum;
+
+    if (router_is_disconnect (msg))
+        pending_disconnect (r->pending, msg, &from->pending);
+    if (track && pending_add (r->pending, msg, &from->pending, &to->pending) < 0) {
+        fail (r, msg, EAGAIN, "too many requests are unanswered (router.max-pending)");
+        return;
+    }
+    if (to->send (to->arg, msg) == 0)
+        return;
+    errnum = errno;
+    if (!track || pending_forget (r->pending, msg, &to->pending))
+        fail_unsent (r, from, to, msg, errnum);
+}
+
+static void pass_up (struct router *r, struct peer *from, const idt_msg_t *msg)
+{
+    if (r->parent && r->parent != from)
+        pass_on (r, from, r->parent, msg);
+    else
+        fail (r, msg, EHOSTUNREACH, r->rank == 0 ? NULL : "this broker has no parent now");
+}
+
+/* Who serves a request here; NULL: nobody.  Rule 4. */
+static struct peer *find_service (struct router *r, const idt_msg_t *msg)
+{
+    struct peer *to = router_service (r, idt_msg_topic (msg));
+
+    if (to && (to->kind == PEER_CLIENT || to->kind == PEER_ABSENT) && (idt_msg_cred (msg).rolemask & IDT_ROLE_BROKER))
+        return NULL;
+    return to;
+}
+
+/* Rule 1: here, else upstream, and so on. */
+static void route_any (struct router *r, struct peer *from, const idt_msg_t *msg)
+{
+    struct peer *to = find_service (r, msg);
+
+    if (to)
+        pass_on (r, from, to, msg);
+    else if (r->rank == 0)
+        fail_enosys (r, msg);
+    else
+        pass_up (r, from, msg);
+}
+
+static void route_here (struct router *r, struct peer *from, const idt_msg_t *msg)
+{
+    struct peer *to = find_service (r, msg);
+
+    if (to)
+        pass_on (r, from, to, msg);
+    else
+        fail_enosys (r, msg);
+}
+
+/* The nearest of the brokers on the way down to 'rank' that is attached here. */
+static struct peer *way_down (struct router *r, uint32_t rank)
+{
+    struct peer *to = NULL;
+
+    for (; !to && rank != r->rank; rank = topo_parent (r->topo, rank))
+        to = router_child (r, rank);
+    return to;
+}
+
+/* Rule 2: over the tree to one rank. */
+static void route_to_rank (struct router *r, struct peer *from, const idt_msg_t *msg, uint32_t rank)
+{
+    uint32_t below;
+    struct peer *to;
+
+    if (rank == r->rank)
+        route_here (r, from, msg);
+    else if (rank >= r->topo->size)
+        fail (r, msg, EHOSTUNREACH, NULL);
+    else if ((below = topo_child_toward (r->topo, r->rank, rank)) == TOPO_NONE)
+        pass_up (r, from, msg);
+    else if ((to = way_down (r, rank)) && to != from)
+        pass_on (r, from, to, msg);
+    else if (r->parent && r->parent != from) /* it may have attached further up */
+        pass_on (r, from, r->parent, msg);
+    else
+        fail_lost (r, msg, below);
+}
+
+static void route_request (struct router *r, struct peer *from, const idt_msg_t *msg)
+{
+    uint32_t nodeid = idt_msg_nodeid (msg);
+
+    if (idt_msg_has_flag (msg, IDT_MSGFLAG_UPSTREAM)) {
+        if (nodeid == r->rank) /* rule 3: not our own services */
+            pass_up (r, from, msg);
+        else
+            route_any (r, from, msg);
+    } else if (nodeid == IDT_NODEID_ANY)
+        route_any (r, from, msg);
+    else
+        route_to_rank (r, from, msg, nodeid);
+}
+
+/* What cannot be routed goes back from here: its routes are not to be relied on. */
+static void refuse (struct router *r, struct peer *from, const idt_msg_t *msg)
+{
+    idt_msg_t *response;
+
+    r->stats.failed++;
+    if (!wants_answer (msg) || !(response = idt_msg_respond (msg, EPROTO)))
+        return;
+    idt_msg_set_string (response, "a request needs a topic, and fewer routes");
+    from->send (from->arg, response);
+    idt_msg_unref (response);
+}
+
+/* Give a request that could not begin back to its asker, as it came. */
+static void give_back (struct router *r, struct peer *from, idt_msg_t *msg)
+{
+    r->busy = false;
+    r->stats.requests--;
+    idt_msg_route_pop (msg);
+    if (from->kind == PEER_CLIENT)
+        idt_msg_route_drop_oldest (msg);
+    from->busy (from->arg, msg);
+}
+
+void router_request_new (struct router *r, struct peer *from, idt_msg_t *msg)
+{
+    r->stats.requests++;
+    if (!idt_msg_topic (msg) || (from->kind == PEER_CLIENT && sign_routes (msg, from->uuid) < 0)
+        || idt_msg_route_push (msg, from->uuid) < 0) {
+        refuse (r, from, msg);
+        idt_msg_unref (msg);
+        return;
+    }
+    if (from->kind == PEER_CLIENT || from->kind == PEER_MODULE)
+        note_use (from, msg);
+    route_request (r, from, msg);
+    if (r->busy)
+        give_back (r, from, msg);
+    else
+        idt_msg_unref (msg);
+}
+
+void router_request_again_new (struct router *r, const idt_msg_t *msg)
+{
+    struct peer *from = router_peer (r, idt_msg_route_newest (msg));
+
+    if (from)
+        route_request (r, from, msg);
+    idt_msg_unref (msg);
+}
+
+/* --- the end of a peer --------------------------------------------------------------------- */
+
+static void answer_unreachable (const idt_msg_t *request, struct pending_party *to, void *arg)
+{
+    fail_gone (arg, to->owner, request);
+}
+
+static idt_msg_t *make_disconnect (const char *service, uint32_t nodeid, int upstream,
+                                   struct idt_cred cred)
+{
+    char topic[MAX_SERVICE_NAME + 16];
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    snprintf (topic, sizeof (topic), "%.*s.disconnect", MAX_SERVICE_NAME, service);
+    if (!msg || idt_msg_set_topic (msg, topic) < 0) {
+        idt_msg_unref (msg);
+        return NULL;
+    }
+    idt_msg_set_flag (msg, IDT_MSGFLAG_NORESPONSE);
+    if (upstream)
+        idt_msg_set_flag (msg, IDT_MSGFLAG_UPSTREAM);
+    idt_msg_set_nodeid (msg, nodeid);
+    idt_msg_set_cred (msg, cred);
+    idt_msg_route_clear (msg);
+    return msg;
+}
+
+static void disconnect_uses (struct router *r, struct peer *p)
+{
+    while (p->uses) {
+        struct peer_use *u = p->uses;
+        idt_msg_t *msg = make_disconnect (u->service, u->nodeid, u->upstream, u->cred);
+
+        p->uses = u->next;
+        free (u);
+        if (msg && idt_msg_route_push (msg, p->uuid) == 0)
+            route_request (r, p, msg);
+        r->busy = false; /* it is gone: nobody repeats */
+        idt_msg_unref (msg);
+    }
+}
+
+/* A child is gone: what still works for someone below it may stop. */
+static void disconnect_request (const idt_msg_t *request, struct pending_party *to, void *arg)
+{
+    const struct peer *service = to->owner;
+    const char *topic = idt_msg_topic (request);
+    char name[MAX_SERVICE_NAME + 1];
+    idt_msg_t *msg;
+
+    snprintf (name, sizeof (name), "%.*s", (int)service_len (topic), topic);
+    msg = make_disconnect (name, idt_msg_nodeid (request), idt_msg_flags (request) & IDT_MSGFLAG_UPSTREAM,
+                           idt_msg_cred (request));
+    for (unsigned i = idt_msg_route_count (request); msg && i > 0; i--)
+        idt_msg_route_push (msg, idt_msg_route_at (request, i - 1));
+    if (msg)
+        service->send (service->arg, msg);
+    idt_msg_unref (msg);
+}
+
+void router_peer_remove (struct router *r, struct peer *p)
+{
+    char key[16];
+
+    if (router_peer (r, p->uuid) != p)
+        return;
+    remove_services (r, p);
+    disconnect_uses (r, p);
+    pending_take_asked (r->pending, &p->pending, p->kind == PEER_CHILD ? disconnect_request : NULL, r);
+    zhashx_delete (r->peers, p->uuid);
+    if (p->kind == PEER_CHILD)
+        zhashx_delete (r->children, rank_key (key, p->rank));
+    else if (p == r->parent)
+        r->parent = NULL;
+    pending_take_owed (r->pending, &p->pending, answer_unreachable, r);
+}
+
+bool router_covers (struct router *r, const idt_msg_t *request, uint32_t rank)
+{
+    const char *uuid = idt_msg_route_newest (request);
+    struct peer *from = uuid ? router_peer (r, uuid) : NULL;
+
+    if (!from || rank >= r->topo->size)
+        return false;
+    if (from->kind == PEER_CHILD)
+        return rank == from->rank || topo_child_toward (r->topo, from->rank, rank) != TOPO_NONE;
+    return (from->kind == PEER_MODULE || from->kind == PEER_BUILTIN) && rank == r->rank;
+}
+
+struct router_stats router_stats (const struct router *r)
+{
+    struct router_stats s = r->stats;
+
+    s.pending = pending_count (r->pending);
+    return s;
+}

@@ -1,0 +1,956 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* router_test.c - the rules of routing (protocol.md section 3), with peers that only write down what they get
+ *
+ * The router under test is rank 1 of a tree of 7 with fanout 2: its parent is 0, its children are 3 and 4; 2, 5 and 6
+ * lie beyond the parent.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "broker/route/router.h"
+#include "libutil/tap.h"
+
+#define RANK 1
+#define MAX_GOT 4096
+
+struct fake {
+    struct peer peer;
+    const idt_msg_t *got[MAX_GOT];
+    int count;
+    int errnum; /* what its send () fails with; 0: it works */
+};
+
+static void make_uuid (char buf[IDT_MSG_UUID_LEN + 1], const char *name)
+{
+    snprintf (buf, IDT_MSG_UUID_LEN + 1, "%-8.8s-0000-4000-8000-000000000000", name);
+    for (int i = 0; i < 8; i++)
+        if (buf[i] == ' ')
+            buf[i] = '0';
+}
+
+static int fake_send (void *arg, const idt_msg_t *msg)
+{
+    struct fake *f = arg;
+
+    if (f->errnum) {
+        errno = f->errnum;
+        return -1;
+    }
+    if (f->count == MAX_GOT)
+        bail_out ("a fake peer gets too much");
+    f->got[f->count++] = idt_msg_copy (msg, true); /* as over a wire */
+    return 0;
+}
+
+static void fake_init (struct fake *f, enum peer_kind kind, const char *name, uint32_t rank)
+{
+    memset (f, 0, sizeof (*f));
+    f->peer = (struct peer){ .kind = kind, .rank = rank, .send = fake_send, .arg = f };
+    make_uuid (f->peer.uuid, name);
+}
+
+static void fake_clear (struct fake *f)
+{
+    while (f->count > 0)
+        idt_msg_unref (f->got[--f->count]);
+}
+
+/* A router with peers of each kind. */
+struct world {
+    struct topo topo;
+    struct router *r;
+    struct fake parent, child3, child4, mod, other, builtin, c1, c2;
+};
+
+static void add (struct world *w, struct fake *f, enum peer_kind kind, const char *name, uint32_t rank)
+{
+    fake_init (f, kind, name, rank);
+    if (router_peer_add (w->r, &f->peer) < 0)
+        bail_out ("a peer cannot be added");
+}
+
+static struct world *world_create (uint32_t rank, size_t max_pending)
+{
+    struct world *w = calloc (1, sizeof (*w));
+
+    if (topo_parse (&w->topo, "kary:2", 7, NULL) < 0 || !(w->r = router_create (rank, &w->topo, max_pending)))
+        bail_out ("no router");
+    if (rank > 0)
+        add (w, &w->parent, PEER_PARENT, "parent", (rank - 1) / 2);
+    add (w, &w->child3, PEER_CHILD, "child3", 2 * rank + 1);
+    add (w, &w->child4, PEER_CHILD, "child4", 2 * rank + 2);
+    add (w, &w->mod, PEER_MODULE, "mod", 0);
+    add (w, &w->other, PEER_MODULE, "other", 0);
+    add (w, &w->builtin, PEER_BUILTIN, "builtin", 0);
+    add (w, &w->c1, PEER_CLIENT, "client1", 0);
+    add (w, &w->c2, PEER_CLIENT, "client2", 0);
+    if (router_service_add (w->r, "mod", &w->mod.peer) < 0 || router_service_add (w->r, "other", &w->other.peer) < 0
+        || router_service_add (w->r, "log", &w->builtin.peer) < 0)
+        bail_out ("no services");
+    return w;
+}
+
+static void world_clear (struct world *w)
+{
+    struct fake *all[] = { &w->parent, &w->child3, &w->child4, &w->mod, &w->other, &w->builtin, &w->c1, &w->c2 };
+
+    for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
+        fake_clear (all[i]);
+}
+
+static void world_destroy (struct world *w)
+{
+    struct fake *all[] = { &w->c1, &w->c2, &w->builtin, &w->mod, &w->other, &w->child3, &w->child4, &w->parent };
+
+    for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
+        router_peer_remove (w->r, &all[i]->peer);
+    world_clear (w);
+    router_destroy (w->r);
+    free (w);
+}
+
+/* --- messages ------------------------------------------------------------------------------------------- */
+
+static idt_msg_t *make_request (const char *topic, uint32_t nodeid, uint32_t tag, int flags)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    if (topic)
+        idt_msg_set_topic (msg, topic);
+    idt_msg_set_nodeid (msg, nodeid);
+    idt_msg_set_matchtag (msg, tag);
+    if (flags)
+        idt_msg_set_flag (msg, flags);
+    idt_msg_set_cred (msg, (struct idt_cred){ 1000, IDT_ROLE_OWNER });
+    idt_msg_route_clear (msg);
+    return msg;
+}
+
+static void ask (struct world *w, struct fake *from, const char *topic, uint32_t nodeid, uint32_t tag, int flags)
+{
+    router_request_new (w->r, &from->peer, make_request (topic, nodeid, tag, flags));
+}
+
+/* As 'ask', for somebody behind 'from' whose UUID begins with 'name'. */
+static void ask_for (struct world *w, struct fake *from, const char *name, const char *topic, uint32_t nodeid,
+                     uint32_t tag)
+{
+    idt_msg_t *msg = make_request (topic, nodeid, tag, 0);
+    char uuid[IDT_MSG_UUID_LEN + 1];
+
+    make_uuid (uuid, name);
+    idt_msg_route_push (msg, uuid);
+    router_request_new (w->r, &from->peer, msg);
+}
+
+static void reply (struct world *w, struct fake *from, const idt_msg_t *request, int errnum)
+{
+    router_response_new (w->r, &from->peer, idt_msg_respond (request, errnum));
+}
+
+static const idt_msg_t *last (const struct fake *f)
+{
+    return f->count > 0 ? f->got[f->count - 1] : NULL;
+}
+
+static bool is_answer (const struct fake *f, uint32_t tag, uint32_t errnum)
+{
+    const idt_msg_t *msg = last (f);
+
+    return f->count == 1 && idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE && idt_msg_matchtag (msg) == tag
+        && idt_msg_errnum (msg) == errnum && idt_msg_route_count (msg) == 0;
+}
+
+static bool is_request (const struct fake *f, const char *topic, const struct fake *from)
+{
+    const idt_msg_t *msg = last (f);
+
+    return f->count == 1 && idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && strcmp (idt_msg_topic (msg), topic) == 0
+        && strcmp (idt_msg_route_newest (msg), from->peer.uuid) == 0;
+}
+
+static size_t pending (struct world *w)
+{
+    return router_stats (w->r).pending;
+}
+
+/* --- peers and services ----------------------------------------------------------------------------------- */
+
+static void test_peers (void)
+{
+    struct world *w = world_create (RANK, 100);
+    struct fake f;
+
+    fake_init (&f, PEER_CLIENT, "client1", 0);
+    ok (router_peer_add (w->r, &f.peer) < 0 && errno == EEXIST, "a second peer of one UUID is refused");
+    fake_init (&f, PEER_CHILD, "new", 3);
+    ok (router_peer_add (w->r, &f.peer) < 0 && errno == EEXIST, "a second child of one rank is refused");
+    fake_init (&f, PEER_PARENT, "new", 0);
+    ok (router_peer_add (w->r, &f.peer) < 0 && errno == EEXIST, "a second parent is refused");
+    ok (router_parent (w->r) == &w->parent.peer && router_child (w->r, 3) == &w->child3.peer && !router_child (w->r, 5),
+        "parent and children are found");
+    ok (router_peer (w->r, w->c1.peer.uuid) == &w->c1.peer && !router_peer (w->r, "nobody"), "peers are found by UUID");
+    router_peer_remove (w->r, &f.peer);
+    ok (router_parent (w->r) == &w->parent.peer, "removing a peer that was never taken in changes nothing");
+    world_destroy (w);
+}
+
+static void test_services (void)
+{
+    struct world *w = world_create (RANK, 100);
+    char name[80];
+
+    memset (name, 'x', sizeof (name));
+    name[64] = '\0';
+    ok (router_service_add (w->r, name, &w->mod.peer) == 0, "a service name may have 64 characters");
+    ok (router_service (w->r, name) == &w->mod.peer, "... and is found");
+    name[64] = 'x';
+    name[65] = '\0';
+    ok (router_service_add (w->r, name, &w->mod.peer) < 0 && errno == EINVAL, "... but not 65");
+    ok (router_service_add (w->r, "a.b", &w->mod.peer) < 0 && errno == EINVAL, "a service name has no dot");
+    ok (router_service_add (w->r, "", &w->mod.peer) < 0 && errno == EINVAL, "a service name is not empty");
+    ok (router_service_add (w->r, "other", &w->mod.peer) < 0 && errno == EEXIST, "a service of another is not taken over");
+    ok (router_service_remove (w->r, "other", &w->mod.peer) < 0 && errno == ENOENT, "... nor removed");
+    ok (router_service (w->r, "mod.x.y") == &w->mod.peer && router_service (w->r, "mod") == &w->mod.peer
+            && !router_service (w->r, "mode") && !router_service (w->r, "mo.d") && !router_service (w->r, ".mod"),
+        "a service is named by the topic up to the first dot");
+    ok (router_service_remove (w->r, "mod", &w->mod.peer) == 0 && !router_service (w->r, "mod"), "a service is removed");
+    world_destroy (w);
+}
+
+/* --- where requests go ------------------------------------------------------------------------------------ */
+
+static void ask_as_broker (struct world *w, struct fake *from, const char *topic, uint32_t nodeid, uint32_t tag)
+{
+    idt_msg_t *msg = make_request (topic, nodeid, tag, 0);
+
+    idt_msg_set_cred (msg, (struct idt_cred){ 1000, IDT_ROLE_OWNER | IDT_ROLE_BROKER });
+    router_request_new (w->r, &from->peer, msg);
+}
+
+static void test_brokers_only (void)
+{
+    struct world *w = world_create (RANK, 100);
+
+    if (router_service_add (w->r, "gone", &w->c1.peer) < 0)
+        bail_out ("no service");
+    ask (w, &w->child3, "gone.x", IDT_NODEID_ANY, 1, 0);
+    ok (is_request (&w->c1, "gone.x", &w->child3), "a client may serve");
+    world_clear (w);
+    ask_as_broker (w, &w->child3, "gone.x", IDT_NODEID_ANY, 2);
+    ok (is_request (&w->parent, "gone.x", &w->child3) && w->c1.count == 0, "... but not brokers: they are served further up");
+    ask_as_broker (w, &w->child3, "gone.x", RANK, 3);
+    ok (is_answer (&w->child3, 3, ENOSYS) && w->c1.count == 0, "... or not at all");
+    ask_as_broker (w, &w->child3, "mod.x", IDT_NODEID_ANY, 4);
+    ok (is_request (&w->mod, "mod.x", &w->child3), "modules serve them");
+    world_destroy (w);
+}
+
+static void test_any (void)
+{
+    struct world *w = world_create (RANK, 100);
+
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 1, 0);
+    ok (is_request (&w->mod, "mod.x", &w->c1), "nodeid ANY goes to the service here");
+    ask (w, &w->c1, "far.x", IDT_NODEID_ANY, 2, 0);
+    ok (is_request (&w->parent, "far.x", &w->c1), "... and upstream where there is none");
+    world_clear (w);
+    ask (w, &w->child3, "far.x", IDT_NODEID_ANY, 3, 0);
+    ok (is_request (&w->parent, "far.x", &w->child3), "... also for a child");
+    ask (w, &w->parent, "far.x", IDT_NODEID_ANY, 4, 0);
+    ok (w->parent.count == 2 && is_answer (&(struct fake){ .got = { w->parent.got[1] }, .count = 1 }, 4, EHOSTUNREACH),
+        "what the parent sent never goes back up");
+    router_peer_remove (w->r, &w->parent.peer);
+    world_clear (w);
+    ask (w, &w->c2, "far.x", IDT_NODEID_ANY, 5, 0);
+    ok (is_answer (&w->c2, 5, EHOSTUNREACH), "without a parent it fails with EHOSTUNREACH");
+    ask (w, &w->c2, "mod.x", IDT_NODEID_ANY, 6, 0);
+    ok (w->mod.count == 1, "... but services here are still reached");
+    world_destroy (w);
+}
+
+static void test_root (void)
+{
+    struct world *w = world_create (0, 100);
+
+    ask (w, &w->c1, "far.x", IDT_NODEID_ANY, 1, 0);
+    ok (is_answer (&w->c1, 1, ENOSYS)
+            && strcmp (idt_msg_string (last (&w->c1)), "No service matching far.x is registered") == 0,
+        "rank 0 answers ENOSYS with a text where nobody has the service");
+    world_clear (w);
+    ask (w, &w->c1, "mod.x", 0, 2, IDT_MSGFLAG_UPSTREAM);
+    ok (is_answer (&w->c1, 2, EHOSTUNREACH), "UPSTREAM fails with EHOSTUNREACH at rank 0");
+    ask (w, &w->child3, "mod.x", 1, 3, IDT_MSGFLAG_UPSTREAM);
+    ok (is_request (&w->mod, "mod.x", &w->child3), "UPSTREAM of a child is served by rank 0");
+    world_destroy (w);
+}
+
+static void test_rank (void)
+{
+    static const struct {
+        uint32_t nodeid;
+        int to; /* 0 parent, 3, 4 child, 1 here, -1 nowhere */
+    } ways[] = { { 0, 0 }, { 1, 1 }, { 2, 0 }, { 3, 3 }, { 4, 4 }, { 5, 0 }, { 6, 0 }, { 7, -1 }, { 0xfffffffe, -1 } };
+
+    for (size_t i = 0; i < sizeof (ways) / sizeof (ways[0]); i++) {
+        struct world *w = world_create (RANK, 100);
+        int to = ways[i].to;
+
+        ask (w, &w->c1, "mod.x", ways[i].nodeid, 9, 0);
+        ok (w->parent.count == (to == 0) && w->mod.count == (to == 1) && w->child3.count == (to == 3)
+                && w->child4.count == (to == 4) && (to >= 0 || is_answer (&w->c1, 9, EHOSTUNREACH)),
+            "nodeid %u of 7 takes its way", ways[i].nodeid);
+        world_destroy (w);
+    }
+}
+
+static void test_rank_failures (void)
+{
+    struct world *w = world_create (RANK, 100);
+
+    ask (w, &w->c1, "nosuch.x", RANK, 1, 0);
+    ok (is_answer (&w->c1, 1, ENOSYS), "a rank without the service answers ENOSYS, and does not look upstream");
+    world_clear (w);
+    ask (w, &w->parent, "mod.x", 2, 2, 0);
+    ok (is_answer (&w->parent, 2, EHOSTUNREACH), "the parent's request for a rank that is not below us fails");
+    router_peer_remove (w->r, &w->child3.peer);
+    world_clear (w);
+    ask (w, &w->c1, "mod.x", 3, 3, 0);
+    ok (w->parent.count == 1 && w->c1.count == 0, "a child that is not connected may have attached further up");
+    world_clear (w);
+    ask (w, &w->parent, "mod.x", 3, 5, 0);
+    ok (is_answer (&w->parent, 5, EHOSTUNREACH), "... unless that is where the request comes from: EHOSTUNREACH");
+    router_peer_remove (w->r, &w->parent.peer);
+    world_clear (w);
+    ask (w, &w->child4, "mod.x", 3, 4, 0);
+    ok (is_answer (&w->child4, 4, EHOSTUNREACH), "... or there is no parent");
+    world_destroy (w);
+}
+
+static void test_upstream (void)
+{
+    struct world *w = world_create (RANK, 100);
+
+    ask (w, &w->c1, "mod.x", RANK, 1, IDT_MSGFLAG_UPSTREAM);
+    ok (is_request (&w->parent, "mod.x", &w->c1) && w->mod.count == 0
+            && idt_msg_has_flag (last (&w->parent), IDT_MSGFLAG_UPSTREAM) && idt_msg_nodeid (last (&w->parent)) == RANK,
+        "UPSTREAM of this rank skips the services here and goes up as it is");
+    ask (w, &w->child3, "mod.x", 3, 2, IDT_MSGFLAG_UPSTREAM);
+    ok (is_request (&w->mod, "mod.x", &w->child3), "UPSTREAM of a child is served here");
+    world_clear (w);
+    ask (w, &w->child3, "far.x", 3, 3, IDT_MSGFLAG_UPSTREAM);
+    ok (is_request (&w->parent, "far.x", &w->child3), "... or goes on up");
+    world_destroy (w);
+}
+
+static void test_malformed (void)
+{
+    struct world *w = world_create (RANK, 100);
+    idt_msg_t *msg = make_request ("mod.x", IDT_NODEID_ANY, 2, 0);
+    char topic[IDT_MSG_MAX_TOPIC + 1];
+
+    ask (w, &w->c1, NULL, IDT_NODEID_ANY, 1, 0);
+    ok (is_answer (&w->c1, 1, EPROTO), "a request without a topic is answered EPROTO");
+    world_clear (w);
+    while (idt_msg_route_push (msg, w->c2.peer.uuid) == 0)
+        ;
+    router_request_new (w->r, &w->c1.peer, msg);
+    ok (w->c1.count == 1 && idt_msg_errnum (last (&w->c1)) == EPROTO, "... one with too many routes as well");
+    world_clear (w);
+    memset (topic, 'x', sizeof (topic) - 1);
+    topic[sizeof (topic) - 1] = '\0';
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 3, 0);
+    ask (w, &w->c1, topic, IDT_NODEID_ANY, 4, 0);
+    ok (w->parent.count == 1, "the longest topic is routed as any other");
+    world_destroy (w);
+}
+
+/* --- answers ---------------------------------------------------------------------------------------------- */
+
+static void test_once (void)
+{
+    struct world *w = world_create (RANK, 100);
+    const idt_msg_t *request;
+
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 7, 0);
+    request = last (&w->mod);
+    ok (pending (w) == 1, "a request that was passed on is remembered");
+    reply (w, &w->other, request, 0);
+    ok (w->c1.count == 0 && pending (w) == 1, "who was not asked cannot answer");
+    reply (w, &w->mod, request, 0);
+    ok (is_answer (&w->c1, 7, 0) && pending (w) == 0, "the answer goes to who asked");
+    reply (w, &w->mod, request, 0);
+    ok (w->c1.count == 1 && router_stats (w->r).unroutable == 2, "a second answer is dropped");
+    world_destroy (w);
+}
+
+static void test_no_response (void)
+{
+    struct world *w = world_create (RANK, 100);
+
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 7, IDT_MSGFLAG_NORESPONSE);
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 0, 0);
+    ok (w->mod.count == 2 && pending (w) == 0, "NORESPONSE and matchtag 0 are passed on and not remembered");
+    ask (w, &w->c1, "nosuch.x", RANK, 7, IDT_MSGFLAG_NORESPONSE);
+    ask (w, &w->c1, "nosuch.x", RANK, 0, 0);
+    ok (w->c1.count == 0, "... and not answered when they fail");
+    reply (w, &w->mod, w->mod.got[1], 0);
+    ok (w->c1.count == 0, "an answer without a matchtag is dropped");
+    world_destroy (w);
+}
+
+static void test_tags (void)
+{
+    struct world *w = world_create (RANK, 100);
+    const char *who;
+
+    ask_for (w, &w->child3, "aaaa", "mod.x", IDT_NODEID_ANY, 1);
+    ask_for (w, &w->child3, "bbbb", "mod.x", IDT_NODEID_ANY, 1);
+    ok (pending (w) == 2, "two clients below one child may use one matchtag");
+    reply (w, &w->mod, w->mod.got[1], 0);
+    who = idt_msg_route_oldest (last (&w->child3));
+    ok (pending (w) == 1 && w->child3.count == 1 && strncmp (who, "bbbb", 4) == 0, "... each gets its own answer");
+    reply (w, &w->mod, w->mod.got[0], 0);
+    who = idt_msg_route_oldest (last (&w->child3));
+    ok (pending (w) == 0 && w->child3.count == 2 && strncmp (who, "aaaa", 4) == 0, "... in whatever order");
+    world_clear (w);
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 1, 0);
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 1, 0);
+    ok (pending (w) == 2, "one client that uses a matchtag twice asked twice");
+    reply (w, &w->mod, w->mod.got[0], 0);
+    reply (w, &w->mod, w->mod.got[1], 0);
+    reply (w, &w->mod, w->mod.got[1], 0);
+    ok (pending (w) == 0 && w->c1.count == 2, "... and is answered twice, not thrice");
+    world_destroy (w);
+}
+
+static void test_streaming (void)
+{
+    struct world *w = world_create (RANK, 100);
+    const idt_msg_t *request;
+
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 1, IDT_MSGFLAG_STREAMING);
+    request = w->mod.got[0];
+    reply (w, &w->mod, request, 0);
+    reply (w, &w->mod, request, 0);
+    ok (w->c1.count == 2 && pending (w) == 1, "a streaming request may be answered many times");
+    reply (w, &w->mod, request, ENODATA);
+    ok (w->c1.count == 3 && pending (w) == 0, "... until an error ends it");
+    reply (w, &w->mod, request, 0);
+    ok (w->c1.count == 3, "... for good");
+    world_clear (w);
+    ask (w, &w->c1, "mod.x", 3, 2, IDT_MSGFLAG_STREAMING);
+    reply (w, &w->child3, w->child3.got[0], 0);
+    router_peer_remove (w->r, &w->child3.peer);
+    ok (w->c1.count == 2 && idt_msg_errnum (last (&w->c1)) == EHOSTUNREACH && pending (w) == 0,
+        "a stream whose source goes ends with EHOSTUNREACH");
+    world_destroy (w);
+}
+
+/* --- the end of a peer ------------------------------------------------------------------------------------ */
+
+static void test_target_gone (void)
+{
+    struct world *w = world_create (RANK, 100);
+
+    ask (w, &w->c1, "mod.x", 0, 1, 0);
+    ask (w, &w->c2, "mod.x", 3, 2, 0);
+    ask (w, &w->child4, "other.x", IDT_NODEID_ANY, 3, 0);
+    router_peer_remove (w->r, &w->parent.peer);
+    ok (is_answer (&w->c1, 1, EHOSTUNREACH) && w->c2.count == 0, "the parent goes: what waited for it is EHOSTUNREACH");
+    router_peer_remove (w->r, &w->child3.peer);
+    ok (is_answer (&w->c2, 2, EHOSTUNREACH), "a child goes: what waited for it is EHOSTUNREACH");
+    router_peer_remove (w->r, &w->other.peer);
+    ok (is_answer (&w->child4, 3, ENOSYS) && !router_service (w->r, "other"),
+        "a module goes: what waited for it is ENOSYS, its service is gone");
+    ok (pending (w) == 0, "nothing is left over");
+    world_destroy (w);
+}
+
+static void test_send_fails (void)
+{
+    struct world *w = world_create (RANK, 100);
+
+    w->parent.errnum = EAGAIN;
+    ask (w, &w->c1, "far.x", IDT_NODEID_ANY, 1, 0);
+    ok (is_answer (&w->c1, 1, EHOSTUNREACH) && pending (w) == 0, "what cannot be sent is EHOSTUNREACH at once");
+    w->other.errnum = EPIPE;
+    ask (w, &w->c2, "other.x", IDT_NODEID_ANY, 3, 0);
+    ok (is_answer (&w->c2, 3, ENOSYS) && pending (w) == 0, "... ENOSYS where it is a module or client that is about to go");
+    fake_clear (&w->c2);
+    w->builtin.errnum = ENOBUFS;
+    ask (w, &w->c2, "log.x", IDT_NODEID_ANY, 4, 0);
+    ok (is_answer (&w->c2, 4, ENOSYS), "... and where it is the broker itself");
+    fake_clear (&w->c2);
+    w->mod.errnum = EXFULL;
+    ask (w, &w->c2, "mod.x", IDT_NODEID_ANY, 2, 0);
+    ok (is_answer (&w->c2, 2, EAGAIN) && strstr (idt_msg_string (last (&w->c2)), "service mod is full"),
+        "a service without room is EAGAIN, not ENOSYS");
+    w->c1.errnum = EPIPE;
+    ask (w, &w->c1, "nosuch.x", RANK, 2, 0);
+    ok (router_stats (w->r).unroutable == 1, "an answer that cannot be sent is dropped and counted");
+    world_destroy (w);
+}
+
+static bool is_disconnect (const idt_msg_t *msg, const char *topic, const char *uuid)
+{
+    return idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && strcmp (idt_msg_topic (msg), topic) == 0
+        && idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && strcmp (idt_msg_route_oldest (msg), uuid) == 0;
+}
+
+static void test_client_gone (void)
+{
+    struct world *w = world_create (RANK, 100);
+
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 1, 0);
+    ask (w, &w->c1, "mod.y", IDT_NODEID_ANY, 2, 0);
+    ask (w, &w->c1, "far.x", IDT_NODEID_ANY, 3, 0);
+    ask (w, &w->c1, "mod.x", 3, 4, 0);
+    ask (w, &w->c1, "mod.x", RANK, 5, IDT_MSGFLAG_UPSTREAM);
+    ask (w, &w->c2, "mod.x", IDT_NODEID_ANY, 1, 0);
+    router_peer_remove (w->r, &w->c1.peer);
+    ok (w->mod.count == 4 && is_disconnect (last (&w->mod), "mod.disconnect", w->c1.peer.uuid),
+        "a client goes: a service that it asked is told, once");
+    ok (w->child3.count == 2 && is_disconnect (last (&w->child3), "mod.disconnect", w->c1.peer.uuid)
+            && idt_msg_nodeid (last (&w->child3)) == 3,
+        "... also on another rank");
+    ok (w->parent.count == 4 && is_disconnect (w->parent.got[2], "mod.disconnect", w->c1.peer.uuid)
+            && idt_msg_has_flag (w->parent.got[2], IDT_MSGFLAG_UPSTREAM)
+            && is_disconnect (w->parent.got[3], "far.disconnect", w->c1.peer.uuid),
+        "... also upstream");
+    ok (w->other.count == 0, "a service that it did not ask is not told");
+    ok (pending (w) == 1, "its requests are forgotten, those of others are not");
+    reply (w, &w->mod, w->mod.got[0], 0);
+    ok (w->c1.count == 0 && router_stats (w->r).unroutable == 1, "a late answer is dropped");
+    world_destroy (w);
+}
+
+/* A disconnect on its way through makes each hop forget what it answers for. */
+static void test_disconnect_passes (void)
+{
+    struct world *w = world_create (RANK, 100);
+    idt_msg_t *msg = make_request ("far.disconnect", IDT_NODEID_ANY, 0, IDT_MSGFLAG_NORESPONSE);
+    char uuid[IDT_MSG_UUID_LEN + 1];
+
+    make_uuid (uuid, "aaaa");
+    ask_for (w, &w->child3, "aaaa", "far.x", IDT_NODEID_ANY, 1);
+    ask_for (w, &w->child3, "aaaa", "mod.x", IDT_NODEID_ANY, 2);
+    ask_for (w, &w->child3, "bbbb", "far.x", IDT_NODEID_ANY, 1);
+    idt_msg_route_push (msg, uuid);
+    router_request_new (w->r, &w->child3.peer, msg);
+    ok (w->parent.count == 3 && is_disconnect (last (&w->parent), "far.disconnect", uuid) && pending (w) == 2,
+        "a disconnect is passed on and its asker's requests for that service are forgotten");
+    world_destroy (w);
+}
+
+static void test_child_gone (void)
+{
+    struct world *w = world_create (RANK, 100);
+    char uuid[IDT_MSG_UUID_LEN + 1];
+
+    make_uuid (uuid, "aaaa");
+    ask_for (w, &w->child3, "aaaa", "mod.x", IDT_NODEID_ANY, 1);
+    ask_for (w, &w->child4, "bbbb", "other.x", IDT_NODEID_ANY, 1);
+    router_peer_remove (w->r, &w->child3.peer);
+    ok (w->mod.count == 2 && is_disconnect (last (&w->mod), "mod.disconnect", uuid),
+        "a child goes: a service that works for someone below it is told");
+    ok (idt_msg_route_count (last (&w->mod)) == 2
+            && strcmp (idt_msg_route_newest (last (&w->mod)), w->child3.peer.uuid) == 0,
+        "... with the route of that request");
+    ok (w->other.count == 1 && pending (w) == 1, "... and nobody else is");
+    world_destroy (w);
+}
+
+/* The broker's own services answer at once; only streams go on. */
+static void test_builtin (void)
+{
+    struct world *w = world_create (RANK, 100);
+    idt_msg_t *msg = make_request ("log.dmesg", IDT_NODEID_ANY, 2, IDT_MSGFLAG_STREAMING);
+    char uuid[IDT_MSG_UUID_LEN + 1];
+
+    ask (w, &w->c1, "log.x", IDT_NODEID_ANY, 1, 0);
+    ok (pending (w) == 0, "a request to the broker itself is not remembered");
+    reply (w, &w->builtin, last (&w->builtin), 0);
+    ok (is_answer (&w->c1, 1, 0), "... and its answer gets through");
+    make_uuid (uuid, "aaaa");
+    idt_msg_route_push (msg, uuid);
+    router_request_new (w->r, &w->child3.peer, msg);
+    reply (w, &w->builtin, last (&w->builtin), 0);
+    ok (w->child3.count == 1 && pending (w) == 1, "a stream of the broker itself is remembered");
+    router_peer_remove (w->r, &w->child3.peer);
+    ok (w->builtin.count == 3 && is_disconnect (last (&w->builtin), "log.disconnect", uuid) && pending (w) == 0,
+        "... so that it ends when the child goes that it is for");
+    world_destroy (w);
+}
+
+/* Once answered for good it does not stay, though it was asked as a stream. */
+static void test_streams_answered_once (void)
+{
+    struct world *w = world_create (RANK, 100);
+    struct fake *servers[] = { &w->mod, &w->builtin };
+    const char *topics[] = { "mod.x", "log.x" };
+
+    for (int i = 0; i < 2; i++) {
+        idt_msg_t *response;
+
+        ask (w, &w->c1, topics[i], IDT_NODEID_ANY, 1, IDT_MSGFLAG_STREAMING);
+        response = idt_msg_respond (last (servers[i]), 0);
+        idt_msg_clear_flag (response, IDT_MSGFLAG_STREAMING);
+        router_response_new (w->r, &servers[i]->peer, response);
+        ok (w->c1.count == 1 && pending (w) == 0, "a streaming request to %s that is answered once is not remembered",
+            topics[i]);
+        fake_clear (&w->c1);
+    }
+    world_destroy (w);
+}
+
+/* Whatever routes a client puts into a request: it ends with its client. */
+static void test_proxy (void)
+{
+    struct world *w = world_create (RANK, 100);
+    idt_msg_t *msg = make_request ("far.x", IDT_NODEID_ANY, 1, IDT_MSGFLAG_STREAMING);
+    char uuid[IDT_MSG_UUID_LEN + 1];
+
+    make_uuid (uuid, "inner");
+    idt_msg_route_push (msg, uuid);
+    router_request_new (w->r, &w->c1.peer, msg);
+    ok (idt_msg_route_count (last (&w->parent)) == 3
+            && strcmp (idt_msg_route_oldest (last (&w->parent)), w->c1.peer.uuid) == 0,
+        "the oldest route is the client's, whatever it put there");
+    reply (w, &w->parent, last (&w->parent), 0);
+    ok (w->c1.count == 1 && idt_msg_route_count (last (&w->c1)) == 1
+            && strcmp (idt_msg_route_oldest (last (&w->c1)), uuid) == 0,
+        "its own come back with the answer");
+    router_peer_remove (w->r, &w->c1.peer);
+    ok (pending (w) == 0 && is_disconnect (last (&w->parent), "far.disconnect", w->c1.peer.uuid),
+        "its streams end with it");
+    world_destroy (w);
+}
+
+/* A peer that serves itself does not answer itself after its end. */
+static void test_self (void)
+{
+    struct world *w = world_create (RANK, 100);
+
+    router_service_add (w->r, "self", &w->c1.peer);
+    ask (w, &w->c1, "self.x", IDT_NODEID_ANY, 1, 0);
+    ask (w, &w->c2, "self.x", IDT_NODEID_ANY, 1, 0);
+    ok (w->c1.count == 2, "a client may serve, itself too");
+    router_peer_remove (w->r, &w->c1.peer);
+    ok (w->c1.count == 2 && is_answer (&w->c2, 1, ENOSYS) && pending (w) == 0, "its end answers others only");
+    world_destroy (w);
+}
+
+/* --- limits ----------------------------------------------------------------------------------------------- */
+
+static void test_limits (void)
+{
+    struct world *w = world_create (RANK, 3);
+    char topic[32];
+
+    for (uint32_t tag = 1; tag <= 3; tag++)
+        ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, tag, 0);
+    ok (w->mod.count == 2 && is_answer (&w->c1, 3, EAGAIN) && strstr (idt_msg_string (last (&w->c1)), "max-pending"),
+        "a request above the asker's share of router.max-pending is refused with EAGAIN and the attribute's name");
+    ask (w, &w->child3, "mod.x", IDT_NODEID_ANY, 1, 0);
+    ok (w->mod.count == 3 && w->child3.count == 0, "... that of a newcomer is not");
+    reply (w, &w->mod, w->mod.got[0], 0);
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 4, 0);
+    ok (w->mod.count == 3, "... nor takes the asker the last place");
+    reply (w, &w->mod, w->mod.got[1], 0);
+    ask (w, &w->c1, "mod.x", IDT_NODEID_ANY, 5, 0);
+    ok (w->mod.count == 4, "... until others are free");
+    world_clear (w);
+    for (int i = 0; i < ROUTER_MAX_USES + 10; i++) {
+        snprintf (topic, sizeof (topic), "far%d.x", i);
+        ask (w, &w->c2, topic, IDT_NODEID_ANY, 0, 0);
+    }
+    fake_clear (&w->parent);
+    router_peer_remove (w->r, &w->c2.peer);
+    ok (w->parent.count == ROUTER_MAX_USES, "%d services are told of a client's end", ROUTER_MAX_USES);
+    world_destroy (w);
+}
+
+/* --- a random history ------------------------------------------------------------------------------------- */
+
+#define HISTORY 30000
+#define ASKERS 5
+#define MAX_TAG 20000
+
+/* Who asks: two clients, and two askers behind child 3 and one behind child 4 that use the same matchtags. */
+struct asker {
+    const char *name;
+    struct fake *via;
+    bool direct;
+    uint32_t tag;
+    bool up;
+    uint8_t *asked; /* by tag: 0 no, 1 yes, 2 the asker went since */
+    uint8_t *answers;
+};
+
+struct history {
+    struct world *w;
+    struct asker askers[ASKERS];
+    unsigned seed;
+    unsigned names;
+    int wrong;
+};
+
+static int draw (struct history *h, int n)
+{
+    return rand_r (&h->seed) % n;
+}
+
+static struct asker *asker_of (struct history *h, const struct fake *via, const idt_msg_t *answer)
+{
+    char uuid[IDT_MSG_UUID_LEN + 1];
+    const char *oldest = idt_msg_route_oldest (answer);
+
+    for (int i = 0; i < ASKERS; i++) {
+        make_uuid (uuid, h->askers[i].name);
+        if (h->askers[i].via == via && (h->askers[i].direct ? !oldest : oldest && strcmp (oldest, uuid) == 0))
+            return &h->askers[i];
+    }
+    return NULL;
+}
+
+/* Each answer is for one that was asked, by one who is still there, and the first. */
+static void check_answers (struct history *h, struct fake *via)
+{
+    int kept = 0;
+
+    for (int i = 0; i < via->count; i++) {
+        const idt_msg_t *msg = via->got[i];
+
+        if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE) {
+            struct asker *a = asker_of (h, via, msg);
+            uint32_t tag = idt_msg_matchtag (msg);
+
+            if (!a || tag > MAX_TAG || a->asked[tag] != 1 || a->answers[tag]++ != 0) {
+                if (h->wrong++ < 3)
+                    diag ("%s: tag %u, error %u, asked %d, answered %d", a ? a->name : "?", tag, idt_msg_errnum (msg),
+                          a ? a->asked[tag] : 0, a ? a->answers[tag] : 0);
+            }
+            idt_msg_unref (msg);
+        } else
+            via->got[kept++] = msg;
+    }
+    via->count = kept;
+}
+
+static void check_all (struct history *h)
+{
+    for (int i = 0; i < ASKERS; i++)
+        check_answers (h, h->askers[i].via);
+}
+
+static void step_ask (struct history *h)
+{
+    static const char *topics[] = { "mod.x", "other.x", "far.x", "log.x" };
+    struct asker *a = &h->askers[draw (h, ASKERS)];
+    const char *topic = topics[draw (h, 4)];
+    uint32_t nodeid = draw (h, 2) ? IDT_NODEID_ANY : (uint32_t)draw (h, 8);
+
+    if (!a->up || a->tag == MAX_TAG)
+        return;
+    a->asked[++a->tag] = 1;
+    if (a->direct)
+        ask (h->w, a->via, topic, nodeid, a->tag, 0);
+    else
+        ask_for (h->w, a->via, a->name, topic, nodeid, a->tag);
+}
+
+/* One of those who were asked answers one of its requests; sometimes it keeps the request and answers again. */
+static void step_reply (struct history *h)
+{
+    struct world *w = h->w;
+    struct fake *servers[] = { &w->mod, &w->other, &w->parent, &w->child3, &w->child4, &w->builtin };
+    struct fake *f = servers[draw (h, 6)];
+    const idt_msg_t *msg;
+    int i;
+
+    if (f->count == 0 || !router_peer (w->r, f->peer.uuid))
+        return;
+    i = draw (h, f->count);
+    msg = f->got[i];
+    if (!idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE))
+        reply (w, f, msg, draw (h, 3) ? 0 : EIO);
+    if (f->peer.kind != PEER_BUILTIN && draw (h, 10) == 0)
+        return;
+    idt_msg_unref (msg);
+    f->got[i] = f->got[--f->count];
+}
+
+/* Who goes takes along what it was asked, and everybody behind it. */
+static void step_leave (struct history *h)
+{
+    struct world *w = h->w;
+    struct fake *all[] = { &w->mod, &w->other, &w->parent, &w->child3, &w->child4, &w->c1, &w->c2 };
+    struct fake *f = all[draw (h, 7)];
+
+    check_all (h);
+    for (int i = 0; i < ASKERS; i++) {
+        struct asker *a = &h->askers[i];
+
+        if (a->via == f) {
+            a->up = false;
+            for (uint32_t tag = 1; tag <= a->tag; tag++)
+                if (a->asked[tag] == 1 && a->answers[tag] == 0)
+                    a->asked[tag] = 2;
+        }
+    }
+    router_peer_remove (w->r, &f->peer);
+    fake_clear (f);
+}
+
+/* Nobody comes back under the name that it had. */
+static void step_return (struct history *h)
+{
+    struct world *w = h->w;
+    struct fake *all[] = { &w->mod, &w->other, &w->parent, &w->child3, &w->child4, &w->c1, &w->c2 };
+    struct fake *f = all[draw (h, 7)];
+    char name[16];
+
+    if (router_peer (w->r, f->peer.uuid) == &f->peer)
+        return;
+    snprintf (name, sizeof (name), "%08x", ++h->names);
+    make_uuid (f->peer.uuid, name);
+    if (router_peer_add (w->r, &f->peer) < 0)
+        bail_out ("a peer cannot come back");
+    if (f == &w->mod || f == &w->other)
+        router_service_add (w->r, f == &w->mod ? "mod" : "other", &f->peer);
+    for (int i = 0; i < ASKERS; i++)
+        if (h->askers[i].via == f)
+            h->askers[i].up = true;
+}
+
+static void history_end (struct history *h, unsigned seed)
+{
+    struct world *w = h->w;
+    struct fake *servers[] = { &w->mod, &w->other, &w->builtin, &w->parent };
+    int unanswered = 0;
+
+    while (w->builtin.count > 0) {
+        if (!idt_msg_has_flag (last (&w->builtin), IDT_MSGFLAG_NORESPONSE))
+            reply (w, &w->builtin, last (&w->builtin), 0);
+        idt_msg_unref (w->builtin.got[--w->builtin.count]);
+    }
+    for (int i = 0; i < 4; i++)
+        router_peer_remove (w->r, &servers[i]->peer);
+    for (struct fake *f = &w->child3; f; f = f == &w->child3 ? &w->child4 : NULL)
+        for (int i = f->count - 1; i >= 0; i--)
+            if (idt_msg_type (f->got[i]) == IDT_MSGTYPE_REQUEST && router_peer (w->r, f->peer.uuid))
+                reply (w, f, f->got[i], 0);
+    check_all (h);
+    for (int i = 0; i < ASKERS; i++)
+        for (uint32_t tag = 1; tag <= h->askers[i].tag; tag++)
+            unanswered += h->askers[i].asked[tag] == 1 && h->askers[i].answers[tag] != 1;
+    ok (h->wrong == 0, "history %u: no answer is wrong, or comes twice", seed);
+    ok (unanswered == 0, "... every request is answered whose asker is there (%d not)", unanswered);
+    ok (pending (w) == 0, "... nothing is remembered at the end");
+}
+
+static void test_history (unsigned seed)
+{
+    struct world *w = world_create (RANK, 1000);
+    struct history h = {
+        .w = w,
+        .askers = { { .name = "client1", .via = &w->c1, .direct = true },
+                    { .name = "client2", .via = &w->c2, .direct = true },
+                    { .name = "aaaa", .via = &w->child3 },
+                    { .name = "bbbb", .via = &w->child3 },
+                    { .name = "cccc", .via = &w->child4 } },
+        .seed = seed,
+    };
+
+    for (int i = 0; i < ASKERS; i++) {
+        h.askers[i].up = true;
+        h.askers[i].asked = calloc (MAX_TAG + 1, 1);
+        h.askers[i].answers = calloc (MAX_TAG + 1, 1);
+    }
+    for (int i = 0; i < HISTORY; i++) {
+        int what = draw (&h, 1000);
+
+        if (what < 480)
+            step_ask (&h);
+        else if (what < 980)
+            step_reply (&h);
+        else if (what < 987)
+            step_leave (&h);
+        else
+            step_return (&h);
+        check_all (&h);
+    }
+    history_end (&h, seed);
+    for (int i = 0; i < ASKERS; i++) {
+        free (h.askers[i].asked);
+        free (h.askers[i].answers);
+    }
+    world_destroy (w);
+}
+
+static bool covers (struct world *w, struct fake *from, uint32_t rank)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    idt_msg_route_clear (msg);
+    if (from && idt_msg_route_push (msg, from->peer.uuid) < 0)
+        bail_out ("no route");
+    bool rc = router_covers (w->r, msg, rank);
+    idt_msg_unref (msg);
+    return rc;
+}
+
+/* Ranks 3 and 4 are below rank 1 of seven; below rank 0 are 1 with 3 and 4, and 2 with 5 and 6. */
+static void test_covers (void)
+{
+    struct world *w = world_create (0, 100);
+    struct fake stranger;
+    int bad = 0;
+
+    fake_init (&stranger, PEER_CHILD, "stranger", 1);
+    for (uint32_t rank = 0; rank < 9; rank++) {
+        bad += covers (w, &w->child3, rank) != (rank == 1 || rank == 3 || rank == 4);
+        bad += covers (w, &w->child4, rank) != (rank == 2 || rank == 5 || rank == 6);
+        bad += covers (w, &w->mod, rank) != (rank == 0) || covers (w, &w->builtin, rank) != (rank == 0);
+        bad += covers (w, &w->c1, rank) || covers (w, &stranger, rank) || covers (w, NULL, rank);
+    }
+    ok (bad == 0, "a child speaks for its subtree, a module for its rank, others for nobody");
+    world_destroy (w);
+    w = world_create (1, 100);
+    ok (!covers (w, &w->parent, 0) && !covers (w, &w->parent, 3) && covers (w, &w->child3, 3), "so does not the parent");
+    world_destroy (w);
+}
+
+int main (void)
+{
+    test_covers ();
+    test_peers ();
+    test_services ();
+    test_brokers_only ();
+    test_any ();
+    test_root ();
+    test_rank ();
+    test_rank_failures ();
+    test_upstream ();
+    test_malformed ();
+    test_once ();
+    test_no_response ();
+    test_tags ();
+    test_streaming ();
+    test_target_gone ();
+    test_send_fails ();
+    test_client_gone ();
+    test_disconnect_passes ();
+    test_child_gone ();
+    test_builtin ();
+    test_streams_answered_once ();
+    test_proxy ();
+    test_self ();
+    test_limits ();
+    for (unsigned seed = 1; seed <= 5; seed++)
+        test_history (seed);
+    return done_testing ();
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* rpc_track.c - requests that were passed on and are not answered yet
+ *
+ * A chained hash table of entries, and one of their askers.  Both double when they are full and halve when an eighth of
+ * them is used.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "broker/route/rpc_track.h"
+#include "libutil/account.h"
+#include "libutil/uuid_key.h"
+
+#define MIN_BUCKETS 256
+#define BYTES_PER_ENTRY 256 /* of memory, for each place of the table */
+#define MIN_BYTES ((uint64_t)64 << 10)
+
+/* What is in a table: first in whatever is kept there. */
+struct link {
+    struct link *next;
+    uint64_t hash;
+};
+
+struct table {
+    struct link **buckets;
+    size_t nbuckets; /* a power of two */
+    size_t count;
+};
+
+struct asker {
+    struct link link;
+    char uuid[IDT_MSG_UUID_LEN];
+    struct account account;
+    struct pending_list entries;
+};
+
+struct pending_entry {
+    struct link link; /* also of those that were taken out */
+    LIST_ENTRY (pending_entry) in_asker, in_asked, in_owes;
+    struct asker *asker;
+    struct pending_party *from;
+    struct pending_party *to;
+    uint32_t tag;
+    uint32_t nodeid;
+    struct idt_cred cred;
+    uint8_t flags;
+    uint16_t routes;
+    uint16_t topic_len;
+    char text[]; /* routes without NULs, newest first; the topic with its NUL */
+};
+
+struct pending {
+    struct table entries;
+    struct table askers;
+    struct account_pool pool;
+    uint64_t seed; /* nobody outside can tell what falls into one bucket */
+};
+
+/* --- tables ------------------------------------------------------------------------------------ */
+
+static int table_init (struct table *t)
+{
+    t->nbuckets = MIN_BUCKETS;
+    t->buckets = calloc (t->nbuckets, sizeof (t->buckets[0]));
+    return t->buckets ? 0 : -1;
+}
+
+static struct link **table_bucket (const struct table *t, uint64_t hash)
+{
+    return &t->buckets[hash & (t->nbuckets - 1)];
+}
+
+static void table_link (struct table *t, struct link *l)
+{
+    struct link **head = table_bucket (t, l->hash);
+
+    l->next = *head;
+    *head = l;
+}
+
+/* Without memory the chains are longer than they should be. */
+static void table_resize (struct table *t, size_t n)
+{
+    struct link **old = t->buckets;
+    size_t old_n = t->nbuckets;
+    struct link **buckets = calloc (n, sizeof (buckets[0]));
+
+    if (!buckets)
+        return;
+    t->buckets = buckets;
+    t->nbuckets = n;
+    for (size_t i = 0; i < old_n; i++) {
+        for (struct link *l = old[i], *next; l; l = next) {
+            next = l->next;
+            table_link (t, l);
+        }
+    }
+    free (old);
+}
+
+static void table_add (struct table *t, struct link *l)
+{
+    if (t->count++ >= t->nbuckets)
+        table_resize (t, 2 * t->nbuckets);
+    table_link (t, l);
+}
+
+static void table_remove (struct table *t, struct link *l)
+{
+    struct link **at = table_bucket (t, l->hash);
+
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
+    if (--t->count < t->nbuckets / 8 && t->nbuckets > MIN_BUCKETS)
+        table_resize (t, t->nbuckets / 2);
+}
+
+/* --- askers -------------------------------------------------------------------------------------- */
+
+static struct asker *find_asker (const struct pending *p, const char *uuid, uint64_t hash)
+{
+    struct link *l = *table_bucket (&p->askers, hash);
+
+    while (l && (l->hash != hash || memcmp (((struct asker *)l)->uuid, uuid, IDT_MSG_UUID_LEN) != 0))
+        l = l->next;
+    return (struct asker *)l;
+}
+
+static struct asker *find_or_add_asker (struct pending *p, const char *uuid, uint64_t hash)
+{
+    struct asker *a = find_asker (p, uuid, hash);
+
+    if (a || !(a = calloc (1, sizeof (*a))))
+        return a;
+    a->link.hash = hash;
+    memcpy (a->uuid, uuid, sizeof (a->uuid));
+    account_init (&a->account, &p->pool, 0, 0, ACCOUNT_NEVER);
+    LIST_INIT (&a->entries);
+    table_add (&p->askers, &a->link);
+    return a;
+}
+
+static void forget_idle_asker (struct pending *p, struct asker *a)
+{
+    if (!LIST_EMPTY (&a->entries))
+        return;
+    table_remove (&p->askers, &a->link);
+    free (a);
+}
+
+/* --- entries ------------------------------------------------------------------------------------- */
+
+static size_t entry_size (const struct pending_entry *e)
+{
+    return sizeof (*e) + e->routes * IDT_MSG_UUID_LEN + e->topic_len + 1;
+}
+
+static struct pending_entry *entry_create (const idt_msg_t *request)
+{
+    unsigned routes = idt_msg_route_count (request);
+    size_t topic_len = strlen (idt_msg_topic (request));
+    struct pending_entry *e = malloc (sizeof (*e) + routes * IDT_MSG_UUID_LEN + topic_len + 1);
+    char *s;
+
+    if (!e)
+        return NULL;
+    e->tag = idt_msg_matchtag (request);
+    e->nodeid = idt_msg_nodeid (request);
+    e->cred = idt_msg_cred (request);
+    e->flags = idt_msg_flags (request) & (IDT_MSGFLAG_UPSTREAM | IDT_MSGFLAG_STREAMING);
+    e->routes = routes;
+    e->topic_len = topic_len;
+    s = e->text;
+    for (unsigned i = 0; i < routes; i++, s += IDT_MSG_UUID_LEN)
+        memcpy (s, idt_msg_route_at (request, i), IDT_MSG_UUID_LEN);
+    memcpy (s, idt_msg_topic (request), topic_len + 1);
+    return e;
+}
+
+static const char *entry_topic (const struct pending_entry *e)
+{
+    return e->text + e->routes * IDT_MSG_UUID_LEN;
+}
+
+static idt_msg_t *entry_request (const struct pending_entry *e)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    char uuid[IDT_MSG_UUID_LEN + 1] = "";
+
+    if (!msg || idt_msg_set_topic (msg, entry_topic (e)) < 0)
+        goto error;
+    idt_msg_set_matchtag (msg, e->tag);
+    idt_msg_set_nodeid (msg, e->nodeid);
+    idt_msg_set_cred (msg, e->cred);
+    if (e->flags)
+        idt_msg_set_flag (msg, e->flags);
+    idt_msg_route_clear (msg);
+    for (unsigned i = e->routes; i > 0; i--) {
+        memcpy (uuid, e->text + (i - 1) * IDT_MSG_UUID_LEN, IDT_MSG_UUID_LEN);
+        if (idt_msg_route_push (msg, uuid) < 0)
+            goto error;
+    }
+    return msg;
+error:
+    idt_msg_unref (msg);
+    return NULL;
+}
+
+static bool same_routes (const struct pending_entry *e, const idt_msg_t *msg)
+{
+    if (e->routes != idt_msg_route_count (msg))
+        return false;
+    for (unsigned i = 0; i < e->routes; i++)
+        if (memcmp (e->text + i * IDT_MSG_UUID_LEN, idt_msg_route_at (msg, i), IDT_MSG_UUID_LEN) != 0)
+            return false;
+    return true;
+}
+
+/* Take an entry out of the tables and lists. */
+static void unlink_entry (struct pending *p, struct pending_entry *e)
+{
+    table_remove (&p->entries, &e->link);
+    LIST_REMOVE (e, in_asker);
+    LIST_REMOVE (e, in_asked);
+    LIST_REMOVE (e, in_owes);
+    account_release (&e->asker->account, 1, entry_size (e), 0);
+    forget_idle_asker (p, e->asker);
+}
+
+static struct pending_entry *find (struct pending *p, const idt_msg_t *msg, const struct pending_party *to)
+{
+    const char *oldest = idt_msg_route_oldest (msg);
+    uint32_t tag = idt_msg_matchtag (msg);
+    uint64_t hash;
+    struct link *l;
+
+    if (!oldest)
+        return NULL;
+    hash = uuid_key_mix (uuid_key (p->seed, oldest), tag);
+    for (l = *table_bucket (&p->entries, hash); l; l = l->next) {
+        struct pending_entry *e = (struct pending_entry *)l;
+
+        if (l->hash == hash && e->tag == tag && e->to == to && same_routes (e, msg))
+            return e;
+    }
+    return NULL;
+}
+
+/* --- the table ----------------------------------------------------------------------------------- */
+
+int pending_add (struct pending *p, const idt_msg_t *request, struct pending_party *from, struct pending_party *to)
+{
+    const char *oldest = idt_msg_route_oldest (request);
+    uint64_t hash = uuid_key (p->seed, oldest);
+    struct asker *a = find_or_add_asker (p, oldest, hash);
+    struct pending_entry *e = entry_create (request);
+    int errnum = ENOMEM;
+
+    if (!a || !e)
+        goto error;
+    if (account_charge (&a->account, entry_size (e), 0) == ACCOUNT_FULL) {
+        errnum = EXFULL;
+        goto error;
+    }
+    e->asker = a;
+    e->from = from;
+    e->to = to;
+    e->link.hash = uuid_key_mix (hash, e->tag);
+    table_add (&p->entries, &e->link);
+    LIST_INSERT_HEAD (&a->entries, e, in_asker);
+    LIST_INSERT_HEAD (&from->asked, e, in_asked);
+    LIST_INSERT_HEAD (&to->owes, e, in_owes);
+    return 0;
+error:
+    if (a)
+        forget_idle_asker (p, a);
+    free (e);
+    errno = errnum;
+    return -1;
+}
+
+static bool remove_found (struct pending *p, struct pending_entry *e)
+{
+    if (!e)
+        return false;
+    unlink_entry (p, e);
+    free (e);
+    return true;
+}
+
+/* A streaming request goes on until an error ends it (RFC 6), or an answer that is none of a stream. */
+static bool is_final (const struct pending_entry *e, const idt_msg_t *response)
+{
+    return !(e->flags & idt_msg_flags (response) & IDT_MSGFLAG_STREAMING) || idt_msg_errnum (response) != 0;
+}
+
+bool pending_answered (struct pending *p, const idt_msg_t *response, const struct pending_party *from)
+{
+    struct pending_entry *e = find (p, response, from);
+
+    if (e && !is_final (e, response))
+        return true;
+    return remove_found (p, e);
+}
+
+bool pending_forget (struct pending *p, const idt_msg_t *request, const struct pending_party *to)
+{
+    return remove_found (p, find (p, request, to));
+}
+
+static bool same_service (const char *topic, const char *service, size_t len)
+{
+    return strncmp (topic, service, len) == 0 && (topic[len] == '.' || topic[len] == '\0');
+}
+
+void pending_disconnect (struct pending *p, const idt_msg_t *disconnect, const struct pending_party *from)
+{
+    const char *oldest = idt_msg_route_oldest (disconnect), *topic = idt_msg_topic (disconnect);
+    struct asker *a = find_asker (p, oldest, uuid_key (p->seed, oldest));
+    struct pending_entry *e = a ? LIST_FIRST (&a->entries) : NULL, *next;
+
+    for (; e; e = next) {
+        next = LIST_NEXT (e, in_asker);
+        if (e->from == from && same_service (entry_topic (e), topic, strcspn (topic, ".")))
+            remove_found (p, e);
+    }
+}
+
+/* What was taken out is linked by its place in the table. */
+static void give (struct link *taken, pending_f cb, void *arg)
+{
+    while (taken) {
+        struct pending_entry *e = (struct pending_entry *)taken;
+        idt_msg_t *request = cb ? entry_request (e) : NULL;
+
+        taken = taken->next;
+        if (request)
+            cb (request, e->to, arg);
+        idt_msg_unref (request);
+        free (e);
+    }
+}
+
+void pending_take_asked (struct pending *p, struct pending_party *from, pending_f cb, void *arg)
+{
+    struct link *taken = NULL;
+    struct pending_entry *e;
+
+    while ((e = LIST_FIRST (&from->asked))) {
+        unlink_entry (p, e);
+        e->link.next = taken;
+        taken = &e->link;
+    }
+    give (taken, cb, arg);
+}
+
+void pending_take_owed (struct pending *p, struct pending_party *to, pending_f cb, void *arg)
+{
+    struct link *taken = NULL;
+    struct pending_entry *e;
+
+    while ((e = LIST_FIRST (&to->owes))) {
+        unlink_entry (p, e);
+        e->link.next = taken;
+        taken = &e->link;
+    }
+    give (taken, cb, arg);
+}
+
+/* --- life ---------------------------------------------------------------------------------------- */
+
+void pending_party_init (struct pending_party *party, void *owner)
+{
+    LIST_INIT (&party->asked);
+    LIST_INIT (&party->owes);
+    party->owner = owner;
+}
+
+struct pending *pending_create (size_t max)
+{
+    struct pending *p = calloc (1, sizeof (*p));
+
+    if (!p || table_init (&p->entries) < 0 || table_init (&p->askers) < 0) {
+        pending_destroy (p);
+        errno = ENOMEM;
+        return NULL;
+    }
+    p->pool.max_items = max;
+    p->pool.max_bytes = max * BYTES_PER_ENTRY + MIN_BYTES;
+    if (getrandom (&p->seed, sizeof (p->seed), GRND_NONBLOCK) < 0)
+        p->seed = (uintptr_t)p;
+    return p;
+}
+
+static void table_fini (struct table *t)
+{
+    for (size_t i = 0; t->buckets && i < t->nbuckets; i++) {
+        for (struct link *l = t->buckets[i], *next; l; l = next) {
+            next = l->next;
+            free (l);
+        }
+    }
+    free (t->buckets);
+}
+
+void pending_destroy (struct pending *p)
+{
+    int saved_errno = errno;
+
+    if (!p)
+        return;
+    table_fini (&p->entries);
+    table_fini (&p->askers);
+    free (p);
+    errno = saved_errno;
+}
+
+size_t pending_count (const struct pending *p)
+{
+    return p->entries.count;
+}
+
+size_t pending_buckets (const struct pending *p)
+{
+    return p->entries.nbuckets;
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* usock_client.c - one local client: what it sends and gets, and when it is not read
+ *
+ * A client waits at its socket: it is not read while too much of its own is under way.  Each such pause ends, by progress or
+ * by time (account.h).  One that takes its answers is never disconnected: an answer that has no room any more becomes an
+ * error, which has.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "broker/route/usock_private.h"
+#include "libutil/errprintf.h"
+
+#define QUANTUM 16                    /* messages of one client before others get their turn */
+#define MAX_ASKED ((uint64_t)1 << 20) /* bytes of unanswered requests */
+#define SOFT_QUEUE ((uint64_t)1 << 20) /* bytes of output over which a client is not read */
+#define ERROR_ROOM ((size_t)1 << 20)  /* bytes of errors in place of answers that found no room */
+#define MIN_SPEED 65536               /* bytes a second of a long message */
+
+uint64_t local_now_us (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * UINT64_C (1000000) + ts.tv_nsec / 1000;
+}
+
+static void client_dirty (struct client *c)
+{
+    if (c->dirty)
+        return;
+    c->dirty = true;
+    c->next_dirty = c->local->dirty;
+    c->local->dirty = c;
+}
+
+void client_break (struct client *c, int errnum, const char *why)
+{
+    if (c->broken)
+        return;
+    c->broken = errnum;
+    client_dirty (c);
+    if (why)
+        log_refusal (c->local->log, LOG_REFUSED_CLIENT, "client %.8s (user %u) is disconnected: %s", c->peer.uuid,
+                     c->cred.userid, why);
+}
+
+/* --- when it is read --------------------------------------------------------------------------- */
+
+static bool may_read (const struct client *c)
+{
+    return !c->broken && !c->asks.waits && !c->out.waits && !c->held && !c->stalled;
+}
+
+static void watch (struct client *c)
+{
+    int events = (may_read (c) ? IDT_POLLIN : 0) | (c->want_write ? IDT_POLLOUT : 0);
+
+    if (c->events != events)
+        idt_fd_watcher_set_events (c->w, events);
+    c->events = events;
+}
+
+static void give_turn (struct client *c)
+{
+    if (!c->has_turn)
+        TAILQ_INSERT_TAIL (&c->local->turns, c, turn);
+    c->has_turn = true;
+}
+
+/* Something changed that decides whether it is read. */
+static void check (struct client *c)
+{
+    bool unready = c->out.waits && !c->broken;
+
+    if (unready != c->unready && c->local->ops->ready)
+        c->local->ops->ready (c->local->arg, &c->peer, !unready);
+    c->unready = unready;
+    watch (c);
+    if (may_read (c))
+        give_turn (c); /* messages may be left in the buffer */
+    else if (!c->broken)
+        idt_watcher_start (c->local->tick);
+}
+
+/* --- output ------------------------------------------------------------------------------------ */
+
+/* Its own limit, or its share of what all have. */
+static bool over_limit (const struct client *c, size_t size)
+{
+    const struct local *l = c->local;
+    uint64_t queued = msg_stream_queued (c->stream);
+
+    if (queued + size > l->max_queue)
+        return true;
+    return queued > SOFT_QUEUE && (l->output >= l->output_pool || queued >= l->output_pool - l->output);
+}
+
+static int put (struct client *c, const idt_msg_t *msg)
+{
+    size_t before = msg_stream_queued (c->stream), size;
+
+    if (msg_stream_put (c->stream, msg) < 0) {
+        client_break (c, errno, errno == ENOBUFS ? "it does not read its answers (local.max-queue)"
+                                                 : "out of memory");
+        return -1;
+    }
+    size = msg_stream_queued (c->stream) - before;
+    c->local->output += size;
+    if (account_charge (&c->out, size, local_now_us ()) == ACCOUNT_WAIT)
+        check (c);
+    client_dirty (c);
+    return 0;
+}
+
+/* In place of an answer for which there is no room.  For what nobody asked for there is none. */
+static int put_error (struct client *c, const idt_msg_t *msg)
+{
+    idt_msg_t *error;
+    int rc;
+
+    if (idt_msg_type (msg) != IDT_MSGTYPE_RESPONSE) {
+        client_break (c, ENOBUFS, "it does not read its events (local.max-queue)");
+        return -1;
+    }
+    if (!(error = idt_msg_copy (msg, false)))
+        return -1;
+    idt_msg_set_errnum (error, ENOBUFS);
+    idt_msg_set_string (error, "the answer has no room: more are unread than local.max-queue lets wait");
+    rc = put (c, error);
+    idt_msg_unref (error);
+    return rc;
+}
+
+/* An answer that ends a request makes room for another one. */
+static void note_answer (struct client *c, const idt_msg_t *msg)
+{
+    if (c->asks.items == 0 || (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && idt_msg_errnum (msg) == 0))
+        return;
+    if (account_release (&c->asks, 1, c->asks.bytes / c->asks.items, local_now_us ()))
+        check (c);
+}
+
+/* A message for the client; the router's way to it. */
+static int client_send (void *arg, const idt_msg_t *msg)
+{
+    struct client *c = arg;
+
+    if (c->broken) {
+        errno = EPIPE;
+        return -1;
+    }
+    if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
+        note_answer (c, msg);
+    return over_limit (c, idt_msg_encode_size (msg)) ? put_error (c, msg) : put (c, msg);
+}
+
+void client_flush (struct client *c)
+{
+    size_t before = msg_stream_queued (c->stream), taken;
+    int rc = msg_stream_flush (c->stream);
+
+    if (rc < 0) {
+        client_break (c, errno, NULL);
+        return;
+    }
+    taken = before - msg_stream_queued (c->stream);
+    c->local->output -= taken;
+    c->want_write = rc > 0;
+    if (taken > 0 && account_release (&c->out, 0, taken, local_now_us ()))
+        check (c);
+    watch (c);
+}
+
+/* --- input ------------------------------------------------------------------------------------- */
+
+/* Who the client is, on each message: the owner may speak for another, where he says so (RFC 3). */
+static void stamp (struct client *c, idt_msg_t *msg)
+{
+    struct idt_cred cred = idt_msg_cred (msg);
+
+    cred.rolemask &= ~(uint32_t)IDT_ROLE_BROKER;
+    if (!(c->cred.rolemask & IDT_ROLE_OWNER))
+        cred = c->cred;
+    else {
+        if (cred.userid == IDT_USERID_UNKNOWN)
+            cred.userid = c->cred.userid;
+        if (cred.rolemask == IDT_ROLE_NONE)
+            cred.rolemask = c->cred.rolemask;
+    }
+    idt_msg_set_cred (msg, cred);
+}
+
+static bool is_ask (const idt_msg_t *msg)
+{
+    return idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && !idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE)
+        && idt_msg_matchtag (msg) != 0;
+}
+
+static void client_message (struct client *c, idt_msg_t *msg)
+{
+    struct local *l = c->local;
+
+    if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL) {
+        idt_msg_unref (msg);
+        client_break (c, EPROTO, "it sent a control message, which clients may not");
+        return;
+    }
+    stamp (c, msg);
+    if (is_ask (msg))
+        account_charge (&c->asks, idt_msg_encode_size (msg), local_now_us ());
+    l->ops->message (l->arg, &c->peer, msg);
+    if (!may_read (c))
+        check (c);
+}
+
+/* A service has no room for it now: it is repeated. */
+static void client_busy (void *arg, idt_msg_t *msg)
+{
+    struct client *c = arg;
+
+    c->held = msg;
+}
+
+static void repeat_held (struct client *c, uint64_t now_us)
+{
+    struct local *l = c->local;
+    idt_msg_t *msg = c->held;
+    bool last = now_us - c->held_us >= 5 * l->patience_us;
+
+    c->held = NULL;
+    c->peer.busy = last ? NULL : client_busy; /* answered EAGAIN at last */
+    l->ops->message (l->arg, &c->peer, msg);
+    c->peer.busy = client_busy;
+    if (!c->held)
+        c->held_us = 0;
+    check (c);
+}
+
+/* A long message needs room in what all share before it is read on. */
+static bool reserve (struct client *c)
+{
+    struct local *l = c->local;
+    size_t size = msg_stream_wants (c->stream);
+
+    if (size == 0 || c->reserved > 0)
+        return true;
+    if (l->input > 0 && l->input + size > l->input_pool) {
+        c->stalled = true;
+        check (c);
+        return false;
+    }
+    l->input += c->reserved = size;
+    c->frame_us = local_now_us ();
+    c->frame_got = 0;
+    idt_watcher_start (l->tick);
+    return true;
+}
+
+static void release (struct client *c)
+{
+    c->local->input -= c->reserved;
+    c->reserved = 0;
+}
+
+static void client_fill (struct client *c)
+{
+    ssize_t n;
+
+    if (!reserve (c))
+        return;
+    c->readable = false;
+    if ((n = msg_stream_fill (c->stream, &c->eof)) > 0)
+        c->frame_got += n;
+    else if (n < 0 && errno != EAGAIN && errno != EINTR)
+        client_break (c, errno, NULL);
+}
+
+bool client_serve (struct client *c)
+{
+    idt_error_t err = { "" };
+    idt_msg_t *msg;
+
+    for (int n = 0; n < QUANTUM;) {
+        if (!may_read (c))
+            return false;
+        if ((msg = msg_stream_next (c->stream, &err))) {
+            if (c->reserved > 0)
+                release (c);
+            client_message (c, msg);
+            n++;
+        } else if (errno != EAGAIN)
+            client_break (c, errno, err.text);
+        else if (c->eof)
+            client_break (c, ECONNRESET, NULL);
+        else if (c->readable)
+            client_fill (c);
+        else {
+            reserve (c); /* it has begun: so much will be read */
+            return false;
+        }
+    }
+    return may_read (c);
+}
+
+static void client_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct client *c = arg;
+
+    if (revents & IDT_POLLOUT)
+        client_dirty (c);
+    if ((revents & IDT_POLLIN) && may_read (c)) {
+        c->readable = true;
+        give_turn (c);
+    }
+}
+
+/* --- what time does ---------------------------------------------------------------------------- */
+
+/* It holds room that others may need. */
+static void check_speed (struct client *c, uint64_t now_us)
+{
+    uint64_t us = now_us - c->frame_us;
+    idt_error_t err;
+
+    if (c->reserved == 0 || us < c->local->frame_time_us)
+        return;
+    if (may_read (c) && c->frame_got < us * MIN_SPEED / 1000000) {
+        errprintf (&err, "%zu bytes of a message of %zu in %.1f s are too slow (local.frame-time)", c->frame_got, c->reserved,
+                   us * 1E-6);
+        client_break (c, ETIMEDOUT, err.text);
+    }
+    c->frame_us = now_us;
+    c->frame_got = 0;
+}
+
+/* The valve does not open for one that reads nothing and has all that may wait for it. */
+static void open_out (struct client *c, uint64_t now_us)
+{
+    if (now_us < account_patience (&c->out))
+        return;
+    if (msg_stream_queued (c->stream) + SOFT_QUEUE / 2 > c->local->max_queue || over_limit (c, 0))
+        client_break (c, ENOBUFS, "it does not read its answers (local.max-queue)");
+    else if (account_open (&c->out, now_us))
+        check (c);
+}
+
+bool client_tick (struct client *c, uint64_t now_us)
+{
+    if (c->broken)
+        return false;
+    if (c->held) {
+        c->held_us = c->held_us ? c->held_us : now_us;
+        repeat_held (c, now_us);
+    }
+    if (account_open (&c->asks, now_us))
+        check (c);
+    open_out (c, now_us);
+    if (c->stalled) {
+        c->stalled = false;
+        check (c);
+    }
+    check_speed (c, now_us);
+    return !may_read (c) || c->reserved > 0;
+}
+
+/* --- life -------------------------------------------------------------------------------------- */
+
+void client_let_go (struct client *c)
+{
+    struct local *l = c->local;
+
+    if (c->has_turn)
+        TAILQ_REMOVE (&l->turns, c, turn);
+    c->has_turn = false;
+    if (c->unready && l->ops->ready)
+        l->ops->ready (l->arg, &c->peer, true);
+    c->unready = false;
+    l->output -= msg_stream_queued (c->stream);
+    release (c);
+}
+
+void client_destroy (struct client *c)
+{
+    if (!c)
+        return;
+    idt_watcher_destroy (c->w);
+    msg_stream_destroy (c->stream);
+    idt_msg_unref (c->held);
+    if (c->fd >= 0)
+        close (c->fd);
+    free (c);
+}
+
+struct client *client_create (struct local *l, int fd, struct idt_cred cred)
+{
+    struct client *c = calloc (1, sizeof (*c));
+    zuuid_t *uuid = zuuid_new ();
+
+    if (!c || !uuid)
+        goto error;
+    c->local = l;
+    c->fd = -1;
+    c->cred = cred;
+    c->peer.kind = PEER_CLIENT;
+    c->peer.send = client_send;
+    c->peer.busy = client_busy;
+    c->peer.arg = c;
+    c->events = IDT_POLLIN;
+    account_init (&c->asks, NULL, l->max_asks, MAX_ASKED, l->patience_us);
+    account_init (&c->out, NULL, 0, SOFT_QUEUE, l->patience_us);
+    snprintf (c->peer.uuid, sizeof (c->peer.uuid), "%s", zuuid_str_canonical (uuid));
+    if (!(c->stream = msg_stream_create (fd, l->max_message, l->max_queue + ERROR_ROOM))
+        || !(c->w = idt_fd_watcher_create (l->reactor, fd, IDT_POLLIN, client_cb, c))
+        || router_peer_add (l->router, &c->peer) < 0)
+        goto error;
+    msg_stream_share (c->stream, &l->spare);
+    c->fd = fd;
+    zuuid_destroy (&uuid);
+    return c;
+error:
+    zuuid_destroy (&uuid);
+    client_destroy (c);
+    return NULL;
+}

@@ -1,0 +1,774 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* usock_test.c - clients on real sockets: good ones are served, bad ones lose their connection and nobody else's
+ *
+ * One thread: the test writes to and reads from its ends of the sockets and turns the reactor in between.  Service
+ * "echo" answers each request with the request's payload; "null" never answers.
+ */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "broker/route/usock.h"
+#include "libmsg/stream.h"
+#include "libutil/tap.h"
+
+#define MAX_MESSAGE 131072
+#define MAX_QUEUE 1048576
+#define MAX_CLIENTS 40
+
+struct server {
+    idt_reactor_t *reactor;
+    struct attrs *attrs;
+    struct log *log;
+    struct topo topo;
+    struct router *router;
+    struct local *local;
+    struct peer echo, null;
+    char dir[64];
+    char path[108];
+    int requests, disconnects, gone, events;
+    int full;             /* requests that echo has no room for */
+    struct idt_cred cred; /* of the last request */
+    const idt_msg_t *last; /* of null */
+};
+
+/* --- the broker's side ------------------------------------------------------------------------------------- */
+
+static int echo_send (void *arg, const idt_msg_t *msg)
+{
+    struct server *s = arg;
+    idt_msg_t *response = idt_msg_respond (msg, 0);
+    const void *data;
+    size_t size;
+
+    s->cred = idt_msg_cred (msg);
+    if (s->full > 0 && !idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE)) {
+        s->full--;
+        idt_msg_unref (response);
+        errno = EXFULL;
+        return -1;
+    }
+    if (idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE)) {
+        s->disconnects += strcmp (idt_msg_topic (msg), "echo.disconnect") == 0;
+        idt_msg_unref (response);
+        return 0;
+    }
+    if (idt_msg_payload (msg, &data, &size) == 0)
+        idt_msg_set_payload (response, data, size);
+    router_response_new (s->router, &s->echo, response);
+    return 0;
+}
+
+static int null_send (void *arg, const idt_msg_t *msg)
+{
+    struct server *s = arg;
+
+    idt_msg_unref (s->last);
+    s->last = idt_msg_copy (msg, true);
+    return 0;
+}
+
+static void request (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    struct server *s = arg;
+
+    s->requests++;
+    router_request_new (s->router, from, msg);
+}
+
+static void response (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    struct server *s = arg;
+
+    router_response_new (s->router, from, msg);
+}
+
+static void event (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    ((struct server *)arg)->events++;
+    idt_msg_unref (msg);
+}
+
+static void message (void *arg, struct peer *from, idt_msg_t *msg)
+{
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
+        request (arg, from, msg);
+    else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
+        response (arg, from, msg);
+    else
+        event (arg, from, msg);
+}
+
+static void gone (void *arg, struct peer *p)
+{
+    ((struct server *)arg)->gone++;
+}
+
+static const struct local_ops ops = { .message = message, .gone = gone };
+
+static void add_service (struct server *s, struct peer *p, const char *name, enum peer_kind kind,
+                         int (*send) (void *arg, const idt_msg_t *msg))
+{
+    *p = (struct peer){ .kind = kind, .send = send, .arg = s };
+    snprintf (p->uuid, sizeof (p->uuid), "%-8.8s-0000-4000-8000-000000000000", name);
+    if (router_peer_add (s->router, p) < 0 || router_service_add (s->router, name, p) < 0)
+        bail_out ("no service");
+}
+
+static struct local *listen_at (struct server *s, const char *path, idt_error_t *err)
+{
+    struct attrs *attrs = attrs_create ();
+    struct local *l;
+
+    attr_give (attrs, "local.max-message", "128k");
+    attr_give (attrs, "local.max-queue", "1M");
+    attr_give (attrs, "local.max-clients", "40");
+    attr_give (attrs, "local.patience", "20ms");
+    attr_give (attrs, "local.frame-time", "20ms");
+    attr_give (attrs, "local.input-pool", "100k");
+    l = local_create (s->reactor, path, attrs, s->router, s->log, &ops, s, err);
+    attrs_destroy (attrs);
+    return l;
+}
+
+static void server_init (struct server *s)
+{
+    idt_error_t err;
+
+    memset (s, 0, sizeof (*s));
+    s->attrs = attrs_create ();
+    attr_give (s->attrs, "log-stderr-level", "0");
+    topo_parse (&s->topo, "kary:2", 1, NULL);
+    snprintf (s->dir, sizeof (s->dir), "/tmp/local_test.XXXXXX");
+    if (!mkdtemp (s->dir) || !(s->reactor = idt_reactor_create ()) || !(s->log = log_create (s->attrs, 0, &err))
+        || !(s->router = router_create (0, &s->topo, 100000)))
+        bail_out ("no server");
+    add_service (s, &s->echo, "echo", PEER_BUILTIN, echo_send);
+    add_service (s, &s->null, "null", PEER_MODULE, null_send);
+    snprintf (s->path, sizeof (s->path), "%s/local-0", s->dir);
+    if (!(s->local = listen_at (s, s->path, &err)))
+        bail_out (err.text);
+}
+
+static void server_fini (struct server *s)
+{
+    local_destroy (s->local);
+    router_peer_remove (s->router, &s->echo);
+    router_peer_remove (s->router, &s->null);
+    router_destroy (s->router);
+    log_destroy (s->log);
+    attrs_destroy (s->attrs);
+    idt_reactor_destroy (s->reactor);
+    idt_msg_unref (s->last);
+    rmdir (s->dir);
+}
+
+/* As the broker does it: handle what is there, write what is to be written. */
+static void turn (struct server *s, int n)
+{
+    while (n-- > 0) {
+        local_flush (s->local);
+        idt_reactor_run (s->reactor, IDT_REACTOR_NOWAIT);
+        local_turn (s->local);
+        local_flush (s->local);
+    }
+}
+
+/* Turn until something has come about; a bound for what never does. */
+#define WAIT_TURNS 100000
+#define TURN_UNTIL(s, condition) \
+    for (int turns_ = 0; !(condition) && turns_ < WAIT_TURNS; turns_++) \
+    turn_slowly (s)
+
+static void turn_slowly (struct server *s)
+{
+    poll (NULL, 0, 1);
+    turn (s, 1);
+}
+
+/* --- the clients' side ------------------------------------------------------------------------------------- */
+
+struct end {
+    int fd;
+    int welcome; /* -1: none */
+    struct msg_stream *stream;
+    bool eof;
+    uint32_t errnum; /* of the last answer */
+};
+
+static void end_open (struct end *e, struct server *s)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    unsigned char byte;
+
+    memset (e, 0, sizeof (*e));
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", s->path);
+    e->fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    if (e->fd < 0 || connect (e->fd, (struct sockaddr *)&addr, sizeof (addr)) < 0)
+        bail_out ("cannot connect");
+    turn (s, 2);
+    e->welcome = read (e->fd, &byte, 1) == 1 ? byte : -1;
+    e->stream = msg_stream_create (e->fd, 1 << 24, 1 << 28);
+}
+
+static void end_close (struct end *e, struct server *s)
+{
+    msg_stream_destroy (e->stream);
+    close (e->fd);
+    if (s)
+        turn (s, 3);
+}
+
+static void put (struct end *e, const char *topic, uint32_t tag, size_t size, int flags)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    idt_msg_set_topic (msg, topic);
+    idt_msg_set_matchtag (msg, tag);
+    if (flags)
+        idt_msg_set_flag (msg, flags);
+    idt_msg_route_clear (msg);
+    if (size > 0)
+        memset (idt_msg_alloc_payload (msg, size), 'x', size);
+    if (msg_stream_put (e->stream, msg) < 0)
+        bail_out ("cannot write");
+    idt_msg_unref (msg);
+}
+
+/* The next answer's matchtag; 0: none came (the connection may have ended). */
+static uint32_t get (struct end *e, struct server *s)
+{
+    idt_msg_t *msg = NULL;
+    uint32_t tag;
+
+    for (int i = 0; i < 100 && !e->eof && !(msg = msg_stream_next (e->stream, NULL)); i++) {
+        msg_stream_flush (e->stream);
+        turn (s, 1);
+        if (msg_stream_fill (e->stream, &e->eof) < 0 && errno != EAGAIN)
+            e->eof = true;
+    }
+    if (!msg && !(msg = msg_stream_next (e->stream, NULL)))
+        return 0;
+    tag = idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE ? idt_msg_matchtag (msg) : 0;
+    e->errnum = tag ? idt_msg_errnum (msg) : 0;
+    idt_msg_unref (msg);
+    return tag;
+}
+
+static bool is_served (struct end *e, struct server *s)
+{
+    put (e, "echo.x", 99, 3, 0);
+    return get (e, s) == 99;
+}
+
+static bool is_closed (struct end *e, struct server *s)
+{
+    while (!e->eof && get (e, s) != 0)
+        ;
+    return e->eof;
+}
+
+/* --- tests ------------------------------------------------------------------------------------------------- */
+
+/* A request that says whose it is. */
+static void put_as (struct end *e, uint32_t tag, uint32_t roles)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    idt_msg_set_topic (msg, "echo.x");
+    idt_msg_set_cred (msg, (struct idt_cred){ 4711, roles });
+    idt_msg_set_matchtag (msg, tag);
+    idt_msg_route_clear (msg);
+    msg_stream_put (e->stream, msg);
+    idt_msg_unref (msg);
+}
+
+static void test_good (void)
+{
+    struct server s;
+    struct end e;
+
+    server_init (&s);
+    end_open (&e, &s);
+    ok (e.welcome == 0 && local_count (s.local) == 1, "a client is greeted with a 0");
+    ok (is_served (&e, &s), "... and answered");
+    ok (s.cred.userid == geteuid () && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL),
+        "a request that does not say whose it is gets the connection's user, as local owner");
+    put_as (&e, 5, IDT_ROLE_USER);
+    ok (get (&e, &s) == 5 && s.cred.userid == 4711 && s.cred.rolemask == IDT_ROLE_USER, "the owner may act for a guest");
+    put_as (&e, 6, IDT_ROLE_OWNER | IDT_ROLE_BROKER);
+    ok (get (&e, &s) == 6 && s.cred.rolemask == IDT_ROLE_OWNER, "... but not for a broker");
+    put_as (&e, 7, IDT_ROLE_BROKER);
+    ok (get (&e, &s) == 7 && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL), "who says no more than that is himself");
+    end_close (&e, &s);
+    ok (s.gone == 1 && s.disconnects == 1 && local_count (s.local) == 0, "its end is told to whom it asked, once");
+    server_fini (&s);
+    ok (access (s.path, F_OK) < 0, "the socket is removed at the end");
+}
+
+/* The bytes of a frame with a request. */
+static size_t make_frame (unsigned char *buf, size_t size, uint32_t tag)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    uint32_t magic = 0xffee0012, length;
+    ssize_t n;
+
+    idt_msg_set_topic (msg, "echo.x");
+    idt_msg_set_matchtag (msg, tag);
+    idt_msg_set_string (msg, "{}");
+    idt_msg_route_clear (msg);
+    n = idt_msg_encode (msg, buf + 8, size - 8);
+    length = htonl (n);
+    memcpy (buf, &magic, 4);
+    memcpy (buf + 4, &length, 4);
+    idt_msg_unref (msg);
+    return n + 8;
+}
+
+static void test_pieces (void)
+{
+    unsigned char frame[256];
+    size_t size = make_frame (frame, sizeof (frame), 7);
+    struct server s;
+    struct end e;
+    bool early = false;
+
+    server_init (&s);
+    end_open (&e, &s);
+    for (size_t i = 0; i < size; i++) {
+        early = early || s.requests > 0;
+        if (write (e.fd, frame + i, 1) != 1)
+            break;
+        turn (&s, 1);
+    }
+    ok (!early && get (&e, &s) == 7 && s.requests == 1, "a request that comes byte by byte is one request");
+    for (uint32_t tag = 1; tag <= 1000; tag++)
+        put (&e, "echo.x", tag, 10, 0);
+    uint32_t tag = 1;
+    while (tag <= 1000 && get (&e, &s) == tag)
+        tag++;
+    ok (tag == 1001, "1000 requests at once are answered in order");
+    for (size_t n = 1; n < size; n++) {
+        struct end half;
+
+        end_open (&half, &s);
+        if (write (half.fd, frame, n) != (ssize_t)n)
+            break;
+        end_close (&half, &s);
+    }
+    ok (local_count (s.local) == 1 && s.requests == 1001 && is_served (&e, &s),
+        "clients that end in the middle of a frame leave nothing behind");
+    end_close (&e, &s);
+    server_fini (&s);
+}
+
+static void test_fairness (void)
+{
+    struct server s;
+    struct end greedy, modest;
+    int before;
+
+    server_init (&s);
+    end_open (&greedy, &s);
+    end_open (&modest, &s);
+    for (uint32_t tag = 1; tag <= 3000; tag++)
+        put (&greedy, "null.x", tag, 0, 0);
+    msg_stream_flush (greedy.stream);
+    put (&modest, "echo.x", 1, 0, 0);
+    msg_stream_flush (modest.stream);
+    turn (&s, 2);
+    before = s.requests;
+    ok (before < 100 && get (&modest, &s) == 1, "a client with much to ask does not hold up another (%d asked)", before);
+    TURN_UNTIL (&s, s.requests == 1024 + 1);
+    ok (s.requests == 1024 + 1, "it is not read any more when local.max-unanswered are under way");
+    ok (is_served (&modest, &s), "... while others are");
+    TURN_UNTIL (&s, s.requests == 3002);
+    ok (s.requests == 3002, "if nothing moves it is read on after local.patience, for somebody may wait for that");
+    end_close (&greedy, &s);
+    ok (router_stats (s.router).pending == 0, "its end leaves no request behind");
+    end_close (&modest, &s);
+    server_fini (&s);
+}
+
+static void test_garbage (void)
+{
+    unsigned char frame[256], bad[256];
+    size_t size = make_frame (frame, sizeof (frame), 7);
+    struct server s;
+    struct end good, e;
+    unsigned seed = 1;
+    int closed = 0, answered = 0;
+    static const struct {
+        const char *what;
+        size_t at;
+        unsigned char byte;
+    } damages[] = {
+        { "the frame's magic", 0, 0x55 },     { "a length above the limit", 4, 0xff }, { "a length of 2 GiB", 4, 0x7f },
+    };
+
+    server_init (&s);
+    end_open (&good, &s);
+    for (size_t i = 0; i < sizeof (damages) / sizeof (damages[0]); i++) {
+        end_open (&e, &s);
+        memcpy (bad, frame, size);
+        bad[damages[i].at] = damages[i].byte;
+        ok (write (e.fd, bad, size) == (ssize_t)size && is_closed (&e, &s), "wrong in %s: the connection is closed",
+            damages[i].what);
+        end_close (&e, &s);
+    }
+    for (int i = 0; i < 8; i++) { /* the type in the header: at 20 bytes from the end, after magic and version */
+        static const unsigned char types[] = { 0, 3, 5, 7, 8, 15, 16, 255 };
+
+        end_open (&e, &s);
+        memcpy (bad, frame, size);
+        bad[size - 18] = types[i];
+        closed += write (e.fd, bad, size) == (ssize_t)size && is_closed (&e, &s);
+        end_close (&e, &s);
+    }
+    ok (closed == 8, "a message of a type that clients may not send ends the connection");
+    closed = 0;
+    for (int i = 0; i < 500; i++) {
+        end_open (&e, &s);
+        memcpy (bad, frame, size);
+        for (int k = rand_r (&seed) % 3; k >= 0; k--)
+            bad[rand_r (&seed) % size] = rand_r (&seed);
+        if (write (e.fd, bad, size) != (ssize_t)size)
+            break;
+        answered += get (&e, &s) != 0;
+        closed += e.eof;
+        end_close (&e, &s);
+    }
+    ok (local_count (s.local) == 1 && closed > 50, "of 500 damaged frames %d were answered, %d ended their connection", answered,
+        closed);
+    ok (is_served (&good, &s), "... and nobody else's");
+    end_close (&good, &s);
+    server_fini (&s);
+}
+
+static void test_size (void)
+{
+    struct server s;
+    struct end e;
+
+    server_init (&s);
+    end_open (&e, &s);
+    put (&e, "echo.x", 1, MAX_MESSAGE - 100, 0);
+    ok (get (&e, &s) == 1, "a message up to local.max-message is taken");
+    put (&e, "echo.x", 2, MAX_MESSAGE, 0);
+    ok (is_closed (&e, &s), "a larger one ends the connection");
+    end_close (&e, &s);
+    server_fini (&s);
+}
+
+static void test_deaf (void)
+{
+    struct server s;
+    struct end deaf, good;
+    size_t written = 0;
+
+    server_init (&s);
+    end_open (&deaf, &s);
+    end_open (&good, &s);
+    for (int n = 0; n < WAIT_TURNS && s.gone == 0; n++) {
+        if (msg_stream_queued (deaf.stream) < 100000) {
+            put (&deaf, "echo.x", 1, 50000, 0);
+            written += 50000;
+        }
+        msg_stream_flush (deaf.stream);
+        turn_slowly (&s);
+    }
+    ok (s.gone == 1 && written > MAX_QUEUE, "a client that never reads is disconnected (after %zu KB)", written / 1000);
+    ok (is_served (&good, &s) && local_count (s.local) == 1, "... while others are served");
+    end_close (&deaf, NULL);
+    end_close (&good, &s);
+    server_fini (&s);
+}
+
+/* More waits for it than local.max-queue lets, all the time. */
+static void test_slow_reader (void)
+{
+    struct server s;
+    struct end e;
+    int got = 0;
+
+    server_init (&s);
+    end_open (&e, &s);
+    for (uint32_t tag = 1; tag <= 200; tag++)
+        put (&e, "echo.x", tag, 50000, 0);
+    while (got < 200 && get (&e, &s) == (uint32_t)got + 1)
+        got++;
+    ok (got == 200 && s.gone == 0, "a client that reads is never disconnected, whatever it asked for at once (%d)", got);
+    end_close (&e, &s);
+    server_fini (&s);
+}
+
+/* An event goes out as soon as the answers do; one that finds no room cannot become an error. */
+static void test_no_room (void)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
+    struct server s;
+    struct end e;
+    int n = 0;
+
+    server_init (&s);
+    end_open (&e, &s);
+    put (&e, "null.x", 1, 0, 0);
+    msg_stream_flush (e.stream);
+    TURN_UNTIL (&s, s.requests == 1);
+    struct peer *client = router_peer (s.router, idt_msg_route_oldest (s.last));
+    idt_msg_t *answer = idt_msg_respond (s.last, 0);
+    memset (idt_msg_alloc_payload (answer, 2 * MAX_QUEUE), 'x', 2 * MAX_QUEUE);
+    router_response_new (s.router, &s.null, answer);
+    ok (get (&e, &s) == 1 && e.errnum == ENOBUFS && s.gone == 0, "an answer that has no room becomes an error that has");
+    idt_msg_set_topic (msg, "a");
+    memset (idt_msg_alloc_payload (msg, 100000), 'x', 100000);
+    while (n < 100 && client->send (client->arg, msg) == 0)
+        n++;
+    turn (&s, 3);
+    ok (n == 10 && s.gone == 1, "a client whose events have no room is disconnected");
+    idt_msg_unref (msg);
+    end_close (&e, &s);
+    server_fini (&s);
+}
+
+/* --- pauses ------------------------------------------------------------------------------------------------ */
+
+/* A service without room: what it refuses is asked again, and answered at last. */
+static void test_busy (void)
+{
+    struct server s;
+    struct end e;
+
+    server_init (&s);
+    end_open (&e, &s);
+    s.full = 3;
+    for (uint32_t tag = 1; tag <= 5; tag++)
+        put (&e, "echo.x", tag, 0, 0);
+    msg_stream_flush (e.stream);
+    TURN_UNTIL (&s, s.full == 0);
+    for (uint32_t tag = 1; tag <= 5; tag++)
+        if (get (&e, &s) != tag || e.errnum != 0)
+            s.full++;
+    ok (s.full == 0, "what a full service has no room for is asked again, in order");
+    s.full = 1000000;
+    put (&e, "echo.x", 7, 0, 0);
+    msg_stream_flush (e.stream);
+    TURN_UNTIL (&s, router_stats (s.router).failed > 0);
+    ok (get (&e, &s) == 7 && e.errnum == EAGAIN, "if that lasts it is EAGAIN");
+    end_close (&e, &s);
+    server_fini (&s);
+}
+
+static void put_frame_header (struct end *e, uint32_t size)
+{
+    uint32_t header[2] = { UINT32_C (0xffee0012), htonl (size) };
+
+    if (write (e->fd, header, sizeof (header)) != sizeof (header))
+        bail_out ("cannot write");
+}
+
+static void test_dribble (void)
+{
+    struct server s;
+    struct end slow, e;
+
+    server_init (&s);
+    end_open (&slow, &s);
+    end_open (&e, &s);
+    put_frame_header (&slow, MAX_MESSAGE);
+    turn (&s, 3);
+    put (&e, "echo.x", 1, 100000, 0);
+    ok (get (&e, &s) == 0 && s.requests == 0, "a long message waits while another one has the room (local.input-pool)");
+    TURN_UNTIL (&s, s.gone == 1);
+    ok (s.gone == 1 && get (&e, &s) == 1, "... which is disconnected when it comes too slowly");
+    end_close (&slow, NULL);
+    end_close (&e, &s);
+    server_fini (&s);
+}
+
+
+static void test_many (void)
+{
+    struct server s;
+    struct end ends[MAX_CLIENTS], e;
+    int welcome = 0, served = 0;
+
+    server_init (&s);
+    for (int i = 0; i < MAX_CLIENTS; i++) {
+        end_open (&ends[i], &s);
+        welcome += ends[i].welcome == 0;
+    }
+    end_open (&e, &s);
+    ok (welcome == MAX_CLIENTS && e.welcome == EMFILE && is_closed (&e, &s),
+        "one client more than local.max-clients is refused with EMFILE");
+    end_close (&e, &s);
+    for (int i = 0; i < MAX_CLIENTS; i++)
+        served += is_served (&ends[i], &s);
+    ok (served == MAX_CLIENTS, "... the others are served");
+    end_close (&ends[0], &s);
+    end_open (&ends[0], &s);
+    ok (is_served (&ends[0], &s), "... and when one ends another may come");
+    for (int i = 0; i < MAX_CLIENTS; i++)
+        end_close (&ends[i], &s);
+    ok (local_count (s.local) == 0, "all ends are seen");
+    server_fini (&s);
+}
+
+/* The process has no descriptor left: the client hears of it, and the broker does not spin on a client that waits. */
+static void test_descriptors (void)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    struct rlimit old, low;
+    struct server s;
+    struct end good, e;
+    int fds[MAX_CLIENTS + 30], n = 0, taken = 0;
+    unsigned char byte = 0;
+
+    server_init (&s);
+    end_open (&good, &s);
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", s.path);
+    for (size_t i = 0; i < sizeof (fds) / sizeof (fds[0]); i++)
+        fds[i] = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    getrlimit (RLIMIT_NOFILE, &old);
+    low = old;
+    low.rlim_cur = fds[sizeof (fds) / sizeof (fds[0]) - 1] + 1;
+    setrlimit (RLIMIT_NOFILE, &low);
+    for (; n < MAX_CLIENTS + 30 && byte == 0; n++) {
+        if (connect (fds[n], (struct sockaddr *)&addr, sizeof (addr)) < 0)
+            bail_out ("cannot connect");
+        turn (&s, 3);
+        byte = EIO;
+        if (read (fds[n], &byte, 1) == 1 && byte == 0)
+            taken++;
+    }
+    ok (taken == 31, "without other descriptors clients get those that are kept for them (%d)", taken);
+    ok (byte == EMFILE, "... the next one is refused with EMFILE");
+    ok (is_served (&good, &s), "... and others are served");
+    setrlimit (RLIMIT_NOFILE, &old);
+    for (size_t i = 0; i < sizeof (fds) / sizeof (fds[0]); i++)
+        close (fds[i]);
+    turn (&s, 3);
+    end_open (&e, &s);
+    ok (is_served (&e, &s), "... and with some left a client is taken again");
+    end_close (&e, &s);
+    end_close (&good, &s);
+    server_fini (&s);
+}
+
+static void test_path (void)
+{
+    struct server s;
+    struct local *l;
+    idt_error_t err;
+    char path[300], file[128];
+    struct stat st;
+
+    server_init (&s);
+    ok (!listen_at (&s, s.path, &err) && errno == EADDRINUSE && strstr (err.text, "another broker"),
+        "a socket that is served is not taken over");
+    turn (&s, 2);
+    snprintf (path, sizeof (path), "%s/%0200d", s.dir, 0);
+    ok (!listen_at (&s, path, &err) && errno == ENAMETOOLONG && strstr (err.text, "shorter rundir"),
+        "a path too long for a socket is refused with a sentence");
+    snprintf (file, sizeof (file), "%s/file", s.dir);
+    close (open (file, O_CREAT | O_WRONLY, 0600));
+    ok (!listen_at (&s, file, &err) && stat (file, &st) == 0 && S_ISREG (st.st_mode), "what is no socket is left alone");
+    unlink (file);
+    int fd = socket (AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/left", s.dir);
+    bind (fd, (struct sockaddr *)&addr, sizeof (addr));
+    close (fd);
+    l = listen_at (&s, addr.sun_path, &err);
+    ok (l != NULL, "a socket that nobody serves any more is replaced");
+    local_destroy (l);
+    server_fini (&s);
+}
+
+static void test_ending (void)
+{
+    struct server s;
+    struct end e, other;
+
+    server_init (&s);
+    end_open (&e, &s);
+    end_open (&other, &s);
+    put (&e, "null.x", 1, 0, 0);
+    put (&e, "echo.x", 2, 100, 0);
+    msg_stream_flush (e.stream);
+    idt_reactor_run (s.reactor, IDT_REACTOR_NOWAIT);
+    local_turn (s.local);
+    local_destroy (s.local);
+    s.local = NULL;
+    msg_stream_fill (e.stream, &e.eof);
+    idt_msg_t *msg = msg_stream_next (e.stream, NULL);
+    ok (msg && idt_msg_matchtag (msg) == 2 && s.gone == 2, "the last answers are written before the end");
+    ok (msg_stream_fill (e.stream, &e.eof) <= 0 && e.eof, "... then the connection ends");
+    idt_msg_unref (msg);
+    end_close (&e, NULL);
+    end_close (&other, NULL);
+    server_fini (&s);
+}
+
+/* A client that serves and goes: who asked it hears of it. */
+static void test_service (void)
+{
+    struct server s;
+    struct end service, e;
+    idt_msg_t *msg;
+
+    server_init (&s);
+    end_open (&service, &s);
+    put (&service, "echo.x", 1, 0, 0);
+    get (&service, &s);
+    end_open (&e, &s);
+    put (&e, "none.x", 2, 0, 0);
+    ok (get (&e, &s) == 2, "a service that nobody has is answered");
+    msg = idt_msg_create (IDT_MSGTYPE_RESPONSE);
+    idt_msg_set_matchtag (msg, 3);
+    idt_msg_set_topic (msg, "null.x");
+    idt_msg_route_clear (msg);
+    msg_stream_put (service.stream, msg);
+    idt_msg_unref (msg);
+    msg = idt_msg_create (IDT_MSGTYPE_EVENT);
+    idt_msg_set_topic (msg, "a.b");
+    idt_msg_route_clear (msg);
+    msg_stream_put (service.stream, msg);
+    idt_msg_unref (msg);
+    ok (is_served (&service, &s) && s.events == 1, "a response to nothing is dropped, an event is passed on");
+    end_close (&service, &s);
+    end_close (&e, &s);
+    server_fini (&s);
+}
+
+int main (void)
+{
+    test_good ();
+    test_pieces ();
+    test_fairness ();
+    test_garbage ();
+    test_size ();
+    test_deaf ();
+    test_slow_reader ();
+    test_no_room ();
+    test_busy ();
+    test_dribble ();
+    test_many ();
+    test_descriptors ();
+    test_path ();
+    test_ending ();
+    test_service ();
+    return done_testing ();
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* cmd.c - what the subcommands of idtree share
+ *
+ * getopt_long () does the parsing; what it needs is made from the command's table at the first
+ * call.  Its own messages are off, as ours name the command and the nearest option.
+ */
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/base/cmd.h"
+#include "cmd/base/suggest.h"
+
+#define KEY_HELP 'h'
+#define KEY_URI (CMD_LONG + 255)
+#define TABLE_MAX 64
+#define DAY_S 86400.
+
+static const struct cmd_option help_option = { KEY_HELP, "help", NULL, "show this" };
+static const struct cmd_option uri_option = { KEY_URI, "uri", "URI", "broker to talk to" };
+
+/* --- table ---------------------------------------------------------------------------------- */
+
+/* Is 'word' the first word of 'name'?  Returns what follows it, or NULL. */
+static const char *after_word (const char *name, const char *word)
+{
+    size_t len = strlen (word);
+
+    if (strncmp (name, word, len))
+        return NULL;
+    return name[len] == ' ' ? name + len + 1 : name[len] == '\0' ? name + len : NULL;
+}
+
+const struct command *cmd_find (int argc, char **argv, int *words)
+{
+    for (int i = 0; argc > 0 && cmd_table[i]; i++) {
+        const char *rest = after_word (cmd_table[i]->name, argv[0]);
+
+        if (!rest)
+            continue;
+        if (*rest == '\0' || (argc > 1 && !strcmp (rest, argv[1]))) {
+            *words = *rest ? 2 : 1;
+            return cmd_table[i];
+        }
+    }
+    return NULL;
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+/* What callers have allocated is left to the kernel: _exit () asks no leak checker about it. */
+static void end (int status) __attribute__ ((noreturn));
+
+static void end (int status)
+{
+    fflush (stdout);
+    _exit (status);
+}
+
+static void vwarn (const struct cmd *cmd, const char *fmt, va_list ap)
+{
+    fflush (stdout);
+    fprintf (stderr, "idtree %s: ", cmd->command->name);
+    vfprintf (stderr, fmt, ap);
+}
+
+void cmd_warn (const struct cmd *cmd, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    vwarn (cmd, fmt, ap);
+    va_end (ap);
+    fputc ('\n', stderr);
+}
+
+void cmd_die (const struct cmd *cmd, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    vwarn (cmd, fmt, ap);
+    va_end (ap);
+    fputc ('\n', stderr);
+    end (CMD_FAILED);
+}
+
+void cmd_usage (const struct cmd *cmd, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    vwarn (cmd, fmt, ap);
+    va_end (ap);
+    fprintf (stderr, " (idtree %s -h tells more)\n", cmd->command->name);
+    end (CMD_USAGE);
+}
+
+const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX])
+{
+    size_t n = 0, i;
+
+    for (i = 0; i < len && n < CMD_QUOTE_MAX - 8; i++) {
+        unsigned char c = s[i];
+
+        if (c < ' ' || c == 0x7f)
+            n += snprintf (buf + n, CMD_QUOTE_MAX - n, "\\x%02x", c);
+        else
+            buf[n++] = c;
+    }
+    if (i < len) {
+        /* Do not cut inside of a character of several bytes. */
+        while (i > 0 && n > 0 && ((unsigned char)s[i] & 0xc0) == 0x80) {
+            i--;
+            n--;
+        }
+        n += snprintf (buf + n, CMD_QUOTE_MAX - n, "...");
+    }
+    buf[n] = '\0';
+    return buf;
+}
+
+/* --- options -------------------------------------------------------------------------------- */
+
+/* Call 'cb' for each option of a command, those that all have too. */
+static void each_option (const struct command *command,
+                         void (*cb) (const struct cmd_option *o, void *arg), void *arg)
+{
+    for (const struct cmd_option *o = command->options; o && o->name; o++)
+        cb (o, arg);
+    if (command->flags & CMD_CONNECTS)
+        cb (&uri_option, arg);
+    cb (&help_option, arg);
+}
+
+/* What getopt_long () needs of a table. */
+struct parser {
+    struct option longs[CMD_OPTIONS_MAX + 3];
+    char shorts[2 * CMD_OPTIONS_MAX + 8];
+    const char *names[CMD_OPTIONS_MAX + 2];
+    int count;
+};
+
+static void add_option (const struct cmd_option *o, void *arg)
+{
+    struct parser *p = arg;
+
+    assert (p->count < CMD_OPTIONS_MAX + 2);
+    p->longs[p->count].name = o->name;
+    p->longs[p->count].has_arg = o->arg ? required_argument : no_argument;
+    p->longs[p->count].val = o->key;
+    p->names[p->count++] = o->name;
+    if (o->key < CMD_LONG) {
+        char s[3] = { o->key, o->arg ? ':' : '\0', '\0' };
+
+        strcat (p->shorts, s);
+    }
+}
+
+static void make_parser (const struct command *command, struct parser *p)
+{
+    memset (p, 0, sizeof (*p));
+    strcpy (p->shorts, command->flags & CMD_RUNS ? "+:" : ":");
+    each_option (command, add_option, p);
+}
+
+static void missing_argument (struct cmd *cmd, const struct parser *p)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->longs[i].val == optopt)
+            cmd_usage (cmd, "option --%s needs an argument", p->longs[i].name);
+    cmd_usage (cmd, "option -%c needs an argument", optopt);
+}
+
+/* getopt_long () tells by 'optopt': 0, no such long option; one of the table, it takes no
+ * argument.
+ */
+static void bad_option (struct cmd *cmd, const struct parser *p)
+{
+    char quoted[CMD_QUOTE_MAX], name[SUGGEST_WORD_MAX];
+
+    for (int i = 0; i < p->count; i++)
+        if (p->longs[i].val == optopt)
+            cmd_usage (cmd, "option --%s takes no argument", p->names[i]);
+    if (optopt != 0)
+        cmd_usage (cmd, "unknown option -%c", optopt);
+    const char *word = cmd->argv[optind - 1];
+    snprintf (name, sizeof (name), "%.*s", (int)strcspn (word + 2, "="), word + 2);
+    const char *meant = suggest (name, p->names, p->count);
+    cmd_quote (word, strlen (word), quoted);
+    if (meant)
+        cmd_usage (cmd, "unknown option '%s': did you mean --%s?", quoted, meant);
+    cmd_usage (cmd, "unknown option '%s'", quoted);
+}
+
+static void check_operands (struct cmd *cmd)
+{
+    const struct command *c = cmd->command;
+    char quoted[CMD_QUOTE_MAX];
+
+    if (cmd->argc < c->min_operands)
+        cmd_usage (cmd, "it needs %s", c->operands);
+    if (c->max_operands >= 0 && cmd->argc > c->max_operands) {
+        const char *extra = cmd->argv[c->max_operands];
+
+        cmd_usage (cmd, "'%s' is one argument too many", cmd_quote (extra, strlen (extra), quoted));
+    }
+}
+
+static void show_help (struct cmd *cmd)
+{
+    cmd_help (cmd->command);
+    exit (cmd_flush (cmd));
+}
+
+int cmd_option (struct cmd *cmd, const char **arg)
+{
+    struct parser p;
+
+    make_parser (cmd->command, &p);
+    opterr = 0;
+    for (;;) {
+        int key = getopt_long (cmd->argc, cmd->argv, p.shorts, p.longs, NULL);
+
+        switch (key) {
+        case -1:
+            cmd->argc -= optind;
+            cmd->argv += optind;
+            check_operands (cmd);
+            return -1;
+        case ':':
+            missing_argument (cmd, &p);
+            break;
+        case '?':
+            bad_option (cmd, &p);
+            break;
+        case KEY_HELP:
+            show_help (cmd);
+            break;
+        case KEY_URI:
+            cmd->uri = optarg;
+            break;
+        default:
+            if (arg)
+                *arg = optarg;
+            return key;
+        }
+    }
+}
+
+void cmd_no_options (struct cmd *cmd)
+{
+    int key = cmd_option (cmd, NULL);
+
+    assert (key == -1);
+    (void)key;
+}
+
+uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min,
+                     uint64_t max)
+{
+    char *end, quoted[CMD_QUOTE_MAX];
+
+    errno = 0;
+    unsigned long long n = strtoull (s, &end, 10);
+    if (!isdigit ((unsigned char)*s) || *end || errno || n < min || n > max)
+        cmd_usage (cmd, "%s '%s': a number from %" PRIu64 " to %" PRIu64 " is needed", what,
+                   cmd_quote (s, strlen (s), quoted), min, max);
+    return n;
+}
+
+double cmd_seconds (const struct cmd *cmd, const char *what, const char *s)
+{
+    char *end, quoted[CMD_QUOTE_MAX];
+    double seconds = strtod (s, &end);
+
+    if (end == s || *end || !(seconds > 0 && seconds <= DAY_S))
+        cmd_usage (cmd, "%s '%s': a number of seconds above 0 is needed", what,
+                   cmd_quote (s, strlen (s), quoted));
+    return seconds * 1000;
+}
+
+uint32_t cmd_rank (const struct cmd *cmd, const char *s)
+{
+    return cmd_number (cmd, "rank", s, 0, IDT_NODEID_UPSTREAM - 1);
+}
+
+int cmd_flush (const struct cmd *cmd)
+{
+    if (fflush (stdout) == EOF || ferror (stdout))
+        cmd_die (cmd, "cannot write: %s", strerror (errno));
+    return CMD_OK;
+}
+
+/* --- help ----------------------------------------------------------------------------------- */
+
+static void print_option (const struct cmd_option *o, void *arg)
+{
+    char text[64];
+
+    snprintf (text, sizeof (text), "--%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
+    if (o->key < CMD_LONG)
+        printf ("  -%c, %-22s %s\n", o->key, text, o->help);
+    else
+        printf ("      %-22s %s\n", text, o->help);
+}
+
+void cmd_help (const struct command *c)
+{
+    printf ("usage: idtree %s [OPTION]...%s%s\n%s.\n", c->name, c->operands ? " " : "",
+            c->operands ? c->operands : "", c->summary);
+    if (c->details)
+        printf ("%s\n", c->details);
+    putchar ('\n');
+    each_option (c, print_option, NULL);
+    if (c->example)
+        printf ("\nexample: %s\n", c->example);
+}
+
+/* The first word of a name; "" where it is the only one. */
+static void group_of (const char *name, char group[SUGGEST_WORD_MAX])
+{
+    const char *blank = strchr (name, ' ');
+
+    snprintf (group, SUGGEST_WORD_MAX, "%.*s", blank ? (int)(blank - name) : 0, name);
+}
+
+/* Print the second words of the commands of a group on one line. */
+static void print_group (const char *group)
+{
+    char words[128] = "";
+
+    for (int i = 0; cmd_table[i]; i++) {
+        const char *rest = after_word (cmd_table[i]->name, group);
+
+        if (!rest || !*rest)
+            continue;
+        if (*words)
+            strncat (words, " | ", sizeof (words) - strlen (words) - 1);
+        strncat (words, rest, sizeof (words) - strlen (words) - 1);
+    }
+    printf ("  %-10s %s\n", group, words);
+}
+
+void cmd_help_all (void)
+{
+    char last[SUGGEST_WORD_MAX] = "", group[SUGGEST_WORD_MAX];
+
+    printf ("usage: idtree COMMAND [OPTION]...\n"
+            "Start a tree of brokers, get unique ids from it, look inside.\n\n");
+    for (int i = 0; cmd_table[i]; i++) {
+        if (cmd_table[i]->flags & CMD_HIDDEN)
+            continue;
+        group_of (cmd_table[i]->name, group);
+        if (!*group)
+            printf ("  %-10s %s\n", cmd_table[i]->name, cmd_table[i]->summary);
+        else if (strcmp (group, last))
+            print_group (group);
+        strcpy (last, group);
+    }
+    printf ("\nidtree COMMAND -h tells more.  example: idtree start -s 8 idtree id new -n 3\n");
+}
+
+static bool is_group (const char *word)
+{
+    for (int i = 0; cmd_table[i]; i++) {
+        const char *rest = after_word (cmd_table[i]->name, word);
+
+        if (rest && *rest)
+            return true;
+    }
+    return false;
+}
+
+bool cmd_help_group (const char *group)
+{
+    if (!is_group (group))
+        return false;
+    printf ("usage: idtree %s COMMAND [OPTION]...\n\n", group);
+    for (int i = 0; cmd_table[i]; i++) {
+        const char *rest = after_word (cmd_table[i]->name, group);
+
+        if (rest && *rest)
+            printf ("  %s %-10s %s\n", group, rest, cmd_table[i]->summary);
+    }
+    printf ("\nidtree %s COMMAND -h tells more.\n", group);
+    return true;
+}
+
+/* --- unknown commands ----------------------------------------------------------------------- */
+
+/* The words that could stand in the place of 'word', second words of a group or first ones. */
+static size_t candidates (const char *group, char buf[][SUGGEST_WORD_MAX],
+                          const char *words[TABLE_MAX])
+{
+    size_t n = 0;
+
+    for (int i = 0; cmd_table[i] && n < TABLE_MAX; i++) {
+        const char *name = cmd_table[i]->name;
+        const char *rest = group ? after_word (name, group) : name;
+
+        if (!rest || !*rest || cmd_table[i]->flags & CMD_HIDDEN)
+            continue;
+        snprintf (buf[n], SUGGEST_WORD_MAX, "%.*s", (int)strcspn (rest, " "), rest);
+        words[n] = buf[n];
+        n++;
+    }
+    return n;
+}
+
+void cmd_unknown (int argc, char **argv)
+{
+    char buf[TABLE_MAX][SUGGEST_WORD_MAX], quoted[CMD_QUOTE_MAX];
+    const char *words[TABLE_MAX] = { NULL };
+    const char *group = is_group (argv[0]) ? argv[0] : NULL;
+    const char *word = argv[group ? 1 : 0];
+
+    if (group && argc < 2) {
+        fprintf (stderr, "idtree %s: which command? (idtree %s -h lists them)\n", group, group);
+        exit (CMD_USAGE);
+    }
+    if (!group && *word == '-') {
+        fprintf (stderr, "idtree: unknown option '%s': options stand behind the command (idtree -h lists those)\n",
+                 cmd_quote (word, strlen (word), quoted));
+        exit (CMD_USAGE);
+    }
+    const char *meant = suggest (word, words, candidates (group, buf, words));
+    fprintf (stderr, "idtree%s%s: unknown command '%s'", group ? " " : "", group ? group : "",
+             cmd_quote (word, strlen (word), quoted));
+    if (meant)
+        fprintf (stderr, ": did you mean %s?\n", meant);
+    else
+        fprintf (stderr, " (idtree -h lists them)\n");
+    exit (CMD_USAGE);
+}

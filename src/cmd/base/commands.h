@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* commands.h - the subcommands, each defined in a file of its own */
+#ifndef CMD_COMMANDS_H
+#define CMD_COMMANDS_H
+
+#include "cmd/base/cmd.h"
+
+extern const struct command start_command;
+extern const struct command startctl_command;
+extern const struct command broker_command;
+extern const struct command id_new_command;
+extern const struct command id_show_command;
+extern const struct command id_convert_command;
+extern const struct command id_range_command;
+extern const struct command id_sort_command;
+extern const struct command doc_list_command;
+extern const struct command doc_open_command;
+extern const struct command doc_close_command;
+extern const struct command doc_new_command;
+extern const struct command doc_ids_command;
+extern const struct command doc_show_command;
+extern const struct command doc_export_command;
+extern const struct command doc_import_command;
+extern const struct command ping_command;
+extern const struct command getattr_command;
+extern const struct command setattr_command;
+extern const struct command lsattr_command;
+extern const struct command module_list_command;
+extern const struct command module_load_command;
+extern const struct command module_remove_command;
+extern const struct command module_stats_command;
+extern const struct command overlay_status_command;
+extern const struct command event_pub_command;
+extern const struct command event_sub_command;
+extern const struct command dmesg_command;
+extern const struct command logger_command;
+extern const struct command info_command;
+extern const struct command watermark_command;
+extern const struct command shutdown_command;
+extern const struct command version_command;
+extern const struct command complete_command;
+
+#endif /* CMD_COMMANDS_H */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* connect.c - connect to the broker, or say what to do */
+#include <errno.h>
+#include <string.h>
+
+#include <idtree/handle.h>
+
+#include "cmd/base/cmd.h"
+
+idt_t *cmd_connect (const struct cmd *cmd)
+{
+    idt_error_t error;
+    idt_t *h;
+
+    if (!cmd->uri)
+        cmd_die (cmd, "no instance: start one with idtree start, or name its broker with --uri or "
+                      "IDTREE_URI");
+    if ((h = idt_open (cmd->uri, &error)))
+        return h;
+    if (errno == ENOENT || errno == ECONNREFUSED)
+        cmd_die (cmd, "no broker at %s: start one with idtree start", cmd->uri);
+    if (errno == EPERM)
+        cmd_die (cmd, "the broker at %s serves another user", cmd->uri);
+    cmd_die (cmd, "%s", error.text);
+}
+
+idt_t *cmd_connect_for (const struct cmd *cmd, uint32_t rank)
+{
+    idt_t *h = cmd_connect (cmd);
+    uint32_t size;
+
+    if (rank == IDT_NODEID_ANY)
+        return h;
+    if (idt_get_size (h, &size) < 0)
+        cmd_die (cmd, "size: %s", strerror (errno));
+    if (rank >= size)
+        cmd_die (cmd, "there is no rank %u: the instance has ranks 0 to %u", rank, size - 1);
+    return h;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* lines_test.c - a stream cut into lines */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/base/lines.h"
+#include "libutil/tap.h"
+
+static char told[8192];
+
+static void take_cb (void *arg, uint64_t line, const char *s, size_t len)
+{
+    size_t n = strlen (told);
+
+    snprintf (told + n, sizeof (told) - n, "%d:%zu:%.10s|", (int)line, len, s);
+}
+
+/* Add 'text' in two pieces cut at 'cut'; are the lines those of 'expect'? */
+static bool gives (const char *text, size_t len, size_t cut, const char *expect)
+{
+    struct lines l;
+    char *data = malloc (len + 1);
+
+    memcpy (data, text, len);
+    told[0] = '\0';
+    lines_init (&l, take_cb, NULL);
+    lines_add (&l, data, cut);
+    lines_add (&l, data + cut, len - cut);
+    lines_end (&l);
+    free (data);
+    return !strcmp (told, expect);
+}
+
+static bool gives_cut_anywhere (const char *text, size_t len, const char *expect)
+{
+    for (size_t cut = 0; cut <= len; cut++)
+        if (!gives (text, len, cut, expect)) {
+            diag ("cut at %zu: told %s", cut, told);
+            return false;
+        }
+    return true;
+}
+
+#define TEXT(s) s, sizeof (s) - 1
+
+int main (void)
+{
+    char longline[2 * LINES_MAX + 8];
+
+    ok (gives_cut_anywhere (TEXT ("0x10\nab\n\t18 \n"), "1:4:0x10|2:2:ab|3:4:\t18 |"),
+        "lines come out in order, with their numbers");
+    ok (gives_cut_anywhere (TEXT ("1\n2"), "1:1:1|2:1:2|"), "the last line needs no newline");
+    ok (gives_cut_anywhere (TEXT (""), ""), "nothing in, nothing out");
+    ok (gives_cut_anywhere (TEXT ("1\n\n\n5\n"), "1:1:1|2:0:|3:0:|4:1:5|"), "empty lines are lines");
+    ok (gives_cut_anywhere (TEXT ("1\n2\0003\n4\n"), "1:1:1|2:3:2|3:1:4|"),
+        "a NUL is told by a text shorter than its length");
+    memset (longline, ' ', sizeof (longline));
+    longline[LINES_MAX - 1] = '7';
+    longline[LINES_MAX] = '\n';
+    ok (gives_cut_anywhere (longline, LINES_MAX + 1, "1:1024:          |"), "a line of %d bytes is taken", LINES_MAX);
+    longline[LINES_MAX] = ' ';
+    longline[LINES_MAX + 1] = '\n';
+    longline[LINES_MAX + 2] = '8';
+    ok (gives_cut_anywhere (longline, LINES_MAX + 3, "1:1025:          |2:1:8|"),
+        "a longer one is told by its length, and the next is taken");
+    longline[LINES_MAX + 1] = longline[LINES_MAX + 2] = ' ';
+    ok (gives_cut_anywhere (longline, sizeof (longline), "1:1025:          |"), "also where it never ends");
+    return done_testing ();
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* suggest.c - what a mistyped word was meant to be
+ *
+ * Optimal string alignment distance: three rows of the usual table are enough, as a swap looks
+ * back two.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "cmd/base/suggest.h"
+
+static unsigned min3 (unsigned a, unsigned b, unsigned c)
+{
+    unsigned m = a < b ? a : b;
+
+    return m < c ? m : c;
+}
+
+unsigned suggest_distance (const char *a, const char *b)
+{
+    unsigned rows[3][SUGGEST_WORD_MAX + 1];
+    size_t la = strlen (a), lb = strlen (b);
+
+    if (la > SUGGEST_WORD_MAX || lb > SUGGEST_WORD_MAX)
+        return UINT32_MAX;
+    for (size_t j = 0; j <= lb; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= la; i++) {
+        unsigned *row = rows[i % 3], *up = rows[(i + 2) % 3], *up2 = rows[(i + 1) % 3];
+
+        row[0] = i;
+        for (size_t j = 1; j <= lb; j++) {
+            row[j] = min3 (up[j] + 1, row[j - 1] + 1, up[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]
+                && up2[j - 2] + 1 < row[j])
+                row[j] = up2[j - 2] + 1;
+        }
+    }
+    return rows[la % 3][lb];
+}
+
+const char *suggest (const char *word, const char *const *words, size_t n)
+{
+    unsigned best = strlen (word) / 3 + 1;
+    const char *found = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        unsigned distance = suggest_distance (word, words[i]);
+
+        if (distance < best || (distance == best && !found)) {
+            best = distance;
+            found = words[i];
+        }
+    }
+    return found;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* doc.c - idtree doc list, new, open, close, show: documents of the id compressor */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/base/commands.h"
+#include "cmd/doc/doc.h"
+#include "cmd/base/table.h"
+
+#define LABEL_WIDTH 18
+#define COUNT_MAX UINT64_C (1000000000)
+
+/* --- what all share --------------------------------------------------------------------------- */
+
+struct doc doc_begin (struct cmd *cmd)
+{
+    struct doc d = { .cmd = cmd, .rank = IDT_NODEID_ANY, .count = 1 };
+    const char *arg;
+    int key;
+
+    while ((key = cmd_option (cmd, &arg)) != -1) {
+        switch (key) {
+        case 'r':
+            d.rank = cmd_rank (cmd, arg);
+            break;
+        case 'n':
+            d.count = cmd_number (cmd, "count", arg, 1, COUNT_MAX);
+            break;
+        case 'u':
+            d.uuid = true;
+            break;
+        case DOC_OPT_NOW:
+            d.now = true;
+            break;
+        case DOC_OPT_DISCARD:
+            d.discard = true;
+            break;
+        case DOC_OPT_JSON:
+            d.json = true;
+            break;
+        }
+    }
+    d.h = cmd_connect_for (cmd, d.rank);
+    return d;
+}
+
+int doc_end (struct doc *d)
+{
+    idt_close (d->h);
+    return cmd_flush (d->cmd);
+}
+
+idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request)
+{
+    char topic[64];
+
+    snprintf (topic, sizeof (topic), "compressor.%s", method);
+    return ask_send (d->h, topic, d->rank, request);
+}
+
+/* End with what to do about an error, where that is known. */
+static void give_hint (const struct doc *d, const idt_future_t *f, const char *what)
+{
+    const char *name = d->cmd->argc > 0 ? d->cmd->argv[0] : "";
+    char option[32] = "", quoted[128];
+
+    if (idt_future_errnum (f) == ENOSYS)
+        cmd_die (d->cmd, "%s: no broker on the way to rank 0 has the compressor: idtree module load compressor, on rank 0 and "
+                         "on each rank that is to make ids",
+                 what);
+    if (d->rank != IDT_NODEID_ANY)
+        snprintf (option, sizeof (option), "--rank %u ", d->rank);
+    if (idt_future_errnum (f) == ENOENT)
+        cmd_die (d->cmd, "%s: the rank has no session in it: idtree doc open %s%s makes one", what, option, name);
+    snprintf (quoted, sizeof (quoted), "'%s'", name);
+    if (idt_future_errnum (f) && strstr (idt_future_error (f), quoted)) /* it says what it is about */
+        cmd_die (d->cmd, "%s", idt_future_error (f));
+}
+
+json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what)
+{
+    idt_future_t *f = doc_send (d, method, request);
+
+    if (f && idt_future_wait (f, -1) == 0)
+        give_hint (d, f, what);
+    return ask_take_new (d->cmd, f, what);
+}
+
+json_t *doc_find_new (const struct doc *d, const char *name)
+{
+    json_t *answer = doc_ask_new (d, "list", json_object (), name), *o, *found = NULL;
+    size_t i;
+
+    json_array_foreach (json_object_get (answer, "documents"), i, o) {
+        const char *s = json_string_value (json_object_get (o, "document"));
+
+        if (s && !strcmp (s, name))
+            found = json_incref (o);
+    }
+    json_decref (answer);
+    return found;
+}
+
+json_t *doc_need_new (const struct doc *d, const char *name)
+{
+    json_t *o = doc_find_new (d, name);
+
+    if (!o)
+        cmd_die (d->cmd, "there is no document '%s': idtree doc list shows which there are", name);
+    return o;
+}
+
+static void print_member (const char *key, const json_t *value)
+{
+    char *s = json_is_string (value) ? strdup (json_string_value (value)) : json_dumps (value, JSON_ENCODE_ANY);
+
+    printf ("%-*s%s\n", LABEL_WIDTH, key, s ? s : "");
+    free (s);
+}
+
+void doc_print (const struct doc *d, const json_t *o)
+{
+    const char *key;
+    json_t *value;
+
+    if (d->json) {
+        json_dumpf (o, stdout, JSON_COMPACT);
+        putchar ('\n');
+        return;
+    }
+    json_object_foreach ((json_t *)o, key, value)
+        print_member (key, value);
+}
+
+/* --- list ------------------------------------------------------------------------------------- */
+
+static void print_list (const json_t *documents)
+{
+    static const struct table_column columns[] = {
+        { "DOCUMENT", "document", 0 },          { "RANGES", "seq", TABLE_RIGHT },
+        { "FINALS", "finals", TABLE_RIGHT },    { "SESSIONS", "sessions", TABLE_RIGHT },
+        { "CLUSTERS", "clusters", TABLE_RIGHT }, { "UUID", "uuid", 0 },
+    };
+
+    table_print_json (columns, sizeof (columns) / sizeof (columns[0]), documents);
+}
+
+static int run_list (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+    json_t *answer = doc_ask_new (&d, "list", json_object (), "documents");
+
+    if (d.json)
+        doc_print (&d, json_object_get (answer, "documents"));
+    else
+        print_list (json_object_get (answer, "documents"));
+    json_decref (answer);
+    return doc_end (&d);
+}
+
+/* --- new, open, close ------------------------------------------------------------------------- */
+
+/* Ask for 'method' of the document that is the first operand, print what is answered. */
+static int run_method (struct cmd *cmd, const char *method)
+{
+    struct doc d = doc_begin (cmd);
+    const char *name = cmd->argv[0];
+    json_t *answer = doc_ask_new (&d, method, json_pack ("{s:s}", "document", name), name);
+
+    if (json_object_size (answer) > 0)
+        doc_print (&d, answer);
+    json_decref (answer);
+    return doc_end (&d);
+}
+
+static int run_new (struct cmd *cmd)
+{
+    return run_method (cmd, "create");
+}
+
+static int run_open (struct cmd *cmd)
+{
+    return run_method (cmd, "open");
+}
+
+static int run_close (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+    const char *name = cmd->argv[0];
+    idt_future_t *f = doc_send (&d, "close", json_pack ("{s:s s:b}", "document", name, "discard", d.discard));
+
+    if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENOENT)
+        cmd_die (cmd, "%s: the rank has no session in it that could end", name);
+    idt_future_destroy (ask_wait (cmd, f, name));
+    return doc_end (&d);
+}
+
+/* --- show ------------------------------------------------------------------------------------- */
+
+/* Add what the session of the rank tells, if it has one. */
+static void add_session (const struct doc *d, const char *name, json_t *o)
+{
+    idt_future_t *f = doc_send (d, "stats", json_pack ("{s:s}", "document", name));
+
+    if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENOENT) {
+        json_object_set_new (o, "open", json_false ());
+        idt_future_destroy (f);
+        return;
+    }
+    json_t *stats = ask_take_new (d->cmd, f, name);
+    json_object_set_new (o, "open", json_true ());
+    json_object_update_missing (o, stats);
+    json_decref (stats);
+}
+
+static int run_show (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+    json_t *o = doc_need_new (&d, cmd->argv[0]);
+
+    add_session (&d, cmd->argv[0], o);
+    doc_print (&d, o);
+    json_decref (o);
+    return doc_end (&d);
+}
+
+/* --- the commands ----------------------------------------------------------------------------- */
+
+static const struct cmd_option list_options[] = {
+    { DOC_OPT_JSON, "json", NULL, "an array of objects" },
+    CMD_OPTIONS_END,
+};
+
+static const struct cmd_option new_options[] = {
+    { DOC_OPT_JSON, "json", NULL, "one object" },
+    CMD_OPTIONS_END,
+};
+
+static const struct cmd_option session_options[] = {
+    DOC_RANK_OPTION,
+    { DOC_OPT_JSON, "json", NULL, "one object" },
+    CMD_OPTIONS_END,
+};
+
+static const struct cmd_option close_options[] = {
+    DOC_RANK_OPTION,
+    { DOC_OPT_DISCARD, "discard", NULL, "end it at once: ids that are not final never will be" },
+    CMD_OPTIONS_END,
+};
+
+const struct command doc_list_command = {
+    .name = "doc list",
+    .flags = CMD_CONNECTS,
+    .summary = "List the documents of the id compressor",
+    .example = "idtree doc list",
+    .options = list_options,
+    .run = run_list,
+};
+
+const struct command doc_new_command = {
+    .name = "doc new",
+    .operands = "DOCUMENT",
+    .min_operands = 1,
+    .max_operands = 1,
+    .flags = CMD_CONNECTS,
+    .summary = "Make an empty document; its name must be new",
+    .details = "A name has 1 to 100 of A-Z a-z 0-9 . _ -, and does not begin with . or -",
+    .example = "idtree doc new drawing",
+    .options = new_options,
+    .run = run_new,
+};
+
+const struct command doc_open_command = {
+    .name = "doc open",
+    .operands = "DOCUMENT",
+    .min_operands = 1,
+    .max_operands = 1,
+    .flags = CMD_CONNECTS,
+    .summary = "Give a rank a session in a document, which is made if there is none",
+    .example = "idtree doc open --rank 3 drawing",
+    .options = session_options,
+    .run = run_open,
+};
+
+const struct command doc_close_command = {
+    .name = "doc close",
+    .operands = "DOCUMENT",
+    .min_operands = 1,
+    .max_operands = 1,
+    .flags = CMD_CONNECTS,
+    .summary = "End the session of a rank, when all its ids are final",
+    .example = "idtree doc close --rank 3 drawing",
+    .options = close_options,
+    .run = run_close,
+};
+
+const struct command doc_show_command = {
+    .name = "doc show",
+    .operands = "DOCUMENT",
+    .min_operands = 1,
+    .max_operands = 1,
+    .flags = CMD_CONNECTS,
+    .summary = "Show what is known of a document, and of the rank's session in it",
+    .example = "idtree doc show drawing",
+    .options = session_options,
+    .run = run_show,
+};

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* doc.h - what the commands about documents of the id compressor share (doc/design/compressor.md) */
+#ifndef CMD_DOC_H
+#define CMD_DOC_H
+
+#include "cmd/base/ask.h"
+
+enum { DOC_OPT_JSON = CMD_LONG, DOC_OPT_NOW, DOC_OPT_DISCARD };
+
+#define DOC_RANK_OPTION { 'r', "rank", "R", "the session of rank R (default: of the broker of the URI)" }
+#define DOC_IDS_MAX 65536 /* ids of one request */
+
+/* What a command was told. */
+struct doc {
+    struct cmd *cmd;
+    idt_t *h;
+    uint32_t rank;
+    uint64_t count;
+    bool json;
+    bool uuid;
+    bool now;
+    bool discard;
+};
+
+/* Read the options, connect.  Ends the program on failure. */
+struct doc doc_begin (struct cmd *cmd);
+
+/* Close the connection.  Returns the exit status of the command. */
+int doc_end (struct doc *d);
+
+/* Send a request of the service "compressor"; it is stolen. */
+idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request);
+
+/* Ask the service for a method: 'request' is stolen, the answer is a new reference.  Where it is an error end
+ * the program with "WHAT: why".
+ */
+json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what);
+
+/* What rank 0 tells of the document of this name, a new reference; NULL: there is none. */
+json_t *doc_find_new (const struct doc *d, const char *name);
+
+/* The same, but ends the program where there is none. */
+json_t *doc_need_new (const struct doc *d, const char *name);
+
+/* Print the members of an object, one a line; or with --json the object on one line. */
+void doc_print (const struct doc *d, const json_t *o);
+
+#endif /* CMD_DOC_H */

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* ids.c - idtree doc ids: make ids in a document, in the session of a rank
+ *
+ * Ids are printed when they are final, so that whoever reads them may pass them on; --now does not wait for that.
+ */
+#include <stdio.h>
+
+#include "cmd/base/commands.h"
+#include "cmd/doc/doc.h"
+
+/* Ids go from -1 down where they are local, up where they are final. */
+static void add_run (json_t *ids, const json_t *run)
+{
+    json_int_t first = json_integer_value (json_array_get (run, 0));
+    json_int_t count = json_integer_value (json_array_get (run, 1));
+
+    for (json_int_t i = 0; i < count && i < DOC_IDS_MAX; i++)
+        json_array_append_new (ids, json_integer (first < 0 ? first - i : first + i));
+}
+
+/* Make 'n' ids, at most DOC_IDS_MAX.  Returns their array. */
+static json_t *make_new (const struct doc *d, const char *name, uint64_t n)
+{
+    json_t *request = json_pack ("{s:s s:I s:b}", "document", name, "count", (json_int_t)n, "final", !d->now);
+    json_t *answer = doc_ask_new (d, "generate", request, name), *ids = json_array (), *run;
+    size_t i;
+
+    json_array_foreach (json_object_get (answer, "runs"), i, run)
+        add_run (ids, run);
+    if (json_array_size (ids) != n)
+        cmd_die (d->cmd, "%s: %zu ids came instead of %llu", name, json_array_size (ids), (unsigned long long)n);
+    json_decref (answer);
+    return ids;
+}
+
+static void print_text (const char *name, json_int_t id, const char *uuid)
+{
+    printf ("%s:%" JSON_INTEGER_FORMAT "%s%s\n", name, id, uuid ? "\t" : "", uuid ? uuid : "");
+}
+
+/* Neither names nor UUIDs need escaping. */
+static void print_json (const char *name, json_int_t id, const char *uuid)
+{
+    printf ("{\"document\":\"%s\",\"id\":%" JSON_INTEGER_FORMAT, name, id);
+    if (uuid)
+        printf (",\"uuid\":\"%s\"", uuid);
+    puts ("}");
+}
+
+static void print_ids (const struct doc *d, const char *name, json_t *ids)
+{
+    json_t *answer = NULL, *id;
+    size_t i;
+
+    if (d->uuid)
+        answer = doc_ask_new (d, "decompress", json_pack ("{s:s s:O}", "document", name, "ids", ids), name);
+    json_array_foreach (ids, i, id)
+        (d->json ? print_json : print_text) (
+            name, json_integer_value (id), json_string_value (json_array_get (json_object_get (answer, "uuids"), i)));
+    json_decref (answer);
+}
+
+static int run (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+    const char *name = cmd->argv[0];
+
+    for (uint64_t left = d.count, n; left > 0; left -= n) {
+        n = left < DOC_IDS_MAX ? left : DOC_IDS_MAX;
+        json_t *ids = make_new (&d, name, n);
+        print_ids (&d, name, ids);
+        json_decref (ids);
+    }
+    return doc_end (&d);
+}
+
+static const struct cmd_option options[] = {
+    { 'n', "count", "N", "how many (default 1)" },
+    { 'u', "uuid", NULL, "a column with the UUID that each stands for" },
+    { DOC_OPT_NOW, "now", NULL, "do not wait: local ids are negative, and mean something on this rank only" },
+    DOC_RANK_OPTION,
+    { DOC_OPT_JSON, "json", NULL, "one object a line" },
+    CMD_OPTIONS_END,
+};
+
+const struct command doc_ids_command = {
+    .name = "doc ids",
+    .operands = "DOCUMENT",
+    .min_operands = 1,
+    .max_operands = 1,
+    .flags = CMD_CONNECTS,
+    .summary = "Make ids in a document that is open, one a line as DOCUMENT:ID",
+    .details = "They are final: each rank knows them as the same number, for ever.",
+    .example = "idtree doc ids -n 10 --uuid drawing",
+    .options = options,
+    .run = run,
+};

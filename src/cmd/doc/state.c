@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* state.c - idtree doc export, import: the stored form of a document
+ *
+ * It is the base64 text that the npm package @fluidframework/id-compressor calls serialized, version 2, without local
+ * state: all that is final, and nobody's session.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/base/commands.h"
+#include "cmd/doc/doc.h"
+
+#define STATE_MAX ((size_t)64 << 20) /* bytes of text; a document of compressor.max-clusters takes half of it */
+
+/* --- export ----------------------------------------------------------------------------------- */
+
+/* Wait for an answer.  NULL: the form that was asked for is not kept any more. */
+static json_t *take_piece_new (const struct doc *d, idt_future_t *f, const char *name)
+{
+    if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == EAGAIN) {
+        idt_future_destroy (f);
+        return NULL;
+    }
+    return ask_take_new (d->cmd, f, name);
+}
+
+/* The first piece of the form ('joined' NULL), or the one at 'offset'. */
+static idt_future_t *ask_piece (const struct doc *d, const char *name, json_t *joined, size_t offset)
+{
+    if (!joined)
+        return doc_send (d, "join", json_pack ("{s:s}", "document", name));
+    return doc_send (d, "state", json_pack ("{s:s s:O s:O s:I}", "document", name, "uuid", json_object_get (joined, "uuid"),
+                                            "seq", json_object_get (joined, "seq"), "offset", (json_int_t)offset));
+}
+
+/* Write the form of a document to 'out', piece by piece.  Returns false where it must be begun anew. */
+static bool export_to (const struct doc *d, const char *name, FILE *out)
+{
+    json_t *joined = NULL, *answer;
+    size_t n = 0, size;
+
+    do {
+        if (!(answer = take_piece_new (d, ask_piece (d, name, joined, n), name)))
+            break;
+        const char *state = json_string_value (json_object_get (answer, "state"));
+        if (!state)
+            cmd_die (d->cmd, "%s: the answer has no state", name);
+        fputs (state, out);
+        n += strlen (state);
+        size = (size_t)json_integer_value (json_object_get (answer, "size"));
+        if (joined)
+            json_decref (answer);
+        else
+            joined = answer;
+    } while (n < size);
+    json_decref (joined);
+    return answer != NULL;
+}
+
+/* Joining a document makes it if there is none: look first. */
+static int run_export (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+    const char *name = cmd->argv[0];
+    char *text = NULL;
+    size_t size;
+    bool whole;
+
+    json_decref (doc_need_new (&d, name));
+    do {
+        free (text);
+        FILE *out = open_memstream (&text, &size);
+        if (!out)
+            cmd_die (cmd, "out of memory");
+        whole = export_to (&d, name, out);
+        fclose (out);
+    } while (!whole);
+    puts (text);
+    free (text);
+    return doc_end (&d);
+}
+
+/* --- import ----------------------------------------------------------------------------------- */
+
+/* All text of a stream without the white space around it, for free (). */
+static char *read_text (const struct cmd *cmd, FILE *f, const char *path)
+{
+    char *s = malloc (STATE_MAX + 1);
+
+    if (!s)
+        cmd_die (cmd, "out of memory");
+    size_t n = fread (s, 1, STATE_MAX + 1, f);
+    if (ferror (f))
+        cmd_die (cmd, "%s: %s", path, strerror (errno));
+    if (n > STATE_MAX)
+        cmd_die (cmd, "%s: a stored form has at most %zu bytes of text", path, STATE_MAX);
+    while (n > 0 && isspace ((unsigned char)s[n - 1]))
+        n--;
+    s[n] = '\0';
+    if (n == 0 || strlen (s) != n)
+        cmd_die (cmd, "%s: is no stored form, which is base64 text", path);
+    return s;
+}
+
+static char *read_file (const struct cmd *cmd, const char *path)
+{
+    FILE *f = fopen (path, "r");
+
+    if (!f)
+        cmd_die (cmd, "%s: %s", path, strerror (errno));
+    char *s = read_text (cmd, f, path);
+    fclose (f);
+    return s;
+}
+
+static int run_import (struct cmd *cmd)
+{
+    struct doc d = doc_begin (cmd);
+    const char *name = cmd->argv[0];
+    const char *path = cmd->argc > 1 && strcmp (cmd->argv[1], "-") ? cmd->argv[1] : NULL;
+    const char *what = path ? path : "stdin";
+    char *state = path ? read_file (cmd, path) : read_text (cmd, stdin, what);
+    json_t *request = json_pack ("{s:s s:s}", "document", name, "state", state);
+
+    free (state);
+    if (!request)
+        cmd_die (cmd, "%s: is no stored form, which is base64 text", what);
+    json_t *answer = doc_ask_new (&d, "create", request, what);
+    doc_print (&d, answer);
+    json_decref (answer);
+    return doc_end (&d);
+}
+
+/* --- the commands ----------------------------------------------------------------------------- */
+
+static const struct cmd_option import_options[] = {
+    { DOC_OPT_JSON, "json", NULL, "one object" },
+    CMD_OPTIONS_END,
+};
+
+const struct command doc_export_command = {
+    .name = "doc export",
+    .operands = "DOCUMENT",
+    .min_operands = 1,
+    .max_operands = 1,
+    .flags = CMD_CONNECTS,
+    .summary = "Print a document in its stored form: base64 text",
+    .details = "It is what serialize(false) of the npm package @fluidframework/id-compressor returns.",
+    .example = "idtree doc export drawing >drawing.b64",
+    .run = run_export,
+};
+
+const struct command doc_import_command = {
+    .name = "doc import",
+    .operands = "DOCUMENT [FILE|-]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .flags = CMD_CONNECTS,
+    .summary = "Make a document from a stored form; its name must be new",
+    .details = "The text is read from stdin where no FILE is given.",
+    .example = "idtree doc import drawing drawing.b64",
+    .options = import_options,
+    .run = run_import,
+};

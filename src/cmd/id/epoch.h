@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* epoch.h - from when the timestamps of ids count */
+#ifndef CMD_EPOCH_H
+#define CMD_EPOCH_H
+
+#include <stdint.h>
+
+#include <idtree/fluid.h>
+#include <idtree/handle.h>
+
+#include "cmd/base/cmd.h"
+
+struct epoch {
+    int64_t ms;    /* since 1970; -1: unknown */
+    char why[320]; /* why it is unknown */
+    idt_t *h;      /* the instance that was asked; NULL: none */
+    double ahead_ms;                       /* how far rank 0 is off its wall clock */
+    double skew_ms[FLUID_GENERATOR_MAX + 1]; /* how far the rank of a generator is off rank 0; 0: not asked, -1: unknown */
+};
+
+/* The epoch that '--epoch' gave ('s'), else the one of the instance, where one is reachable.  Ends the program
+ * where 's' is no date.  For epoch_free ().
+ */
+struct epoch *epoch_new (const struct cmd *cmd, const char *s);
+void epoch_free (struct epoch *epoch);
+
+/* How far the date of an id of 'generator' may be off the true time: what the instance knows of its clocks now, rank
+ * 0's wall clock being right.  Returns -1 where nobody can be asked.
+ */
+double epoch_error_ms (struct epoch *epoch, uint32_t generator);
+
+#endif /* CMD_EPOCH_H */

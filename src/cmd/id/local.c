@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* local.c - ids that idtree id new makes by itself */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <idtree/flax.h>
+#include <idtree/sno.h>
+#include <idtree/uid.h>
+
+#include "cmd/id/new.h"
+#include "cmd/id/text.h"
+
+struct maker {
+    struct cmd *cmd;
+    const struct scheme *scheme;
+    int (*make) (struct maker *m, struct ident *id);
+    struct flax_gen *flax;
+    struct sno_gen *sno;
+    uint8_t meta;
+    struct uid_gen *uid;
+    enum uid_kind kind;
+    struct uid_format format;
+    char node[128];
+};
+
+static int64_t now_ns (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_REALTIME, &ts);
+    return ts.tv_sec * INT64_C (1000000000) + ts.tv_nsec;
+}
+
+static void set (struct ident *id, const void *bytes, size_t size)
+{
+    memcpy (id->bytes, bytes, size);
+    id->size = size;
+}
+
+static uint32_t number (const struct new_options *o, const char *what, const char *s, uint32_t otherwise, uint32_t max)
+{
+    return s ? cmd_number (o->cmd, what, s, 0, max) : otherwise;
+}
+
+/* --- flax ----------------------------------------------------------------------------------- */
+
+static int make_flax (struct maker *m, struct ident *id)
+{
+    flax_t flax;
+
+    if (flax_gen_new (m->flax, &flax) < 0)
+        return -1;
+    set (id, flax.bytes, FLAX_SIZE);
+    return 0;
+}
+
+static int open_flax (struct maker *m, const struct new_options *o)
+{
+    m->make = make_flax;
+    return (m->flax = flax_gen_create (FLAX_INCREASING, NULL)) ? 0 : -1;
+}
+
+/* --- sno ------------------------------------------------------------------------------------ */
+
+static int make_sno (struct maker *m, struct ident *id)
+{
+    sno_t sno;
+
+    if (sno_gen_new (m->sno, m->meta, -1, &sno) < 0)
+        return -1;
+    set (id, sno.bytes, SNO_SIZE);
+    return 0;
+}
+
+/* A partition by chance, of the time: two runs that begin in the same 4 ms deal themselves the same one. */
+static uint16_t deal_partition (uint64_t unit)
+{
+    struct sno_partitions partitions;
+    uint16_t partition = 0;
+
+    sno_partitions_init (&partitions, unit);
+    sno_partitions_deal (&partitions, &partition);
+    return partition;
+}
+
+static int open_sno (struct maker *m, const struct new_options *o)
+{
+    struct sno_snapshot start = { 0 };
+    uint64_t unit;
+
+    m->make = make_sno;
+    m->meta = number (o, "meta", o->meta, 0, SNO_META_MAX);
+    if (sno_unit_at (now_ns (), &unit) < 0)
+        return -1;
+    start.partition = number (o, "partition", o->partition, deal_partition (unit), SNO_PARTITION_MAX);
+    if (sno_snapshot_raise (&start, unit + 1) < 0)
+        return -1;
+    return (m->sno = sno_gen_create (&start, NULL)) ? 0 : -1;
+}
+
+/* --- uid ------------------------------------------------------------------------------------ */
+
+static int make_uid (struct maker *m, struct ident *id)
+{
+    struct uid uid;
+    int size;
+
+    if (uid_gen_new (m->uid, m->kind, -1, &uid) < 0
+        || (size = uid_to_bytes (&uid, &m->format, id->bytes)) < 0)
+        return -1;
+    id->size = size;
+    return 0;
+}
+
+/* Where none is given: a name that no other process of this host has. */
+static struct uid_node find_node (struct maker *m, const struct new_options *o)
+{
+    char host[64] = "localhost";
+
+    if (o->node && o->fingerprint)
+        cmd_usage (o->cmd, "--node and --fingerprint say the same: give one");
+    if (o->fingerprint)
+        return (struct uid_node){ .fingerprint = number (o, "fingerprint", o->fingerprint, 0, UINT32_MAX) };
+    if (o->node)
+        return uid_node_named (o->node);
+    gethostname (host, sizeof (host) - 1);
+    snprintf (m->node, sizeof (m->node), "idtree-%d@%s", (int)getpid (), host);
+    return uid_node_named (m->node);
+}
+
+static int open_uid (struct maker *m, const struct new_options *o)
+{
+    const struct uid_gen_config config = { .node = find_node (m, o), .after_us = now_ns () / 1000 };
+
+    m->make = make_uid;
+    m->kind = o->kind ? idtext_kind (o->cmd, o->kind) : UID_GLOBAL;
+    m->format.drift = o->drift ? idtext_drift (o->cmd, o->drift) : UID_DRIFT_DEFAULT;
+    return (m->uid = uid_gen_create (&config)) ? 0 : -1;
+}
+
+/* --- all ------------------------------------------------------------------------------------ */
+
+static void die (const struct maker *m)
+{
+    if (errno == EOVERFLOW)
+        cmd_die (m->cmd, "the dates of %s go from %s to %s: set the clock", m->scheme->name, m->scheme->from,
+                 m->scheme->until);
+    cmd_die (m->cmd, "cannot make ids: %s", strerror (errno));
+}
+
+struct maker *maker_new (const struct new_options *o)
+{
+    static const struct {
+        const char *scheme;
+        int (*open) (struct maker *m, const struct new_options *o);
+    } kinds[] = { { "flax", open_flax }, { "sno", open_sno }, { "uid", open_uid } };
+    struct maker *m = calloc (1, sizeof (*m));
+
+    if (!m)
+        cmd_die (o->cmd, "out of memory");
+    m->cmd = o->cmd;
+    m->scheme = o->scheme;
+    for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
+        if (!strcmp (kinds[i].scheme, o->scheme->name) && kinds[i].open (m, o) < 0)
+            die (m);
+    return m;
+}
+
+void maker_destroy (struct maker *m)
+{
+    flax_gen_destroy (m->flax);
+    sno_gen_destroy (m->sno);
+    uid_gen_destroy (m->uid);
+    free (m);
+}
+
+void maker_make (struct maker *m, struct ident *id)
+{
+    if (m->make (m, id) < 0)
+        die (m);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* new.c - idtree id new: get ids from the instance, or make them
+ *
+ * Many ids are asked for in pieces, of which a few are on their way at any time, and printed in
+ * the order of the requests: what one connection gets strictly increases only from one answer to
+ * the next request, so that the pieces of a window may interleave in time, but never repeat.
+ */
+#include "config.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <idtree/generate.h>
+
+#include "cmd/base/ask.h"
+#include "cmd/base/commands.h"
+#include "cmd/id/new.h"
+#include "cmd/id/text.h"
+
+#define WINDOW 4 /* pieces on their way */
+#define COUNT_MAX UINT64_C (1000000000000)
+#define OUTPUT_BUFFER (256 * 1024) /* bytes */
+
+enum { OPT_JSON = CMD_LONG, OPT_LOCAL, OPT_META, OPT_PARTITION, OPT_NODE, OPT_FINGERPRINT, OPT_DRIFT, OPT_KIND };
+
+struct piece {
+    idt_future_t *f;
+    uint32_t n;
+};
+
+struct new {
+    struct new_options o;
+    bool fluid;
+    struct cmd *cmd;
+    idt_t *h;
+    fluid_t *fluids; /* room for a piece */
+};
+
+/* --- output ----------------------------------------------------------------------------------- */
+
+static uint32_t generator_of (const struct ident *id)
+{
+    uint64_t n;
+
+    memcpy (&n, id->bytes, sizeof (n));
+    return fluid_split (be64toh (n)).generator;
+}
+
+static void print_text (const struct new *new, const struct ident *id)
+{
+    char buf[SCHEME_TEXT_MAX];
+
+    for (int i = 0; i < new->o.nforms; i++) {
+        if (i > 0)
+            putchar_unlocked ('\t');
+        fwrite_unlocked (buf, 1, new->o.scheme->write (id, new->o.form[i], buf), stdout);
+    }
+    if (new->o.generator)
+        printf ("\t%" PRIu32, generator_of (id));
+    putchar_unlocked ('\n');
+}
+
+/* No text of an id needs escaping. */
+static void print_json (const struct new *new, const struct ident *id)
+{
+    const struct scheme *scheme = new->o.scheme;
+    char buf[SCHEME_TEXT_MAX];
+
+    putchar_unlocked ('{');
+    for (int i = 0; i < new->o.nforms; i++) {
+        scheme->write (id, new->o.form[i], buf);
+        printf ("%s\"%s\":\"%s\"", i > 0 ? "," : "", scheme->forms[new->o.form[i]], buf);
+    }
+    if (new->o.generator)
+        printf (",\"generator\":%" PRIu32, generator_of (id));
+    fputs_unlocked ("}\n", stdout);
+}
+
+static void print (const struct new *new, const struct ident *id)
+{
+    (new->o.json ? print_json : print_text) (new, id);
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+/* As idt_fluid_generate_async () asks the nearest rank: u32 count, u64 after. */
+static idt_future_t *ask_rank (idt_t *h, uint32_t n, uint32_t rank)
+{
+    uint8_t request[12] = { 0 };
+    uint32_t count = htobe32 (n);
+
+    memcpy (request, &count, sizeof (count));
+    return idt_rpc_raw (h, "fluid.block", request, sizeof (request), rank, 0);
+}
+
+static idt_future_t *ask_fluids (struct new *new, uint32_t n)
+{
+    return new->o.rank == IDT_NODEID_ANY ? idt_fluid_generate_async (new->h, n) : ask_rank (new->h, n, new->o.rank);
+}
+
+static idt_future_t *ask_others (struct new *new, uint32_t n)
+{
+    const struct new_options *o = &new->o;
+    char topic[32];
+    json_t *request = json_pack ("{s:I}", "count", (json_int_t)n);
+
+    if (!request)
+        cmd_die (new->cmd, "out of memory");
+    if (o->meta)
+        json_object_set_new (request, "meta", json_integer (cmd_number (new->cmd, "meta", o->meta, 0, 255)));
+    if (o->drift)
+        json_object_set_new (request, "drift", json_integer (idtext_drift (new->cmd, o->drift)));
+    snprintf (topic, sizeof (topic), "%s.generate", o->scheme->name);
+    char *s = json_dumps (request, JSON_COMPACT);
+    idt_future_t *f = idt_rpc (new->h, topic, s, o->rank, 0);
+    free (s);
+    json_decref (request);
+    return f;
+}
+
+/* Send the request of one more piece of the 'left' ids that were not asked for yet. */
+static struct piece ask (struct new *new, uint64_t left)
+{
+    struct piece p = { .n = left < IDT_FLUID_MAX_COUNT ? left : IDT_FLUID_MAX_COUNT };
+
+    p.f = (new->fluid ? ask_fluids : ask_others) (new, p.n);
+    return p;
+}
+
+static void take_fluids (struct new *new, struct piece *p, const char *what)
+{
+    if (idt_fluid_generate_get (p->f, p->n, new->fluids) < 0)
+        cmd_die (new->cmd, "%s: %s", what, strerror (errno));
+    for (uint32_t i = 0; i < p->n; i++) {
+        uint64_t n = htobe64 (new->fluids[i]);
+        struct ident id = { .size = sizeof (n) };
+
+        memcpy (id.bytes, &n, sizeof (n));
+        print (new, &id);
+    }
+}
+
+static void take_others (struct new *new, struct piece *p, const char *what)
+{
+    json_t *ids;
+
+    if (idt_rpc_get_unpack (p->f, "{s:o}", "ids", &ids) < 0)
+        cmd_die (new->cmd, "%s: %s", what, strerror (errno));
+    if (json_array_size (ids) != p->n)
+        cmd_die (new->cmd, "%s: %zu ids came instead of %" PRIu32, what, json_array_size (ids), p->n);
+    for (uint32_t i = 0; i < p->n; i++) {
+        json_t *text = json_array_get (ids, i);
+        struct ident id;
+
+        if (!json_is_string (text)
+            || new->o.scheme->read (json_string_value (text), json_string_length (text), &id) < 0)
+            cmd_die (new->cmd, "%s: the answer holds what is no id of %s", what, new->o.scheme->name);
+        print (new, &id);
+    }
+}
+
+static void take (struct new *new, struct piece *p)
+{
+    char whom[32], what[64];
+
+    snprintf (what, sizeof (what), "%s gave no ids", ask_whom (new->o.rank, whom));
+    ask_wait (new->cmd, p->f, what);
+    (new->fluid ? take_fluids : take_others) (new, p, what);
+    idt_future_destroy (p->f);
+}
+
+static void generate (struct new *new)
+{
+    struct piece pieces[WINDOW];
+    uint64_t asked = 0, taken = 0;
+    unsigned head = 0, tail = 0;
+
+    if (!(new->fluids = calloc (IDT_FLUID_MAX_COUNT, sizeof (new->fluids[0]))))
+        cmd_die (new->cmd, "out of memory");
+    while (taken < new->o.count) {
+        for (; asked < new->o.count && head - tail < WINDOW; head++) {
+            pieces[head % WINDOW] = ask (new, new->o.count - asked);
+            asked += pieces[head % WINDOW].n;
+        }
+        struct piece *p = &pieces[tail++ % WINDOW];
+        take (new, p);
+        taken += p->n;
+    }
+    free (new->fluids);
+}
+
+static void generate_here (struct new *new)
+{
+    struct maker *m = maker_new (&new->o);
+    struct ident id;
+
+    for (uint64_t i = 0; i < new->o.count; i++) {
+        maker_make (m, &id);
+        print (new, &id);
+    }
+    maker_destroy (m);
+}
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+static void take_option (struct new_options *o, int key, const char *arg)
+{
+    const char **texts[] = { [OPT_META - OPT_META] = &o->meta,           [OPT_PARTITION - OPT_META] = &o->partition,
+                             [OPT_NODE - OPT_META] = &o->node,           [OPT_FINGERPRINT - OPT_META] = &o->fingerprint,
+                             [OPT_DRIFT - OPT_META] = &o->drift,         [OPT_KIND - OPT_META] = &o->kind };
+
+    switch (key) {
+    case 'n':
+        o->count = cmd_number (o->cmd, "count", arg, 1, COUNT_MAX);
+        break;
+    case 's':
+        o->scheme = idtext_scheme (o->cmd, arg);
+        break;
+    case 'g':
+        o->generator = true;
+        break;
+    case 't':
+        if (o->nforms == NEW_FORMS_MAX)
+            cmd_usage (o->cmd, "more than %d forms", NEW_FORMS_MAX);
+        o->form_name[o->nforms++] = arg;
+        break;
+    case 'r':
+        o->rank = cmd_rank (o->cmd, arg);
+        break;
+    case OPT_LOCAL:
+        o->local = true;
+        break;
+    case OPT_JSON:
+        o->json = true;
+        break;
+    default:
+        *texts[key - OPT_META] = arg;
+    }
+}
+
+static void check_fits (const struct new_options *o, bool given, const char *option, const char *scheme, bool here_only)
+{
+    if (given && strcmp (o->scheme->name, scheme))
+        cmd_usage (o->cmd, "--%s needs --scheme %s", option, scheme);
+    if (given && here_only && !o->local)
+        cmd_usage (o->cmd, "--%s needs --local: in an instance each rank has its own", option);
+}
+
+static void check_options (struct new_options *o)
+{
+    check_fits (o, o->generator, "generator", "fluid", false);
+    check_fits (o, o->meta, "meta", "sno", false);
+    check_fits (o, o->partition, "partition", "sno", true);
+    check_fits (o, o->node, "node", "uid", true);
+    check_fits (o, o->fingerprint, "fingerprint", "uid", true);
+    check_fits (o, o->kind, "kind", "uid", true);
+    check_fits (o, o->drift, "drift", "uid", false);
+    if (o->local && o->rank != IDT_NODEID_ANY)
+        cmd_usage (o->cmd, "--local and --rank exclude each other");
+    if (o->local && !strcmp (o->scheme->name, "fluid"))
+        cmd_usage (o->cmd, "a fluid is unique only under a lease of time, which a broker holds: leave out --local, "
+                           "or choose another --scheme");
+    for (int i = 0; i < o->nforms; i++)
+        o->form[i] = idtext_form_of (o->cmd, o->scheme, o->form_name[i]);
+    if (o->nforms == 0)
+        o->form[o->nforms++] = o->scheme->usual;
+}
+
+static int run (struct cmd *cmd)
+{
+    struct new new = { .cmd = cmd,
+                       .o = { .cmd = cmd, .count = 1, .rank = IDT_NODEID_ANY, .scheme = scheme_find ("fluid") } };
+    const char *arg;
+    int key;
+
+    while ((key = cmd_option (cmd, &arg)) != -1)
+        take_option (&new.o, key, arg);
+    check_options (&new.o);
+    new.fluid = !strcmp (new.o.scheme->name, "fluid");
+    setvbuf (stdout, NULL, _IOFBF, OUTPUT_BUFFER);
+    if (new.o.local)
+        generate_here (&new);
+    else {
+        new.h = cmd_connect_for (cmd, new.o.rank);
+        generate (&new);
+        idt_close (new.h);
+    }
+    return cmd_flush (cmd);
+}
+
+static const struct cmd_option options[] = {
+    { 'n', "count", "N", "how many (default 1)" },
+    { 'r', "rank", "R", "from rank R (default: the broker of the URI)" },
+    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default fluid)" },
+    { OPT_LOCAL, "local", NULL, "without an instance; not for fluid" },
+    { 't', "to", "FORM", "as of idtree id convert; again: one column more" },
+    { 'g', "generator", NULL, "fluid: a column with the generator that made the id" },
+    { OPT_META, "meta", "N", "sno: your byte, 0 to 255 (default 0)" },
+    { OPT_PARTITION, "partition", "N", "sno, --local: 0 to 65535 (default: by the time)" },
+    { OPT_NODE, "node", "NAME", "uid, --local: the node (default idtree-PID@HOST)" },
+    { OPT_FINGERPRINT, "fingerprint", "N", "uid, --local: the node's 32 bits instead of a name" },
+    { OPT_KIND, "kind", "KIND", "uid, --local: local or global (default global)" },
+    { OPT_DRIFT, "drift", "N", "uid: drift bits, 5 to 10 (default 8)" },
+    { OPT_JSON, "json", NULL, "one object a line" },
+    CMD_OPTIONS_END,
+};
+
+const struct command id_new_command = {
+    .name = "id new",
+    .flags = CMD_CONNECTS,
+    .summary = "Get new ids from the instance, one a line (default: in F58)",
+    .example = "idtree id new -n 3 --to f58 --to words",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* sort.c - idtree id sort: lines in the order of their ids, which is that of time
+ *
+ * The lines stay as they are.  All are of one scheme: the one that was given, or that of the first line.  Equal ids keep
+ * the order in which they came.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/base/commands.h"
+#include "cmd/id/text.h"
+
+#define CHUNK (256 * 1024)        /* bytes of a write */
+#define TOLD_MAX 10               /* lines told one by one; the others are counted */
+#define LINES_TOTAL_MAX 100000000 /* lines in memory: 24 bytes each, and their text */
+
+struct entry {
+    struct ident id;
+    uint8_t len_high; /* of the text: its length is at most LINES_MAX, 11 bits */
+    uint8_t len_low;
+    uint8_t unused;
+    uint64_t text; /* where it begins in 'texts' */
+};
+
+struct sort {
+    struct cmd *cmd;
+    struct idtext_reader reader;
+    struct entry *entries;
+    size_t count, room;
+    char *texts;
+    size_t used, size;
+    bool unique;
+    uint64_t bad;
+};
+
+static size_t text_len (const struct entry *e)
+{
+    return (size_t)e->len_high << 8 | e->len_low;
+}
+
+/* By id, then as they came. */
+static int compare (const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    int order = ident_compare (&x->id, &y->id);
+
+    return order != 0 ? order : x->text < y->text ? -1 : 1;
+}
+
+static void *grow (struct sort *sort, void *p, size_t *room, size_t need, size_t size)
+{
+    if (need <= *room)
+        return p;
+    *room = need > 2 * *room ? need + 1024 : 2 * *room;
+    if (!(p = realloc (p, *room * size)))
+        cmd_die (sort->cmd, "out of memory after %zu lines: sort pieces, and merge them", sort->count);
+    return p;
+}
+
+static void add (struct sort *sort, const struct ident *id, const char *s, size_t len)
+{
+    if (sort->count == LINES_TOTAL_MAX)
+        cmd_die (sort->cmd, "more than %d lines: sort pieces, and merge them", LINES_TOTAL_MAX);
+    sort->entries = grow (sort, sort->entries, &sort->room, sort->count + 1, sizeof (sort->entries[0]));
+    /* One byte more than the text, so that no two begin at the same place. */
+    sort->texts = grow (sort, sort->texts, &sort->size, sort->used + len + 1, 1);
+    memcpy (sort->texts + sort->used, s, len);
+    sort->texts[sort->used + len] = '\n';
+    sort->entries[sort->count++]
+        = (struct entry){ .id = *id, .len_high = len >> 8, .len_low = len & 255, .text = sort->used };
+    sort->used += len + 1;
+}
+
+static void take_cb (void *arg, uint64_t line, const char *s, size_t len)
+{
+    struct sort *sort = arg;
+    struct candidate candidate[SCHEME_COUNT];
+    int n = idtext_read (&sort->reader, s, len, candidate);
+
+    if (n > 1) {
+        idtext_warn (sort->cmd, line, s, len, candidate, n, 0);
+        cmd_die (sort->cmd, "nothing was sorted");
+    }
+    if (n == 1) {
+        sort->reader.scheme = candidate->scheme;
+        add (sort, &candidate->id, s, len);
+    } else if (++sort->bad <= TOLD_MAX)
+        idtext_warn (sort->cmd, line, s, len, NULL, 0, errno);
+}
+
+static void print (const struct sort *sort)
+{
+    for (size_t i = 0; i < sort->count; i++) {
+        const struct entry *e = &sort->entries[i];
+
+        if (!sort->unique || i == 0 || ident_compare (&e->id, &e[-1].id) != 0)
+            fwrite_unlocked (sort->texts + e->text, 1, text_len (e) + 1, stdout);
+    }
+}
+
+static int run (struct cmd *cmd)
+{
+    struct sort sort = { .cmd = cmd };
+    const struct scheme *scheme = NULL;
+    const char *arg;
+    int key;
+
+    while ((key = cmd_option (cmd, &arg)) != -1) {
+        if (key == 'u')
+            sort.unique = true;
+        else
+            scheme = idtext_scheme (cmd, arg);
+    }
+    idtext_reader_init (&sort.reader, scheme);
+    setvbuf (stdout, NULL, _IOFBF, CHUNK);
+    idtext_each (cmd, take_cb, &sort);
+    if (sort.count > 1)
+        qsort (sort.entries, sort.count, sizeof (sort.entries[0]), compare);
+    print (&sort);
+    free (sort.entries);
+    free (sort.texts);
+    cmd_flush (cmd);
+    if (sort.bad > TOLD_MAX)
+        cmd_warn (cmd, "%" PRIu64 " lines in all are no ids", sort.bad);
+    return sort.bad ? CMD_FAILED : CMD_OK;
+}
+
+static const struct cmd_option options[] = {
+    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default: what the first line is)" },
+    { 'u', "unique", NULL, "of several equal ids only the first, whatever their forms" },
+    CMD_OPTIONS_END,
+};
+
+const struct command id_sort_command = {
+    .name = "id sort",
+    .operands = "ID...|-",
+    .min_operands = 1,
+    .max_operands = -1,
+    .summary = "Sort lines by their ids, which is by time; - reads them from stdin, one a line",
+    .details = "Lines stay as they are, forms may differ.  All must be of one scheme.  Up to 100 million\n"
+               "lines are kept in memory, with 24 bytes each.  A line that is no id is told on stderr and\n"
+               "left out; the exit status is then 1.",
+    .example = "idtree id sort --scheme sno - <ids",
+    .options = options,
+    .run = run,
+};

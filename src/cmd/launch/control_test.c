@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* control_test.c - who may give the launcher orders, and where it listens */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/launch/control.h"
+#include "libutil/tap.h"
+
+#define NOBODY 65534
+
+static int orders;
+
+static json_t *status_cb (void *arg)
+{
+    orders++;
+    return json_pack ("{s:[]}", "brokers");
+}
+
+static enum control_result order_cb (void *arg, const struct control_request *req, idt_error_t *errp)
+{
+    orders++;
+    return CONTROL_DONE;
+}
+
+static const struct control_ops ops = { status_cb, order_cb, order_cb };
+
+/* Ask as user 'uid', and write the answer to 'fd'. */
+static void ask (const char *path, uid_t uid, int fd)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int sock = socket (AF_UNIX, SOCK_STREAM, 0);
+    char buf[256];
+    ssize_t n;
+
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", path);
+    if (uid != geteuid () && setuid (uid) < 0)
+        _exit (1);
+    signal (SIGPIPE, SIG_IGN); /* who is refused may be answered before he asks */
+    if (connect (sock, (struct sockaddr *)&addr, sizeof (addr)) < 0)
+        _exit (dprintf (fd, "connect: %s", strerror (errno)) < 0);
+    if (write (sock, "{\"verb\":\"status\"}\n", 18) < 0)
+        dprintf (fd, "gone: ");
+    while ((n = read (sock, buf, sizeof (buf))) > 0)
+        if (write (fd, buf, n) < 0)
+            break;
+    _exit (0);
+}
+
+static void stop_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    idt_reactor_stop (arg);
+}
+
+/* What a process of user 'uid' is answered. */
+static const char *answer (idt_reactor_t *r, const char *path, uid_t uid)
+{
+    static char text[512];
+    int fd[2];
+
+    if (pipe (fd) < 0)
+        bail_out ("no pipe");
+    pid_t pid = fork ();
+    if (pid == 0) {
+        close (fd[0]);
+        ask (path, uid, fd[1]);
+    }
+    close (fd[1]);
+    idt_watcher_t *w = idt_fd_watcher_create (r, fd[0], IDT_POLLIN, stop_cb, r);
+    idt_watcher_start (w);
+    idt_reactor_run (r, IDT_REACTOR_DEFAULT);
+    idt_watcher_destroy (w);
+    waitpid (pid, NULL, 0); /* it may write in pieces */
+    ssize_t n = read (fd[0], text, sizeof (text) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    close (fd[0]);
+    return text;
+}
+
+static void test_owner (idt_reactor_t *r, const char *dir, const char *path)
+{
+    struct stat st;
+
+    ok (stat (path, &st) == 0 && (st.st_mode & 07777) == 0600, "the socket is the owner's");
+    ok (strstr (answer (r, path, geteuid ()), "brokers") && orders == 1, "he is answered");
+    if (geteuid () != 0) {
+        skip ("others are refused", "only root can be somebody else");
+        return;
+    }
+    ok (strstr (answer (r, path, NOBODY), "Permission denied"), "others cannot even connect");
+    chmod (dir, 0777);
+    chmod (path, 0777);
+    ok (strstr (answer (r, path, NOBODY), "only the owner") && orders == 1,
+        "nor are they obeyed where they can: %s", answer (r, path, NOBODY));
+    chmod (dir, 0700);
+}
+
+static void test_dir (idt_reactor_t *r, const char *dir)
+{
+    idt_error_t err = { "" };
+    char link[64];
+
+    snprintf (link, sizeof (link), "%s/link", dir);
+    chmod (dir, 0770);
+    ok (!control_create (r, dir, &ops, NULL, &err) && errno == EPERM && strstr (err.text, "writable by nobody else"),
+        "a directory of others is refused: %s", err.text);
+    chmod (dir, 0700);
+    ok (symlink (".", link) == 0 && !control_create (r, link, &ops, NULL, &err) && errno == ELOOP,
+        "so is a link to one: %s", err.text);
+    unlink (link);
+}
+
+int main (int argc, char *argv[])
+{
+    char dir[] = "/tmp/control_test-XXXXXX", path[64];
+    idt_reactor_t *r = idt_reactor_create ();
+    idt_error_t err;
+
+    if (!mkdtemp (dir))
+        bail_out ("no folder");
+    snprintf (path, sizeof (path), "%s/%s", dir, CONTROL_SOCKET);
+    test_dir (r, dir);
+    struct control *ctl = control_create (r, dir, &ops, NULL, &err);
+    ok (ctl != NULL, "the launcher listens in a directory of its own");
+    test_owner (r, dir, path);
+    control_destroy (ctl);
+    idt_reactor_destroy (r);
+    unlink (path);
+    ok (rmdir (dir) == 0, "nothing else is left");
+    return done_testing ();
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* launcher.c - an instance of brokers as processes on this host
+ *
+ * Phases, each entered once and in this order; BOOT and RUN may be left out:
+ *   BOOT   Rank 0 is started alone: what is wrong with the options it says once.  At its first
+ *          PMI message the other ranks follow.  A broker that ends now ends the start.
+ *   RUN    All brokers have said (PMI finalize) that they are up; the command runs.  A broker that
+ *          ends is told and left alone.
+ *   QUIT   A signal came: the command was asked to end.
+ *   STOP   The command has ended.  Rank 0 is asked to stop the instance; then, one step per
+ *          timeout, every broker is asked, and killed.
+ * The phase ends the reactor when there is nothing more to wait for.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "cmd/launch/keeper.h"
+#include "cmd/launch/launcher_private.h"
+#include "libutil/errprintf.h"
+
+#define COMMAND_GRACE_MS 5000 /* for a command that was asked to end */
+#define ORPHAN_GRACE_MS 500   /* for brokers that outlive rank 0 */
+
+static void stop (struct launcher *l);
+
+static void say (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));
+
+static void say (const char *fmt, ...)
+{
+    va_list ap;
+
+    fputs ("idtree start: ", stderr);
+    va_start (ap, fmt);
+    vfprintf (stderr, fmt, ap);
+    va_end (ap);
+    fputc ('\n', stderr);
+}
+
+static void set_timer (struct launcher *l, double ms)
+{
+    idt_timer_watcher_reset (l->timer, ms, 0);
+    idt_watcher_start (l->timer);
+}
+
+/* --- progress -------------------------------------------------------------------------------- */
+
+static void show_progress (struct launcher *l)
+{
+    if (l->config->progress)
+        fprintf (stderr, "\ridtree start: %d/%d brokers are up", l->procs.up, l->procs.size);
+}
+
+static void clear_progress (struct launcher *l)
+{
+    if (l->config->progress)
+        fputs ("\r\033[K", stderr);
+}
+
+/* --- command ---------------------------------------------------------------------------------- */
+
+static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
+{
+    char uri[256];
+    struct rlimit files;
+    sigset_t none;
+
+    prctl (PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid () != launcher)
+        _exit (1);
+    setpgid (0, group);
+    signal (SIGPIPE, SIG_DFL);
+    signal (SIGTTOU, SIG_DFL);
+    sigemptyset (&none);
+    sigprocmask (SIG_SETMASK, &none, NULL);
+    snprintf (uri, sizeof (uri), "local://%s/local-0", l->config->dir);
+    setenv ("IDTREE_URI", uri, 1);
+    setenv ("FLUX_URI", uri, 1);
+    if (l->config->path)
+        setenv ("PATH", l->config->path, 1);
+    if (l->config->files > 0 && getrlimit (RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = l->config->files; /* ours is raised, which not all programs bear */
+        setrlimit (RLIMIT_NOFILE, &files);
+    }
+    execvp (l->config->command[0], (char **)l->config->command);
+    say ("cannot run %s: %s", l->config->command[0], strerror (errno));
+    _exit (errno == ENOENT ? 127 : 126);
+}
+
+/* The command belongs to the process group that the user started, our keeper's: so that it has
+ * the terminal.
+ */
+static void run_command (struct launcher *l)
+{
+    pid_t launcher = getpid (), group = getpgid (getppid ());
+    pid_t pid = fork ();
+
+    if (pid == 0)
+        exec_command (l, launcher, group);
+    if (pid < 0) {
+        say ("cannot run %s: %s", l->config->command[0], strerror (errno));
+        l->status = 1;
+        stop (l);
+        return;
+    }
+    l->command = pid;
+}
+
+static void command_ended (struct launcher *l, int status)
+{
+    l->command = 0;
+    if (l->phase == PHASE_RUN)
+        l->status = WIFSIGNALED (status) ? 128 + WTERMSIG (status) : WEXITSTATUS (status);
+    stop (l);
+}
+
+/* An interactive shell does not end at SIGTERM. */
+static void quit (struct launcher *l)
+{
+    l->phase = PHASE_QUIT;
+    kill (l->command, l->config->interactive ? SIGHUP : SIGTERM);
+    kill (l->command, SIGCONT);
+    set_timer (l, COMMAND_GRACE_MS);
+}
+
+/* --- stop ------------------------------------------------------------------------------------- */
+
+static void end_if_done (struct launcher *l)
+{
+    if (l->phase == PHASE_STOP && l->procs.alive == 0)
+        idt_reactor_stop (l->r);
+}
+
+static void take_step (struct launcher *l)
+{
+    procs_kill_all (&l->procs, l->step == STOP_KILL ? SIGKILL : SIGCONT);
+    if (l->step == STOP_ROOT && procs_kill (&l->procs, 0, SIGTERM) < 0)
+        l->step = STOP_ALL;
+    if (l->step == STOP_ALL)
+        procs_kill_all (&l->procs, SIGTERM);
+    set_timer (l, l->config->stop_timeout_ms);
+}
+
+static void next_step (struct launcher *l)
+{
+    if (l->step == STOP_KILL)
+        return;
+    l->step++;
+    if (l->step == STOP_KILL)
+        say ("%d brokers did not end within %g s and are killed", l->procs.alive,
+             l->config->stop_timeout_ms / 1e3);
+    take_step (l);
+}
+
+/* Brokers that are not up don't know how to stop in order. */
+static void stop (struct launcher *l)
+{
+    if (l->phase == PHASE_STOP)
+        return;
+    if (l->phase == PHASE_BOOT)
+        clear_progress (l);
+    l->step = l->phase == PHASE_BOOT ? STOP_KILL : STOP_ROOT;
+    l->phase = PHASE_STOP;
+    take_step (l);
+    end_if_done (l);
+}
+
+/* --- boot ------------------------------------------------------------------------------------- */
+
+static void fail_boot (struct launcher *l, const char *why)
+{
+    clear_progress (l);
+    say ("%s", why);
+    l->status = 1;
+    stop (l);
+}
+
+static void pmi_cb (idt_watcher_t *w, int revents, void *arg);
+
+int launcher_start_broker (struct launcher *l, int rank, idt_error_t *errp)
+{
+    struct pmi_link *link = &l->links[rank];
+
+    pmi_server_reset (l->pmi, rank);
+    if (procs_start (&l->procs, rank, errp) < 0)
+        return -1;
+    if (!(link->w =
+              idt_fd_watcher_create (l->r, l->procs.rank[rank].pmi_fd, IDT_POLLIN, pmi_cb, link))) {
+        procs_kill (&l->procs, rank, SIGKILL);
+        return errprintf (errp, "broker %d: out of memory", rank);
+    }
+    idt_watcher_start (link->w);
+    return 0;
+}
+
+static void start_others (struct launcher *l)
+{
+    idt_error_t error;
+
+    for (int rank = 1; rank < l->procs.size && l->phase == PHASE_BOOT; rank++)
+        if (launcher_start_broker (l, rank, &error) < 0)
+            fail_boot (l, error.text);
+}
+
+/* --- PMI -------------------------------------------------------------------------------------- */
+
+static void close_link (struct launcher *l, int rank)
+{
+    idt_watcher_destroy (l->links[rank].w);
+    l->links[rank].w = NULL;
+    procs_close_pmi (&l->procs, rank);
+}
+
+static void pmi_send_cb (void *arg, int rank, const char *line)
+{
+    struct launcher *l = arg;
+    int fd = l->procs.rank[rank].pmi_fd;
+    size_t len = strlen (line);
+
+    /* A rank has one answer outstanding, so there is room, unless it is gone: then that is told
+     * elsewhere.
+     */
+    if (fd >= 0 && send (fd, line, len, MSG_NOSIGNAL) != (ssize_t)len)
+        shutdown (fd, SHUT_RDWR);
+}
+
+/* Two Z85 texts, the public key first. */
+static int make_secret_cb (void *arg, int rank, char *buf, size_t size)
+{
+    char public[41], secret[41];
+
+    if (zmq_curve_keypair (public, secret) < 0)
+        return -1;
+    snprintf (buf, size, "%s,%s", public, secret);
+    explicit_bzero (secret, sizeof (secret));
+    return 0;
+}
+
+static void finalized_cb (void *arg, int rank)
+{
+    struct launcher *l = arg;
+
+    procs_set_up (&l->procs, rank);
+    if (l->phase == PHASE_BOOT) {
+        show_progress (l);
+        set_timer (l, l->config->start_timeout_ms);
+        if (l->procs.up == l->procs.size) {
+            clear_progress (l);
+            idt_watcher_stop (l->timer);
+            l->phase = PHASE_RUN;
+            run_command (l);
+        }
+    }
+    control_notify (l->control);
+}
+
+static const struct pmi_server_ops pmi_ops = {
+    .send = pmi_send_cb,
+    .make_secret = make_secret_cb,
+    .finalized = finalized_cb,
+};
+
+static void pmi_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct pmi_link *link = arg;
+    struct launcher *l = link->l;
+    int rank = link - l->links;
+    char buf[4096];
+    idt_error_t error;
+
+    ssize_t n = read (l->procs.rank[rank].pmi_fd, buf, sizeof (buf));
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        close_link (l, rank);
+        return;
+    }
+    if (l->phase == PHASE_BOOT && rank == 0 && l->procs.alive == 1)
+        start_others (l);
+    if (pmi_server_input (l->pmi, rank, buf, n, &error) < 0) {
+        say ("%s", error.text);
+        close_link (l, rank);
+    }
+}
+
+/* --- signals and ends ------------------------------------------------------------------------- */
+
+static void broker_ended (struct launcher *l, int rank, pid_t pid)
+{
+    struct proc *p = &l->procs.rank[rank];
+    char end[64], why[128];
+
+    close_link (l, rank);
+    pmi_server_reset (l->pmi, rank);
+    procs_end (p->status, end, sizeof (end));
+    if (l->phase == PHASE_BOOT) {
+        snprintf (why, sizeof (why), "broker %d (pid %d) %s before the instance was up", rank,
+                  (int)pid, end);
+        fail_boot (l, why);
+    } else if (!procs_ended_well (&l->procs, rank))
+        say ("broker %d (pid %d) %s", rank, (int)pid, end);
+    if (l->phase == PHASE_STOP && l->step == STOP_ROOT && rank == 0)
+        set_timer (l, ORPHAN_GRACE_MS);
+}
+
+static void child_changed (struct launcher *l, pid_t pid, int status)
+{
+    int rank;
+
+    if (pid == l->command) {
+        if (WIFEXITED (status) || WIFSIGNALED (status))
+            command_ended (l, status);
+    } else if ((rank = procs_changed (&l->procs, pid, status)) >= 0) {
+        if (l->procs.rank[rank].state == PROC_DOWN)
+            broker_ended (l, rank, pid);
+        control_notify (l->control);
+    }
+}
+
+static void reap (struct launcher *l)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid (-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0)
+        child_changed (l, pid, status);
+    end_if_done (l);
+}
+
+/* A second signal is meant. */
+static void end_signal (struct launcher *l, int sig)
+{
+    if (l->phase == PHASE_STOP) {
+        if (l->step != STOP_KILL) {
+            l->step = STOP_KILL;
+            take_step (l);
+        }
+        return;
+    }
+    if (l->phase == PHASE_QUIT) {
+        kill (l->command, SIGKILL);
+        return;
+    }
+    l->status = 128 + sig;
+    if (l->phase == PHASE_RUN)
+        quit (l);
+    else
+        stop (l);
+}
+
+static void signal_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct launcher *l = arg;
+    struct signalfd_siginfo info;
+
+    if (read (l->signal_fd, &info, sizeof (info)) != sizeof (info))
+        return;
+    if (info.ssi_signo == SIGCHLD)
+        reap (l);
+    else
+        end_signal (l, info.ssi_signo);
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct launcher *l = arg;
+    char why[128];
+
+    switch (l->phase) {
+    case PHASE_BOOT:
+        snprintf (why, sizeof (why), "%d/%d brokers are up, and no other came up for %g s",
+                  l->procs.up, l->procs.size, l->config->start_timeout_ms / 1e3);
+        fail_boot (l, why);
+        break;
+    case PHASE_QUIT:
+        kill (l->command, SIGKILL);
+        break;
+    case PHASE_STOP:
+        next_step (l);
+        break;
+    case PHASE_RUN:
+        break;
+    }
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static int watch_signals (struct launcher *l)
+{
+    sigset_t set;
+
+    keeper_signals (&set);
+    signal (SIGPIPE, SIG_IGN);
+    signal (SIGTTOU, SIG_IGN); /* we are no foreground group, and write to the terminal */
+    if ((l->signal_fd = signalfd (-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)) < 0
+        || !(l->signal_w = idt_fd_watcher_create (l->r, l->signal_fd, IDT_POLLIN, signal_cb, l)))
+        return -1;
+    idt_watcher_start (l->signal_w);
+    return 0;
+}
+
+static struct pmi_server *make_pmi (struct launcher *l)
+{
+    uint64_t n;
+    char name[32];
+
+    if (getrandom (&n, sizeof (n), 0) != sizeof (n))
+        return NULL;
+    snprintf (name, sizeof (name), "idtree-%016llx", (unsigned long long)n);
+    return pmi_server_create (l->procs.size, name, &pmi_ops, l);
+}
+
+static int init (struct launcher *l, const struct launcher_config *config, idt_error_t *errp)
+{
+    l->config = config;
+    l->signal_fd = -1;
+    if (procs_init (&l->procs, config->size, config->broker, config->args) < 0
+        || !(l->links = calloc (config->size, sizeof (l->links[0])))
+        || !(l->r = idt_reactor_create ()) || !(l->pmi = make_pmi (l)) || watch_signals (l) < 0
+        || !(l->timer = idt_timer_watcher_create (l->r, config->start_timeout_ms, 0, timer_cb, l)))
+        return errprintf (errp, "%s", strerror (errno));
+    for (int rank = 0; rank < config->size; rank++)
+        l->links[rank].l = l;
+    if (!(l->control = control_create (l->r, config->dir, &launcher_control_ops, l, errp)))
+        return -1;
+    return 0;
+}
+
+static void fini (struct launcher *l)
+{
+    control_destroy (l->control);
+    for (int rank = 0; l->links && rank < l->procs.size; rank++)
+        idt_watcher_destroy (l->links[rank].w);
+    free (l->links);
+    idt_watcher_destroy (l->timer);
+    idt_watcher_destroy (l->signal_w);
+    if (l->signal_fd >= 0)
+        close (l->signal_fd);
+    pmi_server_destroy (l->pmi);
+    procs_fini (&l->procs);
+    idt_reactor_destroy (l->r);
+}
+
+int launcher_run (const struct launcher_config *config)
+{
+    struct launcher l = { .phase = PHASE_BOOT };
+    idt_error_t error;
+
+    if (init (&l, config, &error) < 0 || launcher_start_broker (&l, 0, &error) < 0) {
+        say ("%s", error.text);
+        l.status = 1;
+    } else {
+        show_progress (&l);
+        idt_watcher_start (l.timer);
+        idt_reactor_run (l.r, IDT_REACTOR_DEFAULT);
+    }
+    fini (&l);
+    return l.status;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* launcher_ctl.c - what idtree startctl asks of the launcher: the states of brokers, and to change one */
+#include "config.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "cmd/launch/launcher_private.h"
+#include "libutil/errprintf.h"
+
+static json_t *status_cb (void *arg)
+{
+    struct launcher *l = arg;
+    json_t *brokers = json_array ();
+    char state[64];
+
+    for (int rank = 0; rank < l->procs.size; rank++) {
+        pid_t pid = l->procs.rank[rank].pid;
+
+        procs_state (&l->procs, rank, state, sizeof (state));
+        json_array_append_new (brokers, json_pack ("{s:i s:o s:s}", "rank", rank, "pid",
+                                                   pid ? json_integer (pid) : json_null (), "state",
+                                                   state));
+    }
+    return json_pack ("{s:o}", "brokers", brokers);
+}
+
+/* --- verbs ------------------------------------------------------------------------------------ */
+
+/* When a verb is done, for a process that is there.  Where there is none only a kill is. */
+static bool is_gone (const struct proc *p)
+{
+    return false;
+}
+
+static bool is_stopped (const struct proc *p)
+{
+    return p->stopped;
+}
+
+static bool goes_on (const struct proc *p)
+{
+    return !p->stopped;
+}
+
+static bool is_up (const struct proc *p)
+{
+    return p->state == PROC_UP;
+}
+
+static const struct verb {
+    const char *name;
+    int signum; /* 0: none, a broker is started */
+    bool (*is_done) (const struct proc *p);
+} verbs[] = {
+    { "kill", SIGKILL, is_gone },
+    { "stop", SIGSTOP, is_stopped },
+    { "cont", SIGCONT, goes_on },
+    { "run", 0, is_up },
+};
+
+static const struct verb *find_verb (const char *name)
+{
+    for (size_t i = 0; i < sizeof (verbs) / sizeof (verbs[0]); i++)
+        if (strcmp (verbs[i].name, name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+/* A kill may be with another signal. */
+static int signal_of (const struct verb *v, const struct control_request *req)
+{
+    return v->signum == SIGKILL && req->signum > 0 && req->signum < NSIG ? req->signum : v->signum;
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+static enum control_result failed (idt_error_t *errp, const char *fmt, int rank)
+{
+    errprintf (errp, fmt, rank);
+    return CONTROL_FAILED;
+}
+
+static enum control_result send_signal (struct launcher *l, int rank, int signum, idt_error_t *errp)
+{
+    if (procs_kill (&l->procs, rank, signum) < 0)
+        return failed (errp, "broker %d is not running", rank);
+    return CONTROL_WAIT;
+}
+
+static enum control_result run (struct launcher *l, int rank, idt_error_t *errp)
+{
+    if (l->procs.rank[rank].state != PROC_DOWN)
+        return failed (errp, "broker %d is running", rank);
+    return launcher_start_broker (l, rank, errp) < 0 ? CONTROL_FAILED : CONTROL_WAIT;
+}
+
+static enum control_result begin_cb (void *arg, const struct control_request *req,
+                                     idt_error_t *errp)
+{
+    struct launcher *l = arg;
+    const struct verb *v = find_verb (req->verb);
+
+    if (req->rank < 0 || req->rank >= l->procs.size) {
+        errprintf (errp, "there is no rank %d: the instance has ranks 0 to %d", req->rank,
+                   l->procs.size - 1);
+        return CONTROL_FAILED;
+    }
+    if (l->phase == PHASE_STOP)
+        return failed (errp, "rank %d: the instance is stopping", req->rank);
+    if (!v)
+        return failed (errp, "rank %d: no such verb", req->rank);
+    return v->signum ? send_signal (l, req->rank, signal_of (v, req), errp) : run (l, req->rank, errp);
+}
+
+static enum control_result check_cb (void *arg, const struct control_request *req,
+                                     idt_error_t *errp)
+{
+    struct launcher *l = arg;
+    const struct proc *p = &l->procs.rank[req->rank];
+    const struct verb *v = find_verb (req->verb);
+    char end[64];
+
+    if (p->state != PROC_DOWN)
+        return v->is_done (p) ? CONTROL_DONE : CONTROL_WAIT;
+    if (v->is_done == is_gone)
+        return CONTROL_DONE;
+    errprintf (errp, "broker %d %s", req->rank, procs_end (p->status, end, sizeof (end)));
+    return CONTROL_FAILED;
+}
+
+const struct control_ops launcher_control_ops = {
+    .status = status_cb,
+    .begin = begin_cb,
+    .check = check_cb,
+};

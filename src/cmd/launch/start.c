@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* start.c - idtree start: an instance on this host, for as long as a command runs */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/base/commands.h"
+#include "cmd/launch/keeper.h"
+#include "cmd/launch/launcher.h"
+#include "cmd/launch/limits.h"
+#include "cmd/base/self.h"
+#include "libutil/private_dir.h"
+
+#define DIR_MAX 92 /* bytes: a UNIX socket's path has 108, and "/local-" and a rank follow */
+#define SIZE_MAX_ASKED 1000000
+#define ARGS_MAX 128
+#define START_TIMEOUT_S 60
+#define STOP_TIMEOUT_S 10
+
+enum { OPT_TOPOLOGY = CMD_LONG, OPT_DIR, OPT_START_TIMEOUT, OPT_STOP_TIMEOUT, OPT_RECOVER };
+
+struct start {
+    struct cmd *cmd;
+    struct launcher_config config;
+    struct self self;
+    const char *given_dir; /* --dir */
+    bool keep_dir;         /* it was there before */
+    char dir[PATH_MAX];
+    char rundir[PATH_MAX + 16];
+    char topology[256];
+    char recover[128];
+    char path[3 * PATH_MAX];
+    const char *args[ARGS_MAX + 1];
+    int nargs;
+    const char *shell[2];
+};
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+static void add_attr (struct start *s, const char *arg)
+{
+    if (!strchr (arg, '=') || *arg == '=')
+        cmd_usage (s->cmd, "'%s' is no ATTR=VALUE", arg);
+    if (!strncmp (arg, "rundir=", 7))
+        cmd_usage (s->cmd, "the brokers' rundir is set with --dir");
+    if (s->nargs + 2 > ARGS_MAX)
+        cmd_usage (s->cmd, "more than %d attributes", ARGS_MAX / 2);
+    s->args[s->nargs++] = "-o";
+    s->args[s->nargs++] = arg;
+}
+
+static void take_option (struct start *s, int key, const char *arg)
+{
+    switch (key) {
+    case 's':
+        s->config.size = cmd_number (s->cmd, "size", arg, 1, SIZE_MAX_ASKED);
+        break;
+    case 'o':
+        add_attr (s, arg);
+        break;
+    case OPT_TOPOLOGY:
+        snprintf (s->topology, sizeof (s->topology), "tbon.topo=%s", arg);
+        add_attr (s, s->topology);
+        break;
+    case OPT_RECOVER:
+        snprintf (s->recover, sizeof (s->recover), "fluid.recover-horizon=%s", arg);
+        add_attr (s, s->recover);
+        break;
+    case OPT_DIR:
+        s->given_dir = arg;
+        break;
+    case OPT_START_TIMEOUT:
+        s->config.start_timeout_ms = cmd_seconds (s->cmd, "start timeout", arg);
+        break;
+    case OPT_STOP_TIMEOUT:
+        s->config.stop_timeout_ms = cmd_seconds (s->cmd, "stop timeout", arg);
+        break;
+    }
+}
+
+static void take_options (struct start *s)
+{
+    const char *arg;
+    int key;
+
+    s->config.size = 1;
+    s->config.start_timeout_ms = START_TIMEOUT_S * 1000;
+    s->config.stop_timeout_ms = STOP_TIMEOUT_S * 1000;
+    while ((key = cmd_option (s->cmd, &arg)) != -1)
+        take_option (s, key, arg);
+}
+
+/* --- command ---------------------------------------------------------------------------------- */
+
+static void choose_command (struct start *s)
+{
+    if (s->cmd->argc > 0) {
+        s->config.command = (const char *const *)s->cmd->argv;
+        return;
+    }
+    s->shell[0] = s->cmd->env.shell ? s->cmd->env.shell : "/bin/sh";
+    s->config.command = s->shell;
+    s->config.interactive = isatty (STDIN_FILENO);
+}
+
+/* The command shall find the idtree that started it. */
+static void choose_path (struct start *s)
+{
+    const char *path = s->cmd->env.path ? s->cmd->env.path : "/usr/local/bin:/usr/bin:/bin";
+    size_t len = strlen (s->self.bindir);
+
+    for (const char *p = path; p; p = strchr (p, ':')) {
+        p += *p == ':';
+        if (!strncmp (p, s->self.bindir, len) && (p[len] == ':' || p[len] == '\0'))
+            return;
+    }
+    if (snprintf (s->path, sizeof (s->path), "%s:%s", s->self.bindir, path) < (int)sizeof (s->path))
+        s->config.path = s->path;
+}
+
+/* --- host ------------------------------------------------------------------------------------- */
+
+static void check_host (struct start *s)
+{
+    struct limit limits[LIMITS_MAX];
+    struct rlimit files;
+    idt_error_t error;
+
+    if (getrlimit (RLIMIT_NOFILE, &files) == 0)
+        s->config.files = files.rlim_cur;
+    if (limits_check (limits, limits_read (limits), s->config.size, &error) < 0)
+        cmd_die (s->cmd, "%s", error.text);
+}
+
+/* --- directory -------------------------------------------------------------------------------- */
+
+static bool is_empty (const char *path)
+{
+    struct dirent *entry;
+    bool empty = true;
+    DIR *dir = opendir (path);
+
+    while (dir && empty && (entry = readdir (dir)))
+        empty = !strcmp (entry->d_name, ".") || !strcmp (entry->d_name, "..");
+    if (dir)
+        closedir (dir);
+    return dir && empty;
+}
+
+static void use_given_dir (struct start *s)
+{
+    const char *dir = s->given_dir;
+
+    if (mkdir (dir, 0700) < 0) {
+        idt_error_t error;
+
+        if (errno != EEXIST)
+            cmd_die (s->cmd, "cannot make %s: %s", dir, strerror (errno));
+        if (private_dir_check ("directory", dir, PRIVATE_DIR_STRICT, &error) < 0)
+            cmd_die (s->cmd, "%s", error.text);
+        if (!is_empty (dir))
+            cmd_die (s->cmd, "%s is not an empty directory", dir);
+        s->keep_dir = true;
+    }
+    if (!realpath (dir, s->dir))
+        cmd_die (s->cmd, "%s: %s", dir, strerror (errno));
+}
+
+static void make_dir (struct start *s)
+{
+    const char *tmp = s->cmd->env.tmpdir ? s->cmd->env.tmpdir : "/tmp";
+    char name[PATH_MAX];
+
+    snprintf (name, sizeof (name), "%s/idtree-XXXXXX", tmp);
+    if (!mkdtemp (name))
+        cmd_die (s->cmd, "cannot make %s: %s", name, strerror (errno));
+    if (!realpath (name, s->dir))
+        cmd_die (s->cmd, "%s: %s", name, strerror (errno));
+}
+
+static void remove_made_dir (struct start *s)
+{
+    if (!s->keep_dir)
+        rmdir (s->dir);
+}
+
+/* All that lies in the directory is removed at the end: durable state must not. */
+static void check_statedir (struct start *s)
+{
+    size_t len = strlen (s->dir);
+
+    for (int i = 0; i < s->nargs; i++) {
+        const char *dir = strncmp (s->args[i], "statedir=", 9) ? NULL : s->args[i] + 9;
+
+        if (dir && !strncmp (dir, s->dir, len) && (dir[len] == '/' || dir[len] == '\0')) {
+            remove_made_dir (s);
+            cmd_die (s->cmd, "statedir %s lies in %s, which is cleaned at the end", dir, s->dir);
+        }
+    }
+}
+
+static void choose_dir (struct start *s)
+{
+    if (s->given_dir)
+        use_given_dir (s);
+    else
+        make_dir (s);
+    if (strlen (s->dir) > DIR_MAX) {
+        remove_made_dir (s);
+        cmd_die (s->cmd,
+                 "%s is too long for UNIX sockets in it: choose another with --dir or TMPDIR",
+                 s->dir);
+    }
+    check_statedir (s);
+    snprintf (s->rundir, sizeof (s->rundir), "rundir=%s", s->dir);
+    s->args[s->nargs++] = "-o";
+    s->args[s->nargs++] = s->rundir;
+    s->config.dir = s->dir;
+}
+
+/* --- run -------------------------------------------------------------------------------------- */
+
+static int run (struct cmd *cmd)
+{
+    struct start s = { .cmd = cmd };
+
+    take_options (&s);
+    check_host (&s);
+    self_find (cmd, &s.self);
+    s.config.broker = s.self.broker;
+    s.config.progress = isatty (STDERR_FILENO);
+    choose_command (&s);
+    choose_path (&s);
+    choose_dir (&s);
+    s.config.args = s.args;
+    if (keeper_split (s.dir, s.keep_dir) < 0) {
+        remove_made_dir (&s);
+        cmd_die (cmd, "cannot make a process: %s", strerror (errno));
+    }
+    int status = launcher_run (&s.config);
+    keeper_sweep (s.dir, s.keep_dir);
+    return status;
+}
+
+static const struct cmd_option options[] = {
+    { 's', "size", "N", "number of brokers (default 1)" },
+    { 'o', "setattr", "ATTR=VALUE", "set an attribute of all brokers" },
+    { OPT_TOPOLOGY, "topology", "T", "shape of the tree, as kary:3 (sets tbon.topo)" },
+    { OPT_DIR, "dir", "DIR", "directory for sockets, new or empty (default: one in TMPDIR)" },
+    { OPT_RECOVER, "recover-horizon", "DATE|ID", "above all ids made: replace a damaged or lost state" },
+    { OPT_START_TIMEOUT, "start-timeout", "S", "give up after S seconds without progress (60)" },
+    { OPT_STOP_TIMEOUT, "stop-timeout", "S", "kill brokers that take longer to end (10 seconds)" },
+    CMD_OPTIONS_END,
+};
+
+const struct command start_command = {
+    .name = "start",
+    .operands = "[COMMAND [ARG]...]",
+    .max_operands = -1,
+    .flags = CMD_RUNS,
+    .summary = "Start brokers on this host, run a command, stop them",
+    .details =
+        "COMMAND (default: a shell) finds the instance in IDTREE_URI; its exit status is ours.",
+    .example = "idtree start -s 8 -o fluid.max-generators=4 idtree id new --rank 7",
+    .options = options,
+    .run = run,
+};

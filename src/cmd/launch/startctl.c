@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* startctl.c - idtree startctl: kill, stop, continue and run again single brokers of idtree start
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "cmd/base/commands.h"
+#include "cmd/launch/control.h"
+#include "cmd/base/suggest.h"
+#include "cmd/base/table.h"
+
+enum { OPT_SIGNAL = CMD_LONG, OPT_JSON };
+
+static const char *const verbs[] = { "status", "kill", "stop", "cont", "run" };
+#define VERBS (sizeof (verbs) / sizeof (verbs[0]))
+
+/* The launcher's socket is beside that of the broker. */
+static void socket_path (struct cmd *cmd, struct sockaddr_un *addr)
+{
+    const char *path, *slash;
+
+    if (!cmd->uri)
+        cmd_die (cmd, "no instance: IDTREE_URI is not set, as it is under idtree start");
+    path = strncmp (cmd->uri, "local://", 8) ? NULL : cmd->uri + 8;
+    if (!path || !(slash = strrchr (path, '/'))
+        || snprintf (addr->sun_path, sizeof (addr->sun_path), "%.*s/%s", (int)(slash - path), path,
+                     CONTROL_SOCKET)
+               >= (int)sizeof (addr->sun_path))
+        cmd_die (cmd, "%s is no URI of a local broker", cmd->uri);
+}
+
+static FILE *connect_launcher (struct cmd *cmd)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    socket_path (cmd, &addr);
+    if (fd < 0 || connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0)
+        cmd_die (cmd, "no launcher at %s (was the instance started by idtree start?): %s",
+                 addr.sun_path, strerror (errno));
+    FILE *f = fdopen (fd, "r+");
+    if (!f)
+        cmd_die (cmd, "%s", strerror (errno));
+    return f;
+}
+
+/* Send 'request' (stolen) and return the answer. */
+static json_t *call_new (struct cmd *cmd, json_t *request)
+{
+    FILE *f = connect_launcher (cmd);
+    char *line = NULL;
+    const char *text;
+    size_t size = 0;
+    json_t *o;
+
+    if (!request || json_dumpf (request, f, JSON_COMPACT) < 0 || fputc ('\n', f) == EOF
+        || fflush (f) == EOF)
+        cmd_die (cmd, "the launcher went away: %s", strerror (errno));
+    json_decref (request);
+    if (getline (&line, &size, f) <= 0 || !(o = json_loads (line, 0, NULL)))
+        cmd_die (cmd, "the launcher went away");
+    free (line);
+    fclose (f);
+    if (json_unpack (o, "{s:s}", "error", &text) == 0)
+        cmd_die (cmd, "%s", text);
+    return o;
+}
+
+static int print_status (struct cmd *cmd, bool json)
+{
+    static const struct table_column columns[] = {
+        { "RANK", "rank", TABLE_RIGHT },
+        { "PID", "pid", TABLE_RIGHT },
+        { "STATE", "state", 0 },
+    };
+    json_t *o = call_new (cmd, json_pack ("{s:s}", "verb", "status"));
+
+    if (json) {
+        json_dumpf (o, stdout, JSON_COMPACT);
+        putchar ('\n');
+    } else
+        table_print_json (columns, 3, json_object_get (o, "brokers"));
+    json_decref (o);
+    return cmd_flush (cmd);
+}
+
+static int signal_number (struct cmd *cmd, const char *s)
+{
+    const char *name = strncmp (s, "SIG", 3) ? s : s + 3;
+
+    for (int sig = 1; sig < NSIG; sig++) {
+        const char *abbrev = sigabbrev_np (sig);
+
+        if (abbrev && !strcmp (abbrev, name))
+            return sig;
+    }
+    return cmd_number (cmd, "signal", s, 1, NSIG - 1);
+}
+
+static void check_verb (struct cmd *cmd, const char *verb)
+{
+    for (size_t i = 0; i < VERBS; i++)
+        if (!strcmp (verbs[i], verb))
+            return;
+    const char *meant = suggest (verb, verbs, VERBS);
+    if (meant)
+        cmd_usage (cmd, "unknown verb '%s': did you mean %s?", verb, meant);
+    cmd_usage (cmd, "unknown verb '%s'", verb);
+}
+
+static int run (struct cmd *cmd)
+{
+    int key, signum = SIGKILL;
+    bool json = false;
+    const char *arg;
+
+    while ((key = cmd_option (cmd, &arg)) != -1) {
+        if (key == OPT_SIGNAL)
+            signum = signal_number (cmd, arg);
+        else
+            json = true;
+    }
+    const char *verb = cmd->argv[0];
+    check_verb (cmd, verb);
+    if (!strcmp (verb, "status"))
+        return print_status (cmd, json);
+    if (cmd->argc < 2)
+        cmd_usage (cmd, "%s needs a RANK", verb);
+    for (int i = 1; i < cmd->argc; i++)
+        cmd_number (cmd, "rank", cmd->argv[i], 0, INT_MAX);
+    for (int i = 1; i < cmd->argc; i++)
+        json_decref (call_new (cmd, json_pack ("{s:s s:i s:i}", "verb", verb, "rank",
+                                              atoi (cmd->argv[i]), "signal", signum)));
+    return CMD_OK;
+}
+
+static const struct cmd_option options[] = {
+    { OPT_SIGNAL, "signal", "SIG", "for kill: a name or a number (default KILL)" },
+    { OPT_JSON, "json", NULL, "for status: an object instead of a table" },
+    CMD_OPTIONS_END,
+};
+
+const struct command startctl_command = {
+    .name = "startctl",
+    .operands = "status|kill|stop|cont|run [RANK]...",
+    .min_operands = 1,
+    .max_operands = -1,
+    .flags = CMD_CONNECTS,
+    .summary = "Kill, stop, continue and run again brokers of idtree start",
+    .details = "Each waits until it is done: the broker has ended, is stopped, goes on, is up.",
+    .example = "idtree startctl kill 3 && idtree startctl run 3",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* duration.c - lengths of time and points in time: integer arithmetic, no locale, no time zone */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libutil/duration.h"
+
+#define LAST_MS INT64_C (253402300799999) /* 9999-12-31T23:59:59.999Z */
+
+static bool is_digit (char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static int invalid (void)
+{
+    errno = EINVAL;
+    return -1;
+}
+
+/* Read digits at '*s', up to a value of 'max'; '*s' is left behind them. */
+static int read_digits (const char **s, uint64_t max, uint64_t *n)
+{
+    uint64_t value = 0;
+
+    if (!is_digit (**s))
+        return invalid ();
+    for (; is_digit (**s); (*s)++) {
+        uint64_t digit = (uint64_t)(**s - '0');
+
+        if (value > (max - digit) / 10 || digit > max) {
+            errno = ERANGE;
+            return -1;
+        }
+        value = value * 10 + digit;
+    }
+    *n = value;
+    return 0;
+}
+
+int parse_number (const char *s, uint64_t min, uint64_t max, uint64_t *n)
+{
+    uint64_t value;
+
+    if (read_digits (&s, max, &value) < 0)
+        return -1;
+    if (*s != '\0')
+        return invalid ();
+    if (value < min) {
+        errno = ERANGE;
+        return -1;
+    }
+    *n = value;
+    return 0;
+}
+
+static const struct unit {
+    const char *name;
+    uint64_t ms;
+} units[] = { { "", 1000 }, { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 } };
+
+static const struct unit *find_unit (const char *name)
+{
+    for (size_t i = 0; i < sizeof (units) / sizeof (units[0]); i++)
+        if (strcmp (units[i].name, name) == 0)
+            return &units[i];
+    return NULL;
+}
+
+int parse_duration (const char *s, uint64_t max_ms, uint64_t *ms)
+{
+    const char *fraction = NULL;
+    const struct unit *unit;
+    uint64_t whole, part = 0;
+
+    if (read_digits (&s, UINT64_MAX, &whole) < 0)
+        return -1;
+    if (*s == '.') {
+        fraction = ++s;
+        if (!is_digit (*s))
+            return invalid ();
+        while (is_digit (*s))
+            s++;
+    }
+    if (!(unit = find_unit (s)))
+        return invalid ();
+    for (uint64_t scale = 100000000; fraction && is_digit (*fraction); fraction++, scale /= 10)
+        part += (uint64_t)(*fraction - '0') * scale; /* nine digits of it */
+    part = part * unit->ms / 1000000000;
+    if (whole > max_ms / unit->ms || whole * unit->ms + part > max_ms) {
+        errno = ERANGE;
+        return -1;
+    }
+    *ms = whole * unit->ms + part;
+    return 0;
+}
+
+/* --- dates ------------------------------------------------------------------------------------- */
+
+/* Days from 1970-01-01 to the first of a month; March begins the year, so that the leap day ends it. */
+static int64_t days_to (int64_t year, int64_t month)
+{
+    int64_t y = month > 2 ? year : year - 1;
+    int64_t m = (month + 9) % 12; /* 0: March */
+
+    return 365 * y + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 - 719468;
+}
+
+static bool is_leap (int64_t year)
+{
+    return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+}
+
+static int64_t days_in (int64_t year, int64_t month)
+{
+    static const int8_t days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+
+    return days[month - 1] + (month == 2 && is_leap (year));
+}
+
+/* Read text of a fixed form: digits where 'form' has digits (the largest number allowed), else itself. */
+static bool read_fields (const char **s, const char *form, int64_t *field)
+{
+    while (*form) {
+        if (!is_digit (*form)) {
+            if (*form++ != *(*s)++)
+                return false;
+            continue;
+        }
+        int64_t max = 0, n = 0;
+        for (; is_digit (*form); form++, (*s)++) {
+            if (!is_digit (**s))
+                return false;
+            max = max * 10 + (*form - '0');
+            n = n * 10 + (**s - '0');
+        }
+        if (n > max)
+            return false;
+        *field++ = n;
+    }
+    return true;
+}
+
+static bool read_fraction (const char **s, int64_t *ms)
+{
+    *ms = 0;
+    if (**s != '.')
+        return true;
+    if (!is_digit (*++*s))
+        return false;
+    for (int64_t scale = 100; is_digit (**s); (*s)++, scale /= 10)
+        *ms += (**s - '0') * scale;
+    return true;
+}
+
+/* Read "Z" or a difference to UTC, in minutes. */
+static bool read_zone (const char **s, int64_t *minutes)
+{
+    int64_t field[2], sign = **s == '-' ? -1 : 1;
+
+    *minutes = 0;
+    if (**s == 'Z' || **s == 'z') {
+        (*s)++;
+        return true;
+    }
+    if (**s != '+' && **s != '-')
+        return false;
+    (*s)++;
+    if (!read_fields (s, "23:59", field))
+        return false;
+    *minutes = sign * (field[0] * 60 + field[1]);
+    return true;
+}
+
+int parse_date (const char *s, int64_t *unix_ms)
+{
+    int64_t f[6], ms, zone;
+
+    if (!read_fields (&s, "9999-12-31", f) || (*s != 'T' && *s != 't' && *s != ' '))
+        return invalid ();
+    s++;
+    if (!read_fields (&s, "23:59:59", f + 3) || !read_fraction (&s, &ms) || !read_zone (&s, &zone) || *s != '\0')
+        return invalid ();
+    if (f[0] < 1970 || f[1] < 1 || f[2] < 1 || f[2] > days_in (f[0], f[1]))
+        return invalid ();
+    int64_t days = days_to (f[0], f[1]) + f[2] - 1;
+    ms += (((days * 24 + f[3]) * 60 + f[4] - zone) * 60 + f[5]) * 1000;
+    if (ms < 0 || ms > LAST_MS) /* the zone carries it to another year */
+        return invalid ();
+    *unix_ms = ms;
+    return 0;
+}
+
+char *format_date (int64_t unix_ms, char buf[DATE_SIZE])
+{
+    const int64_t day_ms = 86400000;
+    int64_t days = unix_ms / day_ms - (unix_ms % day_ms < 0);
+    int64_t ms = unix_ms - days * day_ms;
+    int64_t year = 1970 + days * 400 / 146097, month = 1;
+
+    while (days_to (year, 1) > days)
+        year--;
+    while (days_to (year + 1, 1) <= days)
+        year++;
+    while (month < 12 && days_to (year, month + 1) <= days)
+        month++;
+    snprintf (buf, DATE_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)year % 10000, (unsigned)month % 100,
+              ((unsigned)(days - days_to (year, month)) + 1) % 100, (unsigned)(ms / 3600000) % 100,
+              (unsigned)(ms / 60000) % 60, (unsigned)(ms / 1000) % 60, (unsigned)ms % 1000);
+    return buf;
+}

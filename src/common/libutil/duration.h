@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* duration.h - lengths of time and points in time as people write them in options */
+#ifndef UTIL_PARSE_DURATION_H
+#define UTIL_PARSE_DURATION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Read a length of time: digits with an optional decimal fraction, and ms, s, m, h or d (none: s), as in 60,
+ * 1.5s, 250ms.  Exact to the millisecond; what is finer is cut off.  Returns 0 with milliseconds in '*ms', or -1
+ * with errno set and '*ms' untouched:
+ *   EINVAL  's' is no such text
+ *   ERANGE  it is longer than 'max_ms'
+ */
+int parse_duration (const char *s, uint64_t max_ms, uint64_t *ms);
+
+/* Read a number of digits only, from 'min' to 'max'.  Errors as above. */
+int parse_number (const char *s, uint64_t min, uint64_t max, uint64_t *n);
+
+/* Read a date of RFC 3339, as 2026-01-01T00:00:00Z or 2026-01-01T01:30:00.250+01:30, of the years 1970 to 9999
+ * (UTC).  Returns 0 with Unix milliseconds in '*unix_ms', or -1 with errno EINVAL.
+ */
+int parse_date (const char *s, int64_t *unix_ms);
+
+#define DATE_SIZE 64
+
+/* Write Unix milliseconds as 2026-01-01T00:00:00.000Z.  Returns 'buf'. */
+char *format_date (int64_t unix_ms, char buf[DATE_SIZE]);
+
+#endif /* UTIL_PARSE_DURATION_H */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* duration_test.c - lengths of time and dates are read as written, everything else is refused */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "libutil/duration.h"
+#include "libutil/tap.h"
+
+static void test_durations (void)
+{
+    static const struct {
+        const char *s;
+        uint64_t ms;
+    } good[] = { { "60", 60000 },    { "0", 0 },         { "1.5s", 1500 },     { "250ms", 250 },
+                 { "2m", 120000 },   { "1h", 3600000 },  { "400d", 400 * 86400000ULL },
+                 { "0.0015", 1 },    { "2.25m", 135000 }, { "0.5ms", 0 },      { "1.123456789h", 4044444 } };
+    static const char *bad[] = { "", " 1", "1 ", "-1", "+1", "s", "1.", ".5", "1x", "1sec", "1e3", "0x10", "1s ", "١" };
+    uint64_t ms = 0;
+
+    for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
+        ok (parse_duration (good[i].s, UINT64_MAX, &ms) == 0 && ms == good[i].ms, "'%s' is %llu ms", good[i].s,
+            (unsigned long long)good[i].ms);
+    ms = 7;
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
+        ok (parse_duration (bad[i], UINT64_MAX, &ms) < 0 && errno == EINVAL && ms == 7, "'%s' is refused", bad[i]);
+    ok (parse_duration ("61", 60000, &ms) < 0 && errno == ERANGE, "one that is too long is out of range");
+    ok (parse_duration ("99999999999999999999", UINT64_MAX, &ms) < 0 && errno == ERANGE, "and one beyond 64 bits");
+    ok (parse_duration ("18446744073709551615d", UINT64_MAX, &ms) < 0 && errno == ERANGE, "or beyond them in ms");
+}
+
+static void test_numbers (void)
+{
+    uint64_t n = 7;
+
+    ok (parse_number ("16384", 1, 16384, &n) == 0 && n == 16384, "a number is read");
+    ok (parse_number ("18446744073709551615", 0, UINT64_MAX, &n) == 0 && n == UINT64_MAX, "up to the largest");
+    ok (parse_number ("18446744073709551616", 0, UINT64_MAX, &n) < 0 && errno == ERANGE, "not beyond");
+    ok (parse_number ("0", 1, 5, &n) < 0 && errno == ERANGE && parse_number ("6", 1, 5, &n) < 0 && errno == ERANGE
+            && parse_number ("6", 1, 4, &n) < 0 && errno == ERANGE,
+        "one outside the limits is out of range");
+    ok (parse_number ("5x", 1, 9, &n) < 0 && errno == EINVAL && parse_number ("", 1, 9, &n) < 0 && errno == EINVAL,
+        "what is no number is refused");
+}
+
+static void test_dates (void)
+{
+    static const struct {
+        const char *s;
+        int64_t ms;
+    } good[] = { { "1970-01-01T00:00:00Z", 0 },
+                 { "2026-01-01T00:00:00Z", 1767225600000 },
+                 { "2024-02-29T12:34:56.789Z", 1709210096789 },
+                 { "2026-01-01t01:30:00.2509+01:30", 1767225600250 },
+                 { "2025-12-31 19:00:00-05:00", 1767225600000 },
+                 { "9999-12-31T23:59:59.999Z", 253402300799999 } };
+    static const char *bad[] = { "", "2026", "2026-01-01", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z",
+                                 "2026-02-29T00:00:00Z", "2026-00-10T00:00:00Z", "2026-01-00T00:00:00Z",
+                                 "1969-12-31T00:00:00Z", "2026-01-01T24:00:00Z", "2026-01-01T00:60:00Z",
+                                 "2026-01-01T00:00:00.Z", "2026-01-01T00:00:00Zx", "2026-1-1T00:00:00Z",
+                                 "2026-01-01T00:00:00+1:00", "1900-02-29T00:00:00Z", "1970-01-01T00:00:00+00:01",
+                                 "9999-12-31T23:59:59-00:01" };
+    int64_t ms;
+    int wrong = 0;
+
+    for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
+        ok (parse_date (good[i].s, &ms) == 0 && ms == good[i].ms, "%s is %lld", good[i].s, (long long)good[i].ms);
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
+        ok (parse_date (bad[i], &ms) < 0 && errno == EINVAL, "'%s' is no date", bad[i]);
+    for (int64_t day = 0; day < 2932896; day++) { /* to the end of the year 9999 */
+        char text[DATE_SIZE], expect[DATE_SIZE];
+        time_t t = day * 86400 + day % 86400;
+        struct tm tm;
+
+        gmtime_r (&t, &tm);
+        strftime (expect, sizeof (expect), "%Y-%m-%dT%H:%M:%S.123Z", &tm);
+        format_date (t * 1000 + 123, text);
+        if (strcmp (text, expect) != 0 || parse_date (text, &ms) < 0 || ms != t * 1000 + 123)
+            wrong++;
+    }
+    ok (wrong == 0, "each day of the years 1970 to 9999 is written and read right");
+    char text[DATE_SIZE];
+    ok (strcmp (format_date (-1, text), "1969-12-31T23:59:59.999Z") == 0, "and so is what lies before");
+}
+
+int main (void)
+{
+    test_durations ();
+    test_numbers ();
+    test_dates ();
+    return done_testing ();
+}

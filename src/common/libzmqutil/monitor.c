@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* monitor.c - what happens to the connections of a ZeroMQ socket
+ *
+ * An event is two frames: u16 event and u32 value in host byte order, then the endpoint's address.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "common/libzmqutil/monitor.h"
+
+struct monitor {
+    void *watched;
+    struct zio *zs;
+    monitor_f cb;
+    void *arg;
+    bool *destroyed; /* set while an event is handed out */
+};
+
+/* Hand out one event.  Returns whether there was one and the monitor still lives. */
+static bool take (struct monitor *m)
+{
+    void *sock = zio_socket (m->zs);
+    unsigned char frame[6];
+    char address[256];
+    uint16_t event;
+    uint32_t value;
+    bool destroyed = false;
+
+    zio_touch (m->zs);
+    if (zmq_recv (sock, frame, sizeof (frame), ZMQ_DONTWAIT) != sizeof (frame))
+        return false;
+    zmq_recv (sock, address, sizeof (address), ZMQ_DONTWAIT);
+    memcpy (&event, frame, 2);
+    memcpy (&value, frame + 2, 4);
+    m->destroyed = &destroyed;
+    m->cb (event, (int)value, m->arg);
+    if (destroyed)
+        return false;
+    m->destroyed = NULL;
+    return true;
+}
+
+void monitor_drain (struct monitor *m)
+{
+    while (take (m))
+        ;
+}
+
+static void monitor_cb (struct zio *zs, void *arg)
+{
+    take (arg);
+}
+
+struct monitor *monitor_create (struct zpoll *zp, void *ctx, void *sock, int events, monitor_f cb, void *arg)
+{
+    struct monitor *m = calloc (1, sizeof (*m));
+    char endpoint[64];
+    void *pair = NULL;
+    int linger = 0, unbounded = 0; /* what ZeroMQ's thread tells never makes it wait for us */
+
+    if (!m)
+        return NULL;
+    snprintf (endpoint, sizeof (endpoint), "inproc://monitor-%p", (void *)m);
+    if (zmq_socket_monitor (sock, endpoint, events) < 0 || !(pair = zmq_socket (ctx, ZMQ_PAIR))
+        || zmq_setsockopt (pair, ZMQ_LINGER, &linger, sizeof (linger)) < 0
+        || zmq_setsockopt (pair, ZMQ_RCVHWM, &unbounded, sizeof (unbounded)) < 0 || zmq_connect (pair, endpoint) < 0
+        || !(m->zs = zio_create (zp, pair, monitor_cb, m))) {
+        if (pair)
+            zmq_close (pair);
+        free (m);
+        return NULL;
+    }
+    m->watched = sock;
+    m->cb = cb;
+    m->arg = arg;
+    return m;
+}
+
+void monitor_destroy (struct monitor *m)
+{
+    if (!m)
+        return;
+    if (m->destroyed)
+        *m->destroyed = true;
+    zmq_socket_monitor (m->watched, NULL, 0);
+    zio_destroy (m->zs);
+    free (m);
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* zmsg.c - messages on ZeroMQ sockets: one frame per part (protocol.md section 1)
+ *
+ * Sending is all or nothing: all parts are made before the first is sent, and a message whose first
+ * part was taken is always ended, since ZeroMQ would take the next message for its continuation.
+ *
+ * Receiving writes the parts to a new message in the form of the stream, which codec.c reads in
+ * place: one reader, one set of rules.  Its last part is always taken, whatever is wrong with the
+ * others.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <zmq.h>
+
+#include "libmsg/codec.h"
+#include "libzmqutil/zmsg.h"
+
+#define PARTS_INLINE 12
+#define PARTS_MAX (IDT_MSG_MAX_ROUTES + 5) /* identity, routes, delimiter, topic, payload, header */
+
+#if defined(__SANITIZE_THREAD__)
+#define MSG_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define MSG_TSAN 1
+#endif
+#endif
+
+/* ZeroMQ hands bytes from thread to thread in ways that ThreadSanitizer cannot see: tell it. */
+#ifdef MSG_TSAN
+void __tsan_release (void *addr);
+void __tsan_acquire (void *addr);
+#define hand_off(addr) __tsan_release (addr)
+#define take_over(addr) __tsan_acquire (addr)
+#else
+#define hand_off(addr) ((void)(addr))
+#define take_over(addr) ((void)(addr))
+#endif
+
+/* --- parts -------------------------------------------------------------------------------- */
+
+/* The ZeroMQ frames of one message. */
+struct parts {
+    zmq_msg_t fixed[PARTS_INLINE];
+    zmq_msg_t *frames;
+    size_t room;
+    size_t count;
+};
+
+static void parts_init (struct parts *parts)
+{
+    parts->frames = parts->fixed;
+    parts->room = PARTS_INLINE;
+    parts->count = 0;
+}
+
+static void parts_fini (struct parts *parts)
+{
+    int saved_errno = errno;
+
+    for (size_t i = 0; i < parts->count; i++)
+        zmq_msg_close (&parts->frames[i]);
+    if (parts->frames != parts->fixed)
+        free (parts->frames);
+    errno = saved_errno;
+}
+
+/* zmq.h: a frame must not be copied byte by byte, but moved. */
+static int parts_grow (struct parts *parts)
+{
+    size_t room = 2 * parts->room;
+    zmq_msg_t *frames = malloc (room * sizeof (*frames));
+
+    if (!frames)
+        return -1;
+    for (size_t i = 0; i < parts->count; i++) {
+        zmq_msg_init (&frames[i]);
+        zmq_msg_move (&frames[i], &parts->frames[i]);
+    }
+    if (parts->frames != parts->fixed)
+        free (parts->frames);
+    parts->frames = frames;
+    parts->room = room;
+    return 0;
+}
+
+/* The frame to be initialized next; the caller counts it then.  NULL with errno ENOMEM. */
+static zmq_msg_t *parts_next (struct parts *parts)
+{
+    if (parts->count == parts->room && parts_grow (parts) < 0)
+        return NULL;
+    return &parts->frames[parts->count];
+}
+
+/* Append a frame of 'size' bytes.  Returns where to write them, or NULL with errno ENOMEM. */
+static void *parts_add (struct parts *parts, size_t size)
+{
+    zmq_msg_t *frame = parts_next (parts);
+
+    if (!frame || zmq_msg_init_size (frame, size) < 0)
+        return NULL;
+    parts->count++;
+    return zmq_msg_data (frame);
+}
+
+static int parts_add_copy (struct parts *parts, const void *data, size_t size)
+{
+    void *p = parts_add (parts, size);
+
+    if (!p)
+        return -1;
+    memcpy (p, data, size);
+    return 0;
+}
+
+/* --- sending ------------------------------------------------------------------------------ */
+
+/* Called by ZeroMQ, in a thread of its own, when it needs the payload no more. */
+static void payload_sent_cb (void *data, void *msg)
+{
+    idt_msg_unref (msg);
+}
+
+static int add_payload (struct parts *parts, const idt_msg_t *msg)
+{
+    zmq_msg_t *frame;
+
+    if (msg->payload_size < ZMSG_ZERO_COPY_SIZE)
+        return parts_add_copy (parts, msg->payload, msg->payload_size);
+    if (!(frame = parts_next (parts))
+        || zmq_msg_init_data (frame,
+                              msg->payload,
+                              msg->payload_size,
+                              payload_sent_cb,
+                              (void *)msg)
+               < 0)
+        return -1;
+    idt_msg_ref (msg);
+    parts->count++;
+    return 0;
+}
+
+static int add_routes (struct parts *parts, const idt_msg_t *msg)
+{
+    for (unsigned i = 0; i < msg->route_count; i++) {
+        if (parts_add_copy (parts, msg->routes[i].uuid, IDT_MSG_UUID_LEN) < 0)
+            return -1;
+    }
+    return parts_add (parts, 0) ? 0 : -1;
+}
+
+static int add_header (struct parts *parts, const idt_msg_t *msg)
+{
+    uint8_t *p = parts_add (parts, IDT_MSG_HEADER_SIZE);
+
+    if (!p)
+        return -1;
+    msg_header_put (msg, p);
+    return 0;
+}
+
+static int add_all (struct parts *parts, const char *identity, const idt_msg_t *msg)
+{
+    if (identity && parts_add_copy (parts, identity, strlen (identity)) < 0)
+        return -1;
+    if ((msg->flags & IDT_MSGFLAG_ROUTE) && add_routes (parts, msg) < 0)
+        return -1;
+    if ((msg->flags & IDT_MSGFLAG_TOPIC) && parts_add_copy (parts, msg->topic, msg->topic_len) < 0)
+        return -1;
+    if ((msg->flags & IDT_MSGFLAG_PAYLOAD) && add_payload (parts, msg) < 0)
+        return -1;
+    return add_header (parts, msg);
+}
+
+static int send_frame (void *sock, zmq_msg_t *frame, int more)
+{
+    int rc;
+
+    hand_off (zmq_msg_data (frame));
+    do
+        rc = zmq_msg_send (frame, sock, ZMQ_DONTWAIT | more);
+    while (rc < 0 && errno == EINTR);
+    return rc;
+}
+
+/* A connection that breaks in the middle of a message makes ZeroMQ drop what it has of it and all
+ * parts to come: end the message, so that this is not taken to mean the next one.
+ */
+static void end_message (void *sock)
+{
+    int saved_errno = errno;
+    zmq_msg_t frame;
+
+    zmq_msg_init (&frame);
+    send_frame (sock, &frame, 0);
+    zmq_msg_close (&frame);
+    errno = saved_errno;
+}
+
+/* ZeroMQ looks only now and then whether the peer made room: make it look before telling EAGAIN. */
+static int send_first (void *sock, zmq_msg_t *frame, int more)
+{
+    int rc = send_frame (sock, frame, more);
+
+    if (rc < 0 && errno == EAGAIN) {
+        int events;
+        size_t size = sizeof (events);
+
+        zmq_getsockopt (sock, ZMQ_EVENTS, &events, &size);
+        rc = send_frame (sock, frame, more);
+    }
+    return rc;
+}
+
+static int send_all (void *sock, struct parts *parts)
+{
+    size_t last = parts->count - 1;
+
+    if (send_first (sock, &parts->frames[0], last > 0 ? ZMQ_SNDMORE : 0) < 0)
+        return -1;
+    for (size_t i = 1; i <= last; i++) {
+        if (send_frame (sock, &parts->frames[i], i < last ? ZMQ_SNDMORE : 0) < 0) {
+            if (i < last)
+                end_message (sock);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg)
+{
+    struct parts parts;
+    int rc = -1;
+
+    parts_init (&parts);
+    if (add_all (&parts, identity, msg) == 0)
+        rc = send_all (sock, &parts);
+    parts_fini (&parts);
+    return rc;
+}
+
+/* --- receiving ---------------------------------------------------------------------------- */
+
+static int recv_frame (void *sock, zmq_msg_t *frame)
+{
+    int rc;
+
+    do
+        rc = zmq_msg_recv (frame, sock, ZMQ_DONTWAIT);
+    while (rc < 0 && errno == EINTR);
+    if (rc >= 0)
+        take_over (zmq_msg_data (frame));
+    return rc;
+}
+
+/* Take the parts that are left of a message, and forget them. */
+static void drain (void *sock)
+{
+    int saved_errno = errno;
+    zmq_msg_t frame;
+    int more;
+
+    zmq_msg_init (&frame);
+    do
+        more = recv_frame (sock, &frame) >= 0 && zmq_msg_more (&frame);
+    while (more);
+    zmq_msg_close (&frame);
+    errno = saved_errno;
+}
+
+/* Take all parts, but keep at most one more than any message has: msg_parse () refuses them. */
+static int recv_all (void *sock, struct parts *parts)
+{
+    bool more = true;
+
+    while (more && parts->count <= PARTS_MAX) {
+        zmq_msg_t *frame = parts_next (parts);
+
+        if (!frame) {
+            drain (sock);
+            return -1;
+        }
+        zmq_msg_init (frame);
+        parts->count++;
+        if (recv_frame (sock, frame) < 0)
+            return -1;
+        more = zmq_msg_more (frame);
+    }
+    if (more)
+        drain (sock);
+    return 0;
+}
+
+/* Tell whose a message is.  What ZeroMQ knows of the connection hangs on every frame of it. */
+static void fill_from (struct msg_zmq_from *from, zmq_msg_t *identity, zmq_msg_t *last)
+{
+    const char *user = zmq_msg_gets (last, "User-Id");
+
+    *from = (struct msg_zmq_from){ .fd = zmq_msg_get (last, ZMQ_SRCFD) };
+    if (user && strlen (user) < sizeof (from->user))
+        strcpy (from->user, user);
+    if (identity)
+        memcpy (from->identity, zmq_msg_data (identity), IDT_MSG_UUID_LEN);
+}
+
+static bool valid_identity (zmq_msg_t *frame)
+{
+    return zmq_msg_size (frame) == IDT_MSG_UUID_LEN
+           && !memchr (zmq_msg_data (frame), '\0', IDT_MSG_UUID_LEN);
+}
+
+/* Make a message of frames that are 'size' bytes in all with their size bytes. */
+static idt_msg_t *parse_frames (zmq_msg_t *frames, size_t count, size_t size)
+{
+    struct idt_msg *msg = msg_alloc (size);
+    uint8_t *p;
+
+    if (!msg)
+        return NULL;
+    p = (uint8_t *)msg_bytes (msg);
+    for (size_t i = 0; i < count; i++)
+        p = msg_part_put (p, zmq_msg_data (&frames[i]), zmq_msg_size (&frames[i]));
+    if (msg_parse (msg, size)) {
+        idt_msg_unref (msg);
+        errno = EPROTO;
+        return NULL;
+    }
+    return msg;
+}
+
+static idt_msg_t *read_message (zmq_msg_t *frames, size_t count, size_t max_message)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t part_size = msg_part_size (zmq_msg_size (&frames[i]));
+
+        if (part_size > UINT32_MAX || part_size > max_message - size) {
+            errno = EMSGSIZE;
+            return NULL;
+        }
+        size += part_size;
+    }
+    return parse_frames (frames, count, size);
+}
+
+static idt_msg_t *read_parts (struct parts *parts, bool router, size_t max_message,
+                              struct msg_zmq_from *from)
+{
+    zmq_msg_t *frames = parts->frames;
+    size_t skip = router ? 1 : 0;
+    bool identified = router && valid_identity (&frames[0]);
+
+    if (from)
+        fill_from (from, identified ? &frames[0] : NULL, &frames[parts->count - 1]);
+    if (router && !identified) {
+        errno = EPROTO;
+        return NULL;
+    }
+    return read_message (frames + skip, parts->count - skip, max_message);
+}
+
+idt_msg_t *msg_zmq_recv (void *sock, bool router, size_t max_message, struct msg_zmq_from *from)
+{
+    struct parts parts;
+    idt_msg_t *msg = NULL;
+
+    parts_init (&parts);
+    if (recv_all (sock, &parts) == 0)
+        msg = read_parts (&parts, router, max_message, from);
+    parts_fini (&parts);
+    return msg;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* zwatcher.c - ZeroMQ sockets on the reactor: watch descriptors, ask only the dirty ones */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <zmq.h>
+
+#include "common/libzmqutil/zwatcher.h"
+
+struct zio {
+    struct zpoll *zp;
+    struct zio *next; /* in the dirty list */
+    void *sock;
+    idt_watcher_t *w;
+    zio_f cb;
+    void *arg;
+    bool dirty;
+};
+
+struct zpoll {
+    idt_reactor_t *reactor;
+    struct zio *dirty;   /* to be served in the next turn */
+    struct zio *serving; /* the rest of this turn */
+    struct zio *current; /* NULL when it was destroyed in its callback */
+};
+
+struct zpoll *zpoll_create (idt_reactor_t *r)
+{
+    struct zpoll *zp = calloc (1, sizeof (*zp));
+
+    if (zp)
+        zp->reactor = r;
+    return zp;
+}
+
+void zpoll_destroy (struct zpoll *zp)
+{
+    free (zp);
+}
+
+void zio_touch (struct zio *zs)
+{
+    if (zs->dirty)
+        return;
+    zs->dirty = true;
+    zs->next = zs->zp->dirty;
+    zs->zp->dirty = zs;
+}
+
+static bool is_readable (struct zio *zs)
+{
+    int events = 0;
+    size_t size = sizeof (events);
+
+    return zmq_getsockopt (zs->sock, ZMQ_EVENTS, &events, &size) == 0 && (events & ZMQ_POLLIN);
+}
+
+/* Call back while readable, within the budget.  Returns the socket when it may have more, else NULL. */
+static struct zio *serve (struct zpoll *zp, struct zio *zs)
+{
+    int n = 0;
+
+    zp->current = zs;
+    while (is_readable (zs)) {
+        if (n++ == ZIO_BUDGET)
+            return zs;
+        zs->cb (zs, zs->arg);
+        if (!zp->current)
+            return NULL;
+    }
+    return NULL;
+}
+
+bool zpoll_turn (struct zpoll *zp)
+{
+    zp->serving = zp->dirty;
+    zp->dirty = NULL;
+    while (zp->serving) {
+        struct zio *zs = zp->serving;
+
+        zp->serving = zs->next;
+        zs->dirty = false;
+        if (serve (zp, zs))
+            zio_touch (zs);
+    }
+    zp->current = NULL;
+    return zp->dirty != NULL;
+}
+
+static void ready_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    zio_touch (arg);
+}
+
+struct zio *zio_create (struct zpoll *zp, void *sock, zio_f cb, void *arg)
+{
+    struct zio *zs = calloc (1, sizeof (*zs));
+    int fd;
+    size_t size = sizeof (fd);
+
+    if (!zs)
+        return NULL;
+    zs->zp = zp;
+    zs->cb = cb;
+    zs->arg = arg;
+    if (zmq_getsockopt (sock, ZMQ_FD, &fd, &size) < 0
+        || !(zs->w = idt_fd_watcher_create (zp->reactor, fd, IDT_POLLIN, ready_cb, zs))) {
+        free (zs);
+        return NULL;
+    }
+    zs->sock = sock;
+    idt_watcher_start (zs->w);
+    zio_touch (zs);
+    return zs;
+}
+
+static void unlink_from (struct zio **list, struct zio *zs)
+{
+    for (; *list; list = &(*list)->next) {
+        if (*list == zs) {
+            *list = zs->next;
+            return;
+        }
+    }
+}
+
+void zio_destroy (struct zio *zs)
+{
+    int saved_errno = errno;
+
+    if (!zs)
+        return;
+    unlink_from (&zs->zp->dirty, zs);
+    unlink_from (&zs->zp->serving, zs);
+    if (zs->zp->current == zs)
+        zs->zp->current = NULL;
+    idt_watcher_destroy (zs->w);
+    zmq_close (zs->sock);
+    free (zs);
+    errno = saved_errno;
+}
+
+void *zio_socket (struct zio *zs)
+{
+    return zs->sock;
+}

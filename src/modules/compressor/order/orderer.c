@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* orderer.c - rank 0: the one order of the ranges of a document
+ *
+ * The compressor tells where each session must go on (idcomp_expected ()), so that there is no second table that could
+ * disagree with it.  Its own session never makes an id; it is the lowest that there is, so that it hides no other one
+ * when a new cluster is compared with its neighbours.
+ *
+ * Ranges are kept in a queue in order of their numbers; the newest one has the number 'seq'.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libcompressor/rewind.h"
+#include "libutil/errprintf.h"
+#include "libutil/fifo.h"
+#include "modules/compressor/order/orderer.h"
+
+#define OWN_SESSION "00000000-0000-4000-8000-000000000000"
+
+/* A range that is kept. */
+struct entry {
+    uint64_t digest; /* of the final space before it */
+    char text[];
+};
+
+struct orderer {
+    const struct orderer_limits *limits;
+    struct idcomp *ids;
+    int64_t seq;
+    int64_t stored_seq;
+    struct idcomp_stats stored_stats;
+    struct fifo entries;
+};
+
+void orderer_destroy (struct orderer *o)
+{
+    if (!o)
+        return;
+    int saved = errno;
+    const void *entry;
+    while ((entry = fifo_pop (&o->entries)))
+        free ((void *)entry);
+    fifo_fini (&o->entries);
+    idcomp_destroy (o->ids);
+    free (o);
+    errno = saved;
+}
+
+struct orderer *orderer_create (const struct orderer_limits *limits, const void *form, size_t size, int64_t seq)
+{
+    struct orderer *o = calloc (1, sizeof (*o));
+
+    if (!o)
+        return NULL;
+    o->limits = limits;
+    o->seq = o->stored_seq = seq;
+    o->ids = form ? idcomp_load (form, size, OWN_SESSION, IDCOMP_ORDERER) : idcomp_create (OWN_SESSION, IDCOMP_ORDERER);
+    if (!o->ids) {
+        orderer_destroy (o);
+        return NULL;
+    }
+    o->stored_stats = idcomp_stats (o->ids);
+    return o;
+}
+
+/* --- what is accepted --- */
+
+static int refuse (idt_error_t *errp, int error, const struct idcomp_range *range, const char *why)
+{
+    errno = error;
+    return errprintf (errp, "range %lld+%lld of session %s: %s", (long long)range->first, (long long)range->count,
+                      range->session, why);
+}
+
+/* Returns 1 if the range continues its session, 0 if all of it was ordered before, -1 if it is refused. */
+static int compare (const struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
+{
+    int64_t expected = idcomp_expected (o->ids, range->session);
+
+    if (!range->has_ids || range->first < 1 || range->count < 1 || range->count > IDCOMP_ID_MAX)
+        return refuse (errp, EINVAL, range, "it has no ids, or impossible ones");
+    if (range->first == expected)
+        return 1;
+    if (range->first > expected)
+        return refuse (errp, EINVAL, range, "ids of that session are missing before it");
+    if (range->count > expected - range->first)
+        return refuse (errp, EINVAL, range, "a part of it was ordered before: ranges must not be cut anew");
+    return 0;
+}
+
+/* Whatever a range may add: one session, one cluster. */
+static int check_room (const struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
+{
+    struct idcomp_stats stats = idcomp_stats (o->ids);
+
+    if (stats.clusters >= o->limits->clusters)
+        return refuse (errp, EDQUOT, range, "the document has compressor.max-clusters clusters: it is full");
+    if (range->first == 1 && stats.sessions > o->limits->sessions) /* one of them is our own */
+        return refuse (errp, EDQUOT, range, "the document has compressor.max-sessions sessions: it takes no more");
+    return 0;
+}
+
+static struct entry *entry_create (const struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
+{
+    size_t size = idcomp_range_encode (range, NULL, 0) + 1;
+    struct entry *entry = size <= ORDERER_RANGE_MAX ? malloc (sizeof (*entry) + size) : NULL;
+
+    if (entry) {
+        entry->digest = compressor_digest (o->ids);
+        idcomp_range_encode (range, entry->text, size);
+    }
+    else if (size > ORDERER_RANGE_MAX)
+        refuse (errp, EINVAL, range, "it is longer than 65535 characters");
+    else
+        refuse (errp, ENOMEM, range, "out of memory");
+    return entry;
+}
+
+static int finalize (struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
+{
+    if (idcomp_finalize (o->ids, range) == 0)
+        return 0;
+    if (errno == ENOMEM)
+        return refuse (errp, ENOMEM, range, "out of memory");
+    return refuse (errp, EINVAL, range, idcomp_strerror (errno));
+}
+
+int orderer_add (struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
+{
+    int rc = compare (o, range, errp);
+
+    if (rc <= 0)
+        return rc;
+    struct entry *entry = check_room (o, range, errp) == 0 ? entry_create (o, range, errp) : NULL;
+    if (!entry)
+        return -1;
+    if (fifo_push (&o->entries, entry) < 0) {
+        free (entry);
+        return refuse (errp, ENOMEM, range, "out of memory");
+    }
+    if (finalize (o, range, errp) < 0) {
+        o->entries.count--;
+        free (entry);
+        return -1;
+    }
+    o->seq++;
+    return 1;
+}
+
+/* --- what is known --- */
+
+int64_t orderer_seq (const struct orderer *o)
+{
+    return o->seq;
+}
+
+int64_t orderer_stored_seq (const struct orderer *o)
+{
+    return o->stored_seq;
+}
+
+void orderer_stored (struct orderer *o)
+{
+    o->stored_seq = o->seq;
+    o->stored_stats = idcomp_stats (o->ids);
+    while (o->entries.count > o->limits->window)
+        free ((void *)fifo_pop (&o->entries));
+}
+
+struct idcomp_stats orderer_stored_stats (const struct orderer *o)
+{
+    return o->stored_stats;
+}
+
+static const struct entry *find (const struct orderer *o, int64_t seq)
+{
+    int64_t first = o->seq - (int64_t)o->entries.count + 1;
+
+    if (seq < first || seq > o->seq)
+        return NULL;
+    return o->entries.items[(o->entries.head + (size_t)(seq - first)) & (o->entries.size - 1)];
+}
+
+const char *orderer_range (const struct orderer *o, int64_t seq)
+{
+    const struct entry *entry = find (o, seq);
+
+    return entry ? entry->text : NULL;
+}
+
+int orderer_digest (const struct orderer *o, int64_t seq, uint64_t *digest)
+{
+    const struct entry *next = seq < o->seq ? find (o, seq + 1) : NULL;
+
+    if (!next && seq != o->seq)
+        return -1;
+    *digest = next ? next->digest : compressor_digest (o->ids);
+    return 0;
+}
+
+const struct idcomp *orderer_ids (const struct orderer *o)
+{
+    return o->ids;
+}
+
+void *orderer_save (const struct orderer *o, size_t *size)
+{
+    *size = idcomp_save_size (o->ids, IDCOMP_WITHOUT_LOCAL);
+    void *form = malloc (*size);
+
+    if (form && idcomp_save (o->ids, IDCOMP_WITHOUT_LOCAL, form, *size) < 0) {
+        free (form);
+        form = NULL;
+    }
+    return form;
+}
+
+/* The ranges above orderer_stored_seq (), for free_ranges ().  NULL with errno ENOMEM. */
+static struct idcomp_range *unstored_ranges (const struct orderer *o, size_t *n)
+{
+    struct idcomp_range *ranges = calloc ((size_t)(o->seq - o->stored_seq) + 1, sizeof (*ranges));
+
+    *n = 0;
+    while (ranges && o->stored_seq + (int64_t)*n < o->seq) {
+        const char *text = orderer_range (o, o->stored_seq + 1 + (int64_t)*n);
+
+        if (idcomp_range_decode (text, strlen (text), &ranges[*n]) < 0)
+            break;
+        ++*n;
+    }
+    return ranges;
+}
+
+static void free_ranges (struct idcomp_range *ranges, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        idcomp_range_fini (&ranges[i]);
+    free (ranges);
+}
+
+void *orderer_save_stored (const struct orderer *o, size_t *size)
+{
+    size_t n;
+    struct idcomp_range *since = unstored_ranges (o, &n);
+    bool all = since && o->stored_seq + (int64_t)n == o->seq;
+    void *form = all ? compressor_save_then (o->ids, &o->stored_stats, since, n, size) : NULL;
+
+    free_ranges (since, since ? n : 0);
+    if (!form)
+        errno = ENOMEM;
+    return form;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* relay.c - elements combined on their way up
+ *
+ * Two lists in order of arrival: what is under way, then what waits.  An element that failed with its request returns
+ * to the front, so that the ranges of a session never overtake each other.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "modules/compressor/order/relay.h"
+
+TAILQ_HEAD (list, relay_element);
+
+struct relay {
+    size_t limit;
+    relay_reply_f reply;
+    void *arg;
+    struct list under_way;
+    struct list waiting;
+    struct relay_stats stats;
+    size_t nunder_way;
+};
+
+static void element_destroy (struct relay_element *e)
+{
+    int saved = errno;
+
+    free (e->text);
+    free (e);
+    errno = saved;
+}
+
+struct relay_element *relay_element_new (void *cookie, char *text, size_t nranges, uint64_t deadline_ms)
+{
+    struct relay_element *e = text ? malloc (sizeof (*e)) : NULL;
+
+    if (!e) {
+        free (text);
+        return NULL;
+    }
+    *e = (struct relay_element){ .cookie = cookie, .text = text, .nranges = nranges, .deadline_ms = deadline_ms };
+    return e;
+}
+
+struct relay *relay_create (size_t limit, relay_reply_f reply, void *arg)
+{
+    struct relay *r = calloc (1, sizeof (*r));
+
+    if (!r)
+        return NULL;
+    *r = (struct relay){ .limit = limit, .reply = reply, .arg = arg };
+    TAILQ_INIT (&r->under_way);
+    TAILQ_INIT (&r->waiting);
+    return r;
+}
+
+/* Tell the owner what became of an element that is in no list any more. */
+static void answer (struct relay *r, struct relay_element *e, const struct relay_result *result)
+{
+    void *cookie = e->cookie;
+
+    r->stats.elements--;
+    r->stats.ranges -= e->nranges;
+    element_destroy (e);
+    r->reply (r->arg, cookie, result);
+}
+
+void relay_destroy (struct relay *r)
+{
+    struct relay_element *e;
+
+    if (!r)
+        return;
+    int saved = errno;
+    relay_failed (r);
+    while ((e = TAILQ_FIRST (&r->waiting))) {
+        TAILQ_REMOVE (&r->waiting, e, link);
+        answer (r, e, &(struct relay_result){ .errnum = ECANCELED });
+    }
+    free (r);
+    errno = saved;
+}
+
+int relay_add_new (struct relay *r, struct relay_element *e)
+{
+    if (!e) {
+        errno = ENOMEM;
+        return -1;
+    }
+    if (r->stats.elements > 0 && r->stats.ranges + e->nranges > r->limit) {
+        element_destroy (e);
+        errno = EAGAIN;
+        return -1;
+    }
+    TAILQ_INSERT_TAIL (&r->waiting, e, link);
+    r->stats.elements++;
+    r->stats.ranges += e->nranges;
+    return 0;
+}
+
+/* One element goes in any case, then as many as fit. */
+const struct relay_element *relay_next (struct relay *r)
+{
+    size_t ranges = 0, bytes = 0;
+    struct relay_element *e;
+
+    if (r->nunder_way > 0)
+        return NULL;
+    while ((e = TAILQ_FIRST (&r->waiting))) {
+        ranges += e->nranges;
+        bytes += strlen (e->text) + 1;
+        if (r->nunder_way > 0 && (ranges > RELAY_BATCH_RANGES || bytes > RELAY_BATCH_BYTES))
+            break;
+        TAILQ_REMOVE (&r->waiting, e, link);
+        TAILQ_INSERT_TAIL (&r->under_way, e, link);
+        r->nunder_way++;
+    }
+    r->stats.batches += r->nunder_way > 0;
+    r->stats.sent += r->nunder_way;
+    return TAILQ_FIRST (&r->under_way);
+}
+
+const struct relay_element *relay_following (const struct relay_element *e)
+{
+    return TAILQ_NEXT (e, link);
+}
+
+size_t relay_under_way (const struct relay *r)
+{
+    return r->nunder_way;
+}
+
+/* The list is ours alone meanwhile: who is answered may add elements. */
+void relay_answered (struct relay *r, const struct relay_result *results)
+{
+    struct list done = TAILQ_HEAD_INITIALIZER (done);
+    struct relay_element *e;
+
+    TAILQ_CONCAT (&done, &r->under_way, link);
+    r->nunder_way = 0;
+    while ((e = TAILQ_FIRST (&done))) {
+        TAILQ_REMOVE (&done, e, link);
+        answer (r, e, results++);
+    }
+}
+
+void relay_failed (struct relay *r)
+{
+    TAILQ_CONCAT (&r->under_way, &r->waiting, link);
+    TAILQ_CONCAT (&r->waiting, &r->under_way, link);
+    r->nunder_way = 0;
+}
+
+void relay_expire (struct relay *r, uint64_t now_ms)
+{
+    const struct relay_result late = { .errnum = EHOSTUNREACH, .text = "rank 0 was not reached in time: send it again" };
+    struct list expired = TAILQ_HEAD_INITIALIZER (expired);
+    struct relay_element *e, *next;
+
+    for (e = TAILQ_FIRST (&r->waiting); e; e = next) {
+        next = TAILQ_NEXT (e, link);
+        if (e->deadline_ms <= now_ms) {
+            TAILQ_REMOVE (&r->waiting, e, link);
+            TAILQ_INSERT_TAIL (&expired, e, link);
+        }
+    }
+    while ((e = TAILQ_FIRST (&expired))) {
+        TAILQ_REMOVE (&expired, e, link);
+        answer (r, e, &late);
+    }
+}
+
+struct relay_stats relay_stats (const struct relay *r)
+{
+    return r->stats;
+}

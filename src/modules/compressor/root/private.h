@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* private.h - what the files of rank 0 share
+ *
+ *   root.c        from group to group: what changed is stored, then published, then requests are answered
+ *   root_tasks.c  what a request does to the documents, and its answer
+ *   root_reads.c  what is told of documents as they are stored, which waits for no disk
+ */
+#ifndef COMPRESSOR_ROOT_PRIVATE_H
+#define COMPRESSOR_ROOT_PRIVATE_H
+
+#include "libutil/turns.h"
+#include "modules/compressor/service.h"
+#include "modules/compressor/root/store.h"
+
+#define GROUP_MAX 1024 /* requests */
+
+/* A stored form that is sent in pieces: made once for all who ask for it meanwhile. */
+struct kept_form {
+    void *bytes; /* NULL: none */
+    size_t size;
+    int64_t seq;
+    uint64_t used_ms; /* when somebody asked for a piece of it last */
+};
+
+struct root_document {
+    int64_t id;
+    char name[WIRE_NAME_MAX + 1];
+    char uuid[IDCOMP_UUID_TEXT];
+    struct orderer *orderer;
+    int64_t form_seq; /* of the stored form; -1: none is stored */
+    struct kept_form kept;
+    idt_error_t refused; /* why nothing of it is told; "": it is good */
+};
+
+/* A request of the group.  finish () answers it. */
+struct task {
+    const idt_msg_t *msg;
+    void (*finish) (struct root *root, struct task *task);
+    struct root_document *doc;
+    json_t *results;
+};
+
+struct root {
+    struct service *service;
+    struct orderer_limits limits;
+    struct root_document **docs;
+    uint32_t ndocs;
+
+    struct store *store; /* NULL: it cannot be used, as 'why' says */
+    idt_watcher_t *store_watcher;
+
+    struct fifo waiting; /* requests for the next group */
+    struct task tasks[GROUP_MAX];
+    size_t ntasks;
+    struct store_change *changes;
+    struct root_document **changed; /* the document of each change */
+    size_t nchanges;
+    bool committing;
+    uint64_t commit_ms; /* when it began */
+    size_t publishing;  /* events that the broker has not taken yet */
+    int failing;        /* errno of the last commit; 0: it was good */
+    idt_error_t why;
+    bool told;          /* that it fails */
+
+    struct turns *reads; /* by documents */
+    idt_watcher_t *reads_prepare, *reads_idle;
+    size_t kept_bytes;
+
+    uint64_t groups, ranges, repeated, refused, events, failures;
+};
+
+/* --- root_tasks.c -------------------------------------------------------------------------------- */
+
+/* Add a document that is stored.  Returns NULL with errno set. */
+struct root_document *root_document_add (struct root *root, const struct store_document *d);
+
+/* Forget documents from number 'n' on. */
+void root_documents_cut (struct root *root, uint32_t n);
+
+/* The document that a request or an element names, NULL with errno set and 'errp' filled: EPROTO, ENOENT. */
+struct root_document *root_find (struct root *root, const json_t *o, idt_error_t *errp);
+
+/* The same for somebody who joined: also ESTALE, or ENOTRECOVERABLE where it is refused.  'seq' is the number of the last range
+ * that he has finalized; "digest", where it is there, tells of which history (below).
+ */
+struct root_document *root_find_joined (struct root *root, const json_t *o, int64_t seq, idt_error_t *errp);
+
+/* Do to the documents what a request asks for (steals the reference), as the next task of the group; one that is wrong is
+ * answered at once.
+ */
+void root_task_begin (struct root *root, const idt_msg_t *msg);
+
+/* Answer all tasks: with what they made, or with an error. */
+void root_tasks_finish (struct root *root);
+void root_tasks_fail (struct root *root, int errnum, const char *text);
+
+/* Tell why nothing is stored: to one request, or to all of the group and those that wait. */
+void root_refuse (struct root *root, const idt_msg_t *msg);
+void root_refuse_all (struct root *root);
+
+/* How many ranges from 'first' on, up to 'last', go into one message: one, or as many as fit; '*bytes' are theirs. */
+size_t root_count_ranges (const struct orderer *o, int64_t first, int64_t last, size_t *bytes);
+
+/* The text of a range, for wire_ranges (): 'arg' is the orderer. */
+const char *root_range_text (void *arg, int64_t seq);
+
+/* --- root_reads.c ----------------------------------------------------------------------------------- */
+
+/* Returns 0, or -1 with errno ENOMEM. */
+int root_reads_init (struct root *root);
+void root_reads_fini (struct root *root);
+
+/* Take a request that reads.  Returns false where it is none: it changes documents. */
+bool root_read (struct root *root, const idt_msg_t *msg);
+
+/* Answer a join of a document that is stored, with the newest form, or one that is somewhat 'behind'. */
+void root_answer_join (struct root *root, const idt_msg_t *msg, struct root_document *doc, bool behind);
+
+/* Forget forms that nobody asks for any more. */
+void root_reads_tick (struct root *root);
+
+#endif /* COMPRESSOR_ROOT_PRIVATE_H */

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* reads.c - rank 0: what is told of documents as they are stored
+ *
+ * Who reads waits for no commit: ranges, and forms (orderer_save_stored ()), are told up to the last one that is stored,
+ * also while more is being stored, or a disk fails or hangs.
+ *
+ * Documents take turns, by the bytes of their answers, and after TURN_BYTES whatever else there is to do comes first.  A form
+ * that is too large for one answer is made once and kept while its pieces are asked for: each asker has one piece under way.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libidtree/json_build.h"
+#include "libutil/errprintf.h"
+#include "modules/compressor/root/private.h"
+
+#define TURN_BYTES ((size_t)1 << 20)
+#define QUANTUM 65536
+#define KEPT_MAX ((size_t)128 << 20) /* bytes of forms that are kept */
+#define KEPT_IDLE_MS 2000            /* a form that nobody asked for so long makes room */
+#define SMALL_COST 256
+#define LIST_KEY 0 /* documents have their ids, from 1 on */
+
+struct read {
+    const idt_msg_t *msg;
+    void (*answer) (struct root *root, const struct read *read);
+    struct root_document *doc;
+    int64_t seq;   /* fetch: the first range; state: of the form */
+    size_t offset; /* state */
+    bool behind;   /* join: the last ranges may be missing in the form, the asker will fetch them */
+    size_t cost;
+};
+
+static void read_destroy (struct read *read)
+{
+    idt_msg_unref (read->msg);
+    free (read);
+}
+
+/* --- list ---------------------------------------------------------------------------------------------- */
+
+static json_t *describe (const struct root_document *doc)
+{
+    struct idcomp_stats s = orderer_stored_stats (doc->orderer);
+    json_t *o = json_pack ("{s:s s:s s:I s:I s:I s:I}", "document", doc->name, "uuid", doc->uuid, "seq",
+                           (json_int_t)orderer_stored_seq (doc->orderer), "finals", (json_int_t)s.allocated_finals,
+                           "sessions", (json_int_t)s.sessions - 1, "clusters", (json_int_t)s.clusters);
+
+    if (o && *doc->refused.text)
+        json_object_set_new (o, "refused", json_string (doc->refused.text));
+    return o;
+}
+
+static void answer_list (struct root *root, const struct read *read)
+{
+    json_t *list = json_array ();
+
+    for (uint32_t i = 0; list && i < root->ndocs; i++)
+        if (root->docs[i]->form_seq >= 0)
+            json_add_new (&list, describe (root->docs[i]));
+    service_respond_object (root->service, read->msg, json_pack ("{s:o}", "documents", list));
+}
+
+/* --- forms --------------------------------------------------------------------------------------------- */
+
+static void drop_kept (struct root *root, struct root_document *doc)
+{
+    root->kept_bytes -= doc->kept.bytes ? doc->kept.size : 0;
+    free (doc->kept.bytes);
+    doc->kept = (struct kept_form){ 0 };
+}
+
+static void drop_idle (struct root *root, uint64_t before_ms)
+{
+    for (uint32_t i = 0; root->kept_bytes > 0 && i < root->ndocs; i++)
+        if (root->docs[i]->kept.bytes && root->docs[i]->kept.used_ms <= before_ms)
+            drop_kept (root, root->docs[i]);
+}
+
+void root_reads_tick (struct root *root)
+{
+    if (root->kept_bytes == 0)
+        return;
+    drop_idle (root, service_now_ms () - root->service->options.timeout_ms);
+    service_arm (root->service);
+}
+
+/* Whether the kept form is the newest or, for one who may be behind, all ranges since can be fetched. */
+static bool kept_will_do (const struct root_document *doc, bool behind)
+{
+    int64_t seq = doc->kept.seq;
+
+    return doc->kept.bytes
+           && (seq == orderer_stored_seq (doc->orderer) || (behind && orderer_range (doc->orderer, seq + 1)));
+}
+
+/* Keep a form (stolen) that is large.  Returns 0, or -1 with errno set where there is no room. */
+static int keep (struct root *root, struct root_document *doc, void *form, size_t size)
+{
+    uint64_t now_ms = service_now_ms ();
+
+    drop_kept (root, doc);
+    if (root->kept_bytes + size > KEPT_MAX)
+        drop_idle (root, now_ms - KEPT_IDLE_MS);
+    if (root->kept_bytes > 0 && root->kept_bytes + size > KEPT_MAX) {
+        free (form);
+        errno = EAGAIN;
+        return -1;
+    }
+    doc->kept = (struct kept_form){ form, size, orderer_stored_seq (doc->orderer), now_ms };
+    root->kept_bytes += size;
+    service_arm (root->service);
+    return 0;
+}
+
+static void answer_piece (struct root *root, const idt_msg_t *msg, struct root_document *doc, size_t offset)
+{
+    doc->kept.used_ms = service_now_ms ();
+    service_respond_new (root->service, msg,
+                         wire_state (doc->name, doc->uuid, orderer_stored_seq (doc->orderer), doc->kept.seq, doc->kept.bytes,
+                                     doc->kept.size, offset));
+}
+
+/* A form that fits into one answer is made for each. */
+static void answer_form (struct root *root, const idt_msg_t *msg, struct root_document *doc, bool behind)
+{
+    int64_t seq = orderer_stored_seq (doc->orderer);
+    size_t size = 0;
+
+    if (kept_will_do (doc, behind)) {
+        answer_piece (root, msg, doc, 0);
+        return;
+    }
+    void *form = orderer_save_stored (doc->orderer, &size);
+    if (!form)
+        service_respond_error (root->service, msg, ENOMEM, NULL);
+    else if (size <= WIRE_PIECE) {
+        service_respond_new (root->service, msg, wire_state (doc->name, doc->uuid, seq, seq, form, size, 0));
+        free (form);
+    }
+    else if (keep (root, doc, form, size) < 0)
+        service_respond_error (root->service, msg, errno, "too many large documents are read at once: ask again later");
+    else
+        answer_piece (root, msg, doc, 0);
+}
+
+void root_answer_join (struct root *root, const idt_msg_t *msg, struct root_document *doc, bool behind)
+{
+    if (*doc->refused.text)
+        service_respond_error (root->service, msg, ENOTRECOVERABLE, doc->refused.text);
+    else
+        answer_form (root, msg, doc, behind);
+}
+
+static void answer_join (struct root *root, const struct read *read)
+{
+    root_answer_join (root, read->msg, read->doc, read->behind);
+}
+
+static void answer_state (struct root *root, const struct read *read)
+{
+    struct root_document *doc = read->doc;
+
+    if (!doc->kept.bytes || doc->kept.seq != read->seq)
+        service_respond_error (root->service, read->msg, EAGAIN, "this form is not kept any more: begin again with the newest");
+    else if (read->offset >= doc->kept.size)
+        service_respond_error (root->service, read->msg, EINVAL, "offset is beyond the end of the form");
+    else
+        answer_piece (root, read->msg, doc, read->offset);
+}
+
+/* --- ranges -------------------------------------------------------------------------------------------- */
+
+static void answer_fetch (struct root *root, const struct read *read)
+{
+    struct root_document *doc = read->doc;
+    int64_t newest = orderer_stored_seq (doc->orderer);
+    size_t bytes;
+
+    if (read->seq <= newest && !orderer_range (doc->orderer, read->seq))
+        answer_form (root, read->msg, doc, true);
+    else
+        service_respond_new (root->service, read->msg,
+                             wire_ranges (doc->name, doc->uuid, NULL, newest, read->seq,
+                                          root_count_ranges (doc->orderer, read->seq, newest, &bytes), root_range_text,
+                                          doc->orderer));
+}
+
+/* --- what is asked for ---------------------------------------------------------------------------------- */
+
+static int begin_list (struct root *root, struct read *read, const json_t *o, idt_error_t *errp)
+{
+    *read = (struct read){ .answer = answer_list, .cost = SMALL_COST * (root->ndocs + 1) };
+    return 0;
+}
+
+static size_t form_cost (const struct root_document *doc)
+{
+    size_t clusters = (size_t)orderer_stored_stats (doc->orderer).clusters;
+
+    return SMALL_COST + (clusters * 32 < WIRE_PIECE ? clusters * 32 : WIRE_PIECE);
+}
+
+static int begin_join (struct root *root, struct read *read, const json_t *o, idt_error_t *errp)
+{
+    if (!(read->doc = root_find (root, o, errp)))
+        return -1;
+    read->answer = answer_join;
+    read->behind = json_is_true (json_object_get (o, "behind"));
+    read->cost = form_cost (read->doc);
+    return 0;
+}
+
+static int begin_fetch (struct root *root, struct read *read, const json_t *o, idt_error_t *errp)
+{
+    size_t bytes = 0;
+
+    read->seq = json_integer_value (json_object_get (o, "from"));
+    if (!(read->doc = root_find_joined (root, o, read->seq - 1, errp)))
+        return -1;
+    if (read->seq < 1) {
+        errno = EINVAL;
+        return errprintf (errp, "from must be the number of a range, from 1 on");
+    }
+    root_count_ranges (read->doc->orderer, read->seq, orderer_stored_seq (read->doc->orderer), &bytes);
+    read->answer = answer_fetch;
+    read->cost = SMALL_COST + bytes;
+    return 0;
+}
+
+/* Four characters of text are three bytes. */
+static int begin_state (struct root *root, struct read *read, const json_t *o, idt_error_t *errp)
+{
+    json_int_t offset = json_integer_value (json_object_get (o, "offset"));
+
+    if (!(read->doc = root_find_joined (root, o, 0, errp)))
+        return -1;
+    if (offset < 0 || offset % 4 != 0) {
+        errno = EINVAL;
+        return errprintf (errp, "offset=%lld: must be where a piece of the text begins", (long long)offset);
+    }
+    read->seq = json_integer_value (json_object_get (o, "seq"));
+    read->offset = (size_t)offset / 4 * 3;
+    read->answer = answer_state;
+    read->cost = form_cost (read->doc);
+    return 0;
+}
+
+static const struct {
+    const char *topic;
+    int (*begin) (struct root *root, struct read *read, const json_t *o, idt_error_t *errp);
+} methods[] = {
+    { "compressor.list", begin_list },
+    { "compressor.join", begin_join },
+    { "compressor.fetch", begin_fetch },
+    { "compressor.state", begin_state },
+};
+
+static int begin (struct root *root, size_t method, struct read *read, const idt_msg_t *msg, idt_error_t *errp)
+{
+    json_t *o = idt_msg_json (msg, errp);
+    int rc = o ? methods[method].begin (root, read, o, errp) : -1, saved = errno;
+
+    json_decref (o);
+    errno = saved;
+    return rc;
+}
+
+static int put (struct root *root, const struct read *read, const idt_msg_t *msg)
+{
+    struct read *copy = malloc (sizeof (*copy));
+
+    if (!copy)
+        return -1;
+    *copy = *read;
+    copy->msg = idt_msg_ref (msg);
+    if (turns_put (root->reads, read->doc ? (uint64_t)read->doc->id : LIST_KEY, copy, (uint32_t)read->cost) < 0) {
+        int saved = errno == EXFULL ? EAGAIN : errno;
+        read_destroy (copy);
+        errno = saved;
+        return -1;
+    }
+    idt_watcher_start (root->reads_prepare);
+    idt_watcher_start (root->reads_idle);
+    return 0;
+}
+
+/* Joining a document that is not there, or not stored yet, makes it. */
+static bool makes_document (size_t method, const struct read *read, int errnum)
+{
+    return methods[method].begin == begin_join && (read->doc ? read->doc->form_seq < 0 : errnum == ENOENT);
+}
+
+bool root_read (struct root *root, const idt_msg_t *msg)
+{
+    struct read read = { 0 };
+    idt_error_t error = { "" };
+    size_t i = 0, n = sizeof (methods) / sizeof (methods[0]);
+
+    while (i < n && strcmp (idt_msg_topic (msg), methods[i].topic) != 0)
+        i++;
+    if (i == n)
+        return false;
+    int rc = begin (root, i, &read, msg, &error), errnum = errno;
+    if (makes_document (i, &read, errnum))
+        return false;
+    if (rc < 0)
+        service_respond_error (root->service, msg, errnum, error.text);
+    else if (read.doc && read.doc->form_seq < 0)
+        service_respond_error (root->service, msg, EAGAIN, "the document is being made: ask again");
+    else if (put (root, &read, msg) < 0)
+        service_respond_error (root->service, msg, errno, "too many requests wait for rank 0 (compressor.max-waiting): ask again later");
+    return true;
+}
+
+/* --- turns --------------------------------------------------------------------------------------------- */
+
+/* An idle watcher keeps the reactor from sleeping while requests wait. */
+static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct root *root = arg;
+    struct read *read;
+    size_t bytes = 0;
+
+    while (bytes < TURN_BYTES && (read = turns_next (root->reads))) {
+        bytes += read->cost;
+        read->answer (root, read);
+        read_destroy (read);
+    }
+    if (turns_count (root->reads) == 0) {
+        idt_watcher_stop (root->reads_prepare);
+        idt_watcher_stop (root->reads_idle);
+    }
+}
+
+static void idle_cb (idt_watcher_t *w, int revents, void *arg)
+{
+}
+
+int root_reads_init (struct root *root)
+{
+    idt_reactor_t *r = idt_get_reactor (root->service->h);
+
+    if (!(root->reads = turns_create (QUANTUM, root->service->options.max_waiting, 0))
+        || !(root->reads_prepare = idt_prepare_watcher_create (r, prepare_cb, root))
+        || !(root->reads_idle = idt_idle_watcher_create (r, idle_cb, root)))
+        return -1;
+    return 0;
+}
+
+static void stop_read (void *item, void *arg)
+{
+    struct read *read = item;
+
+    service_respond_error (arg, read->msg, EHOSTUNREACH, SERVICE_STOPPING);
+    read_destroy (read);
+}
+
+void root_reads_fini (struct root *root)
+{
+    if (root->reads)
+        turns_drain (root->reads, stop_read, root->service);
+    turns_destroy (root->reads);
+    idt_watcher_destroy (root->reads_prepare);
+    idt_watcher_destroy (root->reads_idle);
+    for (uint32_t i = 0; i < root->ndocs; i++)
+        drop_kept (root, root->docs[i]);
+}

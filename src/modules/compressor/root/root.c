@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* root.c - rank 0: requests in groups, each stored before anything of it is told
+ *
+ * A group is all requests that came while the one before it was stored.  It is done in three steps: each request does
+ * to the documents what it asks for (root_tasks.c); what changed is committed; then events are published, and when the broker
+ * has taken them, requests are answered.  So an answer never comes before its event, and between two groups
+ * documents are as they are stored.
+ *
+ * While a commit fails it is tried again each SERVICE_PAUSE_MS; its requests have been told why, and so is who comes
+ * meanwhile.  Whoever repeats a range afterwards finds it ordered.  Documents that it would have made are not made.  One that
+ * takes longer than half of compressor.timeout counts as failing until it ends.
+ *
+ * Where the store cannot be used at all there are no documents: who asks is told why, and the broker is none the worse.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "libutil/errprintf.h"
+#include "modules/compressor/root/private.h"
+
+static void root_turn (struct root *root);
+
+/* --- the group: what is stored -------------------------------------------------------------------------------- */
+
+static bool has_changed (const struct root_document *doc)
+{
+    return doc->form_seq < 0 || orderer_seq (doc->orderer) > orderer_stored_seq (doc->orderer);
+}
+
+/* Whether it is time to write the stored form anew.  That costs as much as there are clusters. */
+static bool form_is_due (struct root *root, const struct root_document *doc)
+{
+    int64_t since = orderer_seq (doc->orderer) - doc->form_seq;
+
+    return doc->form_seq < 0
+           || (since >= root->service->options.compact && since >= idcomp_stats (orderer_ids (doc->orderer)).clusters / 8);
+}
+
+static int make_change (struct root *root, struct root_document *doc, struct store_change *change)
+{
+    int64_t first = orderer_stored_seq (doc->orderer) + 1, n = orderer_seq (doc->orderer) + 1 - first;
+
+    *change = (struct store_change){ .document = { .id = doc->id, .name = doc->name, .uuid = doc->uuid }, .first = first };
+    if (form_is_due (root, doc)) {
+        change->document.seq = orderer_seq (doc->orderer);
+        if (!(change->document.form = orderer_save (doc->orderer, &change->document.form_size)) && doc->form_seq < 0)
+            return -1;
+    }
+    if (n > 0 && !(change->ranges = calloc ((size_t)n, sizeof (change->ranges[0]))))
+        return -1;
+    change->nranges = (size_t)n;
+    for (size_t i = 0; i < change->nranges; i++)
+        change->ranges[i] = orderer_range (doc->orderer, first + (int64_t)i);
+    return 0;
+}
+
+static void drop_changes (struct root *root)
+{
+    for (size_t i = 0; i < root->nchanges; i++) {
+        free ((void *)root->changes[i].document.form);
+        free (root->changes[i].ranges);
+    }
+    root->nchanges = 0;
+}
+
+/* Note what has to be stored.  Returns 0, or -1 with errno ENOMEM. */
+static int collect_changes (struct root *root)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < root->ndocs; i++)
+        n += has_changed (root->docs[i]);
+    struct store_change *changes = realloc (root->changes, (n + 1) * sizeof (*changes));
+    if (changes)
+        root->changes = changes;
+    struct root_document **changed = realloc (root->changed, (n + 1) * sizeof (changed[0]));
+    if (changed)
+        root->changed = changed;
+    if (!changes || !changed)
+        return -1;
+    for (uint32_t i = 0; i < root->ndocs; i++) {
+        if (!has_changed (root->docs[i]))
+            continue;
+        root->changed[root->nchanges] = root->docs[i];
+        if (make_change (root, root->docs[i], &root->changes[root->nchanges++]) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* --- the group: what is published ------------------------------------------------------------------------------- */
+
+static void end_group (struct root *root)
+{
+    root_tasks_finish (root);
+    root_turn (root);
+}
+
+/* An event that could not be published leaves a gap, which is seen and filled. */
+static void published_cb (idt_future_t *f, void *arg)
+{
+    struct up *up = arg;
+    struct root *root = up->service->root;
+
+    if (idt_future_errnum (f))
+        idt_log (up->service->h, LOG_ERR, "cannot publish ranges: %s", idt_future_error (f));
+    up_destroy (up);
+    if (--root->publishing == 0)
+        end_group (root);
+}
+
+static void publish (struct root *root, const struct root_document *doc, int64_t first, size_t n)
+{
+    char topic[sizeof (WIRE_EVENT_PREFIX) + WIRE_NAME_MAX];
+    uint64_t digest = 0;
+    bool known = orderer_digest (doc->orderer, first - 1, &digest) == 0;
+    char *s = wire_ranges (doc->name, doc->uuid, known ? &digest : NULL, -1, first, n, root_range_text, doc->orderer);
+
+    sprintf (topic, WIRE_EVENT_PREFIX "%s", doc->name);
+    if (s && up_create (root->service, idt_event_publish (root->service->h, topic, IDT_MSGFLAG_PRIVATE, s), published_cb,
+                        NULL) == 0)
+        root->publishing++;
+    else
+        idt_log (root->service->h, LOG_ERR, "cannot publish ranges of %s: %s", doc->name, strerror (errno));
+    root->events++;
+    free (s);
+}
+
+/* The window is trimmed by orderer_stored (): what is to be published is taken before. */
+static void publish_change (struct root *root, const struct store_change *change, struct root_document *doc)
+{
+    int64_t first = change->first;
+    size_t n, bytes;
+
+    while ((n = root_count_ranges (doc->orderer, first, orderer_seq (doc->orderer), &bytes)) > 0) {
+        publish (root, doc, first, n);
+        first += (int64_t)n;
+    }
+    orderer_stored (doc->orderer);
+    if (change->document.form)
+        doc->form_seq = change->document.seq;
+}
+
+static void take_stored (struct root *root)
+{
+    if (root->told)
+        idt_log (root->service->h, LOG_NOTICE, "documents are stored again: ranges are ordered");
+    root->told = false;
+    root->failing = 0;
+    root->groups++;
+    for (size_t i = 0; i < root->nchanges; i++)
+        publish_change (root, &root->changes[i], root->changed[i]);
+    drop_changes (root);
+    if (root->publishing == 0)
+        end_group (root);
+}
+
+/* Tell all who wait. */
+static void fail (struct root *root, int errnum, const idt_error_t *why)
+{
+    if (!root->told || strcmp (root->why.text, why->text) != 0) /* not at each try */
+        idt_log (root->service->h, LOG_CRIT, "%s: no ranges are ordered until they can be stored", why->text);
+    root->told = true;
+    root->failing = errnum;
+    root->why = *why;
+    root->failures++;
+    root_refuse_all (root);
+    service_arm (root->service);
+}
+
+/* Documents that were to be made are told not to be: they are the last ones.  Returns how many are left. */
+static uint32_t count_stored (const struct root *root)
+{
+    uint32_t n = root->ndocs;
+
+    while (n > 0 && root->docs[n - 1]->form_seq < 0)
+        n--;
+    return n;
+}
+
+static void take_failed (struct root *root, int errnum, const idt_error_t *why)
+{
+    fail (root, errnum, why);
+    drop_changes (root);
+    root_documents_cut (root, count_stored (root));
+    if (collect_changes (root) < 0)
+        drop_changes (root); /* again by root_tick () */
+    else if (root->nchanges == 0)
+        root->failing = 0; /* nothing waits for the disk: the next request will see */
+}
+
+/* The disk does not answer.  What came of the group is known when it does.  Ranks wait twice as long for us, so that the
+ * reason comes to them before they give up.
+ */
+static void take_late (struct root *root)
+{
+    idt_error_t why;
+
+    errprintf (&why, "%s/compressor.sqlite: the disk has not answered for %llu ms (half of compressor.timeout): what was asked "
+               "for may be done later", root->service->options.statedir,
+               (unsigned long long)root->service->options.timeout_ms / 2);
+    fail (root, ETIMEDOUT, &why);
+}
+
+static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct root *root = arg;
+    idt_error_t why;
+    int rc = store_result (root->store, &why);
+
+    if (rc == 0)
+        return;
+    root->committing = false;
+    if (rc > 0)
+        take_stored (root);
+    else
+        take_failed (root, errno, &why);
+}
+
+static void commit (struct root *root)
+{
+    root->committing = true;
+    root->commit_ms = service_now_ms ();
+    service_arm (root->service);
+    store_commit (root->store, root->changes, root->nchanges);
+}
+
+/* --- from group to group ------------------------------------------------------------------------------------------ */
+
+static void start_group (struct root *root)
+{
+    const idt_msg_t *msg;
+
+    while (root->ntasks < GROUP_MAX && (msg = fifo_pop (&root->waiting)))
+        root_task_begin (root, msg);
+    if (collect_changes (root) < 0)
+        take_failed (root, ENOMEM, &(idt_error_t){ "out of memory" });
+    else if (root->nchanges > 0)
+        commit (root);
+    else
+        root_tasks_finish (root);
+}
+
+static void root_turn (struct root *root)
+{
+    while (!root->committing && root->publishing == 0 && !root->failing && root->waiting.count > 0)
+        start_group (root);
+}
+
+void root_request (struct root *root, const idt_msg_t *msg)
+{
+    if (root->store && root_read (root, msg))
+        return;
+    if (root->failing)
+        root_refuse (root, msg);
+    else if (service_queue (root->service, &root->waiting, msg) == 0)
+        root_turn (root);
+}
+
+/* What a child wants ordered stays: it is for more than one client. */
+void root_forget (struct root *root, const idt_msg_t *disconnect)
+{
+    service_forget (&root->waiting, disconnect);
+}
+
+/* Try again what could not be stored, or not even be noted. */
+static void retry (struct root *root)
+{
+    if (root->nchanges == 0 && collect_changes (root) < 0) {
+        drop_changes (root);
+        service_arm (root->service);
+        return;
+    }
+    commit (root);
+}
+
+void root_tick (struct root *root)
+{
+    if (!root->store)
+        return;
+    root_reads_tick (root);
+    if (root->failing && !root->committing)
+        retry (root);
+    else if (root->committing) {
+        if (!root->failing && service_now_ms () - root->commit_ms >= root->service->options.timeout_ms / 2)
+            take_late (root);
+        service_arm (root->service);
+    }
+}
+
+json_t *root_stats (const struct root *root)
+{
+    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:s}", "documents", (json_int_t)root->ndocs, "groups",
+                      (json_int_t)root->groups, "ranges", (json_int_t)root->ranges, "repeated", (json_int_t)root->repeated,
+                      "refused", (json_int_t)root->refused, "events", (json_int_t)root->events, "failures",
+                      (json_int_t)root->failures, "store", root->told ? root->why.text : "good");
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------------ */
+
+static int read_document_cb (void *arg, const struct store_document *d, idt_error_t *errp)
+{
+    if (root_document_add (arg, d))
+        return 0;
+    errprintf (errp, "document %s: %s", d->name, idcomp_strerror (errno));
+    errno = EBADMSG;
+    return -1;
+}
+
+static int read_range_cb (void *arg, int64_t seq, const char *text, idt_error_t *errp)
+{
+    struct root *root = arg;
+    struct root_document *doc = root->docs[root->ndocs - 1];
+    struct idcomp_range range;
+
+    if (idcomp_range_decode (text, strlen (text), &range) < 0)
+        return errprintf (errp, "document %s, range %lld: %s", doc->name, (long long)seq, idcomp_strerror (errno));
+    int rc = orderer_add (doc->orderer, &range, errp);
+    idcomp_range_fini (&range);
+    orderer_stored (doc->orderer);
+    if (rc == 1)
+        return 0;
+    errno = EBADMSG;
+    return rc < 0 ? -1 : errprintf (errp, "document %s, range %lld: it is there twice", doc->name, (long long)seq);
+}
+
+/* One that cannot be used is as a disk that fails for ever. */
+static void open_store (struct root *root)
+{
+    static const struct store_reader reader = { read_document_cb, read_range_cb };
+    const struct options *o = &root->service->options;
+    char host[64] = "?", holder[128];
+
+    gethostname (host, sizeof (host) - 1);
+    snprintf (holder, sizeof (holder), "process %d on %s", (int)getpid (), host);
+    /* What is stored may be more than is allowed now. */
+    root->limits = (struct orderer_limits){ .sessions = UINT32_MAX, .clusters = UINT32_MAX, .window = o->limits.window };
+    root->store = store_open (o->statedir, holder, &reader, root, &root->why);
+    root->limits = o->limits;
+    if (root->store)
+        return;
+    root->failing = errno ? errno : EIO;
+    root->told = true;
+    root_documents_cut (root, 0);
+    idt_log (root->service->h, LOG_CRIT, "%s: there are no documents until the compressor of rank 0 is loaded again", root->why.text);
+}
+
+void root_destroy (struct root *root)
+{
+    if (!root)
+        return;
+    int saved = errno;
+    root_reads_fini (root);
+    idt_watcher_destroy (root->store_watcher);
+    root_tasks_fail (root, EHOSTUNREACH, SERVICE_STOPPING);
+    service_respond_all (root->service, &root->waiting, EHOSTUNREACH, SERVICE_STOPPING);
+    fifo_fini (&root->waiting);
+    store_close (root->store);
+    drop_changes (root);
+    root_documents_cut (root, 0);
+    free (root->docs);
+    free (root->changes);
+    free (root->changed);
+    free (root);
+    errno = saved;
+}
+
+struct root *root_create (struct service *sv, idt_error_t *errp)
+{
+    struct root *root = calloc (1, sizeof (*root));
+
+    if (!root) {
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
+    root->service = sv;
+    open_store (root);
+    if (!root->store)
+        return root;
+    root->store_watcher = idt_fd_watcher_create (idt_get_reactor (sv->h), store_fd (root->store), IDT_POLLIN, store_done_cb, root);
+    if (!root->store_watcher || root_reads_init (root) < 0) {
+        errprintf (errp, "cannot start: %s", strerror (errno));
+        root_destroy (root);
+        return NULL;
+    }
+    idt_watcher_start (root->store_watcher);
+    return root;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* store.c - the documents of an instance
+ *
+ *   documents  id, name, uuid, seq, form: the stored form with ranges 1 ... seq finalized
+ *   ranges     document, seq, text: the ranges since
+ *
+ * A document is what its form says, and its ranges after that in order; their numbers must follow each other.
+ *
+ * The database belongs to the worker's thread while a commit is under way, else to the module's.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libsqlite/database.h"
+#include "libutil/errprintf.h"
+#include "libutil/worker.h"
+#include "modules/compressor/root/store.h"
+
+enum statement { PUT_DOCUMENT, DROP_RANGES, PUT_RANGE, STATEMENTS };
+
+static const char *const sql[STATEMENTS] = {
+    [PUT_DOCUMENT] = "INSERT OR REPLACE INTO documents (id, name, uuid, seq, form) VALUES (?, ?, ?, ?, ?);",
+    [DROP_RANGES] = "DELETE FROM ranges WHERE document = ? AND seq <= ?;",
+    [PUT_RANGE] = "INSERT INTO ranges (document, seq, text) VALUES (?, ?, ?);",
+};
+
+static const struct database_kind kind = {
+    .name = "compressor.sqlite",
+    .application_id = 1768191075, /* "idtc" */
+    .version = 1,
+    .create = "CREATE TABLE documents (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, uuid TEXT NOT NULL,"
+              " seq INTEGER NOT NULL, form BLOB NOT NULL);"
+              "CREATE TABLE ranges (document INTEGER NOT NULL, seq INTEGER NOT NULL, text TEXT NOT NULL,"
+              " PRIMARY KEY (document, seq)) WITHOUT ROWID",
+    .advice = "put a copy in its place; ranks that have documents open can still save them",
+};
+
+struct store {
+    struct database *d;
+    sqlite3_stmt *stmt[STATEMENTS];
+    struct worker *worker;
+    const struct store_change *changes; /* of the commit that is under way */
+    size_t nchanges;
+};
+
+/* --- writing ------------------------------------------------------------------------------------------ */
+
+/* Run a statement whose values are bound. */
+static int run (struct store *st, enum statement s, idt_error_t *errp)
+{
+    int rc = database_step (st->d, st->stmt[s], errp), saved = errno;
+
+    st->d->sqlite.reset (st->stmt[s]);
+    errno = saved;
+    return rc < 0 ? -1 : 0;
+}
+
+static int put_document (struct store *st, const struct store_document *doc, idt_error_t *errp)
+{
+    const struct sqlite *q = &st->d->sqlite;
+    sqlite3_stmt *put = st->stmt[PUT_DOCUMENT], *drop = st->stmt[DROP_RANGES];
+
+    q->bind_int64 (put, 1, doc->id);
+    q->bind_text (put, 2, doc->name, -1, SQLITE_STATIC);
+    q->bind_text (put, 3, doc->uuid, -1, SQLITE_STATIC);
+    q->bind_int64 (put, 4, doc->seq);
+    q->bind_blob64 (put, 5, doc->form, doc->form_size, SQLITE_STATIC);
+    q->bind_int64 (drop, 1, doc->id);
+    q->bind_int64 (drop, 2, doc->seq);
+    return run (st, PUT_DOCUMENT, errp) < 0 || run (st, DROP_RANGES, errp) < 0 ? -1 : 0;
+}
+
+static int put_range (struct store *st, int64_t document, int64_t seq, const char *text, idt_error_t *errp)
+{
+    const struct sqlite *q = &st->d->sqlite;
+    sqlite3_stmt *put = st->stmt[PUT_RANGE];
+
+    q->bind_int64 (put, 1, document);
+    q->bind_int64 (put, 2, seq);
+    q->bind_text (put, 3, text, -1, SQLITE_STATIC);
+    return run (st, PUT_RANGE, errp);
+}
+
+/* Ranges that the form of the same change has in it need no rows. */
+static int put_change (struct store *st, const struct store_change *change, idt_error_t *errp)
+{
+    const struct store_document *doc = &change->document;
+
+    if (doc->form && put_document (st, doc, errp) < 0)
+        return -1;
+    for (size_t i = 0; i < change->nranges; i++) {
+        int64_t seq = change->first + (int64_t)i;
+        if (!(doc->form && seq <= doc->seq) && put_range (st, doc->id, seq, change->ranges[i], errp) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_changes (void *arg, idt_error_t *errp)
+{
+    struct store *st = arg;
+
+    if (database_run (st->d, "BEGIN IMMEDIATE;", errp) < 0)
+        return -1;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < st->nchanges; i++)
+        rc = put_change (st, &st->changes[i], errp);
+    if (rc == 0)
+        rc = database_run (st->d, "COMMIT;", errp);
+    if (rc < 0) {
+        int saved = errno;
+        database_run (st->d, "ROLLBACK;", NULL);
+        errno = saved;
+    }
+    return rc;
+}
+
+void store_commit (struct store *st, const struct store_change *changes, size_t n)
+{
+    st->changes = changes;
+    st->nchanges = n;
+    worker_begin (st->worker);
+}
+
+int store_fd (const struct store *st)
+{
+    return worker_fd (st->worker);
+}
+
+int store_result (struct store *st, idt_error_t *errp)
+{
+    return worker_result (st->worker, errp);
+}
+
+/* --- reading --------------------------------------------------------------------------------------------- */
+
+static int read_ranges (struct store *st, const struct store_document *doc, sqlite3_stmt *ranges,
+                        const struct store_reader *reader, void *arg, idt_error_t *errp)
+{
+    const struct sqlite *q = &st->d->sqlite;
+    int64_t expected = doc->seq;
+    int rc;
+
+    q->reset (ranges);
+    q->bind_int64 (ranges, 1, doc->id);
+    while ((rc = database_step (st->d, ranges, errp)) > 0) {
+        if (q->column_int64 (ranges, 0) != ++expected) {
+            errno = EBADMSG;
+            return errprintf (errp, "%s: damaged (range %lld of %s is missing): %s", st->d->path, (long long)expected,
+                              doc->name, kind.advice);
+        }
+        if (reader->range (arg, expected, (const char *)q->column_text (ranges, 1), errp) < 0)
+            return -1;
+    }
+    return rc;
+}
+
+static int read_documents (struct store *st, sqlite3_stmt *documents, sqlite3_stmt *ranges,
+                           const struct store_reader *reader, void *arg, idt_error_t *errp)
+{
+    const struct sqlite *q = &st->d->sqlite;
+    int rc;
+
+    while ((rc = database_step (st->d, documents, errp)) > 0) {
+        const struct store_document doc = {
+            .id = q->column_int64 (documents, 0),
+            .name = (const char *)q->column_text (documents, 1),
+            .uuid = (const char *)q->column_text (documents, 2),
+            .seq = q->column_int64 (documents, 3),
+            .form = q->column_blob (documents, 4),
+            .form_size = (size_t)q->column_bytes (documents, 4),
+        };
+        if (reader->document (arg, &doc, errp) < 0 || read_ranges (st, &doc, ranges, reader, arg, errp) < 0)
+            return -1;
+    }
+    return rc;
+}
+
+static int read_all (struct store *st, const struct store_reader *reader, void *arg, idt_error_t *errp)
+{
+    sqlite3_stmt *documents = database_prepare (st->d, "SELECT id, name, uuid, seq, form FROM documents ORDER BY id;", errp);
+    sqlite3_stmt *ranges = database_prepare (st->d, "SELECT seq, text FROM ranges WHERE document = ? ORDER BY seq;", errp);
+    int rc = documents && ranges ? read_documents (st, documents, ranges, reader, arg, errp) : -1;
+    int saved = errno;
+
+    st->d->sqlite.finalize (documents);
+    st->d->sqlite.finalize (ranges);
+    errno = saved;
+    return rc;
+}
+
+/* --- open and close ---------------------------------------------------------------------------------------- */
+
+static int prepare (struct store *st, idt_error_t *errp)
+{
+    for (int i = 0; i < STATEMENTS; i++)
+        if (!(st->stmt[i] = database_prepare (st->d, sql[i], errp)))
+            return -1;
+    return 0;
+}
+
+void store_close (struct store *st)
+{
+    if (!st)
+        return;
+    int saved = errno;
+    worker_destroy (st->worker);
+    for (int i = 0; i < STATEMENTS; i++)
+        if (st->stmt[i])
+            st->d->sqlite.finalize (st->stmt[i]);
+    database_close (st->d);
+    free (st);
+    errno = saved;
+}
+
+struct store *store_open (const char *dir, const char *holder, const struct store_reader *reader, void *arg,
+                          idt_error_t *errp)
+{
+    struct store *st = calloc (1, sizeof (*st));
+
+    if (!st) {
+        errprintf (errp, "%s: out of memory", dir);
+        return NULL;
+    }
+    if (!(st->d = database_open (&kind, dir, holder, errp)) || prepare (st, errp) < 0
+        || read_all (st, reader, arg, errp) < 0)
+        goto error;
+    if (!(st->worker = worker_create (write_changes, st))) {
+        errprintf (errp, "%s: cannot start a thread: %s", st->d->path, strerror (errno));
+        goto error;
+    }
+    return st;
+error:
+    store_close (st);
+    return NULL;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* store_test.c - what was committed is there again, all of it or nothing; a file in use or damaged is refused */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libutil/tap.h"
+#include "modules/compressor/root/store.h"
+#include "test/faulty_disk.h"
+
+static char dir[64];
+static idt_error_t error;
+
+/* What was read, as a text: NAME@SEQ=FORM followed by the ranges. */
+static char content[1024];
+
+static int document_cb (void *arg, const struct store_document *doc, idt_error_t *errp)
+{
+    size_t n = strlen (content);
+
+    snprintf (content + n, sizeof (content) - n, "%s%lld:%s/%s@%lld=%.*s", n > 0 ? ";" : "", (long long)doc->id, doc->name,
+              doc->uuid, (long long)doc->seq, (int)doc->form_size, (const char *)doc->form);
+    return 0;
+}
+
+static int range_cb (void *arg, int64_t seq, const char *text, idt_error_t *errp)
+{
+    size_t n = strlen (content);
+
+    snprintf (content + n, sizeof (content) - n, ",%s", text);
+    return 0;
+}
+
+static struct store *open_in (const char *folder)
+{
+    static const struct store_reader reader = { document_cb, range_cb };
+
+    content[0] = '\0';
+    error.text[0] = '\0';
+    return store_open (folder, "broker 12345678, process 1 on here", &reader, NULL, &error);
+}
+
+static int commit (struct store *st, const struct store_change *changes, size_t n)
+{
+    struct pollfd pfd = { .fd = store_fd (st), .events = POLLIN };
+    int rc;
+
+    store_commit (st, changes, n);
+    wait_until ((rc = store_result (st, &error)) != 0)
+        poll (&pfd, 1, TAP_WAIT_S * 1000);
+    return rc;
+}
+
+static void make_dir (void)
+{
+    strcpy (dir, "/tmp/idtree-store-XXXXXX");
+    if (!mkdtemp (dir))
+        bail_out ("mkdtemp");
+    disk_choose (dir);
+}
+
+/* Returns true if nothing else is left in the folder. */
+static bool remove_dir (const char *folder)
+{
+    static const char *const names[] = { "compressor.sqlite", "compressor.sqlite-wal", "compressor.sqlite-journal" };
+    char path[128];
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
+        snprintf (path, sizeof (path), "%s/%s", folder, names[i]);
+        unlink (path);
+    }
+    return rmdir (folder) == 0;
+}
+
+static const char *ab[] = { "a", "b" }, *cd[] = { "c", "d" };
+
+static const struct store_change made[] = {
+    { .document = { 1, "one", "U1", 0, "x", 1 }, .first = 1, .ranges = ab, .nranges = 2 },
+    { .document = { 2, "two", "U2", 0, "y", 1 } },
+};
+
+static void check_content (void)
+{
+    struct store *st, *second;
+
+    make_dir ();
+    st = open_in (dir);
+    ok (st && strcmp (content, "") == 0, "a new file is empty");
+    second = open_in (dir);
+    ok (!second && errno == EBUSY && strstr (error.text, "in use by broker 12345678"), "it has one user: %s", error.text);
+    ok (store_result (st, &error) == 0, "without a commit there is no result");
+    ok (commit (st, made, 2) == 1, "documents are stored with their ranges");
+    ok (commit (st, &(struct store_change){ .document = { .id = 1 }, .first = 3, .ranges = cd, .nranges = 2 }, 1) == 1,
+        "ranges are added");
+    store_close (st);
+    st = open_in (dir);
+    ok (st && strcmp (content, "1:one/U1@0=x,a,b,c,d;2:two/U2@0=y") == 0, "all is there again: %s", content);
+    const char *ef[] = { "e", "f" };
+    ok (commit (st, &(struct store_change){ { 1, "one", "U1", 5, "form", 4 }, 5, ef, 2 }, 1) == 1,
+        "a form takes the place of ranges");
+    store_close (st);
+    st = open_in (dir);
+    ok (st && strcmp (content, "1:one/U1@5=form,f;2:two/U2@0=y") == 0, "those after it remain: %s", content);
+    commit (st, &(struct store_change){ .document = { .id = 2 }, .first = 2, .ranges = ab, .nranges = 2 }, 1);
+    store_close (st);
+    ok (!open_in (dir) && errno == EBADMSG && strstr (error.text, "range 1 of two is missing"),
+        "a file that lacks a range is refused: %s", error.text);
+    ok (remove_dir (dir), "nothing else is left in the folder");
+}
+
+/* Fail each write of a commit in turn: then nothing of it is there, and it can be tried again. */
+static void check_failing_disk (void)
+{
+    bool whole = true, told = true, clean = true;
+    int nth = 0;
+
+    do {
+        make_dir ();
+        struct store *st = open_in (dir);
+        disk_fail (++nth, true, DISK_FULL);
+        int rc = commit (st, made, 2);
+        bool failed = disk_failed ();
+        told = told && (rc == 1 || (rc < 0 && errno != 0 && strstr (error.text, dir)));
+        disk_fail (0, false, DISK_FULL);
+        if (rc < 0)
+            whole = whole && commit (st, made, 2) == 1;
+        store_close (st);
+        st = open_in (dir);
+        whole = whole && st && strcmp (content, "1:one/U1@0=x,a,b;2:two/U2@0=y") == 0;
+        store_close (st);
+        clean = clean && remove_dir (dir);
+        if (!failed)
+            break;
+    } while (nth < 1000);
+    ok (nth > 2 && told, "a commit that meets a full disk is told to have failed, at each of %d writes", nth - 1);
+    ok (whole && clean, "and works when there is room again");
+}
+
+static void check_power_cut (void)
+{
+    char after[] = "/tmp/idtree-after-XXXXXX";
+
+    make_dir ();
+    struct store *st = open_in (dir);
+    commit (st, made, 2);
+    disk_power_cut (dir, mkdtemp (after));
+    store_close (st);
+    st = open_in (after);
+    ok (st && strcmp (content, "1:one/U1@0=x,a,b;2:two/U2@0=y") == 0, "a commit survives a power cut: %s", content);
+    store_close (st);
+    ok (remove_dir (after) && remove_dir (dir), "nothing else is left in the folder");
+}
+
+static void check_refused (void)
+{
+    char path[128];
+
+    make_dir ();
+    snprintf (path, sizeof (path), "%s/compressor.sqlite", dir);
+    int fd = open (path, O_WRONLY | O_CREAT, 0600);
+    ok (!open_in (dir) && errno == EBADMSG, "an empty file is refused: %s", error.text);
+    ok (write (fd, path, sizeof (path)) > 0 && !open_in (dir) && errno == EBADMSG, "garbage is refused: %s", error.text);
+    close (fd);
+    ok (remove_dir (dir), "what was refused is left alone");
+    ok (!open_in ("/nowhere") && errno != 0 && strstr (error.text, "/nowhere/compressor.sqlite"),
+        "a folder that is not there is named: %s", error.text);
+    errno = EINTR;
+    store_close (NULL);
+    ok (errno == EINTR, "nothing can be closed, and errno is kept");
+}
+
+int main (void)
+{
+    if (disk_install () < 0) {
+        printf ("1..0 # SKIP SQLite is not installed\n");
+        return 0;
+    }
+    check_content ();
+    check_failing_disk ();
+    check_power_cut ();
+    check_refused ();
+    return done_testing ();
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* tasks.c - rank 0: what a request does to the documents, and its answer */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <syslog.h>
+
+#include "libutil/errprintf.h"
+#include "libidtree/json_build.h"
+#include "modules/compressor/root/private.h"
+
+/* --- documents ------------------------------------------------------------------------------------------- */
+
+static struct root_document *find (struct root *root, const char *name)
+{
+    for (uint32_t i = 0; i < root->ndocs; i++)
+        if (strcmp (root->docs[i]->name, name) == 0)
+            return root->docs[i];
+    return NULL;
+}
+
+static void document_free (struct root_document *doc)
+{
+    if (doc)
+        orderer_destroy (doc->orderer);
+    free (doc);
+}
+
+void root_documents_cut (struct root *root, uint32_t n)
+{
+    while (root->ndocs > n)
+        document_free (root->docs[--root->ndocs]);
+}
+
+struct root_document *root_document_add (struct root *root, const struct store_document *d)
+{
+    struct root_document *doc = calloc (1, sizeof (*doc));
+    struct root_document **docs = realloc (root->docs, (root->ndocs + 1) * sizeof (docs[0]));
+
+    if (docs)
+        root->docs = docs;
+    if (!doc || !docs || !(doc->orderer = orderer_create (&root->limits, d->form, d->form_size, d->seq))) {
+        document_free (doc);
+        return NULL;
+    }
+    doc->id = d->id;
+    snprintf (doc->name, sizeof (doc->name), "%s", d->name);
+    snprintf (doc->uuid, sizeof (doc->uuid), "%s", d->uuid);
+    doc->form_seq = d->seq;
+    return root->docs[root->ndocs++] = doc;
+}
+
+/* Make a document, from a stored form or empty (NULL).  Returns NULL with errno set and 'errp' filled. */
+static struct root_document *new_document (struct root *root, const char *name, const void *form, size_t size,
+                                      idt_error_t *errp)
+{
+    int64_t last = root->ndocs > 0 ? root->docs[root->ndocs - 1]->id : 0;
+    struct store_document d = { .id = last + 1, .name = name, .form = form, .form_size = size };
+    char text[IDCOMP_UUID_TEXT];
+    unsigned char random[16];
+    struct root_document *doc;
+
+    if (wire_check_name (name, errp) < 0)
+        return NULL;
+    if (root->ndocs >= root->service->options.max_documents) {
+        errno = EDQUOT;
+        errprintf (errp, "there are compressor.max-documents documents: no more can be made");
+        return NULL;
+    }
+    if (getrandom (random, sizeof (random), 0) != sizeof (random)) {
+        errprintf (errp, "no random numbers: %s", strerror (errno));
+        return NULL;
+    }
+    struct idcomp_uuid uuid = idcomp_uuid_random (random);
+    idcomp_uuid_format (&uuid, text);
+    d.uuid = text;
+    if (!(doc = root_document_add (root, &d))) {
+        errprintf (errp, "%s: %s", name, idcomp_strerror (errno));
+        errno = idcomp_errno (errno);
+        return NULL;
+    }
+    doc->form_seq = -1;
+    return doc;
+}
+
+/* --- answers ------------------------------------------------------------------------------------ */
+
+const char *root_range_text (void *arg, int64_t seq)
+{
+    return orderer_range (arg, seq);
+}
+
+size_t root_count_ranges (const struct orderer *o, int64_t first, int64_t last, size_t *bytes)
+{
+    const char *text;
+    size_t n = 0;
+
+    *bytes = 0;
+    while (n < RELAY_BATCH_RANGES && first + (int64_t)n <= last && (text = orderer_range (o, first + (int64_t)n))) {
+        size_t size = strlen (text) + 1;
+
+        if (n > 0 && *bytes + size > RELAY_BATCH_BYTES)
+            break;
+        *bytes += size;
+        n++;
+    }
+    return n;
+}
+
+static void finish_order (struct root *root, struct task *task)
+{
+    service_respond_object (root->service, task->msg, json_pack ("{s:O}", "results", task->results));
+}
+
+static void finish_join (struct root *root, struct task *task)
+{
+    root_answer_join (root, task->msg, task->doc, false);
+}
+
+static void finish_create (struct root *root, struct task *task)
+{
+    service_respond_object (root->service, task->msg,
+                            json_pack ("{s:s s:s s:i}", "document", task->doc->name, "uuid", task->doc->uuid, "seq", 0));
+}
+
+static void task_end (struct task *task)
+{
+    idt_msg_unref (task->msg);
+    json_decref (task->results);
+}
+
+void root_tasks_finish (struct root *root)
+{
+    for (size_t i = 0; i < root->ntasks; i++) {
+        root->tasks[i].finish (root, &root->tasks[i]);
+        task_end (&root->tasks[i]);
+    }
+    root->ntasks = 0;
+}
+
+void root_tasks_fail (struct root *root, int errnum, const char *text)
+{
+    for (size_t i = 0; i < root->ntasks; i++) {
+        service_respond_error (root->service, root->tasks[i].msg, errnum, text);
+        task_end (&root->tasks[i]);
+    }
+    root->ntasks = 0;
+}
+
+/* --- what cannot be stored ------------------------------------------------------------------------ */
+
+/* The same answer for each element of an order; NULL where there are none. */
+static json_t *fail_elements (const json_t *batch, int errnum, const char *text)
+{
+    json_t *results = json_is_array (batch) ? json_array () : NULL;
+
+    for (size_t i = 0; results && i < json_array_size (batch); i++)
+        json_add_new (&results, json_pack ("{s:i s:s}", "errnum", errnum, "text", text));
+    return results;
+}
+
+/* An order succeeds as a whole and its elements fail: so the reason comes to those who made them, instead of their trying as
+ * if rank 0 were not reached.
+ */
+void root_refuse (struct root *root, const idt_msg_t *msg)
+{
+    json_t *o = idt_msg_json (msg, NULL), *results = fail_elements (json_object_get (o, "batch"), root->failing, root->why.text);
+
+    if (results)
+        service_respond_object (root->service, msg, json_pack ("{s:o}", "results", results));
+    else
+        service_respond_error (root->service, msg, root->failing, root->why.text);
+    json_decref (o);
+}
+
+void root_refuse_all (struct root *root)
+{
+    const idt_msg_t *msg;
+
+    for (size_t i = 0; i < root->ntasks; i++) {
+        root_refuse (root, root->tasks[i].msg);
+        task_end (&root->tasks[i]);
+    }
+    root->ntasks = 0;
+    while ((msg = fifo_pop (&root->waiting))) {
+        root_refuse (root, msg);
+        idt_msg_unref (msg);
+    }
+}
+
+/* --- what is asked for --------------------------------------------------------------------------- */
+
+struct root_document *root_find (struct root *root, const json_t *o, idt_error_t *errp)
+{
+    const char *name = json_string_value (json_object_get (o, "document"));
+    struct root_document *doc = name ? find (root, name) : NULL;
+
+    errno = name ? ENOENT : EPROTO;
+    if (!name)
+        errprintf (errp, "document must be a string");
+    else if (!doc)
+        errprintf (errp, "there is no document '%.100s'", name);
+    return doc;
+}
+
+/* A session knows of another history than we do.  From now on nothing of the document is told: who is right cannot be seen
+ * from here.
+ */
+static void refuse_document (struct root *root, struct root_document *doc, int64_t seq)
+{
+    int64_t ours = orderer_stored_seq (doc->orderer);
+
+    if (seq > ours)
+        errprintf (&doc->refused, "%s: rank 0 has it up to range %lld, a session up to range %lld: an older copy is in statedir. "
+                   "Put the newer one there, or close it where it is ahead and load the compressor of rank 0 anew",
+                   doc->name, (long long)ours, (long long)seq);
+    else
+        errprintf (&doc->refused, "%s: rank 0 and a session have different histories up to range %lld: an older copy was in statedir. "
+                   "Put the newer one there, or close it where it is ahead and load the compressor of rank 0 anew",
+                   doc->name, (long long)seq);
+    idt_log (root->service->h, LOG_CRIT, "%s", doc->refused.text);
+}
+
+/* A digest that is not kept any more is not compared: the session will see for itself (rebase.h). */
+static void compare_history (struct root *root, struct root_document *doc, int64_t seq, const char *digest)
+{
+    char ours[REPLICA_DIGEST_TEXT];
+    uint64_t d;
+
+    if (seq > orderer_stored_seq (doc->orderer))
+        refuse_document (root, doc, seq);
+    else if (orderer_digest (doc->orderer, seq, &d) == 0) {
+        snprintf (ours, sizeof (ours), REPLICA_DIGEST, d);
+        if (strcmp (ours, digest) != 0)
+            refuse_document (root, doc, seq);
+    }
+}
+
+struct root_document *root_find_joined (struct root *root, const json_t *o, int64_t seq, idt_error_t *errp)
+{
+    const char *uuid = json_string_value (json_object_get (o, "uuid")),
+               *digest = json_string_value (json_object_get (o, "digest"));
+    struct root_document *doc = root_find (root, o, errp);
+
+    if (!doc)
+        return NULL;
+    if (!uuid || strcmp (uuid, doc->uuid) != 0) {
+        errno = ESTALE;
+        errprintf (errp, "document '%s' has another UUID than the one that was joined", doc->name);
+        return NULL;
+    }
+    if (digest && !*doc->refused.text)
+        compare_history (root, doc, seq, digest);
+    if (*doc->refused.text) {
+        errno = ENOTRECOVERABLE;
+        *errp = doc->refused;
+        return NULL;
+    }
+    return doc;
+}
+
+/* Order the ranges of an element.  Returns 0, or -1 with errno set and 'errp' filled; those before the one that is
+ * refused are ordered then.
+ */
+static int order_element (struct root *root, const json_t *element, struct root_document **doc, idt_error_t *errp)
+{
+    struct idcomp_range range;
+    size_t i;
+    json_t *o;
+
+    if (!(*doc = root_find_joined (root, element, json_integer_value (json_object_get (element, "seq")), errp)))
+        return -1;
+    json_array_foreach (json_object_get (element, "ranges"), i, o) {
+        if (wire_get_range (o, &range, errp) < 0)
+            return -1;
+        int rc = orderer_add ((*doc)->orderer, &range, errp);
+        idcomp_range_fini (&range);
+        if (rc < 0)
+            return -1;
+        *(rc ? &root->ranges : &root->repeated) += 1;
+    }
+    return 0;
+}
+
+static json_t *pack_result (struct root *root, const json_t *element)
+{
+    struct root_document *doc = NULL;
+    idt_error_t error = { "" };
+
+    if (order_element (root, element, &doc, &error) == 0)
+        return json_pack ("{s:I}", "seq", (json_int_t)orderer_seq (doc->orderer));
+    root->refused++;
+    return json_pack ("{s:i s:s}", "errnum", errno, "text", error.text);
+}
+
+static int begin_order (struct root *root, struct task *task, const json_t *o, idt_error_t *errp)
+{
+    json_t *batch = json_object_get (o, "batch"), *element;
+    size_t i;
+
+    if (!json_is_array (batch) || !(task->results = json_array ())) {
+        errno = EPROTO;
+        return errprintf (errp, "batch must be an array of elements");
+    }
+    json_array_foreach (batch, i, element)
+        json_add_new (&task->results, pack_result (root, element));
+    task->finish = finish_order;
+    return 0;
+}
+
+/* The name in a request; NULL with errno set and 'errp' filled. */
+static const char *get_name (const json_t *o, idt_error_t *errp)
+{
+    const char *name = json_string_value (json_object_get (o, "document"));
+
+    if (!name) {
+        errno = EPROTO;
+        errprintf (errp, "document must be a string");
+    }
+    return name;
+}
+
+static int begin_join (struct root *root, struct task *task, const json_t *o, idt_error_t *errp)
+{
+    const char *name = get_name (o, errp);
+
+    if (!name || (!(task->doc = find (root, name)) && !(task->doc = new_document (root, name, NULL, 0, errp))))
+        return -1;
+    task->finish = finish_join;
+    return 0;
+}
+
+static int begin_create (struct root *root, struct task *task, const json_t *o, idt_error_t *errp)
+{
+    const char *name = get_name (o, errp), *state = json_string_value (json_object_get (o, "state"));
+    size_t size = 0;
+    void *form = NULL;
+
+    if (!name)
+        return -1;
+    if (find (root, name)) {
+        errno = EEXIST;
+        return errprintf (errp, "there is a document '%s' already", name);
+    }
+    if (state && !(form = wire_get_form (state, &size))) {
+        errprintf (errp, "state: %s", idcomp_strerror (errno));
+        errno = idcomp_errno (errno);
+        return -1;
+    }
+    task->doc = new_document (root, name, form, size, errp);
+    int saved = errno;
+    free (form);
+    errno = saved;
+    task->finish = finish_create;
+    return task->doc ? 0 : -1;
+}
+
+static const struct {
+    const char *topic;
+    int (*begin) (struct root *root, struct task *task, const json_t *o, idt_error_t *errp);
+} methods[] = {
+    { "compressor.order", begin_order },
+    { "compressor.join", begin_join },
+    { "compressor.create", begin_create },
+};
+
+static int begin (struct root *root, struct task *task, idt_error_t *errp)
+{
+    json_t *o = idt_msg_json (task->msg, errp);
+    int rc = -1;
+
+    for (size_t i = 0; o && i < sizeof (methods) / sizeof (methods[0]); i++)
+        if (strcmp (idt_msg_topic (task->msg), methods[i].topic) == 0)
+            rc = methods[i].begin (root, task, o, errp);
+    int saved = errno;
+    json_decref (o);
+    errno = saved;
+    return rc;
+}
+
+void root_task_begin (struct root *root, const idt_msg_t *msg)
+{
+    struct task *task = &root->tasks[root->ntasks];
+    idt_error_t error = { "" };
+
+    *task = (struct task){ .msg = msg };
+    if (begin (root, task, &error) == 0) {
+        root->ntasks++;
+        return;
+    }
+    service_respond_error (root->service, msg, errno, error.text);
+    task_end (task);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* submit.c - ranges on their way up: one request at a time, with all that came meanwhile
+ *
+ * At rank 0 the way up ends with the request to itself, so that there is one way for ranges to be ordered.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libidtree/json_build.h"
+#include "modules/compressor/service.h"
+
+/* A request whose elements are with the relay. */
+struct asked {
+    LIST_ENTRY (asked) link;
+    const idt_msg_t *msg; /* NULL: who asked is gone */
+    bool is_order; /* of a child: answered with a result for each element */
+    size_t left;   /* elements that are not answered */
+    json_t *results;
+};
+
+/* --- answers --------------------------------------------------------------------------------------------- */
+
+static json_t *pack_result (const struct relay_result *result)
+{
+    if (!result->errnum)
+        return json_pack ("{s:I}", "seq", (json_int_t)result->seq);
+    return json_pack ("{s:i s:s}", "errnum", result->errnum, "text",
+                      result->text ? result->text : strerror (result->errnum));
+}
+
+static void asked_destroy (struct asked *asked)
+{
+    if (!asked)
+        return;
+    LIST_REMOVE (asked, link);
+    idt_msg_unref (asked->msg);
+    json_decref (asked->results);
+    free (asked);
+}
+
+/* Without the memory for one result the request gets none. */
+static void set_result (struct asked *asked, size_t index, json_t *result)
+{
+    if (json_array_set_new (asked->results, index, result) < 0)
+        json_spoil (&asked->results);
+}
+
+/* One more element is answered; the request is with the last. */
+static void answer_element (struct service *sv, struct asked *asked, size_t index, const struct relay_result *result)
+{
+    if (asked->is_order)
+        set_result (asked, index, pack_result (result));
+    if (--asked->left > 0)
+        return;
+    if (!asked->msg)
+        ; /* nobody waits for it */
+    else if (asked->is_order)
+        service_respond_object (sv, asked->msg, json_pack ("{s:O}", "results", asked->results));
+    else if (result->errnum)
+        service_respond_error (sv, asked->msg, result->errnum, result->text);
+    else
+        service_respond_object (sv, asked->msg, pack_result (result));
+    asked_destroy (asked);
+}
+
+static void reply_cb (void *arg, void *cookie, const struct relay_result *result)
+{
+    struct ticket *ticket = cookie;
+
+    if (ticket->document)
+        document_announced (ticket->document, result);
+    else if (ticket->asked)
+        answer_element (arg, ticket->asked, ticket->index, result);
+    free (ticket);
+}
+
+struct relay *uplink_create (struct service *sv)
+{
+    return relay_create (sv->options.max_waiting, reply_cb, sv);
+}
+
+/* --- elements that come ------------------------------------------------------------------------------------ */
+
+/* Give an element to the relay.  Returns 0, or -1 with errno set. */
+static int add_element (struct service *sv, struct asked *asked, size_t index, const json_t *element)
+{
+    size_t nranges = json_array_size (json_object_get (element, "ranges"));
+    struct ticket *ticket = malloc (sizeof (*ticket));
+    char *text = json_dumps (element, JSON_COMPACT);
+
+    if (!ticket || !text) {
+        free (ticket);
+        free (text);
+        errno = ENOMEM;
+        return -1;
+    }
+    *ticket = (struct ticket){ .asked = asked, .index = index };
+    if (relay_add_new (sv->relay,
+                       relay_element_new (ticket, text, nranges, service_now_ms () + sv->options.timeout_ms)) < 0) {
+        free (ticket);
+        return -1;
+    }
+    return 0;
+}
+
+static struct asked *asked_create (struct service *sv, const idt_msg_t *msg, bool is_order, size_t n)
+{
+    struct asked *asked = calloc (1, sizeof (*asked));
+
+    if (!asked || !(asked->results = json_array ())) {
+        free (asked);
+        return NULL;
+    }
+    LIST_INSERT_HEAD (&sv->asked, asked, link);
+    asked->msg = idt_msg_ref (msg);
+    asked->is_order = is_order;
+    asked->left = n;
+    for (size_t i = 0; is_order && i < n; i++)
+        json_add_new (&asked->results, json_null ());
+    return asked;
+}
+
+/* What the relay does not take is answered like what failed on its way. */
+static void add_elements (struct service *sv, struct asked *asked, json_t *elements)
+{
+    json_t *element;
+    size_t i, n = json_array_size (elements);
+
+    for (i = 0; i < n; i++) { /* 'asked' is gone after its last element */
+        element = json_array_get (elements, i);
+        if (add_element (sv, asked, i, element) < 0)
+            answer_element (sv, asked, i, &(struct relay_result){
+                .errnum = errno, .text = "compressor.max-waiting ranges wait already: send it again later" });
+    }
+    uplink_turn (sv);
+    if (relay_stats (sv->relay).elements > 0)
+        service_arm (sv);
+}
+
+static int check_submit (const char *name, json_t *ranges, idt_error_t *errp)
+{
+    struct idcomp_range range;
+    json_t *o;
+    size_t i;
+
+    if (wire_check_name (name, errp) < 0)
+        return -1;
+    if (!json_is_array (ranges) || json_array_size (ranges) < 1 || json_array_size (ranges) > RELAY_BATCH_RANGES) {
+        snprintf (errp->text, sizeof (errp->text), "ranges must be an array of 1 to %d", RELAY_BATCH_RANGES);
+        errno = EINVAL;
+        return -1;
+    }
+    json_array_foreach (ranges, i, o) {
+        if (wire_get_range (o, &range, errp) < 0)
+            return -1;
+        idcomp_range_fini (&range);
+    }
+    return 0;
+}
+
+void uplink_submit_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+    struct asked *asked;
+    const char *name, *uuid;
+    json_t *o, *ranges, *elements = NULL;
+    idt_error_t error;
+
+    if (idt_msg_unpack (msg, &o, &error, "{s:s s:s s:o}", "document", &name, "uuid", &uuid, "ranges", &ranges) < 0
+        || check_submit (name, ranges, &error) < 0)
+        service_respond_error (sv, msg, errno, error.text);
+    else if (!(elements = json_pack ("[O]", o)) || !(asked = asked_create (sv, msg, false, 1)))
+        service_respond_error (sv, msg, ENOMEM, NULL);
+    else
+        add_elements (sv, asked, elements);
+    json_decref (elements);
+    json_decref (o);
+}
+
+void uplink_order_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+    struct asked *asked;
+    json_t *o, *batch;
+    idt_error_t error;
+
+    if (sv->root) {
+        root_request (sv->root, msg);
+        return;
+    }
+    if (idt_msg_unpack (msg, &o, &error, "{s:o}", "batch", &batch) < 0)
+        service_respond_error (sv, msg, EPROTO, error.text);
+    else if (!json_is_array (batch) || json_array_size (batch) == 0)
+        service_respond_error (sv, msg, EPROTO, "batch must be an array of elements");
+    else if (!(asked = asked_create (sv, msg, true, json_array_size (batch))))
+        service_respond_error (sv, msg, ENOMEM, NULL);
+    else
+        add_elements (sv, asked, batch);
+    json_decref (o);
+}
+
+/* --- up ----------------------------------------------------------------------------------------------------- */
+
+/* Text of {"batch":[...]}; NULL: no memory. */
+static char *pack_batch (const struct relay_element *e)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+
+    if (!f)
+        return NULL;
+    fputs ("{\"batch\":[", f);
+    for (const struct relay_element *first = e; e; e = relay_following (e))
+        fprintf (f, "%s%s", e == first ? "" : ",", e->text);
+    fputs ("]}", f);
+    if (fclose (f) == 0)
+        return text;
+    free (text);
+    return NULL;
+}
+
+static struct relay_result get_result (const json_t *o)
+{
+    struct relay_result r = { .seq = json_integer_value (json_object_get (o, "seq")),
+                              .errnum = (int)json_integer_value (json_object_get (o, "errnum")),
+                              .text = json_string_value (json_object_get (o, "text")) };
+
+    if (r.errnum == 0 && !json_object_get (o, "seq"))
+        r.errnum = EPROTO;
+    return r;
+}
+
+/* Hand out the answer.  Returns 0, or -1 where it is none. */
+static int take_results (struct service *sv, idt_future_t *f)
+{
+    size_t n = relay_under_way (sv->relay);
+    struct relay_result *results;
+    json_t *o;
+
+    if (idt_rpc_get_unpack (f, "{s:o}", "results", &o) < 0)
+        return -1;
+    if (json_array_size (o) != n || !(results = calloc (n, sizeof (*results))))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        results[i] = get_result (json_array_get (o, i));
+    relay_answered (sv->relay, results);
+    free (results);
+    return 0;
+}
+
+static void pause_order (struct service *sv)
+{
+    sv->counters.orders_failed++;
+    relay_failed (sv->relay);
+    sv->order_paused = true;
+    service_arm (sv);
+}
+
+/* The future stays in its place until all are answered: nothing is sent meanwhile. */
+static void ordered_cb (idt_future_t *f, void *arg)
+{
+    struct service *sv = arg;
+
+    if (take_results (sv, f) < 0)
+        pause_order (sv);
+    sv->order = NULL;
+    idt_future_destroy (f);
+    uplink_turn (sv);
+}
+
+void uplink_turn (struct service *sv)
+{
+    const struct relay_element *e;
+
+    if (sv->order || sv->order_paused || !(e = relay_next (sv->relay)))
+        return;
+    char *text = pack_batch (e);
+    uint32_t to = sv->options.rank == 0 ? 0 : IDT_NODEID_UPSTREAM;
+    idt_future_t *f = text ? idt_rpc (sv->h, "compressor.order", text, to, 0) : NULL;
+    free (text);
+    sv->counters.orders++;
+    if (f && idt_future_then (f, (double)sv->options.timeout_ms, ordered_cb, sv) == 0) {
+        sv->order = f;
+        return;
+    }
+    idt_future_destroy (f);
+    pause_order (sv);
+}
+
+size_t uplink_asked (const struct service *sv)
+{
+    const struct asked *asked;
+    size_t n = 0;
+
+    LIST_FOREACH (asked, &sv->asked, link)
+        n += asked->msg != NULL;
+    return n;
+}
+
+void uplink_forget (struct service *sv, const idt_msg_t *disconnect)
+{
+    struct asked *asked;
+
+    LIST_FOREACH (asked, &sv->asked, link)
+        if (asked->msg && service_same_client (asked->msg, disconnect)) {
+            idt_msg_unref (asked->msg);
+            asked->msg = NULL;
+        }
+}
+
+void uplink_tick (struct service *sv)
+{
+    sv->order_paused = false;
+    relay_expire (sv->relay, service_now_ms ());
+    uplink_turn (sv);
+    if (relay_stats (sv->relay).elements > 0)
+        service_arm (sv);
+}

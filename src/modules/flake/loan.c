@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* loan.c - the time that the module has borrowed, and the clock that runs in it
+ *
+ * Time is what CLOCK_BOOTTIME adds to the reading that came with the last loan.  A later reading may be a little behind:
+ * then the clock stands until it is reached, for generators must not see it go back.
+ */
+#include "modules/flake/loan.h"
+
+#define PAUSE_US 50000 /* before asking again, where nothing was lent */
+
+uint64_t term_now_us (struct term *t, uint64_t now_us)
+{
+    uint64_t us = t->inst_us;
+
+    if (now_us > t->boot_us)
+        us += now_us - t->boot_us;
+    if (!t->told || us < t->newest_us)
+        return t->newest_us;
+    t->newest_us = us;
+    return us;
+}
+
+static bool covers (const struct term *t, uint64_t ms)
+{
+    return ms >= t->held.lo_ms && ms < t->held.hi_ms;
+}
+
+enum term_state term_state (struct term *t, uint64_t now_us)
+{
+    if (t->told && covers (t, term_now_us (t, now_us) / 1000))
+        return TERM_HELD;
+    return t->refused;
+}
+
+bool term_is_due (struct term *t, uint64_t now_us)
+{
+    uint64_t ms = term_now_us (t, now_us) / 1000;
+
+    if (t->asking || now_us < t->ask_us)
+        return false;
+    return !t->told || !covers (t, ms) || t->held.hi_ms - ms <= t->last_len_ms / 4;
+}
+
+uint64_t term_due (const struct term *t)
+{
+    return t->asking ? UINT64_MAX : t->ask_us;
+}
+
+void term_asked (struct term *t)
+{
+    t->asking = true;
+    if (t->refused == TERM_FENCED) /* that was before: the answer comes at once, for it is the own broker's */
+        t->refused = TERM_UNKNOWN;
+}
+
+void term_lent (struct term *t, uint64_t now_us, const struct term_loan *loan)
+{
+    t->asking = false;
+    t->told = true;
+    t->refused = TERM_UNKNOWN;
+    t->boot_us = loan->boot_us;
+    t->inst_us = loan->inst_us;
+    t->epoch_ms = loan->epoch_ms;
+    t->last_lo_ms = loan->lo_ms;
+    t->last_len_ms = loan->hi_ms - loan->lo_ms;
+    if (loan->lo_ms == t->held.hi_ms)
+        t->held.hi_ms = loan->hi_ms;
+    else
+        t->held = (struct span){ loan->lo_ms, loan->hi_ms };
+    /* A loan that begins later, or ends soon, must not make us ask in a loop. */
+    t->ask_us = now_us + PAUSE_US / 10;
+}
+
+void term_refused (struct term *t, uint64_t now_us, enum term_state why)
+{
+    t->asking = false;
+    t->refused = why;
+    t->ask_us = now_us + (why == TERM_NEVER ? 20 * PAUSE_US : PAUSE_US);
+}
+
+bool term_close (struct term *t, uint64_t floor_ms, uint64_t *end_ms)
+{
+    uint64_t end = t->newest_us / 1000 + 1;
+
+    if (end < floor_ms)
+        end = floor_ms;
+    if (end < t->last_lo_ms) /* only the last loan may be given back */
+        end = t->last_lo_ms;
+    if (end >= t->held.hi_ms)
+        return false;
+    t->held = (struct span){ 0, 0 };
+    *end_ms = end;
+    return true;
+}

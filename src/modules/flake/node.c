@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* node.c - one rank of the flake service
+ *
+ * Requests are in lanes: for each kind one of those for few ids and one of those for many, so that nobody who wants one id
+ * waits for somebody's 65,536.  way_of () decides, at each step, what becomes of the one whose turn it is: it is made here,
+ * passed on, refused, or it waits.  Ids are made only in the overlap of what way_of () returns, which is what has been
+ * borrowed and, under a given name, claimed (doc/design/flake.md, rules 1 and 3).  What a request got before the way changed
+ * is thrown away: ids that nobody sees are harmless.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "modules/flake/private.h"
+
+#define NEVER UINT64_MAX
+#define RETRY_US 50000          /* before requests whose way up was broken are sent again */
+#define EXPIRE_US 100000        /* before requests that are late are looked at again */
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+static void leave_up (struct flake *f, struct pending *p)
+{
+    TAILQ_REMOVE (&f->up, p, place);
+    f->nup--;
+}
+
+/* It is answered. */
+static void forget (struct flake *f, struct pending *p)
+{
+    TAILQ_REMOVE (&f->all, p, link);
+    if (p->state == UP)
+        leave_up (f, p);
+    lane_forget (p->lane, p);
+}
+
+static void fail (struct flake *f, struct pending *p, int errnum, const char *text)
+{
+    f->ops->fail (f->arg, p->req.cookie, errnum, text);
+    forget (f, p);
+}
+
+/* One that waits for its turn, where ids are made, may do so for longer. */
+static bool waits_for_turn (const struct pending *p)
+{
+    return p->lane->makes && p->state != UP;
+}
+
+static void expire_one (struct flake *f, uint64_t now_us, struct pending *p)
+{
+    uint64_t longer_us = (FLAKE_PATIENCE - 1) * f->config.timeout_us;
+
+    if (!waits_for_turn (p))
+        fail (f, p, EHOSTUNREACH, "no broker that can make these ids was reached in time");
+    else if (p->deadline_us + longer_us <= now_us) {
+        f->stats.refused++;
+        fail (f, p, EAGAIN, "more ids are asked for than can be made in time: ask again later");
+    } else if (f->expire_us > now_us + EXPIRE_US) /* it may stop to be made here */
+        f->expire_us = now_us + EXPIRE_US;
+}
+
+static void expire (struct flake *f, uint64_t now_us)
+{
+    struct pending *p, *next;
+
+    if (f->expire_us <= now_us) {
+        f->expire_us = NEVER;
+        for (p = TAILQ_FIRST (&f->all); p && p->deadline_us <= now_us; p = next) {
+            next = TAILQ_NEXT (p, link);
+            expire_one (f, now_us, p);
+        }
+        if (p && f->expire_us > p->deadline_us)
+            f->expire_us = p->deadline_us;
+    }
+    flake_wake (f, f->expire_us);
+}
+
+/* --- which way -------------------------------------------------------------------------------- */
+
+enum way {
+    WAY_MAKE,
+    WAY_FORWARD,
+    WAY_WAIT,
+    WAY_REFUSE,
+};
+
+/* How ids may be made. */
+struct making {
+    struct series *series;
+    struct span range;
+};
+
+static enum way way_of_uid (struct flake *f, uint64_t now_us, const struct pending *p, struct making *m)
+{
+    const struct span *held = &f->naming.held;
+    enum naming_way way = naming_way (&f->naming, now_us, flake_now_ms (f, now_us));
+
+    if (way == NAMING_WAIT)
+        flake_wake (f, naming_patience (&f->naming));
+    if (way == NAMING_WAIT || way == NAMING_FORWARD)
+        return way == NAMING_WAIT ? WAY_WAIT : WAY_FORWARD;
+    if (p->req.drift && p->req.drift != f->naming.drift) {
+        snprintf (f->why, sizeof (f->why), "drift %d: uids of this instance have %d drift bits (uid.drift of rank 0)",
+                  p->req.drift, f->naming.drift);
+        return WAY_REFUSE;
+    }
+    m->series = f->own;
+    if (way == NAMING_OWN)
+        return WAY_MAKE;
+    m->series = f->given;
+    if (m->range.lo_ms < held->lo_ms)
+        m->range.lo_ms = held->lo_ms;
+    if (m->range.hi_ms > held->hi_ms)
+        m->range.hi_ms = held->hi_ms;
+    return WAY_MAKE;
+}
+
+static enum way way_of (struct flake *f, uint64_t now_us, const struct pending *p, struct making *m)
+{
+    if (p->req.kind == SERIES_FLAX)
+        return WAY_MAKE;
+    if (p->req.kind == SERIES_SNO && f->config.rank >= f->config.max_partitions)
+        return WAY_FORWARD;
+    switch (term_state (&f->term, now_us)) {
+    case TERM_UNKNOWN:
+        return WAY_WAIT;
+    case TERM_FENCED:
+    case TERM_NEVER:
+        return f->config.rank == 0 ? WAY_WAIT : WAY_FORWARD;
+    case TERM_HELD:
+        break;
+    }
+    *m = (struct making){ f->sno, f->term.held };
+    return p->req.kind == SERIES_UID ? way_of_uid (f, now_us, p, m) : WAY_MAKE;
+}
+
+/* --- making ------------------------------------------------------------------------------------ */
+
+/* Returns how many there are in '*run', or -1 with errno EAGAIN or why there never will be. */
+static int reserve (struct flake *f, uint64_t now_us, const struct pending *p, const struct making *m, uint32_t want,
+                    struct flake_run *run)
+{
+    int64_t epoch_us = f->term.epoch_ms * 1000, wait_us = 0;
+    int64_t lo_us = epoch_us + (int64_t)m->range.lo_ms * 1000, hi_us = epoch_us + (int64_t)m->range.hi_ms * 1000;
+    int64_t unix_us = epoch_us + (int64_t)term_now_us (&f->term, now_us);
+
+    if (p->req.kind == SERIES_FLAX) {
+        run->n = want;
+        return (int)want;
+    }
+    int n = series_reserve (m->series, lo_us, hi_us, unix_us, p->req.meta, want, run, &wait_us);
+    if (n < 0 && (errno == EAGAIN || errno == ERANGE)) {
+        flake_wake (f, now_us + (uint64_t)wait_us);
+        errno = EAGAIN;
+    }
+    return n;
+}
+
+/* Make at most '*left' of what a request lacks, and take them off.  Returns 0, or -1 as reserve (). */
+static int make (struct flake *f, uint64_t now_us, struct pending *p, const struct making *m, int64_t *left)
+{
+    if (p->series != m->series)
+        p->got = 0;
+    p->series = m->series;
+    while (p->got < p->req.count && *left > 0) {
+        uint32_t lacks = p->req.count - p->got;
+        struct flake_run run = { .n = 0 };
+
+        if (reserve (f, now_us, p, m, lacks < *left ? lacks : (uint32_t)*left, &run) < 0
+            || f->ops->give (f->arg, p->req.cookie, &run, p->got) < 0)
+            return -1;
+        p->got += run.n;
+        *left -= run.n;
+        *(p->req.kind == SERIES_FLAX ? &f->stats.flaxes : &f->stats.ids) += run.n;
+    }
+    return 0;
+}
+
+/* Returns whether to go on with the lane. */
+static bool make_current (struct flake *f, uint64_t now_us, struct pending *p, const struct making *m, int64_t *left)
+{
+    if (make (f, now_us, p, m, left) < 0) {
+        if (errno == EAGAIN)
+            return false;
+        fail (f, p, errno, errno == EOVERFLOW ? "these ids do not reach the date that it is here: see to the clock" : NULL);
+    } else if (p->got == p->req.count) {
+        f->ops->reply (f->arg, p->req.cookie);
+        forget (f, p);
+    } else
+        return true;
+    *left -= FLAKE_REQUEST_COST;
+    return true;
+}
+
+/* --- forwarding --------------------------------------------------------------------------------- */
+
+static bool forward_current (struct flake *f, uint64_t now_us, struct lane *lane, int64_t *left)
+{
+    struct pending *p = lane->current;
+
+    if (f->nup == FLAKE_MAX_UP)
+        return false;
+    if (lane->retry_us > now_us) {
+        flake_wake (f, lane->retry_us);
+        return false;
+    }
+    p->got = 0;
+    p->tag = ++f->tag;
+    if (f->ops->forward (f->arg, p->tag, p->req.cookie) < 0) {
+        lane->retry_us = now_us + RETRY_US;
+        flake_wake (f, lane->retry_us);
+        return false;
+    }
+    f->stats.forwards++;
+    lane_went_up (lane);
+    TAILQ_INSERT_TAIL (&f->up, p, place);
+    f->nup++;
+    *left -= FLAKE_REQUEST_COST;
+    return true;
+}
+
+/* Answers come mostly in the order of the requests. */
+static struct pending *find_up (struct flake *f, uint32_t tag)
+{
+    struct pending *p;
+
+    TAILQ_FOREACH (p, &f->up, place)
+        if (p->tag == tag)
+            return p;
+    return NULL;
+}
+
+void *flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag)
+{
+    struct pending *p = find_up (f, tag);
+    void *cookie = p ? p->req.cookie : NULL;
+
+    if (p) {
+        forget (f, p);
+        flake_wake (f, now_us); /* there is room for others */
+    }
+    return cookie;
+}
+
+/* A way that was broken may be whole again; what the parent says is the answer. */
+void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int errnum, const char *text)
+{
+    struct pending *p = find_up (f, tag);
+
+    if (!p)
+        return;
+    if (errnum != EHOSTUNREACH)
+        fail (f, p, errnum, text);
+    else {
+        leave_up (f, p);
+        lane_put_again (p->lane, p);
+        p->lane->retry_us = now_us + RETRY_US;
+    }
+    flake_tick (f, now_us);
+}
+
+/* --- work ---------------------------------------------------------------------------------------- */
+
+static void lane_work (struct flake *f, uint64_t now_us, struct lane *lane)
+{
+    int64_t left = FLAKE_TURN_IDS;
+    bool again = true;
+    struct pending *p;
+
+    while (again && left > 0 && (p = lane_current (lane))) {
+        struct making m = { 0 };
+        enum way way = way_of (f, now_us, p, &m);
+
+        lane->makes = way == WAY_MAKE;
+        switch (way) {
+        case WAY_MAKE:
+            again = make_current (f, now_us, p, &m, &left);
+            break;
+        case WAY_FORWARD:
+            again = forward_current (f, now_us, lane, &left);
+            break;
+        case WAY_REFUSE:
+            fail (f, p, EINVAL, f->why);
+            left -= FLAKE_REQUEST_COST;
+            break;
+        case WAY_WAIT:
+            again = false;
+        }
+    }
+    if (again && !lane_is_empty (lane))
+        flake_wake (f, now_us);
+}
+
+/* The question for time comes before the work, for it may be answered soon; it is the work that wants a claim. */
+void flake_tick (struct flake *f, uint64_t now_us)
+{
+    f->deadline_us = NEVER;
+    if (f->stopped)
+        return;
+    expire (f, now_us);
+    flake_ask_for_time (f, now_us);
+    for (int i = 0; i < SERIES_KINDS; i++) {
+        lane_work (f, now_us, &f->few[i]);
+        lane_work (f, now_us, &f->many[i]);
+    }
+    flake_ask_for_claim (f, now_us);
+}
+
+uint64_t flake_deadline (const struct flake *f)
+{
+    return f->deadline_us;
+}
+
+static void refuse (struct flake *f, const struct flake_request *req, int errnum, const char *text)
+{
+    f->stats.refused += errnum == EAGAIN;
+    f->ops->fail (f->arg, req->cookie, errnum, text);
+}
+
+/* Few ids do not overtake the many that the same asker asked for before. */
+static struct lane *lane_for (struct flake *f, const struct flake_request *req)
+{
+    struct lane *many = &f->many[req->kind];
+
+    return req->count > FLAKE_FEW || lane_serves (many, req->asker) ? many : &f->few[req->kind];
+}
+
+static struct pending *take (struct flake *f, uint64_t now_us, const struct flake_request *req)
+{
+    struct pending *p = calloc (1, sizeof (*p));
+
+    if (!p)
+        return NULL;
+    p->req = *req;
+    p->deadline_us = now_us + f->config.timeout_us;
+    if (lane_put (lane_for (f, req), p) < 0) {
+        free (p);
+        return NULL;
+    }
+    TAILQ_INSERT_TAIL (&f->all, p, link);
+    if (f->expire_us > p->deadline_us)
+        f->expire_us = p->deadline_us;
+    return p;
+}
+
+/* While others wait for their turn it is they who are served next, by the next tick. */
+void flake_generate (struct flake *f, uint64_t now_us, const struct flake_request *req)
+{
+    f->stats.requests++;
+    if (f->stopped)
+        refuse (f, req, EHOSTUNREACH, "the flake service of this broker is stopping");
+    else if (req->count < 1 || req->count > FLAKE_MAX_COUNT)
+        refuse (f, req, EINVAL, "count must be from 1 to 65536");
+    else if (!take (f, now_us, req)) {
+        refuse (f, req, errno == ENOMEM ? ENOMEM : EAGAIN,
+                errno == ENOMEM ? NULL
+                                : "this asker's share of flake.max-waiting requests waits already: ask again later");
+    } else if (f->deadline_us > now_us)
+        flake_tick (f, now_us);
+}
+
+void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg)
+{
+    struct pending *p, *next;
+
+    for (p = TAILQ_FIRST (&f->all); p; p = next) {
+        next = TAILQ_NEXT (p, link);
+        if (gone (p->req.cookie, arg))
+            forget (f, p);
+    }
+    flake_tick (f, now_us);
+}
+
+/* --- life ---------------------------------------------------------------------------------------- */
+
+static int create_series (struct flake *f)
+{
+    const struct uid_node own = uid_node_numbered (f->config.rank & UID_NUMBER_MAX),
+                          given = { .fingerprint = f->config.fingerprint };
+
+    /* A rank beyond the partitions forwards, and never asks its series. */
+    f->sno = series_create_sno (f->config.rank & SNO_PARTITION_MAX);
+    f->own = series_create_uid (&own);
+    f->given = series_create_uid (&given);
+    return f->sno && f->own && f->given ? 0 : -1;
+}
+
+static int create_lanes (struct flake *f)
+{
+    int rc = 0;
+
+    for (int i = 0; i < SERIES_KINDS; i++)
+        if (lane_init (&f->few[i], f->config.max_waiting) < 0 || lane_init (&f->many[i], f->config.max_waiting) < 0)
+            rc = -1;
+    return rc;
+}
+
+struct flake *flake_create (const struct flake_config *config, const struct flake_ops *ops, void *arg)
+{
+    struct flake *f;
+
+    if (config->max_partitions < 1 || config->max_partitions > FLAKE_PARTITIONS
+        || strlen (config->node) > CLAIM_NAME_MAX) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!(f = calloc (1, sizeof (*f))))
+        return NULL;
+    f->config = *config;
+    f->ops = ops;
+    f->arg = arg;
+    f->expire_us = NEVER;
+    f->deadline_us = 0; /* at once: the drift is asked for */
+    naming_init (&f->naming, config->rank, config->fingerprint, config->rank == 0 ? config->drift : 0);
+    TAILQ_INIT (&f->all);
+    TAILQ_INIT (&f->up);
+    if (create_lanes (f) < 0 || create_series (f) < 0 || (config->rank == 0 && !(f->registry = registry_create ()))) {
+        flake_destroy (f);
+        return NULL;
+    }
+    return f;
+}
+
+void flake_destroy (struct flake *f)
+{
+    if (!f)
+        return;
+    int saved = errno;
+    for (int i = 0; i < SERIES_KINDS; i++) {
+        lane_fini (&f->few[i]);
+        lane_fini (&f->many[i]);
+    }
+    series_destroy (f->sno);
+    series_destroy (f->own);
+    series_destroy (f->given);
+    registry_destroy (f->registry);
+    free (f);
+    errno = saved;
+}
+
+void flake_stop (struct flake *f, uint64_t now_us)
+{
+    struct pending *p;
+    uint64_t end_ms;
+
+    assert (!f->stopped);
+    f->stopped = true;
+    f->deadline_us = NEVER;
+    while ((p = TAILQ_FIRST (&f->all)))
+        fail (f, p, EHOSTUNREACH, "the flake service of this broker is stopping");
+    if (term_close (&f->term, f->registry ? registry_end_ms (f->registry) : 0, &end_ms))
+        f->ops->give_back (f->arg, end_ms);
+}
+
+int flake_drift (const struct flake *f)
+{
+    return f->naming.drift;
+}
+
+struct flake_stats flake_stats (const struct flake *f)
+{
+    return f->stats;
+}
+
+void flake_stats_clear (struct flake *f)
+{
+    f->stats = (struct flake_stats){ 0 };
+}

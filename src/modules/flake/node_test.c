@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* node_test.c - one node by the letter */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/tap.h"
+#include "modules/flake/node.h"
+
+#define MS UINT64_C (1000)
+#define SECOND UINT64_C (1000000)
+#define T0 (100 * SECOND)
+#define EPOCH_MS INT64_C (1795000000001) /* aligned to no step */
+
+/* --- one node ---------------------------------------------------------------------------------- */
+
+struct record {
+    int answers, errnum;
+    uint32_t ids;         /* of the answer */
+    uint32_t got;         /* so far */
+    uint32_t fingerprint; /* of uids */
+    char text[256];
+};
+
+struct world {
+    struct flake *f;
+    struct record req[64];
+    int order[64], nanswered; /* cookies in the order of answers */
+    uint64_t given;           /* ids, in all */
+    bool no_memory;
+    int forwards, borrows, claims, backs;
+    uint32_t tag;
+    uint64_t end_ms;
+};
+
+static int give_cb (void *arg, void *cookie, const struct flake_run *run, uint32_t got)
+{
+    struct world *w = arg;
+    struct record *r = &w->req[(size_t)cookie];
+
+    r->got = got + run->n;
+    w->given += run->n;
+    if (got == 0)
+        r->fingerprint = run->first.uid.node.fingerprint; /* if it is a uid */
+    errno = ENOMEM;
+    return w->no_memory ? -1 : 0;
+}
+
+static void reply_cb (void *arg, void *cookie)
+{
+    struct record *r = &((struct world *)arg)->req[(size_t)cookie];
+
+    r->answers++;
+    r->ids = r->got;
+    ((struct world *)arg)->order[((struct world *)arg)->nanswered++ % 64] = (int)(size_t)cookie;
+}
+
+static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
+{
+    struct record *r = &((struct world *)arg)->req[(size_t)cookie];
+
+    r->answers++;
+    r->errnum = errnum;
+    snprintf (r->text, sizeof (r->text), "%s", text ? text : "");
+}
+
+static int forward_cb (void *arg, uint32_t tag, void *cookie)
+{
+    struct world *w = arg;
+
+    w->forwards++;
+    w->tag = tag;
+    return 0;
+}
+
+static int borrow_cb (void *arg)
+{
+    ((struct world *)arg)->borrows++;
+    return 0;
+}
+
+static void give_back_cb (void *arg, uint64_t end_ms)
+{
+    struct world *w = arg;
+
+    w->backs++;
+    w->end_ms = end_ms;
+}
+
+static int claim_cb (void *arg, const struct claim *claim)
+{
+    ((struct world *)arg)->claims++;
+    return 0;
+}
+
+static const struct flake_ops ops = { give_cb, reply_cb, fail_cb, forward_cb, borrow_cb, give_back_cb, claim_cb };
+
+static void create_named (struct world *w, uint32_t rank, uint32_t max_partitions, uint32_t fingerprint)
+{
+    const struct flake_config config = { .rank = rank,
+                                         .max_partitions = max_partitions,
+                                         .max_waiting = 20,
+                                         .timeout_us = 5 * SECOND,
+                                         .drift = 8,
+                                         .fingerprint = fingerprint,
+                                         .node = "me@here" };
+
+    *w = (struct world){ .f = flake_create (&config, &ops, w) };
+    flake_tick (w->f, T0);
+}
+
+static void create (struct world *w, uint32_t rank, uint32_t max_partitions)
+{
+    create_named (w, rank, max_partitions, naming_own (rank));
+}
+
+static void destroy (struct world *w, uint64_t at_us)
+{
+    flake_stop (w->f, at_us);
+    flake_destroy (w->f);
+}
+
+/* As its owner would: what is left over is for the next turn. */
+static void tick_all (struct world *w, uint64_t at_us)
+{
+    for (int i = 0; i < 40 && flake_deadline (w->f) <= at_us; i++)
+        flake_tick (w->f, at_us);
+}
+
+static struct record *ask (struct world *w, uint64_t at_us, size_t cookie, enum series_kind kind, uint32_t count)
+{
+    flake_generate (w->f, at_us, &(struct flake_request){ .cookie = (void *)cookie, .kind = kind, .count = count });
+    tick_all (w, at_us);
+    return &w->req[cookie];
+}
+
+static void answer_claim (struct world *w, uint64_t at_us, uint32_t fingerprint, uint64_t lo_ms, uint64_t hi_ms)
+{
+    flake_claimed (w->f, at_us, &(struct grant){ fingerprint, { lo_ms, hi_ms }, 8 });
+}
+
+/* At 'at_us' the instance's time is at_us - T0 + 10 s. */
+static void lend (struct world *w, uint64_t at_us, uint64_t lo_ms, uint64_t hi_ms)
+{
+    flake_lent (w->f, at_us,
+                &(struct term_loan){ .lo_ms = lo_ms,
+                                     .hi_ms = hi_ms,
+                                     .boot_us = at_us,
+                                     .inst_us = at_us - T0 + 10 * SECOND,
+                                     .epoch_ms = EPOCH_MS });
+}
+
+static void test_make (void)
+{
+    struct world w;
+    struct record *r, *s;
+
+    create (&w, 3, 65536);
+    r = ask (&w, T0, 1, SERIES_SNO, 10);
+    ok (r->answers == 0 && w.borrows == 1 && flake_deadline (w.f) == T0 + 5 * SECOND, "the first request borrows time");
+    lend (&w, T0, 9990, 25000);
+    ok (r->answers == 1 && r->ids == 10, "and is served from it");
+    r = ask (&w, T0 + SECOND, 2, SERIES_SNO, 65536);
+    ok (r->ids == 65536 && w.borrows == 1, "so are others, without asking again");
+    r = ask (&w, T0 + SECOND, 3, SERIES_SNO, 65536);
+    s = ask (&w, T0 + SECOND, 4, SERIES_SNO, 1);
+    ok (r->answers == 0 && s->answers == 0 && flake_deadline (w.f) > T0 + SECOND
+            && flake_deadline (w.f) <= T0 + SECOND + 4 * MS,
+        "what does not fit in a unit waits for the next one");
+    tick_all (&w, flake_deadline (w.f));
+    ok (r->ids == 65536 && s->answers == 0, "in order");
+    tick_all (&w, flake_deadline (w.f));
+    ok (s->ids == 1, "of arrival");
+    r = ask (&w, T0 + 12 * SECOND, 5, SERIES_SNO, 1);
+    ok (r->ids == 1 && w.borrows == 2, "the last quarter of a loan is time to ask for the next");
+    flake_not_lent (w.f, T0 + 12 * SECOND, false);
+    r = ask (&w, T0 + 15 * SECOND, 6, SERIES_SNO, 1);
+    ok (r->answers == 0 && w.forwards == 0 && w.borrows == 3, "after the loan's end the next one is waited for");
+    flake_not_lent (w.f, T0 + 15 * SECOND, false);
+    ok (r->answers == 0 && w.forwards == 1, "where nothing is lent it goes up");
+    lend (&w, T0 + 15 * SECOND, 25000, 40000);
+    ok (flake_forwarded (w.f, T0 + 15 * SECOND, w.tag) == (void *)6 && !flake_forwarded (w.f, T0 + 15 * SECOND, w.tag), "its answer is for it, once");
+    r = ask (&w, T0 + 16 * SECOND, 7, SERIES_SNO, 0);
+    s = ask (&w, T0 + 16 * SECOND, 8, SERIES_SNO, 65537);
+    ok (r->errnum == EINVAL && s->errnum == EINVAL, "0 and 65537 ids are refused");
+    flake_stop (w.f, T0 + 16 * SECOND);
+    ok (w.backs == 1 && w.end_ms == 26001, "what is not used is given back at the end");
+    r = ask (&w, T0 + 16 * SECOND, 9, SERIES_SNO, 1);
+    ok (r->errnum == EHOSTUNREACH, "and nothing is made any more");
+    flake_destroy (w.f);
+}
+
+static void test_forward (void)
+{
+    struct world w;
+    struct record *r;
+
+    create (&w, 3, 3);
+    r = ask (&w, T0, 1, SERIES_SNO, 1);
+    ok (w.forwards == 1, "a rank at the limit of partitions forwards");
+    flake_forward_failed (w.f, T0, w.tag, EHOSTUNREACH, NULL);
+    tick_all (&w, flake_deadline (w.f));
+    ok (w.forwards == 2 && r->answers == 0, "again, where the way was broken");
+    flake_forward_failed (w.f, T0 + SECOND, w.tag, EAGAIN, "no");
+    ok (r->answers == 1 && r->errnum == EAGAIN && !strcmp (r->text, "no"), "what the parent says is the answer");
+    r = ask (&w, T0 + SECOND, 2, SERIES_SNO, 1);
+    flake_tick (w.f, T0 + 6 * SECOND);
+    ok (r->answers == 1 && r->errnum == EHOSTUNREACH && !flake_forwarded (w.f, T0 + 6 * SECOND, w.tag),
+        "no answer in time is one, and a late one is nobody's");
+    destroy (&w, T0 + 7 * SECOND);
+
+    create (&w, 3, 65536);
+    r = ask (&w, T0, 1, SERIES_UID, 1);
+    flake_not_lent (w.f, T0, true);
+    ok (w.forwards == 1 && r->answers == 0, "a rank that can't borrow forwards uid too");
+    destroy (&w, T0);
+
+    create (&w, 0, 65536);
+    r = ask (&w, T0, 1, SERIES_SNO, 1);
+    flake_not_lent (w.f, T0, false);
+    ok (w.forwards == 0 && r->answers == 0 && flake_deadline (w.f) < T0 + SECOND, "rank 0 can't forward: it waits");
+    flake_tick (w.f, T0 + SECOND);
+    lend (&w, T0 + SECOND, 11000, 25000);
+    tick_all (&w, flake_deadline (w.f));
+    ok (r->ids == 1, "until something is lent");
+    destroy (&w, T0 + SECOND);
+}
+
+/* The rank's own number. */
+static void test_own (void)
+{
+    struct world w;
+    struct record *r;
+
+    create (&w, 3, 65536);
+    ok (w.claims == 1, "a rank asks for the drift before anybody wants a uid");
+    r = ask (&w, T0, 1, SERIES_UID, 1);
+    lend (&w, T0, 9990, 25000);
+    ok (r->answers == 0 && w.forwards == 0, "until it is told, uids wait");
+    answer_claim (&w, T0, naming_own (3), 0, UINT64_C (1) << 40);
+    ok (r->ids == 1 && r->fingerprint == 0x80000003, "then they name the rank's number");
+    r = ask (&w, T0 + 14 * SECOND, 2, SERIES_UID, 1);
+    ok (r->ids == 1 && w.claims == 1, "and rank 0 is asked no more: they last as long as loans do");
+    flake_generate (w.f, T0 + 14 * SECOND, &(struct flake_request){ (void *)3, SERIES_UID, 1, 0, 5, 0 });
+    ok (w.req[3].errnum == EINVAL && strstr (w.req[3].text, "drift 5") && strstr (w.req[3].text, "8 drift bits"),
+        "those of another drift are refused, with the one that there is");
+    flake_generate (w.f, T0 + 14 * SECOND, &(struct flake_request){ (void *)4, SERIES_UID, 1, 0, 8, 0 });
+    ok (w.req[4].ids == 1, "the same one is taken");
+    destroy (&w, T0 + 14 * SECOND);
+
+    create (&w, 3, 65536);
+    flake_claim_failed (w.f, T0);
+    lend (&w, T0, 10000, 25000);
+    r = ask (&w, T0, 1, SERIES_UID, 1);
+    for (uint64_t t = T0; t < T0 + 3 * SECOND; t += 10 * MS) {
+        int claims = w.claims;
+
+        tick_all (&w, t);
+        if (w.claims > claims)
+            flake_claim_failed (w.f, t);
+    }
+    ok (w.forwards == 1 && r->answers == 0 && w.claims >= 5 && w.claims <= 12,
+        "a rank that rank 0 does not tell forwards, and goes on asking, less and less often (%d)", w.claims);
+    destroy (&w, T0 + 3 * SECOND);
+
+    create (&w, 0, 65536);
+    lend (&w, T0, 9990, 25000);
+    r = ask (&w, T0, 1, SERIES_UID, 1);
+    ok (r->ids == 1 && w.claims == 0 && r->fingerprint == 0x80000000, "rank 0 asks nobody");
+    destroy (&w, T0);
+}
+
+static void test_given (void)
+{
+    struct world w;
+    struct record *r;
+
+    create_named (&w, 3, 65536, 7);
+    r = ask (&w, T0, 1, SERIES_UID, 100);
+    lend (&w, T0, 10000, 25000);
+    ok (r->answers == 0 && w.claims == 1, "a given name needs a claim");
+    answer_claim (&w, T0, 7, 9000, 12000);
+    tick_all (&w, flake_deadline (w.f));
+    ok (r->ids == 100 && r->fingerprint == 7, "and is used where both overlap");
+    r = ask (&w, T0 + 2 * SECOND - 100, 2, SERIES_UID, 1);
+    ok (r->answers == 0 && flake_deadline (w.f) > T0 + 2 * SECOND, "not in a step that is cut off by its end");
+    tick_all (&w, flake_deadline (w.f));
+    ok (r->answers == 0 && w.claims == 2, "nor beyond");
+    answer_claim (&w, T0 + 2 * SECOND, naming_own (3), 0, UINT64_C (1) << 40);
+    ok (r->ids == 1 && r->fingerprint == 0x80000003, "where it is another's, the rank's number is there");
+    r = ask (&w, T0 + 2 * SECOND + MS, 3, SERIES_UID, 1);
+    ok (r->ids == 1 && w.claims == 2, "for all who ask");
+    r = ask (&w, T0 + 4 * SECOND, 4, SERIES_UID, 1);
+    ok (r->ids == 1 && w.claims == 3, "and the claim is made again a second later");
+    answer_claim (&w, T0 + 4 * SECOND, 7, 14000, 25000);
+    r = ask (&w, T0 + 4 * SECOND + 10, 5, SERIES_UID, 1);
+    ok (r->answers == 0, "until it is granted: in whole steps");
+    tick_all (&w, flake_deadline (w.f));
+    ok (r->ids == 1 && r->fingerprint == 7, "of that time");
+    r = ask (&w, T0 + 6 * SECOND, 9, SERIES_UID, 20000);
+    ok (r->answers == 0 && r->got == 16384 && r->fingerprint == 7, "what is made in part when the name goes");
+    answer_claim (&w, T0 + 6 * SECOND + 10, naming_own (3), 0, UINT64_C (1) << 40);
+    for (int i = 0; i < 8 && !r->answers; i++)
+        tick_all (&w, flake_deadline (w.f));
+    ok (r->ids == 20000 && r->fingerprint == 0x80000003, "is made anew: the ids of an answer name one node");
+    r = ask (&w, T0 + 8 * SECOND, 10, SERIES_UID, 1);
+    answer_claim (&w, T0 + 8 * SECOND, 7, 14000, 25000);
+    lend (&w, T0 + 14 * SECOND, 25000, 40000);
+    r = ask (&w, T0 + 15 * SECOND, 6, SERIES_UID, 1);
+    ok (r->answers == 0 && w.claims == 5, "after the end of what was granted rank 0 is waited for");
+    tick_all (&w, flake_deadline (w.f));
+    ok (r->ids == 1 && r->fingerprint == 0x80000003 && w.forwards == 0, "a second, then the rank goes on without");
+    r = ask (&w, T0 + 17 * SECOND, 7, SERIES_UID, 1);
+    ok (r->ids == 1, "also for those who come then");
+    flake_claimed (w.f, T0 + 17 * SECOND, &(struct grant){ 7, { 25000, 40000 }, 5 });
+    r = ask (&w, T0 + 18 * SECOND, 8, SERIES_UID, 1);
+    ok (r->ids == 1 && r->fingerprint == 0x80000003 && flake_drift (w.f) == 8,
+        "under another drift than was told first nothing is granted");
+    destroy (&w, T0 + 18 * SECOND);
+}
+
+static void test_claims (void)
+{
+    const struct claim ours = { 7, 3, "me@here" }, theirs = { 7, 4, "you@there" }, own = { 0x80000009, 9, "n" },
+                       stolen = { 0x80000009, 8, "n" };
+    struct world w;
+    struct grant grant;
+    idt_error_t err = { "" };
+
+    create (&w, 0, 65536);
+    flake_claim_request (w.f, T0, &ours, &grant, &err);
+    lend (&w, T0, 10000, 10100);
+    flake_tick (w.f, T0 + 90 * MS);
+    ok (w.borrows == 2 && flake_deadline (w.f) < T0 + SECOND, "a short loan is renewed until the claim is made again");
+    destroy (&w, T0 + 90 * MS);
+
+    create (&w, 0, 65536);
+    ok (flake_claim_request (w.f, T0, &own, &grant, &err) == 0 && grant.fingerprint == 0x80000009
+            && grant.range.lo_ms == 0 && grant.range.hi_ms == UINT64_C (1) << 40 && grant.drift == 8 && w.borrows == 0,
+        "a rank's number is granted at once and for good, with the drift");
+    ok (flake_claim_request (w.f, T0, &stolen, &grant, &err) < 0 && errno == EINVAL, "to another rank never");
+    ok (flake_claim_request (w.f, T0, &ours, &grant, &err) < 0 && errno == EAGAIN && w.borrows == 1,
+        "rank 0 grants no name before it has borrowed");
+    lend (&w, T0, 10000, 25000);
+    err.text[0] = '\0';
+    ok (flake_claim_request (w.f, T0, &ours, &grant, &err) == 0 && grant.fingerprint == 7 && grant.range.lo_ms == 10000
+            && grant.range.hi_ms == 25000 && !err.text[0],
+        "and then for what it has");
+    ok (flake_claim_request (w.f, T0, &theirs, &grant, &err) == 0 && grant.fingerprint == 0x80000004
+            && strstr (err.text, "me@here") && strstr (err.text, "you@there") && strstr (err.text, "rank 3"),
+        "another rank gets its number, and is told both names");
+    ok (flake_claim_request (w.f, T0, &ours, &grant, &err) == 0 && grant.fingerprint == 7, "the same one gets its name");
+    lend (&w, T0 + 11 * SECOND, 25000, 40000);
+    ok (flake_claim_request (w.f, T0 + 16 * SECOND, &theirs, &grant, &err) == 0 && grant.fingerprint == 7
+            && grant.range.lo_ms == 25000 && grant.range.hi_ms == 40000,
+        "when the claim has ended another one may have it, from there");
+    lend (&w, T0 + 31 * SECOND, 40000, 55000);
+    ok (flake_claim_request (w.f, T0 + 31 * SECOND, &ours, &grant, &err) == 0 && grant.range.lo_ms == 40000
+            && flake_claim_request (w.f, T0 + 31 * SECOND, &ours, &grant, &err) == 0 && grant.range.lo_ms == 40000,
+        "and back again, but for what was another's");
+    flake_stop (w.f, T0 + 32 * SECOND);
+    ok (w.backs == 0, "what was granted is not given back");
+    flake_destroy (w.f);
+
+    create (&w, 0, 65536);
+    lend (&w, T0, 10000, 25000);
+    flake_claim_request (w.f, T0, &own, &grant, &err);
+    flake_stop (w.f, T0 + SECOND);
+    ok (w.backs == 1 && w.end_ms < 11002, "to grant numbers keeps no time back");
+    flake_destroy (w.f);
+}
+
+/* Put a request of so many flaxes, without the turns that follow. */
+static void put (struct world *w, size_t cookie, uint64_t asker, uint32_t count)
+{
+    flake_generate (w->f, T0, &(struct flake_request){ (void *)cookie, SERIES_FLAX, count, 0, 0, asker });
+}
+
+static bool gone_cb (void *cookie, void *arg)
+{
+    return (size_t)cookie == *(size_t *)arg;
+}
+
+static void test_turns (void)
+{
+    struct world w;
+    uint64_t most = 0;
+
+    create (&w, 3, 65536);
+    put (&w, 1, 1, 65536);
+    ok (w.given == FLAKE_TURN_IDS && flake_deadline (w.f) <= T0, "a call makes so many ids, and is due again at once");
+    for (size_t i = 2; i < 10; i++)
+        put (&w, i, 1, 65536);
+    ok (w.given == FLAKE_TURN_IDS, "requests that come meanwhile make it do no more");
+    put (&w, 10, 2, 2000);
+    put (&w, 11, 2, 1);
+    put (&w, 62, 3, 1);
+    while (flake_deadline (w.f) <= T0) {
+        uint64_t before = w.given;
+
+        flake_tick (w.f, T0);
+        most = w.given - before > most ? w.given - before : most;
+    }
+    ok (most <= 2 * FLAKE_TURN_IDS && w.nanswered == 12 && w.given == 9 * 65536 + 2002, "all are made, so many in a turn");
+    ok (w.order[0] == 62, "who wants few ids waits for nobody who wants many");
+    ok (w.order[2] == 2 && w.order[3] == 10 && w.order[4] == 11, "others for two of a greedy one at most, each in order");
+    int ticks = 0;
+    for (size_t i = 12; i < 62; i++)
+        put (&w, i, i, 1);
+    for (; flake_deadline (w.f) <= T0; ticks++)
+        flake_tick (w.f, T0);
+    ok (w.nanswered == 62, "many small ones, too");
+    size_t gone = 3;
+    put (&w, 1, 1, 65536);
+    put (&w, 2, 1, 65536);
+    put (&w, 3, 1, 65536);
+    put (&w, 4, 1, 1);
+    w.nanswered = 0;
+    flake_cancel (w.f, T0, gone_cb, &gone);
+    tick_all (&w, T0);
+    tick_all (&w, T0);
+    ok (w.nanswered == 3 && w.order[0] == 1 && w.order[2] == 4, "nothing is made for an asker that went");
+    w.no_memory = true;
+    put (&w, 5, 1, 1);
+    ok (w.req[5].errnum == ENOMEM, "what cannot be given is an error");
+    destroy (&w, T0);
+}
+
+static void test_waiting (void)
+{
+    struct world w;
+    struct record *r;
+
+    create (&w, 3, 65536);
+    for (size_t i = 1; i < 13; i++)
+        r = ask (&w, T0, i, SERIES_SNO, 1);
+    ok (r->errnum == EAGAIN && w.req[11].answers == 0, "one asker has a half of flake.max-waiting");
+    flake_generate (w.f, T0, &(struct flake_request){ (void *)13, SERIES_SNO, 1, 0, 0, 1 });
+    ok (w.req[13].answers == 0, "there is room for others");
+    ok (ask (&w, T0, 14, SERIES_FLAX, 1)->ids == 1, "and for other kinds");
+    flake_tick (w.f, T0 + 5 * SECOND);
+    ok (w.req[1].errnum == EHOSTUNREACH && w.req[11].errnum == EHOSTUNREACH && w.req[13].errnum == EHOSTUNREACH,
+        "all are answered by their deadline");
+    destroy (&w, T0 + 5 * SECOND);
+
+    create (&w, 3, 65536);
+    lend (&w, T0, 9990, 25000);
+    for (size_t i = 1; i < 9; i++)
+        put (&w, i, 1, 65536);
+    flake_tick (w.f, T0 + 5 * SECOND);
+    ok (w.req[1].answers == 0 && w.req[8].answers == 0, "who waits for a turn may do so for longer");
+    flake_tick (w.f, T0 + 30 * SECOND);
+    ok (w.req[1].errnum == EAGAIN && w.req[8].errnum == EAGAIN && strstr (w.req[8].text, "ask again"),
+        "so are those whose turn does not come: too much is asked for");
+    destroy (&w, T0 + 30 * SECOND);
+
+    create (&w, 3, 3);
+    for (size_t i = 0; i < FLAKE_MAX_UP + 10; i++) {
+        flake_generate (w.f, T0, &(struct flake_request){ (void *)(1 + i % 60), SERIES_SNO, 1, 0, 0, i });
+        tick_all (&w, T0);
+    }
+    ok (w.forwards == FLAKE_MAX_UP && w.nanswered == 0, "so many go up at a time, the others wait");
+    ok (flake_forwarded (w.f, T0, w.tag) && flake_deadline (w.f) <= T0, "for an answer");
+    tick_all (&w, T0);
+    ok (w.forwards == FLAKE_MAX_UP + 1, "then one more does");
+    destroy (&w, T0);
+    ok (w.req[1].errnum == EHOSTUNREACH && w.req[60].errnum == EHOSTUNREACH, "all are answered at the end");
+}
+
+/* How many microseconds of [lo_us, hi_us) give ids, and are those all whole steps of it? */
+static int usable (struct series *s, int64_t lo_us, int64_t hi_us, int64_t step_us)
+{
+    int n = 0;
+
+    for (int64_t us = lo_us - step_us; us < hi_us + step_us; us++) {
+        int64_t from = us - us % 1000000 % step_us, to = from + step_us, wait_us = 0;
+        struct flake_run run;
+
+        if (to / 1000000 > from / 1000000) /* the last step of a second may be short */
+            to = to / 1000000 * 1000000;
+        if (series_reserve (s, lo_us, hi_us, us, 0, 1, &run, &wait_us) < 0) {
+            if (errno != ERANGE || wait_us <= 0 || (from >= lo_us && to <= hi_us))
+                return -1;
+        } else if (from < lo_us || to > hi_us)
+            return -1;
+        else
+            n++;
+    }
+    return n;
+}
+
+static void test_series (void)
+{
+    const int64_t second = INT64_C (1795000000) * 1000000;
+    struct series *sno = series_create_sno (3), *uid = series_create_uid (&(struct uid_node){ .fingerprint = 7 });
+
+    ok (usable (sno, second + 1000, second + 11000, 4000) == 4000, "of 10 ms only the whole unit of 4 ms is used");
+    ok (usable (sno, second + 20000, second + 28000, 4000) == 8000, "all where the range begins and ends with units");
+    ok (usable (sno, second + 31000, second + 34000, 4000) == 0, "none of a range without one");
+    ok (usable (uid, second + 1000, second + 4000, 1024) == 2 * 1024, "of 3 ms only the whole steps of 1.024 ms");
+    ok (usable (uid, second + 998000, second + 1002000, 1024) == 1024 + 576 + 1024, "the short one of a second, too");
+    series_destroy (sno);
+    series_destroy (uid);
+}
+
+static void test_registry (void)
+{
+    struct registry *r = registry_create ();
+    struct span range, held = { 100, 200 }, later = { 150, 300 };
+    struct claim claim = { 0, 1, "n" };
+    char name[CLAIM_NAME_MAX + 2];
+    idt_error_t err;
+    bool good = true;
+
+    memset (name, 'x', sizeof (name) - 1);
+    name[sizeof (name) - 1] = '\0';
+    claim.node = name;
+    ok (registry_claim (r, 150, &held, &claim, &range, &err) < 0 && errno == EINVAL, "a name may not be too long");
+    claim.node = "n";
+    for (uint32_t i = 0; i < REGISTRY_MAX; i++) {
+        claim.fingerprint = i * 40503u;
+        good = good && registry_claim (r, 150, &held, &claim, &range, &err) == 0;
+    }
+    ok (good && registry_count (r) == REGISTRY_MAX, "%u fingerprints have room", REGISTRY_MAX);
+    claim.fingerprint = 1;
+    ok (registry_claim (r, 150, &held, &claim, &range, &err) < 0 && errno == ENOSPC, "one more has not");
+    claim.rank = 2;
+    ok (registry_claim (r, 200, &later, &claim, &range, &err) == 0 && registry_count (r) == 1 && range.lo_ms == 200,
+        "those that have expired are forgotten, but not what was granted");
+    registry_destroy (r);
+}
+
+int main (void)
+{
+    test_make ();
+    test_forward ();
+    test_own ();
+    test_given ();
+    test_claims ();
+    test_turns ();
+    test_waiting ();
+    test_series ();
+    test_registry ();
+    return done_testing ();
+}

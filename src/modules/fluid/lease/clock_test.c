@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* clock_test.c - the instance's time never decreases, and its bound holds */
+#include "common/libutil/tap.h"
+#include "modules/fluid/lease/clock.h"
+
+#define SECOND UINT64_C (1000000)
+#define HOUR (3600 * SECOND)
+
+static void test_root (void)
+{
+    struct clock c;
+
+    clock_start (&c, 500, 7 * SECOND);
+    ok (clock_read (&c, 500) == 7 * SECOND, "the root's clock starts where it is told");
+    ok (clock_read (&c, 400) == 7 * SECOND, "a time before the start counts as the start");
+    ok (clock_read (&c, 500 + HOUR) == 7 * SECOND + HOUR, "it runs with CLOCK_BOOTTIME");
+
+    clock_discipline (&c, 500, 8 * SECOND);
+    ok (clock_read (&c, 500) == 7 * SECOND, "a wall clock ahead makes no step");
+    ok (clock_read (&c, 500 + SECOND) == 8 * SECOND + 500, "it is slewed ahead by 500 ppm");
+    ok (clock_read (&c, 500 + HOUR) == 8 * SECOND + HOUR, "and no further than the wall clock");
+
+    clock_start (&c, 0, 10 * SECOND);
+    clock_discipline (&c, 0, -5 * (int64_t) SECOND);
+    ok (clock_read (&c, SECOND) == 11 * SECOND - 500, "a wall clock behind, even before the epoch, slows by 500 ppm");
+    ok (clock_estimate (&c, SECOND) == clock_read (&c, SECOND), "the root's reading is the truth for others");
+    ok (clock_bound (&c, HOUR) == CLOCK_GRAIN_US, "the root's bound is the grain of an id");
+}
+
+static struct idt_clock_sample sample (uint64_t sent, uint64_t got, uint64_t answered, uint64_t received)
+{
+    return (struct idt_clock_sample){.sent_us = sent,
+                                     .peer_received_us = got,
+                                     .peer_sent_us = answered,
+                                     .received_us = received};
+}
+
+static void test_child (void)
+{
+    struct clock c = {0};
+    struct idt_clock_sample s = sample (1000, 50000, 50400, 1600);
+
+    clock_forward (&c, 100, 99 * SECOND);
+    ok (!c.known, "a clock that is not known does not step");
+    clock_sample (&c, &s);
+    ok (c.known && clock_read (&c, 1600) == 50400, "the first sample sets it to what the parent read");
+    ok (clock_estimate (&c, 1600) == 50500, "the estimate is that half of the delay has passed since");
+    ok (clock_read (&c, 1600 + SECOND) == 50500 + SECOND, "to which it is slewed");
+    ok (clock_bound (&c, 1600) == 100 + 1000 + 100, "the bound is half the delay, a millisecond and what is to be slewed");
+    ok (clock_bound (&c, 1600 + SECOND) == 1100 + 600, "and grows by 600 ppm");
+
+    s = sample (1600 + SECOND, 60500 + SECOND, 60500 + SECOND, 1600 + SECOND);
+    clock_sample (&c, &s);
+    ok (clock_read (&c, 1600 + SECOND) == 60500 + SECOND && c.steps == 1, "a clock that is behind steps forward");
+
+    uint64_t at = 1600 + SECOND;
+    s = sample (at, 50500 + SECOND, 50500 + SECOND, at);
+    clock_sample (&c, &s);
+    ok (clock_read (&c, at) == 60500 + SECOND, "a clock that is ahead does not step back");
+    ok (clock_read (&c, at + SECOND) == 60000 + 2 * SECOND, "it runs slower by 500 ppm");
+    ok (clock_bound (&c, at) == 11000 && clock_bound (&c, at + SECOND) == 1000 + 600 + 9500,
+        "the bound counts what is yet to be slewed");
+    ok (clock_estimate (&c, at) == 50500 + SECOND && clock_estimate_bound (&c, at) == 1000,
+        "the estimate does not");
+
+    clock_forward (&c, at, 70500 + SECOND);
+    ok (clock_read (&c, at) == 70500 + SECOND && clock_estimate (&c, at) == 50500 + SECOND,
+        "a step forward for an id's sake leaves the estimate as it is");
+    clock_forward (&c, at, 5);
+    ok (clock_read (&c, at) == 70500 + SECOND, "a step to the past is none");
+}
+
+static void test_bad_samples (void)
+{
+    struct clock c = {0};
+    struct idt_clock_sample s = sample (0, 1000, 1000, 0);
+
+    clock_sample (&c, &s);
+    uint64_t before = clock_read (&c, SECOND);
+    s = sample (0, 900000, 900000, SECOND); /* 0.9 to 1.9 s */
+    clock_sample (&c, &s);
+    ok (clock_read (&c, SECOND) == before, "an answer that took a second says nothing new");
+    s = sample (SECOND, 0, 0, 0);
+    clock_sample (&c, &s);
+    s = sample (0, 900 * SECOND, 800 * SECOND, SECOND);
+    clock_sample (&c, &s);
+    ok (clock_read (&c, SECOND) == before, "samples that contradict themselves are ignored");
+    s = sample (0, 100 * SECOND, 100 * SECOND, SECOND);
+    clock_sample (&c, &s);
+    ok (clock_read (&c, SECOND) == 100 * SECOND, "a root that went on further ahead is followed at once");
+    s = sample (SECOND, 101 * SECOND, 101 * SECOND, SECOND);
+    clock_sample (&c, &s);
+    before = clock_read (&c, SECOND + 20000);
+    s = sample (SECOND, 99 * SECOND, 99 * SECOND, SECOND + 20000);
+    clock_sample (&c, &s);
+    ok (clock_read (&c, SECOND + 20000) == before, "one that begins behind the last takes no clock back");
+    ok (clock_estimate (&c, SECOND + 20000) == 99 * SECOND + 10000
+            && clock_bound (&c, SECOND + 20000) > 2 * SECOND,
+        "but is believed, and the bound says how far the clock is ahead of it");
+}
+
+static void test_when (void)
+{
+    int bad = 0;
+
+    for (int64_t slew = -5000; slew <= 5000; slew += 500)
+        for (uint64_t boot = 0; boot < 30000; boot += 777)
+            for (uint64_t ahead = 0; ahead < 4000; ahead += 333) {
+                struct clock c = {.known = true, .boot_us = 1000, .inst_us = SECOND, .slew_us = slew};
+                uint64_t inst = clock_read (&c, boot) + ahead;
+                uint64_t when = clock_when (&c, boot, inst);
+
+                if (when < boot || clock_read (&c, when) < inst || clock_read (&c, when) > inst + 3)
+                    bad++;
+            }
+    ok (bad == 0, "clock_when () is not before its time, and at most 3 us late in 4 ms");
+}
+
+static uint64_t next_random (uint64_t *state)
+{
+    *state = *state * UINT64_C (6364136223846793005) + 1442695040888963407;
+    return *state >> 33;
+}
+
+/* A root whose wall clock is stepped about, a child whose host is 80 ppm fast, samples of any delay. */
+static void test_random (void)
+{
+    int backwards = 0, outside = 0;
+    uint64_t seed = 1;
+
+    for (int run = 0; run < 200; run++) {
+        struct clock root, child = {0};
+        uint64_t t = SECOND, last_root = 0, last_child = 0;
+
+        clock_start (&root, t, 40 * SECOND);
+        for (int i = 0; i < 500; i++) {
+            uint64_t there = next_random (&seed) % 20000, back = next_random (&seed) % 20000;
+            uint64_t wait = next_random (&seed) % 3000;
+            uint64_t sent = t;
+
+            if (next_random (&seed) % 20 == 0)
+                clock_discipline (&root, t, (int64_t) (clock_read (&root, t) + next_random (&seed) % 9999) - 5000);
+            if (child.known && next_random (&seed) % 50 == 0)
+                clock_forward (&child, t + t / 12500, clock_read (&child, t + t / 12500) + 3000);
+            t += there + wait + back;
+            struct idt_clock_sample s = sample (sent + sent / 12500, clock_read (&root, sent + there),
+                                                clock_read (&root, sent + there + wait), t + t / 12500);
+            clock_sample (&child, &s);
+            t += next_random (&seed) % (3 * SECOND);
+
+            uint64_t r = clock_read (&root, t), c = clock_read (&child, t + t / 12500);
+            if (r < last_root || c < last_child)
+                backwards++;
+            if ((r > c ? r - c : c - r) > clock_bound (&child, t + t / 12500))
+                outside++;
+            last_root = r;
+            last_child = c;
+        }
+    }
+    ok (backwards == 0, "in 100000 steps of random histories no clock goes back");
+    ok (outside == 0, "and the child is never further from the root than its bound says");
+}
+
+int main (void)
+{
+    test_root ();
+    test_child ();
+    test_bad_samples ();
+    test_when ();
+    test_random ();
+    return done_testing ();
+}

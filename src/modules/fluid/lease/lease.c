@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* lease.c - the root's table of leases
+ *
+ * Two invariants carry the promise that no id is made twice:
+ * 1. Of one generator, ranges that were given to different incarnations or under different numbers are disjoint,
+ *    because each begins at or after the end of all given before it.
+ * 2. That holds across restarts, because no range ends after the durable horizon, and a new table gives nothing
+ *    below the horizon that it was made with.
+ * No clock is needed for either: 'now' decides only how far a range goes.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <idtree/fluid.h>
+
+#include "modules/fluid/lease/lease.h"
+
+#define END_MS ((uint64_t) FLUID_TIMESTAMP_MAX + 1) /* of time: no range, and no horizon, is above it */
+
+/* The last range given of one generator, and to whom. */
+struct holding {
+    char incarnation[IDT_MSG_UUID_LEN + 1]; /* empty: nobody, or given back */
+    uint64_t number;
+    uint64_t lo_ms;
+    uint64_t hi_ms; /* last hi; 0: none since the table was made */
+};
+
+struct lease_table {
+    uint32_t ngenerators;
+    uint64_t lease_ms;
+    uint64_t reach_ms;  /* of the horizon */
+    uint64_t base_ms;   /* nothing below it is given: the horizon at the start, then the watermark */
+    uint64_t stored_ms; /* the horizon that is durable */
+    bool storing;
+    bool distrusted;
+    bool closed;
+    struct holding holding[];
+};
+
+static uint64_t max_u64 (uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t min_u64 (uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+struct lease_table *lease_table_create (uint32_t ngenerators, uint64_t lease_ms, uint64_t horizon_ms)
+{
+    struct lease_table *t = calloc (1, sizeof (*t) + ngenerators * sizeof (t->holding[0]));
+
+    if (t) {
+        t->ngenerators = ngenerators;
+        t->lease_ms = lease_ms;
+        t->reach_ms = 2 * lease_ms;
+        t->base_ms = horizon_ms;
+        t->stored_ms = horizon_ms;
+    }
+    return t;
+}
+
+void lease_table_destroy (struct lease_table *t)
+{
+    free (t);
+}
+
+void lease_set_reach (struct lease_table *t, uint64_t reach_ms)
+{
+    t->reach_ms = reach_ms;
+}
+
+uint64_t lease_next_store (const struct lease_table *t)
+{
+    uint64_t ahead_ms = t->reach_ms - t->reach_ms / 4;
+
+    if (t->storing || t->closed || t->stored_ms >= END_MS)
+        return UINT64_MAX;
+    return t->stored_ms >= ahead_ms ? t->stored_ms - ahead_ms + 1 : 0;
+}
+
+bool lease_must_store (struct lease_table *t, uint64_t now_ms, uint64_t *horizon_ms)
+{
+    if (now_ms < lease_next_store (t))
+        return false;
+    t->storing = true;
+    *horizon_ms = min_u64 (now_ms + t->reach_ms, END_MS);
+    return true;
+}
+
+void lease_stored (struct lease_table *t, uint64_t horizon_ms)
+{
+    t->storing = false;
+    t->stored_ms = max_u64 (t->stored_ms, horizon_ms);
+}
+
+void lease_store_failed (struct lease_table *t)
+{
+    t->storing = false;
+}
+
+/* Saved is what nothing is given below, then the holdings up to the last that is in use. */
+static uint32_t count_used (const struct lease_table *t)
+{
+    uint32_t n = t->ngenerators;
+
+    while (n > 0 && t->holding[n - 1].hi_ms == 0)
+        n--;
+    return n;
+}
+
+size_t lease_save_size (const struct lease_table *t)
+{
+    return sizeof (t->base_ms) + count_used (t) * sizeof (t->holding[0]);
+}
+
+void lease_save (const struct lease_table *t, void *data)
+{
+    memcpy (data, &t->base_ms, sizeof (t->base_ms));
+    memcpy ((char *) data + sizeof (t->base_ms), t->holding, count_used (t) * sizeof (t->holding[0]));
+}
+
+int lease_load (struct lease_table *t, const void *data, size_t size)
+{
+    if (size < sizeof (t->base_ms) || size > sizeof (t->base_ms) + t->ngenerators * sizeof (t->holding[0])
+        || (size - sizeof (t->base_ms)) % sizeof (t->holding[0]) != 0)
+        return -1;
+    memcpy (&t->base_ms, data, sizeof (t->base_ms));
+    memcpy (t->holding, (const char *) data + sizeof (t->base_ms), size - sizeof (t->base_ms));
+    return 0;
+}
+
+void lease_reopen (struct lease_table *t, uint32_t generator, uint64_t end_ms)
+{
+    struct holding *h = &t->holding[generator];
+
+    *h = (struct holding){ .hi_ms = min_u64 (h->hi_ms, end_ms) };
+}
+
+static bool same_incarnation (const struct holding *h, const char *incarnation)
+{
+    return h->incarnation[0] != '\0' && strcmp (h->incarnation, incarnation) == 0;
+}
+
+/* Fill 'h' with the next range of its generator.  Returns whether there is one. */
+static bool next_range (const struct lease_table *t, uint64_t now_ms, struct holding *h)
+{
+    /* B_LONOW, B_BASE: from the end of all that was given before, whatever the time is. */
+    uint64_t lo_ms = max_u64 (t->base_ms, h->hi_ms);
+    /* B_RUN: a lease from now, so that asking often does not carry the end away. */
+    uint64_t hi_ms = min_u64 (now_ms + t->lease_ms, END_MS);
+
+    /* B_HAFTER: nothing above what is durable already. */
+    hi_ms = min_u64 (hi_ms, t->stored_ms);
+    if (hi_ms <= lo_ms)
+        return false;
+    h->lo_ms = lo_ms;
+    h->hi_ms = hi_ms;
+    return true;
+}
+
+bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_want *want, struct lease_grant *grant)
+{
+    /* B_STOPOPEN: a closed table stays closed, for its final horizon is known. */
+    if (t->closed || t->distrusted || want->generator >= t->ngenerators || want->incarnation[0] == '\0')
+        return false;
+    if (want->have_hi_ms > t->stored_ms) { /* no range of ours ends there (B_DISTRUST) */
+        lease_distrust (t);
+        return false;
+    }
+    struct holding *h = &t->holding[want->generator];
+    bool same = same_incarnation (h, want->incarnation);
+
+    if (same && want->number < h->number)
+        return false;
+    /* A retry gets the same answer (B_AGAIN); everyone else a range of his own (B_CLAIM), be it a broker that was started
+     * again or a second one of the same rank.
+     */
+    if (!same || want->number > h->number) {
+        if (!next_range (t, now_ms, h))
+            return false;
+        memcpy (h->incarnation, want->incarnation, sizeof (h->incarnation));
+        h->number = want->number;
+    }
+    *grant = (struct lease_grant){
+        .generator = want->generator, .number = h->number, .lo_ms = h->lo_ms, .hi_ms = h->hi_ms};
+    memcpy (grant->incarnation, h->incarnation, sizeof (grant->incarnation));
+    return true;
+}
+
+bool lease_give_back (struct lease_table *t, const struct lease_back *back)
+{
+    if (t->closed || back->generator >= t->ngenerators)
+        return false;
+    struct holding *h = &t->holding[back->generator];
+
+    /* B_RELANY, B_RELLOW: only from the one that holds the last range, and only inside that range. */
+    if (!same_incarnation (h, back->incarnation) || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms)
+        return false;
+    h->hi_ms = back->end_ms;
+    h->incarnation[0] = '\0'; /* or a repeated want would be answered with the range given back */
+    return true;
+}
+
+void lease_raise (struct lease_table *t, uint64_t floor_ms)
+{
+    t->base_ms = max_u64 (t->base_ms, floor_ms); /* W_LO */
+}
+
+void lease_distrust (struct lease_table *t)
+{
+    t->distrusted = true;
+}
+
+bool lease_is_distrusted (const struct lease_table *t)
+{
+    return t->distrusted;
+}
+
+uint64_t lease_close (struct lease_table *t)
+{
+    /* B_END: not the root's own last id, but the end of every range that may still be in use.  B_ENDBASE: and never
+     * below what was stored, for that may be the end of ranges that an earlier table gave.
+     */
+    uint64_t end_ms = t->base_ms;
+
+    t->closed = true;
+    for (uint32_t g = 0; g < t->ngenerators; g++)
+        end_ms = max_u64 (end_ms, t->holding[g].hi_ms);
+    return end_ms;
+}
+
+uint64_t lease_horizon (const struct lease_table *t)
+{
+    return t->stored_ms;
+}

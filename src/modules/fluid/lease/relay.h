@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* relay.h - lease requests of a broker's children: combined on their way up, split on their way down
+ *
+ * Each request that is added is answered once: with its share of an answer, or with none (its senders ask
+ * again).  Nothing here decides about leases: a relay may lose or repeat what it likes.
+ *
+ * 'us' are CLOCK_BOOTTIME microseconds.
+ */
+#ifndef FLUID_RELAY_H
+#define FLUID_RELAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "modules/fluid/lease/lease.h"
+
+#define RELAY_MAX_WANTS 32768 /* that wait here at most, over all requests; more are answered at once with none */
+
+struct relay;
+
+/* One share of an answer, for the request 'cookie' that came at 'received_us'; it is 'now_us' now.  'grant' is
+ * borrowed.
+ */
+typedef void (*relay_reply_f) (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
+                               const struct lease_grant *grant, size_t ngrant);
+
+/* NULL with errno ENOMEM. */
+struct relay *relay_create (uint64_t lease_ms, relay_reply_f reply, void *arg);
+void relay_destroy (struct relay *r); /* requests that wait are not answered: relay_drop_old () first */
+
+/* Take a child's request.  It waits up to a twelfth of a lease for others, unless 'now_ms' (instance time, 0:
+ * unknown) is within a third of a lease of the end of what one of its senders holds.  Returns 0, or -1 with
+ * errno ENOMEM or ENOBUFS: then it was not taken and is not answered here.
+ */
+int relay_add (struct relay *r, uint64_t now_us, uint64_t now_ms, void *cookie, const struct lease_request *req);
+
+/* Take something to be given back that goes with the next request.  Returns 0, or -1 with errno ENOMEM. */
+int relay_add_back (struct relay *r, const struct lease_back *back);
+
+/* When relay_flush () should be called; UINT64_MAX: nothing waits. */
+uint64_t relay_due (const struct relay *r);
+
+/* Combine all that waits, and 'own' (may be NULL), to one request in '*req', borrowed until the next call.  Its
+ * answer is told under the number returned (never 0).  Returns 0 where there is nothing to send, or no memory.
+ */
+uint32_t relay_flush (struct relay *r, uint64_t now_us, const struct lease_want *own, struct lease_request *req);
+
+/* The combined request 'tag' was answered (unknown tags are ignored) or lost (ngrant 0): answer its parts. */
+void relay_answered (struct relay *r, uint64_t now_us, uint32_t tag, const struct lease_grant *grant, size_t ngrant);
+
+/* Answer with none all requests that came before 'before_us', sent on or not. */
+void relay_drop_old (struct relay *r, uint64_t now_us, uint64_t before_us);
+
+uint64_t relay_oldest (const struct relay *r); /* when the oldest request came; UINT64_MAX: none */
+
+#endif /* FLUID_RELAY_H */

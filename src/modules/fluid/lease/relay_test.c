@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* relay_test.c - lease requests are combined, their answers split, each request answered once */
+#include <string.h>
+
+#include "common/libutil/tap.h"
+#include "modules/fluid/lease/relay.h"
+
+#define LEASE 60000
+#define NREQ 64
+
+/* What was answered, by cookie. */
+struct heard {
+    int answers[NREQ];
+    size_t grants[NREQ];
+    uint64_t sum[NREQ]; /* of lo_ms */
+};
+
+static void reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us, const struct lease_grant *grant,
+                      size_t ngrant)
+{
+    struct heard *heard = arg;
+    size_t i = (size_t) cookie;
+
+    heard->answers[i]++;
+    heard->grants[i] = ngrant;
+    for (size_t k = 0; k < ngrant; k++)
+        heard->sum[i] += grant[k].lo_ms;
+}
+
+static struct lease_want want (uint32_t g, uint64_t have)
+{
+    struct lease_want w = {.generator = g, .number = 1, .have_hi_ms = have};
+
+    snprintf (w.incarnation, sizeof (w.incarnation), "%036u", (unsigned) g);
+    return w;
+}
+
+static struct lease_grant grant (const struct lease_want *w)
+{
+    struct lease_grant g = {.generator = w->generator, .number = w->number, .lo_ms = w->generator, .hi_ms = 99};
+
+    memcpy (g.incarnation, w->incarnation, sizeof (g.incarnation));
+    return g;
+}
+
+static int add (struct relay *r, uint64_t now_us, size_t cookie, uint32_t g, uint64_t have)
+{
+    struct lease_want w = want (g, have);
+    struct lease_request req = {.want = &w, .nwant = 1};
+
+    return relay_add (r, now_us, 1000, (void *) cookie, &req);
+}
+
+static void test_combine (void)
+{
+    struct heard heard = {0};
+    struct relay *r = relay_create (LEASE, reply_cb, &heard);
+    struct lease_want own = want (9, 0);
+    struct lease_request req;
+    uint32_t tag;
+
+    ok (relay_due (r) == UINT64_MAX && relay_flush (r, 0, NULL, &req) == 0, "where nothing waits nothing is sent");
+    add (r, 100, 1, 11, 40000);
+    ok (relay_due (r) == 100 + LEASE * 1000 / 12, "a renewal waits a twelfth of a lease for others");
+    add (r, 200, 2, 12, 40000);
+    ok (relay_due (r) == 100 + LEASE * 1000 / 12, "the first one decides how long");
+    add (r, 300, 3, 13, 20000);
+    ok (relay_due (r) == 300, "one who has less than a third of a lease left does not wait");
+    tag = relay_flush (r, 300, &own, &req);
+    ok (tag != 0 && req.nwant == 4 && req.want[0].generator == 11 && req.want[3].generator == 9,
+        "all go together, and our own want with them");
+    ok (relay_due (r) == UINT64_MAX, "then nothing waits any more");
+
+    struct lease_grant g[3] = {grant (&req.want[2]), grant (&req.want[0]), grant (&req.want[3])};
+    relay_answered (r, 900, tag + 1, g, 3);
+    ok (heard.answers[1] == 0, "the answer to another request is ignored");
+    relay_answered (r, 900, tag, g, 3);
+    ok (heard.grants[1] == 1 && heard.sum[1] == 11 && heard.grants[3] == 1 && heard.sum[3] == 13, "each gets what is his");
+    ok (heard.answers[2] == 1 && heard.grants[2] == 0, "and an answer where that is nothing");
+    relay_answered (r, 900, tag, g, 3);
+    ok (heard.answers[1] == 1 && heard.answers[2] == 1 && heard.answers[3] == 1, "once");
+    relay_destroy (r);
+}
+
+static void test_backs (void)
+{
+    struct heard heard = {0};
+    struct relay *r = relay_create (LEASE, reply_cb, &heard);
+    struct lease_back back = {.generator = 4, .end_ms = 17}, own = {.generator = 5, .end_ms = 18};
+    struct lease_request req = {.back = &back, .nback = 1, .has_epoch = true, .epoch_ms = 77};
+
+    relay_add (r, 0, 1000, (void *) 1, &req);
+    relay_add_back (r, &own);
+    ok (relay_flush (r, 0, NULL, &req) != 0 && req.nwant == 0 && req.nback == 2 && req.back[0].end_ms == 17
+            && req.back[1].end_ms == 18,
+        "what is given back goes along");
+    ok (req.has_epoch && req.epoch_ms == 77, "and the epoch that a child named");
+    relay_drop_old (r, 9, UINT64_MAX);
+    ok (heard.answers[1] == 1, "what is not answered in time is answered with nothing");
+    relay_destroy (r);
+}
+
+static void test_limit (void)
+{
+    struct heard heard = {0};
+    struct relay *r = relay_create (LEASE, reply_cb, &heard);
+    struct lease_want *w = calloc (RELAY_MAX_WANTS, sizeof (*w));
+    struct lease_request req = {.want = w, .nwant = RELAY_MAX_WANTS};
+
+    ok (relay_add (r, 0, 0, (void *) 1, &req) == 0 && add (r, 0, 2, 1, 0) < 0, "what waits is limited");
+    relay_drop_old (r, 1, 1);
+    ok (heard.answers[1] == 1 && heard.answers[2] == 0 && add (r, 0, 2, 1, 0) == 0, "what was not taken is not answered");
+    relay_destroy (r);
+    free (w);
+}
+
+/* Requests, flushes, answers and losses in any order. */
+static void test_random (void)
+{
+    uint64_t seed = 1;
+    int wrong = 0;
+
+    for (int run = 0; run < 2000; run++) {
+        struct heard heard = {0};
+        struct relay *r = relay_create (LEASE, reply_cb, &heard);
+        struct lease_grant g[NREQ];
+        uint32_t tags[NREQ] = {0};
+        size_t ngrant[NREQ] = {0}, from[NREQ] = {0}, ntags = 0, sent = 0;
+
+        for (size_t i = 1; i < NREQ; i++) {
+            seed = seed * UINT64_C (6364136223846793005) + 1442695040888963407;
+            struct lease_request req;
+
+            add (r, i, i, (uint32_t) i, 0);
+            if ((seed >> 33) % 3 == 0 && (tags[ntags] = relay_flush (r, i, NULL, &req))) {
+                from[ntags] = sent;
+                for (size_t k = 0; k < req.nwant; k++)
+                    g[sent + ngrant[ntags]++] = grant (&req.want[k]);
+                sent += ngrant[ntags++];
+            }
+            if ((seed >> 40) % 3 == 0 && ntags > 0) {
+                size_t k = (seed >> 45) % ntags;
+                relay_answered (r, i, tags[k], &g[from[k]], (seed >> 50) % 4 ? ngrant[k] : 0);
+            }
+        }
+        relay_drop_old (r, NREQ, UINT64_MAX);
+        for (size_t i = 1; i < NREQ; i++)
+            if (heard.answers[i] != 1 || heard.grants[i] > 1 || (heard.grants[i] == 1 && heard.sum[i] != i))
+                wrong++;
+        relay_destroy (r);
+    }
+    ok (wrong == 0, "in 2000 random histories each request is answered once, with its own or nothing");
+}
+
+int main (void)
+{
+    test_combine ();
+    test_backs ();
+    test_limit ();
+    test_random ();
+    return done_testing ();
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* watermark.h - below what time no id will be made any more, in the whole instance
+ *
+ * A holder is an incarnation of a broker that was given ranges of a generator.  Its position is a time below which it
+ * makes no id any more; it never goes back.  Positions travel up the tree as reports: the lowest position of a set
+ * of holders.  A set is told by its size and the sum of its members' hashes, so that a report has one size however
+ * many it speaks for; two sets are taken for the same where both agree.
+ *
+ * The root knows whom it gave ranges.  Where the reports speak for exactly those, their lowest position is the
+ * watermark.  Whoever is silent holds it back until he can use his ranges no more: a lease and a quarter after the
+ * last one was given (LEASE_USE_MS ()).
+ *
+ * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds.
+ */
+#ifndef FLUID_WATERMARK_H
+#define FLUID_WATERMARK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "modules/fluid/lease/lease.h"
+
+/* --- sets of holders and what they report ------------------------------------------------------ */
+
+struct holders {
+    uint32_t count;
+    uint64_t sum;
+};
+
+void holders_add (struct holders *set, uint32_t generator, const char *incarnation);
+
+/* None of 'holders' makes an id below 'low_ms' any more (UINT64_MAX where there are none). */
+struct report {
+    char from[IDT_MSG_UUID_LEN + 1]; /* the broker that says so, for itself and those below it */
+    struct holders holders;
+    uint64_t low_ms;
+};
+
+/* --- what a broker's children reported --------------------------------------------------------- */
+
+#define REPORTS_MAX 65536 /* children that are remembered */
+
+struct reports;
+
+/* A child that says nothing for 'keep_us' is left out: those below it may report elsewhere by then.  NULL with errno
+ * ENOMEM.
+ */
+struct reports *reports_create (uint64_t keep_us);
+void reports_destroy (struct reports *r);
+
+/* Take a report in place of the last one of that child.  Returns 0, or -1 with errno ENOMEM or ENOBUFS. */
+int reports_take (struct reports *r, uint64_t now_us, const struct report *report);
+
+/* Join all of them to '*all'. */
+void reports_join (struct reports *r, uint64_t now_us, struct report *all);
+
+/* --- the root ----------------------------------------------------------------------------------- */
+
+struct watermark;
+
+/* 'stored': what the root that ran before left.  NULL with errno ENOMEM. */
+struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, const struct lease_record *stored,
+                                    uint64_t now_ms);
+void watermark_destroy (struct watermark *w);
+
+/* A range was given. / The incarnation will never use its generator again. */
+void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_grant *grant);
+void watermark_back (struct watermark *w, const struct lease_back *back);
+
+/* The root's clock was set forward by 'us', which did not pass: whoever was given a range may use it as long as before. */
+void watermark_stepped (struct watermark *w, uint64_t us);
+
+/* The watermark, from all that was reported.  It never goes back, and is never above 'horizon_ms', what is
+ * durable.  No range that is given afterwards may begin below it (lease_raise ()).
+ */
+uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon_ms, const struct report *all);
+
+/* Whether a range that was given may be in use yet. */
+bool watermark_any_holder (const struct watermark *w, uint64_t now_ms);
+
+/* Fill in what the next root must know beside the horizon in '*record'. */
+void watermark_record (const struct watermark *w, uint64_t now_ms, struct lease_record *record);
+
+#endif /* FLUID_WATERMARK_H */

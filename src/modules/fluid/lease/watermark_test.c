@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* watermark_test.c - the watermark waits for whoever may yet make an id below it, and for nobody else */
+#include <string.h>
+
+#include "common/libutil/tap.h"
+#include "modules/fluid/lease/lessee.h"
+#include "modules/fluid/lease/watermark.h"
+
+#define A "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+#define B "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
+#define C "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
+#define LEASE 1000
+#define NO_ID_BEFORE (LEASE + LEASE / 4 + LEASE / 40 + 1) /* a range given at 0 cannot be used any more */
+
+static const struct lease_record fresh = { 0, 0, 0, 0 };
+
+static struct report report (const char *from, uint64_t low_ms)
+{
+    struct report r = { .low_ms = low_ms };
+
+    strcpy (r.from, from);
+    return r;
+}
+
+/* 'from' speaks for itself, with a generator. */
+static struct report own_report (const char *from, uint32_t generator, uint64_t low_ms)
+{
+    struct report r = report (from, low_ms);
+
+    holders_add (&r.holders, generator, from);
+    return r;
+}
+
+static void given (struct watermark *w, uint64_t now_ms, uint32_t generator, const char *who)
+{
+    struct lease_grant g = { .generator = generator };
+
+    strcpy (g.incarnation, who);
+    watermark_given (w, now_ms, &g);
+}
+
+static void test_sets (void)
+{
+    struct holders a = { 0, 0 }, b = { 0, 0 }, c = { 0, 0 };
+
+    holders_add (&a, 1, A);
+    holders_add (&a, 2, B);
+    holders_add (&b, 2, B);
+    holders_add (&b, 1, A);
+    ok (memcmp (&a.sum, &b.sum, sizeof (a.sum)) == 0 && a.count == 2, "a set does not depend on the order");
+    holders_add (&c, 1, B);
+    holders_add (&c, 2, A);
+    ok (a.sum != c.sum, "but on who has which generator");
+    c = (struct holders){ 0, 0 };
+    holders_add (&c, 1, A);
+    holders_add (&c, 1, A);
+    ok (a.sum != c.sum && c.sum != 0, "and on who is counted twice");
+}
+
+static void test_reports (void)
+{
+    struct reports *r = reports_create (100);
+    struct report all = report (A, UINT64_MAX), x = own_report (A, 1, 50), y = own_report (B, 2, 40), none = report (C, 7);
+
+    ok (r && reports_take (r, 0, &y) == 0 && reports_take (r, 10, &x) == 0 && reports_take (r, 10, &none) == 0,
+        "children report");
+    reports_join (r, 20, &all);
+    ok (all.holders.count == 2 && all.low_ms == 40, "of all the lowest counts, but not of those who speak for nobody");
+    y.low_ms = 60;
+    reports_take (r, 90, &y);
+    all = report (A, UINT64_MAX);
+    reports_join (r, 100, &all);
+    ok (all.holders.count == 2 && all.low_ms == 50, "a child's newest report is in place of its last");
+    all = report (A, UINT64_MAX);
+    reports_join (r, 110, &all);
+    ok (all.holders.count == 1 && all.low_ms == 60, "one that is silent for long is left out");
+    reports_destroy (r);
+
+    r = reports_create (100);
+    bool sorted = true;
+    for (int i = 0; i < 1000; i++) {
+        x.from[0] = (char)('a' + i * 7 % 26);
+        x.from[1] = (char)('a' + i * 11 % 27);
+        sorted = sorted && reports_take (r, 0, &x) == 0;
+    }
+    all = report (A, UINT64_MAX);
+    reports_join (r, 0, &all);
+    ok (sorted && all.holders.count == 26 * 27, "each of many children counts once");
+    reports_destroy (r);
+}
+
+static void test_root (void)
+{
+    struct watermark *w = watermark_create (10, LEASE, &fresh, 0);
+    struct report none = report (C, UINT64_MAX), a = own_report (A, 1, 90), b = own_report (A, 1, 250);
+    struct lease_back back = { .generator = 1, .incarnation = B };
+
+    ok (watermark_raise (w, 50, 5000, &none) == 50 && !watermark_any_holder (w, 50),
+        "while nobody holds anything it is the root's time");
+    ok (watermark_raise (w, 60, 55, &none) == 55, "but not above what is durable");
+    given (w, 100, 1, A);
+    ok (watermark_raise (w, 200, 5000, &none) == 55, "a holder that has not reported holds it back");
+    ok (watermark_raise (w, 200, 5000, &a) == 90, "one that has, to its position");
+    holders_add (&b.holders, 2, B);
+    ok (watermark_raise (w, 300, 5000, &b) == 90, "reports that speak for one who holds nothing do not count");
+    given (w, 310, 2, B);
+    ok (watermark_raise (w, 320, 5000, &b) == 250, "with all of them it is the lowest position");
+    b.low_ms = 100;
+    ok (watermark_raise (w, 330, 5000, &b) == 250, "and never goes back");
+    watermark_back (w, &back);
+    b.low_ms = 320;
+    ok (watermark_raise (w, 340, 5000, &b) == 320, "who holds a generator no more gives nothing back");
+    back.generator = 2;
+    watermark_back (w, &back);
+    a.low_ms = 335;
+    ok (watermark_raise (w, 350, 5000, &a) == 335, "who gave back is not waited for");
+    ok (watermark_raise (w, 100 + NO_ID_BEFORE - 1, 5000, &none) == 335
+            && watermark_raise (w, 100 + NO_ID_BEFORE, 5000, &none) == 100 + NO_ID_BEFORE,
+        "and a silent one until a lease and a quarter are over, not longer");
+    watermark_destroy (w);
+}
+
+static void test_replaced (void)
+{
+    struct watermark *w = watermark_create (10, LEASE, &fresh, 0);
+    struct report b = own_report (B, 1, 100), both = own_report (B, 1, 120);
+
+    given (w, 0, 1, A);
+    given (w, 10, 1, B);
+    ok (watermark_raise (w, 200, 5000, &b) == 0, "who was replaced is waited for");
+    holders_add (&both.holders, 1, A);
+    ok (watermark_raise (w, 200, 5000, &both) == 120, "unless it reports");
+    b.low_ms = 1500;
+    given (w, 1000, 1, B);
+    ok (watermark_raise (w, NO_ID_BEFORE, 5000, &b) == 120 && watermark_raise (w, NO_ID_BEFORE + LEASE / 4 + 1, 5000, &b) == 1500,
+        "until it can use nothing any more, give or take a quarter of a lease");
+    for (uint64_t now = 2000; now < 20000; now += 10)
+        given (w, now, 1, now % 20 == 0 ? A : B);
+    struct report last = own_report (B, 1, 30000);
+    given (w, 20000, 1, B);
+    ok (watermark_raise (w, 20001, 50000, &last) == 1500 && watermark_raise (w, 20000 + NO_ID_BEFORE - 1, 50000, &last) == 1500,
+        "however many are replaced");
+    given (w, 21000, 1, B);
+    ok (watermark_raise (w, 20000 + NO_ID_BEFORE + LEASE / 4, 50000, &last) > 21000, "it goes on when they are over");
+    watermark_destroy (w);
+}
+
+static void test_restart (void)
+{
+    struct lease_record r = { .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 1000 };
+    struct report none = report (C, UINT64_MAX);
+    struct watermark *w = watermark_create (10, 100, &r, 3000);
+
+    ok (watermark_raise (w, 3999, 9000, &none) == 700, "a new root starts with what was stored");
+    watermark_record (w, 3200, &r);
+    ok (r.watermark_ms == 700 && r.settle_ms == 800, "and stores how long an earlier one's leases may be in use yet");
+    ok (watermark_raise (w, 4000, 9000, &none) == 4000, "when they are over it goes on");
+    watermark_record (w, 4000, &r);
+    ok (r.watermark_ms == 4000 && r.settle_ms > 125 && r.settle_ms < 130, "and stores how long its own may be");
+    watermark_destroy (w);
+
+    r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 3000, .settle_ms = 1000 };
+    w = watermark_create (10, 100, &r, 3000);
+    ok (watermark_raise (w, 3001, 9000, &none) == 3001, "after a stop with nobody left it goes on at once");
+    watermark_destroy (w);
+}
+
+/* The root's clock is set forward: nobody's time is used up by that. */
+static void test_step (void)
+{
+    struct lease_record r = { .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 1000 };
+    struct report none = report (C, UINT64_MAX);
+    struct watermark *w = watermark_create (10, LEASE, &r, 3000);
+
+    watermark_stepped (w, 500000);
+    watermark_stepped (w, 250001);
+    ok (watermark_raise (w, 4750, 9000, &none) == 700 && watermark_raise (w, 4751, 9000, &none) == 4751,
+        "an earlier root's leases settle as late as if the clock had not been set forward");
+    given (w, 5000, 1, A);
+    watermark_stepped (w, 1000);
+    ok (watermark_raise (w, 5000 + NO_ID_BEFORE, 9000, &none) == 4751
+            && watermark_raise (w, 5001 + NO_ID_BEFORE, 9000, &none) == 5001 + NO_ID_BEFORE,
+        "and a silent holder is waited for as long");
+    watermark_destroy (w);
+    r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 5000 };
+    w = watermark_create (10, 100, &r, 3000);
+    watermark_record (w, 0, &r);
+    ok (r.settle_ms == 5000 && watermark_any_holder (w, 0), "a root that stops before its time began leaves what was stored");
+    watermark_destroy (w);
+}
+
+/* --- all histories of a small world --------------------------------------------------------------- */
+
+/* One generator and lives that claim it, each with a clock that was set by the root that it reached last, its number of
+ * milliseconds behind.  A life may make an id at its time whenever it may use a range.  After each event all of them
+ * are looked at: what they could make must not be below what was told.
+ */
+#define LIVES 2
+#define DEPTH 5 /* and two events that all begin with */
+#define SMALL_LEASE 4
+
+enum { EV_TIME, EV_STORE, EV_CRASH, EV_STOP, EV_TELL, EV_ASK, EV_LOSE = EV_ASK + LIVES, EV_REPORT = EV_LOSE + LIVES,
+       EV_BACK = EV_REPORT + LIVES, EV_COUNT = EV_BACK + LIVES };
+
+struct world {
+    struct lease_table *t;
+    struct watermark *w;
+    struct reports *reports;
+    struct lease_record disk;
+    uint64_t real, now; /* ms: of all clocks but the root's, which a restart may set ahead */
+    uint64_t told;
+    struct holder life[LIVES];
+    uint64_t offset[LIVES]; /* of its reading to 'real': a root that it reached set it */
+    bool broken;
+};
+
+static const char *const names[] = { A, B };
+
+static uint64_t life_us (const struct world *w)
+{
+    return (w->real + 1000) * 1000;
+}
+
+static uint64_t life_ms (const struct world *w, int life)
+{
+    return w->real + w->offset[life];
+}
+
+static void start (struct world *w)
+{
+    w->now = w->now > w->disk.horizon_ms ? w->now : w->disk.horizon_ms;
+    w->t = lease_table_create (1, SMALL_LEASE, w->disk.horizon_ms);
+    w->w = watermark_create (1, SMALL_LEASE, &w->disk, w->now);
+    w->reports = reports_create (1000000);
+}
+
+static void end (struct world *w)
+{
+    lease_table_destroy (w->t);
+    watermark_destroy (w->w);
+    reports_destroy (w->reports);
+}
+
+static void store (struct world *w)
+{
+    struct lease_record r;
+
+    if (!lease_must_store (w->t, w->now, &r.horizon_ms))
+        return;
+    watermark_record (w->w, w->now, &r);
+    w->disk = r;
+    lease_stored (w->t, r.horizon_ms);
+}
+
+static void clean_stop (struct world *w)
+{
+    struct lease_record r = { .horizon_ms = lease_close (w->t) };
+
+    watermark_record (w->w, w->now, &r);
+    if (!watermark_any_holder (w->w, w->now))
+        r.watermark_ms = r.horizon_ms;
+    w->disk = r;
+}
+
+static void tell (struct world *w)
+{
+    struct report all = report (C, UINT64_MAX);
+
+    reports_join (w->reports, 0, &all);
+    uint64_t ms = watermark_raise (w->w, w->now, lease_horizon (w->t), &all);
+    lease_raise (w->t, ms);
+    if (w->told < ms)
+        w->told = ms;
+}
+
+/* It learns the root's time with the answer, late by its number.  A lost answer may have been given all the same. */
+static void ask (struct world *w, int life, bool lost)
+{
+    struct lease_want want;
+    struct lease_grant g;
+
+    if (w->life[life].closed)
+        return;
+    holder_ask (&w->life[life], life_us (w), life_ms (w, life), &want);
+    if (!lease_grant (w->t, w->now, &want, &g))
+        return;
+    watermark_given (w->w, w->now, &g);
+    if (lost)
+        return;
+    if (w->now - (uint64_t)life > life_ms (w, life))
+        w->offset[life] = w->now - (uint64_t)life - w->real;
+    holder_take (&w->life[life], life_us (w), life_ms (w, life), &g);
+}
+
+static void send_report (struct world *w, int life)
+{
+    struct report r = report (names[life], life_ms (w, life));
+
+    if (holder_in_use (&w->life[life], life_us (w)))
+        holders_add (&r.holders, 0, names[life]);
+    reports_take (w->reports, 0, &r);
+}
+
+static void give_back (struct world *w, int life)
+{
+    struct lease_back back;
+
+    if (!holder_close (&w->life[life], life_ms (w, life), &back))
+        return;
+    lease_give_back (w->t, &back);
+    watermark_back (w->w, &back);
+}
+
+static void restart (struct world *w)
+{
+    end (w);
+    start (w);
+}
+
+static void play (struct world *w, int event)
+{
+    if (event == EV_TIME) {
+        w->now += 2;
+        w->real += 2;
+    }
+    else if (event == EV_STORE)
+        store (w);
+    else if (event == EV_CRASH)
+        restart (w);
+    else if (event == EV_STOP) {
+        clean_stop (w);
+        restart (w);
+    }
+    else if (event == EV_TELL)
+        tell (w);
+    else if (event >= EV_BACK)
+        give_back (w, event - EV_BACK);
+    else if (event >= EV_REPORT)
+        send_report (w, event - EV_REPORT);
+    else if (event >= EV_LOSE)
+        ask (w, event - EV_LOSE, true);
+    else
+        ask (w, event - EV_ASK, false);
+    for (int i = 0; i < LIVES; i++) {
+        struct range r;
+
+        if (life_ms (w, i) < w->told && holder_range (&w->life[i], life_us (w), life_ms (w, i), &r))
+            w->broken = true;
+    }
+}
+
+static void begin (struct world *w)
+{
+    *w = (struct world){ .now = 10, .real = 0, .offset = { 9, 9 } };
+    for (int i = 0; i < LIVES; i++)
+        holder_init (&w->life[i], 0, names[i], SMALL_LEASE);
+    w->disk = (struct lease_record){ .horizon_ms = 10, .watermark_ms = 10 };
+    start (w);
+    play (w, EV_STORE);
+    play (w, EV_ASK);
+}
+
+static void test_all (void)
+{
+    long histories = 1, broken = 0, raised = 0;
+
+    for (int i = 0; i < DEPTH; i++)
+        histories *= EV_COUNT;
+    for (long history = 0; history < histories; history++) {
+        struct world w;
+
+        begin (&w);
+        for (long h = history, i = 0; i < DEPTH; i++, h /= EV_COUNT)
+            play (&w, (int)(h % EV_COUNT));
+        broken += w.broken;
+        raised += w.told > 10;
+        end (&w);
+    }
+    ok (broken == 0 && raised > 100, "in all %ld histories of %d events no id can be made below what was told", histories, DEPTH);
+}
+
+static void test_random (void)
+{
+    uint64_t seed = 1;
+    long broken = 0;
+
+    for (int run = 0; run < 20000; run++) {
+        struct world w;
+
+        begin (&w);
+        for (int i = 0; i < 60; i++) {
+            seed = seed * UINT64_C (6364136223846793005) + 1442695040888963407;
+            play (&w, (int)((seed >> 33) % EV_COUNT));
+        }
+        broken += w.broken;
+        end (&w);
+    }
+    ok (broken == 0, "nor in 20000 long random histories");
+}
+
+int main (void)
+{
+    test_sets ();
+    test_reports ();
+    test_root ();
+    test_replaced ();
+    test_restart ();
+    test_step ();
+    test_all ();
+    test_random ();
+    return done_testing ();
+}

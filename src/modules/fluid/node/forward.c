@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* forward.c - what a node cannot make itself: combined to one request, sent up, dealt out
+ *
+ * One request at a time is under way for all.  While it is a long one, newcomers, who ask for little and have nothing
+ * under way, go up in another beside it, so that nobody waits for what others asked.  Both ask for ids above all that were
+ * answered here, and no asker is in both: so to each one, and to whoever asks later, ids come in order, whichever answer is the first.
+ *
+ * Those that went up with a request are marked by 'asked', and in its list; what comes down is dealt out in the same order.
+ * A mark outlives the request: one that is answered meanwhile keeps its place until the forward ends.
+ */
+#include <errno.h>
+#include <syslog.h>
+
+#include "modules/fluid/node/private.h"
+
+#define FIRST_RETRY_US 20000 /* after a forward that failed; doubles, up to: */
+#define LAST_RETRY_US 500000
+#define UP_TURN (16 * QUEUE_TURN) /* ids of a client for each round trip: it is not much longer than without any */
+
+/* --- up -------------------------------------------------------------------------------------- */
+
+/* B_RESEND, B_REST: whatever else waits goes up next.  Those that were answered meanwhile can go. */
+static void end (struct node *n, struct forward *f)
+{
+    struct pending *p;
+
+    f->busy = false;
+    while ((p = TAILQ_FIRST (&f->shares))) {
+        TAILQ_REMOVE (&f->shares, p, share);
+        p->asked = 0;
+        if (!p->cookie)
+            queue_remove (&n->queue, p);
+    }
+}
+
+void node_forward_end (struct node *n)
+{
+    end (n, &n->forward);
+    end (n, &n->newcomers);
+}
+
+static void retry_later (struct forward *f, uint64_t now_us)
+{
+    f->backoff_us = f->backoff_us > 0 ? 2 * f->backoff_us : FIRST_RETRY_US;
+    if (f->backoff_us > LAST_RETRY_US)
+        f->backoff_us = LAST_RETRY_US;
+    f->retry_us = now_us + f->backoff_us;
+}
+
+/* Whether a request may go up: a client's 'after' waits here until its time has come (see is_ripe ()), for what goes up is
+ * trusted there.
+ */
+static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
+{
+    uint64_t ms = node_ids_floor_ms (n, p->after);
+
+    if (p->from_broker || ms == 0 || (n->clock.known && ms <= node_now_ms (n, now_us)))
+        return true;
+    node_wake_ms (n, now_us, ms);
+    return false;
+}
+
+/* Whether something of this asker is under way: nothing else may overtake it. */
+static bool is_under_way (const struct asker *a)
+{
+    const struct pending *p;
+
+    TAILQ_FOREACH (p, &a->waiting, turn)
+        if (p->asked > 0)
+            return true;
+    return false;
+}
+
+/* Ask for what is missing of it, or as much as there is room for. */
+static void add_share (struct node *n, struct forward *f, struct pending *p, uint32_t room)
+{
+    uint32_t lack = p->count - p->got;
+
+    p->asked = lack < room ? lack : room;
+    p->asked_ms = n->cursor_ms;
+    f->count += p->asked;
+    if (f->after < p->after)
+        f->after = p->after;
+    TAILQ_INSERT_TAIL (&f->shares, p, share);
+}
+
+/* Mark what an asker gets of the 'room' that is left: a client 'turn' ids, a child its forward as a whole, for that was made
+ * by turns below, and splitting it at each hop would double the time that it takes.  Returns false where that has no room.
+ */
+static bool mark (struct node *n, uint64_t now_us, const struct asker *a, uint32_t room, uint32_t turn)
+{
+    struct forward *f = &n->forward;
+    bool broker = a->kind != ASKER_CLIENT;
+    uint32_t end = f->count + (broker || room < turn ? room : turn);
+    struct pending *p;
+
+    TAILQ_FOREACH (p, &a->waiting, turn) {
+        uint32_t lack = p->count - p->got, left = end - f->count;
+
+        if (left == 0 || (broker && lack > left))
+            return false;
+        if (!may_go_up (n, now_us, p))
+            continue;
+        add_share (n, f, p, left);
+    }
+    return true;
+}
+
+/* Mark what goes up together, as much as one request may ask for, by turns.  A request that is alone may have all.  A child whose
+ * forward has no room is first the next time.
+ */
+static void combine (struct node *n, uint64_t now_us)
+{
+    struct forward *f = &n->forward;
+    uint32_t turn = n->queue.length > 1 ? UP_TURN : NODE_MAX_COUNT;
+
+    f->count = 0;
+    f->after = n->last_id;
+    for (size_t i = n->queue.naskers; i > 0 && f->count < NODE_MAX_COUNT; i--) {
+        struct asker *a = TAILQ_FIRST (&n->queue.round);
+
+        if (!is_under_way (a) && !mark (n, now_us, a, NODE_MAX_COUNT - f->count, turn) && a->kind != ASKER_CLIENT)
+            break;
+        queue_end_turn (&n->queue, a);
+    }
+}
+
+/* Mark what a newcomer gets, a quarter of a forward or its first request.  Returns false where that has no room. */
+static bool mark_newcomer (struct node *n, uint64_t now_us, const struct asker *a)
+{
+    struct forward *f = &n->newcomers;
+    uint32_t end = f->count + FOR_NEWCOMERS / 4;
+    struct pending *p;
+
+    TAILQ_FOREACH (p, &a->waiting, turn) {
+        if (f->count >= end || p->count > FOR_NEWCOMERS || !may_go_up (n, now_us, p))
+            return true;
+        n->has_newcomers = true;
+        if (p->count - p->got > FOR_NEWCOMERS - f->count)
+            return false;
+        add_share (n, f, p, FOR_NEWCOMERS);
+    }
+    return true;
+}
+
+/* The same for newcomers, as far as one millisecond's place for them goes. */
+static void combine_newcomers (struct node *n, uint64_t now_us)
+{
+    struct forward *f = &n->newcomers;
+
+    f->count = 0;
+    f->after = n->last_id;
+    n->has_newcomers = false;
+    for (size_t i = n->queue.naskers; i > 0; i--) {
+        struct asker *a = TAILQ_FIRST (&n->queue.round);
+
+        if (!is_under_way (a) && !mark_newcomer (n, now_us, a))
+            break;
+        queue_end_turn (&n->queue, a);
+    }
+}
+
+static size_t count_shares (const struct forward *f)
+{
+    const struct pending *p;
+    size_t count = 0;
+
+    TAILQ_FOREACH (p, &f->shares, share)
+        count++;
+    return count;
+}
+
+static void send (struct node *n, uint64_t now_us, struct forward *f)
+{
+    if (f->count == 0)
+        return;
+    f->busy = true;
+    f->tag = ++n->forward_tag;
+    n->stats.forwards++;
+    n->stats.combined += count_shares (f) - 1;
+    if (n->ops->forward (n->arg, f->tag, f->count, f->after) < 0) {
+        end (n, f);
+        retry_later (f, now_us);
+        node_wake (n, f->retry_us);
+    }
+}
+
+/* Whether a forward may be sent now. */
+static bool may_send (struct node *n, uint64_t now_us, const struct forward *f)
+{
+    if (!f->busy && now_us < f->retry_us)
+        node_wake (n, f->retry_us);
+    return !f->busy && now_us >= f->retry_us;
+}
+
+void node_forward_waiting (struct node *n, uint64_t now_us)
+{
+    if (!n->parent_up || n->queue.length == 0)
+        return;
+    if (may_send (n, now_us, &n->forward)) {
+        combine (n, now_us);
+        send (n, now_us, &n->forward);
+    }
+    if (n->has_newcomers && n->forward.busy && n->forward.count > QUEUE_TURN && may_send (n, now_us, &n->newcomers)) {
+        combine_newcomers (n, now_us);
+        send (n, now_us, &n->newcomers);
+    }
+}
+
+/* --- no use any more ------------------------------------------------------------------------- */
+
+/* B_ABANDON: we can do without the answer that is under way.  An ancestor that has more to do than it can must not make
+ * ids that nobody waits for: there it would never catch up.
+ */
+void node_forward_abandon (struct node *n)
+{
+    if (!n->forward.busy && !n->newcomers.busy)
+        return;
+    n->stats.forwards_lost += n->forward.busy + n->newcomers.busy;
+    n->has_newcomers = true; /* some may be left */
+    node_forward_end (n);
+    if (n->parent_up)
+        n->ops->cancel (n->arg);
+}
+
+/* Whether nobody is left for whom the forward was sent: its answer may have been lost. */
+static bool is_unwanted (const struct forward *f)
+{
+    const struct pending *p;
+
+    TAILQ_FOREACH (p, &f->shares, share)
+        if (p->cookie)
+            return false;
+    return f->busy;
+}
+
+/* The parent is told of both at once, so that is not done for a few ids: who comes and goes must not hold up all. */
+void node_forward_review (struct node *n)
+{
+    if (is_unwanted (&n->forward))
+        node_forward_abandon (n);
+    if (is_unwanted (&n->newcomers)) {
+        n->stats.forwards_lost++;
+        end (n, &n->newcomers);
+    }
+}
+
+/* --- down ------------------------------------------------------------------------------------ */
+
+/* NULL: it is not wanted any more. */
+static struct forward *find_forward (struct node *n, uint32_t tag)
+{
+    if (n->forward.busy && tag == n->forward.tag)
+        return &n->forward;
+    return n->newcomers.busy && tag == n->newcomers.tag ? &n->newcomers : NULL;
+}
+
+/* Whether an answer is what was asked for: 'count' ids in increasing order, all above 'after'. */
+static bool is_sound (const struct forward *f, const struct run *run, size_t nruns)
+{
+    fluid_t last = f->after;
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < nruns; i++) {
+        uint64_t sequence = run[i].first & FLUID_SEQUENCE_MAX;
+
+        if (run[i].n < 1 || sequence + run[i].n > FLUID_PER_MS || run[i].first <= last)
+            return false;
+        last = run[i].first + run[i].n - 1;
+        count += run[i].n;
+    }
+    return count == f->count;
+}
+
+/* A place in a list of runs. */
+struct dealer {
+    const struct run *run;
+    uint32_t used;
+};
+
+/* Deal 'p' its share.  Returns false where memory is short: its ids are lost, the place is kept. */
+static bool deal (struct node *n, struct dealer *d, struct pending *p)
+{
+    bool good = true;
+
+    while (p->asked > 0) {
+        uint32_t left = d->run->n - d->used;
+        uint32_t k = p->asked < left ? p->asked : left;
+
+        if (p->cookie && good)
+            good = queue_add_run (&n->queue, p, d->run->first + d->used, k) == 0;
+        p->asked -= k;
+        d->used += k;
+        if (d->used == d->run->n)
+            *d = (struct dealer){d->run + 1, 0};
+    }
+    return good;
+}
+
+static void deal_out (struct node *n, uint64_t now_us, struct forward *f, const struct run *run)
+{
+    struct dealer d = {run, 0};
+    struct pending *p;
+
+    while ((p = TAILQ_FIRST (&f->shares))) {
+        bool good = deal (n, &d, p);
+
+        TAILQ_REMOVE (&f->shares, p, share);
+        if (!p->cookie)
+            queue_remove (&n->queue, p);
+        else if (!good)
+            node_ids_leave_failed (n, p, ENOMEM, NULL);
+        else if (p->got == p->count)
+            node_ids_leave_complete (n, now_us, p);
+        else
+            queue_begun (&n->queue, p);
+    }
+}
+
+/* Errors that asking again would not mend. */
+static bool is_final (int errnum)
+{
+    return errnum == EOVERFLOW || errnum == EPERM || errnum == EINVAL || errnum == EPROTO;
+}
+
+static void fail_asked (struct node *n, struct forward *f, int errnum, const char *text)
+{
+    struct pending *p;
+
+    TAILQ_FOREACH (p, &f->shares, share)
+        if (p->cookie)
+            node_ids_leave_failed (n, p, errnum, text); /* it keeps its place */
+}
+
+void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns)
+{
+    struct forward *f = find_forward (n, tag);
+
+    if (!f)
+        return;
+    f->backoff_us = 0;
+    if (is_sound (f, run, nruns)) {
+        const struct run *last = &run[nruns - 1];
+
+        n->stats.ids_from_above += f->count;
+        node_ids_follow (n, now_us, last->first + last->n - 1);
+        deal_out (n, now_us, f, run);
+    }
+    else {
+        node_log (n, LOG_ERR, "the parent's answer to a request for %u ids is not that", f->count);
+        fail_asked (n, f, EPROTO, "the parent broker's answer makes no sense");
+    }
+    end (n, f);
+    node_tick (n, now_us);
+}
+
+void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int errnum)
+{
+    struct forward *f = find_forward (n, tag);
+
+    if (!f)
+        return;
+    n->stats.forwards_lost++;
+    if (is_final (errnum)) { /* an answer: there is nothing to be tried again */
+        fail_asked (n, f, errnum, errnum == EOVERFLOW ? TIME_IS_OVER : NULL);
+        f->backoff_us = 0;
+    }
+    else
+        retry_later (f, now_us); /* B_RETRY */
+    n->has_newcomers = true;
+    end (n, f);
+    node_tick (n, now_us);
+}
+
+void node_forward_parent (struct node *n, uint64_t now_us)
+{
+    node_forward_abandon (n); /* B_RESEND */
+    n->forward.backoff_us = n->newcomers.backoff_us = 0;
+    n->forward.retry_us = n->newcomers.retry_us = now_us;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* lend.c - a node lends of the time that it holds
+ *
+ * Two invariants, those of lease.c on a smaller scale:
+ * 1. Loans are disjoint, because each begins at or after the end of all before it.  A loan lies in the range that
+ *    contains now, which nobody else was or will be given.
+ * 2. That holds across restarts, because what was lent counts as used when the rest of a range is given back
+ *    (node_lease_stop ()); a node that crashes gives nothing back.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "modules/fluid/node/private.h"
+
+static uint64_t max_u64 (uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t min_u64 (uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loan *loan)
+{
+    uint64_t now_ms;
+
+    errno = n->owner ? EAGAIN : ENOTSUP;
+    if (n->stopped || !n->has_epoch || !node_may_generate (n, now_us, &now_ms))
+        return -1;
+    struct range range = { max_u64 (n->cur.lo_ms, n->lent.hi_ms),
+                           min_u64 (n->cur.hi_ms, now_ms + n->root_lease_ms / 4) };
+    if (range.lo_ms >= range.hi_ms)
+        return -1;
+    n->lent = range;
+    snprintf (n->borrower, sizeof (n->borrower), "%s", borrower);
+    *loan = (struct loan){ .lo_ms = range.lo_ms,
+                           .hi_ms = range.hi_ms,
+                           .clock_us = clock_read (&n->clock, now_us),
+                           .epoch_ms = n->epoch_ms };
+    return 0;
+}
+
+void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms)
+{
+    if (strcmp (n->borrower, borrower) == 0 && end_ms >= n->lent.lo_ms && end_ms < n->lent.hi_ms)
+        n->lent.hi_ms = end_ms;
+}

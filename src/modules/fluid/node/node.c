@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* node.c - one rank of the id service
+ *
+ * "Forward when you can't generate" is the one rule: node_may_generate () decides, at each reservation, by the time
+ * and the range that is held.  Ids are the subject of node/ids.c, leases of node/lease.c; here they are put
+ * together.  Everything that is told ends in node_tick (), which does what has become possible or due.
+ *
+ * Why no id is made twice, by the names that the models give to the rules (doc/model/README.md; each, when taken away,
+ * is seen to break a promise):
+ *   B_LONOW, B_BASE, B_HAFTER, B_RUN, B_CLAIM, B_RELANY, B_RELLOW, B_END, B_ENDBASE, B_STOPOPEN   lease.c
+ *   B_INC         options.c chooses the incarnation
+ *   B_NOCHECK, B_NOCHECKLO   node_may_generate () and holder_range ()
+ *   B_MINE        holder_take () and relay.c
+ *   B_REL         holder_close (), called in node_stop () when the generator is closed
+ *   B_TWO         libsqlite/database.c
+ * Why all are served in the end:
+ *   B_FORWARD, B_RESEND, B_RETRY, B_REST, B_ABANDON   node/ids.c
+ *   B_REPEAT      holder_ask ()
+ *   B_AGAIN, B_DISTRUST   lease_grant ()
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "modules/fluid/node/private.h"
+#include "modules/fluid/lease/witness.h"
+
+#define MIN_LEASE_MS 12
+
+void node_log (struct node *n, int level, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    n->ops->log (n->arg, level, text);
+}
+
+uint64_t node_now_ms (const struct node *n, uint64_t now_us)
+{
+    return n->clock.known ? clock_read (&n->clock, now_us) / 1000 : 0;
+}
+
+void node_wake (struct node *n, uint64_t at_us)
+{
+    if (n->deadline_us > at_us)
+        n->deadline_us = at_us;
+}
+
+void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms)
+{
+    if (n->clock.known && inst_ms <= FLUID_TIMESTAMP_MAX + 1)
+        node_wake (n, clock_when (&n->clock, now_us, inst_ms * 1000));
+}
+
+bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
+{
+    if (!n->owner || !n->clock.known || n->doubt) /* T_DOUBT */
+        return false;
+    uint64_t ms = clock_read (&n->clock, now_us) / 1000;
+
+    if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->holder.until_us) { /* B_NOCHECK, B_NOCHECKLO */
+        if (!holder_range (&n->holder, now_us, ms, &n->cur))
+            n->cur = (struct range){0, 0};
+        fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms);
+        if (n->cur.hi_ms == 0)
+            return false;
+    }
+    *now_ms = ms;
+    return true;
+}
+
+/* --- state ------------------------------------------------------------------------------------ */
+
+static enum node_state state_now (struct node *n, uint64_t now_us)
+{
+    uint64_t now_ms;
+
+    if (!n->owner)
+        return NODE_IDLE;
+    return node_may_generate (n, now_us, &now_ms) ? NODE_ACTIVE : NODE_FENCED;
+}
+
+const char *node_state_name (enum node_state state)
+{
+    static const char *const names[] = {
+        [NODE_IDLE] = "idle", [NODE_FENCED] = "fenced", [NODE_ACTIVE] = "active"};
+
+    return names[state];
+}
+
+static void note_state (struct node *n, uint64_t now_us)
+{
+    enum node_state state = state_now (n, now_us);
+
+    if (state != n->state)
+        node_log (n, LOG_DEBUG, "generator %u is %s", (unsigned) n->holder.generator, node_state_name (state));
+    n->state = state;
+    if (state == NODE_ACTIVE) /* to notice the end of it */
+        node_wake_ms (n, now_us, n->cur.hi_ms);
+    if (state == NODE_ACTIVE)
+        node_wake (n, n->holder.until_us);
+    for (unsigned i = 0; state == NODE_FENCED && i < n->holder.nranges; i++)
+        if (n->holder.range[i].lo_ms > node_now_ms (n, now_us)) /* to notice the begin of the next */
+            node_wake_ms (n, now_us, n->holder.range[i].lo_ms);
+}
+
+/* See begin_late (). */
+static void begin (struct node *n, uint64_t now_us)
+{
+    if (!n->root || n->clock.known)
+        return;
+    n->clock.known = now_us >= n->begin_us;
+    if (!n->clock.known)
+        node_wake (n, n->begin_us);
+}
+
+void node_tick (struct node *n, uint64_t now_us)
+{
+    n->deadline_us = NEVER;
+    if (n->stopped)
+        return;
+    begin (n, now_us);
+    node_lease_work (n, now_us);
+    node_ids_work (n, now_us);
+    node_watermark_work (n, now_us);
+    note_state (n, now_us);
+}
+
+uint64_t node_deadline (const struct node *n)
+{
+    return n->deadline_us;
+}
+
+/* --- time and place ---------------------------------------------------------------------------- */
+
+void node_parent (struct node *n, uint64_t now_us, bool up)
+{
+    if (n->root || n->stopped)
+        return;
+    n->parent_up = up;
+    node_forward_parent (n, now_us);
+    node_lease_parent (n, now_us);
+    node_tick (n, now_us);
+}
+
+void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample)
+{
+    if (n->root || n->stopped)
+        return;
+    node_time (n, now_us, sample);
+    node_tick (n, now_us);
+}
+
+/* What the parent's clock shows that ours can not, by its own account: a pause that no clock of this host has counted, or a
+ * root that went ahead.
+ */
+static uint64_t behind_us (const struct node *n, const struct idt_clock_sample *s)
+{
+    if (!n->clock.known || s->received_us < s->sent_us)
+        return 0;
+    uint64_t most_us = clock_read (&n->clock, s->received_us) + clock_bound (&n->clock, s->received_us);
+    uint64_t least_us = s->peer_sent_us > s->peer_bound_us ? s->peer_sent_us - s->peer_bound_us : 0;
+
+    return least_us > most_us + WITNESS_GRAIN_US ? least_us - most_us : 0;
+}
+
+void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *s)
+{
+    uint64_t us = behind_us (n, s);
+
+    if (n->doubt_us > 0 && s->sent_us < n->doubt_us) /* its way took longer than our clock says */
+        return;
+    clock_sample (&n->clock, s);
+    if (us == 0 && !n->doubt)
+        return;
+    node_ids_close_past (n, now_us);
+    if (us > 0 && !n->doubt)
+        node_log (n, LOG_WARNING, "the time here was %.3f s behind the parent's: a pause that this host's clocks missed, or "
+                                  "rank 0 went ahead; stepped forward", (double) us / 1e6);
+    n->doubt = false;
+}
+
+static void log_lost (struct node *n, int64_t off_us)
+{
+    const char *what = n->root ? "ids go on" : "no id is made here until the parent's time is known";
+
+    if (off_us > 0)
+        node_log (n, LOG_WARNING, "CLOCK_BOOTTIME of this host missed %.3f s, as after a pause of a virtual machine: %s",
+                  (double) off_us / 1e6, what);
+    else
+        node_log (n, LOG_WARNING, "CLOCK_BOOTTIME of this host jumped %.3f s ahead of all other clocks: %s",
+                  (double) -off_us / 1e6, what);
+}
+
+/* The root's clock missed 'us', which passed for all others. */
+static void root_step (struct node *n, uint64_t now_us, uint64_t us)
+{
+    clock_forward (&n->clock, now_us, clock_read (&n->clock, now_us) + us);
+    watermark_stepped (n->watermark, us);
+    node_ids_close_past (n, now_us);
+    node_log (n, LOG_NOTICE, "rank 0 stepped %.3f s forward, which its clock had missed", (double) us / 1e6);
+}
+
+void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us, int64_t sure_us)
+{
+    if (n->stopped || off_us == 0)
+        return;
+    n->doubt_us = now_us;
+    if (!n->clock.known)
+        return;
+    log_lost (n, off_us);
+    if (off_us < 0)
+        n->clock.boot_us += (uint64_t) -off_us; /* it did not happen */
+    else if (n->root)
+        n->missed_us += (uint64_t) (off_us - sure_us);
+    else
+        holder_lost_time (&n->holder, (uint64_t) off_us);
+    n->clock.bound_us += (uint64_t) (off_us < 0 ? -off_us : off_us); /* any reading says more */
+    n->doubt = !n->root;
+    n->cur = (struct range){0, 0};
+    if (n->root && sure_us > 0)
+        root_step (n, now_us, (uint64_t) sure_us);
+    node_tick (n, now_us);
+}
+
+/* The root's wall clock has gone on, or was set: what it confirms is made up for. */
+static void make_up (struct node *n, uint64_t now_us)
+{
+    uint64_t inst_us = clock_read (&n->clock, now_us);
+
+    if (n->missed_us == 0 || n->wall_us <= (int64_t) (inst_us + WITNESS_GRAIN_US))
+        return;
+    uint64_t us = (uint64_t) n->wall_us - inst_us;
+    if (us > n->missed_us)
+        us = n->missed_us;
+    n->missed_us -= us;
+    root_step (n, now_us, us);
+}
+
+void node_wall (struct node *n, uint64_t now_us, int64_t wall_us)
+{
+    if (!n->root || n->stopped)
+        return;
+    n->wall_us = wall_us - n->epoch_ms * 1000;
+    n->wall_read_us = now_us;
+    if (n->clock.known)
+        make_up (n, now_us);
+    clock_discipline (&n->clock, now_us, n->wall_us);
+    node_tick (n, now_us);
+}
+
+bool node_clock (const struct node *n, uint64_t now_us, uint64_t *inst_us, uint64_t *bound_us)
+{
+    if (!n->clock.known || n->doubt)
+        return false;
+    *inst_us = clock_estimate (&n->clock, now_us);
+    *bound_us = clock_estimate_bound (&n->clock, now_us);
+    return true;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static bool valid (const struct node_config *c)
+{
+    return c->max_generators >= 1 && c->max_generators <= FLUID_GENERATOR_MAX + 1 && c->lease_ms >= MIN_LEASE_MS
+           && c->lease_ms <= FLUID_TIMESTAMP_MAX / 4 && c->max_backlog_ms <= FLUID_TIMESTAMP_MAX / 4
+           && c->forward_timeout_ms <= FLUID_TIMESTAMP_MAX / 4 && strlen (c->incarnation) == IDT_MSG_UUID_LEN;
+}
+
+void node_destroy (struct node *n)
+{
+    if (!n)
+        return;
+    int saved = errno;
+    lease_table_destroy (n->table);
+    watermark_destroy (n->watermark);
+    reports_destroy (n->reports);
+    relay_destroy (n->relay);
+    queue_fini (&n->queue);
+    free (n);
+    errno = saved;
+}
+
+struct node *node_create (const struct node_config *config, const struct node_ops *ops, void *arg)
+{
+    struct node *n;
+
+    if (!valid (config)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!(n = calloc (1, sizeof (*n))))
+        return NULL;
+    n->config = *config;
+    n->ops = ops;
+    n->arg = arg;
+    n->deadline_us = NEVER;
+    queue_init (&n->queue);
+    TAILQ_INIT (&n->forward.shares);
+    TAILQ_INIT (&n->newcomers.shares);
+    n->owner = config->rank < config->max_generators;
+    n->state = n->owner ? NODE_FENCED : NODE_IDLE;
+    if (n->owner) {
+        fluid_gen_init (&n->gen, config->rank);
+        holder_init (&n->holder, config->rank, config->incarnation, config->lease_ms);
+    }
+    n->root_lease_ms = config->lease_ms;
+    n->store_slow_us = NEVER;
+    if (!(n->relay = relay_create (config->lease_ms, node_relay_reply_cb, n))
+        || !(n->reports = reports_create (node_report_keep_us (n)))) {
+        node_destroy (n);
+        return NULL;
+    }
+    return n;
+}
+
+/* Never below the horizon: all that was made before lies there.  Not 0: that is how an unknown time is told. */
+static uint64_t start_us (int64_t wall_us, uint64_t horizon_ms)
+{
+    uint64_t us = horizon_ms * 1000;
+
+    if (us < 1000)
+        us = 1000;
+    return wall_us > 0 && (uint64_t) wall_us > us ? (uint64_t) wall_us : us;
+}
+
+/* A root that would be too far ahead waits first: its time is not known yet, so it makes and gives nothing. */
+static void begin_late (struct node *n, uint64_t now_us, const struct lease_record *stored, int64_t ahead_us)
+{
+    uint64_t wait_ms = ahead_start (&n->ahead, n->config.lease_ms, now_us, stored->ahead_ms, ahead_us / 1000);
+
+    n->begin_us = now_us + wait_ms * 1000;
+    clock_hold (&n->clock, now_us, n->begin_us);
+    n->clock.known = wait_ms == 0;
+    if (wait_ms > 0)
+        node_log (n, LOG_WARNING, "rank 0 crashed again and again: it waits %llu ms, not to run further ahead of the clock",
+                  (unsigned long long) wait_ms);
+}
+
+int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t epoch_ms,
+                     const struct lease_record *stored)
+{
+    int64_t wall_inst_us = wall_us - epoch_ms * 1000;
+    uint64_t inst_us = start_us (wall_inst_us, stored->horizon_ms);
+    uint32_t generators = n->config.max_generators;
+    uint64_t lease_ms = n->config.lease_ms;
+
+    assert (n->config.rank == 0 && !n->root);
+    if (!(n->table = lease_table_create (generators, lease_ms, stored->horizon_ms)))
+        return -1;
+    if (!node_past_root (n, now_us, epoch_ms, stored))
+        clock_start (&n->clock, now_us, inst_us);
+    inst_us = clock_read (&n->clock, now_us);
+    if (!(n->watermark = watermark_create (generators, lease_ms, stored, inst_us / 1000)))
+        return -1;
+    begin_late (n, now_us, stored, (int64_t) inst_us - wall_inst_us);
+    n->root = true;
+    n->has_epoch = true;
+    n->epoch_ms = epoch_ms;
+    node_wall (n, now_us, wall_us);
+    return 0;
+}
+
+void node_stop (struct node *n, uint64_t now_us, struct lease_record *last)
+{
+    assert (!n->stopped);
+    n->stopped = true;
+    node_ids_stop (n);
+    n->cur = (struct range){0, 0}; /* B_REL: closed, before anything is given back */
+    fluid_gen_set_range (&n->gen, 0, 0);
+    n->deadline_us = NEVER;
+    node_watermark_stop (n);
+    node_lease_stop (n, now_us, last);
+}
+
+/* --- what is to be told --------------------------------------------------------------------------- */
+
+static void root_status (const struct node *n, uint64_t now_us, struct node_status *status)
+{
+    int64_t wall_us = n->wall_us + (int64_t) (now_us - n->wall_read_us);
+
+    status->horizon_ms = lease_horizon (n->table);
+    status->distrusted = lease_is_distrusted (n->table);
+    status->has_their_epoch = n->has_their_epoch;
+    status->their_epoch_ms = n->their_epoch_ms;
+    status->their_hi_ms = n->their_hi_ms;
+    status->store = n->store;
+    status->ahead_us = n->clock.known ? (int64_t) clock_read (&n->clock, now_us) - wall_us : 0;
+}
+
+void node_status (const struct node *n, uint64_t now_us, struct node_status *status)
+{
+    *status = (struct node_status){.state = n->owner ? NODE_FENCED : NODE_IDLE,
+                                   .owns_generator = n->owner,
+                                   .generator = n->holder.generator,
+                                   .time_known = n->clock.known,
+                                   .timestamp_ms = node_now_ms (n, now_us),
+                                   .has_epoch = n->has_epoch,
+                                   .epoch_ms = n->epoch_ms,
+                                   .parent_up = n->parent_up,
+                                   .waiting = n->queue.length,
+                                   .holds_until_ms = holder_end (&n->holder)};
+    struct range range;
+
+    if (n->owner && n->clock.known && !n->doubt && holder_range (&n->holder, now_us, status->timestamp_ms, &range)) {
+        status->state = NODE_ACTIVE;
+        status->lo_ms = range.lo_ms;
+        status->hi_ms = range.hi_ms;
+    }
+    if (n->clock.known)
+        status->bound_us = clock_bound (&n->clock, now_us);
+    if (n->root)
+        root_status (n, now_us, status);
+}
+
+struct node_stats node_stats (const struct node *n)
+{
+    return n->stats;
+}
+
+void node_stats_clear (struct node *n)
+{
+    n->stats = (struct node_stats){0};
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* node.h - one rank of the id service: generates, forwards, leases
+ *
+ * The node is told everything: the time, messages that came in, the parent's coming and going, the disk's answers.
+ * What it wants done it calls for through 'struct node_ops'.  It has no clock, socket, disk or thread, so that
+ * the broker, the unit tests and the simulator drive the same code.
+ *
+ * 1. 'now_us' is CLOCK_BOOTTIME in microseconds, read after the last event and not before any reading passed
+ *    earlier.
+ * 2. Operations must not call back into the node.  They may be called from any node_ function but node_status ()
+ *    and node_deadline ().
+ * 3. After each call the owner asks node_deadline () and calls node_tick () then; earlier calls do no harm.
+ * 4. Each request that is taken (node_block (), node_lease_request ()) is answered exactly once, by the latest in
+ *    node_stop ().
+ */
+#ifndef FLUID_NODE_H
+#define FLUID_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <idtree/module.h>
+
+#include "modules/fluid/lease/lease.h"
+#include "modules/fluid/node/waiting.h"
+#include "modules/fluid/lease/watermark.h"
+
+#define NODE_MAX_COUNT 65536U /* ids of one request, of a combined one too */
+
+struct node;
+
+enum node_state {
+    NODE_IDLE,   /* owns no generator: forwards */
+    NODE_FENCED, /* owns one but holds no range that contains now: forwards; the root waits */
+    NODE_ACTIVE, /* generates */
+};
+
+/* How it goes with storing the horizon, at rank 0.  Ranges are given up to the one that is stored. */
+enum node_store {
+    NODE_STORE_GOOD,
+    NODE_STORE_SLOW, /* under way for more than a quarter of a lease */
+    NODE_STORE_FAILING,
+};
+
+struct node_ops {
+    /* Answer a request for ids with all of them, in increasing order, or with an error (text may be NULL). */
+    void (*reply) (void *arg, void *cookie, const struct run *run, size_t nruns);
+    void (*fail) (void *arg, void *cookie, int errnum, const char *text);
+
+    /* Ask the parent for 'count' ids above 'after'; node_forwarded () or node_forward_failed () tells the outcome
+     * under the same tag.  Returns 0, or -1 if it could not be sent (then nothing is told).
+     */
+    int (*forward) (void *arg, uint32_t tag, uint32_t count, fluid_t after);
+
+    /* Tell the parent that the ids asked for last are not wanted any more.  Need not arrive: it spares work. */
+    void (*cancel) (void *arg);
+
+    /* Send a lease request to the parent; node_lease_answered () or node_lease_failed () tells the outcome under
+     * the same tag.  Tag 0: no answer is wanted.  Returns as above.
+     */
+    int (*lease_up) (void *arg, uint32_t tag, const struct lease_request *req);
+
+    /* Answer a child's lease request. */
+    void (*lease_reply) (void *arg, void *cookie, const struct lease_answer *answer);
+
+    /* The root: make this durable; node_stored () or node_store_failed () tells the outcome.  One at a time. */
+    void (*store) (void *arg, const struct lease_record *record);
+
+    /* Tell the parent of positions.  It may be lost. */
+    void (*report_up) (void *arg, const struct report *report);
+
+    void (*log) (void *arg, int level, const char *text); /* level as in <syslog.h> */
+};
+
+struct node_config {
+    uint32_t rank;
+    uint32_t max_generators;                /* 1 ... 16384: ranks below own the generator of their number */
+    char incarnation[IDT_MSG_UUID_LEN + 1]; /* random UUID of this broker process */
+    uint64_t lease_ms;                      /* 12 ms and more */
+    uint64_t max_backlog_ms;                /* generation that clients' requests may wait for */
+    uint64_t forward_timeout_ms;            /* a request that nobody could serve for so long fails */
+    uint32_t max_waiting;                   /* requests that wait, when clients' are refused */
+};
+
+/* A request for ids.  'cookie' (not NULL) names it to ops.  'from_broker': it is a child broker's forward: it is
+ * never refused for its number, and its 'after' is trusted.  Askers are served by turns, each in the order in which he asked.
+ */
+struct node_request {
+    void *cookie;
+    uint32_t count;
+    fluid_t after; /* all ids of the answer are above; 0: none */
+    bool from_broker;
+    const char *asker; /* a UUID, borrowed for the call; NULL counts as a name */
+};
+
+/* 'ops' is borrowed for the node's life.  NULL with errno EINVAL (nonsense in 'config') or ENOMEM. */
+struct node *node_create (const struct node_config *config, const struct node_ops *ops, void *arg);
+void node_destroy (struct node *n); /* node_stop () first */
+
+/* Rank 0, before anything else: 'stored' is what is on the disk (all 0: a new instance), 'epoch_ms' the epoch in
+ * Unix milliseconds, 'wall_us' the wall clock in Unix microseconds.  Returns 0, or -1 with errno ENOMEM.
+ */
+int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t epoch_ms,
+                     const struct lease_record *stored);
+
+/* Close for good: the generator first, then the rest of its lease is given back and all that waits is answered.
+ * At rank 0 '*last' is what a clean stop stores (call when all children are gone); for others it is not touched.
+ * Afterwards requests fail at once and nothing else happens.
+ */
+void node_stop (struct node *n, uint64_t now_us, struct lease_record *last);
+
+/* --- ids ------------------------------------------------------------------------------------ */
+
+/* Serve a request, at once or later.  Fails with
+ *   EINVAL        count is not 1 ... NODE_MAX_COUNT
+ *   EAGAIN        by turns it would not be complete in max_backlog_ms, or the asker has as many requests waiting as
+ *                 max_waiting leaves free, or 'after' is max_backlog_ms ahead of the time here (a broker's: two
+ *                 leases further)
+ *   EHOSTUNREACH  nobody could make them within forward_timeout_ms
+ *   EOVERFLOW     the 40 bits of time are used up
+ *   ENOMEM
+ */
+void node_block (struct node *n, uint64_t now_us, const struct node_request *req);
+
+/* Forget requests of a client that went, or of a child that wants them no more: those for which 'gone' returns true
+ * ('gone' answers them or not, and frees the cookie).  That is the exception to rule 4.
+ */
+void node_cancel (struct node *n, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg);
+
+void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns);
+void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int errnum);
+
+/* --- leases --------------------------------------------------------------------------------- */
+
+void node_lease_request (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req);
+void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
+void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag);
+
+void node_stored (struct node *n, uint64_t now_us, uint64_t horizon_ms);
+void node_store_failed (struct node *n, uint64_t now_us);
+
+/* --- loans ---------------------------------------------------------------------------------- */
+
+/* A part of the range of time that this node holds, for another maker of ids on the same broker: one whose ids name
+ * the rank as FLUIDs name the generator.  No time is lent twice for this rank, whatever restarts, and none is given back
+ * to the root that was lent.  FLUIDs are made in it all the same: they are ids of another kind.
+ */
+struct loan {
+    uint64_t lo_ms; /* instance time: lo_ms <= t < hi_ms */
+    uint64_t hi_ms;
+    uint64_t clock_us; /* the instance's time now */
+    int64_t epoch_ms;  /* in Unix milliseconds */
+};
+
+/* Lend what follows the last loan, up to a quarter of a lease from now.  'borrower' names who gets it (a UUID).  Returns
+ * 0, or -1 with errno set:
+ *   EAGAIN   nothing that can be lent is held now
+ *   ENOTSUP  this rank owns no generator
+ */
+int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loan *loan);
+
+/* The borrower of the last loan will use nothing from 'end_ms' on.  Believed from it alone, inside of that loan. */
+void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms);
+
+/* --- the watermark ---------------------------------------------------------------------------- */
+
+/* A child's report came. */
+void node_report (struct node *n, uint64_t now_us, const struct report *report);
+
+/* Rank 0: the time below which no id will be made any more in the whole instance (an answer that was made may be on
+ * its way yet).  It is as old as the reports: a period (the smaller of 1 s and a twelfth of a lease) for each level of
+ * the tree; and it stands while a holder is silent, until that can use its ranges no more (watermark.h).  Returns
+ * false where it cannot be told: brokers hold ranges of another root.
+ */
+bool node_watermark (struct node *n, uint64_t now_us, uint64_t *ms);
+
+/* --- time and place --------------------------------------------------------------------------- */
+
+void node_parent (struct node *n, uint64_t now_us, bool up);
+void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample);
+void node_wall (struct node *n, uint64_t now_us, int64_t wall_us); /* rank 0: about each second */
+
+/* CLOCK_BOOTTIME, as others of the host's clocks show (witness.h), missed 'off_us' microseconds before 'now_us', or went too
+ * far (below 0).  A node makes no id then until its parent's time is known, and none in the past.  Rank 0 has nobody to ask: it
+ * goes on, steps forward by the 'sure_us' that two clocks agree on, and by the rest as far as the wall clock confirms it later.
+ */
+void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us, int64_t sure_us);
+
+/* The instance's time as children should take it, and its bound.  Returns false while unknown. */
+bool node_clock (const struct node *n, uint64_t now_us, uint64_t *inst_us, uint64_t *bound_us);
+
+void node_tick (struct node *n, uint64_t now_us);
+uint64_t node_deadline (const struct node *n); /* UINT64_MAX: none */
+
+/* --- what is to be told -------------------------------------------------------------------------- */
+
+struct node_stats {
+    uint64_t requests;
+    uint64_t ids;              /* made here */
+    uint64_t ids_from_above;
+    uint64_t forwards;         /* requests sent up */
+    uint64_t combined;         /* requests that went up with another one */
+    uint64_t forwards_lost;    /* sent up, and no use: error, late, not needed any more */
+    uint64_t stalls;           /* requests that waited */
+    uint64_t longest_stall_us;
+    uint64_t refused;          /* EAGAIN */
+    uint64_t unreachable;      /* EHOSTUNREACH */
+    uint64_t renewals;         /* ranges taken */
+    uint64_t lease_messages;   /* lease requests sent up, or at the root taken */
+    uint64_t stores;           /* rank 0 */
+    uint64_t store_failures;
+};
+
+struct node_status {
+    enum node_state state;
+    bool owns_generator;
+    uint32_t generator;
+    bool time_known;
+    uint64_t timestamp_ms;
+    uint64_t bound_us; /* how far the reading may be from the root's */
+    uint64_t lo_ms;    /* range in use; both 0: none */
+    uint64_t hi_ms;
+    uint64_t holds_until_ms;
+    bool has_epoch;
+    int64_t epoch_ms;
+    bool parent_up;
+    size_t waiting;
+    uint64_t horizon_ms; /* rank 0 */
+    int64_t ahead_us;    /* rank 0: of the wall clock */
+    enum node_store store;
+    bool distrusted; /* rank 0: a broker below knows of another root's doing, as it said: */
+    bool has_their_epoch;
+    int64_t their_epoch_ms; /* another epoch, or */
+    uint64_t their_hi_ms;   /* a range that ends there, above all that is known here */
+};
+
+void node_status (const struct node *n, uint64_t now_us, struct node_status *status);
+struct node_stats node_stats (const struct node *n);
+void node_stats_clear (struct node *n);
+const char *node_state_name (enum node_state state);
+
+#endif /* FLUID_NODE_H */

@@ -1,0 +1,1253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* node_test.c - one node generates, waits, forwards, deals out; a small tree of them leases
+ *
+ * A node's operations are recorded; the test plays its parent, its children, the disk and the time.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "common/libutil/tap.h"
+#include "modules/fluid/node/private.h"
+#include "modules/fluid/node/past.h"
+
+#define UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+#define CHILD "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
+#define MS UINT64_C (1000)
+#define SECOND UINT64_C (1000000)
+#define T0 (100 * SECOND) /* CLOCK_BOOTTIME at the start of each test */
+#define MAX_REQ 256
+
+struct record {
+    int answers; /* replies and failures */
+    int errnum;
+    uint32_t ids;
+    size_t nruns;
+    fluid_t first, last;
+    bool sound; /* ids increase */
+};
+
+struct world {
+    struct node *n;
+    struct record req[MAX_REQ]; /* by cookie */
+    int forwards;
+    int forward_result;
+    uint32_t tag, count;
+    fluid_t after;
+    int cancels;
+    int lease_ups;
+    uint32_t lease_tag;
+    struct lease_want want[8];
+    size_t nwant;
+    struct lease_back back[8];
+    size_t nback;
+    int lease_replies;
+    struct lease_answer answer;
+    struct lease_grant grant[8];
+    int stores;
+    uint64_t horizon_ms;
+    struct lease_record record;
+    int reports;
+    struct report report;
+    int logs;
+};
+
+static void reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
+{
+    struct world *w = arg;
+    struct record *r = &w->req[(size_t) cookie];
+
+    r->answers++;
+    r->nruns = nruns;
+    r->first = run[0].first;
+    r->sound = true;
+    for (size_t i = 0; i < nruns; i++) {
+        if (i > 0 && run[i].first <= r->last)
+            r->sound = false;
+        r->last = run[i].first + run[i].n - 1;
+        r->ids += run[i].n;
+    }
+}
+
+static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
+{
+    struct world *w = arg;
+
+    w->req[(size_t) cookie].answers++;
+    w->req[(size_t) cookie].errnum = errnum;
+}
+
+static int forward_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
+{
+    struct world *w = arg;
+
+    w->forwards++;
+    w->tag = tag;
+    w->count = count;
+    w->after = after;
+    return w->forward_result;
+}
+
+static void cancel_cb (void *arg)
+{
+    ((struct world *) arg)->cancels++;
+}
+
+static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
+{
+    struct world *w = arg;
+
+    w->lease_ups++;
+    w->lease_tag = tag;
+    w->nwant = req->nwant < 8 ? req->nwant : 8;
+    w->nback = req->nback < 8 ? req->nback : 8;
+    if (w->nwant > 0)
+        memcpy (w->want, req->want, w->nwant * sizeof (w->want[0]));
+    if (w->nback > 0)
+        memcpy (w->back, req->back, w->nback * sizeof (w->back[0]));
+    return 0;
+}
+
+static void lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
+{
+    struct world *w = arg;
+
+    w->lease_replies++;
+    w->answer = *answer;
+    if (answer->ngrant > 0)
+        memcpy (w->grant, answer->grant, answer->ngrant * sizeof (w->grant[0]));
+}
+
+static void store_cb (void *arg, const struct lease_record *record)
+{
+    struct world *w = arg;
+
+    w->stores++;
+    w->record = *record;
+    w->horizon_ms = record->horizon_ms;
+}
+
+static void report_up_cb (void *arg, const struct report *report)
+{
+    struct world *w = arg;
+
+    w->reports++;
+    w->report = *report;
+}
+
+static void log_cb (void *arg, int level, const char *text)
+{
+    ((struct world *) arg)->logs++;
+}
+
+static const struct node_ops ops = {reply_cb, fail_cb, forward_cb, cancel_cb, lease_up_cb, lease_reply_cb, store_cb, report_up_cb, log_cb};
+
+static void create (struct world *w, uint32_t rank)
+{
+    struct node_config config = {.rank = rank,
+                                 .max_generators = 10,
+                                 .incarnation = UUID,
+                                 .lease_ms = 60000,
+                                 .max_backlog_ms = 2000,
+                                 .forward_timeout_ms = 5000,
+                                 .max_waiting = 100};
+
+    *w = (struct world){.n = node_create (&config, &ops, w)};
+}
+
+/* A root at instance time 10 s, its horizon stored. */
+static void create_root (struct world *w)
+{
+    create (w, 0);
+    node_start_root (w->n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){0});
+    node_stored (w->n, T0, w->horizon_ms);
+}
+
+/* Told that the instance's time is 'inst_us' at 'at_us', exactly. */
+static void tell_time (struct world *w, uint64_t at_us, uint64_t inst_us)
+{
+    node_sample (w->n, at_us,
+                 &(struct idt_clock_sample){.sent_us = at_us,
+                                            .peer_received_us = inst_us,
+                                            .peer_sent_us = inst_us,
+                                            .received_us = at_us});
+}
+
+/* Give what the last lease request wanted first. */
+static void give (struct world *w, uint64_t at_us, uint64_t lo_ms, uint64_t hi_ms)
+{
+    struct lease_grant g = {
+        .generator = w->want[0].generator, .number = w->want[0].number, .lo_ms = lo_ms, .hi_ms = hi_ms};
+    struct lease_answer answer = {.grant = &g, .ngrant = 1};
+
+    memcpy (g.incarnation, w->want[0].incarnation, sizeof (g.incarnation));
+    node_lease_answered (w->n, at_us, w->lease_tag, &answer);
+}
+
+/* An active node of rank 3 at instance time 10 s. */
+static void create_active (struct world *w)
+{
+    create (w, 3);
+    node_parent (w->n, T0, true);
+    tell_time (w, T0, 10 * SECOND);
+    give (w, T0, 10000, 70000);
+}
+
+static struct lease_record stop (struct world *w, uint64_t at_us)
+{
+    struct lease_record last = {0};
+
+    node_stop (w->n, at_us, &last);
+    return last;
+}
+
+static void destroy (struct world *w, uint64_t at_us)
+{
+    stop (w, at_us);
+    node_destroy (w->n);
+}
+
+static struct record *request (struct world *w, uint64_t at_us, size_t cookie, uint32_t count, fluid_t after, bool broker)
+{
+    node_block (w->n, at_us, &(struct node_request){(void *) cookie, count, after, broker, NULL});
+    return &w->req[cookie];
+}
+
+static struct record *request_of (struct world *w, uint64_t at_us, size_t cookie, const char *asker, uint32_t count)
+{
+    node_block (w->n, at_us, &(struct node_request){(void *) cookie, count, 0, false, asker});
+    return &w->req[cookie];
+}
+
+static uint64_t ms_of (fluid_t id)
+{
+    return fluid_split (id).timestamp_ms;
+}
+
+static enum node_state state (struct world *w, uint64_t at_us)
+{
+    struct node_status status;
+
+    node_status (w->n, at_us, &status);
+    return status.state;
+}
+
+static fluid_t make_id (uint64_t ms, uint32_t generator, uint32_t sequence)
+{
+    fluid_t id = 0;
+
+    fluid_join (&(struct fluid_fields){ms, generator, sequence}, &id);
+    return id;
+}
+
+/* --- generating ----------------------------------------------------------------------------------- */
+
+static void test_generate (void)
+{
+    struct world w;
+    struct record *r, *s;
+
+    create_active (&w);
+    ok (state (&w, T0) == NODE_ACTIVE && strcmp (node_state_name (NODE_ACTIVE), "active") == 0,
+        "a node that knows the time and holds it is active");
+    r = request (&w, T0, 1, 10, 0, false);
+    ok (r->answers == 1 && r->ids == 10 && r->nruns == 1 && r->first == make_id (10000, 3, 0),
+        "it answers at once, at the time of the request");
+    r = request (&w, T0, 2, 1014, 0, false);
+    ok (r->ids == 1014 && r->first == make_id (10000, 3, 10), "all 1024 ids of a millisecond");
+    r = request (&w, T0, 3, 1, 0, false);
+    ok (r->answers == 0 && node_deadline (w.n) == T0 + MS, "the 1025th waits for the edge of the next");
+    s = request (&w, T0 + 10, 4, 1, 0, false);
+    ok (s->answers == 0, "those that come later wait behind it");
+    node_tick (w.n, T0 + MS);
+    ok (r->first == make_id (10001, 3, 0) && s->first == make_id (10001, 3, 1) && node_deadline (w.n) >= T0 + SECOND,
+        "and get their ids in order of arrival");
+
+    r = request (&w, T0 + 2 * MS, 5, 5000, 0, false);
+    node_tick (w.n, T0 + 9 * MS);
+    ok (r->ids == 5000 && r->sound && r->nruns == 5 && ms_of (r->first) == 10002 && ms_of (r->last) == 10006,
+        "milliseconds that passed while a request waited are filled afterwards");
+    r = request (&w, T0 + 9 * MS, 6, 1, 0, false);
+    ok (ms_of (r->first) == 10009, "a new request gets no id older than itself");
+    destroy (&w, T0 + 10 * MS);
+}
+
+static void test_limits (void)
+{
+    struct world w;
+    size_t cookie = 10;
+    uint64_t at = T0;
+
+    create_active (&w);
+    ok (request (&w, T0, 1, 0, 0, false)->errnum == EINVAL && request (&w, T0, 2, 65537, 0, true)->errnum == EINVAL,
+        "a count of 0 or above 65536 is refused");
+    while (cookie < 100 && w.req[cookie - 1].errnum == 0)
+        request (&w, T0, cookie++, 65536, 0, false);
+    ok (w.req[cookie - 1].errnum == EAGAIN && cookie - 10 == 32,
+        "a client that would wait longer than the backlog allows is refused with EAGAIN");
+    ok (request (&w, T0, 101, 65536, 0, true)->answers == 0, "a broker is not");
+    for (int i = 0; i < 3000 && node_stats (w.n).ids < 65536 * 32; i++)
+        node_tick (w.n, at = node_deadline (w.n));
+    ok (w.req[101].ids == 65536 && w.req[101].sound && at - T0 <= 31 * 64 * MS + 64 * MS,
+        "each millisecond is used: all are done in the time that so many ids take");
+    ok (node_stats (w.n).refused == 1 && node_stats (w.n).ids == 65536 * 32, "the counters tell");
+    destroy (&w, at);
+
+    create_active (&w);
+    request (&w, T0, 1, 1024, 0, false);
+    for (cookie = 10; cookie < 110; cookie++)
+        request (&w, T0, cookie, 1, 0, false);
+    ok (request (&w, T0, cookie, 1, 0, false)->errnum == EAGAIN, "the number of requests that wait is limited too");
+    stop (&w, T0);
+    ok (w.req[10].errnum == EHOSTUNREACH && w.req[109].answers == 1, "a node that stops answers all that waits");
+    ok (request (&w, T0, 200, 1, 0, false)->errnum == EHOSTUNREACH, "and fails what comes then");
+    node_destroy (w.n);
+}
+
+static void test_fence (void)
+{
+    struct world w;
+    struct record *r;
+
+    create_active (&w);
+    r = request (&w, T0 + 59 * SECOND, 1, 2048, 0, false);
+    ok (r->answers == 0 && w.forwards == 0, "at the end of a lease a request is begun");
+    node_tick (w.n, T0 + 60 * SECOND);
+    ok (r->answers == 0 && w.forwards == 1 && w.count == 1024 && w.after == make_id (69000, 3, 1023),
+        "a node that was stopped until the lease is over uses none of it: it forwards the rest");
+    ok (state (&w, T0 + 60 * SECOND) == NODE_FENCED, "it is fenced");
+    node_forwarded (w.n, T0 + 60 * SECOND, w.tag, &(struct run){make_id (70001, 0, 0), 1024}, 1);
+    ok (r->ids == 2048 && r->sound && r->last == make_id (70001, 0, 1023), "the request is completed from above");
+    r = request (&w, T0 + 60 * SECOND, 2, 1, 0, false);
+    give (&w, T0 + 60 * SECOND + 10, 70000, 130000);
+    ok (w.forwards == 2 && r->answers == 1 && r->first == make_id (70001, 3, 0),
+        "when a new lease comes what was sent up is made here, above all that was answered");
+    node_forwarded (w.n, T0 + 60 * SECOND + 20, w.tag, &(struct run){make_id (70002, 0, 0), 1}, 1);
+    ok (r->answers == 1 && r->ids == 1, "the answer that comes too late is not used");
+    destroy (&w, T0 + 61 * SECOND);
+
+    create (&w, 3);
+    node_parent (w.n, T0, true);
+    tell_time (&w, T0, 10 * SECOND);
+    give (&w, T0, 10005, 70000);
+    ok (state (&w, T0) == NODE_FENCED && node_deadline (w.n) <= T0 + 5 * MS && state (&w, T0 + 5 * MS) == NODE_ACTIVE,
+        "a lease that begins later is not used before, and at once then");
+    destroy (&w, T0);
+}
+
+static void test_order (void)
+{
+    struct world w;
+    struct record *r;
+    struct node_status status;
+
+    create_active (&w);
+    r = request (&w, T0, 1, 1, make_id (10000, 2, 1023), false);
+    ok (r->first == make_id (10000, 3, 0), "ids of a lower generator in the same millisecond are below ours");
+    r = request (&w, T0, 2, 1, make_id (10000, 4, 0), false);
+    ok (r->answers == 0, "those of a higher one are not: the request waits for the next");
+    ok (request (&w, T0, 3, 1, 0, false)->first == make_id (10000, 3, 1), "while others go on");
+    node_tick (w.n, T0 + MS);
+    ok (w.req[2].first == make_id (10001, 3, 0), "and is served then");
+
+    r = request (&w, T0 + MS, 4, 1, make_id (10501, 9, 5), false);
+    node_status (w.n, T0 + MS, &status);
+    ok (r->answers == 0 && status.timestamp_ms == 10001, "a client's 'after' does not move the clock");
+    ok (request (&w, T0 + MS, 5, 1, 0, false)->first == make_id (10001, 3, 1) && r->answers == 0,
+        "nor does it keep others from being served");
+    ok (request (&w, T0 + 2 * MS, 6, 1, make_id (12100, 9, 5), false)->errnum == EAGAIN
+            && request (&w, T0 + 2 * MS, 7, 1, UINT64_MAX, false)->errnum == EAGAIN,
+        "an 'after' that is far ahead is refused");
+    node_tick (w.n, T0 + 502 * MS);
+    ok (r->first == make_id (10502, 3, 0), "one that is near is waited for");
+
+    r = request (&w, T0 + 502 * MS, 10, 1, make_id (10502, 9, 5), false);
+    request (&w, T0 + 502 * MS, 11, 2000, 0, false);
+    node_tick (w.n, T0 + 503 * MS);
+    node_tick (w.n, T0 + 504 * MS);
+    ok (w.req[11].sound && r->answers == 1 && r->first > w.req[11].last,
+        "one that is begun is not overtaken by one that it passed");
+
+    r = request (&w, T0 + 505 * MS, 8, 1, make_id (20000, 9, 0), true);
+    node_tick (w.n, node_deadline (w.n));
+    node_status (w.n, T0 + 507 * MS, &status);
+    ok (r->first == make_id (20001, 3, 0) && status.timestamp_ms >= 20000, "for a broker's 'after' the clock steps forward");
+    r = request (&w, T0 + 508 * MS, 9, 1, make_id (80000, 9, 0), true);
+    ok (r->answers == 0 && w.forwards == 1 && w.after == make_id (80000, 9, 0), "where that leaves the lease it is forwarded");
+    destroy (&w, T0 + SECOND);
+}
+
+/* --- by turns --------------------------------------------------------------------------------------- */
+
+#define GREEDY "99999999-9999-4999-8999-999999999999"
+#define MODEST "11111111-1111-4111-8111-111111111111"
+
+static void test_turns (void)
+{
+    struct world w;
+    uint64_t at = T0;
+
+    create_active (&w);
+    for (size_t i = 10; i < 40; i++)
+        request_of (&w, T0, i, GREEDY, 65536);
+    ok (request_of (&w, T0 + 10, 1, MODEST, 100)->answers == 0, "a millisecond that was used up before is used up for all");
+    node_tick (w.n, T0 + MS);
+    node_tick (w.n, T0 + 2 * MS);
+    ok (w.req[1].ids == 100, "then each has his turn");
+    at = T0 + 2 * MS;
+    ok (request_of (&w, at + 10, 2, MODEST, 40)->ids == 40 && request_of (&w, at + 20, 3, CHILD, 24)->ids == 24
+            && w.req[2].first > w.req[1].last,
+        "newcomers who ask for little need not wait for its end");
+    ok (request_of (&w, at + 30, 4, MODEST, 1)->answers == 0, "while there is something left for them");
+    request_of (&w, at + 40, 5, CHILD, 5000);
+    while (w.req[5].answers == 0 && at < T0 + SECOND)
+        node_tick (w.n, at = node_deadline (w.n));
+    ok (w.req[4].ids == 1 && w.req[5].ids == 5000 && w.req[5].sound && at <= T0 + 13 * MS && w.req[10].answers == 0,
+        "who asks for more than a turn has every other millisecond where one is greedy");
+    while (w.req[39].answers == 0 && at < T0 + 3 * SECOND)
+        node_tick (w.n, at = node_deadline (w.n));
+    ok (at <= T0 + 1930 * MS && w.req[39].ids == 65536 && w.req[39].first > w.req[38].last,
+        "no time is lost by that: the greedy one gets what others leave, in order");
+    destroy (&w, at);
+
+    create_active (&w);
+    for (size_t i = 10; i < 80; i++)
+        request_of (&w, T0, i, GREEDY, 65536);
+    ok (w.req[40].errnum == 0 && w.req[41].errnum == EAGAIN, "one alone may ask for what is made in fluid.max-backlog");
+    ok (request_of (&w, T0, 1, MODEST, 65536)->errnum == 0, "and then another for what he gets in that, by turns");
+    for (size_t i = 80; i < 110; i++)
+        request_of (&w, T0, i, MODEST, 65536);
+    ok (w.req[93].errnum == 0 && w.req[94].errnum == EAGAIN, "which is a half");
+    destroy (&w, T0);
+
+    create_active (&w);
+    request_of (&w, T0, 1, GREEDY, 1024);
+    for (size_t i = 10; i < 110; i++)
+        request_of (&w, T0, i, GREEDY, 1);
+    ok (w.req[59].errnum == 0 && w.req[60].errnum == EAGAIN && request_of (&w, T0, 2, MODEST, 1)->errnum == 0,
+        "of the places nobody has more than are free");
+    destroy (&w, T0);
+}
+
+/* An answer to the last forward: 'count' ids from 'ms' on. */
+static void answer_forward (struct world *w, uint64_t at_us, uint64_t ms)
+{
+    struct run run[66];
+    uint32_t left = w->count;
+    size_t k = 0;
+
+    for (; left > 0; k++, left -= run[k - 1].n)
+        run[k] = (struct run){make_id (ms + k, 0, 0), left < 1024 ? left : 1024};
+    node_forwarded (w->n, at_us, w->tag, run, k);
+}
+
+static void test_turns_up (void)
+{
+    struct world w;
+
+    create (&w, 12);
+    node_parent (w.n, T0, true);
+    tell_time (&w, T0, 10 * SECOND);
+    request_of (&w, T0, 10, CHILD, 1);
+    request_of (&w, T0, 11, GREEDY, 65536);
+    request_of (&w, T0, 12, GREEDY, 65536);
+    request_of (&w, T0, 1, MODEST, 20000);
+    request_of (&w, T0, 2, MODEST, 5);
+    request_of (&w, T0, 3, CHILD, 5);
+    answer_forward (&w, T0, 9000);
+    ok (w.forwards == 2 && w.count == 16384 + 16384 + 5, "up, too, each asks for a turn");
+    answer_forward (&w, T0 + MS, 10000);
+    ok (w.req[3].ids == 5 && w.req[1].answers == 0 && w.count == 16384 + 3616 + 5, "who asked for more goes on in the next");
+    answer_forward (&w, T0 + 2 * MS, 10100);
+    ok (w.req[1].ids == 20000 && w.req[1].sound && w.req[2].ids == 5 && w.req[2].first > w.req[1].last
+            && w.req[11].answers == 0,
+        "and is complete before one that is greedy");
+    request (&w, T0 + 3 * MS, 4, 60000, 0, true);
+    answer_forward (&w, T0 + 4 * MS, 10200);
+    ok (w.count == 16384, "a child's forward is not split, for it was made by turns: it waits for room");
+    answer_forward (&w, T0 + 5 * MS, 10300);
+    ok (w.count == 65536, "and is the first then, beside others");
+    answer_forward (&w, T0 + 6 * MS, 10400);
+    ok (w.req[4].ids == 60000 && w.req[4].sound, "as a whole");
+    destroy (&w, T0 + 7 * MS);
+
+    create (&w, 12);
+    node_parent (w.n, T0, true);
+    ok (request_of (&w, T0, 1, MODEST, 65536)->answers == 0 && w.count == 65536, "a request that is alone goes as a whole");
+    destroy (&w, T0);
+}
+
+/* --- forwarding ----------------------------------------------------------------------------------- */
+
+static void create_idle (struct world *w)
+{
+    create (w, 12);
+    node_parent (w->n, T0, true);
+    tell_time (w, T0, 10 * SECOND);
+}
+
+static bool is_cookie_cb (void *cookie, void *arg)
+{
+    return cookie == arg;
+}
+
+/* The ids of the forward with this tag, from 'ms' on. */
+static void answer_tag (struct world *w, uint64_t at_us, uint32_t tag, uint32_t count, uint64_t ms)
+{
+    w->tag = tag;
+    w->count = count;
+    answer_forward (w, at_us, ms);
+}
+
+static void test_newcomers_up (void)
+{
+    struct world w;
+    uint32_t tag;
+
+    create_idle (&w);
+    request_of (&w, T0, 1, GREEDY, 65536);
+    request_of (&w, T0, 2, GREEDY, 1);
+    ok (w.forwards == 1 && w.count == 65536, "a long forward is under way");
+    tag = w.tag;
+    request_of (&w, T0, 3, MODEST, 3);
+    ok (w.forwards == 2 && w.count == 3 && w.tag != tag, "a newcomer goes up beside it, and not who waits for it");
+    request_of (&w, T0, 4, MODEST, 2);
+    request_of (&w, T0, 5, CHILD, 60);
+    request_of (&w, T0, 6, CHILD, 65);
+    ok (w.forwards == 2, "others wait while newcomers are under way");
+    answer_tag (&w, T0 + MS, w.tag, 3, 10001);
+    ok (w.req[3].ids == 3 && w.req[3].first == make_id (10001, 0, 0) && w.forwards == 3 && w.count == 62 && w.req[1].answers == 0
+            && w.after == make_id (10001, 0, 2),
+        "then they go as one, above what was answered; who asks for more goes not");
+    answer_tag (&w, T0 + 2 * MS, w.tag, 62, 10002);
+    ok (w.req[4].ids == 2 && w.req[5].ids == 60 && w.req[6].answers == 0 && w.forwards == 3, "and nobody is left to go");
+    request_of (&w, T0 + 2 * MS, 7, MODEST, 1);
+    ok (w.forwards == 4 && w.count == 1 && w.after > w.req[4].last, "but for a newcomer");
+    uint32_t few = w.tag;
+    ok (node_position_ms (w.n, T0 + 2 * MS) == 10000, "what was overtaken still counts as not made");
+    answer_tag (&w, T0 + 64 * MS, tag, 65536, 9930);
+    ok (w.req[1].ids == 65536 && w.forwards == 5 && w.count == 1 + 65 && w.after == make_id (10002, 0, 61),
+        "the long one ends: the next goes without who is under way, above all that was answered meanwhile");
+    request_of (&w, T0 + 64 * MS, 8, MODEST, 1);
+    answer_tag (&w, T0 + 65 * MS, few, 1, 10060);
+    ok (w.req[7].ids == 1 && w.req[8].answers == 0 && w.forwards == 5, "beside a short one no newcomers go");
+    destroy (&w, T0 + 66 * MS);
+}
+
+/* Who goes while his ids are on their way. */
+static void test_newcomers_gone (void)
+{
+    struct world w;
+
+    create_idle (&w);
+    request_of (&w, T0, 1, GREEDY, 65536);
+    uint32_t tag = w.tag;
+    request_of (&w, T0, 2, MODEST, 1);
+    request_of (&w, T0, 3, CHILD, 1);
+    node_cancel (w.n, T0, is_cookie_cb, (void *) 2);
+    ok (w.cancels == 0 && w.forwards == 3 && w.count == 1 && w.tag != tag, "a newcomer that goes takes nobody along");
+    answer_tag (&w, T0 + MS, w.tag - 1, 1, 10001);
+    ok (w.req[3].answers == 0, "and his ids are nobody's");
+    node_cancel (w.n, T0, is_cookie_cb, (void *) 1);
+    ok (w.cancels == 1 && w.forwards == 4 && w.count == 1, "where all is cancelled, newcomers ask again");
+    node_forward_failed (w.n, T0 + MS, w.tag, EHOSTUNREACH);
+    ok (w.req[3].answers == 0 && w.forwards == 4, "a failed one waits a little");
+    node_tick (w.n, T0 + SECOND);
+    answer_forward (&w, T0 + SECOND, 11000);
+    ok (w.forwards == 5 && w.req[3].ids == 1, "and is sent again");
+    destroy (&w, T0 + SECOND);
+}
+
+static void test_combine (void)
+{
+    struct world w;
+    struct run run[3] = {{make_id (10000, 1, 1000), 24}, {make_id (10001, 1, 0), 1024}, {make_id (10002, 1, 0), 7}};
+
+    create_idle (&w);
+    ok (state (&w, T0) == NODE_IDLE && w.lease_ups == 0, "a rank without a generator is idle and asks for no lease");
+    request (&w, T0, 1, 70, make_id (9000, 7, 7), true);
+    ok (w.forwards == 1 && w.count == 70 && w.after == make_id (9000, 7, 7), "it forwards, with what the answer must be above");
+    request (&w, T0 + 1, 2, 20, 0, false);
+    request (&w, T0 + 2, 3, 1000, make_id (9999, 2, 0), true);
+    request (&w, T0 + 3, 4, 35, 0, false);
+    ok (w.forwards == 1, "while one is under way the others wait");
+    node_forwarded (w.n, T0 + MS, w.tag, &(struct run){make_id (10000, 0, 0), 70}, 1);
+    ok (w.req[1].ids == 70 && w.forwards == 2 && w.count == 1055 && w.after == make_id (10000, 0, 69),
+        "then they go as one, to be above all that were answered and all that each one named");
+    node_forwarded (w.n, T0 + 2 * MS, w.tag, run, 3);
+    ok (w.req[3].first == run[0].first && w.req[3].ids == 1000 && w.req[3].nruns == 2
+            && w.req[2].first == run[1].first + 976 && w.req[2].ids == 20 && w.req[4].first == run[1].first + 996
+            && w.req[4].ids == 35 && w.req[4].last == run[2].first + 6 && w.req[4].sound,
+        "the answer is dealt out by turns, and to each in order of arrival");
+    node_forwarded (w.n, T0 + 3 * MS, w.tag, run, 3);
+    ok (w.req[2].answers == 1 && w.req[3].answers == 1 && w.req[4].answers == 1, "an answer that comes again is ignored");
+
+    for (size_t i = 10; i < 14; i++)
+        request (&w, T0 + 4 * MS, i, 30000, 0, true);
+    node_forward_failed (w.n, T0 + 5 * MS, w.tag, ENOSYS);
+    ok (w.forwards == 3 && w.req[10].answers == 0 && node_deadline (w.n) > T0 + 5 * MS, "after an error it waits a little");
+    node_tick (w.n, node_deadline (w.n));
+    ok (w.forwards == 4 && w.count == 60000, "and asks again, at most 65536 ids at a time");
+    node_forward_failed (w.n, T0 + 90 * MS, w.tag, EOVERFLOW);
+    ok (w.req[10].errnum == EOVERFLOW && w.req[11].errnum == EOVERFLOW && w.req[12].answers == 0 && w.forwards == 5,
+        "an error that would come again is passed on, and others are asked for at once");
+    destroy (&w, T0 + SECOND);
+}
+
+static void test_bad_answers (void)
+{
+    struct world w;
+    struct run too_few = {make_id (10000, 0, 0), 1}, below = {make_id (8999, 0, 0), 2}, wide = {make_id (10000, 0, 1023), 2};
+    struct run twice[2] = {{make_id (10000, 0, 1), 1}, {make_id (10000, 0, 1), 1}};
+    const struct {
+        const struct run *run;
+        size_t nruns;
+    } bad[] = {{&too_few, 1}, {&below, 1}, {&wide, 1}, {twice, 2}, {NULL, 0}};
+    int refused = 0;
+
+    create_idle (&w);
+    for (size_t i = 0; i < 5; i++) {
+        request (&w, T0, i + 1, 2, make_id (9000, 0, 0), true);
+        node_forwarded (w.n, T0, w.tag, bad[i].run, bad[i].nruns);
+        refused += w.req[i + 1].errnum == EPROTO;
+    }
+    ok (refused == 5, "an answer of other ids than were asked for is an error, and not passed on");
+    destroy (&w, T0);
+}
+
+static void test_trouble (void)
+{
+    struct world w;
+
+    create_idle (&w);
+    request (&w, T0, 1, 5, 0, false);
+    node_parent (w.n, T0 + SECOND, false);
+    request (&w, T0 + SECOND, 2, 6, 0, false);
+    ok (w.req[1].answers == 0 && w.forwards == 1, "without a parent requests wait");
+    node_forwarded (w.n, T0 + SECOND, w.tag, &(struct run){make_id (10000, 0, 0), 5}, 1);
+    ok (w.req[1].answers == 0, "an answer of the old one counts no more");
+    node_parent (w.n, T0 + 2 * SECOND, true);
+    ok (w.forwards == 2 && w.count == 11, "to the new parent they are sent again");
+    node_forwarded (w.n, T0 + 2 * SECOND, w.tag - 1, &(struct run){make_id (10000, 0, 0), 5}, 1);
+    ok (w.req[1].answers == 0, "and an answer of the old one that comes now is not taken for theirs");
+    node_tick (w.n, T0 + 5 * SECOND);
+    ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].answers == 0, "a request fails after fluid.forward-timeout");
+    node_forwarded (w.n, T0 + 5 * SECOND, w.tag, &(struct run){make_id (15000, 0, 0), 11}, 1);
+    ok (w.req[1].answers == 1 && w.req[2].first == make_id (15000, 0, 5), "its share of a late answer is skipped");
+
+    request (&w, T0 + 6 * SECOND, 3, 5, 0, false);
+    request (&w, T0 + 6 * SECOND, 4, 5, 0, false);
+    node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *) 3);
+    node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *) 4);
+    node_forwarded (w.n, T0 + 6 * SECOND, w.tag, &(struct run){make_id (16000, 0, 0), 5}, 1);
+    ok (w.req[3].answers == 0 && w.req[4].answers == 0, "requests of a client that went are not answered");
+    ok (w.cancels == 2, "and the parent is told that they are not wanted any more");
+
+    request (&w, T0 + 7 * SECOND, 5, 5, 0, false);
+    int before = w.forwards;
+    request (&w, T0 + 11 * SECOND, 6, 5, 0, false);
+    node_tick (w.n, T0 + 12 * SECOND);
+    ok (w.req[5].errnum == EHOSTUNREACH && w.req[6].answers == 0, "an answer that never comes fails its request");
+    ok (w.forwards == before + 1 && w.cancels == 3, "but does not hold up the next");
+
+    w.forward_result = -1;
+    request (&w, T0 + 13 * SECOND, 7, 5, 0, false);
+    node_forward_failed (w.n, T0 + 13 * SECOND, w.tag, EHOSTUNREACH);
+    w.forward_result = 0;
+    node_tick (w.n, T0 + 14 * SECOND);
+    ok (w.count == 10, "what could not be sent is sent later");
+    destroy (&w, T0 + 15 * SECOND);
+    ok (w.req[7].errnum == EHOSTUNREACH && w.req[7].answers == 1, "and answered when the node stops");
+}
+
+/* --- what a client names ---------------------------------------------------------------------------- */
+
+static void test_far_after (void)
+{
+    const fluid_t far = make_id (10000 + UINT64_C (946080000000), 9, 0), near = make_id (10500, 9, 0);
+    struct world w;
+
+    create (&w, 12);
+    node_parent (w.n, T0, true);
+    request (&w, T0, 1, 1, far, false);
+    request (&w, T0, 2, 1, near, false);
+    ok (w.forwards == 0, "what a client names does not go up before the time is known");
+    request (&w, T0, 3, 7, 0, false);
+    ok (w.forwards == 1 && w.count == 7 && w.after == 0, "while others go");
+    tell_time (&w, T0 + SECOND, 10 * SECOND);
+    ok (w.req[1].errnum == EAGAIN, "it is judged as soon as that is known");
+    node_forwarded (w.n, T0 + SECOND, w.tag, &(struct run){make_id (10000, 0, 0), 7}, 1);
+    node_tick (w.n, T0 + 1501 * MS);
+    ok (w.forwards == 2 && w.count == 1 && w.after == near, "what is near goes when its time has come");
+    destroy (&w, T0 + 2 * SECOND);
+
+    create (&w, 12);
+    node_parent (w.n, T0, true);
+    request (&w, T0, 1, 1, far, false);
+    ok (node_deadline (w.n) <= T0 + 5 * SECOND, "a request that waits for the time is waited for no longer than others");
+    node_tick (w.n, T0 + 5 * SECOND);
+    ok (w.req[1].errnum == EHOSTUNREACH, "and then it fails");
+    destroy (&w, T0 + 6 * SECOND);
+
+    create_active (&w);
+    ok (request (&w, T0, 1, 1, far, true)->errnum == EAGAIN && state (&w, T0) == NODE_ACTIVE,
+        "nor is a broker believed what no broker can have seen");
+    for (size_t i = 10; i < 200; i++)
+        request (&w, T0, i, 65536, 0, true);
+    uint64_t at = T0;
+    while (w.req[199].answers == 0 && at < T0 + 60 * SECOND)
+        node_tick (w.n, at = node_deadline (w.n));
+    ok (w.req[10].ids == 65536 && w.req[199].errnum == EAGAIN && at == T0 + 7 * SECOND,
+        "where ids are made a request has a deadline, too: fluid.max-backlog later");
+    destroy (&w, at);
+}
+
+/* --- the root and its leases ------------------------------------------------------------------------ */
+
+static void ask_lease (struct world *w, uint64_t at_us, uint32_t generator, uint64_t number, uint64_t have, int64_t epoch)
+{
+    struct lease_want want = {.generator = generator, .incarnation = CHILD, .number = number, .have_hi_ms = have};
+    struct lease_request req = {.want = &want, .nwant = 1, .has_epoch = epoch != 0, .epoch_ms = epoch};
+
+    node_lease_request (w->n, at_us, (void *) 1, &req);
+}
+
+static void test_root (void)
+{
+    struct world w;
+    struct record *r;
+    struct node_status status;
+
+    create (&w, 0);
+    ok (node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){0}) == 0 && w.stores == 1 && w.horizon_ms == 130000,
+        "the root starts at the wall clock since the epoch, and first has two leases stored");
+    r = request (&w, T0, 1, 3, 0, false);
+    request (&w, T0, 2, 3, 0, true);
+    ask_lease (&w, T0, 5, 1, 0, 0);
+    ok (r->answers == 0 && w.lease_replies == 1 && w.answer.ngrant == 0, "until that is durable it gives nothing, not to itself either");
+    node_store_failed (w.n, T0 + MS);
+    node_tick (w.n, T0 + 100 * MS);
+    ok (w.stores == 1, "when the disk fails it waits");
+    node_tick (w.n, T0 + 101 * MS);
+    ok (w.stores == 2, "and tries again");
+    node_tick (w.n, T0 + 5001 * MS);
+    ok (r->errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH, "requests fail after their time");
+    r = request (&w, T0 + 5002 * MS, 3, 3, 0, false);
+    node_stored (w.n, T0 + 5002 * MS, w.horizon_ms);
+    ok (r->first == make_id (15002, 0, 0), "it goes on by itself when the disk does");
+    ask_lease (&w, T0 + 5002 * MS, 5, 2, 0, 100000);
+    ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 0 && w.grant[0].hi_ms == 75002 && w.answer.has_epoch
+            && w.answer.epoch_ms == 100000 && w.answer.has_time && w.answer.sent_us == 15002 * MS,
+        "children are given ranges, the epoch and the time");
+    node_tick (w.n, T0 + 60 * SECOND);
+    ok (w.stores == 3 && w.horizon_ms == 190000, "the horizon is raised ahead of need");
+    ok (state (&w, T0 + 66 * SECOND) == NODE_ACTIVE, "the root renews its own lease");
+    node_tick (w.n, T0 + 121 * SECOND);
+    ok (state (&w, T0 + 121 * SECOND) == NODE_FENCED, "but not beyond what is durable");
+    node_stored (w.n, T0 + 121 * SECOND, 190000);
+    node_status (w.n, T0 + 121 * SECOND, &status);
+    ok (status.state == NODE_ACTIVE && status.horizon_ms == 190000 && status.ahead_us == 0, "it is active again then");
+    ok (request (&w, T0 + 121 * SECOND, 4, 1, make_id (134000, 1, 1), true)->errnum == EAGAIN,
+        "the root does not step forward for an 'after': it refuses what is far ahead");
+    ask_lease (&w, T0 + 121 * SECOND, 5, 3, 999999, 0);
+    node_status (w.n, T0 + 121 * SECOND, &status);
+    ok (w.answer.ngrant == 0 && status.distrusted, "one who holds more than the root knows of makes it stop giving");
+    ok (status.state == NODE_FENCED && request (&w, T0 + 121 * SECOND, 6, 1, 0, false)->answers == 0,
+        "and use nothing of what it gave itself");
+    destroy (&w, T0 + 122 * SECOND);
+
+    create_root (&w);
+    ask_lease (&w, T0, 5, 1, 0, 4711);
+    ok (w.answer.ngrant == 0, "and so does one with another epoch");
+    destroy (&w, T0);
+}
+
+/* A root at instance time 'ms', which has stored 'record' before. */
+static void create_root_at (struct world *w, uint64_t ms, struct lease_record record)
+{
+    create (w, 0);
+    node_start_root (w->n, T0, (int64_t) ((100000 + ms) * MS), 100000, &record);
+    if (w->stores > 0)
+        node_stored (w->n, T0, w->horizon_ms);
+}
+
+static void test_end_of_time (void)
+{
+    const uint64_t end = UINT64_C (1) << 40;
+    uint64_t at = T0 + 90 * SECOND, ms = 0;
+    struct world w;
+
+    create_root_at (&w, end - 90000, (struct lease_record){.horizon_ms = end - 100000});
+    ok (w.horizon_ms == end, "the root stores no horizon above the end of time");
+    node_tick (w.n, at - 30 * SECOND);
+    ok (ms_of (request (&w, at - MS, 1, 1, 0, false)->first) == end - 1, "ids are made in the last millisecond");
+    request (&w, at - MS, 2, 2000, 0, false);
+    ok (w.req[2].answers == 0 && node_deadline (w.n) <= at, "a request that does not fit");
+    node_tick (w.n, at);
+    ok (w.req[2].errnum == EOVERFLOW && request (&w, at, 3, 1, 0, false)->errnum == EOVERFLOW
+            && request (&w, at + SECOND, 4, 1, 0, true)->errnum == EOVERFLOW,
+        "is told that it is the end, and so is what comes then");
+    for (uint64_t us = at; us < at + 200 * SECOND; us += SECOND)
+        node_tick (w.n, us);
+    ok (w.stores == 1, "nothing else is stored");
+    ok (node_watermark (w.n, at + 200 * SECOND, &ms) && ms <= end, "no watermark is above it");
+    struct lease_record last = stop (&w, at + 200 * SECOND);
+    ok (last.horizon_ms == end && last.watermark_ms <= end, "nor what a clean stop stores");
+    node_destroy (w.n);
+
+    create_root_at (&w, end + 5000, last);
+    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW && w.stores == 0, "who starts after it makes nothing");
+    destroy (&w, T0 + SECOND);
+    create_root_at (&w, end - 10000, (struct lease_record){.horizon_ms = end});
+    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "nor who crashed less than two leases before");
+    destroy (&w, T0 + SECOND);
+    create_root_at (&w, end - 10000, (struct lease_record){.horizon_ms = end - 10050});
+    request (&w, T0, 1, 1, 0, false);
+    last = stop (&w, T0 + SECOND);
+    ok (w.req[1].ids == 1 && last.horizon_ms < end - 9000, "who stops in order does not lose that");
+    node_destroy (w.n);
+    create_root_at (&w, end + 5000, last);
+    ok (w.stores == 1 && w.horizon_ms == end, "what is stored after it is its end");
+    ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "where nothing is made");
+    destroy (&w, T0 + SECOND);
+}
+
+/* --- time that was missed ---------------------------------------------------------------------------- */
+
+static void test_pause (void)
+{
+    struct world w;
+    struct record *r;
+    uint64_t inst_us, bound_us;
+
+    create_active (&w);
+    r = request (&w, T0 + SECOND, 1, 3, 0, false);
+    ok (ms_of (r->first) == 11000, "a node makes ids");
+    node_lost_time (w.n, T0 + 2 * SECOND, (int64_t) (9 * SECOND), 0);
+    ok (state (&w, T0 + 2 * SECOND) == NODE_FENCED && w.logs > 0 && !node_clock (w.n, T0 + 2 * SECOND, &inst_us, &bound_us),
+        "when its clock missed time it says so, makes none, and tells nobody the time");
+    r = request (&w, T0 + 2 * SECOND, 2, 3, 0, false);
+    ok (r->answers == 0 && w.forwards == 1 && w.count == 3, "what is asked then goes up");
+    tell_time (&w, T0 + 2 * SECOND - 1, 12 * SECOND);
+    ok (r->answers == 0, "a time that was asked for before is none");
+    tell_time (&w, T0 + 2 * SECOND + 500 * MS, 21 * SECOND);
+    ok (r->answers == 1 && ms_of (r->first) >= 21000, "when the parent's time is known it goes on, and fills nothing that passed");
+    tell_time (&w, T0 + 3 * SECOND, 30 * SECOND);
+    r = request (&w, T0 + 3 * SECOND, 3, 1, 0, false);
+    ok (ms_of (r->first) >= 30000 && w.logs > 1, "a time that its own clock knows nothing of is told, too");
+    node_lost_time (w.n, T0 + 63 * SECOND, -(int64_t) (59 * SECOND), 0);
+    tell_time (&w, T0 + 63 * SECOND, 31 * SECOND);
+    r = request (&w, T0 + 63 * SECOND, 4, 1, 0, false);
+    ok (r->answers == 1 && ms_of (r->first) == 31000, "a jump ahead is not taken for time");
+    destroy (&w, T0 + 64 * SECOND);
+
+    create_root (&w);
+    node_lost_time (w.n, T0 + SECOND, (int64_t) (9 * SECOND), 0);
+    r = request (&w, T0 + SECOND, 1, 1, 0, false);
+    ok (ms_of (r->first) == 11000, "rank 0 goes on");
+    node_wall (w.n, T0 + SECOND, (int64_t) (111 * SECOND));
+    r = request (&w, T0 + SECOND, 2, 1, 0, false);
+    ok (ms_of (r->first) == 11000, "without a step while the wall clock has missed it, too");
+    node_wall (w.n, T0 + 2 * SECOND, (int64_t) (121 * SECOND));
+    r = request (&w, T0 + 2 * SECOND, 3, 1, 0, false);
+    ok (ms_of (r->first) == 21000, "and steps by what that confirms");
+    node_wall (w.n, T0 + 3 * SECOND, (int64_t) (500 * SECOND));
+    r = request (&w, T0 + 3 * SECOND, 4, 1, 0, false);
+    ok (ms_of (r->first) == 22000, "never further");
+    node_lost_time (w.n, T0 + 3 * SECOND, (int64_t) (9 * SECOND), (int64_t) (4 * SECOND));
+    r = request (&w, T0 + 3 * SECOND, 5, 1, 0, false);
+    ok (ms_of (r->first) == 26000, "by what two clocks agree on it steps at once");
+    node_wall (w.n, T0 + 3 * SECOND, (int64_t) (500 * SECOND));
+    r = request (&w, T0 + 3 * SECOND, 6, 1, 0, false);
+    ok (ms_of (r->first) == 31000, "and by the rest later");
+    destroy (&w, T0 + 4 * SECOND);
+}
+
+/* --- a reload ---------------------------------------------------------------------------------------- */
+
+/* The node that runs after another one on the same broker. */
+static void *leave (struct world *w, uint64_t at_us, const struct lease_record *stored, size_t *size)
+{
+    void *past;
+
+    stop (w, at_us);
+    past = node_leave (w->n, stored, size);
+    node_destroy (w->n);
+    return past;
+}
+
+static void test_reload (void)
+{
+    struct world w;
+    struct lease_record last;
+    size_t size;
+
+    create_active (&w);
+    fluid_t id = request (&w, T0 + SECOND, 1, 3, 0, false)->last;
+    void *past = leave (&w, T0 + SECOND, NULL, &size);
+    create (&w, 3);
+    node_remember (w.n, past, size);
+    node_parent (w.n, T0 + SECOND, true);
+    request (&w, T0 + SECOND, 1, 1, 0, false);
+    ok (w.forwards == 1 && w.after == id, "a node that is loaded anew asks for ids above the last one");
+    destroy (&w, T0 + SECOND);
+    create (&w, 3);
+    node_remember (w.n, past, size - 1);
+    node_remember (w.n, "junk", 4);
+    ok (state (&w, T0) == NODE_FENCED, "what cannot be read is left out");
+    destroy (&w, T0);
+    free (past);
+
+    for (int same = 0; same < 2; same++) {
+        create_root (&w);
+        ask_lease (&w, T0, 5, 1, 0, 0);
+        uint64_t given_ms = w.grant[0].hi_ms;
+        node_stop (w.n, T0 + SECOND, &last);
+        past = node_leave (w.n, &last, &size);
+        node_destroy (w.n);
+        create (&w, 0);
+        node_remember (w.n, past, size);
+        if (!same)
+            last.horizon_ms++; /* somebody else was root meanwhile */
+        node_start_root (w.n, T0 + 2 * SECOND, (int64_t) (112 * SECOND), 100000, &last);
+        node_stored (w.n, T0 + 2 * SECOND, w.horizon_ms);
+        struct record *r = request (&w, T0 + 2 * SECOND, 1, 1, 0, false);
+        if (same)
+            ok (ms_of (r->first) == 12000, "rank 0 goes on with its time where its store is as it left it");
+        else
+            ok (ms_of (r->first) >= given_ms, "else it begins above all that was given");
+        ask_lease (&w, T0 + 2 * SECOND, 5, 2, given_ms, 0);
+        ok (w.answer.ngrant == 1 && w.grant[0].lo_ms >= given_ms, "and gives what is above that");
+        destroy (&w, T0 + 3 * SECOND);
+        free (past);
+    }
+}
+
+/* The next one is gone before it made an id: what was used remains used. */
+static void test_reload_twice (void)
+{
+    struct world w;
+    struct lease_record last;
+    size_t size;
+
+    create_root (&w);
+    ask_lease (&w, T0, 5, 1, 0, 0); /* the watermark, below which nothing is given, waits for this one */
+    struct record *r = request (&w, T0 + SECOND, 1, 3, 0, false);
+    uint64_t used_ms = ms_of (r->last);
+    for (int i = 0; i < 2; i++) {
+        node_stop (w.n, T0 + SECOND, &last);
+        void *past = node_leave (w.n, &last, &size);
+        node_destroy (w.n);
+        create (&w, 0);
+        node_remember (w.n, past, size);
+        node_start_root (w.n, T0 + SECOND, (int64_t) (111 * SECOND), 100000, &last);
+        free (past);
+    }
+    node_stored (w.n, T0 + SECOND + 5 * MS, w.horizon_ms);
+    struct node_status s;
+    node_status (w.n, T0 + SECOND + 5 * MS, &s);
+    ok (s.state == NODE_ACTIVE && s.lo_ms > used_ms, "rank 0 that was loaded anew twice holds nothing that was used before");
+    destroy (&w, T0 + 2 * SECOND);
+}
+
+/* What rank 0 gave itself reaches ahead of now, and so does what it lent: a reload steps over neither. */
+static void test_reload_ahead (void)
+{
+    struct world w;
+    struct lease_record last;
+    struct loan before, after;
+    size_t size;
+
+    create_root (&w);
+    ask_lease (&w, T0, 5, 1, 0, 0);
+    node_tick (w.n, T0 + 30 * SECOND); /* it has renewed its lease: the next range begins after the first one's end */
+    node_stored (w.n, T0 + 30 * SECOND, w.horizon_ms);
+    node_tick (w.n, T0 + 31 * SECOND);
+    ok (node_lend (w.n, T0 + 31 * SECOND, UUID, &before) == 0, "rank 0 lends of its time");
+    node_stop (w.n, T0 + 31 * SECOND, &last);
+    ok (last.horizon_ms >= before.hi_ms, "what a stop stores is above the loan");
+    void *past = node_leave (w.n, &last, &size);
+    node_destroy (w.n);
+    create (&w, 0);
+    node_remember (w.n, past, size);
+    node_start_root (w.n, T0 + 32 * SECOND, (int64_t) (142 * SECOND), 100000, &last);
+    free (past);
+    node_stored (w.n, T0 + 32 * SECOND, w.horizon_ms);
+    struct record *r = request (&w, T0 + 32 * SECOND, 1, 1, 0, false);
+    ok (r->ids == 1 && ms_of (r->first) == 42000, "loaded anew it goes on at its time (%llu)",
+        r->ids == 1 ? (unsigned long long) ms_of (r->first) : 0);
+    ok (node_lend (w.n, T0 + 32 * SECOND, UUID, &after) < 0 || after.lo_ms >= before.hi_ms, "and lends nothing twice");
+    destroy (&w, T0 + 33 * SECOND);
+}
+
+static void test_restart (void)
+{
+    struct world w;
+
+    create (&w, 0);
+    node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){.horizon_ms = 50000});
+    ok (w.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock goes on there");
+    node_stored (w.n, T0, w.horizon_ms);
+    ask_lease (&w, T0, 5, 1, 0, 0);
+    ok (w.grant[0].lo_ms == 50000 && w.grant[0].hi_ms == 110000, "giving nothing below it");
+    ok (request (&w, T0, 1, 1, 0, false)->first == make_id (50000, 0, 0), "at once");
+    node_wall (w.n, T0, (int64_t) (110 * SECOND));
+    ok (ms_of (request (&w, T0 + 10 * SECOND, 2, 1, 0, false)->first) == 59995, "while it is slewed back to it");
+    destroy (&w, T0 + 10 * SECOND);
+
+    create (&w, 0);
+    node_start_root (w.n, T0, (int64_t) (90 * SECOND), 100000, &(struct lease_record){0});
+    ok (w.horizon_ms == 120001, "a wall clock before the epoch counts as the epoch");
+    destroy (&w, T0);
+}
+
+static void test_stop (void)
+{
+    struct world w;
+    struct lease_back back = {.generator = 5, .incarnation = CHILD, .end_ms = 12000};
+
+    create_root (&w);
+    request (&w, T0 + 500 * MS, 1, 1, 0, false);
+    ask_lease (&w, T0, 5, 1, 0, 0);
+    node_lease_request (w.n, T0 + SECOND, (void *) 1, &(struct lease_request){.back = &back, .nback = 1});
+    ok (stop (&w, T0 + SECOND).horizon_ms == 12000, "a clean stop stores the end of all that may be in use");
+    ask_lease (&w, T0 + SECOND, 5, 2, 0, 0);
+    ok (w.answer.ngrant == 0, "nothing is given afterwards");
+    node_destroy (w.n);
+
+    create_root (&w);
+    request (&w, T0 + 500 * MS, 1, 1, 0, false);
+    ok (stop (&w, T0 + SECOND).horizon_ms == 10501, "of the root's own lease what it used");
+    node_destroy (w.n);
+
+    create_active (&w);
+    request (&w, T0, 1, 1, 0, false);
+    int before = w.lease_ups;
+    stop (&w, T0 + SECOND);
+    ok (w.lease_ups == before + 1 && w.lease_tag == 0 && w.nback == 1 && w.back[0].end_ms == 10001 && w.nwant == 0,
+        "a node that stops gives back what it did not use");
+    ok (request (&w, T0 + SECOND, 2, 1, 0, false)->ids == 0, "and makes no more");
+    node_destroy (w.n);
+}
+
+/* --- loans ----------------------------------------------------------------------------------------- */
+
+static bool lends (struct world *w, uint64_t at_us, const char *borrower, uint64_t lo_ms, uint64_t hi_ms)
+{
+    struct loan loan;
+
+    if (node_lend (w->n, at_us, borrower, &loan) < 0)
+        return lo_ms == hi_ms;
+    if (loan.lo_ms != lo_ms || loan.hi_ms != hi_ms)
+        diag ("[%d, %d)", (int) loan.lo_ms, (int) loan.hi_ms);
+    return loan.lo_ms == lo_ms && loan.hi_ms == hi_ms;
+}
+
+#define NOTHING 0, 0
+
+static void test_lend (void)
+{
+    struct world w;
+    struct loan loan;
+
+    create (&w, 10);
+    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == ENOTSUP, "a rank without a generator has nothing to lend");
+    destroy (&w, T0);
+
+    create_active (&w);
+    ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == EAGAIN, "nothing is lent before the epoch is known");
+    node_lease_answered (w.n, T0, 0, &(struct lease_answer){.has_epoch = true, .epoch_ms = 77});
+    ok (node_lend (w.n, T0, CHILD, &loan) == 0 && loan.lo_ms == 10000 && loan.hi_ms == 25000
+            && loan.clock_us == 10 * SECOND && loan.epoch_ms == 77,
+        "a quarter of a lease is lent, with the time and the epoch");
+    ok (lends (&w, T0, CHILD, NOTHING) && lends (&w, T0 + SECOND, UUID, 25000, 26000)
+            && lends (&w, T0 + 2 * SECOND, CHILD, 26000, 27000),
+        "each loan begins where the last one ended, whoever asks");
+    node_lend_back (w.n, UUID, 26500);
+    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "nothing is believed from one who has not the last loan");
+    node_lend_back (w.n, CHILD, 25500);
+    node_lend_back (w.n, CHILD, 27000);
+    ok (lends (&w, T0 + 2 * SECOND, CHILD, NOTHING), "nor an end outside of it");
+    node_lend_back (w.n, CHILD, 26500);
+    ok (lends (&w, T0 + 2 * SECOND, UUID, 26500, 27000), "what is given back is lent again");
+    ok (lends (&w, T0 + 59 * SECOND, UUID, 27000, 70000) && lends (&w, T0 + 59 * SECOND, CHILD, NOTHING),
+        "nothing is lent beyond the range that is held");
+    ok (node_lend (w.n, T0 + 61 * SECOND, UUID, &loan) < 0 && errno == EAGAIN, "nor by a node that is fenced");
+    node_destroy ((stop (&w, T0 + 61 * SECOND), w.n));
+
+    create_active (&w);
+    node_lease_answered (w.n, T0, 0, &(struct lease_answer){.has_epoch = true, .epoch_ms = 77});
+    request (&w, T0, 1, 1, 0, false);
+    lends (&w, T0, CHILD, 10000, 25000);
+    stop (&w, T0 + SECOND);
+    ok (w.nback == 1 && w.back[0].end_ms == 25000 && lends (&w, T0 + SECOND, CHILD, NOTHING),
+        "what was lent counts as used when the rest is given back");
+    node_destroy (w.n);
+
+    create_root (&w);
+    ok (lends (&w, T0, CHILD, 0, 25000), "the root lends of its own lease");
+    ok (stop (&w, T0 + SECOND).horizon_ms == 25000, "so it does at the root, over its restart");
+    node_destroy (w.n);
+}
+
+static void test_relay (void)
+{
+    struct world w;
+    uint64_t due = T0 + 20 * SECOND;
+
+    create_active (&w);
+    node_tick (w.n, due - MS);
+    ok (w.lease_ups == 1 && w.want[0].generator == 3 && w.want[0].number == 1 && node_deadline (w.n) == due,
+        "a node without children renews a third into its lease");
+    node_tick (w.n, due);
+    ok (w.lease_ups == 2 && w.want[0].number == 2 && w.want[0].have_hi_ms == 70000, "saying how much it has");
+    give (&w, due, 70000, 90000);
+    ask_lease (&w, due + SECOND, 7, 1, 0, 0);
+    ok (w.lease_ups == 3 && w.nwant == 1 && w.want[0].generator == 7, "a fenced child's want goes up at once");
+    give (&w, due + SECOND, 80000, 91000);
+    ok (w.lease_replies == 1 && w.answer.ngrant == 1 && w.grant[0].generator == 7 && w.answer.sent_us == 31 * SECOND
+            && w.answer.received_us == 31 * SECOND,
+        "and its answer down, with our time");
+    ask_lease (&w, due + 17 * SECOND, 7, 2, 91000, 0);
+    ok (w.lease_ups == 3, "a renewal waits");
+    node_tick (w.n, due + 20 * SECOND);
+    ok (w.lease_ups == 3, "and ours with it");
+    node_tick (w.n, due + 22 * SECOND);
+    ok (w.lease_ups == 4 && w.nwant == 2 && w.want[0].generator == 7 && w.want[1].generator == 3, "to go together");
+    node_lease_failed (w.n, due + 23 * SECOND, w.lease_tag);
+    ok (w.lease_replies == 2 && w.answer.ngrant == 0, "when it is lost the child is told to ask again");
+    destroy (&w, due + 24 * SECOND);
+}
+
+/* --- the watermark ---------------------------------------------------------------------------------- */
+
+static struct report child_report (uint32_t generator, uint64_t low_ms)
+{
+    struct report r = {.from = CHILD, .low_ms = low_ms};
+
+    holders_add (&r.holders, generator, CHILD);
+    return r;
+}
+
+static void test_report (void)
+{
+    struct world w;
+    struct report r = child_report (7, 9990);
+    struct holders both = {0, 0};
+
+    holders_add (&both, 3, UUID);
+    create (&w, 3);
+    node_parent (w.n, T0, true);
+    tell_time (&w, T0, 10 * SECOND);
+    ok (w.reports == 0, "who was given nothing reports nothing");
+    give (&w, T0, 10000, 70000);
+    node_tick (w.n, T0 + 500 * MS);
+    node_tick (w.n, T0 + SECOND);
+    ok (w.reports == 1 && w.report.holders.count == 1 && w.report.holders.sum == both.sum && w.report.low_ms == 11000
+            && strcmp (w.report.from, UUID) == 0,
+        "a node tells its parent once a second below what time it makes no id any more");
+    request (&w, T0 + SECOND, 1, 1, make_id (12500, 9, 0), false);
+    node_tick (w.n, T0 + 2 * SECOND);
+    ok (w.reports == 2 && w.report.low_ms == 11000, "a request that waits may yet be given ids of the time when it came");
+    node_tick (w.n, T0 + 2501 * MS);
+    node_report (w.n, T0 + 2501 * MS, &r);
+    node_tick (w.n, T0 + 3 * SECOND);
+    holders_add (&both, 7, CHILD);
+    ok (w.reports == 3 && w.report.holders.sum == both.sum && w.report.low_ms == 9990, "it speaks for its children too");
+    node_tick (w.n, T0 + 6501 * MS);
+    ok (w.reports == 4 && w.report.holders.count == 1 && w.report.low_ms == 16501, "while they do");
+    node_tick (w.n, T0 + 75 * SECOND);
+    ok (w.report.holders.count == 0 && state (&w, T0 + 75 * SECOND) == NODE_FENCED,
+        "a node that could not renew for a lease and a quarter counts no more");
+    int before = w.reports;
+    node_tick (w.n, T0 + 80 * SECOND);
+    ok (w.reports == before, "which it says once");
+    destroy (&w, T0 + 81 * SECOND);
+
+    create_active (&w);
+    node_tick (w.n, T0 + SECOND);
+    stop (&w, T0 + SECOND);
+    ok (w.report.holders.count == 0, "a node that stops takes its word back");
+    node_destroy (w.n);
+}
+
+static void test_watermark (void)
+{
+    struct world w;
+    uint64_t ms = 0;
+    struct report r = child_report (5, 10900);
+
+    create_root (&w);
+    ok (w.record.watermark_ms == 0 && w.record.settle_ms > 75000 && w.record.settle_ms < 80000,
+        "the root stores how long leases may be in use with the horizon, and the watermark, which is not above it");
+    ok (node_watermark (w.n, T0, &ms) && ms == 10000, "alone it tells its own position");
+    ask_lease (&w, T0, 5, 1, 0, 0);
+    ok (w.answer.lease_ms == 60000, "how long a lease is comes with each answer");
+    ok (node_watermark (w.n, T0 + SECOND, &ms) && ms == 10000, "a child that holds a lease is waited for");
+    node_report (w.n, T0 + SECOND, &r);
+    ok (node_watermark (w.n, T0 + SECOND, &ms) && ms == 10900, "until it reports");
+    ask_lease (&w, T0 + SECOND, 6, 1, 0, 0);
+    ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 10900, "no range that is given later begins below");
+    struct lease_record last = stop (&w, T0 + SECOND);
+    ok (last.watermark_ms == 10900 && last.horizon_ms == 71000, "a stop stores it while leases may be in use");
+    ok (!node_watermark (w.n, T0 + SECOND, &ms), "then nothing is told any more");
+    node_destroy (w.n);
+
+    create_root (&w);
+    request (&w, T0 + 500 * MS, 1, 1, 0, false);
+    last = stop (&w, T0 + SECOND);
+    ok (last.watermark_ms == last.horizon_ms, "where none is, all is told that was made");
+    node_destroy (w.n);
+
+    create (&w, 0);
+    node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){9000, 8000, 500, 0});
+    node_stored (w.n, T0, w.horizon_ms);
+    ok (node_watermark (w.n, T0 + 499 * MS, &ms) && ms == 8000, "after a crash a root waits for those whom it does not know");
+    ok (node_watermark (w.n, T0 + 500 * MS, &ms) && ms == 10500, "until they can use nothing any more");
+    ask_lease (&w, T0 + SECOND, 5, 1, 0, 4711);
+    ok (!node_watermark (w.n, T0 + SECOND, &ms), "where leases of another root are about it tells none");
+    destroy (&w, T0 + 2 * SECOND);
+}
+
+static void test_config (void)
+{
+    struct node_config config = {.max_generators = 0, .incarnation = UUID, .lease_ms = 60000};
+
+    ok (!node_create (&config, &ops, NULL) && errno == EINVAL, "no generators at all are nonsense");
+    config.max_generators = 16385;
+    ok (!node_create (&config, &ops, NULL), "and so are more than the format has");
+    config.max_generators = 1;
+    config.lease_ms = 11;
+    ok (!node_create (&config, &ops, NULL), "and a lease too short to be renewed");
+}
+
+int main (void)
+{
+    test_generate ();
+    test_limits ();
+    test_fence ();
+    test_order ();
+    test_turns ();
+    test_combine ();
+    test_turns_up ();
+    test_newcomers_up ();
+    test_newcomers_gone ();
+    test_bad_answers ();
+    test_trouble ();
+    test_far_after ();
+    test_root ();
+    test_end_of_time ();
+    test_pause ();
+    test_reload ();
+    test_reload_twice ();
+    test_reload_ahead ();
+    test_restart ();
+    test_stop ();
+    test_lend ();
+    test_relay ();
+    test_report ();
+    test_watermark ();
+    test_config ();
+    return done_testing ();
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fluid.c - the fluid service: messages, time and disk around a node that thinks
+ *
+ * Hosted inline, on the broker's reactor: it never blocks but at its start and end, at rank 0.  Whatever comes in is told
+ * to the node together with the time, and the timer is set to the node's deadline: a timerfd at absolute CLOCK_BOOTTIME,
+ * set anew only when the deadline has changed.  What the node wants is done by node_ops.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libutil/errprintf.h"
+#include "modules/fluid/node/past.h"
+#include "modules/fluid/service/service.h"
+#include "modules/fluid/service/ticks.h"
+
+#define NEVER UINT64_MAX
+#define MAX_READINGS 10 /* of all clocks, until they are read together */
+
+/* --- time ------------------------------------------------------------------------------------------ */
+
+static uint64_t read_us (clockid_t id)
+{
+    struct timespec ts;
+
+    clock_gettime (id, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* Whether the clocks were read together: not where we were held up between two of them. */
+static bool read_together (const struct service *sv, struct witness_reading *r)
+{
+    r->boot_us = read_us (CLOCK_BOOTTIME);
+    r->raw_us = read_us (CLOCK_MONOTONIC_RAW);
+    r->wall_us = read_us (CLOCK_REALTIME);
+    r->ticks = sv->has_ticks ? processor_ticks () : 0;
+    return read_us (CLOCK_BOOTTIME) - r->boot_us < WITNESS_GRAIN_US / 4;
+}
+
+/* Clocks that cannot be read together are not compared: the next time shows what was missed. */
+uint64_t service_now_us (struct service *sv)
+{
+    struct witness_reading now;
+    bool together = false;
+
+    for (int i = 0; i < MAX_READINGS && !together; i++)
+        together = read_together (sv, &now);
+    int64_t sure_us = 0, off_us = together ? witness_look (&sv->witness, &now, &sure_us) : 0;
+    if (off_us != 0)
+        node_lost_time (sv->node, now.boot_us, off_us, sure_us);
+    return now.boot_us;
+}
+
+void service_set_timer (struct service *sv)
+{
+    uint64_t at_us = node_deadline (sv->node);
+    struct itimerspec its = { 0 };
+
+    if (at_us == sv->armed_us)
+        return;
+    sv->armed_us = at_us;
+    if (at_us != NEVER) { /* all zero: disarmed */
+        its.it_value.tv_sec = (time_t)(at_us / 1000000);
+        its.it_value.tv_nsec = (long)(at_us % 1000000 * 1000) + 1;
+    }
+    timerfd_settime (sv->timer_fd, TFD_TIMER_ABSTIME, &its, NULL);
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct service *sv = arg;
+    uint64_t count;
+
+    if (read (sv->timer_fd, &count, sizeof (count)) < 0)
+        return; /* it was set anew meanwhile */
+    sv->armed_us = NEVER;
+    node_tick (sv->node, service_now_us (sv));
+    service_set_timer (sv);
+}
+
+static int start_timer (struct service *sv, idt_error_t *errp)
+{
+    sv->timer_fd = timerfd_create (CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (sv->timer_fd < 0
+        || !(sv->timer = idt_fd_watcher_create (idt_get_reactor (sv->h), sv->timer_fd, IDT_POLLIN, timer_cb, sv)))
+        return errprintf (errp, "cannot make a timer: %s", strerror (errno));
+    idt_watcher_start (sv->timer);
+    return 0;
+}
+
+static void stop_timer (struct service *sv)
+{
+    idt_watcher_destroy (sv->timer);
+    if (sv->timer_fd >= 0)
+        close (sv->timer_fd);
+}
+
+/* --- the overlay ------------------------------------------------------------------------------------ */
+
+static bool read_clock_cb (void *arg, uint64_t *inst_us, uint64_t *bound_us)
+{
+    struct service *sv = arg;
+
+    return node_clock (sv->node, service_now_us (sv), inst_us, bound_us);
+}
+
+static void sample_cb (void *arg, const struct idt_clock_sample *sample)
+{
+    struct service *sv = arg;
+
+    node_sample (sv->node, service_now_us (sv), sample);
+    service_set_timer (sv);
+}
+
+static void parent_cb (void *arg, bool up)
+{
+    struct service *sv = arg;
+
+    node_parent (sv->node, service_now_us (sv), up);
+    service_set_timer (sv);
+}
+
+static const struct idt_overlay_ops overlay_ops = {
+    .read_clock = read_clock_cb,
+    .sample = sample_cb,
+    .parent = parent_cb,
+};
+
+/* A module in a thread hears nothing of the overlay: it takes the parent to be there, and the time from leases. */
+static int attach (struct service *sv, idt_error_t *errp)
+{
+    if (idt_overlay_attach (sv->h, &overlay_ops, sv) == 0)
+        return 0;
+    if (errno != ENOTSUP)
+        return errprintf (errp, "cannot attach to the overlay: %s", strerror (errno));
+    node_parent (sv->node, service_now_us (sv), true);
+    return 0;
+}
+
+/* --- who is called for what --------------------------------------------------------------------------- */
+
+static void log_cb (void *arg, int level, const char *text)
+{
+    struct service *sv = arg;
+
+    idt_log (sv->h, level, "%s", text);
+}
+
+static const struct node_ops node_ops = {
+    .reply = service_reply_cb,
+    .fail = service_fail_cb,
+    .forward = service_forward_up_cb,
+    .cancel = service_cancel_up_cb,
+    .lease_up = service_lease_up_cb,
+    .lease_reply = service_lease_reply_cb,
+    .store = service_store_cb,
+    .report_up = service_report_up_cb,
+    .log = log_cb,
+};
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST, "fluid.block", service_block_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "fluid.generate", service_generate_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "fluid.lease", service_lease_cb, IDT_ROLE_BROKER },
+    { IDT_MSGTYPE_REQUEST, "fluid.lend", service_lend_cb, IDT_ROLE_BROKER | IDT_ROLE_LOCAL },
+    { IDT_MSGTYPE_REQUEST, "fluid.position", service_position_cb, IDT_ROLE_BROKER },
+    { IDT_MSGTYPE_REQUEST, "fluid.watermark", service_watermark_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "fluid.cancel", service_cancel_cb, IDT_ROLE_BROKER },
+    { IDT_MSGTYPE_REQUEST, "fluid.disconnect", service_disconnect_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "fluid.info", service_info_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "fluid.stats-get", service_stats_get_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "fluid.stats-clear", service_stats_clear_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_EVENT, "fluid.stats-clear", service_stats_clear_cb, 0 },
+    IDT_HANDLERS_END,
+};
+
+/* --- life ------------------------------------------------------------------------------------------------ */
+
+/* Answer what waits for those above. */
+static void drop_ups (struct service *sv)
+{
+    struct up *up;
+
+    while ((up = LIST_FIRST (&sv->ups))) {
+        if (up->msg)
+            service_respond_error (sv, up->msg, EHOSTUNREACH, SERVICE_STOPPING);
+        up_destroy (up);
+    }
+}
+
+/* For the next life on this broker: ids stay in order, and rank 0's leases stay as they are. */
+static void leave (struct service *sv, const struct lease_record *last)
+{
+    size_t size;
+    void *past = node_leave (sv->node, sv->stored ? last : NULL, &size);
+
+    if (!past || idt_module_keep (sv->h, past, size) < 0)
+        idt_log (sv->h, LOG_WARNING, "nothing is left for the next start of fluid: %s", strerror (errno));
+    free (past);
+}
+
+static void fluid_fini (idt_t *h, void *ctx)
+{
+    struct service *sv = ctx;
+    int saved = errno;
+    struct lease_record last = { 0 };
+
+    idt_handlers_remove (h, handlers);
+    if (sv->node)
+        node_stop (sv->node, service_now_us (sv), &last);
+    service_watermark_stop (sv);
+    drop_ups (sv);
+    stop_timer (sv);
+    service_stop_root (sv, &last);
+    if (sv->running)
+        leave (sv, &last);
+    node_destroy (sv->node);
+    free (sv);
+    errno = saved;
+}
+
+static int create_node (struct service *sv, idt_error_t *errp)
+{
+    const void *past;
+    size_t size = 0;
+
+    if (!(sv->node = node_create (&sv->options.node, &node_ops, sv)))
+        return errprintf (errp, "cannot start: %s", strerror (errno));
+    past = idt_module_kept (sv->h, &size);
+    node_remember (sv->node, past, size);
+    return 0;
+}
+
+static int add_handlers (struct service *sv, idt_error_t *errp)
+{
+    return idt_handlers_add (sv->h, handlers, sv) < 0 ? errprintf (errp, "out of memory") : 0;
+}
+
+static int start (struct service *sv, idt_error_t *errp)
+{
+    if (options_read (sv->h, &sv->options, errp) < 0
+        || create_node (sv, errp) < 0
+        || start_timer (sv, errp) < 0
+        || (sv->options.node.rank == 0 && service_start_root (sv, errp) < 0)
+        || add_handlers (sv, errp) < 0
+        || attach (sv, errp) < 0)
+        return -1;
+    service_set_timer (sv);
+    sv->running = true;
+    return 0;
+}
+
+static int fluid_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
+{
+    struct service *sv = calloc (1, sizeof (*sv));
+
+    if (!sv)
+        return errprintf (errp, "out of memory");
+    *sv = (struct service){ .h = h, .timer_fd = -1, .armed_us = NEVER, .has_ticks = processor_has_ticks () };
+    if (start (sv, errp) < 0) {
+        fluid_fini (h, sv);
+        return -1;
+    }
+    *ctx = sv;
+    return 0;
+}
+
+IDT_MODULE ("fluid", fluid_init, fluid_fini)

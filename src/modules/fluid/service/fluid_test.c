@@ -1,0 +1,969 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* fluid_test.c - the module in a tree of brokers that the test plays
+ *
+ * Each rank has the module on an inline transport, all on one reactor.  The test routes: requests with the UPSTREAM flag
+ * to the parent's module, responses back, and gives clients' requests to any rank.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <idtree/idtree.h>
+
+#include "libidtree/transport.h"
+#include "libutil/fifo.h"
+#include "libutil/tap.h"
+#include "test/faulty_disk.h"
+#include "modules/fluid/service/wire.h"
+
+#define NRANKS 7 /* parent of r: (r - 1) / 2 */
+#define CLIENT "cccccccc-cccc-4ccc-8ccc-cccccccccccc"
+
+extern const struct idt_module idt_module;
+
+struct rank {
+    struct tree *tree;
+    uint32_t rank;
+    char rank_text[12];
+    char uuid[IDT_MSG_UUID_LEN + 1];
+    idt_t *h;
+    void *ctx;
+    struct fifo out; /* what the module sent */
+    const struct idt_overlay_ops *ops;
+    void *ops_arg;
+    bool cut; /* from its parent */
+    char log[512];
+    int logged;
+};
+
+struct tree {
+    idt_reactor_t *r;
+    struct rank rank[NRANKS];
+    char dir[64];
+    const char *options[16]; /* name, value, ... */
+    uint32_t incarnations;
+    struct fifo answers; /* to clients */
+};
+
+/* --- the broker's side of a module ------------------------------------------------------------------------ */
+
+static int inline_send (void *impl, const idt_msg_t *msg)
+{
+    struct rank *k = impl;
+
+    return fifo_push (&k->out, idt_msg_ref (msg));
+}
+
+static const char *inline_attr_get (void *impl, const char *name)
+{
+    struct rank *k = impl;
+
+    if (strcmp (name, "rank") == 0)
+        return k->rank_text;
+    if (strcmp (name, "broker.uuid") == 0)
+        return k->uuid;
+    if (strcmp (name, "statedir") == 0 && k->rank == 0)
+        return k->tree->dir;
+    for (const char **o = k->tree->options; *o; o += 2)
+        if (strcmp (*o, name) == 0)
+            return o[1];
+    errno = ENOENT;
+    return NULL;
+}
+
+static const char *inline_attr_define (void *impl, const char *name, const char *value)
+{
+    const char *given = inline_attr_get (impl, name);
+
+    return given ? given : value;
+}
+
+static int inline_attach (void *impl, const struct idt_overlay_ops *ops, void *arg)
+{
+    struct rank *k = impl;
+
+    k->ops = ops;
+    k->ops_arg = arg;
+    return 0;
+}
+
+/* As a broker tells it: by the route that the request came.  Who is no rank of the tree may say anything here. */
+static bool inline_covers (void *impl, const idt_msg_t *request, uint32_t rank)
+{
+    struct tree *t = ((struct rank *)impl)->tree;
+    const char *from = idt_msg_route_newest (request);
+
+    for (uint32_t i = 0; from && i < NRANKS; i++)
+        if (strcmp (t->rank[i].uuid, from) == 0) {
+            while (rank > i)
+                rank = (rank - 1) / 2;
+            return rank == i;
+        }
+    return true;
+}
+
+static void inline_log (void *impl, int level, const char *name, const char *text)
+{
+    struct rank *k = impl;
+
+    if (level > LOG_ERR)
+        return;
+    k->logged++;
+    snprintf (k->log, sizeof (k->log), "%s", text);
+}
+
+static void inline_destroy (void *impl)
+{
+}
+
+static const struct idt_transport hosted = {
+    .send = inline_send,
+    .attr_get = inline_attr_get,
+    .attr_define = inline_attr_define,
+    .overlay_attach = inline_attach,
+    .overlay_covers = inline_covers,
+    .log = inline_log,
+    .destroy = inline_destroy,
+};
+
+/* --- routing ------------------------------------------------------------------------------------------------ */
+
+static struct rank *parent_of (struct rank *k)
+{
+    return &k->tree->rank[(k->rank - 1) / 2];
+}
+
+static void fail_up (struct rank *k, const idt_msg_t *msg)
+{
+    idt_msg_t *response = idt_msg_respond (msg, EHOSTUNREACH);
+
+    idt_handle_dispatch (k->h, response);
+    idt_msg_unref (response);
+}
+
+/* A request of a module goes to its parent's, which sees that it came over the overlay. */
+static void route_request (struct rank *k, const idt_msg_t *msg)
+{
+    if (k->rank == 0 || k->cut || !parent_of (k)->h) {
+        fail_up (k, msg);
+        return;
+    }
+    idt_msg_t *copy = idt_msg_copy (msg, true);
+
+    idt_msg_route_clear (copy);
+    idt_msg_route_push (copy, k->uuid);
+    idt_msg_set_cred (copy, (struct idt_cred){ .userid = 0, .rolemask = IDT_ROLE_OWNER | IDT_ROLE_BROKER });
+    idt_handle_dispatch (parent_of (k)->h, copy);
+    idt_msg_unref (copy);
+}
+
+static void route_response (struct tree *t, const idt_msg_t *msg)
+{
+    const char *to = idt_msg_route_newest (msg);
+
+    for (int i = 0; i < NRANKS; i++)
+        if (to && strcmp (t->rank[i].uuid, to) == 0) {
+            if (t->rank[i].h && !t->rank[i].cut)
+                idt_handle_dispatch (t->rank[i].h, msg);
+            return;
+        }
+    fifo_push (&t->answers, idt_msg_ref (msg));
+}
+
+static bool route_some (struct tree *t)
+{
+    const idt_msg_t *msg;
+    bool any = false;
+
+    for (int i = 0; i < NRANKS; i++)
+        while ((msg = fifo_pop (&t->rank[i].out))) {
+            any = true;
+            if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
+                route_response (t, msg);
+            else
+                route_request (&t->rank[i], msg);
+            idt_msg_unref (msg);
+        }
+    return any;
+}
+
+static void turn (struct tree *t)
+{
+    while (route_some (t))
+        ;
+    idt_reactor_run (t->r, IDT_REACTOR_NOWAIT);
+    while (route_some (t))
+        ;
+}
+
+/* --- the tree ------------------------------------------------------------------------------------------------ */
+
+static uint64_t now_us (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_BOOTTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* The overlay's heartbeat: the parent's clock is read. */
+static void heartbeat (struct rank *k)
+{
+    struct idt_clock_sample s = { .sent_us = now_us () };
+
+    if (k->rank == 0 || k->cut || !k->h || !parent_of (k)->h
+        || !parent_of (k)->ops->read_clock (parent_of (k)->ops_arg, &s.peer_received_us, &s.peer_bound_us))
+        return;
+    s.peer_sent_us = s.peer_received_us;
+    s.received_us = now_us ();
+    k->ops->sample (k->ops_arg, &s);
+}
+
+static int start_rank (struct tree *t, uint32_t rank, idt_error_t *errp)
+{
+    struct rank *k = &t->rank[rank];
+
+    *k = (struct rank){ .tree = t, .rank = rank };
+    snprintf (k->rank_text, sizeof (k->rank_text), "%u", (unsigned)rank);
+    snprintf (k->uuid, sizeof (k->uuid), "%08x-0000-4000-8000-%012x", (unsigned)rank, (unsigned)++t->incarnations);
+    k->h = idt_handle_create (&hosted, k);
+    if (!k->h || idt_set_reactor (k->h, t->r) < 0 || idt_handle_set_module (k->h, "fluid") < 0)
+        bail_out ("idt_handle_create");
+    if (idt_module.init (k->h, 0, NULL, &k->ctx, errp) < 0) {
+        int saved = errno;
+        idt_close (k->h);
+        k->h = NULL;
+        errno = saved;
+        return -1;
+    }
+    heartbeat (k);
+    if (rank > 0)
+        k->ops->parent (k->ops_arg, true);
+    turn (t);
+    return 0;
+}
+
+static void drop (struct fifo *fifo)
+{
+    const idt_msg_t *msg;
+
+    while ((msg = fifo_pop (fifo)))
+        idt_msg_unref (msg);
+}
+
+/* What the module sends in its last moments still goes out. */
+static void stop_rank (struct tree *t, uint32_t rank)
+{
+    struct rank *k = &t->rank[rank];
+
+    idt_module.fini (k->h, k->ctx);
+    while (route_some (t))
+        ;
+    idt_close (k->h);
+    k->h = NULL;
+    drop (&k->out);
+    fifo_fini (&k->out);
+}
+
+/* Gone without a word, as after kill -9: what it sends at its end is dropped.  Not for rank 0. */
+static void kill_rank (struct tree *t, uint32_t rank)
+{
+    struct rank *k = &t->rank[rank];
+
+    k->cut = true;
+    stop_rank (t, rank);
+}
+
+static void cut (struct tree *t, uint32_t rank, bool cut)
+{
+    struct rank *k = &t->rank[rank];
+
+    k->cut = cut;
+    k->ops->parent (k->ops_arg, !cut);
+    turn (t);
+}
+
+/* Options: name, value, ..., NULL. */
+static void tree_init (struct tree *t, ...)
+{
+    va_list ap;
+    const char *s;
+    int n = 0;
+
+    *t = (struct tree){ .r = idt_reactor_create () };
+    strcpy (t->dir, "/tmp/idtree-fluid-XXXXXX");
+    if (!t->r || !mkdtemp (t->dir))
+        bail_out ("mkdtemp");
+    va_start (ap, t);
+    while ((s = va_arg (ap, const char *)))
+        t->options[n++] = s;
+    va_end (ap);
+}
+
+static void tree_start (struct tree *t)
+{
+    idt_error_t err;
+
+    for (uint32_t i = 0; i < NRANKS; i++)
+        if (start_rank (t, i, &err) < 0)
+            bail_out (err.text);
+}
+
+static void tree_stop (struct tree *t)
+{
+    for (uint32_t i = NRANKS; i > 0; i--)
+        if (t->rank[i - 1].h)
+            stop_rank (t, i - 1);
+}
+
+static void tree_fini (struct tree *t)
+{
+    char path[128];
+
+    tree_stop (t);
+    drop (&t->answers);
+    fifo_fini (&t->answers);
+    snprintf (path, sizeof (path), "%s/fluid.sqlite", t->dir);
+    unlink (path);
+    rmdir (t->dir);
+    idt_reactor_destroy (t->r);
+}
+
+/* --- a client -------------------------------------------------------------------------------------------------- */
+
+static void send_request (struct tree *t, uint32_t rank, idt_msg_t *msg, uint32_t tag, uint32_t roles)
+{
+    idt_msg_set_matchtag (msg, tag);
+    idt_msg_set_cred (msg, (struct idt_cred){ .userid = 1000, .rolemask = roles });
+    idt_msg_route_push (msg, CLIENT);
+    idt_handle_dispatch (t->rank[rank].h, msg);
+    idt_msg_unref (msg);
+}
+
+static void ask_block (struct tree *t, uint32_t rank, uint32_t count, fluid_t after, uint32_t tag)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    uint8_t buf[WIRE_BLOCK_SIZE];
+
+    wire_put_block (buf, count, after);
+    idt_msg_set_topic (msg, "fluid.block");
+    idt_msg_set_payload (msg, buf, sizeof (buf));
+    send_request (t, rank, msg, tag, IDT_ROLE_USER | IDT_ROLE_LOCAL);
+}
+
+static void ask_json (struct tree *t, uint32_t rank, const char *topic, const char *payload, uint32_t roles)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    idt_msg_set_topic (msg, topic);
+    idt_msg_set_string (msg, payload);
+    send_request (t, rank, msg, 1, roles);
+}
+
+/* The next answer, which comes; for idt_msg_unref (). */
+static const idt_msg_t *answer (struct tree *t)
+{
+    const idt_msg_t *msg;
+
+    wait_until ((msg = fifo_pop (&t->answers)))
+        turn (t);
+    return msg;
+}
+
+/* Ask a rank for ids and wait.  Returns the first one, or 0 where the answer is not 'count' increasing ids above 'after'. */
+static fluid_t get_ids (struct tree *t, uint32_t rank, uint32_t count, fluid_t after, fluid_t *last)
+{
+    const void *data;
+    size_t size, n = 0;
+    uint64_t sum = 0;
+    fluid_t first = 0;
+
+    ask_block (t, rank, count, after, 1);
+    const idt_msg_t *msg = answer (t);
+    struct run *run = idt_msg_errnum (msg) == 0 && idt_msg_payload (msg, &data, &size) == 0
+                          ? wire_get_runs (data, size, &n)
+                          : NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (run[i].first <= after)
+            sum = UINT64_MAX / 2;
+        after = run[i].first + run[i].n - 1;
+        sum += run[i].n;
+    }
+    if (sum == count) {
+        first = run[0].first;
+        *last = after;
+    }
+    free (run);
+    idt_msg_unref (msg);
+    return first;
+}
+
+/* The errno and text that a request is answered with. */
+static int error_of (struct tree *t, char *text, size_t size)
+{
+    const idt_msg_t *msg = answer (t);
+    const char *s = idt_msg_string (msg);
+    int errnum = (int)idt_msg_errnum (msg);
+
+    snprintf (text, size, "%s", s ? s : "");
+    idt_msg_unref (msg);
+    return errnum;
+}
+
+static json_t *info (struct tree *t, uint32_t rank)
+{
+    ask_json (t, rank, "fluid.info", NULL, IDT_ROLE_USER | IDT_ROLE_LOCAL);
+    const idt_msg_t *msg = answer (t);
+    json_t *o = idt_msg_json (msg, NULL);
+
+    idt_msg_unref (msg);
+    return o;
+}
+
+static bool state_is (struct tree *t, uint32_t rank, const char *state, int served_by)
+{
+    json_t *o = info (t, rank);
+    bool good = o && strcmp (json_string_value (json_object_get (o, "state")), state) == 0
+                && json_integer_value (json_object_get (o, "served_by")) == served_by;
+
+    json_decref (o);
+    return good;
+}
+
+/* --- tests ------------------------------------------------------------------------------------------------------- */
+
+static void test_tree (void)
+{
+    struct tree t;
+    fluid_t last[NRANKS] = { 0 };
+    int made_by[NRANKS], bad = 0;
+
+    tree_init (&t, "fluid.max-generators", "2", NULL);
+    tree_start (&t);
+    for (int round = 0; round < 3; round++)
+        for (uint32_t i = 0; i < NRANKS; i++) {
+            fluid_t id = get_ids (&t, i, 1500, last[i], &last[i]);
+
+            made_by[i] = id ? (int)fluid_split (id).generator : -1;
+            bad += id == 0;
+        }
+    ok (bad == 0, "each rank answers, in increasing order");
+    wait_until (state_is (&t, 1, "active", 1))
+        ;
+    for (uint32_t i = 0; i < NRANKS; i++)
+        made_by[i] = (int)fluid_split (get_ids (&t, i, 1, last[i], &last[i])).generator;
+    ok (made_by[0] == 0 && made_by[1] == 1 && made_by[3] == 1 && made_by[4] == 1 && made_by[2] == 0 && made_by[5] == 0
+            && made_by[6] == 0,
+        "ranks beyond the generators are served by the nearest ancestor that has one");
+    ok (state_is (&t, 0, "active", 0) && state_is (&t, 3, "idle", 1) && state_is (&t, 6, "idle", 0), "fluid.info says so");
+
+    json_t *o = info (&t, 0);
+    int64_t rank, generator, max;
+    const char *timestamp, *epoch, *lo, *hi;
+    double skew;
+    ok (json_unpack (o, "{s:I s:I s:s s:s s:[s,s] s:F s:I}", "rank", &rank, "generator", &generator, "timestamp_ms",
+                     &timestamp, "epoch", &epoch, "lease", &lo, &hi, "skew_bound_ms", &skew, "max_generators", &max)
+                == 0
+            && rank == 0 && generator == 0 && max == 2 && strlen (epoch) == 24 && strcmp (lo, "0") == 0 && skew <= 1.0,
+        "with all that it tells");
+    json_decref (o);
+    o = info (&t, 6);
+    ok (json_is_null (json_object_get (o, "generator")) && json_is_string (json_object_get (o, "epoch")),
+        "an idle rank hears the epoch from above");
+    json_decref (o);
+
+    ask_json (&t, 3, "fluid.generate", "{\"count\":3}", IDT_ROLE_USER | IDT_ROLE_LOCAL);
+    const idt_msg_t *msg = answer (&t);
+    const char *text;
+    int n;
+    fluid_t id = 0;
+    ok (idt_msg_unpack (msg, &o, NULL, "{s:[[s,i]]}", "runs", &text, &n) == 0 && n == 3 && fluid_parse (text, &id) == 0
+            && text[0] == 'f' && fluid_split (id).generator == 1,
+        "fluid.generate answers runs in F58");
+    json_decref (o);
+    idt_msg_unref (msg);
+    tree_fini (&t);
+}
+
+static void test_errors (void)
+{
+    struct tree t;
+    char text[256];
+    static const struct {
+        const char *topic, *payload;
+        uint32_t roles;
+        int errnum;
+        const char *say;
+    } cases[] = {
+        { "fluid.generate", "{\"count\":0}", IDT_ROLE_USER, EINVAL, "65536" },
+        { "fluid.generate", "{\"count\":65537}", IDT_ROLE_USER, EINVAL, "65536" },
+        { "fluid.generate", "{\"count\":-1}", IDT_ROLE_USER, EINVAL, "65536" },
+        { "fluid.generate", "{\"count\":\"x\"}", IDT_ROLE_USER, EINVAL, "65536" },
+        { "fluid.generate", "[]", IDT_ROLE_USER, EPROTO, "" },
+        { "fluid.block", "abc", IDT_ROLE_USER, EPROTO, "12 bytes" },
+        { "fluid.block", NULL, IDT_ROLE_USER, EPROTO, "payload" },
+        { "fluid.lease", "{\"want\":1}", IDT_ROLE_OWNER | IDT_ROLE_BROKER, EPROTO, "want" },
+        { "fluid.stats-clear", NULL, IDT_ROLE_USER, EPERM, "" },
+        { "fluid.nosuch", NULL, IDT_ROLE_USER, ENOSYS, "fluid.nosuch" },
+        { "fluid.stats-get", NULL, IDT_ROLE_USER, 0, "\"renewals\":" },
+        { "fluid.stats-clear", NULL, IDT_ROLE_OWNER, 0, "" },
+        { "fluid.ping", "{\"seq\":1}", IDT_ROLE_USER, 0, "\"seq\":1" },
+    };
+
+    tree_init (&t, NULL);
+    tree_start (&t);
+    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+        ask_json (&t, 1, cases[i].topic, cases[i].payload, cases[i].roles);
+        int errnum = error_of (&t, text, sizeof (text));
+        ok (errnum == cases[i].errnum && strstr (text, cases[i].say), "%s %s: %s %s", cases[i].topic,
+            cases[i].payload ? cases[i].payload : "-", errnum ? strerror (errnum) : "success", text);
+    }
+    ask_block (&t, 1, 1, UINT64_MAX, 1);
+    ok (error_of (&t, text, sizeof (text)) == EAGAIN, "an 'after' out of reach: %s", text);
+    tree_fini (&t);
+}
+
+/* Whatever roles a client has: the broker takes IDT_ROLE_BROKER away where he comes in. */
+static void test_between_brokers (void)
+{
+    static const char *const topics[] = { "fluid.lease", "fluid.position", "fluid.cancel", "fluid.lend" };
+    static const uint32_t roles[]
+        = { IDT_ROLE_OWNER, IDT_ROLE_OWNER | IDT_ROLE_LOCAL, IDT_ROLE_USER, IDT_ROLE_ALL, IDT_ROLE_NONE };
+    char text[256];
+    struct tree t;
+
+    tree_init (&t, "fluid.epoch", "2026-01-01T00:00:00Z", NULL);
+    tree_start (&t);
+    while (!state_is (&t, 0, "active", 0))
+        turn (&t);
+    for (size_t i = 0; i < sizeof (topics) / sizeof (topics[0]); i++) {
+        bool refused = true;
+
+        for (size_t k = 0; k < sizeof (roles) / sizeof (roles[0]); k++) {
+            ask_json (&t, 0, topics[i], "{\"epoch\":\"2025-05-05T00:00:00Z\"}", roles[k]);
+            refused = refused && error_of (&t, text, sizeof (text)) == EPERM && strstr (text, topics[i]);
+        }
+        ok (refused, "no client gets through with %s: %s", topics[i], text);
+    }
+    ask_json (&t, 0, "fluid.lend", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
+    ok (error_of (&t, text, sizeof (text)) == EPERM && strstr (text, "one broker"), "nor a module elsewhere: %s", text);
+    while (!state_is (&t, 0, "active", 0)) /* when its disk has stored the first horizon */
+        ;
+    ok (t.rank[0].logged == 0, "all is as it was");
+    tree_fini (&t);
+}
+
+/* Rank 1 lies: what it asks of rank 0 for 'generator' is answered with this error. */
+static int lie (struct tree *t, uint32_t generator, const char *form)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    const idt_msg_t *answer;
+    char payload[256];
+    int errnum = -1;
+
+    snprintf (payload, sizeof (payload), form, generator, CLIENT);
+    if (idt_msg_set_topic (msg, "fluid.lease") < 0 || idt_msg_set_string (msg, payload) < 0)
+        bail_out ("no request");
+    idt_msg_set_matchtag (msg, 1);
+    idt_msg_set_cred (msg, (struct idt_cred){ 0, IDT_ROLE_OWNER | IDT_ROLE_BROKER });
+    idt_msg_route_clear (msg);
+    idt_msg_route_push (msg, t->rank[1].uuid);
+    idt_handle_dispatch (t->rank[0].h, msg);
+    idt_msg_unref (msg);
+    while ((answer = fifo_pop (&t->rank[0].out))) {
+        if (idt_msg_type (answer) == IDT_MSGTYPE_RESPONSE)
+            errnum = idt_msg_errnum (answer);
+        idt_msg_unref (answer);
+    }
+    return errnum;
+}
+
+static void test_liar (void)
+{
+    static const char want[] = "{\"want\":[[%u,\"%s\",1,\"0\"]],\"back\":[]}", back[] = "{\"want\":[],\"back\":[[%u,\"%s\",\"5\"]]}";
+    struct tree t;
+    int bad = 0;
+
+    tree_init (&t, NULL);
+    tree_start (&t);
+    while (!state_is (&t, 0, "active", 0))
+        turn (&t);
+    for (uint32_t g = 0; g < NRANKS; g++) {
+        bool is_below = g == 1 || g == 3 || g == 4;
+
+        bad += (lie (&t, g, want) == EPERM) == is_below;
+        bad += (lie (&t, g, back) == EPERM) == is_below;
+    }
+    ok (bad == 0, "a child asks for, and gives back, the generators of its subtree alone");
+    tree_fini (&t);
+}
+
+static void test_trouble (void)
+{
+    struct tree t;
+    char text[256];
+    fluid_t last = 0, before;
+
+    tree_init (&t, "fluid.max-generators", "2", "fluid.forward-timeout", "50ms", NULL);
+    tree_start (&t);
+    wait_until (state_is (&t, 1, "active", 1))
+        ;
+    get_ids (&t, 1, 10, 0, &last);
+    cut (&t, 1, true);
+    ok (get_ids (&t, 3, 10, last, &last) && fluid_split (last).generator == 1, "a broker that lost its parent goes on with its lease");
+    cut (&t, 6, true);
+    ask_block (&t, 6, 1, 0, 1);
+    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "one without fails requests after their time: %s", text);
+    ask_block (&t, 6, 5, 0, 1);
+    turn (&t);
+    cut (&t, 6, false);
+    const idt_msg_t *msg = answer (&t);
+    ok (idt_msg_errnum (msg) == 0, "or answers them when the parent is back before");
+    idt_msg_unref (msg);
+    cut (&t, 1, false);
+
+    before = last;
+    kill_rank (&t, 1);
+    for (uint32_t i = 3; i < 5; i++)
+        t.rank[i].ops->parent (t.rank[i].ops_arg, false);
+    ask_block (&t, 3, 1, last, 1);
+    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "below a dead parent an idle rank has nobody to ask");
+    start_rank (&t, 1, NULL);
+    for (uint32_t i = 3; i < 5; i++)
+        t.rank[i].ops->parent (t.rank[i].ops_arg, true);
+    ok (get_ids (&t, 3, 10, before, &last) != 0, "when it is back, ids go on above those before");
+
+    cut (&t, 6, true);
+    ask_block (&t, 6, 1, 0, 1);
+    ask_json (&t, 6, "fluid.disconnect", NULL, IDT_ROLE_USER);
+    drop (&t.answers);
+    cut (&t, 6, false);
+    get_ids (&t, 6, 1, 0, &last);
+    ok (fifo_pop (&t.answers) == NULL, "a client that disconnected is not answered");
+
+    ask_block (&t, 0, 65536, 0, 1);
+    stop_rank (&t, 0);
+    turn (&t);
+    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "a module that is unloaded answers what waits: %s", text);
+    tree_fini (&t);
+}
+
+static uint64_t number_of (struct tree *t, const char *key)
+{
+    json_t *o = info (t, 0);
+    const char *s = json_string_value (json_object_get (o, key));
+    uint64_t n = s ? strtoull (s, NULL, 10) : 0;
+
+    json_decref (o);
+    return n;
+}
+
+static void test_restart (void)
+{
+    struct tree t;
+    idt_error_t err;
+    fluid_t last = 0;
+    struct rank thief = { 0 };
+
+    tree_init (&t, "fluid.epoch", "2026-01-01T00:00:00Z", NULL);
+    if (start_rank (&t, 0, &err) < 0)
+        bail_out (err.text);
+    get_ids (&t, 0, 3000, 0, &last);
+    stop_rank (&t, 0);
+    start_rank (&t, 0, &err);
+    ok (get_ids (&t, 0, 10, last, &last) != 0, "after a clean stop the root goes on above all ids");
+    json_t *o = info (&t, 0);
+    ok (json_real_value (json_object_get (o, "ahead_ms")) < 1000, "not ahead of the clock");
+    ok (strcmp (json_string_value (json_object_get (o, "epoch")), "2026-01-01T00:00:00.000Z") == 0, "with the epoch it was given");
+    json_decref (o);
+
+    thief = t.rank[0]; /* start_rank () would forget it */
+    ok (start_rank (&t, 0, &err) < 0 && errno == EBUSY && strstr (err.text, "in use by broker 00000000"),
+        "a second root on the statedir does not start: %s", err.text);
+    t.rank[0] = thief;
+    stop_rank (&t, 0);
+    tree_fini (&t);
+
+    tree_init (&t, NULL);
+    start_rank (&t, 0, &err);
+    get_ids (&t, 0, 1, 0, &last);
+    ok (number_of (&t, "horizon_ms") >= 120000, "two leases are stored");
+    stop_rank (&t, 0);
+    t.options[0] = "fluid.epoch";
+    t.options[1] = "2026-01-01T00:00:00Z";
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "must remain"), "another epoch is refused: %s", err.text);
+    t.options[0] = NULL;
+    ok (start_rank (&t, 0, &err) == 0, "without the option it starts");
+    tree_fini (&t);
+}
+
+/* The watermark as rank 'rank' tells it; 0: it cannot. */
+static uint64_t watermark (struct tree *t, uint32_t rank)
+{
+    const char *s = NULL;
+    json_t *o = NULL;
+
+    ask_json (t, rank, "fluid.watermark", "{}", IDT_ROLE_USER | IDT_ROLE_LOCAL);
+    const idt_msg_t *msg = answer (t);
+    uint64_t ms = idt_msg_unpack (msg, &o, NULL, "{s:s}", "timestamp_ms", &s) == 0 ? strtoull (s, NULL, 10) : 0;
+    json_decref (o);
+    idt_msg_unref (msg);
+    return ms;
+}
+
+static void test_watermark (void)
+{
+    struct tree t;
+    char text[256];
+    fluid_t last = 0, at = 0;
+    uint64_t ms = 0;
+
+    tree_init (&t, "fluid.max-generators", "4", "fluid.lease", "1s", NULL);
+    tree_start (&t);
+    wait_until (state_is (&t, 3, "active", 3))
+        ;
+    get_ids (&t, 3, 10, 0, &at);
+    wait_until (watermark (&t, 6) > fluid_split (at).timestamp_ms)
+        ;
+    ok (true, "the watermark passes the ids that were made, as any rank tells");
+    ms = watermark (&t, 0);
+    for (uint32_t i = 0; i < NRANKS; i++)
+        if (!get_ids (&t, i, 100, 0, &last) || fluid_split (last).timestamp_ms < ms)
+            ms = UINT64_MAX;
+    ok (ms != UINT64_MAX && ms > 0, "no rank makes ids below it afterwards");
+    uint64_t number = watermark (&t, 0);
+    ask_json (&t, 0, "fluid.watermark", "{}", IDT_ROLE_USER);
+    const idt_msg_t *msg = answer (&t);
+    const char *id, *date;
+    int64_t behind;
+    fluid_t lowest = 0;
+    json_t *o = NULL;
+    ok (idt_msg_unpack (msg, &o, NULL, "{s:s s:s s:I}", "id", &id, "date", &date, "behind_ms", &behind) == 0
+            && fluid_parse (id, &lowest) == 0 && fluid_split (lowest).timestamp_ms >= number
+            && fluid_split (lowest).sequence == 0 && fluid_split (lowest).generator == 0 && strlen (date) == 24
+            && behind < 2000,
+        "it comes with the lowest id that may be made yet, its date, and how far it is behind");
+    json_decref (o);
+    idt_msg_unref (msg);
+
+    cut (&t, 3, true);
+    number = watermark (&t, 0);
+    wait_until (fluid_split (last).timestamp_ms >= number + 500)
+        get_ids (&t, 0, 1, last, &last);
+    ok (watermark (&t, 0) < number + 400, "a broker that is cut off holds it back");
+    wait_until (watermark (&t, 0) >= number + 500)
+        turn (&t);
+    ok (state_is (&t, 3, "fenced", 0), "until it can use its lease no more");
+
+    ask_json (&t, 1, "fluid.position", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
+    ok (error_of (&t, text, sizeof (text)) == EPROTO, "positions that are nonsense are not taken: %s", text);
+    for (int i = 0; i < 3; i++)
+        ask_json (&t, 6, "fluid.watermark", "{}", IDT_ROLE_USER);
+    ok (error_of (&t, text, sizeof (text)) == 0 && error_of (&t, text, sizeof (text)) == 0
+            && error_of (&t, text, sizeof (text)) == 0,
+        "all who ask at the same time are answered");
+    cut (&t, 6, true);
+    ask_json (&t, 6, "fluid.watermark", "{}", IDT_ROLE_USER);
+    ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "or told that nobody can be asked");
+    tree_fini (&t);
+}
+
+/* --- the disk ---------------------------------------------------------------------------------------------------- */
+
+static bool store_says (struct tree *t, const char *text)
+{
+    json_t *o = info (t, 0);
+    const char *s = json_string_value (json_object_get (o, "store"));
+    bool good = s && strstr (s, text);
+
+    json_decref (o);
+    return good;
+}
+
+static void test_disk (void)
+{
+    struct tree t;
+    char text[256];
+    idt_error_t err;
+    fluid_t last = 0;
+
+    tree_init (&t, "fluid.lease", "200ms", "fluid.forward-timeout", "100ms", NULL);
+    disk_choose (t.dir);
+    start_rank (&t, 0, &err);
+    ok (get_ids (&t, 0, 1, 0, &last) && store_says (&t, "good"), "with a good disk all is well");
+    disk_fail (1, true, DISK_FULL);
+    uint64_t horizon = number_of (&t, "horizon_ms");
+    wait_until (store_says (&t, "failing: "))
+        turn (&t);
+    ok (store_says (&t, "the disk is full"), "fluid.info tells of a full disk");
+    ok (strstr (t.rank[0].log, "the disk is full: no leases are given"), "and so does the log: %s", t.rank[0].log);
+    int logged = t.rank[0].logged;
+    ask_block (&t, 0, 1, 0, 1);
+    wait_until (error_of (&t, text, sizeof (text)) != 0)
+        ask_block (&t, 0, 1, 0, 1);
+    ok (strstr (text, "rank 0 waits until its horizon can be stored"), "requests fail when the lease is over: %s", text);
+    ok (number_of (&t, "horizon_ms") == horizon && number_of (&t, "timestamp_ms") >= horizon,
+        "which does not go beyond what is stored");
+    ok (t.rank[0].logged == logged, "the log tells it once, however often it is tried");
+    disk_fail (1, true, DISK_BROKEN);
+    wait_until (store_says (&t, "I/O error"))
+        turn (&t);
+    ok (t.rank[0].logged == logged + 1, "and another reason once");
+    disk_fail (0, false, DISK_FULL);
+    wait_until (store_says (&t, "good"))
+        turn (&t);
+    ok (get_ids (&t, 0, 10, last, &last) && number_of (&t, "horizon_ms") > horizon, "it goes on by itself when the disk does");
+
+    disk_hang (true);
+    wait_until (store_says (&t, "slow"))
+        turn (&t);
+    horizon = number_of (&t, "horizon_ms");
+    ask_block (&t, 0, 1, 0, 1);
+    wait_until (error_of (&t, text, sizeof (text)) != 0)
+        ask_block (&t, 0, 1, 0, 1);
+    ok (number_of (&t, "horizon_ms") == horizon, "a disk that hangs is told as slow, and not waited for by anything else");
+    disk_hang (false);
+    wait_until (store_says (&t, "good"))
+        turn (&t);
+    ok (get_ids (&t, 0, 10, last, &last) != 0, "it too");
+    tree_fini (&t);
+}
+
+static void write_file (const struct tree *t, const char *name, const char *text)
+{
+    char path[128];
+
+    snprintf (path, sizeof (path), "%s/%s", t->dir, name);
+    FILE *f = fopen (path, "w");
+    if (!f || fputs (text, f) < 0 || fclose (f) != 0)
+        bail_out (path);
+}
+
+static void test_recover (void)
+{
+    struct tree t;
+    idt_error_t err;
+    fluid_t id = 0;
+    char path[128];
+
+    tree_init (&t, "fluid.epoch", "2026-01-01T00:00:00Z", "fluid.recover-horizon", "2026-01-02T00:00:00Z", NULL);
+    write_file (&t, "fluid.sqlite", "junk");
+    t.options[2] = NULL;
+    ok (start_rank (&t, 0, &err) < 0 && errno == EBADMSG && strstr (err.text, "--recover-horizon"), "damage is refused: %s",
+        err.text);
+    t.options[2] = "fluid.recover-horizon";
+    t.options[0] = "fluid.lease";
+    t.options[1] = "60s";
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "fluid.epoch"), "the epoch cannot be guessed: %s", err.text);
+    t.options[0] = "fluid.epoch";
+    t.options[1] = "2026-01-01T00:00:00Z";
+    t.options[3] = "soon";
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "a date after the epoch"), "nonsense is refused: %s", err.text);
+    t.options[3] = "2059-01-01T00:00:00Z";
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "2059-01-01") && strstr (err.text, "fluid.max-jump"),
+        "and a slip of the pen: %s", err.text);
+    t.options[3] = "2026-01-02T00:00:00Z";
+    ok (start_rank (&t, 0, &err) == 0 && number_of (&t, "horizon_ms") >= 86400000, "with both it starts");
+    ok (get_ids (&t, 0, 1, 0, &id) && fluid_split (id).timestamp_ms >= 86400000, "above that date");
+    snprintf (path, sizeof (path), "%s/fluid.sqlite.damaged-1", t.dir);
+    ok (unlink (path) == 0, "the damaged file is kept");
+    stop_rank (&t, 0);
+
+    char text[FLUID_STRING_MAX];
+    fluid_t above = id + (UINT64_C (3600000) << 24);
+    fluid_encode (above, FLUID_F58, text, sizeof (text));
+    t.options[3] = text;
+    ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, 0, &id) && id > above, "an id does as well, and a good file is raised");
+    ok (number_of (&t, "horizon_ms") > fluid_split (above).timestamp_ms, "before it is used");
+    stop_rank (&t, 0);
+    ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, id, &id), "given again it changes nothing");
+    tree_fini (&t);
+}
+
+static void test_stranger (void)
+{
+    static const char request[]
+        = "{\"want\":[[3,\"aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa\",1,\"%s\"]],\"epoch\":\"%s\"}";
+    static const struct {
+        const char *have, *epoch, *say;
+    } cases[] = { { "1", "2025-05-05T00:00:00Z", "has the epoch 2026-01-01T00:00:00.000Z, and brokers hold leases of an "
+                                                 "instance with 2025-05-05T00:00:00.000Z" },
+                  { "99999999999", "2026-01-01T00:00:00Z", "and brokers hold some until 2029-03-03T09:46:39.999Z" } };
+    char text[256];
+    struct tree t;
+    idt_error_t err;
+
+    for (size_t i = 0; i < 2; i++) {
+        tree_init (&t, "fluid.epoch", "2026-01-01T00:00:00Z", NULL);
+        start_rank (&t, 0, &err);
+        snprintf (text, sizeof (text), request, cases[i].have, cases[i].epoch);
+        ask_json (&t, 0, "fluid.lease", text, IDT_ROLE_OWNER | IDT_ROLE_BROKER);
+        ok (error_of (&t, text, sizeof (text)) == 0 && strstr (text, "\"lease\":[]"), "a stranger gets nothing");
+        ok (store_says (&t, cases[i].say) && store_says (&t, t.dir), "which statedir is meant is told");
+        ok (strstr (t.rank[0].log, cases[i].say) && strstr (t.rank[0].log, t.dir), "by the log too: %s", t.rank[0].log);
+        tree_fini (&t);
+    }
+}
+
+static void test_options (void)
+{
+    static const char *const bad[][2] = {
+        { "fluid.max-generators", "0" },    { "fluid.max-generators", "16385" }, { "fluid.max-generators", "5x" },
+        { "fluid.lease", "0" },             { "fluid.lease", "2h" },             { "fluid.lease", "long" },
+        { "fluid.max-backlog", "-1" },      { "fluid.max-waiting", "0" },        { "fluid.forward-timeout", "1ms" },
+        { "fluid.epoch", "yesterday" },     { "fluid.epoch", "2999-01-01T00:00:00Z" },
+        { "fluid.max-jump", "much" },
+    };
+    struct tree t;
+    idt_error_t err;
+
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
+        tree_init (&t, bad[i][0], bad[i][1], NULL);
+        ok (start_rank (&t, 0, &err) < 0 && errno == EINVAL && (strstr (err.text, "must be") || strstr (err.text, "the clock says")),
+            "refused: %s", err.text);
+        tree_fini (&t);
+    }
+    tree_init (&t, "fluid.epoch", "2000-01-01T00:00:00Z", "fluid.lease", "1s", "fluid.max-backlog", "0", NULL);
+    ok (start_rank (&t, 0, &err) == 0, "an old epoch is fine for a new instance");
+    tree_fini (&t);
+}
+
+static void test_load (void)
+{
+    struct tree t;
+    idt_error_t err;
+    int failed = 0;
+
+    tree_init (&t, NULL);
+    for (int i = 0; i < 100; i++) {
+        failed += start_rank (&t, 0, &err) < 0;
+        stop_rank (&t, 0);
+    }
+    ok (failed == 0, "100 times loaded and unloaded, nothing is left behind");
+    tree_fini (&t);
+}
+
+int main (void)
+{
+    if (disk_install () < 0)
+        bail_out ("SQLite cannot be loaded");
+    test_tree ();
+    test_errors ();
+    test_between_brokers ();
+    test_liar ();
+    test_trouble ();
+    test_restart ();
+    test_watermark ();
+    test_disk ();
+    test_recover ();
+    test_stranger ();
+    test_options ();
+    test_load ();
+    return done_testing ();
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* ids.c - requests for ids: from clients and children to the node, and from the node to the parent */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "modules/fluid/service/service.h"
+#include "modules/fluid/service/wire.h"
+
+#define RUNS_ON_STACK 8 /* an answer of as many is written without an allocation */
+
+/* --- to the node ---------------------------------------------------------------------------------------- */
+
+/* The newest route is where the request came in, whatever else it says: a client of this broker, or a child. */
+static const char *asker_of (const idt_msg_t *msg)
+{
+    return idt_msg_route_newest (msg);
+}
+
+/* Another broker's forward.  Modules beside us are clients. */
+static bool is_broker_request (const idt_msg_t *msg)
+{
+    return (idt_msg_cred (msg).rolemask & (IDT_ROLE_BROKER | IDT_ROLE_LOCAL)) == IDT_ROLE_BROKER;
+}
+
+static void ask_node (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after)
+{
+    const struct node_request req = {
+        .cookie = (void *)idt_msg_ref (msg), .count = count, .after = after, .from_broker = is_broker_request (msg),
+        .asker = asker_of (msg)};
+
+    node_block (sv->node, service_now_us (sv), &req);
+    service_set_timer (sv);
+}
+
+void service_block_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    idt_error_t err = { "malformed request: no payload" };
+    const void *data;
+    size_t size;
+    uint32_t count;
+    fluid_t after;
+
+    if (idt_msg_payload (msg, &data, &size) < 0 || wire_get_block (data, size, &count, &after, &err) < 0)
+        service_respond_error (arg, msg, EPROTO, err.text);
+    else
+        ask_node (arg, msg, count, after);
+}
+
+void service_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    idt_error_t err;
+    json_t *o = idt_msg_json (msg, &err);
+
+    if (!o)
+        service_respond_error (arg, msg, EPROTO, err.text);
+    else
+        ask_node (arg, msg, wire_get_count (o), 0);
+    json_decref (o);
+}
+
+/* --- the node's answers ----------------------------------------------------------------------------------- */
+
+static bool is_json_request (const idt_msg_t *msg)
+{
+    return strcmp (idt_msg_topic (msg), "fluid.generate") == 0;
+}
+
+static void respond_runs (struct service *sv, const idt_msg_t *msg, const struct run *run, size_t nruns)
+{
+    uint8_t small[RUNS_ON_STACK * WIRE_RUN_SIZE], *buf = small;
+
+    if (nruns > RUNS_ON_STACK && !(buf = malloc (nruns * WIRE_RUN_SIZE))) {
+        service_respond_error (sv, msg, ENOMEM, NULL);
+        return;
+    }
+    for (size_t i = 0; i < nruns; i++)
+        wire_put_run (buf + i * WIRE_RUN_SIZE, &run[i]);
+    service_respond_raw (sv, msg, buf, nruns * WIRE_RUN_SIZE);
+    if (buf != small)
+        free (buf);
+}
+
+void service_reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
+{
+    if (is_json_request (cookie))
+        service_respond_object (arg, cookie, wire_pack_runs (run, nruns));
+    else
+        respond_runs (arg, cookie, run, nruns);
+    idt_msg_unref (cookie);
+}
+
+void service_fail_cb (void *arg, void *cookie, int errnum, const char *text)
+{
+    service_respond_error (arg, cookie, errnum, text);
+    idt_msg_unref (cookie);
+}
+
+/* --- not wanted any more ------------------------------------------------------------------------------------ */
+
+static bool same_client (const idt_msg_t *request, const idt_msg_t *msg)
+{
+    const char *a = idt_msg_route_oldest (request), *b = idt_msg_route_oldest (msg);
+
+    return a && b && strcmp (a, b) == 0;
+}
+
+static bool client_gone_cb (void *cookie, void *arg)
+{
+    if (!same_client (cookie, arg))
+        return false;
+    idt_msg_unref (cookie);
+    return true;
+}
+
+void service_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+
+    node_cancel (sv->node, service_now_us (sv), client_gone_cb, (void *)msg);
+    service_set_timer (sv);
+}
+
+struct canceling {
+    struct service *service;
+    const idt_msg_t *msg;
+};
+
+/* A child wants its forward no more.  It is answered all the same, so that nobody on the way remembers it. */
+static bool canceled_cb (void *cookie, void *arg)
+{
+    struct canceling *canceling = arg;
+
+    if (!is_broker_request (cookie) || !same_client (cookie, canceling->msg))
+        return false;
+    service_respond_error (canceling->service, cookie, ECANCELED, NULL);
+    idt_msg_unref (cookie);
+    return true;
+}
+
+void service_cancel_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+
+    node_cancel (sv->node, service_now_us (sv), canceled_cb, &(struct canceling){ sv, msg });
+    service_set_timer (sv);
+}
+
+/* --- to the parent -------------------------------------------------------------------------------------------- */
+
+static void forwarded_cb (idt_future_t *f, void *arg)
+{
+    struct up *up = arg;
+    struct service *sv = up->service;
+    const void *data;
+    size_t size, n;
+    struct run *run = NULL;
+
+    if (idt_rpc_get_raw (f, &data, &size) == 0)
+        run = wire_get_runs (data, size, &n);
+    if (run)
+        node_forwarded (sv->node, service_now_us (sv), up->tag, run, n);
+    else
+        node_forward_failed (sv->node, service_now_us (sv), up->tag, errno);
+    free (run);
+    up_destroy (up);
+    service_set_timer (sv);
+}
+
+int service_forward_up_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
+{
+    struct service *sv = arg;
+    uint8_t buf[WIRE_BLOCK_SIZE];
+
+    wire_put_block (buf, count, after);
+    idt_future_t *f = idt_rpc_raw (sv->h, "fluid.block", buf, sizeof (buf), IDT_NODEID_UPSTREAM, 0);
+    struct up *up = up_create (sv, f, forwarded_cb);
+    if (!up)
+        return -1;
+    up->tag = tag;
+    return 0;
+}
+
+void service_cancel_up_cb (void *arg)
+{
+    struct service *sv = arg;
+
+    idt_future_destroy (idt_rpc (sv->h, "fluid.cancel", NULL, IDT_NODEID_UPSTREAM, IDT_RPC_NORESPONSE));
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* info.c - what a rank tells of itself: fluid.info, stats-get, stats-clear */
+#include "libidtree/json_build.h"
+#include "modules/fluid/service/service.h"
+#include "modules/fluid/service/wire.h"
+
+/* --- fluid.info -------------------------------------------------------------------------------------------- */
+
+static json_t *us_to_ms (int64_t us)
+{
+    return json_real ((double)us / 1000);
+}
+
+static json_t *range (uint64_t lo_ms, uint64_t hi_ms)
+{
+    return hi_ms > 0 ? json_pack ("[o,o]", wire_number (lo_ms), wire_number (hi_ms)) : json_null ();
+}
+
+static void add_root_info (struct service *sv, json_t **o, const struct node_status *s)
+{
+    char store[512];
+
+    service_describe_store (sv, s, store, sizeof (store));
+    json_put_new (o, "horizon_ms", wire_number (s->horizon_ms));
+    json_put_new (o, "ahead_ms", us_to_ms (s->ahead_us));
+    json_put_new (o, "store", json_string (store));
+}
+
+/* What is known here; an idle rank learns the rest from above.  NULL: no memory. */
+static json_t *make_info (struct service *sv, struct node_status *s)
+{
+    const struct node_config *config = &sv->options.node;
+    json_t *o;
+
+    node_status (sv->node, service_now_us (sv), s);
+    o = json_pack ("{s:I s:s s:I}", "rank", (json_int_t)config->rank, "state", node_state_name (s->state),
+                   "max_generators", (json_int_t)config->max_generators);
+    if (!o)
+        return NULL;
+    json_put_new (&o, "generator", s->owns_generator ? json_integer (s->generator) : json_null ());
+    json_put_new (&o, "served_by", s->state == NODE_ACTIVE ? json_integer (config->rank) : json_null ());
+    json_put_new (&o, "timestamp_ms", s->time_known ? wire_number (s->timestamp_ms) : json_null ());
+    json_put_new (&o, "epoch", s->has_epoch ? wire_date (s->epoch_ms) : json_null ());
+    json_put_new (&o, "lease", range (s->lo_ms, s->hi_ms));
+    json_put_new (&o, "skew_bound_ms", s->time_known ? us_to_ms ((int64_t)s->bound_us) : json_null ());
+    if (config->rank == 0)
+        add_root_info (sv, &o, s);
+    return o;
+}
+
+/* An ancestor told what it knows: take over what we lack. */
+static void above_cb (idt_future_t *f, void *arg)
+{
+    struct up *up = arg;
+    struct node_status s;
+    json_t *o = make_info (up->service, &s), *above = NULL;
+
+    if (o && s.state != NODE_ACTIVE && idt_rpc_get_unpack (f, "o", &above) == 0) {
+        json_object_set (o, "served_by", json_object_get (above, "served_by"));
+        if (!s.has_epoch)
+            json_object_set (o, "epoch", json_object_get (above, "epoch"));
+    }
+    service_respond_object (up->service, up->msg, o);
+    up_destroy (up);
+}
+
+void service_info_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+    struct node_status s;
+    struct up *up = NULL;
+    json_t *o = make_info (sv, &s);
+
+    if (s.state != NODE_ACTIVE && s.parent_up)
+        up = up_create (sv, idt_rpc (h, "fluid.info", NULL, IDT_NODEID_UPSTREAM, 0), above_cb);
+    if (up) {
+        up->msg = idt_msg_ref (msg);
+        json_decref (o);
+    }
+    else
+        service_respond_object (sv, msg, o);
+}
+
+/* --- statistics ------------------------------------------------------------------------------------------------ */
+
+static json_t *pack_stats (const struct node_stats *s)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } counters[] = {
+        { "requests", s->requests },
+        { "ids", s->ids },
+        { "ids_from_above", s->ids_from_above },
+        { "forwarded", s->forwards },
+        { "combined", s->combined },
+        { "forwards_lost", s->forwards_lost },
+        { "stalls", s->stalls },
+        { "refused", s->refused },
+        { "unreachable", s->unreachable },
+        { "renewals", s->renewals },
+        { "lease_messages", s->lease_messages },
+        { "stores", s->stores },
+        { "store_failures", s->store_failures },
+    };
+    json_t *o = json_object ();
+
+    for (size_t i = 0; i < sizeof (counters) / sizeof (counters[0]); i++)
+        json_put_new (&o, counters[i].name, json_integer ((json_int_t)counters[i].value));
+    json_put_new (&o, "longest_stall_ms", us_to_ms ((int64_t)s->longest_stall_us));
+    return o;
+}
+
+void service_stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+    const struct node_stats stats = node_stats (sv->node);
+
+    service_respond_object (sv, msg, pack_stats (&stats));
+}
+
+/* It comes as an event, too, to which nobody wants an answer. */
+void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+
+    node_stats_clear (sv->node);
+    if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
+        service_respond (sv, msg, NULL);
+}

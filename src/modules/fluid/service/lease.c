@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* lease.c - fluid.lease: children's requests to the node, and the node's own to the parent */
+#include <errno.h>
+
+#include "libutil/errprintf.h"
+#include "modules/fluid/service/service.h"
+#include "modules/fluid/service/wire.h"
+
+/* --- from children --------------------------------------------------------------------------------------- */
+
+/* A child asks for generators of its own and of those below it, whatever it was told by whom (a rank owns the generator of
+ * its number).
+ */
+static int check_place (idt_t *h, const idt_msg_t *msg, const struct lease_request *req, idt_error_t *errp)
+{
+    uint32_t generator = 0;
+    bool good = true;
+
+    for (size_t i = 0; good && i < req->nwant; i++)
+        good = idt_overlay_covers (h, msg, generator = req->want[i].generator);
+    for (size_t i = 0; good && i < req->nback; i++)
+        good = idt_overlay_covers (h, msg, generator = req->back[i].generator);
+    if (good)
+        return 0;
+    errno = EPERM;
+    return errprintf (errp, "generator %u is not of the broker that asks, or of one below it", generator);
+}
+
+void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+    struct lease_request req;
+    idt_error_t err;
+    json_t *o;
+
+    if (!(o = idt_msg_json (msg, &err)) || wire_get_lease_request (o, &req, &err) < 0)
+        service_respond_error (sv, msg, errno, err.text);
+    else {
+        if (check_place (h, msg, &req, &err) < 0)
+            service_respond_error (sv, msg, errno, err.text);
+        else
+            node_lease_request (sv->node, service_now_us (sv), (void *)idt_msg_ref (msg), &req);
+        wire_lease_request_fini (&req);
+        service_tell_stranger (sv);
+        service_set_timer (sv);
+    }
+    json_decref (o);
+}
+
+void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
+{
+    service_respond_object (arg, cookie, wire_pack_lease_answer (answer));
+    idt_msg_unref (cookie);
+}
+
+/* --- to the parent ------------------------------------------------------------------------------------------ */
+
+static void answered_cb (idt_future_t *f, void *arg)
+{
+    struct up *up = arg;
+    struct service *sv = up->service;
+    struct lease_answer answer;
+    json_t *o = NULL;
+
+    if (idt_rpc_get_unpack (f, "o", &o) == 0 && wire_get_lease_answer (o, &answer, NULL) == 0) {
+        node_lease_answered (sv->node, service_now_us (sv), up->tag, &answer);
+        wire_lease_answer_fini (&answer);
+    }
+    else
+        node_lease_failed (sv->node, service_now_us (sv), up->tag);
+    up_destroy (up);
+    service_set_timer (sv);
+}
+
+int service_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
+{
+    struct service *sv = arg;
+    json_t *o = wire_pack_lease_request (req);
+
+    if (tag == 0) /* no answer is wanted */
+        return service_tell_up (sv, "fluid.lease", o);
+    struct up *up = up_create (sv, idt_rpc_pack (sv->h, "fluid.lease", IDT_NODEID_UPSTREAM, 0, "o", o), answered_cb);
+    if (!up)
+        return -1;
+    up->tag = tag;
+    return 0;
+}

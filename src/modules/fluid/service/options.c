@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* options.c - the fluid.* attributes: nonsense is refused with a sentence that says what would do */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "libutil/errprintf.h"
+#include "libutil/duration.h"
+#include "modules/fluid/service/options.h"
+
+#define HOUR_MS UINT64_C (3600000)
+
+static int nonsense (idt_error_t *errp, const char *name, const char *value, const char *want)
+{
+    errno = EINVAL;
+    return errprintf (errp, "%s=%s: must be %s", name, value, want);
+}
+
+static int get_duration (idt_t *h, const char *name, const char *unless_given, uint64_t min_ms, uint64_t max_ms,
+                         const char *want, uint64_t *value, idt_error_t *errp)
+{
+    const char *s = idt_attr_define (h, name, unless_given);
+
+    if (!s)
+        return errprintf (errp, "%s: %s", name, strerror (errno));
+    if (parse_duration (s, max_ms, value) < 0 || *value < min_ms)
+        return nonsense (errp, name, s, want);
+    return 0;
+}
+
+static int get_number (idt_t *h, const char *name, const char *unless_given, uint32_t min, uint32_t max,
+                       const char *want, uint32_t *value, idt_error_t *errp)
+{
+    const char *s = idt_attr_define (h, name, unless_given);
+    uint64_t n;
+
+    if (!s)
+        return errprintf (errp, "%s: %s", name, strerror (errno));
+    if (parse_number (s, min, max, &n) < 0)
+        return nonsense (errp, name, s, want);
+    *value = (uint32_t)n;
+    return 0;
+}
+
+static int get_epoch (idt_t *h, struct options *o, idt_error_t *errp)
+{
+    const char *s = idt_attr_get (h, "fluid.epoch");
+
+    if (!s)
+        return 0;
+    if (parse_date (s, &o->epoch_ms) < 0)
+        return nonsense (errp, "fluid.epoch", s, "a date such as 2026-01-01T00:00:00Z");
+    o->has_epoch = true;
+    return 0;
+}
+
+/* The module may be loaded again in the same broker: the last of the UUID's groups is made anew each time. */
+static int name_incarnation (struct options *o, const char *uuid)
+{
+    uint64_t n;
+
+    if (getrandom (&n, sizeof (n), 0) != sizeof (n))
+        return -1;
+    snprintf (o->node.incarnation, sizeof (o->node.incarnation), "%.23s-%012llx", uuid,
+              (unsigned long long)(n >> 16));
+    return 0;
+}
+
+static int get_place (idt_t *h, struct options *o, idt_error_t *errp)
+{
+    const char *uuid = idt_attr_get (h, "broker.uuid");
+
+    if (idt_get_rank (h, &o->node.rank) < 0)
+        return errprintf (errp, "the attribute rank is missing");
+    if (!uuid || strlen (uuid) != IDT_MSG_UUID_LEN) {
+        errno = EINVAL;
+        return errprintf (errp, "the attribute broker.uuid is missing, or no UUID");
+    }
+    if (name_incarnation (o, uuid) < 0)
+        return errprintf (errp, "no random numbers: %s", strerror (errno));
+    if (o->node.rank != 0)
+        return 0;
+    if (!(o->statedir = idt_attr_get (h, "statedir")))
+        o->statedir = idt_attr_get (h, "rundir");
+    if (!o->statedir || !*o->statedir) {
+        errno = EINVAL;
+        return errprintf (errp, "rank 0 needs a folder to keep its horizon in: set statedir");
+    }
+    return 0;
+}
+
+int options_read (idt_t *h, struct options *o, idt_error_t *errp)
+{
+    struct node_config *c = &o->node;
+
+    *o = (struct options){ .recover = idt_attr_get (h, "fluid.recover-horizon") };
+    if (get_place (h, o, errp) < 0
+        || get_number (h, "fluid.max-generators", "16368", 1, FLUID_GENERATOR_MAX + 1, "a number from 1 to 16384",
+                       &c->max_generators, errp) < 0
+        || get_number (h, "fluid.max-waiting", "8192", 1, 1000000, "a number from 1 to 1000000", &c->max_waiting,
+                       errp) < 0
+        || get_duration (h, "fluid.lease", "60s", 100, HOUR_MS, "100ms to 1h, such as 60s", &c->lease_ms, errp) < 0
+        || get_duration (h, "fluid.max-backlog", "2s", 0, HOUR_MS, "0 to 1h, such as 2s", &c->max_backlog_ms, errp) < 0
+        || get_duration (h, "fluid.forward-timeout", "5s", 10, HOUR_MS, "10ms to 1h, such as 5s",
+                         &c->forward_timeout_ms, errp) < 0
+        || get_duration (h, "fluid.max-jump", "400d", 0, 40 * 8766 * HOUR_MS, "a time such as 400d, or 0 for any",
+                         &o->max_jump_ms, errp) < 0)
+        return -1;
+    return get_epoch (h, o, errp);
+}
+
+static int check_wall (const struct options *o, const struct store_content *content, int64_t wall_ms, int64_t epoch_ms,
+                       idt_error_t *errp)
+{
+    char wall[DATE_SIZE], other[DATE_SIZE];
+    int64_t newest_ms = epoch_ms + (int64_t)content->record.horizon_ms;
+
+    if (o->max_jump_ms == 0)
+        return 0;
+    errno = EINVAL;
+    if (wall_ms < epoch_ms)
+        return errprintf (errp, "the clock says %s, the epoch is %s: set the clock, or start with fluid.max-jump=0",
+                          format_date (wall_ms, wall), format_date (epoch_ms, other));
+    if (!content->is_new && wall_ms > newest_ms && (uint64_t)(wall_ms - newest_ms) > o->max_jump_ms)
+        return errprintf (errp,
+                          "the clock says %s, the newest ids are of %s at most: set the clock, or start with a "
+                          "fluid.max-jump that allows for it (0: any)",
+                          format_date (wall_ms, wall), format_date (newest_ms, other));
+    return 0;
+}
+
+int options_epoch (const struct options *o, const struct store_content *content, int64_t wall_ms, int64_t *epoch_ms,
+                   idt_error_t *errp)
+{
+    char kept[DATE_SIZE], asked[DATE_SIZE];
+    int64_t ms = o->has_epoch ? o->epoch_ms : wall_ms;
+
+    if (!content->is_new && o->has_epoch && content->epoch_ms != o->epoch_ms) {
+        errno = EINVAL;
+        return errprintf (errp, "fluid.epoch=%s, but this instance's epoch is %s, and must remain: leave the option out",
+                          format_date (o->epoch_ms, asked), format_date (content->epoch_ms, kept));
+    }
+    if (!content->is_new)
+        ms = content->epoch_ms;
+    if (check_wall (o, content, wall_ms, ms, errp) < 0)
+        return -1;
+    *epoch_ms = ms;
+    return 0;
+}
+
+/* --- recovery ----------------------------------------------------------------------------------- */
+
+#define RECOVER "fluid.recover-horizon"
+
+/* A date, or an id in any form: the first millisecond in which nothing was made. */
+static int parse_horizon (const char *s, int64_t epoch_ms, uint64_t *horizon_ms, idt_error_t *errp)
+{
+    int64_t unix_ms;
+    fluid_t id;
+
+    if (parse_date (s, &unix_ms) == 0 && unix_ms >= epoch_ms)
+        *horizon_ms = (uint64_t)(unix_ms - epoch_ms);
+    else if (fluid_parse (s, &id) == 0)
+        *horizon_ms = fluid_split (id).timestamp_ms + 1;
+    else
+        return nonsense (errp, RECOVER, s, "a date after the epoch, such as 2026-01-01T00:00:00Z, or an id");
+    return 0;
+}
+
+/* A slip of the pen would put the instance years ahead, for good. */
+static int check_ahead (const struct options *o, int64_t wall_ms, int64_t horizon_ms, idt_error_t *errp)
+{
+    char wall[DATE_SIZE], horizon[DATE_SIZE];
+
+    if (o->max_jump_ms == 0 || horizon_ms <= wall_ms || (uint64_t)(horizon_ms - wall_ms) <= o->max_jump_ms)
+        return 0;
+    errno = EINVAL;
+    return errprintf (errp,
+                      RECOVER "=%s is %s, the clock says %s: give another, or start with a fluid.max-jump that allows "
+                              "for it (0: any)",
+                      o->recover, format_date (horizon_ms, horizon), format_date (wall_ms, wall));
+}
+
+int options_record (const struct options *o, const struct store_content *content, int64_t wall_ms, int64_t epoch_ms,
+                    struct lease_record *record, idt_error_t *errp)
+{
+    uint64_t horizon_ms = 0;
+
+    *record = content->record;
+    if (!o->recover)
+        return 0;
+    if (content->is_new && !o->has_epoch) {
+        errno = EINVAL;
+        return errprintf (errp, RECOVER "=%s: the instance's epoch is lost: give it with fluid.epoch", o->recover);
+    }
+    if (parse_horizon (o->recover, epoch_ms, &horizon_ms, errp) < 0
+        || check_ahead (o, wall_ms, epoch_ms + (int64_t)horizon_ms, errp) < 0)
+        return -1;
+    if (record->horizon_ms >= horizon_ms)
+        return 0;
+    record->horizon_ms = horizon_ms;
+    if (content->is_new) /* those who hold leases are not known, nor how long those were: as they are now */
+        record->settle_ms = 2 * o->node.lease_ms;
+    return 0;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* service.h - what the parts of the service share: one object in several subjects
+ *
+ *   fluid.c              life, the timer, the overlay; the table of topics
+ *   service.c            answers, and requests that went up
+ *   ids.c        fluid.block, generate, cancel, disconnect
+ *   lease.c      fluid.lease
+ *   lend.c       fluid.lend
+ *   watermark.c  fluid.position, watermark
+ *   info.c       fluid.info, stats-get, stats-clear
+ *   root.c       rank 0: the disk and the wall clock
+ *
+ * A request that the node has is a reference to its message (the node's cookie); whoever answers it drops that.
+ */
+#ifndef FLUID_SERVICE_H
+#define FLUID_SERVICE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <idtree/idtree.h>
+
+#include "libutil/fifo.h"
+#include "modules/fluid/node/node.h"
+#include "modules/fluid/service/options.h"
+#include "modules/fluid/service/store.h"
+#include "modules/fluid/lease/witness.h"
+
+#define SERVICE_STOPPING "the fluid service of this broker is stopping" /* the text of EHOSTUNREACH then */
+
+struct service;
+
+/* A request that we sent up, until its future is fulfilled. */
+struct up {
+    LIST_ENTRY (up) link;
+    struct service *service;
+    idt_future_t *f;
+    uint32_t tag;         /* the node's: forward, lease */
+    const idt_msg_t *msg; /* fluid.info: the request to be answered with what we hear; else NULL */
+};
+
+struct service {
+    idt_t *h;
+    struct options options;
+    struct node *node;
+    LIST_HEAD (, up) ups;
+    bool running; /* its start is over, and went well */
+
+    /* the timer: fluid.c */
+    int timer_fd;
+    struct witness witness;
+    bool has_ticks; /* the processor's counter is one that can be relied on */
+    uint64_t armed_us; /* what the timer is set to; UINT64_MAX: it is not */
+    idt_watcher_t *timer;
+
+    /* rank 0: root.c */
+    struct store *store;
+    idt_watcher_t *store_watcher;
+    idt_watcher_t *wall_timer;
+    idt_error_t store_why; /* the last store failed; empty: it did not */
+    bool started;          /* the node has the root's table: what a clean stop stores is known */
+    bool stored;           /* and was stored */
+    bool told_stranger;
+
+    /* the watermark: watermark.c */
+    struct fifo waiting; /* requests that the answer to the one under way is for */
+    bool asked;
+};
+
+/* --- time: fluid.c ------------------------------------------------------------------------------------ */
+
+/* CLOCK_BOOTTIME, for whatever is told to the node or asked of it.  It is compared with the host's other clocks, and the
+ * node is told first where it missed time or jumped (witness.h).
+ */
+uint64_t service_now_us (struct service *sv);
+
+/* Set the timer to the node's deadline.  Every way into the node ends here. */
+void service_set_timer (struct service *sv);
+
+/* --- answers and requests: service.c -------------------------------------------------------------------- */
+
+/* Answer a request.  An answer that cannot be sent is logged; 's', 'text' may be NULL; 'o' is stolen, and NULL where
+ * there was no memory for it, which then is the answer.
+ */
+void service_respond (struct service *sv, const idt_msg_t *msg, const char *s);
+void service_respond_raw (struct service *sv, const idt_msg_t *msg, const void *data, size_t size);
+void service_respond_object (struct service *sv, const idt_msg_t *msg, json_t *o);
+void service_respond_error (struct service *sv, const idt_msg_t *msg, int errnum, const char *text);
+
+/* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled: then 'cb' is called with the result and ends with
+ * up_destroy ().  Returns NULL with errno set.
+ */
+struct up *up_create (struct service *sv, idt_future_t *f, idt_future_f cb);
+void up_destroy (struct up *up);
+
+/* Send an object (stolen; NULL: no memory) to the parent, which does not answer.  It may be lost.  Returns 0, or -1 with
+ * errno set where it could not even be sent.
+ */
+int service_tell_up (struct service *sv, const char *topic, json_t *o);
+
+/* --- what the node wants (struct node_ops) ---------------------------------------------------------------- */
+
+void service_reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns);
+void service_fail_cb (void *arg, void *cookie, int errnum, const char *text);
+int service_forward_up_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after);
+void service_cancel_up_cb (void *arg);
+int service_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req);
+void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer);
+void service_store_cb (void *arg, const struct lease_record *record);
+void service_report_up_cb (void *arg, const struct report *report);
+
+/* --- handlers of requests, named after their topics --------------------------------------------------------- */
+
+void service_block_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_cancel_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_lend_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_watermark_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_info_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+
+/* --- the watermark: watermark.c ---------------------------------------------------------------------- */
+
+/* End: fail all that wait. */
+void service_watermark_stop (struct service *sv);
+
+/* --- rank 0: root.c ------------------------------------------------------------------------------------ */
+
+/* Open the store and start the node as the root.  Blocks on the disk.  Returns 0, or -1 with errno set and a sentence in
+ * 'errp'; service_stop_root () follows in either case.
+ */
+int service_start_root (struct service *sv, idt_error_t *errp);
+
+/* Close the store, with 'last' in it if the root had started.  Blocks on the disk. */
+void service_stop_root (struct service *sv, const struct lease_record *last);
+
+/* What keeps the root from giving leases, or may soon; "good": nothing. */
+void service_describe_store (const struct service *sv, const struct node_status *status, char *buf, size_t size);
+
+/* Log, once, that a broker below has a lease that this store knows nothing of. */
+void service_tell_stranger (struct service *sv);
+
+#endif /* FLUID_SERVICE_H */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* store.h - the durable horizon and epoch of an instance, at rank 0
+ *
+ * The file is fluid.sqlite in the state directory, locked for as long as the store is open: a second root on it does
+ * not start.  Writes are made by a thread of the store's own, one at a time; the reactor is told through a descriptor.
+ */
+#ifndef FLUID_STORE_H
+#define FLUID_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <idtree/error.h>
+
+#include "modules/fluid/lease/lease.h"
+
+struct store;
+
+struct store_content {
+    bool is_new; /* there was no file: the rest is 0 */
+    struct lease_record record;
+    int64_t epoch_ms; /* Unix milliseconds */
+};
+
+/* Open the file in folder 'dir', or make it.  'holder' tells others who has it, as "broker UUID of host H, process
+ * 17".  Blocks.  Returns NULL with errno set and 'errp' filled:
+ *   EBUSY    another broker holds it; the text says who
+ *   EBADMSG  the file is damaged, or not one of ours
+ *   others   as the system says (EACCES, EROFS, ENOSPC, ...)
+ */
+struct store *store_open (const char *dir, const char *holder, struct store_content *content, idt_error_t *errp);
+
+/* Move a damaged file in 'dir' away, so that store_open () makes a new one, and tell its new path in 'path'.
+ * Returns 0, or -1 with errno set and 'errp' filled.
+ */
+int store_set_aside (const char *dir, char *path, size_t size, idt_error_t *errp);
+
+/* Fill a new file, durably.  Blocks.  Returns 0, or -1 with errno set and 'errp' filled. */
+int store_init (struct store *st, int64_t epoch_ms, const struct lease_record *record, idt_error_t *errp);
+
+/* Have the thread store a record.  At most one write may be under way.  Never blocks on the disk. */
+void store_write (struct store *st, const struct lease_record *record);
+
+/* Readable (level-triggered) when a write has ended. */
+int store_fd (const struct store *st);
+
+/* Take the outcome of the write.  Returns false where none has ended.  'good' tells whether the horizon is durable,
+ * else 'errp' why not.
+ */
+bool store_result (struct store *st, bool *good, uint64_t *horizon_ms, idt_error_t *errp);
+
+/* Wait for the thread, store 'last' (NULL: nothing), and close.  Blocks.  'st' is gone in any case.  Returns 0, or -1
+ * with errno set and 'errp' filled where it was not stored: then what was stored before holds.
+ */
+int store_close (struct store *st, const struct lease_record *last, idt_error_t *errp);
+
+#endif /* FLUID_STORE_H */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* watermark.c - fluid.position, on its way up, and fluid.watermark, which rank 0 answers
+ *
+ * One request at a time is under way up from a rank; what was heard goes to all who asked meanwhile.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "modules/fluid/service/service.h"
+#include "modules/fluid/service/wire.h"
+
+/* --- positions ------------------------------------------------------------------------------------------- */
+
+void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+    struct report report;
+    idt_error_t err;
+    json_t *o = NULL;
+
+    if (!(o = idt_msg_json (msg, &err)) || wire_get_report (o, &report, &err) < 0)
+        service_respond_error (sv, msg, errno, err.text);
+    else {
+        node_report (sv->node, service_now_us (sv), &report);
+        service_set_timer (sv);
+        service_respond_object (sv, msg, json_object ());
+    }
+    json_decref (o);
+}
+
+void service_report_up_cb (void *arg, const struct report *report)
+{
+    (void)service_tell_up (arg, "fluid.position", wire_pack_report (report)); /* it may be lost */
+}
+
+/* --- the watermark, at rank 0 ------------------------------------------------------------------------------ */
+
+/* The time, and the lowest id that may come yet: all that will ever be below it were made.  At the end of time none comes:
+ * then it is the last there is.
+ */
+static json_t *make_watermark (struct service *sv, uint64_t ms)
+{
+    struct node_status s;
+    char id[FLUID_STRING_MAX];
+
+    node_status (sv->node, service_now_us (sv), &s);
+    fluid_encode (ms <= FLUID_TIMESTAMP_MAX ? ms << 24 : UINT64_MAX, FLUID_F58, id, sizeof (id));
+    return json_pack ("{s:o s:s s:o s:I}", "timestamp_ms", wire_number (ms), "id", id, "date",
+                      wire_date (s.epoch_ms + (int64_t)ms), "behind_ms",
+                      (json_int_t)(s.timestamp_ms > ms ? s.timestamp_ms - ms : 0));
+}
+
+static void answer (struct service *sv, const idt_msg_t *msg)
+{
+    uint64_t ms;
+
+    if (node_watermark (sv->node, service_now_us (sv), &ms))
+        service_respond_object (sv, msg, make_watermark (sv, ms));
+    else
+        service_respond_error (sv, msg, EAGAIN,
+                               "rank 0 cannot tell a watermark: brokers hold leases of another statedir");
+}
+
+/* --- the watermark, elsewhere -------------------------------------------------------------------------------- */
+
+static void answer_waiting (struct service *sv, const char *payload)
+{
+    const idt_msg_t *msg;
+
+    sv->asked = false;
+    while ((msg = fifo_pop (&sv->waiting))) {
+        service_respond (sv, msg, payload);
+        idt_msg_unref (msg);
+    }
+}
+
+static void fail_waiting (struct service *sv, int errnum, const char *text)
+{
+    const idt_msg_t *msg;
+
+    sv->asked = false;
+    while ((msg = fifo_pop (&sv->waiting))) {
+        service_respond_error (sv, msg, errnum, text);
+        idt_msg_unref (msg);
+    }
+}
+
+static void heard_cb (idt_future_t *f, void *arg)
+{
+    struct up *up = arg;
+    const char *payload = NULL;
+
+    if (idt_rpc_get (f, &payload) < 0)
+        fail_waiting (up->service, idt_future_errnum (f), idt_future_error (f));
+    else
+        answer_waiting (up->service, payload ? payload : "{}");
+    up_destroy (up);
+}
+
+static void ask_up (struct service *sv)
+{
+    if (up_create (sv, idt_rpc (sv->h, "fluid.watermark", "{}", IDT_NODEID_UPSTREAM, 0), heard_cb))
+        sv->asked = true;
+    else
+        fail_waiting (sv, errno, NULL);
+}
+
+void service_watermark_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+
+    if (sv->options.node.rank == 0)
+        answer (sv, msg);
+    else if (sv->waiting.count >= sv->options.node.max_waiting)
+        service_respond_error (sv, msg, EAGAIN, "fluid.max-waiting requests wait already: ask again later");
+    else if (fifo_push (&sv->waiting, msg) < 0)
+        service_respond_error (sv, msg, errno, NULL);
+    else {
+        idt_msg_ref (msg);
+        if (!sv->asked)
+            ask_up (sv);
+    }
+}
+
+void service_watermark_stop (struct service *sv)
+{
+    fail_waiting (sv, EHOSTUNREACH, SERVICE_STOPPING);
+    fifo_fini (&sv->waiting);
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* wire.c - payloads of the fluid service
+ *
+ * Times are strings of digits in JSON: 64 bits do not survive everywhere as numbers.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/be.h"
+#include "libutil/errprintf.h"
+#include "libutil/duration.h"
+#include "modules/fluid/service/wire.h"
+
+static int malformed (idt_error_t *errp, const char *what)
+{
+    errno = EPROTO;
+    return errprintf (errp, "malformed request: %s", what);
+}
+
+/* --- values in JSON -------------------------------------------------------------------------------- */
+
+struct digits {
+    char text[24];
+};
+
+static struct digits digits (uint64_t n)
+{
+    struct digits d;
+
+    snprintf (d.text, sizeof (d.text), "%llu", (unsigned long long)n);
+    return d;
+}
+
+json_t *wire_number (uint64_t n)
+{
+    return json_string (digits (n).text);
+}
+
+json_t *wire_date (int64_t unix_ms)
+{
+    char text[DATE_SIZE];
+
+    return json_string (format_date (unix_ms, text));
+}
+
+/* --- bytes --------------------------------------------------------------------------------------- */
+
+void wire_put_block (uint8_t buf[WIRE_BLOCK_SIZE], uint32_t count, fluid_t after)
+{
+    put_be (buf, 4, count);
+    put_be (buf + 4, 8, after);
+}
+
+int wire_get_block (const void *data, size_t size, uint32_t *count, fluid_t *after, idt_error_t *errp)
+{
+    if (size != WIRE_BLOCK_SIZE)
+        return malformed (errp, "the payload must be 12 bytes: count (4) and the id to be above (8)");
+    *count = (uint32_t)get_be (data, 4);
+    *after = get_be ((const uint8_t *)data + 4, 8);
+    return 0;
+}
+
+void wire_put_run (uint8_t buf[WIRE_RUN_SIZE], const struct run *run)
+{
+    put_be (buf, 8, run->first);
+    put_be (buf + 8, 4, run->n);
+}
+
+struct run *wire_get_runs (const void *data, size_t size, size_t *n)
+{
+    const uint8_t *bytes = data;
+    struct run *run;
+
+    if (size == 0 || size % WIRE_RUN_SIZE != 0) {
+        errno = EPROTO;
+        return NULL;
+    }
+    if (!(run = malloc (size / WIRE_RUN_SIZE * sizeof (*run))))
+        return NULL;
+    *n = size / WIRE_RUN_SIZE;
+    for (size_t i = 0; i < *n; i++, bytes += WIRE_RUN_SIZE)
+        run[i] = (struct run){ get_be (bytes, 8), (uint32_t)get_be (bytes + 8, 4) };
+    return run;
+}
+
+/* --- fluid.generate -------------------------------------------------------------------------------- */
+
+uint32_t wire_get_count (const json_t *o)
+{
+    const json_t *value = json_object_get (o, "count");
+    json_int_t n = value ? json_integer_value (value) : 1; /* 0 where it is no integer */
+
+    return n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
+}
+
+static json_t *pack_run (const struct run *run)
+{
+    char text[FLUID_STRING_MAX];
+
+    fluid_encode (run->first, FLUID_F58, text, sizeof (text));
+    return json_pack ("[s,I]", text, (json_int_t)run->n);
+}
+
+json_t *wire_pack_runs (const struct run *run, size_t n)
+{
+    json_t *runs = json_array ();
+
+    for (size_t i = 0; runs && i < n; i++)
+        if (json_array_append_new (runs, pack_run (&run[i])) < 0) {
+            json_decref (runs);
+            runs = NULL;
+        }
+    json_t *o = runs ? json_pack ("{s:o}", "runs", runs) : NULL;
+    if (!o)
+        errno = ENOMEM;
+    return o;
+}
+
+/* --- fluid.lease: writing --------------------------------------------------------------------------- */
+
+static json_t *pack_want (const struct lease_want *w)
+{
+    return json_pack ("[I,s,I,s]", (json_int_t)w->generator, w->incarnation, (json_int_t)w->number,
+                      digits (w->have_hi_ms).text);
+}
+
+static json_t *pack_back (const struct lease_back *b)
+{
+    return json_pack ("[I,s,s]", (json_int_t)b->generator, b->incarnation, digits (b->end_ms).text);
+}
+
+static json_t *pack_grant (const struct lease_grant *g)
+{
+    return json_pack ("[I,s,I,s,s]", (json_int_t)g->generator, g->incarnation, (json_int_t)g->number,
+                      digits (g->lo_ms).text, digits (g->hi_ms).text);
+}
+
+/* The object with its lists and the epoch, or NULL with errno ENOMEM where one of them failed. */
+static json_t *finish (json_t *o, int failed, bool has_epoch, int64_t epoch_ms)
+{
+    if (has_epoch)
+        failed |= json_object_set_new (o, "epoch", wire_date (epoch_ms));
+    if (!failed)
+        return o;
+    json_decref (o);
+    errno = ENOMEM;
+    return NULL;
+}
+
+json_t *wire_pack_lease_request (const struct lease_request *req)
+{
+    json_t *o = json_pack ("{s:[],s:[]}", "want", "back");
+    json_t *want = json_object_get (o, "want"), *back = json_object_get (o, "back");
+    int failed = !o;
+
+    for (size_t i = 0; i < req->nwant; i++)
+        failed |= json_array_append_new (want, pack_want (&req->want[i]));
+    for (size_t i = 0; i < req->nback; i++)
+        failed |= json_array_append_new (back, pack_back (&req->back[i]));
+    return finish (o, failed, req->has_epoch, req->epoch_ms);
+}
+
+json_t *wire_pack_lease_answer (const struct lease_answer *a)
+{
+    json_t *o = json_pack ("{s:[]}", "lease");
+    json_t *lease = json_object_get (o, "lease");
+    int failed = !o;
+
+    for (size_t i = 0; i < a->ngrant; i++)
+        failed |= json_array_append_new (lease, pack_grant (&a->grant[i]));
+    if (a->has_time) {
+        failed |= json_object_set_new (
+            o, "time_us", json_pack ("[s,s]", digits (a->received_us).text, digits (a->sent_us).text));
+        failed |= json_object_set_new (o, "bound_us", wire_number (a->bound_us));
+    }
+    if (a->lease_ms > 0)
+        failed |= json_object_set_new (o, "lease_ms", wire_number (a->lease_ms));
+    return finish (o, failed, a->has_epoch, a->epoch_ms);
+}
+
+/* --- fluid.lease: reading --------------------------------------------------------------------------- */
+
+static bool get_u64 (const char *text, uint64_t *n)
+{
+    return parse_number (text, 0, UINT64_MAX, n) == 0;
+}
+
+static bool get_name (const char *text, json_int_t generator, char incarnation[IDT_MSG_UUID_LEN + 1], uint32_t *g)
+{
+    if (strlen (text) != IDT_MSG_UUID_LEN || generator < 0 || generator > FLUID_GENERATOR_MAX)
+        return false;
+    memcpy (incarnation, text, IDT_MSG_UUID_LEN + 1);
+    *g = (uint32_t)generator;
+    return true;
+}
+
+static bool get_want (json_t *o, void *entry)
+{
+    struct lease_want *w = entry;
+    json_int_t generator, number;
+    const char *uuid, *have;
+
+    if (json_unpack (o, "[I,s,I,s !]", &generator, &uuid, &number, &have) < 0 || number < 1)
+        return false;
+    w->number = (uint64_t)number;
+    return get_name (uuid, generator, w->incarnation, &w->generator) && get_u64 (have, &w->have_hi_ms);
+}
+
+static bool get_back (json_t *o, void *entry)
+{
+    struct lease_back *b = entry;
+    json_int_t generator;
+    const char *uuid, *end;
+
+    if (json_unpack (o, "[I,s,s !]", &generator, &uuid, &end) < 0)
+        return false;
+    return get_name (uuid, generator, b->incarnation, &b->generator) && get_u64 (end, &b->end_ms);
+}
+
+static bool get_grant (json_t *o, void *entry)
+{
+    struct lease_grant *g = entry;
+    json_int_t generator, number;
+    const char *uuid, *lo, *hi;
+
+    if (json_unpack (o, "[I,s,I,s,s !]", &generator, &uuid, &number, &lo, &hi) < 0 || number < 1)
+        return false;
+    g->number = (uint64_t)number;
+    return get_name (uuid, generator, g->incarnation, &g->generator) && get_u64 (lo, &g->lo_ms)
+           && get_u64 (hi, &g->hi_ms);
+}
+
+/* Read the list 'key' (may be absent) of entries of 'size' bytes into a new array. */
+static int get_list (const json_t *o, const char *key, bool (*get) (json_t *o, void *entry), size_t size,
+                     void *list, size_t *count, idt_error_t *errp)
+{
+    json_t *array = json_object_get (o, key), *value;
+    size_t n = json_array_size (array), i;
+    char *entries;
+
+    if (array && !json_is_array (array))
+        return malformed (errp, key);
+    if (!(entries = calloc (n + 1, size)))
+        return errprintf (errp, "out of memory");
+    json_array_foreach (array, i, value) {
+        if (!get (value, entries + i * size)) {
+            free (entries);
+            return malformed (errp, key);
+        }
+    }
+    *(void **)list = entries;
+    *count = n;
+    return 0;
+}
+
+static int get_epoch (const json_t *o, bool *has_epoch, int64_t *epoch_ms, idt_error_t *errp)
+{
+    const json_t *value = json_object_get (o, "epoch");
+
+    *has_epoch = value != NULL;
+    if (value && (!json_is_string (value) || parse_date (json_string_value (value), epoch_ms) < 0))
+        return malformed (errp, "epoch");
+    return 0;
+}
+
+void wire_lease_request_fini (struct lease_request *req)
+{
+    free ((void *)req->want);
+    free ((void *)req->back);
+    *req = (struct lease_request){ 0 };
+}
+
+int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_error_t *errp)
+{
+    struct lease_request r = { 0 };
+
+    if (get_list (o, "want", get_want, sizeof (r.want[0]), &r.want, &r.nwant, errp) < 0
+        || get_list (o, "back", get_back, sizeof (r.back[0]), &r.back, &r.nback, errp) < 0
+        || get_epoch (o, &r.has_epoch, &r.epoch_ms, errp) < 0) {
+        wire_lease_request_fini (&r);
+        return -1;
+    }
+    *req = r;
+    return 0;
+}
+
+void wire_lease_answer_fini (struct lease_answer *answer)
+{
+    free ((void *)answer->grant);
+    *answer = (struct lease_answer){ 0 };
+}
+
+/* The times are there wholly or not at all. */
+static int get_times (const json_t *o, struct lease_answer *a, idt_error_t *errp)
+{
+    const char *received, *sent, *bound;
+
+    if (!json_object_get (o, "time_us"))
+        return 0;
+    if (json_unpack ((json_t *)o, "{s:[s,s !],s:s}", "time_us", &received, &sent, "bound_us", &bound) < 0
+        || !get_u64 (received, &a->received_us) || !get_u64 (sent, &a->sent_us) || !get_u64 (bound, &a->bound_us))
+        return malformed (errp, "time_us");
+    a->has_time = true;
+    return 0;
+}
+
+static int get_lease_ms (const json_t *o, struct lease_answer *a, idt_error_t *errp)
+{
+    const json_t *value = json_object_get (o, "lease_ms");
+
+    if (value && (!json_is_string (value)
+                  || parse_number (json_string_value (value), 1, FLUID_TIMESTAMP_MAX / 4, &a->lease_ms) < 0))
+        return malformed (errp, "lease_ms");
+    return 0;
+}
+
+int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_error_t *errp)
+{
+    struct lease_answer a = { 0 };
+
+    if (get_list (o, "lease", get_grant, sizeof (a.grant[0]), &a.grant, &a.ngrant, errp) < 0
+        || get_epoch (o, &a.has_epoch, &a.epoch_ms, errp) < 0 || get_times (o, &a, errp) < 0
+        || get_lease_ms (o, &a, errp) < 0) {
+        wire_lease_answer_fini (&a);
+        return -1;
+    }
+    *answer = a;
+    return 0;
+}
+
+/* --- fluid.position ------------------------------------------------------------------------------------ */
+
+json_t *wire_pack_report (const struct report *r)
+{
+    json_t *o = json_pack ("{s:s s:[I,s] s:s}", "from", r->from, "holders", (json_int_t)r->holders.count,
+                           digits (r->holders.sum).text, "low_ms", digits (r->low_ms).text);
+    if (!o)
+        errno = ENOMEM;
+    return o;
+}
+
+int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp)
+{
+    const char *from, *sum, *low;
+    json_int_t count;
+    struct report r;
+
+    if (json_unpack ((json_t *)o, "{s:s s:[I,s !] s:s}", "from", &from, "holders", &count, &sum, "low_ms", &low) < 0
+        || strlen (from) != IDT_MSG_UUID_LEN || count < 0 || count > UINT32_MAX || !get_u64 (sum, &r.holders.sum)
+        || !get_u64 (low, &r.low_ms))
+        return malformed (errp, "a report of positions has from, holders and low_ms");
+    memcpy (r.from, from, IDT_MSG_UUID_LEN + 1);
+    r.holders.count = (uint32_t)count;
+    *report = r;
+    return 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* wire.h - payloads of the fluid service (protocol.md section 5)
+ *
+ * Decoding takes what may come from anywhere: what is malformed in any way is EPROTO with a text that names it.
+ */
+#ifndef FLUID_WIRE_H
+#define FLUID_WIRE_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <idtree/error.h>
+
+#include "modules/fluid/lease/lease.h"
+#include "modules/fluid/node/waiting.h"
+#include "modules/fluid/lease/watermark.h"
+
+/* --- values in JSON: 64 bits and dates are strings ------------------------------------------------- */
+
+json_t *wire_number (uint64_t n);    /* "1700000000000"; NULL: no memory */
+json_t *wire_date (int64_t unix_ms); /* "2026-01-01T00:00:00.000Z"; NULL: no memory */
+
+/* --- fluid.block: binary, big-endian ------------------------------------------------------------- */
+
+#define WIRE_BLOCK_SIZE 12 /* u32 count, u64 after */
+#define WIRE_RUN_SIZE 12   /* u64 first, u32 n */
+
+void wire_put_block (uint8_t buf[WIRE_BLOCK_SIZE], uint32_t count, fluid_t after);
+int wire_get_block (const void *data, size_t size, uint32_t *count, fluid_t *after, idt_error_t *errp);
+
+void wire_put_run (uint8_t buf[WIRE_RUN_SIZE], const struct run *run);
+
+/* Read runs.  Returns an array for free () and its length in '*n', or NULL with errno EPROTO or ENOMEM. */
+struct run *wire_get_runs (const void *data, size_t size, size_t *n);
+
+/* --- fluid.generate: JSON ------------------------------------------------------------------------- */
+
+/* The number of ids asked for: "count", or 1.  What is no integer, or does not fit, comes out as 0, which no request
+ * may ask for.
+ */
+uint32_t wire_get_count (const json_t *o);
+
+/* {"runs":[["fuZZybuNNy",16],...]}; NULL with errno ENOMEM. */
+json_t *wire_pack_runs (const struct run *run, size_t n);
+
+/* --- fluid.lease: JSON ---------------------------------------------------------------------------- */
+
+json_t *wire_pack_lease_request (const struct lease_request *req);
+json_t *wire_pack_lease_answer (const struct lease_answer *answer);
+
+/* Read one of them.  Arrays in the result are the caller's: wire_..._fini ().  Returns 0, or -1 with errno EPROTO
+ * or ENOMEM, 'errp' filled and nothing to free.
+ */
+int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_error_t *errp);
+void wire_lease_request_fini (struct lease_request *req);
+int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_error_t *errp);
+void wire_lease_answer_fini (struct lease_answer *answer);
+
+/* --- fluid.position: JSON ------------------------------------------------------------------------ */
+
+/* {"from":"UUID","holders":[COUNT,"SUM"],"low_ms":"..."}; NULL with errno ENOMEM. */
+json_t *wire_pack_report (const struct report *report);
+
+/* Returns 0, or -1 with errno EPROTO and 'errp' filled. */
+int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp);
+
+#endif /* FLUID_WIRE_H */

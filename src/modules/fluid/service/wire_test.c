@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* wire_test.c - payloads come out as they went in; what is malformed is refused */
+#include <errno.h>
+#include <string.h>
+
+#include "libutil/tap.h"
+#include "modules/fluid/service/wire.h"
+
+#define UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+
+static void test_block (void)
+{
+    static const uint8_t expect[WIRE_BLOCK_SIZE] = { 0, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8 };
+    uint8_t buf[2 * WIRE_RUN_SIZE];
+    idt_error_t err;
+    uint32_t count;
+    fluid_t after;
+    size_t n;
+
+    wire_put_block (buf, 65536, 0x0102030405060708);
+    ok (memcmp (buf, expect, sizeof (expect)) == 0, "a block request is count and id, big-endian");
+    ok (wire_get_block (buf, 12, &count, &after, &err) == 0 && count == 65536 && after == 0x0102030405060708,
+        "and is read back");
+    ok (wire_get_block (buf, 11, &count, &after, &err) < 0 && errno == EPROTO
+            && wire_get_block (buf, 13, &count, &after, &err) < 0,
+        "no other size will do");
+
+    wire_put_run (buf, &(struct run){ 0x1122334455667788, 1024 });
+    wire_put_run (buf + WIRE_RUN_SIZE, &(struct run){ 5, 6 });
+    ok (buf[0] == 0x11 && buf[7] == 0x88 && buf[10] == 4 && buf[11] == 0, "a run is id and number, big-endian");
+    struct run *run = wire_get_runs (buf, sizeof (buf), &n);
+    ok (run && n == 2 && run[0].first == 0x1122334455667788 && run[1].n == 6, "runs are read back");
+    free (run);
+    ok (!wire_get_runs (buf, 0, &n) && errno == EPROTO && !wire_get_runs (buf, 13, &n), "a torn one is refused");
+}
+
+static uint32_t count_of (const char *text)
+{
+    json_t *o = json_loads (text, 0, NULL);
+    uint32_t count = wire_get_count (o);
+
+    json_decref (o);
+    return count;
+}
+
+static void test_generate (void)
+{
+    ok (count_of ("{}") == 1, "without a count one id is meant");
+    ok (count_of ("{\"count\":65536}") == 65536, "a count is read");
+    ok (count_of ("{\"count\":-5}") == 0 && count_of ("{\"count\":4294967297}") == 0,
+        "one that does not fit comes out as none");
+    ok (count_of ("{\"count\":\"5\"}") == 0 && count_of ("{\"count\":1.5}") == 0 && count_of ("{\"count\":null}") == 0,
+        "so does one that is no integer");
+
+    json_t *o = wire_pack_runs (&(struct run){ 6731191091817518, 16 }, 1);
+    char *s = json_dumps (o, JSON_COMPACT);
+    ok (strcmp (s, "{\"runs\":[[\"fuZZybuNNy\",16]]}") == 0, "runs are written with ids in F58: %s", s);
+    free (s);
+    json_decref (o);
+}
+
+static bool same_want (const struct lease_want *a, const struct lease_want *b)
+{
+    return a->generator == b->generator && strcmp (a->incarnation, b->incarnation) == 0 && a->number == b->number
+           && a->have_hi_ms == b->have_hi_ms;
+}
+
+static void test_lease (void)
+{
+    const struct lease_want want[2] = { { 3, UUID, 7, 123 }, { 16383, UUID, 1, UINT64_MAX } };
+    const struct lease_back back = { 4, UUID, 99 };
+    const struct lease_grant grant = { 3, UUID, 7, 100, UINT64_C (1) << 40 };
+    struct lease_request req = { .want = want, .nwant = 2, .back = &back, .nback = 1, .has_epoch = true, .epoch_ms = 1234 };
+    struct lease_answer answer = { .grant = &grant, .ngrant = 1, .has_epoch = true, .epoch_ms = 1234,
+                                   .has_time = true, .received_us = 5, .sent_us = UINT64_MAX, .bound_us = 7, .lease_ms = 60000 };
+    idt_error_t err;
+
+    json_t *o = wire_pack_lease_request (&req);
+    ok (o && wire_get_lease_request (o, &req, &err) == 0 && req.nwant == 2 && same_want (&req.want[0], &want[0])
+            && same_want (&req.want[1], &want[1]) && req.nback == 1 && req.back->generator == 4
+            && strcmp (req.back->incarnation, UUID) == 0 && req.back->end_ms == 99 && req.has_epoch && req.epoch_ms == 1234,
+        "a lease request comes out as it went in");
+    wire_lease_request_fini (&req);
+    json_decref (o);
+
+    o = wire_pack_lease_answer (&answer);
+    char *s = json_dumps (o, JSON_COMPACT);
+    ok (strcmp (s, "{\"lease\":[[3,\"" UUID "\",7,\"100\",\"1099511627776\"]],\"time_us\":[\"5\",\"18446744073709551615\"],"
+                   "\"bound_us\":\"7\",\"lease_ms\":\"60000\",\"epoch\":\"1970-01-01T00:00:01.234Z\"}") == 0,
+        "a lease answer is written with times as strings");
+    ok (wire_get_lease_answer (o, &answer, &err) == 0 && answer.ngrant == 1
+            && answer.grant->generator == 3
+            && strcmp (answer.grant->incarnation, UUID) == 0 && answer.grant->number == 7 && answer.grant->lo_ms == 100
+            && answer.grant->hi_ms == grant.hi_ms && answer.has_time && answer.received_us == 5
+            && answer.sent_us == UINT64_MAX && answer.bound_us == 7 && answer.has_epoch && answer.epoch_ms == 1234
+            && answer.lease_ms == 60000,
+        "and comes out as it went in");
+    wire_lease_answer_fini (&answer);
+    free (s);
+    json_decref (o);
+
+    o = wire_pack_lease_request (&(struct lease_request){ 0 });
+    ok (wire_get_lease_request (o, &req, &err) == 0 && req.nwant == 0 && !req.has_epoch, "so does an empty one");
+    wire_lease_request_fini (&req);
+    json_decref (o);
+}
+
+static void test_report (void)
+{
+    static const char *bad[] = {
+        "{}",
+        "{\"from\":\"short\",\"holders\":[1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"holders\":[-1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"holders\":[4294967296,\"1\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"holders\":[1,\"1\",1],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"holders\":[1,\"x\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"holders\":[1,\"1\"],\"low_ms\":1}",
+    };
+    struct report in = { UUID, { 3, UINT64_MAX - 5 }, UINT64_MAX }, out;
+    json_t *o = wire_pack_report (&in);
+    int refused = 0;
+    idt_error_t err;
+
+    ok (o && wire_get_report (o, &out, &err) == 0 && strcmp (out.from, UUID) == 0 && out.holders.count == 3
+            && out.holders.sum == in.holders.sum && out.low_ms == in.low_ms,
+        "a report of positions comes out as it went in");
+    json_decref (o);
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
+        o = json_loads (bad[i], 0, NULL);
+        refused += wire_get_report (o, &out, &err) < 0 && errno == EPROTO;
+        json_decref (o);
+    }
+    ok (refused == 7, "a malformed one is refused");
+}
+
+static void test_malformed (void)
+{
+    static const char *bad[] = {
+        "{\"want\":5}",
+        "{\"want\":[5]}",
+        "{\"want\":[[3,\"" UUID "\",7]]}",
+        "{\"want\":[[3,\"" UUID "\",7,\"1\",1]]}",
+        "{\"want\":[[16384,\"" UUID "\",7,\"1\"]]}",
+        "{\"want\":[[-1,\"" UUID "\",7,\"1\"]]}",
+        "{\"want\":[[3,\"short\",7,\"1\"]]}",
+        "{\"want\":[[3,\"" UUID "x\",7,\"1\"]]}",
+        "{\"want\":[[3,\"" UUID "\",0,\"1\"]]}",
+        "{\"want\":[[3,\"" UUID "\",7,\"-1\"]]}",
+        "{\"want\":[[3,\"" UUID "\",7,\"18446744073709551616\"]]}",
+        "{\"want\":[[3,\"" UUID "\",7,1]]}",
+        "{\"want\":[],\"back\":[[3,\"" UUID "\"]]}",
+        "{\"want\":[],\"epoch\":5}",
+        "{\"want\":[],\"epoch\":\"yesterday\"}",
+        "{\"lease\":{}}",
+        "{\"lease\":[[3,\"" UUID "\",7,\"1\"]]}",
+        "{\"lease\":[],\"time_us\":[\"1\"],\"bound_us\":\"1\"}",
+        "{\"lease\":[],\"time_us\":[\"1\",\"x\"],\"bound_us\":\"1\"}",
+        "{\"lease\":[],\"time_us\":[\"1\",\"2\"]}",
+        "{\"lease\":[],\"lease_ms\":\"0\"}",
+        "{\"lease\":[],\"lease_ms\":\"999999999999999\"}",
+    };
+
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
+        json_t *o = json_loads (bad[i], 0, NULL);
+        struct lease_request req;
+        struct lease_answer answer;
+        idt_error_t err;
+        int rc = bad[i][2] == 'w' ? wire_get_lease_request (o, &req, &err) : wire_get_lease_answer (o, &answer, &err);
+
+        ok (rc < 0 && errno == EPROTO && strncmp (err.text, "malformed", 9) == 0, "%s is refused", bad[i]);
+        json_decref (o);
+    }
+}
+
+int main (void)
+{
+    test_block ();
+    test_generate ();
+    test_lease ();
+    test_report ();
+    test_malformed ();
+    return done_testing ();
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* scheme_fluid.c - FLUIDs for the conformance suite
+ *
+ * Their generator belongs to one thread, as a broker has it; here a lock stands for the broker.
+ * Milliseconds are counted from Unix, which is as good an epoch as any.  The text is the dotted
+ * hexadecimal form.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "idtree/fluid.h"
+#include "test/ids/scheme.h"
+
+struct broker {
+    pthread_mutex_t lock;
+    struct scheme_clock *clock;
+    struct fluid_gen gen;
+};
+
+static void to_bytes (fluid_t id, uint8_t *bytes)
+{
+    for (int i = 8; i-- > 0; id >>= 8)
+        bytes[i] = (uint8_t)id;
+}
+
+static fluid_t from_bytes (const uint8_t *bytes)
+{
+    fluid_t id = 0;
+    for (int i = 0; i < 8; i++)
+        id = id << 8 | bytes[i];
+    return id;
+}
+
+static void *create (struct scheme_clock *clock)
+{
+    struct broker *broker = calloc (1, sizeof (*broker));
+
+    if (!broker)
+        abort ();
+    pthread_mutex_init (&broker->lock, NULL);
+    broker->clock = clock;
+    fluid_gen_init (&broker->gen, 77);
+    fluid_gen_set_range (&broker->gen, 0, FLUID_TIMESTAMP_MAX + 1);
+    return broker;
+}
+
+static void destroy (void *gen)
+{
+    struct broker *broker = gen;
+
+    pthread_mutex_destroy (&broker->lock);
+    free (broker);
+}
+
+static int make (void *gen, uint8_t *id)
+{
+    struct broker *broker = gen;
+    fluid_t fluid;
+
+    pthread_mutex_lock (&broker->lock);
+    int64_t now_ns = atomic_load (&broker->clock->now_ns);
+    int64_t now_ms = now_ns / 1000000 - (now_ns % 1000000 < 0);
+    int n = fluid_gen_reserve (&broker->gen, (uint64_t)now_ms, 1, &fluid);
+    pthread_mutex_unlock (&broker->lock);
+    if (n != 1)
+        return -1;
+    to_bytes (fluid, id);
+    return 0;
+}
+
+static void encode (const uint8_t *id, char *text)
+{
+    fluid_encode (from_bytes (id), FLUID_DOTHEX, text, SCHEME_TEXT_MAX);
+}
+
+static int decode (const char *text, size_t len, uint8_t *id)
+{
+    char *copy = strndup (text, len);
+    fluid_t fluid;
+    int rc = copy && memchr (text, '\0', len) == NULL ? fluid_parse (copy, &fluid) : -1;
+
+    free (copy);
+    if (rc == 0)
+        to_bytes (fluid, id);
+    return rc;
+}
+
+const struct scheme scheme_fluid = {
+    .name = "FLUID",
+    .size = 8,
+    .step_ns = 1000000,
+    .begin_ns = 0,
+    .end_ns = (int64_t)(FLUID_TIMESTAMP_MAX + 1) * 1000000,
+    .per_step = FLUID_PER_MS,
+    .ordered = true,
+    .always_ordered = true,
+    .canonical = false, /* other forms, blanks around, either case */
+    .create = create,
+    .destroy = destroy,
+    .make = make,
+    .encode = encode,
+    .decode = decode,
+};
