@@ -6,7 +6,7 @@
 test_description='idtree start launches brokers and leaves nothing behind'
 . "$(dirname "$0")/idtree-sharness.sh"
 
-IDTREE_BROKER=$IDTREE_BUILDDIR/src/cmd/fake-broker
+IDTREE_BROKER=$IDTREE_BUILDDIR/src/test/fake-broker
 TMPDIR=/tmp/idtree-t5010.$$
 mkdir "$TMPDIR" && export IDTREE_BROKER TMPDIR
 cleanup "rm -rf '$TMPDIR'"

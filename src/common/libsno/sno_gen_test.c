@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "idtree/sno.h"
-#include "libtestids/signals.h"
+#include "test/signals.h"
 #include "test/ids/vectors.h"
 
 #define CLOCK_MAX 64

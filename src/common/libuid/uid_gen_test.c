@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libtestids/signals.h"
+#include "test/signals.h"
 #include "libuid/uid_vectors.h"
 
 #define SECOND INT64_C (1000000)
