@@ -34,7 +34,7 @@ struct router {
     zhashx_t *services; /* name -> peer */
     zhashx_t *children; /* by rank as text */
     struct peer *parent;
-    struct pending *pending;
+    struct rpc_track *pending;
     bool busy; /* the request under way has found no room, and its asker takes it back */
     struct router_stats stats;
 };
@@ -50,7 +50,7 @@ struct router *router_create (uint32_t rank, const struct topo *topo, size_t max
     r->peers = zhashx_new ();
     r->services = zhashx_new ();
     r->children = zhashx_new ();
-    r->pending = pending_create (max_pending);
+    r->pending = rpc_track_create (max_pending);
     if (!r->peers || !r->services || !r->children || !r->pending) {
         router_destroy (r);
         errno = ENOMEM;
@@ -65,7 +65,7 @@ void router_destroy (struct router *r)
 
     if (!r)
         return;
-    pending_destroy (r->pending);
+    rpc_track_destroy (r->pending);
     zhashx_destroy (&r->children);
     zhashx_destroy (&r->services);
     zhashx_destroy (&r->peers);
@@ -91,7 +91,7 @@ int router_peer_add (struct router *r, struct peer *p)
         return -1;
     }
     p->uses = NULL;
-    pending_party_init (&p->pending, p);
+    rpc_track_party_init (&p->pending, p);
     zhashx_insert (r->peers, p->uuid, p);
     if (p->kind == PEER_CHILD)
         zhashx_insert (r->children, rank_key (key, p->rank), p);
@@ -272,7 +272,7 @@ static bool is_tracked (const struct peer *to, const idt_msg_t *request)
 /* Is somebody waiting for this? */
 static bool is_awaited (struct router *r, const struct peer *from, const idt_msg_t *response)
 {
-    bool known = idt_msg_matchtag (response) != 0 && pending_answered (r->pending, response, &from->pending);
+    bool known = idt_msg_matchtag (response) != 0 && rpc_track_answered (r->pending, response, &from->pending);
 
     return known || (!is_tracked (from, response) && idt_msg_matchtag (response) != 0);
 }
@@ -363,15 +363,15 @@ static void pass_on (struct router *r, struct peer *from, struct peer *to, const
     int errnum;
 
     if (router_is_disconnect (msg))
-        pending_disconnect (r->pending, msg, &from->pending);
-    if (track && pending_add (r->pending, msg, &from->pending, &to->pending) < 0) {
+        rpc_track_disconnect (r->pending, msg, &from->pending);
+    if (track && rpc_track_add (r->pending, msg, &from->pending, &to->pending) < 0) {
         fail (r, msg, EAGAIN, "too many requests are unanswered (router.max-pending)");
         return;
     }
     if (to->send (to->arg, msg) == 0)
         return;
     errnum = errno;
-    if (!track || pending_forget (r->pending, msg, &to->pending))
+    if (!track || rpc_track_forget (r->pending, msg, &to->pending))
         fail_unsent (r, from, to, msg, errnum);
 }
 
@@ -514,7 +514,7 @@ void router_request_again_new (struct router *r, const idt_msg_t *msg)
 
 /* --- the end of a peer --------------------------------------------------------------------- */
 
-static void answer_unreachable (const idt_msg_t *request, struct pending_party *to, void *arg)
+static void answer_unreachable (const idt_msg_t *request, struct rpc_track_party *to, void *arg)
 {
     fail_gone (arg, to->owner, request);
 }
@@ -555,7 +555,7 @@ static void disconnect_uses (struct router *r, struct peer *p)
 }
 
 /* A child is gone: what still works for someone below it may stop. */
-static void disconnect_request (const idt_msg_t *request, struct pending_party *to, void *arg)
+static void disconnect_request (const idt_msg_t *request, struct rpc_track_party *to, void *arg)
 {
     const struct peer *service = to->owner;
     const char *topic = idt_msg_topic (request);
@@ -580,13 +580,13 @@ void router_peer_remove (struct router *r, struct peer *p)
         return;
     remove_services (r, p);
     disconnect_uses (r, p);
-    pending_take_asked (r->pending, &p->pending, p->kind == PEER_CHILD ? disconnect_request : NULL, r);
+    rpc_track_take_asked (r->pending, &p->pending, p->kind == PEER_CHILD ? disconnect_request : NULL, r);
     zhashx_delete (r->peers, p->uuid);
     if (p->kind == PEER_CHILD)
         zhashx_delete (r->children, rank_key (key, p->rank));
     else if (p == r->parent)
         r->parent = NULL;
-    pending_take_owed (r->pending, &p->pending, answer_unreachable, r);
+    rpc_track_take_owed (r->pending, &p->pending, answer_unreachable, r);
 }
 
 bool router_covers (struct router *r, const idt_msg_t *request, uint32_t rank)
@@ -605,6 +605,6 @@ struct router_stats router_stats (const struct router *r)
 {
     struct router_stats s = r->stats;
 
-    s.pending = pending_count (r->pending);
+    s.pending = rpc_track_count (r->pending);
     return s;
 }

@@ -50,7 +50,7 @@ struct peer {
     void *arg;
     /* The router's: services that it asked; requests that it asked, and was asked. */
     struct peer_use *uses;
-    struct pending_party pending;
+    struct rpc_track_party pending;
 };
 
 #define ROUTER_MAX_USES 64 /* services of one asker that are told of its end */

@@ -38,15 +38,15 @@ struct asker {
     struct link link;
     char uuid[IDT_MSG_UUID_LEN];
     struct account account;
-    struct pending_list entries;
+    struct rpc_track_list entries;
 };
 
-struct pending_entry {
+struct rpc_track_entry {
     struct link link; /* also of those that were taken out */
-    LIST_ENTRY (pending_entry) in_asker, in_asked, in_owes;
+    LIST_ENTRY (rpc_track_entry) in_asker, in_asked, in_owes;
     struct asker *asker;
-    struct pending_party *from;
-    struct pending_party *to;
+    struct rpc_track_party *from;
+    struct rpc_track_party *to;
     uint32_t tag;
     uint32_t nodeid;
     struct idt_cred cred;
@@ -56,7 +56,7 @@ struct pending_entry {
     char text[]; /* routes without NULs, newest first; the topic with its NUL */
 };
 
-struct pending {
+struct rpc_track {
     struct table entries;
     struct table askers;
     struct account_pool pool;
@@ -125,7 +125,7 @@ static void table_remove (struct table *t, struct link *l)
 
 /* --- askers -------------------------------------------------------------------------------------- */
 
-static struct asker *find_asker (const struct pending *p, const char *uuid, uint64_t hash)
+static struct asker *find_asker (const struct rpc_track *p, const char *uuid, uint64_t hash)
 {
     struct link *l = *table_bucket (&p->askers, hash);
 
@@ -134,7 +134,7 @@ static struct asker *find_asker (const struct pending *p, const char *uuid, uint
     return (struct asker *)l;
 }
 
-static struct asker *find_or_add_asker (struct pending *p, const char *uuid, uint64_t hash)
+static struct asker *find_or_add_asker (struct rpc_track *p, const char *uuid, uint64_t hash)
 {
     struct asker *a = find_asker (p, uuid, hash);
 
@@ -148,7 +148,7 @@ static struct asker *find_or_add_asker (struct pending *p, const char *uuid, uin
     return a;
 }
 
-static void forget_idle_asker (struct pending *p, struct asker *a)
+static void forget_idle_asker (struct rpc_track *p, struct asker *a)
 {
     if (!LIST_EMPTY (&a->entries))
         return;
@@ -158,16 +158,16 @@ static void forget_idle_asker (struct pending *p, struct asker *a)
 
 /* --- entries ------------------------------------------------------------------------------------- */
 
-static size_t entry_size (const struct pending_entry *e)
+static size_t entry_size (const struct rpc_track_entry *e)
 {
     return sizeof (*e) + e->routes * IDT_MSG_UUID_LEN + e->topic_len + 1;
 }
 
-static struct pending_entry *entry_create (const idt_msg_t *request)
+static struct rpc_track_entry *entry_create (const idt_msg_t *request)
 {
     unsigned routes = idt_msg_route_count (request);
     size_t topic_len = strlen (idt_msg_topic (request));
-    struct pending_entry *e = malloc (sizeof (*e) + routes * IDT_MSG_UUID_LEN + topic_len + 1);
+    struct rpc_track_entry *e = malloc (sizeof (*e) + routes * IDT_MSG_UUID_LEN + topic_len + 1);
     char *s;
 
     if (!e)
@@ -185,12 +185,12 @@ static struct pending_entry *entry_create (const idt_msg_t *request)
     return e;
 }
 
-static const char *entry_topic (const struct pending_entry *e)
+static const char *entry_topic (const struct rpc_track_entry *e)
 {
     return e->text + e->routes * IDT_MSG_UUID_LEN;
 }
 
-static idt_msg_t *entry_request (const struct pending_entry *e)
+static idt_msg_t *entry_request (const struct rpc_track_entry *e)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
     char uuid[IDT_MSG_UUID_LEN + 1] = "";
@@ -214,7 +214,7 @@ error:
     return NULL;
 }
 
-static bool same_routes (const struct pending_entry *e, const idt_msg_t *msg)
+static bool same_routes (const struct rpc_track_entry *e, const idt_msg_t *msg)
 {
     if (e->routes != idt_msg_route_count (msg))
         return false;
@@ -225,7 +225,7 @@ static bool same_routes (const struct pending_entry *e, const idt_msg_t *msg)
 }
 
 /* Take an entry out of the tables and lists. */
-static void unlink_entry (struct pending *p, struct pending_entry *e)
+static void unlink_entry (struct rpc_track *p, struct rpc_track_entry *e)
 {
     table_remove (&p->entries, &e->link);
     LIST_REMOVE (e, in_asker);
@@ -235,7 +235,7 @@ static void unlink_entry (struct pending *p, struct pending_entry *e)
     forget_idle_asker (p, e->asker);
 }
 
-static struct pending_entry *find (struct pending *p, const idt_msg_t *msg, const struct pending_party *to)
+static struct rpc_track_entry *find (struct rpc_track *p, const idt_msg_t *msg, const struct rpc_track_party *to)
 {
     const char *oldest = idt_msg_route_oldest (msg);
     uint32_t tag = idt_msg_matchtag (msg);
@@ -246,7 +246,7 @@ static struct pending_entry *find (struct pending *p, const idt_msg_t *msg, cons
         return NULL;
     hash = uuid_key_mix (uuid_key (p->seed, oldest), tag);
     for (l = *table_bucket (&p->entries, hash); l; l = l->next) {
-        struct pending_entry *e = (struct pending_entry *)l;
+        struct rpc_track_entry *e = (struct rpc_track_entry *)l;
 
         if (l->hash == hash && e->tag == tag && e->to == to && same_routes (e, msg))
             return e;
@@ -256,12 +256,12 @@ static struct pending_entry *find (struct pending *p, const idt_msg_t *msg, cons
 
 /* --- the table ----------------------------------------------------------------------------------- */
 
-int pending_add (struct pending *p, const idt_msg_t *request, struct pending_party *from, struct pending_party *to)
+int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_track_party *from, struct rpc_track_party *to)
 {
     const char *oldest = idt_msg_route_oldest (request);
     uint64_t hash = uuid_key (p->seed, oldest);
     struct asker *a = find_or_add_asker (p, oldest, hash);
-    struct pending_entry *e = entry_create (request);
+    struct rpc_track_entry *e = entry_create (request);
     int errnum = ENOMEM;
 
     if (!a || !e)
@@ -287,7 +287,7 @@ error:
     return -1;
 }
 
-static bool remove_found (struct pending *p, struct pending_entry *e)
+static bool remove_found (struct rpc_track *p, struct rpc_track_entry *e)
 {
     if (!e)
         return false;
@@ -297,21 +297,21 @@ static bool remove_found (struct pending *p, struct pending_entry *e)
 }
 
 /* A streaming request goes on until an error ends it (RFC 6), or an answer that is none of a stream. */
-static bool is_final (const struct pending_entry *e, const idt_msg_t *response)
+static bool is_final (const struct rpc_track_entry *e, const idt_msg_t *response)
 {
     return !(e->flags & idt_msg_flags (response) & IDT_MSGFLAG_STREAMING) || idt_msg_errnum (response) != 0;
 }
 
-bool pending_answered (struct pending *p, const idt_msg_t *response, const struct pending_party *from)
+bool rpc_track_answered (struct rpc_track *p, const idt_msg_t *response, const struct rpc_track_party *from)
 {
-    struct pending_entry *e = find (p, response, from);
+    struct rpc_track_entry *e = find (p, response, from);
 
     if (e && !is_final (e, response))
         return true;
     return remove_found (p, e);
 }
 
-bool pending_forget (struct pending *p, const idt_msg_t *request, const struct pending_party *to)
+bool rpc_track_forget (struct rpc_track *p, const idt_msg_t *request, const struct rpc_track_party *to)
 {
     return remove_found (p, find (p, request, to));
 }
@@ -321,11 +321,11 @@ static bool same_service (const char *topic, const char *service, size_t len)
     return strncmp (topic, service, len) == 0 && (topic[len] == '.' || topic[len] == '\0');
 }
 
-void pending_disconnect (struct pending *p, const idt_msg_t *disconnect, const struct pending_party *from)
+void rpc_track_disconnect (struct rpc_track *p, const idt_msg_t *disconnect, const struct rpc_track_party *from)
 {
     const char *oldest = idt_msg_route_oldest (disconnect), *topic = idt_msg_topic (disconnect);
     struct asker *a = find_asker (p, oldest, uuid_key (p->seed, oldest));
-    struct pending_entry *e = a ? LIST_FIRST (&a->entries) : NULL, *next;
+    struct rpc_track_entry *e = a ? LIST_FIRST (&a->entries) : NULL, *next;
 
     for (; e; e = next) {
         next = LIST_NEXT (e, in_asker);
@@ -335,10 +335,10 @@ void pending_disconnect (struct pending *p, const idt_msg_t *disconnect, const s
 }
 
 /* What was taken out is linked by its place in the table. */
-static void give (struct link *taken, pending_f cb, void *arg)
+static void give (struct link *taken, rpc_track_f cb, void *arg)
 {
     while (taken) {
-        struct pending_entry *e = (struct pending_entry *)taken;
+        struct rpc_track_entry *e = (struct rpc_track_entry *)taken;
         idt_msg_t *request = cb ? entry_request (e) : NULL;
 
         taken = taken->next;
@@ -349,10 +349,10 @@ static void give (struct link *taken, pending_f cb, void *arg)
     }
 }
 
-void pending_take_asked (struct pending *p, struct pending_party *from, pending_f cb, void *arg)
+void rpc_track_take_asked (struct rpc_track *p, struct rpc_track_party *from, rpc_track_f cb, void *arg)
 {
     struct link *taken = NULL;
-    struct pending_entry *e;
+    struct rpc_track_entry *e;
 
     while ((e = LIST_FIRST (&from->asked))) {
         unlink_entry (p, e);
@@ -362,10 +362,10 @@ void pending_take_asked (struct pending *p, struct pending_party *from, pending_
     give (taken, cb, arg);
 }
 
-void pending_take_owed (struct pending *p, struct pending_party *to, pending_f cb, void *arg)
+void rpc_track_take_owed (struct rpc_track *p, struct rpc_track_party *to, rpc_track_f cb, void *arg)
 {
     struct link *taken = NULL;
-    struct pending_entry *e;
+    struct rpc_track_entry *e;
 
     while ((e = LIST_FIRST (&to->owes))) {
         unlink_entry (p, e);
@@ -377,19 +377,19 @@ void pending_take_owed (struct pending *p, struct pending_party *to, pending_f c
 
 /* --- life ---------------------------------------------------------------------------------------- */
 
-void pending_party_init (struct pending_party *party, void *owner)
+void rpc_track_party_init (struct rpc_track_party *party, void *owner)
 {
     LIST_INIT (&party->asked);
     LIST_INIT (&party->owes);
     party->owner = owner;
 }
 
-struct pending *pending_create (size_t max)
+struct rpc_track *rpc_track_create (size_t max)
 {
-    struct pending *p = calloc (1, sizeof (*p));
+    struct rpc_track *p = calloc (1, sizeof (*p));
 
     if (!p || table_init (&p->entries) < 0 || table_init (&p->askers) < 0) {
-        pending_destroy (p);
+        rpc_track_destroy (p);
         errno = ENOMEM;
         return NULL;
     }
@@ -411,7 +411,7 @@ static void table_fini (struct table *t)
     free (t->buckets);
 }
 
-void pending_destroy (struct pending *p)
+void rpc_track_destroy (struct rpc_track *p)
 {
     int saved_errno = errno;
 
@@ -423,12 +423,12 @@ void pending_destroy (struct pending *p)
     errno = saved_errno;
 }
 
-size_t pending_count (const struct pending *p)
+size_t rpc_track_count (const struct rpc_track *p)
 {
     return p->entries.count;
 }
 
-size_t pending_buckets (const struct pending *p)
+size_t rpc_track_buckets (const struct rpc_track *p)
 {
     return p->entries.nbuckets;
 }

@@ -9,8 +9,8 @@
  * 3. What an asker (the oldest route) has in the table is an account: none takes more places than are free.
  * 4. Whatever ends costs what it has: a party its own entries, a disconnect those of its asker.
  */
-#ifndef BROKER_PENDING_H
-#define BROKER_PENDING_H
+#ifndef BROKER_RPC_TRACK_H
+#define BROKER_RPC_TRACK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,47 +18,47 @@
 
 #include <idtree/msg.h>
 
-struct pending;
-struct pending_entry;
-LIST_HEAD (pending_list, pending_entry);
+struct rpc_track;
+struct rpc_track_entry;
+LIST_HEAD (rpc_track_list, rpc_track_entry);
 
 /* Part of whoever requests come from and go to. */
-struct pending_party {
-    struct pending_list asked; /* entries that came from it */
-    struct pending_list owes;  /* entries that went to it */
+struct rpc_track_party {
+    struct rpc_track_list asked; /* entries that came from it */
+    struct rpc_track_list owes;  /* entries that went to it */
     void *owner;
 };
 
-struct pending *pending_create (size_t max); /* NULL with errno ENOMEM */
-void pending_destroy (struct pending *p);
+struct rpc_track *rpc_track_create (size_t max); /* NULL with errno ENOMEM */
+void rpc_track_destroy (struct rpc_track *p);
 
 /* A party without entries. */
-void pending_party_init (struct pending_party *party, void *owner);
+void rpc_track_party_init (struct rpc_track_party *party, void *owner);
 
 /* Remember that 'request' came from 'from' and went to 'to'.  Returns 0, or -1 with errno EXFULL (the asker's share of the
  * table is used up) or ENOMEM.
  */
-int pending_add (struct pending *p, const idt_msg_t *request, struct pending_party *from, struct pending_party *to);
+int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_track_party *from, struct rpc_track_party *to);
 
 /* Forget the request that 'response', which came from 'from', answers for good.  Returns whether there
  * was one.
  */
-bool pending_answered (struct pending *p, const idt_msg_t *response, const struct pending_party *from);
+bool rpc_track_answered (struct rpc_track *p, const idt_msg_t *response, const struct rpc_track_party *from);
 
 /* Forget a request that went to 'to'.  Returns whether there was one. */
-bool pending_forget (struct pending *p, const idt_msg_t *request, const struct pending_party *to);
+bool rpc_track_forget (struct rpc_track *p, const idt_msg_t *request, const struct rpc_track_party *to);
 
 /* Forget what the asker of a disconnect, which came from 'from', waits for of the same service. */
-void pending_disconnect (struct pending *p, const idt_msg_t *disconnect, const struct pending_party *from);
+void rpc_track_disconnect (struct rpc_track *p, const idt_msg_t *disconnect, const struct rpc_track_party *from);
 
 /* Take out every entry that came from, or went to, a party; 'cb' gets each as a request without its payload (borrowed).
  * Entries that it adds stay in the table.
  */
-typedef void (*pending_f) (const idt_msg_t *request, struct pending_party *to, void *arg);
-void pending_take_asked (struct pending *p, struct pending_party *from, pending_f cb, void *arg);
-void pending_take_owed (struct pending *p, struct pending_party *to, pending_f cb, void *arg);
+typedef void (*rpc_track_f) (const idt_msg_t *request, struct rpc_track_party *to, void *arg);
+void rpc_track_take_asked (struct rpc_track *p, struct rpc_track_party *from, rpc_track_f cb, void *arg);
+void rpc_track_take_owed (struct rpc_track *p, struct rpc_track_party *to, rpc_track_f cb, void *arg);
 
-size_t pending_count (const struct pending *p);
-size_t pending_buckets (const struct pending *p); /* grows and shrinks with that */
+size_t rpc_track_count (const struct rpc_track *p);
+size_t rpc_track_buckets (const struct rpc_track *p); /* grows and shrinks with that */
 
-#endif /* BROKER_PENDING_H */
+#endif /* BROKER_RPC_TRACK_H */

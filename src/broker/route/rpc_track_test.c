@@ -24,37 +24,37 @@ static idt_msg_t *make_request (unsigned asker, uint32_t tag, int flags)
     return msg;
 }
 
-static struct pending_party child; /* that all ask through */
+static struct rpc_track_party child; /* that all ask through */
 
-static int add (struct pending *p, unsigned asker, uint32_t tag, int flags, struct pending_party *to)
+static int add (struct rpc_track *p, unsigned asker, uint32_t tag, int flags, struct rpc_track_party *to)
 {
     idt_msg_t *msg = make_request (asker, tag, flags);
-    int rc = pending_add (p, msg, &child, to);
+    int rc = rpc_track_add (p, msg, &child, to);
 
     idt_msg_unref (msg);
     return rc;
 }
 
-static bool answered (struct pending *p, unsigned asker, uint32_t tag, int flags, int errnum, const struct pending_party *from)
+static bool answered (struct rpc_track *p, unsigned asker, uint32_t tag, int flags, int errnum, const struct rpc_track_party *from)
 {
     idt_msg_t *request = make_request (asker, tag, flags);
     idt_msg_t *response = idt_msg_respond (request, errnum);
-    bool known = pending_answered (p, response, from);
+    bool known = rpc_track_answered (p, response, from);
 
     idt_msg_unref (request);
     idt_msg_unref (response);
     return known;
 }
 
-static void party_init (struct pending_party *party)
+static void party_init (struct rpc_track_party *party)
 {
-    pending_party_init (party, NULL);
+    rpc_track_party_init (party, NULL);
 }
 
 static void test_rules (void)
 {
-    struct pending *p = pending_create (3);
-    struct pending_party a, b;
+    struct rpc_track *p = rpc_track_create (3);
+    struct rpc_track_party a, b;
     idt_msg_t *proxied = make_request (1, 1, 0);
 
     party_init (&a);
@@ -64,31 +64,31 @@ static void test_rules (void)
     ok (!answered (p, 2, 1, 0, 0, &a) && !answered (p, 1, 2, 0, 0, &a) && !answered (p, 1, 1, 0, 0, &b),
         "another asker, matchtag, or answerer is another request");
     idt_msg_route_push (proxied, "eeeeeeee-0000-4000-8000-000000000000");
-    ok (!pending_forget (p, proxied, &a), "so is one that came another way");
+    ok (!rpc_track_forget (p, proxied, &a), "so is one that came another way");
     ok (answered (p, 1, 1, 0, 0, &a) && !answered (p, 1, 1, 0, 0, &a), "a request is answered once");
     add (p, 1, 1, IDT_MSGFLAG_STREAMING, &a);
     ok (answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 0, &a) && answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 61, &a)
             && !answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 0, &a),
         "a streaming one until an error ends it");
     add (p, 1, 1, IDT_MSGFLAG_STREAMING, &a);
-    ok (answered (p, 1, 1, 0, 0, &a) && pending_count (p) == 0, "... or an answer that is none of a stream");
+    ok (answered (p, 1, 1, 0, 0, &a) && rpc_track_count (p) == 0, "... or an answer that is none of a stream");
     add (p, 1, 1, 0, &a);
-    ok (answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 0, &a) && pending_count (p) == 0,
+    ok (answered (p, 1, 1, IDT_MSGFLAG_STREAMING, 0, &a) && rpc_track_count (p) == 0,
         "an answer cannot make a stream of what is none");
     add (p, 1, 1, 0, &a);
     add (p, 1, 2, 0, &a);
-    ok (add (p, 1, 3, 0, &a) < 0 && errno == EXFULL && pending_count (p) == 2, "nobody gets the last place: EXFULL");
+    ok (add (p, 1, 3, 0, &a) < 0 && errno == EXFULL && rpc_track_count (p) == 2, "nobody gets the last place: EXFULL");
     ok (add (p, 2, 1, 0, &a) == 0, "... but a newcomer");
     idt_msg_unref (proxied);
-    pending_destroy (p);
-    pending_destroy (NULL);
+    rpc_track_destroy (p);
+    rpc_track_destroy (NULL);
 }
 
 /* Whatever ends costs what it has: found by those who are left, not by a clock. */
 static void test_ends (void)
 {
-    struct pending *p = pending_create (100000);
-    struct pending_party a, b;
+    struct rpc_track *p = rpc_track_create (100000);
+    struct rpc_track_party a, b;
     idt_msg_t *disconnect = make_request (1, 0, IDT_MSGFLAG_NORESPONSE);
     int wrong = 0;
 
@@ -97,21 +97,21 @@ static void test_ends (void)
     idt_msg_set_topic (disconnect, "a.disconnect");
     for (uint32_t tag = 1; tag <= 20000; tag++)
         wrong += add (p, 1 + tag % 2, tag, 0, &a) < 0;
-    ok (wrong == 0 && pending_buckets (p) >= 16384, "the table grows");
-    pending_disconnect (p, disconnect, &b);
-    ok (pending_count (p) == 20000, "a disconnect that came another way ends nothing");
+    ok (wrong == 0 && rpc_track_buckets (p) >= 16384, "the table grows");
+    rpc_track_disconnect (p, disconnect, &b);
+    ok (rpc_track_count (p) == 20000, "a disconnect that came another way ends nothing");
     idt_msg_set_topic (disconnect, "aa.disconnect");
-    pending_disconnect (p, disconnect, &child);
-    ok (pending_count (p) == 20000, "nor does one for another service");
+    rpc_track_disconnect (p, disconnect, &child);
+    ok (rpc_track_count (p) == 20000, "nor does one for another service");
     idt_msg_set_topic (disconnect, "a.disconnect");
-    pending_disconnect (p, disconnect, &child);
-    ok (pending_count (p) == 10000 && answered (p, 2, 1, 0, 0, &a), "a disconnect ends what its asker has");
-    pending_take_owed (p, &b, NULL, NULL);
-    ok (pending_count (p) == 9999, "whoever owes nothing takes nothing along");
-    pending_take_asked (p, &child, NULL, NULL);
-    ok (pending_count (p) == 0 && pending_buckets (p) <= 256, "the table shrinks");
+    rpc_track_disconnect (p, disconnect, &child);
+    ok (rpc_track_count (p) == 10000 && answered (p, 2, 1, 0, 0, &a), "a disconnect ends what its asker has");
+    rpc_track_take_owed (p, &b, NULL, NULL);
+    ok (rpc_track_count (p) == 9999, "whoever owes nothing takes nothing along");
+    rpc_track_take_asked (p, &child, NULL, NULL);
+    ok (rpc_track_count (p) == 0 && rpc_track_buckets (p) <= 256, "the table shrinks");
     idt_msg_unref (disconnect);
-    pending_destroy (p);
+    rpc_track_destroy (p);
 }
 
 /* --- a random history ------------------------------------------------------------------------------------- */
@@ -128,14 +128,14 @@ struct model {
     size_t taken;
 };
 
-static struct pending_party targets[TARGETS];
+static struct rpc_track_party targets[TARGETS];
 
 static int draw (struct model *m, int n)
 {
     return rand_r (&m->seed) % n;
 }
 
-static void count_taken (const idt_msg_t *request, struct pending_party *to, void *arg)
+static void count_taken (const idt_msg_t *request, struct rpc_track_party *to, void *arg)
 {
     struct model *m = arg;
     unsigned asker;
@@ -145,14 +145,14 @@ static void count_taken (const idt_msg_t *request, struct pending_party *to, voi
     m->taken++;
 }
 
-static bool step (struct pending *p, struct model *m)
+static bool step (struct rpc_track *p, struct model *m)
 {
     int asker = draw (m, ASKERS), tag = draw (m, TAGS), to = draw (m, TARGETS), what = draw (m, 1000);
     int *open = &m->open[asker][tag][to];
 
     if (what == 0) {
         m->taken = 0;
-        pending_take_owed (p, &targets[to], count_taken, m);
+        rpc_track_take_owed (p, &targets[to], count_taken, m);
         m->count -= m->taken;
         for (int i = 0; i < ASKERS; i++)
             for (int j = 0; j < TAGS; j++)
@@ -171,12 +171,12 @@ static bool step (struct pending *p, struct model *m)
         *open -= known;
         m->count -= known;
     }
-    return pending_count (p) == m->count;
+    return rpc_track_count (p) == m->count;
 }
 
 static void test_history (unsigned seed)
 {
-    struct pending *p = pending_create (1000000);
+    struct rpc_track *p = rpc_track_create (1000000);
     struct model *m = calloc (1, sizeof (*m));
     int n = 0;
     size_t most = 0;
@@ -192,31 +192,31 @@ static void test_history (unsigned seed)
     ok (n == STEPS && most > 256, "history %u: the table does what a list does (%d steps, up to %zu entries)", seed, n,
         most);
     free (m);
-    pending_destroy (p);
+    rpc_track_destroy (p);
 }
 
 /* Entries that a callback adds are not taken in the same pass. */
-static struct pending *reentered;
+static struct rpc_track *reentered;
 
-static void add_again (const idt_msg_t *request, struct pending_party *to, void *arg)
+static void add_again (const idt_msg_t *request, struct rpc_track_party *to, void *arg)
 {
-    pending_add (reentered, request, &child, to);
+    rpc_track_add (reentered, request, &child, to);
     ++*(int *)arg;
 }
 
 static void test_reentry (void)
 {
-    struct pending_party a;
+    struct rpc_track_party a;
     int n = 0;
 
     party_init (&a);
     party_init (&child);
-    reentered = pending_create (100);
+    reentered = rpc_track_create (100);
     for (uint32_t tag = 1; tag <= 10; tag++)
         add (reentered, 1, tag, 0, &a);
-    pending_take_owed (reentered, &a, add_again, &n);
-    ok (n == 10 && pending_count (reentered) == 10, "a callback may add to the table; that stays in it");
-    pending_destroy (reentered);
+    rpc_track_take_owed (reentered, &a, add_again, &n);
+    ok (n == 10 && rpc_track_count (reentered) == 10, "a callback may add to the table; that stays in it");
+    rpc_track_destroy (reentered);
 }
 
 int main (void)
