@@ -405,7 +405,7 @@ static int make_base (struct broker *b, idt_error_t *errp)
         return -1;
     if (!(b->reactor = idt_reactor_create ()) || !(b->zctx = zmq_ctx_new ())
         || !(b->zpoll = zpoll_create (b->reactor))
-        || !(b->router = router_create (b->rank, &b->topo, max_pending)) || !(b->watchers_of_stop = follow_create ()))
+        || !(b->router = router_create (b->rank, &b->topo, max_pending)) || !(b->shutdown_streams = msglist_create ()))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
     return 0;
@@ -526,7 +526,7 @@ void broker_destroy (struct broker *b)
     idt_watcher_destroy (b->idle);
     idt_watcher_destroy (b->timer);
     router_destroy (b->router);
-    follow_destroy (b->watchers_of_stop);
+    msglist_destroy (b->shutdown_streams);
     zpoll_destroy (b->zpoll);
     if (b->zctx)
         zmq_ctx_term (b->zctx);

@@ -61,7 +61,7 @@ static void enter_shutdown (struct broker *b)
 /* Who waits for the end hears of it before the connections are closed. */
 static void enter_exit (struct broker *b)
 {
-    follow_end (b->watchers_of_stop, b->h, ENODATA);
+    msglist_end (b->shutdown_streams, b->h, ENODATA);
     while (modules_turn (b->modules))
         ;
     local_flush (b->local);

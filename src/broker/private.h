@@ -48,7 +48,7 @@ struct broker {
     idt_watcher_t *timer; /* bounds a state */
     struct peer peer;     /* of the broker's own services */
     idt_t *h;             /* their handle */
-    struct follow *watchers_of_stop; /* of shutdown.start */
+    struct msglist *shutdown_streams; /* of shutdown.start */
 
     enum state state;
     bool told_to_stop; /* from outside: broker_stop () was called */

@@ -287,7 +287,7 @@ static void shutdown_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
     if (!idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING))
         idt_respond (h, msg, NULL);
-    else if (follow_add (b->watchers_of_stop, msg) < 0) {
+    else if (msglist_add (b->shutdown_streams, msg) < 0) {
         idt_respond_error (h, msg, errno, NULL);
         return;
     }
@@ -298,7 +298,7 @@ static void shutdown_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct broker *b = arg;
 
-    follow_disconnect (b->watchers_of_stop, msg);
+    msglist_disconnect (b->shutdown_streams, msg);
 }
 
 static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)

@@ -48,7 +48,7 @@ struct log {
     int level[LEVEL_COUNT];
     zlistx_t *ring; /* lines, oldest first */
     uint32_t ring_size;
-    struct follow *followers; /* of log.dmesg */
+    struct msglist *followers; /* of log.dmesg */
     log_forward_f forward;
     void *forward_arg;
     idt_t *h;
@@ -82,7 +82,7 @@ struct log *log_create (struct attrs *attrs, uint32_t rank, idt_error_t *errp)
 {
     struct log *log = calloc (1, sizeof (*log));
 
-    if (!log || !(log->ring = zlistx_new ()) || !(log->followers = follow_create ())) {
+    if (!log || !(log->ring = zlistx_new ()) || !(log->followers = msglist_create ())) {
         errprintf (errp, "out of memory");
         goto error;
     }
@@ -104,7 +104,7 @@ void log_destroy (struct log *log)
     if (!log)
         return;
     zlistx_destroy (&log->ring);
-    follow_destroy (log->followers);
+    msglist_destroy (log->followers);
     free (log);
     errno = saved_errno;
 }
@@ -142,7 +142,7 @@ static void add (struct log *log, const char *line)
             zlistx_delete (log->ring, zlistx_cursor (log->ring));
         }
         zlistx_add_end (log->ring, (void *)line);
-        follow_respond (log->followers, log->h, line);
+        msglist_respond (log->followers, log->h, line);
     }
     if (log->forward && severity <= log->level[LEVEL_FORWARD])
         forwarded = log->forward (line, log->forward_arg);
@@ -259,13 +259,13 @@ static void dmesg_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, "log.dmesg is a streaming request");
         return;
     }
-    if (want_follow && follow_count (log->followers) >= FOLLOW_MAX) {
+    if (want_follow && msglist_count (log->followers) >= MSGLIST_MAX) {
         idt_respond_error (h, msg, ENOSPC, "too many clients follow the log already");
         return;
     }
     for (const char *line = nobacklog ? NULL : zlistx_first (log->ring); line; line = zlistx_next (log->ring))
         idt_respond (h, msg, line);
-    if (!want_follow || follow_add (log->followers, msg) < 0)
+    if (!want_follow || msglist_add (log->followers, msg) < 0)
         idt_respond_error (h, msg, want_follow ? errno : ENODATA, NULL);
 }
 
@@ -281,7 +281,7 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct log *log = arg;
 
-    follow_disconnect (log->followers, msg);
+    msglist_disconnect (log->followers, msg);
 }
 
 static const struct idt_handler_spec handlers[] = {

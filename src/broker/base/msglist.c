@@ -11,7 +11,7 @@
 
 #include "broker/base/msglist.h"
 
-struct follow {
+struct msglist {
     zlistx_t *requests; /* references */
 };
 
@@ -21,9 +21,9 @@ static void unref_message (void **item)
     *item = NULL;
 }
 
-struct follow *follow_create (void)
+struct msglist *msglist_create (void)
 {
-    struct follow *fw = calloc (1, sizeof (*fw));
+    struct msglist *fw = calloc (1, sizeof (*fw));
 
     if (!fw || !(fw->requests = zlistx_new ())) {
         free (fw);
@@ -34,7 +34,7 @@ struct follow *follow_create (void)
     return fw;
 }
 
-void follow_destroy (struct follow *fw)
+void msglist_destroy (struct msglist *fw)
 {
     int saved_errno = errno;
 
@@ -44,9 +44,9 @@ void follow_destroy (struct follow *fw)
     errno = saved_errno;
 }
 
-int follow_add (struct follow *fw, const idt_msg_t *request)
+int msglist_add (struct msglist *fw, const idt_msg_t *request)
 {
-    if (zlistx_size (fw->requests) >= FOLLOW_MAX) {
+    if (zlistx_size (fw->requests) >= MSGLIST_MAX) {
         errno = ENOSPC;
         return -1;
     }
@@ -58,7 +58,7 @@ int follow_add (struct follow *fw, const idt_msg_t *request)
     return 0;
 }
 
-void follow_respond (struct follow *fw, idt_t *h, const char *s)
+void msglist_respond (struct msglist *fw, idt_t *h, const char *s)
 {
     const idt_msg_t *request = zlistx_first (fw->requests);
 
@@ -66,7 +66,7 @@ void follow_respond (struct follow *fw, idt_t *h, const char *s)
         idt_respond (h, request, s);
 }
 
-void follow_end (struct follow *fw, idt_t *h, int errnum)
+void msglist_end (struct msglist *fw, idt_t *h, int errnum)
 {
     const idt_msg_t *request = zlistx_first (fw->requests);
 
@@ -75,7 +75,7 @@ void follow_end (struct follow *fw, idt_t *h, int errnum)
     zlistx_purge (fw->requests);
 }
 
-void follow_disconnect (struct follow *fw, const idt_msg_t *msg)
+void msglist_disconnect (struct msglist *fw, const idt_msg_t *msg)
 {
     const idt_msg_t *request = zlistx_first (fw->requests);
 
@@ -84,7 +84,7 @@ void follow_disconnect (struct follow *fw, const idt_msg_t *msg)
             zlistx_delete (fw->requests, zlistx_cursor (fw->requests));
 }
 
-size_t follow_count (const struct follow *fw)
+size_t msglist_count (const struct msglist *fw)
 {
     return zlistx_size (fw->requests);
 }

@@ -30,7 +30,7 @@ struct overlay {
     bool retrying;
     double period;    /* of the heart, seconds */
     enum health said; /* health that the followers know */
-    struct follow *followers; /* of overlay.health */
+    struct msglist *followers; /* of overlay.health */
     idt_t *h;
 };
 
@@ -84,9 +84,9 @@ static void tell_followers (struct overlay *ov)
 
     ov->said = downlink_health (ov->down);
     if (ov->h && s)
-        follow_respond (ov->followers, ov->h, s);
+        msglist_respond (ov->followers, ov->h, s);
     else if (ov->h)
-        follow_end (ov->followers, ov->h, ENOMEM);
+        msglist_end (ov->followers, ov->h, ENOMEM);
     free (s);
     json_decref (o);
 }
@@ -163,7 +163,7 @@ struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *er
     ov->env.owner = geteuid ();
     if (get_attributes (ov, errp) < 0)
         goto error;
-    if (!(ov->env.keys = keyring_create ()) || !(ov->followers = follow_create ())
+    if (!(ov->env.keys = keyring_create ()) || !(ov->followers = msglist_create ())
         || !(ov->down = downlink_create (&ov->env)) || (conf->rank > 0 && !(ov->up = uplink_create (&ov->env)))
         || !(ov->retry = idt_timer_watcher_create (conf->reactor, 0., 0., retry_cb, ov))
         || !(ov->heart = idt_timer_watcher_create (conf->reactor, ov->period * 1E3, ov->period * 1E3, heart_cb, ov))) {
@@ -191,7 +191,7 @@ void overlay_destroy (struct overlay *ov)
     zap_destroy (ov->zap);
     free (ov->ancestors);
     keyring_destroy (ov->env.keys);
-    follow_destroy (ov->followers);
+    msglist_destroy (ov->followers);
     free (ov);
     errno = saved_errno;
 }
@@ -311,7 +311,7 @@ static void health_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct overlay *ov = arg;
     json_t *o = describe_health (ov);
 
-    if (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && follow_add (ov->followers, msg) < 0)
+    if (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && msglist_add (ov->followers, msg) < 0)
         idt_respond_error (h, msg, errno, errno == ENOSPC ? "too many clients follow the health already" : NULL);
     else
         idt_respond_pack (h, msg, "O", o);
@@ -322,7 +322,7 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
 
-    follow_disconnect (ov->followers, msg);
+    msglist_disconnect (ov->followers, msg);
 }
 
 static json_t *describe_subtree (const struct topo *topo, uint32_t rank)
