@@ -270,7 +270,7 @@ static const struct channel_ops channel_ops = {
     .event_sent = child_event_sent,
 };
 
-static void recv_cb (struct zio *zs, void *arg)
+static void recv_cb (struct zwatcher *zs, void *arg)
 {
     struct downlink *down = arg;
     struct msg_zmq_from from;
@@ -278,8 +278,8 @@ static void recv_cb (struct zio *zs, void *arg)
     struct peer *p;
 
     from.identity[0] = '\0';
-    msg = msg_zmq_recv (zio_socket (zs), true, CHANNEL_MAX_MESSAGE, &from);
-    zio_touch (zs);
+    msg = msg_zmq_recv (zwatcher_socket (zs), true, CHANNEL_MAX_MESSAGE, &from);
+    zwatcher_touch (zs);
     if (!msg && errno != EPROTO && errno != EMSGSIZE)
         return;
     p = router_peer (down->env->conf.router, from.identity);
@@ -379,7 +379,7 @@ int downlink_bind (struct downlink *down, const char *endpoint, idt_error_t *err
             zmq_close (sock);
         return -1;
     }
-    if (!(down->zs = zio_create (conf->zpoll, sock, recv_cb, down))) {
+    if (!(down->zs = zwatcher_create (conf->zpoll, sock, recv_cb, down))) {
         zmq_close (sock);
         return errprintf (errp, "tbon.endpoint %s: %s", endpoint, strerror (errno));
     }
@@ -414,7 +414,7 @@ void downlink_destroy (struct downlink *down)
         child_destroy (c);
     }
     monitor_destroy (down->monitor);
-    zio_destroy (down->zs);
+    zwatcher_destroy (down->zs);
     remove_socket (down);
     free (down->children);
     free (down);

@@ -38,7 +38,7 @@ struct child {
 
 struct downlink {
     struct link_env *env;
-    struct zio *zs;
+    struct zwatcher *zs;
     struct monitor *monitor;
     char endpoint[256];
     struct child **children; /* the children proper in order of rank, then the adopted ones */

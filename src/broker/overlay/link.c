@@ -86,12 +86,12 @@ int link_init_channel (const struct link_env *env, struct channel *ch, const str
     return channel_init (ch, ops, arg, env->max_queue, bytes, messages);
 }
 
-int link_send (struct link_env *env, struct zio *zs, const char *identity, const idt_msg_t *msg)
+int link_send (struct link_env *env, struct zwatcher *zs, const char *identity, const idt_msg_t *msg)
 {
     int rc;
 
-    zio_touch (zs);
-    if ((rc = msg_zmq_send (zio_socket (zs), identity, msg)) < 0 && errno == EAGAIN)
+    zwatcher_touch (zs);
+    if ((rc = msg_zmq_send (zwatcher_socket (zs), identity, msg)) < 0 && errno == EAGAIN)
         env->blocked = true;
     return rc;
 }

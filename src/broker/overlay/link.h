@@ -47,7 +47,7 @@ void link_received (struct link_env *env, struct peer *from, struct channel *ch,
 int link_init_channel (const struct link_env *env, struct channel *ch, const struct channel_ops *ops, void *arg);
 
 /* Put a message on a socket ('identity' NULL: a DEALER's).  Returns as msg_zmq_send (). */
-int link_send (struct link_env *env, struct zio *zs, const char *identity, const idt_msg_t *msg);
+int link_send (struct link_env *env, struct zwatcher *zs, const char *identity, const idt_msg_t *msg);
 
 /* What waits for a link, as overlay.stats-get tells it; a new reference. */
 json_t *link_describe (uint32_t rank, const struct channel *ch);

@@ -41,7 +41,7 @@ struct conn {
     uint32_t target; /* index in the ancestors */
     struct peer peer;
     struct channel channel;
-    struct zio *zs;
+    struct zwatcher *zs;
     struct monitor *monitor;
     double heard;       /* link_now () of its last message */
     uint64_t hello_us;  /* link_boot_us () when we said hello */
@@ -205,7 +205,7 @@ static void part (struct conn *c)
     if (msg)
         conn_send (c, msg);
     idt_msg_unref (msg);
-    zmq_setsockopt (zio_socket (c->zs), ZMQ_LINGER, &linger, sizeof (linger));
+    zmq_setsockopt (zwatcher_socket (c->zs), ZMQ_LINGER, &linger, sizeof (linger));
     c->state = CONN_IDLE;
     close_connection (c);
     router_peer_remove (c->up->env->conf.router, &c->peer);
@@ -364,12 +364,12 @@ static const struct channel_ops channel_ops = {
     .control = control_received,
 };
 
-static void recv_cb (struct zio *zs, void *arg)
+static void recv_cb (struct zwatcher *zs, void *arg)
 {
     struct conn *c = arg;
-    idt_msg_t *msg = msg_zmq_recv (zio_socket (zs), false, CHANNEL_MAX_MESSAGE, NULL);
+    idt_msg_t *msg = msg_zmq_recv (zwatcher_socket (zs), false, CHANNEL_MAX_MESSAGE, NULL);
 
-    zio_touch (zs);
+    zwatcher_touch (zs);
     if (!msg) {
         if (errno == EPROTO || errno == EMSGSIZE)
             lose (c, "it sent a malformed message");
@@ -428,7 +428,7 @@ static int open_connection (struct conn *c)
     zuuid_destroy (&identity);
     if (!sock)
         return -1;
-    if (!(c->zs = zio_create (conf->zpoll, sock, recv_cb, c))) {
+    if (!(c->zs = zwatcher_create (conf->zpoll, sock, recv_cb, c))) {
         zmq_close (sock);
         return -1;
     }
@@ -443,7 +443,7 @@ static void close_connection (struct conn *c)
     c->doubt_us = 0;
     monitor_destroy (c->monitor);
     c->monitor = NULL;
-    zio_destroy (c->zs);
+    zwatcher_destroy (c->zs);
     c->zs = NULL;
 }
 
@@ -460,10 +460,10 @@ static void say_hello (struct conn *c, uint32_t target)
     }
     hello = make_hello (c);
     c->hello_us = link_boot_us ();
-    if (!hello || msg_zmq_send (zio_socket (c->zs), NULL, hello) < 0)
+    if (!hello || msg_zmq_send (zwatcher_socket (c->zs), NULL, hello) < 0)
         lose (c, NULL);
     else
-        zio_touch (c->zs);
+        zwatcher_touch (c->zs);
     idt_msg_unref (hello);
 }
 

@@ -18,7 +18,7 @@
 
 struct monitor {
     void *watched;
-    struct zio *zs;
+    struct zwatcher *zs;
     monitor_f cb;
     void *arg;
     bool *destroyed; /* set while an event is handed out */
@@ -27,14 +27,14 @@ struct monitor {
 /* Hand out one event.  Returns whether there was one and the monitor still lives. */
 static bool take (struct monitor *m)
 {
-    void *sock = zio_socket (m->zs);
+    void *sock = zwatcher_socket (m->zs);
     unsigned char frame[6];
     char address[256];
     uint16_t event;
     uint32_t value;
     bool destroyed = false;
 
-    zio_touch (m->zs);
+    zwatcher_touch (m->zs);
     if (zmq_recv (sock, frame, sizeof (frame), ZMQ_DONTWAIT) != sizeof (frame))
         return false;
     zmq_recv (sock, address, sizeof (address), ZMQ_DONTWAIT);
@@ -54,7 +54,7 @@ void monitor_drain (struct monitor *m)
         ;
 }
 
-static void monitor_cb (struct zio *zs, void *arg)
+static void monitor_cb (struct zwatcher *zs, void *arg)
 {
     take (arg);
 }
@@ -72,7 +72,7 @@ struct monitor *monitor_create (struct zpoll *zp, void *ctx, void *sock, int eve
     if (zmq_socket_monitor (sock, endpoint, events) < 0 || !(pair = zmq_socket (ctx, ZMQ_PAIR))
         || zmq_setsockopt (pair, ZMQ_LINGER, &linger, sizeof (linger)) < 0
         || zmq_setsockopt (pair, ZMQ_RCVHWM, &unbounded, sizeof (unbounded)) < 0 || zmq_connect (pair, endpoint) < 0
-        || !(m->zs = zio_create (zp, pair, monitor_cb, m))) {
+        || !(m->zs = zwatcher_create (zp, pair, monitor_cb, m))) {
         if (pair)
             zmq_close (pair);
         free (m);
@@ -91,6 +91,6 @@ void monitor_destroy (struct monitor *m)
     if (m->destroyed)
         *m->destroyed = true;
     zmq_socket_monitor (m->watched, NULL, 0);
-    zio_destroy (m->zs);
+    zwatcher_destroy (m->zs);
     free (m);
 }

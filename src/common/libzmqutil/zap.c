@@ -19,7 +19,7 @@
 #define MAX_FRAMES 9 /* of a request */
 
 struct zap {
-    struct zio *zs;
+    struct zwatcher *zs;
     zap_f cb;
     void *arg;
 };
@@ -70,10 +70,10 @@ static void reply (void *sock, struct frames *f, const char *user)
     send_text (sock, "", 0);
 }
 
-static void zap_cb (struct zio *zs, void *arg)
+static void zap_cb (struct zwatcher *zs, void *arg)
 {
     struct zap *zap = arg;
-    void *sock = zio_socket (zs);
+    void *sock = zwatcher_socket (zs);
     char user[64];
     struct frames f;
 
@@ -94,7 +94,7 @@ struct zap *zap_create (struct zpoll *zp, void *ctx, zap_f cb, void *arg)
     int linger = 0;
 
     if (!zap || !sock || zmq_setsockopt (sock, ZMQ_LINGER, &linger, sizeof (linger)) < 0
-        || zmq_bind (sock, ZAP_ENDPOINT) < 0 || !(zap->zs = zio_create (zp, sock, zap_cb, zap))) {
+        || zmq_bind (sock, ZAP_ENDPOINT) < 0 || !(zap->zs = zwatcher_create (zp, sock, zap_cb, zap))) {
         if (sock)
             zmq_close (sock);
         free (zap);
@@ -108,7 +108,7 @@ struct zap *zap_create (struct zpoll *zp, void *ctx, zap_f cb, void *arg)
 void zap_destroy (struct zap *zap)
 {
     if (zap) {
-        zio_destroy (zap->zs);
+        zwatcher_destroy (zap->zs);
         free (zap);
     }
 }

@@ -10,21 +10,21 @@
 
 #include "common/libzmqutil/zwatcher.h"
 
-struct zio {
+struct zwatcher {
     struct zpoll *zp;
-    struct zio *next; /* in the dirty list */
+    struct zwatcher *next; /* in the dirty list */
     void *sock;
     idt_watcher_t *w;
-    zio_f cb;
+    zwatcher_f cb;
     void *arg;
     bool dirty;
 };
 
 struct zpoll {
     idt_reactor_t *reactor;
-    struct zio *dirty;   /* to be served in the next turn */
-    struct zio *serving; /* the rest of this turn */
-    struct zio *current; /* NULL when it was destroyed in its callback */
+    struct zwatcher *dirty;   /* to be served in the next turn */
+    struct zwatcher *serving; /* the rest of this turn */
+    struct zwatcher *current; /* NULL when it was destroyed in its callback */
 };
 
 struct zpoll *zpoll_create (idt_reactor_t *r)
@@ -41,7 +41,7 @@ void zpoll_destroy (struct zpoll *zp)
     free (zp);
 }
 
-void zio_touch (struct zio *zs)
+void zwatcher_touch (struct zwatcher *zs)
 {
     if (zs->dirty)
         return;
@@ -50,7 +50,7 @@ void zio_touch (struct zio *zs)
     zs->zp->dirty = zs;
 }
 
-static bool is_readable (struct zio *zs)
+static bool is_readable (struct zwatcher *zs)
 {
     int events = 0;
     size_t size = sizeof (events);
@@ -59,13 +59,13 @@ static bool is_readable (struct zio *zs)
 }
 
 /* Call back while readable, within the budget.  Returns the socket when it may have more, else NULL. */
-static struct zio *serve (struct zpoll *zp, struct zio *zs)
+static struct zwatcher *serve (struct zpoll *zp, struct zwatcher *zs)
 {
     int n = 0;
 
     zp->current = zs;
     while (is_readable (zs)) {
-        if (n++ == ZIO_BUDGET)
+        if (n++ == ZWATCHER_BUDGET)
             return zs;
         zs->cb (zs, zs->arg);
         if (!zp->current)
@@ -79,12 +79,12 @@ bool zpoll_turn (struct zpoll *zp)
     zp->serving = zp->dirty;
     zp->dirty = NULL;
     while (zp->serving) {
-        struct zio *zs = zp->serving;
+        struct zwatcher *zs = zp->serving;
 
         zp->serving = zs->next;
         zs->dirty = false;
         if (serve (zp, zs))
-            zio_touch (zs);
+            zwatcher_touch (zs);
     }
     zp->current = NULL;
     return zp->dirty != NULL;
@@ -92,12 +92,12 @@ bool zpoll_turn (struct zpoll *zp)
 
 static void ready_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    zio_touch (arg);
+    zwatcher_touch (arg);
 }
 
-struct zio *zio_create (struct zpoll *zp, void *sock, zio_f cb, void *arg)
+struct zwatcher *zwatcher_create (struct zpoll *zp, void *sock, zwatcher_f cb, void *arg)
 {
-    struct zio *zs = calloc (1, sizeof (*zs));
+    struct zwatcher *zs = calloc (1, sizeof (*zs));
     int fd;
     size_t size = sizeof (fd);
 
@@ -113,11 +113,11 @@ struct zio *zio_create (struct zpoll *zp, void *sock, zio_f cb, void *arg)
     }
     zs->sock = sock;
     idt_watcher_start (zs->w);
-    zio_touch (zs);
+    zwatcher_touch (zs);
     return zs;
 }
 
-static void unlink_from (struct zio **list, struct zio *zs)
+static void unlink_from (struct zwatcher **list, struct zwatcher *zs)
 {
     for (; *list; list = &(*list)->next) {
         if (*list == zs) {
@@ -127,7 +127,7 @@ static void unlink_from (struct zio **list, struct zio *zs)
     }
 }
 
-void zio_destroy (struct zio *zs)
+void zwatcher_destroy (struct zwatcher *zs)
 {
     int saved_errno = errno;
 
@@ -143,7 +143,7 @@ void zio_destroy (struct zio *zs)
     errno = saved_errno;
 }
 
-void *zio_socket (struct zio *zs)
+void *zwatcher_socket (struct zwatcher *zs)
 {
     return zs->sock;
 }

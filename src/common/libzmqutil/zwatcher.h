@@ -5,22 +5,22 @@
  *
  * Asking a socket for its events costs more than an idle socket is worth, and its descriptor's edge may be eaten by
  * our own calls.  So a socket is asked only when it is dirty: its descriptor fired, or we sent or received on
- * it (zio_touch ()).  zpoll_turn () asks the dirty ones, before the reactor sleeps.
+ * it (zwatcher_touch ()).  zpoll_turn () asks the dirty ones, before the reactor sleeps.
  */
-#ifndef BROKER_ZIO_H
-#define BROKER_ZIO_H
+#ifndef LIBZMQUTIL_ZWATCHER_H
+#define LIBZMQUTIL_ZWATCHER_H
 
 #include <stdbool.h>
 
 #include <idtree/reactor.h>
 
 struct zpoll;
-struct zio;
+struct zwatcher;
 
-#define ZIO_BUDGET 32 /* calls for one socket before others get their turn */
+#define ZWATCHER_BUDGET 32 /* calls for one socket before others get their turn */
 
 /* Called while the socket is readable, to receive one message without blocking. */
-typedef void (*zio_f) (struct zio *zs, void *arg);
+typedef void (*zwatcher_f) (struct zwatcher *zs, void *arg);
 
 struct zpoll *zpoll_create (idt_reactor_t *r); /* NULL with errno ENOMEM */
 void zpoll_destroy (struct zpoll *zp);
@@ -28,13 +28,13 @@ void zpoll_destroy (struct zpoll *zp);
 /* Serve the dirty sockets.  Returns whether some are still dirty: then do not sleep, and call again. */
 bool zpoll_turn (struct zpoll *zp);
 
-/* Watch 'sock' (becomes ours: zio_destroy () closes it).  NULL with errno set. */
-struct zio *zio_create (struct zpoll *zp, void *sock, zio_f cb, void *arg);
-void zio_destroy (struct zio *zs); /* also from its own callback */
+/* Watch 'sock' (becomes ours: zwatcher_destroy () closes it).  NULL with errno set. */
+struct zwatcher *zwatcher_create (struct zpoll *zp, void *sock, zwatcher_f cb, void *arg);
+void zwatcher_destroy (struct zwatcher *zs); /* also from its own callback */
 
-void *zio_socket (struct zio *zs);
+void *zwatcher_socket (struct zwatcher *zs);
 
 /* We sent or received on it. */
-void zio_touch (struct zio *zs);
+void zwatcher_touch (struct zwatcher *zs);
 
-#endif /* BROKER_ZIO_H */
+#endif /* LIBZMQUTIL_ZWATCHER_H */
