@@ -91,7 +91,7 @@ static void ready (void *arg, struct peer *p, bool ready)
         modules_asker_ready (b->modules, p->uuid, ready);
 }
 
-static const struct local_ops local_ops = {
+static const struct usock_ops usock_ops = {
     .message = message,
     .gone = gone,
     .ready = ready,
@@ -331,19 +331,19 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
     bool busy = true;
 
     for (uint64_t until = now_us () + TURN_US; busy && now_us () < until;) {
-        busy = b->local && local_turn (b->local);
+        busy = b->local && usock_turn (b->local);
         modules_turn (b->modules);
         busy = zpoll_turn (b->zpoll) || busy;
         busy = overlay_turn (b->overlay) || busy || modules_pending (b->modules);
         if (b->local)
-            local_flush (b->local); /* who is answered does not wait for the rest of the turn */
+            usock_flush (b->local); /* who is answered does not wait for the rest of the turn */
     }
     broker_check_start (b);
     broker_maybe_start_command (b);
     log_tell_left_out (b->log, broker_now ());
     if (b->local)
-        local_flush (b->local);
-    if (busy || modules_pending (b->modules) || (b->local && local_pending (b->local)))
+        usock_flush (b->local);
+    if (busy || modules_pending (b->modules) || (b->local && usock_pending (b->local)))
         idt_watcher_start (b->idle);
     else
         idt_watcher_stop (b->idle);
@@ -417,7 +417,7 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
     char path[PATH_MAX + 32];
 
     snprintf (path, sizeof (path), "%s/local-%u", rundir_path (b->rundir), b->rank);
-    b->local = local_create (b->reactor, path, b->attrs, b->router, b->log, &local_ops, b, errp);
+    b->local = usock_create (b->reactor, path, b->attrs, b->router, b->log, &usock_ops, b, errp);
     return b->local ? 0 : -1;
 }
 
@@ -518,7 +518,7 @@ void broker_destroy (struct broker *b)
     command_destroy (b->command);
     if (b->modules)
         modules_stop (b->modules);
-    local_destroy (b->local);
+    usock_destroy (b->local);
     overlay_destroy (b->overlay);
     modules_destroy (b->modules);
     event_destroy (b->event);

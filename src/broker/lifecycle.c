@@ -64,7 +64,7 @@ static void enter_exit (struct broker *b)
     msglist_end (b->shutdown_streams, b->h, ENODATA);
     while (modules_turn (b->modules))
         ;
-    local_flush (b->local);
+    usock_flush (b->local);
     if (b->exit_code == 0)
         boot_ready (b->boot); /* who is told to stop before it runs has not failed */
     idt_watcher_stop (b->timer);

@@ -37,7 +37,7 @@ struct broker {
     struct overlay *overlay;
     struct event *event;
     struct modules *modules;
-    struct local *local;
+    struct usock *local;
     struct command *command; /* rank 0's; NULL: none runs */
 
     idt_reactor_t *reactor;

@@ -308,7 +308,7 @@ static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
     idt_respond_pack (h, msg, "{s:I s:I s:I s:I s:I s:I}", "requests", (json_int_t)s.requests, "responses",
                       (json_int_t)s.responses, "failed", (json_int_t)s.failed, "unroutable", (json_int_t)s.unroutable,
-                      "pending", (json_int_t)s.pending, "clients", (json_int_t)local_count (b->local));
+                      "pending", (json_int_t)s.pending, "clients", (json_int_t)usock_count (b->local));
 }
 
 static const struct idt_handler_spec handlers[] = {

@@ -28,7 +28,7 @@
 
 /* --- turns ------------------------------------------------------------------------------------- */
 
-bool local_turn (struct local *l)
+bool usock_turn (struct usock *l)
 {
     uint64_t until = 0;
     struct client *c, *last = TAILQ_LAST (&l->turns, client_list);
@@ -52,14 +52,14 @@ bool local_turn (struct local *l)
     return any;
 }
 
-bool local_pending (const struct local *l)
+bool usock_pending (const struct usock *l)
 {
     return !TAILQ_EMPTY (&l->turns);
 }
 
 static void tick_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    struct local *l = arg;
+    struct usock *l = arg;
     struct client *c = zlistx_first (l->clients);
     uint64_t now_us = local_now_us ();
     bool again = false;
@@ -82,7 +82,7 @@ static void greet (int fd, int errnum)
 }
 
 /* Returns 0 and the credentials, or the errno to refuse with. */
-static int authenticate (struct local *l, int fd, struct idt_cred *cred)
+static int authenticate (struct usock *l, int fd, struct idt_cred *cred)
 {
     struct ucred uc;
     socklen_t len = sizeof (uc);
@@ -96,7 +96,7 @@ static int authenticate (struct local *l, int fd, struct idt_cred *cred)
 }
 
 /* Keep descriptors for clients, whatever else takes them all. */
-static void fill_reserve (struct local *l)
+static void fill_reserve (struct usock *l)
 {
     while (l->reserved < LOCAL_RESERVE) {
         int fd = open ("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -110,7 +110,7 @@ static void fill_reserve (struct local *l)
 /* Accept, with a descriptor of the reserve where there is no other.  The last one is for refusing: left alone a client would
  * wait, and its connection wake us for ever.
  */
-static int accept_client (struct local *l)
+static int accept_client (struct usock *l)
 {
     int fd = accept4 (l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -129,7 +129,7 @@ static int accept_client (struct local *l)
 
 static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    struct local *l = arg;
+    struct usock *l = arg;
     int fd = accept_client (l);
     struct idt_cred cred = { IDT_USERID_UNKNOWN, IDT_ROLE_NONE };
     struct client *c;
@@ -152,7 +152,7 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- flushing and ending ----------------------------------------------------------------------- */
 
-static void reap (struct local *l, struct client *c)
+static void reap (struct usock *l, struct client *c)
 {
     struct client *other = zlistx_first (l->clients);
 
@@ -169,7 +169,7 @@ static void reap (struct local *l, struct client *c)
 }
 
 /* The end of one client may mean output for others: go on until nobody has any. */
-void local_flush (struct local *l)
+void usock_flush (struct usock *l)
 {
     while (l->dirty) {
         struct client *c = l->dirty;
@@ -209,7 +209,7 @@ static int get_number (struct attrs *attrs, const char *name, const char *value,
     return attr_get_u32 (attrs, name, 1, 1000000, n, errp);
 }
 
-static int get_limits (struct local *l, struct attrs *attrs, idt_error_t *errp)
+static int get_limits (struct usock *l, struct attrs *attrs, idt_error_t *errp)
 {
     if (get_size (attrs, "local.max-message", "64M", &l->max_message, errp) < 0
         || get_size (attrs, "local.max-queue", "64M", &l->max_queue, errp) < 0
@@ -234,7 +234,7 @@ static bool is_served (const struct sockaddr_un *addr)
     return served;
 }
 
-static int listen_at (struct local *l, const char *path, idt_error_t *errp)
+static int listen_at (struct usock *l, const char *path, idt_error_t *errp)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
     struct stat st;
@@ -259,10 +259,10 @@ static int listen_at (struct local *l, const char *path, idt_error_t *errp)
     return l->path ? 0 : -1;
 }
 
-struct local *local_create (idt_reactor_t *r, const char *path, struct attrs *attrs, struct router *router,
-                            struct log *log, const struct local_ops *ops, void *arg, idt_error_t *errp)
+struct usock *usock_create (idt_reactor_t *r, const char *path, struct attrs *attrs, struct router *router,
+                            struct log *log, const struct usock_ops *ops, void *arg, idt_error_t *errp)
 {
-    struct local *l = calloc (1, sizeof (*l));
+    struct usock *l = calloc (1, sizeof (*l));
 
     if (!l)
         return NULL;
@@ -285,11 +285,11 @@ struct local *local_create (idt_reactor_t *r, const char *path, struct attrs *at
     idt_watcher_start (l->w);
     return l;
 error:
-    local_destroy (l);
+    usock_destroy (l);
     return NULL;
 }
 
-static void close_clients (struct local *l)
+static void close_clients (struct usock *l)
 {
     struct client *c;
 
@@ -302,7 +302,7 @@ static void close_clients (struct local *l)
     l->dirty = NULL;
 }
 
-void local_destroy (struct local *l)
+void usock_destroy (struct usock *l)
 {
     int saved_errno = errno;
 
@@ -325,7 +325,7 @@ void local_destroy (struct local *l)
     errno = saved_errno;
 }
 
-size_t local_count (const struct local *l)
+size_t usock_count (const struct usock *l)
 {
     return zlistx_size (l->clients);
 }

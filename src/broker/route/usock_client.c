@@ -97,7 +97,7 @@ static void check (struct client *c)
 /* Its own limit, or its share of what all have. */
 static bool over_limit (const struct client *c, size_t size)
 {
-    const struct local *l = c->local;
+    const struct usock *l = c->local;
     uint64_t queued = msg_stream_queued (c->stream);
 
     if (queued + size > l->max_queue)
@@ -208,7 +208,7 @@ static bool is_ask (const idt_msg_t *msg)
 
 static void client_message (struct client *c, idt_msg_t *msg)
 {
-    struct local *l = c->local;
+    struct usock *l = c->local;
 
     if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL) {
         idt_msg_unref (msg);
@@ -233,7 +233,7 @@ static void client_busy (void *arg, idt_msg_t *msg)
 
 static void repeat_held (struct client *c, uint64_t now_us)
 {
-    struct local *l = c->local;
+    struct usock *l = c->local;
     idt_msg_t *msg = c->held;
     bool last = now_us - c->held_us >= 5 * l->patience_us;
 
@@ -249,7 +249,7 @@ static void repeat_held (struct client *c, uint64_t now_us)
 /* A long message needs room in what all share before it is read on. */
 static bool reserve (struct client *c)
 {
-    struct local *l = c->local;
+    struct usock *l = c->local;
     size_t size = msg_stream_wants (c->stream);
 
     if (size == 0 || c->reserved > 0)
@@ -377,7 +377,7 @@ bool client_tick (struct client *c, uint64_t now_us)
 
 void client_let_go (struct client *c)
 {
-    struct local *l = c->local;
+    struct usock *l = c->local;
 
     if (c->has_turn)
         TAILQ_REMOVE (&l->turns, c, turn);
@@ -401,7 +401,7 @@ void client_destroy (struct client *c)
     free (c);
 }
 
-struct client *client_create (struct local *l, int fd, struct idt_cred cred)
+struct client *client_create (struct usock *l, int fd, struct idt_cred cred)
 {
     struct client *c = calloc (1, sizeof (*c));
     zuuid_t *uuid = zuuid_new ();

@@ -6,8 +6,8 @@
  *   local.c         listen, accept, who has a turn, the end
  *   usock_client.c  one client: what it sends and gets, when it is not read
  */
-#ifndef BROKER_LOCAL_PRIVATE_H
-#define BROKER_LOCAL_PRIVATE_H
+#ifndef BROKER_USOCK_PRIVATE_H
+#define BROKER_USOCK_PRIVATE_H
 
 #include <sys/queue.h>
 
@@ -21,7 +21,7 @@
 
 struct client {
     struct peer peer;
-    struct local *local;
+    struct usock *local;
     struct client *next_dirty;
     TAILQ_ENTRY (client) turn;
     int fd;
@@ -47,11 +47,11 @@ struct client {
     int broken;   /* errno that ends it; 0: fine */
 };
 
-struct local {
+struct usock {
     idt_reactor_t *reactor;
     struct router *router;
     struct log *log;
-    const struct local_ops *ops;
+    const struct usock_ops *ops;
     void *arg;
     char *path;
     int fd;
@@ -80,10 +80,10 @@ struct local {
 uint64_t local_now_us (void);
 
 /* NULL with errno set ('fd' stays the caller's). */
-struct client *client_create (struct local *l, int fd, struct idt_cred cred);
+struct client *client_create (struct usock *l, int fd, struct idt_cred cred);
 void client_destroy (struct client *c);
 
-/* End it, in local_flush (); 'why' (may be NULL) is logged. */
+/* End it, in usock_flush (); 'why' (may be NULL) is logged. */
 void client_break (struct client *c, int errnum, const char *why);
 
 /* Let it bring some requests.  Returns whether it has more. */
@@ -98,4 +98,4 @@ bool client_tick (struct client *c, uint64_t now_us);
 /* Forget what it holds of what all share. */
 void client_let_go (struct client *c);
 
-#endif /* BROKER_LOCAL_PRIVATE_H */
+#endif /* BROKER_USOCK_PRIVATE_H */

@@ -34,7 +34,7 @@ struct server {
     struct log *log;
     struct topo topo;
     struct router *router;
-    struct local *local;
+    struct usock *local;
     struct peer echo, null;
     char dir[64];
     char path[108];
@@ -116,7 +116,7 @@ static void gone (void *arg, struct peer *p)
     ((struct server *)arg)->gone++;
 }
 
-static const struct local_ops ops = { .message = message, .gone = gone };
+static const struct usock_ops ops = { .message = message, .gone = gone };
 
 static void add_service (struct server *s, struct peer *p, const char *name, enum peer_kind kind,
                          int (*send) (void *arg, const idt_msg_t *msg))
@@ -127,10 +127,10 @@ static void add_service (struct server *s, struct peer *p, const char *name, enu
         bail_out ("no service");
 }
 
-static struct local *listen_at (struct server *s, const char *path, idt_error_t *err)
+static struct usock *listen_at (struct server *s, const char *path, idt_error_t *err)
 {
     struct attrs *attrs = attrs_create ();
-    struct local *l;
+    struct usock *l;
 
     attr_give (attrs, "local.max-message", "128k");
     attr_give (attrs, "local.max-queue", "1M");
@@ -138,7 +138,7 @@ static struct local *listen_at (struct server *s, const char *path, idt_error_t 
     attr_give (attrs, "local.patience", "20ms");
     attr_give (attrs, "local.frame-time", "20ms");
     attr_give (attrs, "local.input-pool", "100k");
-    l = local_create (s->reactor, path, attrs, s->router, s->log, &ops, s, err);
+    l = usock_create (s->reactor, path, attrs, s->router, s->log, &ops, s, err);
     attrs_destroy (attrs);
     return l;
 }
@@ -164,7 +164,7 @@ static void server_init (struct server *s)
 
 static void server_fini (struct server *s)
 {
-    local_destroy (s->local);
+    usock_destroy (s->local);
     router_peer_remove (s->router, &s->echo);
     router_peer_remove (s->router, &s->null);
     router_destroy (s->router);
@@ -179,10 +179,10 @@ static void server_fini (struct server *s)
 static void turn (struct server *s, int n)
 {
     while (n-- > 0) {
-        local_flush (s->local);
+        usock_flush (s->local);
         idt_reactor_run (s->reactor, IDT_REACTOR_NOWAIT);
-        local_turn (s->local);
-        local_flush (s->local);
+        usock_turn (s->local);
+        usock_flush (s->local);
     }
 }
 
@@ -302,7 +302,7 @@ static void test_good (void)
 
     server_init (&s);
     end_open (&e, &s);
-    ok (e.welcome == 0 && local_count (s.local) == 1, "a client is greeted with a 0");
+    ok (e.welcome == 0 && usock_count (s.local) == 1, "a client is greeted with a 0");
     ok (is_served (&e, &s), "... and answered");
     ok (s.cred.userid == geteuid () && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL),
         "a request that does not say whose it is gets the connection's user, as local owner");
@@ -313,7 +313,7 @@ static void test_good (void)
     put_as (&e, 7, IDT_ROLE_BROKER);
     ok (get (&e, &s) == 7 && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL), "who says no more than that is himself");
     end_close (&e, &s);
-    ok (s.gone == 1 && s.disconnects == 1 && local_count (s.local) == 0, "its end is told to whom it asked, once");
+    ok (s.gone == 1 && s.disconnects == 1 && usock_count (s.local) == 0, "its end is told to whom it asked, once");
     server_fini (&s);
     ok (access (s.path, F_OK) < 0, "the socket is removed at the end");
 }
@@ -368,7 +368,7 @@ static void test_pieces (void)
             break;
         end_close (&half, &s);
     }
-    ok (local_count (s.local) == 1 && s.requests == 1001 && is_served (&e, &s),
+    ok (usock_count (s.local) == 1 && s.requests == 1001 && is_served (&e, &s),
         "clients that end in the middle of a frame leave nothing behind");
     end_close (&e, &s);
     server_fini (&s);
@@ -450,7 +450,7 @@ static void test_garbage (void)
         closed += e.eof;
         end_close (&e, &s);
     }
-    ok (local_count (s.local) == 1 && closed > 50, "of 500 damaged frames %d were answered, %d ended their connection", answered,
+    ok (usock_count (s.local) == 1 && closed > 50, "of 500 damaged frames %d were answered, %d ended their connection", answered,
         closed);
     ok (is_served (&good, &s), "... and nobody else's");
     end_close (&good, &s);
@@ -490,7 +490,7 @@ static void test_deaf (void)
         turn_slowly (&s);
     }
     ok (s.gone == 1 && written > MAX_QUEUE, "a client that never reads is disconnected (after %zu KB)", written / 1000);
-    ok (is_served (&good, &s) && local_count (s.local) == 1, "... while others are served");
+    ok (is_served (&good, &s) && usock_count (s.local) == 1, "... while others are served");
     end_close (&deaf, NULL);
     end_close (&good, &s);
     server_fini (&s);
@@ -622,7 +622,7 @@ static void test_many (void)
     ok (is_served (&ends[0], &s), "... and when one ends another may come");
     for (int i = 0; i < MAX_CLIENTS; i++)
         end_close (&ends[i], &s);
-    ok (local_count (s.local) == 0, "all ends are seen");
+    ok (usock_count (s.local) == 0, "all ends are seen");
     server_fini (&s);
 }
 
@@ -670,7 +670,7 @@ static void test_descriptors (void)
 static void test_path (void)
 {
     struct server s;
-    struct local *l;
+    struct usock *l;
     idt_error_t err;
     char path[300], file[128];
     struct stat st;
@@ -693,7 +693,7 @@ static void test_path (void)
     close (fd);
     l = listen_at (&s, addr.sun_path, &err);
     ok (l != NULL, "a socket that nobody serves any more is replaced");
-    local_destroy (l);
+    usock_destroy (l);
     server_fini (&s);
 }
 
@@ -709,8 +709,8 @@ static void test_ending (void)
     put (&e, "echo.x", 2, 100, 0);
     msg_stream_flush (e.stream);
     idt_reactor_run (s.reactor, IDT_REACTOR_NOWAIT);
-    local_turn (s.local);
-    local_destroy (s.local);
+    usock_turn (s.local);
+    usock_destroy (s.local);
     s.local = NULL;
     msg_stream_fill (e.stream, &e.eof);
     idt_msg_t *msg = msg_stream_next (e.stream, NULL);
