@@ -4,7 +4,7 @@
 /* children.c - the ROUTER for the children
  *
  * A child is known by the identity of its connection, which it never uses twice; what comes from an identity that has
- * not said hello is answered with DISCONNECT.  A child is removed only in downlink_turn () or where its own message or
+ * not said hello is answered with DISCONNECT.  A child is removed only in children_turn () or where its own message or
  * connection says so, never while another message is being handed on: whoever finds it broken dooms it.
  *
  * Besides the children proper, whose records last, there are adopted ones: descendants whose own parent is gone.  Their
@@ -38,7 +38,7 @@ bool child_is_online (const struct child *c)
 }
 
 /* The health of this subtree: what the worst of the children makes of it. */
-static enum health worst (const struct downlink *down)
+static enum health worst (const struct children *down)
 {
     enum health health = HEALTH_FULL;
 
@@ -55,7 +55,7 @@ static enum health worst (const struct downlink *down)
 
 void child_set_health (struct child *c, enum health health)
 {
-    struct downlink *down = c->down;
+    struct children *down = c->down;
     enum health all;
 
     if (c->health == health)
@@ -70,7 +70,7 @@ void child_set_health (struct child *c, enum health health)
 
 /* --- sending ------------------------------------------------------------------------------------ */
 
-int downlink_send (struct downlink *down, const char *identity, const idt_msg_t *msg)
+int children_send (struct children *down, const char *identity, const idt_msg_t *msg)
 {
     return link_send (down->env, down->zs, identity, msg);
 }
@@ -99,16 +99,16 @@ int child_send (void *arg, const idt_msg_t *msg)
     return rc;
 }
 
-void downlink_send_disconnect (struct downlink *down, const char *identity, int errnum, const char *why)
+void children_send_disconnect (struct children *down, const char *identity, int errnum, const char *why)
 {
     idt_msg_t *msg = control_encode (CONTROL_DISCONNECT, errnum, why);
 
     if (msg)
-        downlink_send (down, identity, msg);
+        children_send (down, identity, msg);
     idt_msg_unref (msg);
 }
 
-void downlink_send_all (struct downlink *down, const idt_msg_t *msg)
+void children_send_all (struct children *down, const idt_msg_t *msg)
 {
     for (uint32_t i = 0; i < down->total; i++)
         if (child_is_online (down->children[i]))
@@ -135,11 +135,11 @@ void child_remove (struct child *c, const char *why)
     router_peer_remove (conf->router, &c->peer);
     conf->ops->child (conf->arg, c->peer.rank, false);
     if (c->adopted)
-        c->down->doomed = true; /* its record is freed in downlink_turn () */
+        c->down->doomed = true; /* its record is freed in children_turn () */
 }
 
 /* Records of adopted ones that left. */
-static void drop_adopted (struct downlink *down)
+static void drop_adopted (struct children *down)
 {
     for (uint32_t i = down->count; i < down->total;) {
         struct child *c = down->children[i];
@@ -153,7 +153,7 @@ static void drop_adopted (struct downlink *down)
     }
 }
 
-bool downlink_turn (struct downlink *down)
+bool children_turn (struct children *down)
 {
     bool busy = down->doomed;
 
@@ -169,7 +169,7 @@ bool downlink_turn (struct downlink *down)
 
 static void monitor_cb (int event, int value, void *arg)
 {
-    struct downlink *down = arg;
+    struct children *down = arg;
 
     for (uint32_t i = 0; i < down->total; i++) {
         struct child *c = down->children[i];
@@ -179,7 +179,7 @@ static void monitor_cb (int event, int value, void *arg)
     }
 }
 
-void downlink_check_silence (struct downlink *down, bool was_asleep)
+void children_check_silence (struct children *down, bool was_asleep)
 {
     double now = link_now ();
 
@@ -189,7 +189,7 @@ void downlink_check_silence (struct downlink *down, bool was_asleep)
         if (was_asleep)
             c->heard = now;
         if (child_is_online (c) && now - c->heard > down->env->timeout) {
-            downlink_send_disconnect (down, c->peer.uuid, ETIMEDOUT, "this child was silent (tbon.timeout)");
+            children_send_disconnect (down, c->peer.uuid, ETIMEDOUT, "this child was silent (tbon.timeout)");
             child_remove (c, "it is silent (tbon.timeout)");
         }
     }
@@ -240,7 +240,7 @@ static void control_received (void *arg, const idt_msg_t *msg)
         break;
     case CONTROL_GOODBYE:
         memcpy (identity, c->peer.uuid, sizeof (identity));
-        downlink_send_disconnect (c->down, identity, 0, NULL);
+        children_send_disconnect (c->down, identity, 0, NULL);
         child_remove (c, NULL);
         break;
     default: /* of a newer version */
@@ -252,7 +252,7 @@ static int child_wire (void *arg, const idt_msg_t *msg)
 {
     struct child *c = arg;
 
-    return downlink_send (c->down, c->peer.uuid, msg);
+    return children_send (c->down, c->peer.uuid, msg);
 }
 
 static void child_message (void *arg, idt_msg_t *msg)
@@ -272,7 +272,7 @@ static const struct channel_ops channel_ops = {
 
 static void recv_cb (struct zwatcher *zs, void *arg)
 {
-    struct downlink *down = arg;
+    struct children *down = arg;
     struct msg_zmq_from from;
     idt_msg_t *msg;
     struct peer *p;
@@ -293,12 +293,12 @@ static void recv_cb (struct zwatcher *zs, void *arg)
             doom (c, "it sent a malformed message");
         child_check (c);
     } else if (msg)
-        downlink_stranger (down, msg, &from);
+        children_stranger (down, msg, &from);
 }
 
 /* --- records -------------------------------------------------------------------------------------- */
 
-struct child *child_create (struct downlink *down, uint32_t rank, bool adopted)
+struct child *child_create (struct children *down, uint32_t rank, bool adopted)
 {
     struct child *c = calloc (1, sizeof (*c));
 
@@ -326,9 +326,9 @@ static void child_destroy (struct child *c)
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
-struct downlink *downlink_create (struct link_env *env)
+struct children *children_create (struct link_env *env)
 {
-    struct downlink *down = calloc (1, sizeof (*down));
+    struct children *down = calloc (1, sizeof (*down));
     struct overlay_conf *conf = &env->conf;
 
     if (!down)
@@ -346,14 +346,14 @@ struct downlink *downlink_create (struct link_env *env)
     }
     for (; down->total < down->count; down->total++) {
         if (!(down->children[down->total] = child_create (down, down->first + down->total, false))) {
-            downlink_destroy (down);
+            children_destroy (down);
             return NULL;
         }
     }
     return down;
 }
 
-static int setup_server (struct downlink *down, void *sock)
+static int setup_server (struct children *down, void *sock)
 {
     struct overlay_conf *conf = &down->env->conf;
     int on = 1;
@@ -366,7 +366,7 @@ static int setup_server (struct downlink *down, void *sock)
     return 0;
 }
 
-int downlink_bind (struct downlink *down, const char *endpoint, idt_error_t *errp)
+int children_bind (struct children *down, const char *endpoint, idt_error_t *errp)
 {
     struct overlay_conf *conf = &down->env->conf;
     void *sock = zmq_socket (conf->zctx, ZMQ_ROUTER);
@@ -388,19 +388,19 @@ int downlink_bind (struct downlink *down, const char *endpoint, idt_error_t *err
     return 0;
 }
 
-const char *downlink_endpoint (const struct downlink *down)
+const char *children_endpoint (const struct children *down)
 {
     return down->zs ? down->endpoint : NULL;
 }
 
 /* ZeroMQ leaves it behind. */
-static void remove_socket (struct downlink *down)
+static void remove_socket (struct children *down)
 {
     if (strncmp (down->endpoint, "ipc://", 6) == 0)
         unlink (down->endpoint + 6);
 }
 
-void downlink_destroy (struct downlink *down)
+void children_destroy (struct children *down)
 {
     if (!down)
         return;
@@ -408,7 +408,7 @@ void downlink_destroy (struct downlink *down)
         struct child *c = down->children[i];
 
         if (child_is_online (c)) {
-            downlink_send_disconnect (down, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
+            children_send_disconnect (down, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
             router_peer_remove (down->env->conf.router, &c->peer);
         }
         child_destroy (c);
@@ -420,17 +420,17 @@ void downlink_destroy (struct downlink *down)
     free (down);
 }
 
-void downlink_accept (struct downlink *down, bool accept)
+void children_accept (struct children *down, bool accept)
 {
     down->accept = accept;
     down->stopping = !accept;
     for (uint32_t i = 0; accept && i < down->count; i++)
         if (down->children[i]->hello)
             child_take_in (down->children[i]);
-    downlink_adopt (down);
+    children_adopt (down);
 }
 
-uint32_t downlink_online (const struct downlink *down)
+uint32_t children_online (const struct children *down)
 {
     uint32_t n = 0;
 
@@ -439,7 +439,7 @@ uint32_t downlink_online (const struct downlink *down)
     return n;
 }
 
-uint32_t downlink_adopted (const struct downlink *down)
+uint32_t children_adopted (const struct children *down)
 {
     uint32_t n = 0;
 
@@ -448,17 +448,17 @@ uint32_t downlink_adopted (const struct downlink *down)
     return n;
 }
 
-enum health downlink_health (const struct downlink *down)
+enum health children_health (const struct children *down)
 {
     return down->env->health;
 }
 
-double downlink_since (const struct downlink *down)
+double children_since (const struct children *down)
 {
     return down->since;
 }
 
-void downlink_retry (struct downlink *down)
+void children_retry (struct children *down)
 {
     for (uint32_t i = 0; i < down->total; i++) {
         channel_retry (&down->children[i]->channel);
@@ -466,14 +466,14 @@ void downlink_retry (struct downlink *down)
     }
 }
 
-void downlink_describe_links (const struct downlink *down, json_t *links)
+void children_describe_links (const struct children *down, json_t *links)
 {
     for (uint32_t i = 0; i < down->total; i++)
         if (child_is_online (down->children[i]))
             json_array_append_new (links, link_describe (down->children[i]->peer.rank, &down->children[i]->channel));
 }
 
-json_t *downlink_describe (const struct downlink *down)
+json_t *children_describe (const struct children *down)
 {
     json_t *a = json_array ();
 

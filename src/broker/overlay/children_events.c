@@ -37,7 +37,7 @@ static void send_position (struct child *c, uint64_t seq)
     idt_msg_unref (msg);
 }
 
-void downlink_send_position (struct downlink *down)
+void children_send_position (struct children *down)
 {
     struct overlay_conf *conf = &down->env->conf;
     const char *stream;
@@ -49,7 +49,7 @@ void downlink_send_position (struct downlink *down)
             send_position (down->children[i], seq);
 }
 
-void downlink_send_events (struct downlink *down)
+void children_send_events (struct children *down)
 {
     for (uint32_t i = 0; i < down->total; i++) {
         channel_pump (&down->children[i]->channel);

@@ -4,8 +4,8 @@
 /* children_private.h - what children.c (the connection, loss, messages), hello.c (who is taken in) and
  * children_events.c (events) share
  */
-#ifndef BROKER_DOWNLINK_PRIVATE_H
-#define BROKER_DOWNLINK_PRIVATE_H
+#ifndef BROKER_CHILDREN_PRIVATE_H
+#define BROKER_CHILDREN_PRIVATE_H
 
 #include "broker/overlay/link.h"
 #include "common/libzmqutil/monitor.h"
@@ -15,7 +15,7 @@
 
 struct child {
     struct peer peer;
-    struct downlink *down;
+    struct children *down;
     struct channel channel;
     uint64_t event;      /* number of the last event that was sent to it, or that it has no more need of */
     uint64_t event_next; /* ... of the one that is being sent */
@@ -36,7 +36,7 @@ struct child {
     uint64_t hello_event; /* where it is in our stream of events */
 };
 
-struct downlink {
+struct children {
     struct link_env *env;
     struct zwatcher *zs;
     struct monitor *monitor;
@@ -56,7 +56,7 @@ struct downlink {
 /* --- children.c ----------------------------------------------------------------------------------- */
 
 /* A record of a broker that is not connected.  NULL: no memory. */
-struct child *child_create (struct downlink *down, uint32_t rank, bool adopted);
+struct child *child_create (struct children *down, uint32_t rank, bool adopted);
 
 bool child_is_online (const struct child *c);
 void child_set_health (struct child *c, enum health health);
@@ -65,8 +65,8 @@ void child_set_health (struct child *c, enum health health);
 void child_remove (struct child *c, const char *why);
 
 /* Send to an identity, be it a child or not.  Returns 0, or -1 with errno set. */
-int downlink_send (struct downlink *down, const char *identity, const idt_msg_t *msg);
-void downlink_send_disconnect (struct downlink *down, const char *identity, int errnum, const char *why);
+int children_send (struct children *down, const char *identity, const idt_msg_t *msg);
+void children_send_disconnect (struct children *down, const char *identity, int errnum, const char *why);
 
 /* Send to a child, as channel_send (); what its channel did to it. */
 int child_send (void *arg, const idt_msg_t *msg);
@@ -84,9 +84,9 @@ void child_event_sent (void *arg);
 /* --- hello.c ------------------------------------------------------------------------------- */
 
 /* A message of an identity that we do not know (steals the reference). */
-void downlink_stranger (struct downlink *down, idt_msg_t *msg, const struct msg_zmq_from *from);
+void children_stranger (struct children *down, idt_msg_t *msg, const struct msg_zmq_from *from);
 
 /* Answer a hello that waits: the child is in. */
 void child_take_in (struct child *c);
 
-#endif /* BROKER_DOWNLINK_PRIVATE_H */
+#endif /* BROKER_CHILDREN_PRIVATE_H */

@@ -30,10 +30,10 @@ struct hello {
     int link; /* version of the link: 1 knows of credit and parts; 0: it does not say */
 };
 
-static void refuse (struct downlink *down, const struct hello *hello, int errnum, const char *fmt, ...)
+static void refuse (struct children *down, const struct hello *hello, int errnum, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 
-static void refuse (struct downlink *down, const struct hello *hello, int errnum, const char *fmt, ...)
+static void refuse (struct children *down, const struct hello *hello, int errnum, const char *fmt, ...)
 {
     idt_msg_t *msg = idt_msg_respond (hello->msg, errnum);
     char text[512];
@@ -43,7 +43,7 @@ static void refuse (struct downlink *down, const struct hello *hello, int errnum
     vsnprintf (text, sizeof (text), fmt, ap);
     va_end (ap);
     if (msg && idt_msg_set_string (msg, text) == 0)
-        downlink_send (down, hello->from->identity, msg);
+        children_send (down, hello->from->identity, msg);
     idt_msg_unref (msg);
     log_refusal (down->env->conf.log, LOG_REFUSED_HELLO, "a hello is refused: %s", text);
 }
@@ -51,7 +51,7 @@ static void refuse (struct downlink *down, const struct hello *hello, int errnum
 /* --- whose hello it is ------------------------------------------------------------------------------ */
 
 /* The record of an adopted descendant, made where there is none.  NULL: no memory. */
-static struct child *adopted_child (struct downlink *down, uint32_t rank)
+static struct child *adopted_child (struct children *down, uint32_t rank)
 {
     struct child *c;
 
@@ -72,7 +72,7 @@ static struct child *adopted_child (struct downlink *down, uint32_t rank)
     return c;
 }
 
-static struct child *child_of_rank (struct downlink *down, uint32_t rank)
+static struct child *child_of_rank (struct children *down, uint32_t rank)
 {
     if (rank >= down->first && rank - down->first < down->count)
         return down->children[rank - down->first];
@@ -80,7 +80,7 @@ static struct child *child_of_rank (struct downlink *down, uint32_t rank)
 }
 
 /* The child that a hello is for; NULL: it was refused. */
-static struct child *find_child (struct downlink *down, const struct hello *hello)
+static struct child *find_child (struct children *down, const struct hello *hello)
 {
     struct overlay_conf *conf = &down->env->conf;
     char user[32];
@@ -140,7 +140,7 @@ static idt_msg_t *make_welcome (struct child *c)
 }
 
 /* Where a child goes on in the events; one of another stream, or of none, begins where we are. */
-static uint64_t event_of (const struct downlink *down, const struct hello *hello)
+static uint64_t event_of (const struct children *down, const struct hello *hello)
 {
     const char *stream;
     uint64_t seq;
@@ -167,7 +167,7 @@ void child_take_in (struct child *c)
     memcpy (c->peer.uuid, c->hello_identity, sizeof (c->peer.uuid));
     c->fd = c->hello_fd;
     c->heard = link_now ();
-    if ((msg = make_welcome (c)) && downlink_send (c->down, c->peer.uuid, msg) == 0
+    if ((msg = make_welcome (c)) && children_send (c->down, c->peer.uuid, msg) == 0
         && router_peer_add (conf->router, &c->peer) == 0) {
         channel_open (&c->channel, c->hello_credits);
         child_set_health (c, c->hello_health);
@@ -180,7 +180,7 @@ void child_take_in (struct child *c)
     c->hello = NULL;
 }
 
-static void hello_received (struct downlink *down, const struct hello *hello)
+static void hello_received (struct children *down, const struct hello *hello)
 {
     struct child *c;
     uint64_t bound;
@@ -204,13 +204,13 @@ static void hello_received (struct downlink *down, const struct hello *hello)
     snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
     snprintf (c->host, sizeof (c->host), "%s", hello->host);
     if (c->adopted)
-        downlink_adopt (down);
+        children_adopt (down);
     else if (down->accept)
         child_take_in (c);
 }
 
 /* Those whose turn has not come wait: so many at a time keep nobody else from being served. */
-void downlink_adopt (struct downlink *down)
+void children_adopt (struct children *down)
 {
     for (uint32_t i = down->count; down->accept && down->budget > 0 && i < down->total; i++) {
         if (down->children[i]->hello) {
@@ -220,20 +220,20 @@ void downlink_adopt (struct downlink *down)
     }
 }
 
-void downlink_refill (struct downlink *down)
+void children_refill (struct children *down)
 {
     down->budget = ADOPT_BUDGET;
-    downlink_adopt (down);
+    children_adopt (down);
 }
 
-void downlink_stranger (struct downlink *down, idt_msg_t *msg, const struct msg_zmq_from *from)
+void children_stranger (struct children *down, idt_msg_t *msg, const struct msg_zmq_from *from)
 {
     struct hello hello = { .msg = msg, .from = from };
     const char *topic = idt_msg_topic (msg);
     idt_error_t err;
 
     if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
-        downlink_send_disconnect (down, from->identity, EPROTO, "say hello first");
+        children_send_disconnect (down, from->identity, EPROTO, "say hello first");
     else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?i s?s s?I}", "rank", &hello.rank, "uuid", &hello.uuid,
                              "version", &hello.version, "hostname", &hello.host, "status", &hello.status, "link", &hello.link, "stream",
                              &hello.stream, "seq", &hello.seq) < 0)

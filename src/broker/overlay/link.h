@@ -58,89 +58,89 @@ int link_setup_socket (const struct link_env *env, void *sock);
 /* Which brokers can be in one tree: those of one major version. */
 bool link_same_version (const char *a, const char *b);
 
-/* --- uplink: the DEALER to the parent, or to the ancestor that stands in for it ------------------- */
+/* --- parent: the DEALER to the parent, or to the ancestor that stands in for it ------------------- */
 
-struct uplink;
+struct parent;
 
-struct uplink *uplink_create (struct link_env *env); /* 'env' is borrowed; NULL with errno set */
-void uplink_destroy (struct uplink *up);
+struct parent *parent_create (struct link_env *env); /* 'env' is borrowed; NULL with errno set */
+void parent_destroy (struct parent *up);
 
 /* Whom to connect to: the parent, its parent, ..., the root.  Borrowed. */
-void uplink_set_ancestors (struct uplink *up, const struct card *ancestors, uint32_t count);
+void parent_set_ancestors (struct parent *up, const struct card *ancestors, uint32_t count);
 
-/* Join the parent, or who stands in for it; keep trying until uplink_goodbye (). */
-void uplink_connect (struct uplink *up);
+/* Join the parent, or who stands in for it; keep trying until parent_goodbye (). */
+void parent_connect (struct parent *up);
 
-/* Say that the subtree has stopped.  uplink_leaving () until the parent lets go, or is lost. */
-void uplink_goodbye (struct uplink *up);
+/* Say that the subtree has stopped.  parent_leaving () until the parent lets go, or is lost. */
+void parent_goodbye (struct parent *up);
 
-bool uplink_joined (const struct uplink *up);
-bool uplink_leaving (const struct uplink *up);
-uint32_t uplink_rank (const struct uplink *up); /* whom we are attached to; TOPO_NONE: nobody */
+bool parent_joined (const struct parent *up);
+bool parent_leaving (const struct parent *up);
+uint32_t parent_rank (const struct parent *up); /* whom we are attached to; TOPO_NONE: nobody */
 
 /* Returns 0, or -1 with errno EHOSTUNREACH (not joined), or as channel_send (). */
-int uplink_send (struct uplink *up, const idt_msg_t *msg);
+int parent_send (struct parent *up, const idt_msg_t *msg);
 
 /* Tell the keys of our descendants that are news. */
-void uplink_send_keys (struct uplink *up);
+void parent_send_keys (struct parent *up);
 
 /* Our beat: tells env->health, and gives up a parent that was silent for tbon.timeout, unless it was we who
  * slept.
  */
-void uplink_heartbeat (struct uplink *up, bool was_asleep);
+void parent_heartbeat (struct parent *up, bool was_asleep);
 
 /* We may have been stopped for so long that the parent has given us up: then what it sent before waits until it answers a beat. */
-void uplink_doubt (struct uplink *up);
+void parent_doubt (struct parent *up);
 
 /* Give up a connection that was found broken.  Returns whether there was one. */
-bool uplink_turn (struct uplink *up);
+bool parent_turn (struct parent *up);
 
 /* Try again what the socket did not take. */
-void uplink_retry (struct uplink *up);
+void parent_retry (struct parent *up);
 
 /* Add what waits for the parent. */
-void uplink_describe (const struct uplink *up, json_t *links);
+void parent_describe (const struct parent *up, json_t *links);
 
-/* --- downlink: the ROUTER for the children ------------------------------------------------------- */
+/* --- children: the ROUTER for the children ------------------------------------------------------- */
 
-struct downlink;
+struct children;
 
-struct downlink *downlink_create (struct link_env *env); /* 'env' is borrowed; NULL with errno set */
-void downlink_destroy (struct downlink *down); /* children are told to say hello elsewhere */
+struct children *children_create (struct link_env *env); /* 'env' is borrowed; NULL with errno set */
+void children_destroy (struct children *down); /* children are told to say hello elsewhere */
 
-/* Listen.  Returns 0, or -1 with errno set and 'errp' filled.  downlink_endpoint (): the real one; NULL: not bound. */
-int downlink_bind (struct downlink *down, const char *endpoint, idt_error_t *errp);
-const char *downlink_endpoint (const struct downlink *down);
+/* Listen.  Returns 0, or -1 with errno set and 'errp' filled.  children_endpoint (): the real one; NULL: not bound. */
+int children_bind (struct children *down, const char *endpoint, idt_error_t *errp);
+const char *children_endpoint (const struct children *down);
 
 /* Take in those who said hello and who will; with 'accept' false nobody any more. */
-void downlink_accept (struct downlink *down, bool accept);
+void children_accept (struct children *down, bool accept);
 
 /* Take in descendants whose parent is gone, as far as the budget goes; it is filled again at each beat. */
-void downlink_adopt (struct downlink *down);
-void downlink_refill (struct downlink *down);
+void children_adopt (struct children *down);
+void children_refill (struct children *down);
 
 /* Send to all who are connected: a message; the events that each has not got; our position in another stream of events. */
-void downlink_send_all (struct downlink *down, const idt_msg_t *msg);
-void downlink_send_events (struct downlink *down);
-void downlink_send_position (struct downlink *down);
+void children_send_all (struct children *down, const idt_msg_t *msg);
+void children_send_events (struct children *down);
+void children_send_position (struct children *down);
 
 /* Remove who was silent for tbon.timeout; nobody, if it was we who slept. */
-void downlink_check_silence (struct downlink *down, bool was_asleep);
+void children_check_silence (struct children *down, bool was_asleep);
 
 /* Remove those that were found broken.  Returns whether there were any. */
-bool downlink_turn (struct downlink *down);
+bool children_turn (struct children *down);
 
 /* Try again what the socket did not take. */
-void downlink_retry (struct downlink *down);
+void children_retry (struct children *down);
 
 /* Add what waits for each. */
-void downlink_describe_links (const struct downlink *down, json_t *links);
+void children_describe_links (const struct children *down, json_t *links);
 
-uint32_t downlink_online (const struct downlink *down);  /* children and descendants that are connected */
-uint32_t downlink_adopted (const struct downlink *down); /* descendants among them */
-enum health downlink_health (const struct downlink *down); /* of the subtree: what the worst child makes of it */
-double downlink_since (const struct downlink *down);       /* since when, by link_now () */
-json_t *downlink_describe (const struct downlink *down);   /* the "children" of overlay.health; a new reference */
+uint32_t children_online (const struct children *down);  /* children and descendants that are connected */
+uint32_t children_adopted (const struct children *down); /* descendants among them */
+enum health children_health (const struct children *down); /* of the subtree: what the worst child makes of it */
+double children_since (const struct children *down);       /* since when, by link_now () */
+json_t *children_describe (const struct children *down);   /* the "children" of overlay.health; a new reference */
 
 const char *health_name (enum health health); /* "full", ... */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* overlay.c - the broker's place in the tree: joins uplink and downlink, beats the heart, tells the health */
+/* overlay.c - the broker's place in the tree: joins parent and children, beats the heart, tells the health */
 #include "config.h"
 
 #include <czmq.h>
@@ -20,8 +20,8 @@
 struct overlay {
     struct link_env env;
     struct zap *zap;
-    struct uplink *up; /* NULL: root */
-    struct downlink *down;
+    struct parent *up; /* NULL: root */
+    struct children *down;
     struct card *ancestors; /* parent first */
     uint32_t nancestors;
     uint32_t nchildren;
@@ -44,12 +44,12 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
     bool was_asleep = now - ov->env.beat > 2 * ov->period;
 
     if (ov->up)
-        uplink_doubt (ov->up);
+        parent_doubt (ov->up);
     ov->env.beat = now;
-    downlink_check_silence (ov->down, was_asleep);
-    downlink_refill (ov->down);
+    children_check_silence (ov->down, was_asleep);
+    children_refill (ov->down);
     if (ov->up)
-        uplink_heartbeat (ov->up, was_asleep);
+        parent_heartbeat (ov->up, was_asleep);
 }
 
 static void retry_cb (idt_watcher_t *w, int revents, void *arg)
@@ -57,9 +57,9 @@ static void retry_cb (idt_watcher_t *w, int revents, void *arg)
     struct overlay *ov = arg;
 
     ov->retrying = ov->env.blocked = false;
-    downlink_retry (ov->down);
+    children_retry (ov->down);
     if (ov->up)
-        uplink_retry (ov->up);
+        parent_retry (ov->up);
 }
 
 /* Only ZeroMQ knows when a ROUTER's peer takes more. */
@@ -73,8 +73,8 @@ static void retry_later (struct overlay *ov)
 static json_t *describe_health (struct overlay *ov)
 {
     return json_pack ("{s:I s:s s:f s:o}", "rank", (json_int_t)ov->env.conf.rank, "status",
-                      health_name (downlink_health (ov->down)), "duration", link_now () - downlink_since (ov->down),
-                      "children", downlink_describe (ov->down));
+                      health_name (children_health (ov->down)), "duration", link_now () - children_since (ov->down),
+                      "children", children_describe (ov->down));
 }
 
 static void tell_followers (struct overlay *ov)
@@ -82,7 +82,7 @@ static void tell_followers (struct overlay *ov)
     json_t *o = describe_health (ov);
     char *s = o ? json_dumps (o, JSON_COMPACT) : NULL;
 
-    ov->said = downlink_health (ov->down);
+    ov->said = children_health (ov->down);
     if (ov->h && s)
         msglist_respond (ov->followers, ov->h, s);
     else if (ov->h)
@@ -94,19 +94,19 @@ static void tell_followers (struct overlay *ov)
 /* The parent and the followers hear of a change at once. */
 bool overlay_turn (struct overlay *ov)
 {
-    bool busy = downlink_turn (ov->down);
+    bool busy = children_turn (ov->down);
 
-    if (ov->up && uplink_turn (ov->up))
+    if (ov->up && parent_turn (ov->up))
         busy = true;
     if (ov->up)
-        uplink_send_keys (ov->up);
-    if (ov->up && uplink_joined (ov->up) && ov->env.health != ov->env.told) {
-        uplink_heartbeat (ov->up, false);
+        parent_send_keys (ov->up);
+    if (ov->up && parent_joined (ov->up) && ov->env.health != ov->env.told) {
+        parent_heartbeat (ov->up, false);
         busy = true;
     }
     if (ov->env.blocked && !ov->retrying)
         retry_later (ov);
-    if (downlink_health (ov->down) != ov->said) {
+    if (children_health (ov->down) != ov->said) {
         tell_followers (ov);
         busy = true;
     }
@@ -115,7 +115,7 @@ bool overlay_turn (struct overlay *ov)
 
 bool overlay_is_full (const struct overlay *ov)
 {
-    return downlink_health (ov->down) == HEALTH_FULL;
+    return children_health (ov->down) == HEALTH_FULL;
 }
 
 /* --- life ------------------------------------------------------------------------------------------ */
@@ -164,13 +164,13 @@ struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *er
     if (get_attributes (ov, errp) < 0)
         goto error;
     if (!(ov->env.keys = keyring_create ()) || !(ov->followers = msglist_create ())
-        || !(ov->down = downlink_create (&ov->env)) || (conf->rank > 0 && !(ov->up = uplink_create (&ov->env)))
+        || !(ov->down = children_create (&ov->env)) || (conf->rank > 0 && !(ov->up = parent_create (&ov->env)))
         || !(ov->retry = idt_timer_watcher_create (conf->reactor, 0., 0., retry_cb, ov))
         || !(ov->heart = idt_timer_watcher_create (conf->reactor, ov->period * 1E3, ov->period * 1E3, heart_cb, ov))) {
         errprintf (errp, "out of memory");
         goto error;
     }
-    ov->said = downlink_health (ov->down);
+    ov->said = children_health (ov->down);
     idt_watcher_start (ov->heart);
     return ov;
 error:
@@ -186,8 +186,8 @@ void overlay_destroy (struct overlay *ov)
         return;
     idt_watcher_destroy (ov->heart);
     idt_watcher_destroy (ov->retry);
-    uplink_destroy (ov->up);
-    downlink_destroy (ov->down);
+    parent_destroy (ov->up);
+    children_destroy (ov->down);
     zap_destroy (ov->zap);
     free (ov->ancestors);
     keyring_destroy (ov->env.keys);
@@ -202,12 +202,12 @@ int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp)
 
     if (!(ov->zap = zap_create (conf->zpoll, conf->zctx, zap_cb, ov)))
         return errprintf (errp, "cannot guard the overlay: %s", zmq_strerror (errno));
-    return downlink_bind (ov->down, endpoint, errp);
+    return children_bind (ov->down, endpoint, errp);
 }
 
 const char *overlay_endpoint (const struct overlay *ov)
 {
-    return downlink_endpoint (ov->down);
+    return children_endpoint (ov->down);
 }
 
 int overlay_set_cards (struct overlay *ov, const struct card *ancestors, uint32_t count, const struct card *children,
@@ -220,7 +220,7 @@ int overlay_set_cards (struct overlay *ov, const struct card *ancestors, uint32_
     ov->nancestors = count;
     if (count > 0) {
         memcpy (ov->ancestors, ancestors, count * sizeof (ov->ancestors[0]));
-        uplink_set_ancestors (ov->up, ov->ancestors, count);
+        parent_set_ancestors (ov->up, ov->ancestors, count);
     }
     for (uint32_t i = 0; i < ov->nchildren; i++) {
         key.rank = children[i].rank;
@@ -233,12 +233,12 @@ int overlay_set_cards (struct overlay *ov, const struct card *ancestors, uint32_
 void overlay_connect (struct overlay *ov)
 {
     if (ov->up)
-        uplink_connect (ov->up);
+        parent_connect (ov->up);
 }
 
 void overlay_accept (struct overlay *ov, bool accept)
 {
-    downlink_accept (ov->down, accept);
+    children_accept (ov->down, accept);
 }
 
 void overlay_stop_children (struct overlay *ov)
@@ -246,19 +246,19 @@ void overlay_stop_children (struct overlay *ov)
     idt_msg_t *msg = control_encode (CONTROL_STOP, 0, NULL);
 
     if (msg)
-        downlink_send_all (ov->down, msg);
+        children_send_all (ov->down, msg);
     idt_msg_unref (msg);
 }
 
 void overlay_goodbye (struct overlay *ov)
 {
     if (ov->up)
-        uplink_goodbye (ov->up);
+        parent_goodbye (ov->up);
 }
 
 void overlay_event_down (struct overlay *ov)
 {
-    downlink_send_events (ov->down);
+    children_send_events (ov->down);
 }
 
 int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
@@ -267,27 +267,27 @@ int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
         errno = EHOSTUNREACH;
         return -1;
     }
-    return uplink_send (ov->up, msg);
+    return parent_send (ov->up, msg);
 }
 
 void overlay_event_position (struct overlay *ov)
 {
-    downlink_send_position (ov->down);
+    children_send_position (ov->down);
 }
 
 uint32_t overlay_children_online (const struct overlay *ov)
 {
-    return downlink_online (ov->down);
+    return children_online (ov->down);
 }
 
 bool overlay_has_parent (const struct overlay *ov)
 {
-    return ov->up && uplink_joined (ov->up);
+    return ov->up && parent_joined (ov->up);
 }
 
 bool overlay_is_leaving (const struct overlay *ov)
 {
-    return ov->up && uplink_leaving (ov->up);
+    return ov->up && parent_leaving (ov->up);
 }
 
 int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void *arg)
@@ -365,13 +365,13 @@ static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct overlay *ov = arg;
     json_t *links = json_array ();
 
-    downlink_describe_links (ov->down, links);
+    children_describe_links (ov->down, links);
     if (ov->up)
-        uplink_describe (ov->up, links);
+        parent_describe (ov->up, links);
     idt_respond_pack (h, msg, "{s:i s:i s:i s:b s:o s:o}", "child-count", (int)ov->nchildren, "child-connected",
-                      (int)downlink_online (ov->down), "adopted", (int)downlink_adopted (ov->down), "parent-connected",
+                      (int)children_online (ov->down), "adopted", (int)children_adopted (ov->down), "parent-connected",
                       (int)overlay_has_parent (ov), "parent-rank",
-                      overlay_has_parent (ov) ? json_integer (uplink_rank (ov->up)) : json_null (), "links", links);
+                      overlay_has_parent (ov) ? json_integer (parent_rank (ov->up)) : json_null (), "links", links);
 }
 
 static const struct idt_handler_spec handlers[] = {

@@ -3,7 +3,7 @@
 
 /* overlay.h - the broker's place in the tree: its parent, its children (protocol.md section 7)
  *
- * One DEALER to the parent (uplink), one ROUTER for the children (downlink), CURVE always on, only the children's keys
+ * One DEALER to the parent (parent), one ROUTER for the children (children), CURVE always on, only the children's keys
  * are let in.  Who is taken in becomes a peer of the router; who is gone is removed from it, at once when its connection
  * closes, within tbon.timeout when it falls silent.
  *

@@ -36,7 +36,7 @@
 enum conn_state { CONN_IDLE, CONN_HELLO, CONN_JOINED, CONN_LEAVING };
 
 struct conn {
-    struct uplink *up;
+    struct parent *up;
     enum conn_state state;
     uint32_t target; /* index in the ancestors */
     struct peer peer;
@@ -48,7 +48,7 @@ struct conn {
     uint64_t doubt_us;  /* ... when it became doubtful that the parent still knows us; 0: it is not */
 };
 
-struct uplink {
+struct parent {
     struct link_env *env;
     const struct card *ancestors;
     uint32_t count;
@@ -81,12 +81,12 @@ static int conn_peer_send (void *arg, const idt_msg_t *msg)
     return conn_send (arg, msg);
 }
 
-int uplink_send (struct uplink *up, const idt_msg_t *msg)
+int parent_send (struct parent *up, const idt_msg_t *msg)
 {
     return conn_send (up->used, msg);
 }
 
-bool uplink_turn (struct uplink *up)
+bool parent_turn (struct parent *up)
 {
     const char *why = channel_broken (&up->used->channel);
 
@@ -95,30 +95,30 @@ bool uplink_turn (struct uplink *up)
     return why != NULL;
 }
 
-void uplink_retry (struct uplink *up)
+void parent_retry (struct parent *up)
 {
     channel_retry (&up->used->channel);
 }
 
-void uplink_describe (const struct uplink *up, json_t *links)
+void parent_describe (const struct parent *up, json_t *links)
 {
-    if (uplink_joined (up))
-        json_array_append_new (links, link_describe (uplink_rank (up), &up->used->channel));
+    if (parent_joined (up))
+        json_array_append_new (links, link_describe (parent_rank (up), &up->used->channel));
 }
 
-bool uplink_joined (const struct uplink *up)
+bool parent_joined (const struct parent *up)
 {
     return up->used->state == CONN_JOINED;
 }
 
-bool uplink_leaving (const struct uplink *up)
+bool parent_leaving (const struct parent *up)
 {
     return up->used->state == CONN_LEAVING;
 }
 
-uint32_t uplink_rank (const struct uplink *up)
+uint32_t parent_rank (const struct parent *up)
 {
-    return uplink_joined (up) ? up->ancestors[up->used->target].rank : TOPO_NONE;
+    return parent_joined (up) ? up->ancestors[up->used->target].rank : TOPO_NONE;
 }
 
 static const struct card *target_of (const struct conn *c)
@@ -126,7 +126,7 @@ static const struct card *target_of (const struct conn *c)
     return &c->up->ancestors[c->target];
 }
 
-static double jitter (struct uplink *up)
+static double jitter (struct parent *up)
 {
     return 0.5 + (double)rand_r (&up->seed) / RAND_MAX;
 }
@@ -187,7 +187,7 @@ static void send_keys (struct conn *c)
 }
 
 /* Tell everybody inside that the way up is open, or gone. */
-static void tell (struct uplink *up, bool open)
+static void tell (struct parent *up, bool open)
 {
     struct link_env *env = up->env;
 
@@ -212,7 +212,7 @@ static void part (struct conn *c)
     tell (c->up, false);
 }
 
-static void use_probe (struct uplink *up)
+static void use_probe (struct parent *up)
 {
     struct conn *c = up->probe;
 
@@ -237,7 +237,7 @@ static bool become_peer (struct conn *c, const char *uuid)
 
 static void joined (struct conn *c, const char *uuid, const struct idt_clock_sample *sample, bool credits)
 {
-    struct uplink *up = c->up;
+    struct parent *up = c->up;
 
     if (c == up->probe)
         use_probe (up);
@@ -375,7 +375,7 @@ static void recv_cb (struct zwatcher *zs, void *arg)
             lose (c, "it sent a malformed message");
         return;
     }
-    uplink_doubt (c->up);
+    parent_doubt (c->up);
     c->heard = link_now ();
     if (c->state == CONN_JOINED || c->state == CONN_LEAVING) {
         channel_received (&c->channel, msg);
@@ -468,18 +468,18 @@ static void say_hello (struct conn *c, uint32_t target)
 }
 
 /* Whether to go on with the next ancestor: one that never joined gives its parent some time first. */
-static bool may_climb (const struct uplink *up)
+static bool may_climb (const struct parent *up)
 {
     return up->count > 1 && (up->has_joined || up->attempts > PATIENCE);
 }
 
-static double hello_ms (const struct uplink *up)
+static double hello_ms (const struct parent *up)
 {
     return may_climb (up) && up->env->timeout * 1E3 > FAILOVER_MS ? FAILOVER_MS : up->env->timeout * 1E3;
 }
 
 /* The pause grows once a round through all ancestors. */
-static void retry_later (struct uplink *up, enum conn_state was)
+static void retry_later (struct parent *up, enum conn_state was)
 {
     struct conn *c = up->used;
 
@@ -496,7 +496,7 @@ static void retry_later (struct uplink *up, enum conn_state was)
 
 static void lose (struct conn *c, const char *why)
 {
-    struct uplink *up = c->up;
+    struct parent *up = c->up;
     enum conn_state was = c->state;
 
     if (was == CONN_IDLE)
@@ -518,7 +518,7 @@ static void lose (struct conn *c, const char *why)
         retry_later (up, was);
 }
 
-void uplink_connect (struct uplink *up)
+void parent_connect (struct parent *up)
 {
     if (up->used->state != CONN_IDLE)
         return;
@@ -528,18 +528,18 @@ void uplink_connect (struct uplink *up)
 
 static void retry_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    struct uplink *up = arg;
+    struct parent *up = arg;
 
     if (up->used->state == CONN_HELLO)
         lose (up->used, NULL);
     else
-        uplink_connect (up);
+        parent_connect (up);
 }
 
 /* Try the ancestors that are nearer than the one in use, in turn.  One that has not answered by now does not. */
 static void probe_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    struct uplink *up = arg;
+    struct parent *up = arg;
     uint32_t next = up->probe->target + 1 < up->used->target ? up->probe->target + 1 : 0;
 
     lose (up->probe, NULL);
@@ -560,7 +560,7 @@ static void beat (struct conn *c)
     idt_msg_unref (msg);
 }
 
-void uplink_doubt (struct uplink *up)
+void parent_doubt (struct parent *up)
 {
     struct conn *c = up->used;
 
@@ -571,7 +571,7 @@ void uplink_doubt (struct uplink *up)
     beat (c);
 }
 
-void uplink_heartbeat (struct uplink *up, bool was_asleep)
+void parent_heartbeat (struct parent *up, bool was_asleep)
 {
     struct conn *c = up->used;
 
@@ -587,13 +587,13 @@ void uplink_heartbeat (struct uplink *up, bool was_asleep)
     beat (c);
 }
 
-void uplink_send_keys (struct uplink *up)
+void parent_send_keys (struct parent *up)
 {
-    if (uplink_joined (up))
+    if (parent_joined (up))
         send_keys (up->used);
 }
 
-void uplink_goodbye (struct uplink *up)
+void parent_goodbye (struct parent *up)
 {
     idt_msg_t *msg;
 
@@ -613,9 +613,9 @@ void uplink_goodbye (struct uplink *up)
 
 /* --- life ---------------------------------------------------------------------------------------- */
 
-struct uplink *uplink_create (struct link_env *env)
+struct parent *parent_create (struct link_env *env)
 {
-    struct uplink *up = calloc (1, sizeof (*up));
+    struct parent *up = calloc (1, sizeof (*up));
 
     if (!up)
         return NULL;
@@ -629,19 +629,19 @@ struct uplink *uplink_create (struct link_env *env)
         || link_init_channel (env, &up->conn[1].channel, &channel_ops, &up->conn[1]) < 0
         || !(up->retry = idt_timer_watcher_create (env->conf.reactor, 0., 0., retry_cb, up))
         || !(up->probe_timer = idt_timer_watcher_create (env->conf.reactor, 0., 0., probe_cb, up))) {
-        uplink_destroy (up);
+        parent_destroy (up);
         return NULL;
     }
     return up;
 }
 
-void uplink_set_ancestors (struct uplink *up, const struct card *ancestors, uint32_t count)
+void parent_set_ancestors (struct parent *up, const struct card *ancestors, uint32_t count)
 {
     up->ancestors = ancestors;
     up->count = count;
 }
 
-void uplink_destroy (struct uplink *up)
+void parent_destroy (struct parent *up)
 {
     if (!up)
         return;
