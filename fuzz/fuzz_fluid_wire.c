@@ -91,7 +91,7 @@ static void try_report (const json_t *o)
         return;
     json_t *again = wire_pack_report (&a);
     must (again && wire_get_report (again, &b, &err) == 0);
-    must (strcmp (a.from, b.from) == 0 && a.holders.count == b.holders.count && a.holders.sum == b.holders.sum
+    must (strcmp (a.from, b.from) == 0 && a.lessees.count == b.lessees.count && a.lessees.sum == b.lessees.sum
           && a.low_ms == b.low_ms);
     json_decref (again);
 }

@@ -29,9 +29,9 @@ void life_look_at_ranges (struct life *l)
     struct world *w = l->w;
     struct node *n = l->node;
 
-    for (unsigned i = 0; n->owner && i < n->holder.nranges; i++) {
-        check_hold (w->check, n->gen.generator, l->id, n->holder.range[i].lo_ms, n->holder.range[i].hi_ms);
-        if (n->root && n->holder.range[i].hi_ms > w->disk.horizon_ms)
+    for (unsigned i = 0; n->owner && i < n->lessee.nranges; i++) {
+        check_hold (w->check, n->gen.generator, l->id, n->lessee.range[i].lo_ms, n->lessee.range[i].hi_ms);
+        if (n->root && n->lessee.range[i].hi_ms > w->disk.horizon_ms)
             check_fail (w->check, "the root holds more than is on the disk");
     }
 }
@@ -45,7 +45,7 @@ static void note_use (struct life *l)
 
     if (life_boot_us (l) >= l->until_us)
         l->made_ms = l->cursor_ms;
-    l->until_us = n->holder.until_us;
+    l->until_us = n->lessee.until_us;
     l->cursor_ms = n->cursor_ms;
 }
 

@@ -70,7 +70,7 @@ static void check_answer (struct world *w, struct life *l, const struct ask *a, 
 static void check_watermark (struct life *l, const struct run *run, size_t nruns)
 {
     uint64_t boot = life_boot_us (l);
-    bool waited_for = boot < l->until_us && boot < l->node->holder.until_us;
+    bool waited_for = boot < l->until_us && boot < l->node->lessee.until_us;
     uint64_t made_ms = waited_for ? l->made_ms : l->cursor_ms;
 
     for (size_t i = 0; i < nruns; i++) {

@@ -220,7 +220,7 @@ static void heal (struct world *w)
     run_until (w, w->t + (600 + w->timeout_ms + 5 * w->lease_ms) * MS, UINT64_MAX); /* the slowest commit: 500 ms */
 }
 
-/* Whether a lease is much longer than the way to the root and back.  Else holders come and go all the time. */
+/* Whether a lease is much longer than the way to the root and back.  Else lessees come and go all the time. */
 static bool is_near (const struct world *w)
 {
     uint64_t hops = 0;

@@ -136,7 +136,7 @@ void lease_distrust (struct lease_table *t);
 bool lease_is_distrusted (const struct lease_table *t);
 
 /* Give nothing from now on, and return the horizon that a clean stop stores: no id at or above it was or will be
- * made.  All holders that can be reached must have closed before.
+ * made.  All lessees that can be reached must have closed before.
  */
 uint64_t lease_close (struct lease_table *t);
 

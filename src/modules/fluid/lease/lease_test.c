@@ -84,7 +84,7 @@ static void test_back (void)
     gives (t, 100, A, 1, 0, 160);
     gives (t, 110, B, 1, 160, 170);
     b = back (A, 120);
-    ok (!lease_give_back (t, &b), "only the last range's holder is believed");
+    ok (!lease_give_back (t, &b), "only the last range's lessee is believed");
     b = back (B, 150);
     ok (!lease_give_back (t, &b), "and only for an end inside that range");
     b = back (B, 170);

@@ -16,21 +16,21 @@
 
 #define FIRST_PAUSE_US 100000 /* between wants while nothing is held; doubles, up to a twelfth of a lease */
 
-void holder_init (struct holder *h, uint32_t generator, const char *incarnation, uint64_t lease_ms)
+void lessee_init (struct lessee *h, uint32_t generator, const char *incarnation, uint64_t lease_ms)
 {
-    *h = (struct holder){.generator = generator, .lease_ms = lease_ms};
+    *h = (struct lessee){.generator = generator, .lease_ms = lease_ms};
     assert (strlen (incarnation) == IDT_MSG_UUID_LEN);
     memcpy (h->incarnation, incarnation, sizeof (h->incarnation));
 }
 
-bool holder_in_use (const struct holder *h, uint64_t now_us)
+bool lessee_in_use (const struct lessee *h, uint64_t now_us)
 {
     return !h->closed && now_us < h->until_us;
 }
 
-bool holder_range (const struct holder *h, uint64_t now_us, uint64_t now_ms, struct range *range)
+bool lessee_range (const struct lessee *h, uint64_t now_us, uint64_t now_ms, struct range *range)
 {
-    if (!holder_in_use (h, now_us)) /* W_USE */
+    if (!lessee_in_use (h, now_us)) /* W_USE */
         return false;
     for (unsigned i = 0; i < h->nranges; i++)
         if (now_ms >= h->range[i].lo_ms && now_ms < h->range[i].hi_ms) { /* B_NOCHECK, B_NOCHECKLO */
@@ -40,33 +40,33 @@ bool holder_range (const struct holder *h, uint64_t now_us, uint64_t now_ms, str
     return false;
 }
 
-uint64_t holder_end (const struct holder *h)
+uint64_t lessee_end (const struct lessee *h)
 {
     return h->nranges > 0 ? h->range[h->nranges - 1].hi_ms : 0;
 }
 
-static bool holds_nothing (const struct holder *h, uint64_t now_ms)
+static bool holds_nothing (const struct lessee *h, uint64_t now_ms)
 {
-    return holder_end (h) <= now_ms;
+    return lessee_end (h) <= now_ms;
 }
 
 /* The instance time from which more is wanted: a third into a lease. */
-static uint64_t renewal_ms (const struct holder *h)
+static uint64_t renewal_ms (const struct lessee *h)
 {
-    uint64_t end_ms = holder_end (h), left_ms = h->lease_ms * 2 / 3;
+    uint64_t end_ms = lessee_end (h), left_ms = h->lease_ms * 2 / 3;
 
     return end_ms > left_ms ? end_ms - left_ms : 0;
 }
 
 /* What was given late for an old want is of use for a short time only. */
-static uint64_t renewal_us (const struct holder *h)
+static uint64_t renewal_us (const struct lessee *h)
 {
     uint64_t left_us = h->lease_ms * 900;
 
     return h->until_us > left_us ? h->until_us - left_us : 0;
 }
 
-uint64_t holder_due (const struct holder *h, uint64_t now_us, uint64_t now_ms)
+uint64_t lessee_due (const struct lessee *h, uint64_t now_us, uint64_t now_ms)
 {
     uint64_t at_us = now_us;
 
@@ -79,13 +79,13 @@ uint64_t holder_due (const struct holder *h, uint64_t now_us, uint64_t now_ms)
     return at_us > h->ask_us ? at_us : h->ask_us;
 }
 
-bool holder_may_join (const struct holder *h, uint64_t now_us, uint64_t now_ms)
+bool lessee_may_join (const struct lessee *h, uint64_t now_us, uint64_t now_ms)
 {
     return !h->closed && !h->asking && now_us >= h->ask_us && renewal_ms (h) <= now_ms + h->lease_ms / 12;
 }
 
 /* Pauses of brokers that were cut off together must not stay in step: up to a quarter is added to each. */
-static uint64_t jitter (const struct holder *h, uint64_t us)
+static uint64_t jitter (const struct lessee *h, uint64_t us)
 {
     uint64_t x = (h->generator + 1) * UINT64_C (0x9e3779b97f4a7c15) + h->number * 0xbf58476d1ce4e5b9 + h->backoff_us;
 
@@ -93,13 +93,13 @@ static uint64_t jitter (const struct holder *h, uint64_t us)
     return us + us / 4 * (x >> 56) / 256;
 }
 
-static uint64_t pause_us (const struct holder *h)
+static uint64_t pause_us (const struct lessee *h)
 {
     return h->lease_ms * 1000 / 12;
 }
 
 /* When to repeat a want that was sent now: while a lease is held there is time for those who combine it. */
-static void plan_retry (struct holder *h, uint64_t now_us, uint64_t now_ms)
+static void plan_retry (struct lessee *h, uint64_t now_us, uint64_t now_ms)
 {
     uint64_t us = 3 * pause_us (h);
 
@@ -112,7 +112,7 @@ static void plan_retry (struct holder *h, uint64_t now_us, uint64_t now_ms)
 }
 
 /* B_REPEAT: until a want is answered it is sent again, under its number. */
-void holder_ask (struct holder *h, uint64_t now_us, uint64_t now_ms, struct lease_want *want)
+void lessee_ask (struct lessee *h, uint64_t now_us, uint64_t now_ms, struct lease_want *want)
 {
     assert (!h->closed);
     /* What the root gave for a want that is a lease old is hardly of use any more: want something new. */
@@ -122,12 +122,12 @@ void holder_ask (struct holder *h, uint64_t now_us, uint64_t now_ms, struct leas
     }
     h->asking = true;
     plan_retry (h, now_us, now_ms);
-    *want = (struct lease_want){.generator = h->generator, .number = h->number, .have_hi_ms = holder_end (h)};
+    *want = (struct lease_want){.generator = h->generator, .number = h->number, .have_hi_ms = lessee_end (h)};
     memcpy (want->incarnation, h->incarnation, sizeof (want->incarnation));
 }
 
 /* The least pause after an answer whose range lasts 'left_ms' yet. */
-static uint64_t calm_us (const struct holder *h, uint64_t left_ms)
+static uint64_t calm_us (const struct lessee *h, uint64_t left_ms)
 {
     uint64_t us = left_ms * 1000 / 3;
 
@@ -136,7 +136,7 @@ static uint64_t calm_us (const struct holder *h, uint64_t left_ms)
     return us < pause_us (h) ? us : pause_us (h);
 }
 
-static void drop_past (struct holder *h, uint64_t now_ms)
+static void drop_past (struct lessee *h, uint64_t now_ms)
 {
     while (h->nranges > 0 && h->range[0].hi_ms <= now_ms) {
         h->range[0] = h->range[1];
@@ -145,19 +145,19 @@ static void drop_past (struct holder *h, uint64_t now_ms)
 }
 
 /* B_MINE: what was given to another incarnation is not ours, even if it has our generator and our number. */
-static bool is_answer (const struct holder *h, const struct lease_grant *grant)
+static bool is_answer (const struct lessee *h, const struct lease_grant *grant)
 {
     return !h->closed && h->asking && grant->number == h->number && grant->generator == h->generator
            && strcmp (grant->incarnation, h->incarnation) == 0;
 }
 
 /* Ranges come in order of time: one that does not was not given by our root's rules, and is not used. */
-static bool is_sound (const struct holder *h, const struct lease_grant *grant)
+static bool is_sound (const struct lessee *h, const struct lease_grant *grant)
 {
     return grant->lo_ms < grant->hi_ms && grant->hi_ms <= FLUID_TIMESTAMP_MAX + 1 && grant->lo_ms >= h->top_ms;
 }
 
-bool holder_take (struct holder *h, uint64_t now_us, uint64_t now_ms, const struct lease_grant *grant)
+bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const struct lease_grant *grant)
 {
     if (!is_answer (h, grant))
         return false;
@@ -173,7 +173,7 @@ bool holder_take (struct holder *h, uint64_t now_us, uint64_t now_ms, const stru
     h->backoff_us = 0;
     h->ask_us = now_us + calm_us (h, grant->hi_ms - now_ms);
     drop_past (h, now_ms);
-    if (h->nranges > 0 && grant->lo_ms == holder_end (h))
+    if (h->nranges > 0 && grant->lo_ms == lessee_end (h))
         h->range[h->nranges - 1].hi_ms = grant->hi_ms;
     else if (h->nranges < 2)
         h->range[h->nranges++] = (struct range){grant->lo_ms, grant->hi_ms};
@@ -182,7 +182,7 @@ bool holder_take (struct holder *h, uint64_t now_us, uint64_t now_ms, const stru
     return true;
 }
 
-void holder_missed (struct holder *h, uint64_t now_us)
+void lessee_missed (struct lessee *h, uint64_t now_us)
 {
     uint64_t at_us = now_us + jitter (h, pause_us (h));
 
@@ -190,7 +190,7 @@ void holder_missed (struct holder *h, uint64_t now_us)
         h->ask_us = at_us;
 }
 
-void holder_hurry (struct holder *h, uint64_t now_us)
+void lessee_hurry (struct lessee *h, uint64_t now_us)
 {
     if (h->asking)
         h->ask_us = now_us;
@@ -202,13 +202,13 @@ static uint64_t earlier (uint64_t at_us, uint64_t us)
     return at_us > us ? at_us - us : 0;
 }
 
-void holder_lost_time (struct holder *h, uint64_t us)
+void lessee_lost_time (struct lessee *h, uint64_t us)
 {
     h->until_us = earlier (h->until_us, us);
     h->asked_us = earlier (h->asked_us, us);
 }
 
-bool holder_close (struct holder *h, uint64_t end_ms, struct lease_back *back)
+bool lessee_close (struct lessee *h, uint64_t end_ms, struct lease_back *back)
 {
     struct range last = h->nranges > 0 ? h->range[h->nranges - 1] : (struct range){0, 0};
 

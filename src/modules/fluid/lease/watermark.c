@@ -4,10 +4,10 @@
 /* watermark.c - below what time no id will be made any more
  *
  * Invariant: whoever may yet make an id below the watermark is none.  Who may make ids at all is
- * (1) a holder of a range of this root.  It is live, and then one of those that reported a position at or above the
+ * (1) a lessee of a range of this root.  It is live, and then one of those that reported a position at or above the
  *     watermark (W_SET); or it gave back, and is closed for good; or a lease and a quarter have passed since the root
  *     gave its last range, so that it uses none of them (W_USE, kept by lessee.c);
- * (2) a holder of a range of a root before.  As long as it may use that, the watermark stays at what that
+ * (2) a lessee of a range of a root before.  As long as it may use that, the watermark stays at what that
  *     root had stored (W_SETTLE);
  * (3) who is given a range later.  That begins at or above the watermark (W_LO, lease.c), also if a root gives it
  *     that starts after a crash, at the stored horizon: the watermark is not above it (W_HOR).
@@ -36,19 +36,19 @@ static uint64_t hash (uint32_t generator, const char *incarnation)
     return h;
 }
 
-void holders_add (struct holders *set, uint32_t generator, const char *incarnation)
+void lessees_add (struct lessees *set, uint32_t generator, const char *incarnation)
 {
     set->count++;
     set->sum += hash (generator, incarnation);
 }
 
-static void holders_join (struct holders *set, const struct holders *other)
+static void lessees_join (struct lessees *set, const struct lessees *other)
 {
     set->count += other->count;
     set->sum += other->sum;
 }
 
-static bool same (const struct holders *a, const struct holders *b)
+static bool same (const struct lessees *a, const struct lessees *b)
 {
     return a->count == b->count && a->sum == b->sum;
 }
@@ -147,15 +147,15 @@ void reports_join (struct reports *r, uint64_t now_us, struct report *all)
     for (size_t i = 0; i < r->count; i++) {
         const struct report *report = &r->entry[i].report;
 
-        holders_join (&all->holders, &report->holders);
-        if (report->holders.count > 0 && all->low_ms > report->low_ms)
+        lessees_join (&all->lessees, &report->lessees);
+        if (report->lessees.count > 0 && all->low_ms > report->low_ms)
             all->low_ms = report->low_ms;
     }
 }
 
 /* --- the root ------------------------------------------------------------------------------------- */
 
-/* The newest holder of a generator. */
+/* The newest lessee of a generator. */
 struct live {
     uint64_t hash;
     uint64_t until_ms; /* it may use what it was given; 0: nobody */
@@ -168,7 +168,7 @@ struct live {
 
 struct row {
     uint64_t until_ms;
-    struct holders holders;
+    struct lessees lessees;
 };
 
 /* All 'until' and 'settled_ms' are in passed_ms (): the instance's time without the steps of the root's clock. */
@@ -234,7 +234,7 @@ static void replace (struct watermark *w, uint64_t at_ms, const struct live *liv
         return;
     if (row->until_ms != n * quarter_ms) /* the one that was there has passed */
         *row = (struct row){ .until_ms = n * quarter_ms };
-    holders_join (&row->holders, &(struct holders){ 1, live->hash });
+    lessees_join (&row->lessees, &(struct lessees){ 1, live->hash });
 }
 
 void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_grant *grant)
@@ -254,20 +254,20 @@ void watermark_back (struct watermark *w, const struct lease_back *back)
         w->live[back->generator] = (struct live){ 0, 0 };
 }
 
-static struct holders count_live (const struct watermark *w, uint64_t at_ms)
+static struct lessees count_live (const struct watermark *w, uint64_t at_ms)
 {
-    struct holders set = { 0, 0 };
+    struct lessees set = { 0, 0 };
 
     for (uint32_t g = 0; g < w->ngenerators; g++)
         if (w->live[g].until_ms > at_ms)
-            holders_join (&set, &(struct holders){ 1, w->live[g].hash });
+            lessees_join (&set, &(struct lessees){ 1, w->live[g].hash });
     for (size_t i = 0; i < ROWS; i++)
         if (w->row[i].until_ms > at_ms)
-            holders_join (&set, &w->row[i].holders);
+            lessees_join (&set, &w->row[i].lessees);
     return set;
 }
 
-bool watermark_any_holder (const struct watermark *w, uint64_t now_ms)
+bool watermark_any_lessee (const struct watermark *w, uint64_t now_ms)
 {
     uint64_t at_ms = passed_ms (w, now_ms);
 
@@ -277,12 +277,12 @@ bool watermark_any_holder (const struct watermark *w, uint64_t now_ms)
 uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon_ms, const struct report *all)
 {
     uint64_t at_ms = passed_ms (w, now_ms);
-    struct holders live = count_live (w, at_ms);
+    struct lessees live = count_live (w, at_ms);
     uint64_t ms = all->low_ms < now_ms ? all->low_ms : now_ms;
 
     if (ms > horizon_ms) /* W_HOR */
         ms = horizon_ms;
-    if (at_ms >= w->settled_ms && same (&live, &all->holders) && ms > w->told_ms) /* W_SETTLE, W_SET */
+    if (at_ms >= w->settled_ms && same (&live, &all->lessees) && ms > w->told_ms) /* W_SETTLE, W_SET */
         w->told_ms = ms;
     return w->told_ms;
 }

@@ -3,9 +3,9 @@
 
 /* watermark.h - below what time no id will be made any more, in the whole instance
  *
- * A holder is an incarnation of a broker that was given ranges of a generator.  Its position is a time below which it
+ * A lessee is an incarnation of a broker that was given ranges of a generator.  Its position is a time below which it
  * makes no id any more; it never goes back.  Positions travel up the tree as reports: the lowest position of a set
- * of holders.  A set is told by its size and the sum of its members' hashes, so that a report has one size however
+ * of lessees.  A set is told by its size and the sum of its members' hashes, so that a report has one size however
  * many it speaks for; two sets are taken for the same where both agree.
  *
  * The root knows whom it gave ranges.  Where the reports speak for exactly those, their lowest position is the
@@ -23,19 +23,19 @@
 
 #include "modules/fluid/lease/lease.h"
 
-/* --- sets of holders and what they report ------------------------------------------------------ */
+/* --- sets of lessees and what they report ------------------------------------------------------ */
 
-struct holders {
+struct lessees {
     uint32_t count;
     uint64_t sum;
 };
 
-void holders_add (struct holders *set, uint32_t generator, const char *incarnation);
+void lessees_add (struct lessees *set, uint32_t generator, const char *incarnation);
 
-/* None of 'holders' makes an id below 'low_ms' any more (UINT64_MAX where there are none). */
+/* None of 'lessees' makes an id below 'low_ms' any more (UINT64_MAX where there are none). */
 struct report {
     char from[IDT_MSG_UUID_LEN + 1]; /* the broker that says so, for itself and those below it */
-    struct holders holders;
+    struct lessees lessees;
     uint64_t low_ms;
 };
 
@@ -79,7 +79,7 @@ void watermark_stepped (struct watermark *w, uint64_t us);
 uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon_ms, const struct report *all);
 
 /* Whether a range that was given may be in use yet. */
-bool watermark_any_holder (const struct watermark *w, uint64_t now_ms);
+bool watermark_any_lessee (const struct watermark *w, uint64_t now_ms);
 
 /* Fill in what the next root must know beside the horizon in '*record'. */
 void watermark_record (const struct watermark *w, uint64_t now_ms, struct lease_record *record);

@@ -29,7 +29,7 @@ static struct report own_report (const char *from, uint32_t generator, uint64_t 
 {
     struct report r = report (from, low_ms);
 
-    holders_add (&r.holders, generator, from);
+    lessees_add (&r.lessees, generator, from);
     return r;
 }
 
@@ -43,19 +43,19 @@ static void given (struct watermark *w, uint64_t now_ms, uint32_t generator, con
 
 static void test_sets (void)
 {
-    struct holders a = { 0, 0 }, b = { 0, 0 }, c = { 0, 0 };
+    struct lessees a = { 0, 0 }, b = { 0, 0 }, c = { 0, 0 };
 
-    holders_add (&a, 1, A);
-    holders_add (&a, 2, B);
-    holders_add (&b, 2, B);
-    holders_add (&b, 1, A);
+    lessees_add (&a, 1, A);
+    lessees_add (&a, 2, B);
+    lessees_add (&b, 2, B);
+    lessees_add (&b, 1, A);
     ok (memcmp (&a.sum, &b.sum, sizeof (a.sum)) == 0 && a.count == 2, "a set does not depend on the order");
-    holders_add (&c, 1, B);
-    holders_add (&c, 2, A);
+    lessees_add (&c, 1, B);
+    lessees_add (&c, 2, A);
     ok (a.sum != c.sum, "but on who has which generator");
-    c = (struct holders){ 0, 0 };
-    holders_add (&c, 1, A);
-    holders_add (&c, 1, A);
+    c = (struct lessees){ 0, 0 };
+    lessees_add (&c, 1, A);
+    lessees_add (&c, 1, A);
     ok (a.sum != c.sum && c.sum != 0, "and on who is counted twice");
 }
 
@@ -67,15 +67,15 @@ static void test_reports (void)
     ok (r && reports_take (r, 0, &y) == 0 && reports_take (r, 10, &x) == 0 && reports_take (r, 10, &none) == 0,
         "children report");
     reports_join (r, 20, &all);
-    ok (all.holders.count == 2 && all.low_ms == 40, "of all the lowest counts, but not of those who speak for nobody");
+    ok (all.lessees.count == 2 && all.low_ms == 40, "of all the lowest counts, but not of those who speak for nobody");
     y.low_ms = 60;
     reports_take (r, 90, &y);
     all = report (A, UINT64_MAX);
     reports_join (r, 100, &all);
-    ok (all.holders.count == 2 && all.low_ms == 50, "a child's newest report is in place of its last");
+    ok (all.lessees.count == 2 && all.low_ms == 50, "a child's newest report is in place of its last");
     all = report (A, UINT64_MAX);
     reports_join (r, 110, &all);
-    ok (all.holders.count == 1 && all.low_ms == 60, "one that is silent for long is left out");
+    ok (all.lessees.count == 1 && all.low_ms == 60, "one that is silent for long is left out");
     reports_destroy (r);
 
     r = reports_create (100);
@@ -87,7 +87,7 @@ static void test_reports (void)
     }
     all = report (A, UINT64_MAX);
     reports_join (r, 0, &all);
-    ok (sorted && all.holders.count == 26 * 27, "each of many children counts once");
+    ok (sorted && all.lessees.count == 26 * 27, "each of many children counts once");
     reports_destroy (r);
 }
 
@@ -97,13 +97,13 @@ static void test_root (void)
     struct report none = report (C, UINT64_MAX), a = own_report (A, 1, 90), b = own_report (A, 1, 250);
     struct lease_back back = { .generator = 1, .incarnation = B };
 
-    ok (watermark_raise (w, 50, 5000, &none) == 50 && !watermark_any_holder (w, 50),
+    ok (watermark_raise (w, 50, 5000, &none) == 50 && !watermark_any_lessee (w, 50),
         "while nobody holds anything it is the root's time");
     ok (watermark_raise (w, 60, 55, &none) == 55, "but not above what is durable");
     given (w, 100, 1, A);
-    ok (watermark_raise (w, 200, 5000, &none) == 55, "a holder that has not reported holds it back");
+    ok (watermark_raise (w, 200, 5000, &none) == 55, "a lessee that has not reported holds it back");
     ok (watermark_raise (w, 200, 5000, &a) == 90, "one that has, to its position");
-    holders_add (&b.holders, 2, B);
+    lessees_add (&b.lessees, 2, B);
     ok (watermark_raise (w, 300, 5000, &b) == 90, "reports that speak for one who holds nothing do not count");
     given (w, 310, 2, B);
     ok (watermark_raise (w, 320, 5000, &b) == 250, "with all of them it is the lowest position");
@@ -130,7 +130,7 @@ static void test_replaced (void)
     given (w, 0, 1, A);
     given (w, 10, 1, B);
     ok (watermark_raise (w, 200, 5000, &b) == 0, "who was replaced is waited for");
-    holders_add (&both.holders, 1, A);
+    lessees_add (&both.lessees, 1, A);
     ok (watermark_raise (w, 200, 5000, &both) == 120, "unless it reports");
     b.low_ms = 1500;
     given (w, 1000, 1, B);
@@ -182,12 +182,12 @@ static void test_step (void)
     watermark_stepped (w, 1000);
     ok (watermark_raise (w, 5000 + NO_ID_BEFORE, 9000, &none) == 4751
             && watermark_raise (w, 5001 + NO_ID_BEFORE, 9000, &none) == 5001 + NO_ID_BEFORE,
-        "and a silent holder is waited for as long");
+        "and a silent lessee is waited for as long");
     watermark_destroy (w);
     r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 5000 };
     w = watermark_create (10, 100, &r, 3000);
     watermark_record (w, 0, &r);
-    ok (r.settle_ms == 5000 && watermark_any_holder (w, 0), "a root that stops before its time began leaves what was stored");
+    ok (r.settle_ms == 5000 && watermark_any_lessee (w, 0), "a root that stops before its time began leaves what was stored");
     watermark_destroy (w);
 }
 
@@ -211,7 +211,7 @@ struct world {
     struct lease_record disk;
     uint64_t real, now; /* ms: of all clocks but the root's, which a restart may set ahead */
     uint64_t told;
-    struct holder life[LIVES];
+    struct lessee life[LIVES];
     uint64_t offset[LIVES]; /* of its reading to 'real': a root that it reached set it */
     bool broken;
 };
@@ -259,7 +259,7 @@ static void clean_stop (struct world *w)
     struct lease_record r = { .horizon_ms = lease_close (w->t) };
 
     watermark_record (w->w, w->now, &r);
-    if (!watermark_any_holder (w->w, w->now))
+    if (!watermark_any_lessee (w->w, w->now))
         r.watermark_ms = r.horizon_ms;
     w->disk = r;
 }
@@ -283,7 +283,7 @@ static void ask (struct world *w, int life, bool lost)
 
     if (w->life[life].closed)
         return;
-    holder_ask (&w->life[life], life_us (w), life_ms (w, life), &want);
+    lessee_ask (&w->life[life], life_us (w), life_ms (w, life), &want);
     if (!lease_grant (w->t, w->now, &want, &g))
         return;
     watermark_given (w->w, w->now, &g);
@@ -291,15 +291,15 @@ static void ask (struct world *w, int life, bool lost)
         return;
     if (w->now - (uint64_t)life > life_ms (w, life))
         w->offset[life] = w->now - (uint64_t)life - w->real;
-    holder_take (&w->life[life], life_us (w), life_ms (w, life), &g);
+    lessee_take (&w->life[life], life_us (w), life_ms (w, life), &g);
 }
 
 static void send_report (struct world *w, int life)
 {
     struct report r = report (names[life], life_ms (w, life));
 
-    if (holder_in_use (&w->life[life], life_us (w)))
-        holders_add (&r.holders, 0, names[life]);
+    if (lessee_in_use (&w->life[life], life_us (w)))
+        lessees_add (&r.lessees, 0, names[life]);
     reports_take (w->reports, 0, &r);
 }
 
@@ -307,7 +307,7 @@ static void give_back (struct world *w, int life)
 {
     struct lease_back back;
 
-    if (!holder_close (&w->life[life], life_ms (w, life), &back))
+    if (!lessee_close (&w->life[life], life_ms (w, life), &back))
         return;
     lease_give_back (w->t, &back);
     watermark_back (w->w, &back);
@@ -346,7 +346,7 @@ static void play (struct world *w, int event)
     for (int i = 0; i < LIVES; i++) {
         struct range r;
 
-        if (life_ms (w, i) < w->told && holder_range (&w->life[i], life_us (w), life_ms (w, i), &r))
+        if (life_ms (w, i) < w->told && lessee_range (&w->life[i], life_us (w), life_ms (w, i), &r))
             w->broken = true;
     }
 }
@@ -355,7 +355,7 @@ static void begin (struct world *w)
 {
     *w = (struct world){ .now = 10, .real = 0, .offset = { 9, 9 } };
     for (int i = 0; i < LIVES; i++)
-        holder_init (&w->life[i], 0, names[i], SMALL_LEASE);
+        lessee_init (&w->life[i], 0, names[i], SMALL_LEASE);
     w->disk = (struct lease_record){ .horizon_ms = 10, .watermark_ms = 10 };
     start (w);
     play (w, EV_STORE);

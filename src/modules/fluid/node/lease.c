@@ -22,7 +22,7 @@ static uint64_t lease_us (const struct node *n)
 /* Take what was given: the range that is in use may be longer now. */
 static void take (struct node *n, uint64_t now_us, const struct lease_grant *grant)
 {
-    if (!holder_take (&n->holder, now_us, node_now_ms (n, now_us), grant))
+    if (!lessee_take (&n->lessee, now_us, node_now_ms (n, now_us), grant))
         return;
     n->stats.renewals++;
     n->cur = (struct range){0, 0}; /* looked up anew */
@@ -98,12 +98,12 @@ static void root_work (struct node *n, uint64_t now_us)
     struct lease_grant grant;
 
     store_horizon (n, now_us);
-    if (holder_due (&n->holder, now_us, now_ms) <= now_us) {
-        holder_ask (&n->holder, now_us, now_ms, &want);
+    if (lessee_due (&n->lessee, now_us, now_ms) <= now_us) {
+        lessee_ask (&n->lessee, now_us, now_ms, &want);
         if (give (n, now_us, &want, &grant))
             take (n, now_us, &grant);
     }
-    node_wake (n, holder_due (&n->holder, now_us, now_ms));
+    node_wake (n, lessee_due (&n->lessee, now_us, now_ms));
 }
 
 /* What made us distrust our statedir, for those who are to mend it. */
@@ -140,8 +140,8 @@ static void close_own (struct node *n)
 {
     struct lease_back rest;
 
-    if (!n->holder.closed)
-        holder_close (&n->holder, 0, &rest);
+    if (!n->lessee.closed)
+        lessee_close (&n->lessee, 0, &rest);
     n->cur = (struct range){0, 0};
     fluid_gen_set_range (&n->gen, 0, 0);
 }
@@ -178,7 +178,7 @@ void node_stored (struct node *n, uint64_t now_us, uint64_t horizon_ms)
     n->store_backoff_us = 0;
     n->store_retry_us = 0;
     lease_stored (n->table, horizon_ms);
-    holder_hurry (&n->holder, now_us);
+    lessee_hurry (&n->lessee, now_us);
     node_tick (n, now_us);
 }
 
@@ -206,20 +206,20 @@ static uint64_t own_due (const struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     if (!n->owner)
         return NEVER;
-    uint64_t due_us = holder_due (&n->holder, now_us, now_ms);
+    uint64_t due_us = lessee_due (&n->lessee, now_us, now_ms);
     bool has_children = n->last_child_us > 0 && now_us - n->last_child_us < lease_us (n);
 
-    if (due_us == NEVER || n->holder.asking || !has_children || holder_end (&n->holder) < now_ms + n->config.lease_ms / 2
-        || n->holder.until_us < now_us + lease_us (n) * 3 / 4)
+    if (due_us == NEVER || n->lessee.asking || !has_children || lessee_end (&n->lessee) < now_ms + n->config.lease_ms / 2
+        || n->lessee.until_us < now_us + lease_us (n) * 3 / 4)
         return due_us;
-    uint64_t half_us = now_us + (holder_end (&n->holder) - now_ms - n->config.lease_ms / 2) * 1000;
+    uint64_t half_us = now_us + (lessee_end (&n->lessee) - now_ms - n->config.lease_ms / 2) * 1000;
     return half_us > due_us ? half_us : due_us; /* when half a lease is left */
 }
 
 static void lease_lost (struct node *n, uint64_t now_us, uint32_t tag)
 {
     if (tag == n->own_tag)
-        holder_missed (&n->holder, now_us);
+        lessee_missed (&n->lessee, now_us);
     relay_answered (n->relay, now_us, tag, NULL, 0);
 }
 
@@ -228,10 +228,10 @@ static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
     struct lease_request req;
     struct lease_want want;
     bool own = n->owner
-               && (holder_due (&n->holder, now_us, now_ms) <= now_us || holder_may_join (&n->holder, now_us, now_ms));
+               && (lessee_due (&n->lessee, now_us, now_ms) <= now_us || lessee_may_join (&n->lessee, now_us, now_ms));
 
     if (own)
-        holder_ask (&n->holder, now_us, now_ms, &want);
+        lessee_ask (&n->lessee, now_us, now_ms, &want);
     uint32_t tag = relay_flush (n->relay, now_us, own ? &want : NULL, &req);
     if (tag == 0)
         return;
@@ -283,7 +283,7 @@ static void note_lease (struct node *n, const struct lease_answer *answer)
     if (answer->lease_ms == 0)
         return;
     n->root_lease_ms = answer->lease_ms;
-    n->holder.lease_ms = answer->lease_ms;
+    n->lessee.lease_ms = answer->lease_ms;
 }
 
 static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
@@ -306,8 +306,8 @@ void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const s
     note_lease (n, answer);
     for (size_t i = 0; n->owner && i < answer->ngrant; i++)
         take (n, now_us, &answer->grant[i]);
-    if (n->owner && n->holder.asking && tag == n->own_tag)
-        holder_missed (&n->holder, now_us);
+    if (n->owner && n->lessee.asking && tag == n->own_tag)
+        lessee_missed (&n->lessee, now_us);
     relay_answered (n->relay, now_us, tag, answer->grant, answer->ngrant);
     node_tick (n, now_us);
 }
@@ -323,7 +323,7 @@ void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag)
 void node_lease_parent (struct node *n, uint64_t now_us)
 {
     if (n->owner && n->parent_up)
-        holder_hurry (&n->holder, now_us);
+        lessee_hurry (&n->lessee, now_us);
 }
 
 /* --- both ------------------------------------------------------------------------------------ */
@@ -362,7 +362,7 @@ void node_lease_stop (struct node *n, uint64_t now_us, struct lease_record *last
     struct lease_request req = {0};
     struct lease_back back;
     uint64_t end_ms = n->cursor_ms + 1 > n->lent.hi_ms ? n->cursor_ms + 1 : n->lent.hi_ms;
-    bool any = n->owner && holder_close (&n->holder, end_ms, &back);
+    bool any = n->owner && lessee_close (&n->lessee, end_ms, &back);
 
     if (n->root) {
         if (any)

@@ -11,13 +11,13 @@
  * is seen to break a promise):
  *   B_LONOW, B_BASE, B_HAFTER, B_RUN, B_CLAIM, B_RELANY, B_RELLOW, B_END, B_ENDBASE, B_STOPOPEN   lease.c
  *   B_INC         options.c chooses the incarnation
- *   B_NOCHECK, B_NOCHECKLO   node_may_generate () and holder_range ()
- *   B_MINE        holder_take () and relay.c
- *   B_REL         holder_close (), called in node_stop () when the generator is closed
+ *   B_NOCHECK, B_NOCHECKLO   node_may_generate () and lessee_range ()
+ *   B_MINE        lessee_take () and relay.c
+ *   B_REL         lessee_close (), called in node_stop () when the generator is closed
  *   B_TWO         libsqlite/database.c
  * Why all are served in the end:
  *   B_FORWARD, B_RESEND, B_RETRY, B_REST, B_ABANDON   node/ids.c
- *   B_REPEAT      holder_ask ()
+ *   B_REPEAT      lessee_ask ()
  *   B_AGAIN, B_DISTRUST   lease_grant ()
  */
 #include <assert.h>
@@ -67,8 +67,8 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
         return false;
     uint64_t ms = clock_read (&n->clock, now_us) / 1000;
 
-    if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->holder.until_us) { /* B_NOCHECK, B_NOCHECKLO */
-        if (!holder_range (&n->holder, now_us, ms, &n->cur))
+    if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) { /* B_NOCHECK, B_NOCHECKLO */
+        if (!lessee_range (&n->lessee, now_us, ms, &n->cur))
             n->cur = (struct range){0, 0};
         fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms);
         if (n->cur.hi_ms == 0)
@@ -102,15 +102,15 @@ static void note_state (struct node *n, uint64_t now_us)
     enum node_state state = state_now (n, now_us);
 
     if (state != n->state)
-        node_log (n, LOG_DEBUG, "generator %u is %s", (unsigned) n->holder.generator, node_state_name (state));
+        node_log (n, LOG_DEBUG, "generator %u is %s", (unsigned) n->lessee.generator, node_state_name (state));
     n->state = state;
     if (state == NODE_ACTIVE) /* to notice the end of it */
         node_wake_ms (n, now_us, n->cur.hi_ms);
     if (state == NODE_ACTIVE)
-        node_wake (n, n->holder.until_us);
-    for (unsigned i = 0; state == NODE_FENCED && i < n->holder.nranges; i++)
-        if (n->holder.range[i].lo_ms > node_now_ms (n, now_us)) /* to notice the begin of the next */
-            node_wake_ms (n, now_us, n->holder.range[i].lo_ms);
+        node_wake (n, n->lessee.until_us);
+    for (unsigned i = 0; state == NODE_FENCED && i < n->lessee.nranges; i++)
+        if (n->lessee.range[i].lo_ms > node_now_ms (n, now_us)) /* to notice the begin of the next */
+            node_wake_ms (n, now_us, n->lessee.range[i].lo_ms);
 }
 
 /* See begin_late (). */
@@ -223,7 +223,7 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us, int64_t su
     else if (n->root)
         n->missed_us += (uint64_t) (off_us - sure_us);
     else
-        holder_lost_time (&n->holder, (uint64_t) off_us);
+        lessee_lost_time (&n->lessee, (uint64_t) off_us);
     n->clock.bound_us += (uint64_t) (off_us < 0 ? -off_us : off_us); /* any reading says more */
     n->doubt = !n->root;
     n->cur = (struct range){0, 0};
@@ -311,7 +311,7 @@ struct node *node_create (const struct node_config *config, const struct node_op
     n->state = n->owner ? NODE_FENCED : NODE_IDLE;
     if (n->owner) {
         fluid_gen_init (&n->gen, config->rank);
-        holder_init (&n->holder, config->rank, config->incarnation, config->lease_ms);
+        lessee_init (&n->lessee, config->rank, config->incarnation, config->lease_ms);
     }
     n->root_lease_ms = config->lease_ms;
     n->store_slow_us = NEVER;
@@ -401,17 +401,17 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
 {
     *status = (struct node_status){.state = n->owner ? NODE_FENCED : NODE_IDLE,
                                    .owns_generator = n->owner,
-                                   .generator = n->holder.generator,
+                                   .generator = n->lessee.generator,
                                    .time_known = n->clock.known,
                                    .timestamp_ms = node_now_ms (n, now_us),
                                    .has_epoch = n->has_epoch,
                                    .epoch_ms = n->epoch_ms,
                                    .parent_up = n->parent_up,
                                    .waiting = n->queue.length,
-                                   .holds_until_ms = holder_end (&n->holder)};
+                                   .holds_until_ms = lessee_end (&n->lessee)};
     struct range range;
 
-    if (n->owner && n->clock.known && !n->doubt && holder_range (&n->holder, now_us, status->timestamp_ms, &range)) {
+    if (n->owner && n->clock.known && !n->doubt && lessee_range (&n->lessee, now_us, status->timestamp_ms, &range)) {
         status->state = NODE_ACTIVE;
         status->lo_ms = range.lo_ms;
         status->hi_ms = range.hi_ms;

@@ -172,7 +172,7 @@ void node_report (struct node *n, uint64_t now_us, const struct report *report);
 
 /* Rank 0: the time below which no id will be made any more in the whole instance (an answer that was made may be on
  * its way yet).  It is as old as the reports: a period (the smaller of 1 s and a twelfth of a lease) for each level of
- * the tree; and it stands while a holder is silent, until that can use its ranges no more (watermark.h).  Returns
+ * the tree; and it stands while a lessee is silent, until that can use its ranges no more (watermark.h).  Returns
  * false where it cannot be told: brokers hold ranges of another root.
  */
 bool node_watermark (struct node *n, uint64_t now_us, uint64_t *ms);

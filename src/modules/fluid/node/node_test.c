@@ -1126,7 +1126,7 @@ static struct report child_report (uint32_t generator, uint64_t low_ms)
 {
     struct report r = {.from = CHILD, .low_ms = low_ms};
 
-    holders_add (&r.holders, generator, CHILD);
+    lessees_add (&r.lessees, generator, CHILD);
     return r;
 }
 
@@ -1134,9 +1134,9 @@ static void test_report (void)
 {
     struct world w;
     struct report r = child_report (7, 9990);
-    struct holders both = {0, 0};
+    struct lessees both = {0, 0};
 
-    holders_add (&both, 3, UUID);
+    lessees_add (&both, 3, UUID);
     create (&w, 3);
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
@@ -1144,7 +1144,7 @@ static void test_report (void)
     give (&w, T0, 10000, 70000);
     node_tick (w.n, T0 + 500 * MS);
     node_tick (w.n, T0 + SECOND);
-    ok (w.reports == 1 && w.report.holders.count == 1 && w.report.holders.sum == both.sum && w.report.low_ms == 11000
+    ok (w.reports == 1 && w.report.lessees.count == 1 && w.report.lessees.sum == both.sum && w.report.low_ms == 11000
             && strcmp (w.report.from, UUID) == 0,
         "a node tells its parent once a second below what time it makes no id any more");
     request (&w, T0 + SECOND, 1, 1, make_id (12500, 9, 0), false);
@@ -1153,12 +1153,12 @@ static void test_report (void)
     node_tick (w.n, T0 + 2501 * MS);
     node_report (w.n, T0 + 2501 * MS, &r);
     node_tick (w.n, T0 + 3 * SECOND);
-    holders_add (&both, 7, CHILD);
-    ok (w.reports == 3 && w.report.holders.sum == both.sum && w.report.low_ms == 9990, "it speaks for its children too");
+    lessees_add (&both, 7, CHILD);
+    ok (w.reports == 3 && w.report.lessees.sum == both.sum && w.report.low_ms == 9990, "it speaks for its children too");
     node_tick (w.n, T0 + 6501 * MS);
-    ok (w.reports == 4 && w.report.holders.count == 1 && w.report.low_ms == 16501, "while they do");
+    ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 16501, "while they do");
     node_tick (w.n, T0 + 75 * SECOND);
-    ok (w.report.holders.count == 0 && state (&w, T0 + 75 * SECOND) == NODE_FENCED,
+    ok (w.report.lessees.count == 0 && state (&w, T0 + 75 * SECOND) == NODE_FENCED,
         "a node that could not renew for a lease and a quarter counts no more");
     int before = w.reports;
     node_tick (w.n, T0 + 80 * SECOND);
@@ -1168,7 +1168,7 @@ static void test_report (void)
     create_active (&w);
     node_tick (w.n, T0 + SECOND);
     stop (&w, T0 + SECOND);
-    ok (w.report.holders.count == 0, "a node that stops takes its word back");
+    ok (w.report.lessees.count == 0, "a node that stops takes its word back");
     node_destroy (w.n);
 }
 

@@ -96,7 +96,7 @@ bool node_past_root (struct node *n, uint64_t now_us, int64_t epoch_ms, const st
     lease_raise (n->table, stored->watermark_ms);
     n->clock = p->clock;
     clock_forward (&n->clock, now_us, stored->watermark_ms * 1000);
-    lease_reopen (n->table, n->holder.generator, p->end_ms);
+    lease_reopen (n->table, n->lessee.generator, p->end_ms);
     n->lent = p->lent;
     return true;
 }

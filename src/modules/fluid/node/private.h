@@ -65,7 +65,7 @@ struct node {
     bool has_newcomers;       /* there may be some */
 
     /* leases: node/lease.c */
-    struct holder holder;
+    struct lessee lessee;
     struct relay *relay;
     uint32_t own_tag;         /* of the lease request that carried our want last */
     struct {

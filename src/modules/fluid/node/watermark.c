@@ -3,7 +3,7 @@
 
 /* watermark.c - a node's word in the watermark: positions reported up the tree, the root's conclusion
  *
- * Each node tells its parent, once a period, the lowest position of the holders that it speaks for: itself and those
+ * Each node tells its parent, once a period, the lowest position of the lessees that it speaks for: itself and those
  * that its children spoke for last.  What a report says stays true for ever, so that late, lost and repeated ones
  * only make the watermark older.
  */
@@ -33,10 +33,10 @@ static struct report make_report (struct node *n, uint64_t now_us)
 
     memcpy (all.from, n->config.incarnation, sizeof (all.from));
     reports_join (n->reports, now_us, &all);
-    if (n->owner && holder_in_use (&n->holder, now_us)) {
+    if (n->owner && lessee_in_use (&n->lessee, now_us)) {
         uint64_t ms = node_position_ms (n, now_us);
 
-        holders_add (&all.holders, n->holder.generator, n->holder.incarnation);
+        lessees_add (&all.lessees, n->lessee.generator, n->lessee.incarnation);
         if (all.low_ms > ms)
             all.low_ms = ms;
     }
@@ -50,9 +50,9 @@ void node_watermark_work (struct node *n, uint64_t now_us)
     if (now_us >= n->report_us) {
         struct report all = make_report (n, now_us);
 
-        if (all.holders.count > 0 || n->reporting)
+        if (all.lessees.count > 0 || n->reporting)
             n->ops->report_up (n->arg, &all);
-        n->reporting = all.holders.count > 0;
+        n->reporting = all.lessees.count > 0;
         n->report_us = now_us + period_us (n);
     }
     if (n->reporting || n->owner)
@@ -107,6 +107,6 @@ void node_watermark_record (struct node *n, uint64_t now_us, struct lease_record
 void node_watermark_close (struct node *n, uint64_t now_us, struct lease_record *record)
 {
     watermark_record (n->watermark, node_now_ms (n, now_us), record);
-    if (!lease_is_distrusted (n->table) && !watermark_any_holder (n->watermark, node_now_ms (n, now_us)))
+    if (!lease_is_distrusted (n->table) && !watermark_any_lessee (n->watermark, node_now_ms (n, now_us)))
         record->watermark_ms = record->horizon_ms;
 }

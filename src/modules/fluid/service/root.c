@@ -111,7 +111,7 @@ void service_tell_stranger (struct service *sv)
 /* --- life ---------------------------------------------------------------------------------------------------------- */
 
 /* fluid.recover-horizon was given for a damaged file: put that away and begin a new one. */
-static struct store *recover_store (struct service *sv, const char *holder, struct store_content *content,
+static struct store *recover_store (struct service *sv, const char *lessee, struct store_content *content,
                                     idt_error_t *errp)
 {
     const struct options *o = &sv->options;
@@ -125,19 +125,19 @@ static struct store *recover_store (struct service *sv, const char *holder, stru
     if (store_set_aside (o->statedir, path, sizeof (path), errp) < 0)
         return NULL;
     idt_log (sv->h, LOG_WARNING, "fluid.recover-horizon=%s: the damaged file is kept as %s", o->recover, path);
-    return store_open (o->statedir, holder, content, errp);
+    return store_open (o->statedir, lessee, content, errp);
 }
 
 static struct store *open_store (struct service *sv, struct store_content *content, idt_error_t *errp)
 {
-    char host[64] = "?", holder[128];
+    char host[64] = "?", lessee[128];
     const struct options *o = &sv->options;
     struct store *st;
 
     gethostname (host, sizeof (host) - 1);
-    snprintf (holder, sizeof (holder), "broker %.8s, process %d on %s", o->node.incarnation, (int)getpid (), host);
-    if (!(st = store_open (o->statedir, holder, content, errp)) && errno == EBADMSG && o->recover)
-        st = recover_store (sv, holder, content, errp);
+    snprintf (lessee, sizeof (lessee), "broker %.8s, process %d on %s", o->node.incarnation, (int)getpid (), host);
+    if (!(st = store_open (o->statedir, lessee, content, errp)) && errno == EBADMSG && o->recover)
+        st = recover_store (sv, lessee, content, errp);
     return st;
 }
 

@@ -26,7 +26,7 @@ static const struct lease_record new_record = { 0, 0, 0, 0 };
 static const char *const leftovers[] = {
     "fluid.sqlite",           "fluid.sqlite-wal",           "fluid.sqlite-journal",
     "fluid.sqlite.damaged-1", "fluid.sqlite.damaged-1-wal", "fluid.sqlite.damaged-1-journal", "fluid.sqlite.damaged-2", "fluid.sqlite.damaged-2-journal",
-    "fluid.sqlite.holder",    NULL,
+    "fluid.sqlite.lessee",    NULL,
 };
 
 static const char *file (const char *name)

@@ -336,8 +336,8 @@ int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_err
 
 json_t *wire_pack_report (const struct report *r)
 {
-    json_t *o = json_pack ("{s:s s:[I,s] s:s}", "from", r->from, "holders", (json_int_t)r->holders.count,
-                           digits (r->holders.sum).text, "low_ms", digits (r->low_ms).text);
+    json_t *o = json_pack ("{s:s s:[I,s] s:s}", "from", r->from, "lessees", (json_int_t)r->lessees.count,
+                           digits (r->lessees.sum).text, "low_ms", digits (r->low_ms).text);
     if (!o)
         errno = ENOMEM;
     return o;
@@ -349,12 +349,12 @@ int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp)
     json_int_t count;
     struct report r;
 
-    if (json_unpack ((json_t *)o, "{s:s s:[I,s !] s:s}", "from", &from, "holders", &count, &sum, "low_ms", &low) < 0
-        || strlen (from) != IDT_MSG_UUID_LEN || count < 0 || count > UINT32_MAX || !get_u64 (sum, &r.holders.sum)
+    if (json_unpack ((json_t *)o, "{s:s s:[I,s !] s:s}", "from", &from, "lessees", &count, &sum, "low_ms", &low) < 0
+        || strlen (from) != IDT_MSG_UUID_LEN || count < 0 || count > UINT32_MAX || !get_u64 (sum, &r.lessees.sum)
         || !get_u64 (low, &r.low_ms))
-        return malformed (errp, "a report of positions has from, holders and low_ms");
+        return malformed (errp, "a report of positions has from, lessees and low_ms");
     memcpy (r.from, from, IDT_MSG_UUID_LEN + 1);
-    r.holders.count = (uint32_t)count;
+    r.lessees.count = (uint32_t)count;
     *report = r;
     return 0;
 }

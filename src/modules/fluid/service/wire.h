@@ -61,7 +61,7 @@ void wire_lease_answer_fini (struct lease_answer *answer);
 
 /* --- fluid.position: JSON ------------------------------------------------------------------------ */
 
-/* {"from":"UUID","holders":[COUNT,"SUM"],"low_ms":"..."}; NULL with errno ENOMEM. */
+/* {"from":"UUID","lessees":[COUNT,"SUM"],"low_ms":"..."}; NULL with errno ENOMEM. */
 json_t *wire_pack_report (const struct report *report);
 
 /* Returns 0, or -1 with errno EPROTO and 'errp' filled. */

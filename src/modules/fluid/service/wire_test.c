@@ -111,20 +111,20 @@ static void test_report (void)
 {
     static const char *bad[] = {
         "{}",
-        "{\"from\":\"short\",\"holders\":[1,\"1\"],\"low_ms\":\"1\"}",
-        "{\"from\":\"" UUID "\",\"holders\":[-1,\"1\"],\"low_ms\":\"1\"}",
-        "{\"from\":\"" UUID "\",\"holders\":[4294967296,\"1\"],\"low_ms\":\"1\"}",
-        "{\"from\":\"" UUID "\",\"holders\":[1,\"1\",1],\"low_ms\":\"1\"}",
-        "{\"from\":\"" UUID "\",\"holders\":[1,\"x\"],\"low_ms\":\"1\"}",
-        "{\"from\":\"" UUID "\",\"holders\":[1,\"1\"],\"low_ms\":1}",
+        "{\"from\":\"short\",\"lessees\":[1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"lessees\":[-1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"lessees\":[4294967296,\"1\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"lessees\":[1,\"1\",1],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"lessees\":[1,\"x\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"lessees\":[1,\"1\"],\"low_ms\":1}",
     };
     struct report in = { UUID, { 3, UINT64_MAX - 5 }, UINT64_MAX }, out;
     json_t *o = wire_pack_report (&in);
     int refused = 0;
     idt_error_t err;
 
-    ok (o && wire_get_report (o, &out, &err) == 0 && strcmp (out.from, UUID) == 0 && out.holders.count == 3
-            && out.holders.sum == in.holders.sum && out.low_ms == in.low_ms,
+    ok (o && wire_get_report (o, &out, &err) == 0 && strcmp (out.from, UUID) == 0 && out.lessees.count == 3
+            && out.lessees.sum == in.lessees.sum && out.low_ms == in.low_ms,
         "a report of positions comes out as it went in");
     json_decref (o);
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
