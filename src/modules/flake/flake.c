@@ -226,7 +226,7 @@ static void loan_cb (idt_future_t *f, void *arg)
         || epoch > EPOCH_MAX_MS)
         flake_not_lent (m->flake, now_us (), errno != EAGAIN);
     else {
-        const struct term_loan loan = { (uint64_t)lo, (uint64_t)hi, (uint64_t)boot, (uint64_t)inst, epoch };
+        const struct loan_answer loan = { (uint64_t)lo, (uint64_t)hi, (uint64_t)boot, (uint64_t)inst, epoch };
 
         flake_lent (m->flake, now_us (), &loan);
     }

@@ -24,14 +24,14 @@ void flake_ask_for_time (struct flake *f, uint64_t now_us)
         return;
     if (claims)
         flake_wake (f, now_us + CLAIMS_TICK_US);
-    if (term_is_due (&f->term, now_us)) {
+    if (loan_is_due (&f->loan, now_us)) {
         if (f->ops->borrow (f->arg) == 0)
-            term_asked (&f->term);
+            loan_asked (&f->loan);
         else
-            term_refused (&f->term, now_us, TERM_FENCED);
+            loan_refused (&f->loan, now_us, LOAN_FENCED);
     }
-    if (term_state (&f->term, now_us) != TERM_HELD)
-        flake_wake (f, term_due (&f->term));
+    if (loan_state (&f->loan, now_us) != LOAN_HELD)
+        flake_wake (f, loan_due (&f->loan));
 }
 
 void flake_ask_for_claim (struct flake *f, uint64_t now_us)
@@ -48,16 +48,16 @@ void flake_ask_for_claim (struct flake *f, uint64_t now_us)
         flake_wake (f, naming_due (&f->naming));
 }
 
-void flake_lent (struct flake *f, uint64_t now_us, const struct term_loan *loan)
+void flake_lent (struct flake *f, uint64_t now_us, const struct loan_answer *loan)
 {
     f->stats.loans++;
-    term_lent (&f->term, now_us, loan);
+    loan_lent (&f->loan, now_us, loan);
     flake_tick (f, now_us);
 }
 
 void flake_not_lent (struct flake *f, uint64_t now_us, bool never)
 {
-    term_refused (&f->term, now_us, never ? TERM_NEVER : TERM_FENCED);
+    loan_refused (&f->loan, now_us, never ? LOAN_NEVER : LOAN_FENCED);
     flake_tick (f, now_us);
 }
 
@@ -79,8 +79,8 @@ static int claim_given (struct flake *f, uint64_t now_us, const struct claim *cl
 
     /* A loan may be over before the claim is made again, so it is renewed till then. */
     f->claims_until_us = now_us + CLAIMS_US;
-    if (!f->stopped && term_state (&f->term, now_us) == TERM_HELD) {
-        rc = registry_claim (f->registry, flake_now_ms (f, now_us), &f->term.held, claim, range, errp);
+    if (!f->stopped && loan_state (&f->loan, now_us) == LOAN_HELD) {
+        rc = registry_claim (f->registry, flake_now_ms (f, now_us), &f->loan.held, claim, range, errp);
         saved = errno;
     }
     flake_tick (f, now_us);

@@ -288,7 +288,7 @@ static void serve_loan (struct history *h, struct node *n)
     }
     l->lent = (struct span){ lo, hi };
     l->borrower = n->life;
-    flake_lent (n->f, h->now_us, &(struct term_loan){ lo, hi, h->now_us, inst_us (n), EPOCH_MS });
+    flake_lent (n->f, h->now_us, &(struct loan_answer){ lo, hi, h->now_us, inst_us (n), EPOCH_MS });
 }
 
 static size_t new_request (struct history *h, struct node *n, enum series_kind kind, uint32_t count)

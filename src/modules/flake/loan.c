@@ -10,7 +10,7 @@
 
 #define PAUSE_US 50000 /* before asking again, where nothing was lent */
 
-uint64_t term_now_us (struct term *t, uint64_t now_us)
+uint64_t loan_now_us (struct loan *t, uint64_t now_us)
 {
     uint64_t us = t->inst_us;
 
@@ -22,44 +22,44 @@ uint64_t term_now_us (struct term *t, uint64_t now_us)
     return us;
 }
 
-static bool covers (const struct term *t, uint64_t ms)
+static bool covers (const struct loan *t, uint64_t ms)
 {
     return ms >= t->held.lo_ms && ms < t->held.hi_ms;
 }
 
-enum term_state term_state (struct term *t, uint64_t now_us)
+enum loan_state loan_state (struct loan *t, uint64_t now_us)
 {
-    if (t->told && covers (t, term_now_us (t, now_us) / 1000))
-        return TERM_HELD;
+    if (t->told && covers (t, loan_now_us (t, now_us) / 1000))
+        return LOAN_HELD;
     return t->refused;
 }
 
-bool term_is_due (struct term *t, uint64_t now_us)
+bool loan_is_due (struct loan *t, uint64_t now_us)
 {
-    uint64_t ms = term_now_us (t, now_us) / 1000;
+    uint64_t ms = loan_now_us (t, now_us) / 1000;
 
     if (t->asking || now_us < t->ask_us)
         return false;
     return !t->told || !covers (t, ms) || t->held.hi_ms - ms <= t->last_len_ms / 4;
 }
 
-uint64_t term_due (const struct term *t)
+uint64_t loan_due (const struct loan *t)
 {
     return t->asking ? UINT64_MAX : t->ask_us;
 }
 
-void term_asked (struct term *t)
+void loan_asked (struct loan *t)
 {
     t->asking = true;
-    if (t->refused == TERM_FENCED) /* that was before: the answer comes at once, for it is the own broker's */
-        t->refused = TERM_UNKNOWN;
+    if (t->refused == LOAN_FENCED) /* that was before: the answer comes at once, for it is the own broker's */
+        t->refused = LOAN_UNKNOWN;
 }
 
-void term_lent (struct term *t, uint64_t now_us, const struct term_loan *loan)
+void loan_lent (struct loan *t, uint64_t now_us, const struct loan_answer *loan)
 {
     t->asking = false;
     t->told = true;
-    t->refused = TERM_UNKNOWN;
+    t->refused = LOAN_UNKNOWN;
     t->boot_us = loan->boot_us;
     t->inst_us = loan->inst_us;
     t->epoch_ms = loan->epoch_ms;
@@ -73,14 +73,14 @@ void term_lent (struct term *t, uint64_t now_us, const struct term_loan *loan)
     t->ask_us = now_us + PAUSE_US / 10;
 }
 
-void term_refused (struct term *t, uint64_t now_us, enum term_state why)
+void loan_refused (struct loan *t, uint64_t now_us, enum loan_state why)
 {
     t->asking = false;
     t->refused = why;
-    t->ask_us = now_us + (why == TERM_NEVER ? 20 * PAUSE_US : PAUSE_US);
+    t->ask_us = now_us + (why == LOAN_NEVER ? 20 * PAUSE_US : PAUSE_US);
 }
 
-bool term_close (struct term *t, uint64_t floor_ms, uint64_t *end_ms)
+bool loan_close (struct loan *t, uint64_t floor_ms, uint64_t *end_ms)
 {
     uint64_t end = t->newest_us / 1000 + 1;
 

@@ -125,16 +125,16 @@ static enum way way_of (struct flake *f, uint64_t now_us, const struct pending *
         return WAY_MAKE;
     if (p->req.kind == SERIES_SNO && f->config.rank >= f->config.max_partitions)
         return WAY_FORWARD;
-    switch (term_state (&f->term, now_us)) {
-    case TERM_UNKNOWN:
+    switch (loan_state (&f->loan, now_us)) {
+    case LOAN_UNKNOWN:
         return WAY_WAIT;
-    case TERM_FENCED:
-    case TERM_NEVER:
+    case LOAN_FENCED:
+    case LOAN_NEVER:
         return f->config.rank == 0 ? WAY_WAIT : WAY_FORWARD;
-    case TERM_HELD:
+    case LOAN_HELD:
         break;
     }
-    *m = (struct making){ f->sno, f->term.held };
+    *m = (struct making){ f->sno, f->loan.held };
     return p->req.kind == SERIES_UID ? way_of_uid (f, now_us, p, m) : WAY_MAKE;
 }
 
@@ -144,9 +144,9 @@ static enum way way_of (struct flake *f, uint64_t now_us, const struct pending *
 static int reserve (struct flake *f, uint64_t now_us, const struct pending *p, const struct making *m, uint32_t want,
                     struct flake_run *run)
 {
-    int64_t epoch_us = f->term.epoch_ms * 1000, wait_us = 0;
+    int64_t epoch_us = f->loan.epoch_ms * 1000, wait_us = 0;
     int64_t lo_us = epoch_us + (int64_t)m->range.lo_ms * 1000, hi_us = epoch_us + (int64_t)m->range.hi_ms * 1000;
-    int64_t unix_us = epoch_us + (int64_t)term_now_us (&f->term, now_us);
+    int64_t unix_us = epoch_us + (int64_t)loan_now_us (&f->loan, now_us);
 
     if (p->req.kind == SERIES_FLAX) {
         run->n = want;
@@ -452,7 +452,7 @@ void flake_stop (struct flake *f, uint64_t now_us)
     f->deadline_us = NEVER;
     while ((p = TAILQ_FIRST (&f->all)))
         fail (f, p, EHOSTUNREACH, "the flake service of this broker is stopping");
-    if (term_close (&f->term, f->registry ? registry_end_ms (f->registry) : 0, &end_ms))
+    if (loan_close (&f->loan, f->registry ? registry_end_ms (f->registry) : 0, &end_ms))
         f->ops->give_back (f->arg, end_ms);
 }
 

@@ -111,7 +111,7 @@ void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie,
 void *flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag);
 void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int errnum, const char *text);
 
-void flake_lent (struct flake *f, uint64_t now_us, const struct term_loan *loan);
+void flake_lent (struct flake *f, uint64_t now_us, const struct loan_answer *loan);
 void flake_not_lent (struct flake *f, uint64_t now_us, bool never);
 
 void flake_claimed (struct flake *f, uint64_t now_us, const struct grant *grant);

@@ -145,7 +145,7 @@ static void answer_claim (struct world *w, uint64_t at_us, uint32_t fingerprint,
 static void lend (struct world *w, uint64_t at_us, uint64_t lo_ms, uint64_t hi_ms)
 {
     flake_lent (w->f, at_us,
-                &(struct term_loan){ .lo_ms = lo_ms,
+                &(struct loan_answer){ .lo_ms = lo_ms,
                                      .hi_ms = hi_ms,
                                      .boot_us = at_us,
                                      .inst_us = at_us - T0 + 10 * SECOND,

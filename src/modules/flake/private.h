@@ -12,7 +12,7 @@ struct flake {
     const struct flake_ops *ops;
     void *arg;
     bool stopped;
-    struct term term;
+    struct loan loan;
     struct naming naming;
     struct registry *registry; /* rank 0 */
     uint64_t claims_until_us;  /* rank 0: somebody claims in vain, and will come again before this */
@@ -36,7 +36,7 @@ static inline void flake_wake (struct flake *f, uint64_t at_us)
 
 static inline uint64_t flake_now_ms (struct flake *f, uint64_t now_us)
 {
-    return term_now_us (&f->term, now_us) / 1000;
+    return loan_now_us (&f->loan, now_us) / 1000;
 }
 
 /* Ask for what is due. */
