@@ -13,7 +13,7 @@
 
 static bool needs_time (const struct flake *f, enum series_kind kind)
 {
-    return !lane_is_empty (&f->few[kind]) || !lane_is_empty (&f->many[kind]);
+    return !scheme_queue_is_empty (&f->few[kind]) || !scheme_queue_is_empty (&f->many[kind]);
 }
 
 void flake_ask_for_time (struct flake *f, uint64_t now_us)

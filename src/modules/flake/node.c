@@ -3,7 +3,7 @@
 
 /* node.c - one rank of the flake service
  *
- * Requests are in lanes: for each kind one of those for few ids and one of those for many, so that nobody who wants one id
+ * Requests are in queues: for each kind one of those for few ids and one of those for many, so that nobody who wants one id
  * waits for somebody's 65,536.  way_of () decides, at each step, what becomes of the one whose turn it is: it is made here,
  * passed on, refused, or it waits.  Ids are made only in the overlap of what way_of () returns, which is what has been
  * borrowed and, under a given name, claimed (doc/design/flake.md, rules 1 and 3).  What a request got before the way changed
@@ -35,7 +35,7 @@ static void forget (struct flake *f, struct pending *p)
     TAILQ_REMOVE (&f->all, p, link);
     if (p->state == UP)
         leave_up (f, p);
-    lane_forget (p->lane, p);
+    scheme_queue_forget (p->queue, p);
 }
 
 static void fail (struct flake *f, struct pending *p, int errnum, const char *text)
@@ -47,7 +47,7 @@ static void fail (struct flake *f, struct pending *p, int errnum, const char *te
 /* One that waits for its turn, where ids are made, may do so for longer. */
 static bool waits_for_turn (const struct pending *p)
 {
-    return p->lane->makes && p->state != UP;
+    return p->queue->makes && p->state != UP;
 }
 
 static void expire_one (struct flake *f, uint64_t now_us, struct pending *p)
@@ -198,25 +198,25 @@ static bool make_current (struct flake *f, uint64_t now_us, struct pending *p, c
 
 /* --- forwarding --------------------------------------------------------------------------------- */
 
-static bool forward_current (struct flake *f, uint64_t now_us, struct lane *lane, int64_t *left)
+static bool forward_current (struct flake *f, uint64_t now_us, struct scheme_queue *queue, int64_t *left)
 {
-    struct pending *p = lane->current;
+    struct pending *p = queue->current;
 
     if (f->nup == FLAKE_MAX_UP)
         return false;
-    if (lane->retry_us > now_us) {
-        flake_wake (f, lane->retry_us);
+    if (queue->retry_us > now_us) {
+        flake_wake (f, queue->retry_us);
         return false;
     }
     p->got = 0;
     p->tag = ++f->tag;
     if (f->ops->forward (f->arg, p->tag, p->req.cookie) < 0) {
-        lane->retry_us = now_us + RETRY_US;
-        flake_wake (f, lane->retry_us);
+        queue->retry_us = now_us + RETRY_US;
+        flake_wake (f, queue->retry_us);
         return false;
     }
     f->stats.forwards++;
-    lane_went_up (lane);
+    scheme_queue_went_up (queue);
     TAILQ_INSERT_TAIL (&f->up, p, place);
     f->nup++;
     *left -= FLAKE_REQUEST_COST;
@@ -257,31 +257,31 @@ void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int e
         fail (f, p, errnum, text);
     else {
         leave_up (f, p);
-        lane_put_again (p->lane, p);
-        p->lane->retry_us = now_us + RETRY_US;
+        scheme_queue_put_again (p->queue, p);
+        p->queue->retry_us = now_us + RETRY_US;
     }
     flake_tick (f, now_us);
 }
 
 /* --- work ---------------------------------------------------------------------------------------- */
 
-static void lane_work (struct flake *f, uint64_t now_us, struct lane *lane)
+static void scheme_queue_work (struct flake *f, uint64_t now_us, struct scheme_queue *queue)
 {
     int64_t left = FLAKE_TURN_IDS;
     bool again = true;
     struct pending *p;
 
-    while (again && left > 0 && (p = lane_current (lane))) {
+    while (again && left > 0 && (p = scheme_queue_current (queue))) {
         struct making m = { 0 };
         enum way way = way_of (f, now_us, p, &m);
 
-        lane->makes = way == WAY_MAKE;
+        queue->makes = way == WAY_MAKE;
         switch (way) {
         case WAY_MAKE:
             again = make_current (f, now_us, p, &m, &left);
             break;
         case WAY_FORWARD:
-            again = forward_current (f, now_us, lane, &left);
+            again = forward_current (f, now_us, queue, &left);
             break;
         case WAY_REFUSE:
             fail (f, p, EINVAL, f->why);
@@ -291,7 +291,7 @@ static void lane_work (struct flake *f, uint64_t now_us, struct lane *lane)
             again = false;
         }
     }
-    if (again && !lane_is_empty (lane))
+    if (again && !scheme_queue_is_empty (queue))
         flake_wake (f, now_us);
 }
 
@@ -304,8 +304,8 @@ void flake_tick (struct flake *f, uint64_t now_us)
     expire (f, now_us);
     flake_ask_for_time (f, now_us);
     for (int i = 0; i < SERIES_KINDS; i++) {
-        lane_work (f, now_us, &f->few[i]);
-        lane_work (f, now_us, &f->many[i]);
+        scheme_queue_work (f, now_us, &f->few[i]);
+        scheme_queue_work (f, now_us, &f->many[i]);
     }
     flake_ask_for_claim (f, now_us);
 }
@@ -322,11 +322,11 @@ static void refuse (struct flake *f, const struct flake_request *req, int errnum
 }
 
 /* Few ids do not overtake the many that the same asker asked for before. */
-static struct lane *lane_for (struct flake *f, const struct flake_request *req)
+static struct scheme_queue *scheme_queue_for (struct flake *f, const struct flake_request *req)
 {
-    struct lane *many = &f->many[req->kind];
+    struct scheme_queue *many = &f->many[req->kind];
 
-    return req->count > FLAKE_FEW || lane_serves (many, req->asker) ? many : &f->few[req->kind];
+    return req->count > FLAKE_FEW || scheme_queue_serves (many, req->asker) ? many : &f->few[req->kind];
 }
 
 static struct pending *take (struct flake *f, uint64_t now_us, const struct flake_request *req)
@@ -337,7 +337,7 @@ static struct pending *take (struct flake *f, uint64_t now_us, const struct flak
         return NULL;
     p->req = *req;
     p->deadline_us = now_us + f->config.timeout_us;
-    if (lane_put (lane_for (f, req), p) < 0) {
+    if (scheme_queue_put (scheme_queue_for (f, req), p) < 0) {
         free (p);
         return NULL;
     }
@@ -394,7 +394,7 @@ static int create_lanes (struct flake *f)
     int rc = 0;
 
     for (int i = 0; i < SERIES_KINDS; i++)
-        if (lane_init (&f->few[i], f->config.max_waiting) < 0 || lane_init (&f->many[i], f->config.max_waiting) < 0)
+        if (scheme_queue_init (&f->few[i], f->config.max_waiting) < 0 || scheme_queue_init (&f->many[i], f->config.max_waiting) < 0)
             rc = -1;
     return rc;
 }
@@ -431,8 +431,8 @@ void flake_destroy (struct flake *f)
         return;
     int saved = errno;
     for (int i = 0; i < SERIES_KINDS; i++) {
-        lane_fini (&f->few[i]);
-        lane_fini (&f->many[i]);
+        scheme_queue_fini (&f->few[i]);
+        scheme_queue_fini (&f->many[i]);
     }
     series_destroy (f->sno);
     series_destroy (f->own);

@@ -17,7 +17,7 @@ struct flake {
     struct registry *registry; /* rank 0 */
     uint64_t claims_until_us;  /* rank 0: somebody claims in vain, and will come again before this */
     struct series *sno, *own, *given;
-    struct lane few[SERIES_KINDS], many[SERIES_KINDS];
+    struct scheme_queue few[SERIES_KINDS], many[SERIES_KINDS];
     struct pendings all;
     struct pendings up; /* on their way up */
     uint32_t nup;

@@ -13,73 +13,73 @@ static void free_cb (void *item, void *arg)
     free (item);
 }
 
-int lane_init (struct lane *lane, uint32_t max_waiting)
+int scheme_queue_init (struct scheme_queue *queue, uint32_t max_waiting)
 {
-    TAILQ_INIT (&lane->again);
-    lane->waiting = turns_create (QUANTUM, max_waiting, 0);
-    return lane->waiting ? 0 : -1;
+    TAILQ_INIT (&queue->again);
+    queue->waiting = turns_create (QUANTUM, max_waiting, 0);
+    return queue->waiting ? 0 : -1;
 }
 
-void lane_fini (struct lane *lane)
+void scheme_queue_fini (struct scheme_queue *queue)
 {
-    if (lane->waiting)
-        turns_drain (lane->waiting, free_cb, NULL);
-    turns_destroy (lane->waiting);
+    if (queue->waiting)
+        turns_drain (queue->waiting, free_cb, NULL);
+    turns_destroy (queue->waiting);
 }
 
-int lane_put (struct lane *lane, struct pending *p)
+int scheme_queue_put (struct scheme_queue *queue, struct pending *p)
 {
-    p->lane = lane;
-    return turns_put (lane->waiting, p->req.asker, p, p->req.count + FLAKE_REQUEST_COST);
+    p->queue = queue;
+    return turns_put (queue->waiting, p->req.asker, p, p->req.count + FLAKE_REQUEST_COST);
 }
 
-void lane_put_again (struct lane *lane, struct pending *p)
+void scheme_queue_put_again (struct scheme_queue *queue, struct pending *p)
 {
     p->state = AGAIN;
-    TAILQ_INSERT_TAIL (&lane->again, p, place);
+    TAILQ_INSERT_TAIL (&queue->again, p, place);
 }
 
-struct pending *lane_current (struct lane *lane)
+struct pending *scheme_queue_current (struct scheme_queue *queue)
 {
-    struct pending *p = lane->current;
+    struct pending *p = queue->current;
 
     if (p)
         return p;
-    if ((p = TAILQ_FIRST (&lane->again)))
-        TAILQ_REMOVE (&lane->again, p, place);
-    while (!p && (p = turns_next (lane->waiting)) && !p->req.cookie) {
+    if ((p = TAILQ_FIRST (&queue->again)))
+        TAILQ_REMOVE (&queue->again, p, place);
+    while (!p && (p = turns_next (queue->waiting)) && !p->req.cookie) {
         free (p);
         p = NULL;
     }
     if (p)
         p->state = CURRENT;
-    return lane->current = p;
+    return queue->current = p;
 }
 
-void lane_went_up (struct lane *lane)
+void scheme_queue_went_up (struct scheme_queue *queue)
 {
-    lane->current->state = UP;
-    lane->current = NULL;
+    queue->current->state = UP;
+    queue->current = NULL;
 }
 
-void lane_forget (struct lane *lane, struct pending *p)
+void scheme_queue_forget (struct scheme_queue *queue, struct pending *p)
 {
     p->req.cookie = NULL;
     if (p->state == WAITS)
         return;
     if (p->state == AGAIN)
-        TAILQ_REMOVE (&lane->again, p, place);
+        TAILQ_REMOVE (&queue->again, p, place);
     if (p->state == CURRENT)
-        lane->current = NULL;
+        queue->current = NULL;
     free (p);
 }
 
-bool lane_is_empty (const struct lane *lane)
+bool scheme_queue_is_empty (const struct scheme_queue *queue)
 {
-    return !lane->current && TAILQ_EMPTY (&lane->again) && turns_count (lane->waiting) == 0;
+    return !queue->current && TAILQ_EMPTY (&queue->again) && turns_count (queue->waiting) == 0;
 }
 
-bool lane_serves (const struct lane *lane, uint64_t asker)
+bool scheme_queue_serves (const struct scheme_queue *queue, uint64_t asker)
 {
-    return turns_flow_count (lane->waiting, asker) > 0 || (lane->current && lane->current->req.asker == asker);
+    return turns_flow_count (queue->waiting, asker) > 0 || (queue->current && queue->current->req.asker == asker);
 }
