@@ -97,10 +97,20 @@ static void term_cb (void *arg, uint32_t rank, const char *error, const char *an
     n->report.ended += error == NULL;
 }
 
+static void stop_cb (void *arg, uint32_t rank, const char *error, const char *answer)
+{
+    struct nemesis *n = arg;
+
+    count_cb (arg, rank, error, answer);
+    if (!error && n->rank[rank].stopped_us == 0)
+        n->rank[rank].stopped_us = client_now_us ();
+}
+
 /* It is another process now. */
 static void forget_process (struct rank *r)
 {
     r->pid = 0;
+    r->stopped_us = 0;
     r->ends = r->limited = false;
 }
 
@@ -154,7 +164,7 @@ static void begin_stop (struct nemesis *n, uint32_t rank)
 {
     n->rank[rank].stops++;
     nemesis_set_down (n, rank, true);
-    instance_ask (n->instance, "stop", rank, count_cb, n);
+    instance_ask (n->instance, "stop", rank, stop_cb, n);
 }
 
 static void end_kill (struct nemesis *n, uint32_t rank)
@@ -165,8 +175,10 @@ static void end_kill (struct nemesis *n, uint32_t rank)
 
 static void end_stop (struct nemesis *n, uint32_t rank)
 {
-    if (--n->rank[rank].stops == 0)
-        nemesis_cont (n, rank);
+    if (--n->rank[rank].stops > 0)
+        return;
+    n->rank[rank].stopped_us = 0;
+    nemesis_cont (n, rank);
 }
 
 /* --- links, clocks, disk ------------------------------------------------------------------------------ */
@@ -322,10 +334,23 @@ static void begin_stop_step (struct nemesis *n, uint32_t rank, const struct step
     begin_stop (n, rank);
 }
 
+/* CLOCK_BOOTTIME misses the time for which the process was stopped, at most: it does not go back. */
+static void miss_pause (struct nemesis *n, uint32_t rank, const struct step *step)
+{
+    uint64_t since_us = n->rank[rank].stopped_us, now_us = client_now_us ();
+    int64_t us = step->hold_ms * INT64_C (1000);
+
+    if (since_us == 0)
+        return;
+    if ((uint64_t)us > now_us - since_us)
+        us = (int64_t)(now_us - since_us);
+    atomic_fetch_sub (&n->page->boot_us[rank], us);
+}
+
 static void end_stop_step (struct nemesis *n, uint32_t rank, const struct step *step)
 {
     if (step->fault == FAULT_PAUSE)
-        atomic_fetch_sub (&n->page->boot_us[rank], step->hold_ms * INT64_C (1000));
+        miss_pause (n, rank, step);
     end_stop (n, rank);
 }
 

@@ -37,6 +37,7 @@ struct rank {
     bool limited;                 /* it had such a limit since it was run: it may have died of it */
     bool ends;                    /* it was told to end in order */
     pid_t pid;                    /* 0: not known */
+    uint64_t stopped_us;          /* since when this process is stopped; 0: it is not, as far as is known */
     bool running;                 /* a request to run it is under way */
     bool down;                    /* killed or stopped, and not known to be up again */
     uint32_t excuses;             /* reasons why it cannot serve */

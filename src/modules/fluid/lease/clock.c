@@ -137,6 +137,15 @@ void clock_sample (struct clock *c, const struct idt_clock_sample *s)
     step (c, low_us);
 }
 
+void clock_lost_time (struct clock *c, uint64_t boot_us, int64_t off_us)
+{
+    if (off_us < 0) /* it did not happen */
+        c->boot_us += (uint64_t) -off_us;
+    else if (c->boot_us > boot_us)
+        c->boot_us = boot_us;
+    c->bound_us += (uint64_t) (off_us < 0 ? -off_us : off_us); /* any reading says more */
+}
+
 void clock_forward (struct clock *c, uint64_t boot_us, uint64_t inst_us)
 {
     if (!c->known)

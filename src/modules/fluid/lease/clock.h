@@ -51,6 +51,11 @@ void clock_discipline (struct clock *c, uint64_t boot_us, int64_t wall_us);
  */
 void clock_sample (struct clock *c, const struct idt_clock_sample *s);
 
+/* 'boot_us' has turned out to be 'off_us' too small (above 0) or too large: the bound is as much larger, and the line goes on
+ * from where it was, also where 'boot_us' is before the last one.
+ */
+void clock_lost_time (struct clock *c, uint64_t boot_us, int64_t off_us);
+
 /* Move forward at once to 'inst_us', if behind (an id of that time was seen).  Nothing while unknown. */
 void clock_forward (struct clock *c, uint64_t boot_us, uint64_t inst_us);
 

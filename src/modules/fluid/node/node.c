@@ -215,16 +215,14 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us, int64_t su
     if (n->stopped || off_us == 0)
         return;
     n->doubt_us = now_us;
+    if (off_us > 0 && !n->root)
+        lessee_lost_time (&n->lessee, (uint64_t) off_us);
     if (!n->clock.known)
         return;
     log_lost (n, off_us);
-    if (off_us < 0)
-        n->clock.boot_us += (uint64_t) -off_us; /* it did not happen */
-    else if (n->root)
+    clock_lost_time (&n->clock, now_us, off_us);
+    if (off_us > 0 && n->root)
         n->missed_us += (uint64_t) (off_us - sure_us);
-    else
-        lessee_lost_time (&n->lessee, (uint64_t) off_us);
-    n->clock.bound_us += (uint64_t) (off_us < 0 ? -off_us : off_us); /* any reading says more */
     n->doubt = !n->root;
     n->cur = (struct range){0, 0};
     if (n->root && sure_us > 0)
