@@ -92,6 +92,18 @@ static bool get_reply (void *sock, int *n, char id[8], char status[8])
     return true;
 }
 
+/* Sockets that were closed count until ZeroMQ's own thread has taken them away. */
+static void *make_socket (struct rig *rig)
+{
+    void *sock;
+
+    for (int i = 0; i < PATIENCE_MS && !(sock = zmq_socket (rig->ctx, ZMQ_DEALER)); i++) {
+        turn (rig);
+        zmq_poll (NULL, 0, 1);
+    }
+    return sock;
+}
+
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     static struct rig rig; /* made once: a context has threads */
@@ -102,7 +114,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
     if (!rig.zap)
         setup (&rig);
-    void *sock = zmq_socket (rig.ctx, ZMQ_DEALER);
+    void *sock = make_socket (&rig);
     must (sock && zmq_setsockopt (sock, ZMQ_LINGER, &linger, sizeof (linger)) == 0
           && zmq_connect (sock, "inproc://zeromq.zap.01") == 0);
     for (int i = 0; i < REQUESTS_MAX && in.left > 0; i++)

@@ -13,7 +13,7 @@
 set -u
 : "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=1000}" "${CHAOS:=silent}" "${STEPS:=150}"
 fluid=src/modules/fluid
-tests="lease ahead watermark witness holder relay node store fluid"
+tests="lease/lease lease/ahead lease/watermark lease/witness lease/lessee lease/relay node/node service/store service/fluid"
 
 # Rule, files below src/, what sed does to them (edits with an @ between, each for one of them at least), and the rule in
 # words.  Where the rule is kept twice, both are taken away; what only a broker does, the simulator does in its place.
@@ -31,9 +31,9 @@ B_RELLOW|modules/fluid/lease/lease.c|s/ || back->end_ms < h->lo_ms || back->end_
 B_END|modules/fluid/lease/lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
 B_ENDBASE|modules/fluid/lease/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
 B_STOPOPEN|modules/fluid/lease/lease.c modules/fluid/node/lease.c|s/if (t->closed || t->distrusted ||/if (t->distrusted ||/@s/if (n->stopped || (!n->root \&\&/if ((!n->root \&\&/|wants are answered after the end was told
-B_NOCHECK|modules/fluid/node/node.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->holder.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
+B_NOCHECK|modules/fluid/node/node.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
 B_MINE|modules/fluid/lease/lessee.c modules/fluid/lease/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return ga != gb ? (ga < gb ? -1 : 1) : strcmp (ia, ib);/(void)ia, (void)ib; return (ga > gb) - (ga < gb);/|an answer to another incarnation is taken
-B_REL|modules/fluid/node/lease.c|s/holder_close (&n->holder, end_ms, &back)/holder_close (\&n->holder, 0, \&back)/|what was used is given back, too
+B_REL|modules/fluid/node/lease.c|s/lessee_close (&n->lessee, end_ms, &back)/lessee_close (\&n->lessee, 0, \&back)/|what was used is given back, too
 B_INC|modules/fluid/service/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
 B_TWO|common/libsqlite/database.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/return rc == SQLITE_OK ? database_run (d, set_up (d), errp) : database_explain (d, errp);/return rc >= 0 \&\& set_up (d) ? 0 : -1;/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/@s/if (rank == 0 \&\& root_lives (w))/if (0 \&\& root_lives (w))/|two roots run on one statedir
 A_REACH|modules/fluid/lease/ahead.c|s/uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms/uint64_t max_ms = a->debt_ms + AHEAD_MAX_MS (a->lease_ms), reach_ms/|each crash costs two leases, whatever others cost
@@ -50,8 +50,8 @@ T_AGED|modules/fluid/lease/lessee.c|s/h->until_us = earlier (h->until_us, us);//
 T_ASKED|modules/fluid/lease/lessee.c|s/h->asked_us = earlier (h->asked_us, us);//|nor is a want that was under way
 T_STEP|modules/fluid/lease/watermark.c|s/w->stepped_us += us;/(void) w, (void) us;/|steps of the root's clock count as time that passed for holders
 T_PAST|modules/fluid/node/ids.c|/^void node_ids_close_past/,/^}/s/uint64_t ms = node_now_ms (n, now_us);/uint64_t ms = 0; (void) now_us;/|milliseconds that were missed are filled after the step
-W_USE|modules/fluid/lease/lessee.c modules/fluid/node/node.c|s/if (!holder_in_use (h, now_us)) .. W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->holder.until_us) {/) {/|a range is used however long ago it was given
-W_SET|modules/fluid/lease/watermark.c|s/same (&live, &all->holders) \&\&/(same (\&live, \&all->holders) || 1) \&\&/|the watermark is raised whoever has not reported
+W_USE|modules/fluid/lease/lessee.c modules/fluid/node/node.c|s/if (!lessee_in_use (h, now_us)) .. W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->lessee.until_us) {/) {/|a range is used however long ago it was given
+W_SET|modules/fluid/lease/watermark.c|s/same (&live, &all->lessees) \&\&/(same (\&live, \&all->lessees) || 1) \&\&/|the watermark is raised whoever has not reported
 W_SETTLE|modules/fluid/lease/watermark.c|s/if (at_ms >= w->settled_ms \&\& /if (/|or holds ranges of a root before
 W_HOR|modules/fluid/lease/watermark.c|s/if (ms > horizon_ms)/if (horizon_ms == UINT64_MAX)/|or above the horizon that is stored
 W_LO|modules/fluid/lease/lease.c|s/t->base_ms = max_u64 (t->base_ms, floor_ms);/(void) t, (void) floor_ms;/|ranges are given below the watermark
@@ -96,10 +96,10 @@ unit() { # files: none are all; the store's test takes long, and knows nothing o
     said=
     for t in $tests; do
         case "$t $*" in
-        store\ *sqlite* | store\ *store.c* | store\ ) ;;
-        store\ *) continue ;;
+        service/store\ *sqlite* | service/store\ *store.c* | service/store\ ) ;;
+        service/store\ *) continue ;;
         esac
-        timeout 120 $fluid/${t}_test.t >mutants.out 2>&1 || said="$said, \`${t}_test\`"
+        timeout 120 $fluid/${t}_test.t >mutants.out 2>&1 || said="$said, \`${t##*/}_test\`"
     done
     echo "${said#, }"
 }
