@@ -23,8 +23,8 @@
 #include "timing.h"
 
 #define ROUNDS 20000
-#define RUNS 5           /* the best of which counts */
-#define MESSAGE_SIZE 64  /* bytes of an echoed message: about a request for ids */
+#define RUNS 5          /* the best of which counts */
+#define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
 #define BLOCK 1024
 #define OUTSTANDING 64
 #define SECONDS 4.0

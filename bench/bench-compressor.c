@@ -135,8 +135,7 @@ static void take_turn (struct document *d, int session, int64_t first)
     struct idcomp_run runs[2];
 
     memcpy (range.session, d->session[session], sizeof (range.session));
-    if (session == 0
-        && (idcomp_generate_runs (d->c, d->turn, runs) < 0 || idcomp_take (d->c, &range) < 0))
+    if (session == 0 && (idcomp_generate_runs (d->c, d->turn, runs) < 0 || idcomp_take (d->c, &range) < 0))
         die ("generate");
     if (idcomp_finalize (d->c, &range) < 0)
         die ("finalize");
@@ -219,8 +218,7 @@ static bool decompress (struct document *d, int i, int end)
 
     for (; i < end; i++)
         good &= idcomp_decompress (d->c, d->id[i], &d->uuid_result[i]) == 0;
-    return good &&
-           memcmp (d->uuid_result + from, d->uuid + from, (end - from) * sizeof (d->uuid[0])) == 0;
+    return good && memcmp (d->uuid_result + from, d->uuid + from, (end - from) * sizeof (d->uuid[0])) == 0;
 }
 
 static bool decompress_text (struct document *d, int i, int end)
@@ -303,9 +301,8 @@ static bool generate_eager (struct document *d, int i, int end)
     struct idcomp *c = idcomp_create (d->session[0], IDCOMP_STRICT);
     struct idcomp_range range;
     int64_t id;
-    bool good = idcomp_set_cluster_size (c, IDCOMP_CLUSTER_SIZE_MAX) == 0
-                && idcomp_generate (c, &id) == 0 && idcomp_take (c, &range) == 0
-                && idcomp_finalize (c, &range) == 0;
+    bool good = idcomp_set_cluster_size (c, IDCOMP_CLUSTER_SIZE_MAX) == 0 && idcomp_generate (c, &id) == 0
+                && idcomp_take (c, &range) == 0 && idcomp_finalize (c, &range) == 0;
 
     idcomp_range_fini (&range);
     for (; i < end; i++)
@@ -348,15 +345,15 @@ static void measure_document (struct document *d, int64_t ids)
 int main (void)
 {
     static const struct document documents[] = {
-        {.name = "single", .sessions = 1, .turn = 1000, .cluster_size = 512},
-        {.name = "duo", .sessions = 2, .turn = 1000, .cluster_size = 512},
-        {.name = "fragmented", .sessions = 8, .turn = 16, .cluster_size = 8},
+        { .name = "single", .sessions = 1, .turn = 1000, .cluster_size = 512 },
+        { .name = "duo", .sessions = 2, .turn = 1000, .cluster_size = 512 },
+        { .name = "fragmented", .sessions = 8, .turn = 16, .cluster_size = 8 },
     };
     struct document *d = calloc (1, sizeof (*d));
 
     if (!d)
         die ("allocation");
-    *d = (struct document){.name = "none", .ids = 1000000};
+    *d = (struct document){ .name = "none", .ids = 1000000 };
     for (int i = 0; i < SESSIONS; i++)
         session_name (i, d->session[i]);
     bare_ns = measure (bare, d, SAMPLE, "bare call");

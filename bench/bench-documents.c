@@ -80,8 +80,9 @@ static struct counters count_at (struct client *c)
     struct counters n = { 0 };
 
     if (!f
-        || idt_rpc_get_unpack (f, "{s:I s:I s:I s?{s:I}}", "orders", &n.orders, "elements", &n.elements, "events", &n.events,
-                               "root", "groups", &n.batches) < 0)
+        || idt_rpc_get_unpack (f, "{s:I s:I s:I s?{s:I}}", "orders", &n.orders, "elements", &n.elements, "events",
+                               &n.events, "root", "groups", &n.batches)
+               < 0)
         die ("compressor.stats-get", NULL);
     idt_future_destroy (f);
     return n;
@@ -122,8 +123,8 @@ static idt_future_t *ping (struct client *c, uint32_t rank)
 
 static idt_future_t *generate (struct client *c, int count, bool final)
 {
-    return idt_rpc_pack (c->h, "compressor.generate", IDT_NODEID_ANY, 0, "{s:s s:i s:b}", "document", c->document, "count",
-                         count, "final", final);
+    return idt_rpc_pack (c->h, "compressor.generate", IDT_NODEID_ANY, 0, "{s:s s:i s:b}", "document", c->document,
+                         "count", count, "final", final);
 }
 
 static idt_future_t *ask (struct client *c)
@@ -303,8 +304,8 @@ static void print_throughput (const char *name, const struct throughput *t)
 
     printf ("{\"bench\":\"%s\",\"ids_per_s\":%.0f,\"target\":%.0f,\"ratio\":%.2f,\"lag_ms\":%.1f,\"ranges\":%lld,"
             "\"clusters\":%lld,\"batches\":%.0f,\"up_per_hop_and_batch\":%.2f",
-            name, t->rate, TARGET, t->rate / TARGET, t->lag_s * 1E3, (long long)t->ranges, (long long)t->clusters, batches,
-            (double)t->n.orders / batches / RANKS);
+            name, t->rate, TARGET, t->rate / TARGET, t->lag_s * 1E3, (long long)t->ranges, (long long)t->clusters,
+            batches, (double)t->n.orders / batches / RANKS);
     if (t->n.events > 0) /* clients take theirs themselves */
         printf (",\"down_per_rank_and_batch\":%.2f", (double)t->n.events / batches / RANKS);
     printf ("}\n");
@@ -328,8 +329,8 @@ static void measure_throughput (struct client *clients)
     }
     print_throughput ("documents-8-ranks", &sessions);
     print_throughput ("documents-8-clients", &own);
-    printf ("{\"bench\":\"documents-8-ranks-limit\",\"ids_per_s\":%.0f,\"limit\":%.0f,\"ratio\":%.3f}\n", sessions.rate, pings,
-            sessions.rate / pings);
+    printf ("{\"bench\":\"documents-8-ranks-limit\",\"ids_per_s\":%.0f,\"limit\":%.0f,\"ratio\":%.3f}\n", sessions.rate,
+            pings, sessions.rate / pings);
 }
 
 static int compare (const void *a, const void *b)
@@ -382,7 +383,8 @@ static void measure_latency (struct client *c)
     double here = median_us (c, ping_here), root = median_us (c, ping_root);
     double now = median_us (c, make_here), final = median_us (c, make_final);
 
-    printf ("{\"bench\":\"documents-now\",\"p50_us\":%.1f,\"ping_p50_us\":%.1f,\"ratio\":%.2f}\n", now, here, now / here);
+    printf ("{\"bench\":\"documents-now\",\"p50_us\":%.1f,\"ping_p50_us\":%.1f,\"ratio\":%.2f}\n", now, here,
+            now / here);
     printf ("{\"bench\":\"documents-final-3-hops\",\"p50_us\":%.1f,\"ping_p50_us\":%.1f,\"ratio\":%.2f}\n", final, root,
             final / root);
     fflush (stdout);
@@ -396,8 +398,8 @@ int main (int argc, char **argv)
     char other[256];
 
     if (argc < 2) {
-        execl (idtree, idtree, "start", "-s", "8", "--topology", "kary:2", "-o", "broker.modules=fluid,compressor", argv[0],
-               "inside", (char *)NULL);
+        execl (idtree, idtree, "start", "-s", "8", "--topology", "kary:2", "-o", "broker.modules=fluid,compressor",
+               argv[0], "inside", (char *)NULL);
         die (idtree, NULL);
     }
     if (!uri || strlen (uri) < 2)

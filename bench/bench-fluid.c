@@ -123,8 +123,7 @@ int main (void)
 
         printf ("{\"bench\":\"fluid.form\",\"form\":\"%s\",\"encode_ns\":%.1f,\"parse_ns\":%.1f,"
                 "\"encode_to_snprintf\":%.2f,\"parse_to_strtoull\":%.2f}\n",
-                fluid_form_name (form), encode_ns, parse_ns,
-                encode_ns / libc_encode_ns, parse_ns / libc_parse_ns);
+                fluid_form_name (form), encode_ns, parse_ns, encode_ns / libc_encode_ns, parse_ns / libc_parse_ns);
     }
     printf ("{\"bench\":\"fluid.gen\",\"reserve_ns\":%.1f}\n", measure (reserve, s));
     free (s);

@@ -52,7 +52,7 @@ static double now_ns (clockid_t clock)
 static void renew (struct bed *bed)
 {
     sno_gen_destroy (bed->sno_gen);
-    bed->sno_gen = sno_gen_create (&(struct sno_snapshot){.partition = 1}, NULL);
+    bed->sno_gen = sno_gen_create (&(struct sno_snapshot){ .partition = 1 }, NULL);
     if (!bed->sno_gen)
         exit (EXIT_FAILURE);
 }
@@ -107,8 +107,7 @@ static int sno_write_many (struct bed *bed)
 }
 
 /* What the loop and the call of sno_read take by themselves. */
-__attribute__ ((noinline)) static int nothing (const char *text, size_t len, sno_t *id,
-                                               size_t *errpos)
+__attribute__ ((noinline)) static int nothing (const char *text, size_t len, sno_t *id, size_t *errpos)
 {
     __asm__ volatile("" : : "r"(text), "r"(len), "r"(id), "r"(errpos) : "memory");
     return 0;
@@ -151,8 +150,8 @@ static int uid_make_and_write (struct bed *bed)
 {
     int done = 0;
     for (; done < IDS; done++)
-        if (uid_gen_new (bed->uid_gen, UID_GLOBAL, -1, &bed->uid[done]) < 0 ||
-            uid_encode (&bed->uid[done], NULL, bed->text[done]) < 0)
+        if (uid_gen_new (bed->uid_gen, UID_GLOBAL, -1, &bed->uid[done]) < 0
+            || uid_encode (&bed->uid[done], NULL, bed->text[done]) < 0)
             break;
     return done;
 }
@@ -216,8 +215,7 @@ static int fluid_make (struct bed *bed)
     fluid_gen_set_range (&bed->fluid_gen, 0, FLUID_TIMESTAMP_MAX + 1);
     while (done < IDS) {
         clock_gettime (CLOCK_REALTIME, &bed->ts);
-        done += fluid_gen_reserve (&bed->fluid_gen, (uint64_t)done / FLUID_PER_MS, 1,
-                                   &bed->fluid[done]) == 1;
+        done += fluid_gen_reserve (&bed->fluid_gen, (uint64_t)done / FLUID_PER_MS, 1, &bed->fluid[done]) == 1;
     }
     return done;
 }
@@ -243,23 +241,23 @@ static const struct {
     const char *name;
     work_f work;
 } cases[] = {
-    {"bare call", bare_call},
-    {"fluid make", fluid_make},
-    {"fluid F58 encode", fluid_write},
-    {"fluid F58 decode", fluid_read},
-    {"sno make, below the cap", sno_make},
-    {"sno encode", sno_write},
-    {"sno encode many", sno_write_many},
-    {"sno decode", sno_read},
-    {"sno decode many", sno_read_many},
-    {"uid global make", uid_make_global},
-    {"uid global encode", uid_write},
-    {"uid global decode", uid_read},
-    {"uid global make and encode", uid_make_and_write},
-    {"flax make", flax_make},
-    {"flax encode", flax_write},
-    {"flax decode", flax_read},
-    {"flax make and encode", flax_make_and_write},
+    { "bare call", bare_call },
+    { "fluid make", fluid_make },
+    { "fluid F58 encode", fluid_write },
+    { "fluid F58 decode", fluid_read },
+    { "sno make, below the cap", sno_make },
+    { "sno encode", sno_write },
+    { "sno encode many", sno_write_many },
+    { "sno decode", sno_read },
+    { "sno decode many", sno_read_many },
+    { "uid global make", uid_make_global },
+    { "uid global encode", uid_write },
+    { "uid global decode", uid_read },
+    { "uid global make and encode", uid_make_and_write },
+    { "flax make", flax_make },
+    { "flax encode", flax_write },
+    { "flax decode", flax_read },
+    { "flax make and encode", flax_make_and_write },
 };
 
 #define CASES (sizeof (cases) / sizeof (cases[0]))
@@ -293,10 +291,9 @@ static double at_cap (struct bed *bed)
 static struct bed *bed_create (void)
 {
     struct bed *bed = calloc (1, sizeof (*bed));
-    struct uid_gen_config config = {.node = uid_node_named ("uid@127.0.0.1"), .ahead_us = 1000000};
+    struct uid_gen_config config = { .node = uid_node_named ("uid@127.0.0.1"), .ahead_us = 1000000 };
 
-    if (!bed || !(bed->uid_gen = uid_gen_create (&config)) ||
-        !(bed->flax_gen = flax_gen_create (FLAX_RANDOM, NULL)))
+    if (!bed || !(bed->uid_gen = uid_gen_create (&config)) || !(bed->flax_gen = flax_gen_create (FLAX_RANDOM, NULL)))
         exit (EXIT_FAILURE);
     return bed;
 }
@@ -313,8 +310,7 @@ int main (void)
     }
     printf ("{\"bench\":\"clock_gettime\",\"ns\":%.2f}\n", clock_ns);
     for (size_t i = 0; i < CASES; i++)
-        printf ("{\"bench\":\"%s\",\"ns\":%.2f,\"to_clock_gettime\":%.2f}\n", cases[i].name, ns[i],
-                ns[i] / clock_ns);
+        printf ("{\"bench\":\"%s\",\"ns\":%.2f,\"to_clock_gettime\":%.2f}\n", cases[i].name, ns[i], ns[i] / clock_ns);
     printf ("{\"bench\":\"sno make, at the cap of 61.04\",\"ns\":%.2f}\n", at_cap (bed));
     sno_gen_destroy (bed->sno_gen);
     uid_gen_destroy (bed->uid_gen);

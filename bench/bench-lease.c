@@ -22,7 +22,7 @@
 #define TURNS 30    /* the best of which counts */
 
 static const char *const leases[] = { "1h", "60s", "100ms" };
-#define NLEASES ((int) (sizeof (leases) / sizeof (leases[0])))
+#define NLEASES ((int)(sizeof (leases) / sizeof (leases[0])))
 
 static void die (const char *what)
 {
@@ -32,7 +32,7 @@ static void die (const char *what)
 
 static int compare (const void *a, const void *b)
 {
-    double x = *(const double *) a, y = *(const double *) b;
+    double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }
@@ -71,8 +71,8 @@ static void measure (char **uris)
             best[i] = t < best[i] ? t : best[i];
         }
     for (int i = 0; i < NLEASES; i++) {
-        printf ("{\"bench\":\"lease-cost\",\"lease\":\"%s\",\"p50_us\":%.2f,\"ratio\":%.3f}\n", leases[i], best[i] * 1E6,
-                best[i] / best[0]);
+        printf ("{\"bench\":\"lease-cost\",\"lease\":\"%s\",\"p50_us\":%.2f,\"ratio\":%.3f}\n", leases[i],
+                best[i] * 1E6, best[i] / best[0]);
         idt_close (h[i]);
     }
 }

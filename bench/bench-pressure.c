@@ -177,7 +177,8 @@ static void flax (int rank)
 }
 
 /* A request that says of itself what it likes. */
-static int send_forged (idt_t *h, const char *topic, const void *data, size_t size, uint32_t nodeid, int flags, uint32_t roles)
+static int send_forged (idt_t *h, const char *topic, const void *data, size_t size, uint32_t nodeid, int flags,
+                        uint32_t roles)
 {
     static uint32_t tag;
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
@@ -217,7 +218,8 @@ static bool lie (idt_t *h, unsigned turn)
 {
     static const uint32_t nodes[] = { IDT_NODEID_ANY, 0, 1, 2, 7 };
     static const uint32_t roles[] = { IDT_ROLE_OWNER, IDT_ROLE_ALL, 0, UINT32_MAX, IDT_ROLE_USER };
-    static const char lease[] = "{\"want\":[[1,\"11111111-1111-4111-8111-111111111111\",1,\"946080000000\"]],\"back\":[]}";
+    static const char lease[] =
+        "{\"want\":[[1,\"11111111-1111-4111-8111-111111111111\",1,\"946080000000\"]],\"back\":[]}";
     uint32_t nodeid = nodes[turn % 5], role = roles[turn / 5 % 5];
     int flags = turn / 25 % 2 && nodeid != IDT_NODEID_ANY ? IDT_MSGFLAG_UPSTREAM : 0;
     uint8_t far[12];
@@ -225,7 +227,7 @@ static bool lie (idt_t *h, unsigned turn)
     memcpy (far, &(uint32_t){ htobe32 (3) }, 4);
     memcpy (far + 4, &(uint64_t){ htobe64 (UINT64_C (946080000000) << 24) }, 8);
     return send_forged (h, "fluid.block", far, sizeof (far), nodeid, flags, role) == 0
-        && send_forged (h, "fluid.lease", lease, sizeof (lease), nodeid, flags, role) == 0;
+           && send_forged (h, "fluid.lease", lease, sizeof (lease), nodeid, flags, role) == 0;
 }
 
 static void liar (int rank)
@@ -253,8 +255,9 @@ static void deaf (int rank)
 
     for (unsigned n = 0;; n++) {
         int rc = n % 100 == 0
-            ? send_forged (h, "flax.generate", flaxes, sizeof (flaxes), IDT_NODEID_ANY, 0, IDT_ROLE_OWNER)
-            : send_forged (h, "fluid.block", (uint8_t[12]){ 0, 0, 0, 1 }, 12, IDT_NODEID_ANY, 0, IDT_ROLE_OWNER);
+                     ? send_forged (h, "flax.generate", flaxes, sizeof (flaxes), IDT_NODEID_ANY, 0, IDT_ROLE_OWNER)
+                     : send_forged (h, "fluid.block", (uint8_t[12]){ 0, 0, 0, 1 }, 12, IDT_NODEID_ANY, 0,
+                                    IDT_ROLE_OWNER);
 
         if (rc < 0 && errno != ENOBUFS) {
             idt_close (h);
@@ -492,8 +495,10 @@ static bool check_broker (idt_t *h, int rank)
     double mib = served ? peak_mib (h) : -1;
     bool good = served && mib < MAX_MIB;
 
-    printf ("{\"bench\":\"pressure-memory\",\"at\":\"rank %d\",\"peak_mib\":%.0f,\"limit\":%.0f,\"others_connected\":%s,"
-            "\"must\":\"%s\"}\n", rank, mib, MAX_MIB, served ? "true" : "false", good ? "pass" : "miss");
+    printf (
+        "{\"bench\":\"pressure-memory\",\"at\":\"rank %d\",\"peak_mib\":%.0f,\"limit\":%.0f,\"others_connected\":%s,"
+        "\"must\":\"%s\"}\n",
+        rank, mib, MAX_MIB, served ? "true" : "false", good ? "pass" : "miss");
     return good;
 }
 

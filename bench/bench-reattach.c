@@ -31,7 +31,7 @@
 #define LAST (KARY * ROUTER + KARY)
 #define GENERATORS "7" /* the first two of them own one */
 #define ROUNDS 10
-#define COUNT 16     /* ids of a request */
+#define COUNT 16      /* ids of a request */
 #define PAUSE_US 2000 /* between an answer and the next request: what is measured is no overload */
 #define WATCH_US 3000000
 
@@ -47,7 +47,7 @@ struct load {
 
 static uint64_t now_us (void)
 {
-    return (uint64_t) (now_ns () / 1e3);
+    return (uint64_t)(now_ns () / 1e3);
 }
 
 static void pause_us (uint64_t us)
@@ -87,7 +87,7 @@ static void start_load (struct load *l, const char *uri, uint32_t rank, _Atomic 
 {
     char text[256];
 
-    snprintf (text, sizeof (text), "%.*s%" PRIu32, (int) strlen (uri) - 1, uri, rank);
+    snprintf (text, sizeof (text), "%.*s%" PRIu32, (int)strlen (uri) - 1, uri, rank);
     l->rank = rank;
     l->stop = stop;
     if (!(l->h = idt_open (text, NULL)) || (errno = pthread_create (&l->thread, NULL, load_main, l)) != 0)
@@ -116,7 +116,7 @@ static const char *const kinds[] = { "elsewhere", "holder", "idle" };
 
 static int kind_of (uint32_t rank)
 {
-    return rank < FIRST || rank > LAST ? 0 : rank < (uint32_t) atoi (GENERATORS) ? 1 : 2;
+    return rank < FIRST || rank > LAST ? 0 : rank < (uint32_t)atoi (GENERATORS) ? 1 : 2;
 }
 
 static void call (const char *idtree, const char *verb)
@@ -151,8 +151,8 @@ static void measure (const char *idtree, const char *verb, struct load *loads, u
 static void report (const char *verb, const uint64_t worst[3])
 {
     for (int k = 0; k < 3; k++)
-        printf ("{\"bench\":\"reattach-worst\",\"after\":\"%s\",\"kind\":\"%s\",\"rounds\":%d,\"longest_ms\":%.1f}\n", verb,
-                kinds[k], ROUNDS, worst[k] / 1E3);
+        printf ("{\"bench\":\"reattach-worst\",\"after\":\"%s\",\"kind\":\"%s\",\"rounds\":%d,\"longest_ms\":%.1f}\n",
+                verb, kinds[k], ROUNDS, worst[k] / 1E3);
 }
 
 static void inside (const char *idtree, const char *uri)
@@ -192,7 +192,7 @@ int main (int argc, char **argv)
     snprintf (size, sizeof (size), "%d", SIZE);
     snprintf (topology, sizeof (topology), "kary:%d", KARY);
     execl (idtree, idtree, "start", "-s", size, "--topology", topology, "-o", "fluid.max-generators=" GENERATORS, "-o",
-           "log-stderr-level=0", argv[0], "inside", (char *) NULL);
+           "log-stderr-level=0", argv[0], "inside", (char *)NULL);
     die (idtree);
     return 1;
 }

@@ -25,8 +25,7 @@ struct stress {
     const char *name;
     uint32_t per_step; /* ids in a step, times the timelines */
     uint64_t first_step;
-    _Atomic (_Atomic uint64_t *)
-        maps[STEPS]; /* a bit for each id of a step, made when the step begins */
+    _Atomic (_Atomic uint64_t *) maps[STEPS]; /* a bit for each id of a step, made when the step begins */
     _Atomic uint64_t duplicates;
     uint64_t ids_per_thread;
     void *gen;
@@ -84,8 +83,7 @@ static void *work (void *arg)
         if (s->make (s->gen, &step, &bit) < 0)
             exit (EXIT_FAILURE);
         uint64_t mask = UINT64_C (1) << bit % 64;
-        if (atomic_fetch_or_explicit (&map_of (s, step)[bit / 64], mask, memory_order_relaxed) &
-            mask)
+        if (atomic_fetch_or_explicit (&map_of (s, step)[bit / 64], mask, memory_order_relaxed) & mask)
             atomic_fetch_add (&s->duplicates, 1);
     }
     return NULL;
@@ -116,8 +114,7 @@ static uint64_t run (struct stress *s, int count)
     return s->duplicates;
 }
 
-static struct stress *stress_create (const char *name, uint32_t per_step, uint64_t first_step,
-                                     uint64_t ids_per_thread)
+static struct stress *stress_create (const char *name, uint32_t per_step, uint64_t first_step, uint64_t ids_per_thread)
 {
     struct stress *s = calloc (1, sizeof (*s));
 
@@ -135,9 +132,8 @@ static uint64_t stress_sno (uint64_t ids, int threads)
     uint64_t unit = 0;
 
     sno_unit_at ((int64_t)time (NULL) * 1000000000, &unit);
-    struct stress *s =
-        stress_create ("sno", 2 * SNO_PER_UNIT, unit - 1000, ids / (uint64_t)threads);
-    s->gen = sno_gen_create (&(struct sno_snapshot){.partition = 1}, NULL);
+    struct stress *s = stress_create ("sno", 2 * SNO_PER_UNIT, unit - 1000, ids / (uint64_t)threads);
+    s->gen = sno_gen_create (&(struct sno_snapshot){ .partition = 1 }, NULL);
     s->make = make_sno;
     uint64_t duplicates = run (s, threads);
     sno_gen_destroy (s->gen);
@@ -150,7 +146,7 @@ static uint64_t stress_uid (uint64_t ids, int threads)
     uint64_t step = ((uint64_t)time (NULL) - 1) * UID_STEPS_PER_SECOND;
     struct stress *s = stress_create ("uid", UID_PER_STEP, step, ids / (uint64_t)threads);
 
-    s->gen = uid_gen_create (&(struct uid_gen_config){.ahead_us = 0});
+    s->gen = uid_gen_create (&(struct uid_gen_config){ .ahead_us = 0 });
     s->make = make_uid;
     uint64_t duplicates = run (s, threads);
     uid_gen_destroy (s->gen);

@@ -28,7 +28,8 @@ static void check_numbers (struct attrs *a, const char *name)
     double s = 7;
     idt_error_t err = { "" };
 
-    must (attr_get_u32 (a, name, 5, 5000, &n, &err) == 0 ? n >= 5 && n <= 5000 : errno == EINVAL && n == 7 && err.text[0]);
+    must (attr_get_u32 (a, name, 5, 5000, &n, &err) == 0 ? n >= 5 && n <= 5000
+                                                         : errno == EINVAL && n == 7 && err.text[0]);
     must (attr_get_size (a, name, 500, 1 << 20, &size, &err) == 0 ? size >= 500 && size <= 1 << 20 : size == 700);
     must (attr_get_seconds (a, name, 0.5, 3600, &s, &err) == 0 ? s >= 0.5 && s <= 3600 : s == 7);
 }

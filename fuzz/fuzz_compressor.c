@@ -7,8 +7,19 @@
 #include "fuzz.h"
 #include "module_rig.h"
 
-static const char *const attrs[] = { "rank", "3", "size", "16", "hostname", "here", "compressor.max-documents", "4",
-                                     "compressor.max-waiting", "16", "broker.uuid", "00000003-0000-4000-8000-000000000000", NULL };
+static const char *const attrs[] = { "rank",
+                                     "3",
+                                     "size",
+                                     "16",
+                                     "hostname",
+                                     "here",
+                                     "compressor.max-documents",
+                                     "4",
+                                     "compressor.max-waiting",
+                                     "16",
+                                     "broker.uuid",
+                                     "00000003-0000-4000-8000-000000000000",
+                                     NULL };
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {

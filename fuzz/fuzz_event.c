@@ -102,7 +102,9 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     struct input in = { data, size };
     struct rig rig = { 0 };
-    struct peer client = { .uuid = "cccccccc-0000-4000-8000-000000000000", .kind = PEER_CLIENT, .send = subscriber_send };
+    struct peer client = { .uuid = "cccccccc-0000-4000-8000-000000000000",
+                           .kind = PEER_CLIENT,
+                           .send = subscriber_send };
 
     must ((rig.ev = event_create (false, "dddddddd-0000-4000-8000-000000000000", 16, &ops, &rig)) != NULL);
     must (event_subscribe (rig.ev, &client, "a.") == 0 && event_subscribe (rig.ev, &client, "event.lost") == 0);

@@ -5,8 +5,17 @@
 #include "fuzz.h"
 #include "module_rig.h"
 
-static const char *const attrs[] = { "rank", "3", "size", "16", "hostname", "here", "flake.max-waiting", "8", "broker.uuid",
-                                     "00000003-0000-4000-8000-000000000000", NULL };
+static const char *const attrs[] = { "rank",
+                                     "3",
+                                     "size",
+                                     "16",
+                                     "hostname",
+                                     "here",
+                                     "flake.max-waiting",
+                                     "8",
+                                     "broker.uuid",
+                                     "00000003-0000-4000-8000-000000000000",
+                                     NULL };
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {

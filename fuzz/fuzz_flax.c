@@ -31,7 +31,7 @@ static void round_trip (const flax_t *id)
 
 static void parse (const char *text, size_t len)
 {
-    const flax_t untouched = {{1, 2, 3}};
+    const flax_t untouched = { { 1, 2, 3 } };
     flax_t id = untouched;
     char back[FLAX_TEXT_SIZE + 1];
     size_t pos = SIZE_MAX;
@@ -39,7 +39,8 @@ static void parse (const char *text, size_t len)
     if (flax_decode (text, len, &id, &pos) == 0) {
         flax_encode (&id, back);
         require (len == FLAX_TEXT_SIZE && memcmp (text, back, len) == 0);
-    } else {
+    }
+    else {
         require (errno == (len == FLAX_TEXT_SIZE ? EINVAL : EMSGSIZE));
         require (pos <= FLAX_TEXT_SIZE && pos <= len && flax_compare (&id, &untouched) == 0);
     }

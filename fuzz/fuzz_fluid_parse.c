@@ -28,7 +28,7 @@ static void round_trip (fluid_t id)
         fluid_t back = ~id;
         int n = fluid_encode (id, form, buf, sizeof (buf));
 
-        require (n > 0 && (size_t) n == strlen (buf));
+        require (n > 0 && (size_t)n == strlen (buf));
         require (fluid_parse (buf, &back) == 0 && back == id);
     }
 }

@@ -99,8 +99,11 @@ static void cleanup (void)
 
 static void setup (void)
 {
-    struct overlay_conf conf = { .topo = &rig.topo, .uuid = "00000000-0000-4000-8000-000000000000", .host = "here", .ops = &ops };
-    struct card children[2] = { { .rank = 1, .endpoint = "-", .host = "a" }, { .rank = 2, .endpoint = "-", .host = "b" } };
+    struct overlay_conf conf = {
+        .topo = &rig.topo, .uuid = "00000000-0000-4000-8000-000000000000", .host = "here", .ops = &ops
+    };
+    struct card children[2] = { { .rank = 1, .endpoint = "-", .host = "a" },
+                                { .rank = 2, .endpoint = "-", .host = "b" } };
     char endpoint[64];
 
     rig.topo = (struct topo){ .size = 7, .k = 2 };
@@ -112,7 +115,8 @@ static void setup (void)
     must ((conf.log = rig.log = log_create (rig.attrs, 0, NULL)) != NULL);
     log_set_forward (rig.log, swallow, NULL);
     must ((conf.reactor = rig.r = idt_reactor_create ()) && (conf.zctx = rig.ctx = zmq_ctx_new ()));
-    must ((conf.zpoll = rig.zp = zpoll_create (rig.r)) && (conf.router = rig.router = router_create (0, &rig.topo, 1000)));
+    must ((conf.zpoll = rig.zp = zpoll_create (rig.r))
+          && (conf.router = rig.router = router_create (0, &rig.topo, 1000)));
     memcpy (conf.public_key, rig.public_key[0], OVERLAY_KEY_TEXT);
     memcpy (conf.secret_key, rig.secret_key[0], OVERLAY_KEY_TEXT);
     must ((rig.ov = overlay_create (&conf, NULL)) != NULL);

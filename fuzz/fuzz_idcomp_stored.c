@@ -42,8 +42,7 @@ static void convert (const struct idcomp *c, int64_t id)
 /* Make ids, announce and finalize them, and let others do so. */
 static void use (struct idcomp *c)
 {
-    struct idcomp_range other = {
-        .session = OTHER, .has_ids = true, .first = 1, .count = 5, .cluster_size = 2};
+    struct idcomp_range other = { .session = OTHER, .has_ids = true, .first = 1, .count = 5, .cluster_size = 2 };
     struct idcomp_range range;
     struct idcomp_run runs[2];
     int64_t id = 0;
@@ -79,8 +78,7 @@ static void feed_form (const unsigned char *data, size_t size, const char *sessi
     }
     if (flags == IDCOMP_STRICT) {
         unsigned char *copy = malloc (size);
-        must (idcomp_save_size (c, state) == size
-              && idcomp_save (c, state, copy, size) == (long)size);
+        must (idcomp_save_size (c, state) == size && idcomp_save (c, state, copy, size) == (long)size);
         /* -0 is the only other way to write a number */
         for (size_t i = 0; i < size; i++)
             must (copy[i] == data[i] || (copy[i] == 0 && data[i] == 0x80 && i % 8 == 7));
@@ -114,8 +112,7 @@ static void feed_range (const char *text, size_t size)
     size_t len = idcomp_range_encode (&range, NULL, 0);
     char *copy = malloc (len + 1);
     idcomp_range_encode (&range, copy, len + 1);
-    must (idcomp_range_decode (copy, len, &again) == 0 && again.nruns == range.nruns
-          && again.count == range.count);
+    must (idcomp_range_decode (copy, len, &again) == 0 && again.nruns == range.nruns && again.count == range.count);
     struct idcomp *c = idcomp_create (NEW, IDCOMP_STRICT);
     idcomp_finalize (c, &range);
     use (c);

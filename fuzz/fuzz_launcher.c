@@ -54,7 +54,8 @@ static void forget_dir (struct rig *rig)
 {
     char dir[sizeof (rig->addr.sun_path)];
 
-    snprintf (dir, sizeof (dir), "%.*s", (int)(strlen (rig->addr.sun_path) - strlen (CONTROL_SOCKET) - 1), rig->addr.sun_path);
+    snprintf (dir, sizeof (dir), "%.*s", (int)(strlen (rig->addr.sun_path) - strlen (CONTROL_SOCKET) - 1),
+              rig->addr.sun_path);
     control_destroy (rig->ctl);
     idt_reactor_destroy (rig->r);
     unlink (rig->addr.sun_path);

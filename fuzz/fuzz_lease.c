@@ -119,7 +119,8 @@ static void store_cb (void *arg, const struct lease_record *record)
 {
     struct side *s = arg;
 
-    must (!s->w->storing && record->horizon_ms >= s->w->store.horizon_ms && record->watermark_ms >= s->w->store.watermark_ms);
+    must (!s->w->storing && record->horizon_ms >= s->w->store.horizon_ms
+          && record->watermark_ms >= s->w->store.watermark_ms);
     s->w->store = *record;
     s->w->storing = true;
 }
@@ -229,20 +230,47 @@ static void take (struct world *w, const char *line, size_t len)
     json_t *o = len > 1 && line[1] == '{' ? json_loadb (line + 1, len - 1, 0, NULL) : NULL;
 
     switch (line[0]) {
-    case 'w': request (w, w->root, o); break;
-    case 'W': request (w, w->inner, o); break;
-    case 'r': report (w, w->root, o); break;
-    case 'R': report (w, w->inner, o); break;
-    case 'k': block (w, w->root, o); break;
-    case 'K': block (w, w->inner, o); break;
-    case 'h': honest (w, line + 1); break;
-    case 'A': answer (w, o); break;
-    case 'F': forwarded (w, line + 1, len - 1); break;
-    case 'P': node_parent (w->inner, w->now_us, len > 1); break;
-    case '+': pass (w, 1000 * (len + 1)); break;
-    case '*': pass (w, LEASE_MS * 1000 / 2); break;
-    case '#': pass (w, LEASE_MS * 10000); break;
-    default: break;
+    case 'w':
+        request (w, w->root, o);
+        break;
+    case 'W':
+        request (w, w->inner, o);
+        break;
+    case 'r':
+        report (w, w->root, o);
+        break;
+    case 'R':
+        report (w, w->inner, o);
+        break;
+    case 'k':
+        block (w, w->root, o);
+        break;
+    case 'K':
+        block (w, w->inner, o);
+        break;
+    case 'h':
+        honest (w, line + 1);
+        break;
+    case 'A':
+        answer (w, o);
+        break;
+    case 'F':
+        forwarded (w, line + 1, len - 1);
+        break;
+    case 'P':
+        node_parent (w->inner, w->now_us, len > 1);
+        break;
+    case '+':
+        pass (w, 1000 * (len + 1));
+        break;
+    case '*':
+        pass (w, LEASE_MS * 1000 / 2);
+        break;
+    case '#':
+        pass (w, LEASE_MS * 10000);
+        break;
+    default:
+        break;
     }
     json_decref (o);
     turn (w);

@@ -15,7 +15,7 @@ struct fuzz_log {
     struct attrs *attrs;
     struct log *log;
     idt_t *h;
-    size_t told;   /* lines of dmesg */
+    size_t told; /* lines of dmesg */
     bool ended;
 };
 

@@ -23,8 +23,8 @@ static void check_encoding (const idt_msg_t *msg, const uint8_t *data, size_t si
 {
     uint8_t *buf = malloc (size);
 
-    must (buf && idt_msg_encode_size (msg) == size
-          && idt_msg_encode (msg, buf, size) == (ssize_t)size && memcmp (buf, data, size) == 0);
+    must (buf && idt_msg_encode_size (msg) == size && idt_msg_encode (msg, buf, size) == (ssize_t)size
+          && memcmp (buf, data, size) == 0);
     free (buf);
 }
 

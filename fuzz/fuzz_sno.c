@@ -28,13 +28,12 @@ static void round_trip (const sno_t *id)
     require (sno_join (&fields, &back) == 0 && sno_compare (id, &back) == 0);
     sno_encode (id, text);
     require (sno_decode (text, strlen (text), &back, NULL) == 0 && sno_compare (id, &back) == 0);
-    require (sno_from_json (json, sno_to_json (id, json), &back, NULL) == 0 &&
-             sno_compare (id, &back) == 0);
+    require (sno_from_json (json, sno_to_json (id, json), &back, NULL) == 0 && sno_compare (id, &back) == 0);
 }
 
 static void parse (const char *text, size_t len)
 {
-    const sno_t untouched = {{1, 2, 3}};
+    const sno_t untouched = { { 1, 2, 3 } };
     char back[SNO_TEXT_SIZE + 1];
 
     for (int path = 0; path < SNO_PATH_COUNT; path++) {
@@ -45,7 +44,8 @@ static void parse (const char *text, size_t len)
         if (sno_path_decode (path, text, len, &id, &pos) == 0) {
             sno_path_encode (path, &id, back);
             require (len == SNO_TEXT_SIZE && memcmp (text, back, len) == 0);
-        } else {
+        }
+        else {
             require (errno == (len == SNO_TEXT_SIZE ? EINVAL : EMSGSIZE));
             require (pos <= SNO_TEXT_SIZE && pos <= len && sno_compare (&id, &untouched) == 0);
         }
@@ -69,7 +69,7 @@ static void generate (const struct sno_snapshot *config)
 {
     int64_t unix_ns = SNO_EPOCH_NS + config->now % (int64_t)SNO_UNIT_MAX * SNO_UNIT_NS;
     struct sno_snapshot s = *config;
-    sno_t last = {{0}}, id;
+    sno_t last = { { 0 } }, id;
 
     for (int life = 0; life < 3; life++) {
         struct sno_gen *gen = sno_gen_create (&s, NULL);

@@ -65,8 +65,8 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         return 0;
     whole = run (data + 1, size - 1, size);
     pieces = run (data + 1, size - 1, 1 + data[0]);
-    must (whole.errnum == pieces.errnum && whole.count == pieces.count
-          && whole.bytes == pieces.bytes && whole.bytes <= size - 1);
+    must (whole.errnum == pieces.errnum && whole.count == pieces.count && whole.bytes == pieces.bytes
+          && whole.bytes <= size - 1);
     must (whole.errnum == EAGAIN || whole.errnum == EPROTO || whole.errnum == EMSGSIZE);
     return 0;
 }

@@ -23,8 +23,7 @@ static void require (int good)
 /* Releases differ in what they read, so only what today's form reads is compared with what it
  * writes.
  */
-static void written_back (const struct uid *id, const struct uid_format *format, const char *text,
-                          size_t len)
+static void written_back (const struct uid *id, const struct uid_format *format, const char *text, size_t len)
 {
     struct uid_format wrap = *format;
     char back[UID_TEXT_MAX];
@@ -39,7 +38,7 @@ static void written_back (const struct uid *id, const struct uid_format *format,
 
 static void parse (const char *text, size_t len, const struct uid_format *format)
 {
-    const struct uid untouched = {.a = 77};
+    const struct uid untouched = { .a = 77 };
     struct uid id = untouched;
     size_t pos = SIZE_MAX;
 
@@ -63,8 +62,7 @@ static void parse_bytes (const unsigned char *bytes, size_t len, const struct ui
     if (format->version == UID_V135)
         require (uid_to_bytes (&id, &wrap, back) == (int)len && memcmp (bytes, back, len) == 0);
     uid_unix_ms (&id);
-    require (uid_distance (&id, &id, &local) == 0 && !local.a && !local.b && !local.c &&
-             !local.sequence);
+    require (uid_distance (&id, &id, &local) == 0 && !local.a && !local.b && !local.c && !local.sequence);
 }
 
 static void any_bytes (const unsigned char *data, size_t size)
@@ -88,14 +86,13 @@ static void any_bytes (const unsigned char *data, size_t size)
 
 static void clocks (const unsigned char *data, size_t size)
 {
-    static const char *const names[] = {"a@h", "b@h", NULL, NULL};
+    static const char *const names[] = { "a@h", "b@h", NULL, NULL };
     struct uid clock[2][ENTRIES], out[2 * ENTRIES];
-    size_t n[2] = {0, 0};
+    size_t n[2] = { 0, 0 };
 
     for (size_t i = 0; i + 1 < size && i < ENTRIES; i += 2) {
         struct uid *entry = &clock[data[i] >> 7][n[data[i] >> 7]++];
-        *entry =
-            (struct uid){.kind = UID_GLOBAL, .b = data[i + 1] >> 4, .sequence = data[i + 1] & 15};
+        *entry = (struct uid){ .kind = UID_GLOBAL, .b = data[i + 1] >> 4, .sequence = data[i + 1] & 15 };
         entry->node.name = names[data[i] & 3];
         entry->node.fingerprint = data[i] & 7;
     }

@@ -187,14 +187,29 @@ static void take (struct rig *rig, char *line)
     const char *rest = line[1] ? line + 1 : NULL;
 
     switch (*line) {
-    case '>': ask (rig, line + 1, IDT_ROLE_OWNER | IDT_ROLE_LOCAL); break;
-    case '^': ask (rig, line + 1, IDT_ROLE_OWNER | IDT_ROLE_BROKER); break;
-    case '!': event (rig, line + 1); break;
-    case '=': answer (rig, 0, 0, rest); break;
-    case '+': answer (rig, rig->nopen > 0 ? rig->nopen - 1 : 0, 0, rest); break;
-    case '-': answer (rig, 0, 1 + (rest ? atoi (rest) & 127 : 0), rest); break;
-    case '~': rig->refuse = true; break;
-    default: break;
+    case '>':
+        ask (rig, line + 1, IDT_ROLE_OWNER | IDT_ROLE_LOCAL);
+        break;
+    case '^':
+        ask (rig, line + 1, IDT_ROLE_OWNER | IDT_ROLE_BROKER);
+        break;
+    case '!':
+        event (rig, line + 1);
+        break;
+    case '=':
+        answer (rig, 0, 0, rest);
+        break;
+    case '+':
+        answer (rig, rig->nopen > 0 ? rig->nopen - 1 : 0, 0, rest);
+        break;
+    case '-':
+        answer (rig, 0, 1 + (rest ? atoi (rest) & 127 : 0), rest);
+        break;
+    case '~':
+        rig->refuse = true;
+        break;
+    default:
+        break;
     }
     must (idt_reactor_run (idt_get_reactor (rig->h), IDT_REACTOR_NOWAIT) == 0);
 }

@@ -40,7 +40,7 @@ static long slurp (const char *path, unsigned char *data)
     size_t size = fread (data, 1, FILE_MAX, f);
     bool whole = !ferror (f) && fgetc (f) == EOF;
     fclose (f);
-    return whole ? (long) size : -1;
+    return whole ? (long)size : -1;
 }
 
 static void replay (const char *folder, const char *name, unsigned char *data)

@@ -77,7 +77,8 @@ static void crowd_handle (int n)
         idcomp_generate (idt_document_ids (docs[i]), &id);
     for (int i = 1; i < n; i++) {
         if (idt_document_settle (docs[i], -1) < 0)
-            die (idt_document_name (docs[i]), idt_document_error (docs[i]) ? idt_document_error (docs[i]) : strerror (errno));
+            die (idt_document_name (docs[i]),
+                 idt_document_error (docs[i]) ? idt_document_error (docs[i]) : strerror (errno));
         idt_document_close (docs[i]);
     }
     free (docs);
@@ -121,7 +122,8 @@ static void make_document (const char *name, int n)
     if (!form || !text || idcomp_save (c, IDCOMP_WITHOUT_LOCAL, form, size) < 0)
         die ("save", idcomp_strerror (errno));
     idcomp_base64_encode (form, size, text);
-    finish (idt_rpc_pack (h, "compressor.create", IDT_NODEID_ANY, 0, "{s:s s:s}", "document", name, "state", text), name);
+    finish (idt_rpc_pack (h, "compressor.create", IDT_NODEID_ANY, 0, "{s:s s:s}", "document", name, "state", text),
+            name);
     free (text);
     free (form);
     idcomp_destroy (c);
@@ -144,12 +146,14 @@ static bool join_once (struct joiner *j, idt_t *h)
     for (j->characters = 0;; f = next) {
         if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == EAGAIN)
             break;
-        if (!f || idt_rpc_get_unpack (f, "{s:s s:I s:s s?I}", "uuid", &uuid, "seq", &seq, "state", &state, "size", &size) < 0)
+        if (!f
+            || idt_rpc_get_unpack (f, "{s:s s:I s:s s?I}", "uuid", &uuid, "seq", &seq, "state", &state, "size", &size)
+                   < 0)
             die ("join", f ? idt_future_error (f) : strerror (errno));
         if ((j->characters += strlen (state)) >= (size_t)size)
             break;
-        next = idt_rpc_pack (h, "compressor.state", 0, 0, "{s:s s:s s:I s:I}", "document", j->name, "uuid", uuid, "seq", seq,
-                             "offset", (json_int_t)j->characters);
+        next = idt_rpc_pack (h, "compressor.state", 0, 0, "{s:s s:s s:I s:I}", "document", j->name, "uuid", uuid, "seq",
+                             seq, "offset", (json_int_t)j->characters);
         idt_future_destroy (f);
     }
     bool whole = idt_future_errnum (f) == 0;
@@ -207,8 +211,8 @@ static void crowd_join (const char *name, int n, const char *other)
     double took = now_s () - start;
     neighbour.over = 1;
     pthread_join (thread, NULL);
-    printf ("{\"joins\":%d,\"characters\":%zu,\"seconds\":%.2f,\"longest_other_ms\":%.0f}\n", n, joiners[0].characters, took,
-            1E3 * neighbour.longest);
+    printf ("{\"joins\":%d,\"characters\":%zu,\"seconds\":%.2f,\"longest_other_ms\":%.0f}\n", n, joiners[0].characters,
+            took, 1E3 * neighbour.longest);
     free (joiners);
 }
 

@@ -181,7 +181,9 @@ static void await_end_of_input (void)
 
 static void start_client (struct client *c, char **argv, int i)
 {
-    *c = (struct client){ .uri_prefix = argv[1], .document = argv[2], .rank = atoi (argv[3 + i]), .random = 1u + (unsigned)i };
+    *c = (struct client){
+        .uri_prefix = argv[1], .document = argv[2], .rank = atoi (argv[3 + i]), .random = 1u + (unsigned)i
+    };
     c->id = calloc (IDS_MAX + 1, sizeof (c->id[0]));
     c->op = calloc (IDS_MAX + 1, sizeof (c->op[0]));
     c->uuid = calloc (IDS_MAX + 1, sizeof (c->uuid[0]));

@@ -167,8 +167,8 @@ static bool is_expected (json_t *want, const char *topic, const idt_msg_t *msg)
         || strcmp (idt_msg_topic (msg), topic) != 0)
         return false;
     return idt_msg_type (msg) != IDT_MSGTYPE_RESPONSE
-        || (idt_msg_matchtag (msg) == number_of (want, "aux2")
-            && !idt_msg_errnum (msg) == !number_of (want, "aux1"));
+           || (idt_msg_matchtag (msg) == number_of (want, "aux2")
+               && !idt_msg_errnum (msg) == !number_of (want, "aux1"));
 }
 
 static void compare (struct client *c, json_t *want, const idt_msg_t *msg, bool strange)
@@ -180,8 +180,9 @@ static void compare (struct client *c, json_t *want, const idt_msg_t *msg, bool 
     idt_msg_payload (msg, &data, &size);
     if (errnum != number_of (want, "aux1") || idt_msg_flags (msg) != (int)number_of (want, "flags")
         || !same_payload_form (want, msg, strange))
-        snprintf (c->fault, sizeof (c->fault), "%s %s: error %u flags %d payload %.*s; recorded: error %u flags %u payload %s",
-                  idt_msg_topic (msg), idt_msg_typestr (msg), errnum, idt_msg_flags (msg), (int)size, (const char *)data,
+        snprintf (c->fault, sizeof (c->fault),
+                  "%s %s: error %u flags %d payload %.*s; recorded: error %u flags %u payload %s", idt_msg_topic (msg),
+                  idt_msg_typestr (msg), errnum, idt_msg_flags (msg), (int)size, (const char *)data,
                   number_of (want, "aux1"), number_of (want, "flags"), text_of (want, "payload"));
 }
 

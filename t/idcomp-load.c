@@ -27,7 +27,7 @@
 #include <idtree/idcomp.h>
 #include <idtree/idtree.h>
 
-#define LOCALS 64 /* ids that a client remembers of its rank's session */
+#define LOCALS 64  /* ids that a client remembers of its rank's session */
 #define PAUSE_MS 1 /* between a failure and the next request: what is down is not hammered */
 #define NEW_SESSION "12345678-1234-4234-8234-123456789abc"
 
@@ -315,7 +315,8 @@ static bool check_locals (struct client *c)
     if (!(o = ask (c, "compressor.decompress", request)))
         good = false;
     for (int i = 0; good && i < c->nlocal; i++)
-        good = strcmp (c->local_uuid[i], json_string_value (json_array_get (json_object_get (o, "uuids"), (size_t)i))) == 0;
+        good = strcmp (c->local_uuid[i], json_string_value (json_array_get (json_object_get (o, "uuids"), (size_t)i)))
+               == 0;
     json_decref (o);
     if (!good)
         printf ("rank %d: an id of its session is not what it was\n", c->rank);
@@ -337,7 +338,8 @@ static bool check_all (struct load *l, struct client *clients, int n)
         good = check_equal (&clients[i], all, newest) && check_locals (&clients[i]) && !clients[i].broken && good;
     good = check_notes (l, all) && good;
     struct idcomp_stats s = idcomp_stats (all);
-    printf ("ranges %lld sessions %u clusters %u finals-noted %zu\n", (long long)newest, s.sessions - 1, s.clusters, l->n);
+    printf ("ranges %lld sessions %u clusters %u finals-noted %zu\n", (long long)newest, s.sessions - 1, s.clusters,
+            l->n);
     idcomp_destroy (all);
     return good;
 }

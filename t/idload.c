@@ -108,7 +108,8 @@ static void answered (idt_future_t *f, void *arg)
         keep (c->load, ids, r->count);
         c->counts.ids += r->count;
         check_order (c, ids, r->count);
-    } else
+    }
+    else
         c->counts.failed++;
     idt_future_destroy (f);
     free (r);
@@ -211,8 +212,8 @@ static unsigned long count_duplicates (struct load *l)
 
 static void print_counts (const struct counts *n)
 {
-    printf ("ids %lu asked %lu answered %lu failed %lu connections-lost %lu disorder %lu", n->ids, n->asked, n->answered,
-            n->failed, n->lost, n->disorder);
+    printf ("ids %lu asked %lu answered %lu failed %lu connections-lost %lu disorder %lu", n->ids, n->asked,
+            n->answered, n->failed, n->lost, n->disorder);
 }
 
 static void add_counts (struct counts *sum, const struct counts *n)

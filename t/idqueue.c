@@ -48,8 +48,8 @@ static void print_ids (FILE *out, idt_future_t *f, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         struct fluid_fields fields = fluid_split (ids[i]);
 
-        fprintf (out, "%" PRIu64 "\t%" PRIu32 "\t%" PRIu64 "\n", ids[i], (uint32_t) fields.generator,
-                (uint64_t) fields.timestamp_ms);
+        fprintf (out, "%" PRIu64 "\t%" PRIu32 "\t%" PRIu64 "\n", ids[i], (uint32_t)fields.generator,
+                 (uint64_t)fields.timestamp_ms);
     }
     free (ids);
 }
@@ -66,13 +66,13 @@ int main (int argc, char **argv)
     say ("ready");
     wait_for_line ();
     for (int i = 3; i < argc; i++)
-        if (!(f[i] = idt_fluid_generate_async (h, (uint32_t) strtoul (argv[i], NULL, 10))))
+        if (!(f[i] = idt_fluid_generate_async (h, (uint32_t)strtoul (argv[i], NULL, 10))))
             die ("cannot ask", strerror (errno));
     if (idt_flush (h) < 0)
         die ("cannot ask", strerror (errno));
     say ("asked");
     for (int i = 3; i < argc; i++)
-        print_ids (out, f[i], (uint32_t) strtoul (argv[i], NULL, 10));
+        print_ids (out, f[i], (uint32_t)strtoul (argv[i], NULL, 10));
     for (int i = 3; i < argc; i++)
         idt_future_destroy (f[i]);
     free (f);

@@ -26,7 +26,7 @@ struct boot {
     bool one_host;
     char public_key[OVERLAY_KEY_TEXT];
     char secret_key[OVERLAY_KEY_TEXT];
-    struct card *old; /* our card of an earlier life */
+    struct card *old;       /* our card of an earlier life */
     struct card *ancestors; /* nearest first */
     uint32_t nancestors;
     struct card *children;
@@ -279,8 +279,7 @@ static int make_hostlist (struct boot *b, idt_error_t *errp)
 int boot_exchange (struct boot *b, const struct topo *topo, const char *endpoint, idt_error_t *errp)
 {
     if (b->pmi
-        && (put_card (b, endpoint, errp) < 0 || pmi_client_barrier (b->pmi, errp) < 0
-            || get_cards (b, topo, errp) < 0))
+        && (put_card (b, endpoint, errp) < 0 || pmi_client_barrier (b->pmi, errp) < 0 || get_cards (b, topo, errp) < 0))
         return -1;
     return make_hostlist (b, errp);
 }

@@ -39,8 +39,8 @@ static void publish_new (struct broker *b, idt_msg_t *msg)
         return;
     }
     if (overlay_event_up (b->overlay, msg) < 0)
-        log_printf (b->log, LOG_WARNING, "event", "event %.64s is dropped on its way to rank 0: %s", idt_msg_topic (msg),
-                    strerror (errno));
+        log_printf (b->log, LOG_WARNING, "event", "event %.64s is dropped on its way to rank 0: %s",
+                    idt_msg_topic (msg), strerror (errno));
     idt_msg_unref (msg);
 }
 
@@ -124,8 +124,7 @@ static void event_fetch (void *arg, const char *stream, uint64_t from)
     idt_future_t *f = idt_rpc_pack (b->h, "event.replay", 0, 0, "{s:s s:I}", "stream", stream, "from",
                                     (json_int_t)from);
 
-    log_printf (b->log, LOG_INFO, "event", "events from number %ju on are missing: asking rank 0",
-                (uintmax_t)from);
+    log_printf (b->log, LOG_INFO, "event", "events from number %ju on are missing: asking rank 0", (uintmax_t)from);
     if (!f || idt_future_then (f, -1., fetched, b) < 0) {
         idt_future_destroy (f);
         event_replay (b->event, NULL, 0);
@@ -179,8 +178,10 @@ static int check_attributes (struct broker *b, idt_error_t *errp)
     if (!unclaimed)
         return 0;
     errno = EINVAL;
-    return errprintf (errp, "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
-                      "describes them", unclaimed);
+    return errprintf (errp,
+                      "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
+                      "describes them",
+                      unclaimed);
 }
 
 /* A module in a thread, of those that a broker starts with.  What keeps the broker from starting is noted here, and acted
@@ -403,8 +404,7 @@ static int make_base (struct broker *b, idt_error_t *errp)
     if (attr_define (b->attrs, "router.max-pending", "1048576", 0, errp) < 0
         || attr_get_u32 (b->attrs, "router.max-pending", 1, UINT32_MAX, &max_pending, errp) < 0)
         return -1;
-    if (!(b->reactor = idt_reactor_create ()) || !(b->zctx = zmq_ctx_new ())
-        || !(b->zpoll = zpoll_create (b->reactor))
+    if (!(b->reactor = idt_reactor_create ()) || !(b->zctx = zmq_ctx_new ()) || !(b->zpoll = zpoll_create (b->reactor))
         || !(b->router = router_create (b->rank, &b->topo, max_pending)) || !(b->shutdown_streams = msglist_create ()))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);

@@ -15,8 +15,8 @@
 struct broker;
 
 struct broker_conf {
-    struct attrs *attrs;     /* what the command line gave; becomes the broker's on success */
-    int pmi_fd;              /* of the launcher; -1: none, a tree of one */
+    struct attrs *attrs; /* what the command line gave; becomes the broker's on success */
+    int pmi_fd;          /* of the launcher; -1: none, a tree of one */
     uint32_t pmi_rank;
     uint32_t pmi_size;
     const char *tmpdir;      /* where a private rundir is made, if none is given */

@@ -113,7 +113,8 @@ static void test_load (idt_t *h)
     ok (ask (h, "module.load", "{\"path\":\"inlined\",\"args\":[],\"exec\":false}") == 0, "an inline module is loaded");
     ok (ask (h, "module.load", "{\"path\":\"echo\",\"args\":[]}") == 0, "a module in a thread is loaded");
     ok (ask (h, "inlined.echo", "{}") == 0 && ask (h, "echo.echo", "{}") == 0, "both answer");
-    ok (ask (h, "module.load", "{\"path\":\"echo\"}") == EEXIST && ask (h, "module.load", "{\"path\":\"inlined\"}") == EEXIST,
+    ok (ask (h, "module.load", "{\"path\":\"echo\"}") == EEXIST
+            && ask (h, "module.load", "{\"path\":\"inlined\"}") == EEXIST,
         "neither is loaded twice");
     ok (ask (h, "module.load", "{\"path\":\"inlined\",\"name\":\"log\"}") == EEXIST,
         "... nor under the name of another service");
@@ -121,7 +122,8 @@ static void test_load (idt_t *h)
         "a module in a thread may ask others, and wait");
     ok (ask (h, "event.replay", "{}") == EPERM && module_asks (h, "event.replay") == EPROTO,
         "... also what is between brokers, which is not for clients");
-    ok (ask (h, "echo.nosuch", "{}") == ENOSYS && ask (h, "inlined.nosuch", "{}") == ENOSYS, "an unknown method is ENOSYS");
+    ok (ask (h, "echo.nosuch", "{}") == ENOSYS && ask (h, "inlined.nosuch", "{}") == ENOSYS,
+        "an unknown method is ENOSYS");
     ok (ask (h, "module.remove", "{\"name\":\"inlined\"}") == 0 && ask (h, "module.remove", "{\"name\":\"echo\"}") == 0,
         "both are removed");
     ok (ask (h, "inlined.echo", "{}") == ENOSYS && ask (h, "echo.echo", "{}") == ENOSYS, "... and are gone at once");
@@ -176,7 +178,8 @@ static void test_bad (idt_t *h)
     idt_future_destroy (f);
     ok (ask (h, "module.load", "{\"path\":\"nosuch\"}") == ENOENT, "a module that is not there is ENOENT");
     ok (ask (h, "module.load", "{\"path\":\"/dev/null\"}") == EINVAL, "a file that is no module is EINVAL");
-    ok (ask (h, "module.load", "{\"args\":[]}") == EPROTO && ask (h, "module.load", "{\"path\":\"echo\",\"args\":[1]}") == EPROTO
+    ok (ask (h, "module.load", "{\"args\":[]}") == EPROTO
+            && ask (h, "module.load", "{\"path\":\"echo\",\"args\":[1]}") == EPROTO
             && ask (h, "module.remove", "{}") == EPROTO && ask (h, "module.load", NULL) == EPROTO,
         "malformed requests are EPROTO");
     ok (ask (h, "module.remove", "{\"name\":\"broker\"}") == ENOENT, "the broker's own services are not removed");
@@ -187,7 +190,8 @@ static void test_again (idt_t *h, const char *load, const char *remove, const ch
 {
     int n = 0;
 
-    while (n < 100 && ask (h, "module.load", load) == 0 && ask (h, topic, "{}") == 0 && ask (h, "module.remove", remove) == 0)
+    while (n < 100 && ask (h, "module.load", load) == 0 && ask (h, topic, "{}") == 0
+           && ask (h, "module.remove", remove) == 0)
         n++;
     ok (n == 100, "%s is loaded and removed 100 times", what);
 }
@@ -206,7 +210,8 @@ static void test_race (idt_t *h, const char *name)
     ask (h, "module.load", load);
     f[0] = idt_rpc (h, hold, "{}", IDT_NODEID_ANY, 0);
     for (int i = 1; i < 40; i++)
-        f[i] = i % 4 == 3 ? idt_rpc (h, "module.remove", remove, IDT_NODEID_ANY, 0) : idt_rpc (h, echo, "{}", IDT_NODEID_ANY, 0);
+        f[i] = i % 4 == 3 ? idt_rpc (h, "module.remove", remove, IDT_NODEID_ANY, 0)
+                          : idt_rpc (h, echo, "{}", IDT_NODEID_ANY, 0);
     for (int i = 0; i < 40; i++) {
         int errnum = idt_rpc_get (f[i], NULL) < 0 ? errno : 0;
 
@@ -226,11 +231,9 @@ static void test_end (idt_t *h)
     ok (ask (h, "echo.end", "{\"errnum\":0}") == 0 && idt_rpc_get (f, NULL) < 0 && errno == ECANCELED,
         "a module may end by itself, and answer before it does");
     idt_future_destroy (f);
-    wait_until (ask (h, "echo.echo", "{}") != 0)
-        ;
+    wait_until (ask (h, "echo.echo", "{}") != 0);
     ask (h, "module.load", "{\"path\":\"echo\",\"args\":[\"fail\"]}");
-    wait_until (ask (h, "echo.echo", "{}") != 0)
-        ;
+    wait_until (ask (h, "echo.echo", "{}") != 0);
     ok (true, "one that fails is gone");
 }
 
@@ -242,7 +245,8 @@ static void test_followers (struct run *run, idt_t *h)
 
     for (int i = 0; i < 300; i++) {
         idt_t *other = open_client (run);
-        idt_future_t *f = idt_rpc (other, "log.dmesg", "{\"follow\":true,\"nobacklog\":true}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+        idt_future_t *f = idt_rpc (other, "log.dmesg", "{\"follow\":true,\"nobacklog\":true}", IDT_NODEID_ANY,
+                                   IDT_RPC_STREAMING);
 
         idt_log (other, 6, "line %d", i);
         followed += idt_rpc_get (f, NULL) == 0;
@@ -287,7 +291,8 @@ static void test_service (struct run *run, idt_t *h)
 
     ok (idt_rpc_get (f, NULL) == 0, "a client may serve");
     idt_future_destroy (f);
-    ok (ask (h, "service.add", "{\"service\":\"mine\"}") == EEXIST && ask (h, "service.remove", "{\"service\":\"mine\"}") == ENOENT
+    ok (ask (h, "service.add", "{\"service\":\"mine\"}") == EEXIST
+            && ask (h, "service.remove", "{\"service\":\"mine\"}") == ENOENT
             && ask (h, "service.add", "{\"service\":\"a.b\"}") == EINVAL,
         "... a name that no other has, and that only it can give back");
     asked = idt_rpc (h, "mine.x", NULL, IDT_NODEID_ANY, 0);

@@ -73,7 +73,8 @@ static void test_endless (void)
     memset (text, 'x', size);
     ok (load (a, text, size, &err) < 0 && strstr (err.text, "a line has at most"), "a line has an end: %s", err.text);
     ok (conffile_load (a, "/dev/zero", &err) < 0, "so has nonsense: %s", err.text);
-    ok (conffile_load (a, ".", &err) < 0 && conffile_load (a, "no-such-file", &err) < 0, "no file is told: %s", err.text);
+    ok (conffile_load (a, ".", &err) < 0 && conffile_load (a, "no-such-file", &err) < 0, "no file is told: %s",
+        err.text);
     free (text);
     attrs_destroy (a);
 }

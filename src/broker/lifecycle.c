@@ -211,8 +211,8 @@ void broker_maybe_start_command (struct broker *b)
     if (!argv || !argv[0] || b->rank != 0 || b->state != STATE_RUN || !overlay_is_full (b->overlay))
         return;
     b->conf.command = NULL;
-    b->command = command_create (b->reactor, argv, attr_get (b->attrs, "local-uri", NULL), b->conf.files,
-                                 command_ended, b, &err);
+    b->command = command_create (b->reactor, argv, attr_get (b->attrs, "local-uri", NULL), b->conf.files, command_ended,
+                                 b, &err);
     if (!b->command) {
         log_print (b->log, LOG_ERR, "broker", err.text);
         b->exit_code = errno == ENOENT ? 127 : 126;

@@ -19,21 +19,21 @@
 #include "broker/broker.h"
 #include "broker/conffile.h"
 
-static const char usage[]
-    = "Usage: idtree-broker [OPTIONS] [COMMAND...]\n"
-      "Run one broker of a tree.  With PMI_FD in the environment (as idtree start, mpiexec and srun set it) it is\n"
-      "one of many; without, it is a tree of its own.  Rank 0 runs COMMAND, once the tree is complete, and\n"
-      "the instance ends with it.  Without COMMAND it runs until SIGTERM or SIGINT.\n"
-      "\n"
-      "  -c, --config=FILE       set the attributes that FILE lists, one ATTR = VALUE a line\n"
-      "  -o, --setattr=ATTR=VAL  set an attribute; what is given later wins\n"
-      "  -t, --topology=TOPO     the same as -o tbon.topo=TOPO (kary:K, default kary:32)\n"
-      "  --recover-horizon=DATE-or-ID  rank 0: replace a damaged or lost state; above all ids that were made\n"
-      "  -V, --version           print the version\n"
-      "  -h, --help              print this help\n"
-      "\n"
-      "Example: mpiexec.hydra -n 4 idtree-broker idtree overlay status\n"
-      "Attributes are described in idtree-broker(1).\n";
+static const char usage[] =
+    "Usage: idtree-broker [OPTIONS] [COMMAND...]\n"
+    "Run one broker of a tree.  With PMI_FD in the environment (as idtree start, mpiexec and srun set it) it is\n"
+    "one of many; without, it is a tree of its own.  Rank 0 runs COMMAND, once the tree is complete, and\n"
+    "the instance ends with it.  Without COMMAND it runs until SIGTERM or SIGINT.\n"
+    "\n"
+    "  -c, --config=FILE       set the attributes that FILE lists, one ATTR = VALUE a line\n"
+    "  -o, --setattr=ATTR=VAL  set an attribute; what is given later wins\n"
+    "  -t, --topology=TOPO     the same as -o tbon.topo=TOPO (kary:K, default kary:32)\n"
+    "  --recover-horizon=DATE-or-ID  rank 0: replace a damaged or lost state; above all ids that were made\n"
+    "  -V, --version           print the version\n"
+    "  -h, --help              print this help\n"
+    "\n"
+    "Example: mpiexec.hydra -n 4 idtree-broker idtree overlay status\n"
+    "Attributes are described in idtree-broker(1).\n";
 
 enum { OPT_RECOVER = 256 };
 

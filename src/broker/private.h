@@ -44,10 +44,10 @@ struct broker {
     void *zctx;
     struct zpoll *zpoll;
     idt_watcher_t *prepare;
-    idt_watcher_t *idle; /* started while there is something to do */
-    idt_watcher_t *timer; /* bounds a state */
-    struct peer peer;     /* of the broker's own services */
-    idt_t *h;             /* their handle */
+    idt_watcher_t *idle;              /* started while there is something to do */
+    idt_watcher_t *timer;             /* bounds a state */
+    struct peer peer;                 /* of the broker's own services */
+    idt_t *h;                         /* their handle */
     struct msglist *shutdown_streams; /* of shutdown.start */
 
     enum state state;
@@ -55,9 +55,9 @@ struct broker {
     double state_since;
     double shutdown_timeout; /* seconds */
     double join_timeout;
-    idt_error_t unfit;       /* why it cannot start: "": nothing is known that keeps it from that */
-    bool joined;             /* the parent has taken us in; rank 0: from the start */
-    char refusal[256];       /* why the parent does not want us; "": it did not say */
+    idt_error_t unfit; /* why it cannot start: "": nothing is known that keeps it from that */
+    bool joined;       /* the parent has taken us in; rank 0: from the start */
+    char refusal[256]; /* why the parent does not want us; "": it did not say */
     int exit_code;
 };
 

@@ -116,8 +116,10 @@ static void subscription (struct broker *b, const idt_msg_t *msg,
     if (!p)
         idt_respond_error (b->h, msg, EPROTO, "events can be had only from the broker one is connected to");
     else if (change (b->event, p, topic) < 0)
-        idt_respond_error (b->h, msg, errno, errno == ENOSPC ? "too many subscriptions (4096)"
-                           : errno == EINVAL ? "a subscription is longer than any topic (1024)" : NULL);
+        idt_respond_error (b->h, msg, errno,
+                           errno == ENOSPC   ? "too many subscriptions (4096)"
+                           : errno == EINVAL ? "a subscription is longer than any topic (1024)"
+                                             : NULL);
     else
         idt_respond (b->h, msg, NULL);
     json_decref (o);
@@ -142,7 +144,9 @@ static idt_msg_t *make_event (const idt_msg_t *request, const char *topic, int f
     ssize_t n = 0;
 
     if (!msg || !data || idt_msg_set_topic (msg, topic) < 0
-        || (payload && ((n = base64_decode (payload, len, data, BASE64_DECODED_SIZE (len))) < 0 || idt_msg_set_payload (msg, data, n) < 0))) {
+        || (payload
+            && ((n = base64_decode (payload, len, data, BASE64_DECODED_SIZE (len))) < 0
+                || idt_msg_set_payload (msg, data, n) < 0))) {
         int saved_errno = errno;
 
         idt_msg_unref (msg);
@@ -330,16 +334,16 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-static const char *names[]
-    = { "broker", "attr", "event", "service", "state-machine", "shutdown", "log", "module", "overlay" };
+static const char *names[] = { "broker",   "attr", "event",  "service", "state-machine",
+                               "shutdown", "log",  "module", "overlay" };
 
 int broker_serve (struct broker *b)
 {
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         if (router_service_add (b->router, names[i], &b->peer) < 0)
             return -1;
-    if (idt_handlers_add (b->h, handlers, b) < 0 || log_serve (b->log, b->h) < 0
-        || overlay_serve (b->overlay, b->h) < 0 || modules_serve (b->modules, b->h) < 0)
+    if (idt_handlers_add (b->h, handlers, b) < 0 || log_serve (b->log, b->h) < 0 || overlay_serve (b->overlay, b->h) < 0
+        || modules_serve (b->modules, b->h) < 0)
         return -1;
     return 0;
 }

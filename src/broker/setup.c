@@ -100,7 +100,7 @@ int broker_define_attributes (struct broker *b, idt_error_t *errp)
 static bool usable (const struct ifaddrs *ifa)
 {
     return ifa->ifa_addr && (ifa->ifa_addr->sa_family == AF_INET) && (ifa->ifa_flags & IFF_UP)
-        && !(ifa->ifa_flags & IFF_LOOPBACK);
+           && !(ifa->ifa_flags & IFF_LOOPBACK);
 }
 
 /* An address under which other hosts can reach this one: of the first interface that is up. */
@@ -140,7 +140,8 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
             find_address (address, sizeof (address));
         n = snprintf (buf, size, "tcp://%s:*", address);
     }
-    if (n >= (int)size || (strncmp (buf, "ipc://", 6) == 0 && n >= (int)sizeof (((struct sockaddr_un *)0)->sun_path) + 6)) {
+    if (n >= (int)size
+        || (strncmp (buf, "ipc://", 6) == 0 && n >= (int)sizeof (((struct sockaddr_un *)0)->sun_path) + 6)) {
         errno = ENAMETOOLONG;
         return errprintf (errp, "a socket's path may have at most %zu characters, choose a shorter rundir: %s",
                           sizeof (((struct sockaddr_un *)0)->sun_path) - 1, buf);

@@ -51,8 +51,7 @@ static int run_set (struct cmd *cmd)
     idt_t *h = cmd_connect_for (cmd, rank);
 
     json_decref (ask_new (cmd, h, "attr.set", rank,
-                          json_pack ("{s:s s:s}", "name", cmd->argv[0], "value", cmd->argv[1]),
-                          cmd->argv[0]));
+                          json_pack ("{s:s s:s}", "name", cmd->argv[0], "value", cmd->argv[1]), cmd->argv[0]));
     idt_close (h);
     return CMD_OK;
 }

@@ -103,7 +103,8 @@ static int run (struct cmd *cmd)
             offer_options (command, typed);
         else
             offer_arguments (n - 1, argv, typed);
-    } else if (n <= 2)
+    }
+    else if (n <= 2)
         offer_names (n - 1, argv, typed);
     return cmd_flush (cmd);
 }

@@ -39,8 +39,8 @@ static void print_response (idt_future_t *f)
 
 static void print_log (struct cmd *cmd, idt_t *h, bool follow, bool only_new)
 {
-    idt_future_t *f = idt_rpc_pack (h, "log.dmesg", IDT_NODEID_ANY, IDT_RPC_STREAMING, "{s:b s:b}",
-                                    "follow", follow, "nobacklog", only_new);
+    idt_future_t *f = idt_rpc_pack (h, "log.dmesg", IDT_NODEID_ANY, IDT_RPC_STREAMING, "{s:b s:b}", "follow", follow,
+                                    "nobacklog", only_new);
 
     for (;; idt_future_reset (f)) {
         if (!f || idt_future_wait (f, -1) < 0)

@@ -41,7 +41,8 @@ static void add_documents (json_t *all, idt_t *h)
     idt_future_t *f = idt_rpc (h, "compressor.stats-get", "{}", 0, 0);
     const char *store;
 
-    if (f && idt_future_wait (f, DOCUMENTS_MS) == 0 && idt_rpc_get_unpack (f, "{s:{s:s}}", "root", "store", &store) == 0)
+    if (f && idt_future_wait (f, DOCUMENTS_MS) == 0
+        && idt_rpc_get_unpack (f, "{s:{s:s}}", "root", "store", &store) == 0)
         json_object_set_new (all, "document store", json_string (store));
     idt_future_destroy (f);
 }
@@ -110,7 +111,8 @@ static int run (struct cmd *cmd)
     if (json) {
         json_dumpf (all, stdout, JSON_COMPACT);
         putchar ('\n');
-    } else
+    }
+    else
         print_text (all);
     json_decref (all);
     idt_close (h);

@@ -8,8 +8,8 @@
 
 #include "cmd/logline.h"
 
-static const char *const levels[LOGLINE_LEVELS]
-    = { "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug" };
+static const char *const levels[LOGLINE_LEVELS] = { "emerg",   "alert",  "crit", "err",
+                                                    "warning", "notice", "info", "debug" };
 
 const char *logline_level (int level)
 {
@@ -29,8 +29,8 @@ int logline_format (const char *line, char *buf, size_t size)
     char time[64], rank[32], name[64];
     int pri, end = -1;
 
-    if (sscanf (line, "<%d>1 %63s %31s %63s %*s %*s %*s%n", &pri, time, rank, name, &end) != 4
-        || end < 0 || !logline_level (pri >> 3)) {
+    if (sscanf (line, "<%d>1 %63s %31s %63s %*s %*s %*s%n", &pri, time, rank, name, &end) != 4 || end < 0
+        || !logline_level (pri >> 3)) {
         errno = EINVAL;
         return -1;
     }

@@ -9,7 +9,7 @@
 
 /* Names of severities, emerg (0) to debug (7). */
 #define LOGLINE_LEVELS 8
-const char *logline_level (int level); /* NULL: no such level */
+const char *logline_level (int level);      /* NULL: no such level */
 int logline_level_parse (const char *name); /* -1: no such level */
 
 /* Write "TIME NAME.LEVEL[RANK]: TEXT" of the line <PRI>1 TIME RANK NAME PID - - TEXT to 'buf';

@@ -29,14 +29,12 @@ int main (void)
     ok (formats ("<0>1 - - x - - -", "- x.emerg[-]: "), "a text may be missing");
     ok (logline_format ("<64>1 - 0 x - - - y", buf, sizeof (buf)) < 0 && errno == EINVAL
             && logline_format ("<40>2 - 0 x - - - y", buf, sizeof (buf)) < 0
-            && logline_format ("<40>1 - 0 x", buf, sizeof (buf)) < 0
-            && logline_format ("", buf, sizeof (buf)) < 0,
+            && logline_format ("<40>1 - 0 x", buf, sizeof (buf)) < 0 && logline_format ("", buf, sizeof (buf)) < 0,
         "EINVAL: no such line");
-    ok (logline_format ("<40>1 - 0 x - - - a long text", buf, sizeof (buf)) == 0
-            && strlen (buf) == 15,
+    ok (logline_format ("<40>1 - 0 x - - - a long text", buf, sizeof (buf)) == 0 && strlen (buf) == 15,
         "a long one is cut");
-    ok (logline_level_parse ("err") == 3 && logline_level_parse ("error") == -1
-            && !logline_level (8) && !logline_level (-1),
+    ok (logline_level_parse ("err") == 3 && logline_level_parse ("error") == -1 && !logline_level (8)
+            && !logline_level (-1),
         "levels have the names of syslog");
     return done_testing ();
 }

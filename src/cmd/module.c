@@ -107,7 +107,8 @@ static int run_list (struct cmd *cmd)
     if (a.json) {
         json_dumpf (json_object_get (o, "mods"), stdout, JSON_COMPACT);
         putchar ('\n');
-    } else
+    }
+    else
         print_list (json_object_get (o, "mods"));
     json_decref (o);
     idt_close (h);
@@ -135,8 +136,7 @@ static int run_load (struct cmd *cmd)
 
     for (int i = 1; i < cmd->argc; i++)
         json_array_append_new (args, json_string (cmd->argv[i]));
-    json_t *request =
-        json_pack ("{s:s s:o s:b}", "path", path ? path : "", "args", args, "exec", 0);
+    json_t *request = json_pack ("{s:s s:o s:b}", "path", path ? path : "", "args", args, "exec", 0);
     if (a.name)
         json_object_set_new (request, "name", json_string (a.name));
     json_decref (ask_new (cmd, h, "module.load", a.rank, request, cmd->argv[0]));
@@ -150,8 +150,7 @@ static int run_remove (struct cmd *cmd)
     struct module_args a = take_options (cmd);
     idt_t *h = cmd_connect_for (cmd, a.rank);
 
-    json_decref (ask_new (cmd, h, "module.remove", a.rank,
-                          json_pack ("{s:s s:b}", "name", cmd->argv[0], "cancel", 0),
+    json_decref (ask_new (cmd, h, "module.remove", a.rank, json_pack ("{s:s s:b}", "name", cmd->argv[0], "cancel", 0),
                           cmd->argv[0]));
     idt_close (h);
     return CMD_OK;
@@ -177,7 +176,10 @@ static int run_stats (struct cmd *cmd)
     return cmd_flush (cmd);
 }
 
-#define RANK_OPTION { 'r', "rank", "R", "of rank R (default: the broker of the URI)" }
+#define RANK_OPTION                                                    \
+    {                                                                  \
+        'r', "rank", "R", "of rank R (default: the broker of the URI)" \
+    }
 
 static const struct cmd_option list_options[] = {
     RANK_OPTION,

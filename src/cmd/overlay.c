@@ -42,9 +42,9 @@ static const struct table_column columns[COLUMNS] = {
 struct node {
     uint32_t rank;
     struct libscols_line *parent;
-    char status[32];    /* as its parent sees it */
+    char status[32]; /* as its parent sees it */
     double duration_s;
-    bool orphan;        /* its parent in the tree is gone */
+    bool orphan; /* its parent in the tree is gone */
     idt_future_t *health, *host, *info;
     idt_future_t *overlay; /* of an orphan */
 };
@@ -62,8 +62,8 @@ struct walk {
     char store[512]; /* what is wrong with rank 0's disk; empty: nothing */
 };
 
-static struct node *add_node (struct walk *w, uint32_t rank, struct libscols_line *parent,
-                              const char *status, double duration_s)
+static struct node *add_node (struct walk *w, uint32_t rank, struct libscols_line *parent, const char *status,
+                              double duration_s)
 {
     struct level *l = &w->next;
 
@@ -193,8 +193,7 @@ static void add_children (struct walk *w, const json_t *children, struct libscol
         const char *status;
         double duration_s = -1;
 
-        if (json_unpack (child, "{s:I s:s s?F}", "rank", &rank, "status", &status, "duration", &duration_s)
-            == 0)
+        if (json_unpack (child, "{s:I s:s s?F}", "rank", &rank, "status", &status, "duration", &duration_s) == 0)
             add_node (w, rank, line, status, duration_s);
     }
 }
@@ -236,8 +235,8 @@ static void take (struct walk *w, struct node *node)
     json_t *children = NULL;
 
     if (answered (node->health)
-        && idt_rpc_get_unpack (node->health, "{s:s s:F s:o}", "status", &status, "duration",
-                               &node->duration_s, "children", &children)
+        && idt_rpc_get_unpack (node->health, "{s:s s:F s:o}", "status", &status, "duration", &node->duration_s,
+                               "children", &children)
                == 0)
         snprintf (node->status, sizeof (node->status), "%s", status);
     else if (!is_gone (node))

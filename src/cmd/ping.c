@@ -56,7 +56,8 @@ static void parse_target (struct ping *p, const char *target)
     if (!service && !all_digits (target, strlen (target))) {
         p->nodeid = IDT_NODEID_ANY;
         service = target;
-    } else {
+    }
+    else {
         size_t len = service ? (size_t)(service - target) : strlen (target);
 
         snprintf (rank, sizeof (rank), "%.*s", (int)len, target);
@@ -74,16 +75,15 @@ static void print_answer (struct ping *p, idt_future_t *f)
     json_int_t seq, sec, nsec, rank;
     const char *route;
 
-    if (idt_rpc_get_unpack (f, "{s:I s:I s:I s:s s:I}", "seq", &seq, "time.tv_sec", &sec,
-                            "time.tv_nsec", &nsec, "route", &route, "rank", &rank)
+    if (idt_rpc_get_unpack (f, "{s:I s:I s:I s:s s:I}", "seq", &seq, "time.tv_sec", &sec, "time.tv_nsec", &nsec,
+                            "route", &route, "rank", &rank)
         < 0) {
-        cmd_warn (p->cmd, "%s: %s", p->topic,
-                  idt_future_errnum (f) ? idt_future_error (f) : "the answer is no ping's");
+        cmd_warn (p->cmd, "%s: %s", p->topic, idt_future_errnum (f) ? idt_future_error (f) : "the answer is no ping's");
         p->failed++;
         return;
     }
-    printf ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank,
-            p->topic, seq, (now_ns () - (sec * INT64_C (1000000000) + nsec)) / 1e6, route);
+    printf ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic, seq,
+            (now_ns () - (sec * INT64_C (1000000000) + nsec)) / 1e6, route);
     fflush (stdout);
 }
 
@@ -101,9 +101,8 @@ static void send_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct ping *p = arg;
     int64_t now = now_ns ();
-    idt_future_t *f = idt_rpc_pack (p->h, p->topic, p->nodeid, 0, "{s:I s:I s:I s:s}", "seq",
-                                    (json_int_t)p->sent, "time.tv_sec",
-                                    (json_int_t)(now / 1000000000), "time.tv_nsec",
+    idt_future_t *f = idt_rpc_pack (p->h, p->topic, p->nodeid, 0, "{s:I s:I s:I s:s}", "seq", (json_int_t)p->sent,
+                                    "time.tv_sec", (json_int_t)(now / 1000000000), "time.tv_nsec",
                                     (json_int_t)(now % 1000000000), "pad", p->pad);
 
     if (!f || idt_future_then (f, TIMEOUT_MS, answer_cb, p) < 0)

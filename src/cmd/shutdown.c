@@ -25,8 +25,7 @@ static void answer_cb (idt_future_t *f, void *arg)
 {
     struct cmd *cmd = arg;
 
-    if (idt_future_errnum (f) && idt_future_errnum (f) != ECONNRESET
-        && idt_future_errnum (f) != EPIPE)
+    if (idt_future_errnum (f) && idt_future_errnum (f) != ECONNRESET && idt_future_errnum (f) != EPIPE)
         cmd_die (cmd, "%s", idt_future_error (f));
     idt_future_destroy (f);
 }
@@ -40,8 +39,7 @@ static int run (struct cmd *cmd)
     cmd_no_options (cmd);
     h = cmd_connect (cmd);
     idt_set_lost (h, lost_cb, &lost);
-    if (!(f = idt_rpc (h, "shutdown.start", "{}", 0, 0))
-        || idt_future_then (f, -1, answer_cb, cmd) < 0)
+    if (!(f = idt_rpc (h, "shutdown.start", "{}", 0, 0)) || idt_future_then (f, -1, answer_cb, cmd) < 0)
         cmd_die (cmd, "cannot send: %s", strerror (errno));
     idt_reactor_t *r = idt_get_reactor (h);
     while (!lost)

@@ -23,8 +23,8 @@ static void print_text (struct cmd *cmd, json_t *o)
                      &behind_ms)
         < 0)
         cmd_die (cmd, "the broker's answer is not understood");
-    printf ("id         %s\ndate       %s\ntimestamp  %s ms after the epoch\nbehind     %" JSON_INTEGER_FORMAT " ms\n", id,
-            date, timestamp, behind_ms);
+    printf ("id         %s\ndate       %s\ntimestamp  %s ms after the epoch\nbehind     %" JSON_INTEGER_FORMAT " ms\n",
+            id, date, timestamp, behind_ms);
 }
 
 static int run (struct cmd *cmd)

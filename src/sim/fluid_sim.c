@@ -38,10 +38,10 @@ static void add (struct sim_result *sum, const struct sim_result *r)
 static void print_sum (const struct sim_result *s, uint64_t histories)
 {
     printf ("{\"histories\":%" PRIu64 ",\"events\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"lives\":%" PRIu64
-            ",\"ranges\":%" PRIu64 ",\"watermarks\":%" PRIu64 ",\"requests\":%" PRIu64 ",\"answered\":%" PRIu64 ",\"failed\":%" PRIu64
-            ",\"ids\":%" PRIu64 ",\"simulated_s\":%.1f,\"duplicates\":0}\n",
-            histories, s->events, s->faults, s->lives, s->ranges, s->watermarks, s->requests, s->answered, s->failed, s->ids,
-            (double)s->sim_ms / 1000);
+            ",\"ranges\":%" PRIu64 ",\"watermarks\":%" PRIu64 ",\"requests\":%" PRIu64 ",\"answered\":%" PRIu64
+            ",\"failed\":%" PRIu64 ",\"ids\":%" PRIu64 ",\"simulated_s\":%.1f,\"duplicates\":0}\n",
+            histories, s->events, s->faults, s->lives, s->ranges, s->watermarks, s->requests, s->answered, s->failed,
+            s->ids, (double)s->sim_ms / 1000);
 }
 
 static void usage (void)

@@ -17,7 +17,8 @@ static void on_block (struct life *l, const struct message *m)
     a->child = m->from;
     a->link = m->link;
     a->tag = m->tag;
-    node_block (l->node, life_boot_us (l), &(struct node_request){ a, m->count, m->after, true, l->w->life[m->from]->uuid });
+    node_block (l->node, life_boot_us (l),
+                &(struct node_request){ a, m->count, m->after, true, l->w->life[m->from]->uuid });
 }
 
 static void on_lease (struct life *l, const struct message *m)
@@ -200,8 +201,11 @@ static void on_heartbeat (struct life *l, bool once)
         life_ask_watermark (l);
     }
     else if (l->link != 0)
-        message_send (w, &(struct message){ .type = MSG_PING, .from = l->id, .to = l->parent, .link = l->link,
-                                    .sample = { .sent_us = life_boot_us (l) } });
+        message_send (w, &(struct message){ .type = MSG_PING,
+                                            .from = l->id,
+                                            .to = l->parent,
+                                            .link = l->link,
+                                            .sample = { .sent_us = life_boot_us (l) } });
     if (!once)
         world_later (w, 30 * MS, EV_HEARTBEAT, l->id, 0);
     world_check_bounds (w);

@@ -109,8 +109,13 @@ static void reply_op (void *arg, void *cookie, const struct run *run, size_t nru
     if (a->client)
         check_answer (l->w, l, a, run, nruns);
     else
-        message_send (l->w, &(struct message){ .type = MSG_IDS, .from = l->id, .to = a->child, .link = a->link, .tag = a->tag,
-                                       .run = (struct run *)run, .nruns = nruns });
+        message_send (l->w, &(struct message){ .type = MSG_IDS,
+                                               .from = l->id,
+                                               .to = a->child,
+                                               .link = a->link,
+                                               .tag = a->tag,
+                                               .run = (struct run *)run,
+                                               .nruns = nruns });
     ask_destroy (l, a);
 }
 
@@ -130,11 +135,16 @@ static void fail_op (void *arg, void *cookie, int errnum, const char *text)
     if (a->client)
         l->w->result.failed++;
     else
-        message_send (l->w, &(struct message){ .type = MSG_ERROR, .from = l->id, .to = a->child, .link = a->link, .tag = a->tag,
-                                       .count = (uint32_t)errnum });
+        message_send (l->w, &(struct message){ .type = MSG_ERROR,
+                                               .from = l->id,
+                                               .to = a->child,
+                                               .link = a->link,
+                                               .tag = a->tag,
+                                               .count = (uint32_t)errnum });
     if (errnum == EOVERFLOW)
         check_overflow (l->w);
-    else if (a->client && a->final && errnum != EAGAIN && l->w->disk.horizon_ms < END_MS) /* then there may be nothing to give */
+    else if (a->client && a->final && errnum != EAGAIN
+             && l->w->disk.horizon_ms < END_MS) /* then there may be nothing to give */
         check_fail (l->w->check, "life %u of rank %u cannot be served though all is well: %s", (unsigned)l->id,
                     (unsigned)l->rank, text ? text : "");
     ask_destroy (l, a);
@@ -146,8 +156,13 @@ static int forward_op (void *arg, uint32_t tag, uint32_t count, fluid_t after)
 
     if (l->link == 0)
         return -1;
-    message_send (l->w, &(struct message){ .type = MSG_BLOCK, .from = l->id, .to = l->parent, .link = l->link, .tag = tag,
-                                   .count = count, .after = after });
+    message_send (l->w, &(struct message){ .type = MSG_BLOCK,
+                                           .from = l->id,
+                                           .to = l->parent,
+                                           .link = l->link,
+                                           .tag = tag,
+                                           .count = count,
+                                           .after = after });
     return 0;
 }
 
@@ -167,8 +182,9 @@ static int lease_up_op (void *arg, uint32_t tag, const struct lease_request *req
         return -1;
     if (tag != 0)
         l->tags[l->ntags++ % NTAGS] = tag;
-    message_send (l->w, &(struct message){
-                    .type = MSG_LEASE, .from = l->id, .to = l->parent, .link = l->link, .tag = tag, .req = *req });
+    message_send (l->w,
+                  &(struct message){
+                      .type = MSG_LEASE, .from = l->id, .to = l->parent, .link = l->link, .tag = tag, .req = *req });
     return 0;
 }
 
@@ -181,8 +197,10 @@ static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *
         if (l->node->root && answer->grant[i].hi_ms > l->w->disk.horizon_ms)
             check_fail (l->w->check, "the root gives more than is on the disk");
     if (a->tag != 0)
-        message_send (l->w, &(struct message){ .type = MSG_GRANTS, .from = l->id, .to = a->child, .link = a->link, .tag = a->tag,
-                                       .answer = *answer });
+        message_send (
+            l->w,
+            &(struct message){
+                .type = MSG_GRANTS, .from = l->id, .to = a->child, .link = a->link, .tag = a->tag, .answer = *answer });
     ask_destroy (l, a);
 }
 
@@ -202,8 +220,9 @@ static void report_up_op (void *arg, const struct report *report)
     struct life *l = arg;
 
     if (l->link != 0)
-        message_send (l->w, &(struct message){
-                        .type = MSG_REPORT, .from = l->id, .to = l->parent, .link = l->link, .report = *report });
+        message_send (l->w,
+                      &(struct message){
+                          .type = MSG_REPORT, .from = l->id, .to = l->parent, .link = l->link, .report = *report });
 }
 
 static void log_op (void *arg, int level, const char *text)

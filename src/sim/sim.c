@@ -33,7 +33,8 @@ static bool root_lives (const struct world *w)
 
 static void start_later (struct world *w, uint32_t rank)
 {
-    world_later (w, world_below (w, 2) ? world_below (w, 5 * MS) : world_below (w, 2 * w->lease_ms * MS), EV_START, rank, 0);
+    world_later (w, world_below (w, 2) ? world_below (w, 5 * MS) : world_below (w, 2 * w->lease_ms * MS), EV_START,
+                 rank, 0);
 }
 
 static void fault_pause (struct world *w, struct life *l)
@@ -272,7 +273,11 @@ static void world_init (struct world *w, const struct sim_config *config)
 {
     static const uint64_t leases[] = { 50, 120, 400 };
 
-    *w = (struct world){ .config = config, .random = config->seed, .check = check_create (), .loans = check_create (), .ahead_us = INT64_MIN / 2 };
+    *w = (struct world){ .config = config,
+                         .random = config->seed,
+                         .check = check_create (),
+                         .loans = check_create (),
+                         .ahead_us = INT64_MIN / 2 };
     w->nranks = config->nodes ? config->nodes : 2 + (uint32_t)world_below (w, 15);
     w->kary = 1 + (w->nranks > 16) + (uint32_t)world_below (w, 4);
     w->max_generators = 1 + (uint32_t)world_below (w, w->nranks + 1);

@@ -38,10 +38,10 @@ struct sim_result {
     uint64_t answered; /* with ids */
     uint64_t failed;   /* with an error */
     uint64_t ids;
-    uint64_t ranges;   /* taken */
+    uint64_t ranges;     /* taken */
     uint64_t watermarks; /* higher ones */
-    uint64_t lives;    /* incarnations */
-    uint64_t sim_ms;   /* that passed in the history */
+    uint64_t lives;      /* incarnations */
+    uint64_t sim_ms;     /* that passed in the history */
 };
 
 struct sim_result sim_run (const struct sim_config *config);

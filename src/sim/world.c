@@ -131,6 +131,9 @@ void message_send (struct world *w, const struct message *msg)
     m->answer.grant = copy (msg->answer.grant, msg->answer.ngrant, sizeof (msg->answer.grant[0]));
     w->result.faults += copies != 1;
     for (unsigned i = 0; i < copies; i++, m->refs++)
-        world_push (w, (struct event){ .t = w->t + (i > 0 ? repeat_delay (w) : delay (w)), .type = EV_MESSAGE, .life = m->to, .msg = m });
+        world_push (w, (struct event){ .t = w->t + (i > 0 ? repeat_delay (w) : delay (w)),
+                                       .type = EV_MESSAGE,
+                                       .life = m->to,
+                                       .msg = m });
     message_unref (m);
 }

@@ -36,16 +36,16 @@
 #define END_MS ((uint64_t)FLUID_TIMESTAMP_MAX + 1)
 
 enum event_type {
-    EV_TICK,      /* a node's deadline */
-    EV_MESSAGE,   /* arrives */
-    EV_STORED,    /* the disk has done, or not */
-    EV_ATTACH,    /* a life looks for a parent */
-    EV_LOST,      /* a life notices that its link is gone */
+    EV_TICK,    /* a node's deadline */
+    EV_MESSAGE, /* arrives */
+    EV_STORED,  /* the disk has done, or not */
+    EV_ATTACH,  /* a life looks for a parent */
+    EV_LOST,    /* a life notices that its link is gone */
     EV_HEARTBEAT,
-    EV_CLIENT,    /* a client asks */
-    EV_RESUME,    /* a life that was paused goes on */
-    EV_START,     /* a rank is started */
-    EV_FAULT,     /* the next one */
+    EV_CLIENT, /* a client asks */
+    EV_RESUME, /* a life that was paused goes on */
+    EV_START,  /* a rank is started */
+    EV_FAULT,  /* the next one */
 };
 
 enum message_type { MSG_BLOCK, MSG_CANCEL, MSG_IDS, MSG_ERROR, MSG_LEASE, MSG_GRANTS, MSG_PING, MSG_PONG, MSG_REPORT };
@@ -86,7 +86,7 @@ struct ask {
     uint32_t count;
     fluid_t after;
     int answers;
-    bool final; /* asked after everything healed */
+    bool final;     /* asked after everything healed */
     uint32_t child; /* life that asked */
     uint64_t link;
     uint32_t tag;
@@ -95,7 +95,7 @@ struct ask {
 struct life {
     bool alive;
     bool paused;
-    bool misses;         /* its clocks do not count the pause, and it is told so when it goes on */
+    bool misses; /* its clocks do not count the pause, and it is told so when it goes on */
     uint64_t paused_t;
     uint32_t rank;
     char uuid[IDT_MSG_UUID_LEN + 1];
@@ -107,21 +107,21 @@ struct life {
     uint32_t parent; /* life; 0: none */
     uint64_t link;   /* number of the link to it; 0: none */
     bool told_up;
-    unsigned spins;  /* ticks in a row that asked for another one at once */
-    uint64_t tick_t; /* next tick that is planned; UINT64_MAX: none */
+    unsigned spins;       /* ticks in a row that asked for another one at once */
+    uint64_t tick_t;      /* next tick that is planned; UINT64_MAX: none */
     uint32_t tags[NTAGS]; /* of lease requests that went up */
     unsigned ntags;
     fluid_t last_id; /* newest that left this node to clients, and to each */
     fluid_t client_last_id[NCLIENTS];
-    uint64_t resumed_us; /* after its last pause */
+    uint64_t resumed_us;   /* after its last pause */
     uint64_t last_reading; /* of its clock; 0: unknown yet */
     struct event *waiting; /* while paused */
     size_t nwaiting, waiting_size;
-    struct ask *asks; /* all that this node was asked and has not answered */
-    uint64_t until_us;   /* when it may not use its ranges any more, and its newest timestamp, as last seen */
+    struct ask *asks;  /* all that this node was asked and has not answered */
+    uint64_t until_us; /* when it may not use its ranges any more, and its newest timestamp, as last seen */
     uint64_t cursor_ms;
-    uint64_t made_ms;    /* what it made up to here may leave late */
-    uint64_t bound_us;   /* how far its clock may have been off since a request waits, by its own account */
+    uint64_t made_ms;  /* what it made up to here may leave late */
+    uint64_t bound_us; /* how far its clock may have been off since a request waits, by its own account */
     bool storing;
     struct lease_record record; /* a commit that is under way */
 };
@@ -140,19 +140,19 @@ struct world {
 
     uint32_t nranks, kary, max_generators;
     uint64_t lease_ms, timeout_ms;
-    bool mixed; /* lives have options of their own */
+    bool mixed;            /* lives have options of their own */
     unsigned loss, repeat; /* of 1000 messages */
     uint64_t delay_us;
     bool gentle_root; /* the root lives through: bounds are checked */
-    bool healing; /* no more faults */
-    bool healed;  /* and what was under way is over */
+    bool healing;     /* no more faults */
+    bool healed;      /* and what was under way is over */
 
     struct life *life[MAX_LIVES];
     uint32_t nlives;
     uint32_t current[MAX_RANKS]; /* newest life of a rank; 0: none */
     uint64_t last_link;
 
-    uint32_t unloaded;  /* the life of rank 0 whose module may be loaded again, whoever was root since; 0: none */
+    uint32_t unloaded; /* the life of rank 0 whose module may be loaded again, whoever was root since; 0: none */
     void *left;
     size_t left_size;
 

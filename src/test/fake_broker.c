@@ -87,10 +87,8 @@ static int boot (const char *rundir, int rank, int size)
         return -1;
     note_secret (rundir, rank, card);
     snprintf (key, sizeof (key), "idtree.card.%d", rank);
-    if (listen_at (rundir, rank) < 0 || pmi_client_put (c, key, "a card", NULL) < 0
-        || pmi_client_barrier (c, NULL) < 0
-        || pmi_client_get (c, "idtree.card.0", card, sizeof (card), NULL) < 0
-        || pmi_client_finalize (c, NULL) < 0)
+    if (listen_at (rundir, rank) < 0 || pmi_client_put (c, key, "a card", NULL) < 0 || pmi_client_barrier (c, NULL) < 0
+        || pmi_client_get (c, "idtree.card.0", card, sizeof (card), NULL) < 0 || pmi_client_finalize (c, NULL) < 0)
         return -1;
     pmi_client_destroy (c);
     return 0;

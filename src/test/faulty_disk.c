@@ -198,8 +198,10 @@ static int vfs_open (sqlite3_vfs *vfs, const char *path, sqlite3_file *f, int fl
         free (real);
         return rc;
     }
-    *file = (struct file){ .base.pMethods = &methods, .image = path ? find_image (path) : NULL,
-                           .chosen = path && is_chosen (path), .real = real };
+    *file = (struct file){ .base.pMethods = &methods,
+                           .image = path ? find_image (path) : NULL,
+                           .chosen = path && is_chosen (path),
+                           .real = real };
     return SQLITE_OK;
 }
 

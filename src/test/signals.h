@@ -18,8 +18,8 @@ static void signals_cb (int signum)
 /* 0 ends them. */
 static inline void signals_every (suseconds_t us)
 {
-    const struct sigaction action = {.sa_handler = signals_cb};
-    const struct itimerval every = {{0, us}, {0, us}};
+    const struct sigaction action = { .sa_handler = signals_cb };
+    const struct itimerval every = { { 0, us }, { 0, us } };
 
     sigaction (SIGALRM, &action, NULL);
     setitimer (ITIMER_REAL, &every, NULL);

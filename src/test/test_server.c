@@ -36,8 +36,8 @@
 struct conn {
     int fd; /* -1: free */
     struct msg_stream *stream;
-    struct fifo held;          /* requests of test.hold */
-    const idt_msg_t *proxied;  /* request of test.request that waits for the client's answer */
+    struct fifo held;                        /* requests of test.hold */
+    const idt_msg_t *proxied;                /* request of test.request that waits for the client's answer */
     char subscribed[SUBSCRIPTIONS_MAX][128]; /* prefixes; empty: none */
     bool broken;
 };
@@ -96,13 +96,11 @@ static void respond (struct conn *c, const idt_msg_t *req, int errnum, const cha
     respond_raw (c, req, errnum, s, s ? strlen (s) + 1 : 0);
 }
 
-static void send_event (struct test_server *s, struct conn *c, const char *topic, const void *data,
-                        size_t size)
+static void send_event (struct test_server *s, struct conn *c, const char *topic, const void *data, size_t size)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
 
-    must (msg && idt_msg_set_topic (msg, topic) == 0 && idt_msg_set_payload (msg, data, size) == 0,
-          "event");
+    must (msg && idt_msg_set_topic (msg, topic) == 0 && idt_msg_set_payload (msg, data, size) == 0, "event");
     idt_msg_set_seq (msg, ++s->seq);
     conn_send (c, msg);
     idt_msg_unref (msg);
@@ -176,8 +174,7 @@ static void attr_set (struct test_server *s, struct conn *c, const idt_msg_t *re
     const char *name, *value;
     json_t *o;
 
-    must (idt_msg_unpack (req, &o, NULL, "{s:s s:s}", "name", &name, "value", &value) == 0,
-        "attr.set");
+    must (idt_msg_unpack (req, &o, NULL, "{s:s s:s}", "name", &name, "value", &value) == 0, "attr.set");
     if (strcmp (name, "log-level") == 0) {
         snprintf (s->level, sizeof (s->level), "%s", value);
         respond (c, req, 0, NULL);
@@ -230,8 +227,8 @@ static void event_publish (struct test_server *s, struct conn *c, const idt_msg_
     int flags;
     json_t *o;
 
-    must (idt_msg_unpack (req, &o, NULL, "{s:s s:i s?s}", "topic", &topic, "flags", &flags,
-                          "payload", &text) == 0, "event.publish");
+    must (idt_msg_unpack (req, &o, NULL, "{s:s s:i s?s}", "topic", &topic, "flags", &flags, "payload", &text) == 0,
+          "event.publish");
     if (text)
         must ((size = base64_decode (text, strlen (text), payload, sizeof (payload))) >= 0, "base64");
     publish (s, topic, text ? payload : NULL, (size_t)size);
@@ -303,8 +300,7 @@ static void test_error (struct test_server *s, struct conn *c, const idt_msg_t *
     int errnum;
     json_t *o;
 
-    must (idt_msg_unpack (req, &o, NULL, "{s:i s?s}", "errnum", &errnum, "text", &text) == 0,
-        "error");
+    must (idt_msg_unpack (req, &o, NULL, "{s:i s?s}", "errnum", &errnum, "text", &text) == 0, "error");
     respond (c, req, errnum, text);
     json_decref (o);
 }
@@ -359,12 +355,12 @@ static void test_request (struct test_server *s, struct conn *c, const idt_msg_t
     int rolemask, flags = 0, type = IDT_MSGTYPE_REQUEST;
     json_t *o;
 
-    must (idt_msg_unpack (req, &o, NULL, "{s:s s?s s:i s?i s?i}", "topic", &topic,
-        "payload", &payload,
-                          "rolemask", &rolemask, "flags", &flags, "type", &type) == 0, "test.request");
-    idt_msg_t *msg = idt_msg_create ((enum idt_msgtype)type);
-    must (msg && idt_msg_set_topic (msg, topic) == 0 && idt_msg_set_string (msg, payload) == 0,
+    must (idt_msg_unpack (req, &o, NULL, "{s:s s?s s:i s?i s?i}", "topic", &topic, "payload", &payload, "rolemask",
+                          &rolemask, "flags", &flags, "type", &type)
+              == 0,
           "test.request");
+    idt_msg_t *msg = idt_msg_create ((enum idt_msgtype)type);
+    must (msg && idt_msg_set_topic (msg, topic) == 0 && idt_msg_set_string (msg, payload) == 0, "test.request");
     json_decref (o);
     idt_msg_set_cred (msg, (struct idt_cred){ .userid = 1000, .rolemask = (uint32_t)rolemask });
     bool wait = type == IDT_MSGTYPE_REQUEST && !(flags & IDT_MSGFLAG_NORESPONSE);
@@ -548,8 +544,7 @@ static void conn_accept (struct test_server *s)
     c->fd = fd;
     c->broken = s->welcome != 0;
 
-           must ((c->stream = msg_stream_create (fd, MSG_STREAM_MAX_MESSAGE, 4 * MSG_STREAM_MAX_QUEUE)) != NULL,
-          "stream");
+    must ((c->stream = msg_stream_create (fd, MSG_STREAM_MAX_MESSAGE, 4 * MSG_STREAM_MAX_QUEUE)) != NULL, "stream");
 }
 
 /* Write what waits; close what is broken. */
@@ -637,10 +632,8 @@ struct test_server *test_server_create (unsigned char welcome)
     s->last_id = (UINT64_C (12345) << 24) + 1000; /* the first block crosses a millisecond */
     strcpy (s->level, "7");
     must ((s->listen_fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) >= 0
-              && bind (s->listen_fd, (struct sockaddr *)&addr, sizeof (addr)) == 0
-              && listen (s->listen_fd, 16) == 0
-              && pipe (s->stop_fd) == 0
-              && pthread_create (&s->thread, NULL, server_main, s) == 0,
+              && bind (s->listen_fd, (struct sockaddr *)&addr, sizeof (addr)) == 0 && listen (s->listen_fd, 16) == 0
+              && pipe (s->stop_fd) == 0 && pthread_create (&s->thread, NULL, server_main, s) == 0,
           "start");
     return s;
 }

@@ -54,7 +54,8 @@ enum { WORKER_SESSIONS, WORKER_OWN, WORKERS };
 struct chaos {
     struct options opt;
     char dir[64], pmi[PATH_SIZE], twin_dir[PATH_SIZE - 32], twin_socket[PATH_SIZE];
-    char tune[PATH_SIZE], broker[PATH_SIZE], run[PATH_SIZE - 32], state[PATH_SIZE], links_dir[PATH_SIZE], page_path[PATH_SIZE], log[PATH_SIZE];
+    char tune[PATH_SIZE], broker[PATH_SIZE], run[PATH_SIZE - 32], state[PATH_SIZE], links_dir[PATH_SIZE],
+        page_path[PATH_SIZE], log[PATH_SIZE];
     char attr[6][64];
     const char *attrs[16];
     struct host_page *page;
@@ -69,7 +70,7 @@ struct chaos {
     struct client *client[CLIENTS_MAX];
     uint32_t nranked; /* clients of ranks; behind them those of twins */
     char uri[HOST_RANKS_MAX + 1][PATH_SIZE];
-    uint64_t answers[CLIENTS_MAX]; /* when the instance was whole again */
+    uint64_t answers[CLIENTS_MAX];  /* when the instance was whole again */
     struct worker *worker[WORKERS]; /* NULL: none */
 };
 
@@ -120,17 +121,37 @@ static uint64_t duration (const char *what, const char *s)
     return ms;
 }
 
-enum { OPT_STEPS = 256, OPT_DURATION, OPT_SEED, OPT_LEASE, OPT_TIMEOUT, OPT_GENERATORS, OPT_PLAN, OPT_LOG, OPT_DOCUMENTS, OPT_FAULTS, OPT_END };
+enum {
+    OPT_STEPS = 256,
+    OPT_DURATION,
+    OPT_SEED,
+    OPT_LEASE,
+    OPT_TIMEOUT,
+    OPT_GENERATORS,
+    OPT_PLAN,
+    OPT_LOG,
+    OPT_DOCUMENTS,
+    OPT_FAULTS,
+    OPT_END
+};
 
 static const struct option long_options[] = {
-    { "size", 1, NULL, 's' },           { "fanout", 1, NULL, 'k' },
-    { "clients", 1, NULL, 'c' },        { "verbose", 0, NULL, 'v' },
-    { "help", 0, NULL, 'h' },           { "steps", 1, NULL, OPT_STEPS },
-    { "duration", 1, NULL, OPT_DURATION }, { "seed", 1, NULL, OPT_SEED },
-    { "lease", 1, NULL, OPT_LEASE },    { "timeout", 1, NULL, OPT_TIMEOUT },
-    { "max-generators", 1, NULL, OPT_GENERATORS }, { "plan", 0, NULL, OPT_PLAN },
-    { "log", 1, NULL, OPT_LOG },        { "documents", 0, NULL, OPT_DOCUMENTS },
-    { "faults", 1, NULL, OPT_FAULTS },  { "end", 1, NULL, OPT_END },
+    { "size", 1, NULL, 's' },
+    { "fanout", 1, NULL, 'k' },
+    { "clients", 1, NULL, 'c' },
+    { "verbose", 0, NULL, 'v' },
+    { "help", 0, NULL, 'h' },
+    { "steps", 1, NULL, OPT_STEPS },
+    { "duration", 1, NULL, OPT_DURATION },
+    { "seed", 1, NULL, OPT_SEED },
+    { "lease", 1, NULL, OPT_LEASE },
+    { "timeout", 1, NULL, OPT_TIMEOUT },
+    { "max-generators", 1, NULL, OPT_GENERATORS },
+    { "plan", 0, NULL, OPT_PLAN },
+    { "log", 1, NULL, OPT_LOG },
+    { "documents", 0, NULL, OPT_DOCUMENTS },
+    { "faults", 1, NULL, OPT_FAULTS },
+    { "end", 1, NULL, OPT_END },
     { 0 },
 };
 
@@ -196,8 +217,9 @@ static void take_options (struct options *o, int argc, char **argv)
 {
     int key;
 
-    *o = (struct options){ .size = 8, .fanout = 2, .clients = 2, .lease_ms = 1000, .timeout_ms = 1000,
-                            .faults = faults_parse ("all") };
+    *o = (struct options){
+        .size = 8, .fanout = 2, .clients = 2, .lease_ms = 1000, .timeout_ms = 1000, .faults = faults_parse ("all")
+    };
     if (getrandom (&o->seed, sizeof (o->seed), 0) != sizeof (o->seed))
         die ("getrandom");
     o->seed %= 1000000000;
@@ -370,7 +392,8 @@ static void make_broker (struct chaos *c)
 {
     FILE *f = fopen (c->broker, "we");
 
-    if (!f || fprintf (f, "#!/bin/sh\nread -r tune 2>/dev/null <%s/$PMI_RANK\nexec %s \"$@\" $tune\n", c->tune, BROKER) < 0
+    if (!f
+        || fprintf (f, "#!/bin/sh\nread -r tune 2>/dev/null <%s/$PMI_RANK\nexec %s \"$@\" $tune\n", c->tune, BROKER) < 0
         || fclose (f) != 0 || chmod (c->broker, 0700) < 0)
         die (c->broker);
 }
@@ -409,7 +432,10 @@ static void set_env (struct chaos *c)
 
 /* Little is kept, so that who was away needs what comes after that: the stored form. */
 static const char *const document_attrs[] = {
-    "broker.modules=fluid,compressor", "compressor.window=8", "compressor.compact=16", "event.replay=4",
+    "broker.modules=fluid,compressor",
+    "compressor.window=8",
+    "compressor.compact=16",
+    "event.replay=4",
 };
 
 /* It lies far enough back for clocks that step; or so far that time ends soon. */
@@ -444,7 +470,9 @@ static void set_attrs (struct chaos *c)
 /* Lines of the brokers' log that no fault explains. */
 static uint64_t read_log (struct chaos *c)
 {
-    static const char *const bad[] = { "Sanitizer", "runtime error", "Assertion", "assert", "double free", "corrupted" };
+    static const char *const bad[] = {
+        "Sanitizer", "runtime error", "Assertion", "assert", "double free", "corrupted"
+    };
     FILE *in = fopen (c->log, "re"), *out = c->opt.save_log ? fopen (c->opt.save_log, "we") : NULL;
     char *line = NULL;
     size_t size = 0;
@@ -477,27 +505,27 @@ static void print_steps (const struct chaos *c, const struct nemesis_report *n)
     printf ("faults: %" PRIu64 " in %.1f s:", total, (double)n->faults_us / 1e6);
     for (int i = 0; i < FAULT_COUNT; i++)
         printf (" %s %" PRIu64, fault_name (i), n->steps[i]);
-    printf ("\nbrokers: %" PRIu64 " kill, stop, cont and run, %" PRIu64 " of them refused; %" PRIu64 " gave up\n", n->asked,
-            n->refused, n->gave_up);
+    printf ("\nbrokers: %" PRIu64 " kill, stop, cont and run, %" PRIu64 " of them refused; %" PRIu64 " gave up\n",
+            n->asked, n->refused, n->gave_up);
     printf ("instance: %" PRIu64 " starts, %" PRIu64 " of them failed under faults\n", n->starts, n->failed_starts);
     for (uint32_t i = c->nranked; i < c->nclients; i++)
         answers += client_answers (c->client[i]);
     printf ("twins: %" PRIu64 " started, %" PRIu64 " requests answered by them\n", n->twins, answers);
     printf ("links: %" PRIu64 " connections, %" PRIu64 " bits turned over, %" PRIu64 " pauses of slow ones\n",
             links_connections (c->links), links_corrupted (c->links), links_pauses (c->links));
-    printf ("others: %" PRIu64 " rogues, %" PRIu64 " limits, %" PRIu64 " brokers ended in order\n", n->rogues, n->limits,
-            n->ended);
+    printf ("others: %" PRIu64 " rogues, %" PRIu64 " limits, %" PRIu64 " brokers ended in order\n", n->rogues,
+            n->limits, n->ended);
 }
 
 static void print_verdict (const struct verdict *v)
 {
-    printf ("requests: %" PRIu64 ": %" PRIu64 " answered, %" PRIu64 " refused, %" PRIu64 " ended with the connection, %" PRIu64
-            " unanswered\n", v->requests, v->answered, v->refused, v->lost, v->unanswered);
+    printf ("requests: %" PRIu64 ": %" PRIu64 " answered, %" PRIu64 " refused, %" PRIu64
+            " ended with the connection, %" PRIu64 " unanswered\n",
+            v->requests, v->answered, v->refused, v->lost, v->unanswered);
     printf ("ids: %" PRIu64 " in %" PRIu64 " runs\n", v->ids, v->runs);
     printf ("duplicates: %" PRIu64 "\nmalformed answers: %" PRIu64 "\nout of a client's order: %" PRIu64
-            "\nout of order beyond the bounds: %" PRIu64 " of %" PRIu64 " judged; %" PRIu64
-            " excused by a new root\n", v->duplicates, v->malformed, v->disorder,
-            v->misordered, v->judged, v->excused);
+            "\nout of order beyond the bounds: %" PRIu64 " of %" PRIu64 " judged; %" PRIu64 " excused by a new root\n",
+            v->duplicates, v->malformed, v->disorder, v->misordered, v->judged, v->excused);
     if (v->watermarks > 0)
         printf ("below the watermark: %" PRIu64 " (%" PRIu64 " watermarks)\n", v->below, v->watermarks);
     else
@@ -514,8 +542,10 @@ static void print_gaps (const struct chaos *c, const struct history *const *h)
     const struct window *outages = nemesis_outages (c->nemesis, &noutages);
 
     checker_gaps (h, c->nclients, outages, noutages, n->begun_us, n->done_us, &all, &one);
-    printf ("longest time without service: %.3f s anywhere; %.3f s at a rank that lives and reaches the root: rank %u at %"
-            PRIu64 " us\n", (double)all.us / 1e6, (double)one.us / 1e6, one.rank, one.at_us);
+    printf (
+        "longest time without service: %.3f s anywhere; %.3f s at a rank that lives and reaches the root: rank %u at %" PRIu64
+        " us\n",
+        (double)all.us / 1e6, (double)one.us / 1e6, one.rank, one.at_us);
 }
 
 /* Returns the number of violations. */
@@ -608,8 +638,14 @@ static void destroy_reactor (struct chaos *c)
 static int run (struct chaos *c)
 {
     struct instance_config instance = { IDTREE, c->run, c->state, c->log, c->opt.size, c->opt.fanout, c->attrs };
-    struct nemesis_config config = { make_plan (&c->opt), c->opt.steps, c->opt.duration_ms * 1000, HEAL_US,
-                                     c->opt.lease_ms * LEASE_MAX_PERCENT * 10, ROGUE, c->tune, c->opt.verbose };
+    struct nemesis_config config = { make_plan (&c->opt),
+                                     c->opt.steps,
+                                     c->opt.duration_ms * 1000,
+                                     HEAL_US,
+                                     c->opt.lease_ms * LEASE_MAX_PERCENT * 10,
+                                     ROGUE,
+                                     c->tune,
+                                     c->opt.verbose };
 
     struct twin_config twin = { BROKER, c->pmi, c->twin_dir, c->twin_socket, &instance };
 
@@ -634,8 +670,8 @@ int main (int argc, char **argv)
     take_options (&c.opt, argc, argv);
     if (c.opt.plan)
         return print_plan (&c.opt);
-    printf ("chaos: seed %" PRIu64 ", %u brokers, kary:%u, %u clients each, lease %" PRIu64 " ms\n", c.opt.seed, c.opt.size,
-            c.opt.fanout, c.opt.documents ? 2 : c.opt.clients, c.opt.lease_ms);
+    printf ("chaos: seed %" PRIu64 ", %u brokers, kary:%u, %u clients each, lease %" PRIu64 " ms\n", c.opt.seed,
+            c.opt.size, c.opt.fanout, c.opt.documents ? 2 : c.opt.clients, c.opt.lease_ms);
     fflush (stdout);
     make_dir (&c);
     if (keeper_split (c.dir, false) < 0)

@@ -83,9 +83,10 @@ static void judge_unique (const struct history *const *h, size_t n, struct verdi
             struct fluid_fields f = fluid_split (o->first);
 
             v->duplicates += (end < last ? end : last) - o->first + 1;
-            tell (v, "generator %u, %" PRIu64 " ms: id %" PRIu64 " was given to client %u at %" PRIu64
-                     " us and to client %u at %" PRIu64 " us", f.generator, f.timestamp_ms, o->first,
-                  far->client, far->got_us, o->client, o->got_us);
+            tell (v,
+                  "generator %u, %" PRIu64 " ms: id %" PRIu64 " was given to client %u at %" PRIu64
+                  " us and to client %u at %" PRIu64 " us",
+                  f.generator, f.timestamp_ms, o->first, far->client, far->got_us, o->client, o->got_us);
         }
         if (last > end)
             far = o;
@@ -119,9 +120,9 @@ static void judge_answer (const struct history *h, const struct history_answer *
         v->lost++;
     else if (a->errnum == ETIMEDOUT) {
         v->unanswered++;
-        tell (v, "client %u of rank %u: no answer to a request sent at %" PRIu64 " us", h->client, h->rank,
-              a->sent_us);
-    } else if (a->errnum != 0)
+        tell (v, "client %u of rank %u: no answer to a request sent at %" PRIu64 " us", h->client, h->rank, a->sent_us);
+    }
+    else if (a->errnum != 0)
         v->refused++;
     else {
         v->answered++;
@@ -129,7 +130,8 @@ static void judge_answer (const struct history *h, const struct history_answer *
         if (!is_good (h, a)) {
             v->malformed++;
             tell (v, "client %u of rank %u: a malformed answer at %" PRIu64 " us", h->client, h->rank, a->got_us);
-        } else if (h->runs[a->run].first <= a->after) {
+        }
+        else if (h->runs[a->run].first <= a->after) {
             v->disorder++;
             tell (v, "client %u of rank %u: asked at %" PRIu64 " us for ids above %" PRIu64 ", got %" PRIu64, h->client,
                   h->rank, a->sent_us, a->after, h->runs[a->run].first);
@@ -267,8 +269,12 @@ static bool place (const struct bounds *bounds, const struct history *h, const s
         if (one_us > bound_us)
             bound_us = one_us;
     }
-    *p = (struct placed){ (int64_t)(a->sent_us - bound_us), (int64_t)(a->got_us + bound_us), runs[0].first,
-                          runs[a->nruns - 1].first + (runs[a->nruns - 1].n - 1), h, a };
+    *p = (struct placed){ (int64_t)(a->sent_us - bound_us),
+                          (int64_t)(a->got_us + bound_us),
+                          runs[0].first,
+                          runs[a->nruns - 1].first + (runs[a->nruns - 1].n - 1),
+                          h,
+                          a };
     return true;
 }
 
@@ -291,9 +297,11 @@ static void tell_misordered (struct verdict *v, const struct placed *early, cons
     struct fluid_fields e = fluid_split (early->last), l = fluid_split (late->first);
 
     v->misordered++;
-    tell (v, "id of %" PRIu64 " ms by generator %u had come at %" PRIu64 " us, that of %" PRIu64
-             " ms by generator %u was asked for at %" PRIu64 " us, %" PRId64 " us beyond the bounds", e.timestamp_ms,
-          e.generator, early->a->got_us, l.timestamp_ms, l.generator, late->a->sent_us, late->from_us - early->to_us);
+    tell (v,
+          "id of %" PRIu64 " ms by generator %u had come at %" PRIu64 " us, that of %" PRIu64
+          " ms by generator %u was asked for at %" PRIu64 " us, %" PRId64 " us beyond the bounds",
+          e.timestamp_ms, e.generator, early->a->got_us, l.timestamp_ms, l.generator, late->a->sent_us,
+          late->from_us - early->to_us);
 }
 
 static size_t place_all (const struct history *const *h, size_t n, struct placed *placed)
@@ -401,8 +409,10 @@ static void judge_watermark (const struct history *const *h, size_t n, struct ve
             struct fluid_fields f = fluid_split (h[i]->runs[a->run].first);
             if (f.timestamp_ms < mark_ms) {
                 v->below++;
-                tell (v, "id of %" PRIu64 " ms by generator %u was asked for at %" PRIu64 " us; the watermark was %" PRIu64
-                         " ms before", f.timestamp_ms, f.generator, a->sent_us, mark_ms);
+                tell (v,
+                      "id of %" PRIu64 " ms by generator %u was asked for at %" PRIu64 " us; the watermark was %" PRIu64
+                      " ms before",
+                      f.timestamp_ms, f.generator, a->sent_us, mark_ms);
             }
         }
     free (all);

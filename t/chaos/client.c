@@ -22,10 +22,10 @@
 #include "die.h"
 #include "rng.h"
 
-#define SLOTS_MAX 8          /* requests under way */
-#define COUNT_BITS 16        /* sizes are spread evenly over their number of bits */
+#define SLOTS_MAX 8              /* requests under way */
+#define COUNT_BITS 16            /* sizes are spread evenly over their number of bits */
 #define ANSWER_TIMEOUT_MS 60000. /* counts as no answer at all; far above any hold of the nemesis */
-#define RETRY_MS 10.         /* after an error, or when there is no broker */
+#define RETRY_MS 10.             /* after an error, or when there is no broker */
 #define INFO_PERIOD_MS 100.
 
 struct slot {
@@ -116,7 +116,8 @@ static void answer_cb (idt_future_t *f, void *arg)
     if (idt_rpc_get_raw (f, &data, &size) == 0) {
         log_runs (c, data, size, &a);
         atomic_fetch_add (&c->answers, 1);
-    } else
+    }
+    else
         a.errnum = c->lost || errno == EPIPE || errno == EPROTO ? ECONNRESET : errno;
     if (a.errnum == EOVERFLOW) /* the time of ids is over: that is all that there is to say */
         atomic_fetch_add (&c->answers, 1);

@@ -17,13 +17,13 @@
 #include "history.h"
 
 struct client_config {
-    const char *uri;  /* borrowed */
+    const char *uri; /* borrowed */
     uint32_t rank;
-    uint32_t client;  /* number */
-    uint64_t seed;    /* of the sizes */
+    uint32_t client; /* number */
+    uint64_t seed;   /* of the sizes */
     bool asks_info;
     bool forgets;
-    int stop_fd;      /* readable: stop when all requests have ended */
+    int stop_fd; /* readable: stop when all requests have ended */
 };
 
 struct client;

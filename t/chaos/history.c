@@ -16,10 +16,10 @@ static void *grow (void *items, size_t n, size_t *size, size_t item)
     return must (realloc (items, *size * item));
 }
 
-#define APPEND(h, what, item)                                                                         \
-    do {                                                                                              \
-        (h)->what = grow ((h)->what, (h)->n##what, &(h)->what##_size, sizeof ((h)->what[0]));         \
-        (h)->what[(h)->n##what++] = (item);                                                           \
+#define APPEND(h, what, item)                                                                 \
+    do {                                                                                      \
+        (h)->what = grow ((h)->what, (h)->n##what, &(h)->what##_size, sizeof ((h)->what[0])); \
+        (h)->what[(h)->n##what++] = (item);                                                   \
     } while (0)
 
 void history_run (struct history *h, fluid_t first, uint32_t n)

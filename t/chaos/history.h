@@ -23,11 +23,11 @@ struct history_run {
 struct history_answer {
     uint64_t sent_us;
     uint64_t got_us;
-    fluid_t after;   /* the ids must be above; 0: none was named */
-    uint32_t count;  /* ids asked for */
-    int errnum;      /* 0: ids; ETIMEDOUT: nobody answered; ECONNRESET: the connection ended */
+    fluid_t after;  /* the ids must be above; 0: none was named */
+    uint32_t count; /* ids asked for */
+    int errnum;     /* 0: ids; ETIMEDOUT: nobody answered; ECONNRESET: the connection ended */
     uint32_t nruns;
-    size_t run;      /* index of its first run */
+    size_t run; /* index of its first run */
 };
 
 /* A broker told its bound on skew. */

@@ -35,7 +35,7 @@ struct instance {
     const struct instance_config *config;
     const struct instance_ops *ops;
     void *arg;
-    pid_t pid; /* 0: down */
+    pid_t pid;                /* 0: down */
     int pid_fd, in_fd, up_fd; /* -1: closed */
     idt_watcher_t *pid_w, *up_w;
 };
@@ -96,8 +96,7 @@ static int open_question (struct instance *in, struct question *q, const char *v
                         term ? ",\"signal\":15" : "");
 
     snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/start", in->config->rundir);
-    if (connect (q->fd, (struct sockaddr *)&addr, sizeof (addr)) < 0
-        || send (q->fd, text, len, MSG_NOSIGNAL) != len)
+    if (connect (q->fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 || send (q->fd, text, len, MSG_NOSIGNAL) != len)
         return -1;
     if (!(q->w = idt_fd_watcher_create (in->r, q->fd, IDT_POLLIN, question_cb, q)))
         die ("a question");
@@ -170,8 +169,8 @@ static void add_args (const struct instance_config *c, const char *argv[ARGS_MAX
     snprintf (text[0], sizeof (text[0]), "%u", c->size);
     snprintf (text[1], sizeof (text[1]), "kary:%u", c->fanout);
     snprintf (text[2], sizeof (text[2]), "statedir=%s", c->statedir);
-    const char *const head[] = { c->idtree, "start", "--size", text[0], "--topology", text[1], "--dir", c->rundir,
-                                 "-o", text[2] };
+    const char *const head[] = { c->idtree, "start", "--size",  text[0], "--topology",
+                                 text[1],   "--dir", c->rundir, "-o",    text[2] };
     const char *const tail[] = { "--", "/bin/sh", "-c", "echo up; exec >/dev/null cat", NULL };
 
     for (; n < sizeof (head) / sizeof (head[0]); n++)

@@ -93,12 +93,14 @@ static struct end *other (struct end *e)
 static void watch (struct end *e)
 {
     struct end *o = other (e);
-    int events = (e->len == 0 && !is_cut (e) && !e->pausing ? IDT_POLLIN : 0) | (o->len > 0 && !is_cut (o) ? IDT_POLLOUT : 0);
+    int events = (e->len == 0 && !is_cut (e) && !e->pausing ? IDT_POLLIN : 0)
+                 | (o->len > 0 && !is_cut (o) ? IDT_POLLOUT : 0);
 
     if (events) {
         idt_fd_watcher_set_events (e->w, events);
         idt_watcher_start (e->w);
-    } else
+    }
+    else
         idt_watcher_stop (e->w);
 }
 

@@ -18,9 +18,9 @@ enum link_mode {
     LINK_CUT_UP = 1,   /* what the child sends waits */
     LINK_CUT_DOWN = 2, /* what the ancestor sends waits */
     LINK_CUT = 3,
-    LINK_RESET,        /* connections end, new ones too */
-    LINK_CORRUPT,      /* one buffer in 'amount' has a bit turned over */
-    LINK_SLOW,         /* at most 'amount' bytes at a time, with a pause behind */
+    LINK_RESET,   /* connections end, new ones too */
+    LINK_CORRUPT, /* one buffer in 'amount' has a bit turned over */
+    LINK_SLOW,    /* at most 'amount' bytes at a time, with a pause behind */
 };
 
 struct links;

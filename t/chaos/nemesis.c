@@ -182,7 +182,8 @@ static void heal_on (struct nemesis *n, bool whole)
         surprise (n, n->was_whole ? "all brokers are up, but not every rank serves" : "not every broker came up");
         instance_crash (n->instance); /* so that no client is left waiting */
         drain (n);
-    } else if (whole && n->ops->served (n->arg, !n->was_whole))
+    }
+    else if (whole && n->ops->served (n->arg, !n->was_whole))
         drain (n);
     n->was_whole |= whole;
 }
@@ -251,7 +252,8 @@ static void down_cb (void *arg, int status)
         if (n->phase == PHASE_START || (status != 0 && n->report.surprises == 0))
             surprise (n, "idtree start ended with wait status %#x", (unsigned)status);
         idt_reactor_stop (n->r);
-    } else if (n->phase == PHASE_DRAIN)
+    }
+    else if (n->phase == PHASE_DRAIN)
         return;
     else if (was_up)
         surprise (n, "the instance ended by itself, with wait status %#x", (unsigned)status);

@@ -23,13 +23,13 @@ struct nemesis;
 
 struct nemesis_config {
     struct plan plan;
-    uint64_t steps;       /* that many; 0: as many as begin in duration_us */
+    uint64_t steps; /* that many; 0: as many as begin in duration_us */
     uint64_t duration_us;
-    uint64_t heal_us;     /* healing that takes longer is a violation */
+    uint64_t heal_us;      /* healing that takes longer is a violation */
     uint64_t lease_max_us; /* the longest that a root may have */
-    const char *rogue;    /* path of the program */
-    const char *tunedir;  /* where a broker finds the options of its rank */
-    bool verbose;         /* tell each step on stderr */
+    const char *rogue;     /* path of the program */
+    const char *tunedir;   /* where a broker finds the options of its rank */
+    bool verbose;          /* tell each step on stderr */
 };
 
 /* What the nemesis asks and tells of the clients; from the reactor. */

@@ -401,16 +401,26 @@ typedef void (*deed_f) (struct nemesis *n, uint32_t rank, const struct step *ste
 static const struct {
     deed_f begin, end;
 } deeds[FAULT_FULL] = {
-    [FAULT_KILL] = { begin_kill_step, end_kill_step },      [FAULT_TERM] = { begin_term_step, end_kill_step },
-    [FAULT_TUNE] = { begin_kill_step, end_kill_step },      [FAULT_STOP] = { begin_stop_step, end_stop_step },
-    [FAULT_STARVE] = { begin_rogue_step, end_rogue_step },  [FAULT_PAUSE] = { begin_stop_step, end_stop_step },
-    [FAULT_CUT] = { begin_link, end_link_step },            [FAULT_RESET] = { begin_link, end_link_step },
-    [FAULT_CORRUPT] = { begin_link, end_link_step },        [FAULT_SLOW] = { begin_link, end_link_step },
-    [FAULT_CLOCK] = { step_clock, NULL },                   [FAULT_BOOT] = { step_boot, NULL },
-    [FAULT_FILES] = { begin_limit_step, end_limit_step },   [FAULT_MEMORY] = { begin_limit_step, end_limit_step },
-    [FAULT_RELOAD] = { begin_rogue_step, end_rogue_step },  [FAULT_LIAR] = { begin_rogue_step, end_rogue_step },
-    [FAULT_GREEDY] = { begin_rogue_step, end_rogue_step },  [FAULT_DEAF] = { begin_rogue_step, end_rogue_step },
-    [FAULT_FLOOD] = { begin_rogue_step, end_rogue_step },   [FAULT_TWIN] = { begin_twin, end_twin },
+    [FAULT_KILL] = { begin_kill_step, end_kill_step },
+    [FAULT_TERM] = { begin_term_step, end_kill_step },
+    [FAULT_TUNE] = { begin_kill_step, end_kill_step },
+    [FAULT_STOP] = { begin_stop_step, end_stop_step },
+    [FAULT_STARVE] = { begin_rogue_step, end_rogue_step },
+    [FAULT_PAUSE] = { begin_stop_step, end_stop_step },
+    [FAULT_CUT] = { begin_link, end_link_step },
+    [FAULT_RESET] = { begin_link, end_link_step },
+    [FAULT_CORRUPT] = { begin_link, end_link_step },
+    [FAULT_SLOW] = { begin_link, end_link_step },
+    [FAULT_CLOCK] = { step_clock, NULL },
+    [FAULT_BOOT] = { step_boot, NULL },
+    [FAULT_FILES] = { begin_limit_step, end_limit_step },
+    [FAULT_MEMORY] = { begin_limit_step, end_limit_step },
+    [FAULT_RELOAD] = { begin_rogue_step, end_rogue_step },
+    [FAULT_LIAR] = { begin_rogue_step, end_rogue_step },
+    [FAULT_GREEDY] = { begin_rogue_step, end_rogue_step },
+    [FAULT_DEAF] = { begin_rogue_step, end_rogue_step },
+    [FAULT_FLOOD] = { begin_rogue_step, end_rogue_step },
+    [FAULT_TWIN] = { begin_twin, end_twin },
 };
 
 static void do_ranks (struct nemesis *n, deed_f deed, const struct step *step)

@@ -16,9 +16,9 @@
 #include "die.h"
 #include "nemesis_private.h"
 
-#define FILES_LEFT 16               /* numbers of files from here on are refused: all that are not open yet */
-#define MEMORY_LEFT (1 << 20)       /* bytes */
-#define ROGUE_LIMIT_US 120000000    /* one that does not end by then is killed */
+#define FILES_LEFT 16            /* numbers of files from here on are refused: all that are not open yet */
+#define MEMORY_LEFT (1 << 20)    /* bytes */
+#define ROGUE_LIMIT_US 120000000 /* one that does not end by then is killed */
 
 /* --- rogues ---------------------------------------------------------------------------------------- */
 

@@ -17,22 +17,34 @@
 
 static const struct {
     const char *name;
-    uint8_t often;     /* in a bag */
-    uint16_t min_ms;   /* of holding */
+    uint8_t often;         /* in a bag */
+    uint16_t min_ms;       /* of holding */
     uint16_t lease_tenths; /* the longest holding, in tenths of a lease above min_ms */
 } faults[FAULT_COUNT] = {
-    [FAULT_KILL] = { "kill", 8, 0, 20 },        [FAULT_TERM] = { "term", 3, 0, 10 },
-    [FAULT_TUNE] = { "tune", 3, 0, 10 },        [FAULT_STOP] = { "stop", 5, 10, 30 },
-    [FAULT_STARVE] = { "starve", 2, 100, 20 },  [FAULT_PAUSE] = { "pause", 2, 100, 30 },
-    [FAULT_CUT] = { "cut", 4, 50, 40 },         [FAULT_RESET] = { "reset", 2, 0, 10 },
-    [FAULT_CORRUPT] = { "corrupt", 2, 50, 10 }, [FAULT_SLOW] = { "slow", 2, 100, 30 },
-    [FAULT_CLOCK] = { "clock", 3, 0, 0 },       [FAULT_BOOT] = { "boot", 2, 0, 0 },
-    [FAULT_FILES] = { "files", 2, 100, 20 },    [FAULT_MEMORY] = { "memory", 1, 100, 20 },
-    [FAULT_RELOAD] = { "reload", 3, 100, 20 },  [FAULT_LIAR] = { "liar", 2, 100, 20 },
-    [FAULT_GREEDY] = { "greedy", 1, 100, 20 },  [FAULT_DEAF] = { "deaf", 1, 100, 20 },
-    [FAULT_FLOOD] = { "flood", 1, 100, 20 },    [FAULT_TWIN] = { "twin", 4, 100, 30 },
-    [FAULT_FULL] = { "disk-full", 1, 50, 60 }, [FAULT_BROKEN] = { "disk-broken", 1, 50, 60 },
-    [FAULT_FROZEN] = { "disk-frozen", 1, 50, 60 }, [FAULT_CRASH] = { "crash", 1, 0, 10 },
+    [FAULT_KILL] = { "kill", 8, 0, 20 },
+    [FAULT_TERM] = { "term", 3, 0, 10 },
+    [FAULT_TUNE] = { "tune", 3, 0, 10 },
+    [FAULT_STOP] = { "stop", 5, 10, 30 },
+    [FAULT_STARVE] = { "starve", 2, 100, 20 },
+    [FAULT_PAUSE] = { "pause", 2, 100, 30 },
+    [FAULT_CUT] = { "cut", 4, 50, 40 },
+    [FAULT_RESET] = { "reset", 2, 0, 10 },
+    [FAULT_CORRUPT] = { "corrupt", 2, 50, 10 },
+    [FAULT_SLOW] = { "slow", 2, 100, 30 },
+    [FAULT_CLOCK] = { "clock", 3, 0, 0 },
+    [FAULT_BOOT] = { "boot", 2, 0, 0 },
+    [FAULT_FILES] = { "files", 2, 100, 20 },
+    [FAULT_MEMORY] = { "memory", 1, 100, 20 },
+    [FAULT_RELOAD] = { "reload", 3, 100, 20 },
+    [FAULT_LIAR] = { "liar", 2, 100, 20 },
+    [FAULT_GREEDY] = { "greedy", 1, 100, 20 },
+    [FAULT_DEAF] = { "deaf", 1, 100, 20 },
+    [FAULT_FLOOD] = { "flood", 1, 100, 20 },
+    [FAULT_TWIN] = { "twin", 4, 100, 30 },
+    [FAULT_FULL] = { "disk-full", 1, 50, 60 },
+    [FAULT_BROKEN] = { "disk-broken", 1, 50, 60 },
+    [FAULT_FROZEN] = { "disk-frozen", 1, 50, 60 },
+    [FAULT_CRASH] = { "crash", 1, 0, 10 },
     [FAULT_RESTART] = { "restart", 1, 0, 5 },
 };
 

@@ -102,7 +102,8 @@ int main (void)
             plan_bag (faults_parse (lists[i])), lists[i]);
     ok (faults_parse ("kill,cut") == (1U << FAULT_KILL | 1U << FAULT_CUT), "a list is what it names");
     ok (!faults_parse ("") && !faults_parse ("kill,") && !faults_parse ("kil") && !faults_parse ("kill,,cut")
-            && !faults_parse ("alls"), "what names no fault is no list");
+            && !faults_parse ("alls"),
+        "what names no fault is no list");
     ok (kills_subtrees (), "subtrees are killed");
     return done_testing ();
 }

@@ -130,8 +130,14 @@ static bool lie (struct rogue *g)
         uint32_t nodeid;
         int flags;
     } ways[] = {
-        { IDT_NODEID_ANY, 0 }, { 0, 0 }, { 1, 0 }, { 3, 0 }, { 0, IDT_MSGFLAG_UPSTREAM }, { 1, IDT_MSGFLAG_UPSTREAM },
-        { 3, IDT_MSGFLAG_UPSTREAM }, { 7, IDT_MSGFLAG_UPSTREAM },
+        { IDT_NODEID_ANY, 0 },
+        { 0, 0 },
+        { 1, 0 },
+        { 3, 0 },
+        { 0, IDT_MSGFLAG_UPSTREAM },
+        { 1, IDT_MSGFLAG_UPSTREAM },
+        { 3, IDT_MSGFLAG_UPSTREAM },
+        { 7, IDT_MSGFLAG_UPSTREAM },
     };
     static const uint32_t roles[] = { IDT_ROLE_OWNER, IDT_ROLE_ALL, 0, UINT32_MAX, IDT_ROLE_USER };
 
@@ -172,7 +178,9 @@ static bool be_loud (struct rogue *g)
     static const char event[] = "{\"topic\":\"flood.x\",\"flags\":0}";
 
     for (int i = 0; i < FLOOD_EVENTS; i++)
-        if (send_forged (g, "event.publish", event, sizeof (event), IDT_NODEID_ANY, IDT_MSGFLAG_NORESPONSE, IDT_ROLE_OWNER) < 0)
+        if (send_forged (g, "event.publish", event, sizeof (event), IDT_NODEID_ANY, IDT_MSGFLAG_NORESPONSE,
+                         IDT_ROLE_OWNER)
+            < 0)
             return errno == ENOBUFS;
     return true;
 }
@@ -228,7 +236,8 @@ static bool reload (struct rogue *g)
 
 static int starve (pid_t pid)
 {
-    for (int turn = 0; !is_over (turn % 7 == 0 ? 4 * TURN_MS : TURN_MS) && kill (pid, turn % 2 ? SIGCONT : SIGSTOP) == 0; turn++)
+    for (int turn = 0;
+         !is_over (turn % 7 == 0 ? 4 * TURN_MS : TURN_MS) && kill (pid, turn % 2 ? SIGCONT : SIGSTOP) == 0; turn++)
         ;
     kill (pid, SIGCONT);
     return 0;

@@ -38,13 +38,13 @@ int main (int argc, char **argv)
     snprintf (socket, sizeof (socket), "%s/second.local", argv[2]);
     struct instance_config instance = { .logfile = argv[3],
                                         .statedir = argv[2],
-                                        .size = (uint32_t) atoi (argv[4]),
-                                        .fanout = (uint32_t) atoi (argv[5]),
-                                        .attrs = (const char *const *) argv + 7 };
+                                        .size = (uint32_t)atoi (argv[4]),
+                                        .fanout = (uint32_t)atoi (argv[5]),
+                                        .attrs = (const char *const *)argv + 7 };
     struct twin_config config = { BROKER, argv[1], argv[2], socket, &instance };
     struct twin *twin = twin_create (r, &config);
 
-    if (!twin_start (twin, (uint32_t) atoi (argv[6])))
+    if (!twin_start (twin, (uint32_t)atoi (argv[6])))
         die ("nothing was kept of that rank");
     idt_watcher_start (in);
     idt_reactor_run (r, IDT_REACTOR_DEFAULT);

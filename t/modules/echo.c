@@ -82,9 +82,9 @@ static void end_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST, "echo.echo", echo_cb, 0 },   { IDT_MSGTYPE_REQUEST, "echo.ask", ask_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "echo.hold", hold_cb, 0 },   { IDT_MSGTYPE_REQUEST, "echo.event", event_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "echo.end", end_cb, 0 },     IDT_HANDLERS_END,
+    { IDT_MSGTYPE_REQUEST, "echo.echo", echo_cb, 0 }, { IDT_MSGTYPE_REQUEST, "echo.ask", ask_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "echo.hold", hold_cb, 0 }, { IDT_MSGTYPE_REQUEST, "echo.event", event_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "echo.end", end_cb, 0 },   IDT_HANDLERS_END,
 };
 
 int mod_main (idt_t *h, int argc, char **argv)

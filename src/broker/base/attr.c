@@ -90,8 +90,8 @@ static int check_text (const char *name, const char *value, idt_error_t *errp)
     if (good == len)
         return 0;
     errno = EINVAL;
-    return errprintf (errp, "attribute %s: byte %zu of its value (0x%02x) is %s", name, good + 1, (unsigned char)value[good],
-                      utf8_span (value, len) > good ? "a control character" : "not UTF-8");
+    return errprintf (errp, "attribute %s: byte %zu of its value (0x%02x) is %s", name, good + 1,
+                      (unsigned char)value[good], utf8_span (value, len) > good ? "a control character" : "not UTF-8");
 }
 
 int attr_check (const char *name, const char *value, idt_error_t *errp)
@@ -196,8 +196,7 @@ const char *attr_get (struct attrs *a, const char *name, int *flags)
     return attr->value;
 }
 
-int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max, uint32_t *value,
-                  idt_error_t *errp)
+int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max, uint32_t *value, idt_error_t *errp)
 {
     const char *s = attr_get (a, name, NULL);
     char *end;
@@ -235,8 +234,7 @@ static int parse_size (const char *s, double *bytes)
     return -1;
 }
 
-int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max, uint64_t *value,
-                   idt_error_t *errp)
+int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max, uint64_t *value, idt_error_t *errp)
 {
     const char *s = attr_get (a, name, NULL);
     double x;
@@ -245,15 +243,14 @@ int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max
         return 0;
     if (parse_size (s, &x) < 0 || x < (double)min || x > (double)max) {
         errno = EINVAL;
-        return errprintf (errp, "attribute %s=%s: must be a size from %ju to %ju (k, M and G may follow)",
-                          name, s, (uintmax_t)min, (uintmax_t)max);
+        return errprintf (errp, "attribute %s=%s: must be a size from %ju to %ju (k, M and G may follow)", name, s,
+                          (uintmax_t)min, (uintmax_t)max);
     }
     *value = x;
     return 0;
 }
 
-int attr_get_seconds (struct attrs *a, const char *name, double min, double max, double *value,
-                      idt_error_t *errp)
+int attr_get_seconds (struct attrs *a, const char *name, double min, double max, double *value, idt_error_t *errp)
 {
     const char *s = attr_get (a, name, NULL);
     uint64_t ms;
@@ -262,8 +259,8 @@ int attr_get_seconds (struct attrs *a, const char *name, double min, double max,
         return 0;
     if (parse_duration (s, max * 1E3, &ms) < 0 || ms < min * 1E3) {
         errno = EINVAL;
-        return errprintf (errp, "attribute %s=%s: must be a time from %gs to %gs (ms, s, m, h or d may follow)",
-                          name, s, min, max);
+        return errprintf (errp, "attribute %s=%s: must be a time from %gs to %gs (ms, s, m, h or d may follow)", name,
+                          s, min, max);
     }
     *value = ms / 1E3;
     return 0;

@@ -27,7 +27,7 @@ enum attr_flag {
  */
 typedef int (*attr_set_f) (const char *name, const char *value, void *arg, idt_error_t *errp);
 
-#define ATTR_NAME_MAX 256   /* bytes */
+#define ATTR_NAME_MAX 256    /* bytes */
 #define ATTR_VALUE_MAX 65536 /* bytes of what is given or set; the broker's own facts may be longer (hostlist) */
 
 struct attrs *attrs_create (void); /* NULL with errno ENOMEM */
@@ -62,8 +62,7 @@ const char *attr_get (struct attrs *a, const char *name, int *flags);
 /* Values as numbers, in a range that is told to who set it wrong.  'value' is untouched where the attribute
  * is not defined (returns 0).  Returns -1 with errno EINVAL and 'errp' filled.
  */
-int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max, uint32_t *value,
-                  idt_error_t *errp);
+int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max, uint32_t *value, idt_error_t *errp);
 int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max, uint64_t *value,
                    idt_error_t *errp); /* with k, M, G */
 int attr_get_seconds (struct attrs *a, const char *name, double min, double max, double *value,

@@ -62,8 +62,8 @@ static void test_check (void)
 
         a = attrs_create ();
         attr_define (a, "set", "1", ATTR_SETTABLE, &err);
-        ok ((attr_check (name, value, &err) == 0) == fine && (fine || strcmp (err.text, text) == 0),
-            "case %zu: %s", i, fine ? "is taken" : err.text);
+        ok ((attr_check (name, value, &err) == 0) == fine && (fine || strcmp (err.text, text) == 0), "case %zu: %s", i,
+            fine ? "is taken" : err.text);
         ok ((attr_default (a, name, value) != NULL) == fine && (attr_give (a, name, value) == 0) == fine
                 && (attr_update (a, name, value, NULL) == 0) == fine,
             "whoever sets it");
@@ -77,7 +77,8 @@ static void test_check (void)
         "a fact that no answer could carry is refused: %s", err.text);
     memset (big, 'x', ATTR_VALUE_MAX + 1);
     big[ATTR_VALUE_MAX + 1] = '\0';
-    ok (attr_give (a, "big", big) < 0 && attr_set (a, "set", big, &err) < 0 && errno == EINVAL && strstr (err.text, "65537"),
+    ok (attr_give (a, "big", big) < 0 && attr_set (a, "set", big, &err) < 0 && errno == EINVAL
+            && strstr (err.text, "65537"),
         "a value that is too long is refused: %s", err.text);
     ok (attr_give (a, "big", big + 1) == 0 && attr_define (a, "list", big, 0, &err) == 0,
         "but not one of that size, or the broker's own");
@@ -105,14 +106,17 @@ static void test_set (void)
     ok (attr_set (a, "fact", "2", &err) < 0 && errno == EINVAL && strcmp (err.text, "attribute may not be updated") == 0
             && attr_set (a, "plain", "2", &err) < 0 && errno == EINVAL,
         "nor what is immutable or the broker's");
-    ok (attr_set (a, "level", "2", &err) == 0 && strcmp (attr_get (a, "level", NULL), "2") == 0, "but what is settable");
-    ok (attr_own (a, "level", refuse_bad, &asked, &err) == 0 && asked == 1, "an owner is asked about the present value");
+    ok (attr_set (a, "level", "2", &err) == 0 && strcmp (attr_get (a, "level", NULL), "2") == 0,
+        "but what is settable");
+    ok (attr_own (a, "level", refuse_bad, &asked, &err) == 0 && asked == 1,
+        "an owner is asked about the present value");
     ok (attr_set (a, "level", "bad", &err) < 0 && errno == EINVAL && strstr (err.text, "bad is bad")
             && strcmp (attr_get (a, "level", NULL), "2") == 0,
         "... and may refuse a new one, which changes nothing");
     ok (attr_set (a, "level", attr_get (a, "level", NULL), &err) == 0 && strcmp (attr_get (a, "level", NULL), "2") == 0,
         "a value may be set to itself");
-    ok (attr_update (a, "fact", "3", &err) == 0 && strcmp (attr_get (a, "fact", NULL), "3") == 0, "the broker may set any");
+    ok (attr_update (a, "fact", "3", &err) == 0 && strcmp (attr_get (a, "fact", NULL), "3") == 0,
+        "the broker may set any");
     ok (attr_own (a, "nosuch", refuse_bad, &asked, &err) < 0 && errno == ENOENT, "only what is there has an owner");
     attrs_destroy (a);
 }
@@ -133,10 +137,23 @@ static bool number_agrees (int rc, double got, const struct number *n, const cha
 static void test_u32 (void)
 {
     static const struct number numbers[] = {
-        { "1", 1 },   { "10", 10 },  { "007", 7 }, { "0", -1 },   { "11", -1 },  { "", -1 },
-        { "-1", -1 }, { "+1", -1 },  { " 1", -1 }, { "1 ", -1 },  { "1x", -1 },  { "0x1", -1 },
-        { "1.0", -1 }, { "4294967297", -1 }, { "18446744073709551617", -1 },
-        { "99999999999999999999999", -1 }, { "one", -1 },
+        { "1", 1 },
+        { "10", 10 },
+        { "007", 7 },
+        { "0", -1 },
+        { "11", -1 },
+        { "", -1 },
+        { "-1", -1 },
+        { "+1", -1 },
+        { " 1", -1 },
+        { "1 ", -1 },
+        { "1x", -1 },
+        { "0x1", -1 },
+        { "1.0", -1 },
+        { "4294967297", -1 },
+        { "18446744073709551617", -1 },
+        { "99999999999999999999999", -1 },
+        { "one", -1 },
     };
 
     for (size_t i = 0; i < sizeof (numbers) / sizeof (numbers[0]); i++) {
@@ -147,8 +164,8 @@ static void test_u32 (void)
 
         attr_give (a, "n", numbers[i].text);
         rc = attr_get_u32 (a, "n", 1, 10, &value, &err);
-        ok (number_agrees (rc, rc < 0 && value == 0 ? -1. : value, &numbers[i], err.text), "a number from 1 to 10: '%s' %s",
-            numbers[i].text, numbers[i].value < 0 ? "is none" : "is one");
+        ok (number_agrees (rc, rc < 0 && value == 0 ? -1. : value, &numbers[i], err.text),
+            "a number from 1 to 10: '%s' %s", numbers[i].text, numbers[i].value < 0 ? "is none" : "is one");
         attrs_destroy (a);
     }
 }
@@ -179,8 +196,8 @@ static void test_seconds (void)
 {
     static const struct number numbers[] = {
         { "1", 1 },   { "1s", 1 },    { "500ms", .5 }, { "0.5s", .5 }, { "2m", 120 }, { "1h", 3600 },
-        { "2h", -1 }, { "50ms", -1 }, { "-1s", -1 },   { "1d", -1 },  { "nan", -1 }, { "infinity", -1 },
-        { "", -1 },   { "s", -1 },    { "1S", -1 },    { "0x1", -1 }, { ".5s", -1 },
+        { "2h", -1 }, { "50ms", -1 }, { "-1s", -1 },   { "1d", -1 },   { "nan", -1 }, { "infinity", -1 },
+        { "", -1 },   { "s", -1 },    { "1S", -1 },    { "0x1", -1 },  { ".5s", -1 },
     };
 
     for (size_t i = 0; i < sizeof (numbers) / sizeof (numbers[0]); i++) {
@@ -204,8 +221,8 @@ static void test_absent (void)
     uint64_t size = 6;
     double t = 7.;
 
-    ok (attr_get_u32 (a, "x", 1, 2, &n, NULL) == 0 && n == 5 && attr_get_size (a, "x", 1, 2, &size, NULL) == 0 && size == 6
-            && attr_get_seconds (a, "x", 1, 2, &t, NULL) == 0 && t > 6.9,
+    ok (attr_get_u32 (a, "x", 1, 2, &n, NULL) == 0 && n == 5 && attr_get_size (a, "x", 1, 2, &size, NULL) == 0
+            && size == 6 && attr_get_seconds (a, "x", 1, 2, &t, NULL) == 0 && t > 6.9,
         "a number that is not defined keeps its default");
     attrs_destroy (a);
 }
@@ -243,12 +260,12 @@ static void test_unclaimed (void)
     ok (!attr_unclaimed (a, NULL, NULL), "nothing given is nothing unclaimed");
     attr_give (a, "defined", "1");
     attr_give (a, "asked", "1");
-    attr_give (a, "mispelt", "1");
+    attr_give (a, "misspelt", "1");
     attr_define (a, "defined", "0", 0, NULL);
     attr_get (a, "asked", NULL);
-    ok (attr_unclaimed (a, NULL, NULL) && strcmp (attr_unclaimed (a, NULL, NULL), "mispelt") == 0,
+    ok (attr_unclaimed (a, NULL, NULL) && strcmp (attr_unclaimed (a, NULL, NULL), "misspelt") == 0,
         "what was given and nobody defines or asks for is told");
-    attr_get (a, "mispelt", NULL);
+    attr_get (a, "misspelt", NULL);
     ok (!attr_unclaimed (a, NULL, NULL), "... until somebody does");
     attrs_destroy (a);
 }

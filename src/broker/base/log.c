@@ -177,8 +177,8 @@ void log_print (struct log *log, int level, const char *name, const char *text)
 
     clock_gettime (CLOCK_REALTIME, &ts);
     strftime (stamp, sizeof (stamp), "%Y-%m-%dT%H:%M:%S", gmtime_r (&ts.tv_sec, &tm));
-    n = snprintf (line, sizeof (line), "<%d>1 %s.%06ldZ %u %s %d - - %s", level << 3, stamp,
-                  ts.tv_nsec / 1000, log->rank, name, (int)getpid (), text);
+    n = snprintf (line, sizeof (line), "<%d>1 %s.%06ldZ %u %s %d - - %s", level << 3, stamp, ts.tv_nsec / 1000,
+                  log->rank, name, (int)getpid (), text);
     append (log, line, n < (int)sizeof (line) ? (size_t)n : sizeof (line) - 1);
 }
 
@@ -222,7 +222,8 @@ void log_tell_left_out (struct log *log, double now)
         unsigned long n = log_limit_left_out (&log->limits[i], now);
 
         if (n > 0)
-            log_printf (log, LOG_WARNING, refusals[i].name, "%lu more %s were left out of this log", n, refusals[i].what);
+            log_printf (log, LOG_WARNING, refusals[i].name, "%lu more %s were left out of this log", n,
+                        refusals[i].what);
     }
 }
 

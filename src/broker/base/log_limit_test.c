@@ -75,8 +75,8 @@ static void test_log (void)
     log_tell_left_out (log, 0);
     ok (lines == LOG_LIMIT_LINES + 1, "nothing is told too soon");
     log_tell_left_out (log, 1e12);
-    ok (lines == LOG_LIMIT_LINES + 2 && strstr (last, " local ") && strstr (last, "480 more"), "then how many were left out: %s",
-        last);
+    ok (lines == LOG_LIMIT_LINES + 2 && strstr (last, " local ") && strstr (last, "480 more"),
+        "then how many were left out: %s", last);
     log_destroy (log);
     attrs_destroy (attrs);
 }

@@ -35,8 +35,7 @@ int topo_parse (struct topo *t, const char *uri, uint32_t size, idt_error_t *err
     }
     if (parse_fanout (uri + 5, &k) < 0) {
         errno = EINVAL;
-        return errprintf (errp, "topology '%s': the fanout must be a number from 1 to %d", uri,
-                          TOPO_MAX_FANOUT);
+        return errprintf (errp, "topology '%s': the fanout must be a number from 1 to %d", uri, TOPO_MAX_FANOUT);
     }
     *t = (struct topo){ .size = size, .k = k };
     return 0;

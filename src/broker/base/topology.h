@@ -26,10 +26,10 @@ struct topo {
 /* Read 'uri' ("kary:K") for 'size' (>= 1) brokers.  Returns 0, or -1 with errno EINVAL and 'errp' filled. */
 int topo_parse (struct topo *t, const char *uri, uint32_t size, idt_error_t *errp);
 
-uint32_t topo_parent (const struct topo *t, uint32_t rank);      /* TOPO_NONE: the root */
-uint32_t topo_child_count (const struct topo *t, uint32_t rank); /* 0 ... k */
+uint32_t topo_parent (const struct topo *t, uint32_t rank);            /* TOPO_NONE: the root */
+uint32_t topo_child_count (const struct topo *t, uint32_t rank);       /* 0 ... k */
 uint32_t topo_child (const struct topo *t, uint32_t rank, uint32_t i); /* i < topo_child_count () */
-uint32_t topo_level (const struct topo *t, uint32_t rank);       /* root: 0 */
+uint32_t topo_level (const struct topo *t, uint32_t rank);             /* root: 0 */
 uint32_t topo_maxlevel (const struct topo *t);
 uint32_t topo_subtree_size (const struct topo *t, uint32_t rank); /* with the rank itself */
 

@@ -10,8 +10,8 @@
 
 static void test_parse (void)
 {
-    static const char *bad[] = { "",        "kary",     "kary:",   "kary:0",  "kary:-1",
-                                 "kary:0x", "kary:0x2", "kary: 2", "kary:2 ", "kary:99999999999999999999",
+    static const char *bad[] = { "",        "kary",     "kary:",   "kary:0",      "kary:-1",
+                                 "kary:0x", "kary:0x2", "kary: 2", "kary:2 ",     "kary:99999999999999999999",
                                  "binary",  "KARY:2",   "kary:+2", "kary:1048577" };
     struct topo t;
     idt_error_t err;

@@ -46,7 +46,7 @@ static bool has_work (const struct module *m)
     if (m->said.count > 0 || m->replies.count > 0)
         return true;
     return m->asks && turns_waiting (m->asks)
-        && (!m->in || __atomic_load_n (&m->inside, __ATOMIC_RELAXED) < MODULE_MAX_INSIDE);
+           && (!m->in || __atomic_load_n (&m->inside, __ATOMIC_RELAXED) < MODULE_MAX_INSIDE);
 }
 
 /* Put it into the list of those with something to hand on, or take it out. */

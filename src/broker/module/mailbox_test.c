@@ -46,15 +46,13 @@ static void test_one_thread (void)
 {
     struct mailbox *mb = mailbox_create (3, drop);
 
-    ok (mb && !readable (mb) && !mailbox_pop (mb) && errno == EAGAIN,
-        "a new mailbox is empty: EAGAIN");
+    ok (mb && !readable (mb) && !mailbox_pop (mb) && errno == EAGAIN, "a new mailbox is empty: EAGAIN");
     ok (mailbox_push_new (mb, message (0)) == 0 && readable (mb), "with a message it is readable");
-    ok (mailbox_push_new (mb, message (1)) == 0 && mailbox_push_new (mb, message (2)) == 0
-            && mailbox_count (mb) == 3, "it takes as many as its limit");
+    ok (mailbox_push_new (mb, message (1)) == 0 && mailbox_push_new (mb, message (2)) == 0 && mailbox_count (mb) == 3,
+        "it takes as many as its limit");
     ok (mailbox_push_new (mb, message (3)) < 0 && errno == ENOBUFS, "but no more: ENOBUFS");
     ok (mailbox_pop (mb) == message (0) && mailbox_pop (mb) == message (1), "first in, first out");
-    ok (readable (mb) && mailbox_pop (mb) == message (2) && !readable (mb),
-        "it is readable until the last one is out");
+    ok (readable (mb) && mailbox_pop (mb) == message (2) && !readable (mb), "it is readable until the last one is out");
     ok (mailbox_push_new (mb, message (4)) == 0 && readable (mb), "and again with the next");
     mailbox_close (mb);
     mailbox_close (mb);
@@ -65,8 +63,7 @@ static void test_one_thread (void)
 
     mb = mailbox_create (3, drop);
     mailbox_close (mb);
-    ok (readable (mb) && !mailbox_pop (mb) && errno == EPIPE,
-        "closing an empty one wakes the reader");
+    ok (readable (mb) && !mailbox_pop (mb) && errno == EPIPE, "closing an empty one wakes the reader");
     mailbox_destroy (mb);
     mb = mailbox_create (3, drop);
     mailbox_push_new (mb, message (0));

@@ -24,10 +24,10 @@
 
 #define MODULE_MAX_ARGS 64
 #define MODULE_MAX_NAME 64
-#define MODULE_TURN_US 250       /* time in which messages are handed on before sockets get their turn */
-#define MODULE_MAX_ASKS 16384    /* requests that wait for one service */
+#define MODULE_TURN_US 250    /* time in which messages are handed on before sockets get their turn */
+#define MODULE_MAX_ASKS 16384 /* requests that wait for one service */
 #define MODULE_MAX_BYTES (16 << 20)
-#define MODULE_MAX_INSIDE 256    /* requests that a thread has and has not looked at */
+#define MODULE_MAX_INSIDE 256 /* requests that a thread has and has not looked at */
 
 /* Control messages of a thread to its host. */
 enum module_control { MODULE_CONTROL_STARTED = 0, MODULE_CONTROL_ROOM = 1 };
@@ -84,7 +84,7 @@ struct modules {
     struct module *builtin;
     struct absents *absents;
     TAILQ_HEAD (, module) active;
-    uint64_t seed; /* of askers' keys */
+    uint64_t seed;     /* of askers' keys */
     uint64_t max_json; /* bytes of a request's text that is parsed on the reactor */
 };
 

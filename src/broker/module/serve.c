@@ -21,8 +21,9 @@ static json_t *describe (struct module *m)
 
     router_service_foreach (m->ms->router, m->peer, append_service, &services);
     return json_pack ("{s:s s:s s:i s:i s:o s:i s:i}", "name", m->name, "path", m->path, "idle",
-                      (int)(module_now () - m->used), "status", m->stopping ? MODULE_STOPPING : m->status, "services", services, "sendqueue",
-                      m->out ? (int)mailbox_count (m->out) : 0, "recvqueue", m->in ? (int)mailbox_count (m->in) : 0);
+                      (int)(module_now () - m->used), "status", m->stopping ? MODULE_STOPPING : m->status, "services",
+                      services, "sendqueue", m->out ? (int)mailbox_count (m->out) : 0, "recvqueue",
+                      m->in ? (int)mailbox_count (m->in) : 0);
 }
 
 static void list_cb (idt_t *h, const idt_msg_t *msg, void *arg)

@@ -242,7 +242,8 @@ static int queue_answer (struct channel *ch, const idt_msg_t *msg)
     char text[128];
 
     if (size > CHANNEL_MAX_MESSAGE) {
-        snprintf (text, sizeof (text), "an answer of %zu bytes is longer than a link takes (%zu)", size, CHANNEL_MAX_MESSAGE);
+        snprintf (text, sizeof (text), "an answer of %zu bytes is longer than a link takes (%zu)", size,
+                  CHANNEL_MAX_MESSAGE);
         return queue_error (ch, msg, EMSGSIZE, text);
     }
     if (ch->bytes[CLASS_ANSWER] == 0 || ch->bytes[CLASS_ANSWER] + size <= ch->max_queue)
@@ -298,7 +299,7 @@ static int put (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 static bool may_pass (const struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
     return !ch->blocked && piece_is_empty (&ch->out[c]) && count_waiting (ch, c) == 0
-        && window_may_send (&ch->window, c) && idt_msg_encode_size (msg) <= CHANNEL_PART;
+           && window_may_send (&ch->window, c) && idt_msg_encode_size (msg) <= CHANNEL_PART;
 }
 
 int channel_send (struct channel *ch, const idt_msg_t *msg)

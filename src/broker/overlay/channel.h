@@ -29,7 +29,7 @@
 #define CHANNEL_MAX_ASK_BYTES ((size_t)8 << 20)
 #define CHANNEL_MAX_CONTROL 1024
 #define CHANNEL_MAX_ERRORS 65536 /* that wait in the place of answers */
-#define CHANNEL_OVERHEAD 256 /* bytes that a message costs beside its own */
+#define CHANNEL_OVERHEAD 256     /* bytes that a message costs beside its own */
 
 struct channel_ops {
     /* Put a message on the wire.  Returns 0, or -1 with errno set: EAGAIN (not now), or the link is gone. */
@@ -66,7 +66,7 @@ struct channel {
     struct window window;
     uint64_t window_bytes;
     uint32_t window_messages;
-    size_t max_queue; /* bytes of answers that may wait, and of events */
+    size_t max_queue;            /* bytes of answers that may wait, and of events */
     struct fifo fifo[CLASS_ASK]; /* control, events */
     size_t bytes[CLASS_ASK];
     size_t errors; /* among the answers */

@@ -24,7 +24,7 @@
 
 struct end {
     struct channel channel;
-    struct fifo wire; /* what it sent, and the other end has not read */
+    struct fifo wire;   /* what it sent, and the other end has not read */
     size_t bytes, most; /* on the wire */
     unsigned seed;
     int room; /* messages that the wire takes; negative: as many as may be */
@@ -80,7 +80,8 @@ static void message_came (void *arg, idt_msg_t *msg)
 
         check_payload (e, msg, e->asks[asker]++);
         e->came[CLASS_ASK]++;
-    } else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE && idt_msg_errnum (msg) != 0)
+    }
+    else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE && idt_msg_errnum (msg) != 0)
         e->errors++;
     else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
         check_payload (e, msg, e->came[CLASS_ANSWER]++);
@@ -148,8 +149,8 @@ static void settle (struct end *a, struct end *b)
 
 static idt_msg_t *make (enum link_class c, uint32_t number, size_t size, int asker)
 {
-    static const enum idt_msgtype types[]
-        = { IDT_MSGTYPE_CONTROL, IDT_MSGTYPE_RESPONSE, IDT_MSGTYPE_EVENT, IDT_MSGTYPE_REQUEST };
+    static const enum idt_msgtype types[] = { IDT_MSGTYPE_CONTROL, IDT_MSGTYPE_RESPONSE, IDT_MSGTYPE_EVENT,
+                                              IDT_MSGTYPE_REQUEST };
     idt_msg_t *msg = idt_msg_create (types[c]);
     uint32_t head[2] = { number, size };
     char *p;
@@ -200,8 +201,8 @@ static void act (struct end *e, struct end *other)
 static bool all_came (const struct end *from, const struct end *to)
 {
     return to->wrong == 0 && to->errors == (int)channel_stats (&from->channel).failed
-        && memcmp (from->sent + CLASS_EVENT, to->came + CLASS_EVENT, sizeof (uint32_t) * 2) == 0
-        && from->sent[CLASS_ANSWER] == to->came[CLASS_ANSWER] + to->errors;
+           && memcmp (from->sent + CLASS_EVENT, to->came + CLASS_EVENT, sizeof (uint32_t) * 2) == 0
+           && from->sent[CLASS_ANSWER] == to->came[CLASS_ANSWER] + to->errors;
 }
 
 static void test_history (unsigned seed, bool credits)
@@ -278,7 +279,8 @@ static void test_deaf (void)
     step (&b, &a);
     while (put (&a, CLASS_ASK, 1000) == 0)
         asks++;
-    ok (errno == EXFULL && channel_stats (&a.channel).refused == 1, "asks for which there is no room are refused (after %zu)", asks);
+    ok (errno == EXFULL && channel_stats (&a.channel).refused == 1,
+        "asks for which there is no room are refused (after %zu)", asks);
     for (int i = 0; i < 10000; i++)
         put (&a, CLASS_ANSWER, 1000);
     while (put (&a, CLASS_EVENT, 1000) == 0)
@@ -386,7 +388,8 @@ static void test_too_much (void)
     e.room = 0;
     channel_open (&e.channel, true);
     for (int i = 0; i < 360 && !channel_broken (&e.channel); i++)
-        e.channel.window.granted[CLASS_ASK] = e.channel.window.received[CLASS_ASK], give (&e, make (CLASS_ASK, i, 8, 0));
+        e.channel.window.granted[CLASS_ASK] = e.channel.window.received[CLASS_ASK],
+        give (&e, make (CLASS_ASK, i, 8, 0));
     ok (channel_broken (&e.channel) && e.came[CLASS_ASK] == 0, "who sends more than was granted breaks the link");
     end_fini (&e);
 }
@@ -397,7 +400,8 @@ int main (void)
 
     for (unsigned seed = 1; seed <= 30; seed++)
         test_history (seed, true);
-    ok (tap_failed == failed, "in 30 histories all comes, whole and in order, and never more than a window is on the way");
+    ok (tap_failed == failed,
+        "in 30 histories all comes, whole and in order, and never more than a window is on the way");
     for (unsigned seed = 1; seed <= 10; seed++)
         test_history (seed, false);
     ok (tap_failed == failed, "... also where one of the two knows no credit: the wire takes what it takes");

@@ -292,7 +292,8 @@ static void recv_cb (struct zwatcher *zs, void *arg)
         else
             doom (c, "it sent a malformed message");
         child_check (c);
-    } else if (msg)
+    }
+    else if (msg)
         children_stranger (down, msg, &from);
 }
 

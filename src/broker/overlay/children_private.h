@@ -17,12 +17,12 @@ struct child {
     struct peer peer;
     struct children *down;
     struct channel channel;
-    uint64_t event;      /* number of the last event that was sent to it, or that it has no more need of */
-    uint64_t event_next; /* ... of the one that is being sent */
-    enum health health;       /* of its subtree, as it says; LOST and OFFLINE: not connected */
-    double since;             /* link_now () of the last change of health */
-    double heard;             /* link_now () of its last message */
-    int fd;                   /* of its connection, as the monitor names it */
+    uint64_t event;                  /* number of the last event that was sent to it, or that it has no more need of */
+    uint64_t event_next;             /* ... of the one that is being sent */
+    enum health health;              /* of its subtree, as it says; LOST and OFFLINE: not connected */
+    double since;                    /* link_now () of the last change of health */
+    double heard;                    /* link_now () of its last message */
+    int fd;                          /* of its connection, as the monitor names it */
     char uuid[IDT_MSG_UUID_LEN + 1]; /* of the broker: its incarnation */
     char host[256];
     bool adopted;
@@ -32,7 +32,7 @@ struct child {
     uint64_t hello_us;        /* our clock's reading (instance) when it came */
     char hello_identity[IDT_MSG_UUID_LEN + 1];
     int hello_fd;
-    bool hello_credits; /* it knows of them */
+    bool hello_credits;   /* it knows of them */
     uint64_t hello_event; /* where it is in our stream of events */
 };
 
@@ -44,9 +44,9 @@ struct children {
     struct child **children; /* the children proper in order of rank, then the adopted ones */
     uint32_t count;          /* of the children proper */
     uint32_t total;
-    uint32_t size;           /* of the array */
-    uint32_t first;          /* rank of children[0] */
-    uint32_t budget;         /* adopted ones that may be taken in until the next beat */
+    uint32_t size;   /* of the array */
+    uint32_t first;  /* rank of children[0] */
+    uint32_t budget; /* adopted ones that may be taken in until the next beat */
     bool accept;
     bool stopping; /* takes no child in any more */
     bool doomed;   /* one of them is */

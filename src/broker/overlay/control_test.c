@@ -46,9 +46,11 @@ static void test_up (void)
     const void *data;
     size_t size;
 
-    ok (idt_msg_control_type (msg) == CONTROL_HEARTBEAT && idt_msg_control_status (msg) == 2, "a beat tells the health");
+    ok (idt_msg_control_type (msg) == CONTROL_HEARTBEAT && idt_msg_control_status (msg) == 2,
+        "a beat tells the health");
     ok (control_decode_up (msg, &sent) == 0 && sent == 0x0123456789abcdefU, "... and when it was sent");
-    ok (idt_msg_payload (msg, &data, &size) == 0 && size == 8 && memcmp (data, "\x01\x23\x45\x67\x89\xab\xcd\xef", 8) == 0,
+    ok (idt_msg_payload (msg, &data, &size) == 0 && size == 8
+            && memcmp (data, "\x01\x23\x45\x67\x89\xab\xcd\xef", 8) == 0,
         "... big-endian");
     idt_msg_unref (msg);
 }
@@ -56,7 +58,7 @@ static void test_up (void)
 static bool same (const struct heartbeat *a, const struct heartbeat *b)
 {
     return a->sent_us == b->sent_us && a->peer_received_us == b->peer_received_us && a->peer_sent_us == b->peer_sent_us
-        && a->peer_bound_us == b->peer_bound_us && a->seq == b->seq && strcmp (a->stream, b->stream) == 0;
+           && a->peer_bound_us == b->peer_bound_us && a->seq == b->seq && strcmp (a->stream, b->stream) == 0;
 }
 
 static void test_down (void)

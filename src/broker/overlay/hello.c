@@ -126,8 +126,8 @@ static idt_msg_t *make_welcome (struct child *c)
     c->event = c->hello_event < seq ? c->hello_event : seq;
     link_read_clock (env, &sent, &bound);
     o = json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", env->conf.uuid, "version", PACKAGE_VERSION, "stream",
-                   stream, "seq", (json_int_t)c->event, "time_us", (json_int_t)c->hello_us, (json_int_t)sent, "bound_us",
-                   (json_int_t)bound, "link", 1);
+                   stream, "seq", (json_int_t)c->event, "time_us", (json_int_t)c->hello_us, (json_int_t)sent,
+                   "bound_us", (json_int_t)bound, "link", 1);
     if (o)
         text = json_dumps (o, JSON_COMPACT);
     json_decref (o);
@@ -234,9 +234,10 @@ void children_stranger (struct children *down, idt_msg_t *msg, const struct msg_
 
     if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
         children_send_disconnect (down, from->identity, EPROTO, "say hello first");
-    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?i s?s s?I}", "rank", &hello.rank, "uuid", &hello.uuid,
-                             "version", &hello.version, "hostname", &hello.host, "status", &hello.status, "link", &hello.link, "stream",
-                             &hello.stream, "seq", &hello.seq) < 0)
+    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?i s?s s?I}", "rank", &hello.rank, "uuid",
+                             &hello.uuid, "version", &hello.version, "hostname", &hello.host, "status", &hello.status,
+                             "link", &hello.link, "stream", &hello.stream, "seq", &hello.seq)
+             < 0)
         refuse (down, &hello, EPROTO, "malformed hello: %s", err.text);
     else if (strlen (hello.uuid) != IDT_MSG_UUID_LEN)
         refuse (down, &hello, EPROTO, "malformed hello: the uuid must have %d characters", IDT_MSG_UUID_LEN);

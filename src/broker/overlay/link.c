@@ -13,7 +13,7 @@
 #include "libidtree/json_build.h"
 #include "libzmqutil/zmsg.h"
 
-#define HANDSHAKE_MS 5000 /* for a connection to show its key */
+#define HANDSHAKE_MS 5000                  /* for a connection to show its key */
 #define WINDOW_TOTAL ((uint64_t)128 << 20) /* bytes on their way to this broker, over all links */
 #define WINDOW_MIN ((uint64_t)256 << 10)   /* of one */
 #define WINDOW_MAX ((uint64_t)4 << 20)
@@ -101,8 +101,9 @@ json_t *link_describe (uint32_t rank, const struct channel *ch)
     struct channel_stats s = channel_stats (ch);
 
     return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I}", "rank", (json_int_t)rank, "answers", (json_int_t)s.answers,
-                      "events", (json_int_t)s.events, "asks", (json_int_t)s.asks, "bytes", (json_int_t)s.bytes, "refused",
-                      (json_int_t)s.refused, "failed", (json_int_t)s.failed, "dropped", (json_int_t)s.dropped);
+                      "events", (json_int_t)s.events, "asks", (json_int_t)s.asks, "bytes", (json_int_t)s.bytes,
+                      "refused", (json_int_t)s.refused, "failed", (json_int_t)s.failed, "dropped",
+                      (json_int_t)s.dropped);
 }
 
 static int set_int (void *sock, int option, int value)

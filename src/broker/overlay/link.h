@@ -20,12 +20,12 @@ struct link_env {
     struct overlay_conf conf;
     const struct idt_overlay_ops *clock; /* NULL: none attached */
     void *clock_arg;
-    double timeout; /* tbon.timeout, seconds */
-    uint32_t owner; /* user id: brokers of one tree have one */
-    uint32_t hwm;   /* tbon.hwm, messages */
-    uint64_t max_queue; /* tbon.max-queue, bytes that may wait for one link */
-    bool blocked;       /* a socket took nothing: it is to be tried again */
-    double beat;        /* link_now () of our last beat */
+    double timeout;       /* tbon.timeout, seconds */
+    uint32_t owner;       /* user id: brokers of one tree have one */
+    uint32_t hwm;         /* tbon.hwm, messages */
+    uint64_t max_queue;   /* tbon.max-queue, bytes that may wait for one link */
+    bool blocked;         /* a socket took nothing: it is to be tried again */
+    double beat;          /* link_now () of our last beat */
     struct keyring *keys; /* of our descendants */
     enum health health;   /* of our subtree: what the worst of the children makes of it */
     enum health told;     /* as the parent knows it: by our hello, or a beat */
@@ -106,7 +106,7 @@ void parent_describe (const struct parent *up, json_t *links);
 struct children;
 
 struct children *children_create (struct link_env *env); /* 'env' is borrowed; NULL with errno set */
-void children_destroy (struct children *down); /* children are told to say hello elsewhere */
+void children_destroy (struct children *down);           /* children are told to say hello elsewhere */
 
 /* Listen.  Returns 0, or -1 with errno set and 'errp' filled.  children_endpoint (): the real one; NULL: not bound. */
 int children_bind (struct children *down, const char *endpoint, idt_error_t *errp);
@@ -136,8 +136,8 @@ void children_retry (struct children *down);
 /* Add what waits for each. */
 void children_describe_links (const struct children *down, json_t *links);
 
-uint32_t children_online (const struct children *down);  /* children and descendants that are connected */
-uint32_t children_adopted (const struct children *down); /* descendants among them */
+uint32_t children_online (const struct children *down);    /* children and descendants that are connected */
+uint32_t children_adopted (const struct children *down);   /* descendants among them */
 enum health children_health (const struct children *down); /* of the subtree: what the worst child makes of it */
 double children_since (const struct children *down);       /* since when, by link_now () */
 json_t *children_describe (const struct children *down);   /* the "children" of overlay.health; a new reference */

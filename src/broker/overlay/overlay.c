@@ -28,8 +28,8 @@ struct overlay {
     idt_watcher_t *heart;
     idt_watcher_t *retry; /* of sockets that took nothing */
     bool retrying;
-    double period;    /* of the heart, seconds */
-    enum health said; /* health that the followers know */
+    double period;             /* of the heart, seconds */
+    enum health said;          /* health that the followers know */
     struct msglist *followers; /* of overlay.health */
     idt_t *h;
 };
@@ -126,7 +126,8 @@ static bool zap_cb (const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, vo
     uint32_t rank = keyring_find (ov->env.keys, key);
 
     if (rank == TOPO_NONE) {
-        log_refusal (ov->env.conf.log, LOG_REFUSED_KEY, "a connection is refused: its key is that of no rank below this one");
+        log_refusal (ov->env.conf.log, LOG_REFUSED_KEY,
+                     "a connection is refused: its key is that of no rank below this one");
         return false;
     }
     snprintf (user, size, "%u", rank);

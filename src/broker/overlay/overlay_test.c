@@ -23,9 +23,9 @@
 #include "libzmqutil/zmsg.h"
 #include "libutil/tap.h"
 
-#define SIZE 3 /* of the tree: a parent and two children */
-#define SIZE_DEEP 4 /* rank 3 is below rank 1 */
-#define LONG "60s"   /* tbon.timeout where nobody shall be given up for silence */
+#define SIZE 3        /* of the tree: a parent and two children */
+#define SIZE_DEEP 4   /* rank 3 is below rank 1 */
+#define LONG "60s"    /* tbon.timeout where nobody shall be given up for silence */
 #define SHORT "400ms" /* ... where the test waits for that */
 
 struct node {
@@ -42,7 +42,7 @@ struct node {
     int ups, downs, stops, refusals, errnum;
     int answers, unreachable, busy; /* that the client got */
     bool replies;                   /* the service answers at once */
-    int requests;             /* that the service got */
+    int requests;                   /* that the service got */
     int events;
     const idt_msg_t *held; /* last request to the service */
     uint64_t published;
@@ -255,7 +255,8 @@ static void set_children (struct world *w)
 
     make_card (w, 1, &cards[0]);
     make_card (w, 2, &cards[1]);
-    if (overlay_bind (w->parent.ov, w->endpoint, &err) < 0 || overlay_set_cards (w->parent.ov, NULL, 0, cards, &err) < 0)
+    if (overlay_bind (w->parent.ov, w->endpoint, &err) < 0
+        || overlay_set_cards (w->parent.ov, NULL, 0, cards, &err) < 0)
         bail_out (err.text);
 }
 
@@ -315,9 +316,9 @@ static void turn (struct world *w)
     idt_reactor_run (w->reactor, busy ? IDT_REACTOR_NOWAIT : IDT_REACTOR_ONCE);
 }
 
-#define UNTIL(w, condition) \
-    do { \
-        turn (w); \
+#define UNTIL(w, condition)              \
+    do {                                 \
+        turn (w);                        \
         wait_until (condition) turn (w); \
     } while (0)
 
@@ -383,9 +384,9 @@ static void raw_open (struct raw *raw, struct world *w, uint32_t key_of)
     zmq_setsockopt (raw->sock, ZMQ_CURVE_SERVERKEY, server_key, ZAP_KEY_SIZE);
     zmq_setsockopt (raw->sock, ZMQ_CURVE_PUBLICKEY, w->public_key[key_of], OVERLAY_KEY_TEXT - 1);
     zmq_setsockopt (raw->sock, ZMQ_CURVE_SECRETKEY, w->secret_key[key_of], OVERLAY_KEY_TEXT - 1);
-    zmq_socket_monitor (raw->sock, "inproc://raw", ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
-                                                       | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL
-                                                       | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL);
+    zmq_socket_monitor (raw->sock, "inproc://raw",
+                        ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
+                            | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL);
     raw->monitor = zmq_socket (raw->ctx, ZMQ_PAIR);
     zmq_setsockopt (raw->monitor, ZMQ_LINGER, &linger, sizeof (linger));
     zmq_connect (raw->monitor, "inproc://raw");
@@ -416,8 +417,7 @@ static idt_msg_t *raw_recv (struct raw *raw, struct world *w)
 {
     idt_msg_t *msg;
 
-    wait_until ((msg = msg_zmq_recv (raw->sock, false, 1 << 20, NULL)))
-        turn (w);
+    wait_until ((msg = msg_zmq_recv (raw->sock, false, 1 << 20, NULL))) turn (w);
     return msg;
 }
 
@@ -426,8 +426,7 @@ static int raw_handshake (struct raw *raw, struct world *w)
     char frame[8], address[256];
     uint16_t event;
 
-    wait_until (zmq_recv (raw->monitor, frame, sizeof (frame), ZMQ_DONTWAIT) == 6)
-        turn (w);
+    wait_until (zmq_recv (raw->monitor, frame, sizeof (frame), ZMQ_DONTWAIT) == 6) turn (w);
     zmq_recv (raw->monitor, address, sizeof (address), ZMQ_DONTWAIT);
     memcpy (&event, frame, 2);
     return event;
@@ -446,10 +445,10 @@ static idt_msg_t *make_hello (const char *payload)
 
 #define UUID_A "aaaaaaaa-0000-4000-8000-000000000000"
 #define UUID_B "bbbbbbbb-0000-4000-8000-000000000000"
-#define HELLO_OF(rank, uuid, version, status) \
+#define HELLO_OF(rank, uuid, version, status)                                                                      \
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" version "\",\"hostname\":\"h\",\"status\":\"" status \
     "\",\"seq\":0,\"stream\":\"\"}"
-#define HELLO_LINK(rank, uuid) \
+#define HELLO_LINK(rank, uuid)                                                                                   \
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\",\"seq\":0," \
     "\"stream\":\"\",\"link\":1}"
 #define HELLO(rank, uuid, version) HELLO_OF (rank, uuid, version, "full")
@@ -472,8 +471,8 @@ static int disconnected (struct raw *raw, struct world *w)
 {
     idt_msg_t *msg = raw_recv (raw, w);
     int status = idt_msg_type (msg) == IDT_MSGTYPE_CONTROL && idt_msg_control_type (msg) == CONTROL_DISCONNECT
-        ? (int)idt_msg_control_status (msg)
-        : -1;
+                     ? (int)idt_msg_control_status (msg)
+                     : -1;
 
     idt_msg_unref (msg);
     return status;
@@ -598,12 +597,15 @@ static void test_adoption (void)
     tell_key (&other, &w);
     ok (!is_let_in (&w), "nor is one whose key was told by a child that it is not below");
     raw_open (&liar, &w, 1);
-    ok (say_hello (&liar, &w, HELLO ("3", UUID_B, PACKAGE_VERSION)) == EPERM, "with its parent's key nobody is taken for it");
+    ok (say_hello (&liar, &w, HELLO ("3", UUID_B, PACKAGE_VERSION)) == EPERM,
+        "with its parent's key nobody is taken for it");
     raw_close (&liar);
     tell_key (&child, &w);
     raw_open (&orphan, &w, 3);
-    ok (say_hello (&orphan, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == EPERM, "with its own key it is not taken for its parent");
-    ok (say_hello (&orphan, &w, HELLO ("3", UUID_A, PACKAGE_VERSION)) == 0 && overlay_children_online (w.parent.ov) == 3,
+    ok (say_hello (&orphan, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == EPERM,
+        "with its own key it is not taken for its parent");
+    ok (say_hello (&orphan, &w, HELLO ("3", UUID_A, PACKAGE_VERSION)) == 0
+            && overlay_children_online (w.parent.ov) == 3,
         "one whose key its parent told is taken in");
     zmq_curve_keypair (w.public_key[3], w.secret_key[3]);
     ok (!is_let_in (&w), "but no other key in its name");
@@ -644,7 +646,8 @@ static void test_hello (void)
     ok (overlay_children_online (w.parent.ov) == 0, "nobody was taken in by that");
     ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0, "a good hello is accepted");
     raw_open (&second, &w, 1);
-    ok (say_hello (&second, &w, HELLO ("1", UUID_B, PACKAGE_VERSION)) == EADDRINUSE, "a second holder of the rank is refused");
+    ok (say_hello (&second, &w, HELLO ("1", UUID_B, PACKAGE_VERSION)) == EADDRINUSE,
+        "a second holder of the rank is refused");
     ok (say_hello (&second, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0 && w.parent.ups == 2 && w.parent.downs == 1,
         "... but not the same one on a new connection, which replaces the old");
     raw_close (&raw);
@@ -682,8 +685,8 @@ static void test_before_hello (void)
     struct world w;
     struct raw raw;
     idt_msg_t *msg;
-    static const enum idt_msgtype types[]
-        = { IDT_MSGTYPE_REQUEST, IDT_MSGTYPE_RESPONSE, IDT_MSGTYPE_EVENT, IDT_MSGTYPE_CONTROL };
+    static const enum idt_msgtype types[] = { IDT_MSGTYPE_REQUEST, IDT_MSGTYPE_RESPONSE, IDT_MSGTYPE_EVENT,
+                                              IDT_MSGTYPE_CONTROL };
 
     world_init (&w, LONG);
     raw_open (&raw, &w, 1);
@@ -742,7 +745,9 @@ static void test_no_handshake (void)
 /* What ZeroMQ would hold of one before it has a key. */
 static void test_large_handshake (void)
 {
-    static const unsigned char greeting[64] = { [0] = 0xff, [9] = 0x7f, [10] = 3, [12] = 'C', [13] = 'U', [14] = 'R', [15] = 'V', [16] = 'E' };
+    static const unsigned char greeting[64] = {
+        [0] = 0xff, [9] = 0x7f, [10] = 3, [12] = 'C', [13] = 'U', [14] = 'R', [15] = 'V', [16] = 'E'
+    };
     static const unsigned char command[9] = { 0x06, 0, 0, 0, 0, 4 }; /* of 64 MiB */
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
     int fd = socket (AF_UNIX, SOCK_STREAM, 0);
@@ -784,14 +789,16 @@ static void test_liar (void)
     idt_msg_unref (msg);
     ask (&w.parent, "leaf.x", 1, 1, 0);
     pass_time (&w);
-    ok (w.parent.answers == 0 && msg_zmq_recv (raw.sock, false, 1 << 20, NULL) == NULL, "it is asked nothing for which it gave none");
+    ok (w.parent.answers == 0 && msg_zmq_recv (raw.sock, false, 1 << 20, NULL) == NULL,
+        "it is asked nothing for which it gave none");
     for (int i = 0; i < 2; i++) {
         msg = control_encode (CONTROL_CREDIT, 0, NULL);
         idt_msg_set_payload (msg, i == 0 ? more : less, WINDOW_RECORD);
         raw_send (&raw, msg);
     }
     UNTIL (&w, w.parent.downs == 1);
-    ok (w.parent.unreachable == 1 && overlay_children_online (w.parent.ov) == 1, "one that takes it back is lost, and only that");
+    ok (w.parent.unreachable == 1 && overlay_children_online (w.parent.ov) == 1,
+        "one that takes it back is lost, and only that");
     ask (&w.parent, "leaf.x", 2, 2, 0);
     msg = raw_recv (&other, &w);
     ok (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST, "one that knows of none is asked as ever");
@@ -825,7 +832,8 @@ static void test_silent_child (void)
     ask (&w.parent, "leaf.x", 1, 1, 0);
     idt_msg_unref (raw_recv (&raw, &w));
     UNTIL (&w, w.parent.downs == 1);
-    ok (w.parent.answers == 1 && w.parent.unreachable == 1, "a silent child is given up; what waited for it is EHOSTUNREACH");
+    ok (w.parent.answers == 1 && w.parent.unreachable == 1,
+        "a silent child is given up; what waited for it is EHOSTUNREACH");
     ok (disconnected (&raw, &w) == ETIMEDOUT, "... and it is told why");
     ask (&w.parent, "leaf.x", 1, 2, 0);
     ok (w.parent.unreachable == 2, "what is asked of it then fails at once");
@@ -847,7 +855,8 @@ static void test_silent_parent (void)
     ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 0);
     w.parent_sleeps = true;
     UNTIL (&w, !w.child.parent_up);
-    ok (w.child.answers == 1 && w.child.unreachable == 1, "a silent parent is given up; what waited for it is EHOSTUNREACH");
+    ok (w.child.answers == 1 && w.child.unreachable == 1,
+        "a silent parent is given up; what waited for it is EHOSTUNREACH");
     ask (&w.child, "root.x", IDT_NODEID_ANY, 2, 0);
     ok (w.child.unreachable == 2, "what is asked of it then fails at once");
     w.parent_sleeps = false;
@@ -895,10 +904,12 @@ static void test_full (void)
     UNTIL (&w, w.child.requests == 1);
     while (w.child.busy == 0 && tag < 100000)
         ask (&w.child, "root.x", IDT_NODEID_ANY, ++tag, 5000);
-    ok (w.child.busy == 1 && w.child.answers == 1, "a request for which the link has no room fails with EAGAIN (after %d)", tag);
+    ok (w.child.busy == 1 && w.child.answers == 1,
+        "a request for which the link has no room fails with EAGAIN (after %d)", tag);
     reply (&w.child);
     UNTIL (&w, w.parent.answers == 1);
-    ok (w.parent.requests < tag - 1, "an answer does not wait for the requests (%d of them came before it)", w.parent.requests);
+    ok (w.parent.requests < tag - 1, "an answer does not wait for the requests (%d of them came before it)",
+        w.parent.requests);
     UNTIL (&w, w.child.answers == tag);
     ok (w.child.busy == 1 && w.child.unreachable == 0 && w.parent.requests == tag - 1, "... which are all answered");
     ok (w.child.downs == 0 && w.parent.downs == 0, "load ends no link");
@@ -922,7 +933,7 @@ static void test_large (void)
         ask (&w.parent, "leaf.x", 1, i + 1, sizes[i]);
         UNTIL (&w, w.child.requests == (int)i + 1);
         good = good && idt_msg_payload (w.child.held, &data, &size) == 0 && size == sizes[i]
-            && memcmp (data, "xxxx", 4) == 0 && idt_msg_matchtag (w.child.held) == i + 1;
+               && memcmp (data, "xxxx", 4) == 0 && idt_msg_matchtag (w.child.held) == i + 1;
         reply (&w.child);
         UNTIL (&w, w.parent.answers == (int)i + 1);
     }

@@ -43,9 +43,9 @@ struct conn {
     struct channel channel;
     struct zwatcher *zs;
     struct monitor *monitor;
-    double heard;       /* link_now () of its last message */
-    uint64_t hello_us;  /* link_boot_us () when we said hello */
-    uint64_t doubt_us;  /* ... when it became doubtful that the parent still knows us; 0: it is not */
+    double heard;      /* link_now () of its last message */
+    uint64_t hello_us; /* link_boot_us () when we said hello */
+    uint64_t doubt_us; /* ... when it became doubtful that the parent still knows us; 0: it is not */
 };
 
 struct parent {
@@ -58,7 +58,7 @@ struct parent {
     idt_watcher_t *retry; /* IDLE: time to try again; HELLO: no answer came */
     idt_watcher_t *probe_timer;
     double retry_ms;
-    unsigned seed; /* of the jitter */
+    unsigned seed;   /* of the jitter */
     bool has_joined; /* ever */
     int attempts;    /* that failed since a broker answered */
     bool stopping;
@@ -151,14 +151,16 @@ static idt_msg_t *make_hello (struct conn *c)
     conf->ops->position (conf->arg, &stream, &seq);
     c->up->env->told = c->up->env->health;
     o = json_pack ("{s:I s:s s:s s:s s:s s:I s:s s:i}", "rank", (json_int_t)conf->rank, "uuid", conf->uuid, "version",
-                   PACKAGE_VERSION, "hostname", conf->host, "status", health_name (c->up->env->told), "seq", (json_int_t)seq, "stream", stream, "link", 1);
+                   PACKAGE_VERSION, "hostname", conf->host, "status", health_name (c->up->env->told), "seq",
+                   (json_int_t)seq, "stream", stream, "link", 1);
     if (o)
         text = json_dumps (o, JSON_COMPACT);
     json_decref (o);
     if (!msg || !text || idt_msg_set_topic (msg, "overlay.hello") < 0 || idt_msg_set_string (msg, text) < 0) {
         idt_msg_unref (msg);
         msg = NULL;
-    } else {
+    }
+    else {
         idt_msg_set_matchtag (msg, 1);
         idt_msg_set_nodeid (msg, target_of (c)->rank);
         idt_msg_set_cred (msg, (struct idt_cred){ geteuid (), IDT_ROLE_OWNER });
@@ -268,8 +270,9 @@ static void hello_accepted (struct conn *c, const idt_msg_t *msg)
     idt_error_t err;
     json_t *o;
 
-    if (idt_msg_unpack (msg, &o, &err, "{s:s s:s s:s s:I s?[I,I] s?I s?i}", "uuid", &uuid, "version", &version, "stream",
-                        &stream, "seq", &seq, "time_us", &received, &sent, "bound_us", &bound, "link", &link) < 0) {
+    if (idt_msg_unpack (msg, &o, &err, "{s:s s:s s:s s:I s?[I,I] s?I s?i}", "uuid", &uuid, "version", &version,
+                        "stream", &stream, "seq", &seq, "time_us", &received, &sent, "bound_us", &bound, "link", &link)
+        < 0) {
         lose (c, err.text);
         return;
     }
@@ -423,7 +426,7 @@ static int open_connection (struct conn *c)
     zuuid_t *identity = zuuid_new ();
     void *sock = identity ? make_socket (c, zuuid_str_canonical (identity)) : NULL;
     int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
-        | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+                 | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 
     zuuid_destroy (&identity);
     if (!sock)

@@ -87,7 +87,7 @@ static bool is_due (const struct window *w, enum link_class c)
     const struct total *size = &w->size[c], *received = &w->received[c], *granted = &w->granted[c];
 
     return (int32_t)(received->messages + size->messages - granted->messages) >= (int32_t)(size->messages / 4 + 1)
-        || received->bytes + size->bytes - granted->bytes >= size->bytes / 4 + 1;
+           || received->bytes + size->bytes - granted->bytes >= size->bytes / 4 + 1;
 }
 
 size_t window_grant (struct window *w, uint8_t payload[WINDOW_GRANT_SIZE])

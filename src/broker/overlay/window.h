@@ -32,7 +32,7 @@ struct total {
 };
 
 struct window {
-    bool credits; /* the other side knows of them; else nothing is limited */
+    bool credits;                   /* the other side knows of them; else nothing is limited */
     struct total size[CLASS_COUNT]; /* that may be on its way to us */
     struct total sent[CLASS_COUNT];
     struct total limit[CLASS_COUNT]; /* of sent: granted to us */

@@ -69,8 +69,9 @@ static void fail_absent (struct absent *a, const idt_msg_t *request)
 {
     idt_error_t error;
 
-    errprintf (&error, a->as->stopped ? "%s is not loaded on rank %u, and this broker is stopping"
-                                      : "%s is not loaded on rank %u: idtree module load -r %u %s",
+    errprintf (&error,
+               a->as->stopped ? "%s is not loaded on rank %u, and this broker is stopping"
+                              : "%s is not loaded on rank %u: idtree module load -r %u %s",
                a->name, a->as->rank, a->as->rank, a->name);
     fail (a, request, a->as->stopped ? EHOSTUNREACH : ENOSYS, error.text);
 }

@@ -18,7 +18,7 @@
 
 struct subscriber {
     struct peer *peer;
-    zlistx_t *prefixes; /* a prefix that was asked for twice is here twice */
+    zlistx_t *prefixes;          /* a prefix that was asked for twice is here twice */
     uint64_t lost_from, lost_to; /* events that it did not take; 0: none */
 };
 
@@ -32,7 +32,7 @@ struct event {
     bool fetching;
     struct event_stats stats;
     zhashx_t *subscribers; /* by the peer's UUID */
-    struct ring *ring; /* NULL: nobody wants one */
+    struct ring *ring;     /* NULL: nobody wants one */
 };
 
 static void subscriber_free (void **item)
@@ -151,7 +151,8 @@ static idt_msg_t *make_lost (const char *stream, uint64_t from, uint64_t to)
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
     char text[160];
 
-    snprintf (text, sizeof (text), "{\"stream\":\"%s\",\"from\":%ju,\"to\":%ju}", stream, (uintmax_t)from, (uintmax_t)to);
+    snprintf (text, sizeof (text), "{\"stream\":\"%s\",\"from\":%ju,\"to\":%ju}", stream, (uintmax_t)from,
+              (uintmax_t)to);
     if (msg && idt_msg_set_topic (msg, "event.lost") == 0 && idt_msg_set_string (msg, text) == 0)
         return msg;
     idt_msg_unref (msg);
@@ -309,7 +310,7 @@ static uint64_t whole_number (const struct event *ev, uint32_t low)
 {
     int32_t distance = (int32_t)(low - (uint32_t)ev->seq);
 
-    return distance < 0 && (uint64_t)-(int64_t)distance > ev->seq ? 0 : ev->seq + (int64_t)distance;
+    return distance < 0 && (uint64_t) - (int64_t)distance > ev->seq ? 0 : ev->seq + (int64_t)distance;
 }
 
 /* Fetch what is missing, unless that is under way. */

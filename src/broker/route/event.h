@@ -37,8 +37,8 @@ struct event_ops {
 #define EVENT_REPLAY_BYTES ((size_t)64 << 20)
 #define EVENT_RING_COUNT 16384 /* that other brokers keep for their children */
 #define EVENT_RING_BYTES ((size_t)16 << 20)
-#define EVENT_MAX_BYTES ((size_t)64 << 20) /* of one event */
-#define EVENT_MAX_SUBSCRIPTIONS 4096 /* of one peer: a client has two for each of its documents */
+#define EVENT_MAX_BYTES ((size_t)64 << 20)  /* of one event */
+#define EVENT_MAX_SUBSCRIPTIONS 4096        /* of one peer: a client has two for each of its documents */
 #define EVENT_FETCH_BYTES ((size_t)1 << 20) /* of events in one answer to a fetch */
 
 /* 'root': this is rank 0, whose stream is named 'uuid'.  So many events are kept; 0: none, it has no children.  NULL with
@@ -55,7 +55,7 @@ void event_start_after (struct event *ev, uint64_t seq);
  */
 int event_subscribe (struct event *ev, struct peer *p, const char *prefix);
 int event_unsubscribe (struct event *ev, struct peer *p, const char *prefix); /* -1, ENOENT */
-void event_forget (struct event *ev, struct peer *p); /* drop all of its subscriptions */
+void event_forget (struct event *ev, struct peer *p);                         /* drop all of its subscriptions */
 
 /* Rank 0: number and publish (steals the reference).  Returns the number, or 0 with errno set (EMSGSIZE). */
 uint64_t event_publish_new (struct event *ev, idt_msg_t *msg);

@@ -111,8 +111,9 @@ static void test_subscriptions (void)
     event_subscribe (ev, &a.peer, "x.");
     event_subscribe (ev, &a.peer, "x.y");
     event_subscribe (ev, &b.peer, "");
-    ok (event_publish_new (ev, make_event ("x.y", 77, NULL)) == 1 && event_publish_new (ev, make_event ("z", 77, NULL)) == 2
-            && event_seq (ev) == 2 && strcmp (event_stream (ev), STREAM) == 0,
+    ok (event_publish_new (ev, make_event ("x.y", 77, NULL)) == 1
+            && event_publish_new (ev, make_event ("z", 77, NULL)) == 2 && event_seq (ev) == 2
+            && strcmp (event_stream (ev), STREAM) == 0,
         "rank 0 numbers events 1, 2, ... whatever they say");
     ok (strcmp (a.text, "x.y 1\n") == 0, "who subscribed to two prefixes of a topic gets the event once");
     ok (strcmp (b.text, "x.y 1\nz 2\n") == 0, "the empty prefix subscribes to all");
@@ -125,7 +126,8 @@ static void test_subscriptions (void)
     ok (a.count == 2, "a prefix that was subscribed to twice must be unsubscribed twice");
     event_unsubscribe (ev, &a.peer, "x.");
     event_publish_new (ev, make_event ("x.q", 0, NULL));
-    ok (a.count == 2 && event_unsubscribe (ev, &a.peer, "x.") < 0 && errno == ENOENT, "... then nothing comes any more");
+    ok (a.count == 2 && event_unsubscribe (ev, &a.peer, "x.") < 0 && errno == ENOENT,
+        "... then nothing comes any more");
     event_forget (ev, &b.peer);
     event_forget (ev, &b.peer);
     event_publish_new (ev, make_event ("x.q", 0, NULL));
@@ -192,7 +194,8 @@ static void test_gap (void)
     event_newest (ev, STREAM, 5);
     ok (calls.fetches == 3, "... and is repeated when the parent speaks again");
     replay (root, ev, &calls);
-    ok (strstr (s.text, "e 5\n") && event_stats (ev).recovered == 4 && event_stats (ev).lost == 0, "... and then it comes");
+    ok (strstr (s.text, "e 5\n") && event_stats (ev).recovered == 4 && event_stats (ev).lost == 0,
+        "... and then it comes");
     event_destroy (ev);
     event_destroy (root);
 }
@@ -248,8 +251,8 @@ static void test_large (void)
         event_publish_new (root, make_event ("x", 0, payload));
     event_newest (ev, STREAM, 210);
     replay (root, ev, &calls);
-    ok (event_stats (ev).lost == 210 - 10 - EVENT_REPLAY_BYTES / (size + 26 + 5 + 320), "the window is bounded in bytes (%ju lost)",
-        (uintmax_t)event_stats (ev).lost);
+    ok (event_stats (ev).lost == 210 - 10 - EVENT_REPLAY_BYTES / (size + 26 + 5 + 320),
+        "the window is bounded in bytes (%ju lost)", (uintmax_t)event_stats (ev).lost);
     free (payload);
     event_destroy (ev);
     event_destroy (root);
@@ -289,7 +292,8 @@ static void test_wrap (void)
     ok (event_seq (ev) == start + 6 && event_stats (ev).lost == 2 && event_stats (ev).recovered == 4
             && strstr (s.text, "\"from\":4294967294,\"to\":4294967295}\nx 0\nx 1\nx 2\nx 3\n"),
         "... fetched, and what is lost is told");
-    ok (event_after (ev, start + 3, &seq) && seq == start + 4 && !event_after (ev, start + 6, &seq), "... and kept for children");
+    ok (event_after (ev, start + 3, &seq) && seq == start + 4 && !event_after (ev, start + 6, &seq),
+        "... and kept for children");
     ok (event_after (ev, start, &seq) && seq == start + 3, "who is too late for some gets the oldest that is there");
     event_destroy (ev);
     event_destroy (root);
@@ -366,8 +370,10 @@ static void test_damaged (void)
     }
     ok (good, "a damaged answer to a fetch breaks nothing");
     free (buf);
-    ok (event_window (root, OTHER, 1, (void **)&buf, &size) < 0 && errno == ENOENT, "another stream's window is ENOENT");
-    ok (event_window (root, STREAM, 77, (void **)&buf, &size) == 0 && size == 8, "beyond the newest event there is nothing");
+    ok (event_window (root, OTHER, 1, (void **)&buf, &size) < 0 && errno == ENOENT,
+        "another stream's window is ENOENT");
+    ok (event_window (root, STREAM, 77, (void **)&buf, &size) == 0 && size == 8,
+        "beyond the newest event there is nothing");
     free (buf);
     event_destroy (root);
 }
@@ -382,11 +388,11 @@ static void test_damaged (void)
 
 struct item {
     enum { ITEM_EVENT, ITEM_POSITION, ITEM_ANSWER } kind;
-    const idt_msg_t *msg;                   /* event */
-    char stream[IDT_MSG_UUID_LEN + 1];      /* position */
+    const idt_msg_t *msg;              /* event */
+    char stream[IDT_MSG_UUID_LEN + 1]; /* position */
     uint64_t seq;
-    struct ask *ask;                        /* answer */
-    void *buf;                              /* NULL: it failed */
+    struct ask *ask; /* answer */
+    void *buf;       /* NULL: it failed */
     size_t size;
 };
 
@@ -577,7 +583,8 @@ static void take_answer (struct node *n, struct item *item)
     if (ask->dest == n->i && ask->at == n->i) {
         ask->dest = -1;
         event_replay (n->ev, item->buf, item->size);
-    } else if (ask->at == n->i && child) {
+    }
+    else if (ask->at == n->i && child) {
         ask->at++;
         link_push (child, item);
         item->buf = NULL;
@@ -729,12 +736,12 @@ static void test_chain (unsigned seed)
     settle (&c);
     for (int i = 1; i < NODES; i++)
         complete = complete && c.nodes[i].watch.stream == c.streams
-            && c.nodes[i].watch.expected == event_seq (c.nodes[0].ev) + 1;
+                   && c.nodes[i].watch.expected == event_seq (c.nodes[0].ev) + 1;
     if (seed <= 3)
         diag ("history %u: %d streams, %d events seen, %d reports of loss", seed, c.streams, c.events, c.lost);
     if (c.wrong > 0 || !complete)
-        ok (false, "history %u: each subscriber sees each event once, in order, or event.lost (%d wrong%s)", seed, c.wrong,
-            complete ? "" : ", not all arrived");
+        ok (false, "history %u: each subscriber sees each event once, in order, or event.lost (%d wrong%s)", seed,
+            c.wrong, complete ? "" : ", not all arrived");
     for (int i = 0; i < NODES; i++) {
         struct node *n = &c.nodes[i];
 
@@ -760,6 +767,7 @@ int main (void)
     failed = tap_failed;
     for (unsigned seed = 1; seed <= 200; seed++)
         test_chain (seed);
-    ok (tap_failed == failed, "in 200 histories of a chain each subscriber sees each event once, in order, or event.lost");
+    ok (tap_failed == failed,
+        "in 200 histories of a chain each subscriber sees each event once, in order, or event.lost");
     return done_testing ();
 }

@@ -161,8 +161,7 @@ struct peer *router_service (struct router *r, const char *topic)
     return zhashx_lookup (r->services, name);
 }
 
-void router_service_foreach (struct router *r, struct peer *p, void (*cb) (const char *name, void *arg),
-                             void *arg)
+void router_service_foreach (struct router *r, struct peer *p, void (*cb) (const char *name, void *arg), void *arg)
 {
     void *item = zhashx_first (r->services);
 
@@ -345,15 +344,20 @@ static void fail_unsent (struct router *r, const struct peer *from, const struct
     if (errnum == EXFULL && from->busy)
         r->busy = true;
     else if (errnum == EMSGSIZE && is_broker (to)) {
-        snprintf (text, sizeof (text), "a request of %zu bytes is longer than a link takes", idt_msg_encode_size (request));
+        snprintf (text, sizeof (text), "a request of %zu bytes is longer than a link takes",
+                  idt_msg_encode_size (request));
         fail (r, request, EMSGSIZE, text);
-    } else if (errnum == EXFULL && is_broker (to)) {
-        snprintf (text, sizeof (text), "too many requests wait for the link from rank %u to rank %u", r->rank, to->rank);
+    }
+    else if (errnum == EXFULL && is_broker (to)) {
+        snprintf (text, sizeof (text), "too many requests wait for the link from rank %u to rank %u", r->rank,
+                  to->rank);
         fail (r, request, EXFULL, text);
-    } else if (errnum == EXFULL) {
+    }
+    else if (errnum == EXFULL) {
         snprintf (text, sizeof (text), "the queue of service %.*s is full: try again", (int)service_len (topic), topic);
         fail (r, request, EAGAIN, text);
-    } else
+    }
+    else
         fail_gone (r, to, request);
 }
 
@@ -455,7 +459,8 @@ static void route_request (struct router *r, struct peer *from, const idt_msg_t 
             pass_up (r, from, msg);
         else
             route_any (r, from, msg);
-    } else if (nodeid == IDT_NODEID_ANY)
+    }
+    else if (nodeid == IDT_NODEID_ANY)
         route_any (r, from, msg);
     else
         route_to_rank (r, from, msg, nodeid);
@@ -519,8 +524,7 @@ static void answer_unreachable (const idt_msg_t *request, struct rpc_track_party
     fail_gone (arg, to->owner, request);
 }
 
-static idt_msg_t *make_disconnect (const char *service, uint32_t nodeid, int upstream,
-                                   struct idt_cred cred)
+static idt_msg_t *make_disconnect (const char *service, uint32_t nodeid, int upstream, struct idt_cred cred)
 {
     char topic[MAX_SERVICE_NAME + 16];
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);

@@ -53,7 +53,7 @@ struct peer {
     struct rpc_track_party pending;
 };
 
-#define ROUTER_MAX_USES 64 /* services of one asker that are told of its end */
+#define ROUTER_MAX_USES 64         /* services of one asker that are told of its end */
 #define ROUTER_MAX_PENDING 1048576 /* default of router.max-pending */
 
 /* 'topo' is borrowed.  NULL with errno ENOMEM. */
@@ -81,8 +81,7 @@ int router_service_remove (struct router *r, const char *name, struct peer *p);
 struct peer *router_service (struct router *r, const char *topic); /* by the topic up to the first dot */
 
 /* Call 'cb' for each service of a peer. */
-void router_service_foreach (struct router *r, struct peer *p, void (*cb) (const char *name, void *arg),
-                             void *arg);
+void router_service_foreach (struct router *r, struct peer *p, void (*cb) (const char *name, void *arg), void *arg);
 
 /* A request that tells a service that its asker is gone. */
 bool router_is_disconnect (const idt_msg_t *request);

@@ -160,7 +160,7 @@ static bool is_answer (const struct fake *f, uint32_t tag, uint32_t errnum)
     const idt_msg_t *msg = last (f);
 
     return f->count == 1 && idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE && idt_msg_matchtag (msg) == tag
-        && idt_msg_errnum (msg) == errnum && idt_msg_route_count (msg) == 0;
+           && idt_msg_errnum (msg) == errnum && idt_msg_route_count (msg) == 0;
 }
 
 static bool is_request (const struct fake *f, const char *topic, const struct fake *from)
@@ -168,7 +168,7 @@ static bool is_request (const struct fake *f, const char *topic, const struct fa
     const idt_msg_t *msg = last (f);
 
     return f->count == 1 && idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && strcmp (idt_msg_topic (msg), topic) == 0
-        && strcmp (idt_msg_route_newest (msg), from->peer.uuid) == 0;
+           && strcmp (idt_msg_route_newest (msg), from->peer.uuid) == 0;
 }
 
 static size_t pending (struct world *w)
@@ -211,12 +211,14 @@ static void test_services (void)
     ok (router_service_add (w->r, name, &w->mod.peer) < 0 && errno == EINVAL, "... but not 65");
     ok (router_service_add (w->r, "a.b", &w->mod.peer) < 0 && errno == EINVAL, "a service name has no dot");
     ok (router_service_add (w->r, "", &w->mod.peer) < 0 && errno == EINVAL, "a service name is not empty");
-    ok (router_service_add (w->r, "other", &w->mod.peer) < 0 && errno == EEXIST, "a service of another is not taken over");
+    ok (router_service_add (w->r, "other", &w->mod.peer) < 0 && errno == EEXIST,
+        "a service of another is not taken over");
     ok (router_service_remove (w->r, "other", &w->mod.peer) < 0 && errno == ENOENT, "... nor removed");
     ok (router_service (w->r, "mod.x.y") == &w->mod.peer && router_service (w->r, "mod") == &w->mod.peer
             && !router_service (w->r, "mode") && !router_service (w->r, "mo.d") && !router_service (w->r, ".mod"),
         "a service is named by the topic up to the first dot");
-    ok (router_service_remove (w->r, "mod", &w->mod.peer) == 0 && !router_service (w->r, "mod"), "a service is removed");
+    ok (router_service_remove (w->r, "mod", &w->mod.peer) == 0 && !router_service (w->r, "mod"),
+        "a service is removed");
     world_destroy (w);
 }
 
@@ -240,7 +242,8 @@ static void test_brokers_only (void)
     ok (is_request (&w->c1, "gone.x", &w->child3), "a client may serve");
     world_clear (w);
     ask_as_broker (w, &w->child3, "gone.x", IDT_NODEID_ANY, 2);
-    ok (is_request (&w->parent, "gone.x", &w->child3) && w->c1.count == 0, "... but not brokers: they are served further up");
+    ok (is_request (&w->parent, "gone.x", &w->child3) && w->c1.count == 0,
+        "... but not brokers: they are served further up");
     ask_as_broker (w, &w->child3, "gone.x", RANK, 3);
     ok (is_answer (&w->child3, 3, ENOSYS) && w->c1.count == 0, "... or not at all");
     ask_as_broker (w, &w->child3, "mod.x", IDT_NODEID_ANY, 4);
@@ -478,7 +481,8 @@ static void test_send_fails (void)
     ok (is_answer (&w->c1, 1, EHOSTUNREACH) && pending (w) == 0, "what cannot be sent is EHOSTUNREACH at once");
     w->other.errnum = EPIPE;
     ask (w, &w->c2, "other.x", IDT_NODEID_ANY, 3, 0);
-    ok (is_answer (&w->c2, 3, ENOSYS) && pending (w) == 0, "... ENOSYS where it is a module or client that is about to go");
+    ok (is_answer (&w->c2, 3, ENOSYS) && pending (w) == 0,
+        "... ENOSYS where it is a module or client that is about to go");
     fake_clear (&w->c2);
     w->builtin.errnum = ENOBUFS;
     ask (w, &w->c2, "log.x", IDT_NODEID_ANY, 4, 0);
@@ -497,7 +501,7 @@ static void test_send_fails (void)
 static bool is_disconnect (const idt_msg_t *msg, const char *topic, const char *uuid)
 {
     return idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && strcmp (idt_msg_topic (msg), topic) == 0
-        && idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && strcmp (idt_msg_route_oldest (msg), uuid) == 0;
+           && idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && strcmp (idt_msg_route_oldest (msg), uuid) == 0;
 }
 
 static void test_client_gone (void)
@@ -734,7 +738,8 @@ static void check_answers (struct history *h, struct fake *via)
                           a ? a->asked[tag] : 0, a ? a->answers[tag] : 0);
             }
             idt_msg_unref (msg);
-        } else
+        }
+        else
             via->got[kept++] = msg;
     }
     via->count = kept;
@@ -920,7 +925,8 @@ static void test_covers (void)
     ok (bad == 0, "a child speaks for its subtree, a module for its rank, others for nobody");
     world_destroy (w);
     w = world_create (1, 100);
-    ok (!covers (w, &w->parent, 0) && !covers (w, &w->parent, 3) && covers (w, &w->child3, 3), "so does not the parent");
+    ok (!covers (w, &w->parent, 0) && !covers (w, &w->parent, 3) && covers (w, &w->child3, 3),
+        "so does not the parent");
     world_destroy (w);
 }
 

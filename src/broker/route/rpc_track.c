@@ -256,7 +256,8 @@ static struct rpc_track_entry *find (struct rpc_track *p, const idt_msg_t *msg, 
 
 /* --- the table ----------------------------------------------------------------------------------- */
 
-int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_track_party *from, struct rpc_track_party *to)
+int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_track_party *from,
+                   struct rpc_track_party *to)
 {
     const char *oldest = idt_msg_route_oldest (request);
     uint64_t hash = uuid_key (p->seed, oldest);

@@ -38,7 +38,8 @@ void rpc_track_party_init (struct rpc_track_party *party, void *owner);
 /* Remember that 'request' came from 'from' and went to 'to'.  Returns 0, or -1 with errno EXFULL (the asker's share of the
  * table is used up) or ENOMEM.
  */
-int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_track_party *from, struct rpc_track_party *to);
+int rpc_track_add (struct rpc_track *p, const idt_msg_t *request, struct rpc_track_party *from,
+                   struct rpc_track_party *to);
 
 /* Forget the request that 'response', which came from 'from', answers for good.  Returns whether there
  * was one.

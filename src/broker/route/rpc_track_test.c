@@ -35,7 +35,8 @@ static int add (struct rpc_track *p, unsigned asker, uint32_t tag, int flags, st
     return rc;
 }
 
-static bool answered (struct rpc_track *p, unsigned asker, uint32_t tag, int flags, int errnum, const struct rpc_track_party *from)
+static bool answered (struct rpc_track *p, unsigned asker, uint32_t tag, int flags, int errnum,
+                      const struct rpc_track_party *from)
 {
     idt_msg_t *request = make_request (asker, tag, flags);
     idt_msg_t *response = idt_msg_respond (request, errnum);
@@ -158,12 +159,14 @@ static bool step (struct rpc_track *p, struct model *m)
             for (int j = 0; j < TAGS; j++)
                 if (m->open[i][j][to] != 0)
                     return false;
-    } else if (what < 600) {
+    }
+    else if (what < 600) {
         if (add (p, asker, tag, 0, &targets[to]) < 0)
             return false;
         ++*open;
         m->count++;
-    } else {
+    }
+    else {
         bool known = answered (p, asker, tag, 0, 0, &targets[to]);
 
         if (known != (*open > 0))

@@ -52,7 +52,8 @@ static void *run_main (void *arg)
 static void run_start (struct run *run)
 {
     struct broker_conf conf = {
-        .attrs = attrs_create (), .pmi_fd = -1, .tmpdir = "/tmp", .module_path = BUILDDIR "/src/modules/.libs" };
+        .attrs = attrs_create (), .pmi_fd = -1, .tmpdir = "/tmp", .module_path = BUILDDIR "/src/modules/.libs"
+    };
     idt_error_t err;
 
     snprintf (run->dir, sizeof (run->dir), "/tmp/unanswered_test.XXXXXX");

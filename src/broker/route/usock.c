@@ -23,8 +23,8 @@
 #include "libutil/errprintf.h"
 
 #define REQUEST_BACKLOG 128
-#define TURN_US 200   /* time in which clients are served before others get theirs */
-#define TICK_S 0.025  /* between two looks at clients that are not read */
+#define TURN_US 200  /* time in which clients are served before others get theirs */
+#define TICK_S 0.025 /* between two looks at clients that are not read */
 
 /* --- turns ------------------------------------------------------------------------------------- */
 
@@ -189,7 +189,8 @@ static int get_time (struct attrs *attrs, const char *name, const char *value, u
 {
     double seconds = 0;
 
-    if (attr_define (attrs, name, value, 0, errp) < 0 || attr_get_seconds (attrs, name, 0.001, 3600, &seconds, errp) < 0)
+    if (attr_define (attrs, name, value, 0, errp) < 0
+        || attr_get_seconds (attrs, name, 0.001, 3600, &seconds, errp) < 0)
         return -1;
     *us = seconds * 1E6;
     return 0;
@@ -248,7 +249,8 @@ static int listen_at (struct usock *l, const char *path, idt_error_t *errp)
     if (lstat (path, &st) == 0 && S_ISSOCK (st.st_mode)) {
         if (is_served (&addr)) {
             errno = EADDRINUSE;
-            return errprintf (errp, "%s: another broker is serving this socket, or stopped: choose another rundir", path);
+            return errprintf (errp, "%s: another broker is serving this socket, or stopped: choose another rundir",
+                              path);
         }
         unlink (path);
     }

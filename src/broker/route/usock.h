@@ -21,7 +21,7 @@ struct usock;
 struct usock_ops {
     /* A request, response or event from a client (steals the reference). */
     void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
-    void (*gone) (void *arg, struct peer *p); /* before the router forgets it */
+    void (*gone) (void *arg, struct peer *p);              /* before the router forgets it */
     void (*ready) (void *arg, struct peer *p, bool ready); /* whether it takes answers now; may be NULL */
 };
 

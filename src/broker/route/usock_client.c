@@ -20,11 +20,11 @@
 #include "broker/route/usock_private.h"
 #include "libutil/errprintf.h"
 
-#define QUANTUM 16                    /* messages of one client before others get their turn */
-#define MAX_ASKED ((uint64_t)1 << 20) /* bytes of unanswered requests */
+#define QUANTUM 16                     /* messages of one client before others get their turn */
+#define MAX_ASKED ((uint64_t)1 << 20)  /* bytes of unanswered requests */
 #define SOFT_QUEUE ((uint64_t)1 << 20) /* bytes of output over which a client is not read */
-#define ERROR_ROOM ((size_t)1 << 20)  /* bytes of errors in place of answers that found no room */
-#define MIN_SPEED 65536               /* bytes a second of a long message */
+#define ERROR_ROOM ((size_t)1 << 20)   /* bytes of errors in place of answers that found no room */
+#define MIN_SPEED 65536                /* bytes a second of a long message */
 
 uint64_t local_now_us (void)
 {
@@ -110,8 +110,7 @@ static int put (struct client *c, const idt_msg_t *msg)
     size_t before = msg_stream_queued (c->stream), size;
 
     if (msg_stream_put (c->stream, msg) < 0) {
-        client_break (c, errno, errno == ENOBUFS ? "it does not read its answers (local.max-queue)"
-                                                 : "out of memory");
+        client_break (c, errno, errno == ENOBUFS ? "it does not read its answers (local.max-queue)" : "out of memory");
         return -1;
     }
     size = msg_stream_queued (c->stream) - before;
@@ -203,7 +202,7 @@ static void stamp (struct client *c, idt_msg_t *msg)
 static bool is_ask (const idt_msg_t *msg)
 {
     return idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && !idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE)
-        && idt_msg_matchtag (msg) != 0;
+           && idt_msg_matchtag (msg) != 0;
 }
 
 static void client_message (struct client *c, idt_msg_t *msg)
@@ -298,7 +297,8 @@ bool client_serve (struct client *c)
                 release (c);
             client_message (c, msg);
             n++;
-        } else if (errno != EAGAIN)
+        }
+        else if (errno != EAGAIN)
             client_break (c, errno, err.text);
         else if (c->eof)
             client_break (c, ECONNRESET, NULL);
@@ -335,8 +335,8 @@ static void check_speed (struct client *c, uint64_t now_us)
     if (c->reserved == 0 || us < c->local->frame_time_us)
         return;
     if (may_read (c) && c->frame_got < us * MIN_SPEED / 1000000) {
-        errprintf (&err, "%zu bytes of a message of %zu in %.1f s are too slow (local.frame-time)", c->frame_got, c->reserved,
-                   us * 1E-6);
+        errprintf (&err, "%zu bytes of a message of %zu in %.1f s are too slow (local.frame-time)", c->frame_got,
+                   c->reserved, us * 1E-6);
         client_break (c, ETIMEDOUT, err.text);
     }
     c->frame_us = now_us;

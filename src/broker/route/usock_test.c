@@ -39,8 +39,8 @@ struct server {
     char dir[64];
     char path[108];
     int requests, disconnects, gone, events;
-    int full;             /* requests that echo has no room for */
-    struct idt_cred cred; /* of the last request */
+    int full;              /* requests that echo has no room for */
+    struct idt_cred cred;  /* of the last request */
     const idt_msg_t *last; /* of null */
 };
 
@@ -188,7 +188,7 @@ static void turn (struct server *s, int n)
 
 /* Turn until something has come about; a bound for what never does. */
 #define WAIT_TURNS 100000
-#define TURN_UNTIL(s, condition) \
+#define TURN_UNTIL(s, condition)                                        \
     for (int turns_ = 0; !(condition) && turns_ < WAIT_TURNS; turns_++) \
     turn_slowly (s)
 
@@ -307,11 +307,13 @@ static void test_good (void)
     ok (s.cred.userid == geteuid () && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL),
         "a request that does not say whose it is gets the connection's user, as local owner");
     put_as (&e, 5, IDT_ROLE_USER);
-    ok (get (&e, &s) == 5 && s.cred.userid == 4711 && s.cred.rolemask == IDT_ROLE_USER, "the owner may act for a guest");
+    ok (get (&e, &s) == 5 && s.cred.userid == 4711 && s.cred.rolemask == IDT_ROLE_USER,
+        "the owner may act for a guest");
     put_as (&e, 6, IDT_ROLE_OWNER | IDT_ROLE_BROKER);
     ok (get (&e, &s) == 6 && s.cred.rolemask == IDT_ROLE_OWNER, "... but not for a broker");
     put_as (&e, 7, IDT_ROLE_BROKER);
-    ok (get (&e, &s) == 7 && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL), "who says no more than that is himself");
+    ok (get (&e, &s) == 7 && s.cred.rolemask == (IDT_ROLE_OWNER | IDT_ROLE_LOCAL),
+        "who says no more than that is himself");
     end_close (&e, &s);
     ok (s.gone == 1 && s.disconnects == 1 && usock_count (s.local) == 0, "its end is told to whom it asked, once");
     server_fini (&s);
@@ -390,7 +392,8 @@ static void test_fairness (void)
     msg_stream_flush (modest.stream);
     turn (&s, 2);
     before = s.requests;
-    ok (before < 100 && get (&modest, &s) == 1, "a client with much to ask does not hold up another (%d asked)", before);
+    ok (before < 100 && get (&modest, &s) == 1, "a client with much to ask does not hold up another (%d asked)",
+        before);
     TURN_UNTIL (&s, s.requests == 1024 + 1);
     ok (s.requests == 1024 + 1, "it is not read any more when local.max-unanswered are under way");
     ok (is_served (&modest, &s), "... while others are");
@@ -415,7 +418,9 @@ static void test_garbage (void)
         size_t at;
         unsigned char byte;
     } damages[] = {
-        { "the frame's magic", 0, 0x55 },     { "a length above the limit", 4, 0xff }, { "a length of 2 GiB", 4, 0x7f },
+        { "the frame's magic", 0, 0x55 },
+        { "a length above the limit", 4, 0xff },
+        { "a length of 2 GiB", 4, 0x7f },
     };
 
     server_init (&s);
@@ -450,8 +455,8 @@ static void test_garbage (void)
         closed += e.eof;
         end_close (&e, &s);
     }
-    ok (usock_count (s.local) == 1 && closed > 50, "of 500 damaged frames %d were answered, %d ended their connection", answered,
-        closed);
+    ok (usock_count (s.local) == 1 && closed > 50, "of 500 damaged frames %d were answered, %d ended their connection",
+        answered, closed);
     ok (is_served (&good, &s), "... and nobody else's");
     end_close (&good, &s);
     server_fini (&s);
@@ -509,7 +514,8 @@ static void test_slow_reader (void)
         put (&e, "echo.x", tag, 50000, 0);
     while (got < 200 && get (&e, &s) == (uint32_t)got + 1)
         got++;
-    ok (got == 200 && s.gone == 0, "a client that reads is never disconnected, whatever it asked for at once (%d)", got);
+    ok (got == 200 && s.gone == 0, "a client that reads is never disconnected, whatever it asked for at once (%d)",
+        got);
     end_close (&e, &s);
     server_fini (&s);
 }
@@ -531,7 +537,8 @@ static void test_no_room (void)
     idt_msg_t *answer = idt_msg_respond (s.last, 0);
     memset (idt_msg_alloc_payload (answer, 2 * MAX_QUEUE), 'x', 2 * MAX_QUEUE);
     router_response_new (s.router, &s.null, answer);
-    ok (get (&e, &s) == 1 && e.errnum == ENOBUFS && s.gone == 0, "an answer that has no room becomes an error that has");
+    ok (get (&e, &s) == 1 && e.errnum == ENOBUFS && s.gone == 0,
+        "an answer that has no room becomes an error that has");
     idt_msg_set_topic (msg, "a");
     memset (idt_msg_alloc_payload (msg, 100000), 'x', 100000);
     while (n < 100 && client->send (client->arg, msg) == 0)
@@ -597,7 +604,6 @@ static void test_dribble (void)
     end_close (&e, &s);
     server_fini (&s);
 }
-
 
 static void test_many (void)
 {
@@ -684,7 +690,8 @@ static void test_path (void)
         "a path too long for a socket is refused with a sentence");
     snprintf (file, sizeof (file), "%s/file", s.dir);
     close (open (file, O_CREAT | O_WRONLY, 0600));
-    ok (!listen_at (&s, file, &err) && stat (file, &st) == 0 && S_ISREG (st.st_mode), "what is no socket is left alone");
+    ok (!listen_at (&s, file, &err) && stat (file, &st) == 0 && S_ISREG (st.st_mode),
+        "what is no socket is left alone");
     unlink (file);
     int fd = socket (AF_UNIX, SOCK_STREAM, 0);
     struct sockaddr_un addr = { .sun_family = AF_UNIX };

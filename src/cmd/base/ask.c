@@ -43,8 +43,7 @@ idt_future_t *ask_send (idt_t *h, const char *topic, uint32_t nodeid, json_t *re
     return f;
 }
 
-json_t *ask_new (const struct cmd *cmd, idt_t *h, const char *topic, uint32_t nodeid,
-                 json_t *request, const char *what)
+json_t *ask_new (const struct cmd *cmd, idt_t *h, const char *topic, uint32_t nodeid, json_t *request, const char *what)
 {
     return ask_take_new (cmd, ask_send (h, topic, nodeid, request), what);
 }

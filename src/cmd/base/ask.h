@@ -25,8 +25,8 @@ json_t *ask_take_new (const struct cmd *cmd, idt_future_t *f, const char *what);
 
 /* Send 'request' (stolen; NULL: no payload) and return the answer's object: both of the above.
  */
-json_t *ask_new (const struct cmd *cmd, idt_t *h, const char *topic, uint32_t nodeid,
-                 json_t *request, const char *what);
+json_t *ask_new (const struct cmd *cmd, idt_t *h, const char *topic, uint32_t nodeid, json_t *request,
+                 const char *what);
 
 /* "rank 3", "the broker" in 'buf', for messages.  Returns 'buf'. */
 const char *ask_whom (uint32_t nodeid, char buf[32]);

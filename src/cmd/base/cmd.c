@@ -131,8 +131,7 @@ const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX])
 /* --- options -------------------------------------------------------------------------------- */
 
 /* Call 'cb' for each option of a command, those that all have too. */
-static void each_option (const struct command *command,
-                         void (*cb) (const struct cmd_option *o, void *arg), void *arg)
+static void each_option (const struct command *command, void (*cb) (const struct cmd_option *o, void *arg), void *arg)
 {
     for (const struct cmd_option *o = command->options; o && o->name; o++)
         cb (o, arg);
@@ -264,8 +263,7 @@ void cmd_no_options (struct cmd *cmd)
     (void)key;
 }
 
-uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min,
-                     uint64_t max)
+uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min, uint64_t max)
 {
     char *end, quoted[CMD_QUOTE_MAX];
 
@@ -283,8 +281,7 @@ double cmd_seconds (const struct cmd *cmd, const char *what, const char *s)
     double seconds = strtod (s, &end);
 
     if (end == s || *end || !(seconds > 0 && seconds <= DAY_S))
-        cmd_usage (cmd, "%s '%s': a number of seconds above 0 is needed", what,
-                   cmd_quote (s, strlen (s), quoted));
+        cmd_usage (cmd, "%s '%s': a number of seconds above 0 is needed", what, cmd_quote (s, strlen (s), quoted));
     return seconds * 1000;
 }
 
@@ -315,8 +312,8 @@ static void print_option (const struct cmd_option *o, void *arg)
 
 void cmd_help (const struct command *c)
 {
-    printf ("usage: idtree %s [OPTION]...%s%s\n%s.\n", c->name, c->operands ? " " : "",
-            c->operands ? c->operands : "", c->summary);
+    printf ("usage: idtree %s [OPTION]...%s%s\n%s.\n", c->name, c->operands ? " " : "", c->operands ? c->operands : "",
+            c->summary);
     if (c->details)
         printf ("%s\n", c->details);
     putchar ('\n');
@@ -398,8 +395,7 @@ bool cmd_help_group (const char *group)
 /* --- unknown commands ----------------------------------------------------------------------- */
 
 /* The words that could stand in the place of 'word', second words of a group or first ones. */
-static size_t candidates (const char *group, char buf[][SUGGEST_WORD_MAX],
-                          const char *words[TABLE_MAX])
+static size_t candidates (const char *group, char buf[][SUGGEST_WORD_MAX], const char *words[TABLE_MAX])
 {
     size_t n = 0;
 

@@ -38,7 +38,10 @@ struct cmd_option {
 };
 #define CMD_LONG 256
 #define CMD_OPTIONS_MAX 16 /* of one command */
-#define CMD_OPTIONS_END { 0, NULL, NULL, NULL }
+#define CMD_OPTIONS_END     \
+    {                       \
+        0, NULL, NULL, NULL \
+    }
 
 enum cmd_flag {
     CMD_CONNECTS = 1, /* talks to a broker: has --uri */
@@ -54,8 +57,8 @@ struct command {
     int max_operands; /* -1: any number */
     int flags;        /* enum cmd_flag bits */
     const char *summary;
-    const char *details; /* more lines for -h; may be NULL */
-    const char *example; /* one command line */
+    const char *details;              /* more lines for -h; may be NULL */
+    const char *example;              /* one command line */
     const struct cmd_option *options; /* ended by CMD_OPTIONS_END; may be NULL */
     int (*run) (struct cmd *cmd);     /* returns the exit status */
 };
@@ -98,16 +101,13 @@ void cmd_no_options (struct cmd *cmd);
 void cmd_warn (const struct cmd *cmd, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
 /* The same, then end the program: with CMD_FAILED; with CMD_USAGE and a hint at -h. */
-void cmd_die (const struct cmd *cmd, const char *fmt, ...)
-    __attribute__ ((noreturn, format (printf, 2, 3)));
-void cmd_usage (const struct cmd *cmd, const char *fmt, ...)
-    __attribute__ ((noreturn, format (printf, 2, 3)));
+void cmd_die (const struct cmd *cmd, const char *fmt, ...) __attribute__ ((noreturn, format (printf, 2, 3)));
+void cmd_usage (const struct cmd *cmd, const char *fmt, ...) __attribute__ ((noreturn, format (printf, 2, 3)));
 
 /* Read 's' as a decimal number min ... max, or end the program: "WHAT '8x': a number from 1 to 9
  * is needed".
  */
-uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min,
-                     uint64_t max);
+uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min, uint64_t max);
 
 /* Read 's' as seconds above 0, fractions allowed, at most a day.  Returns milliseconds. */
 double cmd_seconds (const struct cmd *cmd, const char *what, const char *s);

@@ -60,7 +60,8 @@ void lines_add (struct lines *l, char *data, size_t size)
         if (l->len > 0) {
             keep (l, data, newline - data);
             hand_out_kept (l);
-        } else {
+        }
+        else {
             *newline = '\0';
             hand_out (l, data, newline - data);
         }

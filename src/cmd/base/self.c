@@ -44,8 +44,7 @@ void self_find (const struct cmd *cmd, struct self *self)
         snprintf (self->broker, sizeof (self->broker), "%s", cmd->env.broker);
         return;
     }
-    if ((in_libs && try_broker (self, dir, "../broker/.libs/idtree-broker"))
-        || try_broker (self, dir, "idtree-broker")
+    if ((in_libs && try_broker (self, dir, "../broker/.libs/idtree-broker")) || try_broker (self, dir, "idtree-broker")
         || try_broker (self, dir, "../broker/idtree-broker"))
         return;
     cmd_die (cmd, "there is no idtree-broker in %s (IDTREE_BROKER may name one)", dir);

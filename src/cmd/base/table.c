@@ -35,8 +35,8 @@ struct libscols_table *table_create (const struct table_column *columns, size_t 
     return t;
 }
 
-struct libscols_line *table_add (struct libscols_table *t, struct libscols_line *parent,
-                                 const char *const *texts, size_t n)
+struct libscols_line *table_add (struct libscols_table *t, struct libscols_line *parent, const char *const *texts,
+                                 size_t n)
 {
     struct libscols_line *line = scols_table_new_line (t, parent);
 
@@ -70,10 +70,7 @@ static const char *member (const json_t *row, const char *key, char *buf, size_t
     else if (json_is_real (value))
         snprintf (buf, size, "%g", json_real_value (value));
     else
-        snprintf (buf, size, "%s",
-                  json_is_true (value)    ? "yes"
-                  : json_is_false (value) ? "no"
-                                          : "-");
+        snprintf (buf, size, "%s", json_is_true (value) ? "yes" : json_is_false (value) ? "no" : "-");
     return buf;
 }
 

@@ -11,8 +11,8 @@
 #include <libsmartcols.h>
 
 enum table_flag {
-    TABLE_RIGHT = 1, /* numbers */
-    TABLE_TREE = 2,  /* the column that shows who is below whom */
+    TABLE_RIGHT = 1,  /* numbers */
+    TABLE_TREE = 2,   /* the column that shows who is below whom */
     TABLE_NUMBER = 4, /* a number in JSON too */
 };
 
@@ -28,8 +28,8 @@ struct table_column {
 struct libscols_table *table_create (const struct table_column *columns, size_t n);
 
 /* Add a row below 'parent' (NULL: at the top) with a text for each column (copied; NULL: empty). */
-struct libscols_line *table_add (struct libscols_table *t, struct libscols_line *parent,
-                                 const char *const *texts, size_t n);
+struct libscols_line *table_add (struct libscols_table *t, struct libscols_line *parent, const char *const *texts,
+                                 size_t n);
 
 /* Print to stdout and free: as a table, or with a 'name' as a JSON object of that one member. */
 void table_print (struct libscols_table *t, const char *name);

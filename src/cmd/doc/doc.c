@@ -69,8 +69,9 @@ static void give_hint (const struct doc *d, const idt_future_t *f, const char *w
     char option[32] = "", quoted[128];
 
     if (idt_future_errnum (f) == ENOSYS)
-        cmd_die (d->cmd, "%s: no broker on the way to rank 0 has the compressor: idtree module load compressor, on rank 0 and "
-                         "on each rank that is to make ids",
+        cmd_die (d->cmd,
+                 "%s: no broker on the way to rank 0 has the compressor: idtree module load compressor, on rank 0 and "
+                 "on each rank that is to make ids",
                  what);
     if (d->rank != IDT_NODEID_ANY)
         snprintf (option, sizeof (option), "--rank %u ", d->rank);
@@ -141,8 +142,8 @@ void doc_print (const struct doc *d, const json_t *o)
 static void print_list (const json_t *documents)
 {
     static const struct table_column columns[] = {
-        { "DOCUMENT", "document", 0 },          { "RANGES", "seq", TABLE_RIGHT },
-        { "FINALS", "finals", TABLE_RIGHT },    { "SESSIONS", "sessions", TABLE_RIGHT },
+        { "DOCUMENT", "document", 0 },           { "RANGES", "seq", TABLE_RIGHT },
+        { "FINALS", "finals", TABLE_RIGHT },     { "SESSIONS", "sessions", TABLE_RIGHT },
         { "CLUSTERS", "clusters", TABLE_RIGHT }, { "UUID", "uuid", 0 },
     };
 

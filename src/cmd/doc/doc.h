@@ -9,7 +9,10 @@
 
 enum { DOC_OPT_JSON = CMD_LONG, DOC_OPT_NOW, DOC_OPT_DISCARD };
 
-#define DOC_RANK_OPTION { 'r', "rank", "R", "the session of rank R (default: of the broker of the URI)" }
+#define DOC_RANK_OPTION                                                               \
+    {                                                                                 \
+        'r', "rank", "R", "the session of rank R (default: of the broker of the URI)" \
+    }
 #define DOC_IDS_MAX 65536 /* ids of one request */
 
 /* What a command was told. */

@@ -63,8 +63,8 @@ static json_t *find_id (idt_t *h, const struct docid *id, idt_error_t *errp)
 
     if (!id->by_uuid)
         return json_integer (id->id);
-    o = ask_one (h, "compressor.recompress", json_pack ("{s:s s:[s]}", "document", id->document, "uuids", id->uuid), "ids",
-                 errp);
+    o = ask_one (h, "compressor.recompress", json_pack ("{s:s s:[s]}", "document", id->document, "uuids", id->uuid),
+                 "ids", errp);
     if (!json_is_null (o))
         return o;
     snprintf (errp->text, sizeof (errp->text), "no id of %s stands for it", id->document);
@@ -79,8 +79,8 @@ json_t *docid_describe_new (idt_t *h, const struct docid *id, idt_error_t *errp)
         uuid = ask_one (h, "compressor.decompress", json_pack ("{s:s s:[O]}", "document", id->document, "ids", found),
                         "uuids", errp);
     if (uuid)
-        op = ask_one (h, "compressor.normalize", json_pack ("{s:s s:[O]}", "document", id->document, "ids", found), "ids",
-                      errp);
+        op = ask_one (h, "compressor.normalize", json_pack ("{s:s s:[O]}", "document", id->document, "ids", found),
+                      "ids", errp);
     if (op)
         o = json_pack ("{s:s s:s s:O s:O s:O}", "scheme", "compressor", "document", id->document, "id", found, "op", op,
                        "uuid", uuid);

@@ -57,8 +57,8 @@ static void print_ids (const struct doc *d, const char *name, json_t *ids)
     if (d->uuid)
         answer = doc_ask_new (d, "decompress", json_pack ("{s:s s:O}", "document", name, "ids", ids), name);
     json_array_foreach (ids, i, id)
-        (d->json ? print_json : print_text) (
-            name, json_integer_value (id), json_string_value (json_array_get (json_object_get (answer, "uuids"), i)));
+        (d->json ? print_json : print_text) (name, json_integer_value (id),
+                                             json_string_value (json_array_get (json_object_get (answer, "uuids"), i)));
     json_decref (answer);
 }
 

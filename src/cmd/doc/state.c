@@ -34,8 +34,9 @@ static idt_future_t *ask_piece (const struct doc *d, const char *name, json_t *j
 {
     if (!joined)
         return doc_send (d, "join", json_pack ("{s:s}", "document", name));
-    return doc_send (d, "state", json_pack ("{s:s s:O s:O s:I}", "document", name, "uuid", json_object_get (joined, "uuid"),
-                                            "seq", json_object_get (joined, "seq"), "offset", (json_int_t)offset));
+    return doc_send (d, "state",
+                     json_pack ("{s:s s:O s:O s:I}", "document", name, "uuid", json_object_get (joined, "uuid"), "seq",
+                                json_object_get (joined, "seq"), "offset", (json_int_t)offset));
 }
 
 /* Write the form of a document to 'out', piece by piece.  Returns false where it must be begun anew. */

@@ -25,8 +25,7 @@ static void ask (idt_t *h, const char *uri, struct epoch *epoch)
     if (!f || idt_future_wait (f, TIMEOUT_MS) < 0)
         snprintf (epoch->why, sizeof (epoch->why), "%s does not answer", uri);
     else if (idt_rpc_get_unpack (f, "{s:s}", "epoch", &s) < 0)
-        snprintf (epoch->why, sizeof (epoch->why), "%s does not know it: %s", uri,
-                  idt_future_error (f));
+        snprintf (epoch->why, sizeof (epoch->why), "%s does not know it: %s", uri, idt_future_error (f));
     else if (date_parse (s, &epoch->ms) < 0)
         snprintf (epoch->why, sizeof (epoch->why), "%s says '%s', which is no date", uri, s);
     idt_future_destroy (f);

@@ -13,11 +13,12 @@
 #include "cmd/base/cmd.h"
 
 struct epoch {
-    int64_t ms;    /* since 1970; -1: unknown */
-    char why[320]; /* why it is unknown */
-    idt_t *h;      /* the instance that was asked; NULL: none */
-    double ahead_ms;                       /* how far rank 0 is off its wall clock */
-    double skew_ms[FLUID_GENERATOR_MAX + 1]; /* how far the rank of a generator is off rank 0; 0: not asked, -1: unknown */
+    int64_t ms;      /* since 1970; -1: unknown */
+    char why[320];   /* why it is unknown */
+    idt_t *h;        /* the instance that was asked; NULL: none */
+    double ahead_ms; /* how far rank 0 is off its wall clock */
+    double
+        skew_ms[FLUID_GENERATOR_MAX + 1]; /* how far the rank of a generator is off rank 0; 0: not asked, -1: unknown */
 };
 
 /* The epoch that '--epoch' gave ('s'), else the one of the instance, where one is reachable.  Ends the program

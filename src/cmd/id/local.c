@@ -111,8 +111,7 @@ static int make_uid (struct maker *m, struct ident *id)
     struct uid uid;
     int size;
 
-    if (uid_gen_new (m->uid, m->kind, -1, &uid) < 0
-        || (size = uid_to_bytes (&uid, &m->format, id->bytes)) < 0)
+    if (uid_gen_new (m->uid, m->kind, -1, &uid) < 0 || (size = uid_to_bytes (&uid, &m->format, id->bytes)) < 0)
         return -1;
     id->size = size;
     return 0;

@@ -36,7 +36,8 @@ struct piece {
     uint32_t n;
 };
 
-struct new {
+struct new
+{
     struct new_options o;
     bool fluid;
     struct cmd *cmd;
@@ -186,7 +187,7 @@ static void generate (struct new *new)
     if (!(new->fluids = calloc (IDT_FLUID_MAX_COUNT, sizeof (new->fluids[0]))))
         cmd_die (new->cmd, "out of memory");
     while (taken < new->o.count) {
-        for (; asked < new->o.count && head - tail < WINDOW; head++) {
+        for (; asked < new->o.count &&head - tail < WINDOW; head++) {
             pieces[head % WINDOW] = ask (new, new->o.count - asked);
             asked += pieces[head % WINDOW].n;
         }
@@ -213,9 +214,9 @@ static void generate_here (struct new *new)
 
 static void take_option (struct new_options *o, int key, const char *arg)
 {
-    const char **texts[] = { [OPT_META - OPT_META] = &o->meta,           [OPT_PARTITION - OPT_META] = &o->partition,
-                             [OPT_NODE - OPT_META] = &o->node,           [OPT_FINGERPRINT - OPT_META] = &o->fingerprint,
-                             [OPT_DRIFT - OPT_META] = &o->drift,         [OPT_KIND - OPT_META] = &o->kind };
+    const char **texts[] = { [OPT_META - OPT_META] = &o->meta,   [OPT_PARTITION - OPT_META] = &o->partition,
+                             [OPT_NODE - OPT_META] = &o->node,   [OPT_FINGERPRINT - OPT_META] = &o->fingerprint,
+                             [OPT_DRIFT - OPT_META] = &o->drift, [OPT_KIND - OPT_META] = &o->kind };
 
     switch (key) {
     case 'n':

@@ -346,7 +346,8 @@ static const struct scheme schemes[SCHEME_COUNT] = {
       "2049-11-03T19:53:47.775Z" },
     { "sno", text_forms, FORM_TEXT, read_sno, write_sno, unix_ms_sno, fields_sno, range_sno, "2010-01-01",
       "2079-09-07T15:47:35.548Z" },
-    { "uid", text_forms, FORM_TEXT, read_uid, write_uid, unix_ms_uid, fields_uid, range_uid, "1970-01-01", "year 35198" },
+    { "uid", text_forms, FORM_TEXT, read_uid, write_uid, unix_ms_uid, fields_uid, range_uid, "1970-01-01",
+      "year 35198" },
 };
 
 const struct scheme *scheme_at (int i)

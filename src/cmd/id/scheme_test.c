@@ -115,7 +115,9 @@ static void test_range (void)
     ok (encloses ("uid", UID_LOCAL, ".5.tXVEf8n3", ".5.tXVFf8n3"), "keys of a local uid");
     ok (encloses ("uid", UID_GLOBAL, ".5.tXVEf8n4vPN.0", ".5.zXVEf8n4vPN.0"), "keys of a global uid");
     for (int i = 0; i < SCHEME_COUNT; i++)
-        bad = bad && scheme_at (i)->range (&key, INT64_C (253402300799999) * (i == 3 ? 5 : 1), INT64_MAX, &lower, &upper) < 0
+        bad = bad
+              && scheme_at (i)->range (&key, INT64_C (253402300799999) * (i == 3 ? 5 : 1), INT64_MAX, &lower, &upper)
+                     < 0
               && errno == EOVERFLOW;
     ok (bad, "dates beyond the scheme are EOVERFLOW");
     ok (scheme_find ("fluid")->range (&key, 4, 6, &lower, &upper) < 0 && errno == EOVERFLOW,

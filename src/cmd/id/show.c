@@ -78,8 +78,7 @@ static void print_fluid_fields (struct show *show, const struct candidate *c)
 
     print_fluid_date (show, &fields);
     printf ("%-*s%" PRIu64 " ms after the epoch\n", LABEL_WIDTH, "timestamp", fields.timestamp_ms);
-    printf ("%-*s%u\n%-*s%u\n", LABEL_WIDTH, "generator", fields.generator, LABEL_WIDTH, "sequence",
-            fields.sequence);
+    printf ("%-*s%u\n%-*s%u\n", LABEL_WIDTH, "generator", fields.generator, LABEL_WIDTH, "sequence", fields.sequence);
 }
 
 static void print_fields (struct show *show, const struct candidate *c)
@@ -200,10 +199,12 @@ static void show_docid (struct show *show, uint64_t line, const char *s, const s
         snprintf (what, sizeof (what), "is not known: %s", error.text);
         idtext_warn_of (show->cmd, line, s, strlen (s), what);
         show->bad++;
-    } else if (show->json) {
+    }
+    else if (show->json) {
         json_dumpf (o, stdout, JSON_COMPACT);
         putchar ('\n');
-    } else
+    }
+    else
         print_docid (show, o);
     json_decref (o);
 }
@@ -224,7 +225,8 @@ static void show_cb (void *arg, uint64_t line, const char *s, size_t len)
     if (n == 0) {
         idtext_warn (show->cmd, line, s, len, NULL, 0, errno);
         show->bad++;
-    } else if (show->json)
+    }
+    else if (show->json)
         print_json (show, candidate, n);
     for (int i = 0; !show->json && i < n; i++)
         print_text (show, &candidate[i], n == 1);

@@ -71,8 +71,9 @@ static void add (struct sort *sort, const struct ident *id, const char *s, size_
     sort->texts = grow (sort, sort->texts, &sort->size, sort->used + len + 1, 1);
     memcpy (sort->texts + sort->used, s, len);
     sort->texts[sort->used + len] = '\n';
-    sort->entries[sort->count++]
-        = (struct entry){ .id = *id, .len_high = len >> 8, .len_low = len & 255, .text = sort->used };
+    sort->entries[sort->count++] = (struct entry){
+        .id = *id, .len_high = len >> 8, .len_low = len & 255, .text = sort->used
+    };
     sort->used += len + 1;
 }
 
@@ -89,7 +90,8 @@ static void take_cb (void *arg, uint64_t line, const char *s, size_t len)
     if (n == 1) {
         sort->reader.scheme = candidate->scheme;
         add (sort, &candidate->id, s, len);
-    } else if (++sort->bad <= TOLD_MAX)
+    }
+    else if (++sort->bad <= TOLD_MAX)
         idtext_warn (sort->cmd, line, s, len, NULL, 0, errno);
 }
 

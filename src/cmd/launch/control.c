@@ -125,8 +125,8 @@ static void do_line (struct client *c)
     c->req.rank = -1;
     c->req.signum = 0;
     if (!c->o
-        || json_unpack_ex (c->o, &error, 0, "{s:s s?i s?i}", "verb", &c->req.verb, "rank",
-                           &c->req.rank, "signal", &c->req.signum)
+        || json_unpack_ex (c->o, &error, 0, "{s:s s?i s?i}", "verb", &c->req.verb, "rank", &c->req.rank, "signal",
+                           &c->req.signum)
                < 0)
         answer_error (c, error.text);
     else
@@ -149,7 +149,8 @@ static void client_cb (idt_watcher_t *w, int revents, void *arg)
     if ((newline = memchr (c->line, '\n', c->len))) {
         c->len = newline - c->line;
         do_line (c);
-    } else if (c->len == sizeof (c->line))
+    }
+    else if (c->len == sizeof (c->line))
         answer_error (c, "request too long");
 }
 
@@ -213,11 +214,10 @@ static int listen_in (const char *dir, idt_error_t *errp)
     if (private_dir_check ("directory", dir, PRIVATE_DIR_STRICT, errp) < 0)
         return -1;
     fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/%s", dir, CONTROL_SOCKET)
-        >= (int)sizeof (addr.sun_path))
+    if (snprintf (addr.sun_path, sizeof (addr.sun_path), "%s/%s", dir, CONTROL_SOCKET) >= (int)sizeof (addr.sun_path))
         errno = ENAMETOOLONG;
-    else if (fd >= 0 && bind (fd, (struct sockaddr *)&addr, sizeof (addr)) == 0
-             && chmod (addr.sun_path, 0600) == 0 && listen (fd, 16) == 0)
+    else if (fd >= 0 && bind (fd, (struct sockaddr *)&addr, sizeof (addr)) == 0 && chmod (addr.sun_path, 0600) == 0
+             && listen (fd, 16) == 0)
         return fd; /* nobody could connect before it listens */
     errprintf (errp, "%s/%s: %s", dir, CONTROL_SOCKET, strerror (errno));
     if (fd >= 0)
@@ -240,8 +240,8 @@ void control_destroy (struct control *ctl)
     errno = saved_errno;
 }
 
-struct control *control_create (idt_reactor_t *r, const char *dir, const struct control_ops *ops,
-                                void *arg, idt_error_t *errp)
+struct control *control_create (idt_reactor_t *r, const char *dir, const struct control_ops *ops, void *arg,
+                                idt_error_t *errp)
 {
     struct control *ctl = calloc (1, sizeof (*ctl));
 

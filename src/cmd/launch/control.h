@@ -43,8 +43,8 @@ struct control_ops {
 struct control;
 
 /* Listen in 'dir'.  'ops' is borrowed.  Returns NULL with errno set and the reason in 'errp'. */
-struct control *control_create (idt_reactor_t *r, const char *dir, const struct control_ops *ops,
-                                void *arg, idt_error_t *errp);
+struct control *control_create (idt_reactor_t *r, const char *dir, const struct control_ops *ops, void *arg,
+                                idt_error_t *errp);
 void control_destroy (struct control *ctl); /* drops who waits; NULL is fine */
 
 /* Something changed: look again at what clients wait for. */

@@ -99,8 +99,8 @@ static void test_owner (idt_reactor_t *r, const char *dir, const char *path)
     ok (strstr (answer (r, path, NOBODY), "Permission denied"), "others cannot even connect");
     chmod (dir, 0777);
     chmod (path, 0777);
-    ok (strstr (answer (r, path, NOBODY), "only the owner") && orders == 1,
-        "nor are they obeyed where they can: %s", answer (r, path, NOBODY));
+    ok (strstr (answer (r, path, NOBODY), "only the owner") && orders == 1, "nor are they obeyed where they can: %s",
+        answer (r, path, NOBODY));
     chmod (dir, 0700);
 }
 

@@ -162,8 +162,7 @@ static void next_step (struct launcher *l)
         return;
     l->step++;
     if (l->step == STOP_KILL)
-        say ("%d brokers did not end within %g s and are killed", l->procs.alive,
-             l->config->stop_timeout_ms / 1e3);
+        say ("%d brokers did not end within %g s and are killed", l->procs.alive, l->config->stop_timeout_ms / 1e3);
     take_step (l);
 }
 
@@ -199,8 +198,7 @@ int launcher_start_broker (struct launcher *l, int rank, idt_error_t *errp)
     pmi_server_reset (l->pmi, rank);
     if (procs_start (&l->procs, rank, errp) < 0)
         return -1;
-    if (!(link->w =
-              idt_fd_watcher_create (l->r, l->procs.rank[rank].pmi_fd, IDT_POLLIN, pmi_cb, link))) {
+    if (!(link->w = idt_fd_watcher_create (l->r, l->procs.rank[rank].pmi_fd, IDT_POLLIN, pmi_cb, link))) {
         procs_kill (&l->procs, rank, SIGKILL);
         return errprintf (errp, "broker %d: out of memory", rank);
     }
@@ -309,10 +307,10 @@ static void broker_ended (struct launcher *l, int rank, pid_t pid)
     pmi_server_reset (l->pmi, rank);
     procs_end (p->status, end, sizeof (end));
     if (l->phase == PHASE_BOOT) {
-        snprintf (why, sizeof (why), "broker %d (pid %d) %s before the instance was up", rank,
-                  (int)pid, end);
+        snprintf (why, sizeof (why), "broker %d (pid %d) %s before the instance was up", rank, (int)pid, end);
         fail_boot (l, why);
-    } else if (!procs_ended_well (&l->procs, rank))
+    }
+    else if (!procs_ended_well (&l->procs, rank))
         say ("broker %d (pid %d) %s", rank, (int)pid, end);
     if (l->phase == PHASE_STOP && l->step == STOP_ROOT && rank == 0)
         set_timer (l, ORPHAN_GRACE_MS);
@@ -325,7 +323,8 @@ static void child_changed (struct launcher *l, pid_t pid, int status)
     if (pid == l->command) {
         if (WIFEXITED (status) || WIFSIGNALED (status))
             command_ended (l, status);
-    } else if ((rank = procs_changed (&l->procs, pid, status)) >= 0) {
+    }
+    else if ((rank = procs_changed (&l->procs, pid, status)) >= 0) {
         if (l->procs.rank[rank].state == PROC_DOWN)
             broker_ended (l, rank, pid);
         control_notify (l->control);
@@ -383,8 +382,8 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 
     switch (l->phase) {
     case PHASE_BOOT:
-        snprintf (why, sizeof (why), "%d/%d brokers are up, and no other came up for %g s",
-                  l->procs.up, l->procs.size, l->config->start_timeout_ms / 1e3);
+        snprintf (why, sizeof (why), "%d/%d brokers are up, and no other came up for %g s", l->procs.up, l->procs.size,
+                  l->config->start_timeout_ms / 1e3);
         fail_boot (l, why);
         break;
     case PHASE_QUIT:
@@ -430,8 +429,8 @@ static int init (struct launcher *l, const struct launcher_config *config, idt_e
     l->config = config;
     l->signal_fd = -1;
     if (procs_init (&l->procs, config->size, config->broker, config->args) < 0
-        || !(l->links = calloc (config->size, sizeof (l->links[0])))
-        || !(l->r = idt_reactor_create ()) || !(l->pmi = make_pmi (l)) || watch_signals (l) < 0
+        || !(l->links = calloc (config->size, sizeof (l->links[0]))) || !(l->r = idt_reactor_create ())
+        || !(l->pmi = make_pmi (l)) || watch_signals (l) < 0
         || !(l->timer = idt_timer_watcher_create (l->r, config->start_timeout_ms, 0, timer_cb, l)))
         return errprintf (errp, "%s", strerror (errno));
     for (int rank = 0; rank < config->size; rank++)
@@ -464,7 +463,8 @@ int launcher_run (const struct launcher_config *config)
     if (init (&l, config, &error) < 0 || launcher_start_broker (&l, 0, &error) < 0) {
         say ("%s", error.text);
         l.status = 1;
-    } else {
+    }
+    else {
         show_progress (&l);
         idt_watcher_start (l.timer);
         idt_reactor_run (l.r, IDT_REACTOR_DEFAULT);

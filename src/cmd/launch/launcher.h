@@ -10,15 +10,15 @@
 
 struct launcher_config {
     int size;
-    const char *dir;          /* the instance's directory, absolute, exists */
-    const char *broker;       /* the executable */
-    const char *const *args;  /* of each broker, ended by NULL */
+    const char *dir;            /* the instance's directory, absolute, exists */
+    const char *broker;         /* the executable */
+    const char *const *args;    /* of each broker, ended by NULL */
     const char *const *command; /* ended by NULL */
-    bool interactive;         /* the command is a shell that somebody types at */
-    bool progress;            /* stderr is a terminal */
-    const char *path;         /* PATH for the command; NULL: as it is */
-    uint64_t files;           /* soft limit of descriptors for the command; 0: as it is */
-    int start_timeout_ms;     /* without progress */
+    bool interactive;           /* the command is a shell that somebody types at */
+    bool progress;              /* stderr is a terminal */
+    const char *path;           /* PATH for the command; NULL: as it is */
+    uint64_t files;             /* soft limit of descriptors for the command; 0: as it is */
+    int start_timeout_ms;       /* without progress */
     int stop_timeout_ms;
 };
 

@@ -21,8 +21,7 @@ static json_t *status_cb (void *arg)
 
         procs_state (&l->procs, rank, state, sizeof (state));
         json_array_append_new (brokers, json_pack ("{s:i s:o s:s}", "rank", rank, "pid",
-                                                   pid ? json_integer (pid) : json_null (), "state",
-                                                   state));
+                                                   pid ? json_integer (pid) : json_null (), "state", state));
     }
     return json_pack ("{s:o}", "brokers", brokers);
 }
@@ -97,15 +96,13 @@ static enum control_result run (struct launcher *l, int rank, idt_error_t *errp)
     return launcher_start_broker (l, rank, errp) < 0 ? CONTROL_FAILED : CONTROL_WAIT;
 }
 
-static enum control_result begin_cb (void *arg, const struct control_request *req,
-                                     idt_error_t *errp)
+static enum control_result begin_cb (void *arg, const struct control_request *req, idt_error_t *errp)
 {
     struct launcher *l = arg;
     const struct verb *v = find_verb (req->verb);
 
     if (req->rank < 0 || req->rank >= l->procs.size) {
-        errprintf (errp, "there is no rank %d: the instance has ranks 0 to %d", req->rank,
-                   l->procs.size - 1);
+        errprintf (errp, "there is no rank %d: the instance has ranks 0 to %d", req->rank, l->procs.size - 1);
         return CONTROL_FAILED;
     }
     if (l->phase == PHASE_STOP)
@@ -115,8 +112,7 @@ static enum control_result begin_cb (void *arg, const struct control_request *re
     return v->signum ? send_signal (l, req->rank, signal_of (v, req), errp) : run (l, req->rank, errp);
 }
 
-static enum control_result check_cb (void *arg, const struct control_request *req,
-                                     idt_error_t *errp)
+static enum control_result check_cb (void *arg, const struct control_request *req, idt_error_t *errp)
 {
     struct launcher *l = arg;
     const struct proc *p = &l->procs.rank[req->rank];

@@ -81,8 +81,7 @@ static void read_files (struct limit *limits, int *count)
         return;
     if (r.rlim_cur != RLIM_INFINITY)
         add (limits, count,
-             (struct limit){ "open files", "ulimit -n", r.rlim_cur, LIMITS_LAUNCHER_FILES,
-                             LIMITS_BROKER_FILES });
+             (struct limit){ "open files", "ulimit -n", r.rlim_cur, LIMITS_LAUNCHER_FILES, LIMITS_BROKER_FILES });
 }
 
 /* The superuser is not held to RLIMIT_NPROC. */
@@ -103,11 +102,9 @@ static void read_threads (struct limit *limits, int *count)
     uint64_t n, used = sysinfo (&info) == 0 ? info.procs : 0;
 
     if (read_number ("/proc/sys/kernel/pid_max", &n))
-        add (limits, count,
-             (struct limit){ "threads", "kernel.pid_max", n, used, LIMITS_BROKER_THREADS });
+        add (limits, count, (struct limit){ "threads", "kernel.pid_max", n, used, LIMITS_BROKER_THREADS });
     if (read_number ("/proc/sys/kernel/threads-max", &n))
-        add (limits, count,
-             (struct limit){ "threads", "kernel.threads-max", n, used, LIMITS_BROKER_THREADS });
+        add (limits, count, (struct limit){ "threads", "kernel.threads-max", n, used, LIMITS_BROKER_THREADS });
 }
 
 /* The control group (v2) that we are in. */
@@ -137,16 +134,15 @@ static void read_cgroup_limits (struct limit *limits, int *count)
         snprintf (path, sizeof (path), "%s/pids.current", group);
         if (read_number (path, &used))
             add (limits, count,
-                 (struct limit){ "threads", "the control group's pids.max", n, used,
-                                 LIMITS_BROKER_THREADS });
+                 (struct limit){ "threads", "the control group's pids.max", n, used, LIMITS_BROKER_THREADS });
     }
     snprintf (path, sizeof (path), "%s/memory.max", group);
     if (read_number (path, &n)) {
         snprintf (path, sizeof (path), "%s/memory.current", group);
         if (read_number (path, &used))
             add (limits, count,
-                 (struct limit){ "KiB of memory", "the control group's memory.max", n / 1024,
-                                 used / 1024, LIMITS_BROKER_MEMORY_KIB });
+                 (struct limit){ "KiB of memory", "the control group's memory.max", n / 1024, used / 1024,
+                                 LIMITS_BROKER_MEMORY_KIB });
     }
 }
 
@@ -156,8 +152,7 @@ static void read_memory (struct limit *limits, int *count)
 
     if (read_meminfo ("MemTotal", &total) && read_meminfo ("MemAvailable", &available))
         add (limits, count,
-             (struct limit){ "KiB of memory", "memory", total, total - available,
-                             LIMITS_BROKER_MEMORY_KIB });
+             (struct limit){ "KiB of memory", "memory", total, total - available, LIMITS_BROKER_MEMORY_KIB });
 }
 
 int limits_read (struct limit limits[LIMITS_MAX])
@@ -188,9 +183,8 @@ int limits_check (const struct limit *limits, int count, uint64_t size, idt_erro
         return 0;
     errno = EAGAIN;
     return errprintf (errp,
-                      "%" PRIu64 " brokers are too many for this host: they need %" PRIu64
-                      " %s, and of %" PRIu64 " (%s) %" PRIu64 " are in use; at most %" PRIu64
-                      " can run here",
-                      size, size * tight->per_broker, tight->what, tight->limit, tight->name,
-                      tight->used, most (tight));
+                      "%" PRIu64 " brokers are too many for this host: they need %" PRIu64 " %s, and of %" PRIu64
+                      " (%s) %" PRIu64 " are in use; at most %" PRIu64 " can run here",
+                      size, size * tight->per_broker, tight->what, tight->limit, tight->name, tight->used,
+                      most (tight));
 }

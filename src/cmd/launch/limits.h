@@ -13,10 +13,10 @@
 
 #include <idtree/error.h>
 
-#define LIMITS_BROKER_THREADS 4        /* main, two of ZeroMQ, one to spare for a module */
-#define LIMITS_BROKER_MEMORY_KIB 3072  /* private to each */
-#define LIMITS_BROKER_FILES 1          /* of the launcher: the PMI connection */
-#define LIMITS_LAUNCHER_FILES 32       /* the launcher's own */
+#define LIMITS_BROKER_THREADS 4       /* main, two of ZeroMQ, one to spare for a module */
+#define LIMITS_BROKER_MEMORY_KIB 3072 /* private to each */
+#define LIMITS_BROKER_FILES 1         /* of the launcher: the PMI connection */
+#define LIMITS_LAUNCHER_FILES 32      /* the launcher's own */
 
 /* What a host has of one thing. */
 struct limit {

@@ -22,9 +22,8 @@ static void test_made_up (void)
     ok (limits_check (limits, 3, 1, &error) == 0 && limits_check (limits, 3, 200, &error) == 0,
         "what fits in all limits is allowed, up to the tightest");
     ok (limits_check (limits, 3, 201, &error) < 0 && errno == EAGAIN, "EAGAIN: one more");
-    ok (!strcmp (error.text,
-                 "201 brokers are too many for this host: they need 804 threads, and of 1000 "
-                 "(kernel.pid_max) 200 are in use; at most 200 can run here"),
+    ok (!strcmp (error.text, "201 brokers are too many for this host: they need 804 threads, and of 1000 "
+                             "(kernel.pid_max) 200 are in use; at most 200 can run here"),
         "the sentence names the limit, its value and the largest size");
     ok (limits_check (limits, 1, 992, NULL) == 0 && limits_check (limits, 1, 993, NULL) < 0,
         "what the launcher needs for itself counts");
@@ -40,8 +39,8 @@ static void test_this_host (void)
     int count = limits_read (limits), sound = 0;
 
     for (int i = 0; i < count; i++) {
-        diag ("%s (%s): %llu of %llu", limits[i].what, limits[i].name,
-              (unsigned long long)limits[i].used, (unsigned long long)limits[i].limit);
+        diag ("%s (%s): %llu of %llu", limits[i].what, limits[i].name, (unsigned long long)limits[i].used,
+              (unsigned long long)limits[i].limit);
         sound += limits[i].limit > 0 && limits[i].per_broker > 0;
     }
     ok (count > 0 && count <= LIMITS_MAX && sound == count, "this host has %d limits", count);

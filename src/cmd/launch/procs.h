@@ -24,18 +24,18 @@ enum proc_state {
 
 struct proc {
     enum proc_state state;
-    bool stopped;  /* by SIGSTOP */
-    int sent;      /* signal that we sent last, to end it; 0: none */
-    pid_t pid;     /* 0: down */
-    int status;    /* wait status of the process that ran last; -1: none ran yet */
-    int pmi_fd;    /* our end of its PMI connection; -1: closed */
+    bool stopped; /* by SIGSTOP */
+    int sent;     /* signal that we sent last, to end it; 0: none */
+    pid_t pid;    /* 0: down */
+    int status;   /* wait status of the process that ran last; -1: none ran yet */
+    int pmi_fd;   /* our end of its PMI connection; -1: closed */
 };
 
 struct procs {
     int size;
     int alive; /* not down */
     int up;
-    const char *path;       /* of the broker's executable; borrowed */
+    const char *path;        /* of the broker's executable; borrowed */
     const char *const *args; /* behind its name, ended by NULL; borrowed */
     struct proc *rank;
 };

@@ -215,9 +215,7 @@ static void choose_dir (struct start *s)
         make_dir (s);
     if (strlen (s->dir) > DIR_MAX) {
         remove_made_dir (s);
-        cmd_die (s->cmd,
-                 "%s is too long for UNIX sockets in it: choose another with --dir or TMPDIR",
-                 s->dir);
+        cmd_die (s->cmd, "%s is too long for UNIX sockets in it: choose another with --dir or TMPDIR", s->dir);
     }
     check_statedir (s);
     snprintf (s->rundir, sizeof (s->rundir), "rundir=%s", s->dir);
@@ -267,8 +265,7 @@ const struct command start_command = {
     .max_operands = -1,
     .flags = CMD_RUNS,
     .summary = "Start brokers on this host, run a command, stop them",
-    .details =
-        "COMMAND (default: a shell) finds the instance in IDTREE_URI; its exit status is ours.",
+    .details = "COMMAND (default: a shell) finds the instance in IDTREE_URI; its exit status is ours.",
     .example = "idtree start -s 8 -o fluid.max-generators=4 idtree id new --rank 7",
     .options = options,
     .run = run,

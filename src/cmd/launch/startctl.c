@@ -36,8 +36,7 @@ static void socket_path (struct cmd *cmd, struct sockaddr_un *addr)
         cmd_die (cmd, "no instance: IDTREE_URI is not set, as it is under idtree start");
     path = strncmp (cmd->uri, "local://", 8) ? NULL : cmd->uri + 8;
     if (!path || !(slash = strrchr (path, '/'))
-        || snprintf (addr->sun_path, sizeof (addr->sun_path), "%.*s/%s", (int)(slash - path), path,
-                     CONTROL_SOCKET)
+        || snprintf (addr->sun_path, sizeof (addr->sun_path), "%.*s/%s", (int)(slash - path), path, CONTROL_SOCKET)
                >= (int)sizeof (addr->sun_path))
         cmd_die (cmd, "%s is no URI of a local broker", cmd->uri);
 }
@@ -49,8 +48,8 @@ static FILE *connect_launcher (struct cmd *cmd)
 
     socket_path (cmd, &addr);
     if (fd < 0 || connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0)
-        cmd_die (cmd, "no launcher at %s (was the instance started by idtree start?): %s",
-                 addr.sun_path, strerror (errno));
+        cmd_die (cmd, "no launcher at %s (was the instance started by idtree start?): %s", addr.sun_path,
+                 strerror (errno));
     FILE *f = fdopen (fd, "r+");
     if (!f)
         cmd_die (cmd, "%s", strerror (errno));
@@ -66,8 +65,7 @@ static json_t *call_new (struct cmd *cmd, json_t *request)
     size_t size = 0;
     json_t *o;
 
-    if (!request || json_dumpf (request, f, JSON_COMPACT) < 0 || fputc ('\n', f) == EOF
-        || fflush (f) == EOF)
+    if (!request || json_dumpf (request, f, JSON_COMPACT) < 0 || fputc ('\n', f) == EOF || fflush (f) == EOF)
         cmd_die (cmd, "the launcher went away: %s", strerror (errno));
     json_decref (request);
     if (getline (&line, &size, f) <= 0 || !(o = json_loads (line, 0, NULL)))
@@ -91,7 +89,8 @@ static int print_status (struct cmd *cmd, bool json)
     if (json) {
         json_dumpf (o, stdout, JSON_COMPACT);
         putchar ('\n');
-    } else
+    }
+    else
         table_print_json (columns, 3, json_object_get (o, "brokers"));
     json_decref (o);
     return cmd_flush (cmd);
@@ -142,8 +141,8 @@ static int run (struct cmd *cmd)
     for (int i = 1; i < cmd->argc; i++)
         cmd_number (cmd, "rank", cmd->argv[i], 0, INT_MAX);
     for (int i = 1; i < cmd->argc; i++)
-        json_decref (call_new (cmd, json_pack ("{s:s s:i s:i}", "verb", verb, "rank",
-                                              atoi (cmd->argv[i]), "signal", signum)));
+        json_decref (
+            call_new (cmd, json_pack ("{s:s s:i s:i}", "verb", verb, "rank", atoi (cmd->argv[i]), "signal", signum)));
     return CMD_OK;
 }
 

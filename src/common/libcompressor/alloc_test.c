@@ -68,7 +68,7 @@ struct state {
 
 static struct state state_of (const struct idcomp *c)
 {
-    struct state s = {.size = idcomp_save_size (c, IDCOMP_WITH_LOCAL)};
+    struct state s = { .size = idcomp_save_size (c, IDCOMP_WITH_LOCAL) };
 
     s.data = malloc (s.size);
     if (idcomp_save (c, IDCOMP_WITH_LOCAL, s.data, s.size) != s.size)
@@ -98,7 +98,7 @@ static int call_generate (struct idcomp *c, int n)
 
 static int call_finalize (struct idcomp *c, int n)
 {
-    struct idcomp_range r = {.has_ids = true, .count = 3, .cluster_size = 1};
+    struct idcomp_range r = { .has_ids = true, .count = 3, .cluster_size = 1 };
 
     snprintf (r.session, sizeof (r.session), "%08x-8888-4888-b188-888888888888", n * 5 % SESSIONS);
     r.first = idcomp_expected (c, r.session);
@@ -108,7 +108,7 @@ static int call_finalize (struct idcomp *c, int n)
 /* Take what was made in one of the two ways, and finalize it. */
 static int call_take (struct idcomp *c, int n)
 {
-    struct idcomp_range r = {.nruns = 0};
+    struct idcomp_range r = { .nruns = 0 };
     int rc = n % 2 ? idcomp_take (c, &r) : idcomp_take_unfinalized (c, &r);
 
     if (rc < 0)
@@ -168,10 +168,9 @@ static int call_create_original (struct idcomp *c, int n)
 
 static int call_decode (struct idcomp *c, int n)
 {
-    static const char text[] =
-        "{\"sessionId\":\"" A
-        "\",\"ids\":{\"firstGenCount\":1,\"count\":9,\"requestedClusterSize\":1,"
-        "\"localIdRanges\":[[1,1],[3,1],[5,1],[7,1],[9,1]]}}";
+    static const char text[] = "{\"sessionId\":\"" A
+                               "\",\"ids\":{\"firstGenCount\":1,\"count\":9,\"requestedClusterSize\":1,"
+                               "\"localIdRanges\":[[1,1],[3,1],[5,1],[7,1],[9,1]]}}";
     struct idcomp_range r;
 
     if (idcomp_range_decode (text, strlen (text), &r) < 0)
@@ -184,14 +183,14 @@ static const struct {
     const char *name;
     call_f call;
 } calls[] = {
-    {"generate", call_generate},
-    {"finalize", call_finalize},
-    {"take", call_take},
-    {"ghost", call_ghost},
-    {"save and load", call_reload},
-    {"create", call_create},
-    {"create (original)", call_create_original},
-    {"decode", call_decode},
+    { "generate", call_generate },
+    { "finalize", call_finalize },
+    { "take", call_take },
+    { "ghost", call_ghost },
+    { "save and load", call_reload },
+    { "create", call_create },
+    { "create (original)", call_create_original },
+    { "decode", call_decode },
 };
 
 /* Call until no allocation fails any more. */
@@ -216,7 +215,7 @@ int main (void)
 {
     size_t ncalls = sizeof (calls) / sizeof (calls[0]);
     bool good[sizeof (calls) / sizeof (calls[0])];
-    int failed[sizeof (calls) / sizeof (calls[0])] = {0};
+    int failed[sizeof (calls) / sizeof (calls[0])] = { 0 };
     struct idcomp *c = idcomp_create (A, IDCOMP_STRICT);
 
     memset (good, true, sizeof (good));
@@ -229,10 +228,8 @@ int main (void)
         }
     }
     for (size_t i = 0; i < ncalls; i++)
-        ok (good[i], "%s: each of %d allocations that fail changes nothing", calls[i].name,
-            failed[i]);
-    ok (failed[0] > 1 && failed[1] > SESSIONS && failed[2] > 1,
-        "allocations failed in all of them");
+        ok (good[i], "%s: each of %d allocations that fail changes nothing", calls[i].name, failed[i]);
+    ok (failed[0] > 1 && failed[1] > SESSIONS && failed[2] > 1, "allocations failed in all of them");
     idcomp_destroy (c);
     return done_testing ();
 }

@@ -29,7 +29,7 @@ int compressor_key (int flags, const char *text, struct idspace_key *key)
             return -1;
         uuid = uuidnum_to_uuid (base);
         idcomp_uuid_format (&uuid, canonical);
-        *key = (struct idspace_key){base, strcmp (text, canonical) == 0 ? NULL : text};
+        *key = (struct idspace_key){ base, strcmp (text, canonical) == 0 ? NULL : text };
         return 0;
     }
     if (idcomp_uuid_parse (text, &uuid) < 0)
@@ -37,7 +37,7 @@ int compressor_key (int flags, const char *text, struct idspace_key *key)
     base = uuidnum_from_uuid (&uuid);
     if (base >= SESSION_END)
         goto error;
-    *key = (struct idspace_key){base, NULL};
+    *key = (struct idspace_key){ base, NULL };
     return 0;
 error:
     errno = IDCOMP_EBAD_UUID;
@@ -176,9 +176,9 @@ int idcomp_generate_runs (struct idcomp *c, int64_t count, struct idcomp_run run
     if (count > eager && idruns_append (&c->runs, first + eager, count - eager) < 0)
         return -1;
     if (eager > 0)
-        runs[n++] = (struct idcomp_run){first + c->eager_shift, eager};
+        runs[n++] = (struct idcomp_run){ first + c->eager_shift, eager };
     if (count > eager)
-        runs[n++] = (struct idcomp_run){-(first + eager), count - eager};
+        runs[n++] = (struct idcomp_run){ -(first + eager), count - eager };
     c->generated += count;
     c->neager += eager;
     c->nlocal += count - eager;
@@ -199,7 +199,8 @@ int idcomp_generate (struct idcomp *c, int64_t *id)
     if (gen < c->eager_end) {
         c->neager++;
         *id = gen + c->eager_shift;
-    } else {
+    }
+    else {
         if (idruns_append (&c->runs, gen, 1) < 0)
             return -1;
         c->nlocal++;
@@ -299,8 +300,8 @@ bool idcomp_equal (const struct idcomp *a, const struct idcomp *b, enum idcomp_s
         || !idspace_within (&b->space, &a->space, local))
         return false;
     return !local
-           || (strcmp (a->session, b->session) == 0 && idruns_equal (&a->runs, &b->runs)
-               && a->generated == b->generated && a->next_first == b->next_first);
+           || (strcmp (a->session, b->session) == 0 && idruns_equal (&a->runs, &b->runs) && a->generated == b->generated
+               && a->next_first == b->next_first);
 }
 
 struct idcomp_stats idcomp_stats (const struct idcomp *c)

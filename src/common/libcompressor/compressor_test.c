@@ -29,18 +29,16 @@ static struct idcomp *create (const char *session, int64_t size)
     return c;
 }
 
-static struct idcomp_range range_of (const char *session, int64_t first, int64_t count,
-                                     int64_t size)
+static struct idcomp_range range_of (const char *session, int64_t first, int64_t count, int64_t size)
 {
-    struct idcomp_range r = {.has_ids = true, .first = first, .count = count, .cluster_size = size};
+    struct idcomp_range r = { .has_ids = true, .first = first, .count = count, .cluster_size = size };
 
     snprintf (r.session, sizeof (r.session), "%s", session);
     return r;
 }
 
 /* Finalize a range of another session.  Returns 0 or errno. */
-static int arrive (struct idcomp *c, const char *session, int64_t first, int64_t count,
-                   int64_t size)
+static int arrive (struct idcomp *c, const char *session, int64_t first, int64_t count, int64_t size)
 {
     struct idcomp_range r = range_of (session, first, count, size);
 
@@ -70,8 +68,7 @@ static void check_first_range_out_of_order (void)
 
     ok (arrive (c, B, 2, 1, 5) == IDCOMP_ERANGE_ORDER, "a first range must start at 1");
     ok (idcomp_stats (c).sessions == 1, "a refused first range does not register its session");
-    ok (ERR (idcomp_to_session (c, -1, B, &id)) == IDCOMP_EUNKNOWN_SESSION,
-        "so the session stays unknown");
+    ok (ERR (idcomp_to_session (c, -1, B, &id)) == IDCOMP_EUNKNOWN_SESSION, "so the session stays unknown");
     ok (idcomp_expected (c, B) == 1 && arrive (c, B, 1, 1, 5) == 0, "and can start properly");
     idcomp_destroy (c);
 }
@@ -85,8 +82,7 @@ static void check_not_generated (void)
         "ids of this session that were not made are not finalized");
     ok (idcomp_stats (c).clusters == 0, "and nothing changed");
     idcomp_generate (c, &id);
-    ok (arrive (c, A, 1, 2, 5) == IDCOMP_ERANGE_NOT_GENERATED,
-        "nor is a range that goes one too far");
+    ok (arrive (c, A, 1, 2, 5) == IDCOMP_ERANGE_NOT_GENERATED, "nor is a range that goes one too far");
     ok (arrive (c, A, 1, 1, 5) == 0, "one that does not is");
     idcomp_destroy (c);
 }
@@ -99,8 +95,7 @@ static void check_session_names (void)
     ok (strcmp (idcomp_session (c), "88888888-8888-4888-b088-88888888abcd") == 0,
         "session names are turned to lower case");
     idcomp_generate (c, &id);
-    ok (arrive (c, "88888888-8888-4888-b088-88888888ABCD", 1, 1, 5) == 0,
-        "a range names its session in any case");
+    ok (arrive (c, "88888888-8888-4888-b088-88888888ABCD", 1, 1, 5) == 0, "a range names its session in any case");
     ok (idcomp_to_session (c, -1, "88888888-8888-4888-b088-88888888ABcd", &id) == 0 && id == -1,
         "so does the origin of an id");
     ok (arrive (c, "8888888888884888b088888888888888", 1, 1, 5) == IDCOMP_EBAD_UUID,
@@ -108,14 +103,12 @@ static void check_session_names (void)
     ok (arrive (c, "", 1, 1, 5) == IDCOMP_EBAD_UUID, "an empty name is refused");
     ok (ERR (idcomp_to_session (c, -1, "nobody", &id)) == IDCOMP_EUNKNOWN_SESSION,
         "an origin that is no UUID is unknown");
-    ok (ERR (idcomp_recompress_text (c, "8888888888884888b08888888888abcd", &id))
-            == IDCOMP_EBAD_UUID,
+    ok (ERR (idcomp_recompress_text (c, "8888888888884888b08888888888abcd", &id)) == IDCOMP_EBAD_UUID,
         "UUIDs have one form");
-    ok (ERR (idcomp_recompress_text (c, "88888888-8888-1888-b088-88888888abcd", &id))
-            == IDCOMP_EBAD_UUID,
+    ok (ERR (idcomp_recompress_text (c, "88888888-8888-1888-b088-88888888abcd", &id)) == IDCOMP_EBAD_UUID,
         "a UUID of version 1 has no id");
-    struct idcomp_uuid v1 = {{0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x18, 0x88, 0xb0, 0x88, 0x88,
-                              0x88, 0x88, 0x88, 0xab, 0xcd}};
+    struct idcomp_uuid v1 = { { 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x18, 0x88, 0xb0, 0x88, 0x88, 0x88, 0x88, 0x88,
+                                0xab, 0xcd } };
     ok (ERR (idcomp_recompress (c, &v1, &id)) == IDCOMP_EBAD_UUID, "in binary neither");
     idcomp_destroy (c);
 }
@@ -137,16 +130,13 @@ static void check_cluster_size (void)
 {
     struct idcomp *c = create (A, 5);
 
-    ok (ERR (idcomp_set_cluster_size (c, 0)) == IDCOMP_ECLUSTER_SIZE_LOW,
-        "a cluster size of 0 is not set");
+    ok (ERR (idcomp_set_cluster_size (c, 0)) == IDCOMP_ECLUSTER_SIZE_LOW, "a cluster size of 0 is not set");
     ok (ERR (idcomp_set_cluster_size (c, IDCOMP_CLUSTER_SIZE_MAX + 1)) == IDCOMP_ECLUSTER_SIZE_HIGH,
         "nor one above the maximum");
     ok (idcomp_set_cluster_size (c, IDCOMP_CLUSTER_SIZE_MAX) == 0, "the maximum is");
     ok (arrive (c, B, 1, 1, 0) == IDCOMP_ECLUSTER_SIZE_LOW, "a range can't ask for no spare ids");
-    ok (arrive (c, B, 1, 1, IDCOMP_CLUSTER_SIZE_MAX + 1) == IDCOMP_ECLUSTER_SIZE_HIGH,
-        "nor for too many");
-    ok (arrive (c, B, 1, 0, 1) == IDCOMP_ERANGE_COUNT
-            && arrive (c, B, 1, -1, 1) == IDCOMP_ERANGE_COUNT,
+    ok (arrive (c, B, 1, 1, IDCOMP_CLUSTER_SIZE_MAX + 1) == IDCOMP_ECLUSTER_SIZE_HIGH, "nor for too many");
+    ok (arrive (c, B, 1, 0, 1) == IDCOMP_ERANGE_COUNT && arrive (c, B, 1, -1, 1) == IDCOMP_ERANGE_COUNT,
         "a range has an id");
     idcomp_destroy (c);
 }
@@ -158,8 +148,7 @@ static void check_ghosts (void)
 
     ok (ERR (idcomp_ghost_begin (c, A)) == IDCOMP_EGHOST_KNOWN, "the local session is no ghost");
     arrive (c, B, 1, 1, 5);
-    ok (ERR (idcomp_ghost_begin (c, B)) == IDCOMP_EGHOST_KNOWN,
-        "a session with spare ids is no ghost");
+    ok (ERR (idcomp_ghost_begin (c, B)) == IDCOMP_EGHOST_KNOWN, "a session with spare ids is no ghost");
     ok (!idcomp_stats (c).ghost, "and none is active then");
     ok (ERR (idcomp_ghost_begin (c, "ghost")) == IDCOMP_EBAD_UUID, "a ghost session is a UUID");
     for (int run = 0; run < 2; run++) {
@@ -195,28 +184,23 @@ static void check_broken (struct idcomp *c, const char *how)
     struct idcomp_range r;
     struct idcomp_uuid uuid;
     struct idcomp_run runs[2];
-    unsigned char buf[4096] = {0};
+    unsigned char buf[4096] = { 0 };
     int64_t id = 0;
     struct idcomp_uuid some = idcomp_uuid_random (buf);
 
-    ok (ERR (idcomp_generate (c, &id)) == IDCOMP_EBROKEN
-            && ERR (idcomp_generate_runs (c, 1, runs)) == IDCOMP_EBROKEN
+    ok (ERR (idcomp_generate (c, &id)) == IDCOMP_EBROKEN && ERR (idcomp_generate_runs (c, 1, runs)) == IDCOMP_EBROKEN
             && ERR (idcomp_generate_unique (c, &id, &uuid)) == IDCOMP_EBROKEN,
         "%s: a broken compressor makes no ids", how);
-    ok (ERR (idcomp_take (c, &r)) == IDCOMP_EBROKEN
-            && ERR (idcomp_take_unfinalized (c, &r)) == IDCOMP_EBROKEN
-            && ERR (idcomp_reset_ranges (c)) == IDCOMP_EBROKEN
-            && arrive (c, G, 1, 1, 1) == IDCOMP_EBROKEN
+    ok (ERR (idcomp_take (c, &r)) == IDCOMP_EBROKEN && ERR (idcomp_take_unfinalized (c, &r)) == IDCOMP_EBROKEN
+            && ERR (idcomp_reset_ranges (c)) == IDCOMP_EBROKEN && arrive (c, G, 1, 1, 1) == IDCOMP_EBROKEN
             && ERR (idcomp_ghost_begin (c, G)) == IDCOMP_EBROKEN,
         "%s: it takes and finalizes no ranges", how);
-    ok (ERR (idcomp_to_op (c, 0, &id)) == IDCOMP_EBROKEN
-            && ERR (idcomp_to_session (c, 0, NULL, &id)) == IDCOMP_EBROKEN
+    ok (ERR (idcomp_to_op (c, 0, &id)) == IDCOMP_EBROKEN && ERR (idcomp_to_session (c, 0, NULL, &id)) == IDCOMP_EBROKEN
             && ERR (idcomp_decompress (c, 0, &uuid)) == IDCOMP_EBROKEN
             && ERR (idcomp_recompress (c, &some, &id)) == IDCOMP_EBROKEN
             && ERR (idcomp_recompress_text (c, A, &id)) == IDCOMP_EBROKEN,
         "%s: it converts nothing", how);
-    ok (ERR (idcomp_save (c, IDCOMP_WITH_LOCAL, buf, sizeof (buf))) == IDCOMP_EBROKEN
-            && idcomp_stats (c).broken,
+    ok (ERR (idcomp_save (c, IDCOMP_WITH_LOCAL, buf, sizeof (buf))) == IDCOMP_EBROKEN && idcomp_stats (c).broken,
         "%s: it is not stored", how);
     idcomp_destroy (c);
 }
@@ -226,26 +210,22 @@ static void check_collisions (void)
     struct idcomp *c = create (B, 5);
 
     arrive (c, A, 1, 1, 5); /* A ... A+5 */
-    ok (arrive (c, A_PLUS_6, 1, 1, 5) == 0,
-        "a session that starts where another one ends is no collision");
+    ok (arrive (c, A_PLUS_6, 1, 1, 5) == 0, "a session that starts where another one ends is no collision");
     ok (arrive (c, A_PLUS_5, 1, 1, 5) == IDCOMP_ECOLLISION, "one that starts before is");
-    ok (idcomp_stats (c).clusters == 2 && idcomp_stats (c).sessions == 3,
-        "what collides is not added");
+    ok (idcomp_stats (c).clusters == 2 && idcomp_stats (c).sessions == 3, "what collides is not added");
     check_broken (c, "new cluster");
 
     c = create (B, 5);
     arrive (c, A_PLUS_6, 1, 1, 1);
     arrive (c, A, 1, 1, 4);
-    ok (arrive (c, A, 2, 5, 1) == IDCOMP_ECOLLISION,
-        "a cluster that grows into another session is a collision");
+    ok (arrive (c, A, 2, 5, 1) == IDCOMP_ECOLLISION, "a cluster that grows into another session is a collision");
     ok (idcomp_stats (c).allocated_finals == 7, "and has not grown");
     check_broken (c, "expansion");
 
     int64_t id;
     c = create (B, 5);
     arrive (c, A, 1, 1, 5);
-    ok (idcomp_ghost_begin (c, A_PLUS_5) == 0
-            && ERR (idcomp_generate (c, &id)) == IDCOMP_ECOLLISION,
+    ok (idcomp_ghost_begin (c, A_PLUS_5) == 0 && ERR (idcomp_generate (c, &id)) == IDCOMP_ECOLLISION,
         "a ghost session collides");
     idcomp_ghost_end (c);
     check_broken (c, "ghost");
@@ -258,8 +238,7 @@ static void check_orderer (void)
     arrive (c, A, 1, 1, 5);
     ok (arrive (c, A_PLUS_5, 1, 1, 5) == IDCOMP_ECOLLISION && arrive (c, A_PLUS_6, 1, 1, 5) == 0,
         "who decides on the order refuses what collides, and goes on");
-    ok (idcomp_stats (c).clusters == 2 && idcomp_expected (c, A_PLUS_5) == 1,
-        "as if it had not come");
+    ok (idcomp_stats (c).clusters == 2 && idcomp_expected (c, A_PLUS_5) == 1, "as if it had not come");
     idcomp_destroy (c);
 }
 
@@ -274,8 +253,7 @@ static void check_limits (void)
     int64_t id;
 
     ok (arrive (c, B, 1, INT64_MAX, 1) == IDCOMP_ELIMIT, "a range of 2^63 - 1 ids is refused");
-    ok (arrive (c, B, 1, LIMIT, 1) == IDCOMP_ELIMIT,
-        "a range of more ids than there can be is refused");
+    ok (arrive (c, B, 1, LIMIT, 1) == IDCOMP_ELIMIT, "a range of more ids than there can be is refused");
     ok (arrive (c, B, 1, LIMIT - 5, 6) == IDCOMP_ELIMIT, "spare ids count as well");
     ok (arrive (c, B, 1, LIMIT - 6, 5) == 0, "all final ids but one can be used");
     ok (arrive (c, B, LIMIT - 5, 5, 5) == 0, "spare ids can be used");
@@ -290,10 +268,8 @@ static void check_limits (void)
 
     c = create (A, 5);
     ok (ERR (idcomp_generate_runs (c, 0, runs)) == EINVAL, "no ids can't be made");
-    ok (ERR (idcomp_generate_runs (c, LIMIT, runs)) == IDCOMP_ELIMIT,
-        "a session can't make more ids than there are");
-    ok (idcomp_generate_runs (c, LIMIT - 1, runs) == 1 && runs[0].first == -1
-            && runs[0].count == LIMIT - 1,
+    ok (ERR (idcomp_generate_runs (c, LIMIT, runs)) == IDCOMP_ELIMIT, "a session can't make more ids than there are");
+    ok (idcomp_generate_runs (c, LIMIT - 1, runs) == 1 && runs[0].first == -1 && runs[0].count == LIMIT - 1,
         "it can make all of them");
     ok (ERR (idcomp_generate (c, &id)) == IDCOMP_ELIMIT, "but no more");
     idcomp_destroy (c);
@@ -308,11 +284,9 @@ static void check_far_uuid (void)
     make (c, 3);
     ok (idcomp_recompress_text (c, "00000000-0000-4000-8000-000000000001", &id) == 0 && id == -2,
         "a UUID of the session has an id");
-    ok (ERR (idcomp_recompress_text (c, "00000000-0000-4004-8000-000000000001", &id))
-            == IDCOMP_ENOT_COMPRESSED,
+    ok (ERR (idcomp_recompress_text (c, "00000000-0000-4004-8000-000000000001", &id)) == IDCOMP_ENOT_COMPRESSED,
         "one that is 2^64 further has none");
-    ok (ERR (idcomp_recompress_text (c, MAX, &id)) == IDCOMP_ENOT_COMPRESSED,
-        "the largest UUID has none");
+    ok (ERR (idcomp_recompress_text (c, MAX, &id)) == IDCOMP_ENOT_COMPRESSED, "the largest UUID has none");
     idcomp_destroy (c);
 }
 
@@ -324,12 +298,12 @@ static void check_runs (void)
     struct idcomp_run runs[2];
 
     make (c, 2); /* 0 ... 4 are reserved, 0 and 1 used */
-    ok (idcomp_generate_runs (c, 5, runs) == 2 && runs[0].first == 2 && runs[0].count == 3
-            && runs[1].first == -6 && runs[1].count == 2,
+    ok (idcomp_generate_runs (c, 5, runs) == 2 && runs[0].first == 2 && runs[0].count == 3 && runs[1].first == -6
+            && runs[1].count == 2,
         "many ids at once are first eager, then local");
     struct idcomp_stats s = idcomp_stats (c);
-    ok (s.generated == 7 && s.finalized == 2 && s.eager == 3 && s.local == 2
-            && s.next_range_first == 3 && s.local_runs == 2,
+    ok (s.generated == 7 && s.finalized == 2 && s.eager == 3 && s.local == 2 && s.next_range_first == 3
+            && s.local_runs == 2,
         "statistics count them");
     idcomp_destroy (c);
 }
@@ -345,17 +319,16 @@ static void note_event (const struct idcomp_event *event, void *arg)
 
 static void check_events (void)
 {
-    struct idcomp_event log[8] = {{0}};
+    struct idcomp_event log[8] = { { 0 } };
     struct idcomp *c = create (A, 3);
 
     idcomp_set_event_cb (c, note_event, log);
     make (c, 2);
     make (c, 4);
-    ok (log[0].type == IDCOMP_FIRST_CLUSTER && log[1].type == IDCOMP_STATUS && log[1].local == 2
-            && log[1].eager == 0,
+    ok (log[0].type == IDCOMP_FIRST_CLUSTER && log[1].type == IDCOMP_STATUS && log[1].local == 2 && log[1].eager == 0,
         "the first range reports a cluster and its ids");
-    ok (log[2].type == IDCOMP_CLUSTER_EXPANSION && log[2].previous_capacity == 5
-            && log[2].new_capacity == 9 && log[2].overflow == 1,
+    ok (log[2].type == IDCOMP_CLUSTER_EXPANSION && log[2].previous_capacity == 5 && log[2].new_capacity == 9
+            && log[2].overflow == 1,
         "the next one reports how the cluster grew");
     ok (log[3].type == IDCOMP_STATUS && log[3].eager == 3 && log[3].local == 1, "and its ids only");
     ok (!log[4].session && strcmp (log[3].session, A) == 0, "and nothing else");
@@ -399,9 +372,9 @@ static void *convert_all (void *arg)
         int64_t id = 0;
         int64_t op = 0;
         int64_t same = 0;
-        good &= idcomp_to_session (c, final, NULL, &id) == 0
-                && idcomp_decompress (c, id, &uuid) == 0 && idcomp_recompress (c, &uuid, &same) == 0
-                && same == id && idcomp_to_op (c, id, &op) == 0 && op == final;
+        good &= idcomp_to_session (c, final, NULL, &id) == 0 && idcomp_decompress (c, id, &uuid) == 0
+                && idcomp_recompress (c, &uuid, &same) == 0 && same == id && idcomp_to_op (c, id, &op) == 0
+                && op == final;
         good &= ERR (idcomp_decompress (c, 100000 + final, &uuid)) == IDCOMP_EUNKNOWN_ID;
     }
     return good ? arg : NULL;
@@ -436,19 +409,15 @@ static void check_errors (void)
     bool good = true;
 
     for (int e = IDCOMP_EBASE + 1; e < IDCOMP_EEND; e++)
-        good &= idcomp_error_name (e) && *idcomp_strerror (e) && idcomp_errno (e) > 0
-                && idcomp_errno (e) < 4096;
+        good &= idcomp_error_name (e) && *idcomp_strerror (e) && idcomp_errno (e) > 0 && idcomp_errno (e) < 4096;
     ok (good, "each error has a name, a text and a value that the system knows");
-    ok (strcmp (idcomp_error_name (IDCOMP_ERANGE_ORDER), "RANGE_ORDER") == 0,
-        "names are those of the symbols");
-    ok (idcomp_errno (IDCOMP_ELIMIT) == EOVERFLOW
-            && idcomp_errno (IDCOMP_EBROKEN) == ENOTRECOVERABLE,
+    ok (strcmp (idcomp_error_name (IDCOMP_ERANGE_ORDER), "RANGE_ORDER") == 0, "names are those of the symbols");
+    ok (idcomp_errno (IDCOMP_ELIMIT) == EOVERFLOW && idcomp_errno (IDCOMP_EBROKEN) == ENOTRECOVERABLE,
         "values say what kind of error it is");
     ok (!idcomp_error_name (ENOMEM) && idcomp_errno (ENOMEM) == ENOMEM
             && strcmp (idcomp_strerror (ENOMEM), strerror (ENOMEM)) == 0,
         "errors of the system stay what they are");
-    ok (!idcomp_error_name (IDCOMP_EBASE) && !idcomp_error_name (IDCOMP_EEND),
-        "there are no others");
+    ok (!idcomp_error_name (IDCOMP_EBASE) && !idcomp_error_name (IDCOMP_EEND), "there are no others");
     errno = EINTR;
     idcomp_destroy (NULL);
     ok (errno == EINTR, "nothing can be destroyed, and errno is kept");

@@ -168,15 +168,13 @@ static int local_to_id (const struct idcomp *c, const struct idcluster *k, int64
     bool local = idruns_contain (&c->runs, gen);
 
     if (gen > c->generated && !local)
-        return fail (c->flags & IDCOMP_ORIGINAL ? IDCOMP_ENOT_GENERATED_YET
-                                                : IDCOMP_ENOT_COMPRESSED);
+        return fail (c->flags & IDCOMP_ORIGINAL ? IDCOMP_ENOT_GENERATED_YET : IDCOMP_ENOT_COMPRESSED);
     *id = pick (local, gen, final_of (k, gen));
     return 0;
 }
 
 /* A UUID of another session.  The original also answers for those that are reserved only. */
-static int remote_to_id (const struct idcomp *c, const struct idcluster *k, int64_t gen,
-                         int64_t *id)
+static int remote_to_id (const struct idcomp *c, const struct idcluster *k, int64_t gen, int64_t *id)
 {
     int64_t final = final_of (k, gen);
 

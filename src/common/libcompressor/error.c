@@ -14,7 +14,7 @@ struct error {
     const char *text;
 };
 
-#define E(name, posix, text) [IDCOMP_E##name - IDCOMP_EBASE] = {#name, posix, text}
+#define E(name, posix, text) [IDCOMP_E##name - IDCOMP_EBASE] = { #name, posix, text }
 
 static const struct error errors[] = {
     E (UNKNOWN_ID, ENOENT, "unknown id"),
@@ -54,8 +54,7 @@ static const struct error errors[] = {
     E (CORRUPT_BASE64, EBADMSG, "stored form is not base64"),
 };
 
-_Static_assert(sizeof (errors) / sizeof (errors[0]) == IDCOMP_EEND - IDCOMP_EBASE,
-               "each error has a line");
+_Static_assert(sizeof (errors) / sizeof (errors[0]) == IDCOMP_EEND - IDCOMP_EBASE, "each error has a line");
 
 static const struct error *lookup (int errnum)
 {

@@ -35,8 +35,8 @@ static bool within_limits (const struct idcomp *c, int64_t gen, int64_t count)
 }
 
 /* Give a session a new cluster.  '*session' is its index, first IDSPACE_NONE if 'key' is new. */
-static int new_cluster (struct idcomp *c, uint32_t *session, const struct idspace_key *key,
-                        int64_t capacity, uint32_t reserve)
+static int new_cluster (struct idcomp *c, uint32_t *session, const struct idspace_key *key, int64_t capacity,
+                        uint32_t reserve)
 {
     struct idspace *s = &c->space;
     uint32_t i = *session;
@@ -49,7 +49,8 @@ static int new_cluster (struct idcomp *c, uint32_t *session, const struct idspac
     if (i == IDSPACE_NONE) {
         if ((i = idspace_add_session (s, key)) == IDSPACE_NONE)
             return -1;
-    } else if (idspace_reserve_chain (s, i, s->sessions[i].nchain + 1) < 0)
+    }
+    else if (idspace_reserve_chain (s, i, s->sessions[i].nchain + 1) < 0)
         return -1;
     idspace_add_cluster (s, i, capacity, reserve);
     *session = i;
@@ -59,13 +60,11 @@ static int new_cluster (struct idcomp *c, uint32_t *session, const struct idspac
 /* --- ranges --- */
 
 /* Refuse a range that does not continue its session, which the original has registered by now. */
-static int check_order (struct idcomp *c, uint32_t session, const struct idspace_key *key,
-                        int64_t first)
+static int check_order (struct idcomp *c, uint32_t session, const struct idspace_key *key, int64_t first)
 {
     if (first == (session == IDSPACE_NONE ? 1 : idspace_next_gen (&c->space, session)))
         return 0;
-    if (c->flags & IDCOMP_ORIGINAL && session == IDSPACE_NONE
-        && idspace_add_session (&c->space, key) == IDSPACE_NONE)
+    if (c->flags & IDCOMP_ORIGINAL && session == IDSPACE_NONE && idspace_add_session (&c->space, key) == IDSPACE_NONE)
         return -1;
     return fail (IDCOMP_ERANGE_ORDER);
 }
@@ -90,10 +89,9 @@ static int expand (struct idcomp *c, const struct idcluster *k, int64_t over, in
 }
 
 /* Put 'over' ids and 'size' spare ones into a new cluster; the one before it is used up. */
-static int append (struct idcomp *c, uint32_t session, const struct idspace_key *key, int64_t over,
-                   int64_t size)
+static int append (struct idcomp *c, uint32_t session, const struct idspace_key *key, int64_t over, int64_t size)
 {
-    struct idcomp_event event = {.type = IDCOMP_FIRST_CLUSTER};
+    struct idcomp_event event = { .type = IDCOMP_FIRST_CLUSTER };
 
     if (new_cluster (c, &session, key, over + size, size) < 0)
         return -1;
@@ -108,11 +106,10 @@ static int append (struct idcomp *c, uint32_t session, const struct idspace_key 
 }
 
 /* Give the ids of a range that fits in all respects their final ids. */
-static int allocate (struct idcomp *c, uint32_t session, const struct idspace_key *key,
-                     int64_t count, int64_t size)
+static int allocate (struct idcomp *c, uint32_t session, const struct idspace_key *key, int64_t count, int64_t size)
 {
     struct idspace *s = &c->space;
-    struct idcluster k = {.gen = 1};
+    struct idcluster k = { .gen = 1 };
     bool known = session != IDSPACE_NONE && idspace_last (s, session, &k);
     int64_t over = count - k.reserve;
 
@@ -130,7 +127,7 @@ static int allocate (struct idcomp *c, uint32_t session, const struct idspace_ke
 /* Report what the local session made since the last time. */
 static void report_status (struct idcomp *c)
 {
-    struct idcomp_event event = {.type = IDCOMP_STATUS, .eager = c->neager, .local = c->nlocal};
+    struct idcomp_event event = { .type = IDCOMP_STATUS, .eager = c->neager, .local = c->nlocal };
 
     c->neager = 0;
     c->nlocal = 0;
@@ -154,8 +151,7 @@ int idcomp_finalize (struct idcomp *c, const struct idcomp_range *range)
         return -1;
     if (range->count > IDCOMP_ID_MAX)
         return fail (IDCOMP_ELIMIT);
-    if (session == 0 && !(c->flags & IDCOMP_ORIGINAL)
-        && range->first + range->count - 1 > c->generated)
+    if (session == 0 && !(c->flags & IDCOMP_ORIGINAL) && range->first + range->count - 1 > c->generated)
         return fail (IDCOMP_ERANGE_NOT_GENERATED);
     if (allocate (c, session, &key, range->count, range->cluster_size) < 0)
         return -1;
@@ -171,8 +167,7 @@ int64_t idcomp_expected (const struct idcomp *c, const char *session)
     struct idspace_key key;
     uint32_t i;
 
-    if (compressor_key (c->flags, session, &key) < 0
-        || (i = idspace_find (&c->space, &key)) == IDSPACE_NONE)
+    if (compressor_key (c->flags, session, &key) < 0 || (i = idspace_find (&c->space, &key)) == IDSPACE_NONE)
         return 1;
     return idspace_next_gen (&c->space, i);
 }
@@ -244,7 +239,8 @@ int compressor_ghost_generate (struct idcomp *c, int64_t count, int64_t *first)
     if (!c->ghost_made) {
         if (ghost_start (c, count) < 0)
             return -1;
-    } else {
+    }
+    else {
         uint32_t session = c->space.blocks[c->space.nclusters - 1].session;
         if (!within_limits (c, idspace_end (&c->space, session), count))
             return fail (IDCOMP_ELIMIT);

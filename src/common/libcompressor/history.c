@@ -59,10 +59,9 @@ struct client {
 struct world {
     u128 base[SESSIONS];
     char name[SESSIONS][IDCOMP_UUID_TEXT];
-    int64_t form[SESSIONS]
-                [IDS_MAX + 1]; /* session space id of each generation count, as handed out */
-    int64_t made[SESSIONS];    /* ids that a session handed out */
-    int nsessions;             /* clients so far, without ghosts */
+    int64_t form[SESSIONS][IDS_MAX + 1]; /* session space id of each generation count, as handed out */
+    int64_t made[SESSIONS];              /* ids that a session handed out */
+    int nsessions;                       /* clients so far, without ghosts */
     struct client client[CLIENTS];
     struct entry order[ORDER_MAX];
     int norder;
@@ -105,7 +104,7 @@ static void reserve (struct world *w, struct block *b, int64_t n)
 {
     for (; n > 0; n--, b->capacity++) {
         int64_t gen = b->gen + b->capacity;
-        w->final[w->nfinals] = (struct final){b->session, gen, w->norder, NEVER};
+        w->final[w->nfinals] = (struct final){ b->session, gen, w->norder, NEVER };
         w->final_of[b->session][gen] = ++w->nfinals;
     }
 }
@@ -115,7 +114,7 @@ static struct block *add_block (struct world *w, int session)
     const struct block *last = last_block (w, session);
     struct block *b = &w->block[w->nblocks++];
 
-    *b = (struct block){session, w->nfinals, last ? last->gen + last->capacity : 1, 0, 0};
+    *b = (struct block){ session, w->nfinals, last ? last->gen + last->capacity : 1, 0, 0 };
     return b;
 }
 
@@ -143,8 +142,7 @@ static void model_order (struct world *w, const struct entry *e, int64_t size)
 
 /* --- what a client must answer --- */
 
-static void check_uuid (struct world *w, const struct client *cl, const struct idcomp_uuid *uuid,
-                        int64_t want)
+static void check_uuid (struct world *w, const struct client *cl, const struct idcomp_uuid *uuid, int64_t want)
 {
     int64_t id = -12345;
     int rc = idcomp_recompress (cl->c, uuid, &id);
@@ -188,18 +186,15 @@ static void check_local_reserve (struct world *w, const struct client *cl, int64
     int rc = idcomp_decompress (cl->c, id, &uuid);
 
     if (made && form < 0)
-        check (w, rc < 0 && errno == IDCOMP_EHAS_LOCAL_FORM,
-               "a reserved final id with a local form is flagged");
+        check (w, rc < 0 && errno == IDCOMP_EHAS_LOCAL_FORM, "a reserved final id with a local form is flagged");
     else
-        check (w, rc == 0 && same_uuid (&uuid, &want),
-               "a reserved final id of the local session decompresses");
+        check (w, rc == 0 && same_uuid (&uuid, &want), "a reserved final id of the local session decompresses");
     check_uuid (w, cl, &want, form);
     rc = idcomp_to_session (cl->c, id, NULL, &got);
     if (made)
         check (w, rc == 0 && got == form, "a reserved final id gets its session space form");
     else
-        check (w, rc < 0 && errno == IDCOMP_EUNKNOWN_OP_ID,
-               "an id that was not made is unknown in op space");
+        check (w, rc < 0 && errno == IDCOMP_EUNKNOWN_OP_ID, "an id that was not made is unknown in op space");
 }
 
 static void check_finalized (struct world *w, const struct client *cl, int64_t id)
@@ -231,9 +226,7 @@ static void check_remote_reserve (struct world *w, const struct client *cl, int6
     check_uuid (w, cl, &uuid, INT64_MIN);
     check (w, idcomp_decompress (cl->c, id, &uuid) < 0 && errno == IDCOMP_EUNKNOWN_ID,
            "a final id that another session has not announced is unknown");
-    check (w,
-           idcomp_to_session (cl->c, -f->gen, w->name[f->session], &got) < 0
-               && errno == IDCOMP_EUNKNOWN_OP_ID,
+    check (w, idcomp_to_session (cl->c, -f->gen, w->name[f->session], &got) < 0 && errno == IDCOMP_EUNKNOWN_OP_ID,
            "a local id of another session is unknown until it is finalized");
 }
 
@@ -280,16 +273,14 @@ static void make_ids (struct world *w, struct client *cl, int64_t n)
         return;
     if (n % 3 == 0) { /* one by one */
         for (; n > 0; n--, ++*made)
-            check (w, idcomp_generate (cl->c, &w->form[cl->session][*made + 1]) == 0,
-                   "an id is made");
+            check (w, idcomp_generate (cl->c, &w->form[cl->session][*made + 1]) == 0, "an id is made");
         return;
     }
     int nruns = idcomp_generate_runs (cl->c, n, runs);
     check (w, nruns > 0, "ids are made");
     for (int r = 0; r < nruns; r++)
         for (int64_t k = 0; k < runs[r].count; k++)
-            w->form[cl->session][++*made] =
-                runs[r].first < 0 ? runs[r].first - k : runs[r].first + k;
+            w->form[cl->session][++*made] = runs[r].first < 0 ? runs[r].first - k : runs[r].first + k;
 }
 
 static void queue_range (struct world *w, struct client *cl, struct idcomp_range *range)
@@ -308,8 +299,7 @@ static void take (struct world *w, struct client *cl)
 {
     struct idcomp_range range;
 
-    if (cl->npending < PENDING_MAX
-        && check (w, idcomp_take (cl->c, &range) == 0, "a range is taken"))
+    if (cl->npending < PENDING_MAX && check (w, idcomp_take (cl->c, &range) == 0, "a range is taken"))
         queue_range (w, cl, &range);
 }
 
@@ -324,7 +314,7 @@ static void order_range (struct world *w, struct client *cl)
                 "a range survives as JSON"))
         return;
     if (w->nfinals + range.count + range.cluster_size <= FINALS_MAX) {
-        struct entry e = {cl->pending[0], cl->session, range.count};
+        struct entry e = { cl->pending[0], cl->session, range.count };
         model_order (w, &e, range.cluster_size);
         cl->unheard++;
         memmove (cl->pending, cl->pending + 1, --cl->npending * sizeof (cl->pending[0]));
@@ -334,7 +324,7 @@ static void order_range (struct world *w, struct client *cl)
 
 static void order_ghost (struct world *w, int which, int64_t count)
 {
-    struct entry e = {NULL, SESSIONS - 1 - which % GHOSTS, count};
+    struct entry e = { NULL, SESSIONS - 1 - which % GHOSTS, count };
 
     if (w->norder < ORDER_MAX && w->nfinals + count <= FINALS_MAX)
         model_order (w, &e, 0);
@@ -349,8 +339,7 @@ static void hear_ghost (struct world *w, struct client *cl, const struct entry *
     check (w, idcomp_ghost_begin (cl->c, w->name[e->session]) == 0, "a ghost session begins");
     check (w, idcomp_ghost_begin (cl->c, w->name[e->session]) < 0 && errno == IDCOMP_EGHOST_NESTED,
            "ghost sessions don't nest");
-    check (w, idcomp_take (cl->c, &range) < 0 && errno == IDCOMP_EGHOST_ACTIVE,
-           "no range is taken in a ghost session");
+    check (w, idcomp_take (cl->c, &range) < 0 && errno == IDCOMP_EGHOST_ACTIVE, "no range is taken in a ghost session");
     if (e->count > 3)
         check (w,
                idcomp_generate_runs (cl->c, e->count - 3, runs) == 1 && runs[0].first >= 0
@@ -365,14 +354,12 @@ static void hear_range (struct world *w, struct client *cl, const struct entry *
 {
     struct idcomp_range range;
 
-    if (!check (w, idcomp_range_decode (e->range, strlen (e->range), &range) == 0,
-                "a range survives"))
+    if (!check (w, idcomp_range_decode (e->range, strlen (e->range), &range) == 0, "a range survives"))
         return;
     check (w, idcomp_expected (cl->c, range.session) == range.first,
            "the next range of a session starts where it is expected");
     check (w, idcomp_finalize (cl->c, &range) == 0, "a range is finalized in order");
-    check (w, idcomp_finalize (cl->c, &range) < 0 && errno == IDCOMP_ERANGE_ORDER,
-           "a range is finalized once");
+    check (w, idcomp_finalize (cl->c, &range) < 0 && errno == IDCOMP_ERANGE_ORDER, "a range is finalized once");
     idcomp_range_fini (&range);
 }
 
@@ -407,8 +394,7 @@ static void lose (struct world *w, struct client *cl)
         queue_range (w, cl, &range);
 }
 
-static struct idcomp *reload (struct world *w, struct idcomp *c, enum idcomp_state state,
-                              const char *session)
+static struct idcomp *reload (struct world *w, struct idcomp *c, enum idcomp_state state, const char *session)
 {
     size_t size = idcomp_save_size (c, state);
     unsigned char *data = malloc (size);
@@ -418,9 +404,7 @@ static struct idcomp *reload (struct world *w, struct idcomp *c, enum idcomp_sta
     if (check (w, idcomp_save (c, state, data, size) == (long)size, "a compressor is stored"))
         loaded = idcomp_load (data, size, session, IDCOMP_STRICT);
     if (check (w, loaded && idcomp_equal (c, loaded, state), "what was stored is loaded"))
-        check (w,
-               idcomp_save (loaded, state, again, size) == (long)size
-                   && memcmp (data, again, size) == 0,
+        check (w, idcomp_save (loaded, state, again, size) == (long)size && memcmp (data, again, size) == 0,
                "what was loaded is stored as it was");
     free (data);
     free (again);
@@ -447,7 +431,7 @@ static void replace (struct world *w, struct client *cl, const struct client *ne
         return;
     drop_pending (cl);
     idcomp_destroy (cl->c);
-    *cl = (struct client){.c = c, .session = w->nsessions++, .heard = neighbour->heard};
+    *cl = (struct client){ .c = c, .session = w->nsessions++, .heard = neighbour->heard };
 }
 
 /* The low 2 bits of the first byte choose the client, the others what it does 'much' of. */

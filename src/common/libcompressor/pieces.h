@@ -18,7 +18,7 @@
 /* An all-zero struct has no pieces. */
 struct pieces {
     unsigned char *form;
-    size_t size;   /* bytes that are there */
+    size_t size; /* bytes that are there */
     size_t room;
     int64_t text;  /* characters that are there: where the next piece begins */
     int64_t whole; /* characters of all */

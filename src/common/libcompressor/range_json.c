@@ -40,17 +40,16 @@ __attribute__ ((format (printf, 2, 3))) static void put (struct writer *w, const
 
 size_t idcomp_range_encode (const struct idcomp_range *range, char *buf, size_t size)
 {
-    struct writer w = {buf, size, 0};
+    struct writer w = { buf, size, 0 };
 
     put (&w, "{\"sessionId\":\"%s\"", range->session);
     if (range->has_ids) {
         put (&w,
-             ",\"ids\":{\"firstGenCount\":%" PRId64 ",\"count\":%" PRId64
-             ",\"requestedClusterSize\":%" PRId64 ",\"localIdRanges\":[",
+             ",\"ids\":{\"firstGenCount\":%" PRId64 ",\"count\":%" PRId64 ",\"requestedClusterSize\":%" PRId64
+             ",\"localIdRanges\":[",
              range->first, range->count, range->cluster_size);
         for (size_t i = 0; i < range->nruns; i++)
-            put (&w, "%s[%" PRId64 ",%" PRId64 "]", i > 0 ? "," : "", range->runs[i].first,
-                 range->runs[i].count);
+            put (&w, "%s[%" PRId64 ",%" PRId64 "]", i > 0 ? "," : "", range->runs[i].first, range->runs[i].count);
         put (&w, "]}");
     }
     put (&w, "}");
@@ -120,9 +119,8 @@ static bool get_run (struct reader *r, struct idcomp_range *range, size_t *room)
 {
     struct idcomp_run run;
 
-    if (!get_mark (r, '[') || !get_integer (r, &run.first) || !get_mark (r, ',')
-        || !get_integer (r, &run.count) || !get_mark (r, ']')
-        || range->nruns == IDCOMP_RANGE_RUNS_MAX)
+    if (!get_mark (r, '[') || !get_integer (r, &run.first) || !get_mark (r, ',') || !get_integer (r, &run.count)
+        || !get_mark (r, ']') || range->nruns == IDCOMP_RANGE_RUNS_MAX)
         return false;
     if (range->nruns == *room) {
         size_t more = *room * 2 + 4;
@@ -158,8 +156,8 @@ typedef bool (*member_f) (struct reader *r, int member, struct idcomp_range *ran
 /* Read an object whose members are among 'names'; 'value' reads the value of a member.  '*seen'
  * tells by one bit each which ones are there.
  */
-static bool get_object (struct reader *r, const char *const names[], int n, member_f value,
-                        struct idcomp_range *range, unsigned int *seen)
+static bool get_object (struct reader *r, const char *const names[], int n, member_f value, struct idcomp_range *range,
+                        unsigned int *seen)
 {
     char name[24];
     int i;
@@ -188,7 +186,7 @@ static const char *const ids_members[] = {
     [CLUSTER_SIZE] = "requestedClusterSize",
     [RUNS] = "localIdRanges",
 };
-static const char *const range_members[] = {[SESSION] = "sessionId", [IDS] = "ids"};
+static const char *const range_members[] = { [SESSION] = "sessionId", [IDS] = "ids" };
 
 static bool get_ids_member (struct reader *r, int member, struct idcomp_range *range)
 {
@@ -211,18 +209,17 @@ static bool get_range_member (struct reader *r, int member, struct idcomp_range 
     if (member == SESSION)
         return get_text (r, range->session, sizeof (range->session));
     range->has_ids = true;
-    return get_object (r, ids_members, IDS_MEMBERS, get_ids_member, range, &seen)
-           && seen == (1U << IDS_MEMBERS) - 1;
+    return get_object (r, ids_members, IDS_MEMBERS, get_ids_member, range, &seen) && seen == (1U << IDS_MEMBERS) - 1;
 }
 
 int idcomp_range_decode (const char *text, size_t len, struct idcomp_range *range)
 {
-    struct reader r = {.p = text, .end = text + len};
-    struct idcomp_range x = {.has_ids = false};
+    struct reader r = { .p = text, .end = text + len };
+    struct idcomp_range x = { .has_ids = false };
     unsigned int seen;
 
-    if (!get_object (&r, range_members, RANGE_MEMBERS, get_range_member, &x, &seen)
-        || !(seen & 1U << SESSION) || r.p != r.end) {
+    if (!get_object (&r, range_members, RANGE_MEMBERS, get_range_member, &x, &seen) || !(seen & 1U << SESSION)
+        || r.p != r.end) {
         idcomp_range_fini (&x);
         errno = r.nomem ? ENOMEM : IDCOMP_ERANGE_FORM;
         return -1;

@@ -11,10 +11,9 @@
 
 #define S "88888888-8888-4888-b088-888888888888"
 
-static const char full[] =
-    "{\"sessionId\":\"" S
-    "\",\"ids\":{\"firstGenCount\":3,\"count\":9,\"requestedClusterSize\":512,"
-    "\"localIdRanges\":[[3,2],[9007199254740991,1]]}}";
+static const char full[] = "{\"sessionId\":\"" S
+                           "\",\"ids\":{\"firstGenCount\":3,\"count\":9,\"requestedClusterSize\":512,"
+                           "\"localIdRanges\":[[3,2],[9007199254740991,1]]}}";
 
 static const char *const accepted[] = {
     "{\"sessionId\":\"" S "\"}",
@@ -26,8 +25,8 @@ static const char *const accepted[] = {
     "\"localIdRanges\":[ [ 1 , 2 ] , [ 4 , 1 ] ]}}",
 };
 
-#define IDS(first, runs)                                                                           \
-    "{\"sessionId\":\"" S "\",\"ids\":{\"firstGenCount\":" first                                   \
+#define IDS(first, runs)                                         \
+    "{\"sessionId\":\"" S "\",\"ids\":{\"firstGenCount\":" first \
     ",\"count\":1,\"requestedClusterSize\":1,\"localIdRanges\":" runs "}}"
 
 static const char *const refused[] = {
@@ -47,8 +46,7 @@ static const char *const refused[] = {
     "{\"sessionId\":\"a\nb\"}",
     "{\"sessionId\":\"" S "\",\"ids\":null}",
     "{\"sessionId\":\"" S "\",\"ids\":{}}",
-    "{\"sessionId\":\"" S
-    "\",\"ids\":{\"firstGenCount\":1,\"count\":1,\"requestedClusterSize\":1}}",
+    "{\"sessionId\":\"" S "\",\"ids\":{\"firstGenCount\":1,\"count\":1,\"requestedClusterSize\":1}}",
     "{\"sessionId\":\"" S "\",\"ids\":{\"firstGenCount\":1,\"count\":1,\"localIdRanges\":[]}}",
     "{\"sessionId\":\"" S "\",\"ids\":{\"firstGenCount\":1,\"firstGenCount\":1,\"count\":1,"
     "\"requestedClusterSize\":1,\"localIdRanges\":[]}}",
@@ -94,17 +92,15 @@ static void check_round_trip (void)
     bool good = true;
 
     ok (decode (full, strlen (full), &r) == 0, "a range is read");
-    ok (strcmp (r.session, S) == 0 && r.has_ids && r.first == 3 && r.count == 9
-            && r.cluster_size == 512 && r.nruns == 2 && r.runs[1].first == IDCOMP_ID_MAX
-            && r.runs[1].count == 1,
+    ok (strcmp (r.session, S) == 0 && r.has_ids && r.first == 3 && r.count == 9 && r.cluster_size == 512 && r.nruns == 2
+            && r.runs[1].first == IDCOMP_ID_MAX && r.runs[1].count == 1,
         "with all its members");
     size_t len = idcomp_range_encode (&r, text, sizeof (text));
     ok (len == strlen (full) && strcmp (text, full) == 0, "and written as it was");
     for (size_t size = 0; size <= len; size++) {
         memset (text, 'x', sizeof (text));
-        good &=
-            idcomp_range_encode (&r, text, size) == len && text[size] == 'x'
-            && (size == 0 || (strlen (text) == size - 1 && strncmp (text, full, size - 1) == 0));
+        good &= idcomp_range_encode (&r, text, size) == len && text[size] == 'x'
+                && (size == 0 || (strlen (text) == size - 1 && strncmp (text, full, size - 1) == 0));
     }
     ok (good, "a buffer of any size takes what it can hold");
     idcomp_range_fini (&r);
@@ -113,12 +109,11 @@ static void check_round_trip (void)
 
 static void check_refused (void)
 {
-    struct idcomp_range r = {.first = 77};
+    struct idcomp_range r = { .first = 77 };
     bool good = true;
 
     for (size_t i = 0; i < sizeof (refused) / sizeof (refused[0]); i++)
-        ok (decode (refused[i], strlen (refused[i]), &r) < 0 && errno == IDCOMP_ERANGE_FORM,
-            "refused: %s", refused[i]);
+        ok (decode (refused[i], strlen (refused[i]), &r) < 0 && errno == IDCOMP_ERANGE_FORM, "refused: %s", refused[i]);
     for (size_t len = 0; len < strlen (full); len++)
         good &= decode (full, len, &r) < 0 && errno == IDCOMP_ERANGE_FORM;
     ok (good, "a range that ends anywhere too early is refused");
@@ -132,7 +127,7 @@ static bool takes_runs (size_t n)
                                "\"requestedClusterSize\":1,\"localIdRanges\":[";
     char *text = malloc (sizeof (head) + 6 * n + 4);
     char *p = stpcpy (text, head);
-    struct idcomp_range r = {.nruns = 0};
+    struct idcomp_range r = { .nruns = 0 };
 
     for (size_t i = 0; i < n; i++)
         p = stpcpy (p, i > 0 ? ",[1,1]" : "[1,1]");

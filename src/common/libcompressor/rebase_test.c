@@ -88,8 +88,7 @@ static void check_ids_stay (void)
     ok (strcmp (idcomp_session (c), A) == 0 && idcomp_equal (b, c, IDCOMP_WITHOUT_LOCAL),
         "it is the same session in the same final space");
     ok (same_ids (a, c, id, n), "each id that it handed out means what it did, in the form it had");
-    ok (idcomp_stats (c).generated == n && idcomp_stats (c).finalized == 12
-            && idcomp_stats (c).next_range_first == 13,
+    ok (idcomp_stats (c).generated == n && idcomp_stats (c).finalized == 12 && idcomp_stats (c).next_range_first == 13,
         "what was announced is final, and the rest is announced next");
     order (c, 1, &b, 1);
     ok (idcomp_expected (b, A) == n + 2, "its next range fits");

@@ -108,8 +108,7 @@ static void settle (struct replica *r, int64_t seq)
 {
     r->seq = seq;
     replica_heard (r, seq);
-    if (r->pending.has_ids
-        && idcomp_expected (r->ids, r->pending.session) >= r->pending.first + r->pending.count) {
+    if (r->pending.has_ids && idcomp_expected (r->ids, r->pending.session) >= r->pending.first + r->pending.count) {
         idcomp_range_fini (&r->pending);
         r->under_way = false;
     }

@@ -63,8 +63,7 @@ static void check_announcing (void)
     ok (replica_apply (r, 1, range) == 0, "the order does");
     range = replica_announce (r);
     ok (range && range->first == 2 && range->count == 1, "then the rest is announced");
-    ok (replica_apply (r, 2, range) == 0 && !replica_announce (r) && replica_settled (r),
-        "until all is in the order");
+    ok (replica_apply (r, 2, range) == 0 && !replica_announce (r) && replica_settled (r), "until all is in the order");
     replica_destroy (r);
 }
 

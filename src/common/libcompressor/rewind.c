@@ -87,7 +87,8 @@ void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *t
         rewind_range (clusters, c, then, &since[--n]);
     put_number (form + NSESSIONS * CELL, (double)then_sessions);
     put_number (form + NCLUSTERS * CELL, (double)then_clusters);
-    memmove (form + (HEADER_CELLS + then_sessions * SESSION_CELLS) * CELL, clusters, then_clusters * CLUSTER_CELLS * CELL);
+    memmove (form + (HEADER_CELLS + then_sessions * SESSION_CELLS) * CELL, clusters,
+             then_clusters * CLUSTER_CELLS * CELL);
     *size = (HEADER_CELLS + then_sessions * SESSION_CELLS + then_clusters * CLUSTER_CELLS) * CELL;
     return form;
 }

@@ -28,7 +28,7 @@ static size_t count_up_to (const struct idruns *runs, int64_t gen)
 void idruns_fini (struct idruns *runs)
 {
     free (runs->v);
-    *runs = (struct idruns){0};
+    *runs = (struct idruns){ 0 };
 }
 
 int idruns_reserve (struct idruns *runs, size_t n)
@@ -54,7 +54,7 @@ int idruns_append (struct idruns *runs, int64_t first, int64_t count)
     }
     if (idruns_reserve (runs, runs->n + 1) < 0)
         return -1;
-    runs->v[runs->n++] = (struct idcomp_run){first, count};
+    runs->v[runs->n++] = (struct idcomp_run){ first, count };
     return 0;
 }
 
@@ -71,11 +71,10 @@ static struct idcomp_run clip (struct idcomp_run run, int64_t first, int64_t las
     int64_t end = run_end (&run) - 1 < last ? run_end (&run) : last + 1;
     int64_t start = run.first > first ? run.first : first;
 
-    return (struct idcomp_run){start, end - start};
+    return (struct idcomp_run){ start, end - start };
 }
 
-int idruns_cut (const struct idruns *runs, int64_t first, int64_t last, struct idcomp_run **cut,
-                size_t *n)
+int idruns_cut (const struct idruns *runs, int64_t first, int64_t last, struct idcomp_run **cut, size_t *n)
 {
     size_t lo = count_up_to (runs, first);
     size_t hi = count_up_to (runs, last);

@@ -32,8 +32,7 @@ bool idruns_contain (const struct idruns *runs, int64_t gen);
 /* The part of the runs within first ... last, as a new array in '*cut' (NULL if empty, to be freed
  * by the caller) with its length in '*n'.  Returns 0, or -1 with errno ENOMEM.
  */
-int idruns_cut (const struct idruns *runs, int64_t first, int64_t last, struct idcomp_run **cut,
-                size_t *n);
+int idruns_cut (const struct idruns *runs, int64_t first, int64_t last, struct idcomp_run **cut, size_t *n);
 
 /* True if both hold the same counts. */
 bool idruns_equal (const struct idruns *a, const struct idruns *b);

@@ -23,8 +23,7 @@ static bool cuts_match (const struct idruns *runs, const json_t *queries)
     size_t i;
     json_t *q;
 
-    json_array_foreach (queries, i, q)
-    {
+    json_array_foreach (queries, i, q) {
         struct idcomp_run *cut;
         size_t n;
         good &= idruns_cut (runs, int_at (q, 0), int_at (q, 1), &cut, &n) == 0
@@ -36,7 +35,7 @@ static bool cuts_match (const struct idruns *runs, const json_t *queries)
 
 static void check_vector (const json_t *v, size_t number)
 {
-    struct idruns runs = {0};
+    struct idruns runs = { 0 };
     const json_t *contains = json_object_get (v, "contains");
     bool good = json_array_size (contains) > 0;
     size_t i;
@@ -44,13 +43,11 @@ static void check_vector (const json_t *v, size_t number)
 
     json_array_foreach (json_object_get (v, "add"), i, run)
         idruns_append (&runs, int_at (run, 0), int_at (run, 1));
-    ok (equals (runs.v, runs.n, json_object_get (v, "merged")),
-        "vector %zu: runs that touch are merged", number);
+    ok (equals (runs.v, runs.n, json_object_get (v, "merged")), "vector %zu: runs that touch are merged", number);
     for (i = 0; i < json_array_size (contains); i++)
         good &= idruns_contain (&runs, i) == (int_at (contains, i) == 1);
     ok (good, "vector %zu: members are found", number);
-    ok (cuts_match (&runs, json_object_get (v, "q")), "vector %zu: cuts are right at both ends",
-        number);
+    ok (cuts_match (&runs, json_object_get (v, "q")), "vector %zu: cuts are right at both ends", number);
     idruns_fini (&runs);
 }
 
@@ -72,7 +69,7 @@ static bool cut_is (const struct idruns *runs, unsigned int set, int first, int 
 
 static bool world_is_right (unsigned int set)
 {
-    struct idruns runs = {0};
+    struct idruns runs = { 0 };
     bool good = true;
 
     for (int g = 1; g <= 10; g++)
@@ -96,8 +93,10 @@ int main (void)
     json_t *v;
 
     if (json_is_array (vectors)) {
-        json_array_foreach (vectors, i, v) check_vector (v, i);
-    } else
+        json_array_foreach (vectors, i, v)
+            check_vector (v, i);
+    }
+    else
         check_vector (vectors, 0);
     for (unsigned int set = 0; set < 1U << 11; set += 2)
         good &= world_is_right (set);

@@ -35,8 +35,7 @@ static inline size_t idsearch (const void *records, size_t n, int64_t key)
 
     if (key >= last)
         return n - 1;
-    size_t guess =
-        (int64_t)((double)(key - first) / (double)(last - first) * (double)(int64_t)(n - 1));
+    size_t guess = (int64_t)((double)(key - first) / (double)(last - first) * (double)(int64_t)(n - 1));
     for (;; reach *= 8) {
         lo = guess > reach ? guess - reach : 0;
         hi = guess + reach < n - 1 ? guess + reach : n - 1;

@@ -49,7 +49,7 @@ void idspace_fini (struct idspace *s)
     free (s->sessions);
     free (s->order);
     free (s->blocks);
-    *s = (struct idspace){0};
+    *s = (struct idspace){ 0 };
 }
 
 int idspace_reserve_clusters (struct idspace *s, uint32_t n)
@@ -78,7 +78,7 @@ int idspace_reserve_chain (struct idspace *s, uint32_t session, uint32_t n)
 
 uint32_t idspace_add_session_unsorted (struct idspace *s, const struct idspace_key *key)
 {
-    struct idsession session = {.base = key->base, .end = 1};
+    struct idsession session = { .base = key->base, .end = 1 };
 
     if (idspace_reserve_sessions (s, s->nsessions + 1) < 0)
         return IDSPACE_NONE;
@@ -152,8 +152,8 @@ uint32_t idspace_add_session (struct idspace *s, const struct idspace_key *key)
 
 static void add_to_digest (struct idspace *s, u128 base, int64_t final, int64_t capacity, int64_t reserve)
 {
-    uint64_t a = (uint64_t)base ^ ((uint64_t)final * UINT64_C (0x9e3779b97f4a7c15));
-    uint64_t b = (uint64_t)(base >> 64) ^ ((uint64_t)final + UINT64_C (0xc2b2ae3d27d4eb4f));
+    uint64_t a = (uint64_t)base ^ ((uint64_t) final * UINT64_C (0x9e3779b97f4a7c15));
+    uint64_t b = (uint64_t)(base >> 64) ^ ((uint64_t) final + UINT64_C (0xc2b2ae3d27d4eb4f));
     u128 product = (u128)(a ^ UINT64_C (0xa0761d6478bd642f)) * (b ^ UINT64_C (0xe7037ed1a0b428db));
     uint64_t own = (uint64_t)product ^ (uint64_t)(product >> 64) ^ a;
 
@@ -163,8 +163,8 @@ static void add_to_digest (struct idspace *s, u128 base, int64_t final, int64_t 
 void idspace_add_cluster (struct idspace *s, uint32_t session, int64_t capacity, uint32_t reserve)
 {
     struct idsession *owner = &s->sessions[session];
-    struct idlink link = {owner->end, s->nclusters, reserve};
-    struct idblock block = {s->limit, session, owner->nchain};
+    struct idlink link = { owner->end, s->nclusters, reserve };
+    struct idblock block = { s->limit, session, owner->nchain };
 
     owner->chain[owner->nchain++] = link;
     s->blocks[s->nclusters++] = block;
@@ -291,8 +291,7 @@ int64_t idspace_finalized_limit (const struct idspace *s)
     return s->nclusters > 0 ? s->limit - idspace_cluster (s, s->nclusters - 1).reserve : 0;
 }
 
-bool idspace_collides (const struct idspace *s, uint32_t session, u128 base, int64_t gen,
-                       int64_t capacity)
+bool idspace_collides (const struct idspace *s, uint32_t session, u128 base, int64_t gen, int64_t capacity)
 {
     u128 low = base + gen - 1;
     uint32_t other = idspace_nearest (s, low + capacity - 1, session);
@@ -316,8 +315,7 @@ static bool chains_equal (const struct idspace *a, uint32_t i, const struct idsp
     for (uint32_t n = 0; n < x->nchain && n < y->nchain; n++) {
         struct idcluster k = idspace_cluster (a, x->chain[n].block);
         struct idcluster l = idspace_cluster (b, y->chain[n].block);
-        if (k.final != l.final || k.gen != l.gen || k.capacity != l.capacity
-            || k.reserve != l.reserve)
+        if (k.final != l.final || k.gen != l.gen || k.capacity != l.capacity || k.reserve != l.reserve)
             return false;
     }
     return x->nchain == y->nchain;
@@ -327,7 +325,7 @@ bool idspace_within (const struct idspace *a, const struct idspace *b, bool empt
 {
     for (uint32_t i = 0; i < a->nsessions; i++) {
         const struct idsession *session = &a->sessions[i];
-        uint32_t j = idspace_find (b, &(struct idspace_key){session->base, session->alias});
+        uint32_t j = idspace_find (b, &(struct idspace_key){ session->base, session->alias });
         if (j == IDSPACE_NONE ? empty_too || session->nchain > 0 : !chains_equal (a, i, b, j))
             return false;
     }

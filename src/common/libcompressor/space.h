@@ -61,7 +61,7 @@ struct idspace {
     uint32_t nsessions;
     uint32_t room_clusters;
     uint32_t room_sessions;
-    int64_t limit; /* final ids below it are in clusters */
+    int64_t limit;   /* final ids below it are in clusters */
     uint64_t digest; /* of the first 'summed' clusters */
     uint32_t summed;
     size_t room_links; /* in the chains of all sessions */
@@ -144,8 +144,7 @@ int64_t idspace_finalized_limit (const struct idspace *s);
 /* True if generation counts gen ... gen+capacity-1 of a session that starts at 'base' would be
  * UUIDs of another session.  'session' is its index, IDSPACE_NONE if it is not registered.
  */
-bool idspace_collides (const struct idspace *s, uint32_t session, u128 base, int64_t gen,
-                       int64_t capacity);
+bool idspace_collides (const struct idspace *s, uint32_t session, u128 base, int64_t gen, int64_t capacity);
 
 /* Bytes in use. */
 size_t idspace_memory (const struct idspace *s);

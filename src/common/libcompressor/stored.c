@@ -78,8 +78,7 @@ static uint32_t count_sessions (const struct idcomp *c, enum idcomp_state state)
 
 static size_t stored_size (const struct idcomp *c, enum idcomp_state state, uint32_t nsessions)
 {
-    size_t cells = HEADER_CELLS + SESSION_CELLS * (size_t)nsessions
-                   + CLUSTER_CELLS * (size_t)c->space.nclusters;
+    size_t cells = HEADER_CELLS + SESSION_CELLS * (size_t)nsessions + CLUSTER_CELLS * (size_t)c->space.nclusters;
 
     if (state == IDCOMP_WITH_LOCAL)
         cells += LOCAL_CELLS + RUN_CELLS * c->runs.n;
@@ -92,8 +91,7 @@ size_t idcomp_save_size (const struct idcomp *c, enum idcomp_state state)
 }
 
 /* Write the sessions and note in 'index' the place of each in the list. */
-static unsigned char *put_sessions (unsigned char *p, const struct idcomp *c,
-                                    enum idcomp_state state, uint32_t *index)
+static unsigned char *put_sessions (unsigned char *p, const struct idcomp *c, enum idcomp_state state, uint32_t *index)
 {
     uint32_t n = 0;
 
@@ -109,8 +107,7 @@ static unsigned char *put_sessions (unsigned char *p, const struct idcomp *c,
     return p;
 }
 
-static unsigned char *put_clusters (unsigned char *p, const struct idspace *s,
-                                    const uint32_t *index)
+static unsigned char *put_clusters (unsigned char *p, const struct idspace *s, const uint32_t *index)
 {
     for (uint32_t i = 0; i < s->nclusters; i++) {
         const struct idblock *block = &s->blocks[i];
@@ -264,7 +261,7 @@ static int read_session (struct reader *r, struct idcomp *c)
 
     if (base >= UUIDNUM_END - (r->lenient ? 0 : NUMBER_MAX))
         return fail (IDCOMP_ECORRUPT_VALUE);
-    if (idspace_add_session_unsorted (&c->space, &(struct idspace_key){base, NULL}) == IDSPACE_NONE)
+    if (idspace_add_session_unsorted (&c->space, &(struct idspace_key){ base, NULL }) == IDSPACE_NONE)
         return -1;
     return 0;
 }
@@ -306,8 +303,7 @@ static int get_owner (struct reader *r, const struct idspace *s, uint32_t *sessi
     int64_t shift = s->nsessions - r->nsessions;
     double d = get_double (r);
 
-    if (!(d >= 0 || (r->lenient && d == -1 && shift == 1)) || d >= r->nsessions
-        || d != (double)(int64_t)d)
+    if (!(d >= 0 || (r->lenient && d == -1 && shift == 1)) || d >= r->nsessions || d != (double)(int64_t)d)
         return fail (IDCOMP_ECORRUPT_SESSION_INDEX);
     *session = (int64_t)d + shift;
     return 0;
@@ -345,8 +341,7 @@ static int read_cluster (struct reader *r, struct idspace *s)
     int64_t finalized = get_number (r);
     int64_t reserve = capacity - finalized;
     uint32_t previous = idspace_end (s, session) - idspace_next_gen (s, session);
-    if (capacity < 1 || finalized < 0 || reserve < 0 || reserve > UINT32_MAX
-        || capacity > NUMBER_MAX - s->limit)
+    if (capacity < 1 || finalized < 0 || reserve < 0 || reserve > UINT32_MAX || capacity > NUMBER_MAX - s->limit)
         return fail (IDCOMP_ECORRUPT_VALUE);
     if (!r->lenient && (reserve > IDCOMP_CLUSTER_SIZE_MAX || previous > 0))
         return fail (IDCOMP_ECORRUPT_VALUE);
@@ -444,7 +439,7 @@ static int read_form (struct reader *r, size_t size, struct idcomp *c, const cha
 
 struct idcomp *idcomp_load (const void *data, size_t size, const char *session, int flags)
 {
-    struct reader r = {.p = data, .cells = size / CELL, .lenient = flags & IDCOMP_ORIGINAL};
+    struct reader r = { .p = data, .cells = size / CELL, .lenient = flags & IDCOMP_ORIGINAL };
     struct idcomp *c = compressor_new (flags);
 
     if (c && read_form (&r, size, c, session) < 0) {

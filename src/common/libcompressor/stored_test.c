@@ -46,16 +46,15 @@ static void add_numbers (struct form *f, const double *v, size_t n)
         add (f, num (v[i]));
 }
 
-#define NUMBERS(f, ...)                                                                            \
-    add_numbers (f, (const double[]){__VA_ARGS__},                                                 \
-                 sizeof ((const double[]){__VA_ARGS__}) / sizeof (double))
+#define NUMBERS(f, ...) \
+    add_numbers (f, (const double[]){ __VA_ARGS__ }, sizeof ((const double[]){ __VA_ARGS__ }) / sizeof (double))
 
 /* The form of A with a cluster of 8 (5 finalized), B with one of 4 (all), A with one of 6 (2
  * finalized); A made 16 ids: 1-4, 6, 9, 15 and 16 are local, the others were eager.
  */
 static struct form example (bool local)
 {
-    struct form f = {.n = 0};
+    struct form f = { .n = 0 };
 
     NUMBERS (&f, 2, local, 2, 3);
     add (&f, A_LOW);
@@ -69,8 +68,7 @@ static struct form example (bool local)
 }
 
 /* Load a form from memory of its exact size.  Returns 0 and the compressor, or errno. */
-static int load (const struct form *f, size_t cells, const char *session, int flags,
-                 struct idcomp **c)
+static int load (const struct form *f, size_t cells, const char *session, int flags, struct idcomp **c)
 {
     unsigned char *data = malloc (cells * 8 + 1);
 
@@ -95,8 +93,7 @@ static bool saves_as (struct idcomp *c, const struct form *f, enum idcomp_state 
 {
     unsigned char data[8 * CELLS_MAX];
 
-    return idcomp_save_size (c, state) == f->n * 8
-           && idcomp_save (c, state, data, sizeof (data)) == (long)(f->n * 8)
+    return idcomp_save_size (c, state) == f->n * 8 && idcomp_save (c, state, data, sizeof (data)) == (long)(f->n * 8)
            && memcmp (data, f->cell, f->n * 8) == 0;
 }
 
@@ -117,17 +114,14 @@ static void check_round_trip (void)
     for (int local = 0; local < 2; local++) {
         struct form f = example (local);
         struct idcomp *c;
-        ok (load (&f, f.n, local ? NULL : NEW, IDCOMP_STRICT, &c) == 0,
-            "a form is loaded, local state %d", local);
-        ok (saves_as (c, &f, local ? IDCOMP_WITH_LOCAL : IDCOMP_WITHOUT_LOCAL),
-            "and stored with the same bytes");
+        ok (load (&f, f.n, local ? NULL : NEW, IDCOMP_STRICT, &c) == 0, "a form is loaded, local state %d", local);
+        ok (saves_as (c, &f, local ? IDCOMP_WITH_LOCAL : IDCOMP_WITHOUT_LOCAL), "and stored with the same bytes");
         unsigned char buf[8];
         errno = 0;
         ok (idcomp_save (c, IDCOMP_WITH_LOCAL, buf, idcomp_save_size (c, IDCOMP_WITH_LOCAL) - 1) < 0
                 && errno == EOVERFLOW,
             "but not in a byte less");
-        ok (strcmp (idcomp_session (c), local ? A : NEW) == 0,
-            "the local session is the right one");
+        ok (strcmp (idcomp_session (c), local ? A : NEW) == 0, "the local session is the right one");
         idcomp_destroy (c);
     }
 }
@@ -139,12 +133,10 @@ static void check_cuts (void)
         struct idcomp *c;
         bool good = true;
         for (size_t cells = 0; cells < f.n; cells++)
-            good &= load (&f, cells, local ? NULL : NEW, IDCOMP_STRICT, &c)
-                    == IDCOMP_ECORRUPT_TRUNCATED;
+            good &= load (&f, cells, local ? NULL : NEW, IDCOMP_STRICT, &c) == IDCOMP_ECORRUPT_TRUNCATED;
         ok (good, "a form that ends after any cell is truncated, local state %d", local);
         add (&f, 0);
-        ok (result (&f, local ? NULL : NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_TRAILING,
-            "a cell more is too many");
+        ok (result (&f, local ? NULL : NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_TRAILING, "a cell more is too many");
     }
     struct form f = example (true);
     errno = 0;
@@ -155,27 +147,27 @@ static void check_cuts (void)
 /* Put odd values into each cell of each form. */
 static void check_values (void)
 {
-    const double odd[] = {-1,
-                          -0.0,
-                          0,
-                          0.5,
-                          1,
-                          2,
-                          3,
-                          5,
-                          7,
-                          9,
-                          12,
-                          17,
-                          4096,
-                          4294967296.0,
-                          9007199254740991.0,
-                          9007199254740992.0,
-                          9007199254740994.0,
-                          1e300,
-                          INFINITY,
-                          -INFINITY,
-                          NAN};
+    const double odd[] = { -1,
+                           -0.0,
+                           0,
+                           0.5,
+                           1,
+                           2,
+                           3,
+                           5,
+                           7,
+                           9,
+                           12,
+                           17,
+                           4096,
+                           4294967296.0,
+                           9007199254740991.0,
+                           9007199254740992.0,
+                           9007199254740994.0,
+                           1e300,
+                           INFINITY,
+                           -INFINITY,
+                           NAN };
     size_t n = sizeof (odd) / sizeof (odd[0]);
     bool good = true;
 
@@ -209,31 +201,31 @@ struct wrong {
 static void check_rules (void)
 {
     static const struct wrong rules[] = {
-        {"a flag of 7", IDCOMP_ECORRUPT_VALUE, {{1, 7}}},
-        {"a cluster of no session", IDCOMP_ECORRUPT_SESSION_INDEX, {{8, 2}}},
-        {"half a session", IDCOMP_ECORRUPT_SESSION_INDEX, {{8, 0.5}}},
-        {"a cluster of session -1", IDCOMP_ECORRUPT_SESSION_INDEX, {{8, -1}}},
-        {"a reserve before the last cluster", IDCOMP_ECORRUPT_VALUE, {{10, 7}}},
-        {"a cluster with more ids than it holds", IDCOMP_ECORRUPT_VALUE, {{10, 9}}},
-        {"a cluster of 0 ids", IDCOMP_ECORRUPT_VALUE, {{15, 0}}},
-        {"an empty cluster", IDCOMP_ECORRUPT_VALUE, {{12, 0}, {13, 0}}},
-        {"runs beyond the ids made", IDCOMP_ECORRUPT_VALUE, {{17, 12}}},
-        {"more final ids than there can be",
-         IDCOMP_ECORRUPT_VALUE,
-         {{12, 9007199254740992.0}, {13, 9007199254740992.0}}},
-        {"a reserve above 2^20", IDCOMP_ECORRUPT_VALUE, {{15, 1048576 + 3}}},
-        {"finalized ids that were not made", IDCOMP_ECORRUPT_VALUE, {{17, 9}}},
-        {"more ids than there can be", IDCOMP_ECORRUPT_VALUE, {{17, 9007199254740992.0}}},
-        {"a next range at 0", IDCOMP_ECORRUPT_VALUE, {{18, 0}}},
-        {"a next range beyond the next id", IDCOMP_ECORRUPT_VALUE, {{18, 18}}},
-        {"a run at 0", IDCOMP_ECORRUPT_VALUE, {{20, 0}}},
-        {"an empty run", IDCOMP_ECORRUPT_VALUE, {{21, 0}}},
-        {"runs that touch", IDCOMP_ECORRUPT_VALUE, {{21, 5}}},
-        {"runs that overlap", IDCOMP_ECORRUPT_VALUE, {{21, 6}}},
-        {"runs out of order", IDCOMP_ECORRUPT_LOCAL_RANGES, {{24, 6}}},
-        {"a run that was not made", IDCOMP_ECORRUPT_VALUE, {{27, 3}}},
-        {"an id that is in no cluster and no run", IDCOMP_ECORRUPT_VALUE, {{26, 16}, {27, 1}}},
-        {"an id after the last run", IDCOMP_ECORRUPT_VALUE, {{27, 1}}},
+        { "a flag of 7", IDCOMP_ECORRUPT_VALUE, { { 1, 7 } } },
+        { "a cluster of no session", IDCOMP_ECORRUPT_SESSION_INDEX, { { 8, 2 } } },
+        { "half a session", IDCOMP_ECORRUPT_SESSION_INDEX, { { 8, 0.5 } } },
+        { "a cluster of session -1", IDCOMP_ECORRUPT_SESSION_INDEX, { { 8, -1 } } },
+        { "a reserve before the last cluster", IDCOMP_ECORRUPT_VALUE, { { 10, 7 } } },
+        { "a cluster with more ids than it holds", IDCOMP_ECORRUPT_VALUE, { { 10, 9 } } },
+        { "a cluster of 0 ids", IDCOMP_ECORRUPT_VALUE, { { 15, 0 } } },
+        { "an empty cluster", IDCOMP_ECORRUPT_VALUE, { { 12, 0 }, { 13, 0 } } },
+        { "runs beyond the ids made", IDCOMP_ECORRUPT_VALUE, { { 17, 12 } } },
+        { "more final ids than there can be",
+          IDCOMP_ECORRUPT_VALUE,
+          { { 12, 9007199254740992.0 }, { 13, 9007199254740992.0 } } },
+        { "a reserve above 2^20", IDCOMP_ECORRUPT_VALUE, { { 15, 1048576 + 3 } } },
+        { "finalized ids that were not made", IDCOMP_ECORRUPT_VALUE, { { 17, 9 } } },
+        { "more ids than there can be", IDCOMP_ECORRUPT_VALUE, { { 17, 9007199254740992.0 } } },
+        { "a next range at 0", IDCOMP_ECORRUPT_VALUE, { { 18, 0 } } },
+        { "a next range beyond the next id", IDCOMP_ECORRUPT_VALUE, { { 18, 18 } } },
+        { "a run at 0", IDCOMP_ECORRUPT_VALUE, { { 20, 0 } } },
+        { "an empty run", IDCOMP_ECORRUPT_VALUE, { { 21, 0 } } },
+        { "runs that touch", IDCOMP_ECORRUPT_VALUE, { { 21, 5 } } },
+        { "runs that overlap", IDCOMP_ECORRUPT_VALUE, { { 21, 6 } } },
+        { "runs out of order", IDCOMP_ECORRUPT_LOCAL_RANGES, { { 24, 6 } } },
+        { "a run that was not made", IDCOMP_ECORRUPT_VALUE, { { 27, 3 } } },
+        { "an id that is in no cluster and no run", IDCOMP_ECORRUPT_VALUE, { { 26, 16 }, { 27, 1 } } },
+        { "an id after the last run", IDCOMP_ECORRUPT_VALUE, { { 27, 1 } } },
     };
 
     for (size_t i = 0; i < sizeof (rules) / sizeof (rules[0]); i++) {
@@ -276,11 +268,9 @@ static void check_sessions (void)
 {
     struct form f = example (false);
 
-    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ENO_SESSION_ID,
-        "a summary is loaded by a session");
+    ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ENO_SESSION_ID, "a summary is loaded by a session");
     ok (result (&f, A, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "but not by one that is in it");
-    ok (result (&f, "88888888-8888-4888-B088-888888888888", IDCOMP_STRICT)
-            == IDCOMP_ESESSION_EXISTS,
+    ok (result (&f, "88888888-8888-4888-B088-888888888888", IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS,
         "in no letter case");
     ok (result (&f, "new", IDCOMP_STRICT) == IDCOMP_EBAD_UUID, "which is a UUID");
     f.cell[5] = htole64 (UINT64_C (1) << 58);
@@ -289,8 +279,7 @@ static void check_sessions (void)
     f.cell[4] = htole64 (UINT64_MAX);
     ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "and room for ids");
     f = example (true);
-    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_EHAS_LOCAL_STATE,
-        "a stored session is not loaded as a new one");
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_EHAS_LOCAL_STATE, "a stored session is not loaded as a new one");
     f.cell[6] = f.cell[4];
     ok (result (&f, NULL, IDCOMP_STRICT) == IDCOMP_ESESSION_EXISTS, "a session is stored once");
     f.cell[4] = f.cell[6] = htole64 (B_LOW);
@@ -306,9 +295,8 @@ static void check_many (void)
     bool good = true;
 
     for (int i = 0; i < N; i++) {
-        struct idcomp_range r = {.has_ids = true, .first = 1, .count = 1, .cluster_size = 1};
-        snprintf (r.session, sizeof (r.session), "%08x-8888-4888-b088-888888888888",
-                  i * 7919U % N * 0x10001U);
+        struct idcomp_range r = { .has_ids = true, .first = 1, .count = 1, .cluster_size = 1 };
+        snprintf (r.session, sizeof (r.session), "%08x-8888-4888-b088-888888888888", i * 7919U % N * 0x10001U);
         good &= idcomp_finalize (c, &r) == 0;
     }
     size_t size = idcomp_save_size (c, IDCOMP_WITHOUT_LOCAL);
@@ -318,12 +306,10 @@ static void check_many (void)
     free (data);
     for (int i = 0; d && i < N; i++) {
         int64_t id = -1;
-        snprintf (name, sizeof (name), "%08x-8888-4888-b088-888888888888",
-                  i * 7919U % N * 0x10001U);
+        snprintf (name, sizeof (name), "%08x-8888-4888-b088-888888888888", i * 7919U % N * 0x10001U);
         good &= idcomp_recompress_text (d, name, &id) == 0 && id == i * 2;
     }
-    ok (good && d && idcomp_equal (c, d, IDCOMP_WITHOUT_LOCAL),
-        "%d sessions are stored and found again", N);
+    ok (good && d && idcomp_equal (c, d, IDCOMP_WITHOUT_LOCAL), "%d sessions are stored and found again", N);
     idcomp_destroy (c);
     idcomp_destroy (d);
 }
@@ -346,10 +332,8 @@ static void check_lenient (void)
 
     f = example (false);
     f.cell[11] = htole64 (num (0));
-    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE,
-        "a summary has no session without clusters");
-    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0,
-        "original: a summary may have a session without clusters");
+    ok (result (&f, NEW, IDCOMP_STRICT) == IDCOMP_ECORRUPT_VALUE, "a summary has no session without clusters");
+    ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: a summary may have a session without clusters");
 
     f = example (true);
     f.cell[17] = htole64 (num (3));
@@ -369,7 +353,7 @@ static void check_lenient (void)
         "original: session -1 is the new one");
     idcomp_destroy (c);
 
-    f = (struct form){.n = 0};
+    f = (struct form){ .n = 0 };
     NUMBERS (&f, 2, 0, NAN, -3);
     ok (result (&f, NEW, IDCOMP_ORIGINAL) == 0, "original: odd numbers of things mean none");
     f = example (false);

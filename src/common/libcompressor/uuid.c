@@ -142,8 +142,7 @@ static inline uint32_t unhex8 (uint64_t chars, uint64_t *bad)
 {
     const uint64_t case_bits = UINT64_C (0x2020202020202020);
     uint64_t letters = chars >> 6 & UINT64_C (0x0101010101010101);
-    uint64_t x =
-        ((chars & UINT64_C (0x0f0f0f0f0f0f0f0f)) + letters * 9) & UINT64_C (0x0f0f0f0f0f0f0f0f);
+    uint64_t x = ((chars & UINT64_C (0x0f0f0f0f0f0f0f0f)) + letters * 9) & UINT64_C (0x0f0f0f0f0f0f0f0f);
 
     x = (x << 4 | x >> 8) & UINT64_C (0x00ff00ff00ff00ff);
     x = (x | x >> 8) & UINT64_C (0x0000ffff0000ffff);
@@ -221,8 +220,7 @@ int idcomp_uuid_parse (const char *text, struct idcomp_uuid *uuid)
 {
     struct idcomp_uuid u;
 
-    if (strnlen (text, IDCOMP_UUID_TEXT) != IDCOMP_UUID_TEXT - 1 ||
-        !read_text (text, &u) || !uuid_is_v4 (&u)) {
+    if (strnlen (text, IDCOMP_UUID_TEXT) != IDCOMP_UUID_TEXT - 1 || !read_text (text, &u) || !uuid_is_v4 (&u)) {
         errno = IDCOMP_EBAD_UUID;
         return -1;
     }

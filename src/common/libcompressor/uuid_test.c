@@ -16,15 +16,12 @@ static void check_numeric (const json_t *cases)
     char text[IDCOMP_UUID_TEXT];
     bool good = json_array_size (cases) > 0;
 
-    json_array_foreach (cases, i, v)
-    {
-        u128 want =
-            uuidnum_join (strtoull (text_at (v, 1), NULL, 16), strtoull (text_at (v, 2), NULL, 16));
+    json_array_foreach (cases, i, v) {
+        u128 want = uuidnum_join (strtoull (text_at (v, 1), NULL, 16), strtoull (text_at (v, 2), NULL, 16));
         u128 got = text_num (text_at (v, 0));
         good &= got == want && strcasecmp (num_text (got, text), text_at (v, 0)) == 0;
     }
-    ok (good, "the %zu numeric forms of the vectors are found and turned back",
-        json_array_size (cases));
+    ok (good, "the %zu numeric forms of the vectors are found and turned back", json_array_size (cases));
 }
 
 static void check_offset (const json_t *cases)
@@ -34,13 +31,11 @@ static void check_offset (const json_t *cases)
     char text[IDCOMP_UUID_TEXT];
     bool good = json_array_size (cases) > 0;
 
-    json_array_foreach (cases, i, v)
-    {
+    json_array_foreach (cases, i, v) {
         u128 sum = text_num (text_at (v, 0)) + (u128)decimal (text_at (v, 1));
         good &= strcmp (num_text (sum, text), text_at (v, 2)) == 0;
     }
-    ok (good, "counting up passes over version and variant in the %zu cases of the vectors",
-        json_array_size (cases));
+    ok (good, "counting up passes over version and variant in the %zu cases of the vectors", json_array_size (cases));
 }
 
 static void check_diff (const json_t *cases)
@@ -49,9 +44,8 @@ static void check_diff (const json_t *cases)
     json_t *v;
     bool good = json_array_size (cases) > 0;
 
-    json_array_foreach (cases, i, v) good &=
-        (__int128)(text_num (text_at (v, 0)) - text_num (text_at (v, 1)))
-        == decimal (text_at (v, 2));
+    json_array_foreach (cases, i, v)
+        good &= (__int128)(text_num (text_at (v, 0)) - text_num (text_at (v, 1))) == decimal (text_at (v, 2));
     ok (good, "the %zu differences of the vectors are found", json_array_size (cases));
 }
 
@@ -62,8 +56,8 @@ static void check_stable (const json_t *cases)
 
     ok (json_array_size (cases) > 0, "the vectors have texts that are or are no stable ids");
     json_array_foreach (cases, i, v)
-        ok (idcomp_is_stable_id (text_at (v, 0)) == (int_at (v, 1) == 1), "'%s' is %sa stable id",
-            text_at (v, 0), int_at (v, 1) ? "" : "not ");
+        ok (idcomp_is_stable_id (text_at (v, 0)) == (int_at (v, 1) == 1), "'%s' is %sa stable id", text_at (v, 0),
+            int_at (v, 1) ? "" : "not ");
 }
 
 static bool parses (const char *text)
@@ -119,7 +113,7 @@ static void check_digits (void)
 
 static void check_random (void)
 {
-    unsigned char zeros[16] = {0};
+    unsigned char zeros[16] = { 0 };
     unsigned char ones[16];
     char text[IDCOMP_UUID_TEXT];
 
@@ -127,11 +121,9 @@ static void check_random (void)
     struct idcomp_uuid low = idcomp_uuid_random (zeros);
     struct idcomp_uuid high = idcomp_uuid_random (ones);
     idcomp_uuid_format (&low, text);
-    ok (strcmp (text, "00000000-0000-4000-8000-000000000000") == 0,
-        "random zeros are the smallest UUID");
+    ok (strcmp (text, "00000000-0000-4000-8000-000000000000") == 0, "random zeros are the smallest UUID");
     idcomp_uuid_format (&high, text);
-    ok (strcmp (text, "ffffffff-ffff-4fff-bfff-ffffffffffff") == 0,
-        "random ones are the largest UUID");
+    ok (strcmp (text, "ffffffff-ffff-4fff-bfff-ffffffffffff") == 0, "random ones are the largest UUID");
 }
 
 /* Every single bit, and all pairs of neighbours, survive both conversions. */
@@ -146,8 +138,7 @@ static void check_bits (void)
             struct idcomp_uuid again;
             char text[IDCOMP_UUID_TEXT];
             idcomp_uuid_format (&uuid, text);
-            good &= uuid_is_v4 (&uuid) && idcomp_uuid_parse (text, &again) == 0
-                    && uuidnum_from_uuid (&again) == num;
+            good &= uuid_is_v4 (&uuid) && idcomp_uuid_parse (text, &again) == 0 && uuidnum_from_uuid (&again) == num;
         }
     }
     ok (good, "each of the 122 bits survives number, UUID and text");
@@ -166,10 +157,8 @@ static void print (const struct idcomp_uuid *uuid, char text[IDCOMP_UUID_TEXT])
 {
     const unsigned char *b = uuid->bytes;
 
-    snprintf (text, IDCOMP_UUID_TEXT,
-              "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-              b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
-              b[15]);
+    snprintf (text, IDCOMP_UUID_TEXT, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+              b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
 static bool converts (const struct idcomp_uuid *uuid)
@@ -197,7 +186,7 @@ static void check_convert (void)
 
     for (int place = 0; place < 16; place++) {
         for (int byte = 0; byte < 256; byte++, n++) {
-            struct idcomp_uuid uuid = {{0}};
+            struct idcomp_uuid uuid = { { 0 } };
             uuid.bytes[place] = (unsigned char)byte;
             uuid = idcomp_uuid_random (uuid.bytes);
             good += converts (&uuid);
@@ -205,7 +194,7 @@ static void check_convert (void)
     }
     for (int i = 0; i < 100000; i++, n++) {
         struct idcomp_uuid uuid;
-        uint64_t random[2] = {next_random (&state), next_random (&state)};
+        uint64_t random[2] = { next_random (&state), next_random (&state) };
         memcpy (uuid.bytes, random, sizeof (random));
         uuid = idcomp_uuid_random (uuid.bytes);
         good += converts (&uuid);

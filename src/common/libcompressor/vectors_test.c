@@ -62,8 +62,7 @@ static const char *session_at (struct world *w, const json_t *op, size_t i)
 {
     const char *text = text_at (op, i);
 
-    return text && *text == '$' ? json_string_value (json_object_get (w->sessions, text + 1))
-                                : text;
+    return text && *text == '$' ? json_string_value (json_object_get (w->sessions, text + 1)) : text;
 }
 
 /* The UUID text of an argument: "$A+5" is counted from a session. */
@@ -90,8 +89,7 @@ static enum idcomp_state state_at (const json_t *op, size_t i)
 static json_t *done_or_error (int rc)
 {
     if (rc < 0)
-        return json_pack ("{s:s}", "e",
-                          idcomp_error_name (errno) ? idcomp_error_name (errno) : strerror (errno));
+        return json_pack ("{s:s}", "e", idcomp_error_name (errno) ? idcomp_error_name (errno) : strerror (errno));
     return json_integer (1);
 }
 
@@ -125,10 +123,10 @@ static json_t *range_value (const struct idcomp_range *range)
         return json_null ();
     }
     for (size_t i = 0; i < range->nruns; i++)
-        json_array_append_new (runs, json_pack ("[I,I]", (json_int_t)range->runs[i].first,
-                                                (json_int_t)range->runs[i].count));
-    return json_pack ("[I,I,I,o]", (json_int_t)range->first, (json_int_t)range->count,
-                      (json_int_t)range->cluster_size, runs);
+        json_array_append_new (runs,
+                               json_pack ("[I,I]", (json_int_t)range->runs[i].first, (json_int_t)range->runs[i].count));
+    return json_pack ("[I,I,I,o]", (json_int_t)range->first, (json_int_t)range->count, (json_int_t)range->cluster_size,
+                      runs);
 }
 
 static uint64_t fnv1a (uint64_t hash, const char *text)
@@ -159,20 +157,17 @@ static void event_cb (const struct idcomp_event *e, void *arg)
     json_t *o = json_pack ("{s:s}", "eventName", names[e->type]);
 
     if (e->type == IDCOMP_SAVED)
-        json_object_update_new (o, json_pack ("{s:I,s:i,s:i}", "size", (json_int_t)e->size,
-                                              "clusterCount", e->clusters, "sessionCount",
-                                              e->sessions));
+        json_object_update_new (o, json_pack ("{s:I,s:i,s:i}", "size", (json_int_t)e->size, "clusterCount", e->clusters,
+                                              "sessionCount", e->sessions));
     else
         json_object_set_new (o, "sessionId", json_string (e->session));
     if (e->type == IDCOMP_CLUSTER_EXPANSION)
-        json_object_update_new (o, json_pack ("{s:I,s:I,s:I}", "previousCapacity",
-                                              (json_int_t)e->previous_capacity, "newCapacity",
-                                              (json_int_t)e->new_capacity, "overflow",
+        json_object_update_new (o, json_pack ("{s:I,s:I,s:I}", "previousCapacity", (json_int_t)e->previous_capacity,
+                                              "newCapacity", (json_int_t)e->new_capacity, "overflow",
                                               (json_int_t)e->overflow));
     if (e->type == IDCOMP_STATUS)
-        json_object_update_new (o,
-                                json_pack ("{s:I,s:I}", "eagerFinalIdCount", (json_int_t)e->eager,
-                                           "localIdCount", (json_int_t)e->local));
+        json_object_update_new (o, json_pack ("{s:I,s:I}", "eagerFinalIdCount", (json_int_t)e->eager, "localIdCount",
+                                              (json_int_t)e->local));
     json_array_append_new (arg, o);
 }
 
@@ -234,8 +229,7 @@ static json_t *op_gendoc (struct world *w, const json_t *op)
 }
 
 /* Take a range; it must survive being sent as JSON. */
-static json_t *take_into (struct world *w, const json_t *op,
-                          int (*take) (struct idcomp *, struct idcomp_range *))
+static json_t *take_into (struct world *w, const json_t *op, int (*take) (struct idcomp *, struct idcomp_range *))
 {
     struct idcomp_range *slot = &w->r[slot_at (op, 2)];
     struct idcomp_range range;
@@ -292,8 +286,7 @@ static json_t *finalize_slots (struct world *w, const json_t *op, size_t from, s
         json_t *error = done_or_error (-1);
         json_int_t expected = idcomp_expected (c, w->r[i].session);
         if (order)
-            json_object_set_new (error, "x",
-                                 json_pack ("[I,I]", -expected, (json_int_t)-w->r[i].first));
+            json_object_set_new (error, "x", json_pack ("[I,I]", -expected, (json_int_t)-w->r[i].first));
         return error;
     }
     return json_integer (1);
@@ -322,8 +315,7 @@ static json_t *op_toop (struct world *w, const json_t *op)
 static json_t *op_tosess (struct world *w, const json_t *op)
 {
     int64_t id = 0;
-    int rc =
-        idcomp_to_session (compressor_at (w, op, 1), int_at (op, 2), session_at (w, op, 3), &id);
+    int rc = idcomp_to_session (compressor_at (w, op, 1), int_at (op, 2), session_at (w, op, 3), &id);
 
     return id_or_error (rc, id);
 }
@@ -385,8 +377,7 @@ static json_t *op_ser (struct world *w, const json_t *op)
     idcomp_base64_encode (data, n, w->stored[slot]);
     free (data);
     if (json_is_object (want)) /* long ones are stored as a hash */
-        return json_pack ("{s:I,s:o}", "n", (json_int_t)n, "h",
-                          hash_value (fnv1a (FNV_START, w->stored[slot])));
+        return json_pack ("{s:I,s:o}", "n", (json_int_t)n, "h", hash_value (fnv1a (FNV_START, w->stored[slot])));
     return json_string (w->stored[slot]);
 }
 
@@ -424,8 +415,7 @@ static json_t *op_gend (struct world *w, const json_t *op)
 
 static json_t *op_eq (struct world *w, const json_t *op)
 {
-    return json_integer (
-        idcomp_equal (compressor_at (w, op, 1), compressor_at (w, op, 2), state_at (op, 3)));
+    return json_integer (idcomp_equal (compressor_at (w, op, 1), compressor_at (w, op, 2), state_at (op, 3)));
 }
 
 static json_t *op_tel (struct world *w, const json_t *op)
@@ -466,8 +456,7 @@ static json_t *digest (struct world *w, const json_t *op, digest_f step)
     size_t i;
     json_t *run;
 
-    json_array_foreach (json_array_get (op, 2), i, run)
-    {
+    json_array_foreach (json_array_get (op, 2), i, run) {
         json_int_t start = int_at (run, 0);
         for (json_int_t k = 0; k < int_at (run, 1); k++)
             hash = step (w, op, start < 0 ? start - k : start + k, hash);
@@ -535,13 +524,13 @@ static const struct {
     const char *name;
     json_t *(*run) (struct world *w, const json_t *op);
 } operations[] = {
-    {"new", op_new},         {"size", op_size},       {"gen", op_gen},     {"gendoc", op_gendoc},
-    {"take", op_take},       {"takeunf", op_takeunf}, {"reset", op_reset}, {"range", op_range},
-    {"fin", op_fin},         {"finr", op_finr},       {"toop", op_toop},   {"tosess", op_tosess},
-    {"trysess", op_trysess}, {"dec", op_dec},         {"rec", op_rec},     {"tryrec", op_tryrec},
-    {"ser", op_ser},         {"blob", op_blob},       {"deser", op_deser}, {"gbeg", op_gbeg},
-    {"gend", op_gend},       {"eq", op_eq},           {"tel", op_tel},     {"ddec", op_ddec},
-    {"dop", op_dop},         {"dsess", op_dsess},     {"drec", op_drec},
+    { "new", op_new },         { "size", op_size },       { "gen", op_gen },     { "gendoc", op_gendoc },
+    { "take", op_take },       { "takeunf", op_takeunf }, { "reset", op_reset }, { "range", op_range },
+    { "fin", op_fin },         { "finr", op_finr },       { "toop", op_toop },   { "tosess", op_tosess },
+    { "trysess", op_trysess }, { "dec", op_dec },         { "rec", op_rec },     { "tryrec", op_tryrec },
+    { "ser", op_ser },         { "blob", op_blob },       { "deser", op_deser }, { "gbeg", op_gbeg },
+    { "gend", op_gend },       { "eq", op_eq },           { "tel", op_tel },     { "ddec", op_ddec },
+    { "dop", op_dop },         { "dsess", op_dsess },     { "drec", op_drec },
 };
 
 /* --- scenarios --- */
@@ -610,7 +599,8 @@ static bool run_scenario (struct world *w, const json_t *ops)
     size_t i;
     json_t *op;
 
-    json_array_foreach (ops, i, op) failed += !check_operation (w, op, i);
+    json_array_foreach (ops, i, op)
+        failed += !check_operation (w, op, i);
     clear_slots (w);
     return failed == 0 && json_array_size (ops) > 0;
 }
@@ -631,8 +621,7 @@ static void run_reading (const json_t *root, int flags, const char *reading)
 
     w->sessions = json_object_get (root, "sessions");
     w->flags = flags;
-    json_array_foreach (json_object_get (root, "scenarios"), i, scenario)
-    {
+    json_array_foreach (json_object_get (root, "scenarios"), i, scenario) {
         const char *name = json_string_value (json_object_get (scenario, "n"));
         if (!(flags & IDCOMP_ORIGINAL) && is_refused (name))
             skip (name, "shows what the strict reading refuses");
@@ -648,8 +637,7 @@ int main (void)
     json_t *root = vectors_load ();
 
     ok (json_integer_value (json_object_get (root, "maxClusterSize")) == IDCOMP_CLUSTER_SIZE_MAX
-            && json_integer_value (json_object_get (root, "defaultClusterSize"))
-                   == IDCOMP_CLUSTER_SIZE_DEFAULT,
+            && json_integer_value (json_object_get (root, "defaultClusterSize")) == IDCOMP_CLUSTER_SIZE_DEFAULT,
         "cluster sizes are those of the vectors");
     run_reading (root, IDCOMP_ORIGINAL, "original");
     run_reading (root, IDCOMP_STRICT, "strict");

@@ -24,8 +24,7 @@ static int fail (int errnum)
 struct flax_fields flax_split (const flax_t *id)
 {
     struct flax_halves h = flax_load (id);
-    return (struct flax_fields){.ms = h.upper >> 24,
-                                .random = (h.upper & 0xffffff) << 32 | h.lower};
+    return (struct flax_fields){ .ms = h.upper >> 24, .random = (h.upper & 0xffffff) << 32 | h.lower };
 }
 
 int flax_join (const struct flax_fields *fields, flax_t *id)
@@ -83,7 +82,7 @@ void flax_sort (flax_t *ids, size_t count)
 
 int flax_range (int64_t from_ms, int64_t to_ms, flax_t *lower, flax_t *upper)
 {
-    struct flax_fields from = {0}, to = {0};
+    struct flax_fields from = { 0 }, to = { 0 };
 
     if (flax_ms_at (from_ms, &from.ms) < 0 || flax_ms_at (to_ms, &to.ms) < 0)
         return -1;
@@ -119,7 +118,7 @@ int flax_decode (const char *text, size_t len, flax_t *id, size_t *errpos)
         return fail_at (EINVAL, good, errpos);
     if ((good = lex64_decode (text + 8, 8, ZERO, &lower)) < 8)
         return fail_at (EINVAL, good + 8, errpos);
-    flax_store (id, (struct flax_halves){upper << 16 | lower >> 32, (uint32_t)lower});
+    flax_store (id, (struct flax_halves){ upper << 16 | lower >> 32, (uint32_t)lower });
     return 0;
 }
 

@@ -55,14 +55,14 @@ static inline int draw (struct flax_gen *gen, uint64_t *bits, bool *forked)
 /* The next of increasing ids: at 'ms' if that is later, else just behind the newest. */
 static int advance (struct flax_gen *gen, uint64_t ms, uint64_t bits, bool forked)
 {
-    struct flax_fields next = {.ms = ms, .random = bits & FLAX_RANDOM_MAX};
+    struct flax_fields next = { .ms = ms, .random = bits & FLAX_RANDOM_MAX };
 
     if (gen->begun && ms <= gen->newest.ms) {
         uint64_t step = (bits & UINT32_MAX) + 1;
         if (forked || step > FLAX_RANDOM_MAX - gen->newest.random)
             next.ms = gen->newest.ms + 1;
         else
-            next = (struct flax_fields){.ms = gen->newest.ms, .random = gen->newest.random + step};
+            next = (struct flax_fields){ .ms = gen->newest.ms, .random = gen->newest.random + step };
     }
     if (next.ms > FLAX_MS_MAX) {
         errno = EOVERFLOW;
@@ -80,7 +80,7 @@ static inline int make (struct flax_gen *gen, uint64_t ms, flax_t *id)
 
     if (draw (gen, &bits, &forked) < 0)
         return -1;
-    struct flax_fields fields = {.ms = ms, .random = bits & FLAX_RANDOM_MAX};
+    struct flax_fields fields = { .ms = ms, .random = bits & FLAX_RANDOM_MAX };
     if (gen->mode == FLAX_INCREASING) {
         if (advance (gen, ms, bits, forked) < 0)
             return -1;

@@ -25,12 +25,12 @@ static inline struct flax_halves flax_load (const flax_t *id)
 
     memcpy (&h.upper, id->bytes, 8);
     memcpy (&h.lower, id->bytes + 8, 4);
-    return (struct flax_halves){be64toh (h.upper), be32toh (h.lower)};
+    return (struct flax_halves){ be64toh (h.upper), be32toh (h.lower) };
 }
 
 static inline void flax_store (flax_t *id, struct flax_halves h)
 {
-    h = (struct flax_halves){htobe64 (h.upper), htobe32 (h.lower)};
+    h = (struct flax_halves){ htobe64 (h.upper), htobe32 (h.lower) };
     memcpy (id->bytes, &h.upper, 8);
     memcpy (id->bytes + 8, &h.lower, 4);
 }
@@ -45,7 +45,7 @@ static inline bool flax_ms_fits (int64_t unix_ms, uint64_t *ms)
 /* Fields that are known to be in range. */
 static inline struct flax_halves flax_pack (const struct flax_fields *fields)
 {
-    return (struct flax_halves){fields->ms << 24 | fields->random >> 32, (uint32_t)fields->random};
+    return (struct flax_halves){ fields->ms << 24 | fields->random >> 32, (uint32_t)fields->random };
 }
 
 #endif /* FLAX_LAYOUT_H */

@@ -16,8 +16,7 @@
 
 #include "flax_random.h"
 
-#define ROUNDS                                                                                     \
-    12 /* of ChaCha: as RFC 8439, with the rounds that suffice where a key makes 7.5 KB */
+#define ROUNDS 12 /* of ChaCha: as RFC 8439, with the rounds that suffice where a key makes 7.5 KB */
 
 /* --- ChaCha, eight blocks at a time, one in each lane ------------------------------------ */
 
@@ -25,25 +24,23 @@ typedef uint32_t lanes __attribute__ ((vector_size (32)));
 
 /* A row of the state is four variables, x0 ... x3: compilers leave an array of vectors in memory. */
 #define ROTATE(v, by) ((v) << (by) | (v) >> (32 - (by)))
-#define LOAD(x, at)                                                                                \
-    lanes x##0 = zero + state[at], x##1 = zero + state[at + 1], x##2 = zero + state[at + 2],       \
-          x##3 = zero + state[at + 3]
+#define LOAD(x, at) \
+    lanes x##0 = zero + state[at], x##1 = zero + state[at + 1], x##2 = zero + state[at + 2], x##3 = zero + state[at + 3]
 #define ADD(x, y) (x##0 += y##0, x##1 += y##1, x##2 += y##2, x##3 += y##3)
-#define XOR_ROTATE(x, y, by)                                                                       \
-    (x##0 = ROTATE (x##0 ^ y##0, by), x##1 = ROTATE (x##1 ^ y##1, by),                             \
-     x##2 = ROTATE (x##2 ^ y##2, by), x##3 = ROTATE (x##3 ^ y##3, by))
+#define XOR_ROTATE(x, y, by)                                                                            \
+    (x##0 = ROTATE (x##0 ^ y##0, by), x##1 = ROTATE (x##1 ^ y##1, by), x##2 = ROTATE (x##2 ^ y##2, by), \
+     x##3 = ROTATE (x##3 ^ y##3, by))
 #define TURN(x) (first = x##0, x##0 = x##1, x##1 = x##2, x##2 = x##3, x##3 = first)
-#define QUARTER_ROUNDS                                                                             \
-    (ADD (a, b), XOR_ROTATE (d, a, 16), ADD (c, d), XOR_ROTATE (b, c, 12), ADD (a, b),             \
-     XOR_ROTATE (d, a, 8), ADD (c, d), XOR_ROTATE (b, c, 7))
+#define QUARTER_ROUNDS                                                                                       \
+    (ADD (a, b), XOR_ROTATE (d, a, 16), ADD (c, d), XOR_ROTATE (b, c, 12), ADD (a, b), XOR_ROTATE (d, a, 8), \
+     ADD (c, d), XOR_ROTATE (b, c, 7))
 #define STORE_ONE(v, at) (v += state[at], memcpy (out + sizeof (v) * (at), &v, sizeof (v)))
-#define STORE(x, at)                                                                               \
-    (STORE_ONE (x##0, at), STORE_ONE (x##1, at + 1), STORE_ONE (x##2, at + 2),                     \
-     STORE_ONE (x##3, at + 3))
+#define STORE(x, at) \
+    (STORE_ONE (x##0, at), STORE_ONE (x##1, at + 1), STORE_ONE (x##2, at + 2), STORE_ONE (x##3, at + 3))
 
 static void eight_blocks (const uint32_t state[16], int rounds, uint8_t *out)
 {
-    const lanes zero = {0}, block = {0, 1, 2, 3, 4, 5, 6, 7};
+    const lanes zero = { 0 }, block = { 0, 1, 2, 3, 4, 5, 6, 7 };
     lanes first;
     LOAD (a, 0);
     LOAD (b, 4);
@@ -71,7 +68,7 @@ static uint32_t get_le32 (const uint8_t *p)
 
 void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *out, size_t chunks)
 {
-    uint32_t state[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
+    uint32_t state[16] = { 0x61707865, 0x3320646e, 0x79622d32, 0x6b206574 };
 
     for (int i = 0; i < 8; i++)
         state[4 + i] = get_le32 (key + 4 * i);

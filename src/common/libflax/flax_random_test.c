@@ -18,30 +18,26 @@ static const struct {
     uint8_t stream[16]; /* the block's first bytes */
 } blocks[] = {
     /* RFC 8439 A.1: test vectors 1, 2 and 4, whose nonce is zero */
-    {"RFC 8439 A.1 1",
-     0,
-     0x00,
-     0,
-     {0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90, 0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86, 0xbd,
-      0x28}},
-    {"RFC 8439 A.1 2",
-     0,
-     0x00,
-     1,
-     {0x9f, 0x07, 0xe7, 0xbe, 0x55, 0x51, 0x38, 0x7a, 0x98, 0xba, 0x97, 0x7c, 0x73, 0x2d, 0x08,
-      0x0d}},
-    {"RFC 8439 A.1 3",
-     31,
-     0x01,
-     1,
-     {0x3a, 0xeb, 0x52, 0x24, 0xec, 0xf8, 0x49, 0x92, 0x9b, 0x9d, 0x82, 0x8d, 0xb1, 0xce, 0xd4,
-      0xdd}},
-    {"RFC 8439 A.1 4",
-     1,
-     0xff,
-     2,
-     {0x72, 0xd5, 0x4d, 0xfb, 0xf1, 0x2e, 0xc4, 0x4b, 0x36, 0x26, 0x92, 0xdf, 0x94, 0x13, 0x7f,
-      0x32}},
+    { "RFC 8439 A.1 1",
+      0,
+      0x00,
+      0,
+      { 0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90, 0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86, 0xbd, 0x28 } },
+    { "RFC 8439 A.1 2",
+      0,
+      0x00,
+      1,
+      { 0x9f, 0x07, 0xe7, 0xbe, 0x55, 0x51, 0x38, 0x7a, 0x98, 0xba, 0x97, 0x7c, 0x73, 0x2d, 0x08, 0x0d } },
+    { "RFC 8439 A.1 3",
+      31,
+      0x01,
+      1,
+      { 0x3a, 0xeb, 0x52, 0x24, 0xec, 0xf8, 0x49, 0x92, 0x9b, 0x9d, 0x82, 0x8d, 0xb1, 0xce, 0xd4, 0xdd } },
+    { "RFC 8439 A.1 4",
+      1,
+      0xff,
+      2,
+      { 0x72, 0xd5, 0x4d, 0xfb, 0xf1, 0x2e, 0xc4, 0x4b, 0x36, 0x26, 0x92, 0xdf, 0x94, 0x13, 0x7f, 0x32 } },
 };
 
 /* The RFC's bytes of a chunk: its words as they lie in blocks, little endian. */
@@ -57,7 +53,7 @@ static void to_blocks (uint8_t *chunk)
 static void test_chacha (void)
 {
     for (size_t i = 0; i < sizeof (blocks) / sizeof (blocks[0]); i++) {
-        uint8_t key[32] = {0}, out[2 * FLAX_CHACHA_CHUNK];
+        uint8_t key[32] = { 0 }, out[2 * FLAX_CHACHA_CHUNK];
         key[blocks[i].key_at] = blocks[i].key_byte;
         flax_chacha (key, blocks[i].counter, 20, out, 2);
         to_blocks (out);
@@ -65,7 +61,7 @@ static void test_chacha (void)
         if (blocks[i].counter == 0)
             ok (!memcmp (out + 64, blocks[1].stream, 16), "the second lane is the next block");
     }
-    uint8_t key[32] = {7}, all[3 * FLAX_CHACHA_CHUNK], part[FLAX_CHACHA_CHUNK];
+    uint8_t key[32] = { 7 }, all[3 * FLAX_CHACHA_CHUNK], part[FLAX_CHACHA_CHUNK];
     unsigned good = 0;
     flax_chacha (key, 0, 20, all, 3);
     for (int chunk = 0; chunk < 3; chunk++)
@@ -110,7 +106,7 @@ static void test_draws (void)
 static void test_fork (void)
 {
     struct flax_random *random = flax_random_create ();
-    uint64_t mine[8], theirs[8] = {0};
+    uint64_t mine[8], theirs[8] = { 0 };
     bool forked = false;
     int fds[2];
 

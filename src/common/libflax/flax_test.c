@@ -22,8 +22,7 @@ static bool text_is (const flax_t *id, const char *expected)
     flax_t read;
 
     flax_encode (id, text);
-    return !strcmp (text, expected) && flax_decode (text, strlen (text), &read, NULL) == 0 &&
-           same (&read, id);
+    return !strcmp (text, expected) && flax_decode (text, strlen (text), &read, NULL) == 0 && same (&read, id);
 }
 
 static void test_encode (json_t *vectors)
@@ -31,15 +30,13 @@ static void test_encode (json_t *vectors)
     json_t *row;
     size_t i, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "encode"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "encode"), i, row) {
         flax_t id, joined;
         struct flax_fields f;
         bool fits = unhex (get_s (row, "num_hex24"), id.bytes, FLAX_SIZE) == FLAX_SIZE;
         f = flax_split (&id);
-        good += fits && text_is (&id, get_s (row, "id")) && flax_join (&f, &joined) == 0 &&
-                same (&id, &joined) && flax_from_bytes (id.bytes, FLAX_SIZE, &joined) == 0 &&
-                same (&id, &joined);
+        good += fits && text_is (&id, get_s (row, "id")) && flax_join (&f, &joined) == 0 && same (&id, &joined)
+                && flax_from_bytes (id.bytes, FLAX_SIZE, &joined) == 0 && same (&id, &joined);
     }
     ok (good == i, "section encode: same text, read back, split and joined (%zu)", good);
 }
@@ -68,16 +65,15 @@ static void test_generate (json_t *vectors)
     json_t *row;
     size_t i, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "generate"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "generate"), i, row) {
         uint64_t ms, random = strtoull (get_s (row, "random56_hex"), NULL, 16);
-        struct flax_source source = {.random = fixed_random, .arg = &random};
+        struct flax_source source = { .random = fixed_random, .arg = &random };
         struct flax_gen *gen = flax_gen_create (FLAX_RANDOM, &source);
         flax_t id;
-        if (time_of (row, &ms) == 0 && (int64_t)ms == get_i (row, "ms_since_epoch") &&
-            flax_gen_at (gen, (int64_t)ms + FLAX_EPOCH_MS, &id, 1) == 0 &&
-            is_hex (id.bytes, FLAX_SIZE, get_s (row, "num_hex24")) &&
-            text_is (&id, get_s (row, "id")) && flax_split (&id).random == random)
+        if (time_of (row, &ms) == 0 && (int64_t)ms == get_i (row, "ms_since_epoch")
+            && flax_gen_at (gen, (int64_t)ms + FLAX_EPOCH_MS, &id, 1) == 0
+            && is_hex (id.bytes, FLAX_SIZE, get_s (row, "num_hex24")) && text_is (&id, get_s (row, "id"))
+            && flax_split (&id).random == random)
             good++;
         else
             diag ("generate row %zu", i);
@@ -91,8 +87,7 @@ static void test_out_of_range (json_t *vectors)
     json_t *row;
     size_t i, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "out_of_range"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "out_of_range"), i, row) {
         uint64_t ms = 99;
         int64_t unix_ms = get_i (row, "ms_since_epoch") + FLAX_EPOCH_MS;
         bool refused = time_of (row, &ms) < 0 && errno == EOVERFLOW;
@@ -116,30 +111,26 @@ static uint64_t five (void *arg)
 
 static void test_odd_arguments (json_t *vectors)
 {
-    struct flax_source source = {.now_ms = fixed_now, .random = five};
+    struct flax_source source = { .now_ms = fixed_now, .random = five };
     struct flax_gen *gen = flax_gen_create (FLAX_RANDOM, &source);
     json_t *row;
     size_t i, good = 0, now = 0;
     uint64_t ms;
     flax_t id;
 
-    json_array_foreach (vectors_section (vectors, "odd_arguments"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "odd_arguments"), i, row) {
         if (!json_object_get (row, "clock_s"))
             continue;
         now++;
-        good += flax_gen_new (gen, &id) == 0 &&
-                text_is (&id, get_s (json_object_get (row, "result"), "ok"));
+        good += flax_gen_new (gen, &id) == 0 && text_is (&id, get_s (json_object_get (row, "result"), "ok"));
     }
-    ok (good == now && now > 0,
-        "section odd_arguments: what means \"now\" there is a call of its own here (%zu)", now);
-    ok (flax_ms_at_seconds (NAN, &ms) < 0 && errno == EINVAL &&
-            flax_ms_at_seconds (INFINITY, &ms) < 0 && errno == EINVAL &&
-            flax_ms_at_seconds (-INFINITY, &ms) < 0 && errno == EINVAL,
+    ok (good == now && now > 0, "section odd_arguments: what means \"now\" there is a call of its own here (%zu)", now);
+    ok (flax_ms_at_seconds (NAN, &ms) < 0 && errno == EINVAL && flax_ms_at_seconds (INFINITY, &ms) < 0
+            && errno == EINVAL && flax_ms_at_seconds (-INFINITY, &ms) < 0 && errno == EINVAL,
         "seconds that are not finite are refused");
     ok (flax_ms_at_seconds (0, &ms) < 0 && errno == EOVERFLOW, "second 0 is 1970, not \"now\"");
-    ok (flax_ms_at_seconds (1e300, &ms) < 0 && errno == EOVERFLOW &&
-            flax_ms_at_seconds (-1e300, &ms) < 0 && errno == EOVERFLOW,
+    ok (flax_ms_at_seconds (1e300, &ms) < 0 && errno == EOVERFLOW && flax_ms_at_seconds (-1e300, &ms) < 0
+            && errno == EOVERFLOW,
         "seconds beyond any integer are out of range");
     flax_gen_destroy (gen);
 }
@@ -149,21 +140,21 @@ static void test_order (json_t *vectors)
     json_t *row, *sort = vectors_section (vectors, "sort");
     json_t *in = json_object_get (sort, "in"), *out = json_object_get (sort, "out_bytewise");
     size_t i, good = 0, n = json_array_size (in);
-    flax_t ids[256], last = {{0}}, id;
+    flax_t ids[256], last = { { 0 } }, id;
 
-    json_array_foreach (vectors_section (vectors, "ordering"), i, row)
-    {
-        good += flax_decode (get_s (row, "id"), 16, &id, NULL) == 0 &&
-                flax_split (&id).ms == (uint64_t)get_i (row, "ms") && flax_compare (&last, &id) < 0;
+    json_array_foreach (vectors_section (vectors, "ordering"), i, row) {
+        good += flax_decode (get_s (row, "id"), 16, &id, NULL) == 0
+                && flax_split (&id).ms == (uint64_t)get_i (row, "ms") && flax_compare (&last, &id) < 0;
         last = id;
     }
     ok (good == i, "section ordering: later ids are greater (%zu)", good);
-    json_array_foreach (
-        in, i, row) if (n > 256 || flax_decode (json_string_value (row), 16, &ids[i], NULL) < 0)
-        bail_out ("section sort");
+    json_array_foreach (in, i, row)
+        if (n > 256 || flax_decode (json_string_value (row), 16, &ids[i], NULL) < 0)
+            bail_out ("section sort");
     flax_sort (ids, n);
     good = 0;
-    json_array_foreach (out, i, row) good += text_is (&ids[i], json_string_value (row));
+    json_array_foreach (out, i, row)
+        good += text_is (&ids[i], json_string_value (row));
     ok (good == n, "section sort: same order (%zu)", n);
 }
 
@@ -173,32 +164,27 @@ static void test_strict (json_t *vectors)
     size_t i, good = 0;
     flax_t id;
 
-    json_array_foreach (vectors_section (vectors, "regex"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "regex"), i, row) {
         json_t *text = json_object_get (row, "text");
         bool canonical = json_is_true (json_object_get (row, "canonical_16"));
-        good += (flax_decode (json_string_value (text), json_string_length (text), &id, NULL) ==
-                 0) == canonical;
+        good += (flax_decode (json_string_value (text), json_string_length (text), &id, NULL) == 0) == canonical;
     }
     ok (good == i,
         "section regex: just the canonical texts are taken, where the original's pattern takes "
         "more (%zu)",
         good);
-    ok (flax_decode (get_s (example, "id"), 16, &id, NULL) == 0 &&
-            is_hex (id.bytes, 12, get_s (example, "num_hex24")) &&
-            flax_unix_ms (&id) == get_i (example, "ms_since_epoch") + FLAX_EPOCH_MS,
+    ok (flax_decode (get_s (example, "id"), 16, &id, NULL) == 0 && is_hex (id.bytes, 12, get_s (example, "num_hex24"))
+            && flax_unix_ms (&id) == get_i (example, "ms_since_epoch") + FLAX_EPOCH_MS,
         "the example of the original's README");
     good = 0;
     size_t rows = 0;
-    json_array_foreach (vectors_section (vectors, "cpython_seeded"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "cpython_seeded"), i, row) {
         json_t *text;
         size_t k;
-        json_array_foreach (json_object_get (row, "ids"), k, text)
-        {
+        json_array_foreach (json_object_get (row, "ids"), k, text) {
             rows++;
-            good += flax_decode (json_string_value (text), 16, &id, NULL) == 0 &&
-                    flax_unix_ms (&id) == get_i (row, "timestamp_s") * 1000;
+            good += flax_decode (json_string_value (text), 16, &id, NULL) == 0
+                    && flax_unix_ms (&id) == get_i (row, "timestamp_s") * 1000;
         }
     }
     ok (good == rows && rows > 0, "section cpython_seeded: the time is read (%zu)", rows);
@@ -219,45 +205,41 @@ static void test_hostile (void)
             if (flax_decode (text, FLAX_TEXT_SIZE, &id, &pos) == 0) {
                 taken++;
                 good += text_is (&id, text);
-            } else
+            }
+            else
                 good += errno == EINVAL && pos == (size_t)place;
         }
-    ok (good == 16 * 256 && taken == 16 * 64,
-        "each byte in each place is refused there or means what it says");
-    ok (flax_decode (good_text, 15, &id, &pos) < 0 && errno == EMSGSIZE && pos == 15 &&
-            flax_decode (good_text, 17, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16 &&
-            flax_decode (good_text, 0, &id, &pos) < 0 && pos == 0,
+    ok (good == 16 * 256 && taken == 16 * 64, "each byte in each place is refused there or means what it says");
+    ok (flax_decode (good_text, 15, &id, &pos) < 0 && errno == EMSGSIZE && pos == 15
+            && flax_decode (good_text, 17, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16
+            && flax_decode (good_text, 0, &id, &pos) < 0 && pos == 0,
         "other lengths are refused where they end");
-    ok (flax_from_bytes (good_text, 11, &id) < 0 && errno == EMSGSIZE,
-        "so are other numbers of bytes");
+    ok (flax_from_bytes (good_text, 11, &id) < 0 && errno == EMSGSIZE, "so are other numbers of bytes");
 }
 
 static void test_limits (void)
 {
-    struct flax_fields f = {FLAX_MS_MAX, FLAX_RANDOM_MAX};
+    struct flax_fields f = { FLAX_MS_MAX, FLAX_RANDOM_MAX };
     flax_t id, lower, upper;
     uint64_t ms;
     const int64_t end = FLAX_EPOCH_MS + (int64_t)FLAX_MS_MAX + 1;
 
-    ok (flax_join (&f, &id) == 0 && text_is (&id, "zzzzzzzzzzzzzzzz"),
-        "the largest fields make the largest id");
+    ok (flax_join (&f, &id) == 0 && text_is (&id, "zzzzzzzzzzzzzzzz"), "the largest fields make the largest id");
     f.random++;
     ok (flax_join (&f, &id) < 0 && errno == EINVAL, "57 random bits are refused");
-    f = (struct flax_fields){FLAX_MS_MAX + 1, 0};
+    f = (struct flax_fields){ FLAX_MS_MAX + 1, 0 };
     ok (flax_join (&f, &id) < 0 && errno == EOVERFLOW, "41 bits of time are refused");
-    ok (flax_ms_at (FLAX_EPOCH_MS, &ms) == 0 && ms == 0 && flax_ms_at (end - 1, &ms) == 0 &&
-            ms == FLAX_MS_MAX,
+    ok (flax_ms_at (FLAX_EPOCH_MS, &ms) == 0 && ms == 0 && flax_ms_at (end - 1, &ms) == 0 && ms == FLAX_MS_MAX,
         "2015-01-01 and 2049-11-03T19:53:47.775Z are taken");
-    ok (flax_ms_at (FLAX_EPOCH_MS - 1, &ms) < 0 && errno == EOVERFLOW &&
-            flax_ms_at (end, &ms) < 0 && flax_ms_at (INT64_MIN, &ms) < 0 &&
-            flax_ms_at (INT64_MAX, &ms) < 0 && errno == EOVERFLOW,
+    ok (flax_ms_at (FLAX_EPOCH_MS - 1, &ms) < 0 && errno == EOVERFLOW && flax_ms_at (end, &ms) < 0
+            && flax_ms_at (INT64_MIN, &ms) < 0 && flax_ms_at (INT64_MAX, &ms) < 0 && errno == EOVERFLOW,
         "a millisecond before and behind is not");
-    ok (flax_range (FLAX_EPOCH_MS + 1, FLAX_EPOCH_MS + 3, &lower, &upper) == 0 &&
-            is_hex (lower.bytes, 12, "000000000100000000000000") &&
-            is_hex (upper.bytes, 12, "000000000300000000000000"),
+    ok (flax_range (FLAX_EPOCH_MS + 1, FLAX_EPOCH_MS + 3, &lower, &upper) == 0
+            && is_hex (lower.bytes, 12, "000000000100000000000000")
+            && is_hex (upper.bytes, 12, "000000000300000000000000"),
         "the keys of an interval are its ends with a random part of zero");
-    ok (flax_range (FLAX_EPOCH_MS + 3, FLAX_EPOCH_MS + 1, &lower, &upper) < 0 && errno == EINVAL &&
-            flax_range (0, FLAX_EPOCH_MS, &lower, &upper) < 0 && errno == EOVERFLOW,
+    ok (flax_range (FLAX_EPOCH_MS + 3, FLAX_EPOCH_MS + 1, &lower, &upper) < 0 && errno == EINVAL
+            && flax_range (0, FLAX_EPOCH_MS, &lower, &upper) < 0 && errno == EOVERFLOW,
         "an interval backwards or before 2015 is refused");
 }
 
@@ -266,31 +248,26 @@ static void test_limits (void)
 static void test_increasing (void)
 {
     uint64_t random = 1000;
-    struct flax_source source = {.random = fixed_random, .arg = &random};
+    struct flax_source source = { .random = fixed_random, .arg = &random };
     struct flax_gen *gen = flax_gen_create (FLAX_INCREASING, &source);
     int64_t t = FLAX_EPOCH_MS + 10;
     flax_t id;
 
     flax_gen_at (gen, t, &id, 1);
-    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 1000,
-        "the first id of a millisecond is random");
+    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 1000, "the first id of a millisecond is random");
     flax_gen_at (gen, t, &id, 1);
-    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 2001,
-        "the next is above it by a random step");
+    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 2001, "the next is above it by a random step");
     flax_gen_at (gen, t - 5, &id, 1);
-    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 3002,
-        "... also when the clock went back");
+    ok (flax_split (&id).ms == 10 && flax_split (&id).random == 3002, "... also when the clock went back");
     random = FLAX_RANDOM_MAX;
     flax_gen_at (gen, t + 1, &id, 1);
     random = UINT64_MAX;
-    ok (flax_gen_at (gen, t + 1, &id, 1) == 0 && flax_split (&id).ms == 12 &&
-            flax_split (&id).random == FLAX_RANDOM_MAX,
+    ok (flax_gen_at (gen, t + 1, &id, 1) == 0 && flax_split (&id).ms == 12
+            && flax_split (&id).random == FLAX_RANDOM_MAX,
         "at the end of the random part the time goes a millisecond ahead");
     flax_gen_at (gen, FLAX_EPOCH_MS + (int64_t)FLAX_MS_MAX, &id, 1);
-    ok (flax_gen_at (gen, t, &id, 1) < 0 && errno == EOVERFLOW,
-        "at the end of time there is an error, each time");
-    ok (flax_gen_at (gen, t, &id, 1) < 0 && errno == EOVERFLOW && flax_gen_at (gen, 0, &id, 1) < 0,
-        "... again");
+    ok (flax_gen_at (gen, t, &id, 1) < 0 && errno == EOVERFLOW, "at the end of time there is an error, each time");
+    ok (flax_gen_at (gen, t, &id, 1) < 0 && errno == EOVERFLOW && flax_gen_at (gen, 0, &id, 1) < 0, "... again");
     flax_gen_destroy (gen);
     flax_gen_destroy (NULL);
 }
@@ -298,7 +275,7 @@ static void test_increasing (void)
 static void test_random_clock (void)
 {
     struct flax_gen *gen = flax_gen_create (FLAX_INCREASING, NULL);
-    flax_t last = {{0}}, ids[7];
+    flax_t last = { { 0 } }, ids[7];
     uint64_t state = 5;
     int64_t t = FLAX_EPOCH_MS + 1000;
     unsigned good = 0, n = 0;
@@ -322,7 +299,7 @@ static void test_fork (void)
 {
     struct flax_gen *gen = flax_gen_create (FLAX_INCREASING, NULL);
     int64_t t = FLAX_EPOCH_MS + 77;
-    flax_t before, mine, theirs = {{0}};
+    flax_t before, mine, theirs = { { 0 } };
     int fds[2], status = 0;
 
     flax_gen_at (gen, t, &before, 1);
@@ -330,14 +307,12 @@ static void test_fork (void)
         bail_out ("pipe");
     pid_t pid = fork ();
     if (pid == 0) {
-        bool good = flax_gen_at (gen, t, &theirs, 1) == 0 &&
-                    write (fds[1], &theirs, FLAX_SIZE) == FLAX_SIZE;
+        bool good = flax_gen_at (gen, t, &theirs, 1) == 0 && write (fds[1], &theirs, FLAX_SIZE) == FLAX_SIZE;
         _exit (good ? 0 : 1);
     }
     waitpid (pid, &status, 0);
     flax_gen_at (gen, t, &mine, 1);
-    ok (read (fds[0], &theirs, FLAX_SIZE) == FLAX_SIZE && flax_split (&mine).ms == 77 &&
-            flax_split (&theirs).ms == 78,
+    ok (read (fds[0], &theirs, FLAX_SIZE) == FLAX_SIZE && flax_split (&mine).ms == 77 && flax_split (&theirs).ms == 78,
         "a child goes on in a millisecond of its own");
     flax_gen_destroy (gen);
 }

@@ -26,14 +26,13 @@ static const uint8_t hex_value[256] = {
 };
 
 static const uint8_t base58_value[256] = {
-    ['1'] = 1,  ['2'] = 2,  ['3'] = 3,  ['4'] = 4,  ['5'] = 5,  ['6'] = 6,  ['7'] = 7,  ['8'] = 8,
-    ['9'] = 9,  ['A'] = 10, ['B'] = 11, ['C'] = 12, ['D'] = 13, ['E'] = 14, ['F'] = 15, ['G'] = 16,
-    ['H'] = 17, ['J'] = 18, ['K'] = 19, ['L'] = 20, ['M'] = 21, ['N'] = 22, ['P'] = 23, ['Q'] = 24,
-    ['R'] = 25, ['S'] = 26, ['T'] = 27, ['U'] = 28, ['V'] = 29, ['W'] = 30, ['X'] = 31, ['Y'] = 32,
-    ['Z'] = 33, ['a'] = 34, ['b'] = 35, ['c'] = 36, ['d'] = 37, ['e'] = 38, ['f'] = 39, ['g'] = 40,
-    ['h'] = 41, ['i'] = 42, ['j'] = 43, ['k'] = 44, ['m'] = 45, ['n'] = 46, ['o'] = 47, ['p'] = 48,
-    ['q'] = 49, ['r'] = 50, ['s'] = 51, ['t'] = 52, ['u'] = 53, ['v'] = 54, ['w'] = 55, ['x'] = 56,
-    ['y'] = 57, ['z'] = 58,
+    ['1'] = 1,  ['2'] = 2,  ['3'] = 3,  ['4'] = 4,  ['5'] = 5,  ['6'] = 6,  ['7'] = 7,  ['8'] = 8,  ['9'] = 9,
+    ['A'] = 10, ['B'] = 11, ['C'] = 12, ['D'] = 13, ['E'] = 14, ['F'] = 15, ['G'] = 16, ['H'] = 17, ['J'] = 18,
+    ['K'] = 19, ['L'] = 20, ['M'] = 21, ['N'] = 22, ['P'] = 23, ['Q'] = 24, ['R'] = 25, ['S'] = 26, ['T'] = 27,
+    ['U'] = 28, ['V'] = 29, ['W'] = 30, ['X'] = 31, ['Y'] = 32, ['Z'] = 33, ['a'] = 34, ['b'] = 35, ['c'] = 36,
+    ['d'] = 37, ['e'] = 38, ['f'] = 39, ['g'] = 40, ['h'] = 41, ['i'] = 42, ['j'] = 43, ['k'] = 44, ['m'] = 45,
+    ['n'] = 46, ['o'] = 47, ['p'] = 48, ['q'] = 49, ['r'] = 50, ['s'] = 51, ['t'] = 52, ['u'] = 53, ['v'] = 54,
+    ['w'] = 55, ['x'] = 56, ['y'] = 57, ['z'] = 58,
 };
 
 static inline size_t encode (fluid_t id, unsigned base, const char *digits, char *out)
@@ -50,14 +49,13 @@ static inline size_t encode (fluid_t id, unsigned base, const char *digits, char
     return end - p;
 }
 
-static inline int decode (const char *s, size_t len, unsigned base, const uint8_t *value,
-                          fluid_t *id)
+static inline int decode (const char *s, size_t len, unsigned base, const uint8_t *value, fluid_t *id)
 {
-    struct number n = {0};
+    struct number n = { 0 };
     unsigned bad = len == 0;
 
     for (size_t i = 0; i < len; i++) {
-        unsigned digit = value[(unsigned char) s[i]] - 1U;
+        unsigned digit = value[(unsigned char)s[i]] - 1U;
 
         bad |= digit >= base;
         number_push (&n, base, digit);

@@ -12,7 +12,7 @@
 /* Numbers that end or begin a run of digits in some base, and their neighbours. */
 static size_t edges (uint64_t *out)
 {
-    static const unsigned bases[] = {2, 10, 16, 58, 576, 1626};
+    static const unsigned bases[] = { 2, 10, 16, 58, 576, 1626 };
     size_t n = 0;
 
     for (size_t b = 0; b < sizeof (bases) / sizeof (bases[0]); b++) {
@@ -34,10 +34,7 @@ static bool agrees (const char *format, form_encode_f encode, form_decode_f deco
 
     size_t n = snprintf (expected, sizeof (expected), format, id);
 
-    return encode (id, text) == n
-           && memcmp (text, expected, n) == 0
-           && decode (text, n, &back) == 0
-           && back == id;
+    return encode (id, text) == n && memcmp (text, expected, n) == 0 && decode (text, n, &back) == 0 && back == id;
 }
 
 static bool dothex_agrees (uint64_t id)
@@ -45,13 +42,10 @@ static bool dothex_agrees (uint64_t id)
     char expected[64], text[64];
     fluid_t back = ~id;
 
-    snprintf (expected, sizeof (expected), "%04x.%04x.%04x.%04x",
-              (unsigned) (id >> 48), (unsigned) (id >> 32 & 0xffff),
-              (unsigned) (id >> 16 & 0xffff), (unsigned) (id & 0xffff));
-    return form_dothex_encode (id, text) == 19
-           && memcmp (text, expected, 19) == 0
-           && form_dothex_decode (text, 19, &back) == 0
-           && back == id;
+    snprintf (expected, sizeof (expected), "%04x.%04x.%04x.%04x", (unsigned)(id >> 48), (unsigned)(id >> 32 & 0xffff),
+              (unsigned)(id >> 16 & 0xffff), (unsigned)(id & 0xffff));
+    return form_dothex_encode (id, text) == 19 && memcmp (text, expected, 19) == 0
+           && form_dothex_decode (text, 19, &back) == 0 && back == id;
 }
 
 static bool f58_agrees (uint64_t id)
@@ -65,10 +59,7 @@ static bool f58_agrees (uint64_t id)
     for (size_t i = 0; i < n; i++)
         sum = sum * 58 + (strchr (digits, text[i]) - digits);
 
-    return n >= 1 && n <= 11
-           && sum == id
-           && (n == 1 || text[0] != '1')
-           && form_f58_decode (text, n, &back) == 0
+    return n >= 1 && n <= 11 && sum == id && (n == 1 || text[0] != '1') && form_f58_decode (text, n, &back) == 0
            && back == id;
 }
 
@@ -97,7 +88,7 @@ static int digit_bytes (form_decode_f decode, char neighbour)
     int count = 0;
 
     for (int c = 0; c < 256; c++) {
-        char text[2] = {(char) c, neighbour};
+        char text[2] = { (char)c, neighbour };
         fluid_t id = 0;
         bool alone = decode (text, 1, &id) == 0;
         bool paired = decode (text, 2, &id) == 0;
@@ -112,8 +103,7 @@ static int digit_bytes (form_decode_f decode, char neighbour)
 static void test_bytes (void)
 {
     ok (digit_bytes (form_dec_decode, '0') == 10, "10 of the 256 bytes are decimal digits");
-    ok (digit_bytes (form_hex_decode, '0') == 22,
-        "22 of the 256 bytes are hex digits, in both cases");
+    ok (digit_bytes (form_hex_decode, '0') == 22, "22 of the 256 bytes are hex digits, in both cases");
     ok (digit_bytes (form_f58_decode, '1') == 58, "58 of the 256 bytes are base58 digits");
 }
 
@@ -151,8 +141,7 @@ static void test_misfits (void)
     ok (fails (form_dec_decode, "", EINVAL), "no digits at all is EINVAL");
     ok (fails (form_dec_decode, "18446744073709551616", ERANGE), "2^64 is ERANGE");
     ok (fails (form_dec_decode, "184467440737095516150", ERANGE), "ten times 2^64 - 1 is ERANGE");
-    ok (fails (form_dec_decode, "18446744073709551616x", EINVAL),
-        "a bad digit after too large a number is EINVAL");
+    ok (fails (form_dec_decode, "18446744073709551616x", EINVAL), "a bad digit after too large a number is EINVAL");
     ok (fails (form_f58_decode, "zzzzzzzzzzzzzz0", EINVAL), "the same in base58");
     ok (fails (form_dothex_decode, "1.2.3", EINVAL), "three groups are EINVAL");
     ok (fails (form_dothex_decode, "1.2.3.4.", EINVAL), "a fourth dot is EINVAL");

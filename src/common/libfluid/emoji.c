@@ -50,12 +50,12 @@ static int emoji_find (const unsigned char *s)
 
 int form_emoji_decode (const char *s, size_t len, fluid_t *id)
 {
-    struct number n = {0};
+    struct number n = { 0 };
 
     if (len == 0 || len % EMOJI_BYTES != 0)
         goto invalid;
     for (size_t i = 0; i < len; i += EMOJI_BYTES) {
-        int value = emoji_find ((const unsigned char *) s + i);
+        int value = emoji_find ((const unsigned char *)s + i);
 
         if (value < 0)
             goto invalid;

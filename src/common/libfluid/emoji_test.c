@@ -12,16 +12,16 @@
 
 static void put_utf8 (unsigned point, char *s)
 {
-    s[0] = (char) (0xf0 | point >> 18);
-    s[1] = (char) (0x80 | (point >> 12 & 0x3f));
-    s[2] = (char) (0x80 | (point >> 6 & 0x3f));
-    s[3] = (char) (0x80 | (point & 0x3f));
+    s[0] = (char)(0xf0 | point >> 18);
+    s[1] = (char)(0x80 | (point >> 12 & 0x3f));
+    s[2] = (char)(0x80 | (point >> 6 & 0x3f));
+    s[3] = (char)(0x80 | (point & 0x3f));
 }
 
 /* The 576 digits are found by reading each code point that has four bytes in UTF-8. */
 static void test_all_points (void)
 {
-    bool seen[BASE] = {false}, back = true, above = true;
+    bool seen[BASE] = { false }, back = true, above = true;
     int digits = 0;
 
     for (unsigned point = 0x10000; point <= 0x10ffff; point++) {
@@ -54,7 +54,7 @@ static void test_all_bytes (void)
             fluid_t id;
 
             memcpy (text, first, 4);
-            text[at] = (char) c;
+            text[at] = (char)c;
             if (form_emoji_decode (text, 4, &id) < 0)
                 continue;
             accepted++;

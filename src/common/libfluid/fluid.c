@@ -29,9 +29,7 @@ int fluid_join (const struct fluid_fields *fields, fluid_t *id)
         errno = EINVAL;
         return -1;
     }
-    *id = fields->timestamp_ms << TIMESTAMP_SHIFT
-          | (fluid_t) fields->generator << SEQUENCE_BITS
-          | fields->sequence;
+    *id = fields->timestamp_ms << TIMESTAMP_SHIFT | (fluid_t)fields->generator << SEQUENCE_BITS | fields->sequence;
     return 0;
 }
 

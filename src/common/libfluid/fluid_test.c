@@ -11,16 +11,13 @@
 
 static bool same_fields (struct fluid_fields a, struct fluid_fields b)
 {
-    return a.timestamp_ms == b.timestamp_ms && a.generator == b.generator
-           && a.sequence == b.sequence;
+    return a.timestamp_ms == b.timestamp_ms && a.generator == b.generator && a.sequence == b.sequence;
 }
 
 static void test_combinations (void)
 {
-    static const uint64_t timestamps[] = {
-        0, 1, 2, 0xffffffff, UINT64_C (1) << 39, FLUID_TIMESTAMP_MAX};
-    static const uint32_t generators[] = {
-        0, 1, 2, 255, 256, 8191, 8192, 16382, FLUID_GENERATOR_MAX};
+    static const uint64_t timestamps[] = { 0, 1, 2, 0xffffffff, UINT64_C (1) << 39, FLUID_TIMESTAMP_MAX };
+    static const uint32_t generators[] = { 0, 1, 2, 255, 256, 8191, 8192, 16382, FLUID_GENERATOR_MAX };
     bool layout = true, back = true, ordered = true;
     fluid_t previous = 0;
     bool started = false;
@@ -28,7 +25,7 @@ static void test_combinations (void)
     for (size_t t = 0; t < COUNT (timestamps); t++) {
         for (size_t g = 0; g < COUNT (generators); g++) {
             for (uint32_t s = 0; s <= FLUID_SEQUENCE_MAX; s++) {
-                struct fluid_fields fields = {timestamps[t], generators[g], s};
+                struct fluid_fields fields = { timestamps[t], generators[g], s };
                 fluid_t id = 0;
 
                 layout &= fluid_join (&fields, &id) == 0;
@@ -48,7 +45,7 @@ static void test_combinations (void)
 
 static bool join_fails (uint64_t timestamp_ms, uint32_t generator, uint32_t sequence, int errnum)
 {
-    struct fluid_fields fields = {timestamp_ms, generator, sequence};
+    struct fluid_fields fields = { timestamp_ms, generator, sequence };
     fluid_t id = 77;
 
     errno = 0;
@@ -70,9 +67,8 @@ static bool range_is (uint64_t from_ms, uint64_t to_ms)
     fluid_t first = 1, last = 1;
 
     return fluid_range (from_ms, to_ms, &first, &last) == 0
-           && same_fields (fluid_split (first), (struct fluid_fields){from_ms, 0, 0})
-           && same_fields (fluid_split (last),
-                           (struct fluid_fields){to_ms, FLUID_GENERATOR_MAX, FLUID_SEQUENCE_MAX});
+           && same_fields (fluid_split (first), (struct fluid_fields){ from_ms, 0, 0 })
+           && same_fields (fluid_split (last), (struct fluid_fields){ to_ms, FLUID_GENERATOR_MAX, FLUID_SEQUENCE_MAX });
 }
 
 static bool range_fails (uint64_t from_ms, uint64_t to_ms, int errnum)
@@ -80,19 +76,16 @@ static bool range_fails (uint64_t from_ms, uint64_t to_ms, int errnum)
     fluid_t first = 7, last = 8;
 
     errno = 0;
-    return fluid_range (from_ms, to_ms, &first, &last) == -1 && errno == errnum && first == 7
-           && last == 8;
+    return fluid_range (from_ms, to_ms, &first, &last) == -1 && errno == errnum && first == 7 && last == 8;
 }
 
 static void test_ranges (void)
 {
     ok (range_is (0, 0), "the range of millisecond 0 is its 2^24 ids");
-    ok (range_is (5, 9),
-        "a range goes from the first id of its first to the last of its last millisecond");
+    ok (range_is (5, 9), "a range goes from the first id of its first to the last of its last millisecond");
     ok (range_is (0, FLUID_TIMESTAMP_MAX), "the range of all time is all ids");
     ok (range_is (FLUID_TIMESTAMP_MAX, FLUID_TIMESTAMP_MAX), "the last millisecond has a range");
-    ok (range_fails (0, FLUID_TIMESTAMP_MAX + 1, EOVERFLOW),
-        "a range that ends after 2^40 - 1 is EOVERFLOW");
+    ok (range_fails (0, FLUID_TIMESTAMP_MAX + 1, EOVERFLOW), "a range that ends after 2^40 - 1 is EOVERFLOW");
     ok (range_fails (2, 1, EINVAL), "a range that ends before it begins is EINVAL");
 }
 

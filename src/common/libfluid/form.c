@@ -18,18 +18,18 @@ struct form {
 };
 
 static const struct form forms[FLUID_FORM_COUNT] = {
-    [FLUID_DEC] = {"dec", "", form_dec_encode, form_dec_decode},
-    [FLUID_HEX] = {"hex", "0x", form_hex_encode, form_hex_decode},
-    [FLUID_DOTHEX] = {"dothex", "", form_dothex_encode, form_dothex_decode},
-    [FLUID_F58] = {"f58", "f", form_f58_encode, form_f58_decode},
-    [FLUID_F58_UTF8] = {F_HOOK_UTF8 "58", F_HOOK_UTF8, form_f58_encode, form_f58_decode},
-    [FLUID_WORDS] = {"words", "", form_words_encode, form_words_decode},
-    [FLUID_EMOJI] = {"emoji", "", form_emoji_encode, form_emoji_decode},
+    [FLUID_DEC] = { "dec", "", form_dec_encode, form_dec_decode },
+    [FLUID_HEX] = { "hex", "0x", form_hex_encode, form_hex_decode },
+    [FLUID_DOTHEX] = { "dothex", "", form_dothex_encode, form_dothex_decode },
+    [FLUID_F58] = { "f58", "f", form_f58_encode, form_f58_decode },
+    [FLUID_F58_UTF8] = { F_HOOK_UTF8 "58", F_HOOK_UTF8, form_f58_encode, form_f58_decode },
+    [FLUID_WORDS] = { "words", "", form_words_encode, form_words_decode },
+    [FLUID_EMOJI] = { "emoji", "", form_emoji_encode, form_emoji_decode },
 };
 
 static const struct form *form_get (enum fluid_form form)
 {
-    return (unsigned) form < FLUID_FORM_COUNT ? &forms[form] : NULL;
+    return (unsigned)form < FLUID_FORM_COUNT ? &forms[form] : NULL;
 }
 
 int fluid_encode (fluid_t id, enum fluid_form form, char *buf, size_t size)
@@ -49,7 +49,7 @@ int fluid_encode (fluid_t id, enum fluid_form form, char *buf, size_t size)
     }
     memcpy (buf, text, len);
     buf[len] = '\0';
-    return (int) len;
+    return (int)len;
 }
 
 static bool starts_with (const char *s, size_t len, const char *prefix)

@@ -48,13 +48,8 @@ static uint64_t number_of (const json_t *o, const char *key)
 
 /* Key of each form in fluid.json. */
 static const char *const form_key[FLUID_FORM_COUNT] = {
-    [FLUID_DEC] = "id",
-    [FLUID_HEX] = "hex",
-    [FLUID_DOTHEX] = "dothex",
-    [FLUID_F58] = "f58_ascii",
-    [FLUID_F58_UTF8] = "f58",
-    [FLUID_WORDS] = "words",
-    [FLUID_EMOJI] = "emoji",
+    [FLUID_DEC] = "id",       [FLUID_HEX] = "hex",     [FLUID_DOTHEX] = "dothex", [FLUID_F58] = "f58_ascii",
+    [FLUID_F58_UTF8] = "f58", [FLUID_WORDS] = "words", [FLUID_EMOJI] = "emoji",
 };
 
 static bool fields_agree (const json_t *o, fluid_t id)
@@ -71,7 +66,7 @@ static bool encodes (fluid_t id, enum fluid_form form, const char *expected)
     char buf[FLUID_STRING_MAX];
     int n = fluid_encode (id, form, buf, sizeof (buf));
 
-    return n == (int) strlen (expected) && strcmp (buf, expected) == 0;
+    return n == (int)strlen (expected) && strcmp (buf, expected) == 0;
 }
 
 static bool parses (const char *s, fluid_t expected)
@@ -90,13 +85,11 @@ static bool respects_size (fluid_t id, enum fluid_form form, size_t len)
     memcpy (buf, untouched, sizeof (buf));
     for (size_t size = 0; size <= len; size++) {
         errno = 0;
-        if (fluid_encode (id, form, buf, size) != -1
-            || errno != EOVERFLOW
+        if (fluid_encode (id, form, buf, size) != -1 || errno != EOVERFLOW
             || memcmp (buf, untouched, sizeof (buf)) != 0)
             return false;
     }
-    return fluid_encode (id, form, buf, len + 1) == (int) len
-           && buf[len] == '\0'
+    return fluid_encode (id, form, buf, len + 1) == (int)len && buf[len] == '\0'
            && memcmp (buf + len + 1, untouched, sizeof (buf) - len - 1) == 0;
 }
 
@@ -156,16 +149,15 @@ static void test_parse_vectors (void)
         json_t *input = json_object_get (o, "input");
         char *shown = json_dumps (input, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
 
-        ok (parses (json_string_value (input), number_of (o, "id")), "%s is %s", shown,
-            string_of (o, "id"));
+        ok (parses (json_string_value (input), number_of (o, "id")), "%s is %s", shown, string_of (o, "id"));
         free (shown);
     }
     json_array_foreach (json_object_get (vectors, "reject"), i, o) {
         json_t *input = json_object_get (o, "input");
         char *shown = json_dumps (input, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
 
-        ok (refuses (json_string_value (input), string_of (o, "error")),
-            "%.60s is %s: %s", shown, string_of (o, "error"), string_of (o, "why"));
+        ok (refuses (json_string_value (input), string_of (o, "error")), "%.60s is %s: %s", shown,
+            string_of (o, "error"), string_of (o, "why"));
         free (shown);
     }
     json_decref (vectors);
@@ -174,13 +166,12 @@ static void test_parse_vectors (void)
 /* --- what is an id --------------------------------------------------------------------- */
 
 /* The grammar of RFC 19 for the forms of digits, said once more as a regular expression. */
-static const char grammar[] =
-    "^[ \t\n\v\f\r]*"
-    "([0-9]+"
-    "|0x[0-9a-fA-F]+"
-    "|(f|\xc6\x92)[1-9A-HJ-NP-Za-km-z]+"
-    "|[0-9a-fA-F]{1,4}(\\.[0-9a-fA-F]{1,4}){3})"
-    "[ \t\n\v\f\r]*$";
+static const char grammar[] = "^[ \t\n\v\f\r]*"
+                              "([0-9]+"
+                              "|0x[0-9a-fA-F]+"
+                              "|(f|\xc6\x92)[1-9A-HJ-NP-Za-km-z]+"
+                              "|[0-9a-fA-F]{1,4}(\\.[0-9a-fA-F]{1,4}){3})"
+                              "[ \t\n\v\f\r]*$";
 
 /* Try every text of 'len' bytes of 'alphabet'.  Returns how often grammar and parser differ. */
 static long differences (const regex_t *regex, const char *alphabet, int len)
@@ -214,8 +205,7 @@ static void test_grammar (void)
         bail_out ("regcomp");
     for (int len = 0; len <= 5; len++)
         differ += differences (&regex, " 01fxFl.-\xc6\x92", len);
-    ok (differ == 0,
-        "every text of up to 5 of 11 bytes is an id if and only if the grammar says so");
+    ok (differ == 0, "every text of up to 5 of 11 bytes is an id if and only if the grammar says so");
     differ = 0;
     for (int len = 6; len <= 8; len++)
         differ += differences (&regex, " 0f.x", len);
@@ -228,8 +218,8 @@ static void test_blanks (void)
     int before = 0, after = 0;
 
     for (int c = 1; c < 256; c++) {
-        char leading[] = {(char) c, 'f', '2', '\0'};
-        char trailing[] = {'f', '2', (char) c, '\0'};
+        char leading[] = { (char)c, 'f', '2', '\0' };
+        char trailing[] = { 'f', '2', (char)c, '\0' };
         fluid_t id;
 
         before += fluid_parse (leading, &id) == 0 && id == 1;
@@ -241,12 +231,9 @@ static void test_blanks (void)
 
 static void test_detection (void)
 {
-    ok (parses ("f.f.f.f", UINT64_C (0x000f000f000f000f)),
-        "a dot makes it dotted hex, also after an f");
-    ok (parses ("fabric-academy-academy--academy-academy-academy", 262),
-        "a dash makes it words, also after an f");
-    ok (refuses ("f1.", "EINVAL") && refuses ("f1-", "EINVAL"),
-        "base58 with a dot or a dash is no id");
+    ok (parses ("f.f.f.f", UINT64_C (0x000f000f000f000f)), "a dot makes it dotted hex, also after an f");
+    ok (parses ("fabric-academy-academy--academy-academy-academy", 262), "a dash makes it words, also after an f");
+    ok (refuses ("f1.", "EINVAL") && refuses ("f1-", "EINVAL"), "base58 with a dot or a dash is no id");
     ok (refuses ("\xf0\x9f", "EINVAL"), "the first two bytes of an emoji are no id");
     ok (refuses ("\xc6", "EINVAL"), "the first byte of a prefix is no id");
 }
@@ -259,7 +246,7 @@ static bool round_trip (fluid_t id)
         char buf[FLUID_STRING_MAX];
         int n = fluid_encode (id, form, buf, sizeof (buf));
 
-        if (n < 1 || strlen (buf) != (size_t) n || !parses (buf, id))
+        if (n < 1 || strlen (buf) != (size_t)n || !parses (buf, id))
             return false;
     }
     return true;
@@ -284,7 +271,7 @@ static void test_round_trips (void)
 
 static void test_names (void)
 {
-    static const char *const names[] = {"dec", "hex", "dothex", "f58", "ƒ58", "words", "emoji"};
+    static const char *const names[] = { "dec", "hex", "dothex", "f58", "ƒ58", "words", "emoji" };
     enum fluid_form form = FLUID_HEX;
     char buf[FLUID_STRING_MAX] = "#";
     bool good = true;
@@ -293,17 +280,14 @@ static void test_names (void)
         enum fluid_form found = FLUID_FORM_COUNT;
 
         good &= strcmp (fluid_form_name (i), names[i]) == 0;
-        good &= fluid_form_parse (names[i], &found) == 0 && found == (enum fluid_form) i;
+        good &= fluid_form_parse (names[i], &found) == 0 && found == (enum fluid_form)i;
     }
     ok (good, "each form has its name");
-    ok (!fluid_form_name (FLUID_FORM_COUNT) && !fluid_form_name (-1),
-        "what is no form has no name");
+    ok (!fluid_form_name (FLUID_FORM_COUNT) && !fluid_form_name (-1), "what is no form has no name");
     errno = 0;
-    ok (fluid_form_parse ("F58", &form) == -1 && errno == EINVAL && form == FLUID_HEX,
-        "other names are EINVAL");
+    ok (fluid_form_parse ("F58", &form) == -1 && errno == EINVAL && form == FLUID_HEX, "other names are EINVAL");
     errno = 0;
-    ok (fluid_encode (1, FLUID_FORM_COUNT, buf, sizeof (buf)) == -1 && errno == EINVAL
-            && buf[0] == '#',
+    ok (fluid_encode (1, FLUID_FORM_COUNT, buf, sizeof (buf)) == -1 && errno == EINVAL && buf[0] == '#',
         "an id cannot be written in what is no form");
 }
 

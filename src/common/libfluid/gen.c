@@ -16,7 +16,7 @@ int fluid_gen_init (struct fluid_gen *gen, uint32_t generator)
         errno = EINVAL;
         return -1;
     }
-    *gen = (struct fluid_gen){.generator = generator};
+    *gen = (struct fluid_gen){ .generator = generator };
     return 0;
 }
 
@@ -66,10 +66,10 @@ int fluid_gen_reserve (struct fluid_gen *gen, uint64_t now_ms, uint32_t want, fl
 
     uint32_t left = FLUID_PER_MS - gen->used;
     uint32_t count = want < left ? want : left;
-    struct fluid_fields fields = {now_ms, gen->generator, gen->used};
+    struct fluid_fields fields = { now_ms, gen->generator, gen->used };
 
     if (fluid_join (&fields, first) < 0)
         return -1;
     gen->used += count;
-    return (int) count;
+    return (int)count;
 }

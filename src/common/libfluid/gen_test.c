@@ -21,11 +21,11 @@ struct world {
     struct fluid_gen gen;
     uint64_t base_ms; /* the milliseconds of the world are base_ms + 0 ... span - 1 */
     uint64_t span;
-    uint64_t lo_ms, hi_ms;           /* the range last given */
-    uint64_t floor_ms;               /* newest timestamp issued or advanced to */
+    uint64_t lo_ms, hi_ms;                 /* the range last given */
+    uint64_t floor_ms;                     /* newest timestamp issued or advanced to */
     unsigned char (*issued)[FLUID_PER_MS]; /* [ms - base_ms][sequence]: 1 = issued */
     uint64_t total;
-    const char *fault;               /* first rule broken */
+    const char *fault; /* first rule broken */
 };
 
 static void world_reset (struct world *w)
@@ -88,13 +88,12 @@ static void world_reserve (struct world *w, uint64_t now_ms, uint32_t want)
         return;
     }
     uint32_t left = left_over (w, now_ms);
-    expect (w, n == (int) (want < left ? want : left), "as many ids as wanted or left");
-    if (n < 1 || n > (int) FLUID_PER_MS)
+    expect (w, n == (int)(want < left ? want : left), "as many ids as wanted or left");
+    if (n < 1 || n > (int)FLUID_PER_MS)
         return;
 
     struct fluid_fields fields = fluid_split (first);
-    expect (w, fields.timestamp_ms == now_ms && fields.generator == GENERATOR,
-            "the fields are right");
+    expect (w, fields.timestamp_ms == now_ms && fields.generator == GENERATOR, "the fields are right");
     expect (w, fields.sequence + n <= FLUID_PER_MS, "all ids lie in one millisecond");
     if (w->fault)
         return;
@@ -123,7 +122,7 @@ static void do_range (struct world *w, int number)
 
 static void do_operation (struct world *w, int number)
 {
-    static const uint32_t wants[WANTS] = {1, FLUID_PER_MS - 1, 5000};
+    static const uint32_t wants[WANTS] = { 1, FLUID_PER_MS - 1, 5000 };
 
     if (number < SPAN * WANTS)
         world_reserve (w, number / WANTS, wants[number % WANTS]);
@@ -136,7 +135,7 @@ static void do_operation (struct world *w, int number)
 static void test_short_histories (void)
 {
     static unsigned char issued[SPAN][FLUID_PER_MS];
-    struct world w = {.span = SPAN, .issued = issued};
+    struct world w = { .span = SPAN, .issued = issued };
     int count = 1;
 
     for (int i = 0; i < STEPS; i++)
@@ -149,8 +148,7 @@ static void test_short_histories (void)
         if (w.fault)
             diag ("history %d: broken: %s", history, w.fault);
     }
-    ok (!w.fault, "all %d histories of %d steps of %d kinds keep the rules", count, STEPS,
-        OPERATIONS);
+    ok (!w.fault, "all %d histories of %d steps of %d kinds keep the rules", count, STEPS, OPERATIONS);
 }
 
 /* --- long random histories ------------------------------------------------------------- */
@@ -210,8 +208,8 @@ static void random_history (struct world *w, uint64_t seed)
 
 static void test_random_histories (void)
 {
-    static const uint64_t bases[] = {0, 1, UINT64_C (1) << 32, (UINT64_C (1) << 40) - 2048};
-    struct world w = {.span = 2048};
+    static const uint64_t bases[] = { 0, 1, UINT64_C (1) << 32, (UINT64_C (1) << 40) - 2048 };
+    struct world w = { .span = 2048 };
     uint64_t total = 0;
 
     if (!(w.issued = malloc (w.span * sizeof (w.issued[0]))))
@@ -222,7 +220,7 @@ static void test_random_histories (void)
         total += w.total;
     }
     free (w.issued);
-    diag ("%llu ids", (unsigned long long) total);
+    diag ("%llu ids", (unsigned long long)total);
     ok (!w.fault && total > 1000000, "long random histories keep the rules");
 }
 
@@ -261,14 +259,11 @@ static void test_end_of_time (void)
 
     ok (fluid_gen_init (&gen, FLUID_GENERATOR_MAX) == 0, "generator 16383 exists");
     ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1) == 0, "a range may end at 2^40");
-    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX + 1, 1, &id) == -1 && errno == EOVERFLOW
-            && id == 7,
+    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX + 1, 1, &id) == -1 && errno == EOVERFLOW && id == 7,
         "a time of 2^40 is EOVERFLOW");
-    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 2000, &id) == 1024
-            && id == UINT64_MAX - FLUID_SEQUENCE_MAX,
+    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 2000, &id) == 1024 && id == UINT64_MAX - FLUID_SEQUENCE_MAX,
         "the last 1024 ids there are can be had");
-    ok (fluid_gen_reserve (&gen, UINT64_MAX, 1, &id) == -1 && errno == EOVERFLOW,
-        "nothing comes after");
+    ok (fluid_gen_reserve (&gen, UINT64_MAX, 1, &id) == -1 && errno == EOVERFLOW, "nothing comes after");
 }
 
 static void test_refused_arguments (void)
@@ -276,26 +271,21 @@ static void test_refused_arguments (void)
     struct fluid_gen gen;
     fluid_t id = 7;
 
-    ok (fluid_gen_init (&gen, FLUID_GENERATOR_MAX + 1) == -1 && errno == EINVAL,
-        "there is no generator 16384");
+    ok (fluid_gen_init (&gen, FLUID_GENERATOR_MAX + 1) == -1 && errno == EINVAL, "there is no generator 16384");
     fluid_gen_init (&gen, 3);
-    ok (fluid_gen_reserve (&gen, 0, 1, &id) == -1 && errno == ERANGE && id == 7,
-        "a new generator holds no range");
+    ok (fluid_gen_reserve (&gen, 0, 1, &id) == -1 && errno == ERANGE && id == 7, "a new generator holds no range");
     fluid_gen_set_range (&gen, 10, 20);
     ok (fluid_gen_reserve (&gen, 12, 0, &id) == -1 && errno == EINVAL && id == 7
             && fluid_gen_reserve (&gen, 11, 1, &id) == 1,
         "no ids at all are not to be had, and to have asked for them changes nothing");
-    ok (fluid_gen_set_range (&gen, 2, 1) == -1 && errno == EINVAL,
-        "a range cannot end before it begins");
+    ok (fluid_gen_set_range (&gen, 2, 1) == -1 && errno == EINVAL, "a range cannot end before it begins");
     ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 2) == -1 && errno == EOVERFLOW,
         "a range cannot end after 2^40");
-    ok (fluid_gen_reserve (&gen, 9, 1, &id) == -1 && errno == ERANGE
-            && fluid_gen_reserve (&gen, 20, 1, &id) == -1 && errno == ERANGE
-            && fluid_gen_reserve (&gen, 19, 1, &id) == 1,
+    ok (fluid_gen_reserve (&gen, 9, 1, &id) == -1 && errno == ERANGE && fluid_gen_reserve (&gen, 20, 1, &id) == -1
+            && errno == ERANGE && fluid_gen_reserve (&gen, 19, 1, &id) == 1,
         "a refused range leaves the one held");
     fluid_gen_set_range (&gen, 0, 19);
-    ok (fluid_gen_reserve (&gen, 18, 1, &id) == -1 && errno == EAGAIN,
-        "a range below used time allows nothing");
+    ok (fluid_gen_reserve (&gen, 18, 1, &id) == -1 && errno == EAGAIN, "a range below used time allows nothing");
     fluid_gen_advance (&gen, UINT64_MAX);
     fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1);
     ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 1, &id) == -1 && errno == EAGAIN,

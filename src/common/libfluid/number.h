@@ -20,8 +20,8 @@ struct number {
 
 static inline void number_push (struct number *n, unsigned base, unsigned digit)
 {
-    if (__builtin_mul_overflow (n->value, (uint64_t) base, &n->value)
-        || __builtin_add_overflow (n->value, (uint64_t) digit, &n->value))
+    if (__builtin_mul_overflow (n->value, (uint64_t)base, &n->value)
+        || __builtin_add_overflow (n->value, (uint64_t)digit, &n->value))
         n->overflow = true;
 }
 

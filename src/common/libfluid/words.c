@@ -33,11 +33,11 @@ static char *put_triplet (uint32_t half, char *p)
 
 size_t form_words_encode (fluid_t id, char *out)
 {
-    char *p = put_triplet ((uint32_t) id, out);
+    char *p = put_triplet ((uint32_t)id, out);
 
     *p++ = '-';
     *p++ = '-';
-    return put_triplet ((uint32_t) (id >> 32), p) - out;
+    return put_triplet ((uint32_t)(id >> 32), p) - out;
 }
 
 /* The value of the word of 'len' letters at 's' that hashes to 'slot', or -1. */
@@ -63,7 +63,7 @@ static int take_word (struct cursor *c)
     uint32_t hash = 0;
 
     while (c->p < c->end && *c->p != '-')
-        hash = (hash + (unsigned char) *c->p++) * WORD_HASH_FACTOR;
+        hash = (hash + (unsigned char)*c->p++) * WORD_HASH_FACTOR;
     return word_find (start, c->p - start, hash >> (32 - WORD_HASH_BITS));
 }
 
@@ -92,14 +92,10 @@ static bool take_triplet (struct cursor *c, uint64_t *half)
 
 int form_words_decode (const char *s, size_t len, fluid_t *id)
 {
-    struct cursor c = {s, s + len};
+    struct cursor c = { s, s + len };
     uint64_t low, high;
 
-    if (!take_triplet (&c, &low)
-        || !take_dash (&c)
-        || !take_dash (&c)
-        || !take_triplet (&c, &high)
-        || c.p != c.end) {
+    if (!take_triplet (&c, &low) || !take_dash (&c) || !take_dash (&c) || !take_triplet (&c, &high) || c.p != c.end) {
         errno = EINVAL;
         return -1;
     }

@@ -43,13 +43,13 @@ static int decode (const char *text, fluid_t *id)
 
 static void test_every_word (void)
 {
-    static const uint64_t weight[3] = {1, 1626, 1626 * 1626};
+    static const uint64_t weight[3] = { 1, 1626, 1626 * 1626 };
     bool reads = true, writes = true;
     int over = 0;
 
     for (int place = 0; place < PLACES; place++) {
         for (int i = 0; i < WORDS; i++) {
-            const char *six[PLACES] = {words[0], words[0], words[0], words[0], words[0], words[0]};
+            const char *six[PLACES] = { words[0], words[0], words[0], words[0], words[0], words[0] };
             uint64_t half = i * weight[place % 3];
             char text[FLUID_STRING_MAX], written[FLUID_STRING_MAX];
             fluid_t id = 0;
@@ -82,14 +82,14 @@ static void test_limits (void)
 
     /* natural-analyze-verbal is 2^32 - 1; its neighbour nebula-analyze-verbal 2^32 */
     ok (strncmp (text, "natural-analyze-verbal--", 24) == 0, "2^32 - 1 is natural-analyze-verbal");
-    const char *six[PLACES] = {"", "analyze", "verbal", "academy", "academy", "academy"};
+    const char *six[PLACES] = { "", "analyze", "verbal", "academy", "academy", "academy" };
     for (int i = 0; i < WORDS - 1; i++)
         if (strcmp (words[i], "natural") == 0)
             six[0] = words[i + 1];
     join_words (six, text);
     errno = 0;
     ok (decode (text, &id) == -1 && errno == ERANGE, "a low half of 2^32 is ERANGE");
-    const char *swapped[PLACES] = {"academy", "academy", "academy", six[0], six[1], six[2]};
+    const char *swapped[PLACES] = { "academy", "academy", "academy", six[0], six[1], six[2] };
     join_words (swapped, text);
     errno = 0;
     ok (decode (text, &id) == -1 && errno == ERANGE, "a high half of 2^32 is ERANGE");
@@ -107,7 +107,7 @@ static bool listed (const char *word, char (*sorted)[8])
 
 static bool accepted (const char *word)
 {
-    const char *six[PLACES] = {word, "academy", "academy", "academy", "academy", "academy"};
+    const char *six[PLACES] = { word, "academy", "academy", "academy", "academy", "academy" };
     char text[FLUID_STRING_MAX];
     fluid_t id;
 
@@ -150,7 +150,7 @@ static void test_near_misses (void)
 /* Every way to put 0, 1, 2 or 3 dashes between six words: one of them is right. */
 static void test_dashes (void)
 {
-    static const char *const dashes[] = {"", "-", "--", "---"};
+    static const char *const dashes[] = { "", "-", "--", "---" };
     int right = 0;
     fluid_t id;
 
@@ -166,8 +166,7 @@ static void test_dashes (void)
     }
     ok (right == 1, "of the 1024 ways to put up to three dashes between words one is accepted");
     ok (decode ("alpha-alpha-alpha--alpha-alpha-alpha-", &id) < 0, "a dash at the end is refused");
-    ok (decode ("-alpha-alpha-alpha--alpha-alpha-alpha", &id) < 0,
-        "a dash at the beginning is refused");
+    ok (decode ("-alpha-alpha-alpha--alpha-alpha-alpha", &id) < 0, "a dash at the beginning is refused");
     ok (decode ("", &id) < 0, "no words are refused");
 }
 

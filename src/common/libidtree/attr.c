@@ -105,19 +105,17 @@ const char *idt_attr_define (idt_t *h, const char *name, const char *value)
 {
     if (h->transport->attr_define)
         return h->transport->attr_define (h->impl, name, value);
-    return keep_answer (h, name, idt_rpc_pack (h, "attr.define", IDT_NODEID_ANY, 0, "{s:s s:s}", "name", name,
-                                               "value", value));
+    return keep_answer (h, name,
+                        idt_rpc_pack (h, "attr.define", IDT_NODEID_ANY, 0, "{s:s s:s}", "name", name, "value", value));
 }
 
 int idt_attr_set (idt_t *h, const char *name, const char *value, idt_error_t *errp)
 {
-    idt_future_t *f = idt_rpc_pack (h, "attr.set", IDT_NODEID_ANY, 0, "{s:s s:s}",
-                                    "name", name, "value", value);
+    idt_future_t *f = idt_rpc_pack (h, "attr.set", IDT_NODEID_ANY, 0, "{s:s s:s}", "name", name, "value", value);
     int rc = f ? idt_rpc_get (f, NULL) : -1;
 
     if (rc < 0)
-        errprintf (errp, "%s: %s", name,
-                   f && idt_future_is_ready (f) ? idt_future_error (f) : strerror (errno));
+        errprintf (errp, "%s: %s", name, f && idt_future_is_ready (f) ? idt_future_error (f) : strerror (errno));
     idt_future_destroy (f);
     return rc;
 }

@@ -69,24 +69,15 @@ static void rusage_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         (void)idt_respond_error (h, msg, errno, NULL);
         return;
     }
-    (void)idt_respond_pack (h, msg,
-                            "{s:f s:f s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}",
-                            "utime", seconds (ru.ru_utime),
-                            "stime", seconds (ru.ru_stime),
-                            "maxrss", (json_int_t)ru.ru_maxrss,
-                            "ixrss", (json_int_t)ru.ru_ixrss,
-                            "idrss", (json_int_t)ru.ru_idrss,
-                            "isrss", (json_int_t)ru.ru_isrss,
-                            "minflt", (json_int_t)ru.ru_minflt,
-                            "majflt", (json_int_t)ru.ru_majflt,
-                            "nswap", (json_int_t)ru.ru_nswap,
-                            "inblock", (json_int_t)ru.ru_inblock,
-                            "oublock", (json_int_t)ru.ru_oublock,
-                            "msgsnd", (json_int_t)ru.ru_msgsnd,
-                            "msgrcv", (json_int_t)ru.ru_msgrcv,
-                            "nsignals", (json_int_t)ru.ru_nsignals,
-                            "nvcsw", (json_int_t)ru.ru_nvcsw,
-                            "nivcsw", (json_int_t)ru.ru_nivcsw);
+    (void)idt_respond_pack (h, msg, "{s:f s:f s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "utime",
+                            seconds (ru.ru_utime), "stime", seconds (ru.ru_stime), "maxrss", (json_int_t)ru.ru_maxrss,
+                            "ixrss", (json_int_t)ru.ru_ixrss, "idrss", (json_int_t)ru.ru_idrss, "isrss",
+                            (json_int_t)ru.ru_isrss, "minflt", (json_int_t)ru.ru_minflt, "majflt",
+                            (json_int_t)ru.ru_majflt, "nswap", (json_int_t)ru.ru_nswap, "inblock",
+                            (json_int_t)ru.ru_inblock, "oublock", (json_int_t)ru.ru_oublock, "msgsnd",
+                            (json_int_t)ru.ru_msgsnd, "msgrcv", (json_int_t)ru.ru_msgrcv, "nsignals",
+                            (json_int_t)ru.ru_nsignals, "nvcsw", (json_int_t)ru.ru_nvcsw, "nivcsw",
+                            (json_int_t)ru.ru_nivcsw);
 }
 
 static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)

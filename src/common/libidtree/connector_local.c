@@ -101,8 +101,7 @@ static int parse_uri (const char *uri, struct sockaddr_un *addr)
     static const char scheme[] = "local://";
     const char *path = uri + sizeof (scheme) - 1;
 
-    if (strncmp (uri, scheme, sizeof (scheme) - 1) != 0 || *path == '\0'
-        || strlen (path) >= sizeof (addr->sun_path)) {
+    if (strncmp (uri, scheme, sizeof (scheme) - 1) != 0 || *path == '\0' || strlen (path) >= sizeof (addr->sun_path)) {
         errno = EINVAL;
         return -1;
     }
@@ -160,8 +159,7 @@ idt_t *idt_open (const char *uri, idt_error_t *errp)
         return NULL;
     }
     if (parse_uri (uri, &addr) < 0) {
-        errprintf (errp, "%s: not local:// and a path of at most %zu bytes", uri,
-                   sizeof (addr.sun_path) - 1);
+        errprintf (errp, "%s: not local:// and a path of at most %zu bytes", uri, sizeof (addr.sun_path) - 1);
         return NULL;
     }
     if (!(local = calloc (1, sizeof (*local))))

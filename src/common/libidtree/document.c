@@ -30,14 +30,14 @@
 #include "libutil/errprintf.h"
 
 #define TOPIC_PREFIX "compressor.ranges."
-#define TIMEOUT_MS 30000.0  /* of a request; brokers answer for those that they lost long before */
-#define PAUSE_MIN_MS 50.0   /* after the first failure */
+#define TIMEOUT_MS 30000.0 /* of a request; brokers answer for those that they lost long before */
+#define PAUSE_MIN_MS 50.0  /* after the first failure */
 #define PAUSE_MAX_MS 5000.0
 #define SUBSCRIPTIONS 2 /* to the topic, then to event.lost */
 #define LOST 1
 
 struct idt_document {
-    idt_t *h; /* NULL: none */
+    idt_t *h;                        /* NULL: none */
     TAILQ_ENTRY (idt_document) link; /* in the handle's list */
     char name[IDT_DOCUMENT_NAME_MAX + 1];
     char uuid[IDCOMP_UUID_TEXT];
@@ -45,9 +45,9 @@ struct idt_document {
     struct replica *replica;
     struct pieces pieces; /* of a stored form that is fetched */
 
-    int subscribed;    /* of SUBSCRIPTIONS */
-    bool owns_lost;    /* the subscription to event.lost that all documents of the handle share */
-    bool ask_newest;   /* fetch, even if nothing is known to be missing */
+    int subscribed;             /* of SUBSCRIPTIONS */
+    bool owns_lost;             /* the subscription to event.lost that all documents of the handle share */
+    bool ask_newest;            /* fetch, even if nothing is known to be missing */
     idt_future_t *subscription; /* requests under way; NULL: none */
     idt_future_t *fetch;
     idt_future_t *submit;
@@ -228,7 +228,8 @@ static void take_event (idt_document_t *d, const idt_msg_t *msg)
     json_t *o, *ranges;
 
     if (idt_msg_unpack (msg, &o, NULL, "{s:s s:s s:I s?s s:o}", "document", &name, "uuid", &uuid, "seq", &seq, "digest",
-                        &digest, "ranges", &ranges) < 0)
+                        &digest, "ranges", &ranges)
+        < 0)
         return;
     if (strcmp (name, d->name) == 0 && seq >= 1 && is_ours (d, uuid)) {
         int64_t before = replica_seq (d->replica);
@@ -320,7 +321,8 @@ static int take_fetched (idt_document_t *d, idt_future_t *f)
     json_t *ranges = NULL;
 
     if (idt_rpc_get_unpack (f, "{s:s s:I s:I s?o s?s s?I}", "uuid", &uuid, "newest", &newest, "seq", &seq, "ranges",
-                            &ranges, "state", &state, "size", &size) < 0)
+                            &ranges, "state", &state, "size", &size)
+        < 0)
         return -1;
     if (!is_ours (d, uuid))
         return 0;
@@ -458,8 +460,7 @@ static void work (idt_document_t *d)
     share_subscription (d);
     if (d->subscribed < SUBSCRIPTIONS) {
         if (!d->subscription)
-            d->subscription = expect (d, idt_event_subscribe (d->h, subscription (d, d->subscribed)),
-                                      subscribed_cb);
+            d->subscription = expect (d, idt_event_subscribe (d->h, subscription (d, d->subscribed)), subscribed_cb);
         return;
     }
     if (!d->fetch && (d->ask_newest || d->pieces.form || replica_missing (d->replica, &from)))
@@ -628,8 +629,9 @@ static int join_next (idt_document_t *d, double timeout_ms, idt_error_t *errp)
 
     if (!f)
         return -1;
-    int rc = idt_rpc_get_unpack (f, "{s:I s:s}", "seq", &seq, "state", &state) < 0 ? malformed ()
-                                                                                  : pieces_add (&d->pieces, seq, state);
+    int rc = idt_rpc_get_unpack (f, "{s:I s:s}", "seq", &seq, "state", &state) < 0
+                 ? malformed ()
+                 : pieces_add (&d->pieces, seq, state);
     if (rc < 0)
         not_understood (d, errp);
     idt_future_destroy (f);

@@ -100,8 +100,8 @@ static void join (struct orderer *o, struct test_reply *reply)
     char *state = state_of (o);
 
     o->joins++;
-    reply->text = dump_new (json_pack ("{s:s s:s s:I s:s}", "document", NAME, "uuid", o->uuid, "seq",
-                                       (json_int_t)o->n, "state", o->strange ? "*" : state));
+    reply->text = dump_new (json_pack ("{s:s s:s s:I s:s}", "document", NAME, "uuid", o->uuid, "seq", (json_int_t)o->n,
+                                       "state", o->strange ? "*" : state));
     free (state);
 }
 
@@ -221,8 +221,7 @@ static bool serve (void *arg, const idt_msg_t *msg, struct test_reply *reply)
     bool known = strncmp (topic, "compressor.", 11) == 0 && request != NULL;
     if (known && strcmp (topic, "compressor.join") == 0)
         join (o, reply);
-    else if (known && strcmp (topic, "compressor.fetch") == 0
-             && json_unpack (request, "{s:I}", "from", &from) == 0)
+    else if (known && strcmp (topic, "compressor.fetch") == 0 && json_unpack (request, "{s:I}", "from", &from) == 0)
         fetch (o, from, reply);
     else if (known && strcmp (topic, "compressor.submit") == 0)
         submit (o, request, reply);
@@ -238,11 +237,11 @@ static bool serve (void *arg, const idt_msg_t *msg, struct test_reply *reply)
 static struct orderer *o;
 static struct test_server *server;
 
-#define LOCKED(statement)                                                                          \
-    do {                                                                                           \
-        pthread_mutex_lock (&o->lock);                                                             \
-        statement;                                                                                 \
-        pthread_mutex_unlock (&o->lock);                                                           \
+#define LOCKED(statement)                \
+    do {                                 \
+        pthread_mutex_lock (&o->lock);   \
+        statement;                       \
+        pthread_mutex_unlock (&o->lock); \
     } while (0)
 
 static void start (void)
@@ -453,8 +452,7 @@ static void test_lost_events (void)
     ok (idt_document_seq (b) == 0, "others know nothing of it");
     LOCKED ((o->fail_fetches = 2, o->errnum = EHOSTUNREACH));
     idt_future_t *f = idt_event_publish (h, "event.lost", 0, "{\"stream\":\"x\",\"from\":1,\"to\":1}");
-    wait_until (idt_document_seq (b) != 0)
-        idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
+    wait_until (idt_document_seq (b) != 0) idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     idt_future_destroy (f);
     ok (means_the_same (a, -10, b) && peek (o, &o->fetches) >= 4,
         "until they hear that events were lost, and reach rank 0");
@@ -471,7 +469,8 @@ static void test_lost_events (void)
     }
     int64_t id = make (b, 2500);
     struct idcomp_uuid uuid = uuid_of (b, id);
-    ok (idt_document_sync (b, WAIT_MS) == 0 && idt_document_seq (b) >= 8, "what is not kept any more is loaded as a state");
+    ok (idt_document_sync (b, WAIT_MS) == 0 && idt_document_seq (b) >= 8,
+        "what is not kept any more is loaded as a state");
     struct idcomp_uuid again = uuid_of (b, id);
     ok (memcmp (&uuid, &again, sizeof (uuid)) == 0 && idt_document_settle (b, WAIT_MS) == 0
             && idt_document_sync (a, WAIT_MS) == 0 && means_the_same (b, id, a),
@@ -493,8 +492,7 @@ static void test_repeats (void)
     LOCKED ((o->fail = 3, o->errnum = EAGAIN));
     make (d, 10);
     ok (idt_document_settle (d, 0) < 0 && errno == ETIMEDOUT && !idt_document_settled (d), "it takes time");
-    wait_until (idt_document_errnum (d) != 0)
-        idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
+    wait_until (idt_document_errnum (d) != 0) idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     ok (idt_document_errnum (d) == EAGAIN && strcmp (idt_document_error (d), "not now") == 0 && calls == 1,
         "a failure is told");
     make (d, 10);
@@ -515,22 +513,20 @@ static void test_refused (void)
     LOCKED ((o->fail = 1, o->errnum = EINVAL));
     make (a, 10);
     bool good = idt_document_settle (a, WAIT_MS) < 0 && errno == EPIPE;
-    ok (good && idt_document_errnum (a) == EPIPE,
-        "a refused announcement breaks the document: %s", idt_document_error (a));
+    ok (good && idt_document_errnum (a) == EPIPE, "a refused announcement breaks the document: %s",
+        idt_document_error (a));
     ok (uuid_of (a, -10).bytes[6] >> 4 == 4, "its ids can be looked at");
     make (b, 10);
     ok (idt_document_settle (b, WAIT_MS) == 0 && idt_document_sync (b, WAIT_MS) == 0, "another one goes on");
     idt_document_close (a);
     LOCKED (o->uuid[0] = '7');
     good = idt_document_sync (b, WAIT_MS) < 0 && errno == EPIPE;
-    ok (good, "a document of the same name is another one: %s",
-        idt_document_error (b));
+    ok (good, "a document of the same name is another one: %s", idt_document_error (b));
     idt_document_close (b);
     b = open_new (h);
     LOCKED (o->strange = true);
     good = idt_document_sync (b, WAIT_MS) < 0 && errno == EPIPE;
-    ok (good, "an answer that is none breaks: %s",
-        idt_document_error (b));
+    ok (good, "an answer that is none breaks: %s", idt_document_error (b));
     idt_document_close (b);
     idt_close (h);
     stop ();
@@ -610,8 +606,7 @@ static void renew (struct world *w, struct client *c)
     idt_document_close (c->d);
     c->d = NULL;
     c->n = 0;
-    wait_until ((c->d = idt_document_open (c->h, NAME, WAIT_MS, NULL)))
-        reconnect (w, c);
+    wait_until ((c->d = idt_document_open (c->h, NAME, WAIT_MS, NULL))) reconnect (w, c);
 }
 
 static void make_some (struct world *w, struct client *c)
@@ -661,7 +656,8 @@ static void step (struct world *w)
 static void settle_all (struct world *w)
 {
     for (int i = 0; i < CLIENTS; i++)
-        wait_until (idt_document_settle (w->client[i].d, WAIT_MS) == 0) {
+        wait_until (idt_document_settle (w->client[i].d, WAIT_MS) == 0)
+        {
             if (errno == EPIPE || errno == ETIMEDOUT) {
                 w->wrong = "it does not settle";
                 return;
@@ -669,7 +665,8 @@ static void settle_all (struct world *w)
             reconnect (w, &w->client[i]);
         }
     for (int i = 0; i < CLIENTS; i++)
-        wait_until (idt_document_sync (w->client[i].d, WAIT_MS) == 0) {
+        wait_until (idt_document_sync (w->client[i].d, WAIT_MS) == 0)
+        {
             if (errno == EPIPE || errno == ETIMEDOUT) {
                 w->wrong = "it does not come to know all";
                 return;
@@ -731,8 +728,7 @@ static void test_histories (uint64_t first, uint64_t count)
 
     for (uint64_t seed = first; seed < first + count; seed++)
         good += run_history (seed);
-    ok (good == count,
-        "in %llu random histories all come to the same final space, and ids stay what they are",
+    ok (good == count, "in %llu random histories all come to the same final space, and ids stay what they are",
         (unsigned long long)count);
 }
 

@@ -31,8 +31,8 @@ idt_future_t *idt_event_publish (idt_t *h, const char *topic, int flags, const c
     if (!text)
         return NULL;
     base64_encode (s, size, text);
-    idt_future_t *f = idt_rpc_pack (h, "event.publish", 0, 0, "{s:s s:i s:s}",
-                                    "topic", topic, "flags", flags, "payload", text);
+    idt_future_t *f = idt_rpc_pack (h, "event.publish", 0, 0, "{s:s s:i s:s}", "topic", topic, "flags", flags,
+                                    "payload", text);
     free (text);
     return f;
 }

@@ -111,8 +111,7 @@ static int generate_case (idt_t *h)
 
 static int attr_case (idt_t *h)
 {
-    return idt_attr_get (h, "log-level") && idt_attr_get (h, "size")
-           ? idt_attr_set (h, "log-level", "7", NULL) : -1;
+    return idt_attr_get (h, "log-level") && idt_attr_get (h, "size") ? idt_attr_set (h, "log-level", "7", NULL) : -1;
 }
 
 static int publish_case (idt_t *h)
@@ -208,8 +207,7 @@ static int handler_case (idt_t *h)
     int rc = -1;
 
     if (idt_handlers_add (h, table, NULL) == 0
-        && (f = idt_rpc_pack (h, "test.request", IDT_NODEID_ANY, 0, "{s:s s:i}", "topic", "me.echo",
-                              "rolemask", 1))
+        && (f = idt_rpc_pack (h, "test.request", IDT_NODEID_ANY, 0, "{s:s s:i}", "topic", "me.echo", "rolemask", 1))
         && idt_get_reactor (h)) {
         unsigned before = writes, missed = unanswered;
         wait_until (writes != before || unanswered != missed || h->lost)
@@ -227,15 +225,9 @@ static const struct {
     const char *name;
     int (*run) (idt_t *h);
 } cases[] = {
-    { "a request with JSON", rpc_case },
-    { "a request with bytes", raw_case },
-    { "generating ids", generate_case },
-    { "attributes", attr_case },
-    { "publishing", publish_case },
-    { "logging", log_case },
-    { "a stream", stream_case },
-    { "a callback", then_case },
-    { "a handler", handler_case },
+    { "a request with JSON", rpc_case }, { "a request with bytes", raw_case }, { "generating ids", generate_case },
+    { "attributes", attr_case },         { "publishing", publish_case },       { "logging", log_case },
+    { "a stream", stream_case },         { "a callback", then_case },          { "a handler", handler_case },
 };
 
 /* Run a case on a new connection with each allocation failing in turn. */

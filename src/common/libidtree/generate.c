@@ -41,8 +41,7 @@ static bool answer_is_good (const uint8_t *p, size_t size, uint32_t n, fluid_t a
         return false;
     for (const uint8_t *end = p + size; p < end; p += RUN_SIZE) {
         struct run run = run_read (p);
-        if (run.n == 0 || run.n > left || run.n > FLUID_PER_MS - (run.first & FLUID_SEQUENCE_MAX)
-            || run.first <= after)
+        if (run.n == 0 || run.n > left || run.n > FLUID_PER_MS - (run.first & FLUID_SEQUENCE_MAX) || run.first <= after)
             return false;
         after = run.first + (run.n - 1);
         left -= run.n;

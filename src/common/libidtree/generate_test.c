@@ -29,8 +29,7 @@ static void answer_with (idt_t *h, const struct run *runs, int n, size_t extra)
         memcpy (buf + 12 * i, &(uint64_t){ htobe64 (runs[i].first) }, 8);
         memcpy (buf + 12 * i + 8, &(uint32_t){ htobe32 (runs[i].n) }, 4);
     }
-    idt_future_t *f = idt_rpc_raw (h, "test.fluid", n < 0 ? NULL : buf, n < 0 ? 0 : 12 * n + extra,
-                                   IDT_NODEID_ANY, 0);
+    idt_future_t *f = idt_rpc_raw (h, "test.fluid", n < 0 ? NULL : buf, n < 0 ? 0 : 12 * n + extra, IDT_NODEID_ANY, 0);
     if (!f || idt_rpc_get (f, NULL) < 0)
         bail_out ("test.fluid");
     idt_future_destroy (f);
@@ -53,9 +52,7 @@ static void test_good (idt_t *h)
 
     for (size_t i = 0; i < sizeof (counts) / sizeof (counts[0]); i++) {
         uint32_t n = counts[i];
-        ok (idt_fluid_generate (h, n, ids) == 0 && increasing (n, last),
-            "%u ids: all above the last one",
-            (unsigned)n);
+        ok (idt_fluid_generate (h, n, ids) == 0 && increasing (n, last), "%u ids: all above the last one", (unsigned)n);
         last = ids[n - 1];
     }
 }
@@ -75,8 +72,7 @@ static void test_async (idt_t *h)
     }
     ok (good, "64 blocks asked for at once increase from one to the next");
     f[0] = idt_fluid_generate_async (h, 10);
-    ok (idt_fluid_generate_get (f[0], 9, ids) < 0 && errno == EPROTO,
-        "another count than asked for: EPROTO");
+    ok (idt_fluid_generate_get (f[0], 9, ids) < 0 && errno == EPROTO, "another count than asked for: EPROTO");
     ok (idt_fluid_generate_get (f[0], 10, ids) == 0 && idt_fluid_generate_get (f[0], 10, ids) == 0,
         "an answer can be read twice");
     idt_future_destroy (f[0]);
@@ -85,8 +81,7 @@ static void test_async (idt_t *h)
 static void test_limits (idt_t *h)
 {
     ok (idt_fluid_generate (h, 0, ids) < 0 && errno == EINVAL, "no id: EINVAL");
-    ok (idt_fluid_generate (h, IDT_FLUID_MAX_COUNT + 1, ids) < 0 && errno == EINVAL,
-        "too many: EINVAL");
+    ok (idt_fluid_generate (h, IDT_FLUID_MAX_COUNT + 1, ids) < 0 && errno == EINVAL, "too many: EINVAL");
 }
 
 static bool refused (idt_t *h, const struct run *runs, int n, size_t extra)
@@ -106,28 +101,23 @@ static void test_bad (idt_t *h)
     fluid_t got[4];
 
     answer_with (h, (struct run[]){ { base, 4 } }, 1, 0);
-    ok (idt_fluid_generate (h, 4, got) == 0 && got[0] == base && got[3] == base + 3,
-        "one run is taken");
+    ok (idt_fluid_generate (h, 4, got) == 0 && got[0] == base && got[3] == base + 3, "one run is taken");
     ok (refused (h, (struct run[]){ { base, 4 } }, 1, 0), "the same run again is refused");
     ok (refused (h, (struct run[]){ { base + 3, 4 } }, 1, 0), "so is one that overlaps it");
     ok (refused (h, (struct run[]){ { base + 4, 3 } }, 1, 0), "an id too few");
     ok (refused (h, (struct run[]){ { base + 4, 5 } }, 1, 0), "an id too many");
     ok (refused (h, (struct run[]){ { base + 4, UINT32_MAX } }, 1, 0), "far too many");
     ok (refused (h, (struct run[]){ { base + 4, 0 }, { base + 5, 4 } }, 2, 0), "an empty run");
-    ok (refused (h, (struct run[]){ { base + 4, 4 }, { base + 9, 0 } }, 2, 0),
-        "an empty run at the end");
+    ok (refused (h, (struct run[]){ { base + 4, 4 }, { base + 9, 0 } }, 2, 0), "an empty run at the end");
     ok (refused (h, (struct run[]){ { base + 9, 2 }, { base + 7, 2 } }, 2, 0), "runs that go back");
-    ok (refused (h, (struct run[]){ { base + 9, 2 }, { base + 10, 2 } }, 2, 0),
-        "runs that overlap");
-    ok (refused (h, (struct run[]){ { base + 1022, 4 } }, 1, 0),
-        "a run that leaves its millisecond");
+    ok (refused (h, (struct run[]){ { base + 9, 2 }, { base + 10, 2 } }, 2, 0), "runs that overlap");
+    ok (refused (h, (struct run[]){ { base + 1022, 4 } }, 1, 0), "a run that leaves its millisecond");
     ok (refused (h, (struct run[]){ { UINT64_MAX - 1, 4 } }, 1, 0), "a run that leaves 64 bits");
     ok (refused (h, (struct run[]){ { base + 4, 4 } }, 1, 1), "bytes left over");
     ok (refused (h, NULL, 0, 11), "half a run");
     ok (refused (h, NULL, 0, 0), "an answer of no bytes");
     answer_with (h, (struct run[]){ { base + 1020, 2 }, { base + 1022, 1 }, { base + 1023, 1 } }, 3, 0);
-    ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == base + 1023,
-        "several good runs are taken");
+    ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == base + 1023, "several good runs are taken");
     answer_with (h, (struct run[]){ { UINT64_MAX - 3, 4 } }, 1, 0);
     ok (idt_fluid_generate (h, 4, got) == 0 && got[3] == UINT64_MAX, "up to the very last id");
     ok (refused (h, (struct run[]){ { 5, 4 } }, 1, 0), "after which there is none");

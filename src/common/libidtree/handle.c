@@ -21,7 +21,7 @@
 #include "libidtree/private.h"
 #include "libidtree/watcher.h"
 
-#define BATCH 64          /* messages of one turn */
+#define BATCH 64         /* messages of one turn */
 #define MAX_WAIT_MS 1e12 /* what a time_t holds with ease; decades */
 
 /* --- connection ----------------------------------------------------------------------------- */
@@ -316,8 +316,7 @@ static int watch (idt_t *h)
     watcher_set_first (h->wake);
     if (!handle_is_inline (h) && !h->lost) {
         h->io_events = IDT_POLLIN;
-        h->io = idt_fd_watcher_create (h->reactor, h->transport->pollfd (h->impl), h->io_events,
-                                       io_cb, h);
+        h->io = idt_fd_watcher_create (h->reactor, h->transport->pollfd (h->impl), h->io_events, io_cb, h);
         if (!h->io)
             return -1;
         watcher_set_first (h->io);

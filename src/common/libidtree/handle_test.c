@@ -177,9 +177,8 @@ static void stop_cb (idt_future_t *f, void *arg)
  */
 static idt_future_t *ask_me (idt_t *h, const char *topic, const char *payload, int rolemask, int flags)
 {
-    idt_future_t *f = idt_rpc_pack (h, "test.request", IDT_NODEID_ANY, 0, "{s:s s:s* s:i s:i}",
-                                    "topic", topic, "payload", payload, "rolemask", rolemask,
-                                    "flags", flags);
+    idt_future_t *f = idt_rpc_pack (h, "test.request", IDT_NODEID_ANY, 0, "{s:s s:s* s:i s:i}", "topic", topic,
+                                    "payload", payload, "rolemask", rolemask, "flags", flags);
 
     if (!f || idt_future_then (f, -1, stop_cb, NULL) < 0
         || idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT) < 0)
@@ -188,14 +187,12 @@ static idt_future_t *ask_me (idt_t *h, const char *topic, const char *payload, i
 }
 
 /* Whether our answer is 'errnum' with 'text' (NULL: empty). */
-static bool answers (idt_t *h, const char *topic, const char *payload, int rolemask, int errnum,
-                     const char *text)
+static bool answers (idt_t *h, const char *topic, const char *payload, int rolemask, int errnum, const char *text)
 {
     idt_future_t *f = ask_me (h, topic, payload, rolemask, 0);
     const idt_msg_t *msg = idt_rpc_get_msg (f);
     const char *s = msg ? idt_msg_string (msg) : NULL;
-    bool good = msg && (int)idt_msg_errnum (msg) == errnum
-                && (text ? s && strcmp (s, text) == 0 : !s);
+    bool good = msg && (int)idt_msg_errnum (msg) == errnum && (text ? s && strcmp (s, text) == 0 : !s);
 
     if (!good)
         diag ("%s: %d '%s'", topic, idt_future_errnum (f), s ? s : "-");
@@ -211,20 +208,17 @@ static void test_handlers (struct test_server *s)
     const void *data;
     size_t size;
 
-    ok (answers (h, "me.echo", "x", owner, ENOSYS, unknown),
-        "without handlers a request gets ENOSYS");
+    ok (answers (h, "me.echo", "x", owner, ENOSYS, unknown), "without handlers a request gets ENOSYS");
     ok (idt_handlers_add (h, table, "first") == 0 && idt_handlers_add (h, second, "second") == 0,
         "tables of handlers are added");
     ok (answers (h, "me.echo", "hello", owner, 0, "hello"), "idt_respond answers with a string");
     ok (answers (h, "me.echo", NULL, owner, 0, NULL), "or with nothing");
-    ok (answers (h, "me.name", NULL, user, 0, "{\"name\":\"first\"}"),
-        "idt_respond_pack with JSON");
+    ok (answers (h, "me.name", NULL, user, 0, "{\"name\":\"first\"}"), "idt_respond_pack with JSON");
     idt_future_t *f = ask_me (h, "me.raw", NULL, user, 0);
     ok (idt_rpc_get_raw (f, &data, &size) == 0 && size == 3 && memcmp (data, "\1\0\2", 3) == 0,
         "idt_respond_raw with bytes; the first row that matches takes the message");
     idt_future_destroy (f);
-    ok (answers (h, "me.error", NULL, user, EBUSY, "come again"),
-        "idt_respond_error with an error");
+    ok (answers (h, "me.error", NULL, user, EBUSY, "come again"), "idt_respond_error with an error");
     f = ask_me (h, "me.malformed", NULL, user, 0);
     ok (idt_future_errnum (f) == EPROTO && strstr (idt_future_error (f), "UTF-8"),
         "an answer that cannot be packed is that error: %s", idt_future_error (f));
@@ -247,16 +241,13 @@ static void test_handlers (struct test_server *s)
     ok (answers (h, "me.echo", "x", 0, EPERM, eperm), "who has no role gets EPERM");
     ok (answers (h, "me.name", NULL, owner, EPERM, eperm), "a rolemask is asked of everybody");
 
-    ok (answers (h, "me.strict", "{\"i\":1}", owner, 0, "{\"i\":2}"),
-        "a strict unpack takes its keys");
+    ok (answers (h, "me.strict", "{\"i\":1}", owner, 0, "{\"i\":2}"), "a strict unpack takes its keys");
     f = ask_me (h, "me.strict", "{\"i\":1,\"j\":2}", owner, 0);
     ok (idt_future_errnum (f) == EPROTO && strstr (idt_future_error (f), "j"),
         "another key is an error that names it: %s", idt_future_error (f));
     idt_future_destroy (f);
-    ok (answers (h, "me.strict", NULL, owner, EPROTO, "message has no payload"),
-        "so is no payload");
-    ok (answers (h, "me.strict", "[1]", owner, EPROTO, "payload is not a JSON object"),
-        "and an array");
+    ok (answers (h, "me.strict", NULL, owner, EPROTO, "message has no payload"), "so is no payload");
+    ok (answers (h, "me.strict", "[1]", owner, EPROTO, "payload is not a JSON object"), "and an array");
     f = ask_me (h, "me.strict", "{\"i\":", owner, 0);
     ok (idt_future_errnum (f) == EPROTO, "and what is no JSON: %s", idt_future_error (f));
     idt_future_destroy (f);
@@ -279,8 +270,7 @@ struct trace {
     size_t len;
 };
 
-__attribute__ ((format (printf, 2, 3)))
-static void trace_add (struct trace *t, const char *fmt, ...)
+__attribute__ ((format (printf, 2, 3))) static void trace_add (struct trace *t, const char *fmt, ...)
 {
     va_list ap;
 
@@ -332,8 +322,7 @@ static void test_order (struct test_server *s, bool wait_first)
     }
     idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT);
     ok (strcmp (t.text, "test.0 answer.0 test.1 answer.1 test.2 answer.2 test.3 answer.3 - ") == 0,
-        "events and answers come in the order in which they were sent%s",
-        wait_first ? ", also from the inbox" : "");
+        "events and answers come in the order in which they were sent%s", wait_first ? ", also from the inbox" : "");
     if (strstr (t.text, "- ") == NULL)
         diag ("%s", t.text);
     idt_close (h);
@@ -365,8 +354,7 @@ static void test_many_events (struct test_server *s)
     for (int i = 0; i < 300; i++)
         len += (size_t)snprintf (expect + len, sizeof (expect) - len, "test.%d ", i);
     idt_handlers_add (h, event_table, &t);
-    ok (asks (idt_rpc (h, "test.event", "{\"n\":200}", IDT_NODEID_ANY, 0), 0),
-        "200 events are waiting");
+    ok (asks (idt_rpc (h, "test.event", "{\"n\":200}", IDT_NODEID_ANY, 0), 0), "200 events are waiting");
     t.len = 0;
     idt_future_t *f = idt_rpc (h, "test.event", "{\"n\":1}", IDT_NODEID_ANY, 0);
     idt_future_then (f, -1, answer_cb, &t);
@@ -402,17 +390,13 @@ static void test_publish (struct test_server *s)
     idt_handlers_add (h, published_table, &t);
     ok (asks (idt_event_subscribe (h, "a."), 0), "a handle subscribes to a prefix");
     f = idt_event_publish (other, "a.b", 0, "{\"x\":1}");
-    ok (f && idt_rpc_get_unpack (f, "{s:i}", "seq", &seq) == 0 && seq > 0,
-        "another publishes, and is told "
-        "the number");
+    ok (f && idt_rpc_get_unpack (f, "{s:i}", "seq", &seq) == 0 && seq > 0, "another publishes, and is told "
+                                                                           "the number");
     idt_future_destroy (f);
-    ok (asks (idt_event_publish (other, "a.c", IDT_MSGFLAG_PRIVATE, NULL), 0),
-        "an event may be empty");
+    ok (asks (idt_event_publish (other, "a.c", IDT_MSGFLAG_PRIVATE, NULL), 0), "an event may be empty");
     ok (asks (idt_event_publish (other, "b.c", 0, NULL), 0), "another topic is published");
-    wait_until (strstr (t.text, "a.c"))
-        idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
-    ok (strcmp (t.text, "a.b={\"x\":1} a.c=- ") == 0,
-        "the subscriber gets its own with their payload");
+    wait_until (strstr (t.text, "a.c")) idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
+    ok (strcmp (t.text, "a.b={\"x\":1} a.c=- ") == 0, "the subscriber gets its own with their payload");
     ok (asks (idt_event_unsubscribe (h, "a."), 0), "it unsubscribes");
     ok (asks (idt_service_add (h, "me"), 0), "it adds a service name");
     ok (asks (idt_service_remove (h, "me"), ENOSYS), "a broker that can't remove it says so");
@@ -442,8 +426,8 @@ static void test_attrs (struct test_server *s)
     ok (idt_get_rank (h, &rank) == 0 && rank == 3, "idt_get_rank asks for attribute rank");
     ok (idt_get_size (h, &size) == 0 && size == 8, "idt_get_size for attribute size");
     int before = requests (h);
-    ok (idt_get_rank (h, &rank) == 0 && strcmp (idt_attr_get (h, "rank"), "3") == 0
-            && requests (h) == before + 1, "what is immutable is asked for once");
+    ok (idt_get_rank (h, &rank) == 0 && strcmp (idt_attr_get (h, "rank"), "3") == 0 && requests (h) == before + 1,
+        "what is immutable is asked for once");
     value = idt_attr_get (h, "log-level");
     ok (value && strcmp (value, "7") == 0, "another attribute has its value");
     ok (idt_attr_set (h, "log-level", "5", &error) == 0, "it can be set");
@@ -483,13 +467,11 @@ static void test_log (struct test_server *s)
     ok (errno == 77, "idt_log keeps errno");
     snprintf (regex, sizeof (regex), "^<48>1 %s - [^ ]*handle_test[^ ]* %d - - hello 1$",
               "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6}Z", (int)getpid ());
-    ok (logged (h, regex),
-        "a line is RFC 5424 text without a rank that is not known, cut at its end");
+    ok (logged (h, regex), "a line is RFC 5424 text without a rank that is not known, cut at its end");
     idt_get_rank (h, &(uint32_t){ 0 });
     idt_log_set_name (h, "a name");
     idt_log (h, LOG_EMERG, "%s", "");
-    ok (logged (h, "^<0>1 [^ ]+ 3 a_name [0-9]+ - - $"),
-        "with the rank that is, and the name that was set");
+    ok (logged (h, "^<0>1 [^ ]+ 3 a_name [0-9]+ - - $"), "with the rank that is, and the name that was set");
     memset (big, 'x', sizeof (big) - 1);
     big[sizeof (big) - 1] = '\0';
     idt_log (h, LOG_INFO, "%s", big);

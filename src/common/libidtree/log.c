@@ -44,8 +44,7 @@ static void send_line (idt_t *h, const char *line, size_t size)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
 
-    if (msg && idt_msg_set_topic (msg, "log.append") == 0
-        && idt_msg_set_payload (msg, line, size) == 0) {
+    if (msg && idt_msg_set_topic (msg, "log.append") == 0 && idt_msg_set_payload (msg, line, size) == 0) {
         idt_msg_set_flag (msg, IDT_MSGFLAG_NORESPONSE);
         (void)idt_send (h, msg);
     }
@@ -62,9 +61,8 @@ static void log_send (idt_t *h, int level, const char *text)
 
     gettimeofday (&now, NULL);
     strftime (stamp, sizeof (stamp), "%Y-%m-%dT%H:%M:%S", gmtime_r (&now.tv_sec, &tm));
-    int size = snprintf (line, sizeof (line), "<%d>1 %s.%06dZ %s %s %d - - %s",
-                         LOG_PRI (level) << 3, stamp, (int)now.tv_usec,
-                         rank ? rank : "-", log_name (h), (int)getpid (), text);
+    int size = snprintf (line, sizeof (line), "<%d>1 %s.%06dZ %s %s %d - - %s", LOG_PRI (level) << 3, stamp,
+                         (int)now.tv_usec, rank ? rank : "-", log_name (h), (int)getpid (), text);
     if (size >= (int)sizeof (line))
         size = sizeof (line) - 1;
     send_line (h, line, (size_t)size);

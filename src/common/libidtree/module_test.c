@@ -130,7 +130,7 @@ static void link_fini (struct link *link)
 struct ctx {
     idt_t *h;
     int count;
-    idt_future_t *f;       /* request of ours that waits */
+    idt_future_t *f;        /* request of ours that waits */
     const idt_msg_t *asker; /* request of theirs that waits for it */
 };
 
@@ -275,8 +275,7 @@ static void host_start (struct host *host, bool inlined)
         idt_handle_set_max_json (host->h, 1000);
     if (inlined) {
         host->r = idt_reactor_create ();
-        if (idt_set_reactor (host->h, host->r) < 0
-            || idt_module.init (host->h, 0, NULL, &host->ctx, &error) < 0)
+        if (idt_set_reactor (host->h, host->r) < 0 || idt_module.init (host->h, 0, NULL, &host->ctx, &error) < 0)
             bail_out ("init");
     }
     else if (pthread_create (&host->thread, NULL, module_thread, host) != 0)
@@ -344,9 +343,8 @@ static bool answers (struct host *host, int errnum, const char *text)
 {
     const idt_msg_t *msg = take (host);
     const char *s = msg ? idt_msg_string (msg) : NULL;
-    bool good = msg && idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE
-                && (int)idt_msg_errnum (msg) == errnum && idt_msg_matchtag (msg) == 99
-                && idt_msg_route_count (msg) == 3
+    bool good = msg && idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE && (int)idt_msg_errnum (msg) == errnum
+                && idt_msg_matchtag (msg) == 99 && idt_msg_route_count (msg) == 3
                 && (text ? s && strncmp (s, text, strlen (text)) == 0 : !s);
 
     if (!good)
@@ -362,8 +360,9 @@ static void test_builtins (struct host *host)
     const uint32_t owner = IDT_ROLE_OWNER, user = IDT_ROLE_USER;
 
     ask (host, "mod.ping", "{\"seq\":1,\"pad\":\"x\"}", user);
-    ok (answers (host, 0, "{\"seq\":1,\"pad\":\"x\",\"route\":\"98f3bf69!ae4a1b51!7bd090de\","
-                          "\"userid\":1000,\"rolemask\":2,\"rank\":5}"),
+    ok (answers (host, 0,
+                 "{\"seq\":1,\"pad\":\"x\",\"route\":\"98f3bf69!ae4a1b51!7bd090de\","
+                 "\"userid\":1000,\"rolemask\":2,\"rank\":5}"),
         "ping sends back what came, with the route (oldest first), the user and the rank");
     ask (host, "mod.ping", NULL, user);
     ok (answers (host, EPROTO, "message has no payload"), "a ping without an object: EPROTO");
@@ -391,8 +390,7 @@ static void test_builtins (struct host *host)
     ok (answers (host, ENOSYS, "Unknown service method 'mod.nosuch'"),
         "disconnect is not answered; an unknown method is");
     ask (host, "model.ping", "{}", user);
-    ok (answers (host, ENOSYS, "Unknown service method 'model.ping'"),
-        "ping of another name: ENOSYS");
+    ok (answers (host, ENOSYS, "Unknown service method 'model.ping'"), "ping of another name: ENOSYS");
 }
 
 static void test_requests (struct host *host)
@@ -401,8 +399,7 @@ static void test_requests (struct host *host)
     ok (answers (host, 0, "{\"count\":1}"), "a handler answers");
     ask (host, "mod.forward", "{\"x\":1}", IDT_ROLE_USER);
     const idt_msg_t *request = take (host);
-    ok (request && idt_msg_type (request) == IDT_MSGTYPE_REQUEST
-            && strcmp (idt_msg_topic (request), "other.ask") == 0
+    ok (request && idt_msg_type (request) == IDT_MSGTYPE_REQUEST && strcmp (idt_msg_topic (request), "other.ask") == 0
             && idt_msg_has_flag (request, IDT_MSGFLAG_UPSTREAM) && idt_msg_nodeid (request) == 5,
         "a request to UPSTREAM carries the flag and the own rank");
     idt_msg_t *response = idt_msg_respond (request, 0);
@@ -438,8 +435,7 @@ static void test_module (bool inlined)
     idt_msg_unref (take (&host));
     host_stop (&host);
     const idt_msg_t *msg = mailbox_pop (host.link.out);
-    ok (msg && idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE
-            && (int)idt_msg_errnum (msg) == (inlined ? ESHUTDOWN : EPIPE),
+    ok (msg && idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE && (int)idt_msg_errnum (msg) == (inlined ? ESHUTDOWN : EPIPE),
         "a request that waits when the module ends is answered");
     idt_msg_unref (msg);
     ok (!mailbox_pop (host.link.out), "once");

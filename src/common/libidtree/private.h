@@ -30,8 +30,8 @@
 #include "libidtree/transport.h"
 #include "libutil/fifo.h"
 
-#define HANDLE_MAX_INBOX (1U << 20)  /* messages kept for the reactor, or for a streaming future */
-#define HANDLE_MAX_NAME 48           /* bytes of a name in the log (RFC 5424 6.2.5) */
+#define HANDLE_MAX_INBOX (1U << 20) /* messages kept for the reactor, or for a streaming future */
+#define HANDLE_MAX_NAME 48          /* bytes of a name in the log (RFC 5424 6.2.5) */
 
 struct handler_table;
 struct attr;
@@ -68,7 +68,7 @@ struct idt {
 
     struct attr_list attrs;
     size_t max_json; /* bytes of a request's text; 0: no limit */
-    char *module; /* name of the module; NULL: a program */
+    char *module;    /* name of the module; NULL: a program */
     char log_name[HANDLE_MAX_NAME + 1];
     fluid_t last_fluid; /* 0: none yet */
 };

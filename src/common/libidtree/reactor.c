@@ -45,8 +45,7 @@ struct idt_watcher {
     } ev;
 };
 
-_Static_assert ((int)IDT_POLLIN == EV_READ && (int)IDT_POLLOUT == EV_WRITE,
-                "poll bits are libev's");
+_Static_assert((int)IDT_POLLIN == EV_READ && (int)IDT_POLLOUT == EV_WRITE, "poll bits are libev's");
 
 /* --- reactor -------------------------------------------------------------------------------- */
 
@@ -83,8 +82,7 @@ int idt_reactor_run (idt_reactor_t *r, enum idt_reactor_mode mode)
 {
     assert (ev_depth (r->loop) == 0);
     r->errnum = 0;
-    ev_run (r->loop, mode == IDT_REACTOR_ONCE ? EVRUN_ONCE
-                     : mode == IDT_REACTOR_NOWAIT ? EVRUN_NOWAIT : 0);
+    ev_run (r->loop, mode == IDT_REACTOR_ONCE ? EVRUN_ONCE : mode == IDT_REACTOR_NOWAIT ? EVRUN_NOWAIT : 0);
     if (r->errnum == 0)
         return 0;
     errno = r->errnum;
@@ -219,8 +217,7 @@ void watcher_set_background (idt_watcher_t *w, bool background)
 
 /* --- each kind ------------------------------------------------------------------------------ */
 
-idt_watcher_t *idt_fd_watcher_create (idt_reactor_t *r, int fd, int events, idt_watcher_f cb,
-                                      void *arg)
+idt_watcher_t *idt_fd_watcher_create (idt_reactor_t *r, int fd, int events, idt_watcher_f cb, void *arg)
 {
     idt_watcher_t *w = watcher_create (r, KIND_FD, cb, arg);
 
@@ -240,8 +237,8 @@ void idt_fd_watcher_set_events (idt_watcher_t *w, int events)
         idt_watcher_start (w);
 }
 
-idt_watcher_t *idt_timer_watcher_create (idt_reactor_t *r, double after_ms, double repeat_ms,
-                                         idt_watcher_f cb, void *arg)
+idt_watcher_t *idt_timer_watcher_create (idt_reactor_t *r, double after_ms, double repeat_ms, idt_watcher_f cb,
+                                         void *arg)
 {
     idt_watcher_t *w = watcher_create (r, KIND_TIMER, cb, arg);
 

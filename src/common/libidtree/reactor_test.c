@@ -14,8 +14,8 @@
 struct seen {
     int calls;
     int revents;
-    int stop_after;         /* calls; 0: never */
-    int destroy_after;      /* calls; 0: never */
+    int stop_after;    /* calls; 0: never */
+    int destroy_after; /* calls; 0: never */
     idt_reactor_t *r;
     idt_watcher_t **victim; /* destroy this one too */
     char *order;            /* append 'name' */
@@ -49,9 +49,8 @@ static void test_run (idt_reactor_t *r)
     struct seen seen = { .stop_after = 3 };
     idt_watcher_t *idle = idt_idle_watcher_create (r, seen_cb, &seen);
 
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && seen.calls == 0,
-        "a reactor without started "
-        "watchers ends");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && seen.calls == 0, "a reactor without started "
+                                                                          "watchers ends");
     idt_watcher_start (idle);
     idt_watcher_start (idle);
     ok (idt_reactor_run (r, IDT_REACTOR_ONCE) == 0 && seen.calls == 1, "ONCE handles events once");
@@ -76,14 +75,12 @@ static void test_stop (idt_reactor_t *r)
     idt_watcher_t *w = idt_idle_watcher_create (r, break_cb, r);
 
     idt_watcher_start (w);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0 && errno == ENOTDIR,
-        "stop_error ends a run with -1 "
-        "and errno");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0 && errno == ENOTDIR, "stop_error ends a run with -1 "
+                                                                          "and errno");
     idt_watcher_destroy (w);
     w = idt_idle_watcher_create (r, plain_break_cb, r);
     idt_watcher_start (w);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0,
-        "stop ends a run with 0, also after an error");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0, "stop ends a run with 0, also after an error");
     idt_watcher_destroy (w);
 }
 
@@ -123,9 +120,8 @@ static void test_background (idt_reactor_t *r)
     idt_watcher_t *w = idt_fd_watcher_create (r, fd[0], IDT_POLLIN, seen_cb, &seen);
     watcher_set_background (w, true);
     idt_watcher_start (w);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0,
-        "a background watcher does not keep the reactor "
-        "running");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0, "a background watcher does not keep the reactor "
+                                                       "running");
     idt_watcher_stop (w);
     idt_watcher_start (w);
     watcher_set_background (w, false);
@@ -157,11 +153,9 @@ static void test_timer (idt_reactor_t *r)
     ok (late.calls == 1, "one that is reset starts anew");
     idt_watcher_start (a);
     idt_watcher_stop (a);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 1,
-        "one that is stopped does not");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 1, "one that is stopped does not");
     idt_watcher_start (a);
-    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 2,
-        "started again it calls again");
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && once.calls == 2, "started again it calls again");
     idt_watcher_destroy (a);
     idt_watcher_destroy (c);
 }
@@ -192,8 +186,7 @@ static void test_phases (idt_reactor_t *r)
     idt_watcher_start (w[1]);
     idt_watcher_start (w[2]);
     idt_reactor_run (r, IDT_REACTOR_ONCE);
-    ok (order[0] == 'p' && order[1] && order[2] && !order[3],
-        "prepare comes before sleep: %s", order);
+    ok (order[0] == 'p' && order[1] && order[2] && !order[3], "prepare comes before sleep: %s", order);
     ok (idle.calls == 1 && check.calls == 1, "idle and check come after it");
     order[0] = order[1] = order[2] = '\0';
     watcher_set_first (w[3]);

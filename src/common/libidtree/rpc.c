@@ -47,9 +47,7 @@ static idt_future_t *send_new (idt_t *h, idt_msg_t *request, uint32_t nodeid, in
 {
     idt_future_t *f = NULL;
 
-    if (address (h, request, nodeid) < 0
-        || !(f = future_create (h))
-        || expect (f, request, flags) < 0
+    if (address (h, request, nodeid) < 0 || !(f = future_create (h)) || expect (f, request, flags) < 0
         || idt_send (h, request) < 0) {
         idt_future_destroy (f);
         f = NULL;
@@ -79,8 +77,7 @@ idt_future_t *idt_rpc (idt_t *h, const char *topic, const char *s, uint32_t node
     return NULL;
 }
 
-idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t size,
-                           uint32_t nodeid, int flags)
+idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t size, uint32_t nodeid, int flags)
 {
     idt_msg_t *request = request_create (topic);
 
@@ -90,8 +87,7 @@ idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t
     return NULL;
 }
 
-idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int flags,
-                            const char *fmt, ...)
+idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int flags, const char *fmt, ...)
 {
     va_list ap;
 
@@ -126,8 +122,7 @@ int idt_rpc_get (idt_future_t *f, const char **s)
         return -1;
     if (!s)
         return 0;
-    if (f->response && idt_msg_has_flag (f->response, IDT_MSGFLAG_PAYLOAD)
-        && !(text = idt_msg_string (f->response)))
+    if (f->response && idt_msg_has_flag (f->response, IDT_MSGFLAG_PAYLOAD) && !(text = idt_msg_string (f->response)))
         return -1;
     *s = text;
     return 0;

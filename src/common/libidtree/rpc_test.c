@@ -26,11 +26,11 @@ static idt_t *open_or_bail (struct test_server *s)
 
 struct seen {
     int calls;
-    int errnum;    /* of the last call */
-    int sum;       /* of "i" */
-    bool reset;    /* reset the future in the callback */
-    bool destroy;  /* destroy it there */
-    bool stop;     /* stop the reactor there */
+    int errnum;   /* of the last call */
+    int sum;      /* of "i" */
+    bool reset;   /* reset the future in the callback */
+    bool destroy; /* destroy it there */
+    bool stop;    /* stop the reactor there */
 };
 
 static void seen_cb (idt_future_t *f, void *arg)
@@ -94,14 +94,13 @@ static void test_pack (idt_t *h)
     int i = 0;
     idt_future_t *f = idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "{s:s s:i}", "name", "x", "i", 7);
 
-    ok (f && idt_rpc_get_unpack (f, "{s:s s:i}", "name", &name, "i", &i) == 0
-            && strcmp (name, "x") == 0 && i == 7, "packed JSON comes back");
+    ok (f && idt_rpc_get_unpack (f, "{s:s s:i}", "name", &name, "i", &i) == 0 && strcmp (name, "x") == 0 && i == 7,
+        "packed JSON comes back");
     ok (idt_rpc_get_unpack (f, "{s:i}", "nosuch", &i) < 0 && errno == EPROTO,
         "a key that is not there fails with EPROTO");
     ok (idt_rpc_get_unpack (f, "{s:i}", "i", &i) == 0, "an answer can be unpacked again");
     idt_future_destroy (f);
-    ok (!idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "}") && errno == EINVAL,
-        "a bad format fails with EINVAL");
+    ok (!idt_rpc_pack (h, "test.echo", IDT_NODEID_ANY, 0, "}") && errno == EINVAL, "a bad format fails with EINVAL");
 }
 
 static void test_errors (idt_t *h)
@@ -112,8 +111,7 @@ static void test_errors (idt_t *h)
     ok (f && idt_rpc_get (f, NULL) < 0 && errno == EACCES, "an error of the answer is errno");
     ok (idt_future_wait (f, -1) == 0, "for idt_future_wait it is an answer");
     ok (strcmp (idt_future_error (f), "no way") == 0, "its text is idt_future_error");
-    ok (idt_rpc_get_msg (f) && idt_msg_errnum (idt_rpc_get_msg (f)) == EACCES,
-        "its message is there");
+    ok (idt_rpc_get_msg (f) && idt_msg_errnum (idt_rpc_get_msg (f)) == EACCES, "its message is there");
     idt_future_destroy (f);
     f = idt_rpc (h, "test.error", "{\"errnum\":13}", IDT_NODEID_ANY, 0);
     ok (f && idt_rpc_get (f, NULL) < 0 && strcmp (idt_future_error (f), strerror (EACCES)) == 0,
@@ -126,8 +124,7 @@ static void test_errors (idt_t *h)
     char topic[IDT_MSG_MAX_TOPIC + 2];
     memset (topic, 'x', sizeof (topic) - 1);
     topic[sizeof (topic) - 1] = '\0';
-    ok (!idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0) && errno == EINVAL,
-        "a topic has a limit (EINVAL)");
+    ok (!idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0) && errno == EINVAL, "a topic has a limit (EINVAL)");
 }
 
 static void test_large (idt_t *h)
@@ -136,13 +133,11 @@ static void test_large (idt_t *h)
     size_t size;
     idt_future_t *f = idt_rpc (h, "test.answer", "{\"n\":20000000}", IDT_NODEID_ANY, 0);
 
-    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000,
-        "an answer of 20 MB arrives");
+    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000, "an answer of 20 MB arrives");
     idt_future_destroy (f);
     char *big = calloc (1, 20000000);
     f = idt_rpc_raw (h, "test.echo", big, 20000000, IDT_NODEID_ANY, 0);
-    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000,
-        "and one goes there and back");
+    ok (f && idt_rpc_get_raw (f, &data, &size) == 0 && size == 20000000, "and one goes there and back");
     idt_future_destroy (f);
     f = idt_rpc_raw (h, "test.echo", big, 20000000, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
     ok (f && idt_flush (h) == 0, "idt_flush writes all of it");
@@ -155,8 +150,7 @@ static void test_noresponse (idt_t *h)
     idt_future_t *f = idt_rpc (h, "test.never", NULL, IDT_NODEID_ANY, IDT_RPC_NORESPONSE);
     struct seen seen = { .destroy = true };
 
-    ok (f && idt_future_is_ready (f),
-        "a future with NORESPONSE is ready when the request was sent");
+    ok (f && idt_future_is_ready (f), "a future with NORESPONSE is ready when the request was sent");
     ok (idt_rpc_get (f, NULL) == 0 && !idt_rpc_get_msg (f), "it has a result without a message");
     ok (idt_rpc_get_raw (f, NULL, NULL) < 0 && errno == EPROTO, "but no bytes");
     ok (idt_future_then (f, -1, seen_cb, &seen) == 0 && seen.calls == 0,
@@ -244,11 +238,9 @@ static void test_stream (idt_t *h)
         n++;
         idt_future_reset (f);
     }
-    ok (errno == ENODATA && n == 100,
-        "a stream gives its answers one after the other, then ENODATA");
+    ok (errno == ENODATA && n == 100, "a stream gives its answers one after the other, then ENODATA");
     idt_future_reset (f);
-    ok (idt_future_is_ready (f) && idt_future_errnum (f) == ENODATA,
-        "reset after the end changes nothing");
+    ok (idt_future_is_ready (f) && idt_future_errnum (f) == ENODATA, "reset after the end changes nothing");
     idt_future_destroy (f);
 
     struct seen seen = { .reset = true };
@@ -286,8 +278,7 @@ static void test_timeouts (idt_t *h)
     idt_future_t *f = idt_rpc (h, "test.hold", "late", IDT_NODEID_ANY, 0);
     idt_future_t *g;
 
-    ok (idt_future_wait (f, 0) < 0 && errno == ETIMEDOUT,
-        "waiting 0 ms for what never comes: ETIMEDOUT");
+    ok (idt_future_wait (f, 0) < 0 && errno == ETIMEDOUT, "waiting 0 ms for what never comes: ETIMEDOUT");
     ok (idt_future_wait (f, 5.5) < 0 && errno == ETIMEDOUT, "so does waiting longer");
     g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
     ok (idt_rpc_get (f, &s) == 0 && strcmp (s, "late") == 0, "the answer can still be waited for");
@@ -299,8 +290,7 @@ static void test_timeouts (idt_t *h)
     ok (run (h) == 0 && seen.calls == 1 && seen.errnum == ETIMEDOUT,
         "a callback is made with ETIMEDOUT when the time is up");
     g = idt_rpc (h, "test.release", NULL, IDT_NODEID_ANY, 0);
-    ok (idt_rpc_get (g, NULL) == 0 && run (h) == 0 && seen.calls == 1,
-        "the late answer is dropped");
+    ok (idt_rpc_get (g, NULL) == 0 && run (h) == 0 && seen.calls == 1, "the late answer is dropped");
     idt_future_destroy (f);
     idt_future_destroy (g);
 
@@ -325,8 +315,7 @@ static void test_timeouts (idt_t *h)
     idt_future_then (f, 0, seen_cb, &met);
     g = idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0);
     idt_rpc_get (g, NULL); /* the answer to f was read by now */
-    ok (run (h) == 0 && met.calls == 1 && met.errnum == 0,
-        "an answer that was read beats the timer");
+    ok (run (h) == 0 && met.calls == 1 && met.errnum == 0, "an answer that was read beats the timer");
     idt_future_destroy (f);
     idt_future_destroy (g);
 
@@ -381,8 +370,7 @@ static void test_many_async (idt_t *h)
     }
     idt_future_t *g = idt_rpc (h, "test.release", "{\"i\":0}", IDT_NODEID_ANY, 0);
     idt_future_then (g, -1, seen_cb, &seen);
-    ok (run (h) == 0 && seen.calls == sent + 1 && seen.sum == MANY,
-        "%d callbacks are made, each once", MANY);
+    ok (run (h) == 0 && seen.calls == sent + 1 && seen.sum == MANY, "%d callbacks are made, each once", MANY);
 }
 
 /* --- the loss of the connection ------------------------------------------------------------- */
@@ -413,14 +401,12 @@ static void test_lost (struct test_server *s, const char *topic, int errnum)
     struct seen fine = { 0 };
     idt_future_then (good, -1, seen_cb, &fine);
     last = idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0);
-    ok (idt_future_wait (last, -1) < 0 && errno == errnum, "%s: waiting ends with %s", topic,
-        strerror (errnum));
+    ok (idt_future_wait (last, -1) < 0 && errno == errnum, "%s: waiting ends with %s", topic, strerror (errnum));
     for (int i = 0; i < n; i++)
         failed += idt_future_is_ready (waiting[i]) && idt_future_errnum (waiting[i]) == errnum;
     ok (failed == n, "all others that wait have ended too");
     ok (seen.calls == 0 && lost.calls == 0, "no callback was made yet");
-    ok (!idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0) && errno == errnum,
-        "a new request fails");
+    ok (!idt_rpc (h, "test.echo", NULL, IDT_NODEID_ANY, 0) && errno == errnum, "a new request fails");
     ok (run (h) == 0 && seen.calls == n && seen.errnum == errnum,
         "the reactor makes the callbacks, each once, then ends");
     ok (fine.calls == 1 && fine.errnum == 0, "an answer that came before the loss is no error");
@@ -447,8 +433,7 @@ static void test_lost_later (struct test_server *s)
     idt_future_then (f, -1, seen_cb, &seen);
     idt_rpc_get (g, NULL);
     idt_future_destroy (g);
-    wait_until (seen.calls > 0)
-        idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
+    wait_until (seen.calls > 0) idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_ONCE);
     g = idt_rpc (h, "test.close", NULL, IDT_NODEID_ANY, 0);
     ok (idt_rpc_get (g, NULL) < 0 && run (h) == 0 && seen.calls == 1 && seen.errnum == 0,
         "a stream with an answer that was not taken does not hear of the loss yet");

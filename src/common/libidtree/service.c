@@ -31,8 +31,8 @@ static bool topic_matches (const char *pattern, const char *topic)
     return strcmp (pattern, topic) == 0;
 }
 
-static const struct idt_handler_spec *find_row (const struct idt_handler_spec *rows,
-                                                const idt_msg_t *msg, const char *topic)
+static const struct idt_handler_spec *find_row (const struct idt_handler_spec *rows, const idt_msg_t *msg,
+                                                const char *topic)
 {
     for (; rows->topic; rows++) {
         if ((rows->type & idt_msg_type (msg)) && topic_matches (rows->topic, topic))
@@ -52,8 +52,7 @@ static const char *own_method (const idt_t *h, const idt_msg_t *msg, const char 
 }
 
 /* The row that takes a message, and the 'arg' of its table.  NULL: none. */
-static const struct idt_handler_spec *find_handler (const idt_t *h, const idt_msg_t *msg,
-                                                    void **arg)
+static const struct idt_handler_spec *find_handler (const idt_t *h, const idt_msg_t *msg, void **arg)
 {
     const char *topic = idt_msg_topic (msg) ? idt_msg_topic (msg) : "";
     struct handler_table *table;
@@ -122,8 +121,8 @@ static void refuse_long (idt_t *h, const struct idt_handler_spec *row, const idt
 {
     char text[IDT_MSG_MAX_TOPIC + 160];
 
-    snprintf (text, sizeof (text), "a JSON text of %zu bytes is too long for %s: the limit is %zu (broker.max-json)", size,
-              row->topic, text_limit (h, row));
+    snprintf (text, sizeof (text), "a JSON text of %zu bytes is too long for %s: the limit is %zu (broker.max-json)",
+              size, row->topic, text_limit (h, row));
     (void)idt_respond_error (h, msg, EMSGSIZE, text);
 }
 

@@ -26,7 +26,8 @@ uint8_t *msg_part_put (uint8_t *p, const void *data, size_t size)
 {
     if (size < 255) {
         *p++ = size;
-    } else {
+    }
+    else {
         *p++ = 255;
         be32_put (p, size);
         p += 4;

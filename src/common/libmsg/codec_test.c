@@ -127,8 +127,7 @@ static bool recorded_strings_match (json_t *m, const idt_msg_t *msg)
         return false;
     if (idt_msg_payload (msg, &data, &size) < 0)
         return !payload;
-    return payload && size == json_string_length (payload)
-           && memcmp (data, json_string_value (payload), size) == 0;
+    return payload && size == json_string_length (payload) && memcmp (data, json_string_value (payload), size) == 0;
 }
 
 static bool recorded_numbers_match (json_t *m, const idt_msg_t *msg)
@@ -136,8 +135,7 @@ static bool recorded_numbers_match (json_t *m, const idt_msg_t *msg)
     struct idt_cred cred = idt_msg_cred (msg);
 
     return vector_type (json_string_value (json_object_get (m, "type"))) == idt_msg_type (msg)
-           && (int)vector_int (m, "flags", 0) == idt_msg_flags (msg)
-           && vector_int (m, "userid", 0) == cred.userid
+           && (int)vector_int (m, "flags", 0) == idt_msg_flags (msg) && vector_int (m, "userid", 0) == cred.userid
            && vector_int (m, "rolemask", 0) == cred.rolemask;
 }
 
@@ -170,8 +168,8 @@ static void test_recorded (void)
 
         json_array_foreach (messages, j, m)
             good += recorded_message_holds (m);
-        ok (good == json_array_size (messages), "%zu messages of 'flux %s' decode and encode again",
-            good, json_string_value (json_array_get (args, 1)));
+        ok (good == json_array_size (messages), "%zu messages of 'flux %s' decode and encode again", good,
+            json_string_value (json_array_get (args, 1)));
     }
     json_decref (commands);
 }
@@ -235,7 +233,8 @@ static void add_part (struct frame *f, const void *data, size_t size)
 
     if (size >= 255) {
         add_long_part (f, data, size);
-    } else {
+    }
+    else {
         add_bytes (f, &head, 1);
         add_bytes (f, data, size);
     }
@@ -297,7 +296,7 @@ static void test_lying_sizes (void)
         { "\xff", 1 },
         { "\xfe", 1 },
         { "\x24", 1 },
-        { "\x15", 1 }, /* as long as the header with its size */
+        { "\x15", 1 },                                     /* as long as the header with its size */
         { "\x24uuuuuuuu-uuuu-uuuu-uuuu-uuuuuuuuuuu", 36 }, /* a byte is missing */
     };
 
@@ -440,8 +439,7 @@ static void test_small_world (void)
                 bad += !word_holds (word, len, content[i]);
             words++;
         } while (next_word (word, len));
-        ok (bad == 0, "all %d sequences of %d parts, with all flags, are judged by the rules",
-            words, len);
+        ok (bad == 0, "all %d sequences of %d parts, with all flags, are judged by the rules", words, len);
     }
 }
 

@@ -357,8 +357,7 @@ static void test_linear_input (void)
         msg_stream_feed (s, piece, sizeof (piece));
         fed += sizeof (piece);
     } while (!msg_stream_next (s, NULL) && errno == EAGAIN);
-    ok (fed >= (4 << 20) && copied / fed <= 4,
-        "each byte of a long frame is copied at most 4 times");
+    ok (fed >= (4 << 20) && copied / fed <= 4, "each byte of a long frame is copied at most 4 times");
     diag ("%zu bytes were fed, %zu copied", fed, copied);
     msg_stream_destroy (s);
 }
@@ -387,8 +386,7 @@ static void test_broken_send (void)
         break_at = -1u;
         ok (rc < 0 && errno == EAGAIN, "frame %u cannot be sent: EAGAIN", i);
         msg_zmq_send (dealer, NULL, msg);
-        wait_until ((got = msg_zmq_recv (router, true, 1 << 20, NULL)) || errno != EPROTO)
-            ;
+        wait_until ((got = msg_zmq_recv (router, true, 1 << 20, NULL)) || errno != EPROTO);
         ok (got && same_bytes (got, msg), "the next message comes whole");
         idt_msg_unref (got);
     }

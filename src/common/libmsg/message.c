@@ -370,8 +370,7 @@ const char *idt_msg_string (const idt_msg_t *msg)
     const char *s = msg->payload;
     size_t size = msg->payload_size;
 
-    if (!(msg->flags & IDT_MSGFLAG_PAYLOAD) || size == 0
-        || memchr (s, '\0', size) != s + size - 1) {
+    if (!(msg->flags & IDT_MSGFLAG_PAYLOAD) || size == 0 || memchr (s, '\0', size) != s + size - 1) {
         errno = EPROTO;
         return NULL;
     }

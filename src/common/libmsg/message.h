@@ -16,7 +16,7 @@
 
 #include <idtree/msg.h>
 
-#define MSG_ROUTE_ROOM 4 /* hops that a new message takes without malloc */
+#define MSG_ROUTE_ROOM 4                               /* hops that a new message takes without malloc */
 #define MSG_HEADER_PART_SIZE (1 + IDT_MSG_HEADER_SIZE) /* the header with its size byte */
 #define MSG_CONTENT_FLAGS (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_PAYLOAD | IDT_MSGFLAG_ROUTE)
 

@@ -34,8 +34,7 @@ static void test_create (void)
         idt_msg_t *msg = idt_msg_create (types[i]);
         struct idt_cred cred = idt_msg_cred (msg);
 
-        ok (idt_msg_type (msg) == types[i] && is_string (idt_msg_typestr (msg), names[i]),
-            "a %s is one", names[i]);
+        ok (idt_msg_type (msg) == types[i] && is_string (idt_msg_typestr (msg), names[i]), "a %s is one", names[i]);
         ok (idt_msg_flags (msg) == 0 && !idt_msg_topic (msg) && idt_msg_route_count (msg) == 0
                 && cred.userid == IDT_USERID_UNKNOWN && cred.rolemask == IDT_ROLE_NONE,
             "a new %s is empty and of nobody", names[i]);
@@ -89,8 +88,7 @@ static void test_flags (void)
     ok (idt_msg_flags (msg) == (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_NORESPONSE | IDT_MSGFLAG_USER1),
         "flags are set beside those of the contents");
     idt_msg_clear_flag (msg, IDT_MSGFLAG_USER1);
-    ok (idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE)
-            && !idt_msg_has_flag (msg, IDT_MSGFLAG_USER1),
+    ok (idt_msg_has_flag (msg, IDT_MSGFLAG_NORESPONSE) && !idt_msg_has_flag (msg, IDT_MSGFLAG_USER1),
         "one flag is cleared");
     idt_msg_unref (msg);
 }
@@ -104,18 +102,15 @@ static void test_topic (void)
 
     memset (longest, 't', sizeof (longest));
     longest[IDT_MSG_MAX_TOPIC + 1] = '\0';
-    ok (idt_msg_set_topic (msg, "fluid.generate") == 0
-            && is_string (idt_msg_topic (msg), "fluid.generate"),
+    ok (idt_msg_set_topic (msg, "fluid.generate") == 0 && is_string (idt_msg_topic (msg), "fluid.generate"),
         "a topic is set");
     ok (idt_msg_set_topic (msg, longest) < 0 && errno == EINVAL, "a topic too long is EINVAL");
     ok (idt_msg_set_topic (msg, "") < 0 && errno == EINVAL, "an empty topic is EINVAL");
     ok (is_string (idt_msg_topic (msg), "fluid.generate"), "after that the topic is as before");
-    ok (idt_msg_set_topic (msg, idt_msg_topic (msg) + 6) == 0
-            && is_string (idt_msg_topic (msg), "generate"),
+    ok (idt_msg_set_topic (msg, idt_msg_topic (msg) + 6) == 0 && is_string (idt_msg_topic (msg), "generate"),
         "a topic is set to a piece of itself");
     longest[IDT_MSG_MAX_TOPIC] = '\0';
-    ok (idt_msg_set_topic (msg, longest) == 0 && is_string (idt_msg_topic (msg), longest),
-        "the longest topic is set");
+    ok (idt_msg_set_topic (msg, longest) == 0 && is_string (idt_msg_topic (msg), longest), "the longest topic is set");
     ok (idt_msg_set_topic (msg, NULL) == 0 && !idt_msg_topic (msg) && idt_msg_flags (msg) == 0,
         "a topic is taken away");
     idt_msg_unref (msg);
@@ -128,21 +123,20 @@ static void test_payload (void)
     size_t size;
 
     ok (idt_msg_payload (msg, &data, &size) < 0 && errno == EPROTO, "no payload is EPROTO");
-    ok (idt_msg_set_payload (msg, "abc", 3) == 0 && idt_msg_payload (msg, &data, &size) == 0
-            && size == 3 && memcmp (data, "abc", 3) == 0,
+    ok (idt_msg_set_payload (msg, "abc", 3) == 0 && idt_msg_payload (msg, &data, &size) == 0 && size == 3
+            && memcmp (data, "abc", 3) == 0,
         "a payload is set");
-    ok (idt_msg_set_payload (msg, (char *)data + 1, 2) == 0
-            && idt_msg_payload (msg, &data, &size) == 0 && size == 2 && memcmp (data, "bc", 2) == 0,
+    ok (idt_msg_set_payload (msg, (char *)data + 1, 2) == 0 && idt_msg_payload (msg, &data, &size) == 0 && size == 2
+            && memcmp (data, "bc", 2) == 0,
         "a payload is set to a piece of itself");
     ok (idt_msg_payload (msg, NULL, NULL) == 0, "one may ask only whether there is a payload");
-    ok (idt_msg_set_payload (msg, "", 0) == 0 && idt_msg_payload (msg, &data, &size) == 0
-            && size == 0 && idt_msg_has_flag (msg, IDT_MSGFLAG_PAYLOAD),
+    ok (idt_msg_set_payload (msg, "", 0) == 0 && idt_msg_payload (msg, &data, &size) == 0 && size == 0
+            && idt_msg_has_flag (msg, IDT_MSGFLAG_PAYLOAD),
         "an empty payload is one");
     ok (!idt_msg_alloc_payload (msg, (size_t)IDT_MSG_MAX_PAYLOAD + 1) && errno == EOVERFLOW
             && idt_msg_payload (msg, NULL, &size) == 0 && size == 0,
         "a payload over the limit is EOVERFLOW and changes nothing");
-    ok (idt_msg_set_payload (msg, NULL, 5) == 0 && idt_msg_payload (msg, NULL, &size) < 0
-            && idt_msg_flags (msg) == 0,
+    ok (idt_msg_set_payload (msg, NULL, 5) == 0 && idt_msg_payload (msg, NULL, &size) < 0 && idt_msg_flags (msg) == 0,
         "a payload is taken away");
     idt_msg_unref (msg);
 }
@@ -176,23 +170,19 @@ static void test_routes (void)
         "a new message has no routes");
     idt_msg_route_pop (msg);
     ok (!idt_msg_has_flag (msg, IDT_MSGFLAG_ROUTE), "popping from nothing leaves nothing");
-    ok (idt_msg_route_push (msg, "x") < 0 && errno == EINVAL
-            && idt_msg_route_push (msg, UUID ("a") "x") < 0 && errno == EINVAL
-            && idt_msg_flags (msg) == 0,
+    ok (idt_msg_route_push (msg, "x") < 0 && errno == EINVAL && idt_msg_route_push (msg, UUID ("a") "x") < 0
+            && errno == EINVAL && idt_msg_flags (msg) == 0,
         "a route that has not 36 characters is EINVAL");
     idt_msg_route_push (msg, uuid_a);
     idt_msg_route_push (msg, uuid_b);
-    ok (is_string (idt_msg_route_newest (msg), uuid_b)
-            && is_string (idt_msg_route_oldest (msg), uuid_a)
-            && is_string (idt_msg_route_at (msg, 0), uuid_b)
-            && is_string (idt_msg_route_at (msg, 1), uuid_a) && !idt_msg_route_at (msg, 2),
+    ok (is_string (idt_msg_route_newest (msg), uuid_b) && is_string (idt_msg_route_oldest (msg), uuid_a)
+            && is_string (idt_msg_route_at (msg, 0), uuid_b) && is_string (idt_msg_route_at (msg, 1), uuid_a)
+            && !idt_msg_route_at (msg, 2),
         "the last that was pushed is the newest");
     idt_msg_route_pop (msg);
-    ok (idt_msg_route_count (msg) == 1 && is_string (idt_msg_route_newest (msg), uuid_a),
-        "popping drops the newest");
+    ok (idt_msg_route_count (msg) == 1 && is_string (idt_msg_route_newest (msg), uuid_a), "popping drops the newest");
     idt_msg_route_clear (msg);
-    ok (idt_msg_route_count (msg) == 0 && idt_msg_has_flag (msg, IDT_MSGFLAG_ROUTE),
-        "clearing leaves an empty stack");
+    ok (idt_msg_route_count (msg) == 0 && idt_msg_has_flag (msg, IDT_MSGFLAG_ROUTE), "clearing leaves an empty stack");
     idt_msg_unref (msg);
 }
 
@@ -203,8 +193,7 @@ static void test_route_limit (void)
 
     for (int i = 1; i < IDT_MSG_MAX_ROUTES; i++)
         good = good && idt_msg_route_push (msg, idt_msg_route_oldest (msg)) == 0;
-    ok (good && idt_msg_route_count (msg) == IDT_MSG_MAX_ROUTES
-            && is_string (idt_msg_route_newest (msg), uuid_a),
+    ok (good && idt_msg_route_count (msg) == IDT_MSG_MAX_ROUTES && is_string (idt_msg_route_newest (msg), uuid_a),
         "%d routes are pushed, each a copy of one on the stack", IDT_MSG_MAX_ROUTES);
     ok (idt_msg_route_push (msg, uuid_b) < 0 && errno == EOVERFLOW, "one more is EOVERFLOW");
     idt_msg_route_pop (msg);
@@ -236,15 +225,13 @@ static void test_copy (void)
     idt_msg_t *bare = idt_msg_copy (msg, false);
 
     ok (same_message (msg, cpy), "a copy is the same");
-    ok (!same_message (msg, bare) && !idt_msg_has_flag (bare, IDT_MSGFLAG_PAYLOAD),
-        "a copy without payload has none");
+    ok (!same_message (msg, bare) && !idt_msg_has_flag (bare, IDT_MSGFLAG_PAYLOAD), "a copy without payload has none");
     idt_msg_set_payload (msg, NULL, 0);
     ok (same_message (msg, bare), "else it is the same");
     idt_msg_unref (msg);
     idt_msg_route_push (cpy, uuid_c);
     ok (is_string (idt_msg_string (cpy), "{}") && is_string (idt_msg_topic (cpy), "a.b")
-            && is_string (idt_msg_route_oldest (cpy), uuid_a)
-            && is_string (idt_msg_route_newest (cpy), uuid_c),
+            && is_string (idt_msg_route_oldest (cpy), uuid_a) && is_string (idt_msg_route_newest (cpy), uuid_c),
         "a copy lives longer and goes its own way");
     idt_msg_unref (cpy);
     idt_msg_unref (bare);
@@ -259,14 +246,11 @@ static void test_respond (void)
     idt_msg_unref (request);
     ok (idt_msg_type (response) == IDT_MSGTYPE_RESPONSE && idt_msg_errnum (response) == ENOENT
             && idt_msg_matchtag (response) == 4 && is_string (idt_msg_topic (response), "a.b")
-            && idt_msg_route_count (response) == 2
-            && is_string (idt_msg_route_newest (response), uuid_b),
+            && idt_msg_route_count (response) == 2 && is_string (idt_msg_route_newest (response), uuid_b),
         "a response has topic, matchtag and routes of its request");
-    ok (idt_msg_flags (response)
-            == (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_ROUTE | IDT_MSGFLAG_STREAMING),
+    ok (idt_msg_flags (response) == (IDT_MSGFLAG_TOPIC | IDT_MSGFLAG_ROUTE | IDT_MSGFLAG_STREAMING),
         "a response has the STREAMING flag of its request and no payload");
-    ok (cred.userid == IDT_USERID_UNKNOWN && cred.rolemask == IDT_ROLE_NONE,
-        "a response is of nobody");
+    ok (cred.userid == IDT_USERID_UNKNOWN && cred.rolemask == IDT_ROLE_NONE, "a response is of nobody");
     ok (!idt_msg_respond (response, 0) && errno == EPROTO, "no response to a response (EPROTO)");
     idt_msg_unref (response);
 }
@@ -336,10 +320,12 @@ static void step_routes (struct model *model, idt_msg_t *msg, uint64_t *rnd)
         idt_msg_route_clear (msg);
         model->route_count = 0;
         model->has_routes = true;
-    } else if (what < 3) {
+    }
+    else if (what < 3) {
         idt_msg_route_pop (msg);
         model->route_count -= model->route_count > 0 ? 1 : 0;
-    } else if (model->route_count < 64) {
+    }
+    else if (model->route_count < 64) {
         char *route = model->routes[model->route_count++];
 
         snprintf (route, IDT_MSG_UUID_LEN + 1, "%036u", (unsigned)random_next (rnd));
@@ -356,10 +342,12 @@ static void step_contents (struct model *model, idt_msg_t *msg, uint64_t *rnd)
         memset (model->topic, 'a' + n % 26, n);
         model->topic[n] = '\0';
         idt_msg_set_topic (msg, n > 0 ? model->topic : NULL);
-    } else if (n % 7 == 0) {
+    }
+    else if (n % 7 == 0) {
         model->payload_size = -1;
         idt_msg_set_payload (msg, NULL, 0);
-    } else {
+    }
+    else {
         model->payload_size = n;
         memset (model->payload, n, n);
         idt_msg_set_payload (msg, model->payload, n);
@@ -370,8 +358,7 @@ static void step_contents (struct model *model, idt_msg_t *msg, uint64_t *rnd)
 static idt_msg_t *reincarnate (idt_msg_t *msg, uint64_t *rnd)
 {
     struct bytes b = message_bytes (msg);
-    idt_msg_t *next = random_next (rnd) % 2 ? idt_msg_decode (b.data, b.size)
-                                            : idt_msg_copy (msg, true);
+    idt_msg_t *next = random_next (rnd) % 2 ? idt_msg_decode (b.data, b.size) : idt_msg_copy (msg, true);
 
     free (b.data);
     idt_msg_unref (msg);

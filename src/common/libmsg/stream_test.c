@@ -91,8 +91,7 @@ static bool writes_frame (const idt_msg_t *msg, struct bytes frame)
     pair_init (&pair, MAX_MESSAGE, MAX_QUEUE);
     good = msg_stream_put (pair.a, msg) == 0 && msg_stream_queued (pair.a) == frame.size
            && msg_stream_flush (pair.a) == 0 && msg_stream_queued (pair.a) == 0
-           && read (pair.fd[1], buf, sizeof (buf)) == (ssize_t)frame.size
-           && memcmp (buf, frame.data, frame.size) == 0;
+           && read (pair.fd[1], buf, sizeof (buf)) == (ssize_t)frame.size && memcmp (buf, frame.data, frame.size) == 0;
     pair_fini (&pair);
     return good;
 }
@@ -107,9 +106,8 @@ static bool reads_cut_frame (const idt_msg_t *msg, struct bytes frame)
         idt_msg_t *read = NULL;
 
         good = msg_stream_feed (s, frame.data, cut) == 0 && is_next_error (s, EAGAIN, NULL)
-               && msg_stream_feed (s, frame.data + cut, frame.size - cut) == 0
-               && (read = msg_stream_next (s, NULL)) && same_message (read, msg)
-               && is_next_error (s, EAGAIN, NULL);
+               && msg_stream_feed (s, frame.data + cut, frame.size - cut) == 0 && (read = msg_stream_next (s, NULL))
+               && same_message (read, msg) && is_next_error (s, EAGAIN, NULL);
         idt_msg_unref (read);
     }
     msg_stream_destroy (s);
@@ -145,17 +143,14 @@ static void test_connection (void)
     bool eof = false;
 
     pair_init (&pair, MAX_MESSAGE, MAX_QUEUE);
-    ok (msg_stream_fill (pair.b, &eof) < 0 && errno == EAGAIN && !eof,
-        "filling from a quiet socket is EAGAIN");
+    ok (msg_stream_fill (pair.b, &eof) < 0 && errno == EAGAIN && !eof, "filling from a quiet socket is EAGAIN");
     ok (msg_stream_flush (pair.a) == 0, "flushing nothing is nothing");
-    ok (msg_stream_put (pair.a, msg) == 0 && msg_stream_put (pair.a, msg) == 0
-            && msg_stream_flush (pair.a) == 0,
+    ok (msg_stream_put (pair.a, msg) == 0 && msg_stream_put (pair.a, msg) == 0 && msg_stream_flush (pair.a) == 0,
         "two messages go out");
     ok (msg_stream_fill (pair.b, &eof) > 0, "one read takes both");
     for (int i = 0; i < 2; i++) {
         read = msg_stream_next (pair.b, NULL);
-        ok (read && same_message (read, msg) && is_numbered_message (read, 1),
-            "message %d comes out", i);
+        ok (read && same_message (read, msg) && is_numbered_message (read, 1), "message %d comes out", i);
         idt_msg_unref (read);
     }
     shutdown (pair.fd[0], SHUT_WR);
@@ -196,8 +191,7 @@ static void test_message_limit (void)
     struct msg_stream *s = claim (1001, 1000);
     idt_error_t error = { "" };
 
-    ok (is_next_error (s, EMSGSIZE, &error) && strstr (error.text, "1001")
-            && strstr (error.text, "1000"),
+    ok (is_next_error (s, EMSGSIZE, &error) && strstr (error.text, "1001") && strstr (error.text, "1000"),
         "a frame over the limit is EMSGSIZE before it has come: %s", error.text);
     ok (is_next_error (s, EMSGSIZE, NULL), "and again, without asking for the text");
     msg_stream_destroy (s);
@@ -259,8 +253,8 @@ static void test_queue_limit (void)
         ok (msg_stream_put (s, msg) == 0, "message %d fits in the queue", i);
     ok (msg_stream_put (s, msg) < 0 && errno == ENOBUFS && msg_stream_queued (s) == 3 * size,
         "one more is ENOBUFS and is not added");
-    ok (msg_stream_put (less, msg) == 0 && msg_stream_put (less, msg) == 0
-            && msg_stream_put (less, msg) < 0 && errno == ENOBUFS,
+    ok (msg_stream_put (less, msg) == 0 && msg_stream_put (less, msg) == 0 && msg_stream_put (less, msg) < 0
+            && errno == ENOBUFS,
         "a queue that is a byte too short for three takes two");
     ok (msg_stream_put (tiny, msg) < 0 && errno == ENOBUFS && msg_stream_queued (tiny) == 0,
         "a message larger than the whole queue is ENOBUFS");
@@ -299,9 +293,10 @@ static void test_full_socket (void)
         msg = numbered_message (sent, 5000 + sent);
     } while (msg_stream_put (pair.a, msg) == 0 && ++sent);
     idt_msg_unref (msg);
-    ok (msg_stream_flush (pair.a) == 1 && msg_stream_queued (pair.a) > 0,
-        "a full socket takes a part of %u messages", sent);
-    wait_until (msg_stream_queued (pair.a) == 0) {
+    ok (msg_stream_flush (pair.a) == 1 && msg_stream_queued (pair.a) > 0, "a full socket takes a part of %u messages",
+        sent);
+    wait_until (msg_stream_queued (pair.a) == 0)
+    {
         msg_stream_fill (pair.b, &eof);
         got += take_numbered (pair.b, got, &good);
         msg_stream_flush (pair.a);
@@ -321,7 +316,8 @@ static void test_large_message (void)
 
     pair_init (&pair, MAX_MESSAGE, MAX_QUEUE);
     msg_stream_put (pair.a, msg);
-    wait_until (got > 0) {
+    wait_until (got > 0)
+    {
         msg_stream_flush (pair.a);
         msg_stream_fill (pair.b, &eof);
         got = take_numbered (pair.b, 0, &good);

@@ -84,9 +84,7 @@ static void vector_set_numbers (idt_msg_t *msg, json_t *fields)
         idt_msg_set_seq (msg, vector_int (fields, "sequence", 0));
         break;
     default:
-        idt_msg_set_control (msg,
-                             vector_int (fields, "control_type", 0),
-                             vector_int (fields, "status", 0));
+        idt_msg_set_control (msg, vector_int (fields, "control_type", 0), vector_int (fields, "status", 0));
     }
 }
 
@@ -100,9 +98,11 @@ static void vector_set_payload (idt_msg_t *msg, json_t *fields)
 
         memset (p, 'x', 299);
         p[299] = '\0';
-    } else if (raw) {
+    }
+    else if (raw) {
         idt_msg_set_payload (msg, json_string_value (raw), json_string_length (raw));
-    } else if (payload) {
+    }
+    else if (payload) {
         idt_msg_set_payload (msg, json_string_value (payload), json_string_length (payload));
     }
 }
@@ -125,11 +125,10 @@ __attribute__ ((unused)) static idt_msg_t *vector_message (json_t *fields)
     const char *type = json_string_value (json_object_get (fields, "type"));
     idt_msg_t *msg = idt_msg_create (vector_type (type));
 
-    idt_msg_set_cred (msg,
-                      (struct idt_cred){
-                          .userid = vector_int (fields, "userid", IDT_USERID_UNKNOWN),
-                          .rolemask = vector_int (fields, "rolemask", IDT_ROLE_NONE),
-                      });
+    idt_msg_set_cred (msg, (struct idt_cred){
+                               .userid = vector_int (fields, "userid", IDT_USERID_UNKNOWN),
+                               .rolemask = vector_int (fields, "rolemask", IDT_ROLE_NONE),
+                           });
     vector_set_numbers (msg, fields);
     vector_set_routes (msg, fields);
     idt_msg_set_topic (msg, json_string_value (json_object_get (fields, "topic")));
@@ -182,17 +181,15 @@ __attribute__ ((unused)) static bool same_message (const idt_msg_t *a, const idt
     const char *ta = idt_msg_topic (a), *tb = idt_msg_topic (b);
     struct idt_cred ca = idt_msg_cred (a), cb = idt_msg_cred (b);
 
-    if (idt_msg_type (a) != idt_msg_type (b) || idt_msg_flags (a) != idt_msg_flags (b)
-        || ca.userid != cb.userid || ca.rolemask != cb.rolemask || !ta != !tb
-        || (ta && strcmp (ta, tb) != 0) || !same_routes (a, b) || !same_payload (a, b))
+    if (idt_msg_type (a) != idt_msg_type (b) || idt_msg_flags (a) != idt_msg_flags (b) || ca.userid != cb.userid
+        || ca.rolemask != cb.rolemask || !ta != !tb || (ta && strcmp (ta, tb) != 0) || !same_routes (a, b)
+        || !same_payload (a, b))
         return false;
     switch (idt_msg_type (a)) {
     case IDT_MSGTYPE_REQUEST:
-        return idt_msg_nodeid (a) == idt_msg_nodeid (b)
-               && idt_msg_matchtag (a) == idt_msg_matchtag (b);
+        return idt_msg_nodeid (a) == idt_msg_nodeid (b) && idt_msg_matchtag (a) == idt_msg_matchtag (b);
     case IDT_MSGTYPE_RESPONSE:
-        return idt_msg_errnum (a) == idt_msg_errnum (b)
-               && idt_msg_matchtag (a) == idt_msg_matchtag (b);
+        return idt_msg_errnum (a) == idt_msg_errnum (b) && idt_msg_matchtag (a) == idt_msg_matchtag (b);
     case IDT_MSGTYPE_EVENT:
         return idt_msg_seq (a) == idt_msg_seq (b);
     default:

@@ -118,17 +118,16 @@ static const char *read_line (struct pmi_client *c, int64_t deadline_ms)
 static int failed (struct pmi_client *c, const char *what, idt_error_t *errp)
 {
     return errprintf (errp, "PMI %s of rank %d of %d: %s", what, c->rank, c->size,
-                      errno == EPROTO ? "the server's answer makes no sense"
+                      errno == EPROTO       ? "the server's answer makes no sense"
                       : errno == ECONNRESET ? "the server closed the connection"
-                      : errno == ETIMEDOUT ? "the server does not answer"
-                                           : strerror (errno));
+                      : errno == ETIMEDOUT  ? "the server does not answer"
+                                            : strerror (errno));
 }
 
 /* Send 'request' (its line without the newline) and return the answer's line, whose cmd must be
  * 'answer'.
  */
-static const char *ask (struct pmi_client *c, int timeout_ms, const char *request,
-                        const char *answer)
+static const char *ask (struct pmi_client *c, int timeout_ms, const char *request, const char *answer)
 {
     int64_t deadline_ms = now_ms () + timeout_ms;
     char out[PMI_LINE_MAX];
@@ -161,13 +160,11 @@ static int say_hello (struct pmi_client *c, idt_error_t *errp)
     const char *line;
     int version;
 
-    if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=init pmi_version=1 pmi_subversion=1",
-                      "response_to_init")))
+    if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")))
         return failed (c, "init", errp);
     if (pmi_word_int (line, "pmi_version", &version) < 0 || version != 1 || result (line) != 0) {
         errno = EPROTO;
-        return errprintf (errp, "PMI init of rank %d: the server does not speak version 1",
-                          c->rank);
+        return errprintf (errp, "PMI init of rank %d: the server does not speak version 1", c->rank);
     }
     return 0;
 }
@@ -178,9 +175,8 @@ static int ask_limits (struct pmi_client *c, idt_error_t *errp)
 
     if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=get_maxes", "maxes")))
         return failed (c, "get_maxes", errp);
-    if (pmi_word_int (line, "keylen_max", &c->keylen_max) < 0
-        || pmi_word_int (line, "vallen_max", &c->vallen_max) < 0 || c->keylen_max < 1
-        || c->vallen_max < 1) {
+    if (pmi_word_int (line, "keylen_max", &c->keylen_max) < 0 || pmi_word_int (line, "vallen_max", &c->vallen_max) < 0
+        || c->keylen_max < 1 || c->vallen_max < 1) {
         errno = EPROTO;
         return failed (c, "get_maxes", errp);
     }
@@ -193,8 +189,7 @@ static int ask_kvsname (struct pmi_client *c, idt_error_t *errp)
 
     if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=get_my_kvsname", "my_kvsname")))
         return failed (c, "get_my_kvsname", errp);
-    if (pmi_word (line, "kvsname", c->kvsname, sizeof (c->kvsname)) < 0
-        || !pmi_key_valid (c->kvsname)) {
+    if (pmi_word (line, "kvsname", c->kvsname, sizeof (c->kvsname)) < 0 || !pmi_key_valid (c->kvsname)) {
         errno = EPROTO;
         return failed (c, "get_my_kvsname", errp);
     }
@@ -206,8 +201,7 @@ static int check_key (struct pmi_client *c, const char *key, idt_error_t *errp)
     if (pmi_key_valid (key) && strlen (key) < (size_t)c->keylen_max)
         return 0;
     errno = EINVAL;
-    return errprintf (errp, "PMI key '%s' is empty, holds blanks or '=', or has %d bytes or more",
-                      key, c->keylen_max);
+    return errprintf (errp, "PMI key '%s' is empty, holds blanks or '=', or has %d bytes or more", key, c->keylen_max);
 }
 
 static int check_value (struct pmi_client *c, const char *key, const char *value, idt_error_t *errp)
@@ -215,8 +209,7 @@ static int check_value (struct pmi_client *c, const char *key, const char *value
     if (pmi_value_valid (value) && strlen (value) < (size_t)c->vallen_max)
         return 0;
     errno = EINVAL;
-    return errprintf (errp, "PMI value of key '%s' holds a newline or has %d bytes or more", key,
-                      c->vallen_max);
+    return errprintf (errp, "PMI value of key '%s' holds a newline or has %d bytes or more", key, c->vallen_max);
 }
 
 void pmi_client_destroy (struct pmi_client *c)
@@ -266,8 +259,7 @@ int pmi_client_put (struct pmi_client *c, const char *key, const char *value, id
 
     if (check_key (c, key, errp) < 0 || check_value (c, key, value, errp) < 0)
         return -1;
-    snprintf (request, sizeof (request), "cmd=put kvsname=%s key=%s value=%s", c->kvsname, key,
-              value);
+    snprintf (request, sizeof (request), "cmd=put kvsname=%s key=%s value=%s", c->kvsname, key, value);
     if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, request, "put_result")))
         return failed (c, "put", errp);
     if (result (line) != 0) {
@@ -284,8 +276,7 @@ int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp)
     return 0;
 }
 
-int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t size,
-                    idt_error_t *errp)
+int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t size, idt_error_t *errp)
 {
     char request[PMI_LINE_MAX];
     const char *line;

@@ -47,8 +47,7 @@ int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp);
  *   ENOENT     the server has no such key
  *   EOVERFLOW  'size' is too small
  */
-int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t size,
-                    idt_error_t *errp);
+int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t size, idt_error_t *errp);
 
 /* Tell the server that this rank is done with PMI; idtree's launcher takes it as "I am up". */
 int pmi_client_finalize (struct pmi_client *c, idt_error_t *errp);

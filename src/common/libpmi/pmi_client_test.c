@@ -80,20 +80,15 @@ static bool refused (int errnum, const char *word, const char *const *answers)
 static void test_refusals (void)
 {
     ok (refused (EPROTO, "init of rank 3 of 4", SCRIPT ("what?\n")), "EPROTO: no answer to init");
-    ok (refused (EPROTO, "version 1", SCRIPT ("cmd=response_to_init pmi_version=2 rc=0\n")),
-        "EPROTO: another version");
-    ok (refused (EPROTO, "version 1", SCRIPT ("cmd=response_to_init pmi_version=1 rc=-1\n")),
-        "EPROTO: init failed");
-    ok (refused (EPROTO, "get_maxes", SCRIPT (HELLO, "cmd=maxes keylen_max=64\n")),
-        "EPROTO: a limit is missing");
+    ok (refused (EPROTO, "version 1", SCRIPT ("cmd=response_to_init pmi_version=2 rc=0\n")), "EPROTO: another version");
+    ok (refused (EPROTO, "version 1", SCRIPT ("cmd=response_to_init pmi_version=1 rc=-1\n")), "EPROTO: init failed");
+    ok (refused (EPROTO, "get_maxes", SCRIPT (HELLO, "cmd=maxes keylen_max=64\n")), "EPROTO: a limit is missing");
     ok (refused (EPROTO, "get_maxes", SCRIPT (HELLO, "cmd=maxes keylen_max=0 vallen_max=1\n")),
         "EPROTO: a limit is nonsense");
-    ok (refused (EPROTO, "get_my_kvsname", SCRIPT (HELLO, MAXES, "cmd=my_kvsname\n")),
-        "EPROTO: no name");
+    ok (refused (EPROTO, "get_my_kvsname", SCRIPT (HELLO, MAXES, "cmd=my_kvsname\n")), "EPROTO: no name");
     ok (refused (EPROTO, "init", SCRIPT (HELLO MAXES)), "EPROTO: answers that nobody asked for");
     ok (refused (ECONNRESET, "closed", SCRIPT (HELLO)), "ECONNRESET: the server goes away");
-    ok (refused (ECONNRESET, "closed", SCRIPT (HELLO, "cmd=maxes key")),
-        "ECONNRESET: also in the middle of a line");
+    ok (refused (ECONNRESET, "closed", SCRIPT (HELLO, "cmd=maxes key")), "ECONNRESET: also in the middle of a line");
     idt_error_t error;
     ok (!pmi_client_create (-1, 0, 1, &error) && errno == EBADF && strstr (error.text, "PMI_FD -1"),
         "EBADF: PMI_FD is not open");
@@ -106,8 +101,8 @@ static void test_results (void)
     pid_t pid = start_script (SCRIPT (HELLO, MAXES, NAME, "cmd=put_result rc=-1 msg=no\n",
                                       "cmd=get_result rc=-1 msg=no value=unknown\n",
                                       "cmd=get_result rc=0 value=longer than 8\n",
-                                      "cmd=get_result rc=0 msg=success value=a b\n",
-                                      "cmd=barrier_out\n", "cmd=get_result rc=0\n"),
+                                      "cmd=get_result rc=0 msg=success value=a b\n", "cmd=barrier_out\n",
+                                      "cmd=get_result rc=0\n"),
                               &fd);
     struct pmi_client *c = pmi_client_create (fd, 0, 1, NULL);
 
@@ -116,25 +111,20 @@ static void test_results (void)
     memset (key, 'k', sizeof (key));
     memset (value, 'v', sizeof (value));
     key[64] = value[100] = '\0';
-    ok (pmi_client_put (c, key, "v", NULL) < 0 && errno == EINVAL
-            && pmi_client_put (c, "k", value, NULL) < 0 && errno == EINVAL
-            && pmi_client_get (c, key, buf, sizeof (buf), NULL) < 0 && errno == EINVAL,
+    ok (pmi_client_put (c, key, "v", NULL) < 0 && errno == EINVAL && pmi_client_put (c, "k", value, NULL) < 0
+            && errno == EINVAL && pmi_client_get (c, key, buf, sizeof (buf), NULL) < 0 && errno == EINVAL,
         "EINVAL: above the server's own limits");
-    ok (pmi_client_put (c, "a b", "v", NULL) < 0 && errno == EINVAL
-            && pmi_client_put (c, "k", "v\nw", NULL) < 0 && errno == EINVAL,
+    ok (pmi_client_put (c, "a b", "v", NULL) < 0 && errno == EINVAL && pmi_client_put (c, "k", "v\nw", NULL) < 0
+            && errno == EINVAL,
         "EINVAL: what the wire can't carry");
     ok (pmi_client_put (c, "k", "v", NULL) < 0 && errno == EEXIST, "EEXIST: a put is refused");
-    ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == ENOENT
-            && !strcmp (buf, "same"),
+    ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == ENOENT && !strcmp (buf, "same"),
         "ENOENT: no such key");
-    ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == EOVERFLOW
-            && !strcmp (buf, "same"),
+    ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == EOVERFLOW && !strcmp (buf, "same"),
         "EOVERFLOW: the buffer is too small");
-    ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) == 0 && !strcmp (buf, "a b"),
-        "a value may hold blanks");
+    ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) == 0 && !strcmp (buf, "a b"), "a value may hold blanks");
     ok (pmi_client_barrier (c, NULL) == 0, "an answer without rc is a success");
-    ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == EPROTO,
-        "EPROTO: a success without a value");
+    ok (pmi_client_get (c, "k", buf, sizeof (buf), NULL) < 0 && errno == EPROTO, "EPROTO: a success without a value");
     waitpid (pid, NULL, 0);
     ok (pmi_client_finalize (c, NULL) < 0 && (errno == EPIPE || errno == ECONNRESET),
         "no signal when the server is gone");
@@ -154,14 +144,12 @@ static int be_rank (int fd, int rank, int size)
     if (!c)
         goto error;
     snprintf (key, sizeof (key), "card.%d", rank);
-    snprintf (card, sizeof (card), "tcp://127.0.0.1:%d,rq:rM>}U?@Lns47E1%%kR.o@n%%FcmmsL/@{H8]yf7",
-              rank);
+    snprintf (card, sizeof (card), "tcp://127.0.0.1:%d,rq:rM>}U?@Lns47E1%%kR.o@n%%FcmmsL/@{H8]yf7", rank);
     if (pmi_client_put (c, key, card, &error) < 0 || pmi_client_barrier (c, &error) < 0)
         goto error;
     for (int peer = 0; peer < size; peer++) {
         snprintf (key, sizeof (key), "card.%d", peer);
-        snprintf (expect, sizeof (expect),
-                  "tcp://127.0.0.1:%d,rq:rM>}U?@Lns47E1%%kR.o@n%%FcmmsL/@{H8]yf7", peer);
+        snprintf (expect, sizeof (expect), "tcp://127.0.0.1:%d,rq:rM>}U?@Lns47E1%%kR.o@n%%FcmmsL/@{H8]yf7", peer);
         if (pmi_client_get (c, key, card, sizeof (card), &error) < 0 || strcmp (card, expect))
             goto error;
     }

@@ -30,9 +30,9 @@ struct pmi_server {
     char *kvsname;
     const struct pmi_server_ops *ops;
     void *arg;
-    zhashx_t *kvs;  /* key -> struct card */
-    unsigned open;  /* barriers that are open */
-    int waiting;    /* ranks that wait for barrier open + 1 */
+    zhashx_t *kvs; /* key -> struct card */
+    unsigned open; /* barriers that are open */
+    int waiting;   /* ranks that wait for barrier open + 1 */
     struct rank *ranks;
 };
 
@@ -43,8 +43,7 @@ struct card {
 
 typedef void (*command_f) (struct pmi_server *s, int rank, const char *line);
 
-static void respond (struct pmi_server *s, int rank, const char *fmt, ...)
-    __attribute__ ((format (printf, 3, 4)));
+static void respond (struct pmi_server *s, int rank, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 
 static void respond (struct pmi_server *s, int rank, const char *fmt, ...)
 {
@@ -100,8 +99,8 @@ static void init_cmd (struct pmi_server *s, int rank, const char *line)
 
 static void maxes_cmd (struct pmi_server *s, int rank, const char *line)
 {
-    respond (s, rank, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d rc=0\n",
-             PMI_KVSNAME_MAX, PMI_KEYLEN_MAX, PMI_VALLEN_MAX);
+    respond (s, rank, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d rc=0\n", PMI_KVSNAME_MAX, PMI_KEYLEN_MAX,
+             PMI_VALLEN_MAX);
 }
 
 static void kvsname_cmd (struct pmi_server *s, int rank, const char *line)
@@ -260,8 +259,7 @@ static int store_mapping (struct pmi_server *s)
     return store (s, -1, "PMI_process_mapping", buf);
 }
 
-struct pmi_server *pmi_server_create (int size, const char *kvsname,
-                                      const struct pmi_server_ops *ops, void *arg)
+struct pmi_server *pmi_server_create (int size, const char *kvsname, const struct pmi_server_ops *ops, void *arg)
 {
     struct pmi_server *s;
 
@@ -287,8 +285,7 @@ error:
     return NULL;
 }
 
-int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size,
-                      idt_error_t *errp)
+int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size, idt_error_t *errp)
 {
     assert (rank >= 0 && rank < s->size);
     struct rank *r = &s->ranks[rank];
@@ -300,8 +297,7 @@ int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t s
         if (dispatch (s, rank, line, errp) < 0)
             return -1;
     if (errno != EAGAIN)
-        return errprintf (errp, "PMI: rank %d sent a line longer than %d bytes or with a NUL", rank,
-                          PMI_LINE_MAX);
+        return errprintf (errp, "PMI: rank %d sent a line longer than %d bytes or with a NUL", rank, PMI_LINE_MAX);
     return 0;
 }
 

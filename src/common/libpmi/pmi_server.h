@@ -36,15 +36,13 @@ struct pmi_server_ops {
 /* Serve ranks 0 ... size - 1.  'kvsname' must be a valid key (pmi_wire.h) and is copied, 'ops' is
  * borrowed.  Returns NULL with errno EINVAL or ENOMEM.
  */
-struct pmi_server *pmi_server_create (int size, const char *kvsname,
-                                      const struct pmi_server_ops *ops, void *arg);
+struct pmi_server *pmi_server_create (int size, const char *kvsname, const struct pmi_server_ops *ops, void *arg);
 void pmi_server_destroy (struct pmi_server *s); /* NULL is fine; keeps errno */
 
 /* Take bytes that 'rank' sent.  Returns 0, or -1 with errno EPROTO and the reason in 'errp':
  * close the connection.
  */
-int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size,
-                      idt_error_t *errp);
+int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size, idt_error_t *errp);
 
 /* The connection of 'rank' is gone: forget what was half said and that it waits in a barrier.  A
  * new life of the rank begins with init.

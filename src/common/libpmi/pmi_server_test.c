@@ -76,19 +76,16 @@ static void test_conversation (void)
     ok (says (&w, 0, "cmd=init pmi_version=1 pmi_subversion=1\n",
               "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"),
         "init is answered with the version");
-    ok (says (&w, 0, "cmd=get_maxes\n",
-              "cmd=maxes kvsname_max=256 keylen_max=256 vallen_max=1024 rc=0\n"),
+    ok (says (&w, 0, "cmd=get_maxes\n", "cmd=maxes kvsname_max=256 keylen_max=256 vallen_max=1024 rc=0\n"),
         "get_maxes tells the limits");
-    ok (says (&w, 0, "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs rc=0\n"),
-        "get_my_kvsname tells the name");
+    ok (says (&w, 0, "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs rc=0\n"), "get_my_kvsname tells the name");
     ok (says (&w, 0, "cmd=get_appnum\ncmd=get_universe_size\n",
               "cmd=appnum appnum=0 rc=0\ncmd=universe_size size=3 rc=0\n"),
         "two requests at once get two answers");
     ok (says (&w, 0, "cmd=get kvsname=kvs key=PMI_process_mapping\n",
               "cmd=get_result rc=0 msg=success value=(vector,(0,1,3))\n"),
         "all ranks are on one node");
-    ok (says (&w, 0, "cmd=fin", "") && says (&w, 0, "alize\n", "cmd=finalize_ack rc=0\n")
-            && w.finalized == 1,
+    ok (says (&w, 0, "cmd=fin", "") && says (&w, 0, "alize\n", "cmd=finalize_ack rc=0\n") && w.finalized == 1,
         "finalize, in two pieces, is told");
     pmi_server_destroy (w.s);
 }
@@ -99,25 +96,19 @@ static void test_cards (void)
 
     begin (&w);
     ok (says (&w, 1, "cmd=put kvsname=kvs key=a value=x=1 y\n", "cmd=put_result rc=0 msg=success\n")
-            && says (&w, 2, "cmd=get kvsname=kvs key=a\n",
-                     "cmd=get_result rc=0 msg=success value=x=1 y\n"),
+            && says (&w, 2, "cmd=get kvsname=kvs key=a\n", "cmd=get_result rc=0 msg=success value=x=1 y\n"),
         "what one rank put another gets, blanks and all");
     ok (says (&w, 1, "cmd=put kvsname=kvs key=a value=2\n", "cmd=put_result rc=0 msg=success\n")
-            && says (&w, 2, "cmd=get kvsname=kvs key=a\n",
-                     "cmd=get_result rc=0 msg=success value=2\n"),
+            && says (&w, 2, "cmd=get kvsname=kvs key=a\n", "cmd=get_result rc=0 msg=success value=2\n"),
         "a rank may replace its card");
-    ok (says (&w, 2, "cmd=put kvsname=kvs key=a value=3\n",
-              "cmd=put_result rc=-1 msg=key_of_another_rank\n")
+    ok (says (&w, 2, "cmd=put kvsname=kvs key=a value=3\n", "cmd=put_result rc=-1 msg=key_of_another_rank\n")
             && says (&w, 2, "cmd=put kvsname=kvs key=PMI_process_mapping value=3\n",
                      "cmd=put_result rc=-1 msg=key_of_another_rank\n"),
         "but not another's, nor the server's");
-    ok (says (&w, 0, "cmd=get kvsname=kvs key=nosuch\n",
-              "cmd=get_result rc=-1 msg=no_such_key value=unknown\n"),
+    ok (says (&w, 0, "cmd=get kvsname=kvs key=nosuch\n", "cmd=get_result rc=-1 msg=no_such_key value=unknown\n"),
         "a key that nobody put is an error");
-    ok (says (&w, 0, "cmd=get kvsname=other key=a\n",
-              "cmd=get_result rc=-1 msg=no_such_key value=unknown\n")
-            && says (&w, 0, "cmd=put kvsname=other key=b value=1\n",
-                     "cmd=put_result rc=-1 msg=wrong_kvsname\n"),
+    ok (says (&w, 0, "cmd=get kvsname=other key=a\n", "cmd=get_result rc=-1 msg=no_such_key value=unknown\n")
+            && says (&w, 0, "cmd=put kvsname=other key=b value=1\n", "cmd=put_result rc=-1 msg=wrong_kvsname\n"),
         "so is another key-value space");
     ok (says (&w, 0, "cmd=put kvsname=kvs key=b\n", "cmd=put_result rc=-1 msg=bad_value\n")
             && says (&w, 0, "cmd=put kvsname=kvs value=b\n", "cmd=put_result rc=-1 msg=bad_key\n")
@@ -139,12 +130,10 @@ static void test_limit (void)
         good += says (&w, 0, line, "cmd=put_result rc=0 msg=success\n");
     }
     ok (good == PMI_SERVER_KEYS_PER_RANK
-            && says (&w, 0, "cmd=put kvsname=kvs key=more value=v\n",
-                     "cmd=put_result rc=-1 msg=too_many_keys\n"),
+            && says (&w, 0, "cmd=put kvsname=kvs key=more value=v\n", "cmd=put_result rc=-1 msg=too_many_keys\n"),
         "a rank may put %d keys and no more", PMI_SERVER_KEYS_PER_RANK);
     ok (says (&w, 0, "cmd=put kvsname=kvs key=k0 value=w\n", "cmd=put_result rc=0 msg=success\n")
-            && says (&w, 1, "cmd=put kvsname=kvs key=more value=v\n",
-                     "cmd=put_result rc=0 msg=success\n"),
+            && says (&w, 1, "cmd=put kvsname=kvs key=more value=v\n", "cmd=put_result rc=0 msg=success\n"),
         "it may still replace them, and others have keys of their own");
     pmi_server_destroy (w.s);
 }
@@ -160,11 +149,9 @@ static void test_secret (void)
             && says (&w, 2, ask, "cmd=get_result rc=0 msg=success value=public,secret-2-1\n"),
         "each rank gets a secret of its own");
     pmi_server_reset (w.s, 1);
-    ok (says (&w, 1, ask, "cmd=get_result rc=0 msg=success value=public,secret-1-0\n")
-            && w.made == 2,
+    ok (says (&w, 1, ask, "cmd=get_result rc=0 msg=success value=public,secret-1-0\n") && w.made == 2,
         "a rank that comes back gets the same one");
-    ok (says (&w, 0, "cmd=put kvsname=kvs key=idtree.secret value=x\n",
-              "cmd=put_result rc=-1 msg=reserved_key\n"),
+    ok (says (&w, 0, "cmd=put kvsname=kvs key=idtree.secret value=x\n", "cmd=put_result rc=-1 msg=reserved_key\n"),
         "nobody may put one");
     pmi_server_destroy (w.s);
 }
@@ -199,17 +186,15 @@ static void test_nonsense (void)
 
     begin (&w);
     memset (big, 'x', sizeof (big));
-    ok (pmi_server_input (w.s, 0, "cmd=dance\n", 10, &error) < 0 && errno == EPROTO
-            && strstr (error.text, "dance"),
+    ok (pmi_server_input (w.s, 0, "cmd=dance\n", 10, &error) < 0 && errno == EPROTO && strstr (error.text, "dance"),
         "an unknown command ends the connection, by name");
     ok (pmi_server_input (w.s, 0, "\n", 1, NULL) < 0 && errno == EPROTO, "so does an empty line");
-    ok (pmi_server_input (w.s, 1, big, sizeof (big), NULL) < 0 && errno == EPROTO,
-        "and a line without an end");
+    ok (pmi_server_input (w.s, 1, big, sizeof (big), NULL) < 0 && errno == EPROTO, "and a line without an end");
     pmi_server_reset (w.s, 1);
     ok (says (&w, 1, "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs rc=0\n"),
         "a new life starts with a fresh line");
-    ok (!pmi_server_create (0, "kvs", &ops, &w) && errno == EINVAL
-            && !pmi_server_create (1, "a b", &ops, &w) && errno == EINVAL,
+    ok (!pmi_server_create (0, "kvs", &ops, &w) && errno == EINVAL && !pmi_server_create (1, "a b", &ops, &w)
+            && errno == EINVAL,
         "EINVAL: no ranks, or a name with a blank");
     pmi_server_destroy (w.s);
     pmi_server_destroy (NULL);

@@ -14,8 +14,7 @@ static void test_words (void)
     char buf[32] = "same";
     int n = 5;
 
-    ok (pmi_word (line, "msg", buf, sizeof (buf)) == 0 && !strcmp (buf, "success"),
-        "a word is found by its key");
+    ok (pmi_word (line, "msg", buf, sizeof (buf)) == 0 && !strcmp (buf, "success"), "a word is found by its key");
     ok (pmi_word (line, "value", buf, sizeof (buf)) == 0 && !strcmp (buf, "a rc=7 key=x "),
         "value takes the rest of its line");
     strcpy (buf, "same");
@@ -34,8 +33,7 @@ static void test_words (void)
         "EINVAL: a number that does not fit");
     ok (pmi_word_int ("rc=", "rc", &n) < 0 && errno == EINVAL, "EINVAL: an empty number");
     ok (pmi_word_int ("rcx=1", "rc", &n) < 0 && errno == ENOENT, "ENOENT: no such word");
-    ok (pmi_is (line, "get_result") && !pmi_is (line, "get") && !pmi_is ("", "get"),
-        "cmd is compared whole");
+    ok (pmi_is (line, "get_result") && !pmi_is (line, "get") && !pmi_is ("", "get"), "cmd is compared whole");
     ok (pmi_is ("  cmd=x   y=1", "x"), "blanks may repeat");
     ok (pmi_word ("cmd=x flag y=", "flag", buf, 1) == 0 && buf[0] == '\0'
             && pmi_word ("cmd=x flag y=", "y", buf, 1) == 0,
@@ -49,12 +47,11 @@ static void test_valid (void)
     memset (key, 'k', sizeof (key));
     memset (value, ' ', sizeof (value));
     key[PMI_KEYLEN_MAX] = value[PMI_VALLEN_MAX] = '\0';
-    ok (!pmi_key_valid (key) && pmi_key_valid (key + 1), "a key has at most %d bytes with its NUL",
-        PMI_KEYLEN_MAX);
-    ok (!pmi_value_valid (value) && pmi_value_valid (value + 1),
-        "a value has at most %d bytes with its NUL", PMI_VALLEN_MAX);
-    ok (!pmi_key_valid ("") && !pmi_key_valid ("a b") && !pmi_key_valid ("a=b")
-            && !pmi_key_valid ("a\n") && !pmi_key_valid ("\x7f"),
+    ok (!pmi_key_valid (key) && pmi_key_valid (key + 1), "a key has at most %d bytes with its NUL", PMI_KEYLEN_MAX);
+    ok (!pmi_value_valid (value) && pmi_value_valid (value + 1), "a value has at most %d bytes with its NUL",
+        PMI_VALLEN_MAX);
+    ok (!pmi_key_valid ("") && !pmi_key_valid ("a b") && !pmi_key_valid ("a=b") && !pmi_key_valid ("a\n")
+            && !pmi_key_valid ("\x7f"),
         "a key holds neither blanks, '=' nor control characters");
     ok (pmi_value_valid ("") && pmi_value_valid ("a=b c") && !pmi_value_valid ("a\nb"),
         "a value holds anything but a newline");

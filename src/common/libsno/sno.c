@@ -33,8 +33,7 @@ int sno_join (const struct sno_fields *f, sno_t *id)
         errno = EOVERFLOW;
         return -1;
     }
-    if (f->tick > 1 || f->meta > SNO_META_MAX || f->partition > SNO_PARTITION_MAX ||
-        f->sequence > SNO_SEQUENCE_MAX) {
+    if (f->tick > 1 || f->meta > SNO_META_MAX || f->partition > SNO_PARTITION_MAX || f->sequence > SNO_SEQUENCE_MAX) {
         errno = EINVAL;
         return -1;
     }
@@ -177,8 +176,7 @@ int sno_partitions_deal (struct sno_partitions *partitions, uint16_t *partition)
             errno = ENOSPC;
             return -1;
         }
-    } while (!__atomic_compare_exchange_n (&partitions->dealt, &n, n + 1, false, __ATOMIC_RELAXED,
-                                           __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n (&partitions->dealt, &n, n + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     *partition = (uint16_t)(partitions->seed + n);
     return 0;
 }

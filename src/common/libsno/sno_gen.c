@@ -32,8 +32,7 @@
 #define SEQUENCE_MASK ((UINT64_C (1) << SEQUENCE_BITS) - 1)
 #define TICK_BIT (UINT64_C (1) << SEQUENCE_BITS)
 #define UNIT_SHIFT (SEQUENCE_BITS + 1)
-#define NAP_MAX_NS                                                                                 \
-    INT64_C (1000000000) /* a clock may be set meanwhile: look again after a second */
+#define NAP_MAX_NS INT64_C (1000000000) /* a clock may be set meanwhile: look again after a second */
 
 struct sno_gen {
     _Atomic uint64_t word;
@@ -72,8 +71,7 @@ static inline uint64_t word_make (uint64_t unit, uint64_t tick_bit, uint64_t seq
 
 /* The id of a word's unit and tick, and of a sequence: the only place where a word becomes an id.
  */
-static inline void issue (const struct sno_gen *gen, uint64_t word, uint64_t sequence, uint8_t meta,
-                          sno_t *id)
+static inline void issue (const struct sno_gen *gen, uint64_t word, uint64_t sequence, uint8_t meta, sno_t *id)
 {
     uint64_t head = word >> SEQUENCE_BITS << 24 | (uint64_t)meta << 16 | gen->partition;
     uint16_t tail = (uint16_t)sequence;
@@ -87,16 +85,14 @@ static inline void issue (const struct sno_gen *gen, uint64_t word, uint64_t seq
 
 static inline bool replace (struct sno_gen *gen, uint64_t *seen, uint64_t word)
 {
-    return atomic_compare_exchange_weak_explicit (&gen->word, seen, word, memory_order_acq_rel,
-                                                  memory_order_acquire);
+    return atomic_compare_exchange_weak_explicit (&gen->word, seen, word, memory_order_acq_rel, memory_order_acquire);
 }
 
 /* Reserve up to '*count' ids at unit 'now', given the word '*seen' loaded before the clock was
  * read. On ISSUED '*count' is their number and '*first' the first one's sequence; '*seen' is kept
  * current.
  */
-static inline enum verdict attempt (struct sno_gen *gen, uint64_t *seen, uint64_t now,
-                                    uint64_t *count, uint64_t *first)
+static inline enum verdict attempt (struct sno_gen *gen, uint64_t *seen, uint64_t now, uint64_t *count, uint64_t *first)
 {
     for (;;) {
         uint64_t old = *seen, unit = word_unit (old), start = gen->min, room, n;
@@ -122,8 +118,7 @@ static inline enum verdict attempt (struct sno_gen *gen, uint64_t *seen, uint64_
 }
 
 /* Swap timelines to unit 'now', if that is above all that the other one used. */
-static enum verdict swap_timelines (struct sno_gen *gen, uint64_t *seen, uint64_t now,
-                                    uint64_t *count, uint64_t *first)
+static enum verdict swap_timelines (struct sno_gen *gen, uint64_t *seen, uint64_t now, uint64_t *count, uint64_t *first)
 {
     uint64_t n = *count < gen->max - gen->min + 1U ? *count : gen->max - gen->min + 1U;
     enum verdict verdict = WENT_BACK;
@@ -205,23 +200,21 @@ static inline int unit_allowed (struct sno_gen *gen, int64_t unix_ns, uint64_t *
     *unit = since / SNO_UNIT_NS;
     if (unix_ns < SNO_EPOCH_NS || *unit > SNO_UNIT_MAX)
         return fail (EOVERFLOW);
-    if (*unit < atomic_load_explicit (&gen->lo, memory_order_relaxed) ||
-        *unit >= atomic_load_explicit (&gen->hi, memory_order_relaxed))
+    if (*unit < atomic_load_explicit (&gen->lo, memory_order_relaxed)
+        || *unit >= atomic_load_explicit (&gen->hi, memory_order_relaxed))
         return fail (ERANGE);
     return 0;
 }
 
 /* Turn a verdict that is no success into errno and the time to wait. */
-static int explain (struct sno_gen *gen, enum verdict verdict, int64_t unix_ns, uint64_t unit,
-                    int64_t *wait_ns)
+static int explain (struct sno_gen *gen, enum verdict verdict, int64_t unix_ns, uint64_t unit, int64_t *wait_ns)
 {
     if (wait_ns)
         *wait_ns = verdict == USED_UP ? until_unit (unix_ns, unit + 1) : until_safe (gen, unix_ns);
     return fail (verdict == USED_UP ? EAGAIN : ESTALE);
 }
 
-int sno_gen_reserve (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, unsigned want, sno_t *id,
-                     int64_t *wait_ns)
+int sno_gen_reserve (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, unsigned want, sno_t *id, int64_t *wait_ns)
 {
     uint64_t seen = atomic_load_explicit (&gen->word, memory_order_acquire);
     uint64_t unit, first, count = want;
@@ -274,21 +267,19 @@ void sno_next (sno_t *id)
 /* Tell about an overflow: at most once in a unit, and once when nobody waits any more. */
 static void tell_overflow (struct sno_gen *gen)
 {
-    struct sno_overflow overflow = {.unix_ns = read_clock (gen)};
+    struct sno_overflow overflow = { .unix_ns = read_clock (gen) };
     uint64_t unit;
 
     pthread_mutex_lock (&gen->overflow_lock);
     overflow.blocked = atomic_load_explicit (&gen->blocked, memory_order_relaxed);
-    bool tell =
-        sno_unit_at (overflow.unix_ns, &unit) == 0 &&
-        (overflow.blocked ? !gen->overflowing || unit != gen->overflow_told : gen->overflowing);
+    bool tell = sno_unit_at (overflow.unix_ns, &unit) == 0
+                && (overflow.blocked ? !gen->overflowing || unit != gen->overflow_told : gen->overflowing);
     if (tell) {
         if (!gen->overflowing)
             gen->overflow_began = unit;
         gen->overflowing = overflow.blocked > 0;
         gen->overflow_told = unit;
-        overflow.ticks =
-            unit > gen->overflow_began ? (unsigned)(unit - gen->overflow_began) * 4 + 1 : 1;
+        overflow.ticks = unit > gen->overflow_began ? (unsigned)(unit - gen->overflow_began) * 4 + 1 : 1;
         gen->overflow_cb (&overflow, gen->overflow_arg);
     }
     pthread_mutex_unlock (&gen->overflow_lock);
@@ -300,7 +291,8 @@ static void count_blocked (struct sno_gen *gen, bool *counted, bool blocked)
     if (blocked != *counted) {
         *counted = blocked;
         atomic_fetch_add_explicit (&gen->blocked, blocked ? 1 : UINT32_MAX, memory_order_relaxed);
-    } else if (!blocked)
+    }
+    else if (!blocked)
         return;
     if (gen->overflow_cb)
         tell_overflow (gen);
@@ -352,8 +344,7 @@ int sno_gen_new_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *i
     if (sno_unit_at (unix_ns, &unit) < 0)
         return -1;
     uint32_t call = atomic_load_explicit (&gen->calls_at, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit (&gen->calls_at, &call,
-                                                   (call + 1) % sno_gen_cap (gen),
+    while (!atomic_compare_exchange_weak_explicit (&gen->calls_at, &call, (call + 1) % sno_gen_cap (gen),
                                                    memory_order_relaxed, memory_order_relaxed))
         ;
     issue (gen, word_make (unit, 0, 0), gen->min + call, meta, id);
@@ -401,12 +392,10 @@ static struct sno_gen *gen_alloc (const struct sno_snapshot *s, const struct sno
     gen->partition = s->partition;
     gen->min = s->sequence_min;
     gen->max = s->sequence_max;
-    gen->safe =
-        s->wall_safe > 0 ? s->wall_safe : 0; /* unit 0 of no timeline: there lies the zero id */
+    gen->safe = s->wall_safe > 0 ? s->wall_safe : 0; /* unit 0 of no timeline: there lies the zero id */
     gen->drifts = s->drifts;
     atomic_init (&gen->hi, SNO_UNIT_MAX + 1);
-    atomic_init (&gen->word,
-                 word_make ((uint64_t)s->wall_hi, s->drifts & 1 ? TICK_BIT : 0, last_sequence (s)));
+    atomic_init (&gen->word, word_make ((uint64_t)s->wall_hi, s->drifts & 1 ? TICK_BIT : 0, last_sequence (s)));
     return gen;
 }
 
@@ -473,8 +462,7 @@ uint32_t sno_gen_sequence (struct sno_gen *gen)
 
     if (!is_now (gen, word))
         return gen->min;
-    return (uint32_t)(word & SEQUENCE_MASK) +
-           atomic_load_explicit (&gen->blocked, memory_order_relaxed);
+    return (uint32_t)(word & SEQUENCE_MASK) + atomic_load_explicit (&gen->blocked, memory_order_relaxed);
 }
 
 uint32_t sno_gen_len (struct sno_gen *gen)

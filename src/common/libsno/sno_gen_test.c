@@ -45,12 +45,12 @@ static void script_sleep (void *arg, int64_t for_ns)
 
 static struct sno_clock script_clock (struct script *s)
 {
-    return (struct sno_clock){script_now, script_sleep, s};
+    return (struct sno_clock){ script_now, script_sleep, s };
 }
 
 static void script_set (struct script *s, uint64_t unit)
 {
-    *s = (struct script){.unit = {unit}, .count = 1, .sleep_moves = s->sleep_moves};
+    *s = (struct script){ .unit = { unit }, .count = 1, .sleep_moves = s->sleep_moves };
 }
 
 static void script_load (struct script *s, json_t *readings)
@@ -58,9 +58,10 @@ static void script_load (struct script *s, json_t *readings)
     json_t *reading;
     size_t i;
 
-    *s = (struct script){0};
-    json_array_foreach (readings, i, reading) if (s->count < CLOCK_MAX) s->unit[s->count++] =
-        (uint64_t)json_integer_value (reading);
+    *s = (struct script){ 0 };
+    json_array_foreach (readings, i, reading)
+        if (s->count < CLOCK_MAX)
+            s->unit[s->count++] = (uint64_t)json_integer_value (reading);
 }
 
 /* --- scripts of the original ------------------------------------------------------------- */
@@ -74,10 +75,10 @@ static bool state_is (struct sno_gen *gen, struct script *clock, json_t *state)
     script_set (clock, (uint64_t)get_i (state, "wall_hi"));
     sno_gen_snapshot (gen, &s);
     *clock = saved;
-    return s.sequence == get_i (state, "seq_internal") && s.wall_hi == get_i (state, "wall_hi") &&
-           s.wall_safe == get_i (state, "wall_safe") && s.drifts == get_i (state, "drifts") &&
-           s.partition == get_i (state, "partition") &&
-           s.sequence_min == get_i (state, "seq_min") && s.sequence_max == get_i (state, "seq_max");
+    return s.sequence == get_i (state, "seq_internal") && s.wall_hi == get_i (state, "wall_hi")
+           && s.wall_safe == get_i (state, "wall_safe") && s.drifts == get_i (state, "drifts")
+           && s.partition == get_i (state, "partition") && s.sequence_min == get_i (state, "seq_min")
+           && s.sequence_max == get_i (state, "seq_max");
 }
 
 static bool id_is (const sno_t *id, json_t *step)
@@ -86,8 +87,7 @@ static bool id_is (const sno_t *id, json_t *step)
     const char *expected = get_s (step, "text");
 
     sno_encode (id, text);
-    return is_hex (id->bytes, SNO_SIZE, get_s (step, "id")) &&
-           (!expected || !strcmp (text, expected));
+    return is_hex (id->bytes, SNO_SIZE, get_s (step, "id")) && (!expected || !strcmp (text, expected));
 }
 
 static bool step_holds (struct sno_gen *gen, struct script *clock, json_t *step)
@@ -99,9 +99,8 @@ static bool step_holds (struct sno_gen *gen, struct script *clock, json_t *step)
     if (!strcmp (op, "new"))
         return sno_gen_new (gen, (uint8_t)get_i (step, "meta"), -1, &id) == 0 && id_is (&id, step);
     if (!strcmp (op, "with_time"))
-        return sno_gen_new_at (gen, (uint8_t)get_i (step, "meta"),
-                               get_i (step, "unix_s") * 1000000000, &id) == 0 &&
-               id_is (&id, step);
+        return sno_gen_new_at (gen, (uint8_t)get_i (step, "meta"), get_i (step, "unix_s") * 1000000000, &id) == 0
+               && id_is (&id, step);
     if (!strcmp (op, "sequence"))
         return sno_gen_sequence (gen) == get_i (step, "sequence");
     if (!strcmp (op, "len"))
@@ -129,17 +128,15 @@ static struct sno_gen *script_gen (json_t *row, struct script *clock)
 
 static bool script_holds (json_t *row)
 {
-    struct script clock = {.count = 1};
+    struct script clock = { .count = 1 };
     struct sno_gen *gen = script_gen (row, &clock);
     json_t *step;
     size_t i;
     bool good = gen != NULL;
 
-    json_array_foreach (json_object_get (row, "steps"), i, step)
-    {
+    json_array_foreach (json_object_get (row, "steps"), i, step) {
         json_t *state = json_object_get (step, "state_after");
-        if (good &&
-            (!step_holds (gen, &clock, step) || (state && !state_is (gen, &clock, state)))) {
+        if (good && (!step_holds (gen, &clock, step) || (state && !state_is (gen, &clock, state)))) {
             diag ("%s: step %zu", get_s (row, "name"), i);
             good = false;
         }
@@ -151,25 +148,22 @@ static bool script_holds (json_t *row)
 /* The original stores times outside the format modulo 2^39; here they are refused. */
 static bool refuses_times (json_t *row)
 {
-    struct script clock = {.count = 1};
+    struct script clock = { .count = 1 };
     struct sno_gen *gen = script_gen (row, &clock);
     bool good = true;
     json_t *step;
     size_t i;
 
-    json_array_foreach (json_object_get (row, "steps"), i, step)
-    {
+    json_array_foreach (json_object_get (row, "steps"), i, step) {
         sno_t id;
         script_load (&clock, json_object_get (step, "clock"));
         if (clock.unit[0] > SNO_UNIT_MAX) {
             /* a count of units wrapped modulo 2^64 nanoseconds: a time before 2010 */
-            int64_t unix_ns =
-                (int64_t)(clock.unit[0] * (uint64_t)SNO_UNIT_NS + (uint64_t)SNO_EPOCH_NS);
-            good =
-                good && sno_gen_reserve (gen, 0, unix_ns, 1, &id, NULL) < 0 && errno == EOVERFLOW;
-        } else
-            good = good && sno_gen_try (gen, (uint8_t)get_i (step, "meta"), &id, NULL) == 0 &&
-                   id_is (&id, step);
+            int64_t unix_ns = (int64_t)(clock.unit[0] * (uint64_t)SNO_UNIT_NS + (uint64_t)SNO_EPOCH_NS);
+            good = good && sno_gen_reserve (gen, 0, unix_ns, 1, &id, NULL) < 0 && errno == EOVERFLOW;
+        }
+        else
+            good = good && sno_gen_try (gen, (uint8_t)get_i (step, "meta"), &id, NULL) == 0 && id_is (&id, step);
     }
     sno_gen_destroy (gen);
     return good;
@@ -180,12 +174,10 @@ static void test_scripts (json_t *vectors)
     json_t *row;
     size_t i;
 
-    json_array_foreach (vectors_section (vectors, "generator_scripts"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "generator_scripts"), i, row) {
         const char *name = get_s (row, "name");
         if (!strcmp (name, "clock_max") || !strcmp (name, "clock_before_epoch"))
-            ok (refuses_times (row),
-                "%s: times outside the format are refused, where the original wraps", name);
+            ok (refuses_times (row), "%s: times outside the format are refused, where the original wraps", name);
         else
             ok (script_holds (row), "script %s: same ids, same state after each call", name);
     }
@@ -195,15 +187,14 @@ static void test_scripts (json_t *vectors)
 
 static bool new_at_row_holds (json_t *row)
 {
-    struct sno_snapshot config = {.partition = 0xabcd, .sequence_min = 16, .sequence_max = 31};
+    struct sno_snapshot config = { .partition = 0xabcd, .sequence_min = 16, .sequence_max = 31 };
     struct sno_gen *gen = sno_gen_create (&config, NULL);
     int64_t s = get_i (row, "unix_s"), nsec = get_i (row, "unix_nsec");
     sno_t id;
     bool good;
 
     bool fits = s >= 1262304000 && s <= 3461327255;
-    if (!fits ||
-        sno_gen_new_at (gen, (uint8_t)get_i (row, "in_meta"), s * 1000000000 + nsec, &id) < 0)
+    if (!fits || sno_gen_new_at (gen, (uint8_t)get_i (row, "in_meta"), s * 1000000000 + nsec, &id) < 0)
         good = !fits || nsec >= 552000000; /* the format ends within second 3461327255 */
     else
         good = is_hex (id.bytes, SNO_SIZE, get_s (row, "hex"));
@@ -216,41 +207,35 @@ static void test_new_at (json_t *vectors)
     json_t *row, *call;
     size_t i, j, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "new_with_time"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "new_with_time"), i, row) {
         if (new_at_row_holds (row))
             good++;
         else
             diag ("new_with_time row %zu", i);
     }
-    ok (good == i, "section new_with_time: same ids; times outside the format are refused (%zu)",
-        good);
-    json_array_foreach (vectors_section (vectors, "new_with_time_rollover"), i, row)
-    {
-        struct sno_snapshot config = {.sequence_min = (uint16_t)get_i (row, "min"),
-                                      .sequence_max = (uint16_t)get_i (row, "max")};
+    ok (good == i, "section new_with_time: same ids; times outside the format are refused (%zu)", good);
+    json_array_foreach (vectors_section (vectors, "new_with_time_rollover"), i, row) {
+        struct sno_snapshot config = { .sequence_min = (uint16_t)get_i (row, "min"),
+                                       .sequence_max = (uint16_t)get_i (row, "max") };
         struct sno_gen *gen = sno_gen_create (&config, NULL);
         json_t *sequences = json_object_get (row, "sequences");
         int64_t calls = get_i (row, "calls");
         size_t skipped = (size_t)calls - json_array_size (sequences);
         sno_t id;
         bool same = true;
-        json_array_foreach (sequences, j, call)
-        {
+        json_array_foreach (sequences, j, call) {
             if (skipped && j == 3)
                 for (size_t k = 0; k < skipped; k++)
                     sno_gen_new_at (gen, 0, SNO_EPOCH_NS, &id);
-            same = same && sno_gen_new_at (gen, 0, SNO_EPOCH_NS, &id) == 0 &&
-                   sno_split (&id).sequence == json_integer_value (call);
+            same = same && sno_gen_new_at (gen, 0, SNO_EPOCH_NS, &id) == 0
+                   && sno_split (&id).sequence == json_integer_value (call);
         }
-        ok (same, "bounds %d-%d roll over as in the original", config.sequence_min,
-            config.sequence_max);
+        ok (same, "bounds %d-%d roll over as in the original", config.sequence_min, config.sequence_max);
         sno_gen_destroy (gen);
     }
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){0}, NULL);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ 0 }, NULL);
     sno_t id;
-    ok (sno_gen_new_at (gen, 0, 0, &id) < 0 && errno == EOVERFLOW,
-        "1970 is refused, where the original wraps");
+    ok (sno_gen_new_at (gen, 0, 0, &id) < 0 && errno == EOVERFLOW, "1970 is refused, where the original wraps");
     sno_gen_destroy (gen);
 }
 
@@ -258,22 +243,20 @@ static void test_new_at (json_t *vectors)
 
 static void test_used_up (void)
 {
-    struct sno_snapshot config = {.sequence_min = 0, .sequence_max = 5};
+    struct sno_snapshot config = { .sequence_min = 0, .sequence_max = 5 };
     struct sno_gen *gen = sno_gen_create (&config, NULL);
     int64_t t = SNO_EPOCH_NS + 100 * SNO_UNIT_NS + 1000000, wait = 0;
     sno_t id;
 
-    ok (sno_gen_reserve (gen, 7, t, 4, &id, NULL) == 4 && sno_split (&id).sequence == 0,
-        "four of six are given");
-    ok (sno_gen_reserve (gen, 7, t, 4, &id, NULL) == 2 && sno_split (&id).sequence == 4,
-        "then the last two");
+    ok (sno_gen_reserve (gen, 7, t, 4, &id, NULL) == 4 && sno_split (&id).sequence == 0, "four of six are given");
+    ok (sno_gen_reserve (gen, 7, t, 4, &id, NULL) == 2 && sno_split (&id).sequence == 4, "then the last two");
     ok (sno_gen_reserve (gen, 7, t, 1, &id, &wait) < 0 && errno == EAGAIN && wait == 3000000,
         "then none, and the wait is the rest of the unit");
     ok (sno_gen_reserve (gen, 7, t + wait, 100, &id, NULL) == 6 && sno_split (&id).unit == 101,
         "after that wait there are six more");
     sno_gen_destroy (gen);
 
-    gen = sno_gen_create (&(struct sno_snapshot){0}, NULL);
+    gen = sno_gen_create (&(struct sno_snapshot){ 0 }, NULL);
     ok (sno_gen_reserve (gen, 0, t, 1000000, &id, NULL) == 65536, "a unit holds 65536 ids");
     ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) < 0 && errno == EAGAIN, "... and no more");
     sno_gen_destroy (gen);
@@ -281,35 +264,28 @@ static void test_used_up (void)
 
 static void test_clock_limits (void)
 {
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){0}, NULL);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ 0 }, NULL);
     int64_t end = SNO_EPOCH_NS + (int64_t)(SNO_UNIT_MAX + 1) * SNO_UNIT_NS;
     sno_t id;
 
     ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS - 1, 1, &id, NULL) < 0 && errno == EOVERFLOW,
         "a clock before 2010 is an error");
-    ok (sno_gen_reserve (gen, 0, end - 1, 1, &id, NULL) == 1 &&
-            sno_split (&id).unit == SNO_UNIT_MAX,
+    ok (sno_gen_reserve (gen, 0, end - 1, 1, &id, NULL) == 1 && sno_split (&id).unit == SNO_UNIT_MAX,
         "the last unit works");
-    ok (sno_gen_reserve (gen, 0, end, 1, &id, NULL) < 0 && errno == EOVERFLOW,
-        "a clock behind it is an error");
+    ok (sno_gen_reserve (gen, 0, end, 1, &id, NULL) < 0 && errno == EOVERFLOW, "a clock behind it is an error");
     sno_gen_set_range (gen, 10, 20);
-    ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 10 * SNO_UNIT_NS - 1, 1, &id, NULL) < 0 &&
-            errno == ERANGE,
+    ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 10 * SNO_UNIT_NS - 1, 1, &id, NULL) < 0 && errno == ERANGE,
         "a time below the range is refused");
-    ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 10 * SNO_UNIT_NS, 1, &id, NULL) == 1,
-        "its first unit is taken");
-    ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 20 * SNO_UNIT_NS, 1, &id, NULL) < 0 &&
-            errno == ERANGE,
+    ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 10 * SNO_UNIT_NS, 1, &id, NULL) == 1, "its first unit is taken");
+    ok (sno_gen_reserve (gen, 0, SNO_EPOCH_NS + 20 * SNO_UNIT_NS, 1, &id, NULL) < 0 && errno == ERANGE,
         "its end is refused");
-    ok (sno_gen_set_range (gen, 20, 10) < 0 && errno == EINVAL,
-        "a range that runs backwards is refused");
+    ok (sno_gen_set_range (gen, 20, 10) < 0 && errno == EINVAL, "a range that runs backwards is refused");
     sno_gen_destroy (gen);
-    ok (!sno_gen_create (&(struct sno_snapshot){.wall_hi = -1}, NULL) && errno == ERANGE &&
-            !sno_gen_create (&(struct sno_snapshot){.wall_hi = (int64_t)SNO_UNIT_MAX + 1}, NULL) &&
-            !sno_gen_create (&(struct sno_snapshot){.wall_safe = (int64_t)SNO_UNIT_MAX + 1}, NULL),
+    ok (!sno_gen_create (&(struct sno_snapshot){ .wall_hi = -1 }, NULL) && errno == ERANGE
+            && !sno_gen_create (&(struct sno_snapshot){ .wall_hi = (int64_t)SNO_UNIT_MAX + 1 }, NULL)
+            && !sno_gen_create (&(struct sno_snapshot){ .wall_safe = (int64_t)SNO_UNIT_MAX + 1 }, NULL),
         "walls outside the format are refused");
-    ok (!sno_gen_create (&(struct sno_snapshot){.sequence_min = 5, .sequence_max = 5}, NULL) &&
-            errno == EINVAL,
+    ok (!sno_gen_create (&(struct sno_snapshot){ .sequence_min = 5, .sequence_max = 5 }, NULL) && errno == EINVAL,
         "bad bounds are refused");
     sno_gen_destroy (NULL);
 }
@@ -331,11 +307,10 @@ static void told_cb (const struct sno_overflow *overflow, void *arg)
 
 static void test_waiting (void)
 {
-    struct script script = {.unit = {100}, .count = 1, .sleep_moves = true};
+    struct script script = { .unit = { 100 }, .count = 1, .sleep_moves = true };
     struct sno_clock clock = script_clock (&script);
-    struct sno_gen *gen =
-        sno_gen_create (&(struct sno_snapshot){.sequence_min = 1, .sequence_max = 6}, &clock);
-    struct told told = {.count = 0};
+    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ .sequence_min = 1, .sequence_max = 6 }, &clock);
+    struct told told = { .count = 0 };
     sno_t id;
     int64_t wait = 0;
 
@@ -343,16 +318,15 @@ static void test_waiting (void)
     for (int i = 0; i < 6; i++)
         sno_gen_new (gen, 0, 0, &id);
     ok (script.slept_ns == 0 && told.count == 0, "six ids of a pool of six take no waiting");
-    ok (sno_gen_try (gen, 0, &id, &wait) < 0 && errno == EAGAIN && wait == SNO_UNIT_NS &&
-            script.slept_ns == 0,
+    ok (sno_gen_try (gen, 0, &id, &wait) < 0 && errno == EAGAIN && wait == SNO_UNIT_NS && script.slept_ns == 0,
         "the seventh would wait for a unit; the non-blocking call says so");
     ok (sno_gen_new (gen, 0, SNO_UNIT_NS - 1, &id) < 0 && errno == EAGAIN && script.slept_ns == 0,
         "a time limit below that returns at once");
-    ok (sno_gen_new (gen, 0, SNO_UNIT_NS, &id) == 0 && script.slept_ns == SNO_UNIT_NS &&
-            sno_split (&id).unit == 101 && sno_split (&id).sequence == 1,
+    ok (sno_gen_new (gen, 0, SNO_UNIT_NS, &id) == 0 && script.slept_ns == SNO_UNIT_NS && sno_split (&id).unit == 101
+            && sno_split (&id).sequence == 1,
         "a sufficient one waits exactly a unit");
-    ok (told.count == 2 && told.overflow[0].blocked == 1 && told.overflow[0].ticks == 1 &&
-            told.overflow[1].blocked == 0 && told.overflow[1].ticks == 5,
+    ok (told.count == 2 && told.overflow[0].blocked == 1 && told.overflow[0].ticks == 1 && told.overflow[1].blocked == 0
+            && told.overflow[1].ticks == 5,
         "the callback hears of one blocked call, and of the end");
     sno_gen_destroy (gen);
 }
@@ -394,9 +368,9 @@ static void test_crowd (void)
 {
     static struct crowd crowd;
     static _Atomic int64_t now_ns = SNO_EPOCH_NS + 1000 * SNO_UNIT_NS;
-    struct sno_clock clock = {shared_now, shared_sleep, (void *)&now_ns};
-    struct sno_snapshot config = {.sequence_min = 1, .sequence_max = 6};
-    struct told told = {.count = 0};
+    struct sno_clock clock = { shared_now, shared_sleep, (void *)&now_ns };
+    struct sno_snapshot config = { .sequence_min = 1, .sequence_max = 6 };
+    struct told told = { .count = 0 };
     struct member members[CROWD];
     pthread_t threads[CROWD];
     size_t repeated = 0;
@@ -404,7 +378,7 @@ static void test_crowd (void)
     crowd.gen = sno_gen_create (&config, &clock);
     sno_gen_on_overflow (crowd.gen, told_cb, &told);
     for (int i = 0; i < CROWD; i++) {
-        members[i] = (struct member){&crowd, i};
+        members[i] = (struct member){ &crowd, i };
         pthread_create (&threads[i], NULL, member_thread, &members[i]);
     }
     for (int i = 0; i < CROWD; i++)
@@ -413,49 +387,46 @@ static void test_crowd (void)
     for (size_t i = 1; i < CROWD * CROWD_IDS; i++)
         repeated += sno_compare (&crowd.ids[i - 1], &crowd.ids[i]) == 0;
     ok (repeated == 0, "%d threads that wait for a pool of six make no id twice", CROWD);
-    ok (told.count > 1 && told.overflow[0].blocked > 0 && told.overflow[0].blocked <= CROWD &&
-            told.last.blocked == 0,
+    ok (told.count > 1 && told.overflow[0].blocked > 0 && told.overflow[0].blocked <= CROWD && told.last.blocked == 0,
         "the callback hears of calls that wait, and at last that none does");
     sno_gen_destroy (crowd.gen);
 }
 
 static void test_unsafe_past (void)
 {
-    struct script script = {.unit = {940}, .count = 1, .sleep_moves = true};
+    struct script script = { .unit = { 940 }, .count = 1, .sleep_moves = true };
     struct sno_clock clock = script_clock (&script);
-    struct sno_snapshot config = {.wall_hi = 950, .wall_safe = 1000, .drifts = 1};
+    struct sno_snapshot config = { .wall_hi = 950, .wall_safe = 1000, .drifts = 1 };
     struct sno_gen *gen = sno_gen_create (&config, &clock);
     int64_t wait = 0;
     sno_t id;
 
     ok (sno_gen_try (gen, 0, &id, &wait) < 0 && errno == ESTALE && wait == 10 * SNO_UNIT_NS,
         "between the walls of both timelines the wait is up to the newest id's unit");
-    ok (sno_gen_new (gen, 0, -1, &id) == 0 && sno_split (&id).unit == 950 &&
-            sno_split (&id).tick == 1 && script.slept_ns == 10 * SNO_UNIT_NS,
+    ok (sno_gen_new (gen, 0, -1, &id) == 0 && sno_split (&id).unit == 950 && sno_split (&id).tick == 1
+            && script.slept_ns == 10 * SNO_UNIT_NS,
         "the blocking call sleeps that long, once, and does not swap timelines");
     sno_gen_destroy (gen);
 
     script_set (&script, 990);
-    config = (struct sno_snapshot){.wall_hi = 1100, .wall_safe = 1000, .drifts = 1};
+    config = (struct sno_snapshot){ .wall_hi = 1100, .wall_safe = 1000, .drifts = 1 };
     gen = sno_gen_create (&config, &clock);
-    ok (sno_gen_new (gen, 0, -1, &id) == 0 && sno_split (&id).unit == 1001 &&
-            sno_split (&id).tick == 0,
+    ok (sno_gen_new (gen, 0, -1, &id) == 0 && sno_split (&id).unit == 1001 && sno_split (&id).tick == 0,
         "or up to the first unit that the other timeline has not used");
     sno_gen_destroy (gen);
 
-    config = (struct sno_snapshot){.wall_hi = 9, .wall_safe = (int64_t)SNO_UNIT_MAX};
+    config = (struct sno_snapshot){ .wall_hi = 9, .wall_safe = (int64_t)SNO_UNIT_MAX };
     script_set (&script, 8);
     gen = sno_gen_create (&config, &clock);
-    ok (sno_gen_new (gen, 0, 1000, &id) < 0 && errno == ESTALE,
-        "a time limit ends a wait for the past to pass");
+    ok (sno_gen_new (gen, 0, 1000, &id) < 0 && errno == ESTALE, "a time limit ends a wait for the past to pass");
     sno_gen_destroy (gen);
 }
 
 static void test_snapshot (void)
 {
-    struct script script = {.unit = {50}, .count = 1};
+    struct script script = { .unit = { 50 }, .count = 1 };
     struct sno_clock clock = script_clock (&script);
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){.partition = 3}, &clock);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ .partition = 3 }, &clock);
     struct sno_snapshot s;
     sno_t last, id;
 
@@ -475,18 +446,15 @@ static void test_snapshot (void)
         "a snapshot of another unit forgot the sequence: the newest unit counts as used up");
     sno_gen_destroy (gen);
 
-    ok (sno_snapshot_raise (&s, 60) == 0 && (gen = sno_gen_create (&s, &clock)),
-        "a snapshot raised to unit 60");
+    ok (sno_snapshot_raise (&s, 60) == 0 && (gen = sno_gen_create (&s, &clock)), "a snapshot raised to unit 60");
     unsigned refused = 0;
     for (unsigned unit = 40; unit < 60; unit++) {
         script_set (&script, unit);
         refused += sno_gen_try (gen, 0, &id, NULL) < 0;
     }
     script_set (&script, 60);
-    ok (refused == 20 && sno_gen_try (gen, 0, &id, NULL) == 0,
-        "... gives nothing below 60, on no timeline");
-    ok (sno_snapshot_raise (&s, 0) < 0 && sno_snapshot_raise (&s, SNO_UNIT_MAX + 1) < 0 &&
-            errno == EOVERFLOW,
+    ok (refused == 20 && sno_gen_try (gen, 0, &id, NULL) == 0, "... gives nothing below 60, on no timeline");
+    ok (sno_snapshot_raise (&s, 0) < 0 && sno_snapshot_raise (&s, SNO_UNIT_MAX + 1) < 0 && errno == EOVERFLOW,
         "raising outside the format is refused");
     sno_gen_destroy (gen);
 }
@@ -506,8 +474,8 @@ static unsigned random_step (uint64_t *state, unsigned below)
 static bool world_is_free_of_duplicates (uint64_t seed)
 {
     static unsigned char seen[WORLD][2][8];
-    struct sno_snapshot s = {.sequence_min = 1, .sequence_max = 6};
-    struct script script = {.count = 1};
+    struct sno_snapshot s = { .sequence_min = 1, .sequence_max = 6 };
+    struct script script = { .count = 1 };
     struct sno_clock clock = script_clock (&script);
     struct sno_gen *gen = sno_gen_create (&s, &clock);
     uint64_t unit = WORLD / 2;
@@ -525,8 +493,8 @@ static bool world_is_free_of_duplicates (uint64_t seed)
         int n = sno_gen_reserve (gen, 0, t, 1 + random_step (&seed, 4), &id, NULL);
         for (int i = 0; i < n; i++, sno_next (&id)) {
             struct sno_fields f = sno_split (&id);
-            good = good && f.unit == unit && f.sequence >= 1 && f.sequence <= 6 &&
-                   seen[f.unit][f.tick][f.sequence]++ == 0;
+            good = good && f.unit == unit && f.sequence >= 1 && f.sequence <= 6
+                   && seen[f.unit][f.tick][f.sequence]++ == 0;
         }
         if (kind >= 6) {
             script_set (&script, kind == 6 ? unit : random_step (&seed, WORLD));
@@ -545,28 +513,25 @@ static void test_worlds (void)
 
     for (unsigned seed = 1; seed <= n; seed++)
         good += world_is_free_of_duplicates (seed);
-    ok (good == n,
-        "%u worlds of 64 units with a clock that jumps and generators that restart: no id twice",
-        n);
+    ok (good == n, "%u worlds of 64 units with a clock that jumps and generators that restart: no id twice", n);
 }
 
 static void test_arguments (void)
 {
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){.partition = 7}, NULL);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ .partition = 7 }, NULL);
     int64_t t = SNO_EPOCH_NS + 100 * SNO_UNIT_NS;
-    sno_t id = {{9}};
+    sno_t id = { { 9 } };
 
     ok (sno_gen_reserve (gen, 0, t, 0, &id, NULL) == -1 && errno == EINVAL && id.bytes[0] == 9,
         "no ids at all are not to be had");
-    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_split (&id).sequence == 0 &&
-            sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_split (&id).sequence == 1,
+    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_split (&id).sequence == 0
+            && sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_split (&id).sequence == 1,
         "... and to have asked for them changes nothing");
-    ok (sno_gen_set_range (gen, 0, SNO_UNIT_MAX + 2) == -1 && errno == EOVERFLOW &&
-            sno_gen_set_range (gen, 0, UINT64_MAX) == -1 && errno == EOVERFLOW &&
-            sno_gen_set_range (gen, 2, 1) == -1 && errno == EINVAL,
+    ok (sno_gen_set_range (gen, 0, SNO_UNIT_MAX + 2) == -1 && errno == EOVERFLOW
+            && sno_gen_set_range (gen, 0, UINT64_MAX) == -1 && errno == EOVERFLOW && sno_gen_set_range (gen, 2, 1) == -1
+            && errno == EINVAL,
         "a range ends behind the last unit, and not before it begins");
-    ok (sno_gen_set_range (gen, 0, SNO_UNIT_MAX + 1) == 0 &&
-            sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1,
+    ok (sno_gen_set_range (gen, 0, SNO_UNIT_MAX + 1) == 0 && sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1,
         "all of time is a range");
     sno_gen_destroy (gen);
 }
@@ -574,14 +539,14 @@ static void test_arguments (void)
 /* By the system's clock: ids may be made in 100 ms, and 1 s is allowed for it. */
 static void test_signals (void)
 {
-    struct sno_snapshot start = {.partition = 7};
+    struct sno_snapshot start = { .partition = 7 };
     struct timespec ts;
     uint64_t unit;
     sno_t id;
 
     clock_gettime (CLOCK_REALTIME, &ts);
-    if (sno_unit_at (ts.tv_sec * INT64_C (1000000000) + ts.tv_nsec, &unit) < 0 ||
-        sno_snapshot_raise (&start, unit + 25) < 0)
+    if (sno_unit_at (ts.tv_sec * INT64_C (1000000000) + ts.tv_nsec, &unit) < 0
+        || sno_snapshot_raise (&start, unit + 25) < 0)
         bail_out ("the clock is beyond sno");
     struct sno_gen *gen = sno_gen_create (&start, NULL);
     signals_every (1000);
@@ -618,7 +583,7 @@ static int child_gets (struct sno_gen *gen, int64_t t, int way)
 
 static void test_fork (void)
 {
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){.partition = 7}, NULL);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ .partition = 7 }, NULL);
     int64_t t = SNO_EPOCH_NS + 100 * SNO_UNIT_NS;
     int refused = 0;
     sno_t id;

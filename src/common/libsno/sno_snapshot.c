@@ -21,8 +21,7 @@ static int refuse (const char *text, const char **why)
     return -1;
 }
 
-int sno_snapshot_sanitize (const struct sno_snapshot *in, struct sno_snapshot *out,
-                           const char **why)
+int sno_snapshot_sanitize (const struct sno_snapshot *in, struct sno_snapshot *out, const char **why)
 {
     struct sno_snapshot s = *in;
 
@@ -60,11 +59,10 @@ size_t sno_snapshot_to_json (const struct sno_snapshot *s, char json[SNO_SNAPSHO
 {
     return (size_t)snprintf (json, SNO_SNAPSHOT_JSON_MAX,
                              "{\"partition\":[%u,%u],\"sequenceMin\":%u,\"sequenceMax\":%u,"
-                             "\"sequence\":%" PRIu32 ",\"now\":%" PRId64 ",\"wallHi\":%" PRId64
-                             ",\"wallSafe\":%" PRId64 ",\"drifts\":%" PRIu32 "}",
-                             s->partition >> 8, s->partition & 255U, s->sequence_min,
-                             s->sequence_max, s->sequence, s->now, s->wall_hi, s->wall_safe,
-                             s->drifts);
+                             "\"sequence\":%" PRIu32 ",\"now\":%" PRId64 ",\"wallHi\":%" PRId64 ",\"wallSafe\":%" PRId64
+                             ",\"drifts\":%" PRIu32 "}",
+                             s->partition >> 8, s->partition & 255U, s->sequence_min, s->sequence_max, s->sequence,
+                             s->now, s->wall_hi, s->wall_safe, s->drifts);
 }
 
 /* --- reading: a cursor, and functions that move it and return false where they cannot ---- */
@@ -141,8 +139,8 @@ static bool take_name (struct cursor *c, int *member)
 {
     for (int i = 0; i < MEMBERS; i++) {
         size_t len = strlen (member_names[i]);
-        if ((size_t)(c->end - c->at) >= len + 2 && c->at[0] == '"' && c->at[len + 1] == '"' &&
-            !memcmp (c->at + 1, member_names[i], len)) {
+        if ((size_t)(c->end - c->at) >= len + 2 && c->at[0] == '"' && c->at[len + 1] == '"'
+            && !memcmp (c->at + 1, member_names[i], len)) {
             c->at += len + 2;
             *member = i;
             return true;
@@ -155,8 +153,8 @@ static bool take_partition (struct cursor *c, uint16_t *partition)
 {
     uint64_t high, low;
 
-    if (!take (c, '[') || !take_unsigned (c, 255, &high) || !take (c, ',') ||
-        !take_unsigned (c, 255, &low) || !take (c, ']'))
+    if (!take (c, '[') || !take_unsigned (c, 255, &high) || !take (c, ',') || !take_unsigned (c, 255, &low)
+        || !take (c, ']'))
         return false;
     *partition = (uint16_t)(high << 8 | low);
     return true;
@@ -219,11 +217,10 @@ static bool take_members (struct cursor *c, struct sno_snapshot *s)
     return take (c, '}');
 }
 
-int sno_snapshot_from_json (const char *json, size_t len, struct sno_snapshot *snapshot,
-                            size_t *errpos)
+int sno_snapshot_from_json (const char *json, size_t len, struct sno_snapshot *snapshot, size_t *errpos)
 {
-    struct cursor c = {.at = json, .end = json + len, .errnum = EINVAL};
-    struct sno_snapshot read = {0};
+    struct cursor c = { .at = json, .end = json + len, .errnum = EINVAL };
+    struct sno_snapshot read = { 0 };
 
     if (!take (&c, '{') || !take_members (&c, &read) || c.at != c.end) {
         if (errpos)

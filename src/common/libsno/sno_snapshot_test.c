@@ -26,14 +26,13 @@ static bool bounds_row_holds (json_t *row)
         return false;
     if (!json_is_null (json_object_get (row, "err")))
         return rc < 0 && errno == EINVAL && why && !memcmp (&s, &before, sizeof (s));
-    if (rc < 0 || s.sequence_min != get_i (out, "sequenceMin") ||
-        s.sequence_max != get_i (out, "sequenceMax") || s.sequence != get_i (out, "sequence"))
+    if (rc < 0 || s.sequence_min != get_i (out, "sequenceMin") || s.sequence_max != get_i (out, "sequenceMax")
+        || s.sequence != get_i (out, "sequence"))
         return false;
     struct sno_gen *gen = sno_gen_create (&given, NULL);
     sno_t first;
-    bool good = gen && sno_gen_cap (gen) == get_i (out, "cap") &&
-                sno_gen_new_at (gen, 0, SNO_EPOCH_NS, &first) == 0 &&
-                sno_split (&first).sequence == s.sequence_min;
+    bool good = gen && sno_gen_cap (gen) == get_i (out, "cap") && sno_gen_new_at (gen, 0, SNO_EPOCH_NS, &first) == 0
+                && sno_split (&first).sequence == s.sequence_min;
     sno_gen_destroy (gen);
     return good;
 }
@@ -42,9 +41,9 @@ static bool bounds_row_holds (json_t *row)
 static bool reason_fits (json_t *row)
 {
     json_t *in = json_object_get (row, "in");
-    struct sno_snapshot s = {.sequence_min = (uint16_t)get_i (in, "sequenceMin"),
-                             .sequence_max = (uint16_t)get_i (in, "sequenceMax"),
-                             .sequence = (uint32_t)get_i (in, "sequence")};
+    struct sno_snapshot s = { .sequence_min = (uint16_t)get_i (in, "sequenceMin"),
+                              .sequence_max = (uint16_t)get_i (in, "sequenceMax"),
+                              .sequence = (uint32_t)get_i (in, "sequence") };
     const char *why = "", *msg = get_s (json_object_get (row, "err"), "msg");
 
     sno_snapshot_sanitize (&s, &s, &why);
@@ -60,8 +59,7 @@ static void test_bounds (json_t *vectors)
     json_t *row;
     size_t i, good = 0, refused = 0, reasons = 0;
 
-    json_array_foreach (vectors_section (vectors, "bounds"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "bounds"), i, row) {
         if (bounds_row_holds (row))
             good++;
         else
@@ -82,15 +80,13 @@ static void test_json (json_t *vectors)
     json_t *row;
     size_t i, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "snapshot_json"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "snapshot_json"), i, row) {
         struct sno_snapshot s;
         char json[SNO_SNAPSHOT_JSON_MAX];
         const char *text = get_s (row, "json");
-        good += sno_snapshot_from_json (text, strlen (text), &s, NULL) == 0 &&
-                s.partition == 0x410a && s.sequence_max == 500 && s.now == get_i (row, "now") &&
-                s.wall_hi == 9 && s.drifts == 3 &&
-                sno_snapshot_to_json (&s, json) == strlen (text) && !strcmp (json, text);
+        good += sno_snapshot_from_json (text, strlen (text), &s, NULL) == 0 && s.partition == 0x410a
+                && s.sequence_max == 500 && s.now == get_i (row, "now") && s.wall_hi == 9 && s.drifts == 3
+                && sno_snapshot_to_json (&s, json) == strlen (text) && !strcmp (json, text);
     }
     ok (good == json_array_size (vectors_section (vectors, "snapshot_json")),
         "section snapshot_json: read and written back unchanged");
@@ -101,16 +97,14 @@ static void test_partition (json_t *vectors)
     json_t *row;
     size_t i, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "partition"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "partition"), i, row) {
         char json[SNO_SNAPSHOT_JSON_MAX], expected[64];
-        struct sno_snapshot s = {.partition = (uint16_t)get_i (row, "uint16")}, read;
+        struct sno_snapshot s = { .partition = (uint16_t)get_i (row, "uint16") }, read;
         size_t len = sno_snapshot_to_json (&s, json);
         snprintf (expected, sizeof (expected), "{\"partition\":%s,", get_s (row, "json"));
-        good += !strncmp (json, expected, strlen (expected)) &&
-                sno_snapshot_from_json (json, len, &read, NULL) == 0 &&
-                read.partition == get_i (row, "as_uint16") &&
-                (uint32_t)read.partition << 16 == get_i (row, "internal_u32");
+        good += !strncmp (json, expected, strlen (expected)) && sno_snapshot_from_json (json, len, &read, NULL) == 0
+                && read.partition == get_i (row, "as_uint16")
+                && (uint32_t)read.partition << 16 == get_i (row, "internal_u32");
     }
     ok (good == json_array_size (vectors_section (vectors, "partition")),
         "section partition: two bytes, the higher first");
@@ -118,15 +112,14 @@ static void test_partition (json_t *vectors)
 
 static void test_extremes (void)
 {
-    struct sno_snapshot s = {65535,     65535,     65535,     UINT32_MAX,
-                             INT64_MIN, INT64_MIN, INT64_MIN, UINT32_MAX};
+    struct sno_snapshot s = { 65535, 65535, 65535, UINT32_MAX, INT64_MIN, INT64_MIN, INT64_MIN, UINT32_MAX };
     struct sno_snapshot read;
     char json[SNO_SNAPSHOT_JSON_MAX];
     size_t len = sno_snapshot_to_json (&s, json), cut = 0;
 
     ok (len < SNO_SNAPSHOT_JSON_MAX && strlen (json) == len, "the longest snapshot fits");
-    ok (sno_snapshot_from_json (json, len, &read, NULL) == 0 && read.now == INT64_MIN &&
-            read.sequence == UINT32_MAX && read.wall_safe == INT64_MIN,
+    ok (sno_snapshot_from_json (json, len, &read, NULL) == 0 && read.now == INT64_MIN && read.sequence == UINT32_MAX
+            && read.wall_safe == INT64_MIN,
         "the extremes are read back");
     for (size_t n = 0; n < len; n++)
         cut += sno_snapshot_from_json (json, n, &read, NULL) < 0 && errno == EINVAL;
@@ -138,32 +131,32 @@ static const struct {
     int errnum; /* 0: good */
     size_t pos;
 } texts[] = {
-    {"{}", 0, 0},
-    {" { \"drifts\" : 3 , \"partition\" : [ 1 , 2 ] } \t", 0, 0},
-    {"{\"now\":-1}", 0, 0},
-    {"", EINVAL, 0},
-    {"null", EINVAL, 0},
-    {"{\"drifts\":3,}", EINVAL, 12},
-    {"{\"drifts\":3,\"drifts\":4}", EINVAL, 20},
-    {"{\"Drifts\":3}", EINVAL, 1},
-    {"{\"more\":3}", EINVAL, 1},
-    {"{\"drifts\":\"3\"}", EINVAL, 10},
-    {"{\"drifts\":-3}", EINVAL, 10},
-    {"{\"drifts\":3.0}", EINVAL, 11},
-    {"{\"drifts\":03}", EINVAL, 11},
-    {"{\"drifts\":4294967295}", 0, 0},
-    {"{\"drifts\":4294967296}", ERANGE, 19},
-    {"{\"sequenceMin\":65536}", ERANGE, 19},
-    {"{\"partition\":[256,0]}", ERANGE, 16},
-    {"{\"partition\":16650}", EINVAL, 13},
-    {"{\"partition\":[1]}", EINVAL, 15},
-    {"{\"partition\":[1,2,3]}", EINVAL, 17},
-    {"{\"wallHi\":9223372036854775807}", 0, 0},
-    {"{\"wallHi\":9223372036854775808}", ERANGE, 28},
-    {"{\"wallHi\":-9223372036854775808}", 0, 0},
-    {"{\"wallHi\":-9223372036854775809}", ERANGE, 29},
-    {"{\"wallHi\":99999999999999999999999}", ERANGE, 28},
-    {"{} {}", EINVAL, 3},
+    { "{}", 0, 0 },
+    { " { \"drifts\" : 3 , \"partition\" : [ 1 , 2 ] } \t", 0, 0 },
+    { "{\"now\":-1}", 0, 0 },
+    { "", EINVAL, 0 },
+    { "null", EINVAL, 0 },
+    { "{\"drifts\":3,}", EINVAL, 12 },
+    { "{\"drifts\":3,\"drifts\":4}", EINVAL, 20 },
+    { "{\"Drifts\":3}", EINVAL, 1 },
+    { "{\"more\":3}", EINVAL, 1 },
+    { "{\"drifts\":\"3\"}", EINVAL, 10 },
+    { "{\"drifts\":-3}", EINVAL, 10 },
+    { "{\"drifts\":3.0}", EINVAL, 11 },
+    { "{\"drifts\":03}", EINVAL, 11 },
+    { "{\"drifts\":4294967295}", 0, 0 },
+    { "{\"drifts\":4294967296}", ERANGE, 19 },
+    { "{\"sequenceMin\":65536}", ERANGE, 19 },
+    { "{\"partition\":[256,0]}", ERANGE, 16 },
+    { "{\"partition\":16650}", EINVAL, 13 },
+    { "{\"partition\":[1]}", EINVAL, 15 },
+    { "{\"partition\":[1,2,3]}", EINVAL, 17 },
+    { "{\"wallHi\":9223372036854775807}", 0, 0 },
+    { "{\"wallHi\":9223372036854775808}", ERANGE, 28 },
+    { "{\"wallHi\":-9223372036854775808}", 0, 0 },
+    { "{\"wallHi\":-9223372036854775809}", ERANGE, 29 },
+    { "{\"wallHi\":99999999999999999999999}", ERANGE, 28 },
+    { "{} {}", EINVAL, 3 },
 };
 
 static void test_texts (void)
@@ -175,8 +168,8 @@ static void test_texts (void)
         if (texts[i].errnum == 0)
             ok (rc == 0, "'%s' is a snapshot", texts[i].json);
         else
-            ok (rc < 0 && errno == texts[i].errnum && pos == texts[i].pos,
-                "'%s' is refused at %zu (%zu)", texts[i].json, texts[i].pos, pos);
+            ok (rc < 0 && errno == texts[i].errnum && pos == texts[i].pos, "'%s' is refused at %zu (%zu)",
+                texts[i].json, texts[i].pos, pos);
     }
 }
 

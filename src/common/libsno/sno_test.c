@@ -32,20 +32,19 @@ static bool codec_row_holds (json_t *row)
 
     sno_encode (&id, text);
     size_t json_len = sno_to_json (&id, json);
-    return f.unit == (uint64_t)get_i (row, "units") && f.tick == get_i (row, "tick") &&
-           f.meta == get_i (row, "meta") && f.partition == get_i (row, "partition") &&
-           f.sequence == get_i (row, "sequence") && sno_unix_ns (&id) == get_i (row, "unix_ns") &&
-           sno_is_zero (&id) == json_is_true (json_object_get (row, "is_zero")) &&
-           !strcmp (text, get_s (row, "text")) && !strcmp (text, get_s (row, "marshal_text")) &&
-           !strcmp (json, get_s (row, "json")) && strlen (json) == json_len &&
-           !strcmp (get_s (row, "sql_value_hex"), get_s (row, "hex")) &&
-           sno_join (&f, &read) == 0 && same (&id, &read) &&
-           sno_unit_at (sno_unix_ns (&id), &unit) == 0 && unit == f.unit &&
-           sno_decode (text, strlen (text), &read, NULL) == 0 && same (&id, &read) &&
-           sno_from_json (json, json_len, &read, NULL) == 0 && same (&id, &read) &&
-           sno_from_bytes (id.bytes, SNO_SIZE, &read) == 0 && same (&id, &read) &&
-           sno_from_sql (SNO_SQL_BYTES, id.bytes, SNO_SIZE, &read) == 0 && same (&id, &read) &&
-           sno_from_sql (SNO_SQL_TEXT, text, SNO_TEXT_SIZE, &read) == 0 && same (&id, &read);
+    return f.unit == (uint64_t)get_i (row, "units") && f.tick == get_i (row, "tick") && f.meta == get_i (row, "meta")
+           && f.partition == get_i (row, "partition") && f.sequence == get_i (row, "sequence")
+           && sno_unix_ns (&id) == get_i (row, "unix_ns")
+           && sno_is_zero (&id) == json_is_true (json_object_get (row, "is_zero"))
+           && !strcmp (text, get_s (row, "text")) && !strcmp (text, get_s (row, "marshal_text"))
+           && !strcmp (json, get_s (row, "json")) && strlen (json) == json_len
+           && !strcmp (get_s (row, "sql_value_hex"), get_s (row, "hex")) && sno_join (&f, &read) == 0
+           && same (&id, &read) && sno_unit_at (sno_unix_ns (&id), &unit) == 0 && unit == f.unit
+           && sno_decode (text, strlen (text), &read, NULL) == 0 && same (&id, &read)
+           && sno_from_json (json, json_len, &read, NULL) == 0 && same (&id, &read)
+           && sno_from_bytes (id.bytes, SNO_SIZE, &read) == 0 && same (&id, &read)
+           && sno_from_sql (SNO_SQL_BYTES, id.bytes, SNO_SIZE, &read) == 0 && same (&id, &read)
+           && sno_from_sql (SNO_SQL_TEXT, text, SNO_TEXT_SIZE, &read) == 0 && same (&id, &read);
 }
 
 static void test_codec (json_t *vectors)
@@ -53,8 +52,7 @@ static void test_codec (json_t *vectors)
     json_t *row;
     size_t i, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "codec"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "codec"), i, row) {
         if (codec_row_holds (row))
             good++;
         else
@@ -81,9 +79,8 @@ static int parse (const char *fn, json_t *row, sno_t *id)
     if (!strcmp (fn, "Scan(bytes)"))
         return sno_from_sql (SNO_SQL_BYTES, input, len, id);
     if (!strcmp (fn, "Scan(other)"))
-        return sno_from_sql (strcmp (get_s (row, "input_go_type"), "<nil>") ? SNO_SQL_OTHER
-                                                                            : SNO_SQL_NULL,
-                             NULL, 0, id);
+        return sno_from_sql (strcmp (get_s (row, "input_go_type"), "<nil>") ? SNO_SQL_OTHER : SNO_SQL_NULL, NULL, 0,
+                             id);
     if (!strncmp (fn, "UnmarshalJSON", 13))
         return sno_from_json (text, len, id, NULL);
     errno = ENOSYS;
@@ -106,8 +103,8 @@ static int parse_document (json_t *row, sno_t *id)
 static bool quotes_missing (json_t *row)
 {
     const char *text = get_s (row, "input_text");
-    return !strncmp (get_s (row, "fn"), "UnmarshalJSON", 13) && strlen (text) == 18 &&
-           (text[0] != '"' || text[17] != '"');
+    return !strncmp (get_s (row, "fn"), "UnmarshalJSON", 13) && strlen (text) == 18
+           && (text[0] != '"' || text[17] != '"');
 }
 
 static bool only_alphabet (const char *text)
@@ -122,8 +119,7 @@ static bool parse_row_holds (json_t *row)
     const char *before = get_s (row, "receiver_before"), *after = get_s (row, "receiver_after");
     sno_t id = from_hex (before ? before : "00000000000000000000");
     sno_t expected = from_hex (after ? after : get_s (row, "result"));
-    int rc =
-        strcmp (fn, "encoding/json document") ? parse (fn, row, &id) : parse_document (row, &id);
+    int rc = strcmp (fn, "encoding/json document") ? parse (fn, row, &id) : parse_document (row, &id);
 
     if (json_is_null (err))
         return rc == 0 && same (&id, &expected);
@@ -137,8 +133,7 @@ static void test_parse (json_t *vectors)
     json_t *row;
     size_t i, good = 0, rows = 0, unquoted = 0, refused = 0;
 
-    json_array_foreach (vectors_section (vectors, "parse"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "parse"), i, row) {
         if (quotes_missing (row)) {
             sno_t id;
             const char *text = get_s (row, "input_text");
@@ -147,10 +142,8 @@ static void test_parse (json_t *vectors)
             continue;
         }
         /* a text of the right length with foreign characters belongs to section invalid_chars */
-        if (json_is_null (json_object_get (row, "err")) &&
-            strcmp (get_s (row, "fn"), "encoding/json document") &&
-            !only_alphabet (get_s (row, "input_text")) &&
-            strcmp (get_s (row, "input_text"), "null"))
+        if (json_is_null (json_object_get (row, "err")) && strcmp (get_s (row, "fn"), "encoding/json document")
+            && !only_alphabet (get_s (row, "input_text")) && strcmp (get_s (row, "input_text"), "null"))
             continue;
         rows++;
         if (parse_row_holds (row))
@@ -158,8 +151,7 @@ static void test_parse (json_t *vectors)
         else
             diag ("parse row %zu: %s", i, json_dumps (row, 0));
     }
-    ok (good == rows && rows > 0, "section parse: same ids, same errors, same receivers (%zu)",
-        good);
+    ok (good == rows && rows > 0, "section parse: same ids, same errors, same receivers (%zu)", good);
     ok (refused == unquoted && unquoted > 0,
         "a JSON token without its quotes is refused, which the original takes (%zu)", refused);
 }
@@ -169,17 +161,15 @@ static void test_invalid_chars (json_t *vectors)
     json_t *row;
     size_t i, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "invalid_chars"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "invalid_chars"), i, row) {
         char text[64];
         sno_t before = from_hex ("0102030405060708090a"), id = before;
         size_t pos, len = unhex (get_s (row, "input_hex"), text, sizeof (text));
         size_t expected = 0;
-        while (expected < len && (text[expected] & 0x80) == 0 &&
-               memchr ("23456789abcdefghijklmnopqrstuvwx", text[expected], 32))
+        while (expected < len && (text[expected] & 0x80) == 0
+               && memchr ("23456789abcdefghijklmnopqrstuvwx", text[expected], 32))
             expected++;
-        if (sno_decode (text, len, &id, &pos) < 0 && errno == EINVAL && pos == expected &&
-            same (&id, &before))
+        if (sno_decode (text, len, &id, &pos) < 0 && errno == EINVAL && pos == expected && same (&id, &before))
             good++;
         else
             diag ("invalid_chars row %zu", i);
@@ -197,20 +187,19 @@ static void test_order (json_t *vectors)
     size_t i, good = 0, n = json_array_size (in);
     sno_t ids[256];
 
-    json_array_foreach (vectors_section (vectors, "compare"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "compare"), i, row) {
         sno_t a = from_hex (get_s (row, "a")), b = from_hex (get_s (row, "b"));
         good += sno_compare (&a, &b) == get_i (row, "compare");
     }
-    ok (good == json_array_size (vectors_section (vectors, "compare")),
-        "section compare: same order");
+    ok (good == json_array_size (vectors_section (vectors, "compare")), "section compare: same order");
     if (n > 256)
         bail_out ("section sort is larger than expected");
-    json_array_foreach (in, i, row) ids[i] = from_hex (json_string_value (row));
+    json_array_foreach (in, i, row)
+        ids[i] = from_hex (json_string_value (row));
     sno_sort (ids, n);
     good = 0;
-    json_array_foreach (out, i, row) good +=
-        is_hex (ids[i].bytes, SNO_SIZE, json_string_value (row));
+    json_array_foreach (out, i, row)
+        good += is_hex (ids[i].bytes, SNO_SIZE, json_string_value (row));
     ok (good == n, "section sort: same result (%zu ids)", n);
 }
 
@@ -221,35 +210,30 @@ static void test_partitions (json_t *vectors)
     json_t *row, *first;
     size_t i, j, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "partition_seed_formula"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "partition_seed_formula"), i, row) {
         sno_partitions_init (&pool, (uint64_t)get_i (row, "units_now"));
         good += sno_partitions_deal (&pool, &partition) == 0 && partition == get_i (row, "seed");
     }
     ok (good == json_array_size (vectors_section (vectors, "partition_seed_formula")),
         "section partition_seed_formula: same seeds (%zu)", good);
-    json_array_foreach (vectors_section (vectors, "auto_partition"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "auto_partition"), i, row) {
         sno_partitions_init (&pool, (uint64_t)get_i (row, "seed"));
         good = 0;
-        json_array_foreach (
-            json_object_get (row, "first_five_then_sixth_after_a_snapshot_generator"), j, first)
-            good +=
-            sno_partitions_deal (&pool, &partition) == 0 && partition == json_integer_value (first);
+        json_array_foreach (json_object_get (row, "first_five_then_sixth_after_a_snapshot_generator"), j, first)
+            good += sno_partitions_deal (&pool, &partition) == 0 && partition == json_integer_value (first);
         for (; j < 65536; j++)
             sno_partitions_deal (&pool, &partition);
         ok (good == 6 && partition == get_i (row, "the_65536th"),
-            "seed %d deals the partitions of section auto_partition, the last one too",
-            (int)get_i (row, "seed"));
-        ok (sno_partitions_deal (&pool, &partition) < 0 && errno == ENOSPC &&
-                sno_partitions_deal (&pool, &partition) < 0 && errno == ENOSPC,
+            "seed %d deals the partitions of section auto_partition, the last one too", (int)get_i (row, "seed"));
+        ok (sno_partitions_deal (&pool, &partition) < 0 && errno == ENOSPC
+                && sno_partitions_deal (&pool, &partition) < 0 && errno == ENOSPC,
             "... and none after the 65536th");
     }
 }
 
 static void test_limits (void)
 {
-    struct sno_fields f = {.unit = SNO_UNIT_MAX, 1, 255, 65535, 65535};
+    struct sno_fields f = { .unit = SNO_UNIT_MAX, 1, 255, 65535, 65535 };
     sno_t id, before = from_hex ("0102030405060708090a");
     uint64_t unit;
 
@@ -257,28 +241,23 @@ static void test_limits (void)
         "the largest fields make the largest id");
     id = before;
     f.unit++;
-    ok (sno_join (&f, &id) < 0 && errno == EOVERFLOW && same (&id, &before),
-        "unit 2^39 is refused");
-    f = (struct sno_fields){.tick = 2};
+    ok (sno_join (&f, &id) < 0 && errno == EOVERFLOW && same (&id, &before), "unit 2^39 is refused");
+    f = (struct sno_fields){ .tick = 2 };
     ok (sno_join (&f, &id) < 0 && errno == EINVAL, "tick 2 is refused");
-    f = (struct sno_fields){.meta = 256};
+    f = (struct sno_fields){ .meta = 256 };
     ok (sno_join (&f, &id) < 0 && errno == EINVAL, "meta 256 is refused");
-    f = (struct sno_fields){.partition = 65536};
+    f = (struct sno_fields){ .partition = 65536 };
     ok (sno_join (&f, &id) < 0 && errno == EINVAL, "partition 65536 is refused");
-    f = (struct sno_fields){.sequence = 65536};
-    ok (sno_join (&f, &id) < 0 && errno == EINVAL && same (&id, &before),
-        "sequence 65536 is refused");
+    f = (struct sno_fields){ .sequence = 65536 };
+    ok (sno_join (&f, &id) < 0 && errno == EINVAL && same (&id, &before), "sequence 65536 is refused");
     ok (sno_unit_at (SNO_EPOCH_NS, &unit) == 0 && unit == 0, "2010 begins with unit 0");
-    ok (sno_unit_at (SNO_EPOCH_NS + SNO_UNIT_NS - 1, &unit) == 0 && unit == 0,
-        "units are rounded down");
+    ok (sno_unit_at (SNO_EPOCH_NS + SNO_UNIT_NS - 1, &unit) == 0 && unit == 0, "units are rounded down");
     ok (sno_unit_at (SNO_EPOCH_NS - 1, &unit) < 0 && errno == EOVERFLOW,
         "a nanosecond before 2010 is refused, where the original wraps");
     int64_t end = SNO_EPOCH_NS + (int64_t)(SNO_UNIT_MAX + 1) * SNO_UNIT_NS;
-    ok (sno_unit_at (end - 1, &unit) == 0 && unit == SNO_UNIT_MAX,
-        "2079-09-07T15:47:35.551999999Z is the end");
+    ok (sno_unit_at (end - 1, &unit) == 0 && unit == SNO_UNIT_MAX, "2079-09-07T15:47:35.551999999Z is the end");
     ok (sno_unit_at (end, &unit) < 0 && errno == EOVERFLOW, "a nanosecond later is refused");
-    ok (sno_unit_at (INT64_MIN, &unit) < 0 && sno_unit_at (INT64_MAX, &unit) < 0,
-        "so are the extremes of time");
+    ok (sno_unit_at (INT64_MIN, &unit) < 0 && sno_unit_at (INT64_MAX, &unit) < 0, "so are the extremes of time");
 }
 
 static void test_range (void)
@@ -286,14 +265,12 @@ static void test_range (void)
     sno_t lower, upper;
     int64_t t = SNO_EPOCH_NS + 5 * SNO_UNIT_NS;
 
-    ok (sno_range (t, t + 2 * SNO_UNIT_NS, &lower, &upper) == 0 &&
-            is_hex (lower.bytes, SNO_SIZE, "000000000a0000000000") &&
-            is_hex (upper.bytes, SNO_SIZE, "000000000e0000000000"),
+    ok (sno_range (t, t + 2 * SNO_UNIT_NS, &lower, &upper) == 0
+            && is_hex (lower.bytes, SNO_SIZE, "000000000a0000000000")
+            && is_hex (upper.bytes, SNO_SIZE, "000000000e0000000000"),
         "the keys of [5, 7) are unit 5 and unit 7 with all else zero");
-    ok (sno_range (t, t, &lower, &upper) == 0 && same (&lower, &upper),
-        "an empty interval has equal keys");
-    ok (sno_range (t, t - 1, &lower, &upper) < 0 && errno == EINVAL,
-        "an interval that runs backwards is refused");
+    ok (sno_range (t, t, &lower, &upper) == 0 && same (&lower, &upper), "an empty interval has equal keys");
+    ok (sno_range (t, t - 1, &lower, &upper) < 0 && errno == EINVAL, "an interval that runs backwards is refused");
     ok (sno_range (SNO_EPOCH_NS - 1, t, &lower, &upper) < 0 && errno == EOVERFLOW,
         "an interval from before 2010 is refused");
 }
@@ -305,8 +282,7 @@ static void test_errpos (void)
     const char *good = "\"brpk4q72xwf2m63l\"";
     char token[SNO_JSON_MAX];
 
-    ok (sno_decode ("brpk4q72", 8, &id, &pos) < 0 && errno == EMSGSIZE && pos == 8,
-        "a short text ends at fault");
+    ok (sno_decode ("brpk4q72", 8, &id, &pos) < 0 && errno == EMSGSIZE && pos == 8, "a short text ends at fault");
     ok (sno_decode ("brpk4q72xwf2m63l2", 17, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16,
         "a long text is at fault behind its 16th character");
     for (size_t i = 0; i < 18; i++) {
@@ -316,8 +292,7 @@ static void test_errpos (void)
             "a wrong character %zu of a JSON token is found", i);
     }
     ok (sno_from_json ("NULL", 4, &id, &pos) < 0 && errno == EMSGSIZE, "null is lower case");
-    ok (sno_from_sql (SNO_SQL_TEXT, "BRPK4Q72XWF2M63L", 16, &id) < 0 && errno == EINVAL &&
-            sno_is_zero (&id),
+    ok (sno_from_sql (SNO_SQL_TEXT, "BRPK4Q72XWF2M63L", 16, &id) < 0 && errno == EINVAL && sno_is_zero (&id),
         "a column with foreign characters gives the zero id and an error");
 }
 

@@ -87,19 +87,19 @@ struct constants {
 } SSSE3_ALIGNED;
 
 SSSE3_CONSTANTS struct constants constants = {
-    .shifts = {1 << 0, 1 << 5, 1 << 2, 1 << 7, 1 << 4, 1 << 1, 1 << 6, 1 << 3},
-    .head_pairs = {1, 0, 1, 0, 2, 1, 2, 1, 3, 2, 4, 3, 4, 3, 5, 4},
-    .tail_pairs = {4, 3, 4, 3, 5, 4, 5, 4, 6, 5, 7, 6, 7, 6, -1, 7},
+    .shifts = { 1 << 0, 1 << 5, 1 << 2, 1 << 7, 1 << 4, 1 << 1, 1 << 6, 1 << 3 },
+    .head_pairs = { 1, 0, 1, 0, 2, 1, 2, 1, 3, 2, 4, 3, 4, 3, 5, 4 },
+    .tail_pairs = { 4, 3, 4, 3, 5, 4, 5, 4, 6, 5, 7, 6, 7, 6, -1, 7 },
     .last_value = SSSE3_ALL (DIGITS - 1),
     .low_digit = SSSE3_ALL ('2'),
     .gap = SSSE3_ALL (GAP),
     .last_digit = SSSE3_ALL ('9'),
     .to_letter = SSSE3_ALL ('a' - '2'),
     .to_top = SSSE3_ALL (INT8_MAX - (LETTERS - 1)),
-    .join_10 = {32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1},
-    .join_20 = {1024 << 4, 1 << 4, 1024, 1, 1024 << 4, 1 << 4, 1024, 1},
-    .high = {2, 1, 0, -1, -1, 10, 9, 8, 0, -1, -1, 10, 9, 8, -1, -1},
-    .low = {-1, -1, 6, 5, 4, -1, -1, 14, 6, 5, 4, -1, -1, 14, 13, 12},
+    .join_10 = { 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1 },
+    .join_20 = { 1024 << 4, 1 << 4, 1024, 1, 1024 << 4, 1 << 4, 1024, 1 },
+    .high = { 2, 1, 0, -1, -1, 10, 9, 8, 0, -1, -1, 10, 9, 8, -1, -1 },
+    .low = { -1, -1, 6, 5, 4, -1, -1, 14, 6, 5, 4, -1, -1, 14, 13, 12 },
 };
 
 /* Character k of a half is the 5 bits from bit 5k: they lie in the 16 bits of bytes 5k/8 and 5k/8
@@ -208,29 +208,29 @@ __attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len
 /* The functions of one path: 'attribute' lets the compiler use its instructions.  Those of other
  * paths than AVX2 are not inlined, so that the choice needs no frame.
  */
-#define PATH(path, attribute, encode_form, decode_form)                                            \
-    attribute static void encode_##path (const sno_t *id, char *text)                              \
-    {                                                                                              \
-        encode_form (id, text);                                                                    \
-        text[SNO_TEXT_SIZE] = '\0';                                                                \
-    }                                                                                              \
-    attribute static int decode_##path (const char *text, size_t len, sno_t *id, size_t *errpos)   \
-    {                                                                                              \
-        if (len != SNO_TEXT_SIZE || !decode_form (text, id))                                       \
-            return refuse (text, len, errpos);                                                     \
-        return 0;                                                                                  \
-    }                                                                                              \
-    attribute static void encode_many_##path (const sno_t *ids, size_t count, char *text)          \
-    {                                                                                              \
-        for (size_t i = 0; i < count; i++)                                                         \
-            encode_form (&ids[i], text + i * SNO_TEXT_SIZE);                                       \
-    }                                                                                              \
-    attribute static size_t decode_many_##path (const char *text, size_t count, sno_t *ids)        \
-    {                                                                                              \
-        size_t i = 0;                                                                              \
-        while (i < count && decode_form (text + i * SNO_TEXT_SIZE, &ids[i]))                       \
-            i++;                                                                                   \
-        return i;                                                                                  \
+#define PATH(path, attribute, encode_form, decode_form)                                          \
+    attribute static void encode_##path (const sno_t *id, char *text)                            \
+    {                                                                                            \
+        encode_form (id, text);                                                                  \
+        text[SNO_TEXT_SIZE] = '\0';                                                              \
+    }                                                                                            \
+    attribute static int decode_##path (const char *text, size_t len, sno_t *id, size_t *errpos) \
+    {                                                                                            \
+        if (len != SNO_TEXT_SIZE || !decode_form (text, id))                                     \
+            return refuse (text, len, errpos);                                                   \
+        return 0;                                                                                \
+    }                                                                                            \
+    attribute static void encode_many_##path (const sno_t *ids, size_t count, char *text)        \
+    {                                                                                            \
+        for (size_t i = 0; i < count; i++)                                                       \
+            encode_form (&ids[i], text + i * SNO_TEXT_SIZE);                                     \
+    }                                                                                            \
+    attribute static size_t decode_many_##path (const char *text, size_t count, sno_t *ids)      \
+    {                                                                                            \
+        size_t i = 0;                                                                            \
+        while (i < count && decode_form (text + i * SNO_TEXT_SIZE, &ids[i]))                     \
+            i++;                                                                                 \
+        return i;                                                                                \
     }
 
 PATH (scalar, __attribute__ ((noinline)), encode_plain, decode_plain)
@@ -242,14 +242,14 @@ PATH (avx2, inline __attribute__ ((always_inline, target ("avx2"))), encode_vect
 
 /* Wherever else the linker puts a function, it may take an eighth more time. */
 #define CHOOSES __attribute__ ((target ("avx2"), aligned (64)))
-#define TAKE(path, function, ...)                                                                  \
-    ((path) == SNO_PATH_AVX2    ? function##_avx2 (__VA_ARGS__)                                    \
-     : (path) == SNO_PATH_SSSE3 ? function##_ssse3 (__VA_ARGS__)                                   \
+#define TAKE(path, function, ...)                                \
+    ((path) == SNO_PATH_AVX2    ? function##_avx2 (__VA_ARGS__)  \
+     : (path) == SNO_PATH_SSSE3 ? function##_ssse3 (__VA_ARGS__) \
                                 : function##_scalar (__VA_ARGS__))
-#define TAKE_BEST(function, ...)                                                                   \
-    (__builtin_expect (works (SNO_PATH_AVX2), true) ? function##_avx2 (__VA_ARGS__)                \
+#define TAKE_BEST(function, ...)                                                    \
+    (__builtin_expect (works (SNO_PATH_AVX2), true) ? function##_avx2 (__VA_ARGS__) \
                                                     : function##_elsewhere (__VA_ARGS__))
-#define TAKE_SECOND(function, ...)                                                                 \
+#define TAKE_SECOND(function, ...) \
     (works (SNO_PATH_SSSE3) ? function##_ssse3 (__VA_ARGS__) : function##_scalar (__VA_ARGS__))
 
 /* Where AVX2 is not found.  Apart, so that a single instruction tests for it. */
@@ -295,8 +295,7 @@ CHOOSES void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO
     TAKE (path, encode, id, text);
 }
 
-CHOOSES int sno_path_decode (enum sno_path path, const char *text, size_t len, sno_t *id,
-                             size_t *errpos)
+CHOOSES int sno_path_decode (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos)
 {
     return TAKE (path, decode, text, len, id, errpos);
 }

@@ -8,7 +8,7 @@
 #include "libsno/sno_text.h"
 #include "libutil/tap.h"
 
-static const char *const names[SNO_PATH_COUNT] = {"scalar", "SSSE3", "AVX2"};
+static const char *const names[SNO_PATH_COUNT] = { "scalar", "SSSE3", "AVX2" };
 
 static uint64_t next_random (uint64_t *state)
 {
@@ -34,8 +34,8 @@ static bool encodes_like_scalar (enum sno_path path, const sno_t *id)
 
     sno_path_encode (SNO_PATH_SCALAR, id, expected);
     sno_path_encode (path, id, text);
-    return !memcmp (text, expected, sizeof (text)) &&
-           sno_path_decode (path, text, 16, &read, NULL) == 0 && !memcmp (&read, id, sizeof (read));
+    return !memcmp (text, expected, sizeof (text)) && sno_path_decode (path, text, 16, &read, NULL) == 0
+           && !memcmp (&read, id, sizeof (read));
 }
 
 /* Every bit alone, every bit missing, and random ids. */
@@ -45,7 +45,7 @@ static void test_encode (enum sno_path path)
     unsigned good = 0, n = 0;
 
     for (int bit = 0; bit < 80; bit++) {
-        sno_t one = {{0}}, all;
+        sno_t one = { { 0 } }, all;
         one.bytes[bit / 8] = (uint8_t)(1 << bit % 8);
         for (int i = 0; i < SNO_SIZE; i++)
             all.bytes[i] = (uint8_t)~one.bytes[i];
@@ -73,14 +73,12 @@ static void test_decode (enum sno_path path)
             text[place] = (char)c;
             size_t pos = 99;
             bool good = sno_path_decode (SNO_PATH_SCALAR, text, 16, &expected, NULL) == 0;
-            bool same = (sno_path_decode (path, text, 16, &id, &pos) == 0) == good &&
-                        !memcmp (&id, &expected, sizeof (id));
-            agreed +=
-                same && (good || (!memcmp (&id, &untouched, sizeof (id)) && pos == (size_t)place));
+            bool same = (sno_path_decode (path, text, 16, &id, &pos) == 0) == good
+                        && !memcmp (&id, &expected, sizeof (id));
+            agreed += same && (good || (!memcmp (&id, &untouched, sizeof (id)) && pos == (size_t)place));
             taken += good;
         }
-    ok (agreed == 16 * 256, "%s judges every byte in every place as the plain form does",
-        names[path]);
+    ok (agreed == 16 * 256, "%s judges every byte in every place as the plain form does", names[path]);
     ok (taken == 16 * 32, "... and that takes 32 of them in each");
 }
 
@@ -101,15 +99,14 @@ static void test_many (void)
         sno_encode (&ids[i], one);
         same += !memcmp (one, text + i * SNO_TEXT_SIZE, SNO_TEXT_SIZE);
     }
-    ok (same == MANY && sno_decode_many (text, MANY, back) == MANY &&
-            !memcmp (ids, back, sizeof (ids)),
+    ok (same == MANY && sno_decode_many (text, MANY, back) == MANY && !memcmp (ids, back, sizeof (ids)),
         "many ids are written and read as one by one");
     for (int i = 0; i < MANY; i++) {
         char saved = text[i * SNO_TEXT_SIZE + 7];
         text[i * SNO_TEXT_SIZE + 7] = 'z';
         back[i] = untouched;
-        stopped += sno_decode_many (text, MANY, back) == (size_t)i &&
-                   !memcmp (&back[i], &untouched, sizeof (untouched));
+        stopped += sno_decode_many (text, MANY, back) == (size_t)i
+                   && !memcmp (&back[i], &untouched, sizeof (untouched));
         text[i * SNO_TEXT_SIZE + 7] = saved;
     }
     ok (stopped == MANY, "reading stops at the first that is wrong");
@@ -128,7 +125,7 @@ int main (void)
     }
     char text[SNO_TEXT_SIZE + 1];
     memset (text, '#', sizeof (text));
-    sno_encode (&(sno_t){{0}}, text);
+    sno_encode (&(sno_t){ { 0 } }, text);
     ok (!strcmp (text, "2222222222222222"), "the zero id is sixteen 2 with a NUL");
     return done_testing ();
 }

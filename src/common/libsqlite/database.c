@@ -75,7 +75,8 @@ static int check_place (struct database *d, idt_error_t *errp)
     if (!d->locked || (stat (d->path, &sb) == 0 && sb.st_dev == d->dev && sb.st_ino == d->ino))
         return 0;
     errno = ESTALE;
-    return errprintf (errp, "%s: was removed or replaced while in use: put the one back that was there, or stop the instance",
+    return errprintf (errp,
+                      "%s: was removed or replaced while in use: put the one back that was there, or stop the instance",
                       d->path);
 }
 
@@ -173,9 +174,8 @@ static const char *set_up (const struct database *d)
 static int lock_file (struct database *d, idt_error_t *errp)
 {
     /* The lock comes with the first transaction, and stays. */
-    const char *lock = d->kind->journal
-        ? "PRAGMA page_size = 512; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;"
-        : "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;";
+    const char *lock = d->kind->journal ? "PRAGMA page_size = 512; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;"
+                                        : "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;";
 
     int rc = d->sqlite.exec (d->db, lock, NULL, NULL, NULL) & 0xff;
     if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)
@@ -203,7 +203,8 @@ int database_fill (struct database *d, const char *sql, idt_error_t *errp)
     int rc;
 
     if (asprintf (&all, "BEGIN IMMEDIATE; %s; PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;", sql,
-                  d->kind->application_id, d->kind->version) < 0)
+                  d->kind->application_id, d->kind->version)
+        < 0)
         return errprintf (errp, "%s: out of memory", d->path);
     rc = database_run (d, all, errp);
     int saved = errno;

@@ -42,7 +42,8 @@ static void put (const char *name, const char *text, uid_t owner)
 
 static void clean (void)
 {
-    static const char *const names[] = { "test.sqlite", "test.sqlite-wal", "test.sqlite-journal", "test.sqlite.holder", "other" };
+    static const char *const names[] = { "test.sqlite", "test.sqlite-wal", "test.sqlite-journal", "test.sqlite.holder",
+                                         "other" };
 
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         unlink (file (names[i]));

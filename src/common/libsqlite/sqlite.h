@@ -10,11 +10,12 @@
 
 #include <sqlite3.h>
 
-#define SQLITE_CALLS(CALL)                                                                         \
-    CALL (open_v2) CALL (close) CALL (exec) CALL (prepare_v2) CALL (step) CALL (reset)             \
-    CALL (finalize) CALL (bind_int64) CALL (bind_text) CALL (bind_blob64) CALL (column_int64)      \
-    CALL (column_text) CALL (column_blob) CALL (column_bytes) CALL (errmsg)                        \
-    CALL (extended_errcode) CALL (system_errno)
+#define SQLITE_CALLS(CALL)                                                                                             \
+    CALL (open_v2)                                                                                                     \
+    CALL (close)                                                                                                       \
+    CALL (exec) CALL (prepare_v2) CALL (step) CALL (reset) CALL (finalize) CALL (bind_int64) CALL (bind_text)          \
+        CALL (bind_blob64) CALL (column_int64) CALL (column_text) CALL (column_blob) CALL (column_bytes) CALL (errmsg) \
+            CALL (extended_errcode) CALL (system_errno)
 
 struct sqlite {
     void *dso;

@@ -50,7 +50,7 @@ uint32_t uid_fingerprint_legacy (const char *name, size_t len)
 
 struct uid_node uid_node_named (const char *name)
 {
-    return (struct uid_node){.name = name, .fingerprint = uid_fingerprint (name, strlen (name))};
+    return (struct uid_node){ .name = name, .fingerprint = uid_fingerprint (name, strlen (name)) };
 }
 
 static int compare (int64_t a, int64_t b)
@@ -61,7 +61,7 @@ static int compare (int64_t a, int64_t b)
 struct uid_node uid_node_numbered (uint32_t number)
 {
     assert (number <= UID_NUMBER_MAX);
-    return (struct uid_node){.fingerprint = UINT32_C (1) << 31 | number};
+    return (struct uid_node){ .fingerprint = UINT32_C (1) << 31 | number };
 }
 
 int uid_node_compare (const struct uid_node *a, const struct uid_node *b)
@@ -145,8 +145,7 @@ int uid_localize (const struct uid *id, const struct uid_node *self, struct uid 
         *out = *id;
         return 0;
     }
-    bool own = id->node.name ? uid_node_compare (&id->node, self) == 0
-                             : id->node.fingerprint == self->fingerprint;
+    bool own = id->node.name ? uid_node_compare (&id->node, self) == 0 : id->node.fingerprint == self->fingerprint;
     if (!own) {
         errno = EINVAL;
         return -1;
@@ -162,7 +161,7 @@ int uid_strip (const struct uid *id, struct uid *out)
     }
     *out = *id;
     out->kind = UID_LOCAL;
-    out->node = (struct uid_node){0};
+    out->node = (struct uid_node){ 0 };
     return 0;
 }
 
@@ -206,8 +205,7 @@ int uid_distance (const struct uid *x, const struct uid *y, struct uid *out)
 
 /* --- vector clocks ----------------------------------------------------------------------- */
 
-static const struct uid *find_node (const struct uid *clock, size_t count,
-                                    const struct uid_node *node)
+static const struct uid *find_node (const struct uid *clock, size_t count, const struct uid_node *node)
 {
     for (size_t i = 0; i < count; i++)
         if (uid_node_compare (&clock[i].node, node) == 0)
@@ -215,8 +213,7 @@ static const struct uid *find_node (const struct uid *clock, size_t count,
     return NULL;
 }
 
-size_t uid_clock_tick (const struct uid *fresh, const struct uid *clock, size_t count,
-                       struct uid *out)
+size_t uid_clock_tick (const struct uid *fresh, const struct uid *clock, size_t count, struct uid *out)
 {
     const struct uid *old = find_node (clock, count, &fresh->node);
     size_t n = 0;
@@ -245,8 +242,7 @@ static void sort_by_node (const struct uid *clock, size_t count, const struct ui
         qsort (sorted, count, sizeof (sorted[0]), compare_places_cb);
 }
 
-static size_t merge (const struct uid **a, size_t na, const struct uid **b, size_t nb,
-                     struct uid *out)
+static size_t merge (const struct uid **a, size_t na, const struct uid **b, size_t nb, struct uid *out)
 {
     size_t n = 0;
 
@@ -283,8 +279,8 @@ int uid_clock_join (const struct uid *a, size_t na, const struct uid *b, size_t 
 }
 
 /* Descent with one entry of each clock left out (NULL: none). */
-static bool descends (const struct uid *a, size_t na, const struct uid *not_a, const struct uid *b,
-                      size_t nb, const struct uid *not_b)
+static bool descends (const struct uid *a, size_t na, const struct uid *not_a, const struct uid *b, size_t nb,
+                      const struct uid *not_b)
 {
     for (size_t i = 0; i < nb; i++) {
         if (&b[i] == not_b)
@@ -304,8 +300,8 @@ bool uid_clock_descends (const struct uid *a, size_t na, const struct uid *b, si
     return descends (a, na, NULL, b, nb, NULL);
 }
 
-bool uid_clock_descends_without (const struct uid_node *node, const struct uid *a, size_t na,
-                                 const struct uid *b, size_t nb)
+bool uid_clock_descends_without (const struct uid_node *node, const struct uid *a, size_t na, const struct uid *b,
+                                 size_t nb)
 {
     return descends (a, na, find_node (a, na, node), b, nb, find_node (b, nb, node));
 }

@@ -36,14 +36,12 @@ struct uid_gen {
 
 static inline uint64_t step_at (int64_t unix_us)
 {
-    return (uint64_t)(unix_us / MEGA) * UID_STEPS_PER_SECOND +
-           (uint64_t)(unix_us % MEGA) / UID_STEP_US;
+    return (uint64_t)(unix_us / MEGA) * UID_STEPS_PER_SECOND + (uint64_t)(unix_us % MEGA) / UID_STEP_US;
 }
 
 static inline int64_t step_us (uint64_t step)
 {
-    return (int64_t)(step / UID_STEPS_PER_SECOND) * MEGA +
-           (int64_t)(step % UID_STEPS_PER_SECOND) * UID_STEP_US;
+    return (int64_t)(step / UID_STEPS_PER_SECOND) * MEGA + (int64_t)(step % UID_STEPS_PER_SECOND) * UID_STEP_US;
 }
 
 static inline bool time_fits (int64_t unix_us)
@@ -71,13 +69,12 @@ static void sleep_for (const struct uid_gen *gen, int64_t for_us)
 }
 
 /* The only place where a word becomes an id. */
-static inline void issue (const struct uid_gen *gen, uint64_t word, enum uid_kind kind,
-                          struct uid *id)
+static inline void issue (const struct uid_gen *gen, uint64_t word, enum uid_kind kind, struct uid *id)
 {
     uint64_t step = word >> SEQUENCE_BITS, second = step / UID_STEPS_PER_SECOND;
 
     id->kind = kind;
-    id->node = kind == UID_GLOBAL ? gen->node : (struct uid_node){0};
+    id->node = kind == UID_GLOBAL ? gen->node : (struct uid_node){ 0 };
     id->a = (int64_t)(second / 1000000);
     id->b = (int64_t)(second % 1000000);
     id->c = (int64_t)(step % UID_STEPS_PER_SECOND) * UID_STEP_US;
@@ -99,8 +96,8 @@ static int refuse (uint64_t step, uint64_t ahead, int64_t unix_us, int64_t *wait
     return fail (EAGAIN);
 }
 
-int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, unsigned want,
-                     struct uid *first, int64_t *wait_us)
+int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, unsigned want, struct uid *first,
+                     int64_t *wait_us)
 {
     uint64_t seen = atomic_load_explicit (&gen->word, memory_order_relaxed), now, word, n;
 
@@ -119,8 +116,8 @@ int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, u
             return refuse (step, gen->ahead, unix_us, wait_us);
         n = UID_PER_STEP - (word & UID_SEQUENCE_MAX);
         n = want < n ? want : n;
-    } while (!atomic_compare_exchange_weak_explicit (&gen->word, &seen, word + n,
-                                                     memory_order_acq_rel, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit (&gen->word, &seen, word + n, memory_order_acq_rel,
+                                                     memory_order_relaxed));
     issue (gen, word, kind, first);
     return (int)n;
 }

@@ -15,7 +15,7 @@
 
 static struct uid_gen *gen_new (int64_t ahead_us)
 {
-    struct uid_gen_config config = {.node = uid_node_named (OWN_NODE), .ahead_us = ahead_us};
+    struct uid_gen_config config = { .node = uid_node_named (OWN_NODE), .ahead_us = ahead_us };
     return uid_gen_create (&config);
 }
 
@@ -25,22 +25,20 @@ static void test_step (void)
     int64_t t = 1800 * SECOND * SECOND + 2048 + 24, wait = 0;
     struct uid id;
 
-    ok (uid_gen_reserve (gen, UID_LOCAL, t, 16000, &id, NULL) == 16000 && id.kind == UID_LOCAL &&
-            id.sequence == 0 && id.a == 1800 && id.c == 2048,
+    ok (uid_gen_reserve (gen, UID_LOCAL, t, 16000, &id, NULL) == 16000 && id.kind == UID_LOCAL && id.sequence == 0
+            && id.a == 1800 && id.c == 2048,
         "a step begins at sequence 0");
-    ok (uid_gen_reserve (gen, UID_GLOBAL, t, 16000, &id, NULL) == 384 && id.sequence == 16000 &&
-            id.kind == UID_GLOBAL && !strcmp (id.node.name, OWN_NODE),
+    ok (uid_gen_reserve (gen, UID_GLOBAL, t, 16000, &id, NULL) == 384 && id.sequence == 16000 && id.kind == UID_GLOBAL
+            && !strcmp (id.node.name, OWN_NODE),
         "local and global ids share its 16384");
     ok (uid_gen_reserve (gen, UID_LOCAL, t, 1, &id, &wait) < 0 && errno == EAGAIN && wait == 1000,
         "then the step is used up and the wait is the rest of it, where the original repeats ids");
-    ok (uid_gen_reserve (gen, UID_LOCAL, t + wait, 1, &id, NULL) == 1 && id.c == 3072 &&
-            id.sequence == 0,
+    ok (uid_gen_reserve (gen, UID_LOCAL, t + wait, 1, &id, NULL) == 1 && id.c == 3072 && id.sequence == 0,
         "after that wait the next step begins");
     ok (uid_gen_reserve (gen, UID_LOCAL, t, 1, &id, NULL) == 1 && id.c == 3072 && id.sequence == 1,
         "a clock that went back stays in the newest step, where the original goes back");
     uid_gen_reserve (gen, UID_LOCAL, t, 16384, &id, NULL);
-    ok (uid_gen_reserve (gen, UID_LOCAL, t - SECOND, 1, &id, &wait) < 0 && errno == EAGAIN &&
-            wait == SECOND + 2024,
+    ok (uid_gen_reserve (gen, UID_LOCAL, t - SECOND, 1, &id, &wait) < 0 && errno == EAGAIN && wait == SECOND + 2024,
         "and waits once that is used up");
     uid_gen_destroy (gen);
 }
@@ -53,11 +51,9 @@ static void test_short_step (void)
 
     ok (uid_gen_reserve (gen, UID_LOCAL, SECOND - 1, 20000, &id, NULL) == 16384 && id.c == 999424,
         "the last step of a second begins at 999424");
-    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND - 576, 1, &id, &wait) < 0 && errno == EAGAIN &&
-            wait == 576,
+    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND - 576, 1, &id, &wait) < 0 && errno == EAGAIN && wait == 576,
         "and is 576 micro-seconds long");
-    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1 && id.b == 1 && id.c == 0,
-        "then a second begins");
+    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1 && id.b == 1 && id.c == 0, "then a second begins");
     uid_gen_destroy (gen);
 }
 
@@ -80,20 +76,18 @@ static void test_limits (void)
     struct uid_gen *gen = gen_new (UID_UNIX_US_MAX);
     struct uid id;
 
-    ok (uid_gen_reserve (gen, UID_LOCAL, -1, 1, &id, NULL) < 0 && errno == EOVERFLOW,
-        "a time before 1970 is an error");
-    ok (uid_gen_reserve (gen, UID_LOCAL, UID_UNIX_US_MAX + 1, 1, &id, NULL) < 0 &&
-            errno == EOVERFLOW,
+    ok (uid_gen_reserve (gen, UID_LOCAL, -1, 1, &id, NULL) < 0 && errno == EOVERFLOW, "a time before 1970 is an error");
+    ok (uid_gen_reserve (gen, UID_LOCAL, UID_UNIX_US_MAX + 1, 1, &id, NULL) < 0 && errno == EOVERFLOW,
         "a time behind the format is an error");
-    ok (uid_gen_reserve (gen, UID_LOCAL, UID_UNIX_US_MAX, 16384, &id, NULL) == 16384 &&
-            id.a == UID_A_MAX && id.b == UID_B_MAX && id.c == 999424,
+    ok (uid_gen_reserve (gen, UID_LOCAL, UID_UNIX_US_MAX, 16384, &id, NULL) == 16384 && id.a == UID_A_MAX
+            && id.b == UID_B_MAX && id.c == 999424,
         "the last step works");
     ok (uid_gen_reserve (gen, UID_LOCAL, UID_UNIX_US_MAX, 1, &id, NULL) < 0 && errno == EOVERFLOW,
         "... and is the end, even when any step ahead is allowed");
     uid_gen_destroy (gen);
     uid_gen_destroy (NULL);
-    ok (!uid_gen_create (&(struct uid_gen_config){.after_us = -1}) && errno == EINVAL &&
-            !uid_gen_create (&(struct uid_gen_config){.ahead_us = -1}) && errno == EINVAL,
+    ok (!uid_gen_create (&(struct uid_gen_config){ .after_us = -1 }) && errno == EINVAL
+            && !uid_gen_create (&(struct uid_gen_config){ .ahead_us = -1 }) && errno == EINVAL,
         "negative times in the configuration are refused");
 }
 
@@ -104,15 +98,14 @@ static void test_restart (void)
     struct uid last, id;
 
     uid_gen_reserve (gen, UID_LOCAL, t, 1, &last, NULL);
-    struct uid_gen_config config = {.after_us = uid_gen_newest_us (gen)};
+    struct uid_gen_config config = { .after_us = uid_gen_newest_us (gen) };
     ok (config.after_us == t, "the newest id's time is told");
     uid_gen_destroy (gen);
     gen = uid_gen_create (&config);
     ok (uid_gen_newest_us (gen) == t, "... by the next generator too");
     ok (uid_gen_reserve (gen, UID_LOCAL, t - SECOND, 1, &id, NULL) < 0 && errno == EAGAIN,
         "which makes no id before or in that step");
-    ok (uid_gen_reserve (gen, UID_LOCAL, t + UID_STEP_US, 1, &id, NULL) == 1 &&
-            uid_compare (&id, &last) > 0,
+    ok (uid_gen_reserve (gen, UID_LOCAL, t + UID_STEP_US, 1, &id, NULL) == 1 && uid_compare (&id, &last) > 0,
         "but in the next");
     uid_gen_destroy (gen);
 }
@@ -135,8 +128,8 @@ static void fake_sleep (void *arg, int64_t for_us)
 
 static void test_waiting (void)
 {
-    struct fake fake = {.now_us = 5 * SECOND};
-    struct uid_gen_config config = {.clock = {fake_now, fake_sleep, &fake}};
+    struct fake fake = { .now_us = 5 * SECOND };
+    struct uid_gen_config config = { .clock = { fake_now, fake_sleep, &fake } };
     struct uid_gen *gen = uid_gen_create (&config);
     struct uid id;
 
@@ -145,11 +138,9 @@ static void test_waiting (void)
     ok (id.sequence == 16383 && fake.slept_us == 0, "16384 ids take no waiting");
     ok (uid_gen_new (gen, UID_LOCAL, 1023, &id) < 0 && errno == EAGAIN && fake.slept_us == 0,
         "one more does not come within 1023 micro-seconds");
-    ok (uid_gen_new (gen, UID_LOCAL, 1024, &id) == 0 && fake.slept_us == 1024 && id.c == 1024,
-        "but in 1024");
+    ok (uid_gen_new (gen, UID_LOCAL, 1024, &id) == 0 && fake.slept_us == 1024 && id.c == 1024, "but in 1024");
     fake.now_us -= 3600 * SECOND;
-    ok (uid_gen_new (gen, UID_LOCAL, -1, &id) < 0 && errno == EOVERFLOW,
-        "a clock before 1970 ends the wait");
+    ok (uid_gen_new (gen, UID_LOCAL, -1, &id) < 0 && errno == EOVERFLOW, "a clock before 1970 ends the wait");
     uid_gen_destroy (gen);
 }
 
@@ -157,7 +148,7 @@ static void test_waiting (void)
 static void test_random_clock (int64_t ahead_us)
 {
     struct uid_gen *gen = gen_new (ahead_us);
-    struct uid last = {.sequence = -1}, id;
+    struct uid last = { .sequence = -1 }, id;
     int64_t t = SECOND;
     uint64_t state = 3;
     unsigned made = 0, good = 0;
@@ -175,8 +166,7 @@ static void test_random_clock (int64_t ahead_us)
         last.sequence += n - 1;
         good -= last.sequence > UID_SEQUENCE_MAX;
     }
-    ok (good == made && made > 1000, "ids increase under a clock that jumps (%u reservations)",
-        made);
+    ok (good == made && made > 1000, "ids increase under a clock that jumps (%u reservations)", made);
     uid_gen_destroy (gen);
 }
 
@@ -187,17 +177,14 @@ static void test_originals_defects (json_t *vectors)
     json_t *wrap = json_object_get (generator, "sequence_wrap_in_one_tick");
     json_t *back = json_object_get (generator, "clock_going_back_is_not_handled");
     struct uid_gen *gen = gen_new (0);
-    struct uid id, last = {.sequence = -1};
+    struct uid id, last = { .sequence = -1 };
     size_t i, good = 0, made = 0;
 
-    json_array_foreach (wrap, i, row) good +=
-        uid_make (SECOND * SECOND + 2 * SECOND + 1024 + 7, 16380 + i, &id) == 0 &&
-        is_value (&id, row);
-    ok (good == i && i > 0,
-        "section generator.sequence_wrap_in_one_tick: the bare rule wraps as the original does");
+    json_array_foreach (wrap, i, row)
+        good += uid_make (SECOND * SECOND + 2 * SECOND + 1024 + 7, 16380 + i, &id) == 0 && is_value (&id, row);
+    ok (good == i && i > 0, "section generator.sequence_wrap_in_one_tick: the bare rule wraps as the original does");
     good = 0;
-    json_array_foreach (back, i, row)
-    {
+    json_array_foreach (back, i, row) {
         struct uid theirs;
         vector_value (row, &theirs);
         int64_t us = (theirs.a * SECOND + theirs.b) * SECOND + theirs.c;
@@ -214,7 +201,7 @@ static void test_originals_defects (json_t *vectors)
 /* By the system's clock: ids may be made in 100 ms, and 1 s is allowed for it. */
 static void test_signals (void)
 {
-    struct uid_gen_config config = {.node = uid_node_named (OWN_NODE)};
+    struct uid_gen_config config = { .node = uid_node_named (OWN_NODE) };
     struct timespec ts;
     struct uid id;
 
@@ -258,10 +245,9 @@ static void test_fork (void)
 static void test_none (void)
 {
     struct uid_gen *gen = gen_new (0);
-    struct uid id = {.sequence = 99};
+    struct uid id = { .sequence = 99 };
 
-    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 0, &id, NULL) == -1 && errno == EINVAL &&
-            id.sequence == 99,
+    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 0, &id, NULL) == -1 && errno == EINVAL && id.sequence == 99,
         "no ids at all are not to be had");
     ok (uid_gen_reserve (gen, UID_LOCAL, 0, 1, &id, NULL) == 1 && id.b == 0,
         "... and to have asked for them changes nothing");

@@ -11,24 +11,21 @@ static void test_node_hash (json_t *vectors)
     json_t *row;
     size_t i, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "node_hash"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "node_hash"), i, row) {
         char name[2048], hex[9];
         size_t len = unhex (get_s (row, "utf8_hex"), name, sizeof (name));
         uint32_t h = uid_fingerprint (name, len);
         snprintf (hex, sizeof (hex), "%08x", h);
-        if (len <= sizeof (name) && h == get_i (row, "phash2") &&
-            !strcmp (hex, get_s (row, "fingerprint_hex")) &&
-            uid_fingerprint_legacy (name, len) == get_i (row, "legacy_phash"))
+        if (len <= sizeof (name) && h == get_i (row, "phash2") && !strcmp (hex, get_s (row, "fingerprint_hex"))
+            && uid_fingerprint_legacy (name, len) == get_i (row, "legacy_phash"))
             good++;
         else
             diag ("node_hash row %zu: %08x", i, h);
     }
     ok (good == json_array_size (vectors_section (vectors, "node_hash")),
-        "section node_hash: same fingerprints, old and new, carries out of bit 31 included (%zu)",
-        good);
-    ok (uid_fingerprint ("svc-0@svc-0.svc.default.svc.cluster.local", 41) ==
-            uid_fingerprint ("svc-1@svc-1.svc.default.svc.cluster.local", 41),
+        "section node_hash: same fingerprints, old and new, carries out of bit 31 included (%zu)", good);
+    ok (uid_fingerprint ("svc-0@svc-0.svc.default.svc.cluster.local", 41)
+            == uid_fingerprint ("svc-1@svc-1.svc.default.svc.cluster.local", 41),
         "numbered names can share a fingerprint: that is how the hash is");
     ok (uid_fingerprint ("\xc3", 1) == 0xc3 && uid_fingerprint ("\xc3\x41", 2) == 0xc3 * 16 + 0x41,
         "a name cut within a character is still hashed within its length");
@@ -40,11 +37,10 @@ static void test_cast (json_t *vectors)
     json_t *row;
     size_t i, good = 0, malformed = 0;
 
-    json_array_foreach (vectors_section (vectors, "cast"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "cast"), i, row) {
         const char *fn = get_s (row, "fn");
         json_t *expected = json_object_get (json_object_get (row, "result"), "ok");
-        struct uid id = {0}, out;
+        struct uid id = { 0 }, out;
         int rc = 0;
         if (strcmp (fn, "z/0") && !vector_value (json_object_get (row, "in"), &id)) {
             malformed++;
@@ -64,8 +60,7 @@ static void test_cast (json_t *vectors)
             diag ("cast row %zu", i);
     }
     ok (good + malformed == i && good > 0, "section cast: l, g, gtol and z (%zu)", good);
-    ok (malformed < good,
-        "fingerprints that are not 4 bytes do not exist here, where the original carries them on");
+    ok (malformed < good, "fingerprints that are not 4 bytes do not exist here, where the original carries them on");
 }
 
 static void test_distance (json_t *vectors)
@@ -73,12 +68,10 @@ static void test_distance (json_t *vectors)
     json_t *row;
     size_t i, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "distance"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "distance"), i, row) {
         struct uid a, b, out;
         json_t *expected = json_object_get (json_object_get (row, "result"), "ok");
-        if (!vector_value (json_object_get (row, "a"), &a) ||
-            !vector_value (json_object_get (row, "b"), &b))
+        if (!vector_value (json_object_get (row, "a"), &a) || !vector_value (json_object_get (row, "b"), &b))
             continue;
         int rc = uid_distance (&a, &b, &out);
         if (expected ? rc == 0 && is_value (&out, expected) : rc < 0 && errno == EINVAL)
@@ -87,12 +80,12 @@ static void test_distance (json_t *vectors)
             diag ("distance row %zu", i);
     }
     ok (good == i, "section distance: same differences, same refusals (%zu)", good);
-    struct uid big = {.a = 1 << 20}, out, none = {0};
+    struct uid big = { .a = 1 << 20 }, out, none = { 0 };
     ok (uid_distance (&big, &none, &out) < 0 && errno == ERANGE, "a field of 2^20 is refused");
     int refused = 0;
     for (int field = 0; field < 8; field++) {
         struct uid least = none;
-        int64_t *fields[] = {&least.a, &least.b, &least.c, &least.sequence};
+        int64_t *fields[] = { &least.a, &least.b, &least.c, &least.sequence };
         *fields[field / 2] = INT64_MIN;
         refused += (field & 1 ? uid_distance (&none, &least, &out) : uid_distance (&least, &none, &out)) < 0
                    && errno == ERANGE;
@@ -105,11 +98,9 @@ static void test_timestamp_ms (json_t *vectors)
     json_t *row;
     size_t i, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "timestamp_ms"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "timestamp_ms"), i, row) {
         struct uid id;
-        good += vector_value (json_object_get (row, "in"), &id) &&
-                uid_unix_ms (&id) == get_i (row, "ms");
+        good += vector_value (json_object_get (row, "in"), &id) && uid_unix_ms (&id) == get_i (row, "ms");
     }
     ok (good == i, "section timestamp_ms: same milliseconds (%zu)", good);
 }
@@ -126,7 +117,9 @@ static int load_clock (json_t *array, struct uid *clock)
 
     if (json_array_size (array) > MAX)
         bail_out ("a clock in the vectors is larger than expected");
-    json_array_foreach (array, i, entry) if (!vector_value (entry, &clock[i])) return -1;
+    json_array_foreach (array, i, entry)
+        if (!vector_value (entry, &clock[i]))
+            return -1;
     return (int)i;
 }
 
@@ -137,7 +130,9 @@ static bool is_clock (const struct uid *clock, int count, json_t *expected)
 
     if (count < 0 || (size_t)count != json_array_size (expected))
         return false;
-    json_array_foreach (expected, i, entry) if (!is_value (&clock[i], entry)) return false;
+    json_array_foreach (expected, i, entry)
+        if (!is_value (&clock[i], entry))
+            return false;
     return true;
 }
 
@@ -149,11 +144,10 @@ static bool vclock_row_holds (json_t *row, const struct uid *a, int na, const st
     bool good = is_clock (out, n, json_object_get (row, "join"));
 
     n = uid_clock_diff (a, (size_t)na, b, (size_t)nb, out);
-    return good && is_clock (out, n, json_object_get (row, "diff")) &&
-           uid_clock_descends (a, (size_t)na, b, (size_t)nb) ==
-               json_is_true (json_object_get (row, "descend")) &&
-           uid_clock_descends_without (&node, a, (size_t)na, b, (size_t)nb) ==
-               json_is_true (json_object_get (row, "descend3_a_at_h"));
+    return good && is_clock (out, n, json_object_get (row, "diff"))
+           && uid_clock_descends (a, (size_t)na, b, (size_t)nb) == json_is_true (json_object_get (row, "descend"))
+           && uid_clock_descends_without (&node, a, (size_t)na, b, (size_t)nb)
+                  == json_is_true (json_object_get (row, "descend3_a_at_h"));
 }
 
 static void test_vclock (json_t *vectors)
@@ -162,8 +156,7 @@ static void test_vclock (json_t *vectors)
     size_t i, good = 0, malformed = 0;
     struct uid a[MAX], b[MAX];
 
-    json_array_foreach (vectors_section (vectors, "vclock"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "vclock"), i, row) {
         int na = load_clock (json_object_get (row, "a"), a);
         int nb = load_clock (json_object_get (row, "b"), b);
         if (na < 0 || nb < 0)
@@ -173,8 +166,7 @@ static void test_vclock (json_t *vectors)
         else
             diag ("vclock row %zu", i);
     }
-    ok (good + malformed == i && good > 4 * malformed, "section vclock: join, descend, diff (%zu)",
-        good);
+    ok (good + malformed == i && good > 4 * malformed, "section vclock: join, descend, diff (%zu)", good);
     diag ("%zu rows have a node of 3 bytes, which does not exist here", malformed);
 }
 
@@ -185,10 +177,8 @@ static void test_tick (json_t *vectors)
     size_t i, good = 0, rows = 0;
 
     vector_value (json_array_get (json_object_get (generator, "vclock0"), 0), &fresh);
-    ok (uid_clock_tick (&fresh, NULL, 0, out) == 1 && same_value (&out[0], &fresh),
-        "a new clock is one id");
-    json_array_foreach (json_object_get (generator, "vclock1"), i, row)
-    {
+    ok (uid_clock_tick (&fresh, NULL, 0, out) == 1 && same_value (&out[0], &fresh), "a new clock is one id");
+    json_array_foreach (json_object_get (generator, "vclock1"), i, row) {
         int n = load_clock (json_object_get (row, "in"), in);
         if (n < 0)
             continue;
@@ -196,14 +186,13 @@ static void test_tick (json_t *vectors)
         n = (int)uid_clock_tick (&fresh, in, (size_t)n, out);
         good += is_clock (out, n, json_object_get (row, "out"));
     }
-    ok (good == rows && rows > 0,
-        "a tick puts the new id in front and takes out the own name's first (%zu)", good);
+    ok (good == rows && rows > 0, "a tick puts the new id in front and takes out the own name's first (%zu)", good);
 }
 
 /* Laws that hold for any clocks with one entry per node. */
 static void test_clock_laws (void)
 {
-    const char *const names[] = {"a@h", "b@h", "c@h", "d@h"};
+    const char *const names[] = { "a@h", "b@h", "c@h", "d@h" };
     struct uid a[4], b[4], ab[8], ba[8];
     unsigned good = 0, n = 1000;
     uint64_t state = 7;
@@ -212,26 +201,22 @@ static void test_clock_laws (void)
         size_t na = 0, nb = 0;
         for (int k = 0; k < 4; k++) {
             state = state * UINT64_C (6364136223846793005) + 1;
-            struct uid id = {
-                .kind = UID_GLOBAL, .node = uid_node_named (names[k]), .b = (int64_t)(state >> 62)};
+            struct uid id = { .kind = UID_GLOBAL, .node = uid_node_named (names[k]), .b = (int64_t)(state >> 62) };
             if (state >> 40 & 1)
                 a[na++] = id;
             id.b = (int64_t)(state >> 60 & 3);
             if (state >> 41 & 1)
                 b[nb++] = id;
         }
-        size_t nab = (size_t)uid_clock_join (a, na, b, nb, ab),
-               nba = (size_t)uid_clock_join (b, nb, a, na, ba);
+        size_t nab = (size_t)uid_clock_join (a, na, b, nb, ab), nba = (size_t)uid_clock_join (b, nb, a, na, ba);
         bool same = nab == nba;
         for (size_t k = 0; same && k < nab; k++)
             same = same_value (&ab[k], &ba[k]);
-        good += same && uid_clock_descends (ab, nab, a, na) &&
-                uid_clock_descends (ab, nab, b, nb) &&
-                (uid_clock_descends (a, na, b, nb) == (uid_clock_diff (a, na, b, nb, ba) == 0));
+        good += same && uid_clock_descends (ab, nab, a, na) && uid_clock_descends (ab, nab, b, nb)
+                && (uid_clock_descends (a, na, b, nb) == (uid_clock_diff (a, na, b, nb, ba) == 0));
     }
     ok (good == n, "a join is the same both ways and descends from both; no diff means descent");
-    ok (uid_clock_join (a, UID_CLOCK_MAX + 1, b, 0, ab) < 0 && errno == EINVAL,
-        "a clock above the limit is refused");
+    ok (uid_clock_join (a, UID_CLOCK_MAX + 1, b, 0, ab) < 0 && errno == EINVAL, "a clock above the limit is refused");
 }
 
 /* The join by its definition: entries of each clock by node, in their order; of those at the same place the greater. */
@@ -258,9 +243,9 @@ static void fill_clock (struct uid *clock, size_t count, uint32_t nnodes, uint64
 {
     for (size_t i = 0; i < count; i++) {
         *state = *state * UINT64_C (6364136223846793005) + 1;
-        clock[i] = (struct uid){.kind = UID_GLOBAL,
-                                .node = {.fingerprint = (uint32_t)(*state >> 33) % nnodes},
-                                .b = (int64_t)(*state >> 44)};
+        clock[i] = (struct uid){ .kind = UID_GLOBAL,
+                                 .node = { .fingerprint = (uint32_t)(*state >> 33) % nnodes },
+                                 .b = (int64_t)(*state >> 44) };
     }
 }
 
@@ -290,33 +275,29 @@ static void test_make (json_t *vectors)
     size_t i, good = 0;
     struct uid id;
 
-    json_array_foreach (json_object_get (generator, "single"), i, row)
-    {
+    json_array_foreach (json_object_get (generator, "single"), i, row) {
         json_t *t = json_object_get (row, "os_timestamp");
-        int64_t us = (json_integer_value (json_array_get (t, 0)) * 1000000 +
-                      json_integer_value (json_array_get (t, 1))) *
-                         1000000 +
-                     json_integer_value (json_array_get (t, 2));
+        int64_t us = (json_integer_value (json_array_get (t, 0)) * 1000000 + json_integer_value (json_array_get (t, 1)))
+                         * 1000000
+                     + json_integer_value (json_array_get (t, 2));
         uint64_t counter = (uint64_t)get_i (row, "counter_before");
         uint8_t bytes[UID_GLOBAL_SIZE];
         char text[UID_TEXT_MAX];
-        bool l = uid_make (us, counter, &id) == 0 && is_value (&id, json_object_get (row, "l")) &&
-                 uid_to_bytes (&id, NULL, bytes) == 8 && is_hex (bytes, 8, get_s (row, "l_hex"));
+        bool l = uid_make (us, counter, &id) == 0 && is_value (&id, json_object_get (row, "l"))
+                 && uid_to_bytes (&id, NULL, bytes) == 8 && is_hex (bytes, 8, get_s (row, "l_hex"));
         bool g = uid_make (us, counter + 1, &id) == 0;
         uid_globalize (&id, &self, &id);
-        g = g && is_value (&id, json_object_get (row, "g")) &&
-            uid_to_bytes (&id, NULL, bytes) == 12 && is_hex (bytes, 12, get_s (row, "g_hex")) &&
-            uid_encode (&id, NULL, text) == 16 && !strcmp (text, get_s (row, "g_text"));
+        g = g && is_value (&id, json_object_get (row, "g")) && uid_to_bytes (&id, NULL, bytes) == 12
+            && is_hex (bytes, 12, get_s (row, "g_hex")) && uid_encode (&id, NULL, text) == 16
+            && !strcmp (text, get_s (row, "g_text"));
         if (l && g)
             good++;
         else
             diag ("generator.single row %zu", i);
     }
-    ok (good == i && good > 0,
-        "section generator.single: a time and a counter make the same ids (%zu)", good);
-    ok (uid_make (-1, 0, &id) < 0 && errno == EOVERFLOW &&
-            uid_make (UID_UNIX_US_MAX + 1, 0, &id) < 0 && errno == EOVERFLOW &&
-            uid_make (UID_UNIX_US_MAX, 0, &id) == 0 && id.a == UID_A_MAX,
+    ok (good == i && good > 0, "section generator.single: a time and a counter make the same ids (%zu)", good);
+    ok (uid_make (-1, 0, &id) < 0 && errno == EOVERFLOW && uid_make (UID_UNIX_US_MAX + 1, 0, &id) < 0
+            && errno == EOVERFLOW && uid_make (UID_UNIX_US_MAX, 0, &id) == 0 && id.a == UID_A_MAX,
         "times outside the format are refused, the last one is taken");
 }
 

@@ -19,7 +19,7 @@
 #define SEQUENCE_BITS 14
 #define LOW_BITS (STEP_BITS + SEQUENCE_BITS)
 
-static const struct uid_format default_format = {.drift = UID_DRIFT_DEFAULT};
+static const struct uid_format default_format = { .drift = UID_DRIFT_DEFAULT };
 
 static int fail (int errnum)
 {
@@ -36,21 +36,19 @@ static bool drift_fits (const struct uid_format *format)
 
 static inline bool fields_fit (const struct uid *id)
 {
-    return (uint64_t)id->a <= UID_A_MAX && (uint64_t)id->b <= UID_B_MAX &&
-           (uint64_t)id->c <= UID_C_MAX && (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
+    return (uint64_t)id->a <= UID_A_MAX && (uint64_t)id->b <= UID_B_MAX && (uint64_t)id->c <= UID_C_MAX
+           && (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
 }
 
 /* Steps and sequence: the lowest 24 bits of every form. */
 static inline uint64_t low_bits (const struct uid *id)
 {
-    return ((uint64_t)id->c >> STEP_BITS & 0x3ff) << SEQUENCE_BITS |
-           ((uint64_t)id->sequence & 0x3fff);
+    return ((uint64_t)id->c >> STEP_BITS & 0x3ff) << SEQUENCE_BITS | ((uint64_t)id->sequence & 0x3fff);
 }
 
 static inline uint64_t local_bits (const struct uid *id)
 {
-    return ((uint64_t)id->a & 0xfffff) << 44 | ((uint64_t)id->b & 0xfffff) << LOW_BITS |
-           low_bits (id);
+    return ((uint64_t)id->a & 0xfffff) << 44 | ((uint64_t)id->b & 0xfffff) << LOW_BITS | low_bits (id);
 }
 
 struct halves {
@@ -82,8 +80,7 @@ static inline int check_writable (const struct uid *id, const struct uid_format 
     return 0;
 }
 
-int uid_to_bytes (const struct uid *id, const struct uid_format *format,
-                  uint8_t bytes[UID_GLOBAL_SIZE])
+int uid_to_bytes (const struct uid *id, const struct uid_format *format, uint8_t bytes[UID_GLOBAL_SIZE])
 {
     format = format ? format : &default_format;
     if (check_writable (id, format) < 0)
@@ -105,8 +102,7 @@ int uid_encode (const struct uid *id, const struct uid_format *format, char text
         return -1;
     if (id->kind == UID_LOCAL) {
         uint64_t bits = local_bits (id);
-        lex64_encode16 (bits >> 16, bits << 32, ZERO,
-                        text); /* the last 32 bits are not of the id */
+        lex64_encode16 (bits >> 16, bits << 32, ZERO, text); /* the last 32 bits are not of the id */
         text[UID_LOCAL_TEXT] = '\0';
         return UID_LOCAL_TEXT;
     }
@@ -141,7 +137,7 @@ static struct uid_node known_node (uint32_t fingerprint, const struct uid_format
         if (fingerprint == own)
             return *self;
     }
-    return (struct uid_node){.fingerprint = fingerprint};
+    return (struct uid_node){ .fingerprint = fingerprint };
 }
 
 /* The reverse of global_bits. */
@@ -180,7 +176,7 @@ int uid_from_bytes (const void *bytes, size_t len, const struct uid_format *form
     }
     if (!drift_fits (format))
         return fail (EINVAL);
-    struct halves bits = {get_be (bytes, 6), get_be ((const uint8_t *)bytes + 6, 6)};
+    struct halves bits = { get_be (bytes, 6), get_be ((const uint8_t *)bytes + 6, 6) };
     *id = from_global_bits (&bits, format);
     return 0;
 }
@@ -197,8 +193,7 @@ static int fail_at (int errnum, size_t pos, size_t *errpos)
 static size_t from_base64url (const char *text, size_t len, char *ours)
 {
     static const char theirs[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    static const char alphabet[] =
-        ".0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+    static const char alphabet[] = ".0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 
     for (size_t i = 0; i < len; i++) {
         const char *at = text[i] ? strchr (theirs, text[i]) : NULL;
@@ -209,8 +204,7 @@ static size_t from_base64url (const char *text, size_t len, char *ours)
     return len;
 }
 
-int uid_decode (const char *text, size_t len, const struct uid_format *format, struct uid *id,
-                size_t *errpos)
+int uid_decode (const char *text, size_t len, const struct uid_format *format, struct uid *id, size_t *errpos)
 {
     char ours[UID_GLOBAL_TEXT];
     struct halves bits;
@@ -226,8 +220,8 @@ int uid_decode (const char *text, size_t len, const struct uid_format *format, s
             return fail_at (EINVAL, good, errpos);
         text = ours;
     }
-    if ((good = lex64_decode (text, 8, ZERO, &bits.upper)) < 8 ||
-        (good += lex64_decode (text + 8, len - 8, ZERO, &bits.lower)) < len)
+    if ((good = lex64_decode (text, 8, ZERO, &bits.upper)) < 8
+        || (good += lex64_decode (text + 8, len - 8, ZERO, &bits.lower)) < len)
         return fail_at (EINVAL, good, errpos);
     if (len == UID_LOCAL_TEXT) { /* 16 bits in the last three characters, and two more */
         if ((bits.lower & 3) && !(format->flags & UID_LENIENT))
@@ -249,7 +243,7 @@ size_t uid_base64_encode (const void *bytes, size_t len, char *text)
     size_t n = 0;
 
     while (len > 0) {
-        uint8_t dozen[12] = {0};
+        uint8_t dozen[12] = { 0 };
         char chars[16];
         size_t part = len < 12 ? len : 12, count = (part * 8 + 5) / 6;
         memcpy (dozen, at, part);
@@ -289,8 +283,7 @@ static int key (const struct uid *id, size_t size, const struct uid_format *form
     struct uid whole = *id;
 
     wide.version = UID_V135;
-    wide.flags |=
-        UID_WRAP; /* an upper key may be the second behind the last one of a mega-second */
+    wide.flags |= UID_WRAP; /* an upper key may be the second behind the last one of a mega-second */
     whole.kind = size == UID_GLOBAL_SIZE ? UID_GLOBAL : UID_LOCAL;
     return uid_to_bytes (&whole, &wide, bytes) < 0 ? -1 : 0;
 }
@@ -305,16 +298,16 @@ static void to_window (struct uid *id, int drift)
     id->c = 0;
 }
 
-int uid_range (size_t size, const struct uid_format *format, int64_t from_us, int64_t to_us,
-               uint8_t *lower, uint8_t *upper)
+int uid_range (size_t size, const struct uid_format *format, int64_t from_us, int64_t to_us, uint8_t *lower,
+               uint8_t *upper)
 {
     struct uid from, to;
 
     format = format ? format : &default_format;
     if (uid_make (from_us, 0, &from) < 0 || uid_make (to_us, 0, &to) < 0)
         return -1;
-    if (from_us > to_us || (size != UID_LOCAL_SIZE && size != UID_GLOBAL_SIZE) ||
-        (size == UID_GLOBAL_SIZE && !drift_fits (format)))
+    if (from_us > to_us || (size != UID_LOCAL_SIZE && size != UID_GLOBAL_SIZE)
+        || (size == UID_GLOBAL_SIZE && !drift_fits (format)))
         return fail (EINVAL);
     if (size == UID_GLOBAL_SIZE && from_us < to_us)
         to_window (&to, format->drift);

@@ -13,16 +13,15 @@ static struct uid_node own_node (void)
 
 static bool fits (const struct uid *id)
 {
-    return id->a >= 0 && id->a <= UID_A_MAX && id->b >= 0 && id->b <= UID_B_MAX && id->c >= 0 &&
-           id->c <= UID_C_MAX && id->sequence >= 0 && id->sequence <= UID_SEQUENCE_MAX;
+    return id->a >= 0 && id->a <= UID_A_MAX && id->b >= 0 && id->b <= UID_B_MAX && id->c >= 0 && id->c <= UID_C_MAX
+           && id->sequence >= 0 && id->sequence <= UID_SEQUENCE_MAX;
 }
 
 static bool encode_row_holds (json_t *row)
 {
     json_t *drift = json_object_get (row, "drift"), *decoded = json_object_get (row, "decoded");
     const struct uid_node self = own_node ();
-    struct uid_format format = {.drift = drift ? (int)json_integer_value (drift) : 8,
-                                .self = &self};
+    struct uid_format format = { .drift = drift ? (int)json_integer_value (drift) : 8, .self = &self };
     uint8_t bytes[UID_GLOBAL_SIZE];
     char text[UID_TEXT_MAX];
     struct uid id, read;
@@ -32,16 +31,15 @@ static bool encode_row_holds (json_t *row)
         return false;
     format.flags = UID_WRAP;
     int n = uid_to_bytes (&id, &format, bytes), len = uid_encode (&id, &format, text);
-    if (n < 0 || !is_hex (bytes, (size_t)n, get_s (row, "hex")) ||
-        strcmp (text, get_s (row, "text")) || len != (int)strlen (text))
+    if (n < 0 || !is_hex (bytes, (size_t)n, get_s (row, "hex")) || strcmp (text, get_s (row, "text"))
+        || len != (int)strlen (text))
         return false;
-    if (uid_from_bytes (bytes, (size_t)n, &format, &read) < 0 || !is_value (&read, decoded) ||
-        uid_decode (text, (size_t)len, &format, &read, &pos) < 0 || !is_value (&read, decoded))
+    if (uid_from_bytes (bytes, (size_t)n, &format, &read) < 0 || !is_value (&read, decoded)
+        || uid_decode (text, (size_t)len, &format, &read, &pos) < 0 || !is_value (&read, decoded))
         return false;
     format.flags = 0;
     int strict = uid_to_bytes (&id, &format, bytes);
-    return fits (&id) ? strict == n
-                      : strict < 0 && errno == ERANGE && uid_encode (&id, &format, text) < 0;
+    return fits (&id) ? strict == n : strict < 0 && errno == ERANGE && uid_encode (&id, &format, text) < 0;
 }
 
 static void test_encode (json_t *vectors, const char *section)
@@ -49,8 +47,7 @@ static void test_encode (json_t *vectors, const char *section)
     json_t *row;
     size_t i, good = 0;
 
-    json_array_foreach (vectors_section (vectors, section), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, section), i, row) {
         if (encode_row_holds (row))
             good++;
         else
@@ -67,16 +64,13 @@ static void test_bad_drift (json_t *vectors)
     json_t *row;
     size_t i, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "encode_bad_drift"), i, row)
-    {
-        struct uid_format format = {.drift = (int)get_i (row, "drift")};
+    json_array_foreach (vectors_section (vectors, "encode_bad_drift"), i, row) {
+        struct uid_format format = { .drift = (int)get_i (row, "drift") };
         json_t *expected = json_object_get (json_object_get (row, "result"), "ok");
-        struct uid id = {
-            .kind = expected ? UID_LOCAL : UID_GLOBAL, .a = 1, .b = 2, .c = 1024, .sequence = 5};
+        struct uid id = { .kind = expected ? UID_LOCAL : UID_GLOBAL, .a = 1, .b = 2, .c = 1024, .sequence = 5 };
         uint8_t bytes[UID_GLOBAL_SIZE];
         int n = uid_to_bytes (&id, &format, bytes);
-        good += expected ? n == 8 && is_hex (bytes, 8, json_string_value (expected))
-                         : n < 0 && errno == EINVAL;
+        good += expected ? n == 8 && is_hex (bytes, 8, json_string_value (expected)) : n < 0 && errno == EINVAL;
     }
     ok (good == i,
         "section encode_bad_drift: a drift outside 5-10 is refused, where the original never "
@@ -90,16 +84,15 @@ static void test_node_length (json_t *vectors)
     json_t *row;
     size_t i, good = 0, refused = 0;
 
-    json_array_foreach (vectors_section (vectors, "encode_node_length"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "encode_node_length"), i, row) {
         json_t *node = json_pack ("{s:s}", "hex", get_s (row, "node_hex"));
-        struct uid id = {.kind = UID_GLOBAL, .a = 1795, .b = 225412, .c = 581632, .sequence = 42};
+        struct uid id = { .kind = UID_GLOBAL, .a = 1795, .b = 225412, .c = 581632, .sequence = 42 };
         uint8_t bytes[UID_GLOBAL_SIZE];
         if (!vector_node (node, &id.node))
             refused++;
         else
-            good += uid_to_bytes (&id, NULL, bytes) == 12 &&
-                    is_hex (bytes, 12, get_s (json_object_get (row, "result"), "ok"));
+            good += uid_to_bytes (&id, NULL, bytes) == 12
+                    && is_hex (bytes, 12, get_s (json_object_get (row, "result"), "ok"));
         json_decref (node);
     }
     ok (good == 1 && good + refused == i,
@@ -113,9 +106,8 @@ static void test_decode (json_t *vectors)
     json_t *row;
     size_t i, good = 0, narrow = 0;
 
-    json_array_foreach (vectors_section (vectors, "decode"), i, row)
-    {
-        struct uid_format format = {.drift = (int)get_i (row, "drift"), .self = &self};
+    json_array_foreach (vectors_section (vectors, "decode"), i, row) {
+        struct uid_format format = { .drift = (int)get_i (row, "drift"), .self = &self };
         json_t *expected = json_object_get (json_object_get (row, "result"), "ok");
         uint8_t bytes[64];
         size_t n = unhex (get_s (row, "hex"), bytes, sizeof (bytes));
@@ -129,8 +121,7 @@ static void test_decode (json_t *vectors)
             diag ("decode row %zu", i);
     }
     ok (good + narrow == i, "section decode: same values, own node by name (%zu)", good);
-    ok (narrow > 0,
-        "a drift that cannot be written is refused, where the original reads 0-20 (%zu)", narrow);
+    ok (narrow > 0, "a drift that cannot be written is refused, where the original reads 0-20 (%zu)", narrow);
 }
 
 static void test_decode64 (json_t *vectors)
@@ -139,9 +130,8 @@ static void test_decode64 (json_t *vectors)
     json_t *row;
     size_t i, good = 0, surplus = 0, long_ones = 0;
 
-    json_array_foreach (vectors_section (vectors, "decode64"), i, row)
-    {
-        struct uid_format format = {.drift = (int)get_i (row, "drift"), .self = &self};
+    json_array_foreach (vectors_section (vectors, "decode64"), i, row) {
+        struct uid_format format = { .drift = (int)get_i (row, "drift"), .self = &self };
         json_t *expected = json_object_get (json_object_get (row, "result"), "ok");
         char text[64];
         size_t len = unhex (get_s (row, "text_hex"), text, sizeof (text)), pos;
@@ -180,22 +170,19 @@ static void test_base64 (json_t *vectors)
     uint8_t bytes[256], back[256];
     char text[512];
 
-    json_array_foreach (vectors_section (vectors, "b64_encode"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "b64_encode"), i, row) {
         size_t n = unhex (get_s (row, "hex"), bytes, sizeof (bytes));
         size_t len = uid_base64_encode (bytes, n, text);
-        good += !strcmp (text, get_s (row, "text")) && len == strlen (text) &&
-                uid_base64_decode (text, len, back, NULL) == 0 && !memcmp (bytes, back, n);
+        good += !strcmp (text, get_s (row, "text")) && len == strlen (text)
+                && uid_base64_decode (text, len, back, NULL) == 0 && !memcmp (bytes, back, n);
     }
     ok (good == i, "section b64_encode: same text, read back (%zu)", good);
     good = 0;
-    json_array_foreach (vectors_section (vectors, "b64_decode"), i, row)
-    {
+    json_array_foreach (vectors_section (vectors, "b64_decode"), i, row) {
         size_t len = unhex (get_s (row, "text_hex"), text, sizeof (text));
         const char *expected = get_s (json_object_get (row, "result"), "ok");
         int rc = uid_base64_decode (text, len, back, NULL);
-        good +=
-            expected ? rc == 0 && is_hex (back, 6 * len / 8, expected) : rc < 0 && errno == EINVAL;
+        good += expected ? rc == 0 && is_hex (back, 6 * len / 8, expected) : rc < 0 && errno == EINVAL;
     }
     ok (good == i, "section b64_decode: same bytes, same refusals (%zu)", good);
 }
@@ -218,22 +205,19 @@ static void test_order (json_t *vectors)
     json_t *row, *value;
     size_t i, j, good = 0;
 
-    json_array_foreach (vectors_section (vectors, "order"), i, row)
-    {
-        struct uid_format format = {.drift = (int)get_i (row, "drift")};
-        json_t *in = json_object_get (row, "in"),
-               *sorted = json_object_get (row, "sorted_by_encoding");
+    json_array_foreach (vectors_section (vectors, "order"), i, row) {
+        struct uid_format format = { .drift = (int)get_i (row, "drift") };
+        json_t *in = json_object_get (row, "in"), *sorted = json_object_get (row, "sorted_by_encoding");
         struct stored ids[64];
         size_t n = json_array_size (in);
         bool same = n <= 64;
-        json_array_foreach (in, j, value) same =
-            same && vector_value (value, &ids[j].id) &&
-            uid_to_bytes (&ids[j].id, &format, ids[j].bytes) == UID_GLOBAL_SIZE &&
-            uid_encode (&ids[j].id, &format, ids[j].text) == UID_GLOBAL_TEXT;
+        json_array_foreach (in, j, value)
+            same = same && vector_value (value, &ids[j].id)
+                   && uid_to_bytes (&ids[j].id, &format, ids[j].bytes) == UID_GLOBAL_SIZE
+                   && uid_encode (&ids[j].id, &format, ids[j].text) == UID_GLOBAL_TEXT;
         qsort (ids, n, sizeof (ids[0]), bytes_cb);
-        json_array_foreach (sorted, j, value) same =
-            same && is_value (&ids[j].id, value) &&
-            (!j || strcmp (ids[j - 1].text, ids[j].text) <= 0);
+        json_array_foreach (sorted, j, value)
+            same = same && is_value (&ids[j].id, value) && (!j || strcmp (ids[j - 1].text, ids[j].text) <= 0);
         good += same;
     }
     ok (good == i, "section order: bytes sort alike, and so does the text (%zu drifts)", good);
@@ -243,19 +227,19 @@ static void test_readme (json_t *vectors)
 {
     const struct uid_node self = own_node ();
     json_t *readme = vectors_section (vectors, "readme"), *row = json_array_get (readme, 0);
-    struct uid_format format = {.drift = 8, .self = &self},
-                      legacy = {.drift = 8, .self = &self, .version = UID_V134};
+    struct uid_format format = { .drift = 8, .self = &self },
+                      legacy = { .drift = 8, .self = &self, .version = UID_V134 };
     const char *theirs;
     char text[UID_TEXT_MAX];
     struct uid id, read;
 
     row = row ? row : readme;
     theirs = get_s (row, "readme_text");
-    ok (vector_value (json_object_get (row, "global"), &id) && uid_encode (&id, NULL, text) == 16 &&
-            !strcmp (text, get_s (row, "code_text")),
+    ok (vector_value (json_object_get (row, "global"), &id) && uid_encode (&id, NULL, text) == 16
+            && !strcmp (text, get_s (row, "code_text")),
         "the example of the original's code");
-    ok (uid_decode (theirs, 16, &format, &read, NULL) == 0 && read.node.name == NULL &&
-            uid_decode (theirs, 16, &legacy, &read, NULL) == 0 && same_value (&read, &id),
+    ok (uid_decode (theirs, 16, &format, &read, NULL) == 0 && read.node.name == NULL
+            && uid_decode (theirs, 16, &legacy, &read, NULL) == 0 && same_value (&read, &id),
         "the example of its README has the older fingerprint: it is the own node's only when read "
         "as 1.3.4");
 }
@@ -263,11 +247,10 @@ static void test_readme (json_t *vectors)
 static bool legacy_row_holds (json_t *row, enum uid_version version)
 {
     const struct uid_node self = own_node ();
-    struct uid_format format = {.drift = 8, .version = version, .self = &self};
+    struct uid_format format = { .drift = 8, .version = version, .self = &self };
     const char *node = get_s (row, "node"), *text = get_s (row, "text");
     json_t *t = json_object_get (row, "t");
-    struct uid expected = {.kind = node ? UID_GLOBAL : UID_LOCAL, .sequence = get_i (row, "seq")},
-               id;
+    struct uid expected = { .kind = node ? UID_GLOBAL : UID_LOCAL, .sequence = get_i (row, "seq") }, id;
     uint8_t bytes[UID_GLOBAL_SIZE];
     size_t n = unhex (get_s (row, "hex"), bytes, sizeof (bytes)), pos;
 
@@ -278,7 +261,8 @@ static bool legacy_row_holds (json_t *row, enum uid_version version)
         unsigned fingerprint;
         sscanf (node + 4, "%8x", &fingerprint);
         expected.node.fingerprint = fingerprint;
-    } else if (node)
+    }
+    else if (node)
         expected.node = self;
     if (uid_from_bytes (bytes, n, &format, &id) < 0 || !same_value (&id, &expected))
         return false;
@@ -292,14 +276,13 @@ static void test_legacy (json_t *vectors)
     static const struct {
         const char *tag;
         enum uid_version version;
-    } releases[] = {{"1.2.0", UID_V120}, {"1.3.3", UID_V133}, {"1.3.4", UID_V134}};
+    } releases[] = { { "1.2.0", UID_V120 }, { "1.3.3", UID_V133 }, { "1.3.4", UID_V134 } };
     json_t *legacy = vectors_section (vectors, "legacy"), *row;
 
     for (int r = 0; r < 3; r++) {
         size_t i, good = 0;
         json_t *rows = json_object_get (json_object_get (legacy, releases[r].tag), "rows");
-        json_array_foreach (rows, i, row)
-        {
+        json_array_foreach (rows, i, row) {
             if (legacy_row_holds (row, releases[r].version))
                 good++;
             else
@@ -307,15 +290,13 @@ static void test_legacy (json_t *vectors)
         }
         ok (good == i && good > 0, "what release %s wrote is read (%zu)", releases[r].tag, good);
     }
-    struct uid id = {0};
+    struct uid id = { 0 };
     uint8_t bytes[UID_GLOBAL_SIZE];
-    ok (uid_to_bytes (&id, &(struct uid_format){.drift = 8, .version = UID_V134}, bytes) < 0 &&
-            errno == ENOTSUP,
+    ok (uid_to_bytes (&id, &(struct uid_format){ .drift = 8, .version = UID_V134 }, bytes) < 0 && errno == ENOTSUP,
         "older forms are not written");
     size_t pos;
-    ok (uid_decode ("AGA5igPrJzJ7ab+/", 16, &(struct uid_format){.drift = 8, .version = UID_V133},
-                    &id, &pos) < 0 &&
-            errno == EINVAL && pos == 14,
+    ok (uid_decode ("AGA5igPrJzJ7ab+/", 16, &(struct uid_format){ .drift = 8, .version = UID_V133 }, &id, &pos) < 0
+            && errno == EINVAL && pos == 14,
         "the text of 1.3.3 is base64url, not base64");
 }
 
@@ -324,12 +305,10 @@ static void test_legacy (json_t *vectors)
  */
 static void test_range (int drift)
 {
-    struct uid_format format = {.drift = drift};
+    struct uid_format format = { .drift = drift };
     const int64_t mega = 1000000, base = 1539 * mega * mega, window = 1 << drift;
-    const int64_t last =
-        (mega - 1) / window * window; /* the last window of a mega-second may be short */
-    const int64_t edges[] = {0,          1,        window - 1, window,  window + 1,
-                             3 * window, last - 1, last,       mega - 1};
+    const int64_t last = (mega - 1) / window * window; /* the last window of a mega-second may be short */
+    const int64_t edges[] = { 0, 1, window - 1, window, window + 1, 3 * window, last - 1, last, mega - 1 };
     uint8_t lower[UID_GLOBAL_SIZE], upper[UID_GLOBAL_SIZE], key[UID_GLOBAL_SIZE];
     unsigned good = 0, n = 0, tight = 0;
 
@@ -343,7 +322,7 @@ static void test_range (int drift)
                     struct uid id;
                     int64_t us = base + edges[e] * mega + 2048;
                     uid_make (us, UID_SEQUENCE_MAX, &id);
-                    uid_globalize (&id, &(struct uid_node){.fingerprint = 0 - node}, &id);
+                    uid_globalize (&id, &(struct uid_node){ .fingerprint = 0 - node }, &id);
                     uid_to_bytes (&id, &format, key);
                     bool within = memcmp (key, lower, 12) >= 0 && memcmp (key, upper, 12) < 0;
                     bool far = us < from - (window + 1) * mega || us > to + (window + 1) * mega;
@@ -354,31 +333,26 @@ static void test_range (int drift)
         }
     struct uid next;
     uid_make (base + window * mega, 0, &next);
-    uid_globalize (&next, &(struct uid_node){0}, &next);
+    uid_globalize (&next, &(struct uid_node){ 0 }, &next);
     uid_to_bytes (&next, &format, key);
-    ok (uid_range (UID_GLOBAL_SIZE, &format, base, base + window * mega, lower, upper) == 0 &&
-            !memcmp (upper, key, 12),
+    ok (uid_range (UID_GLOBAL_SIZE, &format, base, base + window * mega, lower, upper) == 0 && !memcmp (upper, key, 12),
         "drift %d: the keys of a whole window are its own and the next one's", drift);
-    ok (good == n && n > 300 && tight > 50,
-        "drift %d: ids of an interval lie between its keys, far ones do not", drift);
+    ok (good == n && n > 300 && tight > 50, "drift %d: ids of an interval lie between its keys, far ones do not",
+        drift);
 }
 
 static void test_range_local (void)
 {
     uint8_t lower[UID_GLOBAL_SIZE], upper[UID_GLOBAL_SIZE];
 
-    ok (uid_range (UID_LOCAL_SIZE, NULL, 1000000 + 1024, 1000000 + 4100, lower, upper) == 0 &&
-            is_hex (lower, 8, "0000000001004000") && is_hex (upper, 8, "0000000001010000"),
+    ok (uid_range (UID_LOCAL_SIZE, NULL, 1000000 + 1024, 1000000 + 4100, lower, upper) == 0
+            && is_hex (lower, 8, "0000000001004000") && is_hex (upper, 8, "0000000001010000"),
         "local keys are those of the steps");
-    ok (uid_range (UID_LOCAL_SIZE, NULL, 2, 1, lower, upper) < 0 && errno == EINVAL,
-        "backwards is refused");
-    ok (uid_range (9, NULL, 1, 2, lower, upper) < 0 && errno == EINVAL,
-        "so is a size that no id has");
-    ok (uid_range (UID_GLOBAL_SIZE, &(struct uid_format){.drift = 11}, 1, 2, lower, upper) < 0 &&
-            errno == EINVAL,
+    ok (uid_range (UID_LOCAL_SIZE, NULL, 2, 1, lower, upper) < 0 && errno == EINVAL, "backwards is refused");
+    ok (uid_range (9, NULL, 1, 2, lower, upper) < 0 && errno == EINVAL, "so is a size that no id has");
+    ok (uid_range (UID_GLOBAL_SIZE, &(struct uid_format){ .drift = 11 }, 1, 2, lower, upper) < 0 && errno == EINVAL,
         "... and a drift");
-    ok (uid_range (UID_LOCAL_SIZE, NULL, -1, 2, lower, upper) < 0 && errno == EOVERFLOW,
-        "... and a time before 1970");
+    ok (uid_range (UID_LOCAL_SIZE, NULL, -1, 2, lower, upper) < 0 && errno == EOVERFLOW, "... and a time before 1970");
 }
 
 /* Every byte in every place: a text is refused, or is the text of what it says. */
@@ -388,7 +362,7 @@ static void test_hostile (const char *good_text)
     unsigned taken = 0, good = 0;
     char text[UID_TEXT_MAX], back[UID_TEXT_MAX];
     struct uid id;
-    struct uid_format wrap = {.drift = 8, .flags = UID_WRAP};
+    struct uid_format wrap = { .drift = 8, .flags = UID_WRAP };
 
     for (size_t place = 0; place < len; place++)
         for (int c = 0; c < 256; c++) {
@@ -397,7 +371,8 @@ static void test_hostile (const char *good_text)
             if (uid_decode (text, len, NULL, &id, &pos) == 0) {
                 taken++;
                 good += uid_encode (&id, &wrap, back) == (int)len && !memcmp (text, back, len);
-            } else
+            }
+            else
                 good += errno == EINVAL && pos == place;
         }
     ok (good == len * 256 && taken == (len == 16 ? 16 * 64 : 10 * 64 + 16),
@@ -413,19 +388,19 @@ static void test_numbered (void)
     for (int i = 0; i < 40000; i++) {
         uint32_t number = (uint32_t)(state >> 38) >> (i & 15);
         state = state * UINT64_C (6364136223846793005) + 1;
-        const struct uid id = {.kind = UID_GLOBAL,
-                               .node = uid_node_numbered (number),
-                               .a = (int64_t)(state >> 44),
-                               .b = (int64_t)(state >> 20 & 0xfffff) % (UID_B_MAX + 1),
-                               .c = (int64_t)(state & 0x3ff) % 977 * UID_STEP_US,
-                               .sequence = (int64_t)(state >> 10 & UID_SEQUENCE_MAX)};
+        const struct uid id = { .kind = UID_GLOBAL,
+                                .node = uid_node_numbered (number),
+                                .a = (int64_t)(state >> 44),
+                                .b = (int64_t)(state >> 20 & 0xfffff) % (UID_B_MAX + 1),
+                                .c = (int64_t)(state & 0x3ff) % 977 * UID_STEP_US,
+                                .sequence = (int64_t)(state >> 10 & UID_SEQUENCE_MAX) };
         for (int w = UID_DRIFT_MIN; w <= UID_DRIFT_MAX; w++)
             for (int r = UID_DRIFT_MIN; r <= UID_DRIFT_MAX; r++) {
                 uint8_t bytes[UID_GLOBAL_SIZE];
                 struct uid other;
 
-                uid_to_bytes (&id, &(struct uid_format){.drift = w}, bytes);
-                uid_from_bytes (bytes, sizeof (bytes), &(struct uid_format){.drift = r}, &other);
+                uid_to_bytes (&id, &(struct uid_format){ .drift = w }, bytes);
+                uid_from_bytes (bytes, sizeof (bytes), &(struct uid_format){ .drift = r }, &other);
                 bool numbered = other.node.fingerprint >> 26 == 32;
                 met += numbered && r != w;
                 own += numbered && r == w;
@@ -433,9 +408,8 @@ static void test_numbered (void)
             }
     }
     ok (met == 0 && own == n, "ids of numbered nodes are apart whatever their drift bits (%d ids)", n);
-    ok (uid_node_numbered (0).fingerprint == 0x80000000 &&
-            uid_node_numbered (UID_NUMBER_MAX).fingerprint == 0x83ffffff &&
-            uid_fingerprint ("\xff\xff\xff\xff\xff\xff\xff\xff", 8) < 1U << 28,
+    ok (uid_node_numbered (0).fingerprint == 0x80000000 && uid_node_numbered (UID_NUMBER_MAX).fingerprint == 0x83ffffff
+            && uid_fingerprint ("\xff\xff\xff\xff\xff\xff\xff\xff", 8) < 1U << 28,
         "and no name has one of their fingerprints");
 }
 

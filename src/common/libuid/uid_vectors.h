@@ -28,14 +28,14 @@ static inline bool vector_node (json_t *node, struct uid_node *out)
     if (!hex || strlen (hex) != 8)
         return false;
     sscanf (hex, "%8x", &fingerprint);
-    *out = (struct uid_node){.fingerprint = fingerprint};
+    *out = (struct uid_node){ .fingerprint = fingerprint };
     return true;
 }
 
 static inline bool vector_value (json_t *value, struct uid *out)
 {
     json_t *node = json_object_get (value, "node"), *t = json_object_get (value, "t");
-    struct uid id = {.kind = node ? UID_GLOBAL : UID_LOCAL};
+    struct uid id = { .kind = node ? UID_GLOBAL : UID_LOCAL };
 
     if (node && !vector_node (node, &id.node))
         return false;

@@ -27,8 +27,9 @@ static bool has_share (const struct account *a)
 {
     const struct account_pool *p = a->pool;
 
-    return !p || (p->items < p->max_items && a->items < p->max_items - p->items && p->bytes < p->max_bytes
-                  && a->bytes < p->max_bytes - p->bytes);
+    return !p
+           || (p->items < p->max_items && a->items < p->max_items - p->items && p->bytes < p->max_bytes
+               && a->bytes < p->max_bytes - p->bytes);
 }
 
 static bool has_room (const struct account *a)

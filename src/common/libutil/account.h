@@ -31,12 +31,12 @@ struct account {
     struct account_pool *pool; /* borrowed; NULL: none */
     uint64_t max_items;        /* own limits, above 0 */
     uint64_t max_bytes;
-    uint64_t patience_us;      /* ACCOUNT_NEVER: no valve */
+    uint64_t patience_us; /* ACCOUNT_NEVER: no valve */
     uint64_t items;
     uint64_t bytes;
-    unsigned widened;          /* times that the limit has doubled */
+    unsigned widened; /* times that the limit has doubled */
     bool waits;
-    uint64_t moved_us;         /* when it began to wait, or something was released since */
+    uint64_t moved_us; /* when it began to wait, or something was released since */
 };
 
 enum account_verdict {

@@ -56,8 +56,10 @@ static void test_bytes (void)
 
     account_init (&a, &pool, 0, 0, ACCOUNT_NEVER);
     account_init (&b, &pool, 0, 0, ACCOUNT_NEVER);
-    ok (account_charge (&a, 1000000, 0) == ACCOUNT_GO, "one item may be larger than the pool: else it could never pass");
-    ok (account_charge (&a, 1, 0) == ACCOUNT_FULL && account_charge (&b, 1, 0) == ACCOUNT_FULL, "then it is full for all");
+    ok (account_charge (&a, 1000000, 0) == ACCOUNT_GO,
+        "one item may be larger than the pool: else it could never pass");
+    ok (account_charge (&a, 1, 0) == ACCOUNT_FULL && account_charge (&b, 1, 0) == ACCOUNT_FULL,
+        "then it is full for all");
     account_release (&a, 1, 1000000, 0);
     ok (account_charge (&b, 1, 0) == ACCOUNT_GO, "until that is gone");
 }
@@ -106,7 +108,10 @@ static void test_valve (void)
 /* Items in flight are kept in a plain list; the rules are looked at after each step. */
 static bool random_steps (void)
 {
-    static struct { int who; uint64_t bytes; } items[POOL_ITEMS];
+    static struct {
+        int who;
+        uint64_t bytes;
+    } items[POOL_ITEMS];
     struct account_pool pool = { .max_items = POOL_ITEMS, .max_bytes = POOL_BYTES };
     struct account a[8];
     uint64_t count = 0, bytes = 0, n[8] = { 0 };
@@ -119,7 +124,8 @@ static bool random_steps (void)
         uint64_t size = random_below (MAX_BYTES);
 
         if (random_below (100) < 55) {
-            bool free_items = n[who] < POOL_ITEMS - count, free_bytes = bytes < POOL_BYTES && a[who].bytes < POOL_BYTES - bytes;
+            bool free_items = n[who] < POOL_ITEMS - count,
+                 free_bytes = bytes < POOL_BYTES && a[who].bytes < POOL_BYTES - bytes;
             bool charged = account_charge (&a[who], size, now) != ACCOUNT_FULL;
 
             good = charged == (free_items && free_bytes);
@@ -129,7 +135,8 @@ static bool random_steps (void)
                 bytes += size;
                 n[who]++;
             }
-        } else if (count > 0) {
+        }
+        else if (count > 0) {
             uint64_t i = random_below (count);
             bool waited;
 

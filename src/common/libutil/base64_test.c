@@ -14,19 +14,18 @@ static const struct {
     const char *text;
 } examples[] = {
     /* RFC 4648 section 10 */
-    {"", ""},
-    {"f", "Zg=="},
-    {"fo", "Zm8="},
-    {"foo", "Zm9v"},
-    {"foob", "Zm9vYg=="},
-    {"fooba", "Zm9vYmE="},
-    {"foobar", "Zm9vYmFy"},
+    { "", "" },
+    { "f", "Zg==" },
+    { "fo", "Zm8=" },
+    { "foo", "Zm9v" },
+    { "foob", "Zm9vYg==" },
+    { "fooba", "Zm9vYmE=" },
+    { "foobar", "Zm9vYmFy" },
 };
 
 static const char *const refused[] = {
-    "Z",          "Zg",   "Zg=",      "Zm9vY",  "Zm9v=",    "====", "Zg=a",
-    "=Zg=",       "Z===", "Zm9v====", "Zh==",   "Zm9=",     "Zm-_", "Zm 9v",
-    "Zm9v\nZm9v", " Zm9", "Zm\x80v",  "Zm9v\n", "Zg==Zm9v",
+    "Z",    "Zg",   "Zg=",  "Zm9vY", "Zm9v=",      "====", "Zg=a",    "=Zg=",   "Z===",     "Zm9v====",
+    "Zh==", "Zm9=", "Zm-_", "Zm 9v", "Zm9v\nZm9v", " Zm9", "Zm\x80v", "Zm9v\n", "Zg==Zm9v",
 };
 
 static bool refuses (const char *text)
@@ -34,8 +33,7 @@ static bool refuses (const char *text)
     char buf[64];
 
     errno = 0;
-    return base64_decode (text, strlen (text), buf, sizeof (buf)) < 0
-           && errno == EINVAL;
+    return base64_decode (text, strlen (text), buf, sizeof (buf)) < 0 && errno == EINVAL;
 }
 
 static bool round_trip (size_t size)
@@ -48,10 +46,8 @@ static bool round_trip (size_t size)
         data[i] = i * 37 + size;
     size_t len = base64_encode (data, size, text);
     return len == BASE64_ENCODED_SIZE (size) && strlen (text) == len
-           && base64_decode (text, len, back, size) == (ssize_t)size
-           && memcmp (data, back, size) == 0
-           && (size == 0
-               || (base64_decode (text, len, back, size - 1) < 0 && errno == EOVERFLOW));
+           && base64_decode (text, len, back, size) == (ssize_t)size && memcmp (data, back, size) == 0
+           && (size == 0 || (base64_decode (text, len, back, size - 1) < 0 && errno == EOVERFLOW));
 }
 
 /* Nothing but what encoding gives is decoded: try all last groups of some letters. */
@@ -61,8 +57,7 @@ static bool is_canonical (void)
     bool good = true;
 
     for (size_t n = 0; n < 12 * 12 * 12 * 12; n++) {
-        char text[5] = {letters[n % 12], letters[n / 12 % 12], letters[n / 144 % 12],
-                        letters[n / 1728], '\0'};
+        char text[5] = { letters[n % 12], letters[n / 12 % 12], letters[n / 144 % 12], letters[n / 1728], '\0' };
         char again[5];
         unsigned char data[3];
         long size = base64_decode (text, 4, data, sizeof (data));

@@ -35,7 +35,7 @@ static inline bool fork_guard_wipe (void *pages, size_t size)
 /* From now on 'guard', which lies in 'pages' of mmap () of 'size' bytes, knows this process. */
 static inline void fork_guard_arm (struct fork_guard *guard, void *pages, size_t size)
 {
-    *guard = (struct fork_guard){true, fork_guard_wipe (pages, size), getpid ()};
+    *guard = (struct fork_guard){ true, fork_guard_wipe (pages, size), getpid () };
 }
 
 static inline bool fork_guard_is_child (const struct fork_guard *guard)

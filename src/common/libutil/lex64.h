@@ -24,15 +24,13 @@ typedef uint64_t lex64_halves __attribute__ ((vector_size (16)));
 static inline lex64_bytes lex64_split (uint64_t upper, uint64_t lower)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    lex64_quads x = (lex64_quads)(lex64_halves){upper << 32 | (uint32_t)(upper >> 24),
-                                                lower << 32 | (uint32_t)(lower >> 24)};
-    return (lex64_bytes)((x >> 18 & 0x3f) | (x >> 4 & 0x3f00) | (x << 10 & 0x3f0000)
-                         | (x << 24 & 0x3f000000));
+    lex64_quads x = (lex64_quads)(lex64_halves){ upper << 32 | (uint32_t)(upper >> 24),
+                                                 lower << 32 | (uint32_t)(lower >> 24) };
+    return (lex64_bytes)((x >> 18 & 0x3f) | (x >> 4 & 0x3f00) | (x << 10 & 0x3f0000) | (x << 24 & 0x3f000000));
 #else
-    lex64_quads x = (lex64_quads)(lex64_halves){upper >> 24 << 32 | (upper & 0xffffff),
-                                                lower >> 24 << 32 | (lower & 0xffffff)};
-    return (lex64_bytes)((x << 6 & 0x3f000000) | (x << 4 & 0x3f0000) | (x << 2 & 0x3f00)
-                         | (x & 0x3f));
+    lex64_quads x = (lex64_quads)(lex64_halves){ upper >> 24 << 32 | (upper & 0xffffff),
+                                                 lower >> 24 << 32 | (lower & 0xffffff) };
+    return (lex64_bytes)((x << 6 & 0x3f000000) | (x << 4 & 0x3f0000) | (x << 2 & 0x3f00) | (x & 0x3f));
 #endif
 }
 
@@ -56,15 +54,13 @@ static inline void lex64_encode16 (uint64_t upper, uint64_t lower, char zero, ch
 static inline unsigned lex64_value (char c)
 {
     static const uint8_t values[128] = {
-        ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,
-        ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14,
-        ['E'] = 15, ['F'] = 16, ['G'] = 17, ['H'] = 18, ['I'] = 19, ['J'] = 20, ['K'] = 21,
-        ['L'] = 22, ['M'] = 23, ['N'] = 24, ['O'] = 25, ['P'] = 26, ['Q'] = 27, ['R'] = 28,
-        ['S'] = 29, ['T'] = 30, ['U'] = 31, ['V'] = 32, ['W'] = 33, ['X'] = 34, ['Y'] = 35,
-        ['Z'] = 36, ['_'] = 37, ['a'] = 38, ['b'] = 39, ['c'] = 40, ['d'] = 41, ['e'] = 42,
-        ['f'] = 43, ['g'] = 44, ['h'] = 45, ['i'] = 46, ['j'] = 47, ['k'] = 48, ['l'] = 49,
-        ['m'] = 50, ['n'] = 51, ['o'] = 52, ['p'] = 53, ['q'] = 54, ['r'] = 55, ['s'] = 56,
-        ['t'] = 57, ['u'] = 58, ['v'] = 59, ['w'] = 60, ['x'] = 61, ['y'] = 62, ['z'] = 63,
+        ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,  ['8'] = 9,
+        ['9'] = 10, ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16, ['G'] = 17, ['H'] = 18,
+        ['I'] = 19, ['J'] = 20, ['K'] = 21, ['L'] = 22, ['M'] = 23, ['N'] = 24, ['O'] = 25, ['P'] = 26, ['Q'] = 27,
+        ['R'] = 28, ['S'] = 29, ['T'] = 30, ['U'] = 31, ['V'] = 32, ['W'] = 33, ['X'] = 34, ['Y'] = 35, ['Z'] = 36,
+        ['_'] = 37, ['a'] = 38, ['b'] = 39, ['c'] = 40, ['d'] = 41, ['e'] = 42, ['f'] = 43, ['g'] = 44, ['h'] = 45,
+        ['i'] = 46, ['j'] = 47, ['k'] = 48, ['l'] = 49, ['m'] = 50, ['n'] = 51, ['o'] = 52, ['p'] = 53, ['q'] = 54,
+        ['r'] = 55, ['s'] = 56, ['t'] = 57, ['u'] = 58, ['v'] = 59, ['w'] = 60, ['x'] = 61, ['y'] = 62, ['z'] = 63,
     };
     return (unsigned char)c < 128 ? values[(unsigned char)c] : 0;
 }

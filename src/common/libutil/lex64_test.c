@@ -15,7 +15,7 @@ static char letter (unsigned value, char zero)
 /* 'value' at 'place', 'rest' elsewhere, with bits above the 48 that must not matter. */
 static bool written_and_read (char zero, int place, unsigned value, unsigned rest)
 {
-    uint64_t half[2] = {0xabcd, 0x1234}, back[2];
+    uint64_t half[2] = { 0xabcd, 0x1234 }, back[2];
     char text[16], expected[16];
 
     for (int i = 0; i < 16; i++) {
@@ -24,10 +24,9 @@ static bool written_and_read (char zero, int place, unsigned value, unsigned res
         expected[i] = letter (v, zero);
     }
     lex64_encode16 (half[0], half[1], zero, text);
-    return !memcmp (text, expected, 16) && lex64_decode (text, 8, zero, &back[0]) == 8 &&
-           lex64_decode (text + 8, 8, zero, &back[1]) == 8 &&
-           back[0] == (half[0] & UINT64_C (0xffffffffffff)) &&
-           back[1] == (half[1] & UINT64_C (0xffffffffffff));
+    return !memcmp (text, expected, 16) && lex64_decode (text, 8, zero, &back[0]) == 8
+           && lex64_decode (text + 8, 8, zero, &back[1]) == 8 && back[0] == (half[0] & UINT64_C (0xffffffffffff))
+           && back[1] == (half[1] & UINT64_C (0xffffffffffff));
 }
 
 static void test_values (char zero)

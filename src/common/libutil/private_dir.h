@@ -9,7 +9,8 @@
 
 enum private_dir_flag {
     PRIVATE_DIR_STRICT = 0,
-    PRIVATE_DIR_STICKY = 1, /* others may add files, where the sticky bit keeps ours (a mounted tmpfs): the caller looks whose
+    PRIVATE_DIR_STICKY =
+        1, /* others may add files, where the sticky bit keeps ours (a mounted tmpfs): the caller looks whose
                              * those are that it opens */
 };
 

@@ -33,7 +33,8 @@ static void test_modes (const char *dir)
 
         chmod (dir, mode);
         bad += (private_dir_check ("statedir", dir, PRIVATE_DIR_STRICT, NULL) == 0) != is_safe;
-        bad_sticky += (private_dir_check ("statedir", dir, PRIVATE_DIR_STICKY, NULL) == 0) != (is_safe || (mode & 01000));
+        bad_sticky += (private_dir_check ("statedir", dir, PRIVATE_DIR_STICKY, NULL) == 0)
+                      != (is_safe || (mode & 01000));
     }
     chmod (dir, 0700);
     ok (bad == 0, "of 1,024 modes those are refused that let others write");

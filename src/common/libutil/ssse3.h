@@ -25,9 +25,9 @@
  */
 #define SSSE3_CONSTANTS static __attribute__ ((used, section (".data.rel.ro")))
 #define SSSE3_ALIGNED __attribute__ ((aligned (16)))
-#define SSSE3_ALL(v)                                                                               \
-    {                                                                                              \
-        v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v                                             \
+#define SSSE3_ALL(v)                                   \
+    {                                                  \
+        v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v \
     }
 #define SSSE3_LOAD(array) _mm_load_si128 ((const __m128i *)(array))
 

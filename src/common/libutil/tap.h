@@ -87,8 +87,7 @@ __attribute__ ((unused)) static bool tap_wait (time_t began_s, const char *what,
 }
 
 /* Do what follows, as after while (), until 'condition' holds: but not for ever. */
-#define wait_until(condition)                                                  \
-    for (time_t tap_began = tap_now_s ();                                      \
-         !(condition) && tap_wait (tap_began, #condition, __FILE__, __LINE__);)
+#define wait_until(condition) \
+    for (time_t tap_began = tap_now_s (); !(condition) && tap_wait (tap_began, #condition, __FILE__, __LINE__);)
 
 #endif /* UTIL_TAP_H */

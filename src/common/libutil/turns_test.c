@@ -142,10 +142,12 @@ static void test_limits (void)
     ok (modest == 25, "another finds room");
     ok (turns_force (t, 3, &t, 1) == 0 && turns_flow_count (t, 3) == 1, "what must not be refused is not");
     turns_drop (t, 3, NULL, NULL);
-    ok (turns_next (t) == &greedy && turns_next (t) == &modest && turns_next (t) == &greedy && turns_next (t) == &modest,
+    ok (turns_next (t) == &greedy && turns_next (t) == &modest && turns_next (t) == &greedy
+            && turns_next (t) == &modest,
         "and they take turns");
     turns_ready (t, 1, false);
-    ok (turns_next (t) == &modest && turns_next (t) == &modest && turns_waiting (t), "one that is not ready is passed over");
+    ok (turns_next (t) == &modest && turns_next (t) == &modest && turns_waiting (t),
+        "one that is not ready is passed over");
     turns_drop (t, 2, NULL, NULL);
     ok (!turns_next (t) && !turns_waiting (t) && turns_count (t) == 48, "and keeps what it has");
     turns_ready (t, 1, true);

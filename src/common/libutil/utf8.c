@@ -6,8 +6,8 @@
 
 #include "libutil/utf8.h"
 
-#define CONTROL_END 0x20   /* of C0 */
-#define C1_BEGIN 0x7f      /* with DEL */
+#define CONTROL_END 0x20 /* of C0 */
+#define C1_BEGIN 0x7f    /* with DEL */
 #define C1_END 0xa0
 
 /* Bytes of the character at 's', which is stored in '*c'; 0: it is not well-formed, or cut. */
@@ -42,8 +42,8 @@ size_t utf8_span_printable (const char *s, size_t size)
     size_t at = 0, len;
     uint32_t c;
 
-    while (at < size && (len = character ((const unsigned char *)s + at, size - at, &c)) > 0
-           && c >= CONTROL_END && (c < C1_BEGIN || c >= C1_END))
+    while (at < size && (len = character ((const unsigned char *)s + at, size - at, &c)) > 0 && c >= CONTROL_END
+           && (c < C1_BEGIN || c >= C1_END))
         at += len;
     return at;
 }

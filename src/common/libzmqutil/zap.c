@@ -79,8 +79,8 @@ static void zap_cb (struct zwatcher *zs, void *arg)
 
     if (frames_recv (sock, &f)) {
         bool good = frame_is (&f.msg[2], "1.0") && frame_is (&f.msg[7], "CURVE")
-            && zmq_msg_size (&f.msg[8]) == ZAP_KEY_SIZE
-            && zap->cb (zmq_msg_data (&f.msg[8]), user, sizeof (user), zap->arg);
+                    && zmq_msg_size (&f.msg[8]) == ZAP_KEY_SIZE
+                    && zap->cb (zmq_msg_data (&f.msg[8]), user, sizeof (user), zap->arg);
 
         reply (sock, &f, good ? user : NULL);
     }

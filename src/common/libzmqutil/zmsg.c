@@ -130,12 +130,7 @@ static int add_payload (struct parts *parts, const idt_msg_t *msg)
     if (msg->payload_size < ZMSG_ZERO_COPY_SIZE)
         return parts_add_copy (parts, msg->payload, msg->payload_size);
     if (!(frame = parts_next (parts))
-        || zmq_msg_init_data (frame,
-                              msg->payload,
-                              msg->payload_size,
-                              payload_sent_cb,
-                              (void *)msg)
-               < 0)
+        || zmq_msg_init_data (frame, msg->payload, msg->payload_size, payload_sent_cb, (void *)msg) < 0)
         return -1;
     idt_msg_ref (msg);
     parts->count++;
@@ -308,8 +303,7 @@ static void fill_from (struct msg_zmq_from *from, zmq_msg_t *identity, zmq_msg_t
 
 static bool valid_identity (zmq_msg_t *frame)
 {
-    return zmq_msg_size (frame) == IDT_MSG_UUID_LEN
-           && !memchr (zmq_msg_data (frame), '\0', IDT_MSG_UUID_LEN);
+    return zmq_msg_size (frame) == IDT_MSG_UUID_LEN && !memchr (zmq_msg_data (frame), '\0', IDT_MSG_UUID_LEN);
 }
 
 /* Make a message of frames that are 'size' bytes in all with their size bytes. */
@@ -347,8 +341,7 @@ static idt_msg_t *read_message (zmq_msg_t *frames, size_t count, size_t max_mess
     return parse_frames (frames, count, size);
 }
 
-static idt_msg_t *read_parts (struct parts *parts, bool router, size_t max_message,
-                              struct msg_zmq_from *from)
+static idt_msg_t *read_parts (struct parts *parts, bool router, size_t max_message, struct msg_zmq_from *from)
 {
     zmq_msg_t *frames = parts->frames;
     size_t skip = router ? 1 : 0;

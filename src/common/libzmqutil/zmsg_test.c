@@ -68,11 +68,10 @@ static bool crosses (struct wire *w, const idt_msg_t *msg)
 
     good = msg_zmq_send (w->dealer, NULL, msg) == 0;
     wait_readable (w->router);
-    good = good && (up = msg_zmq_recv (w->router, true, MAX_MESSAGE, &from))
-           && same_message (up, msg) && !strcmp (from.identity, UUID_A) && msg_zmq_send (w->router, from.identity, up) == 0;
+    good = good && (up = msg_zmq_recv (w->router, true, MAX_MESSAGE, &from)) && same_message (up, msg)
+           && !strcmp (from.identity, UUID_A) && msg_zmq_send (w->router, from.identity, up) == 0;
     wait_readable (w->dealer);
-    good = good && (down = msg_zmq_recv (w->dealer, false, MAX_MESSAGE, NULL))
-           && same_message (down, msg);
+    good = good && (down = msg_zmq_recv (w->dealer, false, MAX_MESSAGE, NULL)) && same_message (down, msg);
     idt_msg_unref (up);
     idt_msg_unref (down);
     return good;
@@ -89,8 +88,8 @@ static void test_golden (const char *endpoint)
     json_array_foreach (vectors, i, vector) {
         idt_msg_t *msg = vector_message (json_object_get (vector, "fields"));
 
-        ok (crosses (&w, msg), "%s goes up and down over %s",
-            json_string_value (json_object_get (vector, "name")), endpoint);
+        ok (crosses (&w, msg), "%s goes up and down over %s", json_string_value (json_object_get (vector, "name")),
+            endpoint);
         idt_msg_unref (msg);
     }
     wire_fini (&w);
@@ -131,8 +130,7 @@ static void test_nothing (const char *endpoint)
     ok (is_recv_error (w.router, true, MAX_MESSAGE, EAGAIN), "receiving nothing is EAGAIN");
     ok (msg_zmq_send (w.router, UUID_B, msg) < 0 && errno == EHOSTUNREACH,
         "sending to a peer that is not there is EHOSTUNREACH");
-    ok (msg_zmq_send (alone, NULL, msg) < 0 && errno == EAGAIN,
-        "sending without a connection is EAGAIN");
+    ok (msg_zmq_send (alone, NULL, msg) < 0 && errno == EAGAIN, "sending without a connection is EAGAIN");
     zmq_close (alone);
     zmq_ctx_term (ctx);
     wire_fini (&w);
@@ -184,8 +182,7 @@ static void test_full_queue (size_t size)
     ok (up > 0 && queue_holds (w.router, true, up, size),
         "a DEALER sends %u messages of %zu bytes until EAGAIN, and all come whole", up, size);
     down = fill_queue (w.router, UUID_A, size);
-    ok (down > 0 && queue_holds (w.dealer, false, down, size),
-        "so does a ROUTER (%u)", down);
+    ok (down > 0 && queue_holds (w.dealer, false, down, size), "so does a ROUTER (%u)", down);
     wire_fini (&w);
     idt_msg_unref (hello);
 }
@@ -226,9 +223,7 @@ static const struct broken {
     { .what = "no header", .frames = { "a.b", "{}" }, .sizes = { 3, 2 } },
     { .what = "a header too short", .frames = { HEADER ("\0") }, .sizes = { 19 } },
     { .what = "a header with wrong magic", .frames = { "\x8f\x01" }, .sizes = { 20 } },
-    { .what = "a topic that is not told of",
-      .frames = { "a.b", HEADER ("\0") },
-      .sizes = { 3, 20 } },
+    { .what = "a topic that is not told of", .frames = { "a.b", HEADER ("\0") }, .sizes = { 3, 20 } },
     { .what = "no delimiter", .frames = { UUID_B, HEADER ("\x08") }, .sizes = { 36, 20 } },
     { .what = "a short route", .frames = { UUID_B, "", HEADER ("\x08") }, .sizes = { 35, 0, 20 } },
     { .what = "an empty topic", .frames = { "", HEADER ("\x01") }, .sizes = { 0, 20 } },
@@ -260,8 +255,8 @@ static void test_malformed (void)
         send_raw (w.dealer, &broken[i]);
         msg_zmq_send (w.dealer, NULL, good);
         msg = msg_zmq_recv (w.router, true, MAX_MESSAGE, &from);
-        ok (!msg && errno == EPROTO && !strcmp (from.identity, UUID_A),
-            "%s is EPROTO, and one knows from whom", broken[i].what);
+        ok (!msg && errno == EPROTO && !strcmp (from.identity, UUID_A), "%s is EPROTO, and one knows from whom",
+            broken[i].what);
         idt_msg_unref (msg);
         msg = msg_zmq_recv (w.router, true, MAX_MESSAGE, NULL);
         ok (msg && same_message (msg, good), "the message after it comes whole");
@@ -294,15 +289,14 @@ static void test_many_parts (void)
 
         send_routes (w.dealer, counts[i]);
         got = msg_zmq_recv (w.router, true, MAX_MESSAGE, &from);
-        ok (!got && errno == EPROTO && !strcmp (from.identity, UUID_A),
-            "%d parts are EPROTO, and one knows from whom", counts[i]);
+        ok (!got && errno == EPROTO && !strcmp (from.identity, UUID_A), "%d parts are EPROTO, and one knows from whom",
+            counts[i]);
     }
     for (int i = 1; i < IDT_MSG_MAX_ROUTES; i++)
         good = good && idt_msg_route_push (msg, UUID_A) == 0;
     msg_zmq_send (w.dealer, NULL, msg);
     got = msg_zmq_recv (w.router, true, MAX_MESSAGE, NULL);
-    ok (good && got && same_message (got, msg), "%d routes, topic and payload come whole",
-        IDT_MSG_MAX_ROUTES);
+    ok (good && got && same_message (got, msg), "%d routes, topic and payload come whole", IDT_MSG_MAX_ROUTES);
     idt_msg_unref (got);
     wire_fini (&w);
     idt_msg_unref (msg);
@@ -341,8 +335,7 @@ static void test_identity (const char *what, const char *identity, size_t size)
     zmq_bind (router, "inproc://identity");
     zmq_connect (dealer, "inproc://identity");
     msg_zmq_send (dealer, NULL, msg);
-    ok (!msg_zmq_recv (router, true, MAX_MESSAGE, &from) && errno == EPROTO && !from.identity[0],
-        "%s is EPROTO", what);
+    ok (!msg_zmq_recv (router, true, MAX_MESSAGE, &from) && errno == EPROTO && !from.identity[0], "%s is EPROTO", what);
     zmq_close (dealer);
     zmq_close (router);
     zmq_ctx_term (ctx);
@@ -405,8 +398,8 @@ static void test_user (const char *endpoint, const char *user, const char *expec
     msg_zmq_send (dealer, NULL, msg);
     wait_readable (router);
     got = msg_zmq_recv (router, true, MAX_MESSAGE, &from);
-    ok (got && !strcmp (from.user, expected) && !strcmp (from.identity, UUID_A),
-        "the user '%s' is told as '%s'", user, expected);
+    ok (got && !strcmp (from.user, expected) && !strcmp (from.identity, UUID_A), "the user '%s' is told as '%s'", user,
+        expected);
     ok (from.fd >= 0, "and the connection's file descriptor");
     zmq_close (dealer);
     zmq_close (router);

@@ -88,12 +88,15 @@ typedef void (*idt_handler_f) (idt_t *h, const idt_msg_t *msg, void *arg);
  * A streaming request for a row without IDT_HANDLER_STREAM comes without the flag STREAMING: its one answer ends it.
  */
 struct idt_handler_spec {
-    int type;              /* IDT_MSGTYPE_REQUEST (| IDT_HANDLER_...) or IDT_MSGTYPE_EVENT */
-    const char *topic;     /* borrowed for as long as the table is registered */
+    int type;          /* IDT_MSGTYPE_REQUEST (| IDT_HANDLER_...) or IDT_MSGTYPE_EVENT */
+    const char *topic; /* borrowed for as long as the table is registered */
     idt_handler_f cb;
     uint32_t rolemask;
 };
-#define IDT_HANDLERS_END { 0, NULL, NULL, 0 }
+#define IDT_HANDLERS_END \
+    {                    \
+        0, NULL, NULL, 0 \
+    }
 
 /* Register a table (borrowed).  Tables are searched in the order in which they were added; a handler may
  * add and remove tables, its own too.  Returns 0, or -1 with errno ENOMEM.

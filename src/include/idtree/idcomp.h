@@ -66,34 +66,34 @@ struct idcomp_run {
 /* Values of errno, above those of the system; idcomp_errno () gives the nearest one of those. */
 enum {
     IDCOMP_EBASE = 0x1dc0000,
-    IDCOMP_EUNKNOWN_ID,          /* no such id */
-    IDCOMP_EUNKNOWN_OP_ID,       /* no such id in op space */
-    IDCOMP_EUNKNOWN_SESSION,     /* nothing of this session was finalized */
-    IDCOMP_EINVALID_LOCAL_ID,    /* this session did not hand out this local id */
-    IDCOMP_ENOT_COMPRESSED,      /* the UUID has no id here */
-    IDCOMP_ENO_ORIGIN,           /* a local id without its session has no meaning */
-    IDCOMP_EHAS_LOCAL_FORM,      /* a final id was given that this session knows as a local one */
-    IDCOMP_ENOT_GENERATED_YET,   /* (IDCOMP_ORIGINAL only) the UUID is reserved but was not made */
-    IDCOMP_ERANGE_ORDER,         /* a gap, repeat or overlap of a session's ranges */
-    IDCOMP_ERANGE_COUNT,         /* a range of less than one id */
-    IDCOMP_ERANGE_NOT_GENERATED, /* a range names ids of this session that it has not made */
-    IDCOMP_ERANGE_FORM,          /* not the JSON text of a range */
-    IDCOMP_ECLUSTER_SIZE_LOW,    /* below 1 */
-    IDCOMP_ECLUSTER_SIZE_HIGH,   /* above IDCOMP_CLUSTER_SIZE_MAX */
-    IDCOMP_ELIMIT,               /* an id would be above IDCOMP_ID_MAX */
-    IDCOMP_EGHOST_ACTIVE,        /* not while a ghost session is active */
-    IDCOMP_EGHOST_NESTED,        /* a ghost session is active already */
-    IDCOMP_EGHOST_KNOWN,         /* the ghost session is a real one */
-    IDCOMP_ECOLLISION,           /* two sessions made the same UUIDs */
-    IDCOMP_EBROKEN,              /* the object saw a collision before */
-    IDCOMP_EBAD_UUID,           /* no UUID of version 4, or too near to the largest for a session */
-    IDCOMP_ESESSION_ALIAS,      /* (IDCOMP_ORIGINAL only) one session under two names */
-    IDCOMP_ESESSION_EXISTS,     /* a session is twice in a stored form, or loads its own summary */
-    IDCOMP_EVERSION_OLD,        /* stored form 1 */
-    IDCOMP_EVERSION_UNKNOWN,    /* stored form neither 1 nor 2 */
-    IDCOMP_EHAS_LOCAL_STATE,    /* a stored session can't be loaded as a new one */
-    IDCOMP_ENO_SESSION_ID,      /* a summary needs a new session to load it */
-    IDCOMP_ECORRUPT_NO_SESSION, /* the stored form has no session */
+    IDCOMP_EUNKNOWN_ID,            /* no such id */
+    IDCOMP_EUNKNOWN_OP_ID,         /* no such id in op space */
+    IDCOMP_EUNKNOWN_SESSION,       /* nothing of this session was finalized */
+    IDCOMP_EINVALID_LOCAL_ID,      /* this session did not hand out this local id */
+    IDCOMP_ENOT_COMPRESSED,        /* the UUID has no id here */
+    IDCOMP_ENO_ORIGIN,             /* a local id without its session has no meaning */
+    IDCOMP_EHAS_LOCAL_FORM,        /* a final id was given that this session knows as a local one */
+    IDCOMP_ENOT_GENERATED_YET,     /* (IDCOMP_ORIGINAL only) the UUID is reserved but was not made */
+    IDCOMP_ERANGE_ORDER,           /* a gap, repeat or overlap of a session's ranges */
+    IDCOMP_ERANGE_COUNT,           /* a range of less than one id */
+    IDCOMP_ERANGE_NOT_GENERATED,   /* a range names ids of this session that it has not made */
+    IDCOMP_ERANGE_FORM,            /* not the JSON text of a range */
+    IDCOMP_ECLUSTER_SIZE_LOW,      /* below 1 */
+    IDCOMP_ECLUSTER_SIZE_HIGH,     /* above IDCOMP_CLUSTER_SIZE_MAX */
+    IDCOMP_ELIMIT,                 /* an id would be above IDCOMP_ID_MAX */
+    IDCOMP_EGHOST_ACTIVE,          /* not while a ghost session is active */
+    IDCOMP_EGHOST_NESTED,          /* a ghost session is active already */
+    IDCOMP_EGHOST_KNOWN,           /* the ghost session is a real one */
+    IDCOMP_ECOLLISION,             /* two sessions made the same UUIDs */
+    IDCOMP_EBROKEN,                /* the object saw a collision before */
+    IDCOMP_EBAD_UUID,              /* no UUID of version 4, or too near to the largest for a session */
+    IDCOMP_ESESSION_ALIAS,         /* (IDCOMP_ORIGINAL only) one session under two names */
+    IDCOMP_ESESSION_EXISTS,        /* a session is twice in a stored form, or loads its own summary */
+    IDCOMP_EVERSION_OLD,           /* stored form 1 */
+    IDCOMP_EVERSION_UNKNOWN,       /* stored form neither 1 nor 2 */
+    IDCOMP_EHAS_LOCAL_STATE,       /* a stored session can't be loaded as a new one */
+    IDCOMP_ENO_SESSION_ID,         /* a summary needs a new session to load it */
+    IDCOMP_ECORRUPT_NO_SESSION,    /* the stored form has no session */
     IDCOMP_ECORRUPT_SESSION_INDEX, /* a cluster of no session */
     IDCOMP_ECORRUPT_LOCAL_RANGES,  /* local runs out of order */
     IDCOMP_ECORRUPT_LENGTH,        /* not a multiple of 8 bytes */

@@ -46,15 +46,13 @@ int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv)
 #define IDT_MODULE(NAME, INIT, FINI) IDT_MODULE_DEFINE (NAME, INIT, FINI, false)
 #define IDT_MODULE_THREADED(NAME, INIT, FINI) IDT_MODULE_DEFINE (NAME, INIT, FINI, true)
 
-#define IDT_MODULE_DEFINE(NAME, INIT, FINI, THREADED)                                             \
-    extern const struct idt_module idt_module;                                                    \
-    const struct idt_module idt_module = {                                                        \
-        .name = (NAME), .init = (INIT), .fini = (FINI), .threaded = (THREADED)                    \
-    };                                                                                            \
-    int mod_main (idt_t *h, int argc, char **argv);                                               \
-    int mod_main (idt_t *h, int argc, char **argv)                                                \
-    {                                                                                             \
-        return idt_module_run (&idt_module, h, argc, argv);                                       \
+#define IDT_MODULE_DEFINE(NAME, INIT, FINI, THREADED)                                                                \
+    extern const struct idt_module idt_module;                                                                       \
+    const struct idt_module idt_module = { .name = (NAME), .init = (INIT), .fini = (FINI), .threaded = (THREADED) }; \
+    int mod_main (idt_t *h, int argc, char **argv);                                                                  \
+    int mod_main (idt_t *h, int argc, char **argv)                                                                   \
+    {                                                                                                                \
+        return idt_module_run (&idt_module, h, argc, argv);                                                          \
     }
 
 /* --- the next life ------------------------------------------------------------------------------- */

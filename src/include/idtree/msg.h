@@ -59,10 +59,10 @@ struct idt_cred {
     uint32_t rolemask;
 };
 
-#define IDT_MSG_HEADER_SIZE 20  /* bytes of the last part */
-#define IDT_MSG_UUID_LEN 36     /* characters of a route */
-#define IDT_MSG_MAX_ROUTES 1024 /* hops */
-#define IDT_MSG_MAX_TOPIC 1024  /* bytes */
+#define IDT_MSG_HEADER_SIZE 20                    /* bytes of the last part */
+#define IDT_MSG_UUID_LEN 36                       /* characters of a route */
+#define IDT_MSG_MAX_ROUTES 1024                   /* hops */
+#define IDT_MSG_MAX_TOPIC 1024                    /* bytes */
 #define IDT_MSG_MAX_PAYLOAD UINT32_C (0xff000000) /* bytes: the whole still fits in a u32 */
 
 /* --- life ------------------------------------------------------------------------------- */
@@ -147,8 +147,8 @@ int idt_msg_set_string (idt_msg_t *msg, const char *s);
 
 /* The route stack.  Each route is a text of IDT_MSG_UUID_LEN characters, NUL-terminated here. */
 unsigned idt_msg_route_count (const idt_msg_t *msg);
-const char *idt_msg_route_newest (const idt_msg_t *msg); /* where an answer goes; NULL: empty */
-const char *idt_msg_route_oldest (const idt_msg_t *msg); /* who asked; NULL: empty */
+const char *idt_msg_route_newest (const idt_msg_t *msg);         /* where an answer goes; NULL: empty */
+const char *idt_msg_route_oldest (const idt_msg_t *msg);         /* who asked; NULL: empty */
 const char *idt_msg_route_at (const idt_msg_t *msg, unsigned i); /* 0: newest; NULL: none */
 
 /* Push a route.  Returns 0, or -1 with errno EINVAL (not 36 characters), EOVERFLOW (too many),

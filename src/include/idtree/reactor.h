@@ -55,8 +55,8 @@ void idt_fd_watcher_set_events (idt_watcher_t *w, int events);
 /* Call back 'after_ms' milliseconds after start (measured from now), then each 'repeat_ms' (0: once).
  * NULL with errno ENOMEM.
  */
-idt_watcher_t *idt_timer_watcher_create (idt_reactor_t *r, double after_ms, double repeat_ms,
-                                         idt_watcher_f cb, void *arg);
+idt_watcher_t *idt_timer_watcher_create (idt_reactor_t *r, double after_ms, double repeat_ms, idt_watcher_f cb,
+                                         void *arg);
 /* Set other times; a running timer starts anew with them. */
 void idt_timer_watcher_reset (idt_watcher_t *w, double after_ms, double repeat_ms);
 

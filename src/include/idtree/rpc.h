@@ -34,10 +34,8 @@ enum idt_rpc_flag {
  *   ENOMEM, and why the connection was lost
  */
 idt_future_t *idt_rpc (idt_t *h, const char *topic, const char *s, uint32_t nodeid, int flags);
-idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t size,
-                           uint32_t nodeid, int flags);
-idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int flags,
-                            const char *fmt, ...);
+idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t size, uint32_t nodeid, int flags);
+idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int flags, const char *fmt, ...);
 
 /* The answer, waiting for it as long as it takes.  What is returned is borrowed until the future is
  * reset or destroyed; strings of idt_rpc_get_unpack () until it is called again.  Return 0, or -1 with errno

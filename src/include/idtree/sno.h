@@ -165,8 +165,7 @@ struct sno_snapshot {
  * sentence: the bounds are identical, the pool is below SNO_POOL_MIN, or the sequence is below the
  * lower bound. Walls are not looked at.
  */
-int sno_snapshot_sanitize (const struct sno_snapshot *in, struct sno_snapshot *out,
-                           const char **why);
+int sno_snapshot_sanitize (const struct sno_snapshot *in, struct sno_snapshot *out, const char **why);
 
 #define SNO_SNAPSHOT_JSON_MAX 256 /* bytes that hold any snapshot with its NUL */
 
@@ -183,8 +182,7 @@ size_t sno_snapshot_to_json (const struct sno_snapshot *snapshot, char json[SNO_
  *   EINVAL  no JSON object, a member that is unknown or comes twice, not a whole number
  *   ERANGE  a number does not fit its member
  */
-int sno_snapshot_from_json (const char *json, size_t len, struct sno_snapshot *snapshot,
-                            size_t *errpos);
+int sno_snapshot_from_json (const char *json, size_t len, struct sno_snapshot *snapshot, size_t *errpos);
 
 /* --- partitions by themselves ------------------------------------------------------------ */
 
@@ -262,8 +260,7 @@ int sno_gen_set_range (struct sno_gen *gen, uint64_t lo_unit, uint64_t hi_unit);
  * clock that went back: still no id comes twice, but timelines are swapped for nothing.
  * sno_gen_try knows better.
  */
-int sno_gen_reserve (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, unsigned want,
-                     sno_t *first, int64_t *wait_ns);
+int sno_gen_reserve (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, unsigned want, sno_t *first, int64_t *wait_ns);
 
 /* Turn the id of a run into the next one of the run: one more in sequence. */
 void sno_next (sno_t *id);

@@ -159,10 +159,9 @@ enum {
  * else.
  */
 struct uid_format {
-    int drift;                /* UID_DRIFT_MIN ... UID_DRIFT_MAX; ignored for local values */
-    enum uid_version version; /* for reading; writing takes UID_V135 alone */
-    const struct uid_node
-        *self; /* a node that reading recognizes by fingerprint and gives back by name */
+    int drift;                   /* UID_DRIFT_MIN ... UID_DRIFT_MAX; ignored for local values */
+    enum uid_version version;    /* for reading; writing takes UID_V135 alone */
+    const struct uid_node *self; /* a node that reading recognizes by fingerprint and gives back by name */
     unsigned flags;
 };
 
@@ -171,8 +170,7 @@ struct uid_format {
  *   ERANGE   a field is out of range (not with UID_WRAP)
  *   ENOTSUP  the format's version is not UID_V135
  */
-int uid_to_bytes (const struct uid *id, const struct uid_format *format,
-                  uint8_t bytes[UID_GLOBAL_SIZE]);
+int uid_to_bytes (const struct uid *id, const struct uid_format *format, uint8_t bytes[UID_GLOBAL_SIZE]);
 
 /* Read an id from 8 or 12 bytes; every such bytes are an id (B may come out above UID_B_MAX).
  * Returns 0, or -1 with errno set:
@@ -194,8 +192,7 @@ int uid_encode (const struct uid *id, const struct uid_format *format, char text
  *             set (not with UID_LENIENT), or the drift is out of range ('*errpos' is 'len')
  *   ENOTSUP   the format's version has no text
  */
-int uid_decode (const char *text, size_t len, const struct uid_format *format, struct uid *id,
-                size_t *errpos);
+int uid_decode (const char *text, size_t len, const struct uid_format *format, struct uid *id, size_t *errpos);
 
 /* The text form of any bytes: (8 * len + 5) / 6 characters and a NUL.  Returns the number of
  * characters.
@@ -215,8 +212,8 @@ int uid_base64_decode (const char *text, size_t len, void *bytes, size_t *errpos
  *   EOVERFLOW  a time is negative or above UID_UNIX_US_MAX
  *   EINVAL     'from_us' is above 'to_us', the size is neither, or the drift is out of range
  */
-int uid_range (size_t size, const struct uid_format *format, int64_t from_us, int64_t to_us,
-               uint8_t *lower, uint8_t *upper);
+int uid_range (size_t size, const struct uid_format *format, int64_t from_us, int64_t to_us, uint8_t *lower,
+               uint8_t *upper);
 
 /* --- vector clocks ----------------------------------------------------------------------- */
 
@@ -229,31 +226,28 @@ int uid_range (size_t size, const struct uid_format *format, int64_t from_us, in
 /* A clock with 'fresh' (a new id of node 'fresh->node') in front, and without the first entry of
  * that node's name. 'out' has room for count + 1.  Returns the number of entries.
  */
-size_t uid_clock_tick (const struct uid *fresh, const struct uid *clock, size_t count,
-                       struct uid *out);
+size_t uid_clock_tick (const struct uid *fresh, const struct uid *clock, size_t count, struct uid *out);
 
 /* Join two clocks, sorted by node; of two entries of a node the greater.  'out' has room for na +
  * nb. Returns the number of entries, or -1 with errno set:
  *   EINVAL  a clock has more than UID_CLOCK_MAX entries
  *   ENOMEM
  */
-int uid_clock_join (const struct uid *a, size_t na, const struct uid *b, size_t nb,
-                    struct uid *out);
+int uid_clock_join (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out);
 
 /* True when 'a' has seen all of 'b': the first entry of each node of 'b' is in 'a', and not less.
  */
 bool uid_clock_descends (const struct uid *a, size_t na, const struct uid *b, size_t nb);
 
 /* The same when the first entry of 'node' is left out of both. */
-bool uid_clock_descends_without (const struct uid_node *node, const struct uid *a, size_t na,
-                                 const struct uid *b, size_t nb);
+bool uid_clock_descends_without (const struct uid_node *node, const struct uid *a, size_t na, const struct uid *b,
+                                 size_t nb);
 
 /* What 'b' has and 'a' has not seen, in the order of 'b': an entry whose node 'a' lacks as it is,
  * a later one as its distance.  'out' has room for nb.  Returns the number of entries, or -1 with
  * errno ERANGE as uid_distance does, 'out' then being in part written.
  */
-int uid_clock_diff (const struct uid *a, size_t na, const struct uid *b, size_t nb,
-                    struct uid *out);
+int uid_clock_diff (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out);
 
 /* --- generator --------------------------------------------------------------------------- */
 
@@ -274,9 +268,9 @@ struct uid_clock {
 };
 
 struct uid_gen_config {
-    struct uid_node node; /* of the global values; a name is borrowed as long as the ids are used */
-    int64_t after_us;     /* make ids in later steps only: uid_gen_newest_us () before, or 0 */
-    int64_t ahead_us; /* how far ahead of the clock steps may be taken, in whole steps; 0: wait */
+    struct uid_node node;   /* of the global values; a name is borrowed as long as the ids are used */
+    int64_t after_us;       /* make ids in later steps only: uid_gen_newest_us () before, or 0 */
+    int64_t ahead_us;       /* how far ahead of the clock steps may be taken, in whole steps; 0: wait */
     struct uid_clock clock; /* all NULL: the system's */
 };
 
@@ -297,8 +291,8 @@ void uid_gen_destroy (struct uid_gen *gen);
  *   EINVAL     'want' is 0
  *   EPERM      this is a child process, and the generator is its parent's
  */
-int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, unsigned want,
-                     struct uid *first, int64_t *wait_us);
+int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, unsigned want, struct uid *first,
+                     int64_t *wait_us);
 
 /* Make one id now, by the generator's clock.  Never waits.  Returns 0, or -1 as uid_gen_reserve
  * does.

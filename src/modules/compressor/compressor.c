@@ -75,11 +75,12 @@ static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct service *sv = arg;
     struct relay_stats r = relay_stats (sv->relay);
     const struct service_counters *c = &sv->counters;
-    json_t *o = json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "open", (json_int_t)sv->ndocuments, "generated",
-                           (json_int_t)c->generated, "applied", (json_int_t)c->applied, "events", (json_int_t)c->events,
-                           "fetches", (json_int_t)c->fetches, "loads", (json_int_t)c->loads, "orders",
-                           (json_int_t)c->orders, "orders_failed", (json_int_t)c->orders_failed, "elements",
-                           (json_int_t)r.sent, "waiting", (json_int_t)r.elements, "asked", (json_int_t)uplink_asked (sv));
+    json_t *o = json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "open", (json_int_t)sv->ndocuments,
+                           "generated", (json_int_t)c->generated, "applied", (json_int_t)c->applied, "events",
+                           (json_int_t)c->events, "fetches", (json_int_t)c->fetches, "loads", (json_int_t)c->loads,
+                           "orders", (json_int_t)c->orders, "orders_failed", (json_int_t)c->orders_failed, "elements",
+                           (json_int_t)r.sent, "waiting", (json_int_t)r.elements, "asked",
+                           (json_int_t)uplink_asked (sv));
 
     if (o && sv->root)
         json_put_new (&o, "root", root_stats (sv->root));
@@ -156,8 +157,7 @@ static int compressor_init (idt_t *h, int argc, char **argv, void **ctx, idt_err
         goto error;
     if (!(sv->relay = uplink_create (sv))
         || !(sv->timer = idt_timer_watcher_create (idt_get_reactor (h), SERVICE_PAUSE_MS, 0, timer_cb, sv))
-        || (sv->options.rank == 0 && !(sv->root = root_create (sv, errp)))
-        || idt_handlers_add (h, handlers, sv) < 0) {
+        || (sv->options.rank == 0 && !(sv->root = root_create (sv, errp))) || idt_handlers_add (h, handlers, sv) < 0) {
         if (!*errp->text)
             errprintf (errp, "cannot start: %s", strerror (errno));
         goto error;

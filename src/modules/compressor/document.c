@@ -64,7 +64,8 @@ void document_stay_open (struct document *doc, int errnum, const char *text)
     if (doc->state != CLOSING)
         return;
     doc->state = OPEN;
-    snprintf (s, sizeof (s), "%.255s: the session has ids that are not final, and stays open; with discard it ends without them",
+    snprintf (s, sizeof (s),
+              "%.255s: the session has ids that are not final, and stays open; with discard it ends without them",
               text ? text : strerror (errnum));
     service_respond_all (doc->service, &doc->closers, errnum, s);
 }
@@ -287,7 +288,8 @@ static void joined_cb (idt_future_t *f, void *arg)
 
 static void join (struct document *doc)
 {
-    expect (doc, idt_rpc_pack (doc->service->h, "compressor.join", 0, 0, "{s:s s:b}", "document", doc->name, "behind", 1),
+    expect (doc,
+            idt_rpc_pack (doc->service->h, "compressor.join", 0, 0, "{s:s s:b}", "document", doc->name, "behind", 1),
             joined_cb);
 }
 
@@ -380,17 +382,21 @@ struct document *document_asked (struct service *sv, const idt_msg_t *msg, const
 
     if (doc && doc->state != OPENING)
         return doc;
-    snprintf (text, sizeof (text), "document '%.*s' is not open on rank %u: open it there first (idtree doc open)", WIRE_NAME_MAX, name,
-              sv->options.rank);
+    snprintf (text, sizeof (text), "document '%.*s' is not open on rank %u: open it there first (idtree doc open)",
+              WIRE_NAME_MAX, name, sv->options.rank);
     service_respond_error (sv, msg, ENOENT, text);
     return NULL;
 }
 
 struct document_view document_view (const struct document *doc)
 {
-    return (struct document_view){ .name = doc->name, .uuid = doc->uuid, .replica = doc->replica,
-                                   .closing = doc->state == CLOSING, .fetching = doc->fetching != NULL,
-                                   .pause_ms = doc->announcing.last_ms, .refused = *doc->refused ? doc->refused : NULL };
+    return (struct document_view){ .name = doc->name,
+                                   .uuid = doc->uuid,
+                                   .replica = doc->replica,
+                                   .closing = doc->state == CLOSING,
+                                   .fetching = doc->fetching != NULL,
+                                   .pause_ms = doc->announcing.last_ms,
+                                   .refused = *doc->refused ? doc->refused : NULL };
 }
 
 /* --- close ------------------------------------------------------------------------------------------------ */

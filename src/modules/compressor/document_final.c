@@ -123,10 +123,12 @@ void document_await_final (struct document *doc, const idt_msg_t *msg, const str
     struct final *final = doc->nfinals < doc->service->options.max_waiting ? calloc (1, sizeof (*final)) : NULL;
 
     if (!final) {
-        service_respond_error (doc->service, msg, EAGAIN, "compressor.max-waiting requests wait already: ask again later");
+        service_respond_error (doc->service, msg, EAGAIN,
+                               "compressor.max-waiting requests wait already: ask again later");
         return;
     }
-    *final = (struct final){ .msg = idt_msg_ref (msg), .nruns = nruns,
+    *final = (struct final){ .msg = idt_msg_ref (msg),
+                             .nruns = nruns,
                              .last = idcomp_stats (replica_ids (doc->replica)).generated,
                              .deadline_ms = service_now_ms () + doc->service->options.timeout_ms };
     memcpy (final->runs, runs, (size_t)nruns * sizeof (runs[0]));

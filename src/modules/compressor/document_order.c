@@ -49,7 +49,8 @@ static int apply_ranges (struct document *doc, int64_t seq, const json_t *ranges
         if (seq + (int64_t)i <= replica_seq (doc->replica))
             continue;
         if (wire_get_range (o, &range, &error) < 0) {
-            idt_log (doc->service->h, LOG_ERR, "%s: range %lld: %s", doc->name, (long long)seq + (long long)i, error.text);
+            idt_log (doc->service->h, LOG_ERR, "%s: range %lld: %s", doc->name, (long long)seq + (long long)i,
+                     error.text);
             return -1;
         }
         int rc = replica_apply (doc->replica, seq + (int64_t)i, &range);
@@ -115,7 +116,8 @@ static int take_fetched (struct document *doc, idt_future_t *f)
     json_int_t seq, newest, size = 0;
 
     if (idt_rpc_get_unpack (f, "{s:I s:I s?s s?I s?o}", "newest", &newest, "seq", &seq, "state", &state, "size", &size,
-                            "ranges", &ranges) < 0)
+                            "ranges", &ranges)
+        < 0)
         return -1;
     *doc->refused = '\0';
     replica_heard (doc->replica, newest);
@@ -284,7 +286,8 @@ void document_ranges_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         return;
     sv->counters.events++;
     if (idt_msg_unpack (msg, &o, &error, "{s:s s:I s?s s:o}", "uuid", &uuid, "seq", &seq, "digest", &digest, "ranges",
-                        &ranges) < 0) {
+                        &ranges)
+        < 0) {
         idt_log (h, LOG_ERR, "%s: %s", idt_msg_topic (msg), error.text);
         return;
     }

@@ -38,9 +38,9 @@ struct document {
     uint32_t nfinals;
     idt_future_t *opening; /* subscribe, then join */
     idt_future_t *fetching;
-    struct pieces pieces; /* of the form that is being joined or fetched */
-    bool fetch;           /* also where nothing is known to be missing */
-    struct ticket *ticket; /* what is announced is with the relay */
+    struct pieces pieces;    /* of the form that is being joined or fetched */
+    bool fetch;              /* also where nothing is known to be missing */
+    struct ticket *ticket;   /* what is announced is with the relay */
     struct pause announcing; /* until the timer */
     struct pause missing;
     char refused[sizeof (((idt_error_t *)0)->text)]; /* why rank 0 refuses it, which may end; "": it does not */

@@ -39,7 +39,8 @@ static int open_request (struct request *r, struct service *sv, const idt_msg_t 
     const char *name;
 
     *r = (struct request){ .service = sv, .msg = msg };
-    if (idt_msg_unpack (msg, &r->o, &error, "{s:s s:o s?s}", "document", &name, key, &r->list, "origin", &r->origin) < 0)
+    if (idt_msg_unpack (msg, &r->o, &error, "{s:s s:o s?s}", "document", &name, key, &r->list, "origin", &r->origin)
+        < 0)
         service_respond_error (sv, msg, EPROTO, error.text);
     else if (!json_is_array (r->list))
         service_respond_error (sv, msg, EPROTO, "ids or uuids must be an array");
@@ -73,7 +74,8 @@ static void convert_all (struct request *r, convert_f convert, const char *key)
         }
     }
     service_respond_object (r->service, r->msg,
-                            json_pack ("{s:s s:o}", "session", idcomp_session (replica_ids (r->doc.replica)), key, results));
+                            json_pack ("{s:s s:o}", "session", idcomp_session (replica_ids (r->doc.replica)), key,
+                                       results));
     json_decref (r->o);
 }
 
@@ -184,8 +186,8 @@ static void generate (struct service *sv, const idt_msg_t *msg, struct document 
         sv->counters.generated += (uint64_t)count;
         if (!final)
             service_respond_object (sv, msg,
-                                    json_pack ("{s:s s:o}", "session", idcomp_session (replica_ids (view.replica)), "runs",
-                                               methods_pack_runs (runs, (size_t)n)));
+                                    json_pack ("{s:s s:o}", "session", idcomp_session (replica_ids (view.replica)),
+                                               "runs", methods_pack_runs (runs, (size_t)n)));
         document_made (doc, final ? msg : NULL, runs, n);
     }
 }
@@ -225,13 +227,13 @@ static json_t *describe (const struct document_view *doc)
 {
     struct idcomp_stats s = idcomp_stats (replica_ids (doc->replica));
     const char *broken = replica_broken (doc->replica);
-    json_t *o = json_pack ("{s:s s:s s:s s:I s:I s:I s:I s:I s:I s:I s:I s:I s:b s:I}", "document", doc->name, "uuid", doc->uuid,
-                           "session", idcomp_session (replica_ids (doc->replica)), "seq",
+    json_t *o = json_pack ("{s:s s:s s:s s:I s:I s:I s:I s:I s:I s:I s:I s:I s:b s:I}", "document", doc->name, "uuid",
+                           doc->uuid, "session", idcomp_session (replica_ids (doc->replica)), "seq",
                            (json_int_t)replica_seq (doc->replica), "generated", (json_int_t)s.generated, "finalized",
-                           (json_int_t)s.finalized, "announced", (json_int_t)(s.next_range_first - 1), "allocated_finals",
-                           (json_int_t)s.allocated_finals, "sessions", (json_int_t)s.sessions, "clusters",
-                           (json_int_t)s.clusters, "local_runs", (json_int_t)s.local_runs, "memory", (json_int_t)s.memory,
-                           "fetching", doc->fetching, "pause_ms", (json_int_t)doc->pause_ms);
+                           (json_int_t)s.finalized, "announced", (json_int_t)(s.next_range_first - 1),
+                           "allocated_finals", (json_int_t)s.allocated_finals, "sessions", (json_int_t)s.sessions,
+                           "clusters", (json_int_t)s.clusters, "local_runs", (json_int_t)s.local_runs, "memory",
+                           (json_int_t)s.memory, "fetching", doc->fetching, "pause_ms", (json_int_t)doc->pause_ms);
 
     if (o && broken)
         json_put_new (&o, "broken", json_string (broken));

@@ -25,7 +25,7 @@
 #include "modules/compressor/wire.h"
 
 #define SERVICE_STOPPING "the compressor of this broker is stopping" /* the text of EHOSTUNREACH then */
-#define SERVICE_PAUSE_MS 100 /* before what failed is tried again */
+#define SERVICE_PAUSE_MS 100                                         /* before what failed is tried again */
 
 struct service;
 struct root;
@@ -39,12 +39,12 @@ struct up {
 };
 
 struct service_counters {
-    uint64_t generated;  /* ids */
-    uint64_t applied;    /* ranges */
-    uint64_t events;     /* heard */
-    uint64_t fetches;    /* sent */
-    uint64_t loads;      /* stored forms taken over */
-    uint64_t orders;     /* sent up */
+    uint64_t generated; /* ids */
+    uint64_t applied;   /* ranges */
+    uint64_t events;    /* heard */
+    uint64_t fetches;   /* sent */
+    uint64_t loads;     /* stored forms taken over */
+    uint64_t orders;    /* sent up */
     uint64_t orders_failed;
 };
 
@@ -60,8 +60,8 @@ struct service {
     uint32_t ndocuments;
 
     struct relay *relay;
-    idt_future_t *order; /* under way; NULL: none */
-    bool order_paused;   /* until the timer */
+    idt_future_t *order;       /* under way; NULL: none */
+    bool order_paused;         /* until the timer */
     LIST_HEAD (, asked) asked; /* requests whose elements are with the relay */
 
     struct root *root; /* rank 0 alone */

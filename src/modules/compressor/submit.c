@@ -17,8 +17,8 @@
 struct asked {
     LIST_ENTRY (asked) link;
     const idt_msg_t *msg; /* NULL: who asked is gone */
-    bool is_order; /* of a child: answered with a result for each element */
-    size_t left;   /* elements that are not answered */
+    bool is_order;        /* of a child: answered with a result for each element */
+    size_t left;          /* elements that are not answered */
     json_t *results;
 };
 
@@ -99,8 +99,8 @@ static int add_element (struct service *sv, struct asked *asked, size_t index, c
         return -1;
     }
     *ticket = (struct ticket){ .asked = asked, .index = index };
-    if (relay_add_new (sv->relay,
-                       relay_element_new (ticket, text, nranges, service_now_ms () + sv->options.timeout_ms)) < 0) {
+    if (relay_add_new (sv->relay, relay_element_new (ticket, text, nranges, service_now_ms () + sv->options.timeout_ms))
+        < 0) {
         free (ticket);
         return -1;
     }
@@ -133,8 +133,10 @@ static void add_elements (struct service *sv, struct asked *asked, json_t *eleme
     for (i = 0; i < n; i++) { /* 'asked' is gone after its last element */
         element = json_array_get (elements, i);
         if (add_element (sv, asked, i, element) < 0)
-            answer_element (sv, asked, i, &(struct relay_result){
-                .errnum = errno, .text = "compressor.max-waiting ranges wait already: send it again later" });
+            answer_element (sv, asked, i,
+                            &(struct relay_result){
+                                .errnum = errno,
+                                .text = "compressor.max-waiting ranges wait already: send it again later" });
     }
     uplink_turn (sv);
     if (relay_stats (sv->relay).elements > 0)

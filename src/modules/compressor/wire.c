@@ -24,8 +24,10 @@ int wire_check_name (const char *name, idt_error_t *errp)
     if (n >= 1 && n <= WIRE_NAME_MAX && strspn (name, name_characters) == n && *name != '.' && *name != '-')
         return 0;
     errno = EINVAL;
-    return errprintf (errp, "'%.110s' is no name of a document: 1 to 100 letters, digits, '.', '_', '-', not beginning "
-                      "with '.' or '-'", name);
+    return errprintf (errp,
+                      "'%.110s' is no name of a document: 1 to 100 letters, digits, '.', '_', '-', not beginning "
+                      "with '.' or '-'",
+                      name);
 }
 
 int wire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t *errp)
@@ -68,7 +70,8 @@ static void put_range (FILE *f, const struct idcomp_range *range)
         free (buf);
 }
 
-char *wire_element (const char *document, const char *uuid, int64_t seq, const char *digest, const struct idcomp_range *range)
+char *wire_element (const char *document, const char *uuid, int64_t seq, const char *digest,
+                    const struct idcomp_range *range)
 {
     char *text = NULL;
     size_t size;
@@ -83,8 +86,8 @@ char *wire_element (const char *document, const char *uuid, int64_t seq, const c
     return end_text (f, &text);
 }
 
-char *wire_ranges (const char *document, const char *uuid, const uint64_t *digest, int64_t newest, int64_t first, size_t n,
-                   const char *(*text_of) (void *arg, int64_t seq), void *arg)
+char *wire_ranges (const char *document, const char *uuid, const uint64_t *digest, int64_t newest, int64_t first,
+                   size_t n, const char *(*text_of) (void *arg, int64_t seq), void *arg)
 {
     char *text = NULL;
     size_t size;
@@ -106,8 +109,8 @@ char *wire_ranges (const char *document, const char *uuid, const uint64_t *diges
 }
 
 /* Bytes of a form from 'offset' on; 'n' of them are meant. */
-static char *put_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const char *bytes, size_t n,
-                        size_t whole)
+static char *put_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const char *bytes,
+                        size_t n, size_t whole)
 {
     char *base64 = malloc (IDCOMP_BASE64_TEXT (n));
     char *text = NULL;
@@ -116,8 +119,8 @@ static char *put_state (const char *document, const char *uuid, int64_t newest, 
 
     if (f) {
         idcomp_base64_encode (bytes, n, base64);
-        fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"newest\":%lld,\"seq\":%lld,\"state\":\"%s\"", document, uuid,
-                 (long long)newest, (long long)seq, base64);
+        fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"newest\":%lld,\"seq\":%lld,\"state\":\"%s\"", document,
+                 uuid, (long long)newest, (long long)seq, base64);
         if (n < whole)
             fprintf (f, ",\"size\":%zu", IDCOMP_BASE64_TEXT (whole) - 1);
         fputc ('}', f);

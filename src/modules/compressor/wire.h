@@ -10,8 +10,8 @@
 #include <idtree/error.h>
 #include <idtree/idcomp.h>
 
-#define WIRE_NAME_MAX 100                       /* characters of a document's name */
-#define WIRE_IDS_MAX 65536                      /* ids or UUIDs in a request */
+#define WIRE_NAME_MAX 100                      /* characters of a document's name */
+#define WIRE_IDS_MAX 65536                     /* ids or UUIDs in a request */
 #define WIRE_EVENT_PREFIX "compressor.ranges." /* the document's name follows */
 
 /* Returns 0, or -1 with errno EINVAL and a sentence in 'errp' where 'name' can't be a document's. */
@@ -23,13 +23,14 @@ int wire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t *er
 /* Text of {"document":s,"uuid":s,"seq":n,"digest":s,"ranges":[range]}; for the caller to free.  NULL with errno ENOMEM,
  * like all below.
  */
-char *wire_element (const char *document, const char *uuid, int64_t seq, const char *digest, const struct idcomp_range *range);
+char *wire_element (const char *document, const char *uuid, int64_t seq, const char *digest,
+                    const struct idcomp_range *range);
 
 /* Text of ranges [first, first + n) as {"document":s,"uuid":s,"newest":n,"seq":first,"digest":s,"ranges":[...]}; without
  * "newest" where that is negative, and without "digest" where that is NULL.  text (arg, seq) tells each.
  */
-char *wire_ranges (const char *document, const char *uuid, const uint64_t *digest, int64_t newest, int64_t first, size_t n,
-                   const char *(*text) (void *arg, int64_t seq), void *arg);
+char *wire_ranges (const char *document, const char *uuid, const uint64_t *digest, int64_t newest, int64_t first,
+                   size_t n, const char *(*text) (void *arg, int64_t seq), void *arg);
 
 /* Bytes of a stored form that go into one answer; what is larger is sent in pieces. */
 #define WIRE_PIECE ((size_t)192 << 10) /* 256 KiB of base64: divisible by 3, so that pieces are the text when joined */

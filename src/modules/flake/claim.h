@@ -17,8 +17,8 @@
 
 #include "modules/flake/loan.h"
 
-#define CLAIM_NAME_MAX 255   /* bytes of a node's name */
-#define REGISTRY_MAX 65536U  /* fingerprints */
+#define CLAIM_NAME_MAX 255  /* bytes of a node's name */
+#define REGISTRY_MAX 65536U /* fingerprints */
 
 struct claim {
     uint32_t fingerprint;

@@ -194,8 +194,7 @@ static int forward_up_cb (void *arg, uint32_t tag, void *cookie)
     struct flake_module *m = arg;
     struct request *q = cookie;
     struct up *up = up_create (m,
-                               idt_rpc (m->h, idt_msg_topic (q->msg), idt_msg_string (q->msg),
-                                        IDT_NODEID_UPSTREAM, 0),
+                               idt_rpc (m->h, idt_msg_topic (q->msg), idt_msg_string (q->msg), IDT_NODEID_UPSTREAM, 0),
                                forward_cb);
 
     if (!up)
@@ -260,7 +259,8 @@ static void claimed_cb (idt_future_t *f, void *arg)
     if (idt_rpc_get_unpack (f, "{s:I s:[I,I] s:i s?s}", "fingerprint", &fingerprint, "range_ms", &lo, &hi, "drift",
                             &drift, "why", &why)
             < 0
-        || fingerprint < 0 || fingerprint > UINT32_MAX || !is_range (lo, hi) || drift < UID_DRIFT_MIN || drift > UID_DRIFT_MAX)
+        || fingerprint < 0 || fingerprint > UINT32_MAX || !is_range (lo, hi) || drift < UID_DRIFT_MIN
+        || drift > UID_DRIFT_MAX)
         flake_claim_failed (m->flake, now_us ());
     else {
         const struct grant grant = { (uint32_t)fingerprint, { (uint64_t)lo, (uint64_t)hi }, drift };
@@ -392,8 +392,7 @@ static void claim_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_error_t err = { "" };
     json_t *o = NULL;
 
-    if (idt_msg_unpack (msg, &o, &err, "{s:I s:s s:I}", "fingerprint", &fingerprint, "node", &claim.node, "rank",
-                        &rank)
+    if (idt_msg_unpack (msg, &o, &err, "{s:I s:s s:I}", "fingerprint", &fingerprint, "node", &claim.node, "rank", &rank)
             < 0
         || fingerprint < 0 || fingerprint > UINT32_MAX || rank < 0 || rank > UINT32_MAX) {
         respond_error (m, msg, EPROTO, err.text[0] ? err.text : "a number is out of range");
@@ -405,9 +404,9 @@ static void claim_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         respond_error (m, msg, EPERM, "the rank is not that of the broker that asks, or of one below it");
     else if (flake_claim_request (m->flake, now_us (), &claim, &grant, &err) < 0)
         respond_error (m, msg, errno, err.text[0] ? err.text : NULL);
-    else if (idt_respond_pack (h, msg, "{s:I s:[I,I] s:i s:s*}", "fingerprint", (json_int_t)grant.fingerprint, "range_ms",
-                               (json_int_t)grant.range.lo_ms, (json_int_t)grant.range.hi_ms, "drift", grant.drift, "why",
-                               err.text[0] ? err.text : NULL)
+    else if (idt_respond_pack (h, msg, "{s:I s:[I,I] s:i s:s*}", "fingerprint", (json_int_t)grant.fingerprint,
+                               "range_ms", (json_int_t)grant.range.lo_ms, (json_int_t)grant.range.hi_ms, "drift",
+                               grant.drift, "why", err.text[0] ? err.text : NULL)
              < 0)
         idt_log (h, LOG_ERR, "flake.claim: cannot answer: %s", strerror (errno));
     set_timer (m);
@@ -440,10 +439,10 @@ static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct flake_stats s = flake_stats (m->flake);
 
     if (idt_respond_pack (h, msg, "{s:s s:I s:i s:I s:I s:I s:I s:I s:I s:I}", "node", m->options.node.node,
-                          "fingerprint", (json_int_t)m->options.node.fingerprint, "drift", flake_drift (m->flake), "requests", (json_int_t)s.requests, "ids",
-                          (json_int_t)s.ids, "flax", (json_int_t)s.flaxes, "forwarded", (json_int_t)s.forwards,
-                          "refused", (json_int_t)s.refused, "loans", (json_int_t)s.loans, "claims",
-                          (json_int_t)s.claims)
+                          "fingerprint", (json_int_t)m->options.node.fingerprint, "drift", flake_drift (m->flake),
+                          "requests", (json_int_t)s.requests, "ids", (json_int_t)s.ids, "flax", (json_int_t)s.flaxes,
+                          "forwarded", (json_int_t)s.forwards, "refused", (json_int_t)s.refused, "loans",
+                          (json_int_t)s.loans, "claims", (json_int_t)s.claims)
         < 0)
         idt_log (h, LOG_ERR, "flake.stats-get: cannot answer: %s", strerror (errno));
 }

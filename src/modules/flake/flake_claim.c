@@ -7,8 +7,8 @@
 #include "libutil/errprintf.h"
 #include "modules/flake/private.h"
 
-#define CLAIMS_US 2000000    /* a rank that claims in vain does so again before */
-#define CLAIMS_TICK_US 20000 /* rank 0 sees to its loan so often, while somebody claims */
+#define CLAIMS_US 2000000               /* a rank that claims in vain does so again before */
+#define CLAIMS_TICK_US 20000            /* rank 0 sees to its loan so often, while somebody claims */
 #define FOREVER_MS (UINT64_C (1) << 40) /* the end of the instance's time */
 
 static bool needs_time (const struct flake *f, enum series_kind kind)
@@ -73,7 +73,8 @@ void flake_claim_failed (struct flake *f, uint64_t now_us)
     flake_tick (f, now_us);
 }
 
-static int claim_given (struct flake *f, uint64_t now_us, const struct claim *claim, struct span *range, idt_error_t *errp)
+static int claim_given (struct flake *f, uint64_t now_us, const struct claim *claim, struct span *range,
+                        idt_error_t *errp)
 {
     int rc = -1, saved = EAGAIN;
 

@@ -115,7 +115,8 @@ static void note (struct history *h, enum series_kind kind, const struct flake_r
         u.owner = f.partition;
         u.step = f.unit << 1 | f.tick;
         u.seq = f.sequence;
-    } else {
+    }
+    else {
         u.owner = UINT64_C (1) << 32 | run->first.uid.node.fingerprint;
         u.step = (uint64_t)((run->first.uid.a * 1000000 + run->first.uid.b) * 1024 + (run->first.uid.c >> 10));
         u.seq = (uint32_t)run->first.uid.sequence;
@@ -207,13 +208,12 @@ static int h_claim_cb (void *arg, const struct claim *claim)
 {
     struct node *n = arg;
 
-    post (n->history,
-          (struct event){ .type = EV_CLAIM, .rank = n->rank, .life = n->life, .claim = *claim });
+    post (n->history, (struct event){ .type = EV_CLAIM, .rank = n->rank, .life = n->life, .claim = *claim });
     return 0;
 }
 
-static const struct flake_ops history_ops
-    = { h_give_cb, h_reply_cb, h_fail_cb, h_forward_cb, h_borrow_cb, h_give_back_cb, h_claim_cb };
+static const struct flake_ops history_ops = { h_give_cb,   h_reply_cb,     h_fail_cb, h_forward_cb,
+                                              h_borrow_cb, h_give_back_cb, h_claim_cb };
 
 static void load (struct node *n)
 {
@@ -222,7 +222,8 @@ static void load (struct node *n)
                                          .max_waiting = 100,
                                          .timeout_us = 300 * MS,
                                          .drift = 8,
-                                         .fingerprint = n->fingerprint ? n->fingerprint : naming_own ((uint32_t)n->rank),
+                                         .fingerprint = n->fingerprint ? n->fingerprint
+                                                                       : naming_own ((uint32_t)n->rank),
                                          .node = "n" };
 
     n->life++;
@@ -331,7 +332,8 @@ static void handle (struct history *h, struct event e)
         h->req[c].serves = true;
         h->req[c].forward = e;
         flake_generate (h->node[e.to].f, h->now_us,
-                        &(struct flake_request){ (void *)c, h->req[c].kind, h->req[c].count, 0, 0, 100 + below (h, 4) });
+                        &(struct flake_request){ (void *)c, h->req[c].kind, h->req[c].count, 0, 0,
+                                                 100 + below (h, 4) });
         return;
     }
     if (n->life != e.life)
@@ -383,7 +385,8 @@ static void step (struct history *h)
         if (c)
             flake_generate (n->f, h->now_us,
                             &(struct flake_request){ (void *)c, h->req[c].kind, h->req[c].count, 0, 0, below (h, 4) });
-    } else if (dice < 303)
+    }
+    else if (dice < 303)
         crash (h, n);
     else if (dice < 308)
         reload (h, n);

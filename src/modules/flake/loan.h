@@ -30,12 +30,12 @@ enum loan_state {
 };
 
 struct loan {
-    struct span held;      /* loans that touch are one; empty: nothing */
-    uint64_t last_lo_ms;   /* where the last loan began */
+    struct span held;    /* loans that touch are one; empty: nothing */
+    uint64_t last_lo_ms; /* where the last loan began */
     uint64_t last_len_ms;
     uint64_t boot_us, inst_us;
     int64_t epoch_ms;
-    uint64_t newest_us; /* newest instance time that was told */
+    uint64_t newest_us;      /* newest instance time that was told */
     enum loan_state refused; /* LOAN_FENCED or LOAN_NEVER: of the last answer; else LOAN_UNKNOWN */
     bool told;
     bool asking;

@@ -18,8 +18,8 @@
 #include "modules/flake/private.h"
 
 #define NEVER UINT64_MAX
-#define RETRY_US 50000          /* before requests whose way up was broken are sent again */
-#define EXPIRE_US 100000        /* before requests that are late are looked at again */
+#define RETRY_US 50000   /* before requests whose way up was broken are sent again */
+#define EXPIRE_US 100000 /* before requests that are late are looked at again */
 
 /* --- requests -------------------------------------------------------------------------------- */
 
@@ -59,7 +59,8 @@ static void expire_one (struct flake *f, uint64_t now_us, struct pending *p)
     else if (p->deadline_us + longer_us <= now_us) {
         f->stats.refused++;
         fail (f, p, EAGAIN, "more ids are asked for than can be made in time: ask again later");
-    } else if (f->expire_us > now_us + EXPIRE_US) /* it may stop to be made here */
+    }
+    else if (f->expire_us > now_us + EXPIRE_US) /* it may stop to be made here */
         f->expire_us = now_us + EXPIRE_US;
 }
 
@@ -166,7 +167,7 @@ static int make (struct flake *f, uint64_t now_us, struct pending *p, const stru
     if (p->series != m->series)
         p->got = 0;
     p->series = m->series;
-    while (p->got < p->req.count && *left > 0) {
+    while (p->got<p->req.count && * left> 0) {
         uint32_t lacks = p->req.count - p->got;
         struct flake_run run = { .n = 0 };
 
@@ -186,11 +187,14 @@ static bool make_current (struct flake *f, uint64_t now_us, struct pending *p, c
     if (make (f, now_us, p, m, left) < 0) {
         if (errno == EAGAIN)
             return false;
-        fail (f, p, errno, errno == EOVERFLOW ? "these ids do not reach the date that it is here: see to the clock" : NULL);
-    } else if (p->got == p->req.count) {
+        fail (f, p, errno,
+              errno == EOVERFLOW ? "these ids do not reach the date that it is here: see to the clock" : NULL);
+    }
+    else if (p->got == p->req.count) {
         f->ops->reply (f->arg, p->req.cookie);
         forget (f, p);
-    } else
+    }
+    else
         return true;
     *left -= FLAKE_REQUEST_COST;
     return true;
@@ -359,7 +363,8 @@ void flake_generate (struct flake *f, uint64_t now_us, const struct flake_reques
         refuse (f, req, errno == ENOMEM ? ENOMEM : EAGAIN,
                 errno == ENOMEM ? NULL
                                 : "this asker's share of flake.max-waiting requests waits already: ask again later");
-    } else if (f->deadline_us > now_us)
+    }
+    else if (f->deadline_us > now_us)
         flake_tick (f, now_us);
 }
 
@@ -394,7 +399,8 @@ static int create_lanes (struct flake *f)
     int rc = 0;
 
     for (int i = 0; i < SERIES_KINDS; i++)
-        if (scheme_queue_init (&f->few[i], f->config.max_waiting) < 0 || scheme_queue_init (&f->many[i], f->config.max_waiting) < 0)
+        if (scheme_queue_init (&f->few[i], f->config.max_waiting) < 0
+            || scheme_queue_init (&f->many[i], f->config.max_waiting) < 0)
             rc = -1;
     return rc;
 }

@@ -27,13 +27,13 @@
 #include "modules/flake/series.h"
 #include "modules/flake/loan.h"
 
-#define FLAKE_MAX_COUNT 65536U    /* ids of one request */
-#define FLAKE_PARTITIONS 65536U   /* of sno */
-#define FLAKE_FEW 1024U           /* requests for more ids have a queue of their own */
-#define FLAKE_TURN_IDS 4096       /* made at once of each queue: a fifth of a millisecond at most */
-#define FLAKE_REQUEST_COST 128    /* what a request costs beside its ids, in ids */
-#define FLAKE_PATIENCE 6          /* so many timeouts may a request wait for its turn */
-#define FLAKE_MAX_UP 256          /* requests on their way up */
+#define FLAKE_MAX_COUNT 65536U  /* ids of one request */
+#define FLAKE_PARTITIONS 65536U /* of sno */
+#define FLAKE_FEW 1024U         /* requests for more ids have a queue of their own */
+#define FLAKE_TURN_IDS 4096     /* made at once of each queue: a fifth of a millisecond at most */
+#define FLAKE_REQUEST_COST 128  /* what a request costs beside its ids, in ids */
+#define FLAKE_PATIENCE 6        /* so many timeouts may a request wait for its turn */
+#define FLAKE_MAX_UP 256        /* requests on their way up */
 
 struct flake_ops {
     /* Add ids to the answer of a request, of which 'got' are there: after 0 begin anew.  Returns 0, or -1 with errno set. */

@@ -146,10 +146,10 @@ static void lend (struct world *w, uint64_t at_us, uint64_t lo_ms, uint64_t hi_m
 {
     flake_lent (w->f, at_us,
                 &(struct loan_answer){ .lo_ms = lo_ms,
-                                     .hi_ms = hi_ms,
-                                     .boot_us = at_us,
-                                     .inst_us = at_us - T0 + 10 * SECOND,
-                                     .epoch_ms = EPOCH_MS });
+                                       .hi_ms = hi_ms,
+                                       .boot_us = at_us,
+                                       .inst_us = at_us - T0 + 10 * SECOND,
+                                       .epoch_ms = EPOCH_MS });
 }
 
 static void test_make (void)
@@ -181,7 +181,8 @@ static void test_make (void)
     flake_not_lent (w.f, T0 + 15 * SECOND, false);
     ok (r->answers == 0 && w.forwards == 1, "where nothing is lent it goes up");
     lend (&w, T0 + 15 * SECOND, 25000, 40000);
-    ok (flake_forwarded (w.f, T0 + 15 * SECOND, w.tag) == (void *)6 && !flake_forwarded (w.f, T0 + 15 * SECOND, w.tag), "its answer is for it, once");
+    ok (flake_forwarded (w.f, T0 + 15 * SECOND, w.tag) == (void *)6 && !flake_forwarded (w.f, T0 + 15 * SECOND, w.tag),
+        "its answer is for it, once");
     r = ask (&w, T0 + 16 * SECOND, 7, SERIES_SNO, 0);
     s = ask (&w, T0 + 16 * SECOND, 8, SERIES_SNO, 65537);
     ok (r->errnum == EINVAL && s->errnum == EINVAL, "0 and 65537 ids are refused");
@@ -351,7 +352,8 @@ static void test_claims (void)
     ok (flake_claim_request (w.f, T0, &theirs, &grant, &err) == 0 && grant.fingerprint == 0x80000004
             && strstr (err.text, "me@here") && strstr (err.text, "you@there") && strstr (err.text, "rank 3"),
         "another rank gets its number, and is told both names");
-    ok (flake_claim_request (w.f, T0, &ours, &grant, &err) == 0 && grant.fingerprint == 7, "the same one gets its name");
+    ok (flake_claim_request (w.f, T0, &ours, &grant, &err) == 0 && grant.fingerprint == 7,
+        "the same one gets its name");
     lend (&w, T0 + 11 * SECOND, 25000, 40000);
     ok (flake_claim_request (w.f, T0 + 16 * SECOND, &theirs, &grant, &err) == 0 && grant.fingerprint == 7
             && grant.range.lo_ms == 25000 && grant.range.hi_ms == 40000,
@@ -403,9 +405,11 @@ static void test_turns (void)
         flake_tick (w.f, T0);
         most = w.given - before > most ? w.given - before : most;
     }
-    ok (most <= 2 * FLAKE_TURN_IDS && w.nanswered == 12 && w.given == 9 * 65536 + 2002, "all are made, so many in a turn");
+    ok (most <= 2 * FLAKE_TURN_IDS && w.nanswered == 12 && w.given == 9 * 65536 + 2002,
+        "all are made, so many in a turn");
     ok (w.order[0] == 62, "who wants few ids waits for nobody who wants many");
-    ok (w.order[2] == 2 && w.order[3] == 10 && w.order[4] == 11, "others for two of a greedy one at most, each in order");
+    ok (w.order[2] == 2 && w.order[3] == 10 && w.order[4] == 11,
+        "others for two of a greedy one at most, each in order");
     int ticks = 0;
     for (size_t i = 12; i < 62; i++)
         put (&w, i, i, 1);
@@ -483,7 +487,8 @@ static int usable (struct series *s, int64_t lo_us, int64_t hi_us, int64_t step_
         if (series_reserve (s, lo_us, hi_us, us, 0, 1, &run, &wait_us) < 0) {
             if (errno != ERANGE || wait_us <= 0 || (from >= lo_us && to <= hi_us))
                 return -1;
-        } else if (from < lo_us || to > hi_us)
+        }
+        else if (from < lo_us || to > hi_us)
             return -1;
         else
             n++;

@@ -119,7 +119,8 @@ int series_reserve (struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix
     if (s->kind == SERIES_SNO) {
         *wait_us = UNIT_US - unix_us % UNIT_US;
         n = reserve_sno (s, lo_us, hi_us, unix_us, meta, want, run, wait_us);
-    } else
+    }
+    else
         n = reserve_uid (s, lo_us, hi_us, unix_us, want, run, wait_us);
     if (n > 0)
         run->n = n;

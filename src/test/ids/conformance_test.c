@@ -18,8 +18,7 @@
 #define IDS_PER_STEP 75 /* a thread moves the clock after so many ids: 16000 steps in all */
 
 static const struct scheme *const schemes[] = {
-    &scheme_fluid, &scheme_flax_random, &scheme_flax_increasing,
-    &scheme_sno,   &scheme_uid_local,   &scheme_uid_global,
+    &scheme_fluid, &scheme_flax_random, &scheme_flax_increasing, &scheme_sno, &scheme_uid_local, &scheme_uid_global,
 };
 
 static uint64_t next_random (uint64_t *state)
@@ -71,8 +70,7 @@ struct worker {
 static void move_clock (struct worker *w)
 {
     int64_t now_ns = atomic_load (&w->clock->now_ns);
-    atomic_compare_exchange_strong (&w->clock->now_ns, &now_ns,
-                                    w->move (w->scheme, &w->state, now_ns));
+    atomic_compare_exchange_strong (&w->clock->now_ns, &now_ns, w->move (w->scheme, &w->state, now_ns));
     w->steps++;
 }
 
@@ -95,10 +93,10 @@ static void *work (void *arg)
 }
 
 /* Compares at the size of the ids it is told: qsort () has no argument for it. */
-#define COMPARE(n)                                                                                 \
-    static int compare_##n (const void *a, const void *b)                                          \
-    {                                                                                              \
-        return memcmp (a, b, n);                                                                   \
+#define COMPARE(n)                                        \
+    static int compare_##n (const void *a, const void *b) \
+    {                                                     \
+        return memcmp (a, b, n);                          \
     }
 COMPARE (8)
 COMPARE (10)
@@ -114,10 +112,9 @@ static size_t count_repeated (uint8_t *ids, size_t count, size_t size)
     return repeated;
 }
 
-static void run_threads (const struct scheme *s, move_f move, bool expect_order,
-                         const char *clock_name)
+static void run_threads (const struct scheme *s, move_f move, bool expect_order, const char *clock_name)
 {
-    struct scheme_clock clock = {.now_ns = middle_ns (s)};
+    struct scheme_clock clock = { .now_ns = middle_ns (s) };
     uint8_t *ids = malloc ((size_t)THREADS * PER_THREAD * s->size);
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
@@ -150,12 +147,10 @@ static void run_threads (const struct scheme *s, move_f move, bool expect_order,
     s->destroy (gen);
     pthread_barrier_destroy (&start);
     size_t repeated = count_repeated (ids, (size_t)THREADS * PER_THREAD, s->size);
-    ok (repeated == 0 && steps >= 10000,
-        "%s: %d threads make no id twice while the clock goes %s (%u steps)", s->name, THREADS,
-        clock_name, steps);
+    ok (repeated == 0 && steps >= 10000, "%s: %d threads make no id twice while the clock goes %s (%u steps)", s->name,
+        THREADS, clock_name, steps);
     if (expect_order)
-        ok (in_order == THREADS, "%s: each thread's ids increase while the clock goes %s", s->name,
-            clock_name);
+        ok (in_order == THREADS, "%s: each thread's ids increase while the clock goes %s", s->name, clock_name);
     free (ids);
 }
 
@@ -163,7 +158,7 @@ static void run_threads (const struct scheme *s, move_f move, bool expect_order,
 
 static void test_per_step (const struct scheme *s)
 {
-    struct scheme_clock clock = {.now_ns = middle_ns (s)};
+    struct scheme_clock clock = { .now_ns = middle_ns (s) };
     void *gen = s->create (&clock);
     uint8_t id[SCHEME_SIZE_MAX];
     unsigned made = 0;
@@ -178,7 +173,7 @@ static void test_per_step (const struct scheme *s)
 
 static bool makes_at (const struct scheme *s, int64_t now_ns)
 {
-    struct scheme_clock clock = {.now_ns = now_ns};
+    struct scheme_clock clock = { .now_ns = now_ns };
     void *gen = s->create (&clock);
     uint8_t id[SCHEME_SIZE_MAX];
     bool made = s->make (gen, id) == 0;
@@ -189,16 +184,16 @@ static bool makes_at (const struct scheme *s, int64_t now_ns)
 
 static void test_time_limits (const struct scheme *s)
 {
-    ok (makes_at (s, s->begin_ns) && !makes_at (s, s->begin_ns - 1),
-        "%s: there are ids from the beginning, not before", s->name);
+    ok (makes_at (s, s->begin_ns) && !makes_at (s, s->begin_ns - 1), "%s: there are ids from the beginning, not before",
+        s->name);
     if (s->end_ns < INT64_MAX)
-        ok (makes_at (s, s->end_ns - 1) && !makes_at (s, s->end_ns),
-            "%s: there are ids up to the end, not at it", s->name);
+        ok (makes_at (s, s->end_ns - 1) && !makes_at (s, s->end_ns), "%s: there are ids up to the end, not at it",
+            s->name);
 }
 
 static void test_end_of_last_step (const struct scheme *s)
 {
-    struct scheme_clock clock = {.now_ns = s->end_ns - 1};
+    struct scheme_clock clock = { .now_ns = s->end_ns - 1 };
     void *gen = s->create (&clock);
     uint8_t id[SCHEME_SIZE_MAX];
     unsigned made = 0;
@@ -206,8 +201,8 @@ static void test_end_of_last_step (const struct scheme *s)
     while (made <= s->per_step && s->make (gen, id) == 0)
         made++;
     atomic_store (&clock.now_ns, s->end_ns);
-    ok (made == s->per_step && s->make (gen, id) < 0,
-        "%s: the last step is used to its end, then nothing wraps", s->name);
+    ok (made == s->per_step && s->make (gen, id) < 0, "%s: the last step is used to its end, then nothing wraps",
+        s->name);
     s->destroy (gen);
 }
 
@@ -245,8 +240,7 @@ static void test_round_trip (const struct scheme *s)
         random_id (s, &state, id);
         good += survives (s, id);
     }
-    ok (good == n, "%s: ids survive their text (%u: each bit alone and missing, random ones)",
-        s->name, n);
+    ok (good == n, "%s: ids survive their text (%u: each bit alone and missing, random ones)", s->name, n);
 }
 
 static int sign (int n)
@@ -272,8 +266,7 @@ static void test_text_order (const struct scheme *s)
     for (unsigned i = 0; i < n; i++) {
         random_id (s, &state, a);
         memcpy (b, a, sizeof (b));
-        size_t at =
-            next_random (&state) % s->size; /* equal before, different in and behind this byte */
+        size_t at = next_random (&state) % s->size; /* equal before, different in and behind this byte */
         for (size_t k = at; k < s->size; k++)
             b[k] = (uint8_t)next_random (&state);
         good += same_order (s, a, b);
@@ -330,9 +323,8 @@ static void test_hostile_text (const struct scheme *s)
             hostile[k] = (char)next_random (&state);
         good += judged (s, hostile, any);
     }
-    ok (good == n,
-        "%s: %u texts with a byte too many, too few or wrong, and random ones, are judged rightly",
-        s->name, n);
+    ok (good == n, "%s: %u texts with a byte too many, too few or wrong, and random ones, are judged rightly", s->name,
+        n);
 }
 
 static void run (const struct scheme *s)

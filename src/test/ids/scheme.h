@@ -46,7 +46,7 @@ struct scheme {
     int (*decode) (const char *text, size_t len, uint8_t *id);
 };
 
-extern const struct scheme scheme_fluid, scheme_flax_random, scheme_flax_increasing, scheme_sno,
-    scheme_uid_local, scheme_uid_global;
+extern const struct scheme scheme_fluid, scheme_flax_random, scheme_flax_increasing, scheme_sno, scheme_uid_local,
+    scheme_uid_global;
 
 #endif /* TESTIDS_SCHEME_H */

@@ -17,8 +17,7 @@ static int64_t now_ms (void *arg)
 
 static void *create (enum flax_mode mode, struct scheme_clock *clock)
 {
-    struct flax_gen *gen =
-        flax_gen_create (mode, &(struct flax_source){.now_ms = now_ms, .arg = clock});
+    struct flax_gen *gen = flax_gen_create (mode, &(struct flax_source){ .now_ms = now_ms, .arg = clock });
     if (!gen)
         abort ();
     return gen;
@@ -54,10 +53,10 @@ static int decode (const char *text, size_t len, uint8_t *id)
     return flax_decode (text, len, (flax_t *)id, NULL);
 }
 
-#define COMMON                                                                                     \
-    .size = FLAX_SIZE, .step_ns = 1000000, .begin_ns = FLAX_EPOCH_MS * 1000000,                    \
-    .end_ns = (FLAX_EPOCH_MS + (int64_t)FLAX_MS_MAX + 1) * 1000000, .canonical = true,             \
-    .destroy = destroy, .make = make, .encode = encode, .decode = decode
+#define COMMON                                                                                             \
+    .size = FLAX_SIZE, .step_ns = 1000000, .begin_ns = FLAX_EPOCH_MS * 1000000,                            \
+    .end_ns = (FLAX_EPOCH_MS + (int64_t)FLAX_MS_MAX + 1) * 1000000, .canonical = true, .destroy = destroy, \
+    .make = make, .encode = encode, .decode = decode
 
 const struct scheme scheme_flax_random = {
     .name = "flax",

@@ -15,8 +15,8 @@ static int64_t now_ns (void *arg)
 
 static void *create (struct scheme_clock *clock)
 {
-    struct sno_clock told = {.now_ns = now_ns, .arg = clock};
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){.partition = 77}, &told);
+    struct sno_clock told = { .now_ns = now_ns, .arg = clock };
+    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ .partition = 77 }, &told);
     if (!gen)
         abort ();
     return gen;

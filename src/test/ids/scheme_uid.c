@@ -11,7 +11,7 @@
 #include "test/ids/scheme.h"
 #include "idtree/uid.h"
 
-static const struct uid_format format = {.drift = UID_DRIFT_DEFAULT, .flags = UID_WRAP};
+static const struct uid_format format = { .drift = UID_DRIFT_DEFAULT, .flags = UID_WRAP };
 
 static int64_t now_us (void *arg)
 {
@@ -23,8 +23,8 @@ static int64_t now_us (void *arg)
 static void *create (struct scheme_clock *clock)
 {
     struct uid_gen_config config = {
-        .node = {.fingerprint = 0xdeadbeef},
-        .clock = {.now_us = now_us, .arg = clock},
+        .node = { .fingerprint = 0xdeadbeef },
+        .clock = { .now_us = now_us, .arg = clock },
     };
     struct uid_gen *gen = uid_gen_create (&config);
     if (!gen)
@@ -100,10 +100,9 @@ static int decode_global (const char *text, size_t len, uint8_t *id)
     return decode (text, len, UID_GLOBAL, id);
 }
 
-#define COMMON                                                                                     \
-    .step_ns = UID_STEP_US * 1000, .begin_ns = 0, .end_ns = INT64_MAX, .per_step = UID_PER_STEP,   \
-    .ordered = true, .always_ordered = true, .canonical = true, .create = create,                  \
-    .destroy = destroy
+#define COMMON                                                                                                    \
+    .step_ns = UID_STEP_US * 1000, .begin_ns = 0, .end_ns = INT64_MAX, .per_step = UID_PER_STEP, .ordered = true, \
+    .always_ordered = true, .canonical = true, .create = create, .destroy = destroy
 
 const struct scheme scheme_uid_local = {
     .name = "local uid",

@@ -22,7 +22,7 @@
 #define STEPS 600
 #define MESSAGES_MAX 4096
 #define RANGES_MAX 8192
-#define IDS_MAX 512      /* that one session makes */
+#define IDS_MAX 512 /* that one session makes */
 #define FINALS_MAX 200000
 #define EMPTY_FORM_SIZE 32
 
@@ -107,8 +107,10 @@ static void start_root (struct world *w)
 
     w->o = orderer_create (&limits, w->form, w->form_size, w->form_seq);
     for (int64_t i = w->form_seq; w->o && i < w->nstored; i++) {
-        check (w, idcomp_range_decode (w->stored[i], strlen (w->stored[i]), &range) == 0
-                      && orderer_add (w->o, &range, NULL) == 1, "what is stored is ordered again as it was");
+        check (w,
+               idcomp_range_decode (w->stored[i], strlen (w->stored[i]), &range) == 0
+                   && orderer_add (w->o, &range, NULL) == 1,
+               "what is stored is ordered again as it was");
         idcomp_range_fini (&range);
     }
     orderer_stored (w->o);
@@ -144,8 +146,7 @@ static void take_submit (struct world *w, const struct message *m)
     idt_error_t error = { "" };
     struct idcomp_range range;
 
-    if (idcomp_range_decode (m->data, strlen (m->data), &range) < 0
-        || orderer_add (w->o, &range, &error) < 0) {
+    if (idcomp_range_decode (m->data, strlen (m->data), &range) < 0 || orderer_add (w->o, &range, &error) < 0) {
         diag ("%s", error.text);
         check (w, false, "no range of a replica is refused");
     }
@@ -205,8 +206,9 @@ static void make_ids (struct world *w, struct node *node, int n)
 {
     while (n-- > 0 && node->nids < IDS_MAX) {
         int64_t *id = &node->id[node->nids];
-        check (w, idcomp_generate (replica_ids (node->r), id) == 0
-                      && idcomp_decompress (replica_ids (node->r), *id, &node->uuid[node->nids]) == 0,
+        check (w,
+               idcomp_generate (replica_ids (node->r), id) == 0
+                   && idcomp_decompress (replica_ids (node->r), *id, &node->uuid[node->nids]) == 0,
                "a replica makes ids");
         node->nids++;
     }
@@ -291,7 +293,8 @@ static void check_end (struct world *w)
 {
     for (int i = 0; i < REPLICAS; i++) {
         const struct replica *r = w->node[i].r;
-        check (w, idcomp_equal (replica_ids (r), orderer_ids (w->o), IDCOMP_WITHOUT_LOCAL), "all final spaces are equal");
+        check (w, idcomp_equal (replica_ids (r), orderer_ids (w->o), IDCOMP_WITHOUT_LOCAL),
+               "all final spaces are equal");
         check (w, replica_settled (r) && !replica_broken (r), "all that living sessions made is in the order");
         check_own_ids (w, &w->node[i]);
         check_finals (w, &w->node[i]);

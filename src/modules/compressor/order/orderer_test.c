@@ -67,14 +67,16 @@ static void check_refused (void)
     ok (add (o, B, 2, 1) == -EINVAL, "a session that does not begin at 1 is refused");
     ok (orderer_add (o, &empty, &error) < 0 && errno == EINVAL, "a range without ids is refused");
     ok (add (o, A, 0, 5) == -EINVAL && add (o, A, -1, 6) == -EINVAL && add (o, A, 5, 0) == -EINVAL
-            && add (o, A, 5, -1) == -EINVAL && add (o, A, 1, INT64_MAX) == -EINVAL && add (o, A, 5, INT64_MAX) == -EINVAL,
+            && add (o, A, 5, -1) == -EINVAL && add (o, A, 1, INT64_MAX) == -EINVAL
+            && add (o, A, 5, INT64_MAX) == -EINVAL,
         "impossible numbers are refused");
     ok (add_sized (o, A, 5, 1, 0) == -EINVAL && add_sized (o, A, 5, 1, IDCOMP_CLUSTER_SIZE_MAX + 1) == -EINVAL,
         "an impossible cluster size is refused");
     ok (add (o, "nonsense", 1, 1) == -EINVAL, "no session is refused: %s", error.text);
     ok (add (o, A_PLUS_5, 1, 1) == -EINVAL, "a collision is refused: %s", error.text);
     ok (add (o, OWN, 1, 1) == -EINVAL, "the orderer's own session is refused: %s", error.text);
-    ok (orderer_seq (o) == 1 && add (o, A, 5, 1) == 1 && add (o, B, 1, 1) == 1, "nothing that was refused leaves a trace");
+    ok (orderer_seq (o) == 1 && add (o, A, 5, 1) == 1 && add (o, B, 1, 1) == 1,
+        "nothing that was refused leaves a trace");
     ok (!orderer_range (o, 4) && strstr (orderer_range (o, 3), B), "nor a text");
     orderer_destroy (o);
 }
@@ -88,8 +90,8 @@ static void check_long_range (void)
     range.runs = calloc (range.nruns, sizeof (range.runs[0]));
     for (size_t i = 0; i < range.nruns; i++)
         range.runs[i] = (struct idcomp_run){ 2 * (int64_t)i + 1, 1 };
-    ok (orderer_add (o, &range, &error) < 0 && errno == EINVAL && orderer_seq (o) == 0, "an over-long range is refused: %s",
-        error.text);
+    ok (orderer_add (o, &range, &error) < 0 && errno == EINVAL && orderer_seq (o) == 0,
+        "an over-long range is refused: %s", error.text);
     idcomp_range_fini (&range);
     orderer_destroy (o);
 }

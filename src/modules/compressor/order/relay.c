@@ -156,7 +156,8 @@ void relay_failed (struct relay *r)
 
 void relay_expire (struct relay *r, uint64_t now_ms)
 {
-    const struct relay_result late = { .errnum = EHOSTUNREACH, .text = "rank 0 was not reached in time: send it again" };
+    const struct relay_result late = { .errnum = EHOSTUNREACH,
+                                       .text = "rank 0 was not reached in time: send it again" };
     struct list expired = TAILQ_HEAD_INITIALIZER (expired);
     struct relay_element *e, *next;
 

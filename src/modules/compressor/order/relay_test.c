@@ -77,7 +77,8 @@ static void check_combining (void)
     ok (strcmp (next (r), "23") == 0 && relay_under_way (r) == 2, "then the others go together");
     relay_failed (r);
     add (r, 4, 1, RELAY_NEVER);
-    ok (a.count[2] + a.count[3] == 0 && strcmp (next (r), "234") == 0, "what failed goes again, before what came later");
+    ok (a.count[2] + a.count[3] == 0 && strcmp (next (r), "234") == 0,
+        "what failed goes again, before what came later");
     relay_failed (r);
     next (r);
     a.add_to = r;

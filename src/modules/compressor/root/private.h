@@ -62,7 +62,7 @@ struct root {
     size_t publishing;  /* events that the broker has not taken yet */
     int failing;        /* errno of the last commit; 0: it was good */
     idt_error_t why;
-    bool told;          /* that it fails */
+    bool told; /* that it fails */
 
     struct turns *reads; /* by documents */
     idt_watcher_t *reads_prepare, *reads_idle;

@@ -120,8 +120,8 @@ static void answer_piece (struct root *root, const idt_msg_t *msg, struct root_d
 {
     doc->kept.used_ms = service_now_ms ();
     service_respond_new (root->service, msg,
-                         wire_state (doc->name, doc->uuid, orderer_stored_seq (doc->orderer), doc->kept.seq, doc->kept.bytes,
-                                     doc->kept.size, offset));
+                         wire_state (doc->name, doc->uuid, orderer_stored_seq (doc->orderer), doc->kept.seq,
+                                     doc->kept.bytes, doc->kept.size, offset));
 }
 
 /* A form that fits into one answer is made for each. */
@@ -165,7 +165,8 @@ static void answer_state (struct root *root, const struct read *read)
     struct root_document *doc = read->doc;
 
     if (!doc->kept.bytes || doc->kept.seq != read->seq)
-        service_respond_error (root->service, read->msg, EAGAIN, "this form is not kept any more: begin again with the newest");
+        service_respond_error (root->service, read->msg, EAGAIN,
+                               "this form is not kept any more: begin again with the newest");
     else if (read->offset >= doc->kept.size)
         service_respond_error (root->service, read->msg, EINVAL, "offset is beyond the end of the form");
     else
@@ -312,7 +313,8 @@ bool root_read (struct root *root, const idt_msg_t *msg)
     else if (read.doc && read.doc->form_seq < 0)
         service_respond_error (root->service, msg, EAGAIN, "the document is being made: ask again");
     else if (put (root, &read, msg) < 0)
-        service_respond_error (root->service, msg, errno, "too many requests wait for rank 0 (compressor.max-waiting): ask again later");
+        service_respond_error (root->service, msg, errno,
+                               "too many requests wait for rank 0 (compressor.max-waiting): ask again later");
     return true;
 }
 

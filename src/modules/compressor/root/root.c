@@ -39,14 +39,16 @@ static bool form_is_due (struct root *root, const struct root_document *doc)
     int64_t since = orderer_seq (doc->orderer) - doc->form_seq;
 
     return doc->form_seq < 0
-           || (since >= root->service->options.compact && since >= idcomp_stats (orderer_ids (doc->orderer)).clusters / 8);
+           || (since >= root->service->options.compact
+               && since >= idcomp_stats (orderer_ids (doc->orderer)).clusters / 8);
 }
 
 static int make_change (struct root *root, struct root_document *doc, struct store_change *change)
 {
     int64_t first = orderer_stored_seq (doc->orderer) + 1, n = orderer_seq (doc->orderer) + 1 - first;
 
-    *change = (struct store_change){ .document = { .id = doc->id, .name = doc->name, .uuid = doc->uuid }, .first = first };
+    *change = (struct store_change){ .document = { .id = doc->id, .name = doc->name, .uuid = doc->uuid },
+                                     .first = first };
     if (form_is_due (root, doc)) {
         change->document.seq = orderer_seq (doc->orderer);
         if (!(change->document.form = orderer_save (doc->orderer, &change->document.form_size)) && doc->form_seq < 0)
@@ -123,8 +125,10 @@ static void publish (struct root *root, const struct root_document *doc, int64_t
     char *s = wire_ranges (doc->name, doc->uuid, known ? &digest : NULL, -1, first, n, root_range_text, doc->orderer);
 
     sprintf (topic, WIRE_EVENT_PREFIX "%s", doc->name);
-    if (s && up_create (root->service, idt_event_publish (root->service->h, topic, IDT_MSGFLAG_PRIVATE, s), published_cb,
-                        NULL) == 0)
+    if (s
+        && up_create (root->service, idt_event_publish (root->service->h, topic, IDT_MSGFLAG_PRIVATE, s), published_cb,
+                      NULL)
+               == 0)
         root->publishing++;
     else
         idt_log (root->service->h, LOG_ERR, "cannot publish ranges of %s: %s", doc->name, strerror (errno));
@@ -202,9 +206,11 @@ static void take_late (struct root *root)
 {
     idt_error_t why;
 
-    errprintf (&why, "%s/compressor.sqlite: the disk has not answered for %llu ms (half of compressor.timeout): what was asked "
-               "for may be done later", root->service->options.statedir,
-               (unsigned long long)root->service->options.timeout_ms / 2);
+    errprintf (
+        &why,
+        "%s/compressor.sqlite: the disk has not answered for %llu ms (half of compressor.timeout): what was asked "
+        "for may be done later",
+        root->service->options.statedir, (unsigned long long)root->service->options.timeout_ms / 2);
     fail (root, ETIMEDOUT, &why);
 }
 
@@ -297,9 +303,10 @@ void root_tick (struct root *root)
 json_t *root_stats (const struct root *root)
 {
     return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:s}", "documents", (json_int_t)root->ndocs, "groups",
-                      (json_int_t)root->groups, "ranges", (json_int_t)root->ranges, "repeated", (json_int_t)root->repeated,
-                      "refused", (json_int_t)root->refused, "events", (json_int_t)root->events, "failures",
-                      (json_int_t)root->failures, "store", root->told ? root->why.text : "good");
+                      (json_int_t)root->groups, "ranges", (json_int_t)root->ranges, "repeated",
+                      (json_int_t)root->repeated, "refused", (json_int_t)root->refused, "events",
+                      (json_int_t)root->events, "failures", (json_int_t)root->failures, "store",
+                      root->told ? root->why.text : "good");
 }
 
 /* --- life ------------------------------------------------------------------------------------------------------------ */
@@ -340,7 +347,9 @@ static void open_store (struct root *root)
     gethostname (host, sizeof (host) - 1);
     snprintf (holder, sizeof (holder), "process %d on %s", (int)getpid (), host);
     /* What is stored may be more than is allowed now. */
-    root->limits = (struct orderer_limits){ .sessions = UINT32_MAX, .clusters = UINT32_MAX, .window = o->limits.window };
+    root->limits = (struct orderer_limits){ .sessions = UINT32_MAX,
+                                            .clusters = UINT32_MAX,
+                                            .window = o->limits.window };
     root->store = store_open (o->statedir, holder, &reader, root, &root->why);
     root->limits = o->limits;
     if (root->store)
@@ -348,7 +357,8 @@ static void open_store (struct root *root)
     root->failing = errno ? errno : EIO;
     root->told = true;
     root_documents_cut (root, 0);
-    idt_log (root->service->h, LOG_CRIT, "%s: there are no documents until the compressor of rank 0 is loaded again", root->why.text);
+    idt_log (root->service->h, LOG_CRIT, "%s: there are no documents until the compressor of rank 0 is loaded again",
+             root->why.text);
 }
 
 void root_destroy (struct root *root)
@@ -383,7 +393,8 @@ struct root *root_create (struct service *sv, idt_error_t *errp)
     open_store (root);
     if (!root->store)
         return root;
-    root->store_watcher = idt_fd_watcher_create (idt_get_reactor (sv->h), store_fd (root->store), IDT_POLLIN, store_done_cb, root);
+    root->store_watcher = idt_fd_watcher_create (idt_get_reactor (sv->h), store_fd (root->store), IDT_POLLIN,
+                                                 store_done_cb, root);
     if (!root->store_watcher || root_reads_init (root) < 0) {
         errprintf (errp, "cannot start: %s", strerror (errno));
         root_destroy (root);

@@ -181,8 +181,10 @@ static int read_documents (struct store *st, sqlite3_stmt *documents, sqlite3_st
 
 static int read_all (struct store *st, const struct store_reader *reader, void *arg, idt_error_t *errp)
 {
-    sqlite3_stmt *documents = database_prepare (st->d, "SELECT id, name, uuid, seq, form FROM documents ORDER BY id;", errp);
-    sqlite3_stmt *ranges = database_prepare (st->d, "SELECT seq, text FROM ranges WHERE document = ? ORDER BY seq;", errp);
+    sqlite3_stmt *documents = database_prepare (st->d, "SELECT id, name, uuid, seq, form FROM documents ORDER BY id;",
+                                                errp);
+    sqlite3_stmt *ranges = database_prepare (st->d, "SELECT seq, text FROM ranges WHERE document = ? ORDER BY seq;",
+                                             errp);
     int rc = documents && ranges ? read_documents (st, documents, ranges, reader, arg, errp) : -1;
     int saved = errno;
 

@@ -24,8 +24,8 @@ static int document_cb (void *arg, const struct store_document *doc, idt_error_t
 {
     size_t n = strlen (content);
 
-    snprintf (content + n, sizeof (content) - n, "%s%lld:%s/%s@%lld=%.*s", n > 0 ? ";" : "", (long long)doc->id, doc->name,
-              doc->uuid, (long long)doc->seq, (int)doc->form_size, (const char *)doc->form);
+    snprintf (content + n, sizeof (content) - n, "%s%lld:%s/%s@%lld=%.*s", n > 0 ? ";" : "", (long long)doc->id,
+              doc->name, doc->uuid, (long long)doc->seq, (int)doc->form_size, (const char *)doc->form);
     return 0;
 }
 
@@ -52,8 +52,7 @@ static int commit (struct store *st, const struct store_change *changes, size_t 
     int rc;
 
     store_commit (st, changes, n);
-    wait_until ((rc = store_result (st, &error)) != 0)
-        poll (&pfd, 1, TAP_WAIT_S * 1000);
+    wait_until ((rc = store_result (st, &error)) != 0) poll (&pfd, 1, TAP_WAIT_S * 1000);
     return rc;
 }
 
@@ -93,7 +92,8 @@ static void check_content (void)
     st = open_in (dir);
     ok (st && strcmp (content, "") == 0, "a new file is empty");
     second = open_in (dir);
-    ok (!second && errno == EBUSY && strstr (error.text, "in use by broker 12345678"), "it has one user: %s", error.text);
+    ok (!second && errno == EBUSY && strstr (error.text, "in use by broker 12345678"), "it has one user: %s",
+        error.text);
     ok (store_result (st, &error) == 0, "without a commit there is no result");
     ok (commit (st, made, 2) == 1, "documents are stored with their ranges");
     ok (commit (st, &(struct store_change){ .document = { .id = 1 }, .first = 3, .ranges = cd, .nranges = 2 }, 1) == 1,
@@ -165,7 +165,8 @@ static void check_refused (void)
     snprintf (path, sizeof (path), "%s/compressor.sqlite", dir);
     int fd = open (path, O_WRONLY | O_CREAT, 0600);
     ok (!open_in (dir) && errno == EBADMSG, "an empty file is refused: %s", error.text);
-    ok (write (fd, path, sizeof (path)) > 0 && !open_in (dir) && errno == EBADMSG, "garbage is refused: %s", error.text);
+    ok (write (fd, path, sizeof (path)) > 0 && !open_in (dir) && errno == EBADMSG, "garbage is refused: %s",
+        error.text);
     close (fd);
     ok (remove_dir (dir), "what was refused is left alone");
     ok (!open_in ("/nowhere") && errno != 0 && strstr (error.text, "/nowhere/compressor.sqlite"),

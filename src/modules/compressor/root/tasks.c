@@ -56,7 +56,7 @@ struct root_document *root_document_add (struct root *root, const struct store_d
 
 /* Make a document, from a stored form or empty (NULL).  Returns NULL with errno set and 'errp' filled. */
 static struct root_document *new_document (struct root *root, const char *name, const void *form, size_t size,
-                                      idt_error_t *errp)
+                                           idt_error_t *errp)
 {
     int64_t last = root->ndocs > 0 ? root->docs[root->ndocs - 1]->id : 0;
     struct store_document d = { .id = last + 1, .name = name, .form = form, .form_size = size };
@@ -124,7 +124,8 @@ static void finish_join (struct root *root, struct task *task)
 static void finish_create (struct root *root, struct task *task)
 {
     service_respond_object (root->service, task->msg,
-                            json_pack ("{s:s s:s s:i}", "document", task->doc->name, "uuid", task->doc->uuid, "seq", 0));
+                            json_pack ("{s:s s:s s:i}", "document", task->doc->name, "uuid", task->doc->uuid, "seq",
+                                       0));
 }
 
 static void task_end (struct task *task)
@@ -168,7 +169,8 @@ static json_t *fail_elements (const json_t *batch, int errnum, const char *text)
  */
 void root_refuse (struct root *root, const idt_msg_t *msg)
 {
-    json_t *o = idt_msg_json (msg, NULL), *results = fail_elements (json_object_get (o, "batch"), root->failing, root->why.text);
+    json_t *o = idt_msg_json (msg, NULL),
+           *results = fail_elements (json_object_get (o, "batch"), root->failing, root->why.text);
 
     if (results)
         service_respond_object (root->service, msg, json_pack ("{s:o}", "results", results));
@@ -215,11 +217,13 @@ static void refuse_document (struct root *root, struct root_document *doc, int64
     int64_t ours = orderer_stored_seq (doc->orderer);
 
     if (seq > ours)
-        errprintf (&doc->refused, "%s: rank 0 has it up to range %lld, a session up to range %lld: an older copy is in statedir. "
+        errprintf (&doc->refused,
+                   "%s: rank 0 has it up to range %lld, a session up to range %lld: an older copy is in statedir. "
                    "Put the newer one there, or close it where it is ahead and load the compressor of rank 0 anew",
                    doc->name, (long long)ours, (long long)seq);
     else
-        errprintf (&doc->refused, "%s: rank 0 and a session have different histories up to range %lld: an older copy was in statedir. "
+        errprintf (&doc->refused,
+                   "%s: rank 0 and a session have different histories up to range %lld: an older copy was in statedir. "
                    "Put the newer one there, or close it where it is ahead and load the compressor of rank 0 anew",
                    doc->name, (long long)seq);
     idt_log (root->service->h, LOG_CRIT, "%s", doc->refused.text);

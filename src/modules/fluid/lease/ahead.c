@@ -14,16 +14,16 @@ static uint64_t at_most (uint64_t ms, int64_t wall_ms)
 {
     if (wall_ms <= 0)
         return 0;
-    return ms < (uint64_t) wall_ms ? ms : (uint64_t) wall_ms;
+    return ms < (uint64_t)wall_ms ? ms : (uint64_t)wall_ms;
 }
 
 uint64_t ahead_start (struct ahead *a, uint64_t lease_ms, uint64_t now_us, uint64_t stored_ms, int64_t wall_ms)
 {
     uint64_t wait_ms = 0;
 
-    *a = (struct ahead){.lease_ms = lease_ms, .start_us = now_us, .debt_ms = at_most (stored_ms, wall_ms)};
+    *a = (struct ahead){ .lease_ms = lease_ms, .start_us = now_us, .debt_ms = at_most (stored_ms, wall_ms) };
     if (a->debt_ms > AHEAD_MAX_MS (lease_ms))
-        wait_ms = at_most (a->debt_ms - AHEAD_MAX_MS (lease_ms), (int64_t) LEAST_REACH_MS (lease_ms)); /* A_WAIT */
+        wait_ms = at_most (a->debt_ms - AHEAD_MAX_MS (lease_ms), (int64_t)LEAST_REACH_MS (lease_ms)); /* A_WAIT */
     a->debt_ms -= wait_ms;
     return wait_ms;
 }

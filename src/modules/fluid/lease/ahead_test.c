@@ -48,7 +48,8 @@ int main (void)
         (unsigned long long)l.waited_ms);
     ok (ahead_reach (&l.a, l.a.start_us) == LEASE / 12, "what is stored reaches not far then");
     ok (ahead_reach (&l.a, l.a.start_us + UINT64_C (480000000)) == LEASE
-            && ahead_reach (&l.a, l.a.start_us + UINT64_C (9000000000)) == 2 * LEASE, "further the longer it stays up");
+            && ahead_reach (&l.a, l.a.start_us + UINT64_C (9000000000)) == 2 * LEASE,
+        "further the longer it stays up");
     l.wall_ms = l.horizon_ms;
     crash (&l, 0);
     ok (ahead (&l) == 2 * LEASE, "when the wall clock has passed it nothing is owed");

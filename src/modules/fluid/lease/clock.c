@@ -14,7 +14,7 @@
 /* What CLOCK_SLEW_PPM allow in 'us', of the slew that is left. */
 static int64_t slewed (const struct clock *c, uint64_t us)
 {
-    int64_t limit = (int64_t) (us / (1000000 / CLOCK_SLEW_PPM));
+    int64_t limit = (int64_t)(us / (1000000 / CLOCK_SLEW_PPM));
 
     if (c->slew_us > limit)
         return limit;
@@ -60,7 +60,7 @@ uint64_t clock_bound (const struct clock *c, uint64_t boot_us)
 
     if (c->root)
         return CLOCK_GRAIN_US;
-    return clock_estimate_bound (c, boot_us) + (uint64_t) (left < 0 ? -left : left);
+    return clock_estimate_bound (c, boot_us) + (uint64_t)(left < 0 ? -left : left);
 }
 
 /* Move the point that the rest is relative to, along the line. */
@@ -77,7 +77,7 @@ static void rebase (struct clock *c, uint64_t boot_us)
 
 void clock_start (struct clock *c, uint64_t boot_us, uint64_t inst_us)
 {
-    *c = (struct clock){.known = true, .root = true, .boot_us = boot_us, .inst_us = inst_us};
+    *c = (struct clock){ .known = true, .root = true, .boot_us = boot_us, .inst_us = inst_us };
 }
 
 void clock_hold (struct clock *c, uint64_t boot_us, uint64_t until_us)
@@ -90,14 +90,14 @@ void clock_discipline (struct clock *c, uint64_t boot_us, int64_t wall_us)
 {
     assert (c->root);
     rebase (c, boot_us);
-    c->slew_us = wall_us - (int64_t) c->inst_us;
+    c->slew_us = wall_us - (int64_t)c->inst_us;
 }
 
 static void step (struct clock *c, uint64_t inst_us)
 {
     if (inst_us <= c->inst_us)
         return;
-    c->slew_us -= (int64_t) (inst_us - c->inst_us);
+    c->slew_us -= (int64_t)(inst_us - c->inst_us);
     c->inst_us = inst_us;
     c->steps++;
 }
@@ -107,9 +107,9 @@ static void step (struct clock *c, uint64_t inst_us)
  */
 static bool tells_more (const struct clock *c, uint64_t est_us, uint64_t bound_us)
 {
-    int64_t apart_us = (int64_t) (est_us - c->inst_us) - c->slew_us;
+    int64_t apart_us = (int64_t)(est_us - c->inst_us) - c->slew_us;
 
-    return bound_us <= c->bound_us || (uint64_t) (apart_us < 0 ? -apart_us : apart_us) > c->bound_us + bound_us;
+    return bound_us <= c->bound_us || (uint64_t)(apart_us < 0 ? -apart_us : apart_us) > c->bound_us + bound_us;
 }
 
 /* The parent's time is 'low_us' at least, for that was read before the answer came; the best guess is that half of
@@ -128,10 +128,10 @@ void clock_sample (struct clock *c, const struct idt_clock_sample *s)
     uint64_t bound_us = s->peer_bound_us + delay / 2 + drift (trip) + CLOCK_GRAIN_US;
 
     if (!c->known)
-        *c = (struct clock){.known = true, .boot_us = s->received_us, .inst_us = low_us, .bound_us = UINT64_MAX / 4};
+        *c = (struct clock){ .known = true, .boot_us = s->received_us, .inst_us = low_us, .bound_us = UINT64_MAX / 4 };
     rebase (c, s->received_us);
     if (tells_more (c, est_us, bound_us)) {
-        c->slew_us = (int64_t) (est_us - c->inst_us);
+        c->slew_us = (int64_t)(est_us - c->inst_us);
         c->bound_us = bound_us;
     }
     step (c, low_us);
@@ -140,10 +140,10 @@ void clock_sample (struct clock *c, const struct idt_clock_sample *s)
 void clock_lost_time (struct clock *c, uint64_t boot_us, int64_t off_us)
 {
     if (off_us < 0) /* it did not happen */
-        c->boot_us += (uint64_t) -off_us;
+        c->boot_us += (uint64_t)-off_us;
     else if (c->boot_us > boot_us)
         c->boot_us = boot_us;
-    c->bound_us += (uint64_t) (off_us < 0 ? -off_us : off_us); /* any reading says more */
+    c->bound_us += (uint64_t)(off_us < 0 ? -off_us : off_us); /* any reading says more */
 }
 
 void clock_forward (struct clock *c, uint64_t boot_us, uint64_t inst_us)

@@ -18,18 +18,18 @@
 
 #include <idtree/module.h>
 
-#define CLOCK_SLEW_PPM 500   /* at most this much faster or slower than CLOCK_BOOTTIME */
-#define CLOCK_DRIFT_PPM 100  /* two hosts' CLOCK_BOOTTIME differ by at most this much */
-#define CLOCK_GRAIN_US 1000  /* an id tells the millisecond only */
+#define CLOCK_SLEW_PPM 500  /* at most this much faster or slower than CLOCK_BOOTTIME */
+#define CLOCK_DRIFT_PPM 100 /* two hosts' CLOCK_BOOTTIME differ by at most this much */
+#define CLOCK_GRAIN_US 1000 /* an id tells the millisecond only */
 
 struct clock {
     bool known;
     bool root;
-    uint64_t boot_us;   /* when the rest was last set */
-    uint64_t inst_us;   /* what was read then */
-    int64_t slew_us;    /* best estimate then - inst_us: what is yet to be slewed away */
-    uint64_t bound_us;  /* how far that estimate may have been off */
-    uint64_t steps;     /* steps forward, for statistics */
+    uint64_t boot_us;  /* when the rest was last set */
+    uint64_t inst_us;  /* what was read then */
+    int64_t slew_us;   /* best estimate then - inst_us: what is yet to be slewed away */
+    uint64_t bound_us; /* how far that estimate may have been off */
+    uint64_t steps;    /* steps forward, for statistics */
 };
 
 /* Start the root's clock at 'boot_us' with the instance's time 'inst_us'. */

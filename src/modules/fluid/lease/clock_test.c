@@ -23,7 +23,7 @@ static void test_root (void)
     ok (clock_read (&c, 500 + HOUR) == 8 * SECOND + HOUR, "and no further than the wall clock");
 
     clock_start (&c, 0, 10 * SECOND);
-    clock_discipline (&c, 0, -5 * (int64_t) SECOND);
+    clock_discipline (&c, 0, -5 * (int64_t)SECOND);
     ok (clock_read (&c, SECOND) == 11 * SECOND - 500, "a wall clock behind, even before the epoch, slows by 500 ppm");
     ok (clock_estimate (&c, SECOND) == clock_read (&c, SECOND), "the root's reading is the truth for others");
     ok (clock_bound (&c, HOUR) == CLOCK_GRAIN_US, "the root's bound is the grain of an id");
@@ -31,15 +31,14 @@ static void test_root (void)
 
 static struct idt_clock_sample sample (uint64_t sent, uint64_t got, uint64_t answered, uint64_t received)
 {
-    return (struct idt_clock_sample){.sent_us = sent,
-                                     .peer_received_us = got,
-                                     .peer_sent_us = answered,
-                                     .received_us = received};
+    return (struct idt_clock_sample){
+        .sent_us = sent, .peer_received_us = got, .peer_sent_us = answered, .received_us = received
+    };
 }
 
 static void test_child (void)
 {
-    struct clock c = {0};
+    struct clock c = { 0 };
     struct idt_clock_sample s = sample (1000, 50000, 50400, 1600);
 
     clock_forward (&c, 100, 99 * SECOND);
@@ -48,7 +47,8 @@ static void test_child (void)
     ok (c.known && clock_read (&c, 1600) == 50400, "the first sample sets it to what the parent read");
     ok (clock_estimate (&c, 1600) == 50500, "the estimate is that half of the delay has passed since");
     ok (clock_read (&c, 1600 + SECOND) == 50500 + SECOND, "to which it is slewed");
-    ok (clock_bound (&c, 1600) == 100 + 1000 + 100, "the bound is half the delay, a millisecond and what is to be slewed");
+    ok (clock_bound (&c, 1600) == 100 + 1000 + 100,
+        "the bound is half the delay, a millisecond and what is to be slewed");
     ok (clock_bound (&c, 1600 + SECOND) == 1100 + 600, "and grows by 600 ppm");
 
     s = sample (1600 + SECOND, 60500 + SECOND, 60500 + SECOND, 1600 + SECOND);
@@ -62,8 +62,7 @@ static void test_child (void)
     ok (clock_read (&c, at + SECOND) == 60000 + 2 * SECOND, "it runs slower by 500 ppm");
     ok (clock_bound (&c, at) == 11000 && clock_bound (&c, at + SECOND) == 1000 + 600 + 9500,
         "the bound counts what is yet to be slewed");
-    ok (clock_estimate (&c, at) == 50500 + SECOND && clock_estimate_bound (&c, at) == 1000,
-        "the estimate does not");
+    ok (clock_estimate (&c, at) == 50500 + SECOND && clock_estimate_bound (&c, at) == 1000, "the estimate does not");
 
     clock_forward (&c, at, 70500 + SECOND);
     ok (clock_read (&c, at) == 70500 + SECOND && clock_estimate (&c, at) == 50500 + SECOND,
@@ -74,7 +73,7 @@ static void test_child (void)
 
 static void test_bad_samples (void)
 {
-    struct clock c = {0};
+    struct clock c = { 0 };
     struct idt_clock_sample s = sample (0, 1000, 1000, 0);
 
     clock_sample (&c, &s);
@@ -96,8 +95,7 @@ static void test_bad_samples (void)
     s = sample (SECOND, 99 * SECOND, 99 * SECOND, SECOND + 20000);
     clock_sample (&c, &s);
     ok (clock_read (&c, SECOND + 20000) == before, "one that begins behind the last takes no clock back");
-    ok (clock_estimate (&c, SECOND + 20000) == 99 * SECOND + 10000
-            && clock_bound (&c, SECOND + 20000) > 2 * SECOND,
+    ok (clock_estimate (&c, SECOND + 20000) == 99 * SECOND + 10000 && clock_bound (&c, SECOND + 20000) > 2 * SECOND,
         "but is believed, and the bound says how far the clock is ahead of it");
 }
 
@@ -124,7 +122,7 @@ static void test_when (void)
     for (int64_t slew = -5000; slew <= 5000; slew += 500)
         for (uint64_t boot = 0; boot < 30000; boot += 777)
             for (uint64_t ahead = 0; ahead < 4000; ahead += 333) {
-                struct clock c = {.known = true, .boot_us = 1000, .inst_us = SECOND, .slew_us = slew};
+                struct clock c = { .known = true, .boot_us = 1000, .inst_us = SECOND, .slew_us = slew };
                 uint64_t inst = clock_read (&c, boot) + ahead;
                 uint64_t when = clock_when (&c, boot, inst);
 
@@ -147,7 +145,7 @@ static void test_random (void)
     uint64_t seed = 1;
 
     for (int run = 0; run < 200; run++) {
-        struct clock root, child = {0};
+        struct clock root, child = { 0 };
         uint64_t t = SECOND, last_root = 0, last_child = 0;
 
         clock_start (&root, t, 40 * SECOND);
@@ -157,7 +155,7 @@ static void test_random (void)
             uint64_t sent = t;
 
             if (next_random (&seed) % 20 == 0)
-                clock_discipline (&root, t, (int64_t) (clock_read (&root, t) + next_random (&seed) % 9999) - 5000);
+                clock_discipline (&root, t, (int64_t)(clock_read (&root, t) + next_random (&seed) % 9999) - 5000);
             if (child.known && next_random (&seed) % 50 == 0)
                 clock_forward (&child, t + t / 12500, clock_read (&child, t + t / 12500) + 3000);
             t += there + wait + back;

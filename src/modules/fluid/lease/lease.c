@@ -18,7 +18,7 @@
 
 #include "modules/fluid/lease/lease.h"
 
-#define END_MS ((uint64_t) FLUID_TIMESTAMP_MAX + 1) /* of time: no range, and no horizon, is above it */
+#define END_MS ((uint64_t)FLUID_TIMESTAMP_MAX + 1) /* of time: no range, and no horizon, is above it */
 
 /* The last range given of one generator, and to whom. */
 struct holding {
@@ -121,7 +121,7 @@ size_t lease_save_size (const struct lease_table *t)
 void lease_save (const struct lease_table *t, void *data)
 {
     memcpy (data, &t->base_ms, sizeof (t->base_ms));
-    memcpy ((char *) data + sizeof (t->base_ms), t->holding, count_used (t) * sizeof (t->holding[0]));
+    memcpy ((char *)data + sizeof (t->base_ms), t->holding, count_used (t) * sizeof (t->holding[0]));
 }
 
 int lease_load (struct lease_table *t, const void *data, size_t size)
@@ -130,7 +130,7 @@ int lease_load (struct lease_table *t, const void *data, size_t size)
         || (size - sizeof (t->base_ms)) % sizeof (t->holding[0]) != 0)
         return -1;
     memcpy (&t->base_ms, data, sizeof (t->base_ms));
-    memcpy (t->holding, (const char *) data + sizeof (t->base_ms), size - sizeof (t->base_ms));
+    memcpy (t->holding, (const char *)data + sizeof (t->base_ms), size - sizeof (t->base_ms));
     return 0;
 }
 
@@ -187,7 +187,8 @@ bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_wan
         h->number = want->number;
     }
     *grant = (struct lease_grant){
-        .generator = want->generator, .number = h->number, .lo_ms = h->lo_ms, .hi_ms = h->hi_ms};
+        .generator = want->generator, .number = h->number, .lo_ms = h->lo_ms, .hi_ms = h->hi_ms
+    };
     memcpy (grant->incarnation, h->incarnation, sizeof (grant->incarnation));
     return true;
 }

@@ -66,7 +66,7 @@ struct lease_answer {
     bool has_epoch;
     int64_t epoch_ms;
     uint64_t lease_ms; /* the root's fluid.lease, which goes for all; 0: not known */
-    bool has_time; /* when the answering broker got the request and sent this, on its clock, and its bound */
+    bool has_time;     /* when the answering broker got the request and sent this, on its clock, and its bound */
     uint64_t received_us;
     uint64_t sent_us;
     uint64_t bound_us;

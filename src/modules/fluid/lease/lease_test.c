@@ -14,7 +14,7 @@
 
 static struct lease_want want (const char *who, uint64_t number)
 {
-    struct lease_want w = {.generator = 3, .number = number};
+    struct lease_want w = { .generator = 3, .number = number };
 
     strcpy (w.incarnation, who);
     return w;
@@ -22,7 +22,7 @@ static struct lease_want want (const char *who, uint64_t number)
 
 static struct lease_back back (const char *who, uint64_t end_ms)
 {
-    struct lease_back b = {.generator = 3, .end_ms = end_ms};
+    struct lease_back b = { .generator = 3, .end_ms = end_ms };
 
     strcpy (b.incarnation, who);
     return b;
@@ -53,7 +53,8 @@ static void test_grants (void)
 
     ok (denies (t, 1000, A, 1), "nothing is given beyond the horizon that is durable");
     lease_stored (t, 1120);
-    ok (gives (t, 1010, A, 1, 1000, 1070), "the first range begins at the horizon of the start, and ends a lease from now");
+    ok (gives (t, 1010, A, 1, 1000, 1070),
+        "the first range begins at the horizon of the start, and ends a lease from now");
     ok (gives (t, 1050, A, 1, 1000, 1070), "a retry gets the same answer");
     ok (gives (t, 1050, B, 1, 1070, 1110), "another incarnation gets a range of its own");
     ok (gives (t, 1055, A, 1, 1110, 1115), "and the first one's retry a new one then");
@@ -106,7 +107,8 @@ static void test_save (void)
     size_t size = lease_save_size (t);
     lease_save (t, data);
     ok (size < 1000 && lease_load (next, data, size - 1) < 0 && lease_load (next, data, sizeof (data)) < 0
-            && lease_load (next, data, size) == 0, "a table is taken over, whole");
+            && lease_load (next, data, size) == 0,
+        "a table is taken over, whole");
     ok (gives (next, 120, B, 3, 160, 170) && denies (next, 120, B, 2),
         "a retry gets what the table before gave, an old number nothing");
     lease_stored (next, 1000);
@@ -151,12 +153,14 @@ static void test_end_of_time (void)
     ok (!lease_must_store (t, end - 1, &horizon) && !lease_must_store (t, end + 1000, &horizon)
             && lease_next_store (t) == UINT64_MAX,
         "nor another one then");
-    ok (gives (t, end - 1, A, 1, end - 1000, end) && denies (t, end + 5, A, 2), "nor is a range given that is above it");
+    ok (gives (t, end - 1, A, 1, end - 1000, end) && denies (t, end + 5, A, 2),
+        "nor is a range given that is above it");
     ok (lease_close (t) == end, "a stop stores no more, either");
     lease_table_destroy (t);
 
     t = lease_table_create (5, 60, end);
-    ok (!lease_must_store (t, end, &horizon) && denies (t, end, A, 1), "who starts there gives nothing, and stores nothing");
+    ok (!lease_must_store (t, end, &horizon) && denies (t, end, A, 1),
+        "who starts there gives nothing, and stores nothing");
     lease_table_destroy (t);
 }
 
@@ -211,10 +215,18 @@ struct world {
     int overlaps;
 };
 
-enum { EV_TIME, EV_STORE, EV_CRASH, EV_STOP, EV_WANT, EV_RETRY = EV_WANT + LIVES, EV_BACK = EV_RETRY + LIVES,
-       EV_COUNT = EV_BACK + LIVES };
+enum {
+    EV_TIME,
+    EV_STORE,
+    EV_CRASH,
+    EV_STOP,
+    EV_WANT,
+    EV_RETRY = EV_WANT + LIVES,
+    EV_BACK = EV_RETRY + LIVES,
+    EV_COUNT = EV_BACK + LIVES
+};
 
-static const char *const names[LIVES] = {A, B, "cccccccc-cccc-4ccc-8ccc-cccccccccccc"};
+static const char *const names[LIVES] = { A, B, "cccccccc-cccc-4ccc-8ccc-cccccccccccc" };
 
 static void mark (struct world *w, int life, const struct lease_grant *g)
 {
@@ -296,7 +308,7 @@ static void test_all (void)
     for (int i = 0; i < DEPTH - 1; i++)
         histories *= EV_COUNT;
     for (long history = 0; history < histories; history++) {
-        struct world w = {.t = lease_table_create (5, 4, 0)};
+        struct world w = { .t = lease_table_create (5, 4, 0) };
 
         play (&w, EV_STORE); /* or nothing could be given: one event is free */
         for (long h = history, i = 0; i < DEPTH - 1; i++, h /= EV_COUNT)
@@ -304,7 +316,8 @@ static void test_all (void)
         overlaps += w.overlaps;
         lease_table_destroy (w.t);
     }
-    ok (overlaps == 0, "in all %ld histories of %d events no two lives may issue the same millisecond", histories, DEPTH);
+    ok (overlaps == 0, "in all %ld histories of %d events no two lives may issue the same millisecond", histories,
+        DEPTH);
 }
 
 static void test_random (void)
@@ -313,7 +326,7 @@ static void test_random (void)
     long overlaps = 0;
 
     for (int run = 0; run < 20000; run++) {
-        struct world w = {.t = lease_table_create (5, 4, 0)};
+        struct world w = { .t = lease_table_create (5, 4, 0) };
 
         while (w.now < TIMES - 16) {
             seed = seed * UINT64_C (6364136223846793005) + 1442695040888963407;

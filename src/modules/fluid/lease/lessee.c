@@ -18,7 +18,7 @@
 
 void lessee_init (struct lessee *h, uint32_t generator, const char *incarnation, uint64_t lease_ms)
 {
-    *h = (struct lessee){.generator = generator, .lease_ms = lease_ms};
+    *h = (struct lessee){ .generator = generator, .lease_ms = lease_ms };
     assert (strlen (incarnation) == IDT_MSG_UUID_LEN);
     memcpy (h->incarnation, incarnation, sizeof (h->incarnation));
 }
@@ -122,7 +122,7 @@ void lessee_ask (struct lessee *h, uint64_t now_us, uint64_t now_ms, struct leas
     }
     h->asking = true;
     plan_retry (h, now_us, now_ms);
-    *want = (struct lease_want){.generator = h->generator, .number = h->number, .have_hi_ms = lessee_end (h)};
+    *want = (struct lease_want){ .generator = h->generator, .number = h->number, .have_hi_ms = lessee_end (h) };
     memcpy (want->incarnation, h->incarnation, sizeof (want->incarnation));
 }
 
@@ -176,7 +176,7 @@ bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const stru
     if (h->nranges > 0 && grant->lo_ms == lessee_end (h))
         h->range[h->nranges - 1].hi_ms = grant->hi_ms;
     else if (h->nranges < 2)
-        h->range[h->nranges++] = (struct range){grant->lo_ms, grant->hi_ms};
+        h->range[h->nranges++] = (struct range){ grant->lo_ms, grant->hi_ms };
     else
         return false; /* nobody else has it: it is lost, no more */
     return true;
@@ -210,7 +210,7 @@ void lessee_lost_time (struct lessee *h, uint64_t us)
 
 bool lessee_close (struct lessee *h, uint64_t end_ms, struct lease_back *back)
 {
-    struct range last = h->nranges > 0 ? h->range[h->nranges - 1] : (struct range){0, 0};
+    struct range last = h->nranges > 0 ? h->range[h->nranges - 1] : (struct range){ 0, 0 };
 
     /* B_REL: closed first, and for good. */
     h->closed = true;
@@ -219,7 +219,7 @@ bool lessee_close (struct lessee *h, uint64_t end_ms, struct lease_back *back)
         end_ms = last.lo_ms;
     if (end_ms >= last.hi_ms)
         return false;
-    *back = (struct lease_back){.generator = h->generator, .end_ms = end_ms};
+    *back = (struct lease_back){ .generator = h->generator, .end_ms = end_ms };
     memcpy (back->incarnation, h->incarnation, sizeof (back->incarnation));
     return true;
 }

@@ -24,13 +24,13 @@ struct lessee {
     uint64_t lease_ms;
     struct range range[2]; /* in order, not touching: touching ones are made one */
     unsigned nranges;
-    uint64_t top_ms;      /* end of all ranges ever taken */
-    uint64_t until_us;    /* nothing that is held is used from then on (LEASE_USE_MS ()) */
-    uint64_t asked_us;    /* when the newest want was first sent */
-    uint64_t number;      /* of the newest want */
-    bool asking;          /* it was sent and not answered */
-    bool closed;          /* for good */
-    uint64_t ask_us;      /* not before this is a want sent, or sent again */
+    uint64_t top_ms;   /* end of all ranges ever taken */
+    uint64_t until_us; /* nothing that is held is used from then on (LEASE_USE_MS ()) */
+    uint64_t asked_us; /* when the newest want was first sent */
+    uint64_t number;   /* of the newest want */
+    bool asking;       /* it was sent and not answered */
+    bool closed;       /* for good */
+    uint64_t ask_us;   /* not before this is a want sent, or sent again */
     uint64_t backoff_us;
 };
 

@@ -13,7 +13,7 @@
 
 static struct lease_grant grant (const struct lessee *h, uint64_t number, uint64_t lo, uint64_t hi)
 {
-    struct lease_grant g = {.generator = h->generator, .number = number, .lo_ms = lo, .hi_ms = hi};
+    struct lease_grant g = { .generator = h->generator, .number = number, .lo_ms = lo, .hi_ms = hi };
 
     memcpy (g.incarnation, h->incarnation, sizeof (g.incarnation));
     return g;
@@ -62,7 +62,8 @@ static void test_take (void)
     struct lessee h;
 
     lessee_init (&h, 7, ME, LEASE);
-    ok (!may (&h, 0) && lessee_end (&h) == 0 && lessee_due (&h, 5, 0) == 5, "a new lessee holds nothing and asks at once");
+    ok (!may (&h, 0) && lessee_end (&h) == 0 && lessee_due (&h, 5, 0) == 5,
+        "a new lessee holds nothing and asks at once");
     ok (ask (&h, 1) == 1 && ask (&h, 2) == 1, "a repetition carries the same number");
     ok (!take (&h, 2, 2, 0, 100) && !may (&h, 50), "an answer to another number is not taken");
     struct lease_grant other = grant (&h, 1, 10, 100);
@@ -114,7 +115,8 @@ static void test_when (void)
         last = due;
         now += due / MS + 1;
     }
-    ok (grows && last >= 5000000, "while nothing is held it is repeated after 100 ms, then later, up to a twelfth of a lease");
+    ok (grows && last >= 5000000,
+        "while nothing is held it is repeated after 100 ms, then later, up to a twelfth of a lease");
 }
 
 static bool may_at (const struct lessee *h, uint64_t now_us, uint64_t now_ms)
@@ -158,7 +160,8 @@ static void test_close (void)
     ask (&h, 2);
     ok (lessee_close (&h, 50, &back) && back.end_ms == 50 && strcmp (back.incarnation, ME) == 0 && back.generator == 7,
         "what was not used is given back");
-    ok (!may (&h, 50) && !may (&h, 10) && !take (&h, 3, 2, 100, 200) && !may (&h, 150) && lessee_due (&h, 9, 9) == UINT64_MAX,
+    ok (!may (&h, 50) && !may (&h, 10) && !take (&h, 3, 2, 100, 200) && !may (&h, 150)
+            && lessee_due (&h, 9, 9) == UINT64_MAX,
         "afterwards nothing may be used or taken, and nothing is asked for");
 
     lessee_init (&h, 7, ME, LEASE);
@@ -166,7 +169,8 @@ static void test_close (void)
     take (&h, 1, 1, 0, 100);
     ask (&h, 2);
     take (&h, 2, 2, 120, 200);
-    ok (lessee_close (&h, 50, &back) && back.end_ms == 120, "of two ranges the whole second one, which is the last given");
+    ok (lessee_close (&h, 50, &back) && back.end_ms == 120,
+        "of two ranges the whole second one, which is the last given");
     lessee_init (&h, 7, ME, LEASE);
     ask (&h, 1);
     take (&h, 1, 1, 0, 100);

@@ -41,9 +41,9 @@ struct relay {
 
 static void free_request (struct lease_request *req)
 {
-    free ((void *) req->want);
-    free ((void *) req->back);
-    *req = (struct lease_request){0};
+    free ((void *)req->want);
+    free ((void *)req->back);
+    *req = (struct lease_request){ 0 };
 }
 
 void relay_destroy (struct relay *r)
@@ -67,7 +67,7 @@ struct relay *relay_create (uint64_t lease_ms, relay_reply_f reply, void *arg)
     struct relay *r = calloc (1, sizeof (*r));
 
     if (r) {
-        *r = (struct relay){.lease_ms = lease_ms, .reply = reply, .arg = arg, .due_us = UINT64_MAX};
+        *r = (struct relay){ .lease_ms = lease_ms, .reply = reply, .arg = arg, .due_us = UINT64_MAX };
         r->end = &r->first;
     }
     return r;
@@ -114,7 +114,7 @@ int relay_add (struct relay *r, uint64_t now_us, uint64_t now_ms, void *cookie, 
         errno = ENOMEM;
         return -1;
     }
-    *item = (struct item){.cookie = cookie, .received_us = now_us, .nwant = req->nwant};
+    *item = (struct item){ .cookie = cookie, .received_us = now_us, .nwant = req->nwant };
     if (req->nwant > 0)
         memcpy (item->want, req->want, req->nwant * sizeof (item->want[0]));
     *r->end = item;
@@ -174,7 +174,7 @@ uint32_t relay_flush (struct relay *r, uint64_t now_us, const struct lease_want 
     take_waiting (r, r->last_tag, want);
     if (own)
         want[nwant - 1] = *own;
-    r->out = (struct lease_request){want, nwant, r->back, r->nback, r->odd_epoch, r->epoch_ms};
+    r->out = (struct lease_request){ want, nwant, r->back, r->nback, r->odd_epoch, r->epoch_ms };
     r->back = NULL;
     r->nback = 0;
     r->odd_epoch = false;
@@ -199,14 +199,15 @@ static int compare_grants (const void *a, const void *b)
 /* The grant in sorted 'grant' that answers 'want'; NULL: none.  B_MINE: two that want one generator are told apart. */
 static const struct lease_grant *find (const struct lease_want *want, const struct lease_grant *grant, size_t n)
 {
-    struct lease_grant key = {.generator = want->generator};
+    struct lease_grant key = { .generator = want->generator };
 
     memcpy (key.incarnation, want->incarnation, sizeof (key.incarnation));
     return n > 0 ? bsearch (&key, grant, n, sizeof (key), compare_grants) : NULL;
 }
 
 /* Unlink the item at '*link' and answer it with its share of 'grant' (sorted). */
-static void answer_item (struct relay *r, uint64_t now_us, struct item **link, const struct lease_grant *grant, size_t ngrant)
+static void answer_item (struct relay *r, uint64_t now_us, struct item **link, const struct lease_grant *grant,
+                         size_t ngrant)
 {
     struct item *item = *link;
     struct lease_grant *share = ngrant > 0 ? malloc ((item->nwant + 1) * sizeof (*share)) : NULL;

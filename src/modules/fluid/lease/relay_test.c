@@ -21,7 +21,7 @@ static void reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t receive
                       size_t ngrant)
 {
     struct heard *heard = arg;
-    size_t i = (size_t) cookie;
+    size_t i = (size_t)cookie;
 
     heard->answers[i]++;
     heard->grants[i] = ngrant;
@@ -31,15 +31,15 @@ static void reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t receive
 
 static struct lease_want want (uint32_t g, uint64_t have)
 {
-    struct lease_want w = {.generator = g, .number = 1, .have_hi_ms = have};
+    struct lease_want w = { .generator = g, .number = 1, .have_hi_ms = have };
 
-    snprintf (w.incarnation, sizeof (w.incarnation), "%036u", (unsigned) g);
+    snprintf (w.incarnation, sizeof (w.incarnation), "%036u", (unsigned)g);
     return w;
 }
 
 static struct lease_grant grant (const struct lease_want *w)
 {
-    struct lease_grant g = {.generator = w->generator, .number = w->number, .lo_ms = w->generator, .hi_ms = 99};
+    struct lease_grant g = { .generator = w->generator, .number = w->number, .lo_ms = w->generator, .hi_ms = 99 };
 
     memcpy (g.incarnation, w->incarnation, sizeof (g.incarnation));
     return g;
@@ -48,14 +48,14 @@ static struct lease_grant grant (const struct lease_want *w)
 static int add (struct relay *r, uint64_t now_us, size_t cookie, uint32_t g, uint64_t have)
 {
     struct lease_want w = want (g, have);
-    struct lease_request req = {.want = &w, .nwant = 1};
+    struct lease_request req = { .want = &w, .nwant = 1 };
 
-    return relay_add (r, now_us, 1000, (void *) cookie, &req);
+    return relay_add (r, now_us, 1000, (void *)cookie, &req);
 }
 
 static void test_combine (void)
 {
-    struct heard heard = {0};
+    struct heard heard = { 0 };
     struct relay *r = relay_create (LEASE, reply_cb, &heard);
     struct lease_want own = want (9, 0);
     struct lease_request req;
@@ -73,11 +73,12 @@ static void test_combine (void)
         "all go together, and our own want with them");
     ok (relay_due (r) == UINT64_MAX, "then nothing waits any more");
 
-    struct lease_grant g[3] = {grant (&req.want[2]), grant (&req.want[0]), grant (&req.want[3])};
+    struct lease_grant g[3] = { grant (&req.want[2]), grant (&req.want[0]), grant (&req.want[3]) };
     relay_answered (r, 900, tag + 1, g, 3);
     ok (heard.answers[1] == 0, "the answer to another request is ignored");
     relay_answered (r, 900, tag, g, 3);
-    ok (heard.grants[1] == 1 && heard.sum[1] == 11 && heard.grants[3] == 1 && heard.sum[3] == 13, "each gets what is his");
+    ok (heard.grants[1] == 1 && heard.sum[1] == 11 && heard.grants[3] == 1 && heard.sum[3] == 13,
+        "each gets what is his");
     ok (heard.answers[2] == 1 && heard.grants[2] == 0, "and an answer where that is nothing");
     relay_answered (r, 900, tag, g, 3);
     ok (heard.answers[1] == 1 && heard.answers[2] == 1 && heard.answers[3] == 1, "once");
@@ -86,12 +87,12 @@ static void test_combine (void)
 
 static void test_backs (void)
 {
-    struct heard heard = {0};
+    struct heard heard = { 0 };
     struct relay *r = relay_create (LEASE, reply_cb, &heard);
-    struct lease_back back = {.generator = 4, .end_ms = 17}, own = {.generator = 5, .end_ms = 18};
-    struct lease_request req = {.back = &back, .nback = 1, .has_epoch = true, .epoch_ms = 77};
+    struct lease_back back = { .generator = 4, .end_ms = 17 }, own = { .generator = 5, .end_ms = 18 };
+    struct lease_request req = { .back = &back, .nback = 1, .has_epoch = true, .epoch_ms = 77 };
 
-    relay_add (r, 0, 1000, (void *) 1, &req);
+    relay_add (r, 0, 1000, (void *)1, &req);
     relay_add_back (r, &own);
     ok (relay_flush (r, 0, NULL, &req) != 0 && req.nwant == 0 && req.nback == 2 && req.back[0].end_ms == 17
             && req.back[1].end_ms == 18,
@@ -104,14 +105,15 @@ static void test_backs (void)
 
 static void test_limit (void)
 {
-    struct heard heard = {0};
+    struct heard heard = { 0 };
     struct relay *r = relay_create (LEASE, reply_cb, &heard);
     struct lease_want *w = calloc (RELAY_MAX_WANTS, sizeof (*w));
-    struct lease_request req = {.want = w, .nwant = RELAY_MAX_WANTS};
+    struct lease_request req = { .want = w, .nwant = RELAY_MAX_WANTS };
 
-    ok (relay_add (r, 0, 0, (void *) 1, &req) == 0 && add (r, 0, 2, 1, 0) < 0, "what waits is limited");
+    ok (relay_add (r, 0, 0, (void *)1, &req) == 0 && add (r, 0, 2, 1, 0) < 0, "what waits is limited");
     relay_drop_old (r, 1, 1);
-    ok (heard.answers[1] == 1 && heard.answers[2] == 0 && add (r, 0, 2, 1, 0) == 0, "what was not taken is not answered");
+    ok (heard.answers[1] == 1 && heard.answers[2] == 0 && add (r, 0, 2, 1, 0) == 0,
+        "what was not taken is not answered");
     relay_destroy (r);
     free (w);
 }
@@ -123,17 +125,17 @@ static void test_random (void)
     int wrong = 0;
 
     for (int run = 0; run < 2000; run++) {
-        struct heard heard = {0};
+        struct heard heard = { 0 };
         struct relay *r = relay_create (LEASE, reply_cb, &heard);
         struct lease_grant g[NREQ];
-        uint32_t tags[NREQ] = {0};
-        size_t ngrant[NREQ] = {0}, from[NREQ] = {0}, ntags = 0, sent = 0;
+        uint32_t tags[NREQ] = { 0 };
+        size_t ngrant[NREQ] = { 0 }, from[NREQ] = { 0 }, ntags = 0, sent = 0;
 
         for (size_t i = 1; i < NREQ; i++) {
             seed = seed * UINT64_C (6364136223846793005) + 1442695040888963407;
             struct lease_request req;
 
-            add (r, i, i, (uint32_t) i, 0);
+            add (r, i, i, (uint32_t)i, 0);
             if ((seed >> 33) % 3 == 0 && (tags[ntags] = relay_flush (r, i, NULL, &req))) {
                 from[ntags] = sent;
                 for (size_t k = 0; k < req.nwant; k++)

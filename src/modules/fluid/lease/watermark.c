@@ -249,8 +249,7 @@ void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_g
 
 void watermark_back (struct watermark *w, const struct lease_back *back)
 {
-    if (back->generator < w->ngenerators
-        && w->live[back->generator].hash == hash (back->generator, back->incarnation))
+    if (back->generator < w->ngenerators && w->live[back->generator].hash == hash (back->generator, back->incarnation))
         w->live[back->generator] = (struct live){ 0, 0 };
 }
 

@@ -62,7 +62,8 @@ static void test_sets (void)
 static void test_reports (void)
 {
     struct reports *r = reports_create (100);
-    struct report all = report (A, UINT64_MAX), x = own_report (A, 1, 50), y = own_report (B, 2, 40), none = report (C, 7);
+    struct report all = report (A, UINT64_MAX), x = own_report (A, 1, 50), y = own_report (B, 2, 40),
+                  none = report (C, 7);
 
     ok (r && reports_take (r, 0, &y) == 0 && reports_take (r, 10, &x) == 0 && reports_take (r, 10, &none) == 0,
         "children report");
@@ -134,13 +135,15 @@ static void test_replaced (void)
     ok (watermark_raise (w, 200, 5000, &both) == 120, "unless it reports");
     b.low_ms = 1500;
     given (w, 1000, 1, B);
-    ok (watermark_raise (w, NO_ID_BEFORE, 5000, &b) == 120 && watermark_raise (w, NO_ID_BEFORE + LEASE / 4 + 1, 5000, &b) == 1500,
+    ok (watermark_raise (w, NO_ID_BEFORE, 5000, &b) == 120
+            && watermark_raise (w, NO_ID_BEFORE + LEASE / 4 + 1, 5000, &b) == 1500,
         "until it can use nothing any more, give or take a quarter of a lease");
     for (uint64_t now = 2000; now < 20000; now += 10)
         given (w, now, 1, now % 20 == 0 ? A : B);
     struct report last = own_report (B, 1, 30000);
     given (w, 20000, 1, B);
-    ok (watermark_raise (w, 20001, 50000, &last) == 1500 && watermark_raise (w, 20000 + NO_ID_BEFORE - 1, 50000, &last) == 1500,
+    ok (watermark_raise (w, 20001, 50000, &last) == 1500
+            && watermark_raise (w, 20000 + NO_ID_BEFORE - 1, 50000, &last) == 1500,
         "however many are replaced");
     given (w, 21000, 1, B);
     ok (watermark_raise (w, 20000 + NO_ID_BEFORE + LEASE / 4, 50000, &last) > 21000, "it goes on when they are over");
@@ -187,7 +190,8 @@ static void test_step (void)
     r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 5000 };
     w = watermark_create (10, 100, &r, 3000);
     watermark_record (w, 0, &r);
-    ok (r.settle_ms == 5000 && watermark_any_lessee (w, 0), "a root that stops before its time began leaves what was stored");
+    ok (r.settle_ms == 5000 && watermark_any_lessee (w, 0),
+        "a root that stops before its time began leaves what was stored");
     watermark_destroy (w);
 }
 
@@ -201,8 +205,18 @@ static void test_step (void)
 #define DEPTH 5 /* and two events that all begin with */
 #define SMALL_LEASE 4
 
-enum { EV_TIME, EV_STORE, EV_CRASH, EV_STOP, EV_TELL, EV_ASK, EV_LOSE = EV_ASK + LIVES, EV_REPORT = EV_LOSE + LIVES,
-       EV_BACK = EV_REPORT + LIVES, EV_COUNT = EV_BACK + LIVES };
+enum {
+    EV_TIME,
+    EV_STORE,
+    EV_CRASH,
+    EV_STOP,
+    EV_TELL,
+    EV_ASK,
+    EV_LOSE = EV_ASK + LIVES,
+    EV_REPORT = EV_LOSE + LIVES,
+    EV_BACK = EV_REPORT + LIVES,
+    EV_COUNT = EV_BACK + LIVES
+};
 
 struct world {
     struct lease_table *t;
@@ -378,7 +392,8 @@ static void test_all (void)
         raised += w.told > 10;
         end (&w);
     }
-    ok (broken == 0 && raised > 100, "in all %ld histories of %d events no id can be made below what was told", histories, DEPTH);
+    ok (broken == 0 && raised > 100, "in all %ld histories of %d events no id can be made below what was told",
+        histories, DEPTH);
 }
 
 static void test_random (void)

@@ -42,19 +42,23 @@ int main (void)
         ok (go (100, 9 * SECOND, 100, 0) == 9 * SECOND - 100 && sure == 0, "what the raw clock counted was missed");
         ok (go (100, 9 * SECOND, 7 * SECOND, 0) == 9 * SECOND - 100 && sure == 7 * SECOND - 100,
             "as much as the wall clock counted, too, is sure");
-        ok (go (SECOND, SECOND, 3600 * SECOND, counts * SECOND) == 0 && go (SECOND, SECOND, -60 * SECOND, counts * SECOND) == 0,
+        ok (go (SECOND, SECOND, 3600 * SECOND, counts * SECOND) == 0
+                && go (SECOND, SECOND, -60 * SECOND, counts * SECOND) == 0,
             "that somebody sets the wall clock says nothing");
         ok (go (600 * SECOND, 10, 600 * SECOND, 0) == 0, "nor does a suspend, which it counts");
-        ok (go (600 * SECOND, SECOND, SECOND, counts * SECOND) == -599 * SECOND, "what it alone has counted is too much");
+        ok (go (600 * SECOND, SECOND, SECOND, counts * SECOND) == -599 * SECOND,
+            "what it alone has counted is too much");
         ok (go (SECOND, SECOND + 5000, SECOND, counts * SECOND) == 0, "a small difference is not judged");
     }
     begin (1);
     int64_t us = go (100, 100, 100, 7 * SECOND);
-    ok (us > 6 * SECOND && us < 8 * SECOND, "what the counter alone has counted was missed, too: %lld us", (long long)us);
+    ok (us > 6 * SECOND && us < 8 * SECOND, "what the counter alone has counted was missed, too: %lld us",
+        (long long)us);
     us = go (100, 7 * SECOND, -3600 * SECOND, 7 * SECOND);
     ok (us > 6 * SECOND && sure > 6 * SECOND && sure <= us, "and what both counted, whatever the wall clock says");
     ok (go (SECOND, SECOND, SECOND, SECOND) == 0 && sure == 0, "once");
     at.ticks = 5;
-    ok (go (SECOND, SECOND, SECOND, 0) == 0 && go (SECOND, SECOND, SECOND, SECOND) == 0, "a counter that was set back says nothing");
+    ok (go (SECOND, SECOND, SECOND, 0) == 0 && go (SECOND, SECOND, SECOND, SECOND) == 0,
+        "a counter that was set back says nothing");
     return done_testing ();
 }

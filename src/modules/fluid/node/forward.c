@@ -294,14 +294,14 @@ static bool deal (struct node *n, struct dealer *d, struct pending *p)
         p->asked -= k;
         d->used += k;
         if (d->used == d->run->n)
-            *d = (struct dealer){d->run + 1, 0};
+            *d = (struct dealer){ d->run + 1, 0 };
     }
     return good;
 }
 
 static void deal_out (struct node *n, uint64_t now_us, struct forward *f, const struct run *run)
 {
-    struct dealer d = {run, 0};
+    struct dealer d = { run, 0 };
     struct pending *p;
 
     while ((p = TAILQ_FIRST (&f->shares))) {

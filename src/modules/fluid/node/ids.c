@@ -76,8 +76,8 @@ uint64_t node_position_ms (const struct node *n, uint64_t now_us)
 
     TAILQ_FOREACH (p, &n->queue.all, link) {
         uint64_t floor_ms = p->asked > 0 ? p->asked_ms : n->cursor_ms; /* they may be overtaken on their way */
-        uint64_t oldest_ms
-            = p->nruns > 0 ? fluid_split (p->run[0].first).timestamp_ms : later_ms (p->arrival_ms, floor_ms);
+        uint64_t oldest_ms = p->nruns > 0 ? fluid_split (p->run[0].first).timestamp_ms
+                                          : later_ms (p->arrival_ms, floor_ms);
 
         if (oldest_ms < ms)
             ms = oldest_ms;
@@ -135,9 +135,9 @@ static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *
     if (got <= 0)
         return 0;
     n->cursor_ms = t_ms;
-    n->last_id = *first + (uint32_t) got - 1;
-    n->stats.ids += (uint64_t) got;
-    return (uint32_t) got;
+    n->last_id = *first + (uint32_t)got - 1;
+    n->stats.ids += (uint64_t)got;
+    return (uint32_t)got;
 }
 
 /* Whether a request may be served at '*now_ms', as to order.  For a child's sake the clock steps forward; a
@@ -458,7 +458,7 @@ void node_block (struct node *n, uint64_t now_us, const struct node_request *req
     }
     uint32_t got = serve_now (n, now_us, req, &first);
     if (got == req->count)
-        n->ops->reply (n->arg, req->cookie, &(struct run){first, got}, 1);
+        n->ops->reply (n->arg, req->cookie, &(struct run){ first, got }, 1);
     else
         enqueue (n, now_us, req, first, got);
 }

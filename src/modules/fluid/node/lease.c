@@ -12,7 +12,7 @@
 #include "modules/fluid/node/private.h"
 
 #define FIRST_STORE_RETRY_US 100000 /* after a store that failed; doubles, up to a twelfth of a lease */
-#define NSENT (sizeof (((struct node *) 0)->sent) / sizeof (((struct node *) 0)->sent[0]))
+#define NSENT (sizeof (((struct node *)0)->sent) / sizeof (((struct node *)0)->sent[0]))
 
 static uint64_t lease_us (const struct node *n)
 {
@@ -25,7 +25,7 @@ static void take (struct node *n, uint64_t now_us, const struct lease_grant *gra
     if (!lessee_take (&n->lessee, now_us, node_now_ms (n, now_us), grant))
         return;
     n->stats.renewals++;
-    n->cur = (struct range){0, 0}; /* looked up anew */
+    n->cur = (struct range){ 0, 0 }; /* looked up anew */
 }
 
 /* --- the root -------------------------------------------------------------------------------- */
@@ -39,7 +39,8 @@ static void watch_store (struct node *n, uint64_t now_us)
     n->store_slow_us = NEVER;
     if (n->store == NODE_STORE_GOOD) {
         n->store = NODE_STORE_SLOW;
-        node_log (n, LOG_WARNING, "the disk is slow: the horizon is not stored yet, and leases end where the last one is");
+        node_log (n, LOG_WARNING,
+                  "the disk is slow: the horizon is not stored yet, and leases end where the last one is");
     }
 }
 
@@ -47,9 +48,9 @@ static void watch_store (struct node *n, uint64_t now_us)
 static uint64_t owed_ms (struct node *n, uint64_t now_us, uint64_t horizon_ms)
 {
     uint64_t now_ms = node_now_ms (n, now_us);
-    int64_t wall_ms = (n->wall_us + (int64_t) (now_us - n->wall_read_us)) / 1000;
+    int64_t wall_ms = (n->wall_us + (int64_t)(now_us - n->wall_read_us)) / 1000;
 
-    return ahead_stored (&n->ahead, now_ms, horizon_ms, (int64_t) now_ms - wall_ms);
+    return ahead_stored (&n->ahead, now_ms, horizon_ms, (int64_t)now_ms - wall_ms);
 }
 
 /* The horizon is raised ahead of need: wake up for that too. */
@@ -120,9 +121,11 @@ static void note_stranger (struct node *n, const struct lease_request *req)
 static void reply (struct node *n, uint64_t now_us, void *cookie, uint64_t received_us, const struct lease_grant *grant,
                    size_t ngrant)
 {
-    struct lease_answer answer = {
-        .grant = grant, .ngrant = ngrant, .has_epoch = n->has_epoch, .epoch_ms = n->epoch_ms,
-        .lease_ms = n->root_lease_ms};
+    struct lease_answer answer = { .grant = grant,
+                                   .ngrant = ngrant,
+                                   .has_epoch = n->has_epoch,
+                                   .epoch_ms = n->epoch_ms,
+                                   .lease_ms = n->root_lease_ms };
 
     if (n->clock.known && !n->doubt) {
         answer.has_time = true;
@@ -142,7 +145,7 @@ static void close_own (struct node *n)
 
     if (!n->lessee.closed)
         lessee_close (&n->lessee, 0, &rest);
-    n->cur = (struct range){0, 0};
+    n->cur = (struct range){ 0, 0 };
     fluid_gen_set_range (&n->gen, 0, 0);
 }
 
@@ -209,7 +212,8 @@ static uint64_t own_due (const struct node *n, uint64_t now_us, uint64_t now_ms)
     uint64_t due_us = lessee_due (&n->lessee, now_us, now_ms);
     bool has_children = n->last_child_us > 0 && now_us - n->last_child_us < lease_us (n);
 
-    if (due_us == NEVER || n->lessee.asking || !has_children || lessee_end (&n->lessee) < now_ms + n->config.lease_ms / 2
+    if (due_us == NEVER || n->lessee.asking || !has_children
+        || lessee_end (&n->lessee) < now_ms + n->config.lease_ms / 2
         || n->lessee.until_us < now_us + lease_us (n) * 3 / 4)
         return due_us;
     uint64_t half_us = now_us + (lessee_end (&n->lessee) - now_ms - n->config.lease_ms / 2) * 1000;
@@ -290,11 +294,12 @@ static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const stru
 {
     if (!answer->has_time || n->sent[tag % NSENT].tag != tag) /* sixteen have gone since */
         return;
-    node_time (n, now_us, &(struct idt_clock_sample){.sent_us = n->sent[tag % NSENT].us,
-                                                        .peer_received_us = answer->received_us,
-                                                        .peer_sent_us = answer->sent_us,
-                                                        .received_us = now_us,
-                                                        .peer_bound_us = answer->bound_us});
+    node_time (n, now_us,
+               &(struct idt_clock_sample){ .sent_us = n->sent[tag % NSENT].us,
+                                           .peer_received_us = answer->received_us,
+                                           .peer_sent_us = answer->sent_us,
+                                           .received_us = now_us,
+                                           .peer_bound_us = answer->bound_us });
 }
 
 void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
@@ -359,7 +364,7 @@ void node_lease_work (struct node *n, uint64_t now_us)
 /* B_REL, B_STOPOPEN: the generator is closed, then the rest given back; the table is closed before its end is told. */
 void node_lease_stop (struct node *n, uint64_t now_us, struct lease_record *last)
 {
-    struct lease_request req = {0};
+    struct lease_request req = { 0 };
     struct lease_back back;
     uint64_t end_ms = n->cursor_ms + 1 > n->lent.hi_ms ? n->cursor_ms + 1 : n->lent.hi_ms;
     bool any = n->owner && lessee_close (&n->lessee, end_ms, &back);

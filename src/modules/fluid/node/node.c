@@ -69,7 +69,7 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
 
     if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) { /* B_NOCHECK, B_NOCHECKLO */
         if (!lessee_range (&n->lessee, now_us, ms, &n->cur))
-            n->cur = (struct range){0, 0};
+            n->cur = (struct range){ 0, 0 };
         fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms);
         if (n->cur.hi_ms == 0)
             return false;
@@ -91,8 +91,7 @@ static enum node_state state_now (struct node *n, uint64_t now_us)
 
 const char *node_state_name (enum node_state state)
 {
-    static const char *const names[] = {
-        [NODE_IDLE] = "idle", [NODE_FENCED] = "fenced", [NODE_ACTIVE] = "active"};
+    static const char *const names[] = { [NODE_IDLE] = "idle", [NODE_FENCED] = "fenced", [NODE_ACTIVE] = "active" };
 
     return names[state];
 }
@@ -102,7 +101,7 @@ static void note_state (struct node *n, uint64_t now_us)
     enum node_state state = state_now (n, now_us);
 
     if (state != n->state)
-        node_log (n, LOG_DEBUG, "generator %u is %s", (unsigned) n->lessee.generator, node_state_name (state));
+        node_log (n, LOG_DEBUG, "generator %u is %s", (unsigned)n->lessee.generator, node_state_name (state));
     n->state = state;
     if (state == NODE_ACTIVE) /* to notice the end of it */
         node_wake_ms (n, now_us, n->cur.hi_ms);
@@ -184,8 +183,10 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
         return;
     node_ids_close_past (n, now_us);
     if (us > 0 && !n->doubt)
-        node_log (n, LOG_WARNING, "the time here was %.3f s behind the parent's: a pause that this host's clocks missed, or "
-                                  "rank 0 went ahead; stepped forward", (double) us / 1e6);
+        node_log (n, LOG_WARNING,
+                  "the time here was %.3f s behind the parent's: a pause that this host's clocks missed, or "
+                  "rank 0 went ahead; stepped forward",
+                  (double)us / 1e6);
     n->doubt = false;
 }
 
@@ -194,11 +195,12 @@ static void log_lost (struct node *n, int64_t off_us)
     const char *what = n->root ? "ids go on" : "no id is made here until the parent's time is known";
 
     if (off_us > 0)
-        node_log (n, LOG_WARNING, "CLOCK_BOOTTIME of this host missed %.3f s, as after a pause of a virtual machine: %s",
-                  (double) off_us / 1e6, what);
+        node_log (n, LOG_WARNING,
+                  "CLOCK_BOOTTIME of this host missed %.3f s, as after a pause of a virtual machine: %s",
+                  (double)off_us / 1e6, what);
     else
         node_log (n, LOG_WARNING, "CLOCK_BOOTTIME of this host jumped %.3f s ahead of all other clocks: %s",
-                  (double) -off_us / 1e6, what);
+                  (double)-off_us / 1e6, what);
 }
 
 /* The root's clock missed 'us', which passed for all others. */
@@ -207,7 +209,7 @@ static void root_step (struct node *n, uint64_t now_us, uint64_t us)
     clock_forward (&n->clock, now_us, clock_read (&n->clock, now_us) + us);
     watermark_stepped (n->watermark, us);
     node_ids_close_past (n, now_us);
-    node_log (n, LOG_NOTICE, "rank 0 stepped %.3f s forward, which its clock had missed", (double) us / 1e6);
+    node_log (n, LOG_NOTICE, "rank 0 stepped %.3f s forward, which its clock had missed", (double)us / 1e6);
 }
 
 void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us, int64_t sure_us)
@@ -216,17 +218,17 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us, int64_t su
         return;
     n->doubt_us = now_us;
     if (off_us > 0 && !n->root)
-        lessee_lost_time (&n->lessee, (uint64_t) off_us);
+        lessee_lost_time (&n->lessee, (uint64_t)off_us);
     if (!n->clock.known)
         return;
     log_lost (n, off_us);
     clock_lost_time (&n->clock, now_us, off_us);
     if (off_us > 0 && n->root)
-        n->missed_us += (uint64_t) (off_us - sure_us);
+        n->missed_us += (uint64_t)(off_us - sure_us);
     n->doubt = !n->root;
-    n->cur = (struct range){0, 0};
+    n->cur = (struct range){ 0, 0 };
     if (n->root && sure_us > 0)
-        root_step (n, now_us, (uint64_t) sure_us);
+        root_step (n, now_us, (uint64_t)sure_us);
     node_tick (n, now_us);
 }
 
@@ -235,9 +237,9 @@ static void make_up (struct node *n, uint64_t now_us)
 {
     uint64_t inst_us = clock_read (&n->clock, now_us);
 
-    if (n->missed_us == 0 || n->wall_us <= (int64_t) (inst_us + WITNESS_GRAIN_US))
+    if (n->missed_us == 0 || n->wall_us <= (int64_t)(inst_us + WITNESS_GRAIN_US))
         return;
-    uint64_t us = (uint64_t) n->wall_us - inst_us;
+    uint64_t us = (uint64_t)n->wall_us - inst_us;
     if (us > n->missed_us)
         us = n->missed_us;
     n->missed_us -= us;
@@ -328,7 +330,7 @@ static uint64_t start_us (int64_t wall_us, uint64_t horizon_ms)
 
     if (us < 1000)
         us = 1000;
-    return wall_us > 0 && (uint64_t) wall_us > us ? (uint64_t) wall_us : us;
+    return wall_us > 0 && (uint64_t)wall_us > us ? (uint64_t)wall_us : us;
 }
 
 /* A root that would be too far ahead waits first: its time is not known yet, so it makes and gives nothing. */
@@ -340,8 +342,9 @@ static void begin_late (struct node *n, uint64_t now_us, const struct lease_reco
     clock_hold (&n->clock, now_us, n->begin_us);
     n->clock.known = wait_ms == 0;
     if (wait_ms > 0)
-        node_log (n, LOG_WARNING, "rank 0 crashed again and again: it waits %llu ms, not to run further ahead of the clock",
-                  (unsigned long long) wait_ms);
+        node_log (n, LOG_WARNING,
+                  "rank 0 crashed again and again: it waits %llu ms, not to run further ahead of the clock",
+                  (unsigned long long)wait_ms);
 }
 
 int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t epoch_ms,
@@ -360,7 +363,7 @@ int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t e
     inst_us = clock_read (&n->clock, now_us);
     if (!(n->watermark = watermark_create (generators, lease_ms, stored, inst_us / 1000)))
         return -1;
-    begin_late (n, now_us, stored, (int64_t) inst_us - wall_inst_us);
+    begin_late (n, now_us, stored, (int64_t)inst_us - wall_inst_us);
     n->root = true;
     n->has_epoch = true;
     n->epoch_ms = epoch_ms;
@@ -373,7 +376,7 @@ void node_stop (struct node *n, uint64_t now_us, struct lease_record *last)
     assert (!n->stopped);
     n->stopped = true;
     node_ids_stop (n);
-    n->cur = (struct range){0, 0}; /* B_REL: closed, before anything is given back */
+    n->cur = (struct range){ 0, 0 }; /* B_REL: closed, before anything is given back */
     fluid_gen_set_range (&n->gen, 0, 0);
     n->deadline_us = NEVER;
     node_watermark_stop (n);
@@ -384,7 +387,7 @@ void node_stop (struct node *n, uint64_t now_us, struct lease_record *last)
 
 static void root_status (const struct node *n, uint64_t now_us, struct node_status *status)
 {
-    int64_t wall_us = n->wall_us + (int64_t) (now_us - n->wall_read_us);
+    int64_t wall_us = n->wall_us + (int64_t)(now_us - n->wall_read_us);
 
     status->horizon_ms = lease_horizon (n->table);
     status->distrusted = lease_is_distrusted (n->table);
@@ -392,21 +395,21 @@ static void root_status (const struct node *n, uint64_t now_us, struct node_stat
     status->their_epoch_ms = n->their_epoch_ms;
     status->their_hi_ms = n->their_hi_ms;
     status->store = n->store;
-    status->ahead_us = n->clock.known ? (int64_t) clock_read (&n->clock, now_us) - wall_us : 0;
+    status->ahead_us = n->clock.known ? (int64_t)clock_read (&n->clock, now_us) - wall_us : 0;
 }
 
 void node_status (const struct node *n, uint64_t now_us, struct node_status *status)
 {
-    *status = (struct node_status){.state = n->owner ? NODE_FENCED : NODE_IDLE,
-                                   .owns_generator = n->owner,
-                                   .generator = n->lessee.generator,
-                                   .time_known = n->clock.known,
-                                   .timestamp_ms = node_now_ms (n, now_us),
-                                   .has_epoch = n->has_epoch,
-                                   .epoch_ms = n->epoch_ms,
-                                   .parent_up = n->parent_up,
-                                   .waiting = n->queue.length,
-                                   .holds_until_ms = lessee_end (&n->lessee)};
+    *status = (struct node_status){ .state = n->owner ? NODE_FENCED : NODE_IDLE,
+                                    .owns_generator = n->owner,
+                                    .generator = n->lessee.generator,
+                                    .time_known = n->clock.known,
+                                    .timestamp_ms = node_now_ms (n, now_us),
+                                    .has_epoch = n->has_epoch,
+                                    .epoch_ms = n->epoch_ms,
+                                    .parent_up = n->parent_up,
+                                    .waiting = n->queue.length,
+                                    .holds_until_ms = lessee_end (&n->lessee) };
     struct range range;
 
     if (n->owner && n->clock.known && !n->doubt && lessee_range (&n->lessee, now_us, status->timestamp_ms, &range)) {
@@ -427,5 +430,5 @@ struct node_stats node_stats (const struct node *n)
 
 void node_stats_clear (struct node *n)
 {
-    n->stats = (struct node_stats){0};
+    n->stats = (struct node_stats){ 0 };
 }

@@ -199,18 +199,18 @@ uint64_t node_deadline (const struct node *n); /* UINT64_MAX: none */
 
 struct node_stats {
     uint64_t requests;
-    uint64_t ids;              /* made here */
+    uint64_t ids; /* made here */
     uint64_t ids_from_above;
-    uint64_t forwards;         /* requests sent up */
-    uint64_t combined;         /* requests that went up with another one */
-    uint64_t forwards_lost;    /* sent up, and no use: error, late, not needed any more */
-    uint64_t stalls;           /* requests that waited */
+    uint64_t forwards;      /* requests sent up */
+    uint64_t combined;      /* requests that went up with another one */
+    uint64_t forwards_lost; /* sent up, and no use: error, late, not needed any more */
+    uint64_t stalls;        /* requests that waited */
     uint64_t longest_stall_us;
-    uint64_t refused;          /* EAGAIN */
-    uint64_t unreachable;      /* EHOSTUNREACH */
-    uint64_t renewals;         /* ranges taken */
-    uint64_t lease_messages;   /* lease requests sent up, or at the root taken */
-    uint64_t stores;           /* rank 0 */
+    uint64_t refused;        /* EAGAIN */
+    uint64_t unreachable;    /* EHOSTUNREACH */
+    uint64_t renewals;       /* ranges taken */
+    uint64_t lease_messages; /* lease requests sent up, or at the root taken */
+    uint64_t stores;         /* rank 0 */
     uint64_t store_failures;
 };
 

@@ -56,7 +56,7 @@ struct world {
 static void reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
 {
     struct world *w = arg;
-    struct record *r = &w->req[(size_t) cookie];
+    struct record *r = &w->req[(size_t)cookie];
 
     r->answers++;
     r->nruns = nruns;
@@ -74,8 +74,8 @@ static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
 {
     struct world *w = arg;
 
-    w->req[(size_t) cookie].answers++;
-    w->req[(size_t) cookie].errnum = errnum;
+    w->req[(size_t)cookie].answers++;
+    w->req[(size_t)cookie].errnum = errnum;
 }
 
 static int forward_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
@@ -91,7 +91,7 @@ static int forward_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
 
 static void cancel_cb (void *arg)
 {
-    ((struct world *) arg)->cancels++;
+    ((struct world *)arg)->cancels++;
 }
 
 static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
@@ -138,29 +138,30 @@ static void report_up_cb (void *arg, const struct report *report)
 
 static void log_cb (void *arg, int level, const char *text)
 {
-    ((struct world *) arg)->logs++;
+    ((struct world *)arg)->logs++;
 }
 
-static const struct node_ops ops = {reply_cb, fail_cb, forward_cb, cancel_cb, lease_up_cb, lease_reply_cb, store_cb, report_up_cb, log_cb};
+static const struct node_ops ops = { reply_cb,       fail_cb,  forward_cb,   cancel_cb, lease_up_cb,
+                                     lease_reply_cb, store_cb, report_up_cb, log_cb };
 
 static void create (struct world *w, uint32_t rank)
 {
-    struct node_config config = {.rank = rank,
-                                 .max_generators = 10,
-                                 .incarnation = UUID,
-                                 .lease_ms = 60000,
-                                 .max_backlog_ms = 2000,
-                                 .forward_timeout_ms = 5000,
-                                 .max_waiting = 100};
+    struct node_config config = { .rank = rank,
+                                  .max_generators = 10,
+                                  .incarnation = UUID,
+                                  .lease_ms = 60000,
+                                  .max_backlog_ms = 2000,
+                                  .forward_timeout_ms = 5000,
+                                  .max_waiting = 100 };
 
-    *w = (struct world){.n = node_create (&config, &ops, w)};
+    *w = (struct world){ .n = node_create (&config, &ops, w) };
 }
 
 /* A root at instance time 10 s, its horizon stored. */
 static void create_root (struct world *w)
 {
     create (w, 0);
-    node_start_root (w->n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){0});
+    node_start_root (w->n, T0, (int64_t)(110 * SECOND), 100000, &(struct lease_record){ 0 });
     node_stored (w->n, T0, w->horizon_ms);
 }
 
@@ -168,18 +169,17 @@ static void create_root (struct world *w)
 static void tell_time (struct world *w, uint64_t at_us, uint64_t inst_us)
 {
     node_sample (w->n, at_us,
-                 &(struct idt_clock_sample){.sent_us = at_us,
-                                            .peer_received_us = inst_us,
-                                            .peer_sent_us = inst_us,
-                                            .received_us = at_us});
+                 &(struct idt_clock_sample){
+                     .sent_us = at_us, .peer_received_us = inst_us, .peer_sent_us = inst_us, .received_us = at_us });
 }
 
 /* Give what the last lease request wanted first. */
 static void give (struct world *w, uint64_t at_us, uint64_t lo_ms, uint64_t hi_ms)
 {
     struct lease_grant g = {
-        .generator = w->want[0].generator, .number = w->want[0].number, .lo_ms = lo_ms, .hi_ms = hi_ms};
-    struct lease_answer answer = {.grant = &g, .ngrant = 1};
+        .generator = w->want[0].generator, .number = w->want[0].number, .lo_ms = lo_ms, .hi_ms = hi_ms
+    };
+    struct lease_answer answer = { .grant = &g, .ngrant = 1 };
 
     memcpy (g.incarnation, w->want[0].incarnation, sizeof (g.incarnation));
     node_lease_answered (w->n, at_us, w->lease_tag, &answer);
@@ -196,7 +196,7 @@ static void create_active (struct world *w)
 
 static struct lease_record stop (struct world *w, uint64_t at_us)
 {
-    struct lease_record last = {0};
+    struct lease_record last = { 0 };
 
     node_stop (w->n, at_us, &last);
     return last;
@@ -208,15 +208,16 @@ static void destroy (struct world *w, uint64_t at_us)
     node_destroy (w->n);
 }
 
-static struct record *request (struct world *w, uint64_t at_us, size_t cookie, uint32_t count, fluid_t after, bool broker)
+static struct record *request (struct world *w, uint64_t at_us, size_t cookie, uint32_t count, fluid_t after,
+                               bool broker)
 {
-    node_block (w->n, at_us, &(struct node_request){(void *) cookie, count, after, broker, NULL});
+    node_block (w->n, at_us, &(struct node_request){ (void *)cookie, count, after, broker, NULL });
     return &w->req[cookie];
 }
 
 static struct record *request_of (struct world *w, uint64_t at_us, size_t cookie, const char *asker, uint32_t count)
 {
-    node_block (w->n, at_us, &(struct node_request){(void *) cookie, count, 0, false, asker});
+    node_block (w->n, at_us, &(struct node_request){ (void *)cookie, count, 0, false, asker });
     return &w->req[cookie];
 }
 
@@ -237,7 +238,7 @@ static fluid_t make_id (uint64_t ms, uint32_t generator, uint32_t sequence)
 {
     fluid_t id = 0;
 
-    fluid_join (&(struct fluid_fields){ms, generator, sequence}, &id);
+    fluid_join (&(struct fluid_fields){ ms, generator, sequence }, &id);
     return id;
 }
 
@@ -317,13 +318,13 @@ static void test_fence (void)
     ok (r->answers == 0 && w.forwards == 1 && w.count == 1024 && w.after == make_id (69000, 3, 1023),
         "a node that was stopped until the lease is over uses none of it: it forwards the rest");
     ok (state (&w, T0 + 60 * SECOND) == NODE_FENCED, "it is fenced");
-    node_forwarded (w.n, T0 + 60 * SECOND, w.tag, &(struct run){make_id (70001, 0, 0), 1024}, 1);
+    node_forwarded (w.n, T0 + 60 * SECOND, w.tag, &(struct run){ make_id (70001, 0, 0), 1024 }, 1);
     ok (r->ids == 2048 && r->sound && r->last == make_id (70001, 0, 1023), "the request is completed from above");
     r = request (&w, T0 + 60 * SECOND, 2, 1, 0, false);
     give (&w, T0 + 60 * SECOND + 10, 70000, 130000);
     ok (w.forwards == 2 && r->answers == 1 && r->first == make_id (70001, 3, 0),
         "when a new lease comes what was sent up is made here, above all that was answered");
-    node_forwarded (w.n, T0 + 60 * SECOND + 20, w.tag, &(struct run){make_id (70002, 0, 0), 1}, 1);
+    node_forwarded (w.n, T0 + 60 * SECOND + 20, w.tag, &(struct run){ make_id (70002, 0, 0), 1 }, 1);
     ok (r->answers == 1 && r->ids == 1, "the answer that comes too late is not used");
     destroy (&w, T0 + 61 * SECOND);
 
@@ -372,9 +373,11 @@ static void test_order (void)
     r = request (&w, T0 + 505 * MS, 8, 1, make_id (20000, 9, 0), true);
     node_tick (w.n, node_deadline (w.n));
     node_status (w.n, T0 + 507 * MS, &status);
-    ok (r->first == make_id (20001, 3, 0) && status.timestamp_ms >= 20000, "for a broker's 'after' the clock steps forward");
+    ok (r->first == make_id (20001, 3, 0) && status.timestamp_ms >= 20000,
+        "for a broker's 'after' the clock steps forward");
     r = request (&w, T0 + 508 * MS, 9, 1, make_id (80000, 9, 0), true);
-    ok (r->answers == 0 && w.forwards == 1 && w.after == make_id (80000, 9, 0), "where that leaves the lease it is forwarded");
+    ok (r->answers == 0 && w.forwards == 1 && w.after == make_id (80000, 9, 0),
+        "where that leaves the lease it is forwarded");
     destroy (&w, T0 + SECOND);
 }
 
@@ -391,7 +394,8 @@ static void test_turns (void)
     create_active (&w);
     for (size_t i = 10; i < 40; i++)
         request_of (&w, T0, i, GREEDY, 65536);
-    ok (request_of (&w, T0 + 10, 1, MODEST, 100)->answers == 0, "a millisecond that was used up before is used up for all");
+    ok (request_of (&w, T0 + 10, 1, MODEST, 100)->answers == 0,
+        "a millisecond that was used up before is used up for all");
     node_tick (w.n, T0 + MS);
     node_tick (w.n, T0 + 2 * MS);
     ok (w.req[1].ids == 100, "then each has his turn");
@@ -438,7 +442,7 @@ static void answer_forward (struct world *w, uint64_t at_us, uint64_t ms)
     size_t k = 0;
 
     for (; left > 0; k++, left -= run[k - 1].n)
-        run[k] = (struct run){make_id (ms + k, 0, 0), left < 1024 ? left : 1024};
+        run[k] = (struct run){ make_id (ms + k, 0, 0), left < 1024 ? left : 1024 };
     node_forwarded (w->n, at_us, w->tag, run, k);
 }
 
@@ -458,7 +462,8 @@ static void test_turns_up (void)
     answer_forward (&w, T0, 9000);
     ok (w.forwards == 2 && w.count == 16384 + 16384 + 5, "up, too, each asks for a turn");
     answer_forward (&w, T0 + MS, 10000);
-    ok (w.req[3].ids == 5 && w.req[1].answers == 0 && w.count == 16384 + 3616 + 5, "who asked for more goes on in the next");
+    ok (w.req[3].ids == 5 && w.req[1].answers == 0 && w.count == 16384 + 3616 + 5,
+        "who asked for more goes on in the next");
     answer_forward (&w, T0 + 2 * MS, 10100);
     ok (w.req[1].ids == 20000 && w.req[1].sound && w.req[2].ids == 5 && w.req[2].first > w.req[1].last
             && w.req[11].answers == 0,
@@ -474,7 +479,8 @@ static void test_turns_up (void)
 
     create (&w, 12);
     node_parent (w.n, T0, true);
-    ok (request_of (&w, T0, 1, MODEST, 65536)->answers == 0 && w.count == 65536, "a request that is alone goes as a whole");
+    ok (request_of (&w, T0, 1, MODEST, 65536)->answers == 0 && w.count == 65536,
+        "a request that is alone goes as a whole");
     destroy (&w, T0);
 }
 
@@ -517,11 +523,12 @@ static void test_newcomers_up (void)
     request_of (&w, T0, 6, CHILD, 65);
     ok (w.forwards == 2, "others wait while newcomers are under way");
     answer_tag (&w, T0 + MS, w.tag, 3, 10001);
-    ok (w.req[3].ids == 3 && w.req[3].first == make_id (10001, 0, 0) && w.forwards == 3 && w.count == 62 && w.req[1].answers == 0
-            && w.after == make_id (10001, 0, 2),
+    ok (w.req[3].ids == 3 && w.req[3].first == make_id (10001, 0, 0) && w.forwards == 3 && w.count == 62
+            && w.req[1].answers == 0 && w.after == make_id (10001, 0, 2),
         "then they go as one, above what was answered; who asks for more goes not");
     answer_tag (&w, T0 + 2 * MS, w.tag, 62, 10002);
-    ok (w.req[4].ids == 2 && w.req[5].ids == 60 && w.req[6].answers == 0 && w.forwards == 3, "and nobody is left to go");
+    ok (w.req[4].ids == 2 && w.req[5].ids == 60 && w.req[6].answers == 0 && w.forwards == 3,
+        "and nobody is left to go");
     request_of (&w, T0 + 2 * MS, 7, MODEST, 1);
     ok (w.forwards == 4 && w.count == 1 && w.after > w.req[4].last, "but for a newcomer");
     uint32_t few = w.tag;
@@ -545,11 +552,11 @@ static void test_newcomers_gone (void)
     uint32_t tag = w.tag;
     request_of (&w, T0, 2, MODEST, 1);
     request_of (&w, T0, 3, CHILD, 1);
-    node_cancel (w.n, T0, is_cookie_cb, (void *) 2);
+    node_cancel (w.n, T0, is_cookie_cb, (void *)2);
     ok (w.cancels == 0 && w.forwards == 3 && w.count == 1 && w.tag != tag, "a newcomer that goes takes nobody along");
     answer_tag (&w, T0 + MS, w.tag - 1, 1, 10001);
     ok (w.req[3].answers == 0, "and his ids are nobody's");
-    node_cancel (w.n, T0, is_cookie_cb, (void *) 1);
+    node_cancel (w.n, T0, is_cookie_cb, (void *)1);
     ok (w.cancels == 1 && w.forwards == 4 && w.count == 1, "where all is cancelled, newcomers ask again");
     node_forward_failed (w.n, T0 + MS, w.tag, EHOSTUNREACH);
     ok (w.req[3].answers == 0 && w.forwards == 4, "a failed one waits a little");
@@ -562,17 +569,20 @@ static void test_newcomers_gone (void)
 static void test_combine (void)
 {
     struct world w;
-    struct run run[3] = {{make_id (10000, 1, 1000), 24}, {make_id (10001, 1, 0), 1024}, {make_id (10002, 1, 0), 7}};
+    struct run run[3] = { { make_id (10000, 1, 1000), 24 },
+                          { make_id (10001, 1, 0), 1024 },
+                          { make_id (10002, 1, 0), 7 } };
 
     create_idle (&w);
     ok (state (&w, T0) == NODE_IDLE && w.lease_ups == 0, "a rank without a generator is idle and asks for no lease");
     request (&w, T0, 1, 70, make_id (9000, 7, 7), true);
-    ok (w.forwards == 1 && w.count == 70 && w.after == make_id (9000, 7, 7), "it forwards, with what the answer must be above");
+    ok (w.forwards == 1 && w.count == 70 && w.after == make_id (9000, 7, 7),
+        "it forwards, with what the answer must be above");
     request (&w, T0 + 1, 2, 20, 0, false);
     request (&w, T0 + 2, 3, 1000, make_id (9999, 2, 0), true);
     request (&w, T0 + 3, 4, 35, 0, false);
     ok (w.forwards == 1, "while one is under way the others wait");
-    node_forwarded (w.n, T0 + MS, w.tag, &(struct run){make_id (10000, 0, 0), 70}, 1);
+    node_forwarded (w.n, T0 + MS, w.tag, &(struct run){ make_id (10000, 0, 0), 70 }, 1);
     ok (w.req[1].ids == 70 && w.forwards == 2 && w.count == 1055 && w.after == make_id (10000, 0, 69),
         "then they go as one, to be above all that were answered and all that each one named");
     node_forwarded (w.n, T0 + 2 * MS, w.tag, run, 3);
@@ -581,12 +591,14 @@ static void test_combine (void)
             && w.req[4].ids == 35 && w.req[4].last == run[2].first + 6 && w.req[4].sound,
         "the answer is dealt out by turns, and to each in order of arrival");
     node_forwarded (w.n, T0 + 3 * MS, w.tag, run, 3);
-    ok (w.req[2].answers == 1 && w.req[3].answers == 1 && w.req[4].answers == 1, "an answer that comes again is ignored");
+    ok (w.req[2].answers == 1 && w.req[3].answers == 1 && w.req[4].answers == 1,
+        "an answer that comes again is ignored");
 
     for (size_t i = 10; i < 14; i++)
         request (&w, T0 + 4 * MS, i, 30000, 0, true);
     node_forward_failed (w.n, T0 + 5 * MS, w.tag, ENOSYS);
-    ok (w.forwards == 3 && w.req[10].answers == 0 && node_deadline (w.n) > T0 + 5 * MS, "after an error it waits a little");
+    ok (w.forwards == 3 && w.req[10].answers == 0 && node_deadline (w.n) > T0 + 5 * MS,
+        "after an error it waits a little");
     node_tick (w.n, node_deadline (w.n));
     ok (w.forwards == 4 && w.count == 60000, "and asks again, at most 65536 ids at a time");
     node_forward_failed (w.n, T0 + 90 * MS, w.tag, EOVERFLOW);
@@ -598,12 +610,13 @@ static void test_combine (void)
 static void test_bad_answers (void)
 {
     struct world w;
-    struct run too_few = {make_id (10000, 0, 0), 1}, below = {make_id (8999, 0, 0), 2}, wide = {make_id (10000, 0, 1023), 2};
-    struct run twice[2] = {{make_id (10000, 0, 1), 1}, {make_id (10000, 0, 1), 1}};
+    struct run too_few = { make_id (10000, 0, 0), 1 }, below = { make_id (8999, 0, 0), 2 },
+               wide = { make_id (10000, 0, 1023), 2 };
+    struct run twice[2] = { { make_id (10000, 0, 1), 1 }, { make_id (10000, 0, 1), 1 } };
     const struct {
         const struct run *run;
         size_t nruns;
-    } bad[] = {{&too_few, 1}, {&below, 1}, {&wide, 1}, {twice, 2}, {NULL, 0}};
+    } bad[] = { { &too_few, 1 }, { &below, 1 }, { &wide, 1 }, { twice, 2 }, { NULL, 0 } };
     int refused = 0;
 
     create_idle (&w);
@@ -625,22 +638,22 @@ static void test_trouble (void)
     node_parent (w.n, T0 + SECOND, false);
     request (&w, T0 + SECOND, 2, 6, 0, false);
     ok (w.req[1].answers == 0 && w.forwards == 1, "without a parent requests wait");
-    node_forwarded (w.n, T0 + SECOND, w.tag, &(struct run){make_id (10000, 0, 0), 5}, 1);
+    node_forwarded (w.n, T0 + SECOND, w.tag, &(struct run){ make_id (10000, 0, 0), 5 }, 1);
     ok (w.req[1].answers == 0, "an answer of the old one counts no more");
     node_parent (w.n, T0 + 2 * SECOND, true);
     ok (w.forwards == 2 && w.count == 11, "to the new parent they are sent again");
-    node_forwarded (w.n, T0 + 2 * SECOND, w.tag - 1, &(struct run){make_id (10000, 0, 0), 5}, 1);
+    node_forwarded (w.n, T0 + 2 * SECOND, w.tag - 1, &(struct run){ make_id (10000, 0, 0), 5 }, 1);
     ok (w.req[1].answers == 0, "and an answer of the old one that comes now is not taken for theirs");
     node_tick (w.n, T0 + 5 * SECOND);
     ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].answers == 0, "a request fails after fluid.forward-timeout");
-    node_forwarded (w.n, T0 + 5 * SECOND, w.tag, &(struct run){make_id (15000, 0, 0), 11}, 1);
+    node_forwarded (w.n, T0 + 5 * SECOND, w.tag, &(struct run){ make_id (15000, 0, 0), 11 }, 1);
     ok (w.req[1].answers == 1 && w.req[2].first == make_id (15000, 0, 5), "its share of a late answer is skipped");
 
     request (&w, T0 + 6 * SECOND, 3, 5, 0, false);
     request (&w, T0 + 6 * SECOND, 4, 5, 0, false);
-    node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *) 3);
-    node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *) 4);
-    node_forwarded (w.n, T0 + 6 * SECOND, w.tag, &(struct run){make_id (16000, 0, 0), 5}, 1);
+    node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *)3);
+    node_cancel (w.n, T0 + 6 * SECOND, is_cookie_cb, (void *)4);
+    node_forwarded (w.n, T0 + 6 * SECOND, w.tag, &(struct run){ make_id (16000, 0, 0), 5 }, 1);
     ok (w.req[3].answers == 0 && w.req[4].answers == 0, "requests of a client that went are not answered");
     ok (w.cancels == 2, "and the parent is told that they are not wanted any more");
 
@@ -677,7 +690,7 @@ static void test_far_after (void)
     ok (w.forwards == 1 && w.count == 7 && w.after == 0, "while others go");
     tell_time (&w, T0 + SECOND, 10 * SECOND);
     ok (w.req[1].errnum == EAGAIN, "it is judged as soon as that is known");
-    node_forwarded (w.n, T0 + SECOND, w.tag, &(struct run){make_id (10000, 0, 0), 7}, 1);
+    node_forwarded (w.n, T0 + SECOND, w.tag, &(struct run){ make_id (10000, 0, 0), 7 }, 1);
     node_tick (w.n, T0 + 1501 * MS);
     ok (w.forwards == 2 && w.count == 1 && w.after == near, "what is near goes when its time has come");
     destroy (&w, T0 + 2 * SECOND);
@@ -685,7 +698,8 @@ static void test_far_after (void)
     create (&w, 12);
     node_parent (w.n, T0, true);
     request (&w, T0, 1, 1, far, false);
-    ok (node_deadline (w.n) <= T0 + 5 * SECOND, "a request that waits for the time is waited for no longer than others");
+    ok (node_deadline (w.n) <= T0 + 5 * SECOND,
+        "a request that waits for the time is waited for no longer than others");
     node_tick (w.n, T0 + 5 * SECOND);
     ok (w.req[1].errnum == EHOSTUNREACH, "and then it fails");
     destroy (&w, T0 + 6 * SECOND);
@@ -705,12 +719,13 @@ static void test_far_after (void)
 
 /* --- the root and its leases ------------------------------------------------------------------------ */
 
-static void ask_lease (struct world *w, uint64_t at_us, uint32_t generator, uint64_t number, uint64_t have, int64_t epoch)
+static void ask_lease (struct world *w, uint64_t at_us, uint32_t generator, uint64_t number, uint64_t have,
+                       int64_t epoch)
 {
-    struct lease_want want = {.generator = generator, .incarnation = CHILD, .number = number, .have_hi_ms = have};
-    struct lease_request req = {.want = &want, .nwant = 1, .has_epoch = epoch != 0, .epoch_ms = epoch};
+    struct lease_want want = { .generator = generator, .incarnation = CHILD, .number = number, .have_hi_ms = have };
+    struct lease_request req = { .want = &want, .nwant = 1, .has_epoch = epoch != 0, .epoch_ms = epoch };
 
-    node_lease_request (w->n, at_us, (void *) 1, &req);
+    node_lease_request (w->n, at_us, (void *)1, &req);
 }
 
 static void test_root (void)
@@ -720,12 +735,14 @@ static void test_root (void)
     struct node_status status;
 
     create (&w, 0);
-    ok (node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){0}) == 0 && w.stores == 1 && w.horizon_ms == 130000,
+    ok (node_start_root (w.n, T0, (int64_t)(110 * SECOND), 100000, &(struct lease_record){ 0 }) == 0 && w.stores == 1
+            && w.horizon_ms == 130000,
         "the root starts at the wall clock since the epoch, and first has two leases stored");
     r = request (&w, T0, 1, 3, 0, false);
     request (&w, T0, 2, 3, 0, true);
     ask_lease (&w, T0, 5, 1, 0, 0);
-    ok (r->answers == 0 && w.lease_replies == 1 && w.answer.ngrant == 0, "until that is durable it gives nothing, not to itself either");
+    ok (r->answers == 0 && w.lease_replies == 1 && w.answer.ngrant == 0,
+        "until that is durable it gives nothing, not to itself either");
     node_store_failed (w.n, T0 + MS);
     node_tick (w.n, T0 + 100 * MS);
     ok (w.stores == 1, "when the disk fails it waits");
@@ -767,7 +784,7 @@ static void test_root (void)
 static void create_root_at (struct world *w, uint64_t ms, struct lease_record record)
 {
     create (w, 0);
-    node_start_root (w->n, T0, (int64_t) ((100000 + ms) * MS), 100000, &record);
+    node_start_root (w->n, T0, (int64_t)((100000 + ms) * MS), 100000, &record);
     if (w->stores > 0)
         node_stored (w->n, T0, w->horizon_ms);
 }
@@ -778,7 +795,7 @@ static void test_end_of_time (void)
     uint64_t at = T0 + 90 * SECOND, ms = 0;
     struct world w;
 
-    create_root_at (&w, end - 90000, (struct lease_record){.horizon_ms = end - 100000});
+    create_root_at (&w, end - 90000, (struct lease_record){ .horizon_ms = end - 100000 });
     ok (w.horizon_ms == end, "the root stores no horizon above the end of time");
     node_tick (w.n, at - 30 * SECOND);
     ok (ms_of (request (&w, at - MS, 1, 1, 0, false)->first) == end - 1, "ids are made in the last millisecond");
@@ -799,10 +816,10 @@ static void test_end_of_time (void)
     create_root_at (&w, end + 5000, last);
     ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW && w.stores == 0, "who starts after it makes nothing");
     destroy (&w, T0 + SECOND);
-    create_root_at (&w, end - 10000, (struct lease_record){.horizon_ms = end});
+    create_root_at (&w, end - 10000, (struct lease_record){ .horizon_ms = end });
     ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "nor who crashed less than two leases before");
     destroy (&w, T0 + SECOND);
-    create_root_at (&w, end - 10000, (struct lease_record){.horizon_ms = end - 10050});
+    create_root_at (&w, end - 10000, (struct lease_record){ .horizon_ms = end - 10050 });
     request (&w, T0, 1, 1, 0, false);
     last = stop (&w, T0 + SECOND);
     ok (w.req[1].ids == 1 && last.horizon_ms < end - 9000, "who stops in order does not lose that");
@@ -824,41 +841,43 @@ static void test_pause (void)
     create_active (&w);
     r = request (&w, T0 + SECOND, 1, 3, 0, false);
     ok (ms_of (r->first) == 11000, "a node makes ids");
-    node_lost_time (w.n, T0 + 2 * SECOND, (int64_t) (9 * SECOND), 0);
-    ok (state (&w, T0 + 2 * SECOND) == NODE_FENCED && w.logs > 0 && !node_clock (w.n, T0 + 2 * SECOND, &inst_us, &bound_us),
+    node_lost_time (w.n, T0 + 2 * SECOND, (int64_t)(9 * SECOND), 0);
+    ok (state (&w, T0 + 2 * SECOND) == NODE_FENCED && w.logs > 0
+            && !node_clock (w.n, T0 + 2 * SECOND, &inst_us, &bound_us),
         "when its clock missed time it says so, makes none, and tells nobody the time");
     r = request (&w, T0 + 2 * SECOND, 2, 3, 0, false);
     ok (r->answers == 0 && w.forwards == 1 && w.count == 3, "what is asked then goes up");
     tell_time (&w, T0 + 2 * SECOND - 1, 12 * SECOND);
     ok (r->answers == 0, "a time that was asked for before is none");
     tell_time (&w, T0 + 2 * SECOND + 500 * MS, 21 * SECOND);
-    ok (r->answers == 1 && ms_of (r->first) >= 21000, "when the parent's time is known it goes on, and fills nothing that passed");
+    ok (r->answers == 1 && ms_of (r->first) >= 21000,
+        "when the parent's time is known it goes on, and fills nothing that passed");
     tell_time (&w, T0 + 3 * SECOND, 30 * SECOND);
     r = request (&w, T0 + 3 * SECOND, 3, 1, 0, false);
     ok (ms_of (r->first) >= 30000 && w.logs > 1, "a time that its own clock knows nothing of is told, too");
-    node_lost_time (w.n, T0 + 63 * SECOND, -(int64_t) (59 * SECOND), 0);
+    node_lost_time (w.n, T0 + 63 * SECOND, -(int64_t)(59 * SECOND), 0);
     tell_time (&w, T0 + 63 * SECOND, 31 * SECOND);
     r = request (&w, T0 + 63 * SECOND, 4, 1, 0, false);
     ok (r->answers == 1 && ms_of (r->first) == 31000, "a jump ahead is not taken for time");
     destroy (&w, T0 + 64 * SECOND);
 
     create_root (&w);
-    node_lost_time (w.n, T0 + SECOND, (int64_t) (9 * SECOND), 0);
+    node_lost_time (w.n, T0 + SECOND, (int64_t)(9 * SECOND), 0);
     r = request (&w, T0 + SECOND, 1, 1, 0, false);
     ok (ms_of (r->first) == 11000, "rank 0 goes on");
-    node_wall (w.n, T0 + SECOND, (int64_t) (111 * SECOND));
+    node_wall (w.n, T0 + SECOND, (int64_t)(111 * SECOND));
     r = request (&w, T0 + SECOND, 2, 1, 0, false);
     ok (ms_of (r->first) == 11000, "without a step while the wall clock has missed it, too");
-    node_wall (w.n, T0 + 2 * SECOND, (int64_t) (121 * SECOND));
+    node_wall (w.n, T0 + 2 * SECOND, (int64_t)(121 * SECOND));
     r = request (&w, T0 + 2 * SECOND, 3, 1, 0, false);
     ok (ms_of (r->first) == 21000, "and steps by what that confirms");
-    node_wall (w.n, T0 + 3 * SECOND, (int64_t) (500 * SECOND));
+    node_wall (w.n, T0 + 3 * SECOND, (int64_t)(500 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 4, 1, 0, false);
     ok (ms_of (r->first) == 22000, "never further");
-    node_lost_time (w.n, T0 + 3 * SECOND, (int64_t) (9 * SECOND), (int64_t) (4 * SECOND));
+    node_lost_time (w.n, T0 + 3 * SECOND, (int64_t)(9 * SECOND), (int64_t)(4 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 5, 1, 0, false);
     ok (ms_of (r->first) == 26000, "by what two clocks agree on it steps at once");
-    node_wall (w.n, T0 + 3 * SECOND, (int64_t) (500 * SECOND));
+    node_wall (w.n, T0 + 3 * SECOND, (int64_t)(500 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 6, 1, 0, false);
     ok (ms_of (r->first) == 31000, "and by the rest later");
     destroy (&w, T0 + 4 * SECOND);
@@ -910,7 +929,7 @@ static void test_reload (void)
         node_remember (w.n, past, size);
         if (!same)
             last.horizon_ms++; /* somebody else was root meanwhile */
-        node_start_root (w.n, T0 + 2 * SECOND, (int64_t) (112 * SECOND), 100000, &last);
+        node_start_root (w.n, T0 + 2 * SECOND, (int64_t)(112 * SECOND), 100000, &last);
         node_stored (w.n, T0 + 2 * SECOND, w.horizon_ms);
         struct record *r = request (&w, T0 + 2 * SECOND, 1, 1, 0, false);
         if (same)
@@ -941,13 +960,14 @@ static void test_reload_twice (void)
         node_destroy (w.n);
         create (&w, 0);
         node_remember (w.n, past, size);
-        node_start_root (w.n, T0 + SECOND, (int64_t) (111 * SECOND), 100000, &last);
+        node_start_root (w.n, T0 + SECOND, (int64_t)(111 * SECOND), 100000, &last);
         free (past);
     }
     node_stored (w.n, T0 + SECOND + 5 * MS, w.horizon_ms);
     struct node_status s;
     node_status (w.n, T0 + SECOND + 5 * MS, &s);
-    ok (s.state == NODE_ACTIVE && s.lo_ms > used_ms, "rank 0 that was loaded anew twice holds nothing that was used before");
+    ok (s.state == NODE_ACTIVE && s.lo_ms > used_ms,
+        "rank 0 that was loaded anew twice holds nothing that was used before");
     destroy (&w, T0 + 2 * SECOND);
 }
 
@@ -971,12 +991,12 @@ static void test_reload_ahead (void)
     node_destroy (w.n);
     create (&w, 0);
     node_remember (w.n, past, size);
-    node_start_root (w.n, T0 + 32 * SECOND, (int64_t) (142 * SECOND), 100000, &last);
+    node_start_root (w.n, T0 + 32 * SECOND, (int64_t)(142 * SECOND), 100000, &last);
     free (past);
     node_stored (w.n, T0 + 32 * SECOND, w.horizon_ms);
     struct record *r = request (&w, T0 + 32 * SECOND, 1, 1, 0, false);
     ok (r->ids == 1 && ms_of (r->first) == 42000, "loaded anew it goes on at its time (%llu)",
-        r->ids == 1 ? (unsigned long long) ms_of (r->first) : 0);
+        r->ids == 1 ? (unsigned long long)ms_of (r->first) : 0);
     ok (node_lend (w.n, T0 + 32 * SECOND, UUID, &after) < 0 || after.lo_ms >= before.hi_ms, "and lends nothing twice");
     destroy (&w, T0 + 33 * SECOND);
 }
@@ -986,18 +1006,18 @@ static void test_restart (void)
     struct world w;
 
     create (&w, 0);
-    node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){.horizon_ms = 50000});
+    node_start_root (w.n, T0, (int64_t)(110 * SECOND), 100000, &(struct lease_record){ .horizon_ms = 50000 });
     ok (w.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock goes on there");
     node_stored (w.n, T0, w.horizon_ms);
     ask_lease (&w, T0, 5, 1, 0, 0);
     ok (w.grant[0].lo_ms == 50000 && w.grant[0].hi_ms == 110000, "giving nothing below it");
     ok (request (&w, T0, 1, 1, 0, false)->first == make_id (50000, 0, 0), "at once");
-    node_wall (w.n, T0, (int64_t) (110 * SECOND));
+    node_wall (w.n, T0, (int64_t)(110 * SECOND));
     ok (ms_of (request (&w, T0 + 10 * SECOND, 2, 1, 0, false)->first) == 59995, "while it is slewed back to it");
     destroy (&w, T0 + 10 * SECOND);
 
     create (&w, 0);
-    node_start_root (w.n, T0, (int64_t) (90 * SECOND), 100000, &(struct lease_record){0});
+    node_start_root (w.n, T0, (int64_t)(90 * SECOND), 100000, &(struct lease_record){ 0 });
     ok (w.horizon_ms == 120001, "a wall clock before the epoch counts as the epoch");
     destroy (&w, T0);
 }
@@ -1005,12 +1025,12 @@ static void test_restart (void)
 static void test_stop (void)
 {
     struct world w;
-    struct lease_back back = {.generator = 5, .incarnation = CHILD, .end_ms = 12000};
+    struct lease_back back = { .generator = 5, .incarnation = CHILD, .end_ms = 12000 };
 
     create_root (&w);
     request (&w, T0 + 500 * MS, 1, 1, 0, false);
     ask_lease (&w, T0, 5, 1, 0, 0);
-    node_lease_request (w.n, T0 + SECOND, (void *) 1, &(struct lease_request){.back = &back, .nback = 1});
+    node_lease_request (w.n, T0 + SECOND, (void *)1, &(struct lease_request){ .back = &back, .nback = 1 });
     ok (stop (&w, T0 + SECOND).horizon_ms == 12000, "a clean stop stores the end of all that may be in use");
     ask_lease (&w, T0 + SECOND, 5, 2, 0, 0);
     ok (w.answer.ngrant == 0, "nothing is given afterwards");
@@ -1040,7 +1060,7 @@ static bool lends (struct world *w, uint64_t at_us, const char *borrower, uint64
     if (node_lend (w->n, at_us, borrower, &loan) < 0)
         return lo_ms == hi_ms;
     if (loan.lo_ms != lo_ms || loan.hi_ms != hi_ms)
-        diag ("[%d, %d)", (int) loan.lo_ms, (int) loan.hi_ms);
+        diag ("[%d, %d)", (int)loan.lo_ms, (int)loan.hi_ms);
     return loan.lo_ms == lo_ms && loan.hi_ms == hi_ms;
 }
 
@@ -1057,7 +1077,7 @@ static void test_lend (void)
 
     create_active (&w);
     ok (node_lend (w.n, T0, CHILD, &loan) < 0 && errno == EAGAIN, "nothing is lent before the epoch is known");
-    node_lease_answered (w.n, T0, 0, &(struct lease_answer){.has_epoch = true, .epoch_ms = 77});
+    node_lease_answered (w.n, T0, 0, &(struct lease_answer){ .has_epoch = true, .epoch_ms = 77 });
     ok (node_lend (w.n, T0, CHILD, &loan) == 0 && loan.lo_ms == 10000 && loan.hi_ms == 25000
             && loan.clock_us == 10 * SECOND && loan.epoch_ms == 77,
         "a quarter of a lease is lent, with the time and the epoch");
@@ -1077,7 +1097,7 @@ static void test_lend (void)
     node_destroy ((stop (&w, T0 + 61 * SECOND), w.n));
 
     create_active (&w);
-    node_lease_answered (w.n, T0, 0, &(struct lease_answer){.has_epoch = true, .epoch_ms = 77});
+    node_lease_answered (w.n, T0, 0, &(struct lease_answer){ .has_epoch = true, .epoch_ms = 77 });
     request (&w, T0, 1, 1, 0, false);
     lends (&w, T0, CHILD, 10000, 25000);
     stop (&w, T0 + SECOND);
@@ -1124,7 +1144,7 @@ static void test_relay (void)
 
 static struct report child_report (uint32_t generator, uint64_t low_ms)
 {
-    struct report r = {.from = CHILD, .low_ms = low_ms};
+    struct report r = { .from = CHILD, .low_ms = low_ms };
 
     lessees_add (&r.lessees, generator, CHILD);
     return r;
@@ -1134,7 +1154,7 @@ static void test_report (void)
 {
     struct world w;
     struct report r = child_report (7, 9990);
-    struct lessees both = {0, 0};
+    struct lessees both = { 0, 0 };
 
     lessees_add (&both, 3, UUID);
     create (&w, 3);
@@ -1149,12 +1169,14 @@ static void test_report (void)
         "a node tells its parent once a second below what time it makes no id any more");
     request (&w, T0 + SECOND, 1, 1, make_id (12500, 9, 0), false);
     node_tick (w.n, T0 + 2 * SECOND);
-    ok (w.reports == 2 && w.report.low_ms == 11000, "a request that waits may yet be given ids of the time when it came");
+    ok (w.reports == 2 && w.report.low_ms == 11000,
+        "a request that waits may yet be given ids of the time when it came");
     node_tick (w.n, T0 + 2501 * MS);
     node_report (w.n, T0 + 2501 * MS, &r);
     node_tick (w.n, T0 + 3 * SECOND);
     lessees_add (&both, 7, CHILD);
-    ok (w.reports == 3 && w.report.lessees.sum == both.sum && w.report.low_ms == 9990, "it speaks for its children too");
+    ok (w.reports == 3 && w.report.lessees.sum == both.sum && w.report.low_ms == 9990,
+        "it speaks for its children too");
     node_tick (w.n, T0 + 6501 * MS);
     ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 16501, "while they do");
     node_tick (w.n, T0 + 75 * SECOND);
@@ -1201,9 +1223,10 @@ static void test_watermark (void)
     node_destroy (w.n);
 
     create (&w, 0);
-    node_start_root (w.n, T0, (int64_t) (110 * SECOND), 100000, &(struct lease_record){9000, 8000, 500, 0});
+    node_start_root (w.n, T0, (int64_t)(110 * SECOND), 100000, &(struct lease_record){ 9000, 8000, 500, 0 });
     node_stored (w.n, T0, w.horizon_ms);
-    ok (node_watermark (w.n, T0 + 499 * MS, &ms) && ms == 8000, "after a crash a root waits for those whom it does not know");
+    ok (node_watermark (w.n, T0 + 499 * MS, &ms) && ms == 8000,
+        "after a crash a root waits for those whom it does not know");
     ok (node_watermark (w.n, T0 + 500 * MS, &ms) && ms == 10500, "until they can use nothing any more");
     ask_lease (&w, T0 + SECOND, 5, 1, 0, 4711);
     ok (!node_watermark (w.n, T0 + SECOND, &ms), "where leases of another root are about it tells none");
@@ -1212,7 +1235,7 @@ static void test_watermark (void)
 
 static void test_config (void)
 {
-    struct node_config config = {.max_generators = 0, .incarnation = UUID, .lease_ms = 60000};
+    struct node_config config = { .max_generators = 0, .incarnation = UUID, .lease_ms = 60000 };
 
     ok (!node_create (&config, &ops, NULL) && errno == EINVAL, "no generators at all are nonsense");
     config.max_generators = 16385;

@@ -39,9 +39,16 @@ void *node_leave (const struct node *n, const struct lease_record *stored, size_
 
     if (!p)
         return NULL;
-    *p = (struct past){ .size = sizeof (*p), .last_id = n->last_id, .clock = n->clock, .has_epoch = n->has_epoch,
-                        .epoch_ms = n->epoch_ms, .has_table = has_table, .end_ms = n->cursor_ms + 1, .lent = n->lent,
-                        .generators = n->config.max_generators, .lease_ms = n->config.lease_ms };
+    *p = (struct past){ .size = sizeof (*p),
+                        .last_id = n->last_id,
+                        .clock = n->clock,
+                        .has_epoch = n->has_epoch,
+                        .epoch_ms = n->epoch_ms,
+                        .has_table = has_table,
+                        .end_ms = n->cursor_ms + 1,
+                        .lent = n->lent,
+                        .generators = n->config.max_generators,
+                        .lease_ms = n->config.lease_ms };
     memcpy (p->magic, magic, sizeof (magic));
     if (has_table) {
         p->stored = *stored;

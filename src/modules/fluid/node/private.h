@@ -35,7 +35,7 @@ struct forward {
     uint32_t count;
     fluid_t after;
     struct pendings shares; /* who gets what of the answer, in order */
-    uint64_t retry_us; /* not before */
+    uint64_t retry_us;      /* not before */
     uint64_t backoff_us;
 };
 
@@ -48,9 +48,9 @@ struct node {
     bool stopped;
     bool parent_up;
     struct clock clock;
-    bool doubt;           /* our clock missed time: nothing is made until the parent's is known again */
-    uint64_t doubt_us;    /* since when */
-    uint64_t missed_us;   /* the root: what the wall clock has not confirmed yet */
+    bool doubt;         /* our clock missed time: nothing is made until the parent's is known again */
+    uint64_t doubt_us;  /* since when */
+    uint64_t missed_us; /* the root: what the wall clock has not confirmed yet */
 
     /* ids: node/ids.c, node/forward.c */
     struct fluid_gen gen;
@@ -58,7 +58,7 @@ struct node {
     uint64_t cursor_ms; /* newest timestamp that 'gen' used */
     fluid_t last_id;    /* newest id answered here, whoever made it */
     struct queue queue;
-    bool unjudged;      /* some came before the time was known */
+    bool unjudged;            /* some came before the time was known */
     struct forward forward;   /* of all that waits */
     struct forward newcomers; /* beside it, of those who ask for little and have nothing under way */
     uint32_t forward_tag;     /* the last one given */
@@ -67,12 +67,12 @@ struct node {
     /* leases: node/lease.c */
     struct lessee lessee;
     struct relay *relay;
-    uint32_t own_tag;         /* of the lease request that carried our want last */
+    uint32_t own_tag; /* of the lease request that carried our want last */
     struct {
         uint32_t tag;
         uint64_t us;
-    } sent[16];               /* when the last lease requests were sent: at tag % 16 */
-    uint64_t last_child_us;   /* when a child asked last */
+    } sent[16];                /* when the last lease requests were sent: at tag % 16 */
+    uint64_t last_child_us;    /* when a child asked last */
     struct lease_table *table; /* the root's */
     uint64_t root_lease_ms;    /* the root's fluid.lease, as far as is known */
     uint64_t store_retry_us;
@@ -86,7 +86,7 @@ struct node {
     int64_t epoch_ms;
     struct ahead ahead; /* the root's */
     uint64_t begin_us;  /* when its time begins to run; it waits until then */
-    int64_t wall_us; /* the root's wall clock - epoch, and when it was read */
+    int64_t wall_us;    /* the root's wall clock - epoch, and when it was read */
     uint64_t wall_read_us;
 
     /* loans: node/lend.c */

@@ -20,7 +20,7 @@ static size_t bucket_of (const char *name, enum asker_kind kind)
     uint64_t h = UINT64_C (0xcbf29ce484222325) ^ kind;
 
     for (; *name; name++)
-        h = (h ^ (unsigned char) *name) * UINT64_C (0x100000001b3);
+        h = (h ^ (unsigned char)*name) * UINT64_C (0x100000001b3);
     return (h ^ h >> 32) % QUEUE_BUCKETS;
 }
 
@@ -46,7 +46,7 @@ static struct asker *add_asker (struct queue *q, size_t bucket, const char *name
         TAILQ_REMOVE (&q->spare_askers, a, link);
     else if (!(a = malloc (sizeof (*a))))
         return NULL;
-    *a = (struct asker){.next = q->bucket[bucket], .turn = QUEUE_TURN, .kind = kind};
+    *a = (struct asker){ .next = q->bucket[bucket], .turn = QUEUE_TURN, .kind = kind };
     snprintf (a->name, sizeof (a->name), "%s", name);
     TAILQ_INIT (&a->waiting);
     TAILQ_INSERT_TAIL (&q->round, a, link);
@@ -97,7 +97,7 @@ void queue_use_turn (struct queue *q, struct asker *a, uint32_t used)
 
 void queue_init (struct queue *q)
 {
-    *q = (struct queue){.length = 0};
+    *q = (struct queue){ .length = 0 };
     TAILQ_INIT (&q->all);
     TAILQ_INIT (&q->round);
     TAILQ_INIT (&q->spare);
@@ -129,7 +129,7 @@ static struct pending *get_spare (struct queue *q)
     if (!p)
         return calloc (1, sizeof (*p));
     TAILQ_REMOVE (&q->spare, p, link);
-    *p = (struct pending){.run = p->run, .size = p->size};
+    *p = (struct pending){ .run = p->run, .size = p->size };
     return p;
 }
 
@@ -211,7 +211,7 @@ int queue_add_run (struct queue *q, struct pending *p, fluid_t first, uint32_t n
     else {
         if (p->nruns == p->size && grow (p) < 0)
             return -1;
-        p->run[p->nruns++] = (struct run){first, n};
+        p->run[p->nruns++] = (struct run){ first, n };
     }
     p->got += n;
     q->missing -= n;

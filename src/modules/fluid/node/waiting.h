@@ -36,7 +36,7 @@ struct pending {
     void *cookie; /* names the request to those who answer it; NULL: answered already */
     uint32_t count;
     uint32_t got;
-    uint32_t asked; /* of those, under way upstream */
+    uint32_t asked;    /* of those, under way upstream */
     uint64_t asked_ms; /* they are not below this */
     bool from_broker;
     uint64_t after;

@@ -244,11 +244,8 @@ static int add_handlers (struct service *sv, idt_error_t *errp)
 
 static int start (struct service *sv, idt_error_t *errp)
 {
-    if (options_read (sv->h, &sv->options, errp) < 0
-        || create_node (sv, errp) < 0
-        || start_timer (sv, errp) < 0
-        || (sv->options.node.rank == 0 && service_start_root (sv, errp) < 0)
-        || add_handlers (sv, errp) < 0
+    if (options_read (sv->h, &sv->options, errp) < 0 || create_node (sv, errp) < 0 || start_timer (sv, errp) < 0
+        || (sv->options.node.rank == 0 && service_start_root (sv, errp) < 0) || add_handlers (sv, errp) < 0
         || attach (sv, errp) < 0)
         return -1;
     service_set_timer (sv);

@@ -371,8 +371,7 @@ static const idt_msg_t *answer (struct tree *t)
 {
     const idt_msg_t *msg;
 
-    wait_until ((msg = fifo_pop (&t->answers)))
-        turn (t);
+    wait_until ((msg = fifo_pop (&t->answers))) turn (t);
     return msg;
 }
 
@@ -454,14 +453,14 @@ static void test_tree (void)
             bad += id == 0;
         }
     ok (bad == 0, "each rank answers, in increasing order");
-    wait_until (state_is (&t, 1, "active", 1))
-        ;
+    wait_until (state_is (&t, 1, "active", 1));
     for (uint32_t i = 0; i < NRANKS; i++)
         made_by[i] = (int)fluid_split (get_ids (&t, i, 1, last[i], &last[i])).generator;
     ok (made_by[0] == 0 && made_by[1] == 1 && made_by[3] == 1 && made_by[4] == 1 && made_by[2] == 0 && made_by[5] == 0
             && made_by[6] == 0,
         "ranks beyond the generators are served by the nearest ancestor that has one");
-    ok (state_is (&t, 0, "active", 0) && state_is (&t, 3, "idle", 1) && state_is (&t, 6, "idle", 0), "fluid.info says so");
+    ok (state_is (&t, 0, "active", 0) && state_is (&t, 3, "idle", 1) && state_is (&t, 6, "idle", 0),
+        "fluid.info says so");
 
     json_t *o = info (&t, 0);
     int64_t rank, generator, max;
@@ -533,8 +532,8 @@ static void test_errors (void)
 static void test_between_brokers (void)
 {
     static const char *const topics[] = { "fluid.lease", "fluid.position", "fluid.cancel", "fluid.lend" };
-    static const uint32_t roles[]
-        = { IDT_ROLE_OWNER, IDT_ROLE_OWNER | IDT_ROLE_LOCAL, IDT_ROLE_USER, IDT_ROLE_ALL, IDT_ROLE_NONE };
+    static const uint32_t roles[] = { IDT_ROLE_OWNER, IDT_ROLE_OWNER | IDT_ROLE_LOCAL, IDT_ROLE_USER, IDT_ROLE_ALL,
+                                      IDT_ROLE_NONE };
     char text[256];
     struct tree t;
 
@@ -586,7 +585,8 @@ static int lie (struct tree *t, uint32_t generator, const char *form)
 
 static void test_liar (void)
 {
-    static const char want[] = "{\"want\":[[%u,\"%s\",1,\"0\"]],\"back\":[]}", back[] = "{\"want\":[],\"back\":[[%u,\"%s\",\"5\"]]}";
+    static const char want[] = "{\"want\":[[%u,\"%s\",1,\"0\"]],\"back\":[]}",
+                      back[] = "{\"want\":[],\"back\":[[%u,\"%s\",\"5\"]]}";
     struct tree t;
     int bad = 0;
 
@@ -612,11 +612,11 @@ static void test_trouble (void)
 
     tree_init (&t, "fluid.max-generators", "2", "fluid.forward-timeout", "50ms", NULL);
     tree_start (&t);
-    wait_until (state_is (&t, 1, "active", 1))
-        ;
+    wait_until (state_is (&t, 1, "active", 1));
     get_ids (&t, 1, 10, 0, &last);
     cut (&t, 1, true);
-    ok (get_ids (&t, 3, 10, last, &last) && fluid_split (last).generator == 1, "a broker that lost its parent goes on with its lease");
+    ok (get_ids (&t, 3, 10, last, &last) && fluid_split (last).generator == 1,
+        "a broker that lost its parent goes on with its lease");
     cut (&t, 6, true);
     ask_block (&t, 6, 1, 0, 1);
     ok (error_of (&t, text, sizeof (text)) == EHOSTUNREACH, "one without fails requests after their time: %s", text);
@@ -680,7 +680,8 @@ static void test_restart (void)
     ok (get_ids (&t, 0, 10, last, &last) != 0, "after a clean stop the root goes on above all ids");
     json_t *o = info (&t, 0);
     ok (json_real_value (json_object_get (o, "ahead_ms")) < 1000, "not ahead of the clock");
-    ok (strcmp (json_string_value (json_object_get (o, "epoch")), "2026-01-01T00:00:00.000Z") == 0, "with the epoch it was given");
+    ok (strcmp (json_string_value (json_object_get (o, "epoch")), "2026-01-01T00:00:00.000Z") == 0,
+        "with the epoch it was given");
     json_decref (o);
 
     thief = t.rank[0]; /* start_rank () would forget it */
@@ -726,11 +727,9 @@ static void test_watermark (void)
 
     tree_init (&t, "fluid.max-generators", "4", "fluid.lease", "1s", NULL);
     tree_start (&t);
-    wait_until (state_is (&t, 3, "active", 3))
-        ;
+    wait_until (state_is (&t, 3, "active", 3));
     get_ids (&t, 3, 10, 0, &at);
-    wait_until (watermark (&t, 6) > fluid_split (at).timestamp_ms)
-        ;
+    wait_until (watermark (&t, 6) > fluid_split (at).timestamp_ms);
     ok (true, "the watermark passes the ids that were made, as any rank tells");
     ms = watermark (&t, 0);
     for (uint32_t i = 0; i < NRANKS; i++)
@@ -754,11 +753,9 @@ static void test_watermark (void)
 
     cut (&t, 3, true);
     number = watermark (&t, 0);
-    wait_until (fluid_split (last).timestamp_ms >= number + 500)
-        get_ids (&t, 0, 1, last, &last);
+    wait_until (fluid_split (last).timestamp_ms >= number + 500) get_ids (&t, 0, 1, last, &last);
     ok (watermark (&t, 0) < number + 400, "a broker that is cut off holds it back");
-    wait_until (watermark (&t, 0) >= number + 500)
-        turn (&t);
+    wait_until (watermark (&t, 0) >= number + 500) turn (&t);
     ok (state_is (&t, 3, "fenced", 0), "until it can use its lease no more");
 
     ask_json (&t, 1, "fluid.position", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
@@ -799,38 +796,34 @@ static void test_disk (void)
     ok (get_ids (&t, 0, 1, 0, &last) && store_says (&t, "good"), "with a good disk all is well");
     disk_fail (1, true, DISK_FULL);
     uint64_t horizon = number_of (&t, "horizon_ms");
-    wait_until (store_says (&t, "failing: "))
-        turn (&t);
+    wait_until (store_says (&t, "failing: ")) turn (&t);
     ok (store_says (&t, "the disk is full"), "fluid.info tells of a full disk");
     ok (strstr (t.rank[0].log, "the disk is full: no leases are given"), "and so does the log: %s", t.rank[0].log);
     int logged = t.rank[0].logged;
     ask_block (&t, 0, 1, 0, 1);
-    wait_until (error_of (&t, text, sizeof (text)) != 0)
-        ask_block (&t, 0, 1, 0, 1);
-    ok (strstr (text, "rank 0 waits until its horizon can be stored"), "requests fail when the lease is over: %s", text);
+    wait_until (error_of (&t, text, sizeof (text)) != 0) ask_block (&t, 0, 1, 0, 1);
+    ok (strstr (text, "rank 0 waits until its horizon can be stored"), "requests fail when the lease is over: %s",
+        text);
     ok (number_of (&t, "horizon_ms") == horizon && number_of (&t, "timestamp_ms") >= horizon,
         "which does not go beyond what is stored");
     ok (t.rank[0].logged == logged, "the log tells it once, however often it is tried");
     disk_fail (1, true, DISK_BROKEN);
-    wait_until (store_says (&t, "I/O error"))
-        turn (&t);
+    wait_until (store_says (&t, "I/O error")) turn (&t);
     ok (t.rank[0].logged == logged + 1, "and another reason once");
     disk_fail (0, false, DISK_FULL);
-    wait_until (store_says (&t, "good"))
-        turn (&t);
-    ok (get_ids (&t, 0, 10, last, &last) && number_of (&t, "horizon_ms") > horizon, "it goes on by itself when the disk does");
+    wait_until (store_says (&t, "good")) turn (&t);
+    ok (get_ids (&t, 0, 10, last, &last) && number_of (&t, "horizon_ms") > horizon,
+        "it goes on by itself when the disk does");
 
     disk_hang (true);
-    wait_until (store_says (&t, "slow"))
-        turn (&t);
+    wait_until (store_says (&t, "slow")) turn (&t);
     horizon = number_of (&t, "horizon_ms");
     ask_block (&t, 0, 1, 0, 1);
-    wait_until (error_of (&t, text, sizeof (text)) != 0)
-        ask_block (&t, 0, 1, 0, 1);
-    ok (number_of (&t, "horizon_ms") == horizon, "a disk that hangs is told as slow, and not waited for by anything else");
+    wait_until (error_of (&t, text, sizeof (text)) != 0) ask_block (&t, 0, 1, 0, 1);
+    ok (number_of (&t, "horizon_ms") == horizon,
+        "a disk that hangs is told as slow, and not waited for by anything else");
     disk_hang (false);
-    wait_until (store_says (&t, "good"))
-        turn (&t);
+    wait_until (store_says (&t, "good")) turn (&t);
     ok (get_ids (&t, 0, 10, last, &last) != 0, "it too");
     tree_fini (&t);
 }
@@ -855,8 +848,8 @@ static void test_recover (void)
     tree_init (&t, "fluid.epoch", "2026-01-01T00:00:00Z", "fluid.recover-horizon", "2026-01-02T00:00:00Z", NULL);
     write_file (&t, "fluid.sqlite", "junk");
     t.options[2] = NULL;
-    ok (start_rank (&t, 0, &err) < 0 && errno == EBADMSG && strstr (err.text, "--recover-horizon"), "damage is refused: %s",
-        err.text);
+    ok (start_rank (&t, 0, &err) < 0 && errno == EBADMSG && strstr (err.text, "--recover-horizon"),
+        "damage is refused: %s", err.text);
     t.options[2] = "fluid.recover-horizon";
     t.options[0] = "fluid.lease";
     t.options[1] = "60s";
@@ -864,7 +857,8 @@ static void test_recover (void)
     t.options[0] = "fluid.epoch";
     t.options[1] = "2026-01-01T00:00:00Z";
     t.options[3] = "soon";
-    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "a date after the epoch"), "nonsense is refused: %s", err.text);
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "a date after the epoch"), "nonsense is refused: %s",
+        err.text);
     t.options[3] = "2059-01-01T00:00:00Z";
     ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "2059-01-01") && strstr (err.text, "fluid.max-jump"),
         "and a slip of the pen: %s", err.text);
@@ -879,7 +873,8 @@ static void test_recover (void)
     fluid_t above = id + (UINT64_C (3600000) << 24);
     fluid_encode (above, FLUID_F58, text, sizeof (text));
     t.options[3] = text;
-    ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, 0, &id) && id > above, "an id does as well, and a good file is raised");
+    ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, 0, &id) && id > above,
+        "an id does as well, and a good file is raised");
     ok (number_of (&t, "horizon_ms") > fluid_split (above).timestamp_ms, "before it is used");
     stop_rank (&t, 0);
     ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, id, &id), "given again it changes nothing");
@@ -888,12 +883,12 @@ static void test_recover (void)
 
 static void test_stranger (void)
 {
-    static const char request[]
-        = "{\"want\":[[3,\"aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa\",1,\"%s\"]],\"epoch\":\"%s\"}";
+    static const char request[] = "{\"want\":[[3,\"aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa\",1,\"%s\"]],\"epoch\":\"%s\"}";
     static const struct {
         const char *have, *epoch, *say;
-    } cases[] = { { "1", "2025-05-05T00:00:00Z", "has the epoch 2026-01-01T00:00:00.000Z, and brokers hold leases of an "
-                                                 "instance with 2025-05-05T00:00:00.000Z" },
+    } cases[] = { { "1", "2025-05-05T00:00:00Z",
+                    "has the epoch 2026-01-01T00:00:00.000Z, and brokers hold leases of an "
+                    "instance with 2025-05-05T00:00:00.000Z" },
                   { "99999999999", "2026-01-01T00:00:00Z", "and brokers hold some until 2029-03-03T09:46:39.999Z" } };
     char text[256];
     struct tree t;
@@ -914,10 +909,17 @@ static void test_stranger (void)
 static void test_options (void)
 {
     static const char *const bad[][2] = {
-        { "fluid.max-generators", "0" },    { "fluid.max-generators", "16385" }, { "fluid.max-generators", "5x" },
-        { "fluid.lease", "0" },             { "fluid.lease", "2h" },             { "fluid.lease", "long" },
-        { "fluid.max-backlog", "-1" },      { "fluid.max-waiting", "0" },        { "fluid.forward-timeout", "1ms" },
-        { "fluid.epoch", "yesterday" },     { "fluid.epoch", "2999-01-01T00:00:00Z" },
+        { "fluid.max-generators", "0" },
+        { "fluid.max-generators", "16385" },
+        { "fluid.max-generators", "5x" },
+        { "fluid.lease", "0" },
+        { "fluid.lease", "2h" },
+        { "fluid.lease", "long" },
+        { "fluid.max-backlog", "-1" },
+        { "fluid.max-waiting", "0" },
+        { "fluid.forward-timeout", "1ms" },
+        { "fluid.epoch", "yesterday" },
+        { "fluid.epoch", "2999-01-01T00:00:00Z" },
         { "fluid.max-jump", "much" },
     };
     struct tree t;
@@ -925,7 +927,8 @@ static void test_options (void)
 
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
         tree_init (&t, bad[i][0], bad[i][1], NULL);
-        ok (start_rank (&t, 0, &err) < 0 && errno == EINVAL && (strstr (err.text, "must be") || strstr (err.text, "the clock says")),
+        ok (start_rank (&t, 0, &err) < 0 && errno == EINVAL
+                && (strstr (err.text, "must be") || strstr (err.text, "the clock says")),
             "refused: %s", err.text);
         tree_fini (&t);
     }

@@ -27,9 +27,11 @@ static bool is_broker_request (const idt_msg_t *msg)
 
 static void ask_node (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after)
 {
-    const struct node_request req = {
-        .cookie = (void *)idt_msg_ref (msg), .count = count, .after = after, .from_broker = is_broker_request (msg),
-        .asker = asker_of (msg)};
+    const struct node_request req = { .cookie = (void *)idt_msg_ref (msg),
+                                      .count = count,
+                                      .after = after,
+                                      .from_broker = is_broker_request (msg),
+                                      .asker = asker_of (msg) };
 
     node_block (sv->node, service_now_us (sv), &req);
     service_set_timer (sv);

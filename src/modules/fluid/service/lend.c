@@ -17,8 +17,8 @@ static void answer_loan (struct service *sv, const idt_msg_t *msg)
     else
         service_respond_object (sv, msg,
                                 json_pack ("{s:[I,I] s:[I,I] s:I}", "range_ms", (json_int_t)l.lo_ms,
-                                           (json_int_t)l.hi_ms, "clock_us", (json_int_t)boot_us,
-                                           (json_int_t)l.clock_us, "epoch_ms", (json_int_t)l.epoch_ms));
+                                           (json_int_t)l.hi_ms, "clock_us", (json_int_t)boot_us, (json_int_t)l.clock_us,
+                                           "epoch_ms", (json_int_t)l.epoch_ms));
 }
 
 void service_lend_cb (idt_t *h, const idt_msg_t *msg, void *arg)

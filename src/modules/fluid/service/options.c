@@ -64,8 +64,7 @@ static int name_incarnation (struct options *o, const char *uuid)
 
     if (getrandom (&n, sizeof (n), 0) != sizeof (n))
         return -1;
-    snprintf (o->node.incarnation, sizeof (o->node.incarnation), "%.23s-%012llx", uuid,
-              (unsigned long long)(n >> 16));
+    snprintf (o->node.incarnation, sizeof (o->node.incarnation), "%.23s-%012llx", uuid, (unsigned long long)(n >> 16));
     return 0;
 }
 
@@ -99,15 +98,18 @@ int options_read (idt_t *h, struct options *o, idt_error_t *errp)
     *o = (struct options){ .recover = idt_attr_get (h, "fluid.recover-horizon") };
     if (get_place (h, o, errp) < 0
         || get_number (h, "fluid.max-generators", "16368", 1, FLUID_GENERATOR_MAX + 1, "a number from 1 to 16384",
-                       &c->max_generators, errp) < 0
-        || get_number (h, "fluid.max-waiting", "8192", 1, 1000000, "a number from 1 to 1000000", &c->max_waiting,
-                       errp) < 0
+                       &c->max_generators, errp)
+               < 0
+        || get_number (h, "fluid.max-waiting", "8192", 1, 1000000, "a number from 1 to 1000000", &c->max_waiting, errp)
+               < 0
         || get_duration (h, "fluid.lease", "60s", 100, HOUR_MS, "100ms to 1h, such as 60s", &c->lease_ms, errp) < 0
         || get_duration (h, "fluid.max-backlog", "2s", 0, HOUR_MS, "0 to 1h, such as 2s", &c->max_backlog_ms, errp) < 0
         || get_duration (h, "fluid.forward-timeout", "5s", 10, HOUR_MS, "10ms to 1h, such as 5s",
-                         &c->forward_timeout_ms, errp) < 0
+                         &c->forward_timeout_ms, errp)
+               < 0
         || get_duration (h, "fluid.max-jump", "400d", 0, 40 * 8766 * HOUR_MS, "a time such as 400d, or 0 for any",
-                         &o->max_jump_ms, errp) < 0)
+                         &o->max_jump_ms, errp)
+               < 0)
         return -1;
     return get_epoch (h, o, errp);
 }
@@ -140,7 +142,8 @@ int options_epoch (const struct options *o, const struct store_content *content,
 
     if (!content->is_new && o->has_epoch && content->epoch_ms != o->epoch_ms) {
         errno = EINVAL;
-        return errprintf (errp, "fluid.epoch=%s, but this instance's epoch is %s, and must remain: leave the option out",
+        return errprintf (errp,
+                          "fluid.epoch=%s, but this instance's epoch is %s, and must remain: leave the option out",
                           format_date (o->epoch_ms, asked), format_date (content->epoch_ms, kept));
     }
     if (!content->is_new)

@@ -104,8 +104,10 @@ void service_tell_stranger (struct service *sv)
         return;
     sv->told_stranger = true;
     describe_stranger (sv, &s, text, sizeof (text));
-    idt_log (sv->h, LOG_CRIT,
-             "statedir is %s: no more leases are given; stop this instance, and start it with the statedir that it had before", text);
+    idt_log (
+        sv->h, LOG_CRIT,
+        "statedir is %s: no more leases are given; stop this instance, and start it with the statedir that it had before",
+        text);
 }
 
 /* --- life ---------------------------------------------------------------------------------------------------------- */

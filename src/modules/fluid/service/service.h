@@ -54,7 +54,7 @@ struct service {
     /* the timer: fluid.c */
     int timer_fd;
     struct witness witness;
-    bool has_ticks; /* the processor's counter is one that can be relied on */
+    bool has_ticks;    /* the processor's counter is one that can be relied on */
     uint64_t armed_us; /* what the timer is set to; UINT64_MAX: it is not */
     idt_watcher_t *timer;
 

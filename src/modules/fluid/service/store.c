@@ -124,8 +124,8 @@ static int read_columns (struct database *d, sqlite3_stmt *stmt, struct store_co
 /* A file that an earlier version made. */
 static int add_column (struct database *d, idt_error_t *errp)
 {
-    sqlite3_stmt *stmt
-        = database_prepare (d, "SELECT 1 FROM pragma_table_info ('fluid') WHERE name = 'ahead_ms';", errp);
+    sqlite3_stmt *stmt = database_prepare (d, "SELECT 1 FROM pragma_table_info ('fluid') WHERE name = 'ahead_ms';",
+                                           errp);
     int rc = stmt ? database_step (d, stmt, errp) : -1;
 
     d->sqlite.finalize (stmt);
@@ -142,7 +142,8 @@ static int read_row (struct store *st, struct store_content *content, idt_error_
 
     if (add_column (d, errp) < 0
         || !(stmt = database_prepare (
-                 d, "SELECT horizon_ms, watermark_ms, settle_ms, epoch_ms, seal, ahead_ms FROM fluid WHERE id = 0;", errp)))
+                 d, "SELECT horizon_ms, watermark_ms, settle_ms, epoch_ms, seal, ahead_ms FROM fluid WHERE id = 0;",
+                 errp)))
         return -1;
     int rc = read_columns (d, stmt, content, &stored_seal, errp);
     int saved = errno;
@@ -200,9 +201,8 @@ int store_init (struct store *st, int64_t epoch_ms, const struct lease_record *r
               " watermark_ms INTEGER NOT NULL, settle_ms INTEGER NOT NULL, epoch_ms INTEGER NOT NULL,"
               " seal INTEGER NOT NULL, ahead_ms INTEGER NOT NULL);"
               " INSERT INTO fluid VALUES (0, %llu, %llu, %llu, %lld, %lld, %llu)",
-              (unsigned long long)r->horizon_ms, (unsigned long long)r->watermark_ms,
-              (unsigned long long)r->settle_ms, (long long)epoch_ms, (long long)seal (r, epoch_ms),
-              (unsigned long long)r->ahead_ms);
+              (unsigned long long)r->horizon_ms, (unsigned long long)r->watermark_ms, (unsigned long long)r->settle_ms,
+              (long long)epoch_ms, (long long)seal (r, epoch_ms), (unsigned long long)r->ahead_ms);
     return database_fill (st->database, sql, errp);
 }
 

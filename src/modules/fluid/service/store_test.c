@@ -24,9 +24,16 @@ static bool all_bits;
 static const struct lease_record new_record = { 0, 0, 0, 0 };
 
 static const char *const leftovers[] = {
-    "fluid.sqlite",           "fluid.sqlite-wal",           "fluid.sqlite-journal",
-    "fluid.sqlite.damaged-1", "fluid.sqlite.damaged-1-wal", "fluid.sqlite.damaged-1-journal", "fluid.sqlite.damaged-2", "fluid.sqlite.damaged-2-journal",
-    "fluid.sqlite.lessee",    NULL,
+    "fluid.sqlite",
+    "fluid.sqlite-wal",
+    "fluid.sqlite-journal",
+    "fluid.sqlite.damaged-1",
+    "fluid.sqlite.damaged-1-wal",
+    "fluid.sqlite.damaged-1-journal",
+    "fluid.sqlite.damaged-2",
+    "fluid.sqlite.damaged-2-journal",
+    "fluid.sqlite.lessee",
+    NULL,
 };
 
 static const char *file (const char *name)
@@ -73,8 +80,7 @@ static bool write_and_wait (struct store *st, uint64_t horizon, idt_error_t *err
     bool good = false;
 
     store_write (st, &(struct lease_record){ horizon, horizon / 2, 75, horizon / 3 });
-    wait_until (store_result (st, &good, &stored, err))
-        poll (&pfd, 1, TAP_WAIT_S * 1000);
+    wait_until (store_result (st, &good, &stored, err)) poll (&pfd, 1, TAP_WAIT_S * 1000);
     return good && stored == horizon;
 }
 
@@ -96,11 +102,14 @@ static void test_good (void)
     ok (store_close (st, NULL, &err) == 0, "a store is closed without a last word");
     st = open_store (&content, &err);
     ok (st && !content.is_new && content.record.horizon_ms == 2000 && content.record.watermark_ms == 1000
-            && content.record.settle_ms == 75 && content.epoch_ms == 1234567, "what was stored is there again");
-    ok (store_close (st, &(struct lease_record){ 1500, 10, 75, 0 }, &err) == 0 && (st = open_store (&content, &err)) && content.record.horizon_ms == 1500,
+            && content.record.settle_ms == 75 && content.epoch_ms == 1234567,
+        "what was stored is there again");
+    ok (store_close (st, &(struct lease_record){ 1500, 10, 75, 0 }, &err) == 0 && (st = open_store (&content, &err))
+            && content.record.horizon_ms == 1500,
         "a clean stop may lower the horizon");
     store_write (st, &(struct lease_record){ 3000, 10, 75, 0 });
-    ok (store_close (st, &(struct lease_record){ 2500, 10, 75, 0 }, &err) == 0 && (st = open_store (&content, &err)) && content.record.horizon_ms == 2500,
+    ok (store_close (st, &(struct lease_record){ 2500, 10, 75, 0 }, &err) == 0 && (st = open_store (&content, &err))
+            && content.record.horizon_ms == 2500,
         "and has the last word, whatever was under way");
     store_close (st, NULL, &err);
     remove_dir ();
@@ -157,7 +166,8 @@ static void test_kill (void)
     waitpid (pid, NULL, 0);
     close (to_parent[0]);
     st = open_store (&content, &err);
-    ok (st && told >= 200 && content.record.horizon_ms >= told, "after kill -9 the horizon is there that was told to be durable");
+    ok (st && told >= 200 && content.record.horizon_ms >= told,
+        "after kill -9 the horizon is there that was told to be durable");
     store_close (st, NULL, &err);
     remove_dir ();
 }
@@ -181,7 +191,8 @@ static void test_damaged (void)
     memset (junk, 'x', sizeof (junk));
     make_dir ();
     overwrite ("fluid.sqlite", 0, junk, sizeof (junk));
-    ok (!open_store (&content, &err) && errno == EBADMSG && strstr (err.text, "--recover-horizon"), "a file of junk is refused: %s", err.text);
+    ok (!open_store (&content, &err) && errno == EBADMSG && strstr (err.text, "--recover-horizon"),
+        "a file of junk is refused: %s", err.text);
     unlink (file ("fluid.sqlite"));
     st = open_store (&content, &err);
     store_init (st, 1, &new_record, &err);
@@ -299,8 +310,9 @@ static void test_faults (void)
 
             for (nth = 1; nth < 100 && play_fault (nth, on, fault, &bad); nth++)
                 ;
-            ok (bad == 0 && nth > 3 && nth < 100, "the disk is %s %s the nth of %d changes: what was told to be stored is",
-                names[fault], on ? "from" : "at", nth - 1);
+            ok (bad == 0 && nth > 3 && nth < 100,
+                "the disk is %s %s the nth of %d changes: what was told to be stored is", names[fault],
+                on ? "from" : "at", nth - 1);
         }
 }
 
@@ -329,8 +341,8 @@ static void test_first_start (void)
             unlink (file (*name));
         rmdir (dir);
     }
-    ok (bad == 0 && nth > 5 && nth < 100, "a first start that fails at any of %d changes leaves nothing that stops the next",
-        nth - 2);
+    ok (bad == 0 && nth > 5 && nth < 100,
+        "a first start that fails at any of %d changes leaves nothing that stops the next", nth - 2);
 }
 
 static void test_slow (void)
@@ -349,8 +361,7 @@ static void test_slow (void)
         "while the disk hangs nobody waits, and nothing is told to be stored");
     disk_hang (false);
     struct pollfd pfd = { .fd = store_fd (st), .events = POLLIN };
-    wait_until (store_result (st, &good, &h, &err))
-        poll (&pfd, 1, TAP_WAIT_S * 1000);
+    wait_until (store_result (st, &good, &h, &err)) poll (&pfd, 1, TAP_WAIT_S * 1000);
     ok (good && h == 1000 && horizon_after_power_cut () == 1000, "when it goes on it is");
     store_close (st, NULL, &err);
     remove_dir ();
@@ -462,7 +473,7 @@ static void clear_pages (const char *from, uint64_t told, int turn, struct damag
     idt_error_t err;
     struct stat sb;
 
-    (void) turn;
+    (void)turn;
     memcpy (was, dir, sizeof (dir));
     strcpy (dir, from);
     if (stat (file ("fluid.sqlite-journal"), &sb) == 0 && sb.st_size > 512) {
@@ -555,7 +566,8 @@ static void test_log_of_before (void)
     database_close (d);
     memcpy (was, dir, sizeof (dir));
     strcpy (dir, left);
-    ok ((st = open_store (&content, &err)) && content.record.horizon_ms == 620001 && stat (file ("fluid.sqlite-wal"), &sb) < 0,
+    ok ((st = open_store (&content, &err)) && content.record.horizon_ms == 620001
+            && stat (file ("fluid.sqlite-wal"), &sb) < 0,
         "it is taken over, and there is none any more: %s", err.text);
     store_close (st, NULL, &err);
     remove_dir ();
@@ -585,7 +597,8 @@ static void test_moved (void)
     if (mkdir (dir, 0700) < 0)
         bail_out ("mkdir");
     copy_dir (away, dir);
-    ok (!write_and_wait (st, 3000, &err) && strstr (err.text, "was removed or replaced"), "nor where there is a copy: %s", err.text);
+    ok (!write_and_wait (st, 3000, &err) && strstr (err.text, "was removed or replaced"),
+        "nor where there is a copy: %s", err.text);
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));
     if (rmdir (dir) < 0 || rename (away, dir) < 0)
@@ -593,7 +606,8 @@ static void test_moved (void)
     ok (write_and_wait (st, 4000, &err), "it is when the right one is back");
     unlink (file ("fluid.sqlite"));
     ok (!write_and_wait (st, 5000, &err) && store_close (st, &(struct lease_record){ 6000, 0, 0, 0 }, &err) < 0
-            && strstr (err.text, "was removed or replaced"), "and not where the file is removed, at the end neither: %s", err.text);
+            && strstr (err.text, "was removed or replaced"),
+        "and not where the file is removed, at the end neither: %s", err.text);
     for (const char *const *name = leftovers; *name; name++)
         unlink (file (*name));
     remove_dir ();
@@ -616,7 +630,8 @@ static void test_aside (void)
             && strcmp (path, file ("fluid.sqlite.damaged-1")) == 0 && stat (path, &sb) == 0 && sb.st_size == 4,
         "a damaged one is moved aside");
     struct store *st = open_store (&content, &err);
-    ok (st && content.is_new && store_init (st, 5, &(struct lease_record){ 77, 0, 3, 0 }, &err) == 0, "so that there is place for a new one");
+    ok (st && content.is_new && store_init (st, 5, &(struct lease_record){ 77, 0, 3, 0 }, &err) == 0,
+        "so that there is place for a new one");
     store_close (st, NULL, &err);
     st = open_store (&content, &err);
     ok (st && content.record.horizon_ms == 77 && content.record.settle_ms == 3, "with what is known");

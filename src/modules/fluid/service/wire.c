@@ -173,8 +173,8 @@ json_t *wire_pack_lease_answer (const struct lease_answer *a)
     for (size_t i = 0; i < a->ngrant; i++)
         failed |= json_array_append_new (lease, pack_grant (&a->grant[i]));
     if (a->has_time) {
-        failed |= json_object_set_new (
-            o, "time_us", json_pack ("[s,s]", digits (a->received_us).text, digits (a->sent_us).text));
+        failed |= json_object_set_new (o, "time_us",
+                                       json_pack ("[s,s]", digits (a->received_us).text, digits (a->sent_us).text));
         failed |= json_object_set_new (o, "bound_us", wire_number (a->bound_us));
     }
     if (a->lease_ms > 0)
@@ -235,8 +235,8 @@ static bool get_grant (json_t *o, void *entry)
 }
 
 /* Read the list 'key' (may be absent) of entries of 'size' bytes into a new array. */
-static int get_list (const json_t *o, const char *key, bool (*get) (json_t *o, void *entry), size_t size,
-                     void *list, size_t *count, idt_error_t *errp)
+static int get_list (const json_t *o, const char *key, bool (*get) (json_t *o, void *entry), size_t size, void *list,
+                     size_t *count, idt_error_t *errp)
 {
     json_t *array = json_object_get (o, key), *value;
     size_t n = json_array_size (array), i;
@@ -312,8 +312,9 @@ static int get_lease_ms (const json_t *o, struct lease_answer *a, idt_error_t *e
 {
     const json_t *value = json_object_get (o, "lease_ms");
 
-    if (value && (!json_is_string (value)
-                  || parse_number (json_string_value (value), 1, FLUID_TIMESTAMP_MAX / 4, &a->lease_ms) < 0))
+    if (value
+        && (!json_is_string (value)
+            || parse_number (json_string_value (value), 1, FLUID_TIMESTAMP_MAX / 4, &a->lease_ms) < 0))
         return malformed (errp, "lease_ms");
     return 0;
 }

@@ -72,26 +72,37 @@ static void test_lease (void)
     const struct lease_want want[2] = { { 3, UUID, 7, 123 }, { 16383, UUID, 1, UINT64_MAX } };
     const struct lease_back back = { 4, UUID, 99 };
     const struct lease_grant grant = { 3, UUID, 7, 100, UINT64_C (1) << 40 };
-    struct lease_request req = { .want = want, .nwant = 2, .back = &back, .nback = 1, .has_epoch = true, .epoch_ms = 1234 };
-    struct lease_answer answer = { .grant = &grant, .ngrant = 1, .has_epoch = true, .epoch_ms = 1234,
-                                   .has_time = true, .received_us = 5, .sent_us = UINT64_MAX, .bound_us = 7, .lease_ms = 60000 };
+    struct lease_request req = {
+        .want = want, .nwant = 2, .back = &back, .nback = 1, .has_epoch = true, .epoch_ms = 1234
+    };
+    struct lease_answer answer = { .grant = &grant,
+                                   .ngrant = 1,
+                                   .has_epoch = true,
+                                   .epoch_ms = 1234,
+                                   .has_time = true,
+                                   .received_us = 5,
+                                   .sent_us = UINT64_MAX,
+                                   .bound_us = 7,
+                                   .lease_ms = 60000 };
     idt_error_t err;
 
     json_t *o = wire_pack_lease_request (&req);
     ok (o && wire_get_lease_request (o, &req, &err) == 0 && req.nwant == 2 && same_want (&req.want[0], &want[0])
             && same_want (&req.want[1], &want[1]) && req.nback == 1 && req.back->generator == 4
-            && strcmp (req.back->incarnation, UUID) == 0 && req.back->end_ms == 99 && req.has_epoch && req.epoch_ms == 1234,
+            && strcmp (req.back->incarnation, UUID) == 0 && req.back->end_ms == 99 && req.has_epoch
+            && req.epoch_ms == 1234,
         "a lease request comes out as it went in");
     wire_lease_request_fini (&req);
     json_decref (o);
 
     o = wire_pack_lease_answer (&answer);
     char *s = json_dumps (o, JSON_COMPACT);
-    ok (strcmp (s, "{\"lease\":[[3,\"" UUID "\",7,\"100\",\"1099511627776\"]],\"time_us\":[\"5\",\"18446744073709551615\"],"
-                   "\"bound_us\":\"7\",\"lease_ms\":\"60000\",\"epoch\":\"1970-01-01T00:00:01.234Z\"}") == 0,
+    ok (strcmp (s, "{\"lease\":[[3,\"" UUID
+                   "\",7,\"100\",\"1099511627776\"]],\"time_us\":[\"5\",\"18446744073709551615\"],"
+                   "\"bound_us\":\"7\",\"lease_ms\":\"60000\",\"epoch\":\"1970-01-01T00:00:01.234Z\"}")
+            == 0,
         "a lease answer is written with times as strings");
-    ok (wire_get_lease_answer (o, &answer, &err) == 0 && answer.ngrant == 1
-            && answer.grant->generator == 3
+    ok (wire_get_lease_answer (o, &answer, &err) == 0 && answer.ngrant == 1 && answer.grant->generator == 3
             && strcmp (answer.grant->incarnation, UUID) == 0 && answer.grant->number == 7 && answer.grant->lo_ms == 100
             && answer.grant->hi_ms == grant.hi_ms && answer.has_time && answer.received_us == 5
             && answer.sent_us == UINT64_MAX && answer.bound_us == 7 && answer.has_epoch && answer.epoch_ms == 1234
