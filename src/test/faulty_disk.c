@@ -5,7 +5,6 @@
  *
  * Each file of ours holds the system's behind it.  The image of a file is what it held when it was synced last.
  */
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -216,15 +215,7 @@ static int vfs_delete (sqlite3_vfs *vfs, const char *path, int sync)
 
 int disk_install (void)
 {
-    void *dso = dlopen ("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
-    sqlite3_vfs *(*find) (const char *) = NULL;
-    int (*add) (sqlite3_vfs *, int) = NULL;
-
-    if (!dso)
-        return -1;
-    *(void **)&find = dlsym (dso, "sqlite3_vfs_find");
-    *(void **)&add = dlsym (dso, "sqlite3_vfs_register");
-    if (!find || !add || !(disk.real = find (NULL)))
+    if (!(disk.real = sqlite3_vfs_find (NULL)))
         return -1;
     disk.vfs = *disk.real;
     disk.vfs.zName = "faulty";
@@ -232,7 +223,7 @@ int disk_install (void)
     disk.vfs.pNext = NULL;
     disk.vfs.xOpen = vfs_open;
     disk.vfs.xDelete = vfs_delete;
-    return add (&disk.vfs, 1) == SQLITE_OK ? 0 : -1;
+    return sqlite3_vfs_register (&disk.vfs, 1) == SQLITE_OK ? 0 : -1;
 }
 
 /* --- requests ------------------------------------------------------------------------------------------ */

@@ -43,10 +43,10 @@ int database_damaged (struct database *d, const char *what, idt_error_t *errp)
 
 int database_explain (struct database *d, idt_error_t *errp)
 {
-    switch (d->sqlite.extended_errcode (d->db) & 0xff) {
+    switch (sqlite3_extended_errcode (d->db) & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return database_damaged (d, d->sqlite.errmsg (d->db), errp);
+        return database_damaged (d, sqlite3_errmsg (d->db), errp);
     case SQLITE_FULL:
         errno = ENOSPC;
         return errprintf (errp, "%s: the disk is full", d->path);
@@ -58,10 +58,10 @@ int database_explain (struct database *d, idt_error_t *errp)
             return errprintf (errp, "%s: cannot be made or written: %s", d->path, strerror (errno));
         /* fall through */
     default:
-        errno = d->sqlite.system_errno (d->db);
+        errno = sqlite3_system_errno (d->db);
         if (errno == 0)
             errno = EIO;
-        return errprintf (errp, "%s: %s (%s)", d->path, d->sqlite.errmsg (d->db), strerror (errno));
+        return errprintf (errp, "%s: %s (%s)", d->path, sqlite3_errmsg (d->db), strerror (errno));
     }
 }
 
@@ -82,7 +82,7 @@ static int check_place (struct database *d, idt_error_t *errp)
 
 int database_run (struct database *d, const char *sql, idt_error_t *errp)
 {
-    if (d->sqlite.exec (d->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+    if (sqlite3_exec (d->db, sql, NULL, NULL, NULL) != SQLITE_OK)
         return check_place (d, errp) < 0 ? -1 : database_explain (d, errp);
     return check_place (d, errp);
 }
@@ -91,7 +91,7 @@ sqlite3_stmt *database_prepare (struct database *d, const char *sql, idt_error_t
 {
     sqlite3_stmt *stmt;
 
-    if (d->sqlite.prepare_v2 (d->db, sql, -1, &stmt, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2 (d->db, sql, -1, &stmt, NULL) != SQLITE_OK) {
         database_explain (d, errp);
         return NULL;
     }
@@ -100,7 +100,7 @@ sqlite3_stmt *database_prepare (struct database *d, const char *sql, idt_error_t
 
 int database_step (struct database *d, sqlite3_stmt *stmt, idt_error_t *errp)
 {
-    int rc = d->sqlite.step (stmt);
+    int rc = sqlite3_step (stmt);
 
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         return database_explain (d, errp);
@@ -114,9 +114,9 @@ static int ask (struct database *d, const char *sql, int64_t *value, idt_error_t
     int rc = stmt ? database_step (d, stmt, errp) : -1;
 
     if (rc >= 0)
-        *value = rc > 0 ? d->sqlite.column_int64 (stmt, 0) : 0;
+        *value = rc > 0 ? sqlite3_column_int64 (stmt, 0) : 0;
     if (stmt)
-        d->sqlite.finalize (stmt);
+        sqlite3_finalize (stmt);
     return rc < 0 ? -1 : 0;
 }
 
@@ -177,7 +177,7 @@ static int lock_file (struct database *d, idt_error_t *errp)
     const char *lock = d->kind->journal ? "PRAGMA page_size = 512; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;"
                                         : "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;";
 
-    int rc = d->sqlite.exec (d->db, lock, NULL, NULL, NULL) & 0xff;
+    int rc = sqlite3_exec (d->db, lock, NULL, NULL, NULL) & 0xff;
     if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)
         return tell_busy (d, errp);
     if (note_place (d, errp) < 0)
@@ -247,10 +247,9 @@ void database_close (struct database *d)
     if (ours)
         unlink (d->holder_path);
     if (ours && d->kind->journal) /* an empty journal would stay */
-        d->sqlite.exec (d->db, "PRAGMA journal_mode = DELETE;", NULL, NULL, NULL);
+        sqlite3_exec (d->db, "PRAGMA journal_mode = DELETE;", NULL, NULL, NULL);
     if (d->db)
-        d->sqlite.close (d->db);
-    sqlite_unload (&d->sqlite);
+        sqlite3_close (d->db);
     free (d->holder_path);
     free (d->path);
     free (d->dir);
@@ -337,9 +336,7 @@ static int open_file (struct database *d, idt_error_t *errp)
         return errprintf (errp, "%s: %s", d->path, why.text);
     if (check_owners (d, errp) < 0 || look_at_file (d, errp) < 0)
         return -1;
-    if (sqlite_load (&d->sqlite) < 0)
-        return errprintf (errp, "libsqlite3.so.0 cannot be loaded: install SQLite (libsqlite3-0)");
-    if (d->sqlite.open_v2 (d->path, &d->db, flags, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2 (d->path, &d->db, flags, NULL) != SQLITE_OK)
         return database_explain (d, errp);
     return lock_file (d, errp) < 0 ? -1 : check_owners (d, errp);
 }

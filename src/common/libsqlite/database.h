@@ -11,15 +11,13 @@
 #ifndef SQLITE_DATABASE_H
 #define SQLITE_DATABASE_H
 
+#include <sqlite3.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include <idtree/error.h>
 
-#include "libsqlite/sqlite.h"
-
 struct database {
-    struct sqlite sqlite; /* database->sqlite.step (...) is sqlite3_step (...) */
     sqlite3 *db;
     bool is_new; /* no tables are in it */
     char *dir;
@@ -69,7 +67,7 @@ void database_close (struct database *d);
  */
 int database_run (struct database *d, const char *sql, idt_error_t *errp);
 
-/* Make a statement, for d->sqlite.finalize ().  NULL where it failed. */
+/* Make a statement, for sqlite3_finalize ().  NULL where it failed. */
 sqlite3_stmt *database_prepare (struct database *d, const char *sql, idt_error_t *errp);
 
 /* Take the next row of a statement.  Returns 1 if there is one, 0 after the last. */

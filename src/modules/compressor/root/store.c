@@ -53,34 +53,32 @@ static int run (struct store *st, enum statement s, idt_error_t *errp)
 {
     int rc = database_step (st->d, st->stmt[s], errp), saved = errno;
 
-    st->d->sqlite.reset (st->stmt[s]);
+    sqlite3_reset (st->stmt[s]);
     errno = saved;
     return rc < 0 ? -1 : 0;
 }
 
 static int put_document (struct store *st, const struct store_document *doc, idt_error_t *errp)
 {
-    const struct sqlite *q = &st->d->sqlite;
     sqlite3_stmt *put = st->stmt[PUT_DOCUMENT], *drop = st->stmt[DROP_RANGES];
 
-    q->bind_int64 (put, 1, doc->id);
-    q->bind_text (put, 2, doc->name, -1, SQLITE_STATIC);
-    q->bind_text (put, 3, doc->uuid, -1, SQLITE_STATIC);
-    q->bind_int64 (put, 4, doc->seq);
-    q->bind_blob64 (put, 5, doc->form, doc->form_size, SQLITE_STATIC);
-    q->bind_int64 (drop, 1, doc->id);
-    q->bind_int64 (drop, 2, doc->seq);
+    sqlite3_bind_int64 (put, 1, doc->id);
+    sqlite3_bind_text (put, 2, doc->name, -1, SQLITE_STATIC);
+    sqlite3_bind_text (put, 3, doc->uuid, -1, SQLITE_STATIC);
+    sqlite3_bind_int64 (put, 4, doc->seq);
+    sqlite3_bind_blob64 (put, 5, doc->form, doc->form_size, SQLITE_STATIC);
+    sqlite3_bind_int64 (drop, 1, doc->id);
+    sqlite3_bind_int64 (drop, 2, doc->seq);
     return run (st, PUT_DOCUMENT, errp) < 0 || run (st, DROP_RANGES, errp) < 0 ? -1 : 0;
 }
 
 static int put_range (struct store *st, int64_t document, int64_t seq, const char *text, idt_error_t *errp)
 {
-    const struct sqlite *q = &st->d->sqlite;
     sqlite3_stmt *put = st->stmt[PUT_RANGE];
 
-    q->bind_int64 (put, 1, document);
-    q->bind_int64 (put, 2, seq);
-    q->bind_text (put, 3, text, -1, SQLITE_STATIC);
+    sqlite3_bind_int64 (put, 1, document);
+    sqlite3_bind_int64 (put, 2, seq);
+    sqlite3_bind_text (put, 3, text, -1, SQLITE_STATIC);
     return run (st, PUT_RANGE, errp);
 }
 
@@ -140,19 +138,18 @@ int store_result (struct store *st, idt_error_t *errp)
 static int read_ranges (struct store *st, const struct store_document *doc, sqlite3_stmt *ranges,
                         const struct store_reader *reader, void *arg, idt_error_t *errp)
 {
-    const struct sqlite *q = &st->d->sqlite;
     int64_t expected = doc->seq;
     int rc;
 
-    q->reset (ranges);
-    q->bind_int64 (ranges, 1, doc->id);
+    sqlite3_reset (ranges);
+    sqlite3_bind_int64 (ranges, 1, doc->id);
     while ((rc = database_step (st->d, ranges, errp)) > 0) {
-        if (q->column_int64 (ranges, 0) != ++expected) {
+        if (sqlite3_column_int64 (ranges, 0) != ++expected) {
             errno = EBADMSG;
             return errprintf (errp, "%s: damaged (range %lld of %s is missing): %s", st->d->path, (long long)expected,
                               doc->name, kind.advice);
         }
-        if (reader->range (arg, expected, (const char *)q->column_text (ranges, 1), errp) < 0)
+        if (reader->range (arg, expected, (const char *)sqlite3_column_text (ranges, 1), errp) < 0)
             return -1;
     }
     return rc;
@@ -161,17 +158,16 @@ static int read_ranges (struct store *st, const struct store_document *doc, sqli
 static int read_documents (struct store *st, sqlite3_stmt *documents, sqlite3_stmt *ranges,
                            const struct store_reader *reader, void *arg, idt_error_t *errp)
 {
-    const struct sqlite *q = &st->d->sqlite;
     int rc;
 
     while ((rc = database_step (st->d, documents, errp)) > 0) {
         const struct store_document doc = {
-            .id = q->column_int64 (documents, 0),
-            .name = (const char *)q->column_text (documents, 1),
-            .uuid = (const char *)q->column_text (documents, 2),
-            .seq = q->column_int64 (documents, 3),
-            .form = q->column_blob (documents, 4),
-            .form_size = (size_t)q->column_bytes (documents, 4),
+            .id = sqlite3_column_int64 (documents, 0),
+            .name = (const char *)sqlite3_column_text (documents, 1),
+            .uuid = (const char *)sqlite3_column_text (documents, 2),
+            .seq = sqlite3_column_int64 (documents, 3),
+            .form = sqlite3_column_blob (documents, 4),
+            .form_size = (size_t)sqlite3_column_bytes (documents, 4),
         };
         if (reader->document (arg, &doc, errp) < 0 || read_ranges (st, &doc, ranges, reader, arg, errp) < 0)
             return -1;
@@ -188,8 +184,8 @@ static int read_all (struct store *st, const struct store_reader *reader, void *
     int rc = documents && ranges ? read_documents (st, documents, ranges, reader, arg, errp) : -1;
     int saved = errno;
 
-    st->d->sqlite.finalize (documents);
-    st->d->sqlite.finalize (ranges);
+    sqlite3_finalize (documents);
+    sqlite3_finalize (ranges);
     errno = saved;
     return rc;
 }
@@ -212,7 +208,7 @@ void store_close (struct store *st)
     worker_destroy (st->worker);
     for (int i = 0; i < STATEMENTS; i++)
         if (st->stmt[i])
-            st->d->sqlite.finalize (st->stmt[i]);
+            sqlite3_finalize (st->stmt[i]);
     database_close (st->d);
     free (st);
     errno = saved;

@@ -112,12 +112,12 @@ static int read_columns (struct database *d, sqlite3_stmt *stmt, struct store_co
 
     if (rc <= 0)
         return rc < 0 ? -1 : database_damaged (d, "its row is missing", errp);
-    content->record = (struct lease_record){ .horizon_ms = (uint64_t)d->sqlite.column_int64 (stmt, 0),
-                                             .watermark_ms = (uint64_t)d->sqlite.column_int64 (stmt, 1),
-                                             .settle_ms = (uint64_t)d->sqlite.column_int64 (stmt, 2),
-                                             .ahead_ms = (uint64_t)d->sqlite.column_int64 (stmt, 5) };
-    content->epoch_ms = d->sqlite.column_int64 (stmt, 3);
-    *stored_seal = d->sqlite.column_int64 (stmt, 4);
+    content->record = (struct lease_record){ .horizon_ms = (uint64_t)sqlite3_column_int64 (stmt, 0),
+                                             .watermark_ms = (uint64_t)sqlite3_column_int64 (stmt, 1),
+                                             .settle_ms = (uint64_t)sqlite3_column_int64 (stmt, 2),
+                                             .ahead_ms = (uint64_t)sqlite3_column_int64 (stmt, 5) };
+    content->epoch_ms = sqlite3_column_int64 (stmt, 3);
+    *stored_seal = sqlite3_column_int64 (stmt, 4);
     return 0;
 }
 
@@ -128,7 +128,7 @@ static int add_column (struct database *d, idt_error_t *errp)
                                            errp);
     int rc = stmt ? database_step (d, stmt, errp) : -1;
 
-    d->sqlite.finalize (stmt);
+    sqlite3_finalize (stmt);
     if (rc != 0)
         return rc < 0 ? -1 : 0;
     return database_run (d, "ALTER TABLE fluid ADD COLUMN ahead_ms INTEGER NOT NULL DEFAULT 0;", errp);
@@ -147,7 +147,7 @@ static int read_row (struct store *st, struct store_content *content, idt_error_
         return -1;
     int rc = read_columns (d, stmt, content, &stored_seal, errp);
     int saved = errno;
-    d->sqlite.finalize (stmt);
+    sqlite3_finalize (stmt);
     errno = saved;
     if (rc < 0)
         return -1;

@@ -32,7 +32,7 @@ static const char *const leftovers[] = {
     "fluid.sqlite.damaged-1-journal",
     "fluid.sqlite.damaged-2",
     "fluid.sqlite.damaged-2-journal",
-    "fluid.sqlite.lessee",
+    "fluid.sqlite.holder",
     NULL,
 };
 
