@@ -7,7 +7,7 @@
  * generator, 10 bits of sequence.  A generator makes 1024 ids in each millisecond.
  *
  * These functions use libc alone, allocate nothing, hold no state of their own, and look at neither locale,
- * environment nor clock.  All but fluid_gen_ functions may be called from any thread.
+ * environment nor clock.  Any thread may call them; one generator serves one thread at a time.
  */
 #ifndef IDTREE_FLUID_H
 #define IDTREE_FLUID_H
