@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "broker/private.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 #define TURN_US 500 /* time to work before the reactor looks at its descriptors again */
@@ -318,20 +319,12 @@ static void idle_cb (idt_watcher_t *w, int revents, void *arg)
 {
 }
 
-static uint64_t now_us (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * UINT64_C (1000000) + ts.tv_nsec / 1000;
-}
-
 static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct broker *b = arg;
     bool busy = true;
 
-    for (uint64_t until = now_us () + TURN_US; busy && now_us () < until;) {
+    for (uint64_t until = clock_us (CLOCK_MONOTONIC) + TURN_US; busy && clock_us (CLOCK_MONOTONIC) < until;) {
         busy = b->local && usock_turn (b->local);
         modules_turn (b->modules);
         busy = zpoll_turn (b->zpoll) || busy;

@@ -16,13 +16,11 @@
 #include <time.h>
 
 #include "broker/private.h"
+#include "libutil/clock.h"
 
 double broker_now (void)
 {
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1E-9;
+    return clock_s (CLOCK_MONOTONIC);
 }
 
 /* --- states ------------------------------------------------------------------------------------------ */

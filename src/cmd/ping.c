@@ -13,6 +13,7 @@
 #include <idtree/rpc.h>
 
 #include "cmd/base/commands.h"
+#include "libutil/clock.h"
 
 #define TOPIC_MAX 256
 #define PAD_MAX (1024 * 1024) /* bytes */
@@ -31,14 +32,6 @@ struct ping {
     idt_t *h;
     idt_watcher_t *timer;
 };
-
-static int64_t now_ns (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * INT64_C (1000000000) + ts.tv_nsec;
-}
 
 /* --- target ----------------------------------------------------------------------------------- */
 
@@ -83,7 +76,7 @@ static void print_answer (struct ping *p, idt_future_t *f)
         return;
     }
     printf ("%" JSON_INTEGER_FORMAT "!%s seq=%" JSON_INTEGER_FORMAT " time=%.3f ms (%s)\n", rank, p->topic, seq,
-            (now_ns () - (sec * INT64_C (1000000000) + nsec)) / 1e6, route);
+            ((int64_t)clock_ns (CLOCK_MONOTONIC) - (sec * INT64_C (1000000000) + nsec)) / 1e6, route);
     fflush (stdout);
 }
 
@@ -100,7 +93,7 @@ static void answer_cb (idt_future_t *f, void *arg)
 static void send_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct ping *p = arg;
-    int64_t now = now_ns ();
+    int64_t now = (int64_t)clock_ns (CLOCK_MONOTONIC);
     idt_future_t *f = idt_rpc_pack (p->h, p->topic, p->nodeid, 0, "{s:I s:I s:I s:s}", "seq", (json_int_t)p->sent,
                                     "time.tv_sec", (json_int_t)(now / 1000000000), "time.tv_nsec",
                                     (json_int_t)(now % 1000000000), "pad", p->pad);

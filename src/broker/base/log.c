@@ -17,6 +17,7 @@
 #include "broker/base/msglist.h"
 #include "broker/base/log.h"
 #include "broker/base/log_limit.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/utf8.h"
 
@@ -195,20 +196,12 @@ void log_printf (struct log *log, int level, const char *name, const char *fmt, 
     errno = saved_errno;
 }
 
-static double monotonic_s (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
 void log_refusal (struct log *log, enum log_refusal kind, const char *fmt, ...)
 {
     char text[LOG_LINE_MAX];
     va_list ap;
 
-    if (!log_limit_take (&log->limits[kind], monotonic_s ()))
+    if (!log_limit_take (&log->limits[kind], clock_s (CLOCK_MONOTONIC)))
         return;
     va_start (ap, fmt);
     vsnprintf (text, sizeof (text), fmt, ap);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "broker/module/private.h"
+#include "libutil/clock.h"
 #include "libutil/uuid_key.h"
 
 #define MAILBOX_LIMIT 100000 /* events to a thread, requests from it, that wait */
@@ -25,18 +26,12 @@
 
 double module_now (void)
 {
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC_COARSE, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1E-9;
+    return clock_s (CLOCK_MONOTONIC_COARSE);
 }
 
 uint64_t module_now_us (void)
 {
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * UINT64_C (1000000) + ts.tv_nsec / 1000;
+    return clock_us (CLOCK_MONOTONIC);
 }
 
 /* --- what waits -------------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "broker/overlay/link.h"
 #include "libidtree/json_build.h"
 #include "libzmqutil/zmsg.h"
+#include "libutil/clock.h"
 
 #define HANDSHAKE_MS 5000                  /* for a connection to show its key */
 #define WINDOW_TOTAL ((uint64_t)128 << 20) /* bytes on their way to this broker, over all links */
@@ -19,25 +20,14 @@
 #define WINDOW_MAX ((uint64_t)4 << 20)
 #define WINDOW_MESSAGES 9216
 
-static double seconds (clockid_t clock)
-{
-    struct timespec ts;
-
-    clock_gettime (clock, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1E-9;
-}
-
 double link_now (void)
 {
-    return seconds (CLOCK_MONOTONIC);
+    return clock_s (CLOCK_MONOTONIC);
 }
 
 uint64_t link_boot_us (void)
 {
-    struct timespec ts;
-
-    clock_gettime (CLOCK_BOOTTIME, &ts);
-    return (uint64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+    return clock_us (CLOCK_BOOTTIME);
 }
 
 bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us)

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "broker/route/absent.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/fifo.h"
 
@@ -22,7 +23,7 @@
 
 struct waiting {
     const idt_msg_t *msg;
-    double until; /* seconds, as now () */
+    double until; /* seconds, as clock_s (CLOCK_MONOTONIC_COARSE) */
 };
 
 struct absent {
@@ -43,14 +44,6 @@ struct absents {
     size_t n;
     bool stopped;
 };
-
-static double now (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC_COARSE, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1E-9;
-}
 
 /* --- what waits -------------------------------------------------------------------------------------- */
 
@@ -130,7 +123,8 @@ static void hold (struct absent *a, const idt_msg_t *msg)
         fail (a, msg, EAGAIN, "too many requests wait for a module that is not loaded now");
         return;
     }
-    a->waiting[a->count++] = (struct waiting){ idt_msg_ref (msg), now () + ABSENT_WAIT_MS * 1E-3 };
+    a->waiting[a->count++] = (struct waiting){ idt_msg_ref (msg),
+                                               clock_s (CLOCK_MONOTONIC_COARSE) + ABSENT_WAIT_MS * 1E-3 };
     a->bytes += bytes;
     idt_watcher_start (a->as->timer);
 }
@@ -158,7 +152,7 @@ static int absent_send (void *arg, const idt_msg_t *msg)
 static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct absents *as = arg;
-    double t = now ();
+    double t = clock_s (CLOCK_MONOTONIC_COARSE);
     size_t left = 0;
 
     for (size_t i = 0; i < as->n; i++) {

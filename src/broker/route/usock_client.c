@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "broker/route/usock_private.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 #define QUANTUM 16                     /* messages of one client before others get their turn */
@@ -28,10 +29,7 @@
 
 uint64_t local_now_us (void)
 {
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * UINT64_C (1000000) + ts.tv_nsec / 1000;
+    return clock_us (CLOCK_MONOTONIC);
 }
 
 static void client_dirty (struct client *c)

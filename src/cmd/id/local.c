@@ -15,6 +15,7 @@
 
 #include "cmd/id/new.h"
 #include "cmd/id/text.h"
+#include "libutil/clock.h"
 
 struct maker {
     struct cmd *cmd;
@@ -28,14 +29,6 @@ struct maker {
     struct uid_format format;
     char node[128];
 };
-
-static int64_t now_ns (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_REALTIME, &ts);
-    return ts.tv_sec * INT64_C (1000000000) + ts.tv_nsec;
-}
 
 static void set (struct ident *id, const void *bytes, size_t size)
 {
@@ -96,7 +89,7 @@ static int open_sno (struct maker *m, const struct new_options *o)
 
     m->make = make_sno;
     m->meta = number (o, "meta", o->meta, 0, SNO_META_MAX);
-    if (sno_unit_at (now_ns (), &unit) < 0)
+    if (sno_unit_at ((int64_t)clock_ns (CLOCK_REALTIME), &unit) < 0)
         return -1;
     start.partition = number (o, "partition", o->partition, deal_partition (unit), SNO_PARTITION_MAX);
     if (sno_snapshot_raise (&start, unit + 1) < 0)
@@ -135,7 +128,8 @@ static struct uid_node find_node (struct maker *m, const struct new_options *o)
 
 static int open_uid (struct maker *m, const struct new_options *o)
 {
-    const struct uid_gen_config config = { .node = find_node (m, o), .after_us = now_ns () / 1000 };
+    const struct uid_gen_config config = { .node = find_node (m, o),
+                                           .after_us = (int64_t)clock_ns (CLOCK_REALTIME) / 1000 };
 
     m->make = make_uid;
     m->kind = o->kind ? idtext_kind (o->cmd, o->kind) : UID_GLOBAL;

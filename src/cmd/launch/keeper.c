@@ -18,18 +18,11 @@
 #include <unistd.h>
 
 #include "cmd/launch/keeper.h"
+#include "libutil/clock.h"
 
 #define TERM_GRACE_MS 1000 /* for those that are asked to end */
 #define KILL_GRACE_MS 5000 /* for the kernel to end those that are killed */
 #define OPEN_DIRS 16
-
-static int64_t now_ms (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * INT64_C (1000) + ts.tv_nsec / 1000000;
-}
 
 void keeper_signals (sigset_t *set)
 {
@@ -97,14 +90,14 @@ static bool children_left (void)
  */
 static bool end_children (int sig, int grace_ms)
 {
-    int64_t deadline_ms = now_ms () + grace_ms, left_ms;
+    int64_t deadline_ms = (int64_t)clock_ms (CLOCK_MONOTONIC) + grace_ms, left_ms;
     sigset_t set;
 
     sigemptyset (&set);
     sigaddset (&set, SIGCHLD);
     while (children_left ()) {
         signal_children (sig);
-        if ((left_ms = deadline_ms - now_ms ()) <= 0)
+        if ((left_ms = deadline_ms - (int64_t)clock_ms (CLOCK_MONOTONIC)) <= 0)
             return false;
         struct timespec ts = { .tv_sec = left_ms / 1000, .tv_nsec = left_ms % 1000 * 1000000 };
         sigtimedwait (&set, NULL, &ts);

@@ -20,6 +20,7 @@
 #include "libidtree/document.h"
 #include "libidtree/private.h"
 #include "libidtree/watcher.h"
+#include "libutil/clock.h"
 
 #define BATCH 64         /* messages of one turn */
 #define MAX_WAIT_MS 1e12 /* what a time_t holds with ease; decades */
@@ -191,14 +192,6 @@ static void wake_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- waiting without the reactor ------------------------------------------------------------ */
 
-static double monotonic_ms (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * 1e3 + ts.tv_nsec * 1e-6;
-}
-
 /* Keep a message that nobody waits for now, or give it to its future. */
 static void put_aside_new (idt_t *h, const idt_msg_t *msg)
 {
@@ -231,7 +224,7 @@ static int wait_io (idt_t *h, double deadline_ms)
     if (has_output (h))
         pfd.events |= POLLOUT;
     if (deadline_ms >= 0) {
-        double left_ms = deadline_ms - monotonic_ms ();
+        double left_ms = deadline_ms - clock_s (CLOCK_MONOTONIC) * 1e3;
         left_ms = left_ms < 0 ? 0 : left_ms > MAX_WAIT_MS ? MAX_WAIT_MS : left_ms;
         ts.tv_sec = (time_t)(left_ms * 1e-3);
         ts.tv_nsec = (long)((left_ms - ts.tv_sec * 1e3) * 1e6);
@@ -251,7 +244,7 @@ static int wait_io (idt_t *h, double deadline_ms)
 
 int handle_wait (idt_t *h, const bool *done, double timeout_ms)
 {
-    double deadline_ms = timeout_ms < 0 ? -1 : timeout_ms > 0 ? monotonic_ms () + timeout_ms : 0;
+    double deadline_ms = timeout_ms < 0 ? -1 : timeout_ms > 0 ? clock_s (CLOCK_MONOTONIC) * 1e3 + timeout_ms : 0;
     int rc = 0;
 
     if (handle_is_inline (h)) {

@@ -20,6 +20,7 @@
 
 #include "libpmi/pmi_client.h"
 #include "libpmi/pmi_wire.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 struct pmi_client {
@@ -32,19 +33,11 @@ struct pmi_client {
     struct pmi_lines lines;
 };
 
-static int64_t now_ms (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * INT64_C (1000) + ts.tv_nsec / 1000000;
-}
-
 static int wait_for (int fd, short events, int64_t deadline_ms)
 {
     for (;;) {
         struct pollfd pfd = { .fd = fd, .events = events };
-        int64_t left_ms = deadline_ms - now_ms ();
+        int64_t left_ms = deadline_ms - (int64_t)clock_ms (CLOCK_MONOTONIC);
         int n = poll (&pfd, 1, left_ms > 0 ? (int)left_ms : 0);
 
         if (n > 0)
@@ -129,7 +122,7 @@ static int failed (struct pmi_client *c, const char *what, idt_error_t *errp)
  */
 static const char *ask (struct pmi_client *c, int timeout_ms, const char *request, const char *answer)
 {
-    int64_t deadline_ms = now_ms () + timeout_ms;
+    int64_t deadline_ms = (int64_t)clock_ms (CLOCK_MONOTONIC) + timeout_ms;
     char out[PMI_LINE_MAX];
     int n = snprintf (out, sizeof (out), "%s\n", request);
     const char *line;

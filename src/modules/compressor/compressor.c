@@ -11,6 +11,7 @@
 #include <syslog.h>
 #include <time.h>
 
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libidtree/json_build.h"
 #include "modules/compressor/service.h"
@@ -19,10 +20,7 @@
 
 uint64_t service_now_ms (void)
 {
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+    return clock_ms (CLOCK_MONOTONIC);
 }
 
 void service_arm (struct service *sv)

@@ -19,6 +19,7 @@
 
 #include <idtree/idtree.h>
 
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "modules/flake/answer.h"
 #include "modules/flake/node.h"
@@ -49,14 +50,6 @@ struct flake_module {
     idt_watcher_t *timer;
     LIST_HEAD (, up) ups;
 };
-
-static uint64_t clock_us (clockid_t id)
-{
-    struct timespec ts;
-
-    clock_gettime (id, &ts);
-    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
 
 static uint64_t now_us (void)
 {

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "modules/fluid/node/past.h"
 #include "modules/fluid/service/service.h"
@@ -25,22 +26,14 @@
 
 /* --- time ------------------------------------------------------------------------------------------ */
 
-static uint64_t read_us (clockid_t id)
-{
-    struct timespec ts;
-
-    clock_gettime (id, &ts);
-    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
 /* Whether the clocks were read together: not where we were held up between two of them. */
 static bool read_together (const struct service *sv, struct witness_reading *r)
 {
-    r->boot_us = read_us (CLOCK_BOOTTIME);
-    r->raw_us = read_us (CLOCK_MONOTONIC_RAW);
-    r->wall_us = read_us (CLOCK_REALTIME);
+    r->boot_us = clock_us (CLOCK_BOOTTIME);
+    r->raw_us = clock_us (CLOCK_MONOTONIC_RAW);
+    r->wall_us = clock_us (CLOCK_REALTIME);
     r->ticks = sv->has_ticks ? processor_ticks () : 0;
-    return read_us (CLOCK_BOOTTIME) - r->boot_us < WITNESS_GRAIN_US / 4;
+    return clock_us (CLOCK_BOOTTIME) - r->boot_us < WITNESS_GRAIN_US / 4;
 }
 
 /* Clocks that cannot be read together are not compared: the next time shows what was missed. */

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/duration.h"
 #include "modules/fluid/service/service.h"
@@ -22,19 +23,11 @@
 
 /* --- the wall clock ---------------------------------------------------------------------------------------- */
 
-static int64_t wall_us (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
 static void wall_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct service *sv = arg;
 
-    node_wall (sv->node, service_now_us (sv), wall_us ());
+    node_wall (sv->node, service_now_us (sv), (int64_t)clock_us (CLOCK_REALTIME));
     service_set_timer (sv);
 }
 
@@ -161,7 +154,7 @@ int service_start_root (struct service *sv, idt_error_t *errp)
 {
     idt_reactor_t *r = idt_get_reactor (sv->h);
     struct lease_record record;
-    int64_t epoch_ms, now_wall_us = wall_us ();
+    int64_t epoch_ms, now_wall_us = (int64_t)clock_us (CLOCK_REALTIME);
 
     if (load_store (sv, now_wall_us / 1000, &epoch_ms, &record, errp) < 0)
         return -1;
