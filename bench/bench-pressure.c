@@ -407,7 +407,7 @@ static void print (const char *name, const char *where, const struct times *t, d
 static bool run_phase (const struct phase *p, int rank, double quiet)
 {
     pid_t pids[MAX_ATTACKERS];
-    char where[16];
+    char where[32];
     struct times t;
     bool good;
     int n = 0;
