@@ -82,7 +82,7 @@ static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
     if (o && sv->root)
         json_put_new (&o, "root", root_stats (sv->root));
-    service_respond_object (sv, msg, o);
+    module_respond_object (sv->h, msg, o);
 }
 
 static const struct idt_handler_spec handlers[] = {
@@ -114,7 +114,7 @@ static const struct idt_handler_spec handlers[] = {
 static void service_destroy (struct service *sv)
 {
     int saved = errno;
-    struct up *up;
+    struct upcall *up;
 
     idt_handlers_remove (sv->h, handlers);
     documents_destroy (sv);
@@ -125,7 +125,7 @@ static void service_destroy (struct service *sv)
     while ((up = LIST_FIRST (&sv->ups))) {
         if (up->msg)
             service_respond_error (sv, up->msg, EHOSTUNREACH, SERVICE_STOPPING);
-        up_destroy (up);
+        upcall_destroy (up);
     }
     root_destroy (sv->root);
     idt_watcher_destroy (sv->timer);

@@ -345,7 +345,7 @@ static void open_document (struct service *sv, const idt_msg_t *msg, const char 
     else if (doc && *doc->refused)
         service_respond_error (sv, msg, ENOTRECOVERABLE, doc->refused);
     else if (doc && doc->state == OPEN)
-        service_respond_object (sv, msg, describe (doc));
+        module_respond_object (sv->h, msg, describe (doc));
     else if (doc && doc->state == CLOSING)
         service_respond_error (sv, msg, EBUSY, "the document is being closed: open it again afterwards");
     else if (!doc && sv->ndocuments >= sv->options.max_documents)
@@ -407,7 +407,7 @@ static void discard (struct document *doc, const idt_msg_t *msg)
 
     document_fail_finals (doc, UINT64_MAX, ECANCELED, "the session was closed, and its ids discarded");
     document_destroy (doc, 0, NULL);
-    service_respond (sv, msg, NULL);
+    module_respond (sv->h, msg, NULL);
 }
 
 static void close_document (struct document *doc, const idt_msg_t *msg)

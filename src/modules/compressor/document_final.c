@@ -101,9 +101,9 @@ static void answer_final (struct document *doc, const struct final *final)
     if (rc < 0)
         service_respond_error (doc->service, final->msg, errno, NULL);
     else
-        service_respond_object (doc->service, final->msg,
-                                json_pack ("{s:s s:o}", "session", idcomp_session (c), "runs",
-                                           methods_pack_runs (list.v, list.n)));
+        module_respond_object (doc->service->h, final->msg,
+                               json_pack ("{s:s s:o}", "session", idcomp_session (c), "runs",
+                                          methods_pack_runs (list.v, list.n)));
     free (list.v);
 }
 

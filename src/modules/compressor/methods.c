@@ -73,9 +73,9 @@ static void convert_all (struct request *r, convert_f convert, const char *key)
             return;
         }
     }
-    service_respond_object (r->service, r->msg,
-                            json_pack ("{s:s s:o}", "session", idcomp_session (replica_ids (r->doc.replica)), key,
-                                       results));
+    module_respond_object (r->service->h, r->msg,
+                           json_pack ("{s:s s:o}", "session", idcomp_session (replica_ids (r->doc.replica)), key,
+                                      results));
     json_decref (r->o);
 }
 
@@ -185,9 +185,9 @@ static void generate (struct service *sv, const idt_msg_t *msg, struct document 
     else {
         sv->counters.generated += (uint64_t)count;
         if (!final)
-            service_respond_object (sv, msg,
-                                    json_pack ("{s:s s:o}", "session", idcomp_session (replica_ids (view.replica)),
-                                               "runs", methods_pack_runs (runs, (size_t)n)));
+            module_respond_object (sv->h, msg,
+                                   json_pack ("{s:s s:o}", "session", idcomp_session (replica_ids (view.replica)),
+                                              "runs", methods_pack_runs (runs, (size_t)n)));
         document_made (doc, final ? msg : NULL, runs, n);
     }
 }
@@ -264,7 +264,7 @@ void methods_save_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
     if (doc) {
         struct document_view view = document_view (doc);
-        service_respond_new (arg, msg, save (&view));
+        module_respond_new (h, msg, save (&view));
     }
 }
 
@@ -274,6 +274,6 @@ void methods_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
     if (doc) {
         struct document_view view = document_view (doc);
-        service_respond_object (arg, msg, describe (&view));
+        module_respond_object (h, msg, describe (&view));
     }
 }

@@ -9,36 +9,9 @@
 
 #include "modules/compressor/service.h"
 
-static void log_unanswered (struct service *sv, const idt_msg_t *msg)
-{
-    idt_log (sv->h, LOG_ERR, "%s: cannot answer: %s", idt_msg_topic (msg), strerror (errno));
-}
-
-void service_respond (struct service *sv, const idt_msg_t *msg, const char *s)
-{
-    if (idt_respond (sv->h, msg, s) < 0)
-        log_unanswered (sv, msg);
-}
-
 void service_respond_error (struct service *sv, const idt_msg_t *msg, int errnum, const char *text)
 {
-    if (idt_respond_error (sv->h, msg, idcomp_errno (errnum), text) < 0)
-        log_unanswered (sv, msg);
-}
-
-void service_respond_new (struct service *sv, const idt_msg_t *msg, char *s)
-{
-    if (s)
-        service_respond (sv, msg, s);
-    else
-        service_respond_error (sv, msg, ENOMEM, NULL);
-    free (s);
-}
-
-void service_respond_object (struct service *sv, const idt_msg_t *msg, json_t *o)
-{
-    service_respond_new (sv, msg, o ? json_dumps (o, JSON_COMPACT) : NULL);
-    json_decref (o);
+    module_respond_error (sv->h, msg, idcomp_errno (errnum), text);
 }
 
 void service_respond_all (struct service *sv, struct fifo *q, int errnum, const char *s)
@@ -49,7 +22,7 @@ void service_respond_all (struct service *sv, struct fifo *q, int errnum, const 
         if (errnum)
             service_respond_error (sv, msg, errnum, s);
         else
-            service_respond (sv, msg, s);
+            module_respond (sv->h, msg, s);
         idt_msg_unref (msg);
     }
 }
@@ -87,30 +60,13 @@ void service_forget (struct fifo *q, const idt_msg_t *disconnect)
 
 /* --- requests that went up ------------------------------------------------------------------------------ */
 
-void up_destroy (struct up *up)
+int service_upcall (struct service *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg)
 {
+    struct upcall *up = upcall_create (&sv->ups, f, (double)sv->options.timeout_ms, cb, sv);
+
     if (!up)
-        return;
-    LIST_REMOVE (up, link);
-    idt_future_destroy (up->f);
-    idt_msg_unref (up->msg);
-    free (up);
-}
-
-int up_create (struct service *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg)
-{
-    struct up *up = f ? calloc (1, sizeof (*up)) : NULL;
-
-    if (!up) {
-        idt_future_destroy (f);
         return -1;
-    }
-    *up = (struct up){ .service = sv, .f = f, .msg = msg ? idt_msg_ref (msg) : NULL };
-    LIST_INSERT_HEAD (&sv->ups, up, link);
-    if (idt_future_then (f, (double)sv->options.timeout_ms, cb, up) < 0) {
-        up_destroy (up);
-        return -1;
-    }
+    up->msg = msg ? idt_msg_ref (msg) : NULL;
     return 0;
 }
 
@@ -125,34 +81,35 @@ const char *service_future_error (const idt_future_t *f)
 
 static void passed_on_cb (idt_future_t *f, void *arg)
 {
-    struct up *up = arg;
+    struct upcall *up = arg;
+    struct service *sv = up->owner;
     const char *s = NULL;
 
     if (idt_rpc_get (f, &s) == 0)
-        service_respond (up->service, up->msg, s);
+        module_respond (sv->h, up->msg, s);
     else if (errno == ENOSYS)
-        service_respond_error (up->service, up->msg, ENOSYS,
+        service_respond_error (sv, up->msg, ENOSYS,
                                "rank 0 has no compressor: load it there with idtree module load -r 0 compressor");
     else
-        service_respond_error (up->service, up->msg, idt_future_errnum (f), service_future_error (f));
-    up_destroy (up);
+        service_respond_error (sv, up->msg, idt_future_errnum (f), service_future_error (f));
+    upcall_destroy (up);
 }
 
 void service_pass_on (struct service *sv, const idt_msg_t *msg)
 {
     idt_future_t *f = idt_rpc (sv->h, idt_msg_topic (msg), idt_msg_string (msg), 0, 0);
 
-    if (up_create (sv, f, passed_on_cb, msg) < 0)
+    if (service_upcall (sv, f, passed_on_cb, msg) < 0)
         service_respond_error (sv, msg, errno, NULL);
 }
 
 void service_forget_ups (struct service *sv, const idt_msg_t *disconnect)
 {
-    struct up *up, *next;
+    struct upcall *up, *next;
 
     for (up = LIST_FIRST (&sv->ups); up; up = next) {
         next = LIST_NEXT (up, link);
         if (up->msg && service_same_client (up->msg, disconnect))
-            up_destroy (up);
+            upcall_destroy (up);
     }
 }

@@ -19,6 +19,8 @@
 #include <idtree/idtree.h>
 
 #include "libcompressor/replica.h"
+#include "libmodule/respond.h"
+#include "libmodule/upcall.h"
 #include "libutil/fifo.h"
 #include "modules/compressor/options.h"
 #include "modules/compressor/order/relay.h"
@@ -31,13 +33,6 @@ struct service;
 struct root;
 
 /* A request that we sent, until its future is fulfilled. */
-struct up {
-    LIST_ENTRY (up) link;
-    struct service *service;
-    idt_future_t *f;
-    const idt_msg_t *msg; /* to be answered with what we hear; else NULL */
-};
-
 struct service_counters {
     uint64_t generated; /* ids */
     uint64_t applied;   /* ranges */
@@ -51,7 +46,7 @@ struct service_counters {
 struct service {
     idt_t *h;
     struct options options;
-    LIST_HEAD (, up) ups;
+    struct upcalls ups;
     idt_watcher_t *timer;
     bool armed;
     struct service_counters counters;
@@ -76,12 +71,7 @@ void service_arm (struct service *sv);
 
 /* --- answers and requests: service.c ------------------------------------------------------------------- */
 
-/* Answer a request.  An answer that cannot be sent is logged; 's', 'text' may be NULL; 'o' and the 's' of service_respond_new
- * () are stolen, and NULL where there was no memory for them, which then is the answer.
- */
-void service_respond (struct service *sv, const idt_msg_t *msg, const char *s);
-void service_respond_new (struct service *sv, const idt_msg_t *msg, char *s);
-void service_respond_object (struct service *sv, const idt_msg_t *msg, json_t *o);
+/* As module_respond_error (), with the errno of the id compressor's errors. */
 void service_respond_error (struct service *sv, const idt_msg_t *msg, int errnum, const char *text);
 
 /* Answer all requests in a queue with the same string, or error, and drop the references to them. */
@@ -97,10 +87,9 @@ bool service_same_client (const idt_msg_t *msg, const idt_msg_t *disconnect);
 void service_forget (struct fifo *q, const idt_msg_t *disconnect);
 
 /* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled, compressor.timeout at most: then 'cb' is called with the result and ends with
- * up_destroy ().  'msg' (may be NULL) is kept with it.  Returns -1 with errno set where it is not kept.
+ * upcall_destroy ().  'msg' (may be NULL) is kept with it.  Returns -1 with errno set where it is not kept.
  */
-int up_create (struct service *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg);
-void up_destroy (struct up *up);
+int service_upcall (struct service *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg);
 
 /* The text of a failed future: what rank 0 said, or that it said nothing.  Borrowed. */
 const char *service_future_error (const idt_future_t *f);

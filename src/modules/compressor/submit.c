@@ -59,11 +59,11 @@ static void answer_element (struct service *sv, struct asked *asked, size_t inde
     if (!asked->msg)
         ; /* nobody waits for it */
     else if (asked->is_order)
-        service_respond_object (sv, asked->msg, json_pack ("{s:O}", "results", asked->results));
+        module_respond_object (sv->h, asked->msg, json_pack ("{s:O}", "results", asked->results));
     else if (result->errnum)
         service_respond_error (sv, asked->msg, result->errnum, result->text);
     else
-        service_respond_object (sv, asked->msg, pack_result (result));
+        module_respond_object (sv->h, asked->msg, pack_result (result));
     asked_destroy (asked);
 }
 

@@ -6,7 +6,7 @@
  * Hosted inline, on the broker's reactor: it never blocks.  Whatever comes in is told to the node together with the
  * time, and the timer is set to the node's deadline.  What the node wants is done by flake_ops.
  *
- * A request that the node has is a 'struct request' (the node's cookie).  What was asked of others is a 'struct up' until
+ * A request that the node has is a 'struct request' (the node's cookie).  What was asked of others is an upcall until
  * its future is fulfilled.
  */
 #include <errno.h>
@@ -19,6 +19,8 @@
 
 #include <idtree/idtree.h>
 
+#include "libmodule/respond.h"
+#include "libmodule/upcall.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "modules/flake/answer.h"
@@ -34,13 +36,6 @@ struct request {
     struct answer answer; /* as far as it is made */
 };
 
-struct up {
-    LIST_ENTRY (up) link;
-    struct flake_module *module;
-    idt_future_t *f;
-    uint32_t tag; /* of a request passed on */
-};
-
 struct flake_module {
     idt_t *h;
     struct options options;
@@ -48,7 +43,7 @@ struct flake_module {
     struct flax_gen *flax;
     bool told_why; /* another rank has our name */
     idt_watcher_t *timer;
-    LIST_HEAD (, up) ups;
+    struct upcalls ups;
 };
 
 static uint64_t now_us (void)
@@ -77,18 +72,6 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 }
 
 /* --- answers --------------------------------------------------------------------------------------- */
-
-static void respond (struct flake_module *m, const idt_msg_t *msg, const char *s)
-{
-    if (idt_respond (m->h, msg, s) < 0)
-        idt_log (m->h, LOG_ERR, "%s: cannot answer: %s", idt_msg_topic (msg), strerror (errno));
-}
-
-static void respond_error (struct flake_module *m, const idt_msg_t *msg, int errnum, const char *text)
-{
-    if (idt_respond_error (m->h, msg, errnum, text) < 0)
-        idt_log (m->h, LOG_ERR, "%s: cannot answer: %s", idt_msg_topic (msg), strerror (errno));
-}
 
 static void request_destroy (struct request *q)
 {
@@ -119,52 +102,28 @@ static int give_cb (void *arg, void *cookie, const struct flake_run *run, uint32
 
 static void reply_cb (void *arg, void *cookie)
 {
+    struct flake_module *m = arg;
     struct request *q = cookie;
 
-    respond (arg, q->msg, answer_end (&q->answer));
+    module_respond (m->h, q->msg, answer_end (&q->answer));
     request_destroy (q);
 }
 
 static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
 {
+    struct flake_module *m = arg;
     struct request *q = cookie;
 
-    respond_error (arg, q->msg, errnum, text);
+    module_respond_error (m->h, q->msg, errnum, text);
     request_destroy (q);
 }
 
 /* --- what was asked of others ---------------------------------------------------------------------- */
 
-static void up_destroy (struct up *up)
-{
-    LIST_REMOVE (up, link);
-    idt_future_destroy (up->f);
-    free (up);
-}
-
-/* Keep 'f' (stolen, may be NULL) until it is fulfilled.  Returns NULL with errno set. */
-static struct up *up_create (struct flake_module *m, idt_future_t *f, idt_future_f cb)
-{
-    struct up *up = f ? calloc (1, sizeof (*up)) : NULL;
-
-    if (!up) {
-        idt_future_destroy (f);
-        return NULL;
-    }
-    up->module = m;
-    up->f = f;
-    LIST_INSERT_HEAD (&m->ups, up, link);
-    if (idt_future_then (f, -1, cb, up) < 0) {
-        up_destroy (up);
-        return NULL;
-    }
-    return up;
-}
-
 static void forward_cb (idt_future_t *f, void *arg)
 {
-    struct up *up = arg;
-    struct flake_module *m = up->module;
+    struct upcall *up = arg;
+    struct flake_module *m = up->owner;
     const char *s;
 
     if (idt_rpc_get (f, &s) < 0)
@@ -174,11 +133,11 @@ static void forward_cb (idt_future_t *f, void *arg)
         struct request *q = flake_forwarded (m->flake, now_us (), up->tag);
 
         if (q) {
-            respond (m, q->msg, s);
+            module_respond (m->h, q->msg, s);
             request_destroy (q);
         }
     }
-    up_destroy (up);
+    upcall_destroy (up);
     set_timer (m);
 }
 
@@ -186,9 +145,10 @@ static int forward_up_cb (void *arg, uint32_t tag, void *cookie)
 {
     struct flake_module *m = arg;
     struct request *q = cookie;
-    struct up *up = up_create (m,
-                               idt_rpc (m->h, idt_msg_topic (q->msg), idt_msg_string (q->msg), IDT_NODEID_UPSTREAM, 0),
-                               forward_cb);
+    struct upcall *up = upcall_create (&m->ups,
+                                       idt_rpc (m->h, idt_msg_topic (q->msg), idt_msg_string (q->msg),
+                                                IDT_NODEID_UPSTREAM, 0),
+                                       -1, forward_cb, m);
 
     if (!up)
         return -1;
@@ -207,8 +167,8 @@ static bool is_range (json_int_t lo_ms, json_int_t hi_ms)
 
 static void loan_cb (idt_future_t *f, void *arg)
 {
-    struct up *up = arg;
-    struct flake_module *m = up->module;
+    struct upcall *up = arg;
+    struct flake_module *m = up->owner;
     json_int_t lo, hi, boot, inst, epoch;
 
     if (idt_rpc_get_unpack (f, "{s:[I,I] s:[I,I] s:I}", "range_ms", &lo, &hi, "clock_us", &boot, &inst, "epoch_ms",
@@ -222,7 +182,7 @@ static void loan_cb (idt_future_t *f, void *arg)
 
         flake_lent (m->flake, now_us (), &loan);
     }
-    up_destroy (up);
+    upcall_destroy (up);
     set_timer (m);
 }
 
@@ -230,7 +190,8 @@ static int borrow_cb (void *arg)
 {
     struct flake_module *m = arg;
 
-    return up_create (m, idt_rpc (m->h, "fluid.lend", "{}", m->options.node.rank, 0), loan_cb) ? 0 : -1;
+    return upcall_create (&m->ups, idt_rpc (m->h, "fluid.lend", "{}", m->options.node.rank, 0), -1, loan_cb, m) ? 0
+                                                                                                                : -1;
 }
 
 static void give_back_cb (void *arg, uint64_t end_ms)
@@ -243,8 +204,8 @@ static void give_back_cb (void *arg, uint64_t end_ms)
 
 static void claimed_cb (idt_future_t *f, void *arg)
 {
-    struct up *up = arg;
-    struct flake_module *m = up->module;
+    struct upcall *up = arg;
+    struct flake_module *m = up->owner;
     json_int_t fingerprint, lo, hi;
     const char *why = NULL;
     int drift;
@@ -263,7 +224,7 @@ static void claimed_cb (idt_future_t *f, void *arg)
         m->told_why = why != NULL;
         flake_claimed (m->flake, now_us (), &grant);
     }
-    up_destroy (up);
+    upcall_destroy (up);
     set_timer (m);
 }
 
@@ -274,7 +235,7 @@ static int claim_cb (void *arg, const struct claim *claim)
                                     (json_int_t)claim->fingerprint, "node", claim->node, "rank",
                                     (json_int_t)claim->rank);
 
-    return up_create (m, f, claimed_cb) ? 0 : -1;
+    return upcall_create (&m->ups, f, -1, claimed_cb, m) ? 0 : -1;
 }
 
 static const struct flake_ops flake_ops = {
@@ -344,9 +305,9 @@ static void generate (struct flake_module *m, const idt_msg_t *msg, enum series_
     idt_error_t err;
 
     if (read_request (msg, &count, &meta, &drift, &err) < 0)
-        respond_error (m, msg, errno, err.text);
+        module_respond_error (m->h, msg, errno, err.text);
     else if (!(q = malloc (sizeof (*q))))
-        respond_error (m, msg, ENOMEM, NULL);
+        module_respond_error (m->h, msg, ENOMEM, NULL);
     else {
         *q = (struct request){ idt_msg_ref (msg), kind, (uint32_t)count, { 0 } };
         const struct flake_request req = { .cookie = q,
@@ -388,15 +349,15 @@ static void claim_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     if (idt_msg_unpack (msg, &o, &err, "{s:I s:s s:I}", "fingerprint", &fingerprint, "node", &claim.node, "rank", &rank)
             < 0
         || fingerprint < 0 || fingerprint > UINT32_MAX || rank < 0 || rank > UINT32_MAX) {
-        respond_error (m, msg, EPROTO, err.text[0] ? err.text : "a number is out of range");
+        module_respond_error (m->h, msg, EPROTO, err.text[0] ? err.text : "a number is out of range");
         goto done;
     }
     claim.fingerprint = (uint32_t)fingerprint;
     claim.rank = (uint32_t)rank;
     if (!idt_overlay_covers (h, msg, claim.rank))
-        respond_error (m, msg, EPERM, "the rank is not that of the broker that asks, or of one below it");
+        module_respond_error (m->h, msg, EPERM, "the rank is not that of the broker that asks, or of one below it");
     else if (flake_claim_request (m->flake, now_us (), &claim, &grant, &err) < 0)
-        respond_error (m, msg, errno, err.text[0] ? err.text : NULL);
+        module_respond_error (m->h, msg, errno, err.text[0] ? err.text : NULL);
     else if (idt_respond_pack (h, msg, "{s:I s:[I,I] s:i s:s*}", "fingerprint", (json_int_t)grant.fingerprint,
                                "range_ms", (json_int_t)grant.range.lo_ms, (json_int_t)grant.range.hi_ms, "drift",
                                grant.drift, "why", err.text[0] ? err.text : NULL)
@@ -446,7 +407,7 @@ static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
     flake_stats_clear (m->flake);
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
-        respond (m, msg, NULL);
+        module_respond (m->h, msg, NULL);
 }
 
 static const struct idt_handler_spec handlers[] = {
@@ -467,11 +428,12 @@ static const struct idt_handler_spec handlers[] = {
 
 static void service_cb (idt_future_t *f, void *arg)
 {
-    struct up *up = arg;
+    struct upcall *up = arg;
+    struct flake_module *m = up->owner;
 
     if (idt_rpc_get (f, NULL) < 0)
-        idt_log (up->module->h, LOG_ERR, "a service cannot be registered: %s", idt_future_error (f));
-    up_destroy (up);
+        idt_log (m->h, LOG_ERR, "a service cannot be registered: %s", idt_future_error (f));
+    upcall_destroy (up);
 }
 
 static int register_services (struct flake_module *m)
@@ -479,7 +441,7 @@ static int register_services (struct flake_module *m)
     static const char *const names[] = { "flax", "sno", "uid" };
 
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
-        if (!up_create (m, idt_service_add (m->h, names[i]), service_cb))
+        if (!upcall_create (&m->ups, idt_service_add (m->h, names[i]), -1, service_cb, m))
             return -1;
     return 0;
 }
@@ -487,13 +449,13 @@ static int register_services (struct flake_module *m)
 static void flake_module_destroy (struct flake_module *m)
 {
     int saved = errno;
-    struct up *up;
+    struct upcall *up;
 
     idt_handlers_remove (m->h, handlers);
     if (m->flake)
         flake_stop (m->flake, now_us ());
     while ((up = LIST_FIRST (&m->ups)))
-        up_destroy (up);
+        upcall_destroy (up);
     idt_watcher_destroy (m->timer);
     flake_destroy (m->flake);
     flax_gen_destroy (m->flax);

@@ -61,7 +61,7 @@ static void answer_list (struct root *root, const struct read *read)
     for (uint32_t i = 0; list && i < root->ndocs; i++)
         if (root->docs[i]->form_seq >= 0)
             json_add_new (&list, describe (root->docs[i]));
-    service_respond_object (root->service, read->msg, json_pack ("{s:o}", "documents", list));
+    module_respond_object (root->service->h, read->msg, json_pack ("{s:o}", "documents", list));
 }
 
 /* --- forms --------------------------------------------------------------------------------------------- */
@@ -119,9 +119,9 @@ static int keep (struct root *root, struct root_document *doc, void *form, size_
 static void answer_piece (struct root *root, const idt_msg_t *msg, struct root_document *doc, size_t offset)
 {
     doc->kept.used_ms = service_now_ms ();
-    service_respond_new (root->service, msg,
-                         wire_state (doc->name, doc->uuid, orderer_stored_seq (doc->orderer), doc->kept.seq,
-                                     doc->kept.bytes, doc->kept.size, offset));
+    module_respond_new (root->service->h, msg,
+                        wire_state (doc->name, doc->uuid, orderer_stored_seq (doc->orderer), doc->kept.seq,
+                                    doc->kept.bytes, doc->kept.size, offset));
 }
 
 /* A form that fits into one answer is made for each. */
@@ -138,7 +138,7 @@ static void answer_form (struct root *root, const idt_msg_t *msg, struct root_do
     if (!form)
         service_respond_error (root->service, msg, ENOMEM, NULL);
     else if (size <= WIRE_PIECE) {
-        service_respond_new (root->service, msg, wire_state (doc->name, doc->uuid, seq, seq, form, size, 0));
+        module_respond_new (root->service->h, msg, wire_state (doc->name, doc->uuid, seq, seq, form, size, 0));
         free (form);
     }
     else if (keep (root, doc, form, size) < 0)
@@ -184,10 +184,10 @@ static void answer_fetch (struct root *root, const struct read *read)
     if (read->seq <= newest && !orderer_range (doc->orderer, read->seq))
         answer_form (root, read->msg, doc, true);
     else
-        service_respond_new (root->service, read->msg,
-                             wire_ranges (doc->name, doc->uuid, NULL, newest, read->seq,
-                                          root_count_ranges (doc->orderer, read->seq, newest, &bytes), root_range_text,
-                                          doc->orderer));
+        module_respond_new (root->service->h, read->msg,
+                            wire_ranges (doc->name, doc->uuid, NULL, newest, read->seq,
+                                         root_count_ranges (doc->orderer, read->seq, newest, &bytes), root_range_text,
+                                         doc->orderer));
 }
 
 /* --- what is asked for ---------------------------------------------------------------------------------- */

@@ -107,12 +107,13 @@ static void end_group (struct root *root)
 /* An event that could not be published leaves a gap, which is seen and filled. */
 static void published_cb (idt_future_t *f, void *arg)
 {
-    struct up *up = arg;
-    struct root *root = up->service->root;
+    struct upcall *up = arg;
+    struct service *sv = up->owner;
+    struct root *root = sv->root;
 
     if (idt_future_errnum (f))
-        idt_log (up->service->h, LOG_ERR, "cannot publish ranges: %s", idt_future_error (f));
-    up_destroy (up);
+        idt_log (sv->h, LOG_ERR, "cannot publish ranges: %s", idt_future_error (f));
+    upcall_destroy (up);
     if (--root->publishing == 0)
         end_group (root);
 }
@@ -126,8 +127,8 @@ static void publish (struct root *root, const struct root_document *doc, int64_t
 
     sprintf (topic, WIRE_EVENT_PREFIX "%s", doc->name);
     if (s
-        && up_create (root->service, idt_event_publish (root->service->h, topic, IDT_MSGFLAG_PRIVATE, s), published_cb,
-                      NULL)
+        && service_upcall (root->service, idt_event_publish (root->service->h, topic, IDT_MSGFLAG_PRIVATE, s),
+                           published_cb, NULL)
                == 0)
         root->publishing++;
     else

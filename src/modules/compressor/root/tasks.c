@@ -113,7 +113,7 @@ size_t root_count_ranges (const struct orderer *o, int64_t first, int64_t last, 
 
 static void finish_order (struct root *root, struct task *task)
 {
-    service_respond_object (root->service, task->msg, json_pack ("{s:O}", "results", task->results));
+    module_respond_object (root->service->h, task->msg, json_pack ("{s:O}", "results", task->results));
 }
 
 static void finish_join (struct root *root, struct task *task)
@@ -123,9 +123,8 @@ static void finish_join (struct root *root, struct task *task)
 
 static void finish_create (struct root *root, struct task *task)
 {
-    service_respond_object (root->service, task->msg,
-                            json_pack ("{s:s s:s s:i}", "document", task->doc->name, "uuid", task->doc->uuid, "seq",
-                                       0));
+    module_respond_object (root->service->h, task->msg,
+                           json_pack ("{s:s s:s s:i}", "document", task->doc->name, "uuid", task->doc->uuid, "seq", 0));
 }
 
 static void task_end (struct task *task)
@@ -173,7 +172,7 @@ void root_refuse (struct root *root, const idt_msg_t *msg)
            *results = fail_elements (json_object_get (o, "batch"), root->failing, root->why.text);
 
     if (results)
-        service_respond_object (root->service, msg, json_pack ("{s:o}", "results", results));
+        module_respond_object (root->service->h, msg, json_pack ("{s:o}", "results", results));
     else
         service_respond_error (root->service, msg, root->failing, root->why.text);
     json_decref (o);

@@ -178,12 +178,12 @@ static const struct idt_handler_spec handlers[] = {
 /* Answer what waits for those above. */
 static void drop_ups (struct service *sv)
 {
-    struct up *up;
+    struct upcall *up;
 
     while ((up = LIST_FIRST (&sv->ups))) {
         if (up->msg)
-            service_respond_error (sv, up->msg, EHOSTUNREACH, SERVICE_STOPPING);
-        up_destroy (up);
+            module_respond_error (sv->h, up->msg, EHOSTUNREACH, SERVICE_STOPPING);
+        upcall_destroy (up);
     }
 }
 

@@ -46,7 +46,7 @@ void service_block_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     fluid_t after;
 
     if (idt_msg_payload (msg, &data, &size) < 0 || wire_get_block (data, size, &count, &after, &err) < 0)
-        service_respond_error (arg, msg, EPROTO, err.text);
+        module_respond_error (h, msg, EPROTO, err.text);
     else
         ask_node (arg, msg, count, after);
 }
@@ -57,7 +57,7 @@ void service_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_t *o = idt_msg_json (msg, &err);
 
     if (!o)
-        service_respond_error (arg, msg, EPROTO, err.text);
+        module_respond_error (h, msg, EPROTO, err.text);
     else
         ask_node (arg, msg, wire_get_count (o), 0);
     json_decref (o);
@@ -75,28 +75,32 @@ static void respond_runs (struct service *sv, const idt_msg_t *msg, const struct
     uint8_t small[RUNS_ON_STACK * WIRE_RUN_SIZE], *buf = small;
 
     if (nruns > RUNS_ON_STACK && !(buf = malloc (nruns * WIRE_RUN_SIZE))) {
-        service_respond_error (sv, msg, ENOMEM, NULL);
+        module_respond_error (sv->h, msg, ENOMEM, NULL);
         return;
     }
     for (size_t i = 0; i < nruns; i++)
         wire_put_run (buf + i * WIRE_RUN_SIZE, &run[i]);
-    service_respond_raw (sv, msg, buf, nruns * WIRE_RUN_SIZE);
+    module_respond_raw (sv->h, msg, buf, nruns * WIRE_RUN_SIZE);
     if (buf != small)
         free (buf);
 }
 
 void service_reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
 {
+    struct service *sv = arg;
+
     if (is_json_request (cookie))
-        service_respond_object (arg, cookie, wire_pack_runs (run, nruns));
+        module_respond_object (sv->h, cookie, wire_pack_runs (run, nruns));
     else
-        respond_runs (arg, cookie, run, nruns);
+        respond_runs (sv, cookie, run, nruns);
     idt_msg_unref (cookie);
 }
 
 void service_fail_cb (void *arg, void *cookie, int errnum, const char *text)
 {
-    service_respond_error (arg, cookie, errnum, text);
+    struct service *sv = arg;
+
+    module_respond_error (sv->h, cookie, errnum, text);
     idt_msg_unref (cookie);
 }
 
@@ -137,7 +141,7 @@ static bool canceled_cb (void *cookie, void *arg)
 
     if (!is_broker_request (cookie) || !same_client (cookie, canceling->msg))
         return false;
-    service_respond_error (canceling->service, cookie, ECANCELED, NULL);
+    module_respond_error (canceling->service->h, cookie, ECANCELED, NULL);
     idt_msg_unref (cookie);
     return true;
 }
@@ -154,8 +158,8 @@ void service_cancel_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 static void forwarded_cb (idt_future_t *f, void *arg)
 {
-    struct up *up = arg;
-    struct service *sv = up->service;
+    struct upcall *up = arg;
+    struct service *sv = up->owner;
     const void *data;
     size_t size, n;
     struct run *run = NULL;
@@ -167,7 +171,7 @@ static void forwarded_cb (idt_future_t *f, void *arg)
     else
         node_forward_failed (sv->node, service_now_us (sv), up->tag, errno);
     free (run);
-    up_destroy (up);
+    upcall_destroy (up);
     service_set_timer (sv);
 }
 
@@ -178,7 +182,7 @@ int service_forward_up_cb (void *arg, uint32_t tag, uint32_t count, fluid_t afte
 
     wire_put_block (buf, count, after);
     idt_future_t *f = idt_rpc_raw (sv->h, "fluid.block", buf, sizeof (buf), IDT_NODEID_UPSTREAM, 0);
-    struct up *up = up_create (sv, f, forwarded_cb);
+    struct upcall *up = upcall_create (&sv->ups, f, -1, forwarded_cb, sv);
     if (!up)
         return -1;
     up->tag = tag;

@@ -53,34 +53,35 @@ static json_t *make_info (struct service *sv, struct node_status *s)
 /* An ancestor told what it knows: take over what we lack. */
 static void above_cb (idt_future_t *f, void *arg)
 {
-    struct up *up = arg;
+    struct upcall *up = arg;
+    struct service *sv = up->owner;
     struct node_status s;
-    json_t *o = make_info (up->service, &s), *above = NULL;
+    json_t *o = make_info (sv, &s), *above = NULL;
 
     if (o && s.state != NODE_ACTIVE && idt_rpc_get_unpack (f, "o", &above) == 0) {
         json_object_set (o, "served_by", json_object_get (above, "served_by"));
         if (!s.has_epoch)
             json_object_set (o, "epoch", json_object_get (above, "epoch"));
     }
-    service_respond_object (up->service, up->msg, o);
-    up_destroy (up);
+    module_respond_object (sv->h, up->msg, o);
+    upcall_destroy (up);
 }
 
 void service_info_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
     struct node_status s;
-    struct up *up = NULL;
+    struct upcall *up = NULL;
     json_t *o = make_info (sv, &s);
 
     if (s.state != NODE_ACTIVE && s.parent_up)
-        up = up_create (sv, idt_rpc (h, "fluid.info", NULL, IDT_NODEID_UPSTREAM, 0), above_cb);
+        up = upcall_create (&sv->ups, idt_rpc (h, "fluid.info", NULL, IDT_NODEID_UPSTREAM, 0), -1, above_cb, sv);
     if (up) {
         up->msg = idt_msg_ref (msg);
         json_decref (o);
     }
     else
-        service_respond_object (sv, msg, o);
+        module_respond_object (sv->h, msg, o);
 }
 
 /* --- statistics ------------------------------------------------------------------------------------------------ */
@@ -118,7 +119,7 @@ void service_stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct service *sv = arg;
     const struct node_stats stats = node_stats (sv->node);
 
-    service_respond_object (sv, msg, pack_stats (&stats));
+    module_respond_object (sv->h, msg, pack_stats (&stats));
 }
 
 /* It comes as an event, too, to which nobody wants an answer. */
@@ -128,5 +129,5 @@ void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
     node_stats_clear (sv->node);
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
-        service_respond (sv, msg, NULL);
+        module_respond (sv->h, msg, NULL);
 }

@@ -36,10 +36,10 @@ void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_t *o;
 
     if (!(o = idt_msg_json (msg, &err)) || wire_get_lease_request (o, &req, &err) < 0)
-        service_respond_error (sv, msg, errno, err.text);
+        module_respond_error (sv->h, msg, errno, err.text);
     else {
         if (check_place (h, msg, &req, &err) < 0)
-            service_respond_error (sv, msg, errno, err.text);
+            module_respond_error (sv->h, msg, errno, err.text);
         else
             node_lease_request (sv->node, service_now_us (sv), (void *)idt_msg_ref (msg), &req);
         wire_lease_request_fini (&req);
@@ -51,7 +51,9 @@ void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
 {
-    service_respond_object (arg, cookie, wire_pack_lease_answer (answer));
+    struct service *sv = arg;
+
+    module_respond_object (sv->h, cookie, wire_pack_lease_answer (answer));
     idt_msg_unref (cookie);
 }
 
@@ -59,8 +61,8 @@ void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer 
 
 static void answered_cb (idt_future_t *f, void *arg)
 {
-    struct up *up = arg;
-    struct service *sv = up->service;
+    struct upcall *up = arg;
+    struct service *sv = up->owner;
     struct lease_answer answer;
     json_t *o = NULL;
 
@@ -70,7 +72,7 @@ static void answered_cb (idt_future_t *f, void *arg)
     }
     else
         node_lease_failed (sv->node, service_now_us (sv), up->tag);
-    up_destroy (up);
+    upcall_destroy (up);
     service_set_timer (sv);
 }
 
@@ -81,7 +83,8 @@ int service_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *re
 
     if (tag == 0) /* no answer is wanted */
         return service_tell_up (sv, "fluid.lease", o);
-    struct up *up = up_create (sv, idt_rpc_pack (sv->h, "fluid.lease", IDT_NODEID_UPSTREAM, 0, "o", o), answered_cb);
+    struct upcall *up = upcall_create (&sv->ups, idt_rpc_pack (sv->h, "fluid.lease", IDT_NODEID_UPSTREAM, 0, "o", o),
+                                       -1, answered_cb, sv);
     if (!up)
         return -1;
     up->tag = tag;

@@ -12,13 +12,13 @@ static void answer_loan (struct service *sv, const idt_msg_t *msg)
     struct loan l;
 
     if (node_lend (sv->node, boot_us, idt_msg_route_oldest (msg), &l) < 0)
-        service_respond_error (sv, msg, errno,
-                               errno == ENOTSUP ? "this rank owns no generator" : "no time is held now");
+        module_respond_error (sv->h, msg, errno,
+                              errno == ENOTSUP ? "this rank owns no generator" : "no time is held now");
     else
-        service_respond_object (sv, msg,
-                                json_pack ("{s:[I,I] s:[I,I] s:I}", "range_ms", (json_int_t)l.lo_ms,
-                                           (json_int_t)l.hi_ms, "clock_us", (json_int_t)boot_us, (json_int_t)l.clock_us,
-                                           "epoch_ms", (json_int_t)l.epoch_ms));
+        module_respond_object (sv->h, msg,
+                               json_pack ("{s:[I,I] s:[I,I] s:I}", "range_ms", (json_int_t)l.lo_ms, (json_int_t)l.hi_ms,
+                                          "clock_us", (json_int_t)boot_us, (json_int_t)l.clock_us, "epoch_ms",
+                                          (json_int_t)l.epoch_ms));
 }
 
 void service_lend_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -29,12 +29,12 @@ void service_lend_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_t *o = NULL;
 
     if (!idt_msg_route_oldest (msg))
-        service_respond_error (sv, msg, EPROTO, "nobody borrows: the request has no route");
+        module_respond_error (sv->h, msg, EPROTO, "nobody borrows: the request has no route");
     else if (idt_msg_unpack (msg, &o, &err, "{s?I}", "back_ms", &back_ms) < 0)
-        service_respond_error (sv, msg, EPROTO, err.text);
+        module_respond_error (sv->h, msg, EPROTO, err.text);
     else if (back_ms >= 0) {
         node_lend_back (sv->node, idt_msg_route_oldest (msg), (uint64_t)back_ms);
-        service_respond_object (sv, msg, json_object ());
+        module_respond_object (sv->h, msg, json_object ());
     }
     else
         answer_loan (sv, msg);

@@ -25,6 +25,8 @@
 
 #include <idtree/idtree.h>
 
+#include "libmodule/respond.h"
+#include "libmodule/upcall.h"
 #include "libutil/fifo.h"
 #include "modules/fluid/node/node.h"
 #include "modules/fluid/service/options.h"
@@ -36,19 +38,11 @@
 struct service;
 
 /* A request that we sent up, until its future is fulfilled. */
-struct up {
-    LIST_ENTRY (up) link;
-    struct service *service;
-    idt_future_t *f;
-    uint32_t tag;         /* the node's: forward, lease */
-    const idt_msg_t *msg; /* fluid.info: the request to be answered with what we hear; else NULL */
-};
-
 struct service {
     idt_t *h;
     struct options options;
     struct node *node;
-    LIST_HEAD (, up) ups;
+    struct upcalls ups;
     bool running; /* its start is over, and went well */
 
     /* the timer: fluid.c */
@@ -82,21 +76,7 @@ uint64_t service_now_us (struct service *sv);
 /* Set the timer to the node's deadline.  Every way into the node ends here. */
 void service_set_timer (struct service *sv);
 
-/* --- answers and requests: service.c -------------------------------------------------------------------- */
-
-/* Answer a request.  An answer that cannot be sent is logged; 's', 'text' may be NULL; 'o' is stolen, and NULL where
- * there was no memory for it, which then is the answer.
- */
-void service_respond (struct service *sv, const idt_msg_t *msg, const char *s);
-void service_respond_raw (struct service *sv, const idt_msg_t *msg, const void *data, size_t size);
-void service_respond_object (struct service *sv, const idt_msg_t *msg, json_t *o);
-void service_respond_error (struct service *sv, const idt_msg_t *msg, int errnum, const char *text);
-
-/* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled: then 'cb' is called with the result and ends with
- * up_destroy ().  Returns NULL with errno set.
- */
-struct up *up_create (struct service *sv, idt_future_t *f, idt_future_f cb);
-void up_destroy (struct up *up);
+/* --- requests that are not answered: service.c -------------------------------------------------------------------- */
 
 /* Send an object (stolen; NULL: no memory) to the parent, which does not answer.  It may be lost.  Returns 0, or -1 with
  * errno set where it could not even be sent.

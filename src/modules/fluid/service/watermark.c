@@ -21,11 +21,11 @@ void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_t *o = NULL;
 
     if (!(o = idt_msg_json (msg, &err)) || wire_get_report (o, &report, &err) < 0)
-        service_respond_error (sv, msg, errno, err.text);
+        module_respond_error (sv->h, msg, errno, err.text);
     else {
         node_report (sv->node, service_now_us (sv), &report);
         service_set_timer (sv);
-        service_respond_object (sv, msg, json_object ());
+        module_respond_object (sv->h, msg, json_object ());
     }
     json_decref (o);
 }
@@ -57,10 +57,10 @@ static void answer (struct service *sv, const idt_msg_t *msg)
     uint64_t ms;
 
     if (node_watermark (sv->node, service_now_us (sv), &ms))
-        service_respond_object (sv, msg, make_watermark (sv, ms));
+        module_respond_object (sv->h, msg, make_watermark (sv, ms));
     else
-        service_respond_error (sv, msg, EAGAIN,
-                               "rank 0 cannot tell a watermark: brokers hold leases of another statedir");
+        module_respond_error (sv->h, msg, EAGAIN,
+                              "rank 0 cannot tell a watermark: brokers hold leases of another statedir");
 }
 
 /* --- the watermark, elsewhere -------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ static void answer_waiting (struct service *sv, const char *payload)
 
     sv->asked = false;
     while ((msg = fifo_pop (&sv->waiting))) {
-        service_respond (sv, msg, payload);
+        module_respond (sv->h, msg, payload);
         idt_msg_unref (msg);
     }
 }
@@ -82,26 +82,26 @@ static void fail_waiting (struct service *sv, int errnum, const char *text)
 
     sv->asked = false;
     while ((msg = fifo_pop (&sv->waiting))) {
-        service_respond_error (sv, msg, errnum, text);
+        module_respond_error (sv->h, msg, errnum, text);
         idt_msg_unref (msg);
     }
 }
 
 static void heard_cb (idt_future_t *f, void *arg)
 {
-    struct up *up = arg;
+    struct upcall *up = arg;
     const char *payload = NULL;
 
     if (idt_rpc_get (f, &payload) < 0)
-        fail_waiting (up->service, idt_future_errnum (f), idt_future_error (f));
+        fail_waiting (up->owner, idt_future_errnum (f), idt_future_error (f));
     else
-        answer_waiting (up->service, payload ? payload : "{}");
-    up_destroy (up);
+        answer_waiting (up->owner, payload ? payload : "{}");
+    upcall_destroy (up);
 }
 
 static void ask_up (struct service *sv)
 {
-    if (up_create (sv, idt_rpc (sv->h, "fluid.watermark", "{}", IDT_NODEID_UPSTREAM, 0), heard_cb))
+    if (upcall_create (&sv->ups, idt_rpc (sv->h, "fluid.watermark", "{}", IDT_NODEID_UPSTREAM, 0), -1, heard_cb, sv))
         sv->asked = true;
     else
         fail_waiting (sv, errno, NULL);
@@ -114,9 +114,9 @@ void service_watermark_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     if (sv->options.node.rank == 0)
         answer (sv, msg);
     else if (sv->waiting.count >= sv->options.node.max_waiting)
-        service_respond_error (sv, msg, EAGAIN, "fluid.max-waiting requests wait already: ask again later");
+        module_respond_error (sv->h, msg, EAGAIN, "fluid.max-waiting requests wait already: ask again later");
     else if (fifo_push (&sv->waiting, msg) < 0)
-        service_respond_error (sv, msg, errno, NULL);
+        module_respond_error (sv->h, msg, errno, NULL);
     else {
         idt_msg_ref (msg);
         if (!sv->asked)

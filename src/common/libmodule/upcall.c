@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* upcall.c - what a module has asked of others, until it is answered */
+#include <stdlib.h>
+
+#include "libmodule/upcall.h"
+
+void upcall_destroy (struct upcall *up)
+{
+    if (!up)
+        return;
+    LIST_REMOVE (up, link);
+    idt_future_destroy (up->f);
+    idt_msg_unref (up->msg);
+    free (up);
+}
+
+struct upcall *upcall_create (struct upcalls *list, idt_future_t *f, double timeout_ms, idt_future_f cb, void *owner)
+{
+    struct upcall *up = f ? calloc (1, sizeof (*up)) : NULL;
+
+    if (!up) {
+        idt_future_destroy (f);
+        return NULL;
+    }
+    up->owner = owner;
+    up->f = f;
+    LIST_INSERT_HEAD (list, up, link);
+    if (idt_future_then (f, timeout_ms, cb, up) < 0) {
+        upcall_destroy (up);
+        return NULL;
+    }
+    return up;
+}
