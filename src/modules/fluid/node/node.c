@@ -358,12 +358,14 @@ int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t e
     assert (n->config.rank == 0 && !n->root);
     if (!(n->table = lease_table_create (generators, lease_ms, stored->horizon_ms)))
         return -1;
-    if (!node_past_root (n, now_us, epoch_ms, stored))
+    bool goes_on = node_past_root (n, now_us, epoch_ms, stored);
+    if (!goes_on)
         clock_start (&n->clock, now_us, inst_us);
     inst_us = clock_read (&n->clock, now_us);
     if (!(n->watermark = watermark_create (generators, lease_ms, stored, inst_us / 1000)))
         return -1;
-    begin_late (n, now_us, stored, (int64_t)inst_us - wall_inst_us);
+    if (!goes_on) /* who goes on has lost nothing, and others' clocks did not wait for it */
+        begin_late (n, now_us, stored, (int64_t)inst_us - wall_inst_us);
     n->root = true;
     n->has_epoch = true;
     n->epoch_ms = epoch_ms;

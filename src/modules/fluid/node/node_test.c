@@ -943,6 +943,31 @@ static void test_reload (void)
     }
 }
 
+/* Others' clocks went on meanwhile: who goes on with its time does not stand still for what crashes have cost before. */
+static void test_reload_in_debt (void)
+{
+    uint64_t lease_ms = 60000, inst_us, bound_us, before_us, at = T0 + lease_ms * MS;
+    struct lease_record last, crashed = { .horizon_ms = 10000 + 20 * lease_ms, .ahead_ms = 20 * lease_ms };
+    struct world w;
+    size_t size;
+
+    create (&w, 0);
+    node_start_root (w.n, T0, (int64_t)(110 * SECOND), 100000, &crashed);
+    ok (!node_clock (w.n, T0, &inst_us, &bound_us), "a root whose crashes have cost too much waits");
+    node_tick (w.n, at);
+    ok (node_clock (w.n, at, &before_us, &bound_us), "and begins");
+    node_stop (w.n, at, &last);
+    void *past = node_leave (w.n, &last, &size);
+    node_destroy (w.n);
+    create (&w, 0);
+    node_remember (w.n, past, size);
+    node_start_root (w.n, at + MS, (int64_t)(110 * SECOND) + (int64_t)(lease_ms * MS), 100000, &last);
+    ok (node_clock (w.n, at + MS, &inst_us, &bound_us) && inst_us >= before_us + MS - 10 && inst_us <= before_us + MS,
+        "the next one goes on at once");
+    destroy (&w, at + SECOND);
+    free (past);
+}
+
 /* The next one is gone before it made an id: what was used remains used. */
 static void test_reload_twice (void)
 {
@@ -1263,6 +1288,7 @@ int main (void)
     test_end_of_time ();
     test_pause ();
     test_reload ();
+    test_reload_in_debt ();
     test_reload_twice ();
     test_reload_ahead ();
     test_restart ();

@@ -23,6 +23,7 @@ struct past {
     bool has_epoch;
     int64_t epoch_ms;
     bool has_table;
+    struct ahead ahead;
     uint64_t end_ms;   /* no id was made here or above it */
     struct range lent; /* the last loan */
     struct lease_record stored;
@@ -45,6 +46,7 @@ void *node_leave (const struct node *n, const struct lease_record *stored, size_
                         .has_epoch = n->has_epoch,
                         .epoch_ms = n->epoch_ms,
                         .has_table = has_table,
+                        .ahead = n->ahead,
                         .end_ms = n->cursor_ms + 1,
                         .lent = n->lent,
                         .generators = n->config.max_generators,
@@ -105,5 +107,6 @@ bool node_past_root (struct node *n, uint64_t now_us, int64_t epoch_ms, const st
     clock_forward (&n->clock, now_us, stored->watermark_ms * 1000);
     lease_reopen (n->table, n->lessee.generator, p->end_ms);
     n->lent = p->lent;
+    n->ahead = p->ahead;
     return true;
 }
