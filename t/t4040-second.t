@@ -16,7 +16,8 @@ export LD_LIBRARY_PATH="$IDTREE_BUILDDIR/src/common/libidtree/.libs${LD_LIBRARY_
 on_hosts() { # idtree start's arguments
     env LD_PRELOAD="$IDTREE_BUILDDIR/t/chaos/.libs/host.so" \
         ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0" \
-        idtree start -s 7 --topology kary:2 -o fluid.lease=2s -o fluid.max-generators=7 -o log-stderr-level=0 "$@" \
+        idtree start -s 7 --topology kary:2 -o fluid.lease=2s -o fluid.max-generators=7 -o fluid.forward-timeout=1h \
+        -o log-stderr-level=0 "$@" \
         </dev/null
 }
 
@@ -32,7 +33,7 @@ served_at() { wait_until "$1 serves" wait_make_id --uri "$1"; }
 second_start() {
     rank=$1 && shift && rm -f go log && mkfifo go && : >log &&
     { "$IDTREE_BUILDDIR/t/chaos/second" "$TMPDIR/pmi" "$TMPDIR/second" "$PWD/log" 7 2 $rank fluid.lease=2s \
-        fluid.max-generators=7 "$@" <go 5>&- & } && second_pid=$! && exec 5>go && second=local://$TMPDIR/second/local-$rank
+        fluid.max-generators=7 fluid.forward-timeout=1h "$@" <go 5>&- & } && second_pid=$! && exec 5>go && second=local://$TMPDIR/second/local-$rank
 }
 second_end() { exec 5>&-; wait $second_pid; }
 load_start() {
