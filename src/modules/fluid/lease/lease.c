@@ -16,6 +16,7 @@
 
 #include <idtree/fluid.h>
 
+#include "libutil/minmax.h"
 #include "modules/fluid/lease/lease.h"
 
 #define END_MS ((uint64_t)FLUID_TIMESTAMP_MAX + 1) /* of time: no range, and no horizon, is above it */
@@ -39,16 +40,6 @@ struct lease_table {
     bool closed;
     struct holding holding[];
 };
-
-static uint64_t max_u64 (uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint64_t min_u64 (uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 struct lease_table *lease_table_create (uint32_t ngenerators, uint64_t lease_ms, uint64_t horizon_ms)
 {

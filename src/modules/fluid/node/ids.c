@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 
+#include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
 #define MAX_BROKERS_WAITING 65536 /* requests; each child has one or two here */
@@ -62,22 +63,17 @@ void node_ids_close_past (struct node *n, uint64_t now_us)
         n->cursor_ms = ms;
 }
 
-static uint64_t later_ms (uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Ids that a request waits with count as not made yet; milliseconds that passed while it waited may be filled. */
 uint64_t node_position_ms (const struct node *n, uint64_t now_us)
 {
-    uint64_t ms = later_ms (node_now_ms (n, now_us), n->cursor_ms);
+    uint64_t ms = max_u64 (node_now_ms (n, now_us), n->cursor_ms);
 
     const struct pending *p;
 
     TAILQ_FOREACH (p, &n->queue.all, link) {
         uint64_t floor_ms = p->asked > 0 ? p->asked_ms : n->cursor_ms; /* they may be overtaken on their way */
         uint64_t oldest_ms = p->nruns > 0 ? fluid_split (p->run[0].first).timestamp_ms
-                                          : later_ms (p->arrival_ms, floor_ms);
+                                          : max_u64 (p->arrival_ms, floor_ms);
 
         if (oldest_ms < ms)
             ms = oldest_ms;

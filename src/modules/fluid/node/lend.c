@@ -13,17 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
-
-static uint64_t max_u64 (uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint64_t min_u64 (uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loan *loan)
 {
