@@ -234,7 +234,7 @@ static void test_end (idt_t *h)
     wait_until (ask (h, "echo.echo", "{}") != 0);
     ask (h, "module.load", "{\"path\":\"echo\",\"args\":[\"fail\"]}");
     wait_until (ask (h, "echo.echo", "{}") != 0);
-    ok (true, "one that fails is gone");
+    ok (ask (h, "module.remove", "{\"name\":\"echo\"}") != 0, "one that fails is gone");
 }
 
 /* --- the rest ----------------------------------------------------------------------------------------------- */

@@ -674,7 +674,7 @@ static void test_whole (void)
         "a tree is not whole where a child says that its subtree is not");
     raw_send (&first, control_heartbeat_up (HEALTH_FULL, 1));
     UNTIL (&w, overlay_is_full (w.parent.ov));
-    ok (true, "but when its beat says so");
+    ok (overlay_children_online (w.parent.ov) == 2, "but when its beat says so");
     raw_close (&second);
     raw_close (&first);
     world_fini (&w);
@@ -705,7 +705,7 @@ static void test_before_hello (void)
     ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0, "garbage of a stranger is dropped");
     zmq_send (raw.sock, "garbage", 7, 0);
     UNTIL (&w, w.parent.downs == 1);
-    ok (true, "garbage of a child ends its connection");
+    ok (w.parent.downs == 1 && overlay_children_online (w.parent.ov) == 0, "garbage of a child ends its connection");
     raw_close (&raw);
     world_fini (&w);
 }

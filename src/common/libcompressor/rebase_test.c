@@ -141,10 +141,10 @@ static void check_refused (void)
     size = save (b);
     struct idcomp *twin = create (A);
     ok (refused (twin, size) == IDCOMP_ECORRUPT_VALUE, "a form with ids that the session has not made is refused");
-    for (size_t n = 0; n < size; n++)
-        if (refused (twin, n) == 0)
-            ok (false, "a form cut after %zu bytes is refused", n);
-    ok (true, "a form cut anywhere is refused");
+    size_t cut = 0;
+    while (cut < size && refused (twin, cut) != 0)
+        cut++;
+    ok (cut == size, "a form cut anywhere is refused: %zu of %zu bytes", cut, size);
     ok (refused (twin, idcomp_save (a, IDCOMP_WITH_LOCAL, form, sizeof (form))) == IDCOMP_EHAS_LOCAL_STATE,
         "a form with local state is refused");
     idcomp_destroy (a);

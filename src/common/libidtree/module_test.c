@@ -482,12 +482,14 @@ int main (int argc, char *argv[])
     test_module (true);
     test_inline ();
     test_init_fails ();
+    int ended = 0;
     for (int i = 0; i < 100; i++) {
         struct host host;
         host_start (&host, i % 2);
         host_stop (&host);
+        ended += host.rc == 0;
         link_fini (&host.link);
     }
-    ok (true, "loading and unloading 100 times leaves nothing behind");
+    ok (ended == 100, "loading and unloading 100 times leaves nothing behind");
     return done_testing ();
 }

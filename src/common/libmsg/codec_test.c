@@ -195,14 +195,12 @@ static void test_headers (void)
         frame[1 + i] = saved;
         ok (!strcmp (accepted, values[i]), "%s is one of: %s", names[i], values[i]);
     }
-    for (int flags = 0; flags < 256; flags++) {
+    int flags = 0, wrong = 0;
+    for (; flags < 256; flags++) {
         frame[4] = flags;
-        if (is_refused (frame, sizeof (frame)) != ((flags & 0x0b) != 0)) {
-            ok (false, "flags 0x%02x", flags);
-            return;
-        }
+        wrong += is_refused (frame, sizeof (frame)) != ((flags & 0x0b) != 0);
     }
-    ok (true, "flags that tell of parts are refused without them, others are not");
+    ok (wrong == 0, "flags that tell of parts are refused without them, others are not");
 }
 
 /* --- sizes -------------------------------------------------------------------------------- */

@@ -407,7 +407,7 @@ static void *share_cb (void *arg)
     for (int i = 0; i < 10000; i++) {
         idt_msg_ref (msg);
         if (!is_string (idt_msg_topic (msg), "a.b"))
-            abort ();
+            return arg;
         idt_msg_unref (msg);
     }
     idt_msg_unref (msg);
@@ -422,9 +422,13 @@ static void test_threads (void)
     for (int i = 0; i < 4; i++)
         pthread_create (&threads[i], NULL, share_cb, (void *)idt_msg_ref (msg));
     idt_msg_unref (msg);
-    for (int i = 0; i < 4; i++)
-        pthread_join (threads[i], NULL);
-    ok (true, "four threads share a message and the last one frees it");
+    int bad = 0;
+    for (int i = 0; i < 4; i++) {
+        void *failed = NULL;
+        pthread_join (threads[i], &failed);
+        bad += failed != NULL;
+    }
+    ok (bad == 0, "four threads share a message and the last one frees it");
 }
 
 int main (void)
