@@ -69,9 +69,9 @@ int scheme_form (const struct scheme *scheme, const char *name);
 /* -1, 0, 1 as 'a' sorts before, with, behind 'b'; shorter ones first. */
 int ident_compare (const struct ident *a, const struct ident *b);
 
-/* Which schemes a text can be of: those that can read it, were it not that the id would be of a day to come ('now_ms' is
- * the time since 1970, a day is granted to clocks), or that it is a number: then only hex of the right length is of another scheme than fluid.  Returns the number of candidates, with the
- * id that each would be; 0 with errno ERANGE where it is a number, but too large, else EINVAL.
+/* Which schemes a text can be of.  1. A scheme can read it.  2. The id's time is at most a day after 'now_ms' (since 1970).
+ * 3. Digits are a fluid; hex is one, too, or of the scheme whose ids have that length.  Returns the number of candidates,
+ * with the id that each would be; 0 with errno ERANGE where it is a number that is too large, else EINVAL.
  */
 struct candidate {
     const struct scheme *scheme;

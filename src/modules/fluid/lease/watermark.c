@@ -3,7 +3,7 @@
 
 /* watermark.c - below what time no id will be made any more
  *
- * Invariant: whoever may yet make an id below the watermark is none.  Who may make ids at all is
+ * Invariant: nobody can make an id below the watermark any more.  Those who may make ids at all are
  * (1) a lessee of a range of this root.  It is live, and then one of those that reported a position at or above the
  *     watermark (W_SET); or it gave back, and is closed for good; or a lease and a quarter have passed since the root
  *     gave its last range, so that it uses none of them (W_USE, kept by lessee.c);
