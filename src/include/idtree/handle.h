@@ -25,8 +25,8 @@ typedef struct idt idt_t;
 
 /* --- connection ---------------------------------------------------------------------------- */
 
-/* Connect to the broker at 'uri', as local:///run/idtree/local-0; getenv ("IDTREE_URI") will do, also where it is NULL.
- * Returns a handle for idt_close (), or NULL with errno set and the reason in 'errp' (may be NULL):
+/* Connect to the broker at 'uri', as local:///run/idtree/local-0.  It may be what getenv ("IDTREE_URI") returned: NULL is refused
+ * with a sentence.  Returns a handle for idt_close (), or NULL with errno set and the reason in 'errp' (may be NULL):
  *   EINVAL        NULL, not a local:// URI, or its path is longer than a UNIX socket's may be
  *   ENOENT, ECONNREFUSED  no broker there
  *   EPERM         the broker serves another user
