@@ -102,8 +102,8 @@ static void setup (void)
     struct overlay_conf conf = {
         .topo = &rig.topo, .uuid = "00000000-0000-4000-8000-000000000000", .host = "here", .ops = &ops
     };
-    struct card children[2] = { { .rank = 1, .endpoint = "-", .host = "a" },
-                                { .rank = 2, .endpoint = "-", .host = "b" } };
+    struct bizcard children[2] = { { .rank = 1, .endpoint = "-", .host = "a" },
+                                   { .rank = 2, .endpoint = "-", .host = "b" } };
     char endpoint[64];
 
     rig.topo = (struct topo){ .size = 7, .k = 2 };
@@ -123,7 +123,7 @@ static void setup (void)
     strcpy (rig.dir, "/tmp/fuzz_hello-XXXXXX");
     must (mkdtemp (rig.dir) != NULL);
     snprintf (endpoint, sizeof (endpoint), "ipc://%s/parent", rig.dir);
-    must (overlay_bind (rig.ov, endpoint, NULL) == 0 && overlay_set_cards (rig.ov, NULL, 0, children, NULL) == 0);
+    must (overlay_bind (rig.ov, endpoint, NULL) == 0 && overlay_set_bizcards (rig.ov, NULL, 0, children, NULL) == 0);
     overlay_accept (rig.ov, true);
     atexit (cleanup);
 }

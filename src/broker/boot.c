@@ -14,7 +14,7 @@
 #include "libpmi/pmi_client.h"
 #include "libutil/errprintf.h"
 
-#define CARD_TEXT 1024 /* bytes of a card at most: what every PMI carries */
+#define BIZCARD_TEXT 1024 /* bytes of a bizcard at most: what every PMI carries */
 
 struct boot {
     uint32_t rank;
@@ -26,21 +26,21 @@ struct boot {
     bool one_host;
     char public_key[OVERLAY_KEY_TEXT];
     char secret_key[OVERLAY_KEY_TEXT];
-    struct card *old;       /* our card of an earlier life */
-    struct card *ancestors; /* nearest first */
+    struct bizcard *old;       /* our bizcard of an earlier life */
+    struct bizcard *ancestors; /* nearest first */
     uint32_t nancestors;
-    struct card *children;
+    struct bizcard *children;
     char *hostlist;
 };
 
-/* --- cards ------------------------------------------------------------------------------------------ */
+/* --- bizcards ------------------------------------------------------------------------------------------ */
 
-static void encode_card (char text[CARD_TEXT], const struct card *card)
+static void encode_bizcard (char text[BIZCARD_TEXT], const struct bizcard *bizcard)
 {
-    int n = snprintf (text, CARD_TEXT, "%s,%s,", card->endpoint, card->host);
+    int n = snprintf (text, BIZCARD_TEXT, "%s,%s,", bizcard->endpoint, bizcard->host);
 
     for (int i = 0; i < ZAP_KEY_SIZE; i++)
-        n += snprintf (text + n, CARD_TEXT - n, "%02x", card->key[i]);
+        n += snprintf (text + n, BIZCARD_TEXT - n, "%02x", bizcard->key[i]);
 }
 
 static int decode_hex (const char *s, uint8_t *key, size_t size)
@@ -55,34 +55,34 @@ static int decode_hex (const char *s, uint8_t *key, size_t size)
     return s[2 * size] ? -1 : 0;
 }
 
-static int decode_card (const char *text, struct card *card)
+static int decode_bizcard (const char *text, struct bizcard *bizcard)
 {
     char key[2 * ZAP_KEY_SIZE + 2];
 
-    memset (card, 0, sizeof (*card));
-    if (sscanf (text, "%255[^,],%255[^,],%65s", card->endpoint, card->host, key) != 3
-        || decode_hex (key, card->key, ZAP_KEY_SIZE) < 0) {
+    memset (bizcard, 0, sizeof (*bizcard));
+    if (sscanf (text, "%255[^,],%255[^,],%65s", bizcard->endpoint, bizcard->host, key) != 3
+        || decode_hex (key, bizcard->key, ZAP_KEY_SIZE) < 0) {
         errno = EPROTO;
         return -1;
     }
     return 0;
 }
 
-static char *card_name (char buf[64], uint32_t rank)
+static char *bizcard_name (char buf[64], uint32_t rank)
 {
-    snprintf (buf, 64, "idtree.card.%u", rank);
+    snprintf (buf, 64, "idtree.bizcard.%u", rank);
     return buf;
 }
 
-static int get_card (struct boot *b, uint32_t rank, struct card *card, idt_error_t *errp)
+static int get_bizcard (struct boot *b, uint32_t rank, struct bizcard *bizcard, idt_error_t *errp)
 {
-    char text[CARD_TEXT], name[64];
+    char text[BIZCARD_TEXT], name[64];
 
-    if (pmi_client_get (b->pmi, card_name (name, rank), text, sizeof (text), errp) < 0)
+    if (pmi_client_get (b->pmi, bizcard_name (name, rank), text, sizeof (text), errp) < 0)
         return -1;
-    if (decode_card (text, card) < 0)
-        return errprintf (errp, "rank %u: malformed card '%s'", rank, text);
-    card->rank = rank;
+    if (decode_bizcard (text, bizcard) < 0)
+        return errprintf (errp, "rank %u: malformed bizcard '%s'", rank, text);
+    bizcard->rank = rank;
     return 0;
 }
 
@@ -91,7 +91,7 @@ static int get_card (struct boot *b, uint32_t rank, struct card *card, idt_error
 /* Our launcher keeps the pair: "PUBLIC,SECRET" in Z85. */
 static int get_kept_keys (struct boot *b, idt_error_t *errp)
 {
-    char text[CARD_TEXT];
+    char text[BIZCARD_TEXT];
 
     if (pmi_client_get (b->pmi, "idtree.secret", text, sizeof (text), errp) < 0)
         return -1;
@@ -112,24 +112,24 @@ static int get_keys (struct boot *b, idt_error_t *errp)
     return 0;
 }
 
-static int get_old_card (struct boot *b, idt_error_t *errp)
+static int get_old_bizcard (struct boot *b, idt_error_t *errp)
 {
-    struct card card;
+    struct bizcard bizcard;
 
     if (!b->ours)
         return 0;
-    if (get_card (b, b->rank, &card, errp) < 0)
+    if (get_bizcard (b, b->rank, &bizcard, errp) < 0)
         return errno == ENOENT ? 0 : -1;
-    if (!(b->old = malloc (sizeof (card))))
+    if (!(b->old = malloc (sizeof (bizcard))))
         return -1;
-    *b->old = card;
+    *b->old = bizcard;
     return 0;
 }
 
 /* PMI_process_mapping: "(vector,(0,1,N))" says that all ranks are on one node. */
 static void get_mapping (struct boot *b)
 {
-    char text[CARD_TEXT];
+    char text[BIZCARD_TEXT];
     unsigned node, nodes, ranks;
     int end = 0;
 
@@ -145,7 +145,7 @@ static int start_pmi (struct boot *b, int fd, idt_error_t *errp)
         return -1;
     b->ours = strncmp (pmi_client_kvsname (b->pmi), "idtree-", 7) == 0;
     get_mapping (b);
-    return get_old_card (b, errp);
+    return get_old_bizcard (b, errp);
 }
 
 struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp)
@@ -210,22 +210,22 @@ bool boot_one_host (const struct boot *b)
 
 /* --- where are the others ---------------------------------------------------------------------------- */
 
-static int put_card (struct boot *b, const char *endpoint, idt_error_t *errp)
+static int put_bizcard (struct boot *b, const char *endpoint, idt_error_t *errp)
 {
-    struct card card = { .endpoint = "-" };
-    char text[CARD_TEXT], name[64];
+    struct bizcard bizcard = { .endpoint = "-" };
+    char text[BIZCARD_TEXT], name[64];
 
     if (b->old) /* the launcher has it */
         return 0;
     if (endpoint)
-        snprintf (card.endpoint, sizeof (card.endpoint), "%s", endpoint);
-    snprintf (card.host, sizeof (card.host), "%s", b->host);
-    if (!zmq_z85_decode (card.key, b->public_key)) {
+        snprintf (bizcard.endpoint, sizeof (bizcard.endpoint), "%s", endpoint);
+    snprintf (bizcard.host, sizeof (bizcard.host), "%s", b->host);
+    if (!zmq_z85_decode (bizcard.key, b->public_key)) {
         errno = EINVAL;
         return errprintf (errp, "malformed public key");
     }
-    encode_card (text, &card);
-    return pmi_client_put (b->pmi, card_name (name, b->rank), text, errp);
+    encode_bizcard (text, &bizcard);
+    return pmi_client_put (b->pmi, bizcard_name (name, b->rank), text, errp);
 }
 
 static int get_ancestors (struct boot *b, const struct topo *topo, idt_error_t *errp)
@@ -237,13 +237,13 @@ static int get_ancestors (struct boot *b, const struct topo *topo, idt_error_t *
         return errprintf (errp, "out of memory");
     for (uint32_t i = 0; i < b->nancestors; i++) {
         rank = topo_parent (topo, rank);
-        if (get_card (b, rank, &b->ancestors[i], errp) < 0)
+        if (get_bizcard (b, rank, &b->ancestors[i], errp) < 0)
             return -1;
     }
     return 0;
 }
 
-static int get_cards (struct boot *b, const struct topo *topo, idt_error_t *errp)
+static int get_bizcards (struct boot *b, const struct topo *topo, idt_error_t *errp)
 {
     uint32_t count = topo_child_count (topo, b->rank);
 
@@ -252,26 +252,26 @@ static int get_cards (struct boot *b, const struct topo *topo, idt_error_t *errp
     if (!(b->children = calloc (count + 1, sizeof (b->children[0]))))
         return errprintf (errp, "out of memory");
     for (uint32_t i = 0; i < count; i++)
-        if (get_card (b, topo_child (topo, b->rank, i), &b->children[i], errp) < 0)
+        if (get_bizcard (b, topo_child (topo, b->rank, i), &b->children[i], errp) < 0)
             return -1;
     return 0;
 }
 
-/* On one host the list is our own name over and over; else it takes everybody's card. */
+/* On one host the list is our own name over and over; else it takes everybody's bizcard. */
 static int make_hostlist (struct boot *b, idt_error_t *errp)
 {
     size_t size = (size_t)b->size * (b->one_host ? strlen (b->host) + 1 : sizeof (b->ancestors->host)) + 1;
-    struct card card;
+    struct bizcard bizcard;
     char *p;
 
     if (!(b->hostlist = p = malloc (size)))
         return errprintf (errp, "out of memory");
     *p = '\0';
     for (uint32_t rank = 0; rank < b->size; rank++) {
-        snprintf (card.host, sizeof (card.host), "%s", b->host);
-        if (!b->one_host && rank != b->rank && get_card (b, rank, &card, errp) < 0)
+        snprintf (bizcard.host, sizeof (bizcard.host), "%s", b->host);
+        if (!b->one_host && rank != b->rank && get_bizcard (b, rank, &bizcard, errp) < 0)
             return -1;
-        p += sprintf (p, "%s%s", rank > 0 ? "," : "", card.host);
+        p += sprintf (p, "%s%s", rank > 0 ? "," : "", bizcard.host);
     }
     return 0;
 }
@@ -279,18 +279,19 @@ static int make_hostlist (struct boot *b, idt_error_t *errp)
 int boot_exchange (struct boot *b, const struct topo *topo, const char *endpoint, idt_error_t *errp)
 {
     if (b->pmi
-        && (put_card (b, endpoint, errp) < 0 || pmi_client_barrier (b->pmi, errp) < 0 || get_cards (b, topo, errp) < 0))
+        && (put_bizcard (b, endpoint, errp) < 0 || pmi_client_barrier (b->pmi, errp) < 0
+            || get_bizcards (b, topo, errp) < 0))
         return -1;
     return make_hostlist (b, errp);
 }
 
-const struct card *boot_ancestors (const struct boot *b, uint32_t *count)
+const struct bizcard *boot_ancestors (const struct boot *b, uint32_t *count)
 {
     *count = b->nancestors;
     return b->ancestors;
 }
 
-const struct card *boot_children (const struct boot *b)
+const struct bizcard *boot_children (const struct boot *b)
 {
     return b->children;
 }

@@ -4,8 +4,8 @@
 /* boot.h - who am I, how many are we, where are my parent and my children?
  *
  * Methods: single (a tree of one), pmi (PMI-1 at a file descriptor, as Hydra, Slurm, Flux and idtree start speak it).
- * Under pmi each rank puts its card at idtree.card.RANK: "ENDPOINT,HOST,KEY", the CURVE public key in hex.  idtree's own
- * launcher keeps a rank's card and key pair for the life of the instance, so that a rank which was killed can come back
+ * Under pmi each rank puts its bizcard at idtree.bizcard.RANK: "ENDPOINT,HOST,KEY", the CURVE public key in hex.  idtree's own
+ * launcher keeps a rank's bizcard and key pair for the life of the instance, so that a rank which was killed can come back
  * under the same; under another one each broker makes a key pair of its own, and a dead rank stays dead.
  */
 #ifndef BROKER_BOOT_H
@@ -43,9 +43,9 @@ bool boot_one_host (const struct boot *b);
 int boot_exchange (struct boot *b, const struct topo *topo, const char *endpoint, idt_error_t *errp);
 
 /* The parent, its parent, ..., the root; in '*count' how many. */
-const struct card *boot_ancestors (const struct boot *b, uint32_t *count);
-const struct card *boot_children (const struct boot *b); /* in order of rank */
-const char *boot_hostlist (const struct boot *b);        /* host of each rank, joined by commas */
+const struct bizcard *boot_ancestors (const struct boot *b, uint32_t *count);
+const struct bizcard *boot_children (const struct boot *b); /* in order of rank */
+const char *boot_hostlist (const struct boot *b);           /* host of each rank, joined by commas */
 
 /* Tell the launcher that we are up, once: or it takes our end for a failure, and kills the others. */
 void boot_ready (struct boot *b);

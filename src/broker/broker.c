@@ -444,7 +444,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .ops = &overlay_ops,
         .arg = b,
     };
-    const struct card *ancestors;
+    const struct bizcard *ancestors;
     char endpoint[256];
     uint32_t count;
 
@@ -458,7 +458,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
     if (boot_exchange (b->boot, &b->topo, overlay_endpoint (b->overlay), errp) < 0)
         return -1;
     ancestors = boot_ancestors (b->boot, &count);
-    return overlay_set_cards (b->overlay, ancestors, count, boot_children (b->boot), errp);
+    return overlay_set_bizcards (b->overlay, ancestors, count, boot_children (b->boot), errp);
 }
 
 static int make_services (struct broker *b, idt_error_t *errp)

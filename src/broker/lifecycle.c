@@ -155,7 +155,7 @@ void broker_cannot_start (struct broker *b, const char *fmt, ...)
 void broker_join_failed (struct broker *b)
 {
     uint32_t count;
-    const struct card *ancestors = boot_ancestors (b->boot, &count);
+    const struct bizcard *ancestors = boot_ancestors (b->boot, &count);
 
     broker_cannot_start (b, "rank %u could not join rank %u at %s: %s", b->rank, topo_parent (&b->topo, b->rank),
                          count > 0 ? ancestors[0].endpoint : "?",

@@ -70,7 +70,7 @@ static int define_numbers (struct broker *b, idt_error_t *errp)
 static int define_endpoints (struct broker *b, idt_error_t *errp)
 {
     uint32_t count;
-    const struct card *parent = boot_ancestors (b->boot, &count);
+    const struct bizcard *parent = boot_ancestors (b->boot, &count);
     const char *own = overlay_endpoint (b->overlay);
 
     if (count > 0 && attr_define (b->attrs, "tbon.parent-endpoint", parent->endpoint, ATTR_IMMUTABLE, errp) < 0)

@@ -80,15 +80,17 @@ static void note_secret (const char *rundir, int rank, const char *secret)
 
 static int boot (const char *rundir, int rank, int size)
 {
-    char key[32], card[256];
+    char key[32], bizcard[256];
     struct pmi_client *c = pmi_client_create (atoi (getenv ("PMI_FD")), rank, size, NULL);
 
-    if (!c || pmi_client_get (c, "idtree.secret", card, sizeof (card), NULL) < 0)
+    if (!c || pmi_client_get (c, "idtree.secret", bizcard, sizeof (bizcard), NULL) < 0)
         return -1;
-    note_secret (rundir, rank, card);
-    snprintf (key, sizeof (key), "idtree.card.%d", rank);
-    if (listen_at (rundir, rank) < 0 || pmi_client_put (c, key, "a card", NULL) < 0 || pmi_client_barrier (c, NULL) < 0
-        || pmi_client_get (c, "idtree.card.0", card, sizeof (card), NULL) < 0 || pmi_client_finalize (c, NULL) < 0)
+    note_secret (rundir, rank, bizcard);
+    snprintf (key, sizeof (key), "idtree.bizcard.%d", rank);
+    if (listen_at (rundir, rank) < 0 || pmi_client_put (c, key, "a bizcard", NULL) < 0
+        || pmi_client_barrier (c, NULL) < 0
+        || pmi_client_get (c, "idtree.bizcard.0", bizcard, sizeof (bizcard), NULL) < 0
+        || pmi_client_finalize (c, NULL) < 0)
         return -1;
     pmi_client_destroy (c);
     return 0;

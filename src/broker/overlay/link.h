@@ -66,7 +66,7 @@ struct parent *parent_create (struct link_env *env); /* 'env' is borrowed; NULL 
 void parent_destroy (struct parent *up);
 
 /* Whom to connect to: the parent, its parent, ..., the root.  Borrowed. */
-void parent_set_ancestors (struct parent *up, const struct card *ancestors, uint32_t count);
+void parent_set_ancestors (struct parent *up, const struct bizcard *ancestors, uint32_t count);
 
 /* Join the parent, or who stands in for it; keep trying until parent_goodbye (). */
 void parent_connect (struct parent *up);

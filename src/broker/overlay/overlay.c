@@ -22,7 +22,7 @@ struct overlay {
     struct zap *zap;
     struct parent *up; /* NULL: root */
     struct children *down;
-    struct card *ancestors; /* parent first */
+    struct bizcard *ancestors; /* parent first */
     uint32_t nancestors;
     uint32_t nchildren;
     idt_watcher_t *heart;
@@ -211,8 +211,8 @@ const char *overlay_endpoint (const struct overlay *ov)
     return children_endpoint (ov->down);
 }
 
-int overlay_set_cards (struct overlay *ov, const struct card *ancestors, uint32_t count, const struct card *children,
-                       idt_error_t *errp)
+int overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
+                          const struct bizcard *children, idt_error_t *errp)
 {
     struct control_key key;
 

@@ -28,7 +28,7 @@ struct overlay;
 #define OVERLAY_KEY_TEXT 41 /* a CURVE key in Z85 with its NUL */
 
 /* What others must know of a broker to connect to it and to let it in. */
-struct card {
+struct bizcard {
     uint32_t rank;
     char endpoint[256];
     char host[256];
@@ -83,9 +83,9 @@ void overlay_destroy (struct overlay *ov);
 int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp);
 const char *overlay_endpoint (const struct overlay *ov);
 
-/* Tell the cards of the ancestors, parent first (none: root), and of all children, in order of rank.  Copied. */
-int overlay_set_cards (struct overlay *ov, const struct card *ancestors, uint32_t count, const struct card *children,
-                       idt_error_t *errp);
+/* Tell the bizcards of the ancestors, parent first (none: root), and of all children, in order of rank.  Copied. */
+int overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
+                          const struct bizcard *children, idt_error_t *errp);
 
 /* Join the parent; keep trying. */
 void overlay_connect (struct overlay *ov);

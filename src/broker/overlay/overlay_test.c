@@ -238,25 +238,25 @@ static void node_fini (struct node *n)
     n->ov = NULL;
 }
 
-static void make_card (struct world *w, uint32_t rank, struct card *card)
+static void make_bizcard (struct world *w, uint32_t rank, struct bizcard *bizcard)
 {
-    memset (card, 0, sizeof (*card));
-    card->rank = rank;
-    snprintf (card->endpoint, sizeof (card->endpoint), "%s", w->endpoint);
-    snprintf (card->host, sizeof (card->host), "here");
-    zmq_z85_decode (card->key, w->public_key[rank]);
+    memset (bizcard, 0, sizeof (*bizcard));
+    bizcard->rank = rank;
+    snprintf (bizcard->endpoint, sizeof (bizcard->endpoint), "%s", w->endpoint);
+    snprintf (bizcard->host, sizeof (bizcard->host), "here");
+    zmq_z85_decode (bizcard->key, w->public_key[rank]);
 }
 
 /* The parent listens and knows its children. */
 static void set_children (struct world *w)
 {
-    struct card cards[2];
+    struct bizcard bizcards[2];
     idt_error_t err;
 
-    make_card (w, 1, &cards[0]);
-    make_card (w, 2, &cards[1]);
+    make_bizcard (w, 1, &bizcards[0]);
+    make_bizcard (w, 2, &bizcards[1]);
     if (overlay_bind (w->parent.ov, w->endpoint, &err) < 0
-        || overlay_set_cards (w->parent.ov, NULL, 0, cards, &err) < 0)
+        || overlay_set_bizcards (w->parent.ov, NULL, 0, bizcards, &err) < 0)
         bail_out (err.text);
 }
 
@@ -283,12 +283,12 @@ static void world_init (struct world *w, const char *timeout)
 
 static void start_child (struct world *w, const char *hwm)
 {
-    struct card card;
+    struct bizcard bizcard;
     idt_error_t err;
 
     node_init (&w->child, w, 1, hwm);
-    make_card (w, 0, &card);
-    overlay_set_cards (w->child.ov, &card, 1, NULL, &err);
+    make_bizcard (w, 0, &bizcard);
+    overlay_set_bizcards (w->child.ov, &bizcard, 1, NULL, &err);
     overlay_connect (w->child.ov);
 }
 

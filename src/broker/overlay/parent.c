@@ -50,7 +50,7 @@ struct conn {
 
 struct parent {
     struct link_env *env;
-    const struct card *ancestors;
+    const struct bizcard *ancestors;
     uint32_t count;
     struct conn conn[2];
     struct conn *used;
@@ -121,7 +121,7 @@ uint32_t parent_rank (const struct parent *up)
     return parent_joined (up) ? up->ancestors[up->used->target].rank : TOPO_NONE;
 }
 
-static const struct card *target_of (const struct conn *c)
+static const struct bizcard *target_of (const struct conn *c)
 {
     return &c->up->ancestors[c->target];
 }
@@ -638,7 +638,7 @@ struct parent *parent_create (struct link_env *env)
     return up;
 }
 
-void parent_set_ancestors (struct parent *up, const struct card *ancestors, uint32_t count)
+void parent_set_ancestors (struct parent *up, const struct bizcard *ancestors, uint32_t count)
 {
     up->ancestors = ancestors;
     up->count = count;

@@ -5,7 +5,7 @@
  *
  * One request is outstanding at a time, and each has one line for an answer, so there is never
  * anything to read but the answer that is waited for.  Each answer's cmd is checked: a server
- * that is out of step is an error, not a wrong card.
+ * that is out of step is an error, not a wrong bizcard.
  */
 #include <errno.h>
 #include <fcntl.h>

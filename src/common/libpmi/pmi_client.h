@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pmi_client.h - a rank's side of PMI-1: exchange business cards with the other ranks at boot
+/* pmi_client.h - a rank's side of PMI-1: exchange business bizcards with the other ranks at boot
  *
  * Blocks: for use before a reactor runs.  A server that does not answer within
  * PMI_CLIENT_TIMEOUT_MS (a barrier: PMI_CLIENT_BARRIER_MS) is given up with errno ETIMEDOUT.  All

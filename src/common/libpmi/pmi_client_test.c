@@ -134,26 +134,26 @@ static void test_results (void)
 
 /* --- the whole exchange ----------------------------------------------------------------------- */
 
-/* Put a card, read all others'.  Returns 0 if all is as it should be. */
+/* Put a bizcard, read all others'.  Returns 0 if all is as it should be. */
 static int be_rank (int fd, int rank, int size)
 {
     idt_error_t error = { "" };
-    char key[32], card[128], expect[128];
+    char key[32], bizcard[128], expect[128];
     struct pmi_client *c = pmi_client_create (fd, rank, size, &error);
 
     if (!c)
         goto error;
-    snprintf (key, sizeof (key), "card.%d", rank);
-    snprintf (card, sizeof (card), "tcp://127.0.0.1:%d,rq:rM>}U?@Lns47E1%%kR.o@n%%FcmmsL/@{H8]yf7", rank);
-    if (pmi_client_put (c, key, card, &error) < 0 || pmi_client_barrier (c, &error) < 0)
+    snprintf (key, sizeof (key), "bizcard.%d", rank);
+    snprintf (bizcard, sizeof (bizcard), "tcp://127.0.0.1:%d,rq:rM>}U?@Lns47E1%%kR.o@n%%FcmmsL/@{H8]yf7", rank);
+    if (pmi_client_put (c, key, bizcard, &error) < 0 || pmi_client_barrier (c, &error) < 0)
         goto error;
     for (int peer = 0; peer < size; peer++) {
-        snprintf (key, sizeof (key), "card.%d", peer);
+        snprintf (key, sizeof (key), "bizcard.%d", peer);
         snprintf (expect, sizeof (expect), "tcp://127.0.0.1:%d,rq:rM>}U?@Lns47E1%%kR.o@n%%FcmmsL/@{H8]yf7", peer);
-        if (pmi_client_get (c, key, card, sizeof (card), &error) < 0 || strcmp (card, expect))
+        if (pmi_client_get (c, key, bizcard, sizeof (bizcard), &error) < 0 || strcmp (bizcard, expect))
             goto error;
     }
-    if (pmi_client_get (c, "nosuch", card, sizeof (card), NULL) == 0 || errno != ENOENT
+    if (pmi_client_get (c, "nosuch", bizcard, sizeof (bizcard), NULL) == 0 || errno != ENOENT
         || pmi_client_finalize (c, &error) < 0)
         goto error;
     pmi_client_destroy (c);
@@ -231,13 +231,13 @@ static void test_our_server (void)
         good += waitpid (pids[i], &status, 0) == pids[i] && status == 0;
     }
     pmi_server_destroy (s);
-    ok (good == RANKS, "%d ranks exchange their cards through our server", RANKS);
+    ok (good == RANKS, "%d ranks exchange their bizcards through our server", RANKS);
 }
 
 static void test_hydra (const char *self)
 {
     char cmd[4200];
-    const char *what = "4 ranks exchange their cards through Hydra";
+    const char *what = "4 ranks exchange their bizcards through Hydra";
 
     if (system ("command -v mpiexec.hydra >/dev/null 2>&1") != 0) {
         skip (what, "mpiexec.hydra is not installed");

@@ -30,13 +30,13 @@ struct pmi_server {
     char *kvsname;
     const struct pmi_server_ops *ops;
     void *arg;
-    zhashx_t *kvs; /* key -> struct card */
+    zhashx_t *kvs; /* key -> struct bizcard */
     unsigned open; /* barriers that are open */
     int waiting;   /* ranks that wait for barrier open + 1 */
     struct rank *ranks;
 };
 
-struct card {
+struct bizcard {
     int rank; /* who put it; -1: the server */
     char value[];
 };
@@ -58,7 +58,7 @@ static void respond (struct pmi_server *s, int rank, const char *fmt, ...)
     explicit_bzero (line, n);
 }
 
-static void destroy_card (void **item)
+static void destroy_bizcard (void **item)
 {
     free (*item);
     *item = NULL;
@@ -67,13 +67,13 @@ static void destroy_card (void **item)
 static int store (struct pmi_server *s, int rank, const char *key, const char *value)
 {
     size_t size = strlen (value) + 1;
-    struct card *card = malloc (sizeof (*card) + size);
+    struct bizcard *bizcard = malloc (sizeof (*bizcard) + size);
 
-    if (!card)
+    if (!bizcard)
         return -1;
-    card->rank = rank;
-    memcpy (card->value, value, size);
-    zhashx_update (s->kvs, key, card);
+    bizcard->rank = rank;
+    memcpy (bizcard->value, value, size);
+    zhashx_update (s->kvs, key, bizcard);
     return 0;
 }
 
@@ -132,7 +132,7 @@ static const char *put (struct pmi_server *s, int rank, const char *line)
         return "bad_value";
     if (!strcmp (key, PMI_SERVER_SECRET_KEY))
         return "reserved_key";
-    struct card *old = zhashx_lookup (s->kvs, key);
+    struct bizcard *old = zhashx_lookup (s->kvs, key);
     if (old && old->rank != rank)
         return "key_of_another_rank";
     if (!old && r->keys == PMI_SERVER_KEYS_PER_RANK)
@@ -156,8 +156,8 @@ static const char *lookup (struct pmi_server *s, int rank, const char *key)
 {
     if (!strcmp (key, PMI_SERVER_SECRET_KEY))
         return get_secret (s, rank);
-    struct card *card = zhashx_lookup (s->kvs, key);
-    return card ? card->value : NULL;
+    struct bizcard *bizcard = zhashx_lookup (s->kvs, key);
+    return bizcard ? bizcard->value : NULL;
 }
 
 static void get_cmd (struct pmi_server *s, int rank, const char *line)
@@ -275,7 +275,7 @@ struct pmi_server *pmi_server_create (int size, const char *kvsname, const struc
     if (!(s->kvsname = strdup (kvsname)) || !(s->ranks = calloc (size, sizeof (s->ranks[0])))
         || !(s->kvs = zhashx_new ()))
         goto error;
-    zhashx_set_destructor (s->kvs, destroy_card);
+    zhashx_set_destructor (s->kvs, destroy_bizcard);
     if (store_mapping (s) < 0)
         goto error;
     return s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* pmi_server_test.c - PMI-1 seen from the server: cards, secrets, barriers, ranks that come back */
+/* pmi_server_test.c - PMI-1 seen from the server: bizcards, secrets, barriers, ranks that come back */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static void test_conversation (void)
     pmi_server_destroy (w.s);
 }
 
-static void test_cards (void)
+static void test_bizcards (void)
 {
     struct world w;
 
@@ -100,7 +100,7 @@ static void test_cards (void)
         "what one rank put another gets, blanks and all");
     ok (says (&w, 1, "cmd=put kvsname=kvs key=a value=2\n", "cmd=put_result rc=0 msg=success\n")
             && says (&w, 2, "cmd=get kvsname=kvs key=a\n", "cmd=get_result rc=0 msg=success value=2\n"),
-        "a rank may replace its card");
+        "a rank may replace its bizcard");
     ok (says (&w, 2, "cmd=put kvsname=kvs key=a value=3\n", "cmd=put_result rc=-1 msg=key_of_another_rank\n")
             && says (&w, 2, "cmd=put kvsname=kvs key=PMI_process_mapping value=3\n",
                      "cmd=put_result rc=-1 msg=key_of_another_rank\n"),
@@ -203,7 +203,7 @@ static void test_nonsense (void)
 int main (void)
 {
     test_conversation ();
-    test_cards ();
+    test_bizcards ();
     test_limit ();
     test_secret ();
     test_barrier ();

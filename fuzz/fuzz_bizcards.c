@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_cards.c - a launcher that says anything: cards, keys, mappings at boot
+/* fuzz_bizcards.c - a launcher that says anything: bizcards, keys, mappings at boot
  *
  * The input is what comes over the PMI-1 connection; its end is the connection's.
  */
@@ -26,25 +26,26 @@ static void fill (int fd, const uint8_t *data, size_t size)
     }
 }
 
-static void check_card (const struct card *card)
+static void check_bizcard (const struct bizcard *bizcard)
 {
-    must (memchr (card->endpoint, '\0', sizeof (card->endpoint)) && memchr (card->host, '\0', sizeof (card->host)));
-    must (card->endpoint[0] && card->host[0]);
+    must (memchr (bizcard->endpoint, '\0', sizeof (bizcard->endpoint))
+          && memchr (bizcard->host, '\0', sizeof (bizcard->host)));
+    must (bizcard->endpoint[0] && bizcard->host[0]);
 }
 
 static void check (struct boot *b, const struct topo *topo, uint32_t rank)
 {
     uint32_t n;
-    const struct card *card = boot_ancestors (b, &n);
+    const struct bizcard *bizcard = boot_ancestors (b, &n);
     const char *old = boot_old_endpoint (b);
 
     must (!old || *old);
     must (n == topo_level (topo, rank));
     for (uint32_t i = 0; i < n; i++)
-        check_card (&card[i]);
-    card = boot_children (b);
+        check_bizcard (&bizcard[i]);
+    bizcard = boot_children (b);
     for (uint32_t i = 0; i < topo_child_count (topo, rank); i++)
-        check_card (&card[i]);
+        check_bizcard (&bizcard[i]);
     must (strlen (boot_public_key (b)) == 40 && strlen (boot_secret_key (b)) == 40 && boot_hostlist (b));
 }
 
