@@ -13,7 +13,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <syslog.h>
-#include <time.h>
 
 #include "broker/private.h"
 #include "libutil/clock.h"

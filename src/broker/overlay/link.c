@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <zmq.h>
 
 #include "broker/overlay/link.h"

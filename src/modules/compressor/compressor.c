@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
-#include <time.h>
 
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"

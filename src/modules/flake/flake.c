@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <syslog.h>
-#include <time.h>
 
 #include <idtree/idtree.h>
 
