@@ -2,8 +2,10 @@
  * Copyright idtree contributors */
 
 /* upcall.c - what a module has asked of others, until it is answered */
+#include <errno.h>
 #include <stdlib.h>
 
+#include "libmodule/respond.h"
 #include "libmodule/upcall.h"
 
 void upcall_destroy (struct upcall *up)
@@ -32,4 +34,15 @@ struct upcall *upcall_create (struct upcalls *list, idt_future_t *f, double time
         return NULL;
     }
     return up;
+}
+
+void upcalls_stop (struct upcalls *list, idt_t *h, const char *text)
+{
+    struct upcall *up;
+
+    while ((up = LIST_FIRST (list))) {
+        if (up->msg)
+            module_respond_error (h, up->msg, EHOSTUNREACH, text);
+        upcall_destroy (up);
+    }
 }

@@ -29,4 +29,7 @@ LIST_HEAD (upcalls, upcall);
 struct upcall *upcall_create (struct upcalls *list, idt_future_t *f, double timeout_ms, idt_future_f cb, void *owner);
 void upcall_destroy (struct upcall *up); /* NULL is fine */
 
+/* The module ends: drop all.  Requests that were to be answered with what is heard fail with EHOSTUNREACH and 'text'. */
+void upcalls_stop (struct upcalls *list, idt_t *h, const char *text);
+
 #endif /* LIBMODULE_UPCALL_H */

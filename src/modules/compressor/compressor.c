@@ -113,7 +113,6 @@ static const struct idt_handler_spec handlers[] = {
 static void service_destroy (struct service *sv)
 {
     int saved = errno;
-    struct upcall *up;
 
     idt_handlers_remove (sv->h, handlers);
     documents_destroy (sv);
@@ -121,11 +120,7 @@ static void service_destroy (struct service *sv)
     sv->order = NULL;
     sv->order_paused = true;
     relay_destroy (sv->relay);
-    while ((up = LIST_FIRST (&sv->ups))) {
-        if (up->msg)
-            service_respond_error (sv, up->msg, EHOSTUNREACH, SERVICE_STOPPING);
-        upcall_destroy (up);
-    }
+    upcalls_stop (&sv->ups, sv->h, SERVICE_STOPPING);
     root_destroy (sv->root);
     idt_watcher_destroy (sv->timer);
     free (sv);

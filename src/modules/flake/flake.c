@@ -448,13 +448,11 @@ static int register_services (struct flake_module *m)
 static void flake_module_destroy (struct flake_module *m)
 {
     int saved = errno;
-    struct upcall *up;
 
     idt_handlers_remove (m->h, handlers);
     if (m->flake)
         flake_stop (m->flake, now_us ());
-    while ((up = LIST_FIRST (&m->ups)))
-        upcall_destroy (up);
+    upcalls_stop (&m->ups, m->h, NULL); /* each is of the node, which has answered all */
     idt_watcher_destroy (m->timer);
     flake_destroy (m->flake);
     flax_gen_destroy (m->flax);

@@ -175,18 +175,6 @@ static const struct idt_handler_spec handlers[] = {
 
 /* --- life ------------------------------------------------------------------------------------------------ */
 
-/* Answer what waits for those above. */
-static void drop_ups (struct service *sv)
-{
-    struct upcall *up;
-
-    while ((up = LIST_FIRST (&sv->ups))) {
-        if (up->msg)
-            module_respond_error (sv->h, up->msg, EHOSTUNREACH, SERVICE_STOPPING);
-        upcall_destroy (up);
-    }
-}
-
 /* For the next life on this broker: ids stay in order, and rank 0's leases stay as they are. */
 static void leave (struct service *sv, const struct lease_record *last)
 {
@@ -208,7 +196,7 @@ static void fluid_fini (idt_t *h, void *ctx)
     if (sv->node)
         node_stop (sv->node, service_now_us (sv), &last);
     service_watermark_stop (sv);
-    drop_ups (sv);
+    upcalls_stop (&sv->ups, sv->h, SERVICE_STOPPING);
     stop_timer (sv);
     service_stop_root (sv, &last);
     if (sv->running)
