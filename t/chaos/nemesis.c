@@ -130,10 +130,15 @@ static void step_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- looks --------------------------------------------------------------------------------------------------- */
 
-/* SIGTERM may come before a broker that was just started can take it. */
+/* SIGTERM may come before a broker that was just started can take it; a limit, while its program is still loaded: then
+ * the shell or the loader ends with 126 or 127.
+ */
 static bool is_expected (const struct rank *r, const char *state)
 {
-    return !strcmp (state, "killed by SIGKILL") || (r->limited && !strcmp (state, "killed by SIGABRT"))
+    return !strcmp (state, "killed by SIGKILL")
+           || (r->limited
+               && (!strcmp (state, "killed by SIGABRT") || !strcmp (state, "exited with status 126")
+                   || !strcmp (state, "exited with status 127")))
            || (r->ends && (!strcmp (state, "exited with status 0") || !strcmp (state, "killed by SIGTERM")));
 }
 
