@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "idtree/fluid.h"
 #include "timing.h"
@@ -18,7 +19,7 @@
 
 struct sample {
     fluid_t id[IDS];
-    char text[IDS][FLUID_STRING_MAX];
+    char text[IDS][FLUID_TEXT_MAX];
     enum fluid_form form;
 };
 
@@ -46,7 +47,7 @@ static uint64_t libc_encode (struct sample *s)
     uint64_t done = 0;
 
     for (int i = 0; i < IDS; i++)
-        done += snprintf (s->text[i], FLUID_STRING_MAX, "%" PRIu64, s->id[i]) > 0;
+        done += snprintf (s->text[i], FLUID_TEXT_MAX, "%" PRIu64, s->id[i]) > 0;
     return done;
 }
 
@@ -64,7 +65,7 @@ static uint64_t encode (struct sample *s)
     uint64_t done = 0;
 
     for (int i = 0; i < IDS; i++)
-        done += fluid_encode (s->id[i], s->form, s->text[i], FLUID_STRING_MAX) > 0;
+        done += fluid_format (s->id[i], s->form, s->text[i], FLUID_TEXT_MAX) > 0;
     return done;
 }
 
@@ -75,7 +76,7 @@ static uint64_t parse (struct sample *s)
     for (int i = 0; i < IDS; i++) {
         fluid_t id;
 
-        done += fluid_parse (s->text[i], &id) == 0 && id == s->id[i];
+        done += fluid_parse (s->text[i], strlen (s->text[i]), &id, NULL) == 0 && id == s->id[i];
     }
     return done;
 }
@@ -86,8 +87,7 @@ static uint64_t reserve (struct sample *s)
     struct fluid_gen gen;
     uint64_t done = 0;
 
-    fluid_gen_init (&gen, 1);
-    fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1);
+    fluid_gen_init (&gen, &(struct fluid_gen_config){ .generator = 1, .hi_ms = FLUID_TIMESTAMP_MAX + 1 });
     for (int i = 0; i < IDS; i++)
         done += fluid_gen_reserve (&gen, i / FLUID_PER_MS, 1, &s->id[i]) == 1;
     return done;

@@ -33,7 +33,7 @@ struct bed {
     struct uid uid[IDS];
     flax_t flax[IDS];
     fluid_t fluid[IDS];
-    char text[IDS][FLUID_STRING_MAX];
+    char text[IDS][FLUID_TEXT_MAX];
     char packed[IDS * SNO_TEXT_SIZE];
     struct timespec ts;
 };
@@ -211,8 +211,7 @@ static int fluid_make (struct bed *bed)
 {
     int done = 0;
 
-    fluid_gen_init (&bed->fluid_gen, 1);
-    fluid_gen_set_range (&bed->fluid_gen, 0, FLUID_TIMESTAMP_MAX + 1);
+    fluid_gen_init (&bed->fluid_gen, &(struct fluid_gen_config){ .generator = 1, .hi_ms = FLUID_TIMESTAMP_MAX + 1 });
     while (done < IDS) {
         clock_gettime (CLOCK_REALTIME, &bed->ts);
         done += fluid_gen_reserve (&bed->fluid_gen, (uint64_t)done / FLUID_PER_MS, 1, &bed->fluid[done]) == 1;
@@ -224,7 +223,7 @@ static int fluid_write (struct bed *bed)
 {
     int done = 0;
     while (done < IDS)
-        done += fluid_encode (bed->fluid[done], FLUID_F58, bed->text[done], FLUID_STRING_MAX) > 0;
+        done += fluid_format (bed->fluid[done], FLUID_F58, bed->text[done], FLUID_TEXT_MAX) > 0;
     return done;
 }
 
@@ -232,7 +231,7 @@ static int fluid_read (struct bed *bed)
 {
     int done = 0;
     while (done < IDS)
-        done += fluid_parse (bed->text[done], &bed->fluid[done]) == 0;
+        done += fluid_parse (bed->text[done], strlen (bed->text[done]), &bed->fluid[done], NULL) == 0;
     return done;
 }
 

@@ -24,12 +24,12 @@ static void require (int good)
 static void round_trip (fluid_t id)
 {
     for (int form = 0; form < FLUID_FORM_COUNT; form++) {
-        char buf[FLUID_STRING_MAX];
+        char buf[FLUID_TEXT_MAX];
         fluid_t back = ~id;
-        int n = fluid_encode (id, form, buf, sizeof (buf));
+        int n = fluid_format (id, form, buf, sizeof (buf));
 
         require (n > 0 && (size_t)n == strlen (buf));
-        require (fluid_parse (buf, &back) == 0 && back == id);
+        require (fluid_parse (buf, n, &back, NULL) == 0 && back == id);
     }
 }
 
@@ -49,16 +49,18 @@ static void compare_number (const char *s, int errnum, fluid_t id)
     require (errnum == errno && (errnum != 0 || id == expected));
 }
 
-static void parse (const char *s)
+static void parse (const char *s, size_t len)
 {
     fluid_t id = UNTOUCHED;
-    int errnum = fluid_parse (s, &id) < 0 ? errno : 0;
+    size_t pos = SIZE_MAX;
+    int errnum = fluid_parse (s, len, &id, &pos) < 0 ? errno : 0;
 
-    compare_number (s, errnum, id);
+    if (strlen (s) == len)
+        compare_number (s, errnum, id);
     if (errnum == 0)
         round_trip (id);
     else
-        require ((errnum == EINVAL || errnum == ERANGE) && id == UNTOUCHED);
+        require ((errnum == EINVAL || errnum == ERANGE) && id == UNTOUCHED && pos <= len);
 }
 
 int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size)
@@ -70,7 +72,7 @@ int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size)
         return 0;
     memcpy (s, data, size);
     s[size] = '\0';
-    parse (s);
+    parse (s, size);
     free (s);
 
     if (size >= sizeof (id)) {

@@ -106,7 +106,7 @@ static int read_fluid (const char *s, size_t len, struct ident *id)
 {
     fluid_t n;
 
-    if (fluid_parse (s, &n) < 0)
+    if (fluid_parse (s, len, &n, NULL) < 0)
         return -1;
     *id = ident_of_fluid (n);
     return 0;
@@ -114,7 +114,7 @@ static int read_fluid (const char *s, size_t len, struct ident *id)
 
 static int write_fluid (const struct ident *id, int form, char buf[SCHEME_TEXT_MAX])
 {
-    return fluid_encode (fluid_of (id), form, buf, SCHEME_TEXT_MAX);
+    return fluid_format (fluid_of (id), form, buf, SCHEME_TEXT_MAX);
 }
 
 static int64_t unix_ms_fluid (const struct ident *id)
@@ -133,8 +133,7 @@ static int range_fluid (const struct scheme_key *key, int64_t from_ms, int64_t t
         errno = EOVERFLOW;
         return -1;
     }
-    if (fluid_join (&(struct fluid_fields){ .timestamp_ms = from_ms - key->epoch_ms }, &a) < 0
-        || fluid_join (&(struct fluid_fields){ .timestamp_ms = to_ms - key->epoch_ms }, &b) < 0)
+    if (fluid_range (from_ms - key->epoch_ms, to_ms - key->epoch_ms, &a, &b) < 0)
         return -1;
     *lower = ident_of_fluid (a);
     *upper = ident_of_fluid (b);

@@ -50,8 +50,8 @@ static fluid_t fluid_of (const struct candidate *c)
     char text[SCHEME_TEXT_MAX];
     fluid_t id = 0;
 
-    c->scheme->write (&c->id, c->scheme->usual, text);
-    fluid_parse (text, &id);
+    int len = c->scheme->write (&c->id, c->scheme->usual, text);
+    fluid_parse (text, (size_t)len, &id, NULL);
     return id;
 }
 

@@ -27,16 +27,16 @@ enum fluid_form idtext_form (const struct cmd *cmd, const char *s)
     char names[NAMES_MAX] = "", quoted[CMD_QUOTE_MAX];
     enum fluid_form form;
 
-    if (fluid_form_parse (s, &form) == 0)
+    if (fluid_form_find (s, &form) == 0)
         return form;
     for (int i = 0; i < FLUID_FORM_COUNT; i++)
         add_name (names, ", ", fluid_form_name (i));
     cmd_usage (cmd, "'%s' is no form; there are %s", cmd_quote (s, strlen (s), quoted), names);
 }
 
-const char *idtext (fluid_t id, enum fluid_form form, char buf[FLUID_STRING_MAX])
+const char *idtext (fluid_t id, enum fluid_form form, char buf[FLUID_TEXT_MAX])
 {
-    int n = fluid_encode (id, form, buf, FLUID_STRING_MAX);
+    int n = fluid_format (id, form, buf, FLUID_TEXT_MAX);
 
     assert (n > 0);
     (void)n;

@@ -17,7 +17,7 @@
 enum fluid_form idtext_form (const struct cmd *cmd, const char *s);
 
 /* 'id' in a form, in 'buf'.  Returns 'buf'. */
-const char *idtext (fluid_t id, enum fluid_form form, char buf[FLUID_STRING_MAX]);
+const char *idtext (fluid_t id, enum fluid_form form, char buf[FLUID_TEXT_MAX]);
 
 /* The scheme named 's' (--scheme), or end the program with the names that there are. */
 const struct scheme *idtext_scheme (const struct cmd *cmd, const char *s);

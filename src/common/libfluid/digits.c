@@ -6,7 +6,6 @@
  * Each base is a constant where it is used, so that the compiler divides by multiplying.  Leading
  * zeros (in base58 a leading 1) do not count.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "form.h"
@@ -49,22 +48,29 @@ static inline size_t encode (fluid_t id, unsigned base, const char *digits, char
     return end - p;
 }
 
-static inline int decode (const char *s, size_t len, unsigned base, const uint8_t *value, fluid_t *id)
+/* The first byte from 'at' that is no digit of the base, or 'end'. */
+static size_t first_bad (const char *text, size_t at, size_t end, unsigned base, const uint8_t *value)
+{
+    while (at < end && value[(unsigned char)text[at]] - 1U < base)
+        at++;
+    return at;
+}
+
+static inline int decode (const char *text, size_t at, size_t end, unsigned base, const uint8_t *value, fluid_t *id,
+                          size_t *errpos)
 {
     struct number n = { 0 };
-    unsigned bad = len == 0;
+    unsigned bad = at == end;
 
-    for (size_t i = 0; i < len; i++) {
-        unsigned digit = value[(unsigned char)s[i]] - 1U;
+    for (size_t i = at; i < end; i++) {
+        unsigned digit = value[(unsigned char)text[i]] - 1U;
 
         bad |= digit >= base;
         number_push (&n, base, digit);
     }
-    if (bad) {
-        errno = EINVAL;
-        return -1;
-    }
-    return number_finish (&n, id);
+    if (bad)
+        return form_fault (first_bad (text, at, end, base, value), EINVAL, errpos);
+    return number_finish (&n, id, at, errpos);
 }
 
 size_t form_dec_encode (fluid_t id, char *out)
@@ -72,9 +78,9 @@ size_t form_dec_encode (fluid_t id, char *out)
     return encode (id, 10, hex_digits, out);
 }
 
-int form_dec_decode (const char *s, size_t len, fluid_t *id)
+int form_dec_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
-    return decode (s, len, 10, hex_value, id);
+    return decode (text, at, end, 10, hex_value, id, errpos);
 }
 
 size_t form_hex_encode (fluid_t id, char *out)
@@ -82,9 +88,9 @@ size_t form_hex_encode (fluid_t id, char *out)
     return encode (id, 16, hex_digits, out);
 }
 
-int form_hex_decode (const char *s, size_t len, fluid_t *id)
+int form_hex_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
-    return decode (s, len, 16, hex_value, id);
+    return decode (text, at, end, 16, hex_value, id, errpos);
 }
 
 size_t form_f58_encode (fluid_t id, char *out)
@@ -92,9 +98,9 @@ size_t form_f58_encode (fluid_t id, char *out)
     return encode (id, 58, base58_digits, out);
 }
 
-int form_f58_decode (const char *s, size_t len, fluid_t *id)
+int form_f58_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
-    return decode (s, len, 58, base58_value, id);
+    return decode (text, at, end, 58, base58_value, id, errpos);
 }
 
 /* Four groups of four digits, the most significant first. */
@@ -111,21 +117,20 @@ size_t form_dothex_encode (fluid_t id, char *out)
 }
 
 /* Four groups of one to four digits. */
-int form_dothex_decode (const char *s, size_t len, fluid_t *id)
+int form_dothex_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
-    const char *end = s + len;
     fluid_t value = 0;
+    size_t i = at;
 
     for (int group = 0; group < 4; group++) {
-        const char *dot = group < 3 ? memchr (s, '.', end - s) : end;
-        fluid_t part;
+        unsigned part = 0;
+        size_t start = i += group > 0;
 
-        if (!dot || dot - s > 4 || form_hex_decode (s, dot - s, &part) < 0) {
-            errno = EINVAL;
-            return -1;
-        }
+        for (; i < end && i < start + 4 && hex_value[(unsigned char)text[i]] > 0; i++)
+            part = part << 4 | (hex_value[(unsigned char)text[i]] - 1U);
+        if (i == start || (group < 3 ? i == end || text[i] != '.' : i < end))
+            return form_fault (i, EINVAL, errpos);
         value = value << 16 | part;
-        s = dot + 1;
     }
     *id = value;
     return 0;

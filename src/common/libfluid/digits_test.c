@@ -31,21 +31,24 @@ static bool agrees (const char *format, form_encode_f encode, form_decode_f deco
 {
     char expected[64], text[64];
     fluid_t back = ~id;
+    size_t pos;
 
     size_t n = snprintf (expected, sizeof (expected), format, id);
 
-    return encode (id, text) == n && memcmp (text, expected, n) == 0 && decode (text, n, &back) == 0 && back == id;
+    return encode (id, text) == n && memcmp (text, expected, n) == 0 && decode (text, 0, n, &back, &pos) == 0
+           && back == id;
 }
 
 static bool dothex_agrees (uint64_t id)
 {
     char expected[64], text[64];
     fluid_t back = ~id;
+    size_t pos;
 
     snprintf (expected, sizeof (expected), "%04x.%04x.%04x.%04x", (unsigned)(id >> 48), (unsigned)(id >> 32 & 0xffff),
               (unsigned)(id >> 16 & 0xffff), (unsigned)(id & 0xffff));
     return form_dothex_encode (id, text) == 19 && memcmp (text, expected, 19) == 0
-           && form_dothex_decode (text, 19, &back) == 0 && back == id;
+           && form_dothex_decode (text, 0, 19, &back, &pos) == 0 && back == id;
 }
 
 static bool f58_agrees (uint64_t id)
@@ -53,14 +56,15 @@ static bool f58_agrees (uint64_t id)
     static const char digits[] = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
     char text[64];
     fluid_t back = ~id;
+    size_t pos;
     uint64_t sum = 0;
 
     size_t n = form_f58_encode (id, text);
     for (size_t i = 0; i < n; i++)
         sum = sum * 58 + (strchr (digits, text[i]) - digits);
 
-    return n >= 1 && n <= 11 && sum == id && (n == 1 || text[0] != '1') && form_f58_decode (text, n, &back) == 0
-           && back == id;
+    return n >= 1 && n <= 11 && sum == id && (n == 1 || text[0] != '1')
+           && form_f58_decode (text, 0, n, &back, &pos) == 0 && back == id;
 }
 
 static void test_edges (void)
@@ -90,8 +94,9 @@ static int digit_bytes (form_decode_f decode, char neighbour)
     for (int c = 0; c < 256; c++) {
         char text[2] = { (char)c, neighbour };
         fluid_t id = 0;
-        bool alone = decode (text, 1, &id) == 0;
-        bool paired = decode (text, 2, &id) == 0;
+        size_t pos;
+        bool alone = decode (text, 0, 1, &id, &pos) == 0;
+        bool paired = decode (text, 0, 2, &id, &pos) == 0;
 
         if (alone != paired)
             return -1;
@@ -112,8 +117,9 @@ static bool counts (form_decode_f decode, const char *digits)
 {
     for (size_t i = 0; digits[i] != '\0'; i++) {
         fluid_t id = ~UINT64_C (0);
+        size_t pos;
 
-        if (decode (digits + i, 1, &id) < 0 || id != i)
+        if (decode (digits + i, 0, 1, &id, &pos) < 0 || id != i)
             return false;
     }
     return true;
@@ -128,34 +134,40 @@ static void test_values (void)
         "each base58 digit has the value that RFC 19 gives it");
 }
 
-static bool fails (form_decode_f decode, const char *text, int errnum)
+static bool fails (form_decode_f decode, const char *text, int errnum, size_t at)
 {
     fluid_t id = 77;
+    size_t pos = 99;
 
     errno = 0;
-    return decode (text, strlen (text), &id) == -1 && errno == errnum && id == 77;
+    return decode (text, 0, strlen (text), &id, &pos) == -1 && errno == errnum && pos == at && id == 77;
 }
 
 static void test_misfits (void)
 {
-    ok (fails (form_dec_decode, "", EINVAL), "no digits at all is EINVAL");
-    ok (fails (form_dec_decode, "18446744073709551616", ERANGE), "2^64 is ERANGE");
-    ok (fails (form_dec_decode, "184467440737095516150", ERANGE), "ten times 2^64 - 1 is ERANGE");
-    ok (fails (form_dec_decode, "18446744073709551616x", EINVAL), "a bad digit after too large a number is EINVAL");
-    ok (fails (form_f58_decode, "zzzzzzzzzzzzzz0", EINVAL), "the same in base58");
-    ok (fails (form_dothex_decode, "1.2.3", EINVAL), "three groups are EINVAL");
-    ok (fails (form_dothex_decode, "1.2.3.4.", EINVAL), "a fourth dot is EINVAL");
-    ok (fails (form_dothex_decode, "1.2.3.12345", EINVAL), "five digits in a group are EINVAL");
+    ok (fails (form_dec_decode, "", EINVAL, 0), "no digits at all is EINVAL");
+    ok (fails (form_dec_decode, "18446744073709551616", ERANGE, 0), "2^64 is ERANGE");
+    ok (fails (form_dec_decode, "184467440737095516150", ERANGE, 0), "ten times 2^64 - 1 is ERANGE");
+    ok (fails (form_dec_decode, "18446744073709551616x", EINVAL, 20), "a bad digit after too large a number is EINVAL");
+    ok (fails (form_f58_decode, "zzzzzzzzzzzzzz0", EINVAL, 14), "the same in base58");
+    ok (fails (form_dothex_decode, "1.2.3", EINVAL, 5), "three groups are EINVAL");
+    ok (fails (form_dothex_decode, "1.2.3.4.", EINVAL, 7), "a fourth dot is EINVAL");
+    ok (fails (form_dothex_decode, "1.2.3.12345", EINVAL, 10) && fails (form_dothex_decode, "12345.2.3.4", EINVAL, 4),
+        "five digits in a group are EINVAL");
+    ok (fails (form_dothex_decode, "1.x.3.4", EINVAL, 2) && fails (form_dothex_decode, "1..3.4", EINVAL, 2)
+            && fails (form_dothex_decode, "1.2.3.", EINVAL, 6),
+        "so is a group without digits");
 }
 
 static void test_leading_zeros (void)
 {
     char text[1000];
     fluid_t id = 0;
+    size_t pos;
 
     memset (text, '0', sizeof (text));
     text[sizeof (text) - 1] = '7';
-    ok (form_dec_decode (text, sizeof (text), &id) == 0 && id == 7, "leading zeros do not count");
+    ok (form_dec_decode (text, 0, sizeof (text), &id, &pos) == 0 && id == 7, "leading zeros do not count");
 }
 
 int main (void)

@@ -6,7 +6,6 @@
  * Every digit is a code point of the 4096 that UTF-8 writes F0 9F xx yy, with six bits each in xx
  * and yy, so both ways are one look-up in a table.
  */
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -48,21 +47,17 @@ static int emoji_find (const unsigned char *s)
     return emoji_value[point] - 1;
 }
 
-int form_emoji_decode (const char *s, size_t len, fluid_t *id)
+int form_emoji_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
     struct number n = { 0 };
+    size_t i = at;
 
-    if (len == 0 || len % EMOJI_BYTES != 0)
-        goto invalid;
-    for (size_t i = 0; i < len; i += EMOJI_BYTES) {
-        int value = emoji_find ((const unsigned char *)s + i);
+    do {
+        int value = end - i < EMOJI_BYTES ? -1 : emoji_find ((const unsigned char *)text + i);
 
         if (value < 0)
-            goto invalid;
+            return form_fault (i, EINVAL, errpos);
         number_push (&n, EMOJI_COUNT, value);
-    }
-    return number_finish (&n, id);
-invalid:
-    errno = EINVAL;
-    return -1;
+    } while ((i += EMOJI_BYTES) < end);
+    return number_finish (&n, id, at, errpos);
 }

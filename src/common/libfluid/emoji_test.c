@@ -27,9 +27,10 @@ static void test_all_points (void)
     for (unsigned point = 0x10000; point <= 0x10ffff; point++) {
         char text[4], written[32];
         fluid_t id;
+        size_t pos;
 
         put_utf8 (point, text);
-        if (form_emoji_decode (text, 4, &id) < 0)
+        if (form_emoji_decode (text, 0, 4, &id, &pos) < 0)
             continue;
         digits++;
         above &= point >= 0x1f000 && id < BASE && !seen[id];
@@ -52,10 +53,11 @@ static void test_all_bytes (void)
         for (int c = 0; c < 256; c++) {
             char text[4], written[32];
             fluid_t id;
+            size_t pos;
 
             memcpy (text, first, 4);
             text[at] = (char)c;
-            if (form_emoji_decode (text, 4, &id) < 0)
+            if (form_emoji_decode (text, 0, 4, &id, &pos) < 0)
                 continue;
             accepted++;
             if (form_emoji_encode (id, written) != 4 || memcmp (written, text, 4) != 0)
@@ -65,12 +67,13 @@ static void test_all_bytes (void)
     ok (accepted > 4 && accepted < 128, "no byte out of place is taken for an emoji");
 }
 
-static bool fails (const char *text, size_t len, int errnum)
+static bool fails (const char *text, size_t len, int errnum, size_t at)
 {
     fluid_t id = 77;
+    size_t pos = 99;
 
     errno = 0;
-    return form_emoji_decode (text, len, &id) == -1 && errno == errnum && id == 77;
+    return form_emoji_decode (text, 0, len, &id, &pos) == -1 && errno == errnum && pos == at && id == 77;
 }
 
 static void test_misfits (void)
@@ -78,18 +81,18 @@ static void test_misfits (void)
     static const char two_to_64[] = "🚹💗💧👗😷📷📓";
     char text[64];
     fluid_t id;
-    size_t n = form_emoji_encode (UINT64_MAX, text);
+    size_t pos, n = form_emoji_encode (UINT64_MAX, text);
 
-    ok (n == 28 && form_emoji_decode (text, n, &id) == 0 && id == UINT64_MAX,
+    ok (n == 28 && form_emoji_decode (text, 0, n, &id, &pos) == 0 && id == UINT64_MAX,
         "the largest id is seven emoji and is read back");
-    ok (fails (two_to_64, strlen (two_to_64), ERANGE), "2^64 is ERANGE");
+    ok (fails (two_to_64, strlen (two_to_64), ERANGE, 0), "2^64 is ERANGE");
     strcpy (text, two_to_64);
     strcat (text, "🦄");
-    ok (fails (text, strlen (text), EINVAL), "an unknown emoji after too large a number is EINVAL");
-    ok (fails ("", 0, EINVAL), "no emoji is EINVAL");
+    ok (fails (text, strlen (text), EINVAL, 28), "an unknown emoji after too large a number is EINVAL");
+    ok (fails ("", 0, EINVAL, 0), "no emoji is EINVAL");
     bool cut = true;
     for (size_t i = 1; i < 4; i++)
-        cut &= fails ("😃😃", 4 + i, EINVAL) && fails ("😃", i, EINVAL);
+        cut &= fails ("😃😃", 4 + i, EINVAL, 4) && fails ("😃", i, EINVAL, 0);
     ok (cut, "an emoji that is cut short is EINVAL");
 }
 

@@ -33,9 +33,9 @@ int fluid_join (const struct fluid_fields *fields, fluid_t *id)
     return 0;
 }
 
-int fluid_range (uint64_t from_ms, uint64_t to_ms, fluid_t *first, fluid_t *last)
+int fluid_range (uint64_t from_ms, uint64_t to_ms, fluid_t *lower, fluid_t *upper)
 {
-    if (to_ms > FLUID_TIMESTAMP_MAX) {
+    if (from_ms > FLUID_TIMESTAMP_MAX || to_ms > FLUID_TIMESTAMP_MAX) {
         errno = EOVERFLOW;
         return -1;
     }
@@ -43,7 +43,7 @@ int fluid_range (uint64_t from_ms, uint64_t to_ms, fluid_t *first, fluid_t *last
         errno = EINVAL;
         return -1;
     }
-    *first = from_ms << TIMESTAMP_SHIFT;
-    *last = to_ms << TIMESTAMP_SHIFT | ((UINT64_C (1) << TIMESTAMP_SHIFT) - 1);
+    *lower = from_ms << TIMESTAMP_SHIFT;
+    *upper = to_ms << TIMESTAMP_SHIFT;
     return 0;
 }

@@ -64,28 +64,29 @@ static void test_misfits (void)
 
 static bool range_is (uint64_t from_ms, uint64_t to_ms)
 {
-    fluid_t first = 1, last = 1;
+    fluid_t lower = 1, upper = 1;
 
-    return fluid_range (from_ms, to_ms, &first, &last) == 0
-           && same_fields (fluid_split (first), (struct fluid_fields){ from_ms, 0, 0 })
-           && same_fields (fluid_split (last), (struct fluid_fields){ to_ms, FLUID_GENERATOR_MAX, FLUID_SEQUENCE_MAX });
+    return fluid_range (from_ms, to_ms, &lower, &upper) == 0
+           && same_fields (fluid_split (lower), (struct fluid_fields){ from_ms, 0, 0 })
+           && same_fields (fluid_split (upper), (struct fluid_fields){ to_ms, 0, 0 });
 }
 
 static bool range_fails (uint64_t from_ms, uint64_t to_ms, int errnum)
 {
-    fluid_t first = 7, last = 8;
+    fluid_t lower = 7, upper = 8;
 
     errno = 0;
-    return fluid_range (from_ms, to_ms, &first, &last) == -1 && errno == errnum && first == 7 && last == 8;
+    return fluid_range (from_ms, to_ms, &lower, &upper) == -1 && errno == errnum && lower == 7 && upper == 8;
 }
 
 static void test_ranges (void)
 {
-    ok (range_is (0, 0), "the range of millisecond 0 is its 2^24 ids");
-    ok (range_is (5, 9), "a range goes from the first id of its first to the last of its last millisecond");
-    ok (range_is (0, FLUID_TIMESTAMP_MAX), "the range of all time is all ids");
-    ok (range_is (FLUID_TIMESTAMP_MAX, FLUID_TIMESTAMP_MAX), "the last millisecond has a range");
-    ok (range_fails (0, FLUID_TIMESTAMP_MAX + 1, EOVERFLOW), "a range that ends after 2^40 - 1 is EOVERFLOW");
+    ok (range_is (0, 1), "the range of millisecond 0 is its 2^24 ids");
+    ok (range_is (5, 9), "a range goes from the first id of its first millisecond to the first behind it");
+    ok (range_is (7, 7), "an empty range has equal keys");
+    ok (range_is (0, FLUID_TIMESTAMP_MAX), "a range may end with the last millisecond");
+    ok (range_fails (0, FLUID_TIMESTAMP_MAX + 1, EOVERFLOW) && range_fails (UINT64_MAX, 0, EOVERFLOW),
+        "a time after 2^40 - 1 is EOVERFLOW");
     ok (range_fails (2, 1, EINVAL), "a range that ends before it begins is EINVAL");
 }
 

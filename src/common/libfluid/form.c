@@ -32,10 +32,10 @@ static const struct form *form_get (enum fluid_form form)
     return (unsigned)form < FLUID_FORM_COUNT ? &forms[form] : NULL;
 }
 
-int fluid_encode (fluid_t id, enum fluid_form form, char *buf, size_t size)
+int fluid_format (fluid_t id, enum fluid_form form, char *buf, size_t size)
 {
     const struct form *f = form_get (form);
-    char text[FLUID_STRING_MAX];
+    char text[FLUID_TEXT_MAX];
 
     if (!f) {
         errno = EINVAL;
@@ -44,7 +44,7 @@ int fluid_encode (fluid_t id, enum fluid_form form, char *buf, size_t size)
     size_t len = stpcpy (text, f->prefix) - text;
     len += f->encode (id, text + len);
     if (len >= size) {
-        errno = EOVERFLOW;
+        errno = ENOSPC;
         return -1;
     }
     memcpy (buf, text, len);
@@ -83,19 +83,18 @@ static bool is_blank (char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-int fluid_parse (const char *s, fluid_t *id)
+int fluid_parse (const char *text, size_t len, fluid_t *id, size_t *errpos)
 {
-    while (is_blank (*s))
-        s++;
+    size_t start = 0;
 
-    size_t len = strlen (s);
-    while (len > 0 && is_blank (s[len - 1]))
+    while (len > 0 && is_blank (text[len - 1]))
         len--;
+    while (start < len && is_blank (text[start]))
+        start++;
 
-    const struct form *f = &forms[form_detect (s, len)];
-    size_t skip = strlen (f->prefix);
-
-    return f->decode (s + skip, len - skip, id);
+    const struct form *f = &forms[form_detect (text + start, len - start)];
+    start += strlen (f->prefix);
+    return f->decode (text, start, len, id, errpos);
 }
 
 const char *fluid_form_name (enum fluid_form form)
@@ -105,10 +104,10 @@ const char *fluid_form_name (enum fluid_form form)
     return f ? f->name : NULL;
 }
 
-int fluid_form_parse (const char *s, enum fluid_form *form)
+int fluid_form_find (const char *name, enum fluid_form *form)
 {
     for (int i = 0; i < FLUID_FORM_COUNT; i++) {
-        if (strcmp (s, forms[i].name) == 0) {
+        if (strcmp (name, forms[i].name) == 0) {
             *form = i;
             return 0;
         }

@@ -4,39 +4,48 @@
 /* form.h - the codec of each text form of a FLUID; form.c puts them behind the public functions
  *
  * A codec knows neither prefix, blanks nor NUL:
- *   encode   writes 'id' to 'out', which holds FLUID_STRING_MAX bytes less a prefix, and returns
+ *   encode   writes 'id' to 'out', which holds FLUID_TEXT_MAX bytes less a prefix, and returns
  *            the length
- *   decode   reads exactly the 'len' bytes at 's' to '*id'.  Returns 0, or -1 with errno set and
- *            '*id' untouched:
- *              EINVAL  they are not in this form
- *              ERANGE  they are, but the value is too large
+ *   decode   reads exactly what lies from 'at' up to 'end' in 'text' to '*id'.  Returns 0, or -1 with errno set,
+ *            '*id' untouched, and in '*errpos' (may be NULL) the index of what is at fault:
+ *              EINVAL  it is not in this form
+ *              ERANGE  it is, but the value is too large
  */
 #ifndef FLUID_FORM_H
 #define FLUID_FORM_H
 
+#include <errno.h>
 #include <stddef.h>
 
 #include "idtree/fluid.h"
 
+static inline int form_fault (size_t at, int errnum, size_t *errpos)
+{
+    if (errpos)
+        *errpos = at;
+    errno = errnum;
+    return -1;
+}
+
 typedef size_t (*form_encode_f) (fluid_t id, char *out);
-typedef int (*form_decode_f) (const char *s, size_t len, fluid_t *id);
+typedef int (*form_decode_f) (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos);
 
 size_t form_dec_encode (fluid_t id, char *out);
-int form_dec_decode (const char *s, size_t len, fluid_t *id);
+int form_dec_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos);
 
 size_t form_hex_encode (fluid_t id, char *out);
-int form_hex_decode (const char *s, size_t len, fluid_t *id);
+int form_hex_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos);
 
 size_t form_dothex_encode (fluid_t id, char *out);
-int form_dothex_decode (const char *s, size_t len, fluid_t *id);
+int form_dothex_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos);
 
 size_t form_f58_encode (fluid_t id, char *out);
-int form_f58_decode (const char *s, size_t len, fluid_t *id);
+int form_f58_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos);
 
 size_t form_words_encode (fluid_t id, char *out);
-int form_words_decode (const char *s, size_t len, fluid_t *id);
+int form_words_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos);
 
 size_t form_emoji_encode (fluid_t id, char *out);
-int form_emoji_decode (const char *s, size_t len, fluid_t *id);
+int form_emoji_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos);
 
 #endif /* FLUID_FORM_H */

@@ -63,8 +63,8 @@ static bool fields_agree (const json_t *o, fluid_t id)
 
 static bool encodes (fluid_t id, enum fluid_form form, const char *expected)
 {
-    char buf[FLUID_STRING_MAX];
-    int n = fluid_encode (id, form, buf, sizeof (buf));
+    char buf[FLUID_TEXT_MAX];
+    int n = fluid_format (id, form, buf, sizeof (buf));
 
     return n == (int)strlen (expected) && strcmp (buf, expected) == 0;
 }
@@ -73,23 +73,22 @@ static bool parses (const char *s, fluid_t expected)
 {
     fluid_t id = ~expected;
 
-    return fluid_parse (s, &id) == 0 && id == expected;
+    return fluid_parse (s, strlen (s), &id, NULL) == 0 && id == expected;
 }
 
-/* A buffer that is too small: EOVERFLOW and not a byte written; one that just fits: success. */
+/* A buffer that is too small: ENOSPC and not a byte written; one that just fits: success. */
 static bool respects_size (fluid_t id, enum fluid_form form, size_t len)
 {
-    char buf[FLUID_STRING_MAX], untouched[FLUID_STRING_MAX];
+    char buf[FLUID_TEXT_MAX], untouched[FLUID_TEXT_MAX];
 
     memset (untouched, '#', sizeof (untouched));
     memcpy (buf, untouched, sizeof (buf));
     for (size_t size = 0; size <= len; size++) {
         errno = 0;
-        if (fluid_encode (id, form, buf, size) != -1 || errno != EOVERFLOW
-            || memcmp (buf, untouched, sizeof (buf)) != 0)
+        if (fluid_format (id, form, buf, size) != -1 || errno != ENOSPC || memcmp (buf, untouched, sizeof (buf)) != 0)
             return false;
     }
-    return fluid_encode (id, form, buf, len + 1) == (int)len && buf[len] == '\0'
+    return fluid_format (id, form, buf, len + 1) == (int)len && buf[len] == '\0'
            && memcmp (buf + len + 1, untouched, sizeof (buf) - len - 1) == 0;
 }
 
@@ -110,7 +109,7 @@ static void test_form_vectors (const json_t *vectors, enum fluid_form form)
     }
     ok (written, "%s: every vector is written as recorded", name);
     ok (read, "%s: every vector is read as recorded", name);
-    ok (sized, "%s: a buffer that is too small is EOVERFLOW and stays untouched", name);
+    ok (sized, "%s: a buffer that is too small is ENOSPC and stays untouched", name);
 }
 
 static void test_vectors (void)
@@ -133,10 +132,11 @@ static void test_vectors (void)
 static bool refuses (const char *s, const char *error)
 {
     fluid_t id = 77;
+    size_t pos = SIZE_MAX;
     int expected = strcmp (error, "ERANGE") == 0 ? ERANGE : EINVAL;
 
     errno = 0;
-    return fluid_parse (s, &id) == -1 && errno == expected && id == 77;
+    return fluid_parse (s, strlen (s), &id, &pos) == -1 && errno == expected && pos <= strlen (s) && id == 77;
 }
 
 static void test_parse_vectors (void)
@@ -188,7 +188,7 @@ static long differences (const regex_t *regex, const char *alphabet, int len)
         for (long i = 0, rest = number; i < len; i++, rest /= letters)
             text[i] = alphabet[rest % letters];
         bool valid = regexec (regex, text, 0, NULL, 0) == 0;
-        if (valid != (fluid_parse (text, &id) == 0)) {
+        if (valid != (fluid_parse (text, len, &id, NULL) == 0)) {
             if (differ++ == 0)
                 diag ("differs: '%s'", text);
         }
@@ -217,13 +217,13 @@ static void test_blanks (void)
 {
     int before = 0, after = 0;
 
-    for (int c = 1; c < 256; c++) {
-        char leading[] = { (char)c, 'f', '2', '\0' };
-        char trailing[] = { 'f', '2', (char)c, '\0' };
+    for (int c = 0; c < 256; c++) {
+        char leading[] = { (char)c, 'f', '2' };
+        char trailing[] = { 'f', '2', (char)c };
         fluid_t id;
 
-        before += fluid_parse (leading, &id) == 0 && id == 1;
-        after += fluid_parse (trailing, &id) == 0 && id == 1;
+        before += fluid_parse (leading, 3, &id, NULL) == 0 && id == 1;
+        after += fluid_parse (trailing, 3, &id, NULL) == 0 && id == 1;
     }
     ok (before == 6, "six bytes are skipped before an id");
     ok (after == 6, "six bytes are skipped after an id");
@@ -238,13 +238,37 @@ static void test_detection (void)
     ok (refuses ("\xc6", "EINVAL"), "the first byte of a prefix is no id");
 }
 
+/* What is at fault in 's', or -1 when nothing is. */
+static int fault_of (const char *s)
+{
+    fluid_t id;
+    size_t pos = 1000;
+
+    return fluid_parse (s, strlen (s), &id, &pos) < 0 ? (int)pos : -1;
+}
+
+static void test_faults (void)
+{
+    ok (fault_of ("") == 0 && fault_of ("   ") == 0, "a text without an id ends too early");
+    ok (fault_of (" 12_4 ") == 3 && fault_of (" 0x1g") == 4 && fault_of ("0x") == 2 && fault_of (" f2I") == 3
+            && fault_of (" ƒ2I") == 4,
+        "a character that is no digit is at fault, counted with prefix and blanks");
+    ok (fault_of (" 1.2.3.4.5") == 8 && fault_of ("1.2.3") == 5, "of dotted hex the dot too many, or the end");
+    ok (fault_of ("academy-acadamy-academy--academy-academy-academy") == 8
+            && fault_of ("academy-academy-academy--") == 25 && fault_of ("academy-academy-academy-academy") == 24,
+        "of words the beginning of what is none");
+    ok (fault_of ("😃😃x") == 8 && fault_of ("😃a😃") == 4, "of emoji the first byte of what is none");
+    ok (fault_of (" 0x10000000000000000") == 3 && fault_of ("academy-academy-academy--amen-amen-amen") == 25,
+        "a number that is too large is at fault where it begins");
+}
+
 /* --- round trips ----------------------------------------------------------------------- */
 
 static bool round_trip (fluid_t id)
 {
     for (int form = 0; form < FLUID_FORM_COUNT; form++) {
-        char buf[FLUID_STRING_MAX];
-        int n = fluid_encode (id, form, buf, sizeof (buf));
+        char buf[FLUID_TEXT_MAX];
+        int n = fluid_format (id, form, buf, sizeof (buf));
 
         if (n < 1 || strlen (buf) != (size_t)n || !parses (buf, id))
             return false;
@@ -273,21 +297,21 @@ static void test_names (void)
 {
     static const char *const names[] = { "dec", "hex", "dothex", "f58", "ƒ58", "words", "emoji" };
     enum fluid_form form = FLUID_HEX;
-    char buf[FLUID_STRING_MAX] = "#";
+    char buf[FLUID_TEXT_MAX] = "#";
     bool good = true;
 
     for (int i = 0; i < FLUID_FORM_COUNT; i++) {
         enum fluid_form found = FLUID_FORM_COUNT;
 
         good &= strcmp (fluid_form_name (i), names[i]) == 0;
-        good &= fluid_form_parse (names[i], &found) == 0 && found == (enum fluid_form)i;
+        good &= fluid_form_find (names[i], &found) == 0 && found == (enum fluid_form)i;
     }
     ok (good, "each form has its name");
     ok (!fluid_form_name (FLUID_FORM_COUNT) && !fluid_form_name (-1), "what is no form has no name");
     errno = 0;
-    ok (fluid_form_parse ("F58", &form) == -1 && errno == EINVAL && form == FLUID_HEX, "other names are EINVAL");
+    ok (fluid_form_find ("F58", &form) == -1 && errno == EINVAL && form == FLUID_HEX, "other names are EINVAL");
     errno = 0;
-    ok (fluid_encode (1, FLUID_FORM_COUNT, buf, sizeof (buf)) == -1 && errno == EINVAL && buf[0] == '#',
+    ok (fluid_format (1, FLUID_FORM_COUNT, buf, sizeof (buf)) == -1 && errno == EINVAL && buf[0] == '#',
         "an id cannot be written in what is no form");
 }
 
@@ -298,6 +322,7 @@ int main (void)
     test_grammar ();
     test_blanks ();
     test_detection ();
+    test_faults ();
     test_round_trips ();
     test_names ();
     return done_testing ();

@@ -10,16 +10,6 @@
 
 #include "idtree/fluid.h"
 
-int fluid_gen_init (struct fluid_gen *gen, uint32_t generator)
-{
-    if (generator > FLUID_GENERATOR_MAX) {
-        errno = EINVAL;
-        return -1;
-    }
-    *gen = (struct fluid_gen){ .generator = generator };
-    return 0;
-}
-
 int fluid_gen_set_range (struct fluid_gen *gen, uint64_t lo_ms, uint64_t hi_ms)
 {
     if (lo_ms > hi_ms) {
@@ -32,6 +22,21 @@ int fluid_gen_set_range (struct fluid_gen *gen, uint64_t lo_ms, uint64_t hi_ms)
     }
     gen->lo_ms = lo_ms;
     gen->hi_ms = hi_ms;
+    return 0;
+}
+
+int fluid_gen_init (struct fluid_gen *gen, const struct fluid_gen_config *config)
+{
+    const struct fluid_gen_config c = config ? *config : (struct fluid_gen_config){ 0 };
+    struct fluid_gen made = { .generator = c.generator };
+
+    if (c.generator > FLUID_GENERATOR_MAX) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (fluid_gen_set_range (&made, c.lo_ms, c.hi_ms) < 0)
+        return -1;
+    *gen = made;
     return 0;
 }
 

@@ -30,7 +30,7 @@ struct world {
 
 static void world_reset (struct world *w)
 {
-    if (fluid_gen_init (&w->gen, GENERATOR) < 0)
+    if (fluid_gen_init (&w->gen, &(struct fluid_gen_config){ .generator = GENERATOR }) < 0)
         w->fault = "init";
     memset (w->issued, 0, w->span * sizeof (w->issued[0]));
     w->lo_ms = w->hi_ms = w->floor_ms = w->total = 0;
@@ -232,8 +232,7 @@ static bool fills_millisecond (uint32_t want)
     fluid_t first = 0, next = 5 * UINT64_C (16777216);
     int n;
 
-    fluid_gen_init (&gen, 0);
-    fluid_gen_set_range (&gen, 5, 6);
+    fluid_gen_init (&gen, &(struct fluid_gen_config){ .lo_ms = 5, .hi_ms = 6 });
     while ((n = fluid_gen_reserve (&gen, 5, want, &first)) > 0) {
         if (first != next)
             return false;
@@ -257,7 +256,8 @@ static void test_end_of_time (void)
     struct fluid_gen gen;
     fluid_t id = 7;
 
-    ok (fluid_gen_init (&gen, FLUID_GENERATOR_MAX) == 0, "generator 16383 exists");
+    ok (fluid_gen_init (&gen, &(struct fluid_gen_config){ .generator = FLUID_GENERATOR_MAX }) == 0,
+        "generator 16383 exists");
     ok (fluid_gen_set_range (&gen, 0, FLUID_TIMESTAMP_MAX + 1) == 0, "a range may end at 2^40");
     ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX + 1, 1, &id) == -1 && errno == EOVERFLOW && id == 7,
         "a time of 2^40 is EOVERFLOW");
@@ -271,8 +271,14 @@ static void test_refused_arguments (void)
     struct fluid_gen gen;
     fluid_t id = 7;
 
-    ok (fluid_gen_init (&gen, FLUID_GENERATOR_MAX + 1) == -1 && errno == EINVAL, "there is no generator 16384");
-    fluid_gen_init (&gen, 3);
+    ok (fluid_gen_init (&gen, &(struct fluid_gen_config){ .generator = FLUID_GENERATOR_MAX + 1 }) == -1
+            && errno == EINVAL,
+        "there is no generator 16384");
+    ok (fluid_gen_init (&gen, &(struct fluid_gen_config){ .lo_ms = 2, .hi_ms = 1 }) == -1 && errno == EINVAL
+            && fluid_gen_init (&gen, &(struct fluid_gen_config){ .hi_ms = FLUID_TIMESTAMP_MAX + 2 }) == -1
+            && errno == EOVERFLOW,
+        "none is made with a range that is none");
+    ok (fluid_gen_init (&gen, NULL) == 0 && gen.generator == 0, "without a configuration it is generator 0");
     ok (fluid_gen_reserve (&gen, 0, 1, &id) == -1 && errno == ERANGE && id == 7, "a new generator holds no range");
     fluid_gen_set_range (&gen, 10, 20);
     ok (fluid_gen_reserve (&gen, 12, 0, &id) == -1 && errno == EINVAL && id == 7

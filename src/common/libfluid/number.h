@@ -9,9 +9,10 @@
 #ifndef FLUID_NUMBER_H
 #define FLUID_NUMBER_H
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "form.h"
 
 struct number {
     uint64_t value;
@@ -25,13 +26,11 @@ static inline void number_push (struct number *n, unsigned base, unsigned digit)
         n->overflow = true;
 }
 
-/* Store the number in '*value'.  Returns 0, or -1 with errno ERANGE when it is 2^64 or more. */
-static inline int number_finish (const struct number *n, uint64_t *value)
+/* Store the number in '*value'.  Returns 0, or -1 with errno ERANGE and 'at' in '*errpos' when it is 2^64 or more. */
+static inline int number_finish (const struct number *n, uint64_t *value, size_t at, size_t *errpos)
 {
-    if (n->overflow) {
-        errno = ERANGE;
-        return -1;
-    }
+    if (n->overflow)
+        return form_fault (at, ERANGE, errpos);
     *value = n->value;
     return 0;
 }

@@ -7,7 +7,6 @@
  * first: "a-b-c--d-e-f".  A word has one value, and 1626^3 exceeds 2^32 by little: the triplets
  * above it are out of range.
  */
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -56,20 +55,26 @@ static int word_find (const char *s, size_t len, uint32_t slot)
     return -1;
 }
 
-/* Take what is left up to the next dash.  Returns its value, or -1 when it is no word. */
+/* Take what is left up to the next dash.  Returns its value, or -1 with nothing taken when it is no word. */
 static int take_word (struct cursor *c)
 {
-    const char *start = c->p;
+    const char *p = c->p;
     uint32_t hash = 0;
 
-    while (c->p < c->end && *c->p != '-')
-        hash = (hash + (unsigned char)*c->p++) * WORD_HASH_FACTOR;
-    return word_find (start, c->p - start, hash >> (32 - WORD_HASH_BITS));
+    while (p < c->end && *p != '-')
+        hash = (hash + (unsigned char)*p++) * WORD_HASH_FACTOR;
+    int value = word_find (c->p, p - c->p, hash >> (32 - WORD_HASH_BITS));
+    if (value >= 0)
+        c->p = p;
+    return value;
 }
 
 static bool take_dash (struct cursor *c)
 {
-    return c->p < c->end && *c->p++ == '-';
+    bool dash = c->p < c->end && *c->p == '-';
+
+    c->p += dash;
+    return dash;
 }
 
 static bool take_triplet (struct cursor *c, uint64_t *half)
@@ -90,19 +95,18 @@ static bool take_triplet (struct cursor *c, uint64_t *half)
     return true;
 }
 
-int form_words_decode (const char *s, size_t len, fluid_t *id)
+int form_words_decode (const char *text, size_t at, size_t end, fluid_t *id, size_t *errpos)
 {
-    struct cursor c = { s, s + len };
+    struct cursor c = { text + at, text + end };
     uint64_t low, high;
 
-    if (!take_triplet (&c, &low) || !take_dash (&c) || !take_dash (&c) || !take_triplet (&c, &high) || c.p != c.end) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (low > UINT32_MAX || high > UINT32_MAX) {
-        errno = ERANGE;
-        return -1;
-    }
+    if (!take_triplet (&c, &low) || !take_dash (&c) || !take_dash (&c))
+        return form_fault (c.p - text, EINVAL, errpos);
+    const char *second = c.p;
+    if (!take_triplet (&c, &high) || c.p != c.end)
+        return form_fault (c.p - text, EINVAL, errpos);
+    if (low > UINT32_MAX || high > UINT32_MAX)
+        return form_fault (low > UINT32_MAX ? at : (size_t)(second - text), ERANGE, errpos);
     *id = high << 32 | low;
     return 0;
 }

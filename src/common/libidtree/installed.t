@@ -55,7 +55,7 @@ int main (void)
     struct idcomp_uuid uuid;
 
     json_decref (o);
-    if (h || fluid_parse ("fuZZybuNNy", &id) < 0
+    if (h || fluid_parse ("fuZZybuNNy", 10, &id, NULL) < 0
         || flax_decode ("0RdKJcxqVBiAiQr0", FLAX_TEXT_SIZE, &flax, NULL) < 0
         || sno_decode ("brpk4q72xwf2m63l", SNO_TEXT_SIZE, &sno, NULL) < 0
         || uid_decode (".5.tXVEf8n4vPN.0", UID_GLOBAL_TEXT, NULL, &uid, NULL) < 0

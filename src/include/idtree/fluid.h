@@ -7,7 +7,8 @@
  * generator, 10 bits of sequence.  A generator makes 1024 ids in each millisecond.
  *
  * These functions use libc alone, allocate nothing, hold no state of their own, and look at neither locale,
- * environment nor clock.  Any thread may call them; one generator serves one thread at a time.
+ * environment nor clock.  Any thread may call them; one generator serves one thread at a time.  Functions that
+ * fail return -1 (or NULL) with errno set and leave their outputs untouched.
  */
 #ifndef IDTREE_FLUID_H
 #define IDTREE_FLUID_H
@@ -37,18 +38,18 @@ struct fluid_fields {
 /* Split an id into its fields.  Every 64-bit value is an id. */
 struct fluid_fields fluid_split (fluid_t id);
 
-/* Join fields to an id in '*id'.  Returns 0, or -1 with errno set and '*id' untouched:
+/* Join fields to an id in '*id'.  Returns 0, or -1 with errno set:
  *   EOVERFLOW  the timestamp does not fit in 40 bits
  *   EINVAL     the generator or the sequence is out of range
  */
 int fluid_join (const struct fluid_fields *fields, fluid_t *id);
 
-/* Store in '*first' and '*last' the smallest and the largest id of the milliseconds 'from_ms' to 'to_ms',
- * both included.  Returns 0, or -1 with errno set and the outputs untouched:
- *   EOVERFLOW  'to_ms' does not fit in 40 bits
+/* The keys of the ids made in [from_ms, to_ms), milliseconds since the epoch of the instance:
+ * '*lower' <= id < '*upper'.  Returns 0, or -1 with errno set:
+ *   EOVERFLOW  a time does not fit in 40 bits
  *   EINVAL     'from_ms' is above 'to_ms'
  */
-int fluid_range (uint64_t from_ms, uint64_t to_ms, fluid_t *first, fluid_t *last);
+int fluid_range (uint64_t from_ms, uint64_t to_ms, fluid_t *lower, fluid_t *upper);
 
 /* --- text (RFC 19, "String Encoding") --------------------------------------------------- */
 
@@ -63,27 +64,29 @@ enum fluid_form {
 };
 
 #define FLUID_FORM_COUNT 7
-#define FLUID_STRING_MAX 64 /* bytes that hold any form of any id with its NUL */
+#define FLUID_TEXT_MAX 64 /* bytes that hold any form of any id with its NUL */
 
-/* Write 'id' in 'form' to 'buf' of 'size' bytes, NUL-terminated.  Returns the length without the NUL, or
- * -1 with errno set and 'buf' untouched:
- *   EOVERFLOW  'size' is too small (FLUID_STRING_MAX is enough for all)
- *   EINVAL     no such form
+/* Write 'id' in 'form' with its NUL to 'buf' of 'size' bytes.  Returns the length without the NUL, or -1
+ * with errno set:
+ *   ENOSPC  'size' is too small (FLUID_TEXT_MAX is enough for all)
+ *   EINVAL  no such form
  */
-int fluid_encode (fluid_t id, enum fluid_form form, char *buf, size_t size);
+int fluid_format (fluid_t id, enum fluid_form form, char *buf, size_t size);
 
-/* Read an id in any form; leading and trailing blanks (space, \t, \n, \v, \f, \r) are skipped.  The form
- * is detected in the order of RFC 19.  Returns 0, or -1 with errno set and '*id' untouched:
- *   EINVAL  's' is no id
- *   ERANGE  's' is a number of 2^64 or more (or a triplet of words of 2^32 or more)
+/* Read an id in any form from the 'len' characters at 'text' (a NUL is not needed); leading and trailing
+ * blanks (space, \t, \n, \v, \f, \r) are skipped.  The form is detected in the order of RFC 19.  Returns
+ * 0, or -1 with errno set and the index of what is at fault in '*errpos' (which may be NULL):
+ *   EINVAL  no id: '*errpos' is the first character that cannot stand there, of words the first letter of
+ *           what is none; or where the text ends too early
+ *   ERANGE  a number of 2^64 or more (or a triplet of words of 2^32 or more), which begins at '*errpos'
  */
-int fluid_parse (const char *s, fluid_t *id);
+int fluid_parse (const char *text, size_t len, fluid_t *id, size_t *errpos);
 
 /* The name of a form as commands take it: dec, hex, dothex, f58, ƒ58, words, emoji.  NULL: no such form. */
 const char *fluid_form_name (enum fluid_form form);
 
-/* The form named 's' in '*form'.  Returns 0, or -1 with errno EINVAL and '*form' untouched. */
-int fluid_form_parse (const char *s, enum fluid_form *form);
+/* The form of that name in '*form'.  Returns 0, or -1 with errno EINVAL. */
+int fluid_form_find (const char *name, enum fluid_form *form);
 
 /* --- generator -------------------------------------------------------------------------- */
 
@@ -101,10 +104,17 @@ struct fluid_gen {
     uint32_t generator; /* 0 ... FLUID_GENERATOR_MAX */
 };
 
-/* Make a generator that holds no range of time yet.  Returns 0, or -1 with errno EINVAL when 'generator'
- * is above FLUID_GENERATOR_MAX.
+struct fluid_gen_config {
+    uint32_t generator; /* 0 ... FLUID_GENERATOR_MAX */
+    uint64_t lo_ms;     /* the range of time that it holds at first, as for fluid_gen_set_range () */
+    uint64_t hi_ms;
+};
+
+/* Make a generator; NULL stands for generator 0 without a range of time.  Returns 0, or -1 with errno set:
+ *   EINVAL     the generator is out of range, or lo_ms is above hi_ms
+ *   EOVERFLOW  hi_ms is above FLUID_TIMESTAMP_MAX + 1
  */
-int fluid_gen_init (struct fluid_gen *gen, uint32_t generator);
+int fluid_gen_init (struct fluid_gen *gen, const struct fluid_gen_config *config);
 
 /* Give it the range of time [lo_ms, hi_ms) in place of the one it holds.  Timestamps already used stay
  * used: a range that lies below them allows nothing.  An empty range (lo_ms == hi_ms) closes it.
@@ -115,7 +125,7 @@ int fluid_gen_init (struct fluid_gen *gen, uint32_t generator);
 int fluid_gen_set_range (struct fluid_gen *gen, uint64_t lo_ms, uint64_t hi_ms);
 
 /* Reserve up to 'want' (>= 1) ids at millisecond 'now_ms'.  On success the ids are *first, *first + 1, ...
- * and the number of them, 1 ... 1024, is returned.  Returns -1 with errno set and '*first' untouched:
+ * and the number of them, 1 ... 1024, is returned.  Returns -1 with errno set:
  *   EINVAL     'want' is 0
  *   EAGAIN     'now_ms' is used up, or lies below a timestamp already used: try a later one
  *   ERANGE     'now_ms' is outside the range held

@@ -9,7 +9,6 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "idtree/fluid.h"
 #include "test/ids/scheme.h"
@@ -42,8 +41,7 @@ static void *create (struct scheme_clock *clock)
         abort ();
     pthread_mutex_init (&broker->lock, NULL);
     broker->clock = clock;
-    fluid_gen_init (&broker->gen, 77);
-    fluid_gen_set_range (&broker->gen, 0, FLUID_TIMESTAMP_MAX + 1);
+    fluid_gen_init (&broker->gen, &(struct fluid_gen_config){ .generator = 77, .hi_ms = FLUID_TIMESTAMP_MAX + 1 });
     return broker;
 }
 
@@ -73,19 +71,17 @@ static int make (void *gen, uint8_t *id)
 
 static void encode (const uint8_t *id, char *text)
 {
-    fluid_encode (from_bytes (id), FLUID_DOTHEX, text, SCHEME_TEXT_MAX);
+    fluid_format (from_bytes (id), FLUID_DOTHEX, text, SCHEME_TEXT_MAX);
 }
 
 static int decode (const char *text, size_t len, uint8_t *id)
 {
-    char *copy = strndup (text, len);
     fluid_t fluid;
-    int rc = copy && memchr (text, '\0', len) == NULL ? fluid_parse (copy, &fluid) : -1;
 
-    free (copy);
-    if (rc == 0)
-        to_bytes (fluid, id);
-    return rc;
+    if (fluid_parse (text, len, &fluid, NULL) < 0)
+        return -1;
+    to_bytes (fluid, id);
+    return 0;
 }
 
 const struct scheme scheme_fluid = {

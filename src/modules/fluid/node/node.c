@@ -310,7 +310,7 @@ struct node *node_create (const struct node_config *config, const struct node_op
     n->owner = config->rank < config->max_generators;
     n->state = n->owner ? NODE_FENCED : NODE_IDLE;
     if (n->owner) {
-        fluid_gen_init (&n->gen, config->rank);
+        fluid_gen_init (&n->gen, &(struct fluid_gen_config){ .generator = config->rank });
         lessee_init (&n->lessee, config->rank, config->incarnation, config->lease_ms);
     }
     n->root_lease_ms = config->lease_ms;

@@ -482,8 +482,8 @@ static void test_tree (void)
     const char *text;
     int n;
     fluid_t id = 0;
-    ok (idt_msg_unpack (msg, &o, NULL, "{s:[[s,i]]}", "runs", &text, &n) == 0 && n == 3 && fluid_parse (text, &id) == 0
-            && text[0] == 'f' && fluid_split (id).generator == 1,
+    ok (idt_msg_unpack (msg, &o, NULL, "{s:[[s,i]]}", "runs", &text, &n) == 0 && n == 3
+            && fluid_parse (text, strlen (text), &id, NULL) == 0 && text[0] == 'f' && fluid_split (id).generator == 1,
         "fluid.generate answers runs in F58");
     json_decref (o);
     idt_msg_unref (msg);
@@ -745,7 +745,7 @@ static void test_watermark (void)
     fluid_t lowest = 0;
     json_t *o = NULL;
     ok (idt_msg_unpack (msg, &o, NULL, "{s:s s:s s:I}", "id", &id, "date", &date, "behind_ms", &behind) == 0
-            && fluid_parse (id, &lowest) == 0 && fluid_split (lowest).timestamp_ms >= number
+            && fluid_parse (id, strlen (id), &lowest, NULL) == 0 && fluid_split (lowest).timestamp_ms >= number
             && fluid_split (lowest).sequence == 0 && fluid_split (lowest).generator == 0 && strlen (date) == 24
             && behind < 2000,
         "it comes with the lowest id that may be made yet, its date, and how far it is behind");
@@ -870,9 +870,9 @@ static void test_recover (void)
     ok (unlink (path) == 0, "the damaged file is kept");
     stop_rank (&t, 0);
 
-    char text[FLUID_STRING_MAX];
+    char text[FLUID_TEXT_MAX];
     fluid_t above = id + (UINT64_C (3600000) << 24);
-    fluid_encode (above, FLUID_F58, text, sizeof (text));
+    fluid_format (above, FLUID_F58, text, sizeof (text));
     t.options[3] = text;
     ok (start_rank (&t, 0, &err) == 0 && get_ids (&t, 0, 1, 0, &id) && id > above,
         "an id does as well, and a good file is raised");

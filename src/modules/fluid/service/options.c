@@ -166,7 +166,7 @@ static int parse_horizon (const char *s, int64_t epoch_ms, uint64_t *horizon_ms,
 
     if (parse_date (s, &unix_ms) == 0 && unix_ms >= epoch_ms)
         *horizon_ms = (uint64_t)(unix_ms - epoch_ms);
-    else if (fluid_parse (s, &id) == 0)
+    else if (fluid_parse (s, strlen (s), &id, NULL) == 0)
         *horizon_ms = fluid_split (id).timestamp_ms + 1;
     else
         return nonsense (errp, RECOVER, s, "a date after the epoch, such as 2026-01-01T00:00:00Z, or an id");

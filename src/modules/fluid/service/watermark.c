@@ -43,10 +43,10 @@ void service_report_up_cb (void *arg, const struct report *report)
 static json_t *make_watermark (struct service *sv, uint64_t ms)
 {
     struct node_status s;
-    char id[FLUID_STRING_MAX];
+    char id[FLUID_TEXT_MAX];
 
     node_status (sv->node, service_now_us (sv), &s);
-    fluid_encode (ms <= FLUID_TIMESTAMP_MAX ? ms << 24 : UINT64_MAX, FLUID_F58, id, sizeof (id));
+    fluid_format (ms <= FLUID_TIMESTAMP_MAX ? ms << 24 : UINT64_MAX, FLUID_F58, id, sizeof (id));
     return json_pack ("{s:o s:s s:o s:I}", "timestamp_ms", wire_number (ms), "id", id, "date",
                       wire_date (s.epoch_ms + (int64_t)ms), "behind_ms",
                       (json_int_t)(s.timestamp_ms > ms ? s.timestamp_ms - ms : 0));

@@ -99,9 +99,9 @@ uint32_t wire_get_count (const json_t *o)
 
 static json_t *pack_run (const struct run *run)
 {
-    char text[FLUID_STRING_MAX];
+    char text[FLUID_TEXT_MAX];
 
-    fluid_encode (run->first, FLUID_F58, text, sizeof (text));
+    fluid_format (run->first, FLUID_F58, text, sizeof (text));
     return json_pack ("[s,I]", text, (json_int_t)run->n);
 }
 
