@@ -24,6 +24,7 @@
 #define UUID(C) C C C C C C C C "-0000-4000-8000-000000000000"
 
 struct world {
+    struct authority *authority;
     struct node *root, *inner;
     uint64_t now_us;
     struct lease_grant grant[GRANTS_MAX];
@@ -60,7 +61,7 @@ static void check_watermark (struct world *w)
 {
     uint64_t ms;
 
-    if (!node_watermark (w->root, w->now_us, &ms))
+    if (!authority_watermark (w->authority, w->now_us, &ms))
         return;
     must (ms >= w->watermark_ms);
     w->watermark_ms = ms;
@@ -109,10 +110,6 @@ static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req
 
 static void lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
 {
-    struct side *s = arg;
-
-    for (size_t i = 0; s->which == 0 && i < answer->ngrant; i++)
-        note_grant (s->w, &answer->grant[i]);
 }
 
 static void store_cb (void *arg, const struct lease_record *record)
@@ -141,10 +138,18 @@ static const struct node_ops ops = {
     .cancel = cancel_cb,
     .lease_up = lease_up_cb,
     .lease_reply = lease_reply_cb,
-    .store = store_cb,
     .report_up = report_up_cb,
     .log = log_cb,
 };
+
+static void positions_cb (void *arg, uint64_t now_us, struct report *all)
+{
+    struct side *s = arg;
+
+    node_positions (s->w->root, now_us, all);
+}
+
+static const struct authority_ops authority_ops = { store_cb, positions_cb, log_cb };
 
 /* --- what comes ------------------------------------------------------------------------------------ */
 
@@ -152,8 +157,9 @@ static void turn (struct world *w)
 {
     if (w->storing) {
         w->storing = false;
-        node_stored (w->root, w->now_us, w->store.horizon_ms);
+        authority_stored (w->authority, w->now_us, w->store.horizon_ms);
     }
+    authority_tick (w->authority, w->now_us);
     node_tick (w->root, w->now_us);
     node_tick (w->inner, w->now_us);
     check_watermark (w);
@@ -163,7 +169,18 @@ static void pass (struct world *w, uint64_t us)
 {
     w->now_us += us;
     turn (w);
-    node_wall (w->root, w->now_us, (int64_t)w->now_us + 1000000000000);
+    authority_wall (w->authority, w->now_us, (int64_t)w->now_us + 1000000000000);
+    node_tick (w->root, w->now_us);
+}
+
+static void ask_root (struct world *w, const struct lease_request *req)
+{
+    struct lease_answer answer;
+
+    authority_answer (w->authority, w->now_us, req, &answer);
+    for (size_t i = 0; i < answer.ngrant; i++)
+        note_grant (w, &answer.grant[i]);
+    node_tick (w->root, w->now_us);
 }
 
 static void request (struct world *w, struct node *n, const json_t *o)
@@ -172,7 +189,10 @@ static void request (struct world *w, struct node *n, const json_t *o)
 
     if (!o || wire_get_lease_request (o, &req, NULL) < 0)
         return;
-    node_lease_request (n, w->now_us, w, &req);
+    if (n == w->root)
+        ask_root (w, &req);
+    else
+        node_lease_request (n, w->now_us, w, &req);
     wire_lease_request_fini (&req);
 }
 
@@ -183,7 +203,7 @@ static void honest (struct world *w, const char *digits)
 
     want.generator = (uint32_t)(digits[0] & 7);
     memset (want.incarnation, 'a' + (digits[0] ? digits[1] & 3 : 0), IDT_MSG_UUID_LEN);
-    node_lease_request (w->root, w->now_us, w, &req);
+    ask_root (w, &req);
 }
 
 static void report (struct world *w, struct node *n, const json_t *o)
@@ -300,15 +320,19 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     struct world *w = &world;
     struct side root = { w, 0 }, inner = { w, 1 };
     struct input in = { data, size };
+    struct authority_config config = { .max_generators = GENERATORS, .lease_ms = LEASE_MS, .epoch_ms = 1000000 };
     struct lease_record none = { 0 };
     size_t len;
     char *line;
 
     memset (w, 0, sizeof (*w));
     w->now_us = 1000000000;
+    struct authority_start start = { .wall_us = (int64_t)w->now_us + 1000000000000, .stored = &none };
     w->root = make (0, &root);
     w->inner = make (3, &inner);
-    must (node_start_root (w->root, w->now_us, (int64_t)w->now_us + 1000000000000, 1000000, &none) == 0);
+    w->authority = authority_create (&config, &authority_ops, &root, w->now_us, &start);
+    must (w->authority != NULL);
+    node_start_root (w->root, w->now_us, w->authority);
     node_parent (w->inner, w->now_us, true);
     turn (w);
     while ((line = input_line (&in, &len))) {
@@ -316,10 +340,12 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
             take (w, line, len);
         free (line);
     }
-    node_stop (w->inner, w->now_us, NULL);
-    node_stop (w->root, w->now_us, &none);
+    node_stop (w->inner, w->now_us);
+    node_stop (w->root, w->now_us);
+    authority_close (w->authority, w->now_us, &none);
     must (none.horizon_ms >= w->watermark_ms);
     node_destroy (w->inner);
     node_destroy (w->root);
+    authority_destroy (w->authority);
     return 0;
 }

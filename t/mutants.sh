@@ -13,7 +13,7 @@
 set -u
 : "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=1000}" "${CHAOS:=silent}" "${STEPS:=150}"
 fluid=src/modules/fluid
-tests="lease/lease lease/ahead lease/watermark lease/witness lease/lessee lease/relay node/node service/store service/fluid"
+tests="lease/lease lease/authority lease/ahead lease/watermark lease/witness lease/lessee lease/relay node/node service/store service/fluid"
 
 # Rule, files below src/, what sed does to them (edits with an @ between, each for one of them at least), and the rule in
 # words.  Where the rule is kept twice, both are taken away; what only a broker does, the simulator does in its place.
@@ -30,7 +30,7 @@ B_RELANY|modules/fluid/lease/lease.c|s/!same_incarnation (h, back->incarnation) 
 B_RELLOW|modules/fluid/lease/lease.c|s/ || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms//|or whatever end it tells
 B_END|modules/fluid/lease/lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
 B_ENDBASE|modules/fluid/lease/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
-B_STOPOPEN|modules/fluid/lease/lease.c modules/fluid/node/lease.c|s/if (t->closed || t->distrusted ||/if (t->distrusted ||/@s/if (n->stopped || (!n->root \&\&/if ((!n->root \&\&/|wants are answered after the end was told
+B_STOPOPEN|modules/fluid/lease/lease.c modules/fluid/lease/authority.c|s/if (t->closed || t->distrusted ||/if (t->distrusted ||/@s/a->closed ? 0 : serve (/serve (/|wants are answered after the end was told
 B_NOCHECK|modules/fluid/node/node.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
 B_MINE|modules/fluid/lease/lessee.c modules/fluid/lease/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return ga != gb ? (ga < gb ? -1 : 1) : strcmp (ia, ib);/(void)ia, (void)ib; return (ga > gb) - (ga < gb);/|an answer to another incarnation is taken
 B_REL|modules/fluid/node/lease.c|s/lessee_close (&n->lessee, end_ms, &back)/lessee_close (\&n->lessee, 0, \&back)/|what was used is given back, too
@@ -39,10 +39,10 @@ B_TWO|common/libsqlite/database.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQL
 A_REACH|modules/fluid/lease/ahead.c|s/uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms/uint64_t max_ms = a->debt_ms + AHEAD_MAX_MS (a->lease_ms), reach_ms/|each crash costs two leases, whatever others cost
 A_WAIT|modules/fluid/lease/ahead.c|s/wait_ms = at_most (.*;/wait_ms = 0;/|a root that owes more than may be does not wait
 J_LOG|modules/fluid/service/store.c sim/life_events.c|s/\.journal = true,/.journal = false,/@s/if (!w->disk_failing || world_chance (w, 300))/if (world_chance (w, 900))/|the store has a write-ahead log
-J_FILLED|common/libsqlite/database.c sim/life.c|s/if (d->is_new \&\& d->filled)/if (0)/@s/EPOCH_MS, &w->disk)/EPOCH_MS, world_chance (w, 100) ? \&(struct lease_record){ .horizon_ms = 0 } : \&w->disk)/|a database that a journal has emptied is a new one
+J_FILLED|common/libsqlite/database.c sim/life.c|s/if (d->is_new \&\& d->filled)/if (0)/@s/stored = w->disk;/stored = world_chance (w, 100) ? (struct lease_record){ .horizon_ms = 0 } : w->disk;/|a database that a journal has emptied is a new one
 J_PLACE|common/libsqlite/database.c sim/life_events.c|s/if (!d->locked || (stat (d->path/if (1 || (stat (d->path/@s/ if (w->disk_failing)$/ if (0)/|a commit counts wherever the file is now
 L_LAST|modules/fluid/node/past.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/fluid_gen_advance (&n->gen, fluid_split.*;/(void) 0;/|a reload forgets the last id
-L_SAME|modules/fluid/node/past.c|s/!same_record (&p->stored, stored)/(0 \&\& !same_record (\&p->stored, stored))/|a reload takes the leases whoever was root meanwhile
+L_SAME|modules/fluid/lease/authority.c|s/!same_record (&p->stored, start->stored)/(0 \&\& !same_record (\&p->stored, start->stored))/|a reload takes the leases whoever was root meanwhile
 T_LOST|modules/fluid/lease/witness.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not seen
 T_DOUBT|modules/fluid/node/node.c|s/ || n->doubt) .. T_DOUBT ../)/|a node whose clock missed time goes on
 T_SENT|modules/fluid/node/node.c|s/if (n->doubt_us > 0 && s->sent_us < n->doubt_us)/if (0)/|a time that was asked for before ends the doubt

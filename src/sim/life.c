@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/minmax.h"
 #include "sim/world.h"
 
 #define ASTRAY_MS 200 /* brokers' clocks differ by less */
@@ -31,7 +32,7 @@ void life_look_at_ranges (struct life *l)
 
     for (unsigned i = 0; n->owner && i < n->lessee.nranges; i++) {
         check_hold (w->check, n->gen.generator, l->id, n->lessee.range[i].lo_ms, n->lessee.range[i].hi_ms);
-        if (n->root && n->lessee.range[i].hi_ms > w->disk.horizon_ms)
+        if (l->authority && n->lessee.range[i].hi_ms > w->disk.horizon_ms)
             check_fail (w->check, "the root holds more than is on the disk");
     }
 }
@@ -53,7 +54,7 @@ static void note_use (struct life *l)
 void life_note_bound (struct life *l)
 {
     const struct node *n = l->node;
-    uint64_t us = n->clock.known && !n->doubt ? clock_bound (&n->clock, life_boot_us (l)) : 0;
+    uint64_t us = n->clock->known && !n->doubt ? clock_bound (n->clock, life_boot_us (l)) : 0;
 
     if (us > l->bound_us)
         l->bound_us = us;
@@ -65,8 +66,8 @@ void life_note_bound (struct life *l)
 static void look_at_clock (struct life *l)
 {
     struct world *w = l->w;
-    uint64_t reading = clock_read (&l->node->clock, life_boot_us (l));
-    uint64_t bound = clock_bound (&l->node->clock, life_boot_us (l));
+    uint64_t reading = clock_read (l->node->clock, life_boot_us (l));
+    uint64_t bound = clock_bound (l->node->clock, life_boot_us (l));
     int64_t ahead = (int64_t)(reading - w->t), most = ASTRAY_MS * (int64_t)MS;
 
     if (most < (int64_t)bound)
@@ -74,7 +75,7 @@ static void look_at_clock (struct life *l)
     if (reading < l->last_reading)
         check_fail (w->check, "the clock of life %u goes back", (unsigned)l->id);
     l->last_reading = reading;
-    if (l->node->root && ahead > w->ahead_us)
+    if (l->authority && ahead > w->ahead_us)
         w->ahead_us = ahead;
     else if (ahead > w->ahead_us + most)
         check_fail (w->check, "the clock of life %u is %lld us ahead of all roots", (unsigned)l->id,
@@ -93,11 +94,11 @@ void life_look (struct life *l)
     if (!l->asks)
         l->bound_us = 0;
     life_note_bound (l);
-    if (n->clock.known)
+    if (n->clock->known)
         look_at_clock (l);
-    if (n->root && lease_is_distrusted (n->table))
+    if (l->authority && authority_news (l->authority).fenced_by_foreign)
         check_fail (w->check, "the root takes a range that it gave itself for another's");
-    uint64_t due = node_deadline (n);
+    uint64_t due = l->authority ? min_u64 (node_deadline (n), authority_deadline (l->authority)) : node_deadline (n);
     if (due == UINT64_MAX || n->stopped)
         return;
     l->spins = due <= boot ? l->spins + 1 : 0;
@@ -114,9 +115,9 @@ uint64_t world_truth_us (const struct world *w)
 {
     const struct life *root = w->life[w->current[0]];
 
-    if (!w->gentle_root || !root || !root->alive || root->paused || !root->node->clock.known)
+    if (!w->gentle_root || !root || !root->alive || root->paused || !root->node->clock->known)
         return 0;
-    return clock_read (&root->node->clock, life_boot_us (root));
+    return clock_read (root->node->clock, life_boot_us (root));
 }
 
 /* The root's clock is right; others know theirs as well as they say. */
@@ -129,11 +130,11 @@ void world_check_bounds (struct world *w)
     for (uint32_t i = 1; i <= w->nlives; i++) {
         struct life *l = w->life[i];
 
-        if (!l->alive || l->paused || !l->node->clock.known || l->node->doubt)
+        if (!l->alive || l->paused || !l->node->clock->known || l->node->doubt)
             continue;
-        uint64_t reading = clock_read (&l->node->clock, life_boot_us (l));
+        uint64_t reading = clock_read (l->node->clock, life_boot_us (l));
         uint64_t off = reading > truth ? reading - truth : truth - reading;
-        if (off > clock_bound (&l->node->clock, life_boot_us (l)))
+        if (off > clock_bound (l->node->clock, life_boot_us (l)))
             check_fail (w->check, "the clock of life %u is %llu us off, more than its bound", (unsigned)i,
                         (unsigned long long)off);
     }
@@ -141,8 +142,22 @@ void world_check_bounds (struct world *w)
 
 /* --- coming and going ------------------------------------------------------------------------------------------- */
 
-/* Who comes after 'before' on the same broker goes on with its clock and what it left. */
-static void follow (struct life *l, const struct life *before, const void *past, size_t size)
+/* Rank 0: with what the root before left on its broker. */
+static void start_root (struct life *l, const void *past, size_t size)
+{
+    struct world *w = l->w;
+    struct authority_config config = { .max_generators = w->max_generators,
+                                       .lease_ms = l->node->config.lease_ms,
+                                       .epoch_ms = EPOCH_MS };
+    struct lease_record stored = w->disk;
+
+    l->authority = must (authority_create (&config, &life_root_ops, l, life_boot_us (l),
+                                           &(struct authority_start){ world_wall_us (w), &stored, past, size }));
+    node_start_root (l->node, life_boot_us (l), l->authority);
+}
+
+/* Who comes after 'before' on the same broker goes on with its clock and what it left.  Returns what is a root's. */
+static const void *follow (struct life *l, const struct life *before, const void *past, size_t size, size_t *root_size)
 {
     l->boot_offset = before->boot_offset;
     l->boot_ppm = before->boot_ppm;
@@ -150,7 +165,7 @@ static void follow (struct life *l, const struct life *before, const void *past,
     memcpy (l->client_last_id, before->client_last_id, sizeof (l->client_last_id));
     if (l->rank != 0)
         l->last_reading = before->last_reading;
-    node_remember (l->node, past, size);
+    return node_remember (l->node, past, size, root_size);
 }
 
 static struct life *start (struct world *w, uint32_t rank, const struct life *before, const void *past, size_t size)
@@ -161,6 +176,8 @@ static struct life *start (struct world *w, uint32_t rank, const struct life *be
                                   .max_backlog_ms = BACKLOG_MS,
                                   .forward_timeout_ms = w->timeout_ms,
                                   .max_waiting = 50 };
+    const void *root = NULL;
+    size_t root_size = 0;
     struct life *l;
 
     if (w->mixed) { /* other lives have others */
@@ -179,10 +196,10 @@ static struct life *start (struct world *w, uint32_t rank, const struct life *be
     w->life[l->id] = l;
     w->current[rank] = l->id;
     if (before)
-        follow (l, before, past, size);
+        root = follow (l, before, past, size, &root_size);
     world_say (w, l, "starts");
     if (rank == 0)
-        node_start_root (l->node, life_boot_us (l), world_wall_us (w), EPOCH_MS, &w->disk);
+        start_root (l, root, root_size);
     else
         world_later (w, world_below (w, 2000), EV_ATTACH, l->id, 0);
     world_later (w, world_below (w, 5000), EV_CLIENT, l->id, 0);
@@ -277,13 +294,14 @@ static void hear_late_wants (struct life *l)
 static void stop (struct life *l, struct lease_record *last, bool *stored)
 {
     struct world *w = l->w;
-    bool root = l->node->root;
 
-    node_stop (l->node, life_boot_us (l), last);
+    node_stop (l->node, life_boot_us (l));
+    if (l->authority)
+        authority_close (l->authority, life_boot_us (l), last);
     life_look (l);
     if (l->node->owner)
         check_close (w->check, l->node->gen.generator, l->id, l->node->cursor_ms + 1);
-    *stored = root && (w->healing || !world_chance (w, 200));
+    *stored = l->authority && (w->healing || !world_chance (w, 200));
     if (*stored)
         w->disk = *last;
     hear_late_wants (l);
@@ -305,7 +323,11 @@ static void *unload (struct life *l, size_t *size)
     bool stored;
 
     stop (l, &last, &stored);
-    return must (node_leave (l->node, stored ? &last : NULL, size));
+    size_t root_size = 0;
+    void *root = stored ? authority_leave (l->authority, &last, &root_size) : NULL;
+    void *past = must (node_leave (l->node, root, root_size, size));
+    free (root);
+    return past;
 }
 
 void life_reload (struct life *l)

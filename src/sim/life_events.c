@@ -28,7 +28,14 @@ static void on_lease (struct life *l, const struct message *m)
     a->child = m->from;
     a->link = m->link;
     a->tag = m->tag;
-    node_lease_request (l->node, life_boot_us (l), a, &m->req);
+    if (l->authority) {
+        struct lease_answer answer;
+
+        authority_answer (l->authority, life_boot_us (l), &m->req, &answer);
+        life_ops.lease_reply (l, a, &answer);
+    }
+    else
+        node_lease_request (l->node, life_boot_us (l), a, &m->req);
 }
 
 static void on_ping (struct life *l, const struct message *m)
@@ -182,7 +189,7 @@ void life_ask_watermark (struct life *l)
     struct world *w = l->w;
     uint64_t ms;
 
-    if (!node_watermark (l->node, life_boot_us (l), &ms))
+    if (!authority_watermark (l->authority, life_boot_us (l), &ms))
         check_fail (w->check, "the root cannot tell a watermark");
     else if (ms > w->disk.horizon_ms)
         check_fail (w->check, "the watermark is above what is on the disk");
@@ -196,8 +203,9 @@ static void on_heartbeat (struct life *l, bool once)
 {
     struct world *w = l->w;
 
-    if (l->node->root) {
-        node_wall (l->node, life_boot_us (l), world_wall_us (w));
+    if (l->authority) {
+        authority_wall (l->authority, life_boot_us (l), world_wall_us (w));
+        node_tick (l->node, life_boot_us (l));
         life_ask_watermark (l);
     }
     else if (l->link != 0)
@@ -222,9 +230,10 @@ void life_stored (struct life *l)
     if (!w->disk_failing || world_chance (w, 300))
         w->disk = l->record;
     if (w->disk_failing)
-        node_store_failed (l->node, life_boot_us (l));
+        authority_store_failed (l->authority, life_boot_us (l));
     else
-        node_stored (l->node, life_boot_us (l), l->record.horizon_ms);
+        authority_stored (l->authority, life_boot_us (l), l->record.horizon_ms);
+    node_tick (l->node, life_boot_us (l));
 }
 
 void life_wait (struct life *l, const struct event *e)
@@ -248,7 +257,12 @@ void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64
     witness_look (&witness, &at, &sure_us);
     at = (struct witness_reading){ .boot_us = 1 + boot_us, .raw_us = 1 + raw_us, .wall_us = 1 + wall_us };
     int64_t off_us = witness_look (&witness, &at, &sure_us);
-    node_lost_time (l->node, life_boot_us (l), off_us, sure_us);
+    if (l->authority) {
+        authority_lost_time (l->authority, life_boot_us (l), off_us, sure_us);
+        node_tick (l->node, life_boot_us (l));
+    }
+    else
+        node_lost_time (l->node, life_boot_us (l), off_us);
     life_look (l);
 }
 
@@ -271,13 +285,20 @@ void life_resume (struct life *l)
     l->nwaiting = 0;
 }
 
+static void life_tick (struct life *l)
+{
+    if (l->authority)
+        authority_tick (l->authority, life_boot_us (l));
+    node_tick (l->node, life_boot_us (l));
+}
+
 void life_event (struct life *l, const struct event *e)
 {
     switch (e->type) {
     case EV_TICK:
         if (e->t >= l->tick_t)
             l->tick_t = UINT64_MAX;
-        node_tick (l->node, life_boot_us (l));
+        life_tick (l);
         break;
     case EV_MESSAGE:
         on_message (l, e->msg);

@@ -194,7 +194,7 @@ static void lease_reply_op (void *arg, void *cookie, const struct lease_answer *
     struct ask *a = cookie;
 
     for (size_t i = 0; i < answer->ngrant; i++)
-        if (l->node->root && answer->grant[i].hi_ms > l->w->disk.horizon_ms)
+        if (l->authority && answer->grant[i].hi_ms > l->w->disk.horizon_ms)
             check_fail (l->w->check, "the root gives more than is on the disk");
     if (a->tag != 0)
         message_send (
@@ -237,7 +237,13 @@ const struct node_ops life_ops = {
     .cancel = cancel_op,
     .lease_up = lease_up_op,
     .lease_reply = lease_reply_op,
-    .store = store_op,
     .report_up = report_up_op,
     .log = log_op,
 };
+
+static void positions_op (void *arg, uint64_t now_us, struct report *all)
+{
+    node_positions (((struct life *)arg)->node, now_us, all);
+}
+
+const struct authority_ops life_root_ops = { store_op, positions_op, log_op };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "modules/fluid/lease/ahead.h"
 #include "modules/fluid/lease/witness.h"
 #include "sim/world.h"
 
@@ -235,7 +236,7 @@ static bool is_near (const struct world *w)
 static void check_progress (struct world *w)
 {
     struct life *root = w->life[w->current[0]];
-    uint64_t now_ms = clock_read (&root->node->clock, life_boot_us (root)) / 1000;
+    uint64_t now_ms = clock_read (root->node->clock, life_boot_us (root)) / 1000;
 
     if (now_ms >= END_MS)
         return;
@@ -308,6 +309,7 @@ static void world_fini (struct world *w)
             message_unref (l->waiting[k].msg);
         free (l->waiting);
         node_destroy (l->node);
+        authority_destroy (l->authority);
         free (l);
     }
     for (size_t i = 0; i < w->nevents; i++)

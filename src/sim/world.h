@@ -100,6 +100,7 @@ struct life {
     uint32_t rank;
     char uuid[IDT_MSG_UUID_LEN + 1];
     struct node *node;
+    struct authority *authority; /* NULL: it is no root */
     struct world *w;
     uint32_t id;
     uint64_t boot_offset;
@@ -218,6 +219,7 @@ uint64_t world_truth_us (const struct world *w);
 /* --- a node's requests and wishes: life_ops.c --------------------------------------------------------- */
 
 extern const struct node_ops life_ops; /* 'arg': the life */
+extern const struct authority_ops life_root_ops;
 
 struct ask *ask_create (struct life *l, bool client, uint32_t count, fluid_t after);
 void ask_destroy (struct life *l, struct ask *a);

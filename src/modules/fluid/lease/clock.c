@@ -37,7 +37,7 @@ uint64_t clock_read (const struct clock *c, uint64_t boot_us)
 
 uint64_t clock_estimate (const struct clock *c, uint64_t boot_us)
 {
-    if (c->root) /* whatever its wall clock says: the root's reading is the instance's time */
+    if (c->leads) /* whatever its wall clock says: the root's reading is the instance's time */
         return clock_read (c, boot_us);
     assert (c->known);
     return c->inst_us + c->slew_us + since (c, boot_us);
@@ -51,14 +51,14 @@ static uint64_t drift (uint64_t us)
 
 uint64_t clock_estimate_bound (const struct clock *c, uint64_t boot_us)
 {
-    return c->root ? CLOCK_GRAIN_US : c->bound_us + drift (since (c, boot_us));
+    return c->leads ? CLOCK_GRAIN_US : c->bound_us + drift (since (c, boot_us));
 }
 
 uint64_t clock_bound (const struct clock *c, uint64_t boot_us)
 {
     int64_t left = c->slew_us - slewed (c, since (c, boot_us));
 
-    if (c->root)
+    if (c->leads)
         return CLOCK_GRAIN_US;
     return clock_estimate_bound (c, boot_us) + (uint64_t)(left < 0 ? -left : left);
 }
@@ -77,7 +77,7 @@ static void rebase (struct clock *c, uint64_t boot_us)
 
 void clock_start (struct clock *c, uint64_t boot_us, uint64_t inst_us)
 {
-    *c = (struct clock){ .known = true, .root = true, .boot_us = boot_us, .inst_us = inst_us };
+    *c = (struct clock){ .known = true, .leads = true, .boot_us = boot_us, .inst_us = inst_us };
 }
 
 void clock_hold (struct clock *c, uint64_t boot_us, uint64_t until_us)
@@ -88,7 +88,7 @@ void clock_hold (struct clock *c, uint64_t boot_us, uint64_t until_us)
 
 void clock_discipline (struct clock *c, uint64_t boot_us, int64_t wall_us)
 {
-    assert (c->root);
+    assert (c->leads);
     rebase (c, boot_us);
     c->slew_us = wall_us - (int64_t)c->inst_us;
 }
@@ -118,7 +118,7 @@ static bool tells_more (const struct clock *c, uint64_t est_us, uint64_t bound_u
  */
 void clock_sample (struct clock *c, const struct idt_clock_sample *s)
 {
-    if (c->root || s->received_us < s->sent_us || s->peer_sent_us < s->peer_received_us)
+    if (c->leads || s->received_us < s->sent_us || s->peer_sent_us < s->peer_received_us)
         return;
     uint64_t trip = s->received_us - s->sent_us;
     uint64_t wait = s->peer_sent_us - s->peer_received_us;
@@ -146,12 +146,18 @@ void clock_lost_time (struct clock *c, uint64_t boot_us, int64_t off_us)
     c->bound_us += (uint64_t)(off_us < 0 ? -off_us : off_us); /* any reading says more */
 }
 
-void clock_forward (struct clock *c, uint64_t boot_us, uint64_t inst_us)
+void clock_step (struct clock *c, uint64_t boot_us, uint64_t inst_us)
 {
     if (!c->known)
         return;
     rebase (c, boot_us);
     step (c, inst_us);
+}
+
+void clock_forward (struct clock *c, uint64_t boot_us, uint64_t inst_us)
+{
+    if (!c->leads)
+        clock_step (c, boot_us, inst_us);
 }
 
 uint64_t clock_when (const struct clock *c, uint64_t boot_us, uint64_t inst_us)

@@ -24,7 +24,7 @@
 
 struct clock {
     bool known;
-    bool root;
+    bool leads;        /* it is the instance's time: follows nobody's */
     uint64_t boot_us;  /* when the rest was last set */
     uint64_t inst_us;  /* what was read then */
     int64_t slew_us;   /* best estimate then - inst_us: what is yet to be slewed away */
@@ -32,7 +32,7 @@ struct clock {
     uint64_t steps;    /* steps forward, for statistics */
 };
 
-/* Start the root's clock at 'boot_us' with the instance's time 'inst_us'. */
+/* Start the root's clock, which leads, at 'boot_us' with the instance's time 'inst_us'. */
 void clock_start (struct clock *c, uint64_t boot_us, uint64_t inst_us);
 
 /* It stands still from 'boot_us' to 'until_us'. */
@@ -56,8 +56,13 @@ void clock_sample (struct clock *c, const struct idt_clock_sample *s);
  */
 void clock_lost_time (struct clock *c, uint64_t boot_us, int64_t off_us);
 
-/* Move forward at once to 'inst_us', if behind (an id of that time was seen).  Nothing while unknown. */
+/* Move forward at once to 'inst_us', if behind (an id of that time was seen).  Nothing while unknown, and nothing where it
+ * leads.
+ */
 void clock_forward (struct clock *c, uint64_t boot_us, uint64_t inst_us);
+
+/* The same by decision of the clock's owner: where it leads, too. */
+void clock_step (struct clock *c, uint64_t boot_us, uint64_t inst_us);
 
 /* The time to stamp ids with.  Must be known.  A 'boot_us' before the last one that set the clock counts as that. */
 uint64_t clock_read (const struct clock *c, uint64_t boot_us);

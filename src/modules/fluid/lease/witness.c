@@ -7,6 +7,8 @@
  * where it went further with one of them, that is sure.
  * It jumped where all others agree that it went too far; after a suspend the raw clock stands, but the wall clock agrees.
  */
+#include <stdio.h>
+
 #include "modules/fluid/lease/witness.h"
 
 #define LEARN_US 1000000 /* of counting, before the rate of ticks is used, and between two looks at it */
@@ -75,4 +77,16 @@ int64_t witness_look (struct witness *w, const struct witness_reading *now, int6
     w->known = true;
     w->last = *now;
     return off_us;
+}
+
+const char *witness_describe (int64_t off_us, char text[WITNESS_TEXT_MAX])
+{
+    if (off_us > 0)
+        snprintf (text, WITNESS_TEXT_MAX,
+                  "CLOCK_BOOTTIME of this host missed %.3f s, as after a pause of a virtual machine",
+                  (double)off_us / 1e6);
+    else
+        snprintf (text, WITNESS_TEXT_MAX, "CLOCK_BOOTTIME of this host jumped %.3f s ahead of all other clocks",
+                  (double)-off_us / 1e6);
+    return text;
 }

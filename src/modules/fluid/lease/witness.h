@@ -36,4 +36,9 @@ struct witness {
  */
 int64_t witness_look (struct witness *w, const struct witness_reading *now, int64_t *sure_us);
 
+#define WITNESS_TEXT_MAX 128
+
+/* Say what it returned (not 0), the begin of a sentence.  Returns 'text'. */
+const char *witness_describe (int64_t off_us, char text[WITNESS_TEXT_MAX]);
+
 #endif /* FLUID_WITNESS_H */

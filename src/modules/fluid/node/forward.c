@@ -56,7 +56,7 @@ static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
 {
     uint64_t ms = node_ids_floor_ms (n, p->after);
 
-    if (p->from_broker || ms == 0 || (n->clock.known && ms <= node_now_ms (n, now_us)))
+    if (p->from_broker || ms == 0 || (n->clock->known && ms <= node_now_ms (n, now_us)))
         return true;
     node_wake_ms (n, now_us, ms);
     return false;

@@ -39,7 +39,7 @@ uint64_t node_ids_floor_ms (const struct node *n, fluid_t after)
 
 static void step_to (struct node *n, uint64_t now_us, fluid_t id)
 {
-    clock_forward (&n->clock, now_us, fluid_split (id).timestamp_ms * 1000);
+    clock_forward (n->clock, now_us, fluid_split (id).timestamp_ms * 1000);
 }
 
 void node_ids_follow (struct node *n, uint64_t now_us, fluid_t last)
@@ -137,7 +137,7 @@ static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *
 }
 
 /* Whether a request may be served at '*now_ms', as to order.  For a child's sake the clock steps forward; a
- * client's 'after' never moves it (he may ask for any), and the root's clock is moved by nobody.
+ * client's 'after' never moves it (he may ask for any), and the clock that leads is moved by nobody.
  */
 static bool is_ripe (struct node *n, uint64_t now_us, bool from_broker, fluid_t after, uint64_t *now_ms)
 {
@@ -145,7 +145,7 @@ static bool is_ripe (struct node *n, uint64_t now_us, bool from_broker, fluid_t 
 
     if (ms <= *now_ms)
         return true;
-    if (!from_broker || n->root)
+    if (!from_broker)
         return false;
     step_to (n, now_us, after);
     return node_may_generate (n, now_us, now_ms) && ms <= *now_ms;
@@ -249,9 +249,9 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
  */
 static bool is_far (const struct node *n, uint64_t now_us, bool from_broker, fluid_t after)
 {
-    uint64_t reach_ms = n->config.max_backlog_ms + (from_broker && !n->root ? 2 * n->root_lease_ms : 0);
+    uint64_t reach_ms = n->config.max_backlog_ms + (from_broker && !n->clock->leads ? 2 * n->root_lease_ms : 0);
 
-    return n->clock.known && node_ids_floor_ms (n, after) > node_now_ms (n, now_us) + reach_ms;
+    return n->clock->known && node_ids_floor_ms (n, after) > node_now_ms (n, now_us) + reach_ms;
 }
 
 #define FAR_AHEAD "the id that these must be above lies more than fluid.max-backlog ahead of the time here"
@@ -274,16 +274,6 @@ static void judge (struct node *n, uint64_t now_us)
 
 /* --- deadlines ------------------------------------------------------------------------------- */
 
-static const char *unreachable (const struct node *n)
-{
-    if (!n->root)
-        return n->parent_up ? "no ancestor answered within fluid.forward-timeout"
-                            : "no lease, and no parent broker within fluid.forward-timeout";
-    if (lease_is_distrusted (n->table))
-        return "rank 0 gives no leases: brokers hold some of another statedir; start it with the right one";
-    return "rank 0 waits until its horizon can be stored; see its log";
-}
-
 /* Fail those that waited long enough: for somebody who serves, or where ids are made for their turn, too. */
 static void expire (struct node *n, uint64_t now_us, bool active)
 {
@@ -295,17 +285,17 @@ static void expire (struct node *n, uint64_t now_us, bool active)
         if (p->cookie && active)
             node_ids_leave_failed (n, p, EAGAIN, OVERLOAD);
         else if (p->cookie)
-            node_ids_leave_failed (n, p, EHOSTUNREACH, unreachable (n));
+            node_ids_leave_failed (n, p, EHOSTUNREACH, n->lessor.ops->excuse (n));
     }
     if (p)
         node_wake (n, p->arrival_us + timeout_us);
     node_forward_review (n);
 }
 
-/* The 40 bits of time are used up: only the root's clock may say so. */
+/* The 40 bits of time are used up: only the clock that leads may say so. */
 static bool is_over (const struct node *n, uint64_t now_us)
 {
-    return n->root && node_now_ms (n, now_us) > FLUID_TIMESTAMP_MAX;
+    return n->clock->leads && node_now_ms (n, now_us) > FLUID_TIMESTAMP_MAX;
 }
 
 static void fail_all (struct node *n, int errnum, const char *text)
@@ -328,7 +318,7 @@ void node_ids_work (struct node *n, uint64_t now_us)
 
     if (n->queue.length == 0)
         return;
-    if (n->unjudged && n->clock.known)
+    if (n->unjudged && n->clock->known)
         judge (n, now_us);
     if (node_may_generate (n, now_us, &now_ms)) {
         node_forward_abandon (n);
@@ -340,7 +330,7 @@ void node_ids_work (struct node *n, uint64_t now_us)
         return;
     if (is_over (n, now_us))
         fail_all (n, EOVERFLOW, TIME_IS_OVER);
-    else if (!n->root)
+    else
         node_forward_waiting (n, now_us); /* B_FORWARD: whoever cannot generate, whyever */
 }
 
@@ -425,8 +415,8 @@ static void enqueue (struct node *n, uint64_t now_us, const struct node_request 
     p->cookie = req->cookie;
     p->after = req->after;
     p->arrival_us = now_us;
-    p->arrival_ms = n->clock.known ? node_now_ms (n, now_us) : TIME_UNKNOWN;
-    n->unjudged = n->unjudged || !n->clock.known;
+    p->arrival_ms = n->clock->known ? node_now_ms (n, now_us) : TIME_UNKNOWN;
+    n->unjudged = n->unjudged || !n->clock->known;
     n->has_newcomers = n->has_newcomers || req->count <= FOR_NEWCOMERS;
     n->stats.stalls++;
     if (got > 0 && queue_add_run (&n->queue, p, first, got) < 0)

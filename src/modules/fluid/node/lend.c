@@ -30,7 +30,7 @@ int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loa
     n->lent = range;
     snprintf (n->borrower, sizeof (n->borrower), "%s", borrower);
     *loan = (struct loan){
-        .lo_ms = range.lo_ms, .hi_ms = range.hi_ms, .clock_us = clock_read (&n->clock, now_us), .epoch_ms = n->epoch_ms
+        .lo_ms = range.lo_ms, .hi_ms = range.hi_ms, .clock_us = clock_read (n->clock, now_us), .epoch_ms = n->epoch_ms
     };
     return 0;
 }

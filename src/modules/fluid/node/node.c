@@ -9,7 +9,7 @@
  *
  * Why no id is made twice, by the names that the models give to the rules (doc/model/README.md; each, when taken away,
  * is seen to break a promise):
- *   B_LONOW, B_BASE, B_HAFTER, B_RUN, B_CLAIM, B_RELANY, B_RELLOW, B_END, B_ENDBASE, B_STOPOPEN   lease.c
+ *   B_LONOW, B_BASE, B_HAFTER, B_RUN, B_CLAIM, B_RELANY, B_RELLOW, B_END, B_ENDBASE, B_STOPOPEN   lease/lease.c
  *   B_INC         options.c chooses the incarnation
  *   B_NOCHECK, B_NOCHECKLO   node_may_generate () and lessee_range ()
  *   B_MINE        lessee_take () and relay.c
@@ -46,7 +46,7 @@ void node_log (struct node *n, int level, const char *fmt, ...)
 
 uint64_t node_now_ms (const struct node *n, uint64_t now_us)
 {
-    return n->clock.known ? clock_read (&n->clock, now_us) / 1000 : 0;
+    return n->clock->known ? clock_read (n->clock, now_us) / 1000 : 0;
 }
 
 void node_wake (struct node *n, uint64_t at_us)
@@ -57,15 +57,15 @@ void node_wake (struct node *n, uint64_t at_us)
 
 void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms)
 {
-    if (n->clock.known && inst_ms <= FLUID_TIMESTAMP_MAX + 1)
-        node_wake (n, clock_when (&n->clock, now_us, inst_ms * 1000));
+    if (n->clock->known && inst_ms <= FLUID_TIMESTAMP_MAX + 1)
+        node_wake (n, clock_when (n->clock, now_us, inst_ms * 1000));
 }
 
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
 {
-    if (!n->owner || !n->clock.known || n->doubt) /* T_DOUBT */
+    if (!n->owner || !n->clock->known || n->doubt) /* T_DOUBT */
         return false;
-    uint64_t ms = clock_read (&n->clock, now_us) / 1000;
+    uint64_t ms = clock_read (n->clock, now_us) / 1000;
 
     if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) { /* B_NOCHECK, B_NOCHECKLO */
         if (!lessee_range (&n->lessee, now_us, ms, &n->cur))
@@ -112,22 +112,12 @@ static void note_state (struct node *n, uint64_t now_us)
             node_wake_ms (n, now_us, n->lessee.range[i].lo_ms);
 }
 
-/* See begin_late (). */
-static void begin (struct node *n, uint64_t now_us)
-{
-    if (!n->root || n->clock.known)
-        return;
-    n->clock.known = now_us >= n->begin_us;
-    if (!n->clock.known)
-        node_wake (n, n->begin_us);
-}
-
 void node_tick (struct node *n, uint64_t now_us)
 {
     n->deadline_us = NEVER;
     if (n->stopped)
         return;
-    begin (n, now_us);
+    n->lessor.ops->hear (n, now_us);
     node_lease_work (n, now_us);
     node_ids_work (n, now_us);
     node_watermark_work (n, now_us);
@@ -143,7 +133,7 @@ uint64_t node_deadline (const struct node *n)
 
 void node_parent (struct node *n, uint64_t now_us, bool up)
 {
-    if (n->root || n->stopped)
+    if (n->stopped)
         return;
     n->parent_up = up;
     node_forward_parent (n, now_us);
@@ -153,7 +143,7 @@ void node_parent (struct node *n, uint64_t now_us, bool up)
 
 void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample)
 {
-    if (n->root || n->stopped)
+    if (n->stopped)
         return;
     node_time (n, now_us, sample);
     node_tick (n, now_us);
@@ -164,9 +154,9 @@ void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample
  */
 static uint64_t behind_us (const struct node *n, const struct idt_clock_sample *s)
 {
-    if (!n->clock.known || s->received_us < s->sent_us)
+    if (!n->clock->known || s->received_us < s->sent_us)
         return 0;
-    uint64_t most_us = clock_read (&n->clock, s->received_us) + clock_bound (&n->clock, s->received_us);
+    uint64_t most_us = clock_read (n->clock, s->received_us) + clock_bound (n->clock, s->received_us);
     uint64_t least_us = s->peer_sent_us > s->peer_bound_us ? s->peer_sent_us - s->peer_bound_us : 0;
 
     return least_us > most_us + WITNESS_GRAIN_US ? least_us - most_us : 0;
@@ -178,7 +168,7 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
 
     if (n->doubt_us > 0 && s->sent_us < n->doubt_us) /* its way took longer than our clock says */
         return;
-    clock_sample (&n->clock, s);
+    clock_sample (n->clock, s);
     if (us == 0 && !n->doubt)
         return;
     node_ids_close_past (n, now_us);
@@ -190,80 +180,31 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
     n->doubt = false;
 }
 
-static void log_lost (struct node *n, int64_t off_us)
+void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
 {
-    const char *what = n->root ? "ids go on" : "no id is made here until the parent's time is known";
+    char text[WITNESS_TEXT_MAX];
 
-    if (off_us > 0)
-        node_log (n, LOG_WARNING,
-                  "CLOCK_BOOTTIME of this host missed %.3f s, as after a pause of a virtual machine: %s",
-                  (double)off_us / 1e6, what);
-    else
-        node_log (n, LOG_WARNING, "CLOCK_BOOTTIME of this host jumped %.3f s ahead of all other clocks: %s",
-                  (double)-off_us / 1e6, what);
-}
-
-/* The root's clock missed 'us', which passed for all others. */
-static void root_step (struct node *n, uint64_t now_us, uint64_t us)
-{
-    clock_forward (&n->clock, now_us, clock_read (&n->clock, now_us) + us);
-    watermark_stepped (n->watermark, us);
-    node_ids_close_past (n, now_us);
-    node_log (n, LOG_NOTICE, "rank 0 stepped %.3f s forward, which its clock had missed", (double)us / 1e6);
-}
-
-void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us, int64_t sure_us)
-{
     if (n->stopped || off_us == 0)
         return;
     n->doubt_us = now_us;
-    if (off_us > 0 && !n->root)
+    if (off_us > 0)
         lessee_lost_time (&n->lessee, (uint64_t)off_us);
-    if (!n->clock.known)
+    if (!n->clock->known)
         return;
-    log_lost (n, off_us);
-    clock_lost_time (&n->clock, now_us, off_us);
-    if (off_us > 0 && n->root)
-        n->missed_us += (uint64_t)(off_us - sure_us);
-    n->doubt = !n->root;
+    node_log (n, LOG_WARNING, "%s: no id is made here until the parent's time is known",
+              witness_describe (off_us, text));
+    clock_lost_time (n->clock, now_us, off_us);
+    n->doubt = true;
     n->cur = (struct range){ 0, 0 };
-    if (n->root && sure_us > 0)
-        root_step (n, now_us, (uint64_t)sure_us);
-    node_tick (n, now_us);
-}
-
-/* The root's wall clock has gone on, or was set: what it confirms is made up for. */
-static void make_up (struct node *n, uint64_t now_us)
-{
-    uint64_t inst_us = clock_read (&n->clock, now_us);
-
-    if (n->missed_us == 0 || n->wall_us <= (int64_t)(inst_us + WITNESS_GRAIN_US))
-        return;
-    uint64_t us = (uint64_t)n->wall_us - inst_us;
-    if (us > n->missed_us)
-        us = n->missed_us;
-    n->missed_us -= us;
-    root_step (n, now_us, us);
-}
-
-void node_wall (struct node *n, uint64_t now_us, int64_t wall_us)
-{
-    if (!n->root || n->stopped)
-        return;
-    n->wall_us = wall_us - n->epoch_ms * 1000;
-    n->wall_read_us = now_us;
-    if (n->clock.known)
-        make_up (n, now_us);
-    clock_discipline (&n->clock, now_us, n->wall_us);
     node_tick (n, now_us);
 }
 
 bool node_clock (const struct node *n, uint64_t now_us, uint64_t *inst_us, uint64_t *bound_us)
 {
-    if (!n->clock.known || n->doubt)
+    if (!n->clock->known || n->doubt)
         return false;
-    *inst_us = clock_estimate (&n->clock, now_us);
-    *bound_us = clock_estimate_bound (&n->clock, now_us);
+    *inst_us = clock_estimate (n->clock, now_us);
+    *bound_us = clock_estimate_bound (n->clock, now_us);
     return true;
 }
 
@@ -281,8 +222,6 @@ void node_destroy (struct node *n)
     if (!n)
         return;
     int saved = errno;
-    lease_table_destroy (n->table);
-    watermark_destroy (n->watermark);
     reports_destroy (n->reports);
     relay_destroy (n->relay);
     queue_fini (&n->queue);
@@ -303,6 +242,8 @@ struct node *node_create (const struct node_config *config, const struct node_op
     n->config = *config;
     n->ops = ops;
     n->arg = arg;
+    n->clock = &n->own_clock;
+    n->lessor.ops = &node_lessor_parent;
     n->deadline_us = NEVER;
     queue_init (&n->queue);
     TAILQ_INIT (&n->forward.shares);
@@ -314,7 +255,6 @@ struct node *node_create (const struct node_config *config, const struct node_op
         lessee_init (&n->lessee, config->rank, config->incarnation, config->lease_ms);
     }
     n->root_lease_ms = config->lease_ms;
-    n->store_slow_us = NEVER;
     if (!(n->relay = relay_create (config->lease_ms, node_relay_reply_cb, n))
         || !(n->reports = reports_create (node_report_keep_us (n)))) {
         node_destroy (n);
@@ -323,57 +263,7 @@ struct node *node_create (const struct node_config *config, const struct node_op
     return n;
 }
 
-/* Never below the horizon: all that was made before lies there.  Not 0: that is how an unknown time is told. */
-static uint64_t start_us (int64_t wall_us, uint64_t horizon_ms)
-{
-    uint64_t us = horizon_ms * 1000;
-
-    if (us < 1000)
-        us = 1000;
-    return wall_us > 0 && (uint64_t)wall_us > us ? (uint64_t)wall_us : us;
-}
-
-/* A root that would be too far ahead waits first: its time is not known yet, so it makes and gives nothing. */
-static void begin_late (struct node *n, uint64_t now_us, const struct lease_record *stored, int64_t ahead_us)
-{
-    uint64_t wait_ms = ahead_start (&n->ahead, n->config.lease_ms, now_us, stored->ahead_ms, ahead_us / 1000);
-
-    n->begin_us = now_us + wait_ms * 1000;
-    clock_hold (&n->clock, now_us, n->begin_us);
-    n->clock.known = wait_ms == 0;
-    if (wait_ms > 0)
-        node_log (n, LOG_WARNING,
-                  "rank 0 crashed again and again: it waits %llu ms, not to run further ahead of the clock",
-                  (unsigned long long)wait_ms);
-}
-
-int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t epoch_ms,
-                     const struct lease_record *stored)
-{
-    int64_t wall_inst_us = wall_us - epoch_ms * 1000;
-    uint64_t inst_us = start_us (wall_inst_us, stored->horizon_ms);
-    uint32_t generators = n->config.max_generators;
-    uint64_t lease_ms = n->config.lease_ms;
-
-    assert (n->config.rank == 0 && !n->root);
-    if (!(n->table = lease_table_create (generators, lease_ms, stored->horizon_ms)))
-        return -1;
-    bool goes_on = node_past_root (n, now_us, epoch_ms, stored);
-    if (!goes_on)
-        clock_start (&n->clock, now_us, inst_us);
-    inst_us = clock_read (&n->clock, now_us);
-    if (!(n->watermark = watermark_create (generators, lease_ms, stored, inst_us / 1000)))
-        return -1;
-    if (!goes_on) /* who goes on has lost nothing, and others' clocks did not wait for it */
-        begin_late (n, now_us, stored, (int64_t)inst_us - wall_inst_us);
-    n->root = true;
-    n->has_epoch = true;
-    n->epoch_ms = epoch_ms;
-    node_wall (n, now_us, wall_us);
-    return 0;
-}
-
-void node_stop (struct node *n, uint64_t now_us, struct lease_record *last)
+void node_stop (struct node *n, uint64_t now_us)
 {
     assert (!n->stopped);
     n->stopped = true;
@@ -382,30 +272,17 @@ void node_stop (struct node *n, uint64_t now_us, struct lease_record *last)
     fluid_gen_set_range (&n->gen, 0, 0);
     n->deadline_us = NEVER;
     node_watermark_stop (n);
-    node_lease_stop (n, now_us, last);
+    node_lease_stop (n, now_us);
 }
 
 /* --- what is to be told --------------------------------------------------------------------------- */
-
-static void root_status (const struct node *n, uint64_t now_us, struct node_status *status)
-{
-    int64_t wall_us = n->wall_us + (int64_t)(now_us - n->wall_read_us);
-
-    status->horizon_ms = lease_horizon (n->table);
-    status->distrusted = lease_is_distrusted (n->table);
-    status->has_their_epoch = n->has_their_epoch;
-    status->their_epoch_ms = n->their_epoch_ms;
-    status->their_hi_ms = n->their_hi_ms;
-    status->store = n->store;
-    status->ahead_us = n->clock.known ? (int64_t)clock_read (&n->clock, now_us) - wall_us : 0;
-}
 
 void node_status (const struct node *n, uint64_t now_us, struct node_status *status)
 {
     *status = (struct node_status){ .state = n->owner ? NODE_FENCED : NODE_IDLE,
                                     .owns_generator = n->owner,
                                     .generator = n->lessee.generator,
-                                    .time_known = n->clock.known,
+                                    .time_known = n->clock->known,
                                     .timestamp_ms = node_now_ms (n, now_us),
                                     .has_epoch = n->has_epoch,
                                     .epoch_ms = n->epoch_ms,
@@ -414,15 +291,13 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
                                     .holds_until_ms = lessee_end (&n->lessee) };
     struct range range;
 
-    if (n->owner && n->clock.known && !n->doubt && lessee_range (&n->lessee, now_us, status->timestamp_ms, &range)) {
+    if (n->owner && n->clock->known && !n->doubt && lessee_range (&n->lessee, now_us, status->timestamp_ms, &range)) {
         status->state = NODE_ACTIVE;
         status->lo_ms = range.lo_ms;
         status->hi_ms = range.hi_ms;
     }
-    if (n->clock.known)
-        status->bound_us = clock_bound (&n->clock, now_us);
-    if (n->root)
-        root_status (n, now_us, status);
+    if (n->clock->known)
+        status->bound_us = clock_bound (n->clock, now_us);
 }
 
 struct node_stats node_stats (const struct node *n)

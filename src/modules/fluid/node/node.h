@@ -3,14 +3,15 @@
 
 /* node.h - one rank of the id service: generates, forwards, leases
  *
- * The node is told everything: the time, messages that came in, the parent's coming and going, the disk's answers.
+ * The node is told everything: the time, messages that came in, the parent's coming and going.
  * What it wants done it calls for through 'struct node_ops'.  It has no clock, socket, disk or thread, so that
- * the broker, the unit tests and the simulator drive the same code.
+ * the broker, the unit tests and the simulator drive the same code.  Rank 0's has no parent to ask for leases and the time,
+ * but an authority beside it (lease/authority.h).
  *
  * 1. 'now_us' is CLOCK_BOOTTIME in microseconds, read after the last event and not before any reading passed
  *    earlier.
- * 2. Operations must not call back into the node.  They may be called from any node_ function but node_status ()
- *    and node_deadline ().
+ * 2. Operations must not call back into the node, but node_positions ().  They may be called from any node_ function but
+ *    node_status () and node_deadline ().
  * 3. After each call the owner asks node_deadline () and calls node_tick () then; earlier calls do no harm.
  * 4. Each request that is taken (node_block (), node_lease_request ()) is answered exactly once, by the latest in
  *    node_stop ().
@@ -24,6 +25,7 @@
 
 #include <idtree/module.h>
 
+#include "modules/fluid/lease/authority.h"
 #include "modules/fluid/lease/lease.h"
 #include "modules/fluid/node/waiting.h"
 #include "modules/fluid/lease/watermark.h"
@@ -36,13 +38,6 @@ enum node_state {
     NODE_IDLE,   /* owns no generator: forwards */
     NODE_FENCED, /* owns one but holds no range that contains now: forwards; the root waits */
     NODE_ACTIVE, /* generates */
-};
-
-/* How it goes with storing the horizon, at rank 0.  Ranges are given up to the one that is stored. */
-enum node_store {
-    NODE_STORE_GOOD,
-    NODE_STORE_SLOW, /* under way for more than a quarter of a lease */
-    NODE_STORE_FAILING,
 };
 
 struct node_ops {
@@ -65,9 +60,6 @@ struct node_ops {
 
     /* Answer a child's lease request. */
     void (*lease_reply) (void *arg, void *cookie, const struct lease_answer *answer);
-
-    /* The root: make this durable; node_stored () or node_store_failed () tells the outcome.  One at a time. */
-    void (*store) (void *arg, const struct lease_record *record);
 
     /* Tell the parent of positions.  It may be lost. */
     void (*report_up) (void *arg, const struct report *report);
@@ -100,17 +92,15 @@ struct node_request {
 struct node *node_create (const struct node_config *config, const struct node_ops *ops, void *arg);
 void node_destroy (struct node *n); /* node_stop () first */
 
-/* Rank 0, before anything else: 'stored' is what is on the disk (all 0: a new instance), 'epoch_ms' the epoch in
- * Unix milliseconds, 'wall_us' the wall clock in Unix microseconds.  Returns 0, or -1 with errno ENOMEM.
+/* Rank 0, before anything else: leases, the epoch and the time are those of 'a', which is borrowed for the node's life.
+ * What has changed there the node hears in node_tick ().
  */
-int node_start_root (struct node *n, uint64_t now_us, int64_t wall_us, int64_t epoch_ms,
-                     const struct lease_record *stored);
+void node_start_root (struct node *n, uint64_t now_us, struct authority *a);
 
 /* Close for good: the generator first, then the rest of its lease is given back and all that waits is answered.
- * At rank 0 '*last' is what a clean stop stores (call when all children are gone); for others it is not touched.
  * Afterwards requests fail at once and nothing else happens.
  */
-void node_stop (struct node *n, uint64_t now_us, struct lease_record *last);
+void node_stop (struct node *n, uint64_t now_us);
 
 /* --- ids ------------------------------------------------------------------------------------ */
 
@@ -135,12 +125,10 @@ void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int err
 
 /* --- leases --------------------------------------------------------------------------------- */
 
+/* A child's.  Rank 0's children ask the authority. */
 void node_lease_request (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req);
 void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
 void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag);
-
-void node_stored (struct node *n, uint64_t now_us, uint64_t horizon_ms);
-void node_store_failed (struct node *n, uint64_t now_us);
 
 /* --- loans ---------------------------------------------------------------------------------- */
 
@@ -170,24 +158,19 @@ void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms);
 /* A child's report came. */
 void node_report (struct node *n, uint64_t now_us, const struct report *report);
 
-/* Rank 0: the time below which no id will be made any more in the whole instance (an answer that was made may be on
- * its way yet).  It is as old as the reports: a period (the smaller of 1 s and a twelfth of a lease) for each level of
- * the tree; and it stands while a lessee is silent, until that can use its ranges no more (watermark.h).  Returns
- * false where it cannot be told: brokers hold ranges of another root.
- */
-bool node_watermark (struct node *n, uint64_t now_us, uint64_t *ms);
+/* Join what this node knows now, of itself and of those below it, to '*all'. */
+void node_positions (struct node *n, uint64_t now_us, struct report *all);
 
 /* --- time and place --------------------------------------------------------------------------- */
 
 void node_parent (struct node *n, uint64_t now_us, bool up);
 void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample);
-void node_wall (struct node *n, uint64_t now_us, int64_t wall_us); /* rank 0: about each second */
 
 /* CLOCK_BOOTTIME, as others of the host's clocks show (witness.h), missed 'off_us' microseconds before 'now_us', or went too
- * far (below 0).  A node makes no id then until its parent's time is known, and none in the past.  Rank 0 has nobody to ask: it
- * goes on, steps forward by the 'sure_us' that two clocks agree on, and by the rest as far as the wall clock confirms it later.
+ * far (below 0).  A node makes no id then until its parent's time is known, and none in the past.  At rank 0 it is the
+ * authority that is told (authority_lost_time ()).
  */
-void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us, int64_t sure_us);
+void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us);
 
 /* The instance's time as children should take it, and its bound.  Returns false while unknown. */
 bool node_clock (const struct node *n, uint64_t now_us, uint64_t *inst_us, uint64_t *bound_us);
@@ -209,9 +192,7 @@ struct node_stats {
     uint64_t refused;        /* EAGAIN */
     uint64_t unreachable;    /* EHOSTUNREACH */
     uint64_t renewals;       /* ranges taken */
-    uint64_t lease_messages; /* lease requests sent up, or at the root taken */
-    uint64_t stores;         /* rank 0 */
-    uint64_t store_failures;
+    uint64_t lease_messages; /* lease requests sent up */
 };
 
 struct node_status {
@@ -228,13 +209,6 @@ struct node_status {
     int64_t epoch_ms;
     bool parent_up;
     size_t waiting;
-    uint64_t horizon_ms; /* rank 0 */
-    int64_t ahead_us;    /* rank 0: of the wall clock */
-    enum node_store store;
-    bool distrusted; /* rank 0: a broker below knows of another root's doing, as it said: */
-    bool has_their_epoch;
-    int64_t their_epoch_ms; /* another epoch, or */
-    uint64_t their_hi_ms;   /* a range that ends there, above all that is known here */
 };
 
 void node_status (const struct node *n, uint64_t now_us, struct node_status *status);

@@ -6,6 +6,7 @@
  * A node's operations are recorded; the test plays its parent, its children, the disk and the time.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/libutil/tap.h"
@@ -30,6 +31,7 @@ struct record {
 
 struct world {
     struct node *n;
+    struct authority *a;        /* NULL: it is not rank 0 */
     struct record req[MAX_REQ]; /* by cookie */
     int forwards;
     int forward_result;
@@ -141,8 +143,14 @@ static void log_cb (void *arg, int level, const char *text)
     ((struct world *)arg)->logs++;
 }
 
-static const struct node_ops ops = { reply_cb,       fail_cb,  forward_cb,   cancel_cb, lease_up_cb,
-                                     lease_reply_cb, store_cb, report_up_cb, log_cb };
+static void positions_cb (void *arg, uint64_t now_us, struct report *all)
+{
+    node_positions (((struct world *)arg)->n, now_us, all);
+}
+
+static const struct node_ops ops = { reply_cb,    fail_cb,        forward_cb,   cancel_cb,
+                                     lease_up_cb, lease_reply_cb, report_up_cb, log_cb };
+static const struct authority_ops authority_ops = { store_cb, positions_cb, log_cb };
 
 static void create (struct world *w, uint32_t rank)
 {
@@ -157,12 +165,54 @@ static void create (struct world *w, uint32_t rank)
     *w = (struct world){ .n = node_create (&config, &ops, w) };
 }
 
+/* What rank 0's shell does: its authority is told something, then the node beside it is ticked. */
+static void tick (struct world *w, uint64_t at_us)
+{
+    authority_tick (w->a, at_us);
+    node_tick (w->n, at_us);
+}
+
+static void stored (struct world *w, uint64_t at_us, uint64_t horizon_ms)
+{
+    authority_stored (w->a, at_us, horizon_ms);
+    node_tick (w->n, at_us);
+}
+
+static void wall (struct world *w, uint64_t at_us, int64_t wall_us)
+{
+    authority_wall (w->a, at_us, wall_us);
+    node_tick (w->n, at_us);
+}
+
+static void lost_time (struct world *w, uint64_t at_us, int64_t off_us, int64_t sure_us)
+{
+    authority_lost_time (w->a, at_us, off_us, sure_us);
+    node_tick (w->n, at_us);
+}
+
+/* 'past' is what node_leave () told. */
+static void start_root_after (struct world *w, uint64_t at_us, int64_t wall_us, const struct lease_record *record,
+                              const void *past, size_t size)
+{
+    struct authority_config config = { .max_generators = 10, .lease_ms = 60000, .epoch_ms = 100000 };
+    struct authority_start start = { .wall_us = wall_us, .stored = record };
+
+    start.past = node_remember (w->n, past, size, &start.past_size);
+    w->a = authority_create (&config, &authority_ops, w, at_us, &start);
+    node_start_root (w->n, at_us, w->a);
+}
+
+static void start_root (struct world *w, uint64_t at_us, int64_t wall_us, const struct lease_record *record)
+{
+    start_root_after (w, at_us, wall_us, record, NULL, 0);
+}
+
 /* A root at instance time 10 s, its horizon stored. */
 static void create_root (struct world *w)
 {
     create (w, 0);
-    node_start_root (w->n, T0, (int64_t)(110 * SECOND), 100000, &(struct lease_record){ 0 });
-    node_stored (w->n, T0, w->horizon_ms);
+    start_root (w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ 0 });
+    stored (w, T0, w->horizon_ms);
 }
 
 /* Told that the instance's time is 'inst_us' at 'at_us', exactly. */
@@ -194,18 +244,27 @@ static void create_active (struct world *w)
     give (w, T0, 10000, 70000);
 }
 
+/* What rank 0 stores then; all 0 for others. */
 static struct lease_record stop (struct world *w, uint64_t at_us)
 {
     struct lease_record last = { 0 };
 
-    node_stop (w->n, at_us, &last);
+    node_stop (w->n, at_us);
+    if (w->a)
+        authority_close (w->a, at_us, &last);
     return last;
+}
+
+static void discard (struct world *w)
+{
+    node_destroy (w->n);
+    authority_destroy (w->a);
 }
 
 static void destroy (struct world *w, uint64_t at_us)
 {
     stop (w, at_us);
-    node_destroy (w->n);
+    discard (w);
 }
 
 static struct record *request (struct world *w, uint64_t at_us, size_t cookie, uint32_t count, fluid_t after,
@@ -303,7 +362,7 @@ static void test_limits (void)
     stop (&w, T0);
     ok (w.req[10].errnum == EHOSTUNREACH && w.req[109].answers == 1, "a node that stops answers all that waits");
     ok (request (&w, T0, 200, 1, 0, false)->errnum == EHOSTUNREACH, "and fails what comes then");
-    node_destroy (w.n);
+    discard (&w);
 }
 
 static void test_fence (void)
@@ -719,58 +778,74 @@ static void test_far_after (void)
 
 /* --- the root and its leases ------------------------------------------------------------------------ */
 
+/* A child's request: rank 0's children ask the authority. */
+static void ask (struct world *w, uint64_t at_us, const struct lease_request *req)
+{
+    struct lease_answer answer;
+
+    if (!w->a) {
+        node_lease_request (w->n, at_us, (void *)1, req);
+        return;
+    }
+    authority_answer (w->a, at_us, req, &answer);
+    lease_reply_cb (w, NULL, &answer);
+    node_tick (w->n, at_us);
+}
+
 static void ask_lease (struct world *w, uint64_t at_us, uint32_t generator, uint64_t number, uint64_t have,
                        int64_t epoch)
 {
     struct lease_want want = { .generator = generator, .incarnation = CHILD, .number = number, .have_hi_ms = have };
     struct lease_request req = { .want = &want, .nwant = 1, .has_epoch = epoch != 0, .epoch_ms = epoch };
 
-    node_lease_request (w->n, at_us, (void *)1, &req);
+    ask (w, at_us, &req);
 }
 
 static void test_root (void)
 {
     struct world w;
     struct record *r;
-    struct node_status status;
+    struct authority_status root;
 
     create (&w, 0);
-    ok (node_start_root (w.n, T0, (int64_t)(110 * SECOND), 100000, &(struct lease_record){ 0 }) == 0 && w.stores == 1
-            && w.horizon_ms == 130000,
+    start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ 0 });
+    ok (w.stores == 1 && w.horizon_ms == 130000,
         "the root starts at the wall clock since the epoch, and first has two leases stored");
     r = request (&w, T0, 1, 3, 0, false);
     request (&w, T0, 2, 3, 0, true);
     ask_lease (&w, T0, 5, 1, 0, 0);
     ok (r->answers == 0 && w.lease_replies == 1 && w.answer.ngrant == 0,
         "until that is durable it gives nothing, not to itself either");
-    node_store_failed (w.n, T0 + MS);
-    node_tick (w.n, T0 + 100 * MS);
+    authority_store_failed (w.a, T0 + MS);
+    tick (&w, T0 + 100 * MS);
     ok (w.stores == 1, "when the disk fails it waits");
-    node_tick (w.n, T0 + 101 * MS);
+    tick (&w, T0 + 101 * MS);
     ok (w.stores == 2, "and tries again");
-    node_tick (w.n, T0 + 5001 * MS);
+    tick (&w, T0 + 5001 * MS);
     ok (r->errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH, "requests fail after their time");
     r = request (&w, T0 + 5002 * MS, 3, 3, 0, false);
-    node_stored (w.n, T0 + 5002 * MS, w.horizon_ms);
+    stored (&w, T0 + 5002 * MS, w.horizon_ms);
     ok (r->first == make_id (15002, 0, 0), "it goes on by itself when the disk does");
     ask_lease (&w, T0 + 5002 * MS, 5, 2, 0, 100000);
     ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 0 && w.grant[0].hi_ms == 75002 && w.answer.has_epoch
             && w.answer.epoch_ms == 100000 && w.answer.has_time && w.answer.sent_us == 15002 * MS,
         "children are given ranges, the epoch and the time");
-    node_tick (w.n, T0 + 60 * SECOND);
+    tick (&w, T0 + 60 * SECOND);
     ok (w.stores == 3 && w.horizon_ms == 190000, "the horizon is raised ahead of need");
     ok (state (&w, T0 + 66 * SECOND) == NODE_ACTIVE, "the root renews its own lease");
-    node_tick (w.n, T0 + 121 * SECOND);
+    tick (&w, T0 + 121 * SECOND);
     ok (state (&w, T0 + 121 * SECOND) == NODE_FENCED, "but not beyond what is durable");
-    node_stored (w.n, T0 + 121 * SECOND, 190000);
-    node_status (w.n, T0 + 121 * SECOND, &status);
-    ok (status.state == NODE_ACTIVE && status.horizon_ms == 190000 && status.ahead_us == 0, "it is active again then");
+    stored (&w, T0 + 121 * SECOND, 190000);
+    authority_status (w.a, T0 + 121 * SECOND, &root);
+    ok (state (&w, T0 + 121 * SECOND) == NODE_ACTIVE && root.horizon_ms == 190000 && root.ahead_us == 0,
+        "it is active again then");
     ok (request (&w, T0 + 121 * SECOND, 4, 1, make_id (134000, 1, 1), true)->errnum == EAGAIN,
         "the root does not step forward for an 'after': it refuses what is far ahead");
     ask_lease (&w, T0 + 121 * SECOND, 5, 3, 999999, 0);
-    node_status (w.n, T0 + 121 * SECOND, &status);
-    ok (w.answer.ngrant == 0 && status.distrusted, "one who holds more than the root knows of makes it stop giving");
-    ok (status.state == NODE_FENCED && request (&w, T0 + 121 * SECOND, 6, 1, 0, false)->answers == 0,
+    authority_status (w.a, T0 + 121 * SECOND, &root);
+    ok (w.answer.ngrant == 0 && root.fenced_by_foreign,
+        "one who holds more than the root knows of makes it stop giving");
+    ok (state (&w, T0 + 121 * SECOND) == NODE_FENCED && request (&w, T0 + 121 * SECOND, 6, 1, 0, false)->answers == 0,
         "and use nothing of what it gave itself");
     destroy (&w, T0 + 122 * SECOND);
 
@@ -784,9 +859,9 @@ static void test_root (void)
 static void create_root_at (struct world *w, uint64_t ms, struct lease_record record)
 {
     create (w, 0);
-    node_start_root (w->n, T0, (int64_t)((100000 + ms) * MS), 100000, &record);
+    start_root (w, T0, (int64_t)((100000 + ms) * MS), &record);
     if (w->stores > 0)
-        node_stored (w->n, T0, w->horizon_ms);
+        stored (w, T0, w->horizon_ms);
 }
 
 static void test_end_of_time (void)
@@ -797,21 +872,21 @@ static void test_end_of_time (void)
 
     create_root_at (&w, end - 90000, (struct lease_record){ .horizon_ms = end - 100000 });
     ok (w.horizon_ms == end, "the root stores no horizon above the end of time");
-    node_tick (w.n, at - 30 * SECOND);
+    tick (&w, at - 30 * SECOND);
     ok (ms_of (request (&w, at - MS, 1, 1, 0, false)->first) == end - 1, "ids are made in the last millisecond");
     request (&w, at - MS, 2, 2000, 0, false);
     ok (w.req[2].answers == 0 && node_deadline (w.n) <= at, "a request that does not fit");
-    node_tick (w.n, at);
+    tick (&w, at);
     ok (w.req[2].errnum == EOVERFLOW && request (&w, at, 3, 1, 0, false)->errnum == EOVERFLOW
             && request (&w, at + SECOND, 4, 1, 0, true)->errnum == EOVERFLOW,
         "is told that it is the end, and so is what comes then");
     for (uint64_t us = at; us < at + 200 * SECOND; us += SECOND)
-        node_tick (w.n, us);
+        tick (&w, us);
     ok (w.stores == 1, "nothing else is stored");
-    ok (node_watermark (w.n, at + 200 * SECOND, &ms) && ms <= end, "no watermark is above it");
+    ok (authority_watermark (w.a, at + 200 * SECOND, &ms) && ms <= end, "no watermark is above it");
     struct lease_record last = stop (&w, at + 200 * SECOND);
     ok (last.horizon_ms == end && last.watermark_ms <= end, "nor what a clean stop stores");
-    node_destroy (w.n);
+    discard (&w);
 
     create_root_at (&w, end + 5000, last);
     ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW && w.stores == 0, "who starts after it makes nothing");
@@ -823,7 +898,7 @@ static void test_end_of_time (void)
     request (&w, T0, 1, 1, 0, false);
     last = stop (&w, T0 + SECOND);
     ok (w.req[1].ids == 1 && last.horizon_ms < end - 9000, "who stops in order does not lose that");
-    node_destroy (w.n);
+    discard (&w);
     create_root_at (&w, end + 5000, last);
     ok (w.stores == 1 && w.horizon_ms == end, "what is stored after it is its end");
     ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "where nothing is made");
@@ -841,7 +916,7 @@ static void test_pause (void)
     create_active (&w);
     r = request (&w, T0 + SECOND, 1, 3, 0, false);
     ok (ms_of (r->first) == 11000, "a node makes ids");
-    node_lost_time (w.n, T0 + 2 * SECOND, (int64_t)(9 * SECOND), 0);
+    node_lost_time (w.n, T0 + 2 * SECOND, (int64_t)(9 * SECOND));
     ok (state (&w, T0 + 2 * SECOND) == NODE_FENCED && w.logs > 0
             && !node_clock (w.n, T0 + 2 * SECOND, &inst_us, &bound_us),
         "when its clock missed time it says so, makes none, and tells nobody the time");
@@ -855,29 +930,29 @@ static void test_pause (void)
     tell_time (&w, T0 + 3 * SECOND, 30 * SECOND);
     r = request (&w, T0 + 3 * SECOND, 3, 1, 0, false);
     ok (ms_of (r->first) >= 30000 && w.logs > 1, "a time that its own clock knows nothing of is told, too");
-    node_lost_time (w.n, T0 + 63 * SECOND, -(int64_t)(59 * SECOND), 0);
+    node_lost_time (w.n, T0 + 63 * SECOND, -(int64_t)(59 * SECOND));
     tell_time (&w, T0 + 63 * SECOND, 31 * SECOND);
     r = request (&w, T0 + 63 * SECOND, 4, 1, 0, false);
     ok (r->answers == 1 && ms_of (r->first) == 31000, "a jump ahead is not taken for time");
     destroy (&w, T0 + 64 * SECOND);
 
     create_root (&w);
-    node_lost_time (w.n, T0 + SECOND, (int64_t)(9 * SECOND), 0);
+    lost_time (&w, T0 + SECOND, (int64_t)(9 * SECOND), 0);
     r = request (&w, T0 + SECOND, 1, 1, 0, false);
     ok (ms_of (r->first) == 11000, "rank 0 goes on");
-    node_wall (w.n, T0 + SECOND, (int64_t)(111 * SECOND));
+    wall (&w, T0 + SECOND, (int64_t)(111 * SECOND));
     r = request (&w, T0 + SECOND, 2, 1, 0, false);
     ok (ms_of (r->first) == 11000, "without a step while the wall clock has missed it, too");
-    node_wall (w.n, T0 + 2 * SECOND, (int64_t)(121 * SECOND));
+    wall (&w, T0 + 2 * SECOND, (int64_t)(121 * SECOND));
     r = request (&w, T0 + 2 * SECOND, 3, 1, 0, false);
     ok (ms_of (r->first) == 21000, "and steps by what that confirms");
-    node_wall (w.n, T0 + 3 * SECOND, (int64_t)(500 * SECOND));
+    wall (&w, T0 + 3 * SECOND, (int64_t)(500 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 4, 1, 0, false);
     ok (ms_of (r->first) == 22000, "never further");
-    node_lost_time (w.n, T0 + 3 * SECOND, (int64_t)(9 * SECOND), (int64_t)(4 * SECOND));
+    lost_time (&w, T0 + 3 * SECOND, (int64_t)(9 * SECOND), (int64_t)(4 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 5, 1, 0, false);
     ok (ms_of (r->first) == 26000, "by what two clocks agree on it steps at once");
-    node_wall (w.n, T0 + 3 * SECOND, (int64_t)(500 * SECOND));
+    wall (&w, T0 + 3 * SECOND, (int64_t)(500 * SECOND));
     r = request (&w, T0 + 3 * SECOND, 6, 1, 0, false);
     ok (ms_of (r->first) == 31000, "and by the rest later");
     destroy (&w, T0 + 4 * SECOND);
@@ -885,14 +960,18 @@ static void test_pause (void)
 
 /* --- a reload ---------------------------------------------------------------------------------------- */
 
-/* The node that runs after another one on the same broker. */
-static void *leave (struct world *w, uint64_t at_us, const struct lease_record *stored, size_t *size)
+/* What is left to the node that runs after this one on the same broker; '*stored' is what rank 0 has stored. */
+static void *leave (struct world *w, uint64_t at_us, struct lease_record *stored, size_t *size)
 {
-    void *past;
+    size_t root_size = 0;
+    void *past, *root = NULL;
 
-    stop (w, at_us);
-    past = node_leave (w->n, stored, size);
-    node_destroy (w->n);
+    *stored = stop (w, at_us);
+    if (w->a)
+        root = authority_leave (w->a, stored, &root_size);
+    past = node_leave (w->n, root, root_size, size);
+    free (root);
+    discard (w);
     return past;
 }
 
@@ -900,20 +979,20 @@ static void test_reload (void)
 {
     struct world w;
     struct lease_record last;
-    size_t size;
+    size_t size, more;
 
     create_active (&w);
     fluid_t id = request (&w, T0 + SECOND, 1, 3, 0, false)->last;
-    void *past = leave (&w, T0 + SECOND, NULL, &size);
+    void *past = leave (&w, T0 + SECOND, &last, &size);
     create (&w, 3);
-    node_remember (w.n, past, size);
+    node_remember (w.n, past, size, &more);
     node_parent (w.n, T0 + SECOND, true);
     request (&w, T0 + SECOND, 1, 1, 0, false);
     ok (w.forwards == 1 && w.after == id, "a node that is loaded anew asks for ids above the last one");
     destroy (&w, T0 + SECOND);
     create (&w, 3);
-    node_remember (w.n, past, size - 1);
-    node_remember (w.n, "junk", 4);
+    node_remember (w.n, past, size - 1, &more);
+    node_remember (w.n, "junk", 4, &more);
     ok (state (&w, T0) == NODE_FENCED, "what cannot be read is left out");
     destroy (&w, T0);
     free (past);
@@ -922,15 +1001,12 @@ static void test_reload (void)
         create_root (&w);
         ask_lease (&w, T0, 5, 1, 0, 0);
         uint64_t given_ms = w.grant[0].hi_ms;
-        node_stop (w.n, T0 + SECOND, &last);
-        past = node_leave (w.n, &last, &size);
-        node_destroy (w.n);
+        past = leave (&w, T0 + SECOND, &last, &size);
         create (&w, 0);
-        node_remember (w.n, past, size);
         if (!same)
             last.horizon_ms++; /* somebody else was root meanwhile */
-        node_start_root (w.n, T0 + 2 * SECOND, (int64_t)(112 * SECOND), 100000, &last);
-        node_stored (w.n, T0 + 2 * SECOND, w.horizon_ms);
+        start_root_after (&w, T0 + 2 * SECOND, (int64_t)(112 * SECOND), &last, past, size);
+        stored (&w, T0 + 2 * SECOND, w.horizon_ms);
         struct record *r = request (&w, T0 + 2 * SECOND, 1, 1, 0, false);
         if (same)
             ok (ms_of (r->first) == 12000, "rank 0 goes on with its time where its store is as it left it");
@@ -952,16 +1028,13 @@ static void test_reload_in_debt (void)
     size_t size;
 
     create (&w, 0);
-    node_start_root (w.n, T0, (int64_t)(110 * SECOND), 100000, &crashed);
+    start_root (&w, T0, (int64_t)(110 * SECOND), &crashed);
     ok (!node_clock (w.n, T0, &inst_us, &bound_us), "a root whose crashes have cost too much waits");
-    node_tick (w.n, at);
+    tick (&w, at);
     ok (node_clock (w.n, at, &before_us, &bound_us), "and begins");
-    node_stop (w.n, at, &last);
-    void *past = node_leave (w.n, &last, &size);
-    node_destroy (w.n);
+    void *past = leave (&w, at, &last, &size);
     create (&w, 0);
-    node_remember (w.n, past, size);
-    node_start_root (w.n, at + MS, (int64_t)(110 * SECOND) + (int64_t)(lease_ms * MS), 100000, &last);
+    start_root_after (&w, at + MS, (int64_t)(110 * SECOND) + (int64_t)(lease_ms * MS), &last, past, size);
     ok (node_clock (w.n, at + MS, &inst_us, &bound_us) && inst_us >= before_us + MS - 10 && inst_us <= before_us + MS,
         "the next one goes on at once");
     destroy (&w, at + SECOND);
@@ -980,15 +1053,12 @@ static void test_reload_twice (void)
     struct record *r = request (&w, T0 + SECOND, 1, 3, 0, false);
     uint64_t used_ms = ms_of (r->last);
     for (int i = 0; i < 2; i++) {
-        node_stop (w.n, T0 + SECOND, &last);
-        void *past = node_leave (w.n, &last, &size);
-        node_destroy (w.n);
+        void *past = leave (&w, T0 + SECOND, &last, &size);
         create (&w, 0);
-        node_remember (w.n, past, size);
-        node_start_root (w.n, T0 + SECOND, (int64_t)(111 * SECOND), 100000, &last);
+        start_root_after (&w, T0 + SECOND, (int64_t)(111 * SECOND), &last, past, size);
         free (past);
     }
-    node_stored (w.n, T0 + SECOND + 5 * MS, w.horizon_ms);
+    stored (&w, T0 + SECOND + 5 * MS, w.horizon_ms);
     struct node_status s;
     node_status (w.n, T0 + SECOND + 5 * MS, &s);
     ok (s.state == NODE_ACTIVE && s.lo_ms > used_ms,
@@ -1006,19 +1076,16 @@ static void test_reload_ahead (void)
 
     create_root (&w);
     ask_lease (&w, T0, 5, 1, 0, 0);
-    node_tick (w.n, T0 + 30 * SECOND); /* it has renewed its lease: the next range begins after the first one's end */
-    node_stored (w.n, T0 + 30 * SECOND, w.horizon_ms);
-    node_tick (w.n, T0 + 31 * SECOND);
+    tick (&w, T0 + 30 * SECOND); /* it has renewed its lease: the next range begins after the first one's end */
+    stored (&w, T0 + 30 * SECOND, w.horizon_ms);
+    tick (&w, T0 + 31 * SECOND);
     ok (node_lend (w.n, T0 + 31 * SECOND, UUID, &before) == 0, "rank 0 lends of its time");
-    node_stop (w.n, T0 + 31 * SECOND, &last);
+    void *past = leave (&w, T0 + 31 * SECOND, &last, &size);
     ok (last.horizon_ms >= before.hi_ms, "what a stop stores is above the loan");
-    void *past = node_leave (w.n, &last, &size);
-    node_destroy (w.n);
     create (&w, 0);
-    node_remember (w.n, past, size);
-    node_start_root (w.n, T0 + 32 * SECOND, (int64_t)(142 * SECOND), 100000, &last);
+    start_root_after (&w, T0 + 32 * SECOND, (int64_t)(142 * SECOND), &last, past, size);
     free (past);
-    node_stored (w.n, T0 + 32 * SECOND, w.horizon_ms);
+    stored (&w, T0 + 32 * SECOND, w.horizon_ms);
     struct record *r = request (&w, T0 + 32 * SECOND, 1, 1, 0, false);
     ok (r->ids == 1 && ms_of (r->first) == 42000, "loaded anew it goes on at its time (%llu)",
         r->ids == 1 ? (unsigned long long)ms_of (r->first) : 0);
@@ -1031,18 +1098,18 @@ static void test_restart (void)
     struct world w;
 
     create (&w, 0);
-    node_start_root (w.n, T0, (int64_t)(110 * SECOND), 100000, &(struct lease_record){ .horizon_ms = 50000 });
+    start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ .horizon_ms = 50000 });
     ok (w.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock goes on there");
-    node_stored (w.n, T0, w.horizon_ms);
+    stored (&w, T0, w.horizon_ms);
     ask_lease (&w, T0, 5, 1, 0, 0);
     ok (w.grant[0].lo_ms == 50000 && w.grant[0].hi_ms == 110000, "giving nothing below it");
     ok (request (&w, T0, 1, 1, 0, false)->first == make_id (50000, 0, 0), "at once");
-    node_wall (w.n, T0, (int64_t)(110 * SECOND));
+    wall (&w, T0, (int64_t)(110 * SECOND));
     ok (ms_of (request (&w, T0 + 10 * SECOND, 2, 1, 0, false)->first) == 59995, "while it is slewed back to it");
     destroy (&w, T0 + 10 * SECOND);
 
     create (&w, 0);
-    node_start_root (w.n, T0, (int64_t)(90 * SECOND), 100000, &(struct lease_record){ 0 });
+    start_root (&w, T0, (int64_t)(90 * SECOND), &(struct lease_record){ 0 });
     ok (w.horizon_ms == 120001, "a wall clock before the epoch counts as the epoch");
     destroy (&w, T0);
 }
@@ -1055,16 +1122,16 @@ static void test_stop (void)
     create_root (&w);
     request (&w, T0 + 500 * MS, 1, 1, 0, false);
     ask_lease (&w, T0, 5, 1, 0, 0);
-    node_lease_request (w.n, T0 + SECOND, (void *)1, &(struct lease_request){ .back = &back, .nback = 1 });
+    ask (&w, T0 + SECOND, &(struct lease_request){ .back = &back, .nback = 1 });
     ok (stop (&w, T0 + SECOND).horizon_ms == 12000, "a clean stop stores the end of all that may be in use");
     ask_lease (&w, T0 + SECOND, 5, 2, 0, 0);
     ok (w.answer.ngrant == 0, "nothing is given afterwards");
-    node_destroy (w.n);
+    discard (&w);
 
     create_root (&w);
     request (&w, T0 + 500 * MS, 1, 1, 0, false);
     ok (stop (&w, T0 + SECOND).horizon_ms == 10501, "of the root's own lease what it used");
-    node_destroy (w.n);
+    discard (&w);
 
     create_active (&w);
     request (&w, T0, 1, 1, 0, false);
@@ -1073,7 +1140,7 @@ static void test_stop (void)
     ok (w.lease_ups == before + 1 && w.lease_tag == 0 && w.nback == 1 && w.back[0].end_ms == 10001 && w.nwant == 0,
         "a node that stops gives back what it did not use");
     ok (request (&w, T0 + SECOND, 2, 1, 0, false)->ids == 0, "and makes no more");
-    node_destroy (w.n);
+    discard (&w);
 }
 
 /* --- loans ----------------------------------------------------------------------------------------- */
@@ -1119,7 +1186,7 @@ static void test_lend (void)
     ok (lends (&w, T0 + 59 * SECOND, UUID, 27000, 70000) && lends (&w, T0 + 59 * SECOND, CHILD, NOTHING),
         "nothing is lent beyond the range that is held");
     ok (node_lend (w.n, T0 + 61 * SECOND, UUID, &loan) < 0 && errno == EAGAIN, "nor by a node that is fenced");
-    node_destroy ((stop (&w, T0 + 61 * SECOND), w.n));
+    destroy (&w, T0 + 61 * SECOND);
 
     create_active (&w);
     node_lease_answered (w.n, T0, 0, &(struct lease_answer){ .has_epoch = true, .epoch_ms = 77 });
@@ -1128,12 +1195,12 @@ static void test_lend (void)
     stop (&w, T0 + SECOND);
     ok (w.nback == 1 && w.back[0].end_ms == 25000 && lends (&w, T0 + SECOND, CHILD, NOTHING),
         "what was lent counts as used when the rest is given back");
-    node_destroy (w.n);
+    discard (&w);
 
     create_root (&w);
     ok (lends (&w, T0, CHILD, 0, 25000), "the root lends of its own lease");
     ok (stop (&w, T0 + SECOND).horizon_ms == 25000, "so it does at the root, over its restart");
-    node_destroy (w.n);
+    discard (&w);
 }
 
 static void test_relay (void)
@@ -1216,7 +1283,7 @@ static void test_report (void)
     node_tick (w.n, T0 + SECOND);
     stop (&w, T0 + SECOND);
     ok (w.report.lessees.count == 0, "a node that stops takes its word back");
-    node_destroy (w.n);
+    discard (&w);
 }
 
 static void test_watermark (void)
@@ -1228,33 +1295,33 @@ static void test_watermark (void)
     create_root (&w);
     ok (w.record.watermark_ms == 0 && w.record.settle_ms > 75000 && w.record.settle_ms < 80000,
         "the root stores how long leases may be in use with the horizon, and the watermark, which is not above it");
-    ok (node_watermark (w.n, T0, &ms) && ms == 10000, "alone it tells its own position");
+    ok (authority_watermark (w.a, T0, &ms) && ms == 10000, "alone it tells its own position");
     ask_lease (&w, T0, 5, 1, 0, 0);
     ok (w.answer.lease_ms == 60000, "how long a lease is comes with each answer");
-    ok (node_watermark (w.n, T0 + SECOND, &ms) && ms == 10000, "a child that holds a lease is waited for");
+    ok (authority_watermark (w.a, T0 + SECOND, &ms) && ms == 10000, "a child that holds a lease is waited for");
     node_report (w.n, T0 + SECOND, &r);
-    ok (node_watermark (w.n, T0 + SECOND, &ms) && ms == 10900, "until it reports");
+    ok (authority_watermark (w.a, T0 + SECOND, &ms) && ms == 10900, "until it reports");
     ask_lease (&w, T0 + SECOND, 6, 1, 0, 0);
     ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 10900, "no range that is given later begins below");
     struct lease_record last = stop (&w, T0 + SECOND);
     ok (last.watermark_ms == 10900 && last.horizon_ms == 71000, "a stop stores it while leases may be in use");
-    ok (!node_watermark (w.n, T0 + SECOND, &ms), "then nothing is told any more");
-    node_destroy (w.n);
+    ok (!authority_watermark (w.a, T0 + SECOND, &ms), "then nothing is told any more");
+    discard (&w);
 
     create_root (&w);
     request (&w, T0 + 500 * MS, 1, 1, 0, false);
     last = stop (&w, T0 + SECOND);
     ok (last.watermark_ms == last.horizon_ms, "where none is, all is told that was made");
-    node_destroy (w.n);
+    discard (&w);
 
     create (&w, 0);
-    node_start_root (w.n, T0, (int64_t)(110 * SECOND), 100000, &(struct lease_record){ 9000, 8000, 500, 0 });
-    node_stored (w.n, T0, w.horizon_ms);
-    ok (node_watermark (w.n, T0 + 499 * MS, &ms) && ms == 8000,
+    start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ 9000, 8000, 500, 0 });
+    stored (&w, T0, w.horizon_ms);
+    ok (authority_watermark (w.a, T0 + 499 * MS, &ms) && ms == 8000,
         "after a crash a root waits for those whom it does not know");
-    ok (node_watermark (w.n, T0 + 500 * MS, &ms) && ms == 10500, "until they can use nothing any more");
+    ok (authority_watermark (w.a, T0 + 500 * MS, &ms) && ms == 10500, "until they can use nothing any more");
     ask_lease (&w, T0 + SECOND, 5, 1, 0, 4711);
-    ok (!node_watermark (w.n, T0 + SECOND, &ms), "where leases of another root are about it tells none");
+    ok (!authority_watermark (w.a, T0 + SECOND, &ms), "where leases of another root are about it tells none");
     destroy (&w, T0 + 2 * SECOND);
 }
 

@@ -10,16 +10,14 @@
 
 #include "modules/fluid/node/node.h"
 
-/* After node_stop (): the newest id that was answered, the clock, and at rank 0 the table of leases.  'stored' is what a
- * clean stop has stored there, and is NULL where it could not be: then the table is left out.  Returns bytes to be freed,
- * or NULL with errno ENOMEM.
+/* After node_stop (): the newest id that was answered, the clock, and what the node's owner leaves with it ('more', at rank 0
+ * from authority_leave (); NULL: nothing).  Returns bytes to be freed, or NULL with errno ENOMEM.
  */
-void *node_leave (const struct node *n, const struct lease_record *stored, size_t *size);
+void *node_leave (const struct node *n, const void *more, size_t more_size, size_t *size);
 
-/* Before node_start_root (), and before anything else: go on where the node before stopped.  'data' is borrowed until
- * node_start_root () returns.  What cannot be read, or does not fit, is left out: rank 0 takes the clock and the leases
- * only where its store holds just what the node before stored last, so that nobody else was root meanwhile.
+/* Before node_start_root (), and before anything else: go on where the node before stopped.  What cannot be read is left
+ * out.  Returns 'more', which lies in 'data'; NULL: there is none.
  */
-void node_remember (struct node *n, const void *data, size_t size);
+const void *node_remember (struct node *n, const void *data, size_t size, size_t *more_size);
 
 #endif /* FLUID_PAST_H */

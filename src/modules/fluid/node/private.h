@@ -7,13 +7,13 @@
  *   node/ids.c        requests for ids: taken, served here, given up
  *   node/forward.c    what goes up, combined
  *   node/lease.c      leases
- *   node/watermark.c  positions, and the watermark
+ *   node/lessor.c     who gives them: the parent, or the authority beside us
+ *   node/watermark.c  positions
  *   past.c            what it leaves to the next one
  */
 #ifndef FLUID_NODE_PRIVATE_H
 #define FLUID_NODE_PRIVATE_H
 
-#include "modules/fluid/lease/ahead.h"
 #include "modules/fluid/lease/clock.h"
 #include "modules/fluid/lease/lessee.h"
 #include "modules/fluid/lease/lease.h"
@@ -39,18 +39,34 @@ struct forward {
     uint64_t backoff_us;
 };
 
+/* Who gives us leases, and with them the time: the parent, or at rank 0 the authority beside us. */
+struct lessor_ops {
+    bool (*is_up) (const struct node *n);
+
+    /* As lease_up () of struct node_ops. */
+    int (*ask) (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req);
+
+    void (*hear) (struct node *n, uint64_t now_us); /* what has changed there */
+    const char *(*excuse) (const struct node *n);   /* to those who waited: why nothing is made here */
+};
+
+struct lessor {
+    const struct lessor_ops *ops;
+    struct authority *authority; /* NULL: it is the parent */
+    struct authority_news heard; /* last */
+};
+
 struct node {
     struct node_config config;
     const struct node_ops *ops;
     void *arg;
-    bool root;
     bool owner; /* of a generator */
     bool stopped;
     bool parent_up;
-    struct clock clock;
-    bool doubt;         /* our clock missed time: nothing is made until the parent's is known again */
-    uint64_t doubt_us;  /* since when */
-    uint64_t missed_us; /* the root: what the wall clock has not confirmed yet */
+    struct clock *clock;    /* our own, or the authority's */
+    struct clock own_clock; /* which follows the parent's */
+    bool doubt;             /* our clock missed time: nothing is made until the parent's is known again */
+    uint64_t doubt_us;      /* since when */
 
     /* ids: node/ids.c, node/forward.c */
     struct fluid_gen gen;
@@ -64,43 +80,28 @@ struct node {
     uint32_t forward_tag;     /* the last one given */
     bool has_newcomers;       /* there may be some */
 
-    /* leases: node/lease.c */
+    /* leases: node/lease.c, node/lessor.c */
+    struct lessor lessor;
     struct lessee lessee;
     struct relay *relay;
     uint32_t own_tag; /* of the lease request that carried our want last */
     struct {
         uint32_t tag;
         uint64_t us;
-    } sent[16];                /* when the last lease requests were sent: at tag % 16 */
-    uint64_t last_child_us;    /* when a child asked last */
-    struct lease_table *table; /* the root's */
-    uint64_t root_lease_ms;    /* the root's fluid.lease, as far as is known */
-    uint64_t store_retry_us;
-    uint64_t store_backoff_us;
-    uint64_t store_slow_us; /* when a store that is under way is a slow one; NEVER: none is */
-    enum node_store store;
-    bool has_their_epoch; /* see struct node_status */
-    int64_t their_epoch_ms;
-    uint64_t their_hi_ms;
+    } sent[16];             /* when the last lease requests were sent: at tag % 16 */
+    uint64_t last_child_us; /* when a child asked last */
+    uint64_t root_lease_ms; /* the root's fluid.lease, as far as is known */
     bool has_epoch;
     int64_t epoch_ms;
-    struct ahead ahead; /* the root's */
-    uint64_t begin_us;  /* when its time begins to run; it waits until then */
-    int64_t wall_us;    /* the root's wall clock - epoch, and when it was read */
-    uint64_t wall_read_us;
 
     /* loans: node/lend.c */
     struct range lent; /* the last loan; its end is that of all loans */
     char borrower[IDT_MSG_UUID_LEN + 1];
 
     /* the watermark: node/watermark.c */
-    struct reports *reports;     /* of our children */
-    struct watermark *watermark; /* the root's */
-    uint64_t report_us;          /* when the next report is due */
-    bool reporting;              /* the last one spoke for someone, or there is news */
-
-    const struct past *past; /* what the node before left (borrowed), until the root has started: past.c */
-    size_t past_size;
+    struct reports *reports; /* of our children */
+    uint64_t report_us;      /* when the next report is due */
+    bool reporting;          /* the last one spoke for someone, or there is news */
 
     enum node_state state; /* as last seen by node_tick () */
     uint64_t deadline_us;
@@ -121,8 +122,8 @@ void node_log (struct node *n, int level, const char *fmt, ...) __attribute__ ((
  */
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms);
 
-/* The root goes on with the clock and the table of the node before.  Returns false where it cannot. */
-bool node_past_root (struct node *n, uint64_t now_us, int64_t epoch_ms, const struct lease_record *stored);
+/* The lessor of all that are not told of another. */
+extern const struct lessor_ops node_lessor_parent;
 
 /* Do what is due.  Waking times are set with node_wake (). */
 void node_lease_work (struct node *n, uint64_t now_us);
@@ -131,7 +132,7 @@ void node_watermark_work (struct node *n, uint64_t now_us);
 
 /* End: answer all that waits. */
 void node_ids_stop (struct node *n);
-void node_lease_stop (struct node *n, uint64_t now_us, struct lease_record *last);
+void node_lease_stop (struct node *n, uint64_t now_us);
 void node_watermark_stop (struct node *n);
 
 /* The parent came or went. */
@@ -157,6 +158,12 @@ void node_ids_follow (struct node *n, uint64_t now_us, fluid_t last);
 /* No id is made of a time before now any more, for a request that waits neither. */
 void node_ids_close_past (struct node *n, uint64_t now_us);
 
+/* A lease request was answered, whoever answered it. */
+void node_lease_take (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
+
+/* Nothing that was given is used any more: it is not to be trusted. */
+void node_lease_fence (struct node *n);
+
 /* The parent's clock was read. */
 void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample);
 
@@ -169,10 +176,6 @@ uint64_t node_position_ms (const struct node *n, uint64_t now_us);
 
 /* For reports_create (): how long a child may be silent. */
 uint64_t node_report_keep_us (const struct node *n);
-
-/* Fill in what is stored beside the horizon in '*record', while the root runs, and when it is closed. */
-void node_watermark_record (struct node *n, uint64_t now_us, struct lease_record *record);
-void node_watermark_close (struct node *n, uint64_t now_us, struct lease_record *record);
 
 /* For relay_create (). */
 void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,

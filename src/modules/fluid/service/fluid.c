@@ -17,6 +17,7 @@
 
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
+#include "libutil/minmax.h"
 #include "modules/fluid/node/past.h"
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/ticks.h"
@@ -45,14 +46,23 @@ uint64_t service_now_us (struct service *sv)
     for (int i = 0; i < MAX_READINGS && !together; i++)
         together = read_together (sv, &now);
     int64_t sure_us = 0, off_us = together ? witness_look (&sv->witness, &now, &sure_us) : 0;
-    if (off_us != 0)
-        node_lost_time (sv->node, now.boot_us, off_us, sure_us);
+    if (off_us != 0 && sv->authority)
+        service_root_lost_time (sv, now.boot_us, off_us, sure_us);
+    else if (off_us != 0)
+        node_lost_time (sv->node, now.boot_us, off_us);
     return now.boot_us;
+}
+
+static uint64_t next_deadline (const struct service *sv)
+{
+    uint64_t at_us = node_deadline (sv->node);
+
+    return sv->authority ? min_u64 (at_us, authority_deadline (sv->authority)) : at_us;
 }
 
 void service_set_timer (struct service *sv)
 {
-    uint64_t at_us = node_deadline (sv->node);
+    uint64_t at_us = next_deadline (sv);
     struct itimerspec its = { 0 };
 
     if (at_us == sv->armed_us)
@@ -73,7 +83,10 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     if (read (sv->timer_fd, &count, sizeof (count)) < 0)
         return; /* it was set anew meanwhile */
     sv->armed_us = NEVER;
-    node_tick (sv->node, service_now_us (sv));
+    uint64_t now_us = service_now_us (sv);
+    if (sv->authority)
+        authority_tick (sv->authority, now_us);
+    node_tick (sv->node, now_us);
     service_set_timer (sv);
 }
 
@@ -132,7 +145,7 @@ static int attach (struct service *sv, idt_error_t *errp)
         return 0;
     if (errno != ENOTSUP)
         return errprintf (errp, "cannot attach to the overlay: %s", strerror (errno));
-    node_parent (sv->node, service_now_us (sv), true);
+    node_parent (sv->node, service_now_us (sv), sv->options.node.rank > 0);
     return 0;
 }
 
@@ -152,7 +165,6 @@ static const struct node_ops node_ops = {
     .cancel = service_cancel_up_cb,
     .lease_up = service_lease_up_cb,
     .lease_reply = service_lease_reply_cb,
-    .store = service_store_cb,
     .report_up = service_report_up_cb,
     .log = log_cb,
 };
@@ -176,13 +188,15 @@ static const struct idt_handler_spec handlers[] = {
 /* --- life ------------------------------------------------------------------------------------------------ */
 
 /* For the next life on this broker: ids stay in order, and rank 0's leases stay as they are. */
-static void leave (struct service *sv, const struct lease_record *last)
+static void leave (struct service *sv)
 {
-    size_t size;
-    void *past = node_leave (sv->node, sv->stored ? last : NULL, &size);
+    size_t size, root_size;
+    void *root = service_leave_root (sv, &root_size);
+    void *past = node_leave (sv->node, root, root_size, &size);
 
     if (!past || idt_module_keep (sv->h, past, size) < 0)
         idt_log (sv->h, LOG_WARNING, "nothing is left for the next start of fluid: %s", strerror (errno));
+    free (root);
     free (past);
 }
 
@@ -190,32 +204,32 @@ static void fluid_fini (idt_t *h, void *ctx)
 {
     struct service *sv = ctx;
     int saved = errno;
-    struct lease_record last = { 0 };
 
     idt_handlers_remove (h, handlers);
     if (sv->node)
-        node_stop (sv->node, service_now_us (sv), &last);
+        node_stop (sv->node, service_now_us (sv));
     service_watermark_stop (sv);
     upcalls_stop (&sv->ups, sv->h, SERVICE_STOPPING);
     stop_timer (sv);
-    service_stop_root (sv, &last);
+    service_stop_root (sv);
     if (sv->running)
-        leave (sv, &last);
+        leave (sv);
     node_destroy (sv->node);
+    authority_destroy (sv->authority);
     free (sv);
     errno = saved;
 }
 
-static int create_node (struct service *sv, idt_error_t *errp)
+/* It goes on where the one before stopped. */
+static int start_node (struct service *sv, idt_error_t *errp)
 {
-    const void *past;
-    size_t size = 0;
+    size_t size = 0, root_size;
+    const void *past = idt_module_kept (sv->h, &size), *root;
 
     if (!(sv->node = node_create (&sv->options.node, &node_ops, sv)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
-    past = idt_module_kept (sv->h, &size);
-    node_remember (sv->node, past, size);
-    return 0;
+    root = node_remember (sv->node, past, size, &root_size);
+    return sv->options.node.rank == 0 ? service_start_root (sv, root, root_size, errp) : 0;
 }
 
 static int add_handlers (struct service *sv, idt_error_t *errp)
@@ -225,9 +239,8 @@ static int add_handlers (struct service *sv, idt_error_t *errp)
 
 static int start (struct service *sv, idt_error_t *errp)
 {
-    if (options_read (sv->h, &sv->options, errp) < 0 || create_node (sv, errp) < 0 || start_timer (sv, errp) < 0
-        || (sv->options.node.rank == 0 && service_start_root (sv, errp) < 0) || add_handlers (sv, errp) < 0
-        || attach (sv, errp) < 0)
+    if (options_read (sv->h, &sv->options, errp) < 0 || start_timer (sv, errp) < 0 || start_node (sv, errp) < 0
+        || add_handlers (sv, errp) < 0 || attach (sv, errp) < 0)
         return -1;
     service_set_timer (sv);
     sv->running = true;

@@ -18,13 +18,15 @@ static json_t *range (uint64_t lo_ms, uint64_t hi_ms)
     return hi_ms > 0 ? json_pack ("[o,o]", wire_number (lo_ms), wire_number (hi_ms)) : json_null ();
 }
 
-static void add_root_info (struct service *sv, json_t **o, const struct node_status *s)
+static void add_root_info (struct service *sv, json_t **o)
 {
+    struct authority_status s;
     char store[512];
 
-    service_describe_store (sv, s, store, sizeof (store));
-    json_put_new (o, "horizon_ms", wire_number (s->horizon_ms));
-    json_put_new (o, "ahead_ms", us_to_ms (s->ahead_us));
+    authority_status (sv->authority, service_now_us (sv), &s);
+    service_describe_store (sv, &s, store, sizeof (store));
+    json_put_new (o, "horizon_ms", wire_number (s.horizon_ms));
+    json_put_new (o, "ahead_ms", us_to_ms (s.ahead_us));
     json_put_new (o, "store", json_string (store));
 }
 
@@ -45,8 +47,8 @@ static json_t *make_info (struct service *sv, struct node_status *s)
     json_put_new (&o, "epoch", s->has_epoch ? wire_date (s->epoch_ms) : json_null ());
     json_put_new (&o, "lease", range (s->lo_ms, s->hi_ms));
     json_put_new (&o, "skew_bound_ms", s->time_known ? us_to_ms ((int64_t)s->bound_us) : json_null ());
-    if (config->rank == 0)
-        add_root_info (sv, &o, s);
+    if (sv->authority)
+        add_root_info (sv, &o);
     return o;
 }
 
@@ -86,7 +88,7 @@ void service_info_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- statistics ------------------------------------------------------------------------------------------------ */
 
-static json_t *pack_stats (const struct node_stats *s)
+static json_t *pack_stats (const struct node_stats *s, const struct authority_stats *root, uint64_t lease_requests)
 {
     const struct {
         const char *name;
@@ -102,9 +104,9 @@ static json_t *pack_stats (const struct node_stats *s)
         { "refused", s->refused },
         { "unreachable", s->unreachable },
         { "renewals", s->renewals },
-        { "lease_messages", s->lease_messages },
-        { "stores", s->stores },
-        { "store_failures", s->store_failures },
+        { "lease_messages", s->lease_messages + lease_requests }, /* up, or at rank 0 taken */
+        { "stores", root->stores },
+        { "store_failures", root->store_failures },
     };
     json_t *o = json_object ();
 
@@ -118,8 +120,11 @@ void service_stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
     const struct node_stats stats = node_stats (sv->node);
+    struct authority_stats root = { 0 };
 
-    module_respond_object (sv->h, msg, pack_stats (&stats));
+    if (sv->authority)
+        root = authority_stats (sv->authority);
+    module_respond_object (sv->h, msg, pack_stats (&stats, &root, sv->lease_requests));
 }
 
 /* It comes as an event, too, to which nobody wants an answer. */
@@ -128,6 +133,9 @@ void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct service *sv = arg;
 
     node_stats_clear (sv->node);
+    if (sv->authority)
+        authority_stats_clear (sv->authority);
+    sv->lease_requests = 0;
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
         module_respond (sv->h, msg, NULL);
 }

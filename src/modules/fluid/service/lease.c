@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* lease.c - fluid.lease: children's requests to the node, and the node's own to the parent */
+/* lease.c - fluid.lease: children's requests to the node or the authority, and the node's own to the parent */
 #include <errno.h>
 
 #include "libutil/errprintf.h"
@@ -40,10 +40,11 @@ void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     else {
         if (check_place (h, msg, &req, &err) < 0)
             module_respond_error (sv->h, msg, errno, err.text);
+        else if (sv->authority)
+            service_answer_lease (sv, msg, &req);
         else
             node_lease_request (sv->node, service_now_us (sv), (void *)idt_msg_ref (msg), &req);
         wire_lease_request_fini (&req);
-        service_tell_stranger (sv);
         service_set_timer (sv);
     }
     json_decref (o);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* root.c - rank 0: the disk under the node, and the wall clock that its time is slewed to
+/* root.c - rank 0: what drives the authority: the disk under it, the wall clock that its time is slewed to, its children
+ *
+ * Whatever the authority was told, the node beside it hears in its next tick.
  *
  * The disk is waited for at the start and at the end only; in between the store's thread does.
  */
@@ -17,22 +19,37 @@
 #include "libutil/errprintf.h"
 #include "libutil/duration.h"
 #include "modules/fluid/service/service.h"
+#include "modules/fluid/service/wire.h"
 
 #define WALL_PERIOD_MS 1000
 
-/* --- the wall clock ---------------------------------------------------------------------------------------- */
+/* The authority was told something. */
+static void go_on (struct service *sv, uint64_t now_us)
+{
+    node_tick (sv->node, now_us);
+    service_set_timer (sv);
+}
+
+/* --- the clocks ---------------------------------------------------------------------------------------- */
 
 static void wall_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct service *sv = arg;
+    uint64_t now_us = service_now_us (sv);
 
-    node_wall (sv->node, service_now_us (sv), (int64_t)clock_us (CLOCK_REALTIME));
-    service_set_timer (sv);
+    authority_wall (sv->authority, now_us, (int64_t)clock_us (CLOCK_REALTIME));
+    go_on (sv, now_us);
+}
+
+void service_root_lost_time (struct service *sv, uint64_t now_us, int64_t off_us, int64_t sure_us)
+{
+    authority_lost_time (sv->authority, now_us, off_us, sure_us);
+    node_tick (sv->node, now_us);
 }
 
 /* --- the disk ------------------------------------------------------------------------------------------------ */
 
-void service_store_cb (void *arg, const struct lease_record *record)
+static void store_cb (void *arg, const struct lease_record *record)
 {
     struct service *sv = arg;
 
@@ -51,56 +68,90 @@ static void stored_cb (idt_watcher_t *w, int revents, void *arg)
     if (!good && strcmp (sv->store_why.text, why.text) != 0) /* not at each of its retries */
         idt_log (sv->h, LOG_CRIT, "%s: no leases are given beyond the horizon that is stored", why.text);
     sv->store_why = why;
+    uint64_t now_us = service_now_us (sv);
     if (good)
-        node_stored (sv->node, service_now_us (sv), horizon_ms);
+        authority_stored (sv->authority, now_us, horizon_ms);
     else
-        node_store_failed (sv->node, service_now_us (sv));
-    service_set_timer (sv);
+        authority_store_failed (sv->authority, now_us);
+    go_on (sv, now_us);
 }
 
 /* --- what to tell of the disk ---------------------------------------------------------------------------------- */
 
-static void describe_stranger (const struct service *sv, const struct node_status *s, char *buf, size_t size)
+static void describe_foreign (const struct service *sv, const struct authority_status *s, char *buf, size_t size)
 {
     const char *dir = sv->options.statedir;
     char ours[DATE_SIZE], theirs[DATE_SIZE];
 
-    if (s->has_their_epoch)
+    if (s->has_foreign_epoch)
         snprintf (buf, size, "wrong: %s has the epoch %s, and brokers hold leases of an instance with %s", dir,
-                  format_date (s->epoch_ms, ours), format_date (s->their_epoch_ms, theirs));
+                  format_date (s->epoch_ms, ours), format_date (s->foreign_epoch_ms, theirs));
     else
         snprintf (buf, size, "wrong: %s knows of leases until %s, and brokers hold some until %s", dir,
                   format_date (s->epoch_ms + (int64_t)s->horizon_ms, ours),
-                  format_date (s->epoch_ms + (int64_t)s->their_hi_ms, theirs));
+                  format_date (s->epoch_ms + (int64_t)s->foreign_lease_hi_ms, theirs));
 }
 
-void service_describe_store (const struct service *sv, const struct node_status *s, char *buf, size_t size)
+void service_describe_store (const struct service *sv, const struct authority_status *s, char *buf, size_t size)
 {
-    if (s->distrusted)
-        describe_stranger (sv, s, buf, size);
-    else if (s->store == NODE_STORE_FAILING)
+    if (s->fenced_by_foreign)
+        describe_foreign (sv, s, buf, size);
+    else if (s->store == AUTHORITY_STORE_FAILING)
         snprintf (buf, size, "failing: %s", sv->store_why.text);
-    else if (s->store == NODE_STORE_SLOW)
+    else if (s->store == AUTHORITY_STORE_SLOW)
         snprintf (buf, size, "slow: the horizon is not stored yet");
     else
         snprintf (buf, size, "good");
 }
 
-void service_tell_stranger (struct service *sv)
+/* Log, once, that a broker below has a lease that this store knows nothing of. */
+static void tell_foreign (struct service *sv, uint64_t now_us)
 {
-    struct node_status s;
+    struct authority_status s;
     char text[512];
 
-    node_status (sv->node, service_now_us (sv), &s);
-    if (!s.distrusted || sv->told_stranger)
+    authority_status (sv->authority, now_us, &s);
+    if (!s.fenced_by_foreign || sv->told_foreign)
         return;
-    sv->told_stranger = true;
-    describe_stranger (sv, &s, text, sizeof (text));
+    sv->told_foreign = true;
+    describe_foreign (sv, &s, text, sizeof (text));
     idt_log (
         sv->h, LOG_CRIT,
         "statedir is %s: no more leases are given; stop this instance, and start it with the statedir that it had before",
         text);
 }
+
+/* --- children ------------------------------------------------------------------------------------------------------ */
+
+void service_answer_lease (struct service *sv, const idt_msg_t *msg, const struct lease_request *req)
+{
+    uint64_t now_us = service_now_us (sv);
+    struct lease_answer answer;
+
+    sv->lease_requests++;
+    authority_answer (sv->authority, now_us, req, &answer);
+    module_respond_object (sv->h, msg, wire_pack_lease_answer (&answer));
+    tell_foreign (sv, now_us);
+    go_on (sv, now_us);
+}
+
+/* --- what the authority wants (struct authority_ops) -------------------- */
+
+static void positions_cb (void *arg, uint64_t now_us, struct report *all)
+{
+    struct service *sv = arg;
+
+    node_positions (sv->node, now_us, all);
+}
+
+static void log_cb (void *arg, int level, const char *text)
+{
+    struct service *sv = arg;
+
+    idt_log (sv->h, level, "%s", text);
+}
+
+static const struct authority_ops authority_ops = { store_cb, positions_cb, log_cb };
 
 /* --- life ---------------------------------------------------------------------------------------------------------- */
 
@@ -149,32 +200,54 @@ static int load_store (struct service *sv, int64_t wall_ms, int64_t *epoch_ms, s
     return 0;
 }
 
-int service_start_root (struct service *sv, idt_error_t *errp)
+static int start_authority (struct service *sv, const void *past, size_t size, idt_error_t *errp)
 {
-    idt_reactor_t *r = idt_get_reactor (sv->h);
+    const struct node_config *node = &sv->options.node;
+    struct authority_config config = { .max_generators = node->max_generators, .lease_ms = node->lease_ms };
     struct lease_record record;
-    int64_t epoch_ms, now_wall_us = (int64_t)clock_us (CLOCK_REALTIME);
+    struct authority_start start = {
+        .wall_us = (int64_t)clock_us (CLOCK_REALTIME), .stored = &record, .past = past, .past_size = size
+    };
 
-    if (load_store (sv, now_wall_us / 1000, &epoch_ms, &record, errp) < 0)
+    if (load_store (sv, start.wall_us / 1000, &config.epoch_ms, &record, errp) < 0)
         return -1;
-    if (!(sv->store_watcher = idt_fd_watcher_create (r, store_fd (sv->store), IDT_POLLIN, stored_cb, sv))
-        || !(sv->wall_timer = idt_timer_watcher_create (r, WALL_PERIOD_MS, WALL_PERIOD_MS, wall_cb, sv))
-        || node_start_root (sv->node, service_now_us (sv), now_wall_us, epoch_ms, &record) < 0)
+    uint64_t now_us = service_now_us (sv);
+    if (!(sv->authority = authority_create (&config, &authority_ops, sv, now_us, &start)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
-    idt_watcher_start (sv->store_watcher);
-    idt_watcher_start (sv->wall_timer);
-    sv->started = true;
+    node_start_root (sv->node, now_us, sv->authority);
     return 0;
 }
 
-void service_stop_root (struct service *sv, const struct lease_record *last)
+int service_start_root (struct service *sv, const void *past, size_t size, idt_error_t *errp)
+{
+    idt_reactor_t *r = idt_get_reactor (sv->h);
+
+    if (start_authority (sv, past, size, errp) < 0)
+        return -1;
+    if (!(sv->store_watcher = idt_fd_watcher_create (r, store_fd (sv->store), IDT_POLLIN, stored_cb, sv))
+        || !(sv->wall_timer = idt_timer_watcher_create (r, WALL_PERIOD_MS, WALL_PERIOD_MS, wall_cb, sv)))
+        return errprintf (errp, "cannot start: %s", strerror (errno));
+    idt_watcher_start (sv->store_watcher);
+    idt_watcher_start (sv->wall_timer);
+    return 0;
+}
+
+void service_stop_root (struct service *sv)
 {
     idt_error_t err;
 
     idt_watcher_destroy (sv->wall_timer);
     idt_watcher_destroy (sv->store_watcher);
-    sv->stored = sv->store && store_close (sv->store, sv->started ? last : NULL, &err) == 0 && sv->started;
-    if (sv->store && sv->started && !sv->stored)
+    if (sv->authority)
+        authority_close (sv->authority, service_now_us (sv), &sv->last);
+    sv->stored = sv->store && store_close (sv->store, sv->authority ? &sv->last : NULL, &err) == 0 && sv->authority;
+    if (sv->store && sv->authority && !sv->stored)
         idt_log (sv->h, LOG_ERR, "%s: the next start goes on a little ahead of the clock", err.text);
     sv->store = NULL;
+}
+
+void *service_leave_root (const struct service *sv, size_t *size)
+{
+    *size = 0;
+    return sv->authority ? authority_leave (sv->authority, sv->stored ? &sv->last : NULL, size) : NULL;
 }

@@ -10,7 +10,7 @@
  *   lend.c       fluid.lend
  *   watermark.c  fluid.position, watermark
  *   info.c       fluid.info, stats-get, stats-clear
- *   root.c       rank 0: the disk and the wall clock
+ *   root.c       rank 0: the authority, with its disk and its wall clock
  *
  * A request that the node has is a reference to its message (the node's cookie); whoever answers it drops that.
  */
@@ -53,13 +53,15 @@ struct service {
     idt_watcher_t *timer;
 
     /* rank 0: root.c */
+    struct authority *authority; /* NULL: this is another rank, or it has not started */
     struct store *store;
     idt_watcher_t *store_watcher;
     idt_watcher_t *wall_timer;
-    idt_error_t store_why; /* the last store failed; empty: it did not */
-    bool started;          /* the node has the root's table: what a clean stop stores is known */
-    bool stored;           /* and was stored */
-    bool told_stranger;
+    idt_error_t store_why;    /* the last store failed; empty: it did not */
+    struct lease_record last; /* what a clean stop stores */
+    bool stored;              /* and has stored */
+    bool told_foreign;
+    uint64_t lease_requests; /* of children */
 
     /* the watermark: watermark.c */
     struct fifo waiting; /* requests that the answer to the one under way is for */
@@ -69,11 +71,11 @@ struct service {
 /* --- time: fluid.c ------------------------------------------------------------------------------------ */
 
 /* CLOCK_BOOTTIME, for whatever is told to the node or asked of it.  It is compared with the host's other clocks, and the
- * node is told first where it missed time or jumped (witness.h).
+ * node, or rank 0's authority, is told first where it missed time or jumped (witness.h).
  */
 uint64_t service_now_us (struct service *sv);
 
-/* Set the timer to the node's deadline.  Every way into the node ends here. */
+/* Set the timer to the next deadline.  Every way into the node, and the authority, ends here. */
 void service_set_timer (struct service *sv);
 
 /* --- requests that are not answered: service.c -------------------------------------------------------------------- */
@@ -91,7 +93,6 @@ int service_forward_up_cb (void *arg, uint32_t tag, uint32_t count, fluid_t afte
 void service_cancel_up_cb (void *arg);
 int service_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req);
 void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer);
-void service_store_cb (void *arg, const struct lease_record *record);
 void service_report_up_cb (void *arg, const struct report *report);
 
 /* --- handlers of requests, named after their topics --------------------------------------------------------- */
@@ -115,18 +116,23 @@ void service_watermark_stop (struct service *sv);
 
 /* --- rank 0: root.c ------------------------------------------------------------------------------------ */
 
-/* Open the store and start the node as the root.  Blocks on the disk.  Returns 0, or -1 with errno set and a sentence in
- * 'errp'; service_stop_root () follows in either case.
+/* Open the store and start the authority, and the node beside it.  Blocks on the disk.  Returns 0, or -1 with errno set and a
+ * sentence in 'errp'; service_stop_root () follows in either case.  'past' is what service_leave_root () told.
  */
-int service_start_root (struct service *sv, idt_error_t *errp);
+int service_start_root (struct service *sv, const void *past, size_t size, idt_error_t *errp);
 
-/* Close the store, with 'last' in it if the root had started.  Blocks on the disk. */
-void service_stop_root (struct service *sv, const struct lease_record *last);
+/* When the node has stopped: close the authority and the store, with its last word in it.  Blocks on the disk. */
+void service_stop_root (struct service *sv);
+
+/* For the next life on this broker.  NULL: nothing can be left. */
+void *service_leave_root (const struct service *sv, size_t *size);
+
+/* A child wants leases. */
+void service_answer_lease (struct service *sv, const idt_msg_t *msg, const struct lease_request *req);
+
+void service_root_lost_time (struct service *sv, uint64_t now_us, int64_t off_us, int64_t sure_us);
 
 /* What keeps the root from giving leases, or may soon; "good": nothing. */
-void service_describe_store (const struct service *sv, const struct node_status *status, char *buf, size_t size);
-
-/* Log, once, that a broker below has a lease that this store knows nothing of. */
-void service_tell_stranger (struct service *sv);
+void service_describe_store (const struct service *sv, const struct authority_status *status, char *buf, size_t size);
 
 #endif /* FLUID_SERVICE_H */

@@ -56,7 +56,7 @@ static void answer (struct service *sv, const idt_msg_t *msg)
 {
     uint64_t ms;
 
-    if (node_watermark (sv->node, service_now_us (sv), &ms))
+    if (authority_watermark (sv->authority, service_now_us (sv), &ms))
         module_respond_object (sv->h, msg, make_watermark (sv, ms));
     else
         module_respond_error (sv->h, msg, EAGAIN,

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* authority.c - who gives leases: the table, the horizon under it, the instance's time, in the order that they need
+ *
+ * All that is given goes through give (), all that is stored through store_horizon ().
+ *
+ * What is left to the next one on this broker makes a difference: without the table all ranges that others hold must be
+ * thought of as used to their end, and the next root begins there, a lease ahead of everyone.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include <idtree/fluid.h>
+
+#include "libutil/minmax.h"
+#include "modules/fluid/lease/ahead.h"
+#include "modules/fluid/lease/authority.h"
+#include "modules/fluid/lease/witness.h"
+
+#define NEVER UINT64_MAX
+#define FIRST_RETRY_US 100000 /* after a store that failed; doubles, up to a twelfth of a lease */
+
+/* The disk, as it was heard of last. */
+struct storing {
+    enum authority_store state;
+    uint64_t retry_us; /* not before */
+    uint64_t backoff_us;
+    uint64_t slow_us; /* when the store that is under way is a slow one; NEVER: none is */
+};
+
+/* The wall clock - epoch, and when it was read. */
+struct wall {
+    int64_t us;
+    uint64_t read_us;
+    uint64_t missed_us; /* by our clock, which this has not confirmed yet */
+};
+
+/* What a broker below said that we cannot know of. */
+struct foreign {
+    bool has_epoch;
+    int64_t epoch_ms;
+    uint64_t lease_hi_ms;
+};
+
+struct authority {
+    struct authority_config config;
+    const struct authority_ops *ops;
+    void *arg;
+    struct clock clock;
+    uint64_t begin_us; /* when it begins to run: nothing is given before */
+    struct wall wall;
+    struct lease_table *table;
+    struct storing storing;
+    struct ahead ahead;
+    struct watermark *watermark;
+    struct foreign foreign;
+    bool goes_on; /* with the table of the one before */
+    bool closed;
+    struct lease_grant *grant; /* the last answer's */
+    uint64_t deadline_us;
+    uint64_t nstored;
+    struct authority_stats stats;
+};
+
+static void say (struct authority *a, int level, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
+
+static void say (struct authority *a, int level, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    a->ops->log (a->arg, level, text);
+}
+
+static uint64_t now_ms (const struct authority *a, uint64_t now_us)
+{
+    return a->clock.known ? clock_read (&a->clock, now_us) / 1000 : 0;
+}
+
+static void wake (struct authority *a, uint64_t at_us)
+{
+    a->deadline_us = min_u64 (a->deadline_us, at_us);
+}
+
+/* --- the watermark ------------------------------------------------------------------------------ */
+
+static uint64_t raise_watermark (struct authority *a, uint64_t now_us)
+{
+    struct report all = { .low_ms = UINT64_MAX };
+
+    a->ops->positions (a->arg, now_us, &all);
+    uint64_t ms = watermark_raise (a->watermark, now_ms (a, now_us), lease_horizon (a->table), &all);
+
+    lease_raise (a->table, ms); /* W_LO */
+    return ms;
+}
+
+bool authority_watermark (struct authority *a, uint64_t now_us, uint64_t *ms)
+{
+    if (a->closed || lease_is_distrusted (a->table))
+        return false;
+    *ms = raise_watermark (a, now_us);
+    return true;
+}
+
+/* --- the horizon -------------------------------------------------------------------------------- */
+
+static void watch_store (struct authority *a, uint64_t now_us)
+{
+    if (now_us < a->storing.slow_us) {
+        wake (a, a->storing.slow_us);
+        return;
+    }
+    a->storing.slow_us = NEVER;
+    if (a->storing.state == AUTHORITY_STORE_GOOD) {
+        a->storing.state = AUTHORITY_STORE_SLOW;
+        say (a, LOG_WARNING, "the disk is slow: the horizon is not stored yet, and leases end where the last one is");
+    }
+}
+
+static int64_t wall_us (const struct authority *a, uint64_t now_us)
+{
+    return a->wall.us + (int64_t)(now_us - a->wall.read_us);
+}
+
+/* What a crash will have cost when the horizon is that. */
+static uint64_t owed_ms (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
+{
+    uint64_t ms = now_ms (a, now_us);
+
+    return ahead_stored (&a->ahead, ms, horizon_ms, (int64_t)ms - wall_us (a, now_us) / 1000);
+}
+
+static void store (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
+{
+    struct lease_record record = { .horizon_ms = horizon_ms };
+
+    if (!lease_is_distrusted (a->table))
+        raise_watermark (a, now_us);
+    watermark_record (a->watermark, now_ms (a, now_us), &record);
+    record.ahead_ms = owed_ms (a, now_us, horizon_ms);
+    a->stats.stores++;
+    a->storing.slow_us = now_us + a->config.lease_ms * 1000 / 4;
+    wake (a, a->storing.slow_us);
+    a->ops->store (a->arg, &record);
+}
+
+/* The horizon is raised ahead of need: wake up for that too. */
+static void store_horizon (struct authority *a, uint64_t now_us)
+{
+    uint64_t horizon_ms;
+
+    watch_store (a, now_us);
+    if (now_us < a->storing.retry_us) {
+        wake (a, a->storing.retry_us);
+        return;
+    }
+    lease_set_reach (a->table, ahead_reach (&a->ahead, now_us));
+    if (a->clock.known && lease_must_store (a->table, now_ms (a, now_us), &horizon_ms))
+        store (a, now_us, horizon_ms);
+    uint64_t next_ms = lease_next_store (a->table);
+    if (a->clock.known && next_ms <= FLUID_TIMESTAMP_MAX + 1)
+        wake (a, clock_when (&a->clock, now_us, next_ms * 1000));
+}
+
+void authority_stored (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
+{
+    if (a->storing.state != AUTHORITY_STORE_GOOD)
+        say (a, LOG_NOTICE, "the horizon is stored again: leases are given as before");
+    a->storing = (struct storing){ .slow_us = NEVER };
+    a->nstored++;
+    lease_stored (a->table, horizon_ms);
+    authority_tick (a, now_us);
+}
+
+void authority_store_failed (struct authority *a, uint64_t now_us)
+{
+    struct storing *s = &a->storing;
+
+    lease_store_failed (a->table);
+    a->stats.store_failures++;
+    s->state = AUTHORITY_STORE_FAILING;
+    s->slow_us = NEVER;
+    s->backoff_us = s->backoff_us > 0 ? 2 * s->backoff_us : FIRST_RETRY_US;
+    s->backoff_us = min_u64 (s->backoff_us, a->config.lease_ms * 1000 / 12);
+    s->retry_us = now_us + s->backoff_us;
+    authority_tick (a, now_us);
+}
+
+/* --- leases ------------------------------------------------------------------------------------- */
+
+/* The one place where ranges are given. */
+static bool give (struct authority *a, uint64_t now_us, const struct lease_want *want, struct lease_grant *grant)
+{
+    uint64_t ms = now_ms (a, now_us);
+
+    if (!lease_grant (a->table, ms, want, grant))
+        return false;
+    watermark_given (a->watermark, ms, grant);
+    return true;
+}
+
+static void take_back (struct authority *a, const struct lease_back *back)
+{
+    lease_give_back (a->table, back);
+    watermark_back (a->watermark, back);
+}
+
+/* What made us distrust our statedir, for those who are to mend it. */
+static void note_foreign (struct authority *a, const struct lease_request *req)
+{
+    a->foreign.has_epoch = req->has_epoch && req->epoch_ms != a->config.epoch_ms;
+    a->foreign.epoch_ms = req->epoch_ms;
+    for (size_t i = 0; i < req->nwant; i++)
+        a->foreign.lease_hi_ms = max_u64 (a->foreign.lease_hi_ms, req->want[i].have_hi_ms);
+}
+
+/* What is wanted is given where the horizon is far enough: that is looked after first.  Returns how many ranges are in
+ * 'a->grant'.
+ */
+static size_t serve (struct authority *a, uint64_t now_us, const struct lease_request *req)
+{
+    bool trusted = !lease_is_distrusted (a->table);
+    size_t n = 0;
+
+    if (req->has_epoch && req->epoch_ms != a->config.epoch_ms)
+        lease_distrust (a->table);
+    for (size_t i = 0; i < req->nback; i++)
+        take_back (a, &req->back[i]);
+    if (req->nwant > 0)
+        store_horizon (a, now_us);
+    free (a->grant);
+    a->grant = calloc (req->nwant + 1, sizeof (*a->grant));
+    for (size_t i = 0; a->grant && i < req->nwant; i++)
+        n += give (a, now_us, &req->want[i], &a->grant[n]);
+    if (trusted && lease_is_distrusted (a->table))
+        note_foreign (a, req);
+    return n;
+}
+
+void authority_answer (struct authority *a, uint64_t now_us, const struct lease_request *req,
+                       struct lease_answer *answer)
+{
+    size_t n = a->closed ? 0 : serve (a, now_us, req); /* B_STOPOPEN */
+
+    *answer = (struct lease_answer){ .grant = a->grant,
+                                     .ngrant = n,
+                                     .has_epoch = true,
+                                     .epoch_ms = a->config.epoch_ms,
+                                     .lease_ms = a->config.lease_ms,
+                                     .has_time = a->clock.known };
+    if (!a->clock.known)
+        return;
+    answer->sent_us = answer->received_us = clock_estimate (&a->clock, now_us);
+    answer->bound_us = clock_estimate_bound (&a->clock, now_us);
+}
+
+const char *authority_excuse (const struct authority *a)
+{
+    if (lease_is_distrusted (a->table))
+        return "rank 0 gives no leases: brokers hold some of another statedir; start it with the right one";
+    return "rank 0 waits until its horizon can be stored; see its log";
+}
+
+/* --- time ----------------------------------------------------------------------------------------- */
+
+struct clock *authority_clock (struct authority *a)
+{
+    return &a->clock;
+}
+
+/* Our clock missed 'us', which passed for all others. */
+static void step (struct authority *a, uint64_t now_us, uint64_t us)
+{
+    clock_step (&a->clock, now_us, clock_read (&a->clock, now_us) + us);
+    watermark_stepped (a->watermark, us);
+    say (a, LOG_NOTICE, "rank 0 stepped %.3f s forward, which its clock had missed", (double)us / 1e6);
+}
+
+void authority_lost_time (struct authority *a, uint64_t now_us, int64_t off_us, int64_t sure_us)
+{
+    char text[WITNESS_TEXT_MAX];
+
+    if (a->closed || off_us == 0 || !a->clock.known)
+        return;
+    say (a, LOG_WARNING, "%s: ids go on", witness_describe (off_us, text));
+    clock_lost_time (&a->clock, now_us, off_us);
+    if (off_us > 0)
+        a->wall.missed_us += (uint64_t)(off_us - sure_us);
+    if (sure_us > 0)
+        step (a, now_us, (uint64_t)sure_us);
+    authority_tick (a, now_us);
+}
+
+/* The wall clock has gone on, or was set: what it confirms is made up for. */
+static void make_up (struct authority *a, uint64_t now_us)
+{
+    uint64_t inst_us = clock_read (&a->clock, now_us);
+
+    if (a->wall.missed_us == 0 || a->wall.us <= (int64_t)(inst_us + WITNESS_GRAIN_US))
+        return;
+    uint64_t us = min_u64 ((uint64_t)a->wall.us - inst_us, a->wall.missed_us);
+    a->wall.missed_us -= us;
+    step (a, now_us, us);
+}
+
+void authority_wall (struct authority *a, uint64_t now_us, int64_t wall_us)
+{
+    if (a->closed)
+        return;
+    a->wall.us = wall_us - a->config.epoch_ms * 1000;
+    a->wall.read_us = now_us;
+    if (a->clock.known)
+        make_up (a, now_us);
+    clock_discipline (&a->clock, now_us, a->wall.us);
+    authority_tick (a, now_us);
+}
+
+void authority_tick (struct authority *a, uint64_t now_us)
+{
+    a->deadline_us = NEVER;
+    if (a->closed)
+        return;
+    a->clock.known = a->clock.known || now_us >= a->begin_us;
+    if (!a->clock.known)
+        wake (a, a->begin_us);
+    store_horizon (a, now_us);
+}
+
+uint64_t authority_deadline (const struct authority *a)
+{
+    return a->deadline_us;
+}
+
+/* --- from one to the next --------------------------------------------------------------------------- */
+
+static const char magic[8] = "lease/1";
+
+struct past {
+    char magic[8];
+    size_t size; /* of this, for another version may be loaded next */
+    struct authority_config config;
+    struct clock clock;
+    struct ahead ahead;
+    struct lease_record stored;
+    /* lease_save () follows */
+};
+
+void *authority_leave (const struct authority *a, const struct lease_record *stored, size_t *size)
+{
+    bool good = stored && !lease_is_distrusted (a->table);
+    struct past *p = good ? calloc (1, sizeof (*p) + lease_save_size (a->table)) : NULL;
+
+    *size = 0;
+    if (!p)
+        return NULL;
+    *p = (struct past){
+        .size = sizeof (*p), .config = a->config, .clock = a->clock, .ahead = a->ahead, .stored = *stored
+    };
+    memcpy (p->magic, magic, sizeof (magic));
+    lease_save (a->table, p + 1);
+    *size = sizeof (*p) + lease_save_size (a->table);
+    return p;
+}
+
+static bool same_record (const struct lease_record *a, const struct lease_record *b)
+{
+    return a->horizon_ms == b->horizon_ms && a->watermark_ms == b->watermark_ms && a->settle_ms == b->settle_ms
+           && a->ahead_ms == b->ahead_ms;
+}
+
+static bool same_config (const struct authority_config *a, const struct authority_config *b)
+{
+    return a->max_generators == b->max_generators && a->lease_ms == b->lease_ms && a->epoch_ms == b->epoch_ms;
+}
+
+static bool is_ours (const struct past *p, size_t size)
+{
+    return p && size >= sizeof (*p) && memcmp (p->magic, magic, sizeof (magic)) == 0 && p->size == sizeof (*p);
+}
+
+/* The clock goes on, above what was told.  Returns false where that cannot be. */
+static bool go_on (struct authority *a, uint64_t now_us, const struct authority_start *start)
+{
+    const struct past *p = start->past;
+
+    if (!is_ours (p, start->past_size) || !p->clock.known || !same_config (&p->config, &a->config)
+        || !same_record (&p->stored, start->stored) || lease_load (a->table, p + 1, start->past_size - sizeof (*p)) < 0)
+        return false;
+    lease_raise (a->table, start->stored->watermark_ms);
+    a->clock = p->clock;
+    clock_step (&a->clock, now_us, start->stored->watermark_ms * 1000);
+    a->ahead = p->ahead;
+    return true;
+}
+
+bool authority_reopen (struct authority *a, uint32_t generator, uint64_t end_ms)
+{
+    if (a->goes_on)
+        lease_reopen (a->table, generator, end_ms);
+    return a->goes_on;
+}
+
+/* --- life --------------------------------------------------------------------------------------------- */
+
+/* Never below the horizon: all that was made before lies there.  Not 0: that is how an unknown time is told. */
+static uint64_t start_us (int64_t wall_inst_us, uint64_t horizon_ms)
+{
+    uint64_t us = max_u64 (horizon_ms * 1000, 1000);
+
+    return wall_inst_us > 0 ? max_u64 (us, (uint64_t)wall_inst_us) : us;
+}
+
+/* A root that would be too far ahead waits first: its time is not known yet, so it gives nothing. */
+static void begin_late (struct authority *a, uint64_t now_us, const struct lease_record *stored, int64_t ahead_us)
+{
+    uint64_t wait_ms = ahead_start (&a->ahead, a->config.lease_ms, now_us, stored->ahead_ms, ahead_us / 1000);
+
+    a->begin_us = now_us + wait_ms * 1000;
+    clock_hold (&a->clock, now_us, a->begin_us);
+    a->clock.known = wait_ms == 0;
+    if (wait_ms > 0)
+        say (a, LOG_WARNING, "rank 0 crashed again and again: it waits %llu ms, not to run further ahead of the clock",
+             (unsigned long long)wait_ms);
+}
+
+/* Who goes on has lost nothing, and others' clocks did not wait for it. */
+static int begin (struct authority *a, uint64_t now_us, const struct authority_start *start)
+{
+    int64_t wall_inst_us = start->wall_us - a->config.epoch_ms * 1000;
+
+    if (!(a->table = lease_table_create (a->config.max_generators, a->config.lease_ms, start->stored->horizon_ms)))
+        return -1;
+    a->goes_on = go_on (a, now_us, start);
+    if (!a->goes_on)
+        clock_start (&a->clock, now_us, start_us (wall_inst_us, start->stored->horizon_ms));
+    uint64_t inst_us = clock_read (&a->clock, now_us);
+    if (!(a->watermark = watermark_create (a->config.max_generators, a->config.lease_ms, start->stored,
+                                           inst_us / 1000)))
+        return -1;
+    if (!a->goes_on)
+        begin_late (a, now_us, start->stored, (int64_t)inst_us - wall_inst_us);
+    authority_wall (a, now_us, start->wall_us);
+    return 0;
+}
+
+struct authority *authority_create (const struct authority_config *config, const struct authority_ops *ops, void *arg,
+                                    uint64_t now_us, const struct authority_start *start)
+{
+    struct authority *a = calloc (1, sizeof (*a));
+
+    if (!a)
+        return NULL;
+    *a = (struct authority){
+        .config = *config, .ops = ops, .arg = arg, .storing = { .slow_us = NEVER }, .deadline_us = NEVER
+    };
+    if (begin (a, now_us, start) < 0) {
+        authority_destroy (a);
+        return NULL;
+    }
+    return a;
+}
+
+void authority_destroy (struct authority *a)
+{
+    if (!a)
+        return;
+    lease_table_destroy (a->table);
+    watermark_destroy (a->watermark);
+    free (a->grant);
+    free (a);
+}
+
+/* All that was made is below the horizon of a clean stop, and all that comes is above it, if nobody is left. */
+void authority_close (struct authority *a, uint64_t now_us, struct lease_record *last)
+{
+    uint64_t ms = now_ms (a, now_us);
+
+    a->closed = true;
+    a->deadline_us = NEVER;
+    last->horizon_ms = lease_close (a->table);
+    watermark_record (a->watermark, ms, last);
+    if (!lease_is_distrusted (a->table) && !watermark_any_lessee (a->watermark, ms))
+        last->watermark_ms = last->horizon_ms;
+    last->ahead_ms = a->clock.known ? owed_ms (a, now_us, last->horizon_ms) : a->ahead.debt_ms;
+}
+
+/* --- what is to be told --------------------------------------------------------------------------------- */
+
+struct authority_news authority_news (const struct authority *a)
+{
+    return (struct authority_news){ a->clock.steps, a->nstored, lease_is_distrusted (a->table) };
+}
+
+void authority_status (const struct authority *a, uint64_t now_us, struct authority_status *status)
+{
+    *status = (struct authority_status){ .epoch_ms = a->config.epoch_ms,
+                                         .horizon_ms = lease_horizon (a->table),
+                                         .store = a->storing.state,
+                                         .fenced_by_foreign = lease_is_distrusted (a->table),
+                                         .has_foreign_epoch = a->foreign.has_epoch,
+                                         .foreign_epoch_ms = a->foreign.epoch_ms,
+                                         .foreign_lease_hi_ms = a->foreign.lease_hi_ms };
+    if (a->clock.known)
+        status->ahead_us = (int64_t)clock_read (&a->clock, now_us) - wall_us (a, now_us);
+}
+
+struct authority_stats authority_stats (const struct authority *a)
+{
+    return a->stats;
+}
+
+void authority_stats_clear (struct authority *a)
+{
+    a->stats = (struct authority_stats){ 0 };
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* authority_test.c - the authority alone: its disk, its clocks, its end, and who comes after it
+ *
+ * What it gives is lease_test's, what a node beside it makes of that node_test's.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/libutil/tap.h"
+#include "modules/fluid/lease/authority.h"
+
+#define CHILD "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
+#define MS UINT64_C (1000)
+#define SECOND UINT64_C (1000000)
+#define T0 (100 * SECOND)
+#define WALL ((int64_t)(110 * SECOND)) /* at T0: instance time 10 s */
+
+struct world {
+    struct authority *a;
+    int stores, logs;
+    struct lease_record record; /* stored last */
+};
+
+static void store_cb (void *arg, const struct lease_record *record)
+{
+    struct world *w = arg;
+
+    w->stores++;
+    w->record = *record;
+}
+
+static void positions_cb (void *arg, uint64_t now_us, struct report *all)
+{
+}
+
+static void log_cb (void *arg, int level, const char *text)
+{
+    ((struct world *)arg)->logs++;
+}
+
+static const struct authority_ops ops = { store_cb, positions_cb, log_cb };
+static const struct authority_config config = { .max_generators = 10, .lease_ms = 60000, .epoch_ms = 100000 };
+
+static void create (struct world *w, const struct lease_record *stored, const void *past, size_t size)
+{
+    struct authority_start start = { .wall_us = WALL, .stored = stored, .past = past, .past_size = size };
+
+    *w = (struct world){ .stores = 0 };
+    w->a = authority_create (&config, &ops, w, T0, &start);
+}
+
+static void create_new (struct world *w)
+{
+    create (w, &(struct lease_record){ 0 }, NULL, 0);
+}
+
+static struct lease_answer ask (struct world *w, uint64_t at_us, uint32_t generator, uint64_t number, uint64_t have_ms)
+{
+    struct lease_want want = { .generator = generator, .incarnation = CHILD, .number = number, .have_hi_ms = have_ms };
+    struct lease_answer answer;
+
+    authority_answer (w->a, at_us, &(struct lease_request){ .want = &want, .nwant = 1 }, &answer);
+    return answer;
+}
+
+static struct authority_status status (struct world *w, uint64_t at_us)
+{
+    struct authority_status s;
+
+    authority_status (w->a, at_us, &s);
+    return s;
+}
+
+static uint64_t time_ms (struct world *w, uint64_t at_us)
+{
+    return clock_read (authority_clock (w->a), at_us) / 1000;
+}
+
+static void test_store (void)
+{
+    struct world w;
+    uint64_t at = T0;
+
+    create_new (&w);
+    ok (w.stores == 1 && w.record.horizon_ms == 130000, "first of all a horizon two leases ahead is stored");
+    ok (ask (&w, at, 5, 1, 0).ngrant == 0 && w.stores == 1, "nothing is given before that is durable");
+    ok (authority_deadline (w.a) == T0 + 15 * SECOND, "it looks after the disk in a quarter of a lease");
+    authority_tick (w.a, T0 + 15 * SECOND);
+    ok (status (&w, at).store == AUTHORITY_STORE_SLOW && w.logs == 1, "and says that it is slow");
+    at = T0 + 16 * SECOND;
+    for (uint64_t ms = 100; ms <= 3200; ms *= 2) {
+        authority_store_failed (w.a, at);
+        int stores = w.stores;
+        authority_tick (w.a, at + ms * MS - 1);
+        at += ms * MS;
+        ok (w.stores == stores && authority_deadline (w.a) == at, "when it fails it waits for %d ms", (int)ms);
+        authority_tick (w.a, at);
+        ok (w.stores == stores + 1, "and tries again");
+    }
+    ok (status (&w, at).store == AUTHORITY_STORE_FAILING, "which it tells");
+    authority_stored (w.a, at, w.record.horizon_ms);
+    ok (status (&w, at).store == AUTHORITY_STORE_GOOD && w.logs == 2, "until the disk has done it");
+    struct lease_answer answer = ask (&w, at, 5, 2, 0);
+    ok (answer.ngrant == 1 && answer.grant[0].hi_ms <= w.record.horizon_ms && answer.has_time && answer.has_epoch
+            && answer.epoch_ms == 100000 && answer.lease_ms == 60000,
+        "then ranges are given, with the time, the epoch and the length of a lease");
+    struct authority_stats stats = authority_stats (w.a);
+    ok (stats.stores == (uint64_t)w.stores && stats.store_failures == 6, "all of it is counted");
+    authority_destroy (w.a);
+}
+
+static void test_time (void)
+{
+    struct world w;
+
+    create_new (&w);
+    struct authority_news before = authority_news (w.a);
+    authority_lost_time (w.a, T0 + SECOND, (int64_t)(9 * SECOND), (int64_t)(4 * SECOND));
+    ok (time_ms (&w, T0 + SECOND) == 15000, "it steps by what two clocks agree on that was missed");
+    authority_wall (w.a, T0 + SECOND, WALL + (int64_t)(7 * SECOND));
+    ok (time_ms (&w, T0 + SECOND) == 17000, "and by what the wall clock confirms");
+    ok (authority_news (w.a).steps == before.steps + 2, "which whoever reads its time can see");
+    authority_wall (w.a, T0 + SECOND, WALL + (int64_t)(500 * SECOND));
+    ok (time_ms (&w, T0 + SECOND) == 20000, "never further than what was missed");
+    authority_lost_time (w.a, T0 + 61 * SECOND, -(int64_t)(60 * SECOND), 0);
+    ok (time_ms (&w, T0 + 61 * SECOND) == 20000, "a jump ahead is not taken for time");
+    authority_destroy (w.a);
+}
+
+static void test_foreign (void)
+{
+    struct world w;
+    uint64_t ms;
+
+    create_new (&w);
+    authority_stored (w.a, T0, w.record.horizon_ms);
+    ok (authority_watermark (w.a, T0, &ms), "a watermark is told");
+    ask (&w, T0, 5, 1, w.record.horizon_ms + 1);
+    struct authority_status s = status (&w, T0);
+    ok (s.fenced_by_foreign && authority_news (w.a).fenced_by_foreign && !s.has_foreign_epoch
+            && s.foreign_lease_hi_ms == w.record.horizon_ms + 1,
+        "who holds a lease above the horizon has it from elsewhere");
+    ok (ask (&w, T0, 6, 1, 0).ngrant == 0 && !authority_watermark (w.a, T0, &ms)
+            && strstr (authority_excuse (w.a), "another statedir"),
+        "then nothing is given, and no watermark told");
+    struct lease_record last;
+    size_t size;
+    authority_close (w.a, T0, &last);
+    ok (!authority_leave (w.a, &last, &size) && size == 0, "nor anything left to the next one");
+    authority_destroy (w.a);
+}
+
+static void test_close (void)
+{
+    struct lease_back back = { .generator = 5, .incarnation = CHILD, .end_ms = 12000 };
+    struct lease_record last;
+    struct lease_answer answer;
+    struct world w;
+
+    create_new (&w);
+    authority_stored (w.a, T0, w.record.horizon_ms);
+    ask (&w, T0, 5, 1, 0);
+    authority_answer (w.a, T0 + SECOND, &(struct lease_request){ .back = &back, .nback = 1 }, &answer);
+    authority_close (w.a, T0 + SECOND, &last);
+    ok (last.horizon_ms == 12000 && last.watermark_ms == 12000, "its last word is the end of all that was used");
+    ok (ask (&w, T0 + SECOND, 5, 2, 0).ngrant == 0 && authority_deadline (w.a) == UINT64_MAX,
+        "nothing is given afterwards, and nothing due");
+    authority_destroy (w.a);
+}
+
+static void test_next (void)
+{
+    struct lease_record last;
+    struct world w;
+    size_t size;
+
+    create_new (&w);
+    authority_stored (w.a, T0, w.record.horizon_ms);
+    ask (&w, T0, 5, 1, 0);
+    authority_close (w.a, T0, &last);
+    void *past = authority_leave (w.a, &last, &size);
+    authority_destroy (w.a);
+
+    create (&w, &last, past, size);
+    ok (authority_reopen (w.a, 0, 10001) && time_ms (&w, T0) == 10000, "the next one goes on with time and table");
+    authority_destroy (w.a);
+    create (&w, &last, past, size - 1);
+    ok (!authority_reopen (w.a, 0, 10001) && time_ms (&w, T0) == last.horizon_ms,
+        "not with a part of them: then it begins at the horizon");
+    authority_destroy (w.a);
+    last.horizon_ms++;
+    create (&w, &last, past, size);
+    ok (!authority_reopen (w.a, 0, 10001), "nor where somebody else has stored something since");
+    authority_destroy (w.a);
+    free (past);
+}
+
+static void test_debt (void)
+{
+    struct lease_record crashed = { .horizon_ms = 10000 + 20 * 60000, .ahead_ms = 20 * 60000 };
+    struct world w;
+
+    create (&w, &crashed, NULL, 0);
+    ok (!authority_clock (w.a)->known && w.stores == 0 && !ask (&w, T0, 5, 1, 0).has_time,
+        "where crashes have cost too much it tells no time");
+    uint64_t at = authority_deadline (w.a);
+    authority_tick (w.a, at);
+    ok (at > T0 && at <= T0 + 5 * SECOND && time_ms (&w, at) == crashed.horizon_ms && w.stores == 1,
+        "for a twelfth of a lease, in which it stands still");
+    authority_destroy (w.a);
+}
+
+int main (void)
+{
+    test_store ();
+    test_time ();
+    test_foreign ();
+    test_close ();
+    test_next ();
+    test_debt ();
+    return done_testing ();
+}
