@@ -176,15 +176,15 @@ static int flax_make (struct bed *bed)
 {
     int done = 0;
     while (done < IDS)
-        done += flax_gen_new (bed->flax_gen, &bed->flax[done]) == 0;
+        done += flax_gen_make (bed->flax_gen, &bed->flax[done]) == 0;
     return done;
 }
 
 static int flax_make_and_write (struct bed *bed)
 {
     int done = 0;
-    for (; done < IDS && flax_gen_new (bed->flax_gen, &bed->flax[done]) == 0; done++)
-        flax_encode (&bed->flax[done], bed->text[done]);
+    for (; done < IDS && flax_gen_make (bed->flax_gen, &bed->flax[done]) == 0; done++)
+        flax_format (&bed->flax[done], bed->text[done], sizeof (bed->text[done]));
     return done;
 }
 
@@ -192,7 +192,7 @@ static int flax_write (struct bed *bed)
 {
     int done = 0;
     for (; done < IDS; done++)
-        flax_encode (&bed->flax[done], bed->text[done]);
+        flax_format (&bed->flax[done], bed->text[done], sizeof (bed->text[done]));
     return done;
 }
 
@@ -200,7 +200,7 @@ static int flax_read (struct bed *bed)
 {
     int done = 0;
     while (done < IDS)
-        done += flax_decode (bed->text[done], FLAX_TEXT_SIZE, &bed->flax[done], NULL) == 0;
+        done += flax_parse (bed->text[done], FLAX_TEXT_LEN, &bed->flax[done], NULL) == 0;
     return done;
 }
 
@@ -292,7 +292,7 @@ static struct bed *bed_create (void)
     struct bed *bed = calloc (1, sizeof (*bed));
     struct uid_gen_config config = { .node = uid_node_named ("uid@127.0.0.1"), .ahead_us = 1000000 };
 
-    if (!bed || !(bed->uid_gen = uid_gen_create (&config)) || !(bed->flax_gen = flax_gen_create (FLAX_RANDOM, NULL)))
+    if (!bed || !(bed->uid_gen = uid_gen_create (&config)) || !(bed->flax_gen = flax_gen_create (NULL)))
         exit (EXIT_FAILURE);
     return bed;
 }

@@ -21,28 +21,28 @@ static void require (int good)
 static void round_trip (const flax_t *id)
 {
     struct flax_fields fields = flax_split (id);
-    char text[FLAX_TEXT_SIZE + 1];
+    char text[FLAX_TEXT_MAX];
     flax_t back;
 
     require (flax_join (&fields, &back) == 0 && flax_compare (id, &back) == 0);
-    flax_encode (id, text);
-    require (flax_decode (text, strlen (text), &back, NULL) == 0 && flax_compare (id, &back) == 0);
+    require (flax_format (id, text, sizeof (text)) == (int)strlen (text));
+    require (flax_parse (text, strlen (text), &back, NULL) == 0 && flax_compare (id, &back) == 0);
 }
 
 static void parse (const char *text, size_t len)
 {
     const flax_t untouched = { { 1, 2, 3 } };
     flax_t id = untouched;
-    char back[FLAX_TEXT_SIZE + 1];
+    char back[FLAX_TEXT_MAX];
     size_t pos = SIZE_MAX;
 
-    if (flax_decode (text, len, &id, &pos) == 0) {
-        flax_encode (&id, back);
-        require (len == FLAX_TEXT_SIZE && memcmp (text, back, len) == 0);
+    if (flax_parse (text, len, &id, &pos) == 0) {
+        flax_format (&id, back, sizeof (back));
+        require (len == FLAX_TEXT_LEN && memcmp (text, back, len) == 0);
     }
     else {
-        require (errno == (len == FLAX_TEXT_SIZE ? EINVAL : EMSGSIZE));
-        require (pos <= FLAX_TEXT_SIZE && pos <= len && flax_compare (&id, &untouched) == 0);
+        require (errno == (len == FLAX_TEXT_LEN ? EINVAL : EMSGSIZE));
+        require (pos <= FLAX_TEXT_LEN && pos <= len && flax_compare (&id, &untouched) == 0);
     }
 }
 

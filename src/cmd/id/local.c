@@ -46,7 +46,7 @@ static int make_flax (struct maker *m, struct ident *id)
 {
     flax_t flax;
 
-    if (flax_gen_new (m->flax, &flax) < 0)
+    if (flax_gen_make (m->flax, &flax) < 0)
         return -1;
     set (id, flax.bytes, FLAX_SIZE);
     return 0;
@@ -55,7 +55,7 @@ static int make_flax (struct maker *m, struct ident *id)
 static int open_flax (struct maker *m, const struct new_options *o)
 {
     m->make = make_flax;
-    return (m->flax = flax_gen_create (FLAX_INCREASING, NULL)) ? 0 : -1;
+    return (m->flax = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING })) ? 0 : -1;
 }
 
 /* --- sno ------------------------------------------------------------------------------------ */

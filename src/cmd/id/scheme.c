@@ -154,7 +154,7 @@ static int read_flax (const char *s, size_t len, struct ident *id)
 {
     flax_t flax;
 
-    if (flax_decode (s, len, &flax, NULL) < 0)
+    if (flax_parse (s, len, &flax, NULL) < 0)
         return read_hex (s, len, FLAX_SIZE, id) < 0 ? no_id () : 0;
     *id = ident_of (flax.bytes, FLAX_SIZE);
     return 0;
@@ -164,10 +164,7 @@ static int write_flax (const struct ident *id, int form, char buf[SCHEME_TEXT_MA
 {
     flax_t flax = flax_of (id);
 
-    if (form != FORM_TEXT)
-        return write_hex (id, buf);
-    flax_encode (&flax, buf);
-    return FLAX_TEXT_SIZE;
+    return form == FORM_TEXT ? flax_format (&flax, buf, SCHEME_TEXT_MAX) : write_hex (id, buf);
 }
 
 static int64_t unix_ms_flax (const struct ident *id)

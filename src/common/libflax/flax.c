@@ -93,11 +93,15 @@ int flax_range (int64_t from_ms, int64_t to_ms, flax_t *lower, flax_t *upper)
     return 0;
 }
 
-void flax_encode (const flax_t *id, char text[FLAX_TEXT_SIZE + 1])
+int flax_format (const flax_t *id, char *buf, size_t size)
 {
     struct flax_halves h = flax_load (id);
-    lex64_encode16 (h.upper >> 16, h.upper << 32 | h.lower, ZERO, text);
-    text[FLAX_TEXT_SIZE] = '\0';
+
+    if (size < FLAX_TEXT_MAX)
+        return fail (ENOSPC);
+    lex64_encode16 (h.upper >> 16, h.upper << 32 | h.lower, ZERO, buf);
+    buf[FLAX_TEXT_LEN] = '\0';
+    return FLAX_TEXT_LEN;
 }
 
 static int fail_at (int errnum, size_t pos, size_t *errpos)
@@ -107,13 +111,13 @@ static int fail_at (int errnum, size_t pos, size_t *errpos)
     return fail (errnum);
 }
 
-int flax_decode (const char *text, size_t len, flax_t *id, size_t *errpos)
+int flax_parse (const char *text, size_t len, flax_t *id, size_t *errpos)
 {
     uint64_t upper, lower;
     size_t good;
 
-    if (len != FLAX_TEXT_SIZE)
-        return fail_at (EMSGSIZE, len < FLAX_TEXT_SIZE ? len : FLAX_TEXT_SIZE, errpos);
+    if (len != FLAX_TEXT_LEN)
+        return fail_at (EMSGSIZE, len < FLAX_TEXT_LEN ? len : FLAX_TEXT_LEN, errpos);
     if ((good = lex64_decode (text, 8, ZERO, &upper)) < 8)
         return fail_at (EINVAL, good, errpos);
     if ((good = lex64_decode (text + 8, 8, ZERO, &lower)) < 8)

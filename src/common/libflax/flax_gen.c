@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -25,9 +26,8 @@
 #include "flax_random.h"
 
 struct flax_gen {
-    pthread_mutex_t lock; /* guards all below but 'mode' and 'source' */
-    enum flax_mode mode;
-    struct flax_source source;
+    pthread_mutex_t lock; /* guards all below but 'config' */
+    struct flax_gen_config config;
     struct flax_random *random;
     struct flax_fields newest; /* FLAX_INCREASING */
     bool begun;                /* 'newest' was issued */
@@ -37,16 +37,16 @@ static int64_t read_clock (const struct flax_gen *gen)
 {
     struct timespec ts;
 
-    if (gen->source.now_ms)
-        return gen->source.now_ms (gen->source.arg);
+    if (gen->config.time.now_ms)
+        return gen->config.time.now_ms (gen->config.time.arg);
     clock_gettime (CLOCK_REALTIME, &ts);
     return ts.tv_sec * INT64_C (1000) + (uint32_t)ts.tv_nsec / 1000000;
 }
 
 static inline int draw (struct flax_gen *gen, uint64_t *bits, bool *forked)
 {
-    if (gen->source.random) {
-        *bits = gen->source.random (gen->source.arg);
+    if (gen->config.bits.random) {
+        *bits = gen->config.bits.random (gen->config.bits.arg);
         return 0;
     }
     return flax_random_draw (gen->random, bits, forked);
@@ -81,7 +81,7 @@ static inline int make (struct flax_gen *gen, uint64_t ms, flax_t *id)
     if (draw (gen, &bits, &forked) < 0)
         return -1;
     struct flax_fields fields = { .ms = ms, .random = bits & FLAX_RANDOM_MAX };
-    if (gen->mode == FLAX_INCREASING) {
+    if (gen->config.mode == FLAX_INCREASING) {
         if (advance (gen, ms, bits, forked) < 0)
             return -1;
         fields = gen->newest;
@@ -90,7 +90,7 @@ static inline int make (struct flax_gen *gen, uint64_t ms, flax_t *id)
     return 0;
 }
 
-static inline int make_many (struct flax_gen *gen, int64_t unix_ms, flax_t *ids, size_t count)
+static inline int make_many (struct flax_gen *gen, int64_t unix_ms, flax_t *ids, unsigned count)
 {
     uint64_t ms;
     int rc = 0;
@@ -102,19 +102,23 @@ static inline int make_many (struct flax_gen *gen, int64_t unix_ms, flax_t *ids,
     bool alone = SINGLE_THREADED; /* then a lock is pure cost, a seventh of an id */
     if (!alone)
         pthread_mutex_lock (&gen->lock);
-    for (size_t i = 0; i < count && rc == 0; i++)
+    for (unsigned i = 0; i < count && rc == 0; i++)
         rc = make (gen, ms, &ids[i]);
     if (!alone)
         pthread_mutex_unlock (&gen->lock);
     return rc;
 }
 
-int flax_gen_at (struct flax_gen *gen, int64_t unix_ms, flax_t *ids, size_t count)
+int flax_gen_reserve (struct flax_gen *gen, int64_t unix_ms, unsigned want, flax_t *ids)
 {
-    return make_many (gen, unix_ms, ids, count);
+    if (want == 0 || want > INT_MAX) {
+        errno = EINVAL;
+        return -1;
+    }
+    return make_many (gen, unix_ms, ids, want) < 0 ? -1 : (int)want;
 }
 
-int flax_gen_new (struct flax_gen *gen, flax_t *id)
+int flax_gen_make (struct flax_gen *gen, flax_t *id)
 {
     return make_many (gen, read_clock (gen), id, 1);
 }
@@ -130,17 +134,16 @@ void flax_gen_destroy (struct flax_gen *gen)
     }
 }
 
-struct flax_gen *flax_gen_create (enum flax_mode mode, const struct flax_source *source)
+struct flax_gen *flax_gen_create (const struct flax_gen_config *config)
 {
     struct flax_gen *gen = calloc (1, sizeof (*gen));
 
     if (!gen)
         return NULL;
     pthread_mutex_init (&gen->lock, NULL);
-    gen->mode = mode;
-    if (source)
-        gen->source = *source;
-    if (!gen->source.random && !(gen->random = flax_random_create ())) {
+    if (config)
+        gen->config = *config;
+    if (!gen->config.bits.random && !(gen->random = flax_random_create ())) {
         flax_gen_destroy (gen);
         return NULL;
     }

@@ -18,11 +18,11 @@ static bool same (const flax_t *a, const flax_t *b)
 
 static bool text_is (const flax_t *id, const char *expected)
 {
-    char text[FLAX_TEXT_SIZE + 1];
+    char text[FLAX_TEXT_MAX];
     flax_t read;
 
-    flax_encode (id, text);
-    return !strcmp (text, expected) && flax_decode (text, strlen (text), &read, NULL) == 0 && same (&read, id);
+    return flax_format (id, text, sizeof (text)) == FLAX_TEXT_LEN && !strcmp (text, expected)
+           && flax_parse (text, strlen (text), &read, NULL) == 0 && same (&read, id);
 }
 
 static void test_encode (json_t *vectors)
@@ -67,11 +67,11 @@ static void test_generate (json_t *vectors)
 
     json_array_foreach (vectors_section (vectors, "generate"), i, row) {
         uint64_t ms, random = strtoull (get_s (row, "random56_hex"), NULL, 16);
-        struct flax_source source = { .random = fixed_random, .arg = &random };
-        struct flax_gen *gen = flax_gen_create (FLAX_RANDOM, &source);
+        struct flax_gen_config config = { .bits = { fixed_random, &random } };
+        struct flax_gen *gen = flax_gen_create (&config);
         flax_t id;
         if (time_of (row, &ms) == 0 && (int64_t)ms == get_i (row, "ms_since_epoch")
-            && flax_gen_at (gen, (int64_t)ms + FLAX_EPOCH_MS, &id, 1) == 0
+            && flax_gen_reserve (gen, (int64_t)ms + FLAX_EPOCH_MS, 1, &id) == 1
             && is_hex (id.bytes, FLAX_SIZE, get_s (row, "num_hex24")) && text_is (&id, get_s (row, "id"))
             && flax_split (&id).random == random)
             good++;
@@ -111,8 +111,8 @@ static uint64_t five (void *arg)
 
 static void test_odd_arguments (json_t *vectors)
 {
-    struct flax_source source = { .now_ms = fixed_now, .random = five };
-    struct flax_gen *gen = flax_gen_create (FLAX_RANDOM, &source);
+    struct flax_gen_config config = { .time = { .now_ms = fixed_now }, .bits = { .random = five } };
+    struct flax_gen *gen = flax_gen_create (&config);
     json_t *row;
     size_t i, good = 0, now = 0;
     uint64_t ms;
@@ -122,7 +122,7 @@ static void test_odd_arguments (json_t *vectors)
         if (!json_object_get (row, "clock_s"))
             continue;
         now++;
-        good += flax_gen_new (gen, &id) == 0 && text_is (&id, get_s (json_object_get (row, "result"), "ok"));
+        good += flax_gen_make (gen, &id) == 0 && text_is (&id, get_s (json_object_get (row, "result"), "ok"));
     }
     ok (good == now && now > 0, "section odd_arguments: what means \"now\" there is a call of its own here (%zu)", now);
     ok (flax_ms_at_seconds (NAN, &ms) < 0 && errno == EINVAL && flax_ms_at_seconds (INFINITY, &ms) < 0
@@ -143,13 +143,13 @@ static void test_order (json_t *vectors)
     flax_t ids[256], last = { { 0 } }, id;
 
     json_array_foreach (vectors_section (vectors, "ordering"), i, row) {
-        good += flax_decode (get_s (row, "id"), 16, &id, NULL) == 0
-                && flax_split (&id).ms == (uint64_t)get_i (row, "ms") && flax_compare (&last, &id) < 0;
+        good += flax_parse (get_s (row, "id"), 16, &id, NULL) == 0 && flax_split (&id).ms == (uint64_t)get_i (row, "ms")
+                && flax_compare (&last, &id) < 0;
         last = id;
     }
     ok (good == i, "section ordering: later ids are greater (%zu)", good);
     json_array_foreach (in, i, row)
-        if (n > 256 || flax_decode (json_string_value (row), 16, &ids[i], NULL) < 0)
+        if (n > 256 || flax_parse (json_string_value (row), 16, &ids[i], NULL) < 0)
             bail_out ("section sort");
     flax_sort (ids, n);
     good = 0;
@@ -167,13 +167,13 @@ static void test_strict (json_t *vectors)
     json_array_foreach (vectors_section (vectors, "regex"), i, row) {
         json_t *text = json_object_get (row, "text");
         bool canonical = json_is_true (json_object_get (row, "canonical_16"));
-        good += (flax_decode (json_string_value (text), json_string_length (text), &id, NULL) == 0) == canonical;
+        good += (flax_parse (json_string_value (text), json_string_length (text), &id, NULL) == 0) == canonical;
     }
     ok (good == i,
         "section regex: just the canonical texts are taken, where the original's pattern takes "
         "more (%zu)",
         good);
-    ok (flax_decode (get_s (example, "id"), 16, &id, NULL) == 0 && is_hex (id.bytes, 12, get_s (example, "num_hex24"))
+    ok (flax_parse (get_s (example, "id"), 16, &id, NULL) == 0 && is_hex (id.bytes, 12, get_s (example, "num_hex24"))
             && flax_unix_ms (&id) == get_i (example, "ms_since_epoch") + FLAX_EPOCH_MS,
         "the example of the original's README");
     good = 0;
@@ -183,7 +183,7 @@ static void test_strict (json_t *vectors)
         size_t k;
         json_array_foreach (json_object_get (row, "ids"), k, text) {
             rows++;
-            good += flax_decode (json_string_value (text), 16, &id, NULL) == 0
+            good += flax_parse (json_string_value (text), 16, &id, NULL) == 0
                     && flax_unix_ms (&id) == get_i (row, "timestamp_s") * 1000;
         }
     }
@@ -197,12 +197,12 @@ static void test_hostile (void)
     flax_t id;
     size_t pos;
 
-    for (int place = 0; place < FLAX_TEXT_SIZE; place++)
+    for (int place = 0; place < FLAX_TEXT_LEN; place++)
         for (int c = 0; c < 256; c++) {
-            char text[FLAX_TEXT_SIZE + 1];
+            char text[FLAX_TEXT_MAX];
             memcpy (text, good_text, sizeof (text));
             text[place] = (char)c;
-            if (flax_decode (text, FLAX_TEXT_SIZE, &id, &pos) == 0) {
+            if (flax_parse (text, FLAX_TEXT_LEN, &id, &pos) == 0) {
                 taken++;
                 good += text_is (&id, text);
             }
@@ -210,10 +210,13 @@ static void test_hostile (void)
                 good += errno == EINVAL && pos == (size_t)place;
         }
     ok (good == 16 * 256 && taken == 16 * 64, "each byte in each place is refused there or means what it says");
-    ok (flax_decode (good_text, 15, &id, &pos) < 0 && errno == EMSGSIZE && pos == 15
-            && flax_decode (good_text, 17, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16
-            && flax_decode (good_text, 0, &id, &pos) < 0 && pos == 0,
+    ok (flax_parse (good_text, 15, &id, &pos) < 0 && errno == EMSGSIZE && pos == 15
+            && flax_parse (good_text, 17, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16
+            && flax_parse (good_text, 0, &id, &pos) < 0 && pos == 0,
         "other lengths are refused where they end");
+    char text[FLAX_TEXT_MAX] = "#";
+    ok (flax_format (&id, text, FLAX_TEXT_LEN) < 0 && errno == ENOSPC && text[0] == '#',
+        "a buffer that is too small is ENOSPC and stays untouched");
     ok (flax_from_bytes (good_text, 11, &id) < 0 && errno == EMSGSIZE, "so are other numbers of bytes");
 }
 
@@ -248,33 +251,35 @@ static void test_limits (void)
 static void test_increasing (void)
 {
     uint64_t random = 1000;
-    struct flax_source source = { .random = fixed_random, .arg = &random };
-    struct flax_gen *gen = flax_gen_create (FLAX_INCREASING, &source);
+    struct flax_gen_config config = { .mode = FLAX_INCREASING, .bits = { fixed_random, &random } };
+    struct flax_gen *gen = flax_gen_create (&config);
     int64_t t = FLAX_EPOCH_MS + 10;
     flax_t id;
 
-    flax_gen_at (gen, t, &id, 1);
+    ok (flax_gen_reserve (gen, t, 0, &id) < 0 && errno == EINVAL, "no id at all is not to be had");
+    flax_gen_reserve (gen, t, 1, &id);
     ok (flax_split (&id).ms == 10 && flax_split (&id).random == 1000, "the first id of a millisecond is random");
-    flax_gen_at (gen, t, &id, 1);
+    flax_gen_reserve (gen, t, 1, &id);
     ok (flax_split (&id).ms == 10 && flax_split (&id).random == 2001, "the next is above it by a random step");
-    flax_gen_at (gen, t - 5, &id, 1);
+    flax_gen_reserve (gen, t - 5, 1, &id);
     ok (flax_split (&id).ms == 10 && flax_split (&id).random == 3002, "... also when the clock went back");
     random = FLAX_RANDOM_MAX;
-    flax_gen_at (gen, t + 1, &id, 1);
+    flax_gen_reserve (gen, t + 1, 1, &id);
     random = UINT64_MAX;
-    ok (flax_gen_at (gen, t + 1, &id, 1) == 0 && flax_split (&id).ms == 12
+    ok (flax_gen_reserve (gen, t + 1, 1, &id) == 1 && flax_split (&id).ms == 12
             && flax_split (&id).random == FLAX_RANDOM_MAX,
         "at the end of the random part the time goes a millisecond ahead");
-    flax_gen_at (gen, FLAX_EPOCH_MS + (int64_t)FLAX_MS_MAX, &id, 1);
-    ok (flax_gen_at (gen, t, &id, 1) < 0 && errno == EOVERFLOW, "at the end of time there is an error, each time");
-    ok (flax_gen_at (gen, t, &id, 1) < 0 && errno == EOVERFLOW && flax_gen_at (gen, 0, &id, 1) < 0, "... again");
+    flax_gen_reserve (gen, FLAX_EPOCH_MS + (int64_t)FLAX_MS_MAX, 1, &id);
+    ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == EOVERFLOW, "at the end of time there is an error, each time");
+    ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == EOVERFLOW && flax_gen_reserve (gen, 0, 1, &id) < 0,
+        "... again");
     flax_gen_destroy (gen);
     flax_gen_destroy (NULL);
 }
 
 static void test_random_clock (void)
 {
-    struct flax_gen *gen = flax_gen_create (FLAX_INCREASING, NULL);
+    struct flax_gen *gen = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING });
     flax_t last = { { 0 } }, ids[7];
     uint64_t state = 5;
     int64_t t = FLAX_EPOCH_MS + 1000;
@@ -284,7 +289,7 @@ static void test_random_clock (void)
         state = state * UINT64_C (6364136223846793005) + 1;
         t += (int64_t)(state >> 60) - 7;
         t = t < FLAX_EPOCH_MS ? FLAX_EPOCH_MS : t;
-        flax_gen_at (gen, t, ids, 7);
+        flax_gen_reserve (gen, t, 7, ids);
         for (int k = 0; k < 7; k++, n++) {
             good += flax_compare (&last, &ids[k]) < 0;
             last = ids[k];
@@ -297,21 +302,21 @@ static void test_random_clock (void)
 /* Parent and child go on in the same millisecond from the same state. */
 static void test_fork (void)
 {
-    struct flax_gen *gen = flax_gen_create (FLAX_INCREASING, NULL);
+    struct flax_gen *gen = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING });
     int64_t t = FLAX_EPOCH_MS + 77;
     flax_t before, mine, theirs = { { 0 } };
     int fds[2], status = 0;
 
-    flax_gen_at (gen, t, &before, 1);
+    flax_gen_reserve (gen, t, 1, &before);
     if (pipe (fds) < 0)
         bail_out ("pipe");
     pid_t pid = fork ();
     if (pid == 0) {
-        bool good = flax_gen_at (gen, t, &theirs, 1) == 0 && write (fds[1], &theirs, FLAX_SIZE) == FLAX_SIZE;
+        bool good = flax_gen_reserve (gen, t, 1, &theirs) == 1 && write (fds[1], &theirs, FLAX_SIZE) == FLAX_SIZE;
         _exit (good ? 0 : 1);
     }
     waitpid (pid, &status, 0);
-    flax_gen_at (gen, t, &mine, 1);
+    flax_gen_reserve (gen, t, 1, &mine);
     ok (read (fds[0], &theirs, FLAX_SIZE) == FLAX_SIZE && flax_split (&mine).ms == 77 && flax_split (&theirs).ms == 78,
         "a child goes on in a millisecond of its own");
     flax_gen_destroy (gen);

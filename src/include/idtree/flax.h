@@ -22,7 +22,8 @@ extern "C" {
 #endif
 
 #define FLAX_SIZE 12                           /* bytes of an id */
-#define FLAX_TEXT_SIZE 16                      /* characters of its text form, without a NUL */
+#define FLAX_TEXT_LEN 16                       /* characters of its text form, without a NUL */
+#define FLAX_TEXT_MAX 17                       /* bytes that hold it with its NUL */
 #define FLAX_EPOCH_MS INT64_C (1420070400000)  /* since Unix: 2015-01-01T00:00:00Z */
 #define FLAX_MS_MAX ((UINT64_C (1) << 40) - 1) /* 2049-11-03T19:53:47.775Z */
 #define FLAX_RANDOM_MAX ((UINT64_C (1) << 56) - 1)
@@ -78,8 +79,10 @@ int flax_range (int64_t from_ms, int64_t to_ms, flax_t *lower, flax_t *upper);
 
 /* --- text: 16 of "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz" ------ */
 
-/* Write the text of an id with its NUL.  It may begin with '-': mind options of commands. */
-void flax_encode (const flax_t *id, char text[FLAX_TEXT_SIZE + 1]);
+/* Write the text of an id with its NUL to 'buf' of 'size' bytes.  It may begin with '-': mind options
+ * of commands.  Returns FLAX_TEXT_LEN, or -1 with errno ENOSPC when 'size' is below FLAX_TEXT_MAX.
+ */
+int flax_format (const flax_t *id, char *buf, size_t size);
 
 /* Read an id from the 'len' characters at 'text' (a NUL is not needed).  Nothing is skipped or
  * folded.  Returns 0, or -1 with errno set and the index of the first character at fault in
@@ -87,7 +90,7 @@ void flax_encode (const flax_t *id, char text[FLAX_TEXT_SIZE + 1]);
  *   EMSGSIZE  'len' is not 16; '*errpos' is the smaller of 'len' and 16
  *   EINVAL    a character is not of the alphabet
  */
-int flax_decode (const char *text, size_t len, flax_t *id, size_t *errpos);
+int flax_parse (const char *text, size_t len, flax_t *id, size_t *errpos);
 
 /* Read an id from 'len' bytes.  Returns 0, or -1 with errno EMSGSIZE when 'len' is not 12. */
 int flax_from_bytes (const void *bytes, size_t len, flax_t *id);
@@ -111,30 +114,45 @@ enum flax_mode {
     FLAX_INCREASING,
 };
 
-/* Where a generator takes things from, if not from CLOCK_REALTIME and getrandom (). */
-struct flax_source {
-    int64_t (*now_ms) (void *arg);  /* milliseconds since Unix */
+/* Where a generator takes the time from, if not from CLOCK_REALTIME. */
+struct flax_time {
+    int64_t (*now_ms) (void *arg); /* milliseconds since Unix */
+    void *arg;
+};
+
+/* Where it takes random bits from, if not from getrandom (). */
+struct flax_bits {
     uint64_t (*random) (void *arg); /* 64 random bits */
     void *arg;
 };
 
-/* Make a generator, which the caller destroys.  'source' is copied; it and each of its functions
- * may be NULL. Returns NULL with errno set: ENOMEM, or as getrandom ().
+struct flax_gen_config {
+    enum flax_mode mode;
+    struct flax_time time; /* all NULL: the system's */
+    struct flax_bits bits; /* the same */
+};
+
+/* Make a generator, which the caller destroys.  The configuration is copied; NULL stands for
+ * FLAX_RANDOM and the system's time and bits.  Returns NULL with errno set: ENOMEM, or as
+ * getrandom ().
  */
-struct flax_gen *flax_gen_create (enum flax_mode mode, const struct flax_source *source);
+struct flax_gen *flax_gen_create (const struct flax_gen_config *config);
 void flax_gen_destroy (struct flax_gen *gen);
 
-/* Make 'count' ids of a time that the caller has read.  Returns 0, or -1 with errno set:
+/* Make 'want' (>= 1) ids at a time that the caller has read, to 'ids'.  Never waits.  Returns 'want',
+ * or -1 with errno set:
+ *   EINVAL     'want' is 0 or above INT_MAX
  *   EOVERFLOW  the time lies before 2015 or behind FLAX_MS_MAX, or all ids of the last millisecond
  *              are behind us
  *   other      as getrandom ()
  * On failure the first ids may have been written; they are used up.
  */
-int flax_gen_at (struct flax_gen *gen, int64_t unix_ms, flax_t *ids, size_t count);
+int flax_gen_reserve (struct flax_gen *gen, int64_t unix_ms, unsigned want, flax_t *ids);
 
-/* Make one id now, by the generator's clock.  Never waits.  Returns 0, or -1 as flax_gen_at does.
+/* Make one id now, by the generator's clock.  Never waits.  Returns 0, or -1 as flax_gen_reserve
+ * does.
  */
-int flax_gen_new (struct flax_gen *gen, flax_t *id);
+int flax_gen_make (struct flax_gen *gen, flax_t *id);
 
 #ifdef __cplusplus
 }

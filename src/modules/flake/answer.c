@@ -57,10 +57,10 @@ int answer_add_flaxes (struct answer *a, struct flax_gen *gen, int64_t unix_ms, 
     while (n > 0) {
         uint32_t some = n < FLAXES ? n : FLAXES;
 
-        if (flax_gen_at (gen, unix_ms, ids, some) < 0)
+        if (flax_gen_reserve (gen, unix_ms, some, ids) < 0)
             return -1;
         for (uint32_t i = 0; i < some; i++) {
-            flax_encode (&ids[i], text);
+            flax_format (&ids[i], text, sizeof (text));
             add (a, text);
         }
         n -= some;

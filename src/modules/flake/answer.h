@@ -26,7 +26,7 @@ int answer_begin (struct answer *a, size_t count);
 void answer_add_snos (struct answer *a, const struct flake_run *run);
 void answer_add_uids (struct answer *a, const struct flake_run *run, int drift);
 
-/* Make 'n' flaxes of a time (in Unix milliseconds).  Returns 0, or -1 with errno as flax_gen_at (). */
+/* Make 'n' flaxes of a time (in Unix milliseconds).  Returns 0, or -1 with errno as flax_gen_reserve (). */
 int answer_add_flaxes (struct answer *a, struct flax_gen *gen, int64_t unix_ms, uint32_t n);
 
 /* The whole text, once all ids are there; the answer's. */

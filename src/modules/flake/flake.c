@@ -475,7 +475,7 @@ static int flake_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t 
     if (options_read (h, &m->options, errp) < 0)
         goto error;
     if (!(m->flake = flake_create (&m->options.node, &flake_ops, m))
-        || !(m->flax = flax_gen_create (FLAX_INCREASING, NULL))
+        || !(m->flax = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING }))
         || !(m->timer = idt_timer_watcher_create (idt_get_reactor (h), 0., 0., timer_cb, m))
         || idt_handlers_add (h, handlers, m) < 0 || register_services (m) < 0) {
         errprintf (errp, "cannot start: %s", strerror (errno));

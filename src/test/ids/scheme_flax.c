@@ -17,7 +17,7 @@ static int64_t now_ms (void *arg)
 
 static void *create (enum flax_mode mode, struct scheme_clock *clock)
 {
-    struct flax_gen *gen = flax_gen_create (mode, &(struct flax_source){ .now_ms = now_ms, .arg = clock });
+    struct flax_gen *gen = flax_gen_create (&(struct flax_gen_config){ .mode = mode, .time = { now_ms, clock } });
     if (!gen)
         abort ();
     return gen;
@@ -40,17 +40,17 @@ static void destroy (void *gen)
 
 static int make (void *gen, uint8_t *id)
 {
-    return flax_gen_new (gen, (flax_t *)id);
+    return flax_gen_make (gen, (flax_t *)id);
 }
 
 static void encode (const uint8_t *id, char *text)
 {
-    flax_encode ((const flax_t *)id, text);
+    flax_format ((const flax_t *)id, text, FLAX_TEXT_MAX);
 }
 
 static int decode (const char *text, size_t len, uint8_t *id)
 {
-    return flax_decode (text, len, (flax_t *)id, NULL);
+    return flax_parse (text, len, (flax_t *)id, NULL);
 }
 
 #define COMMON                                                                                             \
