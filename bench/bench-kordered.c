@@ -34,7 +34,6 @@ struct bed {
     flax_t flax[IDS];
     fluid_t fluid[IDS];
     char text[IDS][FLUID_TEXT_MAX];
-    char packed[IDS * SNO_TEXT_SIZE];
     struct timespec ts;
 };
 
@@ -52,7 +51,7 @@ static double now_ns (clockid_t clock)
 static void renew (struct bed *bed)
 {
     sno_gen_destroy (bed->sno_gen);
-    bed->sno_gen = sno_gen_create (&(struct sno_snapshot){ .partition = 1 }, NULL);
+    bed->sno_gen = sno_gen_create (&(struct sno_gen_config){ .start = { .partition = 1 } });
     if (!bed->sno_gen)
         exit (EXIT_FAILURE);
 }
@@ -88,7 +87,7 @@ static int sno_make (struct bed *bed)
 {
     int done = 0;
     while (done < IDS)
-        done += sno_gen_new (bed->sno_gen, 7, -1, &bed->sno[done]) == 0;
+        done += sno_gen_make (bed->sno_gen, 7, -1, &bed->sno[done]) == 0;
     return done;
 }
 
@@ -96,14 +95,8 @@ static int sno_write (struct bed *bed)
 {
     int done = 0;
     for (; done < IDS; done++)
-        sno_encode (&bed->sno[done], bed->text[done]);
+        sno_format (&bed->sno[done], bed->text[done], sizeof (bed->text[done]));
     return done;
-}
-
-static int sno_write_many (struct bed *bed)
-{
-    sno_encode_many (bed->sno, IDS, bed->packed);
-    return IDS;
 }
 
 /* What the loop and the call of sno_read take by themselves. */
@@ -115,27 +108,20 @@ __attribute__ ((noinline)) static int nothing (const char *text, size_t len, sno
 
 static int bare_call (struct bed *bed)
 {
-    const char *text = bed->packed;
     int done = 0;
-    for (; done < IDS; done++, text += SNO_TEXT_SIZE)
-        if (nothing (text, SNO_TEXT_SIZE, &bed->sno[done], NULL) < 0)
+    for (; done < IDS; done++)
+        if (nothing (bed->text[done], SNO_TEXT_LEN, &bed->sno[done], NULL) < 0)
             break;
     return done;
 }
 
 static int sno_read (struct bed *bed)
 {
-    const char *text = bed->packed;
     int done = 0;
-    for (; done < IDS; done++, text += SNO_TEXT_SIZE)
-        if (sno_decode (text, SNO_TEXT_SIZE, &bed->sno[done], NULL) < 0)
+    for (; done < IDS; done++)
+        if (sno_parse (bed->text[done], SNO_TEXT_LEN, &bed->sno[done], NULL) < 0)
             break;
     return done;
-}
-
-static int sno_read_many (struct bed *bed)
-{
-    return (int)sno_decode_many (bed->packed, IDS, bed->sno);
 }
 
 static int uid_make_global (struct bed *bed)
@@ -246,9 +232,7 @@ static const struct {
     { "fluid F58 decode", fluid_read },
     { "sno make, below the cap", sno_make },
     { "sno encode", sno_write },
-    { "sno encode many", sno_write_many },
     { "sno decode", sno_read },
-    { "sno decode many", sno_read_many },
     { "uid global make", uid_make_global },
     { "uid global encode", uid_write },
     { "uid global decode", uid_read },
@@ -266,7 +250,7 @@ static double start_unit (struct bed *bed)
 {
     while (sno_gen_try (bed->sno_gen, 7, &bed->sno[0], NULL) == 0)
         ;
-    if (sno_gen_new (bed->sno_gen, 7, -1, &bed->sno[0]) < 0)
+    if (sno_gen_make (bed->sno_gen, 7, -1, &bed->sno[0]) < 0)
         exit (EXIT_FAILURE);
     return (double)sno_unix_ns (&bed->sno[0]);
 }
@@ -280,7 +264,7 @@ static double at_cap (struct bed *bed)
         double start_ns = start_unit (bed);
         int done = 0;
         while (done < CAP_UNITS * (int)sno_gen_cap (bed->sno_gen))
-            done += sno_gen_new (bed->sno_gen, 7, -1, &bed->sno[0]) == 0;
+            done += sno_gen_make (bed->sno_gen, 7, -1, &bed->sno[0]) == 0;
         double ns = (now_ns (CLOCK_REALTIME) - start_ns) / done;
         best_ns = ns < best_ns ? ns : best_ns;
     }

@@ -36,7 +36,7 @@ static int make_sno (void *gen, uint64_t *step, uint32_t *bit)
 {
     sno_t id;
 
-    if (sno_gen_new (gen, 0, -1, &id) < 0)
+    if (sno_gen_make (gen, 0, -1, &id) < 0)
         return -1;
     struct sno_fields f = sno_split (&id);
     *step = f.unit;
@@ -133,7 +133,7 @@ static uint64_t stress_sno (uint64_t ids, int threads)
 
     sno_unit_at ((int64_t)time (NULL) * 1000000000, &unit);
     struct stress *s = stress_create ("sno", 2 * SNO_PER_UNIT, unit - 1000, ids / (uint64_t)threads);
-    s->gen = sno_gen_create (&(struct sno_snapshot){ .partition = 1 }, NULL);
+    s->gen = sno_gen_create (&(struct sno_gen_config){ .start = { .partition = 1 } });
     s->make = make_sno;
     uint64_t duplicates = run (s, threads);
     sno_gen_destroy (s->gen);

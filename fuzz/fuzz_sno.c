@@ -22,46 +22,47 @@ static void require (int good)
 static void round_trip (const sno_t *id)
 {
     struct sno_fields fields = sno_split (id);
-    char text[SNO_TEXT_SIZE + 1], json[SNO_JSON_MAX];
+    char text[SNO_TEXT_MAX], json[SNO_JSON_TEXT_MAX];
     sno_t back;
 
     require (sno_join (&fields, &back) == 0 && sno_compare (id, &back) == 0);
-    sno_encode (id, text);
-    require (sno_decode (text, strlen (text), &back, NULL) == 0 && sno_compare (id, &back) == 0);
-    require (sno_from_json (json, sno_to_json (id, json), &back, NULL) == 0 && sno_compare (id, &back) == 0);
+    require (sno_format (id, text, sizeof (text)) == (int)strlen (text));
+    require (sno_parse (text, strlen (text), &back, NULL) == 0 && sno_compare (id, &back) == 0);
+    require (sno_json_parse (json, (size_t)sno_json_format (id, json, sizeof (json)), &back, NULL) == 0
+             && sno_compare (id, &back) == 0);
 }
 
 static void parse (const char *text, size_t len)
 {
     const sno_t untouched = { { 1, 2, 3 } };
-    char back[SNO_TEXT_SIZE + 1];
+    char back[SNO_TEXT_MAX];
 
     for (int path = 0; path < SNO_PATH_COUNT; path++) {
         sno_t id = untouched;
         size_t pos = SIZE_MAX;
         if (!sno_path_works (path))
             continue;
-        if (sno_path_decode (path, text, len, &id, &pos) == 0) {
-            sno_path_encode (path, &id, back);
-            require (len == SNO_TEXT_SIZE && memcmp (text, back, len) == 0);
+        if (sno_path_parse (path, text, len, &id, &pos) == 0) {
+            sno_path_format (path, &id, back, sizeof (back));
+            require (len == SNO_TEXT_LEN && memcmp (text, back, len) == 0);
         }
         else {
-            require (errno == (len == SNO_TEXT_SIZE ? EINVAL : EMSGSIZE));
-            require (pos <= SNO_TEXT_SIZE && pos <= len && sno_compare (&id, &untouched) == 0);
+            require (errno == (len == SNO_TEXT_LEN ? EINVAL : EMSGSIZE));
+            require (pos <= SNO_TEXT_LEN && pos <= len && sno_compare (&id, &untouched) == 0);
         }
     }
 }
 
 static void parse_json (const char *token, size_t len)
 {
-    char back[SNO_JSON_MAX];
+    char back[SNO_JSON_TEXT_MAX];
     sno_t id;
     size_t pos = SIZE_MAX;
 
-    if (sno_from_json (token, len, &id, &pos) < 0)
-        require (pos <= len && pos <= SNO_TEXT_SIZE + 2);
+    if (sno_json_parse (token, len, &id, &pos) < 0)
+        require (pos <= len && pos <= SNO_TEXT_LEN + 2);
     else if (!sno_is_zero (&id)) /* which has two tokens, null and sixteen 2 */
-        require (sno_to_json (&id, back) == len && memcmp (token, back, len) == 0);
+        require (sno_json_format (&id, back, sizeof (back)) == (int)len && memcmp (token, back, len) == 0);
 }
 
 /* Ids of a generator that restarts from its snapshot, at one time. */
@@ -72,7 +73,7 @@ static void generate (const struct sno_snapshot *config)
     sno_t last = { { 0 } }, id;
 
     for (int life = 0; life < 3; life++) {
-        struct sno_gen *gen = sno_gen_create (&s, NULL);
+        struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .start = s });
         if (!gen)
             return;
         for (int i = 0; i < 3; i++) {
@@ -88,17 +89,17 @@ static void generate (const struct sno_snapshot *config)
 
 static void parse_snapshot (const char *json, size_t len)
 {
-    char text[SNO_SNAPSHOT_JSON_MAX], again[SNO_SNAPSHOT_JSON_MAX];
+    char text[SNO_SNAPSHOT_TEXT_MAX], again[SNO_SNAPSHOT_TEXT_MAX];
     struct sno_snapshot s, back;
     size_t pos = SIZE_MAX;
 
-    if (sno_snapshot_from_json (json, len, &s, &pos) < 0) {
+    if (sno_snapshot_parse (json, len, &s, &pos) < 0) {
         require ((errno == EINVAL || errno == ERANGE) && pos <= len);
         return;
     }
-    size_t n = sno_snapshot_to_json (&s, text);
-    require (n == strlen (text) && sno_snapshot_from_json (text, n, &back, NULL) == 0);
-    require (sno_snapshot_to_json (&back, again) == n && strcmp (text, again) == 0);
+    int n = sno_snapshot_format (&s, text, sizeof (text));
+    require (n == (int)strlen (text) && sno_snapshot_parse (text, (size_t)n, &back, NULL) == 0);
+    require (sno_snapshot_format (&back, again, sizeof (again)) == n && strcmp (text, again) == 0);
     generate (&s);
 }
 

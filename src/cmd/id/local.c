@@ -64,7 +64,7 @@ static int make_sno (struct maker *m, struct ident *id)
 {
     sno_t sno;
 
-    if (sno_gen_new (m->sno, m->meta, -1, &sno) < 0)
+    if (sno_gen_make (m->sno, m->meta, -1, &sno) < 0)
         return -1;
     set (id, sno.bytes, SNO_SIZE);
     return 0;
@@ -93,7 +93,7 @@ static int open_sno (struct maker *m, const struct new_options *o)
     start.partition = number (o, "partition", o->partition, deal_partition (unit), SNO_PARTITION_MAX);
     if (sno_snapshot_raise (&start, unit + 1) < 0)
         return -1;
-    return (m->sno = sno_gen_create (&start, NULL)) ? 0 : -1;
+    return (m->sno = sno_gen_create (&(struct sno_gen_config){ .start = start })) ? 0 : -1;
 }
 
 /* --- uid ------------------------------------------------------------------------------------ */

@@ -212,7 +212,7 @@ static int read_sno (const char *s, size_t len, struct ident *id)
 {
     sno_t sno;
 
-    if (sno_decode (s, len, &sno, NULL) < 0)
+    if (sno_parse (s, len, &sno, NULL) < 0)
         return read_hex (s, len, SNO_SIZE, id) < 0 ? no_id () : 0;
     *id = ident_of (sno.bytes, SNO_SIZE);
     return 0;
@@ -222,10 +222,7 @@ static int write_sno (const struct ident *id, int form, char buf[SCHEME_TEXT_MAX
 {
     sno_t sno = sno_of (id);
 
-    if (form != FORM_TEXT)
-        return write_hex (id, buf);
-    sno_encode (&sno, buf);
-    return SNO_TEXT_SIZE;
+    return form == FORM_TEXT ? sno_format (&sno, buf, SCHEME_TEXT_MAX) : write_hex (id, buf);
 }
 
 static int64_t unix_ms_sno (const struct ident *id)

@@ -107,16 +107,22 @@ int sno_from_bytes (const void *bytes, size_t len, sno_t *id)
     return 0;
 }
 
-size_t sno_to_json (const sno_t *id, char token[SNO_JSON_MAX])
+int sno_json_format (const sno_t *id, char *buf, size_t size)
 {
-    if (sno_is_zero (id)) {
-        memcpy (token, "null", 5);
-        return 4;
+    int len = sno_is_zero (id) ? 4 : SNO_TEXT_LEN + 2;
+
+    if (size < (size_t)len + 1) {
+        errno = ENOSPC;
+        return -1;
     }
-    sno_encode (id, token + 1);
-    token[0] = token[SNO_TEXT_SIZE + 1] = '"';
-    token[SNO_TEXT_SIZE + 2] = '\0';
-    return SNO_TEXT_SIZE + 2;
+    if (len == 4)
+        memcpy (buf, "null", 4);
+    else {
+        sno_format (id, buf + 1, size - 1);
+        buf[0] = buf[SNO_TEXT_LEN + 1] = '"';
+    }
+    buf[len] = '\0';
+    return len;
 }
 
 static int fail_at (int errnum, size_t pos, size_t *errpos)
@@ -127,7 +133,7 @@ static int fail_at (int errnum, size_t pos, size_t *errpos)
     return -1;
 }
 
-int sno_from_json (const char *token, size_t len, sno_t *id, size_t *errpos)
+int sno_json_parse (const char *token, size_t len, sno_t *id, size_t *errpos)
 {
     size_t pos;
 
@@ -135,15 +141,15 @@ int sno_from_json (const char *token, size_t len, sno_t *id, size_t *errpos)
         *id = zero_id;
         return 0;
     }
-    if (len != SNO_TEXT_SIZE + 2)
-        return fail_at (EMSGSIZE, len < SNO_TEXT_SIZE + 2 ? len : SNO_TEXT_SIZE + 2, errpos);
+    if (len != SNO_TEXT_LEN + 2)
+        return fail_at (EMSGSIZE, len < SNO_TEXT_LEN + 2 ? len : SNO_TEXT_LEN + 2, errpos);
     if (token[0] != '"')
         return fail_at (EINVAL, 0, errpos);
     sno_t read;
-    if (sno_decode (token + 1, SNO_TEXT_SIZE, &read, &pos) < 0)
+    if (sno_parse (token + 1, SNO_TEXT_LEN, &read, &pos) < 0)
         return fail_at (errno, pos + 1, errpos);
-    if (token[SNO_TEXT_SIZE + 1] != '"')
-        return fail_at (EINVAL, SNO_TEXT_SIZE + 1, errpos);
+    if (token[SNO_TEXT_LEN + 1] != '"')
+        return fail_at (EINVAL, SNO_TEXT_LEN + 1, errpos);
     *id = read;
     return 0;
 }
@@ -159,7 +165,7 @@ int sno_from_sql (enum sno_sql type, const void *data, size_t len, sno_t *id)
         return 0;
     if (type == SNO_SQL_BYTES)
         return sno_from_bytes (data, len, id);
-    return sno_decode (data, len, id, NULL);
+    return sno_parse (data, len, id, NULL);
 }
 
 void sno_partitions_init (struct sno_partitions *partitions, uint64_t unit)

@@ -16,7 +16,7 @@
  * - 'safe' and 'drifts' change with a swap only, under 'lock', and 'safe' is never below any unit
  *   that the timeline not in use has used.  The swap itself is one more compare-and-swap of the
  *   word.
- * - Waiting is apart from deciding: attempt () says how it went, sno_gen_new () sleeps.
+ * - Waiting is apart from deciding: attempt () says how it went, sno_gen_make () sleeps.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@
 struct sno_gen {
     _Atomic uint64_t word;
     _Atomic uint64_t lo, hi; /* units allowed: lo <= unit < hi */
-    struct sno_clock clock;
+    struct sno_time time;
     struct fork_guard *guard;
     uint16_t partition;
     uint16_t min, max;
@@ -46,7 +46,7 @@ struct sno_gen {
     int64_t safe;
     uint32_t drifts;
 
-    _Atomic uint32_t calls_at; /* sno_gen_new_at: calls so far */
+    _Atomic uint32_t calls_at; /* sno_gen_make_at: calls so far */
 
     _Atomic uint32_t blocked; /* calls waiting for the next unit */
     sno_overflow_f overflow_cb;
@@ -148,16 +148,16 @@ static inline int64_t read_clock (const struct sno_gen *gen)
 {
     struct timespec ts;
 
-    if (gen->clock.now_ns)
-        return gen->clock.now_ns (gen->clock.arg);
+    if (gen->time.now_ns)
+        return gen->time.now_ns (gen->time.arg);
     clock_gettime (CLOCK_REALTIME, &ts);
     return ts.tv_sec * INT64_C (1000000000) + ts.tv_nsec;
 }
 
 static void sleep_for (const struct sno_gen *gen, int64_t for_ns)
 {
-    if (gen->clock.sleep_ns) {
-        gen->clock.sleep_ns (gen->clock.arg, for_ns);
+    if (gen->time.sleep_ns) {
+        gen->time.sleep_ns (gen->time.arg, for_ns);
         return;
     }
     nap_ns (for_ns);
@@ -326,7 +326,7 @@ static int wait_and_retry (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns
     return rc;
 }
 
-int sno_gen_new (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *id)
+int sno_gen_make (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *id)
 {
     if (sno_gen_try (gen, meta, id, NULL) == 0)
         return 0;
@@ -335,7 +335,7 @@ int sno_gen_new (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *i
     return wait_and_retry (gen, meta, timeout_ns, id);
 }
 
-int sno_gen_new_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *id)
+int sno_gen_make_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *id)
 {
     uint64_t unit;
 
@@ -375,7 +375,7 @@ static uint64_t last_sequence (const struct sno_snapshot *s)
     return s->sequence;
 }
 
-static struct sno_gen *gen_alloc (const struct sno_snapshot *s, const struct sno_clock *clock)
+static struct sno_gen *gen_alloc (const struct sno_snapshot *s, const struct sno_time *time)
 {
     struct sno_gen *gen = calloc (1, sizeof (*gen));
 
@@ -387,8 +387,7 @@ static struct sno_gen *gen_alloc (const struct sno_snapshot *s, const struct sno
         sno_gen_destroy (gen);
         return NULL;
     }
-    if (clock)
-        gen->clock = *clock;
+    gen->time = *time;
     gen->partition = s->partition;
     gen->min = s->sequence_min;
     gen->max = s->sequence_max;
@@ -399,17 +398,20 @@ static struct sno_gen *gen_alloc (const struct sno_snapshot *s, const struct sno
     return gen;
 }
 
-struct sno_gen *sno_gen_create (const struct sno_snapshot *config, const struct sno_clock *clock)
+struct sno_gen *sno_gen_create (const struct sno_gen_config *config)
 {
+    static const struct sno_gen_config none;
     struct sno_snapshot s;
 
-    if (sno_snapshot_sanitize (config, &s, NULL) < 0)
+    if (!config)
+        config = &none;
+    if (sno_snapshot_sanitize (&config->start, &s, NULL) < 0)
         return NULL;
     if (s.wall_hi < 0 || s.wall_hi > (int64_t)SNO_UNIT_MAX || s.wall_safe > (int64_t)SNO_UNIT_MAX) {
-        errno = ERANGE;
+        errno = EOVERFLOW;
         return NULL;
     }
-    return gen_alloc (&s, clock);
+    return gen_alloc (&s, &config->time);
 }
 
 int sno_gen_set_range (struct sno_gen *gen, uint64_t lo_unit, uint64_t hi_unit)

@@ -43,9 +43,9 @@ static void script_sleep (void *arg, int64_t for_ns)
         s->offset_ns += for_ns;
 }
 
-static struct sno_clock script_clock (struct script *s)
+static struct sno_time script_time (struct script *s)
 {
-    return (struct sno_clock){ script_now, script_sleep, s };
+    return (struct sno_time){ script_now, script_sleep, s };
 }
 
 static void script_set (struct script *s, uint64_t unit)
@@ -83,10 +83,10 @@ static bool state_is (struct sno_gen *gen, struct script *clock, json_t *state)
 
 static bool id_is (const sno_t *id, json_t *step)
 {
-    char text[SNO_TEXT_SIZE + 1];
+    char text[SNO_TEXT_MAX];
     const char *expected = get_s (step, "text");
 
-    sno_encode (id, text);
+    sno_format (id, text, sizeof (text));
     return is_hex (id->bytes, SNO_SIZE, get_s (step, "id")) && (!expected || !strcmp (text, expected));
 }
 
@@ -97,19 +97,19 @@ static bool step_holds (struct sno_gen *gen, struct script *clock, json_t *step)
 
     script_load (clock, json_object_get (step, "clock"));
     if (!strcmp (op, "new"))
-        return sno_gen_new (gen, (uint8_t)get_i (step, "meta"), -1, &id) == 0 && id_is (&id, step);
+        return sno_gen_make (gen, (uint8_t)get_i (step, "meta"), -1, &id) == 0 && id_is (&id, step);
     if (!strcmp (op, "with_time"))
-        return sno_gen_new_at (gen, (uint8_t)get_i (step, "meta"), get_i (step, "unix_s") * 1000000000, &id) == 0
+        return sno_gen_make_at (gen, (uint8_t)get_i (step, "meta"), get_i (step, "unix_s") * 1000000000, &id) == 0
                && id_is (&id, step);
     if (!strcmp (op, "sequence"))
         return sno_gen_sequence (gen) == get_i (step, "sequence");
     if (!strcmp (op, "len"))
         return sno_gen_len (gen) == get_i (step, "len") && sno_gen_cap (gen) == get_i (step, "cap");
     if (!strcmp (op, "snapshot")) {
-        char json[SNO_SNAPSHOT_JSON_MAX];
+        char json[SNO_SNAPSHOT_TEXT_MAX];
         struct sno_snapshot s;
         sno_gen_snapshot (gen, &s);
-        sno_snapshot_to_json (&s, json);
+        sno_snapshot_format (&s, json, sizeof (json));
         return !strcmp (json, get_s (step, "snapshot"));
     }
     return false;
@@ -119,11 +119,11 @@ static struct sno_gen *script_gen (json_t *row, struct script *clock)
 {
     struct sno_snapshot config;
     const char *json = get_s (row, "snapshot_in");
-    struct sno_clock told = script_clock (clock);
+    struct sno_time told = script_time (clock);
 
-    if (sno_snapshot_from_json (json, strlen (json), &config, NULL) < 0)
+    if (sno_snapshot_parse (json, strlen (json), &config, NULL) < 0)
         bail_out ("a snapshot in the vectors cannot be read");
-    return sno_gen_create (&config, &told);
+    return sno_gen_create (&(struct sno_gen_config){ .start = config, .time = told });
 }
 
 static bool script_holds (json_t *row)
@@ -188,13 +188,13 @@ static void test_scripts (json_t *vectors)
 static bool new_at_row_holds (json_t *row)
 {
     struct sno_snapshot config = { .partition = 0xabcd, .sequence_min = 16, .sequence_max = 31 };
-    struct sno_gen *gen = sno_gen_create (&config, NULL);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .start = config });
     int64_t s = get_i (row, "unix_s"), nsec = get_i (row, "unix_nsec");
     sno_t id;
     bool good;
 
     bool fits = s >= 1262304000 && s <= 3461327255;
-    if (!fits || sno_gen_new_at (gen, (uint8_t)get_i (row, "in_meta"), s * 1000000000 + nsec, &id) < 0)
+    if (!fits || sno_gen_make_at (gen, (uint8_t)get_i (row, "in_meta"), s * 1000000000 + nsec, &id) < 0)
         good = !fits || nsec >= 552000000; /* the format ends within second 3461327255 */
     else
         good = is_hex (id.bytes, SNO_SIZE, get_s (row, "hex"));
@@ -217,7 +217,7 @@ static void test_new_at (json_t *vectors)
     json_array_foreach (vectors_section (vectors, "new_with_time_rollover"), i, row) {
         struct sno_snapshot config = { .sequence_min = (uint16_t)get_i (row, "min"),
                                        .sequence_max = (uint16_t)get_i (row, "max") };
-        struct sno_gen *gen = sno_gen_create (&config, NULL);
+        struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .start = config });
         json_t *sequences = json_object_get (row, "sequences");
         int64_t calls = get_i (row, "calls");
         size_t skipped = (size_t)calls - json_array_size (sequences);
@@ -226,16 +226,16 @@ static void test_new_at (json_t *vectors)
         json_array_foreach (sequences, j, call) {
             if (skipped && j == 3)
                 for (size_t k = 0; k < skipped; k++)
-                    sno_gen_new_at (gen, 0, SNO_EPOCH_NS, &id);
-            same = same && sno_gen_new_at (gen, 0, SNO_EPOCH_NS, &id) == 0
+                    sno_gen_make_at (gen, 0, SNO_EPOCH_NS, &id);
+            same = same && sno_gen_make_at (gen, 0, SNO_EPOCH_NS, &id) == 0
                    && sno_split (&id).sequence == json_integer_value (call);
         }
         ok (same, "bounds %d-%d roll over as in the original", config.sequence_min, config.sequence_max);
         sno_gen_destroy (gen);
     }
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ 0 }, NULL);
+    struct sno_gen *gen = sno_gen_create (NULL);
     sno_t id;
-    ok (sno_gen_new_at (gen, 0, 0, &id) < 0 && errno == EOVERFLOW, "1970 is refused, where the original wraps");
+    ok (sno_gen_make_at (gen, 0, 0, &id) < 0 && errno == EOVERFLOW, "1970 is refused, where the original wraps");
     sno_gen_destroy (gen);
 }
 
@@ -244,7 +244,7 @@ static void test_new_at (json_t *vectors)
 static void test_used_up (void)
 {
     struct sno_snapshot config = { .sequence_min = 0, .sequence_max = 5 };
-    struct sno_gen *gen = sno_gen_create (&config, NULL);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .start = config });
     int64_t t = SNO_EPOCH_NS + 100 * SNO_UNIT_NS + 1000000, wait = 0;
     sno_t id;
 
@@ -256,7 +256,7 @@ static void test_used_up (void)
         "after that wait there are six more");
     sno_gen_destroy (gen);
 
-    gen = sno_gen_create (&(struct sno_snapshot){ 0 }, NULL);
+    gen = sno_gen_create (NULL);
     ok (sno_gen_reserve (gen, 0, t, 1000000, &id, NULL) == 65536, "a unit holds 65536 ids");
     ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) < 0 && errno == EAGAIN, "... and no more");
     sno_gen_destroy (gen);
@@ -264,7 +264,7 @@ static void test_used_up (void)
 
 static void test_clock_limits (void)
 {
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ 0 }, NULL);
+    struct sno_gen *gen = sno_gen_create (NULL);
     int64_t end = SNO_EPOCH_NS + (int64_t)(SNO_UNIT_MAX + 1) * SNO_UNIT_NS;
     sno_t id;
 
@@ -281,11 +281,12 @@ static void test_clock_limits (void)
         "its end is refused");
     ok (sno_gen_set_range (gen, 20, 10) < 0 && errno == EINVAL, "a range that runs backwards is refused");
     sno_gen_destroy (gen);
-    ok (!sno_gen_create (&(struct sno_snapshot){ .wall_hi = -1 }, NULL) && errno == ERANGE
-            && !sno_gen_create (&(struct sno_snapshot){ .wall_hi = (int64_t)SNO_UNIT_MAX + 1 }, NULL)
-            && !sno_gen_create (&(struct sno_snapshot){ .wall_safe = (int64_t)SNO_UNIT_MAX + 1 }, NULL),
+    ok (!sno_gen_create (&(struct sno_gen_config){ .start = { .wall_hi = -1 } }) && errno == EOVERFLOW
+            && !sno_gen_create (&(struct sno_gen_config){ .start = { .wall_hi = (int64_t)SNO_UNIT_MAX + 1 } })
+            && !sno_gen_create (&(struct sno_gen_config){ .start = { .wall_safe = (int64_t)SNO_UNIT_MAX + 1 } }),
         "walls outside the format are refused");
-    ok (!sno_gen_create (&(struct sno_snapshot){ .sequence_min = 5, .sequence_max = 5 }, NULL) && errno == EINVAL,
+    ok (!sno_gen_create (&(struct sno_gen_config){ .start = { .sequence_min = 5, .sequence_max = 5 } })
+            && errno == EINVAL,
         "bad bounds are refused");
     sno_gen_destroy (NULL);
 }
@@ -308,21 +309,22 @@ static void told_cb (const struct sno_overflow *overflow, void *arg)
 static void test_waiting (void)
 {
     struct script script = { .unit = { 100 }, .count = 1, .sleep_moves = true };
-    struct sno_clock clock = script_clock (&script);
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ .sequence_min = 1, .sequence_max = 6 }, &clock);
+    struct sno_time time = script_time (&script);
+    struct sno_gen *gen = sno_gen_create (
+        &(struct sno_gen_config){ .start = { .sequence_min = 1, .sequence_max = 6 }, .time = time });
     struct told told = { .count = 0 };
     sno_t id;
     int64_t wait = 0;
 
     sno_gen_on_overflow (gen, told_cb, &told);
     for (int i = 0; i < 6; i++)
-        sno_gen_new (gen, 0, 0, &id);
+        sno_gen_make (gen, 0, 0, &id);
     ok (script.slept_ns == 0 && told.count == 0, "six ids of a pool of six take no waiting");
     ok (sno_gen_try (gen, 0, &id, &wait) < 0 && errno == EAGAIN && wait == SNO_UNIT_NS && script.slept_ns == 0,
         "the seventh would wait for a unit; the non-blocking call says so");
-    ok (sno_gen_new (gen, 0, SNO_UNIT_NS - 1, &id) < 0 && errno == EAGAIN && script.slept_ns == 0,
+    ok (sno_gen_make (gen, 0, SNO_UNIT_NS - 1, &id) < 0 && errno == EAGAIN && script.slept_ns == 0,
         "a time limit below that returns at once");
-    ok (sno_gen_new (gen, 0, SNO_UNIT_NS, &id) == 0 && script.slept_ns == SNO_UNIT_NS && sno_split (&id).unit == 101
+    ok (sno_gen_make (gen, 0, SNO_UNIT_NS, &id) == 0 && script.slept_ns == SNO_UNIT_NS && sno_split (&id).unit == 101
             && sno_split (&id).sequence == 1,
         "a sufficient one waits exactly a unit");
     ok (told.count == 2 && told.overflow[0].blocked == 1 && told.overflow[0].ticks == 1 && told.overflow[1].blocked == 0
@@ -359,7 +361,7 @@ static void *member_thread (void *arg)
 {
     struct member *m = arg;
     for (int i = 0; i < CROWD_IDS; i++)
-        if (sno_gen_new (m->crowd->gen, 0, -1, &m->crowd->ids[m->index * CROWD_IDS + i]) < 0)
+        if (sno_gen_make (m->crowd->gen, 0, -1, &m->crowd->ids[m->index * CROWD_IDS + i]) < 0)
             abort ();
     return NULL;
 }
@@ -368,14 +370,14 @@ static void test_crowd (void)
 {
     static struct crowd crowd;
     static _Atomic int64_t now_ns = SNO_EPOCH_NS + 1000 * SNO_UNIT_NS;
-    struct sno_clock clock = { shared_now, shared_sleep, (void *)&now_ns };
+    struct sno_time time = { shared_now, shared_sleep, (void *)&now_ns };
     struct sno_snapshot config = { .sequence_min = 1, .sequence_max = 6 };
     struct told told = { .count = 0 };
     struct member members[CROWD];
     pthread_t threads[CROWD];
     size_t repeated = 0;
 
-    crowd.gen = sno_gen_create (&config, &clock);
+    crowd.gen = sno_gen_create (&(struct sno_gen_config){ .start = config, .time = time });
     sno_gen_on_overflow (crowd.gen, told_cb, &told);
     for (int i = 0; i < CROWD; i++) {
         members[i] = (struct member){ &crowd, i };
@@ -395,38 +397,38 @@ static void test_crowd (void)
 static void test_unsafe_past (void)
 {
     struct script script = { .unit = { 940 }, .count = 1, .sleep_moves = true };
-    struct sno_clock clock = script_clock (&script);
+    struct sno_time time = script_time (&script);
     struct sno_snapshot config = { .wall_hi = 950, .wall_safe = 1000, .drifts = 1 };
-    struct sno_gen *gen = sno_gen_create (&config, &clock);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .start = config, .time = time });
     int64_t wait = 0;
     sno_t id;
 
     ok (sno_gen_try (gen, 0, &id, &wait) < 0 && errno == ESTALE && wait == 10 * SNO_UNIT_NS,
         "between the walls of both timelines the wait is up to the newest id's unit");
-    ok (sno_gen_new (gen, 0, -1, &id) == 0 && sno_split (&id).unit == 950 && sno_split (&id).tick == 1
+    ok (sno_gen_make (gen, 0, -1, &id) == 0 && sno_split (&id).unit == 950 && sno_split (&id).tick == 1
             && script.slept_ns == 10 * SNO_UNIT_NS,
         "the blocking call sleeps that long, once, and does not swap timelines");
     sno_gen_destroy (gen);
 
     script_set (&script, 990);
     config = (struct sno_snapshot){ .wall_hi = 1100, .wall_safe = 1000, .drifts = 1 };
-    gen = sno_gen_create (&config, &clock);
-    ok (sno_gen_new (gen, 0, -1, &id) == 0 && sno_split (&id).unit == 1001 && sno_split (&id).tick == 0,
+    gen = sno_gen_create (&(struct sno_gen_config){ .start = config, .time = time });
+    ok (sno_gen_make (gen, 0, -1, &id) == 0 && sno_split (&id).unit == 1001 && sno_split (&id).tick == 0,
         "or up to the first unit that the other timeline has not used");
     sno_gen_destroy (gen);
 
     config = (struct sno_snapshot){ .wall_hi = 9, .wall_safe = (int64_t)SNO_UNIT_MAX };
     script_set (&script, 8);
-    gen = sno_gen_create (&config, &clock);
-    ok (sno_gen_new (gen, 0, 1000, &id) < 0 && errno == ESTALE, "a time limit ends a wait for the past to pass");
+    gen = sno_gen_create (&(struct sno_gen_config){ .start = config, .time = time });
+    ok (sno_gen_make (gen, 0, 1000, &id) < 0 && errno == ESTALE, "a time limit ends a wait for the past to pass");
     sno_gen_destroy (gen);
 }
 
 static void test_snapshot (void)
 {
     struct script script = { .unit = { 50 }, .count = 1 };
-    struct sno_clock clock = script_clock (&script);
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ .partition = 3 }, &clock);
+    struct sno_time time = script_time (&script);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .start = { .partition = 3 }, .time = time });
     struct sno_snapshot s;
     sno_t last, id;
 
@@ -434,19 +436,21 @@ static void test_snapshot (void)
     sno_gen_try (gen, 0, &last, NULL);
     sno_gen_snapshot (gen, &s);
     sno_gen_destroy (gen);
-    gen = sno_gen_create (&s, &clock);
+    gen = sno_gen_create (&(struct sno_gen_config){ .start = s, .time = time });
     ok (sno_gen_try (gen, 0, &id, NULL) == 0 && sno_compare (&id, &last) > 0,
         "a generator made from a snapshot continues behind the last id in the same unit");
     script_set (&script, 51);
     sno_gen_snapshot (gen, &s);
     sno_gen_destroy (gen);
     script_set (&script, 50);
-    gen = sno_gen_create (&s, &clock);
+    gen = sno_gen_create (&(struct sno_gen_config){ .start = s, .time = time });
     ok (sno_gen_try (gen, 0, &last, NULL) < 0 && errno == EAGAIN,
         "a snapshot of another unit forgot the sequence: the newest unit counts as used up");
     sno_gen_destroy (gen);
 
-    ok (sno_snapshot_raise (&s, 60) == 0 && (gen = sno_gen_create (&s, &clock)), "a snapshot raised to unit 60");
+    ok (sno_snapshot_raise (&s, 60) == 0
+            && (gen = sno_gen_create (&(struct sno_gen_config){ .start = s, .time = time })),
+        "a snapshot raised to unit 60");
     unsigned refused = 0;
     for (unsigned unit = 40; unit < 60; unit++) {
         script_set (&script, unit);
@@ -476,8 +480,8 @@ static bool world_is_free_of_duplicates (uint64_t seed)
     static unsigned char seen[WORLD][2][8];
     struct sno_snapshot s = { .sequence_min = 1, .sequence_max = 6 };
     struct script script = { .count = 1 };
-    struct sno_clock clock = script_clock (&script);
-    struct sno_gen *gen = sno_gen_create (&s, &clock);
+    struct sno_time time = script_time (&script);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .start = s, .time = time });
     uint64_t unit = WORLD / 2;
     bool good = true;
 
@@ -500,7 +504,7 @@ static bool world_is_free_of_duplicates (uint64_t seed)
             script_set (&script, kind == 6 ? unit : random_step (&seed, WORLD));
             sno_gen_snapshot (gen, &s);
             sno_gen_destroy (gen);
-            gen = sno_gen_create (&s, &clock);
+            gen = sno_gen_create (&(struct sno_gen_config){ .start = s, .time = time });
         }
     }
     sno_gen_destroy (gen);
@@ -518,7 +522,7 @@ static void test_worlds (void)
 
 static void test_arguments (void)
 {
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ .partition = 7 }, NULL);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .start = { .partition = 7 } });
     int64_t t = SNO_EPOCH_NS + 100 * SNO_UNIT_NS;
     sno_t id = { { 9 } };
 
@@ -548,9 +552,9 @@ static void test_signals (void)
     if (sno_unit_at (ts.tv_sec * INT64_C (1000000000) + ts.tv_nsec, &unit) < 0
         || sno_snapshot_raise (&start, unit + 25) < 0)
         bail_out ("the clock is beyond sno");
-    struct sno_gen *gen = sno_gen_create (&start, NULL);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .start = start });
     signals_every (1000);
-    int rc = sno_gen_new (gen, 0, INT64_C (1000000000), &id);
+    int rc = sno_gen_make (gen, 0, INT64_C (1000000000), &id);
     signals_every (0);
     ok (rc == 0 && signals_came > 0, "signals that interrupt a nap do not shorten the wait (%d came)",
         (int)signals_came);
@@ -570,9 +574,9 @@ static int child_gets (struct sno_gen *gen, int64_t t, int way)
         else if (way == 1)
             rc = sno_gen_try (gen, 0, &id, NULL);
         else if (way == 2)
-            rc = sno_gen_new (gen, 0, 0, &id);
+            rc = sno_gen_make (gen, 0, 0, &id);
         else
-            rc = sno_gen_new_at (gen, 0, t, &id);
+            rc = sno_gen_make_at (gen, 0, t, &id);
         int errnum = rc < 0 ? errno : 0;
         sno_gen_destroy (gen);
         _exit (errnum);
@@ -583,7 +587,7 @@ static int child_gets (struct sno_gen *gen, int64_t t, int way)
 
 static void test_fork (void)
 {
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ .partition = 7 }, NULL);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .start = { .partition = 7 } });
     int64_t t = SNO_EPOCH_NS + 100 * SNO_UNIT_NS;
     int refused = 0;
     sno_t id;

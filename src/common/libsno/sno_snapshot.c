@@ -55,14 +55,22 @@ int sno_snapshot_raise (struct sno_snapshot *snapshot, uint64_t unit)
     return 0;
 }
 
-size_t sno_snapshot_to_json (const struct sno_snapshot *s, char json[SNO_SNAPSHOT_JSON_MAX])
+int sno_snapshot_format (const struct sno_snapshot *s, char *buf, size_t size)
 {
-    return (size_t)snprintf (json, SNO_SNAPSHOT_JSON_MAX,
-                             "{\"partition\":[%u,%u],\"sequenceMin\":%u,\"sequenceMax\":%u,"
-                             "\"sequence\":%" PRIu32 ",\"now\":%" PRId64 ",\"wallHi\":%" PRId64 ",\"wallSafe\":%" PRId64
-                             ",\"drifts\":%" PRIu32 "}",
-                             s->partition >> 8, s->partition & 255U, s->sequence_min, s->sequence_max, s->sequence,
-                             s->now, s->wall_hi, s->wall_safe, s->drifts);
+    char json[SNO_SNAPSHOT_TEXT_MAX];
+    int len = snprintf (json, sizeof (json),
+                        "{\"partition\":[%u,%u],\"sequenceMin\":%u,\"sequenceMax\":%u,"
+                        "\"sequence\":%" PRIu32 ",\"now\":%" PRId64 ",\"wallHi\":%" PRId64 ",\"wallSafe\":%" PRId64
+                        ",\"drifts\":%" PRIu32 "}",
+                        s->partition >> 8, s->partition & 255U, s->sequence_min, s->sequence_max, s->sequence, s->now,
+                        s->wall_hi, s->wall_safe, s->drifts);
+
+    if ((size_t)len >= size) {
+        errno = ENOSPC;
+        return -1;
+    }
+    memcpy (buf, json, (size_t)len + 1);
+    return len;
 }
 
 /* --- reading: a cursor, and functions that move it and return false where they cannot ---- */
@@ -217,7 +225,7 @@ static bool take_members (struct cursor *c, struct sno_snapshot *s)
     return take (c, '}');
 }
 
-int sno_snapshot_from_json (const char *json, size_t len, struct sno_snapshot *snapshot, size_t *errpos)
+int sno_snapshot_parse (const char *json, size_t len, struct sno_snapshot *snapshot, size_t *errpos)
 {
     struct cursor c = { .at = json, .end = json + len, .errnum = EINVAL };
     struct sno_snapshot read = { 0 };

@@ -29,9 +29,9 @@ static bool bounds_row_holds (json_t *row)
     if (rc < 0 || s.sequence_min != get_i (out, "sequenceMin") || s.sequence_max != get_i (out, "sequenceMax")
         || s.sequence != get_i (out, "sequence"))
         return false;
-    struct sno_gen *gen = sno_gen_create (&given, NULL);
+    struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .start = given });
     sno_t first;
-    bool good = gen && sno_gen_cap (gen) == get_i (out, "cap") && sno_gen_new_at (gen, 0, SNO_EPOCH_NS, &first) == 0
+    bool good = gen && sno_gen_cap (gen) == get_i (out, "cap") && sno_gen_make_at (gen, 0, SNO_EPOCH_NS, &first) == 0
                 && sno_split (&first).sequence == s.sequence_min;
     sno_gen_destroy (gen);
     return good;
@@ -82,11 +82,11 @@ static void test_json (json_t *vectors)
 
     json_array_foreach (vectors_section (vectors, "snapshot_json"), i, row) {
         struct sno_snapshot s;
-        char json[SNO_SNAPSHOT_JSON_MAX];
+        char json[SNO_SNAPSHOT_TEXT_MAX];
         const char *text = get_s (row, "json");
-        good += sno_snapshot_from_json (text, strlen (text), &s, NULL) == 0 && s.partition == 0x410a
+        good += sno_snapshot_parse (text, strlen (text), &s, NULL) == 0 && s.partition == 0x410a
                 && s.sequence_max == 500 && s.now == get_i (row, "now") && s.wall_hi == 9 && s.drifts == 3
-                && sno_snapshot_to_json (&s, json) == strlen (text) && !strcmp (json, text);
+                && sno_snapshot_format (&s, json, sizeof (json)) == (int)strlen (text) && !strcmp (json, text);
     }
     ok (good == json_array_size (vectors_section (vectors, "snapshot_json")),
         "section snapshot_json: read and written back unchanged");
@@ -98,11 +98,11 @@ static void test_partition (json_t *vectors)
     size_t i, good = 0;
 
     json_array_foreach (vectors_section (vectors, "partition"), i, row) {
-        char json[SNO_SNAPSHOT_JSON_MAX], expected[64];
+        char json[SNO_SNAPSHOT_TEXT_MAX], expected[64];
         struct sno_snapshot s = { .partition = (uint16_t)get_i (row, "uint16") }, read;
-        size_t len = sno_snapshot_to_json (&s, json);
+        size_t len = (size_t)sno_snapshot_format (&s, json, sizeof (json));
         snprintf (expected, sizeof (expected), "{\"partition\":%s,", get_s (row, "json"));
-        good += !strncmp (json, expected, strlen (expected)) && sno_snapshot_from_json (json, len, &read, NULL) == 0
+        good += !strncmp (json, expected, strlen (expected)) && sno_snapshot_parse (json, len, &read, NULL) == 0
                 && read.partition == get_i (row, "as_uint16")
                 && (uint32_t)read.partition << 16 == get_i (row, "internal_u32");
     }
@@ -114,15 +114,18 @@ static void test_extremes (void)
 {
     struct sno_snapshot s = { 65535, 65535, 65535, UINT32_MAX, INT64_MIN, INT64_MIN, INT64_MIN, UINT32_MAX };
     struct sno_snapshot read;
-    char json[SNO_SNAPSHOT_JSON_MAX];
-    size_t len = sno_snapshot_to_json (&s, json), cut = 0;
+    char json[SNO_SNAPSHOT_TEXT_MAX];
+    size_t len = (size_t)sno_snapshot_format (&s, json, sizeof (json)), cut = 0;
 
-    ok (len < SNO_SNAPSHOT_JSON_MAX && strlen (json) == len, "the longest snapshot fits");
-    ok (sno_snapshot_from_json (json, len, &read, NULL) == 0 && read.now == INT64_MIN && read.sequence == UINT32_MAX
+    ok (len < SNO_SNAPSHOT_TEXT_MAX && strlen (json) == len, "the longest snapshot fits");
+    ok (sno_snapshot_format (&s, json, len) < 0 && errno == ENOSPC && strlen (json) == len
+            && sno_snapshot_format (&s, json, len + 1) == (int)len,
+        "in as many bytes as it has with its NUL, and not in one less");
+    ok (sno_snapshot_parse (json, len, &read, NULL) == 0 && read.now == INT64_MIN && read.sequence == UINT32_MAX
             && read.wall_safe == INT64_MIN,
         "the extremes are read back");
     for (size_t n = 0; n < len; n++)
-        cut += sno_snapshot_from_json (json, n, &read, NULL) < 0 && errno == EINVAL;
+        cut += sno_snapshot_parse (json, n, &read, NULL) < 0 && errno == EINVAL;
     ok (cut == len, "the text cut anywhere is refused");
 }
 
@@ -164,7 +167,7 @@ static void test_texts (void)
     for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++) {
         struct sno_snapshot s;
         size_t pos = 0;
-        int rc = sno_snapshot_from_json (texts[i].json, strlen (texts[i].json), &s, &pos);
+        int rc = sno_snapshot_parse (texts[i].json, strlen (texts[i].json), &s, &pos);
         if (texts[i].errnum == 0)
             ok (rc == 0, "'%s' is a snapshot", texts[i].json);
         else

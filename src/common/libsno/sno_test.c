@@ -27,24 +27,23 @@ static bool codec_row_holds (json_t *row)
 {
     sno_t id = from_hex (get_s (row, "hex")), read;
     struct sno_fields f = sno_split (&id);
-    char text[SNO_TEXT_SIZE + 1], json[SNO_JSON_MAX];
+    char text[SNO_TEXT_MAX], json[SNO_JSON_TEXT_MAX];
     uint64_t unit;
 
-    sno_encode (&id, text);
-    size_t json_len = sno_to_json (&id, json);
+    int len = sno_format (&id, text, sizeof (text)), json_len = sno_json_format (&id, json, sizeof (json));
     return f.unit == (uint64_t)get_i (row, "units") && f.tick == get_i (row, "tick") && f.meta == get_i (row, "meta")
            && f.partition == get_i (row, "partition") && f.sequence == get_i (row, "sequence")
            && sno_unix_ns (&id) == get_i (row, "unix_ns")
            && sno_is_zero (&id) == json_is_true (json_object_get (row, "is_zero"))
            && !strcmp (text, get_s (row, "text")) && !strcmp (text, get_s (row, "marshal_text"))
-           && !strcmp (json, get_s (row, "json")) && strlen (json) == json_len
+           && !strcmp (json, get_s (row, "json")) && (int)strlen (json) == json_len && len == SNO_TEXT_LEN
            && !strcmp (get_s (row, "sql_value_hex"), get_s (row, "hex")) && sno_join (&f, &read) == 0
            && same (&id, &read) && sno_unit_at (sno_unix_ns (&id), &unit) == 0 && unit == f.unit
-           && sno_decode (text, strlen (text), &read, NULL) == 0 && same (&id, &read)
-           && sno_from_json (json, json_len, &read, NULL) == 0 && same (&id, &read)
+           && sno_parse (text, strlen (text), &read, NULL) == 0 && same (&id, &read)
+           && sno_json_parse (json, (size_t)json_len, &read, NULL) == 0 && same (&id, &read)
            && sno_from_bytes (id.bytes, SNO_SIZE, &read) == 0 && same (&id, &read)
            && sno_from_sql (SNO_SQL_BYTES, id.bytes, SNO_SIZE, &read) == 0 && same (&id, &read)
-           && sno_from_sql (SNO_SQL_TEXT, text, SNO_TEXT_SIZE, &read) == 0 && same (&id, &read);
+           && sno_from_sql (SNO_SQL_TEXT, text, SNO_TEXT_LEN, &read) == 0 && same (&id, &read);
 }
 
 static void test_codec (json_t *vectors)
@@ -71,7 +70,7 @@ static int parse (const char *fn, json_t *row, sno_t *id)
     const void *input = hex ? (const void *)bytes : text;
 
     if (!strcmp (fn, "UnmarshalText") || !strncmp (fn, "FromEncoded", 11))
-        return sno_decode (input, len, id, NULL);
+        return sno_parse (input, len, id, NULL);
     if (!strcmp (fn, "FromBinaryBytes") || !strcmp (fn, "UnmarshalBinary"))
         return sno_from_bytes (input, len, id);
     if (!strcmp (fn, "Scan(string)"))
@@ -82,7 +81,7 @@ static int parse (const char *fn, json_t *row, sno_t *id)
         return sno_from_sql (strcmp (get_s (row, "input_go_type"), "<nil>") ? SNO_SQL_OTHER : SNO_SQL_NULL, NULL, 0,
                              id);
     if (!strncmp (fn, "UnmarshalJSON", 13))
-        return sno_from_json (text, len, id, NULL);
+        return sno_json_parse (text, len, id, NULL);
     errno = ENOSYS;
     return -1;
 }
@@ -93,7 +92,7 @@ static int parse_document (json_t *row, sno_t *id)
     json_t *document = json_loads (get_s (row, "input_text"), 0, NULL);
     json_t *member = json_object_get (document, "id");
     char *token = member ? json_dumps (member, JSON_ENCODE_ANY) : NULL;
-    int rc = token ? sno_from_json (token, strlen (token), id, NULL) : 0;
+    int rc = token ? sno_json_parse (token, strlen (token), id, NULL) : 0;
 
     free (token);
     json_decref (document);
@@ -138,7 +137,7 @@ static void test_parse (json_t *vectors)
             sno_t id;
             const char *text = get_s (row, "input_text");
             unquoted++;
-            refused += sno_from_json (text, strlen (text), &id, NULL) < 0 && errno == EINVAL;
+            refused += sno_json_parse (text, strlen (text), &id, NULL) < 0 && errno == EINVAL;
             continue;
         }
         /* a text of the right length with foreign characters belongs to section invalid_chars */
@@ -169,7 +168,7 @@ static void test_invalid_chars (json_t *vectors)
         while (expected < len && (text[expected] & 0x80) == 0
                && memchr ("23456789abcdefghijklmnopqrstuvwx", text[expected], 32))
             expected++;
-        if (sno_decode (text, len, &id, &pos) < 0 && errno == EINVAL && pos == expected && same (&id, &before))
+        if (sno_parse (text, len, &id, &pos) < 0 && errno == EINVAL && pos == expected && same (&id, &before))
             good++;
         else
             diag ("invalid_chars row %zu", i);
@@ -280,18 +279,23 @@ static void test_errpos (void)
     sno_t id;
     size_t pos;
     const char *good = "\"brpk4q72xwf2m63l\"";
-    char token[SNO_JSON_MAX];
+    char token[SNO_JSON_TEXT_MAX];
 
-    ok (sno_decode ("brpk4q72", 8, &id, &pos) < 0 && errno == EMSGSIZE && pos == 8, "a short text ends at fault");
-    ok (sno_decode ("brpk4q72xwf2m63l2", 17, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16,
+    ok (sno_parse ("brpk4q72", 8, &id, &pos) < 0 && errno == EMSGSIZE && pos == 8, "a short text ends at fault");
+    ok (sno_parse ("brpk4q72xwf2m63l2", 17, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16,
         "a long text is at fault behind its 16th character");
     for (size_t i = 0; i < 18; i++) {
         memcpy (token, good, sizeof (token));
         token[i] = '!';
-        ok (sno_from_json (token, 18, &id, &pos) < 0 && errno == EINVAL && pos == i,
+        ok (sno_json_parse (token, 18, &id, &pos) < 0 && errno == EINVAL && pos == i,
             "a wrong character %zu of a JSON token is found", i);
     }
-    ok (sno_from_json ("NULL", 4, &id, &pos) < 0 && errno == EMSGSIZE, "null is lower case");
+    memset (token, '#', sizeof (token));
+    sno_parse (good + 1, SNO_TEXT_LEN, &id, NULL);
+    ok (sno_json_format (&id, token, 18) < 0 && errno == ENOSPC && sno_json_format (&(sno_t){ { 0 } }, token, 4) < 0
+            && errno == ENOSPC && token[0] == '#' && sno_json_format (&(sno_t){ { 0 } }, token, 5) == 4,
+        "a buffer that is too small for a token is ENOSPC and stays untouched");
+    ok (sno_json_parse ("NULL", 4, &id, &pos) < 0 && errno == EMSGSIZE, "null is lower case");
     ok (sno_from_sql (SNO_SQL_TEXT, "BRPK4Q72XWF2M63L", 16, &id) < 0 && errno == EINVAL && sno_is_zero (&id),
         "a column with foreign characters gives the zero id and an error");
 }

@@ -187,21 +187,27 @@ static inline bool works (enum sno_path path)
 
 #endif /* SSSE3_POSSIBLE */
 
-/* --- what is called, for one id and for many, made of each form -------------------------- */
+/* --- what is called, made of each form ------------------------------------------------- */
 
 /* Say what is wrong with a text that no form could decode. */
 __attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len, size_t *errpos)
 {
     size_t pos = 0;
 
-    if (len != SNO_TEXT_SIZE)
-        pos = len < SNO_TEXT_SIZE ? len : SNO_TEXT_SIZE;
+    if (len != SNO_TEXT_LEN)
+        pos = len < SNO_TEXT_LEN ? len : SNO_TEXT_LEN;
     else
         while (value_of (text[pos]) >= 0)
             pos++;
     if (errpos)
         *errpos = pos;
-    errno = len == SNO_TEXT_SIZE ? EINVAL : EMSGSIZE;
+    errno = len == SNO_TEXT_LEN ? EINVAL : EMSGSIZE;
+    return -1;
+}
+
+__attribute__ ((noinline, cold)) static int no_room (void)
+{
+    errno = ENOSPC;
     return -1;
 }
 
@@ -209,28 +215,19 @@ __attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len
  * paths than AVX2 are not inlined, so that the choice needs no frame.
  */
 #define PATH(path, attribute, encode_form, decode_form)                                          \
-    attribute static void encode_##path (const sno_t *id, char *text)                            \
+    attribute static int encode_##path (const sno_t *id, char *buf, size_t size)                 \
     {                                                                                            \
-        encode_form (id, text);                                                                  \
-        text[SNO_TEXT_SIZE] = '\0';                                                              \
+        if (size < SNO_TEXT_MAX)                                                                 \
+            return no_room ();                                                                   \
+        encode_form (id, buf);                                                                   \
+        buf[SNO_TEXT_LEN] = '\0';                                                                \
+        return SNO_TEXT_LEN;                                                                     \
     }                                                                                            \
     attribute static int decode_##path (const char *text, size_t len, sno_t *id, size_t *errpos) \
     {                                                                                            \
-        if (len != SNO_TEXT_SIZE || !decode_form (text, id))                                     \
+        if (len != SNO_TEXT_LEN || !decode_form (text, id))                                      \
             return refuse (text, len, errpos);                                                   \
         return 0;                                                                                \
-    }                                                                                            \
-    attribute static void encode_many_##path (const sno_t *ids, size_t count, char *text)        \
-    {                                                                                            \
-        for (size_t i = 0; i < count; i++)                                                       \
-            encode_form (&ids[i], text + i * SNO_TEXT_SIZE);                                     \
-    }                                                                                            \
-    attribute static size_t decode_many_##path (const char *text, size_t count, sno_t *ids)      \
-    {                                                                                            \
-        size_t i = 0;                                                                            \
-        while (i < count && decode_form (text + i * SNO_TEXT_SIZE, &ids[i]))                     \
-            i++;                                                                                 \
-        return i;                                                                                \
     }
 
 PATH (scalar, __attribute__ ((noinline)), encode_plain, decode_plain)
@@ -255,24 +252,14 @@ PATH (avx2, inline __attribute__ ((always_inline, target ("avx2"))), encode_vect
 /* Where AVX2 is not found.  Apart, so that a single instruction tests for it. */
 #define ELSEWHERE __attribute__ ((noinline, cold)) static
 
-ELSEWHERE void encode_elsewhere (const sno_t *id, char *text)
+ELSEWHERE int encode_elsewhere (const sno_t *id, char *buf, size_t size)
 {
-    TAKE_SECOND (encode, id, text);
+    return TAKE_SECOND (encode, id, buf, size);
 }
 
 ELSEWHERE int decode_elsewhere (const char *text, size_t len, sno_t *id, size_t *errpos)
 {
     return TAKE_SECOND (decode, text, len, id, errpos);
-}
-
-ELSEWHERE void encode_many_elsewhere (const sno_t *ids, size_t count, char *text)
-{
-    TAKE_SECOND (encode_many, ids, count, text);
-}
-
-ELSEWHERE size_t decode_many_elsewhere (const char *text, size_t count, sno_t *ids)
-{
-    return TAKE_SECOND (decode_many, text, count, ids);
 }
 
 #else
@@ -290,32 +277,22 @@ bool sno_path_works (enum sno_path path)
     return works (path);
 }
 
-CHOOSES void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO_TEXT_SIZE + 1])
+CHOOSES int sno_path_format (enum sno_path path, const sno_t *id, char *buf, size_t size)
 {
-    TAKE (path, encode, id, text);
+    return TAKE (path, encode, id, buf, size);
 }
 
-CHOOSES int sno_path_decode (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos)
+CHOOSES int sno_path_parse (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos)
 {
     return TAKE (path, decode, text, len, id, errpos);
 }
 
-CHOOSES void sno_encode (const sno_t *id, char text[SNO_TEXT_SIZE + 1])
+CHOOSES int sno_format (const sno_t *id, char *buf, size_t size)
 {
-    TAKE_BEST (encode, id, text);
+    return TAKE_BEST (encode, id, buf, size);
 }
 
-CHOOSES int sno_decode (const char *text, size_t len, sno_t *id, size_t *errpos)
+CHOOSES int sno_parse (const char *text, size_t len, sno_t *id, size_t *errpos)
 {
     return TAKE_BEST (decode, text, len, id, errpos);
-}
-
-CHOOSES void sno_encode_many (const sno_t *ids, size_t count, char *text)
-{
-    TAKE_BEST (encode_many, ids, count, text);
-}
-
-CHOOSES size_t sno_decode_many (const char *text, size_t count, sno_t *ids)
-{
-    return TAKE_BEST (decode_many, text, count, ids);
 }

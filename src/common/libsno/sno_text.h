@@ -21,9 +21,9 @@ enum sno_path {
 /* True when this build on this processor can take 'path'. */
 bool sno_path_works (enum sno_path path);
 
-/* sno_encode and sno_decode by a path that works. */
-void sno_path_encode (enum sno_path path, const sno_t *id, char text[SNO_TEXT_SIZE + 1]);
-int sno_path_decode (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos);
+/* sno_format and sno_parse by a path that works. */
+int sno_path_format (enum sno_path path, const sno_t *id, char *buf, size_t size);
+int sno_path_parse (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos);
 
 #pragma GCC visibility pop
 

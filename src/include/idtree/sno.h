@@ -28,8 +28,9 @@
 extern "C" {
 #endif
 
-#define SNO_SIZE 10      /* bytes of an id */
-#define SNO_TEXT_SIZE 16 /* characters of its text form, without a NUL */
+#define SNO_SIZE 10     /* bytes of an id */
+#define SNO_TEXT_LEN 16 /* characters of its text form, without a NUL */
+#define SNO_TEXT_MAX 17 /* bytes that hold it with its NUL */
 #define SNO_UNIT_NS INT64_C (4000000)
 #define SNO_EPOCH_NS (INT64_C (1262304000) * 1000000000) /* since Unix: 2010-01-01T00:00:00Z */
 #define SNO_UNIT_MAX ((UINT64_C (1) << 39) - 1)          /* 2079-09-07T15:47:35.548Z */
@@ -87,8 +88,10 @@ int sno_range (int64_t from_ns, int64_t to_ns, sno_t *lower, sno_t *upper);
 
 /* --- text: 16 characters of "23456789abcdefghijklmnopqrstuvwx" --------------------------- */
 
-/* Write the text of an id with its NUL. */
-void sno_encode (const sno_t *id, char text[SNO_TEXT_SIZE + 1]);
+/* Write the text of an id with its NUL to 'buf' of 'size' bytes.  Returns SNO_TEXT_LEN, or -1 with
+ * errno ENOSPC when 'size' is below SNO_TEXT_MAX.
+ */
+int sno_format (const sno_t *id, char *buf, size_t size);
 
 /* Read an id from the 'len' characters at 'text' (a NUL is not needed).  Nothing is skipped or
  * folded: upper case, blanks and the letters 0 1 y z are errors.  Returns 0, or -1 with errno set
@@ -96,34 +99,27 @@ void sno_encode (const sno_t *id, char text[SNO_TEXT_SIZE + 1]);
  *   EMSGSIZE  'len' is not 16; '*errpos' is the smaller of 'len' and 16
  *   EINVAL    a character is not of the alphabet
  */
-int sno_decode (const char *text, size_t len, sno_t *id, size_t *errpos);
-
-/* Write the texts of 'count' ids one behind the other: 16 * count characters, no NUL. */
-void sno_encode_many (const sno_t *ids, size_t count, char *text);
-
-/* Read 'count' ids from as many texts, one behind the other.  Returns how many were read: less
- * than 'count' is the index of the first that sno_decode would refuse; ids behind it are untouched.
- */
-size_t sno_decode_many (const char *text, size_t count, sno_t *ids);
+int sno_parse (const char *text, size_t len, sno_t *id, size_t *errpos);
 
 /* --- bytes, JSON, SQL -------------------------------------------------------------------- */
 
 /* Read an id from 'len' bytes.  Returns 0, or -1 with errno EMSGSIZE when 'len' is not 10. */
 int sno_from_bytes (const void *bytes, size_t len, sno_t *id);
 
-#define SNO_JSON_MAX 19 /* bytes that hold any JSON token of an id with its NUL */
+#define SNO_JSON_TEXT_MAX 19 /* bytes that hold any JSON token of an id with its NUL */
 
-/* Write an id as a JSON token: null for the zero id, else its text in quotes.  Returns its length.
+/* Write an id as a JSON token: null for the zero id, else its text in quotes.  Returns its length, or
+ * -1 with errno ENOSPC when 'size' is too small.
  */
-size_t sno_to_json (const sno_t *id, char token[SNO_JSON_MAX]);
+int sno_json_format (const sno_t *id, char *buf, size_t size);
 
 /* Read an id from the JSON token of 'len' characters; null gives the zero id.  Returns 0, or -1
- * with errno set, and '*errpos' (may be NULL) as for sno_decode, counted in the token with its
+ * with errno set, and '*errpos' (may be NULL) as for sno_parse, counted in the token with its
  * quotes:
  *   EMSGSIZE  the token is neither null nor 18 characters long
  *   EINVAL    a quote is missing or a character is not of the alphabet
  */
-int sno_from_json (const char *token, size_t len, sno_t *id, size_t *errpos);
+int sno_json_parse (const char *token, size_t len, sno_t *id, size_t *errpos);
 
 enum sno_sql {
     SNO_SQL_NULL,  /* no value: the zero id */
@@ -167,14 +163,14 @@ struct sno_snapshot {
  */
 int sno_snapshot_sanitize (const struct sno_snapshot *in, struct sno_snapshot *out, const char **why);
 
-#define SNO_SNAPSHOT_JSON_MAX 256 /* bytes that hold any snapshot with its NUL */
+#define SNO_SNAPSHOT_TEXT_MAX 256 /* bytes that hold any snapshot with its NUL */
 
 /* Write a snapshot as a JSON object:
  *   {"partition":[65,10],"sequenceMin":5,"sequenceMax":500,"sequence":77,
  *    "now":9,"wallHi":9,"wallSafe":7,"drifts":3}                           (in one line)
- * Returns the length without the NUL.
+ * Returns the length without the NUL, or -1 with errno ENOSPC when 'size' is too small.
  */
-size_t sno_snapshot_to_json (const struct sno_snapshot *snapshot, char json[SNO_SNAPSHOT_JSON_MAX]);
+int sno_snapshot_format (const struct sno_snapshot *snapshot, char *buf, size_t size);
 
 /* Read such an object of 'len' characters; members may come in any order and may be left out (0),
  * blanks as JSON allows them.  Returns 0, or -1 with errno set and the index of the character at
@@ -182,7 +178,7 @@ size_t sno_snapshot_to_json (const struct sno_snapshot *snapshot, char json[SNO_
  *   EINVAL  no JSON object, a member that is unknown or comes twice, not a whole number
  *   ERANGE  a number does not fit its member
  */
-int sno_snapshot_from_json (const char *json, size_t len, struct sno_snapshot *snapshot, size_t *errpos);
+int sno_snapshot_parse (const char *json, size_t len, struct sno_snapshot *snapshot, size_t *errpos);
 
 /* --- partitions by themselves ------------------------------------------------------------ */
 
@@ -221,20 +217,25 @@ int sno_partitions_deal (struct sno_partitions *partitions, uint16_t *partition)
 struct sno_gen;
 
 /* Where a generator takes the time from, if not from CLOCK_REALTIME and nanosleep (). */
-struct sno_clock {
+struct sno_time {
     int64_t (*now_ns) (void *arg);                /* nanoseconds since Unix */
     void (*sleep_ns) (void *arg, int64_t for_ns); /* counts as slept in full, also if it returns early */
     void *arg;
 };
 
-/* Make a generator that continues 'config' (all zero but the partition for a new one).  'clock'
- * may be NULL; it is copied.  Returns a generator that the caller destroys, or NULL with errno set:
- *   EINVAL  sno_snapshot_sanitize refuses the bounds
- *   ERANGE  a wall is out of range
+struct sno_gen_config {
+    struct sno_snapshot start; /* what it continues; all zero but the partition for a new one */
+    struct sno_time time;      /* all NULL: the system's */
+};
+
+/* Make a generator, which the caller destroys.  The configuration is copied; NULL stands for a new
+ * generator of partition 0 and the system's time.  Returns NULL with errno set:
+ *   EINVAL     sno_snapshot_sanitize refuses the bounds
+ *   EOVERFLOW  a wall is outside the format
  *   ENOMEM
  * What is left of a parent's generator in a child process may be destroyed there.
  */
-struct sno_gen *sno_gen_create (const struct sno_snapshot *config, const struct sno_clock *clock);
+struct sno_gen *sno_gen_create (const struct sno_gen_config *config);
 void sno_gen_destroy (struct sno_gen *gen);
 
 /* Allow only units lo <= unit < hi.  For owners of a leased or durable range of time, which make
@@ -274,14 +275,14 @@ int sno_gen_try (struct sno_gen *gen, uint8_t meta, sno_t *id, int64_t *wait_ns)
  * no limit; time spent waiting is what counts, signals or not).  Returns 0, or -1 as sno_gen_try does: EAGAIN and
  * ESTALE mean that the wait would have exceeded the limit.
  */
-int sno_gen_new (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *id);
+int sno_gen_make (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *id);
 
 /* Make an id for a given time: for ids of things that are older than their ids.  Uses tick 0 and a
  * sequence of its own that rolls over silently and knows nothing of the time, so two such ids of
  * one unit are equal when a whole pool lies between them, and one of them may equal an id made by
  * the clock. Returns 0, or -1 with errno EOVERFLOW as sno_unit_at does, or EPERM as sno_gen_reserve.
  */
-int sno_gen_new_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *id);
+int sno_gen_make_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *id);
 
 struct sno_overflow {
     int64_t unix_ns;  /* when this was noticed */
@@ -289,7 +290,7 @@ struct sno_overflow {
     unsigned ticks;   /* quarters of a unit since the overflow began, and one: 1, 5, 9 ... */
 };
 
-/* Call 'cb' when sno_gen_new has to wait because a unit is used up: once in each unit that the
+/* Call 'cb' when sno_gen_make has to wait because a unit is used up: once in each unit that the
  * overflow lasts, and once with 'blocked' 0 when nobody waits any more.  It is called on a thread
  * that waits, from one thread at a time, and must not block.  To be set before the generator is
  * shared.

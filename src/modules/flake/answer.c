@@ -31,7 +31,7 @@ void answer_add_snos (struct answer *a, const struct flake_run *run)
     sno_t id = run->first.sno;
 
     for (uint32_t i = 0; i < run->n; i++) {
-        sno_encode (&id, text);
+        sno_format (&id, text, sizeof (text));
         add (a, text);
         sno_next (&id);
     }

@@ -33,7 +33,7 @@ struct series *series_create_sno (uint16_t partition)
 {
     struct series *s = create (SERIES_SNO);
 
-    if (s && !(s->sno = sno_gen_create (&(struct sno_snapshot){ .partition = partition }, NULL))) {
+    if (s && !(s->sno = sno_gen_create (&(struct sno_gen_config){ .start = { .partition = partition } }))) {
         series_destroy (s);
         return NULL;
     }

@@ -15,8 +15,8 @@ static int64_t now_ns (void *arg)
 
 static void *create (struct scheme_clock *clock)
 {
-    struct sno_clock told = { .now_ns = now_ns, .arg = clock };
-    struct sno_gen *gen = sno_gen_create (&(struct sno_snapshot){ .partition = 77 }, &told);
+    struct sno_gen *gen = sno_gen_create (
+        &(struct sno_gen_config){ .start = { .partition = 77 }, .time = { .now_ns = now_ns, .arg = clock } });
     if (!gen)
         abort ();
     return gen;
@@ -34,12 +34,12 @@ static int make (void *gen, uint8_t *id)
 
 static void encode (const uint8_t *id, char *text)
 {
-    sno_encode ((const sno_t *)id, text);
+    sno_format ((const sno_t *)id, text, SNO_TEXT_MAX);
 }
 
 static int decode (const char *text, size_t len, uint8_t *id)
 {
-    return sno_decode (text, len, (sno_t *)id, NULL);
+    return sno_parse (text, len, (sno_t *)id, NULL);
 }
 
 const struct scheme scheme_sno = {
