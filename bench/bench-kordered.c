@@ -128,7 +128,7 @@ static int uid_make_global (struct bed *bed)
 {
     int done = 0;
     while (done < IDS)
-        done += uid_gen_new (bed->uid_gen, UID_GLOBAL, -1, &bed->uid[done]) == 0;
+        done += uid_gen_make (bed->uid_gen, UID_GLOBAL, -1, &bed->uid[done]) == 0;
     return done;
 }
 
@@ -136,8 +136,8 @@ static int uid_make_and_write (struct bed *bed)
 {
     int done = 0;
     for (; done < IDS; done++)
-        if (uid_gen_new (bed->uid_gen, UID_GLOBAL, -1, &bed->uid[done]) < 0
-            || uid_encode (&bed->uid[done], NULL, bed->text[done]) < 0)
+        if (uid_gen_make (bed->uid_gen, UID_GLOBAL, -1, &bed->uid[done]) < 0
+            || uid_format (&bed->uid[done], NULL, bed->text[done], sizeof (bed->text[done])) < 0)
             break;
     return done;
 }
@@ -146,7 +146,7 @@ static int uid_write (struct bed *bed)
 {
     int done = 0;
     while (done < IDS)
-        done += uid_encode (&bed->uid[done], NULL, bed->text[done]) == UID_GLOBAL_TEXT;
+        done += uid_format (&bed->uid[done], NULL, bed->text[done], sizeof (bed->text[done])) == UID_GLOBAL_TEXT_LEN;
     return done;
 }
 
@@ -154,7 +154,7 @@ static int uid_read (struct bed *bed)
 {
     int done = 0;
     while (done < IDS)
-        done += uid_decode (bed->text[done], UID_GLOBAL_TEXT, NULL, &bed->uid[done], NULL) == 0;
+        done += uid_parse (bed->text[done], UID_GLOBAL_TEXT_LEN, NULL, &bed->uid[done], NULL) == 0;
     return done;
 }
 

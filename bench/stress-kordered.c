@@ -48,7 +48,7 @@ static int make_uid (void *gen, uint64_t *step, uint32_t *bit)
 {
     struct uid id;
 
-    if (uid_gen_new (gen, UID_LOCAL, -1, &id) < 0)
+    if (uid_gen_make (gen, UID_LOCAL, -1, &id) < 0)
         return -1;
     *step = (uint64_t)(id.a * 1000000 + id.b) * UID_STEPS_PER_SECOND + (uint64_t)id.c / UID_STEP_US;
     *bit = (uint32_t)id.sequence;

@@ -25,7 +25,7 @@ struct maker {
     uint8_t meta;
     struct uid_gen *uid;
     enum uid_kind kind;
-    struct uid_format format;
+    struct uid_codec codec;
     char node[128];
 };
 
@@ -103,7 +103,8 @@ static int make_uid (struct maker *m, struct ident *id)
     struct uid uid;
     int size;
 
-    if (uid_gen_new (m->uid, m->kind, -1, &uid) < 0 || (size = uid_to_bytes (&uid, &m->format, id->bytes)) < 0)
+    if (uid_gen_make (m->uid, m->kind, -1, &uid) < 0
+        || (size = uid_to_bytes (&uid, &m->codec, id->bytes, sizeof (id->bytes))) < 0)
         return -1;
     id->size = size;
     return 0;
@@ -132,7 +133,7 @@ static int open_uid (struct maker *m, const struct new_options *o)
 
     m->make = make_uid;
     m->kind = o->kind ? idtext_kind (o->cmd, o->kind) : UID_GLOBAL;
-    m->format.drift = o->drift ? idtext_drift (o->cmd, o->drift) : UID_DRIFT_DEFAULT;
+    m->codec.drift = o->drift ? idtext_drift (o->cmd, o->drift) : UID_DRIFT_DEFAULT;
     return (m->uid = uid_gen_create (&config)) ? 0 : -1;
 }
 

@@ -264,28 +264,28 @@ static int read_uid (const char *s, size_t len, struct ident *id)
 {
     struct uid uid;
 
-    if (uid_decode (s, len, NULL, &uid, NULL) < 0) {
+    if (uid_parse (s, len, NULL, &uid, NULL) < 0) {
         if (read_hex (s, len, UID_GLOBAL_SIZE, id) < 0 && read_hex (s, len, UID_LOCAL_SIZE, id) < 0)
             return no_id ();
         return 0;
     }
     id->size = uid.kind == UID_LOCAL ? UID_LOCAL_SIZE : UID_GLOBAL_SIZE;
-    return uid_base64_decode (s, len, id->bytes, NULL);
+    return uid_base64_parse (s, len, id->bytes, sizeof (id->bytes), NULL) < 0 ? -1 : 0;
 }
 
 static int write_uid (const struct ident *id, int form, char buf[SCHEME_TEXT_MAX])
 {
     if (form != FORM_TEXT)
         return write_hex (id, buf);
-    return (int)uid_base64_encode (id->bytes, id->size, buf);
+    return (int)uid_base64_format (id->bytes, id->size, buf, SCHEME_TEXT_MAX);
 }
 
 static struct uid uid_of (const struct ident *id, int drift)
 {
-    const struct uid_format format = { .drift = drift };
+    const struct uid_codec codec = { .drift = drift };
     struct uid uid = { 0 };
 
-    if (uid_from_bytes (id->bytes, id->size, &format, &uid) < 0)
+    if (uid_from_bytes (id->bytes, id->size, &codec, &uid) < 0)
         assert (false);
     return uid;
 }
@@ -318,13 +318,13 @@ static int range_uid (const struct scheme_key *key, int64_t from_ms, int64_t to_
                       struct ident *upper)
 {
     size_t size = key->kind == UID_LOCAL ? UID_LOCAL_SIZE : UID_GLOBAL_SIZE;
-    const struct uid_format format = { .drift = key->drift };
+    const struct uid_codec codec = { .drift = key->drift };
 
     if (from_ms > UID_UNIX_US_MAX / 1000 || to_ms > UID_UNIX_US_MAX / 1000) {
         errno = EOVERFLOW;
         return -1;
     }
-    if (uid_range (size, &format, from_ms * 1000, to_ms * 1000, lower->bytes, upper->bytes) < 0)
+    if (uid_range (size, &codec, from_ms * 1000, to_ms * 1000, lower->bytes, upper->bytes) < 0)
         return -1;
     lower->size = upper->size = size;
     return 0;

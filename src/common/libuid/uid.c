@@ -188,7 +188,7 @@ int uid_distance (const struct uid *x, const struct uid *y, struct uid *out)
         return -1;
     }
     if (!can_subtract (x) || !can_subtract (y)) {
-        errno = ERANGE;
+        errno = EOVERFLOW;
         return -1;
     }
     int64_t us = unix_us (x) - unix_us (y);
@@ -213,7 +213,7 @@ static const struct uid *find_node (const struct uid *clock, size_t count, const
     return NULL;
 }
 
-size_t uid_clock_tick (const struct uid *fresh, const struct uid *clock, size_t count, struct uid *out)
+size_t uid_vclock_tick (const struct uid *fresh, const struct uid *clock, size_t count, struct uid *out)
 {
     const struct uid *old = find_node (clock, count, &fresh->node);
     size_t n = 0;
@@ -262,9 +262,9 @@ static size_t merge (const struct uid **a, size_t na, const struct uid **b, size
     return n;
 }
 
-int uid_clock_join (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out)
+int uid_vclock_join (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out)
 {
-    if (na > UID_CLOCK_MAX || nb > UID_CLOCK_MAX) {
+    if (na > UID_VCLOCK_MAX || nb > UID_VCLOCK_MAX) {
         errno = EINVAL;
         return -1;
     }
@@ -295,18 +295,18 @@ static bool descends (const struct uid *a, size_t na, const struct uid *not_a, c
     return true;
 }
 
-bool uid_clock_descends (const struct uid *a, size_t na, const struct uid *b, size_t nb)
+bool uid_vclock_descends (const struct uid *a, size_t na, const struct uid *b, size_t nb)
 {
     return descends (a, na, NULL, b, nb, NULL);
 }
 
-bool uid_clock_descends_without (const struct uid_node *node, const struct uid *a, size_t na, const struct uid *b,
-                                 size_t nb)
+bool uid_vclock_descends_without (const struct uid_node *node, const struct uid *a, size_t na, const struct uid *b,
+                                  size_t nb)
 {
     return descends (a, na, find_node (a, na, node), b, nb, find_node (b, nb, node));
 }
 
-int uid_clock_diff (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out)
+int uid_vclock_diff (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out)
 {
     int n = 0;
 

@@ -30,7 +30,7 @@ struct uid_gen {
     _Atomic uint64_t word; /* the next id to make */
     uint64_t ahead;        /* steps */
     struct uid_node node;
-    struct uid_clock clock;
+    struct uid_time time;
     struct fork_guard *guard;
 };
 
@@ -53,16 +53,16 @@ static int64_t read_clock (const struct uid_gen *gen)
 {
     struct timespec ts;
 
-    if (gen->clock.now_us)
-        return gen->clock.now_us (gen->clock.arg);
+    if (gen->time.now_us)
+        return gen->time.now_us (gen->time.arg);
     clock_gettime (CLOCK_REALTIME, &ts);
     return ts.tv_sec * MEGA + ts.tv_nsec / 1000;
 }
 
 static void sleep_for (const struct uid_gen *gen, int64_t for_us)
 {
-    if (gen->clock.sleep_us) {
-        gen->clock.sleep_us (gen->clock.arg, for_us);
+    if (gen->time.sleep_us) {
+        gen->time.sleep_us (gen->time.arg, for_us);
         return;
     }
     nap_ns (for_us * 1000);
@@ -127,7 +127,7 @@ int uid_gen_try (struct uid_gen *gen, enum uid_kind kind, struct uid *id, int64_
     return uid_gen_reserve (gen, kind, read_clock (gen), 1, id, wait_us) < 0 ? -1 : 0;
 }
 
-int uid_gen_new (struct uid_gen *gen, enum uid_kind kind, int64_t timeout_us, struct uid *id)
+int uid_gen_make (struct uid_gen *gen, enum uid_kind kind, int64_t timeout_us, struct uid *id)
 {
     int64_t wait_us, waited_us = 0;
 
@@ -161,6 +161,10 @@ void uid_gen_destroy (struct uid_gen *gen)
 
 struct uid_gen *uid_gen_create (const struct uid_gen_config *config)
 {
+    static const struct uid_gen_config none;
+
+    if (!config)
+        config = &none;
     if (!time_fits (config->after_us) || !time_fits (config->ahead_us)) {
         errno = EINVAL;
         return NULL;
@@ -171,7 +175,7 @@ struct uid_gen *uid_gen_create (const struct uid_gen_config *config)
         return NULL;
     }
     gen->node = config->node;
-    gen->clock = config->clock;
+    gen->time = config->time;
     gen->ahead = step_at (config->ahead_us);
     uint64_t step = config->after_us ? step_at (config->after_us) + 1 : 0;
     atomic_init (&gen->word, step << SEQUENCE_BITS);

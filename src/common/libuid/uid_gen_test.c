@@ -86,6 +86,10 @@ static void test_limits (void)
         "... and is the end, even when any step ahead is allowed");
     uid_gen_destroy (gen);
     uid_gen_destroy (NULL);
+    ok ((gen = uid_gen_create (NULL)) && uid_gen_reserve (gen, UID_GLOBAL, SECOND, 1, &id, NULL) == 1
+            && id.node.fingerprint == 0 && !id.node.name,
+        "without a configuration the node is fingerprint 0");
+    uid_gen_destroy (gen);
     ok (!uid_gen_create (&(struct uid_gen_config){ .after_us = -1 }) && errno == EINVAL
             && !uid_gen_create (&(struct uid_gen_config){ .ahead_us = -1 }) && errno == EINVAL,
         "negative times in the configuration are refused");
@@ -129,18 +133,18 @@ static void fake_sleep (void *arg, int64_t for_us)
 static void test_waiting (void)
 {
     struct fake fake = { .now_us = 5 * SECOND };
-    struct uid_gen_config config = { .clock = { fake_now, fake_sleep, &fake } };
+    struct uid_gen_config config = { .time = { fake_now, fake_sleep, &fake } };
     struct uid_gen *gen = uid_gen_create (&config);
     struct uid id;
 
     for (int i = 0; i < 16384; i++)
-        uid_gen_new (gen, UID_LOCAL, 0, &id);
+        uid_gen_make (gen, UID_LOCAL, 0, &id);
     ok (id.sequence == 16383 && fake.slept_us == 0, "16384 ids take no waiting");
-    ok (uid_gen_new (gen, UID_LOCAL, 1023, &id) < 0 && errno == EAGAIN && fake.slept_us == 0,
+    ok (uid_gen_make (gen, UID_LOCAL, 1023, &id) < 0 && errno == EAGAIN && fake.slept_us == 0,
         "one more does not come within 1023 micro-seconds");
-    ok (uid_gen_new (gen, UID_LOCAL, 1024, &id) == 0 && fake.slept_us == 1024 && id.c == 1024, "but in 1024");
+    ok (uid_gen_make (gen, UID_LOCAL, 1024, &id) == 0 && fake.slept_us == 1024 && id.c == 1024, "but in 1024");
     fake.now_us -= 3600 * SECOND;
-    ok (uid_gen_new (gen, UID_LOCAL, -1, &id) < 0 && errno == EOVERFLOW, "a clock before 1970 ends the wait");
+    ok (uid_gen_make (gen, UID_LOCAL, -1, &id) < 0 && errno == EOVERFLOW, "a clock before 1970 ends the wait");
     uid_gen_destroy (gen);
 }
 
@@ -209,7 +213,7 @@ static void test_signals (void)
     config.after_us = ts.tv_sec * SECOND + ts.tv_nsec / 1000 + SECOND / 10;
     struct uid_gen *gen = uid_gen_create (&config);
     signals_every (1000);
-    int rc = uid_gen_new (gen, UID_LOCAL, SECOND, &id);
+    int rc = uid_gen_make (gen, UID_LOCAL, SECOND, &id);
     signals_every (0);
     ok (rc == 0 && signals_came > 0, "signals that interrupt a nap do not shorten the wait (%d came)",
         (int)signals_came);
@@ -229,7 +233,7 @@ static void test_fork (void)
         if (pid == 0) {
             int rc = way == 0   ? uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL)
                      : way == 1 ? uid_gen_try (gen, UID_LOCAL, &id, NULL)
-                                : uid_gen_new (gen, UID_LOCAL, 0, &id);
+                                : uid_gen_make (gen, UID_LOCAL, 0, &id);
             int errnum = rc < 0 ? errno : 0;
             uid_gen_destroy (gen);
             _exit (errnum);

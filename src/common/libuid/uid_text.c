@@ -19,7 +19,7 @@
 #define SEQUENCE_BITS 14
 #define LOW_BITS (STEP_BITS + SEQUENCE_BITS)
 
-static const struct uid_format default_format = { .drift = UID_DRIFT_DEFAULT };
+static const struct uid_codec default_codec = { .drift = UID_DRIFT_DEFAULT };
 
 static int fail (int errnum)
 {
@@ -27,17 +27,21 @@ static int fail (int errnum)
     return -1;
 }
 
-static bool drift_fits (const struct uid_format *format)
+static bool drift_fits (const struct uid_codec *codec)
 {
-    return format->drift >= UID_DRIFT_MIN && format->drift <= UID_DRIFT_MAX;
+    return codec->drift >= UID_DRIFT_MIN && codec->drift <= UID_DRIFT_MAX;
 }
 
 /* --- writing ----------------------------------------------------------------------------- */
 
-static inline bool fields_fit (const struct uid *id)
+static inline bool time_fits (const struct uid *id)
 {
-    return (uint64_t)id->a <= UID_A_MAX && (uint64_t)id->b <= UID_B_MAX && (uint64_t)id->c <= UID_C_MAX
-           && (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
+    return (uint64_t)id->a <= UID_A_MAX && (uint64_t)id->b <= UID_B_MAX && (uint64_t)id->c <= UID_C_MAX;
+}
+
+static inline bool sequence_fits (const struct uid *id)
+{
+    return (uint64_t)id->sequence <= UID_SEQUENCE_MAX;
 }
 
 /* Steps and sequence: the lowest 24 bits of every form. */
@@ -69,47 +73,51 @@ static inline struct halves global_bits (const struct uid *id, int drift)
     };
 }
 
-static inline int check_writable (const struct uid *id, const struct uid_format *format)
+/* 'room' bytes are there for the result, which takes 'local' or 'global' of them. */
+static inline int check_writable (const struct uid *id, const struct uid_codec *codec, size_t room, size_t local,
+                                  size_t global)
 {
-    if (format->version != UID_V135)
+    if (codec->version != UID_V135)
         return fail (ENOTSUP);
-    if (id->kind == UID_GLOBAL && !drift_fits (format))
+    if (id->kind == UID_GLOBAL && !drift_fits (codec))
         return fail (EINVAL);
-    if (!(format->flags & UID_WRAP) && !fields_fit (id))
-        return fail (ERANGE);
+    if (!(codec->flags & UID_WRAP) && !(time_fits (id) && sequence_fits (id)))
+        return fail (time_fits (id) ? EINVAL : EOVERFLOW);
+    if (room < (id->kind == UID_LOCAL ? local : global))
+        return fail (ENOSPC);
     return 0;
 }
 
-int uid_to_bytes (const struct uid *id, const struct uid_format *format, uint8_t bytes[UID_GLOBAL_SIZE])
+int uid_to_bytes (const struct uid *id, const struct uid_codec *codec, uint8_t *bytes, size_t size)
 {
-    format = format ? format : &default_format;
-    if (check_writable (id, format) < 0)
+    codec = codec ? codec : &default_codec;
+    if (check_writable (id, codec, size, UID_LOCAL_SIZE, UID_GLOBAL_SIZE) < 0)
         return -1;
     if (id->kind == UID_LOCAL) {
         put_be (bytes, 8, local_bits (id));
         return UID_LOCAL_SIZE;
     }
-    struct halves bits = global_bits (id, format->drift);
+    struct halves bits = global_bits (id, codec->drift);
     put_be (bytes, 6, bits.upper);
     put_be (bytes + 6, 6, bits.lower);
     return UID_GLOBAL_SIZE;
 }
 
-int uid_encode (const struct uid *id, const struct uid_format *format, char text[UID_TEXT_MAX])
+int uid_format (const struct uid *id, const struct uid_codec *codec, char *text, size_t size)
 {
-    format = format ? format : &default_format;
-    if (check_writable (id, format) < 0)
+    codec = codec ? codec : &default_codec;
+    if (check_writable (id, codec, size, UID_LOCAL_TEXT_LEN + 1, UID_GLOBAL_TEXT_LEN + 1) < 0)
         return -1;
     if (id->kind == UID_LOCAL) {
         uint64_t bits = local_bits (id);
         lex64_encode16 (bits >> 16, bits << 32, ZERO, text); /* the last 32 bits are not of the id */
-        text[UID_LOCAL_TEXT] = '\0';
-        return UID_LOCAL_TEXT;
+        text[UID_LOCAL_TEXT_LEN] = '\0';
+        return UID_LOCAL_TEXT_LEN;
     }
-    struct halves bits = global_bits (id, format->drift);
+    struct halves bits = global_bits (id, codec->drift);
     lex64_encode16 (bits.upper, bits.lower, ZERO, text);
-    text[UID_GLOBAL_TEXT] = '\0';
-    return UID_GLOBAL_TEXT;
+    text[UID_GLOBAL_TEXT_LEN] = '\0';
+    return UID_GLOBAL_TEXT_LEN;
 }
 
 /* --- reading ----------------------------------------------------------------------------- */
@@ -126,13 +134,13 @@ static struct uid from_local_bits (uint64_t bits)
 }
 
 /* A node by its fingerprint: by its name too if it is the reader's own. */
-static struct uid_node known_node (uint32_t fingerprint, const struct uid_format *format)
+static struct uid_node known_node (uint32_t fingerprint, const struct uid_codec *codec)
 {
-    const struct uid_node *self = format->self;
+    const struct uid_node *self = codec->self;
 
     if (self && self->name) {
         uint32_t own = self->fingerprint;
-        if (format->version != UID_V135)
+        if (codec->version != UID_V135)
             own = uid_fingerprint_legacy (self->name, strlen (self->name));
         if (fingerprint == own)
             return *self;
@@ -141,43 +149,43 @@ static struct uid_node known_node (uint32_t fingerprint, const struct uid_format
 }
 
 /* The reverse of global_bits. */
-static struct uid from_global_bits (const struct halves *bits, const struct uid_format *format)
+static struct uid from_global_bits (const struct halves *bits, const struct uid_codec *codec)
 {
-    int tail = format->drift + LOW_BITS;
+    int tail = codec->drift + LOW_BITS;
     uint64_t head = bits->upper >> (tail - 16), low = bits->lower & ((UINT64_C (1) << tail) - 1);
     struct uid id = from_local_bits (head << tail | low);
 
     id.kind = UID_GLOBAL;
-    id.node = known_node ((uint32_t)(bits->upper << (48 - tail) | bits->lower >> tail), format);
+    id.node = known_node ((uint32_t)(bits->upper << (48 - tail) | bits->lower >> tail), codec);
     return id;
 }
 
-static struct uid from_global_v120 (const uint8_t *bytes, const struct uid_format *format)
+static struct uid from_global_v120 (const uint8_t *bytes, const struct uid_codec *codec)
 {
     struct uid id = from_local_bits (get_be (bytes + 4, 8));
 
     id.kind = UID_GLOBAL;
-    id.node = known_node ((uint32_t)get_be (bytes, 4), format);
+    id.node = known_node ((uint32_t)get_be (bytes, 4), codec);
     return id;
 }
 
-int uid_from_bytes (const void *bytes, size_t len, const struct uid_format *format, struct uid *id)
+int uid_from_bytes (const void *bytes, size_t len, const struct uid_codec *codec, struct uid *id)
 {
-    format = format ? format : &default_format;
+    codec = codec ? codec : &default_codec;
     if (len == UID_LOCAL_SIZE) {
         *id = from_local_bits (get_be (bytes, 8));
         return 0;
     }
     if (len != UID_GLOBAL_SIZE)
         return fail (EMSGSIZE);
-    if (format->version == UID_V120) {
-        *id = from_global_v120 (bytes, format);
+    if (codec->version == UID_V120) {
+        *id = from_global_v120 (bytes, codec);
         return 0;
     }
-    if (!drift_fits (format))
+    if (!drift_fits (codec))
         return fail (EINVAL);
     struct halves bits = { get_be (bytes, 6), get_be ((const uint8_t *)bytes + 6, 6) };
-    *id = from_global_bits (&bits, format);
+    *id = from_global_bits (&bits, codec);
     return 0;
 }
 
@@ -204,18 +212,18 @@ static size_t from_base64url (const char *text, size_t len, char *ours)
     return len;
 }
 
-int uid_decode (const char *text, size_t len, const struct uid_format *format, struct uid *id, size_t *errpos)
+int uid_parse (const char *text, size_t len, const struct uid_codec *codec, struct uid *id, size_t *errpos)
 {
-    char ours[UID_GLOBAL_TEXT];
+    char ours[UID_GLOBAL_TEXT_LEN];
     struct halves bits;
     size_t good;
 
-    format = format ? format : &default_format;
-    if (format->version == UID_V120)
+    codec = codec ? codec : &default_codec;
+    if (codec->version == UID_V120)
         return fail_at (ENOTSUP, 0, errpos);
-    if (len != UID_LOCAL_TEXT && len != UID_GLOBAL_TEXT)
-        return fail_at (EMSGSIZE, len < UID_GLOBAL_TEXT ? len : UID_GLOBAL_TEXT, errpos);
-    if (format->version == UID_V133) {
+    if (len != UID_LOCAL_TEXT_LEN && len != UID_GLOBAL_TEXT_LEN)
+        return fail_at (EMSGSIZE, len < UID_GLOBAL_TEXT_LEN ? len : UID_GLOBAL_TEXT_LEN, errpos);
+    if (codec->version == UID_V133) {
         if ((good = from_base64url (text, len, ours)) < len)
             return fail_at (EINVAL, good, errpos);
         text = ours;
@@ -223,25 +231,27 @@ int uid_decode (const char *text, size_t len, const struct uid_format *format, s
     if ((good = lex64_decode (text, 8, ZERO, &bits.upper)) < 8
         || (good += lex64_decode (text + 8, len - 8, ZERO, &bits.lower)) < len)
         return fail_at (EINVAL, good, errpos);
-    if (len == UID_LOCAL_TEXT) { /* 16 bits in the last three characters, and two more */
-        if ((bits.lower & 3) && !(format->flags & UID_LENIENT))
+    if (len == UID_LOCAL_TEXT_LEN) { /* 16 bits in the last three characters, and two more */
+        if ((bits.lower & 3) && !(codec->flags & UID_LENIENT))
             return fail_at (EINVAL, len - 1, errpos);
         *id = from_local_bits (bits.upper << 16 | bits.lower >> 2);
         return 0;
     }
-    if (!drift_fits (format))
+    if (!drift_fits (codec))
         return fail_at (EINVAL, len, errpos);
-    *id = from_global_bits (&bits, format);
+    *id = from_global_bits (&bits, codec);
     return 0;
 }
 
 /* --- the text of any bytes --------------------------------------------------------------- */
 
-size_t uid_base64_encode (const void *bytes, size_t len, char *text)
+ssize_t uid_base64_format (const void *bytes, size_t len, char *text, size_t size)
 {
     const uint8_t *at = bytes;
     size_t n = 0;
 
+    if (size < (8 * len + 5) / 6 + 1)
+        return fail (ENOSPC);
     while (len > 0) {
         uint8_t dozen[12] = { 0 };
         char chars[16];
@@ -254,10 +264,10 @@ size_t uid_base64_encode (const void *bytes, size_t len, char *text)
         len -= part;
     }
     text[n] = '\0';
-    return n;
+    return (ssize_t)n;
 }
 
-int uid_base64_decode (const char *text, size_t len, void *bytes, size_t *errpos)
+ssize_t uid_base64_parse (const char *text, size_t len, void *bytes, size_t size, size_t *errpos)
 {
     uint8_t *out = bytes, six[6];
     size_t pos, part;
@@ -266,26 +276,28 @@ int uid_base64_decode (const char *text, size_t len, void *bytes, size_t *errpos
     for (pos = 0; pos < len; pos++)
         if (!lex64_value (text[pos]) && text[pos] != ZERO)
             return fail_at (EINVAL, pos, errpos);
+    if (size < 6 * len / 8)
+        return fail (ENOSPC);
     for (pos = 0; pos < len; pos += part, out += 6) {
         part = len - pos < 8 ? len - pos : 8;
         lex64_decode (text + pos, part, ZERO, &bits);
         put_be (six, 6, bits << (48 - 6 * part));
         memcpy (out, six, 6 * part / 8);
     }
-    return 0;
+    return (ssize_t)(6 * len / 8);
 }
 
 /* --- ranges ------------------------------------------------------------------------------ */
 
-static int key (const struct uid *id, size_t size, const struct uid_format *format, uint8_t *bytes)
+static int key (const struct uid *id, size_t size, const struct uid_codec *codec, uint8_t *bytes)
 {
-    struct uid_format wide = *format;
+    struct uid_codec wide = *codec;
     struct uid whole = *id;
 
     wide.version = UID_V135;
     wide.flags |= UID_WRAP; /* an upper key may be the second behind the last one of a mega-second */
     whole.kind = size == UID_GLOBAL_SIZE ? UID_GLOBAL : UID_LOCAL;
-    return uid_to_bytes (&whole, &wide, bytes) < 0 ? -1 : 0;
+    return uid_to_bytes (&whole, &wide, bytes, size) < 0 ? -1 : 0;
 }
 
 /* Move a time up to the start of a window, unless it is there. */
@@ -298,20 +310,20 @@ static void to_window (struct uid *id, int drift)
     id->c = 0;
 }
 
-int uid_range (size_t size, const struct uid_format *format, int64_t from_us, int64_t to_us, uint8_t *lower,
+int uid_range (size_t size, const struct uid_codec *codec, int64_t from_us, int64_t to_us, uint8_t *lower,
                uint8_t *upper)
 {
     struct uid from, to;
 
-    format = format ? format : &default_format;
+    codec = codec ? codec : &default_codec;
     if (uid_make (from_us, 0, &from) < 0 || uid_make (to_us, 0, &to) < 0)
         return -1;
     if (from_us > to_us || (size != UID_LOCAL_SIZE && size != UID_GLOBAL_SIZE)
-        || (size == UID_GLOBAL_SIZE && !drift_fits (format)))
+        || (size == UID_GLOBAL_SIZE && !drift_fits (codec)))
         return fail (EINVAL);
     if (size == UID_GLOBAL_SIZE && from_us < to_us)
-        to_window (&to, format->drift);
-    if (key (&from, size, format, lower) < 0 || key (&to, size, format, upper) < 0)
+        to_window (&to, codec->drift);
+    if (key (&from, size, codec, lower) < 0 || key (&to, size, codec, upper) < 0)
         return -1;
     return 0;
 }

@@ -17,11 +17,19 @@ static bool fits (const struct uid *id)
            && id->sequence >= 0 && id->sequence <= UID_SEQUENCE_MAX;
 }
 
+/* What refuses such fields: that of a time, or that of a sequence. */
+static int refusal (const struct uid *id)
+{
+    bool time = id->a >= 0 && id->a <= UID_A_MAX && id->b >= 0 && id->b <= UID_B_MAX && id->c >= 0
+                && id->c <= UID_C_MAX;
+    return time ? EINVAL : EOVERFLOW;
+}
+
 static bool encode_row_holds (json_t *row)
 {
     json_t *drift = json_object_get (row, "drift"), *decoded = json_object_get (row, "decoded");
     const struct uid_node self = own_node ();
-    struct uid_format format = { .drift = drift ? (int)json_integer_value (drift) : 8, .self = &self };
+    struct uid_codec codec = { .drift = drift ? (int)json_integer_value (drift) : 8, .self = &self };
     uint8_t bytes[UID_GLOBAL_SIZE];
     char text[UID_TEXT_MAX];
     struct uid id, read;
@@ -29,17 +37,18 @@ static bool encode_row_holds (json_t *row)
 
     if (!vector_value (json_object_get (row, "in"), &id))
         return false;
-    format.flags = UID_WRAP;
-    int n = uid_to_bytes (&id, &format, bytes), len = uid_encode (&id, &format, text);
+    codec.flags = UID_WRAP;
+    int n = uid_to_bytes (&id, &codec, bytes, sizeof (bytes)), len = uid_format (&id, &codec, text, sizeof (text));
     if (n < 0 || !is_hex (bytes, (size_t)n, get_s (row, "hex")) || strcmp (text, get_s (row, "text"))
         || len != (int)strlen (text))
         return false;
-    if (uid_from_bytes (bytes, (size_t)n, &format, &read) < 0 || !is_value (&read, decoded)
-        || uid_decode (text, (size_t)len, &format, &read, &pos) < 0 || !is_value (&read, decoded))
+    if (uid_from_bytes (bytes, (size_t)n, &codec, &read) < 0 || !is_value (&read, decoded)
+        || uid_parse (text, (size_t)len, &codec, &read, &pos) < 0 || !is_value (&read, decoded))
         return false;
-    format.flags = 0;
-    int strict = uid_to_bytes (&id, &format, bytes);
-    return fits (&id) ? strict == n : strict < 0 && errno == ERANGE && uid_encode (&id, &format, text) < 0;
+    codec.flags = 0;
+    int strict = uid_to_bytes (&id, &codec, bytes, sizeof (bytes));
+    return fits (&id) ? strict == n
+                      : strict < 0 && errno == refusal (&id) && uid_format (&id, &codec, text, sizeof (text)) < 0;
 }
 
 static void test_encode (json_t *vectors, const char *section)
@@ -65,11 +74,11 @@ static void test_bad_drift (json_t *vectors)
     size_t i, good = 0;
 
     json_array_foreach (vectors_section (vectors, "encode_bad_drift"), i, row) {
-        struct uid_format format = { .drift = (int)get_i (row, "drift") };
+        struct uid_codec codec = { .drift = (int)get_i (row, "drift") };
         json_t *expected = json_object_get (json_object_get (row, "result"), "ok");
         struct uid id = { .kind = expected ? UID_LOCAL : UID_GLOBAL, .a = 1, .b = 2, .c = 1024, .sequence = 5 };
         uint8_t bytes[UID_GLOBAL_SIZE];
-        int n = uid_to_bytes (&id, &format, bytes);
+        int n = uid_to_bytes (&id, &codec, bytes, sizeof (bytes));
         good += expected ? n == 8 && is_hex (bytes, 8, json_string_value (expected)) : n < 0 && errno == EINVAL;
     }
     ok (good == i,
@@ -91,7 +100,7 @@ static void test_node_length (json_t *vectors)
         if (!vector_node (node, &id.node))
             refused++;
         else
-            good += uid_to_bytes (&id, NULL, bytes) == 12
+            good += uid_to_bytes (&id, NULL, bytes, sizeof (bytes)) == 12
                     && is_hex (bytes, 12, get_s (json_object_get (row, "result"), "ok"));
         json_decref (node);
     }
@@ -107,13 +116,13 @@ static void test_decode (json_t *vectors)
     size_t i, good = 0, narrow = 0;
 
     json_array_foreach (vectors_section (vectors, "decode"), i, row) {
-        struct uid_format format = { .drift = (int)get_i (row, "drift"), .self = &self };
+        struct uid_codec codec = { .drift = (int)get_i (row, "drift"), .self = &self };
         json_t *expected = json_object_get (json_object_get (row, "result"), "ok");
         uint8_t bytes[64];
         size_t n = unhex (get_s (row, "hex"), bytes, sizeof (bytes));
         struct uid id;
-        int rc = uid_from_bytes (bytes, n, &format, &id);
-        if (n == 12 && (format.drift < UID_DRIFT_MIN || format.drift > UID_DRIFT_MAX))
+        int rc = uid_from_bytes (bytes, n, &codec, &id);
+        if (n == 12 && (codec.drift < UID_DRIFT_MIN || codec.drift > UID_DRIFT_MAX))
             narrow += rc < 0 && errno == EINVAL;
         else if (expected ? rc == 0 && is_value (&id, expected) : rc < 0 && errno == EMSGSIZE)
             good++;
@@ -131,20 +140,20 @@ static void test_decode64 (json_t *vectors)
     size_t i, good = 0, surplus = 0, long_ones = 0;
 
     json_array_foreach (vectors_section (vectors, "decode64"), i, row) {
-        struct uid_format format = { .drift = (int)get_i (row, "drift"), .self = &self };
+        struct uid_codec codec = { .drift = (int)get_i (row, "drift"), .self = &self };
         json_t *expected = json_object_get (json_object_get (row, "result"), "ok");
         char text[64];
         size_t len = unhex (get_s (row, "text_hex"), text, sizeof (text)), pos;
         struct uid id;
-        int rc = uid_decode (text, len, &format, &id, &pos);
+        int rc = uid_parse (text, len, &codec, &id, &pos);
         if (len == 17 && expected) {
             long_ones += rc < 0 && errno == EMSGSIZE && pos == 16;
             continue;
         }
         if (expected && rc < 0 && len == 11 && errno == EINVAL && pos == 10) {
             surplus++;
-            format.flags = UID_LENIENT;
-            rc = uid_decode (text, len, &format, &id, &pos);
+            codec.flags = UID_LENIENT;
+            rc = uid_parse (text, len, &codec, &id, &pos);
         }
         if (expected ? rc == 0 && is_value (&id, expected) : rc < 0)
             good++;
@@ -159,7 +168,7 @@ static void test_decode64 (json_t *vectors)
     diag ("texts of 17 characters, which the original takes and we refuse: %zu", long_ones);
     struct uid id;
     size_t pos;
-    ok (uid_decode (".5.tXVEf8n4vPN.0.", 17, NULL, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16,
+    ok (uid_parse (".5.tXVEf8n4vPN.0.", 17, NULL, &id, &pos) < 0 && errno == EMSGSIZE && pos == 16,
         "a text of 17 characters is refused, where the original ignores the last");
 }
 
@@ -172,19 +181,39 @@ static void test_base64 (json_t *vectors)
 
     json_array_foreach (vectors_section (vectors, "b64_encode"), i, row) {
         size_t n = unhex (get_s (row, "hex"), bytes, sizeof (bytes));
-        size_t len = uid_base64_encode (bytes, n, text);
-        good += !strcmp (text, get_s (row, "text")) && len == strlen (text)
-                && uid_base64_decode (text, len, back, NULL) == 0 && !memcmp (bytes, back, n);
+        ssize_t len = uid_base64_format (bytes, n, text, sizeof (text));
+        good += !strcmp (text, get_s (row, "text")) && len == (ssize_t)strlen (text)
+                && uid_base64_parse (text, (size_t)len, back, n, NULL) == (ssize_t)n && !memcmp (bytes, back, n);
     }
     ok (good == i, "section b64_encode: same text, read back (%zu)", good);
     good = 0;
     json_array_foreach (vectors_section (vectors, "b64_decode"), i, row) {
         size_t len = unhex (get_s (row, "text_hex"), text, sizeof (text));
         const char *expected = get_s (json_object_get (row, "result"), "ok");
-        int rc = uid_base64_decode (text, len, back, NULL);
-        good += expected ? rc == 0 && is_hex (back, 6 * len / 8, expected) : rc < 0 && errno == EINVAL;
+        ssize_t rc = uid_base64_parse (text, len, back, sizeof (back), NULL);
+        good += expected ? is_hex (back, (size_t)rc, expected) : rc < 0 && errno == EINVAL;
     }
     ok (good == i, "section b64_decode: same bytes, same refusals (%zu)", good);
+}
+
+static void test_room (void)
+{
+    const struct uid local = { .b = 1 }, global = { .kind = UID_GLOBAL, .b = 1 };
+    uint8_t bytes[UID_GLOBAL_SIZE] = { 77 };
+    char text[UID_TEXT_MAX] = "#";
+    size_t pos;
+
+    ok (uid_to_bytes (&local, NULL, bytes, 7) < 0 && errno == ENOSPC && uid_to_bytes (&global, NULL, bytes, 11) < 0
+            && errno == ENOSPC && bytes[0] == 77,
+        "room for 7 or 11 bytes is too small, and stays untouched");
+    ok (uid_format (&local, NULL, text, 11) < 0 && errno == ENOSPC && uid_format (&global, NULL, text, 16) < 0
+            && errno == ENOSPC && text[0] == '#' && uid_format (&local, NULL, text, 12) == 11,
+        "so is room for a text without its NUL");
+    strcpy (text, "#");
+    ok (uid_base64_format (bytes, 3, text, 4) < 0 && errno == ENOSPC && text[0] == '#'
+            && uid_base64_parse ("zzzz", 4, bytes, 2, &pos) < 0 && errno == ENOSPC && bytes[0] == 77
+            && uid_base64_parse ("zz!z", 4, bytes, 3, &pos) < 0 && errno == EINVAL && pos == 2,
+        "the text of any bytes, and they, need theirs too");
 }
 
 /* --- order and ranges -------------------------------------------------------------------- */
@@ -206,15 +235,15 @@ static void test_order (json_t *vectors)
     size_t i, j, good = 0;
 
     json_array_foreach (vectors_section (vectors, "order"), i, row) {
-        struct uid_format format = { .drift = (int)get_i (row, "drift") };
+        struct uid_codec codec = { .drift = (int)get_i (row, "drift") };
         json_t *in = json_object_get (row, "in"), *sorted = json_object_get (row, "sorted_by_encoding");
         struct stored ids[64];
         size_t n = json_array_size (in);
         bool same = n <= 64;
         json_array_foreach (in, j, value)
             same = same && vector_value (value, &ids[j].id)
-                   && uid_to_bytes (&ids[j].id, &format, ids[j].bytes) == UID_GLOBAL_SIZE
-                   && uid_encode (&ids[j].id, &format, ids[j].text) == UID_GLOBAL_TEXT;
+                   && uid_to_bytes (&ids[j].id, &codec, ids[j].bytes, sizeof (ids[j].bytes)) == UID_GLOBAL_SIZE
+                   && uid_format (&ids[j].id, &codec, ids[j].text, sizeof (ids[j].text)) == UID_GLOBAL_TEXT_LEN;
         qsort (ids, n, sizeof (ids[0]), bytes_cb);
         json_array_foreach (sorted, j, value)
             same = same && is_value (&ids[j].id, value) && (!j || strcmp (ids[j - 1].text, ids[j].text) <= 0);
@@ -227,19 +256,18 @@ static void test_readme (json_t *vectors)
 {
     const struct uid_node self = own_node ();
     json_t *readme = vectors_section (vectors, "readme"), *row = json_array_get (readme, 0);
-    struct uid_format format = { .drift = 8, .self = &self },
-                      legacy = { .drift = 8, .self = &self, .version = UID_V134 };
+    struct uid_codec codec = { .drift = 8, .self = &self }, legacy = { .drift = 8, .self = &self, .version = UID_V134 };
     const char *theirs;
     char text[UID_TEXT_MAX];
     struct uid id, read;
 
     row = row ? row : readme;
     theirs = get_s (row, "readme_text");
-    ok (vector_value (json_object_get (row, "global"), &id) && uid_encode (&id, NULL, text) == 16
+    ok (vector_value (json_object_get (row, "global"), &id) && uid_format (&id, NULL, text, sizeof (text)) == 16
             && !strcmp (text, get_s (row, "code_text")),
         "the example of the original's code");
-    ok (uid_decode (theirs, 16, &format, &read, NULL) == 0 && read.node.name == NULL
-            && uid_decode (theirs, 16, &legacy, &read, NULL) == 0 && same_value (&read, &id),
+    ok (uid_parse (theirs, 16, &codec, &read, NULL) == 0 && read.node.name == NULL
+            && uid_parse (theirs, 16, &legacy, &read, NULL) == 0 && same_value (&read, &id),
         "the example of its README has the older fingerprint: it is the own node's only when read "
         "as 1.3.4");
 }
@@ -247,7 +275,7 @@ static void test_readme (json_t *vectors)
 static bool legacy_row_holds (json_t *row, enum uid_version version)
 {
     const struct uid_node self = own_node ();
-    struct uid_format format = { .drift = 8, .version = version, .self = &self };
+    struct uid_codec codec = { .drift = 8, .version = version, .self = &self };
     const char *node = get_s (row, "node"), *text = get_s (row, "text");
     json_t *t = json_object_get (row, "t");
     struct uid expected = { .kind = node ? UID_GLOBAL : UID_LOCAL, .sequence = get_i (row, "seq") }, id;
@@ -264,11 +292,11 @@ static bool legacy_row_holds (json_t *row, enum uid_version version)
     }
     else if (node)
         expected.node = self;
-    if (uid_from_bytes (bytes, n, &format, &id) < 0 || !same_value (&id, &expected))
+    if (uid_from_bytes (bytes, n, &codec, &id) < 0 || !same_value (&id, &expected))
         return false;
     if (!text)
-        return uid_decode ("...........", 11, &format, &id, &pos) < 0 && errno == ENOTSUP;
-    return uid_decode (text, strlen (text), &format, &id, &pos) == 0 && same_value (&id, &expected);
+        return uid_parse ("...........", 11, &codec, &id, &pos) < 0 && errno == ENOTSUP;
+    return uid_parse (text, strlen (text), &codec, &id, &pos) == 0 && same_value (&id, &expected);
 }
 
 static void test_legacy (json_t *vectors)
@@ -292,10 +320,11 @@ static void test_legacy (json_t *vectors)
     }
     struct uid id = { 0 };
     uint8_t bytes[UID_GLOBAL_SIZE];
-    ok (uid_to_bytes (&id, &(struct uid_format){ .drift = 8, .version = UID_V134 }, bytes) < 0 && errno == ENOTSUP,
+    ok (uid_to_bytes (&id, &(struct uid_codec){ .drift = 8, .version = UID_V134 }, bytes, sizeof (bytes)) < 0
+            && errno == ENOTSUP,
         "older forms are not written");
     size_t pos;
-    ok (uid_decode ("AGA5igPrJzJ7ab+/", 16, &(struct uid_format){ .drift = 8, .version = UID_V133 }, &id, &pos) < 0
+    ok (uid_parse ("AGA5igPrJzJ7ab+/", 16, &(struct uid_codec){ .drift = 8, .version = UID_V133 }, &id, &pos) < 0
             && errno == EINVAL && pos == 14,
         "the text of 1.3.3 is base64url, not base64");
 }
@@ -305,7 +334,7 @@ static void test_legacy (json_t *vectors)
  */
 static void test_range (int drift)
 {
-    struct uid_format format = { .drift = drift };
+    struct uid_codec codec = { .drift = drift };
     const int64_t mega = 1000000, base = 1539 * mega * mega, window = 1 << drift;
     const int64_t last = (mega - 1) / window * window; /* the last window of a mega-second may be short */
     const int64_t edges[] = { 0, 1, window - 1, window, window + 1, 3 * window, last - 1, last, mega - 1 };
@@ -315,7 +344,7 @@ static void test_range (int drift)
     for (int f = 0; f < 9; f++)
         for (int t = f; t < 9; t++) {
             int64_t from = base + edges[f] * mega, to = base + edges[t] * mega + (t % 2 ? 0 : 5000);
-            if (uid_range (UID_GLOBAL_SIZE, &format, from, to, lower, upper) < 0)
+            if (uid_range (UID_GLOBAL_SIZE, &codec, from, to, lower, upper) < 0)
                 continue;
             for (int e = 0; e < 9; e++)
                 for (uint32_t node = 0; node < 2; node++) {
@@ -323,7 +352,7 @@ static void test_range (int drift)
                     int64_t us = base + edges[e] * mega + 2048;
                     uid_make (us, UID_SEQUENCE_MAX, &id);
                     uid_globalize (&id, &(struct uid_node){ .fingerprint = 0 - node }, &id);
-                    uid_to_bytes (&id, &format, key);
+                    uid_to_bytes (&id, &codec, key, sizeof (key));
                     bool within = memcmp (key, lower, 12) >= 0 && memcmp (key, upper, 12) < 0;
                     bool far = us < from - (window + 1) * mega || us > to + (window + 1) * mega;
                     good += us >= from && us < to ? within : !far || !within;
@@ -334,8 +363,8 @@ static void test_range (int drift)
     struct uid next;
     uid_make (base + window * mega, 0, &next);
     uid_globalize (&next, &(struct uid_node){ 0 }, &next);
-    uid_to_bytes (&next, &format, key);
-    ok (uid_range (UID_GLOBAL_SIZE, &format, base, base + window * mega, lower, upper) == 0 && !memcmp (upper, key, 12),
+    uid_to_bytes (&next, &codec, key, sizeof (key));
+    ok (uid_range (UID_GLOBAL_SIZE, &codec, base, base + window * mega, lower, upper) == 0 && !memcmp (upper, key, 12),
         "drift %d: the keys of a whole window are its own and the next one's", drift);
     ok (good == n && n > 300 && tight > 50, "drift %d: ids of an interval lie between its keys, far ones do not",
         drift);
@@ -350,7 +379,7 @@ static void test_range_local (void)
         "local keys are those of the steps");
     ok (uid_range (UID_LOCAL_SIZE, NULL, 2, 1, lower, upper) < 0 && errno == EINVAL, "backwards is refused");
     ok (uid_range (9, NULL, 1, 2, lower, upper) < 0 && errno == EINVAL, "so is a size that no id has");
-    ok (uid_range (UID_GLOBAL_SIZE, &(struct uid_format){ .drift = 11 }, 1, 2, lower, upper) < 0 && errno == EINVAL,
+    ok (uid_range (UID_GLOBAL_SIZE, &(struct uid_codec){ .drift = 11 }, 1, 2, lower, upper) < 0 && errno == EINVAL,
         "... and a drift");
     ok (uid_range (UID_LOCAL_SIZE, NULL, -1, 2, lower, upper) < 0 && errno == EOVERFLOW, "... and a time before 1970");
 }
@@ -362,15 +391,15 @@ static void test_hostile (const char *good_text)
     unsigned taken = 0, good = 0;
     char text[UID_TEXT_MAX], back[UID_TEXT_MAX];
     struct uid id;
-    struct uid_format wrap = { .drift = 8, .flags = UID_WRAP };
+    struct uid_codec wrap = { .drift = 8, .flags = UID_WRAP };
 
     for (size_t place = 0; place < len; place++)
         for (int c = 0; c < 256; c++) {
             memcpy (text, good_text, len + 1);
             text[place] = (char)c;
-            if (uid_decode (text, len, NULL, &id, &pos) == 0) {
+            if (uid_parse (text, len, NULL, &id, &pos) == 0) {
                 taken++;
-                good += uid_encode (&id, &wrap, back) == (int)len && !memcmp (text, back, len);
+                good += uid_format (&id, &wrap, back, sizeof (back)) == (int)len && !memcmp (text, back, len);
             }
             else
                 good += errno == EINVAL && pos == place;
@@ -399,8 +428,8 @@ static void test_numbered (void)
                 uint8_t bytes[UID_GLOBAL_SIZE];
                 struct uid other;
 
-                uid_to_bytes (&id, &(struct uid_format){ .drift = w }, bytes);
-                uid_from_bytes (bytes, sizeof (bytes), &(struct uid_format){ .drift = r }, &other);
+                uid_to_bytes (&id, &(struct uid_codec){ .drift = w }, bytes, sizeof (bytes));
+                uid_from_bytes (bytes, sizeof (bytes), &(struct uid_codec){ .drift = r }, &other);
                 bool numbered = other.node.fingerprint >> 26 == 32;
                 met += numbered && r != w;
                 own += numbered && r == w;
@@ -424,6 +453,7 @@ int main (void)
     test_decode (vectors);
     test_decode64 (vectors);
     test_base64 (vectors);
+    test_room ();
     test_order (vectors);
     test_readme (vectors);
     test_legacy (vectors);

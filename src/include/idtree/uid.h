@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,8 +34,8 @@ extern "C" {
 
 #define UID_LOCAL_SIZE 8
 #define UID_GLOBAL_SIZE 12
-#define UID_LOCAL_TEXT 11 /* characters, without a NUL */
-#define UID_GLOBAL_TEXT 16
+#define UID_LOCAL_TEXT_LEN 11 /* characters, without a NUL */
+#define UID_GLOBAL_TEXT_LEN 16
 #define UID_TEXT_MAX 17 /* bytes that hold any text with its NUL */
 
 #define UID_DRIFT_MIN 5
@@ -135,8 +136,8 @@ int uid_strip (const struct uid *id, struct uid *out);
 /* The distance x - y (d): the difference in micro-seconds split into A, B, C by division that
  * rounds toward zero, and the difference of the sequences; a global result keeps the node.
  * Returns 0, or -1 with errno set:
- *   EINVAL  one is local and the other is not, or their nodes differ
- *   ERANGE  a field is too large to subtract (2^20 and more)
+ *   EINVAL     one is local and the other is not, or their nodes differ
+ *   EOVERFLOW  a field is too large to subtract (2^20 and more)
  */
 int uid_distance (const struct uid *x, const struct uid *y, struct uid *out);
 
@@ -155,54 +156,59 @@ enum {
     UID_LENIENT = 2, /* reading: ignore the surplus bits of a local text, like the original */
 };
 
-/* How to write and read.  Where a function takes a format, NULL stands for the drift 8 and nothing
+/* How to write and read.  Where a function takes a codec, NULL stands for the drift 8 and nothing
  * else.
  */
-struct uid_format {
+struct uid_codec {
     int drift;                   /* UID_DRIFT_MIN ... UID_DRIFT_MAX; ignored for local values */
     enum uid_version version;    /* for reading; writing takes UID_V135 alone */
     const struct uid_node *self; /* a node that reading recognizes by fingerprint and gives back by name */
     unsigned flags;
 };
 
-/* Store an id in 8 (local) or 12 (global) bytes.  Returns their number, or -1 with errno set:
- *   EINVAL   the drift of a global value is out of range
- *   ERANGE   a field is out of range (not with UID_WRAP)
- *   ENOTSUP  the format's version is not UID_V135
+/* Store an id in 8 (local) or 12 (global) of the 'size' bytes at 'bytes'.  Returns their number, or -1
+ * with errno set:
+ *   ENOSPC     'size' is too small
+ *   EOVERFLOW  the time does not fit (not with UID_WRAP)
+ *   EINVAL     the sequence does not fit (not with UID_WRAP), or the drift of a global value is out of
+ *              range
+ *   ENOTSUP    the codec's version is not UID_V135
  */
-int uid_to_bytes (const struct uid *id, const struct uid_format *format, uint8_t bytes[UID_GLOBAL_SIZE]);
+int uid_to_bytes (const struct uid *id, const struct uid_codec *codec, uint8_t *bytes, size_t size);
 
 /* Read an id from 8 or 12 bytes; every such bytes are an id (B may come out above UID_B_MAX).
  * Returns 0, or -1 with errno set:
  *   EMSGSIZE  'len' is neither 8 nor 12
  *   EINVAL    the drift for 12 bytes is out of range
  */
-int uid_from_bytes (const void *bytes, size_t len, const struct uid_format *format, struct uid *id);
+int uid_from_bytes (const void *bytes, size_t len, const struct uid_codec *codec, struct uid *id);
 
-/* Write the text of an id with its NUL: 11 or 16 characters of
+/* Write the text of an id with its NUL to 'buf' of 'size' bytes: 11 or 16 characters of
  * ".0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz", which sort as the bytes do.
  * Returns the length, or -1 as uid_to_bytes does.
  */
-int uid_encode (const struct uid *id, const struct uid_format *format, char text[UID_TEXT_MAX]);
+int uid_format (const struct uid *id, const struct uid_codec *codec, char *buf, size_t size);
 
 /* Read an id from a text of 11 or 16 characters.  Nothing is skipped or folded.  Returns 0, or -1
  * with errno set and the index of the first character at fault in '*errpos' (may be NULL):
  *   EMSGSIZE  'len' is neither; '*errpos' is the smaller of 'len' and 16
  *   EINVAL    a character is not of the alphabet, or the last one of a local text has surplus bits
  *             set (not with UID_LENIENT), or the drift is out of range ('*errpos' is 'len')
- *   ENOTSUP   the format's version has no text
+ *   ENOTSUP   the codec's version has no text
  */
-int uid_decode (const char *text, size_t len, const struct uid_format *format, struct uid *id, size_t *errpos);
+int uid_parse (const char *text, size_t len, const struct uid_codec *codec, struct uid *id, size_t *errpos);
 
 /* The text form of any bytes: (8 * len + 5) / 6 characters and a NUL.  Returns the number of
- * characters.
+ * characters, or -1 with errno ENOSPC when 'size' is too small.
  */
-size_t uid_base64_encode (const void *bytes, size_t len, char *text);
+ssize_t uid_base64_format (const void *bytes, size_t len, char *buf, size_t size);
 
-/* Back from it: 6 * len / 8 bytes; surplus bits are dropped.  Returns 0, or -1 with errno EINVAL
- * and the index of the first character that is not of the alphabet in '*errpos' (may be NULL).
+/* Back from it: 6 * len / 8 bytes; surplus bits are dropped.  Returns their number, or -1 with errno
+ * set:
+ *   EINVAL  a character is not of the alphabet: the first one is at '*errpos' (may be NULL)
+ *   ENOSPC  'size' is too small
  */
-int uid_base64_decode (const char *text, size_t len, void *bytes, size_t *errpos);
+ssize_t uid_base64_parse (const char *text, size_t len, void *bytes, size_t size, size_t *errpos);
 
 /* The keys of the stored ids of [from_us, to_us), micro-seconds since Unix rounded down to steps:
  * lower <= id < upper, for forms of 'size' bytes (UID_LOCAL_SIZE or UID_GLOBAL_SIZE).  Global ids
@@ -212,7 +218,7 @@ int uid_base64_decode (const char *text, size_t len, void *bytes, size_t *errpos
  *   EOVERFLOW  a time is negative or above UID_UNIX_US_MAX
  *   EINVAL     'from_us' is above 'to_us', the size is neither, or the drift is out of range
  */
-int uid_range (size_t size, const struct uid_format *format, int64_t from_us, int64_t to_us, uint8_t *lower,
+int uid_range (size_t size, const struct uid_codec *codec, int64_t from_us, int64_t to_us, uint8_t *lower,
                uint8_t *upper);
 
 /* --- vector clocks ----------------------------------------------------------------------- */
@@ -221,33 +227,33 @@ int uid_range (size_t size, const struct uid_format *format, int64_t from_us, in
  * inputs.
  */
 
-#define UID_CLOCK_MAX 4096 /* entries in one clock */
+#define UID_VCLOCK_MAX 4096 /* entries in one clock */
 
 /* A clock with 'fresh' (a new id of node 'fresh->node') in front, and without the first entry of
  * that node's name. 'out' has room for count + 1.  Returns the number of entries.
  */
-size_t uid_clock_tick (const struct uid *fresh, const struct uid *clock, size_t count, struct uid *out);
+size_t uid_vclock_tick (const struct uid *fresh, const struct uid *clock, size_t count, struct uid *out);
 
 /* Join two clocks, sorted by node; of two entries of a node the greater.  'out' has room for na +
  * nb. Returns the number of entries, or -1 with errno set:
- *   EINVAL  a clock has more than UID_CLOCK_MAX entries
+ *   EINVAL  a clock has more than UID_VCLOCK_MAX entries
  *   ENOMEM
  */
-int uid_clock_join (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out);
+int uid_vclock_join (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out);
 
 /* True when 'a' has seen all of 'b': the first entry of each node of 'b' is in 'a', and not less.
  */
-bool uid_clock_descends (const struct uid *a, size_t na, const struct uid *b, size_t nb);
+bool uid_vclock_descends (const struct uid *a, size_t na, const struct uid *b, size_t nb);
 
 /* The same when the first entry of 'node' is left out of both. */
-bool uid_clock_descends_without (const struct uid_node *node, const struct uid *a, size_t na, const struct uid *b,
-                                 size_t nb);
+bool uid_vclock_descends_without (const struct uid_node *node, const struct uid *a, size_t na, const struct uid *b,
+                                  size_t nb);
 
 /* What 'b' has and 'a' has not seen, in the order of 'b': an entry whose node 'a' lacks as it is,
  * a later one as its distance.  'out' has room for nb.  Returns the number of entries, or -1 with
- * errno ERANGE as uid_distance does, 'out' then being in part written.
+ * errno EOVERFLOW as uid_distance does, 'out' then being in part written.
  */
-int uid_clock_diff (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out);
+int uid_vclock_diff (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out);
 
 /* --- generator --------------------------------------------------------------------------- */
 
@@ -261,21 +267,21 @@ int uid_clock_diff (const struct uid *a, size_t na, const struct uid *b, size_t 
 struct uid_gen;
 
 /* Where a generator takes the time from, if not from CLOCK_REALTIME and nanosleep (). */
-struct uid_clock {
+struct uid_time {
     int64_t (*now_us) (void *arg);                /* micro-seconds since Unix */
     void (*sleep_us) (void *arg, int64_t for_us); /* counts as slept in full, also if it returns early */
     void *arg;
 };
 
 struct uid_gen_config {
-    struct uid_node node;   /* of the global values; a name is borrowed as long as the ids are used */
-    int64_t after_us;       /* make ids in later steps only: uid_gen_newest_us () before, or 0 */
-    int64_t ahead_us;       /* how far ahead of the clock steps may be taken, in whole steps; 0: wait */
-    struct uid_clock clock; /* all NULL: the system's */
+    struct uid_node node; /* of the global values; a name is borrowed as long as the ids are used */
+    int64_t after_us;     /* make ids in later steps only: uid_gen_newest_us () before, or 0 */
+    int64_t ahead_us;     /* how far ahead of the clock steps may be taken, in whole steps; 0: wait */
+    struct uid_time time; /* all NULL: the system's */
 };
 
-/* Make a generator, which the caller destroys.  The configuration is copied.  Returns NULL with
- * errno set:
+/* Make a generator, which the caller destroys.  The configuration is copied; NULL stands for one of
+ * zeros, whose global ids are those of fingerprint 0.  Returns NULL with errno set:
  *   EINVAL  'after_us' or 'ahead_us' is negative or above UID_UNIX_US_MAX
  *   ENOMEM
  */
@@ -303,7 +309,7 @@ int uid_gen_try (struct uid_gen *gen, enum uid_kind kind, struct uid *id, int64_
  * no limit; time spent waiting is what counts, signals or not). Returns 0, or -1 as uid_gen_try does: EAGAIN means that the wait would have exceeded
  * the limit.
  */
-int uid_gen_new (struct uid_gen *gen, enum uid_kind kind, int64_t timeout_us, struct uid *id);
+int uid_gen_make (struct uid_gen *gen, enum uid_kind kind, int64_t timeout_us, struct uid *id);
 
 /* The time of the newest id, or of 'after_us': store this (raised by what is made until it is
  * stored again) and a later generator never meets ids of this one.

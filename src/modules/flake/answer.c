@@ -39,12 +39,12 @@ void answer_add_snos (struct answer *a, const struct flake_run *run)
 
 void answer_add_uids (struct answer *a, const struct flake_run *run, int drift)
 {
-    const struct uid_format format = { .drift = drift };
+    const struct uid_codec codec = { .drift = drift };
     struct uid id = run->first.uid;
     char text[TEXT_MAX];
 
     for (uint32_t i = 0; i < run->n; i++, id.sequence++) {
-        uid_encode (&id, &format, text);
+        uid_format (&id, &codec, text, sizeof (text));
         add (a, text);
     }
 }

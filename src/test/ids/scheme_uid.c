@@ -11,7 +11,7 @@
 #include "test/ids/scheme.h"
 #include "idtree/uid.h"
 
-static const struct uid_format format = { .drift = UID_DRIFT_DEFAULT, .flags = UID_WRAP };
+static const struct uid_codec codec = { .drift = UID_DRIFT_DEFAULT, .flags = UID_WRAP };
 
 static int64_t now_us (void *arg)
 {
@@ -24,7 +24,7 @@ static void *create (struct scheme_clock *clock)
 {
     struct uid_gen_config config = {
         .node = { .fingerprint = 0xdeadbeef },
-        .clock = { .now_us = now_us, .arg = clock },
+        .time = { .now_us = now_us, .arg = clock },
     };
     struct uid_gen *gen = uid_gen_create (&config);
     if (!gen)
@@ -44,7 +44,7 @@ static int make (void *gen, enum uid_kind kind, uint8_t *id)
 
     if (uid_gen_try (gen, kind, &uid, NULL) < 0)
         return -1;
-    int n = uid_to_bytes (&uid, &format, bytes);
+    int n = uid_to_bytes (&uid, &codec, bytes, sizeof (bytes));
     for (int i = 0; i < n; i++)
         id[i] = bytes[i];
     return 0;
@@ -63,8 +63,8 @@ static int make_global (void *gen, uint8_t *id)
 static void encode (const uint8_t *id, size_t size, char *text)
 {
     struct uid uid;
-    uid_from_bytes (id, size, &format, &uid);
-    uid_encode (&uid, &format, text);
+    uid_from_bytes (id, size, &codec, &uid);
+    uid_format (&uid, &codec, text, UID_TEXT_MAX);
 }
 
 static void encode_local (const uint8_t *id, char *text)
@@ -82,9 +82,9 @@ static int decode (const char *text, size_t len, enum uid_kind kind, uint8_t *id
     struct uid uid;
     uint8_t bytes[UID_GLOBAL_SIZE];
 
-    if (uid_decode (text, len, &format, &uid, NULL) < 0 || uid.kind != kind)
+    if (uid_parse (text, len, &codec, &uid, NULL) < 0 || uid.kind != kind)
         return -1;
-    int n = uid_to_bytes (&uid, &format, bytes);
+    int n = uid_to_bytes (&uid, &codec, bytes, sizeof (bytes));
     for (int i = 0; i < n; i++)
         id[i] = bytes[i];
     return 0;
