@@ -30,12 +30,12 @@ struct document {
     int cluster_size;
     int64_t ids;
     struct idcomp *c; /* as its first session sees it */
-    char session[SESSIONS][IDCOMP_UUID_TEXT];
+    char session[SESSIONS][IDCOMP_UUID_TEXT_MAX];
     /* the sample, in several forms */
     int64_t id[SAMPLE]; /* session space */
     int64_t op[SAMPLE];
     struct idcomp_uuid uuid[SAMPLE];
-    char text[SAMPLE][IDCOMP_UUID_TEXT];
+    char text[SAMPLE][IDCOMP_UUID_TEXT_MAX];
     /* where results go */
     int64_t result[SAMPLE];
     struct idcomp_uuid uuid_result[SAMPLE];
@@ -108,7 +108,7 @@ static void report (struct document *d, const char *what, work_f work, int n)
 
 /* --- documents --- */
 
-static void session_name (int i, char text[IDCOMP_UUID_TEXT])
+static void session_name (int i, char text[IDCOMP_UUID_TEXT_MAX])
 {
     unsigned char random[16];
     uint64_t x = UINT64_C (0x9e3779b97f4a7c15) * (i + 1);
@@ -120,7 +120,7 @@ static void session_name (int i, char text[IDCOMP_UUID_TEXT])
         random[k] = x >> 32 & 0xff;
     }
     struct idcomp_uuid uuid = idcomp_uuid_random (random);
-    idcomp_uuid_format (&uuid, text);
+    idcomp_uuid_format (&uuid, text, IDCOMP_UUID_TEXT_MAX);
 }
 
 /* The first session makes its ids; ranges of the others arrive. */
@@ -168,7 +168,7 @@ static void take_sample (struct document *d)
         if (idcomp_to_session (d->c, d->op[i], NULL, &d->id[i]) < 0
             || idcomp_decompress (d->c, d->id[i], &d->uuid[i]) < 0)
             continue; /* reserved for another session */
-        idcomp_uuid_format (&d->uuid[i], d->text[i]);
+        idcomp_uuid_format (&d->uuid[i], d->text[i], sizeof (d->text[i]));
         i++;
     }
 }
@@ -224,12 +224,12 @@ static bool decompress (struct document *d, int i, int end)
 static bool decompress_text (struct document *d, int i, int end)
 {
     bool good = true;
-    char text[IDCOMP_UUID_TEXT];
+    char text[IDCOMP_UUID_TEXT_MAX];
     struct idcomp_uuid uuid;
 
     for (; i < end; i++) {
         good &= idcomp_decompress (d->c, d->id[i], &uuid) == 0;
-        idcomp_uuid_format (&uuid, text);
+        idcomp_uuid_format (&uuid, text, sizeof (text));
         good &= text[35] == d->text[i][35];
     }
     return good;
@@ -257,24 +257,24 @@ static bool recompress_text (struct document *d, int i, int end)
 
 static bool save (struct document *d, int i, int end)
 {
-    return idcomp_save (d->c, IDCOMP_WITHOUT_LOCAL, d->data, d->size) == (long)d->size;
+    return idcomp_save (d->c, IDCOMP_WITHOUT_LOCAL, d->data, d->size) == (ssize_t)d->size;
 }
 
 static bool encode (struct document *d, int i, int end)
 {
-    return idcomp_base64_encode (d->data, d->size, d->base64) > 0;
+    return idcomp_base64_format (d->data, d->size, d->base64, IDCOMP_BASE64_TEXT_SIZE (d->size)) > 0;
 }
 
 static bool decode (struct document *d, int i, int end)
 {
-    size_t len = IDCOMP_BASE64_TEXT (d->size) - 1;
+    size_t len = IDCOMP_BASE64_TEXT_SIZE (d->size) - 1;
 
-    return idcomp_base64_decode (d->base64, len, d->data, d->size) == (long)d->size;
+    return idcomp_base64_parse (d->base64, len, d->data, d->size, NULL) == (ssize_t)d->size;
 }
 
 static bool load (struct document *d, int i, int end)
 {
-    char session[IDCOMP_UUID_TEXT];
+    char session[IDCOMP_UUID_TEXT_MAX];
 
     session_name (SESSIONS, session);
     struct idcomp *c = idcomp_load (d->data, d->size, session, IDCOMP_STRICT);
@@ -325,7 +325,7 @@ static void measure_document (struct document *d, int64_t ids)
 
     d->size = idcomp_save_size (d->c, IDCOMP_WITHOUT_LOCAL);
     d->data = malloc (d->size);
-    d->base64 = malloc (IDCOMP_BASE64_TEXT (d->size));
+    d->base64 = malloc (IDCOMP_BASE64_TEXT_SIZE (d->size));
     report (d, "save", save, 1);
     report (d, "base64_encode", encode, 1);
     report (d, "base64_decode", decode, 1);

@@ -78,7 +78,7 @@ static void feed_form (const unsigned char *data, size_t size, const char *sessi
     }
     if (flags == IDCOMP_STRICT) {
         unsigned char *copy = malloc (size);
-        must (idcomp_save_size (c, state) == size && idcomp_save (c, state, copy, size) == (long)size);
+        must (idcomp_save_size (c, state) == size && idcomp_save (c, state, copy, size) == (ssize_t)size);
         /* -0 is the only other way to write a number */
         for (size_t i = 0; i < size; i++)
             must (copy[i] == data[i] || (copy[i] == 0 && data[i] == 0x80 && i % 8 == 7));
@@ -91,11 +91,14 @@ static void feed_form (const unsigned char *data, size_t size, const char *sessi
 static void feed_base64 (const char *text, size_t size)
 {
     unsigned char *data = malloc (size + 1);
-    long n = idcomp_base64_decode (text, size, data, size);
+    size_t pos = SIZE_MAX;
+    ssize_t n = idcomp_base64_parse (text, size, data, size, &pos);
 
+    must (n >= 0 || pos <= size);
     if (n >= 0) {
-        char *again = malloc (IDCOMP_BASE64_TEXT (n));
-        must (idcomp_base64_encode (data, n, again) == size && memcmp (text, again, size) == 0);
+        char *again = malloc (IDCOMP_BASE64_TEXT_SIZE (n));
+        must (idcomp_base64_format (data, n, again, IDCOMP_BASE64_TEXT_SIZE (n)) == (ssize_t)size
+              && memcmp (text, again, size) == 0);
         free (again);
         feed_form (data, n, NEW, IDCOMP_STRICT);
     }
@@ -107,12 +110,17 @@ static void feed_range (const char *text, size_t size)
     struct idcomp_range range;
     struct idcomp_range again;
 
-    if (idcomp_range_decode (text, size, &range) < 0)
+    size_t pos = SIZE_MAX;
+
+    if (idcomp_range_parse (text, size, &range, &pos) < 0) {
+        must (pos <= size);
         return;
-    size_t len = idcomp_range_encode (&range, NULL, 0);
-    char *copy = malloc (len + 1);
-    idcomp_range_encode (&range, copy, len + 1);
-    must (idcomp_range_decode (copy, len, &again) == 0 && again.nruns == range.nruns && again.count == range.count);
+    }
+    size_t room = idcomp_range_format_size (&range);
+    char *copy = malloc (room);
+    must (idcomp_range_format (&range, copy, room) == (ssize_t)room - 1);
+    must (idcomp_range_parse (copy, room - 1, &again, NULL) == 0 && again.nruns == range.nruns
+          && again.count == range.count);
     struct idcomp *c = idcomp_create (NEW, IDCOMP_STRICT);
     idcomp_finalize (c, &range);
     use (c);

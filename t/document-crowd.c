@@ -118,10 +118,10 @@ static void make_document (const char *name, int n)
     }
     size_t size = idcomp_save_size (c, IDCOMP_WITHOUT_LOCAL);
     void *form = malloc (size);
-    char *text = malloc (IDCOMP_BASE64_TEXT (size));
+    char *text = malloc (IDCOMP_BASE64_TEXT_SIZE (size));
     if (!form || !text || idcomp_save (c, IDCOMP_WITHOUT_LOCAL, form, size) < 0)
         die ("save", idcomp_strerror (errno));
-    idcomp_base64_encode (form, size, text);
+    idcomp_base64_format (form, size, text, IDCOMP_BASE64_TEXT_SIZE (size));
     finish (idt_rpc_pack (h, "compressor.create", IDT_NODEID_ANY, 0, "{s:s s:s}", "document", name, "state", text),
             name);
     free (text);

@@ -52,9 +52,9 @@ struct client {
     pthread_t thread;
     idt_t *h; /* NULL: not connected */
     unsigned random;
-    char session[IDCOMP_UUID_TEXT];
+    char session[IDCOMP_UUID_TEXT_MAX];
     int64_t local[LOCALS]; /* of that session */
-    char local_uuid[LOCALS][IDCOMP_UUID_TEXT];
+    char local_uuid[LOCALS][IDCOMP_UUID_TEXT_MAX];
     int nlocal;
     unsigned long ids, requests, failed, sessions, broken;
 };
@@ -73,7 +73,7 @@ static void note_locked (struct load *l, int64_t id, const char *uuid)
             die ("realloc");
     }
     l->notes[l->n].id = id;
-    if (idcomp_uuid_parse (uuid, &l->notes[l->n++].uuid) < 0)
+    if (idcomp_uuid_parse (uuid, strlen (uuid), &l->notes[l->n++].uuid, NULL) < 0)
         die (uuid);
 }
 
@@ -251,7 +251,7 @@ static struct idcomp *get_state (struct client *c, const char *topic, int64_t *s
     char *text = whole_text (c, o);
     size_t size = strlen (text) / 4 * 3 + 1;
     void *form = malloc (size);
-    long n = form ? idcomp_base64_decode (text, strlen (text), form, size) : -1;
+    ssize_t n = form ? idcomp_base64_parse (text, strlen (text), form, size, NULL) : -1;
     struct idcomp *ids = n < 0 ? NULL : idcomp_load (form, (size_t)n, NEW_SESSION, IDCOMP_STRICT);
     *seq = json_integer_value (json_object_get (o, "seq"));
     if (!ids)
@@ -348,7 +348,7 @@ static bool check_all (struct load *l, struct client *clients, int n)
 
 static void read_record (struct load *l, const char *path)
 {
-    char uuid[IDCOMP_UUID_TEXT];
+    char uuid[IDCOMP_UUID_TEXT_MAX];
     long long id;
     FILE *f = fopen (path, "r");
 
@@ -360,13 +360,13 @@ static void read_record (struct load *l, const char *path)
 
 static void write_record (const struct load *l, const char *path)
 {
-    char uuid[IDCOMP_UUID_TEXT];
+    char uuid[IDCOMP_UUID_TEXT_MAX];
     FILE *f = fopen (path, "w");
 
     if (!f)
         die (path);
     for (size_t i = 0; i < l->n; i++) {
-        idcomp_uuid_format (&l->notes[i].uuid, uuid);
+        idcomp_uuid_format (&l->notes[i].uuid, uuid, sizeof (uuid));
         fprintf (f, "%lld %s\n", (long long)l->notes[i].id, uuid);
     }
     if (fclose (f) != 0)

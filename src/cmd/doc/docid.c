@@ -31,10 +31,10 @@ int docid_parse (const char *s, size_t len, struct docid *id)
         return -1;
     memcpy (id->document, s, colon - s);
     id->document[colon - s] = '\0';
-    id->by_uuid = idcomp_uuid_parse (colon + 1, &uuid) == 0;
+    id->by_uuid = idcomp_uuid_parse (colon + 1, strlen (colon + 1), &uuid, NULL) == 0;
     if (!id->by_uuid)
         return parse_number (colon + 1, &id->id);
-    idcomp_uuid_format (&uuid, id->uuid);
+    idcomp_uuid_format (&uuid, id->uuid, sizeof (id->uuid));
     return 0;
 }
 

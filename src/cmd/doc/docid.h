@@ -21,7 +21,7 @@ struct docid {
     char document[DOCID_NAME_MAX + 1];
     bool by_uuid;
     int64_t id;
-    char uuid[IDCOMP_UUID_TEXT];
+    char uuid[IDCOMP_UUID_TEXT_MAX];
 };
 
 /* Returns 0, or -1 where 's' of 'len' bytes is neither. */

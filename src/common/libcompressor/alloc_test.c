@@ -125,7 +125,7 @@ static int call_take (struct idcomp *c, int n)
 /* Each ghost session runs twice. */
 static int call_ghost (struct idcomp *c, int n)
 {
-    char name[IDCOMP_UUID_TEXT];
+    char name[IDCOMP_UUID_TEXT_MAX];
     int64_t id;
 
     snprintf (name, sizeof (name), "%08x-8888-4888-a288-888888888888", n / 2);
@@ -140,7 +140,7 @@ static int call_ghost (struct idcomp *c, int n)
 static int call_reload (struct idcomp *c, int n)
 {
     unsigned char data[16384];
-    long size = idcomp_save (c, IDCOMP_WITH_LOCAL, data, sizeof (data));
+    ssize_t size = idcomp_save (c, IDCOMP_WITH_LOCAL, data, sizeof (data));
     struct idcomp *d = size < 0 ? NULL : idcomp_load (data, size, NULL, IDCOMP_STRICT);
 
     if (!d)
@@ -173,7 +173,7 @@ static int call_decode (struct idcomp *c, int n)
                                "\"localIdRanges\":[[1,1],[3,1],[5,1],[7,1],[9,1]]}}";
     struct idcomp_range r;
 
-    if (idcomp_range_decode (text, strlen (text), &r) < 0)
+    if (idcomp_range_parse (text, strlen (text), &r, NULL) < 0)
         return -1;
     idcomp_range_fini (&r);
     return 0;

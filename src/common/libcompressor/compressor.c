@@ -19,20 +19,20 @@
 int compressor_key (int flags, const char *text, struct idspace_key *key)
 {
     struct idcomp_uuid uuid;
-    char canonical[IDCOMP_UUID_TEXT];
+    char canonical[IDCOMP_UUID_TEXT_MAX];
     u128 base;
 
     if (flags & IDCOMP_ORIGINAL) {
-        if (strnlen (text, IDCOMP_UUID_TEXT) == IDCOMP_UUID_TEXT)
+        if (strnlen (text, IDCOMP_UUID_TEXT_MAX) == IDCOMP_UUID_TEXT_MAX)
             goto error;
         if (uuidnum_parse_lenient (text, &base) < 0)
             return -1;
         uuid = uuidnum_to_uuid (base);
-        idcomp_uuid_format (&uuid, canonical);
+        idcomp_uuid_format (&uuid, canonical, sizeof (canonical));
         *key = (struct idspace_key){ base, strcmp (text, canonical) == 0 ? NULL : text };
         return 0;
     }
-    if (idcomp_uuid_parse (text, &uuid) < 0)
+    if (uuid_of_text (text, &uuid) < 0)
         return -1;
     base = uuidnum_from_uuid (&uuid);
     if (base >= SESSION_END)
@@ -48,7 +48,7 @@ void compressor_set_session (struct idcomp *c, const char *text)
 {
     struct idcomp_uuid uuid = uuidnum_to_uuid (c->space.sessions[0].base);
 
-    idcomp_uuid_format (&uuid, c->session);
+    idcomp_uuid_format (&uuid, c->session, sizeof (c->session));
     if (text)
         memcpy (c->session, text, strlen (text) + 1);
 }

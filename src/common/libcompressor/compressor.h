@@ -26,8 +26,8 @@ struct idcomp {
     bool broken;
     bool ghost;      /* a ghost session is active */
     bool ghost_made; /* it made ids: the last cluster of the space is its own */
-    char ghost_session[IDCOMP_UUID_TEXT];
-    char session[IDCOMP_UUID_TEXT];
+    char ghost_session[IDCOMP_UUID_TEXT_MAX];
+    char session[IDCOMP_UUID_TEXT_MAX];
     idcomp_event_f event_cb;
     void *event_arg;
 };

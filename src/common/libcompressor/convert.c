@@ -220,7 +220,7 @@ int idcomp_recompress_text (const struct idcomp *c, const char *text, int64_t *i
             return -1;
         return recompress (c, num, id);
     }
-    if (compressor_check (c) < 0 || idcomp_uuid_parse (text, &uuid) < 0)
+    if (compressor_check (c) < 0 || uuid_of_text (text, &uuid) < 0)
         return -1;
     return idcomp_recompress (c, &uuid, id);
 }

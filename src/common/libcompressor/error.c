@@ -28,7 +28,7 @@ static const struct error errors[] = {
     E (RANGE_ORDER, EINVAL, "range finalized out of order"),
     E (RANGE_COUNT, EINVAL, "range of less than one id"),
     E (RANGE_NOT_GENERATED, EINVAL, "range of ids that this session has not made"),
-    E (RANGE_FORM, EPROTO, "not the JSON text of a creation range"),
+    E (RANGE_FORM, EINVAL, "not the JSON text of a creation range"),
     E (CLUSTER_SIZE_LOW, EINVAL, "requested cluster size below 1"),
     E (CLUSTER_SIZE_HIGH, EINVAL, "requested cluster size above 1048576"),
     E (LIMIT, EOVERFLOW, "id beyond 2^53 - 1"),
@@ -51,7 +51,7 @@ static const struct error errors[] = {
     E (CORRUPT_TRUNCATED, EBADMSG, "stored form ends too early"),
     E (CORRUPT_TRAILING, EBADMSG, "stored form ends too late"),
     E (CORRUPT_VALUE, EBADMSG, "stored form with a value that cannot be"),
-    E (CORRUPT_BASE64, EBADMSG, "stored form is not base64"),
+    E (CORRUPT_BASE64, EINVAL, "stored form is not base64"),
 };
 
 _Static_assert(sizeof (errors) / sizeof (errors[0]) == IDCOMP_EEND - IDCOMP_EBASE, "each error has a line");

@@ -58,7 +58,7 @@ struct client {
 
 struct world {
     u128 base[SESSIONS];
-    char name[SESSIONS][IDCOMP_UUID_TEXT];
+    char name[SESSIONS][IDCOMP_UUID_TEXT_MAX];
     int64_t form[SESSIONS][IDS_MAX + 1]; /* session space id of each generation count, as handed out */
     int64_t made[SESSIONS];              /* ids that a session handed out */
     int nsessions;                       /* clients so far, without ghosts */
@@ -285,11 +285,11 @@ static void make_ids (struct world *w, struct client *cl, int64_t n)
 
 static void queue_range (struct world *w, struct client *cl, struct idcomp_range *range)
 {
-    size_t len = idcomp_range_encode (range, NULL, 0);
+    size_t size = idcomp_range_format_size (range);
 
     if (range->has_ids) {
-        char *text = malloc (len + 1);
-        idcomp_range_encode (range, text, len + 1);
+        char *text = malloc (size);
+        idcomp_range_format (range, text, size);
         cl->pending[cl->npending++] = text;
     }
     idcomp_range_fini (range);
@@ -310,7 +310,7 @@ static void order_range (struct world *w, struct client *cl)
 
     if (cl->npending == 0 || w->norder == ORDER_MAX)
         return;
-    if (!check (w, idcomp_range_decode (cl->pending[0], strlen (cl->pending[0]), &range) == 0,
+    if (!check (w, idcomp_range_parse (cl->pending[0], strlen (cl->pending[0]), &range, NULL) == 0,
                 "a range survives as JSON"))
         return;
     if (w->nfinals + range.count + range.cluster_size <= FINALS_MAX) {
@@ -354,7 +354,7 @@ static void hear_range (struct world *w, struct client *cl, const struct entry *
 {
     struct idcomp_range range;
 
-    if (!check (w, idcomp_range_decode (e->range, strlen (e->range), &range) == 0, "a range survives"))
+    if (!check (w, idcomp_range_parse (e->range, strlen (e->range), &range, NULL) == 0, "a range survives"))
         return;
     check (w, idcomp_expected (cl->c, range.session) == range.first,
            "the next range of a session starts where it is expected");
@@ -401,10 +401,10 @@ static struct idcomp *reload (struct world *w, struct idcomp *c, enum idcomp_sta
     unsigned char *again = malloc (size);
     struct idcomp *loaded = NULL;
 
-    if (check (w, idcomp_save (c, state, data, size) == (long)size, "a compressor is stored"))
+    if (check (w, idcomp_save (c, state, data, size) == (ssize_t)size, "a compressor is stored"))
         loaded = idcomp_load (data, size, session, IDCOMP_STRICT);
     if (check (w, loaded && idcomp_equal (c, loaded, state), "what was stored is loaded"))
-        check (w, idcomp_save (loaded, state, again, size) == (long)size && memcmp (data, again, size) == 0,
+        check (w, idcomp_save (loaded, state, again, size) == (ssize_t)size && memcmp (data, again, size) == 0,
                "what was loaded is stored as it was");
     free (data);
     free (again);
@@ -490,7 +490,7 @@ static void start (struct world *w)
     for (int i = 0; i < SESSIONS; i++) { /* far apart, and not in the order of their first ranges */
         w->base[i] = ((u128)(i * 7 % SESSIONS + 1) << 100) - 20;
         struct idcomp_uuid uuid = uuidnum_to_uuid (w->base[i]);
-        idcomp_uuid_format (&uuid, w->name[i]);
+        idcomp_uuid_format (&uuid, w->name[i], sizeof (w->name[i]));
     }
     for (int i = 0; i < CLIENTS; i++) {
         new_client (w, &w->client[i]);

@@ -34,7 +34,7 @@ int pieces_add (struct pieces *p, int64_t seq, const char *text)
 
     if (seq != p->seq || (int64_t)len > p->whole - p->text || (len == 0 && p->whole > 0))
         return fail (EPROTO);
-    long n = idcomp_base64_decode (text, len, p->form + p->size, p->room - p->size);
+    ssize_t n = idcomp_base64_parse (text, len, p->form + p->size, p->room - p->size, NULL);
     if (n < 0)
         return -1;
     p->size += (size_t)n;

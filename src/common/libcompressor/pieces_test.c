@@ -14,7 +14,7 @@
 #define SIZE 1000
 
 static unsigned char data[SIZE];
-static char text[IDCOMP_BASE64_TEXT (SIZE)];
+static char text[IDCOMP_BASE64_TEXT_SIZE (SIZE)];
 
 /* 'n' characters from 'offset' on, valid until the next call. */
 static const char *cut (size_t offset, size_t n)
@@ -79,7 +79,7 @@ int main (void)
 {
     for (size_t i = 0; i < SIZE; i++)
         data[i] = (unsigned char)(i * 31 + i / 7);
-    idcomp_base64_encode (data, SIZE, text);
+    idcomp_base64_format (data, SIZE, text, IDCOMP_BASE64_TEXT_SIZE (SIZE));
     check_cuts ();
     check_whole ();
     check_refused ();

@@ -38,7 +38,7 @@ __attribute__ ((format (printf, 2, 3))) static void put (struct writer *w, const
     va_end (ap);
 }
 
-size_t idcomp_range_encode (const struct idcomp_range *range, char *buf, size_t size)
+static size_t write_range (const struct idcomp_range *range, char *buf, size_t size)
 {
     struct writer w = { buf, size, 0 };
 
@@ -56,7 +56,23 @@ size_t idcomp_range_encode (const struct idcomp_range *range, char *buf, size_t 
     return w.len;
 }
 
-/* --- reading: each function returns true and moves on, or false --- */
+size_t idcomp_range_format_size (const struct idcomp_range *range)
+{
+    return write_range (range, NULL, 0) + 1;
+}
+
+ssize_t idcomp_range_format (const struct idcomp_range *range, char *buf, size_t size)
+{
+    size_t len = write_range (range, buf, size);
+
+    if (len >= size) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return (ssize_t)len;
+}
+
+/* --- reading: each function returns true and moves on, or false and stands at what is at fault --- */
 
 struct reader {
     const char *p;
@@ -85,15 +101,19 @@ static bool get_text (struct reader *r, char *text, size_t size)
 {
     size_t n = 0;
 
-    if (r->p == r->end || *r->p++ != '"')
+    if (r->p == r->end || *r->p != '"')
         return false;
+    r->p++;
     while (r->p < r->end && *r->p != '"') {
         if (*r->p == '\\' || (unsigned char)*r->p < 0x20 || n + 1 >= size)
             return false;
         text[n++] = *r->p++;
     }
     text[n] = '\0';
-    return r->p < r->end && *r->p++ == '"';
+    if (r->p == r->end)
+        return false;
+    r->p++;
+    return true;
 }
 
 static bool get_integer (struct reader *r, int64_t *number)
@@ -104,11 +124,12 @@ static bool get_integer (struct reader *r, int64_t *number)
     r->p += negative;
     const char *start = r->p;
     while (r->p < r->end && *r->p >= '0' && *r->p <= '9') {
-        x = x * 10 + (*r->p++ - '0');
-        if (x > IDCOMP_ID_MAX)
+        x = x * 10 + (*r->p - '0');
+        if (x > IDCOMP_ID_MAX || (*start == '0' && r->p > start))
             return false;
+        r->p++;
     }
-    if (r->p == start || (*start == '0' && r->p > start + 1))
+    if (r->p == start)
         return false;
     *number = negative ? -x : x;
     return true;
@@ -166,11 +187,16 @@ static bool get_object (struct reader *r, const char *const names[], int n, memb
     if (!get_mark (r, '{'))
         return false;
     do {
-        if (!get_text (r, name, sizeof (name)) || !get_mark (r, ':'))
+        const char *start = r->p;
+        if (!get_text (r, name, sizeof (name)))
             return false;
         for (i = 0; i < n && strcmp (name, names[i]) != 0; i++)
             ;
-        if (i == n || *seen & 1U << i || !value (r, i, range))
+        if (i == n || *seen & 1U << i) {
+            r->p = start;
+            return false;
+        }
+        if (!get_mark (r, ':') || !value (r, i, range))
             return false;
         *seen |= 1U << i;
     } while (get_mark (r, ','));
@@ -212,7 +238,7 @@ static bool get_range_member (struct reader *r, int member, struct idcomp_range 
     return get_object (r, ids_members, IDS_MEMBERS, get_ids_member, range, &seen) && seen == (1U << IDS_MEMBERS) - 1;
 }
 
-int idcomp_range_decode (const char *text, size_t len, struct idcomp_range *range)
+int idcomp_range_parse (const char *text, size_t len, struct idcomp_range *range, size_t *errpos)
 {
     struct reader r = { .p = text, .end = text + len };
     struct idcomp_range x = { .has_ids = false };
@@ -221,6 +247,8 @@ int idcomp_range_decode (const char *text, size_t len, struct idcomp_range *rang
     if (!get_object (&r, range_members, RANGE_MEMBERS, get_range_member, &x, &seen) || !(seen & 1U << SESSION)
         || r.p != r.end) {
         idcomp_range_fini (&x);
+        if (errpos)
+            *errpos = r.p - text;
         errno = r.nomem ? ENOMEM : IDCOMP_ERANGE_FORM;
         return -1;
     }

@@ -80,7 +80,7 @@ static int decode (const char *text, size_t len, struct idcomp_range *range)
 
     memcpy (copy, text, len);
     errno = 0;
-    int rc = idcomp_range_decode (copy, len, range);
+    int rc = idcomp_range_parse (copy, len, range, NULL);
     free (copy);
     return rc;
 }
@@ -95,14 +95,15 @@ static void check_round_trip (void)
     ok (strcmp (r.session, S) == 0 && r.has_ids && r.first == 3 && r.count == 9 && r.cluster_size == 512 && r.nruns == 2
             && r.runs[1].first == IDCOMP_ID_MAX && r.runs[1].count == 1,
         "with all its members");
-    size_t len = idcomp_range_encode (&r, text, sizeof (text));
-    ok (len == strlen (full) && strcmp (text, full) == 0, "and written as it was");
+    size_t len = (size_t)idcomp_range_format (&r, text, sizeof (text));
+    ok (len == strlen (full) && idcomp_range_format_size (&r) == len + 1 && strcmp (text, full) == 0,
+        "and written as it was");
     for (size_t size = 0; size <= len; size++) {
         memset (text, 'x', sizeof (text));
-        good &= idcomp_range_encode (&r, text, size) == len && text[size] == 'x'
-                && (size == 0 || (strlen (text) == size - 1 && strncmp (text, full, size - 1) == 0));
+        errno = 0;
+        good &= idcomp_range_format (&r, text, size) < 0 && errno == ENOSPC && text[size] == 'x';
     }
-    ok (good, "a buffer of any size takes what it can hold");
+    ok (good, "a buffer of any size that is too small is ENOSPC, and nothing is written behind it");
     idcomp_range_fini (&r);
     ok (!r.has_ids && !r.runs && r.nruns == 0, "a freed range is empty");
 }
@@ -118,6 +119,35 @@ static void check_refused (void)
         good &= decode (full, len, &r) < 0 && errno == IDCOMP_ERANGE_FORM;
     ok (good, "a range that ends anywhere too early is refused");
     ok (r.first == 77, "what is refused does not touch the range");
+}
+
+static void check_errpos (void)
+{
+    static const struct {
+        const char *text;
+        size_t pos;
+    } faults[] = {
+        { "", 0 },
+        { "[]", 0 },
+        { "{\"sessionId\":7}", 13 },
+        { "{\"sessionID\":\"\"}", 1 },
+        { "{\"sessionId\":\"\",\"sessionId\":\"\"}", 16 },
+        { "{\"sessionId\":\"a\\n\"}", 15 },
+        { "{\"sessionId\":\"a", 15 },
+        { "{\"ids\":{\"count\":03}}", 17 },
+        { "{\"ids\":{\"count\":1.5}}", 17 },
+        { "{\"ids\":{\"localIdRanges\":[[1,x]]}}", 28 },
+        { "{\"sessionId\":\"\"} x", 17 },
+    };
+    struct idcomp_range r;
+    size_t good = 0, n = sizeof (faults) / sizeof (faults[0]), pos;
+
+    for (size_t i = 0; i < n; i++)
+        if (idcomp_range_parse (faults[i].text, strlen (faults[i].text), &r, &pos) < 0 && pos == faults[i].pos)
+            good++;
+        else
+            diag ("%s: %zu", faults[i].text, pos);
+    ok (good == n, "what is at fault is found (%zu)", good);
 }
 
 /* Text with 'n' runs. */
@@ -147,6 +177,7 @@ int main (void)
             idcomp_range_fini (&r);
     }
     check_refused ();
+    check_errpos ();
     ok (takes_runs (IDCOMP_RANGE_RUNS_MAX), "a range may have IDCOMP_RANGE_RUNS_MAX runs");
     ok (!takes_runs (IDCOMP_RANGE_RUNS_MAX + 1), "but not one more");
     return done_testing ();

@@ -42,7 +42,7 @@ static void order (struct idcomp *from, int n, struct idcomp *all[], int nall)
 
 static size_t save (struct idcomp *c)
 {
-    long size = idcomp_save (c, IDCOMP_WITHOUT_LOCAL, form, sizeof (form));
+    ssize_t size = idcomp_save (c, IDCOMP_WITHOUT_LOCAL, form, sizeof (form));
 
     if (size < 0)
         bail_out ("a compressor can't be saved");

@@ -20,7 +20,7 @@ static unsigned char form[65536];
 
 static struct replica *create (const char *session)
 {
-    long size = idcomp_base64_decode (EMPTY, strlen (EMPTY), form, sizeof (form));
+    ssize_t size = idcomp_base64_parse (EMPTY, strlen (EMPTY), form, sizeof (form), NULL);
     struct replica *r = replica_create (session, form, size, 0);
 
     if (!r)
@@ -102,7 +102,7 @@ static void check_load (void)
         make (b);
     replica_apply (b, 1, &other);
     replica_apply (b, 2, mine);
-    long size = idcomp_save (replica_ids (b), IDCOMP_WITHOUT_LOCAL, form, sizeof (form));
+    ssize_t size = idcomp_save (replica_ids (b), IDCOMP_WITHOUT_LOCAL, form, sizeof (form));
     replica_heard (a, 2);
     ok (replica_load (a, form, size, 2) == 0 && replica_seq (a) == 2 && !replica_missing (a, &from),
         "a stored form stands for the ranges in it");

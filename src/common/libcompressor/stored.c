@@ -131,7 +131,7 @@ static void put_local_state (unsigned char *p, const struct idcomp *c)
     }
 }
 
-long idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf, size_t size)
+ssize_t idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf, size_t size)
 {
     uint32_t nsessions = count_sessions (c, state);
     size_t need = stored_size (c, state, nsessions);
@@ -140,7 +140,7 @@ long idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf, si
     if (compressor_check_no_ghost (c) < 0)
         return -1;
     if (size < need) {
-        errno = EOVERFLOW;
+        errno = ENOSPC;
         return -1;
     }
     uint32_t *index = malloc (c->space.nsessions * sizeof (*index));

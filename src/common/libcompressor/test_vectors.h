@@ -48,11 +48,11 @@ static inline json_int_t int_at (const json_t *array, size_t i)
 }
 
 /* The UUID text of a number, modulo 2^122, in 'text'. */
-static inline const char *num_text (u128 num, char text[IDCOMP_UUID_TEXT])
+static inline const char *num_text (u128 num, char text[IDCOMP_UUID_TEXT_MAX])
 {
     struct idcomp_uuid uuid = uuidnum_to_uuid (num);
 
-    idcomp_uuid_format (&uuid, text);
+    idcomp_uuid_format (&uuid, text, IDCOMP_UUID_TEXT_MAX);
     return text;
 }
 

@@ -72,7 +72,7 @@ bool idcomp_is_stable_id (const char *text)
 {
     struct idcomp_uuid u;
     int saved = errno;
-    bool is_uuid = idcomp_uuid_parse (text, &u) == 0;
+    bool is_uuid = uuid_of_text (text, &u) == 0;
 
     errno = saved;
     return is_uuid && text[19] != 'A' && text[19] != 'B';
@@ -199,8 +199,12 @@ static bool read_text (const char *text, struct idcomp_uuid *uuid)
     return bad == 0 && hyphens_stand (text);
 }
 
-void idcomp_uuid_format (const struct idcomp_uuid *uuid, char text[IDCOMP_UUID_TEXT])
+int idcomp_uuid_format (const struct idcomp_uuid *uuid, char *text, size_t size)
 {
+    if (size < IDCOMP_UUID_TEXT_MAX) {
+        errno = ENOSPC;
+        return -1;
+    }
     uint64_t hi = uuid_high (uuid);
     uint64_t lo = uuid_low (uuid);
     uint64_t mid = hex8 (hi & 0xffffffff);
@@ -213,17 +217,59 @@ void idcomp_uuid_format (const struct idcomp_uuid *uuid, char text[IDCOMP_UUID_T
     put_chars (text + 24, variant >> 32, 4);
     put_chars (text + 28, hex8 (lo & 0xffffffff), 8);
     text[8] = text[13] = text[18] = text[23] = '-';
-    text[IDCOMP_UUID_TEXT - 1] = '\0';
+    text[IDCOMP_UUID_TEXT_LEN] = '\0';
+    return IDCOMP_UUID_TEXT_LEN;
 }
 
-int idcomp_uuid_parse (const char *text, struct idcomp_uuid *uuid)
+/* True if 'c' may be character 'i' of the text of a UUID of version 4. */
+static bool may_stand (size_t i, char c)
+{
+    switch (i) {
+    case 8:
+    case 13:
+    case 18:
+    case 23:
+        return c == '-';
+    case 14:
+        return c == '4';
+    case 19:
+        return hex_value (c) >= 8 && hex_value (c) < 12;
+    default:
+        return hex_value (c) >= 0;
+    }
+}
+
+/* Say what is wrong with a text that is none. */
+__attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len, size_t *errpos)
+{
+    size_t pos = 0;
+
+    if (len != IDCOMP_UUID_TEXT_LEN)
+        pos = len < IDCOMP_UUID_TEXT_LEN ? len : IDCOMP_UUID_TEXT_LEN;
+    else
+        while (pos < len && may_stand (pos, text[pos]))
+            pos++;
+    if (errpos)
+        *errpos = pos;
+    errno = len == IDCOMP_UUID_TEXT_LEN ? EINVAL : EMSGSIZE;
+    return -1;
+}
+
+int idcomp_uuid_parse (const char *text, size_t len, struct idcomp_uuid *uuid, size_t *errpos)
 {
     struct idcomp_uuid u;
 
-    if (strnlen (text, IDCOMP_UUID_TEXT) != IDCOMP_UUID_TEXT - 1 || !read_text (text, &u) || !uuid_is_v4 (&u)) {
-        errno = IDCOMP_EBAD_UUID;
-        return -1;
-    }
+    if (len != IDCOMP_UUID_TEXT_LEN || !read_text (text, &u) || !uuid_is_v4 (&u))
+        return refuse (text, len, errpos);
     *uuid = u;
     return 0;
+}
+
+int uuid_of_text (const char *text, struct idcomp_uuid *uuid)
+{
+    int rc = idcomp_uuid_parse (text, strnlen (text, IDCOMP_UUID_TEXT_MAX), uuid, NULL);
+
+    if (rc < 0)
+        errno = IDCOMP_EBAD_UUID;
+    return rc;
 }

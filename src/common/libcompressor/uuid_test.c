@@ -13,7 +13,7 @@ static void check_numeric (const json_t *cases)
 {
     size_t i;
     json_t *v;
-    char text[IDCOMP_UUID_TEXT];
+    char text[IDCOMP_UUID_TEXT_MAX];
     bool good = json_array_size (cases) > 0;
 
     json_array_foreach (cases, i, v) {
@@ -28,7 +28,7 @@ static void check_offset (const json_t *cases)
 {
     size_t i;
     json_t *v;
-    char text[IDCOMP_UUID_TEXT];
+    char text[IDCOMP_UUID_TEXT_MAX];
     bool good = json_array_size (cases) > 0;
 
     json_array_foreach (cases, i, v) {
@@ -60,45 +60,57 @@ static void check_stable (const json_t *cases)
             int_at (v, 1) ? "" : "not ");
 }
 
-static bool parses (const char *text)
+/* Where 'len' characters are at fault, or -1 where they are not. */
+static int fault_of (const char *text, size_t len, int errnum)
 {
     struct idcomp_uuid uuid;
+    size_t pos = 99;
 
     errno = 0;
-    return idcomp_uuid_parse (text, &uuid) == 0 || errno != IDCOMP_EBAD_UUID;
+    if (idcomp_uuid_parse (text, len, &uuid, &pos) == 0)
+        return -1;
+    return errno == errnum ? (int)pos : 99;
+}
+
+static bool parses (const char *text)
+{
+    return fault_of (text, strlen (text), 0) == -1;
 }
 
 static void check_parse (void)
 {
     static const char good[] = "01234567-89aB-4cDe-Bf01-23456789abcD";
     struct idcomp_uuid uuid;
-    char text[IDCOMP_UUID_TEXT];
+    char text[IDCOMP_UUID_TEXT_MAX];
     bool strict = true;
 
-    ok (idcomp_uuid_parse (good, &uuid) == 0, "both letter cases are read");
-    idcomp_uuid_format (&uuid, text);
+    ok (idcomp_uuid_parse (good, strlen (good), &uuid, NULL) == 0, "both letter cases are read");
+    idcomp_uuid_format (&uuid, text, sizeof (text));
     ok (strcmp (text, "01234567-89ab-4cde-bf01-23456789abcd") == 0, "lower case is written");
     for (size_t i = 0; i < sizeof (good) - 1; i++) {
         snprintf (text, sizeof (text), "%s", good);
         text[i] = text[i] == '-' ? '0' : '-';
-        strict &= !parses (text);
+        strict &= fault_of (text, sizeof (good) - 1, EINVAL) == (int)i;
         text[i] = 'g';
-        strict &= !parses (text);
+        strict &= fault_of (text, sizeof (good) - 1, EINVAL) == (int)i;
         text[i] = '\0';
-        strict &= !parses (text);
+        strict &= fault_of (text, sizeof (good) - 1, EINVAL) == (int)i;
+        strict &= fault_of (text, i, EMSGSIZE) == (int)i;
     }
     ok (strict, "a wrong character at any place, and a text that ends anywhere, is refused");
-    ok (!parses ("01234567-89ab-4cde-bf01-23456789abcde"), "a longer text is refused");
+    ok (fault_of ("01234567-89ab-4cde-bf01-23456789abcde", 37, EMSGSIZE) == 36, "a longer text is refused");
+    ok (idcomp_uuid_format (&uuid, text, IDCOMP_UUID_TEXT_LEN) < 0 && errno == ENOSPC && text[0] == '0',
+        "room without that of the NUL is too small");
     ok (!parses ("------------------------------------"), "nothing but hyphens is refused");
-    ok (!parses ("01234567-89ab-1cde-bf01-23456789abcd"), "version 1 is refused");
-    ok (!parses ("01234567-89ab-4cde-cf01-23456789abcd"), "another variant is refused");
+    ok (fault_of ("01234567-89ab-1cde-bf01-23456789abcd", 36, EINVAL) == 14, "version 1 is refused");
+    ok (fault_of ("01234567-89ab-4cde-cf01-23456789abcd", 36, EINVAL) == 19, "another variant is refused");
 }
 
 /* Each place but those of the hyphens, version and variant takes hex digits and nothing else. */
 static void check_digits (void)
 {
     static const char zero[] = "00000000-0000-4000-8000-000000000000";
-    char text[IDCOMP_UUID_TEXT];
+    char text[IDCOMP_UUID_TEXT_MAX];
     bool good = true;
 
     for (size_t i = 0; i < sizeof (zero) - 1; i++) {
@@ -115,14 +127,14 @@ static void check_random (void)
 {
     unsigned char zeros[16] = { 0 };
     unsigned char ones[16];
-    char text[IDCOMP_UUID_TEXT];
+    char text[IDCOMP_UUID_TEXT_MAX];
 
     memset (ones, 0xff, sizeof (ones));
     struct idcomp_uuid low = idcomp_uuid_random (zeros);
     struct idcomp_uuid high = idcomp_uuid_random (ones);
-    idcomp_uuid_format (&low, text);
+    idcomp_uuid_format (&low, text, sizeof (text));
     ok (strcmp (text, "00000000-0000-4000-8000-000000000000") == 0, "random zeros are the smallest UUID");
-    idcomp_uuid_format (&high, text);
+    idcomp_uuid_format (&high, text, sizeof (text));
     ok (strcmp (text, "ffffffff-ffff-4fff-bfff-ffffffffffff") == 0, "random ones are the largest UUID");
 }
 
@@ -136,9 +148,10 @@ static void check_bits (void)
             u128 num = pattern << bit & (UUIDNUM_END - 1);
             struct idcomp_uuid uuid = uuidnum_to_uuid (num);
             struct idcomp_uuid again;
-            char text[IDCOMP_UUID_TEXT];
-            idcomp_uuid_format (&uuid, text);
-            good &= uuid_is_v4 (&uuid) && idcomp_uuid_parse (text, &again) == 0 && uuidnum_from_uuid (&again) == num;
+            char text[IDCOMP_UUID_TEXT_MAX];
+            idcomp_uuid_format (&uuid, text, sizeof (text));
+            good &= uuid_is_v4 (&uuid) && idcomp_uuid_parse (text, strlen (text), &again, NULL) == 0
+                    && uuidnum_from_uuid (&again) == num;
         }
     }
     ok (good, "each of the 122 bits survives number, UUID and text");
@@ -153,28 +166,28 @@ static uint64_t next_random (uint64_t *state)
 }
 
 /* The text as printf writes it. */
-static void print (const struct idcomp_uuid *uuid, char text[IDCOMP_UUID_TEXT])
+static void print (const struct idcomp_uuid *uuid, char text[IDCOMP_UUID_TEXT_MAX])
 {
     const unsigned char *b = uuid->bytes;
 
-    snprintf (text, IDCOMP_UUID_TEXT, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+    snprintf (text, IDCOMP_UUID_TEXT_MAX, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
               b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
 static bool converts (const struct idcomp_uuid *uuid)
 {
-    char expected[IDCOMP_UUID_TEXT];
-    char text[IDCOMP_UUID_TEXT];
+    char expected[IDCOMP_UUID_TEXT_MAX];
+    char text[IDCOMP_UUID_TEXT_MAX];
     struct idcomp_uuid read;
 
     print (uuid, expected);
-    idcomp_uuid_format (uuid, text);
-    if (memcmp (text, expected, sizeof (text)) != 0 || idcomp_uuid_parse (text, &read) < 0
+    idcomp_uuid_format (uuid, text, sizeof (text));
+    if (memcmp (text, expected, sizeof (text)) != 0 || idcomp_uuid_parse (text, strlen (text), &read, NULL) < 0
         || memcmp (&read, uuid, sizeof (read)) != 0)
         return false;
     for (char *p = text; *p; p++)
         *p = (char)toupper ((unsigned char)*p);
-    return idcomp_uuid_parse (text, &read) == 0 && memcmp (&read, uuid, sizeof (read)) == 0;
+    return idcomp_uuid_parse (text, strlen (text), &read, NULL) == 0 && memcmp (&read, uuid, sizeof (read)) == 0;
 }
 
 /* Every byte in every place, and random ones. */

@@ -66,7 +66,7 @@ static const char *session_at (struct world *w, const json_t *op, size_t i)
 }
 
 /* The UUID text of an argument: "$A+5" is counted from a session. */
-static const char *uuid_at (struct world *w, const json_t *op, size_t i, char buf[IDCOMP_UUID_TEXT])
+static const char *uuid_at (struct world *w, const json_t *op, size_t i, char buf[IDCOMP_UUID_TEXT_MAX])
 {
     const char *text = text_at (op, i);
     char name[32];
@@ -217,14 +217,14 @@ static json_t *op_gen (struct world *w, const json_t *op)
 static json_t *op_gendoc (struct world *w, const json_t *op)
 {
     struct idcomp_uuid uuid;
-    char text[IDCOMP_UUID_TEXT];
+    char text[IDCOMP_UUID_TEXT_MAX];
     int64_t id;
 
     if (idcomp_generate_unique (compressor_at (w, op, 1), &id, &uuid) < 0)
         return done_or_error (-1);
     if (id >= 0)
         return json_integer (id);
-    idcomp_uuid_format (&uuid, text);
+    idcomp_uuid_format (&uuid, text, sizeof (text));
     return json_string (text);
 }
 
@@ -236,12 +236,12 @@ static json_t *take_into (struct world *w, const json_t *op, int (*take) (struct
 
     if (take (compressor_at (w, op, 1), &range) < 0)
         return done_or_error (-1);
-    size_t len = idcomp_range_encode (&range, NULL, 0);
-    char *text = malloc (len + 1);
-    idcomp_range_encode (&range, text, len + 1);
+    size_t size = idcomp_range_format_size (&range);
+    char *text = malloc (size);
+    idcomp_range_format (&range, text, size);
     idcomp_range_fini (&range);
     idcomp_range_fini (slot);
-    int rc = idcomp_range_decode (text, len, slot);
+    int rc = idcomp_range_parse (text, size - 1, slot, NULL);
     free (text);
     return rc < 0 ? done_or_error (rc) : range_value (slot);
 }
@@ -331,17 +331,17 @@ static json_t *op_trysess (struct world *w, const json_t *op)
 static json_t *op_dec (struct world *w, const json_t *op)
 {
     struct idcomp_uuid uuid;
-    char text[IDCOMP_UUID_TEXT];
+    char text[IDCOMP_UUID_TEXT_MAX];
 
     if (idcomp_decompress (compressor_at (w, op, 1), int_at (op, 2), &uuid) < 0)
         return done_or_error (-1);
-    idcomp_uuid_format (&uuid, text);
+    idcomp_uuid_format (&uuid, text, sizeof (text));
     return json_string (text);
 }
 
 static json_t *op_rec (struct world *w, const json_t *op)
 {
-    char buf[IDCOMP_UUID_TEXT];
+    char buf[IDCOMP_UUID_TEXT_MAX];
     int64_t id = 0;
     int rc = idcomp_recompress_text (compressor_at (w, op, 1), uuid_at (w, op, 2, buf), &id);
 
@@ -365,7 +365,7 @@ static json_t *op_ser (struct world *w, const json_t *op)
     size_t slot = slot_at (op, 3);
     size_t size = idcomp_save_size (c, state_at (op, 2));
     void *data = malloc (size);
-    long n = idcomp_save (c, state_at (op, 2), data, size);
+    ssize_t n = idcomp_save (c, state_at (op, 2), data, size);
     const json_t *want = json_array_get (op, json_array_size (op) - 1);
 
     if (n < 0) {
@@ -373,8 +373,8 @@ static json_t *op_ser (struct world *w, const json_t *op)
         return done_or_error (-1);
     }
     free (w->stored[slot]);
-    w->stored[slot] = malloc (IDCOMP_BASE64_TEXT (n));
-    idcomp_base64_encode (data, n, w->stored[slot]);
+    w->stored[slot] = malloc (IDCOMP_BASE64_TEXT_SIZE (n));
+    idcomp_base64_format (data, n, w->stored[slot], IDCOMP_BASE64_TEXT_SIZE (n));
     free (data);
     if (json_is_object (want)) /* long ones are stored as a hash */
         return json_pack ("{s:I,s:o}", "n", (json_int_t)n, "h", hash_value (fnv1a (FNV_START, w->stored[slot])));
@@ -395,7 +395,7 @@ static json_t *op_deser (struct world *w, const json_t *op)
     const char *text = w->stored[slot_at (op, 2)];
     size_t len = strlen (text);
     char *data = malloc (len + 1);
-    long n = idcomp_base64_decode (text, len, data, len);
+    ssize_t n = idcomp_base64_parse (text, len, data, len, NULL);
     struct idcomp *c = n < 0 ? NULL : idcomp_load (data, n, session_at (w, op, 3), w->flags);
 
     free (data);
@@ -467,11 +467,11 @@ static json_t *digest (struct world *w, const json_t *op, digest_f step)
 static uint64_t step_dec (struct world *w, const json_t *op, int64_t id, uint64_t hash)
 {
     struct idcomp_uuid uuid;
-    char text[IDCOMP_UUID_TEXT];
+    char text[IDCOMP_UUID_TEXT_MAX];
 
     if (idcomp_decompress (compressor_at (w, op, 1), id, &uuid) < 0)
         return feed_error (hash);
-    idcomp_uuid_format (&uuid, text);
+    idcomp_uuid_format (&uuid, text, sizeof (text));
     return fnv1a (fnv1a (hash, text), "\n");
 }
 

@@ -40,7 +40,7 @@ struct idt_document {
     idt_t *h;                        /* NULL: none */
     TAILQ_ENTRY (idt_document) link; /* in the handle's list */
     char name[IDT_DOCUMENT_NAME_MAX + 1];
-    char uuid[IDCOMP_UUID_TEXT];
+    char uuid[IDCOMP_UUID_TEXT_MAX];
     char topic[sizeof (TOPIC_PREFIX) + IDT_DOCUMENT_NAME_MAX];
     struct replica *replica;
     struct pieces pieces; /* of a stored form that is fetched */
@@ -182,7 +182,7 @@ static int apply_ranges (struct replica *r, int64_t seq, const json_t *ranges)
     json_array_foreach ((json_t *)ranges, i, o) {
         struct idcomp_range range;
         char *text = json_dumps (o, JSON_COMPACT);
-        if (!text || idcomp_range_decode (text, strlen (text), &range) < 0) {
+        if (!text || idcomp_range_parse (text, strlen (text), &range, NULL) < 0) {
             bool no_memory = !text || errno == ENOMEM;
             free (text);
             return no_memory ? -1 : malformed ();
@@ -418,12 +418,12 @@ static void send_fetch (idt_document_t *d)
 /* The JSON object of a range, a new reference. */
 static json_t *range_json (const struct idcomp_range *range)
 {
-    size_t len = idcomp_range_encode (range, NULL, 0);
-    char *text = malloc (len + 1);
+    size_t size = idcomp_range_format_size (range);
+    char *text = malloc (size);
     json_t *o = NULL;
 
     if (text) {
-        idcomp_range_encode (range, text, len + 1);
+        idcomp_range_format (range, text, size);
         o = json_loads (text, 0, NULL);
         free (text);
     }
@@ -585,12 +585,12 @@ static int subscribe_and_wait (idt_document_t *d, double timeout_ms, idt_error_t
 static struct replica *start_session (const struct pieces *pieces)
 {
     unsigned char random[16];
-    char session[IDCOMP_UUID_TEXT];
+    char session[IDCOMP_UUID_TEXT_MAX];
 
     if (getrandom (random, sizeof (random), 0) != sizeof (random))
         return NULL;
     struct idcomp_uuid uuid = idcomp_uuid_random (random);
-    idcomp_uuid_format (&uuid, session);
+    idcomp_uuid_format (&uuid, session, sizeof (session));
     return replica_create (session, pieces->form, pieces->size, pieces->seq);
 }
 

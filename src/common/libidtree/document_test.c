@@ -29,7 +29,7 @@
 struct orderer {
     pthread_mutex_t lock;
     struct idcomp *c; /* all that is ordered */
-    char uuid[IDCOMP_UUID_TEXT];
+    char uuid[IDCOMP_UUID_TEXT_MAX];
     char *range[RANGES_MAX]; /* number 1 at [0] */
     int64_t n;
     int64_t window; /* ranges that fetch can have */
@@ -78,11 +78,11 @@ static void orderer_destroy (struct orderer *o)
 static char *state_of (struct orderer *o)
 {
     size_t size = idcomp_save_size (o->c, IDCOMP_WITHOUT_LOCAL);
-    char *form = malloc (size), *text = malloc (IDCOMP_BASE64_TEXT (size));
+    char *form = malloc (size), *text = malloc (IDCOMP_BASE64_TEXT_SIZE (size));
 
     if (!form || !text || idcomp_save (o->c, IDCOMP_WITHOUT_LOCAL, form, size) < 0)
         bail_out ("save");
-    idcomp_base64_encode (form, size, text);
+    idcomp_base64_format (form, size, text, IDCOMP_BASE64_TEXT_SIZE (size));
     free (form);
     return text;
 }
@@ -146,7 +146,7 @@ static int order (struct orderer *o, const json_t *r)
     struct idcomp_range range;
     char *text = json_dumps (r, JSON_COMPACT);
 
-    if (idcomp_range_decode (text, strlen (text), &range) < 0)
+    if (idcomp_range_parse (text, strlen (text), &range, NULL) < 0)
         bail_out ("the range is malformed");
     bool repeats = idcomp_expected (o->c, range.session) >= range.first + range.count;
     int rc = repeats ? 0 : idcomp_finalize (o->c, &range);

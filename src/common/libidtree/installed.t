@@ -59,7 +59,7 @@ int main (void)
         || flax_parse ("0RdKJcxqVBiAiQr0", FLAX_TEXT_LEN, &flax, NULL) < 0
         || sno_parse ("brpk4q72xwf2m63l", SNO_TEXT_LEN, &sno, NULL) < 0
         || uid_parse (".5.tXVEf8n4vPN.0", UID_GLOBAL_TEXT_LEN, NULL, &uid, NULL) < 0
-        || idcomp_uuid_parse ("403f1e16-5265-4074-8507-417d99a05ee9", &uuid) < 0)
+        || idcomp_uuid_parse ("403f1e16-5265-4074-8507-417d99a05ee9", IDCOMP_UUID_TEXT_LEN, &uuid, NULL) < 0)
         return 1;
     return strstr (error.text, "/nosuch/socket") ? 0 : 1;
 }

@@ -90,7 +90,7 @@ ssize_t base64_decode (const char *text, size_t len, void *buf, size_t size)
     if (len % 4 != 0)
         goto error;
     if (bytes > size) {
-        errno = EOVERFLOW;
+        errno = ENOSPC;
         return -1;
     }
     for (size_t full = len / 4 - (pad > 0); full > 0; full--, p += 4, out += 3) {

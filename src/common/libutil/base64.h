@@ -21,8 +21,8 @@ size_t base64_encode (const void *data, size_t size, char *text);
 
 /* Decode 'length' characters to at most 'size' bytes.  Returns their number, or -1 with errno set ('data' is undefined
  * then):
- *   EINVAL     a character that is none of base64's, wrong padding, or bits set that no byte holds
- *   EOVERFLOW  they are more than 'size'; BASE64_DECODED_SIZE (length) are always enough
+ *   EINVAL  a character that is none of base64's, wrong padding, or bits set that no byte holds
+ *   ENOSPC  they are more than 'size'; BASE64_DECODED_SIZE (length) are always enough
  */
 ssize_t base64_decode (const char *text, size_t length, void *data, size_t size);
 

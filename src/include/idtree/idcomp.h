@@ -38,6 +38,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,7 +46,8 @@ extern "C" {
 
 #define IDCOMP_CLUSTER_SIZE_DEFAULT 512
 #define IDCOMP_CLUSTER_SIZE_MAX (1 << 20)
-#define IDCOMP_UUID_TEXT 37           /* bytes that hold a UUID as text with its NUL */
+#define IDCOMP_UUID_TEXT_LEN 36       /* characters of a UUID as text, without a NUL */
+#define IDCOMP_UUID_TEXT_MAX 37       /* bytes that hold it with its NUL */
 #define IDCOMP_RANGE_RUNS_MAX 1000000 /* local runs that a received range may have */
 
 /* The largest final id and generation count: up to here JSON and the stored form are exact. */
@@ -121,14 +123,19 @@ struct idcomp_uuid {
     unsigned char bytes[16]; /* in the order of the text form */
 };
 
-/* Read the 36-character text form, in upper or lower case.  Returns 0, or -1 with errno set and
- * '*uuid' untouched:
- *   IDCOMP_EBAD_UUID  any other text, or not version 4 of the RFC 4122 variant
+/* Read a UUID from the 'len' characters at 'text' (a NUL is not needed), in upper or lower case.
+ * Returns 0, or -1 with errno set, '*uuid' untouched, and the index of the first character at fault in
+ * '*errpos' (which may be NULL):
+ *   EMSGSIZE  'len' is not 36; '*errpos' is the smaller of 'len' and 36
+ *   EINVAL    a character cannot stand where it is, that of the version (4) and of the variant (8, 9, a,
+ *             b) included
  */
-int idcomp_uuid_parse (const char *text, struct idcomp_uuid *uuid);
+int idcomp_uuid_parse (const char *text, size_t len, struct idcomp_uuid *uuid, size_t *errpos);
 
-/* Write the text form in lower case with its NUL. */
-void idcomp_uuid_format (const struct idcomp_uuid *uuid, char text[IDCOMP_UUID_TEXT]);
+/* Write the text form in lower case with its NUL to 'buf' of 'size' bytes.  Returns
+ * IDCOMP_UUID_TEXT_LEN, or -1 with errno ENOSPC when 'size' is below IDCOMP_UUID_TEXT_MAX.
+ */
+int idcomp_uuid_format (const struct idcomp_uuid *uuid, char *buf, size_t size);
 
 /* Turn 16 random bytes into a UUID of version 4, for instance for a new session. */
 struct idcomp_uuid idcomp_uuid_random (const unsigned char random[16]);
@@ -189,7 +196,7 @@ int idcomp_generate_unique (struct idcomp *c, int64_t *id, struct idcomp_uuid *u
 /* --- creation ranges ---------------------------------------------------------------------- */
 
 struct idcomp_range {
-    char session[IDCOMP_UUID_TEXT];
+    char session[IDCOMP_UUID_TEXT_MAX];
     bool has_ids;            /* false: an empty range, what follows has no meaning */
     int64_t first;           /* generation count of its first id */
     int64_t count;           /* >= 1 */
@@ -229,18 +236,22 @@ int idcomp_finalize (struct idcomp *c, const struct idcomp_range *range);
 /* The generation count at which the next range of 'session' must start; 1 for unknown sessions. */
 int64_t idcomp_expected (const struct idcomp *c, const char *session);
 
-/* Write the JSON text of a range, as other compressors exchange it, to 'buf' of 'size' bytes,
- * NUL-terminated.  Returns the length without the NUL; the text is complete if that is below
- * 'size'.
+/* Bytes of the JSON text of a range with its NUL. */
+size_t idcomp_range_format_size (const struct idcomp_range *range);
+
+/* Write the JSON text of a range, as other compressors exchange it, with its NUL to 'buf' of 'size'
+ * bytes.  Returns the length without the NUL, or -1 with errno ENOSPC, and the content of 'buf'
+ * undefined, when 'size' is below idcomp_range_format_size ().
  */
-size_t idcomp_range_encode (const struct idcomp_range *range, char *buf, size_t size);
+ssize_t idcomp_range_format (const struct idcomp_range *range, char *buf, size_t size);
 
 /* Read the JSON text of a range of 'len' bytes; members may come in any order.  The range belongs
  * to the caller (idcomp_range_fini ()).  Numbers are not judged here but by idcomp_finalize ().
  * Returns 0, or -1 with errno set and '*range' untouched:
- *   IDCOMP_ERANGE_FORM  anything else, also unknown members, and too many runs
+ *   IDCOMP_ERANGE_FORM  anything else, also unknown members, and too many runs; '*errpos' (may be
+ *                       NULL) is the index of what cannot stand there, or where the text ends too early
  */
-int idcomp_range_decode (const char *text, size_t len, struct idcomp_range *range);
+int idcomp_range_parse (const char *text, size_t len, struct idcomp_range *range, size_t *errpos);
 
 /* --- ghost sessions ----------------------------------------------------------------------- */
 
@@ -298,10 +309,10 @@ size_t idcomp_save_size (const struct idcomp *c, enum idcomp_state state);
 
 /* Write the stored form to 'buf' of 'size' bytes.  Returns the number of bytes, or -1 with errno
  * set and 'buf' untouched:
- *   EOVERFLOW  'size' is below idcomp_save_size ()
+ *   ENOSPC  'size' is below idcomp_save_size ()
  *   IDCOMP_EGHOST_ACTIVE, IDCOMP_EBROKEN
  */
-long idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf, size_t size);
+ssize_t idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf, size_t size);
 
 /* Make a compressor from a stored form.  'session' names the new session that loads a summary; it
  * is NULL for a form with local state.  The compressor belongs to the caller.  Returns NULL with
@@ -312,20 +323,23 @@ long idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf, si
  */
 struct idcomp *idcomp_load (const void *data, size_t size, const char *session, int flags);
 
-/* Bytes of base64 text with its NUL for 'size' bytes of data. */
-#define IDCOMP_BASE64_TEXT(size) (((size) + 2) / 3 * 4 + 1)
+/* Bytes of base64 text with its NUL for 'len' bytes of data. */
+#define IDCOMP_BASE64_TEXT_SIZE(len) (((len) + 2) / 3 * 4 + 1)
 
-/* Write data as base64 (RFC 4648 section 4, padded, one line), as stored forms are exchanged;
- * 'text' has room for IDCOMP_BASE64_TEXT (size) bytes.  Returns the length without the NUL.
+/* Write 'len' bytes of data as base64 (RFC 4648 section 4, padded, one line), as stored forms are
+ * exchanged, with its NUL to 'buf' of 'size' bytes.  Returns the length without the NUL, or -1 with
+ * errno ENOSPC when 'size' is below IDCOMP_BASE64_TEXT_SIZE (len).
  */
-size_t idcomp_base64_encode (const void *data, size_t size, char *text);
+ssize_t idcomp_base64_format (const void *data, size_t len, char *buf, size_t size);
 
-/* Read 'len' characters of base64 into 'buf' of 'size' bytes; len / 4 * 3 are always enough.
- * Returns the number of bytes, or -1 with errno set and the content of 'buf' undefined:
- *   IDCOMP_ECORRUPT_BASE64  any character, length or padding that encoding does not give
- *   EOVERFLOW               'size' is too small
+/* Read 'len' characters of base64 into 'bytes', which has room for 'size'; len / 4 * 3 are always
+ * enough.  Returns the number of bytes, or -1 with errno set and the content of 'bytes' undefined:
+ *   IDCOMP_ECORRUPT_BASE64  any character, length or padding that is not written so; '*errpos' (may be
+ *                           NULL) is the index of what cannot stand there, or where the text ends too
+ *                           early
+ *   ENOSPC                  'size' is too small
  */
-long idcomp_base64_decode (const char *text, size_t len, void *buf, size_t size);
+ssize_t idcomp_base64_parse (const char *text, size_t len, void *bytes, size_t size, size_t *errpos);
 
 /* --- looking at it ------------------------------------------------------------------------- */
 

@@ -203,12 +203,12 @@ static void opened (struct document *doc)
 static struct replica *make_replica (const struct pieces *pieces)
 {
     unsigned char random[16];
-    char session[IDCOMP_UUID_TEXT];
+    char session[IDCOMP_UUID_TEXT_MAX];
 
     if (getrandom (random, sizeof (random), 0) != sizeof (random))
         return NULL;
     struct idcomp_uuid uuid = idcomp_uuid_random (random);
-    idcomp_uuid_format (&uuid, session);
+    idcomp_uuid_format (&uuid, session, sizeof (session));
     return replica_create (session, pieces->form, pieces->size, pieces->seq);
 }
 

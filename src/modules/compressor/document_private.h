@@ -28,7 +28,7 @@ struct document {
     LIST_ENTRY (document) link;
     struct service *service;
     char name[WIRE_NAME_MAX + 1];
-    char uuid[IDCOMP_UUID_TEXT];
+    char uuid[IDCOMP_UUID_TEXT_MAX];
     enum document_state state;
     struct replica *replica; /* NULL while OPENING */
     struct fifo openers;

@@ -107,12 +107,12 @@ static json_t *to_session (const struct request *r, const json_t *element)
 static json_t *to_uuid (const struct request *r, const json_t *element)
 {
     struct idcomp_uuid uuid;
-    char text[IDCOMP_UUID_TEXT];
+    char text[IDCOMP_UUID_TEXT_MAX];
     int64_t id;
 
     if (!get_id (element, &id) || idcomp_decompress (replica_ids (r->doc.replica), id, &uuid) < 0)
         return NULL;
-    idcomp_uuid_format (&uuid, text);
+    idcomp_uuid_format (&uuid, text, sizeof (text));
     return json_string (text);
 }
 

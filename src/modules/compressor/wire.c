@@ -35,7 +35,7 @@ int wire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t *er
     char *text = json_dumps (o, JSON_COMPACT);
     int rc = -1;
 
-    if (text && (rc = idcomp_range_decode (text, strlen (text), range)) < 0)
+    if (text && (rc = idcomp_range_parse (text, strlen (text), range, NULL)) < 0)
         errprintf (errp, "%s: %.80s", idcomp_strerror (errno), text);
     free (text);
     if (rc < 0)
@@ -59,11 +59,11 @@ static char *end_text (FILE *f, char **text)
 
 static void put_range (FILE *f, const struct idcomp_range *range)
 {
-    size_t size = idcomp_range_encode (range, NULL, 0) + 1;
+    size_t size = idcomp_range_format_size (range);
     char small[512], *buf = size <= sizeof (small) ? small : malloc (size);
 
     if (buf) {
-        idcomp_range_encode (range, buf, size);
+        idcomp_range_format (range, buf, size);
         fputs (buf, f);
     }
     if (buf != small)
@@ -112,17 +112,17 @@ char *wire_ranges (const char *document, const char *uuid, const uint64_t *diges
 static char *put_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const char *bytes,
                         size_t n, size_t whole)
 {
-    char *base64 = malloc (IDCOMP_BASE64_TEXT (n));
+    char *base64 = malloc (IDCOMP_BASE64_TEXT_SIZE (n));
     char *text = NULL;
     size_t size;
     FILE *f = base64 ? open_memstream (&text, &size) : NULL;
 
     if (f) {
-        idcomp_base64_encode (bytes, n, base64);
+        idcomp_base64_format (bytes, n, base64, IDCOMP_BASE64_TEXT_SIZE (n));
         fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"newest\":%lld,\"seq\":%lld,\"state\":\"%s\"", document,
                  uuid, (long long)newest, (long long)seq, base64);
         if (n < whole)
-            fprintf (f, ",\"size\":%zu", IDCOMP_BASE64_TEXT (whole) - 1);
+            fprintf (f, ",\"size\":%zu", IDCOMP_BASE64_TEXT_SIZE (whole) - 1);
         fputc ('}', f);
     }
     free (base64);
@@ -146,7 +146,7 @@ void *wire_get_form (const char *state, size_t *size)
 {
     size_t len = strlen (state), room = len / 4 * 3 + 1;
     void *form = malloc (room);
-    long n = form ? idcomp_base64_decode (state, len, form, room) : -1;
+    ssize_t n = form ? idcomp_base64_parse (state, len, form, room, NULL) : -1;
 
     if (n < 0) {
         free (form);

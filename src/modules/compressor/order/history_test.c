@@ -108,7 +108,7 @@ static void start_root (struct world *w)
     w->o = orderer_create (&limits, w->form, w->form_size, w->form_seq);
     for (int64_t i = w->form_seq; w->o && i < w->nstored; i++) {
         check (w,
-               idcomp_range_decode (w->stored[i], strlen (w->stored[i]), &range) == 0
+               idcomp_range_parse (w->stored[i], strlen (w->stored[i]), &range, NULL) == 0
                    && orderer_add (w->o, &range, NULL) == 1,
                "what is stored is ordered again as it was");
         idcomp_range_fini (&range);
@@ -146,7 +146,7 @@ static void take_submit (struct world *w, const struct message *m)
     idt_error_t error = { "" };
     struct idcomp_range range;
 
-    if (idcomp_range_decode (m->data, strlen (m->data), &range) < 0 || orderer_add (w->o, &range, &error) < 0) {
+    if (idcomp_range_parse (m->data, strlen (m->data), &range, NULL) < 0 || orderer_add (w->o, &range, &error) < 0) {
         diag ("%s", error.text);
         check (w, false, "no range of a replica is refused");
     }
@@ -181,14 +181,14 @@ static void join (struct world *w, int i)
 {
     struct node *node = &w->node[i];
     unsigned char random[16];
-    char session[IDCOMP_UUID_TEXT];
+    char session[IDCOMP_UUID_TEXT_MAX];
     struct idcomp_uuid uuid;
     size_t size;
 
     for (int k = 0; k < 16; k++)
         random[k] = pick (w, 256);
     uuid = idcomp_uuid_random (random);
-    idcomp_uuid_format (&uuid, session);
+    idcomp_uuid_format (&uuid, session, sizeof (session));
     replica_destroy (node->r);
     *node = (struct node){ .life = ++w->lives };
     if (w->form && pick (w, 3) == 0)
@@ -219,7 +219,7 @@ static void announce (struct world *w, int i)
     const struct idcomp_range *range = replica_announce (w->node[i].r);
     char text[4096];
 
-    if (range && idcomp_range_encode (range, text, sizeof (text)) < sizeof (text))
+    if (range && idcomp_range_format (range, text, sizeof (text)) >= 0)
         post_copy (w, SUBMIT, i, 0, text, strlen (text) + 1);
 }
 
@@ -240,7 +240,7 @@ static void hear (struct world *w, const struct message *m)
         replica_heard (r, m->seq);
     else if (m->kind == FORM)
         check (w, replica_load (r, m->data, m->size, m->seq) == 0, "a stored form can be loaded");
-    else if (idcomp_range_decode (m->data, strlen (m->data), &range) == 0) {
+    else if (idcomp_range_parse (m->data, strlen (m->data), &range, NULL) == 0) {
         check (w, replica_apply (r, m->seq, &range) == 0 || errno == EAGAIN, "a range of the order can be finalized");
         idcomp_range_fini (&range);
     }

@@ -106,12 +106,12 @@ static int check_room (const struct orderer *o, const struct idcomp_range *range
 
 static struct entry *entry_create (const struct orderer *o, const struct idcomp_range *range, idt_error_t *errp)
 {
-    size_t size = idcomp_range_encode (range, NULL, 0) + 1;
+    size_t size = idcomp_range_format_size (range);
     struct entry *entry = size <= ORDERER_RANGE_MAX ? malloc (sizeof (*entry) + size) : NULL;
 
     if (entry) {
         entry->digest = compressor_digest (o->ids);
-        idcomp_range_encode (range, entry->text, size);
+        idcomp_range_format (range, entry->text, size);
     }
     else if (size > ORDERER_RANGE_MAX)
         refuse (errp, EINVAL, range, "it is longer than 65535 characters");
@@ -228,7 +228,7 @@ static struct idcomp_range *unstored_ranges (const struct orderer *o, size_t *n)
     while (ranges && o->stored_seq + (int64_t)*n < o->seq) {
         const char *text = orderer_range (o, o->stored_seq + 1 + (int64_t)*n);
 
-        if (idcomp_range_decode (text, strlen (text), &ranges[*n]) < 0)
+        if (idcomp_range_parse (text, strlen (text), &ranges[*n], NULL) < 0)
             break;
         ++*n;
     }

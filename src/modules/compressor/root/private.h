@@ -27,7 +27,7 @@ struct kept_form {
 struct root_document {
     int64_t id;
     char name[WIRE_NAME_MAX + 1];
-    char uuid[IDCOMP_UUID_TEXT];
+    char uuid[IDCOMP_UUID_TEXT_MAX];
     struct orderer *orderer;
     int64_t form_seq; /* of the stored form; -1: none is stored */
     struct kept_form kept;

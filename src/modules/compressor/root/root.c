@@ -327,7 +327,7 @@ static int read_range_cb (void *arg, int64_t seq, const char *text, idt_error_t 
     struct root_document *doc = root->docs[root->ndocs - 1];
     struct idcomp_range range;
 
-    if (idcomp_range_decode (text, strlen (text), &range) < 0)
+    if (idcomp_range_parse (text, strlen (text), &range, NULL) < 0)
         return errprintf (errp, "document %s, range %lld: %s", doc->name, (long long)seq, idcomp_strerror (errno));
     int rc = orderer_add (doc->orderer, &range, errp);
     idcomp_range_fini (&range);

@@ -60,7 +60,7 @@ static struct root_document *new_document (struct root *root, const char *name, 
 {
     int64_t last = root->ndocs > 0 ? root->docs[root->ndocs - 1]->id : 0;
     struct store_document d = { .id = last + 1, .name = name, .form = form, .form_size = size };
-    char text[IDCOMP_UUID_TEXT];
+    char text[IDCOMP_UUID_TEXT_MAX];
     unsigned char random[16];
     struct root_document *doc;
 
@@ -76,7 +76,7 @@ static struct root_document *new_document (struct root *root, const char *name, 
         return NULL;
     }
     struct idcomp_uuid uuid = idcomp_uuid_random (random);
-    idcomp_uuid_format (&uuid, text);
+    idcomp_uuid_format (&uuid, text, sizeof (text));
     d.uuid = text;
     if (!(doc = root_document_add (root, &d))) {
         errprintf (errp, "%s: %s", name, idcomp_strerror (errno));
