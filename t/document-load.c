@@ -23,6 +23,8 @@
 
 #include <idtree/idtree.h>
 
+#include "libutil/tap.h"
+
 #define IDS_MAX 100000 /* that a client remembers */
 #define PAUSE_MS 1     /* between failed connections: what is down is not hammered */
 #define TURN_MS 200.0  /* how long a client waits for what it made before it makes more */
@@ -79,8 +81,7 @@ static bool connect_once (struct client *c)
 static void connect_again (struct client *c)
 {
     disconnect (c);
-    while (!connect_once (c))
-        poll (NULL, 0, PAUSE_MS);
+    wait_until (connect_once (c)) poll (NULL, 0, PAUSE_MS);
 }
 
 /* --- what a client does -------------------------------------------------------------------------------- */
@@ -143,7 +144,7 @@ static void *client_main (void *arg)
         if (rand_r (&c->random) % 500 == 0)
             connect_again (c);
     }
-    wait_with (c, idt_document_settle, -1);
+    wait_with (c, idt_document_settle, 1E3 * TAP_WAIT_S);
     return NULL;
 }
 
@@ -151,7 +152,7 @@ static void *client_main (void *arg)
 
 static void check (struct client *c, struct client *first)
 {
-    wait_with (c, idt_document_sync, -1);
+    wait_with (c, idt_document_sync, 1E3 * TAP_WAIT_S);
     look (c, 0, c->n);
     for (int i = 0; !c->wrong && i < c->n; i++)
         if (c->op[i] < 0)

@@ -89,11 +89,15 @@ static void send_message (struct client *c, const idt_msg_t *msg)
 /* The next message.  NULL with 'fault' set: the connection ended. */
 static idt_msg_t *receive (struct client *c)
 {
+    struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
     bool eof = false;
     idt_msg_t *msg;
 
     while (!(msg = msg_stream_next (c->stream, NULL))) {
-        if (errno != EAGAIN || msg_stream_fill (c->stream, &eof) < 0 || eof) {
+        int errnum = errno;
+
+        wait_until (poll (&pfd, 1, TAP_WAIT_S * 1000) == 1);
+        if (errnum != EAGAIN || msg_stream_fill (c->stream, &eof) < 0 || eof) {
             snprintf (c->fault, sizeof (c->fault), "the broker closed the connection");
             return NULL;
         }

@@ -27,6 +27,8 @@
 #include <idtree/idcomp.h>
 #include <idtree/idtree.h>
 
+#include "libutil/tap.h"
+
 #define LOCALS 64  /* ids that a client remembers of its rank's session */
 #define PAUSE_MS 1 /* between a failure and the next request: what is down is not hammered */
 #define NEW_SESSION "12345678-1234-4234-8234-123456789abc"
@@ -246,8 +248,7 @@ static struct idcomp *get_state (struct client *c, const char *topic, int64_t *s
 {
     json_t *o;
 
-    while (!(o = ask (c, topic, named (c))))
-        open_document (c);
+    wait_until ((o = ask (c, topic, named (c)))) open_document (c);
     char *text = whole_text (c, o);
     size_t size = strlen (text) / 4 * 3 + 1;
     void *form = malloc (size);
@@ -267,8 +268,8 @@ static void settle (struct client *c)
 {
     json_t *o;
 
-    while (!(o = ask (c, "compressor.generate", json_pack ("{s:s s:b}", "document", c->load->document, "final", 1))))
-        open_document (c);
+    wait_until ((o = ask (c, "compressor.generate",
+                          json_pack ("{s:s s:b}", "document", c->load->document, "final", 1)))) open_document (c);
     json_decref (o);
 }
 
@@ -277,10 +278,11 @@ static bool check_equal (struct client *c, const struct idcomp *all, int64_t new
     struct idcomp *mine = NULL;
     int64_t seq = -1;
 
-    do { /* what was published is on its way */
+    wait_until (seq >= newest) /* what was published is on its way */
+    {
         idcomp_destroy (mine);
         mine = get_state (c, "compressor.save", &seq);
-    } while (seq < newest);
+    }
     bool equal = seq == newest && idcomp_equal (mine, all, IDCOMP_WITHOUT_LOCAL);
     if (!equal)
         printf ("rank %d: seq %lld, not equal to that of rank 0, %lld\n", c->rank, (long long)seq, (long long)newest);
@@ -329,8 +331,7 @@ static bool check_all (struct load *l, struct client *clients, int n)
     int64_t newest;
 
     for (int i = 0; i < n; i++) {
-        while (!open_document (&clients[i]))
-            ;
+        wait_until (open_document (&clients[i]));
         settle (&clients[i]);
     }
     struct idcomp *all = get_state (&clients[0], "compressor.join", &newest);

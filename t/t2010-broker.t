@@ -116,7 +116,7 @@ sys.stdin.read()
 END
 test_expect_success 'a second broker is refused at once where the first is stopped and nobody else can connect' '
     rm -f full && mkfifo full go && idtree-broker -o rundir="$TMPDIR/run" sh -c "$serve" & pid=$! &&
-    uri=$(cat ready) && kill -STOP $pid && { python3 fill.py "$TMPDIR/run/local-0" <go & } && exec 7>go && cat full &&
+    uri=$(wait_fifo ready) && kill -STOP $pid && { python3 fill.py "$TMPDIR/run/local-0" <go & } && exec 7>go && wait_fifo full &&
     test_expect_code 1 timeout 60 idtree-broker -o rundir="$TMPDIR/run" true 2>err; cat err
     exec 7>&-; kill -CONT $pid; grep "another broker is serving this socket" err && : >stop && wait $pid && nothing_left
 '

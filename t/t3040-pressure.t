@@ -26,7 +26,7 @@ watch_start() {
     rm -f ready && mkfifo ready && pids= &&
     for r in 0 1 2 3 4 5 6; do
         "$IDTREE_BUILDDIR/t/pressure" watch "$(uri_of $r)" $1 >ready 2>watched.$r & pids="$pids $!"
-    done && exec 6<ready && for r in 0 1 2 3 4 5 6; do read -r word <&6 && test "$word" = ready || return 1; done
+    done && exec 6<ready && for r in 0 1 2 3 4 5 6; do test "$(wait_line 6)" = ready || return 1; done
 }
 # Each saw all.
 watch_end() { rc=0; for pid in $pids; do wait $pid || rc=1; done; cat <&6; exec 6<&-; cat watched.*; return $rc; }

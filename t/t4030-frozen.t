@@ -21,16 +21,17 @@ forwarded() { idtree module stats --json -r "$1" fluid | sed 's/.*"forwarded": *
 client_start() {
     rank=$1 && shift && rm -f go said && mkfifo go said &&
     { "$IDTREE_BUILDDIR/t/idqueue" got "$(uri_of $rank)" "$@" <go >said 5>&- 6<&- & } && client_pid=$! &&
-    exec 5>go 6<said && read -r word <&6 && test "$word" = ready
+    exec 5>go 6<said && test "$(wait_line 6)" = ready
 }
-client_ask() { echo >&5 && read -r word <&6 && test "$word" = asked; }
+client_ask() { echo >&5 && test "$(wait_line 6)" = asked; }
 client_end() { wait $client_pid && exec 5>&- 6<&-; }
 
 # Stop rank $1; the time is that of rank $2.  Its newest id is older than $stop, and what it holds ends at $held or
 # later, which is after $stop.
-freeze() {
+freeze() { wait_until "rank $1 is stopped within its lease" stop_early "$@"; }
+stop_early() {
     held=$(lease_end $1) && idtree startctl stop $1 && stop=$(info $2 timestamp_ms) && stop=$((stop + 50)) || return 1
-    test $stop -lt $held || { idtree startctl cont $1 && wait_served $1 && freeze $@; }
+    test $stop -lt $held || { idtree startctl cont $1 && wait_served $1 && return 1; }
 }
 # Nothing that the stopped rank held, or that was on its way to it, lasts any more, says rank $1.  Ranks $@ go on.
 outlast() {

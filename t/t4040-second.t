@@ -62,7 +62,7 @@ cat >frozen.sh <<'END'
 . ./lib.sh
 r=5 asked=$(yes 65536 | head -n 30) && served_at "$(uri_of $r)" && mkfifo ask said &&
 { "$IDTREE_BUILDDIR/t/idqueue" first "$(uri_of $r)" $asked <ask >said & } && first_pid=$! && exec 6>ask 7<said &&
-read -r word <&7 && idtree startctl stop $r && echo >&6 && read -r word <&7 && test "$word" = asked &&
+wait_line 7 && idtree startctl stop $r && echo >&6 && test "$(wait_line 7)" = asked &&
 second_start $r tbon.timeout=500ms && until_generates $second &&
 { idtree id new --uri $second -n $((30 * 65536)) --to dec >second & } && pid=$! && idtree startctl cont $r &&
 wait $pid && wait $first_pid && test $(wc -l <first) = $((30 * 65536)) && test $(wc -l <second) = $((30 * 65536)) &&

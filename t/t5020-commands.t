@@ -63,9 +63,8 @@ test_expect_success 'what is logged is in dmesg, until it is cleared' '
     test_expect_code 2 idtree logger -s error x 2>err && grep ".error. is no severity" err
 '
 test_expect_success 'dmesg -f follows' '
-    mkfifo log && { idtree dmesg -f >log & } && follower=$! && exec 5<log &&
-    idtree logger wake up && while read -r line <&5; do case $line in *"wake up") break ;; esac; done &&
-    kill $follower && exec 5<&- && test "${line##*: }" = "wake up"
+    { idtree dmesg -f >log & } && follower=$! && idtree logger wake up &&
+    wait_until "what is logged is followed" grep ": wake up\$" log && kill $follower
 '
 test_expect_success 'info tells of instance, broker and ids' '
     idtree info >out && grep -E "^size +4$" out && grep -E "^state +run$" out && grep -E "^fluid state +active$" out &&

@@ -45,7 +45,7 @@ test_expect_success 'so it does before and after the time of ids ends, and acros
 # Run chaos until it has killed brokers.
 launch_chaos() {
     rm -f said && mkfifo said && exec 6<>said && test_launch "$chaos" --duration 1h -v 2>said >out &&
-    sed "/: kill/q" <&6 >/dev/null
+    wait_until "a broker is killed" holds "wait_line 6 | grep -q \": kill\""
 }
 test_expect_success 'SIGINT ends the faults, heals, and judges' '
     launch_chaos && kill -INT $test_pid && test_all_gone && grep "^duplicates: 0$" out && grep "^passed" out &&

@@ -39,6 +39,12 @@ wait_fifo() { # fifo
     timeout "$WAIT_S" cat "$1" || { echo "gave up after $WAIT_S s of waiting for what comes from $1" >&2; return 1; }
 }
 
+# Print the next line that comes to a descriptor, and read no more than that.
+wait_line() { # descriptor
+    timeout "$WAIT_S" sh -c 'IFS= read -r line && printf "%s\n" "$line"' <&"$1" ||
+        { echo "no line came to descriptor $1 within $WAIT_S s, or its writers are gone" >&2; return 1; }
+}
+
 # That ids come from rank $1 (again).
 wait_served() { # rank, option of idtree id new...
     wait_until "rank $1 serves" wait_make_id -r "$@"

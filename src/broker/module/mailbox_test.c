@@ -87,7 +87,8 @@ static void *write_all (void *arg)
     struct writer *w = arg;
 
     for (int i = 0; i < MANY; i++) {
-        while (mailbox_push_new (w->mb, message (w->first + i)) < 0) {
+        wait_until (mailbox_push_new (w->mb, message (w->first + i)) == 0)
+        {
             w->refused++;
             sched_yield (); /* full: let the reader run */
         }
@@ -110,11 +111,9 @@ static void test_threads (void)
     }
     for (int left = WRITERS * MANY; left > 0;) {
         struct pollfd pfd = { .fd = mailbox_pollfd (mb), .events = POLLIN };
-        const idt_msg_t *msg = mailbox_pop (mb);
-        if (!msg) {
-            poll (&pfd, 1, -1);
-            continue;
-        }
+        const idt_msg_t *msg;
+
+        wait_until ((msg = mailbox_pop (mb))) poll (&pfd, 1, TAP_WAIT_S * 1000);
         int n = number (msg);
         good = good && n % MANY == next[n / MANY]++;
         left--;

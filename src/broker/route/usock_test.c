@@ -186,12 +186,7 @@ static void turn (struct server *s, int n)
     }
 }
 
-/* Turn until something has come about; a bound for what never does. */
-#define WAIT_TURNS 100000
-#define TURN_UNTIL(s, condition)                                        \
-    for (int turns_ = 0; !(condition) && turns_ < WAIT_TURNS; turns_++) \
-    turn_slowly (s)
-
+/* For what takes its time. */
 static void turn_slowly (struct server *s)
 {
     poll (NULL, 0, 1);
@@ -394,10 +389,10 @@ static void test_fairness (void)
     before = s.requests;
     ok (before < 100 && get (&modest, &s) == 1, "a client with much to ask does not hold up another (%d asked)",
         before);
-    TURN_UNTIL (&s, s.requests == 1024 + 1);
+    wait_until (s.requests == 1024 + 1) turn_slowly (&s);
     ok (s.requests == 1024 + 1, "it is not read any more when local.max-unanswered are under way");
     ok (is_served (&modest, &s), "... while others are");
-    TURN_UNTIL (&s, s.requests == 3002);
+    wait_until (s.requests == 3002) turn_slowly (&s);
     ok (s.requests == 3002, "if nothing moves it is read on after local.patience, for somebody may wait for that");
     end_close (&greedy, &s);
     ok (router_stats (s.router).pending == 0, "its end leaves no request behind");
@@ -486,7 +481,8 @@ static void test_deaf (void)
     server_init (&s);
     end_open (&deaf, &s);
     end_open (&good, &s);
-    for (int n = 0; n < WAIT_TURNS && s.gone == 0; n++) {
+    wait_until (s.gone > 0)
+    {
         if (msg_stream_queued (deaf.stream) < 100000) {
             put (&deaf, "echo.x", 1, 50000, 0);
             written += 50000;
@@ -532,7 +528,7 @@ static void test_no_room (void)
     end_open (&e, &s);
     put (&e, "null.x", 1, 0, 0);
     msg_stream_flush (e.stream);
-    TURN_UNTIL (&s, s.requests == 1);
+    wait_until (s.requests == 1) turn_slowly (&s);
     struct peer *client = router_peer (s.router, idt_msg_route_oldest (s.last));
     idt_msg_t *answer = idt_msg_respond (s.last, 0);
     memset (idt_msg_alloc_payload (answer, 2 * MAX_QUEUE), 'x', 2 * MAX_QUEUE);
@@ -564,7 +560,7 @@ static void test_busy (void)
     for (uint32_t tag = 1; tag <= 5; tag++)
         put (&e, "echo.x", tag, 0, 0);
     msg_stream_flush (e.stream);
-    TURN_UNTIL (&s, s.full == 0);
+    wait_until (s.full == 0) turn_slowly (&s);
     for (uint32_t tag = 1; tag <= 5; tag++)
         if (get (&e, &s) != tag || e.errnum != 0)
             s.full++;
@@ -572,7 +568,7 @@ static void test_busy (void)
     s.full = 1000000;
     put (&e, "echo.x", 7, 0, 0);
     msg_stream_flush (e.stream);
-    TURN_UNTIL (&s, router_stats (s.router).failed > 0);
+    wait_until (router_stats (s.router).failed > 0) turn_slowly (&s);
     ok (get (&e, &s) == 7 && e.errnum == EAGAIN, "if that lasts it is EAGAIN");
     end_close (&e, &s);
     server_fini (&s);
@@ -598,7 +594,7 @@ static void test_dribble (void)
     turn (&s, 3);
     put (&e, "echo.x", 1, 100000, 0);
     ok (get (&e, &s) == 0 && s.requests == 0, "a long message waits while another one has the room (local.input-pool)");
-    TURN_UNTIL (&s, s.gone == 1);
+    wait_until (s.gone == 1) turn_slowly (&s);
     ok (s.gone == 1 && get (&e, &s) == 1, "... which is disconnected when it comes too slowly");
     end_close (&slow, NULL);
     end_close (&e, &s);

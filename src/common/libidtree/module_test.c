@@ -313,7 +313,7 @@ static const idt_msg_t *take (struct host *host)
     if (host->inlined)
         idt_reactor_run (host->r, IDT_REACTOR_NOWAIT);
     else
-        poll (&pfd, 1, -1);
+        wait_until (poll (&pfd, 1, TAP_WAIT_S * 1000) == 1);
     return mailbox_pop (host->link.out);
 }
 

@@ -323,7 +323,7 @@ static void test_timeouts (idt_t *h)
     struct pollfd pfd = { .fd = h->transport->pollfd (h->impl), .events = POLLIN };
     f = idt_rpc (h, "test.echo", "{\"i\":1}", IDT_NODEID_ANY, 0);
     idt_future_then (f, 0, seen_cb, &there);
-    poll (&pfd, 1, -1);
+    wait_until (poll (&pfd, 1, TAP_WAIT_S * 1000) == 1);
     ok (run (h) == 0 && there.calls == 1 && there.errnum == 0, "so does one that can be read");
     idt_future_destroy (f);
 }

@@ -189,8 +189,7 @@ static void serve (struct pmi_server *s, int *fds)
 
         for (int i = 0; i < RANKS; i++)
             pfds[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
-        if (poll (pfds, RANKS, -1) < 0)
-            bail_out ("poll");
+        wait_until (poll (pfds, RANKS, TAP_WAIT_S * 1000) > 0);
         for (int i = 0; i < RANKS; i++) {
             if (!pfds[i].revents)
                 continue;

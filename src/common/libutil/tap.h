@@ -4,7 +4,7 @@
 /* tap.h - print test results in the Test Anything Protocol
  *
  * One test program is one translation unit, so the counters are static here: nothing but tests includes
- * this file.  ok () takes a format that reads as a sentence of a specification.
+ * this file, and what they run.  ok () takes a format that reads as a sentence of a specification.
  */
 #ifndef UTIL_TAP_H
 #define UTIL_TAP_H

@@ -54,8 +54,7 @@ static void wait_readable (void *sock)
 {
     zmq_pollitem_t item = { .socket = sock, .events = ZMQ_POLLIN };
 
-    if (zmq_poll (&item, 1, -1) != 1)
-        bail_out ("zmq_poll");
+    wait_until (zmq_poll (&item, 1, TAP_WAIT_S * 1000L) == 1);
 }
 
 /* --- golden vectors ----------------------------------------------------------------------- */

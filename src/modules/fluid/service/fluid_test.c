@@ -539,8 +539,7 @@ static void test_between_brokers (void)
 
     tree_init (&t, "fluid.epoch", "2026-01-01T00:00:00Z", NULL);
     tree_start (&t);
-    while (!state_is (&t, 0, "active", 0))
-        turn (&t);
+    wait_until (state_is (&t, 0, "active", 0)) turn (&t);
     for (size_t i = 0; i < sizeof (topics) / sizeof (topics[0]); i++) {
         bool refused = true;
 
@@ -552,8 +551,7 @@ static void test_between_brokers (void)
     }
     ask_json (&t, 0, "fluid.lend", "{}", IDT_ROLE_OWNER | IDT_ROLE_BROKER);
     ok (error_of (&t, text, sizeof (text)) == EPERM && strstr (text, "one broker"), "nor a module elsewhere: %s", text);
-    while (!state_is (&t, 0, "active", 0)) /* when its disk has stored the first horizon */
-        ;
+    wait_until (state_is (&t, 0, "active", 0)); /* when its disk has stored the first horizon */
     ok (t.rank[0].logged == 0, "all is as it was");
     tree_fini (&t);
 }
@@ -592,8 +590,7 @@ static void test_liar (void)
 
     tree_init (&t, NULL);
     tree_start (&t);
-    while (!state_is (&t, 0, "active", 0))
-        turn (&t);
+    wait_until (state_is (&t, 0, "active", 0)) turn (&t);
     for (uint32_t g = 0; g < NRANKS; g++) {
         bool is_below = g == 1 || g == 3 || g == 4;
 
