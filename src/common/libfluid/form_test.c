@@ -6,29 +6,12 @@
  * IDTREE_VECTORS holds fluid.json (ids in all forms) and fluid-parse.json (what is an id or not).
  */
 #include <errno.h>
-#include <jansson.h>
 #include <regex.h>
-#include <string.h>
 
 #include "idtree/fluid.h"
-#include "libutil/tap.h"
+#include "test/ids/vectors.h"
 
 /* --- vectors --------------------------------------------------------------------------- */
-
-static json_t *load_vectors (const char *name)
-{
-    const char *folder = getenv ("IDTREE_VECTORS");
-    char path[4096];
-    json_error_t error;
-
-    snprintf (path, sizeof (path), "%s/%s", folder ? folder : SOURCE_VECTORS, name);
-    json_t *o = json_load_file (path, 0, &error);
-    if (!o) {
-        diag ("%s: %s", path, error.text);
-        bail_out ("the vectors cannot be read");
-    }
-    return o;
-}
 
 static const char *string_of (const json_t *o, const char *key)
 {
@@ -95,7 +78,8 @@ static bool respects_size (fluid_t id, enum fluid_form form, size_t len)
 static void test_form_vectors (const json_t *vectors, enum fluid_form form)
 {
     const char *name = fluid_form_name (form);
-    bool written = true, read = true, sized = true;
+    struct tally written = { .section = name }, read = written;
+    bool sized = true;
     size_t i;
     json_t *o;
 
@@ -103,29 +87,27 @@ static void test_form_vectors (const json_t *vectors, enum fluid_form form)
         fluid_t id = number_of (o, "id");
         const char *text = string_of (o, form_key[form]);
 
-        written &= encodes (id, form, text);
-        read &= parses (text, id);
+        tally (&written, NULL, encodes (id, form, text));
+        tally (&read, NULL, parses (text, id));
         sized &= respects_size (id, form, strlen (text));
     }
-    ok (written, "%s: every vector is written as recorded", name);
-    ok (read, "%s: every vector is read as recorded", name);
+    tally_end (&written, "written as recorded");
+    tally_end (&read, "read as recorded");
     ok (sized, "%s: a buffer that is too small is ENOSPC and stays untouched", name);
 }
 
 static void test_vectors (void)
 {
-    json_t *vectors = load_vectors ("fluid.json");
-    bool fields = true;
+    json_t *vectors = vectors_load ("fluid");
+    struct tally fields = { .section = "fields" };
     size_t i;
     json_t *o;
 
-    diag ("%zu vectors", json_array_size (vectors));
-    ok (json_array_size (vectors) > 0, "there are vectors");
     for (int form = 0; form < FLUID_FORM_COUNT; form++)
         test_form_vectors (vectors, form);
     json_array_foreach (vectors, i, o)
-        fields &= fields_agree (o, number_of (o, "id"));
-    ok (fields, "every vector has the fields that were recorded");
+        tally (&fields, NULL, fields_agree (o, number_of (o, "id")));
+    tally_end (&fields, "those that were recorded");
     json_decref (vectors);
 }
 
@@ -141,25 +123,21 @@ static bool refuses (const char *s, const char *error)
 
 static void test_parse_vectors (void)
 {
-    json_t *vectors = load_vectors ("fluid-parse.json");
+    json_t *vectors = vectors_load ("fluid-parse");
+    struct tally accept = { .section = "accept" }, reject = { .section = "reject" };
     size_t i;
     json_t *o;
 
-    json_array_foreach (json_object_get (vectors, "accept"), i, o) {
-        json_t *input = json_object_get (o, "input");
-        char *shown = json_dumps (input, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-
-        ok (parses (json_string_value (input), number_of (o, "id")), "%s is %s", shown, string_of (o, "id"));
-        free (shown);
+    json_array_foreach (vectors_section (vectors, "accept"), i, o)
+        tally (&accept, NULL, parses (get_s (o, "input"), number_of (o, "id")));
+    tally_end (&accept, "read as what they are");
+    json_array_foreach (vectors_section (vectors, "reject"), i, o) {
+        bool good = refuses (get_s (o, "input"), string_of (o, "error"));
+        tally (&reject, NULL, good);
+        if (!good)
+            diag ("%s: %s", string_of (o, "error"), string_of (o, "why"));
     }
-    json_array_foreach (json_object_get (vectors, "reject"), i, o) {
-        json_t *input = json_object_get (o, "input");
-        char *shown = json_dumps (input, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-
-        ok (refuses (json_string_value (input), string_of (o, "error")), "%.60s is %s: %s", shown,
-            string_of (o, "error"), string_of (o, "why"));
-        free (shown);
-    }
+    tally_end (&reject, "refused for what they are");
     json_decref (vectors);
 }
 

@@ -15,6 +15,7 @@
 #include "idtree/uid.h"
 
 #define OWN_NODE "uid@127.0.0.1"
+#define NO_FINGERPRINT "the original carries on fingerprints that are not 4 bytes, which do not exist here"
 
 static inline bool vector_node (json_t *node, struct uid_node *out)
 {

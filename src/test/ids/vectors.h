@@ -45,6 +45,53 @@ __attribute__ ((unused)) static json_t *vectors_section (json_t *vectors, const 
     return section;
 }
 
+/* How the rows of a section went: each one holds as it is, is excepted by a name (the original does what we do not,
+ * and what we do instead holds), or fails.
+ */
+struct tally {
+    const char *section;
+    size_t passed, failed;
+    struct {
+        const char *name;
+        size_t count;
+    } excepted[4];
+};
+
+/* Count a row; 'exception' is NULL or the name of one. */
+__attribute__ ((unused)) static void tally (struct tally *t, const char *exception, bool good)
+{
+    size_t row = t->passed + t->failed, i = 0;
+
+    for (size_t k = 0; k < 4; k++)
+        row += t->excepted[k].count;
+    while (exception && t->excepted[i].name && strcmp (t->excepted[i].name, exception))
+        if (++i == 4)
+            bail_out ("a section has more names of exceptions than there is room for");
+    if (!good) {
+        diag ("%s row %zu%s%s", t->section, row, exception ? ": not so: " : "", exception ? exception : "");
+        t->failed++;
+    }
+    else if (exception) {
+        t->excepted[i].name = exception;
+        t->excepted[i].count++;
+    }
+    else
+        t->passed++;
+}
+
+/* Say the three numbers as a test, which wants 'what' of the rows. */
+__attribute__ ((unused)) static void tally_end (const struct tally *t, const char *what)
+{
+    size_t excepted = 0;
+
+    for (size_t k = 0; k < 4; k++)
+        excepted += t->excepted[k].count;
+    ok (t->failed == 0 && t->passed + excepted > 0, "section %s: %s: %zu passed, %zu excepted, %zu failed", t->section,
+        what, t->passed, excepted, t->failed);
+    for (size_t k = 0; k < 4 && t->excepted[k].name; k++)
+        diag ("%zu excepted: %s", t->excepted[k].count, t->excepted[k].name);
+}
+
 __attribute__ ((unused)) static const char *get_s (json_t *row, const char *key)
 {
     return json_string_value (json_object_get (row, key));
