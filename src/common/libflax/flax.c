@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "flax_layout.h"
@@ -67,17 +66,6 @@ int flax_compare (const flax_t *a, const flax_t *b)
 {
     int order = memcmp (a, b, sizeof (*a));
     return (order > 0) - (order < 0);
-}
-
-static int compare_cb (const void *a, const void *b)
-{
-    return memcmp (a, b, FLAX_SIZE);
-}
-
-void flax_sort (flax_t *ids, size_t count)
-{
-    if (count > 1)
-        qsort (ids, count, sizeof (*ids), compare_cb);
 }
 
 int flax_range (int64_t from_ms, int64_t to_ms, flax_t *lower, flax_t *upper)

@@ -106,17 +106,6 @@ int uid_compare (const struct uid *x, const struct uid *y)
     return order ? order : compare (x->sequence, y->sequence);
 }
 
-static int compare_cb (const void *x, const void *y)
-{
-    return uid_compare (x, y);
-}
-
-void uid_sort (struct uid *ids, size_t count)
-{
-    if (count > 1)
-        qsort (ids, count, sizeof (*ids), compare_cb);
-}
-
 /* Division that rounds down, for differences may be negative. */
 static int64_t floor_div (int64_t n, int64_t by)
 {

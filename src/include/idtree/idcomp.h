@@ -15,7 +15,8 @@
  * that finalized the same ranges agree on final ids.  Finalizing sets some final ids aside for the
  * session of the range, so that it can hand them out at once (eager ids).
  *
- * Behaviour, wire form and stored form are those of Fluid Framework's id compressor 3.1.
+ * Behaviour, wire form and stored form are those of Fluid Framework's id compressor 3.1.  In
+ * parentheses: what of it a function is.
  *
  * Life cycle
  * 1. Two objects must never be the same session at the same time: they would make the same UUIDs.
@@ -140,8 +141,8 @@ int idcomp_uuid_format (const struct idcomp_uuid *uuid, char *buf, size_t size);
 /* Turn 16 random bytes into a UUID of version 4, for instance for a new session. */
 struct idcomp_uuid idcomp_uuid_random (const unsigned char random[16]);
 
-/* True if 'text' is the form in which compressors name ids: a UUID of version 4 with the letter of
- * its variant, but not necessarily its other letters, in lower case.
+/* (isStableId)  True if 'text' is the form in which compressors name ids: a UUID of version 4 with
+ * the letter of its variant, but not necessarily its other letters, in lower case.
  */
 bool idcomp_is_stable_id (const char *text);
 
@@ -188,8 +189,9 @@ int idcomp_generate (struct idcomp *c, int64_t *id);
  */
 int idcomp_generate_runs (struct idcomp *c, int64_t count, struct idcomp_run runs[2]);
 
-/* Make an id that means the same in the whole document from now on: '*id' if it is final (>= 0),
- * else the UUID stored in '*uuid'.  Returns 0, or -1 with errno as above.
+/* (generateDocumentUniqueId)  Make an id that means the same in the whole document from now on:
+ * '*id' if it is final (>= 0), else the UUID stored in '*uuid'.  Returns 0, or -1 with errno as
+ * above.
  */
 int idcomp_generate_unique (struct idcomp *c, int64_t *id, struct idcomp_uuid *uuid);
 
@@ -220,7 +222,9 @@ int idcomp_take (struct idcomp *c, struct idcomp_range *range);
  */
 int idcomp_take_unfinalized (struct idcomp *c, struct idcomp_range *range);
 
-/* Let the next take start with the first id that is not finalized, on the same condition. */
+/* (resetUnfinalizedCreationRange)  Let the next take start with the first id that is not finalized,
+ * on the same condition.
+ */
 int idcomp_reset_ranges (struct idcomp *c);
 
 /* Finalize the next range of the total order.  Returns 0, or -1 with errno set:
@@ -388,8 +392,8 @@ struct idcomp_event {
 
 typedef void (*idcomp_event_f) (const struct idcomp_event *event, void *arg);
 
-/* Have 'cb' called for each event, by the function that caused it; NULL for none.  It must not call
- * functions of this library on the compressor.
+/* (the telemetry of the original)  Have 'cb' called for each event, by the function that caused it;
+ * NULL for none.  It must not call functions of this library on the compressor.
  */
 void idcomp_set_event_cb (struct idcomp *c, idcomp_event_f cb, void *arg);
 

@@ -13,9 +13,9 @@
  *
  * Bytes, numbers and text sort alike, so memcmp () orders ids by time.
  *
- * Everything here uses libc alone.  Values and codecs hold no state and may be called from any
- * thread. Functions that fail return -1 (or NULL) with errno set and leave their outputs
- * untouched, unless said otherwise.
+ * In parentheses: the function of the original that one is.  Everything here uses libc alone.
+ * Values and codecs hold no state and may be called from any thread. Functions that fail return -1
+ * (or NULL) with errno set and leave their outputs untouched, unless said otherwise.
  */
 #ifndef IDTREE_SNO_H
 #define IDTREE_SNO_H
@@ -73,10 +73,10 @@ int sno_unit_at (int64_t unix_ns, uint64_t *unit);
 /* True for ten zero bytes, which stand for "no id". */
 bool sno_is_zero (const sno_t *id);
 
-/* -1, 0 or 1, as 'a' sorts before, with or behind 'b'. */
+/* -1, 0 or 1, as 'a' sorts before, with or behind 'b' (ID.Compare). */
 int sno_compare (const sno_t *a, const sno_t *b);
 
-/* Sort 'count' ids in place. */
+/* Sort 'count' ids in place (Sort). */
 void sno_sort (sno_t *ids, size_t count);
 
 /* The keys of the ids made in [from_ns, to_ns), nanoseconds since Unix, both rounded down to units:
@@ -108,14 +108,14 @@ int sno_from_bytes (const void *bytes, size_t len, sno_t *id);
 
 #define SNO_JSON_TEXT_MAX 19 /* bytes that hold any JSON token of an id with its NUL */
 
-/* Write an id as a JSON token: null for the zero id, else its text in quotes.  Returns its length, or
- * -1 with errno ENOSPC when 'size' is too small.
+/* (ID.MarshalJSON)  Write an id as a JSON token: null for the zero id, else its text in quotes.
+ * Returns its length, or -1 with errno ENOSPC when 'size' is too small.
  */
 int sno_json_format (const sno_t *id, char *buf, size_t size);
 
-/* Read an id from the JSON token of 'len' characters; null gives the zero id.  Returns 0, or -1
- * with errno set, and '*errpos' (may be NULL) as for sno_parse, counted in the token with its
- * quotes:
+/* (ID.UnmarshalJSON)  Read an id from the JSON token of 'len' characters; null gives the zero id.
+ * Returns 0, or -1 with errno set, and '*errpos' (may be NULL) as for sno_parse, counted in the
+ * token with its quotes:
  *   EMSGSIZE  the token is neither null nor 18 characters long
  *   EINVAL    a quote is missing or a character is not of the alphabet
  */
@@ -128,9 +128,9 @@ enum sno_sql {
     SNO_SQL_OTHER, /* a type that no id is stored as */
 };
 
-/* Read a column's value.  (A column is written as the ten bytes of the id, the zero id too: never
- * as NULL.)  Returns 0, or -1 with errno set; here '*id' is touched on failure, as noted, so that
- * a row that holds no id never keeps the id of the row before:
+/* (ID.Scan)  Read a column's value.  (A column is written as the ten bytes of the id, the zero id
+ * too: never as NULL.)  Returns 0, or -1 with errno set; here '*id' is touched on failure, as
+ * noted, so that a row that holds no id never keeps the id of the row before:
  *   EMSGSIZE  the length fits neither an id nor "none"; '*id' is the zero id
  *   EINVAL    a character is not of the alphabet; '*id' is the zero id
  *   ENOTSUP   the type is SNO_SQL_OTHER; '*id' is untouched
@@ -165,7 +165,7 @@ int sno_snapshot_sanitize (const struct sno_snapshot *in, struct sno_snapshot *o
 
 #define SNO_SNAPSHOT_TEXT_MAX 256 /* bytes that hold any snapshot with its NUL */
 
-/* Write a snapshot as a JSON object:
+/* Write a snapshot as a JSON object, as the original stores a GeneratorSnapshot:
  *   {"partition":[65,10],"sequenceMin":5,"sequenceMax":500,"sequence":77,
  *    "now":9,"wallHi":9,"wallSafe":7,"drifts":3}                           (in one line)
  * Returns the length without the NUL, or -1 with errno ENOSPC when 'size' is too small.
@@ -272,15 +272,16 @@ void sno_next (sno_t *id);
 int sno_gen_try (struct sno_gen *gen, uint8_t meta, sno_t *id, int64_t *wait_ns);
 
 /* Make one id now, waiting as long as it takes but not longer than 'timeout_ns' in all (negative:
- * no limit; time spent waiting is what counts, signals or not).  Returns 0, or -1 as sno_gen_try does: EAGAIN and
- * ESTALE mean that the wait would have exceeded the limit.
+ * no limit; time spent waiting is what counts, signals or not).  Returns 0, or -1 as sno_gen_try
+ * does: EAGAIN and ESTALE mean that the wait would have exceeded the limit.
  */
 int sno_gen_make (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *id);
 
-/* Make an id for a given time: for ids of things that are older than their ids.  Uses tick 0 and a
- * sequence of its own that rolls over silently and knows nothing of the time, so two such ids of
- * one unit are equal when a whole pool lies between them, and one of them may equal an id made by
- * the clock. Returns 0, or -1 with errno EOVERFLOW as sno_unit_at does, or EPERM as sno_gen_reserve.
+/* (NewWithTime)  Make an id for a given time: for ids of things that are older than their ids.
+ * Uses tick 0 and a sequence of its own that rolls over silently and knows nothing of the time, so
+ * two such ids of one unit are equal when a whole pool lies between them, and one of them may equal
+ * an id made by the clock. Returns 0, or -1 with errno EOVERFLOW as sno_unit_at does, or EPERM as
+ * sno_gen_reserve.
  */
 int sno_gen_make_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *id);
 
@@ -290,31 +291,34 @@ struct sno_overflow {
     unsigned ticks;   /* quarters of a unit since the overflow began, and one: 1, 5, 9 ... */
 };
 
-/* Call 'cb' when sno_gen_make has to wait because a unit is used up: once in each unit that the
- * overflow lasts, and once with 'blocked' 0 when nobody waits any more.  It is called on a thread
- * that waits, from one thread at a time, and must not block.  To be set before the generator is
- * shared.
+/* (SequenceOverflowNotification)  Call 'cb' when sno_gen_make has to wait because a unit is used
+ * up: once in each unit that the overflow lasts, and once with 'blocked' 0 when nobody waits any
+ * more.  It is called on a thread that waits, from one thread at a time, and must not block.  To be
+ * set before the generator is shared.
  */
 typedef void (*sno_overflow_f) (const struct sno_overflow *overflow, void *arg);
 void sno_gen_on_overflow (struct sno_gen *gen, sno_overflow_f cb, void *arg);
 
+/* (Partition, SequenceMin, SequenceMax)  What it was made with. */
 uint16_t sno_gen_partition (const struct sno_gen *gen);
 uint16_t sno_gen_sequence_min (const struct sno_gen *gen);
 uint16_t sno_gen_sequence_max (const struct sno_gen *gen);
 
-/* How many ids a unit holds: sequence_max - sequence_min + 1. */
+/* (Cap)  How many ids a unit holds: sequence_max - sequence_min + 1. */
 uint32_t sno_gen_cap (const struct sno_gen *gen);
 
-/* The sequence issued last, by the generator's clock: sequence_min if the newest id is of another
- * unit.  While calls wait because the unit is used up, it exceeds sequence_max by their number.
+/* (Sequence)  The sequence issued last, by the generator's clock: sequence_min if the newest id is
+ * of another unit.  While calls wait because the unit is used up, it exceeds sequence_max by their
+ * number.
  */
 uint32_t sno_gen_sequence (struct sno_gen *gen);
 
-/* How many ids were issued in the current unit, by the generator's clock: 0 ... cap. */
+/* (Len)  How many ids were issued in the current unit, by the generator's clock: 0 ... cap. */
 uint32_t sno_gen_len (struct sno_gen *gen);
 
-/* The state from which sno_gen_create continues, consistent even while ids are made.  What is made
- * afterwards it does not know of: take it from a generator that has stopped, or raise it.
+/* (Snapshot)  The state from which sno_gen_create continues, consistent even while ids are made.
+ * What is made afterwards it does not know of: take it from a generator that has stopped, or raise
+ * it.
  */
 void sno_gen_snapshot (struct sno_gen *gen, struct sno_snapshot *snapshot);
 

@@ -17,8 +17,9 @@
  * uid_node_numbered () alone). A step of time is 1.024 ms, 977 of them in a second, the last
  * one 0.576 ms long.
  *
- * Everything here uses libc alone.  Values and codecs hold no state and may be called from any
- * thread. Functions that fail return -1 (or NULL) with errno set and leave their outputs untouched.
+ * In parentheses: the function of the original that one is.  Everything here uses libc alone.
+ * Values and codecs hold no state and may be called from any thread. Functions that fail return -1
+ * (or NULL) with errno set and leave their outputs untouched.
  */
 #ifndef IDTREE_UID_H
 #define IDTREE_UID_H
@@ -73,9 +74,10 @@ struct uid_node uid_node_named (const char *name);
 
 #define UID_NUMBER_MAX ((UINT32_C (1) << 26) - 1)
 
-/* A node by its number, 0 ... UID_NUMBER_MAX: the fingerprint is a bit of one, five of zero, the number.  No name has one of
- * those.  And where their ids are concerned drift bits may differ: shifted by one to five bits, as another I reads it,
- * none of these fingerprints is one of them.  So two ids of such nodes are stored alike only if they are the same.
+/* A node by its number, 0 ... UID_NUMBER_MAX: the fingerprint is a bit of one, five of zero, the
+ * number.  No name has one of those.  And where their ids are concerned drift bits may differ:
+ * shifted by one to five bits, as another I reads it, none of these fingerprints is one of them.
+ * So two ids of such nodes are stored alike only if they are the same.
  */
 struct uid_node uid_node_numbered (uint32_t number);
 
@@ -111,9 +113,6 @@ int uid_make (int64_t unix_us, uint64_t counter, struct uid *id);
  * time, then node.)
  */
 int uid_compare (const struct uid *a, const struct uid *b);
-
-/* Sort values in place by uid_compare. */
-void uid_sort (struct uid *ids, size_t count);
 
 /* Milliseconds since Unix, up to one early since C is cut to steps.  (t)
  * The fields must be in the range that is stored or be a difference of such.
@@ -229,29 +228,30 @@ int uid_range (size_t size, const struct uid_codec *codec, int64_t from_us, int6
 
 #define UID_VCLOCK_MAX 4096 /* entries in one clock */
 
-/* A clock with 'fresh' (a new id of node 'fresh->node') in front, and without the first entry of
- * that node's name. 'out' has room for count + 1.  Returns the number of entries.
+/* (vclock/1)  A clock with 'fresh' (a new id of node 'fresh->node') in front, and without the first
+ * entry of that node's name. 'out' has room for count + 1.  Returns the number of entries.
  */
 size_t uid_vclock_tick (const struct uid *fresh, const struct uid *clock, size_t count, struct uid *out);
 
-/* Join two clocks, sorted by node; of two entries of a node the greater.  'out' has room for na +
- * nb. Returns the number of entries, or -1 with errno set:
+/* (join)  Join two clocks, sorted by node; of two entries of a node the greater.  'out' has room
+ * for na + nb. Returns the number of entries, or -1 with errno set:
  *   EINVAL  a clock has more than UID_VCLOCK_MAX entries
  *   ENOMEM
  */
 int uid_vclock_join (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out);
 
-/* True when 'a' has seen all of 'b': the first entry of each node of 'b' is in 'a', and not less.
+/* (descend/2)  True when 'a' has seen all of 'b': the first entry of each node of 'b' is in 'a',
+ * and not less.
  */
 bool uid_vclock_descends (const struct uid *a, size_t na, const struct uid *b, size_t nb);
 
-/* The same when the first entry of 'node' is left out of both. */
+/* (descend/3)  The same when the first entry of 'node' is left out of both. */
 bool uid_vclock_descends_without (const struct uid_node *node, const struct uid *a, size_t na, const struct uid *b,
                                   size_t nb);
 
-/* What 'b' has and 'a' has not seen, in the order of 'b': an entry whose node 'a' lacks as it is,
- * a later one as its distance.  'out' has room for nb.  Returns the number of entries, or -1 with
- * errno EOVERFLOW as uid_distance does, 'out' then being in part written.
+/* (diff)  What 'b' has and 'a' has not seen, in the order of 'b': an entry whose node 'a' lacks as
+ * it is, a later one as its distance.  'out' has room for nb.  Returns the number of entries, or -1
+ * with errno EOVERFLOW as uid_distance does, 'out' then being in part written.
  */
 int uid_vclock_diff (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out);
 
@@ -306,8 +306,8 @@ int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, u
 int uid_gen_try (struct uid_gen *gen, enum uid_kind kind, struct uid *id, int64_t *wait_us);
 
 /* Make one id now, waiting as long as it takes but not longer than 'timeout_us' in all (negative:
- * no limit; time spent waiting is what counts, signals or not). Returns 0, or -1 as uid_gen_try does: EAGAIN means that the wait would have exceeded
- * the limit.
+ * no limit; time spent waiting is what counts, signals or not). Returns 0, or -1 as uid_gen_try
+ * does: EAGAIN means that the wait would have exceeded the limit.
  */
 int uid_gen_make (struct uid_gen *gen, enum uid_kind kind, int64_t timeout_us, struct uid *id);
 
