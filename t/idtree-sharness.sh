@@ -68,7 +68,7 @@ test_launch() { # command...
 }
 
 test_all_gone() {
-    wait_fifo /dev/fd/7
+    wait_end 7
     exec 7<&-
 }
 

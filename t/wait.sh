@@ -39,6 +39,11 @@ wait_fifo() { # fifo
     timeout "$WAIT_S" cat "$1" || { echo "gave up after $WAIT_S s of waiting for what comes from $1" >&2; return 1; }
 }
 
+# The same for a descriptor: a fifo that is opened anew would wait for a writer who may be gone by now.
+wait_end() { # descriptor
+    timeout "$WAIT_S" cat <&"$1" || { echo "gave up after $WAIT_S s of waiting for the end of descriptor $1" >&2; return 1; }
+}
+
 # Print the next line that comes to a descriptor, and read no more than that.
 wait_line() { # descriptor
     timeout "$WAIT_S" sh -c 'IFS= read -r line && printf "%s\n" "$line"' <&"$1" ||
