@@ -322,16 +322,23 @@ static void turn (struct world *w)
         wait_until (condition) turn (w); \
     } while (0)
 
-static void ask (struct node *n, const char *topic, uint32_t nodeid, uint32_t tag, size_t size)
+static idt_msg_t *make_request (const char *topic, uint32_t nodeid, uint32_t tag)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
 
     idt_msg_set_topic (msg, topic);
     idt_msg_set_nodeid (msg, nodeid);
     idt_msg_set_matchtag (msg, tag);
+    idt_msg_route_clear (msg);
+    return msg;
+}
+
+static void ask (struct node *n, const char *topic, uint32_t nodeid, uint32_t tag, size_t size)
+{
+    idt_msg_t *msg = make_request (topic, nodeid, tag);
+
     if (size > 0)
         memset (idt_msg_alloc_payload (msg, size), 'x', size);
-    idt_msg_route_clear (msg);
     router_request_new (n->router, &n->client, msg);
 }
 
@@ -916,6 +923,36 @@ static void test_full (void)
     world_fini (&w);
 }
 
+/* The roles that a request has behind the link, on its way up or down. */
+static uint32_t roles_behind (struct world *w, bool up, struct idt_cred cred, uint32_t tag)
+{
+    struct node *from = up ? &w->child : &w->parent, *to = up ? &w->parent : &w->child;
+    idt_msg_t *msg = up ? make_request ("root.x", IDT_NODEID_ANY, tag) : make_request ("leaf.x", 1, tag);
+
+    idt_msg_set_cred (msg, cred);
+    router_request_new (from->router, &from->client, msg);
+    UNTIL (w, to->held && idt_msg_matchtag (to->held) == tag);
+    return idt_msg_cred (to->held).rolemask;
+}
+
+static void test_roles (void)
+{
+    static const uint32_t all = IDT_ROLE_OWNER | IDT_ROLE_USER | IDT_ROLE_LOCAL | IDT_ROLE_BROKER;
+    struct idt_cred owner = { geteuid (), all }, guest = { geteuid () + 1, all };
+    struct world w;
+
+    world_init (&w, LONG);
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
+    for (int up = 0; up < 2; up++) {
+        const char *side = up ? "a child" : "the parent";
+
+        ok (roles_behind (&w, up, owner, 10 + up) == (all & ~IDT_ROLE_LOCAL), "nobody behind %s is local", side);
+        ok (roles_behind (&w, up, guest, 20 + up) == IDT_ROLE_USER, "no other user there is the owner, or a broker");
+    }
+    world_fini (&w);
+}
+
 /* One by one, large messages pass a link whose frames are small. */
 static void test_large (void)
 {
@@ -960,6 +997,7 @@ int main (void)
     test_silent_parent ();
     test_lost_parent ();
     test_full ();
+    test_roles ();
     test_large ();
     return done_testing ();
 }
