@@ -31,6 +31,7 @@ struct end {
     uint32_t sent[CLASS_COUNT], came[CLASS_COUNT];
     uint32_t asked[ASKERS], asks[ASKERS];
     int controls, errors, wrong;
+    int errnum; /* of the last error */
 };
 
 static const char *asker_name (int i)
@@ -81,8 +82,10 @@ static void message_came (void *arg, idt_msg_t *msg)
         check_payload (e, msg, e->asks[asker]++);
         e->came[CLASS_ASK]++;
     }
-    else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE && idt_msg_errnum (msg) != 0)
+    else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE && idt_msg_errnum (msg) != 0) {
         e->errors++;
+        e->errnum = idt_msg_errnum (msg);
+    }
     else if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
         check_payload (e, msg, e->came[CLASS_ANSWER]++);
     else
@@ -309,6 +312,28 @@ static void test_deaf (void)
     end_fini (&b);
 }
 
+static void test_too_long (void)
+{
+    struct end a, b;
+
+    end_init (&a, 1);
+    end_init (&b, 2);
+    channel_open (&a.channel, true);
+    channel_open (&b.channel, true);
+    put (&a, CLASS_ANSWER, CHANNEL_MAX_MESSAGE);
+    settle (&a, &b);
+    ok (b.errors == 1 && b.errnum == EMSGSIZE && b.came[CLASS_ANSWER] == 0,
+        "an answer that is longer than a link takes comes as an error, EMSGSIZE");
+    ok (put (&a, CLASS_ASK, CHANNEL_MAX_MESSAGE) < 0 && errno == EMSGSIZE
+            && put (&a, CLASS_EVENT, CHANNEL_MAX_MESSAGE) < 0 && errno == EMSGSIZE,
+        "asks and events are refused for that where they enter");
+    put (&a, CLASS_EVENT, 8);
+    settle (&a, &b);
+    ok (b.came[CLASS_EVENT] == 1 && !channel_broken (&a.channel) && !channel_broken (&b.channel), "the link goes on");
+    end_fini (&a);
+    end_fini (&b);
+}
+
 /* Control passes all, and goodbye is behind all. */
 static void test_order (void)
 {
@@ -406,6 +431,7 @@ int main (void)
         test_history (seed, false);
     ok (tap_failed == failed, "... also where one of the two knows no credit: the wire takes what it takes");
     test_deaf ();
+    test_too_long ();
     test_answers_by_turns ();
     test_order ();
     test_liars ();

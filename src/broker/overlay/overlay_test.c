@@ -978,6 +978,15 @@ static void test_large (void)
     ask (&w.parent, "leaf.x", 1, 100, CHANNEL_MAX_MESSAGE);
     ok (w.parent.answers == 7 && w.parent.errnum == EMSGSIZE && w.parent.downs == 0,
         "one that is longer than a link takes is refused where it enters");
+    ask (&w.parent, "leaf.x", 1, 101, 0);
+    UNTIL (&w, w.child.held && idt_msg_matchtag (w.child.held) == 101);
+    w.parent.errnum = 0;
+    idt_msg_t *answer = idt_msg_respond (w.child.held, 0);
+    memset (idt_msg_alloc_payload (answer, CHANNEL_MAX_MESSAGE), 'x', CHANNEL_MAX_MESSAGE);
+    router_response_new (w.child.router, &w.child.service, answer);
+    UNTIL (&w, w.parent.answers == 8);
+    ok (w.parent.errnum == EMSGSIZE && w.parent.downs == 0 && w.child.downs == 0,
+        "an answer that is comes as an error to who asked");
     world_fini (&w);
 }
 
