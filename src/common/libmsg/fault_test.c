@@ -299,6 +299,34 @@ static void test_memory (int i)
     ok (n == cases[i].allocations, "%s: %u allocations", cases[i].name, n);
 }
 
+/* Who reads the text may have put nothing into it. */
+static void test_reason (void)
+{
+    struct msg_stream *s = msg_stream_create (-1, 10000, 0);
+    idt_msg_t *msg = full_request (300);
+    uint8_t frame[8 + 1000] = { 0 };
+    ssize_t size = idt_msg_encode (msg, frame + 8, sizeof (frame) - 8);
+    idt_error_t err;
+
+    memcpy (frame, &frame_magic, sizeof (frame_magic));
+    frame[6] = size >> 8;
+    frame[7] = size;
+    msg_stream_feed (s, frame, 8 + size);
+    memset (err.text, 0xff, sizeof (err.text));
+    err.text[sizeof (err.text) - 1] = '\0';
+    fail_at = 0;
+    idt_msg_t *got = msg_stream_next (s, &err);
+    int errnum = errno;
+    fail_at = -1u;
+    ok (!got && errnum == ENOMEM && strstr (err.text, strerror (ENOMEM)),
+        "a message for which there is no memory: the text says so");
+    got = msg_stream_next (s, &err);
+    ok (got != NULL, "... and can be had when there is some");
+    idt_msg_unref (got);
+    idt_msg_unref (msg);
+    msg_stream_destroy (s);
+}
+
 /* --- claims do not cost memory ---------------------------------------------------------------- */
 
 static void test_claims (void)
@@ -400,6 +428,7 @@ int main (void)
 {
     for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++)
         test_memory (i);
+    test_reason ();
     test_claims ();
     test_linear_output ();
     test_linear_input ();
