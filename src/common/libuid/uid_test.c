@@ -6,6 +6,16 @@
  */
 #include "libuid/uid_vectors.h"
 
+static size_t compared; /* names: linked with --wrap=strcmp */
+
+int __real_strcmp (const char *a, const char *b);
+int __wrap_strcmp (const char *a, const char *b);
+int __wrap_strcmp (const char *a, const char *b)
+{
+    compared++;
+    return __real_strcmp (a, b);
+}
+
 static void test_node_hash (json_t *vectors)
 {
     struct tally t = { .section = "node_hash" };
@@ -259,6 +269,22 @@ static void test_long_clocks (void)
     ok (good == n, "joins of long clocks are what their definition says (%d)", n);
 }
 
+/* Counted are comparisons of names: work that the square of the entries bounds would be 8 million. */
+static void test_cost_of_join (void)
+{
+    enum { N = UID_VCLOCK_MAX };
+    static char names[N][8];
+    static struct uid a[N], b[N], out[2 * N];
+
+    for (unsigned i = 0; i < N; i++) {
+        snprintf (names[i], sizeof (names[i]), "n%u", i * 1237 % N);
+        a[i] = b[N - 1 - i] = (struct uid){ .kind = UID_GLOBAL, .node = { .name = names[i] } };
+    }
+    compared = 0;
+    int n = uid_vclock_join (a, N, b, N, out);
+    ok (n == N && compared < 2 * N * 50, "two clocks of %d entries are joined with %zu comparisons", N, compared);
+}
+
 static void test_make (json_t *vectors)
 {
     json_t *generator = vectors_section (vectors, "generator"), *row;
@@ -302,6 +328,7 @@ int main (void)
     test_tick (vectors);
     test_clock_laws ();
     test_long_clocks ();
+    test_cost_of_join ();
     test_make (vectors);
     json_decref (vectors);
     return done_testing ();
