@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* flake_test.c - whose claims the module of rank 0 hears: the test is the broker */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <idtree/idtree.h>
+
+#include "libidtree/transport.h"
+#include "libutil/tap.h"
+#include "modules/flake/naming.h"
+
+#define BELOW_UUID "11111111-0000-4000-8000-000000000000"
+#define BELOW(rank) ((rank) == 1 || (rank) == 3) /* who may come that way */
+
+extern const struct idt_module idt_module;
+
+struct rig {
+    idt_t *h;
+    void *ctx;
+    const idt_msg_t *answer; /* the last */
+};
+
+static int rig_send (void *impl, const idt_msg_t *msg)
+{
+    struct rig *rig = impl;
+
+    if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE) {
+        idt_msg_unref (rig->answer);
+        rig->answer = idt_msg_ref (msg);
+    }
+    return 0;
+}
+
+static const char *rig_attr_get (void *impl, const char *name)
+{
+    if (strcmp (name, "rank") == 0)
+        return "0";
+    errno = ENOENT;
+    return NULL;
+}
+
+static const char *rig_attr_define (void *impl, const char *name, const char *value)
+{
+    return value;
+}
+
+static bool rig_covers (void *impl, const idt_msg_t *request, uint32_t rank)
+{
+    const char *from = idt_msg_route_newest (request);
+
+    return from && strcmp (from, BELOW_UUID) == 0 && BELOW (rank);
+}
+
+static void rig_log (void *impl, int level, const char *name, const char *text)
+{
+}
+
+static void rig_destroy (void *impl)
+{
+}
+
+static const struct idt_transport transport = {
+    .send = rig_send,
+    .attr_get = rig_attr_get,
+    .attr_define = rig_attr_define,
+    .overlay_covers = rig_covers,
+    .log = rig_log,
+    .destroy = rig_destroy,
+};
+
+static void rig_init (struct rig *rig)
+{
+    idt_error_t err;
+
+    *rig = (struct rig){ 0 };
+    if (!(rig->h = idt_handle_create (&transport, rig)) || !idt_get_reactor (rig->h)
+        || idt_handle_set_module (rig->h, "flake") < 0)
+        bail_out ("no handle");
+    if (idt_module.init (rig->h, 0, NULL, &rig->ctx, &err) < 0)
+        bail_out (err.text);
+}
+
+static void rig_fini (struct rig *rig)
+{
+    idt_module.fini (rig->h, rig->ctx);
+    idt_msg_unref (rig->answer);
+    idt_close (rig->h);
+}
+
+/* A broker below rank 0 claims for a rank what needs no loan.  Returns the error of the answer; -1: there was none. */
+static int claim (struct rig *rig, uint32_t rank, uint32_t roles)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    char payload[128];
+
+    snprintf (payload, sizeof (payload), "{\"fingerprint\":%u,\"node\":\"a\",\"rank\":%u}", (unsigned)naming_own (rank),
+              (unsigned)rank);
+    idt_msg_set_topic (msg, "flake.claim");
+    idt_msg_set_string (msg, payload);
+    idt_msg_set_matchtag (msg, 1);
+    idt_msg_set_cred (msg, (struct idt_cred){ 0, roles });
+    idt_msg_route_clear (msg);
+    idt_msg_route_push (msg, BELOW_UUID);
+    idt_msg_unref (rig->answer);
+    rig->answer = NULL;
+    idt_handle_dispatch (rig->h, msg);
+    idt_msg_unref (msg);
+    return rig->answer ? (int)idt_msg_errnum (rig->answer) : -1;
+}
+
+static void test_claims (void)
+{
+    const uint32_t broker = IDT_ROLE_OWNER | IDT_ROLE_BROKER;
+    struct rig rig;
+    int good = 0;
+
+    rig_init (&rig);
+    for (uint32_t rank = 0; rank < 7; rank++)
+        good += claim (&rig, rank, broker) == (BELOW (rank) ? 0 : EPERM);
+    ok (good == 7, "a broker claims for itself and those below it, for nobody else");
+    bool refused = claim (&rig, 2, broker) == EPERM;
+    ok (refused && strstr (idt_msg_string (rig.answer), "not that of the broker that asks"), "... and is told so: %s",
+        idt_msg_string (rig.answer));
+    ok (claim (&rig, 1, IDT_ROLE_OWNER) == EPERM && claim (&rig, 1, IDT_ROLE_ALL) == EPERM, "no client claims");
+    rig_fini (&rig);
+}
+
+int main (void)
+{
+    test_claims ();
+    return done_testing ();
+}
