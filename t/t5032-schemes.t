@@ -65,6 +65,9 @@ test_expect_success 'show knows the scheme where only one is possible' '
         idtree id show --json ${pair%=*} >out && test "$(field scheme <out)" = ${pair#*=} || return 1
     done
 '
+test_expect_success 'what a number of JSON cannot hold is a text there' '
+    idtree id show --scheme flax --json 0RdKJcxqVBiAiQr0 >out && grep "\"random\":\"0x7680cb8bb9bdc1\"" out
+'
 test_expect_success 'and lists what it can be where several are' '
     idtree id show 9q7p5pug2xpvm222 >out && grep "^scheme  *flax, perhaps" out && grep "^scheme  *sno, perhaps" out &&
     idtree id show --json 9q7p5pug2xpvm222 >out && test "$(wc -l <out)" = 1 &&
