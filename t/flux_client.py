@@ -590,7 +590,10 @@ def check_service():
     with Client(1) as server, Client(3) as c:
         check(server.ask("service.add", {"service": "mine"}) is None, "added")
         with Client(1) as other:
-            other.refuse(errno.EEXIST, "service.add", {"service": "mine"})
+            other.refuse(errno.EEXIST, "service.add", {"service": "mine"}, text="taken on this rank")
+            other.refuse(errno.ENOENT, "service.remove", {"service": "mine"}, text="only who added one")
+        for name in "", "a.b", "x" * 65:
+            server.refuse(errno.EINVAL, "service.add", {"service": name}, text="1 to 64 characters and no dot")
         tag = c.request("mine.do", {"n": 1})
         m = server.recv()
         check((m.kind, m.topic, m.json(), m.aux2) == (REQUEST, "mine.do", {"n": 1}, tag), "the request", m.topic)
@@ -599,6 +602,18 @@ def check_service():
         check(c.answer(tag).json() == {"n": 2}, "the answer")
         check(server.ask("service.remove", {"service": "mine"}) is None, "removed")
         c.refuse(errno.ENOSYS, "mine.do", {})
+
+
+def check_service_limit():
+    """a client adds 64 services, each with a name as long as may be, and others go on"""
+    names = ["%064d" % i for i in range(65)]
+    with Client(1) as server, Client(1) as other:
+        for name in names[:64]:
+            server.ask("service.add", {"service": name})
+        server.refuse(errno.ENOSPC, "service.add", {"service": names[64]}, text="64 services")
+        other.ask("service.add", {"service": names[64]})
+        server.ask("service.remove", {"service": names[0]})
+        server.ask("service.add", {"service": names[0]})
 
 
 def check_service_stream():

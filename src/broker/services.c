@@ -227,6 +227,22 @@ static void event_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- service ---------------------------------------------------------------------------------------- */
 
+static const char *why_no_change (int errnum)
+{
+    switch (errnum) {
+    case ENOSPC:
+        return "a client may add 64 services";
+    case EEXIST:
+        return "the name is taken on this rank: choose another, or wait until who has it removes it";
+    case EINVAL:
+        return "a service's name has 1 to 64 characters and no dot";
+    case ENOENT:
+        return "no service of that name was added over this connection: only who added one can remove it";
+    default:
+        return NULL;
+    }
+}
+
 static void service_change (struct broker *b, const idt_msg_t *msg,
                             int (*change) (struct router *r, const char *name, struct peer *p))
 {
@@ -242,7 +258,7 @@ static void service_change (struct broker *b, const idt_msg_t *msg,
     if (!p)
         idt_respond_error (b->h, msg, EPROTO, "a service can be added only at the broker one is connected to");
     else if (change (b->router, name, p) < 0)
-        idt_respond_error (b->h, msg, errno, errno == ENOSPC ? "a client may add 64 services" : NULL);
+        idt_respond_error (b->h, msg, errno, why_no_change (errno));
     else
         idt_respond (b->h, msg, NULL);
     json_decref (o);
