@@ -20,15 +20,15 @@ static void offer (const char *word, const char *typed)
 }
 
 /* Offer the word of 'name' that follows the 'n' words 'argv', once for each group. */
-static void offer_names (int n, char **argv, const char *typed)
+static void offer_names (const struct command *const *table, int n, char **argv, const char *typed)
 {
     char last[64] = "";
 
-    for (int i = 0; cmd_table[i]; i++) {
-        const char *word = cmd_table[i]->name;
+    for (int i = 0; table[i]; i++) {
+        const char *word = table[i]->name;
         char buf[64];
 
-        if (cmd_table[i]->flags & CMD_HIDDEN)
+        if (table[i]->flags & CMD_HIDDEN)
             continue;
         if (n == 1) {
             size_t len = strlen (argv[0]);
@@ -98,14 +98,14 @@ static int run (struct cmd *cmd)
     if (n < 1)
         return CMD_OK;
     const char *typed = argv[n - 1];
-    if ((command = cmd_find (n - 1, argv, &words))) {
+    if ((command = cmd_find (cmd->table, n - 1, argv, &words))) {
         if (*typed == '-')
             offer_options (command, typed);
         else
             offer_arguments (n - 1, argv, typed);
     }
     else if (n <= 2)
-        offer_names (n - 1, argv, typed);
+        offer_names (cmd->table, n - 1, argv, typed);
     return cmd_flush (cmd);
 }
 

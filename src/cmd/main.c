@@ -12,7 +12,7 @@
 
 #include "cmd/base/commands.h"
 
-const struct command *const cmd_table[] = {
+static const struct command *const cmd_table[] = {
     &start_command,       &startctl_command,    &broker_command,        &id_new_command,       &id_show_command,
     &id_convert_command,  &id_range_command,    &id_sort_command,       &doc_list_command,     &doc_open_command,
     &doc_close_command,   &doc_new_command,     &doc_ids_command,       &doc_show_command,     &doc_export_command,
@@ -43,7 +43,7 @@ static void read_env (struct cmd_env *e)
 
 static int run (const struct command *command, int argc, char **argv)
 {
-    struct cmd cmd = { .command = command, .argc = argc, .argv = argv };
+    struct cmd cmd = { .command = command, .table = cmd_table, .argc = argc, .argv = argv };
 
     read_env (&cmd.env);
     cmd.uri = cmd.env.uri;
@@ -62,11 +62,11 @@ static bool help (int argc, char **argv)
     int words;
 
     if (argc == 0)
-        cmd_help_all ();
-    else if ((command = cmd_find (argc, argv, &words)) && words == argc)
+        cmd_help_all (cmd_table);
+    else if ((command = cmd_find (cmd_table, argc, argv, &words)) && words == argc)
         cmd_help (command);
     else
-        return argc == 1 && cmd_help_group (argv[0]);
+        return argc == 1 && cmd_help_group (cmd_table, argv[0]);
     return true;
 }
 
@@ -91,13 +91,13 @@ int main (int argc, char **argv)
     if (is_help (argv[1])) {
         if (help (argc - 2, argv + 2))
             return finish ();
-        cmd_unknown (argc - 2, argv + 2);
+        cmd_unknown (cmd_table, argc - 2, argv + 2);
     }
     if (!strcmp (argv[1], "--version") || !strcmp (argv[1], "-V"))
         return run (&version_command, 1, argv + 1);
-    if ((command = cmd_find (argc - 1, argv + 1, &words)))
+    if ((command = cmd_find (cmd_table, argc - 1, argv + 1, &words)))
         return run (command, argc - words, argv + words);
     if (argc == 3 && is_help (argv[2]) && help (1, argv + 1))
         return finish ();
-    cmd_unknown (argc - 1, argv + 1);
+    cmd_unknown (cmd_table, argc - 1, argv + 1);
 }

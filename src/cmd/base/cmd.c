@@ -39,16 +39,16 @@ static const char *after_word (const char *name, const char *word)
     return name[len] == ' ' ? name + len + 1 : name[len] == '\0' ? name + len : NULL;
 }
 
-const struct command *cmd_find (int argc, char **argv, int *words)
+const struct command *cmd_find (const struct command *const *table, int argc, char **argv, int *words)
 {
-    for (int i = 0; argc > 0 && cmd_table[i]; i++) {
-        const char *rest = after_word (cmd_table[i]->name, argv[0]);
+    for (int i = 0; argc > 0 && table[i]; i++) {
+        const char *rest = after_word (table[i]->name, argv[0]);
 
         if (!rest)
             continue;
         if (*rest == '\0' || (argc > 1 && !strcmp (rest, argv[1]))) {
             *words = *rest ? 2 : 1;
-            return cmd_table[i];
+            return table[i];
         }
     }
     return NULL;
@@ -331,12 +331,12 @@ static void group_of (const char *name, char group[SUGGEST_WORD_MAX])
 }
 
 /* Print the second words of the commands of a group on one line. */
-static void print_group (const char *group)
+static void print_group (const struct command *const *table, const char *group)
 {
     char words[128] = "";
 
-    for (int i = 0; cmd_table[i]; i++) {
-        const char *rest = after_word (cmd_table[i]->name, group);
+    for (int i = 0; table[i]; i++) {
+        const char *rest = after_word (table[i]->name, group);
 
         if (!rest || !*rest)
             continue;
@@ -347,29 +347,29 @@ static void print_group (const char *group)
     printf ("  %-10s %s\n", group, words);
 }
 
-void cmd_help_all (void)
+void cmd_help_all (const struct command *const *table)
 {
     char last[SUGGEST_WORD_MAX] = "", group[SUGGEST_WORD_MAX];
 
     printf ("usage: idtree COMMAND [OPTION]...\n"
             "Start a tree of brokers, get unique ids from it, look inside.\n\n");
-    for (int i = 0; cmd_table[i]; i++) {
-        if (cmd_table[i]->flags & CMD_HIDDEN)
+    for (int i = 0; table[i]; i++) {
+        if (table[i]->flags & CMD_HIDDEN)
             continue;
-        group_of (cmd_table[i]->name, group);
+        group_of (table[i]->name, group);
         if (!*group)
-            printf ("  %-10s %s\n", cmd_table[i]->name, cmd_table[i]->summary);
+            printf ("  %-10s %s\n", table[i]->name, table[i]->summary);
         else if (strcmp (group, last))
-            print_group (group);
+            print_group (table, group);
         strcpy (last, group);
     }
     printf ("\nidtree COMMAND -h tells more.  example: idtree start -s 8 idtree id new -n 3\n");
 }
 
-static bool is_group (const char *word)
+static bool is_group (const struct command *const *table, const char *word)
 {
-    for (int i = 0; cmd_table[i]; i++) {
-        const char *rest = after_word (cmd_table[i]->name, word);
+    for (int i = 0; table[i]; i++) {
+        const char *rest = after_word (table[i]->name, word);
 
         if (rest && *rest)
             return true;
@@ -377,16 +377,16 @@ static bool is_group (const char *word)
     return false;
 }
 
-bool cmd_help_group (const char *group)
+bool cmd_help_group (const struct command *const *table, const char *group)
 {
-    if (!is_group (group))
+    if (!is_group (table, group))
         return false;
     printf ("usage: idtree %s COMMAND [OPTION]...\n\n", group);
-    for (int i = 0; cmd_table[i]; i++) {
-        const char *rest = after_word (cmd_table[i]->name, group);
+    for (int i = 0; table[i]; i++) {
+        const char *rest = after_word (table[i]->name, group);
 
         if (rest && *rest)
-            printf ("  %s %-10s %s\n", group, rest, cmd_table[i]->summary);
+            printf ("  %s %-10s %s\n", group, rest, table[i]->summary);
     }
     printf ("\nidtree %s COMMAND -h tells more.\n", group);
     return true;
@@ -395,15 +395,16 @@ bool cmd_help_group (const char *group)
 /* --- unknown commands ----------------------------------------------------------------------- */
 
 /* The words that could stand in the place of 'word', second words of a group or first ones. */
-static size_t candidates (const char *group, char buf[][SUGGEST_WORD_MAX], const char *words[TABLE_MAX])
+static size_t candidates (const struct command *const *table, const char *group, char buf[][SUGGEST_WORD_MAX],
+                          const char *words[TABLE_MAX])
 {
     size_t n = 0;
 
-    for (int i = 0; cmd_table[i] && n < TABLE_MAX; i++) {
-        const char *name = cmd_table[i]->name;
+    for (int i = 0; table[i] && n < TABLE_MAX; i++) {
+        const char *name = table[i]->name;
         const char *rest = group ? after_word (name, group) : name;
 
-        if (!rest || !*rest || cmd_table[i]->flags & CMD_HIDDEN)
+        if (!rest || !*rest || table[i]->flags & CMD_HIDDEN)
             continue;
         snprintf (buf[n], SUGGEST_WORD_MAX, "%.*s", (int)strcspn (rest, " "), rest);
         words[n] = buf[n];
@@ -412,11 +413,11 @@ static size_t candidates (const char *group, char buf[][SUGGEST_WORD_MAX], const
     return n;
 }
 
-void cmd_unknown (int argc, char **argv)
+void cmd_unknown (const struct command *const *table, int argc, char **argv)
 {
     char buf[TABLE_MAX][SUGGEST_WORD_MAX], quoted[CMD_QUOTE_MAX];
     const char *words[TABLE_MAX] = { NULL };
-    const char *group = is_group (argv[0]) ? argv[0] : NULL;
+    const char *group = is_group (table, argv[0]) ? argv[0] : NULL;
     const char *word = argv[group ? 1 : 0];
 
     if (group && argc < 2) {
@@ -428,7 +429,7 @@ void cmd_unknown (int argc, char **argv)
                  cmd_quote (word, strlen (word), quoted));
         exit (CMD_USAGE);
     }
-    const char *meant = suggest (word, words, candidates (group, buf, words));
+    const char *meant = suggest (word, words, candidates (table, group, buf, words));
     fprintf (stderr, "idtree%s%s: unknown command '%s'", group ? " " : "", group ? group : "",
              cmd_quote (word, strlen (word), quoted));
     if (meant)

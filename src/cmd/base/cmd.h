@@ -63,11 +63,10 @@ struct command {
     int (*run) (struct cmd *cmd);     /* returns the exit status */
 };
 
-/* All commands in the order of the -h screen, ended by NULL. */
-extern const struct command *const cmd_table[];
-
-/* The command whose name begins 'argv', and in '*words' how many words that took; NULL: none. */
-const struct command *cmd_find (int argc, char **argv, int *words);
+/* The command whose name begins 'argv', and in '*words' how many words that took; NULL: none.  'table', here and below:
+ * all commands in the order of the -h screen, ended by NULL.
+ */
+const struct command *cmd_find (const struct command *const *table, int argc, char **argv, int *words);
 
 /* --- a command that runs ---------------------------------------------------------------------- */
 
@@ -82,6 +81,7 @@ struct cmd_env {
 
 struct cmd {
     const struct command *command;
+    const struct command *const *table; /* it is one of these */
     struct cmd_env env;
     const char *uri; /* --uri, else of the environment */
     /* The operands, once cmd_option () has returned -1; all arguments where CMD_VERBATIM. */
@@ -137,11 +137,11 @@ const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX]);
 
 /* Print the -h screen of a command, of all, of those whose first word is 'group'. */
 void cmd_help (const struct command *command);
-void cmd_help_all (void);
+void cmd_help_all (const struct command *const *table);
 /* Returns false where there is no such group. */
-bool cmd_help_group (const char *group);
+bool cmd_help_group (const struct command *const *table, const char *group);
 
 /* End the program: there is no such command. */
-void cmd_unknown (int argc, char **argv) __attribute__ ((noreturn));
+void cmd_unknown (const struct command *const *table, int argc, char **argv) __attribute__ ((noreturn));
 
 #endif /* CMD_CMD_H */
