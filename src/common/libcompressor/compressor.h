@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* compressor.h - what the parts of the compressor share
+/* compressor.h - what the parts of the compressor share: compressor.c, convert.c and finalize.c call each other
  *
  * Generation counts of the local session up to 'generated' are either in 'runs' (handed out as
  * local ids) or were eager.  The local session is session 0 of the space.

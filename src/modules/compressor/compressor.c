@@ -10,26 +10,11 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libidtree/json_build.h"
 #include "modules/compressor/service.h"
 
 /* --- time ------------------------------------------------------------------------------------------------ */
-
-uint64_t service_now_ms (void)
-{
-    return clock_ms (CLOCK_MONOTONIC);
-}
-
-void service_arm (struct service *sv)
-{
-    if (sv->armed)
-        return;
-    sv->armed = true;
-    idt_timer_watcher_reset (sv->timer, SERVICE_PAUSE_MS, 0);
-    idt_watcher_start (sv->timer);
-}
 
 static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {

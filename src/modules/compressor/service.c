@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* service.c - answers, and requests that went up */
+/* service.c - time, answers, and requests that went up */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/clock.h"
 #include "modules/compressor/service.h"
+
+uint64_t service_now_ms (void)
+{
+    return clock_ms (CLOCK_MONOTONIC);
+}
+
+void service_arm (struct service *sv)
+{
+    if (sv->armed)
+        return;
+    sv->armed = true;
+    idt_timer_watcher_reset (sv->timer, SERVICE_PAUSE_MS, 0);
+    idt_watcher_start (sv->timer);
+}
 
 void service_respond_error (struct service *sv, const idt_msg_t *msg, int errnum, const char *text)
 {

@@ -4,11 +4,14 @@
 /* service.h - what the parts of the service share: one object in several subjects
  *
  *   compressor.c  life, the timer; the table of topics
- *   service.c     answers, and requests that went up
+ *   service.c     time, answers, and requests that went up
  *   document*.c   a document that is open on this rank: document_private.h
  *   methods.c     generate, normalize, decompress, recompress, save, stats
  *   submit.c      submit, order: ranges on their way up
- *   root*.c       rank 0: root_private.h
+ *   root/         rank 0: root/private.h
+ *
+ * compressor.c calls all of them, and none calls it; those of a document, submit.c and methods.c call each other, and
+ * rank 0's call each other and service.c.
  */
 #ifndef COMPRESSOR_SERVICE_H
 #define COMPRESSOR_SERVICE_H
@@ -32,7 +35,6 @@
 struct service;
 struct root;
 
-/* A request that we sent, until its future is fulfilled. */
 struct service_counters {
     uint64_t generated; /* ids */
     uint64_t applied;   /* ranges */
@@ -62,14 +64,12 @@ struct service {
     struct root *root; /* rank 0 alone */
 };
 
-/* --- time: compressor.c -------------------------------------------------------------------------------- */
+/* --- time, answers and requests: service.c -------------------------------------------------------------- */
 
 uint64_t service_now_ms (void); /* CLOCK_MONOTONIC */
 
 /* Have what was paused tried again after SERVICE_PAUSE_MS. */
 void service_arm (struct service *sv);
-
-/* --- answers and requests: service.c ------------------------------------------------------------------- */
 
 /* As module_respond_error (), with the errno of the id compressor's errors. */
 void service_respond_error (struct service *sv, const idt_msg_t *msg, int errnum, const char *text);
@@ -177,7 +177,7 @@ size_t uplink_asked (const struct service *sv);
 /* Answer a client that is gone no more; what it sent is ordered all the same. */
 void uplink_forget (struct service *sv, const idt_msg_t *disconnect);
 
-/* --- rank 0: root.c, root_tasks.c ------------------------------------------------------------------------------------- */
+/* --- rank 0: root/ --------------------------------------------------------------------------------------- */
 
 struct root *root_create (struct service *sv, idt_error_t *errp);
 void root_destroy (struct root *root);

@@ -1,8 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* service.c - what goes up without an answer */
+/* service.c - the clocks, the next deadline; what goes up without an answer */
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "libutil/clock.h"
+#include "libutil/minmax.h"
 #include "modules/fluid/service/service.h"
+#include "modules/fluid/service/ticks.h"
+
+#define MAX_READINGS 10 /* of all clocks, until they are read together */
+
+/* Whether the clocks were read together: not where we were held up between two of them. */
+static bool read_together (const struct service *sv, struct witness_reading *r)
+{
+    r->boot_us = clock_us (CLOCK_BOOTTIME);
+    r->raw_us = clock_us (CLOCK_MONOTONIC_RAW);
+    r->wall_us = clock_us (CLOCK_REALTIME);
+    r->ticks = sv->has_ticks ? processor_ticks () : 0;
+    return clock_us (CLOCK_BOOTTIME) - r->boot_us < WITNESS_GRAIN_US / 4;
+}
+
+/* Clocks that cannot be read together are not compared: the next time shows what was missed. */
+uint64_t service_now_us (struct service *sv)
+{
+    struct witness_reading now;
+    bool together = false;
+
+    for (int i = 0; i < MAX_READINGS && !together; i++)
+        together = read_together (sv, &now);
+    int64_t sure_us = 0, off_us = together ? witness_look (&sv->witness, &now, &sure_us) : 0;
+    if (off_us != 0 && sv->authority)
+        service_root_lost_time (sv, now.boot_us, off_us, sure_us);
+    else if (off_us != 0)
+        node_lost_time (sv->node, now.boot_us, off_us);
+    return now.boot_us;
+}
+
+static uint64_t next_deadline (const struct service *sv)
+{
+    uint64_t at_us = node_deadline (sv->node);
+
+    return sv->authority ? min_u64 (at_us, authority_deadline (sv->authority)) : at_us;
+}
+
+void service_set_timer (struct service *sv)
+{
+    uint64_t at_us = next_deadline (sv);
+    struct itimerspec its = { 0 };
+
+    if (at_us == sv->armed_us)
+        return;
+    sv->armed_us = at_us;
+    if (at_us != SERVICE_NEVER) { /* all zero: disarmed */
+        its.it_value.tv_sec = (time_t)(at_us / 1000000);
+        its.it_value.tv_nsec = (long)(at_us % 1000000 * 1000) + 1;
+    }
+    timerfd_settime (sv->timer_fd, TFD_TIMER_ABSTIME, &its, NULL);
+}
 
 int service_tell_up (struct service *sv, const char *topic, json_t *o)
 {

@@ -3,14 +3,16 @@
 
 /* service.h - what the parts of the service share: one object in several subjects
  *
- *   fluid.c              life, the timer, the overlay; the table of topics
- *   service.c            answers, and requests that went up
+ *   fluid.c      life, the timer, the overlay; the table of topics
+ *   service.c    the clocks, the next deadline; what goes up without an answer
  *   ids.c        fluid.block, generate, cancel, disconnect
  *   lease.c      fluid.lease
  *   lend.c       fluid.lend
  *   watermark.c  fluid.position, watermark
  *   info.c       fluid.info, stats-get, stats-clear
  *   root.c       rank 0: the authority, with its disk and its wall clock
+ *
+ * service.c and root.c call each other: what the clocks missed is told to the authority.
  *
  * A request that the node has is a reference to its message (the node's cookie); whoever answers it drops that.
  */
@@ -34,10 +36,10 @@
 #include "modules/fluid/lease/witness.h"
 
 #define SERVICE_STOPPING "the fluid service of this broker is stopping" /* the text of EHOSTUNREACH then */
+#define SERVICE_NEVER UINT64_MAX                                        /* a time that does not come */
 
 struct service;
 
-/* A request that we sent up, until its future is fulfilled. */
 struct service {
     idt_t *h;
     struct options options;
@@ -45,11 +47,11 @@ struct service {
     struct upcalls ups;
     bool running; /* its start is over, and went well */
 
-    /* the timer: fluid.c */
+    /* the timer: fluid.c, service.c */
     int timer_fd;
     struct witness witness;
     bool has_ticks;    /* the processor's counter is one that can be relied on */
-    uint64_t armed_us; /* what the timer is set to; UINT64_MAX: it is not */
+    uint64_t armed_us; /* what the timer is set to; SERVICE_NEVER: it is not */
     idt_watcher_t *timer;
 
     /* rank 0: root.c */
@@ -68,7 +70,7 @@ struct service {
     bool asked;
 };
 
-/* --- time: fluid.c ------------------------------------------------------------------------------------ */
+/* --- time: service.c ---------------------------------------------------------------------------------- */
 
 /* CLOCK_BOOTTIME, for whatever is told to the node or asked of it.  It is compared with the host's other clocks, and the
  * node, or rank 0's authority, is told first where it missed time or jumped (witness.h).
