@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* load.c - from a module's name to its code: file, arguments, shared object */
+/* load.c - from a name to a module, or to its code: file, arguments, shared object */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -33,6 +33,15 @@ static char *find_file (struct modules *ms, const char *path)
     }
     errno = ENOENT;
     return NULL;
+}
+
+struct module *modules_find (struct modules *ms, const char *name)
+{
+    struct module *m = zlistx_first (ms->list);
+
+    while (m && strcmp (m->name, name) != 0)
+        m = zlistx_next (ms->list);
+    return m;
 }
 
 bool modules_may_want (struct modules *ms, const char *attribute)

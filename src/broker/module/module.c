@@ -20,15 +20,6 @@
 
 #define JOIN_TIMEOUT 5 /* seconds that a thread may take to end */
 
-struct module *modules_find (struct modules *ms, const char *name)
-{
-    struct module *m = zlistx_first (ms->list);
-
-    while (m && strcmp (m->name, name) != 0)
-        m = zlistx_next (ms->list);
-    return m;
-}
-
 /* --- the end of a module -------------------------------------------------------------------------------- */
 
 static void free_args (struct module *m)

@@ -3,10 +3,10 @@
 
 /* private.h - what the files of modules share
  *
- *   module.c        load, start, stop, forget
- *   load.c   from a name to code: file, arguments, shared object
- *   host.c   how messages get to a module and from it
- *   serve.c  module.list, module.load, module.remove
+ *   serve.c   module.list, module.load, module.remove
+ *   module.c  load, start, stop, forget
+ *   load.c    from a name to a module, or to code: file, arguments, shared object
+ *   host.c    how messages get to a module and from it
  */
 #ifndef BROKER_MODULE_PRIVATE_H
 #define BROKER_MODULE_PRIVATE_H
@@ -93,8 +93,6 @@ uint64_t module_now_us (void);
 
 /* --- module.c ---------------------------------------------------------------------------------- */
 
-struct module *modules_find (struct modules *ms, const char *name);
-
 /* As modules_load (); 'request' is answered when the module runs, or with what kept it from that.  Where this returns
  * -1 it is not answered.
  */
@@ -105,6 +103,8 @@ int modules_load_for (struct modules *ms, const idt_msg_t *request, const char *
 int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request);
 
 /* --- load.c ------------------------------------------------------------------------------- */
+
+struct module *modules_find (struct modules *ms, const char *name); /* NULL: there is none */
 
 /* Find a module's file, its name and its arguments, and open it.  Returns 0, or -1 with errno set and 'errp' filled as
  * modules_load () says; what was made is the module's to free.

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "broker/route/event.h"
-#include "broker/overlay/ring.h"
+#include "broker/route/ring.h"
 #include "broker/route/router.h"
 
 #define STREAM_LEN IDT_MSG_UUID_LEN

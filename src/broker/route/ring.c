@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "broker/overlay/ring.h"
+#include "broker/route/ring.h"
 
 #define OVERHEAD 320 /* bytes that a message costs beside its own: its struct, room for routes, allocations */
 
