@@ -5,7 +5,7 @@
  *
  * The main thread is the nemesis and all the links; each client is a thread.  They share a number of answers each and
  * one descriptor that says stop.  With --documents there are workers instead, programs that judge by themselves.  All
- * of it lives below a keeper, which leaves nothing behind (cmd/launch/keeper.h).
+ * of it lives below a keeper, which leaves nothing behind (libkeeper/keeper.h).
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "cmd/launch/keeper.h"
+#include "libkeeper/keeper.h"
 #include "die.h"
 #include "libutil/duration.h"
 #include "nemesis.h"

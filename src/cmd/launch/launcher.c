@@ -30,7 +30,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "cmd/launch/keeper.h"
+#include "libkeeper/keeper.h"
 #include "cmd/launch/launcher_private.h"
 #include "libutil/errprintf.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "cmd/base/commands.h"
-#include "cmd/launch/keeper.h"
+#include "libkeeper/keeper.h"
 #include "cmd/launch/launcher.h"
 #include "cmd/launch/limits.h"
 #include "cmd/base/self.h"

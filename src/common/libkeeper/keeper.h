@@ -14,8 +14,8 @@
  * nobody.  Only if both are killed in the same moment does the directory stay; the brokers end
  * even then.
  */
-#ifndef CMD_KEEPER_H
-#define CMD_KEEPER_H
+#ifndef LIBKEEPER_KEEPER_H
+#define LIBKEEPER_KEEPER_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -35,4 +35,4 @@ int keeper_split (const char *dir, bool keep_dir);
  */
 void keeper_sweep (const char *dir, bool keep_dir);
 
-#endif /* CMD_KEEPER_H */
+#endif /* LIBKEEPER_KEEPER_H */

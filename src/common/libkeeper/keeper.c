@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmd/launch/keeper.h"
+#include "libkeeper/keeper.h"
 #include "libutil/clock.h"
 
 #define TERM_GRACE_MS 1000 /* for those that are asked to end */
