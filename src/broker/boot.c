@@ -61,10 +61,8 @@ static int decode_bizcard (const char *text, struct bizcard *bizcard)
 
     memset (bizcard, 0, sizeof (*bizcard));
     if (sscanf (text, "%255[^,],%255[^,],%65s", bizcard->endpoint, bizcard->host, key) != 3
-        || decode_hex (key, bizcard->key, ZAP_KEY_SIZE) < 0) {
-        errno = EPROTO;
-        return -1;
-    }
+        || decode_hex (key, bizcard->key, ZAP_KEY_SIZE) < 0)
+        return errset (EPROTO);
     return 0;
 }
 
@@ -96,10 +94,8 @@ static int get_kept_keys (struct boot *b, idt_error_t *errp)
     if (pmi_client_get (b->pmi, "idtree.secret", text, sizeof (text), errp) < 0)
         return -1;
     if (sscanf (text, "%40[^,],%40s", b->public_key, b->secret_key) != 2 || strlen (b->public_key) != 40
-        || strlen (b->secret_key) != 40) {
-        errno = EPROTO;
-        return errprintf (errp, "the launcher gave a malformed key pair");
-    }
+        || strlen (b->secret_key) != 40)
+        return errsetf (errp, EPROTO, "the launcher gave a malformed key pair");
     return 0;
 }
 
@@ -220,10 +216,8 @@ static int put_bizcard (struct boot *b, const char *endpoint, idt_error_t *errp)
     if (endpoint)
         snprintf (bizcard.endpoint, sizeof (bizcard.endpoint), "%s", endpoint);
     snprintf (bizcard.host, sizeof (bizcard.host), "%s", b->host);
-    if (!zmq_z85_decode (bizcard.key, b->public_key)) {
-        errno = EINVAL;
-        return errprintf (errp, "malformed public key");
-    }
+    if (!zmq_z85_decode (bizcard.key, b->public_key))
+        return errsetf (errp, EINVAL, "malformed public key");
     encode_bizcard (text, &bizcard);
     return pmi_client_put (b->pmi, bizcard_name (name, b->rank), text, errp);
 }

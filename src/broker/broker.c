@@ -178,11 +178,10 @@ static int check_attributes (struct broker *b, idt_error_t *errp)
 
     if (!unclaimed)
         return 0;
-    errno = EINVAL;
-    return errprintf (errp,
-                      "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
-                      "describes them",
-                      unclaimed);
+    return errsetf (errp, EINVAL,
+                    "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
+                    "describes them",
+                    unclaimed);
 }
 
 /* A module in a thread, of those that a broker starts with.  What keeps the broker from starting is noted here, and acted

@@ -117,8 +117,7 @@ static int spawn (struct command *c, char **argv, char **env, uint64_t files)
     if (c->pid > 0)
         reap (c);
     c->pid = 0;
-    errno = errnum;
-    return -1;
+    return errset (errnum);
 }
 
 struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, uint64_t files, command_f cb, void *arg,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "broker/private.h"
 #include "libidtree/json_build.h"
 #include "libutil/base64.h"
@@ -151,8 +152,7 @@ static idt_msg_t *make_event (const idt_msg_t *request, const char *topic, int f
 
         idt_msg_unref (msg);
         free (data);
-        errno = saved_errno;
-        return NULL;
+        return errset_null (saved_errno);
     }
     free (data);
     if (flags & IDT_MSGFLAG_PRIVATE)
@@ -274,10 +274,8 @@ static int add_service (struct router *r, const char *name, struct peer *p)
     int count = 0;
 
     router_service_foreach (r, p, count_cb, &count);
-    if (count >= MAX_SERVICES) {
-        errno = ENOSPC;
-        return -1;
-    }
+    if (count >= MAX_SERVICES)
+        return errset (ENOSPC);
     return router_service_add (r, name, p);
 }
 

@@ -141,14 +141,11 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
         n = snprintf (buf, size, "tcp://%s:*", address);
     }
     if (n >= (int)size
-        || (strncmp (buf, "ipc://", 6) == 0 && n >= (int)sizeof (((struct sockaddr_un *)0)->sun_path) + 6)) {
-        errno = ENAMETOOLONG;
-        return errprintf (errp, "a socket's path may have at most %zu characters, choose a shorter rundir: %s",
-                          sizeof (((struct sockaddr_un *)0)->sun_path) - 1, buf);
-    }
-    if (strncmp (buf, "ipc://", 6) != 0 && strncmp (buf, "tcp://", 6) != 0) {
-        errno = EINVAL;
-        return errprintf (errp, "tbon.endpoint %s: must begin with tcp:// or ipc://", buf);
-    }
+        || (strncmp (buf, "ipc://", 6) == 0 && n >= (int)sizeof (((struct sockaddr_un *)0)->sun_path) + 6))
+        return errsetf (errp, ENAMETOOLONG,
+                        "a socket's path may have at most %zu characters, choose a shorter rundir: %s",
+                        sizeof (((struct sockaddr_un *)0)->sun_path) - 1, buf);
+    if (strncmp (buf, "ipc://", 6) != 0 && strncmp (buf, "tcp://", 6) != 0)
+        return errsetf (errp, EINVAL, "tbon.endpoint %s: must begin with tcp:// or ipc://", buf);
     return 0;
 }

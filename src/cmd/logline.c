@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "cmd/logline.h"
 
 static const char *const levels[LOGLINE_LEVELS] = { "emerg",   "alert",  "crit", "err",
@@ -30,10 +31,8 @@ int logline_format (const char *line, char *buf, size_t size)
     int pri, end = -1;
 
     if (sscanf (line, "<%d>1 %63s %31s %63s %*s %*s %*s%n", &pri, time, rank, name, &end) != 4 || end < 0
-        || !logline_level (pri >> 3)) {
-        errno = EINVAL;
-        return -1;
-    }
+        || !logline_level (pri >> 3))
+        return errset (EINVAL);
     line += end;
     snprintf (buf, size, "%s %s.%s[%s]: %s", time, name, logline_level (pri >> 3), rank,
               *line == ' ' ? line + 1 : line);

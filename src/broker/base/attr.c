@@ -89,9 +89,8 @@ static int check_text (const char *name, const char *value, idt_error_t *errp)
 
     if (good == len)
         return 0;
-    errno = EINVAL;
-    return errprintf (errp, "attribute %s: byte %zu of its value (0x%02x) is %s", name, good + 1,
-                      (unsigned char)value[good], utf8_span (value, len) > good ? "a control character" : "not UTF-8");
+    return errsetf (errp, EINVAL, "attribute %s: byte %zu of its value (0x%02x) is %s", name, good + 1,
+                    (unsigned char)value[good], utf8_span (value, len) > good ? "a control character" : "not UTF-8");
 }
 
 int attr_check (const char *name, const char *value, idt_error_t *errp)
@@ -102,8 +101,7 @@ int attr_check (const char *name, const char *value, idt_error_t *errp)
         return -1;
     if (len <= ATTR_VALUE_MAX)
         return check_text (name, value, errp);
-    errno = EINVAL;
-    return errprintf (errp, "attribute %s: a value has at most %d bytes, not %zu", name, ATTR_VALUE_MAX, len);
+    return errsetf (errp, EINVAL, "attribute %s: a value has at most %d bytes, not %zu", name, ATTR_VALUE_MAX, len);
 }
 
 /* All values come to be here. */
@@ -117,8 +115,7 @@ static int put (struct attrs *a, const char *name, const char *value, idt_error_
     copy = strdup (value);
     if (!copy || (!attr && !(attr = calloc (1, sizeof (*attr))))) {
         free (copy);
-        errno = ENOMEM;
-        return errprintf (errp, "attribute %s: out of memory", name);
+        return errsetf (errp, ENOMEM, "attribute %s: out of memory", name);
     }
     if (!lookup (a, name))
         zhashx_insert (a->table, name, attr);
@@ -136,14 +133,10 @@ int attr_define (struct attrs *a, const char *name, const char *value, int flags
 {
     struct attr *attr = lookup (a, name);
 
-    if (attr && attr->claimed) {
-        errno = EEXIST;
-        return errprintf (errp, "attribute %s is defined already", name);
-    }
-    if (attr && (flags & ATTR_IMMUTABLE) && value) {
-        errno = EINVAL;
-        return errprintf (errp, "attribute %s cannot be given: the broker finds it out itself", name);
-    }
+    if (attr && attr->claimed)
+        return errsetf (errp, EEXIST, "attribute %s is defined already", name);
+    if (attr && (flags & ATTR_IMMUTABLE) && value)
+        return errsetf (errp, EINVAL, "attribute %s cannot be given: the broker finds it out itself", name);
     if (!attr && !value)
         return 0;
     if (!attr && put (a, name, value, errp) < 0)
@@ -173,10 +166,8 @@ int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_e
 {
     struct attr *attr = lookup (a, name);
 
-    if (!attr) {
-        errno = ENOENT;
-        return errprintf (errp, "unknown attribute");
-    }
+    if (!attr)
+        return errsetf (errp, ENOENT, "unknown attribute");
     attr->cb = cb;
     attr->arg = arg;
     return cb (name, attr->value, arg, errp);
@@ -186,10 +177,8 @@ const char *attr_get (struct attrs *a, const char *name, int *flags)
 {
     struct attr *attr = lookup (a, name);
 
-    if (!attr) {
-        errno = ENOENT;
-        return NULL;
-    }
+    if (!attr)
+        return errset_null (ENOENT);
     attr->claimed = true;
     if (flags)
         *flags = attr->flags;
@@ -205,10 +194,8 @@ int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max,
     if (!s)
         return 0;
     n = strtoull (s, &end, 10);
-    if (*s < '0' || *s > '9' || *end || n < min || n > max) {
-        errno = EINVAL;
-        return errprintf (errp, "attribute %s=%s: must be a number from %u to %u", name, s, min, max);
-    }
+    if (*s < '0' || *s > '9' || *end || n < min || n > max)
+        return errsetf (errp, EINVAL, "attribute %s=%s: must be a number from %u to %u", name, s, min, max);
     *value = n;
     return 0;
 }
@@ -241,11 +228,9 @@ int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max
 
     if (!s)
         return 0;
-    if (parse_size (s, &x) < 0 || x < (double)min || x > (double)max) {
-        errno = EINVAL;
-        return errprintf (errp, "attribute %s=%s: must be a size from %ju to %ju (k, M and G may follow)", name, s,
-                          (uintmax_t)min, (uintmax_t)max);
-    }
+    if (parse_size (s, &x) < 0 || x < (double)min || x > (double)max)
+        return errsetf (errp, EINVAL, "attribute %s=%s: must be a size from %ju to %ju (k, M and G may follow)", name,
+                        s, (uintmax_t)min, (uintmax_t)max);
     *value = x;
     return 0;
 }
@@ -257,11 +242,9 @@ int attr_get_seconds (struct attrs *a, const char *name, double min, double max,
 
     if (!s)
         return 0;
-    if (parse_duration (s, max * 1E3, &ms) < 0 || ms < min * 1E3) {
-        errno = EINVAL;
-        return errprintf (errp, "attribute %s=%s: must be a time from %gs to %gs (ms, s, m, h or d may follow)", name,
-                          s, min, max);
-    }
+    if (parse_duration (s, max * 1E3, &ms) < 0 || ms < min * 1E3)
+        return errsetf (errp, EINVAL, "attribute %s=%s: must be a time from %gs to %gs (ms, s, m, h or d may follow)",
+                        name, s, min, max);
     *value = ms / 1E3;
     return 0;
 }
@@ -278,20 +261,14 @@ int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t 
 {
     struct attr *attr = lookup (a, name);
 
-    if (!attr) {
-        errno = ENOENT;
-        return errprintf (errp, "unknown attribute");
-    }
-    if (!(attr->flags & ATTR_SETTABLE)) {
-        errno = EINVAL;
-        return errprintf (errp, "attribute may not be updated");
-    }
+    if (!attr)
+        return errsetf (errp, ENOENT, "unknown attribute");
+    if (!(attr->flags & ATTR_SETTABLE))
+        return errsetf (errp, EINVAL, "attribute may not be updated");
     if (attr_check (name, value, errp) < 0)
         return -1;
-    if (attr->cb && attr->cb (name, value, attr->arg, errp) < 0) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (attr->cb && attr->cb (name, value, attr->arg, errp) < 0)
+        return errset (EINVAL);
     return put (a, name, value, errp);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "broker/base/msglist.h"
 
 struct msglist {
@@ -27,8 +28,7 @@ struct msglist *msglist_create (void)
 
     if (!fw || !(fw->requests = zlistx_new ())) {
         free (fw);
-        errno = ENOMEM;
-        return NULL;
+        return errset_null (ENOMEM);
     }
     zlistx_set_destructor (fw->requests, unref_message);
     return fw;
@@ -46,14 +46,11 @@ void msglist_destroy (struct msglist *fw)
 
 int msglist_add (struct msglist *fw, const idt_msg_t *request)
 {
-    if (zlistx_size (fw->requests) >= MSGLIST_MAX) {
-        errno = ENOSPC;
-        return -1;
-    }
+    if (zlistx_size (fw->requests) >= MSGLIST_MAX)
+        return errset (ENOSPC);
     if (!zlistx_add_end (fw->requests, (void *)idt_msg_ref (request))) {
         idt_msg_unref (request);
-        errno = ENOMEM;
-        return -1;
+        return errset (ENOMEM);
     }
     return 0;
 }

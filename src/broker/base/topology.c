@@ -29,14 +29,10 @@ int topo_parse (struct topo *t, const char *uri, uint32_t size, idt_error_t *err
 {
     uint32_t k;
 
-    if (strncmp (uri, "kary:", 5) != 0) {
-        errno = EINVAL;
-        return errprintf (errp, "topology '%s' is unknown: use kary:K, as in kary:32", uri);
-    }
-    if (parse_fanout (uri + 5, &k) < 0) {
-        errno = EINVAL;
-        return errprintf (errp, "topology '%s': the fanout must be a number from 1 to %d", uri, TOPO_MAX_FANOUT);
-    }
+    if (strncmp (uri, "kary:", 5) != 0)
+        return errsetf (errp, EINVAL, "topology '%s' is unknown: use kary:K, as in kary:32", uri);
+    if (parse_fanout (uri + 5, &k) < 0)
+        return errsetf (errp, EINVAL, "topology '%s': the fanout must be a number from 1 to %d", uri, TOPO_MAX_FANOUT);
     *t = (struct topo){ .size = size, .k = k };
     return 0;
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libutil/errprintf.h"
 #include "broker/module/private.h"
 #include "libutil/clock.h"
 #include "libutil/uuid_key.h"
@@ -396,10 +397,8 @@ static int thread_peer_send (void *arg, const idt_msg_t *msg)
     struct module *m = arg;
 
     m->used = module_now ();
-    if (m->stopping) {
-        errno = EPIPE;
-        return -1;
-    }
+    if (m->stopping)
+        return errset (EPIPE);
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
         return enqueue_ask (m, msg);
     return push (m->in, msg, idt_msg_type (msg) == IDT_MSGTYPE_EVENT);

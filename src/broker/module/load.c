@@ -31,8 +31,7 @@ static char *find_file (struct modules *ms, const char *path)
         free (file);
         search += len + (search[len] == ':');
     }
-    errno = ENOENT;
-    return NULL;
+    return errset_null (ENOENT);
 }
 
 struct module *modules_find (struct modules *ms, const char *name)
@@ -98,16 +97,12 @@ static int open_dso (struct module *m, bool thread, idt_error_t *errp)
 {
     const struct idt_module *def;
 
-    if (!(m->dso = dlopen (m->path, RTLD_NOW | RTLD_LOCAL))) {
-        errno = EINVAL;
-        return errprintf (errp, "%s", dlerror ());
-    }
+    if (!(m->dso = dlopen (m->path, RTLD_NOW | RTLD_LOCAL)))
+        return errsetf (errp, EINVAL, "%s", dlerror ());
     m->mod_main = (int (*) (idt_t *, int, char **))dlsym (m->dso, "mod_main");
     def = dlsym (m->dso, "idt_module");
-    if (!m->mod_main) {
-        errno = EINVAL;
-        return errprintf (errp, "%s is not a module: it has no mod_main", m->path);
-    }
+    if (!m->mod_main)
+        return errsetf (errp, EINVAL, "%s is not a module: it has no mod_main", m->path);
     if (def && !def->threaded && !thread)
         m->inline_def = def;
     else
@@ -119,18 +114,12 @@ int module_open (struct module *m, const char *path, const char *name, int argc,
 {
     bool thread = false;
 
-    if (!(m->path = find_file (m->ms, path))) {
-        errno = ENOENT;
-        return errprintf (errp, "module not found in search path");
-    }
-    if (name_of (m->path, name, m->name) < 0) {
-        errno = EINVAL;
-        return errprintf (errp, "'%s' is no name for a module", name ? name : path);
-    }
-    if (modules_find (m->ms, m->name)) {
-        errno = EEXIST;
-        return -1;
-    }
+    if (!(m->path = find_file (m->ms, path)))
+        return errsetf (errp, ENOENT, "module not found in search path");
+    if (name_of (m->path, name, m->name) < 0)
+        return errsetf (errp, EINVAL, "'%s' is no name for a module", name ? name : path);
+    if (modules_find (m->ms, m->name))
+        return errset (EEXIST);
     if (copy_args (m, argc, argv, &thread) < 0)
         return -1;
     return open_dso (m, thread, errp);

@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "libutil/errprintf.h"
 #include "libutil/fifo.h"
 #include "broker/module/mailbox.h"
 
@@ -55,8 +56,7 @@ static int push_new (struct mailbox *mb, const idt_msg_t *msg, size_t limit)
     pthread_mutex_unlock (&mb->lock);
     if (errnum == 0)
         return 0;
-    errno = errnum;
-    return -1;
+    return errset (errnum);
 }
 
 int mailbox_push_new (struct mailbox *mb, const idt_msg_t *msg)
@@ -128,8 +128,7 @@ struct mailbox *mailbox_create (size_t limit, void (*drop) (const idt_msg_t *msg
     if ((mb->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
         int errnum = errno;
         free (mb);
-        errno = errnum;
-        return NULL;
+        return errset_null (errnum);
     }
     pthread_mutex_init (&mb->lock, NULL);
     mb->limit = limit;

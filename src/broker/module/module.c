@@ -218,10 +218,8 @@ static int start_thread (struct module *m, idt_error_t *errp)
 
     if (!(m->w = idt_fd_watcher_create (m->ms->reactor, mailbox_pollfd (m->out), IDT_POLLIN, thread_cb, m)))
         return errprintf (errp, "out of memory");
-    if ((rc = pthread_create (&m->thread, NULL, thread_main, m)) != 0) {
-        errno = rc;
-        return errprintf (errp, "cannot start a thread: %s", strerror (rc));
-    }
+    if ((rc = pthread_create (&m->thread, NULL, thread_main, m)) != 0)
+        return errsetf (errp, rc, "cannot start a thread: %s", strerror (rc));
     idt_watcher_start (m->w);
     if (m->tells)
         m->status = MODULE_STARTING;
@@ -251,8 +249,7 @@ static int load (struct module *m, const char *path, const char *name, int argc,
 
         router_peer_remove (m->ms->router, &m->own);
         absents_resume (m->ms->absents, m->name);
-        errno = saved_errno;
-        return -1;
+        return errset (saved_errno);
     }
     return 0;
 }
@@ -309,10 +306,8 @@ int modules_remove (struct modules *ms, const char *name, const idt_msg_t *reque
 {
     struct module *m = modules_find (ms, name);
 
-    if (!m || m->stopping) {
-        errno = ENOENT;
-        return -1;
-    }
+    if (!m || m->stopping)
+        return errset (ENOENT);
     m->remover = idt_msg_ref (request);
     if (m->inline_def)
         stop_inline (m);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "broker/overlay/channel_private.h"
 #include "broker/overlay/control.h"
 
@@ -214,8 +215,7 @@ static int queue_control (struct channel *ch, const idt_msg_t *msg)
 {
     if (ch->fifo[CLASS_CONTROL].count >= CHANNEL_MAX_CONTROL) {
         channel_break (ch, "it does not read what it makes us say");
-        errno = EHOSTUNREACH;
-        return -1;
+        return errset (EHOSTUNREACH);
     }
     return queue (ch, CLASS_CONTROL, msg);
 }
@@ -250,8 +250,7 @@ static int queue_answer (struct channel *ch, const idt_msg_t *msg)
         return queue (ch, CLASS_ANSWER, msg);
     if (ch->errors >= CHANNEL_MAX_ERRORS) {
         channel_break (ch, "it asks, and does not take the answers (tbon.max-queue)");
-        errno = EHOSTUNREACH;
-        return -1;
+        return errset (EHOSTUNREACH);
     }
     snprintf (text, sizeof (text), "a broker on the way does not take its answers: %zu bytes wait (tbon.max-queue)",
               ch->bytes[CLASS_ANSWER]);
@@ -263,8 +262,7 @@ static int queue_event (struct channel *ch, const idt_msg_t *msg)
     if (ch->bytes[CLASS_EVENT] == 0 || ch->bytes[CLASS_EVENT] + cost_of (msg) <= ch->max_queue)
         return queue (ch, CLASS_EVENT, msg);
     ch->stats.dropped++;
-    errno = ENOBUFS;
-    return -1;
+    return errset (ENOBUFS);
 }
 
 static int queue_ask (struct channel *ch, const idt_msg_t *msg)
@@ -279,10 +277,8 @@ static int queue_ask (struct channel *ch, const idt_msg_t *msg)
 
 static int put (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
-    if (c != CLASS_ANSWER && idt_msg_encode_size (msg) > CHANNEL_MAX_MESSAGE) {
-        errno = EMSGSIZE;
-        return -1;
-    }
+    if (c != CLASS_ANSWER && idt_msg_encode_size (msg) > CHANNEL_MAX_MESSAGE)
+        return errset (EMSGSIZE);
     switch (c) {
     case CLASS_CONTROL:
         return queue_control (ch, msg);
@@ -306,16 +302,12 @@ int channel_send (struct channel *ch, const idt_msg_t *msg)
 {
     enum link_class c = channel_class_of (msg);
 
-    if (!ch->open || ch->broken) {
-        errno = EHOSTUNREACH;
-        return -1;
-    }
+    if (!ch->open || ch->broken)
+        return errset (EHOSTUNREACH);
     if (may_pass (ch, c, msg) && wire_send (ch, c, msg))
         return 0;
-    if (ch->broken) {
-        errno = EHOSTUNREACH;
-        return -1;
-    }
+    if (ch->broken)
+        return errset (EHOSTUNREACH);
     if (put (ch, c, msg) < 0)
         return -1;
     channel_pump (ch);
@@ -347,8 +339,7 @@ int channel_init (struct channel *ch, const struct channel_ops *ops, void *arg, 
     turns_destroy (ch->asks);
     turns_destroy (ch->answers);
     ch->asks = ch->answers = NULL;
-    errno = ENOMEM;
-    return -1;
+    return errset (ENOMEM);
 }
 
 void channel_fini (struct channel *ch)

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "broker/overlay/channel_private.h"
 #include "broker/overlay/control.h"
 
 static int violation (struct channel *ch, const char *why)
 {
     channel_break (ch, why);
-    errno = EPROTO;
-    return -1;
+    return errset (EPROTO);
 }
 
 void channel_grant (struct channel *ch)
@@ -35,10 +35,8 @@ void channel_grant (struct channel *ch)
 
 static int append (struct piece *p, const void *data, size_t size)
 {
-    if (p->done + size > CHANNEL_MAX_MESSAGE) {
-        errno = EPROTO;
-        return -1;
-    }
+    if (p->done + size > CHANNEL_MAX_MESSAGE)
+        return errset (EPROTO);
     if (p->done + size > p->size) {
         size_t room = p->size * 2 > p->done + size ? p->size * 2 : p->done + size;
         uint8_t *buf = realloc (p->buf, room);

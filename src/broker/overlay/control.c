@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "broker/overlay/control.h"
 
 #define DOWN_SIZE (4 * 8 + 4 + IDT_MSG_UUID_LEN)
@@ -106,10 +107,8 @@ int control_decode_keys (const idt_msg_t *msg, void (*cb) (const struct control_
     const unsigned char *p;
     size_t size;
 
-    if (idt_msg_payload (msg, &data, &size) < 0 || size % KEY_RECORD != 0) {
-        errno = EPROTO;
-        return -1;
-    }
+    if (idt_msg_payload (msg, &data, &size) < 0 || size % KEY_RECORD != 0)
+        return errset (EPROTO);
     for (p = data; size > 0; p += KEY_RECORD, size -= KEY_RECORD) {
         struct control_key key;
 
@@ -126,10 +125,8 @@ static int payload_of (const idt_msg_t *msg, size_t want, const unsigned char **
     const void *data;
     size_t size;
 
-    if (idt_msg_payload (msg, &data, &size) < 0 || size != want) {
-        errno = EPROTO;
-        return -1;
-    }
+    if (idt_msg_payload (msg, &data, &size) < 0 || size != want)
+        return errset (EPROTO);
     *p = data;
     return 0;
 }

@@ -264,10 +264,8 @@ void overlay_event_down (struct overlay *ov)
 
 int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
 {
-    if (!ov->up) {
-        errno = EHOSTUNREACH;
-        return -1;
-    }
+    if (!ov->up)
+        return errset (EHOSTUNREACH);
     return parent_send (ov->up, msg);
 }
 
@@ -293,10 +291,8 @@ bool overlay_is_leaving (const struct overlay *ov)
 
 int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void *arg)
 {
-    if (ops && ov->env.clock) {
-        errno = EEXIST;
-        return -1;
-    }
+    if (ops && ov->env.clock)
+        return errset (EEXIST);
     ov->env.clock = ops;
     ov->env.clock_arg = arg;
     if (ops && overlay_has_parent (ov))

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "libutil/errprintf.h"
 #include "broker/overlay/link.h"
 #include "common/libzmqutil/monitor.h"
 #include "libzmqutil/zmsg.h"
@@ -69,10 +70,8 @@ static void close_connection (struct conn *c);
 
 static int conn_send (struct conn *c, const idt_msg_t *msg)
 {
-    if (c->state != CONN_JOINED && c->state != CONN_LEAVING) {
-        errno = EHOSTUNREACH;
-        return -1;
-    }
+    if (c->state != CONN_JOINED && c->state != CONN_LEAVING)
+        return errset (EHOSTUNREACH);
     return channel_send (&c->channel, msg);
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "broker/overlay/window.h"
 #include "libutil/be.h"
 
@@ -43,10 +44,8 @@ void window_sent (struct window *w, enum link_class c, size_t bytes)
 
 int window_received (struct window *w, enum link_class c, size_t bytes)
 {
-    if (w->credits && c != CLASS_CONTROL && !is_below (&w->received[c], &w->granted[c])) {
-        errno = EPROTO;
-        return -1;
-    }
+    if (w->credits && c != CLASS_CONTROL && !is_below (&w->received[c], &w->granted[c]))
+        return errset (EPROTO);
     add (&w->received[c], bytes);
     return 0;
 }
@@ -59,10 +58,8 @@ static int take_record (struct window *w, const uint8_t *p)
 
     if (!limit)
         return 0;
-    if ((int32_t)(t.messages - limit->messages) < 0 || t.bytes < limit->bytes) {
-        errno = EPROTO;
-        return -1;
-    }
+    if ((int32_t)(t.messages - limit->messages) < 0 || t.bytes < limit->bytes)
+        return errset (EPROTO);
     *limit = t;
     return 0;
 }
@@ -71,10 +68,8 @@ int window_granted (struct window *w, const void *payload, size_t size)
 {
     const uint8_t *p = payload;
 
-    if (size % WINDOW_RECORD != 0) {
-        errno = EPROTO;
-        return -1;
-    }
+    if (size % WINDOW_RECORD != 0)
+        return errset (EPROTO);
     for (; size > 0; p += WINDOW_RECORD, size -= WINDOW_RECORD)
         if (take_record (w, p) < 0)
             return -1;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "broker/route/event.h"
 #include "broker/route/ring.h"
 #include "broker/route/router.h"
@@ -54,8 +55,7 @@ struct event *event_create (bool root, const char *uuid, size_t ring_count, cons
     if (!ev || !(ev->subscribers = zhashx_new ())
         || (ring_count > 0 && !(ev->ring = ring_create (ring_count, bytes)))) {
         event_destroy (ev);
-        errno = ENOMEM;
-        return NULL;
+        return errset_null (ENOMEM);
     }
     zhashx_set_destructor (ev->subscribers, subscriber_free);
     ev->ops = ops;
@@ -102,16 +102,12 @@ int event_subscribe (struct event *ev, struct peer *p, const char *prefix)
 {
     struct subscriber *s;
 
-    if (strlen (prefix) > IDT_MSG_MAX_TOPIC) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (strlen (prefix) > IDT_MSG_MAX_TOPIC)
+        return errset (EINVAL);
     if (!(s = subscriber_of (ev, p)))
         return -1;
-    if (zlistx_size (s->prefixes) >= EVENT_MAX_SUBSCRIPTIONS) {
-        errno = ENOSPC;
-        return -1;
-    }
+    if (zlistx_size (s->prefixes) >= EVENT_MAX_SUBSCRIPTIONS)
+        return errset (ENOSPC);
     zlistx_add_end (s->prefixes, (void *)prefix);
     return 0;
 }
@@ -121,10 +117,8 @@ int event_unsubscribe (struct event *ev, struct peer *p, const char *prefix)
     struct subscriber *s = zhashx_lookup (ev->subscribers, p->uuid);
     void *handle = s ? zlistx_find (s->prefixes, (void *)prefix) : NULL;
 
-    if (!handle) {
-        errno = ENOENT;
-        return -1;
-    }
+    if (!handle)
+        return errset (ENOENT);
     zlistx_delete (s->prefixes, handle);
     if (zlistx_size (s->prefixes) == 0)
         event_forget (ev, p);
@@ -281,10 +275,8 @@ int event_window (struct event *ev, const char *stream, uint64_t from, void **bu
     uint64_t end;
     unsigned char *p;
 
-    if (strcmp (stream, ev->stream) != 0) {
-        errno = ENOENT;
-        return -1;
-    }
+    if (strcmp (stream, ev->stream) != 0)
+        return errset (ENOENT);
     end = window_end (ev, first, size);
     *size += 8;
     if (!(*buf = p = malloc (*size)))

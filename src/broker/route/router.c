@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "broker/route/rpc_track.h"
 #include "broker/route/router.h"
 
@@ -53,8 +54,7 @@ struct router *router_create (uint32_t rank, const struct topo *topo, size_t max
     r->pending = rpc_track_create (max_pending);
     if (!r->peers || !r->services || !r->children || !r->pending) {
         router_destroy (r);
-        errno = ENOMEM;
-        return NULL;
+        return errset_null (ENOMEM);
     }
     return r;
 }
@@ -86,10 +86,8 @@ int router_peer_add (struct router *r, struct peer *p)
     char key[16];
 
     if (zhashx_lookup (r->peers, p->uuid) || (p->kind == PEER_PARENT && r->parent)
-        || (p->kind == PEER_CHILD && zhashx_lookup (r->children, rank_key (key, p->rank)))) {
-        errno = EEXIST;
-        return -1;
-    }
+        || (p->kind == PEER_CHILD && zhashx_lookup (r->children, rank_key (key, p->rank))))
+        return errset (EEXIST);
     p->uses = NULL;
     rpc_track_party_init (&p->pending, p);
     zhashx_insert (r->peers, p->uuid, p);
@@ -128,23 +126,17 @@ int router_service_add (struct router *r, const char *name, struct peer *p)
 {
     size_t len = strlen (name);
 
-    if (len == 0 || len > MAX_SERVICE_NAME || service_len (name) != len) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (zhashx_insert (r->services, name, p) < 0) {
-        errno = EEXIST;
-        return -1;
-    }
+    if (len == 0 || len > MAX_SERVICE_NAME || service_len (name) != len)
+        return errset (EINVAL);
+    if (zhashx_insert (r->services, name, p) < 0)
+        return errset (EEXIST);
     return 0;
 }
 
 int router_service_remove (struct router *r, const char *name, struct peer *p)
 {
-    if (zhashx_lookup (r->services, name) != p) {
-        errno = ENOENT;
-        return -1;
-    }
+    if (zhashx_lookup (r->services, name) != p)
+        return errset (ENOENT);
     zhashx_delete (r->services, name);
     return 0;
 }

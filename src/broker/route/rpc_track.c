@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "libutil/errprintf.h"
 #include "broker/route/rpc_track.h"
 #include "libutil/account.h"
 #include "libutil/uuid_key.h"
@@ -284,8 +285,7 @@ error:
     if (a)
         forget_idle_asker (p, a);
     free (e);
-    errno = errnum;
-    return -1;
+    return errset (errnum);
 }
 
 static bool remove_found (struct rpc_track *p, struct rpc_track_entry *e)
@@ -391,8 +391,7 @@ struct rpc_track *rpc_track_create (size_t max)
 
     if (!p || table_init (&p->entries) < 0 || table_init (&p->askers) < 0) {
         rpc_track_destroy (p);
-        errno = ENOMEM;
-        return NULL;
+        return errset_null (ENOMEM);
     }
     p->pool.max_items = max;
     p->pool.max_bytes = max * BYTES_PER_ENTRY + MIN_BYTES;

@@ -240,18 +240,15 @@ static int listen_at (struct usock *l, const char *path, idt_error_t *errp)
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
     struct stat st;
 
-    if (strlen (path) >= sizeof (addr.sun_path)) {
-        errno = ENAMETOOLONG;
-        return errprintf (errp, "a socket's path may have at most %zu characters, choose a shorter rundir: %s",
-                          sizeof (addr.sun_path) - 1, path);
-    }
+    if (strlen (path) >= sizeof (addr.sun_path))
+        return errsetf (errp, ENAMETOOLONG,
+                        "a socket's path may have at most %zu characters, choose a shorter rundir: %s",
+                        sizeof (addr.sun_path) - 1, path);
     strcpy (addr.sun_path, path);
     if (lstat (path, &st) == 0 && S_ISSOCK (st.st_mode)) {
-        if (is_served (&addr)) {
-            errno = EADDRINUSE;
-            return errprintf (errp, "%s: another broker is serving this socket, or stopped: choose another rundir",
-                              path);
-        }
+        if (is_served (&addr))
+            return errsetf (errp, EADDRINUSE,
+                            "%s: another broker is serving this socket, or stopped: choose another rundir", path);
         unlink (path);
     }
     if ((l->fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) < 0

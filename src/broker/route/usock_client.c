@@ -152,10 +152,8 @@ static int client_send (void *arg, const idt_msg_t *msg)
 {
     struct client *c = arg;
 
-    if (c->broken) {
-        errno = EPIPE;
-        return -1;
-    }
+    if (c->broken)
+        return errset (EPIPE);
     if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
         note_answer (c, msg);
     return over_limit (c, idt_msg_encode_size (msg)) ? put_error (c, msg) : put (c, msg);

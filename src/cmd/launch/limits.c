@@ -181,10 +181,8 @@ int limits_check (const struct limit *limits, int count, uint64_t size, idt_erro
             tight = &limits[i];
     if (!tight || size <= most (tight))
         return 0;
-    errno = EAGAIN;
-    return errprintf (errp,
-                      "%" PRIu64 " brokers are too many for this host: they need %" PRIu64 " %s, and of %" PRIu64
-                      " (%s) %" PRIu64 " are in use; at most %" PRIu64 " can run here",
-                      size, size * tight->per_broker, tight->what, tight->limit, tight->name, tight->used,
-                      most (tight));
+    return errsetf (errp, EAGAIN,
+                    "%" PRIu64 " brokers are too many for this host: they need %" PRIu64 " %s, and of %" PRIu64
+                    " (%s) %" PRIu64 " are in use; at most %" PRIu64 " can run here",
+                    size, size * tight->per_broker, tight->what, tight->limit, tight->name, tight->used, most (tight));
 }

@@ -140,10 +140,8 @@ int procs_kill (struct procs *procs, int rank, int sig)
 {
     struct proc *p = &procs->rank[rank];
 
-    if (p->state == PROC_DOWN) {
-        errno = ESRCH;
-        return -1;
-    }
+    if (p->state == PROC_DOWN)
+        return errset (ESRCH);
     if (sig != SIGSTOP && sig != SIGCONT)
         p->sent = sig;
     return kill (p->pid, sig);

@@ -7,14 +7,13 @@
 
 #include <idtree/idcomp.h>
 
+#include "libutil/errprintf.h"
 #include "libutil/base64.h"
 
 ssize_t idcomp_base64_format (const void *data, size_t len, char *buf, size_t size)
 {
-    if (size < IDCOMP_BASE64_TEXT_SIZE (len)) {
-        errno = ENOSPC;
-        return -1;
-    }
+    if (size < IDCOMP_BASE64_TEXT_SIZE (len))
+        return errset (ENOSPC);
     return (ssize_t)base64_encode (data, len, buf);
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "compressor.h"
 
 /* Session ids this near to the largest UUID could make ids beyond it. */
@@ -40,8 +41,7 @@ int compressor_key (int flags, const char *text, struct idspace_key *key)
     *key = (struct idspace_key){ base, NULL };
     return 0;
 error:
-    errno = IDCOMP_EBAD_UUID;
-    return -1;
+    return errset (IDCOMP_EBAD_UUID);
 }
 
 void compressor_set_session (struct idcomp *c, const char *text)
@@ -65,10 +65,8 @@ void compressor_set_eager (struct idcomp *c)
 
 int compressor_check (const struct idcomp *c)
 {
-    if (c->broken) {
-        errno = IDCOMP_EBROKEN;
-        return -1;
-    }
+    if (c->broken)
+        return errset (IDCOMP_EBROKEN);
     return 0;
 }
 
@@ -76,10 +74,8 @@ int compressor_check_no_ghost (const struct idcomp *c)
 {
     if (compressor_check (c) < 0)
         return -1;
-    if (c->ghost) {
-        errno = IDCOMP_EGHOST_ACTIVE;
-        return -1;
-    }
+    if (c->ghost)
+        return errset (IDCOMP_EGHOST_ACTIVE);
     return 0;
 }
 
@@ -159,20 +155,16 @@ int idcomp_generate_runs (struct idcomp *c, int64_t count, struct idcomp_run run
     int64_t eager = first < c->eager_end ? min64 (c->eager_end - first, count) : 0;
     int n = 0;
 
-    if (count < 1) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (count < 1)
+        return errset (EINVAL);
     if (compressor_check (c) < 0)
         return -1;
     if (c->ghost) {
         runs[0].count = count;
         return compressor_ghost_generate (c, count, &runs[0].first) < 0 ? -1 : 1;
     }
-    if (count > IDCOMP_ID_MAX - c->generated) {
-        errno = IDCOMP_ELIMIT;
-        return -1;
-    }
+    if (count > IDCOMP_ID_MAX - c->generated)
+        return errset (IDCOMP_ELIMIT);
     if (count > eager && idruns_append (&c->runs, first + eager, count - eager) < 0)
         return -1;
     if (eager > 0)
@@ -236,10 +228,8 @@ int compressor_check_range (const struct idcomp_range *range)
                 : range->cluster_size < 1                       ? IDCOMP_ECLUSTER_SIZE_LOW
                 : range->cluster_size > IDCOMP_CLUSTER_SIZE_MAX ? IDCOMP_ECLUSTER_SIZE_HIGH
                                                                 : 0;
-    if (error) {
-        errno = error;
-        return -1;
-    }
+    if (error)
+        return errset (error);
     return 0;
 }
 

@@ -11,12 +11,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "compressor.h"
 
 static int fail (int error)
 {
-    errno = error;
-    return -1;
+    return errset (error);
 }
 
 /* The generation count of a final id of cluster 'k'; the final id of a generation count. */

@@ -11,12 +11,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "compressor.h"
 
 static int fail (int error)
 {
-    errno = error;
-    return -1;
+    return errset (error);
 }
 
 /* Two sessions made the same UUIDs: nothing that follows in the total order can be trusted.  But who

@@ -11,6 +11,7 @@
 
 #include <idtree/idcomp.h>
 
+#include "libutil/errprintf.h"
 #include "pieces.h"
 
 void pieces_fini (struct pieces *p)
@@ -24,8 +25,7 @@ void pieces_fini (struct pieces *p)
 
 static int fail (int error)
 {
-    errno = error;
-    return -1;
+    return errset (error);
 }
 
 int pieces_add (struct pieces *p, int64_t seq, const char *text)

@@ -20,6 +20,8 @@
 
 #include <idtree/idcomp.h>
 
+#include "libutil/errprintf.h"
+
 /* --- writing --- */
 
 struct writer {
@@ -65,10 +67,8 @@ ssize_t idcomp_range_format (const struct idcomp_range *range, char *buf, size_t
 {
     size_t len = write_range (range, buf, size);
 
-    if (len >= size) {
-        errno = ENOSPC;
-        return -1;
-    }
+    if (len >= size)
+        return errset (ENOSPC);
     return (ssize_t)len;
 }
 

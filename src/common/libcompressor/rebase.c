@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "rebase.h"
 
 #define CELL 8
@@ -183,25 +184,17 @@ static size_t join (unsigned char *buf, const struct form *mine, const struct fo
 /* A summary, and nothing but one. */
 static int split_summary (struct form *f, const unsigned char *data, size_t size)
 {
-    if (size % CELL != 0) {
-        errno = IDCOMP_ECORRUPT_LENGTH;
-        return -1;
-    }
+    if (size % CELL != 0)
+        return errset (IDCOMP_ECORRUPT_LENGTH);
     if (split (f, data, size) < 0)
         return -1;
-    if (get_number (f->header + LOCAL_STATE * CELL) != 0) {
-        errno = IDCOMP_EHAS_LOCAL_STATE;
-        return -1;
-    }
-    if (f->rest_size > 0) {
-        errno = IDCOMP_ECORRUPT_TRAILING;
-        return -1;
-    }
+    if (get_number (f->header + LOCAL_STATE * CELL) != 0)
+        return errset (IDCOMP_EHAS_LOCAL_STATE);
+    if (f->rest_size > 0)
+        return errset (IDCOMP_ECORRUPT_TRAILING);
     for (size_t i = 0; i < f->nclusters; i++)
-        if (!owner_of (f, i)) {
-            errno = IDCOMP_ECORRUPT_SESSION_INDEX;
-            return -1;
-        }
+        if (!owner_of (f, i))
+            return errset (IDCOMP_ECORRUPT_SESSION_INDEX);
     return 0;
 }
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "rebase.h"
 #include "replica.h"
 #include "rewind.h"
@@ -86,8 +87,7 @@ const char *replica_broken (const struct replica *r)
 
 static int fail (int error)
 {
-    errno = error;
-    return -1;
+    return errset (error);
 }
 
 /* What can't be was told in range or stored form number 'seq', as errno says. */

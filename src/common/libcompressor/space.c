@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "search.h"
 #include "space.h"
 
@@ -28,10 +29,8 @@ static int grow (void *array, uint32_t *room, uint32_t n, size_t size)
     uint64_t want = (uint64_t)*room + *room / 4 + 2;
     if (want < n)
         want = n;
-    if (want > IDSPACE_MAX) {
-        errno = ENOMEM;
-        return -1;
-    }
+    if (want > IDSPACE_MAX)
+        return errset (ENOMEM);
     void *v = realloc (*p, want * size);
     if (!v)
         return -1;
@@ -104,10 +103,8 @@ int idspace_sort_sessions (struct idspace *s)
         return 0;
     qsort_r (s->order, s->nsessions, sizeof (*s->order), compare_bases, s->sessions);
     for (uint32_t i = 1; i < s->nsessions; i++) {
-        if (s->sessions[s->order[i - 1]].base == s->sessions[s->order[i]].base) {
-            errno = IDCOMP_ESESSION_EXISTS;
-            return -1;
-        }
+        if (s->sessions[s->order[i - 1]].base == s->sessions[s->order[i]].base)
+            return errset (IDCOMP_ESESSION_EXISTS);
     }
     return 0;
 }

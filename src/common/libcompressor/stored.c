@@ -33,6 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "compressor.h"
 
 #define CELL 8
@@ -139,10 +140,8 @@ ssize_t idcomp_save (const struct idcomp *c, enum idcomp_state state, void *buf,
 
     if (compressor_check_no_ghost (c) < 0)
         return -1;
-    if (size < need) {
-        errno = ENOSPC;
-        return -1;
-    }
+    if (size < need)
+        return errset (ENOSPC);
     uint32_t *index = malloc (c->space.nsessions * sizeof (*index));
     if (!index)
         return -1;
@@ -177,8 +176,7 @@ struct reader {
 
 static int fail (int error)
 {
-    errno = error;
-    return -1;
+    return errset (error);
 }
 
 static uint64_t get_word (struct reader *r)

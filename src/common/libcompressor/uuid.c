@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "uuid.h"
 
 #define VERSION_4 UINT64_C (0x4000)
@@ -114,8 +115,7 @@ int uuidnum_parse_lenient (const char *text, u128 *num)
     *num = uuidnum_from_uuid (&u);
     return 0;
 error:
-    errno = IDCOMP_EBAD_UUID;
-    return -1;
+    return errset (IDCOMP_EBAD_UUID);
 }
 
 /* --- text --- */
@@ -201,10 +201,8 @@ static bool read_text (const char *text, struct idcomp_uuid *uuid)
 
 int idcomp_uuid_format (const struct idcomp_uuid *uuid, char *text, size_t size)
 {
-    if (size < IDCOMP_UUID_TEXT_MAX) {
-        errno = ENOSPC;
-        return -1;
-    }
+    if (size < IDCOMP_UUID_TEXT_MAX)
+        return errset (ENOSPC);
     uint64_t hi = uuid_high (uuid);
     uint64_t lo = uuid_low (uuid);
     uint64_t mid = hex8 (hi & 0xffffffff);

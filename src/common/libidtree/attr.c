@@ -48,8 +48,7 @@ static struct attr *attr_add (idt_t *h, const char *name)
 
     if (!attr || !(attr->name = strdup (name))) {
         attr_destroy (attr);
-        errno = ENOMEM;
-        return NULL;
+        return errset_null (ENOMEM);
     }
     SLIST_INSERT_HEAD (&h->attrs, attr, link);
     return attr;
@@ -63,8 +62,7 @@ static const char *attr_keep (idt_t *h, const char *name, const char *value, int
 
     if (!copy || (!attr && !(attr = attr_add (h, name)))) {
         free (copy);
-        errno = ENOMEM;
-        return NULL;
+        return errset_null (ENOMEM);
     }
     free (attr->value);
     attr->value = copy;
@@ -129,10 +127,8 @@ static int get_number (idt_t *h, const char *name, uint32_t *number)
         return -1;
     errno = 0;
     unsigned long n = strtoul (value, &end, 10);
-    if (errno != 0 || *end != '\0' || *value < '0' || *value > '9' || n > UINT32_MAX) {
-        errno = EPROTO;
-        return -1;
-    }
+    if (errno != 0 || *end != '\0' || *value < '0' || *value > '9' || n > UINT32_MAX)
+        return errset (EPROTO);
     *number = (uint32_t)n;
     return 0;
 }

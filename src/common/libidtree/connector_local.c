@@ -101,10 +101,8 @@ static int parse_uri (const char *uri, struct sockaddr_un *addr)
     static const char scheme[] = "local://";
     const char *path = uri + sizeof (scheme) - 1;
 
-    if (strncmp (uri, scheme, sizeof (scheme) - 1) != 0 || *path == '\0' || strlen (path) >= sizeof (addr->sun_path)) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (strncmp (uri, scheme, sizeof (scheme) - 1) != 0 || *path == '\0' || strlen (path) >= sizeof (addr->sun_path))
+        return errset (EINVAL);
     *addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
     strcpy (addr->sun_path, path);
     return 0;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "libidtree/private.h"
 
 /* --- the table of those that wait ----------------------------------------------------------- */
@@ -157,10 +158,8 @@ void idt_future_reset (idt_future_t *f)
 
 int idt_future_wait (idt_future_t *f, double timeout_ms)
 {
-    if (!f->ready && f->cb) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (!f->ready && f->cb)
+        return errset (EINVAL);
     if (!f->ready && handle_wait (f->h, &f->ready, timeout_ms) < 0)
         return -1;
     if (f->lost && !f->response) {
@@ -184,10 +183,8 @@ int idt_future_then (idt_future_t *f, double timeout_ms, idt_future_f cb, void *
 
     if (!r)
         return -1;
-    if (f->cb || !cb) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (f->cb || !cb)
+        return errset (EINVAL);
     if (timeout_ms >= 0) {
         if (!(f->timer = idt_timer_watcher_create (r, timeout_ms, 0, timeout_cb, f)))
             return -1;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "libidtree/private.h"
 
 #define REQUEST_SIZE 12
@@ -65,10 +66,8 @@ idt_future_t *idt_fluid_generate_async (idt_t *h, uint32_t n)
     uint8_t request[REQUEST_SIZE];
     fluid_t last = h->last_fluid;
 
-    if (n == 0 || n > IDT_FLUID_MAX_COUNT) {
-        errno = EINVAL;
-        return NULL;
-    }
+    if (n == 0 || n > IDT_FLUID_MAX_COUNT)
+        return errset_null (EINVAL);
     memcpy (request, &(uint32_t){ htobe32 (n) }, 4);
     memcpy (request + 4, &(uint64_t){ htobe64 (last) }, 8);
     idt_future_t *f = idt_rpc_raw (h, "fluid.block", request, sizeof (request), IDT_NODEID_ANY, 0);
@@ -84,10 +83,8 @@ int idt_fluid_generate_get (idt_future_t *f, uint32_t n, fluid_t *ids)
 
     if (idt_rpc_get_raw (f, &data, &size) < 0)
         return -1;
-    if (!answer_is_good (data, size, n, f->after)) {
-        errno = EPROTO;
-        return -1;
-    }
+    if (!answer_is_good (data, size, n, f->after))
+        return errset (EPROTO);
     fluid_t last = n > 0 ? expand (data, size, ids) : 0;
     if (last > f->h->last_fluid)
         f->h->last_fluid = last;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "libutil/errprintf.h"
 #include "libidtree/document.h"
 #include "libidtree/private.h"
 #include "libidtree/watcher.h"
@@ -247,10 +248,8 @@ int handle_wait (idt_t *h, const bool *done, double timeout_ms)
     double deadline_ms = timeout_ms < 0 ? -1 : timeout_ms > 0 ? clock_s (CLOCK_MONOTONIC) * 1e3 + timeout_ms : 0;
     int rc = 0;
 
-    if (handle_is_inline (h)) {
-        errno = EDEADLK;
-        return -1;
-    }
+    if (handle_is_inline (h))
+        return errset (EDEADLK);
     if (h->depth > 0)
         (void)flush_some (h);
     while (rc == 0 && !*done) {
@@ -333,10 +332,8 @@ static void unwatch (idt_t *h)
 
 int idt_set_reactor (idt_t *h, idt_reactor_t *r)
 {
-    if (h->reactor) {
-        errno = EBUSY;
-        return -1;
-    }
+    if (h->reactor)
+        return errset (EBUSY);
     h->reactor = r;
     h->owns_reactor = false;
     if (watch (h) == 0)
@@ -422,8 +419,7 @@ int idt_module_keep (idt_t *h, const void *data, size_t size)
     }
     if (h->transport->keep)
         return h->transport->keep (h->impl, data, size);
-    errno = ENOTSUP;
-    return -1;
+    return errset (ENOTSUP);
 }
 
 const void *idt_module_kept (idt_t *h, size_t *size)
@@ -435,8 +431,7 @@ int idt_overlay_attach (idt_t *h, const struct idt_overlay_ops *ops, void *arg)
 {
     if (h->transport->overlay_attach)
         return h->transport->overlay_attach (h->impl, ops, arg);
-    errno = ENOTSUP;
-    return -1;
+    return errset (ENOTSUP);
 }
 
 bool idt_overlay_covers (idt_t *h, const idt_msg_t *request, uint32_t rank)

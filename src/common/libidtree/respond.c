@@ -41,8 +41,7 @@ static int answer_failed (idt_t *h, const idt_msg_t *request, const char *why)
     if (response)
         (void)idt_send (h, response);
     idt_msg_unref (response);
-    errno = errnum;
-    return -1;
+    return errset (errnum);
 }
 
 /* Send 'response' (stolen); NULL: it could not be made, errno says why. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libutil/errprintf.h"
 #include "libidtree/private.h"
 
 /* --- asking --------------------------------------------------------------------------------- */
@@ -134,8 +135,7 @@ int idt_rpc_get_raw (idt_future_t *f, const void **data, size_t *size)
         return -1;
     if (f->response)
         return idt_msg_payload (f->response, data, size);
-    errno = EPROTO;
-    return -1;
+    return errset (EPROTO);
 }
 
 int idt_rpc_get_unpack (idt_future_t *f, const char *fmt, ...)
@@ -145,10 +145,8 @@ int idt_rpc_get_unpack (idt_future_t *f, const char *fmt, ...)
 
     if (get (f) < 0)
         return -1;
-    if (!f->response) {
-        errno = EPROTO;
-        return -1;
-    }
+    if (!f->response)
+        return errset (EPROTO);
     va_start (ap, fmt);
     int rc = msg_vunpack (f->response, &o, NULL, fmt, ap);
     va_end (ap);

@@ -15,6 +15,7 @@
  */
 #include <errno.h>
 
+#include "libutil/errprintf.h"
 #include "libmsg/codec.h"
 
 #define HEADER_MAGIC 0x8e
@@ -73,10 +74,8 @@ ssize_t idt_msg_encode (const idt_msg_t *msg, void *buf, size_t size)
 {
     uint8_t *p = buf;
 
-    if (size < idt_msg_encode_size (msg)) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (size < idt_msg_encode_size (msg))
+        return errset (EINVAL);
     if (msg->flags & IDT_MSGFLAG_ROUTE)
         p = put_routes (msg, p);
     if (msg->flags & IDT_MSGFLAG_TOPIC)
@@ -224,8 +223,7 @@ idt_msg_t *msg_decode (const void *buf, size_t size, const char **why)
         idt_msg_unref (msg);
         if (why)
             *why = wrong;
-        errno = EPROTO;
-        return NULL;
+        return errset_null (EPROTO);
     }
     return msg;
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "libmsg/message.h"
 
 /* --- life ------------------------------------------------------------------------------- */
@@ -38,10 +39,8 @@ idt_msg_t *idt_msg_create (enum idt_msgtype type)
 {
     idt_msg_t *msg;
 
-    if (!valid_type (type)) {
-        errno = EINVAL;
-        return NULL;
-    }
+    if (!valid_type (type))
+        return errset_null (EINVAL);
     if (!(msg = msg_alloc (0)))
         return NULL;
     msg->type = type;
@@ -96,10 +95,8 @@ idt_msg_t *idt_msg_respond (const idt_msg_t *request, uint32_t errnum)
 {
     idt_msg_t *msg;
 
-    if (request->type != IDT_MSGTYPE_REQUEST) {
-        errno = EPROTO;
-        return NULL;
-    }
+    if (request->type != IDT_MSGTYPE_REQUEST)
+        return errset_null (EPROTO);
     if (!(msg = copy_contents (request, 0)))
         return NULL;
     msg->type = IDT_MSGTYPE_RESPONSE;
@@ -292,10 +289,8 @@ int idt_msg_set_topic (idt_msg_t *msg, const char *topic)
         return 0;
     }
     len = strnlen (topic, IDT_MSG_MAX_TOPIC + 1);
-    if (len == 0 || len > IDT_MSG_MAX_TOPIC) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (len == 0 || len > IDT_MSG_MAX_TOPIC)
+        return errset (EINVAL);
     if (!(cpy = malloc (len + 1)))
         return -1;
     memcpy (cpy, topic, len);
@@ -308,10 +303,8 @@ int idt_msg_set_topic (idt_msg_t *msg, const char *topic)
 
 int idt_msg_payload (const idt_msg_t *msg, const void **data, size_t *size)
 {
-    if (!(msg->flags & IDT_MSGFLAG_PAYLOAD)) {
-        errno = EPROTO;
-        return -1;
-    }
+    if (!(msg->flags & IDT_MSGFLAG_PAYLOAD))
+        return errset (EPROTO);
     if (data)
         *data = msg->payload;
     if (size)
@@ -336,10 +329,8 @@ static void replace_payload (struct idt_msg *msg, void *payload, size_t size)
 /* An empty payload is one too: it has an address. */
 static void *payload_new (size_t size)
 {
-    if (size > IDT_MSG_MAX_PAYLOAD) {
-        errno = EOVERFLOW;
-        return NULL;
-    }
+    if (size > IDT_MSG_MAX_PAYLOAD)
+        return errset_null (EOVERFLOW);
     return malloc (size > 0 ? size : 1);
 }
 
@@ -370,10 +361,8 @@ const char *idt_msg_string (const idt_msg_t *msg)
     const char *s = msg->payload;
     size_t size = msg->payload_size;
 
-    if (!(msg->flags & IDT_MSGFLAG_PAYLOAD) || size == 0 || memchr (s, '\0', size) != s + size - 1) {
-        errno = EPROTO;
-        return NULL;
-    }
+    if (!(msg->flags & IDT_MSGFLAG_PAYLOAD) || size == 0 || memchr (s, '\0', size) != s + size - 1)
+        return errset_null (EPROTO);
     return s;
 }
 

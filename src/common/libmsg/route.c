@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "libmsg/message.h"
 
 unsigned idt_msg_route_count (const idt_msg_t *msg)
@@ -51,14 +52,10 @@ int idt_msg_route_push (idt_msg_t *msg, const char *uuid)
 {
     struct msg_route route; /* a copy: 'uuid' may be a route of this very stack, which may move */
 
-    if (strnlen (uuid, sizeof (route.uuid)) != IDT_MSG_UUID_LEN) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (msg->route_count == IDT_MSG_MAX_ROUTES) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (strnlen (uuid, sizeof (route.uuid)) != IDT_MSG_UUID_LEN)
+        return errset (EINVAL);
+    if (msg->route_count == IDT_MSG_MAX_ROUTES)
+        return errset (EOVERFLOW);
     memcpy (route.uuid, uuid, sizeof (route.uuid));
     if (msg->route_room == 0 && grow (msg) < 0)
         return -1;

@@ -121,10 +121,8 @@ static void buf_consume (struct buf *b, size_t size)
 /* A buffer that holds as much as a whole frame may have needs msg_stream_next () first. */
 static int reserve_input (struct msg_stream *s, size_t room)
 {
-    if (buf_used (&s->in) >= FRAME_HEADER_SIZE + s->max_message) {
-        errno = ENOBUFS;
-        return -1;
-    }
+    if (buf_used (&s->in) >= FRAME_HEADER_SIZE + s->max_message)
+        return errset (ENOBUFS);
     return buf_reserve (&s->in, room);
 }
 
@@ -160,21 +158,15 @@ static int read_frame_header (const struct msg_stream *s, size_t *size, idt_erro
     const uint8_t *p;
     uint32_t magic;
 
-    if (buf_used (&s->in) < FRAME_HEADER_SIZE) {
-        errno = EAGAIN;
-        return -1;
-    }
+    if (buf_used (&s->in) < FRAME_HEADER_SIZE)
+        return errset (EAGAIN);
     p = s->in.data + s->in.head;
     memcpy (&magic, p, sizeof (magic));
-    if (magic != FRAME_MAGIC) {
-        errno = EPROTO;
-        return errprintf (errp, "frame begins with 0x%08x, not 0x%08x", magic, FRAME_MAGIC);
-    }
+    if (magic != FRAME_MAGIC)
+        return errsetf (errp, EPROTO, "frame begins with 0x%08x, not 0x%08x", magic, FRAME_MAGIC);
     *size = be32_get (p + 4);
-    if (*size > s->max_message) {
-        errno = EMSGSIZE;
-        return errprintf (errp, "message of %zu bytes: the limit is %zu", *size, s->max_message);
-    }
+    if (*size > s->max_message)
+        return errsetf (errp, EMSGSIZE, "message of %zu bytes: the limit is %zu", *size, s->max_message);
     return 0;
 }
 
@@ -196,10 +188,8 @@ idt_msg_t *msg_stream_next (struct msg_stream *s, idt_error_t *errp)
 
     if (read_frame_header (s, &size, errp) < 0)
         return NULL;
-    if (buf_used (&s->in) - FRAME_HEADER_SIZE < size) {
-        errno = EAGAIN;
-        return NULL;
-    }
+    if (buf_used (&s->in) - FRAME_HEADER_SIZE < size)
+        return errset_null (EAGAIN);
     if (!(msg = msg_decode (s->in.data + s->in.head + FRAME_HEADER_SIZE, size, &why))) {
         errprintf (errp, "message of %zu bytes: %s", size, errno == EPROTO ? why : strerror (errno));
         return NULL;
@@ -219,10 +209,8 @@ int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
 {
     size_t size = FRAME_HEADER_SIZE + idt_msg_encode_size (msg); /* fits in a u32: see IDT_MSG_MAX_PAYLOAD */
 
-    if (size > s->max_queue || msg_stream_queued (s) > s->max_queue - size) {
-        errno = ENOBUFS;
-        return -1;
-    }
+    if (size > s->max_queue || msg_stream_queued (s) > s->max_queue - size)
+        return errset (ENOBUFS);
     if (fifo_push (&s->messages, msg) < 0)
         return -1;
     idt_msg_ref (msg);

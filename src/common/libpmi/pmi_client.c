@@ -41,10 +41,8 @@ static int wait_for (int fd, short events, int64_t deadline_ms)
 
         if (n > 0)
             return 0;
-        if (n == 0) {
-            errno = ETIMEDOUT;
-            return -1;
-        }
+        if (n == 0)
+            return errset (ETIMEDOUT);
         if (errno != EINTR)
             return -1;
     }
@@ -91,18 +89,15 @@ static const char *read_line (struct pmi_client *c, int64_t deadline_ms)
             continue;
         if (n < 0)
             return NULL;
-        if (n == 0) {
-            errno = ECONNRESET;
-            return NULL;
-        }
+        if (n == 0)
+            return errset_null (ECONNRESET);
         const char *data = buf;
         size_t size = n;
         const char *line = pmi_lines_add (&c->lines, &data, &size);
         if (line && size == 0)
             return line;
         if (line || errno != EAGAIN) { /* an answer that nobody asked for, or no line at all */
-            errno = EPROTO;
-            return NULL;
+            return errset_null (EPROTO);
         }
     }
 }
@@ -126,16 +121,12 @@ static const char *ask (struct pmi_client *c, int timeout_ms, const char *reques
     int n = snprintf (out, sizeof (out), "%s\n", request);
     const char *line;
 
-    if (n >= (int)sizeof (out)) {
-        errno = EINVAL;
-        return NULL;
-    }
+    if (n >= (int)sizeof (out))
+        return errset_null (EINVAL);
     if (write_all (c, out, n, deadline_ms) < 0 || !(line = read_line (c, deadline_ms)))
         return NULL;
-    if (!pmi_is (line, answer)) {
-        errno = EPROTO;
-        return NULL;
-    }
+    if (!pmi_is (line, answer))
+        return errset_null (EPROTO);
     return line;
 }
 
@@ -154,10 +145,8 @@ static int say_hello (struct pmi_client *c, idt_error_t *errp)
 
     if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")))
         return failed (c, "init", errp);
-    if (pmi_word_int (line, "pmi_version", &version) < 0 || version != 1 || result (line) != 0) {
-        errno = EPROTO;
-        return errprintf (errp, "PMI init of rank %d: the server does not speak version 1", c->rank);
-    }
+    if (pmi_word_int (line, "pmi_version", &version) < 0 || version != 1 || result (line) != 0)
+        return errsetf (errp, EPROTO, "PMI init of rank %d: the server does not speak version 1", c->rank);
     return 0;
 }
 
@@ -192,16 +181,15 @@ static int check_key (struct pmi_client *c, const char *key, idt_error_t *errp)
 {
     if (pmi_key_valid (key) && strlen (key) < (size_t)c->keylen_max)
         return 0;
-    errno = EINVAL;
-    return errprintf (errp, "PMI key '%s' is empty, holds blanks or '=', or has %d bytes or more", key, c->keylen_max);
+    return errsetf (errp, EINVAL, "PMI key '%s' is empty, holds blanks or '=', or has %d bytes or more", key,
+                    c->keylen_max);
 }
 
 static int check_value (struct pmi_client *c, const char *key, const char *value, idt_error_t *errp)
 {
     if (pmi_value_valid (value) && strlen (value) < (size_t)c->vallen_max)
         return 0;
-    errno = EINVAL;
-    return errprintf (errp, "PMI value of key '%s' holds a newline or has %d bytes or more", key, c->vallen_max);
+    return errsetf (errp, EINVAL, "PMI value of key '%s' holds a newline or has %d bytes or more", key, c->vallen_max);
 }
 
 void pmi_client_destroy (struct pmi_client *c)
@@ -254,10 +242,8 @@ int pmi_client_put (struct pmi_client *c, const char *key, const char *value, id
     snprintf (request, sizeof (request), "cmd=put kvsname=%s key=%s value=%s", c->kvsname, key, value);
     if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, request, "put_result")))
         return failed (c, "put", errp);
-    if (result (line) != 0) {
-        errno = EEXIST;
-        return errprintf (errp, "PMI put of rank %d: the server refused key '%s'", c->rank, key);
-    }
+    if (result (line) != 0)
+        return errsetf (errp, EEXIST, "PMI put of rank %d: the server refused key '%s'", c->rank, key);
     return 0;
 }
 
@@ -278,10 +264,8 @@ int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t siz
     snprintf (request, sizeof (request), "cmd=get kvsname=%s key=%s", c->kvsname, key);
     if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, request, "get_result")))
         return failed (c, "get", errp);
-    if (result (line) != 0) {
-        errno = ENOENT;
-        return errprintf (errp, "PMI get of rank %d: there is no key '%s'", c->rank, key);
-    }
+    if (result (line) != 0)
+        return errsetf (errp, ENOENT, "PMI get of rank %d: there is no key '%s'", c->rank, key);
     if (pmi_word (line, "value", buf, size) < 0) {
         if (errno == ENOENT)
             errno = EPROTO;

@@ -223,8 +223,7 @@ static int dispatch (struct pmi_server *s, int rank, const char *line, idt_error
             return 0;
         }
     }
-    errno = EPROTO;
-    return errprintf (errp, "PMI: rank %d sent '%.64s', which is no command", rank, line);
+    return errsetf (errp, EPROTO, "PMI: rank %d sent '%.64s', which is no command", rank, line);
 }
 
 /* --- life ---------------------------------------------------------------------------------- */
@@ -263,10 +262,8 @@ struct pmi_server *pmi_server_create (int size, const char *kvsname, const struc
 {
     struct pmi_server *s;
 
-    if (size < 1 || !pmi_key_valid (kvsname)) {
-        errno = EINVAL;
-        return NULL;
-    }
+    if (size < 1 || !pmi_key_valid (kvsname))
+        return errset_null (EINVAL);
     if (!(s = calloc (1, sizeof (*s))))
         return NULL;
     s->size = size;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "libpmi/pmi_wire.h"
 
 /* A word of a line: not NUL-terminated. */
@@ -55,14 +56,10 @@ int pmi_word (const char *line, const char *key, char *buf, size_t size)
 {
     struct word w;
 
-    if (!find_word (line, key, &w)) {
-        errno = ENOENT;
-        return -1;
-    }
-    if (w.len >= size) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (!find_word (line, key, &w))
+        return errset (ENOENT);
+    if (w.len >= size)
+        return errset (EOVERFLOW);
     memcpy (buf, w.value, w.len);
     buf[w.len] = '\0';
     return 0;
@@ -79,10 +76,8 @@ int pmi_word_int (const char *line, const char *key, int *n)
         return -1;
     }
     long value = strtol (buf, &end, 10);
-    if (end == buf || *end || value < INT_MIN || value > INT_MAX) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (end == buf || *end || value < INT_MIN || value > INT_MAX)
+        return errset (EINVAL);
     *n = value;
     return 0;
 }
@@ -112,10 +107,8 @@ bool pmi_value_valid (const char *s)
 const char *pmi_lines_add (struct pmi_lines *lines, const char **data, size_t *size)
 {
     for (; *size > 0; (*data)++, (*size)--) {
-        if (**data == '\0' || lines->len == sizeof (lines->buf)) {
-            errno = EPROTO;
-            return NULL;
-        }
+        if (**data == '\0' || lines->len == sizeof (lines->buf))
+            return errset_null (EPROTO);
         lines->buf[lines->len++] = **data;
         if (**data == '\n') {
             (*data)++;
@@ -125,6 +118,5 @@ const char *pmi_lines_add (struct pmi_lines *lines, const char **data, size_t *s
             return lines->buf;
         }
     }
-    errno = EAGAIN;
-    return NULL;
+    return errset_null (EAGAIN);
 }

@@ -37,8 +37,7 @@
 
 int database_damaged (struct database *d, const char *what, idt_error_t *errp)
 {
-    errno = EBADMSG;
-    return errprintf (errp, "%s: damaged (%s): %s", d->path, what, d->kind->advice);
+    return errsetf (errp, EBADMSG, "%s: damaged (%s): %s", d->path, what, d->kind->advice);
 }
 
 int database_explain (struct database *d, idt_error_t *errp)
@@ -48,11 +47,9 @@ int database_explain (struct database *d, idt_error_t *errp)
     case SQLITE_NOTADB:
         return database_damaged (d, sqlite3_errmsg (d->db), errp);
     case SQLITE_FULL:
-        errno = ENOSPC;
-        return errprintf (errp, "%s: the disk is full", d->path);
+        return errsetf (errp, ENOSPC, "%s: the disk is full", d->path);
     case SQLITE_READONLY:
-        errno = EROFS;
-        return errprintf (errp, "%s: cannot be written: check the folder's owner and mount", d->path);
+        return errsetf (errp, EROFS, "%s: cannot be written: check the folder's owner and mount", d->path);
     case SQLITE_CANTOPEN: /* SQLite tries more than one way, and its errno is that of the last */
         if (access (d->dir, W_OK) < 0)
             return errprintf (errp, "%s: cannot be made or written: %s", d->path, strerror (errno));
@@ -74,10 +71,9 @@ static int check_place (struct database *d, idt_error_t *errp)
 
     if (!d->locked || (stat (d->path, &sb) == 0 && sb.st_dev == d->dev && sb.st_ino == d->ino))
         return 0;
-    errno = ESTALE;
-    return errprintf (errp,
-                      "%s: was removed or replaced while in use: put the one back that was there, or stop the instance",
-                      d->path);
+    return errsetf (errp, ESTALE,
+                    "%s: was removed or replaced while in use: put the one back that was there, or stop the instance",
+                    d->path);
 }
 
 int database_run (struct database *d, const char *sql, idt_error_t *errp)
@@ -133,8 +129,7 @@ static int tell_busy (struct database *d, idt_error_t *errp)
         close (fd);
     if (n > 0)
         holder[n] = '\0';
-    errno = EBUSY;
-    return errprintf (errp, "%s: in use by %s: one instance at a time can run on a statedir", d->path, holder);
+    return errsetf (errp, EBUSY, "%s: in use by %s: one instance at a time can run on a statedir", d->path, holder);
 }
 
 static void write_holder (struct database *d, const char *holder)
@@ -193,8 +188,7 @@ static int check_kind (struct database *d, idt_error_t *errp)
         return -1;
     if (id == d->kind->application_id && version == d->kind->version)
         return 0;
-    errno = EBADMSG;
-    return errprintf (errp, "%s: not a file of idtree, or of another version: check statedir", d->path);
+    return errsetf (errp, EBADMSG, "%s: not a file of idtree, or of another version: check statedir", d->path);
 }
 
 int database_fill (struct database *d, const char *sql, idt_error_t *errp)
@@ -351,8 +345,7 @@ static struct database *database_new (const struct database_kind *kind, const ch
     if (!(d->dir = strdup (dir)) || asprintf (&d->path, "%s/%s", dir, kind->name) < 0
         || asprintf (&d->holder_path, "%s.holder", d->path) < 0) {
         database_close (d);
-        errno = ENOMEM;
-        return NULL;
+        return errset_null (ENOMEM);
     }
     return d;
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include "libutil/errprintf.h"
 #include "libutil/base64.h"
 
 static const char digits[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -89,10 +90,8 @@ ssize_t base64_decode (const char *text, size_t len, void *buf, size_t size)
 
     if (len % 4 != 0)
         goto error;
-    if (bytes > size) {
-        errno = ENOSPC;
-        return -1;
-    }
+    if (bytes > size)
+        return errset (ENOSPC);
     for (size_t full = len / 4 - (pad > 0); full > 0; full--, p += 4, out += 3) {
         int32_t x = quad (p);
         if (x < 0)
@@ -105,6 +104,5 @@ ssize_t base64_decode (const char *text, size_t len, void *buf, size_t size)
         goto error;
     return bytes;
 error:
-    errno = EINVAL;
-    return -1;
+    return errset (EINVAL);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "common/libutil/date.h"
 #include "libutil/duration.h"
 
@@ -34,10 +35,8 @@ int date_parse (const char *s, int64_t *ms)
     char text[DATE_STRING_MAX], again[DATE_STRING_MAX];
     int64_t t;
 
-    if (!complete (s, text) || parse_date (text, &t) < 0 || strcmp (date_format (t, again), text) != 0) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (!complete (s, text) || parse_date (text, &t) < 0 || strcmp (date_format (t, again), text) != 0)
+        return errset (EINVAL);
     *ms = t;
     return 0;
 }

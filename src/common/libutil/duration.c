@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "libutil/duration.h"
 
 #define LAST_MS INT64_C (253402300799999) /* 9999-12-31T23:59:59.999Z */
@@ -18,8 +19,7 @@ static bool is_digit (char c)
 
 static int invalid (void)
 {
-    errno = EINVAL;
-    return -1;
+    return errset (EINVAL);
 }
 
 /* Read digits at '*s', up to a value of 'max'; '*s' is left behind them. */
@@ -32,10 +32,8 @@ static int read_digits (const char **s, uint64_t max, uint64_t *n)
     for (; is_digit (**s); (*s)++) {
         uint64_t digit = (uint64_t)(**s - '0');
 
-        if (value > (max - digit) / 10 || digit > max) {
-            errno = ERANGE;
-            return -1;
-        }
+        if (value > (max - digit) / 10 || digit > max)
+            return errset (ERANGE);
         value = value * 10 + digit;
     }
     *n = value;
@@ -50,10 +48,8 @@ int parse_number (const char *s, uint64_t min, uint64_t max, uint64_t *n)
         return -1;
     if (*s != '\0')
         return invalid ();
-    if (value < min) {
-        errno = ERANGE;
-        return -1;
-    }
+    if (value < min)
+        return errset (ERANGE);
     *n = value;
     return 0;
 }
@@ -91,10 +87,8 @@ int parse_duration (const char *s, uint64_t max_ms, uint64_t *ms)
     for (uint64_t scale = 100000000; fraction && is_digit (*fraction); fraction++, scale /= 10)
         part += (uint64_t)(*fraction - '0') * scale; /* nine digits of it */
     part = part * unit->ms / 1000000000;
-    if (whole > max_ms / unit->ms || whole * unit->ms + part > max_ms) {
-        errno = ERANGE;
-        return -1;
-    }
+    if (whole > max_ms / unit->ms || whole * unit->ms + part > max_ms)
+        return errset (ERANGE);
     *ms = whole * unit->ms + part;
     return 0;
 }

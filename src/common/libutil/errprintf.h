@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* errprintf.h - fill the optional error text of a function that a person will read */
+/* errprintf.h - how a function fails in one line: errno, and a text that a person will read */
 #ifndef UTIL_ERRPRINTF_H
 #define UTIL_ERRPRINTF_H
+
+#include <errno.h>
+#include <stddef.h>
 
 #include <idtree/error.h>
 
@@ -12,5 +15,21 @@
  * so that it ends a failing function in one line: return errprintf (errp, "%s: bad fanout '%s'", ...).
  */
 int errprintf (idt_error_t *errp, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
+
+/* The same with 'errnum' as errno. */
+int errsetf (idt_error_t *errp, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
+
+/* Set errno.  Returns -1, or NULL. */
+static inline int errset (int errnum)
+{
+    errno = errnum;
+    return -1;
+}
+
+static inline void *errset_null (int errnum)
+{
+    errno = errnum;
+    return NULL;
+}
 
 #endif /* UTIL_ERRPRINTF_H */

@@ -21,10 +21,8 @@ static int stat_itself (const char *path, struct stat *st)
 
     while (len > 1 && path[len - 1] == '/')
         len--;
-    if (len >= sizeof (name)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
+    if (len >= sizeof (name))
+        return errset (ENAMETOOLONG);
     snprintf (name, sizeof (name), "%.*s", (int)len, path);
     return lstat (name, st);
 }
@@ -35,18 +33,12 @@ int private_dir_check (const char *what, const char *path, enum private_dir_flag
 
     if (stat_itself (path, &st) < 0)
         return errprintf (errp, "%s %s: %s", what, path, strerror (errno));
-    if (S_ISLNK (st.st_mode)) {
-        errno = ELOOP;
-        return errprintf (errp, "%s %s: is a symbolic link: name the folder itself", what, path);
-    }
-    if (!S_ISDIR (st.st_mode)) {
-        errno = ENOTDIR;
-        return errprintf (errp, "%s %s: %s", what, path, strerror (errno));
-    }
+    if (S_ISLNK (st.st_mode))
+        return errsetf (errp, ELOOP, "%s %s: is a symbolic link: name the folder itself", what, path);
+    if (!S_ISDIR (st.st_mode))
+        return errsetf (errp, ENOTDIR, "%s %s: %s", what, path, strerror (ENOTDIR));
     bool kept = (flags & PRIVATE_DIR_STICKY) && (st.st_mode & S_ISVTX);
-    if (st.st_uid != geteuid () || ((st.st_mode & (S_IWGRP | S_IWOTH)) && !kept)) {
-        errno = EPERM;
-        return errprintf (errp, "%s %s: must belong to you and be writable by nobody else", what, path);
-    }
+    if (st.st_uid != geteuid () || ((st.st_mode & (S_IWGRP | S_IWOTH)) && !kept))
+        return errsetf (errp, EPERM, "%s %s: must belong to you and be writable by nobody else", what, path);
     return 0;
 }

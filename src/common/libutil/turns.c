@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
+#include "libutil/errprintf.h"
 #include "libutil/account.h"
 #include "libutil/turns.h"
 
@@ -141,8 +142,7 @@ error:
     free (i);
     if (f)
         forget_idle (t, f);
-    errno = errnum;
-    return -1;
+    return errset (errnum);
 }
 
 int turns_put (struct turns *t, uint64_t key, void *item, uint32_t cost)
@@ -259,8 +259,7 @@ struct turns *turns_create (uint32_t quantum, uint64_t max_items, uint64_t max_c
 
     if (!t || !(t->buckets = calloc (FIRST_BUCKETS, sizeof (t->buckets[0])))) {
         free (t);
-        errno = ENOMEM;
-        return NULL;
+        return errset_null (ENOMEM);
     }
     t->nbuckets = FIRST_BUCKETS;
     t->quantum = quantum;

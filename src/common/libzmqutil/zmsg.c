@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <zmq.h>
 
+#include "libutil/errprintf.h"
 #include "libmsg/codec.h"
 #include "libzmqutil/zmsg.h"
 
@@ -319,8 +320,7 @@ static idt_msg_t *parse_frames (zmq_msg_t *frames, size_t count, size_t size)
         p = msg_part_put (p, zmq_msg_data (&frames[i]), zmq_msg_size (&frames[i]));
     if (msg_parse (msg, size)) {
         idt_msg_unref (msg);
-        errno = EPROTO;
-        return NULL;
+        return errset_null (EPROTO);
     }
     return msg;
 }
@@ -332,10 +332,8 @@ static idt_msg_t *read_message (zmq_msg_t *frames, size_t count, size_t max_mess
     for (size_t i = 0; i < count; i++) {
         size_t part_size = msg_part_size (zmq_msg_size (&frames[i]));
 
-        if (part_size > UINT32_MAX || part_size > max_message - size) {
-            errno = EMSGSIZE;
-            return NULL;
-        }
+        if (part_size > UINT32_MAX || part_size > max_message - size)
+            return errset_null (EMSGSIZE);
         size += part_size;
     }
     return parse_frames (frames, count, size);
@@ -349,10 +347,8 @@ static idt_msg_t *read_parts (struct parts *parts, bool router, size_t max_messa
 
     if (from)
         fill_from (from, identified ? &frames[0] : NULL, &frames[parts->count - 1]);
-    if (router && !identified) {
-        errno = EPROTO;
-        return NULL;
-    }
+    if (router && !identified)
+        return errset_null (EPROTO);
     return read_message (frames + skip, parts->count - skip, max_message);
 }
 

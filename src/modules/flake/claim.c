@@ -91,10 +91,8 @@ static struct entry *insert (struct registry *r, uint64_t now_ms, uint32_t finge
 {
     if (r->count == REGISTRY_MAX)
         forget_expired (r, now_ms);
-    if (r->count == REGISTRY_MAX) {
-        errno = ENOSPC;
-        return NULL;
-    }
+    if (r->count == REGISTRY_MAX)
+        return errset_null (ENOSPC);
     if (make_room (r) < 0)
         return NULL;
     size_t i = find (r, fingerprint);
@@ -107,11 +105,10 @@ static struct entry *insert (struct registry *r, uint64_t now_ms, uint32_t finge
 
 static int refuse (const struct entry *e, const struct claim *claim, idt_error_t *errp)
 {
-    errno = EEXIST;
-    return errprintf (errp,
-                      "fingerprint 0x%08x of node %s (rank %u) is that of node %s (rank %u): give one of them another "
-                      "with uid.fingerprint or uid.node",
-                      claim->fingerprint, claim->node, claim->rank, e->node, e->rank);
+    return errsetf (errp, EEXIST,
+                    "fingerprint 0x%08x of node %s (rank %u) is that of node %s (rank %u): give one of them another "
+                    "with uid.fingerprint or uid.node",
+                    claim->fingerprint, claim->node, claim->rank, e->node, e->rank);
 }
 
 /* Give the entry to the claim's rank.  The same one may have its time again, for that is of its lease, which nobody else
@@ -134,10 +131,8 @@ static int take_over (struct entry *e, const struct claim *claim)
 int registry_claim (struct registry *r, uint64_t now_ms, const struct span *held, const struct claim *claim,
                     struct span *range, idt_error_t *errp)
 {
-    if (strlen (claim->node) > CLAIM_NAME_MAX) {
-        errno = EINVAL;
-        return errprintf (errp, "a node's name has at most %d bytes", CLAIM_NAME_MAX);
-    }
+    if (strlen (claim->node) > CLAIM_NAME_MAX)
+        return errsetf (errp, EINVAL, "a node's name has at most %d bytes", CLAIM_NAME_MAX);
     size_t i = find (r, claim->fingerprint);
     struct entry *e = i < r->count && r->entries[i].fingerprint == claim->fingerprint ? &r->entries[i] : NULL;
 

@@ -256,10 +256,8 @@ static int get_number (const json_t *o, const char *name, int min, int max, int 
 
     if (!v)
         return 0;
-    if (!json_is_integer (v) || json_integer_value (v) < min || json_integer_value (v) > max) {
-        errno = EINVAL;
-        return errprintf (errp, "%s must be a number from %d to %d", name, min, max);
-    }
+    if (!json_is_integer (v) || json_integer_value (v) < min || json_integer_value (v) > max)
+        return errsetf (errp, EINVAL, "%s must be a number from %d to %d", name, min, max);
     *value = (int)json_integer_value (v);
     return 0;
 }
@@ -271,10 +269,8 @@ static int read_request (const idt_msg_t *msg, int *count, int *meta, int *drift
     int rc = -1;
 
     idt_msg_payload (msg, NULL, &size);
-    if (size > MAX_REQUEST) {
-        errno = EMSGSIZE;
-        return errprintf (errp, "a request of %zu bytes: at most %d are taken", size, MAX_REQUEST);
-    }
+    if (size > MAX_REQUEST)
+        return errsetf (errp, EMSGSIZE, "a request of %zu bytes: at most %d are taken", size, MAX_REQUEST);
     json_t *o = idt_msg_json (msg, errp);
     if (o && get_number (o, "count", 1, FLAKE_MAX_COUNT, count, errp) == 0
         && get_number (o, "meta", 0, SNO_META_MAX, meta, errp) == 0

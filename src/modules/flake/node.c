@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "modules/flake/private.h"
 
 #define NEVER UINT64_MAX
@@ -410,10 +411,8 @@ struct flake *flake_create (const struct flake_config *config, const struct flak
     struct flake *f;
 
     if (config->max_partitions < 1 || config->max_partitions > FLAKE_PARTITIONS
-        || strlen (config->node) > CLAIM_NAME_MAX) {
-        errno = EINVAL;
-        return NULL;
-    }
+        || strlen (config->node) > CLAIM_NAME_MAX)
+        return errset_null (EINVAL);
     if (!(f = calloc (1, sizeof (*f))))
         return NULL;
     f->config = *config;

@@ -18,8 +18,7 @@ static const char fingerprints[] = "a number from 0 to 4294967295, but for the r
 
 static int nonsense (idt_error_t *errp, const char *name, const char *value, const char *want)
 {
-    errno = EINVAL;
-    return errprintf (errp, "%s=%s: must be %s", name, value, want);
+    return errsetf (errp, EINVAL, "%s=%s: must be %s", name, value, want);
 }
 
 /* 'unless_given': the value where the attribute was not given; NULL: '*value' stays. */

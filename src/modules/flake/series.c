@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libutil/errprintf.h"
 #include "modules/flake/series.h"
 
 #define SECOND_US INT64_C (1000000)
@@ -64,8 +65,7 @@ void series_destroy (struct series *s)
 
 static int fail (int errnum)
 {
-    errno = errnum;
-    return -1;
+    return errset (errnum);
 }
 
 static int reserve_sno (struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,

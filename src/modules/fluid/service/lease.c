@@ -24,8 +24,7 @@ static int check_place (idt_t *h, const idt_msg_t *msg, const struct lease_reque
         good = idt_overlay_covers (h, msg, generator = req->back[i].generator);
     if (good)
         return 0;
-    errno = EPERM;
-    return errprintf (errp, "generator %u is not of the broker that asks, or of one below it", generator);
+    return errsetf (errp, EPERM, "generator %u is not of the broker that asks, or of one below it", generator);
 }
 
 void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg)

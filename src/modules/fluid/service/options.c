@@ -15,8 +15,7 @@
 
 static int nonsense (idt_error_t *errp, const char *name, const char *value, const char *want)
 {
-    errno = EINVAL;
-    return errprintf (errp, "%s=%s: must be %s", name, value, want);
+    return errsetf (errp, EINVAL, "%s=%s: must be %s", name, value, want);
 }
 
 static int get_duration (idt_t *h, const char *name, const char *unless_given, uint64_t min_ms, uint64_t max_ms,
@@ -74,20 +73,16 @@ static int get_place (idt_t *h, struct options *o, idt_error_t *errp)
 
     if (idt_get_rank (h, &o->node.rank) < 0)
         return errprintf (errp, "the attribute rank is missing");
-    if (!uuid || strlen (uuid) != IDT_MSG_UUID_LEN) {
-        errno = EINVAL;
-        return errprintf (errp, "the attribute broker.uuid is missing, or no UUID");
-    }
+    if (!uuid || strlen (uuid) != IDT_MSG_UUID_LEN)
+        return errsetf (errp, EINVAL, "the attribute broker.uuid is missing, or no UUID");
     if (name_incarnation (o, uuid) < 0)
         return errprintf (errp, "no random numbers: %s", strerror (errno));
     if (o->node.rank != 0)
         return 0;
     if (!(o->statedir = idt_attr_get (h, "statedir")))
         o->statedir = idt_attr_get (h, "rundir");
-    if (!o->statedir || !*o->statedir) {
-        errno = EINVAL;
-        return errprintf (errp, "rank 0 needs a folder to keep its horizon in: set statedir");
-    }
+    if (!o->statedir || !*o->statedir)
+        return errsetf (errp, EINVAL, "rank 0 needs a folder to keep its horizon in: set statedir");
     return 0;
 }
 
@@ -140,12 +135,10 @@ int options_epoch (const struct options *o, const struct store_content *content,
     char kept[DATE_SIZE], asked[DATE_SIZE];
     int64_t ms = o->has_epoch ? o->epoch_ms : wall_ms;
 
-    if (!content->is_new && o->has_epoch && content->epoch_ms != o->epoch_ms) {
-        errno = EINVAL;
-        return errprintf (errp,
-                          "fluid.epoch=%s, but this instance's epoch is %s, and must remain: leave the option out",
-                          format_date (o->epoch_ms, asked), format_date (content->epoch_ms, kept));
-    }
+    if (!content->is_new && o->has_epoch && content->epoch_ms != o->epoch_ms)
+        return errsetf (errp, EINVAL,
+                        "fluid.epoch=%s, but this instance's epoch is %s, and must remain: leave the option out",
+                        format_date (o->epoch_ms, asked), format_date (content->epoch_ms, kept));
     if (!content->is_new)
         ms = content->epoch_ms;
     if (check_wall (o, content, wall_ms, ms, errp) < 0)
@@ -180,11 +173,10 @@ static int check_ahead (const struct options *o, int64_t wall_ms, int64_t horizo
 
     if (o->max_jump_ms == 0 || horizon_ms <= wall_ms || (uint64_t)(horizon_ms - wall_ms) <= o->max_jump_ms)
         return 0;
-    errno = EINVAL;
-    return errprintf (errp,
-                      RECOVER "=%s is %s, the clock says %s: give another, or start with a fluid.max-jump that allows "
-                              "for it (0: any)",
-                      o->recover, format_date (horizon_ms, horizon), format_date (wall_ms, wall));
+    return errsetf (errp, EINVAL,
+                    RECOVER "=%s is %s, the clock says %s: give another, or start with a fluid.max-jump that allows "
+                            "for it (0: any)",
+                    o->recover, format_date (horizon_ms, horizon), format_date (wall_ms, wall));
 }
 
 int options_record (const struct options *o, const struct store_content *content, int64_t wall_ms, int64_t epoch_ms,
@@ -195,10 +187,9 @@ int options_record (const struct options *o, const struct store_content *content
     *record = content->record;
     if (!o->recover)
         return 0;
-    if (content->is_new && !o->has_epoch) {
-        errno = EINVAL;
-        return errprintf (errp, RECOVER "=%s: the instance's epoch is lost: give it with fluid.epoch", o->recover);
-    }
+    if (content->is_new && !o->has_epoch)
+        return errsetf (errp, EINVAL, RECOVER "=%s: the instance's epoch is lost: give it with fluid.epoch",
+                        o->recover);
     if (parse_horizon (o->recover, epoch_ms, &horizon_ms, errp) < 0
         || check_ahead (o, wall_ms, epoch_ms + (int64_t)horizon_ms, errp) < 0)
         return -1;

@@ -164,8 +164,7 @@ static struct store *recover_store (struct service *sv, const char *lessee, stru
 
     if (!o->has_epoch) {
         errprintf (errp, "%s: damaged: fluid.recover-horizon needs the instance's fluid.epoch", o->statedir);
-        errno = EINVAL;
-        return NULL;
+        return errset_null (EINVAL);
     }
     if (store_set_aside (o->statedir, path, sizeof (path), errp) < 0)
         return NULL;

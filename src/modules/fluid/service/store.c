@@ -224,15 +224,12 @@ int store_close (struct store *st, const struct lease_record *last, idt_error_t 
 static int free_path (const char *dir, char *path, size_t size)
 {
     for (int i = 1; i < 1000; i++) {
-        if (snprintf (path, size, "%s/fluid.sqlite.damaged-%d", dir, i) >= (int)size) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
+        if (snprintf (path, size, "%s/fluid.sqlite.damaged-%d", dir, i) >= (int)size)
+            return errset (ENAMETOOLONG);
         if (access (path, F_OK) < 0)
             return 0;
     }
-    errno = EEXIST;
-    return -1;
+    return errset (EEXIST);
 }
 
 static int move (const char *dir, const char *to, const char *suffix)
@@ -240,10 +237,8 @@ static int move (const char *dir, const char *to, const char *suffix)
     char from[PATH_MAX], path[PATH_MAX];
 
     if (snprintf (from, sizeof (from), "%s/fluid.sqlite%s", dir, suffix) >= (int)sizeof (from)
-        || snprintf (path, sizeof (path), "%s%s", to, suffix) >= (int)sizeof (path)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
+        || snprintf (path, sizeof (path), "%s%s", to, suffix) >= (int)sizeof (path))
+        return errset (ENAMETOOLONG);
     return rename (from, path) < 0 && errno != ENOENT ? -1 : 0;
 }
 

@@ -17,8 +17,7 @@
 
 static int malformed (idt_error_t *errp, const char *what)
 {
-    errno = EPROTO;
-    return errprintf (errp, "malformed request: %s", what);
+    return errsetf (errp, EPROTO, "malformed request: %s", what);
 }
 
 /* --- values in JSON -------------------------------------------------------------------------------- */
@@ -75,10 +74,8 @@ struct run *wire_get_runs (const void *data, size_t size, size_t *n)
     const uint8_t *bytes = data;
     struct run *run;
 
-    if (size == 0 || size % WIRE_RUN_SIZE != 0) {
-        errno = EPROTO;
-        return NULL;
-    }
+    if (size == 0 || size % WIRE_RUN_SIZE != 0)
+        return errset_null (EPROTO);
     if (!(run = malloc (size / WIRE_RUN_SIZE * sizeof (*run))))
         return NULL;
     *n = size / WIRE_RUN_SIZE;
@@ -147,8 +144,7 @@ static json_t *finish (json_t *o, int failed, bool has_epoch, int64_t epoch_ms)
     if (!failed)
         return o;
     json_decref (o);
-    errno = ENOMEM;
-    return NULL;
+    return errset_null (ENOMEM);
 }
 
 json_t *wire_pack_lease_request (const struct lease_request *req)
