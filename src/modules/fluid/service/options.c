@@ -7,42 +7,12 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "libutil/errprintf.h"
+#include "libmodule/option.h"
 #include "libutil/duration.h"
+#include "libutil/errprintf.h"
 #include "modules/fluid/service/options.h"
 
 #define HOUR_MS UINT64_C (3600000)
-
-static int nonsense (idt_error_t *errp, const char *name, const char *value, const char *want)
-{
-    return errsetf (errp, EINVAL, "%s=%s: must be %s", name, value, want);
-}
-
-static int get_duration (idt_t *h, const char *name, const char *unless_given, uint64_t min_ms, uint64_t max_ms,
-                         const char *want, uint64_t *value, idt_error_t *errp)
-{
-    const char *s = idt_attr_define (h, name, unless_given);
-
-    if (!s)
-        return errprintf (errp, "%s: %s", name, strerror (errno));
-    if (parse_duration (s, max_ms, value) < 0 || *value < min_ms)
-        return nonsense (errp, name, s, want);
-    return 0;
-}
-
-static int get_number (idt_t *h, const char *name, const char *unless_given, uint32_t min, uint32_t max,
-                       const char *want, uint32_t *value, idt_error_t *errp)
-{
-    const char *s = idt_attr_define (h, name, unless_given);
-    uint64_t n;
-
-    if (!s)
-        return errprintf (errp, "%s: %s", name, strerror (errno));
-    if (parse_number (s, min, max, &n) < 0)
-        return nonsense (errp, name, s, want);
-    *value = (uint32_t)n;
-    return 0;
-}
 
 static int get_epoch (idt_t *h, struct options *o, idt_error_t *errp)
 {
@@ -51,7 +21,7 @@ static int get_epoch (idt_t *h, struct options *o, idt_error_t *errp)
     if (!s)
         return 0;
     if (parse_date (s, &o->epoch_ms) < 0)
-        return nonsense (errp, "fluid.epoch", s, "a date such as 2026-01-01T00:00:00Z");
+        return module_option_bad ("fluid.epoch", s, "a date such as 2026-01-01T00:00:00Z", errp);
     o->has_epoch = true;
     return 0;
 }
@@ -77,13 +47,7 @@ static int get_place (idt_t *h, struct options *o, idt_error_t *errp)
         return errsetf (errp, EINVAL, "the attribute broker.uuid is missing, or no UUID");
     if (name_incarnation (o, uuid) < 0)
         return errprintf (errp, "no random numbers: %s", strerror (errno));
-    if (o->node.rank != 0)
-        return 0;
-    if (!(o->statedir = idt_attr_get (h, "statedir")))
-        o->statedir = idt_attr_get (h, "rundir");
-    if (!o->statedir || !*o->statedir)
-        return errsetf (errp, EINVAL, "rank 0 needs a folder to keep its horizon in: set statedir");
-    return 0;
+    return o->node.rank != 0 ? 0 : module_option_statedir (h, "its horizon", &o->statedir, errp);
 }
 
 int options_read (idt_t *h, struct options *o, idt_error_t *errp)
@@ -92,18 +56,21 @@ int options_read (idt_t *h, struct options *o, idt_error_t *errp)
 
     *o = (struct options){ .recover = idt_attr_get (h, "fluid.recover-horizon") };
     if (get_place (h, o, errp) < 0
-        || get_number (h, "fluid.max-generators", "16368", 1, FLUID_GENERATOR_MAX + 1, "a number from 1 to 16384",
-                       &c->max_generators, errp)
+        || module_option_number (h, "fluid.max-generators", "16368", 1, FLUID_GENERATOR_MAX + 1, &c->max_generators,
+                                 errp)
                < 0
-        || get_number (h, "fluid.max-waiting", "8192", 1, 1000000, "a number from 1 to 1000000", &c->max_waiting, errp)
+        || module_option_number (h, "fluid.max-waiting", "8192", 1, 1000000, &c->max_waiting, errp) < 0
+        || module_option_duration (h, "fluid.lease", "60s", 100, HOUR_MS, "100ms to 1h, such as 60s", &c->lease_ms,
+                                   errp)
                < 0
-        || get_duration (h, "fluid.lease", "60s", 100, HOUR_MS, "100ms to 1h, such as 60s", &c->lease_ms, errp) < 0
-        || get_duration (h, "fluid.max-backlog", "2s", 0, HOUR_MS, "0 to 1h, such as 2s", &c->max_backlog_ms, errp) < 0
-        || get_duration (h, "fluid.forward-timeout", "5s", 10, HOUR_MS, "10ms to 1h, such as 5s",
-                         &c->forward_timeout_ms, errp)
+        || module_option_duration (h, "fluid.max-backlog", "2s", 0, HOUR_MS, "0 to 1h, such as 2s", &c->max_backlog_ms,
+                                   errp)
                < 0
-        || get_duration (h, "fluid.max-jump", "400d", 0, 40 * 8766 * HOUR_MS, "a time such as 400d, or 0 for any",
-                         &o->max_jump_ms, errp)
+        || module_option_duration (h, "fluid.forward-timeout", "5s", 10, HOUR_MS, "10ms to 1h, such as 5s",
+                                   &c->forward_timeout_ms, errp)
+               < 0
+        || module_option_duration (h, "fluid.max-jump", "400d", 0, 40 * 8766 * HOUR_MS,
+                                   "a time such as 400d, or 0 for any", &o->max_jump_ms, errp)
                < 0)
         return -1;
     return get_epoch (h, o, errp);
@@ -162,7 +129,7 @@ static int parse_horizon (const char *s, int64_t epoch_ms, uint64_t *horizon_ms,
     else if (fluid_parse (s, strlen (s), &id, NULL) == 0)
         *horizon_ms = fluid_split (id).timestamp_ms + 1;
     else
-        return nonsense (errp, RECOVER, s, "a date after the epoch, such as 2026-01-01T00:00:00Z, or an id");
+        return module_option_bad (RECOVER, s, "a date after the epoch, such as 2026-01-01T00:00:00Z, or an id", errp);
     return 0;
 }
 
