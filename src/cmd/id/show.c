@@ -60,13 +60,13 @@ static fluid_t fluid_of (const struct candidate *c)
 static void print_fluid_date (struct show *show, const struct fluid_fields *fields)
 {
     double error_ms = epoch_error_ms (show->epoch, fields->generator);
-    char date[DATE_STRING_MAX];
+    char date[DATE_SIZE];
 
     if (show->epoch->ms < 0) {
         printf ("%-*sunknown: %s\n", LABEL_WIDTH, "date", show->epoch->why);
         return;
     }
-    printf ("%-*s%s", LABEL_WIDTH, "date", date_format (show->epoch->ms + fields->timestamp_ms, date));
+    printf ("%-*s%s", LABEL_WIDTH, "date", format_date (show->epoch->ms + fields->timestamp_ms, date));
     if (error_ms >= 0)
         printf (" \u00b1 %.0f ms", ceil (error_ms));
     putchar ('\n');
@@ -84,10 +84,10 @@ static void print_fluid_fields (struct show *show, const struct candidate *c)
 static void print_fields (struct show *show, const struct candidate *c)
 {
     json_t *o = c->scheme->fields (&c->id, show->drift), *value;
-    char date[DATE_STRING_MAX], number[24];
+    char date[DATE_SIZE], number[24];
     const char *key;
 
-    print_field ("date", date_format (c->scheme->unix_ms (&c->id), date));
+    print_field ("date", format_date (c->scheme->unix_ms (&c->id), date));
     json_object_foreach (o, key, value) {
         if (json_is_integer (value))
             snprintf (number, sizeof (number), "%" JSON_INTEGER_FORMAT, json_integer_value (value));
@@ -119,14 +119,14 @@ static void add_fluid_fields (struct show *show, const struct candidate *c, json
 {
     struct fluid_fields fields = fluid_split (fluid_of (c));
     double error_ms = epoch_error_ms (show->epoch, fields.generator);
-    char date[DATE_STRING_MAX];
+    char date[DATE_SIZE];
 
     json_object_set_new (o, "timestamp_ms", json_integer (fields.timestamp_ms));
     json_object_set_new (o, "generator", json_integer (fields.generator));
     json_object_set_new (o, "sequence", json_integer (fields.sequence));
     if (show->epoch->ms < 0)
         return;
-    json_object_set_new (o, "date", json_string (date_format (show->epoch->ms + fields.timestamp_ms, date)));
+    json_object_set_new (o, "date", json_string (format_date (show->epoch->ms + fields.timestamp_ms, date)));
     if (error_ms >= 0)
         json_object_set_new (o, "date_error_ms", json_real (error_ms));
 }
@@ -134,9 +134,9 @@ static void add_fluid_fields (struct show *show, const struct candidate *c, json
 static void add_fields (struct show *show, const struct candidate *c, json_t *o)
 {
     json_t *fields = c->scheme->fields (&c->id, show->drift);
-    char date[DATE_STRING_MAX];
+    char date[DATE_SIZE];
 
-    json_object_set_new (o, "date", json_string (date_format (c->scheme->unix_ms (&c->id), date)));
+    json_object_set_new (o, "date", json_string (format_date (c->scheme->unix_ms (&c->id), date)));
     json_object_update (o, fields);
     json_decref (fields);
 }

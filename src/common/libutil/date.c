@@ -11,20 +11,19 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
-#include "common/libutil/date.h"
-#include "libutil/duration.h"
+#include "libutil/date.h"
 
 /* Make 'YYYY-MM-DDTHH:MM:SS.mmmZ' of any form.  Returns false where 's' is none. */
-static bool complete (const char *s, char buf[DATE_STRING_MAX])
+static bool complete (const char *s, char buf[DATE_SIZE])
 {
     size_t len = strlen (s);
 
     if (len == 10)
-        snprintf (buf, DATE_STRING_MAX, "%sT00:00:00.000Z", s);
+        snprintf (buf, DATE_SIZE, "%sT00:00:00.000Z", s);
     else if (len == 20)
-        snprintf (buf, DATE_STRING_MAX, "%.19s.000%s", s, s + 19);
+        snprintf (buf, DATE_SIZE, "%.19s.000%s", s, s + 19);
     else if (len == 24)
-        snprintf (buf, DATE_STRING_MAX, "%s", s);
+        snprintf (buf, DATE_SIZE, "%s", s);
     else
         return false;
     return true;
@@ -32,16 +31,11 @@ static bool complete (const char *s, char buf[DATE_STRING_MAX])
 
 int date_parse (const char *s, int64_t *ms)
 {
-    char text[DATE_STRING_MAX], again[DATE_STRING_MAX];
+    char text[DATE_SIZE], again[DATE_SIZE];
     int64_t t;
 
-    if (!complete (s, text) || parse_date (text, &t) < 0 || strcmp (date_format (t, again), text) != 0)
+    if (!complete (s, text) || parse_date (text, &t) < 0 || strcmp (format_date (t, again), text) != 0)
         return errset (EINVAL);
     *ms = t;
     return 0;
-}
-
-const char *date_format (int64_t ms, char buf[DATE_STRING_MAX])
-{
-    return format_date (ms, buf);
 }

@@ -38,7 +38,7 @@ int main (void)
         "2026-11-21T-1:00:00Z",
         "2026-11-21T00:00:60Z",
     };
-    char buf[DATE_STRING_MAX];
+    char buf[DATE_SIZE];
     int refused = 0, same = 0, n = sizeof (bad) / sizeof (bad[0]);
 
     ok (reads ("1970-01-01", 0), "1970-01-01 is 0");
@@ -56,7 +56,7 @@ int main (void)
     }
     ok (refused == n, "EINVAL: %d texts that are no date", n);
     for (int64_t ms = 1; ms < INT64_C (250000000000000); ms *= 7)
-        same += reads (date_format (ms, buf), ms) ? 0 : 1;
+        same += reads (format_date (ms, buf), ms) ? 0 : 1;
     ok (same == 0, "what is written is read as the same, up to year 9892");
     return done_testing ();
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* duration.c - lengths of time and points in time: integer arithmetic, no locale, no time zone */
+/* duration.c - lengths of time and points in time: no locale, no time zone */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "libutil/errprintf.h"
 #include "libutil/duration.h"
@@ -17,18 +19,13 @@ static bool is_digit (char c)
     return c >= '0' && c <= '9';
 }
 
-static int invalid (void)
-{
-    return errset (EINVAL);
-}
-
 /* Read digits at '*s', up to a value of 'max'; '*s' is left behind them. */
 static int read_digits (const char **s, uint64_t max, uint64_t *n)
 {
     uint64_t value = 0;
 
     if (!is_digit (**s))
-        return invalid ();
+        return errset (EINVAL);
     for (; is_digit (**s); (*s)++) {
         uint64_t digit = (uint64_t)(**s - '0');
 
@@ -47,7 +44,7 @@ int parse_number (const char *s, uint64_t min, uint64_t max, uint64_t *n)
     if (read_digits (&s, max, &value) < 0)
         return -1;
     if (*s != '\0')
-        return invalid ();
+        return errset (EINVAL);
     if (value < min)
         return errset (ERANGE);
     *n = value;
@@ -78,12 +75,12 @@ int parse_duration (const char *s, uint64_t max_ms, uint64_t *ms)
     if (*s == '.') {
         fraction = ++s;
         if (!is_digit (*s))
-            return invalid ();
+            return errset (EINVAL);
         while (is_digit (*s))
             s++;
     }
     if (!(unit = find_unit (s)))
-        return invalid ();
+        return errset (EINVAL);
     for (uint64_t scale = 100000000; fraction && is_digit (*fraction); fraction++, scale /= 10)
         part += (uint64_t)(*fraction - '0') * scale; /* nine digits of it */
     part = part * unit->ms / 1000000000;
@@ -94,27 +91,6 @@ int parse_duration (const char *s, uint64_t max_ms, uint64_t *ms)
 }
 
 /* --- dates ------------------------------------------------------------------------------------- */
-
-/* Days from 1970-01-01 to the first of a month; March begins the year, so that the leap day ends it. */
-static int64_t days_to (int64_t year, int64_t month)
-{
-    int64_t y = month > 2 ? year : year - 1;
-    int64_t m = (month + 9) % 12; /* 0: March */
-
-    return 365 * y + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 - 719468;
-}
-
-static bool is_leap (int64_t year)
-{
-    return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-}
-
-static int64_t days_in (int64_t year, int64_t month)
-{
-    static const int8_t days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-
-    return days[month - 1] + (month == 2 && is_leap (year));
-}
 
 /* Read text of a fixed form: digits where 'form' has digits (the largest number allowed), else itself. */
 static bool read_fields (const char **s, const char *form, int64_t *field)
@@ -175,35 +151,29 @@ int parse_date (const char *s, int64_t *unix_ms)
     int64_t f[6], ms, zone;
 
     if (!read_fields (&s, "9999-12-31", f) || (*s != 'T' && *s != 't' && *s != ' '))
-        return invalid ();
+        return errset (EINVAL);
     s++;
     if (!read_fields (&s, "23:59:59", f + 3) || !read_fraction (&s, &ms) || !read_zone (&s, &zone) || *s != '\0')
-        return invalid ();
-    if (f[0] < 1970 || f[1] < 1 || f[2] < 1 || f[2] > days_in (f[0], f[1]))
-        return invalid ();
-    int64_t days = days_to (f[0], f[1]) + f[2] - 1;
-    ms += (((days * 24 + f[3]) * 60 + f[4] - zone) * 60 + f[5]) * 1000;
+        return errset (EINVAL);
+    struct tm tm = { .tm_year = (int)f[0] - 1900, .tm_mon = (int)f[1] - 1, .tm_mday = (int)f[2] };
+    int64_t day = timegm (&tm); /* which makes a day of March of the 30th of February */
+    if (f[0] < 1970 || tm.tm_mon != f[1] - 1 || tm.tm_mday != f[2])
+        return errset (EINVAL);
+    ms += (day + (f[3] * 60 + f[4] - zone) * 60 + f[5]) * 1000;
     if (ms < 0 || ms > LAST_MS) /* the zone carries it to another year */
-        return invalid ();
+        return errset (EINVAL);
     *unix_ms = ms;
     return 0;
 }
 
 char *format_date (int64_t unix_ms, char buf[DATE_SIZE])
 {
-    const int64_t day_ms = 86400000;
-    int64_t days = unix_ms / day_ms - (unix_ms % day_ms < 0);
-    int64_t ms = unix_ms - days * day_ms;
-    int64_t year = 1970 + days * 400 / 146097, month = 1;
+    int ms = (int)(unix_ms % 1000 + 1000) % 1000;
+    time_t t = (unix_ms - ms) / 1000;
+    struct tm tm;
 
-    while (days_to (year, 1) > days)
-        year--;
-    while (days_to (year + 1, 1) <= days)
-        year++;
-    while (month < 12 && days_to (year, month + 1) <= days)
-        month++;
-    snprintf (buf, DATE_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)year % 10000, (unsigned)month % 100,
-              ((unsigned)(days - days_to (year, month)) + 1) % 100, (unsigned)(ms / 3600000) % 100,
-              (unsigned)(ms / 60000) % 60, (unsigned)(ms / 1000) % 60, (unsigned)ms % 1000);
+    gmtime_r (&t, &tm);
+    size_t n = strftime (buf, DATE_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf (buf + n, DATE_SIZE - n, ".%03dZ", ms);
     return buf;
 }
