@@ -14,11 +14,6 @@
 #include "libutil/errprintf.h"
 #include "compressor.h"
 
-static int fail (int error)
-{
-    return errset (error);
-}
-
 /* The generation count of a final id of cluster 'k'; the final id of a generation count. */
 static int64_t gen_of (const struct idcluster *k, int64_t final)
 {
@@ -52,7 +47,7 @@ int idcomp_to_op (const struct idcomp *c, int64_t id, int64_t *op)
     if (id < 0) {
         int64_t gen = -(uint64_t)id;
         if (!idruns_contain (&c->runs, gen))
-            return fail (IDCOMP_EINVALID_LOCAL_ID);
+            return errset (IDCOMP_EINVALID_LOCAL_ID);
         struct idcluster k;
         if (idspace_find_gen (&c->space, 0, gen, &k))
             id = final_of (&k, gen);
@@ -68,14 +63,14 @@ static int final_to_session (const struct idcomp *c, int64_t final, int64_t *id)
     if (!idspace_find_final (&c->space, final, &k)
         || k.session != 0) { /* reserves of other sessions below the limit pass */
         if (final >= idspace_finalized_limit (&c->space))
-            return fail (IDCOMP_EUNKNOWN_OP_ID);
+            return errset (IDCOMP_EUNKNOWN_OP_ID);
         *id = final;
         return 0;
     }
     int64_t gen = gen_of (&k, final);
     bool local = idruns_contain (&c->runs, gen);
     if (gen > c->generated && !local)
-        return fail (IDCOMP_EUNKNOWN_OP_ID);
+        return errset (IDCOMP_EUNKNOWN_OP_ID);
     *id = pick (local, gen, final);
     return 0;
 }
@@ -99,20 +94,20 @@ int idcomp_to_session (const struct idcomp *c, int64_t op, const char *origin, i
     if (op >= 0)
         return final_to_session (c, op, id);
     if (!origin)
-        return fail (IDCOMP_ENO_ORIGIN);
+        return errset (IDCOMP_ENO_ORIGIN);
     uint32_t session = find_origin (c, origin);
     if (session == IDSPACE_NONE)
-        return fail (IDCOMP_EUNKNOWN_SESSION);
+        return errset (IDCOMP_EUNKNOWN_SESSION);
     int64_t gen = -(uint64_t)op;
     if (session == 0) {
         if (!idruns_contain (&c->runs, gen))
-            return fail (IDCOMP_EUNKNOWN_OP_ID);
+            return errset (IDCOMP_EUNKNOWN_OP_ID);
         *id = op;
         return 0;
     }
     struct idcluster k;
     if (!idspace_find_gen (&c->space, session, gen, &k) || !is_finalized (&k, final_of (&k, gen)))
-        return fail (IDCOMP_EUNKNOWN_OP_ID);
+        return errset (IDCOMP_EUNKNOWN_OP_ID);
     *id = final_of (&k, gen);
     return 0;
 }
@@ -125,20 +120,20 @@ static int find_id (const struct idcomp *c, int64_t id, uint32_t *session, int64
     if (id < 0) {
         int64_t g = -(uint64_t)id;
         if (!idruns_contain (&c->runs, g))
-            return fail (IDCOMP_EUNKNOWN_ID);
+            return errset (IDCOMP_EUNKNOWN_ID);
         *session = 0;
         *gen = g;
         return 0;
     }
     struct idcluster k;
     if (!idspace_find_final (&c->space, id, &k))
-        return fail (IDCOMP_EUNKNOWN_ID);
+        return errset (IDCOMP_EUNKNOWN_ID);
     int64_t g = gen_of (&k, id);
     if (!is_finalized (&k, id)) {
         if (k.session != 0)
-            return fail (IDCOMP_EUNKNOWN_ID);
+            return errset (IDCOMP_EUNKNOWN_ID);
         if (idruns_contain (&c->runs, g))
-            return fail (IDCOMP_EHAS_LOCAL_FORM);
+            return errset (IDCOMP_EHAS_LOCAL_FORM);
     }
     *session = k.session;
     *gen = g;
@@ -168,7 +163,7 @@ static int local_to_id (const struct idcomp *c, const struct idcluster *k, int64
     bool local = idruns_contain (&c->runs, gen);
 
     if (gen > c->generated && !local)
-        return fail (c->flags & IDCOMP_ORIGINAL ? IDCOMP_ENOT_GENERATED_YET : IDCOMP_ENOT_COMPRESSED);
+        return errset (c->flags & IDCOMP_ORIGINAL ? IDCOMP_ENOT_GENERATED_YET : IDCOMP_ENOT_COMPRESSED);
     *id = pick (local, gen, final_of (k, gen));
     return 0;
 }
@@ -179,7 +174,7 @@ static int remote_to_id (const struct idcomp *c, const struct idcluster *k, int6
     int64_t final = final_of (k, gen);
 
     if (!is_finalized (k, final) && !(c->flags & IDCOMP_ORIGINAL))
-        return fail (IDCOMP_ENOT_COMPRESSED);
+        return errset (IDCOMP_ENOT_COMPRESSED);
     *id = final;
     return 0;
 }
@@ -196,7 +191,7 @@ static int recompress (const struct idcomp *c, u128 num, int64_t *id)
     }
     int64_t gen = gen_from (c->space.sessions[0].base, num);
     if (!idruns_contain (&c->runs, gen))
-        return fail (IDCOMP_ENOT_COMPRESSED);
+        return errset (IDCOMP_ENOT_COMPRESSED);
     *id = -gen;
     return 0;
 }
@@ -206,7 +201,7 @@ int idcomp_recompress (const struct idcomp *c, const struct idcomp_uuid *uuid, i
     if (compressor_check (c) < 0)
         return -1;
     if (!uuid_is_v4 (uuid) && !(c->flags & IDCOMP_ORIGINAL))
-        return fail (IDCOMP_EBAD_UUID);
+        return errset (IDCOMP_EBAD_UUID);
     return recompress (c, uuidnum_from_uuid (uuid), id);
 }
 

@@ -14,18 +14,13 @@
 #include "libutil/errprintf.h"
 #include "compressor.h"
 
-static int fail (int error)
-{
-    return errset (error);
-}
-
 /* Two sessions made the same UUIDs: nothing that follows in the total order can be trusted.  But who
  * decides on the order goes on without the range, for nothing was changed yet.
  */
 static int break_down (struct idcomp *c)
 {
     c->broken = !(c->flags & IDCOMP_ORDERER);
-    return fail (IDCOMP_ECOLLISION);
+    return errset (IDCOMP_ECOLLISION);
 }
 
 /* True if 'count' more final ids, from generation count 'gen' on, stay within IDCOMP_ID_MAX. */
@@ -66,7 +61,7 @@ static int check_order (struct idcomp *c, uint32_t session, const struct idspace
         return 0;
     if (c->flags & IDCOMP_ORIGINAL && session == IDSPACE_NONE && idspace_add_session (&c->space, key) == IDSPACE_NONE)
         return -1;
-    return fail (IDCOMP_ERANGE_ORDER);
+    return errset (IDCOMP_ERANGE_ORDER);
 }
 
 /* Add 'over' ids and 'size' spare ones to the last cluster, whose reserve is used up. */
@@ -118,7 +113,7 @@ static int allocate (struct idcomp *c, uint32_t session, const struct idspace_ke
         return 0;
     }
     if (!within_limits (c, k.gen + k.capacity, over + size))
-        return fail (IDCOMP_ELIMIT);
+        return errset (IDCOMP_ELIMIT);
     if (known && k.final + k.capacity == s->limit)
         return expand (c, &k, over, size);
     return append (c, session, key, over, size);
@@ -150,9 +145,9 @@ int idcomp_finalize (struct idcomp *c, const struct idcomp_range *range)
     if (check_order (c, session, &key, range->first) < 0)
         return -1;
     if (range->count > IDCOMP_ID_MAX)
-        return fail (IDCOMP_ELIMIT);
+        return errset (IDCOMP_ELIMIT);
     if (session == 0 && !(c->flags & IDCOMP_ORIGINAL) && range->first + range->count - 1 > c->generated)
-        return fail (IDCOMP_ERANGE_NOT_GENERATED);
+        return errset (IDCOMP_ERANGE_NOT_GENERATED);
     if (allocate (c, session, &key, range->count, range->cluster_size) < 0)
         return -1;
     if (session == 0) {
@@ -183,7 +178,7 @@ static int check_ghost (const struct idcomp *c, const struct idspace_key *key)
         return 0;
     struct idcluster k;
     if (session == 0 || (idspace_last (&c->space, session, &k) && k.reserve > 0))
-        return fail (IDCOMP_EGHOST_KNOWN);
+        return errset (IDCOMP_EGHOST_KNOWN);
     return 0;
 }
 
@@ -194,7 +189,7 @@ int idcomp_ghost_begin (struct idcomp *c, const char *session)
     if (compressor_check (c) < 0)
         return -1;
     if (c->ghost)
-        return fail (IDCOMP_EGHOST_NESTED);
+        return errset (IDCOMP_EGHOST_NESTED);
     if (compressor_key (c->flags, session, &key) < 0)
         return -1;
     if (!(c->flags & IDCOMP_ORIGINAL) && check_ghost (c, &key) < 0)
@@ -221,7 +216,7 @@ static int ghost_start (struct idcomp *c, int64_t count)
         return -1;
     int64_t gen = session == IDSPACE_NONE ? 1 : idspace_end (&c->space, session);
     if (!within_limits (c, gen, count))
-        return fail (IDCOMP_ELIMIT);
+        return errset (IDCOMP_ELIMIT);
     /* Only the first id is looked at for a collision, however many are made at once. */
     if (new_cluster (c, &session, &key, 1, 0) < 0)
         return -1;
@@ -243,7 +238,7 @@ int compressor_ghost_generate (struct idcomp *c, int64_t count, int64_t *first)
     else {
         uint32_t session = c->space.blocks[c->space.nclusters - 1].session;
         if (!within_limits (c, idspace_end (&c->space, session), count))
-            return fail (IDCOMP_ELIMIT);
+            return errset (IDCOMP_ELIMIT);
         idspace_expand (&c->space, count, 0);
         if (session == 0)
             compressor_set_eager (c);

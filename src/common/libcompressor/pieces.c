@@ -23,17 +23,12 @@ void pieces_fini (struct pieces *p)
     errno = saved;
 }
 
-static int fail (int error)
-{
-    return errset (error);
-}
-
 int pieces_add (struct pieces *p, int64_t seq, const char *text)
 {
     size_t len = strlen (text);
 
     if (seq != p->seq || (int64_t)len > p->whole - p->text || (len == 0 && p->whole > 0))
-        return fail (EPROTO);
+        return errset (EPROTO);
     ssize_t n = idcomp_base64_parse (text, len, p->form + p->size, p->room - p->size, NULL);
     if (n < 0)
         return -1;
@@ -48,7 +43,7 @@ int pieces_begin (struct pieces *p, int64_t seq, const char *text, int64_t whole
     if (whole == 0)
         whole = (int64_t)strlen (text);
     if (whole < 0 || whole > PIECES_MAX)
-        return fail (EFBIG);
+        return errset (EFBIG);
     p->room = (size_t)whole / 4 * 3 + 3;
     if (!(p->form = malloc (p->room)))
         return -1;

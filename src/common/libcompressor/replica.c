@@ -85,11 +85,6 @@ const char *replica_broken (const struct replica *r)
     return *r->why ? r->why : NULL;
 }
 
-static int fail (int error)
-{
-    return errset (error);
-}
-
 /* What can't be was told in range or stored form number 'seq', as errno says. */
 static int fail_broken (struct replica *r, const char *what, int64_t seq)
 {
@@ -98,7 +93,7 @@ static int fail_broken (struct replica *r, const char *what, int64_t seq)
     snprintf (why, sizeof (why), "%s %lld cannot be taken over: %s", what, (long long)seq,
               errno == ESTALE ? "it contradicts what is final here" : idcomp_strerror (errno));
     replica_break (r, why);
-    return fail (EPIPE);
+    return errset (EPIPE);
 }
 
 /* --- what is heard --- */
@@ -117,12 +112,12 @@ static void settle (struct replica *r, int64_t seq)
 int replica_apply (struct replica *r, int64_t seq, const struct idcomp_range *range)
 {
     if (replica_broken (r))
-        return fail (EPIPE);
+        return errset (EPIPE);
     if (seq <= r->seq)
         return 0;
     replica_heard (r, seq);
     if (seq > r->seq + 1)
-        return fail (EAGAIN);
+        return errset (EAGAIN);
     if (idcomp_finalize (r->ids, range) < 0)
         return errno == ENOMEM ? -1 : fail_broken (r, "range", seq);
     settle (r, seq);
@@ -146,7 +141,7 @@ bool replica_missing (const struct replica *r, int64_t *from)
 int replica_load (struct replica *r, const void *form, size_t size, int64_t seq)
 {
     if (replica_broken (r))
-        return fail (EPIPE);
+        return errset (EPIPE);
     if (seq <= r->seq)
         return 0;
     struct idcomp *ids = compressor_rebase (r->ids, form, size);

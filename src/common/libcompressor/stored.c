@@ -174,11 +174,6 @@ struct reader {
     int64_t nclusters;
 };
 
-static int fail (int error)
-{
-    return errset (error);
-}
-
 static uint64_t get_word (struct reader *r)
 {
     uint64_t word;
@@ -228,19 +223,19 @@ static int64_t get_count (struct reader *r)
 static int need (const struct reader *r, int64_t n, size_t cells)
 {
     if ((uint64_t)n > r->cells / cells)
-        return fail (IDCOMP_ECORRUPT_TRUNCATED);
+        return errset (IDCOMP_ECORRUPT_TRUNCATED);
     return 0;
 }
 
 static int read_header (struct reader *r, size_t size)
 {
     if (size % CELL != 0)
-        return fail (IDCOMP_ECORRUPT_LENGTH);
+        return errset (IDCOMP_ECORRUPT_LENGTH);
     if (need (r, 1, 1) < 0)
         return -1;
     double version = get_double (r);
     if (version != VERSION)
-        return fail (version == 1 ? IDCOMP_EVERSION_OLD : IDCOMP_EVERSION_UNKNOWN);
+        return errset (version == 1 ? IDCOMP_EVERSION_OLD : IDCOMP_EVERSION_UNKNOWN);
     if (need (r, HEADER_CELLS - 1, 1) < 0)
         return -1;
     double flag = get_double (r);
@@ -248,7 +243,7 @@ static int read_header (struct reader *r, size_t size)
     r->nsessions = get_count (r);
     r->nclusters = get_count (r);
     if ((flag != 0 && flag != 1 && !r->lenient) || r->nsessions < 0 || r->nclusters < 0)
-        return fail (IDCOMP_ECORRUPT_VALUE);
+        return errset (IDCOMP_ECORRUPT_VALUE);
     return 0;
 }
 
@@ -258,7 +253,7 @@ static int read_session (struct reader *r, struct idcomp *c)
     u128 base = uuidnum_join (get_word (r), low);
 
     if (base >= UUIDNUM_END - (r->lenient ? 0 : NUMBER_MAX))
-        return fail (IDCOMP_ECORRUPT_VALUE);
+        return errset (IDCOMP_ECORRUPT_VALUE);
     if (idspace_add_session_unsorted (&c->space, &(struct idspace_key){ base, NULL }) == IDSPACE_NONE)
         return -1;
     return 0;
@@ -282,7 +277,7 @@ static int read_sessions (struct reader *r, struct idcomp *c, const char *sessio
     if (need (r, r->nsessions, SESSION_CELLS) < 0)
         return -1;
     if (r->nsessions >= IDSPACE_MAX)
-        return fail (ENOMEM);
+        return errset (ENOMEM);
     if (idspace_reserve_sessions (&c->space, r->nsessions + 1) < 0)
         return -1;
     if (session && add_new_session (c, session) < 0)
@@ -291,7 +286,7 @@ static int read_sessions (struct reader *r, struct idcomp *c, const char *sessio
         if (read_session (r, c) < 0)
             return -1;
     if (c->space.nsessions == 0)
-        return fail (IDCOMP_ECORRUPT_NO_SESSION);
+        return errset (IDCOMP_ECORRUPT_NO_SESSION);
     return idspace_sort_sessions (&c->space);
 }
 
@@ -302,7 +297,7 @@ static int get_owner (struct reader *r, const struct idspace *s, uint32_t *sessi
     double d = get_double (r);
 
     if (!(d >= 0 || (r->lenient && d == -1 && shift == 1)) || d >= r->nsessions || d != (double)(int64_t)d)
-        return fail (IDCOMP_ECORRUPT_SESSION_INDEX);
+        return errset (IDCOMP_ECORRUPT_SESSION_INDEX);
     *session = (int64_t)d + shift;
     return 0;
 }
@@ -340,9 +335,9 @@ static int read_cluster (struct reader *r, struct idspace *s)
     int64_t reserve = capacity - finalized;
     uint32_t previous = idspace_end (s, session) - idspace_next_gen (s, session);
     if (capacity < 1 || finalized < 0 || reserve < 0 || reserve > UINT32_MAX || capacity > NUMBER_MAX - s->limit)
-        return fail (IDCOMP_ECORRUPT_VALUE);
+        return errset (IDCOMP_ECORRUPT_VALUE);
     if (!r->lenient && (reserve > IDCOMP_CLUSTER_SIZE_MAX || previous > 0))
-        return fail (IDCOMP_ECORRUPT_VALUE);
+        return errset (IDCOMP_ECORRUPT_VALUE);
     idspace_add_cluster (s, session, capacity, reserve);
     return 0;
 }
@@ -352,7 +347,7 @@ static int read_clusters (struct reader *r, struct idspace *s)
     if (need (r, r->nclusters, CLUSTER_CELLS) < 0)
         return -1;
     if (r->nclusters >= IDSPACE_MAX)
-        return fail (ENOMEM);
+        return errset (ENOMEM);
     if (reserve_clusters (*r, s) < 0)
         return -1;
     for (int64_t i = 0; i < r->nclusters; i++)
@@ -368,11 +363,11 @@ static int read_run (struct reader *r, struct idruns *runs)
     const struct idcomp_run *last = runs->n > 0 ? &runs->v[runs->n - 1] : NULL;
 
     if (first < 1 || count < 1 || count > NUMBER_MAX - first)
-        return fail (IDCOMP_ECORRUPT_VALUE);
+        return errset (IDCOMP_ECORRUPT_VALUE);
     if (last && first <= last->first)
-        return fail (IDCOMP_ECORRUPT_LOCAL_RANGES);
+        return errset (IDCOMP_ECORRUPT_LOCAL_RANGES);
     if (last && first < last->first + last->count + !r->lenient)
-        return fail (IDCOMP_ECORRUPT_VALUE);
+        return errset (IDCOMP_ECORRUPT_VALUE);
     return idruns_append (runs, first, count);
 }
 
@@ -384,7 +379,7 @@ static int read_local_state (struct reader *r, struct idcomp *c)
     c->next_first = get_number (r);
     int64_t n = get_count (r);
     if (c->generated < 0 || c->next_first < 0 || n < 0)
-        return fail (IDCOMP_ECORRUPT_VALUE);
+        return errset (IDCOMP_ECORRUPT_VALUE);
     if (need (r, n, RUN_CELLS) < 0 || idruns_reserve (&c->runs, n) < 0)
         return -1;
     for (int64_t i = 0; i < n; i++)
@@ -421,15 +416,15 @@ static int read_form (struct reader *r, size_t size, struct idcomp *c, const cha
     if (read_header (r, size) < 0)
         return -1;
     if (r->local_state != !session)
-        return fail (session ? IDCOMP_EHAS_LOCAL_STATE : IDCOMP_ENO_SESSION_ID);
+        return errset (session ? IDCOMP_EHAS_LOCAL_STATE : IDCOMP_ENO_SESSION_ID);
     if (read_sessions (r, c, session) < 0 || read_clusters (r, &c->space) < 0)
         return -1;
     if (r->local_state && read_local_state (r, c) < 0)
         return -1;
     if (r->cells > 0)
-        return fail (IDCOMP_ECORRUPT_TRAILING);
+        return errset (IDCOMP_ECORRUPT_TRAILING);
     if (!r->lenient && !(r->local_state ? local_state_fits (c) : all_have_clusters (&c->space)))
-        return fail (IDCOMP_ECORRUPT_VALUE);
+        return errset (IDCOMP_ECORRUPT_VALUE);
     compressor_set_session (c, NULL);
     compressor_set_eager (c);
     return 0;

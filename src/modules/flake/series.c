@@ -63,11 +63,6 @@ void series_destroy (struct series *s)
     errno = saved;
 }
 
-static int fail (int errnum)
-{
-    return errset (errnum);
-}
-
 static int reserve_sno (struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,
                         struct flake_run *run, int64_t *wait_us)
 {
@@ -78,13 +73,13 @@ static int reserve_sno (struct series *s, int64_t lo_us, int64_t hi_us, int64_t 
     if (sno_unit_at ((lo_us + UNIT_US - 1) * 1000, &lo) < 0 || sno_unit_at (hi_us * 1000, &hi) < 0)
         return -1;
     if (lo >= hi)
-        return fail (ERANGE);
+        return errset (ERANGE);
     sno_gen_set_range (s->sno, lo, hi);
     int n = sno_gen_reserve (s->sno, meta, unix_us * 1000, want, &run->first.sno, &wait_ns);
     if (n < 0 && errno == EAGAIN)
         *wait_us = (wait_ns + 999) / 1000;
     if (n < 0 && errno == ESTALE) /* the clock that we are told never goes back: a unit that was left for good */
-        return fail (EAGAIN);
+        return errset (EAGAIN);
     return n;
 }
 
@@ -107,7 +102,7 @@ static int reserve_uid (struct series *s, int64_t lo_us, int64_t hi_us, int64_t 
     step_at (unix_us, &from_us, &to_us);
     *wait_us = to_us - unix_us;
     if (from_us < lo_us || to_us > hi_us)
-        return fail (ERANGE);
+        return errset (ERANGE);
     return uid_gen_reserve (s->uid, UID_GLOBAL, unix_us, want, &run->first.uid, wait_us);
 }
 
