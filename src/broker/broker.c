@@ -333,7 +333,7 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
     }
     broker_check_start (b);
     broker_maybe_start_command (b);
-    log_tell_left_out (b->log, broker_now ());
+    log_tell_left_out (b->log, clock_s (CLOCK_MONOTONIC));
     if (b->local)
         usock_flush (b->local);
     if (busy || modules_pending (b->modules) || (b->local && usock_pending (b->local)))
@@ -481,7 +481,7 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
     }
     b->conf = *conf;
     b->attrs = conf->attrs;
-    b->state_since = broker_now ();
+    b->state_since = clock_s (CLOCK_MONOTONIC);
     if (boot (b, errp) < 0 || make_base (b, errp) < 0 || listen_for_clients (b, errp) < 0 || make_event (b, errp) < 0
         || make_overlay (b, errp) < 0 || broker_define_attributes (b, errp) < 0 || make_services (b, errp) < 0
         || load_modules (b, errp) < 0 || check_attributes (b, errp) < 0)

@@ -17,11 +17,6 @@
 #include "broker/private.h"
 #include "libutil/clock.h"
 
-double broker_now (void)
-{
-    return clock_s (CLOCK_MONOTONIC);
-}
-
 /* --- states ------------------------------------------------------------------------------------------ */
 
 static void enter_run (struct broker *b)
@@ -96,7 +91,7 @@ void broker_input (struct broker *b, enum state_input in)
     if (next == b->state)
         return;
     b->state = next;
-    b->state_since = broker_now ();
+    b->state_since = clock_s (CLOCK_MONOTONIC);
     enter (b);
 }
 

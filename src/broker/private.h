@@ -85,8 +85,6 @@ void broker_maybe_start_command (struct broker *b);
 /* The state took too long. */
 void broker_timer_cb (idt_watcher_t *w, int revents, void *arg);
 
-double broker_now (void); /* seconds, as 'state_since' */
-
 /* --- the others ----------------------------------------------------------------------------------- */
 
 /* Define the attributes that tell what this broker is (setup.c). */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "broker/private.h"
 #include "libidtree/json_build.h"
@@ -295,7 +296,8 @@ static void state_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct broker *b = arg;
 
-    idt_respond_pack (h, msg, "{s:s s:f}", "state", state_name (b->state), "duration", broker_now () - b->state_since);
+    idt_respond_pack (h, msg, "{s:s s:f}", "state", state_name (b->state), "duration",
+                      clock_s (CLOCK_MONOTONIC) - b->state_since);
 }
 
 /* A stream ends when the broker does. */

@@ -30,11 +30,6 @@ double module_now (void)
     return clock_s (CLOCK_MONOTONIC_COARSE);
 }
 
-uint64_t module_now_us (void)
-{
-    return clock_us (CLOCK_MONOTONIC);
-}
-
 /* --- what waits -------------------------------------------------------------------------------------- */
 
 static bool has_work (const struct module *m)
@@ -204,7 +199,7 @@ bool modules_turn (struct modules *ms)
     bool any = false;
 
     for (; (m = TAILQ_FIRST (&ms->active)); any = true) {
-        uint64_t now = module_now_us ();
+        uint64_t now = clock_us (CLOCK_MONOTONIC);
 
         until = until ? until : now + MODULE_TURN_US;
         if (now >= until)

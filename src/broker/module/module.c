@@ -16,6 +16,7 @@
 #include <syslog.h>
 
 #include "broker/module/private.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 #define JOIN_TIMEOUT 5 /* seconds that a thread may take to end */
@@ -189,10 +190,10 @@ static void thread_ended (struct module *m)
 static void thread_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct module *m = arg;
-    uint64_t until = module_now_us () + MODULE_TURN_US;
+    uint64_t until = clock_us (CLOCK_MONOTONIC) + MODULE_TURN_US;
     const idt_msg_t *msg;
 
-    while (module_now_us () < until) {
+    while (clock_us (CLOCK_MONOTONIC) < until) {
         if (!(msg = mailbox_pop (m->out))) {
             if (errno == EPIPE)
                 thread_ended (m);

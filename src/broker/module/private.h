@@ -89,7 +89,6 @@ struct modules {
 };
 
 double module_now (void); /* seconds */
-uint64_t module_now_us (void);
 
 /* --- module.c ---------------------------------------------------------------------------------- */
 

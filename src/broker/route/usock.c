@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "broker/route/usock_private.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 #define REQUEST_BACKLOG 128
@@ -35,7 +36,7 @@ bool usock_turn (struct usock *l)
     bool any = last != NULL;
 
     while ((c = TAILQ_FIRST (&l->turns))) {
-        uint64_t now = local_now_us ();
+        uint64_t now = clock_us (CLOCK_MONOTONIC);
 
         until = until ? until : now + TURN_US;
         if (now >= until)
@@ -61,7 +62,7 @@ static void tick_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct usock *l = arg;
     struct client *c = zlistx_first (l->clients);
-    uint64_t now_us = local_now_us ();
+    uint64_t now_us = clock_us (CLOCK_MONOTONIC);
     bool again = false;
 
     for (; c; c = zlistx_next (l->clients))

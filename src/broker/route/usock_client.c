@@ -27,11 +27,6 @@
 #define ERROR_ROOM ((size_t)1 << 20)   /* bytes of errors in place of answers that found no room */
 #define MIN_SPEED 65536                /* bytes a second of a long message */
 
-uint64_t local_now_us (void)
-{
-    return clock_us (CLOCK_MONOTONIC);
-}
-
 static void client_dirty (struct client *c)
 {
     if (c->dirty)
@@ -113,7 +108,7 @@ static int put (struct client *c, const idt_msg_t *msg)
     }
     size = msg_stream_queued (c->stream) - before;
     c->local->output += size;
-    if (account_charge (&c->out, size, local_now_us ()) == ACCOUNT_WAIT)
+    if (account_charge (&c->out, size, clock_us (CLOCK_MONOTONIC)) == ACCOUNT_WAIT)
         check (c);
     client_dirty (c);
     return 0;
@@ -143,7 +138,7 @@ static void note_answer (struct client *c, const idt_msg_t *msg)
 {
     if (c->asks.items == 0 || (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && idt_msg_errnum (msg) == 0))
         return;
-    if (account_release (&c->asks, 1, c->asks.bytes / c->asks.items, local_now_us ()))
+    if (account_release (&c->asks, 1, c->asks.bytes / c->asks.items, clock_us (CLOCK_MONOTONIC)))
         check (c);
 }
 
@@ -171,7 +166,7 @@ void client_flush (struct client *c)
     taken = before - msg_stream_queued (c->stream);
     c->local->output -= taken;
     c->want_write = rc > 0;
-    if (taken > 0 && account_release (&c->out, 0, taken, local_now_us ()))
+    if (taken > 0 && account_release (&c->out, 0, taken, clock_us (CLOCK_MONOTONIC)))
         check (c);
     watch (c);
 }
@@ -212,7 +207,7 @@ static void client_message (struct client *c, idt_msg_t *msg)
     }
     stamp (c, msg);
     if (is_ask (msg))
-        account_charge (&c->asks, idt_msg_encode_size (msg), local_now_us ());
+        account_charge (&c->asks, idt_msg_encode_size (msg), clock_us (CLOCK_MONOTONIC));
     l->ops->message (l->arg, &c->peer, msg);
     if (!may_read (c))
         check (c);
@@ -255,7 +250,7 @@ static bool reserve (struct client *c)
         return false;
     }
     l->input += c->reserved = size;
-    c->frame_us = local_now_us ();
+    c->frame_us = clock_us (CLOCK_MONOTONIC);
     c->frame_got = 0;
     idt_watcher_start (l->tick);
     return true;

@@ -77,8 +77,6 @@ struct usock {
     uint64_t frame_time_us;
 };
 
-uint64_t local_now_us (void);
-
 /* NULL with errno set ('fd' stays the caller's). */
 struct client *client_create (struct usock *l, int fd, struct idt_cred cred);
 void client_destroy (struct client *c);
