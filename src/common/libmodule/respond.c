@@ -44,3 +44,10 @@ void module_respond_object (idt_t *h, const idt_msg_t *msg, json_t *o)
     module_respond_new (h, msg, o ? json_dumps (o, JSON_COMPACT) : NULL);
     json_decref (o);
 }
+
+bool module_same_client (const idt_msg_t *msg, const idt_msg_t *disconnect)
+{
+    const char *a = idt_msg_route_oldest (msg), *b = idt_msg_route_oldest (disconnect);
+
+    return a && b && strcmp (a, b) == 0;
+}

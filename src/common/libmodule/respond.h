@@ -6,6 +6,7 @@
 #define LIBMODULE_RESPOND_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <idtree/idtree.h>
@@ -18,5 +19,8 @@ void module_respond_new (idt_t *h, const idt_msg_t *msg, char *s);
 void module_respond_raw (idt_t *h, const idt_msg_t *msg, const void *data, size_t size);
 void module_respond_object (idt_t *h, const idt_msg_t *msg, json_t *o);
 void module_respond_error (idt_t *h, const idt_msg_t *msg, int errnum, const char *text);
+
+/* Whether a request came from the client whose end 'disconnect' tells. */
+bool module_same_client (const idt_msg_t *msg, const idt_msg_t *disconnect);
 
 #endif /* LIBMODULE_RESPOND_H */

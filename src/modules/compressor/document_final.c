@@ -41,7 +41,7 @@ void document_forget_finals (struct document *doc, const idt_msg_t *disconnect)
 
     for (final = TAILQ_FIRST (&doc->finals); final; final = next) {
         next = TAILQ_NEXT (final, link);
-        if (service_same_client (final->msg, disconnect))
+        if (module_same_client (final->msg, disconnect))
             drop_final (doc, final);
     }
 }

@@ -55,19 +55,12 @@ int service_queue (struct service *sv, struct fifo *q, const idt_msg_t *msg)
     return 0;
 }
 
-bool service_same_client (const idt_msg_t *msg, const idt_msg_t *disconnect)
-{
-    const char *a = idt_msg_route_oldest (msg), *b = idt_msg_route_oldest (disconnect);
-
-    return a && b && strcmp (a, b) == 0;
-}
-
 void service_forget (struct fifo *q, const idt_msg_t *disconnect)
 {
     for (size_t n = q->count; n > 0; n--) {
         const idt_msg_t *msg = fifo_pop (q);
 
-        if (service_same_client (msg, disconnect) || fifo_push (q, msg) < 0)
+        if (module_same_client (msg, disconnect) || fifo_push (q, msg) < 0)
             idt_msg_unref (msg);
     }
 }
@@ -123,7 +116,7 @@ void service_forget_ups (struct service *sv, const idt_msg_t *disconnect)
 
     for (up = LIST_FIRST (&sv->ups); up; up = next) {
         next = LIST_NEXT (up, link);
-        if (up->msg && service_same_client (up->msg, disconnect))
+        if (up->msg && module_same_client (up->msg, disconnect))
             upcall_destroy (up);
     }
 }

@@ -82,8 +82,7 @@ void service_respond_all (struct service *sv, struct fifo *q, int errnum, const 
  */
 int service_queue (struct service *sv, struct fifo *q, const idt_msg_t *msg);
 
-/* Whether a request came from the client whose end 'disconnect' tells; drop such requests from a queue. */
-bool service_same_client (const idt_msg_t *msg, const idt_msg_t *disconnect);
+/* Drop the requests of the client whose end 'disconnect' tells from a queue. */
 void service_forget (struct fifo *q, const idt_msg_t *disconnect);
 
 /* Keep 'f' (stolen; NULL: it could not be sent) until it is fulfilled, compressor.timeout at most: then 'cb' is called with the result and ends with

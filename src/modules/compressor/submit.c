@@ -309,7 +309,7 @@ void uplink_forget (struct service *sv, const idt_msg_t *disconnect)
     struct asked *asked;
 
     LIST_FOREACH (asked, &sv->asked, link)
-        if (asked->msg && service_same_client (asked->msg, disconnect)) {
+        if (asked->msg && module_same_client (asked->msg, disconnect)) {
             idt_msg_unref (asked->msg);
             asked->msg = NULL;
         }

@@ -366,9 +366,8 @@ done:
 static bool gone_cb (void *cookie, void *arg)
 {
     struct request *q = cookie;
-    const char *a = idt_msg_route_oldest (q->msg), *b = idt_msg_route_oldest (arg);
 
-    if (!a || !b || strcmp (a, b) != 0)
+    if (!module_same_client (q->msg, arg))
         return false;
     request_destroy (q);
     return true;

@@ -106,16 +106,9 @@ void service_fail_cb (void *arg, void *cookie, int errnum, const char *text)
 
 /* --- not wanted any more ------------------------------------------------------------------------------------ */
 
-static bool same_client (const idt_msg_t *request, const idt_msg_t *msg)
-{
-    const char *a = idt_msg_route_oldest (request), *b = idt_msg_route_oldest (msg);
-
-    return a && b && strcmp (a, b) == 0;
-}
-
 static bool client_gone_cb (void *cookie, void *arg)
 {
-    if (!same_client (cookie, arg))
+    if (!module_same_client (cookie, arg))
         return false;
     idt_msg_unref (cookie);
     return true;
@@ -139,7 +132,7 @@ static bool canceled_cb (void *cookie, void *arg)
 {
     struct canceling *canceling = arg;
 
-    if (!is_broker_request (cookie) || !same_client (cookie, canceling->msg))
+    if (!is_broker_request (cookie) || !module_same_client (cookie, canceling->msg))
         return false;
     module_respond_error (canceling->service->h, cookie, ECANCELED, NULL);
     idt_msg_unref (cookie);
