@@ -11,22 +11,14 @@
  * and as large, and as many of their ids finalized or more.  Only the last one may have grown.  Eager ids
  * stay, too: they lie in those clusters.
  */
-#include <endian.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libutil/errprintf.h"
+#include "cells.h"
 #include "rebase.h"
-
-#define CELL 8
-#define HEADER_CELLS 4
-#define SESSION_CELLS 2
-#define CLUSTER_CELLS 3
-
-enum header { VERSION, LOCAL_STATE, NSESSIONS, NCLUSTERS };
-enum cluster { SESSION, CAPACITY, COUNT };
 
 struct form {
     const unsigned char *header;
@@ -37,27 +29,6 @@ struct form {
     size_t nclusters;
     size_t rest_size;
 };
-
-static double get_number (const unsigned char *cell)
-{
-    uint64_t word;
-    double d;
-
-    memcpy (&word, cell, CELL);
-    word = le64toh (word);
-    memcpy (&d, &word, sizeof (d));
-    return d;
-}
-
-static unsigned char *put_number (unsigned char *p, double d)
-{
-    uint64_t word;
-
-    memcpy (&word, &d, sizeof (word));
-    word = htole64 (word);
-    memcpy (p, &word, CELL);
-    return p + CELL;
-}
 
 static unsigned char *put_bytes (unsigned char *p, const void *data, size_t size)
 {

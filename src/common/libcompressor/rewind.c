@@ -10,33 +10,16 @@
  *
  * The cells are those of stored.c.  The session of a compressor that makes no ids is not among them.
  */
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cells.h"
 #include "compressor.h"
 #include "rewind.h"
-
-#define CELL 8
-#define HEADER_CELLS 4
-#define SESSION_CELLS 2
-#define CLUSTER_CELLS 3
-
-enum header { VERSION, LOCAL_STATE, NSESSIONS, NCLUSTERS };
-enum cluster { SESSION, CAPACITY, COUNT };
 
 uint64_t compressor_digest (struct idcomp *c)
 {
     return idspace_digest (&c->space);
-}
-
-static void put_number (unsigned char *cell, double d)
-{
-    uint64_t word;
-
-    memcpy (&word, &d, sizeof (word));
-    word = htole64 (word);
-    memcpy (cell, &word, CELL);
 }
 
 /* The last cluster that a session had then; false: it had none. */
