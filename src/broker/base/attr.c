@@ -188,13 +188,11 @@ const char *attr_get (struct attrs *a, const char *name, int *flags)
 int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max, uint32_t *value, idt_error_t *errp)
 {
     const char *s = attr_get (a, name, NULL);
-    char *end;
-    unsigned long long n;
+    uint64_t n;
 
     if (!s)
         return 0;
-    n = strtoull (s, &end, 10);
-    if (*s < '0' || *s > '9' || *end || n < min || n > max)
+    if (parse_number (s, min, max, &n) < 0)
         return errsetf (errp, EINVAL, "attribute %s=%s: must be a number from %u to %u", name, s, min, max);
     *value = n;
     return 0;

@@ -5,35 +5,21 @@
 #include "config.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "broker/base/topology.h"
+#include "libutil/duration.h"
 #include "libutil/errprintf.h"
-
-static int parse_fanout (const char *s, uint32_t *k)
-{
-    char *end;
-    unsigned long n;
-
-    if (*s < '0' || *s > '9')
-        return -1;
-    n = strtoul (s, &end, 10);
-    if (*end || n < 1 || n > TOPO_MAX_FANOUT)
-        return -1;
-    *k = n;
-    return 0;
-}
 
 int topo_parse (struct topo *t, const char *uri, uint32_t size, idt_error_t *errp)
 {
-    uint32_t k;
+    uint64_t k;
 
     if (strncmp (uri, "kary:", 5) != 0)
         return errsetf (errp, EINVAL, "topology '%s' is unknown: use kary:K, as in kary:32", uri);
-    if (parse_fanout (uri + 5, &k) < 0)
+    if (parse_number (uri + 5, 1, TOPO_MAX_FANOUT, &k) < 0)
         return errsetf (errp, EINVAL, "topology '%s': the fanout must be a number from 1 to %d", uri, TOPO_MAX_FANOUT);
-    *t = (struct topo){ .size = size, .k = k };
+    *t = (struct topo){ .size = size, .k = (uint32_t)k };
     return 0;
 }
 

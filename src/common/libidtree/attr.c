@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libidtree/private.h"
+#include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
 #define ATTR_IMMUTABLE 1 /* "flags" of attr.get */
@@ -121,13 +122,11 @@ int idt_attr_set (idt_t *h, const char *name, const char *value, idt_error_t *er
 static int get_number (idt_t *h, const char *name, uint32_t *number)
 {
     const char *value = idt_attr_get (h, name);
-    char *end;
+    uint64_t n;
 
     if (!value)
         return -1;
-    errno = 0;
-    unsigned long n = strtoul (value, &end, 10);
-    if (errno != 0 || *end != '\0' || *value < '0' || *value > '9' || n > UINT32_MAX)
+    if (parse_number (value, 0, UINT32_MAX, &n) < 0)
         return errset (EPROTO);
     *number = (uint32_t)n;
     return 0;
