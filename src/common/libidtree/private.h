@@ -3,6 +3,9 @@
 
 /* private.h - the inside of a handle, for the files of libidtree alone
  *
+ * A handle is one object in several files that call each other: handle.c, future.c, rpc.c, event.c, attr.c, service.c,
+ * respond.c, builtin.c, document.c.
+ *
  * handle.c reads messages and decides when; future.c, service.c know what to do with one.  Design:
  *
  * 1. Each message that comes in is dispatched exactly once, or dropped.
