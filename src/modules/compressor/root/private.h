@@ -4,8 +4,8 @@
 /* private.h - what the files of rank 0 share
  *
  *   root.c        from group to group: what changed is stored, then published, then requests are answered
- *   root_tasks.c  what a request does to the documents, and its answer
- *   root_reads.c  what is told of documents as they are stored, which waits for no disk
+ *   tasks.c  what a request does to the documents, and its answer
+ *   reads.c  what is told of documents as they are stored, which waits for no disk
  */
 #ifndef COMPRESSOR_ROOT_PRIVATE_H
 #define COMPRESSOR_ROOT_PRIVATE_H
@@ -71,7 +71,7 @@ struct root {
     uint64_t groups, ranges, repeated, refused, events, failures;
 };
 
-/* --- root_tasks.c -------------------------------------------------------------------------------- */
+/* --- tasks.c ------------------------------------------------------------------------------------- */
 
 /* Add a document that is stored.  Returns NULL with errno set. */
 struct root_document *root_document_add (struct root *root, const struct store_document *d);
@@ -106,7 +106,7 @@ size_t root_count_ranges (const struct orderer *o, int64_t first, int64_t last, 
 /* The text of a range, for wire_ranges (): 'arg' is the orderer. */
 const char *root_range_text (void *arg, int64_t seq);
 
-/* --- root_reads.c ----------------------------------------------------------------------------------- */
+/* --- reads.c --------------------------------------------------------------------------------------- */
 
 /* Returns 0, or -1 with errno ENOMEM. */
 int root_reads_init (struct root *root);
