@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,7 +133,7 @@ struct command *command_create (idt_reactor_t *r, char **argv, const char *uri, 
     c->pidfd = -1;
     c->cb = cb;
     c->arg = arg;
-    if (spawn (c, argv, env, files) < 0 || (c->pidfd = pidfd_open (c->pid, 0)) < 0
+    if (spawn (c, argv, env, files) < 0 || (c->pidfd = (int)syscall (SYS_pidfd_open, c->pid, 0)) < 0
         || !(c->w = idt_fd_watcher_create (r, c->pidfd, IDT_POLLIN, ended_cb, c))) {
         errprintf (errp, "cannot run %s: %s", argv[0], strerror (errno));
         goto error;
