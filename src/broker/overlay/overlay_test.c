@@ -9,11 +9,15 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -260,7 +264,8 @@ static void set_children (struct world *w)
         bail_out (err.text);
 }
 
-static void world_init_tree (struct world *w, const char *timeout, uint32_t size)
+/* Where 'endpoint' is NULL it is ipc. */
+static void world_init_at (struct world *w, const char *timeout, uint32_t size, const char *endpoint)
 {
     memset (w, 0, sizeof (*w));
     w->timeout = timeout;
@@ -268,12 +273,20 @@ static void world_init_tree (struct world *w, const char *timeout, uint32_t size
     snprintf (w->dir, sizeof (w->dir), "/tmp/overlay_test.XXXXXX");
     if (!mkdtemp (w->dir) || !(w->reactor = idt_reactor_create ()))
         bail_out ("no world");
-    snprintf (w->endpoint, sizeof (w->endpoint), "ipc://%s/tbon-0", w->dir);
+    if (endpoint)
+        snprintf (w->endpoint, sizeof (w->endpoint), "%s", endpoint);
+    else
+        snprintf (w->endpoint, sizeof (w->endpoint), "ipc://%s/tbon-0", w->dir);
     for (int i = 0; i < SIZE_DEEP; i++)
         zmq_curve_keypair (w->public_key[i], w->secret_key[i]);
     node_init (&w->parent, w, 0, "1000");
     set_children (w);
     overlay_accept (w->parent.ov, true);
+}
+
+static void world_init_tree (struct world *w, const char *timeout, uint32_t size)
+{
+    world_init_at (w, timeout, size, NULL);
 }
 
 static void world_init (struct world *w, const char *timeout)
@@ -749,6 +762,118 @@ static void test_no_handshake (void)
     world_fini (&w);
 }
 
+/* --- strangers who take all descriptors ---
+ *
+ * A process of its own, for descriptors are counted by processes: it connects and says nothing, again as soon as it is
+ * thrown out.  After that somebody with a key joins.
+ */
+#define STRANGERS 40
+#define FREE_FDS 10 /* that the broker has for all of them */
+
+struct crowd_report {
+    int errnum; /* of the hello */
+    int ended;  /* connections of strangers, until then */
+};
+
+static int stranger_connect (const struct sockaddr_in *sin)
+{
+    int fd = socket (AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+    if (fd < 0 || (connect (fd, (const struct sockaddr *)sin, sizeof (*sin)) < 0 && errno != EINPROGRESS))
+        bail_out ("a stranger cannot connect");
+    return fd;
+}
+
+struct strangers {
+    struct sockaddr_in sin;
+    int fd[STRANGERS];
+    int ended;
+};
+
+/* Come again where the broker has closed the connection. */
+static void strangers_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct strangers *s = arg;
+    char buf[256];
+
+    for (int i = 0; i < STRANGERS; i++) {
+        ssize_t n = read (s->fd[i], buf, sizeof (buf));
+
+        if (n > 0 || (n < 0 && errno == EAGAIN))
+            continue;
+        close (s->fd[i]);
+        s->fd[i] = stranger_connect (&s->sin);
+        s->ended++;
+    }
+}
+
+/* 'fd' says where the broker is, and takes the report. */
+static void crowd_main (int fd)
+{
+    struct strangers s = { .sin = { .sin_family = AF_INET } };
+    struct crowd_report report;
+    struct world w;
+    struct raw raw;
+
+    if (read (fd, &w, sizeof (w)) != sizeof (w))
+        _exit (1);
+    memset (&w.parent, 0, sizeof (w.parent));
+    w.reactor = idt_reactor_create ();
+    s.sin.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
+    s.sin.sin_port = htons ((uint16_t)atoi (strrchr (w.endpoint, ':') + 1));
+    for (int i = 0; i < STRANGERS; i++)
+        s.fd[i] = stranger_connect (&s.sin);
+    idt_watcher_start (idt_timer_watcher_create (w.reactor, 0.01, 0.01, strangers_cb, &s));
+    raw_open (&raw, &w, 1);
+    report.errnum = say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION));
+    report.ended = s.ended;
+    _exit (write (fd, &report, sizeof (report)) != sizeof (report));
+}
+
+/* Before there is a thread in this process.  Returns our end. */
+static int crowd_start (pid_t *pid)
+{
+    int fds[2];
+
+    if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) < 0 || (*pid = fork ()) < 0)
+        bail_out ("no other process");
+    if (*pid == 0) {
+        fcntl (fds[1], F_SETFL, 0);
+        close (fds[0]);
+        crowd_main (fds[1]);
+    }
+    close (fds[1]);
+    return fds[0];
+}
+
+static void test_all_descriptors (void)
+{
+    struct crowd_report report = { .errnum = -1 };
+    struct rlimit before, limit;
+    struct world w;
+    pid_t pid;
+    int fd = crowd_start (&pid), free_fd;
+
+    world_init_at (&w, SHORT, SIZE, "tcp://127.0.0.1:*");
+    snprintf (w.endpoint, sizeof (w.endpoint), "%s", overlay_endpoint (w.parent.ov));
+    getrlimit (RLIMIT_NOFILE, &before);
+    limit = before;
+    free_fd = dup (fd);
+    close (free_fd);
+    limit.rlim_cur = free_fd + FREE_FDS;
+    setrlimit (RLIMIT_NOFILE, &limit);
+    if (write (fd, &w, sizeof (w)) != sizeof (w))
+        bail_out ("the other process is gone");
+    UNTIL (&w, read (fd, &report, sizeof (report)) >= 0);
+    ok (report.errnum == 0 && report.ended > 0 && report.ended < 10 * STRANGERS,
+        "where strangers take all descriptors again and again, a child is taken in, too (after %d of %d)", report.ended,
+        STRANGERS);
+    setrlimit (RLIMIT_NOFILE, &before);
+    close (fd);
+    waitpid (pid, NULL, 0);
+    world_fini (&w);
+}
+
 /* What ZeroMQ would hold of one before it has a key. */
 static void test_large_handshake (void)
 {
@@ -992,6 +1117,7 @@ static void test_large (void)
 
 int main (void)
 {
+    test_all_descriptors ();
     test_join ();
     test_keys ();
     test_adoption ();
