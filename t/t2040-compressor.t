@@ -126,6 +126,37 @@ test_expect_success 'a client that goes is not waited for' '
     wait_until "a request waits" holds "test \$(waiting) = 1" && kill $pid && wait_until "it does not any more" holds "test \$(waiting) = 0"; rc=$?
     idtree startctl cont 0 && test $rc = 0
 '
+# Nobody is answered within an hour here: whoever does not wait any more went himself.
+cat >gone.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
+URI=${IDTREE_URI%0}1
+ask() { IDTREE_URI=$URI "$IDTREE_BUILDDIR/t/ask" 1 "$@" </dev/null; }
+awaited() { ask compressor.stats-get | sed 's/.*"awaited":\([0-9]*\).*/\1/'; }
+goes() { # method, request
+    IDTREE_URI=$URI "$IDTREE_BUILDDIR/t/ask" 1 "$@" </dev/null >/dev/null 2>&1 &
+    wait_until "$1 waits" holds 'test $(awaited) = 1' && kill $! && wait_until "it does not any more" holds 'test $(awaited) = 0'
+}
+ask compressor.open '{"document":"d"}' && idtree startctl stop 0 &&
+goes compressor.open '{"document":"e"}' && goes compressor.generate '{"document":"d","final":true}' &&
+goes compressor.close '{"document":"d"}'
+rc=$?
+closed() { ! ask compressor.stats '{"document":"d"}'; }
+idtree startctl cont 0 && test $rc = 0 && wait_until "the document is closed, for nobody" closed
+END
+test_expect_success 'nor is one that waits for a document, for final ids, or for the end of a session' '
+    (unset IDTREE_URI FLUX_URI && idtree start -s 2 -o broker.modules=fluid,compressor -o compressor.timeout=1h -o tbon.timeout=5m sh gone.sh)
+'
+at2() { (IDTREE_URI=${IDTREE_URI%0}2 && ask 2 "$@"); }
+test_expect_success 'while rank 0 is down close and open are told so in time, and the session goes on' '
+    ask 2 compressor.open "{\"document\":\"d\"}" >before && idtree startctl stop 0 &&
+    { at2 compressor.generate "{\"document\":\"d\"}" &&
+      test_must_fail at2 compressor.close "{\"document\":\"d\"}" 2>err && cat err && grep "EHOSTUNREACH: .*stays open; with discard it ends" err &&
+      at2 compressor.open "{\"document\":\"d\"}" >after && at2 compressor.generate "{\"document\":\"d\"}" &&
+      test_must_fail at2 compressor.open "{\"document\":\"copy\"}" 2>err && cat err && grep EHOSTUNREACH err; }; rc=$?
+    idtree startctl cont 0 && test $rc = 0 && test "$(value session <before)" = "$(value session <after)" &&
+    ask 2 compressor.open "{\"document\":\"copy\"}" && ask 2 compressor.close "{\"document\":\"copy\"}" &&
+    ask 2 compressor.close "{\"document\":\"d\"}" && test_must_fail ask 2 compressor.stats "{\"document\":\"d\"}"
+'
 test_expect_success 'lsattr shows the limits' '
     idtree lsattr | grep "^compressor.max-documents" && test "$(idtree getattr compressor.max-documents)" = 4
 '

@@ -57,12 +57,12 @@ static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct service *sv = arg;
     struct relay_stats r = relay_stats (sv->relay);
     const struct service_counters *c = &sv->counters;
-    json_t *o = json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "open", (json_int_t)sv->ndocuments,
+    json_t *o = json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "open", (json_int_t)sv->ndocuments,
                            "generated", (json_int_t)c->generated, "applied", (json_int_t)c->applied, "events",
                            (json_int_t)c->events, "fetches", (json_int_t)c->fetches, "loads", (json_int_t)c->loads,
                            "orders", (json_int_t)c->orders, "orders_failed", (json_int_t)c->orders_failed, "elements",
                            (json_int_t)r.sent, "waiting", (json_int_t)r.elements, "asked",
-                           (json_int_t)uplink_asked (sv));
+                           (json_int_t)uplink_asked (sv), "awaited", (json_int_t)documents_awaited (sv));
 
     if (o && sv->root)
         json_put_new (&o, "root", root_stats (sv->root));

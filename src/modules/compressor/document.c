@@ -162,6 +162,16 @@ void documents_forget (struct service *sv, const idt_msg_t *disconnect)
     }
 }
 
+size_t documents_awaited (const struct service *sv)
+{
+    const struct document *doc;
+    size_t n = 0;
+
+    LIST_FOREACH (doc, &sv->documents, link)
+        n += doc->openers.count + doc->closers.count + doc->nfinals;
+    return n;
+}
+
 struct document *document_find (struct service *sv, const char *name)
 {
     struct document *doc;

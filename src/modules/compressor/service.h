@@ -139,6 +139,9 @@ void documents_destroy (struct service *sv);
 /* Forget what a client that is gone had asked for. */
 void documents_forget (struct service *sv, const idt_msg_t *disconnect);
 
+/* Requests that wait for a document to be open, or closed, or for ids to be final. */
+size_t documents_awaited (const struct service *sv);
+
 /* --- methods.c ------------------------------------------------------------------------------------------ */
 
 void methods_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg);
