@@ -68,7 +68,7 @@ struct root {
     idt_watcher_t *reads_prepare, *reads_idle;
     size_t kept_bytes;
 
-    uint64_t groups, ranges, repeated, refused, events, failures;
+    uint64_t groups, ranges, repeated, refused, events, failures, forms;
 };
 
 /* --- tasks.c ------------------------------------------------------------------------------------- */

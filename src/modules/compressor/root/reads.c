@@ -135,6 +135,7 @@ static void answer_form (struct root *root, const idt_msg_t *msg, struct root_do
         return;
     }
     void *form = orderer_save_stored (doc->orderer, &size);
+    root->forms += form != NULL;
     if (!form)
         service_respond_error (root->service, msg, ENOMEM, NULL);
     else if (size <= WIRE_PIECE) {

@@ -303,11 +303,11 @@ void root_tick (struct root *root)
 
 json_t *root_stats (const struct root *root)
 {
-    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:s}", "documents", (json_int_t)root->ndocs, "groups",
+    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:s}", "documents", (json_int_t)root->ndocs, "groups",
                       (json_int_t)root->groups, "ranges", (json_int_t)root->ranges, "repeated",
                       (json_int_t)root->repeated, "refused", (json_int_t)root->refused, "events",
-                      (json_int_t)root->events, "failures", (json_int_t)root->failures, "store",
-                      root->told ? root->why.text : "good");
+                      (json_int_t)root->events, "failures", (json_int_t)root->failures, "forms",
+                      (json_int_t)root->forms, "store", root->told ? root->why.text : "good");
 }
 
 /* --- life ------------------------------------------------------------------------------------------------------------ */
