@@ -342,20 +342,21 @@ void life_reload (struct life *l)
 
 void life_unload (struct life *l)
 {
-    struct world *w = l->w;
+    struct left *left = &l->w->left[l->rank];
 
-    world_say (w, l, "is unloaded");
-    free (w->left);
-    w->left = unload (l, &w->left_size);
-    w->unloaded = l->id;
+    world_say (l->w, l, "is unloaded");
+    free (left->past);
+    left->past = unload (l, &left->size);
+    left->life = l->id;
 }
 
-void life_load (struct world *w)
+void life_load (struct world *w, uint32_t rank)
 {
-    start (w, w->life[w->unloaded]->rank, w->life[w->unloaded], w->left, w->left_size);
-    free (w->left);
-    w->left = NULL;
-    w->unloaded = 0;
+    struct left *left = &w->left[rank];
+
+    start (w, rank, w->life[left->life], left->past, left->size);
+    free (left->past);
+    *left = (struct left){ 0 };
 }
 
 /* Ask the nearest ancestor that lives.  The link's number changes: what is on the way on an old one is lost. */

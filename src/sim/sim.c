@@ -128,9 +128,9 @@ static void make_fault (struct world *w)
         start_later (w, l->rank);
     }
     else if (kind < 50 && !l->paused && w->nlives + 2 < MAX_LIVES) {
-        if (l->rank == 0 && w->current[0] == l->id && world_chance (w, 300)) {
+        if (w->current[l->rank] == l->id && world_chance (w, 300)) {
             life_unload (l);
-            start_later (w, 0);
+            start_later (w, l->rank);
         }
         else
             life_reload (l);
@@ -153,9 +153,11 @@ static void on_start (struct world *w, uint32_t rank)
         lives += w->life[i]->alive && w->life[i]->rank == rank;
     if (rank == 0 && root_lives (w)) /* the file is locked: a second root does not start (B_TWO) */
         return;
-    if (rank == 0 && w->unloaded && world_chance (w, 400))
-        life_load (w);
-    else if (w->healing ? w->current[rank] == 0 : lives < 3)
+    if (w->healing ? w->current[rank] != 0 : lives >= 3)
+        return;
+    if (w->left[rank].life && world_chance (w, 400))
+        life_load (w, rank);
+    else
         life_start (w, rank);
 }
 
@@ -315,7 +317,8 @@ static void world_fini (struct world *w)
     for (size_t i = 0; i < w->nevents; i++)
         message_unref (w->heap[i].msg);
     free (w->heap);
-    free (w->left);
+    for (uint32_t rank = 0; rank < w->nranks; rank++)
+        free (w->left[rank].past);
     check_destroy (w->check);
     check_destroy (w->loans);
 }

@@ -6,7 +6,7 @@
  * The nodes are those of the broker (modules/fluid/node/node.h).  Clock, network and disk are simulated: messages are lost,
  * repeated, delayed, overtaken; brokers are killed, paused, cut off, started twice, stopped cleanly, at any
  * point; wall clocks jump; the root's disk hangs and fails, and a commit may or may not have happened when the root
- * dies, nor a clean stop's last one.  Modules are loaded anew; others borrow time, and rank 0's goes on with what it left after another root; hosts' clocks miss pauses, jump, or say so where nothing was, and
+ * dies, nor a clean stop's last one.  Modules are loaded anew, at once or after a while without one, and go on with what they left, rank 0's also after another root; others borrow time; hosts' clocks miss pauses, jump, or say so where nothing was, and
  * brokers' witnesses are asked; rank 0 crashes again and again.  In some histories brokers' options differ, in some time comes to its end.  All the while clients ask every rank, some for ids above one that nobody has made, some for more than
  * is made in time.  At the end everything heals, and whoever still waits must be served.
  *

@@ -127,6 +127,13 @@ struct life {
     struct lease_record record; /* a commit that is under way */
 };
 
+/* What a module that was unloaded has left on its broker, for when it is loaded again, whoever had the rank since. */
+struct left {
+    uint32_t life; /* that left it; 0: none */
+    void *past;
+    size_t size;
+};
+
 struct world {
     const struct sim_config *config;
     struct sim_result result;
@@ -153,9 +160,7 @@ struct world {
     uint32_t current[MAX_RANKS]; /* newest life of a rank; 0: none */
     uint64_t last_link;
 
-    uint32_t unloaded; /* the life of rank 0 whose module may be loaded again, whoever was root since; 0: none */
-    void *left;
-    size_t left_size;
+    struct left left[MAX_RANKS];
 
     struct lease_record disk; /* durable */
     uint64_t watermark_ms;    /* highest that a root told */
@@ -191,9 +196,9 @@ int64_t world_wall_us (const struct world *w); /* the root's wall clock */
 struct life *life_start (struct world *w, uint32_t rank); /* NULL: there were too many */
 /* Its module is loaded anew: the next life goes on with what it leaves. */
 void life_reload (struct life *l);
-/* So is rank 0's, but later: another one may be root meanwhile. */
+/* So it is, but later: its children ask others meanwhile, and another one may have the rank. */
 void life_unload (struct life *l);
-void life_load (struct world *w);
+void life_load (struct world *w, uint32_t rank);
 void life_kill (struct life *l);
 void life_stop (struct life *l);
 void life_attach (struct life *l);
