@@ -21,7 +21,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define TURN_US 500 /* time to work before the reactor looks at its descriptors again */
+#define TURN_US 200 /* time to work before the reactor looks at its descriptors again */
 #define MAX_MODULE_LIST 1024
 #define MAX_TOPIC 256
 

@@ -24,30 +24,44 @@
 #include "libutil/errprintf.h"
 
 #define REQUEST_BACKLOG 128
-#define TURN_US 200  /* time in which clients are served before others get theirs */
+#define TURN_US 100  /* time in which clients are served before others get theirs */
 #define TICK_S 0.025 /* between two looks at clients that are not read */
 
 /* --- turns ------------------------------------------------------------------------------------- */
 
+/* The next to be served: who comes anew does not wait for those who have been here (as in fq_codel). */
+static struct client *next_turn (struct usock *l)
+{
+    struct client *c = TAILQ_FIRST (&l->newcomers);
+
+    if (c)
+        TAILQ_REMOVE (&l->newcomers, c, turn);
+    else if ((c = TAILQ_FIRST (&l->turns)))
+        TAILQ_REMOVE (&l->turns, c, turn);
+    return c;
+}
+
+/* A newcomer stays in the round when it has no more: who comes and goes has no more of it than who stays. */
+static void serve (struct usock *l, struct client *c)
+{
+    bool was_new = c->turn_in == TURN_NEW;
+
+    c->turn_in = TURN_NONE;
+    if ((client_serve (c) || was_new) && c->turn_in == TURN_NONE) {
+        TAILQ_INSERT_TAIL (&l->turns, c, turn);
+        c->turn_in = TURN_ROUND;
+    }
+}
+
 bool usock_turn (struct usock *l)
 {
-    uint64_t until = 0;
+    uint64_t until = clock_us (CLOCK_MONOTONIC) + TURN_US;
     struct client *c, *last = TAILQ_LAST (&l->turns, client_list);
-    bool any = last != NULL;
+    bool any = usock_pending (l);
 
-    while ((c = TAILQ_FIRST (&l->turns))) {
-        uint64_t now = clock_us (CLOCK_MONOTONIC);
-
-        until = until ? until : now + TURN_US;
-        if (now >= until)
-            break;
-        TAILQ_REMOVE (&l->turns, c, turn);
-        c->has_turn = false;
-        if (client_serve (c) && !c->has_turn) {
-            TAILQ_INSERT_TAIL (&l->turns, c, turn);
-            c->has_turn = true;
-        }
-        if (c == last)
+    while ((c = next_turn (l))) {
+        serve (l, c);
+        if (c == last || (!last && TAILQ_EMPTY (&l->newcomers)) || clock_us (CLOCK_MONOTONIC) >= until)
             break;
     }
     return any;
@@ -55,7 +69,7 @@ bool usock_turn (struct usock *l)
 
 bool usock_pending (const struct usock *l)
 {
-    return !TAILQ_EMPTY (&l->turns);
+    return !TAILQ_EMPTY (&l->newcomers) || !TAILQ_EMPTY (&l->turns);
 }
 
 static void tick_cb (idt_watcher_t *w, int revents, void *arg)
@@ -267,6 +281,7 @@ struct usock *usock_create (idt_reactor_t *r, const char *path, struct attrs *at
     if (!l)
         return NULL;
     l->fd = -1;
+    TAILQ_INIT (&l->newcomers);
     TAILQ_INIT (&l->turns);
     fill_reserve (l);
     l->reactor = r;

@@ -63,11 +63,14 @@ static void watch (struct client *c)
     c->events = events;
 }
 
-static void give_turn (struct client *c)
+static void give_turn (struct client *c, bool anew)
 {
-    if (!c->has_turn)
-        TAILQ_INSERT_TAIL (&c->local->turns, c, turn);
-    c->has_turn = true;
+    struct usock *l = c->local;
+
+    if (c->turn_in != TURN_NONE)
+        return;
+    TAILQ_INSERT_TAIL (anew ? &l->newcomers : &l->turns, c, turn);
+    c->turn_in = anew ? TURN_NEW : TURN_ROUND;
 }
 
 /* Something changed that decides whether it is read. */
@@ -80,7 +83,7 @@ static void check (struct client *c)
     c->unready = unready;
     watch (c);
     if (may_read (c))
-        give_turn (c); /* messages may be left in the buffer */
+        give_turn (c, false); /* messages may be left in the buffer */
     else if (!c->broken)
         idt_watcher_start (c->local->tick);
 }
@@ -311,7 +314,7 @@ static void client_cb (idt_watcher_t *w, int revents, void *arg)
         client_dirty (c);
     if ((revents & IDT_POLLIN) && may_read (c)) {
         c->readable = true;
-        give_turn (c);
+        give_turn (c, true);
     }
 }
 
@@ -370,9 +373,9 @@ void client_let_go (struct client *c)
 {
     struct usock *l = c->local;
 
-    if (c->has_turn)
-        TAILQ_REMOVE (&l->turns, c, turn);
-    c->has_turn = false;
+    if (c->turn_in != TURN_NONE)
+        TAILQ_REMOVE (c->turn_in == TURN_NEW ? &l->newcomers : &l->turns, c, turn);
+    c->turn_in = TURN_NONE;
     if (c->unready && l->ops->ready)
         l->ops->ready (l->arg, &c->peer, true);
     c->unready = false;

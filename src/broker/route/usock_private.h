@@ -3,7 +3,7 @@
 
 /* usock_private.h - what the files of local clients share
  *
- *   local.c         listen, accept, who has a turn, the end
+ *   usock.c         listen, accept, who has a turn, the end
  *   usock_client.c  one client: what it sends and gets, when it is not read
  */
 #ifndef BROKER_USOCK_PRIVATE_H
@@ -38,10 +38,10 @@ struct client {
     size_t reserved;   /* of the pool, for a long message */
     uint64_t frame_us; /* when that was last looked at, and what has come since */
     size_t frame_got;
-    bool readable;   /* the socket may have something */
-    bool has_turn;   /* in the list of those to serve */
-    bool dirty;      /* in the list to flush */
-    bool want_write; /* the socket is full: wait for POLLOUT */
+    bool readable;                                    /* the socket may have something */
+    enum { TURN_NONE, TURN_NEW, TURN_ROUND } turn_in; /* the list of those to serve that it is in */
+    bool dirty;                                       /* in the list to flush */
+    bool want_write;                                  /* the socket is full: wait for POLLOUT */
     bool eof;
     bool unready; /* its requests wait at the modules */
     int broken;   /* errno that ends it; 0: fine */
@@ -61,7 +61,8 @@ struct usock {
     idt_watcher_t *tick; /* runs while a client is not read */
     zlistx_t *clients;
     struct client *dirty;
-    TAILQ_HEAD (client_list, client) turns;
+    TAILQ_HEAD (client_list, client) turns; /* the round of those to serve */
+    struct client_list newcomers;           /* who was not in it */
     struct msg_spare spare;
     uint64_t input; /* bytes reserved for long messages, and of output */
     uint64_t output;

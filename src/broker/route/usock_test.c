@@ -39,6 +39,7 @@ struct server {
     char dir[64];
     char path[108];
     int requests, disconnects, gone, events;
+    int echo_at;           /* number of the last request to echo, among all */
     int full;              /* requests that echo has no room for */
     struct idt_cred cred;  /* of the last request */
     const idt_msg_t *last; /* of null */
@@ -85,6 +86,8 @@ static void request (void *arg, struct peer *from, idt_msg_t *msg)
     struct server *s = arg;
 
     s->requests++;
+    if (strcmp (idt_msg_topic (msg), "echo.x") == 0)
+        s->echo_at = s->requests;
     router_request_new (s->router, from, msg);
 }
 
@@ -396,6 +399,34 @@ static void test_fairness (void)
     ok (s.requests == 3002, "if nothing moves it is read on after local.patience, for somebody may wait for that");
     end_close (&greedy, &s);
     ok (router_stats (s.router).pending == 0, "its end leaves no request behind");
+    end_close (&modest, &s);
+    server_fini (&s);
+}
+
+/* Beside a crowd whose requests wait. */
+static void test_newcomer (void)
+{
+    struct server s;
+    struct end crowd[10], modest;
+    int before;
+
+    server_init (&s);
+    end_open (&modest, &s);
+    for (int i = 0; i < 10; i++) {
+        end_open (&crowd[i], &s);
+        for (uint32_t tag = 1; tag <= 300; tag++)
+            put (&crowd[i], "null.x", tag, 0, 0);
+        msg_stream_flush (crowd[i].stream);
+    }
+    wait_until (s.requests >= 160) turn (&s, 1);
+    before = s.requests;
+    put (&modest, "echo.x", 1, 0, 0);
+    msg_stream_flush (modest.stream);
+    turn (&s, 1);
+    ok (before < 3000 && s.echo_at > before && s.echo_at <= before + 17,
+        "one that comes anew is served before those who wait: after %d of others", s.echo_at - before - 1);
+    for (int i = 0; i < 10; i++)
+        end_close (&crowd[i], &s);
     end_close (&modest, &s);
     server_fini (&s);
 }
@@ -761,6 +792,7 @@ int main (void)
     test_good ();
     test_pieces ();
     test_fairness ();
+    test_newcomer ();
     test_garbage ();
     test_size ();
     test_deaf ();
