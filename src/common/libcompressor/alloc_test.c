@@ -4,8 +4,7 @@
 /* alloc_test.c - let the 1st, 2nd, 3rd ... allocation of each call fail until it succeeds
  *
  * A call that fails must say ENOMEM and change nothing, so that the same call succeeds later; what
- * it leaves behind is looked at as a stored form.  The linker puts the functions below in the way
- * of the library (--wrap).
+ * it leaves behind is looked at as a stored form.
  */
 
 #include <errno.h>
@@ -13,52 +12,12 @@
 #include <idtree/idcomp.h>
 
 #include "libutil/tap.h"
+#include "test/failing_alloc.h"
 
 #define A "88888888-8888-4888-b088-888888888888"
 #define G "0f0f0f0f-0f0f-4f0f-8f0f-0f0f0f0f0f0f"
 #define SESSIONS 12
 #define ROUNDS 30
-
-void *__real_malloc (size_t size);
-void *__real_calloc (size_t n, size_t size);
-void *__real_realloc (void *p, size_t size);
-char *__real_strdup (const char *s);
-void *__wrap_malloc (size_t size);
-void *__wrap_calloc (size_t n, size_t size);
-void *__wrap_realloc (void *p, size_t size);
-char *__wrap_strdup (const char *s);
-
-static int countdown = -1; /* allocations that succeed before one fails; negative: none fails */
-static int failures;
-
-static bool fails (void)
-{
-    if (countdown < 0 || countdown-- > 0)
-        return false;
-    failures++;
-    errno = ENOMEM;
-    return true;
-}
-
-void *__wrap_malloc (size_t size)
-{
-    return fails () ? NULL : __real_malloc (size);
-}
-
-void *__wrap_calloc (size_t n, size_t size)
-{
-    return fails () ? NULL : __real_calloc (n, size);
-}
-
-void *__wrap_realloc (void *p, size_t size)
-{
-    return fails () ? NULL : __real_realloc (p, size);
-}
-
-char *__wrap_strdup (const char *s)
-{
-    return fails () ? NULL : __real_strdup (s);
-}
 
 /* The state of a compressor; the caller frees it. */
 struct state {

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* failing_alloc.h - let an allocation of the library fail that is tested
+ *
+ * The linker puts these functions in its way: -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup.  As with
+ * libutil/tap.h one test program is one translation unit.
+ */
+#ifndef TEST_FAILING_ALLOC_H
+#define TEST_FAILING_ALLOC_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+void *__real_malloc (size_t size);
+void *__real_calloc (size_t n, size_t size);
+void *__real_realloc (void *p, size_t size);
+char *__real_strdup (const char *s);
+void *__wrap_malloc (size_t size);
+void *__wrap_calloc (size_t n, size_t size);
+void *__wrap_realloc (void *p, size_t size);
+char *__wrap_strdup (const char *s);
+
+static int countdown = -1; /* allocations that succeed before one fails; negative: none fails */
+static int failures;
+
+static bool fails (void)
+{
+    if (countdown < 0 || countdown-- > 0)
+        return false;
+    failures++;
+    errno = ENOMEM;
+    return true;
+}
+
+void *__wrap_malloc (size_t size)
+{
+    return fails () ? NULL : __real_malloc (size);
+}
+
+void *__wrap_calloc (size_t n, size_t size)
+{
+    return fails () ? NULL : __real_calloc (n, size);
+}
+
+void *__wrap_realloc (void *p, size_t size)
+{
+    return fails () ? NULL : __real_realloc (p, size);
+}
+
+char *__wrap_strdup (const char *s)
+{
+    return fails () ? NULL : __real_strdup (s);
+}
+
+#endif /* TEST_FAILING_ALLOC_H */
