@@ -12,8 +12,8 @@
  * 3. Ids that were handed out stay what they are, whatever is loaded.
  * 4. A replica that is told what can't be is broken: it makes no more ids, and is there to be looked at.
  *
- * It has no clock and sends nothing: who owns it sends what replica_announce () gives, asks for what
- * replica_missing () tells, and reports what came of it.
+ * It has no clock, and knows no messages: who owns it (libdocument/session.h) sends what replica_announce ()
+ * gives, asks for what replica_missing () tells, and reports what came of it.
  */
 #ifndef COMPRESSOR_REPLICA_H
 #define COMPRESSOR_REPLICA_H

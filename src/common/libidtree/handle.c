@@ -18,7 +18,6 @@
 #include <time.h>
 
 #include "libutil/errprintf.h"
-#include "libidtree/document.h"
 #include "libidtree/private.h"
 #include "libidtree/watcher.h"
 #include "libutil/clock.h"
@@ -97,6 +96,38 @@ static void read_some (idt_t *h)
         lose (h, errno);
 }
 
+/* --- observers ------------------------------------------------------------------------------ */
+
+void handle_observe (idt_t *h, struct observer *o)
+{
+    TAILQ_INSERT_TAIL (&h->observers, o, link);
+    handle_interest (h, 1);
+}
+
+void handle_unobserve (idt_t *h, struct observer *o)
+{
+    TAILQ_REMOVE (&h->observers, o, link);
+    handle_interest (h, -1);
+}
+
+void *handle_observed (const idt_t *h, void (*event_cb) (const idt_msg_t *event, void *arg))
+{
+    struct observer *o;
+
+    TAILQ_FOREACH (o, &h->observers, link)
+        if (o->event_cb == event_cb)
+            return o->arg;
+    return NULL;
+}
+
+static void show_event (idt_t *h, const idt_msg_t *event)
+{
+    struct observer *o;
+
+    TAILQ_FOREACH (o, &h->observers, link)
+        o->event_cb (event, o->arg);
+}
+
 /* --- dispatch ------------------------------------------------------------------------------- */
 
 static void dispatch (idt_t *h, const idt_msg_t *msg)
@@ -109,7 +140,7 @@ static void dispatch (idt_t *h, const idt_msg_t *msg)
             future_deliver (f, msg);
         break;
     case IDT_MSGTYPE_EVENT:
-        document_dispatch (h, msg);
+        show_event (h, msg);
         service_dispatch (h, msg);
         break;
     case IDT_MSGTYPE_REQUEST:
@@ -381,7 +412,7 @@ void idt_close (idt_t *h)
     if (!h)
         return;
     int saved_errno = errno;
-    assert (h->depth == 0 && h->future_count == 0 && TAILQ_EMPTY (&h->documents));
+    assert (h->depth == 0 && h->future_count == 0 && TAILQ_EMPTY (&h->observers));
     unwatch (h);
     service_fini (h);
     attr_fini (h);
@@ -406,7 +437,7 @@ idt_t *idt_handle_create (const struct idt_transport *transport, void *impl)
     h->impl = impl;
     TAILQ_INIT (&h->ready);
     TAILQ_INIT (&h->handlers);
-    TAILQ_INIT (&h->documents);
+    TAILQ_INIT (&h->observers);
     SLIST_INIT (&h->attrs);
     return h;
 }

@@ -41,7 +41,7 @@ struct attr;
 
 TAILQ_HEAD (future_list, idt_future);
 TAILQ_HEAD (handler_list, handler_table);
-TAILQ_HEAD (document_list, idt_document);
+TAILQ_HEAD (observer_list, observer);
 SLIST_HEAD (attr_list, attr);
 
 struct idt {
@@ -62,7 +62,7 @@ struct idt {
     unsigned ready_count;
     unsigned future_count; /* all that exist */
     struct handler_list handlers;
-    struct document_list documents; /* that are attached */
+    struct observer_list observers;
 
     int lost; /* errno of the lost connection; 0: it is there */
     bool lost_told;
@@ -110,6 +110,21 @@ void handle_wake (idt_t *h);
 
 /* One more (+1) or less (-1) reason for the connection to keep the reactor running. */
 void handle_interest (idt_t *h, int change);
+
+/* Who is shown each event before the handlers are.  It keeps the reactor running, and the handle: idt_close () comes after
+ * handle_unobserve ().
+ */
+struct observer {
+    void (*event_cb) (const idt_msg_t *event, void *arg);
+    void *arg;
+    TAILQ_ENTRY (observer) link;
+};
+
+void handle_observe (idt_t *h, struct observer *o);
+void handle_unobserve (idt_t *h, struct observer *o);
+
+/* The 'arg' of the observer with this callback.  NULL: there is none. */
+void *handle_observed (const idt_t *h, void (*event_cb) (const idt_msg_t *event, void *arg));
 
 static inline bool handle_is_inline (const idt_t *h)
 {

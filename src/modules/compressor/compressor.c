@@ -87,7 +87,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "compressor.list", root_request_cb, IDT_ROLE_OWNER },
     { IDT_MSGTYPE_REQUEST, "compressor.disconnect", disconnect_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "compressor.stats-get", stats_get_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_EVENT, WIRE_EVENT_PREFIX "*", document_ranges_cb, 0 },
+    { IDT_MSGTYPE_EVENT, DOCWIRE_EVENT_PREFIX "*", document_ranges_cb, 0 },
     { IDT_MSGTYPE_EVENT, "event.lost", document_lost_cb, 0 },
     IDT_HANDLERS_END,
 };

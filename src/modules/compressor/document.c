@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "libutil/errprintf.h"
 #include "modules/compressor/document_private.h"
 
 #define PAUSE_MAX_MS 5000
@@ -42,7 +42,7 @@ void document_destroy (struct document *doc, int errnum, const char *text)
 {
     LIST_REMOVE (doc, link);
     if (--doc->service->ndocuments == 0)
-        idt_future_destroy (idt_event_unsubscribe (doc->service->h, WIRE_EVENT_PREFIX));
+        idt_future_destroy (idt_event_unsubscribe (doc->service->h, DOCWIRE_EVENT_PREFIX));
     document_fail_finals (doc, UINT64_MAX, errnum, text);
     service_respond_all (doc->service, &doc->openers, errnum, text);
     service_respond_all (doc->service, &doc->closers, errnum, errnum ? text : NULL);
@@ -50,10 +50,9 @@ void document_destroy (struct document *doc, int errnum, const char *text)
     fifo_fini (&doc->closers);
     idt_future_destroy (doc->opening);
     idt_future_destroy (doc->fetching);
-    pieces_fini (&doc->pieces);
     if (doc->ticket)
         doc->ticket->document = NULL;
-    replica_destroy (doc->replica);
+    docsession_fini (&doc->session);
     free (doc);
 }
 
@@ -74,7 +73,7 @@ void document_stay_open (struct document *doc, int errnum, const char *text)
 
 void document_turn (struct document *doc)
 {
-    const char *broken = replica_broken (doc->replica);
+    const char *broken = replica_broken (doc->session.replica);
 
     if (!*doc->refused)
         document_answer_finals (doc);
@@ -84,7 +83,7 @@ void document_turn (struct document *doc)
         document_destroy (doc, ESTALE, broken);
     else if (doc->state == CLOSING && *doc->refused)
         document_destroy (doc, ENOTRECOVERABLE, doc->refused);
-    else if (doc->state == CLOSING && replica_settled (doc->replica))
+    else if (doc->state == CLOSING && replica_settled (doc->session.replica))
         document_destroy (doc, 0, NULL);
     else
         document_exchange (doc);
@@ -124,7 +123,7 @@ void documents_tick (struct service *sv)
         take_time (doc, now_ms);
         if (waits (doc))
             service_arm (sv);
-        if (doc->replica)
+        if (doc->session.replica)
             document_turn (doc);
         else if (doc->deadline_ms <= now_ms)
             document_destroy (doc, EHOSTUNREACH, "rank 0 was not reached in time: open it again");
@@ -138,7 +137,7 @@ void document_lost_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct document *doc;
 
     LIST_FOREACH (doc, &sv->documents, link) {
-        doc->fetch = true;
+        doc->session.ask = true;
         document_resume (&doc->announcing);
         document_resume (&doc->missing);
     }
@@ -177,7 +176,7 @@ struct document *document_find (struct service *sv, const char *name)
     struct document *doc;
 
     LIST_FOREACH (doc, &sv->documents, link)
-        if (strcmp (doc->name, name) == 0)
+        if (strcmp (doc->session.name, name) == 0)
             return doc;
     return NULL;
 }
@@ -193,8 +192,9 @@ static void set_deadline (struct document *doc)
 /* The answer to all who open it. */
 static json_t *describe (const struct document *doc)
 {
-    return json_pack ("{s:s s:s s:s s:I}", "document", doc->name, "uuid", doc->uuid, "session",
-                      idcomp_session (replica_ids (doc->replica)), "seq", (json_int_t)replica_seq (doc->replica));
+    return json_pack ("{s:s s:s s:s s:I}", "document", doc->session.name, "uuid", doc->session.uuid, "session",
+                      idcomp_session (replica_ids (doc->session.replica)), "seq",
+                      (json_int_t)replica_seq (doc->session.replica));
 }
 
 static void opened (struct document *doc)
@@ -209,21 +209,18 @@ static void opened (struct document *doc)
     document_turn (doc);
 }
 
-/* A new session in the form that is there. */
-static struct replica *make_replica (const struct pieces *pieces)
+/* An answer was an error, or could not be taken ('taken': errno). */
+static void fail_opening (struct document *doc, idt_future_t *f, int taken)
 {
-    unsigned char random[16];
-    char session[IDCOMP_UUID_TEXT_MAX];
+    int errnum = idt_future_errnum (f);
 
-    if (getrandom (random, sizeof (random), 0) != sizeof (random))
-        return NULL;
-    struct idcomp_uuid uuid = idcomp_uuid_random (random);
-    idcomp_uuid_format (&uuid, session, sizeof (session));
-    return replica_create (session, pieces->form, pieces->size, pieces->seq);
+    if (errnum == 0)
+        document_destroy (doc, taken, "the answer of rank 0 is not understood");
+    else
+        document_destroy (doc, errnum, errnum == ENOSYS ? NO_COMPRESSOR : idt_future_error (f));
 }
 
-static void piece_cb (idt_future_t *f, void *arg);
-static void join (struct document *doc);
+static void joined_cb (idt_future_t *f, void *arg);
 
 /* A request of opening was sent, or not (NULL). */
 static void expect (struct document *doc, idt_future_t *f, idt_future_f cb)
@@ -233,74 +230,32 @@ static void expect (struct document *doc, idt_future_t *f, idt_future_f cb)
         document_destroy (doc, errno, NULL);
 }
 
-/* The form is there, or its next piece is asked for. */
-static void go_on (struct document *doc)
+/* Ask for the form, or for its next piece. */
+static void join (struct document *doc)
 {
-    set_deadline (doc);
-    if (!pieces_whole (&doc->pieces)) {
-        expect (doc, document_ask_piece (doc), piece_cb);
-        return;
-    }
-    doc->replica = make_replica (&doc->pieces);
-    if (!doc->replica) {
-        document_destroy (doc, errno, idcomp_strerror (errno));
-        return;
-    }
-    pieces_fini (&doc->pieces);
-    opened (doc);
+    expect (doc, document_ask (doc), joined_cb);
 }
 
-static void fail_opening (struct document *doc, idt_future_t *f)
-{
-    int errnum = idt_future_errnum (f);
-
-    if (errnum == 0)
-        document_destroy (doc, EPROTO, "the answer of rank 0 is not understood");
-    else
-        document_destroy (doc, errnum, errnum == ENOSYS ? NO_COMPRESSOR : idt_future_error (f));
-}
-
-static void piece_cb (idt_future_t *f, void *arg)
-{
-    struct document *doc = arg;
-    int rc = document_take_piece (doc, f);
-
-    if (rc < 0 && idt_future_errnum (f) != EAGAIN) {
-        fail_opening (doc, f);
-        return;
-    }
-    idt_future_destroy (f);
-    doc->opening = NULL;
-    if (rc < 0)
-        join (doc);
-    else
-        go_on (doc);
-}
-
-/* Rank 0 may have ranges that are not in the form: 'newest'. */
+/* A form that rank 0 keeps no more is begun anew. */
 static void joined_cb (idt_future_t *f, void *arg)
 {
     struct document *doc = arg;
-    const char *uuid, *state;
-    json_int_t seq, size = 0;
+    bool anew = docsession_in_pieces (&doc->session) && idt_future_errnum (f) == EAGAIN;
 
-    if (idt_rpc_get_unpack (f, "{s:s s:I s:s s?I}", "uuid", &uuid, "seq", &seq, "state", &state, "size", &size) < 0
-        || pieces_begin (&doc->pieces, seq, state, size) < 0) {
-        fail_opening (doc, f);
+    if (document_take (doc, f) < 0 && !anew) {
+        fail_opening (doc, f, errno);
         return;
     }
-    snprintf (doc->uuid, sizeof (doc->uuid), "%s", uuid);
-    doc->fetch = size > 0;
     idt_future_destroy (f);
     doc->opening = NULL;
-    go_on (doc);
-}
-
-static void join (struct document *doc)
-{
-    expect (doc,
-            idt_rpc_pack (doc->service->h, "compressor.join", 0, 0, "{s:s s:b}", "document", doc->name, "behind", 1),
-            joined_cb);
+    if (anew)
+        docsession_failed (&doc->session);
+    else
+        set_deadline (doc);
+    if (doc->session.replica)
+        opened (doc);
+    else
+        join (doc);
 }
 
 static void subscribed_cb (idt_future_t *f, void *arg)
@@ -317,15 +272,21 @@ static void subscribed_cb (idt_future_t *f, void *arg)
     idt_future_destroy (f);
 }
 
-static struct document *document_create (struct service *sv, const char *name)
+/* Returns NULL with errno set and 'errp' filled. */
+static struct document *document_create (struct service *sv, const char *name, idt_error_t *errp)
 {
     struct document *doc = calloc (1, sizeof (*doc));
 
-    if (!doc)
+    if (!doc) {
+        errprintf (errp, "%s", strerror (errno));
         return NULL;
+    }
+    if (docsession_init (&doc->session, name, errp) < 0) {
+        free (doc);
+        return NULL;
+    }
     doc->service = sv;
     TAILQ_INIT (&doc->finals);
-    strcpy (doc->name, name);
     set_deadline (doc);
     LIST_INSERT_HEAD (&sv->documents, doc, link);
     sv->ndocuments++;
@@ -340,7 +301,7 @@ static void begin_opening (struct document *doc)
     if (doc->service->ndocuments > 1)
         join (doc);
     else
-        expect (doc, idt_event_subscribe (doc->service->h, WIRE_EVENT_PREFIX), subscribed_cb);
+        expect (doc, idt_event_subscribe (doc->service->h, DOCWIRE_EVENT_PREFIX), subscribed_cb);
 }
 
 static void open_document (struct service *sv, const idt_msg_t *msg, const char *name)
@@ -348,10 +309,8 @@ static void open_document (struct service *sv, const idt_msg_t *msg, const char 
     struct document *doc = document_find (sv, name);
     idt_error_t error;
 
-    if (wire_check_name (name, &error) < 0)
-        service_respond_error (sv, msg, errno, error.text);
-    else if (doc && doc->replica && replica_broken (doc->replica))
-        service_respond_error (sv, msg, ESTALE, replica_broken (doc->replica));
+    if (doc && doc->session.replica && replica_broken (doc->session.replica))
+        service_respond_error (sv, msg, ESTALE, replica_broken (doc->session.replica));
     else if (doc && *doc->refused)
         service_respond_error (sv, msg, ENOTRECOVERABLE, doc->refused);
     else if (doc && doc->state == OPEN)
@@ -362,8 +321,8 @@ static void open_document (struct service *sv, const idt_msg_t *msg, const char 
         service_respond_error (sv, msg, EDQUOT, "compressor.max-documents documents are open on this rank: close one");
     else if (doc)
         service_queue (sv, &doc->openers, msg);
-    else if (!(doc = document_create (sv, name)))
-        service_respond_error (sv, msg, errno, NULL);
+    else if (!(doc = document_create (sv, name, &error)))
+        service_respond_error (sv, msg, errno, error.text);
     else {
         service_queue (sv, &doc->openers, msg);
         begin_opening (doc);
@@ -388,21 +347,21 @@ void document_open_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name)
 {
     struct document *doc = document_find (sv, name);
-    char text[WIRE_NAME_MAX + 100];
+    char text[DOCWIRE_NAME_MAX + 100];
 
     if (doc && doc->state != OPENING)
         return doc;
     snprintf (text, sizeof (text), "document '%.*s' is not open on rank %u: open it there first (idtree doc open)",
-              WIRE_NAME_MAX, name, sv->options.rank);
+              DOCWIRE_NAME_MAX, name, sv->options.rank);
     service_respond_error (sv, msg, ENOENT, text);
     return NULL;
 }
 
 struct document_view document_view (const struct document *doc)
 {
-    return (struct document_view){ .name = doc->name,
-                                   .uuid = doc->uuid,
-                                   .replica = doc->replica,
+    return (struct document_view){ .name = doc->session.name,
+                                   .uuid = doc->session.uuid,
+                                   .replica = doc->session.replica,
                                    .closing = doc->state == CLOSING,
                                    .fetching = doc->fetching != NULL,
                                    .pause_ms = doc->announcing.last_ms,

@@ -91,7 +91,7 @@ static int append_final (const struct idcomp *c, struct run_list *list, int64_t 
 
 static void answer_final (struct document *doc, const struct final *final)
 {
-    const struct idcomp *c = replica_ids (doc->replica);
+    const struct idcomp *c = replica_ids (doc->session.replica);
     struct run_list list = { 0 };
     int rc = 0;
 
@@ -109,7 +109,7 @@ static void answer_final (struct document *doc, const struct final *final)
 
 void document_answer_finals (struct document *doc)
 {
-    int64_t finalized = idcomp_stats (replica_ids (doc->replica)).finalized;
+    int64_t finalized = idcomp_stats (replica_ids (doc->session.replica)).finalized;
     struct final *final;
 
     while ((final = TAILQ_FIRST (&doc->finals)) && final->last <= finalized) {
@@ -129,7 +129,7 @@ void document_await_final (struct document *doc, const idt_msg_t *msg, const str
     }
     *final = (struct final){ .msg = idt_msg_ref (msg),
                              .nruns = nruns,
-                             .last = idcomp_stats (replica_ids (doc->replica)).generated,
+                             .last = idcomp_stats (replica_ids (doc->session.replica)).generated,
                              .deadline_ms = service_now_ms () + doc->service->options.timeout_ms };
     memcpy (final->runs, runs, (size_t)nruns * sizeof (runs[0]));
     TAILQ_INSERT_TAIL (&doc->finals, final, link);

@@ -25,7 +25,7 @@ static void refuse (struct document *doc, const char *text)
         idt_log (doc->service->h, LOG_CRIT, "%s", text);
     snprintf (doc->refused, sizeof (doc->refused), "%s", text);
     document_fail_finals (doc, UINT64_MAX, ENOTRECOVERABLE, doc->refused);
-    doc->fetch = true;
+    doc->session.ask = true;
     document_pause (doc, &doc->missing);
 }
 
@@ -33,113 +33,62 @@ static void refuse (struct document *doc, const char *text)
 
 static void pause_fetch (struct document *doc)
 {
-    doc->fetch = true;
+    doc->session.ask = true;
     document_pause (doc, &doc->missing);
 }
 
-/* Returns 0, or -1 if not all of them could be applied. */
-static int apply_ranges (struct document *doc, int64_t seq, const json_t *ranges)
+idt_future_t *document_ask (struct document *doc)
 {
-    struct idcomp_range range;
+    const char *topic = docsession_topic (&doc->session);
+    char *text = docsession_request (&doc->session);
+    idt_future_t *f = text ? idt_rpc (doc->service->h, topic, text, 0, 0) : NULL;
+    int saved = errno;
+
+    free (text);
+    errno = saved;
+    return f;
+}
+
+/* What the session took is counted for all. */
+static void count_taken (struct document *doc)
+{
+    doc->service->counters.applied += doc->session.ranges;
+    doc->service->counters.loads += doc->session.forms;
+    doc->session.ranges = doc->session.forms = 0;
+}
+
+int document_take (struct document *doc, idt_future_t *f)
+{
     idt_error_t error;
-    size_t i;
-    json_t *o;
+    json_t *answer;
 
-    json_array_foreach (ranges, i, o) {
-        if (seq + (int64_t)i <= replica_seq (doc->replica))
-            continue;
-        if (wire_get_range (o, &range, &error) < 0) {
-            idt_log (doc->service->h, LOG_ERR, "%s: range %lld: %s", doc->name, (long long)seq + (long long)i,
-                     error.text);
-            return -1;
-        }
-        int rc = replica_apply (doc->replica, seq + (int64_t)i, &range);
-        idcomp_range_fini (&range);
-        if (rc < 0)
-            return -1;
-        doc->service->counters.applied++;
-    }
-    return 0;
-}
-
-/* --- stored forms ----------------------------------------------------------------------------------------- */
-
-idt_future_t *document_ask_piece (const struct document *doc)
-{
-    return idt_rpc_pack (doc->service->h, "compressor.state", 0, 0, "{s:s s:s s:I s:I}", "document", doc->name, "uuid",
-                         doc->uuid, "seq", (json_int_t)doc->pieces.seq, "offset", (json_int_t)doc->pieces.text);
-}
-
-int document_take_piece (struct document *doc, idt_future_t *f)
-{
-    const char *state;
-    json_int_t seq;
-
-    if (idt_rpc_get_unpack (f, "{s:I s:s}", "seq", &seq, "state", &state) < 0)
+    if (idt_rpc_get_unpack (f, "o", &answer) < 0)
         return -1;
-    return pieces_add (&doc->pieces, seq, state);
-}
-
-static void fetched_cb (idt_future_t *f, void *arg);
-static void piece_cb (idt_future_t *f, void *arg);
-
-/* Keep the request that 'f' is (NULL: it could not be sent) until it is answered. */
-static void expect (struct document *doc, idt_future_t *f, idt_future_f cb)
-{
-    doc->fetching = f;
-    if (f && idt_future_then (f, (double)doc->service->options.timeout_ms, cb, doc) == 0)
-        return;
-    idt_future_destroy (f);
-    doc->fetching = NULL;
-    pause_fetch (doc);
-}
-
-/* Take over the form where it is whole, else have its next piece.  Returns 0, or -1 with errno set. */
-static int go_on_with_form (struct document *doc)
-{
-    if (!pieces_whole (&doc->pieces)) {
-        expect (doc, document_ask_piece (doc), piece_cb);
-        return 0;
-    }
-    int rc = replica_load (doc->replica, doc->pieces.form, doc->pieces.size, doc->pieces.seq);
-    pieces_fini (&doc->pieces);
-    doc->service->counters.loads++;
+    int rc = docsession_take (&doc->session, answer, &error), saved = errno;
+    if (rc < 0 && errno == EPROTO)
+        idt_log (doc->service->h, LOG_ERR, "%s: an answer of rank 0: %s", doc->session.name, error.text);
+    count_taken (doc);
+    errno = saved;
     return rc;
 }
 
-/* --- what was fetched ------------------------------------------------------------------------------------ */
-
-static int take_fetched (struct document *doc, idt_future_t *f)
-{
-    const char *state = NULL;
-    json_t *ranges = NULL;
-    json_int_t seq, newest, size = 0;
-
-    if (idt_rpc_get_unpack (f, "{s:I s:I s?s s?I s?o}", "newest", &newest, "seq", &seq, "state", &state, "size", &size,
-                            "ranges", &ranges)
-        < 0)
-        return -1;
-    *doc->refused = '\0';
-    replica_heard (doc->replica, newest);
-    if (!state)
-        return ranges ? apply_ranges (doc, seq, ranges) : -1;
-    return pieces_begin (&doc->pieces, seq, state, size) < 0 ? -1 : go_on_with_form (doc);
-}
-
-/* An answer was taken ('rc' 0), or is an error.  'before': how far the replica was. */
+/* The answer was taken ('rc' 0), or is an error.  'before': how far the replica was. */
 static void end_fetch (struct document *doc, idt_future_t *f, int rc, int64_t before)
 {
     int errnum = rc < 0 ? errno : 0;
     int64_t from;
 
+    if (errnum)
+        docsession_failed (&doc->session);
     if (errnum == ENOTRECOVERABLE)
         refuse (doc, idt_future_error (f));
     else if (errnum) {
         if (errnum == ESTALE || errnum == ENOENT)
-            replica_break (doc->replica, "its document is gone: rank 0 has another one of that name, or none");
+            replica_break (doc->session.replica, "its document is gone: rank 0 has another one of that name, or none");
         pause_fetch (doc);
     }
-    else if (!doc->fetching && replica_missing (doc->replica, &from) && replica_seq (doc->replica) == before)
+    else if (!docsession_in_pieces (&doc->session) && replica_missing (doc->session.replica, &from)
+             && replica_seq (doc->session.replica) == before)
         pause_fetch (doc); /* no progress: not in a loop */
     else
         document_resume (&doc->missing);
@@ -150,56 +99,46 @@ static void end_fetch (struct document *doc, idt_future_t *f, int rc, int64_t be
 static void fetched_cb (idt_future_t *f, void *arg)
 {
     struct document *doc = arg;
-    int64_t before = replica_seq (doc->replica);
+    int64_t before = replica_seq (doc->session.replica);
 
     doc->fetching = NULL;
-    end_fetch (doc, f, take_fetched (doc, f), before);
-}
-
-static void piece_cb (idt_future_t *f, void *arg)
-{
-    struct document *doc = arg;
-    int64_t before = replica_seq (doc->replica);
-
-    doc->fetching = NULL;
-    end_fetch (doc, f, document_take_piece (doc, f) < 0 ? -1 : go_on_with_form (doc), before);
+    int rc = document_take (doc, f);
+    if (rc == 0)
+        *doc->refused = '\0';
+    end_fetch (doc, f, rc, before);
 }
 
 static void fetch (struct document *doc)
 {
-    int64_t from;
-    bool missing = replica_missing (doc->replica, &from);
-    char digest[REPLICA_DIGEST_TEXT];
-
-    if (doc->fetching || doc->missing.until_ms || !(missing || doc->fetch) || replica_broken (doc->replica))
+    if (doc->fetching || doc->missing.until_ms || !docsession_topic (&doc->session))
         return;
-    doc->fetch = false;
-    replica_digest (doc->replica, digest);
-    doc->service->counters.fetches++;
-    expect (doc,
-            idt_rpc_pack (doc->service->h, "compressor.fetch", 0, 0, "{s:s s:s s:I s:s}", "document", doc->name, "uuid",
-                          doc->uuid, "from", (json_int_t)(replica_seq (doc->replica) + 1), "digest", digest),
-            fetched_cb);
+    doc->service->counters.fetches += !docsession_in_pieces (&doc->session);
+    doc->fetching = document_ask (doc);
+    if (doc->fetching
+        && idt_future_then (doc->fetching, (double)doc->service->options.timeout_ms, fetched_cb, doc) == 0)
+        return;
+    idt_future_destroy (doc->fetching);
+    doc->fetching = NULL;
+    docsession_failed (&doc->session);
+    pause_fetch (doc);
 }
 
 /* --- announce ------------------------------------------------------------------------------------------- */
 
 static void pause_announcing (struct document *doc)
 {
-    replica_announce_again (doc->replica);
+    replica_announce_again (doc->session.replica);
     document_pause (doc, &doc->announcing);
 }
 
 static int hand_over (struct document *doc, const struct idcomp_range *range)
 {
     struct ticket *ticket = malloc (sizeof (*ticket));
-    char digest[REPLICA_DIGEST_TEXT];
 
     if (!ticket)
         return -1;
     *ticket = (struct ticket){ .document = doc };
-    replica_digest (doc->replica, digest);
-    char *text = wire_element (doc->name, doc->uuid, replica_seq (doc->replica), digest, range);
+    char *text = docsession_announcement (&doc->session, range);
     if (relay_add_new (doc->service->relay, relay_element_new (ticket, text, 1, RELAY_NEVER)) < 0) {
         free (ticket);
         return -1;
@@ -212,7 +151,7 @@ static void announce (struct document *doc)
 {
     const struct idcomp_range *range;
 
-    if (doc->ticket || doc->announcing.until_ms || *doc->refused || !(range = replica_announce (doc->replica)))
+    if (doc->ticket || doc->announcing.until_ms || *doc->refused || !(range = replica_announce (doc->session.replica)))
         return;
     if (hand_over (doc, range) < 0)
         pause_announcing (doc);
@@ -232,15 +171,15 @@ void document_announced (struct document *doc, const struct relay_result *result
     switch (result->errnum) {
     case 0:
         document_resume (&doc->announcing);
-        replica_heard (doc->replica, result->seq);
+        replica_heard (doc->session.replica, result->seq);
         break;
     case EINVAL:
     case ESTALE:
     case ENOENT:
-        replica_break (doc->replica, result->text ? result->text : "rank 0 refused what it announced");
+        replica_break (doc->session.replica, result->text ? result->text : "rank 0 refused what it announced");
         break;
     case ENOTRECOVERABLE:
-        replica_announce_again (doc->replica);
+        replica_announce_again (doc->session.replica);
         refuse (doc, result->text ? result->text : strerror (result->errnum));
         break;
     case EHOSTUNREACH:
@@ -257,44 +196,21 @@ void document_announced (struct document *doc, const struct relay_result *result
 
 /* --- events --------------------------------------------------------------------------------------------- */
 
-/* Whether the ranges of an event go on where we are.  If they do not, rank 0 is asked: they may be known, some may be
- * missing, or they are of another history.
- */
-static bool continues (struct document *doc, int64_t seq, size_t n, const char *digest)
-{
-    char ours[REPLICA_DIGEST_TEXT];
-
-    replica_digest (doc->replica, ours);
-    if (seq == replica_seq (doc->replica) + 1 && (!digest || strcmp (digest, ours) == 0))
-        return true;
-    replica_heard (doc->replica, seq + (int64_t)n - 1);
-    doc->fetch = true;
-    return false;
-}
-
 /* An event of the same name may be of another document: of an instance before, or after. */
 void document_ranges_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
-    struct document *doc = document_find (sv, idt_msg_topic (msg) + strlen (WIRE_EVENT_PREFIX));
+    struct document *doc = document_find (sv, idt_msg_topic (msg) + strlen (DOCWIRE_EVENT_PREFIX));
     idt_error_t error;
-    const char *uuid, *digest = NULL;
-    json_t *o, *ranges;
-    json_int_t seq;
+    json_t *event;
 
-    if (!doc || !doc->replica)
+    if (!doc || !doc->session.replica)
         return;
     sv->counters.events++;
-    if (idt_msg_unpack (msg, &o, &error, "{s:s s:I s?s s:o}", "uuid", &uuid, "seq", &seq, "digest", &digest, "ranges",
-                        &ranges)
-        < 0) {
+    event = idt_msg_json (msg, &error);
+    if ((!event || docsession_hear (&doc->session, event, &error) < 0) && errno == EPROTO)
         idt_log (h, LOG_ERR, "%s: %s", idt_msg_topic (msg), error.text);
-        return;
-    }
-    if (strcmp (uuid, doc->uuid) == 0) {
-        if (continues (doc, seq, json_array_size (ranges), digest))
-            apply_ranges (doc, seq, ranges);
-        document_turn (doc);
-    }
-    json_decref (o);
+    json_decref (event);
+    count_taken (doc);
+    document_turn (doc);
 }

@@ -10,7 +10,7 @@
 #ifndef COMPRESSOR_DOCUMENT_PRIVATE_H
 #define COMPRESSOR_DOCUMENT_PRIVATE_H
 
-#include "libcompressor/pieces.h"
+#include "libdocument/session.h"
 #include "modules/compressor/service.h"
 
 enum document_state { OPENING, OPEN, CLOSING };
@@ -27,10 +27,8 @@ struct final;
 struct document {
     LIST_ENTRY (document) link;
     struct service *service;
-    char name[WIRE_NAME_MAX + 1];
-    char uuid[IDCOMP_UUID_TEXT_MAX];
+    struct docsession session; /* without a replica while OPENING */
     enum document_state state;
-    struct replica *replica; /* NULL while OPENING */
     struct fifo openers;
     struct fifo closers;
     uint64_t deadline_ms;        /* of openers, or closers */
@@ -38,8 +36,6 @@ struct document {
     uint32_t nfinals;
     idt_future_t *opening; /* subscribe, then join */
     idt_future_t *fetching;
-    struct pieces pieces;    /* of the form that is being joined or fetched */
-    bool fetch;              /* also where nothing is known to be missing */
     struct ticket *ticket;   /* what is announced is with the relay */
     struct pause announcing; /* until the timer */
     struct pause missing;
@@ -63,11 +59,11 @@ void document_resume (struct pause *pause);
 
 /* --- document_order.c -------------------------------------------------------------------------------- */
 
-/* Ask for the next piece of a stored form.  NULL with errno set. */
-idt_future_t *document_ask_piece (const struct document *doc);
+/* Send what the session asks for now.  NULL with errno set. */
+idt_future_t *document_ask (struct document *doc);
 
-/* Take a piece from an answer.  Returns 0, or -1 with errno set: EAGAIN where the form is to be asked for anew. */
-int document_take_piece (struct document *doc, idt_future_t *f);
+/* Take the answer.  Returns 0, or -1 with errno set: that of the answer, or as docsession_take (). */
+int document_take (struct document *doc, idt_future_t *f);
 
 /* Fetch what is missing, announce what was made. */
 void document_exchange (struct document *doc);

@@ -10,6 +10,8 @@
 #include "libidtree/json_build.h"
 #include "modules/compressor/service.h"
 
+#define IDS_MAX 65536 /* ids or UUIDs in a request */
+
 /* A request for a list of things. */
 struct request {
     struct service *service;
@@ -44,7 +46,7 @@ static int open_request (struct request *r, struct service *sv, const idt_msg_t 
         service_respond_error (sv, msg, EPROTO, error.text);
     else if (!json_is_array (r->list))
         service_respond_error (sv, msg, EPROTO, "ids or uuids must be an array");
-    else if (json_array_size (r->list) > WIRE_IDS_MAX)
+    else if (json_array_size (r->list) > IDS_MAX)
         service_respond_error (sv, msg, EINVAL, "one request takes 65536 ids at most");
     else if ((doc = document_asked (sv, msg, name))) {
         r->doc = document_view (doc);
@@ -218,7 +220,7 @@ static char *save (const struct document_view *doc)
     char *s = NULL;
 
     if (form && idcomp_save (c, IDCOMP_WITHOUT_LOCAL, form, size) >= 0)
-        s = wire_whole_state (doc->name, doc->uuid, replica_seq (doc->replica), form, size);
+        s = docwire_whole_state (doc->name, doc->uuid, replica_seq (doc->replica), form, size);
     free (form);
     return s;
 }

@@ -27,7 +27,7 @@
 #include "libutil/fifo.h"
 #include "modules/compressor/options.h"
 #include "modules/compressor/order/relay.h"
-#include "modules/compressor/wire.h"
+#include "libdocument/wire.h"
 
 #define SERVICE_STOPPING "the compressor of this broker is stopping" /* the text of EHOSTUNREACH then */
 #define SERVICE_PAUSE_MS 100                                         /* before what failed is tried again */

@@ -149,7 +149,7 @@ static int check_submit (const char *name, json_t *ranges, idt_error_t *errp)
     json_t *o;
     size_t i;
 
-    if (wire_check_name (name, errp) < 0)
+    if (docwire_check_name (name, errp) < 0)
         return -1;
     if (!json_is_array (ranges) || json_array_size (ranges) < 1 || json_array_size (ranges) > RELAY_BATCH_RANGES) {
         snprintf (errp->text, sizeof (errp->text), "ranges must be an array of 1 to %d", RELAY_BATCH_RANGES);
@@ -157,7 +157,7 @@ static int check_submit (const char *name, json_t *ranges, idt_error_t *errp)
         return -1;
     }
     json_array_foreach (ranges, i, o) {
-        if (wire_get_range (o, &range, errp) < 0)
+        if (docwire_get_range (o, &range, errp) < 0)
             return -1;
         idcomp_range_fini (&range);
     }

@@ -26,7 +26,7 @@ struct kept_form {
 
 struct root_document {
     int64_t id;
-    char name[WIRE_NAME_MAX + 1];
+    char name[DOCWIRE_NAME_MAX + 1];
     char uuid[IDCOMP_UUID_TEXT_MAX];
     struct orderer *orderer;
     int64_t form_seq; /* of the stored form; -1: none is stored */
@@ -103,7 +103,7 @@ void root_refuse_all (struct root *root);
 /* How many ranges from 'first' on, up to 'last', go into one message: one, or as many as fit; '*bytes' are theirs. */
 size_t root_count_ranges (const struct orderer *o, int64_t first, int64_t last, size_t *bytes);
 
-/* The text of a range, for wire_ranges (): 'arg' is the orderer. */
+/* The text of a range, for docwire_ranges (): 'arg' is the orderer. */
 const char *root_range_text (void *arg, int64_t seq);
 
 /* --- reads.c --------------------------------------------------------------------------------------- */

@@ -120,8 +120,8 @@ static void answer_piece (struct root *root, const idt_msg_t *msg, struct root_d
 {
     doc->kept.used_ms = service_now_ms ();
     module_respond_new (root->service->h, msg,
-                        wire_state (doc->name, doc->uuid, orderer_stored_seq (doc->orderer), doc->kept.seq,
-                                    doc->kept.bytes, doc->kept.size, offset));
+                        docwire_state (doc->name, doc->uuid, orderer_stored_seq (doc->orderer), doc->kept.seq,
+                                       doc->kept.bytes, doc->kept.size, offset));
 }
 
 /* A form that fits into one answer is made for each. */
@@ -138,8 +138,8 @@ static void answer_form (struct root *root, const idt_msg_t *msg, struct root_do
     root->forms += form != NULL;
     if (!form)
         service_respond_error (root->service, msg, ENOMEM, NULL);
-    else if (size <= WIRE_PIECE) {
-        module_respond_new (root->service->h, msg, wire_state (doc->name, doc->uuid, seq, seq, form, size, 0));
+    else if (size <= DOCWIRE_PIECE) {
+        module_respond_new (root->service->h, msg, docwire_state (doc->name, doc->uuid, seq, seq, form, size, 0));
         free (form);
     }
     else if (keep (root, doc, form, size) < 0)
@@ -186,9 +186,9 @@ static void answer_fetch (struct root *root, const struct read *read)
         answer_form (root, read->msg, doc, true);
     else
         module_respond_new (root->service->h, read->msg,
-                            wire_ranges (doc->name, doc->uuid, NULL, newest, read->seq,
-                                         root_count_ranges (doc->orderer, read->seq, newest, &bytes), root_range_text,
-                                         doc->orderer));
+                            docwire_ranges (doc->name, doc->uuid, NULL, newest, read->seq,
+                                            root_count_ranges (doc->orderer, read->seq, newest, &bytes),
+                                            root_range_text, doc->orderer));
 }
 
 /* --- what is asked for ---------------------------------------------------------------------------------- */
@@ -203,7 +203,7 @@ static size_t form_cost (const struct root_document *doc)
 {
     size_t clusters = (size_t)orderer_stored_stats (doc->orderer).clusters;
 
-    return SMALL_COST + (clusters * 32 < WIRE_PIECE ? clusters * 32 : WIRE_PIECE);
+    return SMALL_COST + (clusters * 32 < DOCWIRE_PIECE ? clusters * 32 : DOCWIRE_PIECE);
 }
 
 static int begin_join (struct root *root, struct read *read, const json_t *o, idt_error_t *errp)

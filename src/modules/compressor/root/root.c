@@ -120,12 +120,13 @@ static void published_cb (idt_future_t *f, void *arg)
 
 static void publish (struct root *root, const struct root_document *doc, int64_t first, size_t n)
 {
-    char topic[sizeof (WIRE_EVENT_PREFIX) + WIRE_NAME_MAX];
+    char topic[sizeof (DOCWIRE_EVENT_PREFIX) + DOCWIRE_NAME_MAX];
     uint64_t digest = 0;
     bool known = orderer_digest (doc->orderer, first - 1, &digest) == 0;
-    char *s = wire_ranges (doc->name, doc->uuid, known ? &digest : NULL, -1, first, n, root_range_text, doc->orderer);
+    char *s = docwire_ranges (doc->name, doc->uuid, known ? &digest : NULL, -1, first, n, root_range_text,
+                              doc->orderer);
 
-    sprintf (topic, WIRE_EVENT_PREFIX "%s", doc->name);
+    sprintf (topic, DOCWIRE_EVENT_PREFIX "%s", doc->name);
     if (s
         && service_upcall (root->service, idt_event_publish (root->service->h, topic, IDT_MSGFLAG_PRIVATE, s),
                            published_cb, NULL)

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <syslog.h>
 
 #include "libutil/errprintf.h"
@@ -61,22 +60,19 @@ static struct root_document *new_document (struct root *root, const char *name, 
     int64_t last = root->ndocs > 0 ? root->docs[root->ndocs - 1]->id : 0;
     struct store_document d = { .id = last + 1, .name = name, .form = form, .form_size = size };
     char text[IDCOMP_UUID_TEXT_MAX];
-    unsigned char random[16];
     struct root_document *doc;
 
-    if (wire_check_name (name, errp) < 0)
+    if (docwire_check_name (name, errp) < 0)
         return NULL;
     if (root->ndocs >= root->service->options.max_documents) {
         errno = EDQUOT;
         errprintf (errp, "there are compressor.max-documents documents: no more can be made");
         return NULL;
     }
-    if (getrandom (random, sizeof (random), 0) != sizeof (random)) {
+    if (docwire_random_uuid (text) < 0) {
         errprintf (errp, "no random numbers: %s", strerror (errno));
         return NULL;
     }
-    struct idcomp_uuid uuid = idcomp_uuid_random (random);
-    idcomp_uuid_format (&uuid, text, sizeof (text));
     d.uuid = text;
     if (!(doc = root_document_add (root, &d))) {
         errprintf (errp, "%s: %s", name, idcomp_strerror (errno));
@@ -278,7 +274,7 @@ static int order_element (struct root *root, const json_t *element, struct root_
     if (!(*doc = root_find_joined (root, element, json_integer_value (json_object_get (element, "seq")), errp)))
         return -1;
     json_array_foreach (json_object_get (element, "ranges"), i, o) {
-        if (wire_get_range (o, &range, errp) < 0)
+        if (docwire_get_range (o, &range, errp) < 0)
             return -1;
         int rc = orderer_add ((*doc)->orderer, &range, errp);
         idcomp_range_fini (&range);
@@ -349,7 +345,7 @@ static int begin_create (struct root *root, struct task *task, const json_t *o, 
         errno = EEXIST;
         return errprintf (errp, "there is a document '%s' already", name);
     }
-    if (state && !(form = wire_get_form (state, &size))) {
+    if (state && !(form = docwire_get_form (state, &size))) {
         errprintf (errp, "state: %s", idcomp_strerror (errno));
         errno = idcomp_errno (errno);
         return -1;

@@ -9,7 +9,7 @@
 #include <idtree/idcomp.h>
 
 #include "libutil/tap.h"
-#include "pieces.h"
+#include "libdocument/pieces.h"
 
 #define SIZE 1000
 

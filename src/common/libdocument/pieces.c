@@ -11,8 +11,8 @@
 
 #include <idtree/idcomp.h>
 
+#include "libdocument/pieces.h"
 #include "libutil/errprintf.h"
-#include "pieces.h"
 
 void pieces_fini (struct pieces *p)
 {

@@ -6,8 +6,8 @@
  * Whoever asks for a large form has its first piece, and how long the text is, with the answer; then each piece is asked
  * for when the one before it is there.
  */
-#ifndef COMPRESSOR_PIECES_H
-#define COMPRESSOR_PIECES_H
+#ifndef LIBDOCUMENT_PIECES_H
+#define LIBDOCUMENT_PIECES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,4 +40,4 @@ bool pieces_whole (const struct pieces *p);
 /* Keeps errno. */
 void pieces_fini (struct pieces *p);
 
-#endif /* COMPRESSOR_PIECES_H */
+#endif /* LIBDOCUMENT_PIECES_H */

@@ -10,18 +10,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "libcompressor/replica.h"
 #include "libutil/errprintf.h"
-#include "modules/compressor/wire.h"
+#include "libdocument/wire.h"
 
 static const char name_characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
-int wire_check_name (const char *name, idt_error_t *errp)
+int docwire_check_name (const char *name, idt_error_t *errp)
 {
     size_t n = strlen (name);
 
-    if (n >= 1 && n <= WIRE_NAME_MAX && strspn (name, name_characters) == n && *name != '.' && *name != '-')
+    if (n >= 1 && n <= DOCWIRE_NAME_MAX && strspn (name, name_characters) == n && *name != '.' && *name != '-')
         return 0;
     errno = EINVAL;
     return errprintf (errp,
@@ -30,16 +31,29 @@ int wire_check_name (const char *name, idt_error_t *errp)
                       name);
 }
 
-int wire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t *errp)
+int docwire_random_uuid (char text[IDCOMP_UUID_TEXT_MAX])
 {
-    char *text = json_dumps (o, JSON_COMPACT);
-    int rc = -1;
+    unsigned char random[16];
 
-    if (text && (rc = idcomp_range_parse (text, strlen (text), range, NULL)) < 0)
-        errprintf (errp, "%s: %.80s", idcomp_strerror (errno), text);
+    if (getrandom (random, sizeof (random), 0) != sizeof (random))
+        return -1;
+    struct idcomp_uuid uuid = idcomp_uuid_random (random);
+    idcomp_uuid_format (&uuid, text, IDCOMP_UUID_TEXT_MAX);
+    return 0;
+}
+
+int docwire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t *errp)
+{
+    char *text = json_dumps (o, JSON_COMPACT | JSON_ENCODE_ANY);
+    int rc = text ? idcomp_range_parse (text, strlen (text), range, NULL) : -1;
+
+    if (!text)
+        errno = ENOMEM;
+    if (rc < 0) {
+        errprintf (errp, "%s: %.80s", idcomp_strerror (errno), text ? text : "a range");
+        errno = errno == ENOMEM ? ENOMEM : EINVAL;
+    }
     free (text);
-    if (rc < 0)
-        errno = EINVAL;
     return rc;
 }
 
@@ -70,8 +84,8 @@ static void put_range (FILE *f, const struct idcomp_range *range)
         free (buf);
 }
 
-char *wire_element (const char *document, const char *uuid, int64_t seq, const char *digest,
-                    const struct idcomp_range *range)
+char *docwire_element (const char *document, const char *uuid, int64_t seq, const char *digest,
+                       const struct idcomp_range *range)
 {
     char *text = NULL;
     size_t size;
@@ -86,8 +100,8 @@ char *wire_element (const char *document, const char *uuid, int64_t seq, const c
     return end_text (f, &text);
 }
 
-char *wire_ranges (const char *document, const char *uuid, const uint64_t *digest, int64_t newest, int64_t first,
-                   size_t n, const char *(*text_of) (void *arg, int64_t seq), void *arg)
+char *docwire_ranges (const char *document, const char *uuid, const uint64_t *digest, int64_t newest, int64_t first,
+                      size_t n, const char *(*text_of) (void *arg, int64_t seq), void *arg)
 {
     char *text = NULL;
     size_t size;
@@ -129,20 +143,20 @@ static char *put_state (const char *document, const char *uuid, int64_t newest, 
     return end_text (f, &text);
 }
 
-char *wire_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const void *form, size_t size,
-                  size_t offset)
+char *docwire_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const void *form, size_t size,
+                     size_t offset)
 {
-    size_t n = size - offset < WIRE_PIECE ? size - offset : WIRE_PIECE;
+    size_t n = size - offset < DOCWIRE_PIECE ? size - offset : DOCWIRE_PIECE;
 
     return put_state (document, uuid, newest, seq, (const char *)form + offset, n, size);
 }
 
-char *wire_whole_state (const char *document, const char *uuid, int64_t seq, const void *form, size_t size)
+char *docwire_whole_state (const char *document, const char *uuid, int64_t seq, const void *form, size_t size)
 {
     return put_state (document, uuid, seq, seq, form, size, size);
 }
 
-void *wire_get_form (const char *state, size_t *size)
+void *docwire_get_form (const char *state, size_t *size)
 {
     size_t len = strlen (state), room = len / 4 * 3 + 1;
     void *form = malloc (room);

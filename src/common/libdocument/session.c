@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* session.c - one session of a document: what it asks rank 0 for, and what it makes of answers and events */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libdocument/session.h"
+#include "libutil/errprintf.h"
+
+int docsession_init (struct docsession *s, const char *name, idt_error_t *errp)
+{
+    *s = (struct docsession){ 0 };
+    if (docwire_check_name (name, errp) < 0)
+        return -1;
+    strcpy (s->name, name);
+    return 0;
+}
+
+void docsession_fini (struct docsession *s)
+{
+    pieces_fini (&s->pieces);
+    replica_destroy (s->replica);
+    s->replica = NULL;
+}
+
+/* Say what is wrong.  Returns -1 with errno 'error'. */
+static int refuse (int error, const char *why, idt_error_t *errp)
+{
+    errno = error;
+    return errprintf (errp, "%s", why);
+}
+
+/* --- what is asked ---------------------------------------------------------------------------------- */
+
+bool docsession_in_pieces (const struct docsession *s)
+{
+    return s->pieces.form != NULL;
+}
+
+const char *docsession_topic (const struct docsession *s)
+{
+    int64_t from;
+
+    if (s->replica && replica_broken (s->replica))
+        return NULL;
+    if (docsession_in_pieces (s))
+        return "compressor.state";
+    if (!s->replica)
+        return "compressor.join";
+    return s->ask || replica_missing (s->replica, &from) ? "compressor.fetch" : NULL;
+}
+
+static json_t *pack_fetch (const struct docsession *s)
+{
+    char digest[REPLICA_DIGEST_TEXT];
+
+    replica_digest (s->replica, digest);
+    return json_pack ("{s:s s:s s:I s:s}", "document", s->name, "uuid", s->uuid, "from",
+                      (json_int_t)replica_seq (s->replica) + 1, "digest", digest);
+}
+
+static json_t *pack_request (struct docsession *s)
+{
+    if (docsession_in_pieces (s))
+        return json_pack ("{s:s s:s s:I s:I}", "document", s->name, "uuid", s->uuid, "seq", (json_int_t)s->pieces.seq,
+                          "offset", (json_int_t)s->pieces.text);
+    if (!s->replica)
+        return json_pack ("{s:s s:b}", "document", s->name, "behind", 1);
+    s->ask = false;
+    return pack_fetch (s);
+}
+
+char *docsession_request (struct docsession *s)
+{
+    json_t *o = pack_request (s);
+    char *text = o ? json_dumps (o, JSON_COMPACT) : NULL;
+
+    json_decref (o);
+    if (!text)
+        errno = ENOMEM;
+    return text;
+}
+
+void docsession_failed (struct docsession *s)
+{
+    pieces_fini (&s->pieces);
+    s->ask = true;
+}
+
+/* --- stored forms ----------------------------------------------------------------------------------- */
+
+/* Make the replica of a new session from the form that is there. */
+static int start (struct docsession *s)
+{
+    char session[IDCOMP_UUID_TEXT_MAX];
+
+    if (docwire_random_uuid (session) < 0)
+        return -1;
+    s->replica = replica_create (session, s->pieces.form, s->pieces.size, s->pieces.seq);
+    return s->replica ? 0 : -1;
+}
+
+static int load (struct docsession *s)
+{
+    if (replica_load (s->replica, s->pieces.form, s->pieces.size, s->pieces.seq) < 0)
+        return -1;
+    s->forms++;
+    return 0;
+}
+
+/* Take over a form that is whole; else its next piece is asked for.  'rc' tells how the last one was taken. */
+static int go_on (struct docsession *s, int rc, idt_error_t *errp)
+{
+    if (rc == 0 && !pieces_whole (&s->pieces))
+        return 0;
+    if (rc == 0)
+        rc = s->replica ? load (s) : start (s);
+    if (rc < 0)
+        refuse (errno, idcomp_strerror (errno), errp);
+    pieces_fini (&s->pieces);
+    return rc;
+}
+
+/* --- ranges ----------------------------------------------------------------------------------------- */
+
+static int take_range (struct docsession *s, int64_t seq, const json_t *o, idt_error_t *errp)
+{
+    struct idcomp_range range;
+    idt_error_t error;
+
+    if (docwire_get_range (o, &range, &error) < 0) {
+        errprintf (errp, "%s: range %lld: %s", s->name, (long long)seq, error.text);
+        errno = errno == ENOMEM ? ENOMEM : EPROTO;
+        return -1;
+    }
+    int rc = replica_apply (s->replica, seq, &range);
+    idcomp_range_fini (&range);
+    if (rc < 0)
+        return refuse (errno, errno == EPIPE ? replica_broken (s->replica) : strerror (errno), errp);
+    s->ranges++;
+    return 0;
+}
+
+/* Take ranges, the first with number 'seq', as far as they follow and are new. */
+static int take_ranges (struct docsession *s, int64_t seq, const json_t *ranges, idt_error_t *errp)
+{
+    size_t i;
+    json_t *o;
+
+    json_array_foreach (ranges, i, o) {
+        if (seq + (int64_t)i > replica_seq (s->replica) && take_range (s, seq + (int64_t)i, o, errp) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* --- answers ---------------------------------------------------------------------------------------- */
+
+static int check_uuid (const struct docsession *s, const char *uuid, idt_error_t *errp)
+{
+    return strcmp (uuid, s->uuid) == 0 ? 0 : refuse (ESTALE, "another document has its name now", errp);
+}
+
+static int take_piece (struct docsession *s, const json_t *answer, idt_error_t *errp)
+{
+    const char *state;
+    json_int_t seq;
+
+    if (json_unpack ((json_t *)answer, "{s:I s:s}", "seq", &seq, "state", &state) < 0)
+        return refuse (EPROTO, "it is no piece of a form", errp);
+    return go_on (s, pieces_add (&s->pieces, seq, state), errp);
+}
+
+static int take_joined (struct docsession *s, const json_t *answer, idt_error_t *errp)
+{
+    const char *uuid, *state;
+    json_int_t seq, size = 0;
+
+    if (json_unpack ((json_t *)answer, "{s:s s:I s:s s?I}", "uuid", &uuid, "seq", &seq, "state", &state, "size", &size)
+            < 0
+        || strlen (uuid) >= sizeof (s->uuid))
+        return refuse (EPROTO, "it is no form of a document", errp);
+    strcpy (s->uuid, uuid);
+    int rc = pieces_begin (&s->pieces, seq, state, size);
+    s->ask = rc == 0 && !pieces_whole (&s->pieces); /* until they are there nothing is heard */
+    return go_on (s, rc, errp);
+}
+
+static int take_fetched (struct docsession *s, const json_t *answer, idt_error_t *errp)
+{
+    const char *uuid, *state = NULL;
+    json_int_t newest, seq, size = 0;
+    json_t *ranges = NULL;
+
+    if (json_unpack ((json_t *)answer, "{s:s s:I s:I s?o s?s s?I}", "uuid", &uuid, "newest", &newest, "seq", &seq,
+                     "ranges", &ranges, "state", &state, "size", &size)
+            < 0
+        || !(ranges || state))
+        return refuse (EPROTO, "it has neither ranges nor a form", errp);
+    if (check_uuid (s, uuid, errp) < 0)
+        return -1;
+    replica_heard (s->replica, newest);
+    return state ? go_on (s, pieces_begin (&s->pieces, seq, state, size), errp) : take_ranges (s, seq, ranges, errp);
+}
+
+int docsession_take (struct docsession *s, const json_t *answer, idt_error_t *errp)
+{
+    if (docsession_in_pieces (s))
+        return take_piece (s, answer, errp);
+    return s->replica ? take_fetched (s, answer, errp) : take_joined (s, answer, errp);
+}
+
+/* --- events ----------------------------------------------------------------------------------------- */
+
+/* Whether ranges go on where we are.  Those that do not may be known, some may be missing, or they are of another history:
+ * rank 0 can tell.
+ */
+static bool continues (struct docsession *s, int64_t seq, const char *digest)
+{
+    char ours[REPLICA_DIGEST_TEXT];
+
+    replica_digest (s->replica, ours);
+    if (seq == replica_seq (s->replica) + 1 && (!digest || strcmp (digest, ours) == 0))
+        return true;
+    s->ask = true;
+    return false;
+}
+
+int docsession_hear (struct docsession *s, const json_t *event, idt_error_t *errp)
+{
+    const char *name, *uuid, *digest = NULL;
+    json_int_t seq;
+    json_t *ranges;
+
+    if (json_unpack ((json_t *)event, "{s:s s:s s:I s?s s:o}", "document", &name, "uuid", &uuid, "seq", &seq, "digest",
+                     &digest, "ranges", &ranges)
+            < 0
+        || seq < 1)
+        return refuse (EPROTO, "it is no event of ranges", errp);
+    if (!s->replica || strcmp (name, s->name) != 0)
+        return 0;
+    if (check_uuid (s, uuid, errp) < 0)
+        return -1;
+    int rc = continues (s, seq, digest) ? take_ranges (s, seq, ranges, errp) : 0, saved = errno;
+    replica_heard (s->replica, seq + (int64_t)json_array_size (ranges) - 1);
+    errno = saved;
+    return rc;
+}
+
+/* --- what is told ----------------------------------------------------------------------------------- */
+
+char *docsession_announcement (const struct docsession *s, const struct idcomp_range *range)
+{
+    char digest[REPLICA_DIGEST_TEXT];
+
+    replica_digest (s->replica, digest);
+    return docwire_element (s->name, s->uuid, replica_seq (s->replica), digest, range);
+}

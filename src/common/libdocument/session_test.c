@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* session_test.c - sessions of a document whose rank 0 is in the test: all messages go through session.h and wire.h */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libdocument/session.h"
+#include "libutil/tap.h"
+
+#define NAME "drawing"
+#define UUID "6a0b79c1-7c4f-4c5b-9f3e-0123456789ab"
+#define OTHER_UUID "6a0b79c1-7c4f-4c5b-9f3e-0123456789ac"
+#define RANGES_MAX 16
+#define WHOLE SIZE_MAX
+
+/* --- rank 0 ----------------------------------------------------------------------------------------- */
+
+static struct idcomp *ordered;
+static char *ranges[RANGES_MAX];
+static int64_t newest;
+
+static void root_begin (void)
+{
+    if (!(ordered = idcomp_create ("00000000-0000-4000-8000-000000000000", IDCOMP_ORDERER)))
+        bail_out ("no memory");
+    newest = 0;
+}
+
+static void root_end (void)
+{
+    while (newest > 0)
+        free (ranges[--newest]);
+    idcomp_destroy (ordered);
+}
+
+static json_t *parse_new (char *text)
+{
+    json_t *o = text ? json_loads (text, 0, NULL) : NULL;
+
+    if (!o)
+        bail_out ("no JSON");
+    free (text);
+    return o;
+}
+
+static const char *range_text (void *arg, int64_t seq)
+{
+    return ranges[seq - 1];
+}
+
+static json_t *some_ranges (const char *uuid, int64_t first, size_t n)
+{
+    return parse_new (docwire_ranges (NAME, uuid, NULL, newest, first, n, range_text, NULL));
+}
+
+static json_t *ranges_from (const char *uuid, int64_t first)
+{
+    return some_ranges (uuid, first, (size_t)(newest + 1 - first));
+}
+
+/* The form as it is, or of it the piece from 'offset' on: 'n' bytes, WHOLE all. */
+static json_t *form (size_t offset, size_t n)
+{
+    size_t size = idcomp_save_size (ordered, IDCOMP_WITHOUT_LOCAL);
+    unsigned char *bytes = malloc (size);
+
+    if (!bytes || idcomp_save (ordered, IDCOMP_WITHOUT_LOCAL, bytes, size) < 0)
+        bail_out ("save");
+    n = n < size - offset ? n : size - offset;
+    json_t *o = parse_new (docwire_state (NAME, UUID, newest, newest, bytes + offset, n, 0));
+    if (n < size)
+        json_object_set_new (o, "size", json_integer ((json_int_t)IDCOMP_BASE64_TEXT_SIZE (size) - 1));
+    free (bytes);
+    return o;
+}
+
+/* Order what a session announces. */
+static void order (struct docsession *s)
+{
+    const struct idcomp_range *range = replica_announce (s->replica);
+    json_t *o = range ? parse_new (docsession_announcement (s, range)) : NULL;
+    struct idcomp_range ours;
+
+    if (!o || docwire_get_range (json_array_get (json_object_get (o, "ranges"), 0), &ours, NULL) < 0
+        || idcomp_finalize (ordered, &ours) < 0 || newest == RANGES_MAX)
+        bail_out ("order");
+    idcomp_range_fini (&ours);
+    ranges[newest++] = json_dumps (json_array_get (json_object_get (o, "ranges"), 0), JSON_COMPACT);
+    json_decref (o);
+}
+
+/* --- sessions --------------------------------------------------------------------------------------- */
+
+static int take_new (struct docsession *s, json_t *answer)
+{
+    int rc = docsession_take (s, answer, NULL), saved = errno;
+
+    json_decref (answer);
+    errno = saved;
+    return rc;
+}
+
+static int hear_new (struct docsession *s, json_t *event)
+{
+    int rc = docsession_hear (s, event, NULL), saved = errno;
+
+    json_decref (event);
+    errno = saved;
+    return rc;
+}
+
+static bool asks (const struct docsession *s, const char *topic)
+{
+    const char *t = docsession_topic (s);
+
+    return topic ? t && strcmp (t, topic) == 0 : !t;
+}
+
+/* The request is sent: a number in it.  -1: it has none of that name. */
+static int64_t request_number (struct docsession *s, const char *key)
+{
+    json_t *o = parse_new (docsession_request (s)), *n = json_object_get (o, key);
+    int64_t value = n ? json_integer_value (n) : -1;
+
+    json_decref (o);
+    return value;
+}
+
+static void join (struct docsession *s)
+{
+    if (docsession_init (s, NAME, NULL) < 0 || take_new (s, form (0, WHOLE)) < 0)
+        bail_out ("join");
+}
+
+static void make (struct docsession *s, int n)
+{
+    int64_t id;
+
+    while (n-- > 0)
+        if (idcomp_generate (replica_ids (s->replica), &id) < 0)
+            bail_out ("generate");
+}
+
+/* --- tests ------------------------------------------------------------------------------------------ */
+
+static void check_joining (void)
+{
+    struct docsession s;
+    idt_error_t error;
+
+    root_begin ();
+    ok (docsession_init (&s, "a b", &error) < 0 && errno == EINVAL && *error.text, "a session is of a document's name");
+    ok (docsession_init (&s, NAME, NULL) == 0 && asks (&s, "compressor.join"), "it joins first");
+    ok (request_number (&s, "from") == -1 && hear_new (&s, ranges_from (UUID, 1)) == 0 && !s.replica,
+        "what it hears before that is in the form");
+    ok (take_new (&s, json_pack ("{s:i}", "seq", 0)) < 0 && errno == EPROTO && !s.replica,
+        "an answer without a form is none");
+    ok (take_new (&s, form (0, WHOLE)) == 0 && s.replica && strcmp (s.uuid, UUID) == 0 && asks (&s, NULL),
+        "a whole form makes the replica, and nothing is missing");
+    docsession_fini (&s);
+    root_end ();
+}
+
+static void check_pieces (void)
+{
+    struct docsession a, s;
+
+    root_begin ();
+    join (&a);
+    make (&a, 5);
+    order (&a);
+    ok (docsession_init (&s, NAME, NULL) == 0 && take_new (&s, form (0, 30)) == 0 && docsession_in_pieces (&s)
+            && asks (&s, "compressor.state") && request_number (&s, "offset") == 40,
+        "a form in pieces is asked for piece by piece");
+    docsession_failed (&s);
+    ok (asks (&s, "compressor.join"), "where rank 0 keeps it no more it is begun anew");
+    ok (take_new (&s, form (0, 30)) == 0 && take_new (&s, form (30, WHOLE)) == 0 && replica_seq (s.replica) == 1,
+        "the last piece makes the replica");
+    ok (asks (&s, "compressor.fetch") && request_number (&s, "from") == 2 && asks (&s, NULL),
+        "what came meanwhile is asked for, once");
+    docsession_fini (&a);
+    docsession_fini (&s);
+    root_end ();
+}
+
+static void check_order (void)
+{
+    struct docsession a, b;
+
+    root_begin ();
+    join (&a);
+    join (&b);
+    make (&a, 3);
+    order (&a);
+    ok (hear_new (&a, ranges_from (UUID, 1)) == 0 && replica_settled (a.replica) && asks (&a, NULL) && a.ranges == 1,
+        "who hears its own range has settled");
+    make (&a, 600);
+    order (&a);
+    ok (hear_new (&b, ranges_from (UUID, 2)) == 0 && replica_seq (b.replica) == 0 && asks (&b, "compressor.fetch")
+            && request_number (&b, "from") == 1,
+        "who missed one asks from there on");
+    ok (take_new (&b, some_ranges (UUID, 1, 1)) == 0 && replica_seq (b.replica) == 1 && asks (&b, "compressor.fetch"),
+        "it goes on asking while the answer has fewer than there are");
+    ok (take_new (&b, ranges_from (UUID, 1)) == 0 && replica_seq (b.replica) == 2 && asks (&b, NULL) && b.ranges == 2,
+        "and has both then: what is known is not taken twice");
+    ok (hear_new (&b, ranges_from (UUID, 1)) == 0 && replica_seq (b.replica) == 2 && b.ranges == 2,
+        "from an event neither");
+    docsession_fini (&a);
+    docsession_fini (&b);
+    root_end ();
+}
+
+static void check_form (void)
+{
+    struct docsession a, b;
+
+    root_begin ();
+    join (&a);
+    join (&b);
+    make (&a, 3);
+    order (&a);
+    make (&b, 2);
+    b.ask = true;
+    ok (request_number (&b, "from") == 1 && take_new (&b, form (0, 30)) == 0 && asks (&b, "compressor.state")
+            && take_new (&b, form (30, WHOLE)) == 0 && replica_seq (b.replica) == 1 && b.forms == 1,
+        "a session that is far behind takes over a form");
+    ok (asks (&b, NULL) && !replica_settled (b.replica), "and keeps its own ids");
+    b.ask = true;
+    ok (request_number (&b, "from") == 2 && take_new (&b, form (0, 30)) == 0
+            && hear_new (&a, ranges_from (UUID, 1)) == 0,
+        "pieces of another one come");
+    make (&a, 600);
+    order (&a);
+    ok (take_new (&b, form (30, WHOLE)) < 0 && errno == EPROTO && !docsession_in_pieces (&b),
+        "a piece that does not follow is refused, with those before it");
+    docsession_fini (&a);
+    docsession_fini (&b);
+    root_end ();
+}
+
+static void check_strangers (void)
+{
+    struct docsession a, b;
+    json_t *event;
+
+    root_begin ();
+    join (&a);
+    join (&b);
+    make (&a, 3);
+    order (&a);
+    ok (hear_new (&b, ranges_from (OTHER_UUID, 1)) < 0 && errno == ESTALE
+            && take_new (&b, ranges_from (OTHER_UUID, 1)) < 0 && errno == ESTALE && replica_seq (b.replica) == 0
+            && asks (&b, NULL),
+        "what is told of another document of this name changes nothing");
+    event = ranges_from (UUID, 1);
+    json_object_set_new (event, "digest", json_string ("0123456789abcdef"));
+    ok (hear_new (&b, event) == 0 && replica_seq (b.replica) == 0 && asks (&b, "compressor.fetch"),
+        "ranges that go on from another history are not taken: rank 0 is asked");
+    docsession_fini (&b);
+    join (&b);
+    event = ranges_from (UUID, 1);
+    json_object_set_new (event, "document", json_string ("drawing2"));
+    ok (hear_new (&b, event) == 0 && asks (&b, NULL), "nor those of a document whose name begins as this one's");
+    docsession_fini (&a);
+    docsession_fini (&b);
+    root_end ();
+}
+
+static void check_malformed (void)
+{
+    struct docsession s;
+    idt_error_t error;
+
+    root_begin ();
+    join (&s);
+    json_t *event = json_pack ("{s:s s:s s:i s:[i]}", "document", NAME, "uuid", UUID, "seq", 1, "ranges", 7);
+    ok (docsession_hear (&s, event, &error) < 0 && errno == EPROTO && strstr (error.text, "range 1"),
+        "what is no range is told: %s", error.text);
+    ok (asks (&s, "compressor.fetch"), "and asked for again");
+    json_object_set_new (event, "seq", json_integer (0));
+    ok (hear_new (&s, event) < 0 && errno == EPROTO, "an event has a number from 1 on");
+    ok (take_new (&s, json_pack ("{s:s s:i s:i}", "uuid", UUID, "newest", 1, "seq", 1)) < 0 && errno == EPROTO,
+        "an answer has ranges or a form");
+    replica_break (s.replica, "it was told what can't be");
+    ok (asks (&s, NULL), "who is broken asks for nothing");
+    docsession_fini (&s);
+    root_end ();
+}
+
+int main (void)
+{
+    check_joining ();
+    check_pieces ();
+    check_order ();
+    check_form ();
+    check_strangers ();
+    check_malformed ();
+    return done_testing ();
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* document_work.c - what a document sends and takes while the reactor of its handle runs
+ *
+ * libdocument/session.h thinks; this file talks for it.  All requests are made in work (), which runs before
+ * the reactor sleeps and sends what is due:
+ *
+ * 1. Subscriptions come first, one after the other; then all that was ordered before is fetched or loaded, so
+ *    that nothing falls between.
+ * 2. At most one fetch and one submit are under way.
+ * 3. After a failure nothing is sent for a pause, which doubles from failure to failure.
+ * 4. Without connection, and once broken, nothing is sent at all.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libidtree/document_private.h"
+#include "libutil/errprintf.h"
+
+#define TIMEOUT_MS 30000.0 /* of a request; brokers answer for those that they lost long before */
+#define PAUSE_MIN_MS 50.0  /* after the first failure */
+#define PAUSE_MAX_MS 5000.0
+
+/* --- telling ---------------------------------------------------------------------------------- */
+
+static void changed (idt_document_t *d)
+{
+    if (d->changed_cb)
+        d->changed_cb (d, d->arg);
+}
+
+static void set_error (idt_document_t *d, int errnum, const char *text)
+{
+    bool is_new = errnum != d->errnum;
+
+    d->errnum = errnum;
+    errprintf (&d->error, "%s", text);
+    if (is_new)
+        changed (d);
+}
+
+/* The replica may have found what can't be. */
+static void look_at_replica (idt_document_t *d)
+{
+    const char *why = replica_broken (d->session.replica);
+
+    if (why && d->errnum != EPIPE)
+        set_error (d, EPIPE, why);
+}
+
+/* --- pauses ----------------------------------------------------------------------------------- */
+
+static void pause_over (idt_watcher_t *w, int revents, void *arg)
+{
+    idt_document_t *d = arg;
+
+    d->paused = false;
+}
+
+int docwork_of_connection (int errnum)
+{
+    return errnum == EPIPE ? ECONNRESET : errnum;
+}
+
+/* A request failed, and will be repeated. */
+static void fail_for_now (idt_document_t *d, int errnum, const char *text)
+{
+    if (!d->h->lost) {
+        d->paused = true;
+        idt_timer_watcher_reset (d->pause, d->pause_ms, 0);
+        idt_watcher_start (d->pause);
+        d->pause_ms = 2 * d->pause_ms < PAUSE_MAX_MS ? 2 * d->pause_ms : PAUSE_MAX_MS;
+    }
+    set_error (d, docwork_of_connection (errnum), text);
+}
+
+/* True for what no repetition will change. */
+static bool is_final (int errnum)
+{
+    return errnum == EINVAL || errnum == ESTALE || errnum == ENOENT || errnum == EPERM || errnum == EPROTO;
+}
+
+static void fail (idt_document_t *d, int errnum, const char *text)
+{
+    if (is_final (errnum)) {
+        replica_break (d->session.replica, text);
+        look_at_replica (d);
+    }
+    else
+        fail_for_now (d, errnum, text);
+}
+
+static void succeed (idt_document_t *d)
+{
+    d->pause_ms = PAUSE_MIN_MS;
+    if (d->errnum != 0 && d->errnum != EPIPE)
+        set_error (d, 0, "");
+}
+
+/* True if a request succeeded; else what went wrong is dealt with. */
+static bool answered (idt_document_t *d, idt_future_t *f)
+{
+    if (idt_future_errnum (f) == 0)
+        return true;
+    fail (d, idt_future_errnum (f), idt_future_error (f));
+    return false;
+}
+
+/* A request was sent, or not. */
+static idt_future_t *expect (idt_document_t *d, idt_future_t *f, idt_future_f cb)
+{
+    if (f && idt_future_then (f, TIMEOUT_MS, cb, d) == 0)
+        return f;
+    int errnum = errno;
+    idt_future_destroy (f);
+    fail_for_now (d, errnum, strerror (errnum));
+    return NULL;
+}
+
+static void forget (idt_future_t **slot)
+{
+    idt_future_destroy (*slot);
+    *slot = NULL;
+}
+
+/* --- events ----------------------------------------------------------------------------------- */
+
+static void take_event (idt_document_t *d, const idt_msg_t *msg)
+{
+    int64_t before = idt_document_seq (d);
+    json_t *event = idt_msg_json (msg, NULL);
+
+    if (event && docsession_hear (&d->session, event, NULL) < 0 && errno == ESTALE)
+        fail (d, ESTALE, "another document has its name now");
+    json_decref (event);
+    look_at_replica (d);
+    if (idt_document_seq (d) > before)
+        changed (d);
+}
+
+static void event_cb (const idt_msg_t *msg, void *arg)
+{
+    struct siblings *siblings = arg;
+    const char *topic = idt_msg_topic (msg);
+    idt_document_t *d;
+
+    TAILQ_FOREACH (d, &siblings->documents, link) {
+        if (strcmp (topic, d->topic) == 0)
+            take_event (d, msg);
+        else if (strcmp (topic, "event.lost") == 0)
+            d->session.ask = true;
+    }
+}
+
+/* --- subscriptions ---------------------------------------------------------------------------- */
+
+const char *docwork_subscription (const idt_document_t *d)
+{
+    return !d->subscribed ? d->topic : !d->siblings->hear_lost ? "event.lost" : NULL;
+}
+
+static void unsubscribe (idt_t *h, const char *topic)
+{
+    idt_future_destroy (idt_event_unsubscribe (h, topic));
+}
+
+void docwork_subscribed (idt_document_t *d)
+{
+    if (!d->subscribed)
+        d->subscribed = true;
+    else if (!d->siblings->hear_lost)
+        d->siblings->hear_lost = true;
+    else
+        unsubscribe (d->h, "event.lost"); /* another one was as quick */
+}
+
+static void subscribed_cb (idt_future_t *f, void *arg)
+{
+    idt_document_t *d = arg;
+
+    if (answered (d, f))
+        docwork_subscribed (d);
+    forget (&d->subscription);
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+int docwork_take (idt_document_t *d, idt_future_t *f, idt_error_t *errp)
+{
+    json_t *answer;
+
+    return idt_rpc_get_unpack (f, "o", &answer) < 0 ? -1 : docsession_take (&d->session, answer, errp);
+}
+
+static void take_fetched (idt_document_t *d, idt_future_t *f)
+{
+    idt_error_t error;
+
+    if (docwork_take (d, f, &error) == 0) {
+        succeed (d);
+        return;
+    }
+    int errnum = errno;
+    docsession_failed (&d->session);
+    if (errnum == ESTALE)
+        fail (d, ESTALE, error.text);
+    else
+        fail (d, errnum == ENOMEM || errnum == EAGAIN ? errnum : EPROTO, "what was missed is not understood");
+}
+
+static void fetched_cb (idt_future_t *f, void *arg)
+{
+    idt_document_t *d = arg;
+    int64_t before = idt_document_seq (d);
+
+    if (answered (d, f))
+        take_fetched (d, f);
+    else
+        docsession_failed (&d->session);
+    forget (&d->fetch);
+    if (idt_document_seq (d) > before)
+        changed (d);
+}
+
+static void submitted_cb (idt_future_t *f, void *arg)
+{
+    idt_document_t *d = arg;
+    json_int_t seq;
+
+    if (!answered (d, f))
+        replica_announce_again (d->session.replica);
+    else if (idt_rpc_get_unpack (f, "{s:I}", "seq", &seq) < 0)
+        fail (d, EPROTO, "the answer to an announcement is not understood");
+    else {
+        replica_heard (d->session.replica, seq);
+        succeed (d);
+    }
+    forget (&d->submit);
+}
+
+/* Send 'text' (stolen; NULL with errno: there is none). */
+static idt_future_t *send_new (idt_document_t *d, const char *topic, char *text)
+{
+    idt_future_t *f = text ? idt_rpc (d->h, topic, text, IDT_NODEID_ANY, 0) : NULL;
+    int saved = errno;
+
+    free (text);
+    errno = saved;
+    return f;
+}
+
+idt_future_t *docwork_ask (idt_document_t *d)
+{
+    const char *topic = docsession_topic (&d->session);
+
+    return send_new (d, topic, docsession_request (&d->session));
+}
+
+static void send_fetch (idt_document_t *d)
+{
+    d->fetch = expect (d, docwork_ask (d), fetched_cb);
+    if (!d->fetch)
+        docsession_failed (&d->session);
+}
+
+static void send_submit (idt_document_t *d, const struct idcomp_range *range)
+{
+    idt_future_t *f = send_new (d, "compressor.submit", docsession_announcement (&d->session, range));
+
+    d->submit = expect (d, f, submitted_cb);
+    if (!d->submit)
+        replica_announce_again (d->session.replica);
+}
+
+static void work (idt_document_t *d)
+{
+    const struct idcomp_range *range;
+    const char *topic;
+
+    if (d->h->lost || replica_broken (d->session.replica)) {
+        idt_watcher_stop (d->prepare);
+        return;
+    }
+    if (d->paused)
+        return;
+    if ((topic = docwork_subscription (d))) {
+        if (!d->subscription)
+            d->subscription = expect (d, idt_event_subscribe (d->h, topic), subscribed_cb);
+        return;
+    }
+    if (!d->fetch && docsession_topic (&d->session))
+        send_fetch (d);
+    if (!d->submit && !d->paused && (range = replica_announce (d->session.replica)))
+        send_submit (d, range);
+}
+
+static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    work (arg);
+}
+
+/* --- attaching -------------------------------------------------------------------------------- */
+
+static struct siblings *siblings_create (idt_t *h)
+{
+    struct siblings *siblings = calloc (1, sizeof (*siblings));
+
+    if (!siblings)
+        return NULL;
+    siblings->h = h;
+    TAILQ_INIT (&siblings->documents);
+    siblings->observer.event_cb = event_cb;
+    siblings->observer.arg = siblings;
+    handle_observe (h, &siblings->observer);
+    return siblings;
+}
+
+/* The last document has gone. */
+static void siblings_destroy (struct siblings *siblings)
+{
+    if (siblings->hear_lost && !siblings->h->lost)
+        unsubscribe (siblings->h, "event.lost");
+    handle_unobserve (siblings->h, &siblings->observer);
+    free (siblings);
+}
+
+static int join_siblings (idt_document_t *d, idt_t *h)
+{
+    d->siblings = handle_observed (h, event_cb);
+    if (!d->siblings && !(d->siblings = siblings_create (h)))
+        return -1;
+    TAILQ_INSERT_TAIL (&d->siblings->documents, d, link);
+    d->h = h;
+    return 0;
+}
+
+static void leave_siblings (idt_document_t *d)
+{
+    TAILQ_REMOVE (&d->siblings->documents, d, link);
+    if (TAILQ_EMPTY (&d->siblings->documents))
+        siblings_destroy (d->siblings);
+    d->siblings = NULL;
+    d->h = NULL;
+}
+
+void docwork_detach (idt_document_t *d)
+{
+    if (!d->h)
+        return;
+    forget (&d->subscription);
+    forget (&d->fetch);
+    forget (&d->submit);
+    docsession_failed (&d->session);
+    if (d->session.replica)
+        replica_announce_again (d->session.replica);
+    if (d->subscribed && !d->h->lost)
+        unsubscribe (d->h, d->topic);
+    d->subscribed = false;
+    idt_watcher_destroy (d->prepare);
+    idt_watcher_destroy (d->pause);
+    d->prepare = d->pause = NULL;
+    d->paused = false;
+    leave_siblings (d);
+}
+
+int idt_document_attach (idt_document_t *d, idt_t *h)
+{
+    docwork_detach (d);
+    if (!h)
+        return 0;
+    idt_reactor_t *r = idt_get_reactor (h);
+    if (!r || join_siblings (d, h) < 0)
+        return -1;
+    d->pause_ms = PAUSE_MIN_MS;
+    d->session.ask = true;
+    if (!(d->prepare = idt_prepare_watcher_create (r, prepare_cb, d))
+        || !(d->pause = idt_timer_watcher_create (r, PAUSE_MIN_MS, 0, pause_over, d))) {
+        docwork_detach (d);
+        return -1;
+    }
+    idt_watcher_start (d->prepare);
+    return 0;
+}
