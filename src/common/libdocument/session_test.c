@@ -212,6 +212,27 @@ static void check_order (void)
     root_end ();
 }
 
+static void check_answer (void)
+{
+    struct docsession a, b;
+
+    root_begin ();
+    join (&a);
+    join (&b);
+    make (&a, 3);
+    order (&a);
+    ok (hear_new (&a, ranges_from (UUID, 1)) == 0, "one range is ordered");
+    make (&a, 600);
+    order (&a);
+    b.ask = true;
+    ok (request_number (&b, "from") == 1 && take_new (&b, some_ranges (UUID, 1, 1)) == 0
+            && asks (&b, "compressor.fetch") && request_number (&b, "from") == 2,
+        "an answer tells how many there are");
+    docsession_fini (&a);
+    docsession_fini (&b);
+    root_end ();
+}
+
 static void check_form (void)
 {
     struct docsession a, b;
@@ -294,6 +315,7 @@ int main (void)
     check_joining ();
     check_pieces ();
     check_order ();
+    check_answer ();
     check_form ();
     check_strangers ();
     check_malformed ();
