@@ -13,7 +13,7 @@
 set -u
 : "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=1000}" "${CHAOS:=silent}" "${STEPS:=150}"
 fluid=src/modules/fluid
-tests="lease/lease lease/authority lease/ahead lease/watermark lease/witness lease/lessee lease/relay node/node service/store service/fluid"
+tests="lease/lease lease/authority lease/ahead lease/watermark lease/witness lease/lessee lease/relay node/waiting node/node service/store service/fluid"
 
 # Rule, files below src/, what sed does to them (edits with an @ between, each for one of them at least), and the rule in
 # words.  Where the rule is kept twice, both are taken away; what only a broker does, the simulator does in its place.
@@ -31,7 +31,7 @@ B_RELLOW|modules/fluid/lease/lease.c|s/ || back->end_ms < h->lo_ms || back->end_
 B_END|modules/fluid/lease/lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
 B_ENDBASE|modules/fluid/lease/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
 B_STOPOPEN|modules/fluid/lease/lease.c modules/fluid/lease/authority.c|s/if (t->closed || t->distrusted ||/if (t->distrusted ||/@s/a->closed ? 0 : serve (/serve (/|wants are answered after the end was told
-B_NOCHECK|modules/fluid/node/node.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
+B_NOCHECK|modules/fluid/node/now.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
 B_MINE|modules/fluid/lease/lessee.c modules/fluid/lease/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return ga != gb ? (ga < gb ? -1 : 1) : strcmp (ia, ib);/(void)ia, (void)ib; return (ga > gb) - (ga < gb);/|an answer to another incarnation is taken
 B_REL|modules/fluid/node/lease.c|s/lessee_close (&n->lessee, end_ms, &back)/lessee_close (\&n->lessee, 0, \&back)/|what was used is given back, too
 B_INC|modules/fluid/service/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
@@ -44,13 +44,13 @@ J_PLACE|common/libsqlite/database.c sim/life_events.c|s/if (!d->locked || (stat 
 L_LAST|modules/fluid/node/past.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/fluid_gen_advance (&n->gen, fluid_split.*;/(void) 0;/|a reload forgets the last id
 L_SAME|modules/fluid/lease/authority.c|s/!same_record (&p->stored, start->stored)/(0 \&\& !same_record (\&p->stored, start->stored))/|a reload takes the leases whoever was root meanwhile
 T_LOST|modules/fluid/lease/witness.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not seen
-T_DOUBT|modules/fluid/node/node.c|s/ || n->doubt) .. T_DOUBT ../)/|a node whose clock missed time goes on
-T_SENT|modules/fluid/node/node.c|s/if (n->doubt_us > 0 && s->sent_us < n->doubt_us)/if (0)/|a time that was asked for before ends the doubt
+T_DOUBT|modules/fluid/node/now.c|s/ || n->doubt) .. T_DOUBT ../)/|a node whose clock missed time goes on
+T_SENT|modules/fluid/node/now.c|s/if (n->doubt_us > 0 && s->sent_us < n->doubt_us)/if (0)/|a time that was asked for before ends the doubt
 T_AGED|modules/fluid/lease/lessee.c|s/h->until_us = earlier (h->until_us, us);//|what is held is not older by the time that was missed
 T_ASKED|modules/fluid/lease/lessee.c|s/h->asked_us = earlier (h->asked_us, us);//|nor is a want that was under way
 T_STEP|modules/fluid/lease/watermark.c|s/w->stepped_us += us;/(void) w, (void) us;/|steps of the root's clock count as time that passed for holders
-T_PAST|modules/fluid/node/ids.c|/^void node_ids_close_past/,/^}/s/uint64_t ms = node_now_ms (n, now_us);/uint64_t ms = 0; (void) now_us;/|milliseconds that were missed are filled after the step
-W_USE|modules/fluid/lease/lessee.c modules/fluid/node/node.c|s/if (!lessee_in_use (h, now_us)) .. W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->lessee.until_us) {/) {/|a range is used however long ago it was given
+T_PAST|modules/fluid/node/now.c|/^void node_close_past/,/^}/s/uint64_t ms = node_now_ms (n, now_us);/uint64_t ms = 0; (void) now_us;/|milliseconds that were missed are filled after the step
+W_USE|modules/fluid/lease/lessee.c modules/fluid/node/now.c|s/if (!lessee_in_use (h, now_us)) .. W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->lessee.until_us) {/) {/|a range is used however long ago it was given
 W_SET|modules/fluid/lease/watermark.c|s/same (&live, &all->lessees) \&\&/(same (\&live, \&all->lessees) || 1) \&\&/|the watermark is raised whoever has not reported
 W_SETTLE|modules/fluid/lease/watermark.c|s/if (at_ms >= w->settled_ms \&\& /if (/|or holds ranges of a root before
 W_HOR|modules/fluid/lease/watermark.c|s/if (ms > horizon_ms)/if (horizon_ms == UINT64_MAX)/|or above the horizon that is stored

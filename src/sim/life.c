@@ -387,8 +387,8 @@ void life_lose (struct life *l)
 
     life_forget_child (w->life[l->parent], l->id);
     l->link = 0;
-    if (world_chance (w, 900) && l->node->forward.busy)
-        node_forward_failed (l->node, life_boot_us (l), l->node->forward.tag, EHOSTUNREACH);
+    if (world_chance (w, 900) && l->node->up.all.busy)
+        node_forward_failed (l->node, life_boot_us (l), l->node->up.all.tag, EHOSTUNREACH);
     for (unsigned i = l->ntags > NTAGS ? l->ntags - NTAGS : 0; i < l->ntags; i++)
         if (world_chance (w, 900))
             node_lease_failed (l->node, life_boot_us (l), l->tags[i % NTAGS]);

@@ -17,7 +17,7 @@
 
 #define FIRST_RETRY_US 20000 /* after a forward that failed; doubles, up to: */
 #define LAST_RETRY_US 500000
-#define UP_TURN (16 * QUEUE_TURN) /* ids of a client for each round trip: it is not much longer than without any */
+#define UP_TURN (16 * WAITING_TURN) /* ids of a client for each round trip: it is not much longer than without any */
 
 /* --- up -------------------------------------------------------------------------------------- */
 
@@ -29,16 +29,19 @@ static void end (struct node *n, struct forward *f)
     f->busy = false;
     while ((p = TAILQ_FIRST (&f->shares))) {
         TAILQ_REMOVE (&f->shares, p, share);
-        p->asked = 0;
-        if (!p->cookie)
-            queue_remove (&n->queue, p);
+        waiting_came (&n->waiting, p);
     }
+}
+
+bool node_forward_is_busy (const struct node *n)
+{
+    return n->up.all.busy || n->up.newcomers.busy;
 }
 
 void node_forward_end (struct node *n)
 {
-    end (n, &n->forward);
-    end (n, &n->newcomers);
+    end (n, &n->up.all);
+    end (n, &n->up.newcomers);
 }
 
 static void retry_later (struct forward *f, uint64_t now_us)
@@ -54,7 +57,7 @@ static void retry_later (struct forward *f, uint64_t now_us)
  */
 static bool may_go_up (struct node *n, uint64_t now_us, const struct pending *p)
 {
-    uint64_t ms = node_ids_floor_ms (n, p->after);
+    uint64_t ms = node_floor_ms (n, p->after);
 
     if (p->from_broker || ms == 0 || (n->clock->known && ms <= node_now_ms (n, now_us)))
         return true;
@@ -91,7 +94,7 @@ static void add_share (struct node *n, struct forward *f, struct pending *p, uin
  */
 static bool mark (struct node *n, uint64_t now_us, const struct asker *a, uint32_t room, uint32_t turn)
 {
-    struct forward *f = &n->forward;
+    struct forward *f = &n->up.all;
     bool broker = a->kind != ASKER_CLIENT;
     uint32_t end = f->count + (broker || room < turn ? room : turn);
     struct pending *p;
@@ -113,31 +116,31 @@ static bool mark (struct node *n, uint64_t now_us, const struct asker *a, uint32
  */
 static void combine (struct node *n, uint64_t now_us)
 {
-    struct forward *f = &n->forward;
-    uint32_t turn = n->queue.length > 1 ? UP_TURN : NODE_MAX_COUNT;
+    struct forward *f = &n->up.all;
+    uint32_t turn = n->waiting.length > 1 ? UP_TURN : NODE_MAX_COUNT;
 
     f->count = 0;
     f->after = n->last_id;
-    for (size_t i = n->queue.naskers; i > 0 && f->count < NODE_MAX_COUNT; i--) {
-        struct asker *a = TAILQ_FIRST (&n->queue.round);
+    for (size_t i = n->waiting.naskers; i > 0 && f->count < NODE_MAX_COUNT; i--) {
+        struct asker *a = TAILQ_FIRST (&n->waiting.round);
 
         if (!is_under_way (a) && !mark (n, now_us, a, NODE_MAX_COUNT - f->count, turn) && a->kind != ASKER_CLIENT)
             break;
-        queue_end_turn (&n->queue, a);
+        waiting_end_turn (&n->waiting, a);
     }
 }
 
 /* Mark what a newcomer gets, a quarter of a forward or its first request.  Returns false where that has no room. */
 static bool mark_newcomer (struct node *n, uint64_t now_us, const struct asker *a)
 {
-    struct forward *f = &n->newcomers;
+    struct forward *f = &n->up.newcomers;
     uint32_t end = f->count + FOR_NEWCOMERS / 4;
     struct pending *p;
 
     TAILQ_FOREACH (p, &a->waiting, turn) {
         if (f->count >= end || p->count > FOR_NEWCOMERS || !may_go_up (n, now_us, p))
             return true;
-        n->has_newcomers = true;
+        n->waiting.has_newcomers = true;
         if (p->count - p->got > FOR_NEWCOMERS - f->count)
             return false;
         add_share (n, f, p, FOR_NEWCOMERS);
@@ -148,17 +151,17 @@ static bool mark_newcomer (struct node *n, uint64_t now_us, const struct asker *
 /* The same for newcomers, as far as one millisecond's place for them goes. */
 static void combine_newcomers (struct node *n, uint64_t now_us)
 {
-    struct forward *f = &n->newcomers;
+    struct forward *f = &n->up.newcomers;
 
     f->count = 0;
     f->after = n->last_id;
-    n->has_newcomers = false;
-    for (size_t i = n->queue.naskers; i > 0; i--) {
-        struct asker *a = TAILQ_FIRST (&n->queue.round);
+    n->waiting.has_newcomers = false;
+    for (size_t i = n->waiting.naskers; i > 0; i--) {
+        struct asker *a = TAILQ_FIRST (&n->waiting.round);
 
         if (!is_under_way (a) && !mark_newcomer (n, now_us, a))
             break;
-        queue_end_turn (&n->queue, a);
+        waiting_end_turn (&n->waiting, a);
     }
 }
 
@@ -177,7 +180,7 @@ static void send (struct node *n, uint64_t now_us, struct forward *f)
     if (f->count == 0)
         return;
     f->busy = true;
-    f->tag = ++n->forward_tag;
+    f->tag = ++n->up.tag;
     n->stats.forwards++;
     n->stats.combined += count_shares (f) - 1;
     if (n->ops->forward (n->arg, f->tag, f->count, f->after) < 0) {
@@ -197,15 +200,16 @@ static bool may_send (struct node *n, uint64_t now_us, const struct forward *f)
 
 void node_forward_waiting (struct node *n, uint64_t now_us)
 {
-    if (!n->parent_up || n->queue.length == 0)
+    if (!n->parent_up || n->waiting.length == 0)
         return;
-    if (may_send (n, now_us, &n->forward)) {
+    if (may_send (n, now_us, &n->up.all)) {
         combine (n, now_us);
-        send (n, now_us, &n->forward);
+        send (n, now_us, &n->up.all);
     }
-    if (n->has_newcomers && n->forward.busy && n->forward.count > QUEUE_TURN && may_send (n, now_us, &n->newcomers)) {
+    if (n->waiting.has_newcomers && n->up.all.busy && n->up.all.count > WAITING_TURN
+        && may_send (n, now_us, &n->up.newcomers)) {
         combine_newcomers (n, now_us);
-        send (n, now_us, &n->newcomers);
+        send (n, now_us, &n->up.newcomers);
     }
 }
 
@@ -216,10 +220,10 @@ void node_forward_waiting (struct node *n, uint64_t now_us)
  */
 void node_forward_abandon (struct node *n)
 {
-    if (!n->forward.busy && !n->newcomers.busy)
+    if (!node_forward_is_busy (n))
         return;
-    n->stats.forwards_lost += n->forward.busy + n->newcomers.busy;
-    n->has_newcomers = true; /* some may be left */
+    n->stats.forwards_lost += n->up.all.busy + n->up.newcomers.busy;
+    n->waiting.has_newcomers = true; /* some may be left */
     node_forward_end (n);
     if (n->parent_up)
         n->ops->cancel (n->arg);
@@ -239,11 +243,11 @@ static bool is_unwanted (const struct forward *f)
 /* The parent is told of both at once, so that is not done for a few ids: who comes and goes must not hold up all. */
 void node_forward_review (struct node *n)
 {
-    if (is_unwanted (&n->forward))
+    if (is_unwanted (&n->up.all))
         node_forward_abandon (n);
-    if (is_unwanted (&n->newcomers)) {
+    if (is_unwanted (&n->up.newcomers)) {
         n->stats.forwards_lost++;
-        end (n, &n->newcomers);
+        end (n, &n->up.newcomers);
     }
 }
 
@@ -252,9 +256,9 @@ void node_forward_review (struct node *n)
 /* NULL: it is not wanted any more. */
 static struct forward *find_forward (struct node *n, uint32_t tag)
 {
-    if (n->forward.busy && tag == n->forward.tag)
-        return &n->forward;
-    return n->newcomers.busy && tag == n->newcomers.tag ? &n->newcomers : NULL;
+    if (n->up.all.busy && tag == n->up.all.tag)
+        return &n->up.all;
+    return n->up.newcomers.busy && tag == n->up.newcomers.tag ? &n->up.newcomers : NULL;
 }
 
 /* Whether an answer is what was asked for: 'count' ids in increasing order, all above 'after'. */
@@ -290,7 +294,7 @@ static bool deal (struct node *n, struct dealer *d, struct pending *p)
         uint32_t k = p->asked < left ? p->asked : left;
 
         if (p->cookie && good)
-            good = queue_add_run (&n->queue, p, d->run->first + d->used, k) == 0;
+            good = waiting_add_run (&n->waiting, p, d->run->first + d->used, k) == 0;
         p->asked -= k;
         d->used += k;
         if (d->used == d->run->n)
@@ -309,13 +313,13 @@ static void deal_out (struct node *n, uint64_t now_us, struct forward *f, const 
 
         TAILQ_REMOVE (&f->shares, p, share);
         if (!p->cookie)
-            queue_remove (&n->queue, p);
+            waiting_came (&n->waiting, p);
         else if (!good)
-            node_ids_leave_failed (n, p, ENOMEM, NULL);
+            waiting_fail (&n->waiting, p, ENOMEM, NULL);
         else if (p->got == p->count)
-            node_ids_leave_complete (n, now_us, p);
+            waiting_complete (&n->waiting, now_us, p);
         else
-            queue_begun (&n->queue, p);
+            waiting_begun (&n->waiting, p);
     }
 }
 
@@ -331,21 +335,21 @@ static void fail_asked (struct node *n, struct forward *f, int errnum, const cha
 
     TAILQ_FOREACH (p, &f->shares, share)
         if (p->cookie)
-            node_ids_leave_failed (n, p, errnum, text); /* it keeps its place */
+            waiting_fail (&n->waiting, p, errnum, text); /* it keeps its place */
 }
 
-void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns)
+bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns)
 {
     struct forward *f = find_forward (n, tag);
 
     if (!f)
-        return;
+        return false;
     f->backoff_us = 0;
     if (is_sound (f, run, nruns)) {
         const struct run *last = &run[nruns - 1];
 
         n->stats.ids_from_above += f->count;
-        node_ids_follow (n, now_us, last->first + last->n - 1);
+        node_follow (n, now_us, last->first + last->n - 1);
         deal_out (n, now_us, f, run);
     }
     else {
@@ -353,15 +357,15 @@ void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct
         fail_asked (n, f, EPROTO, "the parent broker's answer makes no sense");
     }
     end (n, f);
-    node_tick (n, now_us);
+    return true;
 }
 
-void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int errnum)
+bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnum)
 {
     struct forward *f = find_forward (n, tag);
 
     if (!f)
-        return;
+        return false;
     n->stats.forwards_lost++;
     if (is_final (errnum)) { /* an answer: there is nothing to be tried again */
         fail_asked (n, f, errnum, errnum == EOVERFLOW ? TIME_IS_OVER : NULL);
@@ -369,14 +373,14 @@ void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int err
     }
     else
         retry_later (f, now_us); /* B_RETRY */
-    n->has_newcomers = true;
+    n->waiting.has_newcomers = true;
     end (n, f);
-    node_tick (n, now_us);
+    return true;
 }
 
 void node_forward_parent (struct node *n, uint64_t now_us)
 {
     node_forward_abandon (n); /* B_RESEND */
-    n->forward.backoff_us = n->newcomers.backoff_us = 0;
-    n->forward.retry_us = n->newcomers.retry_us = now_us;
+    n->up.all.backoff_us = n->up.newcomers.backoff_us = 0;
+    n->up.all.retry_us = n->up.newcomers.retry_us = now_us;
 }

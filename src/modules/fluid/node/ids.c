@@ -18,108 +18,7 @@
 #include "modules/fluid/node/private.h"
 
 #define MAX_BROKERS_WAITING 65536 /* requests; each child has one or two here */
-#define TIME_UNKNOWN UINT64_MAX   /* as arrival_ms */
 #define OVERLOAD "more ids are asked for than can be made in fluid.max-backlog: ask again later, or elsewhere"
-
-/* --- order ----------------------------------------------------------------------------------- */
-
-/* The first millisecond in which all ids of our generator, if we own one, are above 'id'. */
-static uint64_t above_ms (const struct node *n, fluid_t id)
-{
-    struct fluid_fields f = fluid_split (id);
-
-    return f.timestamp_ms + (n->owner && f.generator >= n->gen.generator);
-}
-
-/* Ids made here are above 'last_id' anyhow. */
-uint64_t node_ids_floor_ms (const struct node *n, fluid_t after)
-{
-    return after > n->last_id ? above_ms (n, after) : 0;
-}
-
-static void step_to (struct node *n, uint64_t now_us, fluid_t id)
-{
-    clock_forward (n->clock, now_us, fluid_split (id).timestamp_ms * 1000);
-}
-
-void node_ids_follow (struct node *n, uint64_t now_us, fluid_t last)
-{
-    uint64_t ms = above_ms (n, last);
-
-    if (n->last_id < last) /* an answer may overtake another */
-        n->last_id = last;
-    fluid_gen_advance (&n->gen, ms);
-    if (n->cursor_ms < ms)
-        n->cursor_ms = ms;
-    step_to (n, now_us, last);
-}
-
-void node_ids_close_past (struct node *n, uint64_t now_us)
-{
-    uint64_t ms = node_now_ms (n, now_us);
-
-    fluid_gen_advance (&n->gen, ms);
-    if (n->cursor_ms < ms)
-        n->cursor_ms = ms;
-}
-
-/* Ids that a request waits with count as not made yet; milliseconds that passed while it waited may be filled. */
-uint64_t node_position_ms (const struct node *n, uint64_t now_us)
-{
-    uint64_t ms = max_u64 (node_now_ms (n, now_us), n->cursor_ms);
-
-    const struct pending *p;
-
-    TAILQ_FOREACH (p, &n->queue.all, link) {
-        uint64_t floor_ms = p->asked > 0 ? p->asked_ms : n->cursor_ms; /* they may be overtaken on their way */
-        uint64_t oldest_ms = p->nruns > 0 ? fluid_split (p->run[0].first).timestamp_ms
-                                          : max_u64 (p->arrival_ms, floor_ms);
-
-        if (oldest_ms < ms)
-            ms = oldest_ms;
-    }
-    return ms;
-}
-
-/* --- answers --------------------------------------------------------------------------------- */
-
-static void note_wait (struct node *n, uint64_t now_us, const struct pending *p)
-{
-    uint64_t us = now_us > p->arrival_us ? now_us - p->arrival_us : 0;
-
-    if (n->stats.longest_stall_us < us)
-        n->stats.longest_stall_us = us;
-}
-
-static void fail (struct node *n, void *cookie, int errnum, const char *text)
-{
-    if (errnum == EAGAIN)
-        n->stats.refused++;
-    else if (errnum == EHOSTUNREACH)
-        n->stats.unreachable++;
-    n->ops->fail (n->arg, cookie, errnum, text);
-}
-
-/* The request is answered: forget it, but where its share is still to come from above it keeps its place. */
-static void leave (struct node *n, struct pending *p)
-{
-    p->cookie = NULL;
-    if (p->asked == 0)
-        queue_remove (&n->queue, p);
-}
-
-void node_ids_leave_failed (struct node *n, struct pending *p, int errnum, const char *text)
-{
-    fail (n, p->cookie, errnum, text);
-    leave (n, p);
-}
-
-void node_ids_leave_complete (struct node *n, uint64_t now_us, struct pending *p)
-{
-    note_wait (n, now_us, p);
-    n->ops->reply (n->arg, p->cookie, p->run, p->nruns);
-    leave (n, p);
-}
 
 /* --- generating ------------------------------------------------------------------------------ */
 
@@ -141,20 +40,20 @@ static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *
  */
 static bool is_ripe (struct node *n, uint64_t now_us, bool from_broker, fluid_t after, uint64_t *now_ms)
 {
-    uint64_t ms = node_ids_floor_ms (n, after);
+    uint64_t ms = node_floor_ms (n, after);
 
     if (ms <= *now_ms)
         return true;
     if (!from_broker)
         return false;
-    step_to (n, now_us, after);
+    node_step_to (n, now_us, after);
     return node_may_generate (n, now_us, now_ms) && ms <= *now_ms;
 }
 
 /* The first millisecond that a waiting request may use: one that passed while it waited will do. */
 static uint64_t first_ms (const struct node *n, const struct pending *p)
 {
-    uint64_t ms = node_ids_floor_ms (n, p->after);
+    uint64_t ms = node_floor_ms (n, p->after);
 
     if (ms < p->arrival_ms)
         ms = p->arrival_ms;
@@ -187,7 +86,7 @@ static uint32_t generate (struct node *n, struct pending *p, uint64_t now_ms, ui
 
         if (k == 0 || (k = reserve (n, t, k, &first)) == 0)
             continue;
-        if (queue_add_run (&n->queue, p, first, k) < 0)
+        if (waiting_add_run (&n->waiting, p, first, k) < 0)
             break;
         got += k;
     }
@@ -212,13 +111,13 @@ static bool serve (struct node *n, uint64_t now_us, uint64_t now_ms, struct pend
     uint32_t want = lack < turn ? lack : turn;
     uint32_t got = generate (n, p, now_ms, want);
 
-    queue_use_turn (&n->queue, p->asker, got);
+    waiting_use_turn (&n->waiting, p->asker, got);
     if (0 < got && got < want)
-        queue_end_turn (&n->queue, p->asker);
+        waiting_end_turn (&n->waiting, p->asker);
     if (p->got == p->count)
-        node_ids_leave_complete (n, now_us, p);
+        waiting_complete (&n->waiting, now_us, p);
     else if (got > 0)
-        queue_begun (&n->queue, p); /* what it passed was not ripe, and gets ids above */
+        waiting_begun (&n->waiting, p); /* what it passed was not ripe, and gets ids above */
     return got == want;
 }
 
@@ -226,19 +125,19 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     size_t unripe = 0; /* askers in a row that have nothing to be served now */
 
-    while (unripe < n->queue.naskers) {
-        struct asker *a = TAILQ_FIRST (&n->queue.round);
+    while (unripe < n->waiting.naskers) {
+        struct asker *a = TAILQ_FIRST (&n->waiting.round);
         struct pending *p = find_ripe (n, now_us, a, &now_ms);
 
         if (!node_may_generate (n, now_us, &now_ms))
             return;
         unripe = p ? 0 : unripe + 1;
         if (!p)
-            queue_end_turn (&n->queue, a);
+            waiting_end_turn (&n->waiting, a);
         else if (!serve (n, now_us, now_ms, p))
             break;
     }
-    if (n->queue.length > 0)
+    if (n->waiting.length > 0)
         node_wake_ms (n, now_us, now_ms + 1);
 }
 
@@ -251,7 +150,7 @@ static bool is_far (const struct node *n, uint64_t now_us, bool from_broker, flu
 {
     uint64_t reach_ms = n->config.max_backlog_ms + (from_broker && !n->clock->leads ? 2 * n->root_lease_ms : 0);
 
-    return n->clock->known && node_ids_floor_ms (n, after) > node_now_ms (n, now_us) + reach_ms;
+    return n->clock->known && node_floor_ms (n, after) > node_now_ms (n, now_us) + reach_ms;
 }
 
 #define FAR_AHEAD "the id that these must be above lies more than fluid.max-backlog ahead of the time here"
@@ -261,14 +160,14 @@ static void judge (struct node *n, uint64_t now_us)
 {
     struct pending *p, *next;
 
-    n->unjudged = false;
-    for (p = TAILQ_FIRST (&n->queue.all); p; p = next) {
+    n->waiting.unjudged = false;
+    for (p = TAILQ_FIRST (&n->waiting.all); p; p = next) {
         next = TAILQ_NEXT (p, link);
-        if (p->arrival_ms != TIME_UNKNOWN)
+        if (p->arrival_ms != WAITING_UNKNOWN)
             continue;
         p->arrival_ms = node_now_ms (n, now_us);
         if (p->cookie && is_far (n, now_us, p->from_broker, p->after))
-            node_ids_leave_failed (n, p, EAGAIN, FAR_AHEAD);
+            waiting_fail (&n->waiting, p, EAGAIN, FAR_AHEAD);
     }
 }
 
@@ -278,17 +177,12 @@ static void judge (struct node *n, uint64_t now_us)
 static void expire (struct node *n, uint64_t now_us, bool active)
 {
     uint64_t timeout_us = (n->config.forward_timeout_ms + (active ? n->config.max_backlog_ms : 0)) * 1000;
-    struct pending *p, *next;
+    uint64_t before_us = now_us >= timeout_us ? now_us - timeout_us + 1 : 0;
+    uint64_t first_us = active ? waiting_expire (&n->waiting, before_us, EAGAIN, OVERLOAD)
+                               : waiting_expire (&n->waiting, before_us, EHOSTUNREACH, n->lessor.ops->excuse (n));
 
-    for (p = TAILQ_FIRST (&n->queue.all); p && p->arrival_us + timeout_us <= now_us; p = next) {
-        next = TAILQ_NEXT (p, link);
-        if (p->cookie && active)
-            node_ids_leave_failed (n, p, EAGAIN, OVERLOAD);
-        else if (p->cookie)
-            node_ids_leave_failed (n, p, EHOSTUNREACH, n->lessor.ops->excuse (n));
-    }
-    if (p)
-        node_wake (n, p->arrival_us + timeout_us);
+    if (first_us != NEVER)
+        node_wake (n, first_us + timeout_us);
     node_forward_review (n);
 }
 
@@ -300,11 +194,8 @@ static bool is_over (const struct node *n, uint64_t now_us)
 
 static void fail_all (struct node *n, int errnum, const char *text)
 {
-    struct pending *p;
-
     node_forward_end (n);
-    while ((p = TAILQ_FIRST (&n->queue.all)))
-        node_ids_leave_failed (n, p, errnum, text);
+    waiting_fail_all (&n->waiting, errnum, text);
 }
 
 void node_ids_stop (struct node *n)
@@ -316,9 +207,9 @@ void node_ids_work (struct node *n, uint64_t now_us)
 {
     uint64_t now_ms;
 
-    if (n->queue.length == 0)
+    if (n->waiting.length == 0)
         return;
-    if (n->unjudged && n->clock->known)
+    if (n->waiting.unjudged && n->clock->known)
         judge (n, now_us);
     if (node_may_generate (n, now_us, &now_ms)) {
         node_forward_abandon (n);
@@ -351,15 +242,15 @@ static enum asker_kind kind_of (const struct node_request *req)
 
 static struct asker *waiting_of (const struct node *n, const struct node_request *req)
 {
-    return queue_asker (&n->queue, asker_of (req), kind_of (req));
+    return waiting_asker (&n->waiting, asker_of (req), kind_of (req));
 }
 
 /* Whether it is a request's turn before all that waits. */
 static bool is_first (const struct node *n, const struct node_request *req)
 {
-    if (n->queue.length == 0)
+    if (n->waiting.length == 0)
         return true;
-    return req->count <= FOR_NEWCOMERS && !n->forward.busy && !n->newcomers.busy && !waiting_of (n, req);
+    return req->count <= FOR_NEWCOMERS && !node_forward_is_busy (n) && !waiting_of (n, req);
 }
 
 /* Serve a request at once, wholly or in part.  Returns how many ids it got. */
@@ -378,8 +269,8 @@ static bool takes_too_long (const struct node *n, const struct node_request *req
 {
     uint64_t max = (n->config.max_backlog_ms + 1) * FLUID_PER_MS;
 
-    return n->queue.missing + req->count > max
-           && queue_ahead (&n->queue, asker_of (req), kind_of (req), req->count) > max;
+    return n->waiting.missing + req->count > max
+           && waiting_ahead (&n->waiting, asker_of (req), kind_of (req), req->count) > max;
 }
 
 /* Nobody has more of the places than are free: there is always one for a newcomer. */
@@ -387,7 +278,7 @@ static bool has_too_many (const struct node *n, const struct node_request *req)
 {
     const struct asker *a = waiting_of (n, req);
 
-    return (a ? a->length : 0) + n->queue.length >= n->config.max_waiting;
+    return (a ? a->length : 0) + n->waiting.length >= n->config.max_waiting;
 }
 
 /* Why a request may not wait; NULL: it may. */
@@ -396,7 +287,7 @@ static const char *overload (const struct node *n, uint64_t now_us, const struct
     if (is_far (n, now_us, req->from_broker, req->after))
         return FAR_AHEAD;
     if (req->from_broker)
-        return n->queue.length < MAX_BROKERS_WAITING ? NULL : "too many brokers' requests wait";
+        return n->waiting.length < MAX_BROKERS_WAITING ? NULL : "too many brokers' requests wait";
     if (takes_too_long (n, req))
         return OVERLOAD;
     if (has_too_many (n, req))
@@ -404,59 +295,44 @@ static const char *overload (const struct node *n, uint64_t now_us, const struct
     return NULL;
 }
 
-static void enqueue (struct node *n, uint64_t now_us, const struct node_request *req, fluid_t first, uint32_t got)
+/* Returns whether it waits. */
+static bool enqueue (struct node *n, uint64_t now_us, const struct node_request *req, fluid_t first, uint32_t got)
 {
-    struct pending *p = queue_add (&n->queue, asker_of (req), kind_of (req), req->count);
+    uint64_t now_ms = n->clock->known ? node_now_ms (n, now_us) : WAITING_UNKNOWN;
+    struct pending *p = waiting_add (&n->waiting, asker_of (req), kind_of (req), req->count, now_us, now_ms);
 
     if (!p) {
-        fail (n, req->cookie, ENOMEM, NULL);
-        return;
+        waiting_refuse (&n->waiting, req->cookie, ENOMEM, NULL);
+        return false;
     }
     p->cookie = req->cookie;
     p->after = req->after;
-    p->arrival_us = now_us;
-    p->arrival_ms = n->clock->known ? node_now_ms (n, now_us) : TIME_UNKNOWN;
-    n->unjudged = n->unjudged || !n->clock->known;
-    n->has_newcomers = n->has_newcomers || req->count <= FOR_NEWCOMERS;
-    n->stats.stalls++;
-    if (got > 0 && queue_add_run (&n->queue, p, first, got) < 0)
-        node_ids_leave_failed (n, p, ENOMEM, NULL);
-    node_tick (n, now_us);
+    if (got > 0 && waiting_add_run (&n->waiting, p, first, got) < 0)
+        waiting_fail (&n->waiting, p, ENOMEM, NULL);
+    return true;
 }
 
-void node_block (struct node *n, uint64_t now_us, const struct node_request *req)
+bool node_ids_request (struct node *n, uint64_t now_us, const struct node_request *req)
 {
     fluid_t first = 0;
     const char *why;
 
     n->stats.requests++;
     if (req->count < 1 || req->count > NODE_MAX_COUNT) {
-        fail (n, req->cookie, EINVAL, "count must be 1 to 65536");
-        return;
+        waiting_refuse (&n->waiting, req->cookie, EINVAL, "count must be 1 to 65536");
+        return false;
     }
     if (n->stopped) {
-        fail (n, req->cookie, EHOSTUNREACH, "the fluid service of this broker is stopping");
-        return;
+        waiting_refuse (&n->waiting, req->cookie, EHOSTUNREACH, "the fluid service of this broker is stopping");
+        return false;
     }
     if ((why = overload (n, now_us, req))) {
-        fail (n, req->cookie, EAGAIN, why);
-        return;
+        waiting_refuse (&n->waiting, req->cookie, EAGAIN, why);
+        return false;
     }
     uint32_t got = serve_now (n, now_us, req, &first);
-    if (got == req->count)
-        n->ops->reply (n->arg, req->cookie, &(struct run){ first, got }, 1);
-    else
-        enqueue (n, now_us, req, first, got);
-}
-
-void node_cancel (struct node *n, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg)
-{
-    struct pending *p, *next;
-
-    for (p = TAILQ_FIRST (&n->queue.all); p; p = next) {
-        next = TAILQ_NEXT (p, link);
-        if (p->cookie && gone (p->cookie, arg))
-            leave (n, p);
-    }
-    node_tick (n, now_us);
+    if (got < req->count)
+        return enqueue (n, now_us, req, first, got);
+    n->ops->reply (n->arg, req->cookie, &(struct run){ first, got }, 1);
+    return false;
 }

@@ -11,7 +11,7 @@
 
 #include "modules/fluid/node/private.h"
 
-#define NSENT (sizeof (((struct node *)0)->sent) / sizeof (((struct node *)0)->sent[0]))
+#define NSENT (sizeof (((struct node *)0)->asked.sent) / sizeof (((struct node *)0)->asked.sent[0]))
 
 static uint64_t lease_us (const struct node *n)
 {
@@ -79,9 +79,9 @@ static uint64_t own_due (const struct node *n, uint64_t now_us, uint64_t now_ms)
     return half_us > due_us ? half_us : due_us; /* when half a lease is left */
 }
 
-static void lease_lost (struct node *n, uint64_t now_us, uint32_t tag)
+void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag)
 {
-    if (tag == n->own_tag)
+    if (tag == n->asked.own_tag)
         lessee_missed (&n->lessee, now_us);
     relay_answered (n->relay, now_us, tag, NULL, 0);
 }
@@ -99,15 +99,15 @@ static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
     if (tag == 0)
         return;
     if (own)
-        n->own_tag = tag;
+        n->asked.own_tag = tag;
     if (!req.has_epoch && n->has_epoch) {
         req.has_epoch = true;
         req.epoch_ms = n->epoch_ms;
     }
-    n->sent[tag % NSENT].tag = tag;
-    n->sent[tag % NSENT].us = now_us;
+    n->asked.sent[tag % NSENT].tag = tag;
+    n->asked.sent[tag % NSENT].us = now_us;
     if (n->lessor.ops->ask (n, now_us, tag, &req) < 0)
-        lease_lost (n, now_us, tag);
+        node_lease_miss (n, now_us, tag);
 }
 
 void node_lease_work (struct node *n, uint64_t now_us)
@@ -151,10 +151,10 @@ static void note_lease (struct node *n, const struct lease_answer *answer)
 
 static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
 {
-    if (!answer->has_time || n->sent[tag % NSENT].tag != tag) /* sixteen have gone since */
+    if (!answer->has_time || n->asked.sent[tag % NSENT].tag != tag) /* sixteen have gone since */
         return;
     node_time (n, now_us,
-               &(struct idt_clock_sample){ .sent_us = n->sent[tag % NSENT].us,
+               &(struct idt_clock_sample){ .sent_us = n->asked.sent[tag % NSENT].us,
                                            .peer_received_us = answer->received_us,
                                            .peer_sent_us = answer->sent_us,
                                            .received_us = now_us,
@@ -168,25 +168,9 @@ void node_lease_take (struct node *n, uint64_t now_us, uint32_t tag, const struc
     note_lease (n, answer);
     for (size_t i = 0; n->owner && i < answer->ngrant; i++)
         take (n, now_us, &answer->grant[i]);
-    if (n->owner && n->lessee.asking && tag == n->own_tag)
+    if (n->owner && n->lessee.asking && tag == n->asked.own_tag)
         lessee_missed (&n->lessee, now_us);
     relay_answered (n->relay, now_us, tag, answer->grant, answer->ngrant);
-}
-
-void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
-{
-    if (n->stopped)
-        return;
-    node_lease_take (n, now_us, tag, answer);
-    node_tick (n, now_us);
-}
-
-void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag)
-{
-    if (n->stopped)
-        return;
-    lease_lost (n, now_us, tag);
-    node_tick (n, now_us);
 }
 
 void node_lease_parent (struct node *n, uint64_t now_us)
@@ -203,14 +187,14 @@ void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t rec
     reply (arg, now_us, cookie, received_us, grant, ngrant);
 }
 
-void node_lease_request (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req)
+bool node_lease_relay (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req)
 {
     if (n->stopped || relay_add (n->relay, now_us, node_now_ms (n, now_us), cookie, req) < 0) {
         reply (n, now_us, cookie, now_us, NULL, 0);
-        return;
+        return false;
     }
     n->last_child_us = now_us;
-    node_tick (n, now_us);
+    return true;
 }
 
 /* B_REL: the generator is closed, then the rest given back. */
@@ -218,7 +202,7 @@ void node_lease_stop (struct node *n, uint64_t now_us)
 {
     struct lease_request req = { 0 };
     struct lease_back back;
-    uint64_t end_ms = n->cursor_ms + 1 > n->lent.hi_ms ? n->cursor_ms + 1 : n->lent.hi_ms;
+    uint64_t end_ms = n->cursor_ms + 1 > n->lent.range.hi_ms ? n->cursor_ms + 1 : n->lent.range.hi_ms;
 
     if (n->owner && lessee_close (&n->lessee, end_ms, &back))
         relay_add_back (n->relay, &back);

@@ -23,12 +23,12 @@ int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loa
     errno = n->owner ? EAGAIN : ENOTSUP;
     if (n->stopped || !n->has_epoch || !node_may_generate (n, now_us, &now_ms))
         return -1;
-    struct range range = { max_u64 (n->cur.lo_ms, n->lent.hi_ms),
+    struct range range = { max_u64 (n->cur.lo_ms, n->lent.range.hi_ms),
                            min_u64 (n->cur.hi_ms, now_ms + n->root_lease_ms / 4) };
     if (range.lo_ms >= range.hi_ms)
         return -1;
-    n->lent = range;
-    snprintf (n->borrower, sizeof (n->borrower), "%s", borrower);
+    n->lent.range = range;
+    snprintf (n->lent.borrower, sizeof (n->lent.borrower), "%s", borrower);
     *loan = (struct loan){
         .lo_ms = range.lo_ms, .hi_ms = range.hi_ms, .clock_us = clock_read (n->clock, now_us), .epoch_ms = n->epoch_ms
     };
@@ -37,6 +37,6 @@ int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loa
 
 void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms)
 {
-    if (strcmp (n->borrower, borrower) == 0 && end_ms >= n->lent.lo_ms && end_ms < n->lent.hi_ms)
-        n->lent.hi_ms = end_ms;
+    if (strcmp (n->lent.borrower, borrower) == 0 && end_ms >= n->lent.range.lo_ms && end_ms < n->lent.range.hi_ms)
+        n->lent.range.hi_ms = end_ms;
 }

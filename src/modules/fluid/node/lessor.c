@@ -56,7 +56,7 @@ static void hear_authority (struct node *n, uint64_t now_us)
     struct authority_news news = authority_news (n->lessor.authority), *heard = &n->lessor.heard;
 
     if (news.steps != heard->steps)
-        node_ids_close_past (n, now_us);
+        node_close_past (n, now_us);
     if (news.stored != heard->stored)
         lessee_hurry (&n->lessee, now_us);
     if (news.fenced_by_foreign && !heard->fenced_by_foreign)
@@ -74,7 +74,7 @@ static const struct lessor_ops local = { authority_is_up, ask_authority, hear_au
 /* What the root gave itself and did not use is its own again, also below loans that are out: those are of another kind of
  * ids, and the next one begins where they end.
  */
-void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
+void node_beside (struct node *n, uint64_t now_us, struct authority *a)
 {
     struct authority_status status;
 
@@ -85,6 +85,5 @@ void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
     n->has_epoch = true;
     n->epoch_ms = status.epoch_ms;
     if (!authority_reopen (a, n->lessee.generator, n->cursor_ms + 1))
-        n->lent = (struct range){ 0, 0 };
-    node_tick (n, now_us);
+        n->lent.range = (struct range){ 0, 0 };
 }

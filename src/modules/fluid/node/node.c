@@ -22,8 +22,6 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -32,51 +30,6 @@
 #include "modules/fluid/lease/witness.h"
 
 #define MIN_LEASE_MS 12
-
-void node_log (struct node *n, int level, const char *fmt, ...)
-{
-    char text[256];
-    va_list ap;
-
-    va_start (ap, fmt);
-    vsnprintf (text, sizeof (text), fmt, ap);
-    va_end (ap);
-    n->ops->log (n->arg, level, text);
-}
-
-uint64_t node_now_ms (const struct node *n, uint64_t now_us)
-{
-    return n->clock->known ? clock_read (n->clock, now_us) / 1000 : 0;
-}
-
-void node_wake (struct node *n, uint64_t at_us)
-{
-    if (n->deadline_us > at_us)
-        n->deadline_us = at_us;
-}
-
-void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms)
-{
-    if (n->clock->known && inst_ms <= FLUID_TIMESTAMP_MAX + 1)
-        node_wake (n, clock_when (n->clock, now_us, inst_ms * 1000));
-}
-
-bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
-{
-    if (!n->owner || !n->clock->known || n->doubt) /* T_DOUBT */
-        return false;
-    uint64_t ms = clock_read (n->clock, now_us) / 1000;
-
-    if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) { /* B_NOCHECK, B_NOCHECKLO */
-        if (!lessee_range (&n->lessee, now_us, ms, &n->cur))
-            n->cur = (struct range){ 0, 0 };
-        fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms);
-        if (n->cur.hi_ms == 0)
-            return false;
-    }
-    *now_ms = ms;
-    return true;
-}
 
 /* --- state ------------------------------------------------------------------------------------ */
 
@@ -149,36 +102,63 @@ void node_sample (struct node *n, uint64_t now_us, const struct idt_clock_sample
     node_tick (n, now_us);
 }
 
-/* What the parent's clock shows that ours can not, by its own account: a pause that no clock of this host has counted, or a
- * root that went ahead.
- */
-static uint64_t behind_us (const struct node *n, const struct idt_clock_sample *s)
-{
-    if (!n->clock->known || s->received_us < s->sent_us)
-        return 0;
-    uint64_t most_us = clock_read (n->clock, s->received_us) + clock_bound (n->clock, s->received_us);
-    uint64_t least_us = s->peer_sent_us > s->peer_bound_us ? s->peer_sent_us - s->peer_bound_us : 0;
+/* --- what comes in ------------------------------------------------------------------------------ */
 
-    return least_us > most_us + WITNESS_GRAIN_US ? least_us - most_us : 0;
+void node_block (struct node *n, uint64_t now_us, const struct node_request *req)
+{
+    if (node_ids_request (n, now_us, req))
+        node_tick (n, now_us);
 }
 
-void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *s)
+void node_cancel (struct node *n, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg)
 {
-    uint64_t us = behind_us (n, s);
-
-    if (n->doubt_us > 0 && s->sent_us < n->doubt_us) /* its way took longer than our clock says */
-        return;
-    clock_sample (n->clock, s);
-    if (us == 0 && !n->doubt)
-        return;
-    node_ids_close_past (n, now_us);
-    if (us > 0 && !n->doubt)
-        node_log (n, LOG_WARNING,
-                  "the time here was %.3f s behind the parent's: a pause that this host's clocks missed, or "
-                  "rank 0 went ahead; stepped forward",
-                  (double)us / 1e6);
-    n->doubt = false;
+    waiting_cancel (&n->waiting, gone, arg);
+    node_tick (n, now_us);
 }
+
+void node_forwarded (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns)
+{
+    if (node_forward_take (n, now_us, tag, run, nruns))
+        node_tick (n, now_us);
+}
+
+void node_forward_failed (struct node *n, uint64_t now_us, uint32_t tag, int errnum)
+{
+    if (node_forward_miss (n, now_us, tag, errnum))
+        node_tick (n, now_us);
+}
+
+void node_lease_request (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req)
+{
+    if (node_lease_relay (n, now_us, cookie, req))
+        node_tick (n, now_us);
+}
+
+void node_lease_answered (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
+{
+    if (n->stopped)
+        return;
+    node_lease_take (n, now_us, tag, answer);
+    node_tick (n, now_us);
+}
+
+void node_lease_failed (struct node *n, uint64_t now_us, uint32_t tag)
+{
+    if (n->stopped)
+        return;
+    node_lease_miss (n, now_us, tag);
+    node_tick (n, now_us);
+}
+
+void node_report (struct node *n, uint64_t now_us, const struct report *report)
+{
+    if (n->stopped)
+        return;
+    node_watermark_take (n, now_us, report);
+    node_tick (n, now_us);
+}
+
+/* --- the time ---------------------------------------------------------------------------------- */
 
 void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
 {
@@ -222,9 +202,9 @@ void node_destroy (struct node *n)
     if (!n)
         return;
     int saved = errno;
-    reports_destroy (n->reports);
+    reports_destroy (n->reports.children);
     relay_destroy (n->relay);
-    queue_fini (&n->queue);
+    waiting_fini (&n->waiting);
     free (n);
     errno = saved;
 }
@@ -245,9 +225,9 @@ struct node *node_create (const struct node_config *config, const struct node_op
     n->clock = &n->own_clock;
     n->lessor.ops = &node_lessor_parent;
     n->deadline_us = NEVER;
-    queue_init (&n->queue);
-    TAILQ_INIT (&n->forward.shares);
-    TAILQ_INIT (&n->newcomers.shares);
+    waiting_init (&n->waiting, ops->reply, ops->fail, arg);
+    TAILQ_INIT (&n->up.all.shares);
+    TAILQ_INIT (&n->up.newcomers.shares);
     n->owner = config->rank < config->max_generators;
     n->state = n->owner ? NODE_FENCED : NODE_IDLE;
     if (n->owner) {
@@ -256,11 +236,17 @@ struct node *node_create (const struct node_config *config, const struct node_op
     }
     n->root_lease_ms = config->lease_ms;
     if (!(n->relay = relay_create (config->lease_ms, node_relay_reply_cb, n))
-        || !(n->reports = reports_create (node_report_keep_us (n)))) {
+        || !(n->reports.children = reports_create (node_report_keep_us (n)))) {
         node_destroy (n);
         return NULL;
     }
     return n;
+}
+
+void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
+{
+    node_beside (n, now_us, a);
+    node_tick (n, now_us);
 }
 
 void node_stop (struct node *n, uint64_t now_us)
@@ -287,7 +273,7 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
                                     .has_epoch = n->has_epoch,
                                     .epoch_ms = n->epoch_ms,
                                     .parent_up = n->parent_up,
-                                    .waiting = n->queue.length,
+                                    .waiting = n->waiting.length,
                                     .holds_until_ms = lessee_end (&n->lessee) };
     struct range range;
 
@@ -302,10 +288,18 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
 
 struct node_stats node_stats (const struct node *n)
 {
-    return n->stats;
+    struct node_stats stats = n->stats;
+    const struct waiting_stats *w = &n->waiting.stats;
+
+    stats.stalls = w->stalls;
+    stats.longest_stall_us = w->longest_us;
+    stats.refused = w->refused;
+    stats.unreachable = w->unreachable;
+    return stats;
 }
 
 void node_stats_clear (struct node *n)
 {
     n->stats = (struct node_stats){ 0 };
+    n->waiting.stats = (struct waiting_stats){ 0 };
 }

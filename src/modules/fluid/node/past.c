@@ -36,7 +36,7 @@ void *node_leave (const struct node *n, const void *more, size_t more_size, size
                         .has_epoch = n->has_epoch,
                         .epoch_ms = n->epoch_ms,
                         .end_ms = n->cursor_ms + 1,
-                        .lent = n->lent };
+                        .lent = n->lent.range };
     memcpy (p->magic, magic, sizeof (magic));
     if (more_size > 0)
         memcpy (p + 1, more, more_size);
@@ -64,7 +64,7 @@ const void *node_remember (struct node *n, const void *data, size_t size, size_t
     n->own_clock = p->clock;
     n->has_epoch = p->has_epoch;
     n->epoch_ms = p->epoch_ms;
-    n->lent = p->lent;
+    n->lent.range = p->lent;
     *more_size = size - sizeof (*p);
     return *more_size > 0 ? p + 1 : NULL;
 }

@@ -3,30 +3,33 @@
 
 /* private.h - what the node's parts share: one object in several subjects
  *
- *   node.c            the state, the clock; when to do what
- *   node/ids.c        requests for ids: taken, served here, given up
- *   node/forward.c    what goes up, combined
- *   node/lease.c      leases
- *   node/lessor.c     who gives them: the parent, or the authority beside us
- *   node/watermark.c  positions
- *   past.c            what it leaves to the next one
+ *   node.c       what comes in, and then what has become possible or due; the state; begin and end
+ *   ids.c        requests for ids: taken, served here, given up
+ *   forward.c    what goes up, combined
+ *   lessor.c     who gives leases: the parent, or the authority beside us
+ *   lease.c      leases: wanted, relayed
+ *   watermark.c  positions
+ *   lend.c       what other modules borrow
+ *   past.c       what it leaves to the next one
+ *   now.c        whether an id may be made now, and above which
+ *   waiting.c    requests for ids that wait: an object of its own
+ *
+ * None calls one above it.
  */
 #ifndef FLUID_NODE_PRIVATE_H
 #define FLUID_NODE_PRIVATE_H
 
 #include "modules/fluid/lease/clock.h"
-#include "modules/fluid/lease/lessee.h"
 #include "modules/fluid/lease/lease.h"
+#include "modules/fluid/lease/lessee.h"
+#include "modules/fluid/lease/relay.h"
+#include "modules/fluid/lease/watermark.h"
 #include "modules/fluid/node/node.h"
 #include "modules/fluid/node/past.h"
 #include "modules/fluid/node/waiting.h"
-#include "modules/fluid/lease/relay.h"
-#include "modules/fluid/lease/watermark.h"
 
 #define NEVER UINT64_MAX
 #define TIME_IS_OVER "the 40 bits of time since the instance's epoch are used up" /* the text of EOVERFLOW */
-
-#define FOR_NEWCOMERS 64U /* ids of a millisecond, and of a forward for newcomers */
 
 /* A combined request that may be on its way up. */
 struct forward {
@@ -37,6 +40,12 @@ struct forward {
     struct pendings shares; /* who gets what of the answer, in order */
     uint64_t retry_us;      /* not before */
     uint64_t backoff_us;
+};
+
+struct forwards {
+    struct forward all;       /* of all that waits */
+    struct forward newcomers; /* beside it, of those who ask for little and have nothing under way */
+    uint32_t tag;             /* the last one given */
 };
 
 /* Who gives us leases, and with them the time: the parent, or at rank 0 the authority beside us. */
@@ -56,6 +65,27 @@ struct lessor {
     struct authority_news heard; /* last */
 };
 
+/* The lease requests that were sent last. */
+struct asked {
+    uint32_t own_tag; /* of the last that carried our want */
+    struct {
+        uint32_t tag;
+        uint64_t us;
+    } sent[16]; /* when they were sent: at tag % 16 */
+};
+
+/* The last loan; its end is that of all loans. */
+struct lent {
+    struct range range;
+    char borrower[IDT_MSG_UUID_LEN + 1];
+};
+
+struct reporting {
+    struct reports *children;
+    uint64_t due_us; /* the next of ours */
+    bool news;       /* there is some, or the last report spoke for someone */
+};
+
 struct node {
     struct node_config config;
     const struct node_ops *ops;
@@ -63,50 +93,38 @@ struct node {
     bool owner; /* of a generator */
     bool stopped;
     bool parent_up;
+    uint64_t deadline_us;
+    enum node_state state; /* as last seen by node_tick () */
+    struct node_stats stats;
+
+    /* time */
     struct clock *clock;    /* our own, or the authority's */
     struct clock own_clock; /* which follows the parent's */
     bool doubt;             /* our clock missed time: nothing is made until the parent's is known again */
     uint64_t doubt_us;      /* since when */
 
-    /* ids: node/ids.c, node/forward.c */
+    /* ids */
     struct fluid_gen gen;
     struct range cur;   /* the range that 'gen' was given; empty: none */
     uint64_t cursor_ms; /* newest timestamp that 'gen' used */
     fluid_t last_id;    /* newest id answered here, whoever made it */
-    struct queue queue;
-    bool unjudged;            /* some came before the time was known */
-    struct forward forward;   /* of all that waits */
-    struct forward newcomers; /* beside it, of those who ask for little and have nothing under way */
-    uint32_t forward_tag;     /* the last one given */
-    bool has_newcomers;       /* there may be some */
+    struct waiting waiting;
+    struct forwards up;
 
-    /* leases: node/lease.c, node/lessor.c */
+    /* leases */
     struct lessor lessor;
     struct lessee lessee;
     struct relay *relay;
-    uint32_t own_tag; /* of the lease request that carried our want last */
-    struct {
-        uint32_t tag;
-        uint64_t us;
-    } sent[16];             /* when the last lease requests were sent: at tag % 16 */
+    struct asked asked;
     uint64_t last_child_us; /* when a child asked last */
     uint64_t root_lease_ms; /* the root's fluid.lease, as far as is known */
     bool has_epoch;
     int64_t epoch_ms;
-
-    /* loans: node/lend.c */
-    struct range lent; /* the last loan; its end is that of all loans */
-    char borrower[IDT_MSG_UUID_LEN + 1];
-
-    /* the watermark: node/watermark.c */
-    struct reports *reports; /* of our children */
-    uint64_t report_us;      /* when the next report is due */
-    bool reporting;          /* the last one spoke for someone, or there is news */
-
-    enum node_state state; /* as last seen by node_tick () */
-    uint64_t deadline_us;
-    struct node_stats stats;
+    struct lent lent;
+    struct reporting reports;
 };
+
+/* --- now.c ------------------------------------------------------------------------------------- */
 
 /* The instance's time in milliseconds; 0 while unknown. */
 uint64_t node_now_ms (const struct node *n, uint64_t now_us);
@@ -122,63 +140,87 @@ void node_log (struct node *n, int level, const char *fmt, ...) __attribute__ ((
  */
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms);
 
+/* The first millisecond at which a request for ids above 'after' may be served here. */
+uint64_t node_floor_ms (const struct node *n, fluid_t after);
+
+/* The clock is not behind an id. */
+void node_step_to (struct node *n, uint64_t now_us, fluid_t id);
+
+/* Ids up to 'last', made above, are answered: our own go on above, and our clock is not behind them. */
+void node_follow (struct node *n, uint64_t now_us, fluid_t last);
+
+/* No id is made of a time before now any more, for a request that waits neither. */
+void node_close_past (struct node *n, uint64_t now_us);
+
+/* No id below this is made, or leaves, here any more, whatever is held or will be; it never goes back. */
+uint64_t node_position_ms (const struct node *n, uint64_t now_us);
+
+/* The parent's clock was read. */
+void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample);
+
+/* --- leases: lessor.c, lease.c ------------------------------------------------------------------- */
+
 /* The lessor of all that are not told of another. */
 extern const struct lessor_ops node_lessor_parent;
 
-/* Do what is due.  Waking times are set with node_wake (). */
-void node_lease_work (struct node *n, uint64_t now_us);
-void node_ids_work (struct node *n, uint64_t now_us);
-void node_watermark_work (struct node *n, uint64_t now_us);
+/* See node_start_root (). */
+void node_beside (struct node *n, uint64_t now_us, struct authority *a);
 
-/* End: answer all that waits. */
-void node_ids_stop (struct node *n);
+/* Do what is due, here as below.  Waking times are set with node_wake (). */
+void node_lease_work (struct node *n, uint64_t now_us);
+
+/* A child's request.  Returns false where it was answered at once, with none. */
+bool node_lease_relay (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req);
+
+/* A request of ours was answered, whoever answered it. / It was lost. */
+void node_lease_take (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
+void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag);
+
+void node_lease_parent (struct node *n, uint64_t now_us); /* it came or went */
+
+/* Nothing that was given is used any more: it is not to be trusted. */
+void node_lease_fence (struct node *n);
+
+/* End: give back, and answer all that waits; here as below. */
 void node_lease_stop (struct node *n, uint64_t now_us);
+
+/* For relay_create (). */
+void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
+                          const struct lease_grant *grant, size_t ngrant);
+
+/* --- positions: watermark.c ------------------------------------------------------------------------ */
+
+uint64_t node_report_keep_us (const struct node *n); /* for reports_create () */
+void node_watermark_take (struct node *n, uint64_t now_us, const struct report *report);
+void node_watermark_work (struct node *n, uint64_t now_us);
 void node_watermark_stop (struct node *n);
 
-/* The parent came or went. */
-void node_forward_parent (struct node *n, uint64_t now_us);
-void node_lease_parent (struct node *n, uint64_t now_us);
+/* --- what goes up: forward.c ------------------------------------------------------------------------- */
 
 /* Send up what waits: all, if nothing is under way; else newcomers, if none of theirs is. */
 void node_forward_waiting (struct node *n, uint64_t now_us);
+
+/* It was answered, with ids or an error.  Returns false where it was not wanted any more. */
+bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns);
+bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnum);
+
+bool node_forward_is_busy (const struct node *n);
 
 /* Do without the answer that is under way: ids in it are skipped.  / Do so if nobody waits for it any more. */
 void node_forward_abandon (struct node *n);
 void node_forward_review (struct node *n);
 
+void node_forward_parent (struct node *n, uint64_t now_us); /* it came or went */
+
 /* The forwards are over: take their marks off. */
 void node_forward_end (struct node *n);
 
-/* The first millisecond at which a request for ids above 'after' may be served here. */
-uint64_t node_ids_floor_ms (const struct node *n, fluid_t after);
+/* --- ids: ids.c ------------------------------------------------------------------------------------------ */
 
-/* Ids up to 'last', made above, are answered: our own go on above, and our clock is not behind them. */
-void node_ids_follow (struct node *n, uint64_t now_us, fluid_t last);
+/* Returns whether it waits; else it was answered. */
+bool node_ids_request (struct node *n, uint64_t now_us, const struct node_request *req);
 
-/* No id is made of a time before now any more, for a request that waits neither. */
-void node_ids_close_past (struct node *n, uint64_t now_us);
-
-/* A lease request was answered, whoever answered it. */
-void node_lease_take (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
-
-/* Nothing that was given is used any more: it is not to be trusted. */
-void node_lease_fence (struct node *n);
-
-/* The parent's clock was read. */
-void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *sample);
-
-/* Answer a request that waits, with all its ids or with an error ('text' may be NULL). */
-void node_ids_leave_complete (struct node *n, uint64_t now_us, struct pending *p);
-void node_ids_leave_failed (struct node *n, struct pending *p, int errnum, const char *text);
-
-/* No id below this is made, or leaves, here any more, whatever is held or will be; it never goes back. */
-uint64_t node_position_ms (const struct node *n, uint64_t now_us);
-
-/* For reports_create (): how long a child may be silent. */
-uint64_t node_report_keep_us (const struct node *n);
-
-/* For relay_create (). */
-void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
-                          const struct lease_grant *grant, size_t ngrant);
+void node_ids_work (struct node *n, uint64_t now_us);
+void node_ids_stop (struct node *n);
 
 #endif /* FLUID_NODE_PRIVATE_H */

@@ -6,10 +6,12 @@
  * 'missing' is the sum of count - got over the entries, of all and of each asker, whatever is done to them here.
  */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/minmax.h"
 #include "modules/fluid/node/waiting.h"
 
 /* --- askers ---------------------------------------------------------------------------------- */
@@ -21,165 +23,244 @@ static size_t bucket_of (const char *name, enum asker_kind kind)
 
     for (; *name; name++)
         h = (h ^ (unsigned char)*name) * UINT64_C (0x100000001b3);
-    return (h ^ h >> 32) % QUEUE_BUCKETS;
+    return (h ^ h >> 32) % WAITING_BUCKETS;
 }
 
-static struct asker *find (const struct queue *q, size_t bucket, const char *name, enum asker_kind kind)
+static struct asker *find (const struct waiting *w, size_t bucket, const char *name, enum asker_kind kind)
 {
-    struct asker *a = q->bucket[bucket];
+    struct asker *a = w->bucket[bucket];
 
     while (a && (a->kind != kind || strcmp (a->name, name) != 0))
         a = a->next;
     return a;
 }
 
-struct asker *queue_asker (const struct queue *q, const char *name, enum asker_kind kind)
+struct asker *waiting_asker (const struct waiting *w, const char *name, enum asker_kind kind)
 {
-    return q->naskers > 0 ? find (q, bucket_of (name, kind), name, kind) : NULL;
+    return w->naskers > 0 ? find (w, bucket_of (name, kind), name, kind) : NULL;
 }
 
-static struct asker *add_asker (struct queue *q, size_t bucket, const char *name, enum asker_kind kind)
+static struct asker *add_asker (struct waiting *w, size_t bucket, const char *name, enum asker_kind kind)
 {
-    struct asker *a = TAILQ_FIRST (&q->spare_askers);
+    struct asker *a = TAILQ_FIRST (&w->spare_askers);
 
     if (a)
-        TAILQ_REMOVE (&q->spare_askers, a, link);
+        TAILQ_REMOVE (&w->spare_askers, a, link);
     else if (!(a = malloc (sizeof (*a))))
         return NULL;
-    *a = (struct asker){ .next = q->bucket[bucket], .turn = QUEUE_TURN, .kind = kind };
+    *a = (struct asker){ .next = w->bucket[bucket], .turn = WAITING_TURN, .kind = kind };
     snprintf (a->name, sizeof (a->name), "%s", name);
     TAILQ_INIT (&a->waiting);
-    TAILQ_INSERT_TAIL (&q->round, a, link);
-    q->bucket[bucket] = a;
-    q->naskers++;
+    TAILQ_INSERT_TAIL (&w->round, a, link);
+    w->bucket[bucket] = a;
+    w->naskers++;
     return a;
 }
 
-static void remove_asker (struct queue *q, struct asker *a)
+static void remove_asker (struct waiting *w, struct asker *a)
 {
-    struct asker **link = &q->bucket[bucket_of (a->name, a->kind)];
+    struct asker **link = &w->bucket[bucket_of (a->name, a->kind)];
 
     while (*link != a)
         link = &(*link)->next;
     *link = a->next;
-    TAILQ_REMOVE (&q->round, a, link);
-    TAILQ_INSERT_HEAD (&q->spare_askers, a, link);
-    q->naskers--;
+    TAILQ_REMOVE (&w->round, a, link);
+    TAILQ_INSERT_HEAD (&w->spare_askers, a, link);
+    w->naskers--;
 }
 
-uint64_t queue_ahead (const struct queue *q, const char *name, enum asker_kind kind, uint32_t count)
+uint64_t waiting_ahead (const struct waiting *w, const char *name, enum asker_kind kind, uint32_t count)
 {
-    const struct asker *own = queue_asker (q, name, kind), *a;
+    const struct asker *own = waiting_asker (w, name, kind), *a;
     uint64_t mine = (own ? own->missing : 0) + count, sum = mine;
 
-    TAILQ_FOREACH (a, &q->round, link)
+    TAILQ_FOREACH (a, &w->round, link)
         if (a != own)
             sum += a->missing < mine ? a->missing : mine;
     return sum;
 }
 
-void queue_end_turn (struct queue *q, struct asker *a)
+void waiting_end_turn (struct waiting *w, struct asker *a)
 {
-    a->turn = a->turn + QUEUE_TURN < 2 * QUEUE_TURN ? a->turn + QUEUE_TURN : 2 * QUEUE_TURN;
-    TAILQ_REMOVE (&q->round, a, link);
-    TAILQ_INSERT_TAIL (&q->round, a, link);
+    a->turn = a->turn + WAITING_TURN < 2 * WAITING_TURN ? a->turn + WAITING_TURN : 2 * WAITING_TURN;
+    TAILQ_REMOVE (&w->round, a, link);
+    TAILQ_INSERT_TAIL (&w->round, a, link);
 }
 
-void queue_use_turn (struct queue *q, struct asker *a, uint32_t used)
+void waiting_use_turn (struct waiting *w, struct asker *a, uint32_t used)
 {
     assert (used <= a->turn);
     a->turn -= used;
     if (a->turn == 0)
-        queue_end_turn (q, a);
+        waiting_end_turn (w, a);
 }
 
 /* --- entries --------------------------------------------------------------------------------- */
 
-void queue_init (struct queue *q)
+void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail, void *arg)
 {
-    *q = (struct queue){ .length = 0 };
-    TAILQ_INIT (&q->all);
-    TAILQ_INIT (&q->round);
-    TAILQ_INIT (&q->spare);
-    TAILQ_INIT (&q->spare_askers);
+    *w = (struct waiting){ .reply = reply, .fail = fail, .arg = arg };
+    TAILQ_INIT (&w->all);
+    TAILQ_INIT (&w->round);
+    TAILQ_INIT (&w->spare);
+    TAILQ_INIT (&w->spare_askers);
 }
 
-void queue_fini (struct queue *q)
+/* Its asker goes with the last one. */
+static void leave (struct waiting *w, struct pending *p)
+{
+    struct asker *a = p->asker;
+
+    TAILQ_REMOVE (&w->all, p, link);
+    TAILQ_REMOVE (&a->waiting, p, turn);
+    w->length--;
+    w->missing -= p->count - p->got;
+    a->missing -= p->count - p->got;
+    if (--a->length == 0)
+        remove_asker (w, a);
+    TAILQ_INSERT_HEAD (&w->spare, p, link);
+}
+
+void waiting_fini (struct waiting *w)
 {
     struct pending *p;
     struct asker *a;
 
-    while ((p = TAILQ_FIRST (&q->all)))
-        queue_remove (q, p);
-    while ((p = TAILQ_FIRST (&q->spare))) {
-        TAILQ_REMOVE (&q->spare, p, link);
+    while ((p = TAILQ_FIRST (&w->all)))
+        leave (w, p);
+    while ((p = TAILQ_FIRST (&w->spare))) {
+        TAILQ_REMOVE (&w->spare, p, link);
         free (p->run);
         free (p);
     }
-    while ((a = TAILQ_FIRST (&q->spare_askers))) {
-        TAILQ_REMOVE (&q->spare_askers, a, link);
+    while ((a = TAILQ_FIRST (&w->spare_askers))) {
+        TAILQ_REMOVE (&w->spare_askers, a, link);
         free (a);
     }
 }
 
-static struct pending *get_spare (struct queue *q)
+static struct pending *get_spare (struct waiting *w)
 {
-    struct pending *p = TAILQ_FIRST (&q->spare);
+    struct pending *p = TAILQ_FIRST (&w->spare);
 
     if (!p)
         return calloc (1, sizeof (*p));
-    TAILQ_REMOVE (&q->spare, p, link);
+    TAILQ_REMOVE (&w->spare, p, link);
     *p = (struct pending){ .run = p->run, .size = p->size };
     return p;
 }
 
-static void enter (struct queue *q, struct asker *a, struct pending *p)
+static void enter (struct waiting *w, struct asker *a, struct pending *p)
 {
     p->asker = a;
-    TAILQ_INSERT_TAIL (&q->all, p, link);
+    TAILQ_INSERT_TAIL (&w->all, p, link);
     TAILQ_INSERT_TAIL (&a->waiting, p, turn);
-    q->length++;
+    w->length++;
     a->length++;
-    q->missing += p->count;
+    w->missing += p->count;
     a->missing += p->count;
 }
 
-struct pending *queue_add (struct queue *q, const char *name, enum asker_kind kind, uint32_t count)
+struct pending *waiting_add (struct waiting *w, const char *name, enum asker_kind kind, uint32_t count, uint64_t now_us,
+                             uint64_t now_ms)
 {
     size_t bucket = bucket_of (name, kind);
-    struct asker *a = find (q, bucket, name, kind);
-    struct pending *p = get_spare (q);
+    struct asker *a = find (w, bucket, name, kind);
+    struct pending *p = get_spare (w);
 
     if (p && !a)
-        a = add_asker (q, bucket, name, kind);
+        a = add_asker (w, bucket, name, kind);
     if (p && !a)
-        TAILQ_INSERT_HEAD (&q->spare, p, link);
+        TAILQ_INSERT_HEAD (&w->spare, p, link);
     if (!p || !a)
         return NULL;
     p->count = count;
     p->from_broker = kind != ASKER_CLIENT;
-    enter (q, a, p);
+    p->arrival_us = now_us;
+    p->arrival_ms = now_ms;
+    enter (w, a, p);
+    w->unjudged = w->unjudged || now_ms == WAITING_UNKNOWN;
+    w->has_newcomers = w->has_newcomers || count <= FOR_NEWCOMERS;
+    w->stats.stalls++;
     return p;
 }
 
-void queue_remove (struct queue *q, struct pending *p)
-{
-    struct asker *a = p->asker;
-
-    TAILQ_REMOVE (&q->all, p, link);
-    TAILQ_REMOVE (&a->waiting, p, turn);
-    q->length--;
-    q->missing -= p->count - p->got;
-    a->missing -= p->count - p->got;
-    if (--a->length == 0)
-        remove_asker (q, a);
-    TAILQ_INSERT_HEAD (&q->spare, p, link);
-}
-
-void queue_begun (struct queue *q, struct pending *p)
+void waiting_begun (struct waiting *w, struct pending *p)
 {
     TAILQ_REMOVE (&p->asker->waiting, p, turn);
     TAILQ_INSERT_HEAD (&p->asker->waiting, p, turn);
+}
+
+/* --- their end ------------------------------------------------------------------------------- */
+
+void waiting_refuse (struct waiting *w, void *cookie, int errnum, const char *text)
+{
+    if (errnum == EAGAIN)
+        w->stats.refused++;
+    else if (errnum == EHOSTUNREACH)
+        w->stats.unreachable++;
+    w->fail (w->arg, cookie, errnum, text);
+}
+
+void waiting_forget (struct waiting *w, struct pending *p)
+{
+    p->cookie = NULL;
+    if (p->asked == 0)
+        leave (w, p);
+}
+
+void waiting_fail (struct waiting *w, struct pending *p, int errnum, const char *text)
+{
+    waiting_refuse (w, p->cookie, errnum, text);
+    waiting_forget (w, p);
+}
+
+void waiting_complete (struct waiting *w, uint64_t now_us, struct pending *p)
+{
+    uint64_t us = now_us > p->arrival_us ? now_us - p->arrival_us : 0;
+
+    if (w->stats.longest_us < us)
+        w->stats.longest_us = us;
+    w->reply (w->arg, p->cookie, p->run, p->nruns);
+    waiting_forget (w, p);
+}
+
+void waiting_came (struct waiting *w, struct pending *p)
+{
+    p->asked = 0;
+    if (!p->cookie)
+        leave (w, p);
+}
+
+void waiting_fail_all (struct waiting *w, int errnum, const char *text)
+{
+    struct pending *p;
+
+    while ((p = TAILQ_FIRST (&w->all)))
+        waiting_fail (w, p, errnum, text);
+}
+
+uint64_t waiting_expire (struct waiting *w, uint64_t before_us, int errnum, const char *text)
+{
+    struct pending *p, *next;
+
+    for (p = TAILQ_FIRST (&w->all); p && p->arrival_us < before_us; p = next) {
+        next = TAILQ_NEXT (p, link);
+        if (p->cookie)
+            waiting_fail (w, p, errnum, text);
+    }
+    return p ? p->arrival_us : UINT64_MAX;
+}
+
+void waiting_cancel (struct waiting *w, bool (*gone) (void *cookie, void *arg), void *arg)
+{
+    struct pending *p, *next;
+
+    for (p = TAILQ_FIRST (&w->all); p; p = next) {
+        next = TAILQ_NEXT (p, link);
+        if (p->cookie && gone (p->cookie, arg))
+            waiting_forget (w, p);
+    }
 }
 
 /* --- their ids ------------------------------------------------------------------------------- */
@@ -203,7 +284,7 @@ static bool continues (const struct pending *p, fluid_t first)
     return last && last->first + last->n == first && (first & FLUID_SEQUENCE_MAX) != 0;
 }
 
-int queue_add_run (struct queue *q, struct pending *p, fluid_t first, uint32_t n)
+int waiting_add_run (struct waiting *w, struct pending *p, fluid_t first, uint32_t n)
 {
     assert (n <= p->count - p->got);
     if (continues (p, first))
@@ -214,7 +295,23 @@ int queue_add_run (struct queue *q, struct pending *p, fluid_t first, uint32_t n
         p->run[p->nruns++] = (struct run){ first, n };
     }
     p->got += n;
-    q->missing -= n;
+    w->missing -= n;
     p->asker->missing -= n;
     return 0;
+}
+
+/* Ids that a request waits with count as not made yet; milliseconds that passed while it waited may be filled. */
+uint64_t waiting_oldest_ms (const struct waiting *w, uint64_t now_ms, uint64_t cursor_ms)
+{
+    const struct pending *p;
+    uint64_t ms = now_ms;
+
+    TAILQ_FOREACH (p, &w->all, link) {
+        uint64_t floor_ms = p->asked > 0 ? p->asked_ms : cursor_ms; /* they may be overtaken on their way */
+        uint64_t oldest_ms = p->nruns > 0 ? fluid_split (p->run[0].first).timestamp_ms
+                                          : max_u64 (p->arrival_ms, floor_ms);
+
+        ms = min_u64 (ms, oldest_ms);
+    }
+    return ms;
 }

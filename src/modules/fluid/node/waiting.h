@@ -3,14 +3,19 @@
 
 /* waiting.h - requests for ids that wait, with the ids that they have so far; by turns over those who asked
  *
+ * Two give them ids: the generator here, and answers from above.  Neither knows of the other; what either must know of a
+ * request is here: how many ids it lacks, and how many of those are under way upstream ('asked').
+ *
  * 1. Requests are in order of arrival, all of them, and those of each asker: there, one that has some of its ids goes
  *    first, so that ids reach each asker in increasing order.
- * 2. Askers take turns of QUEUE_TURN ids.  A turn ends when it is used up, or when the owner says so: then what was left
+ * 2. Askers take turns of WAITING_TURN ids.  A turn ends when it is used up, or when the owner says so: then what was left
  *    of it, up to a turn, is for the next (deficit round robin).
- * 3. Entries are recycled: a queue that has been as long as it gets allocates no more.
+ * 3. Each request is answered once.  One whose ids are under way yet keeps its place when it is answered, without a cookie,
+ *    until they are not (waiting_came ()).
+ * 4. Entries are recycled: a list that has been as long as it gets allocates no more.
  */
-#ifndef FLUID_QUEUE_H
-#define FLUID_QUEUE_H
+#ifndef FLUID_WAITING_H
+#define FLUID_WAITING_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +25,7 @@
 #include <idtree/fluid.h>
 #include <idtree/msg.h>
 
-#define QUEUE_TURN 1024U /* ids: what a generator makes in a millisecond */
+#define WAITING_TURN 1024U /* ids: what a generator makes in a millisecond */
 
 /* The ids first, first + 1, ... first + n - 1: of one millisecond and one generator. */
 struct run {
@@ -31,7 +36,7 @@ struct run {
 struct pending {
     TAILQ_ENTRY (pending) link;  /* of all */
     TAILQ_ENTRY (pending) turn;  /* of its asker's */
-    TAILQ_ENTRY (pending) share; /* the owner's: of those that went up together */
+    TAILQ_ENTRY (pending) share; /* of those that went up together: node/forward.c */
     struct asker *asker;
     void *cookie; /* names the request to those who answer it; NULL: answered already */
     uint32_t count;
@@ -63,46 +68,97 @@ struct asker {
 };
 TAILQ_HEAD (askers, asker);
 
-#define QUEUE_BUCKETS 256
+#define WAITING_BUCKETS 256
 
-struct queue {
+#define FOR_NEWCOMERS 64U /* ids of a millisecond, and of a forward, for those who ask for no more */
+
+#define WAITING_UNKNOWN UINT64_MAX /* as arrival_ms: it came before the time was known */
+
+struct waiting_stats {
+    uint64_t stalls; /* requests that waited */
+    uint64_t longest_us;
+    uint64_t refused;     /* EAGAIN */
+    uint64_t unreachable; /* EHOSTUNREACH */
+};
+
+typedef void (*waiting_reply_f) (void *arg, void *cookie, const struct run *run, size_t nruns);
+typedef void (*waiting_fail_f) (void *arg, void *cookie, int errnum, const char *text);
+
+struct waiting {
+    waiting_reply_f reply;
+    waiting_fail_f fail;
+    void *arg;
     struct pendings all;
     struct askers round; /* whose turn it is, then the next ones */
-    struct asker *bucket[QUEUE_BUCKETS];
+    struct asker *bucket[WAITING_BUCKETS];
     size_t naskers;
-    size_t length;    /* entries */
-    uint64_t missing; /* ids that entries lack, over all */
+    size_t length;      /* entries */
+    uint64_t missing;   /* ids that entries lack, over all */
+    bool unjudged;      /* some came before the time was known */
+    bool has_newcomers; /* there may be some */
+    struct waiting_stats stats;
     struct pendings spare;
     struct askers spare_askers;
 };
 
-void queue_init (struct queue *q);
-void queue_fini (struct queue *q);
+/* Requests are answered through 'reply' or 'fail', which must not call back. */
+void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail, void *arg);
+void waiting_fini (struct waiting *w); /* nothing is answered: waiting_fail_all () first */
 
-/* Append an entry: zeroed but for 'count', 'asker' and 'from_broker'.  'name' (at most IDT_MSG_UUID_LEN characters) and 'kind'
- * say who asks.  NULL with errno ENOMEM.
+/* Append an entry that came at 'now_us', which was 'now_ms' (may be WAITING_UNKNOWN): zeroed but for 'count', 'asker',
+ * 'from_broker' and its arrival.  'name' (at most IDT_MSG_UUID_LEN characters) and 'kind' say who asks.  NULL with errno
+ * ENOMEM.
  */
-struct pending *queue_add (struct queue *q, const char *name, enum asker_kind kind, uint32_t count);
+struct pending *waiting_add (struct waiting *w, const char *name, enum asker_kind kind, uint32_t count, uint64_t now_us,
+                             uint64_t now_ms);
 
-/* Remove an entry, and its asker with the last one. */
-void queue_remove (struct queue *q, struct pending *p);
+/* --- the end of a request -------------------------------------------------------------------- */
+
+/* One that did not enter is answered with an error ('text' may be NULL). */
+void waiting_refuse (struct waiting *w, void *cookie, int errnum, const char *text);
+
+/* Answer an entry, with all its ids or with an error, or let it go without. */
+void waiting_complete (struct waiting *w, uint64_t now_us, struct pending *p);
+void waiting_fail (struct waiting *w, struct pending *p, int errnum, const char *text);
+void waiting_forget (struct waiting *w, struct pending *p);
+
+/* Nothing of it is under way any more. */
+void waiting_came (struct waiting *w, struct pending *p);
+
+/* All of them; nothing must be under way. */
+void waiting_fail_all (struct waiting *w, int errnum, const char *text);
+
+/* Fail those that came before 'before_us'.  Returns when the first one that is left came; UINT64_MAX: none. */
+uint64_t waiting_expire (struct waiting *w, uint64_t before_us, int errnum, const char *text);
+
+/* Forget those for which 'gone' returns true. */
+void waiting_cancel (struct waiting *w, bool (*gone) (void *cookie, void *arg), void *arg);
+
+/* --- turns ----------------------------------------------------------------------------------- */
 
 /* The entry has some of its ids: it goes before all others of its asker. */
-void queue_begun (struct queue *q, struct pending *p);
+void waiting_begun (struct waiting *w, struct pending *p);
 
 /* NULL: nothing of it waits. */
-struct asker *queue_asker (const struct queue *q, const char *name, enum asker_kind kind);
+struct asker *waiting_asker (const struct waiting *w, const char *name, enum asker_kind kind);
 
 /* How many ids are made, by turns, until 'count' more of this asker are, and all that it waits for. */
-uint64_t queue_ahead (const struct queue *q, const char *name, enum asker_kind kind, uint32_t count);
+uint64_t waiting_ahead (const struct waiting *w, const char *name, enum asker_kind kind, uint32_t count);
 
 /* 'used' ids of the turn of 'a' are; it ends when none is left. */
-void queue_use_turn (struct queue *q, struct asker *a, uint32_t used);
-void queue_end_turn (struct queue *q, struct asker *a);
+void waiting_use_turn (struct waiting *w, struct asker *a, uint32_t used);
+void waiting_end_turn (struct waiting *w, struct asker *a);
+
+/* --- ids ------------------------------------------------------------------------------------- */
+
+/* The oldest millisecond of which an id that waits here may be, or 'now_ms' if that is before.  Nothing is made below
+ * 'cursor_ms' any more.
+ */
+uint64_t waiting_oldest_ms (const struct waiting *w, uint64_t now_ms, uint64_t cursor_ms);
 
 /* Add ids to an entry (n <= what it lacks); a run that continues its last one becomes part of that.  Returns 0,
  * or -1 with errno ENOMEM.
  */
-int queue_add_run (struct queue *q, struct pending *p, fluid_t first, uint32_t n);
+int waiting_add_run (struct waiting *w, struct pending *p, fluid_t first, uint32_t n);
 
-#endif /* FLUID_QUEUE_H */
+#endif /* FLUID_WAITING_H */

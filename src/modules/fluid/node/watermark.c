@@ -28,7 +28,7 @@ uint64_t node_report_keep_us (const struct node *n)
 
 void node_positions (struct node *n, uint64_t now_us, struct report *all)
 {
-    reports_join (n->reports, now_us, all);
+    reports_join (n->reports.children, now_us, all);
     if (n->owner && lessee_in_use (&n->lessee, now_us)) {
         uint64_t ms = node_position_ms (n, now_us);
 
@@ -50,25 +50,24 @@ void node_watermark_work (struct node *n, uint64_t now_us)
 {
     if (!n->parent_up)
         return;
-    if (now_us >= n->report_us) {
+    if (now_us >= n->reports.due_us) {
         struct report all = make_report (n);
 
         node_positions (n, now_us, &all);
-        if (all.lessees.count > 0 || n->reporting)
+        if (all.lessees.count > 0 || n->reports.news)
             n->ops->report_up (n->arg, &all);
-        n->reporting = all.lessees.count > 0;
-        n->report_us = now_us + period_us (n);
+        n->reports.news = all.lessees.count > 0;
+        n->reports.due_us = now_us + period_us (n);
     }
-    if (n->reporting || n->owner)
-        node_wake (n, n->report_us);
+    if (n->reports.news || n->owner)
+        node_wake (n, n->reports.due_us);
 }
 
-void node_report (struct node *n, uint64_t now_us, const struct report *report)
+/* Where there is no memory it is as if it had been lost. */
+void node_watermark_take (struct node *n, uint64_t now_us, const struct report *report)
 {
-    if (n->stopped || reports_take (n->reports, now_us, report) < 0)
-        return; /* it is as if it had been lost */
-    n->reporting = true;
-    node_tick (n, now_us);
+    if (reports_take (n->reports.children, now_us, report) == 0)
+        n->reports.news = true;
 }
 
 /* What is below will report elsewhere; we are closed. */
@@ -76,6 +75,6 @@ void node_watermark_stop (struct node *n)
 {
     struct report none = make_report (n);
 
-    if (n->parent_up && n->reporting)
+    if (n->parent_up && n->reports.news)
         n->ops->report_up (n->arg, &none);
 }

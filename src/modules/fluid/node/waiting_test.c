@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* waiting_test.c - requests that wait: each is answered once, in its turn, whoever gives it ids */
+#include <errno.h>
+
+#include "common/libutil/tap.h"
+#include "modules/fluid/node/waiting.h"
+
+#define MS UINT64_C (1000)
+
+static int replies, failures, last_errnum;
+static void *last_cookie;
+static uint32_t last_ids;
+
+static void reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
+{
+    replies++;
+    last_cookie = cookie;
+    last_ids = 0;
+    for (size_t i = 0; i < nruns; i++)
+        last_ids += run[i].n;
+}
+
+static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
+{
+    failures++;
+    last_cookie = cookie;
+    last_errnum = errnum;
+}
+
+static struct pending *add (struct waiting *w, size_t cookie, const char *name, uint32_t count, uint64_t at_us)
+{
+    struct pending *p = waiting_add (w, name, ASKER_CLIENT, count, at_us, at_us / 1000);
+
+    p->cookie = (void *)cookie;
+    return p;
+}
+
+static void test_ends (void)
+{
+    struct waiting w;
+    struct pending *p;
+
+    waiting_init (&w, reply_cb, fail_cb, NULL);
+    p = add (&w, 1, "a", 5, 10 * MS);
+    waiting_add_run (&w, p, 7, 2);
+    waiting_add_run (&w, p, 9, 3);
+    ok (p->nruns == 1 && w.missing == 0, "ids that follow each other are one run");
+    waiting_complete (&w, 15 * MS, p);
+    ok (replies == 1 && last_cookie == (void *)1 && last_ids == 5 && w.length == 0 && w.naskers == 0
+            && w.stats.longest_us == 5 * MS,
+        "who has all of its ids is answered with them, and gone");
+    p = add (&w, 2, "a", 5, 20 * MS);
+    p->asked = 5;
+    waiting_fail (&w, p, EAGAIN, NULL);
+    ok (failures == 1 && last_errnum == EAGAIN && w.stats.refused == 1 && w.length == 1 && !p->cookie,
+        "one whose ids are under way keeps its place when it is answered");
+    ok (waiting_expire (&w, 30 * MS, EHOSTUNREACH, NULL) == UINT64_MAX && failures == 1, "it is not answered again");
+    waiting_came (&w, p);
+    ok (w.length == 0 && failures == 1, "until they have come");
+    waiting_refuse (&w, (void *)3, EHOSTUNREACH, NULL);
+    ok (last_cookie == (void *)3 && w.stats.unreachable == 1 && w.stats.stalls == 2, "who is refused has not waited");
+    waiting_fini (&w);
+}
+
+static bool is_even (void *cookie, void *arg)
+{
+    return (size_t)cookie % 2 == 0;
+}
+
+static void test_expire (void)
+{
+    struct waiting w;
+
+    failures = replies = 0;
+    waiting_init (&w, reply_cb, fail_cb, NULL);
+    for (size_t i = 1; i <= 4; i++)
+        add (&w, i, "a", 5, i * MS);
+    waiting_cancel (&w, is_even, NULL);
+    ok (w.length == 2 && failures + replies == 0, "those that are cancelled are forgotten without an answer");
+    ok (waiting_expire (&w, 3 * MS, EHOSTUNREACH, NULL) == 3 * MS && failures == 1 && last_cookie == (void *)1,
+        "those that came before some time are failed, and when the next one came is told");
+    waiting_fail_all (&w, EOVERFLOW, NULL);
+    ok (failures == 2 && last_errnum == EOVERFLOW && w.length == 0, "or all of them");
+    waiting_fini (&w);
+}
+
+static void test_oldest (void)
+{
+    struct waiting w;
+    struct pending *p;
+
+    waiting_init (&w, reply_cb, fail_cb, NULL);
+    ok (waiting_oldest_ms (&w, 50, 40) == 50, "where nothing waits, no id is older than now");
+    p = add (&w, 1, "a", 5, 20 * MS);
+    ok (waiting_oldest_ms (&w, 50, 40) == 40, "one that waits may be given what is not made yet");
+    p->asked = 5;
+    p->asked_ms = 30;
+    ok (waiting_oldest_ms (&w, 50, 40) == 30, "or what was not when it went up");
+    waiting_add_run (&w, p, UINT64_C (10) << 24, 1);
+    ok (waiting_oldest_ms (&w, 50, 40) == 10, "and what it has counts");
+    waiting_came (&w, p);
+    waiting_fail_all (&w, EAGAIN, NULL);
+    waiting_fini (&w);
+}
+
+static void test_turns (void)
+{
+    struct waiting w;
+
+    waiting_init (&w, reply_cb, fail_cb, NULL);
+    add (&w, 1, "a", 5000, MS);
+    add (&w, 2, "b", 10, MS);
+    ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "a", ASKER_CLIENT), "who came first has the first turn");
+    waiting_use_turn (&w, TAILQ_FIRST (&w.round), WAITING_TURN);
+    ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "b", ASKER_CLIENT), "which ends when it is used up");
+    ok (waiting_ahead (&w, "b", ASKER_CLIENT, 10) == 40 && waiting_ahead (&w, "c", ASKER_CLIENT, 10) == 30,
+        "by turns, nobody waits for all that others asked");
+    waiting_fail_all (&w, EAGAIN, NULL);
+    waiting_fini (&w);
+}
+
+int main (void)
+{
+    test_ends ();
+    test_expire ();
+    test_oldest ();
+    test_turns ();
+    return done_testing ();
+}
