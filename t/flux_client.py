@@ -775,7 +775,7 @@ def check_between_brokers():
         c.ask("compressor.list", {})
         for rank in range(SIZE):
             info = c.ask("fluid.info", nodeid=rank)
-            check(rank != 0 or info["store"] == "good", "no leases are distrusted:", info)
+            check(rank != 0 or info["store"] == "good", "nobody holds a foreign lease:", info)
             c.ask("fluid.generate", {}, nodeid=rank)
 
 

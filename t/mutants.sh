@@ -30,7 +30,7 @@ B_RELANY|modules/fluid/lease/lease.c|s/!same_incarnation (h, back->incarnation) 
 B_RELLOW|modules/fluid/lease/lease.c|s/ || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms//|or whatever end it tells
 B_END|modules/fluid/lease/lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
 B_ENDBASE|modules/fluid/lease/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
-B_STOPOPEN|modules/fluid/lease/lease.c modules/fluid/lease/authority.c|s/if (t->closed || t->distrusted ||/if (t->distrusted ||/@s/a->closed ? 0 : serve (/serve (/|wants are answered after the end was told
+B_STOPOPEN|modules/fluid/lease/lease.c modules/fluid/lease/authority.c|s/if (t->closed || t->fenced_by_foreign ||/if (t->fenced_by_foreign ||/@s/a->closed ? 0 : serve (/serve (/|wants are answered after the end was told
 B_NOCHECK|modules/fluid/node/now.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
 B_MINE|modules/fluid/lease/lessee.c modules/fluid/lease/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return ga != gb ? (ga < gb ? -1 : 1) : strcmp (ia, ib);/(void)ia, (void)ib; return (ga > gb) - (ga < gb);/|an answer to another incarnation is taken
 B_REL|modules/fluid/node/lease.c|s/lessee_close (&n->lessee, end_ms, &back)/lessee_close (\&n->lessee, 0, \&back)/|what was used is given back, too

@@ -40,10 +40,10 @@ struct wall {
 };
 
 /* What a broker below said that we cannot know of. */
-struct foreign {
+struct foreign_lease {
     bool has_epoch;
     int64_t epoch_ms;
-    uint64_t lease_hi_ms;
+    uint64_t hi_ms;
 };
 
 struct authority {
@@ -57,7 +57,7 @@ struct authority {
     struct storing storing;
     struct ahead ahead;
     struct watermark *watermark;
-    struct foreign foreign;
+    struct foreign_lease foreign;
     bool goes_on; /* with the table of the one before */
     bool closed;
     struct lease_grant *grant; /* the last answer's */
@@ -104,7 +104,7 @@ static uint64_t raise_watermark (struct authority *a, uint64_t now_us)
 
 bool authority_watermark (struct authority *a, uint64_t now_us, uint64_t *ms)
 {
-    if (a->closed || lease_is_distrusted (a->table))
+    if (a->closed || lease_is_fenced_by_foreign (a->table))
         return false;
     *ms = raise_watermark (a, now_us);
     return true;
@@ -142,7 +142,7 @@ static void store (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
 {
     struct lease_record record = { .horizon_ms = horizon_ms };
 
-    if (!lease_is_distrusted (a->table))
+    if (!lease_is_fenced_by_foreign (a->table))
         raise_watermark (a, now_us);
     watermark_record (a->watermark, now_ms (a, now_us), &record);
     record.ahead_ms = owed_ms (a, now_us, horizon_ms);
@@ -213,13 +213,13 @@ static void take_back (struct authority *a, const struct lease_back *back)
     watermark_back (a->watermark, back);
 }
 
-/* What made us distrust our statedir, for those who are to mend it. */
-static void note_foreign (struct authority *a, const struct lease_request *req)
+/* The lease that ours cannot go with, for those who are to mend it. */
+static void note_foreign_lease (struct authority *a, const struct lease_request *req)
 {
     a->foreign.has_epoch = req->has_epoch && req->epoch_ms != a->config.epoch_ms;
     a->foreign.epoch_ms = req->epoch_ms;
     for (size_t i = 0; i < req->nwant; i++)
-        a->foreign.lease_hi_ms = max_u64 (a->foreign.lease_hi_ms, req->want[i].have_hi_ms);
+        a->foreign.hi_ms = max_u64 (a->foreign.hi_ms, req->want[i].have_hi_ms);
 }
 
 /* What is wanted is given where the horizon is far enough: that is looked after first.  Returns how many ranges are in
@@ -227,11 +227,11 @@ static void note_foreign (struct authority *a, const struct lease_request *req)
  */
 static size_t serve (struct authority *a, uint64_t now_us, const struct lease_request *req)
 {
-    bool trusted = !lease_is_distrusted (a->table);
+    bool fenced = lease_is_fenced_by_foreign (a->table);
     size_t n = 0;
 
     if (req->has_epoch && req->epoch_ms != a->config.epoch_ms)
-        lease_distrust (a->table);
+        lease_fence_by_foreign (a->table);
     for (size_t i = 0; i < req->nback; i++)
         take_back (a, &req->back[i]);
     if (req->nwant > 0)
@@ -240,8 +240,8 @@ static size_t serve (struct authority *a, uint64_t now_us, const struct lease_re
     a->grant = calloc (req->nwant + 1, sizeof (*a->grant));
     for (size_t i = 0; a->grant && i < req->nwant; i++)
         n += give (a, now_us, &req->want[i], &a->grant[n]);
-    if (trusted && lease_is_distrusted (a->table))
-        note_foreign (a, req);
+    if (!fenced && lease_is_fenced_by_foreign (a->table))
+        note_foreign_lease (a, req);
     return n;
 }
 
@@ -264,7 +264,7 @@ void authority_answer (struct authority *a, uint64_t now_us, const struct lease_
 
 const char *authority_excuse (const struct authority *a)
 {
-    if (lease_is_distrusted (a->table))
+    if (lease_is_fenced_by_foreign (a->table))
         return "rank 0 gives no leases: brokers hold some of another statedir; start it with the right one";
     return "rank 0 waits until its horizon can be stored; see its log";
 }
@@ -355,7 +355,7 @@ struct past {
 
 void *authority_leave (const struct authority *a, const struct lease_record *stored, size_t *size)
 {
-    bool good = stored && !lease_is_distrusted (a->table);
+    bool good = stored && !lease_is_fenced_by_foreign (a->table);
     struct past *p = good ? calloc (1, sizeof (*p) + lease_save_size (a->table)) : NULL;
 
     *size = 0;
@@ -487,7 +487,7 @@ void authority_close (struct authority *a, uint64_t now_us, struct lease_record 
     a->deadline_us = NEVER;
     last->horizon_ms = lease_close (a->table);
     watermark_record (a->watermark, ms, last);
-    if (!lease_is_distrusted (a->table) && !watermark_any_lessee (a->watermark, ms))
+    if (!lease_is_fenced_by_foreign (a->table) && !watermark_any_lessee (a->watermark, ms))
         last->watermark_ms = last->horizon_ms;
     last->ahead_ms = a->clock.known ? owed_ms (a, now_us, last->horizon_ms) : a->ahead.debt_ms;
 }
@@ -496,7 +496,7 @@ void authority_close (struct authority *a, uint64_t now_us, struct lease_record 
 
 struct authority_news authority_news (const struct authority *a)
 {
-    return (struct authority_news){ a->clock.steps, a->nstored, lease_is_distrusted (a->table) };
+    return (struct authority_news){ a->clock.steps, a->nstored, lease_is_fenced_by_foreign (a->table) };
 }
 
 void authority_status (const struct authority *a, uint64_t now_us, struct authority_status *status)
@@ -504,10 +504,10 @@ void authority_status (const struct authority *a, uint64_t now_us, struct author
     *status = (struct authority_status){ .epoch_ms = a->config.epoch_ms,
                                          .horizon_ms = lease_horizon (a->table),
                                          .store = a->storing.state,
-                                         .fenced_by_foreign = lease_is_distrusted (a->table),
+                                         .fenced_by_foreign = lease_is_fenced_by_foreign (a->table),
                                          .has_foreign_epoch = a->foreign.has_epoch,
                                          .foreign_epoch_ms = a->foreign.epoch_ms,
-                                         .foreign_lease_hi_ms = a->foreign.lease_hi_ms };
+                                         .foreign_lease_hi_ms = a->foreign.hi_ms };
     if (a->clock.known)
         status->ahead_us = (int64_t)clock_read (&a->clock, now_us) - wall_us (a, now_us);
 }

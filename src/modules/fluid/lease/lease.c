@@ -36,7 +36,7 @@ struct lease_table {
     uint64_t base_ms;   /* nothing below it is given: the horizon at the start, then the watermark */
     uint64_t stored_ms; /* the horizon that is durable */
     bool storing;
-    bool distrusted;
+    bool fenced_by_foreign;
     bool closed;
     struct holding holding[];
 };
@@ -157,10 +157,10 @@ static bool next_range (const struct lease_table *t, uint64_t now_ms, struct hol
 bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_want *want, struct lease_grant *grant)
 {
     /* B_STOPOPEN: a closed table stays closed, for its final horizon is known. */
-    if (t->closed || t->distrusted || want->generator >= t->ngenerators || want->incarnation[0] == '\0')
+    if (t->closed || t->fenced_by_foreign || want->generator >= t->ngenerators || want->incarnation[0] == '\0')
         return false;
     if (want->have_hi_ms > t->stored_ms) { /* no range of ours ends there (B_DISTRUST) */
-        lease_distrust (t);
+        lease_fence_by_foreign (t);
         return false;
     }
     struct holding *h = &t->holding[want->generator];
@@ -203,14 +203,14 @@ void lease_raise (struct lease_table *t, uint64_t floor_ms)
     t->base_ms = max_u64 (t->base_ms, floor_ms); /* W_LO */
 }
 
-void lease_distrust (struct lease_table *t)
+void lease_fence_by_foreign (struct lease_table *t)
 {
-    t->distrusted = true;
+    t->fenced_by_foreign = true;
 }
 
-bool lease_is_distrusted (const struct lease_table *t)
+bool lease_is_fenced_by_foreign (const struct lease_table *t)
 {
-    return t->distrusted;
+    return t->fenced_by_foreign;
 }
 
 uint64_t lease_close (struct lease_table *t)

@@ -131,9 +131,9 @@ bool lease_give_back (struct lease_table *t, const struct lease_back *back);
 /* Give nothing below 'floor_ms' from now on: it is said that no id will be made there any more. */
 void lease_raise (struct lease_table *t, uint64_t floor_ms);
 
-/* Give nothing from now on: a broker showed that ranges of this instance were given from another statedir. */
-void lease_distrust (struct lease_table *t);
-bool lease_is_distrusted (const struct lease_table *t);
+/* Give nothing from now on: a broker holds a foreign lease, one of this instance that was given from another statedir. */
+void lease_fence_by_foreign (struct lease_table *t);
+bool lease_is_fenced_by_foreign (const struct lease_table *t);
 
 /* Give nothing from now on, and return the horizon that a clean stop stores: no id at or above it was or will be
  * made.  All lessees that can be reached must have closed before.

@@ -180,7 +180,7 @@ static void test_raise (void)
     lease_table_destroy (t);
 }
 
-static void test_distrust (void)
+static void test_foreign_lease (void)
 {
     struct lease_table *t = lease_table_create (5, 60, 500);
     struct lease_want w = want (A, 7);
@@ -188,10 +188,10 @@ static void test_distrust (void)
 
     lease_stored (t, 1000);
     w.have_hi_ms = 1000;
-    ok (lease_grant (t, 600, &w, &g) && !lease_is_distrusted (t), "what others hold below the horizon is ours");
+    ok (lease_grant (t, 600, &w, &g) && !lease_is_fenced_by_foreign (t), "what others hold below the horizon is ours");
     w.number++;
     w.have_hi_ms = 1001;
-    ok (!lease_grant (t, 700, &w, &g) && lease_is_distrusted (t) && denies (t, 800, B, 1),
+    ok (!lease_grant (t, 700, &w, &g) && lease_is_fenced_by_foreign (t) && denies (t, 800, B, 1),
         "one who holds more than was ever given stops all giving");
     lease_table_destroy (t);
 }
@@ -346,7 +346,7 @@ int main (void)
     test_horizon ();
     test_end_of_time ();
     test_raise ();
-    test_distrust ();
+    test_foreign_lease ();
     test_all ();
     test_random ();
     return done_testing ();

@@ -879,7 +879,7 @@ static void test_recover (void)
     tree_fini (&t);
 }
 
-static void test_stranger (void)
+static void test_foreign_lease (void)
 {
     static const char request[] = "{\"want\":[[3,\"aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa\",1,\"%s\"]],\"epoch\":\"%s\"}";
     static const struct {
@@ -897,7 +897,8 @@ static void test_stranger (void)
         start_rank (&t, 0, &err);
         snprintf (text, sizeof (text), request, cases[i].have, cases[i].epoch);
         ask_json (&t, 0, "fluid.lease", text, IDT_ROLE_OWNER | IDT_ROLE_BROKER);
-        ok (error_of (&t, text, sizeof (text)) == 0 && strstr (text, "\"lease\":[]"), "a stranger gets nothing");
+        ok (error_of (&t, text, sizeof (text)) == 0 && strstr (text, "\"lease\":[]"),
+            "who holds a foreign lease gets nothing");
         ok (store_says (&t, cases[i].say) && store_says (&t, t.dir), "which statedir is meant is told");
         ok (strstr (t.rank[0].log, cases[i].say) && strstr (t.rank[0].log, t.dir), "by the log too: %s", t.rank[0].log);
         tree_fini (&t);
@@ -963,7 +964,7 @@ int main (void)
     test_watermark ();
     test_disk ();
     test_recover ();
-    test_stranger ();
+    test_foreign_lease ();
     test_options ();
     test_load ();
     return done_testing ();

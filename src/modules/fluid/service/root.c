@@ -78,7 +78,7 @@ static void stored_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- what to tell of the disk ---------------------------------------------------------------------------------- */
 
-static void describe_foreign (const struct service *sv, const struct authority_status *s, char *buf, size_t size)
+static void describe_foreign_lease (const struct service *sv, const struct authority_status *s, char *buf, size_t size)
 {
     const char *dir = sv->options.statedir;
     char ours[DATE_SIZE], theirs[DATE_SIZE];
@@ -95,7 +95,7 @@ static void describe_foreign (const struct service *sv, const struct authority_s
 void service_describe_store (const struct service *sv, const struct authority_status *s, char *buf, size_t size)
 {
     if (s->fenced_by_foreign)
-        describe_foreign (sv, s, buf, size);
+        describe_foreign_lease (sv, s, buf, size);
     else if (s->store == AUTHORITY_STORE_FAILING)
         snprintf (buf, size, "failing: %s", sv->store_why.text);
     else if (s->store == AUTHORITY_STORE_SLOW)
@@ -105,16 +105,16 @@ void service_describe_store (const struct service *sv, const struct authority_st
 }
 
 /* Log, once, that a broker below has a lease that this store knows nothing of. */
-static void tell_foreign (struct service *sv, uint64_t now_us)
+static void tell_foreign_lease (struct service *sv, uint64_t now_us)
 {
     struct authority_status s;
     char text[512];
 
     authority_status (sv->authority, now_us, &s);
-    if (!s.fenced_by_foreign || sv->told_foreign)
+    if (!s.fenced_by_foreign || sv->told_foreign_lease)
         return;
-    sv->told_foreign = true;
-    describe_foreign (sv, &s, text, sizeof (text));
+    sv->told_foreign_lease = true;
+    describe_foreign_lease (sv, &s, text, sizeof (text));
     idt_log (
         sv->h, LOG_CRIT,
         "statedir is %s: no more leases are given; stop this instance, and start it with the statedir that it had before",
@@ -131,7 +131,7 @@ void service_answer_lease (struct service *sv, const idt_msg_t *msg, const struc
     sv->lease_requests++;
     authority_answer (sv->authority, now_us, req, &answer);
     module_respond_object (sv->h, msg, wire_pack_lease_answer (&answer));
-    tell_foreign (sv, now_us);
+    tell_foreign_lease (sv, now_us);
     go_on (sv, now_us);
 }
 

@@ -62,7 +62,7 @@ struct service {
     idt_error_t store_why;    /* the last store failed; empty: it did not */
     struct lease_record last; /* what a clean stop stores */
     bool stored;              /* and has stored */
-    bool told_foreign;
+    bool told_foreign_lease;
     uint64_t lease_requests; /* of children */
 
     /* the watermark: watermark.c */
