@@ -17,25 +17,23 @@ tests="lease/lease lease/authority lease/ahead lease/watermark lease/witness lea
 
 # Rule, files below src/, what sed does to them (edits with an @ between, each for one of them at least), and the rule in
 # words.  Where the rule is kept twice, both are taken away; what only a broker does, the simulator does in its place.
-# B_HAFTER is "the horizon is raised after use", B_LONOW "a range begins now", B_NOCHECK "no check after a wake-up",
-# B_CLAIM "a second claimant gets the same range".
 mutants() {
     cat <<'MUTANTS'
-B_HAFTER|modules/fluid/lease/lease.c|s/hi_ms = min_u64 (hi_ms, t->stored_ms);//|ranges are given before the horizon above them is stored
-B_LONOW|modules/fluid/lease/lease.c|s/max_u64 (t->base_ms, h->hi_ms)/max_u64 (t->base_ms, now_ms)/|a range begins now, not at the end of the last
-B_BASE|modules/fluid/lease/lease.c|s/t->base_ms = horizon_ms;/t->base_ms = 0;/|a restarted root forgets its horizon
-B_RUN|modules/fluid/lease/lease.c|s/min_u64 (now_ms + t->lease_ms, END_MS);/min_u64 (lo_ms + t->lease_ms, END_MS);/|a range ends a lease after its begin
-B_CLAIM|modules/fluid/lease/lease.c|s/if (!same .. want->number > h->number) {/if (h->hi_ms <= now_ms \|\| (same \&\& want->number > h->number)) {/@s/memcpy (grant->incarnation, h->incarnation/memcpy (grant->incarnation, want->incarnation/@s/\.number = h->number, \.lo_ms/.number = want->number, .lo_ms/@s/if (same && want->number < h->number)/if (0)/|a second claimant gets the range of the first
-B_RELANY|modules/fluid/lease/lease.c|s/!same_incarnation (h, back->incarnation) || //|a return is believed whoever sends it
-B_RELLOW|modules/fluid/lease/lease.c|s/ || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms//|or whatever end it tells
-B_END|modules/fluid/lease/lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
-B_ENDBASE|modules/fluid/lease/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
-B_STOPOPEN|modules/fluid/lease/lease.c modules/fluid/lease/authority.c|s/if (t->closed || t->fenced_by_foreign ||/if (t->fenced_by_foreign ||/@s/a->closed ? 0 : serve (/serve (/|wants are answered after the end was told
-B_NOCHECK|modules/fluid/node/now.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
-B_MINE|modules/fluid/lease/lessee.c modules/fluid/lease/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return ga != gb ? (ga < gb ? -1 : 1) : strcmp (ia, ib);/(void)ia, (void)ib; return (ga > gb) - (ga < gb);/|an answer to another incarnation is taken
-B_REL|modules/fluid/node/lease.c|s/lessee_close (&n->lessee, end_ms, &back)/lessee_close (\&n->lessee, 0, \&back)/|what was used is given back, too
-B_INC|modules/fluid/service/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
-B_TWO|common/libsqlite/database.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/return rc == SQLITE_OK ? database_run (d, set_up (d), errp) : database_explain (d, errp);/return rc >= 0 \&\& set_up (d) ? 0 : -1;/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/@s/if (rank == 0 \&\& root_lives (w))/if (0 \&\& root_lives (w))/|two roots run on one statedir
+HORIZON_FIRST|modules/fluid/lease/lease.c|s/hi_ms = min_u64 (hi_ms, t->stored_ms);//|ranges are given before the horizon above them is stored
+START_AT_LAST_END|modules/fluid/lease/lease.c|s/max_u64 (t->base_ms, h->hi_ms)/max_u64 (t->base_ms, now_ms)/|a range begins now, not at the end of the last
+START_AT_HORIZON|modules/fluid/lease/lease.c|s/t->base_ms = horizon_ms;/t->base_ms = 0;/|a restarted root forgets its horizon
+END_A_LEASE_FROM_NOW|modules/fluid/lease/lease.c|s/min_u64 (now_ms + t->lease_ms, END_MS);/min_u64 (lo_ms + t->lease_ms, END_MS);/|a range ends a lease after its begin
+OWN_RANGE|modules/fluid/lease/lease.c|s/if (!same .. want->number > h->number) {/if (h->hi_ms <= now_ms \|\| (same \&\& want->number > h->number)) {/@s/memcpy (grant->incarnation, h->incarnation/memcpy (grant->incarnation, want->incarnation/@s/\.number = h->number, \.lo_ms/.number = want->number, .lo_ms/@s/if (same && want->number < h->number)/if (0)/|a second claimant gets the range of the first
+RETURN_BY_LESSEE|modules/fluid/lease/lease.c|s/!same_incarnation (h, back->incarnation) || //|a return is believed whoever sends it
+RETURN_INSIDE|modules/fluid/lease/lease.c|s/ || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms//|or whatever end it tells
+STOP_AT_LAST_END|modules/fluid/lease/lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
+STOP_NOT_BELOW_BASE|modules/fluid/lease/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
+STOP_CLOSES|modules/fluid/lease/lease.c modules/fluid/lease/authority.c|s/if (t->closed || t->fenced_by_foreign ||/if (t->fenced_by_foreign ||/@s/a->closed ? 0 : serve (/serve (/|wants are answered after the end was told
+CHECK_END|modules/fluid/node/now.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
+OWN_ANSWER|modules/fluid/lease/lessee.c modules/fluid/lease/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return ga != gb ? (ga < gb ? -1 : 1) : strcmp (ia, ib);/(void)ia, (void)ib; return (ga > gb) - (ga < gb);/|an answer to another incarnation is taken
+CLOSE_FIRST|modules/fluid/node/lease.c|s/lessee_close (&n->lessee, end_ms, &back)/lessee_close (\&n->lessee, 0, \&back)/|what was used is given back, too
+NEW_INCARNATION|modules/fluid/service/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
+ONE_ROOT|common/libsqlite/database.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/return rc == SQLITE_OK ? database_run (d, set_up (d), errp) : database_explain (d, errp);/return rc >= 0 \&\& set_up (d) ? 0 : -1;/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/@s/if (rank == 0 \&\& root_lives (w))/if (0 \&\& root_lives (w))/|two roots run on one statedir
 A_REACH|modules/fluid/lease/ahead.c|s/uint64_t max_ms = AHEAD_MAX_MS (a->lease_ms), reach_ms/uint64_t max_ms = a->debt_ms + AHEAD_MAX_MS (a->lease_ms), reach_ms/|each crash costs two leases, whatever others cost
 A_WAIT|modules/fluid/lease/ahead.c|s/wait_ms = at_most (.*;/wait_ms = 0;/|a root that owes more than may be does not wait
 J_LOG|modules/fluid/service/store.c sim/life_events.c|s/\.journal = true,/.journal = false,/@s/if (!w->disk_failing || world_chance (w, 300))/if (world_chance (w, 900))/|the store has a write-ahead log
@@ -117,7 +115,7 @@ chaotic() {
 }
 
 modelled() { # rule
-    sed -n "s/^[a-z]* *[a-z]* *\([A-Z_]*\) .*-D$1\$/\1/p" "$IDTREE_SRCDIR/doc/model/model.t" | sort -u | sed 's/.*/`&`/' | paste -sd' '
+    sed -n "s/^[a-z]* *[a-z]* *\([A-Z_]*\) .*-D\(NO_\)\{0,1\}$1\$/\1/p" "$IDTREE_SRCDIR/doc/model/model.t" | sort -u | sed 's/.*/`&`/' | paste -sd' '
 }
 
 cell() { printf ' %s |' "${1:--}"; }

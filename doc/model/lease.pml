@@ -14,21 +14,24 @@
  *          NOT_FAR       no range ends later than a lease from now
  *
  * Each rule is taken away by a switch:
- *  B_HAFTER    a range may be given before the horizon above it is durable
- *  B_BASE      a restarted root gives from its clock, not from the horizon
- *  B_LONOW     a range begins now, not where the last one given ended
- *  B_RUN       a range ends a lease after its beginning, not a lease from now
- *  B_CLAIM     a second claimant is answered with the first one's range
- *  B_INC       a life uses the incarnation of the one before, and counts its wants from 1 again
- *  B_NOCHECK   a node issues at the end of its range, too     B_NOCHECKLO  or below its beginning
- *  B_REL       a node goes on with what it gave back
- *  B_RELANY    a return is believed whoever sends it          B_RELLOW     or whatever end it tells
- *  B_END       a clean stop stores the root's time            B_ENDBASE    or less than was stored before
- *  B_STOPOPEN  wants are answered after the end was told
- *  B_TWO       two roots run on one statedir
+ *  NO_HORIZON_FIRST         a range may be given before the horizon above it is durable
+ *  NO_START_AT_HORIZON      a restarted root gives from its clock, not from the horizon
+ *  NO_START_AT_LAST_END     a range begins now, not where the last one given ended
+ *  NO_END_A_LEASE_FROM_NOW  a range ends a lease after its beginning, not a lease from now
+ *  NO_OWN_RANGE             a second claimant is answered with the first one's range
+ *  NO_NEW_INCARNATION       a life uses the incarnation of the one before, and counts its wants from 1 again
+ *  NO_CHECK_END             a node issues at the end of its range, too
+ *  NO_CHECK_BEGIN           or below its beginning
+ *  NO_CLOSE_FIRST           a node goes on with what it gave back
+ *  NO_RETURN_BY_LESSEE      a return is believed whoever sends it
+ *  NO_RETURN_INSIDE         or whatever end it tells
+ *  NO_STOP_AT_LAST_END      a clean stop stores the root's time
+ *  NO_STOP_NOT_BELOW_BASE   or less than was stored before
+ *  NO_STOP_CLOSES           wants are answered after the end was told
+ *  NO_ONE_ROOT              two roots run on one statedir
  * These, taken away, break nothing: they spare ranges.
- *  S_NEWEST    a node takes answers to earlier wants, too, and again
- *  S_FORGET    the root remembers to whom it gave what was given back
+ *  S_NEWEST                 a node takes answers to earlier wants, too, and again
+ *  S_FORGET                 the root remembers to whom it gave what was given back
  */
 #ifndef LIVES
 #define LIVES 3
@@ -96,17 +99,17 @@ inline answer (who, number, from, to)
 /* The next range of the generator is [a, b), if there is one. */
 inline next_range ()
 {
-#ifdef B_LONOW
+#ifdef NO_START_AT_LAST_END
     a = now;
 #else
     a = MAX (base, hi);
 #endif
-#ifdef B_RUN
+#ifdef NO_END_A_LEASE_FROM_NOW
     b = MAX (a, now) + L;
 #else
     b = now + L;
 #endif
-#ifndef B_HAFTER
+#ifndef NO_HORIZON_FIRST
     b = MIN (b, H);
 #endif
 }
@@ -117,7 +120,7 @@ inline give ()
     inc = i; num = n; lo = a; hi = b
 }
 
-#ifdef B_CLAIM
+#ifdef NO_OWN_RANGE
 #define IS_RETRY (inc > 0 && n == num)
 #else
 #define IS_RETRY (inc == i && n == num)
@@ -141,7 +144,7 @@ inline grant (who, number)
     i = 0; n = 0; a = 0; b = 0
 }
 
-#ifdef B_STOPOPEN
+#ifdef NO_STOP_CLOSES
 #define OPEN true
 #else
 #define OPEN (end == 0)
@@ -149,12 +152,12 @@ inline grant (who, number)
 #define ASKED(i, n) (OPEN && on[i].asked >= n)
 
 #define ENDS(i) (on[i].back - 1)
-#ifdef B_RELANY
+#ifdef NO_RETURN_BY_LESSEE
 #define IS_HOLDER(i) true
 #else
 #define IS_HOLDER(i) (inc == i)
 #endif
-#ifdef B_RELLOW
+#ifdef NO_RETURN_INSIDE
 #define IS_INSIDE(i) (ENDS (i) < hi)
 #else
 #define IS_INSIDE(i) (ENDS (i) < hi && ENDS (i) >= lo)
@@ -177,7 +180,7 @@ proctype root ()
     byte i, n, a, b, j;
 start:
     atomic {
-#ifdef B_BASE
+#ifdef NO_START_AT_HORIZON
         base = now;
 #else
         base = H;
@@ -206,10 +209,10 @@ start:
     :: atomic { faults < FAULTS -> faults++; goto start }               /* crash */
     :: atomic {                                                         /* clean stop: the end is known ... */
         faults < FAULTS && end == 0 -> faults++;
-#ifdef B_END
+#ifdef NO_STOP_AT_LAST_END
         end = MAX (base, now) + 1
 #else
-#ifdef B_ENDBASE
+#ifdef NO_STOP_NOT_BELOW_BASE
         end = hi + 1
 #else
         end = MAX (base, hi) + 1
@@ -238,10 +241,10 @@ inline clear_answers ()
 inline take (k)
 {
     a = on[inc].lo[k]; b = on[inc].hi[k];
-#ifdef B_NOCHECK
+#ifdef NO_CHECK_END
     b++;
 #endif
-#ifdef B_NOCHECKLO
+#ifdef NO_CHECK_BEGIN
     a = (a > 0 -> a - 1 : 0);
 #endif
     hold (a, b);
@@ -258,7 +261,7 @@ inline give_back ()
     closed = true;
     select (a : lo .. (hi - 1));                        /* the first that was not issued */
     on[inc].back = a + 1;
-#ifndef B_REL
+#ifndef NO_CLOSE_FIRST
     for (t : a .. (hi - 1)) {
         issuer[t] = 0
     }
@@ -275,11 +278,11 @@ proctype life (byte me)
     bool closed;
     atomic {
         inc = me;
-#ifdef B_INC
+#ifdef NO_NEW_INCARNATION
         inc = (me == 2 -> 1 : me);
 #endif
         me == 1 || on[me - 1].asked > 0;                /* lives are alike: they ask in order of their numbers */
-#ifdef B_INC
+#ifdef NO_NEW_INCARNATION
         me != 2 || on[1].newest > 1;                    /* the life before has got something */
         on[inc].asked = 0;
 #endif
@@ -296,7 +299,7 @@ proctype life (byte me)
 init {
     atomic {
         run root ();
-#ifdef B_TWO
+#ifdef NO_ONE_ROOT
         run root ();
 #endif
         run life (1); run life (2);

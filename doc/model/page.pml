@@ -11,9 +11,9 @@
  * Checked: NOT_TWICE    no timestamp is issued twice
  *
  * Rules taken away:
- *  B_SWAP    a client stores 'next' without a look whether it has changed
- *  B_ORDER   the end is raised before 'next' is in the new range
- *  B_CLOSE   the end of what was issued is read, then the page is closed, not both in one swap
+ *  NO_COMPARE_NEXT  a client stores 'next' without a look whether it has changed
+ *  NO_NEXT_FIRST    the end is raised before 'next' is in the new range
+ *  NO_CLOSE_IN_ONE  the end of what was issued is read, then the page is closed, not both in one swap
  */
 #define CLOSED 255
 byte next = 0, hi = 3;
@@ -40,7 +40,7 @@ proctype client ()
         }
         if
         :: t >= h || n == CLOSED
-#ifdef B_SWAP
+#ifdef NO_COMPARE_NEXT
         :: t < h && n != CLOSED -> atomic { next = t + 1; issue (t) }
 #else
         :: atomic { t < h && n != CLOSED && next == n -> next = t + 1; issue (t) }
@@ -58,12 +58,12 @@ inline raise ()
 
 proctype broker ()
 {
-#ifdef B_ORDER
+#ifdef NO_NEXT_FIRST
     hi = 9; raise ();
 #else
     raise (); hi = 9;
 #endif
-#ifdef B_CLOSE
+#ifdef NO_CLOSE_IN_ONE
     end = next; next = CLOSED; hi = 0
 #else
     atomic { end = next; next = CLOSED }; hi = 0

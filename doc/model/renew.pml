@@ -13,11 +13,11 @@
  * Checked, with weak fairness: RENEWED    when it is calm, the owner holds a lease in the end
  *
  * Rules taken away:
- *  B_REPEAT    a want that was not answered is not sent again
- *  B_AGAIN     the root does not answer again a want that it has answered
- *  B_INC       a module that is loaded anew uses the incarnation of the one before, and counts its wants from 1 again
- *  B_DISTRUST  a root takes the end of what a broker holds for another root's work if it is above the horizon that is
- *              stored, which a clean stop had lowered; not above the highest ever stored
+ *  NO_REPEAT_WANT      a want that was not answered is not sent again
+ *  NO_ANSWER_AGAIN     the root does not answer again a want that it has answered
+ *  NO_NEW_INCARNATION  a module that is loaded anew uses the incarnation of the one before, and counts its wants from 1 again
+ *  NO_HIGHEST_HORIZON  a root takes the end of what a broker holds for another root's work if it is above the horizon that is
+ *                      stored, which a clean stop had lowered; not above the highest ever stored
  */
 #ifndef FAULTS
 #define FAULTS 4
@@ -50,7 +50,7 @@ inline start ()
     base = H; inc = 0; num = 0; lo = 0; hi = 0; distrusted = false
 }
 
-#ifdef B_DISTRUST
+#ifdef NO_HIGHEST_HORIZON
 #define KNOWN H
 #else
 #define KNOWN ever
@@ -68,7 +68,7 @@ inline serve (i, n, h)
     :: !distrusted && h > KNOWN -> distrusted = true
     :: !distrusted && h <= KNOWN && inc == i && n < num
     :: !distrusted && h <= KNOWN && inc == i && n == num ->
-#ifdef B_AGAIN
+#ifdef NO_ANSWER_AGAIN
         skip
 #else
         reply (i, n)
@@ -101,7 +101,7 @@ inline send ()
 proctype owner ()
 {
     do
-#ifdef B_REPEAT
+#ifdef NO_REPEAT_WANT
     :: atomic { have == 0 && !asking -> send () }
 #else
     :: atomic { have == 0 && want_inc == 0 && answer_inc == 0 -> send () }
@@ -121,7 +121,7 @@ inline load_anew ()
     :: have > 0 -> back_inc = me; back_end = have - 1       /* closed, and given back */
     :: true                                                 /* which is lost */
     fi;
-#ifndef B_INC
+#ifndef NO_NEW_INCARNATION
     me++;
 #endif
     number = 1; have = 0; asking = false

@@ -16,12 +16,12 @@
  *          and always:         ONCE       no request is answered that does not wait
  *
  * Rules taken away:
- *  B_RESEND   what was on its way up when the parent was lost is not sent again
- *  B_RETRY    nor what the parent could not serve
- *  B_ATTACH   a node waits for its own parent, and takes no other ancestor
- *  B_FORWARD  a node that owns a generator waits for its lease, and does not send up
- *  B_REST     what came while a request was on its way up is not sent after it
- *  B_ABANDON  an answer from above counts also for what was served here meanwhile, and the parent is not told
+ *  NO_RESEND         what was on its way up when the parent was lost is not sent again
+ *  NO_RETRY          nor what the parent could not serve
+ *  NO_ANY_ANCESTOR   a node waits for its own parent, and takes no other ancestor
+ *  NO_FORWARD        a node that owns a generator waits for its lease, and does not send up
+ *  NO_SEND_THE_REST  what came while a request was on its way up is not sent after it
+ *  NO_ABANDON        an answer from above counts also for what was served here meanwhile, and the parent is not told
  */
 #ifndef FAULTS
 #define FAULTS 3
@@ -94,7 +94,7 @@ inline serve (n)
     if
     :: can[n] && waiting[n] > 0 ->
         answer (n, waiting[n], GOOD);
-#ifndef B_ABANDON
+#ifndef NO_ABANDON
         cancel[n] = busy[n] && !req[n] && parent[n] != NONE;  /* else both are gone */
         req[n] = false;
         end_forward (n)
@@ -116,7 +116,7 @@ inline detach (n)
     :: else
     fi;
     parent[n] = NONE; req[n] = false; cancel[n] = false; resp[n] = NOTHING;
-#ifdef B_RESEND
+#ifdef NO_RESEND
     asked[n] = asked[n]
 #else
     end_forward (n)
@@ -126,7 +126,7 @@ inline detach (n)
 inline nearest (n)
 {
     a = HOME (n);
-#ifndef B_ATTACH
+#ifndef NO_ANY_ANCESTOR
     do
     :: dead[a] && a > 0 -> a = HOME (a)
     :: else -> break
@@ -134,7 +134,7 @@ inline nearest (n)
 #endif
 }
 
-#ifdef B_FORWARD
+#ifdef NO_FORWARD
 #define MAY_FORWARD false
 #else
 #define MAY_FORWARD true
@@ -168,12 +168,12 @@ proctype link (byte n)
         if
         :: busy[n] && resp_tag[n] == tag[n] && resp[n] == GOOD ->
             answer (n, asked[n], GOOD);
-#ifdef B_REST
+#ifdef NO_SEND_THE_REST
             waiting[n] = 0;
 #endif
             end_forward (n)
         :: busy[n] && resp_tag[n] == tag[n] && resp[n] == BAD ->
-#ifdef B_RETRY
+#ifdef NO_RETRY
             skip
 #else
             end_forward (n)

@@ -18,10 +18,11 @@
  *          NOT_FAR       no range ends later than a lease from now
  *
  * Rules taken away (lease.pml has those of the root):
- *  B_MINE      a node takes an answer to its number without a look at the incarnation, and a relay deals shares out by
- *              generator only
- *  B_RESTART   a node that starts again uses its incarnation, and its numbers, again
- *  B_HAFTER, B_BASE, B_LONOW, B_CLAIM, B_REL, B_RELANY, B_RELLOW   as in lease.pml
+ *  NO_OWN_ANSWER       a node takes an answer to its number without a look at the incarnation, and a relay deals shares out by
+ *                      generator only
+ *  NO_NEW_INCARNATION  a node that starts again uses its incarnation, and its numbers, again
+ *  as in lease.pml: NO_HORIZON_FIRST, NO_START_AT_HORIZON, NO_START_AT_LAST_END, NO_OWN_RANGE, NO_CLOSE_FIRST,
+ *  NO_RETURN_BY_LESSEE, NO_RETURN_INSIDE
  */
 #ifndef G1
 #define G1 0
@@ -94,12 +95,12 @@ inline check_range ()
     j = 0
 }
 
-#ifdef B_RELANY
+#ifdef NO_RETURN_BY_LESSEE
 #define IS_HOLDER true
 #else
 #define IS_HOLDER (last[g].inc == i)
 #endif
-#ifdef B_RELLOW
+#ifdef NO_RETURN_INSIDE
 #define IS_INSIDE (a < last[g].hi)
 #else
 #define IS_INSIDE (a < last[g].hi && a >= last[g].lo)
@@ -115,7 +116,7 @@ inline take_back ()
     g = 0; a = 0
 }
 
-#ifdef B_CLAIM
+#ifdef NO_OWN_RANGE
 #define IS_RETRY (last[g].inc > 0 && n == last[g].num)
 #else
 #define IS_RETRY (last[g].inc == i && n == last[g].num)
@@ -130,12 +131,12 @@ inline grant ()
     if
     :: again -> a = last[g].lo; b = last[g].hi
     :: !again && !IS_OLD && now <= T ->
-#ifdef B_LONOW
+#ifdef NO_START_AT_LAST_END
         a = now;
 #else
         a = MAX (base, last[g].hi);
 #endif
-#ifdef B_HAFTER
+#ifdef NO_HORIZON_FIRST
         b = now + L;
 #else
         b = MIN (now + L, H);
@@ -203,7 +204,7 @@ proctype root ()
     bool again;
 start:
     atomic {
-#ifdef B_BASE
+#ifdef NO_START_AT_HORIZON
         base = now;
 #else
         base = H;
@@ -234,7 +235,7 @@ start:
 
 /* --- the relay --------------------------------------------------------------------------------- */
 
-#ifdef B_MINE
+#ifdef NO_OWN_ANSWER
 #define IS_SHARE(i, j) (answered[j].num > 0 && on[j].gen == on[i].gen)
 #else
 #define IS_SHARE(i, j) (answered[j].num > 0 && j == i)
@@ -282,7 +283,7 @@ inline give_back ()
 {
     select (a : lo .. (hi - 1));
     on[inc].back = a + 1;
-#ifndef B_REL
+#ifndef NO_CLOSE_FIRST
     for (t : a .. (hi - 1)) {
         issuer[g * END + t] = 0
     }
@@ -308,7 +309,7 @@ proctype life (byte me; byte g; byte inc)
 
 inline restart (node)
 {
-#ifdef B_RESTART
+#ifdef NO_NEW_INCARNATION
     run life (4, on[node].gen, node)
 #else
     on[4].gen = on[node].gen;

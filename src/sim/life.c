@@ -276,7 +276,7 @@ void life_kill (struct life *l)
     life_end (l);
 }
 
-/* More may come in between the last word of a life and its end: nothing is given for it any more (B_STOPOPEN). */
+/* More may come in between the last word of a life and its end: nothing is given for it any more (STOP_CLOSES). */
 static void hear_late_wants (struct life *l)
 {
     struct world *w = l->w;

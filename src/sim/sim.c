@@ -151,7 +151,7 @@ static void on_start (struct world *w, uint32_t rank)
 
     for (uint32_t i = 1; i <= w->nlives; i++)
         lives += w->life[i]->alive && w->life[i]->rank == rank;
-    if (rank == 0 && root_lives (w)) /* the file is locked: a second root does not start (B_TWO) */
+    if (rank == 0 && root_lives (w)) /* the file is locked: a second root does not start (ONE_ROOT) */
         return;
     if (w->healing ? w->current[rank] != 0 : lives >= 3)
         return;

@@ -112,7 +112,7 @@ static uint64_t delay (struct world *w)
     return !w->healing && world_chance (w, 20) ? us * (1 + world_below (w, 50)) : us;
 }
 
-/* What is repeated may come when its sender and the one after it are gone (B_RELANY). */
+/* What is repeated may come when its sender and the one after it are gone (RETURN_BY_LESSEE). */
 static uint64_t repeat_delay (struct world *w)
 {
     return delay (w) + (world_chance (w, 300) ? world_below (w, w->lease_ms * MS / 2) : 0);

@@ -248,7 +248,7 @@ static size_t serve (struct authority *a, uint64_t now_us, const struct lease_re
 void authority_answer (struct authority *a, uint64_t now_us, const struct lease_request *req,
                        struct lease_answer *answer)
 {
-    size_t n = a->closed ? 0 : serve (a, now_us, req); /* B_STOPOPEN */
+    size_t n = a->closed ? 0 : serve (a, now_us, req); /* STOP_CLOSES */
 
     *answer = (struct lease_answer){ .grant = a->grant,
                                      .ngrant = n,

@@ -123,7 +123,7 @@ uint64_t authority_deadline (const struct authority *a); /* UINT64_MAX: none */
  * has stored; NULL: it could not be.  Returns bytes to be freed, or NULL: nothing can be left, or no memory.
  *
  * The next one goes on with them only where its store holds just that record: nobody else was root meanwhile, for a root
- * gives nothing before it stores a horizon above that (B_HAFTER).
+ * gives nothing before it stores a horizon above that (HORIZON_FIRST).
  */
 void *authority_leave (const struct authority *a, const struct lease_record *stored, size_t *size);
 

@@ -140,12 +140,12 @@ static bool same_incarnation (const struct holding *h, const char *incarnation)
 /* Fill 'h' with the next range of its generator.  Returns whether there is one. */
 static bool next_range (const struct lease_table *t, uint64_t now_ms, struct holding *h)
 {
-    /* B_LONOW, B_BASE: from the end of all that was given before, whatever the time is. */
+    /* START_AT_LAST_END, START_AT_HORIZON: from the end of all that was given before, whatever the time is. */
     uint64_t lo_ms = max_u64 (t->base_ms, h->hi_ms);
-    /* B_RUN: a lease from now, so that asking often does not carry the end away. */
+    /* END_A_LEASE_FROM_NOW: a lease from now, so that asking often does not carry the end away. */
     uint64_t hi_ms = min_u64 (now_ms + t->lease_ms, END_MS);
 
-    /* B_HAFTER: nothing above what is durable already. */
+    /* HORIZON_FIRST: nothing above what is durable already. */
     hi_ms = min_u64 (hi_ms, t->stored_ms);
     if (hi_ms <= lo_ms)
         return false;
@@ -156,10 +156,10 @@ static bool next_range (const struct lease_table *t, uint64_t now_ms, struct hol
 
 bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_want *want, struct lease_grant *grant)
 {
-    /* B_STOPOPEN: a closed table stays closed, for its final horizon is known. */
+    /* STOP_CLOSES: a closed table stays closed, for its final horizon is known. */
     if (t->closed || t->fenced_by_foreign || want->generator >= t->ngenerators || want->incarnation[0] == '\0')
         return false;
-    if (want->have_hi_ms > t->stored_ms) { /* no range of ours ends there (B_DISTRUST) */
+    if (want->have_hi_ms > t->stored_ms) { /* no range of ours ends there (HIGHEST_HORIZON) */
         lease_fence_by_foreign (t);
         return false;
     }
@@ -168,8 +168,8 @@ bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_wan
 
     if (same && want->number < h->number)
         return false;
-    /* A retry gets the same answer (B_AGAIN); everyone else a range of his own (B_CLAIM), be it a broker that was started
-     * again or a second one of the same rank.
+    /* A retry gets the same answer (ANSWER_AGAIN); everyone else a range of his own (OWN_RANGE), be it a broker that was
+     * started again or a second one of the same rank.
      */
     if (!same || want->number > h->number) {
         if (!next_range (t, now_ms, h))
@@ -190,7 +190,7 @@ bool lease_give_back (struct lease_table *t, const struct lease_back *back)
         return false;
     struct holding *h = &t->holding[back->generator];
 
-    /* B_RELANY, B_RELLOW: only from the one that holds the last range, and only inside that range. */
+    /* RETURN_BY_LESSEE, RETURN_INSIDE: only from the one that holds the last range, and only inside that range. */
     if (!same_incarnation (h, back->incarnation) || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms)
         return false;
     h->hi_ms = back->end_ms;
@@ -215,8 +215,8 @@ bool lease_is_fenced_by_foreign (const struct lease_table *t)
 
 uint64_t lease_close (struct lease_table *t)
 {
-    /* B_END: not the root's own last id, but the end of every range that may still be in use.  B_ENDBASE: and never
-     * below what was stored, for that may be the end of ranges that an earlier table gave.
+    /* STOP_AT_LAST_END: not the root's own last id, but the end of every range that may still be in use.
+     * STOP_NOT_BELOW_BASE: and never below what was stored, for that may be the end of ranges that an earlier table gave.
      */
     uint64_t end_ms = t->base_ms;
 

@@ -5,7 +5,7 @@
  *
  * A lease is a range [lo, hi) of instance milliseconds in which one incarnation of a broker alone may make ids
  * with a generator.  All times are instance milliseconds.  The rules are those of architecture.md, "Leases: no id
- * twice"; names as B_LONOW are the switches of the models in doc/model that take a rule away (README.md there).
+ * twice"; names as START_AT_LAST_END are those of rules: doc/model/README.md has them all.
  */
 #ifndef FLUID_LEASE_H
 #define FLUID_LEASE_H

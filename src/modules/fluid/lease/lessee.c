@@ -33,7 +33,7 @@ bool lessee_range (const struct lessee *h, uint64_t now_us, uint64_t now_ms, str
     if (!lessee_in_use (h, now_us)) /* W_USE */
         return false;
     for (unsigned i = 0; i < h->nranges; i++)
-        if (now_ms >= h->range[i].lo_ms && now_ms < h->range[i].hi_ms) { /* B_NOCHECK, B_NOCHECKLO */
+        if (now_ms >= h->range[i].lo_ms && now_ms < h->range[i].hi_ms) { /* CHECK_END, CHECK_BEGIN */
             *range = h->range[i];
             return true;
         }
@@ -111,7 +111,7 @@ static void plan_retry (struct lessee *h, uint64_t now_us, uint64_t now_ms)
     h->ask_us = now_us + jitter (h, us);
 }
 
-/* B_REPEAT: until a want is answered it is sent again, under its number. */
+/* REPEAT_WANT: until a want is answered it is sent again, under its number. */
 void lessee_ask (struct lessee *h, uint64_t now_us, uint64_t now_ms, struct lease_want *want)
 {
     assert (!h->closed);
@@ -144,7 +144,7 @@ static void drop_past (struct lessee *h, uint64_t now_ms)
     }
 }
 
-/* B_MINE: what was given to another incarnation is not ours, even if it has our generator and our number. */
+/* OWN_ANSWER: what was given to another incarnation is not ours, even if it has our generator and our number. */
 static bool is_answer (const struct lessee *h, const struct lease_grant *grant)
 {
     return !h->closed && h->asking && grant->number == h->number && grant->generator == h->generator
@@ -212,7 +212,7 @@ bool lessee_close (struct lessee *h, uint64_t end_ms, struct lease_back *back)
 {
     struct range last = h->nranges > 0 ? h->range[h->nranges - 1] : (struct range){ 0, 0 };
 
-    /* B_REL: closed first, and for good. */
+    /* CLOSE_FIRST: closed first, and for good. */
     h->closed = true;
     h->nranges = 0;
     if (end_ms < last.lo_ms)

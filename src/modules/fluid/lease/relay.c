@@ -196,7 +196,7 @@ static int compare_grants (const void *a, const void *b)
     return compare (x->generator, x->incarnation, y->generator, y->incarnation);
 }
 
-/* The grant in sorted 'grant' that answers 'want'; NULL: none.  B_MINE: two that want one generator are told apart. */
+/* The grant in sorted 'grant' that answers 'want'; NULL: none.  OWN_ANSWER: two that want one generator are told apart. */
 static const struct lease_grant *find (const struct lease_want *want, const struct lease_grant *grant, size_t n)
 {
     struct lease_grant key = { .generator = want->generator };

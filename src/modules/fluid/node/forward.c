@@ -21,7 +21,7 @@
 
 /* --- up -------------------------------------------------------------------------------------- */
 
-/* B_RESEND, B_REST: whatever else waits goes up next.  Those that were answered meanwhile can go. */
+/* RESEND, SEND_THE_REST: whatever else waits goes up next.  Those that were answered meanwhile can go. */
 static void end (struct node *n, struct forward *f)
 {
     struct pending *p;
@@ -215,7 +215,7 @@ void node_forward_waiting (struct node *n, uint64_t now_us)
 
 /* --- no use any more ------------------------------------------------------------------------- */
 
-/* B_ABANDON: we can do without the answer that is under way.  An ancestor that has more to do than it can must not make
+/* ABANDON: we can do without the answer that is under way.  An ancestor that has more to do than it can must not make
  * ids that nobody waits for: there it would never catch up.
  */
 void node_forward_abandon (struct node *n)
@@ -372,7 +372,7 @@ bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnu
         f->backoff_us = 0;
     }
     else
-        retry_later (f, now_us); /* B_RETRY */
+        retry_later (f, now_us); /* RETRY */
     n->waiting.has_newcomers = true;
     end (n, f);
     return true;
@@ -380,7 +380,7 @@ bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnu
 
 void node_forward_parent (struct node *n, uint64_t now_us)
 {
-    node_forward_abandon (n); /* B_RESEND */
+    node_forward_abandon (n); /* RESEND */
     n->up.all.backoff_us = n->up.newcomers.backoff_us = 0;
     n->up.all.retry_us = n->up.newcomers.retry_us = now_us;
 }

@@ -222,7 +222,7 @@ void node_ids_work (struct node *n, uint64_t now_us)
     if (is_over (n, now_us))
         fail_all (n, EOVERFLOW, TIME_IS_OVER);
     else
-        node_forward_waiting (n, now_us); /* B_FORWARD: whoever cannot generate, whyever */
+        node_forward_waiting (n, now_us); /* FORWARD: whoever cannot generate, whyever */
 }
 
 /* --- requests -------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ static void reply (struct node *n, uint64_t now_us, void *cookie, uint64_t recei
     n->ops->lease_reply (n->arg, cookie, &answer);
 }
 
-/* What was given here came from the same table: nothing is made of it any more, either (B_DISTRUST). */
+/* What was given here came from the same table: nothing is made of it any more, either. */
 void node_lease_fence (struct node *n)
 {
     struct lease_back rest;
@@ -197,7 +197,7 @@ bool node_lease_relay (struct node *n, uint64_t now_us, void *cookie, const stru
     return true;
 }
 
-/* B_REL: the generator is closed, then the rest given back. */
+/* CLOSE_FIRST: the generator is closed, then the rest given back. */
 void node_lease_stop (struct node *n, uint64_t now_us)
 {
     struct lease_request req = { 0 };

@@ -4,21 +4,22 @@
 /* node.c - one rank of the id service
  *
  * "Forward when you can't generate" is the one rule: node_may_generate () decides, at each reservation, by the time
- * and the range that is held.  Ids are the subject of node/ids.c, leases of node/lease.c; here they are put
- * together.  Everything that is told ends in node_tick (), which does what has become possible or due.
+ * and the range that is held.  Ids are the subject of ids.c, leases of lease.c; here they are put together.  Everything
+ * that is told ends in node_tick (), which does what has become possible or due.
  *
- * Why no id is made twice, by the names that the models give to the rules (doc/model/README.md; each, when taken away,
- * is seen to break a promise):
- *   B_LONOW, B_BASE, B_HAFTER, B_RUN, B_CLAIM, B_RELANY, B_RELLOW, B_END, B_ENDBASE, B_STOPOPEN   lease/lease.c
- *   B_INC         options.c chooses the incarnation
- *   B_NOCHECK, B_NOCHECKLO   node_may_generate () and lessee_range ()
- *   B_MINE        lessee_take () and relay.c
- *   B_REL         lessee_close (), called in node_stop () when the generator is closed
- *   B_TWO         libsqlite/database.c
+ * Why no id is made twice, by the names that rules have (doc/model/README.md; each, when taken away, is seen to break a
+ * promise):
+ *   START_AT_LAST_END, START_AT_HORIZON, HORIZON_FIRST, END_A_LEASE_FROM_NOW, OWN_RANGE, RETURN_BY_LESSEE, RETURN_INSIDE,
+ *   STOP_AT_LAST_END, STOP_NOT_BELOW_BASE, STOP_CLOSES   lease/lease.c
+ *   NEW_INCARNATION          options.c chooses the incarnation
+ *   CHECK_END, CHECK_BEGIN   node_may_generate () and lessee_range ()
+ *   OWN_ANSWER               lessee_take () and relay.c
+ *   CLOSE_FIRST              lessee_close (), called in node_stop () when the generator is closed
+ *   ONE_ROOT                 libsqlite/database.c
  * Why all are served in the end:
- *   B_FORWARD, B_RESEND, B_RETRY, B_REST, B_ABANDON   node/ids.c
- *   B_REPEAT      lessee_ask ()
- *   B_AGAIN, B_DISTRUST   lease_grant ()
+ *   FORWARD, RESEND, RETRY, SEND_THE_REST, ABANDON   ids.c and forward.c
+ *   REPEAT_WANT                                      lessee_ask ()
+ *   ANSWER_AGAIN, HIGHEST_HORIZON                    lease_grant ()
  */
 #include <assert.h>
 #include <errno.h>
@@ -254,7 +255,7 @@ void node_stop (struct node *n, uint64_t now_us)
     assert (!n->stopped);
     n->stopped = true;
     node_ids_stop (n);
-    n->cur = (struct range){ 0, 0 }; /* B_REL: closed, before anything is given back */
+    n->cur = (struct range){ 0, 0 }; /* CLOSE_FIRST: closed, before anything is given back */
     fluid_gen_set_range (&n->gen, 0, 0);
     n->deadline_us = NEVER;
     node_watermark_stop (n);

@@ -47,7 +47,7 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
         return false;
     uint64_t ms = clock_read (n->clock, now_us) / 1000;
 
-    if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) { /* B_NOCHECK, B_NOCHECKLO */
+    if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) { /* CHECK_END, CHECK_BEGIN */
         if (!lessee_range (&n->lessee, now_us, ms, &n->cur))
             n->cur = (struct range){ 0, 0 };
         fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms);

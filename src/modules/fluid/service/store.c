@@ -10,7 +10,7 @@
  *
  * An older horizon must never be believed: the file has a journal, and no log (database.c), and the seal tells damage that
  * leaves the database whole.  Some of them pages of an old commit and some of a new one is no harm: what changes is one row,
- * in one page, and a page of which half is written has no good seal.  The lock of a database is that of rule B_TWO of
+ * in one page, and a page of which half is written has no good seal.  The lock of a database is that of rule ONE_ROOT of
  * doc/model/lease.pml: two roots never run on one statedir.
  *
  * The database belongs to the worker's thread while a write is under way, else to the reactor's.
