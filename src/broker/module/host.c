@@ -19,7 +19,7 @@
 #include "libutil/errprintf.h"
 #include "broker/module/private.h"
 #include "libutil/clock.h"
-#include "libutil/uuid_key.h"
+#include "broker/base/uuid_key.h"
 
 #define MAILBOX_LIMIT 100000 /* events to a thread, requests from it, that wait */
 #define QUANTUM 4096         /* bytes of requests that an asker has served in its turn */

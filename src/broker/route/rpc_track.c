@@ -17,7 +17,7 @@
 #include "libutil/errprintf.h"
 #include "broker/route/rpc_track.h"
 #include "libutil/account.h"
-#include "libutil/uuid_key.h"
+#include "broker/base/uuid_key.h"
 
 #define MIN_BUCKETS 256
 #define BYTES_PER_ENTRY 256 /* of memory, for each place of the table */

@@ -12,7 +12,7 @@
 
 #include <idtree/rpc.h>
 
-#include "common/libutil/date.h"
+#include "cmd/id/date.h"
 #include "cmd/id/epoch.h"
 
 #define TIMEOUT_MS 5000

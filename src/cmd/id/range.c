@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cmd/base/commands.h"
-#include "common/libutil/date.h"
+#include "cmd/id/date.h"
 #include "cmd/id/epoch.h"
 #include "cmd/id/text.h"
 

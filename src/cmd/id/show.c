@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "cmd/base/commands.h"
-#include "common/libutil/date.h"
+#include "cmd/id/date.h"
 #include "cmd/doc/docid.h"
 #include "cmd/id/epoch.h"
 #include "cmd/id/text.h"

@@ -26,7 +26,7 @@
 
 #include "idtree/sno.h"
 #include "libutil/fork_guard.h"
-#include "libutil/nap.h"
+#include "libutil/clock.h"
 
 #define SEQUENCE_BITS 17
 #define SEQUENCE_MASK ((UINT64_C (1) << SEQUENCE_BITS) - 1)
@@ -160,7 +160,7 @@ static void sleep_for (const struct sno_gen *gen, int64_t for_ns)
         gen->time.sleep_ns (gen->time.arg, for_ns);
         return;
     }
-    nap_ns (for_ns);
+    clock_sleep_ns (for_ns);
 }
 
 /* Nanoseconds from 'unix_ns' to the start of 'unit'. */

@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libutil/ssse3.h"
+#include "libsno/ssse3.h"
 #include "sno_text.h"
 
 #define DIGITS 8   /* values 0-7 are '2' ... '9' */

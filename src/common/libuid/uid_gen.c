@@ -19,7 +19,7 @@
 
 #include "idtree/uid.h"
 #include "libutil/fork_guard.h"
-#include "libutil/nap.h"
+#include "libutil/clock.h"
 
 #define SEQUENCE_BITS 14
 #define MEGA INT64_C (1000000)
@@ -65,7 +65,7 @@ static void sleep_for (const struct uid_gen *gen, int64_t for_us)
         gen->time.sleep_us (gen->time.arg, for_us);
         return;
     }
-    nap_ns (for_us * 1000);
+    clock_sleep_ns (for_us * 1000);
 }
 
 /* The only place where a word becomes an id. */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* clock.h - a clock of the host, read */
+/* clock.h - a clock of the host: read, and slept by */
 #ifndef LIBUTIL_CLOCK_H
 #define LIBUTIL_CLOCK_H
 
+#include <errno.h>
 #include <stdint.h>
 #include <time.h>
+
+#define CLOCK_SECOND_NS INT64_C (1000000000)
 
 /* CLOCK_REALTIME counts from 1970, CLOCK_MONOTONIC and CLOCK_BOOTTIME from the start of the host. */
 static inline uint64_t clock_ns (clockid_t id)
@@ -14,7 +17,7 @@ static inline uint64_t clock_ns (clockid_t id)
     struct timespec ts;
 
     clock_gettime (id, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+    return (uint64_t)ts.tv_sec * CLOCK_SECOND_NS + (uint64_t)ts.tv_nsec;
 }
 
 static inline uint64_t clock_us (clockid_t id)
@@ -30,6 +33,24 @@ static inline uint64_t clock_ms (clockid_t id)
 static inline double clock_s (clockid_t id)
 {
     return (double)clock_ns (id) * 1e-9;
+}
+
+/* Sleep, also where signals come meanwhile.  The end is fixed before: what a signal cuts short is slept again, without the
+ * sum growing by the interruptions.
+ */
+static inline void clock_sleep_ns (int64_t for_ns)
+{
+    struct timespec end;
+
+    clock_gettime (CLOCK_MONOTONIC, &end);
+    end.tv_sec += for_ns / CLOCK_SECOND_NS;
+    end.tv_nsec += for_ns % CLOCK_SECOND_NS;
+    if (end.tv_nsec >= CLOCK_SECOND_NS) {
+        end.tv_sec++;
+        end.tv_nsec -= CLOCK_SECOND_NS;
+    }
+    while (clock_nanosleep (CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+        ;
 }
 
 #endif /* LIBUTIL_CLOCK_H */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/libutil/date.h"
+#include "cmd/id/date.h"
 #include "libutil/tap.h"
 
 static bool reads (const char *s, int64_t expect)

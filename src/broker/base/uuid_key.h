@@ -2,8 +2,8 @@
  * Copyright idtree contributors */
 
 /* uuid_key.h - 64 bits of a UUID's text, for tables; who does not know the seed cannot make many that are alike */
-#ifndef UTIL_UUID_KEY_H
-#define UTIL_UUID_KEY_H
+#ifndef BROKER_UUID_KEY_H
+#define BROKER_UUID_KEY_H
 
 #include <stdint.h>
 #include <string.h>
@@ -28,4 +28,4 @@ static inline uint64_t uuid_key (uint64_t seed, const char *uuid)
     return uuid_key_mix (h, x);
 }
 
-#endif /* UTIL_UUID_KEY_H */
+#endif /* BROKER_UUID_KEY_H */

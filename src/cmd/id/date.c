@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/id/date.h"
 #include "libutil/errprintf.h"
-#include "libutil/date.h"
 
 /* Make 'YYYY-MM-DDTHH:MM:SS.mmmZ' of any form.  Returns false where 's' is none. */
 static bool complete (const char *s, char buf[DATE_SIZE])

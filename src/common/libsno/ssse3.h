@@ -7,8 +7,8 @@
  * (__builtin_cpu_supports: a load and a test) which form to take.  Elsewhere there is nothing here.
  * The plain form must exist, and all forms must agree on every input.
  */
-#ifndef UTIL_SSSE3_H
-#define UTIL_SSSE3_H
+#ifndef SNO_SSSE3_H
+#define SNO_SSSE3_H
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define SSSE3_POSSIBLE 1
@@ -33,4 +33,4 @@
 
 #endif /* x86-64 */
 
-#endif /* UTIL_SSSE3_H */
+#endif /* SNO_SSSE3_H */

@@ -2,8 +2,8 @@
  * Copyright idtree contributors */
 
 /* date.h - dates as people and brokers write them (RFC 3339, UTC) */
-#ifndef UTIL_DATE_H
-#define UTIL_DATE_H
+#ifndef CMD_DATE_H
+#define CMD_DATE_H
 
 #include <stdint.h>
 
@@ -14,4 +14,4 @@
  */
 int date_parse (const char *s, int64_t *ms);
 
-#endif /* UTIL_DATE_H */
+#endif /* CMD_DATE_H */
