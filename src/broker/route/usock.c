@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -24,8 +25,9 @@
 #include "libutil/errprintf.h"
 
 #define REQUEST_BACKLOG 128
-#define TURN_US 100  /* time in which clients are served before others get theirs */
-#define TICK_S 0.025 /* between two looks at clients that are not read */
+#define TURN_US 100    /* time in which clients are served before others get theirs */
+#define TICK_S 0.025   /* between two looks at clients that are not read */
+#define KEPT_FILES 256 /* descriptors that clients leave to the rest of the broker */
 
 /* --- turns ------------------------------------------------------------------------------------- */
 
@@ -239,6 +241,23 @@ static int get_limits (struct usock *l, struct attrs *attrs, idt_error_t *errp)
     return 0;
 }
 
+/* Clients may not have all descriptors: over ipc ZeroMQ ends a process that has none left for a child's connection. */
+static void keep_descriptors (struct usock *l)
+{
+    struct rlimit files;
+    rlim_t most;
+
+    if (getrlimit (RLIMIT_NOFILE, &files) < 0 || files.rlim_cur == RLIM_INFINITY)
+        return;
+    most = files.rlim_cur > 2 * KEPT_FILES ? files.rlim_cur - KEPT_FILES : files.rlim_cur / 2;
+    if (l->max_clients <= most)
+        return;
+    log_printf (l->log, LOG_NOTICE, "broker",
+                "%u clients may connect, not %u (local.max-clients): a process may open %u files (ulimit -n)",
+                (unsigned)most, l->max_clients, (unsigned)files.rlim_cur);
+    l->max_clients = most;
+}
+
 /* Is somebody listening there?  One who is stopped accepts nobody, and blocks who waits for a place in his backlog. */
 static bool is_served (const struct sockaddr_un *addr)
 {
@@ -292,6 +311,7 @@ struct usock *usock_create (idt_reactor_t *r, const char *path, struct attrs *at
     l->owner = geteuid ();
     if (get_limits (l, attrs, errp) < 0 || listen_at (l, path, errp) < 0)
         goto error;
+    keep_descriptors (l);
     if (!(l->clients = zlistx_new ()) || !(l->w = idt_fd_watcher_create (r, l->fd, IDT_POLLIN, accept_cb, l))
         || !(l->tick = idt_timer_watcher_create (r, TICK_S, TICK_S, tick_cb, l))) {
         errprintf (errp, "out of memory");

@@ -659,6 +659,31 @@ static void test_many (void)
     server_fini (&s);
 }
 
+/* Where the process may open few files, clients do not get them all. */
+static void test_few_files (void)
+{
+    struct rlimit old, low;
+    struct server s;
+    struct end ends[MAX_CLIENTS];
+    int welcome = 0;
+
+    getrlimit (RLIMIT_NOFILE, &old);
+    low = old;
+    low.rlim_cur = 60;
+    setrlimit (RLIMIT_NOFILE, &low);
+    server_init (&s);
+    setrlimit (RLIMIT_NOFILE, &old);
+    for (int i = 0; i < MAX_CLIENTS; i++) {
+        end_open (&ends[i], &s);
+        welcome += ends[i].welcome == 0;
+    }
+    ok (welcome == 30 && ends[30].welcome == EMFILE, "of 60 files that may be open clients get a half (%d)", welcome);
+    ok (is_served (&ends[29], &s), "... and are served");
+    for (int i = 0; i < MAX_CLIENTS; i++)
+        end_close (&ends[i], &s);
+    server_fini (&s);
+}
+
 /* The process has no descriptor left: the client hears of it, and the broker does not spin on a client that waits. */
 static void test_descriptors (void)
 {
@@ -801,6 +826,7 @@ int main (void)
     test_busy ();
     test_dribble ();
     test_many ();
+    test_few_files ();
     test_descriptors ();
     test_path ();
     test_ending ();
