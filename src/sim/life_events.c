@@ -269,7 +269,7 @@ void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64
 void life_resume (struct life *l)
 {
     l->paused = false;
-    if (l->misses && l->w->t - l->paused_t > WITNESS_GRAIN_US) {
+    if (l->misses && l->w->t - l->paused_t >= SEEN_US) {
         uint64_t us = l->w->t - l->paused_t;
 
         l->boot_offset -= us + (uint64_t)((int64_t)(us / 1000) * l->boot_ppm / 1000);

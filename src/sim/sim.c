@@ -54,7 +54,7 @@ static void fault_pause (struct world *w, struct life *l)
  */
 static void fault_jump (struct world *w, struct life *l)
 {
-    uint64_t us = WITNESS_GRAIN_US + 1 + world_below (w, 3 * w->lease_ms * MS);
+    uint64_t us = SEEN_US + world_below (w, 3 * w->lease_ms * MS);
     bool boot = world_chance (w, 500);
 
     world_say (w, l, boot ? "is told a jump of CLOCK_BOOTTIME" : "is told of time that did not pass");

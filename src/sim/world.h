@@ -33,6 +33,7 @@
 #define NTAGS 64
 #define NCLIENTS 4 /* of each life */
 #define BACKLOG_MS 100
+#define SEEN_US (WITNESS_GRAIN_US + WITNESS_GRAIN_US / 100) /* from so much on witnesses see what a clock missed */
 #define END_MS ((uint64_t)FLUID_TIMESTAMP_MAX + 1)
 
 enum event_type {
