@@ -8,16 +8,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
 
-/* What has to be true whatever comes in. */
-static inline void must (bool good)
+/* What has to be true whatever comes in; standard output is where the log of a test is. */
+#define must(condition) must_at ((condition), #condition, __FILE__, __LINE__)
+
+static inline void must_at (bool good, const char *condition, const char *file, int line)
 {
-    if (!good)
-        abort ();
+    if (good)
+        return;
+    printf ("# %s:%d: must be so and is not: %s\n", file, line, condition);
+    fflush (stdout);
+    abort ();
 }
 
 /* Input that is read line by line, or byte by byte. */

@@ -791,7 +791,8 @@ static void test_disk (void)
     tree_init (&t, "fluid.lease", "200ms", "fluid.forward-timeout", "100ms", NULL);
     disk_choose (t.dir);
     start_rank (&t, 0, &err);
-    ok (get_ids (&t, 0, 1, 0, &last) && store_says (&t, "good"), "with a good disk all is well");
+    wait_until (get_ids (&t, 0, 1, 0, &last) && store_says (&t, "good")) turn (&t);
+    ok (store_says (&t, "good"), "with a good disk all is well");
     disk_fail (1, true, DISK_FULL);
     uint64_t horizon = number_of (&t, "horizon_ms");
     wait_until (store_says (&t, "failing: ")) turn (&t);
