@@ -9,8 +9,8 @@
  *
  * One line a phase: the modest client's times from request to answer, and how many times its quiet p99 of this run its p99
  * is.  The line that must hold is "together": one greedy, one lying and one deaf client at a time, p99 at most 5 times the
- * quiet one.  In each phase the memory of each
- * broker at its highest, below 256 MiB, and whether anybody else lost his connection.
+ * quiet one.  After each phase: the memory of each broker at its highest, below 256 MiB, and whether anybody else lost his
+ * connection.
  *
  * The machine is part of what a client waits for: with more who want a processor than there are, each waits for the kernel's
  * scheduler whatever the broker does.  So attackers get what the others leave of the processors (SCHED_IDLE), as if they had
