@@ -81,7 +81,7 @@ static void say (struct authority *a, int level, const char *fmt, ...)
 
 static uint64_t now_ms (const struct authority *a, uint64_t now_us)
 {
-    return a->clock.known ? clock_read (&a->clock, now_us) / 1000 : 0;
+    return clock_read_ms (&a->clock, now_us);
 }
 
 static void wake (struct authority *a, uint64_t at_us)

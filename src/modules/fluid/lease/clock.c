@@ -35,6 +35,11 @@ uint64_t clock_read (const struct clock *c, uint64_t boot_us)
     return c->inst_us + us + slewed (c, us);
 }
 
+uint64_t clock_read_ms (const struct clock *c, uint64_t boot_us)
+{
+    return c->known ? clock_read (c, boot_us) / 1000 : 0;
+}
+
 uint64_t clock_estimate (const struct clock *c, uint64_t boot_us)
 {
     if (c->leads) /* whatever its wall clock says: the root's reading is the instance's time */

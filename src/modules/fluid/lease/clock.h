@@ -67,6 +67,9 @@ void clock_step (struct clock *c, uint64_t boot_us, uint64_t inst_us);
 /* The time to stamp ids with.  Must be known.  A 'boot_us' before the last one that set the clock counts as that. */
 uint64_t clock_read (const struct clock *c, uint64_t boot_us);
 
+/* The same in milliseconds; 0 while it is unknown. */
+uint64_t clock_read_ms (const struct clock *c, uint64_t boot_us);
+
 /* The best estimate of the root's time: what clock_read () is on its way to.  It is this that children are told,
  * so that a step forward of one broker is not passed on as the truth.  May decrease.  Must be known.
  */

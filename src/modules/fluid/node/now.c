@@ -26,7 +26,7 @@ void node_log (struct node *n, int level, const char *fmt, ...)
 
 uint64_t node_now_ms (const struct node *n, uint64_t now_us)
 {
-    return n->clock->known ? clock_read (n->clock, now_us) / 1000 : 0;
+    return clock_read_ms (n->clock, now_us);
 }
 
 void node_wake (struct node *n, uint64_t at_us)
