@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "form.h"
+#include "libutil/be.h"
 #include "number.h"
 
 #define DIGITS_MAX 20 /* of 2^64 - 1 in decimal, the smallest base */
@@ -103,17 +104,21 @@ int form_f58_decode (const char *text, size_t at, size_t end, fluid_t *id, size_
     return decode (text, at, end, 58, base58_value, id, errpos);
 }
 
-/* Four groups of four digits, the most significant first. */
+/* Four groups of four digits, the most significant first.  The digits of a group become characters all at once: what a
+ * loop over single digits takes depends on where the linker puts it.
+ */
 size_t form_dothex_encode (fluid_t id, char *out)
 {
-    char *p = out;
+    for (int group = 0; group < 4; group++, id <<= 16, out += 5) {
+        uint32_t x = id >> 48;
 
-    for (int shift = 60; shift >= 0; shift -= 4) {
-        *p++ = hex_digits[id >> shift & 15];
-        if (shift % 16 == 0 && shift > 0)
-            *p++ = '.';
+        x = (x | x << 8) & 0xff00ff;
+        x = (x | x << 4) & 0xf0f0f0f;
+        uint32_t letters = (x + 0x6060606) >> 4 & 0x1010101;
+        put_be ((uint8_t *)out, 4, x + 0x30303030 + letters * ('a' - '0' - 10));
+        out[4] = '.'; /* behind the last group it does not count */
     }
-    return p - out;
+    return 19;
 }
 
 /* Four groups of one to four digits. */

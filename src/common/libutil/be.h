@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* be.h - numbers of any length in big endian bytes, so that bytes sort as the numbers do */
+/* be.h - numbers of any length in big endian bytes, so that bytes sort as the numbers do
+ *
+ * With a constant length the loops are unrolled, which leaves one load or store and a swap of bytes.
+ */
 #ifndef UTIL_BE_H
 #define UTIL_BE_H
 
@@ -11,6 +14,8 @@
 static inline uint64_t get_be (const uint8_t *p, int n)
 {
     uint64_t v = 0;
+
+#pragma GCC unroll 8
     for (int i = 0; i < n; i++)
         v = v << 8 | p[i];
     return v;
@@ -19,8 +24,9 @@ static inline uint64_t get_be (const uint8_t *p, int n)
 /* Store the low 'n' bytes of a number. */
 static inline void put_be (uint8_t *p, int n, uint64_t v)
 {
-    for (int i = n; i-- > 0; v >>= 8)
-        p[i] = (uint8_t)v;
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++)
+        p[i] = (uint8_t)(v >> 8 * (n - 1 - i));
 }
 
 #endif /* UTIL_BE_H */
