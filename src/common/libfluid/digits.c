@@ -10,7 +10,6 @@
 
 #include "form.h"
 #include "libutil/be.h"
-#include "number.h"
 
 #define DIGITS_MAX 20 /* of 2^64 - 1 in decimal, the smallest base */
 
@@ -70,7 +69,7 @@ static inline int decode (const char *text, size_t at, size_t end, unsigned base
         number_push (&n, base, digit);
     }
     if (bad)
-        return form_fault (first_bad (text, at, end, base, value), EINVAL, errpos);
+        return errset_at (EINVAL, first_bad (text, at, end, base, value), errpos);
     return number_finish (&n, id, at, errpos);
 }
 
@@ -134,7 +133,7 @@ int form_dothex_decode (const char *text, size_t at, size_t end, fluid_t *id, si
         for (; i < end && i < start + 4 && hex_value[(unsigned char)text[i]] > 0; i++)
             part = part << 4 | (hex_value[(unsigned char)text[i]] - 1U);
         if (i == start || (group < 3 ? i == end || text[i] != '.' : i < end))
-            return form_fault (i, EINVAL, errpos);
+            return errset_at (EINVAL, i, errpos);
         value = value << 16 | part;
     }
     *id = value;

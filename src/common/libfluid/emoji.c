@@ -11,7 +11,6 @@
 
 #include "emoji_table.h"
 #include "form.h"
-#include "number.h"
 
 #define EMOJI_BYTES 4
 #define DIGITS_MAX 7 /* 576^7 > 2^64 */
@@ -56,7 +55,7 @@ int form_emoji_decode (const char *text, size_t at, size_t end, fluid_t *id, siz
         int value = end - i < EMOJI_BYTES ? -1 : emoji_find ((const unsigned char *)text + i);
 
         if (value < 0)
-            return form_fault (i, EINVAL, errpos);
+            return errset_at (EINVAL, i, errpos);
         number_push (&n, EMOJI_COUNT, value);
     } while ((i += EMOJI_BYTES) < end);
     return number_finish (&n, id, at, errpos);

@@ -2,8 +2,6 @@
  * Copyright idtree contributors */
 
 /* form.c - the text forms of a FLUID in one table: how each is named, marked, written and read */
-#include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "form.h"
@@ -37,16 +35,12 @@ int fluid_format (fluid_t id, enum fluid_form form, char *buf, size_t size)
     const struct form *f = form_get (form);
     char text[FLUID_TEXT_MAX];
 
-    if (!f) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (!f)
+        return errset (EINVAL);
     size_t len = stpcpy (text, f->prefix) - text;
     len += f->encode (id, text + len);
-    if (len >= size) {
-        errno = ENOSPC;
-        return -1;
-    }
+    if (len >= size)
+        return errset (ENOSPC);
     memcpy (buf, text, len);
     buf[len] = '\0';
     return (int)len;
@@ -112,6 +106,5 @@ int fluid_form_find (const char *name, enum fluid_form *form)
             return 0;
         }
     }
-    errno = EINVAL;
-    return -1;
+    return errset (EINVAL);
 }

@@ -6,20 +6,15 @@
  * No id is made twice: (last_ms, used) grows in lexical order with each reservation and never
  * shrinks, whatever range of time or order of calls the owner comes up with.
  */
-#include <errno.h>
-
 #include "idtree/fluid.h"
+#include "libutil/errprintf.h"
 
 int fluid_gen_set_range (struct fluid_gen *gen, uint64_t lo_ms, uint64_t hi_ms)
 {
-    if (lo_ms > hi_ms) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (hi_ms > FLUID_TIMESTAMP_MAX + 1) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (lo_ms > hi_ms)
+        return errset (EINVAL);
+    if (hi_ms > FLUID_TIMESTAMP_MAX + 1)
+        return errset (EOVERFLOW);
     gen->lo_ms = lo_ms;
     gen->hi_ms = hi_ms;
     return 0;
@@ -30,10 +25,8 @@ int fluid_gen_init (struct fluid_gen *gen, const struct fluid_gen_config *config
     const struct fluid_gen_config c = config ? *config : (struct fluid_gen_config){ 0 };
     struct fluid_gen made = { .generator = c.generator };
 
-    if (c.generator > FLUID_GENERATOR_MAX) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (c.generator > FLUID_GENERATOR_MAX)
+        return errset (EINVAL);
     if (fluid_gen_set_range (&made, c.lo_ms, c.hi_ms) < 0)
         return -1;
     *gen = made;
@@ -63,18 +56,15 @@ static int refusal (const struct fluid_gen *gen, uint64_t now_ms)
 int fluid_gen_reserve (struct fluid_gen *gen, uint64_t now_ms, uint32_t want, fluid_t *first)
 {
     int why = want == 0 ? EINVAL : refusal (gen, now_ms);
-    if (why != 0) {
-        errno = why;
-        return -1;
-    }
+    if (why != 0)
+        return errset (why);
     fluid_gen_advance (gen, now_ms);
 
     uint32_t left = FLUID_PER_MS - gen->used;
     uint32_t count = want < left ? want : left;
     struct fluid_fields fields = { now_ms, gen->generator, gen->used };
 
-    if (fluid_join (&fields, first) < 0)
-        return -1;
+    fluid_join (&fields, first); /* all in range */
     gen->used += count;
     return (int)count;
 }

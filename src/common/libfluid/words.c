@@ -101,12 +101,12 @@ int form_words_decode (const char *text, size_t at, size_t end, fluid_t *id, siz
     uint64_t low, high;
 
     if (!take_triplet (&c, &low) || !take_dash (&c) || !take_dash (&c))
-        return form_fault (c.p - text, EINVAL, errpos);
+        return errset_at (EINVAL, c.p - text, errpos);
     const char *second = c.p;
     if (!take_triplet (&c, &high) || c.p != c.end)
-        return form_fault (c.p - text, EINVAL, errpos);
+        return errset_at (EINVAL, c.p - text, errpos);
     if (low > UINT32_MAX || high > UINT32_MAX)
-        return form_fault (low > UINT32_MAX ? at : (size_t)(second - text), ERANGE, errpos);
+        return errset_at (ERANGE, low > UINT32_MAX ? at : (size_t)(second - text), errpos);
     *id = high << 32 | low;
     return 0;
 }

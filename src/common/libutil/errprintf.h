@@ -32,4 +32,12 @@ static inline void *errset_null (int errnum)
     return NULL;
 }
 
+/* For what reads text: 'pos' is where it is at fault, and goes to '*errpos' (may be NULL). */
+static inline int errset_at (int errnum, size_t pos, size_t *errpos)
+{
+    if (errpos)
+        *errpos = pos;
+    return errset (errnum);
+}
+
 #endif /* UTIL_ERRPRINTF_H */
