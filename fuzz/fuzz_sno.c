@@ -5,11 +5,10 @@
  * is written back; the vector forms of the text agree with the plain one; a generator made from
  * any snapshot makes no id twice
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libsno/sno_text.h"
+#include "libsno/sno_text.c" /* each form by itself */
 
 int LLVMFuzzerTestOneInput (const unsigned char *data, size_t size);
 
@@ -36,20 +35,23 @@ static void parse (const char *text, size_t len)
 {
     const sno_t untouched = { { 1, 2, 3 } };
     char back[SNO_TEXT_MAX];
+    sno_t id = untouched, second = untouched;
+    size_t pos = SIZE_MAX, second_pos = SIZE_MAX;
+    int rc = sno_parse (text, len, &id, &pos);
 
-    for (int path = 0; path < SNO_PATH_COUNT; path++) {
-        sno_t id = untouched;
-        size_t pos = SIZE_MAX;
-        if (!sno_path_works (path))
-            continue;
-        if (sno_path_parse (path, text, len, &id, &pos) == 0) {
-            sno_path_format (path, &id, back, sizeof (back));
-            require (len == SNO_TEXT_LEN && memcmp (text, back, len) == 0);
-        }
-        else {
-            require (errno == (len == SNO_TEXT_LEN ? EINVAL : EMSGSIZE));
-            require (pos <= SNO_TEXT_LEN && pos <= len && sno_compare (&id, &untouched) == 0);
-        }
+    require (parse_elsewhere (text, len, &second, &second_pos) == rc && sno_compare (&id, &second) == 0);
+    require (pos == second_pos && (len != SNO_TEXT_LEN || decode_plain (text, &second) == (rc == 0)));
+    require (sno_compare (&id, &second) == 0);
+    if (rc == 0) {
+        require (sno_format (&id, back, sizeof (back)) == (int)len && memcmp (text, back, len) == 0);
+        encode_second (&id, back);
+        require (memcmp (text, back, len) == 0);
+        encode_plain (&id, back);
+        require (memcmp (text, back, len) == 0);
+    }
+    else {
+        require (errno == (len == SNO_TEXT_LEN ? EINVAL : EMSGSIZE));
+        require (pos <= SNO_TEXT_LEN && pos <= len && sno_compare (&id, &untouched) == 0);
     }
 }
 

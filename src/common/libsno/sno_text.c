@@ -7,14 +7,12 @@
  * and a character is checked by two comparisons: that is what makes the vector forms short.  They
  * are the same instructions compiled twice, as SSSE3 and, without the register copies, as AVX2;
  * all forms must agree on every input.  The choice is made in each call from what the compiler's
- * runtime found at start-up.  The AVX2 form is part of the functions that choose: a call more would
+ * runtime found at start-up: a load and a test.  The AVX2 form is part of the functions that choose: a call more would
  * take a tenth of the time, and one through a pointer set at start-up (ifunc) more than that.
  */
-#include <errno.h>
-#include <string.h>
-
-#include "libsno/ssse3.h"
-#include "sno_text.h"
+#include "idtree/sno.h"
+#include "libutil/be.h"
+#include "libutil/errprintf.h"
 
 #define DIGITS 8   /* values 0-7 are '2' ... '9' */
 #define LETTERS 24 /* values 8-31 are 'a' ... 'x' */
@@ -35,9 +33,8 @@ static int value_of (char c)
 
 static void encode_half (const uint8_t *bytes, char *text)
 {
-    uint64_t bits = 0;
-    for (int i = 0; i < 5; i++)
-        bits = bits << 8 | bytes[i];
+    uint64_t bits = get_be (bytes, 5);
+
     for (int i = 0; i < 8; i++)
         text[i] = alphabet[bits >> (35 - 5 * i) & 31];
 }
@@ -51,18 +48,17 @@ static bool decode_half (const char *text, uint8_t *bytes)
             return false;
         bits = bits << 5 | (unsigned)value;
     }
-    for (int i = 0; i < 5; i++)
-        bytes[i] = (uint8_t)(bits >> (32 - 8 * i));
+    put_be (bytes, 5, bits);
     return true;
 }
 
-static inline void encode_plain (const sno_t *id, char *text)
+static void encode_plain (const sno_t *id, char *text)
 {
     encode_half (id->bytes, text);
     encode_half (id->bytes + 5, text + 8);
 }
 
-static inline bool decode_plain (const char *text, sno_t *id)
+static bool decode_plain (const char *text, sno_t *id)
 {
     sno_t read;
     if (!decode_half (text, read.bytes) || !decode_half (text + 8, read.bytes + 5))
@@ -73,7 +69,18 @@ static inline bool decode_plain (const char *text, sno_t *id)
 
 /* --- vector ------------------------------------------------------------------------------ */
 
-#ifdef SSSE3_POSSIBLE
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
+#define VECTOR_FORMS 1
+
+/* A piece of a vector form: becomes part of the function that calls it, for the target of that. */
+#define VECTOR_INLINE static inline __attribute__ ((always_inline, target ("ssse3")))
+#define ALL(v)                                         \
+    {                                                  \
+        v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v \
+    }
+#define LOAD(array) _mm_load_si128 ((const __m128i *)(array))
 
 struct constants {
     int16_t shifts[8];     /* 1 << 5k mod 8 */
@@ -84,18 +91,22 @@ struct constants {
     int8_t join_10[16]; /* two values to 10 bits: * 32, + */
     int16_t join_20[8]; /* two of those to 20: * 1024, +; the higher 20 lie 4 bits up */
     int8_t high[16], low[16];
-} SSSE3_ALIGNED;
+} __attribute__ ((aligned (16)));
 
-SSSE3_CONSTANTS struct constants constants = {
+/* They are taken from memory, which costs an instruction that uses them nothing.  A compiler that sees their values builds
+ * them anew in each call, so it is told that they are used and may be changed by what it can't see; the loader makes
+ * them read-only.
+ */
+static __attribute__ ((used, section (".data.rel.ro"))) struct constants constants = {
     .shifts = { 1 << 0, 1 << 5, 1 << 2, 1 << 7, 1 << 4, 1 << 1, 1 << 6, 1 << 3 },
     .head_pairs = { 1, 0, 1, 0, 2, 1, 2, 1, 3, 2, 4, 3, 4, 3, 5, 4 },
     .tail_pairs = { 4, 3, 4, 3, 5, 4, 5, 4, 6, 5, 7, 6, 7, 6, -1, 7 },
-    .last_value = SSSE3_ALL (DIGITS - 1),
-    .low_digit = SSSE3_ALL ('2'),
-    .gap = SSSE3_ALL (GAP),
-    .last_digit = SSSE3_ALL ('9'),
-    .to_letter = SSSE3_ALL ('a' - '2'),
-    .to_top = SSSE3_ALL (INT8_MAX - (LETTERS - 1)),
+    .last_value = ALL (DIGITS - 1),
+    .low_digit = ALL ('2'),
+    .gap = ALL (GAP),
+    .last_digit = ALL ('9'),
+    .to_letter = ALL ('a' - '2'),
+    .to_top = ALL (INT8_MAX - (LETTERS - 1)),
     .join_10 = { 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1, 32, 1 },
     .join_20 = { 1024 << 4, 1 << 4, 1024, 1, 1024 << 4, 1 << 4, 1024, 1 },
     .high = { 2, 1, 0, -1, -1, 10, 9, 8, 0, -1, -1, 10, 9, 8, -1, -1 },
@@ -107,23 +118,23 @@ SSSE3_CONSTANTS struct constants constants = {
  * the lanes differ) so that the 5 bits are on top, and down by 11.  The 8 lanes of each half
  * become 8 bytes.
  */
-SSSE3_INLINE __m128i split_half (__m128i bytes, __m128i pairs, __m128i shifts)
+VECTOR_INLINE __m128i split_half (__m128i bytes, __m128i pairs, __m128i shifts)
 {
     return _mm_srli_epi16 (_mm_mullo_epi16 (_mm_shuffle_epi8 (bytes, pairs), shifts), 11);
 }
 
-SSSE3_INLINE void encode_vector (const sno_t *id, char *text)
+VECTOR_INLINE void encode_vector (const sno_t *id, char *text)
 {
     const struct constants *k = &constants;
-    __m128i shifts = SSSE3_LOAD (k->shifts);
+    __m128i shifts = LOAD (k->shifts);
     __m128i head = _mm_loadl_epi64 ((const __m128i *)id->bytes);
     __m128i tail = _mm_loadl_epi64 ((const __m128i *)(id->bytes + 2));
-    __m128i values = _mm_packus_epi16 (split_half (head, SSSE3_LOAD (k->head_pairs), shifts),
-                                       split_half (tail, SSSE3_LOAD (k->tail_pairs), shifts));
-    __m128i letters = _mm_cmpgt_epi8 (values, SSSE3_LOAD (k->last_value));
+    __m128i values = _mm_packus_epi16 (split_half (head, LOAD (k->head_pairs), shifts),
+                                       split_half (tail, LOAD (k->tail_pairs), shifts));
+    __m128i letters = _mm_cmpgt_epi8 (values, LOAD (k->last_value));
 
-    values = _mm_add_epi8 (values, SSSE3_LOAD (k->low_digit));
-    values = _mm_add_epi8 (values, _mm_and_si128 (letters, SSSE3_LOAD (k->gap)));
+    values = _mm_add_epi8 (values, LOAD (k->low_digit));
+    values = _mm_add_epi8 (values, _mm_and_si128 (letters, LOAD (k->gap)));
     _mm_storeu_si128 ((__m128i *)text, values);
 }
 
@@ -131,168 +142,125 @@ SSSE3_INLINE void encode_vector (const sno_t *id, char *text)
  * its kind tells: it is below 0 or above that of the last letter if and only if a character is
  * wrong. A saturated addition makes the top bit of both.
  */
-SSSE3_INLINE bool all_good (__m128i digits, __m128i letters, const struct constants *k)
+VECTOR_INLINE bool all_good (__m128i digits, __m128i letters, const struct constants *k)
 {
-    __m128i offset = _mm_sub_epi8 (digits, _mm_and_si128 (letters, SSSE3_LOAD (k->to_letter)));
-    return _mm_movemask_epi8 (_mm_adds_epu8 (offset, SSSE3_LOAD (k->to_top))) == 0;
+    __m128i offset = _mm_sub_epi8 (digits, _mm_and_si128 (letters, LOAD (k->to_letter)));
+    return _mm_movemask_epi8 (_mm_adds_epu8 (offset, LOAD (k->to_top))) == 0;
 }
 
 /* Values of 5 bits are joined to 10 and 20 by two multiply-and-add steps.  20 and 20 bits become 5
  * bytes by taking 3 bytes of each, which share the one in the middle.  Bytes 0-7 and 2-9 of the id
  * are stored, since two halves of a register cost less than 8 bytes and 2.
  */
-SSSE3_INLINE bool decode_vector (const char *text, sno_t *id)
+VECTOR_INLINE bool decode_vector (const char *text, sno_t *id)
 {
     const struct constants *k = &constants;
     __m128i chars = _mm_loadu_si128 ((const __m128i *)text);
-    __m128i digits = _mm_sub_epi8 (chars, SSSE3_LOAD (k->low_digit));
-    __m128i letters = _mm_cmpgt_epi8 (chars, SSSE3_LOAD (k->last_digit));
+    __m128i digits = _mm_sub_epi8 (chars, LOAD (k->low_digit));
+    __m128i letters = _mm_cmpgt_epi8 (chars, LOAD (k->last_digit));
 
     if (!all_good (digits, letters, k))
         return false;
-    __m128i values = _mm_sub_epi8 (digits, _mm_and_si128 (letters, SSSE3_LOAD (k->gap)));
-    values = _mm_maddubs_epi16 (values, SSSE3_LOAD (k->join_10));
-    values = _mm_madd_epi16 (values, SSSE3_LOAD (k->join_20));
-    values = _mm_or_si128 (_mm_shuffle_epi8 (values, SSSE3_LOAD (k->high)),
-                           _mm_shuffle_epi8 (values, SSSE3_LOAD (k->low)));
+    __m128i values = _mm_sub_epi8 (digits, _mm_and_si128 (letters, LOAD (k->gap)));
+    values = _mm_maddubs_epi16 (values, LOAD (k->join_10));
+    values = _mm_madd_epi16 (values, LOAD (k->join_20));
+    values = _mm_or_si128 (_mm_shuffle_epi8 (values, LOAD (k->high)), _mm_shuffle_epi8 (values, LOAD (k->low)));
     _mm_storel_epi64 ((__m128i *)id->bytes, values);
     _mm_storeh_pi ((__m64 *)(id->bytes + 2), _mm_castsi128_ps (values));
     return true;
 }
 
-/* Nothing of what is done where AVX2 is found can come before the test: all of it needs something
+__attribute__ ((noinline, target ("ssse3"))) static void encode_ssse3 (const sno_t *id, char *text)
+{
+    encode_vector (id, text);
+}
+
+__attribute__ ((noinline, target ("ssse3"))) static bool decode_ssse3 (const char *text, sno_t *id)
+{
+    return decode_vector (text, id);
+}
+
+/* Where AVX2 is not found. */
+static void encode_second (const sno_t *id, char *text)
+{
+    if (__builtin_cpu_supports ("ssse3"))
+        encode_ssse3 (id, text);
+    else
+        encode_plain (id, text);
+}
+
+static bool decode_second (const char *text, sno_t *id)
+{
+    return __builtin_cpu_supports ("ssse3") ? decode_ssse3 (text, id) : decode_plain (text, id);
+}
+
+/* Whether AVX2 is found.  Nothing of what is done then can come before the test: all of it needs something
  * from memory, which the asm might have changed.
  */
-static inline bool works (enum sno_path path)
+static inline bool best_works (void)
 {
-    switch (path) {
-    case SNO_PATH_AVX2:
-        if (!__builtin_cpu_supports ("avx2"))
-            return false;
-        __asm__ volatile("" ::: "memory");
-        return true;
-    case SNO_PATH_SSSE3:
-        return __builtin_cpu_supports ("ssse3");
-    default:
-        return true;
-    }
+    if (!__builtin_cpu_supports ("avx2"))
+        return false;
+    __asm__ volatile("" ::: "memory");
+    return true;
 }
+
+#define encode_best encode_vector
+#define decode_best decode_vector
+
+/* Wherever else the linker puts a function, it may take an eighth more time. */
+#define CHOOSES __attribute__ ((target ("avx2"), aligned (64)))
 
 #else
 
-static inline bool works (enum sno_path path)
+#define encode_best encode_plain
+#define decode_best decode_plain
+#define encode_second encode_plain
+#define decode_second decode_plain
+#define best_works() true
+#define CHOOSES
+
+#endif /* x86-64 */
+
+/* --- the choice ------------------------------------------------------------------------------ */
+
+/* All but the best form where it works and nothing is wrong.  Apart, so that the choice needs no frame. */
+#define ELSEWHERE __attribute__ ((noinline, cold)) static
+
+ELSEWHERE int format_elsewhere (const sno_t *id, char *buf, size_t size)
 {
-    return path == SNO_PATH_SCALAR;
+    if (size < SNO_TEXT_MAX)
+        return errset (ENOSPC);
+    encode_second (id, buf);
+    buf[SNO_TEXT_LEN] = '\0';
+    return SNO_TEXT_LEN;
 }
 
-#endif /* SSSE3_POSSIBLE */
-
-/* --- what is called, made of each form ------------------------------------------------- */
-
-/* Say what is wrong with a text that no form could decode. */
-__attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len, size_t *errpos)
+ELSEWHERE int parse_elsewhere (const char *text, size_t len, sno_t *id, size_t *errpos)
 {
     size_t pos = 0;
 
     if (len != SNO_TEXT_LEN)
-        pos = len < SNO_TEXT_LEN ? len : SNO_TEXT_LEN;
-    else
-        while (value_of (text[pos]) >= 0)
-            pos++;
-    if (errpos)
-        *errpos = pos;
-    errno = len == SNO_TEXT_LEN ? EINVAL : EMSGSIZE;
-    return -1;
-}
-
-__attribute__ ((noinline, cold)) static int no_room (void)
-{
-    errno = ENOSPC;
-    return -1;
-}
-
-/* The functions of one path: 'attribute' lets the compiler use its instructions.  Those of other
- * paths than AVX2 are not inlined, so that the choice needs no frame.
- */
-#define PATH(path, attribute, encode_form, decode_form)                                          \
-    attribute static int encode_##path (const sno_t *id, char *buf, size_t size)                 \
-    {                                                                                            \
-        if (size < SNO_TEXT_MAX)                                                                 \
-            return no_room ();                                                                   \
-        encode_form (id, buf);                                                                   \
-        buf[SNO_TEXT_LEN] = '\0';                                                                \
-        return SNO_TEXT_LEN;                                                                     \
-    }                                                                                            \
-    attribute static int decode_##path (const char *text, size_t len, sno_t *id, size_t *errpos) \
-    {                                                                                            \
-        if (len != SNO_TEXT_LEN || !decode_form (text, id))                                      \
-            return refuse (text, len, errpos);                                                   \
-        return 0;                                                                                \
-    }
-
-PATH (scalar, __attribute__ ((noinline)), encode_plain, decode_plain)
-
-#ifdef SSSE3_POSSIBLE
-
-PATH (ssse3, __attribute__ ((noinline, target ("ssse3"))), encode_vector, decode_vector)
-PATH (avx2, inline __attribute__ ((always_inline, target ("avx2"))), encode_vector, decode_vector)
-
-/* Wherever else the linker puts a function, it may take an eighth more time. */
-#define CHOOSES __attribute__ ((target ("avx2"), aligned (64)))
-#define TAKE(path, function, ...)                                \
-    ((path) == SNO_PATH_AVX2    ? function##_avx2 (__VA_ARGS__)  \
-     : (path) == SNO_PATH_SSSE3 ? function##_ssse3 (__VA_ARGS__) \
-                                : function##_scalar (__VA_ARGS__))
-#define TAKE_BEST(function, ...)                                                    \
-    (__builtin_expect (works (SNO_PATH_AVX2), true) ? function##_avx2 (__VA_ARGS__) \
-                                                    : function##_elsewhere (__VA_ARGS__))
-#define TAKE_SECOND(function, ...) \
-    (works (SNO_PATH_SSSE3) ? function##_ssse3 (__VA_ARGS__) : function##_scalar (__VA_ARGS__))
-
-/* Where AVX2 is not found.  Apart, so that a single instruction tests for it. */
-#define ELSEWHERE __attribute__ ((noinline, cold)) static
-
-ELSEWHERE int encode_elsewhere (const sno_t *id, char *buf, size_t size)
-{
-    return TAKE_SECOND (encode, id, buf, size);
-}
-
-ELSEWHERE int decode_elsewhere (const char *text, size_t len, sno_t *id, size_t *errpos)
-{
-    return TAKE_SECOND (decode, text, len, id, errpos);
-}
-
-#else
-
-#define CHOOSES
-#define TAKE(path, function, ...) function##_scalar (__VA_ARGS__)
-#define TAKE_BEST(function, ...) function##_scalar (__VA_ARGS__)
-
-#endif /* SSSE3_POSSIBLE */
-
-/* --- the choice -------------------------------------------------------------------------- */
-
-bool sno_path_works (enum sno_path path)
-{
-    return works (path);
-}
-
-CHOOSES int sno_path_format (enum sno_path path, const sno_t *id, char *buf, size_t size)
-{
-    return TAKE (path, encode, id, buf, size);
-}
-
-CHOOSES int sno_path_parse (enum sno_path path, const char *text, size_t len, sno_t *id, size_t *errpos)
-{
-    return TAKE (path, decode, text, len, id, errpos);
+        return errset_at (EMSGSIZE, len < SNO_TEXT_LEN ? len : SNO_TEXT_LEN, errpos);
+    if (decode_second (text, id))
+        return 0;
+    while (value_of (text[pos]) >= 0)
+        pos++;
+    return errset_at (EINVAL, pos, errpos);
 }
 
 CHOOSES int sno_format (const sno_t *id, char *buf, size_t size)
 {
-    return TAKE_BEST (encode, id, buf, size);
+    if (!__builtin_expect (best_works () && size >= SNO_TEXT_MAX, true))
+        return format_elsewhere (id, buf, size);
+    encode_best (id, buf);
+    buf[SNO_TEXT_LEN] = '\0';
+    return SNO_TEXT_LEN;
 }
 
 CHOOSES int sno_parse (const char *text, size_t len, sno_t *id, size_t *errpos)
 {
-    return TAKE_BEST (decode, text, len, id, errpos);
+    if (__builtin_expect (best_works () && len == SNO_TEXT_LEN && decode_best (text, id), true))
+        return 0;
+    return parse_elsewhere (text, len, id, errpos);
 }
