@@ -6,19 +6,18 @@
  * The JSON form is an object of eight whole numbers, one of them as a pair of bytes; reading takes
  * those names and nothing else, because a state that is misread makes ids twice.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "idtree/sno.h"
+#include "libutil/errprintf.h"
 
 static int refuse (const char *text, const char **why)
 {
     if (why)
         *why = text;
-    errno = EINVAL;
-    return -1;
+    return errset (EINVAL);
 }
 
 int sno_snapshot_sanitize (const struct sno_snapshot *in, struct sno_snapshot *out, const char **why)
@@ -46,10 +45,8 @@ int sno_snapshot_sanitize (const struct sno_snapshot *in, struct sno_snapshot *o
 
 int sno_snapshot_raise (struct sno_snapshot *snapshot, uint64_t unit)
 {
-    if (unit == 0 || unit > SNO_UNIT_MAX) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (unit == 0 || unit > SNO_UNIT_MAX)
+        return errset (EOVERFLOW);
     snapshot->wall_hi = snapshot->wall_safe = (int64_t)unit - 1;
     snapshot->sequence = SNO_SEQUENCE_MAX + 1;
     return 0;
@@ -65,10 +62,8 @@ int sno_snapshot_format (const struct sno_snapshot *s, char *buf, size_t size)
                         s->partition >> 8, s->partition & 255U, s->sequence_min, s->sequence_max, s->sequence, s->now,
                         s->wall_hi, s->wall_safe, s->drifts);
 
-    if ((size_t)len >= size) {
-        errno = ENOSPC;
-        return -1;
-    }
+    if ((size_t)len >= size)
+        return errset (ENOSPC);
     memcpy (buf, json, (size_t)len + 1);
     return len;
 }
@@ -98,58 +93,49 @@ static bool take (struct cursor *c, char token)
     return true;
 }
 
-/* Digits to a magnitude of at most 'max'; no leading zeros (RFC 8259 6). */
-static bool take_magnitude (struct cursor *c, uint64_t max, uint64_t *value)
+/* A whole number of 0 to 'max', or of the type if that is INT64_MAX; no leading zeros (RFC 8259 6). */
+static bool take_number (struct cursor *c, int64_t max, int64_t *value)
 {
-    const char *start = c->at;
-    uint64_t v = 0;
+    bool negative = max == INT64_MAX && c->at < c->end && *c->at == '-';
+    const char *start = c->at += negative;
+    uint64_t limit = (uint64_t)max + negative, v = 0;
 
     for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
         unsigned digit = (unsigned)(*c->at - '0');
         if (c->at == start + 1 && *start == '0')
             return false;
-        if (v > (max - digit) / 10) {
+        if (v > (limit - digit) / 10) {
             c->errnum = ERANGE;
             return false;
         }
         v = v * 10 + digit;
     }
-    *value = v;
+    *value = (int64_t)(negative ? -v : v);
     return c->at > start;
-}
-
-static bool take_unsigned (struct cursor *c, uint64_t max, uint64_t *value)
-{
-    skip_blanks (c);
-    return take_magnitude (c, max, value);
-}
-
-static bool take_signed (struct cursor *c, int64_t *value)
-{
-    uint64_t magnitude;
-
-    skip_blanks (c);
-    bool negative = c->at < c->end && *c->at == '-';
-    c->at += negative;
-    if (!take_magnitude (c, (uint64_t)INT64_MAX + negative, &magnitude))
-        return false;
-    *value = (int64_t)(negative ? -magnitude : magnitude);
-    return true;
 }
 
 enum { PARTITION, SEQUENCE_MIN, SEQUENCE_MAX, SEQUENCE, NOW, WALL_HI, WALL_SAFE, DRIFTS, MEMBERS };
 
-static const char *const member_names[MEMBERS] = {
-    "partition", "sequenceMin", "sequenceMax", "sequence", "now", "wallHi", "wallSafe", "drifts",
+static const struct member {
+    const char *name; /* in its quotes */
+    int64_t max;
+} members[MEMBERS] = {
+    [PARTITION] = { "\"partition\"", UINT8_MAX }, /* of each of two */
+    [SEQUENCE_MIN] = { "\"sequenceMin\"", UINT16_MAX },
+    [SEQUENCE_MAX] = { "\"sequenceMax\"", UINT16_MAX },
+    [SEQUENCE] = { "\"sequence\"", UINT32_MAX },
+    [NOW] = { "\"now\"", INT64_MAX },
+    [WALL_HI] = { "\"wallHi\"", INT64_MAX },
+    [WALL_SAFE] = { "\"wallSafe\"", INT64_MAX },
+    [DRIFTS] = { "\"drifts\"", UINT32_MAX },
 };
 
 static bool take_name (struct cursor *c, int *member)
 {
     for (int i = 0; i < MEMBERS; i++) {
-        size_t len = strlen (member_names[i]);
-        if ((size_t)(c->end - c->at) >= len + 2 && c->at[0] == '"' && c->at[len + 1] == '"'
-            && !memcmp (c->at + 1, member_names[i], len)) {
-            c->at += len + 2;
+        size_t len = strlen (members[i].name);
+        if ((size_t)(c->end - c->at) >= len && !memcmp (c->at, members[i].name, len)) {
+            c->at += len;
             *member = i;
             return true;
         }
@@ -157,58 +143,20 @@ static bool take_name (struct cursor *c, int *member)
     return false;
 }
 
-static bool take_partition (struct cursor *c, uint16_t *partition)
+static bool take_value (struct cursor *c, int member, int64_t *value)
 {
-    uint64_t high, low;
+    int64_t max = members[member].max, high, low;
 
-    if (!take (c, '[') || !take_unsigned (c, 255, &high) || !take (c, ',') || !take_unsigned (c, 255, &low)
+    if (member != PARTITION)
+        return take_number (c, max, value);
+    if (!take (c, '[') || !take_number (c, max, &high) || !take (c, ',') || !take_number (c, max, &low)
         || !take (c, ']'))
         return false;
-    *partition = (uint16_t)(high << 8 | low);
+    *value = high << 8 | low;
     return true;
 }
 
-static bool take_u16 (struct cursor *c, uint16_t *field)
-{
-    uint64_t value;
-    if (!take_unsigned (c, UINT16_MAX, &value))
-        return false;
-    *field = (uint16_t)value;
-    return true;
-}
-
-static bool take_u32 (struct cursor *c, uint32_t *field)
-{
-    uint64_t value;
-    if (!take_unsigned (c, UINT32_MAX, &value))
-        return false;
-    *field = (uint32_t)value;
-    return true;
-}
-
-static bool take_value (struct cursor *c, int member, struct sno_snapshot *s)
-{
-    switch (member) {
-    case PARTITION:
-        return take_partition (c, &s->partition);
-    case SEQUENCE_MIN:
-        return take_u16 (c, &s->sequence_min);
-    case SEQUENCE_MAX:
-        return take_u16 (c, &s->sequence_max);
-    case SEQUENCE:
-        return take_u32 (c, &s->sequence);
-    case NOW:
-        return take_signed (c, &s->now);
-    case WALL_HI:
-        return take_signed (c, &s->wall_hi);
-    case WALL_SAFE:
-        return take_signed (c, &s->wall_safe);
-    default:
-        return take_u32 (c, &s->drifts);
-    }
-}
-
-static bool take_members (struct cursor *c, struct sno_snapshot *s)
+static bool take_members (struct cursor *c, int64_t values[MEMBERS])
 {
     unsigned seen = 0;
     int member;
@@ -219,7 +167,7 @@ static bool take_members (struct cursor *c, struct sno_snapshot *s)
         if (!take_name (c, &member) || seen >> member & 1)
             return false;
         seen |= 1U << member;
-        if (!take (c, ':') || !take_value (c, member, s))
+        if (!take (c, ':') || !take_value (c, member, &values[member]))
             return false;
     } while (take (c, ','));
     return take (c, '}');
@@ -228,14 +176,19 @@ static bool take_members (struct cursor *c, struct sno_snapshot *s)
 int sno_snapshot_parse (const char *json, size_t len, struct sno_snapshot *snapshot, size_t *errpos)
 {
     struct cursor c = { .at = json, .end = json + len, .errnum = EINVAL };
-    struct sno_snapshot read = { 0 };
+    int64_t v[MEMBERS] = { 0 };
 
-    if (!take (&c, '{') || !take_members (&c, &read) || c.at != c.end) {
-        if (errpos)
-            *errpos = (size_t)(c.at - json);
-        errno = c.errnum;
-        return -1;
-    }
-    *snapshot = read;
+    if (!take (&c, '{') || !take_members (&c, v) || c.at != c.end)
+        return errset_at (c.errnum, (size_t)(c.at - json), errpos);
+    *snapshot = (struct sno_snapshot){
+        .partition = (uint16_t)v[PARTITION],
+        .sequence_min = (uint16_t)v[SEQUENCE_MIN],
+        .sequence_max = (uint16_t)v[SEQUENCE_MAX],
+        .sequence = (uint32_t)v[SEQUENCE],
+        .now = v[NOW],
+        .wall_hi = v[WALL_HI],
+        .wall_safe = v[WALL_SAFE],
+        .drifts = (uint32_t)v[DRIFTS],
+    };
     return 0;
 }
