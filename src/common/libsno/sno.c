@@ -12,6 +12,7 @@
 
 #include "idtree/sno.h"
 #include "libutil/be.h"
+#include "libutil/errprintf.h"
 
 static const sno_t zero_id;
 
@@ -29,14 +30,10 @@ struct sno_fields sno_split (const sno_t *id)
 
 int sno_join (const struct sno_fields *f, sno_t *id)
 {
-    if (f->unit > SNO_UNIT_MAX) {
-        errno = EOVERFLOW;
-        return -1;
-    }
-    if (f->tick > 1 || f->meta > SNO_META_MAX || f->partition > SNO_PARTITION_MAX || f->sequence > SNO_SEQUENCE_MAX) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (f->unit > SNO_UNIT_MAX)
+        return errset (EOVERFLOW);
+    if (f->tick > 1 || f->meta > SNO_META_MAX || f->partition > SNO_PARTITION_MAX || f->sequence > SNO_SEQUENCE_MAX)
+        return errset (EINVAL);
     put_be (id->bytes, 5, f->unit << 1 | f->tick);
     id->bytes[5] = (uint8_t)f->meta;
     put_be (id->bytes + 6, 2, f->partition);
@@ -51,10 +48,8 @@ int64_t sno_unix_ns (const sno_t *id)
 
 int sno_unit_at (int64_t unix_ns, uint64_t *unit)
 {
-    if (unix_ns < SNO_EPOCH_NS || (uint64_t)(unix_ns - SNO_EPOCH_NS) / SNO_UNIT_NS > SNO_UNIT_MAX) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (unix_ns < SNO_EPOCH_NS || (uint64_t)(unix_ns - SNO_EPOCH_NS) / SNO_UNIT_NS > SNO_UNIT_MAX)
+        return errset (EOVERFLOW);
     *unit = (uint64_t)(unix_ns - SNO_EPOCH_NS) / SNO_UNIT_NS;
     return 0;
 }
@@ -87,10 +82,8 @@ int sno_range (int64_t from_ns, int64_t to_ns, sno_t *lower, sno_t *upper)
 
     if (sno_unit_at (from_ns, &from) < 0 || sno_unit_at (to_ns, &to) < 0)
         return -1;
-    if (from_ns > to_ns) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (from_ns > to_ns)
+        return errset (EINVAL);
     *lower = *upper = zero_id;
     put_be (lower->bytes, 5, from << 1);
     put_be (upper->bytes, 5, to << 1);
@@ -99,10 +92,8 @@ int sno_range (int64_t from_ns, int64_t to_ns, sno_t *lower, sno_t *upper)
 
 int sno_from_bytes (const void *bytes, size_t len, sno_t *id)
 {
-    if (len != SNO_SIZE) {
-        errno = EMSGSIZE;
-        return -1;
-    }
+    if (len != SNO_SIZE)
+        return errset (EMSGSIZE);
     memcpy (id, bytes, SNO_SIZE);
     return 0;
 }
@@ -111,10 +102,8 @@ int sno_json_format (const sno_t *id, char *buf, size_t size)
 {
     int len = sno_is_zero (id) ? 4 : SNO_TEXT_LEN + 2;
 
-    if (size < (size_t)len + 1) {
-        errno = ENOSPC;
-        return -1;
-    }
+    if (size < (size_t)len + 1)
+        return errset (ENOSPC);
     if (len == 4)
         memcpy (buf, "null", 4);
     else {
@@ -123,14 +112,6 @@ int sno_json_format (const sno_t *id, char *buf, size_t size)
     }
     buf[len] = '\0';
     return len;
-}
-
-static int fail_at (int errnum, size_t pos, size_t *errpos)
-{
-    if (errpos)
-        *errpos = pos;
-    errno = errnum;
-    return -1;
 }
 
 int sno_json_parse (const char *token, size_t len, sno_t *id, size_t *errpos)
@@ -142,24 +123,22 @@ int sno_json_parse (const char *token, size_t len, sno_t *id, size_t *errpos)
         return 0;
     }
     if (len != SNO_TEXT_LEN + 2)
-        return fail_at (EMSGSIZE, len < SNO_TEXT_LEN + 2 ? len : SNO_TEXT_LEN + 2, errpos);
+        return errset_at (EMSGSIZE, len < SNO_TEXT_LEN + 2 ? len : SNO_TEXT_LEN + 2, errpos);
     if (token[0] != '"')
-        return fail_at (EINVAL, 0, errpos);
+        return errset_at (EINVAL, 0, errpos);
     sno_t read;
     if (sno_parse (token + 1, SNO_TEXT_LEN, &read, &pos) < 0)
-        return fail_at (errno, pos + 1, errpos);
+        return errset_at (errno, pos + 1, errpos);
     if (token[SNO_TEXT_LEN + 1] != '"')
-        return fail_at (EINVAL, SNO_TEXT_LEN + 1, errpos);
+        return errset_at (EINVAL, SNO_TEXT_LEN + 1, errpos);
     *id = read;
     return 0;
 }
 
 int sno_from_sql (enum sno_sql type, const void *data, size_t len, sno_t *id)
 {
-    if (type == SNO_SQL_OTHER) {
-        errno = ENOTSUP;
-        return -1;
-    }
+    if (type == SNO_SQL_OTHER)
+        return errset (ENOTSUP);
     *id = zero_id;
     if (type == SNO_SQL_NULL || len == 0)
         return 0;
@@ -178,10 +157,8 @@ int sno_partitions_deal (struct sno_partitions *partitions, uint16_t *partition)
 {
     uint32_t n = __atomic_load_n (&partitions->dealt, __ATOMIC_RELAXED);
     do {
-        if (n > SNO_PARTITION_MAX) {
-            errno = ENOSPC;
-            return -1;
-        }
+        if (n > SNO_PARTITION_MAX)
+            return errset (ENOSPC);
     } while (!__atomic_compare_exchange_n (&partitions->dealt, &n, n + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     *partition = (uint16_t)(partitions->seed + n);
     return 0;

@@ -25,8 +25,10 @@
 #include <time.h>
 
 #include "idtree/sno.h"
-#include "libutil/fork_guard.h"
+#include "libutil/be.h"
 #include "libutil/clock.h"
+#include "libutil/errprintf.h"
+#include "libutil/fork_guard.h"
 
 #define SEQUENCE_BITS 17
 #define SEQUENCE_MASK ((UINT64_C (1) << SEQUENCE_BITS) - 1)
@@ -73,14 +75,8 @@ static inline uint64_t word_make (uint64_t unit, uint64_t tick_bit, uint64_t seq
  */
 static inline void issue (const struct sno_gen *gen, uint64_t word, uint64_t sequence, uint8_t meta, sno_t *id)
 {
-    uint64_t head = word >> SEQUENCE_BITS << 24 | (uint64_t)meta << 16 | gen->partition;
-    uint16_t tail = (uint16_t)sequence;
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    head = __builtin_bswap64 (head);
-    tail = __builtin_bswap16 (tail);
-#endif
-    __builtin_memcpy (id->bytes, &head, 8);
-    __builtin_memcpy (id->bytes + 8, &tail, 2);
+    put_be (id->bytes, 8, word >> SEQUENCE_BITS << 24 | (uint64_t)meta << 16 | gen->partition);
+    put_be (id->bytes + 8, 2, sequence);
 }
 
 static inline bool replace (struct sno_gen *gen, uint64_t *seen, uint64_t word)
@@ -146,21 +142,17 @@ static enum verdict swap_timelines (struct sno_gen *gen, uint64_t *seen, uint64_
 
 static inline int64_t read_clock (const struct sno_gen *gen)
 {
-    struct timespec ts;
-
     if (gen->time.now_ns)
         return gen->time.now_ns (gen->time.arg);
-    clock_gettime (CLOCK_REALTIME, &ts);
-    return ts.tv_sec * INT64_C (1000000000) + ts.tv_nsec;
+    return (int64_t)clock_ns (CLOCK_REALTIME);
 }
 
 static void sleep_for (const struct sno_gen *gen, int64_t for_ns)
 {
-    if (gen->time.sleep_ns) {
+    if (gen->time.sleep_ns)
         gen->time.sleep_ns (gen->time.arg, for_ns);
-        return;
-    }
-    clock_sleep_ns (for_ns);
+    else
+        clock_sleep_ns (for_ns);
 }
 
 /* Nanoseconds from 'unix_ns' to the start of 'unit'. */
@@ -184,25 +176,19 @@ static int64_t until_safe (struct sno_gen *gen, int64_t unix_ns)
 
 /* --- reserving --------------------------------------------------------------------------- */
 
-static inline int fail (int errnum)
-{
-    errno = errnum;
-    return -1;
-}
-
 /* The unit of a time at which this generator may make ids. */
 static inline int unit_allowed (struct sno_gen *gen, int64_t unix_ns, uint64_t *unit)
 {
     uint64_t since = (uint64_t)unix_ns - (uint64_t)SNO_EPOCH_NS;
 
     if (fork_guard_is_child (gen->guard))
-        return fail (EPERM);
+        return errset (EPERM);
     *unit = since / SNO_UNIT_NS;
     if (unix_ns < SNO_EPOCH_NS || *unit > SNO_UNIT_MAX)
-        return fail (EOVERFLOW);
+        return errset (EOVERFLOW);
     if (*unit < atomic_load_explicit (&gen->lo, memory_order_relaxed)
         || *unit >= atomic_load_explicit (&gen->hi, memory_order_relaxed))
-        return fail (ERANGE);
+        return errset (ERANGE);
     return 0;
 }
 
@@ -211,49 +197,40 @@ static int explain (struct sno_gen *gen, enum verdict verdict, int64_t unix_ns, 
 {
     if (wait_ns)
         *wait_ns = verdict == USED_UP ? until_unit (unix_ns, unit + 1) : until_safe (gen, unix_ns);
-    return fail (verdict == USED_UP ? EAGAIN : ESTALE);
+    return errset (verdict == USED_UP ? EAGAIN : ESTALE);
 }
 
-int sno_gen_reserve (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, unsigned want, sno_t *id, int64_t *wait_ns)
+/* Reserve at the time that the caller has read, or (NULL) at that of the clock, read anew after a lost race. */
+static inline int reserve (struct sno_gen *gen, uint8_t meta, const int64_t *told_ns, uint64_t want, sno_t *id,
+                           int64_t *wait_ns)
 {
-    uint64_t seen = atomic_load_explicit (&gen->word, memory_order_acquire);
-    uint64_t unit, first, count = want;
-    enum verdict verdict;
-
-    if (want == 0)
-        return fail (EINVAL);
-    if (unit_allowed (gen, unix_ns, &unit) < 0)
-        return -1;
-    do {
-        verdict = attempt (gen, &seen, unit, &count, &first);
-        if (verdict == WENT_BACK)
-            verdict = swap_timelines (gen, &seen, unit, &count, &first);
-    } while (verdict == LOST_RACE);
-    if (verdict != ISSUED)
-        return explain (gen, verdict, unix_ns, unit, wait_ns);
-    issue (gen, seen, first, meta, id);
-    return (int)count;
-}
-
-int sno_gen_try (struct sno_gen *gen, uint8_t meta, sno_t *id, int64_t *wait_ns)
-{
-    uint64_t seen, unit, first, count = 1;
+    uint64_t seen, unit, first;
     enum verdict verdict;
     int64_t unix_ns;
 
     do {
         seen = atomic_load_explicit (&gen->word, memory_order_acquire);
-        unix_ns = read_clock (gen);
+        unix_ns = told_ns ? *told_ns : read_clock (gen);
         if (unit_allowed (gen, unix_ns, &unit) < 0)
             return -1;
-        verdict = attempt (gen, &seen, unit, &count, &first);
+        verdict = attempt (gen, &seen, unit, &want, &first);
         if (verdict == WENT_BACK)
-            verdict = swap_timelines (gen, &seen, unit, &count, &first);
+            verdict = swap_timelines (gen, &seen, unit, &want, &first);
     } while (verdict == LOST_RACE);
     if (verdict != ISSUED)
         return explain (gen, verdict, unix_ns, unit, wait_ns);
     issue (gen, seen, first, meta, id);
-    return 0;
+    return (int)want;
+}
+
+int sno_gen_reserve (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, unsigned want, sno_t *id, int64_t *wait_ns)
+{
+    return want > 0 ? reserve (gen, meta, &unix_ns, want, id, wait_ns) : errset (EINVAL);
+}
+
+int sno_gen_try (struct sno_gen *gen, uint8_t meta, sno_t *id, int64_t *wait_ns)
+{
+    return reserve (gen, meta, NULL, 1, id, wait_ns) < 0 ? -1 : 0;
 }
 
 void sno_next (sno_t *id)
@@ -298,41 +275,26 @@ static void count_blocked (struct sno_gen *gen, bool *counted, bool blocked)
         tell_overflow (gen);
 }
 
-static bool may_pass_later (int errnum)
-{
-    return errnum == EAGAIN || errnum == ESTALE;
-}
-
-static int wait_and_retry (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *id)
+int sno_gen_make (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *id)
 {
     int64_t wait_ns, waited_ns = 0;
     bool counted = false;
     int rc;
 
-    while ((rc = sno_gen_try (gen, meta, id, &wait_ns)) < 0 && may_pass_later (errno)) {
-        int errnum = errno;
-        if (timeout_ns >= 0 && wait_ns > timeout_ns - waited_ns) {
-            errno = errnum;
+    while ((rc = sno_gen_try (gen, meta, id, &wait_ns)) < 0 && (errno == EAGAIN || errno == ESTALE)) {
+        if (timeout_ns >= 0 && wait_ns > timeout_ns - waited_ns)
             break;
-        }
-        count_blocked (gen, &counted, errnum == EAGAIN);
+        count_blocked (gen, &counted, errno == EAGAIN);
         int64_t nap = wait_ns < NAP_MAX_NS ? wait_ns : NAP_MAX_NS;
         sleep_for (gen, nap);
         waited_ns += nap;
     }
-    int errnum = errno;
-    count_blocked (gen, &counted, false);
-    errno = errnum;
+    if (counted) {
+        int errnum = errno;
+        count_blocked (gen, &counted, false);
+        errno = errnum;
+    }
     return rc;
-}
-
-int sno_gen_make (struct sno_gen *gen, uint8_t meta, int64_t timeout_ns, sno_t *id)
-{
-    if (sno_gen_try (gen, meta, id, NULL) == 0)
-        return 0;
-    if (!may_pass_later (errno))
-        return -1;
-    return wait_and_retry (gen, meta, timeout_ns, id);
 }
 
 int sno_gen_make_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *id)
@@ -340,7 +302,7 @@ int sno_gen_make_at (struct sno_gen *gen, uint8_t meta, int64_t unix_ns, sno_t *
     uint64_t unit;
 
     if (fork_guard_is_child (gen->guard))
-        return fail (EPERM);
+        return errset (EPERM);
     if (sno_unit_at (unix_ns, &unit) < 0)
         return -1;
     uint32_t call = atomic_load_explicit (&gen->calls_at, memory_order_relaxed);
@@ -375,29 +337,6 @@ static uint64_t last_sequence (const struct sno_snapshot *s)
     return s->sequence;
 }
 
-static struct sno_gen *gen_alloc (const struct sno_snapshot *s, const struct sno_time *time)
-{
-    struct sno_gen *gen = calloc (1, sizeof (*gen));
-
-    if (!gen)
-        return NULL;
-    pthread_mutex_init (&gen->lock, NULL);
-    pthread_mutex_init (&gen->overflow_lock, NULL);
-    if (!(gen->guard = fork_guard_create ())) {
-        sno_gen_destroy (gen);
-        return NULL;
-    }
-    gen->time = *time;
-    gen->partition = s->partition;
-    gen->min = s->sequence_min;
-    gen->max = s->sequence_max;
-    gen->safe = s->wall_safe > 0 ? s->wall_safe : 0; /* unit 0 of no timeline: there lies the zero id */
-    gen->drifts = s->drifts;
-    atomic_init (&gen->hi, SNO_UNIT_MAX + 1);
-    atomic_init (&gen->word, word_make ((uint64_t)s->wall_hi, s->drifts & 1 ? TICK_BIT : 0, last_sequence (s)));
-    return gen;
-}
-
 struct sno_gen *sno_gen_create (const struct sno_gen_config *config)
 {
     static const struct sno_gen_config none;
@@ -407,19 +346,32 @@ struct sno_gen *sno_gen_create (const struct sno_gen_config *config)
         config = &none;
     if (sno_snapshot_sanitize (&config->start, &s, NULL) < 0)
         return NULL;
-    if (s.wall_hi < 0 || s.wall_hi > (int64_t)SNO_UNIT_MAX || s.wall_safe > (int64_t)SNO_UNIT_MAX) {
-        errno = EOVERFLOW;
-        return NULL;
+    if (s.wall_hi < 0 || s.wall_hi > (int64_t)SNO_UNIT_MAX || s.wall_safe > (int64_t)SNO_UNIT_MAX)
+        return errset_null (EOVERFLOW);
+    struct sno_gen *gen = calloc (1, sizeof (*gen));
+    if (!gen || !(gen->guard = fork_guard_create ())) {
+        free (gen);
+        return errset_null (ENOMEM);
     }
-    return gen_alloc (&s, &config->time);
+    pthread_mutex_init (&gen->lock, NULL);
+    pthread_mutex_init (&gen->overflow_lock, NULL);
+    gen->time = config->time;
+    gen->partition = s.partition;
+    gen->min = s.sequence_min;
+    gen->max = s.sequence_max;
+    gen->safe = s.wall_safe > 0 ? s.wall_safe : 0; /* unit 0 of no timeline: there lies the zero id */
+    gen->drifts = s.drifts;
+    atomic_init (&gen->hi, SNO_UNIT_MAX + 1);
+    atomic_init (&gen->word, word_make ((uint64_t)s.wall_hi, s.drifts & 1 ? TICK_BIT : 0, last_sequence (&s)));
+    return gen;
 }
 
 int sno_gen_set_range (struct sno_gen *gen, uint64_t lo_unit, uint64_t hi_unit)
 {
     if (lo_unit > hi_unit)
-        return fail (EINVAL);
+        return errset (EINVAL);
     if (hi_unit > SNO_UNIT_MAX + 1)
-        return fail (EOVERFLOW);
+        return errset (EOVERFLOW);
     atomic_store_explicit (&gen->lo, lo_unit, memory_order_relaxed);
     atomic_store_explicit (&gen->hi, hi_unit, memory_order_relaxed);
     return 0;
@@ -429,21 +381,6 @@ void sno_gen_on_overflow (struct sno_gen *gen, sno_overflow_f cb, void *arg)
 {
     gen->overflow_cb = cb;
     gen->overflow_arg = arg;
-}
-
-uint16_t sno_gen_partition (const struct sno_gen *gen)
-{
-    return gen->partition;
-}
-
-uint16_t sno_gen_sequence_min (const struct sno_gen *gen)
-{
-    return gen->min;
-}
-
-uint16_t sno_gen_sequence_max (const struct sno_gen *gen)
-{
-    return gen->max;
 }
 
 uint32_t sno_gen_cap (const struct sno_gen *gen)

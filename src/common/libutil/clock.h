@@ -11,23 +11,30 @@
 
 #define CLOCK_SECOND_NS INT64_C (1000000000)
 
-/* CLOCK_REALTIME counts from 1970, CLOCK_MONOTONIC and CLOCK_BOOTTIME from the start of the host. */
-static inline uint64_t clock_ns (clockid_t id)
+/* In units that divide a second.  CLOCK_REALTIME counts from 1970, CLOCK_MONOTONIC and CLOCK_BOOTTIME from the start of the
+ * host.
+ */
+static inline uint64_t clock_units (clockid_t id, uint32_t unit_ns)
 {
     struct timespec ts;
 
     clock_gettime (id, &ts);
-    return (uint64_t)ts.tv_sec * CLOCK_SECOND_NS + (uint64_t)ts.tv_nsec;
+    return (uint64_t)ts.tv_sec * (CLOCK_SECOND_NS / unit_ns) + (uint32_t)ts.tv_nsec / unit_ns;
+}
+
+static inline uint64_t clock_ns (clockid_t id)
+{
+    return clock_units (id, 1);
 }
 
 static inline uint64_t clock_us (clockid_t id)
 {
-    return clock_ns (id) / 1000;
+    return clock_units (id, 1000);
 }
 
 static inline uint64_t clock_ms (clockid_t id)
 {
-    return clock_ns (id) / 1000000;
+    return clock_units (id, 1000000);
 }
 
 static inline double clock_s (clockid_t id)

@@ -299,11 +299,6 @@ struct sno_overflow {
 typedef void (*sno_overflow_f) (const struct sno_overflow *overflow, void *arg);
 void sno_gen_on_overflow (struct sno_gen *gen, sno_overflow_f cb, void *arg);
 
-/* (Partition, SequenceMin, SequenceMax)  What it was made with. */
-uint16_t sno_gen_partition (const struct sno_gen *gen);
-uint16_t sno_gen_sequence_min (const struct sno_gen *gen);
-uint16_t sno_gen_sequence_max (const struct sno_gen *gen);
-
 /* (Cap)  How many ids a unit holds: sequence_max - sequence_min + 1. */
 uint32_t sno_gen_cap (const struct sno_gen *gen);
 
@@ -316,7 +311,7 @@ uint32_t sno_gen_sequence (struct sno_gen *gen);
 /* (Len)  How many ids were issued in the current unit, by the generator's clock: 0 ... cap. */
 uint32_t sno_gen_len (struct sno_gen *gen);
 
-/* (Snapshot)  The state from which sno_gen_create continues, consistent even while ids are made.
+/* (Snapshot, Partition, SequenceMin, SequenceMax)  The state from which sno_gen_create continues, consistent even while ids are made.
  * What is made afterwards it does not know of: take it from a generator that has stopped, or raise
  * it.
  */
