@@ -5,34 +5,27 @@
  *
  * Invariant: bytes 0-4 are the time, bytes 5-11 the random part, both big endian.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "flax_layout.h"
+#include "libutil/errprintf.h"
 #include "libutil/lex64.h"
 
 #define ZERO '-'
 
-static int fail (int errnum)
-{
-    errno = errnum;
-    return -1;
-}
-
 struct flax_fields flax_split (const flax_t *id)
 {
-    struct flax_halves h = flax_load (id);
-    return (struct flax_fields){ .ms = h.upper >> 24, .random = (h.upper & 0xffffff) << 32 | h.lower };
+    return (struct flax_fields){ .ms = get_be (id->bytes, 5), .random = get_be (id->bytes + 5, 7) };
 }
 
 int flax_join (const struct flax_fields *fields, flax_t *id)
 {
     if (fields->ms > FLAX_MS_MAX)
-        return fail (EOVERFLOW);
+        return errset (EOVERFLOW);
     if (fields->random > FLAX_RANDOM_MAX)
-        return fail (EINVAL);
-    flax_store (id, flax_pack (fields));
+        return errset (EINVAL);
+    flax_store (id, fields);
     return 0;
 }
 
@@ -46,7 +39,7 @@ int flax_ms_at (int64_t unix_ms, uint64_t *ms)
     uint64_t since;
 
     if (!flax_ms_fits (unix_ms, &since))
-        return fail (EOVERFLOW);
+        return errset (EOVERFLOW);
     *ms = since;
     return 0;
 }
@@ -56,9 +49,9 @@ int flax_ms_at_seconds (double unix_s, uint64_t *ms)
     double product = unix_s * 1000;
 
     if (!isfinite (unix_s))
-        return fail (EINVAL);
+        return errset (EINVAL);
     if (product < 0 || product > (double)FLAX_EPOCH_MS + (double)FLAX_MS_MAX + 1)
-        return fail (EOVERFLOW);
+        return errset (EOVERFLOW);
     return flax_ms_at ((int64_t)product, ms);
 }
 
@@ -75,7 +68,7 @@ int flax_range (int64_t from_ms, int64_t to_ms, flax_t *lower, flax_t *upper)
     if (flax_ms_at (from_ms, &from.ms) < 0 || flax_ms_at (to_ms, &to.ms) < 0)
         return -1;
     if (from_ms > to_ms)
-        return fail (EINVAL);
+        return errset (EINVAL);
     flax_join (&from, lower);
     flax_join (&to, upper);
     return 0;
@@ -83,20 +76,13 @@ int flax_range (int64_t from_ms, int64_t to_ms, flax_t *lower, flax_t *upper)
 
 int flax_format (const flax_t *id, char *buf, size_t size)
 {
-    struct flax_halves h = flax_load (id);
+    uint64_t upper = get_be (id->bytes, 8), lower = get_be (id->bytes + 8, 4);
 
     if (size < FLAX_TEXT_MAX)
-        return fail (ENOSPC);
-    lex64_encode16 (h.upper >> 16, h.upper << 32 | h.lower, ZERO, buf);
+        return errset (ENOSPC);
+    lex64_encode16 (upper >> 16, upper << 32 | lower, ZERO, buf);
     buf[FLAX_TEXT_LEN] = '\0';
     return FLAX_TEXT_LEN;
-}
-
-static int fail_at (int errnum, size_t pos, size_t *errpos)
-{
-    if (errpos)
-        *errpos = pos;
-    return fail (errnum);
 }
 
 int flax_parse (const char *text, size_t len, flax_t *id, size_t *errpos)
@@ -105,19 +91,20 @@ int flax_parse (const char *text, size_t len, flax_t *id, size_t *errpos)
     size_t good;
 
     if (len != FLAX_TEXT_LEN)
-        return fail_at (EMSGSIZE, len < FLAX_TEXT_LEN ? len : FLAX_TEXT_LEN, errpos);
+        return errset_at (EMSGSIZE, len < FLAX_TEXT_LEN ? len : FLAX_TEXT_LEN, errpos);
     if ((good = lex64_decode (text, 8, ZERO, &upper)) < 8)
-        return fail_at (EINVAL, good, errpos);
+        return errset_at (EINVAL, good, errpos);
     if ((good = lex64_decode (text + 8, 8, ZERO, &lower)) < 8)
-        return fail_at (EINVAL, good + 8, errpos);
-    flax_store (id, (struct flax_halves){ upper << 16 | lower >> 32, (uint32_t)lower });
+        return errset_at (EINVAL, good + 8, errpos);
+    put_be (id->bytes, 8, upper << 16 | lower >> 32);
+    put_be (id->bytes + 8, 4, lower);
     return 0;
 }
 
 int flax_from_bytes (const void *bytes, size_t len, flax_t *id)
 {
     if (len != FLAX_SIZE)
-        return fail (EMSGSIZE);
+        return errset (EMSGSIZE);
     memcpy (id->bytes, bytes, FLAX_SIZE);
     return 0;
 }

@@ -13,7 +13,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #ifdef HAVE_SYS_SINGLE_THREADED_H
 #include <sys/single_threaded.h>
@@ -24,6 +23,8 @@
 
 #include "flax_layout.h"
 #include "flax_random.h"
+#include "libutil/clock.h"
+#include "libutil/errprintf.h"
 
 struct flax_gen {
     pthread_mutex_t lock; /* guards all below but 'config' */
@@ -35,12 +36,9 @@ struct flax_gen {
 
 static int64_t read_clock (const struct flax_gen *gen)
 {
-    struct timespec ts;
-
     if (gen->config.time.now_ms)
         return gen->config.time.now_ms (gen->config.time.arg);
-    clock_gettime (CLOCK_REALTIME, &ts);
-    return ts.tv_sec * INT64_C (1000) + (uint32_t)ts.tv_nsec / 1000000;
+    return (int64_t)clock_ms (CLOCK_REALTIME);
 }
 
 static inline int draw (struct flax_gen *gen, uint64_t *bits, bool *forked)
@@ -64,10 +62,8 @@ static int advance (struct flax_gen *gen, uint64_t ms, uint64_t bits, bool forke
         else
             next = (struct flax_fields){ .ms = gen->newest.ms, .random = gen->newest.random + step };
     }
-    if (next.ms > FLAX_MS_MAX) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (next.ms > FLAX_MS_MAX)
+        return errset (EOVERFLOW);
     gen->newest = next;
     gen->begun = true;
     return 0;
@@ -86,7 +82,7 @@ static inline int make (struct flax_gen *gen, uint64_t ms, flax_t *id)
             return -1;
         fields = gen->newest;
     }
-    flax_store (id, flax_pack (&fields));
+    flax_store (id, &fields);
     return 0;
 }
 
@@ -95,10 +91,8 @@ static inline int make_many (struct flax_gen *gen, int64_t unix_ms, flax_t *ids,
     uint64_t ms;
     int rc = 0;
 
-    if (!flax_ms_fits (unix_ms, &ms)) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (!flax_ms_fits (unix_ms, &ms))
+        return errset (EOVERFLOW);
     bool alone = SINGLE_THREADED; /* then a lock is pure cost, a seventh of an id */
     if (!alone)
         pthread_mutex_lock (&gen->lock);
@@ -111,10 +105,8 @@ static inline int make_many (struct flax_gen *gen, int64_t unix_ms, flax_t *ids,
 
 int flax_gen_reserve (struct flax_gen *gen, int64_t unix_ms, unsigned want, flax_t *ids)
 {
-    if (want == 0 || want > INT_MAX) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (want == 0 || want > INT_MAX)
+        return errset (EINVAL);
     return make_many (gen, unix_ms, ids, want) < 0 ? -1 : (int)want;
 }
 
@@ -136,16 +128,16 @@ void flax_gen_destroy (struct flax_gen *gen)
 
 struct flax_gen *flax_gen_create (const struct flax_gen_config *config)
 {
+    static const struct flax_gen_config none;
     struct flax_gen *gen = calloc (1, sizeof (*gen));
 
-    if (!gen)
-        return NULL;
-    pthread_mutex_init (&gen->lock, NULL);
-    if (config)
-        gen->config = *config;
-    if (!gen->config.bits.random && !(gen->random = flax_random_create ())) {
-        flax_gen_destroy (gen);
-        return NULL;
+    if (!config)
+        config = &none;
+    if (!gen || (!config->bits.random && !(gen->random = flax_random_create ()))) {
+        free (gen);
+        return errset_null (ENOMEM);
     }
+    gen->config = *config;
+    pthread_mutex_init (&gen->lock, NULL);
     return gen;
 }

@@ -9,6 +9,7 @@
  *   finds nothing left and takes a key of its own.
  */
 #define _GNU_SOURCE 1
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -61,17 +62,13 @@ static void eight_blocks (const uint32_t state[16], int rounds, uint8_t *out)
     STORE (d, 12);
 }
 
-static uint32_t get_le32 (const uint8_t *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
 void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *out, size_t chunks)
 {
     uint32_t state[16] = { 0x61707865, 0x3320646e, 0x79622d32, 0x6b206574 };
 
-    for (int i = 0; i < 8; i++)
-        state[4 + i] = get_le32 (key + 4 * i);
+    memcpy (state + 4, key, 32);
+    for (int i = 4; i < 12; i++)
+        state[i] = le32toh (state[i]);
     state[12] = counter;
     for (; chunks > 0; chunks--, out += FLAX_CHACHA_CHUNK, state[12] += 8)
         eight_blocks (state, rounds, out);
@@ -120,9 +117,7 @@ struct flax_random *flax_random_create (void)
 void flax_random_destroy (struct flax_random *random)
 {
     if (random) {
-        int saved_errno = errno;
         explicit_bzero (random, sizeof (*random));
         munmap (random, sizeof (*random));
-        errno = saved_errno;
     }
 }

@@ -3,11 +3,11 @@
 
 /* uid.c - nodes and values: fingerprints, order, casts, distance, vector clocks */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "idtree/uid.h"
+#include "libutil/errprintf.h"
 
 #define MEGA INT64_C (1000000)
 
@@ -64,7 +64,7 @@ struct uid_node uid_node_numbered (uint32_t number)
     return (struct uid_node){ .fingerprint = UINT32_C (1) << 31 | number };
 }
 
-int uid_node_compare (const struct uid_node *a, const struct uid_node *b)
+static int compare_nodes (const struct uid_node *a, const struct uid_node *b)
 {
     if (a->name && b->name)
         return compare (strcmp (a->name, b->name), 0);
@@ -77,10 +77,8 @@ int uid_node_compare (const struct uid_node *a, const struct uid_node *b)
 
 int uid_make (int64_t unix_us, uint64_t counter, struct uid *id)
 {
-    if (unix_us < 0 || unix_us > UID_UNIX_US_MAX) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (unix_us < 0 || unix_us > UID_UNIX_US_MAX)
+        return errset (EOVERFLOW);
     *id = (struct uid){
         .kind = UID_LOCAL,
         .a = unix_us / MEGA / MEGA,
@@ -96,7 +94,7 @@ int uid_compare (const struct uid *x, const struct uid *y)
     int order = compare (x->kind, y->kind);
 
     if (!order && x->kind == UID_GLOBAL)
-        order = uid_node_compare (&x->node, &y->node);
+        order = compare_nodes (&x->node, &y->node);
     if (!order)
         order = compare (x->a, y->a);
     if (!order)
@@ -134,20 +132,16 @@ int uid_localize (const struct uid *id, const struct uid_node *self, struct uid 
         *out = *id;
         return 0;
     }
-    bool own = id->node.name ? uid_node_compare (&id->node, self) == 0 : id->node.fingerprint == self->fingerprint;
-    if (!own) {
-        errno = EINVAL;
-        return -1;
-    }
+    bool own = id->node.name ? compare_nodes (&id->node, self) == 0 : id->node.fingerprint == self->fingerprint;
+    if (!own)
+        return errset (EINVAL);
     return uid_strip (id, out);
 }
 
 int uid_strip (const struct uid *id, struct uid *out)
 {
-    if (id->kind != UID_GLOBAL) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (id->kind != UID_GLOBAL)
+        return errset (EINVAL);
     *out = *id;
     out->kind = UID_LOCAL;
     out->node = (struct uid_node){ 0 };
@@ -172,14 +166,10 @@ static int64_t unix_us (const struct uid *id)
 
 int uid_distance (const struct uid *x, const struct uid *y, struct uid *out)
 {
-    if (x->kind != y->kind || (x->kind == UID_GLOBAL && uid_node_compare (&x->node, &y->node))) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (!can_subtract (x) || !can_subtract (y)) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (x->kind != y->kind || (x->kind == UID_GLOBAL && compare_nodes (&x->node, &y->node)))
+        return errset (EINVAL);
+    if (!can_subtract (x) || !can_subtract (y))
+        return errset (EOVERFLOW);
     int64_t us = unix_us (x) - unix_us (y);
     *out = (struct uid){
         .kind = x->kind,
@@ -194,17 +184,19 @@ int uid_distance (const struct uid *x, const struct uid *y, struct uid *out)
 
 /* --- vector clocks ----------------------------------------------------------------------- */
 
-static const struct uid *find_node (const struct uid *clock, size_t count, const struct uid_node *node)
+/* The first entry of a node, with one entry of the clock left out (NULL: none). */
+static const struct uid *find_node (const struct uid *clock, size_t count, const struct uid_node *node,
+                                    const struct uid *without)
 {
     for (size_t i = 0; i < count; i++)
-        if (uid_node_compare (&clock[i].node, node) == 0)
+        if (&clock[i] != without && compare_nodes (&clock[i].node, node) == 0)
             return &clock[i];
     return NULL;
 }
 
 size_t uid_vclock_tick (const struct uid *fresh, const struct uid *clock, size_t count, struct uid *out)
 {
-    const struct uid *old = find_node (clock, count, &fresh->node);
+    const struct uid *old = find_node (clock, count, &fresh->node, NULL);
     size_t n = 0;
 
     out[n++] = *fresh;
@@ -218,7 +210,7 @@ size_t uid_vclock_tick (const struct uid *fresh, const struct uid *clock, size_t
 static int compare_places_cb (const void *x, const void *y)
 {
     const struct uid *a = *(const struct uid *const *)x, *b = *(const struct uid *const *)y;
-    int order = uid_node_compare (&a->node, &b->node);
+    int order = compare_nodes (&a->node, &b->node);
 
     return order ? order : (a > b) - (a < b);
 }
@@ -236,7 +228,7 @@ static size_t merge (const struct uid **a, size_t na, const struct uid **b, size
     size_t n = 0;
 
     while (na && nb) {
-        int order = uid_node_compare (&(*a)->node, &(*b)->node);
+        int order = compare_nodes (&(*a)->node, &(*b)->node);
         bool take_a = order ? order < 0 : uid_compare (*a, *b) >= 0;
         out[n++] = take_a ? **a : **b;
         if (order <= 0)
@@ -253,10 +245,8 @@ static size_t merge (const struct uid **a, size_t na, const struct uid **b, size
 
 int uid_vclock_join (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out)
 {
-    if (na > UID_VCLOCK_MAX || nb > UID_VCLOCK_MAX) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (na > UID_VCLOCK_MAX || nb > UID_VCLOCK_MAX)
+        return errset (EINVAL);
     const struct uid **sorted = calloc (na + nb + 1, sizeof (sorted[0]));
     if (!sorted)
         return -1;
@@ -274,10 +264,7 @@ static bool descends (const struct uid *a, size_t na, const struct uid *not_a, c
     for (size_t i = 0; i < nb; i++) {
         if (&b[i] == not_b)
             continue;
-        const struct uid *seen = NULL;
-        for (size_t k = 0; k < na && !seen; k++)
-            if (&a[k] != not_a && uid_node_compare (&a[k].node, &b[i].node) == 0)
-                seen = &a[k];
+        const struct uid *seen = find_node (a, na, &b[i].node, not_a);
         if (!seen || uid_compare (&b[i], seen) > 0)
             return false;
     }
@@ -292,7 +279,7 @@ bool uid_vclock_descends (const struct uid *a, size_t na, const struct uid *b, s
 bool uid_vclock_descends_without (const struct uid_node *node, const struct uid *a, size_t na, const struct uid *b,
                                   size_t nb)
 {
-    return descends (a, na, find_node (a, na, node), b, nb, find_node (b, nb, node));
+    return descends (a, na, find_node (a, na, node, NULL), b, nb, find_node (b, nb, node, NULL));
 }
 
 int uid_vclock_diff (const struct uid *a, size_t na, const struct uid *b, size_t nb, struct uid *out)
@@ -300,7 +287,7 @@ int uid_vclock_diff (const struct uid *a, size_t na, const struct uid *b, size_t
     int n = 0;
 
     for (size_t i = 0; i < nb; i++) {
-        const struct uid *seen = find_node (a, na, &b[i].node);
+        const struct uid *seen = find_node (a, na, &b[i].node, NULL);
         if (!seen)
             out[n++] = b[i];
         else if (uid_compare (&b[i], seen) > 0 && uid_distance (&b[i], seen, &out[n++]) < 0)

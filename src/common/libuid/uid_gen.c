@@ -18,8 +18,9 @@
 #include <time.h>
 
 #include "idtree/uid.h"
-#include "libutil/fork_guard.h"
 #include "libutil/clock.h"
+#include "libutil/errprintf.h"
+#include "libutil/fork_guard.h"
 
 #define SEQUENCE_BITS 14
 #define MEGA INT64_C (1000000)
@@ -51,21 +52,17 @@ static inline bool time_fits (int64_t unix_us)
 
 static int64_t read_clock (const struct uid_gen *gen)
 {
-    struct timespec ts;
-
     if (gen->time.now_us)
         return gen->time.now_us (gen->time.arg);
-    clock_gettime (CLOCK_REALTIME, &ts);
-    return ts.tv_sec * MEGA + ts.tv_nsec / 1000;
+    return (int64_t)clock_us (CLOCK_REALTIME);
 }
 
 static void sleep_for (const struct uid_gen *gen, int64_t for_us)
 {
-    if (gen->time.sleep_us) {
+    if (gen->time.sleep_us)
         gen->time.sleep_us (gen->time.arg, for_us);
-        return;
-    }
-    clock_sleep_ns (for_us * 1000);
+    else
+        clock_sleep_ns (for_us * 1000);
 }
 
 /* The only place where a word becomes an id. */
@@ -81,19 +78,13 @@ static inline void issue (const struct uid_gen *gen, uint64_t word, enum uid_kin
     id->sequence = (int64_t)(word & UID_SEQUENCE_MAX);
 }
 
-static int fail (int errnum)
-{
-    errno = errnum;
-    return -1;
-}
-
 static int refuse (uint64_t step, uint64_t ahead, int64_t unix_us, int64_t *wait_us)
 {
     if (step > STEP_MAX)
-        return fail (EOVERFLOW);
+        return errset (EOVERFLOW);
     if (wait_us)
         *wait_us = step_us (step - ahead) - unix_us;
-    return fail (EAGAIN);
+    return errset (EAGAIN);
 }
 
 int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, unsigned want, struct uid *first,
@@ -102,11 +93,11 @@ int uid_gen_reserve (struct uid_gen *gen, enum uid_kind kind, int64_t unix_us, u
     uint64_t seen = atomic_load_explicit (&gen->word, memory_order_relaxed), now, word, n;
 
     if (want == 0)
-        return fail (EINVAL);
+        return errset (EINVAL);
     if (fork_guard_is_child (gen->guard))
-        return fail (EPERM);
+        return errset (EPERM);
     if (!time_fits (unix_us))
-        return fail (EOVERFLOW);
+        return errset (EOVERFLOW);
     now = step_at (unix_us);
     do {
         uint64_t step = seen >> SEQUENCE_BITS;
@@ -165,14 +156,12 @@ struct uid_gen *uid_gen_create (const struct uid_gen_config *config)
 
     if (!config)
         config = &none;
-    if (!time_fits (config->after_us) || !time_fits (config->ahead_us)) {
-        errno = EINVAL;
-        return NULL;
-    }
+    if (!time_fits (config->after_us) || !time_fits (config->ahead_us))
+        return errset_null (EINVAL);
     struct uid_gen *gen = calloc (1, sizeof (*gen));
     if (!gen || !(gen->guard = fork_guard_create ())) {
-        uid_gen_destroy (gen);
-        return NULL;
+        free (gen);
+        return errset_null (ENOMEM);
     }
     gen->node = config->node;
     gen->time = config->time;

@@ -7,12 +7,12 @@
  * the lower I + 24 the rest of B, the steps of C and the sequence.  Where the node is cut in
  * depends on I alone.  The bits are kept as two halves of 48, which are also eight characters each.
  */
-#include <errno.h>
 #include <string.h>
 
-#include "libutil/be.h"
-#include "libutil/lex64.h"
 #include "idtree/uid.h"
+#include "libutil/be.h"
+#include "libutil/errprintf.h"
+#include "libutil/lex64.h"
 
 #define ZERO '.'
 #define STEP_BITS 10
@@ -20,12 +20,6 @@
 #define LOW_BITS (STEP_BITS + SEQUENCE_BITS)
 
 static const struct uid_codec default_codec = { .drift = UID_DRIFT_DEFAULT };
-
-static int fail (int errnum)
-{
-    errno = errnum;
-    return -1;
-}
 
 static bool drift_fits (const struct uid_codec *codec)
 {
@@ -78,13 +72,13 @@ static inline int check_writable (const struct uid *id, const struct uid_codec *
                                   size_t global)
 {
     if (codec->version != UID_V135)
-        return fail (ENOTSUP);
+        return errset (ENOTSUP);
     if (id->kind == UID_GLOBAL && !drift_fits (codec))
-        return fail (EINVAL);
+        return errset (EINVAL);
     if (!(codec->flags & UID_WRAP) && !(time_fits (id) && sequence_fits (id)))
-        return fail (time_fits (id) ? EINVAL : EOVERFLOW);
+        return errset (time_fits (id) ? EINVAL : EOVERFLOW);
     if (room < (id->kind == UID_LOCAL ? local : global))
-        return fail (ENOSPC);
+        return errset (ENOSPC);
     return 0;
 }
 
@@ -177,23 +171,16 @@ int uid_from_bytes (const void *bytes, size_t len, const struct uid_codec *codec
         return 0;
     }
     if (len != UID_GLOBAL_SIZE)
-        return fail (EMSGSIZE);
+        return errset (EMSGSIZE);
     if (codec->version == UID_V120) {
         *id = from_global_v120 (bytes, codec);
         return 0;
     }
     if (!drift_fits (codec))
-        return fail (EINVAL);
+        return errset (EINVAL);
     struct halves bits = { get_be (bytes, 6), get_be ((const uint8_t *)bytes + 6, 6) };
     *id = from_global_bits (&bits, codec);
     return 0;
-}
-
-static int fail_at (int errnum, size_t pos, size_t *errpos)
-{
-    if (errpos)
-        *errpos = pos;
-    return fail (errnum);
 }
 
 /* Turn base64url of up to 16 characters into our alphabet.  Returns how many were of its alphabet.
@@ -220,25 +207,25 @@ int uid_parse (const char *text, size_t len, const struct uid_codec *codec, stru
 
     codec = codec ? codec : &default_codec;
     if (codec->version == UID_V120)
-        return fail_at (ENOTSUP, 0, errpos);
+        return errset_at (ENOTSUP, 0, errpos);
     if (len != UID_LOCAL_TEXT_LEN && len != UID_GLOBAL_TEXT_LEN)
-        return fail_at (EMSGSIZE, len < UID_GLOBAL_TEXT_LEN ? len : UID_GLOBAL_TEXT_LEN, errpos);
+        return errset_at (EMSGSIZE, len < UID_GLOBAL_TEXT_LEN ? len : UID_GLOBAL_TEXT_LEN, errpos);
     if (codec->version == UID_V133) {
         if ((good = from_base64url (text, len, ours)) < len)
-            return fail_at (EINVAL, good, errpos);
+            return errset_at (EINVAL, good, errpos);
         text = ours;
     }
     if ((good = lex64_decode (text, 8, ZERO, &bits.upper)) < 8
         || (good += lex64_decode (text + 8, len - 8, ZERO, &bits.lower)) < len)
-        return fail_at (EINVAL, good, errpos);
+        return errset_at (EINVAL, good, errpos);
     if (len == UID_LOCAL_TEXT_LEN) { /* 16 bits in the last three characters, and two more */
         if ((bits.lower & 3) && !(codec->flags & UID_LENIENT))
-            return fail_at (EINVAL, len - 1, errpos);
+            return errset_at (EINVAL, len - 1, errpos);
         *id = from_local_bits (bits.upper << 16 | bits.lower >> 2);
         return 0;
     }
     if (!drift_fits (codec))
-        return fail_at (EINVAL, len, errpos);
+        return errset_at (EINVAL, len, errpos);
     *id = from_global_bits (&bits, codec);
     return 0;
 }
@@ -251,7 +238,7 @@ ssize_t uid_base64_format (const void *bytes, size_t len, char *text, size_t siz
     size_t n = 0;
 
     if (size < (8 * len + 5) / 6 + 1)
-        return fail (ENOSPC);
+        return errset (ENOSPC);
     while (len > 0) {
         uint8_t dozen[12] = { 0 };
         char chars[16];
@@ -275,9 +262,9 @@ ssize_t uid_base64_parse (const char *text, size_t len, void *bytes, size_t size
 
     for (pos = 0; pos < len; pos++)
         if (!lex64_value (text[pos]) && text[pos] != ZERO)
-            return fail_at (EINVAL, pos, errpos);
+            return errset_at (EINVAL, pos, errpos);
     if (size < 6 * len / 8)
-        return fail (ENOSPC);
+        return errset (ENOSPC);
     for (pos = 0; pos < len; pos += part, out += 6) {
         part = len - pos < 8 ? len - pos : 8;
         lex64_decode (text + pos, part, ZERO, &bits);
@@ -289,7 +276,7 @@ ssize_t uid_base64_parse (const char *text, size_t len, void *bytes, size_t size
 
 /* --- ranges ------------------------------------------------------------------------------ */
 
-static int key (const struct uid *id, size_t size, const struct uid_codec *codec, uint8_t *bytes)
+static void key (const struct uid *id, size_t size, const struct uid_codec *codec, uint8_t *bytes)
 {
     struct uid_codec wide = *codec;
     struct uid whole = *id;
@@ -297,7 +284,7 @@ static int key (const struct uid *id, size_t size, const struct uid_codec *codec
     wide.version = UID_V135;
     wide.flags |= UID_WRAP; /* an upper key may be the second behind the last one of a mega-second */
     whole.kind = size == UID_GLOBAL_SIZE ? UID_GLOBAL : UID_LOCAL;
-    return uid_to_bytes (&whole, &wide, bytes, size) < 0 ? -1 : 0;
+    uid_to_bytes (&whole, &wide, bytes, size);
 }
 
 /* Move a time up to the start of a window, unless it is there. */
@@ -320,10 +307,10 @@ int uid_range (size_t size, const struct uid_codec *codec, int64_t from_us, int6
         return -1;
     if (from_us > to_us || (size != UID_LOCAL_SIZE && size != UID_GLOBAL_SIZE)
         || (size == UID_GLOBAL_SIZE && !drift_fits (codec)))
-        return fail (EINVAL);
+        return errset (EINVAL);
     if (size == UID_GLOBAL_SIZE && from_us < to_us)
         to_window (&to, codec->drift);
-    if (key (&from, size, codec, lower) < 0 || key (&to, size, codec, upper) < 0)
-        return -1;
+    key (&from, size, codec, lower);
+    key (&to, size, codec, upper);
     return 0;
 }

@@ -9,7 +9,6 @@
 #ifndef UTIL_FORK_GUARD_H
 #define UTIL_FORK_GUARD_H
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -61,14 +60,9 @@ static inline struct fork_guard *fork_guard_create (void)
     return guard;
 }
 
-/* Preserves errno. */
 static inline void fork_guard_destroy (struct fork_guard *guard)
 {
-    int saved_errno = errno;
-
-    if (guard)
-        munmap (guard, sizeof (*guard));
-    errno = saved_errno;
+    munmap (guard, sizeof (*guard));
 }
 
 #endif /* UTIL_FORK_GUARD_H */

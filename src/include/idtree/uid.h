@@ -81,11 +81,6 @@ struct uid_node uid_node_named (const char *name);
  */
 struct uid_node uid_node_numbered (uint32_t number);
 
-/* Names sort by text and before all fingerprints; returns -1, 0 or 1.  A name and its fingerprint
- * differ.
- */
-int uid_node_compare (const struct uid_node *a, const struct uid_node *b);
-
 /* --- values ------------------------------------------------------------------------------ */
 
 enum uid_kind {
@@ -108,7 +103,8 @@ struct uid {
  */
 int uid_make (int64_t unix_us, uint64_t counter, struct uid *id);
 
-/* Order of values: local before global, then node, A, B, C, sequence.  Returns -1, 0 or 1.
+/* Order of values: local before global, then node, A, B, C, sequence.  Returns -1, 0 or 1.  Nodes
+ * sort by name, and names before all fingerprints: a name and its fingerprint differ.
  * (Stored forms of one size and drift are ordered by memcmp, which is another order: windows of
  * time, then node.)
  */
