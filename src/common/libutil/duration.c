@@ -12,6 +12,7 @@
 #include "libutil/errprintf.h"
 #include "libutil/duration.h"
 
+#define BILLION UINT64_C (1000000000)
 #define LAST_MS INT64_C (253402300799999) /* 9999-12-31T23:59:59.999Z */
 
 static bool is_digit (char c)
@@ -35,6 +36,19 @@ static int read_digits (const char **s, uint64_t max, uint64_t *n)
     }
     *n = value;
     return 0;
+}
+
+/* Read a decimal fraction, if there is one: so many parts of 'whole'.  What is finer is cut off. */
+static bool read_fraction (const char **s, uint64_t whole, uint64_t *part)
+{
+    *part = 0;
+    if (**s != '.')
+        return true;
+    if (!is_digit (*++*s))
+        return false;
+    for (; is_digit (**s); (*s)++)
+        *part += (uint64_t)(**s - '0') * (whole /= 10);
+    return true;
 }
 
 int parse_number (const char *s, uint64_t min, uint64_t max, uint64_t *n)
@@ -66,24 +80,14 @@ static const struct unit *find_unit (const char *name)
 
 int parse_duration (const char *s, uint64_t max_ms, uint64_t *ms)
 {
-    const char *fraction = NULL;
     const struct unit *unit;
-    uint64_t whole, part = 0;
+    uint64_t whole, part;
 
     if (read_digits (&s, UINT64_MAX, &whole) < 0)
         return -1;
-    if (*s == '.') {
-        fraction = ++s;
-        if (!is_digit (*s))
-            return errset (EINVAL);
-        while (is_digit (*s))
-            s++;
-    }
-    if (!(unit = find_unit (s)))
+    if (!read_fraction (&s, BILLION, &part) || !(unit = find_unit (s)))
         return errset (EINVAL);
-    for (uint64_t scale = 100000000; fraction && is_digit (*fraction); fraction++, scale /= 10)
-        part += (uint64_t)(*fraction - '0') * scale; /* nine digits of it */
-    part = part * unit->ms / 1000000000;
+    part = part * unit->ms / BILLION;
     if (whole > max_ms / unit->ms || whole * unit->ms + part > max_ms)
         return errset (ERANGE);
     *ms = whole * unit->ms + part;
@@ -115,18 +119,6 @@ static bool read_fields (const char **s, const char *form, int64_t *field)
     return true;
 }
 
-static bool read_fraction (const char **s, int64_t *ms)
-{
-    *ms = 0;
-    if (**s != '.')
-        return true;
-    if (!is_digit (*++*s))
-        return false;
-    for (int64_t scale = 100; is_digit (**s); (*s)++, scale /= 10)
-        *ms += (**s - '0') * scale;
-    return true;
-}
-
 /* Read "Z" or a difference to UTC, in minutes. */
 static bool read_zone (const char **s, int64_t *minutes)
 {
@@ -149,17 +141,19 @@ static bool read_zone (const char **s, int64_t *minutes)
 int parse_date (const char *s, int64_t *unix_ms)
 {
     int64_t f[6], ms, zone;
+    uint64_t part;
 
     if (!read_fields (&s, "9999-12-31", f) || (*s != 'T' && *s != 't' && *s != ' '))
         return errset (EINVAL);
     s++;
-    if (!read_fields (&s, "23:59:59", f + 3) || !read_fraction (&s, &ms) || !read_zone (&s, &zone) || *s != '\0')
+    if (!read_fields (&s, "23:59:59", f + 3) || !read_fraction (&s, 1000, &part) || !read_zone (&s, &zone)
+        || *s != '\0')
         return errset (EINVAL);
     struct tm tm = { .tm_year = (int)f[0] - 1900, .tm_mon = (int)f[1] - 1, .tm_mday = (int)f[2] };
     int64_t day = timegm (&tm); /* which makes a day of March of the 30th of February */
     if (f[0] < 1970 || tm.tm_mon != f[1] - 1 || tm.tm_mday != f[2])
         return errset (EINVAL);
-    ms += (day + (f[3] * 60 + f[4] - zone) * 60 + f[5]) * 1000;
+    ms = (int64_t)part + (day + (f[3] * 60 + f[4] - zone) * 60 + f[5]) * 1000;
     if (ms < 0 || ms > LAST_MS) /* the zone carries it to another year */
         return errset (EINVAL);
     *unix_ms = ms;

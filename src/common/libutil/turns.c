@@ -236,14 +236,6 @@ static void drop (struct turns *t, struct flow *f, turns_f cb, void *arg)
     }
 }
 
-void turns_drop (struct turns *t, uint64_t key, turns_f cb, void *arg)
-{
-    struct flow *f = find (t, key);
-
-    if (f)
-        drop (t, f, cb, arg);
-}
-
 void turns_drain (struct turns *t, turns_f cb, void *arg)
 {
     for (size_t i = 0; i < t->nbuckets; i++)
@@ -301,11 +293,4 @@ size_t turns_flow_count (const struct turns *t, uint64_t key)
     const struct flow *f = find (t, key);
 
     return f ? f->account.items : 0;
-}
-
-uint64_t turns_flow_cost (const struct turns *t, uint64_t key)
-{
-    const struct flow *f = find (t, key);
-
-    return f ? f->account.bytes : 0;
 }

@@ -40,17 +40,15 @@ int turns_force (struct turns *t, uint64_t key, void *item, uint32_t cost);
 /* Take the next item.  NULL: no flow that is ready has one. */
 void *turns_next (struct turns *t);
 
-/* Whether a flow may be served.  It is remembered for a flow that has nothing, too, until it is ready or dropped. */
+/* Whether a flow may be served.  It is remembered for a flow that has nothing, too, until it is ready. */
 void turns_ready (struct turns *t, uint64_t key, bool ready);
 
-/* Forget a flow, or all; 'cb' (may be NULL) gets each item, in order. */
-void turns_drop (struct turns *t, uint64_t key, turns_f cb, void *arg);
+/* Forget all flows; 'cb' (may be NULL) gets each item, in the order of its flow. */
 void turns_drain (struct turns *t, turns_f cb, void *arg);
 
 size_t turns_count (const struct turns *t);                    /* items that wait */
 uint64_t turns_cost (const struct turns *t);                   /* their cost */
 bool turns_waiting (const struct turns *t);                    /* turns_next () has something */
 size_t turns_flow_count (const struct turns *t, uint64_t key); /* of one flow */
-uint64_t turns_flow_cost (const struct turns *t, uint64_t key);
 
 #endif /* UTIL_TURNS_H */

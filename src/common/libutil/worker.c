@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -27,14 +26,6 @@ struct worker {
     idt_error_t why;
 };
 
-static void tell (struct worker *w)
-{
-    uint64_t one = 1;
-
-    while (write (w->fd, &one, sizeof (one)) < 0 && errno == EINTR)
-        ;
-}
-
 static void do_work (struct worker *w)
 {
     idt_error_t why = { "" };
@@ -46,7 +37,7 @@ static void do_work (struct worker *w)
     w->errnum = errnum;
     if (w->task == TASK_WORK) { /* else it is the end */
         w->task = errnum ? TASK_FAILED : TASK_DONE;
-        tell (w);
+        eventfd_write (w->fd, 1);
     }
 }
 
@@ -136,11 +127,10 @@ int worker_fd (const struct worker *w)
 
 int worker_result (struct worker *w, idt_error_t *errp)
 {
-    uint64_t count;
+    eventfd_t count;
     int rc = 0;
 
-    while (read (w->fd, &count, sizeof (count)) < 0 && errno == EINTR)
-        ;
+    eventfd_read (w->fd, &count); /* which never waits: it is non-blocking */
     pthread_mutex_lock (&w->lock);
     if (w->task == TASK_DONE || w->task == TASK_FAILED) {
         rc = w->task == TASK_DONE ? 1 : -1;
