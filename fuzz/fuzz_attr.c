@@ -28,10 +28,10 @@ static void check_numbers (struct attrs *a, const char *name)
     double s = 7;
     idt_error_t err = { "" };
 
-    must (attr_get_u32 (a, name, 5, 5000, &n, &err) == 0 ? n >= 5 && n <= 5000
-                                                         : errno == EINVAL && n == 7 && err.text[0]);
-    must (attr_get_size (a, name, 500, 1 << 20, &size, &err) == 0 ? size >= 500 && size <= 1 << 20 : size == 700);
-    must (attr_get_seconds (a, name, 0.5, 3600, &s, &err) == 0 ? s >= 0.5 && s <= 3600 : s == 7);
+    must (attr_u32 (a, name, "700", 5, 5000, &n, &err) == 0 ? n >= 5 && n <= 5000
+                                                            : errno == EINVAL && n == 7 && err.text[0]);
+    must (attr_size (a, name, "700", 500, 1 << 20, &size, &err) == 0 ? size >= 500 && size <= 1 << 20 : size == 700);
+    must (attr_seconds (a, name, "700", 0.5, 3600, &s, &err) == 0 ? s >= 0.5 && s <= 3600 : s == 7);
 }
 
 static int refuse_some (const char *name, const char *value, void *arg, idt_error_t *errp)
@@ -40,15 +40,24 @@ static int refuse_some (const char *name, const char *value, void *arg, idt_erro
     return *value == 'x' ? -1 : 0;
 }
 
+static bool is_good (const char *name, const char *value)
+{
+    struct attrs *a = attrs_create ();
+    bool good = attr_give (a, name, value, NULL) == 0;
+
+    attrs_destroy (a);
+    return good;
+}
+
 static void set (struct attrs *a, char how, const char *name, const char *value)
 {
-    bool good = attr_check (name, value, NULL) == 0;
+    bool good = is_good (name, value);
     int rc = 0;
 
     if (how == 'g')
-        must ((rc = attr_give (a, name, value)) == (good ? 0 : -1));
+        must ((rc = attr_give (a, name, value, NULL)) == (good ? 0 : -1));
     else if (how == 'd')
-        must (attr_default (a, name, value) || !good);
+        must (attr_default (a, name, value, NULL) || !good);
     else if (how == 'D')
         rc = attr_define (a, name, value, ATTR_SETTABLE, NULL);
     else if (how == 'I')

@@ -13,21 +13,22 @@
 
 static void check_one (const char *name, const char *value, void *arg)
 {
-    must (attr_check (name, value, NULL) == 0);
+    must (attr_give (arg, name, value, NULL) == 0);
 }
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-    struct attrs *a = attrs_create ();
+    struct attrs *a = attrs_create (), *again = attrs_create ();
     int fd = memfd_create ("conf", MFD_CLOEXEC);
     idt_error_t err = { "" };
     char path[64];
 
-    must (a && fd >= 0 && write (fd, data, size) == (ssize_t)size);
+    must (a && again && fd >= 0 && write (fd, data, size) == (ssize_t)size);
     snprintf (path, sizeof (path), "/proc/self/fd/%d", fd);
     if (conffile_load (a, path, &err) < 0)
         must (errno != 0 && strncmp (err.text, path, strlen (path)) == 0 && err.text[strlen (path)] == ':');
-    attr_foreach (a, check_one, NULL);
+    attr_foreach (a, check_one, again);
+    attrs_destroy (again);
     attrs_destroy (a);
     close (fd);
     return 0;

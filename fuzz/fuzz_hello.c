@@ -112,7 +112,7 @@ static void setup (void)
         must (zmq_curve_keypair (rig.public_key[i], rig.secret_key[i]) == 0);
     for (int i = 0; i < 2; i++)
         must (zmq_z85_decode (children[i].key, rig.public_key[i + 1]) != NULL);
-    must ((conf.attrs = rig.attrs = attrs_create ()) && attr_give (rig.attrs, "log-stderr-level", "0") == 0);
+    must ((conf.attrs = rig.attrs = attrs_create ()) && attr_give (rig.attrs, "log-stderr-level", "0", NULL) == 0);
     must ((conf.log = rig.log = log_create (rig.attrs, 0, NULL)) != NULL);
     log_set_forward (rig.log, swallow, NULL);
     must ((conf.reactor = rig.r = idt_reactor_create ()) && (conf.zctx = rig.ctx = zmq_ctx_new ()));

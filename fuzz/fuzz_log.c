@@ -81,8 +81,9 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     size_t len;
     char *line;
 
-    must (fl.attrs && attr_give (fl.attrs, "log-stderr-level", "0") == 0
-          && attr_give (fl.attrs, "log-forward-level", "7") == 0 && attr_give (fl.attrs, "log-ring-size", "8") == 0);
+    must (fl.attrs && attr_give (fl.attrs, "log-stderr-level", "0", NULL) == 0
+          && attr_give (fl.attrs, "log-forward-level", "7", NULL) == 0
+          && attr_give (fl.attrs, "log-ring-size", "8", NULL) == 0);
     must ((fl.log = log_create (fl.attrs, 0, NULL)) && (fl.h = idt_handle_create (&transport, &fl)));
     log_set_forward (fl.log, swallow, NULL);
     must (log_serve (fl.log, fl.h) == 0);

@@ -389,12 +389,10 @@ static int boot (struct broker *b, idt_error_t *errp)
 
 static int make_base (struct broker *b, idt_error_t *errp)
 {
-    uint32_t max_pending = ROUTER_MAX_PENDING;
+    uint32_t max_pending;
 
-    if (!(b->log = log_create (b->attrs, b->rank, errp)))
-        return -1;
-    if (attr_define (b->attrs, "router.max-pending", "1048576", 0, errp) < 0
-        || attr_get_u32 (b->attrs, "router.max-pending", 1, UINT32_MAX, &max_pending, errp) < 0)
+    if (!(b->log = log_create (b->attrs, b->rank, errp))
+        || attr_u32 (b->attrs, "router.max-pending", "1048576", 1, UINT32_MAX, &max_pending, errp) < 0)
         return -1;
     if (!(b->reactor = idt_reactor_create ()) || !(b->zctx = zmq_ctx_new ()) || !(b->zpoll = zpoll_create (b->reactor))
         || !(b->router = router_create (b->rank, &b->topo, max_pending)) || !(b->shutdown_streams = msglist_create ()))
@@ -415,10 +413,9 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
 
 static int make_event (struct broker *b, idt_error_t *errp)
 {
-    uint32_t replay = EVENT_REPLAY_COUNT;
+    uint32_t replay;
 
-    if (attr_define (b->attrs, "event.replay", "131072", 0, errp) < 0
-        || attr_get_u32 (b->attrs, "event.replay", 1, 10000000, &replay, errp) < 0)
+    if (attr_u32 (b->attrs, "event.replay", "131072", 1, 10000000, &replay, errp) < 0)
         return -1;
     if (b->rank > 0)
         replay = topo_child_count (&b->topo, b->rank) > 0 ? EVENT_RING_COUNT : 0;

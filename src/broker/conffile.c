@@ -54,9 +54,7 @@ static int take_line (struct attrs *attrs, char *line, idt_error_t *errp)
     name = trim (name);
     if (!(value = unquote (trim (equal + 1))))
         return errprintf (errp, "a quote is missing");
-    if (attr_check (name, value, errp) < 0)
-        return -1;
-    return attr_give (attrs, name, value) < 0 ? errprintf (errp, "%s", strerror (errno)) : 0;
+    return attr_give (attrs, name, value, errp);
 }
 
 /* Returns 1 for a line (without its newline), 0 at the end, or -1 with 'errp' filled. */

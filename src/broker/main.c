@@ -57,10 +57,8 @@ static void give (struct attrs *attrs, const char *name, const char *value)
 {
     idt_error_t err;
 
-    if (attr_check (name, value, &err) < 0)
-        die (2, err.text);
-    if (attr_give (attrs, name, value) < 0)
-        die (1, strerror (errno));
+    if (attr_give (attrs, name, value, &err) < 0)
+        die (errno == EINVAL ? 2 : 1, err.text);
 }
 
 static void set_attribute (struct attrs *attrs, const char *arg)

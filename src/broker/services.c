@@ -78,10 +78,8 @@ static void attr_define_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     }
     if (!p || p->kind != PEER_MODULE)
         idt_respond_error (h, msg, EPERM, "attributes are defined by modules of this broker");
-    else if (attr_check (name, value, &err) < 0)
+    else if (!(kept = attr_default (b->attrs, name, value, &err)))
         idt_respond_error (h, msg, errno, err.text);
-    else if (!(kept = attr_default (b->attrs, name, value)))
-        idt_respond_error (h, msg, errno, NULL);
     else
         idt_respond_pack (h, msg, "{s:s s:i}", "value", kept, "flags", 0);
     json_decref (o);

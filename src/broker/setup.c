@@ -60,10 +60,13 @@ static int define_numbers (struct broker *b, idt_error_t *errp)
         { "tbon.level", topo_level (&b->topo, b->rank) },
         { "tbon.maxlevel", topo_maxlevel (&b->topo) },
     };
+    char text[16];
 
-    for (size_t i = 0; i < sizeof (numbers) / sizeof (numbers[0]); i++)
-        if (attr_define_u32 (b->attrs, numbers[i].name, numbers[i].value, ATTR_IMMUTABLE, errp) < 0)
+    for (size_t i = 0; i < sizeof (numbers) / sizeof (numbers[0]); i++) {
+        snprintf (text, sizeof (text), "%u", numbers[i].value);
+        if (attr_define (b->attrs, numbers[i].name, text, ATTR_IMMUTABLE, errp) < 0)
             return -1;
+    }
     return 0;
 }
 
@@ -80,17 +83,13 @@ static int define_endpoints (struct broker *b, idt_error_t *errp)
 
 int broker_define_attributes (struct broker *b, idt_error_t *errp)
 {
-    b->shutdown_timeout = 10.;
-    b->join_timeout = 60.;
     if (define_facts (b, errp) < 0 || define_numbers (b, errp) < 0 || define_endpoints (b, errp) < 0
         || attr_define (b->attrs, "version", PACKAGE_VERSION, 0, errp) < 0
         || attr_define (b->attrs, "statedir", NULL, 0, errp) < 0
         || attr_define (b->attrs, "broker.modules", "fluid,flake,compressor", 0, errp) < 0
         || attr_define (b->attrs, "module.path", b->conf.module_path, 0, errp) < 0
-        || attr_define (b->attrs, "broker.shutdown-timeout", "10s", 0, errp) < 0
-        || attr_get_seconds (b->attrs, "broker.shutdown-timeout", 0., 3600., &b->shutdown_timeout, errp) < 0
-        || attr_define (b->attrs, "broker.join-timeout", "60s", 0, errp) < 0
-        || attr_get_seconds (b->attrs, "broker.join-timeout", 0.1, 86400., &b->join_timeout, errp) < 0)
+        || attr_seconds (b->attrs, "broker.shutdown-timeout", "10s", 0., 3600., &b->shutdown_timeout, errp) < 0
+        || attr_seconds (b->attrs, "broker.join-timeout", "60s", 0.1, 86400., &b->join_timeout, errp) < 0)
         return -1;
     return 0;
 }
@@ -123,12 +122,11 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
 {
     const char *old = boot_old_endpoint (b->boot);
     const char *given = attr_get (b->attrs, "tbon.endpoint", NULL);
-    uint32_t prefertcp = 0;
+    uint32_t prefertcp;
     char address[64];
     int n;
 
-    if (attr_define (b->attrs, "tbon.prefertcp", "0", 0, errp) < 0
-        || attr_get_u32 (b->attrs, "tbon.prefertcp", 0, 1, &prefertcp, errp) < 0)
+    if (attr_u32 (b->attrs, "tbon.prefertcp", "0", 0, 1, &prefertcp, errp) < 0)
         return -1;
     if (old || given)
         n = snprintf (buf, size, "%s", old ? old : given);

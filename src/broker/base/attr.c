@@ -93,7 +93,8 @@ static int check_text (const char *name, const char *value, idt_error_t *errp)
                     (unsigned char)value[good], utf8_span (value, len) > good ? "a control character" : "not UTF-8");
 }
 
-int attr_check (const char *name, const char *value, idt_error_t *errp)
+/* What others give or set; the broker's own facts may be longer. */
+static int check (const char *name, const char *value, idt_error_t *errp)
 {
     size_t len = strlen (value);
 
@@ -124,9 +125,9 @@ static int put (struct attrs *a, const char *name, const char *value, idt_error_
     return 0;
 }
 
-int attr_give (struct attrs *a, const char *name, const char *value)
+int attr_give (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
-    return attr_check (name, value, NULL) < 0 ? -1 : put (a, name, value, NULL);
+    return check (name, value, errp) < 0 ? -1 : put (a, name, value, errp);
 }
 
 int attr_define (struct attrs *a, const char *name, const char *value, int flags, idt_error_t *errp)
@@ -147,17 +148,9 @@ int attr_define (struct attrs *a, const char *name, const char *value, int flags
     return 0;
 }
 
-int attr_define_u32 (struct attrs *a, const char *name, uint32_t value, int flags, idt_error_t *errp)
+const char *attr_default (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
-    char buf[16];
-
-    snprintf (buf, sizeof (buf), "%u", value);
-    return attr_define (a, name, buf, flags, errp);
-}
-
-const char *attr_default (struct attrs *a, const char *name, const char *value)
-{
-    if (!lookup (a, name) && attr_give (a, name, value) < 0)
+    if (!lookup (a, name) && attr_give (a, name, value, errp) < 0)
         return NULL;
     return attr_get (a, name, NULL);
 }
@@ -185,13 +178,14 @@ const char *attr_get (struct attrs *a, const char *name, int *flags)
     return attr->value;
 }
 
-int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max, uint32_t *value, idt_error_t *errp)
+int attr_u32 (struct attrs *a, const char *name, const char *unless_given, uint32_t min, uint32_t max, uint32_t *value,
+              idt_error_t *errp)
 {
-    const char *s = attr_get (a, name, NULL);
+    const char *s = attr_default (a, name, unless_given, errp);
     uint64_t n;
 
     if (!s)
-        return 0;
+        return -1;
     if (parse_number (s, min, max, &n) < 0)
         return errsetf (errp, EINVAL, "attribute %s=%s: must be a number from %u to %u", name, s, min, max);
     *value = n;
@@ -219,13 +213,14 @@ static int parse_size (const char *s, double *bytes)
     return -1;
 }
 
-int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max, uint64_t *value, idt_error_t *errp)
+int attr_size (struct attrs *a, const char *name, const char *unless_given, uint64_t min, uint64_t max, uint64_t *value,
+               idt_error_t *errp)
 {
-    const char *s = attr_get (a, name, NULL);
+    const char *s = attr_default (a, name, unless_given, errp);
     double x;
 
     if (!s)
-        return 0;
+        return -1;
     if (parse_size (s, &x) < 0 || x < (double)min || x > (double)max)
         return errsetf (errp, EINVAL, "attribute %s=%s: must be a size from %ju to %ju (k, M and G may follow)", name,
                         s, (uintmax_t)min, (uintmax_t)max);
@@ -233,13 +228,14 @@ int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max
     return 0;
 }
 
-int attr_get_seconds (struct attrs *a, const char *name, double min, double max, double *value, idt_error_t *errp)
+int attr_seconds (struct attrs *a, const char *name, const char *unless_given, double min, double max, double *value,
+                  idt_error_t *errp)
 {
-    const char *s = attr_get (a, name, NULL);
+    const char *s = attr_default (a, name, unless_given, errp);
     uint64_t ms;
 
     if (!s)
-        return 0;
+        return -1;
     if (parse_duration (s, max * 1E3, &ms) < 0 || ms < min * 1E3)
         return errsetf (errp, EINVAL, "attribute %s=%s: must be a time from %gs to %gs (ms, s, m, h or d may follow)",
                         name, s, min, max);
@@ -263,7 +259,7 @@ int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t 
         return errsetf (errp, ENOENT, "unknown attribute");
     if (!(attr->flags & ATTR_SETTABLE))
         return errsetf (errp, EINVAL, "attribute may not be updated");
-    if (attr_check (name, value, errp) < 0)
+    if (check (name, value, errp) < 0)
         return -1;
     if (attr->cb && attr->cb (name, value, attr->arg, errp) < 0)
         return errset (EINVAL);

@@ -33,25 +33,21 @@ typedef int (*attr_set_f) (const char *name, const char *value, void *arg, idt_e
 struct attrs *attrs_create (void); /* NULL with errno ENOMEM */
 void attrs_destroy (struct attrs *a);
 
-/* May an attribute have this name (printable ASCII) and this value (UTF-8 without control characters, so that every
- * answer can carry it)?  Asked wherever one is set.  Returns 0, or -1 with errno EINVAL and 'errp' filled.
+/* Set an attribute from the command line.  Last one wins.  Returns 0, or -1 with errno ENOMEM or EINVAL and 'errp' filled:
+ * names are printable ASCII, and values UTF-8 without control characters, so that every answer can carry them.
  */
-int attr_check (const char *name, const char *value, idt_error_t *errp);
-
-/* Set an attribute from the command line.  Last one wins.  Returns 0, or -1 with errno EINVAL (attr_check ()). */
-int attr_give (struct attrs *a, const char *name, const char *value);
+int attr_give (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
 
 /* Define an attribute: the value given on the command line, else 'value' (NULL: none, stays undefined).  Returns
- * 0, or -1 with errno EINVAL (attr_check (); given, but immutable facts such as "rank" may not be: ATTR_IMMUTABLE with a
- * 'value'), EEXIST.
+ * 0, or -1 as attr_give (), or with errno EINVAL (given, but immutable facts such as "rank" may not be: ATTR_IMMUTABLE
+ * with a 'value'), EEXIST.
  */
 int attr_define (struct attrs *a, const char *name, const char *value, int flags, idt_error_t *errp);
-int attr_define_u32 (struct attrs *a, const char *name, uint32_t value, int flags, idt_error_t *errp);
 
 /* Define an attribute unless it is defined already, as modules do that may be loaded again.  Returns its value, as
- * attr_get (), or NULL with errno EINVAL (attr_check ()) or ENOMEM.
+ * attr_get (), or NULL as attr_give () fails.
  */
-const char *attr_default (struct attrs *a, const char *name, const char *value);
+const char *attr_default (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
 
 /* Have 'cb' asked about each new value of a settable attribute, and about the present one now. */
 int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_error_t *errp);
@@ -59,16 +55,17 @@ int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_e
 /* The value, borrowed until it changes; NULL with errno ENOENT.  Asking claims the attribute. */
 const char *attr_get (struct attrs *a, const char *name, int *flags);
 
-/* Values as numbers, in a range that is told to who set it wrong.  'value' is untouched where the attribute
- * is not defined (returns 0).  Returns -1 with errno EINVAL and 'errp' filled.
+/* attr_default (), and the value as a number in a range that is told to who set it wrong.  Return 0, or -1 with errno EINVAL
+ * or ENOMEM, 'errp' filled and '*value' untouched.
  */
-int attr_get_u32 (struct attrs *a, const char *name, uint32_t min, uint32_t max, uint32_t *value, idt_error_t *errp);
-int attr_get_size (struct attrs *a, const char *name, uint64_t min, uint64_t max, uint64_t *value,
-                   idt_error_t *errp); /* with k, M, G */
-int attr_get_seconds (struct attrs *a, const char *name, double min, double max, double *value,
-                      idt_error_t *errp); /* as parse_duration () reads it */
+int attr_u32 (struct attrs *a, const char *name, const char *unless_given, uint32_t min, uint32_t max, uint32_t *value,
+              idt_error_t *errp);
+int attr_size (struct attrs *a, const char *name, const char *unless_given, uint64_t min, uint64_t max, uint64_t *value,
+               idt_error_t *errp); /* with k, M, G */
+int attr_seconds (struct attrs *a, const char *name, const char *unless_given, double min, double max, double *value,
+                  idt_error_t *errp); /* as parse_duration () reads it */
 
-/* Set by the broker: no questions asked but attr_check ().  Returns 0, or -1 with errno set and 'errp' filled. */
+/* Set by the broker: no questions asked.  Returns 0, or -1 as attr_give (). */
 int attr_update (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
 
 /* Set by a client.  Returns 0, or -1 with errno ENOENT or EINVAL and 'errp' filled. */

@@ -73,10 +73,7 @@ static int define_attributes (struct log *log, struct attrs *attrs, idt_error_t 
         if (attr_define (attrs, levels[i].name, levels[i].value, ATTR_SETTABLE, errp) < 0
             || attr_own (attrs, levels[i].name, set_level, log, errp) < 0)
             return -1;
-    if (attr_define (attrs, "log-ring-size", "1024", 0, errp) < 0
-        || attr_get_u32 (attrs, "log-ring-size", 1, MAX_RING, &log->ring_size, errp) < 0)
-        return -1;
-    return 0;
+    return attr_u32 (attrs, "log-ring-size", "1024", 1, MAX_RING, &log->ring_size, errp);
 }
 
 struct log *log_create (struct attrs *attrs, uint32_t rank, idt_error_t *errp)

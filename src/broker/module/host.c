@@ -234,7 +234,7 @@ static const char *inline_attr_define (void *impl, const char *name, const char 
 {
     struct module *m = impl;
 
-    return attr_default (m->ms->attrs, name, value);
+    return attr_default (m->ms->attrs, name, value, NULL);
 }
 
 static int inline_overlay_attach (void *impl, const struct idt_overlay_ops *ops, void *arg)

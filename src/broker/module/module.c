@@ -364,8 +364,7 @@ struct modules *modules_create (idt_reactor_t *r, struct attrs *attrs, struct ro
         errprintf (errp, "out of memory");
         return NULL;
     }
-    if (attr_define (attrs, "broker.max-json", "2M", 0, errp) < 0
-        || attr_get_size (attrs, "broker.max-json", 4096, 1 << 30, &ms->max_json, errp) < 0) {
+    if (attr_size (attrs, "broker.max-json", "2M", 4096, 1 << 30, &ms->max_json, errp) < 0) {
         zlistx_destroy (&ms->list);
         free (ms);
         return NULL;

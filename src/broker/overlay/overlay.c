@@ -138,15 +138,9 @@ static int get_attributes (struct overlay *ov, idt_error_t *errp)
 {
     struct attrs *attrs = ov->env.conf.attrs;
 
-    ov->env.timeout = 5.;
-    ov->env.hwm = 10000;
-    ov->env.max_queue = (uint64_t)64 << 20;
-    if (attr_define (attrs, "tbon.timeout", "5s", 0, errp) < 0
-        || attr_get_seconds (attrs, "tbon.timeout", 0.1, 86400., &ov->env.timeout, errp) < 0
-        || attr_define (attrs, "tbon.hwm", "10000", 0, errp) < 0
-        || attr_get_u32 (attrs, "tbon.hwm", 10, 100000000, &ov->env.hwm, errp) < 0
-        || attr_define (attrs, "tbon.max-queue", "64M", 0, errp) < 0
-        || attr_get_size (attrs, "tbon.max-queue", 1 << 20, (uint64_t)1 << 40, &ov->env.max_queue, errp) < 0)
+    if (attr_seconds (attrs, "tbon.timeout", "5s", 0.1, 86400., &ov->env.timeout, errp) < 0
+        || attr_u32 (attrs, "tbon.hwm", "10000", 10, 100000000, &ov->env.hwm, errp) < 0
+        || attr_size (attrs, "tbon.max-queue", "64M", 1 << 20, (uint64_t)1 << 40, &ov->env.max_queue, errp) < 0)
         return -1;
     ov->period = ov->env.timeout / 4 < HEARTBEAT ? ov->env.timeout / 4 : HEARTBEAT;
     return 0;

@@ -209,9 +209,9 @@ static void node_init (struct node *n, struct world *w, uint32_t rank, const cha
     n->rank = rank;
     snprintf (n->uuid, sizeof (n->uuid), "broker00-%04u-4000-8000-000000000000", rank);
     conf.attrs = n->attrs = attrs_create ();
-    attr_give (n->attrs, "log-stderr-level", "0");
-    attr_give (n->attrs, "tbon.timeout", w->timeout);
-    attr_give (n->attrs, "tbon.hwm", hwm);
+    attr_give (n->attrs, "log-stderr-level", "0", NULL);
+    attr_give (n->attrs, "tbon.timeout", w->timeout, NULL);
+    attr_give (n->attrs, "tbon.hwm", hwm, NULL);
     conf.log = n->log = log_create (n->attrs, rank, &err);
     conf.router = n->router = router_create (rank, &w->topo, 100000);
     conf.zctx = n->zctx = zmq_ctx_new ();

@@ -171,12 +171,7 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void reap (struct usock *l, struct client *c)
 {
-    struct client *other = zlistx_first (l->clients);
-
-    while (other && other != c)
-        other = zlistx_next (l->clients);
-    if (other)
-        zlistx_delete (l->clients, zlistx_cursor (l->clients));
+    zlistx_delete (l->clients, zlistx_find (l->clients, c));
     client_let_go (c);
     l->ops->gone (l->arg, &c->peer);
     router_peer_remove (l->router, &c->peer);
@@ -204,10 +199,9 @@ void usock_flush (struct usock *l)
 
 static int get_time (struct attrs *attrs, const char *name, const char *value, uint64_t *us, idt_error_t *errp)
 {
-    double seconds = 0;
+    double seconds;
 
-    if (attr_define (attrs, name, value, 0, errp) < 0
-        || attr_get_seconds (attrs, name, 0.001, 3600, &seconds, errp) < 0)
+    if (attr_seconds (attrs, name, value, 0.001, 3600, &seconds, errp) < 0)
         return -1;
     *us = seconds * 1E6;
     return 0;
@@ -215,16 +209,7 @@ static int get_time (struct attrs *attrs, const char *name, const char *value, u
 
 static int get_size (struct attrs *attrs, const char *name, const char *value, uint64_t *size, idt_error_t *errp)
 {
-    if (attr_define (attrs, name, value, 0, errp) < 0)
-        return -1;
-    return attr_get_size (attrs, name, 4096, 1U << 31, size, errp);
-}
-
-static int get_number (struct attrs *attrs, const char *name, const char *value, uint32_t *n, idt_error_t *errp)
-{
-    if (attr_define (attrs, name, value, 0, errp) < 0)
-        return -1;
-    return attr_get_u32 (attrs, name, 1, 1000000, n, errp);
+    return attr_size (attrs, name, value, 4096, 1U << 31, size, errp);
 }
 
 static int get_limits (struct usock *l, struct attrs *attrs, idt_error_t *errp)
@@ -233,8 +218,8 @@ static int get_limits (struct usock *l, struct attrs *attrs, idt_error_t *errp)
         || get_size (attrs, "local.max-queue", "64M", &l->max_queue, errp) < 0
         || get_size (attrs, "local.input-pool", "256M", &l->input_pool, errp) < 0
         || get_size (attrs, "local.output-pool", "512M", &l->output_pool, errp) < 0
-        || get_number (attrs, "local.max-clients", "4096", &l->max_clients, errp) < 0
-        || get_number (attrs, "local.max-unanswered", "1024", &l->max_asks, errp) < 0
+        || attr_u32 (attrs, "local.max-clients", "4096", 1, 1000000, &l->max_clients, errp) < 0
+        || attr_u32 (attrs, "local.max-unanswered", "1024", 1, 1000000, &l->max_asks, errp) < 0
         || get_time (attrs, "local.patience", "1s", &l->patience_us, errp) < 0
         || get_time (attrs, "local.frame-time", "10s", &l->frame_time_us, errp) < 0)
         return -1;

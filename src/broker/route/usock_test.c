@@ -135,12 +135,12 @@ static struct usock *listen_at (struct server *s, const char *path, idt_error_t 
     struct attrs *attrs = attrs_create ();
     struct usock *l;
 
-    attr_give (attrs, "local.max-message", "128k");
-    attr_give (attrs, "local.max-queue", "1M");
-    attr_give (attrs, "local.max-clients", "40");
-    attr_give (attrs, "local.patience", "20ms");
-    attr_give (attrs, "local.frame-time", "20ms");
-    attr_give (attrs, "local.input-pool", "100k");
+    attr_give (attrs, "local.max-message", "128k", NULL);
+    attr_give (attrs, "local.max-queue", "1M", NULL);
+    attr_give (attrs, "local.max-clients", "40", NULL);
+    attr_give (attrs, "local.patience", "20ms", NULL);
+    attr_give (attrs, "local.frame-time", "20ms", NULL);
+    attr_give (attrs, "local.input-pool", "100k", NULL);
     l = usock_create (s->reactor, path, attrs, s->router, s->log, &ops, s, err);
     attrs_destroy (attrs);
     return l;
@@ -152,7 +152,7 @@ static void server_init (struct server *s)
 
     memset (s, 0, sizeof (*s));
     s->attrs = attrs_create ();
-    attr_give (s->attrs, "log-stderr-level", "0");
+    attr_give (s->attrs, "log-stderr-level", "0", NULL);
     topo_parse (&s->topo, "kary:2", 1, NULL);
     snprintf (s->dir, sizeof (s->dir), "/tmp/local_test.XXXXXX");
     if (!mkdtemp (s->dir) || !(s->reactor = idt_reactor_create ()) || !(s->log = log_create (s->attrs, 0, &err))
