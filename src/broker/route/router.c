@@ -225,33 +225,32 @@ static bool wants_answer (const idt_msg_t *request)
     return !idt_msg_has_flag (request, IDT_MSGFLAG_NORESPONSE) && idt_msg_matchtag (request) != 0;
 }
 
-static void fail (struct router *r, const idt_msg_t *request, int errnum, const char *text)
+static void fail (struct router *r, const idt_msg_t *request, int errnum, const char *fmt, ...)
+    __attribute__ ((format (printf, 4, 5)));
+
+/* 'fmt' NULL: the errno tells all. */
+static void fail (struct router *r, const idt_msg_t *request, int errnum, const char *fmt, ...)
 {
+    char text[IDT_MSG_MAX_TOPIC + 64];
     idt_msg_t *msg;
+    va_list ap;
 
     r->stats.failed++;
     if (!wants_answer (request) || !(msg = idt_msg_respond (request, errnum)))
         return;
     idt_msg_set_cred (msg, idt_msg_cred (request));
-    if (text)
+    if (fmt) {
+        va_start (ap, fmt);
+        vsnprintf (text, sizeof (text), fmt, ap);
+        va_end (ap);
         idt_msg_set_string (msg, text);
+    }
     answer (r, msg);
-}
-
-static void fail_enosys (struct router *r, const idt_msg_t *request)
-{
-    char text[IDT_MSG_MAX_TOPIC + 64];
-
-    snprintf (text, sizeof (text), "No service matching %s is registered", idt_msg_topic (request));
-    fail (r, request, ENOSYS, text);
 }
 
 static void fail_lost (struct router *r, const idt_msg_t *request, uint32_t rank)
 {
-    char text[80];
-
-    snprintf (text, sizeof (text), "rank %u is not connected: idtree overlay status tells since when", rank);
-    fail (r, request, EHOSTUNREACH, text);
+    fail (r, request, EHOSTUNREACH, "rank %u is not connected: idtree overlay status tells since when", rank);
 }
 
 /* The broker's own services answer exactly once; only their streams go on.  Who stands in for a module has none. */
@@ -318,7 +317,7 @@ bool router_is_disconnect (const idt_msg_t *msg)
 /* The peer that a request went to is gone, or as good as that. */
 static void fail_gone (struct router *r, const struct peer *to, const idt_msg_t *request)
 {
-    if (to->kind == PEER_CHILD || to->kind == PEER_PARENT)
+    if (is_broker (to))
         fail_lost (r, request, to->rank);
     else
         fail (r, request, ENOSYS, "the service ended before it answered");
@@ -331,24 +330,16 @@ static void fail_unsent (struct router *r, const struct peer *from, const struct
                          int errnum)
 {
     const char *topic = idt_msg_topic (request);
-    char text[IDT_MSG_MAX_TOPIC + 64];
 
     if (errnum == EXFULL && from->busy)
         r->busy = true;
-    else if (errnum == EMSGSIZE && is_broker (to)) {
-        snprintf (text, sizeof (text), "a request of %zu bytes is longer than a link takes",
-                  idt_msg_encode_size (request));
-        fail (r, request, EMSGSIZE, text);
-    }
-    else if (errnum == EXFULL && is_broker (to)) {
-        snprintf (text, sizeof (text), "too many requests wait for the link from rank %u to rank %u", r->rank,
-                  to->rank);
-        fail (r, request, EXFULL, text);
-    }
-    else if (errnum == EXFULL) {
-        snprintf (text, sizeof (text), "the queue of service %.*s is full: try again", (int)service_len (topic), topic);
-        fail (r, request, EAGAIN, text);
-    }
+    else if (errnum == EMSGSIZE && is_broker (to))
+        fail (r, request, EMSGSIZE, "a request of %zu bytes is longer than a link takes",
+              idt_msg_encode_size (request));
+    else if (errnum == EXFULL && is_broker (to))
+        fail (r, request, EXFULL, "too many requests wait for the link from rank %u to rank %u", r->rank, to->rank);
+    else if (errnum == EXFULL)
+        fail (r, request, EAGAIN, "the queue of service %.*s is full: try again", (int)service_len (topic), topic);
     else
         fail_gone (r, to, request);
 }
@@ -389,27 +380,17 @@ static struct peer *find_service (struct router *r, const idt_msg_t *msg)
     return to;
 }
 
-/* Rule 1: here, else upstream, and so on. */
-static void route_any (struct router *r, struct peer *from, const idt_msg_t *msg)
+/* Rule 1: here, else, with 'upstream', at the parent's, and so on. */
+static void route_here (struct router *r, struct peer *from, const idt_msg_t *msg, bool upstream)
 {
     struct peer *to = find_service (r, msg);
 
     if (to)
         pass_on (r, from, to, msg);
-    else if (r->rank == 0)
-        fail_enosys (r, msg);
-    else
+    else if (upstream && r->rank > 0)
         pass_up (r, from, msg);
-}
-
-static void route_here (struct router *r, struct peer *from, const idt_msg_t *msg)
-{
-    struct peer *to = find_service (r, msg);
-
-    if (to)
-        pass_on (r, from, to, msg);
     else
-        fail_enosys (r, msg);
+        fail (r, msg, ENOSYS, "No service matching %s is registered", idt_msg_topic (msg));
 }
 
 /* The nearest of the brokers on the way down to 'rank' that is attached here. */
@@ -429,7 +410,7 @@ static void route_to_rank (struct router *r, struct peer *from, const idt_msg_t 
     struct peer *to;
 
     if (rank == r->rank)
-        route_here (r, from, msg);
+        route_here (r, from, msg, false);
     else if (rank >= r->topo->size)
         fail (r, msg, EHOSTUNREACH, NULL);
     else if ((below = topo_child_toward (r->topo, r->rank, rank)) == TOPO_NONE)
@@ -445,15 +426,12 @@ static void route_to_rank (struct router *r, struct peer *from, const idt_msg_t 
 static void route_request (struct router *r, struct peer *from, const idt_msg_t *msg)
 {
     uint32_t nodeid = idt_msg_nodeid (msg);
+    bool upstream = idt_msg_has_flag (msg, IDT_MSGFLAG_UPSTREAM);
 
-    if (idt_msg_has_flag (msg, IDT_MSGFLAG_UPSTREAM)) {
-        if (nodeid == r->rank) /* rule 3: not our own services */
-            pass_up (r, from, msg);
-        else
-            route_any (r, from, msg);
-    }
-    else if (nodeid == IDT_NODEID_ANY)
-        route_any (r, from, msg);
+    if (upstream && nodeid == r->rank) /* rule 3: not our own services */
+        pass_up (r, from, msg);
+    else if (upstream || nodeid == IDT_NODEID_ANY)
+        route_here (r, from, msg, true);
     else
         route_to_rank (r, from, msg, nodeid);
 }
@@ -576,13 +554,13 @@ void router_peer_remove (struct router *r, struct peer *p)
         return;
     remove_services (r, p);
     disconnect_uses (r, p);
-    rpc_track_take_asked (r->pending, &p->pending, p->kind == PEER_CHILD ? disconnect_request : NULL, r);
+    rpc_track_take (r->pending, &p->pending.asked, p->kind == PEER_CHILD ? disconnect_request : NULL, r);
     zhashx_delete (r->peers, p->uuid);
     if (p->kind == PEER_CHILD)
         zhashx_delete (r->children, rank_key (key, p->rank));
     else if (p == r->parent)
         r->parent = NULL;
-    rpc_track_take_owed (r->pending, &p->pending, answer_unreachable, r);
+    rpc_track_take (r->pending, &p->pending.owes, answer_unreachable, r);
 }
 
 bool router_covers (struct router *r, const idt_msg_t *request, uint32_t rank)

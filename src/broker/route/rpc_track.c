@@ -335,11 +335,18 @@ void rpc_track_disconnect (struct rpc_track *p, const idt_msg_t *disconnect, con
     }
 }
 
-/* What was taken out is linked by its place in the table. */
-static void give (struct link *taken, rpc_track_f cb, void *arg)
+/* All are taken out before the first is given; meanwhile they are linked by their place in the table. */
+void rpc_track_take (struct rpc_track *p, struct rpc_track_list *list, rpc_track_f cb, void *arg)
 {
-    while (taken) {
-        struct rpc_track_entry *e = (struct rpc_track_entry *)taken;
+    struct link *taken = NULL;
+    struct rpc_track_entry *e;
+
+    while ((e = LIST_FIRST (list))) {
+        unlink_entry (p, e);
+        e->link.next = taken;
+        taken = &e->link;
+    }
+    while ((e = (struct rpc_track_entry *)taken)) {
         idt_msg_t *request = cb ? entry_request (e) : NULL;
 
         taken = taken->next;
@@ -348,32 +355,6 @@ static void give (struct link *taken, rpc_track_f cb, void *arg)
         idt_msg_unref (request);
         free (e);
     }
-}
-
-void rpc_track_take_asked (struct rpc_track *p, struct rpc_track_party *from, rpc_track_f cb, void *arg)
-{
-    struct link *taken = NULL;
-    struct rpc_track_entry *e;
-
-    while ((e = LIST_FIRST (&from->asked))) {
-        unlink_entry (p, e);
-        e->link.next = taken;
-        taken = &e->link;
-    }
-    give (taken, cb, arg);
-}
-
-void rpc_track_take_owed (struct rpc_track *p, struct rpc_track_party *to, rpc_track_f cb, void *arg)
-{
-    struct link *taken = NULL;
-    struct rpc_track_entry *e;
-
-    while ((e = LIST_FIRST (&to->owes))) {
-        unlink_entry (p, e);
-        e->link.next = taken;
-        taken = &e->link;
-    }
-    give (taken, cb, arg);
 }
 
 /* --- life ---------------------------------------------------------------------------------------- */

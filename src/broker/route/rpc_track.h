@@ -52,12 +52,11 @@ bool rpc_track_forget (struct rpc_track *p, const idt_msg_t *request, const stru
 /* Forget what the asker of a disconnect, which came from 'from', waits for of the same service. */
 void rpc_track_disconnect (struct rpc_track *p, const idt_msg_t *disconnect, const struct rpc_track_party *from);
 
-/* Take out every entry that came from, or went to, a party; 'cb' gets each as a request without its payload (borrowed).
- * Entries that it adds stay in the table.
+/* Take out every entry of a party's list; 'cb' gets each as a request without its payload (borrowed).  Entries that it adds
+ * stay in the table.
  */
 typedef void (*rpc_track_f) (const idt_msg_t *request, struct rpc_track_party *to, void *arg);
-void rpc_track_take_asked (struct rpc_track *p, struct rpc_track_party *from, rpc_track_f cb, void *arg);
-void rpc_track_take_owed (struct rpc_track *p, struct rpc_track_party *to, rpc_track_f cb, void *arg);
+void rpc_track_take (struct rpc_track *p, struct rpc_track_list *list, rpc_track_f cb, void *arg);
 
 size_t rpc_track_count (const struct rpc_track *p);
 size_t rpc_track_buckets (const struct rpc_track *p); /* grows and shrinks with that */

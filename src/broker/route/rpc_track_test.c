@@ -107,9 +107,9 @@ static void test_ends (void)
     idt_msg_set_topic (disconnect, "a.disconnect");
     rpc_track_disconnect (p, disconnect, &child);
     ok (rpc_track_count (p) == 10000 && answered (p, 2, 1, 0, 0, &a), "a disconnect ends what its asker has");
-    rpc_track_take_owed (p, &b, NULL, NULL);
+    rpc_track_take (p, &b.owes, NULL, NULL);
     ok (rpc_track_count (p) == 9999, "whoever owes nothing takes nothing along");
-    rpc_track_take_asked (p, &child, NULL, NULL);
+    rpc_track_take (p, &child.asked, NULL, NULL);
     ok (rpc_track_count (p) == 0 && rpc_track_buckets (p) <= 256, "the table shrinks");
     idt_msg_unref (disconnect);
     rpc_track_destroy (p);
@@ -153,7 +153,7 @@ static bool step (struct rpc_track *p, struct model *m)
 
     if (what == 0) {
         m->taken = 0;
-        rpc_track_take_owed (p, &targets[to], count_taken, m);
+        rpc_track_take (p, &targets[to].owes, count_taken, m);
         m->count -= m->taken;
         for (int i = 0; i < ASKERS; i++)
             for (int j = 0; j < TAGS; j++)
@@ -217,7 +217,7 @@ static void test_reentry (void)
     reentered = rpc_track_create (100);
     for (uint32_t tag = 1; tag <= 10; tag++)
         add (reentered, 1, tag, 0, &a);
-    rpc_track_take_owed (reentered, &a, add_again, &n);
+    rpc_track_take (reentered, &a.owes, add_again, &n);
     ok (n == 10 && rpc_track_count (reentered) == 10, "a callback may add to the table; that stays in it");
     rpc_track_destroy (reentered);
 }

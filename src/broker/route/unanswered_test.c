@@ -60,8 +60,8 @@ static void run_start (struct run *run)
     if (!mkdtemp (run->dir))
         bail_out ("no folder");
     snprintf (run->uri, sizeof (run->uri), "local://%s/local-0", run->dir);
-    attr_give (conf.attrs, "rundir", run->dir);
-    attr_give (conf.attrs, "log-stderr-level", "0");
+    attr_give (conf.attrs, "rundir", run->dir, NULL);
+    attr_give (conf.attrs, "log-stderr-level", "0", NULL);
     if (!(run->broker = broker_create (&conf, &err)))
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
