@@ -4,7 +4,6 @@
 /* event.c - events in sequence, to who subscribed (protocol.md sections 3 and 6) */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "broker/route/event.h"
 #include "broker/route/ring.h"
 #include "broker/route/router.h"
+#include "libutil/be.h"
 
 #define STREAM_LEN IDT_MSG_UUID_LEN
 
@@ -244,20 +244,6 @@ uint64_t event_publish_new (struct event *ev, idt_msg_t *msg)
     return ev->seq;
 }
 
-static void put_u32 (void *p, uint32_t x)
-{
-    x = htonl (x);
-    memcpy (p, &x, 4);
-}
-
-static uint32_t get_u32 (const void *p)
-{
-    uint32_t x;
-
-    memcpy (&x, p, 4);
-    return ntohl (x);
-}
-
 /* The number after the last of the events from 'from' on that fit in one answer; '*size' is their size. */
 static uint64_t window_end (struct event *ev, uint64_t from, size_t *size)
 {
@@ -281,14 +267,14 @@ int event_window (struct event *ev, const char *stream, uint64_t from, void **bu
     *size += 8;
     if (!(*buf = p = malloc (*size)))
         return -1;
-    put_u32 (p, (uint32_t)first);
-    put_u32 (p + 4, (uint32_t)ev->seq);
+    put_be (p, 4, first);
+    put_be (p + 4, 4, ev->seq);
     p += 8;
     for (uint64_t i = first; i < end; i++) {
         const idt_msg_t *msg = ring_get (ev->ring, i);
         size_t len = idt_msg_encode_size (msg);
 
-        put_u32 (p, len);
+        put_be (p, 4, len);
         idt_msg_encode (msg, p + 4, len);
         p += 4 + len;
     }
@@ -305,14 +291,14 @@ static uint64_t whole_number (const struct event *ev, uint32_t low)
     return distance < 0 && (uint64_t) - (int64_t)distance > ev->seq ? 0 : ev->seq + (int64_t)distance;
 }
 
-/* Fetch what is missing, unless that is under way. */
-static void close_gap (struct event *ev)
+/* Fetch what is missing, unless that is under way.  Returns whether anything is. */
+static bool fetch (struct event *ev)
 {
     if (ev->fetching || ev->newest <= ev->seq)
-        return;
-    ev->stats.gaps++;
+        return false;
     ev->fetching = true;
     ev->ops->fetch (ev->arg, ev->stream, ev->seq + 1);
+    return true;
 }
 
 void event_receive (struct event *ev, const idt_msg_t *msg)
@@ -327,8 +313,7 @@ void event_receive (struct event *ev, const idt_msg_t *msg)
         ev->newest = seq;
     if (seq == ev->seq + 1)
         deliver (ev, msg, seq);
-    if (!ev->fetching)
-        close_gap (ev);
+    ev->stats.gaps += fetch (ev);
 }
 
 /* Tell all subscribers of the events 'from' ... 'to' of a stream that nobody can have any more: any may have missed one. */
@@ -379,13 +364,13 @@ void event_newest (struct event *ev, const char *stream, uint64_t seq)
     }
     if (seq > ev->newest)
         ev->newest = seq;
-    close_gap (ev);
+    ev->stats.gaps += fetch (ev);
 }
 
 /* One event of an answer; returns the bytes that it took, 0 at the end or where it is malformed. */
 static size_t replay_one (struct event *ev, const unsigned char *p, size_t size)
 {
-    size_t len = size >= 4 ? get_u32 (p) : 0;
+    size_t len = size >= 4 ? get_be (p, 4) : 0;
     idt_msg_t *msg;
 
     if (len == 0 || len > size - 4 || !(msg = idt_msg_decode (p + 4, len)))
@@ -408,8 +393,8 @@ void event_replay (struct event *ev, const void *buf, size_t size)
     ev->fetching = false;
     if (!buf || size < 8)
         return;
-    first = whole_number (ev, get_u32 (p));
-    newest = whole_number (ev, get_u32 (p + 4));
+    first = whole_number (ev, get_be (p, 4));
+    newest = whole_number (ev, get_be (p + 4, 4));
     if (first > ev->seq + 1) {
         report_lost (ev, ev->stream, ev->seq + 1, first - 1);
         ev->seq = first - 1;
@@ -418,10 +403,8 @@ void event_replay (struct event *ev, const void *buf, size_t size)
         ev->newest = newest;
     for (p += 8, size -= 8; (n = replay_one (ev, p, size)) > 0; p += n, size -= n)
         ;
-    if (ev->newest > ev->seq && ev->seq > before) { /* no progress: the next heartbeat tries again */
-        ev->fetching = true;
-        ev->ops->fetch (ev->arg, ev->stream, ev->seq + 1);
-    }
+    if (ev->seq > before) /* no progress: the next heartbeat tries again */
+        fetch (ev);
 }
 
 uint64_t event_seq (const struct event *ev)
