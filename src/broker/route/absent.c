@@ -128,18 +128,11 @@ static void hold (struct absent *a, const idt_msg_t *msg)
     idt_watcher_start (a->as->timer);
 }
 
-static bool is_disconnect (const struct absent *a, const char *topic)
-{
-    size_t len = strlen (a->name);
-
-    return strncmp (topic, a->name, len) == 0 && strcmp (topic + len, ".disconnect") == 0;
-}
-
 static int absent_send (void *arg, const idt_msg_t *msg)
 {
     struct absent *a = arg;
 
-    if (is_disconnect (a, idt_msg_topic (msg)))
+    if (router_is_disconnect (msg))
         forget_from (a, msg);
     else if (a->as->stopped)
         fail_absent (a, msg);
@@ -148,16 +141,16 @@ static int absent_send (void *arg, const idt_msg_t *msg)
     return 0;
 }
 
-static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+/* What waited long enough fails; where this broker stops, all does. */
+static void fail_late (struct absents *as)
 {
-    struct absents *as = arg;
     double t = clock_s (CLOCK_MONOTONIC_COARSE);
     size_t left = 0;
 
     for (size_t i = 0; i < as->n; i++) {
         struct absent *a = as->list[i];
 
-        while (a->count > 0 && a->waiting[0].until <= t) {
+        while (a->count > 0 && (as->stopped || a->waiting[0].until <= t)) {
             const idt_msg_t *msg = take (a, 0);
             fail_absent (a, msg);
             idt_msg_unref (msg);
@@ -166,6 +159,11 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     }
     if (left == 0)
         idt_watcher_stop (as->timer);
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    fail_late (arg);
 }
 
 /* --- who is absent ------------------------------------------------------------------------------------- */
@@ -189,11 +187,6 @@ static struct absent *find (struct absents *as, const char *name)
     return NULL;
 }
 
-static int stand_in (struct absent *a)
-{
-    return router_service_add (a->as->router, a->name, &a->peer);
-}
-
 static struct absent *absent_create (struct absents *as, const char *name)
 {
     zuuid_t *uuid = zuuid_new ();
@@ -206,7 +199,7 @@ static struct absent *absent_create (struct absents *as, const char *name)
         snprintf (a->name, sizeof (a->name), "%s", name);
     }
     zuuid_destroy (&uuid);
-    if (a && (router_peer_add (as->router, &a->peer) < 0 || stand_in (a) < 0)) {
+    if (a && (router_peer_add (as->router, &a->peer) < 0 || router_service_add (as->router, a->name, &a->peer) < 0)) {
         router_peer_remove (as->router, &a->peer);
         absent_destroy (a);
         return NULL;
@@ -243,25 +236,19 @@ void absents_resume (struct absents *as, const char *name)
     struct absent *a = find (as, name);
 
     if (a)
-        stand_in (a);
-}
-
-static void unlist (struct absents *as, struct absent *a)
-{
-    size_t i = 0;
-
-    while (as->list[i] != a)
-        i++;
-    as->list[i] = as->list[--as->n];
+        router_service_add (as->router, a->name, &a->peer);
 }
 
 void absents_end (struct absents *as, const char *name)
 {
     struct absent *a = find (as, name);
+    size_t i = 0;
 
     if (!a)
         return;
-    unlist (as, a);
+    while (as->list[i] != a)
+        i++;
+    as->list[i] = as->list[--as->n];
     router_peer_remove (as->router, &a->peer);
     while (a->count > 0)
         router_request_again_new (as->router, take (a, 0));
@@ -271,12 +258,7 @@ void absents_end (struct absents *as, const char *name)
 void absents_stop (struct absents *as)
 {
     as->stopped = true;
-    for (size_t i = 0; i < as->n; i++)
-        while (as->list[i]->count > 0) {
-            const idt_msg_t *msg = take (as->list[i], 0);
-            fail_absent (as->list[i], msg);
-            idt_msg_unref (msg);
-        }
+    fail_late (as);
 }
 
 /* --- life ------------------------------------------------------------------------------------------------ */
