@@ -32,6 +32,7 @@ struct rig {
     struct log *log;
     struct topo topo;
     struct router *router;
+    struct event *event;
     struct overlay *ov;
     char public_key[3][OVERLAY_KEY_TEXT];
     char secret_key[3][OVERLAY_KEY_TEXT];
@@ -61,29 +62,18 @@ static void child_cb (void *arg, uint32_t rank, bool up)
     must (rig.children[rank] == 0 || rig.children[rank] == 1);
 }
 
-static void position_cb (void *arg, const char **stream, uint64_t *seq)
-{
-    *stream = "";
-    *seq = 0;
-}
-
 static void none_parent (void *arg, bool up)
 {
     must (false);
 }
 
 /* No event is published here. */
-static const idt_msg_t *event_after_cb (void *arg, uint64_t after, uint64_t *seq)
-{
-    return NULL;
-}
+static const struct event_ops no_events = { .forward = NULL };
 
 static const struct overlay_ops ops = {
     .message = message_cb,
     .parent = none_parent,
     .child = child_cb,
-    .position = position_cb,
-    .event_after = event_after_cb,
 };
 
 static bool swallow (const char *line, void *arg)
@@ -95,6 +85,7 @@ static bool swallow (const char *line, void *arg)
 static void cleanup (void)
 {
     overlay_destroy (rig.ov);
+    event_destroy (rig.event);
     rmdir (rig.dir);
 }
 
@@ -118,13 +109,15 @@ static void setup (void)
     must ((conf.reactor = rig.r = idt_reactor_create ()) && (conf.zctx = rig.ctx = zmq_ctx_new ()));
     must ((conf.zpoll = rig.zp = zpoll_create (rig.r))
           && (conf.router = rig.router = router_create (0, &rig.topo, 1000)));
+    must ((conf.event = rig.event = event_create (true, conf.uuid, 16, &no_events, NULL)) != NULL);
     memcpy (conf.public_key, rig.public_key[0], OVERLAY_KEY_TEXT);
     memcpy (conf.secret_key, rig.secret_key[0], OVERLAY_KEY_TEXT);
     must ((rig.ov = overlay_create (&conf, NULL)) != NULL);
     strcpy (rig.dir, "/tmp/fuzz_hello-XXXXXX");
     must (mkdtemp (rig.dir) != NULL);
     snprintf (endpoint, sizeof (endpoint), "ipc://%s/parent", rig.dir);
-    must (overlay_bind (rig.ov, endpoint, NULL) == 0 && overlay_set_bizcards (rig.ov, NULL, 0, children, NULL) == 0);
+    must (overlay_bind (rig.ov, endpoint, NULL) == 0);
+    overlay_set_bizcards (rig.ov, NULL, 0, children);
     overlay_accept (rig.ov, true);
     atexit (cleanup);
 }

@@ -256,45 +256,12 @@ static void stop (void *arg)
     broker_begin_stop (arg, "the parent");
 }
 
-static void position (void *arg, const char **stream, uint64_t *seq)
-{
-    struct broker *b = arg;
-
-    *stream = event_stream (b->event);
-    *seq = event_seq (b->event);
-}
-
-static void newest (void *arg, const char *stream, uint64_t seq)
-{
-    struct broker *b = arg;
-
-    event_newest (b->event, stream, seq);
-}
-
-static void newest_low (void *arg, const char *stream, uint32_t seq)
-{
-    struct broker *b = arg;
-
-    event_newest_low (b->event, stream, seq);
-}
-
-static const idt_msg_t *after (void *arg, uint64_t number, uint64_t *seq)
-{
-    struct broker *b = arg;
-
-    return event_after (b->event, number, seq);
-}
-
 static const struct overlay_ops overlay_ops = {
     .message = message,
     .parent = parent,
     .refused = refused,
     .child = child,
     .stop = stop,
-    .position = position,
-    .newest = newest,
-    .newest_low = newest_low,
-    .event_after = after,
 };
 
 /* --- log -------------------------------------------------------------------------------------------- */
@@ -432,6 +399,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .zctx = b->zctx,
         .attrs = b->attrs,
         .router = b->router,
+        .event = b->event,
         .log = b->log,
         .topo = &b->topo,
         .rank = b->rank,
@@ -454,7 +422,8 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
     if (boot_exchange (b->boot, &b->topo, overlay_endpoint (b->overlay), errp) < 0)
         return -1;
     ancestors = boot_ancestors (b->boot, &count);
-    return overlay_set_bizcards (b->overlay, ancestors, count, boot_children (b->boot), errp);
+    overlay_set_bizcards (b->overlay, ancestors, count, boot_children (b->boot));
+    return 0;
 }
 
 static int make_services (struct broker *b, idt_error_t *errp)

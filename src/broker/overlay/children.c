@@ -62,9 +62,9 @@ void child_set_health (struct child *c, enum health health)
         return;
     c->health = health;
     c->since = link_now ();
-    if (!c->adopted && (all = worst (down)) != down->env->health) {
-        down->env->health = all;
-        down->since = c->since;
+    if (!c->adopted && (all = worst (down)) != down->ov->health) {
+        down->ov->health = all;
+        down->ov->since = c->since;
     }
 }
 
@@ -72,7 +72,7 @@ void child_set_health (struct child *c, enum health health)
 
 int children_send (struct children *down, const char *identity, const idt_msg_t *msg)
 {
-    return link_send (down->env, down->zs, identity, msg);
+    return link_send (down->ov, down->zs, identity, msg);
 }
 
 static void doom (struct child *c, const char *why)
@@ -108,11 +108,14 @@ void children_send_disconnect (struct children *down, const char *identity, int 
     idt_msg_unref (msg);
 }
 
-void children_send_all (struct children *down, const idt_msg_t *msg)
+void overlay_stop_children (struct overlay *ov)
 {
-    for (uint32_t i = 0; i < down->total; i++)
-        if (child_is_online (down->children[i]))
-            child_send (down->children[i], msg);
+    idt_msg_t *msg = control_encode (CONTROL_STOP, 0, NULL);
+
+    for (uint32_t i = 0; msg && i < ov->down->total; i++)
+        if (child_is_online (ov->down->children[i]))
+            child_send (ov->down->children[i], msg);
+    idt_msg_unref (msg);
 }
 
 static void child_destroy (struct child *c);
@@ -121,7 +124,7 @@ static void child_destroy (struct child *c);
 
 void child_remove (struct child *c, const char *why)
 {
-    struct overlay_conf *conf = &c->down->env->conf;
+    struct overlay_conf *conf = &c->down->ov->conf;
 
     if (!child_is_online (c))
         return;
@@ -188,7 +191,7 @@ void children_check_silence (struct children *down, bool was_asleep)
 
         if (was_asleep)
             c->heard = now;
-        if (child_is_online (c) && now - c->heard > down->env->timeout) {
+        if (child_is_online (c) && now - c->heard > down->ov->timeout) {
             children_send_disconnect (down, c->peer.uuid, ETIMEDOUT, "this child was silent (tbon.timeout)");
             child_remove (c, "it is silent (tbon.timeout)");
         }
@@ -199,18 +202,18 @@ void children_check_silence (struct children *down, bool was_asleep)
 
 static void heartbeat_received (struct child *c, const idt_msg_t *msg)
 {
-    struct link_env *env = c->down->env;
+    struct overlay *ov = c->down->ov;
     struct heartbeat hb = { 0 };
     uint64_t bound;
     idt_msg_t *answer;
 
-    link_read_clock (env, &hb.peer_received_us, &bound);
+    link_read_clock (ov, &hb.peer_received_us, &bound);
     if (control_decode_up (msg, &hb.sent_us) < 0)
         return;
     if (idt_msg_control_status (msg) <= HEALTH_DEGRADED)
         child_set_health (c, idt_msg_control_status (msg));
     child_put_position (c, &hb);
-    link_read_clock (env, &hb.peer_sent_us, &hb.peer_bound_us);
+    link_read_clock (ov, &hb.peer_sent_us, &hb.peer_bound_us);
     if ((answer = control_heartbeat_down (&hb)))
         child_send (c, answer);
     idt_msg_unref (answer);
@@ -220,10 +223,10 @@ static void heartbeat_received (struct child *c, const idt_msg_t *msg)
 static void key_received (const struct control_key *key, void *arg)
 {
     struct child *c = arg;
-    struct overlay_conf *conf = &c->down->env->conf;
+    struct overlay_conf *conf = &c->down->ov->conf;
 
     if (key->rank < conf->topo->size && topo_child_toward (conf->topo, c->peer.rank, key->rank) != TOPO_NONE)
-        keyring_put (c->down->env->keys, key);
+        keyring_put (c->down->ov->keys, key);
 }
 
 static void control_received (void *arg, const idt_msg_t *msg)
@@ -259,7 +262,7 @@ static void child_message (void *arg, idt_msg_t *msg)
 {
     struct child *c = arg;
 
-    link_received (c->down->env, &c->peer, &c->channel, msg);
+    link_received (c->down->ov, &c->peer, &c->channel, msg);
 }
 
 static const struct channel_ops channel_ops = {
@@ -282,7 +285,7 @@ static void recv_cb (struct zwatcher *zs, void *arg)
     zwatcher_touch (zs);
     if (!msg && errno != EPROTO && errno != EMSGSIZE)
         return;
-    p = router_peer (down->env->conf.router, from.identity);
+    p = router_peer (down->ov->conf.router, from.identity);
     if (p && p->kind == PEER_CHILD) {
         struct child *c = p->arg;
 
@@ -311,7 +314,7 @@ struct child *child_create (struct children *down, uint32_t rank, bool adopted)
     c->since = link_now ();
     c->fd = -1;
     c->adopted = adopted;
-    if (link_init_channel (down->env, &c->channel, &channel_ops, c) < 0) {
+    if (link_init_channel (down->ov, &c->channel, &channel_ops, c) < 0) {
         free (c);
         return NULL;
     }
@@ -327,19 +330,18 @@ static void child_destroy (struct child *c)
 
 /* --- life --------------------------------------------------------------------------------------------- */
 
-struct children *children_create (struct link_env *env)
+struct children *children_create (struct overlay *ov)
 {
     struct children *down = calloc (1, sizeof (*down));
-    struct overlay_conf *conf = &env->conf;
+    struct overlay_conf *conf = &ov->conf;
 
     if (!down)
         return NULL;
-    down->env = env;
-    down->since = link_now ();
+    down->ov = ov;
     down->budget = ADOPT_BUDGET;
     down->count = topo_child_count (conf->topo, conf->rank);
     down->first = topo_child (conf->topo, conf->rank, 0);
-    env->health = down->count > 0 ? HEALTH_PARTIAL : HEALTH_FULL;
+    ov->health = down->count > 0 ? HEALTH_PARTIAL : HEALTH_FULL;
     down->size = down->count + 1;
     if (!(down->children = calloc (down->size, sizeof (down->children[0])))) {
         free (down);
@@ -356,10 +358,10 @@ struct children *children_create (struct link_env *env)
 
 static int setup_server (struct children *down, void *sock)
 {
-    struct overlay_conf *conf = &down->env->conf;
+    struct overlay_conf *conf = &down->ov->conf;
     int on = 1;
 
-    if (link_setup_socket (down->env, sock) < 0 || zmq_setsockopt (sock, ZMQ_ROUTER_MANDATORY, &on, sizeof (on)) < 0
+    if (link_setup_socket (down->ov, sock) < 0 || zmq_setsockopt (sock, ZMQ_ROUTER_MANDATORY, &on, sizeof (on)) < 0
         || zmq_setsockopt (sock, ZMQ_CURVE_SERVER, &on, sizeof (on)) < 0
         || zmq_setsockopt (sock, ZMQ_ZAP_DOMAIN, "idtree", 6) < 0
         || zmq_setsockopt (sock, ZMQ_CURVE_SECRETKEY, conf->secret_key, strlen (conf->secret_key)) < 0)
@@ -369,7 +371,7 @@ static int setup_server (struct children *down, void *sock)
 
 int children_bind (struct children *down, const char *endpoint, idt_error_t *errp)
 {
-    struct overlay_conf *conf = &down->env->conf;
+    struct overlay_conf *conf = &down->ov->conf;
     void *sock = zmq_socket (conf->zctx, ZMQ_ROUTER);
     size_t size = sizeof (down->endpoint);
 
@@ -389,9 +391,9 @@ int children_bind (struct children *down, const char *endpoint, idt_error_t *err
     return 0;
 }
 
-const char *children_endpoint (const struct children *down)
+const char *overlay_endpoint (const struct overlay *ov)
 {
-    return down->zs ? down->endpoint : NULL;
+    return ov->down->zs ? ov->down->endpoint : NULL;
 }
 
 /* ZeroMQ leaves it behind. */
@@ -410,7 +412,7 @@ void children_destroy (struct children *down)
 
         if (child_is_online (c)) {
             children_send_disconnect (down, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
-            router_peer_remove (down->env->conf.router, &c->peer);
+            router_peer_remove (down->ov->conf.router, &c->peer);
         }
         child_destroy (c);
     }
@@ -421,8 +423,10 @@ void children_destroy (struct children *down)
     free (down);
 }
 
-void children_accept (struct children *down, bool accept)
+void overlay_accept (struct overlay *ov, bool accept)
 {
+    struct children *down = ov->down;
+
     down->accept = accept;
     down->stopping = !accept;
     for (uint32_t i = 0; accept && i < down->count; i++)
@@ -431,12 +435,12 @@ void children_accept (struct children *down, bool accept)
     children_adopt (down);
 }
 
-uint32_t children_online (const struct children *down)
+uint32_t overlay_children_online (const struct overlay *ov)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < down->total; i++)
-        n += child_is_online (down->children[i]);
+    for (uint32_t i = 0; i < ov->down->total; i++)
+        n += child_is_online (ov->down->children[i]);
     return n;
 }
 
@@ -447,16 +451,6 @@ uint32_t children_adopted (const struct children *down)
     for (uint32_t i = down->count; i < down->total; i++)
         n += child_is_online (down->children[i]);
     return n;
-}
-
-enum health children_health (const struct children *down)
-{
-    return down->env->health;
-}
-
-double children_since (const struct children *down)
-{
-    return down->since;
 }
 
 void children_retry (struct children *down)

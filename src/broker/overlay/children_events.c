@@ -14,46 +14,36 @@
 /* What was sent to this child, not what we have: the rest is on its way. */
 void child_put_position (const struct child *c, struct heartbeat *hb)
 {
-    struct overlay_conf *conf = &c->down->env->conf;
-    const char *stream;
-    uint64_t seq;
-
-    conf->ops->position (conf->arg, &stream, &seq);
     hb->seq = (uint32_t)c->event;
-    snprintf (hb->stream, sizeof (hb->stream), "%s", stream);
+    snprintf (hb->stream, sizeof (hb->stream), "%s", event_stream (c->down->ov->conf.event));
 }
 
 /* A beat that answers none: it carries no time. */
-static void send_position (struct child *c, uint64_t seq)
+static void send_position (struct child *c)
 {
     struct heartbeat hb = { 0 };
     idt_msg_t *msg;
 
     channel_forget_events (&c->channel);
-    c->event = seq;
+    c->event = event_seq (c->down->ov->conf.event);
     child_put_position (c, &hb);
     if ((msg = control_heartbeat_down (&hb)))
         child_send (c, msg);
     idt_msg_unref (msg);
 }
 
-void children_send_position (struct children *down)
+void overlay_event_position (struct overlay *ov)
 {
-    struct overlay_conf *conf = &down->env->conf;
-    const char *stream;
-    uint64_t seq;
-
-    conf->ops->position (conf->arg, &stream, &seq);
-    for (uint32_t i = 0; i < down->total; i++)
-        if (child_is_online (down->children[i]))
-            send_position (down->children[i], seq);
+    for (uint32_t i = 0; i < ov->down->total; i++)
+        if (child_is_online (ov->down->children[i]))
+            send_position (ov->down->children[i]);
 }
 
-void children_send_events (struct children *down)
+void overlay_event_down (struct overlay *ov)
 {
-    for (uint32_t i = 0; i < down->total; i++) {
-        channel_pump (&down->children[i]->channel);
-        child_check (down->children[i]);
+    for (uint32_t i = 0; i < ov->down->total; i++) {
+        channel_pump (&ov->down->children[i]->channel);
+        child_check (ov->down->children[i]);
     }
 }
 
@@ -61,12 +51,11 @@ void children_send_events (struct children *down)
 const idt_msg_t *child_event (void *arg)
 {
     struct child *c = arg;
-    struct overlay_conf *conf = &c->down->env->conf;
-    const idt_msg_t *msg = conf->ops->event_after (conf->arg, c->event, &c->event_next);
-    const char *stream;
+    struct event *event = c->down->ov->conf.event;
+    const idt_msg_t *msg = event_after (event, c->event, &c->event_next);
 
     if (!msg)
-        conf->ops->position (conf->arg, &stream, &c->event);
+        c->event = event_seq (event);
     return msg;
 }
 

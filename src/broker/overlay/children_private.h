@@ -37,7 +37,7 @@ struct child {
 };
 
 struct children {
-    struct link_env *env;
+    struct overlay *ov;
     struct zwatcher *zs;
     struct monitor *monitor;
     char endpoint[256];
@@ -50,7 +50,6 @@ struct children {
     bool accept;
     bool stopping; /* takes no child in any more */
     bool doomed;   /* one of them is */
-    double since;  /* of the health of all: env->health */
 };
 
 /* --- children.c ----------------------------------------------------------------------------------- */

@@ -45,7 +45,7 @@ static void refuse (struct children *down, const struct hello *hello, int errnum
     if (msg && idt_msg_set_string (msg, text) == 0)
         children_send (down, hello->from->identity, msg);
     idt_msg_unref (msg);
-    log_refusal (down->env->conf.log, LOG_REFUSED_HELLO, "a hello is refused: %s", text);
+    log_refusal (down->ov->conf.log, LOG_REFUSED_HELLO, "a hello is refused: %s", text);
 }
 
 /* --- whose hello it is ------------------------------------------------------------------------------ */
@@ -82,7 +82,7 @@ static struct child *child_of_rank (struct children *down, uint32_t rank)
 /* The child that a hello is for; NULL: it was refused. */
 static struct child *find_child (struct children *down, const struct hello *hello)
 {
-    struct overlay_conf *conf = &down->env->conf;
+    struct overlay_conf *conf = &down->ov->conf;
     char user[32];
     struct child *c;
 
@@ -114,20 +114,17 @@ static struct child *find_child (struct children *down, const struct hello *hell
 
 static idt_msg_t *make_welcome (struct child *c)
 {
-    struct link_env *env = c->down->env;
+    struct overlay *ov = c->down->ov;
     idt_msg_t *msg = idt_msg_respond (c->hello, 0);
-    uint64_t sent, bound;
-    const char *stream;
+    uint64_t sent, bound, seq = event_seq (ov->conf.event);
     char *text = NULL;
-    uint64_t seq;
     json_t *o;
 
-    env->conf.ops->position (env->conf.arg, &stream, &seq);
     c->event = c->hello_event < seq ? c->hello_event : seq;
-    link_read_clock (env, &sent, &bound);
-    o = json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", env->conf.uuid, "version", PACKAGE_VERSION, "stream",
-                   stream, "seq", (json_int_t)c->event, "time_us", (json_int_t)c->hello_us, (json_int_t)sent,
-                   "bound_us", (json_int_t)bound, "link", 1);
+    link_read_clock (ov, &sent, &bound);
+    o = json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", ov->conf.uuid, "version", PACKAGE_VERSION, "stream",
+                   event_stream (ov->conf.event), "seq", (json_int_t)c->event, "time_us", (json_int_t)c->hello_us,
+                   (json_int_t)sent, "bound_us", (json_int_t)bound, "link", 1);
     if (o)
         text = json_dumps (o, JSON_COMPACT);
     json_decref (o);
@@ -142,10 +139,8 @@ static idt_msg_t *make_welcome (struct child *c)
 /* Where a child goes on in the events; one of another stream, or of none, begins where we are. */
 static uint64_t event_of (const struct children *down, const struct hello *hello)
 {
-    const char *stream;
-    uint64_t seq;
+    const char *stream = event_stream (down->ov->conf.event);
 
-    down->env->conf.ops->position (down->env->conf.arg, &stream, &seq);
     return hello->stream && strcmp (hello->stream, stream) == 0 && hello->seq >= 0 ? (uint64_t)hello->seq : UINT64_MAX;
 }
 
@@ -160,7 +155,7 @@ static enum health health_of (const char *status)
 
 void child_take_in (struct child *c)
 {
-    struct overlay_conf *conf = &c->down->env->conf;
+    struct overlay_conf *conf = &c->down->ov->conf;
     idt_msg_t *msg;
 
     child_remove (c, "it says hello anew");
@@ -188,7 +183,7 @@ static void hello_received (struct children *down, const struct hello *hello)
     /* What happened to connections before this hello comes first: a descriptor may be in use again. */
     monitor_drain (down->monitor);
     if (down->stopping) {
-        refuse (down, hello, ESHUTDOWN, "rank %u is shutting down", down->env->conf.rank);
+        refuse (down, hello, ESHUTDOWN, "rank %u is shutting down", down->ov->conf.rank);
         return;
     }
     if (!(c = find_child (down, hello)))
@@ -200,7 +195,7 @@ static void hello_received (struct children *down, const struct hello *hello)
     c->hello_credits = hello->link >= 1;
     c->hello_event = event_of (down, hello);
     memcpy (c->hello_identity, hello->from->identity, sizeof (c->hello_identity));
-    link_read_clock (down->env, &c->hello_us, &bound);
+    link_read_clock (down->ov, &c->hello_us, &bound);
     snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
     snprintf (c->host, sizeof (c->host), "%s", hello->host);
     if (c->adopted)

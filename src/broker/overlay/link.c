@@ -29,11 +29,11 @@ uint64_t link_boot_us (void)
     return clock_us (CLOCK_BOOTTIME);
 }
 
-bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us)
+bool link_read_clock (struct overlay *ov, uint64_t *now_us, uint64_t *bound_us)
 {
     *now_us = 0;
     *bound_us = 0;
-    return env->clock && env->clock->read_clock (env->clock_arg, now_us, bound_us);
+    return ov->clock && ov->clock->read_clock (ov->clock_arg, now_us, bound_us);
 }
 
 /* Nothing else is done for it. */
@@ -47,7 +47,7 @@ static void refuse_slow (struct channel *ch, idt_msg_t *request)
     idt_msg_unref (request);
 }
 
-void link_received (struct link_env *env, struct peer *from, struct channel *ch, idt_msg_t *msg)
+void link_received (struct overlay *ov, struct peer *from, struct channel *ch, idt_msg_t *msg)
 {
     struct idt_cred cred = idt_msg_cred (msg);
 
@@ -56,32 +56,32 @@ void link_received (struct link_env *env, struct peer *from, struct channel *ch,
         return;
     }
     cred.rolemask &= ~(uint32_t)IDT_ROLE_LOCAL;
-    if (cred.userid != env->owner) /* guests are nobody's owner, whoever lets them in */
+    if (cred.userid != ov->owner) /* guests are nobody's owner, whoever lets them in */
         cred.rolemask &= ~(uint32_t)(IDT_ROLE_OWNER | IDT_ROLE_BROKER);
     idt_msg_set_cred (msg, cred);
-    env->conf.ops->message (env->conf.arg, from, msg);
+    ov->conf.ops->message (ov->conf.arg, from, msg);
 }
 
 /* All links of a broker share WINDOW_TOTAL; ZeroMQ's own limit is above what they let through. */
-int link_init_channel (const struct link_env *env, struct channel *ch, const struct channel_ops *ops, void *arg)
+int link_init_channel (const struct overlay *ov, struct channel *ch, const struct channel_ops *ops, void *arg)
 {
-    uint64_t bytes = WINDOW_TOTAL / (topo_child_count (env->conf.topo, env->conf.rank) + 1);
-    uint32_t messages = env->hwm < WINDOW_MESSAGES ? env->hwm : WINDOW_MESSAGES;
+    uint64_t bytes = WINDOW_TOTAL / (topo_child_count (ov->conf.topo, ov->conf.rank) + 1);
+    uint32_t messages = ov->hwm < WINDOW_MESSAGES ? ov->hwm : WINDOW_MESSAGES;
 
     if (bytes > WINDOW_MAX)
         bytes = WINDOW_MAX;
     else if (bytes < WINDOW_MIN)
         bytes = WINDOW_MIN;
-    return channel_init (ch, ops, arg, env->max_queue, bytes, messages);
+    return channel_init (ch, ops, arg, ov->max_queue, bytes, messages);
 }
 
-int link_send (struct link_env *env, struct zwatcher *zs, const char *identity, const idt_msg_t *msg)
+int link_send (struct overlay *ov, struct zwatcher *zs, const char *identity, const idt_msg_t *msg)
 {
     int rc;
 
     zwatcher_touch (zs);
     if ((rc = msg_zmq_send (zwatcher_socket (zs), identity, msg)) < 0 && errno == EAGAIN)
-        env->blocked = true;
+        ov->blocked = true;
     return rc;
 }
 
@@ -103,9 +103,9 @@ static int set_int (void *sock, int option, int value)
 /* ZeroMQ's own beat closes the connection to a process that is stopped, and so frees what waits for it: a ROUTER has no
  * other way to let go of one peer.  Ours tells of the reactor.
  */
-static int set_patience (const struct link_env *env, void *sock)
+static int set_patience (const struct overlay *ov, void *sock)
 {
-    int timeout_ms = env->timeout * 1E3, handshake_ms = timeout_ms < HANDSHAKE_MS ? timeout_ms : HANDSHAKE_MS;
+    int timeout_ms = ov->timeout * 1E3, handshake_ms = timeout_ms < HANDSHAKE_MS ? timeout_ms : HANDSHAKE_MS;
 
     if (set_int (sock, ZMQ_HEARTBEAT_IVL, timeout_ms / 5) < 0 || set_int (sock, ZMQ_HEARTBEAT_TIMEOUT, timeout_ms) < 0
         || set_int (sock, ZMQ_HANDSHAKE_IVL, handshake_ms) < 0)
@@ -113,12 +113,12 @@ static int set_patience (const struct link_env *env, void *sock)
     return 0;
 }
 
-int link_setup_socket (const struct link_env *env, void *sock)
+int link_setup_socket (const struct overlay *ov, void *sock)
 {
     int64_t max = LINK_MAX_FRAME;
 
-    if (set_int (sock, ZMQ_LINGER, 0) < 0 || set_int (sock, ZMQ_SNDHWM, env->hwm) < 0
-        || set_int (sock, ZMQ_RCVHWM, env->hwm) < 0 || set_int (sock, ZMQ_IPV6, 1) < 0 || set_patience (env, sock) < 0
+    if (set_int (sock, ZMQ_LINGER, 0) < 0 || set_int (sock, ZMQ_SNDHWM, ov->hwm) < 0
+        || set_int (sock, ZMQ_RCVHWM, ov->hwm) < 0 || set_int (sock, ZMQ_IPV6, 1) < 0 || set_patience (ov, sock) < 0
         || zmq_setsockopt (sock, ZMQ_MAXMSGSIZE, &max, sizeof (max)) < 0)
         return -1;
     return 0;

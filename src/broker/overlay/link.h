@@ -14,77 +14,79 @@
 #define LINK_RETRY_MS 5. /* until a socket that takes nothing is tried again */
 
 struct keyring;
+struct parent;
+struct children;
 
-/* What both sides share. */
-struct link_env {
+/* What all files share. */
+struct overlay {
     struct overlay_conf conf;
     const struct idt_overlay_ops *clock; /* NULL: none attached */
     void *clock_arg;
-    double timeout;       /* tbon.timeout, seconds */
-    uint32_t owner;       /* user id: brokers of one tree have one */
-    uint32_t hwm;         /* tbon.hwm, messages */
-    uint64_t max_queue;   /* tbon.max-queue, bytes that may wait for one link */
-    bool blocked;         /* a socket took nothing: it is to be tried again */
-    double beat;          /* link_now () of our last beat */
-    struct keyring *keys; /* of our descendants */
-    enum health health;   /* of our subtree: what the worst of the children makes of it */
-    enum health told;     /* as the parent knows it: by our hello, or a beat */
+    double timeout;                  /* tbon.timeout, seconds */
+    uint32_t owner;                  /* user id: brokers of one tree have one */
+    uint32_t hwm;                    /* tbon.hwm, messages */
+    uint64_t max_queue;              /* tbon.max-queue, bytes that may wait for one link */
+    bool blocked;                    /* a socket took nothing: it is to be tried again */
+    double beat;                     /* link_now () of our last beat */
+    struct keyring *keys;            /* of our descendants */
+    enum health health;              /* of our subtree: what the worst of the children makes of it */
+    double since;                    /* link_now () of the last change of that */
+    enum health told;                /* as the parent knows it: by our hello, or a beat */
+    const struct bizcard *ancestors; /* parent first; borrowed */
+    uint32_t nancestors;
+    struct parent *up; /* of the root: there is nobody that it could join */
+    struct children *down;
+    struct zap *zap;
+    idt_watcher_t *heart;
+    idt_watcher_t *retry; /* of sockets that took nothing */
+    bool retrying;
+    double period;             /* of the heart, seconds */
+    enum health said;          /* health that the followers know */
+    struct msglist *followers; /* of overlay.health */
+    idt_t *h;
 };
 
 double link_now (void);       /* seconds, CLOCK_MONOTONIC: silence is judged by it */
 uint64_t link_boot_us (void); /* CLOCK_BOOTTIME, microseconds */
 
 /* Read the attached clock.  Returns false (and zeros) while it is unknown. */
-bool link_read_clock (struct link_env *env, uint64_t *now_us, uint64_t *bound_us);
+bool link_read_clock (struct overlay *ov, uint64_t *now_us, uint64_t *bound_us);
 
 /* A message that came from another broker (steals the reference): hand it on, without the role that says it is
  * local, and without those of the owner where it is of another user.  An ask of one that does not take its answers is
  * refused.
  */
-void link_received (struct link_env *env, struct peer *from, struct channel *ch, idt_msg_t *msg);
+void link_received (struct overlay *ov, struct peer *from, struct channel *ch, idt_msg_t *msg);
 
 /* Prepare the channel of one link.  Returns 0, or -1 with errno ENOMEM. */
-int link_init_channel (const struct link_env *env, struct channel *ch, const struct channel_ops *ops, void *arg);
+int link_init_channel (const struct overlay *ov, struct channel *ch, const struct channel_ops *ops, void *arg);
 
 /* Put a message on a socket ('identity' NULL: a DEALER's).  Returns as msg_zmq_send (). */
-int link_send (struct link_env *env, struct zwatcher *zs, const char *identity, const idt_msg_t *msg);
+int link_send (struct overlay *ov, struct zwatcher *zs, const char *identity, const idt_msg_t *msg);
 
 /* What waits for a link, as overlay.stats-get tells it; a new reference. */
 json_t *link_describe (uint32_t rank, const struct channel *ch);
 
 /* Options of every overlay socket.  Returns 0, or -1 with errno set. */
-int link_setup_socket (const struct link_env *env, void *sock);
+int link_setup_socket (const struct overlay *ov, void *sock);
 
 /* Which brokers can be in one tree: those of one major version. */
 bool link_same_version (const char *a, const char *b);
 
 /* --- parent: the DEALER to the parent, or to the ancestor that stands in for it ------------------- */
 
-struct parent;
-
-struct parent *parent_create (struct link_env *env); /* 'env' is borrowed; NULL with errno set */
+/* It joins whom overlay_set_bizcards () told, or who stands in for it, from overlay_connect () to overlay_goodbye ().  NULL
+ * with errno set.
+ */
+struct parent *parent_create (struct overlay *ov);
 void parent_destroy (struct parent *up);
 
-/* Whom to connect to: the parent, its parent, ..., the root.  Borrowed. */
-void parent_set_ancestors (struct parent *up, const struct bizcard *ancestors, uint32_t count);
-
-/* Join the parent, or who stands in for it; keep trying until parent_goodbye (). */
-void parent_connect (struct parent *up);
-
-/* Say that the subtree has stopped.  parent_leaving () until the parent lets go, or is lost. */
-void parent_goodbye (struct parent *up);
-
-bool parent_joined (const struct parent *up);
-bool parent_leaving (const struct parent *up);
 uint32_t parent_rank (const struct parent *up); /* whom we are attached to; TOPO_NONE: nobody */
-
-/* Returns 0, or -1 with errno EHOSTUNREACH (not joined), or as channel_send (). */
-int parent_send (struct parent *up, const idt_msg_t *msg);
 
 /* Tell the keys of our descendants that are news. */
 void parent_send_keys (struct parent *up);
 
-/* Our beat: tells env->health, and gives up a parent that was silent for tbon.timeout, unless it was we who
+/* Our beat: tells ov->health, and gives up a parent that was silent for tbon.timeout, unless it was we who
  * slept.
  */
 void parent_heartbeat (struct parent *up, bool was_asleep);
@@ -103,26 +105,15 @@ void parent_describe (const struct parent *up, json_t *links);
 
 /* --- children: the ROUTER for the children ------------------------------------------------------- */
 
-struct children;
+struct children *children_create (struct overlay *ov); /* NULL with errno set */
+void children_destroy (struct children *down);         /* children are told to say hello elsewhere */
 
-struct children *children_create (struct link_env *env); /* 'env' is borrowed; NULL with errno set */
-void children_destroy (struct children *down);           /* children are told to say hello elsewhere */
-
-/* Listen.  Returns 0, or -1 with errno set and 'errp' filled.  children_endpoint (): the real one; NULL: not bound. */
+/* Listen.  Returns 0, or -1 with errno set and 'errp' filled. */
 int children_bind (struct children *down, const char *endpoint, idt_error_t *errp);
-const char *children_endpoint (const struct children *down);
-
-/* Take in those who said hello and who will; with 'accept' false nobody any more. */
-void children_accept (struct children *down, bool accept);
 
 /* Take in descendants whose parent is gone, as far as the budget goes; it is filled again at each beat. */
 void children_adopt (struct children *down);
 void children_refill (struct children *down);
-
-/* Send to all who are connected: a message; the events that each has not got; our position in another stream of events. */
-void children_send_all (struct children *down, const idt_msg_t *msg);
-void children_send_events (struct children *down);
-void children_send_position (struct children *down);
 
 /* Remove who was silent for tbon.timeout; nobody, if it was we who slept. */
 void children_check_silence (struct children *down, bool was_asleep);
@@ -136,11 +127,8 @@ void children_retry (struct children *down);
 /* Add what waits for each. */
 void children_describe_links (const struct children *down, json_t *links);
 
-uint32_t children_online (const struct children *down);    /* children and descendants that are connected */
-uint32_t children_adopted (const struct children *down);   /* descendants among them */
-enum health children_health (const struct children *down); /* of the subtree: what the worst child makes of it */
-double children_since (const struct children *down);       /* since when, by link_now () */
-json_t *children_describe (const struct children *down);   /* the "children" of overlay.health; a new reference */
+uint32_t children_adopted (const struct children *down); /* descendants that are connected */
+json_t *children_describe (const struct children *down); /* the "children" of overlay.health; a new reference */
 
 const char *health_name (enum health health); /* "full", ... */
 

@@ -17,23 +17,6 @@
 
 #define HEARTBEAT 1.0 /* seconds */
 
-struct overlay {
-    struct link_env env;
-    struct zap *zap;
-    struct parent *up; /* NULL: root */
-    struct children *down;
-    struct bizcard *ancestors; /* parent first */
-    uint32_t nancestors;
-    uint32_t nchildren;
-    idt_watcher_t *heart;
-    idt_watcher_t *retry; /* of sockets that took nothing */
-    bool retrying;
-    double period;             /* of the heart, seconds */
-    enum health said;          /* health that the followers know */
-    struct msglist *followers; /* of overlay.health */
-    idt_t *h;
-};
-
 /* --- the heart ------------------------------------------------------------------------------------- */
 
 /* A beat that comes much too late means that we were stopped, not that the others were silent. */
@@ -41,25 +24,22 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct overlay *ov = arg;
     double now = link_now ();
-    bool was_asleep = now - ov->env.beat > 2 * ov->period;
+    bool was_asleep = now - ov->beat > 2 * ov->period;
 
-    if (ov->up)
-        parent_doubt (ov->up);
-    ov->env.beat = now;
+    parent_doubt (ov->up);
+    ov->beat = now;
     children_check_silence (ov->down, was_asleep);
     children_refill (ov->down);
-    if (ov->up)
-        parent_heartbeat (ov->up, was_asleep);
+    parent_heartbeat (ov->up, was_asleep);
 }
 
 static void retry_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct overlay *ov = arg;
 
-    ov->retrying = ov->env.blocked = false;
+    ov->retrying = ov->blocked = false;
     children_retry (ov->down);
-    if (ov->up)
-        parent_retry (ov->up);
+    parent_retry (ov->up);
 }
 
 /* Only ZeroMQ knows when a ROUTER's peer takes more. */
@@ -72,9 +52,8 @@ static void retry_later (struct overlay *ov)
 
 static json_t *describe_health (struct overlay *ov)
 {
-    return json_pack ("{s:I s:s s:f s:o}", "rank", (json_int_t)ov->env.conf.rank, "status",
-                      health_name (children_health (ov->down)), "duration", link_now () - children_since (ov->down),
-                      "children", children_describe (ov->down));
+    return json_pack ("{s:I s:s s:f s:o}", "rank", (json_int_t)ov->conf.rank, "status", health_name (ov->health),
+                      "duration", link_now () - ov->since, "children", children_describe (ov->down));
 }
 
 static void tell_followers (struct overlay *ov)
@@ -82,7 +61,7 @@ static void tell_followers (struct overlay *ov)
     json_t *o = describe_health (ov);
     char *s = o ? json_dumps (o, JSON_COMPACT) : NULL;
 
-    ov->said = children_health (ov->down);
+    ov->said = ov->health;
     if (ov->h && s)
         msglist_respond (ov->followers, ov->h, s);
     else if (ov->h)
@@ -96,17 +75,15 @@ bool overlay_turn (struct overlay *ov)
 {
     bool busy = children_turn (ov->down);
 
-    if (ov->up && parent_turn (ov->up))
-        busy = true;
-    if (ov->up)
-        parent_send_keys (ov->up);
-    if (ov->up && parent_joined (ov->up) && ov->env.health != ov->env.told) {
+    busy = parent_turn (ov->up) || busy;
+    parent_send_keys (ov->up);
+    if (overlay_has_parent (ov) && ov->health != ov->told) {
         parent_heartbeat (ov->up, false);
         busy = true;
     }
-    if (ov->env.blocked && !ov->retrying)
+    if (ov->blocked && !ov->retrying)
         retry_later (ov);
-    if (children_health (ov->down) != ov->said) {
+    if (ov->health != ov->said) {
         tell_followers (ov);
         busy = true;
     }
@@ -115,7 +92,7 @@ bool overlay_turn (struct overlay *ov)
 
 bool overlay_is_full (const struct overlay *ov)
 {
-    return children_health (ov->down) == HEALTH_FULL;
+    return ov->health == HEALTH_FULL;
 }
 
 /* --- life ------------------------------------------------------------------------------------------ */
@@ -123,10 +100,10 @@ bool overlay_is_full (const struct overlay *ov)
 static bool zap_cb (const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
 {
     struct overlay *ov = arg;
-    uint32_t rank = keyring_find (ov->env.keys, key);
+    uint32_t rank = keyring_find (ov->keys, key);
 
     if (rank == TOPO_NONE) {
-        log_refusal (ov->env.conf.log, LOG_REFUSED_KEY,
+        log_refusal (ov->conf.log, LOG_REFUSED_KEY,
                      "a connection is refused: its key is that of no rank below this one");
         return false;
     }
@@ -136,13 +113,13 @@ static bool zap_cb (const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, vo
 
 static int get_attributes (struct overlay *ov, idt_error_t *errp)
 {
-    struct attrs *attrs = ov->env.conf.attrs;
+    struct attrs *attrs = ov->conf.attrs;
 
-    if (attr_seconds (attrs, "tbon.timeout", "5s", 0.1, 86400., &ov->env.timeout, errp) < 0
-        || attr_u32 (attrs, "tbon.hwm", "10000", 10, 100000000, &ov->env.hwm, errp) < 0
-        || attr_size (attrs, "tbon.max-queue", "64M", 1 << 20, (uint64_t)1 << 40, &ov->env.max_queue, errp) < 0)
+    if (attr_seconds (attrs, "tbon.timeout", "5s", 0.1, 86400., &ov->timeout, errp) < 0
+        || attr_u32 (attrs, "tbon.hwm", "10000", 10, 100000000, &ov->hwm, errp) < 0
+        || attr_size (attrs, "tbon.max-queue", "64M", 1 << 20, (uint64_t)1 << 40, &ov->max_queue, errp) < 0)
         return -1;
-    ov->period = ov->env.timeout / 4 < HEARTBEAT ? ov->env.timeout / 4 : HEARTBEAT;
+    ov->period = ov->timeout / 4 < HEARTBEAT ? ov->timeout / 4 : HEARTBEAT;
     return 0;
 }
 
@@ -152,20 +129,20 @@ struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *er
 
     if (!ov)
         return NULL;
-    ov->env.conf = *conf;
-    ov->nchildren = topo_child_count (conf->topo, conf->rank);
-    ov->env.beat = link_now ();
-    ov->env.owner = geteuid ();
+    ov->conf = *conf;
+    ov->since = link_now ();
+    ov->beat = link_now ();
+    ov->owner = geteuid ();
     if (get_attributes (ov, errp) < 0)
         goto error;
-    if (!(ov->env.keys = keyring_create ()) || !(ov->followers = msglist_create ())
-        || !(ov->down = children_create (&ov->env)) || (conf->rank > 0 && !(ov->up = parent_create (&ov->env)))
+    if (!(ov->keys = keyring_create ()) || !(ov->followers = msglist_create ()) || !(ov->down = children_create (ov))
+        || !(ov->up = parent_create (ov))
         || !(ov->retry = idt_timer_watcher_create (conf->reactor, 0., 0., retry_cb, ov))
         || !(ov->heart = idt_timer_watcher_create (conf->reactor, ov->period * 1E3, ov->period * 1E3, heart_cb, ov))) {
         errprintf (errp, "out of memory");
         goto error;
     }
-    ov->said = children_health (ov->down);
+    ov->said = ov->health;
     idt_watcher_start (ov->heart);
     return ov;
 error:
@@ -184,8 +161,7 @@ void overlay_destroy (struct overlay *ov)
     parent_destroy (ov->up);
     children_destroy (ov->down);
     zap_destroy (ov->zap);
-    free (ov->ancestors);
-    keyring_destroy (ov->env.keys);
+    keyring_destroy (ov->keys);
     msglist_destroy (ov->followers);
     free (ov);
     errno = saved_errno;
@@ -193,102 +169,33 @@ void overlay_destroy (struct overlay *ov)
 
 int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp)
 {
-    struct overlay_conf *conf = &ov->env.conf;
+    struct overlay_conf *conf = &ov->conf;
 
     if (!(ov->zap = zap_create (conf->zpoll, conf->zctx, zap_cb, ov)))
         return errprintf (errp, "cannot guard the overlay: %s", zmq_strerror (errno));
     return children_bind (ov->down, endpoint, errp);
 }
 
-const char *overlay_endpoint (const struct overlay *ov)
-{
-    return children_endpoint (ov->down);
-}
-
-int overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
-                          const struct bizcard *children, idt_error_t *errp)
+void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
+                           const struct bizcard *children)
 {
     struct control_key key;
 
-    if (!(ov->ancestors = calloc (count + 1, sizeof (ov->ancestors[0]))))
-        return errprintf (errp, "out of memory");
+    ov->ancestors = ancestors;
     ov->nancestors = count;
-    if (count > 0) {
-        memcpy (ov->ancestors, ancestors, count * sizeof (ov->ancestors[0]));
-        parent_set_ancestors (ov->up, ov->ancestors, count);
-    }
-    for (uint32_t i = 0; i < ov->nchildren; i++) {
+    for (uint32_t i = 0; i < topo_child_count (ov->conf.topo, ov->conf.rank); i++) {
         key.rank = children[i].rank;
         memcpy (key.key, children[i].key, sizeof (key.key));
-        keyring_put (ov->env.keys, &key);
+        keyring_put (ov->keys, &key);
     }
-    return 0;
-}
-
-void overlay_connect (struct overlay *ov)
-{
-    if (ov->up)
-        parent_connect (ov->up);
-}
-
-void overlay_accept (struct overlay *ov, bool accept)
-{
-    children_accept (ov->down, accept);
-}
-
-void overlay_stop_children (struct overlay *ov)
-{
-    idt_msg_t *msg = control_encode (CONTROL_STOP, 0, NULL);
-
-    if (msg)
-        children_send_all (ov->down, msg);
-    idt_msg_unref (msg);
-}
-
-void overlay_goodbye (struct overlay *ov)
-{
-    if (ov->up)
-        parent_goodbye (ov->up);
-}
-
-void overlay_event_down (struct overlay *ov)
-{
-    children_send_events (ov->down);
-}
-
-int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
-{
-    if (!ov->up)
-        return errset (EHOSTUNREACH);
-    return parent_send (ov->up, msg);
-}
-
-void overlay_event_position (struct overlay *ov)
-{
-    children_send_position (ov->down);
-}
-
-uint32_t overlay_children_online (const struct overlay *ov)
-{
-    return children_online (ov->down);
-}
-
-bool overlay_has_parent (const struct overlay *ov)
-{
-    return ov->up && parent_joined (ov->up);
-}
-
-bool overlay_is_leaving (const struct overlay *ov)
-{
-    return ov->up && parent_leaving (ov->up);
 }
 
 int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void *arg)
 {
-    if (ops && ov->env.clock)
+    if (ops && ov->clock)
         return errset (EEXIST);
-    ov->env.clock = ops;
-    ov->env.clock_arg = arg;
+    ov->clock = ops;
+    ov->clock_arg = arg;
     if (ops && overlay_has_parent (ov))
         ops->parent (arg, true);
     return 0;
@@ -329,7 +236,7 @@ static json_t *describe_subtree (const struct topo *topo, uint32_t rank)
 static void topology_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
-    const struct topo *topo = ov->env.conf.topo;
+    const struct topo *topo = ov->conf.topo;
     json_int_t rank;
     idt_error_t err;
     json_t *o;
@@ -357,11 +264,11 @@ static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_t *links = json_array ();
 
     children_describe_links (ov->down, links);
-    if (ov->up)
-        parent_describe (ov->up, links);
-    idt_respond_pack (h, msg, "{s:i s:i s:i s:b s:o s:o}", "child-count", (int)ov->nchildren, "child-connected",
-                      (int)children_online (ov->down), "adopted", (int)children_adopted (ov->down), "parent-connected",
-                      (int)overlay_has_parent (ov), "parent-rank",
+    parent_describe (ov->up, links);
+    idt_respond_pack (h, msg, "{s:i s:i s:i s:b s:o s:o}", "child-count",
+                      (int)topo_child_count (ov->conf.topo, ov->conf.rank), "child-connected",
+                      (int)overlay_children_online (ov), "adopted", (int)children_adopted (ov->down),
+                      "parent-connected", (int)overlay_has_parent (ov), "parent-rank",
                       overlay_has_parent (ov) ? json_integer (parent_rank (ov->up)) : json_null (), "links", links);
 }
 

@@ -18,6 +18,7 @@
 
 #include "broker/base/attr.h"
 #include "broker/base/log.h"
+#include "broker/route/event.h"
 #include "broker/route/router.h"
 #include "broker/base/topology.h"
 #include "common/libzmqutil/zap.h"
@@ -48,12 +49,6 @@ struct overlay_ops {
     void (*child) (void *arg, uint32_t rank, bool up);
     /* The parent says that this subtree shall stop. */
     void (*stop) (void *arg);
-    /* The newest event that we handed on; what the parent's is, as it says in its hello; its lower bits, as beats say. */
-    void (*position) (void *arg, const char **stream, uint64_t *seq);
-    void (*newest) (void *arg, const char *stream, uint64_t seq);
-    void (*newest_low) (void *arg, const char *stream, uint32_t seq);
-    /* The oldest event that is kept of those after number 'after', borrowed, and its number.  NULL: none. */
-    const idt_msg_t *(*event_after) (void *arg, uint64_t after, uint64_t *seq);
 };
 
 struct overlay_conf {
@@ -62,6 +57,7 @@ struct overlay_conf {
     void *zctx;
     struct attrs *attrs;
     struct router *router;
+    struct event *event; /* is told what the parent says of its newest, and has what children are sent */
     struct log *log;
     const struct topo *topo;
     uint32_t rank;
@@ -83,9 +79,9 @@ void overlay_destroy (struct overlay *ov);
 int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp);
 const char *overlay_endpoint (const struct overlay *ov);
 
-/* Tell the bizcards of the ancestors, parent first (none: root), and of all children, in order of rank.  Copied. */
-int overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
-                          const struct bizcard *children, idt_error_t *errp);
+/* Tell the bizcards of the ancestors, parent first (none: root; borrowed), and of all children, in order of rank. */
+void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
+                           const struct bizcard *children);
 
 /* Join the parent; keep trying. */
 void overlay_connect (struct overlay *ov);

@@ -49,8 +49,7 @@ struct node {
     int requests;                   /* that the service got */
     int events;
     const idt_msg_t *held; /* last request to the service */
-    uint64_t published;
-    const idt_msg_t *event; /* that was */
+    struct event *event;
 };
 
 struct world {
@@ -61,6 +60,7 @@ struct world {
     char public_key[SIZE_DEEP][OVERLAY_KEY_TEXT];
     char secret_key[SIZE_DEEP][OVERLAY_KEY_TEXT];
     struct node parent, child;
+    struct bizcard ancestor; /* of the child */
     const char *timeout;
     bool parent_sleeps; /* its sockets are not served */
 };
@@ -123,40 +123,29 @@ static void stop (void *arg)
     ((struct node *)arg)->stops++;
 }
 
-static void position (void *arg, const char **stream, uint64_t *seq)
-{
-    *stream = "";
-    *seq = ((struct node *)arg)->published;
-}
-
-static void newest (void *arg, const char *stream, uint64_t seq)
-{
-}
-
-static void newest_low (void *arg, const char *stream, uint32_t seq)
-{
-}
-
-/* All events are one. */
-static const idt_msg_t *event_after (void *arg, uint64_t after, uint64_t *seq)
-{
-    struct node *n = arg;
-
-    *seq = after + 1;
-    return after < n->published ? n->event : NULL;
-}
-
 static const struct overlay_ops ops = {
     .message = message,
     .parent = parent,
     .refused = refused,
     .child = child,
     .stop = stop,
-    .position = position,
-    .newest = newest,
-    .newest_low = newest_low,
-    .event_after = event_after,
 };
+
+static void forward (void *arg, const idt_msg_t *msg)
+{
+    overlay_event_down (((struct node *)arg)->ov);
+}
+
+static void fetch (void *arg, const char *stream, uint64_t from)
+{
+}
+
+static void announce (void *arg)
+{
+    overlay_event_position (((struct node *)arg)->ov);
+}
+
+static const struct event_ops event_ops = { .forward = forward, .fetch = fetch, .announce = announce };
 
 static int service_send (void *arg, const idt_msg_t *msg)
 {
@@ -214,6 +203,7 @@ static void node_init (struct node *n, struct world *w, uint32_t rank, const cha
     attr_give (n->attrs, "tbon.hwm", hwm, NULL);
     conf.log = n->log = log_create (n->attrs, rank, &err);
     conf.router = n->router = router_create (rank, &w->topo, 100000);
+    conf.event = n->event = event_create (rank == 0, n->uuid, 16, &event_ops, n);
     conf.zctx = n->zctx = zmq_ctx_new ();
     conf.zpoll = n->zpoll = zpoll_create (w->reactor);
     memcpy (conf.public_key, w->public_key[rank], OVERLAY_KEY_TEXT);
@@ -233,7 +223,7 @@ static void node_fini (struct node *n)
     router_peer_remove (n->router, &n->service);
     router_peer_remove (n->router, &n->client);
     idt_msg_unref (n->held);
-    idt_msg_unref (n->event);
+    event_destroy (n->event);
     router_destroy (n->router);
     zpoll_destroy (n->zpoll);
     zmq_ctx_term (n->zctx);
@@ -259,9 +249,9 @@ static void set_children (struct world *w)
 
     make_bizcard (w, 1, &bizcards[0]);
     make_bizcard (w, 2, &bizcards[1]);
-    if (overlay_bind (w->parent.ov, w->endpoint, &err) < 0
-        || overlay_set_bizcards (w->parent.ov, NULL, 0, bizcards, &err) < 0)
+    if (overlay_bind (w->parent.ov, w->endpoint, &err) < 0)
         bail_out (err.text);
+    overlay_set_bizcards (w->parent.ov, NULL, 0, bizcards);
 }
 
 /* Where 'endpoint' is NULL it is ipc. */
@@ -296,12 +286,9 @@ static void world_init (struct world *w, const char *timeout)
 
 static void start_child (struct world *w, const char *hwm)
 {
-    struct bizcard bizcard;
-    idt_error_t err;
-
     node_init (&w->child, w, 1, hwm);
-    make_bizcard (w, 0, &bizcard);
-    overlay_set_bizcards (w->child.ov, &bizcard, 1, NULL, &err);
+    make_bizcard (w, 0, &w->ancestor);
+    overlay_set_bizcards (w->child.ov, &w->ancestor, 1, NULL);
     overlay_connect (w->child.ov);
 }
 
@@ -538,9 +525,7 @@ static void test_join (void)
     ok (w.child.unreachable == 0 && w.parent.unreachable == 0, "requests are answered in both directions");
     msg = idt_msg_create (IDT_MSGTYPE_EVENT);
     idt_msg_set_topic (msg, "a.b");
-    w.parent.event = msg;
-    w.parent.published = 1;
-    overlay_event_down (w.parent.ov);
+    event_publish_new (w.parent.event, msg);
     UNTIL (&w, w.child.events == 1);
     overlay_stop_children (w.parent.ov);
     UNTIL (&w, w.child.stops == 1);

@@ -50,9 +50,7 @@ struct conn {
 };
 
 struct parent {
-    struct link_env *env;
-    const struct bizcard *ancestors;
-    uint32_t count;
+    struct overlay *ov;
     struct conn conn[2];
     struct conn *used;
     struct conn *probe;
@@ -68,21 +66,23 @@ struct parent {
 static void lose (struct conn *c, const char *why);
 static void close_connection (struct conn *c);
 
-static int conn_send (struct conn *c, const idt_msg_t *msg)
+static const struct bizcard *target_of (const struct conn *c)
 {
+    return &c->up->ov->ancestors[c->target];
+}
+
+static int conn_send (void *arg, const idt_msg_t *msg)
+{
+    struct conn *c = arg;
+
     if (c->state != CONN_JOINED && c->state != CONN_LEAVING)
         return errset (EHOSTUNREACH);
     return channel_send (&c->channel, msg);
 }
 
-static int conn_peer_send (void *arg, const idt_msg_t *msg)
+int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
 {
-    return conn_send (arg, msg);
-}
-
-int parent_send (struct parent *up, const idt_msg_t *msg)
-{
-    return conn_send (up->used, msg);
+    return conn_send (ov->up->used, msg);
 }
 
 bool parent_turn (struct parent *up)
@@ -101,28 +101,23 @@ void parent_retry (struct parent *up)
 
 void parent_describe (const struct parent *up, json_t *links)
 {
-    if (parent_joined (up))
+    if (overlay_has_parent (up->ov))
         json_array_append_new (links, link_describe (parent_rank (up), &up->used->channel));
 }
 
-bool parent_joined (const struct parent *up)
+bool overlay_has_parent (const struct overlay *ov)
 {
-    return up->used->state == CONN_JOINED;
+    return ov->up->used->state == CONN_JOINED;
 }
 
-bool parent_leaving (const struct parent *up)
+bool overlay_is_leaving (const struct overlay *ov)
 {
-    return up->used->state == CONN_LEAVING;
+    return ov->up->used->state == CONN_LEAVING;
 }
 
 uint32_t parent_rank (const struct parent *up)
 {
-    return parent_joined (up) ? up->ancestors[up->used->target].rank : TOPO_NONE;
-}
-
-static const struct bizcard *target_of (const struct conn *c)
-{
-    return &c->up->ancestors[c->target];
+    return overlay_has_parent (up->ov) ? target_of (up->used)->rank : TOPO_NONE;
 }
 
 static double jitter (struct parent *up)
@@ -140,18 +135,15 @@ static void start_timer (idt_watcher_t *w, double ms)
 
 static idt_msg_t *make_hello (struct conn *c)
 {
-    struct overlay_conf *conf = &c->up->env->conf;
+    struct overlay_conf *conf = &c->up->ov->conf;
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
-    const char *stream;
-    uint64_t seq;
     char *text = NULL;
     json_t *o;
 
-    conf->ops->position (conf->arg, &stream, &seq);
-    c->up->env->told = c->up->env->health;
+    c->up->ov->told = c->up->ov->health;
     o = json_pack ("{s:I s:s s:s s:s s:s s:I s:s s:i}", "rank", (json_int_t)conf->rank, "uuid", conf->uuid, "version",
-                   PACKAGE_VERSION, "hostname", conf->host, "status", health_name (c->up->env->told), "seq",
-                   (json_int_t)seq, "stream", stream, "link", 1);
+                   PACKAGE_VERSION, "hostname", conf->host, "status", health_name (c->up->ov->told), "seq",
+                   (json_int_t)event_seq (conf->event), "stream", event_stream (conf->event), "link", 1);
     if (o)
         text = json_dumps (o, JSON_COMPACT);
     json_decref (o);
@@ -171,17 +163,17 @@ static idt_msg_t *make_hello (struct conn *c)
 
 static void take_time (struct conn *c, const struct idt_clock_sample *sample)
 {
-    struct link_env *env = c->up->env;
+    struct overlay *ov = c->up->ov;
 
-    if (env->clock && sample->peer_received_us > 0)
-        env->clock->sample (env->clock_arg, sample);
+    if (ov->clock && sample->peer_received_us > 0)
+        ov->clock->sample (ov->clock_arg, sample);
 }
 
 static void send_keys (struct conn *c)
 {
     idt_msg_t *msg;
 
-    while ((msg = keyring_take_news (c->up->env->keys))) {
+    while ((msg = keyring_take_news (c->up->ov->keys))) {
         conn_send (c, msg);
         idt_msg_unref (msg);
     }
@@ -190,11 +182,11 @@ static void send_keys (struct conn *c)
 /* Tell everybody inside that the way up is open, or gone. */
 static void tell (struct parent *up, bool open)
 {
-    struct link_env *env = up->env;
+    struct overlay *ov = up->ov;
 
-    if (env->clock)
-        env->clock->parent (env->clock_arg, open);
-    env->conf.ops->parent (env->conf.arg, open);
+    if (ov->clock)
+        ov->clock->parent (ov->clock_arg, open);
+    ov->conf.ops->parent (ov->conf.arg, open);
 }
 
 /* Leave the ancestor in use for a nearer one: what waits there fails now, and nothing is sent there any more. */
@@ -209,7 +201,7 @@ static void part (struct conn *c)
     zmq_setsockopt (zwatcher_socket (c->zs), ZMQ_LINGER, &linger, sizeof (linger));
     c->state = CONN_IDLE;
     close_connection (c);
-    router_peer_remove (c->up->env->conf.router, &c->peer);
+    router_peer_remove (c->up->ov->conf.router, &c->peer);
     tell (c->up, false);
 }
 
@@ -227,9 +219,9 @@ static void use_probe (struct parent *up)
 
 static bool become_peer (struct conn *c, const char *uuid)
 {
-    c->peer = (struct peer){ .kind = PEER_PARENT, .rank = target_of (c)->rank, .send = conn_peer_send, .arg = c };
+    c->peer = (struct peer){ .kind = PEER_PARENT, .rank = target_of (c)->rank, .send = conn_send, .arg = c };
     memcpy (c->peer.uuid, uuid, sizeof (c->peer.uuid));
-    if (router_peer_add (c->up->env->conf.router, &c->peer) < 0) {
+    if (router_peer_add (c->up->ov->conf.router, &c->peer) < 0) {
         lose (c, "its name is in use here");
         return false;
     }
@@ -249,19 +241,19 @@ static void joined (struct conn *c, const char *uuid, const struct idt_clock_sam
     idt_watcher_stop (up->retry);
     idt_watcher_stop (up->probe_timer);
     if (c->target > 0 || up->has_joined)
-        log_printf (up->env->conf.log, LOG_INFO, "overlay", "attached to rank %u", target_of (c)->rank);
+        log_printf (up->ov->conf.log, LOG_INFO, "overlay", "attached to rank %u", target_of (c)->rank);
     if (c->target > 0)
         start_timer (up->probe_timer, PROBE_MS * jitter (up));
     up->has_joined = true;
     take_time (c, sample);
     channel_open (&c->channel, credits);
-    keyring_renew (up->env->keys);
+    keyring_renew (up->ov->keys);
     send_keys (c);
 }
 
 static void hello_accepted (struct conn *c, const idt_msg_t *msg)
 {
-    struct overlay_conf *conf = &c->up->env->conf;
+    struct overlay_conf *conf = &c->up->ov->conf;
     struct idt_clock_sample sample = { .sent_us = c->hello_us, .received_us = link_boot_us () };
     const char *uuid, *version, *stream;
     json_int_t seq, received = 0, sent = 0, bound = 0;
@@ -283,7 +275,7 @@ static void hello_accepted (struct conn *c, const idt_msg_t *msg)
     else
         joined (c, uuid, &sample, link >= 1);
     if (c->state == CONN_JOINED) {
-        conf->ops->newest (conf->arg, stream, seq);
+        event_newest (conf->event, stream, seq);
         tell (c->up, true);
     }
     json_decref (o);
@@ -291,7 +283,7 @@ static void hello_accepted (struct conn *c, const idt_msg_t *msg)
 
 static void hello_answered (struct conn *c, const idt_msg_t *msg)
 {
-    struct overlay_conf *conf = &c->up->env->conf;
+    struct overlay_conf *conf = &c->up->ov->conf;
     uint32_t errnum = idt_msg_errnum (msg);
     const char *text = idt_msg_string (msg);
 
@@ -310,14 +302,14 @@ static void hello_answered (struct conn *c, const idt_msg_t *msg)
 
 static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
 {
-    struct overlay_conf *conf = &c->up->env->conf;
+    struct overlay_conf *conf = &c->up->ov->conf;
     struct heartbeat hb;
 
     if (control_decode_down (msg, &hb) < 0)
         return;
     take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
                                               hb.peer_bound_us });
-    conf->ops->newest_low (conf->arg, hb.stream, hb.seq);
+    event_newest_low (conf->event, hb.stream, hb.seq);
     if (c->doubt_us > 0 && hb.sent_us >= c->doubt_us) {
         c->doubt_us = 0;
         channel_release (&c->channel);
@@ -327,7 +319,7 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
 static void control_received (void *arg, const idt_msg_t *msg)
 {
     struct conn *c = arg;
-    struct overlay_conf *conf = &c->up->env->conf;
+    struct overlay_conf *conf = &c->up->ov->conf;
 
     switch (idt_msg_control_type (msg)) {
     case CONTROL_HEARTBEAT:
@@ -350,14 +342,14 @@ static int conn_wire (void *arg, const idt_msg_t *msg)
 {
     struct conn *c = arg;
 
-    return link_send (c->up->env, c->zs, NULL, msg);
+    return link_send (c->up->ov, c->zs, NULL, msg);
 }
 
 static void conn_message (void *arg, idt_msg_t *msg)
 {
     struct conn *c = arg;
 
-    link_received (c->up->env, &c->peer, &c->channel, msg);
+    link_received (c->up->ov, &c->peer, &c->channel, msg);
 }
 
 static const struct channel_ops channel_ops = {
@@ -401,14 +393,13 @@ static void monitor_cb (int event, int value, void *arg)
 
 static void *make_socket (struct conn *c, const char *identity)
 {
-    struct overlay_conf *conf = &c->up->env->conf;
+    struct overlay_conf *conf = &c->up->ov->conf;
     void *sock = zmq_socket (conf->zctx, ZMQ_DEALER);
     int never = -1;
 
     if (!sock)
         return NULL;
-    if (link_setup_socket (c->up->env, sock) < 0
-        || zmq_setsockopt (sock, ZMQ_ROUTING_ID, identity, IDT_MSG_UUID_LEN) < 0
+    if (link_setup_socket (c->up->ov, sock) < 0 || zmq_setsockopt (sock, ZMQ_ROUTING_ID, identity, IDT_MSG_UUID_LEN) < 0
         || zmq_setsockopt (sock, ZMQ_RECONNECT_IVL, &never, sizeof (never)) < 0
         || zmq_setsockopt (sock, ZMQ_CURVE_SERVERKEY, target_of (c)->key, ZAP_KEY_SIZE) < 0
         || zmq_setsockopt (sock, ZMQ_CURVE_PUBLICKEY, conf->public_key, strlen (conf->public_key)) < 0
@@ -421,7 +412,7 @@ static void *make_socket (struct conn *c, const char *identity)
 
 static int open_connection (struct conn *c)
 {
-    struct overlay_conf *conf = &c->up->env->conf;
+    struct overlay_conf *conf = &c->up->ov->conf;
     zuuid_t *identity = zuuid_new ();
     void *sock = identity ? make_socket (c, zuuid_str_canonical (identity)) : NULL;
     int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
@@ -472,12 +463,12 @@ static void say_hello (struct conn *c, uint32_t target)
 /* Whether to go on with the next ancestor: one that never joined gives its parent some time first. */
 static bool may_climb (const struct parent *up)
 {
-    return up->count > 1 && (up->has_joined || up->attempts > PATIENCE);
+    return up->ov->nancestors > 1 && (up->has_joined || up->attempts > PATIENCE);
 }
 
 static double hello_ms (const struct parent *up)
 {
-    return may_climb (up) && up->env->timeout * 1E3 > FAILOVER_MS ? FAILOVER_MS : up->env->timeout * 1E3;
+    return may_climb (up) && up->ov->timeout * 1E3 > FAILOVER_MS ? FAILOVER_MS : up->ov->timeout * 1E3;
 }
 
 /* The pause grows once a round through all ancestors. */
@@ -486,7 +477,7 @@ static void retry_later (struct parent *up, enum conn_state was)
     struct conn *c = up->used;
 
     up->attempts++;
-    if (was == CONN_HELLO && may_climb (up) && c->target + 1 < up->count) {
+    if (was == CONN_HELLO && may_climb (up) && c->target + 1 < up->ov->nancestors) {
         c->target++;
         start_timer (up->retry, RETRY_MIN_MS * jitter (up));
         return;
@@ -508,10 +499,10 @@ static void lose (struct conn *c, const char *why)
     if (c == up->probe)
         return;
     if (why)
-        log_printf (up->env->conf.log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
+        log_printf (up->ov->conf.log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
                     c->target == 0 ? "parent" : "ancestor", target_of (c)->rank, why);
     if (was == CONN_JOINED || was == CONN_LEAVING) {
-        router_peer_remove (up->env->conf.router, &c->peer);
+        router_peer_remove (up->ov->conf.router, &c->peer);
         idt_watcher_stop (up->probe_timer);
         lose (up->probe, NULL);
         tell (up, false);
@@ -520,8 +511,10 @@ static void lose (struct conn *c, const char *why)
         retry_later (up, was);
 }
 
-void parent_connect (struct parent *up)
+void overlay_connect (struct overlay *ov)
 {
+    struct parent *up = ov->up;
+
     if (up->used->state != CONN_IDLE)
         return;
     start_timer (up->retry, hello_ms (up));
@@ -535,7 +528,7 @@ static void retry_cb (idt_watcher_t *w, int revents, void *arg)
     if (up->used->state == CONN_HELLO)
         lose (up->used, NULL);
     else
-        parent_connect (up);
+        overlay_connect (up->ov);
 }
 
 /* Try the ancestors that are nearer than the one in use, in turn.  One that has not answered by now does not. */
@@ -553,11 +546,11 @@ static void probe_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void beat (struct conn *c)
 {
-    struct link_env *env = c->up->env;
+    struct overlay *ov = c->up->ov;
     idt_msg_t *msg;
 
-    env->told = env->health;
-    if ((msg = control_heartbeat_up (env->told, link_boot_us ())))
+    ov->told = ov->health;
+    if ((msg = control_heartbeat_up (ov->told, link_boot_us ())))
         conn_send (c, msg);
     idt_msg_unref (msg);
 }
@@ -566,7 +559,7 @@ void parent_doubt (struct parent *up)
 {
     struct conn *c = up->used;
 
-    if (c->state != CONN_JOINED || c->doubt_us > 0 || link_now () - up->env->beat <= up->env->timeout)
+    if (c->state != CONN_JOINED || c->doubt_us > 0 || link_now () - up->ov->beat <= up->ov->timeout)
         return;
     c->doubt_us = link_boot_us ();
     channel_hold (&c->channel);
@@ -581,7 +574,7 @@ void parent_heartbeat (struct parent *up, bool was_asleep)
         return;
     if (was_asleep)
         c->heard = link_now ();
-    if (link_now () - c->heard > up->env->timeout) {
+    if (link_now () - c->heard > up->ov->timeout) {
         lose (c, "it is silent (tbon.timeout)");
         return;
     }
@@ -591,12 +584,13 @@ void parent_heartbeat (struct parent *up, bool was_asleep)
 
 void parent_send_keys (struct parent *up)
 {
-    if (parent_joined (up))
+    if (overlay_has_parent (up->ov))
         send_keys (up->used);
 }
 
-void parent_goodbye (struct parent *up)
+void overlay_goodbye (struct overlay *ov)
 {
+    struct parent *up = ov->up;
     idt_msg_t *msg;
 
     up->stopping = true;
@@ -615,32 +609,26 @@ void parent_goodbye (struct parent *up)
 
 /* --- life ---------------------------------------------------------------------------------------- */
 
-struct parent *parent_create (struct link_env *env)
+struct parent *parent_create (struct overlay *ov)
 {
     struct parent *up = calloc (1, sizeof (*up));
 
     if (!up)
         return NULL;
-    up->env = env;
+    up->ov = ov;
     up->conn[0].up = up->conn[1].up = up;
     up->used = &up->conn[0];
     up->probe = &up->conn[1];
     up->retry_ms = RETRY_MIN_MS;
-    up->seed = env->conf.rank * 2654435761U ^ (unsigned)link_boot_us ();
-    if (link_init_channel (env, &up->conn[0].channel, &channel_ops, &up->conn[0]) < 0
-        || link_init_channel (env, &up->conn[1].channel, &channel_ops, &up->conn[1]) < 0
-        || !(up->retry = idt_timer_watcher_create (env->conf.reactor, 0., 0., retry_cb, up))
-        || !(up->probe_timer = idt_timer_watcher_create (env->conf.reactor, 0., 0., probe_cb, up))) {
+    up->seed = ov->conf.rank * 2654435761U ^ (unsigned)link_boot_us ();
+    if (link_init_channel (ov, &up->conn[0].channel, &channel_ops, &up->conn[0]) < 0
+        || link_init_channel (ov, &up->conn[1].channel, &channel_ops, &up->conn[1]) < 0
+        || !(up->retry = idt_timer_watcher_create (ov->conf.reactor, 0., 0., retry_cb, up))
+        || !(up->probe_timer = idt_timer_watcher_create (ov->conf.reactor, 0., 0., probe_cb, up))) {
         parent_destroy (up);
         return NULL;
     }
     return up;
-}
-
-void parent_set_ancestors (struct parent *up, const struct bizcard *ancestors, uint32_t count)
-{
-    up->ancestors = ancestors;
-    up->count = count;
 }
 
 void parent_destroy (struct parent *up)
@@ -648,7 +636,7 @@ void parent_destroy (struct parent *up)
     if (!up)
         return;
     if (up->used->state == CONN_JOINED || up->used->state == CONN_LEAVING)
-        router_peer_remove (up->env->conf.router, &up->used->peer);
+        router_peer_remove (up->ov->conf.router, &up->used->peer);
     close_connection (up->used);
     close_connection (up->probe);
     channel_fini (&up->conn[0].channel);
