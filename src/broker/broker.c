@@ -23,7 +23,6 @@
 
 #define TURN_US 200 /* time to work before the reactor looks at its descriptors again */
 #define MAX_MODULE_LIST 1024
-#define MAX_TOPIC 256
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
@@ -147,23 +146,6 @@ static const struct event_ops event_ops = {
 
 /* --- modules ---------------------------------------------------------------------------------------- */
 
-static int attach (void *arg, const struct idt_overlay_ops *ops, void *ops_arg)
-{
-    struct broker *b = arg;
-
-    return overlay_attach (b->overlay, ops, ops_arg);
-}
-
-/* NAME.stats-clear comes as an event, too: to clear the counters of all ranks at once. */
-static void loaded (void *arg, struct peer *p, const char *name)
-{
-    struct broker *b = arg;
-    char topic[MAX_TOPIC];
-
-    snprintf (topic, sizeof (topic), "%s.stats-clear", name);
-    event_subscribe (b->event, p, topic);
-}
-
 static bool is_for_later (const char *attribute, void *arg)
 {
     struct broker *b = arg;
@@ -201,10 +183,7 @@ static void started (void *arg, const char *name, int errnum, const char *text)
 
 static const struct modules_ops modules_ops = {
     .message = message,
-    .loaded = loaded,
     .started = started,
-    .gone = gone,
-    .overlay_attach = attach,
 };
 
 /* Load what the attribute broker.modules lists, separated by commas. */
@@ -218,7 +197,7 @@ static int load_modules (struct broker *b, idt_error_t *errp)
         return 0;
     snprintf (list, sizeof (list), "%s", value);
     for (char *name = strtok_r (list, ",", &save); name; name = strtok_r (NULL, ",", &save))
-        if (modules_load (b->modules, name, NULL, 0, NULL, &err) < 0)
+        if (modules_load (b->modules, NULL, name, NULL, 0, NULL, &err) < 0)
             return errprintf (errp, "module %s: %s", name, err.text[0] ? err.text : strerror (errno));
     return 0;
 }
@@ -428,7 +407,19 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
 
 static int make_services (struct broker *b, idt_error_t *errp)
 {
-    if (!(b->modules = modules_create (b->reactor, b->attrs, b->router, b->log, &modules_ops, b, errp)))
+    struct modules_conf conf = {
+        .reactor = b->reactor,
+        .attrs = b->attrs,
+        .router = b->router,
+        .event = b->event,
+        .overlay = b->overlay,
+        .log = b->log,
+        .rank = b->rank,
+        .ops = &modules_ops,
+        .arg = b,
+    };
+
+    if (!(b->modules = modules_create (&conf, errp)))
         return -1;
     snprintf (b->peer.uuid, sizeof (b->peer.uuid), "%s", b->uuid);
     if (!(b->h = modules_host_builtin (b->modules, "broker", &b->peer)) || router_peer_add (b->router, &b->peer) < 0

@@ -41,7 +41,7 @@ static bool has_work (const struct module *m)
 }
 
 /* Put it into the list of those with something to hand on, or take it out. */
-static void check_active (struct module *m)
+void module_check_active (struct module *m)
 {
     bool active = has_work (m);
 
@@ -57,7 +57,7 @@ static int enqueue (struct module *m, struct fifo *q, const idt_msg_t *msg)
     if (fifo_push (q, msg) < 0)
         return -1;
     idt_msg_ref (msg);
-    check_active (m);
+    module_check_active (m);
     return 0;
 }
 
@@ -78,7 +78,7 @@ static int enqueue_ask (struct module *m, const idt_msg_t *msg)
     if (rc < 0)
         return -1;
     idt_msg_ref (msg);
-    check_active (m);
+    module_check_active (m);
     return 0;
 }
 
@@ -104,24 +104,13 @@ void module_forget_messages (struct module *m)
         turns_drain (m->asks, unref_ask, NULL);
     turns_destroy (m->asks);
     m->asks = NULL;
-    check_active (m);
-}
-
-static int make_queue (struct module *m)
-{
-    m->asks = turns_create (QUANTUM, MODULE_MAX_ASKS, MODULE_MAX_BYTES);
-    return m->asks ? 0 : -1;
-}
-
-void module_has_room (struct module *m)
-{
-    check_active (m);
+    module_check_active (m);
 }
 
 static void set_ready (struct module *m, const char *uuid, bool ready)
 {
     turns_ready (m->asks, asker_key (m->ms, uuid), ready);
-    check_active (m);
+    module_check_active (m);
 }
 
 void modules_asker_ready (struct modules *ms, const char *uuid, bool ready)
@@ -153,7 +142,7 @@ void module_sent (struct module *m, idt_msg_t *msg)
 
     m->used = module_now ();
     stamp (msg);
-    ms->ops->message (ms->arg, m->peer, msg);
+    ms->conf.ops->message (ms->conf.arg, m->peer, msg);
 }
 
 static void to_module (struct module *m, const idt_msg_t *msg)
@@ -168,7 +157,7 @@ static void to_thread (struct module *m, const idt_msg_t *msg)
 {
     m->used = module_now ();
     __atomic_add_fetch (&m->inside, 1, __ATOMIC_RELAXED);
-    if (mailbox_put_new (m->in, msg) < 0)
+    if (mailbox_push_new (m->in, msg, false) < 0)
         idt_msg_unref (msg); /* it ends, as above */
 }
 
@@ -179,7 +168,7 @@ static void step (struct module *m)
     const idt_msg_t *reply = said ? NULL : fifo_pop (&m->replies);
     const idt_msg_t *ask = said || reply ? NULL : turns_next (m->asks);
 
-    check_active (m);
+    module_check_active (m);
     if (m->active) {
         TAILQ_REMOVE (&m->ms->active, m, link);
         TAILQ_INSERT_TAIL (&m->ms->active, m, link);
@@ -227,21 +216,21 @@ static const char *inline_attr_get (void *impl, const char *name)
 {
     struct module *m = impl;
 
-    return attr_get (m->ms->attrs, name, NULL);
+    return attr_get (m->ms->conf.attrs, name, NULL);
 }
 
 static const char *inline_attr_define (void *impl, const char *name, const char *value)
 {
     struct module *m = impl;
 
-    return attr_default (m->ms->attrs, name, value, NULL);
+    return attr_default (m->ms->conf.attrs, name, value, NULL);
 }
 
 static int inline_overlay_attach (void *impl, const struct idt_overlay_ops *ops, void *arg)
 {
     struct module *m = impl;
 
-    if (m->ms->ops->overlay_attach (m->ms->arg, ops, arg) < 0)
+    if (overlay_attach (m->ms->conf.overlay, ops, arg) < 0)
         return -1;
     m->attached = true;
     return 0;
@@ -251,13 +240,13 @@ static bool inline_overlay_covers (void *impl, const idt_msg_t *request, uint32_
 {
     struct module *m = impl;
 
-    return router_covers (m->ms->router, request, rank);
+    return router_covers (m->ms->conf.router, request, rank);
 }
 
 void module_detach (struct module *m)
 {
     if (m->attached)
-        m->ms->ops->overlay_attach (m->ms->arg, NULL, NULL);
+        overlay_attach (m->ms->conf.overlay, NULL, NULL);
     m->attached = false;
 }
 
@@ -288,7 +277,7 @@ static void inline_log (void *impl, int level, const char *name, const char *tex
 {
     struct module *m = impl;
 
-    log_print (m->ms->log, level, name, text);
+    log_print (m->ms->conf.log, level, name, text);
 }
 
 static void no_destroy (void *impl)
@@ -310,7 +299,7 @@ static const struct idt_transport inline_transport = {
 /* Add a message to a mailbox; what is bounded by requests that were let in has no limit here. */
 static int push (struct mailbox *mb, const idt_msg_t *msg, bool limited)
 {
-    int rc = limited ? mailbox_push_new (mb, idt_msg_ref (msg)) : mailbox_put_new (mb, idt_msg_ref (msg));
+    int rc = mailbox_push_new (mb, idt_msg_ref (msg), limited);
 
     if (rc < 0)
         idt_msg_unref (msg);
@@ -335,7 +324,7 @@ static void thread_served (void *impl)
     if (!(msg = idt_msg_create (IDT_MSGTYPE_CONTROL)))
         return;
     idt_msg_set_control (msg, MODULE_CONTROL_ROOM, 0);
-    if (mailbox_put_new (m->out, msg) < 0)
+    if (mailbox_push_new (m->out, msg, false) < 0)
         idt_msg_unref (msg);
 }
 
@@ -361,7 +350,7 @@ static int thread_started (void *impl, int errnum, const char *text)
     if (!msg)
         return -1;
     idt_msg_set_control (msg, MODULE_CONTROL_STARTED, errnum);
-    if (idt_msg_set_string (msg, text) == 0 && mailbox_push_new (m->out, msg) == 0)
+    if (idt_msg_set_string (msg, text) == 0 && mailbox_push_new (m->out, msg, true) == 0)
         return 0;
     idt_msg_unref (msg);
     return -1;
@@ -407,29 +396,28 @@ int module_make_peer (struct module *m)
 
     if (!uuid)
         return -1;
-    m->own = (struct peer){ .kind = PEER_MODULE,
-                            .send = m->inline_def ? inline_peer_send : thread_peer_send,
-                            .arg = m };
+    m->own = (struct peer){ .kind = PEER_MODULE, .send = m->threaded ? thread_peer_send : inline_peer_send, .arg = m };
     memcpy (m->own.uuid, zuuid_str_canonical (uuid), sizeof (m->own.uuid));
     zuuid_destroy (&uuid);
     m->peer = &m->own;
-    return router_peer_add (m->ms->router, m->peer);
+    return router_peer_add (m->ms->conf.router, m->peer);
 }
 
 int module_make_handle (struct module *m)
 {
-    if (make_queue (m) < 0)
+    if (!(m->asks = turns_create (QUANTUM, MODULE_MAX_ASKS, MODULE_MAX_BYTES)))
         return -1;
-    if (!m->inline_def
+    if (m->threaded
         && (!(m->in = mailbox_create (MAILBOX_LIMIT, idt_msg_unref))
             || !(m->out = mailbox_create (MAILBOX_LIMIT, idt_msg_unref))))
         return -1;
-    if (!(m->h = idt_handle_create (m->inline_def ? &inline_transport : &thread_transport, m))
+    if (!(m->h = idt_handle_create (m->threaded ? &thread_transport : &inline_transport, m))
         || idt_handle_set_module (m->h, m->name) < 0)
         return -1;
-    if (m->inline_def)
-        idt_handle_set_max_json (m->h, m->ms->max_json);
-    return m->inline_def ? idt_set_reactor (m->h, m->ms->reactor) : 0;
+    if (m->threaded)
+        return 0;
+    idt_handle_set_max_json (m->h, m->ms->max_json);
+    return idt_set_reactor (m->h, m->ms->conf.reactor);
 }
 
 int module_make_builtin (struct module *m, struct peer *peer)
@@ -438,10 +426,5 @@ int module_make_builtin (struct module *m, struct peer *peer)
     peer->send = inline_peer_send;
     peer->arg = m;
     m->peer = peer;
-    if (make_queue (m) < 0)
-        return -1;
-    if (!(m->h = idt_handle_create (&inline_transport, m)) || idt_handle_set_module (m->h, m->name) < 0)
-        return -1;
-    idt_handle_set_max_json (m->h, m->ms->max_json);
-    return idt_set_reactor (m->h, m->ms->reactor);
+    return module_make_handle (m);
 }

@@ -16,7 +16,7 @@
 /* The file of a module: 'path' itself, or NAME.so in a folder of module.path.  The caller frees it. */
 static char *find_file (struct modules *ms, const char *path)
 {
-    const char *search = attr_get (ms->attrs, "module.path", NULL);
+    const char *search = attr_get (ms->conf.attrs, "module.path", NULL);
     char *file;
 
     if (strchr (path, '/'))
@@ -95,18 +95,13 @@ static int copy_args (struct module *m, int argc, char **argv, bool *thread)
 
 static int open_dso (struct module *m, bool thread, idt_error_t *errp)
 {
-    const struct idt_module *def;
-
     if (!(m->dso = dlopen (m->path, RTLD_NOW | RTLD_LOCAL)))
         return errsetf (errp, EINVAL, "%s", dlerror ());
     m->mod_main = (int (*) (idt_t *, int, char **))dlsym (m->dso, "mod_main");
-    def = dlsym (m->dso, "idt_module");
+    m->def = dlsym (m->dso, "idt_module");
     if (!m->mod_main)
         return errsetf (errp, EINVAL, "%s is not a module: it has no mod_main", m->path);
-    if (def && !def->threaded && !thread)
-        m->inline_def = def;
-    else
-        m->tells = def != NULL;
+    m->threaded = thread || !m->def || m->def->threaded;
     return 0;
 }
 

@@ -40,33 +40,21 @@ static void lower_fd (struct mailbox *mb)
     (void)!read (mb->fd, &(uint64_t){ 0 }, sizeof (uint64_t));
 }
 
-static int push_new (struct mailbox *mb, const idt_msg_t *msg, size_t limit)
+int mailbox_push_new (struct mailbox *mb, const idt_msg_t *msg, bool limited)
 {
     int errnum = 0;
 
     pthread_mutex_lock (&mb->lock);
     if (mb->closed)
         errnum = EPIPE;
-    else if (mb->queue.count >= limit)
+    else if (limited && mb->queue.count >= mb->limit)
         errnum = ENOBUFS;
     else if (fifo_push (&mb->queue, msg) < 0)
         errnum = ENOMEM;
     else if (mb->queue.count == 1)
         raise_fd (mb);
     pthread_mutex_unlock (&mb->lock);
-    if (errnum == 0)
-        return 0;
-    return errset (errnum);
-}
-
-int mailbox_push_new (struct mailbox *mb, const idt_msg_t *msg)
-{
-    return push_new (mb, msg, mb->limit);
-}
-
-int mailbox_put_new (struct mailbox *mb, const idt_msg_t *msg)
-{
-    return push_new (mb, msg, SIZE_MAX);
+    return errnum == 0 ? 0 : errset (errnum);
 }
 
 const idt_msg_t *mailbox_pop (struct mailbox *mb)

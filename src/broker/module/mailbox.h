@@ -25,16 +25,13 @@ struct mailbox *mailbox_create (size_t limit, void (*drop) (const idt_msg_t *msg
 /* No other thread may use it any more.  NULL is fine; keeps errno. */
 void mailbox_destroy (struct mailbox *mb);
 
-/* Add a message; on success the caller's reference has become the mailbox's.  Returns 0, or -1 with
+/* Add a message, 'limited' or of what somebody else bounds; on success the caller's reference has become the mailbox's.  Returns 0, or -1 with
  * errno set and the reference still the caller's:
- *   ENOBUFS  'limit' messages wait already
+ *   ENOBUFS  'limited', and 'limit' messages wait already
  *   EPIPE    closed
  *   ENOMEM
  */
-int mailbox_push_new (struct mailbox *mb, const idt_msg_t *msg);
-
-/* The same for what somebody else bounds: never ENOBUFS. */
-int mailbox_put_new (struct mailbox *mb, const idt_msg_t *msg);
+int mailbox_push_new (struct mailbox *mb, const idt_msg_t *msg, bool limited);
 
 /* Take the oldest message, for the caller to unref.  NULL with errno EAGAIN (empty), or EPIPE
  * (closed and empty).

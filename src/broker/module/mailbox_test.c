@@ -47,16 +47,17 @@ static void test_one_thread (void)
     struct mailbox *mb = mailbox_create (3, drop);
 
     ok (mb && !readable (mb) && !mailbox_pop (mb) && errno == EAGAIN, "a new mailbox is empty: EAGAIN");
-    ok (mailbox_push_new (mb, message (0)) == 0 && readable (mb), "with a message it is readable");
-    ok (mailbox_push_new (mb, message (1)) == 0 && mailbox_push_new (mb, message (2)) == 0 && mailbox_count (mb) == 3,
+    ok (mailbox_push_new (mb, message (0), true) == 0 && readable (mb), "with a message it is readable");
+    ok (mailbox_push_new (mb, message (1), true) == 0 && mailbox_push_new (mb, message (2), true) == 0
+            && mailbox_count (mb) == 3,
         "it takes as many as its limit");
-    ok (mailbox_push_new (mb, message (3)) < 0 && errno == ENOBUFS, "but no more: ENOBUFS");
+    ok (mailbox_push_new (mb, message (3), true) < 0 && errno == ENOBUFS, "but no more: ENOBUFS");
     ok (mailbox_pop (mb) == message (0) && mailbox_pop (mb) == message (1), "first in, first out");
     ok (readable (mb) && mailbox_pop (mb) == message (2) && !readable (mb), "it is readable until the last one is out");
-    ok (mailbox_push_new (mb, message (4)) == 0 && readable (mb), "and again with the next");
+    ok (mailbox_push_new (mb, message (4), true) == 0 && readable (mb), "and again with the next");
     mailbox_close (mb);
     mailbox_close (mb);
-    ok (mailbox_push_new (mb, message (5)) < 0 && errno == EPIPE, "closed it takes none: EPIPE");
+    ok (mailbox_push_new (mb, message (5), true) < 0 && errno == EPIPE, "closed it takes none: EPIPE");
     ok (mailbox_pop (mb) == message (4) && readable (mb), "what is in it comes out");
     ok (!mailbox_pop (mb) && errno == EPIPE && readable (mb), "then EPIPE, and it stays readable");
     mailbox_destroy (mb);
@@ -66,8 +67,8 @@ static void test_one_thread (void)
     ok (readable (mb) && !mailbox_pop (mb) && errno == EPIPE, "closing an empty one wakes the reader");
     mailbox_destroy (mb);
     mb = mailbox_create (3, drop);
-    mailbox_push_new (mb, message (0));
-    mailbox_push_new (mb, message (1));
+    mailbox_push_new (mb, message (0), true);
+    mailbox_push_new (mb, message (1), true);
     errno = 77;
     mailbox_destroy (mb);
     mailbox_destroy (NULL);
@@ -87,7 +88,7 @@ static void *write_all (void *arg)
     struct writer *w = arg;
 
     for (int i = 0; i < MANY; i++) {
-        wait_until (mailbox_push_new (w->mb, message (w->first + i)) == 0)
+        wait_until (mailbox_push_new (w->mb, message (w->first + i), true) == 0)
         {
             w->refused++;
             sched_yield (); /* full: let the reader run */

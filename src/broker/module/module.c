@@ -75,8 +75,8 @@ static void forget (struct module *m)
     struct modules *ms = m->ms;
 
     unlist (m);
-    ms->ops->gone (ms->arg, m->peer);
-    router_peer_remove (ms->router, m->peer);
+    event_forget (ms->conf.event, m->peer);
+    router_peer_remove (ms->conf.router, m->peer);
     leave (m);
     if (m->remover)
         idt_respond (ms->builtin->h, m->remover, NULL);
@@ -91,7 +91,7 @@ static void stop_inline (struct module *m)
 {
     unlist (m);
     m->stopping = true;
-    m->inline_def->fini (m->h, m->ctx);
+    m->def->fini (m->h, m->ctx);
     module_detach (m);
     while (modules_turn (m->ms))
         ;
@@ -120,7 +120,7 @@ static void started (struct module *m, int errnum, const char *text)
         absents_end (ms->absents, m->name);
     if (!m->loader) {
         if (!m->stopping)
-            ms->ops->started (ms->arg, m->name, errnum, text);
+            ms->conf.ops->started (ms->conf.arg, m->name, errnum, text);
         return;
     }
     if (errnum == 0)
@@ -139,7 +139,7 @@ static void from_thread (struct module *m, idt_msg_t *msg)
         return;
     }
     if (idt_msg_control_type (msg) == MODULE_CONTROL_ROOM)
-        module_has_room (m);
+        module_check_active (m);
     else if (m->status == MODULE_STARTING || idt_msg_control_status (msg) != 0)
         started (m, idt_msg_control_status (msg), idt_msg_string (msg));
     idt_msg_unref (msg);
@@ -171,7 +171,7 @@ static void thread_ended (struct module *m)
     void *result = NULL;
 
     if (!hear_out (m)) {
-        log_printf (m->ms->log, LOG_ERR, "module", "%s does not end: it is left behind", m->name);
+        log_printf (m->ms->conf.log, LOG_ERR, "module", "%s does not end: it is left behind", m->name);
         idt_watcher_stop (m->w);
         module_forget_messages (m);
         forget (m);
@@ -181,7 +181,7 @@ static void thread_ended (struct module *m)
     if (m->status == MODULE_STARTING)
         started (m, result ? (int)(intptr_t)result : EIO, "it ended before it ran");
     else if (result && m->status == MODULE_RUNNING)
-        log_printf (m->ms->log, LOG_ERR, "module", "%s ended with an error: %s", m->name,
+        log_printf (m->ms->conf.log, LOG_ERR, "module", "%s ended with an error: %s", m->name,
                     strerror ((int)(intptr_t)result));
     forget (m);
     module_destroy (m);
@@ -217,12 +217,12 @@ static int start_thread (struct module *m, idt_error_t *errp)
 {
     int rc;
 
-    if (!(m->w = idt_fd_watcher_create (m->ms->reactor, mailbox_pollfd (m->out), IDT_POLLIN, thread_cb, m)))
+    if (!(m->w = idt_fd_watcher_create (m->ms->conf.reactor, mailbox_pollfd (m->out), IDT_POLLIN, thread_cb, m)))
         return errprintf (errp, "out of memory");
     if ((rc = pthread_create (&m->thread, NULL, thread_main, m)) != 0)
         return errsetf (errp, rc, "cannot start a thread: %s", strerror (rc));
     idt_watcher_start (m->w);
-    if (m->tells)
+    if (m->def)
         m->status = MODULE_STARTING;
     return 0;
 }
@@ -231,13 +231,11 @@ static int start_thread (struct module *m, idt_error_t *errp)
 
 static int start (struct module *m, idt_error_t *errp)
 {
-    if (module_make_peer (m) < 0 || router_service_add (m->ms->router, m->name, m->peer) < 0)
+    if (module_make_peer (m) < 0 || router_service_add (m->ms->conf.router, m->name, m->peer) < 0)
         return errprintf (errp, "service %s is taken already", m->name);
     if (module_make_handle (m) < 0)
         return errprintf (errp, "no handle: %s", strerror (errno));
-    if (m->inline_def)
-        return m->inline_def->init (m->h, m->argc, m->argv, &m->ctx, errp);
-    return start_thread (m, errp);
+    return m->threaded ? start_thread (m, errp) : m->def->init (m->h, m->argc, m->argv, &m->ctx, errp);
 }
 
 static int load (struct module *m, const char *path, const char *name, int argc, char **argv, idt_error_t *errp)
@@ -248,59 +246,60 @@ static int load (struct module *m, const char *path, const char *name, int argc,
     if (start (m, errp) < 0) {
         int saved_errno = errno;
 
-        router_peer_remove (m->ms->router, &m->own);
+        router_peer_remove (m->ms->conf.router, &m->own);
         absents_resume (m->ms->absents, m->name);
         return errset (saved_errno);
     }
     return 0;
 }
 
-static struct module *load_new (struct modules *ms, const char *path, const char *name, int argc, char **argv,
-                                idt_error_t *errp)
+/* NAME.stats-clear comes as an event, too: to clear the counters of all ranks at once. */
+static void add (struct module *m)
+{
+    struct modules *ms = m->ms;
+    char topic[MODULE_MAX_NAME + 16];
+
+    zlistx_add_end (ms->list, m);
+    if (m->status != MODULE_STARTING)
+        absents_end (ms->absents, m->name);
+    snprintf (topic, sizeof (topic), "%s.stats-clear", m->name);
+    event_subscribe (ms->conf.event, m->peer, topic);
+    log_printf (ms->conf.log, LOG_DEBUG, "module", "%s is loaded from %s", m->name, m->path);
+}
+
+int modules_load (struct modules *ms, const idt_msg_t *request, const char *path, const char *name, int argc,
+                  char **argv, idt_error_t *errp)
 {
     struct module *m;
 
-    if (zlistx_size (ms->list) >= MODULES_MAX) {
-        errno = ENOSPC;
-        errprintf (errp, "%d modules are loaded, that is the limit", MODULES_MAX);
-        return NULL;
-    }
-    if (!(m = calloc (1, sizeof (*m)))) {
-        errprintf (errp, "out of memory");
-        return NULL;
-    }
+    if (zlistx_size (ms->list) >= MODULES_MAX)
+        return errsetf (errp, ENOSPC, "%d modules are loaded, that is the limit", MODULES_MAX);
+    if (!(m = calloc (1, sizeof (*m))))
+        return errprintf (errp, "out of memory");
     m->ms = ms;
     m->used = module_now ();
     m->status = MODULE_RUNNING;
     if (load (m, path, name, argc, argv, errp) < 0) {
         module_destroy (m);
-        return NULL;
-    }
-    zlistx_add_end (ms->list, m);
-    if (m->status != MODULE_STARTING)
-        absents_end (ms->absents, m->name);
-    ms->ops->loaded (ms->arg, m->peer, m->name);
-    log_printf (ms->log, LOG_DEBUG, "module", "%s is loaded from %s", m->name, m->path);
-    return m;
-}
-
-int modules_load (struct modules *ms, const char *path, const char *name, int argc, char **argv, idt_error_t *errp)
-{
-    return load_new (ms, path, name, argc, argv, errp) ? 0 : -1;
-}
-
-int modules_load_for (struct modules *ms, const idt_msg_t *request, const char *path, const char *name, int argc,
-                      char **argv, idt_error_t *errp)
-{
-    struct module *m = load_new (ms, path, name, argc, argv, errp);
-
-    if (!m)
         return -1;
-    if (m->status == MODULE_STARTING)
+    }
+    add (m);
+    if (request && m->status == MODULE_STARTING)
         m->loader = idt_msg_ref (request);
-    else
+    else if (request)
         idt_respond (ms->builtin->h, request, NULL);
     return 0;
+}
+
+/* Tell a module to end.  One on the reactor is gone then. */
+static void stop (struct module *m)
+{
+    if (!m->threaded) {
+        stop_inline (m);
+        return;
+    }
+    m->stopping = true;
+    mailbox_close (m->in);
 }
 
 int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request)
@@ -310,12 +309,7 @@ int modules_remove (struct modules *ms, const char *name, const idt_msg_t *reque
     if (!m || m->stopping)
         return errset (ENOENT);
     m->remover = idt_msg_ref (request);
-    if (m->inline_def)
-        stop_inline (m);
-    else {
-        m->stopping = true;
-        mailbox_close (m->in);
-    }
+    stop (m);
     return 0;
 }
 
@@ -343,63 +337,48 @@ static void close_builtin (struct modules *ms)
 {
     if (!ms->builtin)
         return;
-    router_peer_remove (ms->router, ms->builtin->peer);
+    router_peer_remove (ms->conf.router, ms->builtin->peer);
     module_destroy (ms->builtin);
     ms->builtin = NULL;
 }
 
 /* --- life ------------------------------------------------------------------------------------------------- */
 
-struct modules *modules_create (idt_reactor_t *r, struct attrs *attrs, struct router *router, struct log *log,
-                                const struct modules_ops *ops, void *arg, idt_error_t *errp)
+struct modules *modules_create (const struct modules_conf *conf, idt_error_t *errp)
 {
     struct modules *ms = calloc (1, sizeof (*ms));
-    const char *s = attr_get (attrs, "rank", NULL);
-    uint32_t rank = s ? (uint32_t)strtoul (s, NULL, 10) : 0;
 
-    if (!ms || !(ms->list = zlistx_new ()) || !(ms->absents = absents_create (r, router, rank))) {
-        if (ms)
-            zlistx_destroy (&ms->list);
-        free (ms);
+    if (!ms || !(ms->list = zlistx_new ())
+        || !(ms->absents = absents_create (conf->reactor, conf->router, conf->rank))) {
         errprintf (errp, "out of memory");
-        return NULL;
+        goto error;
     }
-    if (attr_size (attrs, "broker.max-json", "2M", 4096, 1 << 30, &ms->max_json, errp) < 0) {
-        zlistx_destroy (&ms->list);
-        free (ms);
-        return NULL;
-    }
+    ms->conf = *conf;
     TAILQ_INIT (&ms->active);
     if (getrandom (&ms->seed, sizeof (ms->seed), GRND_NONBLOCK) < 0)
         ms->seed = (uintptr_t)ms;
-    ms->reactor = r;
-    ms->attrs = attrs;
-    ms->router = router;
-    ms->log = log;
-    ms->ops = ops;
-    ms->arg = arg;
+    if (attr_size (conf->attrs, "broker.max-json", "2M", 4096, 1 << 30, &ms->max_json, errp) < 0)
+        goto error;
     return ms;
-}
-
-/* Ask a module to end and wait for it. */
-static void stop_now (struct module *m)
-{
-    if (m->inline_def)
-        stop_inline (m);
-    else {
-        m->stopping = true;
-        mailbox_close (m->in);
-        thread_ended (m);
-    }
+error:
+    modules_destroy (ms);
+    return NULL;
 }
 
 void modules_stop (struct modules *ms)
 {
     struct module *m;
 
+    if (!ms->absents)
+        return;
     absents_stop (ms->absents);
-    while ((m = zlistx_last (ms->list)))
-        stop_now (m);
+    while ((m = zlistx_last (ms->list))) {
+        bool threaded = m->threaded;
+
+        stop (m);
+        if (threaded)
+            thread_ended (m);
+    }
 }
 
 void modules_destroy (struct modules *ms)

@@ -13,6 +13,7 @@
 
 #include "broker/base/attr.h"
 #include "broker/base/log.h"
+#include "broker/overlay/overlay.h"
 #include "broker/route/router.h"
 
 struct modules;
@@ -20,30 +21,40 @@ struct modules;
 struct modules_ops {
     /* A message that a module sends (steals the reference). */
     void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
-    void (*loaded) (void *arg, struct peer *p, const char *name);
     /* A module in a thread that modules_load () began with has started (errnum 0), or could not.  Not the place to stop
      * modules from.
      */
     void (*started) (void *arg, const char *name, int errnum, const char *text);
-    void (*gone) (void *arg, struct peer *p); /* before the router forgets it */
-    int (*overlay_attach) (void *arg, const struct idt_overlay_ops *ops, void *ops_arg);
 };
 
 #define MODULES_MAX 64
 
-/* NULL with errno set and 'errp' filled. */
-struct modules *modules_create (idt_reactor_t *r, struct attrs *attrs, struct router *router, struct log *log,
-                                const struct modules_ops *ops, void *arg, idt_error_t *errp);
+struct modules_conf {
+    idt_reactor_t *reactor;
+    struct attrs *attrs;
+    struct router *router;
+    struct event *event;
+    struct overlay *overlay; /* what a module carries on hellos and heartbeats goes there */
+    struct log *log;
+    uint32_t rank;
+    const struct modules_ops *ops;
+    void *arg;
+};
+
+/* Copies 'conf'; what it points to is borrowed.  NULL with errno set and 'errp' filled. */
+struct modules *modules_create (const struct modules_conf *conf, idt_error_t *errp);
 
 /* Unload all, newest first, and wait for their threads. */
 void modules_stop (struct modules *ms);
 void modules_destroy (struct modules *ms);
 
 /* Load a module by name (searched in module.path) or by the path of its file.  'name' NULL: from the file.  One that
- * runs in a thread starts there: ops->started tells how that ended.
+ * runs in a thread starts there: ops->started tells how that ended.  'request' (may be NULL) is answered when it runs, or
+ * with what kept it from that; not where this returns -1.
  * Returns 0, or -1 with errno set and 'errp' filled: ENOENT, EEXIST, EINVAL (no module), ENOSPC, what init said.
  */
-int modules_load (struct modules *ms, const char *path, const char *name, int argc, char **argv, idt_error_t *errp);
+int modules_load (struct modules *ms, const idt_msg_t *request, const char *path, const char *name, int argc,
+                  char **argv, idt_error_t *errp);
 
 /* The name of a module that has not started yet; NULL: all run. */
 const char *modules_starting (struct modules *ms);

@@ -43,9 +43,10 @@ struct module {
     char *path;
     void *dso;
     idt_t *h;
-    const struct idt_module *inline_def; /* NULL: in a thread */
-    bool attached;                       /* to the overlay */
-    bool stopping;                       /* was told to end: gets no more messages, is not found any more */
+    const struct idt_module *def; /* NULL: it has only mod_main */
+    bool threaded;
+    bool attached; /* to the overlay */
+    bool stopping; /* was told to end: gets no more messages, is not found any more */
     void *ctx;
     const void *kept; /* what its last life left (borrowed until it has started), and what it leaves */
     size_t kept_size;
@@ -68,18 +69,12 @@ struct module {
     const idt_msg_t *loader;  /* request to load it, answered when it runs, or does not */
     const idt_msg_t *remover; /* request to unload it, answered when it is gone */
     int (*mod_main) (idt_t *h, int argc, char **argv);
-    bool tells; /* when it has started */
     int argc;
     char **argv;
 };
 
 struct modules {
-    idt_reactor_t *reactor;
-    struct attrs *attrs;
-    struct router *router;
-    struct log *log;
-    const struct modules_ops *ops;
-    void *arg;
+    struct modules_conf conf;
     zlistx_t *list;
     struct module *builtin;
     struct absents *absents;
@@ -91,12 +86,6 @@ struct modules {
 double module_now (void); /* seconds */
 
 /* --- module.c ---------------------------------------------------------------------------------- */
-
-/* As modules_load (); 'request' is answered when the module runs, or with what kept it from that.  Where this returns
- * -1 it is not answered.
- */
-int modules_load_for (struct modules *ms, const idt_msg_t *request, const char *path, const char *name, int argc,
-                      char **argv, idt_error_t *errp);
 
 /* Begin to unload; 'request' is answered when the module is gone.  Returns 0, or -1 with errno ENOENT. */
 int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request);
@@ -125,8 +114,8 @@ void module_sent (struct module *m, idt_msg_t *msg);
 /* A module that goes takes what waits for it along. */
 void module_forget_messages (struct module *m);
 
-/* A thread has looked at half of what it had: hand on more. */
-void module_has_room (struct module *m);
+/* What waits for a module, or its room for that, has changed. */
+void module_check_active (struct module *m);
 
 /* Take it off the overlay, before the code that the overlay would call is gone. */
 void module_detach (struct module *m);

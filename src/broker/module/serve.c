@@ -19,7 +19,7 @@ static json_t *describe (struct module *m)
 {
     json_t *services = json_array ();
 
-    router_service_foreach (m->ms->router, m->peer, append_service, &services);
+    router_service_foreach (m->ms->conf.router, m->peer, append_service, &services);
     return json_pack ("{s:s s:s s:i s:i s:o s:i s:i}", "name", m->name, "path", m->path, "idle",
                       (int)(module_now () - m->used), "status", m->stopping ? MODULE_STOPPING : m->status, "services",
                       services, "sendqueue", m->out ? (int)mailbox_count (m->out) : 0, "recvqueue",
@@ -64,7 +64,7 @@ static void load_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    if ((argc = get_args (args, argv, &err)) < 0 || modules_load_for (arg, msg, path, name, argc, argv, &err) < 0)
+    if ((argc = get_args (args, argv, &err)) < 0 || modules_load (arg, msg, path, name, argc, argv, &err) < 0)
         idt_respond_error (h, msg, errno, err.text[0] ? err.text : NULL);
     json_decref (o);
 }

@@ -31,7 +31,7 @@ static int link_send (void *impl, const idt_msg_t *msg)
 {
     struct link *link = impl;
 
-    if (mailbox_push_new (link->out, idt_msg_ref (msg)) == 0)
+    if (mailbox_push_new (link->out, idt_msg_ref (msg), true) == 0)
         return 0;
     idt_msg_unref (msg);
     return -1;
@@ -297,7 +297,7 @@ static void host_stop (struct host *host)
 static void put (struct host *host, idt_msg_t *msg)
 {
     if (!host->inlined) {
-        if (mailbox_push_new (host->link.in, msg) < 0)
+        if (mailbox_push_new (host->link.in, msg, true) < 0)
             bail_out ("mailbox_push_new");
         return;
     }
