@@ -35,26 +35,22 @@ static void check_bizcard (const struct bizcard *bizcard)
 
 static void check (struct boot *b, const struct topo *topo, uint32_t rank)
 {
-    uint32_t n;
-    const struct bizcard *bizcard = boot_ancestors (b, &n);
     const char *old = boot_old_endpoint (b);
 
     must (!old || *old);
-    must (n == topo_level (topo, rank));
-    for (uint32_t i = 0; i < n; i++)
-        check_bizcard (&bizcard[i]);
-    bizcard = boot_children (b);
+    must (b->nancestors == topo_level (topo, rank));
+    for (uint32_t i = 0; i < b->nancestors; i++)
+        check_bizcard (&b->ancestors[i]);
     for (uint32_t i = 0; i < topo_child_count (topo, rank); i++)
-        check_bizcard (&bizcard[i]);
-    must (strlen (boot_public_key (b)) == 40 && strlen (boot_secret_key (b)) == 40 && boot_hostlist (b));
+        check_bizcard (&b->children[i]);
+    must (strlen (b->public_key) == 40 && strlen (b->secret_key) == 40 && b->hostlist);
 }
 
 static void boot (int fd, uint32_t rank)
 {
-    const struct boot_conf conf = { .pmi_fd = fd, .rank = rank, .size = 4, .host = "here" };
     struct topo topo = { .size = 4, .k = 2 };
     idt_error_t err = { "" };
-    struct boot *b = boot_create (&conf, &err);
+    struct boot *b = boot_create (fd, rank, 4, "here", &err);
 
     if (!b) {
         must (err.text[0] != '\0');

@@ -110,8 +110,8 @@ static void setup (void)
     must ((conf.zpoll = rig.zp = zpoll_create (rig.r))
           && (conf.router = rig.router = router_create (0, &rig.topo, 1000)));
     must ((conf.event = rig.event = event_create (true, conf.uuid, 16, &no_events, NULL)) != NULL);
-    memcpy (conf.public_key, rig.public_key[0], OVERLAY_KEY_TEXT);
-    memcpy (conf.secret_key, rig.secret_key[0], OVERLAY_KEY_TEXT);
+    conf.public_key = rig.public_key[0];
+    conf.secret_key = rig.secret_key[0];
     must ((rig.ov = overlay_create (&conf, NULL)) != NULL);
     strcpy (rig.dir, "/tmp/fuzz_hello-XXXXXX");
     must (mkdtemp (rig.dir) != NULL);

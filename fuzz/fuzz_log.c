@@ -67,7 +67,7 @@ static void take (struct fuzz_log *fl, const char *line, size_t len)
     static const char *const names[] = { "log-level", "log-forward-level", "log-stderr-level" };
 
     if (*line == '!')
-        log_print (fl->log, len % 8, "fuzz", line + 1);
+        log_printf (fl->log, len % 8, "fuzz", "%s", line + 1);
     else if (*line == '?')
         (void)attr_set (fl->attrs, names[len % 3], line + 1, NULL);
     else

@@ -16,23 +16,6 @@
 
 #define BIZCARD_TEXT 1024 /* bytes of a bizcard at most: what every PMI carries */
 
-struct boot {
-    uint32_t rank;
-    uint32_t size;
-    const char *host;
-    struct pmi_client *pmi; /* NULL: single, or done with it */
-    bool ready;             /* the launcher was told */
-    bool ours;              /* idtree's own launcher is at the other end */
-    bool one_host;
-    char public_key[OVERLAY_KEY_TEXT];
-    char secret_key[OVERLAY_KEY_TEXT];
-    struct bizcard *old;       /* our bizcard of an earlier life */
-    struct bizcard *ancestors; /* nearest first */
-    uint32_t nancestors;
-    struct bizcard *children;
-    char *hostlist;
-};
-
 /* --- bizcards ------------------------------------------------------------------------------------------ */
 
 static void encode_bizcard (char text[BIZCARD_TEXT], const struct bizcard *bizcard)
@@ -110,16 +93,9 @@ static int get_keys (struct boot *b, idt_error_t *errp)
 
 static int get_old_bizcard (struct boot *b, idt_error_t *errp)
 {
-    struct bizcard bizcard;
-
-    if (!b->ours)
+    if (!b->ours || get_bizcard (b, b->rank, &b->old, errp) == 0)
         return 0;
-    if (get_bizcard (b, b->rank, &bizcard, errp) < 0)
-        return errno == ENOENT ? 0 : -1;
-    if (!(b->old = malloc (sizeof (bizcard))))
-        return -1;
-    *b->old = bizcard;
-    return 0;
+    return errno == ENOENT ? 0 : -1;
 }
 
 /* PMI_process_mapping: "(vector,(0,1,N))" says that all ranks are on one node. */
@@ -144,7 +120,7 @@ static int start_pmi (struct boot *b, int fd, idt_error_t *errp)
     return get_old_bizcard (b, errp);
 }
 
-struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp)
+struct boot *boot_create (int pmi_fd, uint32_t rank, uint32_t size, const char *host, idt_error_t *errp)
 {
     struct boot *b = calloc (1, sizeof (*b));
 
@@ -152,11 +128,11 @@ struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp)
         errprintf (errp, "out of memory");
         return NULL;
     }
-    b->rank = conf->rank;
-    b->size = conf->size;
-    b->host = conf->host;
-    b->one_host = conf->pmi_fd < 0;
-    if ((conf->pmi_fd >= 0 && start_pmi (b, conf->pmi_fd, errp) < 0) || get_keys (b, errp) < 0) {
+    b->rank = rank;
+    b->size = size;
+    b->host = host;
+    b->one_host = pmi_fd < 0;
+    if ((pmi_fd >= 0 && start_pmi (b, pmi_fd, errp) < 0) || get_keys (b, errp) < 0) {
         boot_destroy (b);
         return NULL;
     }
@@ -171,7 +147,6 @@ void boot_destroy (struct boot *b)
         return;
     pmi_client_destroy (b->pmi);
     memset (b->secret_key, 0, sizeof (b->secret_key));
-    free (b->old);
     free (b->ancestors);
     free (b->children);
     free (b->hostlist);
@@ -184,24 +159,9 @@ const char *boot_method (const struct boot *b)
     return b->pmi ? "pmi" : "single";
 }
 
-const char *boot_public_key (const struct boot *b)
-{
-    return b->public_key;
-}
-
-const char *boot_secret_key (const struct boot *b)
-{
-    return b->secret_key;
-}
-
 const char *boot_old_endpoint (const struct boot *b)
 {
-    return b->old && strcmp (b->old->endpoint, "-") != 0 ? b->old->endpoint : NULL;
-}
-
-bool boot_one_host (const struct boot *b)
-{
-    return b->one_host;
+    return b->old.endpoint[0] && strcmp (b->old.endpoint, "-") != 0 ? b->old.endpoint : NULL;
 }
 
 /* --- where are the others ---------------------------------------------------------------------------- */
@@ -211,7 +171,7 @@ static int put_bizcard (struct boot *b, const char *endpoint, idt_error_t *errp)
     struct bizcard bizcard = { .endpoint = "-" };
     char text[BIZCARD_TEXT], name[64];
 
-    if (b->old) /* the launcher has it */
+    if (b->old.endpoint[0]) /* the launcher has it */
         return 0;
     if (endpoint)
         snprintf (bizcard.endpoint, sizeof (bizcard.endpoint), "%s", endpoint);
@@ -277,22 +237,6 @@ int boot_exchange (struct boot *b, const struct topo *topo, const char *endpoint
             || get_bizcards (b, topo, errp) < 0))
         return -1;
     return make_hostlist (b, errp);
-}
-
-const struct bizcard *boot_ancestors (const struct boot *b, uint32_t *count)
-{
-    *count = b->nancestors;
-    return b->ancestors;
-}
-
-const struct bizcard *boot_children (const struct boot *b)
-{
-    return b->children;
-}
-
-const char *boot_hostlist (const struct boot *b)
-{
-    return b->hostlist;
 }
 
 void boot_ready (struct boot *b)

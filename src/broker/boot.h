@@ -14,38 +14,42 @@
 #include "broker/overlay/overlay.h"
 #include "broker/base/topology.h"
 
-struct boot;
+struct pmi_client;
 
-struct boot_conf {
-    int pmi_fd; /* -1: single */
+struct boot {
     uint32_t rank;
     uint32_t size;
     const char *host;
+    bool one_host; /* all ranks run on this host, as far as is known */
+    char public_key[OVERLAY_KEY_TEXT];
+    char secret_key[OVERLAY_KEY_TEXT];
+    /* after boot_exchange () */
+    struct bizcard *ancestors; /* the parent, its parent, ..., the root */
+    uint32_t nancestors;
+    struct bizcard *children; /* in order of rank */
+    char *hostlist;           /* host of each rank, joined by commas */
+    /* boot.c's */
+    struct pmi_client *pmi; /* NULL: single */
+    bool ready;             /* the launcher was told */
+    bool ours;              /* idtree's own launcher is at the other end */
+    struct bizcard old;     /* our bizcard of an earlier life; without an endpoint: this is the first */
 };
 
-/* Find out who we are.  Owns 'pmi_fd' from success on.  NULL with errno set and 'errp' filled. */
-struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp);
+/* Find out who we are.  Owns 'pmi_fd' (-1: single) from success on; 'host' is borrowed.  NULL with errno set and 'errp'
+ * filled.
+ */
+struct boot *boot_create (int pmi_fd, uint32_t rank, uint32_t size, const char *host, idt_error_t *errp);
 void boot_destroy (struct boot *b);
 
 const char *boot_method (const struct boot *b); /* "single", "pmi" */
-const char *boot_public_key (const struct boot *b);
-const char *boot_secret_key (const struct boot *b);
 
 /* The endpoint that we had in an earlier life; NULL: this is the first. */
 const char *boot_old_endpoint (const struct boot *b);
-
-/* Whether all ranks run on this host, as far as is known. */
-bool boot_one_host (const struct boot *b);
 
 /* Tell the others where we listen ('endpoint', NULL: nowhere), learn where they do.  Blocks until all have come
  * here.  Returns 0, or -1 with errno set and 'errp' filled.
  */
 int boot_exchange (struct boot *b, const struct topo *topo, const char *endpoint, idt_error_t *errp);
-
-/* The parent, its parent, ..., the root; in '*count' how many. */
-const struct bizcard *boot_ancestors (const struct boot *b, uint32_t *count);
-const struct bizcard *boot_children (const struct boot *b); /* in order of rank */
-const char *boot_hostlist (const struct boot *b);           /* host of each rank, joined by commas */
 
 /* Tell the launcher that we are up, once: or it takes our end for a failure, and kills the others. */
 void boot_ready (struct boot *b);

@@ -17,6 +17,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "broker/base/uuid_key.h"
 #include "broker/private.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
@@ -300,37 +301,21 @@ static int make_watchers (struct broker *b)
 
 /* --- life -------------------------------------------------------------------------------------------- */
 
-static int new_uuid (char buf[IDT_MSG_UUID_LEN + 1])
-{
-    zuuid_t *uuid = zuuid_new ();
-
-    if (!uuid)
-        return -1;
-    snprintf (buf, IDT_MSG_UUID_LEN + 1, "%s", zuuid_str_canonical (uuid));
-    zuuid_destroy (&uuid);
-    return 0;
-}
-
 /* Who and where we are. */
 static int boot (struct broker *b, idt_error_t *errp)
 {
-    struct boot_conf conf = {
-        .pmi_fd = b->conf.pmi_fd,
-        .rank = b->conf.pmi_fd >= 0 ? b->conf.pmi_rank : 0,
-        .size = b->conf.pmi_fd >= 0 ? b->conf.pmi_size : 1,
-        .host = b->host,
-    };
+    int pmi_fd = b->conf.pmi_fd;
 
-    if (gethostname (b->host, sizeof (b->host) - 1) < 0 || new_uuid (b->uuid) < 0)
+    b->rank = pmi_fd >= 0 ? b->conf.pmi_rank : 0;
+    b->size = pmi_fd >= 0 ? b->conf.pmi_size : 1;
+    if (gethostname (b->host, sizeof (b->host) - 1) < 0 || uuid_make (b->uuid) < 0)
         return errprintf (errp, "no host name: %s", strerror (errno));
-    b->rank = conf.rank;
-    b->size = conf.size;
     if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
         || topo_parse (&b->topo, attr_get (b->attrs, "tbon.topo", NULL), b->size, errp) < 0
-        || !(b->rundir = rundir_create (attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, errp))
-        || attr_update (b->attrs, "rundir", rundir_path (b->rundir), errp) < 0)
+        || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, errp) < 0
+        || attr_update (b->attrs, "rundir", b->rundir.path, errp) < 0)
         return -1;
-    return (b->boot = boot_create (&conf, errp)) ? 0 : -1;
+    return (b->boot = boot_create (pmi_fd, b->rank, b->size, b->host, errp)) ? 0 : -1;
 }
 
 static int make_base (struct broker *b, idt_error_t *errp)
@@ -352,7 +337,7 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
 {
     char path[PATH_MAX + 32];
 
-    snprintf (path, sizeof (path), "%s/local-%u", rundir_path (b->rundir), b->rank);
+    snprintf (path, sizeof (path), "%s/local-%u", b->rundir.path, b->rank);
     b->local = usock_create (b->reactor, path, b->attrs, b->router, b->log, &usock_ops, b, errp);
     return b->local ? 0 : -1;
 }
@@ -384,15 +369,13 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .rank = b->rank,
         .uuid = b->uuid,
         .host = b->host,
+        .public_key = b->boot->public_key,
+        .secret_key = b->boot->secret_key,
         .ops = &overlay_ops,
         .arg = b,
     };
-    const struct bizcard *ancestors;
     char endpoint[256];
-    uint32_t count;
 
-    memcpy (conf.public_key, boot_public_key (b->boot), OVERLAY_KEY_TEXT);
-    memcpy (conf.secret_key, boot_secret_key (b->boot), OVERLAY_KEY_TEXT);
     if (!(b->overlay = overlay_create (&conf, errp))
         || broker_choose_endpoint (b, endpoint, sizeof (endpoint), errp) < 0)
         return -1;
@@ -400,8 +383,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         return -1;
     if (boot_exchange (b->boot, &b->topo, overlay_endpoint (b->overlay), errp) < 0)
         return -1;
-    ancestors = boot_ancestors (b->boot, &count);
-    overlay_set_bizcards (b->overlay, ancestors, count, boot_children (b->boot));
+    overlay_set_bizcards (b->overlay, b->boot->ancestors, b->boot->nancestors, b->boot->children);
     return 0;
 }
 
@@ -482,7 +464,7 @@ void broker_destroy (struct broker *b)
     idt_reactor_destroy (b->reactor);
     log_destroy (b->log);
     boot_destroy (b->boot);
-    rundir_destroy (b->rundir);
+    rundir_fini (&b->rundir);
     attrs_destroy (b->attrs);
     free (b);
     errno = saved_errno;

@@ -148,11 +148,8 @@ void broker_cannot_start (struct broker *b, const char *fmt, ...)
 
 void broker_join_failed (struct broker *b)
 {
-    uint32_t count;
-    const struct bizcard *ancestors = boot_ancestors (b->boot, &count);
-
     broker_cannot_start (b, "rank %u could not join rank %u at %s: %s", b->rank, topo_parent (&b->topo, b->rank),
-                         count > 0 ? ancestors[0].endpoint : "?",
+                         b->boot->nancestors > 0 ? b->boot->ancestors[0].endpoint : "?",
                          b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
 }
 
@@ -206,7 +203,7 @@ void broker_maybe_start_command (struct broker *b)
     b->command = command_create (b->reactor, argv, attr_get (b->attrs, "local-uri", NULL), b->conf.files, command_ended,
                                  b, &err);
     if (!b->command) {
-        log_print (b->log, LOG_ERR, "broker", err.text);
+        log_printf (b->log, LOG_ERR, "broker", "%s", err.text);
         b->exit_code = errno == ENOENT ? 127 : 126;
         broker_begin_stop (b, "a command that does not run");
     }

@@ -31,7 +31,7 @@ struct broker {
     struct attrs *attrs;
     struct boot *boot;
     struct topo topo;
-    struct rundir *rundir;
+    struct rundir rundir;
     struct log *log;
     struct router *router;
     struct overlay *overlay;

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <ftw.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +15,6 @@
 #include "broker/rundir.h"
 #include "libutil/errprintf.h"
 #include "libutil/private_dir.h"
-
-struct rundir {
-    char *path;
-    bool ours;
-};
 
 static int make_private (struct rundir *rd, const char *tmpdir, idt_error_t *errp)
 {
@@ -45,19 +39,10 @@ static int use (struct rundir *rd, const char *path, idt_error_t *errp)
     return 0;
 }
 
-struct rundir *rundir_create (const char *path, const char *tmpdir, idt_error_t *errp)
+int rundir_init (struct rundir *rd, const char *path, const char *tmpdir, idt_error_t *errp)
 {
-    struct rundir *rd = calloc (1, sizeof (*rd));
-
-    if (!rd) {
-        errprintf (errp, "out of memory");
-        return NULL;
-    }
-    if ((path ? use (rd, path, errp) : make_private (rd, tmpdir, errp)) < 0) {
-        rundir_destroy (rd);
-        return NULL;
-    }
-    return rd;
+    *rd = (struct rundir){ 0 };
+    return path ? use (rd, path, errp) : make_private (rd, tmpdir, errp);
 }
 
 static int remove_one (const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -66,20 +51,9 @@ static int remove_one (const char *path, const struct stat *st, int type, struct
     return 0;
 }
 
-void rundir_destroy (struct rundir *rd)
+void rundir_fini (struct rundir *rd)
 {
-    int saved_errno = errno;
-
-    if (!rd)
-        return;
     if (rd->ours)
         nftw (rd->path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
     free (rd->path);
-    free (rd);
-    errno = saved_errno;
-}
-
-const char *rundir_path (const struct rundir *rd)
-{
-    return rd->path;
 }

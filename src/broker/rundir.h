@@ -5,16 +5,19 @@
 #ifndef BROKER_RUNDIR_H
 #define BROKER_RUNDIR_H
 
+#include <stdbool.h>
+
 #include <idtree/error.h>
 
-struct rundir;
+struct rundir {
+    char *path;
+    bool ours;
+};
 
 /* Use 'path' (made where it is missing, left behind), or, where it is NULL, make a private folder in 'tmpdir' that is
- * removed with all that is in it at the end.  NULL with errno set and 'errp' filled.
+ * removed with all that is in it at the end.  Returns 0, or -1 with errno set and 'errp' filled.
  */
-struct rundir *rundir_create (const char *path, const char *tmpdir, idt_error_t *errp);
-void rundir_destroy (struct rundir *rd);
-
-const char *rundir_path (const struct rundir *rd);
+int rundir_init (struct rundir *rd, const char *path, const char *tmpdir, idt_error_t *errp);
+void rundir_fini (struct rundir *rd); /* all zero is fine, too */
 
 #endif /* BROKER_RUNDIR_H */

@@ -30,7 +30,7 @@ static int define_facts (struct broker *b, idt_error_t *errp)
         const char *value;
     } facts[] = {
         { "hostname", b->host },
-        { "hostlist", boot_hostlist (b->boot) },
+        { "hostlist", b->boot->hostlist },
         { "instance-level", "0" },
         { "local-uri", local_uri },
         { "broker.uuid", b->uuid },
@@ -40,7 +40,7 @@ static int define_facts (struct broker *b, idt_error_t *errp)
 
     clock_gettime (CLOCK_REALTIME, &ts);
     snprintf (starttime, sizeof (starttime), "%jd.%03ld", (intmax_t)ts.tv_sec, ts.tv_nsec / 1000000);
-    snprintf (local_uri, sizeof (local_uri), "local://%s/local-%u", rundir_path (b->rundir), b->rank);
+    snprintf (local_uri, sizeof (local_uri), "local://%s/local-%u", b->rundir.path, b->rank);
     for (size_t i = 0; i < sizeof (facts) / sizeof (facts[0]); i++)
         if (attr_define (b->attrs, facts[i].name, facts[i].value, ATTR_IMMUTABLE, errp) < 0)
             return -1;
@@ -72,11 +72,11 @@ static int define_numbers (struct broker *b, idt_error_t *errp)
 
 static int define_endpoints (struct broker *b, idt_error_t *errp)
 {
-    uint32_t count;
-    const struct bizcard *parent = boot_ancestors (b->boot, &count);
+    const struct boot *boot = b->boot;
     const char *own = overlay_endpoint (b->overlay);
 
-    if (count > 0 && attr_define (b->attrs, "tbon.parent-endpoint", parent->endpoint, ATTR_IMMUTABLE, errp) < 0)
+    if (boot->nancestors > 0
+        && attr_define (b->attrs, "tbon.parent-endpoint", boot->ancestors->endpoint, ATTR_IMMUTABLE, errp) < 0)
         return -1;
     return own ? attr_update (b->attrs, "tbon.endpoint", own, errp) : 0;
 }
@@ -130,11 +130,11 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
         return -1;
     if (old || given)
         n = snprintf (buf, size, "%s", old ? old : given);
-    else if (boot_one_host (b->boot) && !prefertcp)
-        n = snprintf (buf, size, "ipc://%s/tbon-%u", rundir_path (b->rundir), b->rank);
+    else if (b->boot->one_host && !prefertcp)
+        n = snprintf (buf, size, "ipc://%s/tbon-%u", b->rundir.path, b->rank);
     else {
         snprintf (address, sizeof (address), "127.0.0.1");
-        if (!boot_one_host (b->boot))
+        if (!b->boot->one_host)
             find_address (address, sizeof (address));
         n = snprintf (buf, size, "tcp://%s:*", address);
     }

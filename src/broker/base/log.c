@@ -165,7 +165,7 @@ static void append (struct log *log, const char *line, size_t len)
         add (log, buf);
 }
 
-void log_print (struct log *log, int level, const char *name, const char *text)
+static void log_vprintf (struct log *log, int level, const char *name, const char *fmt, va_list ap)
 {
     char line[LOG_LINE_MAX + 1];
     char stamp[32];
@@ -175,35 +175,33 @@ void log_print (struct log *log, int level, const char *name, const char *text)
 
     clock_gettime (CLOCK_REALTIME, &ts);
     strftime (stamp, sizeof (stamp), "%Y-%m-%dT%H:%M:%S", gmtime_r (&ts.tv_sec, &tm));
-    n = snprintf (line, sizeof (line), "<%d>1 %s.%06ldZ %u %s %d - - %s", level << 3, stamp, ts.tv_nsec / 1000,
-                  log->rank, name, (int)getpid (), text);
-    append (log, line, n < (int)sizeof (line) ? (size_t)n : sizeof (line) - 1);
+    n = snprintf (line, sizeof (line), "<%d>1 %s.%06ldZ %u %s %d - - ", level << 3, stamp, ts.tv_nsec / 1000, log->rank,
+                  name, (int)getpid ());
+    if (n < (int)sizeof (line))
+        vsnprintf (line + n, sizeof (line) - n, fmt, ap);
+    append (log, line, strlen (line));
 }
 
 void log_printf (struct log *log, int level, const char *name, const char *fmt, ...)
 {
-    char text[LOG_LINE_MAX];
     int saved_errno = errno;
     va_list ap;
 
     va_start (ap, fmt);
-    vsnprintf (text, sizeof (text), fmt, ap);
+    log_vprintf (log, level, name, fmt, ap);
     va_end (ap);
-    log_print (log, level, name, text);
     errno = saved_errno;
 }
 
 void log_refusal (struct log *log, enum log_refusal kind, const char *fmt, ...)
 {
-    char text[LOG_LINE_MAX];
     va_list ap;
 
     if (!log_limit_take (&log->limits[kind], clock_s (CLOCK_MONOTONIC)))
         return;
     va_start (ap, fmt);
-    vsnprintf (text, sizeof (text), fmt, ap);
+    log_vprintf (log, LOG_WARNING, refusals[kind].name, fmt, ap);
     va_end (ap);
-    log_print (log, LOG_WARNING, refusals[kind].name, text);
 }
 
 void log_tell_left_out (struct log *log, double now)

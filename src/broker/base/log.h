@@ -28,7 +28,6 @@ struct log *log_create (struct attrs *attrs, uint32_t rank, idt_error_t *errp);
 void log_destroy (struct log *log);
 
 /* Add a line of our own. */
-void log_print (struct log *log, int level, const char *name, const char *text);
 void log_printf (struct log *log, int level, const char *name, const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 

@@ -277,7 +277,7 @@ static void inline_log (void *impl, int level, const char *name, const char *tex
 {
     struct module *m = impl;
 
-    log_print (m->ms->conf.log, level, name, text);
+    log_printf (m->ms->conf.log, level, name, "%s", text);
 }
 
 static void no_destroy (void *impl)
@@ -392,15 +392,9 @@ static int thread_peer_send (void *arg, const idt_msg_t *msg)
 
 int module_make_peer (struct module *m)
 {
-    zuuid_t *uuid = zuuid_new ();
-
-    if (!uuid)
-        return -1;
     m->own = (struct peer){ .kind = PEER_MODULE, .send = m->threaded ? thread_peer_send : inline_peer_send, .arg = m };
-    memcpy (m->own.uuid, zuuid_str_canonical (uuid), sizeof (m->own.uuid));
-    zuuid_destroy (&uuid);
     m->peer = &m->own;
-    return router_peer_add (m->ms->conf.router, m->peer);
+    return uuid_make (m->own.uuid) < 0 ? -1 : router_peer_add (m->ms->conf.router, m->peer);
 }
 
 int module_make_handle (struct module *m)

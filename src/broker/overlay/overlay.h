@@ -63,8 +63,8 @@ struct overlay_conf {
     uint32_t rank;
     const char *uuid; /* of this broker: its incarnation */
     const char *host;
-    char public_key[OVERLAY_KEY_TEXT];
-    char secret_key[OVERLAY_KEY_TEXT];
+    const char *public_key; /* in Z85 */
+    const char *secret_key;
     const struct overlay_ops *ops;
     void *arg;
 };

@@ -206,8 +206,8 @@ static void node_init (struct node *n, struct world *w, uint32_t rank, const cha
     conf.event = n->event = event_create (rank == 0, n->uuid, 16, &event_ops, n);
     conf.zctx = n->zctx = zmq_ctx_new ();
     conf.zpoll = n->zpoll = zpoll_create (w->reactor);
-    memcpy (conf.public_key, w->public_key[rank], OVERLAY_KEY_TEXT);
-    memcpy (conf.secret_key, w->secret_key[rank], OVERLAY_KEY_TEXT);
+    conf.public_key = w->public_key[rank];
+    conf.secret_key = w->secret_key[rank];
     if (!(n->ov = overlay_create (&conf, &err)))
         bail_out (err.text);
     add_peer (n, &n->service, PEER_MODULE, "service", service_send);

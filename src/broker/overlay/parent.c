@@ -23,6 +23,7 @@
 #include <syslog.h>
 
 #include "libutil/errprintf.h"
+#include "broker/base/uuid_key.h"
 #include "broker/overlay/link.h"
 #include "common/libzmqutil/monitor.h"
 #include "libzmqutil/zmsg.h"
@@ -87,7 +88,7 @@ int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
 
 bool parent_turn (struct parent *up)
 {
-    const char *why = channel_broken (&up->used->channel);
+    const char *why = up->used->channel.broken;
 
     if (why)
         lose (up->used, why);
@@ -413,12 +414,11 @@ static void *make_socket (struct conn *c, const char *identity)
 static int open_connection (struct conn *c)
 {
     struct overlay_conf *conf = &c->up->ov->conf;
-    zuuid_t *identity = zuuid_new ();
-    void *sock = identity ? make_socket (c, zuuid_str_canonical (identity)) : NULL;
+    char identity[IDT_MSG_UUID_LEN + 1];
+    void *sock = uuid_make (identity) == 0 ? make_socket (c, identity) : NULL;
     int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
                  | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 
-    zuuid_destroy (&identity);
     if (!sock)
         return -1;
     if (!(c->zs = zwatcher_create (conf->zpoll, sock, recv_cb, c))) {

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/base/uuid_key.h"
 #include "broker/route/absent.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
@@ -189,17 +190,15 @@ static struct absent *find (struct absents *as, const char *name)
 
 static struct absent *absent_create (struct absents *as, const char *name)
 {
-    zuuid_t *uuid = zuuid_new ();
-    struct absent *a = uuid ? calloc (1, sizeof (*a)) : NULL;
+    struct absent *a = calloc (1, sizeof (*a));
 
-    if (a) {
-        a->as = as;
-        a->peer = (struct peer){ .kind = PEER_ABSENT, .send = absent_send, .arg = a };
-        memcpy (a->peer.uuid, zuuid_str_canonical (uuid), sizeof (a->peer.uuid));
-        snprintf (a->name, sizeof (a->name), "%s", name);
-    }
-    zuuid_destroy (&uuid);
-    if (a && (router_peer_add (as->router, &a->peer) < 0 || router_service_add (as->router, a->name, &a->peer) < 0)) {
+    if (!a)
+        return NULL;
+    a->as = as;
+    a->peer = (struct peer){ .kind = PEER_ABSENT, .send = absent_send, .arg = a };
+    snprintf (a->name, sizeof (a->name), "%s", name);
+    if (uuid_make (a->peer.uuid) < 0 || router_peer_add (as->router, &a->peer) < 0
+        || router_service_add (as->router, a->name, &a->peer) < 0) {
         router_peer_remove (as->router, &a->peer);
         absent_destroy (a);
         return NULL;

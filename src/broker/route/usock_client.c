@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "broker/base/uuid_key.h"
 #include "broker/route/usock_private.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
@@ -398,10 +399,9 @@ void client_destroy (struct client *c)
 struct client *client_create (struct usock *l, int fd, struct idt_cred cred)
 {
     struct client *c = calloc (1, sizeof (*c));
-    zuuid_t *uuid = zuuid_new ();
 
-    if (!c || !uuid)
-        goto error;
+    if (!c)
+        return NULL;
     c->local = l;
     c->fd = -1;
     c->cred = cred;
@@ -412,17 +412,14 @@ struct client *client_create (struct usock *l, int fd, struct idt_cred cred)
     c->events = IDT_POLLIN;
     account_init (&c->asks, NULL, l->max_asks, MAX_ASKED, l->patience_us);
     account_init (&c->out, NULL, 0, SOFT_QUEUE, l->patience_us);
-    snprintf (c->peer.uuid, sizeof (c->peer.uuid), "%s", zuuid_str_canonical (uuid));
-    if (!(c->stream = msg_stream_create (fd, l->max_message, l->max_queue + ERROR_ROOM))
+    if (uuid_make (c->peer.uuid) < 0 || !(c->stream = msg_stream_create (fd, l->max_message, l->max_queue + ERROR_ROOM))
         || !(c->w = idt_fd_watcher_create (l->reactor, fd, IDT_POLLIN, client_cb, c))
         || router_peer_add (l->router, &c->peer) < 0)
         goto error;
     msg_stream_share (c->stream, &l->spare);
     c->fd = fd;
-    zuuid_destroy (&uuid);
     return c;
 error:
-    zuuid_destroy (&uuid);
     client_destroy (c);
     return NULL;
 }
