@@ -18,6 +18,7 @@
 
 #include "broker/broker.h"
 #include "broker/conffile.h"
+#include "libutil/duration.h"
 
 static const char usage[] =
     "Usage: idtree-broker [OPTIONS] [COMMAND...]\n"
@@ -113,16 +114,13 @@ static void parse_options (struct attrs *attrs, int argc, char **argv)
 static long env_number (const char *name, long min, long max)
 {
     const char *s = getenv (name);
-    char *end;
-    long n;
+    uint64_t n;
 
     if (!s) {
         fprintf (stderr, "idtree-broker: PMI_FD is set but %s is not: the launcher does not speak PMI-1\n", name);
         exit (1);
     }
-    errno = 0;
-    n = strtol (s, &end, 10);
-    if (errno || end == s || *end || n < min || n > max) {
+    if (parse_number (s, min, max, &n) < 0) {
         fprintf (stderr, "idtree-broker: %s=%s: must be a number from %ld to %ld\n", name, s, min, max);
         exit (1);
     }

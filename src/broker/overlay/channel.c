@@ -411,11 +411,6 @@ bool channel_is_slow (const struct channel *ch, const idt_msg_t *ask)
     return ch->bytes[CLASS_ANSWER] > ch->max_queue / 4 && turns_flow_count (ch->answers, asker_of (ask)) > 0;
 }
 
-const char *channel_broken (const struct channel *ch)
-{
-    return ch->broken;
-}
-
 struct channel_stats channel_stats (const struct channel *ch)
 {
     struct channel_stats s = ch->stats;

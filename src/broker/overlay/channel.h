@@ -10,7 +10,7 @@
  *    error; both are told by whom it is not taken.
  * 2. All that waits is bounded in bytes, and freed by channel_close ().
  * 3. A message over CHANNEL_PART goes in parts, so that control waits for little, and no frame is large.
- * 4. The link is broken only by a peer that breaks the rules: channel_broken () tells which.
+ * 4. The link is broken only by a peer that breaks the rules: channel.broken tells which.
  *
  * A peer that does not know of credit gets whole messages, as many as its socket takes.
  */
@@ -78,7 +78,7 @@ struct channel {
     bool blocked;          /* the wire takes nothing now */
     bool holding;          /* what comes waits in 'held' */
     struct fifo held;
-    const char *broken;
+    const char *broken; /* why it is; NULL: it is not */
     struct channel_stats stats;
 };
 
@@ -121,7 +121,6 @@ void channel_forget_events (struct channel *ch);
 /* Whether so many answers wait for the other side that an ask from there is to be refused: its asker has some of them. */
 bool channel_is_slow (const struct channel *ch, const idt_msg_t *ask);
 
-const char *channel_broken (const struct channel *ch); /* NULL: it is not */
 struct channel_stats channel_stats (const struct channel *ch);
 
 #endif /* BROKER_CHANNEL_H */

@@ -221,9 +221,9 @@ static void test_history (unsigned seed, bool credits)
         act (&b, &a);
     }
     settle (&a, &b);
-    if (channel_broken (&a.channel) || channel_broken (&b.channel) || !all_came (&a, &b) || !all_came (&b, &a))
-        ok (false, "history %u: a %s, b %s", seed, channel_broken (&a.channel) ? channel_broken (&a.channel) : "lives",
-            channel_broken (&b.channel) ? channel_broken (&b.channel) : "lives");
+    if (a.channel.broken || b.channel.broken || !all_came (&a, &b) || !all_came (&b, &a))
+        ok (false, "history %u: a %s, b %s", seed, a.channel.broken ? a.channel.broken : "lives",
+            b.channel.broken ? b.channel.broken : "lives");
     if (credits && (a.most > WINDOW + 4 * CHANNEL_PART || channel_stats (&a.channel).bytes > 0))
         ok (false, "history %u: %zu bytes were on the wire", seed, a.most);
     end_fini (&a);
@@ -293,7 +293,7 @@ static void test_deaf (void)
     ok (bytes <= 2 * MAX_QUEUE + CHANNEL_MAX_ASK_BYTES + 10000 * 400 && channel_stats (&a.channel).failed > 1000,
         "... and bounded queues (%zu bytes)", bytes);
     idt_msg_t *theirs = make (CLASS_ANSWER, 0, 8, 0), *other = make (CLASS_ASK, 0, 8, 1);
-    ok (channel_is_slow (&a.channel, theirs) && !channel_broken (&a.channel), "... and is not lost for that");
+    ok (channel_is_slow (&a.channel, theirs) && !a.channel.broken, "... and is not lost for that");
     ok (!channel_is_slow (&a.channel, other), "only those whose answers wait are told to ask again later");
     idt_msg_unref (theirs);
     idt_msg_unref (other);
@@ -329,7 +329,7 @@ static void test_too_long (void)
         "asks and events are refused for that where they enter");
     put (&a, CLASS_EVENT, 8);
     settle (&a, &b);
-    ok (b.came[CLASS_EVENT] == 1 && !channel_broken (&a.channel) && !channel_broken (&b.channel), "the link goes on");
+    ok (b.came[CLASS_EVENT] == 1 && !a.channel.broken && !b.channel.broken, "the link goes on");
     end_fini (&a);
     end_fini (&b);
 }
@@ -386,21 +386,21 @@ static void test_liars (void)
     give (&e, make_control (CONTROL_CREDIT, 0, more, sizeof (more)));
     give (&e, make_control (CONTROL_CREDIT, 0, more, sizeof (more)));
     give (&e, make_control (99, 0, NULL, 0));
-    ok (!channel_broken (&e.channel), "to say a total again does no harm, nor do classes and types that nobody knows");
+    ok (!e.channel.broken, "to say a total again does no harm, nor do classes and types that nobody knows");
     give (&e, make_control (CONTROL_CREDIT, 0, less, sizeof (less)));
-    ok (channel_broken (&e.channel) != NULL, "who takes credit back breaks the link");
+    ok (e.channel.broken != NULL, "who takes credit back breaks the link");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_CREDIT, 0, more, 5));
-    ok (channel_broken (&e.channel) != NULL, "... as does credit of another length");
+    ok (e.channel.broken != NULL, "... as does credit of another length");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, CLASS_ASK | CONTROL_PART_LAST, "x", 1));
-    ok (channel_broken (&e.channel) != NULL, "... a part of nothing");
+    ok (e.channel.broken != NULL, "... a part of nothing");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, CLASS_ASK | CONTROL_PART_FIRST | CONTROL_PART_LAST, "x", 1));
-    ok (channel_broken (&e.channel) != NULL, "... a part that is no message");
+    ok (e.channel.broken != NULL, "... a part that is no message");
     channel_open (&e.channel, true);
     give (&e, make_control (CONTROL_PART, 7 | CONTROL_PART_FIRST, "x", 1));
-    ok (channel_broken (&e.channel) != NULL, "... a part of no class");
+    ok (e.channel.broken != NULL, "... a part of no class");
     end_fini (&e);
 }
 
@@ -412,10 +412,10 @@ static void test_too_much (void)
     end_init (&e, 1);
     e.room = 0;
     channel_open (&e.channel, true);
-    for (int i = 0; i < 360 && !channel_broken (&e.channel); i++)
+    for (int i = 0; i < 360 && !e.channel.broken; i++)
         e.channel.window.granted[CLASS_ASK] = e.channel.window.received[CLASS_ASK],
         give (&e, make (CLASS_ASK, i, 8, 0));
-    ok (channel_broken (&e.channel) && e.came[CLASS_ASK] == 0, "who sends more than was granted breaks the link");
+    ok (e.channel.broken && e.came[CLASS_ASK] == 0, "who sends more than was granted breaks the link");
     end_fini (&e);
 }
 

@@ -86,8 +86,8 @@ static void doom (struct child *c, const char *why)
 /* What its channel did to a child. */
 void child_check (struct child *c)
 {
-    if (channel_broken (&c->channel))
-        doom (c, channel_broken (&c->channel));
+    if (c->channel.broken)
+        doom (c, c->channel.broken);
 }
 
 int child_send (void *arg, const idt_msg_t *msg)

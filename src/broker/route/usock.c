@@ -25,6 +25,8 @@
 #include "libutil/errprintf.h"
 
 #define REQUEST_BACKLOG 128
+#define MIN_SIZE 4096 /* of what is set in bytes */
+#define MAX_SIZE (1U << 31)
 #define TURN_US 100    /* time in which clients are served before others get theirs */
 #define TICK_S 0.025   /* between two looks at clients that are not read */
 #define KEPT_FILES 256 /* descriptors that clients leave to the rest of the broker */
@@ -207,17 +209,12 @@ static int get_time (struct attrs *attrs, const char *name, const char *value, u
     return 0;
 }
 
-static int get_size (struct attrs *attrs, const char *name, const char *value, uint64_t *size, idt_error_t *errp)
-{
-    return attr_size (attrs, name, value, 4096, 1U << 31, size, errp);
-}
-
 static int get_limits (struct usock *l, struct attrs *attrs, idt_error_t *errp)
 {
-    if (get_size (attrs, "local.max-message", "64M", &l->max_message, errp) < 0
-        || get_size (attrs, "local.max-queue", "64M", &l->max_queue, errp) < 0
-        || get_size (attrs, "local.input-pool", "256M", &l->input_pool, errp) < 0
-        || get_size (attrs, "local.output-pool", "512M", &l->output_pool, errp) < 0
+    if (attr_size (attrs, "local.max-message", "64M", MIN_SIZE, MAX_SIZE, &l->max_message, errp) < 0
+        || attr_size (attrs, "local.max-queue", "64M", MIN_SIZE, MAX_SIZE, &l->max_queue, errp) < 0
+        || attr_size (attrs, "local.input-pool", "256M", MIN_SIZE, MAX_SIZE, &l->input_pool, errp) < 0
+        || attr_size (attrs, "local.output-pool", "512M", MIN_SIZE, MAX_SIZE, &l->output_pool, errp) < 0
         || attr_u32 (attrs, "local.max-clients", "4096", 1, 1000000, &l->max_clients, errp) < 0
         || attr_u32 (attrs, "local.max-unanswered", "1024", 1, 1000000, &l->max_asks, errp) < 0
         || get_time (attrs, "local.patience", "1s", &l->patience_us, errp) < 0
