@@ -12,28 +12,26 @@
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 
-static uint32_t take_rank (struct cmd *cmd, bool *verbose)
-{
-    uint32_t rank = IDT_NODEID_ANY;
-    const char *arg;
-    int key;
+struct attr_options {
+    uint32_t rank;
+    bool values;
+};
 
-    while ((key = cmd_option (cmd, &arg)) != -1) {
-        if (key == 'r')
-            rank = cmd_rank (cmd, arg);
-        else if (verbose)
-            *verbose = true;
-    }
-    return rank;
+static struct attr_options take_options (struct cmd *cmd)
+{
+    struct attr_options o = { .rank = IDT_NODEID_ANY };
+
+    cmd_options (cmd, &o);
+    cmd_connect_for (cmd, o.rank);
+    return o;
 }
 
 /* Brokers say no more than ENOENT of an attribute that they do not have. */
 static int run_get (struct cmd *cmd)
 {
-    uint32_t rank = take_rank (cmd, NULL);
-    idt_t *h = cmd_connect_for (cmd, rank);
+    struct attr_options o = take_options (cmd);
     const char *name = cmd->argv[0], *value;
-    idt_future_t *f = idt_rpc_pack (h, "attr.get", rank, 0, "{s:s}", "name", name);
+    idt_future_t *f = idt_rpc_pack (cmd->h, "attr.get", o.rank, 0, "{s:s}", "name", name);
 
     if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENOENT)
         cmd_die (cmd, "%s: unknown attribute (idtree lsattr lists them)", name);
@@ -41,18 +39,15 @@ static int run_get (struct cmd *cmd)
         cmd_die (cmd, "%s: the answer has no value", name);
     puts (value);
     idt_future_destroy (f);
-    idt_close (h);
-    return cmd_flush (cmd);
+    return CMD_OK;
 }
 
 static int run_set (struct cmd *cmd)
 {
-    uint32_t rank = take_rank (cmd, NULL);
-    idt_t *h = cmd_connect_for (cmd, rank);
+    struct attr_options o = take_options (cmd);
 
-    json_decref (ask_new (cmd, h, "attr.set", rank,
-                          json_pack ("{s:s s:s}", "name", cmd->argv[0], "value", cmd->argv[1]), cmd->argv[0]));
-    idt_close (h);
+    json_decref (ask_new (cmd, "attr.set", o.rank, json_pack ("{s:s s:s}", "name", cmd->argv[0], "value", cmd->argv[1]),
+                          cmd->argv[0]));
     return CMD_OK;
 }
 
@@ -76,11 +71,9 @@ static void print_value (idt_t *h, uint32_t rank, const char *name)
 
 static int run_ls (struct cmd *cmd)
 {
-    bool verbose = false;
-    uint32_t rank = take_rank (cmd, &verbose);
-    idt_t *h = cmd_connect_for (cmd, rank);
-    json_t *o = ask_new (cmd, h, "attr.list", rank, NULL, "attributes");
-    json_t *names = json_object_get (o, "names");
+    struct attr_options o = take_options (cmd);
+    json_t *answer = ask_new (cmd, "attr.list", o.rank, NULL, "attributes");
+    json_t *names = json_object_get (answer, "names");
     size_t n = json_array_size (names);
     const char **sorted = calloc (n + 1, sizeof (sorted[0]));
 
@@ -91,33 +84,32 @@ static int run_ls (struct cmd *cmd)
             cmd_die (cmd, "the answer holds a name that is no string");
     qsort (sorted, n, sizeof (sorted[0]), compare);
     for (size_t i = 0; i < n; i++) {
-        if (verbose)
-            print_value (h, rank, sorted[i]);
+        if (o.values)
+            print_value (cmd->h, o.rank, sorted[i]);
         else
             puts (sorted[i]);
     }
     free (sorted);
-    json_decref (o);
-    idt_close (h);
-    return cmd_flush (cmd);
+    json_decref (answer);
+    return CMD_OK;
 }
 
 static const struct cmd_option options[] = {
-    { 'r', "rank", "R", "of rank R (default: the broker of the URI)" },
+    { 'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank,
+      offsetof (struct attr_options, rank) },
     CMD_OPTIONS_END,
 };
 
 static const struct cmd_option ls_options[] = {
-    { 'r', "rank", "R", "of rank R (default: the broker of the URI)" },
-    { 'v', "values", NULL, "with their values" },
+    { 'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank,
+      offsetof (struct attr_options, rank) },
+    { 'v', "values", NULL, "with their values", cmd_take_flag, offsetof (struct attr_options, values) },
     CMD_OPTIONS_END,
 };
 
 const struct command getattr_command = {
     .name = "getattr",
     .operands = "NAME",
-    .min_operands = 1,
-    .max_operands = 1,
     .flags = CMD_CONNECTS,
     .summary = "Show an attribute of a broker",
     .example = "idtree getattr size",
@@ -128,8 +120,6 @@ const struct command getattr_command = {
 const struct command setattr_command = {
     .name = "setattr",
     .operands = "NAME VALUE",
-    .min_operands = 2,
-    .max_operands = 2,
     .flags = CMD_CONNECTS,
     .summary = "Set an attribute of a broker",
     .example = "idtree setattr log-stderr-level 7",

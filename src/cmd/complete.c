@@ -106,7 +106,7 @@ static int run (struct cmd *cmd)
     }
     else if (n <= 2)
         offer_names (cmd->table, n - 1, argv, typed);
-    return cmd_flush (cmd);
+    return CMD_OK;
 }
 
 const struct command complete_command = {

@@ -37,10 +37,16 @@ static void print_response (idt_future_t *f)
     }
 }
 
-static void print_log (struct cmd *cmd, idt_t *h, bool follow, bool only_new)
+struct dmesg_options {
+    bool follow;
+    bool only_new;
+    bool clear;
+};
+
+static void print_log (struct cmd *cmd, const struct dmesg_options *o)
 {
-    idt_future_t *f = idt_rpc_pack (h, "log.dmesg", IDT_NODEID_ANY, IDT_RPC_STREAMING, "{s:b s:b}", "follow", follow,
-                                    "nobacklog", only_new);
+    idt_future_t *f = idt_rpc_pack (cmd_connect (cmd), "log.dmesg", IDT_NODEID_ANY, IDT_RPC_STREAMING, "{s:b s:b}",
+                                    "follow", o->follow, "nobacklog", o->only_new);
 
     for (;; idt_future_reset (f)) {
         if (!f || idt_future_wait (f, -1) < 0)
@@ -50,7 +56,7 @@ static void print_log (struct cmd *cmd, idt_t *h, bool follow, bool only_new)
         if (idt_future_errnum (f))
             cmd_die (cmd, "log: %s", idt_future_error (f));
         print_response (f);
-        if (follow)
+        if (o->follow)
             cmd_flush (cmd);
     }
     idt_future_destroy (f);
@@ -58,27 +64,23 @@ static void print_log (struct cmd *cmd, idt_t *h, bool follow, bool only_new)
 
 static int run_dmesg (struct cmd *cmd)
 {
-    bool follow = false, only_new = false, clear = false;
-    int key;
+    struct dmesg_options o = { 0 };
 
-    while ((key = cmd_option (cmd, NULL)) != -1) {
-        follow |= key == 'f';
-        only_new |= key == 'n';
-        clear |= key == 'C';
-    }
-    idt_t *h = cmd_connect (cmd);
-    if (clear)
-        json_decref (ask_new (cmd, h, "log.clear", IDT_NODEID_ANY, NULL, "log"));
+    cmd_options (cmd, &o);
+    if (o.clear)
+        json_decref (ask_new (cmd, "log.clear", IDT_NODEID_ANY, NULL, "log"));
     else
-        print_log (cmd, h, follow, only_new);
-    idt_close (h);
-    return cmd_flush (cmd);
+        print_log (cmd, &o);
+    return CMD_OK;
 }
 
 static const struct cmd_option dmesg_options[] = {
-    { 'f', "follow", NULL, "go on with what is logged from now" },
-    { 'n', "new", NULL, "only what is logged from now (with -f)" },
-    { 'C', "clear", NULL, "forget the log instead of printing it" },
+    { 'f', "follow", NULL, "go on with what is logged from now", cmd_take_flag,
+      offsetof (struct dmesg_options, follow) },
+    { 'n', "new", NULL, "only what is logged from now (with -f)", cmd_take_flag,
+      offsetof (struct dmesg_options, only_new) },
+    { 'C', "clear", NULL, "forget the log instead of printing it", cmd_take_flag,
+      offsetof (struct dmesg_options, clear) },
     CMD_OPTIONS_END,
 };
 
@@ -93,6 +95,22 @@ const struct command dmesg_command = {
 
 /* --- logger ----------------------------------------------------------------------------------- */
 
+struct logger_options {
+    int level;
+    const char *name;
+};
+
+static void take_level (struct cmd *cmd, const char *arg, void *to)
+{
+    int *level = to;
+
+    if ((*level = logline_level_parse (arg)) < 0)
+        cmd_usage (cmd,
+                   "'%.64s' is no severity, as emerg, alert, crit, err, warning, notice, info "
+                   "or debug",
+                   arg);
+}
+
 static void join (int argc, char **argv, char *buf, size_t size)
 {
     size_t n = 0;
@@ -104,43 +122,32 @@ static void join (int argc, char **argv, char *buf, size_t size)
 
 static int run_logger (struct cmd *cmd)
 {
-    int key, level = LOG_NOTICE;
-    const char *arg, *name = "logger";
+    struct logger_options o = { .level = LOG_NOTICE, .name = "logger" };
     char text[LINE_MAX_PRINTED];
     uint32_t rank;
 
-    while ((key = cmd_option (cmd, &arg)) != -1) {
-        if (key == 'n')
-            name = arg;
-        else if ((level = logline_level_parse (arg)) < 0)
-            cmd_usage (cmd,
-                       "'%.64s' is no severity, as emerg, alert, crit, err, warning, notice, info "
-                       "or debug",
-                       arg);
-    }
+    cmd_options (cmd, &o);
     join (cmd->argc, cmd->argv, text, sizeof (text));
     idt_t *h = cmd_connect (cmd);
     if (idt_get_rank (h, &rank) < 0) /* so that the line carries it */
         cmd_die (cmd, "rank: %s", strerror (errno));
-    idt_log_set_name (h, name);
-    idt_log (h, level, "%s", text);
+    idt_log_set_name (h, o.name);
+    idt_log (h, o.level, "%s", text);
     if (idt_flush (h) < 0)
         cmd_die (cmd, "cannot send: %s", strerror (errno));
-    idt_close (h);
     return CMD_OK;
 }
 
 static const struct cmd_option logger_options[] = {
-    { 's', "severity", "LEVEL", "emerg, alert, crit, err, warning, notice (default), info, debug" },
-    { 'n', "name", "NAME", "who says it (default: logger)" },
+    { 's', "severity", "LEVEL", "emerg, alert, crit, err, warning, notice (default), info, debug", take_level,
+      offsetof (struct logger_options, level) },
+    { 'n', "name", "NAME", "who says it (default: logger)", cmd_take_text, offsetof (struct logger_options, name) },
     CMD_OPTIONS_END,
 };
 
 const struct command logger_command = {
     .name = "logger",
     .operands = "TEXT...",
-    .min_operands = 1,
-    .max_operands = -1,
     .flags = CMD_CONNECTS,
     .summary = "Write a line to the broker's log",
     .example = "idtree logger -s warning disk is nearly full",

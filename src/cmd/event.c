@@ -28,30 +28,28 @@ static void check_payload (struct cmd *cmd, const char *s)
     json_decref (o);
 }
 
+struct pub_options {
+    bool private;
+    bool tell;
+};
+
 static int run_pub (struct cmd *cmd)
 {
-    int key, flags = 0;
-    bool tell = false;
+    struct pub_options o = { 0 };
     json_int_t seq;
 
-    while ((key = cmd_option (cmd, NULL)) != -1) {
-        if (key == 'p')
-            flags = IDT_MSGFLAG_PRIVATE;
-        else
-            tell = true;
-    }
+    cmd_options (cmd, &o);
     const char *topic = cmd->argv[0], *payload = cmd->argc > 1 ? cmd->argv[1] : NULL;
     if (payload)
         check_payload (cmd, payload);
-    idt_t *h = cmd_connect (cmd);
-    idt_future_t *f = ask_wait (cmd, idt_event_publish (h, topic, flags, payload), topic);
+    int flags = o.private ? IDT_MSGFLAG_PRIVATE : 0;
+    idt_future_t *f = ask_wait (cmd, idt_event_publish (cmd_connect (cmd), topic, flags, payload), topic);
     if (idt_rpc_get_unpack (f, "{s:I}", "seq", &seq) < 0)
         cmd_die (cmd, "%s: the answer has no seq", topic);
-    if (tell)
+    if (o.tell)
         printf ("seq=%" JSON_INTEGER_FORMAT "\n", seq);
     idt_future_destroy (f);
-    idt_close (h);
-    return cmd_flush (cmd);
+    return CMD_OK;
 }
 
 /* --- sub -------------------------------------------------------------------------------------- */
@@ -80,10 +78,8 @@ static const struct idt_handler_spec handlers[] = {
 static int run_sub (struct cmd *cmd)
 {
     struct sub sub = { .cmd = cmd };
-    const char *arg;
 
-    while (cmd_option (cmd, &arg) != -1)
-        sub.left = cmd_number (cmd, "count", arg, 1, UINT32_MAX);
+    cmd_options (cmd, &sub);
     idt_t *h = cmd_connect (cmd);
     if (idt_handlers_add (h, handlers, &sub) < 0)
         cmd_die (cmd, "%s", strerror (errno));
@@ -94,27 +90,25 @@ static int run_sub (struct cmd *cmd)
     }
     if (idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_DEFAULT) < 0)
         cmd_die (cmd, "connection lost: %s", strerror (errno));
-    idt_handlers_remove (h, handlers);
-    idt_close (h);
-    return cmd_flush (cmd);
+    return CMD_OK;
 }
 
 static const struct cmd_option pub_options[] = {
-    { 'p', "private", NULL, "for the owner and its sender only" },
-    { 's', "sequence", NULL, "print its number" },
+    { 'p', "private", NULL, "for the owner and its sender only", cmd_take_flag,
+      offsetof (struct pub_options, private) },
+    { 's', "sequence", NULL, "print its number", cmd_take_flag, offsetof (struct pub_options, tell) },
     CMD_OPTIONS_END,
 };
 
 static const struct cmd_option sub_options[] = {
-    { 'c', "count", "N", "end after N events (default: until interrupted)" },
+    { 'c', "count", "N", "end after N events (default: until interrupted)", cmd_take_count,
+      offsetof (struct sub, left) },
     CMD_OPTIONS_END,
 };
 
 const struct command event_pub_command = {
     .name = "event pub",
     .operands = "TOPIC [JSON]",
-    .min_operands = 1,
-    .max_operands = 2,
     .flags = CMD_CONNECTS,
     .summary = "Publish an event",
     .example = "idtree event pub news.today '{\"a\":1}'",
@@ -125,7 +119,6 @@ const struct command event_pub_command = {
 const struct command event_sub_command = {
     .name = "event sub",
     .operands = "[PREFIX]...",
-    .max_operands = -1,
     .flags = CMD_CONNECTS,
     .summary = "Print events whose topic begins with a prefix (default: all)",
     .example = "idtree event sub -c 1 news.",

@@ -12,11 +12,8 @@
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 
-#define LABEL "%-18s "
-
+#define LABEL_WIDTH 19
 #define DOCUMENTS_MS 1000 /* rank 0 may be far: what this rank knows does not wait for it */
-
-enum { OPT_JSON = CMD_LONG };
 
 static const struct {
     const char *label;
@@ -48,7 +45,7 @@ static void add_documents (json_t *all, idt_t *h)
 }
 
 /* What can be had of attributes, of the state machine and of the services, in one object. */
-static json_t *collect_new (struct cmd *cmd, idt_t *h)
+static json_t *collect_new (idt_t *h)
 {
     json_t *all = json_object (), *fluid;
     idt_future_t *f;
@@ -72,55 +69,33 @@ static json_t *collect_new (struct cmd *cmd, idt_t *h)
     return all;
 }
 
-static void print_value (const char *label, const json_t *value)
-{
-    if (json_is_string (value))
-        printf (LABEL "%s\n", label, json_string_value (value));
-    else {
-        char *s = json_dumps (value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION (6));
-
-        printf (LABEL "%s\n", label, s ? s : "?");
-        free (s);
-    }
-}
-
 static void print_text (json_t *all)
 {
-    const char *key;
-    json_t *value, *fluid = json_object_get (all, "fluid");
-    char label[64];
+    const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION (6);
+    json_t *fluid = json_incref (json_object_get (all, "fluid"));
 
-    json_object_foreach (all, key, value) {
-        if (value != fluid)
-            print_value (key, value);
-    }
-    json_object_foreach (fluid, key, value) {
-        snprintf (label, sizeof (label), "fluid %s", key);
-        print_value (label, value);
-    }
+    json_object_del (all, "fluid");
+    ask_print_members (all, "", LABEL_WIDTH, flags);
+    ask_print_members (fluid, "fluid ", LABEL_WIDTH, flags);
+    json_decref (fluid);
 }
 
 static int run (struct cmd *cmd)
 {
     bool json = false;
 
-    while (cmd_option (cmd, NULL) != -1)
-        json = true;
-    idt_t *h = cmd_connect (cmd);
-    json_t *all = collect_new (cmd, h);
-    if (json) {
-        json_dumpf (all, stdout, JSON_COMPACT);
-        putchar ('\n');
-    }
+    cmd_options (cmd, &json);
+    json_t *all = collect_new (cmd_connect (cmd));
+    if (json)
+        ask_print (cmd, all);
     else
         print_text (all);
     json_decref (all);
-    idt_close (h);
-    return cmd_flush (cmd);
+    return CMD_OK;
 }
 
 static const struct cmd_option options[] = {
-    { OPT_JSON, "json", NULL, "one object" },
+    { 0, "json", NULL, "one object", cmd_take_flag, 0 },
     CMD_OPTIONS_END,
 };
 

@@ -47,7 +47,10 @@ static int run (const struct command *command, int argc, char **argv)
 
     read_env (&cmd.env);
     cmd.uri = cmd.env.uri;
-    return command->run (&cmd);
+    int status = command->run (&cmd);
+    cmd_flush (&cmd);
+    idt_close (cmd.h);
+    return status;
 }
 
 static bool is_help (const char *s)

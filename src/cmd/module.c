@@ -12,41 +12,19 @@
 #include "cmd/base/commands.h"
 #include "cmd/base/table.h"
 
-enum { OPT_RUSAGE = CMD_LONG, OPT_CLEAR, OPT_JSON };
-
-struct module_args {
+struct module_options {
     uint32_t rank;
     const char *name;
-    const char *method; /* of stats */
+    bool rusage, clear; /* stats */
     bool json;
 };
 
-static struct module_args take_options (struct cmd *cmd)
+static struct module_options take_options (struct cmd *cmd)
 {
-    struct module_args a = { .rank = IDT_NODEID_ANY, .method = "stats-get" };
-    const char *arg;
-    int key;
+    struct module_options o = { .rank = IDT_NODEID_ANY };
 
-    while ((key = cmd_option (cmd, &arg)) != -1) {
-        switch (key) {
-        case 'r':
-            a.rank = cmd_rank (cmd, arg);
-            break;
-        case 'n':
-            a.name = arg;
-            break;
-        case OPT_RUSAGE:
-            a.method = "rusage";
-            break;
-        case OPT_CLEAR:
-            a.method = "stats-clear";
-            break;
-        case OPT_JSON:
-            a.json = true;
-            break;
-        }
-    }
-    return a;
+    cmd_options (cmd, &o);
+    return o;
 }
 
 /* --- list ------------------------------------------------------------------------------------- */
@@ -100,19 +78,15 @@ static void print_list (json_t *mods)
 
 static int run_list (struct cmd *cmd)
 {
-    struct module_args a = take_options (cmd);
-    idt_t *h = cmd_connect_for (cmd, a.rank);
-    json_t *o = ask_new (cmd, h, "module.list", a.rank, NULL, "modules");
+    struct module_options o = take_options (cmd);
+    json_t *answer = ask_new (cmd, "module.list", o.rank, NULL, "modules");
 
-    if (a.json) {
-        json_dumpf (json_object_get (o, "mods"), stdout, JSON_COMPACT);
-        putchar ('\n');
-    }
+    if (o.json)
+        ask_print (cmd, json_object_get (answer, "mods"));
     else
-        print_list (json_object_get (o, "mods"));
-    json_decref (o);
-    idt_close (h);
-    return cmd_flush (cmd);
+        print_list (json_object_get (answer, "mods"));
+    json_decref (answer);
+    return CMD_OK;
 }
 
 /* --- load, remove ----------------------------------------------------------------------------- */
@@ -129,30 +103,26 @@ static char *absolute (struct cmd *cmd, const char *path)
 
 static int run_load (struct cmd *cmd)
 {
-    struct module_args a = take_options (cmd);
-    idt_t *h = cmd_connect_for (cmd, a.rank);
+    struct module_options o = take_options (cmd);
     char *path = absolute (cmd, cmd->argv[0]);
     json_t *args = json_array ();
 
     for (int i = 1; i < cmd->argc; i++)
         json_array_append_new (args, json_string (cmd->argv[i]));
     json_t *request = json_pack ("{s:s s:o s:b}", "path", path ? path : "", "args", args, "exec", 0);
-    if (a.name)
-        json_object_set_new (request, "name", json_string (a.name));
-    json_decref (ask_new (cmd, h, "module.load", a.rank, request, cmd->argv[0]));
+    if (o.name)
+        json_object_set_new (request, "name", json_string (o.name));
+    json_decref (ask_new (cmd, "module.load", o.rank, request, cmd->argv[0]));
     free (path);
-    idt_close (h);
     return CMD_OK;
 }
 
 static int run_remove (struct cmd *cmd)
 {
-    struct module_args a = take_options (cmd);
-    idt_t *h = cmd_connect_for (cmd, a.rank);
+    struct module_options o = take_options (cmd);
 
-    json_decref (ask_new (cmd, h, "module.remove", a.rank, json_pack ("{s:s s:b}", "name", cmd->argv[0], "cancel", 0),
+    json_decref (ask_new (cmd, "module.remove", o.rank, json_pack ("{s:s s:b}", "name", cmd->argv[0], "cancel", 0),
                           cmd->argv[0]));
-    idt_close (h);
     return CMD_OK;
 }
 
@@ -160,36 +130,36 @@ static int run_remove (struct cmd *cmd)
 
 static int run_stats (struct cmd *cmd)
 {
-    struct module_args a = take_options (cmd);
-    idt_t *h = cmd_connect_for (cmd, a.rank);
+    struct module_options o = take_options (cmd);
+    const char *method = o.clear ? "stats-clear" : o.rusage ? "rusage" : "stats-get";
     char topic[256];
 
-    if (snprintf (topic, sizeof (topic), "%s.%s", cmd->argv[0], a.method) >= (int)sizeof (topic))
+    if (snprintf (topic, sizeof (topic), "%s.%s", cmd->argv[0], method) >= (int)sizeof (topic))
         cmd_usage (cmd, "the name is too long");
-    json_t *o = ask_new (cmd, h, topic, a.rank, NULL, topic);
-    if (json_object_size (o) > 0) {
-        json_dumpf (o, stdout, a.json ? JSON_COMPACT : JSON_INDENT (1));
+    json_t *answer = ask_new (cmd, topic, o.rank, NULL, topic);
+    if (json_object_size (answer) > 0) {
+        json_dumpf (answer, stdout, o.json ? JSON_COMPACT : JSON_INDENT (1));
         putchar ('\n');
     }
-    json_decref (o);
-    idt_close (h);
-    return cmd_flush (cmd);
+    json_decref (answer);
+    return CMD_OK;
 }
 
-#define RANK_OPTION                                                    \
-    {                                                                  \
-        'r', "rank", "R", "of rank R (default: the broker of the URI)" \
+#define AT(member) offsetof (struct module_options, member)
+#define RANK_OPTION                                                                              \
+    {                                                                                            \
+        'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank, AT (rank) \
     }
 
 static const struct cmd_option list_options[] = {
     RANK_OPTION,
-    { OPT_JSON, "json", NULL, "all that the broker tells" },
+    { 0, "json", NULL, "all that the broker tells", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 
 static const struct cmd_option load_options[] = {
     RANK_OPTION,
-    { 'n', "name", "NAME", "give it another name than its file's" },
+    { 'n', "name", "NAME", "give it another name than its file's", cmd_take_text, AT (name) },
     CMD_OPTIONS_END,
 };
 
@@ -200,9 +170,9 @@ static const struct cmd_option remove_options[] = {
 
 static const struct cmd_option stats_options[] = {
     RANK_OPTION,
-    { OPT_RUSAGE, "rusage", NULL, "what it used of the host instead" },
-    { OPT_CLEAR, "clear", NULL, "set counters to zero instead" },
-    { OPT_JSON, "json", NULL, "on one line" },
+    { 0, "rusage", NULL, "what it used of the host instead", cmd_take_flag, AT (rusage) },
+    { 0, "clear", NULL, "set counters to zero instead", cmd_take_flag, AT (clear) },
+    { 0, "json", NULL, "on one line", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 
@@ -218,8 +188,6 @@ const struct command module_list_command = {
 const struct command module_load_command = {
     .name = "module load",
     .operands = "NAME|PATH [ARG]...",
-    .min_operands = 1,
-    .max_operands = -1,
     .flags = CMD_CONNECTS | CMD_RUNS,
     .summary = "Load a module into a broker",
     .example = "idtree module load ./mymodule.so --verbose",
@@ -230,8 +198,6 @@ const struct command module_load_command = {
 const struct command module_remove_command = {
     .name = "module remove",
     .operands = "NAME",
-    .min_operands = 1,
-    .max_operands = 1,
     .flags = CMD_CONNECTS,
     .summary = "Remove a module from a broker",
     .example = "idtree module remove fluid",
@@ -242,8 +208,6 @@ const struct command module_remove_command = {
 const struct command module_stats_command = {
     .name = "module stats",
     .operands = "NAME",
-    .min_operands = 1,
-    .max_operands = 1,
     .flags = CMD_CONNECTS,
     .summary = "Show or clear the counters of a module",
     .example = "idtree module stats fluid",

@@ -25,8 +25,6 @@
 #define WINDOW 256 /* ranks that are asked at the same time */
 #define TIMEOUT_MS 10000
 
-enum { OPT_JSON = CMD_LONG };
-
 enum column { RANK, HOST, STATUS, SINCE, FLUID, GENERATOR, SERVED_BY, COLUMNS };
 
 static const struct table_column columns[COLUMNS] = {
@@ -270,8 +268,7 @@ static int run (struct cmd *cmd)
     struct walk w = { .cmd = cmd };
     bool json = false;
 
-    while (cmd_option (cmd, NULL) != -1)
-        json = true;
+    cmd_options (cmd, &json);
     w.h = cmd_connect (cmd);
     w.table = table_create (columns, COLUMNS);
     add_node (&w, 0, NULL, "unknown", -1);
@@ -284,12 +281,11 @@ static int run (struct cmd *cmd)
     table_print (w.table, json ? "overlay" : NULL);
     if (!json && w.store[0] != '\0')
         printf ("store %s\n", w.store);
-    idt_close (w.h);
-    return cmd_flush (cmd);
+    return CMD_OK;
 }
 
 static const struct cmd_option options[] = {
-    { OPT_JSON, "json", NULL, "nested objects instead of a table" },
+    { 0, "json", NULL, "nested objects instead of a table", cmd_take_flag, 0 },
     CMD_OPTIONS_END,
 };
 

@@ -22,6 +22,7 @@ struct ping {
     struct cmd *cmd;
     uint64_t count; /* 0: for ever */
     double interval_ms;
+    size_t pad_size;
     char *pad;
     uint32_t nodeid;
     char topic[TOPIC_MAX];
@@ -115,55 +116,43 @@ static void run_pings (struct ping *p)
     if (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0)
         cmd_die (p->cmd, "connection lost: %s", strerror (errno));
     idt_watcher_destroy (p->timer);
-    idt_close (p->h);
 }
 
-static void take_option (struct ping *p, int key, const char *arg, size_t *pad)
+static void take_pad (struct cmd *cmd, const char *arg, void *to)
 {
-    switch (key) {
-    case 'c':
-        p->count = cmd_number (p->cmd, "count", arg, 1, UINT32_MAX);
-        break;
-    case 'p':
-        *pad = cmd_number (p->cmd, "pad", arg, 0, PAD_MAX);
-        break;
-    case 'i':
-        p->interval_ms = cmd_seconds (p->cmd, "interval", arg);
-        break;
-    }
+    *(size_t *)to = cmd_number (cmd, "pad", arg, 0, PAD_MAX);
+}
+
+static void take_interval (struct cmd *cmd, const char *arg, void *to)
+{
+    *(double *)to = cmd_seconds (cmd, "interval", arg);
 }
 
 static int run (struct cmd *cmd)
 {
     struct ping p = { .cmd = cmd, .interval_ms = 1000 };
-    const char *arg;
-    size_t pad = 0;
-    int key;
 
-    while ((key = cmd_option (cmd, &arg)) != -1)
-        take_option (&p, key, arg, &pad);
+    cmd_options (cmd, &p);
     parse_target (&p, cmd->argv[0]);
-    if (!(p.pad = malloc (pad + 1)))
+    if (!(p.pad = malloc (p.pad_size + 1)))
         cmd_die (cmd, "out of memory");
-    memset (p.pad, 'p', pad);
-    p.pad[pad] = '\0';
+    memset (p.pad, 'p', p.pad_size);
+    p.pad[p.pad_size] = '\0';
     run_pings (&p);
     free (p.pad);
-    return p.failed ? CMD_FAILED : cmd_flush (cmd);
+    return p.failed ? CMD_FAILED : CMD_OK;
 }
 
 static const struct cmd_option options[] = {
-    { 'c', "count", "N", "send N (default: until interrupted)" },
-    { 'i', "interval", "S", "seconds between two (default 1)" },
-    { 'p', "pad", "BYTES", "make requests so much larger" },
+    { 'c', "count", "N", "send N (default: until interrupted)", cmd_take_count, offsetof (struct ping, count) },
+    { 'i', "interval", "S", "seconds between two (default 1)", take_interval, offsetof (struct ping, interval_ms) },
+    { 'p', "pad", "BYTES", "make requests so much larger", take_pad, offsetof (struct ping, pad_size) },
     CMD_OPTIONS_END,
 };
 
 const struct command ping_command = {
     .name = "ping",
     .operands = "RANK|SERVICE|RANK!SERVICE",
-    .min_operands = 1,
-    .max_operands = 1,
     .flags = CMD_CONNECTS,
     .summary = "Measure the way to a rank or a service, and show it",
     .example = "idtree ping -c 3 5!fluid",

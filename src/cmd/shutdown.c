@@ -36,7 +36,7 @@ static int run (struct cmd *cmd)
     idt_t *h;
     idt_future_t *f;
 
-    cmd_no_options (cmd);
+    cmd_options (cmd, NULL);
     h = cmd_connect (cmd);
     idt_set_lost (h, lost_cb, &lost);
     if (!(f = idt_rpc (h, "shutdown.start", "{}", 0, 0)) || idt_future_then (f, -1, answer_cb, cmd) < 0)
@@ -45,7 +45,6 @@ static int run (struct cmd *cmd)
     while (!lost)
         if (idt_reactor_run (r, IDT_REACTOR_DEFAULT) < 0)
             cmd_die (cmd, "%s", strerror (errno));
-    idt_close (h);
     return CMD_OK;
 }
 

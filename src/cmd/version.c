@@ -12,17 +12,14 @@
 
 static int run (struct cmd *cmd)
 {
-    idt_t *h;
-
-    cmd_no_options (cmd);
+    cmd_options (cmd, NULL);
     printf ("command: %s\n", PACKAGE_VERSION);
-    if (cmd->uri && (h = idt_open (cmd->uri, NULL))) {
-        const char *version = idt_attr_get (h, "version");
+    if (cmd->uri && (cmd->h = idt_open (cmd->uri, NULL))) {
+        const char *version = idt_attr_get (cmd->h, "version");
 
         printf ("broker:  %s\nuri:     %s\n", version ? version : "unknown", cmd->uri);
-        idt_close (h);
     }
-    return cmd_flush (cmd);
+    return CMD_OK;
 }
 
 const struct command version_command = {

@@ -2,25 +2,21 @@
  * Copyright idtree contributors */
 
 /* watermark.c - idtree watermark: below which id all are made that ever will be */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <jansson.h>
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 
-enum { OPT_JSON = CMD_LONG };
-
-static void print_text (struct cmd *cmd, json_t *o)
+static void print_text (const struct cmd *cmd, const json_t *o)
 {
     const char *id, *date, *timestamp;
     json_int_t behind_ms;
 
-    if (json_unpack (o, "{s:s s:s s:s s:I}", "id", &id, "date", &date, "timestamp_ms", &timestamp, "behind_ms",
-                     &behind_ms)
+    if (json_unpack ((json_t *)o, "{s:s s:s s:s s:I}", "id", &id, "date", &date, "timestamp_ms", &timestamp,
+                     "behind_ms", &behind_ms)
         < 0)
         cmd_die (cmd, "the broker's answer is not understood");
     printf ("id         %s\ndate       %s\ntimestamp  %s ms after the epoch\nbehind     %" JSON_INTEGER_FORMAT " ms\n",
@@ -31,21 +27,15 @@ static int run (struct cmd *cmd)
 {
     bool json = false;
 
-    while (cmd_option (cmd, NULL) != -1)
-        json = true;
-    idt_t *h = cmd_connect (cmd);
-    json_t *o = ask_new (cmd, h, "fluid.watermark", IDT_NODEID_ANY, json_object (), "cannot tell the watermark");
-    if (json && (json_dumpf (o, stdout, JSON_COMPACT) < 0 || putchar ('\n') == EOF))
-        cmd_die (cmd, "cannot write: %s", strerror (errno));
-    if (!json)
-        print_text (cmd, o);
+    cmd_options (cmd, &json);
+    json_t *o = ask_new (cmd, "fluid.watermark", IDT_NODEID_ANY, json_object (), "cannot tell the watermark");
+    (json ? ask_print : print_text) (cmd, o);
     json_decref (o);
-    idt_close (h);
-    return cmd_flush (cmd);
+    return CMD_OK;
 }
 
 static const struct cmd_option options[] = {
-    { OPT_JSON, "json", NULL, "one object" },
+    { 0, "json", NULL, "one object", cmd_take_flag, 0 },
     CMD_OPTIONS_END,
 };
 

@@ -43,9 +43,41 @@ idt_future_t *ask_send (idt_t *h, const char *topic, uint32_t nodeid, json_t *re
     return f;
 }
 
-json_t *ask_new (const struct cmd *cmd, idt_t *h, const char *topic, uint32_t nodeid, json_t *request, const char *what)
+json_t *ask_new (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *request, const char *what)
 {
-    return ask_take_new (cmd, ask_send (h, topic, nodeid, request), what);
+    return ask_take_new (cmd, ask_send (cmd_connect_for (cmd, nodeid), topic, nodeid, request), what);
+}
+
+void ask_print (const struct cmd *cmd, const json_t *answer)
+{
+    if (json_dumpf (answer, stdout, JSON_COMPACT) < 0 || putchar ('\n') == EOF)
+        cmd_die (cmd, "cannot write: %s", strerror (errno));
+}
+
+/* printf pads by bytes; a letter may have several. */
+static int width_of (const char *label, int columns)
+{
+    int width = columns;
+
+    for (const char *p = label; *p; p++)
+        width += ((unsigned char)*p & 0xc0) == 0x80;
+    return width;
+}
+
+void ask_print_members (const json_t *o, const char *prefix, int columns, size_t flags)
+{
+    const char *key;
+    json_t *value;
+    char label[64];
+
+    json_object_foreach ((json_t *)o, key, value) {
+        char *s = json_is_string (value) ? strdup (json_string_value (value))
+                                         : json_dumps (value, JSON_ENCODE_ANY | flags);
+
+        snprintf (label, sizeof (label), "%s%s", prefix, key);
+        printf ("%-*s%s\n", width_of (label, columns), label, s ? s : "?");
+        free (s);
+    }
 }
 
 const char *ask_whom (uint32_t nodeid, char buf[32])

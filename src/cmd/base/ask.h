@@ -23,10 +23,17 @@ idt_future_t *ask_send (idt_t *h, const char *topic, uint32_t nodeid, json_t *re
  */
 json_t *ask_take_new (const struct cmd *cmd, idt_future_t *f, const char *what);
 
-/* Send 'request' (stolen; NULL: no payload) and return the answer's object: both of the above.
+/* Connect, send 'request' (stolen; NULL: no payload) to 'nodeid' and return the answer's object: all of the above.
  */
-json_t *ask_new (const struct cmd *cmd, idt_t *h, const char *topic, uint32_t nodeid, json_t *request,
-                 const char *what);
+json_t *ask_new (struct cmd *cmd, const char *topic, uint32_t nodeid, json_t *request, const char *what);
+
+/* Print an answer on one line, as JSON. */
+void ask_print (const struct cmd *cmd, const json_t *answer);
+
+/* Print the members of an object, one a line: 'prefix' and its key in 'columns', then the text that it is, or its JSON
+ * (with 'flags' of jansson).
+ */
+void ask_print_members (const json_t *o, const char *prefix, int columns, size_t flags);
 
 /* "rank 3", "the broker" in 'buf', for messages.  Returns 'buf'. */
 const char *ask_whom (uint32_t nodeid, char buf[32]);

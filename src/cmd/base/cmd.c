@@ -7,7 +7,6 @@
  * call.  Its own messages are off, as ours name the command and the nearest option.
  */
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -18,14 +17,11 @@
 
 #include "cmd/base/cmd.h"
 #include "cmd/base/suggest.h"
+#include "libutil/duration.h"
 
-#define KEY_HELP 'h'
-#define KEY_URI (CMD_LONG + 255)
 #define TABLE_MAX 64
+#define KEY_LONG 256 /* what getopt_long () says of the first option, where it has no letter */
 #define DAY_S 86400.
-
-static const struct cmd_option help_option = { KEY_HELP, "help", NULL, "show this" };
-static const struct cmd_option uri_option = { KEY_URI, "uri", "URI", "broker to talk to" };
 
 /* --- table ---------------------------------------------------------------------------------- */
 
@@ -130,6 +126,21 @@ const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX])
 
 /* --- options -------------------------------------------------------------------------------- */
 
+static void take_help (struct cmd *cmd, const char *arg, void *to)
+{
+    cmd_help (cmd->command);
+    cmd_flush (cmd);
+    exit (CMD_OK);
+}
+
+static void take_uri (struct cmd *cmd, const char *arg, void *to)
+{
+    cmd->uri = arg;
+}
+
+static const struct cmd_option help_option = { 'h', "help", NULL, "show this", take_help, 0 };
+static const struct cmd_option uri_option = { 0, "uri", "URI", "broker to talk to", take_uri, 0 };
+
 /* Call 'cb' for each option of a command, those that all have too. */
 static void each_option (const struct command *command, void (*cb) (const struct cmd_option *o, void *arg), void *arg)
 {
@@ -144,6 +155,7 @@ static void each_option (const struct command *command, void (*cb) (const struct
 struct parser {
     struct option longs[CMD_OPTIONS_MAX + 3];
     char shorts[2 * CMD_OPTIONS_MAX + 8];
+    const struct cmd_option *options[CMD_OPTIONS_MAX + 2];
     const char *names[CMD_OPTIONS_MAX + 2];
     int count;
 };
@@ -155,10 +167,11 @@ static void add_option (const struct cmd_option *o, void *arg)
     assert (p->count < CMD_OPTIONS_MAX + 2);
     p->longs[p->count].name = o->name;
     p->longs[p->count].has_arg = o->arg ? required_argument : no_argument;
-    p->longs[p->count].val = o->key;
+    p->longs[p->count].val = o->letter ? o->letter : KEY_LONG + p->count;
+    p->options[p->count] = o;
     p->names[p->count++] = o->name;
-    if (o->key < CMD_LONG) {
-        char s[3] = { o->key, o->arg ? ':' : '\0', '\0' };
+    if (o->letter) {
+        char s[3] = { o->letter, o->arg ? ':' : '\0', '\0' };
 
         strcat (p->shorts, s);
     }
@@ -171,12 +184,13 @@ static void make_parser (const struct command *command, struct parser *p)
     each_option (command, add_option, p);
 }
 
-static void missing_argument (struct cmd *cmd, const struct parser *p)
+/* The option that getopt_long () tells of; NULL: it is none of the table. */
+static const struct cmd_option *option_of (const struct parser *p, int key)
 {
     for (int i = 0; i < p->count; i++)
-        if (p->longs[i].val == optopt)
-            cmd_usage (cmd, "option --%s needs an argument", p->longs[i].name);
-    cmd_usage (cmd, "option -%c needs an argument", optopt);
+        if (p->longs[i].val == key)
+            return p->options[i];
+    return NULL;
 }
 
 /* getopt_long () tells by 'optopt': 0, no such long option; one of the table, it takes no
@@ -185,10 +199,10 @@ static void missing_argument (struct cmd *cmd, const struct parser *p)
 static void bad_option (struct cmd *cmd, const struct parser *p)
 {
     char quoted[CMD_QUOTE_MAX], name[SUGGEST_WORD_MAX];
+    const struct cmd_option *o = option_of (p, optopt);
 
-    for (int i = 0; i < p->count; i++)
-        if (p->longs[i].val == optopt)
-            cmd_usage (cmd, "option --%s takes no argument", p->names[i]);
+    if (o)
+        cmd_usage (cmd, "option --%s takes no argument", o->name);
     if (optopt != 0)
         cmd_usage (cmd, "unknown option -%c", optopt);
     const char *word = cmd->argv[optind - 1];
@@ -200,76 +214,73 @@ static void bad_option (struct cmd *cmd, const struct parser *p)
     cmd_usage (cmd, "unknown option '%s'", quoted);
 }
 
+/* The usage line tells how many there may be. */
 static void check_operands (struct cmd *cmd)
 {
-    const struct command *c = cmd->command;
+    const char *operands = cmd->command->operands ? cmd->command->operands : "";
     char quoted[CMD_QUOTE_MAX];
+    int min = 0, max = 0;
 
-    if (cmd->argc < c->min_operands)
-        cmd_usage (cmd, "it needs %s", c->operands);
-    if (c->max_operands >= 0 && cmd->argc > c->max_operands) {
-        const char *extra = cmd->argv[c->max_operands];
+    for (const char *p = operands; *p; p += strspn (p, " ")) {
+        min += *p != '[';
+        max++;
+        p += strcspn (p, " ");
+    }
+    if (cmd->argc < min)
+        cmd_usage (cmd, "it needs %s", operands);
+    if (!strstr (operands, "...") && cmd->argc > max) {
+        const char *extra = cmd->argv[max];
 
         cmd_usage (cmd, "'%s' is one argument too many", cmd_quote (extra, strlen (extra), quoted));
     }
 }
 
-static void show_help (struct cmd *cmd)
-{
-    cmd_help (cmd->command);
-    exit (cmd_flush (cmd));
-}
-
-int cmd_option (struct cmd *cmd, const char **arg)
+void cmd_options (struct cmd *cmd, void *to)
 {
     struct parser p;
+    int key;
 
     make_parser (cmd->command, &p);
     opterr = 0;
-    for (;;) {
-        int key = getopt_long (cmd->argc, cmd->argv, p.shorts, p.longs, NULL);
-
-        switch (key) {
-        case -1:
-            cmd->argc -= optind;
-            cmd->argv += optind;
-            check_operands (cmd);
-            return -1;
-        case ':':
-            missing_argument (cmd, &p);
-            break;
-        case '?':
+    while ((key = getopt_long (cmd->argc, cmd->argv, p.shorts, p.longs, NULL)) != -1) {
+        if (key == ':')
+            cmd_usage (cmd, "option --%s needs an argument", option_of (&p, optopt)->name);
+        if (key == '?')
             bad_option (cmd, &p);
-            break;
-        case KEY_HELP:
-            show_help (cmd);
-            break;
-        case KEY_URI:
-            cmd->uri = optarg;
-            break;
-        default:
-            if (arg)
-                *arg = optarg;
-            return key;
-        }
+        const struct cmd_option *o = option_of (&p, key);
+        o->take (cmd, optarg, to ? (char *)to + o->offset : NULL);
     }
+    cmd->argc -= optind;
+    cmd->argv += optind;
+    check_operands (cmd);
 }
 
-void cmd_no_options (struct cmd *cmd)
+void cmd_take_flag (struct cmd *cmd, const char *arg, void *to)
 {
-    int key = cmd_option (cmd, NULL);
+    *(bool *)to = true;
+}
 
-    assert (key == -1);
-    (void)key;
+void cmd_take_text (struct cmd *cmd, const char *arg, void *to)
+{
+    *(const char **)to = arg;
+}
+
+void cmd_take_rank (struct cmd *cmd, const char *arg, void *to)
+{
+    *(uint32_t *)to = cmd_rank (cmd, arg);
+}
+
+void cmd_take_count (struct cmd *cmd, const char *arg, void *to)
+{
+    *(uint64_t *)to = cmd_number (cmd, "count", arg, 1, UINT32_MAX);
 }
 
 uint64_t cmd_number (const struct cmd *cmd, const char *what, const char *s, uint64_t min, uint64_t max)
 {
-    char *end, quoted[CMD_QUOTE_MAX];
+    char quoted[CMD_QUOTE_MAX];
+    uint64_t n;
 
-    errno = 0;
-    unsigned long long n = strtoull (s, &end, 10);
-    if (!isdigit ((unsigned char)*s) || *end || errno || n < min || n > max)
+    if (parse_number (s, min, max, &n) < 0)
         cmd_usage (cmd, "%s '%s': a number from %" PRIu64 " to %" PRIu64 " is needed", what,
                    cmd_quote (s, strlen (s), quoted), min, max);
     return n;
@@ -290,11 +301,10 @@ uint32_t cmd_rank (const struct cmd *cmd, const char *s)
     return cmd_number (cmd, "rank", s, 0, IDT_NODEID_UPSTREAM - 1);
 }
 
-int cmd_flush (const struct cmd *cmd)
+void cmd_flush (const struct cmd *cmd)
 {
     if (fflush (stdout) == EOF || ferror (stdout))
         cmd_die (cmd, "cannot write: %s", strerror (errno));
-    return CMD_OK;
 }
 
 /* --- help ----------------------------------------------------------------------------------- */
@@ -304,8 +314,8 @@ static void print_option (const struct cmd_option *o, void *arg)
     char text[64];
 
     snprintf (text, sizeof (text), "--%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
-    if (o->key < CMD_LONG)
-        printf ("  -%c, %-22s %s\n", o->key, text, o->help);
+    if (o->letter)
+        printf ("  -%c, %-22s %s\n", o->letter, text, o->help);
     else
         printf ("      %-22s %s\n", text, o->help);
 }

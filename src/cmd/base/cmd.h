@@ -15,6 +15,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <idtree/error.h>
@@ -31,17 +32,28 @@ enum cmd_status {
 struct cmd;
 
 struct cmd_option {
-    int key;          /* the short letter, or CMD_LONG + n where there is none */
+    int letter;       /* 0: it has none */
     const char *name; /* after -- */
     const char *arg;  /* name of its argument as -h shows it; NULL: takes none */
     const char *help; /* one line */
+
+    /* Read 'arg' (borrowed from argv; NULL: takes none) into 'to', or end the program.  'to' is 'offset' bytes behind what
+     * cmd_options () was given.
+     */
+    void (*take) (struct cmd *cmd, const char *arg, void *to);
+    size_t offset;
 };
-#define CMD_LONG 256
 #define CMD_OPTIONS_MAX 16 /* of one command */
-#define CMD_OPTIONS_END     \
-    {                       \
-        0, NULL, NULL, NULL \
+#define CMD_OPTIONS_END              \
+    {                                \
+        0, NULL, NULL, NULL, NULL, 0 \
     }
+
+/* What takes many an option, and the type of '*to'. */
+void cmd_take_flag (struct cmd *cmd, const char *arg, void *to);  /* bool, which becomes true */
+void cmd_take_text (struct cmd *cmd, const char *arg, void *to);  /* const char * */
+void cmd_take_rank (struct cmd *cmd, const char *arg, void *to);  /* uint32_t */
+void cmd_take_count (struct cmd *cmd, const char *arg, void *to); /* uint64_t from 1 to UINT32_MAX */
 
 enum cmd_flag {
     CMD_CONNECTS = 1, /* talks to a broker: has --uri */
@@ -52,10 +64,8 @@ enum cmd_flag {
 
 struct command {
     const char *name;     /* one word, or two: "id new" */
-    const char *operands; /* as the usage line shows them; NULL: none */
-    int min_operands;
-    int max_operands; /* -1: any number */
-    int flags;        /* enum cmd_flag bits */
+    const char *operands; /* as the usage line shows them, [what may be left out], "..." any number; NULL: none */
+    int flags;            /* enum cmd_flag bits */
     const char *summary;
     const char *details;              /* more lines for -h; may be NULL */
     const char *example;              /* one command line */
@@ -84,18 +94,16 @@ struct cmd {
     const struct command *const *table; /* it is one of these */
     struct cmd_env env;
     const char *uri; /* --uri, else of the environment */
-    /* The operands, once cmd_option () has returned -1; all arguments where CMD_VERBATIM. */
+    idt_t *h;        /* NULL: not connected; closed when the command has run */
+    /* The operands, once there was cmd_options (); all arguments where CMD_VERBATIM. */
     int argc;
     char **argv;
 };
 
-/* The next option: its key, with its argument in '*arg' (borrowed from argv); -1 when there is
- * none left.  Handles -h and --uri, ends the program (CMD_USAGE) at what the table does not have.
+/* Take the options into 'to' (NULL: the command has none of its own).  Handles -h and --uri, ends the program (CMD_USAGE)
+ * at what the table does not have and where there are too few or too many operands.
  */
-int cmd_option (struct cmd *cmd, const char **arg);
-
-/* For commands without options of their own. */
-void cmd_no_options (struct cmd *cmd);
+void cmd_options (struct cmd *cmd, void *to);
 
 /* Print "idtree NAME: " and a sentence on stderr. */
 void cmd_warn (const struct cmd *cmd, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
@@ -115,16 +123,14 @@ double cmd_seconds (const struct cmd *cmd, const char *what, const char *s);
 /* Read 's' as a rank. */
 uint32_t cmd_rank (const struct cmd *cmd, const char *s);
 
-/* End of a command that wrote to stdout: CMD_OK, or ends the program where it could not all be
- * written.
- */
-int cmd_flush (const struct cmd *cmd);
+/* Write what was printed, or end the program where that cannot be.  Comes by itself when the command has run. */
+void cmd_flush (const struct cmd *cmd);
 
-/* Connect to the broker, or end the program with a sentence that says what to do. */
-idt_t *cmd_connect (const struct cmd *cmd);
+/* The connection to the broker, which is made at first.  Ends the program with a sentence that says what to do. */
+idt_t *cmd_connect (struct cmd *cmd);
 
 /* The same for a command that asks 'rank', which must be one of the instance, or IDT_NODEID_ANY. */
-idt_t *cmd_connect_for (const struct cmd *cmd, uint32_t rank);
+idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank);
 
 /* --- text ------------------------------------------------------------------------------------- */
 

@@ -9,16 +9,17 @@
 
 #include "cmd/base/cmd.h"
 
-idt_t *cmd_connect (const struct cmd *cmd)
+idt_t *cmd_connect (struct cmd *cmd)
 {
     idt_error_t error;
-    idt_t *h;
 
+    if (cmd->h)
+        return cmd->h;
     if (!cmd->uri)
         cmd_die (cmd, "no instance: start one with idtree start, or name its broker with --uri or "
                       "IDTREE_URI");
-    if ((h = idt_open (cmd->uri, &error)))
-        return h;
+    if ((cmd->h = idt_open (cmd->uri, &error)))
+        return cmd->h;
     if (errno == ENOENT || errno == ECONNREFUSED)
         cmd_die (cmd, "no broker at %s: start one with idtree start", cmd->uri);
     if (errno == EPERM)
@@ -26,7 +27,7 @@ idt_t *cmd_connect (const struct cmd *cmd)
     cmd_die (cmd, "%s", error.text);
 }
 
-idt_t *cmd_connect_for (const struct cmd *cmd, uint32_t rank)
+idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank)
 {
     idt_t *h = cmd_connect (cmd);
     uint32_t size;

@@ -4,7 +4,6 @@
 /* doc.c - idtree doc list, new, open, close, show: documents of the id compressor */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/base/commands.h"
@@ -12,46 +11,16 @@
 #include "cmd/base/table.h"
 
 #define LABEL_WIDTH 18
-#define COUNT_MAX UINT64_C (1000000000)
 
 /* --- what all share --------------------------------------------------------------------------- */
 
 struct doc doc_begin (struct cmd *cmd)
 {
     struct doc d = { .cmd = cmd, .rank = IDT_NODEID_ANY, .count = 1 };
-    const char *arg;
-    int key;
 
-    while ((key = cmd_option (cmd, &arg)) != -1) {
-        switch (key) {
-        case 'r':
-            d.rank = cmd_rank (cmd, arg);
-            break;
-        case 'n':
-            d.count = cmd_number (cmd, "count", arg, 1, COUNT_MAX);
-            break;
-        case 'u':
-            d.uuid = true;
-            break;
-        case DOC_OPT_NOW:
-            d.now = true;
-            break;
-        case DOC_OPT_DISCARD:
-            d.discard = true;
-            break;
-        case DOC_OPT_JSON:
-            d.json = true;
-            break;
-        }
-    }
+    cmd_options (cmd, &d);
     d.h = cmd_connect_for (cmd, d.rank);
     return d;
-}
-
-int doc_end (struct doc *d)
-{
-    idt_close (d->h);
-    return cmd_flush (d->cmd);
 }
 
 idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request)
@@ -115,26 +84,12 @@ json_t *doc_need_new (const struct doc *d, const char *name)
     return o;
 }
 
-static void print_member (const char *key, const json_t *value)
-{
-    char *s = json_is_string (value) ? strdup (json_string_value (value)) : json_dumps (value, JSON_ENCODE_ANY);
-
-    printf ("%-*s%s\n", LABEL_WIDTH, key, s ? s : "");
-    free (s);
-}
-
 void doc_print (const struct doc *d, const json_t *o)
 {
-    const char *key;
-    json_t *value;
-
-    if (d->json) {
-        json_dumpf (o, stdout, JSON_COMPACT);
-        putchar ('\n');
-        return;
-    }
-    json_object_foreach ((json_t *)o, key, value)
-        print_member (key, value);
+    if (d->json)
+        ask_print (d->cmd, o);
+    else
+        ask_print_members (o, "", LABEL_WIDTH, 0);
 }
 
 /* --- list ------------------------------------------------------------------------------------- */
@@ -160,7 +115,7 @@ static int run_list (struct cmd *cmd)
     else
         print_list (json_object_get (answer, "documents"));
     json_decref (answer);
-    return doc_end (&d);
+    return CMD_OK;
 }
 
 /* --- new, open, close ------------------------------------------------------------------------- */
@@ -175,7 +130,7 @@ static int run_method (struct cmd *cmd, const char *method)
     if (json_object_size (answer) > 0)
         doc_print (&d, answer);
     json_decref (answer);
-    return doc_end (&d);
+    return CMD_OK;
 }
 
 static int run_new (struct cmd *cmd)
@@ -197,7 +152,7 @@ static int run_close (struct cmd *cmd)
     if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENOENT)
         cmd_die (cmd, "%s: the rank has no session in it that could end", name);
     idt_future_destroy (ask_wait (cmd, f, name));
-    return doc_end (&d);
+    return CMD_OK;
 }
 
 /* --- show ------------------------------------------------------------------------------------- */
@@ -226,30 +181,30 @@ static int run_show (struct cmd *cmd)
     add_session (&d, cmd->argv[0], o);
     doc_print (&d, o);
     json_decref (o);
-    return doc_end (&d);
+    return CMD_OK;
 }
 
 /* --- the commands ----------------------------------------------------------------------------- */
 
 static const struct cmd_option list_options[] = {
-    { DOC_OPT_JSON, "json", NULL, "an array of objects" },
+    { 0, "json", NULL, "an array of objects", cmd_take_flag, DOC_AT (json) },
     CMD_OPTIONS_END,
 };
 
 static const struct cmd_option new_options[] = {
-    { DOC_OPT_JSON, "json", NULL, "one object" },
+    { 0, "json", NULL, "one object", cmd_take_flag, DOC_AT (json) },
     CMD_OPTIONS_END,
 };
 
 static const struct cmd_option session_options[] = {
     DOC_RANK_OPTION,
-    { DOC_OPT_JSON, "json", NULL, "one object" },
+    { 0, "json", NULL, "one object", cmd_take_flag, DOC_AT (json) },
     CMD_OPTIONS_END,
 };
 
 static const struct cmd_option close_options[] = {
     DOC_RANK_OPTION,
-    { DOC_OPT_DISCARD, "discard", NULL, "end it at once: ids that are not final never will be" },
+    { 0, "discard", NULL, "end it at once: ids that are not final never will be", cmd_take_flag, DOC_AT (discard) },
     CMD_OPTIONS_END,
 };
 
@@ -265,8 +220,6 @@ const struct command doc_list_command = {
 const struct command doc_new_command = {
     .name = "doc new",
     .operands = "DOCUMENT",
-    .min_operands = 1,
-    .max_operands = 1,
     .flags = CMD_CONNECTS,
     .summary = "Make an empty document; its name must be new",
     .details = "A name has 1 to 100 of A-Z a-z 0-9 . _ -, and does not begin with . or -",
@@ -278,8 +231,6 @@ const struct command doc_new_command = {
 const struct command doc_open_command = {
     .name = "doc open",
     .operands = "DOCUMENT",
-    .min_operands = 1,
-    .max_operands = 1,
     .flags = CMD_CONNECTS,
     .summary = "Give a rank a session in a document, which is made if there is none",
     .example = "idtree doc open --rank 3 drawing",
@@ -290,8 +241,6 @@ const struct command doc_open_command = {
 const struct command doc_close_command = {
     .name = "doc close",
     .operands = "DOCUMENT",
-    .min_operands = 1,
-    .max_operands = 1,
     .flags = CMD_CONNECTS,
     .summary = "End the session of a rank, when all its ids are final",
     .example = "idtree doc close --rank 3 drawing",
@@ -302,8 +251,6 @@ const struct command doc_close_command = {
 const struct command doc_show_command = {
     .name = "doc show",
     .operands = "DOCUMENT",
-    .min_operands = 1,
-    .max_operands = 1,
     .flags = CMD_CONNECTS,
     .summary = "Show what is known of a document, and of the rank's session in it",
     .example = "idtree doc show drawing",

@@ -7,11 +7,10 @@
 
 #include "cmd/base/ask.h"
 
-enum { DOC_OPT_JSON = CMD_LONG, DOC_OPT_NOW, DOC_OPT_DISCARD };
-
-#define DOC_RANK_OPTION                                                               \
-    {                                                                                 \
-        'r', "rank", "R", "the session of rank R (default: of the broker of the URI)" \
+#define DOC_AT(member) offsetof (struct doc, member)
+#define DOC_RANK_OPTION                                                                                             \
+    {                                                                                                               \
+        'r', "rank", "R", "the session of rank R (default: of the broker of the URI)", cmd_take_rank, DOC_AT (rank) \
     }
 #define DOC_IDS_MAX 65536 /* ids of one request */
 
@@ -29,9 +28,6 @@ struct doc {
 
 /* Read the options, connect.  Ends the program on failure. */
 struct doc doc_begin (struct cmd *cmd);
-
-/* Close the connection.  Returns the exit status of the command. */
-int doc_end (struct doc *d);
 
 /* Send a request of the service "compressor"; it is stolen. */
 idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request);

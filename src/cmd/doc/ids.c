@@ -10,6 +10,8 @@
 #include "cmd/base/commands.h"
 #include "cmd/doc/doc.h"
 
+#define COUNT_MAX UINT64_C (1000000000)
+
 /* Ids go from -1 down where they are local, up where they are final. */
 static void add_run (json_t *ids, const json_t *run)
 {
@@ -62,6 +64,11 @@ static void print_ids (const struct doc *d, const char *name, json_t *ids)
     json_decref (answer);
 }
 
+static void take_count (struct cmd *cmd, const char *arg, void *to)
+{
+    *(uint64_t *)to = cmd_number (cmd, "count", arg, 1, COUNT_MAX);
+}
+
 static int run (struct cmd *cmd)
 {
     struct doc d = doc_begin (cmd);
@@ -73,23 +80,22 @@ static int run (struct cmd *cmd)
         print_ids (&d, name, ids);
         json_decref (ids);
     }
-    return doc_end (&d);
+    return CMD_OK;
 }
 
 static const struct cmd_option options[] = {
-    { 'n', "count", "N", "how many (default 1)" },
-    { 'u', "uuid", NULL, "a column with the UUID that each stands for" },
-    { DOC_OPT_NOW, "now", NULL, "do not wait: local ids are negative, and mean something on this rank only" },
+    { 'n', "count", "N", "how many (default 1)", take_count, DOC_AT (count) },
+    { 'u', "uuid", NULL, "a column with the UUID that each stands for", cmd_take_flag, DOC_AT (uuid) },
+    { 0, "now", NULL, "do not wait: local ids are negative, and mean something on this rank only", cmd_take_flag,
+      DOC_AT (now) },
     DOC_RANK_OPTION,
-    { DOC_OPT_JSON, "json", NULL, "one object a line" },
+    { 0, "json", NULL, "one object a line", cmd_take_flag, DOC_AT (json) },
     CMD_OPTIONS_END,
 };
 
 const struct command doc_ids_command = {
     .name = "doc ids",
     .operands = "DOCUMENT",
-    .min_operands = 1,
-    .max_operands = 1,
     .flags = CMD_CONNECTS,
     .summary = "Make ids in a document that is open, one a line as DOCUMENT:ID",
     .details = "They are final: each rank knows them as the same number, for ever.",

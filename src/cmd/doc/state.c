@@ -83,7 +83,7 @@ static int run_export (struct cmd *cmd)
     } while (!whole);
     puts (text);
     free (text);
-    return doc_end (&d);
+    return CMD_OK;
 }
 
 /* --- import ----------------------------------------------------------------------------------- */
@@ -134,21 +134,19 @@ static int run_import (struct cmd *cmd)
     json_t *answer = doc_ask_new (&d, "create", request, what);
     doc_print (&d, answer);
     json_decref (answer);
-    return doc_end (&d);
+    return CMD_OK;
 }
 
 /* --- the commands ----------------------------------------------------------------------------- */
 
 static const struct cmd_option import_options[] = {
-    { DOC_OPT_JSON, "json", NULL, "one object" },
+    { 0, "json", NULL, "one object", cmd_take_flag, DOC_AT (json) },
     CMD_OPTIONS_END,
 };
 
 const struct command doc_export_command = {
     .name = "doc export",
     .operands = "DOCUMENT",
-    .min_operands = 1,
-    .max_operands = 1,
     .flags = CMD_CONNECTS,
     .summary = "Print a document in its stored form: base64 text",
     .details = "It is what serialize(false) of the npm package @fluidframework/id-compressor returns.",
@@ -159,8 +157,6 @@ const struct command doc_export_command = {
 const struct command doc_import_command = {
     .name = "doc import",
     .operands = "DOCUMENT [FILE|-]",
-    .min_operands = 1,
-    .max_operands = 2,
     .flags = CMD_CONNECTS,
     .summary = "Make a document from a stored form; its name must be new",
     .details = "The text is read from stdin where no FILE is given.",

@@ -7,22 +7,17 @@
  * number; the lines after it are converted all the same.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cmd/base/commands.h"
 #include "cmd/id/text.h"
 
 #define CHUNK (256 * 1024) /* bytes of a write */
-#define TOLD_MAX 10        /* lines told one by one; the others are counted */
 
 struct filter {
-    struct cmd *cmd;
     struct idtext_reader reader;
     const char *form;
     int number[SCHEME_COUNT]; /* of the form in each scheme; -1: has none */
-    uint64_t bad;
 };
 
 static int form_in (const struct filter *f, const struct scheme *scheme)
@@ -35,13 +30,12 @@ static void warn (struct filter *f, uint64_t line, const char *s, size_t len, co
 {
     char what[96];
 
-    if (++f->bad > TOLD_MAX)
+    if (n != 1) {
+        idtext_warn (&f->reader, line, s, len, candidate, n, errnum);
         return;
-    snprintf (what, sizeof (what), "is of %s, which has no form %s", n == 1 ? candidate->scheme->name : "", f->form);
-    if (n == 1)
-        idtext_warn_of (f->cmd, line, s, len, what);
-    else
-        idtext_warn (f->cmd, line, s, len, candidate, n, errnum);
+    }
+    snprintf (what, sizeof (what), "is of %s, which has no form %s", candidate->scheme->name, f->form);
+    idtext_warn_of (&f->reader, line, s, len, what);
 }
 
 /* Where the text may be of several schemes, those that lack the form are not meant. */
@@ -76,54 +70,43 @@ static void convert_cb (void *arg, uint64_t line, const char *s, size_t len)
 /* Some scheme has the form, or the one that was given. */
 static void find_form (struct filter *f)
 {
+    const struct cmd *cmd = f->reader.cmd;
     int schemes = 0;
 
     if (!f->form)
-        cmd_usage (f->cmd, "it needs --to FORM");
+        cmd_usage (cmd, "it needs --to FORM");
     for (int i = 0; i < SCHEME_COUNT; i++) {
         f->number[i] = scheme_form (scheme_at (i), f->form);
         schemes += f->number[i] >= 0;
     }
     if (f->reader.scheme)
-        idtext_form_of (f->cmd, f->reader.scheme, f->form);
+        idtext_form (cmd, f->reader.scheme, f->form);
     else if (schemes == 0)
-        idtext_form (f->cmd, f->form);
+        idtext_no_such (cmd, "form", f->form, scheme_at (0)->forms);
 }
 
 static int run (struct cmd *cmd)
 {
-    struct filter filter = { .cmd = cmd };
-    const struct scheme *scheme = NULL;
-    const char *arg;
-    int key;
+    struct filter filter = { .reader = { .cmd = cmd, .told_max = IDTEXT_TOLD_MAX } };
 
-    while ((key = cmd_option (cmd, &arg)) != -1) {
-        if (key == 't')
-            filter.form = arg;
-        else
-            scheme = idtext_scheme (cmd, arg);
-    }
-    idtext_reader_init (&filter.reader, scheme);
+    cmd_options (cmd, &filter);
     find_form (&filter);
     setvbuf (stdout, NULL, _IOFBF, CHUNK);
-    idtext_each (cmd, convert_cb, &filter);
-    cmd_flush (cmd);
-    if (filter.bad > TOLD_MAX)
-        cmd_warn (cmd, "%" PRIu64 " lines in all are no ids", filter.bad);
-    return filter.bad ? CMD_FAILED : CMD_OK;
+    idtext_each (&filter.reader, convert_cb, &filter);
+    return idtext_end (&filter.reader);
 }
 
 static const struct cmd_option options[] = {
-    { 't', "to", "FORM", "fluid: dec, hex, dothex, f58, ƒ58, words, emoji; others: text, hex" },
-    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default: what an id is certain to be)" },
+    { 't', "to", "FORM", "fluid: dec, hex, dothex, f58, ƒ58, words, emoji; others: text, hex", cmd_take_text,
+      offsetof (struct filter, form) },
+    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default: what an id is certain to be)", idtext_take_scheme,
+      offsetof (struct filter, reader.scheme) },
     CMD_OPTIONS_END,
 };
 
 const struct command id_convert_command = {
     .name = "id convert",
     .operands = "ID...|-",
-    .min_operands = 1,
-    .max_operands = -1,
     .summary = "Convert ids of any form to one form; - reads them from stdin, one a line",
     .details = "A line that is no id is told on stderr and left out; the exit status is then 1.",
     .example = "idtree id convert --to words - <ids >names",

@@ -14,6 +14,7 @@
 
 #include "cmd/id/date.h"
 #include "cmd/id/epoch.h"
+#include "libutil/errprintf.h"
 
 #define TIMEOUT_MS 5000
 
@@ -23,11 +24,11 @@ static void ask (idt_t *h, const char *uri, struct epoch *epoch)
     const char *s;
 
     if (!f || idt_future_wait (f, TIMEOUT_MS) < 0)
-        snprintf (epoch->why, sizeof (epoch->why), "%s does not answer", uri);
+        errprintf (&epoch->why, "%s does not answer", uri);
     else if (idt_rpc_get_unpack (f, "{s:s}", "epoch", &s) < 0)
-        snprintf (epoch->why, sizeof (epoch->why), "%s does not know it: %s", uri, idt_future_error (f));
+        errprintf (&epoch->why, "%s does not know it: %s", uri, idt_future_error (f));
     else if (date_parse (s, &epoch->ms) < 0)
-        snprintf (epoch->why, sizeof (epoch->why), "%s says '%s', which is no date", uri, s);
+        errprintf (&epoch->why, "%s says '%s', which is no date", uri, s);
     idt_future_destroy (f);
 }
 
@@ -43,13 +44,9 @@ static int ask_number (idt_t *h, uint32_t rank, const char *key, double *value)
 
 static void connect (struct epoch *epoch, const char *uri)
 {
-    idt_error_t error;
-
     if (!uri)
-        snprintf (epoch->why, sizeof (epoch->why), "no instance is set, and no --epoch");
-    else if (!(epoch->h = idt_open (uri, &error)))
-        snprintf (epoch->why, sizeof (epoch->why), "%s", error.text);
-    else
+        errprintf (&epoch->why, "no instance is set, and no --epoch");
+    else if ((epoch->h = idt_open (uri, &epoch->why)))
         ask (epoch->h, uri, epoch);
 }
 

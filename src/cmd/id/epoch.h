@@ -14,11 +14,11 @@
 
 struct epoch {
     int64_t ms;      /* since 1970; -1: unknown */
-    char why[320];   /* why it is unknown */
+    idt_error_t why; /* it is unknown */
     idt_t *h;        /* the instance that was asked; NULL: none */
     double ahead_ms; /* how far rank 0 is off its wall clock */
-    double
-        skew_ms[FLUID_GENERATOR_MAX + 1]; /* how far the rank of a generator is off rank 0; 0: not asked, -1: unknown */
+    /* How far the rank of a generator is off rank 0; 0: not asked, -1: unknown. */
+    double skew_ms[FLUID_GENERATOR_MAX + 1];
 };
 
 /* The epoch that '--epoch' gave ('s'), else the one of the instance, where one is reachable.  Ends the program

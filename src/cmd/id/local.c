@@ -132,8 +132,8 @@ static int open_uid (struct maker *m, const struct new_options *o)
                                            .after_us = (int64_t)clock_ns (CLOCK_REALTIME) / 1000 };
 
     m->make = make_uid;
-    m->kind = o->kind ? idtext_kind (o->cmd, o->kind) : UID_GLOBAL;
-    m->codec.drift = o->drift ? idtext_drift (o->cmd, o->drift) : UID_DRIFT_DEFAULT;
+    m->kind = idtext_kind (o->cmd, o->kind);
+    m->codec.drift = idtext_drift (o->cmd, o->drift);
     return (m->uid = uid_gen_create (&config)) ? 0 : -1;
 }
 

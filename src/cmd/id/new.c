@@ -29,8 +29,6 @@
 #define COUNT_MAX UINT64_C (1000000000000)
 #define OUTPUT_BUFFER (256 * 1024) /* bytes */
 
-enum { OPT_JSON = CMD_LONG, OPT_LOCAL, OPT_META, OPT_PARTITION, OPT_NODE, OPT_FINGERPRINT, OPT_DRIFT, OPT_KIND };
-
 struct piece {
     idt_future_t *f;
     uint32_t n;
@@ -41,7 +39,6 @@ struct new
     struct new_options o;
     bool fluid;
     struct cmd *cmd;
-    idt_t *h;
     fluid_t *fluids; /* room for a piece */
 };
 
@@ -49,10 +46,7 @@ struct new
 
 static uint32_t generator_of (const struct ident *id)
 {
-    uint64_t n;
-
-    memcpy (&n, id->bytes, sizeof (n));
-    return fluid_split (be64toh (n)).generator;
+    return fluid_split (ident_fluid (id)).generator;
 }
 
 static void print_text (const struct new *new, const struct ident *id)
@@ -104,7 +98,8 @@ static idt_future_t *ask_rank (idt_t *h, uint32_t n, uint32_t rank)
 
 static idt_future_t *ask_fluids (struct new *new, uint32_t n)
 {
-    return new->o.rank == IDT_NODEID_ANY ? idt_fluid_generate_async (new->h, n) : ask_rank (new->h, n, new->o.rank);
+    return new->o.rank == IDT_NODEID_ANY ? idt_fluid_generate_async (new->cmd->h, n)
+                                         : ask_rank (new->cmd->h, n, new->o.rank);
 }
 
 static idt_future_t *ask_others (struct new *new, uint32_t n)
@@ -120,11 +115,7 @@ static idt_future_t *ask_others (struct new *new, uint32_t n)
     if (o->drift)
         json_object_set_new (request, "drift", json_integer (idtext_drift (new->cmd, o->drift)));
     snprintf (topic, sizeof (topic), "%s.generate", o->scheme->name);
-    char *s = json_dumps (request, JSON_COMPACT);
-    idt_future_t *f = idt_rpc (new->h, topic, s, o->rank, 0);
-    free (s);
-    json_decref (request);
-    return f;
+    return ask_send (new->cmd->h, topic, o->rank, request);
 }
 
 /* Send the request of one more piece of the 'left' ids that were not asked for yet. */
@@ -141,10 +132,8 @@ static void take_fluids (struct new *new, struct piece *p, const char *what)
     if (idt_fluid_generate_get (p->f, p->n, new->fluids) < 0)
         cmd_die (new->cmd, "%s: %s", what, strerror (errno));
     for (uint32_t i = 0; i < p->n; i++) {
-        uint64_t n = htobe64 (new->fluids[i]);
-        struct ident id = { .size = sizeof (n) };
+        struct ident id = ident_of_fluid (new->fluids[i]);
 
-        memcpy (id.bytes, &n, sizeof (n));
         print (new, &id);
     }
 }
@@ -212,39 +201,19 @@ static void generate_here (struct new *new)
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static void take_option (struct new_options *o, int key, const char *arg)
+static void take_count (struct cmd *cmd, const char *arg, void *to)
 {
-    const char **texts[] = { [OPT_META - OPT_META] = &o->meta,   [OPT_PARTITION - OPT_META] = &o->partition,
-                             [OPT_NODE - OPT_META] = &o->node,   [OPT_FINGERPRINT - OPT_META] = &o->fingerprint,
-                             [OPT_DRIFT - OPT_META] = &o->drift, [OPT_KIND - OPT_META] = &o->kind };
+    *(uint64_t *)to = cmd_number (cmd, "count", arg, 1, COUNT_MAX);
+}
 
-    switch (key) {
-    case 'n':
-        o->count = cmd_number (o->cmd, "count", arg, 1, COUNT_MAX);
-        break;
-    case 's':
-        o->scheme = idtext_scheme (o->cmd, arg);
-        break;
-    case 'g':
-        o->generator = true;
-        break;
-    case 't':
-        if (o->nforms == NEW_FORMS_MAX)
-            cmd_usage (o->cmd, "more than %d forms", NEW_FORMS_MAX);
-        o->form_name[o->nforms++] = arg;
-        break;
-    case 'r':
-        o->rank = cmd_rank (o->cmd, arg);
-        break;
-    case OPT_LOCAL:
-        o->local = true;
-        break;
-    case OPT_JSON:
-        o->json = true;
-        break;
-    default:
-        *texts[key - OPT_META] = arg;
-    }
+/* 'to': all options, as there may be several forms. */
+static void take_form (struct cmd *cmd, const char *arg, void *to)
+{
+    struct new_options *o = to;
+
+    if (o->nforms == NEW_FORMS_MAX)
+        cmd_usage (cmd, "more than %d forms", NEW_FORMS_MAX);
+    o->form_name[o->nforms++] = arg;
 }
 
 static void check_fits (const struct new_options *o, bool given, const char *option, const char *scheme, bool here_only)
@@ -270,7 +239,7 @@ static void check_options (struct new_options *o)
         cmd_usage (o->cmd, "a fluid is unique only under a lease of time, which a broker holds: leave out --local, "
                            "or choose another --scheme");
     for (int i = 0; i < o->nforms; i++)
-        o->form[i] = idtext_form_of (o->cmd, o->scheme, o->form_name[i]);
+        o->form[i] = idtext_form (o->cmd, o->scheme, o->form_name[i]);
     if (o->nforms == 0)
         o->form[o->nforms++] = o->scheme->usual;
 }
@@ -279,38 +248,36 @@ static int run (struct cmd *cmd)
 {
     struct new new = { .cmd = cmd,
                        .o = { .cmd = cmd, .count = 1, .rank = IDT_NODEID_ANY, .scheme = scheme_find ("fluid") } };
-    const char *arg;
-    int key;
 
-    while ((key = cmd_option (cmd, &arg)) != -1)
-        take_option (&new.o, key, arg);
+    cmd_options (cmd, &new.o);
     check_options (&new.o);
     new.fluid = !strcmp (new.o.scheme->name, "fluid");
     setvbuf (stdout, NULL, _IOFBF, OUTPUT_BUFFER);
     if (new.o.local)
         generate_here (&new);
     else {
-        new.h = cmd_connect_for (cmd, new.o.rank);
+        cmd_connect_for (cmd, new.o.rank);
         generate (&new);
-        idt_close (new.h);
     }
-    return cmd_flush (cmd);
+    return CMD_OK;
 }
 
+#define AT(member) offsetof (struct new_options, member)
+
 static const struct cmd_option options[] = {
-    { 'n', "count", "N", "how many (default 1)" },
-    { 'r', "rank", "R", "from rank R (default: the broker of the URI)" },
-    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default fluid)" },
-    { OPT_LOCAL, "local", NULL, "without an instance; not for fluid" },
-    { 't', "to", "FORM", "as of idtree id convert; again: one column more" },
-    { 'g', "generator", NULL, "fluid: a column with the generator that made the id" },
-    { OPT_META, "meta", "N", "sno: your byte, 0 to 255 (default 0)" },
-    { OPT_PARTITION, "partition", "N", "sno, --local: 0 to 65535 (default: by the time)" },
-    { OPT_NODE, "node", "NAME", "uid, --local: the node (default idtree-PID@HOST)" },
-    { OPT_FINGERPRINT, "fingerprint", "N", "uid, --local: the node's 32 bits instead of a name" },
-    { OPT_KIND, "kind", "KIND", "uid, --local: local or global (default global)" },
-    { OPT_DRIFT, "drift", "N", "uid: drift bits, 5 to 10 (default 8)" },
-    { OPT_JSON, "json", NULL, "one object a line" },
+    { 'n', "count", "N", "how many (default 1)", take_count, AT (count) },
+    { 'r', "rank", "R", "from rank R (default: the broker of the URI)", cmd_take_rank, AT (rank) },
+    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default fluid)", idtext_take_scheme, AT (scheme) },
+    { 0, "local", NULL, "without an instance; not for fluid", cmd_take_flag, AT (local) },
+    { 't', "to", "FORM", "as of idtree id convert; again: one column more", take_form, 0 },
+    { 'g', "generator", NULL, "fluid: a column with the generator that made the id", cmd_take_flag, AT (generator) },
+    { 0, "meta", "N", "sno: your byte, 0 to 255 (default 0)", cmd_take_text, AT (meta) },
+    { 0, "partition", "N", "sno, --local: 0 to 65535 (default: by the time)", cmd_take_text, AT (partition) },
+    { 0, "node", "NAME", "uid, --local: the node (default idtree-PID@HOST)", cmd_take_text, AT (node) },
+    { 0, "fingerprint", "N", "uid, --local: the node's 32 bits instead of a name", cmd_take_text, AT (fingerprint) },
+    { 0, "kind", "KIND", "uid, --local: local or global (default global)", cmd_take_text, AT (kind) },
+    { 0, "drift", "N", "uid: drift bits, 5 to 10 (default 8)", cmd_take_text, AT (drift) },
+    { 0, "json", NULL, "one object a line", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 

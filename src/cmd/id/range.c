@@ -11,15 +11,13 @@
 #include "cmd/id/epoch.h"
 #include "cmd/id/text.h"
 
-enum { OPT_FROM = CMD_LONG, OPT_TO, OPT_DRIFT, OPT_KIND, OPT_JSON };
-
 struct range_options {
     struct cmd *cmd;
     const struct scheme *scheme;
-    struct scheme_key key;
     const char *from, *to; /* dates */
     const char *epoch;
     const char *form;
+    const char *drift, *kind;
     bool json;
 };
 
@@ -36,19 +34,20 @@ static int64_t date_of (const struct cmd *cmd, const char *option, const char *s
     return ms;
 }
 
-static void find_epoch (struct range_options *o)
+static int64_t find_epoch (const struct range_options *o)
 {
     struct epoch *epoch = epoch_new (o->cmd, o->epoch);
+    int64_t ms = epoch->ms;
 
-    if (epoch->ms < 0)
-        cmd_die (o->cmd, "the epoch of the fluids is unknown: %s", epoch->why);
-    o->key.epoch_ms = epoch->ms;
+    if (ms < 0)
+        cmd_die (o->cmd, "the epoch of the fluids is unknown: %s", epoch->why.text);
     epoch_free (epoch);
+    return ms;
 }
 
 static void print (const struct range_options *o, const struct ident *lower, const struct ident *upper)
 {
-    int form = o->form ? idtext_form_of (o->cmd, o->scheme, o->form) : o->scheme->usual;
+    int form = o->form ? idtext_form (o->cmd, o->scheme, o->form) : o->scheme->usual;
     char a[SCHEME_TEXT_MAX], b[SCHEME_TEXT_MAX];
 
     o->scheme->write (lower, form, a);
@@ -56,73 +55,41 @@ static void print (const struct range_options *o, const struct ident *lower, con
     printf (o->json ? "{\"lower\":\"%s\",\"upper\":\"%s\"}\n" : "%s\n%s\n", a, b);
 }
 
-static void find (struct range_options *o)
+static void find (const struct range_options *o)
 {
+    struct scheme_key key = { .drift = idtext_drift (o->cmd, o->drift), .kind = idtext_kind (o->cmd, o->kind) };
     int64_t from_ms = date_of (o->cmd, "from", o->from), to_ms = date_of (o->cmd, "to", o->to);
     struct ident lower, upper;
 
     if (o->scheme == scheme_find ("fluid"))
-        find_epoch (o);
+        key.epoch_ms = find_epoch (o);
     if (from_ms > to_ms)
         cmd_usage (o->cmd, "--from is later than --to");
-    if (o->scheme->range (&o->key, from_ms, to_ms, &lower, &upper) < 0)
+    if (o->scheme->range (&key, from_ms, to_ms, &lower, &upper) < 0)
         cmd_die (o->cmd, "the dates of %s go from %s to %s", o->scheme->name, o->scheme->from, o->scheme->until);
     print (o, &lower, &upper);
 }
 
-static void take_option (struct range_options *o, int key, const char *arg)
-{
-    switch (key) {
-    case 's':
-        o->scheme = idtext_scheme (o->cmd, arg);
-        break;
-    case OPT_FROM:
-        o->from = arg;
-        break;
-    case OPT_TO:
-        o->to = arg;
-        break;
-    case 'f':
-        o->form = arg;
-        break;
-    case 'e':
-        o->epoch = arg;
-        break;
-    case OPT_DRIFT:
-        o->key.drift = idtext_drift (o->cmd, arg);
-        break;
-    case OPT_KIND:
-        o->key.kind = idtext_kind (o->cmd, arg);
-        break;
-    case OPT_JSON:
-        o->json = true;
-        break;
-    }
-}
-
 static int run (struct cmd *cmd)
 {
-    struct range_options o = { .cmd = cmd,
-                               .scheme = scheme_find ("fluid"),
-                               .key = { .drift = UID_DRIFT_DEFAULT, .kind = UID_GLOBAL } };
-    const char *arg;
-    int key;
+    struct range_options o = { .cmd = cmd, .scheme = scheme_find ("fluid") };
 
-    while ((key = cmd_option (cmd, &arg)) != -1)
-        take_option (&o, key, arg);
+    cmd_options (cmd, &o);
     find (&o);
-    return cmd_flush (cmd);
+    return CMD_OK;
 }
 
+#define AT(member) offsetof (struct range_options, member)
+
 static const struct cmd_option options[] = {
-    { OPT_FROM, "from", "DATE", "begin, as 2026-11-21 or 2026-11-21T10:11:12.345Z" },
-    { OPT_TO, "to", "DATE", "end, not included" },
-    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default fluid)" },
-    { 'f', "form", "FORM", "of the keys: as --to of idtree id convert" },
-    { 'e', "epoch", "DATE", "fluid: when timestamps begin (default: as the instance says)" },
-    { OPT_DRIFT, "drift", "N", "uid: drift bits, 5 to 10 (default 8)" },
-    { OPT_KIND, "kind", "KIND", "uid: local or global (default global)" },
-    { OPT_JSON, "json", NULL, "one object" },
+    { 0, "from", "DATE", "begin, as 2026-11-21 or 2026-11-21T10:11:12.345Z", cmd_take_text, AT (from) },
+    { 0, "to", "DATE", "end, not included", cmd_take_text, AT (to) },
+    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default fluid)", idtext_take_scheme, AT (scheme) },
+    { 'f', "form", "FORM", "of the keys: as --to of idtree id convert", cmd_take_text, AT (form) },
+    { 'e', "epoch", "DATE", "fluid: when timestamps begin (default: as the instance says)", cmd_take_text, AT (epoch) },
+    { 0, "drift", "N", "uid: drift bits, 5 to 10 (default 8)", cmd_take_text, AT (drift) },
+    { 0, "kind", "KIND", "uid: local or global (default global)", cmd_take_text, AT (kind) },
+    { 0, "json", NULL, "one object", cmd_take_flag, AT (json) },
     CMD_OPTIONS_END,
 };
 

@@ -87,7 +87,7 @@ static int no_id (void)
 /* Their numbers are those of enum fluid_form. */
 static const char *const fluid_forms[] = { "dec", "hex", "dothex", "f58", "ƒ58", "words", "emoji", NULL };
 
-static fluid_t fluid_of (const struct ident *id)
+fluid_t ident_fluid (const struct ident *id)
 {
     uint64_t n;
 
@@ -95,7 +95,7 @@ static fluid_t fluid_of (const struct ident *id)
     return be64toh (n);
 }
 
-static struct ident ident_of_fluid (fluid_t id)
+struct ident ident_of_fluid (fluid_t id)
 {
     uint64_t n = htobe64 (id);
 
@@ -114,7 +114,7 @@ static int read_fluid (const char *s, size_t len, struct ident *id)
 
 static int write_fluid (const struct ident *id, int form, char buf[SCHEME_TEXT_MAX])
 {
-    return fluid_format (fluid_of (id), form, buf, SCHEME_TEXT_MAX);
+    return fluid_format (ident_fluid (id), form, buf, SCHEME_TEXT_MAX);
 }
 
 static int64_t unix_ms_fluid (const struct ident *id)
@@ -178,7 +178,6 @@ static json_t *fields_flax (const struct ident *id, int drift)
 {
     flax_t flax = flax_of (id);
     struct flax_fields f = flax_split (&flax);
-
     char random[24];
 
     /* 56 bits: more than a number of JSON holds for those who read it as a double */

@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include <idtree/fluid.h>
 #include <idtree/uid.h>
 
 /* An id in its stored form, big endian, so that ids of one scheme and size sort by memcmp (). */
@@ -20,6 +21,10 @@ struct ident {
     uint8_t bytes[12];
     uint8_t size; /* bytes: fluid 8, flax 12, sno 10, uid 8 (local) or 12 (global) */
 };
+
+/* A fluid as its stored form, and back. */
+struct ident ident_of_fluid (fluid_t id);
+fluid_t ident_fluid (const struct ident *id);
 
 #define SCHEME_TEXT_MAX 64 /* bytes that hold any text with its NUL */
 #define SCHEME_COUNT 4

@@ -7,7 +7,6 @@
  * the order in which they came.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@
 #include "cmd/id/text.h"
 
 #define CHUNK (256 * 1024)        /* bytes of a write */
-#define TOLD_MAX 10               /* lines told one by one; the others are counted */
 #define LINES_TOTAL_MAX 100000000 /* lines in memory: 24 bytes each, and their text */
 
 struct entry {
@@ -28,14 +26,12 @@ struct entry {
 };
 
 struct sort {
-    struct cmd *cmd;
     struct idtext_reader reader;
     struct entry *entries;
     size_t count, room;
     char *texts;
     size_t used, size;
     bool unique;
-    uint64_t bad;
 };
 
 static size_t text_len (const struct entry *e)
@@ -58,14 +54,14 @@ static void *grow (struct sort *sort, void *p, size_t *room, size_t need, size_t
         return p;
     *room = need > 2 * *room ? need + 1024 : 2 * *room;
     if (!(p = realloc (p, *room * size)))
-        cmd_die (sort->cmd, "out of memory after %zu lines: sort pieces, and merge them", sort->count);
+        cmd_die (sort->reader.cmd, "out of memory after %zu lines: sort pieces, and merge them", sort->count);
     return p;
 }
 
 static void add (struct sort *sort, const struct ident *id, const char *s, size_t len)
 {
     if (sort->count == LINES_TOTAL_MAX)
-        cmd_die (sort->cmd, "more than %d lines: sort pieces, and merge them", LINES_TOTAL_MAX);
+        cmd_die (sort->reader.cmd, "more than %d lines: sort pieces, and merge them", LINES_TOTAL_MAX);
     sort->entries = grow (sort, sort->entries, &sort->room, sort->count + 1, sizeof (sort->entries[0]));
     /* One byte more than the text, so that no two begin at the same place. */
     sort->texts = grow (sort, sort->texts, &sort->size, sort->used + len + 1, 1);
@@ -84,15 +80,15 @@ static void take_cb (void *arg, uint64_t line, const char *s, size_t len)
     int n = idtext_read (&sort->reader, s, len, candidate);
 
     if (n > 1) {
-        idtext_warn (sort->cmd, line, s, len, candidate, n, 0);
-        cmd_die (sort->cmd, "nothing was sorted");
+        idtext_warn (&sort->reader, line, s, len, candidate, n, 0);
+        cmd_die (sort->reader.cmd, "nothing was sorted");
     }
     if (n == 1) {
         sort->reader.scheme = candidate->scheme;
         add (sort, &candidate->id, s, len);
     }
-    else if (++sort->bad <= TOLD_MAX)
-        idtext_warn (sort->cmd, line, s, len, NULL, 0, errno);
+    else
+        idtext_warn (&sort->reader, line, s, len, NULL, 0, errno);
 }
 
 static void print (const struct sort *sort)
@@ -107,42 +103,30 @@ static void print (const struct sort *sort)
 
 static int run (struct cmd *cmd)
 {
-    struct sort sort = { .cmd = cmd };
-    const struct scheme *scheme = NULL;
-    const char *arg;
-    int key;
+    struct sort sort = { .reader = { .cmd = cmd, .told_max = IDTEXT_TOLD_MAX } };
 
-    while ((key = cmd_option (cmd, &arg)) != -1) {
-        if (key == 'u')
-            sort.unique = true;
-        else
-            scheme = idtext_scheme (cmd, arg);
-    }
-    idtext_reader_init (&sort.reader, scheme);
+    cmd_options (cmd, &sort);
     setvbuf (stdout, NULL, _IOFBF, CHUNK);
-    idtext_each (cmd, take_cb, &sort);
+    idtext_each (&sort.reader, take_cb, &sort);
     if (sort.count > 1)
         qsort (sort.entries, sort.count, sizeof (sort.entries[0]), compare);
     print (&sort);
     free (sort.entries);
     free (sort.texts);
-    cmd_flush (cmd);
-    if (sort.bad > TOLD_MAX)
-        cmd_warn (cmd, "%" PRIu64 " lines in all are no ids", sort.bad);
-    return sort.bad ? CMD_FAILED : CMD_OK;
+    return idtext_end (&sort.reader);
 }
 
 static const struct cmd_option options[] = {
-    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default: what the first line is)" },
-    { 'u', "unique", NULL, "of several equal ids only the first, whatever their forms" },
+    { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default: what the first line is)", idtext_take_scheme,
+      offsetof (struct sort, reader.scheme) },
+    { 'u', "unique", NULL, "of several equal ids only the first, whatever their forms", cmd_take_flag,
+      offsetof (struct sort, unique) },
     CMD_OPTIONS_END,
 };
 
 const struct command id_sort_command = {
     .name = "id sort",
     .operands = "ID...|-",
-    .min_operands = 1,
-    .max_operands = -1,
     .summary = "Sort lines by their ids, which is by time; - reads them from stdin, one a line",
     .details = "Lines stay as they are, forms may differ.  All must be of one scheme.  Up to 100 million\n"
                "lines are kept in memory, with 24 bytes each.  A line that is no id is told on stderr and\n"

@@ -2,7 +2,6 @@
  * Copyright idtree contributors */
 
 /* text.c - ids on the command line and on the terminal */
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,71 +21,51 @@ static void add_name (char names[NAMES_MAX], const char *between, const char *na
     snprintf (names + n, NAMES_MAX - n, "%s%s", n > 0 ? between : "", name);
 }
 
-enum fluid_form idtext_form (const struct cmd *cmd, const char *s)
+void idtext_no_such (const struct cmd *cmd, const char *what, const char *s, const char *const *names)
 {
-    char names[NAMES_MAX] = "", quoted[CMD_QUOTE_MAX];
-    enum fluid_form form;
+    char list[NAMES_MAX] = "", quoted[CMD_QUOTE_MAX];
 
-    if (fluid_form_find (s, &form) == 0)
-        return form;
-    for (int i = 0; i < FLUID_FORM_COUNT; i++)
-        add_name (names, ", ", fluid_form_name (i));
-    cmd_usage (cmd, "'%s' is no form; there are %s", cmd_quote (s, strlen (s), quoted), names);
+    for (int i = 0; names[i]; i++)
+        add_name (list, ", ", names[i]);
+    cmd_usage (cmd, "'%s' is no %s; there are %s", cmd_quote (s, strlen (s), quoted), what, list);
 }
 
-const char *idtext (fluid_t id, enum fluid_form form, char buf[FLUID_TEXT_MAX])
+int idtext_form (const struct cmd *cmd, const struct scheme *scheme, const char *s)
 {
-    int n = fluid_format (id, form, buf, FLUID_TEXT_MAX);
-
-    assert (n > 0);
-    (void)n;
-    return buf;
-}
-
-const struct scheme *idtext_scheme (const struct cmd *cmd, const char *s)
-{
-    char names[NAMES_MAX] = "", quoted[CMD_QUOTE_MAX];
-    const struct scheme *scheme = scheme_find (s);
-
-    if (scheme)
-        return scheme;
-    for (int i = 0; i < SCHEME_COUNT; i++)
-        add_name (names, ", ", scheme_at (i)->name);
-    cmd_usage (cmd, "'%s' is no scheme; there are %s", cmd_quote (s, strlen (s), quoted), names);
-}
-
-int idtext_form_of (const struct cmd *cmd, const struct scheme *scheme, const char *s)
-{
-    char names[NAMES_MAX] = "", quoted[CMD_QUOTE_MAX];
     int form = scheme_form (scheme, s);
+    char what[32];
 
     if (form >= 0)
         return form;
-    for (int i = 0; scheme->forms[i]; i++)
-        add_name (names, ", ", scheme->forms[i]);
-    cmd_usage (cmd, "'%s' is no form of %s; there are %s", cmd_quote (s, strlen (s), quoted), scheme->name, names);
+    snprintf (what, sizeof (what), "form of %s", scheme->name);
+    idtext_no_such (cmd, what, s, scheme->forms);
+}
+
+void idtext_take_scheme (struct cmd *cmd, const char *arg, void *to)
+{
+    const struct scheme **scheme = to;
+    const char *names[SCHEME_COUNT + 1] = { NULL };
+
+    for (int i = 0; i < SCHEME_COUNT; i++)
+        names[i] = scheme_at (i)->name;
+    if (!(*scheme = scheme_find (arg)))
+        idtext_no_such (cmd, "scheme", arg, names);
 }
 
 int idtext_drift (const struct cmd *cmd, const char *s)
 {
-    return cmd_number (cmd, "drift", s, UID_DRIFT_MIN, UID_DRIFT_MAX);
+    return s ? (int)cmd_number (cmd, "drift", s, UID_DRIFT_MIN, UID_DRIFT_MAX) : UID_DRIFT_DEFAULT;
 }
 
 enum uid_kind idtext_kind (const struct cmd *cmd, const char *s)
 {
-    char quoted[CMD_QUOTE_MAX];
+    static const char *const names[] = { [UID_LOCAL] = "local", [UID_GLOBAL] = "global", NULL };
 
-    if (!strcmp (s, "local"))
-        return UID_LOCAL;
-    if (!strcmp (s, "global"))
+    if (!s || !strcmp (s, names[UID_GLOBAL]))
         return UID_GLOBAL;
-    cmd_usage (cmd, "'%s' is no kind of uid; there are local, global", cmd_quote (s, strlen (s), quoted));
-}
-
-void idtext_reader_init (struct idtext_reader *r, const struct scheme *scheme)
-{
-    r->scheme = scheme;
-    r->now_ms = time (NULL) * INT64_C (1000);
+    if (!strcmp (s, names[UID_LOCAL]))
+        return UID_LOCAL;
+    idtext_no_such (cmd, "kind of uid", s, names);
 }
 
 int idtext_read (const struct idtext_reader *r, const char *s, size_t len, struct candidate candidate[SCHEME_COUNT])
@@ -100,11 +79,13 @@ int idtext_read (const struct idtext_reader *r, const char *s, size_t len, struc
     return r->scheme->read (s, len, &candidate[0].id) == 0;
 }
 
-void idtext_each (const struct cmd *cmd, lines_f take, void *arg)
+void idtext_each (struct idtext_reader *r, lines_f take, void *arg)
 {
+    const struct cmd *cmd = r->cmd;
     bool from_stdin = cmd->argc == 1 && !strcmp (cmd->argv[0], "-");
     struct lines l;
 
+    r->now_ms = time (NULL) * INT64_C (1000);
     lines_init (&l, take, arg);
     if (from_stdin && lines_read (&l, STDIN_FILENO) < 0)
         cmd_die (cmd, "cannot read stdin: %s", strerror (errno));
@@ -112,16 +93,18 @@ void idtext_each (const struct cmd *cmd, lines_f take, void *arg)
         take (arg, 0, cmd->argv[i], strlen (cmd->argv[i]));
 }
 
-void idtext_warn_of (const struct cmd *cmd, uint64_t line, const char *s, size_t len, const char *what)
+void idtext_warn_of (struct idtext_reader *r, uint64_t line, const char *s, size_t len, const char *what)
 {
     char where[32] = "", quoted[CMD_QUOTE_MAX];
 
+    if (++r->bad > r->told_max)
+        return;
     if (line > 0)
         snprintf (where, sizeof (where), "line %" PRIu64 ": ", line);
-    cmd_warn (cmd, "%s'%s' %s", where, cmd_quote (s, len > LINES_MAX ? LINES_MAX : len, quoted), what);
+    cmd_warn (r->cmd, "%s'%s' %s", where, cmd_quote (s, len > LINES_MAX ? LINES_MAX : len, quoted), what);
 }
 
-void idtext_warn (const struct cmd *cmd, uint64_t line, const char *s, size_t len, const struct candidate *candidate,
+void idtext_warn (struct idtext_reader *r, uint64_t line, const char *s, size_t len, const struct candidate *candidate,
                   int n, int errnum)
 {
     char names[NAMES_MAX] = "", what[NAMES_MAX + 64];
@@ -131,5 +114,12 @@ void idtext_warn (const struct cmd *cmd, uint64_t line, const char *s, size_t le
     snprintf (what, sizeof (what), "may be %s: say which with --scheme", names);
     if (n == 0)
         snprintf (what, sizeof (what), "%s", errnum == ERANGE ? "does not fit in 64 bits" : "is no id");
-    idtext_warn_of (cmd, line, s, len, what);
+    idtext_warn_of (r, line, s, len, what);
+}
+
+int idtext_end (const struct idtext_reader *r)
+{
+    if (r->bad > r->told_max)
+        cmd_warn (r->cmd, "%" PRIu64 " lines in all are no ids", r->bad);
+    return r->bad > 0 ? CMD_FAILED : CMD_OK;
 }

@@ -25,8 +25,6 @@
 #define START_TIMEOUT_S 60
 #define STOP_TIMEOUT_S 10
 
-enum { OPT_TOPOLOGY = CMD_LONG, OPT_DIR, OPT_START_TIMEOUT, OPT_STOP_TIMEOUT, OPT_RECOVER };
-
 struct start {
     struct cmd *cmd;
     struct launcher_config config;
@@ -45,57 +43,50 @@ struct start {
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static void add_attr (struct start *s, const char *arg)
+/* 'to' of all: the struct start. */
+static void take_attr (struct cmd *cmd, const char *arg, void *to)
 {
+    struct start *s = to;
+
     if (!strchr (arg, '=') || *arg == '=')
-        cmd_usage (s->cmd, "'%s' is no ATTR=VALUE", arg);
+        cmd_usage (cmd, "'%s' is no ATTR=VALUE", arg);
     if (!strncmp (arg, "rundir=", 7))
-        cmd_usage (s->cmd, "the brokers' rundir is set with --dir");
+        cmd_usage (cmd, "the brokers' rundir is set with --dir");
     if (s->nargs + 2 > ARGS_MAX)
-        cmd_usage (s->cmd, "more than %d attributes", ARGS_MAX / 2);
+        cmd_usage (cmd, "more than %d attributes", ARGS_MAX / 2);
     s->args[s->nargs++] = "-o";
     s->args[s->nargs++] = arg;
 }
 
-static void take_option (struct start *s, int key, const char *arg)
+static void take_topology (struct cmd *cmd, const char *arg, void *to)
 {
-    switch (key) {
-    case 's':
-        s->config.size = cmd_number (s->cmd, "size", arg, 1, SIZE_MAX_ASKED);
-        break;
-    case 'o':
-        add_attr (s, arg);
-        break;
-    case OPT_TOPOLOGY:
-        snprintf (s->topology, sizeof (s->topology), "tbon.topo=%s", arg);
-        add_attr (s, s->topology);
-        break;
-    case OPT_RECOVER:
-        snprintf (s->recover, sizeof (s->recover), "fluid.recover-horizon=%s", arg);
-        add_attr (s, s->recover);
-        break;
-    case OPT_DIR:
-        s->given_dir = arg;
-        break;
-    case OPT_START_TIMEOUT:
-        s->config.start_timeout_ms = cmd_seconds (s->cmd, "start timeout", arg);
-        break;
-    case OPT_STOP_TIMEOUT:
-        s->config.stop_timeout_ms = cmd_seconds (s->cmd, "stop timeout", arg);
-        break;
-    }
+    struct start *s = to;
+
+    snprintf (s->topology, sizeof (s->topology), "tbon.topo=%s", arg);
+    take_attr (cmd, s->topology, s);
 }
 
-static void take_options (struct start *s)
+static void take_recover (struct cmd *cmd, const char *arg, void *to)
 {
-    const char *arg;
-    int key;
+    struct start *s = to;
 
-    s->config.size = 1;
-    s->config.start_timeout_ms = START_TIMEOUT_S * 1000;
-    s->config.stop_timeout_ms = STOP_TIMEOUT_S * 1000;
-    while ((key = cmd_option (s->cmd, &arg)) != -1)
-        take_option (s, key, arg);
+    snprintf (s->recover, sizeof (s->recover), "fluid.recover-horizon=%s", arg);
+    take_attr (cmd, s->recover, s);
+}
+
+static void take_size (struct cmd *cmd, const char *arg, void *to)
+{
+    *(int *)to = cmd_number (cmd, "size", arg, 1, SIZE_MAX_ASKED);
+}
+
+static void take_start_timeout (struct cmd *cmd, const char *arg, void *to)
+{
+    *(int *)to = cmd_seconds (cmd, "start timeout", arg);
+}
+
+static void take_stop_timeout (struct cmd *cmd, const char *arg, void *to)
+{
+    *(int *)to = cmd_seconds (cmd, "stop timeout", arg);
 }
 
 /* --- command ---------------------------------------------------------------------------------- */
@@ -228,9 +219,12 @@ static void choose_dir (struct start *s)
 
 static int run (struct cmd *cmd)
 {
-    struct start s = { .cmd = cmd };
+    struct start s = {
+        .cmd = cmd,
+        .config = { .size = 1, .start_timeout_ms = START_TIMEOUT_S * 1000, .stop_timeout_ms = STOP_TIMEOUT_S * 1000 }
+    };
 
-    take_options (&s);
+    cmd_options (cmd, &s);
     check_host (&s);
     self_find (cmd, &s.self);
     s.config.broker = s.self.broker;
@@ -248,21 +242,24 @@ static int run (struct cmd *cmd)
     return status;
 }
 
+#define AT(member) offsetof (struct start, member)
+
 static const struct cmd_option options[] = {
-    { 's', "size", "N", "number of brokers (default 1)" },
-    { 'o', "setattr", "ATTR=VALUE", "set an attribute of all brokers" },
-    { OPT_TOPOLOGY, "topology", "T", "shape of the tree, as kary:3 (sets tbon.topo)" },
-    { OPT_DIR, "dir", "DIR", "directory for sockets, new or empty (default: one in TMPDIR)" },
-    { OPT_RECOVER, "recover-horizon", "DATE|ID", "above all ids made: replace a damaged or lost state" },
-    { OPT_START_TIMEOUT, "start-timeout", "S", "give up after S seconds without progress (60)" },
-    { OPT_STOP_TIMEOUT, "stop-timeout", "S", "kill brokers that take longer to end (10 seconds)" },
+    { 's', "size", "N", "number of brokers (default 1)", take_size, AT (config.size) },
+    { 'o', "setattr", "ATTR=VALUE", "set an attribute of all brokers", take_attr, 0 },
+    { 0, "topology", "T", "shape of the tree, as kary:3 (sets tbon.topo)", take_topology, 0 },
+    { 0, "dir", "DIR", "directory for sockets, new or empty (default: one in TMPDIR)", cmd_take_text, AT (given_dir) },
+    { 0, "recover-horizon", "DATE|ID", "above all ids made: replace a damaged or lost state", take_recover, 0 },
+    { 0, "start-timeout", "S", "give up after S seconds without progress (60)", take_start_timeout,
+      AT (config.start_timeout_ms) },
+    { 0, "stop-timeout", "S", "kill brokers that take longer to end (10 seconds)", take_stop_timeout,
+      AT (config.stop_timeout_ms) },
     CMD_OPTIONS_END,
 };
 
 const struct command start_command = {
     .name = "start",
     .operands = "[COMMAND [ARG]...]",
-    .max_operands = -1,
     .flags = CMD_RUNS,
     .summary = "Start brokers on this host, run a command, stop them",
     .details = "COMMAND (default: a shell) finds the instance in IDTREE_URI; its exit status is ours.",

@@ -17,12 +17,11 @@
 
 #include <jansson.h>
 
+#include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 #include "cmd/launch/control.h"
 #include "cmd/base/suggest.h"
 #include "cmd/base/table.h"
-
-enum { OPT_SIGNAL = CMD_LONG, OPT_JSON };
 
 static const char *const verbs[] = { "status", "kill", "stop", "cont", "run" };
 #define VERBS (sizeof (verbs) / sizeof (verbs[0]))
@@ -86,27 +85,33 @@ static int print_status (struct cmd *cmd, bool json)
     };
     json_t *o = call_new (cmd, json_pack ("{s:s}", "verb", "status"));
 
-    if (json) {
-        json_dumpf (o, stdout, JSON_COMPACT);
-        putchar ('\n');
-    }
+    if (json)
+        ask_print (cmd, o);
     else
         table_print_json (columns, 3, json_object_get (o, "brokers"));
     json_decref (o);
-    return cmd_flush (cmd);
+    return CMD_OK;
 }
 
-static int signal_number (struct cmd *cmd, const char *s)
+struct startctl_options {
+    int signum;
+    bool json;
+};
+
+static void take_signal (struct cmd *cmd, const char *arg, void *to)
 {
-    const char *name = strncmp (s, "SIG", 3) ? s : s + 3;
+    const char *name = strncmp (arg, "SIG", 3) ? arg : arg + 3;
+    int *signum = to;
 
     for (int sig = 1; sig < NSIG; sig++) {
         const char *abbrev = sigabbrev_np (sig);
 
-        if (abbrev && !strcmp (abbrev, name))
-            return sig;
+        if (abbrev && !strcmp (abbrev, name)) {
+            *signum = sig;
+            return;
+        }
     }
-    return cmd_number (cmd, "signal", s, 1, NSIG - 1);
+    *signum = cmd_number (cmd, "signal", arg, 1, NSIG - 1);
 }
 
 static void check_verb (struct cmd *cmd, const char *verb)
@@ -122,41 +127,34 @@ static void check_verb (struct cmd *cmd, const char *verb)
 
 static int run (struct cmd *cmd)
 {
-    int key, signum = SIGKILL;
-    bool json = false;
-    const char *arg;
+    struct startctl_options o = { .signum = SIGKILL };
 
-    while ((key = cmd_option (cmd, &arg)) != -1) {
-        if (key == OPT_SIGNAL)
-            signum = signal_number (cmd, arg);
-        else
-            json = true;
-    }
+    cmd_options (cmd, &o);
     const char *verb = cmd->argv[0];
     check_verb (cmd, verb);
     if (!strcmp (verb, "status"))
-        return print_status (cmd, json);
+        return print_status (cmd, o.json);
     if (cmd->argc < 2)
         cmd_usage (cmd, "%s needs a RANK", verb);
     for (int i = 1; i < cmd->argc; i++)
         cmd_number (cmd, "rank", cmd->argv[i], 0, INT_MAX);
     for (int i = 1; i < cmd->argc; i++)
         json_decref (
-            call_new (cmd, json_pack ("{s:s s:i s:i}", "verb", verb, "rank", atoi (cmd->argv[i]), "signal", signum)));
+            call_new (cmd, json_pack ("{s:s s:i s:i}", "verb", verb, "rank", atoi (cmd->argv[i]), "signal", o.signum)));
     return CMD_OK;
 }
 
 static const struct cmd_option options[] = {
-    { OPT_SIGNAL, "signal", "SIG", "for kill: a name or a number (default KILL)" },
-    { OPT_JSON, "json", NULL, "for status: an object instead of a table" },
+    { 0, "signal", "SIG", "for kill: a name or a number (default KILL)", take_signal,
+      offsetof (struct startctl_options, signum) },
+    { 0, "json", NULL, "for status: an object instead of a table", cmd_take_flag,
+      offsetof (struct startctl_options, json) },
     CMD_OPTIONS_END,
 };
 
 const struct command startctl_command = {
     .name = "startctl",
     .operands = "status|kill|stop|cont|run [RANK]...",
-    .min_operands = 1,
-    .max_operands = -1,
     .flags = CMD_CONNECTS,
     .summary = "Kill, stop, continue and run again brokers of idtree start",
     .details = "Each waits until it is done: the broker has ended, is stopped, goes on, is up.",
