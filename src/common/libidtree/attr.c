@@ -3,11 +3,10 @@
 
 /* attr.c - attributes of the broker
  *
- * Each value that was asked for is kept, for the caller borrows it.  Those that the broker calls
- * immutable are never asked for again.
+ * Each answer that has a value is kept, for the caller borrows it.  Those that the broker calls immutable are never asked
+ * for again.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libidtree/private.h"
@@ -16,77 +15,30 @@
 
 #define ATTR_IMMUTABLE 1 /* "flags" of attr.get */
 
-struct attr {
-    char *name;
-    char *value;
-    bool immutable;
-    SLIST_ENTRY (attr) link;
-};
-
-static struct attr *attr_find (idt_t *h, const char *name)
-{
-    struct attr *attr;
-
-    SLIST_FOREACH (attr, &h->attrs, link) {
-        if (strcmp (attr->name, name) == 0)
-            return attr;
-    }
-    return NULL;
-}
-
-static void attr_destroy (struct attr *attr)
-{
-    if (attr) {
-        free (attr->name);
-        free (attr->value);
-        free (attr);
-    }
-}
-
-static struct attr *attr_add (idt_t *h, const char *name)
-{
-    struct attr *attr = calloc (1, sizeof (*attr));
-
-    if (!attr || !(attr->name = strdup (name))) {
-        attr_destroy (attr);
-        return errset_null (ENOMEM);
-    }
-    SLIST_INSERT_HEAD (&h->attrs, attr, link);
-    return attr;
-}
-
-/* Keep a value.  Returns the copy, or NULL with errno ENOMEM. */
-static const char *attr_keep (idt_t *h, const char *name, const char *value, int flags)
-{
-    struct attr *attr = attr_find (h, name);
-    char *copy = strdup (value);
-
-    if (!copy || (!attr && !(attr = attr_add (h, name)))) {
-        free (copy);
-        return errset_null (ENOMEM);
-    }
-    free (attr->value);
-    attr->value = copy;
-    attr->immutable = flags & ATTR_IMMUTABLE;
-    return copy;
-}
-
 const char *attr_peek (idt_t *h, const char *name)
 {
+    const char *value;
+    int flags = 0;
+
     if (h->transport->attr_get)
         return h->transport->attr_get (h->impl, name);
-    struct attr *attr = attr_find (h, name);
-    return attr && attr->immutable ? attr->value : NULL;
+    if (json_unpack (json_object_get (h->attrs, name), "{s:s s?i}", "value", &value, "flags", &flags) < 0)
+        return NULL;
+    return flags & ATTR_IMMUTABLE ? value : NULL;
 }
 
-/* The value in the answer to attr.get or attr.define, kept; destroys the future. */
+/* The value in the answer to attr.get or attr.define, which is kept; destroys the future. */
 static const char *keep_answer (idt_t *h, const char *name, idt_future_t *f)
 {
     const char *value = NULL;
-    int flags = 0;
+    json_t *answer;
 
-    if (f && idt_rpc_get_unpack (f, "{s:s s?i}", "value", &value, "flags", &flags) == 0)
-        value = attr_keep (h, name, value, flags);
+    if (f && idt_rpc_get_unpack (f, "o", &answer) == 0) {
+        if (!(value = json_string_value (json_object_get (answer, "value"))))
+            errno = EPROTO;
+        else if (json_object_set (h->attrs, name, answer) < 0)
+            value = errset_null (ENOMEM);
+    }
     idt_future_destroy (f);
     return value;
 }
@@ -140,14 +92,4 @@ int idt_get_rank (idt_t *h, uint32_t *rank)
 int idt_get_size (idt_t *h, uint32_t *size)
 {
     return get_number (h, "size", size);
-}
-
-void attr_fini (idt_t *h)
-{
-    struct attr *attr;
-
-    while ((attr = SLIST_FIRST (&h->attrs))) {
-        SLIST_REMOVE_HEAD (&h->attrs, link);
-        attr_destroy (attr);
-    }
 }

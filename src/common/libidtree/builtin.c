@@ -36,22 +36,17 @@ static void ping_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     uint32_t rank;
     json_t *o;
 
-    if (!(o = idt_msg_json (msg, &error))) {
+    if (!(o = idt_msg_json (msg, &error)))
         (void)idt_respond_error (h, msg, EPROTO, error.text);
-        return;
-    }
-    if (idt_get_rank (h, &rank) < 0) {
+    else if (idt_get_rank (h, &rank) < 0)
         (void)idt_respond_error (h, msg, errno, "rank of this broker is not known");
-        goto done;
-    }
-    if (json_object_set_new (o, "route", route_text (msg)) < 0
-        || json_object_set_new (o, "userid", json_integer (cred.userid)) < 0
-        || json_object_set_new (o, "rolemask", json_integer (cred.rolemask)) < 0
-        || json_object_set_new (o, "rank", json_integer (rank)) < 0)
+    else if (json_object_update_new (o, json_pack ("{s:o s:I s:I s:I}", "route", route_text (msg), "userid",
+                                                   (json_int_t)cred.userid, "rolemask", (json_int_t)cred.rolemask,
+                                                   "rank", (json_int_t)rank))
+             < 0)
         (void)idt_respond_error (h, msg, ENOMEM, NULL);
     else
         (void)idt_respond_pack (h, msg, "O", o);
-done:
     json_decref (o);
 }
 

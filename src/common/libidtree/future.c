@@ -121,36 +121,25 @@ void future_deliver (idt_future_t *f, const idt_msg_t *response)
     }
 }
 
-static void start_timer (idt_future_t *f)
-{
-    if (f->timer) {
-        idt_timer_watcher_reset (f->timer, f->timeout_ms, 0);
-        idt_watcher_start (f->timer);
-    }
-}
-
 void idt_future_reset (idt_future_t *f)
 {
     const idt_msg_t *response;
+    int errnum = f->later_errnum;
+    bool more = f->later.count > 0 || errnum != 0;
 
-    if (!f->ready)
+    if (!f->ready || (!more && (f->tag == 0 || f->lost)))
         return;
-    if ((response = fifo_pop (&f->later))) {
-        clear_result (f);
-        unlist (f);
+    clear_result (f);
+    unlist (f);
+    if ((response = fifo_pop (&f->later)))
         fulfill (f, response, response_errnum (response));
-    }
-    else if (f->later_errnum != 0) {
-        int errnum = f->later_errnum;
+    else if (errnum != 0) {
         f->later_errnum = 0;
-        clear_result (f);
-        unlist (f);
         fulfill (f, NULL, errnum);
     }
-    else if (f->tag != 0 && !f->lost) {
-        clear_result (f);
-        unlist (f);
-        start_timer (f);
+    else if (f->timer) {
+        idt_timer_watcher_reset (f->timer, f->timeout_ms, 0);
+        idt_watcher_start (f->timer);
     }
 }
 
@@ -162,11 +151,7 @@ int idt_future_wait (idt_future_t *f, double timeout_ms)
         return errset (EINVAL);
     if (!f->ready && handle_wait (f->h, &f->ready, timeout_ms) < 0)
         return -1;
-    if (f->lost && !f->response) {
-        errno = f->errnum;
-        return -1;
-    }
-    return 0;
+    return f->lost && !f->response ? errset (f->errnum) : 0;
 }
 
 static void timeout_cb (idt_watcher_t *w, int revents, void *arg)

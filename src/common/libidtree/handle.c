@@ -227,18 +227,15 @@ static void wake_cb (idt_watcher_t *w, int revents, void *arg)
 /* Keep a message that nobody waits for now, or give it to its future. */
 static void put_aside_new (idt_t *h, const idt_msg_t *msg)
 {
-    idt_future_t *f = NULL;
+    bool is_response = idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE;
+    idt_future_t *f = is_response ? future_find (h, msg) : NULL;
 
-    if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE) {
-        f = future_find (h, msg);
-        if (!f || !f->cb)
-            goto deliver;
+    if (!is_response || (f && f->cb)) {
+        if (h->inbox.count < HANDLE_MAX_INBOX && fifo_push (&h->inbox, msg) == 0)
+            return;
+        lose (h, ENOBUFS);
     }
-    if (h->inbox.count < HANDLE_MAX_INBOX && fifo_push (&h->inbox, msg) == 0)
-        return;
-    lose (h, ENOBUFS);
-deliver:
-    if (f && !f->cb)
+    else if (f)
         future_deliver (f, msg);
     idt_msg_unref (msg);
 }
@@ -287,10 +284,8 @@ int handle_wait (idt_t *h, const bool *done, double timeout_ms)
         const idt_msg_t *msg = take_message (h);
         if (msg)
             put_aside_new (h, msg);
-        else if (h->lost) {
-            errno = h->lost;
-            rc = -1;
-        }
+        else if (h->lost)
+            rc = errset (h->lost);
         else
             rc = wait_io (h, deadline_ms);
     }
@@ -313,8 +308,7 @@ int idt_flush (idt_t *h)
             put_aside_new (h, msg);
         handle_wake (h);
     }
-    errno = h->lost;
-    return -1;
+    return errset (h->lost);
 }
 
 /* --- reactor -------------------------------------------------------------------------------- */
@@ -415,7 +409,7 @@ void idt_close (idt_t *h)
     assert (h->depth == 0 && h->future_count == 0 && TAILQ_EMPTY (&h->observers));
     unwatch (h);
     service_fini (h);
-    attr_fini (h);
+    json_decref (h->attrs);
     const idt_msg_t *msg;
     while ((msg = fifo_pop (&h->inbox)))
         idt_msg_unref (msg);
@@ -431,23 +425,22 @@ idt_t *idt_handle_create (const struct idt_transport *transport, void *impl)
 {
     idt_t *h = calloc (1, sizeof (*h));
 
-    if (!h)
-        return NULL;
+    if (!h || !(h->attrs = json_object ())) {
+        free (h);
+        return errset_null (ENOMEM);
+    }
     h->transport = transport;
     h->impl = impl;
     TAILQ_INIT (&h->ready);
     TAILQ_INIT (&h->handlers);
     TAILQ_INIT (&h->observers);
-    SLIST_INIT (&h->attrs);
     return h;
 }
 
 int idt_module_keep (idt_t *h, const void *data, size_t size)
 {
-    if (size == 0 || size > IDT_MODULE_KEEP_MAX) {
-        errno = size == 0 ? EINVAL : EMSGSIZE;
-        return -1;
-    }
+    if (size == 0 || size > IDT_MODULE_KEEP_MAX)
+        return errset (size == 0 ? EINVAL : EMSGSIZE);
     if (h->transport->keep)
         return h->transport->keep (h->impl, data, size);
     return errset (ENOTSUP);

@@ -37,12 +37,10 @@
 #define HANDLE_MAX_NAME 48          /* bytes of a name in the log (RFC 5424 6.2.5) */
 
 struct handler_table;
-struct attr;
 
 TAILQ_HEAD (future_list, idt_future);
 TAILQ_HEAD (handler_list, handler_table);
 TAILQ_HEAD (observer_list, observer);
-SLIST_HEAD (attr_list, attr);
 
 struct idt {
     const struct idt_transport *transport;
@@ -69,7 +67,7 @@ struct idt {
     idt_lost_f lost_cb;
     void *lost_arg;
 
-    struct attr_list attrs;
+    json_t *attrs;   /* the answers to attr.get, by name */
     size_t max_json; /* bytes of a request's text; 0: no limit */
     char *module;    /* name of the module; NULL: a program */
     char log_name[HANDLE_MAX_NAME + 1];
@@ -159,7 +157,6 @@ const struct idt_handler_spec *builtin_find (const char *method);
 
 /* The value of an attribute that is known without a round trip (borrowed); NULL: not known. */
 const char *attr_peek (idt_t *h, const char *name);
-void attr_fini (idt_t *h);
 
 /* --- json.c --------------------------------------------------------------------------------- */
 

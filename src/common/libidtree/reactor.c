@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "libidtree/watcher.h"
+#include "libutil/errprintf.h"
 
 enum kind {
     KIND_FD,
@@ -54,8 +55,7 @@ void idt_reactor_destroy (idt_reactor_t *r)
     if (!r)
         return;
     int saved_errno = errno;
-    if (r->loop)
-        ev_loop_destroy (r->loop);
+    ev_loop_destroy (r->loop);
     free (r);
     errno = saved_errno;
 }
@@ -67,15 +67,10 @@ idt_reactor_t *idt_reactor_create (void)
     if (!r)
         return NULL;
     errno = 0;
-    if (!(r->loop = ev_loop_new (EVBACKEND_EPOLL | EVFLAG_NOENV))) {
-        if (errno == 0)
-            errno = ENOMEM;
-        goto error;
-    }
-    return r;
-error:
-    idt_reactor_destroy (r);
-    return NULL;
+    if ((r->loop = ev_loop_new (EVBACKEND_EPOLL | EVFLAG_NOENV)))
+        return r;
+    free (r);
+    return errset_null (errno != 0 ? errno : ENOMEM);
 }
 
 int idt_reactor_run (idt_reactor_t *r, enum idt_reactor_mode mode)
@@ -83,10 +78,7 @@ int idt_reactor_run (idt_reactor_t *r, enum idt_reactor_mode mode)
     assert (ev_depth (r->loop) == 0);
     r->errnum = 0;
     ev_run (r->loop, mode == IDT_REACTOR_ONCE ? EVRUN_ONCE : mode == IDT_REACTOR_NOWAIT ? EVRUN_NOWAIT : 0);
-    if (r->errnum == 0)
-        return 0;
-    errno = r->errnum;
-    return -1;
+    return r->errnum == 0 ? 0 : errset (r->errnum);
 }
 
 void idt_reactor_stop (idt_reactor_t *r)
@@ -242,10 +234,8 @@ idt_watcher_t *idt_timer_watcher_create (idt_reactor_t *r, double after_ms, doub
 {
     idt_watcher_t *w = watcher_create (r, KIND_TIMER, cb, arg);
 
-    if (w) {
-        w->after_s = after_ms * 1e-3;
-        w->repeat_s = repeat_ms * 1e-3;
-    }
+    if (w)
+        idt_timer_watcher_reset (w, after_ms, repeat_ms);
     return w;
 }
 

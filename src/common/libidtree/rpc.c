@@ -4,6 +4,7 @@
 /* rpc.c - requests that others answer (RFC 6) */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libutil/errprintf.h"
 #include "libidtree/private.h"
@@ -33,10 +34,8 @@ static int expect (idt_future_t *f, idt_msg_t *request, int flags)
         idt_msg_set_flag (request, IDT_MSGFLAG_STREAMING);
         f->streaming = true;
     }
-    if (f->h->lost) {
-        errno = f->h->lost; /* nobody would end it: those that wait were told already */
-        return -1;
-    }
+    if (f->h->lost)
+        return errset (f->h->lost); /* nobody would end it: those that wait were told already */
     if ((f->tag = tagtab_add (&f->h->tags, f)) == 0)
         return -1;
     idt_msg_set_matchtag (request, f->tag);
@@ -57,35 +56,19 @@ static idt_future_t *send_new (idt_t *h, idt_msg_t *request, uint32_t nodeid, in
     return f;
 }
 
-static idt_msg_t *request_create (const char *topic)
+idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t size, uint32_t nodeid, int flags)
 {
     idt_msg_t *request = idt_msg_create (IDT_MSGTYPE_REQUEST);
 
-    if (request && idt_msg_set_topic (request, topic) < 0) {
-        idt_msg_unref (request);
-        return NULL;
-    }
-    return request;
+    if (request && idt_msg_set_topic (request, topic) == 0 && idt_msg_set_payload (request, data, size) == 0)
+        return send_new (h, request, nodeid, flags);
+    idt_msg_unref (request);
+    return NULL;
 }
 
 idt_future_t *idt_rpc (idt_t *h, const char *topic, const char *s, uint32_t nodeid, int flags)
 {
-    idt_msg_t *request = request_create (topic);
-
-    if (request && idt_msg_set_string (request, s) == 0)
-        return send_new (h, request, nodeid, flags);
-    idt_msg_unref (request);
-    return NULL;
-}
-
-idt_future_t *idt_rpc_raw (idt_t *h, const char *topic, const void *data, size_t size, uint32_t nodeid, int flags)
-{
-    idt_msg_t *request = request_create (topic);
-
-    if (request && idt_msg_set_payload (request, data, size) == 0)
-        return send_new (h, request, nodeid, flags);
-    idt_msg_unref (request);
-    return NULL;
+    return idt_rpc_raw (h, topic, s, s ? strlen (s) + 1 : 0, nodeid, flags);
 }
 
 idt_future_t *idt_rpc_pack (idt_t *h, const char *topic, uint32_t nodeid, int flags, const char *fmt, ...)
@@ -109,10 +92,7 @@ static int get (idt_future_t *f)
 {
     if (!f->ready && idt_future_wait (f, -1) < 0)
         return -1;
-    if (f->errnum == 0)
-        return 0;
-    errno = f->errnum;
-    return -1;
+    return f->errnum == 0 ? 0 : errset (f->errnum);
 }
 
 int idt_rpc_get (idt_future_t *f, const char **s)

@@ -81,49 +81,40 @@ static bool allowed (const struct idt_handler_spec *row, const idt_msg_t *msg)
     return wanted == 0 || (has & wanted);
 }
 
-static void refuse (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *request)
-{
-    char text[IDT_MSG_MAX_TOPIC + 64] = "Request requires a role that the user does not have";
+static void refuse (idt_t *h, const idt_msg_t *request, int errnum, const char *fmt, ...)
+    __attribute__ ((format (printf, 4, 5)));
 
-    if (row->rolemask & IDT_ROLE_BROKER)
-        snprintf (text, sizeof (text), "%s is between %s: no client may send it", idt_msg_topic (request),
-                  row->rolemask & IDT_ROLE_LOCAL ? "the modules of one broker" : "brokers");
-    (void)idt_respond_error (h, request, EPERM, text);
-}
-
-static void refuse_unknown (idt_t *h, const idt_msg_t *request)
-{
-    const char *topic = idt_msg_topic (request);
-    char text[IDT_MSG_MAX_TOPIC + 64];
-
-    snprintf (text, sizeof (text), "Unknown service method '%s'", topic ? topic : "");
-    (void)idt_respond_error (h, request, ENOSYS, text);
-}
-
-/* How long a JSON text may be for a handler; 0: any. */
-static size_t text_limit (const idt_t *h, const struct idt_handler_spec *row)
-{
-    return row->type & IDT_HANDLER_LARGE ? LARGE_FACTOR * h->max_json : h->max_json;
-}
-
-/* The size of a text that is too long to be parsed; 0: it is not. */
-static size_t too_long (const idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *msg)
-{
-    size_t limit = text_limit (h, row), size;
-    const void *data;
-
-    if (limit == 0 || idt_msg_payload (msg, &data, &size) < 0 || size <= limit)
-        return 0;
-    return ((const char *)data)[size - 1] == '\0' ? size : 0;
-}
-
-static void refuse_long (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *msg, size_t size)
+static void refuse (idt_t *h, const idt_msg_t *request, int errnum, const char *fmt, ...)
 {
     char text[IDT_MSG_MAX_TOPIC + 160];
+    va_list ap;
 
-    snprintf (text, sizeof (text), "a JSON text of %zu bytes is too long for %s: the limit is %zu (broker.max-json)",
-              size, row->topic, text_limit (h, row));
-    (void)idt_respond_error (h, msg, EMSGSIZE, text);
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    (void)idt_respond_error (h, request, errnum, text);
+}
+
+/* Refuse who may not send it, and a JSON text that is too long to be parsed for the handler.  Returns whether it is so. */
+static bool refused (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *request)
+{
+    size_t limit = row->type & IDT_HANDLER_LARGE ? LARGE_FACTOR * h->max_json : h->max_json, size;
+    const void *data;
+
+    if (!allowed (row, request)) {
+        if (row->rolemask & IDT_ROLE_BROKER)
+            refuse (h, request, EPERM, "%s is between %s: no client may send it", idt_msg_topic (request),
+                    row->rolemask & IDT_ROLE_LOCAL ? "the modules of one broker" : "brokers");
+        else
+            refuse (h, request, EPERM, "Request requires a role that the user does not have");
+        return true;
+    }
+    if (limit == 0 || idt_msg_payload (request, &data, &size) < 0 || size <= limit
+        || ((const char *)data)[size - 1] != '\0')
+        return false;
+    refuse (h, request, EMSGSIZE, "a JSON text of %zu bytes is too long for %s: the limit is %zu (broker.max-json)",
+            size, row->topic, limit);
+    return true;
 }
 
 /* A handler that answers once gets a streaming request as a plain one, so that the answer ends it for everybody. */
@@ -143,19 +134,17 @@ static void call_once (idt_t *h, const struct idt_handler_spec *row, const idt_m
 void service_dispatch (idt_t *h, const idt_msg_t *msg)
 {
     bool is_request = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST;
+    const char *topic = idt_msg_topic (msg);
     void *arg;
     const struct idt_handler_spec *row = find_handler (h, msg, &arg);
-    size_t size;
 
     if (!row && is_request)
-        refuse_unknown (h, msg);
-    else if (row && is_request && !allowed (row, msg))
-        refuse (h, row, msg);
-    else if (row && is_request && (size = too_long (h, row, msg)) > 0)
-        refuse_long (h, row, msg, size);
-    else if (row && idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && !(row->type & IDT_HANDLER_STREAM))
+        refuse (h, msg, ENOSYS, "Unknown service method '%s'", topic ? topic : "");
+    if (!row || (is_request && refused (h, row, msg)))
+        return;
+    if (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && !(row->type & IDT_HANDLER_STREAM))
         call_once (h, row, msg, arg);
-    else if (row)
+    else
         row->cb (h, msg, arg);
 }
 
