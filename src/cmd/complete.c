@@ -19,42 +19,21 @@ static void offer (const char *word, const char *typed)
         puts (word);
 }
 
-/* Offer the word of 'name' that follows the 'n' words 'argv', once for each group. */
-static void offer_names (const struct command *const *table, int n, char **argv, const char *typed)
+static void offer_words (const struct command *const *table, const char *group, const char *typed)
 {
-    char last[64] = "";
+    struct cmd_words w;
 
-    for (int i = 0; table[i]; i++) {
-        const char *word = table[i]->name;
-        char buf[64];
-
-        if (table[i]->flags & CMD_HIDDEN)
-            continue;
-        if (n == 1) {
-            size_t len = strlen (argv[0]);
-
-            if (strncmp (word, argv[0], len) || word[len] != ' ')
-                continue;
-            word += len + 1;
-        }
-        snprintf (buf, sizeof (buf), "%.*s", (int)strcspn (word, " "), word);
-        if (strcmp (buf, last))
-            offer (buf, typed);
-        strcpy (last, buf);
-    }
+    cmd_words (&w, table, group);
+    for (size_t i = 0; i < w.count; i++)
+        offer (w.words[i], typed);
 }
 
-static void offer_options (const struct command *c, const char *typed)
+static void offer_option (const struct cmd_option *o, void *typed)
 {
     char buf[64];
 
-    for (const struct cmd_option *o = c->options; o && o->name; o++) {
-        snprintf (buf, sizeof (buf), "--%s", o->name);
-        offer (buf, typed);
-    }
-    if (c->flags & CMD_CONNECTS)
-        offer ("--uri", typed);
-    offer ("--help", typed);
+    snprintf (buf, sizeof (buf), "--%s", o->name);
+    offer (buf, typed);
 }
 
 static void offer_forms (const struct scheme *scheme, const char *typed)
@@ -97,15 +76,15 @@ static int run (struct cmd *cmd)
 
     if (n < 1)
         return CMD_OK;
-    const char *typed = argv[n - 1];
+    char *typed = argv[n - 1];
     if ((command = cmd_find (cmd->table, n - 1, argv, &words))) {
         if (*typed == '-')
-            offer_options (command, typed);
+            cmd_each_option (command, offer_option, typed);
         else
             offer_arguments (n - 1, argv, typed);
     }
     else if (n <= 2)
-        offer_names (cmd->table, n - 1, argv, typed);
+        offer_words (cmd->table, n > 1 ? argv[0] : NULL, typed);
     return CMD_OK;
 }
 

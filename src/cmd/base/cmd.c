@@ -19,7 +19,6 @@
 #include "cmd/base/suggest.h"
 #include "libutil/duration.h"
 
-#define TABLE_MAX 64
 #define KEY_LONG 256 /* what getopt_long () says of the first option, where it has no letter */
 #define DAY_S 86400.
 
@@ -48,6 +47,23 @@ const struct command *cmd_find (const struct command *const *table, int argc, ch
         }
     }
     return NULL;
+}
+
+size_t cmd_words (struct cmd_words *w, const struct command *const *table, const char *group)
+{
+    w->count = 0;
+    for (int i = 0; table[i] && w->count < CMD_WORDS_MAX; i++) {
+        const char *rest = group ? after_word (table[i]->name, group) : table[i]->name;
+        char *word = w->buf[w->count];
+
+        if (!rest || !*rest || table[i]->flags & CMD_HIDDEN)
+            continue;
+        snprintf (word, CMD_WORD_MAX, "%.*s", (int)strcspn (rest, " "), rest);
+        w->words[w->count] = word;
+        if (w->count == 0 || strcmp (word, w->words[w->count - 1]))
+            w->count++;
+    }
+    return w->count;
 }
 
 /* --- messages ------------------------------------------------------------------------------- */
@@ -141,8 +157,7 @@ static void take_uri (struct cmd *cmd, const char *arg, void *to)
 static const struct cmd_option help_option = { 'h', "help", NULL, "show this", take_help, 0 };
 static const struct cmd_option uri_option = { 0, "uri", "URI", "broker to talk to", take_uri, 0 };
 
-/* Call 'cb' for each option of a command, those that all have too. */
-static void each_option (const struct command *command, void (*cb) (const struct cmd_option *o, void *arg), void *arg)
+void cmd_each_option (const struct command *command, void (*cb) (const struct cmd_option *o, void *arg), void *arg)
 {
     for (const struct cmd_option *o = command->options; o && o->name; o++)
         cb (o, arg);
@@ -181,7 +196,7 @@ static void make_parser (const struct command *command, struct parser *p)
 {
     memset (p, 0, sizeof (*p));
     strcpy (p->shorts, command->flags & CMD_RUNS ? "+:" : ":");
-    each_option (command, add_option, p);
+    cmd_each_option (command, add_option, p);
 }
 
 /* The option that getopt_long () tells of; NULL: it is none of the table. */
@@ -327,7 +342,7 @@ void cmd_help (const struct command *c)
     if (c->details)
         printf ("%s\n", c->details);
     putchar ('\n');
-    each_option (c, print_option, NULL);
+    cmd_each_option (c, print_option, NULL);
     if (c->example)
         printf ("\nexample: %s\n", c->example);
 }
@@ -343,18 +358,13 @@ static void group_of (const char *name, char group[SUGGEST_WORD_MAX])
 /* Print the second words of the commands of a group on one line. */
 static void print_group (const struct command *const *table, const char *group)
 {
-    char words[128] = "";
+    struct cmd_words w;
 
-    for (int i = 0; table[i]; i++) {
-        const char *rest = after_word (table[i]->name, group);
-
-        if (!rest || !*rest)
-            continue;
-        if (*words)
-            strncat (words, " | ", sizeof (words) - strlen (words) - 1);
-        strncat (words, rest, sizeof (words) - strlen (words) - 1);
-    }
-    printf ("  %-10s %s\n", group, words);
+    cmd_words (&w, table, group);
+    printf ("  %-10s ", group);
+    for (size_t i = 0; i < w.count; i++)
+        printf ("%s%s", i > 0 ? " | " : "", w.words[i]);
+    putchar ('\n');
 }
 
 void cmd_help_all (const struct command *const *table)
@@ -378,13 +388,9 @@ void cmd_help_all (const struct command *const *table)
 
 static bool is_group (const struct command *const *table, const char *word)
 {
-    for (int i = 0; table[i]; i++) {
-        const char *rest = after_word (table[i]->name, word);
+    struct cmd_words w;
 
-        if (rest && *rest)
-            return true;
-    }
-    return false;
+    return cmd_words (&w, table, word) > 0;
 }
 
 bool cmd_help_group (const struct command *const *table, const char *group)
@@ -404,29 +410,10 @@ bool cmd_help_group (const struct command *const *table, const char *group)
 
 /* --- unknown commands ----------------------------------------------------------------------- */
 
-/* The words that could stand in the place of 'word', second words of a group or first ones. */
-static size_t candidates (const struct command *const *table, const char *group, char buf[][SUGGEST_WORD_MAX],
-                          const char *words[TABLE_MAX])
-{
-    size_t n = 0;
-
-    for (int i = 0; table[i] && n < TABLE_MAX; i++) {
-        const char *name = table[i]->name;
-        const char *rest = group ? after_word (name, group) : name;
-
-        if (!rest || !*rest || table[i]->flags & CMD_HIDDEN)
-            continue;
-        snprintf (buf[n], SUGGEST_WORD_MAX, "%.*s", (int)strcspn (rest, " "), rest);
-        words[n] = buf[n];
-        n++;
-    }
-    return n;
-}
-
 void cmd_unknown (const struct command *const *table, int argc, char **argv)
 {
-    char buf[TABLE_MAX][SUGGEST_WORD_MAX], quoted[CMD_QUOTE_MAX];
-    const char *words[TABLE_MAX] = { NULL };
+    char quoted[CMD_QUOTE_MAX];
+    struct cmd_words w;
     const char *group = is_group (table, argv[0]) ? argv[0] : NULL;
     const char *word = argv[group ? 1 : 0];
 
@@ -439,7 +426,7 @@ void cmd_unknown (const struct command *const *table, int argc, char **argv)
                  cmd_quote (word, strlen (word), quoted));
         exit (CMD_USAGE);
     }
-    const char *meant = suggest (word, words, candidates (table, group, buf, words));
+    const char *meant = suggest (word, w.words, cmd_words (&w, table, group));
     fprintf (stderr, "idtree%s%s: unknown command '%s'", group ? " " : "", group ? group : "",
              cmd_quote (word, strlen (word), quoted));
     if (meant)

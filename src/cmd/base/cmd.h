@@ -78,6 +78,17 @@ struct command {
  */
 const struct command *cmd_find (const struct command *const *table, int argc, char **argv, int *words);
 
+#define CMD_WORD_MAX 64
+#define CMD_WORDS_MAX 64
+struct cmd_words {
+    char buf[CMD_WORDS_MAX][CMD_WORD_MAX];
+    const char *words[CMD_WORDS_MAX];
+    size_t count;
+};
+
+/* The words that may stand behind 'group', or at first (NULL), each once.  Returns how many there are. */
+size_t cmd_words (struct cmd_words *w, const struct command *const *table, const char *group);
+
 /* --- a command that runs ---------------------------------------------------------------------- */
 
 /* What main () found in the environment; NULL where unset. */
@@ -140,6 +151,9 @@ idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank);
  * as \xNN.  Returns 'buf'.
  */
 const char *cmd_quote (const char *s, size_t len, char buf[CMD_QUOTE_MAX]);
+
+/* Call 'cb' for each option of a command, those that all have too. */
+void cmd_each_option (const struct command *command, void (*cb) (const struct cmd_option *o, void *arg), void *arg);
 
 /* Print the -h screen of a command, of all, of those whose first word is 'group'. */
 void cmd_help (const struct command *command);
