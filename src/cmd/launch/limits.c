@@ -18,26 +18,16 @@
 #include "cmd/launch/limits.h"
 #include "libutil/errprintf.h"
 
-/* The number in a file of one line; false where there is none ("max"). */
-static bool read_number (const char *path, uint64_t *n)
-{
-    FILE *f = fopen (path, "re");
-    bool good = f && fscanf (f, "%" SCNu64, n) == 1;
-
-    if (f)
-        fclose (f);
-    return good;
-}
-
-static bool read_meminfo (const char *key, uint64_t *kib)
+/* The number behind 'key' in the first line that begins so; false where there is none ("max"). */
+static bool read_number (const char *path, const char *key, uint64_t *n)
 {
     char line[128];
     size_t len = strlen (key);
     bool found = false;
-    FILE *f = fopen ("/proc/meminfo", "re");
+    FILE *f = fopen (path, "re");
 
     while (f && !found && fgets (line, sizeof (line), f))
-        found = !strncmp (line, key, len) && sscanf (line + len, ": %" SCNu64, kib) == 1;
+        found = !strncmp (line, key, len) && sscanf (line + len, "%" SCNu64, n) == 1;
     if (f)
         fclose (f);
     return found;
@@ -101,9 +91,9 @@ static void read_threads (struct limit *limits, int *count)
     struct sysinfo info;
     uint64_t n, used = sysinfo (&info) == 0 ? info.procs : 0;
 
-    if (read_number ("/proc/sys/kernel/pid_max", &n))
+    if (read_number ("/proc/sys/kernel/pid_max", "", &n))
         add (limits, count, (struct limit){ "threads", "kernel.pid_max", n, used, LIMITS_BROKER_THREADS });
-    if (read_number ("/proc/sys/kernel/threads-max", &n))
+    if (read_number ("/proc/sys/kernel/threads-max", "", &n))
         add (limits, count, (struct limit){ "threads", "kernel.threads-max", n, used, LIMITS_BROKER_THREADS });
 }
 
@@ -122,35 +112,30 @@ static bool read_cgroup (char *path, size_t size)
     return good;
 }
 
-static void read_cgroup_limits (struct limit *limits, int *count)
+/* What the control group has of 'kind', counted in units of 'unit'; 'l' lacks both numbers. */
+static void read_cgroup_limit (struct limit *limits, int *count, const char *kind, uint64_t unit, struct limit l)
 {
     char group[300], path[330];
-    uint64_t n, used;
 
     if (!read_cgroup (group, sizeof (group)))
         return;
-    snprintf (path, sizeof (path), "%s/pids.max", group);
-    if (read_number (path, &n)) {
-        snprintf (path, sizeof (path), "%s/pids.current", group);
-        if (read_number (path, &used))
-            add (limits, count,
-                 (struct limit){ "threads", "the control group's pids.max", n, used, LIMITS_BROKER_THREADS });
-    }
-    snprintf (path, sizeof (path), "%s/memory.max", group);
-    if (read_number (path, &n)) {
-        snprintf (path, sizeof (path), "%s/memory.current", group);
-        if (read_number (path, &used))
-            add (limits, count,
-                 (struct limit){ "KiB of memory", "the control group's memory.max", n / 1024, used / 1024,
-                                 LIMITS_BROKER_MEMORY_KIB });
-    }
+    snprintf (path, sizeof (path), "%s/%s.max", group, kind);
+    if (!read_number (path, "", &l.limit))
+        return;
+    snprintf (path, sizeof (path), "%s/%s.current", group, kind);
+    if (!read_number (path, "", &l.used))
+        return;
+    l.limit /= unit;
+    l.used /= unit;
+    add (limits, count, l);
 }
 
 static void read_memory (struct limit *limits, int *count)
 {
+    static const char meminfo[] = "/proc/meminfo";
     uint64_t total, available;
 
-    if (read_meminfo ("MemTotal", &total) && read_meminfo ("MemAvailable", &available))
+    if (read_number (meminfo, "MemTotal:", &total) && read_number (meminfo, "MemAvailable:", &available))
         add (limits, count,
              (struct limit){ "KiB of memory", "memory", total, total - available, LIMITS_BROKER_MEMORY_KIB });
 }
@@ -162,7 +147,11 @@ int limits_read (struct limit limits[LIMITS_MAX])
     read_files (limits, &count);
     read_user_threads (limits, &count);
     read_threads (limits, &count);
-    read_cgroup_limits (limits, &count);
+    read_cgroup_limit (limits, &count, "pids", 1,
+                       (struct limit){ "threads", "the control group's pids.max", 0, 0, LIMITS_BROKER_THREADS });
+    read_cgroup_limit (limits, &count, "memory", 1024,
+                       (struct limit){ "KiB of memory", "the control group's memory.max", 0, 0,
+                                       LIMITS_BROKER_MEMORY_KIB });
     read_memory (limits, &count);
     return count;
 }
