@@ -44,14 +44,6 @@ static void hand_out_kept (struct lines *l)
     hand_out (l, l->buf, len);
 }
 
-void lines_init (struct lines *l, lines_f take, void *arg)
-{
-    l->take = take;
-    l->arg = arg;
-    l->line = 0;
-    l->len = 0;
-}
-
 void lines_add (struct lines *l, char *data, size_t size)
 {
     char *end = data + size, *newline;

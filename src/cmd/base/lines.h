@@ -18,6 +18,7 @@
  */
 typedef void (*lines_f) (void *arg, uint64_t line, const char *s, size_t len);
 
+/* Begins with all zero but the first two. */
 struct lines {
     lines_f take;
     void *arg;
@@ -25,8 +26,6 @@ struct lines {
     size_t len;    /* of the line that has not ended yet; above the limit: the rest is lost */
     char buf[LINES_MAX + 1];
 };
-
-void lines_init (struct lines *l, lines_f take, void *arg);
 
 /* Take 'size' bytes, which are overwritten. */
 void lines_add (struct lines *l, char *data, size_t size);

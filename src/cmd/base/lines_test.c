@@ -20,12 +20,11 @@ static void take_cb (void *arg, uint64_t line, const char *s, size_t len)
 /* Add 'text' in two pieces cut at 'cut'; are the lines those of 'expect'? */
 static bool gives (const char *text, size_t len, size_t cut, const char *expect)
 {
-    struct lines l;
+    struct lines l = { .take = take_cb };
     char *data = malloc (len + 1);
 
     memcpy (data, text, len);
     told[0] = '\0';
-    lines_init (&l, take_cb, NULL);
     lines_add (&l, data, cut);
     lines_add (&l, data + cut, len - cut);
     lines_end (&l);

@@ -8,10 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <idtree/flax.h>
-#include <idtree/sno.h>
-#include <idtree/uid.h>
-
 #include "cmd/id/new.h"
 #include "cmd/id/text.h"
 #include "libutil/clock.h"
@@ -29,12 +25,6 @@ struct maker {
     char node[128];
 };
 
-static void set (struct ident *id, const void *bytes, size_t size)
-{
-    memcpy (id->bytes, bytes, size);
-    id->size = size;
-}
-
 static uint32_t number (const struct new_options *o, const char *what, const char *s, uint32_t otherwise, uint32_t max)
 {
     return s ? cmd_number (o->cmd, what, s, 0, max) : otherwise;
@@ -44,12 +34,8 @@ static uint32_t number (const struct new_options *o, const char *what, const cha
 
 static int make_flax (struct maker *m, struct ident *id)
 {
-    flax_t flax;
-
-    if (flax_gen_make (m->flax, &flax) < 0)
-        return -1;
-    set (id, flax.bytes, FLAX_SIZE);
-    return 0;
+    id->size = FLAX_SIZE;
+    return flax_gen_make (m->flax, &id->flax);
 }
 
 static int open_flax (struct maker *m, const struct new_options *o)
@@ -62,12 +48,8 @@ static int open_flax (struct maker *m, const struct new_options *o)
 
 static int make_sno (struct maker *m, struct ident *id)
 {
-    sno_t sno;
-
-    if (sno_gen_make (m->sno, m->meta, -1, &sno) < 0)
-        return -1;
-    set (id, sno.bytes, SNO_SIZE);
-    return 0;
+    id->size = SNO_SIZE;
+    return sno_gen_make (m->sno, m->meta, -1, &id->sno);
 }
 
 /* A partition by chance, of the time: two runs that begin in the same 4 ms deal themselves the same one. */

@@ -38,7 +38,6 @@ struct new
 {
     struct new_options o;
     bool fluid;
-    struct cmd *cmd;
     fluid_t *fluids; /* room for a piece */
 };
 
@@ -98,8 +97,8 @@ static idt_future_t *ask_rank (idt_t *h, uint32_t n, uint32_t rank)
 
 static idt_future_t *ask_fluids (struct new *new, uint32_t n)
 {
-    return new->o.rank == IDT_NODEID_ANY ? idt_fluid_generate_async (new->cmd->h, n)
-                                         : ask_rank (new->cmd->h, n, new->o.rank);
+    return new->o.rank == IDT_NODEID_ANY ? idt_fluid_generate_async (new->o.cmd->h, n)
+                                         : ask_rank (new->o.cmd->h, n, new->o.rank);
 }
 
 static idt_future_t *ask_others (struct new *new, uint32_t n)
@@ -109,13 +108,13 @@ static idt_future_t *ask_others (struct new *new, uint32_t n)
     json_t *request = json_pack ("{s:I}", "count", (json_int_t)n);
 
     if (!request)
-        cmd_die (new->cmd, "out of memory");
+        cmd_die (new->o.cmd, "out of memory");
     if (o->meta)
-        json_object_set_new (request, "meta", json_integer (cmd_number (new->cmd, "meta", o->meta, 0, 255)));
+        json_object_set_new (request, "meta", json_integer (cmd_number (new->o.cmd, "meta", o->meta, 0, 255)));
     if (o->drift)
-        json_object_set_new (request, "drift", json_integer (idtext_drift (new->cmd, o->drift)));
+        json_object_set_new (request, "drift", json_integer (idtext_drift (new->o.cmd, o->drift)));
     snprintf (topic, sizeof (topic), "%s.generate", o->scheme->name);
-    return ask_send (new->cmd->h, topic, o->rank, request);
+    return ask_send (new->o.cmd->h, topic, o->rank, request);
 }
 
 /* Send the request of one more piece of the 'left' ids that were not asked for yet. */
@@ -130,7 +129,7 @@ static struct piece ask (struct new *new, uint64_t left)
 static void take_fluids (struct new *new, struct piece *p, const char *what)
 {
     if (idt_fluid_generate_get (p->f, p->n, new->fluids) < 0)
-        cmd_die (new->cmd, "%s: %s", what, strerror (errno));
+        cmd_die (new->o.cmd, "%s: %s", what, strerror (errno));
     for (uint32_t i = 0; i < p->n; i++) {
         struct ident id = ident_of_fluid (new->fluids[i]);
 
@@ -143,16 +142,16 @@ static void take_others (struct new *new, struct piece *p, const char *what)
     json_t *ids;
 
     if (idt_rpc_get_unpack (p->f, "{s:o}", "ids", &ids) < 0)
-        cmd_die (new->cmd, "%s: %s", what, strerror (errno));
+        cmd_die (new->o.cmd, "%s: %s", what, strerror (errno));
     if (json_array_size (ids) != p->n)
-        cmd_die (new->cmd, "%s: %zu ids came instead of %" PRIu32, what, json_array_size (ids), p->n);
+        cmd_die (new->o.cmd, "%s: %zu ids came instead of %" PRIu32, what, json_array_size (ids), p->n);
     for (uint32_t i = 0; i < p->n; i++) {
         json_t *text = json_array_get (ids, i);
         struct ident id;
 
         if (!json_is_string (text)
             || new->o.scheme->read (json_string_value (text), json_string_length (text), &id) < 0)
-            cmd_die (new->cmd, "%s: the answer holds what is no id of %s", what, new->o.scheme->name);
+            cmd_die (new->o.cmd, "%s: the answer holds what is no id of %s", what, new->o.scheme->name);
         print (new, &id);
     }
 }
@@ -162,7 +161,7 @@ static void take (struct new *new, struct piece *p)
     char whom[32], what[64];
 
     snprintf (what, sizeof (what), "%s gave no ids", ask_whom (new->o.rank, whom));
-    ask_wait (new->cmd, p->f, what);
+    ask_wait (new->o.cmd, p->f, what);
     (new->fluid ? take_fluids : take_others) (new, p, what);
     idt_future_destroy (p->f);
 }
@@ -174,7 +173,7 @@ static void generate (struct new *new)
     unsigned head = 0, tail = 0;
 
     if (!(new->fluids = calloc (IDT_FLUID_MAX_COUNT, sizeof (new->fluids[0]))))
-        cmd_die (new->cmd, "out of memory");
+        cmd_die (new->o.cmd, "out of memory");
     while (taken < new->o.count) {
         for (; asked < new->o.count &&head - tail < WINDOW; head++) {
             pieces[head % WINDOW] = ask (new, new->o.count - asked);
@@ -246,8 +245,7 @@ static void check_options (struct new_options *o)
 
 static int run (struct cmd *cmd)
 {
-    struct new new = { .cmd = cmd,
-                       .o = { .cmd = cmd, .count = 1, .rank = IDT_NODEID_ANY, .scheme = scheme_find ("fluid") } };
+    struct new new = { .o = { .cmd = cmd, .count = 1, .rank = IDT_NODEID_ANY, .scheme = scheme_find ("fluid") } };
 
     cmd_options (cmd, &new.o);
     check_options (&new.o);

@@ -12,11 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <idtree/flax.h>
-#include <idtree/fluid.h>
-#include <idtree/sno.h>
-
 #include "cmd/id/scheme.h"
+#include "libutil/errprintf.h"
 
 #define DAY_MS INT64_C (86400000)
 #define FORM_TEXT 0
@@ -66,22 +63,6 @@ static int read_hex (const char *s, size_t len, size_t size, struct ident *id)
     return 0;
 }
 
-static struct ident ident_of (const void *bytes, size_t size)
-{
-    struct ident id = { .size = size };
-
-    assert (size <= sizeof (id.bytes));
-    memcpy (id.bytes, bytes, size);
-    return id;
-}
-
-/* Several readers failed: that of the text says nothing more than that it is no id. */
-static int no_id (void)
-{
-    errno = EINVAL;
-    return -1;
-}
-
 /* --- fluid --------------------------------------------------------------------------------------- */
 
 /* Their numbers are those of enum fluid_form. */
@@ -98,8 +79,10 @@ fluid_t ident_fluid (const struct ident *id)
 struct ident ident_of_fluid (fluid_t id)
 {
     uint64_t n = htobe64 (id);
+    struct ident ident = { .size = sizeof (n) };
 
-    return ident_of (&n, sizeof (n));
+    memcpy (ident.bytes, &n, sizeof (n));
+    return ident;
 }
 
 static int read_fluid (const char *s, size_t len, struct ident *id)
@@ -128,11 +111,9 @@ static int range_fluid (const struct scheme_key *key, int64_t from_ms, int64_t t
     fluid_t a, b;
 
     if (from_ms > to_ms)
-        return no_id ();
-    if (from_ms < key->epoch_ms) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+        return errset (EINVAL);
+    if (from_ms < key->epoch_ms)
+        return errset (EOVERFLOW);
     if (fluid_range (from_ms - key->epoch_ms, to_ms - key->epoch_ms, &a, &b) < 0)
         return -1;
     *lower = ident_of_fluid (a);
@@ -142,42 +123,27 @@ static int range_fluid (const struct scheme_key *key, int64_t from_ms, int64_t t
 
 /* --- flax ---------------------------------------------------------------------------------------- */
 
-static flax_t flax_of (const struct ident *id)
-{
-    flax_t flax;
-
-    memcpy (flax.bytes, id->bytes, FLAX_SIZE);
-    return flax;
-}
-
 static int read_flax (const char *s, size_t len, struct ident *id)
 {
-    flax_t flax;
-
-    if (flax_parse (s, len, &flax, NULL) < 0)
-        return read_hex (s, len, FLAX_SIZE, id) < 0 ? no_id () : 0;
-    *id = ident_of (flax.bytes, FLAX_SIZE);
+    if (flax_parse (s, len, &id->flax, NULL) < 0)
+        return read_hex (s, len, FLAX_SIZE, id) < 0 ? errset (EINVAL) : 0;
+    id->size = FLAX_SIZE;
     return 0;
 }
 
 static int write_flax (const struct ident *id, int form, char buf[SCHEME_TEXT_MAX])
 {
-    flax_t flax = flax_of (id);
-
-    return form == FORM_TEXT ? flax_format (&flax, buf, SCHEME_TEXT_MAX) : write_hex (id, buf);
+    return form == FORM_TEXT ? flax_format (&id->flax, buf, SCHEME_TEXT_MAX) : write_hex (id, buf);
 }
 
 static int64_t unix_ms_flax (const struct ident *id)
 {
-    flax_t flax = flax_of (id);
-
-    return flax_unix_ms (&flax);
+    return flax_unix_ms (&id->flax);
 }
 
 static json_t *fields_flax (const struct ident *id, int drift)
 {
-    flax_t flax = flax_of (id);
-    struct flax_fields f = flax_split (&flax);
+    struct flax_fields f = flax_split (&id->flax);
     char random[24];
 
     /* 56 bits: more than a number of JSON holds for those who read it as a double */
@@ -188,53 +154,33 @@ static json_t *fields_flax (const struct ident *id, int drift)
 static int range_flax (const struct scheme_key *key, int64_t from_ms, int64_t to_ms, struct ident *lower,
                        struct ident *upper)
 {
-    flax_t a, b;
-
-    if (flax_range (from_ms, to_ms, &a, &b) < 0)
-        return -1;
-    *lower = ident_of (a.bytes, FLAX_SIZE);
-    *upper = ident_of (b.bytes, FLAX_SIZE);
-    return 0;
+    lower->size = upper->size = FLAX_SIZE;
+    return flax_range (from_ms, to_ms, &lower->flax, &upper->flax);
 }
 
 /* --- sno ----------------------------------------------------------------------------------------- */
 
-static sno_t sno_of (const struct ident *id)
-{
-    sno_t sno;
-
-    memcpy (sno.bytes, id->bytes, SNO_SIZE);
-    return sno;
-}
-
 static int read_sno (const char *s, size_t len, struct ident *id)
 {
-    sno_t sno;
-
-    if (sno_parse (s, len, &sno, NULL) < 0)
-        return read_hex (s, len, SNO_SIZE, id) < 0 ? no_id () : 0;
-    *id = ident_of (sno.bytes, SNO_SIZE);
+    if (sno_parse (s, len, &id->sno, NULL) < 0)
+        return read_hex (s, len, SNO_SIZE, id) < 0 ? errset (EINVAL) : 0;
+    id->size = SNO_SIZE;
     return 0;
 }
 
 static int write_sno (const struct ident *id, int form, char buf[SCHEME_TEXT_MAX])
 {
-    sno_t sno = sno_of (id);
-
-    return form == FORM_TEXT ? sno_format (&sno, buf, SCHEME_TEXT_MAX) : write_hex (id, buf);
+    return form == FORM_TEXT ? sno_format (&id->sno, buf, SCHEME_TEXT_MAX) : write_hex (id, buf);
 }
 
 static int64_t unix_ms_sno (const struct ident *id)
 {
-    sno_t sno = sno_of (id);
-
-    return sno_unix_ns (&sno) / 1000000;
+    return sno_unix_ns (&id->sno) / 1000000;
 }
 
 static json_t *fields_sno (const struct ident *id, int drift)
 {
-    sno_t sno = sno_of (id);
-    struct sno_fields f = sno_split (&sno);
+    struct sno_fields f = sno_split (&id->sno);
 
     return json_pack ("{s:I s:i s:i s:i s:i}", "unit", (json_int_t)f.unit, "tick", (int)f.tick, "meta", (int)f.meta,
                       "partition", (int)f.partition, "sequence", (int)f.sequence);
@@ -243,17 +189,10 @@ static json_t *fields_sno (const struct ident *id, int drift)
 static int range_sno (const struct scheme_key *key, int64_t from_ms, int64_t to_ms, struct ident *lower,
                       struct ident *upper)
 {
-    sno_t a, b;
-
-    if (from_ms > INT64_MAX / 1000000 || to_ms > INT64_MAX / 1000000) {
-        errno = EOVERFLOW;
-        return -1;
-    }
-    if (sno_range (from_ms * 1000000, to_ms * 1000000, &a, &b) < 0)
-        return -1;
-    *lower = ident_of (a.bytes, SNO_SIZE);
-    *upper = ident_of (b.bytes, SNO_SIZE);
-    return 0;
+    if (from_ms > INT64_MAX / 1000000 || to_ms > INT64_MAX / 1000000)
+        return errset (EOVERFLOW);
+    lower->size = upper->size = SNO_SIZE;
+    return sno_range (from_ms * 1000000, to_ms * 1000000, &lower->sno, &upper->sno);
 }
 
 /* --- uid ----------------------------------------------------------------------------------------- */
@@ -265,7 +204,7 @@ static int read_uid (const char *s, size_t len, struct ident *id)
 
     if (uid_parse (s, len, NULL, &uid, NULL) < 0) {
         if (read_hex (s, len, UID_GLOBAL_SIZE, id) < 0 && read_hex (s, len, UID_LOCAL_SIZE, id) < 0)
-            return no_id ();
+            return errset (EINVAL);
         return 0;
     }
     id->size = uid.kind == UID_LOCAL ? UID_LOCAL_SIZE : UID_GLOBAL_SIZE;
@@ -319,10 +258,8 @@ static int range_uid (const struct scheme_key *key, int64_t from_ms, int64_t to_
     size_t size = key->kind == UID_LOCAL ? UID_LOCAL_SIZE : UID_GLOBAL_SIZE;
     const struct uid_codec codec = { .drift = key->drift };
 
-    if (from_ms > UID_UNIX_US_MAX / 1000 || to_ms > UID_UNIX_US_MAX / 1000) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (from_ms > UID_UNIX_US_MAX / 1000 || to_ms > UID_UNIX_US_MAX / 1000)
+        return errset (EOVERFLOW);
     if (uid_range (size, &codec, from_ms * 1000, to_ms * 1000, lower->bytes, upper->bytes) < 0)
         return -1;
     lower->size = upper->size = size;

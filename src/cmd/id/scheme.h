@@ -13,12 +13,18 @@
 
 #include <jansson.h>
 
+#include <idtree/flax.h>
 #include <idtree/fluid.h>
+#include <idtree/sno.h>
 #include <idtree/uid.h>
 
 /* An id in its stored form, big endian, so that ids of one scheme and size sort by memcmp (). */
 struct ident {
-    uint8_t bytes[12];
+    union {
+        uint8_t bytes[12];
+        flax_t flax;
+        sno_t sno;
+    };
     uint8_t size; /* bytes: fluid 8, flax 12, sno 10, uid 8 (local) or 12 (global) */
 };
 

@@ -83,10 +83,9 @@ void idtext_each (struct idtext_reader *r, lines_f take, void *arg)
 {
     const struct cmd *cmd = r->cmd;
     bool from_stdin = cmd->argc == 1 && !strcmp (cmd->argv[0], "-");
-    struct lines l;
+    struct lines l = { .take = take, .arg = arg };
 
     r->now_ms = time (NULL) * INT64_C (1000);
-    lines_init (&l, take, arg);
     if (from_stdin && lines_read (&l, STDIN_FILENO) < 0)
         cmd_die (cmd, "cannot read stdin: %s", strerror (errno));
     for (int i = 0; !from_stdin && i < cmd->argc; i++)
