@@ -147,29 +147,24 @@ static int start_stream (struct local *local)
 
 idt_t *idt_open (const char *uri, idt_error_t *errp)
 {
-    struct local *local = NULL;
     struct sockaddr_un addr;
-    idt_t *h;
+    struct local *local;
+    idt_t *h = NULL;
 
     if (!uri) {
-        errno = EINVAL;
-        errprintf (errp, "no URI of a broker is given: IDTREE_URI has it where an instance runs");
+        errsetf (errp, EINVAL, "no URI of a broker is given: IDTREE_URI has it where an instance runs");
         return NULL;
     }
     if (parse_uri (uri, &addr) < 0) {
         errprintf (errp, "%s: not local:// and a path of at most %zu bytes", uri, sizeof (addr.sun_path) - 1);
         return NULL;
     }
-    if (!(local = calloc (1, sizeof (*local))))
-        goto error;
-    local->fd = -1;
-    if (connect_to (local, &addr) < 0 || read_welcome (local) < 0 || start_stream (local) < 0)
-        goto error;
-    if (!(h = idt_handle_create (&local_transport, local)))
-        goto error;
+    if ((local = calloc (1, sizeof (*local))) && connect_to (local, &addr) == 0 && read_welcome (local) == 0
+        && start_stream (local) == 0)
+        h = idt_handle_create (&local_transport, local);
+    if (!h) {
+        errprintf (errp, "%s: %s", uri, strerror (errno));
+        local_destroy (local);
+    }
     return h;
-error:
-    errprintf (errp, "%s: %s", uri, strerror (errno));
-    local_destroy (local);
-    return NULL;
 }
