@@ -17,23 +17,16 @@
 
 /* --- dmesg ------------------------------------------------------------------------------------ */
 
-static void print_line (const char *line)
-{
-    char buf[LINE_MAX_PRINTED];
-
-    puts (logline_format (line, buf, sizeof (buf)) == 0 ? buf : line);
-}
-
 /* The text need not end in a NUL. */
 static void print_response (idt_future_t *f)
 {
     const void *data;
     size_t size;
-    char line[LINE_MAX_PRINTED];
+    char line[LINE_MAX_PRINTED], buf[LINE_MAX_PRINTED];
 
     if (idt_rpc_get_raw (f, &data, &size) == 0) {
         snprintf (line, sizeof (line), "%.*s", (int)size, (const char *)data);
-        print_line (line);
+        puts (logline_format (line, buf, sizeof (buf)) == 0 ? buf : line);
     }
 }
 

@@ -54,7 +54,6 @@ struct level {
 
 struct walk {
     struct cmd *cmd;
-    idt_t *h;
     struct libscols_table *table;
     struct level next;
     char store[512]; /* what is wrong with rank 0's disk; empty: nothing */
@@ -90,11 +89,11 @@ static void ask (struct walk *w, struct node *node)
 {
     if (is_gone (node))
         return;
-    node->health = idt_rpc (w->h, "overlay.health", NULL, node->rank, 0);
-    node->host = idt_rpc_pack (w->h, "attr.get", node->rank, 0, "{s:s}", "name", "hostname");
-    node->info = idt_rpc (w->h, "fluid.info", "{}", node->rank, 0);
+    node->health = idt_rpc (w->cmd->h, "overlay.health", NULL, node->rank, 0);
+    node->host = idt_rpc_pack (w->cmd->h, "attr.get", node->rank, 0, "{s:s}", "name", "hostname");
+    node->info = idt_rpc (w->cmd->h, "fluid.info", "{}", node->rank, 0);
     if (node->orphan)
-        node->overlay = idt_rpc (w->h, "overlay.stats-get", NULL, node->rank, 0);
+        node->overlay = idt_rpc (w->cmd->h, "overlay.stats-get", NULL, node->rank, 0);
     if (!node->health || !node->host || !node->info || (node->orphan && !node->overlay))
         cmd_die (w->cmd, "cannot send: %s", strerror (errno));
 }
@@ -199,7 +198,7 @@ static void add_children (struct walk *w, const json_t *children, struct libscol
 /* The children that a rank which is gone has in the tree. */
 static void add_orphans (struct walk *w, uint32_t rank, struct libscols_line *line)
 {
-    idt_future_t *f = idt_rpc_pack (w->h, "overlay.topology", 0, 0, "{s:I}", "rank", (json_int_t)rank);
+    idt_future_t *f = idt_rpc_pack (w->cmd->h, "overlay.topology", 0, 0, "{s:I}", "rank", (json_int_t)rank);
     json_t *children, *child;
     size_t i;
 
@@ -269,7 +268,7 @@ static int run (struct cmd *cmd)
     bool json = false;
 
     cmd_options (cmd, &json);
-    w.h = cmd_connect (cmd);
+    cmd_connect (cmd);
     w.table = table_create (columns, COLUMNS);
     add_node (&w, 0, NULL, "unknown", -1);
     while (w.next.n > 0) {

@@ -29,7 +29,6 @@ struct ping {
     uint64_t sent;
     uint64_t ended; /* answered or failed */
     uint64_t failed;
-    idt_t *h;
     idt_watcher_t *timer;
 };
 
@@ -87,14 +86,14 @@ static void answer_cb (idt_future_t *f, void *arg)
     print_answer (p, f);
     idt_future_destroy (f);
     if (++p->ended == p->count)
-        idt_reactor_stop (idt_get_reactor (p->h));
+        idt_reactor_stop (idt_get_reactor (p->cmd->h));
 }
 
 static void send_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct ping *p = arg;
     int64_t now = (int64_t)clock_ns (CLOCK_MONOTONIC);
-    idt_future_t *f = idt_rpc_pack (p->h, p->topic, p->nodeid, 0, "{s:I s:I s:I s:s}", "seq", (json_int_t)p->sent,
+    idt_future_t *f = idt_rpc_pack (p->cmd->h, p->topic, p->nodeid, 0, "{s:I s:I s:I s:s}", "seq", (json_int_t)p->sent,
                                     "time.tv_sec", (json_int_t)(now / 1000000000), "time.tv_nsec",
                                     (json_int_t)(now % 1000000000), "pad", p->pad);
 
@@ -106,10 +105,8 @@ static void send_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void run_pings (struct ping *p)
 {
-    idt_reactor_t *r;
+    idt_reactor_t *r = idt_get_reactor (cmd_connect_for (p->cmd, p->nodeid));
 
-    p->h = cmd_connect_for (p->cmd, p->nodeid);
-    r = idt_get_reactor (p->h);
     if (!r || !(p->timer = idt_timer_watcher_create (r, 0, p->interval_ms, send_cb, p)))
         cmd_die (p->cmd, "%s", strerror (errno));
     idt_watcher_start (p->timer);

@@ -3,7 +3,6 @@
 
 /* ask.c - one request, its answer, or the end of the program with a sentence */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,13 +77,4 @@ void ask_print_members (const json_t *o, const char *prefix, int columns, size_t
         printf ("%-*s%s\n", width_of (label, columns), label, s ? s : "?");
         free (s);
     }
-}
-
-const char *ask_whom (uint32_t nodeid, char buf[32])
-{
-    if (nodeid == IDT_NODEID_ANY)
-        snprintf (buf, 32, "the broker");
-    else
-        snprintf (buf, 32, "rank %" PRIu32, nodeid);
-    return buf;
 }

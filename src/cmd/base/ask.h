@@ -35,7 +35,4 @@ void ask_print (const struct cmd *cmd, const json_t *answer);
  */
 void ask_print_members (const json_t *o, const char *prefix, int columns, size_t flags);
 
-/* "rank 3", "the broker" in 'buf', for messages.  Returns 'buf'. */
-const char *ask_whom (uint32_t nodeid, char buf[32]);
-
 #endif /* CMD_ASK_H */

@@ -158,9 +158,10 @@ static void take_others (struct new *new, struct piece *p, const char *what)
 
 static void take (struct new *new, struct piece *p)
 {
-    char whom[32], what[64];
+    char what[64] = "the broker gave no ids";
 
-    snprintf (what, sizeof (what), "%s gave no ids", ask_whom (new->o.rank, whom));
+    if (new->o.rank != IDT_NODEID_ANY)
+        snprintf (what, sizeof (what), "rank %" PRIu32 " gave no ids", new->o.rank);
     ask_wait (new->o.cmd, p->f, what);
     (new->fluid ? take_fluids : take_others) (new, p, what);
     idt_future_destroy (p->f);

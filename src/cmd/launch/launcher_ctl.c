@@ -28,37 +28,10 @@ static json_t *status_cb (void *arg)
 
 /* --- verbs ------------------------------------------------------------------------------------ */
 
-/* When a verb is done, for a process that is there.  Where there is none only a kill is. */
-static bool is_gone (const struct proc *p)
-{
-    return false;
-}
-
-static bool is_stopped (const struct proc *p)
-{
-    return p->stopped;
-}
-
-static bool goes_on (const struct proc *p)
-{
-    return !p->stopped;
-}
-
-static bool is_up (const struct proc *p)
-{
-    return p->state == PROC_UP;
-}
-
 static const struct verb {
     const char *name;
     int signum; /* 0: none, a broker is started */
-    bool (*is_done) (const struct proc *p);
-} verbs[] = {
-    { "kill", SIGKILL, is_gone },
-    { "stop", SIGSTOP, is_stopped },
-    { "cont", SIGCONT, goes_on },
-    { "run", 0, is_up },
-};
+} verbs[] = { { "kill", SIGKILL }, { "stop", SIGSTOP }, { "cont", SIGCONT }, { "run", 0 } };
 
 static const struct verb *find_verb (const char *name)
 {
@@ -72,6 +45,21 @@ static const struct verb *find_verb (const char *name)
 static int signal_of (const struct verb *v, const struct control_request *req)
 {
     return v->signum == SIGKILL && req->signum > 0 && req->signum < NSIG ? req->signum : v->signum;
+}
+
+/* Is a verb done, for a process that is there?  Where there is none only a kill is. */
+static bool is_done (const struct verb *v, const struct proc *p)
+{
+    switch (v->signum) {
+    case SIGSTOP:
+        return p->stopped;
+    case SIGCONT:
+        return !p->stopped;
+    case SIGKILL:
+        return false;
+    default:
+        return p->state == PROC_UP;
+    }
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -120,8 +108,8 @@ static enum control_result check_cb (void *arg, const struct control_request *re
     char end[64];
 
     if (p->state != PROC_DOWN)
-        return v->is_done (p) ? CONTROL_DONE : CONTROL_WAIT;
-    if (v->is_done == is_gone)
+        return is_done (v, p) ? CONTROL_DONE : CONTROL_WAIT;
+    if (v->signum == SIGKILL)
         return CONTROL_DONE;
     errprintf (errp, "broker %d %s", req->rank, procs_end (p->status, end, sizeof (end)));
     return CONTROL_FAILED;
