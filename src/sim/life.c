@@ -60,6 +60,16 @@ void life_note_bound (struct life *l)
         l->bound_us = us;
 }
 
+/* How far a root has led. */
+void life_note_lead (struct life *l)
+{
+    if (!l->authority || !l->node->clock->known)
+        return;
+    int64_t ahead = (int64_t)(clock_read (l->node->clock, life_boot_us (l)) - l->w->t);
+    if (ahead > l->w->ahead_us)
+        l->w->ahead_us = ahead;
+}
+
 /* Its clock did not go back, and is where roots have led the others, whatever clients say: or no further ahead than it says
  * itself, for a reading that took long says little.
  */
@@ -75,9 +85,8 @@ static void look_at_clock (struct life *l)
     if (reading < l->last_reading)
         check_fail (w->check, "the clock of life %u goes back", (unsigned)l->id);
     l->last_reading = reading;
-    if (l->authority && ahead > w->ahead_us)
-        w->ahead_us = ahead;
-    else if (ahead > w->ahead_us + most)
+    life_note_lead (l);
+    if (ahead > w->ahead_us + most)
         check_fail (w->check, "the clock of life %u is %lld us ahead of all roots", (unsigned)l->id,
                     (long long)(ahead - w->ahead_us));
 }

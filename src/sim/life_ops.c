@@ -119,9 +119,12 @@ static void reply_op (void *arg, void *cookie, const struct run *run, size_t nru
     ask_destroy (l, a);
 }
 
-/* Only when the root's time is over. */
-static void check_overflow (struct world *w)
+/* Only when the root's time is over: a root that starts at the end may be the one that says so. */
+static void check_overflow (struct life *l)
 {
+    struct world *w = l->w;
+
+    life_note_lead (l);
     if ((int64_t)w->t + w->ahead_us < (int64_t)(END_MS * MS))
         check_fail (w->check, "a request is told of the end of time, which has not come");
 }
@@ -142,7 +145,7 @@ static void fail_op (void *arg, void *cookie, int errnum, const char *text)
                                                .tag = a->tag,
                                                .count = (uint32_t)errnum });
     if (errnum == EOVERFLOW)
-        check_overflow (l->w);
+        check_overflow (l);
     else if (a->client && a->final && errnum != EAGAIN
              && l->w->disk.horizon_ms < END_MS) /* then there may be nothing to give */
         check_fail (l->w->check, "life %u of rank %u cannot be served though all is well: %s", (unsigned)l->id,

@@ -212,6 +212,7 @@ void life_look (struct life *l);
 
 /* How far its clock may be off now is seen.  Before ids leave it, and after each word with it. */
 void life_note_bound (struct life *l);
+void life_note_lead (struct life *l);
 
 /* What a node holds now is its alone.  Before ids leave it. */
 void life_look_at_ranges (struct life *l);
