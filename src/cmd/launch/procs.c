@@ -19,14 +19,92 @@
 #include "cmd/launch/procs.h"
 #include "libutil/errprintf.h"
 
+/* --- start ------------------------------------------------------------------------------------ */
+
+#define NPMI 3 /* variables that differ from rank to rank */
+
+static size_t length (char *const *list)
+{
+    size_t n = 0;
+
+    while (list[n])
+        n++;
+    return n;
+}
+
+/* Room for the variables of PMI, then ours without those. */
+static char **make_env (void)
+{
+    char **env = calloc (NPMI + length (environ) + 1, sizeof (env[0]));
+
+    for (size_t i = 0, n = NPMI; env && environ[i]; i++)
+        if (strncmp (environ[i], "PMI_", 4) != 0)
+            env[n++] = environ[i];
+    return env;
+}
+
+static char **make_argv (const char *const *args)
+{
+    size_t n = length ((char *const *)args);
+    char **argv = calloc (n + 2, sizeof (argv[0]));
+
+    if (argv) {
+        argv[0] = "idtree-broker";
+        memcpy (argv + 1, args, n * sizeof (argv[0]));
+    }
+    return argv;
+}
+
+/* Become a broker.  Memory is the launcher's until then, and nothing of it may change. */
+static void exec_broker (const struct procs *procs, int pmi_fd, pid_t launcher)
+{
+    sigset_t none;
+
+    prctl (PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid () != launcher)
+        _exit (1);
+    setpgid (0, 0);
+    int null = open ("/dev/null", O_RDONLY);
+    dup2 (null, STDIN_FILENO);
+    dup2 (STDERR_FILENO, STDOUT_FILENO);
+    if (null > STDERR_FILENO)
+        close (null);
+    fcntl (pmi_fd, F_SETFD, 0);
+    signal (SIGPIPE, SIG_DFL);
+    sigemptyset (&none);
+    sigprocmask (SIG_SETMASK, &none, NULL);
+    execve (procs->path, procs->argv, procs->env);
+    dprintf (STDERR_FILENO, "idtree start: cannot run %s: %s\n", procs->path, strerror (errno));
+    _exit (127);
+}
+
+/* By vfork (): to copy the launcher's tables of pages for each broker would cost more than all else here. */
+static pid_t spawn (struct procs *procs, int rank, int pmi_fd)
+{
+    char var[NPMI][32];
+    pid_t launcher = getpid ();
+
+    snprintf (var[0], sizeof (var[0]), "PMI_FD=%d", pmi_fd);
+    snprintf (var[1], sizeof (var[1]), "PMI_RANK=%d", rank);
+    snprintf (var[2], sizeof (var[2]), "PMI_SIZE=%d", procs->size);
+    for (int i = 0; i < NPMI; i++)
+        procs->env[i] = var[i];
+    pid_t pid = vfork ();
+    if (pid == 0)
+        exec_broker (procs, pmi_fd, launcher);
+    return pid;
+}
+
 int procs_init (struct procs *procs, int size, const char *path, const char *const *args)
 {
     memset (procs, 0, sizeof (*procs));
-    if (!(procs->rank = calloc (size, sizeof (procs->rank[0]))))
+    procs->rank = calloc (size, sizeof (procs->rank[0]));
+    procs->argv = make_argv (args);
+    procs->env = make_env ();
+    if (!procs->rank || !procs->argv || !procs->env)
         return -1;
     procs->size = size;
     procs->path = path;
-    procs->args = args;
     for (int i = 0; i < size; i++) {
         procs->rank[i].status = -1;
         procs->rank[i].pmi_fd = -1;
@@ -38,72 +116,20 @@ void procs_fini (struct procs *procs)
 {
     for (int i = 0; i < procs->size; i++)
         procs_close_pmi (procs, i);
+    free (procs->argv);
+    free (procs->env);
     free (procs->rank);
-}
-
-/* --- start ------------------------------------------------------------------------------------ */
-
-static void set_number (const char *name, int n)
-{
-    char s[16];
-
-    snprintf (s, sizeof (s), "%d", n);
-    setenv (name, s, 1);
-}
-
-/* Between fork and exec: become what a broker needs to be. */
-static void prepare_child (struct procs *procs, int rank, int pmi_fd, pid_t launcher)
-{
-    sigset_t none;
-
-    prctl (PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid () != launcher)
-        _exit (1);
-    setpgid (0, 0);
-    signal (SIGPIPE, SIG_DFL);
-    sigemptyset (&none);
-    sigprocmask (SIG_SETMASK, &none, NULL);
-    int null = open ("/dev/null", O_RDONLY);
-    dup2 (null, STDIN_FILENO);
-    dup2 (STDERR_FILENO, STDOUT_FILENO);
-    if (null > STDERR_FILENO)
-        close (null);
-    fcntl (pmi_fd, F_SETFD, 0);
-    set_number ("PMI_FD", pmi_fd);
-    set_number ("PMI_RANK", rank);
-    set_number ("PMI_SIZE", procs->size);
-}
-
-/* In the child. */
-static void exec_broker (struct procs *procs, int rank, int pmi_fd, pid_t launcher)
-{
-    size_t n = 0;
-
-    prepare_child (procs, rank, pmi_fd, launcher);
-    while (procs->args[n])
-        n++;
-    const char **argv = calloc (n + 2, sizeof (argv[0]));
-    if (argv) {
-        argv[0] = "idtree-broker";
-        memcpy (argv + 1, procs->args, n * sizeof (argv[0]));
-        execv (procs->path, (char **)argv);
-    }
-    fprintf (stderr, "idtree start: cannot run %s: %s\n", procs->path, strerror (errno));
-    _exit (127);
 }
 
 int procs_start (struct procs *procs, int rank, idt_error_t *errp)
 {
     struct proc *p = &procs->rank[rank];
-    pid_t launcher = getpid ();
     int fds[2];
 
     assert (p->state == PROC_DOWN && p->pmi_fd < 0);
     if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return errprintf (errp, "broker %d: cannot make a socket: %s", rank, strerror (errno));
-    pid_t pid = fork ();
-    if (pid == 0)
-        exec_broker (procs, rank, fds[1], launcher);
+    pid_t pid = spawn (procs, rank, fds[1]);
     close (fds[1]);
     if (pid < 0) {
         close (fds[0]);

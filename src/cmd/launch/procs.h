@@ -35,12 +35,13 @@ struct procs {
     int size;
     int alive; /* not down */
     int up;
-    const char *path;        /* of the broker's executable; borrowed */
-    const char *const *args; /* behind its name, ended by NULL; borrowed */
+    const char *path; /* of the broker's executable; borrowed */
+    char **argv;      /* its name, and what follows it; borrowed texts */
+    char **env;       /* what PMI says to a rank, and ours; borrowed texts */
     struct proc *rank;
 };
 
-/* Returns 0, or -1 with errno ENOMEM. */
+/* Brokers get 'args' (ended by NULL) and the environment as it is now.  Returns 0, or -1 with errno ENOMEM. */
 int procs_init (struct procs *procs, int size, const char *path, const char *const *args);
 void procs_fini (struct procs *procs); /* closes connections, leaves processes alone */
 
