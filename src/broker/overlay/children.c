@@ -273,7 +273,7 @@ static const struct channel_ops channel_ops = {
     .event_sent = child_event_sent,
 };
 
-static void recv_cb (struct zwatcher *zs, void *arg)
+static bool recv_cb (struct zwatcher *zs, void *arg)
 {
     struct children *down = arg;
     struct msg_zmq_from from;
@@ -282,9 +282,8 @@ static void recv_cb (struct zwatcher *zs, void *arg)
 
     from.identity[0] = '\0';
     msg = msg_zmq_recv (zwatcher_socket (zs), true, CHANNEL_MAX_MESSAGE, &from);
-    zwatcher_touch (zs);
     if (!msg && errno != EPROTO && errno != EMSGSIZE)
-        return;
+        return errno == ENOMEM;
     p = router_peer (down->ov->conf.router, from.identity);
     if (p && p->kind == PEER_CHILD) {
         struct child *c = p->arg;
@@ -298,6 +297,7 @@ static void recv_cb (struct zwatcher *zs, void *arg)
     }
     else if (msg)
         children_stranger (down, msg, &from);
+    return true;
 }
 
 /* --- records -------------------------------------------------------------------------------------- */

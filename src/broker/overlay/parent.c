@@ -359,28 +359,30 @@ static const struct channel_ops channel_ops = {
     .control = control_received,
 };
 
-static void recv_cb (struct zwatcher *zs, void *arg)
+static bool recv_cb (struct zwatcher *zs, void *arg)
 {
     struct conn *c = arg;
     idt_msg_t *msg = msg_zmq_recv (zwatcher_socket (zs), false, CHANNEL_MAX_MESSAGE, NULL);
 
-    zwatcher_touch (zs);
     if (!msg) {
-        if (errno == EPROTO || errno == EMSGSIZE)
+        int errnum = errno;
+
+        if (errnum == EPROTO || errnum == EMSGSIZE)
             lose (c, "it sent a malformed message");
-        return;
+        return errnum == ENOMEM;
     }
     parent_doubt (c->up);
     c->heard = link_now ();
     if (c->state == CONN_JOINED || c->state == CONN_LEAVING) {
         channel_received (&c->channel, msg);
-        return;
+        return true;
     }
     if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
         hello_answered (c, msg);
     else if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL)
         control_received (c, msg);
     idt_msg_unref (msg);
+    return true;
 }
 
 /* --- opening and losing ---------------------------------------------------------------------------- */

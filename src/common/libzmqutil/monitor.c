@@ -34,7 +34,6 @@ static bool take (struct monitor *m)
     uint32_t value;
     bool destroyed = false;
 
-    zwatcher_touch (m->zs);
     if (zmq_recv (sock, frame, sizeof (frame), ZMQ_DONTWAIT) != sizeof (frame))
         return false;
     zmq_recv (sock, address, sizeof (address), ZMQ_DONTWAIT);
@@ -50,13 +49,14 @@ static bool take (struct monitor *m)
 
 void monitor_drain (struct monitor *m)
 {
+    zwatcher_touch (m->zs);
     while (take (m))
         ;
 }
 
-static void monitor_cb (struct zwatcher *zs, void *arg)
+static bool monitor_cb (struct zwatcher *zs, void *arg)
 {
-    take (arg);
+    return take (arg);
 }
 
 struct monitor *monitor_create (struct zpoll *zp, void *ctx, void *sock, int events, monitor_f cb, void *arg)

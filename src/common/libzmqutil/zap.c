@@ -70,7 +70,7 @@ static void reply (void *sock, struct frames *f, const char *user)
     send_text (sock, "", 0);
 }
 
-static void zap_cb (struct zwatcher *zs, void *arg)
+static bool zap_cb (struct zwatcher *zs, void *arg)
 {
     struct zap *zap = arg;
     void *sock = zwatcher_socket (zs);
@@ -85,6 +85,7 @@ static void zap_cb (struct zwatcher *zs, void *arg)
         reply (sock, &f, good ? user : NULL);
     }
     frames_fini (&f);
+    return f.n > 0;
 }
 
 struct zap *zap_create (struct zpoll *zp, void *ctx, zap_f cb, void *arg)

@@ -50,26 +50,17 @@ void zwatcher_touch (struct zwatcher *zs)
     zs->zp->dirty = zs;
 }
 
-static bool is_readable (struct zwatcher *zs)
-{
-    int events = 0;
-    size_t size = sizeof (events);
-
-    return zmq_getsockopt (zs->sock, ZMQ_EVENTS, &events, &size) == 0 && (events & ZMQ_POLLIN);
-}
-
-/* Call back while readable, within the budget.  Returns the socket when it may have more, else NULL. */
+/* Call back while there is something, within the budget.  Returns the socket when it may have more, else NULL. */
 static struct zwatcher *serve (struct zpoll *zp, struct zwatcher *zs)
 {
     int n = 0;
 
     zp->current = zs;
-    while (is_readable (zs)) {
-        if (n++ == ZWATCHER_BUDGET)
-            return zs;
-        zs->cb (zs, zs->arg);
+    while (zs->cb (zs, zs->arg)) {
         if (!zp->current)
             return NULL;
+        if (++n == ZWATCHER_BUDGET)
+            return zs;
     }
     return NULL;
 }

@@ -3,9 +3,9 @@
 
 /* zwatcher.h - ZeroMQ sockets on the reactor
  *
- * Asking a socket for its events costs more than an idle socket is worth, and its descriptor's edge may be eaten by
- * our own calls.  So a socket is asked only when it is dirty: its descriptor fired, or we sent or received on
- * it (zwatcher_touch ()).  zpoll_turn () asks the dirty ones, before the reactor sleeps.
+ * Asking a socket whether it has something costs more than an idle socket is worth, and its descriptor's edge may be eaten
+ * by our own calls.  So it is asked, by receiving, only when it is dirty: its descriptor fired, or we sent on it
+ * (zwatcher_touch ()).  zpoll_turn () serves the dirty ones, before the reactor sleeps.
  */
 #ifndef LIBZMQUTIL_ZWATCHER_H
 #define LIBZMQUTIL_ZWATCHER_H
@@ -19,8 +19,8 @@ struct zwatcher;
 
 #define ZWATCHER_BUDGET 32 /* calls for one socket before others get their turn */
 
-/* Called while the socket is readable, to receive one message without blocking. */
-typedef void (*zwatcher_f) (struct zwatcher *zs, void *arg);
+/* Receive one message without blocking.  Returns whether there was one: then it is called again. */
+typedef bool (*zwatcher_f) (struct zwatcher *zs, void *arg);
 
 struct zpoll *zpoll_create (idt_reactor_t *r); /* NULL with errno ENOMEM */
 void zpoll_destroy (struct zpoll *zp);
@@ -34,7 +34,7 @@ void zwatcher_destroy (struct zwatcher *zs); /* also from its own callback */
 
 void *zwatcher_socket (struct zwatcher *zs);
 
-/* We sent or received on it. */
+/* We sent on it, or received outside of its callback. */
 void zwatcher_touch (struct zwatcher *zs);
 
 #endif /* LIBZMQUTIL_ZWATCHER_H */
