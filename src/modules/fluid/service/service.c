@@ -45,18 +45,15 @@ static uint64_t next_deadline (const struct service *sv)
     return sv->authority ? min_u64 (at_us, authority_deadline (sv->authority)) : at_us;
 }
 
+/* A timer that is set goes off too early rather than being set anew: each request that waits has a deadline, and few reach it. */
 void service_set_timer (struct service *sv)
 {
     uint64_t at_us = next_deadline (sv);
-    struct itimerspec its = { 0 };
 
-    if (at_us == sv->armed_us)
+    if (at_us >= sv->armed_us)
         return;
     sv->armed_us = at_us;
-    if (at_us != SERVICE_NEVER) { /* all zero: disarmed */
-        its.it_value.tv_sec = (time_t)(at_us / 1000000);
-        its.it_value.tv_nsec = (long)(at_us % 1000000 * 1000) + 1;
-    }
+    struct itimerspec its = { .it_value = { (time_t)(at_us / 1000000), (long)(at_us % 1000000 * 1000) + 1 } };
     timerfd_settime (sv->timer_fd, TFD_TIMER_ABSTIME, &its, NULL);
 }
 
