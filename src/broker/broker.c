@@ -268,19 +268,20 @@ static void idle_cb (idt_watcher_t *w, int revents, void *arg)
 static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct broker *b = arg;
-    bool busy = true;
+    uint64_t until = clock_us (CLOCK_MONOTONIC) + TURN_US;
+    bool busy;
 
-    for (uint64_t until = clock_us (CLOCK_MONOTONIC) + TURN_US; busy && clock_us (CLOCK_MONOTONIC) < until;) {
+    do {
         busy = b->local && usock_turn (b->local);
         modules_turn (b->modules);
         busy = zpoll_turn (b->zpoll) || busy;
         busy = overlay_turn (b->overlay) || busy || modules_pending (b->modules);
         if (b->local)
             usock_flush (b->local); /* who is answered does not wait for the rest of the turn */
-    }
+    } while (busy && clock_us (CLOCK_MONOTONIC) < until);
     broker_check_start (b);
     broker_maybe_start_command (b);
-    log_tell_left_out (b->log, clock_s (CLOCK_MONOTONIC));
+    log_tell_left_out (b->log, clock_s (CLOCK_MONOTONIC_COARSE));
     if (b->local)
         usock_flush (b->local);
     if (busy || modules_pending (b->modules) || (b->local && usock_pending (b->local)))

@@ -183,17 +183,18 @@ static void step (struct module *m)
 
 bool modules_turn (struct modules *ms)
 {
-    uint64_t until = 0;
-    struct module *m;
-    bool any = false;
+    struct module *m = TAILQ_FIRST (&ms->active);
+    bool any = m;
+    uint64_t start = 0, now;
 
-    for (; (m = TAILQ_FIRST (&ms->active)); any = true) {
-        uint64_t now = clock_us (CLOCK_MONOTONIC);
-
-        until = until ? until : now + MODULE_TURN_US;
-        if (now >= until)
-            break;
+    while (m) {
         step (m);
+        if (!(m = TAILQ_FIRST (&ms->active))) /* mostly: the clock is not asked */
+            break;
+        now = clock_us (CLOCK_MONOTONIC);
+        start = start ? start : now;
+        if (now - start >= MODULE_TURN_US)
+            break;
     }
     return any;
 }

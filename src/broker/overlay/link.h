@@ -46,7 +46,7 @@ struct overlay {
     idt_t *h;
 };
 
-double link_now (void);       /* seconds, CLOCK_MONOTONIC: silence is judged by it */
+double link_now (void);       /* seconds, to some ms: silence is judged by it */
 uint64_t link_boot_us (void); /* CLOCK_BOOTTIME, microseconds */
 
 /* Read the attached clock.  Returns false (and zeros) while it is unknown. */

@@ -59,9 +59,9 @@ static void serve (struct usock *l, struct client *c)
 
 bool usock_turn (struct usock *l)
 {
-    uint64_t until = clock_us (CLOCK_MONOTONIC) + TURN_US;
     struct client *c, *last = TAILQ_LAST (&l->turns, client_list);
     bool any = usock_pending (l);
+    uint64_t until = any ? clock_us (CLOCK_MONOTONIC) + TURN_US : 0;
 
     while ((c = next_turn (l))) {
         serve (l, c);
@@ -118,7 +118,7 @@ static int authenticate (struct usock *l, int fd, struct idt_cred *cred)
 static void fill_reserve (struct usock *l)
 {
     while (l->reserved < LOCAL_RESERVE) {
-        int fd = open ("/dev/null", O_RDONLY | O_CLOEXEC);
+        int fd = l->reserved > 0 ? fcntl (l->reserve[0], F_DUPFD_CLOEXEC, 0) : open ("/dev/null", O_RDONLY | O_CLOEXEC);
 
         if (fd < 0)
             return;

@@ -49,7 +49,7 @@ static struct asker *add_asker (struct waiting *w, size_t bucket, const char *na
     else if (!(a = malloc (sizeof (*a))))
         return NULL;
     *a = (struct asker){ .next = w->bucket[bucket], .turn = WAITING_TURN, .kind = kind };
-    snprintf (a->name, sizeof (a->name), "%s", name);
+    memcpy (a->name, name, strnlen (name, sizeof (a->name) - 1));
     TAILQ_INIT (&a->waiting);
     TAILQ_INSERT_TAIL (&w->round, a, link);
     w->bucket[bucket] = a;
