@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* runs.h - the generation counts that a session handed out as local ids
+/* runs.h - sets of numbers in runs: the generation counts that a session handed out as local ids, final ids to tell
  *
  * Ascending, disjoint runs that never touch: a count that follows the last run makes it longer.
  */
@@ -21,7 +21,7 @@ void idruns_fini (struct idruns *runs);
 /* Make room for 'n' runs in all.  Returns 0, or -1 with errno ENOMEM. */
 int idruns_reserve (struct idruns *runs, size_t n);
 
-/* Add 'count' generation counts from 'first', which lies above all others.  Returns 0, or -1 with
+/* Add 'count' numbers from 'first', which lies above all others.  Returns 0, or -1 with
  * errno ENOMEM and the runs as they were.
  */
 int idruns_append (struct idruns *runs, int64_t first, int64_t count);

@@ -357,17 +357,6 @@ struct document *document_asked (struct service *sv, const idt_msg_t *msg, const
     return NULL;
 }
 
-struct document_view document_view (const struct document *doc)
-{
-    return (struct document_view){ .name = doc->session.name,
-                                   .uuid = doc->session.uuid,
-                                   .replica = doc->session.replica,
-                                   .closing = doc->state == CLOSING,
-                                   .fetching = doc->fetching != NULL,
-                                   .pause_ms = doc->announcing.last_ms,
-                                   .refused = *doc->refused ? doc->refused : NULL };
-}
-
 /* --- close ------------------------------------------------------------------------------------------------ */
 
 static void discard (struct document *doc, const idt_msg_t *msg)

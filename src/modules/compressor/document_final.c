@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcompressor/runs.h"
 #include "modules/compressor/document_private.h"
 
 struct final {
@@ -48,43 +49,17 @@ void document_forget_finals (struct document *doc, const idt_msg_t *disconnect)
 
 /* --- answers -------------------------------------------------------------------------------------------- */
 
-struct run_list {
-    struct idcomp_run *v;
-    size_t n;
-    size_t room;
-};
-
-static int append_run (struct run_list *list, struct idcomp_run run)
-{
-    struct idcomp_run *last = list->n > 0 ? &list->v[list->n - 1] : NULL;
-
-    if (last && last->first + last->count == run.first) {
-        last->count += run.count;
-        return 0;
-    }
-    if (list->n == list->room) {
-        size_t room = list->room ? 2 * list->room : 4;
-        struct idcomp_run *v = realloc (list->v, room * sizeof (*v));
-        if (!v)
-            return -1;
-        list->v = v;
-        list->room = room;
-    }
-    list->v[list->n++] = run;
-    return 0;
-}
-
 /* Append the final ids of local ids id, id - 1, ...: they rise by one, more where a new cluster begins.  So they follow
  * each other if and only if the last one is as far from the first as it can be at least.
  */
-static int append_final (const struct idcomp *c, struct run_list *list, int64_t id, int64_t count)
+static int append_final (const struct idcomp *c, struct idruns *list, int64_t id, int64_t count)
 {
     int64_t first, last;
 
     if (idcomp_to_op (c, id, &first) < 0 || idcomp_to_op (c, id - (count - 1), &last) < 0)
         return -1;
     if (last - first == count - 1)
-        return append_run (list, (struct idcomp_run){ first, count });
+        return idruns_append (list, first, count);
     int64_t half = count / 2;
     return append_final (c, list, id, half) < 0 || append_final (c, list, id - half, count - half) < 0 ? -1 : 0;
 }
@@ -92,11 +67,11 @@ static int append_final (const struct idcomp *c, struct run_list *list, int64_t 
 static void answer_final (struct document *doc, const struct final *final)
 {
     const struct idcomp *c = replica_ids (doc->session.replica);
-    struct run_list list = { 0 };
+    struct idruns list = { 0 };
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < final->nruns; i++)
-        rc = final->runs[i].first >= 0 ? append_run (&list, final->runs[i])
+        rc = final->runs[i].first >= 0 ? idruns_append (&list, final->runs[i].first, final->runs[i].count)
                                        : append_final (c, &list, final->runs[i].first, final->runs[i].count);
     if (rc < 0)
         service_respond_error (doc->service, final->msg, errno, NULL);
@@ -104,7 +79,7 @@ static void answer_final (struct document *doc, const struct final *final)
         module_respond_object (doc->service->h, final->msg,
                                json_pack ("{s:s s:o}", "session", idcomp_session (c), "runs",
                                           methods_pack_runs (list.v, list.n)));
-    free (list.v);
+    idruns_fini (&list);
 }
 
 void document_answer_finals (struct document *doc)

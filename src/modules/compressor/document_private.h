@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* document_private.h - what the files of an open document share
+/* document_private.h - what the files of an open document share, and methods.c, which looks at it
  *
  *   document.c        life: open, close, what time brings
  *   document_order.c  the order that is heard, what is missing of it, and the ranges that are announced

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libidtree/json_build.h"
-#include "modules/compressor/service.h"
+#include "modules/compressor/document_private.h"
 
 #define IDS_MAX 65536 /* ids or UUIDs in a request */
 
@@ -19,7 +19,7 @@ struct request {
     json_t *o;
     json_t *list; /* borrowed */
     const char *origin;
-    struct document_view doc;
+    const struct idcomp *ids; /* of the document's session */
 };
 
 /* Answer with an error of element 'i', the text of which says what it is. */
@@ -49,10 +49,10 @@ static int open_request (struct request *r, struct service *sv, const idt_msg_t 
     else if (json_array_size (r->list) > IDS_MAX)
         service_respond_error (sv, msg, EINVAL, "one request takes 65536 ids at most");
     else if ((doc = document_asked (sv, msg, name))) {
-        r->doc = document_view (doc);
-        if (!r->doc.refused)
+        r->ids = replica_ids (doc->session.replica);
+        if (!*doc->refused)
             return 0;
-        service_respond_error (sv, msg, ENOTRECOVERABLE, r->doc.refused);
+        service_respond_error (sv, msg, ENOTRECOVERABLE, doc->refused);
     }
     json_decref (r->o);
     return -1;
@@ -76,8 +76,7 @@ static void convert_all (struct request *r, convert_f convert, const char *key)
         }
     }
     module_respond_object (r->service->h, r->msg,
-                           json_pack ("{s:s s:o}", "session", idcomp_session (replica_ids (r->doc.replica)), key,
-                                      results));
+                           json_pack ("{s:s s:o}", "session", idcomp_session (r->ids), key, results));
     json_decref (r->o);
 }
 
@@ -92,7 +91,7 @@ static json_t *to_op (const struct request *r, const json_t *element)
 {
     int64_t id, op;
 
-    if (!get_id (element, &id) || idcomp_to_op (replica_ids (r->doc.replica), id, &op) < 0)
+    if (!get_id (element, &id) || idcomp_to_op (r->ids, id, &op) < 0)
         return NULL;
     return json_integer (op);
 }
@@ -101,7 +100,7 @@ static json_t *to_session (const struct request *r, const json_t *element)
 {
     int64_t id, op;
 
-    if (!get_id (element, &op) || idcomp_to_session (replica_ids (r->doc.replica), op, r->origin, &id) < 0)
+    if (!get_id (element, &op) || idcomp_to_session (r->ids, op, r->origin, &id) < 0)
         return NULL;
     return json_integer (id);
 }
@@ -112,7 +111,7 @@ static json_t *to_uuid (const struct request *r, const json_t *element)
     char text[IDCOMP_UUID_TEXT_MAX];
     int64_t id;
 
-    if (!get_id (element, &id) || idcomp_decompress (replica_ids (r->doc.replica), id, &uuid) < 0)
+    if (!get_id (element, &id) || idcomp_decompress (r->ids, id, &uuid) < 0)
         return NULL;
     idcomp_uuid_format (&uuid, text, sizeof (text));
     return json_string (text);
@@ -126,7 +125,7 @@ static json_t *from_uuid (const struct request *r, const json_t *element)
     errno = EINVAL;
     if (!text)
         return NULL;
-    if (idcomp_recompress_text (replica_ids (r->doc.replica), text, &id) == 0)
+    if (idcomp_recompress_text (r->ids, text, &id) == 0)
         return json_integer (id);
     return errno == IDCOMP_ENOT_COMPRESSED ? json_null () : NULL;
 }
@@ -168,8 +167,8 @@ json_t *methods_pack_runs (const struct idcomp_run *runs, size_t n)
 
 static void generate (struct service *sv, const idt_msg_t *msg, struct document *doc, int64_t count, bool final)
 {
-    struct document_view view = document_view (doc);
-    const char *broken = replica_broken (view.replica);
+    const char *broken = replica_broken (doc->session.replica);
+    struct idcomp *c = replica_ids (doc->session.replica);
     struct idcomp_run runs[2];
     char text[100];
     int n;
@@ -178,18 +177,18 @@ static void generate (struct service *sv, const idt_msg_t *msg, struct document 
         snprintf (text, sizeof (text), "count must be from 1 to %u (compressor.max-count)", sv->options.max_count);
         service_respond_error (sv, msg, EINVAL, text);
     }
-    else if (broken || view.closing)
+    else if (broken || doc->state == CLOSING)
         service_respond_error (sv, msg, broken ? ESTALE : EBUSY, broken ? broken : "the document is being closed");
-    else if (view.refused)
-        service_respond_error (sv, msg, ENOTRECOVERABLE, view.refused);
-    else if ((n = idcomp_generate_runs (replica_ids (view.replica), count, runs)) < 0)
+    else if (*doc->refused)
+        service_respond_error (sv, msg, ENOTRECOVERABLE, doc->refused);
+    else if ((n = idcomp_generate_runs (c, count, runs)) < 0)
         service_respond_error (sv, msg, errno, idcomp_strerror (errno));
     else {
         sv->counters.generated += (uint64_t)count;
         if (!final)
             module_respond_object (sv->h, msg,
-                                   json_pack ("{s:s s:o}", "session", idcomp_session (replica_ids (view.replica)),
-                                              "runs", methods_pack_runs (runs, (size_t)n)));
+                                   json_pack ("{s:s s:o}", "session", idcomp_session (c), "runs",
+                                              methods_pack_runs (runs, (size_t)n)));
         document_made (doc, final ? msg : NULL, runs, n);
     }
 }
@@ -212,34 +211,35 @@ void methods_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- looking at it ------------------------------------------------------------------------------------------- */
 
-static char *save (const struct document_view *doc)
+static char *save (const struct document *doc)
 {
-    const struct idcomp *c = replica_ids (doc->replica);
+    const struct idcomp *c = replica_ids (doc->session.replica);
     size_t size = idcomp_save_size (c, IDCOMP_WITHOUT_LOCAL);
     void *form = malloc (size);
     char *s = NULL;
 
     if (form && idcomp_save (c, IDCOMP_WITHOUT_LOCAL, form, size) >= 0)
-        s = docwire_whole_state (doc->name, doc->uuid, replica_seq (doc->replica), form, size);
+        s = docwire_whole_state (doc->session.name, doc->session.uuid, replica_seq (doc->session.replica), form, size);
     free (form);
     return s;
 }
 
-static json_t *describe (const struct document_view *doc)
+static json_t *describe (const struct document *doc)
 {
-    struct idcomp_stats s = idcomp_stats (replica_ids (doc->replica));
-    const char *broken = replica_broken (doc->replica);
-    json_t *o = json_pack ("{s:s s:s s:s s:I s:I s:I s:I s:I s:I s:I s:I s:I s:b s:I}", "document", doc->name, "uuid",
-                           doc->uuid, "session", idcomp_session (replica_ids (doc->replica)), "seq",
-                           (json_int_t)replica_seq (doc->replica), "generated", (json_int_t)s.generated, "finalized",
+    const struct replica *r = doc->session.replica;
+    struct idcomp_stats s = idcomp_stats (replica_ids (r));
+    json_t *o = json_pack ("{s:s s:s s:s s:I s:I s:I s:I s:I s:I s:I s:I s:I s:b s:I}", "document", doc->session.name,
+                           "uuid", doc->session.uuid, "session", idcomp_session (replica_ids (r)), "seq",
+                           (json_int_t)replica_seq (r), "generated", (json_int_t)s.generated, "finalized",
                            (json_int_t)s.finalized, "announced", (json_int_t)(s.next_range_first - 1),
                            "allocated_finals", (json_int_t)s.allocated_finals, "sessions", (json_int_t)s.sessions,
                            "clusters", (json_int_t)s.clusters, "local_runs", (json_int_t)s.local_runs, "memory",
-                           (json_int_t)s.memory, "fetching", doc->fetching, "pause_ms", (json_int_t)doc->pause_ms);
+                           (json_int_t)s.memory, "fetching", doc->fetching != NULL, "pause_ms",
+                           (json_int_t)doc->announcing.last_ms);
 
-    if (o && broken)
-        json_put_new (&o, "broken", json_string (broken));
-    if (o && doc->refused)
+    if (o && replica_broken (r))
+        json_put_new (&o, "broken", json_string (replica_broken (r)));
+    if (o && *doc->refused)
         json_put_new (&o, "refused", json_string (doc->refused));
     return o;
 }
@@ -264,18 +264,14 @@ void methods_save_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct document *doc = get_document (arg, msg);
 
-    if (doc) {
-        struct document_view view = document_view (doc);
-        module_respond_new (h, msg, save (&view));
-    }
+    if (doc)
+        module_respond_new (h, msg, save (doc));
 }
 
 void methods_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct document *doc = get_document (arg, msg);
 
-    if (doc) {
-        struct document_view view = document_view (doc);
-        module_respond_object (h, msg, describe (&view));
-    }
+    if (doc)
+        module_respond_object (h, msg, describe (doc));
 }

@@ -103,21 +103,9 @@ void service_forget_ups (struct service *sv, const idt_msg_t *disconnect);
 
 struct document;
 
-/* What methods need of a document that is open. */
-struct document_view {
-    const char *name;
-    const char *uuid;
-    struct replica *replica;
-    bool closing;
-    bool fetching;
-    uint64_t pause_ms;   /* before what failed is announced again */
-    const char *refused; /* why nothing is made in it now; NULL: it is */
-};
-
 /* Find the document that a request names.  Returns NULL where it is not open; then the request is answered. */
 struct document *document_find (struct service *sv, const char *name); /* NULL: there is none */
 struct document *document_asked (struct service *sv, const idt_msg_t *msg, const char *name);
-struct document_view document_view (const struct document *doc);
 
 /* Ids were made: announce them.  'msg' not NULL: answer it when all are final, with 'runs' in op space.  The document
  * may be gone afterwards.
