@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* cells.h - the cells of a stored form, which stored.c describes, for those who change one in place */
+/* cells.h - the cells of a stored form, which stored.c describes, and writing them */
 #ifndef COMPRESSOR_CELLS_H
 #define COMPRESSOR_CELLS_H
 
@@ -14,29 +14,24 @@
 #define SESSION_CELLS 2
 #define CLUSTER_CELLS 3
 
-enum header { VERSION, LOCAL_STATE, NSESSIONS, NCLUSTERS };
+enum header { NSESSIONS = 2, NCLUSTERS };
 enum cluster { SESSION, CAPACITY, COUNT };
 
-static inline double get_number (const unsigned char *cell)
+/* Both return what follows the cell. */
+static inline unsigned char *put_word (unsigned char *cell, uint64_t word)
 {
-    uint64_t word;
-    double d;
-
-    memcpy (&word, cell, CELL);
-    word = le64toh (word);
-    memcpy (&d, &word, sizeof (d));
-    return d;
-}
-
-/* Returns what follows the cell. */
-static inline unsigned char *put_number (unsigned char *cell, double d)
-{
-    uint64_t word;
-
-    memcpy (&word, &d, sizeof (word));
     word = htole64 (word);
     memcpy (cell, &word, CELL);
     return cell + CELL;
+}
+
+static inline unsigned char *put_number (unsigned char *cell, int64_t number)
+{
+    double d = number;
+    uint64_t word;
+
+    memcpy (&word, &d, sizeof (word));
+    return put_word (cell, word);
 }
 
 #endif /* COMPRESSOR_CELLS_H */

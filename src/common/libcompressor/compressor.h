@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* compressor.h - what the parts of the compressor share: compressor.c, convert.c and finalize.c call each other
+/* compressor.h - what the parts of the compressor share, which call each other
  *
  * Generation counts of the local session up to 'generated' are either in 'runs' (handed out as
  * local ids) or were eager.  The local session is session 0 of the space.
@@ -45,6 +45,12 @@ void compressor_set_session (struct idcomp *c, const char *text);
 
 /* Note which final ids are set aside for the local session.  Needed after its clusters changed. */
 void compressor_set_eager (struct idcomp *c);
+
+/* As idcomp_load () of a summary, which may have ids of 'session' already: it is the same session then. */
+struct idcomp *compressor_load_again (const void *data, size_t size, const char *session);
+
+/* Whether the local state goes with the final space: rules (4) and (5) of stored.c. */
+bool compressor_local_state_fits (const struct idcomp *c);
 
 /* Fail if the compressor can't be asked now.  Return 0, or -1 with errno set:
  *   IDCOMP_EBROKEN

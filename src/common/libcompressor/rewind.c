@@ -46,7 +46,7 @@ static void rewind_range (unsigned char *clusters, const struct idcomp *c, const
         || (session = idspace_find (&c->space, &key)) == IDSPACE_NONE || !last_then (&c->space, session, then, &i))
         return;
     struct idcluster k = idspace_cluster (&c->space, i);
-    put_number (clusters + (i * CLUSTER_CELLS + COUNT) * CELL, (double)(range->first - k.gen));
+    put_number (clusters + (i * CLUSTER_CELLS + COUNT) * CELL, range->first - k.gen);
 }
 
 void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *then, const struct idcomp_range *since,
@@ -64,12 +64,12 @@ void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *t
     if (then_clusters > 0) {
         struct idcluster k = idspace_cluster (&c->space, (uint32_t)then_clusters - 1);
         put_number (clusters + ((then_clusters - 1) * CLUSTER_CELLS + CAPACITY) * CELL,
-                    (double)(then->allocated_finals - k.final));
+                    then->allocated_finals - k.final);
     }
     while (n > 0) /* the first of each session counts */
         rewind_range (clusters, c, then, &since[--n]);
-    put_number (form + NSESSIONS * CELL, (double)then_sessions);
-    put_number (form + NCLUSTERS * CELL, (double)then_clusters);
+    put_number (form + NSESSIONS * CELL, then_sessions);
+    put_number (form + NCLUSTERS * CELL, then_clusters);
     memmove (form + (HEADER_CELLS + then_sessions * SESSION_CELLS) * CELL, clusters,
              then_clusters * CLUSTER_CELLS * CELL);
     *size = (HEADER_CELLS + then_sessions * SESSION_CELLS + then_clusters * CLUSTER_CELLS) * CELL;

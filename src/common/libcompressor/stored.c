@@ -28,41 +28,21 @@
  * without clusters, reserves before the last cluster, runs that touch, and what breaks (5).
  */
 
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libutil/errprintf.h"
+#include "cells.h"
 #include "compressor.h"
 #include "libutil/base64.h"
 
-#define CELL 8
 #define VERSION 2
-#define HEADER_CELLS 4
-#define SESSION_CELLS 2
-#define CLUSTER_CELLS 3
 #define LOCAL_CELLS 3
 #define RUN_CELLS 2
 #define NUMBER_MAX (IDCOMP_ID_MAX + 1) /* generation counts end here */
 
 /* --- writing --- */
-
-static unsigned char *put_word (unsigned char *p, uint64_t word)
-{
-    word = htole64 (word);
-    memcpy (p, &word, CELL);
-    return p + CELL;
-}
-
-static unsigned char *put_number (unsigned char *p, int64_t number)
-{
-    double d = number;
-    uint64_t word;
-
-    memcpy (&word, &d, sizeof (word));
-    return put_word (p, word);
-}
 
 static bool is_written (const struct idcomp *c, enum idcomp_state state, uint32_t session)
 {
@@ -171,8 +151,10 @@ struct reader {
     size_t cells; /* left */
     bool lenient;
     bool local_state;
+    bool again;        /* a summary may have the session that loads it */
     int64_t nsessions; /* in the form */
     int64_t nclusters;
+    int64_t own; /* where the local session is in the form; nsessions: it is not */
 };
 
 static uint64_t get_word (struct reader *r)
@@ -245,16 +227,21 @@ static int read_header (struct reader *r, size_t size)
     r->nclusters = get_count (r);
     if ((flag != 0 && flag != 1 && !r->lenient) || r->nsessions < 0 || r->nclusters < 0)
         return errset (IDCOMP_ECORRUPT_VALUE);
+    r->own = r->local_state ? 0 : r->nsessions;
     return 0;
 }
 
-static int read_session (struct reader *r, struct idcomp *c)
+static int read_session (struct reader *r, struct idcomp *c, int64_t i)
 {
     uint64_t low = get_word (r);
     u128 base = uuidnum_join (get_word (r), low);
 
     if (base >= UUIDNUM_END - (r->lenient ? 0 : NUMBER_MAX))
         return errset (IDCOMP_ECORRUPT_VALUE);
+    if (r->again && r->own == r->nsessions && base == c->space.sessions[0].base) {
+        r->own = i;
+        return 0;
+    }
     if (idspace_add_session_unsorted (&c->space, &(struct idspace_key){ base, NULL }) == IDSPACE_NONE)
         return -1;
     return 0;
@@ -284,22 +271,22 @@ static int read_sessions (struct reader *r, struct idcomp *c, const char *sessio
     if (session && add_new_session (c, session) < 0)
         return -1;
     for (int64_t i = 0; i < r->nsessions; i++)
-        if (read_session (r, c) < 0)
+        if (read_session (r, c, i) < 0)
             return -1;
     if (c->space.nsessions == 0)
         return errset (IDCOMP_ECORRUPT_NO_SESSION);
     return idspace_sort_sessions (&c->space);
 }
 
-/* The index of the session of a cluster: in the form it counts from the first stored session. */
-static int get_owner (struct reader *r, const struct idspace *s, uint32_t *session)
+/* The session of a cluster.  Those of the form keep their order, but the local one is the first. */
+static int get_owner (struct reader *r, uint32_t *session)
 {
-    int64_t shift = s->nsessions - r->nsessions;
+    bool is_new = r->own == r->nsessions;
     double d = get_double (r);
 
-    if (!(d >= 0 || (r->lenient && d == -1 && shift == 1)) || d >= r->nsessions || d != (double)(int64_t)d)
+    if (!(d >= 0 || (r->lenient && d == -1 && is_new)) || d >= r->nsessions || d != (double)(int64_t)d)
         return errset (IDCOMP_ECORRUPT_SESSION_INDEX);
-    *session = (int64_t)d + shift;
+    *session = d == r->own ? 0 : (int64_t)d + (d < r->own);
     return 0;
 }
 
@@ -311,7 +298,7 @@ static int reserve_clusters (struct reader r, struct idspace *s)
     for (uint32_t i = 0; i < s->nsessions; i++)
         s->sessions[i].nchain = 0;
     for (int64_t i = 0; i < r.nclusters; i++) {
-        if (get_owner (&r, s, &session) < 0)
+        if (get_owner (&r, &session) < 0)
             return -1;
         s->sessions[session].nchain++;
         r.p += (CLUSTER_CELLS - 1) * CELL;
@@ -329,7 +316,7 @@ static int read_cluster (struct reader *r, struct idspace *s)
 {
     uint32_t session;
 
-    if (get_owner (r, s, &session) < 0)
+    if (get_owner (r, &session) < 0)
         return -1;
     int64_t capacity = get_number (r);
     int64_t finalized = get_number (r);
@@ -389,8 +376,7 @@ static int read_local_state (struct reader *r, struct idcomp *c)
     return 0;
 }
 
-/* Rules (4) and (5). */
-static bool local_state_fits (const struct idcomp *c)
+bool compressor_local_state_fits (const struct idcomp *c)
 {
     int64_t end = idspace_end (&c->space, 0);
     const struct idcomp_run *last = c->runs.n > 0 ? &c->runs.v[c->runs.n - 1] : NULL;
@@ -414,6 +400,8 @@ static bool all_have_clusters (const struct idspace *s)
 
 static int read_form (struct reader *r, size_t size, struct idcomp *c, const char *session)
 {
+    r->cells = size / CELL;
+    r->lenient = c->flags & IDCOMP_ORIGINAL;
     if (read_header (r, size) < 0)
         return -1;
     if (r->local_state != !session)
@@ -424,23 +412,32 @@ static int read_form (struct reader *r, size_t size, struct idcomp *c, const cha
         return -1;
     if (r->cells > 0)
         return errset (IDCOMP_ECORRUPT_TRAILING);
-    if (!r->lenient && !(r->local_state ? local_state_fits (c) : all_have_clusters (&c->space)))
+    if (!r->lenient && !(r->local_state ? compressor_local_state_fits (c) : all_have_clusters (&c->space)))
         return errset (IDCOMP_ECORRUPT_VALUE);
     compressor_set_session (c, NULL);
     compressor_set_eager (c);
     return 0;
 }
 
-struct idcomp *idcomp_load (const void *data, size_t size, const char *session, int flags)
+static struct idcomp *load (struct reader *r, size_t size, const char *session, int flags)
 {
-    struct reader r = { .p = data, .cells = size / CELL, .lenient = flags & IDCOMP_ORIGINAL };
     struct idcomp *c = compressor_new (flags);
 
-    if (c && read_form (&r, size, c, session) < 0) {
+    if (c && read_form (r, size, c, session) < 0) {
         idcomp_destroy (c);
         return NULL;
     }
     return c;
+}
+
+struct idcomp *idcomp_load (const void *data, size_t size, const char *session, int flags)
+{
+    return load (&(struct reader){ .p = data }, size, session, flags);
+}
+
+struct idcomp *compressor_load_again (const void *data, size_t size, const char *session)
+{
+    return load (&(struct reader){ .p = data, .again = true }, size, session, IDCOMP_STRICT);
 }
 
 /* --- as text --- */
