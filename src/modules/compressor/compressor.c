@@ -132,7 +132,7 @@ static int compressor_init (idt_t *h, int argc, char **argv, void **ctx, idt_err
     sv->h = h;
     if (options_read (h, &sv->options, errp) < 0)
         goto error;
-    if (!(sv->relay = uplink_create (sv))
+    if (!(sv->relay = relay_create (sv->options.max_waiting))
         || !(sv->timer = idt_timer_watcher_create (idt_get_reactor (h), SERVICE_PAUSE_MS, 0, timer_cb, sv))
         || (sv->options.rank == 0 && !(sv->root = root_create (sv, errp))) || idt_handlers_add (h, handlers, sv) < 0) {
         if (!*errp->text)

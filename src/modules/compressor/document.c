@@ -50,8 +50,8 @@ void document_destroy (struct document *doc, int errnum, const char *text)
     fifo_fini (&doc->closers);
     idt_future_destroy (doc->opening);
     idt_future_destroy (doc->fetching);
-    if (doc->ticket)
-        doc->ticket->document = NULL;
+    if (doc->announced)
+        doc->announced->arg = NULL;
     docsession_fini (&doc->session);
     free (doc);
 }

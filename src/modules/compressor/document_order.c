@@ -131,32 +131,25 @@ static void pause_announcing (struct document *doc)
     document_pause (doc, &doc->announcing);
 }
 
-static int hand_over (struct document *doc, const struct idcomp_range *range)
-{
-    struct ticket *ticket = malloc (sizeof (*ticket));
-
-    if (!ticket)
-        return -1;
-    *ticket = (struct ticket){ .document = doc };
-    char *text = docsession_announcement (&doc->session, range);
-    if (relay_add_new (doc->service->relay, relay_element_new (ticket, text, 1, RELAY_NEVER)) < 0) {
-        free (ticket);
-        return -1;
-    }
-    doc->ticket = ticket;
-    return 0;
-}
+static void announced_cb (void *arg, size_t index, const struct relay_result *result);
 
 static void announce (struct document *doc)
 {
     const struct idcomp_range *range;
 
-    if (doc->ticket || doc->announcing.until_ms || *doc->refused || !(range = replica_announce (doc->session.replica)))
+    if (doc->announced || doc->announcing.until_ms || *doc->refused
+        || !(range = replica_announce (doc->session.replica)))
         return;
-    if (hand_over (doc, range) < 0)
-        pause_announcing (doc);
-    else
+    doc->announced = relay_add_new (doc->service->relay,
+                                    (struct relay_element){ .reply = announced_cb,
+                                                            .arg = doc,
+                                                            .text = docsession_announcement (&doc->session, range),
+                                                            .nranges = 1,
+                                                            .deadline_ms = RELAY_NEVER });
+    if (doc->announced)
         uplink_turn (doc->service);
+    else
+        pause_announcing (doc);
 }
 
 void document_exchange (struct document *doc)
@@ -165,9 +158,12 @@ void document_exchange (struct document *doc)
     announce (doc);
 }
 
-void document_announced (struct document *doc, const struct relay_result *result)
+/* Rank 0 answered what was announced. */
+static void announced_cb (void *arg, size_t index, const struct relay_result *result)
 {
-    doc->ticket = NULL;
+    struct document *doc = arg;
+
+    doc->announced = NULL;
     switch (result->errnum) {
     case 0:
         document_resume (&doc->announcing);

@@ -36,8 +36,8 @@ struct document {
     uint32_t nfinals;
     idt_future_t *opening; /* subscribe, then join */
     idt_future_t *fetching;
-    struct ticket *ticket;   /* what is announced is with the relay */
-    struct pause announcing; /* until the timer */
+    struct relay_element *announced; /* what is announced is with the relay */
+    struct pause announcing;         /* until the timer */
     struct pause missing;
     char refused[sizeof (((idt_error_t *)0)->text)]; /* why rank 0 refuses it, which may end; "": it does not */
 };

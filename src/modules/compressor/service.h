@@ -112,9 +112,6 @@ struct document *document_asked (struct service *sv, const idt_msg_t *msg, const
  */
 void document_made (struct document *doc, const idt_msg_t *msg, const struct idcomp_run *runs, int nruns);
 
-/* Rank 0 answered what the document announced. */
-void document_announced (struct document *doc, const struct relay_result *result);
-
 void document_open_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void document_close_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void document_ranges_cb (idt_t *h, const idt_msg_t *msg, void *arg);
@@ -144,16 +141,6 @@ json_t *methods_pack_runs (const struct idcomp_run *runs, size_t n);
 
 /* --- ranges on their way up: submit.c ------------------------------------------------------------------- */
 
-struct asked;
-
-/* Whose an element is, as the relay's cookie. */
-struct ticket {
-    struct document *document; /* NULL: it closed meanwhile, or a request's */
-    struct asked *asked;
-    size_t index;
-};
-
-struct relay *uplink_create (struct service *sv); /* NULL with errno ENOMEM */
 void uplink_submit_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void uplink_order_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 

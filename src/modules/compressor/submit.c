@@ -16,6 +16,7 @@
 /* A request whose elements are with the relay. */
 struct asked {
     LIST_ENTRY (asked) link;
+    struct service *service;
     const idt_msg_t *msg; /* NULL: who asked is gone */
     bool is_order;        /* of a child: answered with a result for each element */
     size_t left;          /* elements that are not answered */
@@ -50,8 +51,11 @@ static void set_result (struct asked *asked, size_t index, json_t *result)
 }
 
 /* One more element is answered; the request is with the last. */
-static void answer_element (struct service *sv, struct asked *asked, size_t index, const struct relay_result *result)
+static void answer_element (void *arg, size_t index, const struct relay_result *result)
 {
+    struct asked *asked = arg;
+    struct service *sv = asked->service;
+
     if (asked->is_order)
         set_result (asked, index, pack_result (result));
     if (--asked->left > 0)
@@ -67,45 +71,7 @@ static void answer_element (struct service *sv, struct asked *asked, size_t inde
     asked_destroy (asked);
 }
 
-static void reply_cb (void *arg, void *cookie, const struct relay_result *result)
-{
-    struct ticket *ticket = cookie;
-
-    if (ticket->document)
-        document_announced (ticket->document, result);
-    else if (ticket->asked)
-        answer_element (arg, ticket->asked, ticket->index, result);
-    free (ticket);
-}
-
-struct relay *uplink_create (struct service *sv)
-{
-    return relay_create (sv->options.max_waiting, reply_cb, sv);
-}
-
 /* --- elements that come ------------------------------------------------------------------------------------ */
-
-/* Give an element to the relay.  Returns 0, or -1 with errno set. */
-static int add_element (struct service *sv, struct asked *asked, size_t index, const json_t *element)
-{
-    size_t nranges = json_array_size (json_object_get (element, "ranges"));
-    struct ticket *ticket = malloc (sizeof (*ticket));
-    char *text = json_dumps (element, JSON_COMPACT);
-
-    if (!ticket || !text) {
-        free (ticket);
-        free (text);
-        errno = ENOMEM;
-        return -1;
-    }
-    *ticket = (struct ticket){ .asked = asked, .index = index };
-    if (relay_add_new (sv->relay, relay_element_new (ticket, text, nranges, service_now_ms () + sv->options.timeout_ms))
-        < 0) {
-        free (ticket);
-        return -1;
-    }
-    return 0;
-}
 
 static struct asked *asked_create (struct service *sv, const idt_msg_t *msg, bool is_order, size_t n)
 {
@@ -116,6 +82,7 @@ static struct asked *asked_create (struct service *sv, const idt_msg_t *msg, boo
         return NULL;
     }
     LIST_INSERT_HEAD (&sv->asked, asked, link);
+    asked->service = sv;
     asked->msg = idt_msg_ref (msg);
     asked->is_order = is_order;
     asked->left = n;
@@ -125,19 +92,28 @@ static struct asked *asked_create (struct service *sv, const idt_msg_t *msg, boo
 }
 
 /* What the relay does not take is answered like what failed on its way. */
+static void add_element (struct service *sv, struct asked *asked, size_t index, const json_t *element)
+{
+    struct relay_element e = { .reply = answer_element,
+                               .arg = asked,
+                               .index = index,
+                               .text = json_dumps (element, JSON_COMPACT),
+                               .nranges = json_array_size (json_object_get (element, "ranges")),
+                               .deadline_ms = service_now_ms () + sv->options.timeout_ms };
+    struct relay_result full = { .text = "compressor.max-waiting ranges wait already: send it again later" };
+
+    if (!relay_add_new (sv->relay, e)) {
+        full.errnum = errno;
+        answer_element (asked, index, &full);
+    }
+}
+
 static void add_elements (struct service *sv, struct asked *asked, json_t *elements)
 {
-    json_t *element;
-    size_t i, n = json_array_size (elements);
+    size_t n = json_array_size (elements);
 
-    for (i = 0; i < n; i++) { /* 'asked' is gone after its last element */
-        element = json_array_get (elements, i);
-        if (add_element (sv, asked, i, element) < 0)
-            answer_element (sv, asked, i,
-                            &(struct relay_result){
-                                .errnum = errno,
-                                .text = "compressor.max-waiting ranges wait already: send it again later" });
-    }
+    for (size_t i = 0; i < n; i++) /* 'asked' is gone after its last element */
+        add_element (sv, asked, i, json_array_get (elements, i));
     uplink_turn (sv);
     if (relay_stats (sv->relay).elements > 0)
         service_arm (sv);

@@ -95,7 +95,7 @@ static int call_create (struct orderer *o, int n)
     return p ? 0 : -1;
 }
 
-static void reply_cb (void *arg, void *cookie, const struct relay_result *result)
+static void reply_cb (void *arg, size_t index, const struct relay_result *result)
 {
     ++*(int *)arg;
 }
@@ -104,11 +104,17 @@ static void reply_cb (void *arg, void *cookie, const struct relay_result *result
 static int call_relay (struct orderer *o, int n)
 {
     int answers = 0;
-    struct relay *r = relay_create (10, reply_cb, &answers);
+    struct relay *r = relay_create (10);
 
     if (!r)
         return -1;
-    int rc = relay_add_new (r, relay_element_new (NULL, strdup ("{}"), 1, RELAY_NEVER));
+    int rc = relay_add_new (r, (struct relay_element){ .reply = reply_cb,
+                                                       .arg = &answers,
+                                                       .text = strdup ("{}"),
+                                                       .nranges = 1,
+                                                       .deadline_ms = RELAY_NEVER })
+                 ? 0
+                 : -1;
     relay_destroy (r);
     if (answers != (rc == 0))
         bail_out ("an element is lost, or answered twice");

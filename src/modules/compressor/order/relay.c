@@ -7,51 +7,30 @@
  * to the front, so that the ranges of a session never overtake each other.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
 #include "modules/compressor/order/relay.h"
 
 TAILQ_HEAD (list, relay_element);
 
 struct relay {
     size_t limit;
-    relay_reply_f reply;
-    void *arg;
     struct list under_way;
     struct list waiting;
     struct relay_stats stats;
     size_t nunder_way;
 };
 
-static void element_destroy (struct relay_element *e)
-{
-    int saved = errno;
-
-    free (e->text);
-    free (e);
-    errno = saved;
-}
-
-struct relay_element *relay_element_new (void *cookie, char *text, size_t nranges, uint64_t deadline_ms)
-{
-    struct relay_element *e = text ? malloc (sizeof (*e)) : NULL;
-
-    if (!e) {
-        free (text);
-        return NULL;
-    }
-    *e = (struct relay_element){ .cookie = cookie, .text = text, .nranges = nranges, .deadline_ms = deadline_ms };
-    return e;
-}
-
-struct relay *relay_create (size_t limit, relay_reply_f reply, void *arg)
+struct relay *relay_create (size_t limit)
 {
     struct relay *r = calloc (1, sizeof (*r));
 
     if (!r)
         return NULL;
-    *r = (struct relay){ .limit = limit, .reply = reply, .arg = arg };
+    r->limit = limit;
     TAILQ_INIT (&r->under_way);
     TAILQ_INIT (&r->waiting);
     return r;
@@ -60,12 +39,12 @@ struct relay *relay_create (size_t limit, relay_reply_f reply, void *arg)
 /* Tell the owner what became of an element that is in no list any more. */
 static void answer (struct relay *r, struct relay_element *e, const struct relay_result *result)
 {
-    void *cookie = e->cookie;
-
     r->stats.elements--;
     r->stats.ranges -= e->nranges;
-    element_destroy (e);
-    r->reply (r->arg, cookie, result);
+    if (e->arg)
+        e->reply (e->arg, e->index, result);
+    free (e->text);
+    free (e);
 }
 
 void relay_destroy (struct relay *r)
@@ -84,21 +63,20 @@ void relay_destroy (struct relay *r)
     errno = saved;
 }
 
-int relay_add_new (struct relay *r, struct relay_element *e)
+struct relay_element *relay_add_new (struct relay *r, struct relay_element element)
 {
+    bool full = element.text && r->stats.elements > 0 && r->stats.ranges + element.nranges > r->limit;
+    struct relay_element *e = element.text && !full ? malloc (sizeof (*e)) : NULL;
+
     if (!e) {
-        errno = ENOMEM;
-        return -1;
+        free (element.text);
+        return errset_null (full ? EAGAIN : ENOMEM);
     }
-    if (r->stats.elements > 0 && r->stats.ranges + e->nranges > r->limit) {
-        element_destroy (e);
-        errno = EAGAIN;
-        return -1;
-    }
+    *e = element;
     TAILQ_INSERT_TAIL (&r->waiting, e, link);
     r->stats.elements++;
     r->stats.ranges += e->nranges;
-    return 0;
+    return e;
 }
 
 /* One element goes in any case, then as many as fit. */

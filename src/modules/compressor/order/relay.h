@@ -5,7 +5,7 @@
  *
  * An element is what one client, one child or one session of this rank has to be ordered.  At most one request is under
  * way; elements that come meanwhile wait, and go together in the next.  Each element that was taken in is answered
- * exactly once, through the reply function: from relay_answered (), relay_expire () or relay_destroy ().
+ * exactly once, through its reply function: from relay_answered (), relay_expire () or relay_destroy ().
  */
 #ifndef COMPRESSOR_RELAY_H
 #define COMPRESSOR_RELAY_H
@@ -20,17 +20,6 @@
 
 struct relay;
 
-struct relay_element {
-    TAILQ_ENTRY (relay_element) link; /* the relay's */
-    void *cookie;                     /* the caller's */
-    char *text;                       /* JSON of the element, malloced */
-    size_t nranges;                   /* in it */
-    uint64_t deadline_ms;             /* RELAY_NEVER: it waits for ever */
-};
-
-/* Make an element of 'text' (stolen, may be NULL).  Returns NULL with errno ENOMEM. */
-struct relay_element *relay_element_new (void *cookie, char *text, size_t nranges, uint64_t deadline_ms);
-
 /* What became of an element: errnum is 0 and seq the newest range of its document, or it failed.  Borrowed. */
 struct relay_result {
     int64_t seq;
@@ -38,19 +27,31 @@ struct relay_result {
     const char *text; /* may be NULL */
 };
 
-typedef void (*relay_reply_f) (void *arg, void *cookie, const struct relay_result *result);
+/* It may add elements. */
+typedef void (*relay_reply_f) (void *arg, size_t index, const struct relay_result *result);
 
-/* 'limit': ranges that may wait.  'reply' may add elements.  NULL with errno ENOMEM. */
-struct relay *relay_create (size_t limit, relay_reply_f reply, void *arg);
+struct relay_element {
+    TAILQ_ENTRY (relay_element) link; /* the relay's */
+    relay_reply_f reply;
+    void *arg; /* who adds it may set it to NULL later: then nobody is told */
+    size_t index;
+    char *text;           /* JSON of the element, malloced */
+    size_t nranges;       /* in it */
+    uint64_t deadline_ms; /* RELAY_NEVER: it waits for ever */
+};
+
+/* 'limit': ranges that may wait.  NULL with errno ENOMEM. */
+struct relay *relay_create (size_t limit);
 
 /* Answer all that is there with ECANCELED.  NULL is fine; keeps errno. */
 void relay_destroy (struct relay *r);
 
-/* Have an element (stolen in any case, may be NULL) ordered.  Returns 0, or -1 with errno set, and no answer follows:
+/* Have a copy of 'element' ordered; its text is stolen in any case.  Returns it, borrowed until it is answered, or NULL
+ * with errno set, and no answer follows:
  *   EAGAIN  'limit' ranges wait already
- *   ENOMEM  it is NULL
+ *   ENOMEM  also where the text is NULL
  */
-int relay_add_new (struct relay *r, struct relay_element *element);
+struct relay_element *relay_add_new (struct relay *r, struct relay_element element);
 
 /* The first of the elements to send now, or the one that follows; they are under way then.  NULL: there are none, or
  * others are under way.  Borrowed until they are answered or have failed.

@@ -3,7 +3,6 @@
 
 /* relay_test.c - elements go up together, in order, and each is answered once */
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +11,7 @@
 
 #define MAX 16
 
-/* What was answered to cookies 1 ... MAX - 1. */
+/* What was answered to elements 1 ... MAX - 1. */
 struct answers {
     int count[MAX];
     int errnum[MAX];
@@ -20,42 +19,52 @@ struct answers {
     struct relay *add_to; /* add element 9 there while answering */
 };
 
-static int add (struct relay *r, intptr_t cookie, size_t nranges, uint64_t deadline_ms)
+static void reply_cb (void *arg, size_t i, const struct relay_result *result);
+
+static int add_text (struct relay *r, struct answers *a, size_t i, char *text, size_t nranges, uint64_t deadline_ms)
 {
-    return relay_add_new (r, relay_element_new ((void *)cookie, strdup ("{}"), nranges, deadline_ms));
+    struct relay_element element = {
+        .reply = reply_cb, .arg = a, .index = i, .text = text, .nranges = nranges, .deadline_ms = deadline_ms
+    };
+
+    return relay_add_new (r, element) ? 0 : -1;
 }
 
-static void reply_cb (void *arg, void *cookie, const struct relay_result *result)
+static int add (struct relay *r, struct answers *a, size_t i, size_t nranges, uint64_t deadline_ms)
+{
+    return add_text (r, a, i, strdup ("{}"), nranges, deadline_ms);
+}
+
+static void reply_cb (void *arg, size_t i, const struct relay_result *result)
 {
     struct answers *a = arg;
-    intptr_t i = (intptr_t)cookie;
 
     a->count[i]++;
     a->errnum[i] = result->errnum;
     a->seq[i] = result->seq;
     if (a->add_to) {
-        add (a->add_to, 9, 1, RELAY_NEVER);
+        add (a->add_to, a, 9, 1, RELAY_NEVER);
         a->add_to = NULL;
     }
 }
 
-static struct relay *create (struct answers *a, size_t limit)
+static struct relay *create (size_t limit)
 {
-    struct relay *r = relay_create (limit, reply_cb, a);
+    struct relay *r = relay_create (limit);
 
     if (!r)
         bail_out ("a relay can't be made");
     return r;
 }
 
-/* The cookies of what goes up now, as digits. */
+/* The numbers of what goes up now, as digits. */
 static const char *next (struct relay *r)
 {
     static char buf[MAX];
     size_t n = 0;
 
     for (const struct relay_element *e = relay_next (r); e; e = relay_following (e))
-        buf[n++] = '0' + (intptr_t)e->cookie;
+        buf[n++] = '0' + e->index;
     buf[n] = '\0';
     return buf;
 }
@@ -63,20 +72,20 @@ static const char *next (struct relay *r)
 static void check_combining (void)
 {
     struct answers a = { 0 };
-    struct relay *r = create (&a, 100);
+    struct relay *r = create (100);
     const struct relay_result results[] = { { .seq = 5 }, { .errnum = EINVAL, .text = "no" } };
 
     ok (strcmp (next (r), "") == 0, "nothing goes up at first");
-    add (r, 1, 1, RELAY_NEVER);
+    add (r, &a, 1, 1, RELAY_NEVER);
     ok (strcmp (next (r), "1") == 0, "an element goes up at once");
-    add (r, 2, 1, RELAY_NEVER);
-    add (r, 3, 1, RELAY_NEVER);
+    add (r, &a, 2, 1, RELAY_NEVER);
+    add (r, &a, 3, 1, RELAY_NEVER);
     ok (strcmp (next (r), "") == 0, "others wait while it is under way");
     relay_answered (r, results);
     ok (a.count[1] == 1 && a.seq[1] == 5 && a.errnum[1] == 0, "it is answered");
     ok (strcmp (next (r), "23") == 0 && relay_under_way (r) == 2, "then the others go together");
     relay_failed (r);
-    add (r, 4, 1, RELAY_NEVER);
+    add (r, &a, 4, 1, RELAY_NEVER);
     ok (a.count[2] + a.count[3] == 0 && strcmp (next (r), "234") == 0,
         "what failed goes again, before what came later");
     relay_failed (r);
@@ -93,17 +102,17 @@ static void check_combining (void)
 static void check_limits (void)
 {
     struct answers a = { 0 };
-    struct relay *r = create (&a, 10);
+    struct relay *r = create (10);
 
-    ok (add (r, 1, 11, RELAY_NEVER) == 0, "one element is taken whatever its size");
-    ok (add (r, 2, 1, RELAY_NEVER) < 0 && errno == EAGAIN, "more than the limit are not");
-    ok (relay_add_new (r, NULL) < 0 && errno == ENOMEM, "no element is no memory");
+    ok (add (r, &a, 1, 11, RELAY_NEVER) == 0, "one element is taken whatever its size");
+    ok (add (r, &a, 2, 1, RELAY_NEVER) < 0 && errno == EAGAIN, "more than the limit are not");
+    ok (add_text (r, &a, 3, NULL, 1, RELAY_NEVER) < 0 && errno == ENOMEM, "no text is no memory");
     relay_destroy (r);
     ok (a.count[1] == 1 && a.count[2] == 0, "what was not taken is not answered");
 
-    r = create (&a, 100000);
-    add (r, 1, RELAY_BATCH_RANGES, RELAY_NEVER);
-    add (r, 2, 1, RELAY_NEVER);
+    r = create (100000);
+    add (r, &a, 1, RELAY_BATCH_RANGES, RELAY_NEVER);
+    add (r, &a, 2, 1, RELAY_NEVER);
     ok (strcmp (next (r), "1") == 0, "a batch has a number of ranges");
     relay_answered (r, &(struct relay_result){ .seq = 1 });
     next (r);
@@ -111,22 +120,30 @@ static void check_limits (void)
     char *big = malloc (RELAY_BATCH_BYTES + 1);
     memset (big, ' ', RELAY_BATCH_BYTES);
     big[RELAY_BATCH_BYTES] = '\0';
-    relay_add_new (r, relay_element_new ((void *)3, big, 1, RELAY_NEVER));
-    add (r, 4, 1, RELAY_NEVER);
+    add_text (r, &a, 3, big, 1, RELAY_NEVER);
+    add (r, &a, 4, 1, RELAY_NEVER);
     ok (strcmp (next (r), "3") == 0, "and of bytes");
     relay_destroy (r);
+    ok (a.count[3] == 1 && a.count[4] == 1, "all are answered at the end");
+
+    r = create (100);
+    struct relay_element *e = relay_add_new (r, (struct relay_element){
+                                                    .reply = reply_cb, .arg = &a, .index = 5, .text = strdup ("{}") });
+    e->arg = NULL;
+    relay_destroy (r);
+    ok (a.count[5] == 0, "who is not there any more is not told");
 }
 
 static void check_deadlines (void)
 {
     struct answers a = { 0 };
-    struct relay *r = create (&a, 100);
+    struct relay *r = create (100);
 
-    add (r, 1, 1, 1000);
+    add (r, &a, 1, 1, 1000);
     next (r);
-    add (r, 2, 1, 1000);
-    add (r, 3, 1, 2000);
-    add (r, 4, 1, RELAY_NEVER);
+    add (r, &a, 2, 1, 1000);
+    add (r, &a, 3, 1, 2000);
+    add (r, &a, 4, 1, RELAY_NEVER);
     relay_expire (r, 999);
     ok (a.count[2] == 0, "before its deadline an element waits");
     relay_expire (r, 1000);
