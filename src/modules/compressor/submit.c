@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libidtree/json_build.h"
+#include "libutil/errprintf.h"
 #include "modules/compressor/service.h"
 
 /* A request whose elements are with the relay. */
@@ -127,11 +128,8 @@ static int check_submit (const char *name, json_t *ranges, idt_error_t *errp)
 
     if (docwire_check_name (name, errp) < 0)
         return -1;
-    if (!json_is_array (ranges) || json_array_size (ranges) < 1 || json_array_size (ranges) > RELAY_BATCH_RANGES) {
-        snprintf (errp->text, sizeof (errp->text), "ranges must be an array of 1 to %d", RELAY_BATCH_RANGES);
-        errno = EINVAL;
-        return -1;
-    }
+    if (!json_is_array (ranges) || json_array_size (ranges) < 1 || json_array_size (ranges) > RELAY_BATCH_RANGES)
+        return errsetf (errp, EINVAL, "ranges must be an array of 1 to %d", RELAY_BATCH_RANGES);
     json_array_foreach (ranges, i, o) {
         if (docwire_get_range (o, &range, errp) < 0)
             return -1;

@@ -71,9 +71,8 @@ struct orderer *orderer_create (const struct orderer_limits *limits, const void 
 
 static int refuse (idt_error_t *errp, int error, const struct idcomp_range *range, const char *why)
 {
-    errno = error;
-    return errprintf (errp, "range %lld+%lld of session %s: %s", (long long)range->first, (long long)range->count,
-                      range->session, why);
+    return errsetf (errp, error, "range %lld+%lld of session %s: %s", (long long)range->first, (long long)range->count,
+                    range->session, why);
 }
 
 /* Returns 1 if the range continues its session, 0 if all of it was ordered before, -1 if it is refused. */

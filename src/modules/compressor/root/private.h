@@ -4,8 +4,8 @@
 /* private.h - what the files of rank 0 share
  *
  *   root.c        from group to group: what changed is stored, then published, then requests are answered
- *   tasks.c  what a request does to the documents, and its answer
- *   reads.c  what is told of documents as they are stored, which waits for no disk
+ *   tasks.c       what a request does to the documents, and its answer
+ *   reads.c       what is told of documents as they are stored, which waits for no disk
  */
 #ifndef COMPRESSOR_ROOT_PRIVATE_H
 #define COMPRESSOR_ROOT_PRIVATE_H
@@ -34,12 +34,21 @@ struct root_document {
     idt_error_t refused; /* why nothing of it is told; "": it is good */
 };
 
-/* A request of the group.  finish () answers it. */
-struct task {
+/* A request that has begun.  answer () ends it: when the group is stored, or in the turn of its document. */
+struct root_task {
     const idt_msg_t *msg;
-    void (*finish) (struct root *root, struct task *task);
+    void (*answer) (struct root *root, const struct root_task *task);
     struct root_document *doc;
-    json_t *results;
+    json_t *results; /* order */
+    int64_t seq;     /* fetch: the first range; state: of the form */
+    size_t offset;   /* state */
+    bool behind;     /* join: the last ranges may be missing in the form, the asker will fetch them */
+    size_t cost;     /* of an answer that is read */
+};
+
+struct root_method {
+    const char *topic; /* NULL: the end of a list of them */
+    int (*begin) (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp);
 };
 
 struct root {
@@ -52,7 +61,7 @@ struct root {
     idt_watcher_t *store_watcher;
 
     struct fifo waiting; /* requests for the next group */
-    struct task tasks[GROUP_MAX];
+    struct root_task tasks[GROUP_MAX];
     size_t ntasks;
     struct store_change *changes;
     struct root_document **changed; /* the document of each change */
@@ -79,6 +88,13 @@ struct root_document *root_document_add (struct root *root, const struct store_d
 /* Forget documents from number 'n' on. */
 void root_documents_cut (struct root *root, uint32_t n);
 
+/* The method that a message asks for; NULL: none of 'methods'. */
+const struct root_method *root_find_method (const struct root_method *methods, const idt_msg_t *msg);
+
+/* Begin the task of a message (borrowed).  Returns 0, or -1 with errno set and 'errp' filled. */
+int root_begin (struct root *root, const struct root_method *method, struct root_task *task, const idt_msg_t *msg,
+                idt_error_t *errp);
+
 /* The document that a request or an element names, NULL with errno set and 'errp' filled: EPROTO, ENOENT. */
 struct root_document *root_find (struct root *root, const json_t *o, idt_error_t *errp);
 
@@ -92,9 +108,9 @@ struct root_document *root_find_joined (struct root *root, const json_t *o, int6
  */
 void root_task_begin (struct root *root, const idt_msg_t *msg);
 
-/* Answer all tasks: with what they made, or with an error. */
+/* Answer all tasks: with what they made, or because the service stops. */
 void root_tasks_finish (struct root *root);
-void root_tasks_fail (struct root *root, int errnum, const char *text);
+void root_tasks_stop (struct root *root);
 
 /* Tell why nothing is stored: to one request, or to all of the group and those that wait. */
 void root_refuse (struct root *root, const idt_msg_t *msg);
@@ -115,8 +131,8 @@ void root_reads_fini (struct root *root);
 /* Take a request that reads.  Returns false where it is none: it changes documents. */
 bool root_read (struct root *root, const idt_msg_t *msg);
 
-/* Answer a join of a document that is stored, with the newest form, or one that is somewhat 'behind'. */
-void root_answer_join (struct root *root, const idt_msg_t *msg, struct root_document *doc, bool behind);
+/* Answer a join of a document that is stored. */
+void root_answer_join (struct root *root, const struct root_task *task);
 
 /* Forget forms that nobody asks for any more. */
 void root_reads_tick (struct root *root);

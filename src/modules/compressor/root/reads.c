@@ -24,17 +24,7 @@
 #define SMALL_COST 256
 #define LIST_KEY 0 /* documents have their ids, from 1 on */
 
-struct read {
-    const idt_msg_t *msg;
-    void (*answer) (struct root *root, const struct read *read);
-    struct root_document *doc;
-    int64_t seq;   /* fetch: the first range; state: of the form */
-    size_t offset; /* state */
-    bool behind;   /* join: the last ranges may be missing in the form, the asker will fetch them */
-    size_t cost;
-};
-
-static void read_destroy (struct read *read)
+static void read_destroy (struct root_task *read)
 {
     idt_msg_unref (read->msg);
     free (read);
@@ -54,7 +44,7 @@ static json_t *describe (const struct root_document *doc)
     return o;
 }
 
-static void answer_list (struct root *root, const struct read *read)
+static void answer_list (struct root *root, const struct root_task *read)
 {
     json_t *list = json_array ();
 
@@ -148,20 +138,15 @@ static void answer_form (struct root *root, const idt_msg_t *msg, struct root_do
         answer_piece (root, msg, doc, 0);
 }
 
-void root_answer_join (struct root *root, const idt_msg_t *msg, struct root_document *doc, bool behind)
+void root_answer_join (struct root *root, const struct root_task *read)
 {
-    if (*doc->refused.text)
-        service_respond_error (root->service, msg, ENOTRECOVERABLE, doc->refused.text);
+    if (*read->doc->refused.text)
+        service_respond_error (root->service, read->msg, ENOTRECOVERABLE, read->doc->refused.text);
     else
-        answer_form (root, msg, doc, behind);
+        answer_form (root, read->msg, read->doc, read->behind);
 }
 
-static void answer_join (struct root *root, const struct read *read)
-{
-    root_answer_join (root, read->msg, read->doc, read->behind);
-}
-
-static void answer_state (struct root *root, const struct read *read)
+static void answer_state (struct root *root, const struct root_task *read)
 {
     struct root_document *doc = read->doc;
 
@@ -176,7 +161,7 @@ static void answer_state (struct root *root, const struct read *read)
 
 /* --- ranges -------------------------------------------------------------------------------------------- */
 
-static void answer_fetch (struct root *root, const struct read *read)
+static void answer_fetch (struct root *root, const struct root_task *read)
 {
     struct root_document *doc = read->doc;
     int64_t newest = orderer_stored_seq (doc->orderer);
@@ -193,9 +178,10 @@ static void answer_fetch (struct root *root, const struct read *read)
 
 /* --- what is asked for ---------------------------------------------------------------------------------- */
 
-static int begin_list (struct root *root, struct read *read, const json_t *o, idt_error_t *errp)
+static int begin_list (struct root *root, struct root_task *read, const json_t *o, idt_error_t *errp)
 {
-    *read = (struct read){ .answer = answer_list, .cost = SMALL_COST * (root->ndocs + 1) };
+    read->answer = answer_list;
+    read->cost = SMALL_COST * (root->ndocs + 1);
     return 0;
 }
 
@@ -206,27 +192,25 @@ static size_t form_cost (const struct root_document *doc)
     return SMALL_COST + (clusters * 32 < DOCWIRE_PIECE ? clusters * 32 : DOCWIRE_PIECE);
 }
 
-static int begin_join (struct root *root, struct read *read, const json_t *o, idt_error_t *errp)
+static int begin_join (struct root *root, struct root_task *read, const json_t *o, idt_error_t *errp)
 {
     if (!(read->doc = root_find (root, o, errp)))
         return -1;
-    read->answer = answer_join;
+    read->answer = root_answer_join;
     read->behind = json_is_true (json_object_get (o, "behind"));
     read->cost = form_cost (read->doc);
     return 0;
 }
 
-static int begin_fetch (struct root *root, struct read *read, const json_t *o, idt_error_t *errp)
+static int begin_fetch (struct root *root, struct root_task *read, const json_t *o, idt_error_t *errp)
 {
     size_t bytes = 0;
 
     read->seq = json_integer_value (json_object_get (o, "from"));
     if (!(read->doc = root_find_joined (root, o, read->seq - 1, errp)))
         return -1;
-    if (read->seq < 1) {
-        errno = EINVAL;
-        return errprintf (errp, "from must be the number of a range, from 1 on");
-    }
+    if (read->seq < 1)
+        return errsetf (errp, EINVAL, "from must be the number of a range, from 1 on");
     root_count_ranges (read->doc->orderer, read->seq, orderer_stored_seq (read->doc->orderer), &bytes);
     read->answer = answer_fetch;
     read->cost = SMALL_COST + bytes;
@@ -234,16 +218,14 @@ static int begin_fetch (struct root *root, struct read *read, const json_t *o, i
 }
 
 /* Four characters of text are three bytes. */
-static int begin_state (struct root *root, struct read *read, const json_t *o, idt_error_t *errp)
+static int begin_state (struct root *root, struct root_task *read, const json_t *o, idt_error_t *errp)
 {
     json_int_t offset = json_integer_value (json_object_get (o, "offset"));
 
     if (!(read->doc = root_find_joined (root, o, 0, errp)))
         return -1;
-    if (offset < 0 || offset % 4 != 0) {
-        errno = EINVAL;
-        return errprintf (errp, "offset=%lld: must be where a piece of the text begins", (long long)offset);
-    }
+    if (offset < 0 || offset % 4 != 0)
+        return errsetf (errp, EINVAL, "offset=%lld: must be where a piece of the text begins", (long long)offset);
     read->seq = json_integer_value (json_object_get (o, "seq"));
     read->offset = (size_t)offset / 4 * 3;
     read->answer = answer_state;
@@ -251,34 +233,22 @@ static int begin_state (struct root *root, struct read *read, const json_t *o, i
     return 0;
 }
 
-static const struct {
-    const char *topic;
-    int (*begin) (struct root *root, struct read *read, const json_t *o, idt_error_t *errp);
-} methods[] = {
+static const struct root_method methods[] = {
     { "compressor.list", begin_list },
     { "compressor.join", begin_join },
     { "compressor.fetch", begin_fetch },
     { "compressor.state", begin_state },
+    { NULL, NULL },
 };
 
-static int begin (struct root *root, size_t method, struct read *read, const idt_msg_t *msg, idt_error_t *errp)
+static int put (struct root *root, const struct root_task *read)
 {
-    json_t *o = idt_msg_json (msg, errp);
-    int rc = o ? methods[method].begin (root, read, o, errp) : -1, saved = errno;
-
-    json_decref (o);
-    errno = saved;
-    return rc;
-}
-
-static int put (struct root *root, const struct read *read, const idt_msg_t *msg)
-{
-    struct read *copy = malloc (sizeof (*copy));
+    struct root_task *copy = malloc (sizeof (*copy));
 
     if (!copy)
         return -1;
     *copy = *read;
-    copy->msg = idt_msg_ref (msg);
+    idt_msg_ref (copy->msg);
     if (turns_put (root->reads, read->doc ? (uint64_t)read->doc->id : LIST_KEY, copy, (uint32_t)read->cost) < 0) {
         int saved = errno == EXFULL ? EAGAIN : errno;
         read_destroy (copy);
@@ -291,29 +261,27 @@ static int put (struct root *root, const struct read *read, const idt_msg_t *msg
 }
 
 /* Joining a document that is not there, or not stored yet, makes it. */
-static bool makes_document (size_t method, const struct read *read, int errnum)
+static bool makes_document (const struct root_method *method, const struct root_task *read, int errnum)
 {
-    return methods[method].begin == begin_join && (read->doc ? read->doc->form_seq < 0 : errnum == ENOENT);
+    return method->begin == begin_join && (read->doc ? read->doc->form_seq < 0 : errnum == ENOENT);
 }
 
 bool root_read (struct root *root, const idt_msg_t *msg)
 {
-    struct read read = { 0 };
+    const struct root_method *method = root_find_method (methods, msg);
     idt_error_t error = { "" };
-    size_t i = 0, n = sizeof (methods) / sizeof (methods[0]);
+    struct root_task read;
 
-    while (i < n && strcmp (idt_msg_topic (msg), methods[i].topic) != 0)
-        i++;
-    if (i == n)
+    if (!method)
         return false;
-    int rc = begin (root, i, &read, msg, &error), errnum = errno;
-    if (makes_document (i, &read, errnum))
+    int rc = root_begin (root, method, &read, msg, &error), errnum = errno;
+    if (makes_document (method, &read, errnum))
         return false;
     if (rc < 0)
         service_respond_error (root->service, msg, errnum, error.text);
     else if (read.doc && read.doc->form_seq < 0)
         service_respond_error (root->service, msg, EAGAIN, "the document is being made: ask again");
-    else if (put (root, &read, msg) < 0)
+    else if (put (root, &read) < 0)
         service_respond_error (root->service, msg, errno,
                                "too many requests wait for rank 0 (compressor.max-waiting): ask again later");
     return true;
@@ -325,7 +293,7 @@ bool root_read (struct root *root, const idt_msg_t *msg)
 static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct root *root = arg;
-    struct read *read;
+    struct root_task *read;
     size_t bytes = 0;
 
     while (bytes < TURN_BYTES && (read = turns_next (root->reads))) {
@@ -356,7 +324,7 @@ int root_reads_init (struct root *root)
 
 static void stop_read (void *item, void *arg)
 {
-    struct read *read = item;
+    struct root_task *read = item;
 
     service_respond_error (arg, read->msg, EHOSTUNREACH, SERVICE_STOPPING);
     read_destroy (read);

@@ -317,9 +317,7 @@ static int read_document_cb (void *arg, const struct store_document *d, idt_erro
 {
     if (root_document_add (arg, d))
         return 0;
-    errprintf (errp, "document %s: %s", d->name, idcomp_strerror (errno));
-    errno = EBADMSG;
-    return -1;
+    return errsetf (errp, EBADMSG, "document %s: %s", d->name, idcomp_strerror (errno));
 }
 
 static int read_range_cb (void *arg, int64_t seq, const char *text, idt_error_t *errp)
@@ -370,7 +368,7 @@ void root_destroy (struct root *root)
     int saved = errno;
     root_reads_fini (root);
     idt_watcher_destroy (root->store_watcher);
-    root_tasks_fail (root, EHOSTUNREACH, SERVICE_STOPPING);
+    root_tasks_stop (root);
     service_respond_all (root->service, &root->waiting, EHOSTUNREACH, SERVICE_STOPPING);
     fifo_fini (&root->waiting);
     store_close (root->store);

@@ -144,11 +144,9 @@ static int read_ranges (struct store *st, const struct store_document *doc, sqli
     sqlite3_reset (ranges);
     sqlite3_bind_int64 (ranges, 1, doc->id);
     while ((rc = database_step (st->d, ranges, errp)) > 0) {
-        if (sqlite3_column_int64 (ranges, 0) != ++expected) {
-            errno = EBADMSG;
-            return errprintf (errp, "%s: damaged (range %lld of %s is missing): %s", st->d->path, (long long)expected,
-                              doc->name, kind.advice);
-        }
+        if (sqlite3_column_int64 (ranges, 0) != ++expected)
+            return errsetf (errp, EBADMSG, "%s: damaged (range %lld of %s is missing): %s", st->d->path,
+                            (long long)expected, doc->name, kind.advice);
         if (reader->range (arg, expected, (const char *)sqlite3_column_text (ranges, 1), errp) < 0)
             return -1;
     }

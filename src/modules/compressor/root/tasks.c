@@ -14,14 +14,6 @@
 
 /* --- documents ------------------------------------------------------------------------------------------- */
 
-static struct root_document *find (struct root *root, const char *name)
-{
-    for (uint32_t i = 0; i < root->ndocs; i++)
-        if (strcmp (root->docs[i]->name, name) == 0)
-            return root->docs[i];
-    return NULL;
-}
-
 static void document_free (struct root_document *doc)
 {
     if (doc)
@@ -65,8 +57,7 @@ static struct root_document *new_document (struct root *root, const char *name, 
     if (docwire_check_name (name, errp) < 0)
         return NULL;
     if (root->ndocs >= root->service->options.max_documents) {
-        errno = EDQUOT;
-        errprintf (errp, "there are compressor.max-documents documents: no more can be made");
+        errsetf (errp, EDQUOT, "there are compressor.max-documents documents: no more can be made");
         return NULL;
     }
     if (docwire_random_uuid (text) < 0) {
@@ -75,8 +66,7 @@ static struct root_document *new_document (struct root *root, const char *name, 
     }
     d.uuid = text;
     if (!(doc = root_document_add (root, &d))) {
-        errprintf (errp, "%s: %s", name, idcomp_strerror (errno));
-        errno = idcomp_errno (errno);
+        errsetf (errp, idcomp_errno (errno), "%s: %s", name, idcomp_strerror (errno));
         return NULL;
     }
     doc->form_seq = -1;
@@ -107,44 +97,48 @@ size_t root_count_ranges (const struct orderer *o, int64_t first, int64_t last, 
     return n;
 }
 
-static void finish_order (struct root *root, struct task *task)
+static void answer_order (struct root *root, const struct root_task *task)
 {
     module_respond_object (root->service->h, task->msg, json_pack ("{s:O}", "results", task->results));
 }
 
-static void finish_join (struct root *root, struct task *task)
-{
-    root_answer_join (root, task->msg, task->doc, false);
-}
-
-static void finish_create (struct root *root, struct task *task)
+static void answer_create (struct root *root, const struct root_task *task)
 {
     module_respond_object (root->service->h, task->msg,
                            json_pack ("{s:s s:s s:i}", "document", task->doc->name, "uuid", task->doc->uuid, "seq", 0));
 }
 
-static void task_end (struct task *task)
+static void task_end (struct root_task *task)
 {
     idt_msg_unref (task->msg);
     json_decref (task->results);
 }
 
-void root_tasks_finish (struct root *root)
+/* 'answer' NULL: each has its own. */
+static void end_tasks (struct root *root, void (*answer) (struct root *root, const struct root_task *task))
 {
     for (size_t i = 0; i < root->ntasks; i++) {
-        root->tasks[i].finish (root, &root->tasks[i]);
-        task_end (&root->tasks[i]);
+        struct root_task *task = &root->tasks[i];
+
+        (answer ? answer : task->answer) (root, task);
+        task_end (task);
     }
     root->ntasks = 0;
 }
 
-void root_tasks_fail (struct root *root, int errnum, const char *text)
+void root_tasks_finish (struct root *root)
 {
-    for (size_t i = 0; i < root->ntasks; i++) {
-        service_respond_error (root->service, root->tasks[i].msg, errnum, text);
-        task_end (&root->tasks[i]);
-    }
-    root->ntasks = 0;
+    end_tasks (root, NULL);
+}
+
+static void answer_stopping (struct root *root, const struct root_task *task)
+{
+    service_respond_error (root->service, task->msg, EHOSTUNREACH, SERVICE_STOPPING);
+}
+
+void root_tasks_stop (struct root *root)
+{
+    end_tasks (root, answer_stopping);
 }
 
 /* --- what cannot be stored ------------------------------------------------------------------------ */
@@ -174,15 +168,16 @@ void root_refuse (struct root *root, const idt_msg_t *msg)
     json_decref (o);
 }
 
+static void answer_refused (struct root *root, const struct root_task *task)
+{
+    root_refuse (root, task->msg);
+}
+
 void root_refuse_all (struct root *root)
 {
     const idt_msg_t *msg;
 
-    for (size_t i = 0; i < root->ntasks; i++) {
-        root_refuse (root, root->tasks[i].msg);
-        task_end (&root->tasks[i]);
-    }
-    root->ntasks = 0;
+    end_tasks (root, answer_refused);
     while ((msg = fifo_pop (&root->waiting))) {
         root_refuse (root, msg);
         idt_msg_unref (msg);
@@ -194,14 +189,15 @@ void root_refuse_all (struct root *root)
 struct root_document *root_find (struct root *root, const json_t *o, idt_error_t *errp)
 {
     const char *name = json_string_value (json_object_get (o, "document"));
-    struct root_document *doc = name ? find (root, name) : NULL;
 
-    errno = name ? ENOENT : EPROTO;
-    if (!name)
-        errprintf (errp, "document must be a string");
-    else if (!doc)
-        errprintf (errp, "there is no document '%.100s'", name);
-    return doc;
+    for (uint32_t i = 0; name && i < root->ndocs; i++)
+        if (strcmp (root->docs[i]->name, name) == 0)
+            return root->docs[i];
+    if (name)
+        errsetf (errp, ENOENT, "there is no document '%.100s'", name);
+    else
+        errsetf (errp, EPROTO, "document must be a string");
+    return NULL;
 }
 
 /* A session knows of another history than we do.  From now on nothing of the document is told: who is right cannot be seen
@@ -248,8 +244,7 @@ struct root_document *root_find_joined (struct root *root, const json_t *o, int6
     if (!doc)
         return NULL;
     if (!uuid || strcmp (uuid, doc->uuid) != 0) {
-        errno = ESTALE;
-        errprintf (errp, "document '%s' has another UUID than the one that was joined", doc->name);
+        errsetf (errp, ESTALE, "document '%s' has another UUID than the one that was joined", doc->name);
         return NULL;
     }
     if (digest && !*doc->refused.text)
@@ -296,86 +291,75 @@ static json_t *pack_result (struct root *root, const json_t *element)
     return json_pack ("{s:i s:s}", "errnum", errno, "text", error.text);
 }
 
-static int begin_order (struct root *root, struct task *task, const json_t *o, idt_error_t *errp)
+static int begin_order (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
 {
     json_t *batch = json_object_get (o, "batch"), *element;
     size_t i;
 
-    if (!json_is_array (batch) || !(task->results = json_array ())) {
-        errno = EPROTO;
-        return errprintf (errp, "batch must be an array of elements");
-    }
+    if (!json_is_array (batch) || !(task->results = json_array ()))
+        return errsetf (errp, EPROTO, "batch must be an array of elements");
     json_array_foreach (batch, i, element)
         json_add_new (&task->results, pack_result (root, element));
-    task->finish = finish_order;
+    task->answer = answer_order;
     return 0;
 }
 
-/* The name in a request; NULL with errno set and 'errp' filled. */
-static const char *get_name (const json_t *o, idt_error_t *errp)
+/* The name in a request that was looked for. */
+static const char *get_name (const json_t *o)
 {
-    const char *name = json_string_value (json_object_get (o, "document"));
-
-    if (!name) {
-        errno = EPROTO;
-        errprintf (errp, "document must be a string");
-    }
-    return name;
+    return json_string_value (json_object_get (o, "document"));
 }
 
-static int begin_join (struct root *root, struct task *task, const json_t *o, idt_error_t *errp)
+static int begin_join (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
 {
-    const char *name = get_name (o, errp);
-
-    if (!name || (!(task->doc = find (root, name)) && !(task->doc = new_document (root, name, NULL, 0, errp))))
-        return -1;
-    task->finish = finish_join;
-    return 0;
-}
-
-static int begin_create (struct root *root, struct task *task, const json_t *o, idt_error_t *errp)
-{
-    const char *name = get_name (o, errp), *state = json_string_value (json_object_get (o, "state"));
-    size_t size = 0;
-    void *form = NULL;
-
-    if (!name)
-        return -1;
-    if (find (root, name)) {
-        errno = EEXIST;
-        return errprintf (errp, "there is a document '%s' already", name);
-    }
-    if (state && !(form = docwire_get_form (state, &size))) {
-        errprintf (errp, "state: %s", idcomp_strerror (errno));
-        errno = idcomp_errno (errno);
-        return -1;
-    }
-    task->doc = new_document (root, name, form, size, errp);
-    int saved = errno;
-    free (form);
-    errno = saved;
-    task->finish = finish_create;
+    task->answer = root_answer_join;
+    task->doc = root_find (root, o, errp);
+    if (!task->doc && errno == ENOENT)
+        task->doc = new_document (root, get_name (o), NULL, 0, errp);
     return task->doc ? 0 : -1;
 }
 
-static const struct {
-    const char *topic;
-    int (*begin) (struct root *root, struct task *task, const json_t *o, idt_error_t *errp);
-} methods[] = {
+static int begin_create (struct root *root, struct root_task *task, const json_t *o, idt_error_t *errp)
+{
+    const char *state = json_string_value (json_object_get (o, "state"));
+    size_t size = 0;
+    void *form = NULL;
+
+    if (root_find (root, o, errp))
+        return errsetf (errp, EEXIST, "there is a document '%s' already", get_name (o));
+    if (errno != ENOENT)
+        return -1;
+    if (state && !(form = docwire_get_form (state, &size)))
+        return errsetf (errp, idcomp_errno (errno), "state: %s", idcomp_strerror (errno));
+    task->answer = answer_create;
+    task->doc = new_document (root, get_name (o), form, size, errp);
+    int saved = errno;
+    free (form);
+    errno = saved;
+    return task->doc ? 0 : -1;
+}
+
+static const struct root_method methods[] = {
     { "compressor.order", begin_order },
     { "compressor.join", begin_join },
     { "compressor.create", begin_create },
+    { NULL, NULL },
 };
 
-static int begin (struct root *root, struct task *task, idt_error_t *errp)
+const struct root_method *root_find_method (const struct root_method *list, const idt_msg_t *msg)
 {
-    json_t *o = idt_msg_json (task->msg, errp);
-    int rc = -1;
+    while (list->topic && strcmp (idt_msg_topic (msg), list->topic) != 0)
+        list++;
+    return list->topic ? list : NULL;
+}
 
-    for (size_t i = 0; o && i < sizeof (methods) / sizeof (methods[0]); i++)
-        if (strcmp (idt_msg_topic (task->msg), methods[i].topic) == 0)
-            rc = methods[i].begin (root, task, o, errp);
-    int saved = errno;
+int root_begin (struct root *root, const struct root_method *method, struct root_task *task, const idt_msg_t *msg,
+                idt_error_t *errp)
+{
+    json_t *o = idt_msg_json (msg, errp);
+
+    *task = (struct root_task){ .msg = msg };
+    int rc = o ? method->begin (root, task, o, errp) : -1, saved = errno;
     json_decref (o);
     errno = saved;
     return rc;
@@ -383,11 +367,10 @@ static int begin (struct root *root, struct task *task, idt_error_t *errp)
 
 void root_task_begin (struct root *root, const idt_msg_t *msg)
 {
-    struct task *task = &root->tasks[root->ntasks];
+    struct root_task *task = &root->tasks[root->ntasks];
     idt_error_t error = { "" };
 
-    *task = (struct task){ .msg = msg };
-    if (begin (root, task, &error) == 0) {
+    if (root_begin (root, root_find_method (methods, msg), task, msg, &error) == 0) {
         root->ntasks++;
         return;
     }
