@@ -130,12 +130,9 @@ void replica_heard (struct replica *r, int64_t newest)
         r->newest = newest;
 }
 
-bool replica_missing (const struct replica *r, int64_t *from)
+bool replica_missing (const struct replica *r)
 {
-    if (r->newest == r->seq || replica_broken (r))
-        return false;
-    *from = r->seq + 1;
-    return true;
+    return r->newest > r->seq && !replica_broken (r);
 }
 
 int replica_load (struct replica *r, const void *form, size_t size, int64_t seq)

@@ -57,10 +57,10 @@ int replica_apply (struct replica *r, int64_t seq, const struct idcomp_range *ra
 /* Somebody knows of ranges up to number 'newest'. */
 void replica_heard (struct replica *r, int64_t newest);
 
-/* True if ranges are missing, from number '*from' on.  They are to be asked for, and told with
- * replica_apply () or, where they are not kept any more, as a whole with replica_load ().
+/* True if ranges after replica_seq () are missing.  They are to be asked for, and told with replica_apply () or, where
+ * they are not kept any more, as a whole with replica_load ().
  */
-bool replica_missing (const struct replica *r, int64_t *from);
+bool replica_missing (const struct replica *r);
 
 /* Go on from a stored form without local state, in which ranges 1 ... 'seq' are finalized.  One that is not
  * newer is ignored.  Returns 0, or -1 with errno set:

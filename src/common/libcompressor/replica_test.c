@@ -71,28 +71,26 @@ static void check_order (void)
 {
     struct replica *r = create (A);
     struct idcomp_range first = range_of (B, 1, 2), second = range_of (B, 3, 2);
-    int64_t from = 0;
 
-    ok (!replica_missing (r, &from), "nothing is missing at first");
+    ok (!replica_missing (r), "nothing is missing at first");
     ok (replica_apply (r, 2, &second) < 0 && errno == EAGAIN, "a range that comes early is not finalized");
-    ok (replica_missing (r, &from) && from == 1, "and tells what is missing");
-    ok (replica_apply (r, 1, &first) == 0 && replica_missing (r, &from) && from == 2, "ranges are told again");
-    ok (replica_apply (r, 2, &second) == 0 && !replica_missing (r, &from) && replica_seq (r) == 2,
-        "until none is missing");
+    ok (replica_missing (r) && replica_seq (r) == 0, "and tells what is missing");
+    ok (replica_apply (r, 1, &first) == 0 && replica_missing (r) && replica_seq (r) == 1, "ranges are told again");
+    ok (replica_apply (r, 2, &second) == 0 && !replica_missing (r) && replica_seq (r) == 2, "until none is missing");
     ok (replica_apply (r, 1, &first) == 0 && replica_apply (r, 2, &second) == 0
             && idcomp_stats (replica_ids (r)).allocated_finals == 6,
         "one that is repeated is ignored");
     replica_heard (r, 5);
-    ok (replica_missing (r, &from) && from == 3, "what others know of is missing");
+    ok (replica_missing (r) && replica_seq (r) == 2, "what others know of is missing");
     replica_heard (r, 4);
-    ok (replica_missing (r, &from) && from == 3, "an older word changes nothing");
+    ok (replica_missing (r) && replica_seq (r) == 2, "an older word changes nothing");
     replica_destroy (r);
 }
 
 static void check_load (void)
 {
     struct replica *a = create (A), *b = create (B);
-    int64_t id = make (a), from = 0;
+    int64_t id = make (a);
     struct idcomp_uuid before, after;
 
     struct idcomp_range other = range_of (B, 1, 3);
@@ -104,7 +102,7 @@ static void check_load (void)
     replica_apply (b, 2, mine);
     ssize_t size = idcomp_save (replica_ids (b), IDCOMP_WITHOUT_LOCAL, form, sizeof (form));
     replica_heard (a, 2);
-    ok (replica_load (a, form, size, 2) == 0 && replica_seq (a) == 2 && !replica_missing (a, &from),
+    ok (replica_load (a, form, size, 2) == 0 && replica_seq (a) == 2 && !replica_missing (a),
         "a stored form stands for the ranges in it");
     ok (replica_settled (a) && !replica_announce (a), "what was announced is among them");
     ok (idcomp_decompress (replica_ids (a), id, &after) == 0 && memcmp (&before, &after, sizeof (after)) == 0,
@@ -142,14 +140,13 @@ static void check_broken (void)
 {
     struct replica *r = create (A);
     struct idcomp_range range = range_of (A, 1, 1);
-    int64_t from;
 
     ok (replica_apply (r, 1, &range) < 0 && errno == EPIPE && replica_broken (r),
         "ids of this session that it has not made break it");
     diag ("%s", replica_broken (r));
     make (r);
     replica_heard (r, 9);
-    ok (!replica_announce (r) && !replica_missing (r, &from) && replica_apply (r, 1, &range) < 0 && errno == EPIPE
+    ok (!replica_announce (r) && !replica_missing (r) && replica_apply (r, 1, &range) < 0 && errno == EPIPE
             && replica_load (r, form, 32, 9) < 0 && errno == EPIPE,
         "a broken replica neither tells nor hears");
     replica_break (r, "another reason");

@@ -37,20 +37,20 @@ static bool last_then (const struct idspace *s, uint32_t session, const struct i
 
 /* A range began where its session was finalized to. */
 static void rewind_range (unsigned char *clusters, const struct idcomp *c, const struct idcomp_stats *then,
-                          const struct idcomp_range *range)
+                          const struct rewind_step *step)
 {
     struct idspace_key key;
     uint32_t session, i;
 
-    if (compressor_key (c->flags, range->session, &key) < 0
-        || (session = idspace_find (&c->space, &key)) == IDSPACE_NONE || !last_then (&c->space, session, then, &i))
+    if (compressor_key (c->flags, step->session, &key) < 0 || (session = idspace_find (&c->space, &key)) == IDSPACE_NONE
+        || !last_then (&c->space, session, then, &i))
         return;
     struct idcluster k = idspace_cluster (&c->space, i);
-    put_number (clusters + (i * CLUSTER_CELLS + COUNT) * CELL, range->first - k.gen);
+    put_number (clusters + (i * CLUSTER_CELLS + COUNT) * CELL, step->first - k.gen);
 }
 
-void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *then, const struct idcomp_range *since,
-                            size_t n, size_t *size)
+void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *then, rewind_step_f step,
+                            const void *arg, size_t n, size_t *size)
 {
     size_t now_size = idcomp_save_size (c, IDCOMP_WITHOUT_LOCAL), then_sessions = (size_t)then->sessions - 1;
     size_t then_clusters = (size_t)then->clusters, now_sessions = c->space.nsessions - 1;
@@ -67,7 +67,7 @@ void *compressor_save_then (const struct idcomp *c, const struct idcomp_stats *t
                     then->allocated_finals - k.final);
     }
     while (n > 0) /* the first of each session counts */
-        rewind_range (clusters, c, then, &since[--n]);
+        rewind_range (clusters, c, then, step (arg, --n));
     put_number (form + NSESSIONS * CELL, then_sessions);
     put_number (form + NCLUSTERS * CELL, then_clusters);
     memmove (form + (HEADER_CELLS + then_sessions * SESSION_CELLS) * CELL, clusters,

@@ -60,10 +60,20 @@ static bool same_when_loaded (const struct past *p)
     return same;
 }
 
+static const struct rewind_step *step_of (const void *arg, size_t i)
+{
+    static struct rewind_step step;
+    const struct idcomp_range *range = (const struct idcomp_range *)arg + i;
+
+    strcpy (step.session, range->session);
+    step.first = range->first;
+    return &step;
+}
+
 static bool is_then (const struct idcomp *c, const struct past *past, const struct idcomp_range *since, size_t n)
 {
     size_t size = 0;
-    void *form = compressor_save_then (c, &past->stats, since, n, &size);
+    void *form = compressor_save_then (c, &past->stats, step_of, since, n, &size);
     bool same = form && size == past->size && memcmp (form, past->form, size) == 0;
 
     free (form);

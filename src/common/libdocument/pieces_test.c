@@ -9,7 +9,7 @@
 #include <idtree/idcomp.h>
 
 #include "libutil/tap.h"
-#include "libdocument/pieces.h"
+#include "libdocument/wire.h"
 
 #define SIZE 1000
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcompressor/rewind.h"
 #include "libdocument/session.h"
 #include "libutil/errprintf.h"
 
@@ -25,13 +26,6 @@ void docsession_fini (struct docsession *s)
     s->replica = NULL;
 }
 
-/* Say what is wrong.  Returns -1 with errno 'error'. */
-static int refuse (int error, const char *why, idt_error_t *errp)
-{
-    errno = error;
-    return errprintf (errp, "%s", why);
-}
-
 /* --- what is asked ---------------------------------------------------------------------------------- */
 
 bool docsession_in_pieces (const struct docsession *s)
@@ -41,15 +35,13 @@ bool docsession_in_pieces (const struct docsession *s)
 
 const char *docsession_topic (const struct docsession *s)
 {
-    int64_t from;
-
     if (s->replica && replica_broken (s->replica))
         return NULL;
     if (docsession_in_pieces (s))
         return "compressor.state";
     if (!s->replica)
         return "compressor.join";
-    return s->ask || replica_missing (s->replica, &from) ? "compressor.fetch" : NULL;
+    return s->ask || replica_missing (s->replica) ? "compressor.fetch" : NULL;
 }
 
 static json_t *pack_fetch (const struct docsession *s)
@@ -118,7 +110,7 @@ static int go_on (struct docsession *s, int rc, idt_error_t *errp)
     if (rc == 0)
         rc = s->replica ? load (s) : start (s);
     if (rc < 0)
-        refuse (errno, idcomp_strerror (errno), errp);
+        errprintf (errp, "%s", idcomp_strerror (errno));
     pieces_fini (&s->pieces);
     return rc;
 }
@@ -130,15 +122,13 @@ static int take_range (struct docsession *s, int64_t seq, const json_t *o, idt_e
     struct idcomp_range range;
     idt_error_t error;
 
-    if (docwire_get_range (o, &range, &error) < 0) {
-        errprintf (errp, "%s: range %lld: %s", s->name, (long long)seq, error.text);
-        errno = errno == ENOMEM ? ENOMEM : EPROTO;
-        return -1;
-    }
+    if (docwire_get_range (o, &range, &error) < 0)
+        return errsetf (errp, errno == ENOMEM ? ENOMEM : EPROTO, "%s: range %lld: %s", s->name, (long long)seq,
+                        error.text);
     int rc = replica_apply (s->replica, seq, &range);
     idcomp_range_fini (&range);
     if (rc < 0)
-        return refuse (errno, errno == EPIPE ? replica_broken (s->replica) : strerror (errno), errp);
+        return errprintf (errp, "%s", errno == EPIPE ? replica_broken (s->replica) : strerror (errno));
     s->ranges++;
     return 0;
 }
@@ -160,7 +150,7 @@ static int take_ranges (struct docsession *s, int64_t seq, const json_t *ranges,
 
 static int check_uuid (const struct docsession *s, const char *uuid, idt_error_t *errp)
 {
-    return strcmp (uuid, s->uuid) == 0 ? 0 : refuse (ESTALE, "another document has its name now", errp);
+    return strcmp (uuid, s->uuid) == 0 ? 0 : errsetf (errp, ESTALE, "another document has its name now");
 }
 
 static int take_piece (struct docsession *s, const json_t *answer, idt_error_t *errp)
@@ -169,7 +159,7 @@ static int take_piece (struct docsession *s, const json_t *answer, idt_error_t *
     json_int_t seq;
 
     if (json_unpack ((json_t *)answer, "{s:I s:s}", "seq", &seq, "state", &state) < 0)
-        return refuse (EPROTO, "it is no piece of a form", errp);
+        return errsetf (errp, EPROTO, "it is no piece of a form");
     return go_on (s, pieces_add (&s->pieces, seq, state), errp);
 }
 
@@ -181,7 +171,7 @@ static int take_joined (struct docsession *s, const json_t *answer, idt_error_t 
     if (json_unpack ((json_t *)answer, "{s:s s:I s:s s?I}", "uuid", &uuid, "seq", &seq, "state", &state, "size", &size)
             < 0
         || strlen (uuid) >= sizeof (s->uuid))
-        return refuse (EPROTO, "it is no form of a document", errp);
+        return errsetf (errp, EPROTO, "it is no form of a document");
     strcpy (s->uuid, uuid);
     int rc = pieces_begin (&s->pieces, seq, state, size);
     s->ask = rc == 0 && !pieces_whole (&s->pieces); /* until they are there nothing is heard */
@@ -198,7 +188,7 @@ static int take_fetched (struct docsession *s, const json_t *answer, idt_error_t
                      "ranges", &ranges, "state", &state, "size", &size)
             < 0
         || !(ranges || state))
-        return refuse (EPROTO, "it has neither ranges nor a form", errp);
+        return errsetf (errp, EPROTO, "it has neither ranges nor a form");
     if (check_uuid (s, uuid, errp) < 0)
         return -1;
     replica_heard (s->replica, newest);
@@ -238,7 +228,7 @@ int docsession_hear (struct docsession *s, const json_t *event, idt_error_t *err
                      &digest, "ranges", &ranges)
             < 0
         || seq < 1)
-        return refuse (EPROTO, "it is no event of ranges", errp);
+        return errsetf (errp, EPROTO, "it is no event of ranges");
     if (!s->replica || strcmp (name, s->name) != 0)
         return 0;
     if (check_uuid (s, uuid, errp) < 0)
@@ -253,8 +243,7 @@ int docsession_hear (struct docsession *s, const json_t *event, idt_error_t *err
 
 char *docsession_announcement (const struct docsession *s, const struct idcomp_range *range)
 {
-    char digest[REPLICA_DIGEST_TEXT];
+    uint64_t digest = compressor_digest (replica_ids (s->replica));
 
-    replica_digest (s->replica, digest);
-    return docwire_element (s->name, s->uuid, replica_seq (s->replica), digest, range);
+    return docwire_element (s->name, s->uuid, digest, replica_seq (s->replica), range);
 }

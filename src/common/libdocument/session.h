@@ -18,7 +18,6 @@
 #include <stdbool.h>
 
 #include "libcompressor/replica.h"
-#include "libdocument/pieces.h"
 #include "libdocument/wire.h"
 
 struct docsession {

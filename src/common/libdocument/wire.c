@@ -24,11 +24,10 @@ int docwire_check_name (const char *name, idt_error_t *errp)
 
     if (n >= 1 && n <= DOCWIRE_NAME_MAX && strspn (name, name_characters) == n && *name != '.' && *name != '-')
         return 0;
-    errno = EINVAL;
-    return errprintf (errp,
-                      "'%.110s' is no name of a document: 1 to 100 letters, digits, '.', '_', '-', not beginning "
-                      "with '.' or '-'",
-                      name);
+    return errsetf (errp, EINVAL,
+                    "'%.110s' is no name of a document: 1 to 100 letters, digits, '.', '_', '-', not beginning "
+                    "with '.' or '-'",
+                    name);
 }
 
 int docwire_random_uuid (char text[IDCOMP_UUID_TEXT_MAX])
@@ -71,35 +70,6 @@ static char *end_text (FILE *f, char **text)
     return *text;
 }
 
-static void put_range (FILE *f, const struct idcomp_range *range)
-{
-    size_t size = idcomp_range_format_size (range);
-    char small[512], *buf = size <= sizeof (small) ? small : malloc (size);
-
-    if (buf) {
-        idcomp_range_format (range, buf, size);
-        fputs (buf, f);
-    }
-    if (buf != small)
-        free (buf);
-}
-
-char *docwire_element (const char *document, const char *uuid, int64_t seq, const char *digest,
-                       const struct idcomp_range *range)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream (&text, &size);
-
-    if (f) {
-        fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"seq\":%lld,\"digest\":\"%s\",\"ranges\":[", document, uuid,
-                 (long long)seq, digest);
-        put_range (f, range);
-        fputs ("]}", f);
-    }
-    return end_text (f, &text);
-}
-
 char *docwire_ranges (const char *document, const char *uuid, const uint64_t *digest, int64_t newest, int64_t first,
                       size_t n, const char *(*text_of) (void *arg, int64_t seq), void *arg)
 {
@@ -120,6 +90,23 @@ char *docwire_ranges (const char *document, const char *uuid, const uint64_t *di
         fputs ("]}", f);
     }
     return end_text (f, &text);
+}
+
+static const char *given_text (void *arg, int64_t seq)
+{
+    return arg;
+}
+
+char *docwire_element (const char *document, const char *uuid, uint64_t digest, int64_t seq,
+                       const struct idcomp_range *range)
+{
+    size_t size = idcomp_range_format_size (range);
+    char *text = malloc (size), *element = NULL;
+
+    if (text && idcomp_range_format (range, text, size) >= 0)
+        element = docwire_ranges (document, uuid, &digest, -1, seq, 1, given_text, text);
+    free (text);
+    return element;
 }
 
 /* Bytes of a form from 'offset' on; 'n' of them are meant. */
@@ -156,16 +143,57 @@ char *docwire_whole_state (const char *document, const char *uuid, int64_t seq, 
     return put_state (document, uuid, seq, seq, form, size, size);
 }
 
+/* --- reading a form: all pieces but the last are whole groups of four characters, and decoded as they come ------ */
+
+void pieces_fini (struct pieces *p)
+{
+    int saved = errno;
+
+    free (p->form);
+    *p = (struct pieces){ 0 };
+    errno = saved;
+}
+
+int pieces_add (struct pieces *p, int64_t seq, const char *text)
+{
+    size_t len = strlen (text);
+
+    if (seq != p->seq || (int64_t)len > p->whole - p->text || (len == 0 && p->whole > 0))
+        return errset (EPROTO);
+    ssize_t n = idcomp_base64_parse (text, len, p->form + p->size, p->room - p->size, NULL);
+    if (n < 0)
+        return -1;
+    p->size += (size_t)n;
+    p->text += (int64_t)len;
+    return 0;
+}
+
+int pieces_begin (struct pieces *p, int64_t seq, const char *text, int64_t whole)
+{
+    pieces_fini (p);
+    if (whole == 0)
+        whole = (int64_t)strlen (text);
+    if (whole < 0 || whole > PIECES_MAX)
+        return errset (EFBIG);
+    p->room = (size_t)whole / 4 * 3 + 3;
+    if (!(p->form = malloc (p->room)))
+        return -1;
+    p->seq = seq;
+    p->whole = whole;
+    return pieces_add (p, seq, text);
+}
+
+bool pieces_whole (const struct pieces *p)
+{
+    return p->form && p->text == p->whole;
+}
+
 void *docwire_get_form (const char *state, size_t *size)
 {
-    size_t len = strlen (state), room = len / 4 * 3 + 1;
-    void *form = malloc (room);
-    ssize_t n = form ? idcomp_base64_parse (state, len, form, room, NULL) : -1;
+    struct pieces p = { 0 };
 
-    if (n < 0) {
-        free (form);
-        return NULL;
-    }
-    *size = (size_t)n;
-    return form;
+    if (pieces_begin (&p, 0, state, 0) < 0)
+        pieces_fini (&p);
+    *size = p.size;
+    return p.form;
 }

@@ -6,6 +6,7 @@
 #define LIBDOCUMENT_WIRE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include <idtree/error.h>
 #include <idtree/idcomp.h>
@@ -25,7 +26,7 @@ int docwire_get_range (const json_t *o, struct idcomp_range *range, idt_error_t 
 /* Text of {"document":s,"uuid":s,"seq":n,"digest":s,"ranges":[range]}; for the caller to free.  NULL with errno ENOMEM,
  * like all below.
  */
-char *docwire_element (const char *document, const char *uuid, int64_t seq, const char *digest,
+char *docwire_element (const char *document, const char *uuid, uint64_t digest, int64_t seq,
                        const struct idcomp_range *range);
 
 /* Text of ranges [first, first + n) as {"document":s,"uuid":s,"newest":n,"seq":first,"digest":s,"ranges":[...]}; without
@@ -48,7 +49,40 @@ char *docwire_state (const char *document, const char *uuid, int64_t newest, int
 /* The same, whole at any size. */
 char *docwire_whole_state (const char *document, const char *uuid, int64_t seq, const void *form, size_t size);
 
-/* The stored form in "state"; for the caller to free.  NULL with errno ENOMEM, IDCOMP_ECORRUPT_BASE64. */
+/* --- a form that is read, in one piece or several ---------------------------------------------------------
+ *
+ * Whoever asks for a large form has its first piece, and how long the text is, with the answer; then each piece is asked
+ * for when the one before it is there.
+ */
+
+#define PIECES_MAX ((int64_t)64 << 20) /* characters of a form */
+
+/* An all-zero struct has no pieces. */
+struct pieces {
+    unsigned char *form;
+    size_t size; /* bytes that are there */
+    size_t room;
+    int64_t text;  /* characters that are there: where the next piece begins */
+    int64_t whole; /* characters of all */
+    int64_t seq;   /* of the form */
+};
+
+/* Begin with the first piece of a text of 'whole' characters (0: it is all) that is the form at 'seq'; add the next one.
+ * Return 0, or -1 with errno set:
+ *   EFBIG                   over PIECES_MAX
+ *   EPROTO                  it is no piece: empty, beyond the end, of another form
+ *   IDCOMP_ECORRUPT_BASE64, ENOMEM
+ */
+int pieces_begin (struct pieces *p, int64_t seq, const char *text, int64_t whole);
+int pieces_add (struct pieces *p, int64_t seq, const char *text);
+
+/* Whether all are there: then 'form' and 'size' are the stored form. */
+bool pieces_whole (const struct pieces *p);
+
+/* Keeps errno. */
+void pieces_fini (struct pieces *p);
+
+/* The stored form in "state", whole; for the caller to free.  NULL with errno as pieces_begin (). */
 void *docwire_get_form (const char *state, size_t *size);
 
 #endif /* LIBDOCUMENT_WIRE_H */

@@ -76,7 +76,6 @@ int document_take (struct document *doc, idt_future_t *f)
 static void end_fetch (struct document *doc, idt_future_t *f, int rc, int64_t before)
 {
     int errnum = rc < 0 ? errno : 0;
-    int64_t from;
 
     if (errnum)
         docsession_failed (&doc->session);
@@ -87,7 +86,7 @@ static void end_fetch (struct document *doc, idt_future_t *f, int rc, int64_t be
             replica_break (doc->session.replica, "its document is gone: rank 0 has another one of that name, or none");
         pause_fetch (doc);
     }
-    else if (!docsession_in_pieces (&doc->session) && replica_missing (doc->session.replica, &from)
+    else if (!docsession_in_pieces (&doc->session) && replica_missing (doc->session.replica)
              && replica_seq (doc->session.replica) == before)
         pause_fetch (doc); /* no progress: not in a loop */
     else

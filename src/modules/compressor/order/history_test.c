@@ -225,10 +225,10 @@ static void announce (struct world *w, int i)
 
 static void fetch (struct world *w, int i)
 {
-    int64_t from;
+    const struct replica *r = w->node[i].r;
 
-    if (replica_missing (w->node[i].r, &from))
-        post_copy (w, FETCH, i, from, NULL, 0);
+    if (replica_missing (r))
+        post_copy (w, FETCH, i, replica_seq (r) + 1, NULL, 0);
 }
 
 static void hear (struct world *w, const struct message *m)

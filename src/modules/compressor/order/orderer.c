@@ -10,7 +10,6 @@
  * Ranges are kept in a queue in order of their numbers; the newest one has the number 'seq'.
  */
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +23,7 @@
 /* A range that is kept. */
 struct entry {
     uint64_t digest; /* of the final space before it */
+    struct rewind_step step;
     char text[];
 };
 
@@ -110,6 +110,8 @@ static struct entry *entry_create (const struct orderer *o, const struct idcomp_
 
     if (entry) {
         entry->digest = compressor_digest (o->ids);
+        entry->step.first = range->first;
+        strcpy (entry->step.session, range->session);
         idcomp_range_format (range, entry->text, size);
     }
     else if (size > ORDERER_RANGE_MAX)
@@ -208,48 +210,19 @@ const struct idcomp *orderer_ids (const struct orderer *o)
 
 void *orderer_save (const struct orderer *o, size_t *size)
 {
-    *size = idcomp_save_size (o->ids, IDCOMP_WITHOUT_LOCAL);
-    void *form = malloc (*size);
+    struct idcomp_stats now = idcomp_stats (o->ids);
 
-    if (form && idcomp_save (o->ids, IDCOMP_WITHOUT_LOCAL, form, *size) < 0) {
-        free (form);
-        form = NULL;
-    }
-    return form;
+    return compressor_save_then (o->ids, &now, NULL, NULL, 0, size);
 }
 
-/* The ranges above orderer_stored_seq (), for free_ranges ().  NULL with errno ENOMEM. */
-static struct idcomp_range *unstored_ranges (const struct orderer *o, size_t *n)
+static const struct rewind_step *unstored_step (const void *arg, size_t i)
 {
-    struct idcomp_range *ranges = calloc ((size_t)(o->seq - o->stored_seq) + 1, sizeof (*ranges));
+    const struct orderer *o = arg;
 
-    *n = 0;
-    while (ranges && o->stored_seq + (int64_t)*n < o->seq) {
-        const char *text = orderer_range (o, o->stored_seq + 1 + (int64_t)*n);
-
-        if (idcomp_range_parse (text, strlen (text), &ranges[*n], NULL) < 0)
-            break;
-        ++*n;
-    }
-    return ranges;
-}
-
-static void free_ranges (struct idcomp_range *ranges, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        idcomp_range_fini (&ranges[i]);
-    free (ranges);
+    return &find (o, o->stored_seq + 1 + (int64_t)i)->step;
 }
 
 void *orderer_save_stored (const struct orderer *o, size_t *size)
 {
-    size_t n;
-    struct idcomp_range *since = unstored_ranges (o, &n);
-    bool all = since && o->stored_seq + (int64_t)n == o->seq;
-    void *form = all ? compressor_save_then (o->ids, &o->stored_stats, since, n, size) : NULL;
-
-    free_ranges (since, since ? n : 0);
-    if (!form)
-        errno = ENOMEM;
-    return form;
+    return compressor_save_then (o->ids, &o->stored_stats, unstored_step, o, (size_t)(o->seq - o->stored_seq), size);
 }
