@@ -60,7 +60,7 @@ json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, c
     return ask_take_new (d->cmd, f, what);
 }
 
-json_t *doc_find_new (const struct doc *d, const char *name)
+json_t *doc_need_new (const struct doc *d, const char *name)
 {
     json_t *answer = doc_ask_new (d, "list", json_object (), name), *o, *found = NULL;
     size_t i;
@@ -72,16 +72,9 @@ json_t *doc_find_new (const struct doc *d, const char *name)
             found = json_incref (o);
     }
     json_decref (answer);
-    return found;
-}
-
-json_t *doc_need_new (const struct doc *d, const char *name)
-{
-    json_t *o = doc_find_new (d, name);
-
-    if (!o)
+    if (!found)
         cmd_die (d->cmd, "there is no document '%s': idtree doc list shows which there are", name);
-    return o;
+    return found;
 }
 
 void doc_print (const struct doc *d, const json_t *o)

@@ -37,10 +37,7 @@ idt_future_t *doc_send (const struct doc *d, const char *method, json_t *request
  */
 json_t *doc_ask_new (const struct doc *d, const char *method, json_t *request, const char *what);
 
-/* What rank 0 tells of the document of this name, a new reference; NULL: there is none. */
-json_t *doc_find_new (const struct doc *d, const char *name);
-
-/* The same, but ends the program where there is none. */
+/* What rank 0 tells of the document of this name, a new reference.  Ends the program where there is none. */
 json_t *doc_need_new (const struct doc *d, const char *name);
 
 /* Print the members of an object, one a line; or with --json the object on one line. */

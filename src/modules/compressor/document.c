@@ -18,7 +18,6 @@
 #include "modules/compressor/document_private.h"
 
 #define PAUSE_MAX_MS 5000
-#define NO_COMPRESSOR "rank 0 has no compressor: load it there with idtree module load -r 0 compressor"
 
 /* --- pauses --------------------------------------------------------------------------------------------- */
 
@@ -209,17 +208,6 @@ static void opened (struct document *doc)
     document_turn (doc);
 }
 
-/* An answer was an error, or could not be taken ('taken': errno). */
-static void fail_opening (struct document *doc, idt_future_t *f, int taken)
-{
-    int errnum = idt_future_errnum (f);
-
-    if (errnum == 0)
-        document_destroy (doc, taken, "the answer of rank 0 is not understood");
-    else
-        document_destroy (doc, errnum, errnum == ENOSYS ? NO_COMPRESSOR : idt_future_error (f));
-}
-
 static void joined_cb (idt_future_t *f, void *arg);
 
 /* A request of opening was sent, or not (NULL). */
@@ -243,7 +231,8 @@ static void joined_cb (idt_future_t *f, void *arg)
     bool anew = docsession_in_pieces (&doc->session) && idt_future_errnum (f) == EAGAIN;
 
     if (document_take (doc, f) < 0 && !anew) {
-        fail_opening (doc, f, errno);
+        document_destroy (doc, errno,
+                          idt_future_errnum (f) ? service_future_error (f) : "the answer of rank 0 is not understood");
         return;
     }
     idt_future_destroy (f);

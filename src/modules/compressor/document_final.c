@@ -76,9 +76,7 @@ static void answer_final (struct document *doc, const struct final *final)
     if (rc < 0)
         service_respond_error (doc->service, final->msg, errno, NULL);
     else
-        module_respond_object (doc->service->h, final->msg,
-                               json_pack ("{s:s s:o}", "session", idcomp_session (c), "runs",
-                                          methods_pack_runs (list.v, list.n)));
+        module_respond_object (doc->service->h, final->msg, methods_pack_ids (c, list.v, list.n));
     idruns_fini (&list);
 }
 

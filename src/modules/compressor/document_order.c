@@ -16,7 +16,13 @@
 
 #include "modules/compressor/document_private.h"
 
-/* --- refused -------------------------------------------------------------------------------------------- */
+/* --- what is tried again -------------------------------------------------------------------------------- */
+
+static void pause_fetch (struct document *doc)
+{
+    doc->session.ask = true;
+    document_pause (doc, &doc->missing);
+}
 
 /* Rank 0 and this rank disagree about what is final.  It is asked again: somebody may put the right copy in place. */
 static void refuse (struct document *doc, const char *text)
@@ -25,17 +31,10 @@ static void refuse (struct document *doc, const char *text)
         idt_log (doc->service->h, LOG_CRIT, "%s", text);
     snprintf (doc->refused, sizeof (doc->refused), "%s", text);
     document_fail_finals (doc, UINT64_MAX, ENOTRECOVERABLE, doc->refused);
-    doc->session.ask = true;
-    document_pause (doc, &doc->missing);
+    pause_fetch (doc);
 }
 
 /* --- fetch ---------------------------------------------------------------------------------------------- */
-
-static void pause_fetch (struct document *doc)
-{
-    doc->session.ask = true;
-    document_pause (doc, &doc->missing);
-}
 
 idt_future_t *document_ask (struct document *doc)
 {

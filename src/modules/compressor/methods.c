@@ -156,13 +156,13 @@ void methods_recompress_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- generate ----------------------------------------------------------------------------------------------- */
 
-json_t *methods_pack_runs (const struct idcomp_run *runs, size_t n)
+json_t *methods_pack_ids (const struct idcomp *c, const struct idcomp_run *runs, size_t n)
 {
     json_t *o = json_array ();
 
     for (size_t i = 0; o && i < n; i++)
         json_add_new (&o, json_pack ("[I,I]", (json_int_t)runs[i].first, (json_int_t)runs[i].count));
-    return o;
+    return json_pack ("{s:s s:o}", "session", idcomp_session (c), "runs", o);
 }
 
 static void generate (struct service *sv, const idt_msg_t *msg, struct document *doc, int64_t count, bool final)
@@ -186,9 +186,7 @@ static void generate (struct service *sv, const idt_msg_t *msg, struct document 
     else {
         sv->counters.generated += (uint64_t)count;
         if (!final)
-            module_respond_object (sv->h, msg,
-                                   json_pack ("{s:s s:o}", "session", idcomp_session (c), "runs",
-                                              methods_pack_runs (runs, (size_t)n)));
+            module_respond_object (sv->h, msg, methods_pack_ids (c, runs, (size_t)n));
         document_made (doc, final ? msg : NULL, runs, n);
     }
 }

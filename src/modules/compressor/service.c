@@ -81,6 +81,8 @@ const char *service_future_error (const idt_future_t *f)
 {
     const char *text = idt_future_error (f);
 
+    if (idt_future_errnum (f) == ENOSYS)
+        return "rank 0 has no compressor: load it there with idtree module load -r 0 compressor";
     if (idt_future_errnum (f) == ETIMEDOUT && strcmp (text, strerror (ETIMEDOUT)) == 0)
         return "rank 0 did not answer in time (compressor.timeout)";
     return text;
@@ -94,9 +96,6 @@ static void passed_on_cb (idt_future_t *f, void *arg)
 
     if (idt_rpc_get (f, &s) == 0)
         module_respond (sv->h, up->msg, s);
-    else if (errno == ENOSYS)
-        service_respond_error (sv, up->msg, ENOSYS,
-                               "rank 0 has no compressor: load it there with idtree module load -r 0 compressor");
     else
         service_respond_error (sv, up->msg, idt_future_errnum (f), service_future_error (f));
     upcall_destroy (up);

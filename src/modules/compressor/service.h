@@ -90,7 +90,7 @@ void service_forget (struct fifo *q, const idt_msg_t *disconnect);
  */
 int service_upcall (struct service *sv, idt_future_t *f, idt_future_f cb, const idt_msg_t *msg);
 
-/* The text of a failed future: what rank 0 said, or that it said nothing.  Borrowed. */
+/* The text of a failed future: what rank 0 said, that it said nothing, or that nobody is there.  Borrowed. */
 const char *service_future_error (const idt_future_t *f);
 
 /* Pass a request on to rank 0, and its answer back. */
@@ -136,8 +136,8 @@ void methods_recompress_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void methods_save_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void methods_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 
-/* [[first,count],...]; NULL: no memory. */
-json_t *methods_pack_runs (const struct idcomp_run *runs, size_t n);
+/* The answer to generate: {"session":s,"runs":[[first,count],...]}; NULL: no memory. */
+json_t *methods_pack_ids (const struct idcomp *c, const struct idcomp_run *runs, size_t n);
 
 /* --- ranges on their way up: submit.c ------------------------------------------------------------------- */
 

@@ -64,7 +64,6 @@ struct root {
     struct root_task tasks[GROUP_MAX];
     size_t ntasks;
     struct store_change *changes;
-    struct root_document **changed; /* the document of each change */
     size_t nchanges;
     bool committing;
     uint64_t commit_ms; /* when it began */

@@ -48,7 +48,8 @@ static int make_change (struct root *root, struct root_document *doc, struct sto
     int64_t first = orderer_stored_seq (doc->orderer) + 1, n = orderer_seq (doc->orderer) + 1 - first;
 
     *change = (struct store_change){ .document = { .id = doc->id, .name = doc->name, .uuid = doc->uuid },
-                                     .first = first };
+                                     .first = first,
+                                     .owner = doc };
     if (form_is_due (root, doc)) {
         change->document.seq = orderer_seq (doc->orderer);
         if (!(change->document.form = orderer_save (doc->orderer, &change->document.form_size)) && doc->form_seq < 0)
@@ -79,20 +80,12 @@ static int collect_changes (struct root *root)
     for (uint32_t i = 0; i < root->ndocs; i++)
         n += has_changed (root->docs[i]);
     struct store_change *changes = realloc (root->changes, (n + 1) * sizeof (*changes));
-    if (changes)
-        root->changes = changes;
-    struct root_document **changed = realloc (root->changed, (n + 1) * sizeof (changed[0]));
-    if (changed)
-        root->changed = changed;
-    if (!changes || !changed)
+    if (!changes)
         return -1;
-    for (uint32_t i = 0; i < root->ndocs; i++) {
-        if (!has_changed (root->docs[i]))
-            continue;
-        root->changed[root->nchanges] = root->docs[i];
-        if (make_change (root, root->docs[i], &root->changes[root->nchanges++]) < 0)
+    root->changes = changes;
+    for (uint32_t i = 0; i < root->ndocs; i++)
+        if (has_changed (root->docs[i]) && make_change (root, root->docs[i], &changes[root->nchanges++]) < 0)
             return -1;
-    }
     return 0;
 }
 
@@ -139,8 +132,9 @@ static void publish (struct root *root, const struct root_document *doc, int64_t
 }
 
 /* The window is trimmed by orderer_stored (): what is to be published is taken before. */
-static void publish_change (struct root *root, const struct store_change *change, struct root_document *doc)
+static void publish_change (struct root *root, const struct store_change *change)
 {
+    struct root_document *doc = change->owner;
     int64_t first = change->first;
     size_t n, bytes;
 
@@ -161,7 +155,7 @@ static void take_stored (struct root *root)
     root->failing = 0;
     root->groups++;
     for (size_t i = 0; i < root->nchanges; i++)
-        publish_change (root, &root->changes[i], root->changed[i]);
+        publish_change (root, &root->changes[i]);
     drop_changes (root);
     if (root->publishing == 0)
         end_group (root);
@@ -376,7 +370,6 @@ void root_destroy (struct root *root)
     root_documents_cut (root, 0);
     free (root->docs);
     free (root->changes);
-    free (root->changed);
     free (root);
     errno = saved;
 }

@@ -34,6 +34,7 @@ struct store_change {
     int64_t first;                  /* number of the first of these ranges */
     const char **ranges;            /* texts */
     size_t nranges;
+    void *owner; /* the caller's */
 };
 
 /* Called for each document, then each of its ranges in order; return 0 to go on, or -1 with errno and 'errp' set. */

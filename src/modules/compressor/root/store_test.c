@@ -102,7 +102,7 @@ static void check_content (void)
     st = open_in (dir);
     ok (st && strcmp (content, "1:one/U1@0=x,a,b,c,d;2:two/U2@0=y") == 0, "all is there again: %s", content);
     const char *ef[] = { "e", "f" };
-    ok (commit (st, &(struct store_change){ { 1, "one", "U1", 5, "form", 4 }, 5, ef, 2 }, 1) == 1,
+    ok (commit (st, &(struct store_change){ { 1, "one", "U1", 5, "form", 4 }, 5, ef, 2, NULL }, 1) == 1,
         "a form takes the place of ranges");
     store_close (st);
     st = open_in (dir);
