@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <syslog.h>
 
+#include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
 #define FIRST_RETRY_US 20000 /* after a forward that failed; doubles, up to: */
@@ -46,9 +47,7 @@ void node_forward_end (struct node *n)
 
 static void retry_later (struct forward *f, uint64_t now_us)
 {
-    f->backoff_us = f->backoff_us > 0 ? 2 * f->backoff_us : FIRST_RETRY_US;
-    if (f->backoff_us > LAST_RETRY_US)
-        f->backoff_us = LAST_RETRY_US;
+    f->backoff_us = min_u64 (f->backoff_us > 0 ? 2 * f->backoff_us : FIRST_RETRY_US, LAST_RETRY_US);
     f->retry_us = now_us + f->backoff_us;
 }
 
@@ -84,26 +83,27 @@ static void add_share (struct node *n, struct forward *f, struct pending *p, uin
     p->asked = lack < room ? lack : room;
     p->asked_ms = n->cursor_ms;
     f->count += p->asked;
-    if (f->after < p->after)
-        f->after = p->after;
+    f->after = max_u64 (f->after, p->after);
     TAILQ_INSERT_TAIL (&f->shares, p, share);
 }
 
-/* Mark what an asker gets of the 'room' that is left: a client 'turn' ids, a child its forward as a whole, for that was made
- * by turns below, and splitting it at each hop would double the time that it takes.  Returns false where that has no room.
+/* Mark what an asker gets of the room that is left: a client a turn of ids, all if it is alone; a child its forward as a
+ * whole, for that was made by turns below, and splitting it at each hop would double the time that it takes.  Returns false
+ * where that has no room.
  */
-static bool mark (struct node *n, uint64_t now_us, const struct asker *a, uint32_t room, uint32_t turn)
+static bool mark (struct node *n, uint64_t now_us, const struct asker *a)
 {
     struct forward *f = &n->up.all;
     bool broker = a->kind != ASKER_CLIENT;
-    uint32_t end = f->count + (broker || room < turn ? room : turn);
+    uint32_t turn = broker || n->waiting.length == 1 ? NODE_MAX_COUNT : UP_TURN;
+    uint32_t end = (uint32_t)min_u64 (f->count + turn, NODE_MAX_COUNT);
     struct pending *p;
 
     TAILQ_FOREACH (p, &a->waiting, turn) {
         uint32_t lack = p->count - p->got, left = end - f->count;
 
         if (left == 0 || (broker && lack > left))
-            return false;
+            return !broker;
         if (!may_go_up (n, now_us, p))
             continue;
         add_share (n, f, p, left);
@@ -111,26 +111,7 @@ static bool mark (struct node *n, uint64_t now_us, const struct asker *a, uint32
     return true;
 }
 
-/* Mark what goes up together, as much as one request may ask for, by turns.  A request that is alone may have all.  A child whose
- * forward has no room is first the next time.
- */
-static void combine (struct node *n, uint64_t now_us)
-{
-    struct forward *f = &n->up.all;
-    uint32_t turn = n->waiting.length > 1 ? UP_TURN : NODE_MAX_COUNT;
-
-    f->count = 0;
-    f->after = n->last_id;
-    for (size_t i = n->waiting.naskers; i > 0 && f->count < NODE_MAX_COUNT; i--) {
-        struct asker *a = TAILQ_FIRST (&n->waiting.round);
-
-        if (!is_under_way (a) && !mark (n, now_us, a, NODE_MAX_COUNT - f->count, turn) && a->kind != ASKER_CLIENT)
-            break;
-        waiting_end_turn (&n->waiting, a);
-    }
-}
-
-/* Mark what a newcomer gets, a quarter of a forward or its first request.  Returns false where that has no room. */
+/* The same for a newcomer: a quarter of a forward, which is one millisecond's place for them, or its first request. */
 static bool mark_newcomer (struct node *n, uint64_t now_us, const struct asker *a)
 {
     struct forward *f = &n->up.newcomers;
@@ -148,18 +129,16 @@ static bool mark_newcomer (struct node *n, uint64_t now_us, const struct asker *
     return true;
 }
 
-/* The same for newcomers, as far as one millisecond's place for them goes. */
-static void combine_newcomers (struct node *n, uint64_t now_us)
+/* Mark what goes up together, as much as one request may ask for, by turns.  Whoever finds no room is first the next time. */
+static void combine (struct node *n, uint64_t now_us, struct forward *f,
+                     bool (*mark_asker) (struct node *n, uint64_t now_us, const struct asker *a))
 {
-    struct forward *f = &n->up.newcomers;
-
     f->count = 0;
     f->after = n->last_id;
-    n->waiting.has_newcomers = false;
-    for (size_t i = n->waiting.naskers; i > 0; i--) {
+    for (size_t i = n->waiting.naskers; i > 0 && f->count < NODE_MAX_COUNT; i--) {
         struct asker *a = TAILQ_FIRST (&n->waiting.round);
 
-        if (!is_under_way (a) && !mark_newcomer (n, now_us, a))
+        if (!is_under_way (a) && !mark_asker (n, now_us, a))
             break;
         waiting_end_turn (&n->waiting, a);
     }
@@ -203,12 +182,13 @@ void node_forward_waiting (struct node *n, uint64_t now_us)
     if (!n->parent_up || n->waiting.length == 0)
         return;
     if (may_send (n, now_us, &n->up.all)) {
-        combine (n, now_us);
+        combine (n, now_us, &n->up.all, mark);
         send (n, now_us, &n->up.all);
     }
     if (n->waiting.has_newcomers && n->up.all.busy && n->up.all.count > WAITING_TURN
         && may_send (n, now_us, &n->up.newcomers)) {
-        combine_newcomers (n, now_us);
+        n->waiting.has_newcomers = false;
+        combine (n, now_us, &n->up.newcomers, mark_newcomer);
         send (n, now_us, &n->up.newcomers);
     }
 }
