@@ -193,7 +193,7 @@ static void request (struct world *w, struct node *n, const json_t *o)
         ask_root (w, &req);
     else
         node_lease_request (n, w->now_us, w, &req);
-    wire_lease_request_fini (&req);
+    lease_request_fini (&req);
 }
 
 static void honest (struct world *w, const char *digits)
@@ -230,7 +230,7 @@ static void answer (struct world *w, const json_t *o)
     if (!o || wire_get_lease_answer (o, &a, NULL) < 0)
         return;
     node_lease_answered (w->inner, w->now_us, w->lease_tag, &a);
-    wire_lease_answer_fini (&a);
+    free ((void *)a.grant);
 }
 
 static void forwarded (struct world *w, const void *data, size_t size)

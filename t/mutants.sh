@@ -30,7 +30,7 @@ STOP_AT_LAST_END|modules/fluid/lease/lease.c|s/end_ms = max_u64 (end_ms, t->hold
 STOP_NOT_BELOW_BASE|modules/fluid/lease/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
 STOP_CLOSES|modules/fluid/lease/lease.c modules/fluid/lease/authority.c|s/if (t->closed || t->fenced_by_foreign ||/if (t->fenced_by_foreign ||/@s/a->closed ? 0 : serve (/serve (/|wants are answered after the end was told
 CHECK_END|modules/fluid/node/now.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
-OWN_ANSWER|modules/fluid/lease/lessee.c modules/fluid/lease/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return ga != gb ? (ga < gb ? -1 : 1) : strcmp (ia, ib);/(void)ia, (void)ib; return (ga > gb) - (ga < gb);/|an answer to another incarnation is taken
+OWN_ANSWER|modules/fluid/lease/lessee.c modules/fluid/lease/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return strcmp (x->incarnation, y->incarnation);/return 0;/|an answer to another incarnation is taken
 CLOSE_FIRST|modules/fluid/node/lease.c|s/lessee_close (&n->lessee, end_ms, &back)/lessee_close (\&n->lessee, 0, \&back)/|what was used is given back, too
 NEW_INCARNATION|modules/fluid/service/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
 ONE_ROOT|common/libsqlite/database.c sim/sim.c|s/if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)/if (0)/@s/return rc == SQLITE_OK ? database_run (d, set_up (d), errp) : database_explain (d, errp);/return rc >= 0 \&\& set_up (d) ? 0 : -1;/@s/locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;/locking_mode = NORMAL;/@s/if (rank == 0 \&\& root_lives (w))/if (0 \&\& root_lives (w))/|two roots run on one statedir
@@ -51,7 +51,7 @@ T_PAST|modules/fluid/node/now.c|/^void node_close_past/,/^}/s/uint64_t ms = node
 W_USE|modules/fluid/lease/lessee.c modules/fluid/node/now.c|s/if (!lessee_in_use (h, now_us)) .. W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->lessee.until_us) {/) {/|a range is used however long ago it was given
 W_SET|modules/fluid/lease/watermark.c|s/same (&live, &all->lessees) \&\&/(same (\&live, \&all->lessees) || 1) \&\&/|the watermark is raised whoever has not reported
 W_SETTLE|modules/fluid/lease/watermark.c|s/if (at_ms >= w->settled_ms \&\& /if (/|or holds ranges of a root before
-W_HOR|modules/fluid/lease/watermark.c|s/if (ms > horizon_ms)/if (horizon_ms == UINT64_MAX)/|or above the horizon that is stored
+W_HOR|modules/fluid/lease/watermark.c|s/min_u64 (min_u64 (all->low_ms, now_ms), horizon_ms);/min_u64 (all->low_ms, now_ms); (void)horizon_ms;/|or above the horizon that is stored
 W_LO|modules/fluid/lease/lease.c|s/t->base_ms = max_u64 (t->base_ms, floor_ms);/(void) t, (void) floor_ms;/|ranges are given below the watermark
 MUTANTS
 }

@@ -5,6 +5,7 @@
  *
  * The wall clock alone would not do: where it was wrong once the instance is ahead of it for good, and must go on.
  */
+#include "libutil/minmax.h"
 #include "modules/fluid/lease/ahead.h"
 
 #define LEAST_REACH_MS(lease_ms) ((lease_ms) / 12)
@@ -12,9 +13,7 @@
 /* What the wall clock says is not ahead is not owed. */
 static uint64_t at_most (uint64_t ms, int64_t wall_ms)
 {
-    if (wall_ms <= 0)
-        return 0;
-    return ms < (uint64_t)wall_ms ? ms : (uint64_t)wall_ms;
+    return wall_ms > 0 ? min_u64 (ms, (uint64_t)wall_ms) : 0;
 }
 
 uint64_t ahead_start (struct ahead *a, uint64_t lease_ms, uint64_t now_us, uint64_t stored_ms, int64_t wall_ms)
@@ -35,9 +34,7 @@ uint64_t ahead_reach (const struct ahead *a, uint64_t now_us)
 
     if (a->debt_ms < max_ms && reach_ms < (max_ms - a->debt_ms) / 4) /* A_REACH */
         reach_ms = (max_ms - a->debt_ms) / 4;
-    if (reach_ms < up_ms)
-        reach_ms = up_ms;
-    return reach_ms < 2 * a->lease_ms ? reach_ms : 2 * a->lease_ms;
+    return min_u64 (max_u64 (reach_ms, up_ms), 2 * a->lease_ms);
 }
 
 uint64_t ahead_stored (struct ahead *a, uint64_t now_ms, uint64_t horizon_ms, int64_t wall_ms)

@@ -96,7 +96,7 @@ static uint64_t raise_watermark (struct authority *a, uint64_t now_us)
     struct report all = { .low_ms = UINT64_MAX };
 
     a->ops->positions (a->arg, now_us, &all);
-    uint64_t ms = watermark_raise (a->watermark, now_ms (a, now_us), lease_horizon (a->table), &all);
+    uint64_t ms = watermark_raise (a->watermark, now_ms (a, now_us), a->table->stored_ms, &all);
 
     lease_raise (a->table, ms); /* W_LO */
     return ms;
@@ -104,7 +104,7 @@ static uint64_t raise_watermark (struct authority *a, uint64_t now_us)
 
 bool authority_watermark (struct authority *a, uint64_t now_us, uint64_t *ms)
 {
-    if (a->closed || lease_is_fenced_by_foreign (a->table))
+    if (a->closed || a->table->fenced_by_foreign)
         return false;
     *ms = raise_watermark (a, now_us);
     return true;
@@ -142,7 +142,7 @@ static void store (struct authority *a, uint64_t now_us, uint64_t horizon_ms)
 {
     struct lease_record record = { .horizon_ms = horizon_ms };
 
-    if (!lease_is_fenced_by_foreign (a->table))
+    if (!a->table->fenced_by_foreign)
         raise_watermark (a, now_us);
     watermark_record (a->watermark, now_ms (a, now_us), &record);
     record.ahead_ms = owed_ms (a, now_us, horizon_ms);
@@ -162,7 +162,7 @@ static void store_horizon (struct authority *a, uint64_t now_us)
         wake (a, a->storing.retry_us);
         return;
     }
-    lease_set_reach (a->table, ahead_reach (&a->ahead, now_us));
+    a->table->reach_ms = ahead_reach (&a->ahead, now_us);
     if (a->clock.known && lease_must_store (a->table, now_ms (a, now_us), &horizon_ms))
         store (a, now_us, horizon_ms);
     uint64_t next_ms = lease_next_store (a->table);
@@ -227,11 +227,11 @@ static void note_foreign_lease (struct authority *a, const struct lease_request 
  */
 static size_t serve (struct authority *a, uint64_t now_us, const struct lease_request *req)
 {
-    bool fenced = lease_is_fenced_by_foreign (a->table);
+    bool fenced = a->table->fenced_by_foreign;
     size_t n = 0;
 
     if (req->has_epoch && req->epoch_ms != a->config.epoch_ms)
-        lease_fence_by_foreign (a->table);
+        a->table->fenced_by_foreign = true;
     for (size_t i = 0; i < req->nback; i++)
         take_back (a, &req->back[i]);
     if (req->nwant > 0)
@@ -240,7 +240,7 @@ static size_t serve (struct authority *a, uint64_t now_us, const struct lease_re
     a->grant = calloc (req->nwant + 1, sizeof (*a->grant));
     for (size_t i = 0; a->grant && i < req->nwant; i++)
         n += give (a, now_us, &req->want[i], &a->grant[n]);
-    if (!fenced && lease_is_fenced_by_foreign (a->table))
+    if (!fenced && a->table->fenced_by_foreign)
         note_foreign_lease (a, req);
     return n;
 }
@@ -264,7 +264,7 @@ void authority_answer (struct authority *a, uint64_t now_us, const struct lease_
 
 const char *authority_excuse (const struct authority *a)
 {
-    if (lease_is_fenced_by_foreign (a->table))
+    if (a->table->fenced_by_foreign)
         return "rank 0 gives no leases: brokers hold some of another statedir; start it with the right one";
     return "rank 0 waits until its horizon can be stored; see its log";
 }
@@ -355,7 +355,7 @@ struct past {
 
 void *authority_leave (const struct authority *a, const struct lease_record *stored, size_t *size)
 {
-    bool good = stored && !lease_is_fenced_by_foreign (a->table);
+    bool good = stored && !a->table->fenced_by_foreign;
     struct past *p = good ? calloc (1, sizeof (*p) + lease_save_size (a->table)) : NULL;
 
     *size = 0;
@@ -472,8 +472,8 @@ void authority_destroy (struct authority *a)
 {
     if (!a)
         return;
-    lease_table_destroy (a->table);
-    watermark_destroy (a->watermark);
+    free (a->table);
+    free (a->watermark);
     free (a->grant);
     free (a);
 }
@@ -487,7 +487,7 @@ void authority_close (struct authority *a, uint64_t now_us, struct lease_record 
     a->deadline_us = NEVER;
     last->horizon_ms = lease_close (a->table);
     watermark_record (a->watermark, ms, last);
-    if (!lease_is_fenced_by_foreign (a->table) && !watermark_any_lessee (a->watermark, ms))
+    if (!a->table->fenced_by_foreign && !watermark_any_lessee (a->watermark, ms))
         last->watermark_ms = last->horizon_ms;
     last->ahead_ms = a->clock.known ? owed_ms (a, now_us, last->horizon_ms) : a->ahead.debt_ms;
 }
@@ -496,15 +496,15 @@ void authority_close (struct authority *a, uint64_t now_us, struct lease_record 
 
 struct authority_news authority_news (const struct authority *a)
 {
-    return (struct authority_news){ a->clock.steps, a->nstored, lease_is_fenced_by_foreign (a->table) };
+    return (struct authority_news){ a->clock.steps, a->nstored, a->table->fenced_by_foreign };
 }
 
 void authority_status (const struct authority *a, uint64_t now_us, struct authority_status *status)
 {
     *status = (struct authority_status){ .epoch_ms = a->config.epoch_ms,
-                                         .horizon_ms = lease_horizon (a->table),
+                                         .horizon_ms = a->table->stored_ms,
                                          .store = a->storing.state,
-                                         .fenced_by_foreign = lease_is_fenced_by_foreign (a->table),
+                                         .fenced_by_foreign = a->table->fenced_by_foreign,
                                          .has_foreign_epoch = a->foreign.has_epoch,
                                          .foreign_epoch_ms = a->foreign.epoch_ms,
                                          .foreign_lease_hi_ms = a->foreign.hi_ms };
@@ -512,12 +512,7 @@ void authority_status (const struct authority *a, uint64_t now_us, struct author
         status->ahead_us = (int64_t)clock_read (&a->clock, now_us) - wall_us (a, now_us);
 }
 
-struct authority_stats authority_stats (const struct authority *a)
+struct authority_stats *authority_stats (struct authority *a)
 {
-    return a->stats;
-}
-
-void authority_stats_clear (struct authority *a)
-{
-    a->stats = (struct authority_stats){ 0 };
+    return &a->stats;
 }

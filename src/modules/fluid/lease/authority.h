@@ -161,7 +161,6 @@ struct authority_stats {
     uint64_t store_failures;
 };
 
-struct authority_stats authority_stats (const struct authority *a);
-void authority_stats_clear (struct authority *a);
+struct authority_stats *authority_stats (struct authority *a); /* whoever likes sets them to 0 */
 
 #endif /* FLUID_AUTHORITY_H */

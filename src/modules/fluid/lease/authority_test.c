@@ -106,7 +106,7 @@ static void test_store (void)
     ok (answer.ngrant == 1 && answer.grant[0].hi_ms <= w.record.horizon_ms && answer.has_time && answer.has_epoch
             && answer.epoch_ms == 100000 && answer.lease_ms == 60000,
         "then ranges are given, with the time, the epoch and the length of a lease");
-    struct authority_stats stats = authority_stats (w.a);
+    const struct authority_stats stats = *authority_stats (w.a);
     ok (stats.stores == (uint64_t)w.stores && stats.store_failures == 6, "all of it is counted");
     authority_destroy (w.a);
 }

@@ -21,25 +21,12 @@
 
 #define END_MS ((uint64_t)FLUID_TIMESTAMP_MAX + 1) /* of time: no range, and no horizon, is above it */
 
-/* The last range given of one generator, and to whom. */
-struct holding {
-    char incarnation[IDT_MSG_UUID_LEN + 1]; /* empty: nobody, or given back */
-    uint64_t number;
-    uint64_t lo_ms;
-    uint64_t hi_ms; /* last hi; 0: none since the table was made */
-};
-
-struct lease_table {
-    uint32_t ngenerators;
-    uint64_t lease_ms;
-    uint64_t reach_ms;  /* of the horizon */
-    uint64_t base_ms;   /* nothing below it is given: the horizon at the start, then the watermark */
-    uint64_t stored_ms; /* the horizon that is durable */
-    bool storing;
-    bool fenced_by_foreign;
-    bool closed;
-    struct holding holding[];
-};
+void lease_request_fini (struct lease_request *req)
+{
+    free ((void *)req->want);
+    free ((void *)req->back);
+    *req = (struct lease_request){ 0 };
+}
 
 struct lease_table *lease_table_create (uint32_t ngenerators, uint64_t lease_ms, uint64_t horizon_ms)
 {
@@ -53,16 +40,6 @@ struct lease_table *lease_table_create (uint32_t ngenerators, uint64_t lease_ms,
         t->stored_ms = horizon_ms;
     }
     return t;
-}
-
-void lease_table_destroy (struct lease_table *t)
-{
-    free (t);
-}
-
-void lease_set_reach (struct lease_table *t, uint64_t reach_ms)
-{
-    t->reach_ms = reach_ms;
 }
 
 uint64_t lease_next_store (const struct lease_table *t)
@@ -127,18 +104,18 @@ int lease_load (struct lease_table *t, const void *data, size_t size)
 
 void lease_reopen (struct lease_table *t, uint32_t generator, uint64_t end_ms)
 {
-    struct holding *h = &t->holding[generator];
+    struct lease_holding *h = &t->holding[generator];
 
-    *h = (struct holding){ .hi_ms = min_u64 (h->hi_ms, end_ms) };
+    *h = (struct lease_holding){ .hi_ms = min_u64 (h->hi_ms, end_ms) };
 }
 
-static bool same_incarnation (const struct holding *h, const char *incarnation)
+static bool same_incarnation (const struct lease_holding *h, const char *incarnation)
 {
     return h->incarnation[0] != '\0' && strcmp (h->incarnation, incarnation) == 0;
 }
 
 /* Fill 'h' with the next range of its generator.  Returns whether there is one. */
-static bool next_range (const struct lease_table *t, uint64_t now_ms, struct holding *h)
+static bool next_range (const struct lease_table *t, uint64_t now_ms, struct lease_holding *h)
 {
     /* START_AT_LAST_END, START_AT_HORIZON: from the end of all that was given before, whatever the time is. */
     uint64_t lo_ms = max_u64 (t->base_ms, h->hi_ms);
@@ -160,10 +137,10 @@ bool lease_grant (struct lease_table *t, uint64_t now_ms, const struct lease_wan
     if (t->closed || t->fenced_by_foreign || want->generator >= t->ngenerators || want->incarnation[0] == '\0')
         return false;
     if (want->have_hi_ms > t->stored_ms) { /* no range of ours ends there (HIGHEST_HORIZON) */
-        lease_fence_by_foreign (t);
+        t->fenced_by_foreign = true;
         return false;
     }
-    struct holding *h = &t->holding[want->generator];
+    struct lease_holding *h = &t->holding[want->generator];
     bool same = same_incarnation (h, want->incarnation);
 
     if (same && want->number < h->number)
@@ -188,7 +165,7 @@ bool lease_give_back (struct lease_table *t, const struct lease_back *back)
 {
     if (t->closed || back->generator >= t->ngenerators)
         return false;
-    struct holding *h = &t->holding[back->generator];
+    struct lease_holding *h = &t->holding[back->generator];
 
     /* RETURN_BY_LESSEE, RETURN_INSIDE: only from the one that holds the last range, and only inside that range. */
     if (!same_incarnation (h, back->incarnation) || back->end_ms < h->lo_ms || back->end_ms >= h->hi_ms)
@@ -203,16 +180,6 @@ void lease_raise (struct lease_table *t, uint64_t floor_ms)
     t->base_ms = max_u64 (t->base_ms, floor_ms); /* W_LO */
 }
 
-void lease_fence_by_foreign (struct lease_table *t)
-{
-    t->fenced_by_foreign = true;
-}
-
-bool lease_is_fenced_by_foreign (const struct lease_table *t)
-{
-    return t->fenced_by_foreign;
-}
-
 uint64_t lease_close (struct lease_table *t)
 {
     /* STOP_AT_LAST_END: not the root's own last id, but the end of every range that may still be in use.
@@ -224,9 +191,4 @@ uint64_t lease_close (struct lease_table *t)
     for (uint32_t g = 0; g < t->ngenerators; g++)
         end_ms = max_u64 (end_ms, t->holding[g].hi_ms);
     return end_ms;
-}
-
-uint64_t lease_horizon (const struct lease_table *t)
-{
-    return t->stored_ms;
 }

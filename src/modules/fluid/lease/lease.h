@@ -60,6 +60,9 @@ struct lease_request {
     int64_t epoch_ms;
 };
 
+/* Free the arrays of one that was made with its own. */
+void lease_request_fini (struct lease_request *req);
+
 struct lease_answer {
     const struct lease_grant *grant; /* a want that got nothing has none */
     size_t ngrant;
@@ -83,16 +86,30 @@ struct lease_record {
 
 /* --- the table --------------------------------------------------------------------------------- */
 
-struct lease_table;
+/* The last range given of one generator, and to whom. */
+struct lease_holding {
+    char incarnation[IDT_MSG_UUID_LEN + 1]; /* empty: nobody, or given back */
+    uint64_t number;
+    uint64_t lo_ms;
+    uint64_t hi_ms; /* last hi; 0: none since the table was made */
+};
 
-/* Make a table for generators 0 ... ngenerators - 1.  'horizon_ms' is the durable horizon H: no range that was
- * ever given ends later.  Returns NULL with errno ENOMEM.
+struct lease_table {
+    uint32_t ngenerators;
+    uint64_t lease_ms;
+    uint64_t reach_ms;  /* how far ahead of now the horizon is stored: two leases, unless the owner says otherwise */
+    uint64_t base_ms;   /* nothing below it is given: the horizon at the start, then the watermark */
+    uint64_t stored_ms; /* the horizon that is durable */
+    bool storing;
+    bool fenced_by_foreign; /* nothing is given: a broker holds a lease that was given from another statedir */
+    bool closed;
+    struct lease_holding holding[];
+};
+
+/* Make a table, for free (), of generators 0 ... ngenerators - 1.  'horizon_ms' is the durable horizon H: no range that
+ * was ever given ends later.  Returns NULL with errno ENOMEM.
  */
 struct lease_table *lease_table_create (uint32_t ngenerators, uint64_t lease_ms, uint64_t horizon_ms);
-void lease_table_destroy (struct lease_table *t);
-
-/* How far ahead of now the horizon is stored, from now on: two leases, unless this says otherwise. */
-void lease_set_reach (struct lease_table *t, uint64_t reach_ms);
 
 /* Whether the horizon must be stored anew, and as what: it is asked for once, until lease_stored () or
  * lease_store_failed () tells the outcome.  Ask often: before each grant, and as time goes on.
@@ -131,15 +148,9 @@ bool lease_give_back (struct lease_table *t, const struct lease_back *back);
 /* Give nothing below 'floor_ms' from now on: it is said that no id will be made there any more. */
 void lease_raise (struct lease_table *t, uint64_t floor_ms);
 
-/* Give nothing from now on: a broker holds a foreign lease, one of this instance that was given from another statedir. */
-void lease_fence_by_foreign (struct lease_table *t);
-bool lease_is_fenced_by_foreign (const struct lease_table *t);
-
 /* Give nothing from now on, and return the horizon that a clean stop stores: no id at or above it was or will be
  * made.  All lessees that can be reached must have closed before.
  */
 uint64_t lease_close (struct lease_table *t);
-
-uint64_t lease_horizon (const struct lease_table *t); /* what is durable */
 
 #endif /* FLUID_LEASE_H */

@@ -66,14 +66,14 @@ static void test_grants (void)
     w = want (A, 1);
     w.incarnation[0] = '\0';
     ok (!lease_grant (t, 1090, &w, &g), "nobody gets nothing");
-    lease_table_destroy (t);
+    free (t);
 
     t = lease_table_create (5, 60, FLUID_TIMESTAMP_MAX - 5);
     lease_stored (t, FLUID_TIMESTAMP_MAX + 100);
     ok (gives (t, FLUID_TIMESTAMP_MAX - 5, A, 1, FLUID_TIMESTAMP_MAX - 5, FLUID_TIMESTAMP_MAX + 1)
             && denies (t, FLUID_TIMESTAMP_MAX + 9, A, 2),
         "nothing is given beyond the last timestamp");
-    lease_table_destroy (t);
+    free (t);
 }
 
 static void test_back (void)
@@ -93,7 +93,7 @@ static void test_back (void)
     b = back (B, 165);
     ok (lease_give_back (t, &b) && !lease_give_back (t, &b), "what is left is taken back once");
     ok (gives (t, 120, B, 1, 165, 180), "a late retry of the giver gets a new range, not the old one");
-    lease_table_destroy (t);
+    free (t);
 }
 
 static void test_save (void)
@@ -117,8 +117,8 @@ static void test_save (void)
     ok (gives (next, 130, A, 3, 180, 190), "what was used further on than it was given changes nothing");
     lease_reopen (next, want (A, 1).generator, 150);
     ok (gives (next, 130, B, 4, 150, 190), "what was given and not used is given again");
-    lease_table_destroy (next);
-    lease_table_destroy (t);
+    free (next);
+    free (t);
 }
 
 static void test_horizon (void)
@@ -135,11 +135,11 @@ static void test_horizon (void)
         "it is raised as soon as it is less than one and a half leases away");
     ok (gives (t, 170, A, 1, 0, 221), "until that is done, ranges end at the durable one");
     ok (lease_close (t) == 221 && denies (t, 180, A, 2) && denies (t, 170, A, 1), "a closed table gives nothing");
-    lease_table_destroy (t);
+    free (t);
 
     t = lease_table_create (5, 60, 500);
     ok (lease_close (t) == 500, "a stop that nothing was given before keeps the horizon");
-    lease_table_destroy (t);
+    free (t);
 }
 
 static void test_end_of_time (void)
@@ -156,12 +156,12 @@ static void test_end_of_time (void)
     ok (gives (t, end - 1, A, 1, end - 1000, end) && denies (t, end + 5, A, 2),
         "nor is a range given that is above it");
     ok (lease_close (t) == end, "a stop stores no more, either");
-    lease_table_destroy (t);
+    free (t);
 
     t = lease_table_create (5, 60, end);
     ok (!lease_must_store (t, end, &horizon) && denies (t, end, A, 1),
         "who starts there gives nothing, and stores nothing");
-    lease_table_destroy (t);
+    free (t);
 }
 
 static void test_raise (void)
@@ -177,7 +177,7 @@ static void test_raise (void)
         "a retry's is the one given before; a new one's begins above all of them");
     lease_raise (t, 900);
     ok (lease_close (t) == 900, "nor does a root that starts after a clean stop");
-    lease_table_destroy (t);
+    free (t);
 }
 
 static void test_foreign_lease (void)
@@ -188,12 +188,12 @@ static void test_foreign_lease (void)
 
     lease_stored (t, 1000);
     w.have_hi_ms = 1000;
-    ok (lease_grant (t, 600, &w, &g) && !lease_is_fenced_by_foreign (t), "what others hold below the horizon is ours");
+    ok (lease_grant (t, 600, &w, &g) && !t->fenced_by_foreign, "what others hold below the horizon is ours");
     w.number++;
     w.have_hi_ms = 1001;
-    ok (!lease_grant (t, 700, &w, &g) && lease_is_fenced_by_foreign (t) && denies (t, 800, B, 1),
+    ok (!lease_grant (t, 700, &w, &g) && t->fenced_by_foreign && denies (t, 800, B, 1),
         "one who holds more than was ever given stops all giving");
-    lease_table_destroy (t);
+    free (t);
 }
 
 /* --- all histories of a small world ------------------------------------------------------------- */
@@ -272,7 +272,7 @@ static void give_back (struct world *w, int life)
 
 static void restart (struct world *w, uint64_t horizon)
 {
-    lease_table_destroy (w->t);
+    free (w->t);
     w->disk = horizon;
     w->t = lease_table_create (5, 4, horizon);
     if (w->now < horizon)
@@ -314,7 +314,7 @@ static void test_all (void)
         for (long h = history, i = 0; i < DEPTH - 1; i++, h /= EV_COUNT)
             play (&w, h % EV_COUNT);
         overlaps += w.overlaps;
-        lease_table_destroy (w.t);
+        free (w.t);
     }
     ok (overlaps == 0, "in all %ld histories of %d events no two lives may issue the same millisecond", histories,
         DEPTH);
@@ -333,7 +333,7 @@ static void test_random (void)
             play (&w, (seed >> 33) % EV_COUNT);
         }
         overlaps += w.overlaps;
-        lease_table_destroy (w.t);
+        free (w.t);
     }
     ok (overlaps == 0, "nor in 20000 long random histories");
 }

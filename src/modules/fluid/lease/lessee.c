@@ -12,6 +12,7 @@
 
 #include <idtree/fluid.h>
 
+#include "libutil/minmax.h"
 #include "modules/fluid/lease/lessee.h"
 
 #define FIRST_PAUSE_US 100000 /* between wants while nothing is held; doubles, up to a twelfth of a lease */
@@ -45,11 +46,6 @@ uint64_t lessee_end (const struct lessee *h)
     return h->nranges > 0 ? h->range[h->nranges - 1].hi_ms : 0;
 }
 
-static bool holds_nothing (const struct lessee *h, uint64_t now_ms)
-{
-    return lessee_end (h) <= now_ms;
-}
-
 /* The instance time from which more is wanted: a third into a lease. */
 static uint64_t renewal_ms (const struct lessee *h)
 {
@@ -74,9 +70,8 @@ uint64_t lessee_due (const struct lessee *h, uint64_t now_us, uint64_t now_ms)
         return UINT64_MAX;
     if (!h->asking && renewal_ms (h) > now_ms)
         at_us += (renewal_ms (h) - now_ms) * 1000;
-    if (at_us > now_us && at_us > renewal_us (h))
-        at_us = renewal_us (h) > now_us ? renewal_us (h) : now_us;
-    return at_us > h->ask_us ? at_us : h->ask_us;
+    at_us = min_u64 (at_us, max_u64 (renewal_us (h), now_us));
+    return max_u64 (at_us, h->ask_us);
 }
 
 bool lessee_may_join (const struct lessee *h, uint64_t now_us, uint64_t now_ms)
@@ -103,9 +98,8 @@ static void plan_retry (struct lessee *h, uint64_t now_us, uint64_t now_ms)
 {
     uint64_t us = 3 * pause_us (h);
 
-    if (holds_nothing (h, now_ms)) {
-        us = h->backoff_us > 0 ? 2 * h->backoff_us : FIRST_PAUSE_US;
-        us = us < pause_us (h) ? us : pause_us (h);
+    if (lessee_end (h) <= now_ms) {
+        us = min_u64 (h->backoff_us > 0 ? 2 * h->backoff_us : FIRST_PAUSE_US, pause_us (h));
         h->backoff_us = us;
     }
     h->ask_us = now_us + jitter (h, us);
@@ -129,11 +123,7 @@ void lessee_ask (struct lessee *h, uint64_t now_us, uint64_t now_ms, struct leas
 /* The least pause after an answer whose range lasts 'left_ms' yet. */
 static uint64_t calm_us (const struct lessee *h, uint64_t left_ms)
 {
-    uint64_t us = left_ms * 1000 / 3;
-
-    if (us < FIRST_PAUSE_US)
-        us = FIRST_PAUSE_US;
-    return us < pause_us (h) ? us : pause_us (h);
+    return min_u64 (max_u64 (left_ms * 1000 / 3, FIRST_PAUSE_US), pause_us (h));
 }
 
 static void drop_past (struct lessee *h, uint64_t now_ms)
@@ -184,10 +174,7 @@ bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const stru
 
 void lessee_missed (struct lessee *h, uint64_t now_us)
 {
-    uint64_t at_us = now_us + jitter (h, pause_us (h));
-
-    if (h->ask_us > at_us)
-        h->ask_us = at_us;
+    h->ask_us = min_u64 (h->ask_us, now_us + jitter (h, pause_us (h)));
 }
 
 void lessee_hurry (struct lessee *h, uint64_t now_us)
@@ -215,8 +202,7 @@ bool lessee_close (struct lessee *h, uint64_t end_ms, struct lease_back *back)
     /* CLOSE_FIRST: closed first, and for good. */
     h->closed = true;
     h->nranges = 0;
-    if (end_ms < last.lo_ms)
-        end_ms = last.lo_ms;
+    end_ms = max_u64 (end_ms, last.lo_ms);
     if (end_ms >= last.hi_ms)
         return false;
     *back = (struct lease_back){ .generator = h->generator, .end_ms = end_ms };

@@ -6,14 +6,15 @@
  * Requests wait in one list in order of arrival; those sent on carry the tag of the combined request they went with.
  * They leave the list only in answer_item (), which answers them.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
+#include "libutil/minmax.h"
 #include "modules/fluid/lease/relay.h"
 
-struct item {
-    struct item *next;
+struct relay_item {
+    TAILQ_ENTRY (relay_item) link;
     void *cookie;
     uint64_t received_us;
     uint32_t tag; /* 0: waits */
@@ -21,56 +22,22 @@ struct item {
     struct lease_want want[];
 };
 
-struct relay {
-    uint64_t lease_ms;
-    relay_reply_f reply;
-    void *arg;
-
-    struct item *first, **end;
-    size_t nwants; /* of all items */
-    uint64_t due_us;
-    uint32_t last_tag;
-
-    struct lease_back *back; /* that wait */
-    size_t nback;
-    bool odd_epoch; /* some child named an epoch */
-    int64_t epoch_ms;
-
-    struct lease_request out; /* the last combined request: its arrays are ours */
-};
-
-static void free_request (struct lease_request *req)
+void relay_init (struct relay *r, uint64_t lease_ms, relay_reply_f reply, void *arg)
 {
-    free ((void *)req->want);
-    free ((void *)req->back);
-    *req = (struct lease_request){ 0 };
+    *r = (struct relay){ .lease_ms = lease_ms, .reply = reply, .arg = arg, .due_us = UINT64_MAX };
+    TAILQ_INIT (&r->items);
 }
 
-void relay_destroy (struct relay *r)
+void relay_fini (struct relay *r)
 {
-    if (!r)
-        return;
-    int saved = errno;
-    while (r->first) {
-        struct item *item = r->first;
-        r->first = item->next;
+    struct relay_item *item;
+
+    while ((item = TAILQ_FIRST (&r->items))) {
+        TAILQ_REMOVE (&r->items, item, link);
         free (item);
     }
     free (r->back);
-    free_request (&r->out);
-    free (r);
-    errno = saved;
-}
-
-struct relay *relay_create (uint64_t lease_ms, relay_reply_f reply, void *arg)
-{
-    struct relay *r = calloc (1, sizeof (*r));
-
-    if (r) {
-        *r = (struct relay){ .lease_ms = lease_ms, .reply = reply, .arg = arg, .due_us = UINT64_MAX };
-        r->end = &r->first;
-    }
-    return r;
+    lease_request_fini (&r->out);
 }
 
 /* Whether a sender cannot wait: it holds nothing, or not for long. */
@@ -82,64 +49,47 @@ static bool urgent (const struct relay *r, uint64_t now_ms, const struct lease_r
     return false;
 }
 
-static int add_backs (struct relay *r, const struct lease_back *back, size_t nback)
+int relay_add_back (struct relay *r, const struct lease_back *back, size_t nback)
 {
     if (nback == 0)
         return 0;
     struct lease_back *all = realloc (r->back, (r->nback + nback) * sizeof (*all));
-    if (!all) {
-        errno = ENOMEM;
+    if (!all)
         return -1;
-    }
     memcpy (all + r->nback, back, nback * sizeof (*all));
     r->back = all;
     r->nback += nback;
     return 0;
 }
 
-int relay_add_back (struct relay *r, const struct lease_back *back)
-{
-    return add_backs (r, back, 1);
-}
-
 int relay_add (struct relay *r, uint64_t now_us, uint64_t now_ms, void *cookie, const struct lease_request *req)
 {
-    if (r->nwants + req->nwant > RELAY_MAX_WANTS || r->nback + req->nback > RELAY_MAX_WANTS) {
-        errno = ENOBUFS;
-        return -1;
-    }
-    struct item *item = calloc (1, sizeof (*item) + req->nwant * sizeof (item->want[0]));
-    if (!item || add_backs (r, req->back, req->nback) < 0) {
+    if (r->nwants + req->nwant > RELAY_MAX_WANTS || r->nback + req->nback > RELAY_MAX_WANTS)
+        return errset (ENOBUFS);
+    struct relay_item *item = calloc (1, sizeof (*item) + req->nwant * sizeof (item->want[0]));
+    if (!item || relay_add_back (r, req->back, req->nback) < 0) {
         free (item);
-        errno = ENOMEM;
-        return -1;
+        return errset (ENOMEM);
     }
-    *item = (struct item){ .cookie = cookie, .received_us = now_us, .nwant = req->nwant };
+    *item = (struct relay_item){ .cookie = cookie, .received_us = now_us, .nwant = req->nwant };
     if (req->nwant > 0)
         memcpy (item->want, req->want, req->nwant * sizeof (item->want[0]));
-    *r->end = item;
-    r->end = &item->next;
+    TAILQ_INSERT_TAIL (&r->items, item, link);
     r->nwants += item->nwant;
     if (req->has_epoch) {
         r->odd_epoch = true;
         r->epoch_ms = req->epoch_ms;
     }
-    uint64_t due_us = urgent (r, now_ms, req) ? now_us : now_us + r->lease_ms * 1000 / 12;
-    if (r->due_us > due_us)
-        r->due_us = due_us;
+    r->due_us = min_u64 (r->due_us, urgent (r, now_ms, req) ? now_us : now_us + r->lease_ms * 1000 / 12);
     return 0;
-}
-
-uint64_t relay_due (const struct relay *r)
-{
-    return r->due_us;
 }
 
 static size_t count_waiting (const struct relay *r)
 {
+    const struct relay_item *item;
     size_t n = 0;
 
-    for (const struct item *item = r->first; item; item = item->next)
+    TAILQ_FOREACH (item, &r->items, link)
         if (item->tag == 0)
             n += item->nwant;
     return n;
@@ -148,7 +98,9 @@ static size_t count_waiting (const struct relay *r)
 /* Move what waits into 'want', marking it as sent. */
 static void take_waiting (struct relay *r, uint32_t tag, struct lease_want *want)
 {
-    for (struct item *item = r->first; item; item = item->next) {
+    struct relay_item *item;
+
+    TAILQ_FOREACH (item, &r->items, link) {
         if (item->tag != 0)
             continue;
         item->tag = tag;
@@ -161,7 +113,7 @@ uint32_t relay_flush (struct relay *r, uint64_t now_us, const struct lease_want 
 {
     size_t nwant = count_waiting (r) + (own != NULL);
 
-    free_request (&r->out);
+    lease_request_fini (&r->out);
     if (nwant + r->nback == 0 && r->due_us == UINT64_MAX)
         return 0;
     struct lease_want *want = malloc ((nwant + 1) * sizeof (*want));
@@ -184,16 +136,13 @@ uint32_t relay_flush (struct relay *r, uint64_t now_us, const struct lease_want 
 }
 
 /* Order of generator, then incarnation. */
-static int compare (uint32_t ga, const char *ia, uint32_t gb, const char *ib)
-{
-    return ga != gb ? (ga < gb ? -1 : 1) : strcmp (ia, ib);
-}
-
 static int compare_grants (const void *a, const void *b)
 {
     const struct lease_grant *x = a, *y = b;
 
-    return compare (x->generator, x->incarnation, y->generator, y->incarnation);
+    if (x->generator != y->generator)
+        return x->generator < y->generator ? -1 : 1;
+    return strcmp (x->incarnation, y->incarnation);
 }
 
 /* The grant in sorted 'grant' that answers 'want'; NULL: none.  OWN_ANSWER: two that want one generator are told apart. */
@@ -205,17 +154,14 @@ static const struct lease_grant *find (const struct lease_want *want, const stru
     return n > 0 ? bsearch (&key, grant, n, sizeof (key), compare_grants) : NULL;
 }
 
-/* Unlink the item at '*link' and answer it with its share of 'grant' (sorted). */
-static void answer_item (struct relay *r, uint64_t now_us, struct item **link, const struct lease_grant *grant,
+/* Remove an item and answer it with its share of 'grant' (sorted). */
+static void answer_item (struct relay *r, uint64_t now_us, struct relay_item *item, const struct lease_grant *grant,
                          size_t ngrant)
 {
-    struct item *item = *link;
     struct lease_grant *share = ngrant > 0 ? malloc ((item->nwant + 1) * sizeof (*share)) : NULL;
     size_t n = 0;
 
-    *link = item->next;
-    if (r->end == &item->next)
-        r->end = link;
+    TAILQ_REMOVE (&r->items, item, link);
     r->nwants -= item->nwant;
     for (size_t i = 0; share && i < item->nwant; i++) {
         const struct lease_grant *g = find (&item->want[i], grant, ngrant);
@@ -230,30 +176,31 @@ static void answer_item (struct relay *r, uint64_t now_us, struct item **link, c
 void relay_answered (struct relay *r, uint64_t now_us, uint32_t tag, const struct lease_grant *grant, size_t ngrant)
 {
     struct lease_grant *sorted = ngrant > 0 ? malloc (ngrant * sizeof (*sorted)) : NULL;
-    struct item **link = &r->first;
+    struct relay_item *item, *next;
 
     if (sorted) {
         memcpy (sorted, grant, ngrant * sizeof (*sorted));
         qsort (sorted, ngrant, sizeof (*sorted), compare_grants);
     }
-    while (*link) {
-        if ((*link)->tag == tag && tag != 0)
-            answer_item (r, now_us, link, sorted, sorted ? ngrant : 0);
-        else
-            link = &(*link)->next;
+    for (item = TAILQ_FIRST (&r->items); item; item = next) {
+        next = TAILQ_NEXT (item, link);
+        if (item->tag == tag && tag != 0)
+            answer_item (r, now_us, item, sorted, sorted ? ngrant : 0);
     }
     free (sorted);
 }
 
 void relay_drop_old (struct relay *r, uint64_t now_us, uint64_t before_us)
 {
-    while (r->first && r->first->received_us < before_us)
-        answer_item (r, now_us, &r->first, NULL, 0);
-    if (!r->first && r->nback == 0)
+    while (relay_oldest (r) < before_us)
+        answer_item (r, now_us, TAILQ_FIRST (&r->items), NULL, 0);
+    if (TAILQ_EMPTY (&r->items) && r->nback == 0)
         r->due_us = UINT64_MAX;
 }
 
 uint64_t relay_oldest (const struct relay *r)
 {
-    return r->first ? r->first->received_us : UINT64_MAX;
+    const struct relay_item *item = TAILQ_FIRST (&r->items);
+
+    return item ? item->received_us : UINT64_MAX;
 }

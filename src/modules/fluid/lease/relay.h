@@ -14,12 +14,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "modules/fluid/lease/lease.h"
 
 #define RELAY_MAX_WANTS 32768 /* that wait here at most, over all requests; more are answered at once with none */
-
-struct relay;
 
 /* One share of an answer, for the request 'cookie' that came at 'received_us'; it is 'now_us' now.  'grant' is
  * borrowed.
@@ -27,9 +26,26 @@ struct relay;
 typedef void (*relay_reply_f) (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
                                const struct lease_grant *grant, size_t ngrant);
 
-/* NULL with errno ENOMEM. */
-struct relay *relay_create (uint64_t lease_ms, relay_reply_f reply, void *arg);
-void relay_destroy (struct relay *r); /* requests that wait are not answered: relay_drop_old () first */
+struct relay {
+    uint64_t lease_ms;
+    relay_reply_f reply;
+    void *arg;
+
+    TAILQ_HEAD (relay_items, relay_item) items; /* requests */
+    size_t nwants;                              /* of all of them */
+    uint64_t due_us;                            /* when relay_flush () should be called; UINT64_MAX: nothing waits */
+    uint32_t last_tag;
+
+    struct lease_back *back; /* that wait */
+    size_t nback;
+    bool odd_epoch; /* some child named an epoch */
+    int64_t epoch_ms;
+
+    struct lease_request out; /* the last combined request: its arrays are ours */
+};
+
+void relay_init (struct relay *r, uint64_t lease_ms, relay_reply_f reply, void *arg);
+void relay_fini (struct relay *r); /* requests that wait are not answered: relay_drop_old () first */
 
 /* Take a child's request.  It waits up to a twelfth of a lease for others, unless 'now_ms' (instance time, 0:
  * unknown) is within a third of a lease of the end of what one of its senders holds.  Returns 0, or -1 with
@@ -37,11 +53,8 @@ void relay_destroy (struct relay *r); /* requests that wait are not answered: re
  */
 int relay_add (struct relay *r, uint64_t now_us, uint64_t now_ms, void *cookie, const struct lease_request *req);
 
-/* Take something to be given back that goes with the next request.  Returns 0, or -1 with errno ENOMEM. */
-int relay_add_back (struct relay *r, const struct lease_back *back);
-
-/* When relay_flush () should be called; UINT64_MAX: nothing waits. */
-uint64_t relay_due (const struct relay *r);
+/* Take what is to be given back with the next request.  Returns 0, or -1 with errno ENOMEM. */
+int relay_add_back (struct relay *r, const struct lease_back *back, size_t nback);
 
 /* Combine all that waits, and 'own' (may be NULL), to one request in '*req', borrowed until the next call.  Its
  * answer is told under the number returned (never 0).  Returns 0 where there is nothing to send, or no memory.

@@ -45,6 +45,12 @@ static struct lease_grant grant (const struct lease_want *w)
     return g;
 }
 
+static struct relay *new_relay (struct relay *r, struct heard *heard)
+{
+    relay_init (r, LEASE, reply_cb, heard);
+    return r;
+}
+
 static int add (struct relay *r, uint64_t now_us, size_t cookie, uint32_t g, uint64_t have)
 {
     struct lease_want w = want (g, have);
@@ -56,22 +62,22 @@ static int add (struct relay *r, uint64_t now_us, size_t cookie, uint32_t g, uin
 static void test_combine (void)
 {
     struct heard heard = { 0 };
-    struct relay *r = relay_create (LEASE, reply_cb, &heard);
+    struct relay relay, *r = new_relay (&relay, &heard);
     struct lease_want own = want (9, 0);
     struct lease_request req;
     uint32_t tag;
 
-    ok (relay_due (r) == UINT64_MAX && relay_flush (r, 0, NULL, &req) == 0, "where nothing waits nothing is sent");
+    ok (r->due_us == UINT64_MAX && relay_flush (r, 0, NULL, &req) == 0, "where nothing waits nothing is sent");
     add (r, 100, 1, 11, 40000);
-    ok (relay_due (r) == 100 + LEASE * 1000 / 12, "a renewal waits a twelfth of a lease for others");
+    ok (r->due_us == 100 + LEASE * 1000 / 12, "a renewal waits a twelfth of a lease for others");
     add (r, 200, 2, 12, 40000);
-    ok (relay_due (r) == 100 + LEASE * 1000 / 12, "the first one decides how long");
+    ok (r->due_us == 100 + LEASE * 1000 / 12, "the first one decides how long");
     add (r, 300, 3, 13, 20000);
-    ok (relay_due (r) == 300, "one who has less than a third of a lease left does not wait");
+    ok (r->due_us == 300, "one who has less than a third of a lease left does not wait");
     tag = relay_flush (r, 300, &own, &req);
     ok (tag != 0 && req.nwant == 4 && req.want[0].generator == 11 && req.want[3].generator == 9,
         "all go together, and our own want with them");
-    ok (relay_due (r) == UINT64_MAX, "then nothing waits any more");
+    ok (r->due_us == UINT64_MAX, "then nothing waits any more");
 
     struct lease_grant g[3] = { grant (&req.want[2]), grant (&req.want[0]), grant (&req.want[3]) };
     relay_answered (r, 900, tag + 1, g, 3);
@@ -82,31 +88,31 @@ static void test_combine (void)
     ok (heard.answers[2] == 1 && heard.grants[2] == 0, "and an answer where that is nothing");
     relay_answered (r, 900, tag, g, 3);
     ok (heard.answers[1] == 1 && heard.answers[2] == 1 && heard.answers[3] == 1, "once");
-    relay_destroy (r);
+    relay_fini (r);
 }
 
 static void test_backs (void)
 {
     struct heard heard = { 0 };
-    struct relay *r = relay_create (LEASE, reply_cb, &heard);
+    struct relay relay, *r = new_relay (&relay, &heard);
     struct lease_back back = { .generator = 4, .end_ms = 17 }, own = { .generator = 5, .end_ms = 18 };
     struct lease_request req = { .back = &back, .nback = 1, .has_epoch = true, .epoch_ms = 77 };
 
     relay_add (r, 0, 1000, (void *)1, &req);
-    relay_add_back (r, &own);
+    relay_add_back (r, &own, 1);
     ok (relay_flush (r, 0, NULL, &req) != 0 && req.nwant == 0 && req.nback == 2 && req.back[0].end_ms == 17
             && req.back[1].end_ms == 18,
         "what is given back goes along");
     ok (req.has_epoch && req.epoch_ms == 77, "and the epoch that a child named");
     relay_drop_old (r, 9, UINT64_MAX);
     ok (heard.answers[1] == 1, "what is not answered in time is answered with nothing");
-    relay_destroy (r);
+    relay_fini (r);
 }
 
 static void test_limit (void)
 {
     struct heard heard = { 0 };
-    struct relay *r = relay_create (LEASE, reply_cb, &heard);
+    struct relay relay, *r = new_relay (&relay, &heard);
     struct lease_want *w = calloc (RELAY_MAX_WANTS, sizeof (*w));
     struct lease_request req = { .want = w, .nwant = RELAY_MAX_WANTS };
 
@@ -114,7 +120,7 @@ static void test_limit (void)
     relay_drop_old (r, 1, 1);
     ok (heard.answers[1] == 1 && heard.answers[2] == 0 && add (r, 0, 2, 1, 0) == 0,
         "what was not taken is not answered");
-    relay_destroy (r);
+    relay_fini (r);
     free (w);
 }
 
@@ -126,7 +132,7 @@ static void test_random (void)
 
     for (int run = 0; run < 2000; run++) {
         struct heard heard = { 0 };
-        struct relay *r = relay_create (LEASE, reply_cb, &heard);
+        struct relay relay, *r = new_relay (&relay, &heard);
         struct lease_grant g[NREQ];
         uint32_t tags[NREQ] = { 0 };
         size_t ngrant[NREQ] = { 0 }, from[NREQ] = { 0 }, ntags = 0, sent = 0;
@@ -151,7 +157,7 @@ static void test_random (void)
         for (size_t i = 1; i < NREQ; i++)
             if (heard.answers[i] != 1 || heard.grants[i] > 1 || (heard.grants[i] == 1 && heard.sum[i] != i))
                 wrong++;
-        relay_destroy (r);
+        relay_fini (r);
     }
     ok (wrong == 0, "in 2000 random histories each request is answered once, with its own or nothing");
 }

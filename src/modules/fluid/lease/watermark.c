@@ -12,10 +12,11 @@
  * (3) who is given a range later.  That begins at or above the watermark (W_LO, lease.c), also if a root gives it
  *     that starts after a crash, at the stored horizon: the watermark is not above it (W_HOR).
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errprintf.h"
+#include "libutil/minmax.h"
 #include "modules/fluid/lease/watermark.h"
 
 /* --- sets --------------------------------------------------------------------------------------- */
@@ -55,35 +56,10 @@ static bool same (const struct lessees *a, const struct lessees *b)
 
 /* --- children's reports --------------------------------------------------------------------------- */
 
-struct entry {
+struct report_entry {
     struct report report;
     uint64_t received_us;
 };
-
-struct reports {
-    uint64_t keep_us;
-    struct entry *entry; /* in order of 'from' */
-    size_t count, size;
-};
-
-struct reports *reports_create (uint64_t keep_us)
-{
-    struct reports *r = calloc (1, sizeof (*r));
-
-    if (r)
-        r->keep_us = keep_us;
-    return r;
-}
-
-void reports_destroy (struct reports *r)
-{
-    if (!r)
-        return;
-    int saved = errno;
-    free (r->entry);
-    free (r);
-    errno = saved;
-}
 
 /* The place of 'from', or where it would be. */
 static size_t place (const struct reports *r, const char *from)
@@ -104,12 +80,10 @@ static size_t place (const struct reports *r, const char *from)
 static int grow (struct reports *r)
 {
     size_t size = r->size ? 2 * r->size : 32;
-    struct entry *entry;
+    struct report_entry *entry;
 
-    if (r->count == REPORTS_MAX) {
-        errno = ENOBUFS;
-        return -1;
-    }
+    if (r->count == REPORTS_MAX)
+        return errset (ENOBUFS);
     if (!(entry = realloc (r->entry, size * sizeof (*entry))))
         return -1;
     r->entry = entry;
@@ -127,7 +101,7 @@ int reports_take (struct reports *r, uint64_t now_us, const struct report *repor
         memmove (&r->entry[i + 1], &r->entry[i], (r->count - i) * sizeof (r->entry[0]));
         r->count++;
     }
-    r->entry[i] = (struct entry){ .report = *report, .received_us = now_us };
+    r->entry[i] = (struct report_entry){ .report = *report, .received_us = now_us };
     return 0;
 }
 
@@ -148,8 +122,8 @@ void reports_join (struct reports *r, uint64_t now_us, struct report *all)
         const struct report *report = &r->entry[i].report;
 
         lessees_join (&all->lessees, &report->lessees);
-        if (report->lessees.count > 0 && all->low_ms > report->low_ms)
-            all->low_ms = report->low_ms;
+        if (report->lessees.count > 0)
+            all->low_ms = min_u64 (all->low_ms, report->low_ms);
     }
 }
 
@@ -220,11 +194,6 @@ struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, con
     return w;
 }
 
-void watermark_destroy (struct watermark *w)
-{
-    free (w);
-}
-
 static void replace (struct watermark *w, uint64_t at_ms, const struct live *live)
 {
     uint64_t quarter_ms = w->lease_ms / 4 + 1, n = live->until_ms / quarter_ms + 1;
@@ -277,10 +246,8 @@ uint64_t watermark_raise (struct watermark *w, uint64_t now_ms, uint64_t horizon
 {
     uint64_t at_ms = passed_ms (w, now_ms);
     struct lessees live = count_live (w, at_ms);
-    uint64_t ms = all->low_ms < now_ms ? all->low_ms : now_ms;
+    uint64_t ms = min_u64 (min_u64 (all->low_ms, now_ms), horizon_ms); /* W_HOR */
 
-    if (ms > horizon_ms) /* W_HOR */
-        ms = horizon_ms;
     if (at_ms >= w->settled_ms && same (&live, &all->lessees) && ms > w->told_ms) /* W_SETTLE, W_SET */
         w->told_ms = ms;
     return w->told_ms;

@@ -43,13 +43,12 @@ struct report {
 
 #define REPORTS_MAX 65536 /* children that are remembered */
 
-struct reports;
-
-/* A child that says nothing for 'keep_us' is left out: those below it may report elsewhere by then.  NULL with errno
- * ENOMEM.
- */
-struct reports *reports_create (uint64_t keep_us);
-void reports_destroy (struct reports *r);
+/* Zeroed but for 'keep_us' at the beginning. */
+struct reports {
+    uint64_t keep_us; /* a child that says nothing for so long is left out: those below it may report elsewhere */
+    struct report_entry *entry; /* in order of 'from'; for free () */
+    size_t count, size;
+};
 
 /* Take a report in place of the last one of that child.  Returns 0, or -1 with errno ENOMEM or ENOBUFS. */
 int reports_take (struct reports *r, uint64_t now_us, const struct report *report);
@@ -61,10 +60,9 @@ void reports_join (struct reports *r, uint64_t now_us, struct report *all);
 
 struct watermark;
 
-/* 'stored': what the root that ran before left.  NULL with errno ENOMEM. */
+/* 'stored': what the root that ran before left.  For free (), or NULL with errno ENOMEM. */
 struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, const struct lease_record *stored,
                                     uint64_t now_ms);
-void watermark_destroy (struct watermark *w);
 
 /* A range was given. / The incarnation will never use its generator again. */
 void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_grant *grant);

@@ -61,11 +61,11 @@ static void test_sets (void)
 
 static void test_reports (void)
 {
-    struct reports *r = reports_create (100);
+    struct reports reports = { .keep_us = 100 }, *r = &reports;
     struct report all = report (A, UINT64_MAX), x = own_report (A, 1, 50), y = own_report (B, 2, 40),
                   none = report (C, 7);
 
-    ok (r && reports_take (r, 0, &y) == 0 && reports_take (r, 10, &x) == 0 && reports_take (r, 10, &none) == 0,
+    ok (reports_take (r, 0, &y) == 0 && reports_take (r, 10, &x) == 0 && reports_take (r, 10, &none) == 0,
         "children report");
     reports_join (r, 20, &all);
     ok (all.lessees.count == 2 && all.low_ms == 40, "of all the lowest counts, but not of those who speak for nobody");
@@ -77,9 +77,9 @@ static void test_reports (void)
     all = report (A, UINT64_MAX);
     reports_join (r, 110, &all);
     ok (all.lessees.count == 1 && all.low_ms == 60, "one that is silent for long is left out");
-    reports_destroy (r);
+    free (reports.entry);
 
-    r = reports_create (100);
+    reports = (struct reports){ .keep_us = 100 };
     bool sorted = true;
     for (int i = 0; i < 1000; i++) {
         x.from[0] = (char)('a' + i * 7 % 26);
@@ -89,7 +89,7 @@ static void test_reports (void)
     all = report (A, UINT64_MAX);
     reports_join (r, 0, &all);
     ok (sorted && all.lessees.count == 26 * 27, "each of many children counts once");
-    reports_destroy (r);
+    free (reports.entry);
 }
 
 static void test_root (void)
@@ -120,7 +120,7 @@ static void test_root (void)
     ok (watermark_raise (w, 100 + NO_ID_BEFORE - 1, 5000, &none) == 335
             && watermark_raise (w, 100 + NO_ID_BEFORE, 5000, &none) == 100 + NO_ID_BEFORE,
         "and a silent one until a lease and a quarter are over, not longer");
-    watermark_destroy (w);
+    free (w);
 }
 
 static void test_replaced (void)
@@ -147,7 +147,7 @@ static void test_replaced (void)
         "however many are replaced");
     given (w, 21000, 1, B);
     ok (watermark_raise (w, 20000 + NO_ID_BEFORE + LEASE / 4, 50000, &last) > 21000, "it goes on when they are over");
-    watermark_destroy (w);
+    free (w);
 }
 
 static void test_restart (void)
@@ -162,12 +162,12 @@ static void test_restart (void)
     ok (watermark_raise (w, 4000, 9000, &none) == 4000, "when they are over it goes on");
     watermark_record (w, 4000, &r);
     ok (r.watermark_ms == 4000 && r.settle_ms > 125 && r.settle_ms < 130, "and stores how long its own may be");
-    watermark_destroy (w);
+    free (w);
 
     r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 3000, .settle_ms = 1000 };
     w = watermark_create (10, 100, &r, 3000);
     ok (watermark_raise (w, 3001, 9000, &none) == 3001, "after a stop with nobody left it goes on at once");
-    watermark_destroy (w);
+    free (w);
 }
 
 /* The root's clock is set forward: nobody's time is used up by that. */
@@ -186,13 +186,13 @@ static void test_step (void)
     ok (watermark_raise (w, 5000 + NO_ID_BEFORE, 9000, &none) == 4751
             && watermark_raise (w, 5001 + NO_ID_BEFORE, 9000, &none) == 5001 + NO_ID_BEFORE,
         "and a silent lessee is waited for as long");
-    watermark_destroy (w);
+    free (w);
     r = (struct lease_record){ .horizon_ms = 3000, .watermark_ms = 700, .settle_ms = 5000 };
     w = watermark_create (10, 100, &r, 3000);
     watermark_record (w, 0, &r);
     ok (r.settle_ms == 5000 && watermark_any_lessee (w, 0),
         "a root that stops before its time began leaves what was stored");
-    watermark_destroy (w);
+    free (w);
 }
 
 /* --- all histories of a small world --------------------------------------------------------------- */
@@ -221,7 +221,7 @@ enum {
 struct world {
     struct lease_table *t;
     struct watermark *w;
-    struct reports *reports;
+    struct reports reports;
     struct lease_record disk;
     uint64_t real, now; /* ms: of all clocks but the root's, which a restart may set ahead */
     uint64_t told;
@@ -247,14 +247,14 @@ static void start (struct world *w)
     w->now = w->now > w->disk.horizon_ms ? w->now : w->disk.horizon_ms;
     w->t = lease_table_create (1, SMALL_LEASE, w->disk.horizon_ms);
     w->w = watermark_create (1, SMALL_LEASE, &w->disk, w->now);
-    w->reports = reports_create (1000000);
+    w->reports = (struct reports){ .keep_us = 1000000 };
 }
 
 static void end (struct world *w)
 {
-    lease_table_destroy (w->t);
-    watermark_destroy (w->w);
-    reports_destroy (w->reports);
+    free (w->t);
+    free (w->w);
+    free (w->reports.entry);
 }
 
 static void store (struct world *w)
@@ -282,8 +282,8 @@ static void tell (struct world *w)
 {
     struct report all = report (C, UINT64_MAX);
 
-    reports_join (w->reports, 0, &all);
-    uint64_t ms = watermark_raise (w->w, w->now, lease_horizon (w->t), &all);
+    reports_join (&w->reports, 0, &all);
+    uint64_t ms = watermark_raise (w->w, w->now, w->t->stored_ms, &all);
     lease_raise (w->t, ms);
     if (w->told < ms)
         w->told = ms;
@@ -314,7 +314,7 @@ static void send_report (struct world *w, int life)
 
     if (lessee_in_use (&w->life[life], life_us (w)))
         lessees_add (&r.lessees, 0, names[life]);
-    reports_take (w->reports, 0, &r);
+    reports_take (&w->reports, 0, &r);
 }
 
 static void give_back (struct world *w, int life)

@@ -53,13 +53,9 @@ static bool is_ripe (struct node *n, uint64_t now_us, bool from_broker, fluid_t 
 /* The first millisecond that a waiting request may use: one that passed while it waited will do. */
 static uint64_t first_ms (const struct node *n, const struct pending *p)
 {
-    uint64_t ms = node_floor_ms (n, p->after);
+    uint64_t ms = max_u64 (node_floor_ms (n, p->after), p->arrival_ms);
 
-    if (ms < p->arrival_ms)
-        ms = p->arrival_ms;
-    if (ms < n->cur.lo_ms)
-        ms = n->cur.lo_ms;
-    return ms > n->cursor_ms ? ms : n->cursor_ms;
+    return max_u64 (ms, max_u64 (n->cur.lo_ms, n->cursor_ms));
 }
 
 /* Ids of the millisecond that those who wait may have: who asked for nothing else and is complete with them has all. */
@@ -179,7 +175,7 @@ static void expire (struct node *n, uint64_t now_us, bool active)
     uint64_t timeout_us = (n->config.forward_timeout_ms + (active ? n->config.max_backlog_ms : 0)) * 1000;
     uint64_t before_us = now_us >= timeout_us ? now_us - timeout_us + 1 : 0;
     uint64_t first_us = active ? waiting_expire (&n->waiting, before_us, EAGAIN, OVERLOAD)
-                               : waiting_expire (&n->waiting, before_us, EHOSTUNREACH, n->lessor.ops->excuse (n));
+                               : waiting_expire (&n->waiting, before_us, EHOSTUNREACH, node_lessor_excuse (n));
 
     if (first_us != NEVER)
         node_wake (n, first_us + timeout_us);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <syslog.h>
 
+#include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
 #define NSENT (sizeof (((struct node *)0)->asked.sent) / sizeof (((struct node *)0)->asked.sent[0]))
@@ -27,10 +28,10 @@ static void take (struct node *n, uint64_t now_us, const struct lease_grant *gra
     n->cur = (struct range){ 0, 0 }; /* looked up anew */
 }
 
-/* Answer with the time as others should take it. */
-static void reply (struct node *n, uint64_t now_us, void *cookie, uint64_t received_us, const struct lease_grant *grant,
-                   size_t ngrant)
+void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
+                          const struct lease_grant *grant, size_t ngrant)
 {
+    const struct node *n = arg;
     struct lease_answer answer = { .grant = grant,
                                    .ngrant = ngrant,
                                    .has_epoch = n->has_epoch,
@@ -83,7 +84,7 @@ void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag)
 {
     if (tag == n->asked.own_tag)
         lessee_missed (&n->lessee, now_us);
-    relay_answered (n->relay, now_us, tag, NULL, 0);
+    relay_answered (&n->relay, now_us, tag, NULL, 0);
 }
 
 static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
@@ -95,7 +96,7 @@ static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
 
     if (own)
         lessee_ask (&n->lessee, now_us, now_ms, &want);
-    uint32_t tag = relay_flush (n->relay, now_us, own ? &want : NULL, &req);
+    uint32_t tag = relay_flush (&n->relay, now_us, own ? &want : NULL, &req);
     if (tag == 0)
         return;
     if (own)
@@ -106,7 +107,7 @@ static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
     }
     n->asked.sent[tag % NSENT].tag = tag;
     n->asked.sent[tag % NSENT].us = now_us;
-    if (n->lessor.ops->ask (n, now_us, tag, &req) < 0)
+    if (node_lessor_ask (n, now_us, tag, &req) < 0)
         node_lease_miss (n, now_us, tag);
 }
 
@@ -114,18 +115,18 @@ void node_lease_work (struct node *n, uint64_t now_us)
 {
     uint64_t now_ms = node_now_ms (n, now_us);
     uint64_t keep_us = lease_us (n) / 2;
-    bool up = n->lessor.ops->is_up (n);
+    bool up = node_lessor_is_up (n);
 
     if (now_us > keep_us)
-        relay_drop_old (n->relay, now_us, now_us - keep_us);
-    if (up && (relay_due (n->relay) <= now_us || own_due (n, now_us, now_ms) <= now_us))
+        relay_drop_old (&n->relay, now_us, now_us - keep_us);
+    if (up && (n->relay.due_us <= now_us || own_due (n, now_us, now_ms) <= now_us))
         send_up (n, now_us, now_ms);
     if (up) {
-        node_wake (n, relay_due (n->relay));
+        node_wake (n, n->relay.due_us);
         node_wake (n, own_due (n, now_us, now_ms));
     }
-    if (relay_oldest (n->relay) != NEVER)
-        node_wake (n, relay_oldest (n->relay) + keep_us + 1);
+    if (relay_oldest (&n->relay) != NEVER)
+        node_wake (n, relay_oldest (&n->relay) + keep_us + 1);
 }
 
 static void note_epoch (struct node *n, const struct lease_answer *answer)
@@ -170,27 +171,15 @@ void node_lease_take (struct node *n, uint64_t now_us, uint32_t tag, const struc
         take (n, now_us, &answer->grant[i]);
     if (n->owner && n->lessee.asking && tag == n->asked.own_tag)
         lessee_missed (&n->lessee, now_us);
-    relay_answered (n->relay, now_us, tag, answer->grant, answer->ngrant);
-}
-
-void node_lease_parent (struct node *n, uint64_t now_us)
-{
-    if (n->owner && n->parent_up)
-        lessee_hurry (&n->lessee, now_us);
+    relay_answered (&n->relay, now_us, tag, answer->grant, answer->ngrant);
 }
 
 /* --- children ------------------------------------------------------------------------------------ */
 
-void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
-                          const struct lease_grant *grant, size_t ngrant)
-{
-    reply (arg, now_us, cookie, received_us, grant, ngrant);
-}
-
 bool node_lease_relay (struct node *n, uint64_t now_us, void *cookie, const struct lease_request *req)
 {
-    if (n->stopped || relay_add (n->relay, now_us, node_now_ms (n, now_us), cookie, req) < 0) {
-        reply (n, now_us, cookie, now_us, NULL, 0);
+    if (n->stopped || relay_add (&n->relay, now_us, node_now_ms (n, now_us), cookie, req) < 0) {
+        node_relay_reply_cb (n, now_us, cookie, now_us, NULL, 0);
         return false;
     }
     n->last_child_us = now_us;
@@ -202,12 +191,12 @@ void node_lease_stop (struct node *n, uint64_t now_us)
 {
     struct lease_request req = { 0 };
     struct lease_back back;
-    uint64_t end_ms = n->cursor_ms + 1 > n->lent.range.hi_ms ? n->cursor_ms + 1 : n->lent.range.hi_ms;
+    uint64_t end_ms = max_u64 (n->cursor_ms + 1, n->lent.range.hi_ms);
 
     if (n->owner && lessee_close (&n->lessee, end_ms, &back))
-        relay_add_back (n->relay, &back);
-    uint32_t tag = relay_flush (n->relay, now_us, NULL, &req);
-    if (tag != 0 && n->lessor.ops->is_up (n))
-        n->lessor.ops->ask (n, now_us, 0, &req);
-    relay_drop_old (n->relay, now_us, NEVER);
+        relay_add_back (&n->relay, &back, 1);
+    uint32_t tag = relay_flush (&n->relay, now_us, NULL, &req);
+    if (tag != 0 && node_lessor_is_up (n))
+        node_lessor_ask (n, now_us, 0, &req);
+    relay_drop_old (&n->relay, now_us, NEVER);
 }

@@ -8,37 +8,9 @@
  */
 #include "modules/fluid/node/private.h"
 
-/* --- the parent -------------------------------------------------------------------------------- */
-
-static bool parent_is_up (const struct node *n)
+bool node_lessor_is_up (const struct node *n)
 {
-    return n->parent_up;
-}
-
-static int ask_parent (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req)
-{
-    if (tag != 0)
-        n->stats.lease_messages++;
-    return n->ops->lease_up (n->arg, tag, req);
-}
-
-static void hear_parent (struct node *n, uint64_t now_us)
-{
-}
-
-static const char *parent_excuse (const struct node *n)
-{
-    return n->parent_up ? "no ancestor answered within fluid.forward-timeout"
-                        : "no lease, and no parent broker within fluid.forward-timeout";
-}
-
-const struct lessor_ops node_lessor_parent = { parent_is_up, ask_parent, hear_parent, parent_excuse };
-
-/* --- the authority ----------------------------------------------------------------------------- */
-
-static bool authority_is_up (const struct node *n)
-{
-    return true;
+    return n->lessor.authority || n->parent_up;
 }
 
 static int ask_authority (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req)
@@ -51,8 +23,19 @@ static int ask_authority (struct node *n, uint64_t now_us, uint32_t tag, const s
     return 0;
 }
 
-static void hear_authority (struct node *n, uint64_t now_us)
+int node_lessor_ask (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req)
 {
+    if (n->lessor.authority)
+        return ask_authority (n, now_us, tag, req);
+    if (tag != 0)
+        n->stats.lease_messages++;
+    return n->ops->lease_up (n->arg, tag, req);
+}
+
+void node_lessor_hear (struct node *n, uint64_t now_us)
+{
+    if (!n->lessor.authority)
+        return;
     struct authority_news news = authority_news (n->lessor.authority), *heard = &n->lessor.heard;
 
     if (news.steps != heard->steps)
@@ -64,26 +47,10 @@ static void hear_authority (struct node *n, uint64_t now_us)
     *heard = news;
 }
 
-static const char *excuse_of_authority (const struct node *n)
+const char *node_lessor_excuse (const struct node *n)
 {
-    return authority_excuse (n->lessor.authority);
-}
-
-static const struct lessor_ops local = { authority_is_up, ask_authority, hear_authority, excuse_of_authority };
-
-/* What the root gave itself and did not use is its own again, also below loans that are out: those are of another kind of
- * ids, and the next one begins where they end.
- */
-void node_beside (struct node *n, uint64_t now_us, struct authority *a)
-{
-    struct authority_status status;
-
-    authority_status (a, now_us, &status);
-    n->lessor = (struct lessor){ .ops = &local, .authority = a, .heard = authority_news (a) };
-    n->clock = authority_clock (a);
-    n->doubt = false;
-    n->has_epoch = true;
-    n->epoch_ms = status.epoch_ms;
-    if (!authority_reopen (a, n->lessee.generator, n->cursor_ms + 1))
-        n->lent.range = (struct range){ 0, 0 };
+    if (n->lessor.authority)
+        return authority_excuse (n->lessor.authority);
+    return n->parent_up ? "no ancestor answered within fluid.forward-timeout"
+                        : "no lease, and no parent broker within fluid.forward-timeout";
 }

@@ -27,6 +27,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "libutil/errprintf.h"
 #include "modules/fluid/node/private.h"
 #include "modules/fluid/lease/witness.h"
 
@@ -71,7 +72,7 @@ void node_tick (struct node *n, uint64_t now_us)
     n->deadline_us = NEVER;
     if (n->stopped)
         return;
-    n->lessor.ops->hear (n, now_us);
+    node_lessor_hear (n, now_us);
     node_lease_work (n, now_us);
     node_ids_work (n, now_us);
     node_watermark_work (n, now_us);
@@ -91,7 +92,8 @@ void node_parent (struct node *n, uint64_t now_us, bool up)
         return;
     n->parent_up = up;
     node_forward_parent (n, now_us);
-    node_lease_parent (n, now_us);
+    if (n->owner && up)
+        lessee_hurry (&n->lessee, now_us);
     node_tick (n, now_us);
 }
 
@@ -202,31 +204,26 @@ void node_destroy (struct node *n)
 {
     if (!n)
         return;
-    int saved = errno;
-    reports_destroy (n->reports.children);
-    relay_destroy (n->relay);
+    free (n->reports.children.entry);
+    relay_fini (&n->relay);
     waiting_fini (&n->waiting);
     free (n);
-    errno = saved;
 }
 
 struct node *node_create (const struct node_config *config, const struct node_ops *ops, void *arg)
 {
     struct node *n;
 
-    if (!valid (config)) {
-        errno = EINVAL;
-        return NULL;
-    }
+    if (!valid (config))
+        return errset_null (EINVAL);
     if (!(n = calloc (1, sizeof (*n))))
         return NULL;
     n->config = *config;
     n->ops = ops;
     n->arg = arg;
     n->clock = &n->own_clock;
-    n->lessor.ops = &node_lessor_parent;
     n->deadline_us = NEVER;
-    waiting_init (&n->waiting, ops->reply, ops->fail, arg);
+    waiting_init (&n->waiting, ops->reply, ops->fail, arg, &n->stats.waiting);
     TAILQ_INIT (&n->up.all.shares);
     TAILQ_INIT (&n->up.newcomers.shares);
     n->owner = config->rank < config->max_generators;
@@ -236,17 +233,26 @@ struct node *node_create (const struct node_config *config, const struct node_op
         lessee_init (&n->lessee, config->rank, config->incarnation, config->lease_ms);
     }
     n->root_lease_ms = config->lease_ms;
-    if (!(n->relay = relay_create (config->lease_ms, node_relay_reply_cb, n))
-        || !(n->reports.children = reports_create (node_report_keep_us (n)))) {
-        node_destroy (n);
-        return NULL;
-    }
+    relay_init (&n->relay, config->lease_ms, node_relay_reply_cb, n);
+    n->reports.children.keep_us = node_report_keep_us (n);
     return n;
 }
 
+/* What the root gave itself and did not use is its own again, also below loans that are out: those are of another kind of
+ * ids, and the next one begins where they end.
+ */
 void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
 {
-    node_beside (n, now_us, a);
+    struct authority_status status;
+
+    authority_status (a, now_us, &status);
+    n->lessor = (struct lessor){ .authority = a, .heard = authority_news (a) };
+    n->clock = authority_clock (a);
+    n->doubt = false;
+    n->has_epoch = true;
+    n->epoch_ms = status.epoch_ms;
+    if (!authority_reopen (a, n->lessee.generator, n->cursor_ms + 1))
+        n->lent.range = (struct range){ 0, 0 };
     node_tick (n, now_us);
 }
 
@@ -287,20 +293,7 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
         status->bound_us = clock_bound (n->clock, now_us);
 }
 
-struct node_stats node_stats (const struct node *n)
+struct node_stats *node_stats (struct node *n)
 {
-    struct node_stats stats = n->stats;
-    const struct waiting_stats *w = &n->waiting.stats;
-
-    stats.stalls = w->stalls;
-    stats.longest_stall_us = w->longest_us;
-    stats.refused = w->refused;
-    stats.unreachable = w->unreachable;
-    return stats;
-}
-
-void node_stats_clear (struct node *n)
-{
-    n->stats = (struct node_stats){ 0 };
-    n->waiting.stats = (struct waiting_stats){ 0 };
+    return &n->stats;
 }

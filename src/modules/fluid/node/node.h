@@ -187,10 +187,7 @@ struct node_stats {
     uint64_t forwards;      /* requests sent up */
     uint64_t combined;      /* requests that went up with another one */
     uint64_t forwards_lost; /* sent up, and no use: error, late, not needed any more */
-    uint64_t stalls;        /* requests that waited */
-    uint64_t longest_stall_us;
-    uint64_t refused;        /* EAGAIN */
-    uint64_t unreachable;    /* EHOSTUNREACH */
+    struct waiting_stats waiting;
     uint64_t renewals;       /* ranges taken */
     uint64_t lease_messages; /* lease requests sent up */
 };
@@ -212,8 +209,7 @@ struct node_status {
 };
 
 void node_status (const struct node *n, uint64_t now_us, struct node_status *status);
-struct node_stats node_stats (const struct node *n);
-void node_stats_clear (struct node *n);
+struct node_stats *node_stats (struct node *n); /* whoever likes sets them to 0 */
 const char *node_state_name (enum node_state state);
 
 #endif /* FLUID_NODE_H */

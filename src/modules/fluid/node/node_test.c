@@ -347,11 +347,11 @@ static void test_limits (void)
     ok (w.req[cookie - 1].errnum == EAGAIN && cookie - 10 == 32,
         "a client that would wait longer than the backlog allows is refused with EAGAIN");
     ok (request (&w, T0, 101, 65536, 0, true)->answers == 0, "a broker is not");
-    for (int i = 0; i < 3000 && node_stats (w.n).ids < 65536 * 32; i++)
+    for (int i = 0; i < 3000 && node_stats (w.n)->ids < 65536 * 32; i++)
         node_tick (w.n, at = node_deadline (w.n));
     ok (w.req[101].ids == 65536 && w.req[101].sound && at - T0 <= 31 * 64 * MS + 64 * MS,
         "each millisecond is used: all are done in the time that so many ids take");
-    ok (node_stats (w.n).refused == 1 && node_stats (w.n).ids == 65536 * 32, "the counters tell");
+    ok (node_stats (w.n)->waiting.refused == 1 && node_stats (w.n)->ids == 65536 * 32, "the counters tell");
     destroy (&w, at);
 
     create_active (&w);

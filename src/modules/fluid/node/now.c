@@ -31,8 +31,7 @@ uint64_t node_now_ms (const struct node *n, uint64_t now_us)
 
 void node_wake (struct node *n, uint64_t at_us)
 {
-    if (n->deadline_us > at_us)
-        n->deadline_us = at_us;
+    n->deadline_us = min_u64 (n->deadline_us, at_us);
 }
 
 void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms)
@@ -83,11 +82,9 @@ void node_follow (struct node *n, uint64_t now_us, fluid_t last)
 {
     uint64_t ms = above_ms (n, last);
 
-    if (n->last_id < last) /* an answer may overtake another */
-        n->last_id = last;
+    n->last_id = max_u64 (n->last_id, last); /* an answer may overtake another */
     fluid_gen_advance (&n->gen, ms);
-    if (n->cursor_ms < ms)
-        n->cursor_ms = ms;
+    n->cursor_ms = max_u64 (n->cursor_ms, ms);
     node_step_to (n, now_us, last);
 }
 
@@ -96,8 +93,7 @@ void node_close_past (struct node *n, uint64_t now_us)
     uint64_t ms = node_now_ms (n, now_us);
 
     fluid_gen_advance (&n->gen, ms);
-    if (n->cursor_ms < ms)
-        n->cursor_ms = ms;
+    n->cursor_ms = max_u64 (n->cursor_ms, ms);
 }
 
 uint64_t node_position_ms (const struct node *n, uint64_t now_us)

@@ -48,20 +48,9 @@ struct forwards {
     uint32_t tag;             /* the last one given */
 };
 
-/* Who gives us leases, and with them the time: the parent, or at rank 0 the authority beside us. */
-struct lessor_ops {
-    bool (*is_up) (const struct node *n);
-
-    /* As lease_up () of struct node_ops. */
-    int (*ask) (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req);
-
-    void (*hear) (struct node *n, uint64_t now_us); /* what has changed there */
-    const char *(*excuse) (const struct node *n);   /* to those who waited: why nothing is made here */
-};
-
+/* Who gives us leases, and with them the time. */
 struct lessor {
-    const struct lessor_ops *ops;
-    struct authority *authority; /* NULL: it is the parent */
+    struct authority *authority; /* beside us, at rank 0; NULL: it is the parent */
     struct authority_news heard; /* last */
 };
 
@@ -81,7 +70,7 @@ struct lent {
 };
 
 struct reporting {
-    struct reports *children;
+    struct reports children;
     uint64_t due_us; /* the next of ours */
     bool news;       /* there is some, or the last report spoke for someone */
 };
@@ -114,7 +103,7 @@ struct node {
     /* leases */
     struct lessor lessor;
     struct lessee lessee;
-    struct relay *relay;
+    struct relay relay;
     struct asked asked;
     uint64_t last_child_us; /* when a child asked last */
     uint64_t root_lease_ms; /* the root's fluid.lease, as far as is known */
@@ -160,11 +149,13 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
 
 /* --- leases: lessor.c, lease.c ------------------------------------------------------------------- */
 
-/* The lessor of all that are not told of another. */
-extern const struct lessor_ops node_lessor_parent;
+bool node_lessor_is_up (const struct node *n);
 
-/* See node_start_root (). */
-void node_beside (struct node *n, uint64_t now_us, struct authority *a);
+/* As lease_up () of struct node_ops. */
+int node_lessor_ask (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req);
+
+void node_lessor_hear (struct node *n, uint64_t now_us); /* what has changed there */
+const char *node_lessor_excuse (const struct node *n);   /* to those who waited: why nothing is made here */
 
 /* Do what is due, here as below.  Waking times are set with node_wake (). */
 void node_lease_work (struct node *n, uint64_t now_us);
@@ -176,21 +167,19 @@ bool node_lease_relay (struct node *n, uint64_t now_us, void *cookie, const stru
 void node_lease_take (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer);
 void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag);
 
-void node_lease_parent (struct node *n, uint64_t now_us); /* it came or went */
-
 /* Nothing that was given is used any more: it is not to be trusted. */
 void node_lease_fence (struct node *n);
 
 /* End: give back, and answer all that waits; here as below. */
 void node_lease_stop (struct node *n, uint64_t now_us);
 
-/* For relay_create (). */
+/* For relay_init (): answer a child, with the time as it should take it. */
 void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
                           const struct lease_grant *grant, size_t ngrant);
 
 /* --- positions: watermark.c ------------------------------------------------------------------------ */
 
-uint64_t node_report_keep_us (const struct node *n); /* for reports_create () */
+uint64_t node_report_keep_us (const struct node *n); /* for struct reports */
 void node_watermark_take (struct node *n, uint64_t now_us, const struct report *report);
 void node_watermark_work (struct node *n, uint64_t now_us);
 void node_watermark_stop (struct node *n);

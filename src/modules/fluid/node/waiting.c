@@ -76,13 +76,13 @@ uint64_t waiting_ahead (const struct waiting *w, const char *name, enum asker_ki
 
     TAILQ_FOREACH (a, &w->round, link)
         if (a != own)
-            sum += a->missing < mine ? a->missing : mine;
+            sum += min_u64 (a->missing, mine);
     return sum;
 }
 
 void waiting_end_turn (struct waiting *w, struct asker *a)
 {
-    a->turn = a->turn + WAITING_TURN < 2 * WAITING_TURN ? a->turn + WAITING_TURN : 2 * WAITING_TURN;
+    a->turn = (uint32_t)min_u64 (a->turn + WAITING_TURN, 2 * WAITING_TURN);
     TAILQ_REMOVE (&w->round, a, link);
     TAILQ_INSERT_TAIL (&w->round, a, link);
 }
@@ -97,9 +97,10 @@ void waiting_use_turn (struct waiting *w, struct asker *a, uint32_t used)
 
 /* --- entries --------------------------------------------------------------------------------- */
 
-void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail, void *arg)
+void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail, void *arg,
+                   struct waiting_stats *stats)
 {
-    *w = (struct waiting){ .reply = reply, .fail = fail, .arg = arg };
+    *w = (struct waiting){ .reply = reply, .fail = fail, .arg = arg, .stats = stats };
     TAILQ_INIT (&w->all);
     TAILQ_INIT (&w->round);
     TAILQ_INIT (&w->spare);
@@ -181,7 +182,7 @@ struct pending *waiting_add (struct waiting *w, const char *name, enum asker_kin
     enter (w, a, p);
     w->unjudged = w->unjudged || now_ms == WAITING_UNKNOWN;
     w->has_newcomers = w->has_newcomers || count <= FOR_NEWCOMERS;
-    w->stats.stalls++;
+    w->stats->stalls++;
     return p;
 }
 
@@ -196,9 +197,9 @@ void waiting_begun (struct waiting *w, struct pending *p)
 void waiting_refuse (struct waiting *w, void *cookie, int errnum, const char *text)
 {
     if (errnum == EAGAIN)
-        w->stats.refused++;
+        w->stats->refused++;
     else if (errnum == EHOSTUNREACH)
-        w->stats.unreachable++;
+        w->stats->unreachable++;
     w->fail (w->arg, cookie, errnum, text);
 }
 
@@ -219,8 +220,7 @@ void waiting_complete (struct waiting *w, uint64_t now_us, struct pending *p)
 {
     uint64_t us = now_us > p->arrival_us ? now_us - p->arrival_us : 0;
 
-    if (w->stats.longest_us < us)
-        w->stats.longest_us = us;
+    w->stats->longest_us = max_u64 (w->stats->longest_us, us);
     w->reply (w->arg, p->cookie, p->run, p->nruns);
     waiting_forget (w, p);
 }

@@ -96,13 +96,14 @@ struct waiting {
     uint64_t missing;   /* ids that entries lack, over all */
     bool unjudged;      /* some came before the time was known */
     bool has_newcomers; /* there may be some */
-    struct waiting_stats stats;
+    struct waiting_stats *stats;
     struct pendings spare;
     struct askers spare_askers;
 };
 
-/* Requests are answered through 'reply' or 'fail', which must not call back. */
-void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail, void *arg);
+/* Requests are answered through 'reply' or 'fail', which must not call back.  'stats' is borrowed. */
+void waiting_init (struct waiting *w, waiting_reply_f reply, waiting_fail_f fail, void *arg,
+                   struct waiting_stats *stats);
 void waiting_fini (struct waiting *w); /* nothing is answered: waiting_fail_all () first */
 
 /* Append an entry that came at 'now_us', which was 'now_ms' (may be WAITING_UNKNOWN): zeroed but for 'count', 'asker',

@@ -12,6 +12,7 @@
 static int replies, failures, last_errnum;
 static void *last_cookie;
 static uint32_t last_ids;
+static struct waiting_stats stats;
 
 static void reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
 {
@@ -42,25 +43,25 @@ static void test_ends (void)
     struct waiting w;
     struct pending *p;
 
-    waiting_init (&w, reply_cb, fail_cb, NULL);
+    waiting_init (&w, reply_cb, fail_cb, NULL, &stats);
     p = add (&w, 1, "a", 5, 10 * MS);
     waiting_add_run (&w, p, 7, 2);
     waiting_add_run (&w, p, 9, 3);
     ok (p->nruns == 1 && w.missing == 0, "ids that follow each other are one run");
     waiting_complete (&w, 15 * MS, p);
     ok (replies == 1 && last_cookie == (void *)1 && last_ids == 5 && w.length == 0 && w.naskers == 0
-            && w.stats.longest_us == 5 * MS,
+            && stats.longest_us == 5 * MS,
         "who has all of its ids is answered with them, and gone");
     p = add (&w, 2, "a", 5, 20 * MS);
     p->asked = 5;
     waiting_fail (&w, p, EAGAIN, NULL);
-    ok (failures == 1 && last_errnum == EAGAIN && w.stats.refused == 1 && w.length == 1 && !p->cookie,
+    ok (failures == 1 && last_errnum == EAGAIN && stats.refused == 1 && w.length == 1 && !p->cookie,
         "one whose ids are under way keeps its place when it is answered");
     ok (waiting_expire (&w, 30 * MS, EHOSTUNREACH, NULL) == UINT64_MAX && failures == 1, "it is not answered again");
     waiting_came (&w, p);
     ok (w.length == 0 && failures == 1, "until they have come");
     waiting_refuse (&w, (void *)3, EHOSTUNREACH, NULL);
-    ok (last_cookie == (void *)3 && w.stats.unreachable == 1 && w.stats.stalls == 2, "who is refused has not waited");
+    ok (last_cookie == (void *)3 && stats.unreachable == 1 && stats.stalls == 2, "who is refused has not waited");
     waiting_fini (&w);
 }
 
@@ -74,7 +75,7 @@ static void test_expire (void)
     struct waiting w;
 
     failures = replies = 0;
-    waiting_init (&w, reply_cb, fail_cb, NULL);
+    waiting_init (&w, reply_cb, fail_cb, NULL, &stats);
     for (size_t i = 1; i <= 4; i++)
         add (&w, i, "a", 5, i * MS);
     waiting_cancel (&w, is_even, NULL);
@@ -91,7 +92,7 @@ static void test_oldest (void)
     struct waiting w;
     struct pending *p;
 
-    waiting_init (&w, reply_cb, fail_cb, NULL);
+    waiting_init (&w, reply_cb, fail_cb, NULL, &stats);
     ok (waiting_oldest_ms (&w, 50, 40) == 50, "where nothing waits, no id is older than now");
     p = add (&w, 1, "a", 5, 20 * MS);
     ok (waiting_oldest_ms (&w, 50, 40) == 40, "one that waits may be given what is not made yet");
@@ -109,7 +110,7 @@ static void test_turns (void)
 {
     struct waiting w;
 
-    waiting_init (&w, reply_cb, fail_cb, NULL);
+    waiting_init (&w, reply_cb, fail_cb, NULL, &stats);
     add (&w, 1, "a", 5000, MS);
     add (&w, 2, "b", 10, MS);
     ok (TAILQ_FIRST (&w.round) == waiting_asker (&w, "a", ASKER_CLIENT), "who came first has the first turn");

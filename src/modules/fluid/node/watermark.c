@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
 #define MAX_PERIOD_US 1000000
@@ -16,9 +17,7 @@
 /* A twelfth of a lease, but often enough for those who read along. */
 static uint64_t period_us (const struct node *n)
 {
-    uint64_t us = n->config.lease_ms * 1000 / 12;
-
-    return us < MAX_PERIOD_US ? us : MAX_PERIOD_US;
+    return min_u64 (n->config.lease_ms * 1000 / 12, MAX_PERIOD_US);
 }
 
 uint64_t node_report_keep_us (const struct node *n)
@@ -28,13 +27,10 @@ uint64_t node_report_keep_us (const struct node *n)
 
 void node_positions (struct node *n, uint64_t now_us, struct report *all)
 {
-    reports_join (n->reports.children, now_us, all);
+    reports_join (&n->reports.children, now_us, all);
     if (n->owner && lessee_in_use (&n->lessee, now_us)) {
-        uint64_t ms = node_position_ms (n, now_us);
-
         lessees_add (&all->lessees, n->lessee.generator, n->lessee.incarnation);
-        if (all->low_ms > ms)
-            all->low_ms = ms;
+        all->low_ms = min_u64 (all->low_ms, node_position_ms (n, now_us));
     }
 }
 
@@ -66,7 +62,7 @@ void node_watermark_work (struct node *n, uint64_t now_us)
 /* Where there is no memory it is as if it had been lost. */
 void node_watermark_take (struct node *n, uint64_t now_us, const struct report *report)
 {
-    if (reports_take (n->reports.children, now_us, report) == 0)
+    if (reports_take (&n->reports.children, now_us, report) == 0)
         n->reports.news = true;
 }
 

@@ -100,9 +100,9 @@ static json_t *pack_stats (const struct node_stats *s, const struct authority_st
         { "forwarded", s->forwards },
         { "combined", s->combined },
         { "forwards_lost", s->forwards_lost },
-        { "stalls", s->stalls },
-        { "refused", s->refused },
-        { "unreachable", s->unreachable },
+        { "stalls", s->waiting.stalls },
+        { "refused", s->waiting.refused },
+        { "unreachable", s->waiting.unreachable },
         { "renewals", s->renewals },
         { "lease_messages", s->lease_messages + lease_requests }, /* up, or at rank 0 taken */
         { "stores", root->stores },
@@ -112,19 +112,16 @@ static json_t *pack_stats (const struct node_stats *s, const struct authority_st
 
     for (size_t i = 0; i < sizeof (counters) / sizeof (counters[0]); i++)
         json_put_new (&o, counters[i].name, json_integer ((json_int_t)counters[i].value));
-    json_put_new (&o, "longest_stall_ms", us_to_ms ((int64_t)s->longest_stall_us));
+    json_put_new (&o, "longest_stall_ms", us_to_ms ((int64_t)s->waiting.longest_us));
     return o;
 }
 
 void service_stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
-    const struct node_stats stats = node_stats (sv->node);
-    struct authority_stats root = { 0 };
+    const struct authority_stats none = { 0 }, *root = sv->authority ? authority_stats (sv->authority) : &none;
 
-    if (sv->authority)
-        root = authority_stats (sv->authority);
-    module_respond_object (sv->h, msg, pack_stats (&stats, &root, sv->lease_requests));
+    module_respond_object (sv->h, msg, pack_stats (node_stats (sv->node), root, sv->lease_requests));
 }
 
 /* It comes as an event, too, to which nobody wants an answer. */
@@ -132,9 +129,9 @@ void service_stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
 
-    node_stats_clear (sv->node);
+    *node_stats (sv->node) = (struct node_stats){ 0 };
     if (sv->authority)
-        authority_stats_clear (sv->authority);
+        *authority_stats (sv->authority) = (struct authority_stats){ 0 };
     sv->lease_requests = 0;
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
         module_respond (sv->h, msg, NULL);

@@ -3,6 +3,7 @@
 
 /* lease.c - fluid.lease: children's requests to the node or the authority, and the node's own to the parent */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "libutil/errprintf.h"
 #include "modules/fluid/service/service.h"
@@ -43,7 +44,7 @@ void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg)
             service_answer_lease (sv, msg, &req);
         else
             node_lease_request (sv->node, service_now_us (sv), (void *)idt_msg_ref (msg), &req);
-        wire_lease_request_fini (&req);
+        lease_request_fini (&req);
         service_set_timer (sv);
     }
     json_decref (o);
@@ -68,7 +69,7 @@ static void answered_cb (idt_future_t *f, void *arg)
 
     if (idt_rpc_get_unpack (f, "o", &o) == 0 && wire_get_lease_answer (o, &answer, NULL) == 0) {
         node_lease_answered (sv->node, service_now_us (sv), up->tag, &answer);
-        wire_lease_answer_fini (&answer);
+        free ((void *)answer.grant);
     }
     else
         node_lease_failed (sv->node, service_now_us (sv), up->tag);
@@ -81,8 +82,10 @@ int service_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *re
     struct service *sv = arg;
     json_t *o = wire_pack_lease_request (req);
 
-    if (tag == 0) /* no answer is wanted */
-        return service_tell_up (sv, "fluid.lease", o);
+    if (tag == 0) { /* no answer is wanted, and it may be lost */
+        idt_future_destroy (idt_rpc_pack (sv->h, "fluid.lease", IDT_NODEID_UPSTREAM, IDT_RPC_NORESPONSE, "o", o));
+        return 0;
+    }
     struct upcall *up = upcall_create (&sv->ups, idt_rpc_pack (sv->h, "fluid.lease", IDT_NODEID_UPSTREAM, 0, "o", o),
                                        -1, answered_cb, sv);
     if (!up)

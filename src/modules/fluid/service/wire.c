@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libidtree/json_build.h"
 #include "libutil/be.h"
 #include "libutil/errprintf.h"
 #include "libutil/duration.h"
@@ -106,15 +107,9 @@ json_t *wire_pack_runs (const struct run *run, size_t n)
 {
     json_t *runs = json_array ();
 
-    for (size_t i = 0; runs && i < n; i++)
-        if (json_array_append_new (runs, pack_run (&run[i])) < 0) {
-            json_decref (runs);
-            runs = NULL;
-        }
-    json_t *o = runs ? json_pack ("{s:o}", "runs", runs) : NULL;
-    if (!o)
-        errno = ENOMEM;
-    return o;
+    for (size_t i = 0; i < n; i++)
+        json_add_new (&runs, pack_run (&run[i]));
+    return json_pack ("{s:o}", "runs", runs);
 }
 
 /* --- fluid.lease: writing --------------------------------------------------------------------------- */
@@ -136,46 +131,36 @@ static json_t *pack_grant (const struct lease_grant *g)
                       digits (g->lo_ms).text, digits (g->hi_ms).text);
 }
 
-/* The object with its lists and the epoch, or NULL with errno ENOMEM where one of them failed. */
-static json_t *finish (json_t *o, int failed, bool has_epoch, int64_t epoch_ms)
-{
-    if (has_epoch)
-        failed |= json_object_set_new (o, "epoch", wire_date (epoch_ms));
-    if (!failed)
-        return o;
-    json_decref (o);
-    return errset_null (ENOMEM);
-}
-
 json_t *wire_pack_lease_request (const struct lease_request *req)
 {
-    json_t *o = json_pack ("{s:[],s:[]}", "want", "back");
-    json_t *want = json_object_get (o, "want"), *back = json_object_get (o, "back");
-    int failed = !o;
+    json_t *want = json_array (), *back = json_array ();
 
     for (size_t i = 0; i < req->nwant; i++)
-        failed |= json_array_append_new (want, pack_want (&req->want[i]));
+        json_add_new (&want, pack_want (&req->want[i]));
     for (size_t i = 0; i < req->nback; i++)
-        failed |= json_array_append_new (back, pack_back (&req->back[i]));
-    return finish (o, failed, req->has_epoch, req->epoch_ms);
+        json_add_new (&back, pack_back (&req->back[i]));
+    json_t *o = json_pack ("{s:o,s:o}", "want", want, "back", back);
+    if (req->has_epoch)
+        json_put_new (&o, "epoch", wire_date (req->epoch_ms));
+    return o;
 }
 
 json_t *wire_pack_lease_answer (const struct lease_answer *a)
 {
-    json_t *o = json_pack ("{s:[]}", "lease");
-    json_t *lease = json_object_get (o, "lease");
-    int failed = !o;
+    json_t *lease = json_array ();
 
     for (size_t i = 0; i < a->ngrant; i++)
-        failed |= json_array_append_new (lease, pack_grant (&a->grant[i]));
+        json_add_new (&lease, pack_grant (&a->grant[i]));
+    json_t *o = json_pack ("{s:o}", "lease", lease);
     if (a->has_time) {
-        failed |= json_object_set_new (o, "time_us",
-                                       json_pack ("[s,s]", digits (a->received_us).text, digits (a->sent_us).text));
-        failed |= json_object_set_new (o, "bound_us", wire_number (a->bound_us));
+        json_put_new (&o, "time_us", json_pack ("[o,o]", wire_number (a->received_us), wire_number (a->sent_us)));
+        json_put_new (&o, "bound_us", wire_number (a->bound_us));
     }
     if (a->lease_ms > 0)
-        failed |= json_object_set_new (o, "lease_ms", wire_number (a->lease_ms));
-    return finish (o, failed, a->has_epoch, a->epoch_ms);
+        json_put_new (&o, "lease_ms", wire_number (a->lease_ms));
+    if (a->has_epoch)
+        json_put_new (&o, "epoch", wire_date (a->epoch_ms));
+    return o;
 }
 
 /* --- fluid.lease: reading --------------------------------------------------------------------------- */
@@ -263,13 +248,6 @@ static int get_epoch (const json_t *o, bool *has_epoch, int64_t *epoch_ms, idt_e
     return 0;
 }
 
-void wire_lease_request_fini (struct lease_request *req)
-{
-    free ((void *)req->want);
-    free ((void *)req->back);
-    *req = (struct lease_request){ 0 };
-}
-
 int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_error_t *errp)
 {
     struct lease_request r = { 0 };
@@ -277,41 +255,26 @@ int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_erro
     if (get_list (o, "want", get_want, sizeof (r.want[0]), &r.want, &r.nwant, errp) < 0
         || get_list (o, "back", get_back, sizeof (r.back[0]), &r.back, &r.nback, errp) < 0
         || get_epoch (o, &r.has_epoch, &r.epoch_ms, errp) < 0) {
-        wire_lease_request_fini (&r);
+        lease_request_fini (&r);
         return -1;
     }
     *req = r;
     return 0;
 }
 
-void wire_lease_answer_fini (struct lease_answer *answer)
-{
-    free ((void *)answer->grant);
-    *answer = (struct lease_answer){ 0 };
-}
-
-/* The times are there wholly or not at all. */
+/* The root's lease may be there, and the times, wholly or not at all. */
 static int get_times (const json_t *o, struct lease_answer *a, idt_error_t *errp)
 {
-    const char *received, *sent, *bound;
+    const char *received = NULL, *sent = NULL, *bound = "", *lease = NULL;
 
-    if (!json_object_get (o, "time_us"))
-        return 0;
-    if (json_unpack ((json_t *)o, "{s:[s,s !],s:s}", "time_us", &received, &sent, "bound_us", &bound) < 0
-        || !get_u64 (received, &a->received_us) || !get_u64 (sent, &a->sent_us) || !get_u64 (bound, &a->bound_us))
-        return malformed (errp, "time_us");
-    a->has_time = true;
-    return 0;
-}
-
-static int get_lease_ms (const json_t *o, struct lease_answer *a, idt_error_t *errp)
-{
-    const json_t *value = json_object_get (o, "lease_ms");
-
-    if (value
-        && (!json_is_string (value)
-            || parse_number (json_string_value (value), 1, FLUID_TIMESTAMP_MAX / 4, &a->lease_ms) < 0))
-        return malformed (errp, "lease_ms");
+    if (json_unpack ((json_t *)o, "{s?[s,s !] s?s s?s}", "time_us", &received, &sent, "bound_us", &bound, "lease_ms",
+                     &lease)
+            < 0
+        || (received
+            && (!get_u64 (received, &a->received_us) || !get_u64 (sent, &a->sent_us) || !get_u64 (bound, &a->bound_us)))
+        || (lease && parse_number (lease, 1, FLUID_TIMESTAMP_MAX / 4, &a->lease_ms) < 0))
+        return malformed (errp, "time_us, bound_us or lease_ms");
+    a->has_time = received != NULL;
     return 0;
 }
 
@@ -320,9 +283,8 @@ int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_err
     struct lease_answer a = { 0 };
 
     if (get_list (o, "lease", get_grant, sizeof (a.grant[0]), &a.grant, &a.ngrant, errp) < 0
-        || get_epoch (o, &a.has_epoch, &a.epoch_ms, errp) < 0 || get_times (o, &a, errp) < 0
-        || get_lease_ms (o, &a, errp) < 0) {
-        wire_lease_answer_fini (&a);
+        || get_epoch (o, &a.has_epoch, &a.epoch_ms, errp) < 0 || get_times (o, &a, errp) < 0) {
+        free ((void *)a.grant);
         return -1;
     }
     *answer = a;
@@ -333,11 +295,8 @@ int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_err
 
 json_t *wire_pack_report (const struct report *r)
 {
-    json_t *o = json_pack ("{s:s s:[I,s] s:s}", "from", r->from, "lessees", (json_int_t)r->lessees.count,
-                           digits (r->lessees.sum).text, "low_ms", digits (r->low_ms).text);
-    if (!o)
-        errno = ENOMEM;
-    return o;
+    return json_pack ("{s:s s:[I,s] s:s}", "from", r->from, "lessees", (json_int_t)r->lessees.count,
+                      digits (r->lessees.sum).text, "low_ms", digits (r->low_ms).text);
 }
 
 int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp)

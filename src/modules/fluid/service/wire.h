@@ -43,7 +43,7 @@ struct run *wire_get_runs (const void *data, size_t size, size_t *n);
  */
 uint32_t wire_get_count (const json_t *o);
 
-/* {"runs":[["fuZZybuNNy",16],...]}; NULL with errno ENOMEM. */
+/* {"runs":[["fuZZybuNNy",16],...]}; NULL: no memory. */
 json_t *wire_pack_runs (const struct run *run, size_t n);
 
 /* --- fluid.lease: JSON ---------------------------------------------------------------------------- */
@@ -51,17 +51,15 @@ json_t *wire_pack_runs (const struct run *run, size_t n);
 json_t *wire_pack_lease_request (const struct lease_request *req);
 json_t *wire_pack_lease_answer (const struct lease_answer *answer);
 
-/* Read one of them.  Arrays in the result are the caller's: wire_..._fini ().  Returns 0, or -1 with errno EPROTO
- * or ENOMEM, 'errp' filled and nothing to free.
+/* Read one of them.  Arrays in the result are the caller's: lease_request_fini (), free ().  Returns 0, or -1 with
+ * errno EPROTO or ENOMEM, 'errp' filled and nothing to free.
  */
 int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_error_t *errp);
-void wire_lease_request_fini (struct lease_request *req);
 int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_error_t *errp);
-void wire_lease_answer_fini (struct lease_answer *answer);
 
 /* --- fluid.position: JSON ------------------------------------------------------------------------ */
 
-/* {"from":"UUID","lessees":[COUNT,"SUM"],"low_ms":"..."}; NULL with errno ENOMEM. */
+/* {"from":"UUID","lessees":[COUNT,"SUM"],"low_ms":"..."}; NULL: no memory. */
 json_t *wire_pack_report (const struct report *report);
 
 /* Returns 0, or -1 with errno EPROTO and 'errp' filled. */
