@@ -97,13 +97,6 @@ static int attach (struct service *sv, idt_error_t *errp)
 
 /* --- who is called for what --------------------------------------------------------------------------- */
 
-static void log_cb (void *arg, int level, const char *text)
-{
-    struct service *sv = arg;
-
-    idt_log (sv->h, level, "%s", text);
-}
-
 static const struct node_ops node_ops = {
     .reply = service_reply_cb,
     .fail = service_fail_cb,
@@ -112,7 +105,7 @@ static const struct node_ops node_ops = {
     .lease_up = service_lease_up_cb,
     .lease_reply = service_lease_reply_cb,
     .report_up = service_report_up_cb,
-    .log = log_cb,
+    .log = service_log_cb,
 };
 
 static const struct idt_handler_spec handlers[] = {

@@ -13,25 +13,20 @@
 
 /* --- to the node ---------------------------------------------------------------------------------------- */
 
-/* The newest route is where the request came in, whatever else it says: a client of this broker, or a child. */
-static const char *asker_of (const idt_msg_t *msg)
-{
-    return idt_msg_route_newest (msg);
-}
-
 /* Another broker's forward.  Modules beside us are clients. */
 static bool is_broker_request (const idt_msg_t *msg)
 {
     return (idt_msg_cred (msg).rolemask & (IDT_ROLE_BROKER | IDT_ROLE_LOCAL)) == IDT_ROLE_BROKER;
 }
 
+/* The newest route is where the request came in, whatever else it says: a client of this broker, or a child. */
 static void ask_node (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after)
 {
     const struct node_request req = { .cookie = (void *)idt_msg_ref (msg),
                                       .count = count,
                                       .after = after,
                                       .from_broker = is_broker_request (msg),
-                                      .asker = asker_of (msg) };
+                                      .asker = idt_msg_route_newest (msg) };
 
     node_block (sv->node, service_now_us (sv), &req);
     service_set_timer (sv);

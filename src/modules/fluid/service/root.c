@@ -41,12 +41,6 @@ static void wall_cb (idt_watcher_t *w, int revents, void *arg)
     go_on (sv, now_us);
 }
 
-void service_root_lost_time (struct service *sv, uint64_t now_us, int64_t off_us, int64_t sure_us)
-{
-    authority_lost_time (sv->authority, now_us, off_us, sure_us);
-    node_tick (sv->node, now_us);
-}
-
 /* --- the disk ------------------------------------------------------------------------------------------------ */
 
 static void store_cb (void *arg, const struct lease_record *record)
@@ -61,15 +55,15 @@ static void stored_cb (idt_watcher_t *w, int revents, void *arg)
     struct service *sv = arg;
     idt_error_t why = { "" };
     uint64_t horizon_ms;
-    bool good;
+    int rc = store_result (sv->store, &horizon_ms, &why);
 
-    if (!store_result (sv->store, &good, &horizon_ms, &why))
+    if (rc == 0)
         return;
-    if (!good && strcmp (sv->store_why.text, why.text) != 0) /* not at each of its retries */
+    if (rc < 0 && strcmp (sv->store_why.text, why.text) != 0) /* not at each of its retries */
         idt_log (sv->h, LOG_CRIT, "%s: no leases are given beyond the horizon that is stored", why.text);
     sv->store_why = why;
     uint64_t now_us = service_now_us (sv);
-    if (good)
+    if (rc > 0)
         authority_stored (sv->authority, now_us, horizon_ms);
     else
         authority_store_failed (sv->authority, now_us);
@@ -144,14 +138,7 @@ static void positions_cb (void *arg, uint64_t now_us, struct report *all)
     node_positions (sv->node, now_us, all);
 }
 
-static void log_cb (void *arg, int level, const char *text)
-{
-    struct service *sv = arg;
-
-    idt_log (sv->h, level, "%s", text);
-}
-
-static const struct authority_ops authority_ops = { store_cb, positions_cb, log_cb };
+static const struct authority_ops authority_ops = { store_cb, positions_cb, service_log_cb };
 
 /* --- life ---------------------------------------------------------------------------------------------------------- */
 

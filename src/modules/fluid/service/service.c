@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* service.c - the clocks, the next deadline; what goes up without an answer */
+/* service.c - the clocks, the next deadline, the log */
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -31,8 +31,10 @@ uint64_t service_now_us (struct service *sv)
     for (int i = 0; i < MAX_READINGS && !together; i++)
         together = read_together (sv, &now);
     int64_t sure_us = 0, off_us = together ? witness_look (&sv->witness, &now, &sure_us) : 0;
-    if (off_us != 0 && sv->authority)
-        service_root_lost_time (sv, now.boot_us, off_us, sure_us);
+    if (off_us != 0 && sv->authority) {
+        authority_lost_time (sv->authority, now.boot_us, off_us, sure_us);
+        node_tick (sv->node, now.boot_us);
+    }
     else if (off_us != 0)
         node_lost_time (sv->node, now.boot_us, off_us);
     return now.boot_us;
@@ -57,12 +59,9 @@ void service_set_timer (struct service *sv)
     timerfd_settime (sv->timer_fd, TFD_TIMER_ABSTIME, &its, NULL);
 }
 
-int service_tell_up (struct service *sv, const char *topic, json_t *o)
+void service_log_cb (void *arg, int level, const char *text)
 {
-    idt_future_t *f = idt_rpc_pack (sv->h, topic, IDT_NODEID_UPSTREAM, IDT_RPC_NORESPONSE, "o", o);
+    struct service *sv = arg;
 
-    if (!f)
-        return -1;
-    idt_future_destroy (f);
-    return 0;
+    idt_log (sv->h, level, "%s", text);
 }

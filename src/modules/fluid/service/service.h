@@ -4,15 +4,13 @@
 /* service.h - what the parts of the service share: one object in several subjects
  *
  *   fluid.c      life, the timer, the overlay; the table of topics
- *   service.c    the clocks, the next deadline; what goes up without an answer
+ *   service.c    the clocks, the next deadline, the log
  *   ids.c        fluid.block, generate, cancel, disconnect
  *   lease.c      fluid.lease
  *   lend.c       fluid.lend
  *   watermark.c  fluid.position, watermark
  *   info.c       fluid.info, stats-get, stats-clear
  *   root.c       rank 0: the authority, with its disk and its wall clock
- *
- * service.c and root.c call each other: what the clocks missed is told to the authority.
  *
  * A request that the node has is a reference to its message (the node's cookie); whoever answers it drops that.
  */
@@ -80,14 +78,9 @@ uint64_t service_now_us (struct service *sv);
 /* Set the timer to the next deadline.  Every way into the node, and the authority, ends here. */
 void service_set_timer (struct service *sv);
 
-/* --- requests that are not answered: service.c -------------------------------------------------------------------- */
+/* --- what the node wants (struct node_ops), and the authority ------------------------------------------------ */
 
-/* Send an object (stolen; NULL: no memory) to the parent, which does not answer.  It may be lost.  Returns 0, or -1 with
- * errno set where it could not even be sent.
- */
-int service_tell_up (struct service *sv, const char *topic, json_t *o);
-
-/* --- what the node wants (struct node_ops) ---------------------------------------------------------------- */
+void service_log_cb (void *arg, int level, const char *text);
 
 void service_reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns);
 void service_fail_cb (void *arg, void *cookie, int errnum, const char *text);
@@ -131,8 +124,6 @@ void *service_leave_root (const struct service *sv, size_t *size);
 
 /* A child wants leases. */
 void service_answer_lease (struct service *sv, const idt_msg_t *msg, const struct lease_request *req);
-
-void service_root_lost_time (struct service *sv, uint64_t now_us, int64_t off_us, int64_t sure_us);
 
 /* What keeps the root from giving leases, or may soon; "good": nothing. */
 void service_describe_store (const struct service *sv, const struct authority_status *status, char *buf, size_t size);

@@ -43,7 +43,7 @@ struct store {
     struct database *database;
     int64_t epoch_ms;
     struct worker *worker;
-    struct lease_record record; /* of the write that is under way */
+    struct lease_record record; /* what is written */
 };
 
 /* 63 bits: SQLite's integers are signed.  An earlier version, which had no 'ahead_ms', sealed the others alone. */
@@ -59,8 +59,10 @@ static int64_t seal (const struct lease_record *r, int64_t epoch_ms)
     return (int64_t)(z >> 1);
 }
 
-static int write_record (struct store *st, const struct lease_record *r, idt_error_t *errp)
+static int write_record (void *arg, idt_error_t *errp)
 {
+    struct store *st = arg;
+    const struct lease_record *r = &st->record;
     char sql[320];
 
     snprintf (sql, sizeof (sql),
@@ -73,13 +75,6 @@ static int write_record (struct store *st, const struct lease_record *r, idt_err
 
 /* --- writes ------------------------------------------------------------------------------------------ */
 
-static int work (void *arg, idt_error_t *errp)
-{
-    struct store *st = arg;
-
-    return write_record (st, &st->record, errp);
-}
-
 void store_write (struct store *st, const struct lease_record *record)
 {
     st->record = *record;
@@ -91,15 +86,10 @@ int store_fd (const struct store *st)
     return worker_fd (st->worker);
 }
 
-bool store_result (struct store *st, bool *good, uint64_t *horizon_ms, idt_error_t *errp)
+int store_result (struct store *st, uint64_t *horizon_ms, idt_error_t *errp)
 {
-    int rc = worker_result (st->worker, errp);
-
-    if (rc == 0)
-        return false;
-    *good = rc > 0;
     *horizon_ms = st->record.horizon_ms;
-    return true;
+    return worker_result (st->worker, errp);
 }
 
 /* --- open and close ----------------------------------------------------------------------------------- */
@@ -181,7 +171,7 @@ struct store *store_open (const char *dir, const char *lessee, struct store_cont
     *content = (struct store_content){ .is_new = st->database->is_new };
     if (!content->is_new && read_row (st, content, errp) < 0)
         goto error;
-    if (!(st->worker = worker_create (work, st))) {
+    if (!(st->worker = worker_create (write_record, st))) {
         errprintf (errp, "%s: cannot start a thread: %s", st->database->path, strerror (errno));
         goto error;
     }
@@ -212,8 +202,10 @@ int store_close (struct store *st, const struct lease_record *last, idt_error_t 
 
     worker_destroy (st->worker);
     st->worker = NULL;
-    if (last)
-        rc = write_record (st, last, errp);
+    if (last) {
+        st->record = *last;
+        rc = write_record (st, errp);
+    }
     store_destroy (st);
     return rc;
 }

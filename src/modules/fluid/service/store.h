@@ -46,10 +46,10 @@ void store_write (struct store *st, const struct lease_record *record);
 /* Readable (level-triggered) when a write has ended. */
 int store_fd (const struct store *st);
 
-/* Take the outcome of the write.  Returns false where none has ended.  'good' tells whether the horizon is durable,
- * else 'errp' why not.
+/* Take the outcome of the write.  Returns 1 where '*horizon_ms' is durable, -1 with 'errp' filled where it is not, or 0
+ * where none has ended.
  */
-bool store_result (struct store *st, bool *good, uint64_t *horizon_ms, idt_error_t *errp);
+int store_result (struct store *st, uint64_t *horizon_ms, idt_error_t *errp);
 
 /* Wait for the thread, store 'last' (NULL: nothing), and close.  Blocks.  'st' is gone in any case.  Returns 0, or -1
  * with errno set and 'errp' filled where it was not stored: then what was stored before holds.

@@ -32,7 +32,10 @@ void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 void service_report_up_cb (void *arg, const struct report *report)
 {
-    (void)service_tell_up (arg, "fluid.position", wire_pack_report (report)); /* it may be lost */
+    struct service *sv = arg;
+
+    idt_future_destroy (idt_rpc_pack (sv->h, "fluid.position", IDT_NODEID_UPSTREAM, IDT_RPC_NORESPONSE, "o",
+                                      wire_pack_report (report)));
 }
 
 /* --- the watermark, at rank 0 ------------------------------------------------------------------------------ */
@@ -65,24 +68,17 @@ static void answer (struct service *sv, const idt_msg_t *msg)
 
 /* --- the watermark, elsewhere -------------------------------------------------------------------------------- */
 
-static void answer_waiting (struct service *sv, const char *payload)
+/* With 'payload', or where that is NULL with an error. */
+static void answer_waiting (struct service *sv, const char *payload, int errnum, const char *text)
 {
     const idt_msg_t *msg;
 
     sv->asked = false;
     while ((msg = fifo_pop (&sv->waiting))) {
-        module_respond (sv->h, msg, payload);
-        idt_msg_unref (msg);
-    }
-}
-
-static void fail_waiting (struct service *sv, int errnum, const char *text)
-{
-    const idt_msg_t *msg;
-
-    sv->asked = false;
-    while ((msg = fifo_pop (&sv->waiting))) {
-        module_respond_error (sv->h, msg, errnum, text);
+        if (payload)
+            module_respond (sv->h, msg, payload);
+        else
+            module_respond_error (sv->h, msg, errnum, text);
         idt_msg_unref (msg);
     }
 }
@@ -93,9 +89,9 @@ static void heard_cb (idt_future_t *f, void *arg)
     const char *payload = NULL;
 
     if (idt_rpc_get (f, &payload) < 0)
-        fail_waiting (up->owner, idt_future_errnum (f), idt_future_error (f));
+        answer_waiting (up->owner, NULL, idt_future_errnum (f), idt_future_error (f));
     else
-        answer_waiting (up->owner, payload ? payload : "{}");
+        answer_waiting (up->owner, payload ? payload : "{}", 0, NULL);
     upcall_destroy (up);
 }
 
@@ -104,7 +100,7 @@ static void ask_up (struct service *sv)
     if (upcall_create (&sv->ups, idt_rpc (sv->h, "fluid.watermark", "{}", IDT_NODEID_UPSTREAM, 0), -1, heard_cb, sv))
         sv->asked = true;
     else
-        fail_waiting (sv, errno, NULL);
+        answer_waiting (sv, NULL, errno, NULL);
 }
 
 void service_watermark_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -126,6 +122,6 @@ void service_watermark_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 void service_watermark_stop (struct service *sv)
 {
-    fail_waiting (sv, EHOSTUNREACH, SERVICE_STOPPING);
+    answer_waiting (sv, NULL, EHOSTUNREACH, SERVICE_STOPPING);
     fifo_fini (&sv->waiting);
 }
