@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
+#include "libutil/minmax.h"
 #include "modules/flake/claim.h"
 
-struct entry {
+struct registry_entry {
     uint32_t fingerprint;
     uint32_t rank;
     uint64_t lo_ms; /* end of all that was granted of it to other ranks */
@@ -17,26 +18,11 @@ struct entry {
     char *node;
 };
 
-struct registry {
-    struct entry *entries;
-    size_t count, size;
-    uint64_t floor_ms; /* end of all that was granted of fingerprints that were forgotten */
-    uint64_t end_ms;
-};
-
-struct registry *registry_create (void)
+void registry_fini (struct registry *r)
 {
-    return calloc (1, sizeof (struct registry));
-}
-
-void registry_destroy (struct registry *r)
-{
-    if (!r)
-        return;
     for (size_t i = 0; i < r->count; i++)
         free (r->entries[i].node);
     free (r->entries);
-    free (r);
 }
 
 /* Where the fingerprint is, or belongs. */
@@ -65,8 +51,7 @@ static void forget_expired (struct registry *r, uint64_t now_ms)
             r->entries[kept++] = r->entries[i];
             continue;
         }
-        if (r->entries[i].hi_ms > r->floor_ms)
-            r->floor_ms = r->entries[i].hi_ms;
+        r->floor_ms = max_u64 (r->floor_ms, r->entries[i].hi_ms);
         free (r->entries[i].node);
     }
     r->count = kept;
@@ -75,7 +60,7 @@ static void forget_expired (struct registry *r, uint64_t now_ms)
 static int make_room (struct registry *r)
 {
     size_t size = r->size ? 2 * r->size : 64;
-    struct entry *entries;
+    struct registry_entry *entries;
 
     if (r->count < r->size)
         return 0;
@@ -87,7 +72,7 @@ static int make_room (struct registry *r)
 }
 
 /* Make a place for it, of nobody yet.  Returns NULL with errno ENOSPC or ENOMEM. */
-static struct entry *insert (struct registry *r, uint64_t now_ms, uint32_t fingerprint)
+static struct registry_entry *insert (struct registry *r, uint64_t now_ms, uint32_t fingerprint)
 {
     if (r->count == REGISTRY_MAX)
         forget_expired (r, now_ms);
@@ -96,14 +81,14 @@ static struct entry *insert (struct registry *r, uint64_t now_ms, uint32_t finge
     if (make_room (r) < 0)
         return NULL;
     size_t i = find (r, fingerprint);
-    struct entry *e = &r->entries[i];
+    struct registry_entry *e = &r->entries[i];
     memmove (e + 1, e, (r->count - i) * sizeof (*e));
     r->count++;
-    *e = (struct entry){ .fingerprint = fingerprint, .hi_ms = r->floor_ms };
+    *e = (struct registry_entry){ .fingerprint = fingerprint, .hi_ms = r->floor_ms };
     return e;
 }
 
-static int refuse (const struct entry *e, const struct claim *claim, idt_error_t *errp)
+static int refuse (const struct registry_entry *e, const struct claim *claim, idt_error_t *errp)
 {
     return errsetf (errp, EEXIST,
                     "fingerprint 0x%08x of node %s (rank %u) is that of node %s (rank %u): give one of them another "
@@ -114,7 +99,7 @@ static int refuse (const struct entry *e, const struct claim *claim, idt_error_t
 /* Give the entry to the claim's rank.  The same one may have its time again, for that is of its lease, which nobody else
  * has.  Another one may not.
  */
-static int take_over (struct entry *e, const struct claim *claim)
+static int take_over (struct registry_entry *e, const struct claim *claim)
 {
     char *node = strdup (claim->node);
 
@@ -134,7 +119,7 @@ int registry_claim (struct registry *r, uint64_t now_ms, const struct span *held
     if (strlen (claim->node) > CLAIM_NAME_MAX)
         return errsetf (errp, EINVAL, "a node's name has at most %d bytes", CLAIM_NAME_MAX);
     size_t i = find (r, claim->fingerprint);
-    struct entry *e = i < r->count && r->entries[i].fingerprint == claim->fingerprint ? &r->entries[i] : NULL;
+    struct registry_entry *e = i < r->count && r->entries[i].fingerprint == claim->fingerprint ? &r->entries[i] : NULL;
 
     if (e && e->node && e->rank != claim->rank && e->hi_ms > now_ms)
         return refuse (e, claim, errp);
@@ -143,20 +128,8 @@ int registry_claim (struct registry *r, uint64_t now_ms, const struct span *held
                           errno == ENOSPC ? "the registry is full" : strerror (errno), REGISTRY_MAX);
     if (take_over (e, claim) < 0)
         return errprintf (errp, "%s", strerror (errno));
-    *range = (struct span){ e->lo_ms > held->lo_ms ? e->lo_ms : held->lo_ms, held->hi_ms };
-    if (e->hi_ms < held->hi_ms)
-        e->hi_ms = held->hi_ms;
-    if (r->end_ms < held->hi_ms)
-        r->end_ms = held->hi_ms;
+    *range = (struct span){ max_u64 (e->lo_ms, held->lo_ms), held->hi_ms };
+    e->hi_ms = max_u64 (e->hi_ms, held->hi_ms);
+    r->end_ms = max_u64 (r->end_ms, held->hi_ms);
     return 0;
-}
-
-uint64_t registry_end_ms (const struct registry *r)
-{
-    return r->end_ms;
-}
-
-size_t registry_count (const struct registry *r)
-{
-    return r->count;
 }

@@ -26,11 +26,15 @@ struct claim {
     const char *node; /* its name, or what else says whose it is; borrowed */
 };
 
-struct registry;
+/* Zeroed at the beginning. */
+struct registry {
+    struct registry_entry *entries;
+    size_t count, size;
+    uint64_t floor_ms; /* end of all that was granted of fingerprints that were forgotten */
+    uint64_t end_ms;   /* nothing was granted from there on */
+};
 
-/* NULL with errno ENOMEM. */
-struct registry *registry_create (void);
-void registry_destroy (struct registry *r);
+void registry_fini (struct registry *r);
 
 /* Grant a claim at instance time 'now_ms' inside of 'held', which contains it.  Returns 0 with the range in '*range', or -1
  * with errno set and the reason in 'errp':
@@ -41,9 +45,5 @@ void registry_destroy (struct registry *r);
  */
 int registry_claim (struct registry *r, uint64_t now_ms, const struct span *held, const struct claim *claim,
                     struct span *range, idt_error_t *errp);
-
-/* Nothing was granted from there on. */
-uint64_t registry_end_ms (const struct registry *r);
-size_t registry_count (const struct registry *r);
 
 #endif /* FLAKE_CLAIM_H */

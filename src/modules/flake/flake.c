@@ -353,11 +353,11 @@ static void claim_request_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         module_respond_error (m->h, msg, EPERM, "the rank is not that of the broker that asks, or of one below it");
     else if (flake_claim_request (m->flake, now_us (), &claim, &grant, &err) < 0)
         module_respond_error (m->h, msg, errno, err.text[0] ? err.text : NULL);
-    else if (idt_respond_pack (h, msg, "{s:I s:[I,I] s:i s:s*}", "fingerprint", (json_int_t)grant.fingerprint,
-                               "range_ms", (json_int_t)grant.range.lo_ms, (json_int_t)grant.range.hi_ms, "drift",
-                               grant.drift, "why", err.text[0] ? err.text : NULL)
-             < 0)
-        idt_log (h, LOG_ERR, "flake.claim: cannot answer: %s", strerror (errno));
+    else
+        module_respond_object (m->h, msg,
+                               json_pack ("{s:I s:[I,I] s:i s:s*}", "fingerprint", (json_int_t)grant.fingerprint,
+                                          "range_ms", (json_int_t)grant.range.lo_ms, (json_int_t)grant.range.hi_ms,
+                                          "drift", grant.drift, "why", err.text[0] ? err.text : NULL));
     set_timer (m);
 done:
     json_decref (o);
@@ -384,22 +384,22 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct flake_module *m = arg;
-    struct flake_stats s = flake_stats (m->flake);
+    const struct flake_stats *s = flake_stats (m->flake);
 
-    if (idt_respond_pack (h, msg, "{s:s s:I s:i s:I s:I s:I s:I s:I s:I s:I}", "node", m->options.node.node,
-                          "fingerprint", (json_int_t)m->options.node.fingerprint, "drift", flake_drift (m->flake),
-                          "requests", (json_int_t)s.requests, "ids", (json_int_t)s.ids, "flax", (json_int_t)s.flaxes,
-                          "forwarded", (json_int_t)s.forwards, "refused", (json_int_t)s.refused, "loans",
-                          (json_int_t)s.loans, "claims", (json_int_t)s.claims)
-        < 0)
-        idt_log (h, LOG_ERR, "flake.stats-get: cannot answer: %s", strerror (errno));
+    module_respond_object (m->h, msg,
+                           json_pack ("{s:s s:I s:i s:I s:I s:I s:I s:I s:I s:I}", "node", m->options.node.node,
+                                      "fingerprint", (json_int_t)m->options.node.fingerprint, "drift",
+                                      flake_drift (m->flake), "requests", (json_int_t)s->requests, "ids",
+                                      (json_int_t)s->ids, "flax", (json_int_t)s->flaxes, "forwarded",
+                                      (json_int_t)s->forwards, "refused", (json_int_t)s->refused, "loans",
+                                      (json_int_t)s->loans, "claims", (json_int_t)s->claims));
 }
 
 static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct flake_module *m = arg;
 
-    flake_stats_clear (m->flake);
+    *flake_stats (m->flake) = (struct flake_stats){ 0 };
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST)
         module_respond (m->h, msg, NULL);
 }

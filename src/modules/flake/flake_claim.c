@@ -81,7 +81,7 @@ static int claim_given (struct flake *f, uint64_t now_us, const struct claim *cl
     /* A loan may be over before the claim is made again, so it is renewed till then. */
     f->claims_until_us = now_us + CLAIMS_US;
     if (!f->stopped && loan_state (&f->loan, now_us) == LOAN_HELD) {
-        rc = registry_claim (f->registry, flake_now_ms (f, now_us), &f->loan.held, claim, range, errp);
+        rc = registry_claim (&f->registry, flake_now_ms (f, now_us), &f->loan.held, claim, range, errp);
         saved = errno;
     }
     flake_tick (f, now_us);
@@ -97,7 +97,7 @@ int flake_claim_request (struct flake *f, uint64_t now_us, const struct claim *c
     struct grant own = { naming_own (claim->rank), { 0, FOREVER_MS }, f->config.drift }, given = own;
 
     errno = ENOTSUP;
-    if (!f->registry)
+    if (f->config.rank != 0)
         return -1;
     given.fingerprint = claim->fingerprint;
     if (claim->fingerprint != own.fingerprint) {

@@ -6,6 +6,7 @@
  * Time is what CLOCK_BOOTTIME adds to the reading that came with the last loan.  A later reading may be a little behind:
  * then the clock stands until it is reached, for generators must not see it go back.
  */
+#include "libutil/minmax.h"
 #include "modules/flake/loan.h"
 
 #define PAUSE_US 50000 /* before asking again, where nothing was lent */
@@ -22,14 +23,9 @@ uint64_t loan_now_us (struct loan *t, uint64_t now_us)
     return us;
 }
 
-static bool covers (const struct loan *t, uint64_t ms)
-{
-    return ms >= t->held.lo_ms && ms < t->held.hi_ms;
-}
-
 enum loan_state loan_state (struct loan *t, uint64_t now_us)
 {
-    if (t->told && covers (t, loan_now_us (t, now_us) / 1000))
+    if (t->told && span_contains (&t->held, loan_now_us (t, now_us) / 1000))
         return LOAN_HELD;
     return t->refused;
 }
@@ -40,7 +36,7 @@ bool loan_is_due (struct loan *t, uint64_t now_us)
 
     if (t->asking || now_us < t->ask_us)
         return false;
-    return !t->told || !covers (t, ms) || t->held.hi_ms - ms <= t->last_len_ms / 4;
+    return !t->told || !span_contains (&t->held, ms) || t->held.hi_ms - ms <= t->last_len_ms / 4;
 }
 
 uint64_t loan_due (const struct loan *t)
@@ -82,12 +78,9 @@ void loan_refused (struct loan *t, uint64_t now_us, enum loan_state why)
 
 bool loan_close (struct loan *t, uint64_t floor_ms, uint64_t *end_ms)
 {
-    uint64_t end = t->newest_us / 1000 + 1;
+    uint64_t end = max_u64 (t->newest_us / 1000 + 1, floor_ms);
 
-    if (end < floor_ms)
-        end = floor_ms;
-    if (end < t->last_lo_ms) /* only the last loan may be given back */
-        end = t->last_lo_ms;
+    end = max_u64 (end, t->last_lo_ms); /* only the last loan may be given back */
     if (end >= t->held.hi_ms)
         return false;
     t->held = (struct span){ 0, 0 };

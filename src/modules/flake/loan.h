@@ -22,6 +22,11 @@ struct span { /* lo_ms <= t < hi_ms, instance time */
     uint64_t lo_ms, hi_ms;
 };
 
+static inline bool span_contains (const struct span *s, uint64_t ms)
+{
+    return ms >= s->lo_ms && ms < s->hi_ms;
+}
+
 enum loan_state {
     LOAN_UNKNOWN, /* not told yet, or not since the last loan ended: ask */
     LOAN_HELD,    /* the range contains now */

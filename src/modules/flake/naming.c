@@ -4,6 +4,7 @@
 /* naming.c - the node that a rank's uids name */
 #include <idtree/uid.h>
 
+#include "libutil/minmax.h"
 #include "modules/flake/naming.h"
 
 #define RETRY_US 10000 /* before a claim is made again; doubles */
@@ -25,11 +26,6 @@ void naming_init (struct naming *n, uint32_t rank, uint32_t given, int drift)
     *n = (struct naming){ .own = naming_own (rank), .given = given, .drift = drift };
 }
 
-static bool contains (const struct span *s, uint64_t ms)
-{
-    return ms >= s->lo_ms && ms < s->hi_ms;
-}
-
 static bool is_patient (struct naming *n, uint64_t now_us)
 {
     if (n->vain_us == 0)
@@ -49,7 +45,7 @@ enum naming_way naming_way (struct naming *n, uint64_t now_us, uint64_t now_ms)
         return is_patient (n, now_us) ? NAMING_WAIT : NAMING_FORWARD;
     if (n->given == n->own || n->refused)
         return NAMING_OWN;
-    if (contains (&n->held, now_ms))
+    if (span_contains (&n->held, now_ms))
         return NAMING_GIVEN;
     return is_patient (n, now_us) ? NAMING_WAIT : NAMING_OWN;
 }
@@ -63,7 +59,7 @@ bool naming_is_due (const struct naming *n, uint64_t now_us, uint64_t now_ms)
         return true;
     if (n->given == n->own || !n->wanted)
         return false;
-    return !contains (&n->held, now_ms) || n->held.hi_ms - now_ms <= n->len_ms / 4;
+    return !span_contains (&n->held, now_ms) || n->held.hi_ms - now_ms <= n->len_ms / 4;
 }
 
 uint64_t naming_due (const struct naming *n)
@@ -108,8 +104,6 @@ void naming_granted (struct naming *n, uint64_t now_us, const struct grant *gran
 void naming_failed (struct naming *n, uint64_t now_us)
 {
     n->asking = false;
-    n->backoff_us = n->backoff_us ? 2 * n->backoff_us : RETRY_US;
-    if (n->backoff_us > RETRY_MAX_US)
-        n->backoff_us = RETRY_MAX_US;
+    n->backoff_us = min_u64 (n->backoff_us ? 2 * n->backoff_us : RETRY_US, RETRY_MAX_US);
     n->ask_us = now_us + n->backoff_us;
 }

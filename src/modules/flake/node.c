@@ -61,8 +61,8 @@ static void expire_one (struct flake *f, uint64_t now_us, struct pending *p)
         f->stats.refused++;
         fail (f, p, EAGAIN, "more ids are asked for than can be made in time: ask again later");
     }
-    else if (f->expire_us > now_us + EXPIRE_US) /* it may stop to be made here */
-        f->expire_us = now_us + EXPIRE_US;
+    else /* it may stop to be made here */
+        f->expire_us = min_u64 (f->expire_us, now_us + EXPIRE_US);
 }
 
 static void expire (struct flake *f, uint64_t now_us)
@@ -75,8 +75,8 @@ static void expire (struct flake *f, uint64_t now_us)
             next = TAILQ_NEXT (p, link);
             expire_one (f, now_us, p);
         }
-        if (p && f->expire_us > p->deadline_us)
-            f->expire_us = p->deadline_us;
+        if (p)
+            f->expire_us = min_u64 (f->expire_us, p->deadline_us);
     }
     flake_wake (f, f->expire_us);
 }
@@ -92,7 +92,7 @@ enum way {
 
 /* How ids may be made. */
 struct making {
-    struct series *series;
+    const struct series *series;
     struct span range;
 };
 
@@ -110,14 +110,12 @@ static enum way way_of_uid (struct flake *f, uint64_t now_us, const struct pendi
                   p->req.drift, f->naming.drift);
         return WAY_REFUSE;
     }
-    m->series = f->own;
+    m->series = &f->own;
     if (way == NAMING_OWN)
         return WAY_MAKE;
-    m->series = f->given;
-    if (m->range.lo_ms < held->lo_ms)
-        m->range.lo_ms = held->lo_ms;
-    if (m->range.hi_ms > held->hi_ms)
-        m->range.hi_ms = held->hi_ms;
+    m->series = &f->given;
+    m->range.lo_ms = max_u64 (m->range.lo_ms, held->lo_ms);
+    m->range.hi_ms = min_u64 (m->range.hi_ms, held->hi_ms);
     return WAY_MAKE;
 }
 
@@ -136,7 +134,7 @@ static enum way way_of (struct flake *f, uint64_t now_us, const struct pending *
     case LOAN_HELD:
         break;
     }
-    *m = (struct making){ f->sno, f->loan.held };
+    *m = (struct making){ &f->sno, f->loan.held };
     return p->req.kind == SERIES_UID ? way_of_uid (f, now_us, p, m) : WAY_MAKE;
 }
 
@@ -347,8 +345,7 @@ static struct pending *take (struct flake *f, uint64_t now_us, const struct flak
         return NULL;
     }
     TAILQ_INSERT_TAIL (&f->all, p, link);
-    if (f->expire_us > p->deadline_us)
-        f->expire_us = p->deadline_us;
+    f->expire_us = min_u64 (f->expire_us, p->deadline_us);
     return p;
 }
 
@@ -385,14 +382,13 @@ void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie,
 
 static int create_series (struct flake *f)
 {
-    const struct uid_node own = uid_node_numbered (f->config.rank & UID_NUMBER_MAX),
-                          given = { .fingerprint = f->config.fingerprint };
+    const uint32_t rank = f->config.rank;
 
     /* A rank beyond the partitions forwards, and never asks its series. */
-    f->sno = series_create_sno (f->config.rank & SNO_PARTITION_MAX);
-    f->own = series_create_uid (&own);
-    f->given = series_create_uid (&given);
-    return f->sno && f->own && f->given ? 0 : -1;
+    f->sno.sno = sno_gen_create (&(struct sno_gen_config){ .start = { .partition = rank & SNO_PARTITION_MAX } });
+    f->own.uid = uid_gen_create (&(struct uid_gen_config){ .node = uid_node_numbered (rank & UID_NUMBER_MAX) });
+    f->given.uid = uid_gen_create (&(struct uid_gen_config){ .node = { .fingerprint = f->config.fingerprint } });
+    return f->sno.sno && f->own.uid && f->given.uid ? 0 : -1;
 }
 
 static int create_lanes (struct flake *f)
@@ -423,7 +419,7 @@ struct flake *flake_create (const struct flake_config *config, const struct flak
     naming_init (&f->naming, config->rank, config->fingerprint, config->rank == 0 ? config->drift : 0);
     TAILQ_INIT (&f->all);
     TAILQ_INIT (&f->up);
-    if (create_lanes (f) < 0 || create_series (f) < 0 || (config->rank == 0 && !(f->registry = registry_create ()))) {
+    if (create_lanes (f) < 0 || create_series (f) < 0) {
         flake_destroy (f);
         return NULL;
     }
@@ -439,10 +435,10 @@ void flake_destroy (struct flake *f)
         scheme_queue_fini (&f->few[i]);
         scheme_queue_fini (&f->many[i]);
     }
-    series_destroy (f->sno);
-    series_destroy (f->own);
-    series_destroy (f->given);
-    registry_destroy (f->registry);
+    sno_gen_destroy (f->sno.sno);
+    uid_gen_destroy (f->own.uid);
+    uid_gen_destroy (f->given.uid);
+    registry_fini (&f->registry);
     free (f);
     errno = saved;
 }
@@ -457,7 +453,7 @@ void flake_stop (struct flake *f, uint64_t now_us)
     f->deadline_us = NEVER;
     while ((p = TAILQ_FIRST (&f->all)))
         fail (f, p, EHOSTUNREACH, "the flake service of this broker is stopping");
-    if (loan_close (&f->loan, f->registry ? registry_end_ms (f->registry) : 0, &end_ms))
+    if (loan_close (&f->loan, f->registry.end_ms, &end_ms))
         f->ops->give_back (f->arg, end_ms);
 }
 
@@ -466,12 +462,7 @@ int flake_drift (const struct flake *f)
     return f->naming.drift;
 }
 
-struct flake_stats flake_stats (const struct flake *f)
+struct flake_stats *flake_stats (struct flake *f)
 {
-    return f->stats;
-}
-
-void flake_stats_clear (struct flake *f)
-{
-    f->stats = (struct flake_stats){ 0 };
+    return &f->stats;
 }

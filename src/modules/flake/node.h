@@ -133,7 +133,6 @@ uint64_t flake_deadline (const struct flake *f); /* UINT64_MAX: none */
 
 int flake_drift (const struct flake *f); /* of uids that are given; 0: not known yet */
 
-struct flake_stats flake_stats (const struct flake *f);
-void flake_stats_clear (struct flake *f);
+struct flake_stats *flake_stats (struct flake *f); /* whoever likes sets them to 0 */
 
 #endif /* FLAKE_NODE_H */

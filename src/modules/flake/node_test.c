@@ -474,7 +474,7 @@ static void test_waiting (void)
 }
 
 /* How many microseconds of [lo_us, hi_us) give ids, and are those all whole steps of it? */
-static int usable (struct series *s, int64_t lo_us, int64_t hi_us, int64_t step_us)
+static int usable (const struct series *s, int64_t lo_us, int64_t hi_us, int64_t step_us)
 {
     int n = 0;
 
@@ -499,20 +499,21 @@ static int usable (struct series *s, int64_t lo_us, int64_t hi_us, int64_t step_
 static void test_series (void)
 {
     const int64_t second = INT64_C (1795000000) * 1000000;
-    struct series *sno = series_create_sno (3), *uid = series_create_uid (&(struct uid_node){ .fingerprint = 7 });
+    struct series sno = { .sno = sno_gen_create (&(struct sno_gen_config){ .start = { .partition = 3 } }) };
+    struct series uid = { .uid = uid_gen_create (&(struct uid_gen_config){ .node = { .fingerprint = 7 } }) };
 
-    ok (usable (sno, second + 1000, second + 11000, 4000) == 4000, "of 10 ms only the whole unit of 4 ms is used");
-    ok (usable (sno, second + 20000, second + 28000, 4000) == 8000, "all where the range begins and ends with units");
-    ok (usable (sno, second + 31000, second + 34000, 4000) == 0, "none of a range without one");
-    ok (usable (uid, second + 1000, second + 4000, 1024) == 2 * 1024, "of 3 ms only the whole steps of 1.024 ms");
-    ok (usable (uid, second + 998000, second + 1002000, 1024) == 1024 + 576 + 1024, "the short one of a second, too");
-    series_destroy (sno);
-    series_destroy (uid);
+    ok (usable (&sno, second + 1000, second + 11000, 4000) == 4000, "of 10 ms only the whole unit of 4 ms is used");
+    ok (usable (&sno, second + 20000, second + 28000, 4000) == 8000, "all where the range begins and ends with units");
+    ok (usable (&sno, second + 31000, second + 34000, 4000) == 0, "none of a range without one");
+    ok (usable (&uid, second + 1000, second + 4000, 1024) == 2 * 1024, "of 3 ms only the whole steps of 1.024 ms");
+    ok (usable (&uid, second + 998000, second + 1002000, 1024) == 1024 + 576 + 1024, "the short one of a second, too");
+    sno_gen_destroy (sno.sno);
+    uid_gen_destroy (uid.uid);
 }
 
 static void test_registry (void)
 {
-    struct registry *r = registry_create ();
+    struct registry registry = { 0 }, *r = &registry;
     struct span range, held = { 100, 200 }, later = { 150, 300 };
     struct claim claim = { 0, 1, "n" };
     char name[CLAIM_NAME_MAX + 2];
@@ -528,13 +529,13 @@ static void test_registry (void)
         claim.fingerprint = i * 40503u;
         good = good && registry_claim (r, 150, &held, &claim, &range, &err) == 0;
     }
-    ok (good && registry_count (r) == REGISTRY_MAX, "%u fingerprints have room", REGISTRY_MAX);
+    ok (good && r->count == REGISTRY_MAX, "%u fingerprints have room", REGISTRY_MAX);
     claim.fingerprint = 1;
     ok (registry_claim (r, 150, &held, &claim, &range, &err) < 0 && errno == ENOSPC, "one more has not");
     claim.rank = 2;
-    ok (registry_claim (r, 200, &later, &claim, &range, &err) == 0 && registry_count (r) == 1 && range.lo_ms == 200,
+    ok (registry_claim (r, 200, &later, &claim, &range, &err) == 0 && r->count == 1 && range.lo_ms == 200,
         "those that have expired are forgotten, but not what was granted");
-    registry_destroy (r);
+    registry_fini (r);
 }
 
 int main (void)

@@ -5,6 +5,7 @@
 #ifndef FLAKE_PRIVATE_H
 #define FLAKE_PRIVATE_H
 
+#include "libutil/minmax.h"
 #include "modules/flake/scheme_queue.h"
 
 struct flake {
@@ -14,9 +15,9 @@ struct flake {
     bool stopped;
     struct loan loan;
     struct naming naming;
-    struct registry *registry; /* rank 0 */
-    uint64_t claims_until_us;  /* rank 0: somebody claims in vain, and will come again before this */
-    struct series *sno, *own, *given;
+    struct registry registry; /* rank 0 */
+    uint64_t claims_until_us; /* rank 0: somebody claims in vain, and will come again before this */
+    struct series sno, own, given;
     struct scheme_queue few[SERIES_KINDS], many[SERIES_KINDS];
     struct pendings all;
     struct pendings up; /* on their way up */
@@ -30,8 +31,7 @@ struct flake {
 
 static inline void flake_wake (struct flake *f, uint64_t at_us)
 {
-    if (f->deadline_us > at_us)
-        f->deadline_us = at_us;
+    f->deadline_us = min_u64 (f->deadline_us, at_us);
 }
 
 static inline uint64_t flake_now_ms (struct flake *f, uint64_t now_us)

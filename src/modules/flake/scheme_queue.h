@@ -25,7 +25,7 @@ struct pending {
     uint64_t deadline_us;
     uint32_t tag; /* under which it went up */
     uint32_t got;
-    struct series *series; /* that made those */
+    const struct series *series; /* that made those */
     enum { WAITS, CURRENT, UP, AGAIN } state;
 };
 TAILQ_HEAD (pendings, pending);

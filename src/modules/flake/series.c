@@ -7,7 +7,6 @@
  * cut (doc/design/flake.md, rule 2).
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "libutil/errprintf.h"
 #include "modules/flake/series.h"
@@ -15,55 +14,7 @@
 #define SECOND_US INT64_C (1000000)
 #define UNIT_US (SNO_UNIT_NS / 1000)
 
-struct series {
-    enum series_kind kind;
-    struct sno_gen *sno;
-    struct uid_gen *uid;
-};
-
-static struct series *create (enum series_kind kind)
-{
-    struct series *s = calloc (1, sizeof (*s));
-
-    if (s)
-        s->kind = kind;
-    return s;
-}
-
-struct series *series_create_sno (uint16_t partition)
-{
-    struct series *s = create (SERIES_SNO);
-
-    if (s && !(s->sno = sno_gen_create (&(struct sno_gen_config){ .start = { .partition = partition } }))) {
-        series_destroy (s);
-        return NULL;
-    }
-    return s;
-}
-
-struct series *series_create_uid (const struct uid_node *node)
-{
-    struct series *s = create (SERIES_UID);
-
-    if (s && !(s->uid = uid_gen_create (&(struct uid_gen_config){ .node = *node }))) {
-        series_destroy (s);
-        return NULL;
-    }
-    return s;
-}
-
-void series_destroy (struct series *s)
-{
-    if (!s)
-        return;
-    int saved = errno;
-    sno_gen_destroy (s->sno);
-    uid_gen_destroy (s->uid);
-    free (s);
-    errno = saved;
-}
-
-static int reserve_sno (struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,
+static int reserve_sno (struct sno_gen *sno, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,
                         struct flake_run *run, int64_t *wait_us)
 {
     uint64_t lo, hi;
@@ -74,8 +25,8 @@ static int reserve_sno (struct series *s, int64_t lo_us, int64_t hi_us, int64_t 
         return -1;
     if (lo >= hi)
         return errset (ERANGE);
-    sno_gen_set_range (s->sno, lo, hi);
-    int n = sno_gen_reserve (s->sno, meta, unix_us * 1000, want, &run->first.sno, &wait_ns);
+    sno_gen_set_range (sno, lo, hi);
+    int n = sno_gen_reserve (sno, meta, unix_us * 1000, want, &run->first.sno, &wait_ns);
     if (n < 0 && errno == EAGAIN)
         *wait_us = (wait_ns + 999) / 1000;
     if (n < 0 && errno == ESTALE) /* the clock that we are told never goes back: a unit that was left for good */
@@ -94,7 +45,7 @@ static void step_at (int64_t us, int64_t *from_us, int64_t *to_us)
         *to_us = second + SECOND_US;
 }
 
-static int reserve_uid (struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint32_t want,
+static int reserve_uid (struct uid_gen *uid, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint32_t want,
                         struct flake_run *run, int64_t *wait_us)
 {
     int64_t from_us, to_us;
@@ -103,20 +54,20 @@ static int reserve_uid (struct series *s, int64_t lo_us, int64_t hi_us, int64_t 
     *wait_us = to_us - unix_us;
     if (from_us < lo_us || to_us > hi_us)
         return errset (ERANGE);
-    return uid_gen_reserve (s->uid, UID_GLOBAL, unix_us, want, &run->first.uid, wait_us);
+    return uid_gen_reserve (uid, UID_GLOBAL, unix_us, want, &run->first.uid, wait_us);
 }
 
-int series_reserve (struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,
+int series_reserve (const struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,
                     struct flake_run *run, int64_t *wait_us)
 {
     int n;
 
-    if (s->kind == SERIES_SNO) {
+    if (s->sno) {
         *wait_us = UNIT_US - unix_us % UNIT_US;
-        n = reserve_sno (s, lo_us, hi_us, unix_us, meta, want, run, wait_us);
+        n = reserve_sno (s->sno, lo_us, hi_us, unix_us, meta, want, run, wait_us);
     }
     else
-        n = reserve_uid (s, lo_us, hi_us, unix_us, want, run, wait_us);
+        n = reserve_uid (s->uid, lo_us, hi_us, unix_us, want, run, wait_us);
     if (n > 0)
         run->n = n;
     return n;

@@ -26,12 +26,11 @@ struct flake_run {
     uint32_t n;
 };
 
-struct series;
-
-/* Return a series for series_destroy (), or NULL with errno ENOMEM.  A node's name is borrowed. */
-struct series *series_create_sno (uint16_t partition);
-struct series *series_create_uid (const struct uid_node *node);
-void series_destroy (struct series *s);
+/* One of them, which is its owner's; the other is NULL. */
+struct series {
+    struct sno_gen *sno;
+    struct uid_gen *uid;
+};
 
 /* Reserve up to 'want' (>= 1) ids at 'unix_us', in a step of time that lies whole in [lo_us, hi_us).  Returns their number
  * with the run in '*run', or -1 with errno set; then it may be tried again after '*wait_us':
@@ -39,7 +38,7 @@ void series_destroy (struct series *s);
  *   ERANGE     the step does not lie in the range
  *   EOVERFLOW  the scheme does not reach that date
  */
-int series_reserve (struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,
+int series_reserve (const struct series *s, int64_t lo_us, int64_t hi_us, int64_t unix_us, uint8_t meta, uint32_t want,
                     struct flake_run *run, int64_t *wait_us);
 
 #endif /* FLAKE_SERIES_H */
