@@ -39,13 +39,6 @@ struct wall {
     uint64_t missed_us; /* by our clock, which this has not confirmed yet */
 };
 
-/* What a broker below said that we cannot know of. */
-struct foreign_lease {
-    bool has_epoch;
-    int64_t epoch_ms;
-    uint64_t hi_ms;
-};
-
 struct authority {
     struct authority_config config;
     const struct authority_ops *ops;
@@ -341,10 +334,7 @@ uint64_t authority_deadline (const struct authority *a)
 
 /* --- from one to the next --------------------------------------------------------------------------- */
 
-static const char magic[8] = "lease/1";
-
 struct past {
-    char magic[8];
     size_t size; /* of this, for another version may be loaded next */
     struct authority_config config;
     struct clock clock;
@@ -364,7 +354,6 @@ void *authority_leave (const struct authority *a, const struct lease_record *sto
     *p = (struct past){
         .size = sizeof (*p), .config = a->config, .clock = a->clock, .ahead = a->ahead, .stored = *stored
     };
-    memcpy (p->magic, magic, sizeof (magic));
     lease_save (a->table, p + 1);
     *size = sizeof (*p) + lease_save_size (a->table);
     return p;
@@ -381,18 +370,14 @@ static bool same_config (const struct authority_config *a, const struct authorit
     return a->max_generators == b->max_generators && a->lease_ms == b->lease_ms && a->epoch_ms == b->epoch_ms;
 }
 
-static bool is_ours (const struct past *p, size_t size)
-{
-    return p && size >= sizeof (*p) && memcmp (p->magic, magic, sizeof (magic)) == 0 && p->size == sizeof (*p);
-}
-
 /* The clock goes on, above what was told.  Returns false where that cannot be. */
 static bool go_on (struct authority *a, uint64_t now_us, const struct authority_start *start)
 {
     const struct past *p = start->past;
 
-    if (!is_ours (p, start->past_size) || !p->clock.known || !same_config (&p->config, &a->config)
-        || !same_record (&p->stored, start->stored) || lease_load (a->table, p + 1, start->past_size - sizeof (*p)) < 0)
+    if (start->past_size < sizeof (*p) || p->size != sizeof (*p) || !p->clock.known
+        || !same_config (&p->config, &a->config) || !same_record (&p->stored, start->stored)
+        || lease_load (a->table, p + 1, start->past_size - sizeof (*p)) < 0)
         return false;
     lease_raise (a->table, start->stored->watermark_ms);
     a->clock = p->clock;
@@ -505,9 +490,7 @@ void authority_status (const struct authority *a, uint64_t now_us, struct author
                                          .horizon_ms = a->table->stored_ms,
                                          .store = a->storing.state,
                                          .fenced_by_foreign = a->table->fenced_by_foreign,
-                                         .has_foreign_epoch = a->foreign.has_epoch,
-                                         .foreign_epoch_ms = a->foreign.epoch_ms,
-                                         .foreign_lease_hi_ms = a->foreign.hi_ms };
+                                         .foreign = a->foreign };
     if (a->clock.known)
         status->ahead_us = (int64_t)clock_read (&a->clock, now_us) - wall_us (a, now_us);
 }

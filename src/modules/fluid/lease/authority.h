@@ -64,8 +64,8 @@ struct authority_config {
 struct authority_start {
     int64_t wall_us;                   /* the wall clock, in Unix microseconds */
     const struct lease_record *stored; /* what is on the disk; all 0: a new instance */
-    const void *past;                  /* what authority_leave () told on the same broker; NULL: nothing */
-    size_t past_size;
+    const void *past;                  /* what authority_leave () told on the same broker */
+    size_t past_size;                  /* 0: nothing */
 };
 
 /* 'ops' is borrowed for its life.  The first horizon is to be stored at once.  NULL with errno ENOMEM. */
@@ -143,15 +143,19 @@ struct authority_news {
 
 struct authority_news authority_news (const struct authority *a);
 
+struct foreign_lease {
+    bool has_epoch;
+    int64_t epoch_ms; /* of another epoch, or */
+    uint64_t hi_ms;   /* one that ends there, above all that is known here */
+};
+
 struct authority_status {
     int64_t epoch_ms;
     uint64_t horizon_ms;
     int64_t ahead_us; /* of the wall clock */
     enum authority_store store;
     bool fenced_by_foreign; /* a broker below knows of leases that are not ours, as it said: */
-    bool has_foreign_epoch;
-    int64_t foreign_epoch_ms;     /* of another epoch, or */
-    uint64_t foreign_lease_hi_ms; /* one that ends there, above all that is known here */
+    struct foreign_lease foreign;
 };
 
 void authority_status (const struct authority *a, uint64_t now_us, struct authority_status *status);

@@ -139,8 +139,8 @@ static void test_foreign (void)
     ok (authority_watermark (w.a, T0, &ms), "a watermark is told");
     ask (&w, T0, 5, 1, w.record.horizon_ms + 1);
     struct authority_status s = status (&w, T0);
-    ok (s.fenced_by_foreign && authority_news (w.a).fenced_by_foreign && !s.has_foreign_epoch
-            && s.foreign_lease_hi_ms == w.record.horizon_ms + 1,
+    ok (s.fenced_by_foreign && authority_news (w.a).fenced_by_foreign && !s.foreign.has_epoch
+            && s.foreign.hi_ms == w.record.horizon_ms + 1,
         "who holds a lease above the horizon has it from elsewhere");
     ok (ask (&w, T0, 6, 1, 0).ngrant == 0 && !authority_watermark (w.a, T0, &ms)
             && strstr (authority_excuse (w.a), "another statedir"),

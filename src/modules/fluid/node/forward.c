@@ -85,6 +85,7 @@ static void add_share (struct node *n, struct forward *f, struct pending *p, uin
     f->count += p->asked;
     f->after = max_u64 (f->after, p->after);
     TAILQ_INSERT_TAIL (&f->shares, p, share);
+    n->stats.combined++;
 }
 
 /* Mark what an asker gets of the room that is left: a client a turn of ids, all if it is alone; a child its forward as a
@@ -144,16 +145,6 @@ static void combine (struct node *n, uint64_t now_us, struct forward *f,
     }
 }
 
-static size_t count_shares (const struct forward *f)
-{
-    const struct pending *p;
-    size_t count = 0;
-
-    TAILQ_FOREACH (p, &f->shares, share)
-        count++;
-    return count;
-}
-
 static void send (struct node *n, uint64_t now_us, struct forward *f)
 {
     if (f->count == 0)
@@ -161,7 +152,7 @@ static void send (struct node *n, uint64_t now_us, struct forward *f)
     f->busy = true;
     f->tag = ++n->up.tag;
     n->stats.forwards++;
-    n->stats.combined += count_shares (f) - 1;
+    n->stats.combined--; /* the first one went with nobody */
     if (n->ops->forward (n->arg, f->tag, f->count, f->after) < 0) {
         end (n, f);
         retry_later (f, now_us);

@@ -38,14 +38,9 @@ void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t rec
                                    .epoch_ms = n->epoch_ms,
                                    .lease_ms = n->root_lease_ms };
 
-    if (n->clock->known && !n->doubt) {
-        answer.has_time = true;
-        answer.sent_us = clock_estimate (n->clock, now_us);
+    answer.has_time = node_clock (n, now_us, &answer.sent_us, &answer.bound_us);
+    if (answer.sent_us > now_us - received_us) /* else the instance is younger than the wait */
         answer.received_us = answer.sent_us - (now_us - received_us);
-        answer.bound_us = clock_estimate_bound (n->clock, now_us);
-        if (answer.received_us > answer.sent_us) /* the instance is younger than the wait */
-            answer.received_us = 0;
-    }
     n->ops->lease_reply (n->arg, cookie, &answer);
 }
 

@@ -182,15 +182,6 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
     node_tick (n, now_us);
 }
 
-bool node_clock (const struct node *n, uint64_t now_us, uint64_t *inst_us, uint64_t *bound_us)
-{
-    if (!n->clock->known || n->doubt)
-        return false;
-    *inst_us = clock_estimate (n->clock, now_us);
-    *bound_us = clock_estimate_bound (n->clock, now_us);
-    return true;
-}
-
 /* --- life ------------------------------------------------------------------------------------- */
 
 static bool valid (const struct node_config *c)

@@ -29,6 +29,15 @@ uint64_t node_now_ms (const struct node *n, uint64_t now_us)
     return clock_read_ms (n->clock, now_us);
 }
 
+bool node_clock (const struct node *n, uint64_t now_us, uint64_t *inst_us, uint64_t *bound_us)
+{
+    if (!n->clock->known || n->doubt)
+        return false;
+    *inst_us = clock_estimate (n->clock, now_us);
+    *bound_us = clock_estimate_bound (n->clock, now_us);
+    return true;
+}
+
 void node_wake (struct node *n, uint64_t at_us)
 {
     n->deadline_us = min_u64 (n->deadline_us, at_us);

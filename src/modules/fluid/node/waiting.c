@@ -203,7 +203,8 @@ void waiting_refuse (struct waiting *w, void *cookie, int errnum, const char *te
     w->fail (w->arg, cookie, errnum, text);
 }
 
-void waiting_forget (struct waiting *w, struct pending *p)
+/* It is answered, or goes without. */
+static void forget (struct waiting *w, struct pending *p)
 {
     p->cookie = NULL;
     if (p->asked == 0)
@@ -213,7 +214,7 @@ void waiting_forget (struct waiting *w, struct pending *p)
 void waiting_fail (struct waiting *w, struct pending *p, int errnum, const char *text)
 {
     waiting_refuse (w, p->cookie, errnum, text);
-    waiting_forget (w, p);
+    forget (w, p);
 }
 
 void waiting_complete (struct waiting *w, uint64_t now_us, struct pending *p)
@@ -222,7 +223,7 @@ void waiting_complete (struct waiting *w, uint64_t now_us, struct pending *p)
 
     w->stats->longest_us = max_u64 (w->stats->longest_us, us);
     w->reply (w->arg, p->cookie, p->run, p->nruns);
-    waiting_forget (w, p);
+    forget (w, p);
 }
 
 void waiting_came (struct waiting *w, struct pending *p)
@@ -259,7 +260,7 @@ void waiting_cancel (struct waiting *w, bool (*gone) (void *cookie, void *arg), 
     for (p = TAILQ_FIRST (&w->all); p; p = next) {
         next = TAILQ_NEXT (p, link);
         if (p->cookie && gone (p->cookie, arg))
-            waiting_forget (w, p);
+            forget (w, p);
     }
 }
 

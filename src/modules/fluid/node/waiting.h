@@ -118,10 +118,9 @@ struct pending *waiting_add (struct waiting *w, const char *name, enum asker_kin
 /* One that did not enter is answered with an error ('text' may be NULL). */
 void waiting_refuse (struct waiting *w, void *cookie, int errnum, const char *text);
 
-/* Answer an entry, with all its ids or with an error, or let it go without. */
+/* Answer an entry, with all its ids or with an error. */
 void waiting_complete (struct waiting *w, uint64_t now_us, struct pending *p);
 void waiting_fail (struct waiting *w, struct pending *p, int errnum, const char *text);
-void waiting_forget (struct waiting *w, struct pending *p);
 
 /* Nothing of it is under way any more. */
 void waiting_came (struct waiting *w, struct pending *p);

@@ -77,13 +77,13 @@ static void describe_foreign_lease (const struct service *sv, const struct autho
     const char *dir = sv->options.statedir;
     char ours[DATE_SIZE], theirs[DATE_SIZE];
 
-    if (s->has_foreign_epoch)
+    if (s->foreign.has_epoch)
         snprintf (buf, size, "wrong: %s has the epoch %s, and brokers hold leases of an instance with %s", dir,
-                  format_date (s->epoch_ms, ours), format_date (s->foreign_epoch_ms, theirs));
+                  format_date (s->epoch_ms, ours), format_date (s->foreign.epoch_ms, theirs));
     else
         snprintf (buf, size, "wrong: %s knows of leases until %s, and brokers hold some until %s", dir,
                   format_date (s->epoch_ms + (int64_t)s->horizon_ms, ours),
-                  format_date (s->epoch_ms + (int64_t)s->foreign_lease_hi_ms, theirs));
+                  format_date (s->epoch_ms + (int64_t)s->foreign.hi_ms, theirs));
 }
 
 void service_describe_store (const struct service *sv, const struct authority_status *s, char *buf, size_t size)

@@ -40,18 +40,13 @@ uint64_t service_now_us (struct service *sv)
     return now.boot_us;
 }
 
-static uint64_t next_deadline (const struct service *sv)
-{
-    uint64_t at_us = node_deadline (sv->node);
-
-    return sv->authority ? min_u64 (at_us, authority_deadline (sv->authority)) : at_us;
-}
-
 /* A timer that is set goes off too early rather than being set anew: each request that waits has a deadline, and few reach it. */
 void service_set_timer (struct service *sv)
 {
-    uint64_t at_us = next_deadline (sv);
+    uint64_t at_us = node_deadline (sv->node);
 
+    if (sv->authority)
+        at_us = min_u64 (at_us, authority_deadline (sv->authority));
     if (at_us >= sv->armed_us)
         return;
     sv->armed_us = at_us;

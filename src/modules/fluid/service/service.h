@@ -36,8 +36,6 @@
 #define SERVICE_STOPPING "the fluid service of this broker is stopping" /* the text of EHOSTUNREACH then */
 #define SERVICE_NEVER UINT64_MAX                                        /* a time that does not come */
 
-struct service;
-
 struct service {
     idt_t *h;
     struct options options;

@@ -23,21 +23,12 @@ static int malformed (idt_error_t *errp, const char *what)
 
 /* --- values in JSON -------------------------------------------------------------------------------- */
 
-struct digits {
-    char text[24];
-};
-
-static struct digits digits (uint64_t n)
-{
-    struct digits d;
-
-    snprintf (d.text, sizeof (d.text), "%llu", (unsigned long long)n);
-    return d;
-}
-
 json_t *wire_number (uint64_t n)
 {
-    return json_string (digits (n).text);
+    char text[24];
+
+    snprintf (text, sizeof (text), "%llu", (unsigned long long)n);
+    return json_string (text);
 }
 
 json_t *wire_date (int64_t unix_ms)
@@ -116,19 +107,19 @@ json_t *wire_pack_runs (const struct run *run, size_t n)
 
 static json_t *pack_want (const struct lease_want *w)
 {
-    return json_pack ("[I,s,I,s]", (json_int_t)w->generator, w->incarnation, (json_int_t)w->number,
-                      digits (w->have_hi_ms).text);
+    return json_pack ("[I,s,I,o]", (json_int_t)w->generator, w->incarnation, (json_int_t)w->number,
+                      wire_number (w->have_hi_ms));
 }
 
 static json_t *pack_back (const struct lease_back *b)
 {
-    return json_pack ("[I,s,s]", (json_int_t)b->generator, b->incarnation, digits (b->end_ms).text);
+    return json_pack ("[I,s,o]", (json_int_t)b->generator, b->incarnation, wire_number (b->end_ms));
 }
 
 static json_t *pack_grant (const struct lease_grant *g)
 {
-    return json_pack ("[I,s,I,s,s]", (json_int_t)g->generator, g->incarnation, (json_int_t)g->number,
-                      digits (g->lo_ms).text, digits (g->hi_ms).text);
+    return json_pack ("[I,s,I,o,o]", (json_int_t)g->generator, g->incarnation, (json_int_t)g->number,
+                      wire_number (g->lo_ms), wire_number (g->hi_ms));
 }
 
 json_t *wire_pack_lease_request (const struct lease_request *req)
@@ -295,8 +286,8 @@ int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_err
 
 json_t *wire_pack_report (const struct report *r)
 {
-    return json_pack ("{s:s s:[I,s] s:s}", "from", r->from, "lessees", (json_int_t)r->lessees.count,
-                      digits (r->lessees.sum).text, "low_ms", digits (r->low_ms).text);
+    return json_pack ("{s:s s:[I,o] s:o}", "from", r->from, "lessees", (json_int_t)r->lessees.count,
+                      wire_number (r->lessees.sum), "low_ms", wire_number (r->low_ms));
 }
 
 int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp)
