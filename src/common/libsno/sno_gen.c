@@ -113,26 +113,25 @@ static inline enum verdict attempt (struct sno_gen *gen, uint64_t *seen, uint64_
     }
 }
 
-/* Swap timelines to unit 'now', if that is above all that the other one used. */
+/* Swap timelines to unit 'now', if that is above all that the other one used.  LOST_RACE: another thread made an id or
+ * swapped meanwhile.
+ */
 static enum verdict swap_timelines (struct sno_gen *gen, uint64_t *seen, uint64_t now, uint64_t *count, uint64_t *first)
 {
     uint64_t n = *count < gen->max - gen->min + 1U ? *count : gen->max - gen->min + 1U;
-    enum verdict verdict = WENT_BACK;
+    enum verdict verdict = LOST_RACE;
 
     pthread_mutex_lock (&gen->lock);
-    *seen = atomic_load_explicit (&gen->word, memory_order_acquire);
-    while (verdict == WENT_BACK && (int64_t)now > gen->safe) {
-        uint64_t old = *seen, tick_bit = ~old & TICK_BIT;
-        if (now >= word_unit (old))
-            verdict = LOST_RACE;
-        else if (replace (gen, seen, word_make (now, tick_bit, gen->min + n - 1))) {
-            gen->safe = (int64_t)word_unit (old);
-            gen->drifts++;
-            *count = n;
-            *first = gen->min;
-            *seen = word_make (now, tick_bit, gen->min);
-            verdict = ISSUED;
-        }
+    uint64_t old = *seen = atomic_load_explicit (&gen->word, memory_order_acquire), tick_bit = ~old & TICK_BIT;
+    if (now < word_unit (old) && (int64_t)now <= gen->safe)
+        verdict = WENT_BACK;
+    else if (now < word_unit (old) && replace (gen, seen, word_make (now, tick_bit, gen->min + n - 1))) {
+        gen->safe = (int64_t)word_unit (old);
+        gen->drifts++;
+        *count = n;
+        *first = gen->min;
+        *seen = word_make (now, tick_bit, gen->min);
+        verdict = ISSUED;
     }
     pthread_mutex_unlock (&gen->lock);
     return verdict;

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "idtree/sno.h"
+#include "test/failing_alloc.h"
+#include "test/failing_pages.h"
 #include "test/signals.h"
 #include "test/ids/vectors.h"
 
@@ -605,6 +607,118 @@ static void test_fork (void)
     sno_gen_destroy (gen);
 }
 
+/* Where the kernel wipes no pages, process ids tell a child. */
+static void test_fork_told_by_ids (void)
+{
+    int64_t t = SNO_EPOCH_NS + 100 * SNO_UNIT_NS;
+    int refused = 0;
+    sno_t id;
+
+    no_wiping = true;
+    struct sno_gen *gen = sno_gen_create (NULL);
+    ok (sno_gen_reserve (gen, 0, t, 1, &id, NULL) == 1 && sno_gen_make_at (gen, 0, t, &id) == 0,
+        "where no pages are wiped ids are made");
+    generation++;
+    refused += sno_gen_reserve (gen, 0, t, 1, &id, NULL) < 0 && errno == EPERM;
+    refused += sno_gen_try (gen, 0, &id, NULL) < 0 && errno == EPERM;
+    refused += sno_gen_make (gen, 0, 0, &id) < 0 && errno == EPERM;
+    refused += sno_gen_make_at (gen, 0, t, &id) < 0 && errno == EPERM;
+    ok (refused == 4, "... but not in a process with another id");
+    generation--;
+    no_wiping = false;
+    sno_gen_destroy (gen);
+}
+
+static void test_no_memory (void)
+{
+    countdown = 0;
+    ok (!sno_gen_create (NULL) && errno == ENOMEM && failures == 1, "without memory there is no generator");
+    no_pages = true;
+    errno = 0;
+    ok (!sno_gen_create (NULL) && errno == ENOMEM, "... nor without a page");
+    no_pages = false;
+}
+
+/* --- threads that come in between: what they do is done while this one reads the clock --------- */
+
+struct between {
+    struct sno_gen *gen;
+    uint64_t theirs, mine; /* units */
+    int readings;
+};
+
+static int64_t unit_ns (uint64_t unit)
+{
+    return SNO_EPOCH_NS + (int64_t)unit * SNO_UNIT_NS;
+}
+
+static int64_t between_now (void *arg)
+{
+    struct between *b = arg;
+    sno_t id;
+
+    if (b->readings++ == 0)
+        sno_gen_reserve (b->gen, 0, unit_ns (b->theirs), 1, &id, NULL);
+    return unit_ns (b->mine);
+}
+
+/* Make an id at unit 'mine' while another thread makes one at 'theirs', both after one at 100. */
+static sno_t make_between (uint64_t theirs, uint64_t mine, int *readings)
+{
+    struct between b = { .theirs = theirs, .mine = mine };
+    sno_t id = { { 0 } };
+
+    b.gen = sno_gen_create (&(struct sno_gen_config){ .time = { between_now, NULL, &b } });
+    sno_gen_reserve (b.gen, 0, unit_ns (100), 1, &id, NULL);
+    if (sno_gen_try (b.gen, 0, &id, NULL) < 0)
+        bail_out ("no id is made");
+    *readings = b.readings;
+    sno_gen_destroy (b.gen);
+    return id;
+}
+
+static bool is_id (const sno_t *id, uint64_t unit, unsigned tick, unsigned sequence)
+{
+    struct sno_fields f = sno_split (id);
+
+    return f.unit == unit && f.tick == tick && f.sequence == sequence;
+}
+
+static void test_lost_races (void)
+{
+    int readings;
+    sno_t id = make_between (100, 100, &readings);
+
+    ok (is_id (&id, 100, 0, 2) && readings == 1, "an id made meanwhile in the same unit takes a sequence");
+    id = make_between (101, 102, &readings);
+    ok (is_id (&id, 102, 0, 0) && readings == 2, "after one of another unit the clock is read anew");
+    id = make_between (50, 60, &readings);
+    ok (is_id (&id, 60, 1, 0) && readings == 2, "timelines that were swapped meanwhile are not swapped again");
+}
+
+static void test_asking (void)
+{
+    struct script script = { .unit = { 100 }, .count = 1 };
+    struct sno_gen *gen = sno_gen_create (&(struct sno_gen_config){ .time = script_time (&script) });
+    sno_t id;
+
+    ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "a new generator has issued nothing");
+    for (int i = 0; i < 3; i++)
+        sno_gen_try (gen, 0, &id, NULL);
+    ok (sno_gen_len (gen) == 3 && sno_gen_sequence (gen) == 2, "then three ids of the unit");
+    script_set (&script, 101);
+    ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "and none of the next");
+    script.offset_ns = -101 * SNO_UNIT_NS - 1;
+    ok (sno_gen_len (gen) == 0 && sno_gen_sequence (gen) == 0, "nor before 2010");
+    sno_gen_destroy (gen);
+
+    id = (sno_t){ { 0 } };
+    id.bytes[8] = 1;
+    id.bytes[9] = 255;
+    sno_next (&id);
+    ok (sno_split (&id).sequence == 512, "the next id of a run carries into the upper byte");
+}
+
 int main (void)
 {
     json_t *vectors = vectors_load ("sno");
@@ -621,6 +735,10 @@ int main (void)
     test_arguments ();
     test_signals ();
     test_fork ();
+    test_fork_told_by_ids ();
+    test_no_memory ();
+    test_lost_races ();
+    test_asking ();
     json_decref (vectors);
     return done_testing ();
 }
