@@ -2,13 +2,18 @@
  * Copyright idtree contributors */
 
 /* flax_random_test.c - the key stream is that of RFC 8439, fillings differ, a child draws its own
- * bits
+ * bits; what a kernel without this or that leads to
  */
+#include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "idtree/flax.h"
 #include "libflax/flax_random.h"
+#include "test/failing_alloc.h"
+#include "test/failing_pages.h"
 #include "libutil/tap.h"
 
 static const struct {
@@ -135,10 +140,104 @@ static void test_fork (void)
     flax_random_destroy (random);
 }
 
+/* --- a kernel that doesn't ---------------------------------------------------------------------- */
+
+ssize_t __real_getrandom (void *buf, size_t size, unsigned flags);
+ssize_t __wrap_getrandom (void *buf, size_t size, unsigned flags);
+
+static int random_errnum, random_failures; /* getrandom () fails so, so many times */
+
+ssize_t __wrap_getrandom (void *buf, size_t size, unsigned flags)
+{
+    if (random_failures == 0)
+        return __real_getrandom (buf, size, flags);
+    random_failures--;
+    errno = random_errnum;
+    return -1;
+}
+
+/* Where the kernel wipes no pages, process ids tell a child. */
+static void test_fork_told_by_ids (void)
+{
+    uint64_t a, b, c;
+    bool forked = false;
+
+    no_wiping = true;
+    struct flax_random *random = flax_random_create ();
+    ok (flax_random_draw (random, &a, &forked) == 0 && flax_random_draw (random, &b, &forked) == 0 && !forked,
+        "where no pages are wiped bits are drawn");
+    generation++;
+    ok (flax_random_draw (random, &b, &forked) == 0 && forked, "a process with another id is told that it is a child");
+    forked = false;
+    ok (flax_random_draw (random, &c, &forked) == 0 && !forked && a != b && b != c, "... once");
+    generation--;
+    no_wiping = false;
+    flax_random_destroy (random);
+}
+
+static void test_no_random (void)
+{
+    struct flax_gen *gen = flax_gen_create (NULL);
+    int64_t t = FLAX_EPOCH_MS + 1;
+    flax_t id;
+
+    random_errnum = EINTR;
+    random_failures = 3;
+    ok (flax_gen_reserve (gen, t, 1, &id) == 1 && random_failures == 0,
+        "getrandom () that is interrupted is called again");
+    flax_gen_destroy (gen);
+    gen = flax_gen_create (NULL);
+    random_errnum = ENOSYS;
+    random_failures = 1;
+    ok (flax_gen_reserve (gen, t, 1, &id) < 0 && errno == ENOSYS, "another error is told, and no id made");
+    ok (flax_gen_reserve (gen, t, 1, &id) == 1, "... until it works");
+    flax_gen_destroy (gen);
+}
+
+static void test_no_memory (void)
+{
+    countdown = 0;
+    ok (!flax_gen_create (NULL) && errno == ENOMEM && failures == 1, "without memory there is no generator");
+    no_pages = true;
+    errno = 0;
+    ok (!flax_gen_create (NULL) && errno == ENOMEM, "... nor without pages");
+    no_pages = false;
+}
+
+static void *make_cb (void *arg)
+{
+    flax_t id;
+
+    return flax_gen_make (arg, &id) == 0 ? arg : NULL;
+}
+
+/* By the system's clock, and, for there is a thread, with the lock. */
+static void test_system_clock (void)
+{
+    struct flax_gen *gen = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING });
+    int64_t before_s = time (NULL), unix_ms;
+    void *made = NULL;
+    pthread_t thread;
+    flax_t id;
+
+    if (pthread_create (&thread, NULL, make_cb, gen) != 0)
+        bail_out ("pthread_create");
+    ok (flax_gen_make (gen, &id) == 0, "an id is made while another thread makes one");
+    pthread_join (thread, &made);
+    unix_ms = flax_unix_ms (&id);
+    ok (made == gen && unix_ms >= before_s * 1000 - 1000 && unix_ms <= (int64_t)time (NULL) * 1000 + 1000,
+        "at the system's time");
+    flax_gen_destroy (gen);
+}
+
 int main (void)
 {
     test_chacha ();
     test_draws ();
     test_fork ();
+    test_fork_told_by_ids ();
+    test_no_random ();
+    test_no_memory ();
+    test_system_clock ();
     return done_testing ();
 }
