@@ -19,7 +19,6 @@ enum kind {
     KIND_FD,
     KIND_TIMER,
     KIND_PREPARE,
-    KIND_CHECK,
     KIND_IDLE,
 };
 
@@ -41,7 +40,6 @@ struct idt_watcher {
         ev_io io;
         ev_timer timer;
         ev_prepare prepare;
-        ev_check check;
         ev_idle idle;
     } ev;
 };
@@ -141,9 +139,6 @@ void idt_watcher_start (idt_watcher_t *w)
     case KIND_PREPARE:
         ev_prepare_start (loop, &w->ev.prepare);
         break;
-    case KIND_CHECK:
-        ev_check_start (loop, &w->ev.check);
-        break;
     case KIND_IDLE:
         ev_idle_start (loop, &w->ev.idle);
         break;
@@ -167,9 +162,6 @@ void idt_watcher_stop (idt_watcher_t *w)
         break;
     case KIND_PREPARE:
         ev_prepare_stop (loop, &w->ev.prepare);
-        break;
-    case KIND_CHECK:
-        ev_check_stop (loop, &w->ev.check);
         break;
     case KIND_IDLE:
         ev_idle_stop (loop, &w->ev.idle);
@@ -254,11 +246,6 @@ void idt_timer_watcher_reset (idt_watcher_t *w, double after_ms, double repeat_m
 idt_watcher_t *idt_prepare_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg)
 {
     return watcher_create (r, KIND_PREPARE, cb, arg);
-}
-
-idt_watcher_t *idt_check_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg)
-{
-    return watcher_create (r, KIND_CHECK, cb, arg);
 }
 
 idt_watcher_t *idt_idle_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg)

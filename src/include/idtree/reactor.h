@@ -60,11 +60,10 @@ idt_watcher_t *idt_timer_watcher_create (idt_reactor_t *r, double after_ms, doub
 /* Set other times; a running timer starts anew with them. */
 void idt_timer_watcher_reset (idt_watcher_t *w, double after_ms, double repeat_ms);
 
-/* Call back before the reactor would sleep (prepare), after it woke (check), and, instead of sleeping,
- * as long as it is started (idle).  NULL with errno ENOMEM.
+/* Call back before the reactor would sleep (prepare), and, instead of sleeping, as long as it is started (idle).  NULL
+ * with errno ENOMEM.
  */
 idt_watcher_t *idt_prepare_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
-idt_watcher_t *idt_check_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
 idt_watcher_t *idt_idle_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg);
 
 #ifdef __cplusplus
