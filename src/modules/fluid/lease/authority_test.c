@@ -124,6 +124,7 @@ static void test_time (void)
     ok (authority_news (w.a).steps == before.steps + 2, "which whoever reads its time can see");
     authority_wall (w.a, T0 + SECOND, WALL + (int64_t)(500 * SECOND));
     ok (time_ms (&w, T0 + SECOND) == 20000, "never further than what was missed");
+    authority_lost_time (w.a, T0 + SECOND, 0, 0);
     authority_lost_time (w.a, T0 + 61 * SECOND, -(int64_t)(60 * SECOND), 0);
     ok (time_ms (&w, T0 + 61 * SECOND) == 20000, "a jump ahead is not taken for time");
     authority_destroy (w.a);
@@ -167,6 +168,11 @@ static void test_close (void)
     ok (last.horizon_ms == 12000 && last.watermark_ms == 12000, "its last word is the end of all that was used");
     ok (ask (&w, T0 + SECOND, 5, 2, 0).ngrant == 0 && authority_deadline (w.a) == UINT64_MAX,
         "nothing is given afterwards, and nothing due");
+    int stores = w.stores, logs = w.logs;
+    authority_wall (w.a, T0 + SECOND, WALL + (int64_t)(60 * SECOND));
+    authority_lost_time (w.a, T0 + SECOND, (int64_t)SECOND, (int64_t)SECOND);
+    authority_tick (w.a, T0 + 100 * SECOND);
+    ok (w.stores == stores && w.logs == logs && time_ms (&w, T0 + SECOND) == 11000, "nor is anything done");
     authority_destroy (w.a);
 }
 
@@ -190,10 +196,23 @@ static void test_next (void)
     ok (!authority_reopen (w.a, 0, 10001) && time_ms (&w, T0) == last.horizon_ms,
         "not with a part of them: then it begins at the horizon");
     authority_destroy (w.a);
-    last.horizon_ms++;
-    create (&w, &last, past, size);
-    ok (!authority_reopen (w.a, 0, 10001), "nor where somebody else has stored something since");
-    authority_destroy (w.a);
+    for (int i = 0; i < 4; i++) {
+        struct lease_record other = last;
+        *(uint64_t *[]){ &other.horizon_ms, &other.watermark_ms, &other.settle_ms, &other.ahead_ms }[i] += 1;
+        create (&w, &other, past, size);
+        ok (!authority_reopen (w.a, 0, 10001), "nor where somebody else has stored something since (%d)", i);
+        authority_destroy (w.a);
+    }
+    struct authority_config other[] = { config, config, config };
+    other[0].max_generators++;
+    other[1].lease_ms++;
+    other[2].epoch_ms++;
+    for (int i = 0; i < 3; i++) {
+        struct authority_start start = { .wall_us = WALL, .stored = &last, .past = past, .past_size = size };
+        w.a = authority_create (&other[i], &ops, &w, T0, &start);
+        ok (!authority_reopen (w.a, 0, 10001), "nor where it is told to be another one (%d)", i);
+        authority_destroy (w.a);
+    }
     free (past);
 }
 

@@ -2,6 +2,7 @@
  * Copyright idtree contributors */
 
 /* watermark_test.c - the watermark waits for whoever may yet make an id below it, and for nobody else */
+#include <errno.h>
 #include <string.h>
 
 #include "common/libutil/tap.h"
@@ -89,6 +90,12 @@ static void test_reports (void)
     all = report (A, UINT64_MAX);
     reports_join (r, 0, &all);
     ok (sorted && all.lessees.count == 26 * 27, "each of many children counts once");
+    for (uint32_t i = 0; reports.count < REPORTS_MAX && i < 2 * REPORTS_MAX; i++) {
+        memcpy (x.from, (char[4]){ (char)(1 + i % 41), (char)(1 + i / 41 % 41), (char)(1 + i / 1681 % 41), 'x' }, 4);
+        sorted = sorted && reports_take (r, 0, &x) == 0;
+    }
+    x.from[3] = 'y';
+    ok (sorted && reports_take (r, 0, &x) < 0 && errno == ENOBUFS, "more than REPORTS_MAX are not remembered");
     free (reports.entry);
 }
 

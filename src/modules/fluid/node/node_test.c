@@ -34,7 +34,7 @@ struct world {
     struct authority *a;        /* NULL: it is not rank 0 */
     struct record req[MAX_REQ]; /* by cookie */
     int forwards;
-    int forward_result;
+    int forward_result, lease_result;
     uint32_t tag, count;
     fluid_t after;
     int cancels;
@@ -108,7 +108,7 @@ static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req
         memcpy (w->want, req->want, w->nwant * sizeof (w->want[0]));
     if (w->nback > 0)
         memcpy (w->back, req->back, w->nback * sizeof (w->back[0]));
-    return 0;
+    return w->lease_result;
 }
 
 static void lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
@@ -733,6 +733,108 @@ static void test_trouble (void)
     ok (w.req[7].errnum == EHOSTUNREACH && w.req[7].answers == 1, "and answered when the node stops");
 }
 
+/* The message itself cannot be sent. */
+static void test_not_sent (void)
+{
+    struct world w;
+
+    create_idle (&w);
+    w.forward_result = -1;
+    request (&w, T0, 1, 5, 0, false);
+    ok (w.forwards == 1 && node_deadline (w.n) == T0 + 20 * MS, "a forward that cannot be sent is tried again soon");
+    w.forward_result = 0;
+    node_tick (w.n, T0 + 20 * MS);
+    ok (w.forwards == 2 && w.count == 5, "with all that waits");
+    destroy (&w, T0 + SECOND);
+
+    create (&w, 3);
+    w.lease_result = -1;
+    node_parent (w.n, T0, true);
+    int ups = w.lease_ups;
+    ok (ups == 1 && node_deadline (w.n) > T0, "and a want, too");
+    w.lease_result = 0;
+    node_tick (w.n, node_deadline (w.n));
+    ok (w.lease_ups == ups + 1 && w.want[0].number == 1, "under its number");
+    destroy (&w, T0 + SECOND);
+}
+
+/* What the parent says for good is not asked again. */
+static void test_final_errors (void)
+{
+    static const int errnums[] = { EOVERFLOW, EPERM, EINVAL, EPROTO };
+    struct world w;
+
+    create_idle (&w);
+    for (size_t i = 0; i < 4; i++) {
+        const struct record *r = request (&w, T0, i + 1, 5, 0, false);
+        node_forward_failed (w.n, T0, w.tag, errnums[i]);
+        ok (r->errnum == errnums[i] && w.forwards == (int)i + 1, "%s is the answer", strerror (errnums[i]));
+        node_forward_failed (w.n, T0, w.tag, errnums[i]);
+        ok (r->answers == 1, "which counts once");
+    }
+    destroy (&w, T0 + SECOND);
+}
+
+/* Two newcomers that have no room together. */
+static void test_newcomers_apart (void)
+{
+    struct world w;
+
+    create_idle (&w);
+    request_of (&w, T0, 1, GREEDY, 65536);
+    request_of (&w, T0, 2, "x", 1);
+    request_of (&w, T0, 3, MODEST, 40);
+    request_of (&w, T0, 4, CHILD, 40);
+    answer_tag (&w, T0 + MS, w.tag, 1, 10001);
+    ok (w.forwards == 3 && w.count == 40, "newcomers go up together as far as there is room");
+    answer_tag (&w, T0 + 2 * MS, w.tag, 40, 10002);
+    ok (w.req[3].ids == 40 && w.forwards == 4 && w.count == 40, "who had none is next");
+    destroy (&w, T0 + 3 * MS);
+}
+
+static void test_other_root (void)
+{
+    struct world w;
+
+    create_active (&w);
+    node_lease_answered (w.n, T0, w.lease_tag, &(struct lease_answer){ .has_epoch = true, .epoch_ms = 5 });
+    int logs = w.logs;
+    node_lease_answered (w.n, T0, w.lease_tag, &(struct lease_answer){ .has_epoch = true, .epoch_ms = 6 });
+    struct node_status s;
+    node_status (w.n, T0, &s);
+    ok (s.epoch_ms == 5 && w.logs == logs + 1,
+        "an epoch does not change: who says so is not believed, and it is logged");
+    destroy (&w, T0 + SECOND);
+}
+
+/* Afterwards nothing is done, whatever is heard. */
+static void test_stopped (void)
+{
+    const struct report report = { .from = CHILD, .low_ms = 5 };
+    struct lease_want want = { .generator = 5, .incarnation = CHILD, .number = 1 };
+    struct world w, before;
+
+    create_active (&w);
+    node_stop (w.n, T0);
+    before = w;
+    node_parent (w.n, T0 + MS, false);
+    node_parent (w.n, T0 + MS, true);
+    tell_time (&w, T0 + MS, 20 * SECOND);
+    give (&w, T0 + MS, 70000, 90000);
+    node_lease_failed (w.n, T0 + MS, w.lease_tag);
+    node_report (w.n, T0 + MS, &report);
+    node_lost_time (w.n, T0 + MS, (int64_t)SECOND);
+    node_forward_failed (w.n, T0 + MS, 1, EHOSTUNREACH);
+    node_tick (w.n, T0 + SECOND);
+    ok (memcmp (&w, &before, sizeof (w)) == 0 && node_deadline (w.n) == UINT64_MAX,
+        "a node that was stopped does nothing");
+    node_lease_request (w.n, T0 + SECOND, (void *)1, &(struct lease_request){ .want = &want, .nwant = 1 });
+    ok (w.lease_replies == 1 && w.answer.ngrant == 0 && w.lease_ups == before.lease_ups,
+        "a child is answered with nothing");
+    ok (request (&w, T0 + SECOND, 1, 1, 0, false)->errnum == EHOSTUNREACH, "and who asks for ids with an error");
+    discard (&w);
+}
+
 /* --- what a client names ---------------------------------------------------------------------------- */
 
 static void test_far_after (void)
@@ -1335,6 +1437,12 @@ static void test_config (void)
     config.max_generators = 1;
     config.lease_ms = 11;
     ok (!node_create (&config, &ops, NULL), "and a lease too short to be renewed");
+    const struct node_config good = { .max_generators = 1, .incarnation = UUID, .lease_ms = 12 };
+    struct node_config bad[] = { good, good, good, good };
+    bad[0].lease_ms = bad[1].max_backlog_ms = bad[2].forward_timeout_ms = UINT64_C (1) << 40;
+    bad[3].incarnation[1] = '\0';
+    for (size_t i = 0; i < 4; i++)
+        ok (!node_create (&bad[i], &ops, NULL) && errno == EINVAL, "and what is too long, or no name");
 }
 
 int main (void)
@@ -1350,6 +1458,11 @@ int main (void)
     test_newcomers_gone ();
     test_bad_answers ();
     test_trouble ();
+    test_not_sent ();
+    test_final_errors ();
+    test_newcomers_apart ();
+    test_other_root ();
+    test_stopped ();
     test_far_after ();
     test_root ();
     test_end_of_time ();

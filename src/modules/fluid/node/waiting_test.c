@@ -3,6 +3,7 @@
 
 /* waiting_test.c - requests that wait: each is answered once, in its turn, whoever gives it ids */
 #include <errno.h>
+#include <stdio.h>
 
 #include "common/libutil/tap.h"
 #include "modules/fluid/node/waiting.h"
@@ -122,11 +123,35 @@ static void test_turns (void)
     waiting_fini (&w);
 }
 
+static void test_many_askers (void)
+{
+    struct waiting w;
+    char name[8];
+    bool found = true;
+
+    waiting_init (&w, reply_cb, fail_cb, NULL, &stats);
+    for (size_t i = 1; i <= 4 * WAITING_BUCKETS; i++) {
+        snprintf (name, sizeof (name), "%zu", i);
+        add (&w, i, name, 1, MS);
+    }
+    waiting_cancel (&w, is_even, NULL);
+    for (size_t i = 1; i <= 4 * WAITING_BUCKETS; i++) {
+        snprintf (name, sizeof (name), "%zu", i);
+        found = found && !waiting_asker (&w, name, ASKER_CLIENT) == (i % 2 == 0);
+    }
+    ok (found && w.naskers == 2 * WAITING_BUCKETS && !waiting_asker (&w, "1", ASKER_BROKER),
+        "each of many askers is found by name and kind, as long as something of it waits");
+    failures = replies = 0;
+    waiting_fini (&w);
+    ok (failures + replies == 0, "at the end nothing is answered");
+}
+
 int main (void)
 {
     test_ends ();
     test_expire ();
     test_oldest ();
     test_turns ();
+    test_many_askers ();
     return done_testing ();
 }

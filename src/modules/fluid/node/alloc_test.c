@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* alloc_test.c - an allocation fails, each in turn: whoever asked a node or an authority is answered once all the same */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/libutil/tap.h"
+#include "modules/fluid/node/node.h"
+#include "modules/fluid/node/past.h"
+#include "test/failing_alloc.h"
+
+#define UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+#define CHILD "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
+#define MS UINT64_C (1000)
+#define SECOND UINT64_C (1000000)
+#define T0 (100 * SECOND)
+#define REQUESTS 8
+#define LEASES 3
+
+struct world {
+    struct node *n;
+    int answers[REQUESTS], short_of_memory, lease_answers[LEASES];
+    uint32_t tag, count, lease_tag;
+    fluid_t after;
+    uint64_t number;
+    bool wrong; /* an answer has not as many ids as were asked for */
+};
+
+static uint32_t asked_for (size_t request)
+{
+    return 500 * (uint32_t)request + 1;
+}
+
+static void reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
+{
+    struct world *w = arg;
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < nruns; i++)
+        count += run[i].n;
+    w->answers[(size_t)cookie - 1]++;
+    w->wrong = w->wrong || count != asked_for ((size_t)cookie - 1);
+}
+
+static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
+{
+    struct world *w = arg;
+
+    w->answers[(size_t)cookie - 1]++;
+    w->short_of_memory += errnum == ENOMEM;
+}
+
+static int forward_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
+{
+    struct world *w = arg;
+
+    w->tag = tag;
+    w->count = count;
+    w->after = after;
+    return 0;
+}
+
+static void cancel_cb (void *arg)
+{
+}
+
+static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
+{
+    struct world *w = arg;
+
+    w->lease_tag = tag;
+    for (size_t i = 0; i < req->nwant; i++)
+        if (strcmp (req->want[i].incarnation, UUID) == 0)
+            w->number = req->want[i].number;
+    return 0;
+}
+
+static void lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
+{
+    ((struct world *)arg)->lease_answers[(size_t)cookie - 1]++;
+}
+
+static void report_up_cb (void *arg, const struct report *report)
+{
+}
+
+static void log_cb (void *arg, int level, const char *text)
+{
+}
+
+static const struct node_ops node_ops = { reply_cb,    fail_cb,        forward_cb,   cancel_cb,
+                                          lease_up_cb, lease_reply_cb, report_up_cb, log_cb };
+
+static void ask (struct world *w, uint64_t at_us, size_t cookie, const char *asker)
+{
+    node_block (w->n, at_us,
+                &(struct node_request){ .cookie = (void *)(cookie + 1), .count = asked_for (cookie), .asker = asker });
+}
+
+/* The parent makes what was asked for last, 100 ids a millisecond. */
+static void answer_forward (struct world *w, uint64_t at_us)
+{
+    static struct run run[1000];
+    size_t n = 0;
+
+    for (uint32_t left = w->count; left > 0; left -= run[n++].n)
+        run[n] = (struct run){ ((w->after >> 24 < 10000 ? 10000 : (w->after >> 24) + 1) + n) << 24,
+                               left < 100 ? left : 100 };
+    w->count = 0;
+    if (n > 0)
+        node_forwarded (w->n, at_us, w->tag, run, n);
+}
+
+static void want_for_child (struct world *w, uint64_t at_us, size_t cookie)
+{
+    struct lease_want want = { .generator = 5, .incarnation = CHILD, .number = cookie + 1 };
+    struct lease_back back = { .generator = 6, .incarnation = CHILD, .end_ms = 7 };
+
+    node_lease_request (w->n, at_us, (void *)(cookie + 1),
+                        &(struct lease_request){ .want = &want, .nwant = 1, .back = &back, .nback = 1 });
+}
+
+static void answer_lease (struct world *w, uint64_t at_us, uint64_t hi_ms)
+{
+    struct lease_grant grant[2] = {
+        { .generator = 5, .incarnation = CHILD, .number = 1, .lo_ms = 10000, .hi_ms = hi_ms },
+        { .generator = 3, .incarnation = UUID, .number = w->number, .lo_ms = 10000, .hi_ms = hi_ms },
+    };
+
+    node_lease_answered (w->n, at_us, w->lease_tag, &(struct lease_answer){ .grant = grant, .ngrant = 2 });
+}
+
+/* A node forwards, relays, makes ids itself and stops.  Returns whether there was one. */
+static bool node_life (struct world *w)
+{
+    const struct node_config config = { .rank = 3,
+                                        .max_generators = 10,
+                                        .incarnation = UUID,
+                                        .lease_ms = 60000,
+                                        .max_backlog_ms = 2000,
+                                        .forward_timeout_ms = 5000,
+                                        .max_waiting = 100 };
+    const struct report report = { .from = CHILD, .low_ms = 5 };
+    size_t size;
+
+    *w = (struct world){ .n = node_create (&config, &node_ops, w) };
+    if (!w->n)
+        return false;
+    node_parent (w->n, T0, true);
+    for (size_t i = 0; i < 4; i++)
+        ask (w, T0, i, i % 2 ? UUID : CHILD);
+    for (int i = 0; i < 4; i++)
+        answer_forward (w, T0 + MS);
+    want_for_child (w, T0 + MS, 0);
+    want_for_child (w, T0 + MS, 1);
+    node_report (w->n, T0 + MS, &report);
+    node_sample (w->n, T0 + 2 * MS,
+                 &(struct idt_clock_sample){ .sent_us = T0 + MS,
+                                             .peer_received_us = 20 * SECOND,
+                                             .peer_sent_us = 20 * SECOND,
+                                             .received_us = T0 + 2 * MS });
+    node_tick (w->n, T0 + SECOND);
+    answer_lease (w, T0 + SECOND, 70000);
+    for (size_t i = 4; i < REQUESTS; i++)
+        ask (w, T0 + SECOND, i, i % 2 ? UUID : CHILD);
+    for (uint64_t i = 0; i < 20; i++)
+        node_tick (w->n, T0 + SECOND + i * MS);
+    want_for_child (w, T0 + 2 * SECOND, 2);
+    node_stop (w->n, T0 + 2 * SECOND);
+    free (node_leave (w->n, NULL, 0, &size));
+    node_destroy (w->n);
+    return true;
+}
+
+static bool all_once (const struct world *w)
+{
+    bool good = !w->wrong;
+
+    for (int i = 0; i < REQUESTS; i++)
+        good = good && w->answers[i] == 1;
+    for (int i = 0; i < LEASES; i++)
+        good = good && w->lease_answers[i] == 1;
+    return good;
+}
+
+static void test_node (void)
+{
+    struct world w;
+    int lives = 0, told = 0;
+    bool good = true;
+
+    ok (node_life (&w) && all_once (&w) && w.short_of_memory == 0,
+        "with memory all are answered with what they asked for");
+    for (failures = 1; failures > 0;) {
+        failures = 0;
+        countdown = lives++;
+        bool lived = node_life (&w);
+        countdown = -1;
+        good = good && (lived ? all_once (&w) : failures > 0);
+        told += w.short_of_memory > 0;
+    }
+    ok (good && lives > 10, "without, wherever it is short, each is answered once (%d places)", lives);
+    ok (told > 3, "and some hear that this is why");
+}
+
+/* --- the authority --------------------------------------------------------------------------------- */
+
+static void store_cb (void *arg, const struct lease_record *record)
+{
+    *(uint64_t *)arg = record->horizon_ms;
+}
+
+static void positions_cb (void *arg, uint64_t now_us, struct report *all)
+{
+}
+
+static const struct authority_ops authority_ops = { store_cb, positions_cb, log_cb };
+
+/* Returns how many ranges were given, or -1 where there was no authority. */
+static int authority_life (void)
+{
+    const struct authority_config config = { .max_generators = 10, .lease_ms = 60000 };
+    const struct lease_record fresh = { 0 };
+    const struct lease_want want = { .generator = 5, .incarnation = CHILD, .number = 1 };
+    uint64_t horizon_ms = 0;
+    struct lease_answer answer;
+    struct lease_record last;
+    size_t size;
+    struct authority *a = authority_create (&config, &authority_ops, &horizon_ms, T0,
+                                            &(struct authority_start){ .wall_us = 10 * SECOND, .stored = &fresh });
+
+    if (!a)
+        return -1;
+    authority_stored (a, T0, horizon_ms);
+    authority_answer (a, T0, &(struct lease_request){ .want = &want, .nwant = 1 }, &answer);
+    authority_close (a, T0, &last);
+    void *past = authority_leave (a, &last, &size);
+    bool whole = past ? size > 0 : size == 0;
+    free (past);
+    authority_destroy (a);
+    return whole ? (int)answer.ngrant : 2;
+}
+
+static void test_authority (void)
+{
+    int given[8] = { 0 }, lives = 0;
+
+    for (failures = 1; failures > 0 && lives < 8; lives++) {
+        failures = 0;
+        countdown = lives;
+        given[lives] = authority_life ();
+        countdown = -1;
+    }
+    ok (lives == 6 && given[0] == -1 && given[1] == -1 && given[2] == -1, "an authority is there wholly or not");
+    ok (given[3] == 0, "what cannot be answered is not given");
+    ok (given[4] == 1 && given[5] == 1, "and what cannot be left is no harm");
+}
+
+int main (void)
+{
+    test_node ();
+    test_authority ();
+    return done_testing ();
+}
