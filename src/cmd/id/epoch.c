@@ -6,8 +6,6 @@
  * It is no error that an instance can't be asked: an id can be shown without a date.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <idtree/rpc.h>
@@ -42,37 +40,25 @@ static int ask_number (idt_t *h, uint32_t rank, const char *key, double *value)
     return rc;
 }
 
-static void connect (struct epoch *epoch, const char *uri)
+static void find_in_instance (struct epoch *epoch, struct cmd *cmd)
 {
-    if (!uri)
+    if (!cmd->uri)
         errprintf (&epoch->why, "no instance is set, and no --epoch");
-    else if ((epoch->h = idt_open (uri, &epoch->why)))
-        ask (epoch->h, uri, epoch);
+    else if ((cmd->h = idt_open (cmd->uri, &epoch->why))) {
+        ask (cmd->h, cmd->uri, epoch);
+        if (ask_number (cmd->h, 0, "ahead_ms", &epoch->ahead_ms) == 0)
+            epoch->h = cmd->h;
+    }
 }
 
-struct epoch *epoch_new (const struct cmd *cmd, const char *s)
+void epoch_find (struct epoch *epoch, struct cmd *cmd, const char *s)
 {
-    struct epoch *epoch = calloc (1, sizeof (*epoch));
-
-    if (!epoch)
-        cmd_die (cmd, "out of memory");
+    memset (epoch, 0, sizeof (*epoch));
     epoch->ms = -1;
     if (s && date_parse (s, &epoch->ms) < 0)
         cmd_usage (cmd, "epoch '%s' is no date such as 2026-11-21 or 2026-11-21T10:11:12.345Z", s);
     if (!s)
-        connect (epoch, cmd->uri);
-    if (epoch->h && ask_number (epoch->h, 0, "ahead_ms", &epoch->ahead_ms) < 0) {
-        idt_close (epoch->h);
-        epoch->h = NULL;
-    }
-    return epoch;
-}
-
-void epoch_free (struct epoch *epoch)
-{
-    if (epoch->h)
-        idt_close (epoch->h);
-    free (epoch);
+        find_in_instance (epoch, cmd);
 }
 
 double epoch_error_ms (struct epoch *epoch, uint32_t generator)

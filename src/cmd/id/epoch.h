@@ -15,17 +15,16 @@
 struct epoch {
     int64_t ms;      /* since 1970; -1: unknown */
     idt_error_t why; /* it is unknown */
-    idt_t *h;        /* the instance that was asked; NULL: none */
+    idt_t *h;        /* the instance that can be asked, of 'cmd'; NULL: none */
     double ahead_ms; /* how far rank 0 is off its wall clock */
     /* How far the rank of a generator is off rank 0; 0: not asked, -1: unknown. */
     double skew_ms[FLUID_GENERATOR_MAX + 1];
 };
 
-/* The epoch that '--epoch' gave ('s'), else the one of the instance, where one is reachable.  Ends the program
- * where 's' is no date.  For epoch_free ().
+/* Find the epoch that '--epoch' gave ('s'), else the one of the instance, where one is reachable; 'cmd' is then connected
+ * to it.  Ends the program where 's' is no date.
  */
-struct epoch *epoch_new (const struct cmd *cmd, const char *s);
-void epoch_free (struct epoch *epoch);
+void epoch_find (struct epoch *epoch, struct cmd *cmd, const char *s);
 
 /* How far the date of an id of 'generator' may be off the true time: what the instance knows of its clocks now, rank
  * 0's wall clock being right.  Returns -1 where nobody can be asked.

@@ -4,7 +4,6 @@
 /* local.c - ids that idtree id new makes by itself */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,8 +12,6 @@
 #include "libutil/clock.h"
 
 struct maker {
-    struct cmd *cmd;
-    const struct scheme *scheme;
     int (*make) (struct maker *m, struct ident *id);
     struct flax_gen *flax;
     struct sno_gen *sno;
@@ -121,42 +118,32 @@ static int open_uid (struct maker *m, const struct new_options *o)
 
 /* --- all ------------------------------------------------------------------------------------ */
 
-static void die (const struct maker *m)
+static void die (const struct new_options *o)
 {
     if (errno == EOVERFLOW)
-        cmd_die (m->cmd, "the dates of %s go from %s to %s: set the clock", m->scheme->name, m->scheme->from,
-                 m->scheme->until);
-    cmd_die (m->cmd, "cannot make ids: %s", strerror (errno));
+        cmd_die (o->cmd, "the dates of %s go from %s to %s: set the clock", o->scheme->name, o->scheme->from,
+                 o->scheme->until);
+    cmd_die (o->cmd, "cannot make ids: %s", strerror (errno));
 }
 
-struct maker *maker_new (const struct new_options *o)
+void new_local (const struct new_options *o, void (*take) (const struct new_options *o, const struct ident *id))
 {
     static const struct {
         const char *scheme;
         int (*open) (struct maker *m, const struct new_options *o);
     } kinds[] = { { "flax", open_flax }, { "sno", open_sno }, { "uid", open_uid } };
-    struct maker *m = calloc (1, sizeof (*m));
+    struct maker m = { NULL };
+    struct ident id;
 
-    if (!m)
-        cmd_die (o->cmd, "out of memory");
-    m->cmd = o->cmd;
-    m->scheme = o->scheme;
     for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
-        if (!strcmp (kinds[i].scheme, o->scheme->name) && kinds[i].open (m, o) < 0)
-            die (m);
-    return m;
-}
-
-void maker_destroy (struct maker *m)
-{
-    flax_gen_destroy (m->flax);
-    sno_gen_destroy (m->sno);
-    uid_gen_destroy (m->uid);
-    free (m);
-}
-
-void maker_make (struct maker *m, struct ident *id)
-{
-    if (m->make (m, id) < 0)
-        die (m);
+        if (!strcmp (kinds[i].scheme, o->scheme->name) && kinds[i].open (&m, o) < 0)
+            die (o);
+    for (uint64_t i = 0; i < o->count; i++) {
+        if (m.make (&m, &id) < 0)
+            die (o);
+        take (o, &id);
+    }
+    flax_gen_destroy (m.flax);
+    sno_gen_destroy (m.sno);
+    uid_gen_destroy (m.uid);
 }

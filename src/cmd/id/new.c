@@ -48,39 +48,39 @@ static uint32_t generator_of (const struct ident *id)
     return fluid_split (ident_fluid (id)).generator;
 }
 
-static void print_text (const struct new *new, const struct ident *id)
+static void print_text (const struct new_options *o, const struct ident *id)
 {
     char buf[SCHEME_TEXT_MAX];
 
-    for (int i = 0; i < new->o.nforms; i++) {
+    for (int i = 0; i < o->nforms; i++) {
         if (i > 0)
             putchar_unlocked ('\t');
-        fwrite_unlocked (buf, 1, new->o.scheme->write (id, new->o.form[i], buf), stdout);
+        fwrite_unlocked (buf, 1, o->scheme->write (id, o->form[i], buf), stdout);
     }
-    if (new->o.generator)
+    if (o->generator)
         printf ("\t%" PRIu32, generator_of (id));
     putchar_unlocked ('\n');
 }
 
 /* No text of an id needs escaping. */
-static void print_json (const struct new *new, const struct ident *id)
+static void print_json (const struct new_options *o, const struct ident *id)
 {
-    const struct scheme *scheme = new->o.scheme;
+    const struct scheme *scheme = o->scheme;
     char buf[SCHEME_TEXT_MAX];
 
     putchar_unlocked ('{');
-    for (int i = 0; i < new->o.nforms; i++) {
-        scheme->write (id, new->o.form[i], buf);
-        printf ("%s\"%s\":\"%s\"", i > 0 ? "," : "", scheme->forms[new->o.form[i]], buf);
+    for (int i = 0; i < o->nforms; i++) {
+        scheme->write (id, o->form[i], buf);
+        printf ("%s\"%s\":\"%s\"", i > 0 ? "," : "", scheme->forms[o->form[i]], buf);
     }
-    if (new->o.generator)
+    if (o->generator)
         printf (",\"generator\":%" PRIu32, generator_of (id));
     fputs_unlocked ("}\n", stdout);
 }
 
-static void print (const struct new *new, const struct ident *id)
+static void print (const struct new_options *o, const struct ident *id)
 {
-    (new->o.json ? print_json : print_text) (new, id);
+    (o->json ? print_json : print_text) (o, id);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -133,7 +133,7 @@ static void take_fluids (struct new *new, struct piece *p, const char *what)
     for (uint32_t i = 0; i < p->n; i++) {
         struct ident id = ident_of_fluid (new->fluids[i]);
 
-        print (new, &id);
+        print (&new->o, &id);
     }
 }
 
@@ -152,7 +152,7 @@ static void take_others (struct new *new, struct piece *p, const char *what)
         if (!json_is_string (text)
             || new->o.scheme->read (json_string_value (text), json_string_length (text), &id) < 0)
             cmd_die (new->o.cmd, "%s: the answer holds what is no id of %s", what, new->o.scheme->name);
-        print (new, &id);
+        print (&new->o, &id);
     }
 }
 
@@ -185,18 +185,6 @@ static void generate (struct new *new)
         taken += p->n;
     }
     free (new->fluids);
-}
-
-static void generate_here (struct new *new)
-{
-    struct maker *m = maker_new (&new->o);
-    struct ident id;
-
-    for (uint64_t i = 0; i < new->o.count; i++) {
-        maker_make (m, &id);
-        print (new, &id);
-    }
-    maker_destroy (m);
 }
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -253,7 +241,7 @@ static int run (struct cmd *cmd)
     new.fluid = !strcmp (new.o.scheme->name, "fluid");
     setvbuf (stdout, NULL, _IOFBF, OUTPUT_BUFFER);
     if (new.o.local)
-        generate_here (&new);
+        new_local (&new.o, print);
     else {
         cmd_connect_for (cmd, new.o.rank);
         generate (&new);

@@ -33,18 +33,11 @@ struct new_options {
     const char *kind;
 };
 
-/* Makes ids of flax, sno or uid in this process: unique within a generator.  It makes none in the step of time in which it
- * began, so that programs that run one after the other do not meet either, as long as the clock is not set back.
+/* Make the ids of flax, sno or uid that are asked for in this process, and hand them out: unique within a generator.  It
+ * makes none in the step of time in which it began, so that programs that run one after the other do not meet either, as
+ * long as the clock is not set back.  Waits for the next step of time where one is used up.  Ends the program where an
+ * option is nonsense, or the clock's date is none of the scheme's.
  */
-struct maker;
-
-/* Returns a maker for maker_destroy (); ends the program where an option is nonsense. */
-struct maker *maker_new (const struct new_options *o);
-void maker_destroy (struct maker *m);
-
-/* Make one id, waiting for the next step of time where one is used up.  Ends the program where the clock's date is none
- * of the scheme's.
- */
-void maker_make (struct maker *m, struct ident *id);
+void new_local (const struct new_options *o, void (*take) (const struct new_options *o, const struct ident *id));
 
 #endif /* CMD_ID_NEW_H */

@@ -36,13 +36,12 @@ static int64_t date_of (const struct cmd *cmd, const char *option, const char *s
 
 static int64_t find_epoch (const struct range_options *o)
 {
-    struct epoch *epoch = epoch_new (o->cmd, o->epoch);
-    int64_t ms = epoch->ms;
+    struct epoch epoch;
 
-    if (ms < 0)
-        cmd_die (o->cmd, "the epoch of the fluids is unknown: %s", epoch->why.text);
-    epoch_free (epoch);
-    return ms;
+    epoch_find (&epoch, o->cmd, o->epoch);
+    if (epoch.ms < 0)
+        cmd_die (o->cmd, "the epoch of the fluids is unknown: %s", epoch.why.text);
+    return epoch.ms;
 }
 
 static void print (const struct range_options *o, const struct ident *lower, const struct ident *upper)

@@ -26,7 +26,7 @@ struct show {
     struct idtext_reader reader;
     const char *epoch_option, *drift_option;
     int drift;
-    struct epoch *epoch;
+    struct epoch epoch;
     int count;
 };
 
@@ -38,13 +38,13 @@ struct show {
 static void add_fluid_words (struct show *show, const struct candidate *c, json_t *o)
 {
     struct fluid_fields fields = fluid_split (ident_fluid (&c->id));
-    double error_ms = epoch_error_ms (show->epoch, fields.generator);
+    double error_ms = epoch_error_ms (&show->epoch, fields.generator);
     char date[DATE_SIZE + 32];
 
-    if (show->epoch->ms < 0)
-        json_object_set_new (o, "date", json_sprintf ("unknown: %s", show->epoch->why.text));
+    if (show->epoch.ms < 0)
+        json_object_set_new (o, "date", json_sprintf ("unknown: %s", show->epoch.why.text));
     else {
-        size_t len = strlen (format_date (show->epoch->ms + fields.timestamp_ms, date));
+        size_t len = strlen (format_date (show->epoch.ms + fields.timestamp_ms, date));
 
         if (error_ms >= 0)
             snprintf (date + len, sizeof (date) - len, " \u00b1 %.0f ms", ceil (error_ms));
@@ -58,15 +58,15 @@ static void add_fluid_words (struct show *show, const struct candidate *c, json_
 static void add_fluid_fields (struct show *show, const struct candidate *c, json_t *o)
 {
     struct fluid_fields fields = fluid_split (ident_fluid (&c->id));
-    double error_ms = epoch_error_ms (show->epoch, fields.generator);
+    double error_ms = epoch_error_ms (&show->epoch, fields.generator);
     char date[DATE_SIZE];
 
     json_object_set_new (o, "timestamp_ms", json_integer (fields.timestamp_ms));
     json_object_set_new (o, "generator", json_integer (fields.generator));
     json_object_set_new (o, "sequence", json_integer (fields.sequence));
-    if (show->epoch->ms < 0)
+    if (show->epoch.ms < 0)
         return;
-    json_object_set_new (o, "date", json_string (format_date (show->epoch->ms + fields.timestamp_ms, date)));
+    json_object_set_new (o, "date", json_string (format_date (show->epoch.ms + fields.timestamp_ms, date)));
     if (error_ms >= 0)
         json_object_set_new (o, "date_error_ms", json_real (error_ms));
 }
@@ -165,9 +165,8 @@ static int run (struct cmd *cmd)
 
     cmd_options (cmd, &show);
     show.drift = idtext_drift (cmd, show.drift_option);
-    show.epoch = epoch_new (cmd, show.epoch_option);
+    epoch_find (&show.epoch, cmd, show.epoch_option);
     idtext_each (&show.reader, show_cb, &show);
-    epoch_free (show.epoch);
     return idtext_end (&show.reader);
 }
 
