@@ -18,7 +18,6 @@
 #include "libmsg/codec.h"
 #include "libzmqutil/zmsg.h"
 
-#define PARTS_INLINE 12
 #define PARTS_MAX (IDT_MSG_MAX_ROUTES + 5) /* identity, routes, delimiter, topic, payload, header */
 
 #if defined(__SANITIZE_THREAD__)
@@ -42,20 +41,11 @@ void __tsan_acquire (void *addr);
 
 /* --- parts -------------------------------------------------------------------------------- */
 
-/* The ZeroMQ frames of one message. */
+/* The ZeroMQ frames of one message, and one more: who sends more is found out. */
 struct parts {
-    zmq_msg_t fixed[PARTS_INLINE];
-    zmq_msg_t *frames;
-    size_t room;
     size_t count;
+    zmq_msg_t frames[PARTS_MAX + 1];
 };
-
-static void parts_init (struct parts *parts)
-{
-    parts->frames = parts->fixed;
-    parts->room = PARTS_INLINE;
-    parts->count = 0;
-}
 
 static void parts_fini (struct parts *parts)
 {
@@ -63,44 +53,15 @@ static void parts_fini (struct parts *parts)
 
     for (size_t i = 0; i < parts->count; i++)
         zmq_msg_close (&parts->frames[i]);
-    if (parts->frames != parts->fixed)
-        free (parts->frames);
     errno = saved_errno;
-}
-
-/* zmq.h: a frame must not be copied byte by byte, but moved. */
-static int parts_grow (struct parts *parts)
-{
-    size_t room = 2 * parts->room;
-    zmq_msg_t *frames = malloc (room * sizeof (*frames));
-
-    if (!frames)
-        return -1;
-    for (size_t i = 0; i < parts->count; i++) {
-        zmq_msg_init (&frames[i]);
-        zmq_msg_move (&frames[i], &parts->frames[i]);
-    }
-    if (parts->frames != parts->fixed)
-        free (parts->frames);
-    parts->frames = frames;
-    parts->room = room;
-    return 0;
-}
-
-/* The frame to be initialized next; the caller counts it then.  NULL with errno ENOMEM. */
-static zmq_msg_t *parts_next (struct parts *parts)
-{
-    if (parts->count == parts->room && parts_grow (parts) < 0)
-        return NULL;
-    return &parts->frames[parts->count];
 }
 
 /* Append a frame of 'size' bytes.  Returns where to write them, or NULL with errno ENOMEM. */
 static void *parts_add (struct parts *parts, size_t size)
 {
-    zmq_msg_t *frame = parts_next (parts);
+    zmq_msg_t *frame = &parts->frames[parts->count];
 
-    if (!frame || zmq_msg_init_size (frame, size) < 0)
+    if (zmq_msg_init_size (frame, size) < 0)
         return NULL;
     parts->count++;
     return zmq_msg_data (frame);
@@ -126,12 +87,10 @@ static void payload_sent_cb (void *data, void *msg)
 
 static int add_payload (struct parts *parts, const idt_msg_t *msg)
 {
-    zmq_msg_t *frame;
-
     if (msg->payload_size < ZMSG_ZERO_COPY_SIZE)
         return parts_add_copy (parts, msg->payload, msg->payload_size);
-    if (!(frame = parts_next (parts))
-        || zmq_msg_init_data (frame, msg->payload, msg->payload_size, payload_sent_cb, (void *)msg) < 0)
+    if (zmq_msg_init_data (&parts->frames[parts->count], msg->payload, msg->payload_size, payload_sent_cb, (void *)msg)
+        < 0)
         return -1;
     idt_msg_ref (msg);
     parts->count++;
@@ -231,7 +190,7 @@ int msg_zmq_send (void *sock, const char *identity, const idt_msg_t *msg)
     struct parts parts;
     int rc = -1;
 
-    parts_init (&parts);
+    parts.count = 0;
     if (add_all (&parts, identity, msg) == 0)
         rc = send_all (sock, &parts);
     parts_fini (&parts);
@@ -273,14 +232,9 @@ static int recv_all (void *sock, struct parts *parts)
     bool more = true;
 
     while (more && parts->count <= PARTS_MAX) {
-        zmq_msg_t *frame = parts_next (parts);
+        zmq_msg_t *frame = &parts->frames[parts->count++];
 
-        if (!frame) {
-            drain (sock);
-            return -1;
-        }
         zmq_msg_init (frame);
-        parts->count++;
         if (recv_frame (sock, frame) < 0)
             return -1;
         more = zmq_msg_more (frame);
@@ -357,7 +311,7 @@ idt_msg_t *msg_zmq_recv (void *sock, bool router, size_t max_message, struct msg
     struct parts parts;
     idt_msg_t *msg = NULL;
 
-    parts_init (&parts);
+    parts.count = 0;
     if (recv_all (sock, &parts) == 0)
         msg = read_parts (&parts, router, max_message, from);
     parts_fini (&parts);
