@@ -106,9 +106,12 @@ static bool goes_in_parts (const struct channel *ch, enum link_class c, const st
 /* Messages of a class that wait behind the one that is on its way. */
 static size_t count_waiting (const struct channel *ch, enum link_class c)
 {
-    if (c == CLASS_ASK || c == CLASS_ANSWER)
-        return turns_count (c == CLASS_ASK ? ch->asks : ch->answers);
-    return ch->fifo[c].count;
+    return ch->turns[c] ? turns_count (ch->turns[c]) : ch->fifo[c].count;
+}
+
+static size_t count_all (const struct channel *ch, enum link_class c)
+{
+    return count_waiting (ch, c) + !piece_is_empty (&ch->out[c]);
 }
 
 /* Take the next message of a class out of its queue.  Returns whether there was one. */
@@ -116,18 +119,14 @@ static bool take_next (struct channel *ch, enum link_class c)
 {
     struct piece *p = &ch->out[c];
 
-    if (c == CLASS_ASK || c == CLASS_ANSWER)
-        p->msg = turns_next (c == CLASS_ASK ? ch->asks : ch->answers);
-    else if (c == CLASS_EVENT && ch->ops->event)
-        p->msg = ch->ops->event (ch->arg);
+    if (c == CLASS_EVENT && ch->ops->event) {
+        if ((p->msg = ch->ops->event (ch->arg)))
+            idt_msg_ref (p->msg);
+    }
     else
-        p->msg = fifo_pop (&ch->fifo[c]);
-    if (!p->msg)
-        return false;
-    if (c == CLASS_EVENT && ch->ops->event)
-        idt_msg_ref (p->msg);
-    p->cost = cost_of (p->msg);
-    return true;
+        p->msg = ch->turns[c] ? turns_next (ch->turns[c]) : fifo_pop (&ch->fifo[c]);
+    p->cost = p->msg ? cost_of (p->msg) : 0;
+    return p->msg != NULL;
 }
 
 static void sent_whole (struct channel *ch, enum link_class c)
@@ -136,7 +135,7 @@ static void sent_whole (struct channel *ch, enum link_class c)
 
     if (c == CLASS_EVENT && ch->ops->event)
         ch->ops->event_sent (ch->arg);
-    else if (c != CLASS_ASK)
+    else
         ch->bytes[c] -= p->cost;
     if (c == CLASS_ANSWER && count_waiting (ch, c) == 0)
         ch->errors = 0;
@@ -164,7 +163,7 @@ static bool flush_one (struct channel *ch, enum link_class c)
 static bool is_empty (const struct channel *ch)
 {
     for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++)
-        if (!piece_is_empty (&ch->out[c]) || count_waiting (ch, c) > 0)
+        if (count_all (ch, c) > 0)
             return false;
     return true;
 }
@@ -203,8 +202,8 @@ static uint64_t asker_of (const idt_msg_t *msg)
 
 static int queue (struct channel *ch, enum link_class c, const idt_msg_t *msg)
 {
-    if (c == CLASS_ANSWER ? turns_put (ch->answers, asker_of (msg), (void *)msg, cost_of (msg)) < 0
-                          : fifo_push (&ch->fifo[c], msg) < 0)
+    if (ch->turns[c] ? turns_put (ch->turns[c], asker_of (msg), (void *)msg, cost_of (msg)) < 0
+                     : fifo_push (&ch->fifo[c], msg) < 0)
         return -1;
     idt_msg_ref (msg);
     ch->bytes[c] += cost_of (msg);
@@ -267,12 +266,10 @@ static int queue_event (struct channel *ch, const idt_msg_t *msg)
 
 static int queue_ask (struct channel *ch, const idt_msg_t *msg)
 {
-    if (turns_put (ch->asks, asker_of (msg), (void *)msg, cost_of (msg)) < 0) {
-        ch->stats.refused++;
-        return -1;
-    }
-    idt_msg_ref (msg);
-    return 0;
+    int rc = queue (ch, CLASS_ASK, msg);
+
+    ch->stats.refused += rc < 0;
+    return rc;
 }
 
 static int put (struct channel *ch, enum link_class c, const idt_msg_t *msg)
@@ -332,24 +329,21 @@ int channel_init (struct channel *ch, const struct channel_ops *ops, void *arg, 
     ch->max_queue = max_queue;
     ch->window_bytes = window_bytes;
     ch->window_messages = window_messages;
-    ch->asks = turns_create (QUANTUM, CHANNEL_MAX_ASKS, CHANNEL_MAX_ASK_BYTES);
-    ch->answers = turns_create (QUANTUM, 0, 0); /* queue_answer () bounds them */
-    if (ch->asks && ch->answers)
+    ch->turns[CLASS_ASK] = turns_create (QUANTUM, CHANNEL_MAX_ASKS, CHANNEL_MAX_ASK_BYTES);
+    ch->turns[CLASS_ANSWER] = turns_create (QUANTUM, 0, 0); /* queue_answer () bounds them */
+    if (ch->turns[CLASS_ASK] && ch->turns[CLASS_ANSWER])
         return 0;
-    turns_destroy (ch->asks);
-    turns_destroy (ch->answers);
-    ch->asks = ch->answers = NULL;
+    channel_fini (ch);
     return errset (ENOMEM);
 }
 
 void channel_fini (struct channel *ch)
 {
-    if (!ch->asks)
-        return;
     channel_close (ch);
-    turns_destroy (ch->asks);
-    turns_destroy (ch->answers);
-    ch->asks = ch->answers = NULL;
+    for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++) {
+        turns_destroy (ch->turns[c]);
+        ch->turns[c] = NULL;
+    }
 }
 
 void channel_open (struct channel *ch, bool credits)
@@ -377,6 +371,8 @@ static void drop (struct fifo *q)
 static void drop_queue (struct channel *ch, enum link_class c)
 {
     drop (&ch->fifo[c]);
+    if (ch->turns[c])
+        turns_drain (ch->turns[c], free_message, NULL);
     channel_piece_clear (&ch->out[c]);
     ch->bytes[c] = 0;
     ch->errors = 0;
@@ -386,14 +382,11 @@ void channel_close (struct channel *ch)
 {
     int saved_errno = errno;
 
-    for (enum link_class c = CLASS_CONTROL; c < CLASS_ASK; c++)
+    for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++) {
         drop_queue (ch, c);
-    drop (&ch->held);
-    turns_drain (ch->asks, free_message, NULL);
-    turns_drain (ch->answers, free_message, NULL);
-    channel_piece_clear (&ch->out[CLASS_ASK]);
-    for (enum link_class c = CLASS_CONTROL; c < CLASS_COUNT; c++)
         channel_piece_clear (&ch->in[c]);
+    }
+    drop (&ch->held);
     idt_msg_unref (ch->last);
     ch->last = NULL;
     ch->open = ch->blocked = ch->holding = false;
@@ -408,16 +401,17 @@ void channel_forget_events (struct channel *ch)
 
 bool channel_is_slow (const struct channel *ch, const idt_msg_t *ask)
 {
-    return ch->bytes[CLASS_ANSWER] > ch->max_queue / 4 && turns_flow_count (ch->answers, asker_of (ask)) > 0;
+    return ch->bytes[CLASS_ANSWER] > ch->max_queue / 4
+           && turns_flow_count (ch->turns[CLASS_ANSWER], asker_of (ask)) > 0;
 }
 
 struct channel_stats channel_stats (const struct channel *ch)
 {
     struct channel_stats s = ch->stats;
 
-    s.answers = turns_count (ch->answers) + !piece_is_empty (&ch->out[CLASS_ANSWER]);
-    s.events = ch->fifo[CLASS_EVENT].count + !piece_is_empty (&ch->out[CLASS_EVENT]);
-    s.asks = turns_count (ch->asks) + !piece_is_empty (&ch->out[CLASS_ASK]);
-    s.bytes = ch->bytes[CLASS_ANSWER] + ch->bytes[CLASS_EVENT] + turns_cost (ch->asks) + ch->out[CLASS_ASK].cost;
+    s.answers = count_all (ch, CLASS_ANSWER);
+    s.events = count_all (ch, CLASS_EVENT);
+    s.asks = count_all (ch, CLASS_ASK);
+    s.bytes = ch->bytes[CLASS_ANSWER] + ch->bytes[CLASS_EVENT] + ch->bytes[CLASS_ASK];
     return s;
 }

@@ -66,12 +66,11 @@ struct channel {
     struct window window;
     uint64_t window_bytes;
     uint32_t window_messages;
-    size_t max_queue;            /* bytes of answers that may wait, and of events */
-    struct fifo fifo[CLASS_ASK]; /* control, events */
-    size_t bytes[CLASS_ASK];
-    size_t errors; /* among the answers */
-    struct turns *asks;
-    struct turns *answers; /* by turns over who asked, too: nobody waits behind all that another one wants */
+    size_t max_queue;                 /* bytes of answers that may wait, and of events */
+    struct fifo fifo[CLASS_COUNT];    /* control, events */
+    struct turns *turns[CLASS_COUNT]; /* asks; answers, too: nobody waits behind all that another one wants */
+    size_t bytes[CLASS_COUNT];        /* that wait, or are half sent */
+    size_t errors;                    /* among the answers */
     struct piece out[CLASS_COUNT];
     struct piece in[CLASS_COUNT];
     const idt_msg_t *last; /* goes behind all else */
