@@ -102,13 +102,13 @@ static const char *read_line (struct pmi_client *c, int64_t deadline_ms)
     }
 }
 
-static int failed (struct pmi_client *c, const char *what, idt_error_t *errp)
+static int failed (struct pmi_client *c, int errnum, const char *what, idt_error_t *errp)
 {
-    return errprintf (errp, "PMI %s of rank %d of %d: %s", what, c->rank, c->size,
-                      errno == EPROTO       ? "the server's answer makes no sense"
-                      : errno == ECONNRESET ? "the server closed the connection"
-                      : errno == ETIMEDOUT  ? "the server does not answer"
-                                            : strerror (errno));
+    return errsetf (errp, errnum, "PMI %s of rank %d of %d: %s", what, c->rank, c->size,
+                    errnum == EPROTO       ? "the server's answer makes no sense"
+                    : errnum == ECONNRESET ? "the server closed the connection"
+                    : errnum == ETIMEDOUT  ? "the server does not answer"
+                                           : strerror (errnum));
 }
 
 /* Send 'request' (its line without the newline) and return the answer's line, whose cmd must be
@@ -144,7 +144,7 @@ static int say_hello (struct pmi_client *c, idt_error_t *errp)
     int version;
 
     if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")))
-        return failed (c, "init", errp);
+        return failed (c, errno, "init", errp);
     if (pmi_word_int (line, "pmi_version", &version) < 0 || version != 1 || result (line) != 0)
         return errsetf (errp, EPROTO, "PMI init of rank %d: the server does not speak version 1", c->rank);
     return 0;
@@ -155,12 +155,10 @@ static int ask_limits (struct pmi_client *c, idt_error_t *errp)
     const char *line;
 
     if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=get_maxes", "maxes")))
-        return failed (c, "get_maxes", errp);
+        return failed (c, errno, "get_maxes", errp);
     if (pmi_word_int (line, "keylen_max", &c->keylen_max) < 0 || pmi_word_int (line, "vallen_max", &c->vallen_max) < 0
-        || c->keylen_max < 1 || c->vallen_max < 1) {
-        errno = EPROTO;
-        return failed (c, "get_maxes", errp);
-    }
+        || c->keylen_max < 1 || c->vallen_max < 1)
+        return failed (c, EPROTO, "get_maxes", errp);
     return 0;
 }
 
@@ -169,11 +167,9 @@ static int ask_kvsname (struct pmi_client *c, idt_error_t *errp)
     const char *line;
 
     if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=get_my_kvsname", "my_kvsname")))
-        return failed (c, "get_my_kvsname", errp);
-    if (pmi_word (line, "kvsname", c->kvsname, sizeof (c->kvsname)) < 0 || !pmi_key_valid (c->kvsname)) {
-        errno = EPROTO;
-        return failed (c, "get_my_kvsname", errp);
-    }
+        return failed (c, errno, "get_my_kvsname", errp);
+    if (pmi_word (line, "kvsname", c->kvsname, sizeof (c->kvsname)) < 0 || !pmi_key_valid (c->kvsname))
+        return failed (c, EPROTO, "get_my_kvsname", errp);
     return 0;
 }
 
@@ -241,7 +237,7 @@ int pmi_client_put (struct pmi_client *c, const char *key, const char *value, id
         return -1;
     snprintf (request, sizeof (request), "cmd=put kvsname=%s key=%s value=%s", c->kvsname, key, value);
     if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, request, "put_result")))
-        return failed (c, "put", errp);
+        return failed (c, errno, "put", errp);
     if (result (line) != 0)
         return errsetf (errp, EEXIST, "PMI put of rank %d: the server refused key '%s'", c->rank, key);
     return 0;
@@ -250,7 +246,7 @@ int pmi_client_put (struct pmi_client *c, const char *key, const char *value, id
 int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp)
 {
     if (!ask (c, PMI_CLIENT_BARRIER_MS, "cmd=barrier_in", "barrier_out"))
-        return failed (c, "barrier", errp);
+        return failed (c, errno, "barrier", errp);
     return 0;
 }
 
@@ -263,20 +259,17 @@ int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t siz
         return -1;
     snprintf (request, sizeof (request), "cmd=get kvsname=%s key=%s", c->kvsname, key);
     if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, request, "get_result")))
-        return failed (c, "get", errp);
+        return failed (c, errno, "get", errp);
     if (result (line) != 0)
         return errsetf (errp, ENOENT, "PMI get of rank %d: there is no key '%s'", c->rank, key);
-    if (pmi_word (line, "value", buf, size) < 0) {
-        if (errno == ENOENT)
-            errno = EPROTO;
-        return failed (c, "get", errp);
-    }
+    if (pmi_word (line, "value", buf, size) < 0)
+        return failed (c, errno == ENOENT ? EPROTO : errno, "get", errp);
     return 0;
 }
 
 int pmi_client_finalize (struct pmi_client *c, idt_error_t *errp)
 {
     if (!ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=finalize", "finalize_ack"))
-        return failed (c, "finalize", errp);
+        return failed (c, errno, "finalize", errp);
     return 0;
 }

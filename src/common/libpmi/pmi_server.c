@@ -41,8 +41,6 @@ struct bizcard {
     char value[];
 };
 
-typedef void (*command_f) (struct pmi_server *s, int rank, const char *line);
-
 static void respond (struct pmi_server *s, int rank, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 
 static void respond (struct pmi_server *s, int rank, const char *fmt, ...)
@@ -91,32 +89,6 @@ static const char *get_secret (struct pmi_server *s, int rank)
 }
 
 /* --- commands ------------------------------------------------------------------------------ */
-
-static void init_cmd (struct pmi_server *s, int rank, const char *line)
-{
-    respond (s, rank, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
-}
-
-static void maxes_cmd (struct pmi_server *s, int rank, const char *line)
-{
-    respond (s, rank, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d rc=0\n", PMI_KVSNAME_MAX, PMI_KEYLEN_MAX,
-             PMI_VALLEN_MAX);
-}
-
-static void kvsname_cmd (struct pmi_server *s, int rank, const char *line)
-{
-    respond (s, rank, "cmd=my_kvsname kvsname=%s rc=0\n", s->kvsname);
-}
-
-static void appnum_cmd (struct pmi_server *s, int rank, const char *line)
-{
-    respond (s, rank, "cmd=appnum appnum=0 rc=0\n");
-}
-
-static void universe_cmd (struct pmi_server *s, int rank, const char *line)
-{
-    respond (s, rank, "cmd=universe_size size=%d rc=0\n", s->size);
-}
 
 /* Check a put and do it.  Returns NULL, or why not, as one word. */
 static const char *put (struct pmi_server *s, int rank, const char *line)
@@ -182,7 +154,7 @@ static void open_barrier (struct pmi_server *s)
         respond (s, rank, "cmd=barrier_out rc=0\n");
 }
 
-static void barrier_cmd (struct pmi_server *s, int rank, const char *line)
+static void barrier_cmd (struct pmi_server *s, int rank)
 {
     struct rank *r = &s->ranks[rank];
 
@@ -194,44 +166,42 @@ static void barrier_cmd (struct pmi_server *s, int rank, const char *line)
         open_barrier (s);
 }
 
-static void finalize_cmd (struct pmi_server *s, int rank, const char *line)
+static void finalize_cmd (struct pmi_server *s, int rank)
 {
     respond (s, rank, "cmd=finalize_ack rc=0\n");
     s->ops->finalized (s->arg, rank);
 }
 
-static const struct {
-    const char *cmd;
-    command_f cb;
-} commands[] = {
-    { "init", init_cmd },
-    { "get_maxes", maxes_cmd },
-    { "get_my_kvsname", kvsname_cmd },
-    { "get_appnum", appnum_cmd },
-    { "get_universe_size", universe_cmd },
-    { "put", put_cmd },
-    { "get", get_cmd },
-    { "barrier_in", barrier_cmd },
-    { "finalize", finalize_cmd },
-};
-
 static int dispatch (struct pmi_server *s, int rank, const char *line, idt_error_t *errp)
 {
-    for (size_t i = 0; i < sizeof (commands) / sizeof (commands[0]); i++) {
-        if (pmi_is (line, commands[i].cmd)) {
-            commands[i].cb (s, rank, line);
-            return 0;
-        }
-    }
-    return errsetf (errp, EPROTO, "PMI: rank %d sent '%.64s', which is no command", rank, line);
+    if (pmi_is (line, "init"))
+        respond (s, rank, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
+    else if (pmi_is (line, "get_maxes"))
+        respond (s, rank, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d rc=0\n", PMI_KVSNAME_MAX,
+                 PMI_KEYLEN_MAX, PMI_VALLEN_MAX);
+    else if (pmi_is (line, "get_my_kvsname"))
+        respond (s, rank, "cmd=my_kvsname kvsname=%s rc=0\n", s->kvsname);
+    else if (pmi_is (line, "get_appnum"))
+        respond (s, rank, "cmd=appnum appnum=0 rc=0\n");
+    else if (pmi_is (line, "get_universe_size"))
+        respond (s, rank, "cmd=universe_size size=%d rc=0\n", s->size);
+    else if (pmi_is (line, "put"))
+        put_cmd (s, rank, line);
+    else if (pmi_is (line, "get"))
+        get_cmd (s, rank, line);
+    else if (pmi_is (line, "barrier_in"))
+        barrier_cmd (s, rank);
+    else if (pmi_is (line, "finalize"))
+        finalize_cmd (s, rank);
+    else
+        return errsetf (errp, EPROTO, "PMI: rank %d sent '%.64s', which is no command", rank, line);
+    return 0;
 }
 
 /* --- life ---------------------------------------------------------------------------------- */
 
 void pmi_server_destroy (struct pmi_server *s)
 {
-    int saved_errno = errno;
-
     if (!s)
         return;
     for (int rank = 0; s->ranks && rank < s->size; rank++) {
@@ -246,7 +216,6 @@ void pmi_server_destroy (struct pmi_server *s)
     zhashx_destroy (&s->kvs);
     free (s->kvsname);
     free (s);
-    errno = saved_errno;
 }
 
 /* (vector,(FIRST NODE,NODES,RANKS OF EACH)), as MPICH writes it. */
