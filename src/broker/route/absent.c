@@ -12,16 +12,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "broker/base/uuid_key.h"
 #include "broker/route/absent.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
-#include "libutil/fifo.h"
 
 #define PERIOD_MS 100. /* of looking for requests that waited long enough */
 
 struct waiting {
+    TAILQ_ENTRY (waiting) link;
     const idt_msg_t *msg;
     double until; /* seconds, as clock_s (CLOCK_MONOTONIC_COARSE) */
 };
@@ -32,8 +33,8 @@ struct absent {
     char name[64 + 1];
     void *data;
     size_t size;
-    struct waiting *waiting; /* in order of arrival */
-    size_t count, room, bytes;
+    TAILQ_HEAD (, waiting) waiting; /* in order of arrival */
+    size_t count, bytes;
 };
 
 struct absents {
@@ -69,13 +70,15 @@ static void fail_absent (struct absent *a, const idt_msg_t *request)
     fail (a, request, a->as->stopped ? EHOSTUNREACH : ENOSYS, error.text);
 }
 
-/* Take request 'i' out of the list. */
-static const idt_msg_t *take (struct absent *a, size_t i)
+/* Take a request out of the list. */
+static const idt_msg_t *take (struct absent *a, struct waiting *w)
 {
-    const idt_msg_t *msg = a->waiting[i].msg;
+    const idt_msg_t *msg = w->msg;
 
-    memmove (&a->waiting[i], &a->waiting[i + 1], (--a->count - i) * sizeof (a->waiting[0]));
+    TAILQ_REMOVE (&a->waiting, w, link);
+    a->count--;
     a->bytes -= idt_msg_encode_size (msg);
+    free (w);
     return msg;
 }
 
@@ -86,45 +89,39 @@ static bool is_from (const idt_msg_t *msg, const idt_msg_t *other)
 
 static size_t count_from (const struct absent *a, const idt_msg_t *msg)
 {
+    struct waiting *w;
     size_t n = 0;
 
-    for (size_t i = 0; i < a->count; i++)
-        n += is_from (a->waiting[i].msg, msg);
+    TAILQ_FOREACH (w, &a->waiting, link)
+        n += is_from (w->msg, msg);
     return n;
 }
 
 static void forget_from (struct absent *a, const idt_msg_t *disconnect)
 {
-    for (size_t i = a->count; i > 0; i--)
-        if (is_from (a->waiting[i - 1].msg, disconnect))
-            idt_msg_unref (take (a, i - 1));
-}
+    struct waiting *w = TAILQ_FIRST (&a->waiting), *next;
 
-static int make_room (struct absent *a)
-{
-    size_t room = a->room ? 2 * a->room : 64;
-    struct waiting *waiting;
-
-    if (a->count < a->room)
-        return 0;
-    if (!(waiting = realloc (a->waiting, room * sizeof (a->waiting[0]))))
-        return -1;
-    a->waiting = waiting;
-    a->room = room;
-    return 0;
+    for (; w; w = next) {
+        next = TAILQ_NEXT (w, link);
+        if (is_from (w->msg, disconnect))
+            idt_msg_unref (take (a, w));
+    }
 }
 
 static void hold (struct absent *a, const idt_msg_t *msg)
 {
     size_t bytes = idt_msg_encode_size (msg);
+    struct waiting *w;
 
     if (a->count >= ABSENT_MAX_REQUESTS || a->bytes + bytes > ABSENT_MAX_BYTES || count_from (a, msg) >= ABSENT_MAX_EACH
-        || make_room (a) < 0) {
+        || !(w = malloc (sizeof (*w)))) {
         fail (a, msg, EAGAIN, "too many requests wait for a module that is not loaded now");
         return;
     }
-    a->waiting[a->count++] = (struct waiting){ idt_msg_ref (msg),
-                                               clock_s (CLOCK_MONOTONIC_COARSE) + ABSENT_WAIT_MS * 1E-3 };
+    w->msg = idt_msg_ref (msg);
+    w->until = clock_s (CLOCK_MONOTONIC_COARSE) + ABSENT_WAIT_MS * 1E-3;
+    TAILQ_INSERT_TAIL (&a->waiting, w, link);
+    a->count++;
     a->bytes += bytes;
     idt_watcher_start (a->as->timer);
 }
@@ -150,9 +147,10 @@ static void fail_late (struct absents *as)
 
     for (size_t i = 0; i < as->n; i++) {
         struct absent *a = as->list[i];
+        struct waiting *w;
 
-        while (a->count > 0 && (as->stopped || a->waiting[0].until <= t)) {
-            const idt_msg_t *msg = take (a, 0);
+        while ((w = TAILQ_FIRST (&a->waiting)) && (as->stopped || w->until <= t)) {
+            const idt_msg_t *msg = take (a, w);
             fail_absent (a, msg);
             idt_msg_unref (msg);
         }
@@ -174,8 +172,7 @@ static void absent_destroy (struct absent *a)
     if (!a)
         return;
     while (a->count > 0)
-        idt_msg_unref (take (a, a->count - 1));
-    free (a->waiting);
+        idt_msg_unref (take (a, TAILQ_FIRST (&a->waiting)));
     free (a->data);
     free (a);
 }
@@ -195,6 +192,7 @@ static struct absent *absent_create (struct absents *as, const char *name)
     if (!a)
         return NULL;
     a->as = as;
+    TAILQ_INIT (&a->waiting);
     a->peer = (struct peer){ .kind = PEER_ABSENT, .send = absent_send, .arg = a };
     snprintf (a->name, sizeof (a->name), "%s", name);
     if (uuid_make (a->peer.uuid) < 0 || router_peer_add (as->router, &a->peer) < 0
@@ -250,7 +248,7 @@ void absents_end (struct absents *as, const char *name)
     as->list[i] = as->list[--as->n];
     router_peer_remove (as->router, &a->peer);
     while (a->count > 0)
-        router_request_again_new (as->router, take (a, 0));
+        router_request_again_new (as->router, take (a, TAILQ_FIRST (&a->waiting)));
     absent_destroy (a);
 }
 
