@@ -435,22 +435,23 @@ void overlay_accept (struct overlay *ov, bool accept)
     children_adopt (down);
 }
 
-uint32_t overlay_children_online (const struct overlay *ov)
+static uint32_t count_online (const struct children *down, uint32_t from)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < ov->down->total; i++)
-        n += child_is_online (ov->down->children[i]);
+    for (uint32_t i = from; i < down->total; i++)
+        n += child_is_online (down->children[i]);
     return n;
+}
+
+uint32_t overlay_children_online (const struct overlay *ov)
+{
+    return count_online (ov->down, 0);
 }
 
 uint32_t children_adopted (const struct children *down)
 {
-    uint32_t n = 0;
-
-    for (uint32_t i = down->count; i < down->total; i++)
-        n += child_is_online (down->children[i]);
-    return n;
+    return count_online (down, down->count);
 }
 
 void children_retry (struct children *down)

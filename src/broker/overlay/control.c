@@ -25,10 +25,10 @@ idt_msg_t *control_encode (enum control_type type, uint32_t status, const char *
     return msg;
 }
 
-/* A heartbeat with room for 'size' bytes of payload at '*p'. */
-static idt_msg_t *make_heartbeat (uint32_t status, size_t size, uint8_t **p)
+/* A message with room for 'size' bytes of payload at '*p'. */
+static idt_msg_t *make (enum control_type type, uint32_t status, size_t size, uint8_t **p)
 {
-    idt_msg_t *msg = control_encode (CONTROL_HEARTBEAT, status, NULL);
+    idt_msg_t *msg = control_encode (type, status, NULL);
 
     if (msg && !(*p = idt_msg_alloc_payload (msg, size))) {
         idt_msg_unref (msg);
@@ -40,7 +40,7 @@ static idt_msg_t *make_heartbeat (uint32_t status, size_t size, uint8_t **p)
 idt_msg_t *control_heartbeat_up (uint32_t health, uint64_t sent_us)
 {
     uint8_t *p;
-    idt_msg_t *msg = make_heartbeat (health, 8, &p);
+    idt_msg_t *msg = make (CONTROL_HEARTBEAT, health, 8, &p);
 
     if (msg)
         put_be (p, 8, sent_us);
@@ -50,7 +50,7 @@ idt_msg_t *control_heartbeat_up (uint32_t health, uint64_t sent_us)
 idt_msg_t *control_heartbeat_down (const struct heartbeat *hb)
 {
     uint8_t *p;
-    idt_msg_t *msg = make_heartbeat (0, DOWN_SIZE, &p);
+    idt_msg_t *msg = make (CONTROL_HEARTBEAT, 0, DOWN_SIZE, &p);
 
     if (!msg)
         return NULL;
@@ -68,14 +68,10 @@ idt_msg_t *control_heartbeat_down (const struct heartbeat *hb)
 
 idt_msg_t *control_encode_keys (const struct control_key *keys, size_t n)
 {
-    idt_msg_t *msg = control_encode (CONTROL_KEYS, 0, NULL);
     uint8_t *p;
+    idt_msg_t *msg = make (CONTROL_KEYS, 0, n * KEY_RECORD, &p);
 
-    if (!msg || !(p = idt_msg_alloc_payload (msg, n * KEY_RECORD))) {
-        idt_msg_unref (msg);
-        return NULL;
-    }
-    for (size_t i = 0; i < n; i++, p += KEY_RECORD) {
+    for (size_t i = 0; msg && i < n; i++, p += KEY_RECORD) {
         put_be (p, 4, keys[i].rank);
         memcpy (p + 4, keys[i].key, CONTROL_KEY_SIZE);
     }

@@ -115,25 +115,15 @@ static struct child *find_child (struct children *down, const struct hello *hell
 static idt_msg_t *make_welcome (struct child *c)
 {
     struct overlay *ov = c->down->ov;
-    idt_msg_t *msg = idt_msg_respond (c->hello, 0);
     uint64_t sent, bound, seq = event_seq (ov->conf.event);
-    char *text = NULL;
-    json_t *o;
 
     c->event = c->hello_event < seq ? c->hello_event : seq;
     link_read_clock (ov, &sent, &bound);
-    o = json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", ov->conf.uuid, "version", PACKAGE_VERSION, "stream",
-                   event_stream (ov->conf.event), "seq", (json_int_t)c->event, "time_us", (json_int_t)c->hello_us,
-                   (json_int_t)sent, "bound_us", (json_int_t)bound, "link", 1);
-    if (o)
-        text = json_dumps (o, JSON_COMPACT);
-    json_decref (o);
-    if (msg && (!text || idt_msg_set_string (msg, text) < 0)) {
-        idt_msg_unref (msg);
-        msg = NULL;
-    }
-    free (text);
-    return msg;
+    return link_add_json (idt_msg_respond (c->hello, 0),
+                          json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", ov->conf.uuid, "version",
+                                     PACKAGE_VERSION, "stream", event_stream (ov->conf.event), "seq",
+                                     (json_int_t)c->event, "time_us", (json_int_t)c->hello_us, (json_int_t)sent,
+                                     "bound_us", (json_int_t)bound, "link", 1));
 }
 
 /* Where a child goes on in the events; one of another stream, or of none, begins where we are. */

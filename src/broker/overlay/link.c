@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
 
@@ -83,6 +84,19 @@ int link_send (struct overlay *ov, struct zwatcher *zs, const char *identity, co
     if ((rc = msg_zmq_send (zwatcher_socket (zs), identity, msg)) < 0 && errno == EAGAIN)
         ov->blocked = true;
     return rc;
+}
+
+idt_msg_t *link_add_json (idt_msg_t *msg, json_t *o)
+{
+    char *text = o ? json_dumps (o, JSON_COMPACT) : NULL;
+
+    json_decref (o);
+    if (msg && (!text || idt_msg_set_string (msg, text) < 0)) {
+        idt_msg_unref (msg);
+        msg = NULL;
+    }
+    free (text);
+    return msg;
 }
 
 json_t *link_describe (uint32_t rank, const struct channel *ch)

@@ -64,6 +64,9 @@ int link_init_channel (const struct overlay *ov, struct channel *ch, const struc
 /* Put a message on a socket ('identity' NULL: a DEALER's).  Returns as msg_zmq_send (). */
 int link_send (struct overlay *ov, struct zwatcher *zs, const char *identity, const idt_msg_t *msg);
 
+/* Give a message (stolen; NULL: no memory) the text of 'o' (stolen, too).  Returns it, or NULL. */
+idt_msg_t *link_add_json (idt_msg_t *msg, json_t *o);
+
 /* What waits for a link, as overlay.stats-get tells it; a new reference. */
 json_t *link_describe (uint32_t rank, const struct channel *ch);
 

@@ -137,28 +137,22 @@ static void start_timer (idt_watcher_t *w, double ms)
 static idt_msg_t *make_hello (struct conn *c)
 {
     struct overlay_conf *conf = &c->up->ov->conf;
-    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
-    char *text = NULL;
-    json_t *o;
+    idt_msg_t *msg;
 
     c->up->ov->told = c->up->ov->health;
-    o = json_pack ("{s:I s:s s:s s:s s:s s:I s:s s:i}", "rank", (json_int_t)conf->rank, "uuid", conf->uuid, "version",
-                   PACKAGE_VERSION, "hostname", conf->host, "status", health_name (c->up->ov->told), "seq",
-                   (json_int_t)event_seq (conf->event), "stream", event_stream (conf->event), "link", 1);
-    if (o)
-        text = json_dumps (o, JSON_COMPACT);
-    json_decref (o);
-    if (!msg || !text || idt_msg_set_topic (msg, "overlay.hello") < 0 || idt_msg_set_string (msg, text) < 0) {
+    msg = link_add_json (idt_msg_create (IDT_MSGTYPE_REQUEST),
+                         json_pack ("{s:I s:s s:s s:s s:s s:I s:s s:i}", "rank", (json_int_t)conf->rank, "uuid",
+                                    conf->uuid, "version", PACKAGE_VERSION, "hostname", conf->host, "status",
+                                    health_name (c->up->ov->told), "seq", (json_int_t)event_seq (conf->event), "stream",
+                                    event_stream (conf->event), "link", 1));
+    if (!msg || idt_msg_set_topic (msg, "overlay.hello") < 0) {
         idt_msg_unref (msg);
-        msg = NULL;
+        return NULL;
     }
-    else {
-        idt_msg_set_matchtag (msg, 1);
-        idt_msg_set_nodeid (msg, target_of (c)->rank);
-        idt_msg_set_cred (msg, (struct idt_cred){ geteuid (), IDT_ROLE_OWNER });
-        idt_msg_route_clear (msg);
-    }
-    free (text);
+    idt_msg_set_matchtag (msg, 1);
+    idt_msg_set_nodeid (msg, target_of (c)->rank);
+    idt_msg_set_cred (msg, (struct idt_cred){ geteuid (), IDT_ROLE_OWNER });
+    idt_msg_route_clear (msg);
     return msg;
 }
 
