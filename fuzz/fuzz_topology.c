@@ -11,7 +11,7 @@ static void check_rank (const struct topo *t, uint32_t rank)
 
     must ((parent == TOPO_NONE) == (rank == 0));
     must (rank == 0 || (parent < rank && topo_child_toward (t, parent, rank) == rank));
-    must (topo_level (t, rank) <= topo_maxlevel (t));
+    must (topo_level (t, rank) <= topo_level (t, t->size - 1));
     must (rank == 0 || topo_level (t, rank) == topo_level (t, parent) + 1);
     must (n <= t->k && topo_subtree_size (t, rank) >= 1 + n && topo_subtree_size (t, rank) <= t->size - rank);
     if (n > 0) {

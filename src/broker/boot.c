@@ -154,11 +154,6 @@ void boot_destroy (struct boot *b)
     errno = saved_errno;
 }
 
-const char *boot_method (const struct boot *b)
-{
-    return b->pmi ? "pmi" : "single";
-}
-
 const char *boot_old_endpoint (const struct boot *b)
 {
     return b->old.endpoint[0] && strcmp (b->old.endpoint, "-") != 0 ? b->old.endpoint : NULL;

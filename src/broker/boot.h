@@ -41,8 +41,6 @@ struct boot {
 struct boot *boot_create (int pmi_fd, uint32_t rank, uint32_t size, const char *host, idt_error_t *errp);
 void boot_destroy (struct boot *b);
 
-const char *boot_method (const struct boot *b); /* "single", "pmi" */
-
 /* The endpoint that we had in an earlier life; NULL: this is the first. */
 const char *boot_old_endpoint (const struct boot *b);
 

@@ -88,8 +88,7 @@ static void ready (void *arg, struct peer *p, bool ready)
 {
     struct broker *b = arg;
 
-    if (b->modules)
-        modules_asker_ready (b->modules, p->uuid, ready);
+    modules_asker_ready (b->modules, p->uuid, ready);
 }
 
 static const struct usock_ops usock_ops = {
@@ -272,19 +271,17 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
     bool busy;
 
     do {
-        busy = b->local && usock_turn (b->local);
+        busy = usock_turn (b->local);
         modules_turn (b->modules);
         busy = zpoll_turn (b->zpoll) || busy;
         busy = overlay_turn (b->overlay) || busy || modules_pending (b->modules);
-        if (b->local)
-            usock_flush (b->local); /* who is answered does not wait for the rest of the turn */
+        usock_flush (b->local); /* who is answered does not wait for the rest of the turn */
     } while (busy && clock_us (CLOCK_MONOTONIC) < until);
     broker_check_start (b);
     broker_maybe_start_command (b);
     log_tell_left_out (b->log, clock_s (CLOCK_MONOTONIC_COARSE));
-    if (b->local)
-        usock_flush (b->local);
-    if (busy || modules_pending (b->modules) || (b->local && usock_pending (b->local)))
+    usock_flush (b->local);
+    if (busy || modules_pending (b->modules) || usock_pending (b->local))
         idt_watcher_start (b->idle);
     else
         idt_watcher_stop (b->idle);

@@ -35,7 +35,7 @@ static int define_facts (struct broker *b, idt_error_t *errp)
         { "local-uri", local_uri },
         { "broker.uuid", b->uuid },
         { "broker.starttime", starttime },
-        { "broker.boot-method", boot_method (b->boot) },
+        { "broker.boot-method", b->boot->pmi ? "pmi" : "single" },
     };
 
     clock_gettime (CLOCK_REALTIME, &ts);
@@ -58,7 +58,7 @@ static int define_numbers (struct broker *b, idt_error_t *errp)
         { "security.owner", geteuid () },
         { "broker.pid", getpid () },
         { "tbon.level", topo_level (&b->topo, b->rank) },
-        { "tbon.maxlevel", topo_maxlevel (&b->topo) },
+        { "tbon.maxlevel", topo_level (&b->topo, b->size - 1) },
     };
     char text[16];
 

@@ -52,13 +52,10 @@ struct attrs *attrs_create (void)
 
 void attrs_destroy (struct attrs *a)
 {
-    int saved_errno = errno;
-
     if (a) {
         zhashx_destroy (&a->table);
         free (a);
     }
-    errno = saved_errno;
 }
 
 static struct attr *lookup (struct attrs *a, const char *name)

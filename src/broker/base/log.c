@@ -97,14 +97,11 @@ error:
 
 void log_destroy (struct log *log)
 {
-    int saved_errno = errno;
-
     if (!log)
         return;
     zlistx_destroy (&log->ring);
     msglist_destroy (log->followers);
     free (log);
-    errno = saved_errno;
 }
 
 /* --- lines ---------------------------------------------------------------------------------- */
@@ -248,14 +245,14 @@ static void dmesg_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, "log.dmesg is a streaming request");
         return;
     }
-    if (want_follow && msglist_count (log->followers) >= MSGLIST_MAX) {
-        idt_respond_error (h, msg, ENOSPC, "too many clients follow the log already");
+    if (want_follow && msglist_add (log->followers, msg) < 0) {
+        idt_respond_error (h, msg, errno, errno == ENOSPC ? "too many clients follow the log already" : NULL);
         return;
     }
     for (const char *line = nobacklog ? NULL : zlistx_first (log->ring); line; line = zlistx_next (log->ring))
         idt_respond (h, msg, line);
-    if (!want_follow || msglist_add (log->followers, msg) < 0)
-        idt_respond_error (h, msg, want_follow ? errno : ENODATA, NULL);
+    if (!want_follow)
+        idt_respond_error (h, msg, ENODATA, NULL);
 }
 
 static void clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)

@@ -36,12 +36,9 @@ struct msglist *msglist_create (void)
 
 void msglist_destroy (struct msglist *fw)
 {
-    int saved_errno = errno;
-
     if (fw)
         zlistx_destroy (&fw->requests);
     free (fw);
-    errno = saved_errno;
 }
 
 int msglist_add (struct msglist *fw, const idt_msg_t *request)
@@ -79,9 +76,4 @@ void msglist_disconnect (struct msglist *fw, const idt_msg_t *msg)
     for (; request; request = zlistx_next (fw->requests))
         if (strcmp (idt_msg_route_oldest (request), idt_msg_route_oldest (msg)) == 0)
             zlistx_delete (fw->requests, zlistx_cursor (fw->requests));
-}
-
-size_t msglist_count (const struct msglist *fw)
-{
-    return zlistx_size (fw->requests);
 }

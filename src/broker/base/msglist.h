@@ -5,8 +5,6 @@
 #ifndef BROKER_MSGLIST_H
 #define BROKER_MSGLIST_H
 
-#include <stddef.h>
-
 #include <idtree/handle.h>
 
 struct msglist;
@@ -25,7 +23,5 @@ void msglist_end (struct msglist *fw, idt_t *h, int errnum);
 
 /* Forget those of the client whose disconnect message this is. */
 void msglist_disconnect (struct msglist *fw, const idt_msg_t *msg);
-
-size_t msglist_count (const struct msglist *fw);
 
 #endif /* BROKER_MSGLIST_H */

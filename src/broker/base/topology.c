@@ -53,11 +53,6 @@ uint32_t topo_level (const struct topo *t, uint32_t rank)
     return level;
 }
 
-uint32_t topo_maxlevel (const struct topo *t)
-{
-    return topo_level (t, t->size - 1);
-}
-
 /* Level by level: the descendants of a rank on one level are neighbours. */
 uint32_t topo_subtree_size (const struct topo *t, uint32_t rank)
 {

@@ -30,8 +30,7 @@ uint32_t topo_parent (const struct topo *t, uint32_t rank);            /* TOPO_N
 uint32_t topo_child_count (const struct topo *t, uint32_t rank);       /* 0 ... k */
 uint32_t topo_child (const struct topo *t, uint32_t rank, uint32_t i); /* i < topo_child_count () */
 uint32_t topo_level (const struct topo *t, uint32_t rank);             /* root: 0 */
-uint32_t topo_maxlevel (const struct topo *t);
-uint32_t topo_subtree_size (const struct topo *t, uint32_t rank); /* with the rank itself */
+uint32_t topo_subtree_size (const struct topo *t, uint32_t rank);      /* with the rank itself */
 
 /* The child of 'rank' in whose subtree 'to' lies (maybe 'to' itself).  TOPO_NONE: 'to' is not below 'rank'. */
 uint32_t topo_child_toward (const struct topo *t, uint32_t rank, uint32_t to);

@@ -81,7 +81,7 @@ static void test_large (void)
     topo_parse (&t, "kary:1048576", UINT32_MAX, NULL);
     ok (topo_child_count (&t, 4294967290U) == 0, "a high rank has no children and nothing wraps");
     ok (topo_subtree_size (&t, 0) == UINT32_MAX, "the root's subtree is everything");
-    ok (topo_maxlevel (&t) == 2, "a million-fold tree of 2^32 - 1 ranks has 3 levels");
+    ok (topo_level (&t, t.size - 1) == 2, "a million-fold tree of 2^32 - 1 ranks has 3 levels");
 }
 
 int main (void)

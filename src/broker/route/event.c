@@ -68,14 +68,11 @@ struct event *event_create (bool root, const char *uuid, size_t ring_count, cons
 
 void event_destroy (struct event *ev)
 {
-    int saved_errno = errno;
-
     if (!ev)
         return;
     ring_destroy (ev->ring);
     zhashx_destroy (&ev->subscribers);
     free (ev);
-    errno = saved_errno;
 }
 
 /* --- subscriptions -------------------------------------------------------------------------- */

@@ -33,13 +33,10 @@ struct ring *ring_create (size_t max_count, size_t max_bytes)
 
 void ring_destroy (struct ring *r)
 {
-    int saved_errno = errno;
-
     if (r) {
         ring_reset (r, 0);
         free (r);
     }
-    errno = saved_errno;
 }
 
 static const idt_msg_t **slot_of (const struct ring *r, uint64_t number)

@@ -61,8 +61,6 @@ struct router *router_create (uint32_t rank, const struct topo *topo, size_t max
 
 void router_destroy (struct router *r)
 {
-    int saved_errno = errno;
-
     if (!r)
         return;
     rpc_track_destroy (r->pending);
@@ -70,7 +68,6 @@ void router_destroy (struct router *r)
     zhashx_destroy (&r->services);
     zhashx_destroy (&r->peers);
     free (r);
-    errno = saved_errno;
 }
 
 /* --- peers --------------------------------------------------------------------------------- */
@@ -101,18 +98,6 @@ int router_peer_add (struct router *r, struct peer *p)
 struct peer *router_peer (struct router *r, const char *uuid)
 {
     return zhashx_lookup (r->peers, uuid);
-}
-
-struct peer *router_parent (struct router *r)
-{
-    return r->parent;
-}
-
-struct peer *router_child (struct router *r, uint32_t rank)
-{
-    char key[16];
-
-    return zhashx_lookup (r->children, rank_key (key, rank));
 }
 
 /* --- services ------------------------------------------------------------------------------ */
@@ -397,9 +382,10 @@ static void route_here (struct router *r, struct peer *from, const idt_msg_t *ms
 static struct peer *way_down (struct router *r, uint32_t rank)
 {
     struct peer *to = NULL;
+    char key[16];
 
     for (; !to && rank != r->rank; rank = topo_parent (r->topo, rank))
-        to = router_child (r, rank);
+        to = zhashx_lookup (r->children, rank_key (key, rank));
     return to;
 }
 

@@ -69,8 +69,6 @@ int router_peer_add (struct router *r, struct peer *p);
 void router_peer_remove (struct router *r, struct peer *p);
 
 struct peer *router_peer (struct router *r, const char *uuid); /* NULL: unknown */
-struct peer *router_parent (struct router *r);                 /* NULL: none now */
-struct peer *router_child (struct router *r, uint32_t rank);   /* NULL: not connected */
 
 /* A peer that requests for service 'name' go to.  Returns 0, or -1 with errno EEXIST, EINVAL (a dot in it,
  * empty, over 64 characters) or ENOMEM.

@@ -394,14 +394,11 @@ static void table_fini (struct table *t)
 
 void rpc_track_destroy (struct rpc_track *p)
 {
-    int saved_errno = errno;
-
     if (!p)
         return;
     table_fini (&p->entries);
     table_fini (&p->askers);
     free (p);
-    errno = saved_errno;
 }
 
 size_t rpc_track_count (const struct rpc_track *p)
