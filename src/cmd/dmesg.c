@@ -42,13 +42,9 @@ static void print_log (struct cmd *cmd, const struct dmesg_options *o)
                                     "follow", o->follow, "nobacklog", o->only_new);
 
     for (;; idt_future_reset (f)) {
-        if (!f || idt_future_wait (f, -1) < 0)
-            cmd_die (cmd, "log: %s", strerror (errno));
-        if (idt_future_errnum (f) == ENODATA)
+        if (f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == ENODATA)
             break;
-        if (idt_future_errnum (f))
-            cmd_die (cmd, "log: %s", idt_future_error (f));
-        print_response (f);
+        print_response (ask_wait (cmd, f, "log"));
         if (o->follow)
             cmd_flush (cmd);
     }

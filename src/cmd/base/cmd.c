@@ -347,14 +347,6 @@ void cmd_help (const struct command *c)
         printf ("\nexample: %s\n", c->example);
 }
 
-/* The first word of a name; "" where it is the only one. */
-static void group_of (const char *name, char group[SUGGEST_WORD_MAX])
-{
-    const char *blank = strchr (name, ' ');
-
-    snprintf (group, SUGGEST_WORD_MAX, "%.*s", blank ? (int)(blank - name) : 0, name);
-}
-
 /* Print the second words of the commands of a group on one line. */
 static void print_group (const struct command *const *table, const char *group)
 {
@@ -369,19 +361,20 @@ static void print_group (const struct command *const *table, const char *group)
 
 void cmd_help_all (const struct command *const *table)
 {
-    char last[SUGGEST_WORD_MAX] = "", group[SUGGEST_WORD_MAX];
+    struct cmd_words first;
+    int words;
 
+    cmd_words (&first, table, NULL);
     printf ("usage: idtree COMMAND [OPTION]...\n"
             "Start a tree of brokers, get unique ids from it, look inside.\n\n");
-    for (int i = 0; table[i]; i++) {
-        if (table[i]->flags & CMD_HIDDEN)
-            continue;
-        group_of (table[i]->name, group);
-        if (!*group)
-            printf ("  %-10s %s\n", table[i]->name, table[i]->summary);
-        else if (strcmp (group, last))
-            print_group (table, group);
-        strcpy (last, group);
+    for (size_t i = 0; i < first.count; i++) {
+        char *word = first.buf[i];
+        const struct command *c = cmd_find (table, 1, &word, &words);
+
+        if (c)
+            printf ("  %-10s %s\n", word, c->summary);
+        else
+            print_group (table, word);
     }
     printf ("\nidtree COMMAND -h tells more.  example: idtree start -s 8 idtree id new -n 3\n");
 }
