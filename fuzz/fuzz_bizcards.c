@@ -43,7 +43,15 @@ static void check (struct boot *b, const struct topo *topo, uint32_t rank)
         check_bizcard (&b->ancestors[i]);
     for (uint32_t i = 0; i < topo_child_count (topo, rank); i++)
         check_bizcard (&b->children[i]);
-    must (strlen (b->public_key) == 40 && strlen (b->secret_key) == 40 && b->hostlist);
+    must (strlen (b->public_key) == 40 && strlen (b->secret_key) == 40 && (b->hosts || rank > 0));
+    if (b->hosts) {
+        char *text = hostlist_text (b->hosts);
+
+        must (text && *text);
+        for (const char *p = text; *p; p++)
+            must (*p > ' ' && *p <= '~');
+        free (text);
+    }
 }
 
 static void boot (int fd, uint32_t rank)

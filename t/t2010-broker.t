@@ -161,6 +161,11 @@ done
 test_expect_success HYDRA 'under Hydra 16 brokers are one tree: its rank 0 runs the command, once' '
     hydra 16 idtree-broker idtree getattr size >out && test "$(cat out)" = 16 && nothing_left
 '
+test_expect_success HYDRA 'on several hosts each rank tells all of them, as rank 0 learned them' '
+    mpiexec.hydra -launcher fork -hosts a,b -ppn 2 -n 4 idtree-broker sh -c "
+        for r in 0 1 3; do idtree getattr -r \$r hostlist; done" </dev/null >out &&
+    grep -q . out && test "$(sort -u out | wc -l)" = 1 && test "$(wc -l <out)" = 3 && nothing_left
+'
 test_expect_success HYDRA 'its exit code is the launcher'\''s' '
     test_expect_code 7 hydra 4 idtree-broker sh -c "exit 7" && nothing_left
 '

@@ -38,13 +38,22 @@ static int decode_hex (const char *s, uint8_t *key, size_t size)
     return s[2 * size] ? -1 : 0;
 }
 
+/* Names are told in lists (RFC 29), and in JSON. */
+static bool is_host (const char *name)
+{
+    for (const char *p = name; *p; p++)
+        if (*p <= ' ' || *p > '~' || strchr ("[],", *p))
+            return false;
+    return true;
+}
+
 static int decode_bizcard (const char *text, struct bizcard *bizcard)
 {
     char key[2 * ZAP_KEY_SIZE + 2];
 
     memset (bizcard, 0, sizeof (*bizcard));
     if (sscanf (text, "%255[^,],%255[^,],%65s", bizcard->endpoint, bizcard->host, key) != 3
-        || decode_hex (key, bizcard->key, ZAP_KEY_SIZE) < 0)
+        || decode_hex (key, bizcard->key, ZAP_KEY_SIZE) < 0 || !is_host (bizcard->host))
         return errset (EPROTO);
     return 0;
 }
@@ -149,7 +158,7 @@ void boot_destroy (struct boot *b)
     memset (b->secret_key, 0, sizeof (b->secret_key));
     free (b->ancestors);
     free (b->children);
-    free (b->hostlist);
+    hostlist_destroy (b->hosts);
     free (b);
     errno = saved_errno;
 }
@@ -206,21 +215,22 @@ static int get_bizcards (struct boot *b, const struct topo *topo, idt_error_t *e
     return 0;
 }
 
-/* On one host the list is our own name over and over; else it takes everybody's bizcard. */
-static int make_hostlist (struct boot *b, idt_error_t *errp)
+/* On one host the list is our own name over and over.  Else it takes everybody's bizcard: for rank 0 alone, or the launcher
+ * would be asked size x size times.
+ */
+static int list_hosts (struct boot *b, idt_error_t *errp)
 {
-    size_t size = (size_t)b->size * (b->one_host ? strlen (b->host) + 1 : sizeof (b->ancestors->host)) + 1;
     struct bizcard bizcard;
-    char *p;
 
-    if (!(b->hostlist = p = malloc (size)))
+    if (!b->one_host && b->rank > 0)
+        return 0;
+    if (!(b->hosts = hostlist_create ()) || hostlist_append (b->hosts, b->host, b->one_host ? b->size : 1) < 0)
         return errprintf (errp, "out of memory");
-    *p = '\0';
-    for (uint32_t rank = 0; rank < b->size; rank++) {
-        snprintf (bizcard.host, sizeof (bizcard.host), "%s", b->host);
-        if (!b->one_host && rank != b->rank && get_bizcard (b, rank, &bizcard, errp) < 0)
+    for (uint32_t rank = 1; !b->one_host && rank < b->size; rank++) {
+        if (get_bizcard (b, rank, &bizcard, errp) < 0)
             return -1;
-        p += sprintf (p, "%s%s", rank > 0 ? "," : "", bizcard.host);
+        if (hostlist_append (b->hosts, bizcard.host, 1) < 0)
+            return errprintf (errp, "out of memory");
     }
     return 0;
 }
@@ -231,7 +241,7 @@ int boot_exchange (struct boot *b, const struct topo *topo, const char *endpoint
         && (put_bizcard (b, endpoint, errp) < 0 || pmi_client_barrier (b->pmi, errp) < 0
             || get_bizcards (b, topo, errp) < 0))
         return -1;
-    return make_hostlist (b, errp);
+    return list_hosts (b, errp);
 }
 
 void boot_ready (struct boot *b)

@@ -11,8 +11,9 @@
 #ifndef BROKER_BOOT_H
 #define BROKER_BOOT_H
 
-#include "broker/overlay/overlay.h"
+#include "broker/base/hostlist.h"
 #include "broker/base/topology.h"
+#include "broker/overlay/overlay.h"
 
 struct pmi_client;
 
@@ -27,7 +28,7 @@ struct boot {
     struct bizcard *ancestors; /* the parent, its parent, ..., the root */
     uint32_t nancestors;
     struct bizcard *children; /* in order of rank */
-    char *hostlist;           /* host of each rank, joined by commas */
+    struct hostlist *hosts;   /* of all ranks; NULL: they run on several hosts, and rank 0 knows */
     /* boot.c's */
     struct pmi_client *pmi; /* NULL: single */
     bool ready;             /* the launcher was told */

@@ -53,6 +53,7 @@ static void enter_shutdown (struct broker *b)
 /* Who waits for the end hears of it before the connections are closed. */
 static void enter_exit (struct broker *b)
 {
+    upcalls_stop (&b->ups, b->h, "this broker is stopping");
     msglist_end (b->shutdown_streams, b->h, ENODATA);
     while (modules_turn (b->modules))
         ;

@@ -19,6 +19,7 @@
 #include "broker/rundir.h"
 #include "broker/state.h"
 #include "broker/base/topology.h"
+#include "common/libmodule/upcall.h"
 #include "common/libzmqutil/zwatcher.h"
 
 struct broker {
@@ -49,6 +50,7 @@ struct broker {
     struct peer peer;                 /* of the broker's own services */
     idt_t *h;                         /* their handle */
     struct msglist *shutdown_streams; /* of shutdown.start */
+    struct upcalls ups;               /* what rank 0 was asked */
 
     enum state state;
     bool told_to_stop; /* from outside: broker_stop () was called */

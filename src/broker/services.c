@@ -26,6 +26,42 @@ static struct peer *local_sender (struct broker *b, const idt_msg_t *msg)
 
 /* --- attr ------------------------------------------------------------------------------------------- */
 
+static void respond_value (idt_t *h, const idt_msg_t *msg, const char *value, int flags)
+{
+    idt_respond_pack (h, msg, "{s:s s:i}", "value", value, "flags", flags & ATTR_IMMUTABLE);
+}
+
+static void hostlist_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct broker *b = up->owner;
+    const char *value;
+
+    if (idt_rpc_get_unpack (f, "{s:s}", "value", &value) < 0)
+        idt_respond_error (b->h, up->msg, errno, idt_future_error (f));
+    else
+        respond_value (b->h, up->msg, value, ATTR_IMMUTABLE);
+    upcall_destroy (up);
+}
+
+/* It is long, and seldom asked for: it is made then, or fetched from rank 0. */
+static void get_hostlist (struct broker *b, const idt_msg_t *msg)
+{
+    char *text = b->boot->hosts ? hostlist_text (b->boot->hosts) : NULL;
+    struct upcall *up = NULL;
+
+    if (text)
+        respond_value (b->h, msg, text, ATTR_IMMUTABLE);
+    else if (b->boot->hosts)
+        idt_respond_error (b->h, msg, ENOMEM, NULL);
+    else if ((up = upcall_create (&b->ups, idt_rpc_pack (b->h, "attr.get", 0, 0, "{s:s}", "name", "hostlist"), -1,
+                                  hostlist_cb, b)))
+        up->msg = idt_msg_ref (msg);
+    else
+        idt_respond_error (b->h, msg, errno, "rank 0 cannot be asked for the hosts");
+    free (text);
+}
+
 static void attr_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct broker *b = arg;
@@ -38,8 +74,10 @@ static void attr_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EPROTO, err.text);
         return;
     }
-    if ((value = attr_get (b->attrs, name, &flags)))
-        idt_respond_pack (h, msg, "{s:s s:i}", "value", value, "flags", flags & ATTR_IMMUTABLE);
+    if (strcmp (name, "hostlist") == 0)
+        get_hostlist (b, msg);
+    else if ((value = attr_get (b->attrs, name, &flags)))
+        respond_value (h, msg, value, flags);
     else
         idt_respond_error (h, msg, ENOENT, NULL);
     json_decref (o);

@@ -30,7 +30,7 @@ static int define_facts (struct broker *b, idt_error_t *errp)
         const char *value;
     } facts[] = {
         { "hostname", b->host },
-        { "hostlist", b->boot->hostlist },
+        { "hostlist", "" }, /* made when it is asked for (services.c) */
         { "instance-level", "0" },
         { "local-uri", local_uri },
         { "broker.uuid", b->uuid },
