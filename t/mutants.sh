@@ -151,9 +151,9 @@ each() { # command
 case ${1-} in
 --apply)
     asked=
-    each applies || exit 1
-    rm -f mutants.sed
-    exit 0
+    trap 'rm -f mutants.sed' EXIT
+    each applies
+    exit
     ;;
 esac
 asked=$*
