@@ -75,7 +75,8 @@ test_expect_success 'unknown words are errors with the nearest word, status 2' '
     test_expect_code 2 idtree id show --jsom 1 2>err && grep "did you mean --json?" err &&
     test_expect_code 2 idtree id show -z 1 2>err && grep "unknown option -z" err &&
     test_expect_code 2 idtree id convert --to dce 1 2>err && grep "dec, hex, dothex, f58, ƒ58, words, emoji" err &&
-    test_expect_code 2 idtree frobnicate 2>err && grep "unknown command .frobnicate. (idtree -h" err
+    test_expect_code 2 idtree frobnicate 2>err && grep "unknown command .frobnicate. (idtree -h" err &&
+    test_expect_code 2 idtree overlay frobnicate 2>err && grep "unknown command .frobnicate. (idtree overlay -h" err
 '
 test_expect_success 'so are missing and superfluous ones' '
     test_expect_code 2 idtree 2>err && grep "which command?" err &&

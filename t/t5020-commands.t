@@ -68,6 +68,7 @@ test_expect_success 'dmesg -f follows' '
 '
 test_expect_success 'info tells of instance, broker and ids' '
     idtree info >out && grep -E "^size +4$" out && grep -E "^state +run$" out && grep -E "^fluid state +active$" out &&
+    grep -E "^fluid max_generators +[0-9]+$" out &&
     idtree info --json | grep "\"fluid\":{" && idtree info --uri ${IDTREE_URI%0}3 | grep -E "^rank +3$"
 '
 test_expect_success 'overlay status shows the tree and where ids come from' '

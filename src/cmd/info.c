@@ -12,7 +12,7 @@
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 
-#define LABEL_WIDTH 19
+#define LABEL_WIDTH 21
 #define DOCUMENTS_MS 1000 /* rank 0 may be far: what this rank knows does not wait for it */
 
 static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* shutdown.c - idtree shutdown: stop the instance, leaf first
+/* shutdown.c - idtree shutdown: stop the instance, leaves first
  *
  * Done is when the connection to the broker is closed.
  */
@@ -51,7 +51,7 @@ static int run (struct cmd *cmd)
 const struct command shutdown_command = {
     .name = "shutdown",
     .flags = CMD_CONNECTS,
-    .summary = "Stop the instance, leaf first, and wait until the broker is gone",
+    .summary = "Stop the instance, leaves first, and wait until the broker is gone",
     .example = "idtree shutdown",
     .run = run,
 };

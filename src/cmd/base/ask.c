@@ -74,7 +74,7 @@ void ask_print_members (const json_t *o, const char *prefix, int columns, size_t
                                          : json_dumps (value, JSON_ENCODE_ANY | flags);
 
         snprintf (label, sizeof (label), "%s%s", prefix, key);
-        printf ("%-*s%s\n", width_of (label, columns), label, s ? s : "?");
+        printf ("%-*s %s\n", width_of (label, columns - 1), label, s ? s : "?");
         free (s);
     }
 }

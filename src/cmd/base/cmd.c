@@ -425,6 +425,6 @@ void cmd_unknown (const struct command *const *table, int argc, char **argv)
     if (meant)
         fprintf (stderr, ": did you mean %s?\n", meant);
     else
-        fprintf (stderr, " (idtree -h lists them)\n");
+        fprintf (stderr, " (idtree %s%s-h lists them)\n", group ? group : "", group ? " " : "");
     exit (CMD_USAGE);
 }
