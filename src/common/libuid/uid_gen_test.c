@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "test/failing_alloc.h"
+#include "test/failing_pages.h"
 #include "test/signals.h"
 #include "libuid/uid_vectors.h"
 
@@ -246,6 +248,38 @@ static void test_fork (void)
     uid_gen_destroy (gen);
 }
 
+/* Where the kernel wipes no pages, process ids tell a child. */
+static void test_fork_told_by_ids (void)
+{
+    struct uid id;
+
+    no_wiping = true;
+    struct uid_gen *gen = gen_new (0);
+    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) == 1, "where no pages are wiped ids are made");
+    generation++;
+    ok (uid_gen_reserve (gen, UID_LOCAL, SECOND, 1, &id, NULL) < 0 && errno == EPERM,
+        "... but not in a process with another id");
+    generation--;
+    no_wiping = false;
+    uid_gen_destroy (gen);
+}
+
+static void test_no_memory (void)
+{
+    struct uid clock = { .kind = UID_GLOBAL }, out[2];
+
+    countdown = 0;
+    ok (!uid_gen_create (NULL) && errno == ENOMEM && failures == 1, "without memory there is no generator");
+    no_pages = true;
+    errno = 0;
+    ok (!uid_gen_create (NULL) && errno == ENOMEM, "... nor without a page");
+    no_pages = false;
+    countdown = 0;
+    ok (uid_vclock_join (&clock, 1, &clock, 1, out) < 0 && errno == ENOMEM && failures == 2,
+        "... nor are clocks joined");
+    ok (uid_vclock_join (&clock, 1, &clock, 1, out) == 1, "until there is");
+}
+
 static void test_none (void)
 {
     struct uid_gen *gen = gen_new (0);
@@ -273,6 +307,8 @@ int main (void)
     test_originals_defects (vectors);
     test_signals ();
     test_fork ();
+    test_fork_told_by_ids ();
+    test_no_memory ();
     test_none ();
     json_decref (vectors);
     return done_testing ();

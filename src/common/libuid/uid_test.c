@@ -94,6 +94,7 @@ static void test_distance (json_t *vectors)
                    && errno == EOVERFLOW;
     }
     ok (refused == 8, "the least number too, in every field");
+    ok (uid_vclock_diff (&none, 1, &big, 1, &out) < 0 && errno == EOVERFLOW, "... and in the difference of clocks");
 }
 
 static void test_timestamp_ms (json_t *vectors)

@@ -315,6 +315,9 @@ static void test_legacy (json_t *vectors)
     ok (uid_parse ("AGA5igPrJzJ7ab+/", 16, &(struct uid_codec){ .drift = 8, .version = UID_V133 }, &id, &pos) < 0
             && errno == EINVAL && pos == 14,
         "the text of 1.3.3 is base64url, not base64");
+    ok (uid_parse ("AGA5igPrJzJ7ab00", 16, &(struct uid_codec){ .drift = 11 }, &id, &pos) < 0 && errno == EINVAL
+            && pos == 16,
+        "a drift that is none is told behind the text");
 }
 
 /* Ids of two nodes around the edges of windows, against the keys of intervals around the same
