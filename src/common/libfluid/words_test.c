@@ -96,6 +96,8 @@ static void test_limits (void)
     join_words (swapped, text);
     errno = 0;
     ok (decode (text, &id) == -1 && errno == ERANGE, "a high half of 2^32 is ERANGE");
+    errno = 0;
+    ok (decode ("academy-academy", &id) == -1 && errno == EINVAL, "a triplet of two words is EINVAL");
 }
 
 static int compare (const void *a, const void *b)
