@@ -65,18 +65,16 @@ static struct attr *lookup (struct attrs *a, const char *name)
 
 static int check_name (const char *name, idt_error_t *errp)
 {
-    size_t len = strlen (name), shown = len < 40 ? len : 40;
-    char start[41] = "";
+    size_t len = strlen (name);
 
     errno = EINVAL;
-    memcpy (start, name, shown);
     if (len == 0)
         return errprintf (errp, "the name of an attribute is missing");
     if (len > ATTR_NAME_MAX)
-        return errprintf (errp, "attribute %s...: a name has at most %d bytes, not %zu", start, ATTR_NAME_MAX, len);
+        return errprintf (errp, "attribute %.40s...: a name has at most %d bytes, not %zu", name, ATTR_NAME_MAX, len);
     for (size_t i = 0; i < len; i++)
         if (name[i] <= ' ' || name[i] > '~')
-            return errprintf (errp, "attribute %s: byte %zu of the name is no printable ASCII", start, i + 1);
+            return errprintf (errp, "attribute %.40s: byte %zu of the name is no printable ASCII", name, i + 1);
     return 0;
 }
 

@@ -356,15 +356,11 @@ struct children *children_create (struct overlay *ov)
     return down;
 }
 
-static int setup_server (struct children *down, void *sock)
+static int setup_server (struct children *down)
 {
-    struct overlay_conf *conf = &down->ov->conf;
-    int on = 1;
-
-    if (link_setup_socket (down->ov, sock) < 0 || zmq_setsockopt (sock, ZMQ_ROUTER_MANDATORY, &on, sizeof (on)) < 0
-        || zmq_setsockopt (sock, ZMQ_CURVE_SERVER, &on, sizeof (on)) < 0
-        || zmq_setsockopt (sock, ZMQ_ZAP_DOMAIN, "idtree", 6) < 0
-        || zmq_setsockopt (sock, ZMQ_CURVE_SECRETKEY, conf->secret_key, strlen (conf->secret_key)) < 0)
+    if (link_setup_socket (down->ov, down->zs) < 0 || zwatcher_set (down->zs, ZMQ_ROUTER_MANDATORY, 1) < 0
+        || zwatcher_set (down->zs, ZMQ_CURVE_SERVER, 1) < 0
+        || zmq_setsockopt (zwatcher_socket (down->zs), ZMQ_ZAP_DOMAIN, "idtree", 6) < 0)
         return -1;
     return 0;
 }
@@ -372,22 +368,15 @@ static int setup_server (struct children *down, void *sock)
 int children_bind (struct children *down, const char *endpoint, idt_error_t *errp)
 {
     struct overlay_conf *conf = &down->ov->conf;
-    void *sock = zmq_socket (conf->zctx, ZMQ_ROUTER);
     size_t size = sizeof (down->endpoint);
+    void *sock;
 
-    if (!sock || setup_server (down, sock) < 0 || zmq_bind (sock, endpoint) < 0
-        || zmq_getsockopt (sock, ZMQ_LAST_ENDPOINT, down->endpoint, &size) < 0) {
-        errprintf (errp, "tbon.endpoint %s: %s", endpoint, zmq_strerror (errno));
-        if (sock)
-            zmq_close (sock);
-        return -1;
-    }
-    if (!(down->zs = zwatcher_create (conf->zpoll, sock, recv_cb, down))) {
-        zmq_close (sock);
-        return errprintf (errp, "tbon.endpoint %s: %s", endpoint, strerror (errno));
-    }
-    if (!(down->monitor = monitor_create (conf->zpoll, conf->zctx, sock, ZMQ_EVENT_DISCONNECTED, monitor_cb, down)))
-        return errprintf (errp, "tbon.endpoint %s: no monitor: %s", endpoint, strerror (errno));
+    if (!(down->zs = zwatcher_create (conf->zpoll, conf->zctx, ZMQ_ROUTER, recv_cb, down)) || setup_server (down) < 0)
+        return errprintf (errp, "tbon.endpoint %s: %s", endpoint, zmq_strerror (errno));
+    sock = zwatcher_socket (down->zs);
+    if (zmq_bind (sock, endpoint) < 0 || zmq_getsockopt (sock, ZMQ_LAST_ENDPOINT, down->endpoint, &size) < 0
+        || !(down->monitor = monitor_create (conf->zpoll, conf->zctx, sock, ZMQ_EVENT_DISCONNECTED, monitor_cb, down)))
+        return errprintf (errp, "tbon.endpoint %s: %s", endpoint, zmq_strerror (errno));
     return 0;
 }
 

@@ -109,31 +109,29 @@ json_t *link_describe (uint32_t rank, const struct channel *ch)
                       (json_int_t)s.dropped);
 }
 
-static int set_int (void *sock, int option, int value)
-{
-    return zmq_setsockopt (sock, option, &value, sizeof (value));
-}
-
 /* ZeroMQ's own beat closes the connection to a process that is stopped, and so frees what waits for it: a ROUTER has no
  * other way to let go of one peer.  Ours tells of the reactor.
  */
-static int set_patience (const struct overlay *ov, void *sock)
+static int set_patience (const struct overlay *ov, struct zwatcher *zs)
 {
     int timeout_ms = ov->timeout * 1E3, handshake_ms = timeout_ms < HANDSHAKE_MS ? timeout_ms : HANDSHAKE_MS;
 
-    if (set_int (sock, ZMQ_HEARTBEAT_IVL, timeout_ms / 5) < 0 || set_int (sock, ZMQ_HEARTBEAT_TIMEOUT, timeout_ms) < 0
-        || set_int (sock, ZMQ_HANDSHAKE_IVL, handshake_ms) < 0)
+    if (zwatcher_set (zs, ZMQ_HEARTBEAT_IVL, timeout_ms / 5) < 0
+        || zwatcher_set (zs, ZMQ_HEARTBEAT_TIMEOUT, timeout_ms) < 0
+        || zwatcher_set (zs, ZMQ_HANDSHAKE_IVL, handshake_ms) < 0)
         return -1;
     return 0;
 }
 
-int link_setup_socket (const struct overlay *ov, void *sock)
+int link_setup_socket (const struct overlay *ov, struct zwatcher *zs)
 {
+    const char *key = ov->conf.secret_key;
     int64_t max = LINK_MAX_FRAME;
 
-    if (set_int (sock, ZMQ_LINGER, 0) < 0 || set_int (sock, ZMQ_SNDHWM, ov->hwm) < 0
-        || set_int (sock, ZMQ_RCVHWM, ov->hwm) < 0 || set_int (sock, ZMQ_IPV6, 1) < 0 || set_patience (ov, sock) < 0
-        || zmq_setsockopt (sock, ZMQ_MAXMSGSIZE, &max, sizeof (max)) < 0)
+    if (zwatcher_set (zs, ZMQ_SNDHWM, ov->hwm) < 0 || zwatcher_set (zs, ZMQ_RCVHWM, ov->hwm) < 0
+        || zwatcher_set (zs, ZMQ_IPV6, 1) < 0 || set_patience (ov, zs) < 0
+        || zmq_setsockopt (zwatcher_socket (zs), ZMQ_CURVE_SECRETKEY, key, strlen (key)) < 0
+        || zmq_setsockopt (zwatcher_socket (zs), ZMQ_MAXMSGSIZE, &max, sizeof (max)) < 0)
         return -1;
     return 0;
 }

@@ -71,7 +71,7 @@ idt_msg_t *link_add_json (idt_msg_t *msg, json_t *o);
 json_t *link_describe (uint32_t rank, const struct channel *ch);
 
 /* Options of every overlay socket.  Returns 0, or -1 with errno set. */
-int link_setup_socket (const struct overlay *ov, void *sock);
+int link_setup_socket (const struct overlay *ov, struct zwatcher *zs);
 
 /* Which brokers can be in one tree: those of one major version. */
 bool link_same_version (const char *a, const char *b);

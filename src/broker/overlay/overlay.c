@@ -207,13 +207,11 @@ int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void 
 static void health_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
-    json_t *o = describe_health (ov);
 
     if (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && msglist_add (ov->followers, msg) < 0)
         idt_respond_error (h, msg, errno, errno == ENOSPC ? "too many clients follow the health already" : NULL);
     else
-        idt_respond_pack (h, msg, "O", o);
-    json_decref (o);
+        idt_respond_pack (h, msg, "o", describe_health (ov));
 }
 
 static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -247,15 +245,11 @@ static void topology_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     }
     json_decref (o);
     if (rank < 0 || rank >= topo->size) {
-        char text[64];
-
-        snprintf (text, sizeof (text), "rank %jd: must be 0 to %u", (intmax_t)rank, topo->size - 1);
-        idt_respond_error (h, msg, EINVAL, text);
+        errprintf (&err, "rank %jd: must be 0 to %u", (intmax_t)rank, topo->size - 1);
+        idt_respond_error (h, msg, EINVAL, err.text);
         return;
     }
-    o = describe_subtree (topo, rank);
-    idt_respond_pack (h, msg, "O", o);
-    json_decref (o);
+    idt_respond_pack (h, msg, "o", describe_subtree (topo, rank));
 }
 
 static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)

@@ -188,12 +188,11 @@ static void tell (struct parent *up, bool open)
 static void part (struct conn *c)
 {
     idt_msg_t *msg = control_encode (CONTROL_GOODBYE, 0, NULL);
-    int linger = PART_MS;
 
     if (msg)
         conn_send (c, msg);
     idt_msg_unref (msg);
-    zmq_setsockopt (zwatcher_socket (c->zs), ZMQ_LINGER, &linger, sizeof (linger));
+    zwatcher_set (c->zs, ZMQ_LINGER, PART_MS);
     c->state = CONN_IDLE;
     close_connection (c);
     router_peer_remove (c->up->ov->conf.router, &c->peer);
@@ -388,42 +387,32 @@ static void monitor_cb (int event, int value, void *arg)
     lose (c, c->state == CONN_JOINED ? "the connection was closed" : NULL);
 }
 
-static void *make_socket (struct conn *c, const char *identity)
+static int setup_client (struct conn *c, const char *identity)
 {
-    struct overlay_conf *conf = &c->up->ov->conf;
-    void *sock = zmq_socket (conf->zctx, ZMQ_DEALER);
-    int never = -1;
+    const char *key = c->up->ov->conf.public_key;
+    void *sock = zwatcher_socket (c->zs);
 
-    if (!sock)
-        return NULL;
-    if (link_setup_socket (c->up->ov, sock) < 0 || zmq_setsockopt (sock, ZMQ_ROUTING_ID, identity, IDT_MSG_UUID_LEN) < 0
-        || zmq_setsockopt (sock, ZMQ_RECONNECT_IVL, &never, sizeof (never)) < 0
+    if (link_setup_socket (c->up->ov, c->zs) < 0
+        || zmq_setsockopt (sock, ZMQ_ROUTING_ID, identity, IDT_MSG_UUID_LEN) < 0
+        || zwatcher_set (c->zs, ZMQ_RECONNECT_IVL, -1) < 0
         || zmq_setsockopt (sock, ZMQ_CURVE_SERVERKEY, target_of (c)->key, ZAP_KEY_SIZE) < 0
-        || zmq_setsockopt (sock, ZMQ_CURVE_PUBLICKEY, conf->public_key, strlen (conf->public_key)) < 0
-        || zmq_setsockopt (sock, ZMQ_CURVE_SECRETKEY, conf->secret_key, strlen (conf->secret_key)) < 0) {
-        zmq_close (sock);
-        return NULL;
-    }
-    return sock;
+        || zmq_setsockopt (sock, ZMQ_CURVE_PUBLICKEY, key, strlen (key)) < 0)
+        return -1;
+    return 0;
 }
 
 static int open_connection (struct conn *c)
 {
     struct overlay_conf *conf = &c->up->ov->conf;
-    char identity[IDT_MSG_UUID_LEN + 1];
-    void *sock = uuid_make (identity) == 0 ? make_socket (c, identity) : NULL;
     int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
                  | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+    char identity[IDT_MSG_UUID_LEN + 1];
 
-    if (!sock)
+    if (uuid_make (identity) < 0 || !(c->zs = zwatcher_create (conf->zpoll, conf->zctx, ZMQ_DEALER, recv_cb, c))
+        || setup_client (c, identity) < 0
+        || !(c->monitor = monitor_create (conf->zpoll, conf->zctx, zwatcher_socket (c->zs), events, monitor_cb, c)))
         return -1;
-    if (!(c->zs = zwatcher_create (conf->zpoll, sock, recv_cb, c))) {
-        zmq_close (sock);
-        return -1;
-    }
-    if (!(c->monitor = monitor_create (conf->zpoll, conf->zctx, sock, events, monitor_cb, c)))
-        return -1;
-    return zmq_connect (sock, target_of (c)->endpoint);
+    return zmq_connect (zwatcher_socket (c->zs), target_of (c)->endpoint);
 }
 
 static void close_connection (struct conn *c)

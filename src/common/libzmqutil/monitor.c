@@ -63,24 +63,19 @@ struct monitor *monitor_create (struct zpoll *zp, void *ctx, void *sock, int eve
 {
     struct monitor *m = calloc (1, sizeof (*m));
     char endpoint[64];
-    void *pair = NULL;
-    int linger = 0, unbounded = 0; /* what ZeroMQ's thread tells never makes it wait for us */
 
     if (!m)
         return NULL;
-    snprintf (endpoint, sizeof (endpoint), "inproc://monitor-%p", (void *)m);
-    if (zmq_socket_monitor (sock, endpoint, events) < 0 || !(pair = zmq_socket (ctx, ZMQ_PAIR))
-        || zmq_setsockopt (pair, ZMQ_LINGER, &linger, sizeof (linger)) < 0
-        || zmq_setsockopt (pair, ZMQ_RCVHWM, &unbounded, sizeof (unbounded)) < 0 || zmq_connect (pair, endpoint) < 0
-        || !(m->zs = zwatcher_create (zp, pair, monitor_cb, m))) {
-        if (pair)
-            zmq_close (pair);
-        free (m);
-        return NULL;
-    }
     m->watched = sock;
     m->cb = cb;
     m->arg = arg;
+    snprintf (endpoint, sizeof (endpoint), "inproc://monitor-%p", (void *)m);
+    /* Without a limit: what ZeroMQ's thread tells never makes it wait for us. */
+    if (zmq_socket_monitor (sock, endpoint, events) < 0 || !(m->zs = zwatcher_create (zp, ctx, ZMQ_PAIR, monitor_cb, m))
+        || zwatcher_set (m->zs, ZMQ_RCVHWM, 0) < 0 || zmq_connect (zwatcher_socket (m->zs), endpoint) < 0) {
+        monitor_destroy (m);
+        return NULL;
+    }
     return m;
 }
 

@@ -91,14 +91,10 @@ static bool zap_cb (struct zwatcher *zs, void *arg)
 struct zap *zap_create (struct zpoll *zp, void *ctx, zap_f cb, void *arg)
 {
     struct zap *zap = calloc (1, sizeof (*zap));
-    void *sock = zmq_socket (ctx, ZMQ_ROUTER);
-    int linger = 0;
 
-    if (!zap || !sock || zmq_setsockopt (sock, ZMQ_LINGER, &linger, sizeof (linger)) < 0
-        || zmq_bind (sock, ZAP_ENDPOINT) < 0 || !(zap->zs = zwatcher_create (zp, sock, zap_cb, zap))) {
-        if (sock)
-            zmq_close (sock);
-        free (zap);
+    if (!zap || !(zap->zs = zwatcher_create (zp, ctx, ZMQ_ROUTER, zap_cb, zap))
+        || zmq_bind (zwatcher_socket (zap->zs), ZAP_ENDPOINT) < 0) {
+        zap_destroy (zap);
         return NULL;
     }
     zap->cb = cb;

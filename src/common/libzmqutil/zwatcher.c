@@ -86,7 +86,7 @@ static void ready_cb (idt_watcher_t *w, int revents, void *arg)
     zwatcher_touch (arg);
 }
 
-struct zwatcher *zwatcher_create (struct zpoll *zp, void *sock, zwatcher_f cb, void *arg)
+struct zwatcher *zwatcher_create (struct zpoll *zp, void *ctx, int type, zwatcher_f cb, void *arg)
 {
     struct zwatcher *zs = calloc (1, sizeof (*zs));
     int fd;
@@ -97,12 +97,12 @@ struct zwatcher *zwatcher_create (struct zpoll *zp, void *sock, zwatcher_f cb, v
     zs->zp = zp;
     zs->cb = cb;
     zs->arg = arg;
-    if (zmq_getsockopt (sock, ZMQ_FD, &fd, &size) < 0
+    if (!(zs->sock = zmq_socket (ctx, type)) || zwatcher_set (zs, ZMQ_LINGER, 0) < 0
+        || zmq_getsockopt (zs->sock, ZMQ_FD, &fd, &size) < 0
         || !(zs->w = idt_fd_watcher_create (zp->reactor, fd, IDT_POLLIN, ready_cb, zs))) {
-        free (zs);
+        zwatcher_destroy (zs);
         return NULL;
     }
-    zs->sock = sock;
     idt_watcher_start (zs->w);
     zwatcher_touch (zs);
     return zs;
@@ -129,7 +129,8 @@ void zwatcher_destroy (struct zwatcher *zs)
     if (zs->zp->current == zs)
         zs->zp->current = NULL;
     idt_watcher_destroy (zs->w);
-    zmq_close (zs->sock);
+    if (zs->sock)
+        zmq_close (zs->sock);
     free (zs);
     errno = saved_errno;
 }
@@ -137,4 +138,9 @@ void zwatcher_destroy (struct zwatcher *zs)
 void *zwatcher_socket (struct zwatcher *zs)
 {
     return zs->sock;
+}
+
+int zwatcher_set (struct zwatcher *zs, int option, int value)
+{
+    return zmq_setsockopt (zs->sock, option, &value, sizeof (value));
 }

@@ -28,11 +28,14 @@ void zpoll_destroy (struct zpoll *zp);
 /* Serve the dirty sockets.  Returns whether some are still dirty: then do not sleep, and call again. */
 bool zpoll_turn (struct zpoll *zp);
 
-/* Watch 'sock' (becomes ours: zwatcher_destroy () closes it).  NULL with errno set. */
-struct zwatcher *zwatcher_create (struct zpoll *zp, void *sock, zwatcher_f cb, void *arg);
-void zwatcher_destroy (struct zwatcher *zs); /* also from its own callback */
+/* Open a socket of 'type' that does not linger, and watch it.  NULL with errno set. */
+struct zwatcher *zwatcher_create (struct zpoll *zp, void *ctx, int type, zwatcher_f cb, void *arg);
+void zwatcher_destroy (struct zwatcher *zs); /* closes it; also from its own callback */
 
 void *zwatcher_socket (struct zwatcher *zs);
+
+/* Set an option that is a number.  Returns 0, or -1 with errno set. */
+int zwatcher_set (struct zwatcher *zs, int option, int value);
 
 /* We sent on it, or received outside of its callback. */
 void zwatcher_touch (struct zwatcher *zs);
