@@ -186,30 +186,21 @@ static int put_bizcard (struct boot *b, const char *endpoint, idt_error_t *errp)
     return pmi_client_put (b->pmi, bizcard_name (name, b->rank), text, errp);
 }
 
-static int get_ancestors (struct boot *b, const struct topo *topo, idt_error_t *errp)
+static int get_bizcards (struct boot *b, const struct topo *topo, idt_error_t *errp)
 {
-    uint32_t rank = b->rank;
+    uint32_t nchildren = topo_child_count (topo, b->rank), rank = b->rank;
 
     b->nancestors = topo_level (topo, b->rank);
-    if (!(b->ancestors = calloc (b->nancestors + 1, sizeof (b->ancestors[0]))))
+    b->ancestors = calloc (b->nancestors + 1, sizeof (b->ancestors[0]));
+    b->children = calloc (nchildren + 1, sizeof (b->children[0]));
+    if (!b->ancestors || !b->children)
         return errprintf (errp, "out of memory");
     for (uint32_t i = 0; i < b->nancestors; i++) {
         rank = topo_parent (topo, rank);
         if (get_bizcard (b, rank, &b->ancestors[i], errp) < 0)
             return -1;
     }
-    return 0;
-}
-
-static int get_bizcards (struct boot *b, const struct topo *topo, idt_error_t *errp)
-{
-    uint32_t count = topo_child_count (topo, b->rank);
-
-    if (get_ancestors (b, topo, errp) < 0)
-        return -1;
-    if (!(b->children = calloc (count + 1, sizeof (b->children[0]))))
-        return errprintf (errp, "out of memory");
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < nchildren; i++)
         if (get_bizcard (b, topo_child (topo, b->rank, i), &b->children[i], errp) < 0)
             return -1;
     return 0;

@@ -199,27 +199,21 @@ void usock_flush (struct usock *l)
 
 /* --- life -------------------------------------------------------------------------------------- */
 
-static int get_time (struct attrs *attrs, const char *name, const char *value, uint64_t *us, idt_error_t *errp)
-{
-    double seconds;
-
-    if (attr_seconds (attrs, name, value, 0.001, 3600, &seconds, errp) < 0)
-        return -1;
-    *us = seconds * 1E6;
-    return 0;
-}
-
 static int get_limits (struct usock *l, struct attrs *attrs, idt_error_t *errp)
 {
+    double patience, frame_time;
+
     if (attr_size (attrs, "local.max-message", "64M", MIN_SIZE, MAX_SIZE, &l->max_message, errp) < 0
         || attr_size (attrs, "local.max-queue", "64M", MIN_SIZE, MAX_SIZE, &l->max_queue, errp) < 0
         || attr_size (attrs, "local.input-pool", "256M", MIN_SIZE, MAX_SIZE, &l->input_pool, errp) < 0
         || attr_size (attrs, "local.output-pool", "512M", MIN_SIZE, MAX_SIZE, &l->output_pool, errp) < 0
         || attr_u32 (attrs, "local.max-clients", "4096", 1, 1000000, &l->max_clients, errp) < 0
         || attr_u32 (attrs, "local.max-unanswered", "1024", 1, 1000000, &l->max_asks, errp) < 0
-        || get_time (attrs, "local.patience", "1s", &l->patience_us, errp) < 0
-        || get_time (attrs, "local.frame-time", "10s", &l->frame_time_us, errp) < 0)
+        || attr_seconds (attrs, "local.patience", "1s", 0.001, 3600, &patience, errp) < 0
+        || attr_seconds (attrs, "local.frame-time", "10s", 0.001, 3600, &frame_time, errp) < 0)
         return -1;
+    l->patience_us = patience * 1E6;
+    l->frame_time_us = frame_time * 1E6;
     return 0;
 }
 
