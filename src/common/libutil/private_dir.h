@@ -9,9 +9,8 @@
 
 enum private_dir_flag {
     PRIVATE_DIR_STRICT = 0,
-    PRIVATE_DIR_STICKY =
-        1, /* others may add files, where the sticky bit keeps ours (a mounted tmpfs): the caller looks whose
-                             * those are that it opens */
+    /* Others may add files, where the sticky bit keeps ours (a mounted tmpfs): the caller looks whose those are that it opens */
+    PRIVATE_DIR_STICKY = 1,
 };
 
 /* Whether 'path' is a folder, no symbolic link to one, that belongs to who runs us and that nobody else can write to.
