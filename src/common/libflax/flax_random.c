@@ -99,7 +99,7 @@ int flax_random_prepare (struct flax_random *random, bool *forked)
 {
     if (fork_guard_is_child (&random->guard)) {
         random->left = 0;
-        fork_guard_arm (&random->guard, random, sizeof (*random));
+        fork_guard_arm (&random->guard, sizeof (*random));
         *forked = true;
     }
     return random->left == 0 ? fill (random) : 0;
@@ -107,11 +107,7 @@ int flax_random_prepare (struct flax_random *random, bool *forked)
 
 struct flax_random *flax_random_create (void)
 {
-    struct flax_random *random = fork_guard_pages (sizeof (*random));
-
-    if (random)
-        fork_guard_arm (&random->guard, random, sizeof (*random));
-    return random;
+    return fork_guard_create (sizeof (struct flax_random));
 }
 
 void flax_random_destroy (struct flax_random *random)

@@ -29,8 +29,8 @@ void flax_chacha (const uint8_t key[32], uint32_t counter, int rounds, uint8_t *
 
 /* Lives in pages of its own.  Members are private to this file and flax_random.c. */
 struct flax_random {
-    uint32_t left; /* bytes at the end of 'bytes' that are not drawn yet; 0 in wiped pages */
     struct fork_guard guard;
+    uint32_t left; /* bytes at the end of 'bytes' that are not drawn yet; 0 in wiped pages */
     uint8_t bytes[FLAX_RANDOM_BYTES];
 };
 

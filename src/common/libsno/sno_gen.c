@@ -348,7 +348,7 @@ struct sno_gen *sno_gen_create (const struct sno_gen_config *config)
     if (s.wall_hi < 0 || s.wall_hi > (int64_t)SNO_UNIT_MAX || s.wall_safe > (int64_t)SNO_UNIT_MAX)
         return errset_null (EOVERFLOW);
     struct sno_gen *gen = calloc (1, sizeof (*gen));
-    if (!gen || !(gen->guard = fork_guard_create ())) {
+    if (!gen || !(gen->guard = fork_guard_create (sizeof (*gen->guard)))) {
         free (gen);
         return errset_null (ENOMEM);
     }

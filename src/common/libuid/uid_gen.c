@@ -159,7 +159,7 @@ struct uid_gen *uid_gen_create (const struct uid_gen_config *config)
     if (!time_fits (config->after_us) || !time_fits (config->ahead_us))
         return errset_null (EINVAL);
     struct uid_gen *gen = calloc (1, sizeof (*gen));
-    if (!gen || !(gen->guard = fork_guard_create ())) {
+    if (!gen || !(gen->guard = fork_guard_create (sizeof (*gen->guard)))) {
         free (gen);
         return errset_null (ENOMEM);
     }

@@ -31,10 +31,10 @@ static inline bool fork_guard_wipe (void *pages, size_t size)
 #endif
 }
 
-/* From now on 'guard', which lies in 'pages' of mmap () of 'size' bytes, knows this process. */
-static inline void fork_guard_arm (struct fork_guard *guard, void *pages, size_t size)
+/* From now on 'guard', which is the beginning of pages of 'size' bytes, knows this process. */
+static inline void fork_guard_arm (struct fork_guard *guard, size_t size)
 {
-    *guard = (struct fork_guard){ true, fork_guard_wipe (pages, size), getpid () };
+    *guard = (struct fork_guard){ true, fork_guard_wipe (guard, size), getpid () };
 }
 
 static inline bool fork_guard_is_child (const struct fork_guard *guard)
@@ -42,22 +42,17 @@ static inline bool fork_guard_is_child (const struct fork_guard *guard)
     return !guard->armed || (!guard->wiped_by_kernel && guard->pid != getpid ());
 }
 
-/* 'size' bytes of pages of their own, all zero.  Returns NULL with errno ENOMEM. */
-static inline void *fork_guard_pages (size_t size)
+/* 'size' bytes of pages of their own: a guard that is armed, and what comes behind it, all zero.  Returns NULL with errno
+ * ENOMEM.
+ */
+static inline void *fork_guard_create (size_t size)
 {
     void *pages = mmap (NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    return pages == MAP_FAILED ? NULL : pages;
-}
-
-/* A guard in a page of its own, armed.  Returns NULL with errno ENOMEM. */
-static inline struct fork_guard *fork_guard_create (void)
-{
-    struct fork_guard *guard = fork_guard_pages (sizeof (*guard));
-
-    if (guard)
-        fork_guard_arm (guard, guard, sizeof (*guard));
-    return guard;
+    if (pages == MAP_FAILED)
+        return NULL;
+    fork_guard_arm (pages, size);
+    return pages;
 }
 
 static inline void fork_guard_destroy (struct fork_guard *guard)
