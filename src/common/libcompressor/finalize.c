@@ -35,7 +35,7 @@ static int new_cluster (struct idcomp *c, uint32_t *session, const struct idspac
 {
     struct idspace *s = &c->space;
     uint32_t i = *session;
-    int64_t gen = i == IDSPACE_NONE ? 1 : idspace_end (s, i);
+    int64_t gen = i == IDSPACE_NONE ? 1 : s->sessions[i].end;
 
     if (idspace_collides (s, i, key->base, gen, capacity))
         return break_down (c);
@@ -214,7 +214,7 @@ static int ghost_start (struct idcomp *c, int64_t count)
     uint32_t session = idspace_find (&c->space, &key);
     if (session == IDSPACE_NONE && errno == IDCOMP_ESESSION_ALIAS)
         return -1;
-    int64_t gen = session == IDSPACE_NONE ? 1 : idspace_end (&c->space, session);
+    int64_t gen = session == IDSPACE_NONE ? 1 : c->space.sessions[session].end;
     if (!within_limits (c, gen, count))
         return errset (IDCOMP_ELIMIT);
     /* Only the first id is looked at for a collision, however many are made at once. */
@@ -237,7 +237,7 @@ int compressor_ghost_generate (struct idcomp *c, int64_t count, int64_t *first)
     }
     else {
         uint32_t session = c->space.blocks[c->space.nclusters - 1].session;
-        if (!within_limits (c, idspace_end (&c->space, session), count))
+        if (!within_limits (c, c->space.sessions[session].end, count))
             return errset (IDCOMP_ELIMIT);
         idspace_expand (&c->space, count, 0);
         if (session == 0)

@@ -271,11 +271,6 @@ bool idspace_last (const struct idspace *s, uint32_t session, struct idcluster *
     return true;
 }
 
-int64_t idspace_end (const struct idspace *s, uint32_t session)
-{
-    return s->sessions[session].end;
-}
-
 int64_t idspace_next_gen (const struct idspace *s, uint32_t session)
 {
     const struct idsession *owner = &s->sessions[session];
@@ -295,7 +290,7 @@ bool idspace_collides (const struct idspace *s, uint32_t session, u128 base, int
 
     if (other == IDSPACE_NONE || s->sessions[other].nchain == 0)
         return false;
-    return s->sessions[other].base + idspace_end (s, other) - 1 > low;
+    return s->sessions[other].base + s->sessions[other].end - 1 > low;
 }
 
 size_t idspace_memory (const struct idspace *s)

@@ -132,10 +132,7 @@ bool idspace_find_final (const struct idspace *s, int64_t id, struct idcluster *
 bool idspace_find_gen (const struct idspace *s, uint32_t session, int64_t gen, struct idcluster *k);
 bool idspace_last (const struct idspace *s, uint32_t session, struct idcluster *k);
 
-/* The first generation count of a session beyond its clusters; the first one that is not
- * finalized.
- */
-int64_t idspace_end (const struct idspace *s, uint32_t session);
+/* The first generation count of a session that is not finalized. */
 int64_t idspace_next_gen (const struct idspace *s, uint32_t session);
 
 /* The first final id that is not finalized, reserves of earlier clusters aside. */

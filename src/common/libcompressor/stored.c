@@ -321,7 +321,7 @@ static int read_cluster (struct reader *r, struct idspace *s)
     int64_t capacity = get_number (r);
     int64_t finalized = get_number (r);
     int64_t reserve = capacity - finalized;
-    uint32_t previous = idspace_end (s, session) - idspace_next_gen (s, session);
+    uint32_t previous = s->sessions[session].end - idspace_next_gen (s, session);
     if (capacity < 1 || finalized < 0 || reserve < 0 || reserve > UINT32_MAX || capacity > NUMBER_MAX - s->limit)
         return errset (IDCOMP_ECORRUPT_VALUE);
     if (!r->lenient && (reserve > IDCOMP_CLUSTER_SIZE_MAX || previous > 0))
@@ -378,7 +378,7 @@ static int read_local_state (struct reader *r, struct idcomp *c)
 
 bool compressor_local_state_fits (const struct idcomp *c)
 {
-    int64_t end = idspace_end (&c->space, 0);
+    int64_t end = c->space.sessions[0].end;
     const struct idcomp_run *last = c->runs.n > 0 ? &c->runs.v[c->runs.n - 1] : NULL;
     int64_t runs_end = last ? last->first + last->count : 1;
 

@@ -27,23 +27,17 @@ static int hex_value (char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-uint64_t uuid_high (const struct idcomp_uuid *uuid)
+/* The 8 bytes of a UUID from 'at' on as a number. */
+static uint64_t get_word (const struct idcomp_uuid *uuid, size_t at)
 {
     uint64_t x;
 
-    memcpy (&x, uuid->bytes, sizeof (x));
+    memcpy (&x, uuid->bytes + at, sizeof (x));
     return be64toh (x);
 }
 
-uint64_t uuid_low (const struct idcomp_uuid *uuid)
-{
-    uint64_t x;
-
-    memcpy (&x, uuid->bytes + 8, sizeof (x));
-    return be64toh (x);
-}
-
-struct idcomp_uuid uuid_join (uint64_t high, uint64_t low)
+/* The UUID whose first and last 8 bytes are these numbers. */
+static struct idcomp_uuid join (uint64_t high, uint64_t low)
 {
     struct idcomp_uuid u;
 
@@ -81,8 +75,8 @@ bool idcomp_is_stable_id (const char *text)
 
 u128 uuidnum_from_uuid (const struct idcomp_uuid *uuid)
 {
-    uint64_t hi = uuid_high (uuid);
-    uint64_t lo = uuid_low (uuid);
+    uint64_t hi = get_word (uuid, 0);
+    uint64_t lo = get_word (uuid, 8);
 
     return uuidnum_join ((hi & 0xfff) >> 2 | hi >> 16 << 10, (lo & LOW_62) | (hi & 3) << 62);
 }
@@ -93,7 +87,7 @@ struct idcomp_uuid uuidnum_to_uuid (u128 num)
     uint64_t low = num;
     uint64_t mid = low >> 62 | (high & 0x3ff) << 2;
 
-    return uuid_join (high >> 10 << 16 | VERSION_4 | mid, (low & LOW_62) | VARIANT);
+    return join (high >> 10 << 16 | VERSION_4 | mid, (low & LOW_62) | VARIANT);
 }
 
 int uuidnum_parse_lenient (const char *text, u128 *num)
@@ -111,7 +105,7 @@ int uuidnum_parse_lenient (const char *text, u128 *num)
     }
     if (digits == 0)
         goto error;
-    struct idcomp_uuid u = uuid_join (x >> 64, x);
+    struct idcomp_uuid u = join (x >> 64, x);
     *num = uuidnum_from_uuid (&u);
     return 0;
 error:
@@ -195,7 +189,7 @@ static bool read_text (const char *text, struct idcomp_uuid *uuid)
     uint64_t lo = unhex8 (get4_4 (text + 19, text + 24), &bad);
     lo = lo << 32 | unhex8 (get8 (text + 28), &bad);
 
-    *uuid = uuid_join (hi, lo);
+    *uuid = join (hi, lo);
     return bad == 0 && hyphens_stand (text);
 }
 
@@ -203,8 +197,8 @@ int idcomp_uuid_format (const struct idcomp_uuid *uuid, char *text, size_t size)
 {
     if (size < IDCOMP_UUID_TEXT_MAX)
         return errset (ENOSPC);
-    uint64_t hi = uuid_high (uuid);
-    uint64_t lo = uuid_low (uuid);
+    uint64_t hi = get_word (uuid, 0);
+    uint64_t lo = get_word (uuid, 8);
     uint64_t mid = hex8 (hi & 0xffffffff);
     uint64_t variant = hex8 (lo >> 32);
 

@@ -24,11 +24,6 @@ static inline u128 uuidnum_join (uint64_t high, uint64_t low)
     return (u128)high << 64 | low;
 }
 
-/* The first and the last 8 bytes of a UUID as numbers, and back. */
-uint64_t uuid_high (const struct idcomp_uuid *uuid);
-uint64_t uuid_low (const struct idcomp_uuid *uuid);
-struct idcomp_uuid uuid_join (uint64_t high, uint64_t low);
-
 /* True if 'uuid' has version 4 and the RFC 4122 variant. */
 bool uuid_is_v4 (const struct idcomp_uuid *uuid);
 
