@@ -33,14 +33,6 @@ struct final {
     int finalized_at;
 };
 
-struct block {
-    int session;
-    int64_t final;
-    int64_t gen;
-    int64_t capacity;
-    int64_t count;
-};
-
 struct entry {
     char *range; /* JSON text, NULL for a ghost session */
     int session;
@@ -68,8 +60,8 @@ struct world {
     struct final final[FINALS_MAX];
     int final_of[SESSIONS][FINALS_MAX + 1]; /* the final id of each generation count, + 1 */
     int64_t nfinals;
-    struct block block[FINALS_MAX];
-    int nblocks;
+    int64_t reserved[SESSIONS];  /* generation counts that have final ids */
+    int64_t finalized[SESSIONS]; /* of them */
     const char *wrong;
 };
 
@@ -85,56 +77,35 @@ static struct idcomp_uuid uuid_of (const struct world *w, int session, int64_t g
     return uuidnum_to_uuid (w->base[session] + gen - 1);
 }
 
-static bool same_uuid (const struct idcomp_uuid *a, const struct idcomp_uuid *b)
+/* True if an id decompresses to the UUID of a generation count. */
+static bool stands_for (const struct world *w, const struct client *cl, int64_t id, int session, int64_t gen)
 {
-    return memcmp (a, b, sizeof (*a)) == 0;
+    struct idcomp_uuid uuid, want = uuid_of (w, session, gen);
+
+    return idcomp_decompress (cl->c, id, &uuid) == 0 && memcmp (&uuid, &want, sizeof (uuid)) == 0;
 }
 
 /* --- the model: what the order means --- */
 
-static struct block *last_block (struct world *w, int session)
+static void reserve (struct world *w, int session, int64_t n)
 {
-    for (int i = w->nblocks - 1; i >= 0; i--)
-        if (w->block[i].session == session)
-            return &w->block[i];
-    return NULL;
-}
-
-static void reserve (struct world *w, struct block *b, int64_t n)
-{
-    for (; n > 0; n--, b->capacity++) {
-        int64_t gen = b->gen + b->capacity;
-        w->final[w->nfinals] = (struct final){ b->session, gen, w->norder, NEVER };
-        w->final_of[b->session][gen] = ++w->nfinals;
+    for (; n > 0; n--) {
+        int64_t gen = ++w->reserved[session];
+        w->final[w->nfinals] = (struct final){ session, gen, w->norder, NEVER };
+        w->final_of[session][gen] = ++w->nfinals;
     }
-}
-
-static struct block *add_block (struct world *w, int session)
-{
-    const struct block *last = last_block (w, session);
-    struct block *b = &w->block[w->nblocks++];
-
-    *b = (struct block){ session, w->nfinals, last ? last->gen + last->capacity : 1, 0, 0 };
-    return b;
 }
 
 /* Finalize one id; ids that don't fit are followed by 'size' spare ones. */
 static void finalize_one (struct world *w, int session, int64_t left, int64_t size)
 {
-    struct block *b = last_block (w, session);
-
-    if (!b || b->count == b->capacity) {
-        if (!b || b != &w->block[w->nblocks - 1])
-            b = add_block (w, session);
-        reserve (w, b, left + size);
-    }
-    w->final[b->final + b->count++].finalized_at = w->norder;
+    if (w->finalized[session] == w->reserved[session])
+        reserve (w, session, left + size);
+    w->final[w->final_of[session][++w->finalized[session]] - 1].finalized_at = w->norder;
 }
 
 static void model_order (struct world *w, const struct entry *e, int64_t size)
 {
-    if (!e->range && e->count > 0)
-        add_block (w, e->session); /* a ghost never continues its last run */
     for (int64_t left = e->count; left > 0; left--)
         finalize_one (w, e->session, left, size);
     w->order[w->norder++] = *e;
@@ -142,10 +113,11 @@ static void model_order (struct world *w, const struct entry *e, int64_t size)
 
 /* --- what a client must answer --- */
 
-static void check_uuid (struct world *w, const struct client *cl, const struct idcomp_uuid *uuid, int64_t want)
+static void check_uuid (struct world *w, const struct client *cl, int session, int64_t gen, int64_t want)
 {
+    struct idcomp_uuid uuid = uuid_of (w, session, gen);
     int64_t id = -12345;
-    int rc = idcomp_recompress (cl->c, uuid, &id);
+    int rc = idcomp_recompress (cl->c, &uuid, &id);
 
     if (want == INT64_MIN)
         check (w, rc < 0 && errno == IDCOMP_ENOT_COMPRESSED, "a UUID without an id is refused");
@@ -160,14 +132,12 @@ static void check_own (struct world *w, const struct client *cl, int64_t gen)
     int64_t final = w->final_of[cl->session][gen] - 1;
     int64_t op = -1;
     int64_t back = 0;
-    struct idcomp_uuid uuid;
-    struct idcomp_uuid want = uuid_of (w, cl->session, gen);
 
     if (final >= 0 && w->final[final].reserved_at >= cl->heard)
         final = -1;
-    check (w, idcomp_decompress (cl->c, form, &uuid) == 0 && same_uuid (&uuid, &want),
+    check (w, stands_for (w, cl, form, cl->session, gen),
            "an id handed out decompresses to the UUID of its generation count");
-    check_uuid (w, cl, &want, form);
+    check_uuid (w, cl, cl->session, gen, form);
     check (w, idcomp_to_op (cl->c, form, &op) == 0 && op == (final >= 0 ? final : form),
            "op space has the final id as soon as it is reserved");
     check (w, idcomp_to_session (cl->c, op, w->name[cl->session], &back) == 0 && back == form,
@@ -179,17 +149,17 @@ static void check_local_reserve (struct world *w, const struct client *cl, int64
 {
     const struct final *f = &w->final[id];
     struct idcomp_uuid uuid;
-    struct idcomp_uuid want = uuid_of (w, f->session, f->gen);
     bool made = f->gen <= w->made[f->session];
     int64_t form = made ? w->form[f->session][f->gen] : INT64_MIN;
     int64_t got = 0;
-    int rc = idcomp_decompress (cl->c, id, &uuid);
+    int rc;
 
     if (made && form < 0)
-        check (w, rc < 0 && errno == IDCOMP_EHAS_LOCAL_FORM, "a reserved final id with a local form is flagged");
+        check (w, idcomp_decompress (cl->c, id, &uuid) < 0 && errno == IDCOMP_EHAS_LOCAL_FORM,
+               "a reserved final id with a local form is flagged");
     else
-        check (w, rc == 0 && same_uuid (&uuid, &want), "a reserved final id of the local session decompresses");
-    check_uuid (w, cl, &want, form);
+        check (w, stands_for (w, cl, id, f->session, f->gen), "a reserved final id of the local session decompresses");
+    check_uuid (w, cl, f->session, f->gen, form);
     rc = idcomp_to_session (cl->c, id, NULL, &got);
     if (made)
         check (w, rc == 0 && got == form, "a reserved final id gets its session space form");
@@ -202,13 +172,10 @@ static void check_finalized (struct world *w, const struct client *cl, int64_t i
     const struct final *f = &w->final[id];
     bool own = f->session == cl->session;
     int64_t form = own ? w->form[f->session][f->gen] : id;
-    struct idcomp_uuid uuid;
-    struct idcomp_uuid want = uuid_of (w, f->session, f->gen);
     int64_t got = 0;
 
-    check (w, idcomp_decompress (cl->c, id, &uuid) == 0 && same_uuid (&uuid, &want),
-           "a final id decompresses to the same UUID everywhere");
-    check_uuid (w, cl, &want, form);
+    check (w, stands_for (w, cl, id, f->session, f->gen), "a final id decompresses to the same UUID everywhere");
+    check_uuid (w, cl, f->session, f->gen, form);
     check (w, idcomp_to_session (cl->c, id, NULL, &got) == 0 && got == form,
            "a final id gets the form that the local session uses");
     if (!own)
@@ -220,10 +187,10 @@ static void check_finalized (struct world *w, const struct client *cl, int64_t i
 static void check_remote_reserve (struct world *w, const struct client *cl, int64_t id)
 {
     const struct final *f = &w->final[id];
-    struct idcomp_uuid uuid = uuid_of (w, f->session, f->gen);
+    struct idcomp_uuid uuid;
     int64_t got = 0;
 
-    check_uuid (w, cl, &uuid, INT64_MIN);
+    check_uuid (w, cl, f->session, f->gen, INT64_MIN);
     check (w, idcomp_decompress (cl->c, id, &uuid) < 0 && errno == IDCOMP_EUNKNOWN_ID,
            "a final id that another session has not announced is unknown");
     check (w, idcomp_to_session (cl->c, -f->gen, w->name[f->session], &got) < 0 && errno == IDCOMP_EUNKNOWN_OP_ID,
