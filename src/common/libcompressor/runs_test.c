@@ -86,7 +86,7 @@ static bool world_is_right (unsigned int set)
 
 int main (void)
 {
-    json_t *root = vectors_load ();
+    json_t *root = vectors_load ("idcomp");
     const json_t *vectors = json_object_get (root, "rangesBetween");
     bool good = true;
     size_t i;

@@ -10,31 +10,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <jansson.h>
 
-#include "libutil/tap.h"
+#include "test/ids/vectors.h"
 #include "uuid.h"
-
-/* Load idcomp.json from $IDTREE_VECTORS, by default from the source tree. */
-static inline json_t *vectors_load (void)
-{
-    const char *dir = getenv ("IDTREE_VECTORS");
-    const char *top = getenv ("IDTREE_SRCDIR");
-    char path[4096];
-    json_error_t error;
-
-    if (dir)
-        snprintf (path, sizeof (path), "%s/idcomp.json", dir);
-    else
-        snprintf (path, sizeof (path), "%s/t/vectors/idcomp.json", top ? top : ".");
-    json_t *root = json_load_file (path, 0, &error);
-    if (!root) {
-        diag ("%s: %s", path, error.text);
-        bail_out ("can't read the vectors");
-    }
-    return root;
-}
 
 /* The text of element 'i' of an array. */
 static inline const char *text_at (const json_t *array, size_t i)

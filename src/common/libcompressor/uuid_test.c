@@ -217,7 +217,7 @@ static void check_convert (void)
 
 int main (void)
 {
-    json_t *root = vectors_load ();
+    json_t *root = vectors_load ("idcomp");
     const json_t *uuid = json_object_get (root, "uuid");
 
     check_numeric (json_object_get (uuid, "numeric"));

@@ -638,7 +638,7 @@ static void run_reading (const json_t *root, int flags, const char *reading)
 
 int main (void)
 {
-    json_t *root = vectors_load ();
+    json_t *root = vectors_load ("idcomp");
 
     ok (json_integer_value (json_object_get (root, "maxClusterSize")) == IDCOMP_CLUSTER_SIZE_MAX
             && json_integer_value (json_object_get (root, "defaultClusterSize")) == IDCOMP_CLUSTER_SIZE_DEFAULT,
