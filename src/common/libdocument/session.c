@@ -81,6 +81,11 @@ void docsession_failed (struct docsession *s)
     s->ask = true;
 }
 
+bool docsession_is_final (int errnum)
+{
+    return errnum == EINVAL || errnum == ESTALE || errnum == ENOENT;
+}
+
 /* --- stored forms ----------------------------------------------------------------------------------- */
 
 /* Make the replica of a new session from the form that is there. */

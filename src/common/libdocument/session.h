@@ -57,6 +57,9 @@ bool docsession_in_pieces (const struct docsession *s);
 /* The request was in vain: begin anew, with the newest. */
 void docsession_failed (struct docsession *s);
 
+/* Whether an error that rank 0 answers is its last word: the same request, repeated, would get it again. */
+bool docsession_is_final (int errnum);
+
 /* --- what is heard and told ------------------------------------------------------------------------- */
 
 /* Take the event of ranges that were ordered.  Those that do not go on where we are, or cannot be taken, are asked for.

@@ -78,15 +78,10 @@ static void fail_for_now (idt_document_t *d, int errnum, const char *text)
     set_error (d, docwork_of_connection (errnum), text);
 }
 
-/* True for what no repetition will change. */
-static bool is_final (int errnum)
-{
-    return errnum == EINVAL || errnum == ESTALE || errnum == ENOENT || errnum == EPERM || errnum == EPROTO;
-}
-
+/* A request failed: for good also where this client may not ask, or is not understood. */
 static void fail (idt_document_t *d, int errnum, const char *text)
 {
-    if (is_final (errnum)) {
+    if (docsession_is_final (errnum) || errnum == EPERM || errnum == EPROTO) {
         replica_break (d->session.replica, text);
         look_at_replica (d);
     }

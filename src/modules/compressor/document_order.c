@@ -81,7 +81,7 @@ static void end_fetch (struct document *doc, idt_future_t *f, int rc, int64_t be
     if (errnum == ENOTRECOVERABLE)
         refuse (doc, idt_future_error (f));
     else if (errnum) {
-        if (errnum == ESTALE || errnum == ENOENT)
+        if (docsession_is_final (errnum))
             replica_break (doc->session.replica, "its document is gone: rank 0 has another one of that name, or none");
         pause_fetch (doc);
     }
@@ -156,33 +156,32 @@ void document_exchange (struct document *doc)
     announce (doc);
 }
 
+/* Rank 0 says why not now: that is for those who wait, and the ids go on trying. */
+static void tell_reason (struct document *doc, const struct relay_result *result)
+{
+    document_fail_finals (doc, UINT64_MAX, result->errnum, result->text);
+    document_stay_open (doc, result->errnum, result->text);
+}
+
 /* Rank 0 answered what was announced. */
 static void announced_cb (void *arg, size_t index, const struct relay_result *result)
 {
     struct document *doc = arg;
 
     doc->announced = NULL;
-    switch (result->errnum) {
-    case 0:
+    if (result->errnum == 0) {
         document_resume (&doc->announcing);
         replica_heard (doc->session.replica, result->seq);
-        break;
-    case EINVAL:
-    case ESTALE:
-    case ENOENT:
+    }
+    else if (docsession_is_final (result->errnum))
         replica_break (doc->session.replica, result->text ? result->text : "rank 0 refused what it announced");
-        break;
-    case ENOTRECOVERABLE:
+    else if (result->errnum == ENOTRECOVERABLE) {
         replica_announce_again (doc->session.replica);
         refuse (doc, result->text ? result->text : strerror (result->errnum));
-        break;
-    case EHOSTUNREACH:
-    case EAGAIN:
-        pause_announcing (doc);
-        break;
-    default: /* rank 0 says why not now: that is for those who wait, and the ids go on trying */
-        document_fail_finals (doc, UINT64_MAX, result->errnum, result->text);
-        document_stay_open (doc, result->errnum, result->text);
+    }
+    else {
+        if (result->errnum != EHOSTUNREACH && result->errnum != EAGAIN)
+            tell_reason (doc, result);
         pause_announcing (doc);
     }
     document_turn (doc);
