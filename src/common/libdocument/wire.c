@@ -64,8 +64,7 @@ static char *end_text (FILE *f, char **text)
     if (!f || fclose (f) != 0) {
         if (f)
             free (*text);
-        errno = ENOMEM;
-        return NULL;
+        return errset_null (ENOMEM);
     }
     return *text;
 }
@@ -109,38 +108,26 @@ char *docwire_element (const char *document, const char *uuid, uint64_t digest, 
     return element;
 }
 
-/* Bytes of a form from 'offset' on; 'n' of them are meant. */
-static char *put_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const char *bytes,
-                        size_t n, size_t whole)
+char *docwire_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const void *form, size_t size,
+                     size_t offset)
 {
+    size_t from = offset == DOCWIRE_WHOLE ? 0 : offset, left = size - from;
+    size_t n = offset == DOCWIRE_WHOLE || left < DOCWIRE_PIECE ? left : DOCWIRE_PIECE;
     char *base64 = malloc (IDCOMP_BASE64_TEXT_SIZE (n));
     char *text = NULL;
-    size_t size;
-    FILE *f = base64 ? open_memstream (&text, &size) : NULL;
+    size_t text_size;
+    FILE *f = base64 ? open_memstream (&text, &text_size) : NULL;
 
     if (f) {
-        idcomp_base64_format (bytes, n, base64, IDCOMP_BASE64_TEXT_SIZE (n));
+        idcomp_base64_format ((const char *)form + from, n, base64, IDCOMP_BASE64_TEXT_SIZE (n));
         fprintf (f, "{\"document\":\"%s\",\"uuid\":\"%s\",\"newest\":%lld,\"seq\":%lld,\"state\":\"%s\"", document,
                  uuid, (long long)newest, (long long)seq, base64);
-        if (n < whole)
-            fprintf (f, ",\"size\":%zu", IDCOMP_BASE64_TEXT_SIZE (whole) - 1);
+        if (n < size)
+            fprintf (f, ",\"size\":%zu", IDCOMP_BASE64_TEXT_SIZE (size) - 1);
         fputc ('}', f);
     }
     free (base64);
     return end_text (f, &text);
-}
-
-char *docwire_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const void *form, size_t size,
-                     size_t offset)
-{
-    size_t n = size - offset < DOCWIRE_PIECE ? size - offset : DOCWIRE_PIECE;
-
-    return put_state (document, uuid, newest, seq, (const char *)form + offset, n, size);
-}
-
-char *docwire_whole_state (const char *document, const char *uuid, int64_t seq, const void *form, size_t size)
-{
-    return put_state (document, uuid, seq, seq, form, size, size);
 }
 
 /* --- reading a form: all pieces but the last are whole groups of four characters, and decoded as they come ------ */

@@ -45,9 +45,7 @@ char *docwire_ranges (const char *document, const char *uuid, const uint64_t *di
  */
 char *docwire_state (const char *document, const char *uuid, int64_t newest, int64_t seq, const void *form, size_t size,
                      size_t offset);
-
-/* The same, whole at any size. */
-char *docwire_whole_state (const char *document, const char *uuid, int64_t seq, const void *form, size_t size);
+#define DOCWIRE_WHOLE SIZE_MAX /* as the offset: all of it, at any size */
 
 /* --- a form that is read, in one piece or several ---------------------------------------------------------
  *

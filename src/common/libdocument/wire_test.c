@@ -162,7 +162,7 @@ static void check_forms (void)
     ok (has_bytes (a, form, 0, DOCWIRE_PIECE) && has_bytes (b, form, DOCWIRE_PIECE, 100)
             && is_number (a, "size", IDCOMP_BASE64_TEXT_SIZE (SIZE) - 1),
         "a larger one in pieces, with how long its text is");
-    json_t *whole = parse_new (docwire_whole_state ("doc", UUID, 8, form, SIZE));
+    json_t *whole = parse_new (docwire_state ("doc", UUID, 8, 8, form, SIZE, DOCWIRE_WHOLE));
     ok (has_bytes (whole, form, 0, SIZE) && !json_object_get (whole, "size"), "or whole, where that is asked for");
     size_t size;
     ok (!docwire_get_form ("****", &size) && errno == IDCOMP_ECORRUPT_BASE64, "what is no base64 is no form");

@@ -212,12 +212,13 @@ void methods_generate_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 static char *save (const struct document *doc)
 {
     const struct idcomp *c = replica_ids (doc->session.replica);
+    int64_t seq = replica_seq (doc->session.replica);
     size_t size = idcomp_save_size (c, IDCOMP_WITHOUT_LOCAL);
     void *form = malloc (size);
     char *s = NULL;
 
     if (form && idcomp_save (c, IDCOMP_WITHOUT_LOCAL, form, size) >= 0)
-        s = docwire_whole_state (doc->session.name, doc->session.uuid, replica_seq (doc->session.replica), form, size);
+        s = docwire_state (doc->session.name, doc->session.uuid, seq, seq, form, size, DOCWIRE_WHOLE);
     free (form);
     return s;
 }
