@@ -134,10 +134,8 @@ const char *idcomp_session (const struct idcomp *c)
 
 int idcomp_set_cluster_size (struct idcomp *c, int64_t size)
 {
-    if (!(c->flags & IDCOMP_ORIGINAL) && (size < 1 || size > IDCOMP_CLUSTER_SIZE_MAX)) {
-        errno = size < 1 ? IDCOMP_ECLUSTER_SIZE_LOW : IDCOMP_ECLUSTER_SIZE_HIGH;
-        return -1;
-    }
+    if (!(c->flags & IDCOMP_ORIGINAL) && (size < 1 || size > IDCOMP_CLUSTER_SIZE_MAX))
+        return errset (size < 1 ? IDCOMP_ECLUSTER_SIZE_LOW : IDCOMP_ECLUSTER_SIZE_HIGH);
     c->cluster_size = size;
     return 0;
 }

@@ -56,13 +56,19 @@ int idcomp_to_op (const struct idcomp *c, int64_t id, int64_t *op)
     return 0;
 }
 
+/* The first final id that is not finalized, reserves of earlier clusters aside. */
+static int64_t finalized_limit (const struct idspace *s)
+{
+    return s->nclusters > 0 ? s->limit - idspace_cluster (s, s->nclusters - 1).reserve : 0;
+}
+
 static int final_to_session (const struct idcomp *c, int64_t final, int64_t *id)
 {
     struct idcluster k;
 
     if (!idspace_find_final (&c->space, final, &k)
         || k.session != 0) { /* reserves of other sessions below the limit pass */
-        if (final >= idspace_finalized_limit (&c->space))
+        if (final >= finalized_limit (&c->space))
             return errset (IDCOMP_EUNKNOWN_OP_ID);
         *id = final;
         return 0;

@@ -249,8 +249,7 @@ int idcomp_range_parse (const char *text, size_t len, struct idcomp_range *range
         idcomp_range_fini (&x);
         if (errpos)
             *errpos = r.p - text;
-        errno = r.nomem ? ENOMEM : IDCOMP_ERANGE_FORM;
-        return -1;
+        return errset (r.nomem ? ENOMEM : IDCOMP_ERANGE_FORM);
     }
     *range = x;
     return 0;

@@ -278,11 +278,6 @@ int64_t idspace_next_gen (const struct idspace *s, uint32_t session)
     return owner->end - (owner->nchain > 0 ? owner->chain[owner->nchain - 1].reserve : 0);
 }
 
-int64_t idspace_finalized_limit (const struct idspace *s)
-{
-    return s->nclusters > 0 ? s->limit - idspace_cluster (s, s->nclusters - 1).reserve : 0;
-}
-
 bool idspace_collides (const struct idspace *s, uint32_t session, u128 base, int64_t gen, int64_t capacity)
 {
     u128 low = base + gen - 1;

@@ -135,9 +135,6 @@ bool idspace_last (const struct idspace *s, uint32_t session, struct idcluster *
 /* The first generation count of a session that is not finalized. */
 int64_t idspace_next_gen (const struct idspace *s, uint32_t session);
 
-/* The first final id that is not finalized, reserves of earlier clusters aside. */
-int64_t idspace_finalized_limit (const struct idspace *s);
-
 /* True if generation counts gen ... gen+capacity-1 of a session that starts at 'base' would be
  * UUIDs of another session.  'session' is its index, IDSPACE_NONE if it is not registered.
  */

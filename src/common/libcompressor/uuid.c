@@ -243,8 +243,7 @@ __attribute__ ((noinline, cold)) static int refuse (const char *text, size_t len
             pos++;
     if (errpos)
         *errpos = pos;
-    errno = len == IDCOMP_UUID_TEXT_LEN ? EINVAL : EMSGSIZE;
-    return -1;
+    return errset (len == IDCOMP_UUID_TEXT_LEN ? EINVAL : EMSGSIZE);
 }
 
 int idcomp_uuid_parse (const char *text, size_t len, struct idcomp_uuid *uuid, size_t *errpos)

@@ -178,8 +178,7 @@ static int wait_turn (idt_document_t *d, const bool *over)
         errnum = ETIMEDOUT;
     else if (idt_reactor_run (d->h->reactor, IDT_REACTOR_ONCE) < 0)
         errnum = docwork_of_connection (errno);
-    errno = errnum;
-    return errnum == 0 ? 0 : -1;
+    return errnum == 0 ? 0 : errset (errnum);
 }
 
 static int wait_until (idt_document_t *d, bool (*done) (const idt_document_t *d), double timeout_ms)
@@ -188,10 +187,8 @@ static int wait_until (idt_document_t *d, bool (*done) (const idt_document_t *d)
     idt_watcher_t *timer = NULL;
     int rc = 0;
 
-    if (!d->h || d->h->depth > 0) {
-        errno = d->h ? EDEADLK : ENOTCONN;
-        return -1;
-    }
+    if (!d->h || d->h->depth > 0)
+        return errset (d->h ? EDEADLK : ENOTCONN);
     if (timeout_ms >= 0) {
         if (!(timer = idt_timer_watcher_create (d->h->reactor, timeout_ms, 0, time_over, &over)))
             return -1;

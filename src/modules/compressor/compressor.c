@@ -117,12 +117,6 @@ static void compressor_fini (idt_t *h, void *ctx)
     service_destroy (ctx);
 }
 
-/* Requests go through the same connection in order: what is asked for afterwards comes after this. */
-static void subscribe_lost (struct service *sv)
-{
-    idt_future_destroy (idt_event_subscribe (sv->h, "event.lost"));
-}
-
 static int compressor_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
 {
     struct service *sv = calloc (1, sizeof (*sv));
@@ -139,7 +133,8 @@ static int compressor_init (idt_t *h, int argc, char **argv, void **ctx, idt_err
             errprintf (errp, "cannot start: %s", strerror (errno));
         goto error;
     }
-    subscribe_lost (sv);
+    /* Requests go through the same connection in order: what is asked for afterwards comes after this. */
+    idt_future_destroy (idt_event_subscribe (h, "event.lost"));
     *ctx = sv;
     return 0;
 error:

@@ -97,8 +97,7 @@ static int keep (struct root *root, struct root_document *doc, void *form, size_
         drop_idle (root, now_ms - KEPT_IDLE_MS);
     if (root->kept_bytes > 0 && root->kept_bytes + size > KEPT_MAX) {
         free (form);
-        errno = EAGAIN;
-        return -1;
+        return errset (EAGAIN);
     }
     doc->kept = (struct kept_form){ form, size, orderer_stored_seq (doc->orderer), now_ms };
     root->kept_bytes += size;
@@ -252,8 +251,7 @@ static int put (struct root *root, const struct root_task *read)
     if (turns_put (root->reads, read->doc ? (uint64_t)read->doc->id : LIST_KEY, copy, (uint32_t)read->cost) < 0) {
         int saved = errno == EXFULL ? EAGAIN : errno;
         read_destroy (copy);
-        errno = saved;
-        return -1;
+        return errset (saved);
     }
     idt_watcher_start (root->reads_prepare);
     idt_watcher_start (root->reads_idle);
