@@ -19,29 +19,23 @@
 
 int compressor_key (int flags, const char *text, struct idspace_key *key)
 {
-    struct idcomp_uuid uuid;
+    bool original = flags & IDCOMP_ORIGINAL;
     char canonical[IDCOMP_UUID_TEXT_MAX];
     u128 base;
 
-    if (flags & IDCOMP_ORIGINAL) {
-        if (strnlen (text, IDCOMP_UUID_TEXT_MAX) == IDCOMP_UUID_TEXT_MAX)
-            goto error;
-        if (uuidnum_parse_lenient (text, &base) < 0)
-            return -1;
-        uuid = uuidnum_to_uuid (base);
-        idcomp_uuid_format (&uuid, canonical, sizeof (canonical));
-        *key = (struct idspace_key){ base, strcmp (text, canonical) == 0 ? NULL : text };
-        return 0;
-    }
-    if (uuid_of_text (text, &uuid) < 0)
+    if (original && strnlen (text, IDCOMP_UUID_TEXT_MAX) == IDCOMP_UUID_TEXT_MAX)
+        return errset (IDCOMP_EBAD_UUID);
+    if (uuidnum_of_text (text, original, &base) < 0)
         return -1;
-    base = uuidnum_from_uuid (&uuid);
-    if (base >= SESSION_END)
-        goto error;
+    if (!original && base >= SESSION_END)
+        return errset (IDCOMP_EBAD_UUID);
     *key = (struct idspace_key){ base, NULL };
+    if (original) {
+        struct idcomp_uuid uuid = uuidnum_to_uuid (base);
+        idcomp_uuid_format (&uuid, canonical, sizeof (canonical));
+        key->alias = strcmp (text, canonical) == 0 ? NULL : text;
+    }
     return 0;
-error:
-    return errset (IDCOMP_EBAD_UUID);
 }
 
 void compressor_set_session (struct idcomp *c, const char *text)

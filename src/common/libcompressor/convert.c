@@ -213,15 +213,9 @@ int idcomp_recompress (const struct idcomp *c, const struct idcomp_uuid *uuid, i
 
 int idcomp_recompress_text (const struct idcomp *c, const char *text, int64_t *id)
 {
-    struct idcomp_uuid uuid;
     u128 num;
 
-    if (c->flags & IDCOMP_ORIGINAL) {
-        if (compressor_check (c) < 0 || uuidnum_parse_lenient (text, &num) < 0)
-            return -1;
-        return recompress (c, num, id);
-    }
-    if (compressor_check (c) < 0 || uuid_of_text (text, &uuid) < 0)
+    if (compressor_check (c) < 0 || uuidnum_of_text (text, c->flags & IDCOMP_ORIGINAL, &num) < 0)
         return -1;
-    return idcomp_recompress (c, &uuid, id);
+    return recompress (c, num, id);
 }

@@ -39,7 +39,7 @@ static inline u128 text_num (const char *text)
 {
     u128 num = 0;
 
-    if (uuidnum_parse_lenient (text, &num) < 0)
+    if (uuidnum_of_text (text, true, &num) < 0)
         diag ("no UUID: %s", text);
     return num;
 }

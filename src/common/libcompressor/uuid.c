@@ -63,16 +63,6 @@ struct idcomp_uuid idcomp_uuid_random (const unsigned char random[16])
     return u;
 }
 
-bool idcomp_is_stable_id (const char *text)
-{
-    struct idcomp_uuid u;
-    int saved = errno;
-    bool is_uuid = uuid_of_text (text, &u) == 0;
-
-    errno = saved;
-    return is_uuid && text[19] != 'A' && text[19] != 'B';
-}
-
 u128 uuidnum_from_uuid (const struct idcomp_uuid *uuid)
 {
     uint64_t hi = get_word (uuid, 0);
@@ -90,7 +80,7 @@ struct idcomp_uuid uuidnum_to_uuid (u128 num)
     return join (high >> 10 << 16 | VERSION_4 | mid, (low & LOW_62) | VARIANT);
 }
 
-int uuidnum_parse_lenient (const char *text, u128 *num)
+static int parse_lenient (const char *text, u128 *num)
 {
     u128 x = 0;
     int digits = 0;
@@ -256,11 +246,24 @@ int idcomp_uuid_parse (const char *text, size_t len, struct idcomp_uuid *uuid, s
     return 0;
 }
 
-int uuid_of_text (const char *text, struct idcomp_uuid *uuid)
+int uuidnum_of_text (const char *text, bool lenient, u128 *num)
 {
-    int rc = idcomp_uuid_parse (text, strnlen (text, IDCOMP_UUID_TEXT_MAX), uuid, NULL);
+    struct idcomp_uuid uuid;
 
-    if (rc < 0)
-        errno = IDCOMP_EBAD_UUID;
-    return rc;
+    if (lenient)
+        return parse_lenient (text, num);
+    if (idcomp_uuid_parse (text, strnlen (text, IDCOMP_UUID_TEXT_MAX), &uuid, NULL) < 0)
+        return errset (IDCOMP_EBAD_UUID);
+    *num = uuidnum_from_uuid (&uuid);
+    return 0;
+}
+
+bool idcomp_is_stable_id (const char *text)
+{
+    u128 num;
+    int saved = errno;
+    bool is_uuid = uuidnum_of_text (text, false, &num) == 0;
+
+    errno = saved;
+    return is_uuid && text[19] != 'A' && text[19] != 'B';
 }

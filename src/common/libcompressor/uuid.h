@@ -33,13 +33,10 @@ u128 uuidnum_from_uuid (const struct idcomp_uuid *uuid);
 /* The UUID of a numeric form, modulo 2^122. */
 struct idcomp_uuid uuidnum_to_uuid (u128 num);
 
-/* Read a UUID from a text with a NUL.  Returns 0, or -1 with errno IDCOMP_EBAD_UUID. */
-int uuid_of_text (const char *text, struct idcomp_uuid *uuid);
-
-/* Read a UUID as the original does: hyphens anywhere are skipped, what is left is a hexadecimal
- * number of 1 to 32 digits, and version and variant are not looked at.  Returns 0, or -1 with
- * errno IDCOMP_EBAD_UUID.
+/* Read the numeric form of a UUID from a text with a NUL.  'lenient': as the original reads it, hyphens anywhere are
+ * skipped, what is left is a hexadecimal number of 1 to 32 digits, and version and variant are not looked at.  Returns
+ * 0, or -1 with errno IDCOMP_EBAD_UUID.
  */
-int uuidnum_parse_lenient (const char *text, u128 *num);
+int uuidnum_of_text (const char *text, bool lenient, u128 *num);
 
 #endif /* COMPRESSOR_UUID_H */
