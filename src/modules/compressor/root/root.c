@@ -4,7 +4,7 @@
 /* root.c - rank 0: requests in groups, each stored before anything of it is told
  *
  * A group is all requests that came while the one before it was stored.  It is done in three steps: each request does
- * to the documents what it asks for (root_tasks.c); what changed is committed; then events are published, and when the broker
+ * to the documents what it asks for (tasks.c); what changed is committed; then events are published, and when the broker
  * has taken them, requests are answered.  So an answer never comes before its event, and between two groups
  * documents are as they are stored.
  *
