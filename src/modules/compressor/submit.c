@@ -34,16 +34,6 @@ static json_t *pack_result (const struct relay_result *result)
                       result->text ? result->text : strerror (result->errnum));
 }
 
-static void asked_destroy (struct asked *asked)
-{
-    if (!asked)
-        return;
-    LIST_REMOVE (asked, link);
-    idt_msg_unref (asked->msg);
-    json_decref (asked->results);
-    free (asked);
-}
-
 /* Without the memory for one result the request gets none. */
 static void set_result (struct asked *asked, size_t index, json_t *result)
 {
@@ -69,7 +59,10 @@ static void answer_element (void *arg, size_t index, const struct relay_result *
         service_respond_error (sv, asked->msg, result->errnum, result->text);
     else
         module_respond_object (sv->h, asked->msg, pack_result (result));
-    asked_destroy (asked);
+    LIST_REMOVE (asked, link);
+    idt_msg_unref (asked->msg);
+    json_decref (asked->results);
+    free (asked);
 }
 
 /* --- elements that come ------------------------------------------------------------------------------------ */
