@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* arrive.c - what comes to a rank: from its children, from its parent; and what it looks after then */
+#include <string.h>
+
+#include "libutil/minmax.h"
+#include "sim/scale/private.h"
+
+/* --- after each word with a node -------------------------------------------------------------------------------- */
+
+void rank_check_ranges (struct rank *r)
+{
+    const struct lessee *h = &r->node->lessee;
+
+    if (!r->s->check || !r->node->owner)
+        return;
+    for (unsigned i = 0; i < h->nranges; i++)
+        check_hold (r->s->check, h->generator, rank_number (r) * 16 + r->life, h->range[i].lo_ms, h->range[i].hi_ms);
+}
+
+static void note_active (struct rank *r)
+{
+    struct scale *s = r->s;
+
+    if (r->activated || r->node->state != NODE_ACTIVE)
+        return;
+    r->activated = true;
+    s->nactive++;
+    if (s->phase == PHASE_COLD)
+        samples_add (&s->activated, r->busy_ns);
+    scale_look_at_start (s);
+}
+
+void rank_look (struct rank *r)
+{
+    uint64_t due_us = node_deadline (r->node);
+
+    if (rank_number (r) == 0)
+        due_us = min_u64 (due_us, authority_deadline (r->s->authority));
+    rank_check_ranges (r);
+    note_active (r);
+    if (due_us == NEVER)
+        return;
+    uint64_t at_ns = rank_when_ns (r, due_us);
+    if (at_ns < r->tick_ns) {
+        r->tick_ns = at_ns;
+        scale_at (r->s, at_ns, EV_TICK, rank_number (r), at_ns);
+    }
+}
+
+void rank_tick (struct rank *r)
+{
+    r->tick_ns = NEVER;
+    rank_spend (r, r->s->config.costs.tick_us);
+    if (rank_number (r) == 0)
+        authority_tick (r->s->authority, rank_boot_us (r));
+    node_tick (r->node, rank_boot_us (r));
+    rank_look (r);
+}
+
+void rank_ping (struct rank *r)
+{
+    link_send (r, &(struct message){ .type = MSG_PING, .to = r->parent, .sample = { .sent_us = rank_boot_us (r) } });
+}
+
+/* --- messages ------------------------------------------------------------------------------------------------------ */
+
+static double cost_us (const struct costs *c, const struct message *m)
+{
+    switch (m->type) {
+    case MSG_PING:
+    case MSG_PONG:
+        return c->heartbeat_us / 2;
+    case MSG_LEASE:
+        return c->lease_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
+    case MSG_GRANTS:
+        return c->lease_us + (double)m->answer.ngrant * c->want_us;
+    case MSG_REPORT:
+        return c->report_us;
+    case MSG_HELLO:
+    case MSG_JOINED:
+        return c->hello_us / 2;
+    default:
+        return c->receive_us;
+    }
+}
+
+static struct ask *child_ask (struct rank *r, const struct message *m)
+{
+    struct ask *a = ask_create (r);
+
+    a->child = m->from;
+    a->link = m->link;
+    a->tag = m->tag;
+    a->count = m->count;
+    a->at_node = true;
+    return a;
+}
+
+static void on_block (struct rank *r, const struct message *m)
+{
+    const char *uuid = r->s->rank[m->from].node->config.incarnation;
+
+    if (scale_is_measured (r->s) && rank_number (r) == 0)
+        r->s->result.root_asked++;
+    node_block (r->node, rank_boot_us (r), &(struct node_request){ child_ask (r, m), m->count, m->after, true, uuid });
+}
+
+static void root_lease (struct rank *r, const struct message *m)
+{
+    struct scale *s = r->s;
+    struct lease_answer answer;
+
+    if (s->phase == PHASE_COLD) {
+        s->cold_root_leases++;
+        s->cold_root_wants += m->req.nwant;
+    }
+    authority_answer (s->authority, rank_boot_us (r), &m->req, &answer);
+    rank_ops.lease_reply (r, child_ask (r, m), &answer);
+    node_tick (r->node, rank_boot_us (r));
+}
+
+static void on_lease (struct rank *r, const struct message *m)
+{
+    if (rank_number (r) == 0)
+        root_lease (r, m);
+    else
+        node_lease_request (r->node, rank_boot_us (r), child_ask (r, m), &m->req);
+}
+
+static void on_ping (struct rank *r, const struct message *m)
+{
+    struct message pong = { .type = MSG_PONG, .to = m->from, .sample = m->sample };
+
+    if (node_clock (r->node, rank_boot_us (r), &pong.sample.peer_received_us, &pong.sample.peer_bound_us))
+        pong.sample.peer_sent_us = pong.sample.peer_received_us;
+    link_send (r, &pong);
+}
+
+static void on_pong (struct rank *r, const struct message *m)
+{
+    struct idt_clock_sample sample = m->sample;
+
+    sample.received_us = rank_boot_us (r);
+    if (sample.peer_received_us > 0)
+        node_sample (r->node, rank_boot_us (r), &sample);
+}
+
+static void on_answer (struct rank *r, const struct message *m)
+{
+    if (r->under_way > 0)
+        r->under_way--;
+    if (m->type == MSG_IDS)
+        node_forwarded (r->node, rank_boot_us (r), m->tag, m->run, m->nruns);
+    else
+        node_forward_failed (r->node, rank_boot_us (r), m->tag, (int)m->count);
+}
+
+static void on_grants (struct rank *r, const struct message *m)
+{
+    struct tags *t = &r->tags;
+    uint32_t i = 0;
+
+    while (i < t->count && t->tag[i] != m->tag)
+        i++;
+    if (i < t->count)
+        memmove (&t->tag[i], &t->tag[i + 1], (--t->count - i) * sizeof (t->tag[0]));
+    node_lease_answered (r->node, rank_boot_us (r), m->tag, &m->answer);
+}
+
+static bool arrives (const struct scale *s, const struct rank *r, const struct message *m)
+{
+    const struct rank *child = message_goes_up (m->type) ? &s->rank[m->from] : r;
+
+    return r->node && child->node && child->link == m->link;
+}
+
+static void take (struct rank *r, const struct message *m)
+{
+    switch (m->type) {
+    case MSG_BLOCK:
+        on_block (r, m);
+        break;
+    case MSG_CANCEL:
+        rank_cancel_child (r, m->from, true);
+        break;
+    case MSG_LEASE:
+        on_lease (r, m);
+        break;
+    case MSG_REPORT:
+        node_report (r->node, rank_boot_us (r), &m->report);
+        break;
+    case MSG_PING:
+        on_ping (r, m);
+        break;
+    case MSG_HELLO:
+        rank_hello (r, m);
+        break;
+    case MSG_PONG:
+        on_pong (r, m);
+        break;
+    case MSG_GRANTS:
+        on_grants (r, m);
+        break;
+    case MSG_JOINED:
+        rank_joined (r, m);
+        break;
+    default:
+        on_answer (r, m);
+    }
+}
+
+void rank_message (struct rank *r, const struct message *m)
+{
+    if (!arrives (r->s, r, m))
+        return;
+    if (scale_is_measured (r->s) && message_goes_up (m->type))
+        r->received++;
+    rank_spend (r, cost_us (&r->s->config.costs, m));
+    take (r, m);
+    rank_look (r);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* costs.c - what a step costs, read from a file */
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "libutil/errprintf.h"
+#include "sim/scale/costs.h"
+
+#define MOST 1e9
+
+struct member {
+    const char *name;
+    size_t offset;
+};
+
+#define MEMBER(x)                     \
+    {                                 \
+#x, offsetof(struct costs, x) \
+    }
+
+static const struct member members[] = {
+    MEMBER (request_us), MEMBER (send_us),   MEMBER (receive_us), MEMBER (heartbeat_us), MEMBER (lease_us),
+    MEMBER (want_us),    MEMBER (report_us), MEMBER (hello_us),   MEMBER (tick_us),      MEMBER (io_us),
+    MEMBER (client_us),  MEMBER (local_us),  MEMBER (latency_us), MEMBER (jitter_us),    MEMBER (bytes_per_us),
+    MEMBER (store_ms),   MEMBER (lost_ms),
+};
+
+#define NMEMBERS (sizeof (members) / sizeof (members[0]))
+
+static int read_member (struct costs *c, const char *path, json_t *o, const struct member *m, idt_error_t *errp)
+{
+    const json_t *value = json_object_get (o, m->name);
+    double number = json_number_value (value);
+
+    if (!value)
+        return errsetf (errp, EINVAL, "%s: '%s' is missing", path, m->name);
+    if (!json_is_number (value) || number < 0 || number > MOST)
+        return errsetf (errp, EINVAL, "%s: '%s' must be a number from 0 to %g", path, m->name, MOST);
+    *(double *)((char *)c + m->offset) = number;
+    return 0;
+}
+
+static bool is_known (const char *name)
+{
+    for (size_t i = 0; i < NMEMBERS; i++)
+        if (strcmp (members[i].name, name) == 0)
+            return true;
+    return strcmp (name, "about") == 0;
+}
+
+static int read_members (struct costs *c, const char *path, json_t *o, idt_error_t *errp)
+{
+    const char *name;
+    json_t *value;
+
+    for (size_t i = 0; i < NMEMBERS; i++)
+        if (read_member (c, path, o, &members[i], errp) < 0)
+            return -1;
+    json_object_foreach (o, name, value)
+        if (!is_known (name))
+            return errsetf (errp, EINVAL, "%s: '%s' is no cost that is known here", path, name);
+    if (c->bytes_per_us == 0)
+        return errsetf (errp, EINVAL, "%s: 'bytes_per_us' must be above 0", path);
+    return 0;
+}
+
+int costs_read (struct costs *c, const char *path, idt_error_t *errp)
+{
+    json_error_t error;
+    json_t *o = json_load_file (path, JSON_REJECT_DUPLICATES, &error);
+    int rc;
+
+    if (!o)
+        return errsetf (errp, EINVAL, "%s: %s", path, error.text);
+    rc = json_is_object (o) ? read_members (c, path, o, errp) : errsetf (errp, EINVAL, "%s: no JSON object", path);
+    json_decref (o);
+    return rc;
+}

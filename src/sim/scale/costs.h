@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* costs.h - what a step costs: processors and links of a simulation, as scripts/scale-measure found them
+ *
+ * A file of costs is a JSON object with all names that are members here and, if one likes, "about": a string.
+ */
+#ifndef SIM_SCALE_COSTS_H
+#define SIM_SCALE_COSTS_H
+
+#include <idtree/error.h>
+
+struct costs {
+    /* a broker's processor, in microseconds */
+    double request_us;   /* a local client's request, read and answered */
+    double send_us;      /* a request for ids or an answer, sent over a link */
+    double receive_us;   /* the same, received */
+    double heartbeat_us; /* at either end of a link */
+    double lease_us;     /* a lease message, sent or received */
+    double want_us;      /* and each want or grant in it */
+    double report_us;    /* a report of positions, sent or received */
+    double hello_us;     /* a child's, taken in */
+    double tick_us;      /* a timer that wakes the broker */
+
+    /* what another processor does beside it */
+    double io_us;     /* ZeroMQ's thread: each message, at each end */
+    double client_us; /* a client: each request, with its answer */
+
+    /* the ways */
+    double local_us;     /* from a client to its broker, or back */
+    double latency_us;   /* over a link */
+    double jitter_us;    /* mean of what comes on top, exponentially distributed */
+    double bytes_per_us; /* bandwidth of a link */
+
+    double store_ms; /* until the horizon is on the disk */
+    double lost_ms;  /* until a child knows that its parent's process has ended */
+};
+
+/* Returns 0, or -1 with 'errp' filled: the file, and what is wrong with it. */
+int costs_read (struct costs *c, const char *path, idt_error_t *errp);
+
+#endif /* SIM_SCALE_COSTS_H */

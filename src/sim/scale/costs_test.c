@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* costs_test.c - files of costs, good ones and others */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libutil/tap.h"
+#include "sim/scale/costs.h"
+
+#define REST                                                                                                         \
+    "\"receive_us\":1,\"heartbeat_us\":1,\"lease_us\":1,\"want_us\":1,\"report_us\":1,\"hello_us\":1,\"tick_us\":1," \
+    "\"io_us\":1,\"client_us\":1,\"local_us\":1,\"latency_us\":1,\"jitter_us\":0,\"store_ms\":1,\"lost_ms\":1"
+
+static int read_text (struct costs *c, const char *text, idt_error_t *errp)
+{
+    char path[] = "/tmp/costs-XXXXXX";
+    int fd = mkstemp (path), rc = -1;
+
+    if (fd >= 0 && write (fd, text, strlen (text)) == (ssize_t)strlen (text))
+        rc = costs_read (c, path, errp);
+    if (fd >= 0)
+        close (fd);
+    unlink (path);
+    return rc;
+}
+
+static void refuses (const char *text, const char *why)
+{
+    idt_error_t err = { "" };
+    struct costs c;
+
+    ok (read_text (&c, text, &err) < 0 && strstr (err.text, why), "refused: %s", err.text);
+}
+
+int main (void)
+{
+    struct costs c;
+    idt_error_t err = { "" };
+
+    ok (costs_read (&c, SCALE_COSTS, &err) == 0, "the measured costs can be read %s", err.text);
+    ok (read_text (&c, "{\"about\":\"x\",\"request_us\":1.5,\"send_us\":2,\"bytes_per_us\":9," REST "}", &err) == 0
+            && c.request_us == 1.5 && c.send_us == 2 && c.bytes_per_us == 9 && c.lost_ms == 1,
+        "numbers come where they belong %s", err.text);
+    ok (costs_read (&c, "/nowhere/costs.json", &err) < 0 && strstr (err.text, "/nowhere/costs.json"), "%s", err.text);
+    refuses ("{", "expected");
+    refuses ("[]", "no JSON object");
+    refuses ("{\"request_us\":1,\"bytes_per_us\":9," REST "}", "'send_us' is missing");
+    refuses ("{\"request_us\":-1,\"send_us\":2,\"bytes_per_us\":9," REST "}", "'request_us' must be a number");
+    refuses ("{\"request_us\":\"1\",\"send_us\":2,\"bytes_per_us\":9," REST "}", "'request_us' must be a number");
+    refuses ("{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":9,\"speed\":1," REST "}", "'speed'");
+    refuses ("{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":0," REST "}", "'bytes_per_us'");
+    return done_testing ();
+}

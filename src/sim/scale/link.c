@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* link.c - messages on their way: in order over each link, in each direction */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/minmax.h"
+#include "sim/scale/private.h"
+
+/* Sizes on the wire in bytes (protocol.md): header, routes and ZeroMQ's frames; a run; a want or a grant in JSON. */
+#define FRAME 120
+#define RUN 12
+#define WANT 90
+
+/* --- memory ------------------------------------------------------------------------------------------ */
+
+static struct message *get_message (struct scale *s)
+{
+    struct message *m = s->spare_messages;
+
+    if (m)
+        s->spare_messages = m->next;
+    else
+        m = must (malloc (sizeof (*m)));
+    return m;
+}
+
+static void *copy (const void *p, size_t n, size_t size)
+{
+    void *q = n > 0 ? must (malloc (n * size)) : NULL;
+
+    if (n > 0)
+        memcpy (q, p, n * size);
+    return q;
+}
+
+static struct message *copy_message (struct scale *s, const struct message *msg)
+{
+    struct message *m = get_message (s);
+
+    *m = *msg;
+    if (m->nruns > sizeof (m->small) / sizeof (m->small[0]))
+        m->run = copy (msg->run, msg->nruns, sizeof (msg->run[0]));
+    else if (m->nruns > 0)
+        m->run = memcpy (m->small, msg->run, msg->nruns * sizeof (msg->run[0]));
+    if (m->type == MSG_LEASE) {
+        m->req.want = copy (msg->req.want, msg->req.nwant, sizeof (msg->req.want[0]));
+        m->req.back = copy (msg->req.back, msg->req.nback, sizeof (msg->req.back[0]));
+    }
+    if (m->type == MSG_GRANTS)
+        m->answer.grant = copy (msg->answer.grant, msg->answer.ngrant, sizeof (msg->answer.grant[0]));
+    return m;
+}
+
+void link_free (struct scale *s, struct message *m)
+{
+    if (m->nruns > 0 && m->run != m->small)
+        free (m->run);
+    if (m->type == MSG_LEASE) {
+        free ((void *)m->req.want);
+        free ((void *)m->req.back);
+    }
+    if (m->type == MSG_GRANTS)
+        free ((void *)m->answer.grant);
+    m->next = s->spare_messages;
+    s->spare_messages = m;
+}
+
+/* --- ways ---------------------------------------------------------------------------------------------- */
+
+static uint64_t bytes_of (const struct message *m)
+{
+    uint64_t wants = 0;
+
+    if (m->type == MSG_LEASE)
+        wants = m->req.nwant + m->req.nback;
+    else if (m->type == MSG_GRANTS)
+        wants = m->answer.ngrant;
+    return FRAME + m->nruns * RUN + wants * WANT;
+}
+
+static double cost_us (const struct costs *c, const struct message *m)
+{
+    switch (m->type) {
+    case MSG_PING:
+    case MSG_PONG:
+        return c->heartbeat_us / 2; /* the other half is for what comes back */
+    case MSG_LEASE:
+        return c->lease_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
+    case MSG_GRANTS:
+        return c->lease_us + (double)m->answer.ngrant * c->want_us;
+    case MSG_REPORT:
+        return c->report_us;
+    case MSG_HELLO:
+    case MSG_JOINED:
+        return c->hello_us / 2;
+    default:
+        return c->send_us;
+    }
+}
+
+static void count (struct scale *s, const struct rank *child, const struct message *m)
+{
+    if (!scale_is_measured (s))
+        return;
+    s->level[child->level].messages[m->type]++;
+    s->level[child->level].bytes += bytes_of (m);
+}
+
+static uint64_t arrival_ns (struct scale *s, struct way *way, uint64_t sent_ns)
+{
+    const struct costs *c = &s->config.costs;
+    double us = c->latency_us + scale_exponential (s, c->jitter_us) + (s->config.one_host ? 0 : 2 * c->io_us);
+
+    way->last_ns = max_u64 (way->last_ns, sent_ns + (uint64_t)(us * 1000));
+    return way->last_ns;
+}
+
+void link_send (struct rank *from, const struct message *msg)
+{
+    struct scale *s = from->s;
+    bool up = message_goes_up (msg->type);
+    struct rank *child = up ? from : &s->rank[msg->to];
+    struct way *way = up ? &child->up : &child->down;
+    struct message *m = copy_message (s, msg);
+
+    m->from = rank_number (from);
+    m->link = child->link;
+    rank_spend (from, cost_us (&s->config.costs, m));
+    count (s, child, m);
+    way->free_ns = max_u64 (way->free_ns, from->busy_ns)
+                   + (uint64_t)((double)bytes_of (m) / s->config.costs.bytes_per_us * 1000);
+    queue_push (&s->queue,
+                (struct event){ .t_ns = s->config.one_host ? way->free_ns : arrival_ns (s, way, way->free_ns),
+                                .type = s->config.one_host ? EV_IO : EV_MESSAGE,
+                                .rank = m->to,
+                                .with.p = m });
+}
+
+void link_io (struct scale *s, const struct event *e)
+{
+    struct message *m = e->with.p;
+    uint64_t ns = (uint64_t)(2 * s->config.costs.io_us * 1000);
+    bool up = message_goes_up (m->type);
+    struct rank *child = &s->rank[up ? m->from : m->to];
+
+    s->io_until_ns = e->t_ns + ns;
+    if (scale_is_measured (s))
+        s->io_used_ns += ns;
+    queue_push (&s->queue, (struct event){ .t_ns = arrival_ns (s, up ? &child->up : &child->down, s->io_until_ns),
+                                           .type = EV_MESSAGE,
+                                           .rank = m->to,
+                                           .with.p = m });
+}
+
+void link_again (struct scale *s, const struct message *msg, uint64_t t_ns)
+{
+    queue_push (&s->queue,
+                (struct event){ .t_ns = t_ns, .type = EV_MESSAGE, .rank = msg->to, .with.p = copy_message (s, msg) });
+}

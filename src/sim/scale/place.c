@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* place.c - coming and going: a broker begins, finds a parent, loses it, is killed
+ *
+ * As broker/overlay/parent.c and hello.c have it: the parent first, then the other ancestors in turn.  An ancestor takes in
+ * a few a second of those that are not its children.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/scale/private.h"
+
+#define RETRY_MS 20. /* between two ancestors; between rounds through all it doubles, up to: */
+#define LAST_RETRY_MS 500.
+#define HELLO_MS 400. /* for an answer */
+#define PROBE_MS 1000.
+#define PATIENCE 4 /* attempts at the parent, before one that never joined asks others */
+#define ADOPTED 64 /* in a second */
+
+static uint64_t jittered_ns (struct scale *s, double ms)
+{
+    return (uint64_t)(ms * 1e6 * (0.5 + scale_fraction (s)));
+}
+
+bool rank_is_below (const struct scale *s, uint32_t number, uint32_t top)
+{
+    while (number > top)
+        number = topo_parent (&s->topo, number);
+    return number == top;
+}
+
+/* --- begin --------------------------------------------------------------------------------------------- */
+
+static struct node *make_node (struct rank *r)
+{
+    const struct scale_config *c = &r->s->config;
+    struct node_config config = { .rank = rank_number (r),
+                                  .max_generators = c->max_generators,
+                                  .lease_ms = c->lease_ms,
+                                  .max_backlog_ms = c->backlog_ms,
+                                  .forward_timeout_ms = c->timeout_ms,
+                                  .max_waiting = c->max_waiting };
+
+    snprintf (config.incarnation, sizeof (config.incarnation), "%08x-0000-4000-8000-%012x", (unsigned)config.rank,
+              (unsigned)r->life);
+    return must (node_create (&config, &rank_ops, r));
+}
+
+static int64_t wall_us (const struct rank *r)
+{
+    return EPOCH_MS * 1000 + (int64_t)(r->busy_ns / 1000);
+}
+
+static void start_root (struct rank *r)
+{
+    struct scale *s = r->s;
+    struct authority_config config = { s->config.max_generators, s->config.lease_ms, EPOCH_MS };
+    struct authority_start start = { .wall_us = wall_us (r), .stored = &s->disk };
+
+    s->authority = must (authority_create (&config, &root_ops, r, rank_boot_us (r), &start));
+    node_start_root (r->node, rank_boot_us (r), s->authority);
+    r->place = PLACE_UP;
+    s->nup++;
+    scale_at (s, r->busy_ns + SECOND_NS, EV_WALL, 0, r->life);
+}
+
+void rank_start (struct scale *s, uint32_t number)
+{
+    struct rank *r = &s->rank[number];
+
+    if (r->busy_ns < s->t_ns)
+        r->busy_ns = s->t_ns;
+    r->life++;
+    r->node = make_node (r);
+    r->tick_ns = NEVER;
+    r->has_joined = r->activated = false;
+    if (number == 0)
+        start_root (r);
+    else
+        rank_seek (r);
+    rank_look (r);
+    scale_look_at_start (s);
+}
+
+void rank_stored (struct rank *r)
+{
+    struct scale *s = r->s;
+
+    s->disk = s->storing;
+    authority_stored (s->authority, rank_boot_us (r), s->disk.horizon_ms);
+    node_tick (r->node, rank_boot_us (r));
+    rank_look (r);
+}
+
+void rank_wall (struct rank *r)
+{
+    authority_wall (r->s->authority, rank_boot_us (r), wall_us (r));
+    node_tick (r->node, rank_boot_us (r));
+    scale_at (r->s, r->busy_ns + SECOND_NS, EV_WALL, 0, r->life);
+    rank_look (r);
+}
+
+/* --- a parent --------------------------------------------------------------------------------------------- */
+
+static double pause_ms (const struct rank *r)
+{
+    double ms = RETRY_MS;
+
+    for (unsigned i = 0; i < r->rounds && ms < LAST_RETRY_MS; i++)
+        ms *= 2;
+    return ms < LAST_RETRY_MS ? ms : LAST_RETRY_MS;
+}
+
+static bool may_climb (const struct rank *r)
+{
+    return r->has_joined || r->rounds >= PATIENCE;
+}
+
+/* The ancestor whose turn it is; after the last one it is the parent's again. */
+static uint32_t next_ancestor (struct rank *r)
+{
+    uint32_t a = topo_parent (&r->s->topo, rank_number (r));
+
+    for (unsigned i = 0; i < r->tries && a != TOPO_NONE; i++)
+        a = topo_parent (&r->s->topo, a);
+    if (a != TOPO_NONE && (r->tries == 0 || may_climb (r)))
+        return a;
+    r->tries = 0;
+    r->rounds++;
+    return topo_parent (&r->s->topo, rank_number (r));
+}
+
+void rank_seek (struct rank *r)
+{
+    struct scale *s = r->s;
+    uint32_t ancestor = next_ancestor (r);
+    bool alive = s->rank[ancestor].node != NULL;
+    bool waits = !alive && r->tries == 0 && r->rounds > 0;
+
+    r->place = PLACE_SEEKS;
+    r->parent = ancestor;
+    r->link++;
+    r->up = r->down = (struct way){ 0 };
+    if (alive)
+        link_send (r,
+                   &(struct message){ .type = MSG_HELLO, .to = ancestor, .sample = { .sent_us = rank_boot_us (r) } });
+    scale_at (s, r->busy_ns + (alive ? (uint64_t)(HELLO_MS * 1e6) : jittered_ns (s, waits ? pause_ms (r) : RETRY_MS)),
+              EV_RETRY, rank_number (r), r->link);
+}
+
+void rank_retry (struct rank *r, uint64_t link)
+{
+    if (r->place != PLACE_SEEKS || r->link != link)
+        return;
+    r->tries++;
+    rank_seek (r);
+}
+
+/* One that is no child waits for its turn. */
+static bool has_room (struct rank *r, const struct message *m)
+{
+    uint32_t second = (uint32_t)(r->busy_ns / SECOND_NS);
+
+    if (topo_parent (&r->s->topo, m->from) == rank_number (r))
+        return true;
+    if (r->adopted_s != second)
+        r->adopted = 0;
+    r->adopted_s = second;
+    return r->adopted++ < ADOPTED;
+}
+
+void rank_hello (struct rank *r, const struct message *m)
+{
+    struct message joined = { .type = MSG_JOINED, .to = m->from, .sample = m->sample };
+
+    if (!has_room (r, m)) {
+        link_again (r->s, m, ((uint64_t)r->adopted_s + 1) * SECOND_NS);
+        return;
+    }
+    if (node_clock (r->node, rank_boot_us (r), &joined.sample.peer_received_us, &joined.sample.peer_bound_us))
+        joined.sample.peer_sent_us = joined.sample.peer_received_us;
+    link_send (r, &joined);
+}
+
+static void note_joined (struct rank *r)
+{
+    struct scale *s = r->s;
+
+    s->nup++;
+    if (s->phase == PHASE_COLD)
+        samples_add (&s->joined, r->busy_ns);
+    if (s->kill_ns > 0) {
+        samples_add (&s->joined_again, r->busy_ns - s->kill_ns);
+        s->last_joined_ns = r->busy_ns;
+    }
+}
+
+void rank_joined (struct rank *r, const struct message *m)
+{
+    struct idt_clock_sample sample = m->sample;
+
+    if (r->place != PLACE_SEEKS)
+        return;
+    r->place = PLACE_UP;
+    r->has_joined = true;
+    r->tries = r->rounds = 0;
+    note_joined (r);
+    sample.received_us = rank_boot_us (r);
+    if (sample.peer_received_us > 0)
+        node_sample (r->node, rank_boot_us (r), &sample);
+    node_parent (r->node, rank_boot_us (r), true);
+    if (r->parent != topo_parent (&r->s->topo, rank_number (r)))
+        scale_at (r->s, r->busy_ns + jittered_ns (r->s, PROBE_MS), EV_PROBE, rank_number (r), r->link);
+    scale_look_at_start (r->s);
+}
+
+/* --- loss --------------------------------------------------------------------------------------------------- */
+
+/* What was under way is lost, and the node is told so. */
+static void part (struct rank *r)
+{
+    struct rank *parent = &r->s->rank[r->parent];
+    uint32_t tags[2] = { r->node->up.all.busy ? r->node->up.all.tag : 0,
+                         r->node->up.newcomers.busy ? r->node->up.newcomers.tag : 0 };
+
+    r->place = PLACE_SEEKS;
+    r->link++;
+    r->s->nup--;
+    r->under_way = 0;
+    if (parent->node)
+        rank_cancel_child (parent, rank_number (r), false);
+    for (int i = 0; i < 2; i++)
+        if (tags[i] != 0)
+            node_forward_failed (r->node, rank_boot_us (r), tags[i], EHOSTUNREACH);
+    while (r->tags.count > 0)
+        node_lease_failed (r->node, rank_boot_us (r), r->tags.tag[--r->tags.count]);
+    node_parent (r->node, rank_boot_us (r), false);
+}
+
+void rank_lost (struct rank *r, uint64_t link)
+{
+    if (r->place != PLACE_UP || r->link != link)
+        return;
+    part (r);
+    r->tries = UINT16_MAX; /* the next one is the parent */
+    scale_at (r->s, r->busy_ns + jittered_ns (r->s, RETRY_MS), EV_RETRY, rank_number (r), r->link);
+    rank_look (r);
+}
+
+void rank_probe (struct rank *r)
+{
+    uint32_t own = topo_parent (&r->s->topo, rank_number (r));
+
+    if (r->place != PLACE_UP || r->parent == own)
+        return;
+    if (!r->s->rank[own].node) {
+        scale_at (r->s, r->busy_ns + jittered_ns (r->s, PROBE_MS), EV_PROBE, rank_number (r), 0);
+        return;
+    }
+    part (r);
+    r->tries = 0;
+    rank_seek (r);
+    rank_look (r);
+}
+
+void rank_end (struct rank *r)
+{
+    struct ask *a, *next;
+
+    node_destroy (r->node);
+    r->node = NULL;
+    for (a = r->asks; a; a = next) {
+        next = a->next;
+        if (a->at_node && a->client)
+            load_drop (r->s, a);
+        else if (a->at_node)
+            ask_free (r->s, a);
+    }
+    free (r->tags.tag);
+    r->tags = (struct tags){ 0 };
+    if (rank_number (r) == 0) {
+        authority_destroy (r->s->authority);
+        r->s->authority = NULL;
+    }
+}
+
+static void break_links (struct scale *s, uint32_t number)
+{
+    uint64_t lost_ns = s->t_ns + (uint64_t)(s->config.costs.lost_ms * 1e6);
+
+    for (uint32_t i = 1; i < s->config.size; i++)
+        if (s->rank[i].place == PLACE_UP && s->rank[i].parent == number)
+            scale_at (s, lost_ns, EV_LOST, i, s->rank[i].link);
+}
+
+void rank_kill (struct scale *s, uint32_t number)
+{
+    struct rank *r = &s->rank[number], *parent = &s->rank[r->parent];
+
+    if (!r->node)
+        return;
+    s->kill_ns = s->t_ns;
+    if (number > 0 && r->place == PLACE_UP && parent->node)
+        rank_cancel_child (parent, number, false);
+    s->nup -= r->place == PLACE_UP;
+    s->nactive -= r->activated;
+    rank_end (r);
+    r->place = PLACE_DOWN;
+    r->tick_ns = NEVER;
+    r->under_way = 0;
+    r->link++;
+    break_links (s, number);
+    if (s->config.fault.restart_ms != UINT64_MAX)
+        scale_at (s, s->t_ns + s->config.fault.restart_ms * MS_NS, EV_START, number, 0);
+    load_probe (s, number);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* scale.c - the course of a run: who is there, what happens next, what is measured */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <stdio.h>
+
+#include "libutil/errprintf.h"
+#include "libutil/minmax.h"
+#include "sim/scale/private.h"
+
+#define PATIENCE_NS (300 * SECOND_NS) /* for a cold start */
+
+/* --- chance ---------------------------------------------------------------------------------------------- */
+
+static uint64_t next_random (struct scale *s)
+{
+    uint64_t z = s->random += UINT64_C (0x9e3779b97f4a7c15);
+
+    z = (z ^ z >> 30) * UINT64_C (0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C (0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+uint64_t scale_below (struct scale *s, uint64_t n)
+{
+    return next_random (s) % n;
+}
+
+double scale_fraction (struct scale *s)
+{
+    return (double)(next_random (s) >> 11) / 9007199254740992.;
+}
+
+double scale_exponential (struct scale *s, double mean)
+{
+    return -mean * log (1 - scale_fraction (s));
+}
+
+/* --- what is to come --------------------------------------------------------------------------------------- */
+
+void scale_at (struct scale *s, uint64_t t_ns, enum event_type type, uint32_t rank, uint64_t n)
+{
+    queue_push (&s->queue, (struct event){ .t_ns = max_u64 (t_ns, s->t_ns), .type = type, .rank = rank, .with.n = n });
+}
+
+bool scale_is_measured (const struct scale *s)
+{
+    return s->phase == PHASE_MEASURE;
+}
+
+void scale_fail (struct scale *s, const char *what, uint32_t rank)
+{
+    if (s->result.violation[0] == '\0')
+        snprintf (s->result.violation, sizeof (s->result.violation), "rank %u: %s", (unsigned)rank, what);
+}
+
+static void look_at_check (struct scale *s)
+{
+    const char *violation = s->check ? check_violation (s->check) : NULL;
+
+    if (violation && s->result.violation[0] == '\0')
+        snprintf (s->result.violation, sizeof (s->result.violation), "%s", violation);
+}
+
+/* --- phases ------------------------------------------------------------------------------------------------- */
+
+void scale_look_at_start (struct scale *s)
+{
+    if (s->phase != PHASE_COLD || s->result.started || s->nactive < s->owners || s->nup < s->config.size)
+        return;
+    s->result.started = true;
+    s->cold_root_used_ns = s->rank[0].used_ns;
+    scale_at (s, s->t_ns + SECOND_NS, EV_PHASE, 0, PHASE_WARM);
+}
+
+static void begin_to_measure (struct scale *s)
+{
+    for (uint32_t i = 0; i < s->config.size; i++)
+        s->rank[i].used_ns = 0;
+    s->begin_ns = s->t_ns;
+    if (s->config.fault.kill)
+        scale_at (s, s->t_ns + s->config.measure_ms * MS_NS / 4, EV_KILL, s->config.fault.rank, 0);
+    scale_at (s, s->t_ns + s->config.measure_ms * MS_NS, EV_PHASE, 0, PHASE_DRAIN);
+}
+
+/* All that was asked has its end within its deadlines: no longer than that. */
+static void drain (struct scale *s)
+{
+    uint64_t most_ns = s->end_ns + (s->config.timeout_ms + s->config.backlog_ms) * MS_NS + 10 * SECOND_NS;
+
+    if (s->outstanding == 0 || s->t_ns > most_ns)
+        s->phase = PHASE_END;
+    else
+        scale_at (s, s->t_ns + SECOND_NS / 10, EV_PHASE, 0, PHASE_DRAIN);
+}
+
+void scale_phase (struct scale *s, enum phase phase)
+{
+    if (phase < s->phase || (phase == PHASE_WARM && s->phase == PHASE_WARM))
+        return;
+    if (phase == PHASE_DRAIN && s->phase == PHASE_MEASURE)
+        s->end_ns = s->t_ns;
+    s->phase = phase;
+    if (phase == PHASE_WARM) {
+        load_begin (s);
+        scale_at (s, s->t_ns + SECOND_NS, EV_PHASE, 0, PHASE_MEASURE);
+    }
+    else if (phase == PHASE_MEASURE)
+        begin_to_measure (s);
+    else if (phase == PHASE_DRAIN)
+        drain (s);
+}
+
+/* --- events --------------------------------------------------------------------------------------------------- */
+
+/* Heartbeats of all ranks are spread over a second, in an order that is neither that of ranks nor of chance. */
+static void beat (struct scale *s)
+{
+    uint64_t n = s->beats++;
+    uint32_t number = (uint32_t)(n % s->config.size * s->stride % s->config.size);
+
+    if (number > 0 && s->rank[number].place == PLACE_UP)
+        scale_at (s, s->t_ns, EV_PING, number, s->rank[number].link);
+    scale_at (s, (n + 1) * SECOND_NS / s->config.size, EV_BEAT, 0, 0);
+}
+
+static void happen_outside (struct scale *s, const struct event *e)
+{
+    switch ((enum event_type)e->type) {
+    case EV_START:
+        rank_start (s, e->rank);
+        break;
+    case EV_BEAT:
+        beat (s);
+        break;
+    case EV_LOAD:
+        load_next (s);
+        break;
+    case EV_BURST:
+        load_burst (s, e->with.n);
+        break;
+    case EV_KILL:
+        rank_kill (s, e->rank);
+        break;
+    default:
+        scale_phase (s, (enum phase)e->with.n);
+    }
+}
+
+/* Whether there is anything to be done: a broker has gone meanwhile, or what was planned was planned anew. */
+static bool is_current (const struct scale *s, const struct event *e)
+{
+    const struct rank *r = &s->rank[e->rank];
+
+    switch ((enum event_type)e->type) {
+    case EV_TICK:
+        return r->node && r->tick_ns == e->with.n;
+    case EV_PING:
+        return r->node && r->place == PLACE_UP && r->link == e->with.n;
+    case EV_STORED:
+    case EV_WALL:
+        return r->node && r->life == e->with.n;
+    case EV_RETRY:
+    case EV_PROBE:
+    case EV_LOST:
+        return r->node != NULL;
+    default:
+        return true;
+    }
+}
+
+static void do_job (struct scale *s, const struct event *e)
+{
+    struct rank *r = &s->rank[e->rank];
+
+    switch ((enum event_type)e->type) {
+    case EV_TICK:
+        rank_tick (r);
+        break;
+    case EV_PING:
+        rank_ping (r);
+        break;
+    case EV_RETRY:
+        rank_retry (r, e->with.n);
+        break;
+    case EV_PROBE:
+        rank_probe (r);
+        break;
+    case EV_LOST:
+        rank_lost (r, e->with.n);
+        break;
+    case EV_STORED:
+        rank_stored (r);
+        break;
+    case EV_WALL:
+        rank_wall (r);
+        break;
+    case EV_IO:
+        link_io (s, e);
+        break;
+    case EV_REQUEST:
+        load_request (r, e->with.p);
+        break;
+    case EV_CLIENT:
+        load_client (s, e);
+        break;
+    case EV_ANSWERED:
+        load_answered (s, e->with.p);
+        break;
+    default:
+        rank_message (r, e->with.p);
+        link_free (s, e->with.p);
+    }
+}
+
+static bool is_outside (const struct event *e)
+{
+    return e->type == EV_START || e->type == EV_BEAT || e->type == EV_LOAD || e->type == EV_BURST || e->type == EV_KILL
+           || e->type == EV_PHASE;
+}
+
+static void happen (struct scale *s, const struct event *e)
+{
+    s->t_ns = e->t_ns;
+    s->result.events++;
+    if (is_outside (e))
+        happen_outside (s, e);
+    else if (is_current (s, e) && host_begins (s, e)) {
+        do_job (s, e);
+        host_ends (s, e);
+    }
+}
+
+/* --- a run ------------------------------------------------------------------------------------------------------ */
+
+static void plan_start (struct scale *s)
+{
+    for (uint32_t i = 0; i < s->config.size; i++)
+        scale_at (s, s->config.start_spread_ms > 0 ? scale_below (s, s->config.start_spread_ms * MS_NS) : 0, EV_START,
+                  i, 0);
+    scale_at (s, 0, EV_BEAT, 0, 0);
+    scale_at (s, PATIENCE_NS, EV_PHASE, 0, PHASE_WARM);
+}
+
+void scale_run (struct scale *s, struct scale_result *result)
+{
+    struct event e;
+
+    plan_start (s);
+    while (s->phase != PHASE_END && queue_pop (&s->queue, &e))
+        happen (s, &e);
+    look_at_check (s);
+    if (s->outstanding > 0)
+        scale_fail (s, "requests have no answer long after the end", 0);
+    if (s->check)
+        s->result.seen_ids = check_ids (s->check);
+    s->result.p50_ns = samples_percentile (&s->all, 50);
+    *result = s->result;
+}
+
+/* --- begin and end ------------------------------------------------------------------------------------------------ */
+
+/* A step through all ranks that meets each once: prime, and no divisor of the size. */
+static uint32_t stride_for (uint32_t size)
+{
+    static const uint32_t primes[] = { 1000003, 999983, 99991 };
+
+    for (size_t i = 0; i < sizeof (primes) / sizeof (primes[0]); i++)
+        if (size % primes[i] != 0)
+            return primes[i];
+    return 1;
+}
+
+static void place_ranks (struct scale *s)
+{
+    uint32_t size = s->config.size, generators = s->config.max_generators;
+
+    for (uint32_t i = 0; i < size; i++) {
+        uint32_t level = topo_level (&s->topo, i);
+
+        level = level < MAX_LEVELS ? level : MAX_LEVELS - 1;
+        s->rank[i] = (struct rank){ .s = s, .level = (uint8_t)level, .tick_ns = NEVER };
+        s->level[level].ranks++;
+        s->nlevels = s->nlevels > level + 1 ? s->nlevels : level + 1;
+    }
+    s->owners = size < generators ? size : generators;
+    s->askers = size;
+    if (s->config.load.askers == ASKERS_OWNERS)
+        s->askers = s->owners;
+    if (s->config.load.askers == ASKERS_IDLE) {
+        s->first_asker = s->owners;
+        s->askers = size - s->owners;
+    }
+}
+
+struct scale *scale_create (const struct scale_config *config, idt_error_t *errp)
+{
+    struct scale *s;
+
+    if (config->size < 1 || config->size > SCALE_MAX_SIZE) {
+        errsetf (errp, EINVAL, "the size must be 1 to %d", SCALE_MAX_SIZE);
+        return NULL;
+    }
+    if (config->fault.kill && config->fault.rank >= config->size) {
+        errsetf (errp, EINVAL, "rank %u cannot be killed: the last one is %u", (unsigned)config->fault.rank,
+                 (unsigned)config->size - 1);
+        return NULL;
+    }
+    s = must (calloc (1, sizeof (*s)));
+    s->config = *config;
+    s->random = config->seed;
+    if (topo_parse (&s->topo, config->topology, config->size, errp) < 0) {
+        free (s);
+        return NULL;
+    }
+    s->stride = stride_for (config->size);
+    s->rank = must (calloc (config->size, sizeof (s->rank[0])));
+    s->check = config->check ? check_create () : NULL;
+    place_ranks (s);
+    return s;
+}
+
+static void free_events (struct scale *s)
+{
+    struct event e;
+
+    while (queue_pop (&s->queue, &e))
+        if (e.type == EV_MESSAGE || e.type == EV_IO)
+            link_free (s, e.with.p);
+        else if (e.type == EV_REQUEST || e.type == EV_CLIENT || e.type == EV_ANSWERED)
+            ask_free (s, e.with.p);
+    queue_fini (&s->queue);
+}
+
+static void free_spares (struct scale *s)
+{
+    struct message *m;
+    struct ask *a;
+
+    while ((m = s->spare_messages)) {
+        s->spare_messages = m->next;
+        free (m);
+    }
+    while ((a = s->spare_asks)) {
+        s->spare_asks = a->next;
+        free (a);
+    }
+}
+
+void scale_destroy (struct scale *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->config.size; i++)
+        if (s->rank[i].node)
+            rank_end (&s->rank[i]);
+    free_events (s);
+    free_spares (s);
+    for (uint32_t l = 0; l < MAX_LEVELS; l++)
+        for (int i = 0; i < NSTATES; i++)
+            samples_fini (&s->level[l].latency[i]);
+    for (int i = 0; i < NSTATES; i++)
+        samples_fini (&s->served_again[i]);
+    samples_fini (&s->joined);
+    samples_fini (&s->activated);
+    samples_fini (&s->joined_again);
+    samples_fini (&s->all);
+    check_destroy (s->check);
+    free (s->rank);
+    free (s);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* scale_test.c - small runs of the simulator at size: what must hold of any */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/tap.h"
+#include "sim/scale/scale.h"
+
+static void give_up (const char *why)
+{
+    fprintf (stderr, "scale_test: %s\n", why);
+    exit (1);
+}
+
+static struct scale_config make_config (uint32_t size, const char *topology, uint32_t generators)
+{
+    struct scale_config c = { .seed = 1,
+                              .size = size,
+                              .topology = topology,
+                              .max_generators = generators,
+                              .lease_ms = 6000,
+                              .backlog_ms = 2000,
+                              .timeout_ms = 5000,
+                              .max_waiting = 8192,
+                              .load = { .rate = 20, .count = 3, .period_ms = 500 },
+                              .fault = { .restart_ms = UINT64_MAX },
+                              .measure_ms = 4000,
+                              .drift_ppm = 50,
+                              .cores = 2,
+                              .check = true };
+    idt_error_t err;
+
+    if (costs_read (&c.costs, SCALE_COSTS, &err) < 0)
+        give_up (err.text);
+    return c;
+}
+
+static struct scale_result play (const struct scale_config *c, FILE *report)
+{
+    idt_error_t err;
+    struct scale *s = scale_create (c, &err);
+    struct scale_result r;
+
+    if (!s)
+        give_up (err.text);
+    scale_run (s, &r);
+    if (report)
+        scale_report (s, report);
+    scale_destroy (s);
+    return r;
+}
+
+/* Each request has one end, ids of each come once, all brokers came up. */
+static bool is_sound (const struct scale_result *r)
+{
+    return r->started && r->violation[0] == '\0' && r->asked == r->answered + r->failed + r->dropped && r->asked > 0
+           && r->seen_ids == r->ids;
+}
+
+static void plays (const struct scale_config *c, const char *what)
+{
+    struct scale_result r = play (c, NULL);
+
+    ok (is_sound (&r), "%s: each of %d requests has one end, no id of %d comes twice %s", what, (int)r.asked,
+        (int)r.seen_ids, r.violation);
+    ok (r.failed == 0 && r.ids == 3 * r.answered, "%s: none failed", what);
+}
+
+static void test_calm (void)
+{
+    struct scale_config c = make_config (1, "kary:2", 1);
+
+    plays (&c, "one rank");
+    c = make_config (200, "kary:4", 16368);
+    plays (&c, "all make ids");
+    c = make_config (200, "kary:4", 20);
+    plays (&c, "most are idle");
+    c.one_host = true;
+    plays (&c, "on one host");
+    c = make_config (12, "kary:1", 1);
+    plays (&c, "a chain");
+    c = make_config (300, "kary:8", 8);
+    c.load.burst = 5;
+    c.start_spread_ms = 500;
+    plays (&c, "bursts");
+}
+
+static void loses (uint32_t rank, uint64_t restart_ms, const char *what)
+{
+    struct scale_config c = make_config (200, "kary:4", 30);
+
+    c.fault = (struct scale_fault){ true, rank, restart_ms };
+    struct scale_result r = play (&c, NULL);
+    ok (is_sound (&r), "%s: each of %d requests has one end (%d none), no id of %d comes twice %s", what, (int)r.asked,
+        (int)r.dropped, (int)r.seen_ids, r.violation);
+}
+
+static void test_losses (void)
+{
+    loses (2, UINT64_MAX, "an inner rank is lost");
+    loses (2, 1000, "it comes back");
+    loses (0, 1000, "rank 0 comes back");
+    loses (0, UINT64_MAX, "it does not");
+    loses (199, 100, "a leaf is lost");
+}
+
+/* Rank 0 alone makes ids; below each of its children are many, who all ask at once. */
+static void test_combining (void)
+{
+    struct scale_config c = make_config (1000, "kary:8", 1);
+
+    c.load.rate = 0;
+    c.load.burst = 4;
+    c.load.askers = ASKERS_IDLE;
+    struct scale_result r = play (&c, NULL);
+    ok (is_sound (&r), "one makes ids for a thousand: %d answers", (int)r.answered);
+    ok (r.most_under_way <= 2, "no rank has more than %d forwards under way", (int)r.most_under_way);
+    ok (r.root_asked * 10 < r.answered, "rank 0 was asked %d times for %d: by its children, not by those below",
+        (int)r.root_asked, (int)r.answered);
+}
+
+static void test_again (void)
+{
+    struct scale_config c = make_config (150, "kary:3", 20);
+    char *text[2] = { NULL, NULL };
+
+    for (int i = 0; i < 2; i++) {
+        size_t size;
+        FILE *f = open_memstream (&text[i], &size);
+
+        play (&c, f);
+        fclose (f);
+    }
+    ok (strcmp (text[0], text[1]) == 0, "a seed plays the same run again, to the last digit");
+    free (text[0]);
+    free (text[1]);
+    struct scale_result a = play (&c, NULL);
+    c.seed = 2;
+    struct scale_result b = play (&c, NULL);
+    ok (a.events != b.events, "another seed another one");
+}
+
+static void refuses (const struct scale_config *c, const char *why)
+{
+    idt_error_t err = { "" };
+
+    ok (!scale_create (c, &err) && strstr (err.text, why), "refused: %s", err.text);
+}
+
+int main (void)
+{
+    struct scale_config c = make_config (10, "ring", 1);
+
+    refuses (&c, "ring");
+    c = make_config (0, "kary:2", 1);
+    refuses (&c, "size");
+    c = make_config (10, "kary:2", 1);
+    c.fault = (struct scale_fault){ .kill = true, .rank = 10 };
+    refuses (&c, "rank 10");
+    test_calm ();
+    test_losses ();
+    test_combining ();
+    test_again ();
+    return done_testing ();
+}
