@@ -16,8 +16,9 @@
 
 static const uint8_t good_key[ZAP_KEY_SIZE] = "the key of rank 1, 32 bytes long";
 
-static bool zap_cb (const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
+static bool zap_cb (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
 {
+    must (strlen (domain) < 64);
     if (memcmp (key, good_key, ZAP_KEY_SIZE) != 0)
         return false;
     user[0] = '1';

@@ -5,7 +5,7 @@
  *
  * Messages come in through message (), whoever brings them, and are handed on by the router.
  * Work that callbacks leave behind (messages of inline modules, dirty ZeroMQ sockets, output of clients) is
- * done in prepare_cb (), before the reactor sleeps.
+ * done in turn (), before the reactor sleeps.
  */
 #include "config.h"
 
@@ -22,7 +22,6 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define TURN_US 200 /* time to work before the reactor looks at its descriptors again */
 #define MAX_MODULE_LIST 1024
 
 /* --- messages ----------------------------------------------------------------------------------------- */
@@ -258,44 +257,31 @@ static bool forward_line (const char *line, void *arg)
     return f != NULL;
 }
 
-/* --- the reactor ------------------------------------------------------------------------------------- */
+/* --- as a member of the process ---------------------------------------------------------------------- */
 
-static void idle_cb (idt_watcher_t *w, int revents, void *arg)
-{
-}
-
-static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
+static bool turn (void *arg)
 {
     struct broker *b = arg;
-    uint64_t until = clock_us (CLOCK_MONOTONIC) + TURN_US;
-    bool busy;
+    bool busy = usock_turn (b->local);
 
-    do {
-        busy = usock_turn (b->local);
-        modules_turn (b->modules);
-        busy = zpoll_turn (b->zpoll) || busy;
-        busy = overlay_turn (b->overlay) || busy || modules_pending (b->modules);
-        usock_flush (b->local); /* who is answered does not wait for the rest of the turn */
-    } while (busy && clock_us (CLOCK_MONOTONIC) < until);
+    modules_turn (b->modules);
+    busy = zpoll_turn (b->zpoll) || busy;
+    busy = overlay_turn (b->overlay) || busy;
     broker_check_start (b);
     broker_maybe_start_command (b);
     log_tell_left_out (b->log, clock_s (CLOCK_MONOTONIC_COARSE));
     usock_flush (b->local);
-    if (busy || modules_pending (b->modules) || usock_pending (b->local))
-        idt_watcher_start (b->idle);
-    else
-        idt_watcher_stop (b->idle);
+    return busy || modules_pending (b->modules) || usock_pending (b->local);
 }
 
-static int make_watchers (struct broker *b)
+static bool admit (void *arg, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size)
 {
-    if (!(b->prepare = idt_prepare_watcher_create (b->reactor, prepare_cb, b))
-        || !(b->idle = idt_idle_watcher_create (b->reactor, idle_cb, b))
-        || !(b->timer = idt_timer_watcher_create (b->reactor, b->join_timeout * 1E3, 0., broker_timer_cb, b)))
-        return -1;
-    idt_watcher_start (b->prepare);
-    return 0;
+    const struct broker *b = arg;
+
+    return overlay_admit (b->overlay, key, user, size);
 }
+
+static const struct member_ops member_ops = { turn, admit };
 
 /* --- life -------------------------------------------------------------------------------------------- */
 
@@ -318,12 +304,14 @@ static int boot (struct broker *b, idt_error_t *errp)
 
 static int make_base (struct broker *b, idt_error_t *errp)
 {
+    char name[OVERLAY_DOMAIN_SIZE];
     uint32_t max_pending;
 
     if (!(b->log = log_create (b->attrs, b->rank, errp))
         || attr_u32 (b->attrs, "router.max-pending", "1048576", 1, UINT32_MAX, &max_pending, errp) < 0)
         return -1;
-    if (!(b->reactor = idt_reactor_create ()) || !(b->zctx = zmq_ctx_new ()) || !(b->zpoll = zpoll_create (b->reactor))
+    if (!(b->member = member_create (b->conf.process, overlay_domain (b->rank, name), &member_ops, b))
+        || !(b->zpoll = zpoll_create (member_reactor (b->member)))
         || !(b->router = router_create (b->rank, &b->topo, max_pending)) || !(b->shutdown_streams = msglist_create ()))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
@@ -336,7 +324,7 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
     char path[PATH_MAX + 32];
 
     snprintf (path, sizeof (path), "%s/local-%u", b->rundir.path, b->rank);
-    b->local = usock_create (b->reactor, path, b->attrs, b->router, b->log, &usock_ops, b, errp);
+    b->local = usock_create (member_reactor (b->member), path, b->attrs, b->router, b->log, &usock_ops, b, errp);
     return b->local ? 0 : -1;
 }
 
@@ -357,8 +345,8 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
 {
     struct overlay_conf conf = {
         .zpoll = b->zpoll,
-        .reactor = b->reactor,
-        .zctx = b->zctx,
+        .reactor = member_reactor (b->member),
+        .zctx = process_zctx (b->conf.process),
         .attrs = b->attrs,
         .router = b->router,
         .event = b->event,
@@ -388,7 +376,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
 static int make_services (struct broker *b, idt_error_t *errp)
 {
     struct modules_conf conf = {
-        .reactor = b->reactor,
+        .reactor = member_reactor (b->member),
         .attrs = b->attrs,
         .router = b->router,
         .event = b->event,
@@ -423,7 +411,8 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
         || make_overlay (b, errp) < 0 || broker_define_attributes (b, errp) < 0 || make_services (b, errp) < 0
         || load_modules (b, errp) < 0 || check_attributes (b, errp) < 0)
         goto error;
-    if (make_watchers (b) < 0) {
+    b->timer = idt_timer_watcher_create (member_reactor (b->member), b->join_timeout * 1E3, 0., broker_timer_cb, b);
+    if (!b->timer) {
         errprintf (errp, "out of memory");
         goto error;
     }
@@ -451,15 +440,11 @@ void broker_destroy (struct broker *b)
     overlay_destroy (b->overlay);
     modules_destroy (b->modules);
     event_destroy (b->event);
-    idt_watcher_destroy (b->prepare);
-    idt_watcher_destroy (b->idle);
     idt_watcher_destroy (b->timer);
     router_destroy (b->router);
     msglist_destroy (b->shutdown_streams);
     zpoll_destroy (b->zpoll);
-    if (b->zctx)
-        zmq_ctx_term (b->zctx);
-    idt_reactor_destroy (b->reactor);
+    member_destroy (b->member);
     log_destroy (b->log);
     boot_destroy (b->boot);
     rundir_fini (&b->rundir);
@@ -468,12 +453,7 @@ void broker_destroy (struct broker *b)
     errno = saved_errno;
 }
 
-idt_reactor_t *broker_reactor (struct broker *b)
-{
-    return b->reactor;
-}
-
-int broker_run (struct broker *b)
+void broker_start (struct broker *b)
 {
     idt_watcher_start (b->timer);
     if (b->rank == 0) {
@@ -482,8 +462,9 @@ int broker_run (struct broker *b)
     }
     else
         overlay_connect (b->overlay);
-    /* A command that cannot be run ends an instance of one before it began. */
-    if (b->state != STATE_EXIT && idt_reactor_run (b->reactor, IDT_REACTOR_DEFAULT) < 0 && b->exit_code == 0)
-        b->exit_code = 1;
+}
+
+int broker_exit_code (const struct broker *b)
+{
     return b->exit_code;
 }

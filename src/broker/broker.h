@@ -11,12 +11,14 @@
 #include <idtree/idtree.h>
 
 #include "broker/base/attr.h"
+#include "broker/process.h"
 
 struct broker;
 
 struct broker_conf {
-    struct attrs *attrs; /* what the command line gave; becomes the broker's on success */
-    int pmi_fd;          /* of the launcher; -1: none, a tree of one */
+    struct process *process; /* that it is a member of; must live longer */
+    struct attrs *attrs;     /* what the command line gave; becomes the broker's on success */
+    int pmi_fd;              /* of the launcher; -1: none, a tree of one */
     uint32_t pmi_rank;
     uint32_t pmi_size;
     const char *tmpdir;      /* where a private rundir is made, if none is given */
@@ -31,11 +33,11 @@ struct broker_conf {
 struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp);
 void broker_destroy (struct broker *b);
 
-/* The reactor that it runs on, for watchers of the caller. */
-idt_reactor_t *broker_reactor (struct broker *b);
+/* Join the tree, and go on until it has stopped: as long as process_run () runs. */
+void broker_start (struct broker *b);
 
-/* Run until it has stopped.  Returns the exit code: the command's, else 0, or 1 where it failed. */
-int broker_run (struct broker *b);
+/* Of one that has stopped: the command's, else 0, or 1 where it failed. */
+int broker_exit_code (const struct broker *b);
 
 /* Begin to stop: this broker and the subtree below it, leaves first.  Called once more it stops at once. */
 void broker_stop (struct broker *b, const char *why);

@@ -17,6 +17,7 @@
 #include "libutil/tap.h"
 
 struct run {
+    struct process *process;
     struct broker *broker;
     pthread_t thread;
     int exit_code;
@@ -28,8 +29,11 @@ static void *run_main (void *arg)
 {
     struct run *run = arg;
 
-    run->exit_code = broker_run (run->broker);
+    broker_start (run->broker);
+    process_run (run->process);
+    run->exit_code = broker_exit_code (run->broker);
     broker_destroy (run->broker);
+    process_destroy (run->process);
     return NULL;
 }
 
@@ -60,7 +64,7 @@ static void run_start (struct run *run)
     attr_give (conf.attrs, "rundir", run->dir, NULL);
     attr_give (conf.attrs, "broker.modules", "", NULL);
     attr_give (conf.attrs, "log-stderr-level", "0", NULL);
-    if (!(run->broker = broker_create (&conf, &err)))
+    if (!(conf.process = run->process = process_create (&err)) || !(run->broker = broker_create (&conf, &err)))
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
         bail_out ("no thread");

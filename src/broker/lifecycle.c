@@ -61,7 +61,7 @@ static void enter_exit (struct broker *b)
     if (b->exit_code == 0)
         boot_ready (b->boot); /* who is told to stop before it runs has not failed */
     idt_watcher_stop (b->timer);
-    idt_reactor_stop (b->reactor);
+    idt_reactor_stop (member_reactor (b->member));
 }
 
 static void enter (struct broker *b)
@@ -112,6 +112,7 @@ void broker_begin_stop (struct broker *b, const char *why)
 /* Launchers tell all ranks at once, so the first word from outside may come when the parent's has come already. */
 void broker_stop (struct broker *b, const char *why)
 {
+    member_wake (b->member);
     if (b->told_to_stop) {
         log_printf (b->log, LOG_WARNING, "broker", "stops at once: %s", why);
         b->state = STATE_EXIT;
@@ -201,8 +202,8 @@ void broker_maybe_start_command (struct broker *b)
     if (!argv || !argv[0] || b->rank != 0 || b->state != STATE_RUN || !overlay_is_full (b->overlay))
         return;
     b->conf.command = NULL;
-    b->command = command_create (b->reactor, argv, attr_get (b->attrs, "local-uri", NULL), b->conf.files, command_ended,
-                                 b, &err);
+    b->command = command_create (member_reactor (b->member), argv, attr_get (b->attrs, "local-uri", NULL),
+                                 b->conf.files, command_ended, b, &err);
     if (!b->command) {
         log_printf (b->log, LOG_ERR, "broker", "%s", err.text);
         b->exit_code = errno == ENOENT ? 127 : 126;

@@ -223,17 +223,20 @@ int main (int argc, char **argv)
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path ();
     conf.command = argv + optind;
-    if (!(b = broker_create (&conf, &err))) {
+    if (!(conf.process = process_create (&err)) || !(b = broker_create (&conf, &err))) {
+        process_destroy (conf.process);
         attrs_destroy (conf.attrs);
         die (1, err.text);
     }
     signals.b = b;
-    if (!(w = idt_fd_watcher_create (broker_reactor (b), signals.fd, IDT_POLLIN, signal_cb, &signals)))
+    if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals)))
         die (1, strerror (errno));
     idt_watcher_start (w);
-    exit_code = broker_run (b);
+    broker_start (b);
+    exit_code = process_run (conf.process) < 0 ? 1 : broker_exit_code (b);
     idt_watcher_destroy (w);
     broker_destroy (b);
+    process_destroy (conf.process);
     close (signals.fd);
     return exit_code;
 }

@@ -16,6 +16,7 @@
 #include "broker/module/module.h"
 #include "broker/overlay/overlay.h"
 #include "broker/route/router.h"
+#include "broker/process.h"
 #include "broker/rundir.h"
 #include "broker/state.h"
 #include "broker/base/topology.h"
@@ -41,11 +42,8 @@ struct broker {
     struct usock *local;
     struct command *command; /* rank 0's; NULL: none runs */
 
-    idt_reactor_t *reactor;
-    void *zctx;
+    struct member *member;
     struct zpoll *zpoll;
-    idt_watcher_t *prepare;
-    idt_watcher_t *idle;              /* started while there is something to do */
     idt_watcher_t *timer;             /* bounds a state */
     struct peer peer;                 /* of the broker's own services */
     idt_t *h;                         /* their handle */

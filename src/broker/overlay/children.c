@@ -358,9 +358,12 @@ struct children *children_create (struct overlay *ov)
 
 static int setup_server (struct children *down)
 {
+    char domain[OVERLAY_DOMAIN_SIZE];
+
+    overlay_domain (down->ov->conf.rank, domain);
     if (link_setup_socket (down->ov, down->zs) < 0 || zwatcher_set (down->zs, ZMQ_ROUTER_MANDATORY, 1) < 0
         || zwatcher_set (down->zs, ZMQ_CURVE_SERVER, 1) < 0
-        || zmq_setsockopt (zwatcher_socket (down->zs), ZMQ_ZAP_DOMAIN, "idtree", 6) < 0)
+        || zmq_setsockopt (zwatcher_socket (down->zs), ZMQ_ZAP_DOMAIN, domain, strlen (domain)) < 0)
         return -1;
     return 0;
 }

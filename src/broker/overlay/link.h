@@ -36,7 +36,6 @@ struct overlay {
     uint32_t nancestors;
     struct parent *up; /* of the root: there is nobody that it could join */
     struct children *down;
-    struct zap *zap;
     idt_watcher_t *heart;
     idt_watcher_t *retry; /* of sockets that took nothing */
     bool retrying;

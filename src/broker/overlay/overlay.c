@@ -97,9 +97,14 @@ bool overlay_is_full (const struct overlay *ov)
 
 /* --- life ------------------------------------------------------------------------------------------ */
 
-static bool zap_cb (const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
+const char *overlay_domain (uint32_t rank, char buf[OVERLAY_DOMAIN_SIZE])
 {
-    struct overlay *ov = arg;
+    snprintf (buf, OVERLAY_DOMAIN_SIZE, "idtree-%u", rank);
+    return buf;
+}
+
+bool overlay_admit (const struct overlay *ov, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size)
+{
     uint32_t rank = keyring_find (ov->keys, key);
 
     if (rank == TOPO_NONE) {
@@ -160,7 +165,6 @@ void overlay_destroy (struct overlay *ov)
     idt_watcher_destroy (ov->retry);
     parent_destroy (ov->up);
     children_destroy (ov->down);
-    zap_destroy (ov->zap);
     keyring_destroy (ov->keys);
     msglist_destroy (ov->followers);
     free (ov);
@@ -169,10 +173,6 @@ void overlay_destroy (struct overlay *ov)
 
 int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp)
 {
-    struct overlay_conf *conf = &ov->conf;
-
-    if (!(ov->zap = zap_create (conf->zpoll, conf->zctx, zap_cb, ov)))
-        return errprintf (errp, "cannot guard the overlay: %s", zmq_strerror (errno));
     return children_bind (ov->down, endpoint, errp);
 }
 

@@ -38,6 +38,10 @@ struct bizcard {
 
 enum health { HEALTH_FULL, HEALTH_PARTIAL, HEALTH_DEGRADED, HEALTH_LOST, HEALTH_OFFLINE };
 
+/* The ZAP domain of a broker's socket, by which the process finds whom a key is shown to.  Returns 'buf'. */
+#define OVERLAY_DOMAIN_SIZE 24
+const char *overlay_domain (uint32_t rank, char buf[OVERLAY_DOMAIN_SIZE]);
+
 struct overlay_ops {
     /* A request, response or event from the parent or a child (steals the reference). */
     void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
@@ -77,6 +81,9 @@ void overlay_destroy (struct overlay *ov);
  * filled.  overlay_endpoint () then tells the real one; NULL: not bound.
  */
 int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp);
+
+/* Whether the owner of 'key' may connect to what is bound, for it is one of those below.  If so, 'user' is its rank. */
+bool overlay_admit (const struct overlay *ov, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size);
 const char *overlay_endpoint (const struct overlay *ov);
 
 /* Tell the bizcards of the ancestors, parent first (none: root; borrowed), and of all children, in order of rank. */

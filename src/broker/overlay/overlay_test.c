@@ -40,6 +40,7 @@ struct node {
     struct router *router;
     void *zctx;
     struct zpoll *zpoll;
+    struct zap *zap;
     struct overlay *ov;
     struct peer service, client;
     bool parent_up;
@@ -181,6 +182,15 @@ static void add_peer (struct node *n, struct peer *p, enum peer_kind kind, const
         bail_out ("no peer");
 }
 
+/* Sockets of its context have its domain alone. */
+static bool admit (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
+{
+    const struct node *n = arg;
+    char own[OVERLAY_DOMAIN_SIZE];
+
+    return strcmp (domain, overlay_domain (n->rank, own)) == 0 && overlay_admit (n->ov, key, user, size);
+}
+
 static void node_init (struct node *n, struct world *w, uint32_t rank, const char *hwm)
 {
     idt_error_t err;
@@ -206,6 +216,7 @@ static void node_init (struct node *n, struct world *w, uint32_t rank, const cha
     conf.event = n->event = event_create (rank == 0, n->uuid, 16, &event_ops, n);
     conf.zctx = n->zctx = zmq_ctx_new ();
     conf.zpoll = n->zpoll = zpoll_create (w->reactor);
+    n->zap = zap_create (n->zpoll, n->zctx, admit, n);
     conf.public_key = w->public_key[rank];
     conf.secret_key = w->secret_key[rank];
     if (!(n->ov = overlay_create (&conf, &err)))
@@ -220,6 +231,7 @@ static void node_fini (struct node *n)
     if (!n->ov)
         return;
     overlay_destroy (n->ov);
+    zap_destroy (n->zap);
     router_peer_remove (n->router, &n->service);
     router_peer_remove (n->router, &n->client);
     idt_msg_unref (n->held);

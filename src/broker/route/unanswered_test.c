@@ -34,6 +34,7 @@ static void *json_alloc (size_t size)
 }
 
 struct run {
+    struct process *process;
     struct broker *broker;
     pthread_t thread;
     char dir[64];
@@ -44,8 +45,10 @@ static void *run_main (void *arg)
 {
     struct run *run = arg;
 
-    broker_run (run->broker);
+    broker_start (run->broker);
+    process_run (run->process);
     broker_destroy (run->broker);
+    process_destroy (run->process);
     return NULL;
 }
 
@@ -62,7 +65,7 @@ static void run_start (struct run *run)
     snprintf (run->uri, sizeof (run->uri), "local://%s/local-0", run->dir);
     attr_give (conf.attrs, "rundir", run->dir, NULL);
     attr_give (conf.attrs, "log-stderr-level", "0", NULL);
-    if (!(run->broker = broker_create (&conf, &err)))
+    if (!(conf.process = run->process = process_create (&err)) || !(run->broker = broker_create (&conf, &err)))
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
         bail_out ("no thread");

@@ -12,6 +12,7 @@
 #include <ev.h>
 #include <stdlib.h>
 
+#include "libidtree/view.h"
 #include "libidtree/watcher.h"
 #include "libutil/errprintf.h"
 
@@ -24,7 +25,9 @@ enum kind {
 
 struct idt_reactor {
     struct ev_loop *loop;
-    int errnum; /* given to idt_reactor_stop_error () during this run; 0: none */
+    int errnum;                  /* given to idt_reactor_stop_error () during this run; 0: none */
+    const struct view_ops *view; /* NULL: the loop is its own */
+    void *arg;
 };
 
 struct idt_watcher {
@@ -53,7 +56,8 @@ void idt_reactor_destroy (idt_reactor_t *r)
     if (!r)
         return;
     int saved_errno = errno;
-    ev_loop_destroy (r->loop);
+    if (!r->view)
+        ev_loop_destroy (r->loop);
     free (r);
     errno = saved_errno;
 }
@@ -71,9 +75,18 @@ idt_reactor_t *idt_reactor_create (void)
     return errset_null (errno != 0 ? errno : ENOMEM);
 }
 
+idt_reactor_t *idt_view_create (idt_reactor_t *r, const struct view_ops *ops, void *arg)
+{
+    idt_reactor_t *view = calloc (1, sizeof (*view));
+
+    if (view)
+        *view = (struct idt_reactor){ .loop = r->loop, .view = ops, .arg = arg };
+    return view;
+}
+
 int idt_reactor_run (idt_reactor_t *r, enum idt_reactor_mode mode)
 {
-    assert (ev_depth (r->loop) == 0);
+    assert (ev_depth (r->loop) == 0 && !r->view);
     r->errnum = 0;
     ev_run (r->loop, mode == IDT_REACTOR_ONCE ? EVRUN_ONCE : mode == IDT_REACTOR_NOWAIT ? EVRUN_NOWAIT : 0);
     return r->errnum == 0 ? 0 : errset (r->errnum);
@@ -81,13 +94,16 @@ int idt_reactor_run (idt_reactor_t *r, enum idt_reactor_mode mode)
 
 void idt_reactor_stop (idt_reactor_t *r)
 {
-    ev_break (r->loop, EVBREAK_ALL);
+    if (r->view)
+        r->view->stop (r->arg);
+    else
+        ev_break (r->loop, EVBREAK_ALL);
 }
 
 void idt_reactor_stop_error (idt_reactor_t *r, int errnum)
 {
     r->errnum = errnum;
-    ev_break (r->loop, EVBREAK_ALL);
+    idt_reactor_stop (r);
 }
 
 /* --- all watchers --------------------------------------------------------------------------- */
@@ -96,6 +112,8 @@ static void any_cb (struct ev_loop *loop, ev_watcher *ev, int revents)
 {
     idt_watcher_t *w = ev->data;
 
+    if (w->r->view)
+        w->r->view->woke (w->r->arg);
     w->cb (w, revents & (IDT_POLLIN | IDT_POLLOUT), w->arg);
 }
 

@@ -17,6 +17,7 @@
 
 #define ZAP_ENDPOINT "inproc://zeromq.zap.01"
 #define MAX_FRAMES 9 /* of a request */
+#define DOMAIN_SIZE 64
 
 struct zap {
     struct zwatcher *zs;
@@ -55,6 +56,17 @@ static bool frame_is (zmq_msg_t *frame, const char *s)
     return zmq_msg_size (frame) == strlen (s) && memcmp (zmq_msg_data (frame), s, strlen (s)) == 0;
 }
 
+static bool frame_text (zmq_msg_t *frame, char text[DOMAIN_SIZE])
+{
+    size_t n = zmq_msg_size (frame);
+
+    if (n >= DOMAIN_SIZE)
+        return false;
+    memcpy (text, zmq_msg_data (frame), n);
+    text[n] = '\0';
+    return true;
+}
+
 static void send_text (void *sock, const char *s, int flags)
 {
     zmq_send (sock, s, strlen (s), flags | ZMQ_DONTWAIT);
@@ -78,9 +90,10 @@ static bool zap_cb (struct zwatcher *zs, void *arg)
     struct frames f;
 
     if (frames_recv (sock, &f)) {
-        bool good = frame_is (&f.msg[2], "1.0") && frame_is (&f.msg[7], "CURVE")
+        char domain[DOMAIN_SIZE];
+        bool good = frame_is (&f.msg[2], "1.0") && frame_text (&f.msg[4], domain) && frame_is (&f.msg[7], "CURVE")
                     && zmq_msg_size (&f.msg[8]) == ZAP_KEY_SIZE
-                    && zap->cb (zmq_msg_data (&f.msg[8]), user, sizeof (user), zap->arg);
+                    && zap->cb (domain, zmq_msg_data (&f.msg[8]), user, sizeof (user), zap->arg);
 
         reply (sock, &f, good ? user : NULL);
     }

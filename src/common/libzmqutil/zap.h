@@ -15,10 +15,12 @@
 
 struct zap;
 
-/* Whether the owner of 'key' may connect.  If so, write a name for the connection to 'user'. */
-typedef bool (*zap_f) (const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg);
+/* Whether the owner of 'key' may connect to a socket of that domain (ZMQ_ZAP_DOMAIN).  If so, write a name for the connection
+ * to 'user'.
+ */
+typedef bool (*zap_f) (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg);
 
-/* Create before the sockets that it guards are bound.  NULL with errno set. */
+/* Create before the sockets that it guards are bound; a context has one.  NULL with errno set. */
 struct zap *zap_create (struct zpoll *zp, void *ctx, zap_f cb, void *arg);
 void zap_destroy (struct zap *zap);
 

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* process.c - what the brokers of one process share
+ *
+ * A loop of the reactor: descriptors and timers call back, which wakes members; then, in prepare_cb (), those that are awake
+ * have turns, in the order in which they woke, until none is awake or the time is over.
+ */
+#include "config.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "broker/process.h"
+#include "libidtree/view.h"
+#include "libutil/clock.h"
+#include "libutil/errprintf.h"
+
+#define TURN_US 200 /* time to work before the reactor looks at its descriptors again */
+
+struct member {
+    struct process *p;
+    const struct member_ops *ops;
+    void *arg;
+    idt_reactor_t *view;
+    bool awake;
+    bool ended;
+    TAILQ_ENTRY (member) link; /* while awake */
+    char name[];
+};
+
+struct process {
+    idt_reactor_t *reactor;
+    void *zctx;
+    struct zpoll *zpoll; /* for 'zap' */
+    struct zap *zap;
+    zhashx_t *members; /* by name */
+    size_t running;    /* that have not ended */
+    TAILQ_HEAD (, member) awake;
+    idt_watcher_t *prepare;
+    idt_watcher_t *idle; /* started while there is something to do */
+};
+
+/* --- turns ------------------------------------------------------------------------------------- */
+
+void member_wake (struct member *m)
+{
+    if (m->awake || m->ended)
+        return;
+    m->awake = true;
+    TAILQ_INSERT_TAIL (&m->p->awake, m, link);
+}
+
+static void sleep_again (struct member *m)
+{
+    if (m->awake)
+        TAILQ_REMOVE (&m->p->awake, m, link);
+    m->awake = false;
+}
+
+static void idle_cb (idt_watcher_t *w, int revents, void *arg)
+{
+}
+
+static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct process *p = arg;
+    uint64_t until = clock_us (CLOCK_MONOTONIC) + TURN_US;
+    bool busy = zpoll_turn (p->zpoll);
+    struct member *m;
+
+    while ((m = TAILQ_FIRST (&p->awake))) {
+        sleep_again (m);
+        if (m->ops->turn (m->arg))
+            member_wake (m);
+        if (TAILQ_EMPTY (&p->awake) || clock_us (CLOCK_MONOTONIC) >= until)
+            break;
+    }
+    if (busy || !TAILQ_EMPTY (&p->awake))
+        idt_watcher_start (p->idle);
+    else
+        idt_watcher_stop (p->idle);
+}
+
+/* --- members ----------------------------------------------------------------------------------- */
+
+static void woke (void *arg)
+{
+    member_wake (arg);
+}
+
+static void stop (void *arg)
+{
+    struct member *m = arg;
+
+    if (m->ended)
+        return;
+    sleep_again (m);
+    m->ended = true;
+    if (--m->p->running == 0)
+        idt_reactor_stop (m->p->reactor);
+}
+
+static const struct view_ops view_ops = { woke, stop };
+
+struct member *member_create (struct process *p, const char *name, const struct member_ops *ops, void *arg)
+{
+    size_t size = strlen (name) + 1;
+    struct member *m = calloc (1, sizeof (*m) + size);
+
+    if (!m)
+        return NULL;
+    m->p = p;
+    m->ops = ops;
+    m->arg = arg;
+    memcpy (m->name, name, size);
+    if (!(m->view = idt_view_create (p->reactor, &view_ops, m)) || zhashx_insert (p->members, name, m) < 0) {
+        idt_reactor_destroy (m->view);
+        free (m);
+        return errset_null (ENOMEM);
+    }
+    p->running++;
+    member_wake (m);
+    return m;
+}
+
+void member_destroy (struct member *m)
+{
+    if (!m)
+        return;
+    stop (m);
+    zhashx_delete (m->p->members, m->name);
+    idt_reactor_destroy (m->view);
+    free (m);
+}
+
+idt_reactor_t *member_reactor (struct member *m)
+{
+    return m->view;
+}
+
+/* --- life -------------------------------------------------------------------------------------- */
+
+static bool zap_cb (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
+{
+    struct process *p = arg;
+    struct member *m = zhashx_lookup (p->members, domain);
+
+    return m && !m->ended && m->ops->admit (m->arg, key, user, size);
+}
+
+static int make_parts (struct process *p)
+{
+    if (!(p->reactor = idt_reactor_create ()) || !(p->zctx = zmq_ctx_new ()) || !(p->zpoll = zpoll_create (p->reactor))
+        || !(p->members = zhashx_new ()) || !(p->zap = zap_create (p->zpoll, p->zctx, zap_cb, p))
+        || !(p->prepare = idt_prepare_watcher_create (p->reactor, prepare_cb, p))
+        || !(p->idle = idt_idle_watcher_create (p->reactor, idle_cb, p)))
+        return -1;
+    idt_watcher_start (p->prepare);
+    return 0;
+}
+
+struct process *process_create (idt_error_t *errp)
+{
+    struct process *p = calloc (1, sizeof (*p));
+
+    if (p) {
+        TAILQ_INIT (&p->awake);
+        if (make_parts (p) == 0)
+            return p;
+    }
+    errprintf (errp, "cannot start: %s", zmq_strerror (errno));
+    process_destroy (p);
+    return NULL;
+}
+
+void process_destroy (struct process *p)
+{
+    int saved_errno = errno;
+
+    if (!p)
+        return;
+    idt_watcher_destroy (p->prepare);
+    idt_watcher_destroy (p->idle);
+    zap_destroy (p->zap);
+    zpoll_destroy (p->zpoll);
+    zhashx_destroy (&p->members);
+    if (p->zctx)
+        zmq_ctx_term (p->zctx);
+    idt_reactor_destroy (p->reactor);
+    free (p);
+    errno = saved_errno;
+}
+
+idt_reactor_t *process_reactor (struct process *p)
+{
+    return p->reactor;
+}
+
+void *process_zctx (struct process *p)
+{
+    return p->zctx;
+}
+
+int process_run (struct process *p)
+{
+    return p->running > 0 ? idt_reactor_run (p->reactor, IDT_REACTOR_DEFAULT) : 0;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* process_test.c - whose turn it is among members of one process */
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "broker/process.h"
+#include "libutil/tap.h"
+
+#define MEMBERS 500
+
+struct one {
+    struct member *m;
+    int turns;
+    int more;   /* turns that it says it needs */
+    int ends;   /* at this turn; 0: when told */
+    int *order; /* where it notes when it had its turn */
+    int fd;
+    idt_watcher_t *w;
+};
+
+static int clock_of_turns;
+
+static bool turn (void *arg)
+{
+    struct one *o = arg;
+
+    o->turns++;
+    if (o->order)
+        *o->order = ++clock_of_turns;
+    if (o->ends > 0 && o->turns == o->ends)
+        idt_reactor_stop (member_reactor (o->m));
+    return o->more-- > 0;
+}
+
+static bool admit (void *arg, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size)
+{
+    return false;
+}
+
+static const struct member_ops ops = { turn, admit };
+
+static struct process *make (struct one *o, int n)
+{
+    idt_error_t err;
+    struct process *p = process_create (&err);
+    char name[16];
+
+    if (!p)
+        bail_out (err.text);
+    for (int i = 0; i < n; i++) {
+        snprintf (name, sizeof (name), "m-%d", i);
+        if (!(o[i].m = member_create (p, name, &ops, &o[i])))
+            bail_out ("no member");
+    }
+    return p;
+}
+
+static void end (struct process *p, struct one *o, int n)
+{
+    for (int i = 0; i < n; i++)
+        member_destroy (o[i].m);
+    process_destroy (p);
+}
+
+static void test_turns (void)
+{
+    int order[3] = { 0 };
+    struct one o[3] = { { .ends = 1, .order = &order[0] },
+                        { .ends = 3, .more = 2, .order = &order[1] },
+                        { .ends = 1, .order = &order[2] } };
+    struct process *p = make (o, 3);
+
+    ok (!member_create (p, "m-1", &ops, &o[1]), "a name is one member's");
+    ok (process_run (p) == 0, "a process runs until its members have ended");
+    ok (o[0].turns == 1 && o[1].turns == 3 && o[2].turns == 1, "each has a turn at first, and as many as it needs");
+    ok (order[0] == 1 && order[2] == 3 && order[1] == 5, "in the order in which they woke, by turns");
+    member_wake (o[0].m);
+    ok (process_run (p) == 0 && o[0].turns == 1, "one that has ended has no more");
+    end (p, o, 3);
+}
+
+static void fired (idt_watcher_t *w, int revents, void *arg)
+{
+    struct one *o = arg;
+    uint64_t n;
+
+    if (read (o->fd, &n, sizeof (n)) != sizeof (n))
+        bail_out ("nothing to read");
+}
+
+/* Many; something happens to three of them. */
+static void test_woken (void)
+{
+    static struct one o[MEMBERS];
+    const int chosen[] = { 7, 250, 499 };
+    struct process *p;
+    int turns = 0;
+
+    memset (o, 0, sizeof (o));
+    p = make (o, MEMBERS);
+    for (int i = 0; i < MEMBERS; i++) {
+        o[i].fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (o[i].fd < 0
+            || !(o[i].w = idt_fd_watcher_create (member_reactor (o[i].m), o[i].fd, IDT_POLLIN, fired, &o[i])))
+            bail_out ("no watcher");
+        idt_watcher_start (o[i].w);
+    }
+    wait_until (o[MEMBERS - 1].turns > 0) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
+    for (int i = 0; i < 3; i++)
+        if (eventfd_write (o[chosen[i]].fd, 1) < 0)
+            bail_out ("cannot write");
+    wait_until (o[7].turns + o[250].turns + o[499].turns == 6)
+        idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
+    for (int i = 0; i < MEMBERS; i++)
+        turns += o[i].turns;
+    ok (turns == MEMBERS + 3, "a turn for each at first, then for those to whom something happened (%d)", turns);
+    for (int i = 0; i < MEMBERS; i++) {
+        idt_watcher_destroy (o[i].w);
+        close (o[i].fd);
+    }
+    end (p, o, MEMBERS);
+}
+
+/* One that always has more to do does not keep the others, or descriptors, from theirs. */
+static void test_greedy (void)
+{
+    struct one o[2] = { { .more = 1000000000 }, { 0 } };
+    struct process *p = make (o, 2);
+
+    o[1].fd = eventfd (1, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (o[1].fd < 0 || !(o[1].w = idt_fd_watcher_create (member_reactor (o[1].m), o[1].fd, IDT_POLLIN, fired, &o[1])))
+        bail_out ("no watcher");
+    idt_watcher_start (o[1].w);
+    wait_until (o[1].turns == 2) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
+    ok (o[0].turns > 0, "a descriptor is looked at beside a member that is always busy");
+    idt_watcher_destroy (o[1].w);
+    close (o[1].fd);
+    end (p, o, 2);
+}
+
+int main (void)
+{
+    test_turns ();
+    test_woken ();
+    test_greedy ();
+    done_testing ();
+    return 0;
+}
