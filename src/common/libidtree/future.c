@@ -200,8 +200,10 @@ int idt_future_errnum (const idt_future_t *f)
 
 const char *idt_future_error (const idt_future_t *f)
 {
+    int saved_errno = errno; /* an answer without a text is no error here */
     const char *text = f->response ? idt_msg_string (f->response) : NULL;
 
+    errno = saved_errno;
     return text && *text ? text : strerror (f->errnum);
 }
 

@@ -114,8 +114,8 @@ static void test_errors (idt_t *h)
     ok (idt_rpc_get_msg (f) && idt_msg_errnum (idt_rpc_get_msg (f)) == EACCES, "its message is there");
     idt_future_destroy (f);
     f = idt_rpc (h, "test.error", "{\"errnum\":13}", IDT_NODEID_ANY, 0);
-    ok (f && idt_rpc_get (f, NULL) < 0 && strcmp (idt_future_error (f), strerror (EACCES)) == 0,
-        "without a text that is strerror");
+    ok (f && idt_rpc_get (f, NULL) < 0 && strcmp (idt_future_error (f), strerror (EACCES)) == 0 && errno == EACCES,
+        "without a text that is strerror, and errno stays");
     idt_future_destroy (f);
     f = idt_rpc (h, "nosuch.method", NULL, IDT_NODEID_ANY, 0);
     ok (f && idt_rpc_get (f, NULL) < 0 && errno == ENOSYS, "an unknown topic fails with ENOSYS");

@@ -65,7 +65,9 @@ int idt_future_then (idt_future_t *f, double timeout_ms, idt_future_f cb, void *
 bool idt_future_is_ready (const idt_future_t *f);
 int idt_future_errnum (const idt_future_t *f); /* 0: a result */
 
-/* The error of a fulfilled future as a sentence: the text that came with it, else strerror ().  Borrowed. */
+/* The error of a fulfilled future as a sentence: the text that came with it, else strerror ().  Borrowed;
+ * errno stays as it is.
+ */
 const char *idt_future_error (const idt_future_t *f);
 
 /* Make a streaming future wait for the next response, which may be here already.  After the last one it
