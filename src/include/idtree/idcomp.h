@@ -15,8 +15,8 @@
  * that finalized the same ranges agree on final ids.  Finalizing sets some final ids aside for the
  * session of the range, so that it can hand them out at once (eager ids).
  *
- * Behaviour, wire form and stored form are those of Fluid Framework's id compressor 3.1.  In
- * parentheses: what of it a function is.
+ * Behaviour, wire form and stored form are those of Fluid Framework's id compressor 3.1.  A name in
+ * parentheses is that of the original's function.
  *
  * Life cycle
  * 1. Two objects must never be the same session at the same time: they would make the same UUIDs.

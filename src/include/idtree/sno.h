@@ -13,7 +13,7 @@
  *
  * Bytes, numbers and text sort alike, so memcmp () orders ids by time.
  *
- * In parentheses: the function of the original that one is.  Everything here uses libc alone.
+ * A name in parentheses is that of the original's function.  Everything here uses libc alone.
  * Values and codecs hold no state and may be called from any thread. Functions that fail return -1
  * (or NULL) with errno set and leave their outputs untouched, unless said otherwise.
  */

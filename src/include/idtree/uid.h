@@ -17,7 +17,7 @@
  * uid_node_numbered () alone). A step of time is 1.024 ms, 977 of them in a second, the last
  * one 0.576 ms long.
  *
- * In parentheses: the function of the original that one is.  Everything here uses libc alone.
+ * A name in parentheses is that of the original's function.  Everything here uses libc alone.
  * Values and codecs hold no state and may be called from any thread. Functions that fail return -1
  * (or NULL) with errno set and leave their outputs untouched.
  */
