@@ -8,6 +8,7 @@
 
 #include "libutil/tap.h"
 #include "modules/flake/node.h"
+#include "test/failing_alloc.h"
 
 #define MS UINT64_C (1000)
 #define SECOND UINT64_C (1000000)
@@ -108,7 +109,8 @@ static void create_named (struct world *w, uint32_t rank, uint32_t max_partition
                                          .node = "me@here" };
 
     *w = (struct world){ .f = flake_create (&config, &ops, w) };
-    flake_tick (w->f, T0);
+    if (w->f)
+        flake_tick (w->f, T0);
 }
 
 static void create (struct world *w, uint32_t rank, uint32_t max_partitions)
@@ -538,6 +540,51 @@ static void test_registry (void)
     registry_fini (r);
 }
 
+/* Rank 0 makes ids of all kinds, and grants a name.  Returns whether it was there; '*granted': as flake_claim_request (). */
+static bool make_all_kinds (struct world *w, int *granted)
+{
+    const struct claim claim = { 7, 4, "you@there" };
+    struct grant grant;
+    idt_error_t err;
+
+    create_named (w, 0, 10, 9);
+    if (!w->f)
+        return false;
+    for (size_t i = 0; i < SERIES_KINDS; i++)
+        ask (w, T0, i + 1, (enum series_kind)i, 2);
+    lend (w, T0, 9990, 25000);
+    answer_claim (w, T0, 9, 9990, 25000);
+    tick_all (w, T0);
+    errno = 0;
+    *granted = flake_claim_request (w->f, T0, &claim, &grant, &err) == 0 ? 0 : errno;
+    destroy (w, T0 + SECOND);
+    return true;
+}
+
+static void test_memory (void)
+{
+    int lives = 0, short_of_memory = 0, granted = 0;
+    bool good = true;
+    struct world w;
+
+    for (failures = 1; failures > 0;) {
+        failures = 0;
+        countdown = lives++;
+        bool lived = make_all_kinds (&w, &granted);
+        countdown = -1;
+        short_of_memory += lived && granted == ENOMEM;
+        good = good && (lived ? granted == 0 || granted == ENOMEM : failures > 0);
+        for (size_t i = 1; lived && i <= SERIES_KINDS; i++) {
+            const struct record *r = &w.req[i];
+
+            short_of_memory += r->errnum == ENOMEM;
+            good = good && r->answers == 1 && (r->ids == 2 || r->errnum == ENOMEM);
+        }
+    }
+    ok (good && lives > 10, "wherever memory is short, each is answered once (%d places)", lives);
+    ok (short_of_memory >= SERIES_KINDS + 2, "and hears why");
+}
+
 int main (void)
 {
     test_make ();
@@ -549,5 +596,6 @@ int main (void)
     test_waiting ();
     test_series ();
     test_registry ();
+    test_memory ();
     return done_testing ();
 }
