@@ -281,12 +281,15 @@ static int read_sessions (struct reader *r, struct idcomp *c, const char *sessio
 /* The session of a cluster.  Those of the form keep their order, but the local one is the first. */
 static int get_owner (struct reader *r, uint32_t *session)
 {
-    bool is_new = r->own == r->nsessions;
     double d = get_double (r);
 
-    if (!(d >= 0 || (r->lenient && d == -1 && is_new)) || d >= r->nsessions || d != (double)(int64_t)d)
+    if (!(d >= 0 || (r->lenient && d == -1 && r->own == r->nsessions)) || d >= r->nsessions || d != (double)(int64_t)d)
         return errset (IDCOMP_ECORRUPT_SESSION_INDEX);
-    *session = d == r->own ? 0 : (int64_t)d + (d < r->own);
+    int64_t i = d;
+    if (i < r->own)
+        *session = i + 1;
+    else
+        *session = i > r->own ? i : 0;
     return 0;
 }
 
