@@ -56,18 +56,21 @@ static void check (struct boot *b, const struct topo *topo, uint32_t rank)
 
 static void boot (int fd, uint32_t rank)
 {
-    struct topo topo = { .size = 4, .k = 2 };
     idt_error_t err = { "" };
     struct boot *b = boot_create (fd, rank, 4, "here", &err);
+
+    struct topo *topo;
 
     if (!b) {
         must (err.text[0] != '\0');
         return;
     }
-    if (boot_exchange (b, &topo, "tcp://127.0.0.1:1", &err) == 0)
-        check (b, &topo, rank);
+    must ((topo = topo_create ("kary:2", 4, NULL)) != NULL);
+    if (boot_exchange (b, topo, "tcp://127.0.0.1:1", &err) == 0)
+        check (b, topo, rank);
     boot_ready (b);
     boot_destroy (b);
+    topo_destroy (topo);
 }
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)

@@ -30,7 +30,7 @@ struct rig {
     struct zpoll *zp;
     struct attrs *attrs;
     struct log *log;
-    struct topo topo;
+    struct topo *topo;
     struct router *router;
     struct event *event;
     struct overlay *ov;
@@ -86,19 +86,18 @@ static void cleanup (void)
 {
     overlay_destroy (rig.ov);
     event_destroy (rig.event);
+    topo_destroy (rig.topo);
     rmdir (rig.dir);
 }
 
 static void setup (void)
 {
-    struct overlay_conf conf = {
-        .topo = &rig.topo, .uuid = "00000000-0000-4000-8000-000000000000", .host = "here", .ops = &ops
-    };
+    struct overlay_conf conf = { .uuid = "00000000-0000-4000-8000-000000000000", .host = "here", .ops = &ops };
     struct bizcard children[2] = { { .rank = 1, .endpoint = "-", .host = "a" },
                                    { .rank = 2, .endpoint = "-", .host = "b" } };
     char endpoint[64];
 
-    rig.topo = (struct topo){ .size = 7, .k = 2 };
+    must ((conf.topo = rig.topo = topo_create ("kary:2", 7, NULL)) != NULL);
     for (int i = 0; i < 3; i++)
         must (zmq_curve_keypair (rig.public_key[i], rig.secret_key[i]) == 0);
     for (int i = 0; i < 2; i++)
@@ -108,7 +107,7 @@ static void setup (void)
     log_set_forward (rig.log, swallow, NULL);
     must ((conf.reactor = rig.r = idt_reactor_create ()) && (conf.zctx = rig.ctx = zmq_ctx_new ()));
     must ((conf.zpoll = rig.zp = zpoll_create (rig.r))
-          && (conf.router = rig.router = router_create (0, &rig.topo, 1000)));
+          && (conf.router = rig.router = router_create (0, rig.topo, 1000)));
     must ((conf.event = rig.event = event_create (true, conf.uuid, 16, &no_events, NULL)) != NULL);
     conf.public_key = rig.public_key[0];
     conf.secret_key = rig.secret_key[0];

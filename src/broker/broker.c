@@ -295,7 +295,7 @@ static int boot (struct broker *b, idt_error_t *errp)
     if (gethostname (b->host, sizeof (b->host) - 1) < 0 || uuid_make (b->uuid) < 0)
         return errprintf (errp, "no host name: %s", strerror (errno));
     if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
-        || topo_parse (&b->topo, attr_get (b->attrs, "tbon.topo", NULL), b->size, errp) < 0
+        || !(b->topo = topo_create (attr_get (b->attrs, "tbon.topo", NULL), b->size, errp))
         || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, errp) < 0
         || attr_update (b->attrs, "rundir", b->rundir.path, errp) < 0)
         return -1;
@@ -312,7 +312,7 @@ static int make_base (struct broker *b, idt_error_t *errp)
         return -1;
     if (!(b->member = member_create (b->conf.process, overlay_domain (b->rank, name), &member_ops, b))
         || !(b->zpoll = zpoll_create (member_reactor (b->member)))
-        || !(b->router = router_create (b->rank, &b->topo, max_pending)) || !(b->shutdown_streams = msglist_create ()))
+        || !(b->router = router_create (b->rank, b->topo, max_pending)) || !(b->shutdown_streams = msglist_create ()))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
     return 0;
@@ -335,7 +335,7 @@ static int make_event (struct broker *b, idt_error_t *errp)
     if (attr_u32 (b->attrs, "event.replay", "131072", 1, 10000000, &replay, errp) < 0)
         return -1;
     if (b->rank > 0)
-        replay = topo_child_count (&b->topo, b->rank) > 0 ? EVENT_RING_COUNT : 0;
+        replay = topo_child_count (b->topo, b->rank) > 0 ? EVENT_RING_COUNT : 0;
     if (!(b->event = event_create (b->rank == 0, b->uuid, replay, &event_ops, b)))
         return errprintf (errp, "out of memory");
     return 0;
@@ -351,7 +351,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .router = b->router,
         .event = b->event,
         .log = b->log,
-        .topo = &b->topo,
+        .topo = b->topo,
         .rank = b->rank,
         .uuid = b->uuid,
         .host = b->host,
@@ -365,9 +365,9 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
     if (!(b->overlay = overlay_create (&conf, errp))
         || broker_choose_endpoint (b, endpoint, sizeof (endpoint), errp) < 0)
         return -1;
-    if (topo_child_count (&b->topo, b->rank) > 0 && overlay_bind (b->overlay, endpoint, errp) < 0)
+    if (topo_child_count (b->topo, b->rank) > 0 && overlay_bind (b->overlay, endpoint, errp) < 0)
         return -1;
-    if (boot_exchange (b->boot, &b->topo, overlay_endpoint (b->overlay), errp) < 0)
+    if (boot_exchange (b->boot, b->topo, overlay_endpoint (b->overlay), errp) < 0)
         return -1;
     overlay_set_bizcards (b->overlay, b->boot->ancestors, b->boot->nancestors, b->boot->children);
     return 0;
@@ -447,6 +447,7 @@ void broker_destroy (struct broker *b)
     member_destroy (b->member);
     log_destroy (b->log);
     boot_destroy (b->boot);
+    topo_destroy (b->topo);
     rundir_fini (&b->rundir);
     attrs_destroy (b->attrs);
     free (b);

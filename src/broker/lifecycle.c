@@ -150,7 +150,7 @@ void broker_cannot_start (struct broker *b, const char *fmt, ...)
 
 void broker_join_failed (struct broker *b)
 {
-    broker_cannot_start (b, "rank %u could not join rank %u at %s: %s", b->rank, topo_parent (&b->topo, b->rank),
+    broker_cannot_start (b, "rank %u could not join rank %u at %s: %s", b->rank, topo_parent (b->topo, b->rank),
                          b->boot->nancestors > 0 ? b->boot->ancestors[0].endpoint : "?",
                          b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
 }

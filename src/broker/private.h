@@ -32,7 +32,7 @@ struct broker {
 
     struct attrs *attrs;
     struct boot *boot;
-    struct topo topo;
+    struct topo *topo;
     struct rundir rundir;
     struct log *log;
     struct router *router;

@@ -57,8 +57,8 @@ static int define_numbers (struct broker *b, idt_error_t *errp)
         { "size", b->size },
         { "security.owner", geteuid () },
         { "broker.pid", getpid () },
-        { "tbon.level", topo_level (&b->topo, b->rank) },
-        { "tbon.maxlevel", topo_level (&b->topo, b->size - 1) },
+        { "tbon.level", topo_level (b->topo, b->rank) },
+        { "tbon.maxlevel", topo_maxlevel (b->topo) },
     };
     char text[16];
 

@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* topology.h - who is whose parent: arithmetic on ranks, no table of them
+/* topology.h - who is whose parent
  *
- * The tree is complete: rank 0 is the root, the children of rank r are k*r+1 ... k*r+k, as far as the size goes.
- * Every function is O(depth) or better.  Ranks given must be below the size.
+ * Rank 0 is the root.  The shapes have the names that Flux gives them, and are the same trees:
+ *
+ *     kary:K       complete: the children of rank r are K*r+1 ... K*r+K
+ *     mincrit[:K]  two levels below rank 0: ranks 1 ... K are routers, the others are theirs by turns.  K 0: none, all
+ *                  are rank 0's children; no K: 0 as long as TOPO_MINCRIT_FANOUT children are enough, then so many that
+ *                  no router has more
+ *     binomial     the parent of a rank is that rank without its lowest bit
+ *
+ * They are arithmetic on ranks, without a table.  A topology does not change from topo_create () to topo_destroy ():
+ * any number of brokers and threads may use one.  Ranks given must be below the size.
+ *
+ *                    kary        mincrit  binomial
+ *     parent         O(1)        O(1)     O(1)
+ *     child_count    O(1)        O(1)     O(1)
+ *     child          O(1)        O(1)     O(1)
+ *     level, toward  O(level)    O(1)     O(level), at most 32
  */
 #ifndef BROKER_TOPOLOGY_H
 #define BROKER_TOPOLOGY_H
@@ -17,20 +31,27 @@
 #define TOPO_NONE UINT32_MAX
 #define TOPO_DEFAULT "kary:32"
 #define TOPO_MAX_FANOUT 1048576
+#define TOPO_MINCRIT_FANOUT 1024
+
+struct topo_kind;
 
 struct topo {
     uint32_t size;
-    uint32_t k; /* children of a rank, at most */
+    /* topology.c's */
+    const struct topo_kind *kind;
+    uint32_t k;       /* kary: children of a rank, mincrit: children of rank 0, at most */
+    uint32_t deepest; /* a rank of the lowest level */
 };
 
-/* Read 'uri' ("kary:K") for 'size' (>= 1) brokers.  Returns 0, or -1 with errno EINVAL and 'errp' filled. */
-int topo_parse (struct topo *t, const char *uri, uint32_t size, idt_error_t *errp);
+/* Read 'uri' for 'size' (>= 1) brokers.  NULL with errno set and 'errp' filled: EINVAL, it names no topology. */
+struct topo *topo_create (const char *uri, uint32_t size, idt_error_t *errp);
+void topo_destroy (struct topo *t);
 
-uint32_t topo_parent (const struct topo *t, uint32_t rank);            /* TOPO_NONE: the root */
-uint32_t topo_child_count (const struct topo *t, uint32_t rank);       /* 0 ... k */
-uint32_t topo_child (const struct topo *t, uint32_t rank, uint32_t i); /* i < topo_child_count () */
+uint32_t topo_parent (const struct topo *t, uint32_t rank); /* TOPO_NONE: the root */
+uint32_t topo_child_count (const struct topo *t, uint32_t rank);
+uint32_t topo_child (const struct topo *t, uint32_t rank, uint32_t i); /* i < topo_child_count (); ascending */
 uint32_t topo_level (const struct topo *t, uint32_t rank);             /* root: 0 */
-uint32_t topo_subtree_size (const struct topo *t, uint32_t rank);      /* with the rank itself */
+uint32_t topo_maxlevel (const struct topo *t);
 
 /* The child of 'rank' in whose subtree 'to' lies (maybe 'to' itself).  TOPO_NONE: 'to' is not below 'rank'. */
 uint32_t topo_child_toward (const struct topo *t, uint32_t rank, uint32_t to);

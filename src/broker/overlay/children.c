@@ -340,7 +340,6 @@ struct children *children_create (struct overlay *ov)
     down->ov = ov;
     down->budget = ADOPT_BUDGET;
     down->count = topo_child_count (conf->topo, conf->rank);
-    down->first = topo_child (conf->topo, conf->rank, 0);
     ov->health = down->count > 0 ? HEALTH_PARTIAL : HEALTH_FULL;
     down->size = down->count + 1;
     if (!(down->children = calloc (down->size, sizeof (down->children[0])))) {
@@ -348,7 +347,9 @@ struct children *children_create (struct overlay *ov)
         return NULL;
     }
     for (; down->total < down->count; down->total++) {
-        if (!(down->children[down->total] = child_create (down, down->first + down->total, false))) {
+        uint32_t rank = topo_child (conf->topo, conf->rank, down->total);
+
+        if (!(down->children[down->total] = child_create (down, rank, false))) {
             children_destroy (down);
             return NULL;
         }

@@ -45,7 +45,6 @@ struct children {
     uint32_t count;          /* of the children proper */
     uint32_t total;
     uint32_t size;   /* of the array */
-    uint32_t first;  /* rank of children[0] */
     uint32_t budget; /* adopted ones that may be taken in until the next beat */
     bool accept;
     bool stopping; /* takes no child in any more */

@@ -72,10 +72,21 @@ static struct child *adopted_child (struct children *down, uint32_t rank)
     return c;
 }
 
+/* NULL: no memory. */
 static struct child *child_of_rank (struct children *down, uint32_t rank)
 {
-    if (rank >= down->first && rank - down->first < down->count)
-        return down->children[rank - down->first];
+    uint32_t low = 0, high = down->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (down->children[middle]->peer.rank < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < down->count && down->children[low]->peer.rank == rank)
+        return down->children[low];
     return adopted_child (down, rank);
 }
 

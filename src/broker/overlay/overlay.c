@@ -221,21 +221,24 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     msglist_disconnect (ov->followers, msg);
 }
 
-static json_t *describe_subtree (const struct topo *topo, uint32_t rank)
+/* Its size is added to '*size'. */
+static json_t *describe_subtree (const struct topo *topo, uint32_t rank, json_int_t *size)
 {
+    uint32_t count = topo_child_count (topo, rank);
     json_t *children = json_array ();
+    json_int_t own = 1;
 
-    for (uint32_t i = 0; i < topo_child_count (topo, rank); i++)
-        json_add_new (&children, describe_subtree (topo, topo_child (topo, rank, i)));
-    return json_pack ("{s:I s:I s:o}", "rank", (json_int_t)rank, "size", (json_int_t)topo_subtree_size (topo, rank),
-                      "children", children);
+    for (uint32_t i = 0; i < count; i++)
+        json_add_new (&children, describe_subtree (topo, topo_child (topo, rank, i), &own));
+    *size += own;
+    return json_pack ("{s:I s:I s:o}", "rank", (json_int_t)rank, "size", own, "children", children);
 }
 
 static void topology_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
     const struct topo *topo = ov->conf.topo;
-    json_int_t rank;
+    json_int_t rank, size = 0;
     idt_error_t err;
     json_t *o;
 
@@ -249,7 +252,7 @@ static void topology_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         idt_respond_error (h, msg, EINVAL, err.text);
         return;
     }
-    idt_respond_pack (h, msg, "o", describe_subtree (topo, rank));
+    idt_respond_pack (h, msg, "o", describe_subtree (topo, rank, &size));
 }
 
 static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)

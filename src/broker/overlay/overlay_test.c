@@ -55,7 +55,7 @@ struct node {
 
 struct world {
     idt_reactor_t *reactor;
-    struct topo topo;
+    struct topo *topo;
     char dir[64];
     char endpoint[128];
     char public_key[SIZE_DEEP][OVERLAY_KEY_TEXT];
@@ -196,7 +196,7 @@ static void node_init (struct node *n, struct world *w, uint32_t rank, const cha
     idt_error_t err;
     struct overlay_conf conf = {
         .reactor = w->reactor,
-        .topo = &w->topo,
+        .topo = w->topo,
         .rank = rank,
         .uuid = n->uuid,
         .host = "here",
@@ -212,7 +212,7 @@ static void node_init (struct node *n, struct world *w, uint32_t rank, const cha
     attr_give (n->attrs, "tbon.timeout", w->timeout, NULL);
     attr_give (n->attrs, "tbon.hwm", hwm, NULL);
     conf.log = n->log = log_create (n->attrs, rank, &err);
-    conf.router = n->router = router_create (rank, &w->topo, 100000);
+    conf.router = n->router = router_create (rank, w->topo, 100000);
     conf.event = n->event = event_create (rank == 0, n->uuid, 16, &event_ops, n);
     conf.zctx = n->zctx = zmq_ctx_new ();
     conf.zpoll = n->zpoll = zpoll_create (w->reactor);
@@ -271,7 +271,7 @@ static void world_init_at (struct world *w, const char *timeout, uint32_t size, 
 {
     memset (w, 0, sizeof (*w));
     w->timeout = timeout;
-    topo_parse (&w->topo, "kary:2", size, NULL);
+    w->topo = topo_create ("kary:2", size, NULL);
     snprintf (w->dir, sizeof (w->dir), "/tmp/overlay_test.XXXXXX");
     if (!mkdtemp (w->dir) || !(w->reactor = idt_reactor_create ()))
         bail_out ("no world");
@@ -309,6 +309,7 @@ static void world_fini (struct world *w)
     node_fini (&w->child);
     node_fini (&w->parent);
     idt_reactor_destroy (w->reactor);
+    topo_destroy (w->topo);
     if (rmdir (w->dir) < 0)
         ok (false, "no socket is left behind");
 }

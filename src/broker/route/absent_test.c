@@ -17,7 +17,7 @@ struct fake {
 };
 
 struct world {
-    struct topo topo;
+    struct topo *topo;
     idt_reactor_t *reactor;
     struct router *r;
     struct absents *as;
@@ -48,8 +48,8 @@ static struct world *world_create (void)
 {
     struct world *w = calloc (1, sizeof (*w));
 
-    if (!(w->reactor = idt_reactor_create ()) || topo_parse (&w->topo, "kary:2", 7, NULL) < 0
-        || !(w->r = router_create (1, &w->topo, 100)) || !(w->as = absents_create (w->reactor, w->r, 1)))
+    if (!(w->reactor = idt_reactor_create ()) || !(w->topo = topo_create ("kary:2", 7, NULL))
+        || !(w->r = router_create (1, w->topo, 100)) || !(w->as = absents_create (w->reactor, w->r, 1)))
         bail_out ("no world");
     add (w, &w->parent, PEER_PARENT, "00000001", 0);
     add (w, &w->child, PEER_CHILD, "00000002", 3);
@@ -68,6 +68,7 @@ static void world_destroy (struct world *w)
         router_peer_remove (w->r, &all[i]->peer);
     absents_destroy (w->as);
     router_destroy (w->r);
+    topo_destroy (w->topo);
     idt_reactor_destroy (w->reactor);
     free (w);
 }

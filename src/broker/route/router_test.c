@@ -59,7 +59,7 @@ static void fake_clear (struct fake *f)
 
 /* A router with peers of each kind. */
 struct world {
-    struct topo topo;
+    struct topo *topo;
     struct router *r;
     struct fake parent, child3, child4, mod, other, builtin, c1, c2;
 };
@@ -75,7 +75,7 @@ static struct world *world_create (uint32_t rank, size_t max_pending)
 {
     struct world *w = calloc (1, sizeof (*w));
 
-    if (topo_parse (&w->topo, "kary:2", 7, NULL) < 0 || !(w->r = router_create (rank, &w->topo, max_pending)))
+    if (!(w->topo = topo_create ("kary:2", 7, NULL)) || !(w->r = router_create (rank, w->topo, max_pending)))
         bail_out ("no router");
     if (rank > 0)
         add (w, &w->parent, PEER_PARENT, "parent", (rank - 1) / 2);
@@ -108,6 +108,7 @@ static void world_destroy (struct world *w)
         router_peer_remove (w->r, &all[i]->peer);
     world_clear (w);
     router_destroy (w->r);
+    topo_destroy (w->topo);
     free (w);
 }
 

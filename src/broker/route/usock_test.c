@@ -32,7 +32,7 @@ struct server {
     idt_reactor_t *reactor;
     struct attrs *attrs;
     struct log *log;
-    struct topo topo;
+    struct topo *topo;
     struct router *router;
     struct usock *local;
     struct peer echo, null;
@@ -153,10 +153,10 @@ static void server_init (struct server *s)
     memset (s, 0, sizeof (*s));
     s->attrs = attrs_create ();
     attr_give (s->attrs, "log-stderr-level", "0", NULL);
-    topo_parse (&s->topo, "kary:2", 1, NULL);
+    s->topo = topo_create ("kary:2", 1, NULL);
     snprintf (s->dir, sizeof (s->dir), "/tmp/local_test.XXXXXX");
     if (!mkdtemp (s->dir) || !(s->reactor = idt_reactor_create ()) || !(s->log = log_create (s->attrs, 0, &err))
-        || !(s->router = router_create (0, &s->topo, 100000)))
+        || !(s->router = router_create (0, s->topo, 100000)))
         bail_out ("no server");
     add_service (s, &s->echo, "echo", PEER_BUILTIN, echo_send);
     add_service (s, &s->null, "null", PEER_MODULE, null_send);
@@ -171,6 +171,7 @@ static void server_fini (struct server *s)
     router_peer_remove (s->router, &s->echo);
     router_peer_remove (s->router, &s->null);
     router_destroy (s->router);
+    topo_destroy (s->topo);
     log_destroy (s->log);
     attrs_destroy (s->attrs);
     idt_reactor_destroy (s->reactor);

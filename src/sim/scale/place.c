@@ -27,9 +27,7 @@ static uint64_t jittered_ns (struct scale *s, double ms)
 
 bool rank_is_below (const struct scale *s, uint32_t number, uint32_t top)
 {
-    while (number > top)
-        number = topo_parent (&s->topo, number);
-    return number == top;
+    return number == top || topo_child_toward (s->topo, top, number) != TOPO_NONE;
 }
 
 /* --- begin --------------------------------------------------------------------------------------------- */
@@ -122,15 +120,15 @@ static bool may_climb (const struct rank *r)
 /* The ancestor whose turn it is; after the last one it is the parent's again. */
 static uint32_t next_ancestor (struct rank *r)
 {
-    uint32_t a = topo_parent (&r->s->topo, rank_number (r));
+    uint32_t a = topo_parent (r->s->topo, rank_number (r));
 
     for (unsigned i = 0; i < r->tries && a != TOPO_NONE; i++)
-        a = topo_parent (&r->s->topo, a);
+        a = topo_parent (r->s->topo, a);
     if (a != TOPO_NONE && (r->tries == 0 || may_climb (r)))
         return a;
     r->tries = 0;
     r->rounds++;
-    return topo_parent (&r->s->topo, rank_number (r));
+    return topo_parent (r->s->topo, rank_number (r));
 }
 
 void rank_seek (struct rank *r)
@@ -164,7 +162,7 @@ static bool has_room (struct rank *r, const struct message *m)
 {
     uint32_t second = (uint32_t)(r->busy_ns / SECOND_NS);
 
-    if (topo_parent (&r->s->topo, m->from) == rank_number (r))
+    if (topo_parent (r->s->topo, m->from) == rank_number (r))
         return true;
     if (r->adopted_s != second)
         r->adopted = 0;
@@ -212,7 +210,7 @@ void rank_joined (struct rank *r, const struct message *m)
     if (sample.peer_received_us > 0)
         node_sample (r->node, rank_boot_us (r), &sample);
     node_parent (r->node, rank_boot_us (r), true);
-    if (r->parent != topo_parent (&r->s->topo, rank_number (r)))
+    if (r->parent != topo_parent (r->s->topo, rank_number (r)))
         scale_at (r->s, r->busy_ns + jittered_ns (r->s, PROBE_MS), EV_PROBE, rank_number (r), r->link);
     scale_look_at_start (r->s);
 }
@@ -252,7 +250,7 @@ void rank_lost (struct rank *r, uint64_t link)
 
 void rank_probe (struct rank *r)
 {
-    uint32_t own = topo_parent (&r->s->topo, rank_number (r));
+    uint32_t own = topo_parent (r->s->topo, rank_number (r));
 
     if (r->place != PLACE_UP || r->parent == own)
         return;

@@ -154,7 +154,7 @@ enum phase { PHASE_COLD, PHASE_WARM, PHASE_MEASURE, PHASE_DRAIN, PHASE_END };
 struct scale {
     struct scale_config config;
     struct scale_result result;
-    struct topo topo;
+    struct topo *topo;
     struct queue queue;
     uint64_t t_ns;
     uint64_t random;

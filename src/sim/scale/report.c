@@ -100,7 +100,7 @@ static struct busy find_busy (const struct scale *s, uint32_t level)
         if (r->level != level)
             continue;
         b.ranks++;
-        b.parents += topo_child_count (&s->topo, i) > 0;
+        b.parents += topo_child_count (s->topo, i) > 0;
         b.sum_ns += r->used_ns;
         if (r->used_ns >= b.max_ns) {
             b.max_ns = r->used_ns;
@@ -127,7 +127,7 @@ static void report_load (const struct scale *s, FILE *out)
     const struct rank *r = &s->rank[busiest.rank];
     fprintf (out,
              "{\"scale\":\"busiest\",\"rank\":%u,\"level\":%u,\"children\":%u,\"load\":%.5f,\"messages_per_s\":%.1f}\n",
-             (unsigned)busiest.rank, (unsigned)r->level, (unsigned)topo_child_count (&s->topo, busiest.rank),
+             (unsigned)busiest.rank, (unsigned)r->level, (unsigned)topo_child_count (s->topo, busiest.rank),
              (double)r->used_ns / window_ns, (double)r->received / seconds (s));
 }
 

@@ -279,7 +279,7 @@ static void place_ranks (struct scale *s)
     uint32_t size = s->config.size, generators = s->config.max_generators;
 
     for (uint32_t i = 0; i < size; i++) {
-        uint32_t level = topo_level (&s->topo, i);
+        uint32_t level = topo_level (s->topo, i);
 
         level = level < MAX_LEVELS ? level : MAX_LEVELS - 1;
         s->rank[i] = (struct rank){ .s = s, .level = (uint8_t)level, .tick_ns = NEVER };
@@ -312,7 +312,7 @@ struct scale *scale_create (const struct scale_config *config, idt_error_t *errp
     s = must (calloc (1, sizeof (*s)));
     s->config = *config;
     s->random = config->seed;
-    if (topo_parse (&s->topo, config->topology, config->size, errp) < 0) {
+    if (!(s->topo = topo_create (config->topology, config->size, errp))) {
         free (s);
         return NULL;
     }
@@ -369,6 +369,7 @@ void scale_destroy (struct scale *s)
     samples_fini (&s->joined_again);
     samples_fini (&s->all);
     check_destroy (s->check);
+    topo_destroy (s->topo);
     free (s->rank);
     free (s);
 }

@@ -1,0 +1,80 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t3011-topologies.t - a tree of each shape: who is whose parent, ids, ways, events, and what happens when one dies
+test_description='in each topology ranks join, make ids, reach each other, and attach anew'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+SIZE=12
+export SIZE
+all=$(seq 0 $((SIZE - 1)))
+
+# What is true of each tree.  $PARENTS are those of ranks 1, 2, ...
+cat >each.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
+all=$(seq 0 $((SIZE - 1)))
+uri_of() { echo "${IDTREE_URI%0}$1"; }
+fail() { echo "$*" >&2; exit 1; }
+parent_of() { set -- $1 $PARENTS; shift $1; echo $1; }
+children_of() { rank=0; for parent in $PARENTS; do rank=$((rank + 1)); test $parent != $1 || echo $rank; done; }
+
+# Ranks that are there make ids, all different, and reach each other.
+ids() { # rank...
+    for rank; do idtree id new -r $rank -n 200 || fail "no ids from $rank"; done >ids
+    test "$(sort -u ids | wc -l)" = $(($# * 200)) || fail "ids came twice"
+}
+ways() { # rank...
+    last=0
+    for rank; do
+        idtree ping --uri "$(uri_of $last)" -c 1 $rank >/dev/null && idtree ping --uri "$(uri_of $rank)" -c 1 0 >/dev/null ||
+            fail "no way from $last to $rank to 0"
+        last=$rank
+    done
+}
+# What the last of them publishes comes to all.
+events() { # rank...
+    pids=
+    for rank; do
+        idtree event sub --uri "$(uri_of $rank)" -c 3 shape. >events.$rank & pids="$pids $!"
+        wait_subscribers $rank 1 || fail "rank $rank does not listen"
+    done
+    for i in 1 2 3; do idtree event pub --uri "$(uri_of $rank)" shape.$i || fail "rank $rank cannot publish"; done
+    for pid in $pids; do wait $pid || fail "an event is missing"; done
+    for rank; do test "$(cut -f1 events.$rank | tr "\n" " ")" = "shape.1 shape.2 shape.3 " || fail "rank $rank got others"; done
+}
+works() { ids "$@" && ways "$@" && events "$@"; }
+attached() { # rank...
+    for rank; do wait_attached $rank $(parent_of $rank) || fail "rank $rank is not where it belongs"; done
+}
+
+attached $(seq 1 $((SIZE - 1))) && works $all
+for gone in $KILL; do
+    idtree startctl kill $gone || fail "no rank $gone"
+    left=$(seq 0 $((SIZE - 1)) | grep -vx $gone)
+    for child in $(children_of $gone); do
+        wait_attached $child $(parent_of $gone) || fail "rank $child does not go to its grandparent"
+        attached $(children_of $child)
+    done
+    works $left
+    idtree startctl run $gone && attached $gone $(children_of $gone) && ways $all
+done
+END
+# With three generators only, leaves are idle: their ids come from above.
+shape() { # parents, to be killed in turn, topology
+    PARENTS=$1 KILL=$2 idtree start -s $SIZE --topology "$3" -o fluid.max-generators=3 sh each.sh
+}
+
+test_expect_success 'kary:3' '
+    shape "0 0 0 1 1 1 2 2 2 3 3" 1 kary:3
+'
+test_expect_success 'mincrit: so few ranks are all children of rank 0' '
+    shape "0 0 0 0 0 0 0 0 0 0 0" 11 mincrit
+'
+test_expect_success 'mincrit:2: rank 0, two routers, leaves by turns' '
+    shape "0 0 1 2 1 2 1 2 1 2 1" 1 mincrit:2
+'
+test_expect_success 'binomial' '
+    shape "0 0 2 0 4 4 6 0 8 8 10" "6 8" binomial
+'
+test_done
