@@ -192,6 +192,21 @@ test_expect_success HYDRA 'SIGTERM to the launcher leaves no process behind' '
 test_expect_success HYDRA 'an attribute that one refuses ends all' '
     test_must_fail hydra 3 idtree-broker -o tbon.topo=kary:0 true >out 2>&1 && grep "kary:0" out && nothing_left
 '
+cat >other.sh <<'END'
+# Rank $1 has the topology $2, the others have kary:3.
+topology=kary:3
+test "$PMI_RANK" != "$1" || topology=$2
+exec idtree-broker -t $topology -o broker.join-timeout=300s touch started
+END
+test_expect_success HYDRA 'a rank that has another topology than rank 0 ends all with a sentence' '
+    for r in 1 2 4; do for t in kary:1 kary:2 mincrit binomial; do
+        test_must_fail timeout 60 mpiexec.hydra -n 5 sh other.sh $r $t >out 2>&1 </dev/null &&
+        grep "rank $r has the topology $t.*, but rank 0 began with kary:3: all must have the same" out || { cat out; return 1; }
+    done; done
+    test_must_fail timeout 60 mpiexec.hydra -n 5 sh other.sh 0 kary:2 >out 2>&1 </dev/null &&
+    grep "rank [1-4] has the topology kary:3, but rank 0 began with kary:2: all must have the same" out &&
+    test ! -e started; rc=$?; rm -rf "$TMPDIR"/*; test $rc = 0
+'
 # The launcher kills the others, which may leave their folders.
 test_expect_success HYDRA 'what is found wrong only after ranks have met is told, too' '
     test_expect_code 1 hydra 1 idtree-broker -o nosuch=1 true >out 2>&1 && grep "unknown attribute .nosuch" out &&

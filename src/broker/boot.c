@@ -24,6 +24,7 @@ static void encode_bizcard (char text[BIZCARD_TEXT], const struct bizcard *bizca
 
     for (int i = 0; i < ZAP_KEY_SIZE; i++)
         n += snprintf (text + n, BIZCARD_TEXT - n, "%02x", bizcard->key[i]);
+    snprintf (text + n, BIZCARD_TEXT - n, ",%s", bizcard->topology);
 }
 
 static int decode_hex (const char *s, uint8_t *key, size_t size)
@@ -52,7 +53,8 @@ static int decode_bizcard (const char *text, struct bizcard *bizcard)
     char key[2 * ZAP_KEY_SIZE + 2];
 
     memset (bizcard, 0, sizeof (*bizcard));
-    if (sscanf (text, "%255[^,],%255[^,],%65s", bizcard->endpoint, bizcard->host, key) != 3
+    if (sscanf (text, "%255[^,],%255[^,],%65[^,],%31[^,]", bizcard->endpoint, bizcard->host, key, bizcard->topology)
+            != 4
         || decode_hex (key, bizcard->key, ZAP_KEY_SIZE) < 0 || !is_host (bizcard->host))
         return errset (EPROTO);
     return 0;
@@ -170,7 +172,7 @@ const char *boot_old_endpoint (const struct boot *b)
 
 /* --- where are the others ---------------------------------------------------------------------------- */
 
-static int put_bizcard (struct boot *b, const char *endpoint, idt_error_t *errp)
+static int put_bizcard (struct boot *b, const struct topo *topo, const char *endpoint, idt_error_t *errp)
 {
     struct bizcard bizcard = { .endpoint = "-" };
     char text[BIZCARD_TEXT], name[64];
@@ -180,10 +182,21 @@ static int put_bizcard (struct boot *b, const char *endpoint, idt_error_t *errp)
     if (endpoint)
         snprintf (bizcard.endpoint, sizeof (bizcard.endpoint), "%s", endpoint);
     snprintf (bizcard.host, sizeof (bizcard.host), "%s", b->host);
+    snprintf (bizcard.topology, sizeof (bizcard.topology), "%s", topo->name);
     if (!zmq_z85_decode (bizcard.key, b->public_key))
         return errsetf (errp, EINVAL, "malformed public key");
     encode_bizcard (text, &bizcard);
     return pmi_client_put (b->pmi, bizcard_name (name, b->rank), text, errp);
+}
+
+/* With another tree than the rest a rank would look for its parent where there is none. */
+static int check_topology (const struct boot *b, const struct topo *topo, const struct bizcard *other,
+                           idt_error_t *errp)
+{
+    if (strcmp (other->topology, topo->name) == 0)
+        return 0;
+    return errsetf (errp, EINVAL, "rank %u has the topology %s, but rank %u began with %s: all must have the same",
+                    b->rank, topo->name, other->rank, other->topology);
 }
 
 static int get_bizcards (struct boot *b, const struct topo *topo, idt_error_t *errp)
@@ -200,6 +213,8 @@ static int get_bizcards (struct boot *b, const struct topo *topo, idt_error_t *e
         if (get_bizcard (b, rank, &b->ancestors[i], errp) < 0)
             return -1;
     }
+    if (b->nancestors > 0 && check_topology (b, topo, &b->ancestors[b->nancestors - 1], errp) < 0)
+        return -1;
     for (uint32_t i = 0; i < nchildren; i++)
         if (get_bizcard (b, topo_child (topo, b->rank, i), &b->children[i], errp) < 0)
             return -1;
@@ -228,8 +243,10 @@ static int list_hosts (struct boot *b, idt_error_t *errp)
 
 int boot_exchange (struct boot *b, const struct topo *topo, const char *endpoint, idt_error_t *errp)
 {
+    if (b->old.endpoint[0] && check_topology (b, topo, &b->old, errp) < 0)
+        return -1;
     if (b->pmi
-        && (put_bizcard (b, endpoint, errp) < 0 || pmi_client_barrier (b->pmi, errp) < 0
+        && (put_bizcard (b, topo, endpoint, errp) < 0 || pmi_client_barrier (b->pmi, errp) < 0
             || get_bizcards (b, topo, errp) < 0))
         return -1;
     return list_hosts (b, errp);

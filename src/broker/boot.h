@@ -4,7 +4,7 @@
 /* boot.h - who am I, how many are we, where are my parent and my children?
  *
  * Methods: single (a tree of one), pmi (PMI-1 at a file descriptor, as Hydra, Slurm, Flux and idtree start speak it).
- * Under pmi each rank puts its bizcard at idtree.bizcard.RANK: "ENDPOINT,HOST,KEY", the CURVE public key in hex.  idtree's own
+ * Under pmi each rank puts its bizcard at idtree.bizcard.RANK: "ENDPOINT,HOST,KEY,TOPOLOGY", the CURVE public key in hex.  idtree's own
  * launcher keeps a rank's bizcard and key pair for the life of the instance, so that a rank which was killed can come back
  * under the same; under another one each broker makes a key pair of its own, and a dead rank stays dead.
  */

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,7 @@ static int read_kary (struct topo *t, const char *arg, idt_error_t *errp)
         return errsetf (errp, EINVAL, "the fanout must be a number from 1 to %d", TOPO_MAX_FANOUT);
     t->k = k;
     t->deepest = t->size - 1;
+    snprintf (t->name, sizeof (t->name), "kary:%u", t->k);
     return 0;
 }
 
@@ -73,6 +75,7 @@ static int read_mincrit (struct topo *t, const char *arg, idt_error_t *errp)
 
     if (arg && parse_number (arg, 0, TOPO_MAX_FANOUT, &k) < 0)
         return errsetf (errp, EINVAL, "the routers must be a number from 0 to %d", TOPO_MAX_FANOUT);
+    snprintf (t->name, sizeof (t->name), "mincrit:%u", (unsigned)k);
     t->k = k > 0 ? k : t->size; /* all are children of rank 0, and none has a child */
     t->deepest = t->size - 1;
     return 0;
@@ -103,6 +106,7 @@ static int read_binomial (struct topo *t, const char *arg, idt_error_t *errp)
 {
     if (arg)
         return errsetf (errp, EINVAL, "nothing may follow 'binomial'");
+    snprintf (t->name, sizeof (t->name), "binomial");
     t->deepest = (uint32_t)(1ULL << log2_floor (t->size)) - 1; /* the highest rank of ones alone */
     return 0;
 }

@@ -32,11 +32,14 @@
 #define TOPO_DEFAULT "kary:32"
 #define TOPO_MAX_FANOUT 1048576
 #define TOPO_MINCRIT_FANOUT 1024
+#define TOPO_NAME_SIZE 32 /* with its NUL */
 
 struct topo_kind;
 
 struct topo {
     uint32_t size;
+    char name
+        [TOPO_NAME_SIZE]; /* brokers of one size have the same tree where this is the same; without commas or blanks */
     /* topology.c's */
     const struct topo_kind *kind;
     uint32_t k;       /* kary: children of a rank, mincrit: children of rank 0, at most */

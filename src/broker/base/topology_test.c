@@ -25,7 +25,10 @@ static void test_names (void)
                                  "binary",  "KARY:2",    "kary:+2",    "kary:1048577", "karyx:2",
                                  "k:2",     ":",         "mincrit:",   "mincrit:-1",   "mincrit:1048577",
                                  "mincri",  "binomial:", "binomial:2", "Binomial" };
-    static const char *good[] = { "kary:1", "kary:1048576", "mincrit", "mincrit:0", "mincrit:1048576", "binomial" };
+    static const char *good[][2] = { { "kary:1", "kary:1" },       { "kary:1048576", "kary:1048576" },
+                                     { "kary:007", "kary:7" },     { "mincrit", "mincrit:0" },
+                                     { "mincrit:0", "mincrit:0" }, { "mincrit:1048576", "mincrit:1048576" },
+                                     { "binomial", "binomial" } };
     idt_error_t err;
 
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
@@ -35,9 +38,10 @@ static void test_names (void)
             bad[i], err.text);
     }
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++) {
-        struct topo *t = topo_create (good[i], 8, NULL);
+        struct topo *t = topo_create (good[i][0], 8, NULL);
 
-        ok (t && t->size == 8, "'%s' is taken", good[i]);
+        ok (t && t->size == 8 && strcmp (t->name, good[i][1]) == 0, "'%s' is taken, its name is %s", good[i][0],
+            good[i][1]);
         topo_destroy (t);
     }
     topo_destroy (NULL);

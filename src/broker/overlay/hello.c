@@ -24,6 +24,7 @@ struct hello {
     const char *uuid;
     const char *version;
     const char *host;
+    const char *topology; /* NULL: it does not say */
     const char *status;
     const char *stream; /* of events, and the last that it has */
     json_int_t seq;
@@ -97,6 +98,11 @@ static struct child *find_child (struct children *down, const struct hello *hell
     char user[32];
     struct child *c;
 
+    if (hello->topology && strcmp (hello->topology, conf->topo->name) != 0) {
+        refuse (down, hello, EINVAL, "rank %jd has the topology %s, but rank %u has %s: all must have the same",
+                (intmax_t)hello->rank, hello->topology, conf->rank, conf->topo->name);
+        return NULL;
+    }
     if (hello->rank < 0 || hello->rank >= conf->topo->size
         || topo_child_toward (conf->topo, conf->rank, hello->rank) == TOPO_NONE) {
         refuse (down, hello, EINVAL, "rank %jd is not below rank %u", (intmax_t)hello->rank, conf->rank);
@@ -230,9 +236,10 @@ void children_stranger (struct children *down, idt_msg_t *msg, const struct msg_
 
     if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
         children_send_disconnect (down, from->identity, EPROTO, "say hello first");
-    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?i s?s s?I}", "rank", &hello.rank, "uuid",
-                             &hello.uuid, "version", &hello.version, "hostname", &hello.host, "status", &hello.status,
-                             "link", &hello.link, "stream", &hello.stream, "seq", &hello.seq)
+    else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?s s?i s?s s?I}", "rank", &hello.rank, "uuid",
+                             &hello.uuid, "version", &hello.version, "hostname", &hello.host, "topology",
+                             &hello.topology, "status", &hello.status, "link", &hello.link, "stream", &hello.stream,
+                             "seq", &hello.seq)
              < 0)
         refuse (down, &hello, EPROTO, "malformed hello: %s", err.text);
     else if (strlen (hello.uuid) != IDT_MSG_UUID_LEN)

@@ -34,6 +34,7 @@ struct bizcard {
     char endpoint[256];
     char host[256];
     uint8_t key[ZAP_KEY_SIZE]; /* CURVE public key */
+    char topology[TOPO_NAME_SIZE];
 };
 
 enum health { HEALTH_FULL, HEALTH_PARTIAL, HEALTH_DEGRADED, HEALTH_LOST, HEALTH_OFFLINE };

@@ -471,6 +471,9 @@ static idt_msg_t *make_hello (const char *payload)
 #define HELLO_LINK(rank, uuid)                                                                                   \
     "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\",\"seq\":0," \
     "\"stream\":\"\",\"link\":1}"
+#define HELLO_TOPOLOGY(rank, uuid, topology)                                                                        \
+    "{\"rank\":" rank ",\"uuid\":\"" uuid "\",\"version\":\"" PACKAGE_VERSION "\",\"hostname\":\"h\",\"topology\":" \
+    "\"" topology "\"}"
 #define HELLO(rank, uuid, version) HELLO_OF (rank, uuid, version, "full")
 
 /* The error of a hello; 0: taken in. */
@@ -645,6 +648,8 @@ static void test_hello (void)
         { HELLO ("3", UUID_A, PACKAGE_VERSION), EINVAL, "for a rank that is no child" },
         { HELLO ("-1", UUID_A, PACKAGE_VERSION), EINVAL, "for a negative rank" },
         { HELLO ("4294967297", UUID_A, PACKAGE_VERSION), EINVAL, "for a rank beyond 32 bits" },
+        { HELLO_TOPOLOGY ("1", UUID_A, "kary:3"), EINVAL, "of another topology" },
+        { HELLO_TOPOLOGY ("1", UUID_A, ""), EINVAL, "of no topology" },
         { HELLO ("1", UUID_A, "9.0.0"), EPROTO, "of another major version" },
         { HELLO ("1", UUID_A, "abc"), EPROTO, "of no version" },
         { HELLO ("1", "short", PACKAGE_VERSION), EPROTO, "with a uuid that is none" },
@@ -666,7 +671,8 @@ static void test_hello (void)
     raw_open (&second, &w, 1);
     ok (say_hello (&second, &w, HELLO ("1", UUID_B, PACKAGE_VERSION)) == EADDRINUSE,
         "a second holder of the rank is refused");
-    ok (say_hello (&second, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0 && w.parent.ups == 2 && w.parent.downs == 1,
+    ok (say_hello (&second, &w, HELLO_TOPOLOGY ("1", UUID_A, "kary:2")) == 0 && w.parent.ups == 2
+            && w.parent.downs == 1,
         "... but not the same one on a new connection, which replaces the old");
     raw_close (&raw);
     pass_time (&w);
