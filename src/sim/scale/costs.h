@@ -23,12 +23,12 @@ struct costs {
     double tick_us;      /* a timer that wakes the broker */
 
     /* what another processor does beside it */
-    double io_us;     /* ZeroMQ's thread: each message, at each end */
-    double client_us; /* a client: each request, with its answer */
+    double io_us;     /* ZeroMQ's thread, on a host that is shared: each message, at each end */
+    double client_us; /* a client, on a host that is shared: each request, with its answer */
 
     /* the ways */
     double local_us;     /* from a client to its broker, or back */
-    double latency_us;   /* over a link */
+    double latency_us;   /* over a link, with the work of ZeroMQ's threads */
     double jitter_us;    /* mean of what comes on top, exponentially distributed */
     double bytes_per_us; /* bandwidth of a link */
 

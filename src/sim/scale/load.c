@@ -3,7 +3,8 @@
 
 /* load.c - clients: when they ask, how long they wait
  *
- * Each rank has one.  That each asks at random is the same as one sequence of requests, each at a random rank.
+ * Each rank has one.  That each asks at random is the same as one sequence of requests, each at a random rank.  Latency is
+ * from when a client has sent a request to when it begins with the answer, as in bench/bench-scale.c.
  */
 #include "libutil/minmax.h"
 #include "sim/scale/private.h"
@@ -80,7 +81,7 @@ static void ask_for (struct scale *s, uint32_t number, uint64_t t_ns, bool probe
     if (s->config.one_host)
         queue_push (&s->queue, (struct event){ .t_ns = t_ns, .type = EV_CLIENT, .rank = number, .with.p = a });
     else
-        queue_push (&s->queue, (struct event){ .t_ns = t_ns + (uint64_t)((c->client_us / 2 + c->local_us) * 1000),
+        queue_push (&s->queue, (struct event){ .t_ns = t_ns + (uint64_t)(c->local_us * 1000),
                                                .type = EV_REQUEST,
                                                .rank = number,
                                                .with.p = a });
@@ -97,11 +98,14 @@ static void spend_client (struct scale *s)
 
 void load_client (struct scale *s, const struct event *e)
 {
+    struct ask *a = e->with.p;
+
     spend_client (s);
+    a->asked_ns = s->client_ns;
     queue_push (&s->queue, (struct event){ .t_ns = s->client_ns + (uint64_t)(s->config.costs.local_us * 1000),
                                            .type = EV_REQUEST,
                                            .rank = e->rank,
-                                           .with.p = e->with.p });
+                                           .with.p = a });
 }
 
 /* Its broker may have been killed on its way. */
@@ -152,15 +156,17 @@ void load_answer (struct scale *s, struct ask *a, bool good)
     a->at_node = false;
     uint64_t t_ns = r->busy_ns + (uint64_t)(c->local_us * 1000);
     if (!s->config.one_host)
-        end (s, a, t_ns + (uint64_t)(c->client_us / 2 * 1000));
+        end (s, a, t_ns);
     else
         queue_push (&s->queue, (struct event){ .t_ns = t_ns, .type = EV_ANSWERED, .rank = a->rank, .with.p = a });
 }
 
 void load_answered (struct scale *s, struct ask *a)
 {
+    uint64_t t_ns = s->client_ns;
+
     spend_client (s);
-    end (s, a, s->client_ns);
+    end (s, a, t_ns);
 }
 
 void load_drop (struct scale *s, struct ask *a)
