@@ -127,10 +127,11 @@ test_expect_success 'startctl takes several ranks, and any signal' '
 test_expect_success 'startctl says what it cannot do' '
     idtree start -s 2 sh -c "
         idtree startctl run 1; idtree startctl kill 2; idtree startctl kill 1; idtree startctl kill 1;
-        idtree startctl kil 1; idtree startctl kill; idtree startctl kill 1x; idtree startctl" 2>err;
+        idtree startctl kil 1; idtree startctl kill; idtree startctl kill 1x; idtree startctl;
+        idtree startctl kill --signal TREM 1" 2>err;
     grep "broker 1 is running" err && grep "there is no rank 2: the instance has ranks 0 to 1" err &&
     grep "broker 1 is not running" err && grep "did you mean kill?" err && grep "kill needs a RANK" err &&
-    grep "rank .1x.: a number" err && grep "it needs status|kill" err &&
+    grep "rank .1x.: a number" err && grep "it needs status|kill" err && grep ".TREM. is no signal" err &&
     test_must_fail idtree startctl status 2>err && grep "IDTREE_URI is not set" err &&
     test_must_fail idtree startctl --uri "local://$PWD/local-0" status 2>err && grep "no launcher at" err
 '

@@ -111,6 +111,11 @@ static void take_signal (struct cmd *cmd, const char *arg, void *to)
             return;
         }
     }
+    if (*arg < '0' || *arg > '9') {
+        char quoted[CMD_QUOTE_MAX];
+
+        cmd_usage (cmd, "'%s' is no signal, as TERM or 15", cmd_quote (arg, strlen (arg), quoted));
+    }
     *signum = cmd_number (cmd, "signal", arg, 1, NSIG - 1);
 }
 
