@@ -11,18 +11,19 @@
 struct form {
     const char *name;
     const char *prefix;
+    size_t prefix_len;
     form_encode_f encode;
     form_decode_f decode;
 };
 
 static const struct form forms[FLUID_FORM_COUNT] = {
-    [FLUID_DEC] = { "dec", "", form_dec_encode, form_dec_decode },
-    [FLUID_HEX] = { "hex", "0x", form_hex_encode, form_hex_decode },
-    [FLUID_DOTHEX] = { "dothex", "", form_dothex_encode, form_dothex_decode },
-    [FLUID_F58] = { "f58", "f", form_f58_encode, form_f58_decode },
-    [FLUID_F58_UTF8] = { F_HOOK_UTF8 "58", F_HOOK_UTF8, form_f58_encode, form_f58_decode },
-    [FLUID_WORDS] = { "words", "", form_words_encode, form_words_decode },
-    [FLUID_EMOJI] = { "emoji", "", form_emoji_encode, form_emoji_decode },
+    [FLUID_DEC] = { "dec", "", 0, form_dec_encode, form_dec_decode },
+    [FLUID_HEX] = { "hex", "0x", 2, form_hex_encode, form_hex_decode },
+    [FLUID_DOTHEX] = { "dothex", "", 0, form_dothex_encode, form_dothex_decode },
+    [FLUID_F58] = { "f58", "f", 1, form_f58_encode, form_f58_decode },
+    [FLUID_F58_UTF8] = { F_HOOK_UTF8 "58", F_HOOK_UTF8, 2, form_f58_encode, form_f58_decode },
+    [FLUID_WORDS] = { "words", "", 0, form_words_encode, form_words_decode },
+    [FLUID_EMOJI] = { "emoji", "", 0, form_emoji_encode, form_emoji_decode },
 };
 
 static const struct form *form_get (enum fluid_form form)
@@ -37,8 +38,8 @@ int fluid_format (fluid_t id, enum fluid_form form, char *buf, size_t size)
 
     if (!f)
         return errset (EINVAL);
-    size_t len = stpcpy (text, f->prefix) - text;
-    len += f->encode (id, text + len);
+    memcpy (text, f->prefix, f->prefix_len);
+    size_t len = f->prefix_len + f->encode (id, text + f->prefix_len);
     if (len >= size)
         return errset (ENOSPC);
     memcpy (buf, text, len);
@@ -86,9 +87,11 @@ int fluid_parse (const char *text, size_t len, fluid_t *id, size_t *errpos)
     while (start < len && is_blank (text[start]))
         start++;
 
+    /* What F58 reads has neither '.' nor '-', which decide before its prefix does: the common form need not be looked for. */
+    if (start < len && text[start] == 'f' && form_f58_decode (text, start + 1, len, id, NULL) == 0)
+        return 0;
     const struct form *f = &forms[form_detect (text + start, len - start)];
-    start += strlen (f->prefix);
-    return f->decode (text, start, len, id, errpos);
+    return f->decode (text, start + f->prefix_len, len, id, errpos);
 }
 
 const char *fluid_form_name (enum fluid_form form)
