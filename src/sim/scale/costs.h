@@ -20,7 +20,8 @@ struct costs {
     double want_us;      /* and each want or grant in it */
     double report_us;    /* a report of positions, sent or received */
     double hello_us;     /* a child's, taken in */
-    double tick_us;      /* a timer that wakes the broker */
+    double tick_us;      /* a timer's call */
+    double wake_us;      /* the first thing after a rest: caches are cold */
 
     /* what another processor does beside it */
     double io_us;     /* ZeroMQ's thread, on a host that is shared: each message, at each end */

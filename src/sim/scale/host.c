@@ -5,6 +5,8 @@
 #include "libutil/minmax.h"
 #include "sim/scale/private.h"
 
+#define REST_NS (5 * MS_NS) /* after which a broker's caches are cold: others had the processor */
+
 static uint32_t mix (uint32_t x)
 {
     x = (x ^ x >> 16) * 0x7feb352dU;
@@ -75,6 +77,15 @@ static uint64_t *thread_of (struct scale *s, const struct event *e)
     return e->type == EV_IO ? NULL : &s->rank[e->rank].busy_ns;
 }
 
+static void wake (struct scale *s, const struct event *e, uint64_t *thread_ns, uint64_t at_ns)
+{
+    bool rested = !is_clients (e) && at_ns > *thread_ns + REST_NS;
+
+    *thread_ns = at_ns;
+    if (rested)
+        rank_spend (&s->rank[e->rank], s->config.costs.wake_us);
+}
+
 bool host_begins (struct scale *s, const struct event *e)
 {
     uint64_t *thread_ns = thread_of (s, e);
@@ -90,7 +101,7 @@ bool host_begins (struct scale *s, const struct event *e)
         return false;
     }
     if (thread_ns)
-        *thread_ns = at_ns;
+        wake (s, e, thread_ns, at_ns);
     return true;
 }
 
