@@ -82,6 +82,35 @@ all   order NOT_OLD    -DT=4 -DFAULTS=1 -DT_SENT
 all   order NOT_OLD    -DT=4 -DFAULTS=1 -DT_PAST
 all   order TOLD       -DT=4 -DFAULTS=1 -DT_AGED
 all   order TOLD       -DT=4 -DFAULTS=1 -DT_ASKED
+all   shares HOLDS     -DT=2 -DS=2 -DWANTS=2 -DOWNERS=1 -DTWIN
+small shares HOLDS     -DT=2 -DS=2 -DWANTS=2 -DFWDS=2 -DALONE -DOWNERS=1
+large shares HOLDS     -DT=2 -DWANTS=1
+large shares HOLDS     -DT=2 -DS=2 -DWANTS=2 -DOWNERS=1
+large shares HOLDS     -DT=2 -DS=2 -DWANTS=1 -DFWDS=1
+large shares HOLDS     -DT=3 -DWANTS=2 -DFWDS=2 -DALONE -DOWNERS=1
+large shares HOLDS     -DT=3 -DS=2 -DWANTS=2 -DFWDS=2 -DALONE
+all   shares NOT_TWICE -DT=2 -DS=2 -DWANTS=1 -DS_ASIDE
+all   shares NOT_TWICE -DT=2 -DWANTS=1 -DS_AREA
+all   shares NOT_TWICE -DT=2 -DWANTS=1 -DS_PAST
+all   shares NOT_TWICE -DT=2 -DWANTS=1 -DS_WITHIN
+all   shares NOT_TWICE -DT=2 -DWANTS=1 -DS_KEEP
+all   shares NOT_TWICE -DT=2 -DWANTS=1 -DS_CLAIM
+all   shares NOT_TWICE -DT=2 -DWANTS=1 -DTWIN -DS_INC
+all   shares NOT_TWICE -DT=2 -DWANTS=1 -DS_MINE
+all   shares NOT_TWICE -DT=2 -DS=2 -DWANTS=2 -DOWNERS=1 -DTWIN -DS_OLD
+all   shares NOT_TWICE -DT=2 -DS=2 -DWANTS=2 -DOWNERS=1 -DTWIN -DS_GIVEN
+all   shares NOT_TWICE -DT=2 -DS=2 -DWANTS=2 -DOWNERS=1 -DTWIN -DS_USED
+large shares NOT_TWICE -DT=2 -DS=2 -DWANTS=2 -DOWNERS=1 -DS_LENTON
+all   shares NOT_TWICE -DT=2 -DS=2 -DWANTS=2 -DOWNERS=1 -DTWIN -DS_NUMBER
+all   shares NOT_TWICE -DT=2 -DS=2 -DWANTS=2 -DOWNERS=1 -DTWIN -DS_ANY
+all   shares NOT_TWICE -DT=2 -DWANTS=1 -DS_REST
+all   shares ORDER     -DT=2 -DS=2 -DWANTS=1 -DFWDS=1 -DALONE -DO_AFTER
+all   shares ORDER     -DT=2 -DS=2 -DWANTS=1 -DFWDS=1 -DALONE -DO_SERVER
+all   shares ORDER     -DT=2 -DS=2 -DWANTS=1 -DFWDS=1 -DALONE -DO_FOLLOW
+all   shares ORDER     -DT=2 -DS=2 -DWANTS=1 -DFWDS=1 -DALONE -DO_MS
+all   shares ORDER     -DT=2 -DS=2 -DWANTS=1 -DFWDS=1 -DALONE -DO_FRESH
+all   shares ORDER     -DT=2 -DS=2 -DWANTS=1 -DFWDS=1 -DALONE -DO_WAIT
+all   shares ORDER     -DT=2 -DS=2 -DWANTS=1 -DFWDS=2 -DALONE -DO_TAG
 CASES
 }
 
@@ -100,10 +129,10 @@ trap 'exit 1' HUP INT TERM
 outcome() { # model
     case $(sed -n 's/^pan:[0-9]*: //p' out | head -n 1) in
     *'b<='*) echo NOT_FAR ;;
-    *'==me)'* | *'issued['*) echo NOT_TWICE ;;
+    *'==me)'* | *'issued['* | *'(made&'*) echo NOT_TWICE ;;
     *'issuer['* | *'.lo['* | *'.lo<'*) echo DISJOINT ;;
     *'pending['*) echo ONCE ;;
-    *'>seen'*) echo ORDER ;;
+    *'>seen'* | *'>=left['*) echo ORDER ;;
     *'>=watermark'*) echo TOLD ;;
     *'>=asked'*) echo NOT_OLD ;;
     'acceptance cycle'*) [ "$1" = serve ] && echo SERVED || echo RENEWED ;;
@@ -119,7 +148,7 @@ search() { # model, flag...
     *) how='-DSAFETY -DNOFAIR' run='-E' ;;
     esac
     case $* in
-    *-D[BLT]_*) how="$how -O0" run="$run -w18 -m1000000" ;;
+    *-D[BLOT]_* | shares*-DS_*) how="$how -O0" run="$run -w18 -m1000000" ;;
     *) how="$how -O2" run="$run -w22 -m3000000" ;;
     esac
     rm -f pan out
@@ -151,8 +180,8 @@ while read -r when model expected flags; do
     fi
     echo "$ok $n - $model.pml $flags: $expected"
     row=$(printf '%-6s %-14s %-10s %10s %6s %8s  %s' "$model" \
-        "$(echo "$flags" | sed -n 's/.*-D\([BLST]_[A-Z]*\).*/\1/p')" "$got" "$states" "$mib" "$seconds" \
-        "$(echo "$flags" | sed 's/ *-D[BLST]_[A-Z]*//; s/-D//g')")
+        "$(echo "$flags" | sed -n 's/.*-D\([BLOST]_[A-Z]*\).*/\1/p')" "$got" "$states" "$mib" "$seconds" \
+        "$(echo "$flags" | sed 's/ *-D[BLOST]_[A-Z]*//; s/-D//g')")
     table="${table-}$row
 "
 done <<LIST
