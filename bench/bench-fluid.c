@@ -93,6 +93,31 @@ static uint64_t reserve (struct sample *s)
     return done;
 }
 
+/* The same by granules: of all, or with holes. */
+static uint64_t reserve_in (struct sample *s, uint64_t granules)
+{
+    struct fluid_gen gen;
+    uint64_t done = 0, ms = 0;
+
+    fluid_gen_init (&gen, &(struct fluid_gen_config){ .generator = 1, .hi_ms = FLUID_TIMESTAMP_MAX + 1 });
+    while (done < IDS)
+        if (fluid_gen_reserve_in (&gen, ms, granules, 1, &s->id[done]) == 1)
+            done++;
+        else
+            ms++;
+    return done;
+}
+
+static uint64_t reserve_in_all (struct sample *s)
+{
+    return reserve_in (s, UINT64_MAX);
+}
+
+static uint64_t reserve_in_holes (struct sample *s)
+{
+    return reserve_in (s, UINT64_C (0x00ff0f0f33335555));
+}
+
 /* Ids as an instance of some days and 16384 ranks makes them. */
 static void make_ids (struct sample *s)
 {
@@ -125,7 +150,12 @@ int main (void)
                 "\"encode_to_snprintf\":%.2f,\"parse_to_strtoull\":%.2f}\n",
                 fluid_form_name (form), encode_ns, parse_ns, encode_ns / libc_encode_ns, parse_ns / libc_parse_ns);
     }
-    printf ("{\"bench\":\"fluid.gen\",\"reserve_ns\":%.1f}\n", measure (reserve, s));
+    double reserve_ns = measure (reserve, s);
+    double all_ns = measure (reserve_in_all, s);
+    double holes_ns = measure (reserve_in_holes, s);
+
+    printf ("{\"bench\":\"fluid.gen\",\"reserve_ns\":%.1f,\"in_all_ratio\":%.2f,\"in_holes_ratio\":%.2f}\n", reserve_ns,
+            all_ns / reserve_ns, holes_ns / reserve_ns);
     free (s);
     return EXIT_SUCCESS;
 }

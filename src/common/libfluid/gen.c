@@ -4,7 +4,7 @@
 /* gen.c - a FLUID generator that is told the time
  *
  * No id is made twice: (last_ms, used) grows in lexical order with each reservation and never
- * shrinks, whatever range of time or order of calls the owner comes up with.
+ * shrinks, whatever range of time, granules or order of calls the owner comes up with.
  */
 #include "idtree/fluid.h"
 #include "libutil/errprintf.h"
@@ -41,6 +41,15 @@ void fluid_gen_advance (struct fluid_gen *gen, uint64_t ms)
     }
 }
 
+void fluid_gen_follow (struct fluid_gen *gen, fluid_t id)
+{
+    struct fluid_fields f = fluid_split (id);
+
+    fluid_gen_advance (gen, f.timestamp_ms + (f.generator > gen->generator));
+    if (f.generator == gen->generator && f.timestamp_ms == gen->last_ms && f.sequence >= gen->used)
+        gen->used = f.sequence + 1;
+}
+
 /* Why no id may be made at 'now_ms', as errno; 0: it may. */
 static int refusal (const struct fluid_gen *gen, uint64_t now_ms)
 {
@@ -53,6 +62,16 @@ static int refusal (const struct fluid_gen *gen, uint64_t now_ms)
     return 0;
 }
 
+/* The next 'count' ids of the newest millisecond, which has as many. */
+static int take (struct fluid_gen *gen, uint32_t count, fluid_t *first)
+{
+    struct fluid_fields fields = { gen->last_ms, gen->generator, gen->used };
+
+    fluid_join (&fields, first); /* all in range */
+    gen->used += count;
+    return (int)count;
+}
+
 int fluid_gen_reserve (struct fluid_gen *gen, uint64_t now_ms, uint32_t want, fluid_t *first)
 {
     int why = want == 0 ? EINVAL : refusal (gen, now_ms);
@@ -61,10 +80,36 @@ int fluid_gen_reserve (struct fluid_gen *gen, uint64_t now_ms, uint32_t want, fl
     fluid_gen_advance (gen, now_ms);
 
     uint32_t left = FLUID_PER_MS - gen->used;
-    uint32_t count = want < left ? want : left;
-    struct fluid_fields fields = { now_ms, gen->generator, gen->used };
+    return take (gen, want < left ? want : left, first);
+}
 
-    fluid_join (&fields, first); /* all in range */
-    gen->used += count;
-    return (int)count;
+/* The first run of sequence numbers from 'used' on that 'granules' allows.  Returns its length, 0: there is none. */
+static uint32_t next_run (uint64_t granules, uint32_t used, uint32_t *begin)
+{
+    uint32_t g = used / FLUID_GRANULE;
+    uint64_t left = g < FLUID_GRANULES ? granules >> g : 0;
+
+    if (left == 0)
+        return 0;
+    uint32_t skipped = (uint32_t)__builtin_ctzll (left);
+    uint64_t gaps = ~(left >> skipped);
+    uint32_t length = gaps == 0 ? FLUID_GRANULES : (uint32_t)__builtin_ctzll (gaps);
+
+    *begin = skipped == 0 ? used : (g + skipped) * FLUID_GRANULE;
+    return (g + skipped + length) * FLUID_GRANULE - *begin;
+}
+
+int fluid_gen_reserve_in (struct fluid_gen *gen, uint64_t now_ms, uint64_t granules, uint32_t want, fluid_t *first)
+{
+    uint32_t begin = 0;
+    int why = want == 0 ? EINVAL : refusal (gen, now_ms);
+    if (why != 0)
+        return errset (why);
+    uint32_t left = next_run (granules, now_ms == gen->last_ms ? gen->used : 0, &begin);
+    if (left == 0)
+        return errset (EAGAIN);
+
+    fluid_gen_advance (gen, now_ms);
+    gen->used = begin;
+    return take (gen, want < left ? want : left, first);
 }

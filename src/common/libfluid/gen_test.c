@@ -298,6 +298,145 @@ static void test_refused_arguments (void)
         "advancing beyond the end of time ends the generator");
 }
 
+/* --- granules -------------------------------------------------------------------------- */
+
+/* The lowest sequence number from 'used' on that is allowed; FLUID_PER_MS: there is none. */
+static uint32_t lowest (uint64_t granules, uint32_t used)
+{
+    while (used < FLUID_PER_MS && !(granules >> used / FLUID_GRANULE & 1))
+        used++;
+    return used;
+}
+
+/* Ids of millisecond 5 until there are none, 'want' at a time: each is the lowest that is left. */
+static bool fills_granules (uint64_t granules, uint32_t want)
+{
+    struct fluid_gen gen;
+    fluid_t first = 99;
+    uint32_t used = 0;
+    int n;
+
+    fluid_gen_init (&gen, &(struct fluid_gen_config){ .lo_ms = 5, .hi_ms = 6 });
+    while ((n = fluid_gen_reserve_in (&gen, 5, granules, want, &first)) > 0) {
+        for (int i = 0; i < n; i++, used++)
+            if ((used = lowest (granules, used)) != fluid_split (first).sequence + (uint32_t)i)
+                return false;
+        if ((uint32_t)n > want || ((uint32_t)n < want && lowest (granules, used) == used && used < FLUID_PER_MS))
+            return false;
+    }
+    return errno == EAGAIN && lowest (granules, used) == FLUID_PER_MS;
+}
+
+static void test_granules (void)
+{
+    static const uint32_t wants[] = { 1, 5, 16, 17, 40, 5000 };
+    static const unsigned places[] = { 0, 1, 2, 31, 32, 61, 62, 63 };
+    bool all = true;
+
+    for (uint32_t mask = 0; mask < 256; mask++) {
+        uint64_t granules = 0;
+
+        for (unsigned i = 0; i < 8; i++)
+            granules |= (uint64_t)(mask >> i & 1) << places[i];
+        for (size_t i = 0; i < sizeof (wants) / sizeof (wants[0]); i++)
+            all = all && fills_granules (granules, wants[i]) && fills_granules (~granules, wants[i]);
+    }
+    ok (all, "of a millisecond all is made that granules allow, in order, and nothing else");
+}
+
+/* Granules that change within a millisecond, and reservations of all: no id twice, none that is not allowed. */
+static void test_changing_granules (void)
+{
+    struct fluid_gen gen;
+    uint64_t seed = 4711, refused = 0;
+    bool good = true;
+
+    fluid_gen_init (&gen, &(struct fluid_gen_config){ .generator = GENERATOR, .hi_ms = 100000 });
+    fluid_t top = 0;
+    for (uint64_t ms = 1; ms < 100000 && good; ms += next_random (&seed) % 8 == 0) {
+        uint64_t granules = next_random (&seed) & next_random (&seed);
+        uint32_t want = 1 + (uint32_t)(next_random (&seed) % 64);
+        uint32_t used = fluid_split (top).timestamp_ms == ms ? fluid_split (top).sequence + 1 : 0;
+        fluid_t first = 0;
+        int n = next_random (&seed) % 16 == 0 ? fluid_gen_reserve (&gen, ms, want, &first)
+                                              : fluid_gen_reserve_in (&gen, ms, granules, want, &first);
+
+        if (n < 0) {
+            good = errno == EAGAIN && lowest (granules, used) == FLUID_PER_MS;
+            refused++;
+            continue;
+        }
+        good = first > top && fluid_split (first + (fluid_t)n - 1).timestamp_ms == ms && n <= (int)want;
+        top = first + (fluid_t)n - 1;
+    }
+    ok (good && refused > 1000, "granules may change from one reservation to the next: ids increase all the same");
+}
+
+static void test_refused_granules (void)
+{
+    struct fluid_gen gen;
+    fluid_t id = 7;
+
+    fluid_gen_init (&gen, &(struct fluid_gen_config){ .lo_ms = 5, .hi_ms = 7 });
+    ok (fluid_gen_reserve_in (&gen, 5, 0, 1, &id) == -1 && errno == EAGAIN && id == 7, "no granule, no id");
+    ok (fluid_gen_reserve_in (&gen, 6, 0, 1, &id) == -1 && fluid_gen_reserve (&gen, 5, 1, &id) == 1,
+        "what was refused moves nothing");
+    ok (fluid_gen_reserve_in (&gen, 5, UINT64_MAX, 0, &id) == -1 && errno == EINVAL
+            && fluid_gen_reserve_in (&gen, 4, UINT64_MAX, 1, &id) == -1 && errno == ERANGE
+            && fluid_gen_reserve_in (&gen, 7, UINT64_MAX, 1, &id) == -1 && errno == ERANGE
+            && fluid_gen_reserve_in (&gen, FLUID_TIMESTAMP_MAX + 1, UINT64_MAX, 1, &id) == -1 && errno == EOVERFLOW,
+        "else it is refused as all are");
+}
+
+/* --- following ids ----------------------------------------------------------------------- */
+
+/* The lowest id of GENERATOR, of millisecond 10 or later, that is above both. */
+static fluid_t lowest_above (fluid_t mine, fluid_t id)
+{
+    struct fluid_fields f = { 10, GENERATOR, 0 };
+    fluid_t next;
+
+    for (fluid_join (&f, &next); next <= mine || next <= id; fluid_join (&f, &next))
+        if (f.sequence++ == FLUID_SEQUENCE_MAX)
+            f = (struct fluid_fields){ f.timestamp_ms + 1, GENERATOR, 0 };
+    return next;
+}
+
+static bool follows (uint64_t ms, uint32_t generator, uint32_t sequence, uint32_t made)
+{
+    struct fluid_gen gen;
+    fluid_t mine = 0, id, next = 0;
+
+    fluid_gen_init (&gen, &(struct fluid_gen_config){ .generator = GENERATOR, .lo_ms = 10, .hi_ms = 100 });
+    if (made > 0 && fluid_gen_reserve (&gen, 10, made, &mine) < 0)
+        return false;
+    mine += made > 0 ? made - 1 : 0;
+    fluid_join (&(struct fluid_fields){ ms, generator, sequence }, &id);
+    fluid_gen_follow (&gen, id);
+    for (uint64_t t = 10; t < 20 && fluid_gen_reserve (&gen, t, 1, &next) < 0; t++)
+        ;
+    return next == lowest_above (mine, id);
+}
+
+static void test_follow (void)
+{
+    static const uint32_t sequences[] = { 0, 1, 500, 1022, 1023 }, mades[] = { 0, 1, 2, 501, 502, 1023, 1024 };
+    bool all = true;
+
+    for (uint64_t ms = 9; ms <= 12; ms++)
+        for (uint32_t generator = GENERATOR - 1; generator <= GENERATOR + 1; generator++)
+            for (size_t i = 0; i < sizeof (sequences) / sizeof (sequences[0]); i++)
+                for (size_t k = 0; k < sizeof (mades) / sizeof (mades[0]); k++)
+                    all = all && follows (ms, generator, sequences[i], mades[k]);
+    ok (all, "who follows an id goes on at the next one above it and above all that it made");
+
+    struct fluid_gen gen;
+    fluid_t id;
+    fluid_gen_init (&gen, &(struct fluid_gen_config){ .hi_ms = FLUID_TIMESTAMP_MAX + 1 });
+    fluid_gen_follow (&gen, UINT64_MAX);
+    ok (fluid_gen_reserve (&gen, FLUID_TIMESTAMP_MAX, 1, &id) == -1 && errno == EAGAIN, "nothing is above the last id");
+}
+
 int main (void)
 {
     test_short_histories ();
@@ -305,5 +444,9 @@ int main (void)
     test_whole_millisecond ();
     test_end_of_time ();
     test_refused_arguments ();
+    test_granules ();
+    test_changing_granules ();
+    test_refused_granules ();
+    test_follow ();
     return done_testing ();
 }

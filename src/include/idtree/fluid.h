@@ -26,6 +26,8 @@ typedef uint64_t fluid_t;
 #define FLUID_GENERATOR_MAX 16383U
 #define FLUID_SEQUENCE_MAX 1023U
 #define FLUID_PER_MS 1024U /* ids that one generator makes in one millisecond */
+#define FLUID_GRANULE 16U  /* sequence numbers that may be kept apart (fluid_gen_reserve_in ()) */
+#define FLUID_GRANULES (FLUID_PER_MS / FLUID_GRANULE)
 
 /* --- layout ---------------------------------------------------------------------------- */
 
@@ -133,10 +135,22 @@ int fluid_gen_set_range (struct fluid_gen *gen, uint64_t lo_ms, uint64_t hi_ms);
  */
 int fluid_gen_reserve (struct fluid_gen *gen, uint64_t now_ms, uint32_t want, fluid_t *first);
 
+/* The same, but only of the sequence numbers that 'granules' allows: bit k stands for 16 k ... 16 k + 15.  The ids are one
+ * run, fewer than wanted where that ends: ask again for more of this millisecond.  What is not allowed and lies below what was
+ * reserved is passed: it is not used in this millisecond any more, whatever is allowed later.
+ *   EAGAIN     also: 'granules' allows nothing of 'now_ms' that is left
+ */
+int fluid_gen_reserve_in (struct fluid_gen *gen, uint64_t now_ms, uint64_t granules, uint32_t want, fluid_t *first);
+
 /* Let no timestamp below 'ms' be used any more (order: ids stay above others that were seen).  The
  * range held stays as it is.
  */
 void fluid_gen_advance (struct fluid_gen *gen, uint64_t ms);
+
+/* Let all ids that are made afterwards be above 'id', whichever generator made it, and no further above than that.  The range
+ * held stays as it is.
+ */
+void fluid_gen_follow (struct fluid_gen *gen, fluid_t id);
 
 #ifdef __cplusplus
 }
