@@ -262,10 +262,10 @@ static bool forward_line (const char *line, void *arg)
 static bool turn (void *arg)
 {
     struct broker *b = arg;
-    bool busy = usock_turn (b->local);
 
+    usock_turn (b->local);
     modules_turn (b->modules);
-    busy = zpoll_turn (b->zpoll) || busy;
+    bool busy = zpoll_turn (b->zpoll);
     busy = overlay_turn (b->overlay) || busy;
     broker_check_start (b);
     broker_maybe_start_command (b);

@@ -67,7 +67,7 @@ static void idle_cb (idt_watcher_t *w, int revents, void *arg)
 static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct process *p = arg;
-    uint64_t until = clock_us (CLOCK_MONOTONIC) + TURN_US;
+    uint64_t since_us = 0;
     bool busy = zpoll_turn (p->zpoll);
     struct member *m;
 
@@ -75,7 +75,7 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
         sleep_again (m);
         if (m->ops->turn (m->arg))
             member_wake (m);
-        if (TAILQ_EMPTY (&p->awake) || clock_us (CLOCK_MONOTONIC) >= until)
+        if (TAILQ_EMPTY (&p->awake) || clock_is_over (&since_us, TURN_US))
             break;
     }
     if (busy || !TAILQ_EMPTY (&p->awake))

@@ -185,15 +185,12 @@ bool modules_turn (struct modules *ms)
 {
     struct module *m = TAILQ_FIRST (&ms->active);
     bool any = m;
-    uint64_t start = 0, now;
+    uint64_t since_us = 0;
 
     while (m) {
         step (m);
-        if (!(m = TAILQ_FIRST (&ms->active))) /* mostly: the clock is not asked */
-            break;
-        now = clock_us (CLOCK_MONOTONIC);
-        start = start ? start : now;
-        if (now - start >= MODULE_TURN_US)
+        m = TAILQ_FIRST (&ms->active);
+        if (m && clock_is_over (&since_us, MODULE_TURN_US))
             break;
     }
     return any;

@@ -57,18 +57,16 @@ static void serve (struct usock *l, struct client *c)
     }
 }
 
-bool usock_turn (struct usock *l)
+void usock_turn (struct usock *l)
 {
     struct client *c, *last = TAILQ_LAST (&l->turns, client_list);
-    bool any = usock_pending (l);
-    uint64_t until = any ? clock_us (CLOCK_MONOTONIC) + TURN_US : 0;
+    uint64_t since_us = 0;
 
     while ((c = next_turn (l))) {
         serve (l, c);
-        if (c == last || (!last && TAILQ_EMPTY (&l->newcomers)) || clock_us (CLOCK_MONOTONIC) >= until)
+        if (c == last || (!last && TAILQ_EMPTY (&l->newcomers)) || clock_is_over (&since_us, TURN_US))
             break;
     }
-    return any;
 }
 
 bool usock_pending (const struct usock *l)
@@ -80,7 +78,7 @@ static void tick_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct usock *l = arg;
     struct client *c = zlistx_first (l->clients);
-    uint64_t now_us = clock_us (CLOCK_MONOTONIC);
+    uint64_t now_us = usock_now_us ();
     bool again = false;
 
     for (; c; c = zlistx_next (l->clients))

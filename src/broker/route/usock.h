@@ -34,8 +34,8 @@ struct usock *usock_create (idt_reactor_t *r, const char *path, struct attrs *at
 /* Close all connections, remove the socket. */
 void usock_destroy (struct usock *l);
 
-/* Serve clients that have something, by turns, for a while.  Returns whether there were any. */
-bool usock_turn (struct usock *l);
+/* Serve clients that have something, by turns, for a while. */
+void usock_turn (struct usock *l);
 bool usock_pending (const struct usock *l); /* some have more */
 
 /* Write what waits to be written to clients.  Called before the reactor sleeps. */

@@ -19,7 +19,6 @@
 
 #include "broker/base/uuid_key.h"
 #include "broker/route/usock_private.h"
-#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 #define QUANTUM 16                     /* messages of one client before others get their turn */
@@ -112,7 +111,7 @@ static int put (struct client *c, const idt_msg_t *msg)
     }
     size = msg_stream_queued (c->stream) - before;
     c->local->output += size;
-    if (account_charge (&c->out, size, clock_us (CLOCK_MONOTONIC)) == ACCOUNT_WAIT)
+    if (account_charge (&c->out, size, usock_now_us ()) == ACCOUNT_WAIT)
         check (c);
     client_dirty (c);
     return 0;
@@ -142,7 +141,7 @@ static void note_answer (struct client *c, const idt_msg_t *msg)
 {
     if (c->asks.items == 0 || (idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING) && idt_msg_errnum (msg) == 0))
         return;
-    if (account_release (&c->asks, 1, c->asks.bytes / c->asks.items, clock_us (CLOCK_MONOTONIC)))
+    if (account_release (&c->asks, 1, c->asks.bytes / c->asks.items, usock_now_us ()))
         check (c);
 }
 
@@ -170,7 +169,7 @@ void client_flush (struct client *c)
     taken = before - msg_stream_queued (c->stream);
     c->local->output -= taken;
     c->want_write = rc > 0;
-    if (taken > 0 && account_release (&c->out, 0, taken, clock_us (CLOCK_MONOTONIC)))
+    if (taken > 0 && account_release (&c->out, 0, taken, usock_now_us ()))
         check (c);
     watch (c);
 }
@@ -211,7 +210,7 @@ static void client_message (struct client *c, idt_msg_t *msg)
     }
     stamp (c, msg);
     if (is_ask (msg))
-        account_charge (&c->asks, idt_msg_encode_size (msg), clock_us (CLOCK_MONOTONIC));
+        account_charge (&c->asks, idt_msg_encode_size (msg), usock_now_us ());
     l->ops->message (l->arg, &c->peer, msg);
     if (!may_read (c))
         check (c);
@@ -254,7 +253,7 @@ static bool reserve (struct client *c)
         return false;
     }
     l->input += c->reserved = size;
-    c->frame_us = clock_us (CLOCK_MONOTONIC);
+    c->frame_us = usock_now_us ();
     c->frame_got = 0;
     idt_watcher_start (l->tick);
     return true;

@@ -16,6 +16,7 @@
 #include "broker/route/usock.h"
 #include "libmsg/stream.h"
 #include "libutil/account.h"
+#include "libutil/clock.h"
 
 #define LOCAL_RESERVE 32 /* descriptors kept for clients */
 
@@ -77,6 +78,12 @@ struct usock {
     uint64_t patience_us;
     uint64_t frame_time_us;
 };
+
+/* By which patience with clients is judged: some milliseconds do not matter. */
+static inline uint64_t usock_now_us (void)
+{
+    return clock_us (CLOCK_MONOTONIC_COARSE);
+}
 
 /* NULL with errno set ('fd' stays the caller's). */
 struct client *client_create (struct usock *l, int fd, struct idt_cred cred);

@@ -6,6 +6,7 @@
 #define LIBUTIL_CLOCK_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -40,6 +41,18 @@ static inline uint64_t clock_ms (clockid_t id)
 static inline double clock_s (clockid_t id)
 {
     return (double)clock_ns (id) * 1e-9;
+}
+
+/* Whether a round of work takes as long as 'us'.  Asked after each piece of it, with '*since_us' 0 at first: time counts from
+ * the first asking, so that a round of one piece need not ask.
+ */
+static inline bool clock_is_over (uint64_t *since_us, uint64_t us)
+{
+    uint64_t now_us = clock_us (CLOCK_MONOTONIC);
+
+    if (*since_us == 0)
+        *since_us = now_us;
+    return now_us - *since_us >= us;
 }
 
 /* Sleep, also where signals come meanwhile.  The end is fixed before: what a signal cuts short is slept again, without the
