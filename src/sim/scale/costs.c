@@ -41,7 +41,7 @@ static int read_member (struct costs *c, const char *path, json_t *o, const stru
         return errsetf (errp, EINVAL, "%s: '%s' is missing", path, m->name);
     if (!json_is_number (value) || number < 0 || number > MOST)
         return errsetf (errp, EINVAL, "%s: '%s' must be a number from 0 to %g", path, m->name, MOST);
-    *(double *)((char *)c + m->offset) = number;
+    memcpy ((char *)c + m->offset, &number, sizeof (number));
     return 0;
 }
 
