@@ -253,7 +253,7 @@ static const struct {
     { "a stream", try_stream, 300, false, 4 },
     { "ZeroMQ, small", try_zmq, 3, false, 19 },
     { "ZeroMQ, zero copy", try_zmq, ZMSG_ZERO_COPY_SIZE, false, 19 },
-    { "ZeroMQ, many routes", try_zmq_many_routes, 3, true, 151 },
+    { "ZeroMQ, many routes", try_zmq_many_routes, 3, true, 139 },
 };
 
 /* --- running out of memory ------------------------------------------------------------------- */
