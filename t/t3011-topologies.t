@@ -48,6 +48,9 @@ attached() { # rank...
     for rank; do wait_attached $rank $(parent_of $rank) || fail "rank $rank is not where it belongs"; done
 }
 
+# Who let go of an adopted child may not know yet that it has gone.
+nobody_adopted() { idtree module stats --json -r $1 overlay | grep -q "\"adopted\": *0"; }
+
 attached $(seq 1 $((SIZE - 1))) && works $all
 for gone in $KILL; do
     idtree startctl kill $gone || fail "no rank $gone"
@@ -57,7 +60,8 @@ for gone in $KILL; do
         attached $(children_of $child)
     done
     works $left
-    idtree startctl run $gone && attached $gone $(children_of $gone) && ways $all
+    idtree startctl run $gone && attached $gone $(children_of $gone) &&
+        wait_until "all are where they belong" nobody_adopted $(parent_of $gone) && ways $all
 done
 END
 # With three generators only, leaves are idle: their ids come from above.
