@@ -38,8 +38,8 @@ struct topo_kind;
 
 struct topo {
     uint32_t size;
-    char name
-        [TOPO_NAME_SIZE]; /* brokers of one size have the same tree where this is the same; without commas or blanks */
+    /* Brokers of one size have the same tree where this is the same.  Without commas or blanks. */
+    char name[TOPO_NAME_SIZE];
     /* topology.c's */
     const struct topo_kind *kind;
     uint32_t k;       /* kary: children of a rank, mincrit: children of rank 0, at most */

@@ -66,26 +66,6 @@ void rank_ping (struct rank *r)
 
 /* --- messages ------------------------------------------------------------------------------------------------------ */
 
-static double cost_us (const struct costs *c, const struct message *m)
-{
-    switch (m->type) {
-    case MSG_PING:
-    case MSG_PONG:
-        return c->heartbeat_us / 2;
-    case MSG_LEASE:
-        return c->lease_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
-    case MSG_GRANTS:
-        return c->lease_us + (double)m->answer.ngrant * c->want_us;
-    case MSG_REPORT:
-        return c->report_us;
-    case MSG_HELLO:
-    case MSG_JOINED:
-        return c->hello_us / 2;
-    default:
-        return c->receive_us;
-    }
-}
-
 static struct ask *child_ask (struct rank *r, const struct message *m)
 {
     struct ask *a = ask_create (r);
@@ -217,7 +197,7 @@ void rank_message (struct rank *r, const struct message *m)
         return;
     if (scale_is_measured (r->s) && message_goes_up (m->type))
         r->received++;
-    rank_spend (r, cost_us (&r->s->config.costs, m));
+    rank_spend (r, message_cost_us (&r->s->config.costs, m, r->s->config.costs.receive_us));
     take (r, m);
     rank_look (r);
 }

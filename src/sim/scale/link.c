@@ -80,7 +80,7 @@ static uint64_t bytes_of (const struct message *m)
     return FRAME + m->nruns * RUN + wants * WANT;
 }
 
-static double cost_us (const struct costs *c, const struct message *m)
+double message_cost_us (const struct costs *c, const struct message *m, double other_us)
 {
     switch (m->type) {
     case MSG_PING:
@@ -96,7 +96,7 @@ static double cost_us (const struct costs *c, const struct message *m)
     case MSG_JOINED:
         return c->hello_us / 2;
     default:
-        return c->send_us;
+        return other_us;
     }
 }
 
@@ -127,7 +127,7 @@ void link_send (struct rank *from, const struct message *msg)
 
     m->from = rank_number (from);
     m->link = child->link;
-    rank_spend (from, cost_us (&s->config.costs, m));
+    rank_spend (from, message_cost_us (&s->config.costs, m, s->config.costs.send_us));
     count (s, child, m);
     way->free_ns = max_u64 (way->free_ns, from->busy_ns)
                    + (uint64_t)((double)bytes_of (m) / s->config.costs.bytes_per_us * 1000);

@@ -222,6 +222,9 @@ static inline uint32_t rank_number (const struct rank *r)
 
 /* --- messages: link.c ------------------------------------------------------------------------------- */
 
+/* What one costs who sends or takes it; 'other_us': one that has no figure of its own. */
+double message_cost_us (const struct costs *c, const struct message *m, double other_us);
+
 /* 'from' sends it when it has done what it does; a copy is made of what it borrows. */
 void link_send (struct rank *from, const struct message *msg);
 void link_free (struct scale *s, struct message *m);
