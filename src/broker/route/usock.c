@@ -45,13 +45,15 @@ static struct client *next_turn (struct usock *l)
     return c;
 }
 
-/* A newcomer stays in the round when it has no more: who comes and goes has no more of it than who stays. */
+/* A newcomer stays in the round when it has no more, if there is one: who comes and goes has no more of it than who
+ * stays.  Where nobody waits it would only cost a turn.
+ */
 static void serve (struct usock *l, struct client *c)
 {
     bool was_new = c->turn_in == TURN_NEW;
 
     c->turn_in = TURN_NONE;
-    if ((client_serve (c) || was_new) && c->turn_in == TURN_NONE) {
+    if ((client_serve (c) || (was_new && !TAILQ_EMPTY (&l->turns))) && c->turn_in == TURN_NONE) {
         TAILQ_INSERT_TAIL (&l->turns, c, turn);
         c->turn_in = TURN_ROUND;
     }
