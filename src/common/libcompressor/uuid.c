@@ -4,7 +4,7 @@
 /* uuid.c - UUIDs as numbers and as text, and what makes a UUID one of version 4
  *
  * As text it is 32 hex digits with hyphens after the 8th, 12th, 16th and 20th; a text that is accepted is written back
- * as its lower case form.  Digits are converted 8 at a time, in words of 64 bits.
+ * as its lower case form.  Digits are converted 16 at a time.
  */
 
 #include <endian.h>
@@ -104,63 +104,35 @@ error:
 
 /* --- text --- */
 
-/* The 8 hex digits of a word as 8 characters, first digit in the lowest byte: each nibble is moved
- * to a byte of its own, and those above 9 get the distance from '9' + 1 to 'a' added.
+/* 16 bytes at once, in the terms of the compiler: it makes the best of them that the processor has. */
+typedef unsigned char bytes16 __attribute__ ((vector_size (16)));
+typedef signed char signed16 __attribute__ ((vector_size (16)));
+typedef uint64_t words2 __attribute__ ((vector_size (16)));
+
+/* The bytes a0 b0 a1 b1 ... of a and b: of their first halves (PAIRS (0)) or their second ones (PAIRS (8)), and back:
+ * every other byte of two vectors.
  */
-static inline uint64_t hex8 (uint32_t word)
-{
-    uint64_t x = __builtin_bswap32 (word);
+#define PAIRS(i) \
+    i, i + 16, i + 1, i + 17, i + 2, i + 18, i + 3, i + 19, i + 4, i + 20, i + 5, i + 21, i + 6, i + 22, i + 7, i + 23
+#define EVERY_OTHER(i)                                                                                             \
+    i, i + 2, i + 4, i + 6, i + 8, i + 10, i + 12, i + 14, i + 16, i + 18, i + 20, i + 22, i + 24, i + 26, i + 28, \
+        i + 30
 
-    x = (x << 16 | x) & UINT64_C (0x0000ffff0000ffff);
-    x = (x << 8 | x) & UINT64_C (0x00ff00ff00ff00ff);
-    x = (x >> 4 & UINT64_C (0x000f000f000f000f)) | (x & UINT64_C (0x000f000f000f000f)) << 8;
-    uint64_t letters = (x + UINT64_C (0x0606060606060606)) >> 4 & UINT64_C (0x0101010101010101);
-    return x + UINT64_C (0x3030303030303030) + letters * ('a' - '9' - 1);
+/* The hex digits of 16 values below 16: those above 9 are further by the distance from '9' + 1 to 'a'. */
+static inline bytes16 hex_digits (bytes16 x)
+{
+    return x + '0' + ((bytes16)((signed16)x > 9) & ('a' - '9' - 1));
 }
 
-/* The word of 8 hex digits in either case, taken back from its characters: the way of hex8 ()
- * backwards.  Characters that are no digits give a word whose digits are others, or lack the bits
- * that all digits have; then '*bad' is not 0 any more.
- */
-static inline uint32_t unhex8 (uint64_t chars, uint64_t *bad)
+/* The values of 16 hex digits in either case.  A character that is no digit sets bytes of '*bad'. */
+static inline bytes16 hex_values (bytes16 c, bytes16 *bad)
 {
-    const uint64_t case_bits = UINT64_C (0x2020202020202020);
-    uint64_t letters = chars >> 6 & UINT64_C (0x0101010101010101);
-    uint64_t x = ((chars & UINT64_C (0x0f0f0f0f0f0f0f0f)) + letters * 9) & UINT64_C (0x0f0f0f0f0f0f0f0f);
+    bytes16 number = c - '0';
+    bytes16 letter = (c | 0x20) - 'a';
+    bytes16 is_number = (bytes16)(number < 10);
 
-    x = (x << 4 | x >> 8) & UINT64_C (0x00ff00ff00ff00ff);
-    x = (x | x >> 8) & UINT64_C (0x0000ffff0000ffff);
-    uint32_t word = __builtin_bswap32 ((x | x >> 16) & 0xffffffff);
-    *bad |= hex8 (word) ^ (chars | case_bits);
-    *bad |= ~(chars | chars >> 1) & case_bits;
-    return word;
-}
-
-/* 8 characters, or 4 and 4 with something between, as a number with the first one in the lowest
- * byte.
- */
-static uint64_t get8 (const char *text)
-{
-    uint64_t chars;
-
-    memcpy (&chars, text, sizeof (chars));
-    return le64toh (chars);
-}
-
-static uint64_t get4_4 (const char *text, const char *more)
-{
-    uint32_t low;
-    uint32_t high;
-
-    memcpy (&low, text, sizeof (low));
-    memcpy (&high, more, sizeof (high));
-    return (uint64_t)le32toh (high) << 32 | le32toh (low);
-}
-
-static void put_chars (char *text, uint64_t chars, size_t n)
-{
-    chars = htole64 (chars);
-    memcpy (text, &chars, n);
+    *bad |= ~(is_number | (bytes16)(letter < 6));
+    return (number & is_number) | ((letter + 10) & ~is_number);
 }
 
 static bool hyphens_stand (const char *text)
@@ -168,36 +140,62 @@ static bool hyphens_stand (const char *text)
     return text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
 }
 
+/* 8 bytes, or 4 and 4 with something between, as they are in memory.  They were written by halves, and a processor waits
+ * where more is read at once.
+ */
+static uint64_t get8 (const void *at)
+{
+    uint64_t x;
+
+    memcpy (&x, at, sizeof (x));
+    return x;
+}
+
+static uint64_t get4_4 (const char *text, const char *more)
+{
+    union {
+        uint32_t half[2];
+        uint64_t whole;
+    } u;
+
+    memcpy (&u.half[0], text, 4);
+    memcpy (&u.half[1], more, 4);
+    return u.whole;
+}
+
 /* Read 36 characters: true if hyphens are where they belong and all others are hex digits in either case, else
  * '*uuid' is undefined.  Version and variant are not looked at.
  */
 static bool read_text (const char *text, struct idcomp_uuid *uuid)
 {
-    uint64_t bad = 0;
-    uint64_t hi = unhex8 (get8 (text), &bad);
-    hi = hi << 32 | unhex8 (get4_4 (text + 9, text + 14), &bad);
-    uint64_t lo = unhex8 (get4_4 (text + 19, text + 24), &bad);
-    lo = lo << 32 | unhex8 (get8 (text + 28), &bad);
+    bytes16 bad = { 0 };
+    bytes16 first = hex_values ((bytes16)(words2){ get8 (text), get4_4 (text + 9, text + 14) }, &bad);
+    bytes16 second = hex_values ((bytes16)(words2){ get4_4 (text + 19, text + 24), get8 (text + 28) }, &bad);
+    bytes16 bytes = __builtin_shufflevector (first, second, EVERY_OTHER (0)) << 4
+                    | __builtin_shufflevector (first, second, EVERY_OTHER (1));
+    words2 faults = (words2)bad;
 
-    *uuid = join (hi, lo);
-    return bad == 0 && hyphens_stand (text);
+    memcpy (uuid->bytes, &bytes, sizeof (bytes));
+    return (faults[0] | faults[1]) == 0 && hyphens_stand (text);
 }
 
 int idcomp_uuid_format (const struct idcomp_uuid *uuid, char *text, size_t size)
 {
     if (size < IDCOMP_UUID_TEXT_MAX)
         return errset (ENOSPC);
-    uint64_t hi = get_word (uuid, 0);
-    uint64_t lo = get_word (uuid, 8);
-    uint64_t mid = hex8 (hi & 0xffffffff);
-    uint64_t variant = hex8 (lo >> 32);
 
-    put_chars (text, hex8 (hi >> 32), 8);
-    put_chars (text + 9, mid, 4);
-    put_chars (text + 14, mid >> 32, 4);
-    put_chars (text + 19, variant, 4);
-    put_chars (text + 24, variant >> 32, 4);
-    put_chars (text + 28, hex8 (lo & 0xffffffff), 8);
+    bytes16 bytes = (bytes16)(words2){ get8 (uuid->bytes), get8 (uuid->bytes + 8) };
+    bytes16 high = bytes >> 4;
+    bytes16 low = bytes & 0x0f;
+    bytes16 first = hex_digits (__builtin_shufflevector (high, low, PAIRS (0)));
+    bytes16 second = hex_digits (__builtin_shufflevector (high, low, PAIRS (8)));
+
+    /* Whole vectors where their ends belong, then what stands further on or less far. */
+    memcpy (text, &first, 16);
+    memcpy (text + 20, &second, 16);
+    memcpy (text + 9, (char *)&first + 8, 4);
+    memcpy (text + 14, (char *)&first + 12, 4);
+    memcpy (text + 19, &second, 4);
     text[8] = text[13] = text[18] = text[23] = '-';
     text[IDCOMP_UUID_TEXT_LEN] = '\0';
     return IDCOMP_UUID_TEXT_LEN;
