@@ -84,25 +84,33 @@ int relay_add (struct relay *r, uint64_t now_us, uint64_t now_ms, void *cookie, 
     return 0;
 }
 
+/* Those that wait are the last ones.  Thousands may have been sent when an instance starts: they are not walked through. */
+static struct relay_item *first_waiting (const struct relay *r)
+{
+    struct relay_item *first = NULL, *item;
+
+    TAILQ_FOREACH_REVERSE (item, &r->items, relay_items, link)
+    {
+        if (item->tag != 0)
+            break;
+        first = item;
+    }
+    return first;
+}
+
 static size_t count_waiting (const struct relay *r)
 {
-    const struct relay_item *item;
     size_t n = 0;
 
-    TAILQ_FOREACH (item, &r->items, link)
-        if (item->tag == 0)
-            n += item->nwant;
+    for (const struct relay_item *item = first_waiting (r); item; item = TAILQ_NEXT (item, link))
+        n += item->nwant;
     return n;
 }
 
 /* Move what waits into 'want', marking it as sent. */
 static void take_waiting (struct relay *r, uint32_t tag, struct lease_want *want)
 {
-    struct relay_item *item;
-
-    TAILQ_FOREACH (item, &r->items, link) {
-        if (item->tag != 0)
-            continue;
+    for (struct relay_item *item = first_waiting (r); item; item = TAILQ_NEXT (item, link)) {
         item->tag = tag;
         memcpy (want, item->want, item->nwant * sizeof (*want));
         want += item->nwant;
@@ -182,10 +190,11 @@ void relay_answered (struct relay *r, uint64_t now_us, uint32_t tag, const struc
         memcpy (sorted, grant, ngrant * sizeof (*sorted));
         qsort (sorted, ngrant, sizeof (*sorted), compare_grants);
     }
-    for (item = TAILQ_FIRST (&r->items); item; item = next) {
+    for (item = TAILQ_FIRST (&r->items); item && item->tag != tag; item = TAILQ_NEXT (item, link))
+        ;
+    for (; item && tag != 0 && item->tag == tag; item = next) { /* they went together, and stand together */
         next = TAILQ_NEXT (item, link);
-        if (item->tag == tag && tag != 0)
-            answer_item (r, now_us, item, sorted, sorted ? ngrant : 0);
+        answer_item (r, now_us, item, sorted, sorted ? ngrant : 0);
     }
     free (sorted);
 }
