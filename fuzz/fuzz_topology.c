@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_topology.c - a size, two ranks and the text of a topology: parents and children agree with each other */
+/* fuzz_topology.c - a size, two ranks and the text of a topology, or its file: parents and children agree with each other */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "broker/base/topology.h"
 #include "fuzz.h"
 
@@ -10,8 +14,8 @@ static void check_rank (const struct topo *t, uint32_t rank)
     uint32_t n = topo_child_count (t, rank), parent = topo_parent (t, rank);
 
     must ((parent == TOPO_NONE) == (rank == 0));
-    must (rank == 0 || (parent < rank && topo_child_toward (t, parent, rank) == rank));
-    must (topo_level (t, rank) <= topo_level (t, t->size - 1));
+    must (rank == 0 || ((t->parents || parent < rank) && topo_child_toward (t, parent, rank) == rank));
+    must (topo_level (t, rank) <= topo_maxlevel (t));
     must (rank == 0 || topo_level (t, rank) == topo_level (t, parent) + 1);
     must (n < t->size);
     if (n > 0) {
@@ -25,9 +29,38 @@ static void check_way (const struct topo *t, uint32_t from, uint32_t to)
 {
     uint32_t step = topo_child_toward (t, from, to), up = to;
 
-    while (up > from && topo_parent (t, up) != from)
+    while (up != TOPO_NONE && topo_parent (t, up) != from)
         up = topo_parent (t, up);
-    must (step == (to > from && up > from ? up : TOPO_NONE));
+    must (step == up);
+}
+
+/* A topology; of a file, whose text is all that is left. */
+static struct topo *create (const char *text, struct input *in, uint32_t size, idt_error_t *errp)
+{
+    char uri[64];
+    struct topo *t;
+    int fd;
+
+    if (strcmp (text, "custom") != 0)
+        return strncmp (text, "custom:", 7) == 0 ? NULL : topo_create (text, size, errp);
+    must ((fd = memfd_create ("topology", MFD_CLOEXEC)) >= 0 && write (fd, in->p, in->left) == (ssize_t)in->left);
+    snprintf (uri, sizeof (uri), "custom:/proc/self/fd/%d", fd);
+    if (!(t = topo_create (uri, size, errp)))
+        must (errp->text[0] != '\0');
+    close (fd);
+    return t;
+}
+
+/* It is a tree: all ranks are children of one, once. */
+static void check_all (const struct topo *t)
+{
+    uint32_t sum = 1;
+
+    for (uint32_t rank = 0; rank < t->size; rank++) {
+        check_rank (t, rank);
+        sum += topo_child_count (t, rank);
+    }
+    must (sum == t->size);
 }
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
@@ -41,8 +74,10 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 
     if (n == 0)
         n = 1;
-    if (text && (t = topo_create (text, n, &err))) {
+    if (text && (t = create (text, &in, n, &err))) {
         must (t->size == n);
+        if (n < 1000)
+            check_all (t);
         if (topo_child_count (t, 0) > 1 || n < 100000) { /* a chain is as deep as it is long */
             check_rank (t, a % n);
             check_rank (t, b % n);
@@ -50,7 +85,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         }
     }
     else
-        must (!text || err.text[0] != '\0');
+        must (!text || strncmp (text, "custom", 6) == 0 || err.text[0] != '\0');
     topo_destroy (t);
     free (text);
     return 0;

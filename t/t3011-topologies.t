@@ -81,4 +81,50 @@ test_expect_success 'mincrit:2: rank 0, two routers, leaves by turns' '
 test_expect_success 'binomial' '
     shape "0 0 2 0 4 4 6 0 8 8 10" "6 8" binomial
 '
+# Parents above their children in number, and idle ranks in between.
+cat >tree.json <<'END'
+[null, 5, 5, 1, 1, 0, 11,
+ 6, 6, 0, 9, 0]
+END
+test_expect_success 'custom: any tree' '
+    shape "5 5 1 1 0 11 6 6 0 9 0" "5 6" "custom:$PWD/tree.json"
+'
+test_expect_success 'each broker tells the topology that it was given, and its place in it' '
+    idtree start -s $SIZE --topology custom:tree.json sh -c "
+        idtree getattr -r 3 tbon.topo; idtree getattr -r 3 tbon.level; idtree getattr tbon.maxlevel" >out &&
+    printf "custom:tree.json\n3\n3\n" >want && test_cmp want out
+'
+test_expect_success 'a list for another number of brokers starts none' '
+    test_must_fail idtree start -s 11 --topology custom:tree.json touch started 2>err && test ! -e started &&
+    grep "topology .custom:tree.json.: is a list of 12 parents, but there are 11 brokers" err
+'
+test_expect_success 'nor does a file that is not there, or makes no tree' '
+    test_must_fail idtree start -s 3 --topology custom:nosuch.json touch started 2>err &&
+    grep "topology .custom:nosuch.json.: No such file" err &&
+    echo "[null, 2, 1]" >cycle.json && test_must_fail idtree start -s 3 --topology custom:cycle.json touch started 2>err &&
+    grep "topology .custom:cycle.json.: the way up from rank 1 is a cycle" err && test ! -e started
+'
+# The rank that came back as another ends; the others go on.
+cat >changed.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
+wait_attached 2 1 && echo "[null, 0, 0, 1]" >changing.json || exit 1
+for r in 2 1 0; do
+    idtree startctl kill $r
+    idtree startctl run $r
+    wait_until "rank $r has ended" grep -q "broker $r (.*) exited with status 1" refused || exit 1
+    grep "rank $r has the topology custom:.*, but rank $r began with custom:" refused || exit 1
+done
+echo "[null, 0, 1, 1]" >changing.json
+for r in 0 1 2; do idtree startctl run $r || exit 1; done
+wait_attached 2 1 && idtree id new -r 2 && echo whole
+END
+test_expect_success 'a file that changes while the instance lives keeps who comes back out, until it is as it was' '
+    echo "[null,0,1,1]" >changing.json && : >refused &&
+    idtree start -s 4 --topology custom:changing.json sh changed.sh >out 2>refused; cat out refused
+    tail -n 1 out | grep whole
+'
+test_expect_success 'one that changes between two starts makes another tree' '
+    echo "[null, 2, 0, 0]" >changing.json && idtree start -s 4 --topology custom:changing.json \
+        sh -c ". \"\$IDTREE_SRCDIR/t/wait.sh\"; wait_attached 1 2 && idtree id new -r 1"
+'
 test_done

@@ -29,7 +29,7 @@ static const char usage[] =
     "  -c, --config=FILE       set the attributes that FILE lists, one ATTR = VALUE a line\n"
     "  -o, --setattr=ATTR=VAL  set an attribute; what is given later wins\n"
     "  -t, --topology=TOPO     the same as -o tbon.topo=TOPO:\n"
-    "                          kary:K (default kary:32), mincrit, mincrit:K or binomial\n"
+    "                          kary:K (default kary:32), mincrit, mincrit:K, binomial or custom:FILE\n"
     "  --recover-horizon=DATE-or-ID  rank 0: replace a damaged or lost state; above all ids that were made\n"
     "  -V, --version           print the version\n"
     "  -h, --help              print this help\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* topology.c - who is whose parent: arithmetic on ranks, no table of them */
+/* topology.c - who is whose parent: the shapes that are arithmetic on ranks, and what is said of all */
 #include "config.h"
 
 #include <errno.h>
@@ -9,19 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/base/topology.h"
+#include "broker/base/topology_kind.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
-
-struct topo_kind {
-    const char *name;
-    /* 'arg' is what follows the colon; NULL: there is none.  Returns 0, or -1 with errno set and 'errp' filled. */
-    int (*read) (struct topo *t, const char *arg, idt_error_t *errp);
-    uint32_t (*parent) (const struct topo *t, uint32_t rank); /* not asked for the root's */
-    uint32_t (*child_count) (const struct topo *t, uint32_t rank);
-    uint32_t (*child) (const struct topo *t, uint32_t rank, uint32_t i);
-};
 
 static uint32_t log2_floor (uint32_t n)
 {
@@ -131,30 +122,32 @@ static uint32_t binomial_child (const struct topo *t, uint32_t rank, uint32_t i)
 
 /* --- all ------------------------------------------------------------------------------------------------ */
 
-static const struct topo_kind kinds[] = {
-    { "kary", read_kary, kary_parent, kary_child_count, kary_child },
-    { "mincrit", read_mincrit, mincrit_parent, mincrit_child_count, mincrit_child },
-    { "binomial", read_binomial, binomial_parent, binomial_child_count, binomial_child },
-};
+static const struct topo_kind kary = { "kary", read_kary, kary_parent, kary_child_count, kary_child };
+static const struct topo_kind mincrit = { "mincrit", read_mincrit, mincrit_parent, mincrit_child_count, mincrit_child };
+static const struct topo_kind binomial = { "binomial", read_binomial, binomial_parent, binomial_child_count,
+                                           binomial_child };
+
+static const struct topo_kind *const kinds[] = { &kary, &mincrit, &binomial, &topo_custom };
 
 static const struct topo_kind *find_kind (const char *uri)
 {
     size_t len = strcspn (uri, ":");
 
     for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
-        if (strlen (kinds[i].name) == len && strncmp (uri, kinds[i].name, len) == 0)
-            return &kinds[i];
+        if (strlen (kinds[i]->name) == len && strncmp (uri, kinds[i]->name, len) == 0)
+            return kinds[i];
     return NULL;
 }
 
 static int read_uri (struct topo *t, const char *uri, idt_error_t *errp)
 {
     const char *colon = strchr (uri, ':');
-    idt_error_t err = { "it is unknown: use kary:K (as in kary:32), mincrit, mincrit:K or binomial" };
+    idt_error_t err = { "it is unknown: use kary:K (as in kary:32), mincrit, mincrit:K, binomial or custom:FILE" };
 
     errno = EINVAL;
     if (!(t->kind = find_kind (uri)) || t->kind->read (t, colon ? colon + 1 : NULL, &err) < 0)
-        return errprintf (errp, "topology '%s': %s", uri, err.text);
+        return errprintf (errp, "topology '%.80s': %s", uri,
+                          err.text); /* the reason has room, however long a path is */
     return 0;
 }
 
@@ -178,6 +171,10 @@ void topo_destroy (struct topo *t)
 {
     int saved_errno = errno;
 
+    if (t) {
+        free (t->parents);
+        free (t->by_parent);
+    }
     free (t);
     errno = saved_errno;
 }
@@ -211,10 +208,12 @@ uint32_t topo_maxlevel (const struct topo *t)
     return topo_level (t, t->deepest);
 }
 
-/* A parent is below its children in number, so the way up ends where it passes 'rank'. */
+/* Where a parent is below its children in number, the way up need not go further than 'rank'. */
 uint32_t topo_child_toward (const struct topo *t, uint32_t rank, uint32_t to)
 {
-    while (to > rank) {
+    uint32_t end = t->parents ? 0 : rank;
+
+    while (to > end) {
         uint32_t parent = t->kind->parent (t, to);
 
         if (parent == rank)

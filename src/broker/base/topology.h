@@ -10,15 +10,19 @@
  *                  are rank 0's children; no K: 0 as long as TOPO_MINCRIT_FANOUT children are enough, then so many that
  *                  no router has more
  *     binomial     the parent of a rank is that rank without its lowest bit
+ *     custom:FILE  ours: a JSON list of parents, rank i's at index i, null for rank 0 alone.  Any tree of at most
+ *                  TOPO_CUSTOM_LEVELS levels below rank 0; a parent may be above its child in number
  *
- * They are arithmetic on ranks, without a table.  A topology does not change from topo_create () to topo_destroy ():
- * any number of brokers and threads may use one.  Ranks given must be below the size.
+ * All but custom are arithmetic on ranks, without a table; custom has one of 8 bytes a rank, made of the file once.  A
+ * topology does not change from topo_create () to topo_destroy (): any number of brokers and threads may use one.  Ranks
+ * given must be below the size.
  *
- *                    kary        mincrit  binomial
- *     parent         O(1)        O(1)     O(1)
- *     child_count    O(1)        O(1)     O(1)
- *     child          O(1)        O(1)     O(1)
- *     level, toward  O(level)    O(1)     O(level), at most 32
+ *                    kary        mincrit  binomial              custom
+ *     create         O(1)        O(1)     O(1)                  O(size), and as much memory for a moment as JSON takes
+ *     parent         O(1)        O(1)     O(1)                  O(1)
+ *     child_count    O(1)        O(1)     O(1)                  O(log size)
+ *     child          O(1)        O(1)     O(1)                  O(log size)
+ *     level, toward  O(level)    O(1)     O(level), at most 32  O(level), at most TOPO_CUSTOM_LEVELS
  */
 #ifndef BROKER_TOPOLOGY_H
 #define BROKER_TOPOLOGY_H
@@ -32,7 +36,9 @@
 #define TOPO_DEFAULT "kary:32"
 #define TOPO_MAX_FANOUT 1048576
 #define TOPO_MINCRIT_FANOUT 1024
-#define TOPO_NAME_SIZE 32 /* with its NUL */
+#define TOPO_CUSTOM_BYTES 16777216 /* of a custom file, at most */
+#define TOPO_CUSTOM_LEVELS 512     /* overlay.topology nests two JSON values a level, and readers stop at 2048 */
+#define TOPO_NAME_SIZE 32          /* with its NUL */
 
 struct topo_kind;
 
@@ -42,11 +48,15 @@ struct topo {
     char name[TOPO_NAME_SIZE];
     /* topology.c's */
     const struct topo_kind *kind;
-    uint32_t k;       /* kary: children of a rank, mincrit: children of rank 0, at most */
-    uint32_t deepest; /* a rank of the lowest level */
+    uint32_t k;          /* kary: children of a rank, mincrit: children of rank 0, at most */
+    uint32_t deepest;    /* a rank of the lowest level */
+    uint32_t *parents;   /* custom: of each rank; NULL: another kind, where a parent is below its children in number */
+    uint32_t *by_parent; /* custom: the ranks but 0, in order of parent, then of rank */
 };
 
-/* Read 'uri' for 'size' (>= 1) brokers.  NULL with errno set and 'errp' filled: EINVAL, it names no topology. */
+/* Read 'uri' for 'size' (>= 1) brokers.  NULL with errno set and 'errp' filled: EINVAL, it names no topology; ENOMEM; or
+ * what a file could not be read for.
+ */
 struct topo *topo_create (const char *uri, uint32_t size, idt_error_t *errp);
 void topo_destroy (struct topo *t);
 

@@ -4,7 +4,10 @@
 /* topology_test.c - what is computed is compared with trees that are made, rank by rank, from who is whose parent */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "broker/base/topology.h"
 #include "libutil/tap.h"
@@ -24,7 +27,8 @@ static void test_names (void)
                                  "kary:0x", "kary:0x2",  "kary: 2",    "kary:2 ",      "kary:99999999999999999999",
                                  "binary",  "KARY:2",    "kary:+2",    "kary:1048577", "karyx:2",
                                  "k:2",     ":",         "mincrit:",   "mincrit:-1",   "mincrit:1048577",
-                                 "mincri",  "binomial:", "binomial:2", "Binomial" };
+                                 "mincri",  "binomial:", "binomial:2", "Binomial",     "custom",
+                                 "custom:" };
     static const char *good[][2] = { { "kary:1", "kary:1" },       { "kary:1048576", "kary:1048576" },
                                      { "kary:007", "kary:7" },     { "mincrit", "mincrit:0" },
                                      { "mincrit:0", "mincrit:0" }, { "mincrit:1048576", "mincrit:1048576" },
@@ -265,6 +269,222 @@ static void test_large (void)
         test_random (uris[i]);
 }
 
+/* --- custom ----------------------------------------------------------------------------------------------- */
+
+static char file[64], file_uri[80];
+
+static void write_file (const char *text)
+{
+    FILE *f = fopen (file, "w");
+
+    if (!f || fputs (text, f) < 0 || fclose (f) < 0)
+        bail_out ("cannot write a file");
+}
+
+static void write_parents (const uint32_t *parent, uint32_t size)
+{
+    FILE *f = fopen (file, "w");
+
+    if (!f)
+        bail_out ("cannot write a file");
+    fprintf (f, "[null");
+    for (uint32_t rank = 1; rank < size; rank++)
+        fprintf (f, ",%s%" PRIu32, rank % 16 == 0 ? "\n" : " ", parent[rank]);
+    fprintf (f, "]\n");
+    if (fclose (f) < 0)
+        bail_out ("cannot write a file");
+}
+
+/* Ranks come in a random order, each below one of the last 'reach' that came. */
+static uint32_t *make_random (uint32_t size, uint32_t reach, uint64_t *seed)
+{
+    uint32_t *parent = calloc (size, sizeof (parent[0])), *order = calloc (size, sizeof (order[0]));
+
+    if (!parent || !order)
+        bail_out ("no memory");
+    for (uint32_t i = 1; i < size; i++) {
+        uint32_t at = 1 + random_below (seed, i);
+
+        order[i] = order[at];
+        order[at] = i;
+    }
+    for (uint32_t i = 1; i < size; i++)
+        parent[order[i]] = order[i < reach ? random_below (seed, i) : i - 1 - random_below (seed, reach)];
+    free (order);
+    return parent;
+}
+
+static void test_random_custom (void)
+{
+    uint64_t seed = 7;
+    bool good = true;
+
+    for (uint32_t size = 1; good && size <= 130; size++) {
+        uint32_t *parent = make_random (size, 1 + random_below (&seed, size + 3), &seed);
+        struct topo *t;
+
+        write_parents (parent, size);
+        t = create (file_uri, size);
+        good = same_parents (t, parent) && tree_agrees (t);
+        topo_destroy (t);
+        free (parent);
+    }
+    ok (good, "custom: a tree of each size up to 130, some with parents above their children in number");
+}
+
+/* A table as large as the file can make it. */
+static void test_large_custom (void)
+{
+    uint64_t seed = 8;
+    uint32_t size = 1000000, *parent = make_random (size, size, &seed);
+    struct topo *t;
+    bool good = true;
+
+    write_parents (parent, size);
+    t = create (file_uri, size);
+    good = same_parents (t, parent);
+    for (int i = 0; good && i < 20000; i++)
+        good = place_agrees (t, random_below (&seed, size) >> random_below (&seed, 20), random_below (&seed, size));
+    ok (good, "custom: a million ranks");
+    topo_destroy (t);
+    free (parent);
+}
+
+/* Another tree, if only by one rank, has another name. */
+static void test_custom_names (void)
+{
+    static const char *texts[] = { "[null, 0, 1, 1]", "[null,\n0,1,1 ]", "[null, 0, 1, 0]", "[null, 0, 0, 1]",
+                                   "[null, 2, 0, 1]" };
+    char names[5][TOPO_NAME_SIZE];
+    int same = 0;
+
+    for (int i = 0; i < 5; i++) {
+        struct topo *t;
+
+        write_file (texts[i]);
+        t = create (file_uri, 4);
+        snprintf (names[i], sizeof (names[i]), "%s", t->name);
+        topo_destroy (t);
+        for (int j = 0; j < i; j++)
+            same += strcmp (names[i], names[j]) == 0;
+    }
+    ok (same == 1 && strcmp (names[0], names[1]) == 0, "custom: names tell trees apart, not how they are written");
+}
+
+static bool is_refused (const char *uri, uint32_t size, const char *why)
+{
+    idt_error_t err = { "" };
+    struct topo *t = topo_create (uri, size, &err);
+
+    topo_destroy (t);
+    if (t || !strstr (err.text, why) || strncmp (err.text, "topology 'custom:/", 18) != 0)
+        diag ("it says: %s", t ? "nothing" : err.text);
+    return !t && strstr (err.text, why) && strncmp (err.text, "topology 'custom:/", 18) == 0;
+}
+
+static void test_malformed (void)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        { "", "is not JSON: line 1" },
+        { "[null, 0, 0, ", "is not JSON: line 1, column 13" },
+        { "[null, 0, 0, 1]]", "is not JSON" },
+        { "null 0 0 1", "is not JSON" },
+        { "[null, 0, 0, 99999999999999999999]", "is not JSON" },
+        { "{}", "is no JSON list of parents, as in [null, 0, 0, 1]" },
+        { "[]", "is a list of 0 parents, but there are 4 brokers" },
+        { "[null, 0, 0]", "is a list of 3 parents, but there are 4 brokers" },
+        { "[null, 0, 0, 1, 1]", "is a list of 5 parents, but there are 4 brokers" },
+        { "[0, 0, 0, 1]", "rank 0 is the root: its parent must be null" },
+        { "[1, null, 0, 1]", "rank 0 is the root: its parent must be null" },
+        { "[null, 0, null, 1]", "rank 2 has no parent: only rank 0 is the root" },
+        { "[null, 0, \"0\", 1]", "the parent of rank 2 is not a whole number" },
+        { "[null, 0, 1.0, 1]", "the parent of rank 2 is not a whole number" },
+        { "[null, 0, [0], 1]", "the parent of rank 2 is not a whole number" },
+        { "[null, 0, 4, 1]", "the parent of rank 2 is 4: must be 0 to 3" },
+        { "[null, 0, -1, 1]", "the parent of rank 2 is -1: must be 0 to 3" },
+        { "[null, 0, 4294967296, 1]", "the parent of rank 2 is 4294967296: must be 0 to 3" },
+        { "[null, 0, 0, 3]", "the way up from rank 3 is a cycle: it never comes to rank 0" },
+        { "[null, 0, 3, 2]", "the way up from rank 2 is a cycle" },
+        { "[null, 3, 1, 2]", "the way up from rank 1 is a cycle" },
+    };
+
+    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+        write_file (cases[i].text);
+        ok (is_refused (file_uri, 4, cases[i].why), "%s: %s", cases[i].text, cases[i].why);
+    }
+}
+
+static void test_levels (void)
+{
+    uint32_t size = TOPO_CUSTOM_LEVELS + 2, *parent = calloc (size, sizeof (parent[0]));
+    char why[80];
+    struct topo *t;
+
+    for (uint32_t rank = 1; rank < size; rank++)
+        parent[rank] = rank - 1;
+    write_parents (parent, size);
+    snprintf (why, sizeof (why), "rank %" PRIu32 " is more than 512 levels below rank 0", size - 1);
+    ok (is_refused (file_uri, size, why), "%s", why);
+    for (uint32_t rank = 1; rank < size; rank++) /* the deepest comes first */
+        parent[rank] = rank + 1 < size ? rank + 1 : 0;
+    write_parents (parent, size);
+    ok (is_refused (file_uri, size, "rank 1 is more than 512 levels below rank 0"), "... also where it is rank 1");
+    parent[1] = 0;
+    write_parents (parent, size);
+    t = create (file_uri, size);
+    ok (topo_maxlevel (t) == TOPO_CUSTOM_LEVELS && same_parents (t, parent), "one level less is taken");
+    topo_destroy (t);
+    free (parent);
+}
+
+static void test_files (void)
+{
+    char uri[400] = "custom:/";
+    struct topo *t;
+
+    unlink (file);
+    ok (is_refused (file_uri, 4, "No such file"), "a file that is not there is refused");
+    if (mkfifo (file, 0600) < 0)
+        bail_out ("no fifo");
+    ok (is_refused (file_uri, 4, "is no regular file"), "so is a fifo, at once");
+    unlink (file);
+    ok (is_refused ("custom:/dev/zero", 4, "is no regular file"), "so is a device without an end");
+    ok (is_refused ("custom:/tmp", 4, "is no regular file"), "so is a folder");
+    write_file ("");
+    if (truncate (file, TOPO_CUSTOM_BYTES) < 0)
+        bail_out ("no large file");
+    ok (is_refused (file_uri, 4, "is not JSON"), "a file of the largest size is read");
+    if (truncate (file, TOPO_CUSTOM_BYTES + 1) < 0)
+        bail_out ("no large file");
+    ok (is_refused (file_uri, 4, "has 16777217 bytes, more than 16777216"), "one that is larger is not");
+    memset (uri + 8, 'x', sizeof (uri) - 9);
+    ok (is_refused (uri, 4, "File name too long"), "however long the name, the reason is told");
+    write_file ("[null]");
+    t = create (file_uri, 1);
+    ok (topo_maxlevel (t) == 0 && topo_child_count (t, 0) == 0, "a file for one broker alone");
+    topo_destroy (t);
+}
+
+static void test_custom (void)
+{
+    int fd;
+
+    snprintf (file, sizeof (file), "/tmp/topology_test.XXXXXX");
+    if ((fd = mkstemp (file)) < 0)
+        bail_out ("no file");
+    close (fd);
+    snprintf (file_uri, sizeof (file_uri), "custom:%s", file);
+    test_random_custom ();
+    test_large_custom ();
+    test_custom_names ();
+    test_malformed ();
+    test_levels ();
+    test_files ();
+    unlink (file);
+}
+
 int main (void)
 {
     test_names ();
@@ -272,5 +492,6 @@ int main (void)
     test_routers ();
     test_trees ();
     test_large ();
+    test_custom ();
     return done_testing ();
 }

@@ -33,7 +33,7 @@ struct start {
     bool keep_dir;         /* it was there before */
     char dir[PATH_MAX];
     char rundir[PATH_MAX + 16];
-    char topology[256];
+    char topology[PATH_MAX + 32];
     char recover[128];
     char path[3 * PATH_MAX];
     const char *args[ARGS_MAX + 1];
@@ -62,6 +62,8 @@ static void take_topology (struct cmd *cmd, const char *arg, void *to)
 {
     struct start *s = to;
 
+    if (strlen (arg) >= PATH_MAX)
+        cmd_usage (cmd, "the topology is too long: at most %d bytes", PATH_MAX - 1);
     snprintf (s->topology, sizeof (s->topology), "tbon.topo=%s", arg);
     take_attr (cmd, s->topology, s);
 }
@@ -247,7 +249,8 @@ static int run (struct cmd *cmd)
 static const struct cmd_option options[] = {
     { 's', "size", "N", "number of brokers (default 1)", take_size, AT (config.size) },
     { 'o', "setattr", "ATTR=VALUE", "set an attribute of all brokers", take_attr, 0 },
-    { 0, "topology", "T", "shape of the tree: kary:K (default kary:32), mincrit[:K] or binomial", take_topology, 0 },
+    { 0, "topology", "T", "shape of the tree: kary:K (default kary:32), mincrit[:K], binomial or custom:FILE",
+      take_topology, 0 },
     { 0, "dir", "DIR", "directory for sockets, new or empty (default: one in TMPDIR)", cmd_take_text, AT (given_dir) },
     { 0, "recover-horizon", "DATE|ID", "above all ids made: replace a damaged or lost state", take_recover, 0 },
     { 0, "start-timeout", "S", "give up after S seconds without progress (60)", take_start_timeout,
