@@ -13,7 +13,7 @@
 set -u
 : "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=1000}" "${CHAOS:=silent}" "${STEPS:=150}"
 fluid=src/modules/fluid
-tests="lease/lease lease/authority lease/ahead lease/watermark lease/witness lease/lessee lease/relay node/waiting node/node service/store service/fluid"
+tests="lease/lease lease/authority lease/ahead lease/watermark lease/witness lease/lessee lease/lender lease/borrower lease/shares lease/relay node/waiting node/node service/store service/fluid"
 
 # Rule, files below src/, what sed does to them (edits with an @ between, each for one of them at least), and the rule in
 # words.  Where the rule is kept twice, both are taken away; what only a broker does, the simulator does in its place.
@@ -53,6 +53,25 @@ W_SET|modules/fluid/lease/watermark.c|s/same (&live, &all->lessees) \&\&/(same (
 W_SETTLE|modules/fluid/lease/watermark.c|s/if (at_ms >= w->settled_ms \&\& /if (/|or holds ranges of a root before
 W_HOR|modules/fluid/lease/watermark.c|s/min_u64 (min_u64 (all->low_ms, now_ms), horizon_ms);/min_u64 (all->low_ms, now_ms); (void)horizon_ms;/|or above the horizon that is stored
 W_LO|modules/fluid/lease/lease.c|s/t->base_ms = max_u64 (t->base_ms, floor_ms);/(void) t, (void) floor_ms;/|ranges are given below the watermark
+S_ASIDE|modules/fluid/lease/lender.c|s/return whole->granules & not_lent (l, whole->generator, .*;/return whole->granules;/|a lender goes on with what it lent
+S_AREA|modules/fluid/lease/lender.c|s/whole->granules & not_lent (l, whole->generator, &loan->range);/whole->granules;/|what is lent is lent again
+S_PAST|modules/fluid/lease/lender.c|s/max_u64 (stock->from_ms, had ? had->range.hi_ms : 0);/(had ? had->range.hi_ms : 0);/|a loan begins where its lender made ids
+S_WITHIN|modules/fluid/lease/lender.c|s/min_u64 (whole->range.hi_ms, now_ms + l->term_ms);/now_ms + l->term_ms;/|or ends after what its lender holds
+S_KEEP|modules/fluid/lease/lender.c|s/return o->range.hi_ms > arg\[0\] || in_use (o, arg\[1\]);/return in_use (o, arg[1]);/|a loan is forgotten before its lender is past its end
+S_CLAIM|modules/fluid/lease/lender.c|s/return strcmp (o->borrower, incarnation) == 0;/return o->borrower[0] != '\\0' \&\& incarnation;/|a want gets the loan of another borrower
+S_ANY|modules/fluid/lease/lender.c|/^static void hear/,/^}/s/if (!is_of (o, want->incarnation))/if (0)/|or ends it
+S_NUMBER|modules/fluid/lease/lender.c|s/if (want->number < heard)/if (0)/@s/if (want->number > heard)/if (want->number != heard)/|a want is heard after one of a higher number
+S_MINE|modules/fluid/lease/borrower.c|s/ && strcmp (share->incarnation, b->incarnation) == 0;/;/|an answer to another borrower is taken
+S_OLD|modules/fluid/lease/borrower.c|s/share->number == b->want.number/share->number <= b->want.number/|or one to a want that another followed
+S_GIVEN|modules/fluid/lease/borrower.c|s/    cut (b, b->want.end_ms);/    (void) cut;/|a borrower goes on above the end that it told
+S_USED|modules/fluid/lease/borrower.c|s/b->want.end_ms = max_u64 (end_ms, low_ms);/b->want.end_ms = end_ms; (void) low_ms;/|that end is below what it made
+S_LENTON|modules/fluid/lease/lender.c|s/end_ms = max_u64 (end_ms, o->range.hi_ms);/(void) o;/|or lent on
+O_FOLLOW|common/libfluid/gen.c|/^void fluid_gen_follow/,/^}/s/fluid_gen_advance (gen, .*;/return;/|ids from above do not advance the generator
+O_MS|common/libfluid/gen.c|s/gen->used = f.sequence + 1;/(void) f;/|or only to their millisecond
+W_FIRST|modules/fluid/lease/lender.c|s/max_u64 (max_u64 (lo_ms, l->floor_ms), whole->range.lo_ms);/max_u64 (lo_ms, whole->range.lo_ms);/|a loan begins below the position that its lender told
+W_LOAN|modules/fluid/lease/lender.c|s/low_ms = min_u64 (low_ms, position (o));/(void) o;/|a position leaves out what was lent
+W_TERM|modules/fluid/lease/lender.c|s/min_u64 (left_ms, LEASE_USE_MS (l->term_ms));/LEASE_USE_MS (l->term_ms) + 0 * left_ms;/|a loan is used longer than its lender may use its own
+W_LENT|modules/fluid/lease/lender.c|s/until_us = max_u64 (until_us, o->until_us);/(void) o;/|who returns all does not say that others use it yet
 MUTANTS
 }
 

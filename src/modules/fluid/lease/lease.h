@@ -22,6 +22,11 @@
  */
 #define LEASE_USE_MS(lease_ms) ((lease_ms) + (lease_ms) / 4)
 
+struct range {
+    uint64_t lo_ms; /* lo_ms <= t < hi_ms */
+    uint64_t hi_ms;
+};
+
 /* --- what brokers say to each other about leases (fluid.lease) ---------------------------------- */
 
 /* Generator 'generator' is wanted by the broker whose random UUID is 'incarnation'; it holds it until

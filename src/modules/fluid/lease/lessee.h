@@ -13,11 +13,6 @@
 
 #include "modules/fluid/lease/lease.h"
 
-struct range {
-    uint64_t lo_ms; /* lo_ms <= t < hi_ms */
-    uint64_t hi_ms;
-};
-
 struct lessee {
     uint32_t generator;
     char incarnation[IDT_MSG_UUID_LEN + 1];

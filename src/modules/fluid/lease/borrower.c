@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* borrower.c - what one rank has borrowed
+ *
+ * What is held was lent to this incarnation alone, and the lender believes what a want tells.  So what matters here is that
+ * nothing at or above the end of a want is used afterwards, that this end is above all that was made or lent on, and that an
+ * answer to a want that another one followed is not taken.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "libutil/minmax.h"
+#include "modules/fluid/lease/borrower.h"
+
+#define FIRST_PAUSE_US 100000  /* between wants; doubles */
+#define LONG_PAUSE_US 30000000 /* up to this */
+
+void borrower_init (struct borrower *b, const char *incarnation, uint64_t term_ms)
+{
+    *b = (struct borrower){ .term_ms = term_ms };
+    assert (strlen (incarnation) == IDT_MSG_UUID_LEN);
+    memcpy (b->incarnation, incarnation, sizeof (b->incarnation));
+}
+
+/* --- what is held -------------------------------------------------------------------------------- */
+
+bool borrower_area (const struct borrower *b, uint64_t now_us, uint64_t now_ms, struct area *area)
+{
+    for (unsigned i = b->nareas; i-- > 0;) {
+        const struct area *a = &b->area[i];
+
+        if (now_us < a->until_us && now_ms >= a->range.lo_ms && now_ms < a->range.hi_ms) {
+            *area = *a;
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t borrower_end (const struct borrower *b)
+{
+    uint64_t end_ms = 0;
+
+    for (unsigned i = 0; i < b->nareas; i++)
+        end_ms = max_u64 (end_ms, b->area[i].range.hi_ms);
+    return end_ms;
+}
+
+/* S_GIVEN: nothing of it is used from 'end_ms' on. */
+static void cut (struct borrower *b, uint64_t end_ms)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < b->nareas; i++) {
+        b->area[i].range.hi_ms = min_u64 (b->area[i].range.hi_ms, end_ms);
+        if (b->area[i].range.lo_ms < b->area[i].range.hi_ms)
+            b->area[n++] = b->area[i];
+    }
+    b->nareas = n;
+}
+
+static void drop_past (struct borrower *b, uint64_t now_us, uint64_t now_ms)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < b->nareas; i++)
+        if (b->area[i].range.hi_ms > now_ms && b->area[i].until_us > now_us)
+            b->area[n++] = b->area[i];
+    b->nareas = n;
+}
+
+/* --- wants ----------------------------------------------------------------------------------------- */
+
+/* The instance time from which the same is wanted again: half a term before the end. */
+static uint64_t renewal_ms (const struct borrower *b)
+{
+    uint64_t end_ms = borrower_end (b);
+
+    return end_ms > b->term_ms / 2 ? end_ms - b->term_ms / 2 : 0;
+}
+
+static uint64_t last_until_us (const struct borrower *b)
+{
+    return b->nareas > 0 ? b->area[b->nareas - 1].until_us : 0;
+}
+
+static uint64_t renewal_us (const struct borrower *b)
+{
+    uint64_t us = last_until_us (b), left_us = b->term_ms * 500;
+
+    return us > left_us ? us - left_us : 0;
+}
+
+static bool is_renewal (const struct borrower *b, uint32_t size)
+{
+    return !b->moved && !b->asking && b->nareas > 0 && size == b->want.size;
+}
+
+uint64_t borrower_due (const struct borrower *b, uint64_t now_us, uint64_t now_ms, uint32_t size)
+{
+    uint64_t at_us = now_us;
+
+    if (b->refused || (size == 0 && b->nareas == 0))
+        return UINT64_MAX;
+    if (size == 0)
+        return now_us;
+    if (is_renewal (b, size) && renewal_ms (b) > now_ms)
+        at_us = min_u64 (now_us + (renewal_ms (b) - now_ms) * 1000, max_u64 (renewal_us (b), now_us));
+    return max_u64 (at_us, b->ask_us);
+}
+
+/* Pauses of brokers that lost one parent together must not stay in step: up to a quarter is added to each. */
+static uint64_t jitter (const struct borrower *b, uint64_t us)
+{
+    uint64_t x = b->want.number * UINT64_C (0x9e3779b97f4a7c15) + b->backoff_us;
+
+    for (const char *c = b->incarnation; *c; c++)
+        x = (x ^ (unsigned char)*c) * UINT64_C (0x100000001b3);
+    return us + us / 4 * (x >> 56) / 256;
+}
+
+/* When to repeat a want that was sent now. */
+static void plan_retry (struct borrower *b, uint64_t now_us, bool first)
+{
+    b->backoff_us = first ? FIRST_PAUSE_US : min_u64 (2 * b->backoff_us, LONG_PAUSE_US);
+    b->ask_us = now_us + jitter (b, b->backoff_us);
+}
+
+/* A promise: S_USED, S_LENTON by 'low_ms', S_GIVEN by cut (), S_OLD by the number. */
+static void promise (struct borrower *b, uint32_t size, uint64_t end_ms, uint64_t low_ms, uint64_t left_ms)
+{
+    b->want.number++;
+    b->want.size = size;
+    b->want.end_ms = max_u64 (end_ms, low_ms);
+    b->want.left_ms = left_ms;
+    memcpy (b->want.incarnation, b->incarnation, sizeof (b->want.incarnation));
+    cut (b, b->want.end_ms);
+}
+
+/* Where what is held ends for a want of 'size': as late as it is, or soon for another size, so that it may begin. */
+static uint64_t end_for (const struct borrower *b, uint64_t now_ms, uint32_t size)
+{
+    uint64_t end_ms = borrower_end (b);
+
+    return size == b->want.size ? end_ms : min_u64 (end_ms, now_ms + BORROWER_SWITCH_MS);
+}
+
+/* A want that is as old as what it would bring is of no use: want something new. */
+static bool is_stale (const struct borrower *b, uint64_t now_us)
+{
+    return now_us - b->asked_us >= b->term_ms * 1000;
+}
+
+void borrower_ask (struct borrower *b, uint64_t now_us, uint64_t now_ms, uint32_t size, uint64_t low_ms,
+                   struct share_want *want)
+{
+    assert (size > 0);
+    bool another = !b->asking || size != b->want.size;
+
+    if (another || is_stale (b, now_us)) {
+        promise (b, size, end_for (b, now_ms, size), low_ms, 0);
+        b->asked_us = now_us;
+    }
+    b->asking = true;
+    plan_retry (b, now_us, another);
+    *want = b->want;
+}
+
+bool borrower_close (struct borrower *b, uint64_t low_ms, uint64_t left_ms, struct share_want *want)
+{
+    bool any = b->nareas > 0 || b->asking;
+
+    promise (b, 0, 0, low_ms, left_ms);
+    b->nareas = 0;
+    b->asking = false;
+    *want = b->want;
+    return any;
+}
+
+/* --- answers ---------------------------------------------------------------------------------------- */
+
+/* S_MINE, S_OLD.  Taken once: what comes again is no answer any more. */
+static bool is_answer (const struct borrower *b, const struct share *share)
+{
+    return b->asking && share->number == b->want.number && strcmp (share->incarnation, b->incarnation) == 0;
+}
+
+/* What is not lent by our rules is not used. */
+static bool is_sound (const struct borrower *b, const struct share *share)
+{
+    uint32_t first, size = area_run (share->granules, &first);
+
+    return size > 0 && size <= b->want.size && share->generator <= FLUID_GENERATOR_MAX
+           && share->range.lo_ms < share->range.hi_ms && share->range.hi_ms <= FLUID_TIMESTAMP_MAX + 1;
+}
+
+/* Whether it is the same loan, longer. */
+static bool goes_on (const struct area *had, const struct area *area)
+{
+    return had->generator == area->generator && had->granules == area->granules && had->range.lo_ms >= area->range.lo_ms
+           && had->range.hi_ms <= area->range.hi_ms;
+}
+
+static void hold (struct borrower *b, const struct area *area)
+{
+    if (b->nareas > 0 && goes_on (&b->area[b->nareas - 1], area))
+        b->nareas--;
+    else if (b->nareas == 2) /* nobody else has it: it is lost, no more */
+        b->area[0] = b->area[--b->nareas];
+    b->area[b->nareas++] = *area;
+}
+
+bool borrower_take (struct borrower *b, uint64_t now_us, uint64_t now_ms, const struct share *share)
+{
+    if (!is_answer (b, share))
+        return false;
+    b->asking = false;
+    if (!is_sound (b, share))
+        return false;
+    struct area area = { share->generator, share->granules, share->range, b->asked_us + share->use_ms * 1000 };
+
+    if (area.range.hi_ms <= now_ms || area.until_us <= now_us)
+        return false; /* too late, and the next want has a new number */
+    drop_past (b, now_us, now_ms);
+    hold (b, &area);
+    b->moved = false;
+    b->ask_us = now_us + FIRST_PAUSE_US;
+    return true;
+}
+
+void borrower_missed (struct borrower *b, uint64_t now_us, uint64_t retry_ms)
+{
+    uint64_t us = min_u64 (retry_ms, LONG_PAUSE_US / 1000) * 1000;
+
+    b->ask_us = max_u64 (b->ask_us, now_us + jitter (b, us));
+}
+
+void borrower_refused (struct borrower *b)
+{
+    b->refused = true;
+}
+
+void borrower_moved (struct borrower *b, uint64_t now_us)
+{
+    b->refused = false;
+    b->moved = true;
+    b->backoff_us = FIRST_PAUSE_US / 2;
+    b->ask_us = now_us;
+}
+
+static uint64_t earlier (uint64_t at_us, uint64_t us)
+{
+    return at_us > us ? at_us - us : 0;
+}
+
+void borrower_lost_time (struct borrower *b, uint64_t us)
+{
+    for (unsigned i = 0; i < b->nareas; i++)
+        b->area[i].until_us = earlier (b->area[i].until_us, us);
+    b->asked_us = earlier (b->asked_us, us);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* lender.c - what a rank has lent of what it holds
+ *
+ * Two invariants, those of lease.c on a smaller scale:
+ * 1. What is lent to one borrower is lent to nobody else, and the rank makes nothing of it, because a loan is of what no loan
+ *    contains and nothing was made of, and stays in the table until its borrower says that it will not use the rest, or the
+ *    rank is past its end.
+ * 2. That holds across restarts, because what lies below the end of any loan counts as used when the rank gives back what it
+ *    holds; a rank that crashes gives nothing back.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/minmax.h"
+#include "modules/fluid/lease/lender.h"
+
+void lender_init (struct lender *l, uint64_t term_ms)
+{
+    *l = (struct lender){ .term_ms = term_ms };
+}
+
+void lender_fini (struct lender *l)
+{
+    free (l->loan);
+    *l = (struct lender){ 0 };
+}
+
+/* --- what is free ------------------------------------------------------------------------------- */
+
+/* What of a generator is not lent anywhere in a range of time. */
+static uint64_t not_lent (const struct lender *l, uint32_t generator, const struct range *range)
+{
+    uint64_t granules = UINT64_MAX;
+
+    for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        if (o->generator == generator && o->range.lo_ms < range->hi_ms && range->lo_ms < o->range.hi_ms)
+            granules &= ~o->granules; /* S_ASIDE, S_AREA */
+    return granules;
+}
+
+uint64_t lender_free (const struct lender *l, const struct area *whole, uint64_t ms, uint64_t *until_ms)
+{
+    *until_ms = max_u64 (whole->range.hi_ms, ms + 1);
+    for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++) {
+        if (o->range.lo_ms > ms)
+            *until_ms = min_u64 (*until_ms, o->range.lo_ms);
+        else if (o->range.hi_ms > ms)
+            *until_ms = min_u64 (*until_ms, o->range.hi_ms);
+    }
+    return whole->granules & not_lent (l, whole->generator, &(struct range){ ms, ms + 1 });
+}
+
+/* --- the table ---------------------------------------------------------------------------------- */
+
+static bool is_of (const struct loan_out *o, const char *incarnation)
+{
+    return strcmp (o->borrower, incarnation) == 0; /* S_CLAIM, S_ANY */
+}
+
+static struct loan_out *current_of (const struct lender *l, const char *incarnation)
+{
+    for (struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        if (!o->former && is_of (o, incarnation))
+            return o;
+    return NULL;
+}
+
+/* The highest number that was heard of a borrower; 0: none that is remembered. */
+static uint64_t heard_of (const struct lender *l, const char *incarnation)
+{
+    for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        if (is_of (o, incarnation))
+            return o->number;
+    return 0;
+}
+
+static struct loan_out *add (struct lender *l, const struct loan_out *loan)
+{
+    if (!l->loan && !(l->loan = calloc (LENDER_MAX, sizeof (*l->loan))))
+        return NULL;
+    if (l->count == LENDER_MAX)
+        return NULL;
+    l->loan[l->count] = *loan;
+    return &l->loan[l->count++];
+}
+
+/* Keep those for which 'keeps' returns true. */
+static void sift (struct lender *l, bool (*keeps) (const struct loan_out *o, const uint64_t *arg), const uint64_t *arg)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->count; i++)
+        if (keeps (&l->loan[i], arg))
+            l->loan[n++] = l->loan[i];
+    l->count = n;
+}
+
+static uint64_t position (const struct loan_out *o)
+{
+    return max_u64 (o->low_ms, o->range.lo_ms);
+}
+
+/* Whether ids may be made of it yet. */
+static bool in_use (const struct loan_out *o, uint64_t now_us)
+{
+    return o->until_us > now_us && position (o) < o->range.hi_ms;
+}
+
+static bool is_not_over (const struct loan_out *o, const uint64_t *arg)
+{
+    return o->range.hi_ms > arg[0] || in_use (o, arg[1]);
+}
+
+/* S_KEEP: by what the rank makes, and not by what time it is. */
+void lender_forget (struct lender *l, uint64_t now_us, uint64_t floor_ms)
+{
+    l->floor_ms = max_u64 (l->floor_ms, floor_ms);
+    sift (l, is_not_over, (const uint64_t[]){ l->floor_ms, now_us });
+}
+
+/* --- wants -------------------------------------------------------------------------------------- */
+
+static bool is_not_empty (const struct loan_out *o, const uint64_t *arg)
+{
+    return o->range.lo_ms < o->range.hi_ms;
+}
+
+/* What lies above the end that a borrower tells is the rank's again. */
+static void hear (struct lender *l, uint64_t now_us, const struct share_want *want)
+{
+    for (struct loan_out *o = l->loan; o < l->loan + l->count; o++) {
+        if (!is_of (o, want->incarnation))
+            continue;
+        o->number = want->number;
+        o->range.hi_ms = min_u64 (o->range.hi_ms, want->end_ms);
+        if (want->size == 0)
+            o->until_us = min_u64 (o->until_us, now_us + want->left_ms * 1000);
+    }
+    sift (l, is_not_empty, NULL);
+}
+
+/* The lowest aligned run of free granules; those that the borrower has had, where they will do. */
+static uint64_t find_run (uint64_t granules, uint32_t size, uint64_t had)
+{
+    uint32_t first;
+
+    if (area_run (had, &first) == size && (granules & had) == had)
+        return had;
+    for (first = 0; first < FLUID_PER_MS; first += size) {
+        uint64_t run = area_granules (first, size);
+
+        if ((granules & run) == run)
+            return run;
+    }
+    return 0;
+}
+
+/* The largest run of at most 'size' that leaves what the rank keeps. */
+static uint64_t choose (uint64_t granules, uint32_t size, uint32_t keep, uint64_t had)
+{
+    uint32_t left = (uint32_t)__builtin_popcountll (granules) * FLUID_GRANULE;
+
+    for (; size >= AREA_MIN_SIZE; size /= 2) {
+        uint64_t run = left >= size && left - size >= keep ? find_run (granules, size, had) : 0;
+
+        if (run != 0)
+            return run;
+    }
+    return 0;
+}
+
+/* Fill in a loan for what is wanted after 'had' (may be NULL).  Returns whether there is one. */
+static bool next_loan (const struct lender *l, uint64_t now_us, uint64_t now_ms, const struct lender_stock *stock,
+                       const struct share_want *want, const struct loan_out *had, struct loan_out *loan)
+{
+    const struct area *whole = stock->whole;
+    uint64_t lo_ms = max_u64 (stock->from_ms, had ? had->range.hi_ms : 0); /* S_PAST */
+    uint64_t left_ms = whole->until_us > now_us ? (whole->until_us - now_us) / 1000 : 0;
+
+    *loan = (struct loan_out){ .number = want->number, .answered = want->number, .generator = whole->generator };
+    memcpy (loan->borrower, want->incarnation, sizeof (loan->borrower));
+    loan->range.lo_ms = max_u64 (max_u64 (lo_ms, l->floor_ms), whole->range.lo_ms); /* W_FIRST */
+    loan->range.hi_ms = min_u64 (whole->range.hi_ms, now_ms + l->term_ms);          /* S_WITHIN */
+    loan->use_ms = min_u64 (left_ms, LEASE_USE_MS (l->term_ms));                    /* W_TERM */
+    loan->until_us = now_us + loan->use_ms * 1000;
+    if (loan->range.lo_ms >= loan->range.hi_ms || loan->use_ms == 0)
+        return false;
+    uint64_t granules = whole->granules & not_lent (l, whole->generator, &loan->range);
+    loan->granules = choose (granules, want->size, stock->keep, had ? had->granules : 0);
+    return loan->granules != 0;
+}
+
+static bool goes_on (const struct loan_out *had, const struct loan_out *loan)
+{
+    return had->generator == loan->generator && had->granules == loan->granules
+           && had->range.hi_ms == loan->range.lo_ms;
+}
+
+/* Set a loan aside.  Returns it as it is in the table: with what it goes on from; NULL: the table has no room. */
+static struct loan_out *set_aside (struct lender *l, struct loan_out *had, const struct loan_out *loan)
+{
+    if (had && goes_on (had, loan)) {
+        had->range.hi_ms = loan->range.hi_ms;
+        had->answered = loan->answered;
+        had->use_ms = loan->use_ms;
+        had->until_us = max_u64 (had->until_us, loan->until_us);
+        return had;
+    }
+    struct loan_out *o = add (l, loan);
+    if (o && had)
+        had->former = true;
+    return o;
+}
+
+static void fill (const struct loan_out *o, struct share *share)
+{
+    *share = (struct share){ .number = o->answered,
+                             .generator = o->generator,
+                             .granules = o->granules,
+                             .range = o->range,
+                             .use_ms = o->use_ms };
+    memcpy (share->incarnation, o->borrower, sizeof (share->incarnation));
+}
+
+bool lender_answer (struct lender *l, uint64_t now_us, uint64_t now_ms, const struct lender_stock *stock,
+                    const struct share_want *want, struct share *share)
+{
+    uint64_t heard = heard_of (l, want->incarnation);
+    struct loan_out loan;
+
+    if (want->number < heard) /* S_NUMBER */
+        return false;
+    if (want->number > heard)
+        hear (l, now_us, want);
+    struct loan_out *o = current_of (l, want->incarnation);
+    bool again = o && o->answered == want->number;
+
+    if (want->size == 0)
+        return false;
+    if (!again) {
+        if (!stock->whole || !next_loan (l, now_us, now_ms, stock, want, o, &loan) || !(o = set_aside (l, o, &loan)))
+            return false;
+    }
+    fill (o, share);
+    return true;
+}
+
+/* --- ends and positions --------------------------------------------------------------------------- */
+
+uint64_t lender_end (const struct lender *l)
+{
+    uint64_t end_ms = l->floor_ms;
+
+    for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        end_ms = max_u64 (end_ms, o->range.hi_ms);
+    return end_ms;
+}
+
+uint64_t lender_low_ms (const struct lender *l, uint64_t now_us)
+{
+    uint64_t low_ms = UINT64_MAX;
+
+    for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        if (in_use (o, now_us))
+            low_ms = min_u64 (low_ms, position (o)); /* W_LOAN */
+    return low_ms;
+}
+
+uint64_t lender_left_ms (const struct lender *l, uint64_t now_us)
+{
+    uint64_t until_us = now_us;
+
+    for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        if (in_use (o, now_us))
+            until_us = max_u64 (until_us, o->until_us);
+    return (until_us - now_us + 999) / 1000;
+}
+
+void lender_position (struct lender *l, const char *incarnation, uint64_t low_ms)
+{
+    for (struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        if (is_of (o, incarnation))
+            o->low_ms = max_u64 (o->low_ms, low_ms);
+}
+
+size_t lender_count (const struct lender *l, uint64_t now_ms, uint32_t *per_ms)
+{
+    size_t n = 0;
+
+    *per_ms = 0;
+    for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        if (o->range.lo_ms <= now_ms && now_ms < o->range.hi_ms) {
+            *per_ms += (uint32_t)__builtin_popcountll (o->granules) * FLUID_GRANULE;
+            n++;
+        }
+    return n;
+}

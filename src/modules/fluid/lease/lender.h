@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* lender.h - what a rank has lent of what it holds
+ *
+ * The same for owners and for borrowers.  A lender is told what its rank holds ('whole', an area) whenever that matters; it
+ * keeps what it lent of it, whatever is held later.  The rules have their names from doc/model/README.md.
+ *
+ * What lender_free () returned is out of date after lender_answer (), lender_forget () and where 'whole' is another.
+ *
+ * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds.
+ */
+#ifndef FLUID_LENDER_H
+#define FLUID_LENDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "modules/fluid/lease/area.h"
+
+#define LENDER_MAX 128 /* loans that are kept: where there are as many nothing more is lent */
+
+struct loan_out {
+    char borrower[IDT_MSG_UUID_LEN + 1];
+    uint64_t number;   /* of the borrower's newest want that was heard */
+    uint64_t answered; /* of the newest that this answered */
+    bool former;       /* the borrower has another one since */
+    uint32_t generator;
+    uint64_t granules;
+    struct range range;
+    uint64_t use_ms;   /* as answered */
+    uint64_t until_us; /* it is in use until then, unless it is heard that it is not */
+    uint64_t low_ms;   /* no id is made of it below that any more */
+};
+
+struct lender {
+    uint64_t term_ms;  /* a loan ends so long from now at most */
+    uint64_t floor_ms; /* nothing below is made or lent any more, and loans that ended before may be forgotten */
+    struct loan_out *loan;
+    size_t count;
+};
+
+/* What the rank holds, and may lend of, now. */
+struct lender_stock {
+    const struct area *whole; /* NULL: nothing, for its time does not contain now */
+    uint64_t from_ms; /* above all that it made: nothing below is lent, nor below a position (lender_forget ()) */
+    uint32_t keep;    /* sequence numbers for each millisecond that it does not lend */
+};
+
+void lender_init (struct lender *l, uint64_t term_ms);
+void lender_fini (struct lender *l);
+
+/* The granules of 'whole' that were not lent at 'ms', and in '*until_ms' up to which millisecond that goes for (above 'ms'). */
+uint64_t lender_free (const struct lender *l, const struct area *whole, uint64_t ms, uint64_t *until_ms);
+
+/* Hear a want, and answer it with what may be lent: a retry with the same, a want of a lower number with nothing.  Returns
+ * whether '*share' has an answer; what it says was set aside then.  false: nothing is wanted, is left, or is remembered for
+ * want of memory.  It has been heard all the same.
+ */
+bool lender_answer (struct lender *l, uint64_t now_us, uint64_t now_ms, const struct lender_stock *stock,
+                    const struct share_want *want, struct share *share);
+
+/* The rank makes nothing below 'floor_ms' any more, as it tells by its position, or will, and lends nothing there: forget what
+ * ended before and is not in use.
+ */
+void lender_forget (struct lender *l, uint64_t now_us, uint64_t floor_ms);
+
+/* End of all loans, those that were forgotten, too.  Nothing below it may be given back to whom the rank has it from. */
+uint64_t lender_end (const struct lender *l);
+
+/* The lowest position of what is in use; UINT64_MAX: nothing is.  / For how long any of it may be in use yet. */
+uint64_t lender_low_ms (const struct lender *l, uint64_t now_us);
+uint64_t lender_left_ms (const struct lender *l, uint64_t now_us);
+
+/* A borrower, and those it lent to, make nothing below 'low_ms' any more, whoever lent it.  Positions never go back. */
+void lender_position (struct lender *l, const char *incarnation, uint64_t low_ms);
+
+/* How many loans contain 'now_ms', and with how many sequence numbers. */
+size_t lender_count (const struct lender *l, uint64_t now_ms, uint32_t *per_ms);
+
+#endif /* FLUID_LENDER_H */
