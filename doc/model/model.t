@@ -85,7 +85,9 @@ all   order TOLD       -DT=4 -DFAULTS=1 -DT_ASKED
 all   shares HOLDS     -DT=2 -DS=2 -DWANTS=2 -DOWNERS=1 -DTWIN
 small shares HOLDS     -DT=2 -DS=2 -DWANTS=2 -DFWDS=2 -DALONE -DOWNERS=1
 large shares HOLDS     -DT=2 -DWANTS=1
+large shares HOLDS     -DT=3 -DS=2 -DWANTS=1
 large shares HOLDS     -DT=2 -DS=2 -DWANTS=2 -DOWNERS=1
+large shares HOLDS     -DT=3 -DS=2 -DWANTS=2 -DALONE
 large shares HOLDS     -DT=2 -DS=2 -DWANTS=1 -DFWDS=1
 large shares HOLDS     -DT=3 -DWANTS=2 -DFWDS=2 -DALONE -DOWNERS=1
 large shares HOLDS     -DT=3 -DS=2 -DWANTS=2 -DFWDS=2 -DALONE
