@@ -10,8 +10,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <ev.h>
+#include <stddef.h>
 #include <stdlib.h>
 
+#include "libidtree/alarm.h"
 #include "libidtree/view.h"
 #include "libidtree/watcher.h"
 #include "libutil/errprintf.h"
@@ -21,6 +23,7 @@ enum kind {
     KIND_TIMER,
     KIND_PREPARE,
     KIND_IDLE,
+    KIND_ALARM,
 };
 
 struct idt_reactor {
@@ -28,6 +31,10 @@ struct idt_reactor {
     int errnum;                  /* given to idt_reactor_stop_error () during this run; 0: none */
     const struct view_ops *view; /* NULL: the loop is its own */
     void *arg;
+    idt_reactor_t *root; /* whose loop it is */
+    /* of the root, from its first alarm on */
+    struct alarms *alarms;
+    ev_io alarm_io;
 };
 
 struct idt_watcher {
@@ -44,10 +51,13 @@ struct idt_watcher {
         ev_timer timer;
         ev_prepare prepare;
         ev_idle idle;
+        struct alarm alarm; /* none of libev's */
     } ev;
 };
 
 _Static_assert((int)IDT_POLLIN == EV_READ && (int)IDT_POLLOUT == EV_WRITE, "poll bits are libev's");
+
+static void alarm_stop (idt_watcher_t *w);
 
 /* --- reactor -------------------------------------------------------------------------------- */
 
@@ -56,6 +66,7 @@ void idt_reactor_destroy (idt_reactor_t *r)
     if (!r)
         return;
     int saved_errno = errno;
+    alarms_destroy (r->alarms);
     if (!r->view)
         ev_loop_destroy (r->loop);
     free (r);
@@ -68,6 +79,7 @@ idt_reactor_t *idt_reactor_create (void)
 
     if (!r)
         return NULL;
+    r->root = r;
     errno = 0;
     if ((r->loop = ev_loop_new (EVBACKEND_EPOLL | EVFLAG_NOENV)))
         return r;
@@ -80,7 +92,7 @@ idt_reactor_t *idt_view_create (idt_reactor_t *r, const struct view_ops *ops, vo
     idt_reactor_t *view = calloc (1, sizeof (*view));
 
     if (view)
-        *view = (struct idt_reactor){ .loop = r->loop, .view = ops, .arg = arg };
+        *view = (struct idt_reactor){ .loop = r->loop, .view = ops, .arg = arg, .root = r->root };
     return view;
 }
 
@@ -108,13 +120,21 @@ void idt_reactor_stop_error (idt_reactor_t *r, int errnum)
 
 /* --- all watchers --------------------------------------------------------------------------- */
 
-static void any_cb (struct ev_loop *loop, ev_watcher *ev, int revents)
+static void call (idt_watcher_t *w, int revents)
 {
-    idt_watcher_t *w = ev->data;
-
     if (w->r->view)
         w->r->view->woke (w->r->arg);
-    w->cb (w, revents & (IDT_POLLIN | IDT_POLLOUT), w->arg);
+    w->cb (w, revents, w->arg);
+}
+
+static void any_cb (struct ev_loop *loop, ev_watcher *ev, int revents)
+{
+    call (ev->data, revents & (IDT_POLLIN | IDT_POLLOUT));
+}
+
+static bool is_active (const idt_watcher_t *w)
+{
+    return w->kind == KIND_ALARM ? w->ev.alarm.place > 0 : ev_is_active (&w->ev.any);
 }
 
 /* Without a reactor: errno is that of whoever could not make it. */
@@ -128,6 +148,8 @@ static idt_watcher_t *watcher_create (idt_reactor_t *r, enum kind kind, idt_watc
     w->r = r;
     w->cb = cb;
     w->arg = arg;
+    if (kind == KIND_ALARM)
+        return w;
     ev_init (&w->ev.any, any_cb);
     w->ev.any.data = w;
     return w;
@@ -145,7 +167,7 @@ void idt_watcher_start (idt_watcher_t *w)
 {
     struct ev_loop *loop = w->r->loop;
 
-    if (ev_is_active (&w->ev.any))
+    if (is_active (w))
         return;
     switch (w->kind) {
     case KIND_FD:
@@ -160,6 +182,8 @@ void idt_watcher_start (idt_watcher_t *w)
     case KIND_IDLE:
         ev_idle_start (loop, &w->ev.idle);
         break;
+    case KIND_ALARM:
+        break; /* its times start it */
     }
     if (w->background)
         ev_unref (loop);
@@ -169,7 +193,7 @@ void idt_watcher_stop (idt_watcher_t *w)
 {
     struct ev_loop *loop = w->r->loop;
 
-    if (w->background && ev_is_active (&w->ev.any))
+    if (w->background && is_active (w))
         ev_ref (loop);
     switch (w->kind) {
     case KIND_FD:
@@ -184,6 +208,9 @@ void idt_watcher_stop (idt_watcher_t *w)
     case KIND_IDLE:
         ev_idle_stop (loop, &w->ev.idle);
         break;
+    case KIND_ALARM:
+        alarm_stop (w);
+        break;
     }
 }
 
@@ -193,6 +220,8 @@ void idt_watcher_destroy (idt_watcher_t *w)
         return;
     int saved_errno = errno;
     idt_watcher_stop (w);
+    if (w->kind == KIND_ALARM)
+        alarms_remove (w->r->root->alarms);
     free (w);
     errno = saved_errno;
 }
@@ -269,4 +298,64 @@ idt_watcher_t *idt_prepare_watcher_create (idt_reactor_t *r, idt_watcher_f cb, v
 idt_watcher_t *idt_idle_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg)
 {
     return watcher_create (r, KIND_IDLE, cb, arg);
+}
+
+static void alarm_due (struct alarm *a)
+{
+    call ((idt_watcher_t *)((char *)a - offsetof (struct idt_watcher, ev)), 0);
+}
+
+/* It keeps the loop running while an alarm is set. */
+static void watch_alarms (idt_reactor_t *root)
+{
+    if (alarms_set (root->alarms) > 0)
+        ev_io_start (root->loop, &root->alarm_io);
+    else
+        ev_io_stop (root->loop, &root->alarm_io);
+}
+
+static void alarm_cb (struct ev_loop *loop, ev_io *io, int revents)
+{
+    idt_reactor_t *root = io->data;
+
+    alarms_run (root->alarms);
+    watch_alarms (root);
+}
+
+static void alarm_stop (idt_watcher_t *w)
+{
+    alarm_unset (w->r->root->alarms, &w->ev.alarm);
+    watch_alarms (w->r->root);
+}
+
+static int make_alarms (idt_reactor_t *root)
+{
+    if (!root->alarms) {
+        if (!(root->alarms = alarms_create (alarm_due)))
+            return -1;
+        ev_io_init (&root->alarm_io, alarm_cb, alarms_fd (root->alarms), EV_READ);
+        root->alarm_io.data = root;
+    }
+    return alarms_add (root->alarms);
+}
+
+idt_watcher_t *idt_alarm_watcher_create (idt_reactor_t *r, idt_watcher_f cb, void *arg)
+{
+    idt_watcher_t *w = watcher_create (r, KIND_ALARM, cb, arg);
+
+    if (!w || make_alarms (r->root) == 0)
+        return w;
+    free (w);
+    return NULL;
+}
+
+void idt_alarm_watcher_reset (idt_watcher_t *w, uint64_t at_us)
+{
+    idt_reactor_t *root = w->r->root;
+
+    assert (w->kind == KIND_ALARM);
+    alarm_unset (root->alarms, &w->ev.alarm);
+    if (at_us != ALARM_NEVER)
+        alarm_set (root->alarms, &w->ev.alarm, at_us);
+    watch_alarms (root);
 }

@@ -6,9 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "libidtree/view.h"
 #include "libidtree/watcher.h"
+#include "libutil/clock.h"
 #include "libutil/tap.h"
 
 struct seen {
@@ -160,11 +163,106 @@ static void test_timer (idt_reactor_t *r)
     idt_watcher_destroy (c);
 }
 
+/* Alarms that check their order, and set others. */
+struct rings {
+    idt_watcher_t *w;
+    uint64_t at_us;
+    int calls;
+    int again; /* times that it is due anew at once */
+    idt_watcher_t **victim;
+    uint64_t *last_us;
+    int *early, *disorder;
+};
+
+static void ring_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct rings *a = arg;
+
+    a->calls++;
+    *a->early += clock_us (CLOCK_BOOTTIME) < a->at_us;
+    *a->disorder += a->at_us < *a->last_us;
+    *a->last_us = a->at_us;
+    if (a->victim) {
+        idt_watcher_destroy (*a->victim);
+        *a->victim = NULL;
+    }
+    if (a->again-- > 0)
+        idt_alarm_watcher_reset (w, a->at_us);
+}
+
+enum { ALARMS = 300 };
+
+/* Two views of a loop: what either waits for is in one order. */
+static void woke (void *arg)
+{
+    ++*(int *)arg;
+}
+
+static void test_alarms (idt_reactor_t *r)
+{
+    static const struct view_ops view_ops = { .woke = woke };
+    static struct rings a[ALARMS];
+    int early = 0, disorder = 0, woken = 0, calls = 0, wrong = 0;
+    uint64_t start_us = clock_us (CLOCK_BOOTTIME), last_us = 0;
+    idt_reactor_t *view = idt_view_create (r, &view_ops, &woken);
+
+    srand (1);
+    for (int i = 0; i < ALARMS; i++) {
+        a[i] = (struct rings){
+            .at_us = start_us + (uint64_t)(rand () % 5000), .early = &early, .disorder = &disorder, .last_us = &last_us
+        };
+        if (!(a[i].w = idt_alarm_watcher_create (i % 2 ? view : r, ring_cb, &a[i])))
+            bail_out ("no alarm");
+        idt_alarm_watcher_reset (a[i].w, start_us + (uint64_t)(rand () % 5000));
+        idt_watcher_start (a[i].w);
+    }
+    for (int i = 0; i < ALARMS; i += 7)
+        idt_watcher_stop (a[i].w);
+    for (int i = 0; i < ALARMS; i++)
+        if (i % 7 != 0)
+            idt_alarm_watcher_reset (a[i].w, a[i].at_us);
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0, "a reactor runs as long as alarms are set");
+    for (int i = 0; i < ALARMS; i++) {
+        calls += a[i].calls;
+        wrong += a[i].calls != (i % 7 != 0);
+    }
+    ok (wrong == 0, "each that is set calls once, at the last time that it was set to (%d)", calls);
+    ok (early == 0 && disorder == 0, "none before its time, all in order");
+    ok (woken > 0 && woken < calls, "whose view it is hears of it first");
+    idt_alarm_watcher_reset (a[1].w, UINT64_MAX);
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && a[1].calls == 1, "one without a time is not waited for");
+    for (int i = 0; i < ALARMS; i++)
+        idt_watcher_destroy (a[i].w);
+    idt_reactor_destroy (view);
+}
+
+/* What is due again at once does not keep the loop from the rest. */
+static void test_alarm_again (idt_reactor_t *r)
+{
+    int early = 0, disorder = 0, turns = 0;
+    uint64_t now_us = clock_us (CLOCK_BOOTTIME), last_us = 0;
+    struct rings a = { .at_us = now_us, .again = 3, .early = &early, .disorder = &disorder, .last_us = &last_us };
+    struct rings b = a;
+
+    b.again = 0;
+    a.w = idt_alarm_watcher_create (r, ring_cb, &a);
+    b.w = idt_alarm_watcher_create (r, ring_cb, &b);
+    a.victim = &b.w;
+    idt_alarm_watcher_reset (a.w, now_us - 1);
+    idt_alarm_watcher_reset (b.w, now_us);
+    while (a.again >= 0 && ++turns < 100)
+        idt_reactor_run (r, IDT_REACTOR_ONCE);
+    ok (a.calls == 4 && turns > 1, "one that is due again at once has the turns of the loop (%d)", turns);
+    ok (b.calls == 0, "one that is destroyed while it is due is not called");
+    idt_watcher_destroy (a.w);
+}
+
 static void test_none (void)
 {
     errno = EMFILE;
     ok (!idt_timer_watcher_create (NULL, 1, 0, NULL, NULL) && !idt_fd_watcher_create (NULL, 0, IDT_POLLIN, NULL, NULL)
-            && !idt_idle_watcher_create (NULL, NULL, NULL) && errno == EMFILE,
+            && !idt_idle_watcher_create (NULL, NULL, NULL) && !idt_alarm_watcher_create (NULL, NULL, NULL)
+            && errno == EMFILE,
         "where there is no reactor there is no watcher, and errno says why");
 }
 
@@ -218,6 +316,8 @@ int main (int argc, char *argv[])
     test_fd (r);
     test_background (r);
     test_timer (r);
+    test_alarms (r);
+    test_alarm_again (r);
     test_phases (r);
     test_none ();
     test_victims (r);

@@ -4,15 +4,13 @@
 /* fluid.c - the fluid service: messages, time and disk around a node that thinks
  *
  * Hosted inline, on the broker's reactor: it never blocks but at its start and end, at rank 0.  Whatever comes in is told
- * to the node together with the time, and the timer is set to the node's deadline: a timerfd at absolute CLOCK_BOOTTIME,
- * set anew only when the deadline has changed.  What the node wants is done by node_ops.
+ * to the node together with the time, and the timer is set to the node's deadline, at absolute CLOCK_BOOTTIME, and anew only
+ * when that has changed.  What the node wants is done by node_ops.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
 #include <syslog.h>
-#include <unistd.h>
 
 #include "libutil/errprintf.h"
 #include "modules/fluid/node/past.h"
@@ -24,10 +22,7 @@
 static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct service *sv = arg;
-    uint64_t count;
 
-    if (read (sv->timer_fd, &count, sizeof (count)) < 0)
-        return; /* it was set anew meanwhile */
     sv->armed_us = SERVICE_NEVER;
     uint64_t now_us = service_now_us (sv);
     if (sv->authority)
@@ -38,19 +33,9 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 
 static int start_timer (struct service *sv, idt_error_t *errp)
 {
-    sv->timer_fd = timerfd_create (CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (sv->timer_fd < 0
-        || !(sv->timer = idt_fd_watcher_create (idt_get_reactor (sv->h), sv->timer_fd, IDT_POLLIN, timer_cb, sv)))
+    if (!(sv->timer = idt_alarm_watcher_create (idt_get_reactor (sv->h), timer_cb, sv)))
         return errprintf (errp, "cannot make a timer: %s", strerror (errno));
-    idt_watcher_start (sv->timer);
     return 0;
-}
-
-static void stop_timer (struct service *sv)
-{
-    idt_watcher_destroy (sv->timer);
-    if (sv->timer_fd >= 0)
-        close (sv->timer_fd);
 }
 
 /* --- the overlay ------------------------------------------------------------------------------------ */
@@ -149,7 +134,7 @@ static void fluid_fini (idt_t *h, void *ctx)
         node_stop (sv->node, service_now_us (sv));
     service_watermark_stop (sv);
     upcalls_stop (&sv->ups, sv->h, SERVICE_STOPPING);
-    stop_timer (sv);
+    idt_watcher_destroy (sv->timer);
     service_stop_root (sv);
     if (sv->running)
         leave (sv);
@@ -192,7 +177,7 @@ static int fluid_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t 
 
     if (!sv)
         return errprintf (errp, "out of memory");
-    *sv = (struct service){ .h = h, .timer_fd = -1, .armed_us = SERVICE_NEVER, .has_ticks = processor_has_ticks () };
+    *sv = (struct service){ .h = h, .armed_us = SERVICE_NEVER, .has_ticks = processor_has_ticks () };
     if (start (sv, errp) < 0) {
         fluid_fini (h, sv);
         return -1;

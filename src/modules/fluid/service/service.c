@@ -2,7 +2,6 @@
  * Copyright idtree contributors */
 
 /* service.c - the clocks, the next deadline, the log */
-#include <sys/timerfd.h>
 #include <time.h>
 
 #include "libutil/clock.h"
@@ -50,8 +49,7 @@ void service_set_timer (struct service *sv)
     if (at_us >= sv->armed_us)
         return;
     sv->armed_us = at_us;
-    struct itimerspec its = { .it_value = { (time_t)(at_us / 1000000), (long)(at_us % 1000000 * 1000) + 1 } };
-    timerfd_settime (sv->timer_fd, TFD_TIMER_ABSTIME, &its, NULL);
+    idt_alarm_watcher_reset (sv->timer, at_us);
 }
 
 void service_log_cb (void *arg, int level, const char *text)

@@ -44,7 +44,6 @@ struct service {
     bool running; /* its start is over, and went well */
 
     /* the timer: fluid.c, service.c */
-    int timer_fd;
     struct witness witness;
     bool has_ticks;    /* the processor's counter is one that can be relied on */
     uint64_t armed_us; /* what the timer is set to; SERVICE_NEVER: it is not */
