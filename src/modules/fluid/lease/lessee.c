@@ -151,7 +151,9 @@ bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const stru
 {
     if (!is_answer (h, grant))
         return false;
-    h->asking = false; /* taken once: what comes again is no answer any more */
+    h->asking = false;              /* taken once: what comes again is no answer any more */
+    if (!lessee_in_use (h, now_us)) /* W_LAPSED: nobody has waited for it since */
+        h->nranges = 0;
     h->until_us = h->asked_us + LEASE_USE_MS (h->lease_ms) * 1000; /* of use or not: the root counts with us */
     if (!is_sound (h, grant))
         return false;

@@ -147,6 +147,23 @@ static void test_use (void)
         "whose answer counts as in use, as it does for the root, even where it comes too late");
 }
 
+/* The root has ceased to wait for it, and may have told a watermark above it. */
+static void test_lapsed (void)
+{
+    struct lessee h;
+
+    lessee_init (&h, 7, ME, 1000);
+    ask (&h, 100);
+    take (&h, 101, 1, 0, 1900);
+    ok (ask (&h, 1200) == 2 && take (&h, 1201, 2, 1900, 2900) && may_at (&h, 1202 * MS, 1500),
+        "what is held in time is used on under the next lease");
+    ok (ask (&h, 2450) == 3 && take (&h, 2451, 3, 2900, 3900) && !may_at (&h, 2451 * MS, 2000)
+            && may_at (&h, 2451 * MS, 3000),
+        "what was held for too long is not, though the time here has not passed it");
+    ok (ask (&h, 3800) == 4 && !take (&h, 3800, 4, 3700, 3800) && !may_at (&h, 3800 * MS, 3500),
+        "nor is it where the next lease comes too late");
+}
+
 static void test_close (void)
 {
     struct lessee h;
@@ -183,6 +200,7 @@ int main (void)
     test_lost_time ();
     test_when ();
     test_use ();
+    test_lapsed ();
     test_close ();
     return done_testing ();
 }

@@ -19,13 +19,12 @@ static uint64_t lease_us (const struct node *n)
     return n->config.lease_ms * 1000;
 }
 
-/* Take what was given: the range that is in use may be longer now. */
+/* Take what was given: the range that is in use may be longer now, or gone. */
 static void take (struct node *n, uint64_t now_us, const struct lease_grant *grant)
 {
-    if (!lessee_take (&n->lessee, now_us, node_now_ms (n, now_us), grant))
-        return;
-    n->stats.renewals++;
     n->cur = (struct range){ 0, 0 }; /* looked up anew */
+    if (lessee_take (&n->lessee, now_us, node_now_ms (n, now_us), grant))
+        n->stats.renewals++;
 }
 
 void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,

@@ -394,6 +394,17 @@ static void test_fence (void)
     ok (state (&w, T0) == NODE_FENCED && node_deadline (w.n) <= T0 + 5 * MS && state (&w, T0 + 5 * MS) == NODE_ACTIVE,
         "a lease that begins later is not used before, and at once then");
     destroy (&w, T0);
+
+    create (&w, 3);
+    node_parent (w.n, T0, true);
+    tell_time (&w, T0, 10 * SECOND);
+    give (&w, T0, 10000, 200000);
+    ok (ms_of (request (&w, T0 + 70 * SECOND, 1, 1, 0, false)->first) == 80000, "a long range is used");
+    node_tick (w.n, T0 + 70 * SECOND);
+    give (&w, T0 + 76 * SECOND, 10000, 20000);
+    r = request (&w, T0 + 76 * SECOND, 2, 1, 0, false);
+    ok (r->answers == 0 && w.forwards == 1, "not when it is too old, nor after the next answer, if that is of no use");
+    destroy (&w, T0 + 77 * SECOND);
 }
 
 static void test_order (void)
