@@ -70,12 +70,8 @@ static uint8_t *put_routes (const struct idt_msg *msg, uint8_t *p)
     return msg_part_put (p, NULL, 0);
 }
 
-ssize_t idt_msg_encode (const idt_msg_t *msg, void *buf, size_t size)
+uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg)
 {
-    uint8_t *p = buf;
-
-    if (size < idt_msg_encode_size (msg))
-        return errset (EINVAL);
     if (msg->flags & IDT_MSGFLAG_ROUTE)
         p = put_routes (msg, p);
     if (msg->flags & IDT_MSGFLAG_TOPIC)
@@ -84,7 +80,14 @@ ssize_t idt_msg_encode (const idt_msg_t *msg, void *buf, size_t size)
         p = msg_part_put (p, msg->payload, msg->payload_size);
     *p++ = IDT_MSG_HEADER_SIZE;
     msg_header_put (msg, p);
-    return p + IDT_MSG_HEADER_SIZE - (uint8_t *)buf;
+    return p + IDT_MSG_HEADER_SIZE;
+}
+
+ssize_t idt_msg_encode (const idt_msg_t *msg, void *buf, size_t size)
+{
+    if (size < idt_msg_encode_size (msg))
+        return errset (EINVAL);
+    return msg_put (buf, msg) - (uint8_t *)buf;
 }
 
 /* --- reading ------------------------------------------------------------------------------ */

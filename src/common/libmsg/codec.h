@@ -34,6 +34,9 @@ uint8_t *msg_part_put (uint8_t *p, const void *data, size_t size);
 /* Write the 20 bytes of the header to 'p'. */
 void msg_header_put (const struct idt_msg *msg, uint8_t *p);
 
+/* Write all of a message, idt_msg_encode_size () bytes, to 'p'.  Returns where it ends. */
+uint8_t *msg_put (uint8_t *p, const struct idt_msg *msg);
+
 /* Make the message of the parts that were written to msg_bytes (), 'size' bytes in all.  Returns
  * NULL on success, else what is wrong with them (a constant); the message is then good for
  * idt_msg_unref () only.

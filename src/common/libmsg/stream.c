@@ -26,6 +26,7 @@
 #define BUF_MIN_SIZE MSG_STREAM_BUFFER
 #define BUF_KEEP_SIZE ((size_t)1 << 20) /* an empty buffer over this is given back */
 #define READ_MIN_SIZE ((size_t)16 << 10)
+#define WRITE_SIZE ((size_t)96 << 10) /* what is enough for one write */
 
 /* Unread bytes are data[head] ... data[tail - 1]. */
 struct buf {
@@ -229,7 +230,7 @@ static int encode (struct msg_stream *s, const idt_msg_t *msg)
     p = s->out.data + s->out.tail;
     memcpy (p, &magic, sizeof (magic));
     be32_put (p + 4, size);
-    idt_msg_encode (msg, p + FRAME_HEADER_SIZE, size);
+    msg_put (p + FRAME_HEADER_SIZE, msg);
     s->out.tail += FRAME_HEADER_SIZE + size;
     s->messages_size -= FRAME_HEADER_SIZE + size;
     return 0;
@@ -240,7 +241,7 @@ static int encode_some (struct msg_stream *s)
 {
     const idt_msg_t *msg;
 
-    while (buf_used (&s->out) < BUF_MIN_SIZE / 2 && (msg = fifo_pop (&s->messages))) {
+    while (buf_used (&s->out) < WRITE_SIZE && (msg = fifo_pop (&s->messages))) {
         int rc = encode (s, msg);
 
         idt_msg_unref (msg);
