@@ -93,7 +93,7 @@ static void root_lease (struct rank *r, const struct message *m)
     struct lease_answer answer;
 
     if (s->phase == PHASE_COLD) {
-        s->cold_root_leases++;
+        s->result.root_leases++;
         s->cold_root_wants += m->req.nwant;
     }
     authority_answer (s->authority, rank_boot_us (r), &m->req, &answer);

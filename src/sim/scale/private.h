@@ -181,7 +181,7 @@ struct scale {
 
     uint32_t owners, nactive, nup; /* who own a generator, and have been active; who have joined */
     struct samples joined, activated;
-    uint64_t cold_root_leases, cold_root_wants, cold_root_used_ns;
+    uint64_t cold_root_wants, cold_root_used_ns;
     uint64_t begin_ns, end_ns; /* of what is measured */
     uint64_t kill_ns;
     struct samples served_again[NSTATES], joined_again;

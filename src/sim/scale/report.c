@@ -41,7 +41,7 @@ static void report_start (struct scale *s, FILE *out)
     print_times (&s->joined, "ms", 1e6, out);
     fprintf (out, "}\n{\"scale\":\"start\",\"complete\":%s,\"what\":\"active\",", s->result.started ? "true" : "false");
     print_times (&s->activated, "ms", 1e6, out);
-    fprintf (out, ",\"root_lease_messages\":%" PRIu64 ",\"root_wants\":%" PRIu64 "}\n", s->cold_root_leases,
+    fprintf (out, ",\"root_lease_messages\":%" PRIu64 ",\"root_wants\":%" PRIu64 "}\n", s->result.root_leases,
              s->cold_root_wants);
 }
 

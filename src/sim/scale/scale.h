@@ -66,6 +66,7 @@ struct scale_result {
     uint64_t seen_ids;       /* judged, with 'check' */
     uint32_t most_under_way; /* forwards of one rank at a time */
     uint64_t root_asked;     /* forwards that rank 0 got while it was measured */
+    uint64_t root_leases;    /* messages for leases that rank 0 got until all were started */
     uint64_t p50_ns;
     bool started; /* all that own a generator came to use it */
 };

@@ -122,6 +122,21 @@ static void test_combining (void)
         (int)r.root_asked, (int)r.answered);
 }
 
+/* What rank 0 hears when all start at once is as much as it has children, for each round of wants. */
+static void test_cold_start (void)
+{
+    struct scale_config c = make_config (3000, "kary:8", 16368);
+
+    c.load.rate = 1;
+    c.lease_ms = 60000;
+    struct scale_result r = play (&c, NULL);
+    ok (is_sound (&r) && r.root_leases >= 8 && r.root_leases < 20 * 8,
+        "3000 brokers that start cost rank 0 %d messages of 8 children", (int)r.root_leases);
+    c.topology = "kary:2";
+    r = play (&c, NULL);
+    ok (is_sound (&r) && r.root_leases >= 2 && r.root_leases < 20 * 2, "or %d of 2 children", (int)r.root_leases);
+}
+
 static void test_again (void)
 {
     struct scale_config c = make_config (150, "kary:3", 20);
@@ -163,6 +178,7 @@ int main (void)
     test_calm ();
     test_losses ();
     test_combining ();
+    test_cold_start ();
     test_again ();
     return done_testing ();
 }

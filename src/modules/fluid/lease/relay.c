@@ -3,8 +3,8 @@
 
 /* relay.c - lease requests combined and split
  *
- * Requests wait in one list in order of arrival; those sent on carry the tag of the combined request they went with.
- * They leave the list only in answer_item (), which answers them.
+ * Requests wait in one list in order of arrival; those sent on carry the tag of the combined request they went with, and
+ * stand together.  They leave the list only in answer_item (), which answers them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,9 @@
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/relay.h"
+
+#define PACE_US \
+    20000 /* several hops of it are less than the time after which who holds nothing asks again (lessee.c) */
 
 struct relay_item {
     TAILQ_ENTRY (relay_item) link;
@@ -38,6 +41,11 @@ void relay_fini (struct relay *r)
     }
     free (r->back);
     lease_request_fini (&r->out);
+}
+
+uint64_t relay_pace_us (const struct relay *r)
+{
+    return min_u64 (PACE_US, r->lease_ms * 1000 / 240);
 }
 
 /* Whether a sender cannot wait: it holds nothing, or not for long. */
@@ -75,51 +83,35 @@ int relay_add (struct relay *r, uint64_t now_us, uint64_t now_ms, void *cookie, 
     if (req->nwant > 0)
         memcpy (item->want, req->want, req->nwant * sizeof (item->want[0]));
     TAILQ_INSERT_TAIL (&r->items, item, link);
+    if (!r->waiting)
+        r->waiting = item;
+    r->nwaiting += item->nwant;
     r->nwants += item->nwant;
     if (req->has_epoch) {
         r->odd_epoch = true;
         r->epoch_ms = req->epoch_ms;
     }
-    r->due_us = min_u64 (r->due_us, urgent (r, now_ms, req) ? now_us : now_us + r->lease_ms * 1000 / 12);
+    uint64_t due_us = urgent (r, now_ms, req) ? now_us : now_us + r->lease_ms * 1000 / 12;
+    r->due_us = min_u64 (r->due_us, max_u64 (due_us, r->open_us));
     return 0;
-}
-
-/* Those that wait are the last ones.  Thousands may have been sent when an instance starts: they are not walked through. */
-static struct relay_item *first_waiting (const struct relay *r)
-{
-    struct relay_item *first = NULL, *item;
-
-    TAILQ_FOREACH_REVERSE (item, &r->items, relay_items, link)
-    {
-        if (item->tag != 0)
-            break;
-        first = item;
-    }
-    return first;
-}
-
-static size_t count_waiting (const struct relay *r)
-{
-    size_t n = 0;
-
-    for (const struct relay_item *item = first_waiting (r); item; item = TAILQ_NEXT (item, link))
-        n += item->nwant;
-    return n;
 }
 
 /* Move what waits into 'want', marking it as sent. */
 static void take_waiting (struct relay *r, uint32_t tag, struct lease_want *want)
 {
-    for (struct relay_item *item = first_waiting (r); item; item = TAILQ_NEXT (item, link)) {
+    for (struct relay_item *item = r->waiting; item; item = TAILQ_NEXT (item, link)) {
         item->tag = tag;
-        memcpy (want, item->want, item->nwant * sizeof (*want));
+        if (item->nwant > 0)
+            memcpy (want, item->want, item->nwant * sizeof (*want));
         want += item->nwant;
     }
+    r->waiting = NULL;
+    r->nwaiting = 0;
 }
 
 uint32_t relay_flush (struct relay *r, uint64_t now_us, const struct lease_want *own, struct lease_request *req)
 {
-    size_t nwant = count_waiting (r) + (own != NULL);
+    size_t nwant = r->nwaiting + (own != NULL);
 
     lease_request_fini (&r->out);
     if (nwant + r->nback == 0 && r->due_us == UINT64_MAX)
@@ -139,6 +131,7 @@ uint32_t relay_flush (struct relay *r, uint64_t now_us, const struct lease_want 
     r->nback = 0;
     r->odd_epoch = false;
     r->due_us = UINT64_MAX;
+    r->open_us = now_us + relay_pace_us (r);
     *req = r->out;
     return r->last_tag;
 }
@@ -169,6 +162,10 @@ static void answer_item (struct relay *r, uint64_t now_us, struct relay_item *it
     struct lease_grant *share = ngrant > 0 ? malloc ((item->nwant + 1) * sizeof (*share)) : NULL;
     size_t n = 0;
 
+    if (item->tag == 0)
+        r->nwaiting -= item->nwant;
+    if (item == r->waiting)
+        r->waiting = TAILQ_NEXT (item, link);
     TAILQ_REMOVE (&r->items, item, link);
     r->nwants -= item->nwant;
     for (size_t i = 0; share && i < item->nwant; i++) {

@@ -3,6 +3,9 @@
 
 /* relay.h - lease requests of a broker's children: combined on their way up, split on their way down
  *
+ * However many are urgent at once, as when an instance starts, a combined request goes at most once in relay_pace_us (): so a
+ * broker hears one message of each child in that time.
+ *
  * Each request that is added is answered once: with its share of an answer, or with none (its senders ask
  * again).  Nothing here decides about leases: a relay may lose or repeat what it likes.
  *
@@ -31,9 +34,12 @@ struct relay {
     relay_reply_f reply;
     void *arg;
 
-    TAILQ_HEAD (relay_items, relay_item) items; /* requests */
-    size_t nwants;                              /* of all of them */
+    TAILQ_HEAD (relay_items, relay_item) items; /* requests, in order of arrival: those sent on, then those that wait */
+    struct relay_item *waiting;                 /* the first one that waits; NULL: none */
+    size_t nwaiting;                            /* wants of those that wait */
+    size_t nwants;                              /* of all */
     uint64_t due_us;                            /* when relay_flush () should be called; UINT64_MAX: nothing waits */
+    uint64_t open_us;                           /* nothing is sent before */
     uint32_t last_tag;
 
     struct lease_back *back; /* that wait */
@@ -47,7 +53,10 @@ struct relay {
 void relay_init (struct relay *r, uint64_t lease_ms, relay_reply_f reply, void *arg);
 void relay_fini (struct relay *r); /* requests that wait are not answered: relay_drop_old () first */
 
-/* Take a child's request.  It waits up to a twelfth of a lease for others, unless 'now_ms' (instance time, 0:
+/* The least time between two combined requests. */
+uint64_t relay_pace_us (const struct relay *r);
+
+/* Take a child's request.  It waits up to a twelfth of a lease for others; only for the pace if 'now_ms' (instance time, 0:
  * unknown) is within a third of a lease of the end of what one of its senders holds.  Returns 0, or -1 with
  * errno ENOMEM or ENOBUFS: then it was not taken and is not answered here.
  */

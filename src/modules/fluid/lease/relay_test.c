@@ -91,6 +91,45 @@ static void test_combine (void)
     relay_fini (r);
 }
 
+/* An instance starts: 40 children each ask for 25 generators, one after the other, and all are urgent. */
+static void test_pace (void)
+{
+    struct heard heard = { 0 };
+    struct relay relay, *r = new_relay (&relay, &heard);
+    struct lease_request req;
+    size_t sent = 0, messages = 0;
+    uint64_t late_us = 0, pace_us = relay_pace_us (r);
+
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint64_t now_us = 1000000 + i * 100;
+
+        add (r, now_us, 1 + i % 40, i, 0);
+        late_us = r->due_us > now_us + late_us ? r->due_us - now_us : late_us;
+        if (r->due_us <= now_us && relay_flush (r, now_us, NULL, &req) != 0) {
+            sent += req.nwant;
+            messages++;
+        }
+    }
+    ok (pace_us == 20000 && messages == 100000 / pace_us && late_us <= pace_us,
+        "a thousand urgent wants in 100 ms go in %d messages, none %d us late", (int)messages, (int)late_us);
+    relay_flush (r, 2000000, NULL, &req);
+    ok (sent + req.nwant == 1000, "and each goes once");
+    ok (relay.waiting == NULL && relay.nwaiting == 0, "then none waits");
+    add (r, 3000000, 1, 7, 0);
+    ok (r->due_us == 3000000, "who comes alone later goes at once");
+    add (r, 3000001, 2, 8, 0);
+    relay_drop_old (r, 3000002, 3000001);
+    ok (relay_flush (r, 3000002, NULL, &req) != 0 && req.nwant == 1 && req.want[0].generator == 8,
+        "what was dropped is not sent, what came later is");
+    add (r, 3000003, 3, 9, 0);
+    relay_drop_old (r, 3000004, UINT64_MAX);
+    ok (relay.waiting == NULL && relay.nwaiting == 0 && r->due_us == UINT64_MAX, "what is dropped waits no more");
+    relay_fini (r);
+    relay_init (r, 1000, reply_cb, &heard);
+    ok (relay_pace_us (r) == 1000000 / 240, "short leases have a quicker pace");
+    relay_fini (r);
+}
+
 static void test_backs (void)
 {
     struct heard heard = { 0 };
@@ -165,6 +204,7 @@ static void test_random (void)
 int main (void)
 {
     test_combine ();
+    test_pace ();
     test_backs ();
     test_limit ();
     test_random ();

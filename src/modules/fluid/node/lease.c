@@ -74,6 +74,14 @@ static uint64_t own_due (const struct node *n, uint64_t now_us, uint64_t now_ms)
     return half_us > due_us ? half_us : due_us; /* when half a lease is left */
 }
 
+/* When a request should go up, for whomever.  The authority beside us may be asked at any time. */
+static uint64_t due (const struct node *n, uint64_t now_us, uint64_t now_ms)
+{
+    uint64_t due_us = min_u64 (n->relay.due_us, own_due (n, now_us, now_ms));
+
+    return n->lessor.authority ? due_us : max_u64 (due_us, n->relay.open_us);
+}
+
 void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag)
 {
     if (tag == n->asked.own_tag)
@@ -113,12 +121,10 @@ void node_lease_work (struct node *n, uint64_t now_us)
 
     if (now_us > keep_us)
         relay_drop_old (&n->relay, now_us, now_us - keep_us);
-    if (up && (n->relay.due_us <= now_us || own_due (n, now_us, now_ms) <= now_us))
+    if (up && due (n, now_us, now_ms) <= now_us)
         send_up (n, now_us, now_ms);
-    if (up) {
-        node_wake (n, n->relay.due_us);
-        node_wake (n, own_due (n, now_us, now_ms));
-    }
+    if (up)
+        node_wake (n, due (n, now_us, now_ms));
     if (relay_oldest (&n->relay) != NEVER)
         node_wake (n, relay_oldest (&n->relay) + keep_us + 1);
 }

@@ -1345,6 +1345,40 @@ static void test_relay (void)
     destroy (&w, due + 24 * SECOND);
 }
 
+/* A subtree starts: all of it is fenced, and its wants come one by one. */
+static void test_relay_start (void)
+{
+    struct world w;
+    int sleepless = 0;
+
+    create_active (&w);
+    int before = w.lease_ups;
+    for (uint32_t i = 0; i < 60; i++) {
+        uint64_t now_us = T0 + SECOND + i * MS;
+
+        ask_lease (&w, now_us, 100 + i, 1, 0, 0);
+        node_tick (w.n, now_us);
+        sleepless += node_deadline (w.n) <= now_us;
+    }
+    ok (w.lease_ups == before + 3, "sixty fenced children's wants of 60 ms go up in three messages");
+    ok (sleepless == 0, "while they wait, the node sleeps");
+    node_tick (w.n, T0 + SECOND + 60 * MS);
+    ok (w.lease_ups == before + 4 && w.want[0].generator == 141, "the rest is in the next");
+    destroy (&w, T0 + 2 * SECOND);
+
+    create (&w, 3);
+    node_parent (w.n, T0, true);
+    node_lease_failed (w.n, T0 + MS, w.lease_tag);
+    before = w.lease_ups;
+    node_parent (w.n, T0 + 2 * MS, false);
+    node_parent (w.n, T0 + 3 * MS, true);
+    ok (w.lease_ups == before && node_deadline (w.n) == T0 + 20 * MS,
+        "a parent that comes and goes hears no more of us");
+    node_tick (w.n, T0 + 20 * MS);
+    ok (w.lease_ups == before + 1, "but it does hear us");
+    destroy (&w, T0 + SECOND);
+}
+
 /* --- the watermark ---------------------------------------------------------------------------------- */
 
 static struct report child_report (uint32_t generator, uint64_t low_ms)
@@ -1486,6 +1520,7 @@ int main (void)
     test_stop ();
     test_lend ();
     test_relay ();
+    test_relay_start ();
     test_report ();
     test_watermark ();
     test_config ();
