@@ -122,13 +122,13 @@ void modules_asker_ready (struct modules *ms, const char *uuid, bool ready)
 }
 
 /* What a module sends comes from the owner, here, unless it says otherwise; what it asks for itself, from a broker. */
-static void stamp (idt_msg_t *msg)
+static void stamp (const struct modules *ms, idt_msg_t *msg)
 {
     struct idt_cred cred = idt_msg_cred (msg);
     uint32_t broker = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? IDT_ROLE_BROKER : 0;
 
     if (cred.userid == IDT_USERID_UNKNOWN)
-        cred.userid = geteuid ();
+        cred.userid = ms->owner;
     if (cred.rolemask == IDT_ROLE_NONE)
         cred.rolemask = IDT_ROLE_OWNER | IDT_ROLE_LOCAL | broker;
     else
@@ -141,7 +141,7 @@ void module_sent (struct module *m, idt_msg_t *msg)
     struct modules *ms = m->ms;
 
     m->used = module_now ();
-    stamp (msg);
+    stamp (ms, msg);
     ms->conf.ops->message (ms->conf.arg, m->peer, msg);
 }
 

@@ -355,6 +355,7 @@ struct modules *modules_create (const struct modules_conf *conf, idt_error_t *er
     }
     ms->conf = *conf;
     TAILQ_INIT (&ms->active);
+    ms->owner = geteuid ();
     if (getrandom (&ms->seed, sizeof (ms->seed), GRND_NONBLOCK) < 0)
         ms->seed = (uintptr_t)ms;
     if (attr_size (conf->attrs, "broker.max-json", "2M", 4096, 1 << 30, &ms->max_json, errp) < 0)

@@ -79,6 +79,7 @@ struct modules {
     struct module *builtin;
     struct absents *absents;
     TAILQ_HEAD (, module) active;
+    uint32_t owner;    /* user id: whom modules speak for */
     uint64_t seed;     /* of askers' keys */
     uint64_t max_json; /* bytes of a request's text that is parsed on the reactor */
 };
