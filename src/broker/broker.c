@@ -180,9 +180,17 @@ static void started (void *arg, const char *name, int errnum, const char *text)
         log_printf (b->log, LOG_ERR, "module", "%s does not start: %s", name, text);
 }
 
+static void woke (void *arg)
+{
+    struct broker *b = arg;
+
+    member_wake (b->member);
+}
+
 static const struct modules_ops modules_ops = {
     .message = message,
     .started = started,
+    .woke = woke,
 };
 
 /* Load what the attribute broker.modules lists, separated by commas. */
@@ -382,6 +390,7 @@ static int make_services (struct broker *b, idt_error_t *errp)
         .event = b->event,
         .overlay = b->overlay,
         .log = b->log,
+        .shared = process_shared (b->conf.process),
         .rank = b->rank,
         .ops = &modules_ops,
         .arg = b,

@@ -3,11 +3,12 @@
 
 /* broker_test.c - a whole broker, alone, in a thread of this process; clients talk to it over its socket
  *
- * The modules echo (in a thread) and inlined (on the broker's reactor) are those of t/modules.
+ * The modules echo (in a thread), inlined (on the broker's reactor) and sharing (in the shared thread) are those of t/modules.
  */
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +191,81 @@ static void test_bad (idt_t *h)
     ok (ask (h, "inlined.echo", "{}") == ENOSYS, "what failed left nothing behind");
 }
 
+static int thread_of (idt_t *h, const char *topic)
+{
+    idt_future_t *f = idt_rpc (h, topic, NULL, IDT_NODEID_ANY, 0);
+    int thread = 0;
+
+    if (!f || idt_rpc_get_unpack (f, "{s:i}", "thread", &thread) < 0)
+        thread = -1;
+    idt_future_destroy (f);
+    return thread;
+}
+
+static bool attr_is (idt_t *h, const char *name, const char *value)
+{
+    idt_future_t *f = idt_rpc_pack (h, "one.attr", IDT_NODEID_ANY, 0, "{s:s}", "name", name);
+    const char *s = "";
+    bool same = f && idt_rpc_get_unpack (f, "{s:s}", "value", &s) == 0 && strcmp (s, value) == 0;
+
+    idt_future_destroy (f);
+    return same;
+}
+
+/* While one module of the thread computes, the others in it wait, and nobody else does. */
+static void test_computing (struct run *run, idt_t *h)
+{
+    char path[128];
+    idt_future_t *one, *two, *removes;
+
+    snprintf (path, sizeof (path), "%s/enough", run->dir);
+    one = idt_rpc_pack (h, "one.work", IDT_NODEID_ANY, 0, "{s:s}", "path", path);
+    two = idt_rpc (h, "two.echo", NULL, IDT_NODEID_ANY, 0);
+    ok (ask (h, "module.load", "{\"path\":\"inlined\"}") == 0 && ask (h, "inlined.echo", "{}") == 0,
+        "while one computes the broker answers");
+    removes = idt_rpc_pack (h, "module.remove", IDT_NODEID_ANY, 0, "{s:s}", "name", "two");
+    ask (h, "attr.get", "{\"name\":\"rank\"}");
+    ok (!idt_future_is_ready (one) && !idt_future_is_ready (two), "... the other modules in its thread do not");
+    close (open (path, O_CREAT | O_WRONLY, 0600));
+    ok (idt_rpc_get (one, NULL) == 0 && idt_rpc_get (two, NULL) == 0 && idt_rpc_get (removes, NULL) == 0,
+        "when it has done they do");
+    unlink (path);
+    idt_future_destroy (one);
+    idt_future_destroy (two);
+    idt_future_destroy (removes);
+    ask (h, "module.remove", "{\"name\":\"inlined\"}");
+}
+
+static void test_sharing (struct run *run, idt_t *h)
+{
+    idt_future_t *f;
+    int thread;
+
+    ok (ask (h, "module.load", "{\"path\":\"sharing\",\"name\":\"one\"}") == 0
+            && ask (h, "module.load", "{\"path\":\"sharing\",\"name\":\"two\"}") == 0,
+        "modules that share a thread are loaded");
+    ok ((thread = thread_of (h, "one.thread")) > 0 && thread_of (h, "two.thread") == thread && thread != getpid (),
+        "it is one thread, and not the broker's");
+    ok (ask (h, "module.load", "{\"path\":\"sharing\",\"name\":\"own\",\"args\":[\"--thread\"]}") == 0
+            && thread_of (h, "own.thread") != thread,
+        "who asks for it gets one of his own");
+    ok (ask (h, "one.later", NULL) == 0 && ask (h, "two.later", NULL) == 0, "their timers call them");
+    ok (attr_is (h, "sharing.known", "as defined") && attr_is (h, "rank", "0")
+            && ask (h, "one.attr", "{\"name\":\"x\"}") == ENOENT,
+        "they read attributes, and define them");
+    test_computing (run, h);
+    f = idt_rpc (h, "one.hold", NULL, IDT_NODEID_ANY, 0);
+    ok (ask (h, "one.end", NULL) == 0 && idt_rpc_get (f, NULL) < 0 && errno == ECANCELED,
+        "one that ends by itself answers what it holds");
+    idt_future_destroy (f);
+    wait_until (ask (h, "one.echo", NULL) == ENOSYS);
+    f = idt_rpc (h, "module.load", "{\"path\":\"sharing\",\"name\":\"bad\",\"args\":[\"fail\"]}", IDT_NODEID_ANY, 0);
+    ok (idt_rpc_get (f, NULL) < 0 && errno == EDOM && strcmp (idt_future_error (f), "it was told to fail") == 0,
+        "the reason of one that does not start is told");
+    idt_future_destroy (f);
+    ok (ask (h, "module.remove", "{\"name\":\"own\"}") == 0, "the others are removed");
+}
+
 static void test_again (idt_t *h, const char *load, const char *remove, const char *topic, const char *what)
 {
     int n = 0;
@@ -309,19 +385,23 @@ static void test_stop (void)
 {
     struct run run;
     idt_t *h;
-    idt_future_t *f, *g;
+    idt_future_t *f, *g, *s;
 
     run_start (&run);
     h = open_client (&run);
     ask (h, "module.load", "{\"path\":\"echo\"}");
     ask (h, "module.load", "{\"path\":\"inlined\"}");
+    ask (h, "module.load", "{\"path\":\"sharing\"}");
     f = idt_rpc (h, "echo.hold", "{}", IDT_NODEID_ANY, 0);
     g = idt_rpc (h, "inlined.hold", "{}", IDT_NODEID_ANY, 0);
+    s = idt_rpc (h, "sharing.hold", "{}", IDT_NODEID_ANY, 0);
     ok (ask (h, "shutdown.start", NULL) == 0, "a broker stops on request, and says so");
-    ok (idt_rpc_get (f, NULL) < 0 && errno == ECANCELED && idt_rpc_get (g, NULL) < 0 && errno == ECANCELED,
+    ok (idt_rpc_get (f, NULL) < 0 && errno == ECANCELED && idt_rpc_get (g, NULL) < 0 && errno == ECANCELED
+            && idt_rpc_get (s, NULL) < 0 && errno == ECANCELED,
         "... its modules answer what they hold");
     idt_future_destroy (f);
     idt_future_destroy (g);
+    idt_future_destroy (s);
     pthread_join (run.thread, NULL);
     ok (run.exit_code == 0, "... and its exit code is 0");
     idt_close (h);
@@ -343,7 +423,10 @@ int main (void)
     test_again (h, "{\"path\":\"inlined\",\"args\":[\"--thread\"]}", "{\"name\":\"inlined\"}", "inlined.echo",
                 "the same in a thread");
     test_again (h, "{\"path\":\"echo\"}", "{\"name\":\"echo\"}", "echo.echo", "a module in a thread");
+    test_again (h, "{\"path\":\"sharing\"}", "{\"name\":\"sharing\"}", "sharing.echo", "a module in the shared thread");
     test_race (h, "inlined");
+    test_race (h, "sharing");
+    test_sharing (&run, h);
     test_race (h, "echo");
     test_end (h);
     test_followers (&run, h);

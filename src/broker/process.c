@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
+#include "broker/module/shared.h"
 #include "broker/process.h"
 #include "libidtree/view.h"
 #include "libutil/clock.h"
@@ -36,6 +37,7 @@ struct process {
     void *zctx;
     struct zpoll *zpoll; /* for 'zap' */
     struct zap *zap;
+    struct shared *shared;
     zhashx_t *members; /* by name */
     size_t running;    /* that have not ended */
     TAILQ_HEAD (, member) awake;
@@ -155,6 +157,7 @@ static int make_parts (struct process *p)
 {
     if (!(p->reactor = idt_reactor_create ()) || !(p->zctx = zmq_ctx_new ()) || !(p->zpoll = zpoll_create (p->reactor))
         || !(p->members = zhashx_new ()) || !(p->zap = zap_create (p->zpoll, p->zctx, zap_cb, p))
+        || !(p->shared = shared_create (p->reactor))
         || !(p->prepare = idt_prepare_watcher_create (p->reactor, prepare_cb, p))
         || !(p->idle = idt_idle_watcher_create (p->reactor, idle_cb, p)))
         return -1;
@@ -184,6 +187,7 @@ void process_destroy (struct process *p)
         return;
     idt_watcher_destroy (p->prepare);
     idt_watcher_destroy (p->idle);
+    shared_destroy (p->shared);
     zap_destroy (p->zap);
     zpoll_destroy (p->zpoll);
     zhashx_destroy (&p->members);
@@ -202,6 +206,11 @@ idt_reactor_t *process_reactor (struct process *p)
 void *process_zctx (struct process *p)
 {
     return p->zctx;
+}
+
+struct shared *process_shared (struct process *p)
+{
+    return p->shared;
 }
 
 int process_run (struct process *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* process.h - what the brokers of one process share: the reactor, ZeroMQ, and whose turn it is
+/* process.h - what the brokers of one process share: the reactor, ZeroMQ, a thread of modules, and whose turn it is
  *
  * A broker is a member.  It works when something happened to it: a watcher of its reactor (a view of the one loop) fired, or
  * somebody woke it.  Those to whom nothing happened cost nothing.
@@ -20,6 +20,7 @@
 
 struct process;
 struct member;
+struct shared;
 
 struct member_ops {
     /* Do what there is to do, some of it where it is much.  Returns whether there is more. */
@@ -33,6 +34,7 @@ void process_destroy (struct process *p);           /* without members; NULL is 
 
 idt_reactor_t *process_reactor (struct process *p); /* the loop itself, for watchers that are no broker's */
 void *process_zctx (struct process *p);
+struct shared *process_shared (struct process *p); /* the thread that modules share */
 
 /* Run until all members have ended.  Returns 0, or -1 with errno set where the reactor failed. */
 int process_run (struct process *p);

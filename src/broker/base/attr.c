@@ -7,6 +7,7 @@
 #include <czmq.h>
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,10 +22,12 @@ struct attr {
     bool claimed; /* defined by the broker, or asked for */
     attr_set_f cb;
     void *arg;
+    char name[];
 };
 
 struct attrs {
     zhashx_t *table;
+    pthread_mutex_t lock; /* of the table, and of the values: others read while the broker's thread changes them */
 };
 
 static void attr_free (void **item)
@@ -47,6 +50,9 @@ struct attrs *attrs_create (void)
         return NULL;
     }
     zhashx_set_destructor (a->table, attr_free);
+    zhashx_set_key_duplicator (a->table, NULL);
+    zhashx_set_key_destructor (a->table, NULL);
+    pthread_mutex_init (&a->lock, NULL);
     return a;
 }
 
@@ -54,13 +60,17 @@ void attrs_destroy (struct attrs *a)
 {
     if (a) {
         zhashx_destroy (&a->table);
+        pthread_mutex_destroy (&a->lock);
         free (a);
     }
 }
 
 static struct attr *lookup (struct attrs *a, const char *name)
 {
-    return zhashx_lookup (a->table, name);
+    pthread_mutex_lock (&a->lock);
+    struct attr *attr = zhashx_lookup (a->table, name);
+    pthread_mutex_unlock (&a->lock);
+    return attr;
 }
 
 static int check_name (const char *name, idt_error_t *errp)
@@ -100,24 +110,39 @@ static int check (const char *name, const char *value, idt_error_t *errp)
     return errsetf (errp, EINVAL, "attribute %s: a value has at most %d bytes, not %zu", name, ATTR_VALUE_MAX, len);
 }
 
+/* The attribute of that name, made where there is none; with the lock held.  NULL: no memory. */
+static struct attr *find_or_add (struct attrs *a, const char *name)
+{
+    struct attr *attr = zhashx_lookup (a->table, name);
+
+    size_t size = strlen (name) + 1;
+
+    if (attr || !(attr = calloc (1, sizeof (*attr) + size)))
+        return attr;
+    memcpy (attr->name, name, size);
+    zhashx_insert (a->table, attr->name, attr);
+    return attr;
+}
+
 /* All values come to be here. */
 static int put (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
-    struct attr *attr = lookup (a, name);
+    struct attr *attr;
     char *copy;
 
     if (check_name (name, errp) < 0 || check_text (name, value, errp) < 0)
         return -1;
     copy = strdup (value);
-    if (!copy || (!attr && !(attr = calloc (1, sizeof (*attr))))) {
-        free (copy);
-        return errsetf (errp, ENOMEM, "attribute %s: out of memory", name);
+    pthread_mutex_lock (&a->lock);
+    attr = copy ? find_or_add (a, name) : NULL;
+    if (attr) {
+        free (attr->value);
+        attr->value = copy;
     }
-    if (!lookup (a, name))
-        zhashx_insert (a->table, name, attr);
-    free (attr->value);
-    attr->value = copy;
-    return 0;
+    else
+        free (copy);
+    pthread_mutex_unlock (&a->lock);
+    return attr ? 0 : errsetf (errp, ENOMEM, "attribute %s: out of memory", name);
 }
 
 int attr_give (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
@@ -161,16 +186,34 @@ int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_e
     return cb (name, attr->value, arg, errp);
 }
 
-const char *attr_get (struct attrs *a, const char *name, int *flags)
+/* Somebody asks for it: it exists. */
+static struct attr *claim (struct attrs *a, const char *name)
 {
-    struct attr *attr = lookup (a, name);
+    struct attr *attr = zhashx_lookup (a->table, name);
 
     if (!attr)
         return errset_null (ENOENT);
     attr->claimed = true;
-    if (flags)
+    return attr;
+}
+
+const char *attr_get (struct attrs *a, const char *name, int *flags)
+{
+    pthread_mutex_lock (&a->lock);
+    struct attr *attr = claim (a, name);
+    pthread_mutex_unlock (&a->lock);
+    if (attr && flags)
         *flags = attr->flags;
-    return attr->value;
+    return attr ? attr->value : NULL;
+}
+
+char *attr_read (struct attrs *a, const char *name)
+{
+    pthread_mutex_lock (&a->lock);
+    struct attr *attr = claim (a, name);
+    char *copy = attr ? strdup (attr->value) : NULL;
+    pthread_mutex_unlock (&a->lock);
+    return copy;
 }
 
 int attr_u32 (struct attrs *a, const char *name, const char *unless_given, uint32_t min, uint32_t max, uint32_t *value,
@@ -261,9 +304,18 @@ int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t 
     return put (a, name, value, errp);
 }
 
+/* Of all that there are now; attributes stay, and their names with them.  NULL: no memory. */
+static zlistx_t *names_of (struct attrs *a)
+{
+    pthread_mutex_lock (&a->lock);
+    zlistx_t *names = zhashx_keys (a->table);
+    pthread_mutex_unlock (&a->lock);
+    return names;
+}
+
 void attr_foreach (struct attrs *a, void (*cb) (const char *name, const char *value, void *arg), void *arg)
 {
-    zlistx_t *names = zhashx_keys (a->table);
+    zlistx_t *names = names_of (a);
     const char *name;
 
     if (!names)
@@ -275,15 +327,22 @@ void attr_foreach (struct attrs *a, void (*cb) (const char *name, const char *va
     zlistx_destroy (&names);
 }
 
+static bool is_claimed (struct attrs *a, const char *name)
+{
+    pthread_mutex_lock (&a->lock);
+    struct attr *attr = zhashx_lookup (a->table, name);
+    bool claimed = attr && attr->claimed;
+    pthread_mutex_unlock (&a->lock);
+    return claimed;
+}
+
 const char *attr_unclaimed (struct attrs *a, bool (*excused) (const char *name, void *arg), void *arg)
 {
-    struct attr *attr = zhashx_first (a->table);
+    zlistx_t *names = names_of (a);
+    const char *name = names ? zlistx_first (names) : NULL;
 
-    for (; attr; attr = zhashx_next (a->table)) {
-        const char *name = zhashx_cursor (a->table);
-
-        if (!attr->claimed && !(excused && excused (name, arg)))
-            return name;
-    }
-    return NULL;
+    while (name && (is_claimed (a, name) || (excused && excused (name, arg))))
+        name = zlistx_next (names);
+    zlistx_destroy (&names);
+    return name;
 }

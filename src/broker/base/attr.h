@@ -6,6 +6,8 @@
  * Values are strings.  An attribute is immutable (fixed for the life of the broker; clients cache it), settable
  * (anyone with the right may change it; its owner may refuse a value), or neither: read only for clients, changed
  * by the broker.  What the command line sets and nobody ever asks for was misspelt: attr_unclaimed ().
+ *
+ * They are the broker's thread's; others may call attr_default () and attr_read ().
  */
 #ifndef BROKER_ATTR_H
 #define BROKER_ATTR_H
@@ -54,6 +56,9 @@ int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_e
 
 /* The value, borrowed until it changes; NULL with errno ENOENT.  Asking claims the attribute. */
 const char *attr_get (struct attrs *a, const char *name, int *flags);
+
+/* As attr_get (), for other threads: a copy, for the caller to free. */
+char *attr_read (struct attrs *a, const char *name);
 
 /* attr_default (), and the value as a number in a range that is told to who set it wrong.  Return 0, or -1 with errno EINVAL
  * or ENOMEM, 'errp' filled and '*value' untouched.

@@ -3,6 +3,7 @@
 
 /* attr_test.c - attributes: who may set what, and what a number may look like */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -269,6 +270,51 @@ static void test_unclaimed (void)
     attrs_destroy (a);
 }
 
+struct reader {
+    struct attrs *a;
+    bool good, told;
+};
+
+static void *read_all (void *arg)
+{
+    struct reader *r = arg;
+
+    while (!__atomic_load_n (&r->told, __ATOMIC_RELAXED)) {
+        char *value = attr_read (r->a, "x");
+        char name[16];
+
+        r->good = r->good && value && strlen (value) == 3 && value[0] == value[2];
+        free (value);
+        snprintf (name, sizeof (name), "n%d", rand () % 1000);
+        r->good = r->good && attr_default (r->a, name, "1", NULL);
+    }
+    return NULL;
+}
+
+/* Another thread reads, and defines, while values change. */
+static void test_threads (void)
+{
+    struct reader r = { .a = attrs_create (), .good = true };
+    pthread_t thread;
+    char value[4];
+    int n = 0;
+
+    attr_define (r.a, "x", "aaa", ATTR_SETTABLE, NULL);
+    if (pthread_create (&thread, NULL, read_all, &r) != 0)
+        bail_out ("no thread");
+    while (n < 20000 && attr_get (r.a, "x", NULL)) {
+        memset (value, 'a' + n++ % 26, 3);
+        value[3] = '\0';
+        if (attr_set (r.a, "x", value, NULL) < 0)
+            break;
+    }
+    __atomic_store_n (&r.told, true, __ATOMIC_RELAXED);
+    pthread_join (thread, NULL);
+    ok (n == 20000 && r.good, "another thread reads whole values while they change, and defines others");
+    ok (!attr_read (r.a, "nosuch") && errno == ENOENT, "what does not exist is ENOENT for it, too");
+    attrs_destroy (r.a);
+}
+
 int main (void)
 {
     test_define ();
@@ -280,5 +326,6 @@ int main (void)
     test_absent ();
     test_foreach ();
     test_unclaimed ();
+    test_threads ();
     return done_testing ();
 }

@@ -340,9 +340,8 @@ static int thread_pollfd (void *impl)
     return mailbox_pollfd (m->in);
 }
 
-static int thread_started (void *impl, int errnum, const char *text)
+int module_tell_started (struct module *m, int errnum, const char *text)
 {
-    struct module *m = impl;
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_CONTROL);
 
     if (!msg)
@@ -354,12 +353,83 @@ static int thread_started (void *impl, int errnum, const char *text)
     return -1;
 }
 
+static int thread_started (void *impl, int errnum, const char *text)
+{
+    return module_tell_started (impl, errnum, text);
+}
+
 static const struct idt_transport thread_transport = {
     .send = thread_send,
     .recv = thread_recv,
     .served = thread_served,
     .pollfd = thread_pollfd,
     .started = thread_started,
+    .keep = keep,
+    .kept = kept,
+    .destroy = no_destroy,
+};
+
+/* --- the shared thread ------------------------------------------------------------------------------- */
+
+/* A value that a module was lent, until it asks for the attribute again. */
+struct text {
+    struct text *next;
+    char *value;
+    char name[];
+};
+
+static struct text *find_text (struct module *m, const char *name)
+{
+    struct text *t = m->texts;
+    size_t size = strlen (name) + 1;
+
+    while (t && strcmp (t->name, name) != 0)
+        t = t->next;
+    if (t || !(t = calloc (1, sizeof (*t) + size)))
+        return t;
+    memcpy (t->name, name, size);
+    t->next = m->texts;
+    m->texts = t;
+    return t;
+}
+
+void module_free_texts (struct module *m)
+{
+    struct text *t;
+
+    while ((t = m->texts)) {
+        m->texts = t->next;
+        free (t->value);
+        free (t);
+    }
+}
+
+static const char *shared_attr_get (void *impl, const char *name)
+{
+    struct module *m = impl;
+    char *value = attr_read (m->ms->conf.attrs, name);
+    struct text *t = value ? find_text (m, name) : NULL;
+
+    if (!t) {
+        free (value);
+        return NULL;
+    }
+    free (t->value);
+    return t->value = value;
+}
+
+static const char *shared_attr_define (void *impl, const char *name, const char *value)
+{
+    struct module *m = impl;
+
+    return attr_default (m->ms->conf.attrs, name, value, NULL) ? shared_attr_get (impl, name) : NULL;
+}
+
+static const struct idt_transport shared_transport = {
+    .send = thread_send,
+    .served = thread_served,
+    .attr_get = shared_attr_get,
+    .attr_define = shared_attr_define,
     .keep = keep,
     .kept = kept,
     .destroy = no_destroy,
@@ -395,16 +465,26 @@ int module_make_peer (struct module *m)
     return uuid_make (m->own.uuid) < 0 ? -1 : router_peer_add (m->ms->conf.router, m->peer);
 }
 
+static int make_mailboxes (struct module *m)
+{
+    if (m->shared)
+        return shared_make_mailboxes (m->ms->conf.shared, m, MAILBOX_LIMIT);
+    m->in = mailbox_create (MAILBOX_LIMIT, idt_msg_unref);
+    m->out = m->in ? mailbox_create (MAILBOX_LIMIT, idt_msg_unref) : NULL;
+    return m->out ? 0 : -1;
+}
+
 int module_make_handle (struct module *m)
 {
+    const struct idt_transport *transport = &inline_transport;
+
+    if (m->threaded)
+        transport = m->shared ? &shared_transport : &thread_transport;
     if (!(m->asks = turns_create (QUANTUM, MODULE_MAX_ASKS, MODULE_MAX_BYTES)))
         return -1;
-    if (m->threaded
-        && (!(m->in = mailbox_create (MAILBOX_LIMIT, idt_msg_unref))
-            || !(m->out = mailbox_create (MAILBOX_LIMIT, idt_msg_unref))))
+    if (m->threaded && make_mailboxes (m) < 0)
         return -1;
-    if (!(m->h = idt_handle_create (m->threaded ? &thread_transport : &inline_transport, m))
-        || idt_handle_set_module (m->h, m->name) < 0)
+    if (!(m->h = idt_handle_create (transport, m)) || idt_handle_set_module (m->h, m->name) < 0)
         return -1;
     if (m->threaded)
         return 0;

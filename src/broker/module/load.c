@@ -102,6 +102,7 @@ static int open_dso (struct module *m, bool thread, idt_error_t *errp)
     if (!m->mod_main)
         return errsetf (errp, EINVAL, "%s is not a module: it has no mod_main", m->path);
     m->threaded = thread || !m->def || m->def->threaded;
+    m->shared = !thread && m->def && m->def->shared;
     return 0;
 }
 

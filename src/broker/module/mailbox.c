@@ -5,39 +5,149 @@
  *
  * Under the lock holds: the eventfd's counter is above 0 if and only if the queue is not empty or
  * closed. It is written when the first message (or the close) comes and read when the last one
- * goes, so a burst costs one of each.
+ * goes, so a burst costs one of each.  A bell's counter is above 0 if and only if a mailbox is in its list, and one that has
+ * something is there, unless the reader holds it or has muted it: it goes out with bell_next () and in again, at the end, with
+ * each message that leaves others behind.
  */
+#include "config.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/fifo.h"
 #include "broker/module/mailbox.h"
 
 struct mailbox {
     pthread_mutex_t lock;
+    pthread_cond_t came; /* for mailbox_wait () */
     struct fifo queue;
     size_t limit;
     bool closed;
-    int fd;
+    int fd; /* -1: it has a bell */
     void (*drop) (const idt_msg_t *msg);
+    struct bell *bell; /* NULL: none, or it is muted */
+    void *arg;
+    bool rings; /* in the bell's list */
+    TAILQ_ENTRY (mailbox) link;
 };
 
-/* Raise and lower what the reader polls.  The counter is 0 or 1, so neither can fail for want of
+struct bell {
+    pthread_mutex_t lock;
+    TAILQ_HEAD (, mailbox) ringing;
+    int fd;
+};
+
+/* Raise and lower what a reader polls.  The counter is 0 or 1, so neither can fail for want of
  * room.
  */
-static void raise_fd (struct mailbox *mb)
+static void raise_fd (int fd)
 {
-    (void)!write (mb->fd, &(uint64_t){ 1 }, sizeof (uint64_t));
+    (void)!write (fd, &(uint64_t){ 1 }, sizeof (uint64_t));
 }
 
-static void lower_fd (struct mailbox *mb)
+static void lower_fd (int fd)
 {
-    (void)!read (mb->fd, &(uint64_t){ 0 }, sizeof (uint64_t));
+    (void)!read (fd, &(uint64_t){ 0 }, sizeof (uint64_t));
+}
+
+/* --- bells ----------------------------------------------------------------------------------- */
+
+static void ring (struct mailbox *mb)
+{
+    struct bell *b = mb->bell;
+
+    if (!b)
+        return;
+    pthread_mutex_lock (&b->lock);
+    if (TAILQ_EMPTY (&b->ringing))
+        raise_fd (b->fd);
+    if (!mb->rings)
+        TAILQ_INSERT_TAIL (&b->ringing, mb, link);
+    mb->rings = true;
+    pthread_mutex_unlock (&b->lock);
+}
+
+static void stop_ringing (struct bell *b, struct mailbox *mb)
+{
+    TAILQ_REMOVE (&b->ringing, mb, link);
+    mb->rings = false;
+    if (TAILQ_EMPTY (&b->ringing))
+        lower_fd (b->fd);
+}
+
+void *bell_next (struct bell *b)
+{
+    pthread_mutex_lock (&b->lock);
+    struct mailbox *mb = TAILQ_FIRST (&b->ringing);
+    if (mb)
+        stop_ringing (b, mb);
+    pthread_mutex_unlock (&b->lock);
+    return mb ? mb->arg : NULL;
+}
+
+void mailbox_mute (struct mailbox *mb)
+{
+    pthread_mutex_lock (&mb->lock);
+    struct bell *b = mb->bell;
+    mb->bell = NULL;
+    pthread_mutex_unlock (&mb->lock);
+    if (!b)
+        return;
+    pthread_mutex_lock (&b->lock);
+    if (mb->rings)
+        stop_ringing (b, mb);
+    pthread_mutex_unlock (&b->lock);
+}
+
+int bell_fd (const struct bell *b)
+{
+    return b->fd;
+}
+
+struct bell *bell_create (void)
+{
+    struct bell *b = calloc (1, sizeof (*b));
+
+    if (!b)
+        return NULL;
+    if ((b->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
+        int errnum = errno;
+        free (b);
+        return errset_null (errnum);
+    }
+    pthread_mutex_init (&b->lock, NULL);
+    TAILQ_INIT (&b->ringing);
+    return b;
+}
+
+void bell_destroy (struct bell *b)
+{
+    if (!b)
+        return;
+    int saved_errno = errno;
+    pthread_mutex_destroy (&b->lock);
+    close (b->fd);
+    free (b);
+    errno = saved_errno;
+}
+
+/* --- mailboxes --------------------------------------------------------------------------------- */
+
+/* It has something now, or less than nothing: with the lock held. */
+static void tell_reader (struct mailbox *mb)
+{
+    if (mb->fd >= 0)
+        raise_fd (mb->fd);
+    else
+        ring (mb);
+    pthread_cond_signal (&mb->came);
 }
 
 int mailbox_push_new (struct mailbox *mb, const idt_msg_t *msg, bool limited)
@@ -52,7 +162,7 @@ int mailbox_push_new (struct mailbox *mb, const idt_msg_t *msg, bool limited)
     else if (fifo_push (&mb->queue, msg) < 0)
         errnum = ENOMEM;
     else if (mb->queue.count == 1)
-        raise_fd (mb);
+        tell_reader (mb);
     pthread_mutex_unlock (&mb->lock);
     return errnum == 0 ? 0 : errset (errnum);
 }
@@ -62,8 +172,10 @@ const idt_msg_t *mailbox_pop (struct mailbox *mb)
     pthread_mutex_lock (&mb->lock);
     const idt_msg_t *msg = fifo_pop (&mb->queue);
     bool closed = mb->closed;
-    if (msg && mb->queue.count == 0 && !closed)
-        lower_fd (mb);
+    if (msg && mb->fd >= 0 && mb->queue.count == 0 && !closed)
+        lower_fd (mb->fd);
+    if (msg && mb->fd < 0 && (mb->queue.count > 0 || closed))
+        ring (mb);
     pthread_mutex_unlock (&mb->lock);
     if (!msg)
         errno = closed ? EPIPE : EAGAIN;
@@ -74,7 +186,7 @@ void mailbox_close (struct mailbox *mb)
 {
     pthread_mutex_lock (&mb->lock);
     if (!mb->closed && mb->queue.count == 0)
-        raise_fd (mb);
+        tell_reader (mb);
     mb->closed = true;
     pthread_mutex_unlock (&mb->lock);
 }
@@ -82,6 +194,23 @@ void mailbox_close (struct mailbox *mb)
 int mailbox_pollfd (const struct mailbox *mb)
 {
     return mb->fd;
+}
+
+bool mailbox_wait (struct mailbox *mb, double seconds)
+{
+    struct timespec until;
+
+    clock_gettime (CLOCK_MONOTONIC, &until);
+    uint64_t ns = (uint64_t)until.tv_nsec + (uint64_t)((seconds > 0 ? seconds : 0) * CLOCK_SECOND_NS);
+    until.tv_sec += (time_t)(ns / CLOCK_SECOND_NS);
+    until.tv_nsec = (long)(ns % CLOCK_SECOND_NS);
+    pthread_mutex_lock (&mb->lock);
+    int rc = 0;
+    while (rc == 0 && mb->queue.count == 0 && !mb->closed)
+        rc = pthread_cond_clockwait (&mb->came, &mb->lock, CLOCK_MONOTONIC, &until);
+    bool came = mb->queue.count > 0 || mb->closed;
+    pthread_mutex_unlock (&mb->lock);
+    return came;
 }
 
 size_t mailbox_count (struct mailbox *mb)
@@ -101,25 +230,37 @@ void mailbox_destroy (struct mailbox *mb)
     while ((msg = fifo_pop (&mb->queue)))
         mb->drop (msg);
     fifo_fini (&mb->queue);
+    mailbox_mute (mb);
+    pthread_cond_destroy (&mb->came);
     pthread_mutex_destroy (&mb->lock);
-    close (mb->fd);
+    if (mb->fd >= 0)
+        close (mb->fd);
     free (mb);
     errno = saved_errno;
 }
 
-struct mailbox *mailbox_create (size_t limit, void (*drop) (const idt_msg_t *msg))
+struct mailbox *mailbox_create_at (struct bell *bell, void *arg, size_t limit, void (*drop) (const idt_msg_t *msg))
 {
     struct mailbox *mb = calloc (1, sizeof (*mb));
 
     if (!mb)
         return NULL;
-    if ((mb->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
-        int errnum = errno;
-        free (mb);
-        return errset_null (errnum);
-    }
     pthread_mutex_init (&mb->lock, NULL);
+    pthread_cond_init (&mb->came, NULL);
+    mb->fd = -1;
+    mb->bell = bell;
+    mb->arg = arg;
     mb->limit = limit;
     mb->drop = drop;
     return mb;
+}
+
+struct mailbox *mailbox_create (size_t limit, void (*drop) (const idt_msg_t *msg))
+{
+    struct mailbox *mb = mailbox_create_at (NULL, NULL, limit, drop);
+
+    if (!mb || (mb->fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK)) >= 0)
+        return mb;
+    mailbox_destroy (mb);
+    return NULL;
 }

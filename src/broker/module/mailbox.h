@@ -7,20 +7,31 @@
  * 2. The descriptor is readable exactly while there is something to pop or the mailbox is closed,
  *    so a level-triggered reactor misses nothing.
  * 3. Messages come out in the order in which they went in.
- * 4. A message that was pushed may not be changed any more by the thread that pushed it.
+ * 4. The mailboxes of one reader may share a descriptor: that of a bell, which tells which of them have something.
+ * 5. A message that was pushed may not be changed any more by the thread that pushed it.
  */
 #ifndef UTIL_MAILBOX_H
 #define UTIL_MAILBOX_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include <idtree/msg.h>
 
 struct mailbox;
+struct bell;
 
 /* Make a mailbox for at most 'limit' messages.  'drop' (idt_msg_unref) frees what is left in it
  * at the end.  NULL with errno: ENOMEM, or what the kernel said of a new descriptor (EMFILE,
  * ...).
  */
 struct mailbox *mailbox_create (size_t limit, void (*drop) (const idt_msg_t *msg));
+
+/* The same without a descriptor of its own: 'bell' (borrowed) rings, and tells the reader 'arg'. */
+struct mailbox *mailbox_create_at (struct bell *bell, void *arg, size_t limit, void (*drop) (const idt_msg_t *msg));
+
+/* The reader wants to be told nothing more of it. */
+void mailbox_mute (struct mailbox *mb);
 
 /* No other thread may use it any more.  NULL is fine; keeps errno. */
 void mailbox_destroy (struct mailbox *mb);
@@ -44,7 +55,19 @@ void mailbox_close (struct mailbox *mb);
 /* The descriptor of rule 2; never read or write it. */
 int mailbox_pollfd (const struct mailbox *mb);
 
+/* Wait until it has something, or is closed.  Returns false where that takes longer than 'seconds'. */
+bool mailbox_wait (struct mailbox *mb, double seconds);
+
 /* Messages that wait now. */
 size_t mailbox_count (struct mailbox *mb);
+
+/* --- bells ----------------------------------------------------------------------------------- */
+
+struct bell *bell_create (void);    /* NULL with errno, as mailbox_create () */
+void bell_destroy (struct bell *b); /* after its mailboxes; NULL is fine; keeps errno */
+int bell_fd (const struct bell *b); /* readable while it rings; never read or write it */
+
+/* For the reader: the 'arg' of the next mailbox that has something, by turns; it takes one message.  NULL: it does not ring. */
+void *bell_next (struct bell *b);
 
 #endif /* UTIL_MAILBOX_H */

@@ -75,6 +75,104 @@ static void test_one_thread (void)
     ok (dropped == 2 && errno == 77, "destroying drops what is left and keeps errno");
 }
 
+/* --- bells ----------------------------------------------------------------------------------- */
+
+static bool rings (const struct bell *b)
+{
+    struct pollfd pfd = { .fd = bell_fd (b), .events = POLLIN };
+
+    return poll (&pfd, 1, 0) == 1;
+}
+
+static void test_bell (void)
+{
+    struct bell *b = bell_create ();
+    int a[2] = { 0, 1 };
+    struct mailbox *mb[2] = { mailbox_create_at (b, &a[0], 9, drop), mailbox_create_at (b, &a[1], 9, drop) };
+
+    ok (b && mb[0] && mb[1] && !rings (b) && !bell_next (b), "a bell is silent at first");
+    for (int i = 0; i < 3; i++)
+        mailbox_push_new (mb[0], message (i), true);
+    mailbox_push_new (mb[1], message (3), true);
+    ok (rings (b) && bell_next (b) == &a[0] && mailbox_pop (mb[0]) == message (0), "it rings for a mailbox");
+    ok (bell_next (b) == &a[1] && mailbox_pop (mb[1]) == message (3) && bell_next (b) == &a[0]
+            && mailbox_pop (mb[0]) == message (1) && rings (b),
+        "those that have more have turns");
+    mailbox_close (mb[0]);
+    ok (bell_next (b) == &a[0] && mailbox_pop (mb[0]) == message (2) && bell_next (b) == &a[0] && !mailbox_pop (mb[0])
+            && errno == EPIPE && !rings (b),
+        "the end of one is told once, after all that is in it");
+    mailbox_push_new (mb[1], message (4), true);
+    ok (mailbox_pop (mb[1]) == message (4) && bell_next (b) == &a[1] && !mailbox_pop (mb[1]) && errno == EAGAIN
+            && !rings (b),
+        "what was taken meanwhile is not missed");
+    mailbox_push_new (mb[1], message (5), true);
+    mailbox_mute (mb[1]);
+    ok (!rings (b) && mailbox_pop (mb[1]) == message (5), "one that is muted does not ring");
+    ok (!mailbox_wait (mb[1], 0) && !mailbox_wait (mb[1], 0.001), "waiting ends without a message");
+    mailbox_push_new (mb[1], message (6), true);
+    ok (mailbox_wait (mb[1], 0) && mailbox_wait (mb[0], -1), "or with one, or with the end");
+    mailbox_destroy (mb[0]);
+    mailbox_destroy (mb[1]);
+    mb[0] = mailbox_create_at (b, &a[0], 9, drop);
+    mailbox_push_new (mb[0], message (7), true);
+    mailbox_destroy (mb[0]);
+    ok (!rings (b), "one that goes takes its ringing along");
+    bell_destroy (b);
+}
+
+struct bell_writer {
+    struct mailbox *mb;
+    int first;
+};
+
+static void *write_at (void *arg)
+{
+    struct bell_writer *w = arg;
+
+    for (int i = 0; i < MANY; i++)
+        mailbox_push_new (w->mb, message (w->first + i), false);
+    mailbox_close (w->mb);
+    return NULL;
+}
+
+/* One reader, a mailbox for each writer: nothing is missed, whenever the reader sleeps. */
+static void test_bell_threads (void)
+{
+    struct bell *b = bell_create ();
+    struct bell_writer w[WRITERS];
+    pthread_t threads[WRITERS];
+    int next[WRITERS] = { 0 }, ends = 0;
+    bool good = true;
+
+    for (int i = 0; i < WRITERS; i++) {
+        w[i] = (struct bell_writer){ mailbox_create_at (b, &w[i], 1, drop), i * MANY };
+        if (pthread_create (&threads[i], NULL, write_at, &w[i]) != 0)
+            bail_out ("pthread_create");
+    }
+    while (ends < WRITERS && good) {
+        struct pollfd pfd = { .fd = bell_fd (b), .events = POLLIN };
+        struct bell_writer *from;
+
+        good = poll (&pfd, 1, TAP_WAIT_S * 1000) == 1;
+        while (good && (from = bell_next (b))) {
+            const idt_msg_t *msg = mailbox_pop (from->mb);
+
+            if (msg)
+                good = number (msg) == from->first + next[from - w]++;
+            else
+                ends += errno == EPIPE;
+        }
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        pthread_join (threads[i], NULL);
+        good = good && next[i] == MANY;
+        mailbox_destroy (w[i].mb);
+    }
+    ok (good && ends == WRITERS, "a reader of many mailboxes misses no message, and no end");
+    bell_destroy (b);
+}
+
 /* --- several writers, one reader ------------------------------------------------------------ */
 
 struct writer {
@@ -130,5 +228,7 @@ int main (int argc, char *argv[])
 {
     test_one_thread ();
     test_threads ();
+    test_bell ();
+    test_bell_threads ();
     return done_testing ();
 }

@@ -9,7 +9,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -43,6 +42,7 @@ static void module_destroy (struct module *m)
     idt_close (m->h);
     mailbox_destroy (m->in);
     mailbox_destroy (m->out);
+    module_free_texts (m);
     if (m->dso)
         dlclose (m->dso);
     free_args (m);
@@ -147,11 +147,13 @@ static void from_thread (struct module *m, idt_msg_t *msg)
 
 /* --- threads ------------------------------------------------------------------------------------------------ */
 
-/* Take what the thread says until it has ended.  Returns false where it takes longer than JOIN_TIMEOUT. */
+/* Take what the thread says until it has ended.  Returns false where it takes longer than JOIN_TIMEOUT, or another module of
+ * that thread did.
+ */
 static bool hear_out (struct module *m)
 {
-    struct pollfd pfd = { .fd = mailbox_pollfd (m->out), .events = POLLIN };
-    double until = module_now () + JOIN_TIMEOUT;
+    bool stuck = m->shared && shared_is_stuck (m->ms->conf.shared);
+    double until = module_now () + (stuck ? 0 : JOIN_TIMEOUT);
     const idt_msg_t *msg;
 
     for (;;) {
@@ -159,32 +161,59 @@ static bool hear_out (struct module *m)
             from_thread (m, (idt_msg_t *)msg);
         if (errno == EPIPE)
             return true;
-        double left = until - module_now ();
-        if (left <= 0 || (poll (&pfd, 1, (int)(left * 1E3) + 1) < 0 && errno != EINTR))
+        if (!mailbox_wait (m->out, until - module_now ()))
             return false;
     }
+}
+
+static void leave_behind (struct module *m)
+{
+    log_printf (m->ms->conf.log, LOG_ERR, "module", "%s does not end: it is left behind", m->name);
+    if (m->shared)
+        shared_leave_behind (m->ms->conf.shared, m);
+    else
+        idt_watcher_stop (m->w);
+    module_forget_messages (m);
+    forget (m);
+}
+
+/* The errno with which the thread of a module that has ended did so. */
+static int join (struct module *m)
+{
+    void *result = NULL;
+
+    if (m->shared)
+        return m->result;
+    pthread_join (m->thread, &result);
+    return (int)(intptr_t)result;
 }
 
 /* One that does not end is left alone, with all that it uses, to end with the process. */
 static void thread_ended (struct module *m)
 {
-    void *result = NULL;
+    int errnum;
 
     if (!hear_out (m)) {
-        log_printf (m->ms->conf.log, LOG_ERR, "module", "%s does not end: it is left behind", m->name);
-        idt_watcher_stop (m->w);
-        module_forget_messages (m);
-        forget (m);
+        leave_behind (m);
         return;
     }
-    pthread_join (m->thread, &result);
+    errnum = join (m);
     if (m->status == MODULE_STARTING)
-        started (m, result ? (int)(intptr_t)result : EIO, "it ended before it ran");
-    else if (result && m->status == MODULE_RUNNING)
-        log_printf (m->ms->conf.log, LOG_ERR, "module", "%s ended with an error: %s", m->name,
-                    strerror ((int)(intptr_t)result));
+        started (m, errnum ? errnum : EIO, "it ended before it ran");
+    else if (errnum && m->status == MODULE_RUNNING)
+        log_printf (m->ms->conf.log, LOG_ERR, "module", "%s ended with an error: %s", m->name, strerror (errnum));
     forget (m);
     module_destroy (m);
+}
+
+void module_heard (struct module *m)
+{
+    const idt_msg_t *msg = mailbox_pop (m->out);
+
+    if (msg)
+        from_thread (m, (idt_msg_t *)msg);
+    else if (errno == EPIPE)
+        thread_ended (m);
 }
 
 static void thread_cb (idt_watcher_t *w, int revents, void *arg)
@@ -217,6 +246,10 @@ static int start_thread (struct module *m, idt_error_t *errp)
 {
     int rc;
 
+    if (m->shared) {
+        m->status = MODULE_STARTING;
+        return shared_start (m->ms->conf.shared, m, errp);
+    }
     if (!(m->w = idt_fd_watcher_create (m->ms->conf.reactor, mailbox_pollfd (m->out), IDT_POLLIN, thread_cb, m)))
         return errprintf (errp, "out of memory");
     if ((rc = pthread_create (&m->thread, NULL, thread_main, m)) != 0)

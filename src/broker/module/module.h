@@ -3,8 +3,9 @@
 
 /* module.h - modules: load, host, unload (RFC 5)
  *
- * A module that exports idt_module is hosted inline, on the broker's reactor, unless it is asked for with the argument
- * "--thread"; every other one gets a thread.  Either way it is a peer of the router with the service of its name.
+ * A module that exports idt_module is hosted inline, on the broker's reactor, or in the thread that those of a process share,
+ * as it says, unless it is asked for with the argument "--thread"; every other one gets a thread.  Either way it is a peer of the
+ * router with the service of its name.
  */
 #ifndef BROKER_MODULE_H
 #define BROKER_MODULE_H
@@ -14,6 +15,7 @@
 #include "broker/base/attr.h"
 #include "broker/base/log.h"
 #include "broker/overlay/overlay.h"
+#include "broker/module/shared.h"
 #include "broker/route/router.h"
 
 struct modules;
@@ -25,6 +27,8 @@ struct modules_ops {
      * modules from.
      */
     void (*started) (void *arg, const char *name, int errnum, const char *text);
+    /* Something comes from the shared thread next. */
+    void (*woke) (void *arg);
 };
 
 #define MODULES_MAX 64
@@ -36,6 +40,7 @@ struct modules_conf {
     struct event *event;
     struct overlay *overlay; /* what a module carries on hellos and heartbeats goes there */
     struct log *log;
+    struct shared *shared; /* the thread that modules of the process share */
     uint32_t rank;
     const struct modules_ops *ops;
     void *arg;

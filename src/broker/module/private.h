@@ -7,6 +7,7 @@
  *   module.c  load, start, stop, forget
  *   load.c    from a name to a module, or to code: file, arguments, shared object
  *   host.c    how messages get to a module and from it
+ *   shared.c  the thread that modules of a process share
  */
 #ifndef BROKER_MODULE_PRIVATE_H
 #define BROKER_MODULE_PRIVATE_H
@@ -29,8 +30,13 @@
 #define MODULE_MAX_BYTES (16 << 20)
 #define MODULE_MAX_INSIDE 256 /* requests that a thread has and has not looked at */
 
-/* Control messages of a thread to its host. */
-enum module_control { MODULE_CONTROL_STARTED = 0, MODULE_CONTROL_ROOM = 1 };
+/* Control messages of a thread to its host, and to the shared thread. */
+enum module_control {
+    MODULE_CONTROL_STARTED = 0,
+    MODULE_CONTROL_ROOM = 1,
+    MODULE_CONTROL_BEGIN = 2,
+    MODULE_CONTROL_END = 3,
+};
 
 /* Module status as module.list tells it (RFC 5). */
 enum module_status { MODULE_STARTING = 0, MODULE_RUNNING = 1, MODULE_STOPPING = 2, MODULE_ENDED = 3 };
@@ -45,6 +51,7 @@ struct module {
     idt_t *h;
     const struct idt_module *def; /* NULL: it has only mod_main */
     bool threaded;
+    bool shared;   /* and in the thread that several share */
     bool attached; /* to the overlay */
     bool stopping; /* was told to end: gets no more messages, is not found any more */
     void *ctx;
@@ -65,6 +72,11 @@ struct module {
     struct mailbox *out;
     idt_watcher_t *w;
     pthread_t thread;
+    /* in the shared thread, which has all of it until it has closed 'out' */
+    idt_reactor_t *view;
+    bool begun;
+    int result;         /* errno with which it ended; 0: well */
+    struct text *texts; /* values of attributes that it was lent */
     enum module_status status;
     const idt_msg_t *loader;  /* request to load it, answered when it runs, or does not */
     const idt_msg_t *remover; /* request to unload it, answered when it is gone */
@@ -91,6 +103,9 @@ double module_now (void); /* seconds */
 /* Begin to unload; 'request' is answered when the module is gone.  Returns 0, or -1 with errno ENOENT. */
 int modules_remove (struct modules *ms, const char *name, const idt_msg_t *request);
 
+/* A message, or the end of all, has come from the shared thread.  The module may be gone after. */
+void module_heard (struct module *m);
+
 /* --- load.c ------------------------------------------------------------------------------- */
 
 struct module *modules_find (struct modules *ms, const char *name); /* NULL: there is none */
@@ -109,6 +124,9 @@ int module_make_handle (struct module *m);
 /* The same for the broker's own services, with the caller's peer. */
 int module_make_builtin (struct module *m, struct peer *peer);
 
+/* Tell the broker, from the module's thread, how its start ended.  Returns 0, or -1 with errno set. */
+int module_tell_started (struct module *m, int errnum, const char *text);
+
 /* A message that a module sent (steals the reference, which is the only one by now). */
 void module_sent (struct module *m, idt_msg_t *msg);
 
@@ -118,7 +136,20 @@ void module_forget_messages (struct module *m);
 /* What waits for a module, or its room for that, has changed. */
 void module_check_active (struct module *m);
 
+/* What it was lent. */
+void module_free_texts (struct module *m);
+
 /* Take it off the overlay, before the code that the overlay would call is gone. */
 void module_detach (struct module *m);
+
+/* --- shared.c -------------------------------------------------------------------------------- */
+
+/* Make the mailboxes of a module for the thread; then have it begin there.  Return 0, or -1 with errno set. */
+int shared_make_mailboxes (struct shared *s, struct module *m, size_t limit);
+int shared_start (struct shared *s, struct module *m, idt_error_t *errp);
+
+/* It does not end: the thread keeps it, and whatever else it has. */
+void shared_leave_behind (struct shared *s, struct module *m);
+bool shared_is_stuck (const struct shared *s);
 
 #endif /* BROKER_MODULE_PRIVATE_H */

@@ -11,7 +11,9 @@
  *
  * A module that never blocks may instead use IDT_MODULE (): then the broker can host it inline, on its own
  * reactor, and mod_main is made from the two functions for the case that it runs in a thread.  One that may block uses
- * IDT_MODULE_THREADED ().  With either the broker knows when the module has started, and waits for that.
+ * IDT_MODULE_THREADED ().  One that computes for long but waits for nothing uses IDT_MODULE_SHARED (): the modules of all
+ * brokers of a process that do so share one thread.  With each of them the broker knows when the module has started, and waits
+ * for that.
  */
 #ifndef IDTREE_MODULE_H
 #define IDTREE_MODULE_H
@@ -35,6 +37,7 @@ struct idt_module {
     /* Answer what is unanswered, give back what is held, free the context. */
     void (*fini) (idt_t *h, void *ctx);
     bool threaded; /* never hosted inline */
+    bool shared;   /* in a thread with others: it may block in init and fini, no longer than a disk takes */
 };
 
 /* Run a module in a thread of its own: init, reactor, fini.  The broker is told how init ended.  Returns 0, or -1 with
@@ -43,16 +46,19 @@ struct idt_module {
 int idt_module_run (const struct idt_module *m, idt_t *h, int argc, char **argv);
 
 /* Define what a module exports: one that can be hosted inline, one that cannot. */
-#define IDT_MODULE(NAME, INIT, FINI) IDT_MODULE_DEFINE (NAME, INIT, FINI, false)
-#define IDT_MODULE_THREADED(NAME, INIT, FINI) IDT_MODULE_DEFINE (NAME, INIT, FINI, true)
+#define IDT_MODULE(NAME, INIT, FINI) IDT_MODULE_DEFINE (NAME, INIT, FINI, false, false)
+#define IDT_MODULE_THREADED(NAME, INIT, FINI) IDT_MODULE_DEFINE (NAME, INIT, FINI, true, false)
+#define IDT_MODULE_SHARED(NAME, INIT, FINI) IDT_MODULE_DEFINE (NAME, INIT, FINI, true, true)
 
-#define IDT_MODULE_DEFINE(NAME, INIT, FINI, THREADED)                                                                \
-    extern const struct idt_module idt_module;                                                                       \
-    const struct idt_module idt_module = { .name = (NAME), .init = (INIT), .fini = (FINI), .threaded = (THREADED) }; \
-    int mod_main (idt_t *h, int argc, char **argv);                                                                  \
-    int mod_main (idt_t *h, int argc, char **argv)                                                                   \
-    {                                                                                                                \
-        return idt_module_run (&idt_module, h, argc, argv);                                                          \
+#define IDT_MODULE_DEFINE(NAME, INIT, FINI, THREADED, SHARED)                                      \
+    extern const struct idt_module idt_module;                                                     \
+    const struct idt_module idt_module = {                                                         \
+        .name = (NAME), .init = (INIT), .fini = (FINI), .threaded = (THREADED), .shared = (SHARED) \
+    };                                                                                             \
+    int mod_main (idt_t *h, int argc, char **argv);                                                \
+    int mod_main (idt_t *h, int argc, char **argv)                                                 \
+    {                                                                                              \
+        return idt_module_run (&idt_module, h, argc, argv);                                        \
     }
 
 /* --- the next life ------------------------------------------------------------------------------- */

@@ -3,7 +3,8 @@
 
 /* compressor.c - the compressor service: life, the timer, the table of topics
  *
- * It runs in a thread: converting many ids and reading what is stored take longer than a broker's reactor may wait.
+ * It runs in a thread: converting many ids and reading what is stored take longer than a broker's reactor may wait.  It
+ * waits for nothing, but at rank 0 for the disk when it starts and ends, so those of a process share the thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -142,4 +143,4 @@ error:
     return -1;
 }
 
-IDT_MODULE_THREADED ("compressor", compressor_init, compressor_fini)
+IDT_MODULE_SHARED ("compressor", compressor_init, compressor_fini)
