@@ -11,7 +11,7 @@
 #include "test/failing_alloc.h"
 #include "test/failing_pages.h"
 #include "test/signals.h"
-#include "libuid/uid_vectors.h"
+#include "test/ids/uid_vectors.h"
 
 #define SECOND INT64_C (1000000)
 

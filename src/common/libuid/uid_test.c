@@ -4,7 +4,7 @@
 /* uid_test.c - nodes, values and vector clocks, against the golden vectors of the original
  * (uid.json)
  */
-#include "libuid/uid_vectors.h"
+#include "test/ids/uid_vectors.h"
 
 static size_t compared; /* names: linked with --wrap=strcmp */
 

@@ -4,7 +4,7 @@
 /* uid_text_test.c - stored forms, against the golden vectors of the original and its older releases
  * (uid.json)
  */
-#include "libuid/uid_vectors.h"
+#include "test/ids/uid_vectors.h"
 
 static struct uid_node own_node (void)
 {
