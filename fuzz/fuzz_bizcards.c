@@ -33,17 +33,29 @@ static void check_bizcard (const struct bizcard *bizcard)
     must (bizcard->endpoint[0] && bizcard->host[0]);
 }
 
-static void check (struct boot *b, const struct topo *topo, uint32_t rank)
+static void check_family (struct boot *b, uint32_t rank)
 {
-    const char *old = boot_old_endpoint (b);
+    idt_error_t err;
+    const char *old = boot_old_endpoint (b, rank);
+    const struct bizcard *ancestors = boot_ancestors (b, rank, &err);
+    struct bizcard *children = boot_children (b, rank, &err);
+    char public_key[BOOT_KEY_TEXT], secret_key[BOOT_KEY_TEXT];
 
-    must (!old || *old);
-    must (b->nancestors == topo_level (topo, rank));
-    for (uint32_t i = 0; i < b->nancestors; i++)
-        check_bizcard (&b->ancestors[i]);
-    for (uint32_t i = 0; i < topo_child_count (topo, rank); i++)
-        check_bizcard (&b->children[i]);
-    must (strlen (b->public_key) == 40 && strlen (b->secret_key) == 40 && (b->hosts || rank > 0));
+    must (ancestors && children && (!old || *old));
+    for (uint32_t i = 0; i < topo_level (b->topo, rank); i++)
+        check_bizcard (&ancestors[i]);
+    for (uint32_t i = 0; i < topo_child_count (b->topo, rank); i++)
+        check_bizcard (&children[i]);
+    must (boot_keys (b, rank, public_key, secret_key, &err) == 0 && strlen (public_key) == 40
+          && strlen (secret_key) == 40);
+    free (children);
+}
+
+static void check (struct boot *b)
+{
+    for (uint32_t i = 0; i < b->count; i++)
+        check_family (b, boot_rank (b, i));
+    must (b->hosts || boot_rank (b, 0) > 0);
     if (b->hosts) {
         char *text = hostlist_text (b->hosts);
 
@@ -54,23 +66,31 @@ static void check (struct boot *b, const struct topo *topo, uint32_t rank)
     }
 }
 
+static bool tell (struct boot *b)
+{
+    static const char key[] = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
+    idt_error_t err;
+
+    for (uint32_t i = 0; i < b->count; i++)
+        if (boot_tell (b, boot_rank (b, i), "tcp://127.0.0.1:1", key, &err) < 0)
+            return false;
+    return true;
+}
+
 static void boot (int fd, uint32_t rank)
 {
+    const struct boot_conf conf = { .pmi_fd = fd, .pmi_rank = rank, .pmi_size = 4, .topology = "kary:2" };
     idt_error_t err = { "" };
-    struct boot *b = boot_create (fd, rank, 4, "here", &err);
-
-    struct topo *topo;
+    struct boot *b = boot_create (&conf, &err);
 
     if (!b) {
         must (err.text[0] != '\0');
         return;
     }
-    must ((topo = topo_create ("kary:2", 4, NULL)) != NULL);
-    if (boot_exchange (b, topo, "tcp://127.0.0.1:1", &err) == 0)
-        check (b, topo, rank);
+    if (tell (b) && boot_exchange (b, &err) == 0)
+        check (b);
     boot_ready (b);
     boot_destroy (b);
-    topo_destroy (topo);
 }
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)

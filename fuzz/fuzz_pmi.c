@@ -37,7 +37,12 @@ static void finalized_cb (void *arg, int rank)
     assert (rank >= 0 && rank < RANKS);
 }
 
-static const struct pmi_server_ops ops = { send_cb, make_secret_cb, finalized_cb };
+static int line_cb (void *arg, int rank, const char *line)
+{
+    return strncmp (line, "cmd=ours", 8) == 0 ? 0 : -1;
+}
+
+static const struct pmi_server_ops ops = { send_cb, make_secret_cb, finalized_cb, line_cb };
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {

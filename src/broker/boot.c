@@ -1,64 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* boot.c - who am I, how many are we, where are my parent and my children? */
+/* boot.c - who are the brokers of this process, how many are there in all, where are their parents and children? */
 #include "config.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 #include <zmq.h>
 
 #include "broker/boot.h"
+#include "broker/card.h"
+#include "libflax/flax_random.h"
 #include "libpmi/pmi_client.h"
 #include "libutil/errprintf.h"
 
-#define BIZCARD_TEXT 1024 /* bytes of a bizcard at most: what every PMI carries */
+#define SIZE_MAX_TOLD 1000000 /* brokers, as our launcher starts at most */
+#define CHACHA_ROUNDS 20
+#define CHACHA_BLOCKS 8 /* of the key stream, for each rank */
+
+struct known {
+    struct bizcard card;     /* without an endpoint: not told yet */
+    struct bizcard *lineage; /* itself, its parent, ..., the root: the ancestors of its children; NULL: not made yet */
+};
+
+static bool is_here (const struct boot *b, uint32_t rank)
+{
+    return plan_process (b->plan, rank) == b->process;
+}
+
+static int out_of_memory (idt_error_t *errp)
+{
+    return errsetf (errp, ENOMEM, "out of memory");
+}
 
 /* --- bizcards ------------------------------------------------------------------------------------------ */
-
-static void encode_bizcard (char text[BIZCARD_TEXT], const struct bizcard *bizcard)
-{
-    int n = snprintf (text, BIZCARD_TEXT, "%s,%s,", bizcard->endpoint, bizcard->host);
-
-    for (int i = 0; i < ZAP_KEY_SIZE; i++)
-        n += snprintf (text + n, BIZCARD_TEXT - n, "%02x", bizcard->key[i]);
-    snprintf (text + n, BIZCARD_TEXT - n, ",%s", bizcard->topology);
-}
-
-static int decode_hex (const char *s, uint8_t *key, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        unsigned byte;
-
-        if (strspn (s + 2 * i, "0123456789abcdef") < 2 || sscanf (s + 2 * i, "%2x", &byte) != 1)
-            return -1;
-        key[i] = byte;
-    }
-    return s[2 * size] ? -1 : 0;
-}
-
-/* Names are told in lists (RFC 29), and in JSON. */
-static bool is_host (const char *name)
-{
-    for (const char *p = name; *p; p++)
-        if (*p <= ' ' || *p > '~' || strchr ("[],", *p))
-            return false;
-    return true;
-}
-
-static int decode_bizcard (const char *text, struct bizcard *bizcard)
-{
-    char key[2 * ZAP_KEY_SIZE + 2];
-
-    memset (bizcard, 0, sizeof (*bizcard));
-    if (sscanf (text, "%255[^,],%255[^,],%65[^,],%31[^,]", bizcard->endpoint, bizcard->host, key, bizcard->topology)
-            != 4
-        || decode_hex (key, bizcard->key, ZAP_KEY_SIZE) < 0 || !is_host (bizcard->host))
-        return errset (EPROTO);
-    return 0;
-}
 
 static char *bizcard_name (char buf[64], uint32_t rank)
 {
@@ -66,53 +45,104 @@ static char *bizcard_name (char buf[64], uint32_t rank)
     return buf;
 }
 
-static int get_bizcard (struct boot *b, uint32_t rank, struct bizcard *bizcard, idt_error_t *errp)
+static int get_bizcard (struct boot *b, uint32_t rank, struct bizcard *card, idt_error_t *errp)
 {
-    char text[BIZCARD_TEXT], name[64];
+    char text[CARD_TEXT], name[64];
 
     if (pmi_client_get (b->pmi, bizcard_name (name, rank), text, sizeof (text), errp) < 0)
         return -1;
-    if (decode_bizcard (text, bizcard) < 0)
+    if (card_decode (text, rank, card) < 0)
         return errprintf (errp, "rank %u: malformed bizcard '%s'", rank, text);
-    bizcard->rank = rank;
     return 0;
+}
+
+static int put_bizcard (struct boot *b, const struct bizcard *card, idt_error_t *errp)
+{
+    char text[CARD_TEXT], name[64];
+
+    card_encode (text, card);
+    return pmi_client_put (b->pmi, bizcard_name (name, card->rank), text, errp);
+}
+
+static int compare_known (const void *a, const void *b)
+{
+    uint32_t x = ((const struct known *)a)->card.rank, y = ((const struct known *)b)->card.rank;
+
+    return x < y ? -1 : x > y;
+}
+
+/* One that is here, or that boot_exchange () got. */
+static struct known *find (const struct boot *b, uint32_t rank)
+{
+    struct known key = { .card.rank = rank };
+
+    return is_here (b, rank) ? bsearch (&key, b->own, b->count, sizeof (key), compare_known)
+                             : bsearch (&key, b->others, b->nothers, sizeof (key), compare_known);
+}
+
+/* With another tree than the rest a rank would look for its parent where there is none. */
+static int check_topology (const struct boot *b, uint32_t rank, const struct bizcard *other, idt_error_t *errp)
+{
+    if (strcmp (other->topology, b->topo->name) == 0)
+        return 0;
+    return errsetf (errp, EINVAL, "rank %u has the topology %s, but rank %u began with %s: all must have the same",
+                    rank, b->topo->name, other->rank, other->topology);
 }
 
 /* --- who am I ------------------------------------------------------------------------------------------ */
 
-/* Our launcher keeps the pair: "PUBLIC,SECRET" in Z85. */
-static int get_kept_keys (struct boot *b, idt_error_t *errp)
+static int make_secret (struct boot *b, idt_error_t *errp)
 {
-    char text[BIZCARD_TEXT];
+    if (getrandom (b->secret, sizeof (b->secret), 0) != sizeof (b->secret))
+        return errprintf (errp, "no random bits: %s", strerror (errno));
+    return 0;
+}
+
+/* Our launcher keeps it, in Z85. */
+static int get_secret (struct boot *b, idt_error_t *errp)
+{
+    char text[CARD_TEXT];
+    int rc = 0;
 
     if (pmi_client_get (b->pmi, "idtree.secret", text, sizeof (text), errp) < 0)
         return -1;
-    if (sscanf (text, "%40[^,],%40s", b->public_key, b->secret_key) != 2 || strlen (b->public_key) != 40
-        || strlen (b->secret_key) != 40)
-        return errsetf (errp, EPROTO, "the launcher gave a malformed key pair");
-    return 0;
+    if (strlen (text) + 1 != BOOT_KEY_TEXT || !zmq_z85_decode (b->secret, text))
+        rc = errsetf (errp, EPROTO, "the launcher gave a malformed secret");
+    explicit_bzero (text, sizeof (text));
+    return rc;
 }
 
-static int get_keys (struct boot *b, idt_error_t *errp)
+int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEXT], char secret_key[BOOT_KEY_TEXT],
+               idt_error_t *errp)
 {
-    if (b->ours)
-        return get_kept_keys (b, errp);
-    if (zmq_curve_keypair (b->public_key, b->secret_key) < 0)
-        return errprintf (errp, "cannot make a key pair: libzmq was built without CURVE");
-    return 0;
+    uint8_t stream[FLAX_CHACHA_CHUNK];
+    int rc;
+
+    flax_chacha (b->secret, CHACHA_BLOCKS * rank, CHACHA_ROUNDS, stream, 1);
+    zmq_z85_encode (secret_key, stream, ZAP_KEY_SIZE);
+    explicit_bzero (stream, sizeof (stream));
+    rc = zmq_curve_public (public_key, secret_key);
+    return rc < 0 ? errprintf (errp, "cannot make a key pair: libzmq was built without CURVE") : 0;
 }
 
-static int get_old_bizcard (struct boot *b, idt_error_t *errp)
+/* How many brokers in how many processes; without the key each process is one. */
+static int get_instance (struct boot *b, uint32_t pmi_size, uint32_t *processes, idt_error_t *errp)
 {
-    if (!b->ours || get_bizcard (b, b->rank, &b->old, errp) == 0)
-        return 0;
-    return errno == ENOENT ? 0 : -1;
+    char text[CARD_TEXT];
+    int end = 0;
+
+    if (pmi_client_get (b->pmi, "idtree.instance", text, sizeof (text), errp) < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (sscanf (text, "%" SCNu32 ",%" SCNu32 "%n", &b->size, processes, &end) != 2 || text[end] || *processes < pmi_size
+        || b->size < *processes || b->size > SIZE_MAX_TOLD)
+        return errsetf (errp, EPROTO, "the launcher gave a malformed size, '%s'", text);
+    return 0;
 }
 
 /* PMI_process_mapping: "(vector,(0,1,N))" says that all ranks are on one node. */
 static void get_mapping (struct boot *b)
 {
-    char text[BIZCARD_TEXT];
+    char text[CARD_TEXT];
     unsigned node, nodes, ranks;
     int end = 0;
 
@@ -122,32 +152,86 @@ static void get_mapping (struct boot *b)
         b->one_host = nodes == 1;
 }
 
-static int start_pmi (struct boot *b, int fd, idt_error_t *errp)
+static int start_pmi (struct boot *b, const struct boot_conf *conf, uint32_t *processes, idt_error_t *errp)
 {
-    if (!(b->pmi = pmi_client_create (fd, b->rank, b->size, errp)))
+    if (!(b->pmi = pmi_client_create (conf->pmi_fd, conf->pmi_rank, conf->pmi_size, errp)))
         return -1;
+    b->process = conf->pmi_rank;
     b->ours = strncmp (pmi_client_kvsname (b->pmi), "idtree-", 7) == 0;
     get_mapping (b);
-    return get_old_bizcard (b, errp);
+    *processes = conf->pmi_size;
+    return b->ours ? get_instance (b, conf->pmi_size, processes, errp) : 0;
 }
 
-struct boot *boot_create (int pmi_fd, uint32_t rank, uint32_t size, const char *host, idt_error_t *errp)
+/* Of earlier lives, as far as others know of them; what nobody knows need not be as it was. */
+static int get_old_bizcards (struct boot *b, idt_error_t *errp)
+{
+    for (uint32_t i = 0; b->ours && i < b->count; i++) {
+        struct bizcard *card = &b->own[i].card;
+
+        if (!plan_is_known (b->plan, card->rank))
+            continue;
+        if (get_bizcard (b, card->rank, card, errp) == 0) {
+            if (check_topology (b, card->rank, card, errp) < 0)
+                return -1;
+        }
+        else if (errno != ENOENT)
+            return -1;
+    }
+    return 0;
+}
+
+static int make_plan (struct boot *b, const struct boot_conf *conf, uint32_t processes, idt_error_t *errp)
+{
+    if (!(b->topo = topo_create (conf->topology, b->size, errp))
+        || !(b->plan = plan_create (b->size, processes, b->topo, errp)))
+        return -1;
+    if (b->pmi && plan_processes (b->plan) != conf->pmi_size)
+        return errsetf (errp, EPROTO, "the launcher has %" PRIu32 " processes, where %" PRIu32 " brokers need %" PRIu32,
+                        conf->pmi_size, b->size, plan_processes (b->plan));
+    b->count = plan_count (b->plan, b->process);
+    if (!(b->own = calloc (b->count, sizeof (b->own[0]))))
+        return out_of_memory (errp);
+    for (uint32_t i = 0; i < b->count; i++)
+        b->own[i].card.rank = plan_rank (b->plan, b->process, i);
+    return 0;
+}
+
+static int start (struct boot *b, const struct boot_conf *conf, idt_error_t *errp)
+{
+    uint32_t processes = 1;
+
+    if (gethostname (b->host, sizeof (b->host) - 1) < 0)
+        return errprintf (errp, "no host name: %s", strerror (errno));
+    b->size = conf->pmi_size;
+    b->one_host = conf->pmi_fd < 0;
+    if (conf->pmi_fd >= 0 && start_pmi (b, conf, &processes, errp) < 0)
+        return -1;
+    /* Our launcher starts the others when the first asks for its secret. */
+    if (make_plan (b, conf, processes, errp) < 0 || (b->ours ? get_secret (b, errp) : make_secret (b, errp)) < 0)
+        return -1;
+    return get_old_bizcards (b, errp);
+}
+
+struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp)
 {
     struct boot *b = calloc (1, sizeof (*b));
 
     if (!b) {
-        errprintf (errp, "out of memory");
+        out_of_memory (errp);
         return NULL;
     }
-    b->rank = rank;
-    b->size = size;
-    b->host = host;
-    b->one_host = pmi_fd < 0;
-    if ((pmi_fd >= 0 && start_pmi (b, pmi_fd, errp) < 0) || get_keys (b, errp) < 0) {
-        boot_destroy (b);
-        return NULL;
-    }
-    return b;
+    if (start (b, conf, errp) == 0)
+        return b;
+    boot_destroy (b);
+    return NULL;
+}
+
+static void free_known (struct known *list, uint32_t count)
+{
+    for (uint32_t i = 0; list && i < count; i++)
+        free (list[i].lineage);
+    free (list);
 }
 
 void boot_destroy (struct boot *b)
@@ -157,68 +241,127 @@ void boot_destroy (struct boot *b)
     if (!b)
         return;
     pmi_client_destroy (b->pmi);
-    memset (b->secret_key, 0, sizeof (b->secret_key));
-    free (b->ancestors);
-    free (b->children);
+    explicit_bzero (b->secret, sizeof (b->secret));
+    free_known (b->own, b->count);
+    free_known (b->others, b->nothers);
     hostlist_destroy (b->hosts);
+    plan_destroy (b->plan);
+    topo_destroy (b->topo);
     free (b);
     errno = saved_errno;
 }
 
-const char *boot_old_endpoint (const struct boot *b)
+uint32_t boot_rank (const struct boot *b, uint32_t i)
 {
-    return b->old.endpoint[0] && strcmp (b->old.endpoint, "-") != 0 ? b->old.endpoint : NULL;
+    return b->own[i].card.rank;
+}
+
+const char *boot_method (const struct boot *b)
+{
+    return b->pmi ? "pmi" : "single";
+}
+
+const char *boot_old_endpoint (const struct boot *b, uint32_t rank)
+{
+    const char *old = find (b, rank)->card.endpoint;
+
+    return old[0] && strcmp (old, "-") != 0 ? old : NULL;
 }
 
 /* --- where are the others ---------------------------------------------------------------------------- */
 
-static int put_bizcard (struct boot *b, const struct topo *topo, const char *endpoint, idt_error_t *errp)
+int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *public_key, idt_error_t *errp)
 {
-    struct bizcard bizcard = { .endpoint = "-" };
-    char text[BIZCARD_TEXT], name[64];
+    struct bizcard *card = &find (b, rank)->card;
 
-    if (b->old.endpoint[0]) /* the launcher has it */
+    if (card->endpoint[0]) /* the others have it from an earlier life */
         return 0;
-    if (endpoint)
-        snprintf (bizcard.endpoint, sizeof (bizcard.endpoint), "%s", endpoint);
-    snprintf (bizcard.host, sizeof (bizcard.host), "%s", b->host);
-    snprintf (bizcard.topology, sizeof (bizcard.topology), "%s", topo->name);
-    if (!zmq_z85_decode (bizcard.key, b->public_key))
-        return errsetf (errp, EINVAL, "malformed public key");
-    encode_bizcard (text, &bizcard);
-    return pmi_client_put (b->pmi, bizcard_name (name, b->rank), text, errp);
+    if (card_fill (card, rank, endpoint, b->host, public_key, b->topo->name) < 0)
+        return errprintf (errp, "malformed public key");
+    if (!b->pmi || !plan_is_known (b->plan, rank))
+        return 0;
+    return put_bizcard (b, card, errp);
 }
 
-/* With another tree than the rest a rank would look for its parent where there is none. */
-static int check_topology (const struct boot *b, const struct topo *topo, const struct bizcard *other,
-                           idt_error_t *errp)
+/* Those elsewhere of whom one here must know; one may be noted again and again. */
+struct wanted {
+    uint32_t *rank;
+    uint32_t count, room;
+};
+
+static int want (const struct boot *b, struct wanted *w, uint32_t rank)
 {
-    if (strcmp (other->topology, topo->name) == 0)
+    if (is_here (b, rank))
         return 0;
-    return errsetf (errp, EINVAL, "rank %u has the topology %s, but rank %u began with %s: all must have the same",
-                    b->rank, topo->name, other->rank, other->topology);
-}
+    if (w->count == w->room) {
+        uint32_t room = w->room ? 2 * w->room : 64, *more = realloc (w->rank, room * sizeof (more[0]));
 
-static int get_bizcards (struct boot *b, const struct topo *topo, idt_error_t *errp)
-{
-    uint32_t nchildren = topo_child_count (topo, b->rank), rank = b->rank;
-
-    b->nancestors = topo_level (topo, b->rank);
-    b->ancestors = calloc (b->nancestors + 1, sizeof (b->ancestors[0]));
-    b->children = calloc (nchildren + 1, sizeof (b->children[0]));
-    if (!b->ancestors || !b->children)
-        return errprintf (errp, "out of memory");
-    for (uint32_t i = 0; i < b->nancestors; i++) {
-        rank = topo_parent (topo, rank);
-        if (get_bizcard (b, rank, &b->ancestors[i], errp) < 0)
-            return -1;
+        if (!more)
+            return errset (ENOMEM);
+        w->rank = more;
+        w->room = room;
     }
-    if (b->nancestors > 0 && check_topology (b, topo, &b->ancestors[b->nancestors - 1], errp) < 0)
-        return -1;
-    for (uint32_t i = 0; i < nchildren; i++)
-        if (get_bizcard (b, topo_child (topo, b->rank, i), &b->children[i], errp) < 0)
+    w->rank[w->count++] = rank;
+    return 0;
+}
+
+/* The ancestors of one whose parent is here are its parent's, too. */
+static int want_family (const struct boot *b, struct wanted *w, uint32_t rank)
+{
+    uint32_t children = plan_is_known (b->plan, rank) ? topo_child_count (b->topo, rank) : 0;
+
+    for (uint32_t i = 0; i < children; i++)
+        if (want (b, w, topo_child (b->topo, rank, i)) < 0)
+            return -1;
+    if (rank == 0 || is_here (b, topo_parent (b->topo, rank)))
+        return 0;
+    while ((rank = topo_parent (b->topo, rank)) != TOPO_NONE)
+        if (want (b, w, rank) < 0)
             return -1;
     return 0;
+}
+
+static int compare_ranks (const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static int get_wanted (struct boot *b, struct wanted *w, idt_error_t *errp)
+{
+    if (w->count == 0)
+        return 0;
+    qsort (w->rank, w->count, sizeof (w->rank[0]), compare_ranks);
+    if (!(b->others = calloc (w->count, sizeof (b->others[0]))))
+        return out_of_memory (errp);
+    for (uint32_t i = 0; i < w->count; i++) {
+        if (i > 0 && w->rank[i] == w->rank[i - 1])
+            continue;
+        if (get_bizcard (b, w->rank[i], &b->others[b->nothers].card, errp) < 0)
+            return -1;
+        b->nothers++;
+    }
+    return 0;
+}
+
+static int get_others (struct boot *b, idt_error_t *errp)
+{
+    struct wanted w = { NULL };
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < b->count; i++)
+        if (want_family (b, &w, b->own[i].card.rank) < 0)
+            rc = out_of_memory (errp);
+    if (rc == 0)
+        rc = get_wanted (b, &w, errp);
+    free (w.rank);
+    return rc;
+}
+
+static int check_root (const struct boot *b, idt_error_t *errp)
+{
+    return is_here (b, 0) ? 0 : check_topology (b, b->own[0].card.rank, &find (b, 0)->card, errp);
 }
 
 /* On one host the list is our own name over and over.  Else it takes everybody's bizcard: for rank 0 alone, or the launcher
@@ -226,30 +369,63 @@ static int get_bizcards (struct boot *b, const struct topo *topo, idt_error_t *e
  */
 static int list_hosts (struct boot *b, idt_error_t *errp)
 {
-    struct bizcard bizcard;
+    struct bizcard card;
 
-    if (!b->one_host && b->rank > 0)
+    if (!b->one_host && b->process > 0)
         return 0;
     if (!(b->hosts = hostlist_create ()) || hostlist_append (b->hosts, b->host, b->one_host ? b->size : 1) < 0)
-        return errprintf (errp, "out of memory");
+        return out_of_memory (errp);
     for (uint32_t rank = 1; !b->one_host && rank < b->size; rank++) {
-        if (get_bizcard (b, rank, &bizcard, errp) < 0)
+        if (get_bizcard (b, rank, &card, errp) < 0)
             return -1;
-        if (hostlist_append (b->hosts, bizcard.host, 1) < 0)
-            return errprintf (errp, "out of memory");
+        if (hostlist_append (b->hosts, card.host, 1) < 0)
+            return out_of_memory (errp);
     }
     return 0;
 }
 
-int boot_exchange (struct boot *b, const struct topo *topo, const char *endpoint, idt_error_t *errp)
+int boot_exchange (struct boot *b, idt_error_t *errp)
 {
-    if (b->old.endpoint[0] && check_topology (b, topo, &b->old, errp) < 0)
-        return -1;
-    if (b->pmi
-        && (put_bizcard (b, topo, endpoint, errp) < 0 || pmi_client_barrier (b->pmi, errp) < 0
-            || get_bizcards (b, topo, errp) < 0))
+    if (b->pmi && (pmi_client_barrier (b->pmi, errp) < 0 || get_others (b, errp) < 0 || check_root (b, errp) < 0))
         return -1;
     return list_hosts (b, errp);
+}
+
+/* --- families ------------------------------------------------------------------------------------- */
+
+static struct bizcard *make_lineage (const struct boot *b, uint32_t parent)
+{
+    uint32_t count = topo_level (b->topo, parent) + 1;
+    struct bizcard *cards = calloc (count, sizeof (cards[0]));
+
+    for (uint32_t i = 0; cards && i < count; i++, parent = topo_parent (b->topo, parent))
+        cards[i] = find (b, parent)->card;
+    return cards;
+}
+
+const struct bizcard *boot_ancestors (struct boot *b, uint32_t rank, idt_error_t *errp)
+{
+    static const struct bizcard none;
+    struct known *parent;
+
+    if (rank == 0)
+        return &none;
+    parent = find (b, topo_parent (b->topo, rank));
+    if (!parent->lineage && !(parent->lineage = make_lineage (b, parent->card.rank)))
+        out_of_memory (errp);
+    return parent->lineage;
+}
+
+struct bizcard *boot_children (struct boot *b, uint32_t rank, idt_error_t *errp)
+{
+    uint32_t count = topo_child_count (b->topo, rank);
+    struct bizcard *cards = calloc (count + 1, sizeof (cards[0]));
+
+    if (!cards)
+        out_of_memory (errp);
+    for (uint32_t i = 0; cards && i < count; i++)
+        cards[i] = find (b, topo_child (b->topo, rank, i))->card;
+    return cards;
 }
 
 void boot_ready (struct boot *b)

@@ -1,54 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* boot.h - who am I, how many are we, where are my parent and my children?
+/* boot.h - who are the brokers of this process, how many are there in all, where are their parents and children?
  *
- * Methods: single (a tree of one), pmi (PMI-1 at a file descriptor, as Hydra, Slurm, Flux and idtree start speak it).
- * Under pmi each rank puts its bizcard at idtree.bizcard.RANK: "ENDPOINT,HOST,KEY,TOPOLOGY", the CURVE public key in hex.  idtree's own
- * launcher keeps a rank's bizcard and key pair for the life of the instance, so that a rank which was killed can come back
- * under the same; under another one each broker makes a key pair of its own, and a dead rank stays dead.
+ * Methods: single (all brokers are in this process), pmi (PMI-1 at a file descriptor, as Hydra, Slurm, Flux and idtree start
+ * speak it).  Three steps: boot_create () tells whom this process hosts; boot_tell () takes where each of them listens; and
+ * boot_exchange () tells that to other processes, and learns theirs.
+ *
+ * Under other launchers a rank of PMI is a broker.  Ours says by the key idtree.instance how many brokers there are in how
+ * many processes; plan.h says which are in which.  A broker of whom other processes must know puts its bizcard at
+ * idtree.bizcard.RANK.  Our launcher keeps bizcards, and a secret for each process from which the key pairs of its brokers
+ * follow, for the life of the instance: what was killed can come back under the same.  Under others each life has keys of
+ * its own, and a dead rank stays dead.
  */
 #ifndef BROKER_BOOT_H
 #define BROKER_BOOT_H
 
 #include "broker/base/hostlist.h"
+#include "broker/base/plan.h"
 #include "broker/base/topology.h"
 #include "broker/overlay/overlay.h"
 
+struct known;
 struct pmi_client;
 
+struct boot_conf {
+    int pmi_fd; /* of the launcher; -1: none */
+    uint32_t pmi_rank;
+    uint32_t pmi_size; /* without a launcher: brokers, all of which this process hosts */
+    const char *topology;
+};
+
 struct boot {
-    uint32_t rank;
-    uint32_t size;
-    const char *host;
-    bool one_host; /* all ranks run on this host, as far as is known */
-    char public_key[OVERLAY_KEY_TEXT];
-    char secret_key[OVERLAY_KEY_TEXT];
-    /* after boot_exchange () */
-    struct bizcard *ancestors; /* the parent, its parent, ..., the root */
-    uint32_t nancestors;
-    struct bizcard *children; /* in order of rank */
-    struct hostlist *hosts;   /* of all ranks; NULL: they run on several hosts, and rank 0 knows */
+    uint32_t size;  /* brokers of the instance */
+    uint32_t count; /* of them here */
+    char host[256];
+    bool one_host; /* all run on this host, as far as is known */
+    struct topo *topo;
+    struct hostlist *hosts; /* of all ranks; NULL: they run on several hosts, and rank 0 knows */
     /* boot.c's */
+    struct plan *plan;
+    uint32_t process;       /* which of the plan this is */
     struct pmi_client *pmi; /* NULL: single */
     bool ready;             /* the launcher was told */
     bool ours;              /* idtree's own launcher is at the other end */
-    struct bizcard old;     /* our bizcard of an earlier life; without an endpoint: this is the first */
+    uint8_t secret[ZAP_KEY_SIZE];
+    struct known *own; /* the brokers here, by rank */
+    struct known *others;
+    uint32_t nothers;
 };
 
-/* Find out who we are.  Owns 'pmi_fd' (-1: single) from success on; 'host' is borrowed.  NULL with errno set and 'errp'
- * filled.
- */
-struct boot *boot_create (int pmi_fd, uint32_t rank, uint32_t size, const char *host, idt_error_t *errp);
-void boot_destroy (struct boot *b);
+/* Find out who we are.  Owns 'pmi_fd' from success on.  NULL with errno set and 'errp' filled. */
+struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp);
+void boot_destroy (struct boot *b); /* NULL is fine */
 
-/* The endpoint that we had in an earlier life; NULL: this is the first. */
-const char *boot_old_endpoint (const struct boot *b);
+uint32_t boot_rank (const struct boot *b, uint32_t i); /* of those here; i < count, ascending */
+const char *boot_method (const struct boot *b);        /* "single", "pmi" */
 
-/* Tell the others where we listen ('endpoint', NULL: nowhere), learn where they do.  Blocks until all have come
- * here.  Returns 0, or -1 with errno set and 'errp' filled.
+#define BOOT_KEY_TEXT OVERLAY_KEY_TEXT
+
+/* The key pair of a broker here, in Z85.  Returns 0, or -1 with errno set and 'errp' filled. */
+int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEXT], char secret_key[BOOT_KEY_TEXT],
+               idt_error_t *errp);
+
+/* The endpoint that a broker here had in an earlier life; NULL: this is the first, or it had none. */
+const char *boot_old_endpoint (const struct boot *b, uint32_t rank);
+
+/* A broker here listens at 'endpoint' (NULL: nowhere).  Returns 0, or -1 with errno set and 'errp' filled. */
+int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *public_key, idt_error_t *errp);
+
+/* Tell other processes where those here listen, learn where theirs do.  Blocks until all have come here.  Returns 0, or -1
+ * with errno set and 'errp' filled.
  */
-int boot_exchange (struct boot *b, const struct topo *topo, const char *endpoint, idt_error_t *errp);
+int boot_exchange (struct boot *b, idt_error_t *errp);
+
+/* Whom a broker here must know, after boot_exchange (): its parent, the parent's parent, ..., the root (borrowed), and
+ * its children in order of rank (to be freed).  Return NULL with errno ENOMEM and 'errp' filled.
+ */
+const struct bizcard *boot_ancestors (struct boot *b, uint32_t rank, idt_error_t *errp);
+struct bizcard *boot_children (struct boot *b, uint32_t rank, idt_error_t *errp);
 
 /* Tell the launcher that we are up, once: or it takes our end for a failure, and kills the others. */
 void boot_ready (struct boot *b);

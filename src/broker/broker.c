@@ -289,25 +289,27 @@ static bool admit (void *arg, const uint8_t key[ZAP_KEY_SIZE], char *user, size_
     return overlay_admit (b->overlay, key, user, size);
 }
 
-static const struct member_ops member_ops = { turn, admit };
+static void ended (void *arg)
+{
+    struct broker *b = arg;
+
+    b->conf.ops->ended (b->conf.arg);
+}
+
+static const struct member_ops member_ops = { turn, admit, ended };
 
 /* --- life -------------------------------------------------------------------------------------------- */
 
 /* Who and where we are. */
-static int boot (struct broker *b, idt_error_t *errp)
+static int identify (struct broker *b, idt_error_t *errp)
 {
-    int pmi_fd = b->conf.pmi_fd;
-
-    b->rank = pmi_fd >= 0 ? b->conf.pmi_rank : 0;
-    b->size = pmi_fd >= 0 ? b->conf.pmi_size : 1;
-    if (gethostname (b->host, sizeof (b->host) - 1) < 0 || uuid_make (b->uuid) < 0)
-        return errprintf (errp, "no host name: %s", strerror (errno));
+    if (uuid_make (b->uuid) < 0)
+        return errprintf (errp, "no random bits: %s", strerror (errno));
     if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
-        || !(b->topo = topo_create (attr_get (b->attrs, "tbon.topo", NULL), b->size, errp))
         || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, errp) < 0
         || attr_update (b->attrs, "rundir", b->rundir.path, errp) < 0)
         return -1;
-    return (b->boot = boot_create (pmi_fd, b->rank, b->size, b->host, errp)) ? 0 : -1;
+    return 0;
 }
 
 static int make_base (struct broker *b, idt_error_t *errp)
@@ -349,6 +351,17 @@ static int make_event (struct broker *b, idt_error_t *errp)
     return 0;
 }
 
+static int bind_overlay (struct broker *b, idt_error_t *errp)
+{
+    char endpoint[256];
+
+    if (broker_choose_endpoint (b, endpoint, sizeof (endpoint), errp) < 0)
+        return -1;
+    if (topo_child_count (b->topo, b->rank) > 0 && overlay_bind (b->overlay, endpoint, errp) < 0)
+        return -1;
+    return boot_tell (b->boot, b->rank, overlay_endpoint (b->overlay), b->public_key, errp);
+}
+
 static int make_overlay (struct broker *b, idt_error_t *errp)
 {
     struct overlay_conf conf = {
@@ -362,22 +375,28 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .topo = b->topo,
         .rank = b->rank,
         .uuid = b->uuid,
-        .host = b->host,
-        .public_key = b->boot->public_key,
-        .secret_key = b->boot->secret_key,
+        .host = b->boot->host,
+        .public_key = b->public_key,
+        .secret_key = b->secret_key,
         .ops = &overlay_ops,
         .arg = b,
     };
-    char endpoint[256];
 
-    if (!(b->overlay = overlay_create (&conf, errp))
-        || broker_choose_endpoint (b, endpoint, sizeof (endpoint), errp) < 0)
+    if (boot_keys (b->boot, b->rank, b->public_key, b->secret_key, errp) < 0
+        || !(b->overlay = overlay_create (&conf, errp)))
         return -1;
-    if (topo_child_count (b->topo, b->rank) > 0 && overlay_bind (b->overlay, endpoint, errp) < 0)
+    return bind_overlay (b, errp);
+}
+
+static int meet_family (struct broker *b, idt_error_t *errp)
+{
+    const struct bizcard *ancestors = boot_ancestors (b->boot, b->rank, errp);
+    struct bizcard *children = ancestors ? boot_children (b->boot, b->rank, errp) : NULL;
+
+    if (!children)
         return -1;
-    if (boot_exchange (b->boot, b->topo, overlay_endpoint (b->overlay), errp) < 0)
-        return -1;
-    overlay_set_bizcards (b->overlay, b->boot->ancestors, b->boot->nancestors, b->boot->children);
+    overlay_set_bizcards (b->overlay, ancestors, topo_level (b->topo, b->rank), children);
+    free (children);
     return 0;
 }
 
@@ -414,22 +433,16 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
         return NULL;
     }
     b->conf = *conf;
+    b->rank = conf->rank;
+    b->boot = conf->boot;
+    b->size = b->boot->size;
+    b->topo = b->boot->topo;
     b->attrs = conf->attrs;
     b->state_since = clock_s (CLOCK_MONOTONIC);
-    if (boot (b, errp) < 0 || make_base (b, errp) < 0 || listen_for_clients (b, errp) < 0 || make_event (b, errp) < 0
-        || make_overlay (b, errp) < 0 || broker_define_attributes (b, errp) < 0 || make_services (b, errp) < 0
-        || load_modules (b, errp) < 0 || check_attributes (b, errp) < 0)
-        goto error;
-    b->timer = idt_timer_watcher_create (member_reactor (b->member), b->join_timeout * 1E3, 0., broker_timer_cb, b);
-    if (!b->timer) {
-        errprintf (errp, "out of memory");
-        goto error;
-    }
-    return b;
-error:
-    if (b->modules)
-        modules_stop (b->modules); /* they read attributes to the end */
-    b->attrs = NULL;               /* stays the caller's */
+    if (identify (b, errp) == 0 && make_base (b, errp) == 0 && listen_for_clients (b, errp) == 0
+        && make_event (b, errp) == 0 && make_overlay (b, errp) == 0)
+        return b;
+    b->attrs = NULL; /* stays the caller's */
     broker_destroy (b);
     return NULL;
 }
@@ -444,7 +457,7 @@ void broker_destroy (struct broker *b)
         log_set_forward (b->log, NULL, NULL);
     command_destroy (b->command);
     if (b->modules)
-        modules_stop (b->modules);
+        modules_stop (b->modules); /* they read attributes to the end */
     usock_destroy (b->local);
     overlay_destroy (b->overlay);
     modules_destroy (b->modules);
@@ -455,16 +468,21 @@ void broker_destroy (struct broker *b)
     zpoll_destroy (b->zpoll);
     member_destroy (b->member);
     log_destroy (b->log);
-    boot_destroy (b->boot);
-    topo_destroy (b->topo);
     rundir_fini (&b->rundir);
     attrs_destroy (b->attrs);
+    explicit_bzero (b->secret_key, sizeof (b->secret_key));
     free (b);
     errno = saved_errno;
 }
 
-void broker_start (struct broker *b)
+int broker_start (struct broker *b, idt_error_t *errp)
 {
+    if (meet_family (b, errp) < 0 || broker_define_attributes (b, errp) < 0 || make_services (b, errp) < 0
+        || load_modules (b, errp) < 0 || check_attributes (b, errp) < 0)
+        return -1;
+    b->timer = idt_timer_watcher_create (member_reactor (b->member), b->join_timeout * 1E3, 0., broker_timer_cb, b);
+    if (!b->timer)
+        return errprintf (errp, "out of memory");
     idt_watcher_start (b->timer);
     if (b->rank == 0) {
         b->joined = true;
@@ -472,6 +490,7 @@ void broker_start (struct broker *b)
     }
     else
         overlay_connect (b->overlay);
+    return 0;
 }
 
 int broker_exit_code (const struct broker *b)

@@ -14,12 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "broker/broker.h"
+#include <idtree/idtree.h>
+
+#include "broker/crew.h"
 #include "libutil/tap.h"
 
 struct run {
     struct process *process;
-    struct broker *broker;
+    struct crew *crew;
+    struct attrs *attrs;
     pthread_t thread;
     int exit_code;
     char dir[64];
@@ -30,11 +33,11 @@ static void *run_main (void *arg)
 {
     struct run *run = arg;
 
-    broker_start (run->broker);
     process_run (run->process);
-    run->exit_code = broker_exit_code (run->broker);
-    broker_destroy (run->broker);
+    run->exit_code = crew_exit_code (run->crew);
+    crew_destroy (run->crew);
     process_destroy (run->process);
+    attrs_destroy (run->attrs);
     return NULL;
 }
 
@@ -49,15 +52,16 @@ static const char *module_path (char buf[4096])
 static void run_start (struct run *run)
 {
     char path[4096];
-    struct broker_conf conf = {
+    struct crew_conf conf = {
         .attrs = attrs_create (),
-        .pmi_fd = -1,
+        .boot = { .pmi_fd = -1, .pmi_size = 1 },
         .tmpdir = "/tmp",
         .module_path = module_path (path),
     };
     idt_error_t err;
 
     memset (run, 0, sizeof (*run));
+    run->attrs = conf.attrs;
     snprintf (run->dir, sizeof (run->dir), "/tmp/broker_test.XXXXXX");
     if (!mkdtemp (run->dir))
         bail_out ("no folder");
@@ -65,7 +69,7 @@ static void run_start (struct run *run)
     attr_give (conf.attrs, "rundir", run->dir, NULL);
     attr_give (conf.attrs, "broker.modules", "", NULL);
     attr_give (conf.attrs, "log-stderr-level", "0", NULL);
-    if (!(conf.process = run->process = process_create (&err)) || !(run->broker = broker_create (&conf, &err)))
+    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = crew_create (&conf, &err)))
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
         bail_out ("no thread");

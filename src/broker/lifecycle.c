@@ -23,7 +23,7 @@ static void enter_run (struct broker *b)
 {
     idt_watcher_stop (b->timer);
     overlay_accept (b->overlay, true);
-    boot_ready (b->boot);
+    b->conf.ops->up (b->conf.arg);
     broker_maybe_start_command (b);
 }
 
@@ -59,7 +59,7 @@ static void enter_exit (struct broker *b)
         ;
     usock_flush (b->local);
     if (b->exit_code == 0)
-        boot_ready (b->boot); /* who is told to stop before it runs has not failed */
+        b->conf.ops->up (b->conf.arg); /* who is told to stop before it runs has not failed */
     idt_watcher_stop (b->timer);
     idt_reactor_stop (member_reactor (b->member));
 }
@@ -150,8 +150,10 @@ void broker_cannot_start (struct broker *b, const char *fmt, ...)
 
 void broker_join_failed (struct broker *b)
 {
+    const char *parent = attr_get (b->attrs, "tbon.parent-endpoint", NULL);
+
     broker_cannot_start (b, "rank %u could not join rank %u at %s: %s", b->rank, topo_parent (b->topo, b->rank),
-                         b->boot->nancestors > 0 ? b->boot->ancestors[0].endpoint : "?",
+                         parent ? parent : "?",
                          b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
 }
 

@@ -16,8 +16,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "broker/broker.h"
 #include "broker/conffile.h"
+#include "broker/crew.h"
 #include "libutil/duration.h"
 
 static const char usage[] =
@@ -131,11 +131,12 @@ static long env_number (const char *name, long min, long max)
 /* Launchers take the end of this connection for a crash, and kill before anything was said about it: so the broker gets
  * a duplicate to close, and this one lasts as long as the process.
  */
-static void read_pmi (struct broker_conf *conf)
+static void read_pmi (struct boot_conf *conf)
 {
     int fd;
 
     conf->pmi_fd = -1;
+    conf->pmi_size = 1;
     if (!getenv ("PMI_FD"))
         return;
     fd = env_number ("PMI_FD", 0, INT_MAX);
@@ -162,7 +163,7 @@ static const char *module_path (void)
 
 /* What the watcher of signals works on. */
 struct signals {
-    struct broker *b;
+    struct crew *crew;
     int fd;
 };
 
@@ -179,7 +180,7 @@ static void signal_cb (idt_watcher_t *w, int revents, void *arg)
         return;
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         if (names[i].signum == info.ssi_signo)
-            broker_stop (s->b, names[i].name);
+            crew_stop (s->crew, names[i].name);
 }
 
 static int open_signals (void)
@@ -209,10 +210,9 @@ static void raise_files (uint64_t *files)
 
 int main (int argc, char **argv)
 {
-    struct broker_conf conf = { .attrs = attrs_create () };
+    struct crew_conf conf = { .attrs = attrs_create () };
     struct signals signals = { .fd = open_signals () };
     idt_watcher_t *w;
-    struct broker *b;
     idt_error_t err;
     int exit_code;
 
@@ -220,24 +220,23 @@ int main (int argc, char **argv)
         die (1, strerror (errno));
     raise_files (&conf.files);
     parse_options (conf.attrs, argc, argv);
-    read_pmi (&conf);
+    read_pmi (&conf.boot);
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path ();
     conf.command = argv + optind;
-    if (!(conf.process = process_create (&err)) || !(b = broker_create (&conf, &err))) {
+    if (!(conf.process = process_create (&err)) || !(signals.crew = crew_create (&conf, &err))) {
         process_destroy (conf.process);
         attrs_destroy (conf.attrs);
         die (1, err.text);
     }
-    signals.b = b;
     if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals)))
         die (1, strerror (errno));
     idt_watcher_start (w);
-    broker_start (b);
-    exit_code = process_run (conf.process) < 0 ? 1 : broker_exit_code (b);
+    exit_code = process_run (conf.process) < 0 ? 1 : crew_exit_code (signals.crew);
     idt_watcher_destroy (w);
-    broker_destroy (b);
+    crew_destroy (signals.crew);
     process_destroy (conf.process);
+    attrs_destroy (conf.attrs);
     close (signals.fd);
     return exit_code;
 }

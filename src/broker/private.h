@@ -28,11 +28,12 @@ struct broker {
     uint32_t rank;
     uint32_t size;
     char uuid[IDT_MSG_UUID_LEN + 1];
-    char host[256];
 
     struct attrs *attrs;
-    struct boot *boot;
-    struct topo *topo;
+    struct boot *boot;       /* the process's */
+    const struct topo *topo; /* boot's */
+    char public_key[BOOT_KEY_TEXT];
+    char secret_key[BOOT_KEY_TEXT];
     struct rundir rundir;
     struct log *log;
     struct router *router;

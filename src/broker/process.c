@@ -28,7 +28,8 @@ struct member {
     idt_reactor_t *view;
     bool awake;
     bool ended;
-    TAILQ_ENTRY (member) link; /* while awake */
+    bool told;                 /* that it has ended */
+    TAILQ_ENTRY (member) link; /* while awake, or ended and not told */
     char name[];
 };
 
@@ -41,6 +42,7 @@ struct process {
     zhashx_t *members; /* by name */
     size_t running;    /* that have not ended */
     TAILQ_HEAD (, member) awake;
+    TAILQ_HEAD (, member) ended; /* not told */
     idt_watcher_t *prepare;
     idt_watcher_t *idle; /* started while there is something to do */
 };
@@ -62,6 +64,18 @@ static void sleep_again (struct member *m)
     m->awake = false;
 }
 
+static void tell_ended (struct process *p)
+{
+    struct member *m;
+
+    while ((m = TAILQ_FIRST (&p->ended))) {
+        TAILQ_REMOVE (&p->ended, m, link);
+        m->told = true;
+        if (m->ops->ended)
+            m->ops->ended (m->arg);
+    }
+}
+
 static void idle_cb (idt_watcher_t *w, int revents, void *arg)
 {
 }
@@ -80,6 +94,7 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
         if (TAILQ_EMPTY (&p->awake) || clock_is_over (&since_us, TURN_US))
             break;
     }
+    tell_ended (p);
     if (busy || !TAILQ_EMPTY (&p->awake))
         idt_watcher_start (p->idle);
     else
@@ -101,6 +116,7 @@ static void stop (void *arg)
         return;
     sleep_again (m);
     m->ended = true;
+    TAILQ_INSERT_TAIL (&m->p->ended, m, link);
     if (--m->p->running == 0)
         idt_reactor_stop (m->p->reactor);
 }
@@ -133,6 +149,8 @@ void member_destroy (struct member *m)
     if (!m)
         return;
     stop (m);
+    if (!m->told)
+        TAILQ_REMOVE (&m->p->ended, m, link);
     zhashx_delete (m->p->members, m->name);
     idt_reactor_destroy (m->view);
     free (m);
@@ -171,6 +189,7 @@ struct process *process_create (idt_error_t *errp)
 
     if (p) {
         TAILQ_INIT (&p->awake);
+        TAILQ_INIT (&p->ended);
         if (make_parts (p) == 0)
             return p;
     }
@@ -215,5 +234,8 @@ struct shared *process_shared (struct process *p)
 
 int process_run (struct process *p)
 {
-    return p->running > 0 ? idt_reactor_run (p->reactor, IDT_REACTOR_DEFAULT) : 0;
+    int rc = p->running > 0 ? idt_reactor_run (p->reactor, IDT_REACTOR_DEFAULT) : 0;
+
+    tell_ended (p);
+    return rc;
 }

@@ -27,6 +27,8 @@ struct member_ops {
     bool (*turn) (void *arg);
     /* Whether the owner of a key may connect to a socket with its ZAP domain; 'user': a name for the connection. */
     bool (*admit) (void *arg, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size);
+    /* It has ended, and none of its callbacks is at work: it may be destroyed.  NULL: nobody wants to know. */
+    void (*ended) (void *arg);
 };
 
 struct process *process_create (idt_error_t *errp); /* NULL with errno set and 'errp' filled */

@@ -18,6 +18,7 @@ struct one {
     int more;   /* turns that it says it needs */
     int ends;   /* at this turn; 0: when told */
     int *order; /* where it notes when it had its turn */
+    int told;   /* that it has ended */
     int fd;
     idt_watcher_t *w;
 };
@@ -43,7 +44,19 @@ static bool admit (void *arg, const uint8_t key[ZAP_KEY_SIZE], char *user, size_
     return false;
 }
 
-static const struct member_ops ops = { turn, admit };
+/* By then nothing of it may be at work: it can be destroyed. */
+static void ended (void *arg)
+{
+    struct one *o = arg;
+
+    o->told++;
+    if (o->ends == 3) {
+        member_destroy (o->m);
+        o->m = NULL;
+    }
+}
+
+static const struct member_ops ops = { turn, admit, ended };
 
 static struct process *make (struct one *o, int n)
 {
@@ -82,6 +95,7 @@ static void test_turns (void)
     ok (o[0].turns == 1 && o[1].turns == 3 && o[2].turns == 1,
         "each has a turn at first, and as many as it needs; one that has ended has no more");
     ok (order[0] == 1 && order[2] == 3 && order[1] == 5, "in the order in which they woke, by turns");
+    ok (o[0].told == 1 && o[1].told == 1 && o[2].told == 1, "their owners are told, once, when they may be destroyed");
     ok (process_run (p) == 0, "then there is nobody to run for");
     end (p, o, 3);
 }

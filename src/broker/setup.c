@@ -29,13 +29,13 @@ static int define_facts (struct broker *b, idt_error_t *errp)
         const char *name;
         const char *value;
     } facts[] = {
-        { "hostname", b->host },
+        { "hostname", b->boot->host },
         { "hostlist", "" }, /* made when it is asked for (services.c) */
         { "instance-level", "0" },
         { "local-uri", local_uri },
         { "broker.uuid", b->uuid },
         { "broker.starttime", starttime },
-        { "broker.boot-method", b->boot->pmi ? "pmi" : "single" },
+        { "broker.boot-method", boot_method (b->boot) },
     };
 
     clock_gettime (CLOCK_REALTIME, &ts);
@@ -72,11 +72,10 @@ static int define_numbers (struct broker *b, idt_error_t *errp)
 
 static int define_endpoints (struct broker *b, idt_error_t *errp)
 {
-    const struct boot *boot = b->boot;
+    const struct bizcard *ancestors = boot_ancestors (b->boot, b->rank, errp);
     const char *own = overlay_endpoint (b->overlay);
 
-    if (boot->nancestors > 0
-        && attr_define (b->attrs, "tbon.parent-endpoint", boot->ancestors->endpoint, ATTR_IMMUTABLE, errp) < 0)
+    if (b->rank > 0 && attr_define (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, ATTR_IMMUTABLE, errp) < 0)
         return -1;
     return own ? attr_update (b->attrs, "tbon.endpoint", own, errp) : 0;
 }
@@ -120,7 +119,7 @@ static void find_address (char *buf, size_t size)
 
 int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_t *errp)
 {
-    const char *old = boot_old_endpoint (b->boot);
+    const char *old = boot_old_endpoint (b->boot, b->rank);
     const char *given = attr_get (b->attrs, "tbon.endpoint", NULL);
     uint32_t prefertcp;
     char address[64];

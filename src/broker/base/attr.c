@@ -145,6 +145,19 @@ static int put (struct attrs *a, const char *name, const char *value, idt_error_
     return attr ? 0 : errsetf (errp, ENOMEM, "attribute %s: out of memory", name);
 }
 
+struct attrs *attrs_copy (const struct attrs *a)
+{
+    struct attrs *copy = attrs_create ();
+
+    for (struct attr *attr = copy ? zhashx_first (a->table) : NULL; attr; attr = zhashx_next (a->table)) {
+        if (put (copy, zhashx_cursor (a->table), attr->value, NULL) < 0) {
+            attrs_destroy (copy);
+            return errset_null (ENOMEM);
+        }
+    }
+    return copy;
+}
+
 int attr_give (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
     return check (name, value, errp) < 0 ? -1 : put (a, name, value, errp);

@@ -35,6 +35,9 @@ typedef int (*attr_set_f) (const char *name, const char *value, void *arg, idt_e
 struct attrs *attrs_create (void); /* NULL with errno ENOMEM */
 void attrs_destroy (struct attrs *a);
 
+/* The same values, as given and unclaimed: for another broker.  NULL with errno ENOMEM. */
+struct attrs *attrs_copy (const struct attrs *a);
+
 /* Set an attribute from the command line.  Last one wins.  Returns 0, or -1 with errno ENOMEM or EINVAL and 'errp' filled:
  * names are printable ASCII, and values UTF-8 without control characters, so that every answer can carry them.
  */

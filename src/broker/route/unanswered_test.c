@@ -17,7 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "broker/broker.h"
+#include <idtree/idtree.h>
+
+#include "broker/crew.h"
 #include "libutil/tap.h"
 
 #define WAIT_MS 30000 /* for an answer; far above what a busy machine needs */
@@ -35,7 +37,8 @@ static void *json_alloc (size_t size)
 
 struct run {
     struct process *process;
-    struct broker *broker;
+    struct crew *crew;
+    struct attrs *attrs;
     pthread_t thread;
     char dir[64];
     char uri[128];
@@ -45,27 +48,29 @@ static void *run_main (void *arg)
 {
     struct run *run = arg;
 
-    broker_start (run->broker);
     process_run (run->process);
-    broker_destroy (run->broker);
+    crew_destroy (run->crew);
     process_destroy (run->process);
+    attrs_destroy (run->attrs);
     return NULL;
 }
 
 static void run_start (struct run *run)
 {
-    struct broker_conf conf = {
-        .attrs = attrs_create (), .pmi_fd = -1, .tmpdir = "/tmp", .module_path = BUILDDIR "/src/modules/.libs"
-    };
+    struct crew_conf conf = { .attrs = attrs_create (),
+                              .boot = { .pmi_fd = -1, .pmi_size = 1 },
+                              .tmpdir = "/tmp",
+                              .module_path = BUILDDIR "/src/modules/.libs" };
     idt_error_t err;
 
+    run->attrs = conf.attrs;
     snprintf (run->dir, sizeof (run->dir), "/tmp/unanswered_test.XXXXXX");
     if (!mkdtemp (run->dir))
         bail_out ("no folder");
     snprintf (run->uri, sizeof (run->uri), "local://%s/local-0", run->dir);
     attr_give (conf.attrs, "rundir", run->dir, NULL);
     attr_give (conf.attrs, "log-stderr-level", "0", NULL);
-    if (!(conf.process = run->process = process_create (&err)) || !(run->broker = broker_create (&conf, &err)))
+    if (!(conf.process = run->process = process_create (&err)) || !(run->crew = crew_create (&conf, &err)))
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
         bail_out ("no thread");

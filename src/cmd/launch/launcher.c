@@ -4,8 +4,8 @@
 /* launcher.c - an instance of brokers as processes on this host
  *
  * Phases, each entered once and in this order; BOOT and RUN may be left out:
- *   BOOT   Rank 0 is started alone: what is wrong with the options it says once.  At its first
- *          PMI message the other ranks follow.  A broker that ends now ends the start.
+ *   BOOT   Rank 0 is started alone: what is wrong with the options it says once.  When
+ *          it asks for its secret the other ranks follow.  A broker that ends now ends the start.
  *   RUN    All brokers have said (PMI finalize) that they are up; the command runs.  A broker that
  *          ends is told and left alone.
  *   QUIT   A signal came: the command was asked to end.
@@ -237,15 +237,19 @@ static void pmi_send_cb (void *arg, int rank, const char *line)
         shutdown (fd, SHUT_RDWR);
 }
 
-/* Two Z85 texts, the public key first. */
+/* 32 bytes in Z85, from which a process makes the key pairs of its brokers. */
 static int make_secret_cb (void *arg, int rank, char *buf, size_t size)
 {
-    char public[41], secret[41];
+    struct launcher *l = arg;
+    uint8_t secret[32];
+    char text[41];
 
-    if (zmq_curve_keypair (public, secret) < 0)
+    if (getrandom (secret, sizeof (secret), 0) != sizeof (secret))
         return -1;
-    snprintf (buf, size, "%s,%s", public, secret);
+    snprintf (buf, size, "%s", zmq_z85_encode (text, secret, sizeof (secret)));
     explicit_bzero (secret, sizeof (secret));
+    explicit_bzero (text, sizeof (text));
+    l->first_is_sound = true;
     return 0;
 }
 
@@ -288,12 +292,12 @@ static void pmi_cb (idt_watcher_t *w, int revents, void *arg)
         close_link (l, rank);
         return;
     }
-    if (l->phase == PHASE_BOOT && rank == 0 && l->procs.alive == 1)
-        start_others (l);
     if (pmi_server_input (l->pmi, rank, buf, n, &error) < 0) {
         say ("%s", error.text);
         close_link (l, rank);
     }
+    if (l->phase == PHASE_BOOT && l->first_is_sound && l->procs.alive == 1)
+        start_others (l);
 }
 
 /* --- signals and ends ------------------------------------------------------------------------- */

@@ -36,7 +36,8 @@ struct launcher {
     const struct launcher_config *config;
     enum phase phase;
     enum stop_step step;
-    int status; /* our exit status */
+    bool first_is_sound; /* its options are, as far as it has come */
+    int status;          /* our exit status */
     pid_t command;
     struct procs procs;
     struct pmi_link *links; /* one a rank */

@@ -228,6 +228,11 @@ const char *pmi_client_kvsname (const struct pmi_client *c)
     return c->kvsname;
 }
 
+int pmi_client_fd (const struct pmi_client *c)
+{
+    return c->fd;
+}
+
 int pmi_client_put (struct pmi_client *c, const char *key, const char *value, idt_error_t *errp)
 {
     char request[PMI_LINE_MAX];

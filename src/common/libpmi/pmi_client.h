@@ -49,6 +49,9 @@ int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp);
  */
 int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t size, idt_error_t *errp);
 
+/* The connection, for what is no PMI: no call but destroy may follow. */
+int pmi_client_fd (const struct pmi_client *c);
+
 /* Tell the server that this rank is done with PMI; idtree's launcher takes it as "I am up". */
 int pmi_client_finalize (struct pmi_client *c, idt_error_t *errp);
 

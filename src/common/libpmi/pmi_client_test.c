@@ -179,7 +179,7 @@ static void finalized_cb (void *arg, int rank)
 {
 }
 
-static const struct pmi_server_ops ops = { send_cb, make_secret_cb, finalized_cb };
+static const struct pmi_server_ops ops = { .send = send_cb, .make_secret = make_secret_cb, .finalized = finalized_cb };
 
 static void serve (struct pmi_server *s, int *fds)
 {

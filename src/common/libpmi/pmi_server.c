@@ -27,6 +27,7 @@ struct rank {
 
 struct pmi_server {
     int size;
+    unsigned max_keys; /* of a rank */
     char *kvsname;
     const struct pmi_server_ops *ops;
     void *arg;
@@ -107,7 +108,7 @@ static const char *put (struct pmi_server *s, int rank, const char *line)
     struct bizcard *old = zhashx_lookup (s->kvs, key);
     if (old && old->rank != rank)
         return "key_of_another_rank";
-    if (!old && r->keys == PMI_SERVER_KEYS_PER_RANK)
+    if (!old && r->keys == s->max_keys)
         return "too_many_keys";
     if (store (s, rank, key, value) < 0)
         return "out_of_memory";
@@ -193,7 +194,7 @@ static int dispatch (struct pmi_server *s, int rank, const char *line, idt_error
         barrier_cmd (s, rank);
     else if (pmi_is (line, "finalize"))
         finalize_cmd (s, rank);
-    else
+    else if (!s->ops->line || s->ops->line (s->arg, rank, line) < 0)
         return errsetf (errp, EPROTO, "PMI: rank %d sent '%.64s', which is no command", rank, line);
     return 0;
 }
@@ -236,6 +237,7 @@ struct pmi_server *pmi_server_create (int size, const char *kvsname, const struc
     if (!(s = calloc (1, sizeof (*s))))
         return NULL;
     s->size = size;
+    s->max_keys = PMI_SERVER_KEYS_PER_RANK;
     s->ops = ops;
     s->arg = arg;
     if (!(s->kvsname = strdup (kvsname)) || !(s->ranks = calloc (size, sizeof (s->ranks[0])))
@@ -249,6 +251,16 @@ error:
     errno = ENOMEM;
     pmi_server_destroy (s);
     return NULL;
+}
+
+int pmi_server_set (struct pmi_server *s, const char *key, const char *value)
+{
+    return store (s, -1, key, value) < 0 ? errset (ENOMEM) : 0;
+}
+
+void pmi_server_set_keys (struct pmi_server *s, unsigned keys)
+{
+    s->max_keys = keys;
 }
 
 int pmi_server_input (struct pmi_server *s, int rank, const char *data, size_t size, idt_error_t *errp)

@@ -19,7 +19,7 @@
 
 #include <idtree/error.h>
 
-#define PMI_SERVER_KEYS_PER_RANK 64 /* a rank that puts more is refused */
+#define PMI_SERVER_KEYS_PER_RANK 64 /* a rank that puts more is refused, unless the server was told otherwise */
 #define PMI_SERVER_SECRET_KEY "idtree.secret"
 
 struct pmi_server;
@@ -31,6 +31,8 @@ struct pmi_server_ops {
     int (*make_secret) (void *arg, int rank, char *buf, size_t size);
     /* 'rank' is done with PMI: it is up. */
     void (*finalized) (void *arg, int rank);
+    /* 'rank' sent a line that is no PMI.  Returns 0, or -1: it is none of ours either.  NULL: none is. */
+    int (*line) (void *arg, int rank, const char *line);
 };
 
 /* Serve ranks 0 ... size - 1.  'kvsname' must be a valid key (pmi_wire.h) and is copied, 'ops' is
@@ -38,6 +40,12 @@ struct pmi_server_ops {
  */
 struct pmi_server *pmi_server_create (int size, const char *kvsname, const struct pmi_server_ops *ops, void *arg);
 void pmi_server_destroy (struct pmi_server *s); /* NULL is fine; keeps errno */
+
+/* What ranks find under a key of the server's own.  Returns 0, or -1 with errno ENOMEM. */
+int pmi_server_set (struct pmi_server *s, const char *key, const char *value);
+
+/* How many keys a rank may put. */
+void pmi_server_set_keys (struct pmi_server *s, unsigned keys);
 
 /* Take bytes that 'rank' sent.  Returns 0, or -1 with errno EPROTO and the reason in 'errp':
  * close the connection.

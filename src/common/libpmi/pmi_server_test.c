@@ -17,6 +17,7 @@ struct world {
     char out[SIZE][4096];
     int made;
     int finalized;
+    char line[64]; /* the last that is no PMI */
     struct pmi_server *s;
 };
 
@@ -40,10 +41,21 @@ static void finalized_cb (void *arg, int rank)
     ((struct world *)arg)->finalized |= 1 << rank;
 }
 
+static int line_cb (void *arg, int rank, const char *line)
+{
+    struct world *w = arg;
+
+    if (strncmp (line, "cmd=mine", 8) != 0)
+        return -1;
+    snprintf (w->line, sizeof (w->line), "%d:%s", rank, line);
+    return 0;
+}
+
 static const struct pmi_server_ops ops = {
     .send = send_cb,
     .make_secret = make_secret_cb,
     .finalized = finalized_cb,
+    .line = line_cb,
 };
 
 static void begin (struct world *w)
@@ -178,6 +190,31 @@ static void test_barrier (void)
     pmi_server_destroy (w.s);
 }
 
+/* What a launcher and its own processes say beside PMI. */
+static void test_own (void)
+{
+    struct world w;
+    char line[64];
+    int puts = 0;
+
+    begin (&w);
+    ok (pmi_server_set (w.s, "mine", "1,2") == 0
+            && says (&w, 1, "cmd=get kvsname=kvs key=mine\n", "cmd=get_result rc=0 msg=success value=1,2\n"),
+        "a key of the server's own is everybody's to read");
+    ok (says (&w, 1, "cmd=put kvsname=kvs key=mine value=x\n", "cmd=put_result rc=-1 msg=key_of_another_rank\n"),
+        "... and nobody's to write");
+    ok (says (&w, 2, "cmd=mine rank=7\n", "") && !strcmp (w.line, "2:cmd=mine rank=7"),
+        "a line that is no PMI is the launcher's, if it takes it");
+    pmi_server_set_keys (w.s, 100);
+    for (; puts < 200; puts++) {
+        snprintf (line, sizeof (line), "cmd=put kvsname=kvs key=k%d value=x\n", puts);
+        if (!says (&w, 0, line, "cmd=put_result rc=0 msg=success\n"))
+            break;
+    }
+    ok (puts == 100, "a rank may put as many keys as the server is told");
+    pmi_server_destroy (w.s);
+}
+
 static void test_nonsense (void)
 {
     struct world w;
@@ -207,6 +244,7 @@ int main (void)
     test_limit ();
     test_secret ();
     test_barrier ();
+    test_own ();
     test_nonsense ();
     return done_testing ();
 }

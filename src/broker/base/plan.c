@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* plan.c - which process hosts which rank
+ *
+ * A rank that has more ranks below it than fit into a process stands alone; what hangs below such ranks are pieces, which
+ * stay whole.  Pieces go to processes, the largest first, each to the one that has least; then those that stand alone go to
+ * where their parent is, while there is room.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/base/plan.h"
+#include "libutil/errprintf.h"
+
+struct plan {
+    uint32_t size;
+    uint32_t processes;
+    /* NULL: arithmetic */
+    uint32_t *process; /* of each rank */
+    uint32_t *ranks;   /* by process, ascending in each */
+    uint32_t *first;   /* where the ranks of a process begin; one more at the end */
+    bool *known;       /* to other processes */
+};
+
+struct piece {
+    uint32_t rank; /* its root */
+    uint32_t size;
+};
+
+/* What is only needed to make a plan. */
+struct draft {
+    const struct topo *t;
+    struct plan *p;
+    uint32_t fair;       /* ranks of a process */
+    uint32_t *order;     /* all ranks, parents before their children */
+    uint32_t *below;     /* ranks below each, with itself */
+    uint32_t *load;      /* ranks of each process */
+    struct piece *piece; /* by size */
+    uint32_t npieces;
+};
+
+/* --- pieces -------------------------------------------------------------------------------------- */
+
+static void sort_ranks (struct draft *d)
+{
+    uint32_t size = d->p->size;
+
+    d->order[0] = 0;
+    for (uint32_t i = 0, end = 1; i < size; i++) {
+        uint32_t rank = d->order[i], count = topo_child_count (d->t, rank);
+
+        for (uint32_t j = 0; j < count; j++)
+            d->order[end++] = topo_child (d->t, rank, j);
+        d->below[rank] = 1;
+    }
+    for (uint32_t i = size - 1; i > 0; i--)
+        d->below[topo_parent (d->t, d->order[i])] += d->below[d->order[i]];
+}
+
+/* A quarter more than the fair share is less trouble than a subtree in two processes. */
+static bool stands_alone (const struct draft *d, uint32_t rank)
+{
+    return rank == 0 || d->below[rank] > d->fair + d->fair / 4;
+}
+
+static bool is_piece (const struct draft *d, uint32_t rank)
+{
+    return !stands_alone (d, rank) && stands_alone (d, topo_parent (d->t, rank));
+}
+
+static int compare_pieces (const void *a, const void *b)
+{
+    const struct piece *x = a, *y = b;
+
+    if (x->size != y->size)
+        return x->size > y->size ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static void find_pieces (struct draft *d)
+{
+    for (uint32_t rank = 1; rank < d->p->size; rank++)
+        if (is_piece (d, rank))
+            d->piece[d->npieces++] = (struct piece){ rank, d->below[rank] };
+    qsort (d->piece, d->npieces, sizeof (d->piece[0]), compare_pieces);
+}
+
+/* --- processes ----------------------------------------------------------------------------------- */
+
+static void host (struct draft *d, uint32_t rank, uint32_t process, uint32_t count)
+{
+    d->p->process[rank] = process;
+    d->load[process] += count;
+}
+
+static uint32_t lightest (const struct draft *d)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; i < d->p->processes; i++)
+        if (d->load[i] < d->load[best])
+            best = i;
+    return best;
+}
+
+static void assign (struct draft *d)
+{
+    host (d, 0, 0, 1);
+    for (uint32_t i = 0; i < d->npieces; i++)
+        host (d, d->piece[i].rank, lightest (d), d->piece[i].size);
+    for (uint32_t i = 1; i < d->p->size; i++) {
+        uint32_t rank = d->order[i], above = d->p->process[topo_parent (d->t, rank)];
+
+        if (stands_alone (d, rank))
+            host (d, rank, d->load[above] < d->fair ? above : lightest (d), 1);
+        else if (!is_piece (d, rank))
+            d->p->process[rank] = above;
+    }
+}
+
+/* Where pieces were fewer than processes some host nobody: the others close up. */
+static void close_up (struct draft *d)
+{
+    struct plan *p = d->p;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < p->processes; i++)
+        d->load[i] = d->load[i] > 0 ? count++ : 0;
+    for (uint32_t rank = 0; rank < p->size; rank++)
+        p->process[rank] = d->load[p->process[rank]];
+    p->processes = count;
+}
+
+static void list_ranks (struct plan *p)
+{
+    for (uint32_t rank = 0; rank < p->size; rank++)
+        p->first[p->process[rank] + 1]++;
+    for (uint32_t i = 0; i < p->processes; i++)
+        p->first[i + 1] += p->first[i];
+    for (uint32_t rank = 0; rank < p->size; rank++)
+        p->ranks[p->first[p->process[rank]]++] = rank;
+    memmove (p->first + 1, p->first, p->processes * sizeof (p->first[0])); /* each was moved to the end of its own */
+    p->first[0] = 0;
+}
+
+static void mark_known (struct draft *d)
+{
+    struct plan *p = d->p;
+
+    for (uint32_t rank = 1; rank < p->size; rank++) {
+        if (p->process[rank] == p->process[topo_parent (d->t, rank)])
+            continue;
+        p->known[rank] = true;
+        for (uint32_t up = rank; up > 0 && !p->known[up = topo_parent (d->t, up)];)
+            p->known[up] = true;
+    }
+}
+
+static int make_tables (struct plan *p, const struct topo *t)
+{
+    struct draft d = { .t = t, .p = p, .fair = (p->size - 1) / p->processes + 1 };
+    int rc = -1;
+
+    p->process = calloc (p->size, sizeof (p->process[0]));
+    p->ranks = calloc (p->size, sizeof (p->ranks[0]));
+    p->first = calloc (p->processes + 1, sizeof (p->first[0]));
+    p->known = calloc (p->size, sizeof (p->known[0]));
+    d.order = calloc (p->size, sizeof (d.order[0]));
+    d.below = calloc (p->size, sizeof (d.below[0]));
+    d.load = calloc (p->processes, sizeof (d.load[0]));
+    d.piece = calloc (p->size, sizeof (d.piece[0]));
+    if (p->process && p->ranks && p->first && p->known && d.order && d.below && d.load && d.piece) {
+        sort_ranks (&d);
+        find_pieces (&d);
+        assign (&d);
+        close_up (&d);
+        list_ranks (p);
+        mark_known (&d);
+        rc = 0;
+    }
+    free (d.order);
+    free (d.below);
+    free (d.load);
+    free (d.piece);
+    return rc;
+}
+
+/* --- life ---------------------------------------------------------------------------------------- */
+
+struct plan *plan_create (uint32_t size, uint32_t processes, const struct topo *t, idt_error_t *errp)
+{
+    struct plan *p = calloc (1, sizeof (*p));
+
+    if (p) {
+        p->size = size;
+        p->processes = processes;
+        if (processes == 1 || processes == size || make_tables (p, t) == 0)
+            return p;
+    }
+    plan_destroy (p);
+    errsetf (errp, ENOMEM, "out of memory");
+    return NULL;
+}
+
+void plan_destroy (struct plan *p)
+{
+    if (!p)
+        return;
+    free (p->process);
+    free (p->ranks);
+    free (p->first);
+    free (p->known);
+    free (p);
+}
+
+uint32_t plan_processes (const struct plan *p)
+{
+    return p->processes;
+}
+
+uint32_t plan_process (const struct plan *p, uint32_t rank)
+{
+    return p->process ? p->process[rank] : p->processes == 1 ? 0 : rank;
+}
+
+uint32_t plan_count (const struct plan *p, uint32_t process)
+{
+    return p->first ? p->first[process + 1] - p->first[process] : p->size / p->processes;
+}
+
+uint32_t plan_rank (const struct plan *p, uint32_t process, uint32_t i)
+{
+    return p->ranks ? p->ranks[p->first[process] + i] : p->processes == 1 ? i : process;
+}
+
+bool plan_is_known (const struct plan *p, uint32_t rank)
+{
+    return p->known ? p->known[rank] : p->processes > 1;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* card.h - a bizcard as text: "ENDPOINT,HOST,KEY,TOPOLOGY", the CURVE public key in hex, "-" for no endpoint */
+#ifndef BROKER_CARD_H
+#define BROKER_CARD_H
+
+#include "broker/overlay/overlay.h"
+
+#define CARD_TEXT 1024 /* bytes at most: what every PMI carries */
+
+/* Fill a card; 'endpoint' NULL: it listens nowhere.  Returns 0, or -1 with errno EINVAL: 'public_key' is no Z85. */
+int card_fill (struct bizcard *card, uint32_t rank, const char *endpoint, const char *host, const char *public_key,
+               const char *topology);
+
+void card_encode (char text[CARD_TEXT], const struct bizcard *card);
+int card_decode (const char *text, uint32_t rank, struct bizcard *card); /* 0, or -1 with errno EPROTO */
+
+#endif /* BROKER_CARD_H */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* crew.h - the brokers of this process, from their boot to their end */
+#ifndef BROKER_CREW_H
+#define BROKER_CREW_H
+
+#include "broker/base/attr.h"
+#include "broker/boot.h"
+#include "broker/process.h"
+
+struct crew;
+
+struct crew_conf {
+    struct process *process; /* must live longer */
+    struct attrs *attrs;     /* what the command line gave to all; must live longer */
+    struct boot_conf boot;   /* but for the topology, which 'attrs' gives */
+    const char *tmpdir;      /* see struct broker_conf */
+    const char *module_path;
+    char **command;
+    uint64_t files;
+};
+
+/* Boot and start all brokers of this process: process_run () then runs until they have ended.  Blocks until those of other
+ * processes have booted, too.  Copies 'conf'; its strings are borrowed.  NULL with errno set and 'errp' filled.
+ */
+struct crew *crew_create (const struct crew_conf *conf, idt_error_t *errp);
+void crew_destroy (struct crew *c); /* and all brokers that are left, at once; NULL is fine */
+
+/* Tell all brokers to stop, as broker_stop (). */
+void crew_stop (struct crew *c, const char *why);
+
+/* When all have ended: that of rank 0, if it was here, else of the first that failed; 0: none did. */
+int crew_exit_code (const struct crew *c);
+
+#endif /* BROKER_CREW_H */
