@@ -139,9 +139,9 @@ static struct asker *find_or_add_asker (struct rpc_track *p, const char *uuid, u
 {
     struct asker *a = find_asker (p, uuid, hash);
 
-    if (a || !(a = calloc (1, sizeof (*a))))
+    if (a || !(a = malloc (sizeof (*a)))) /* one comes and goes with each request: calloc () has no cache of them */
         return a;
-    a->link.hash = hash;
+    *a = (struct asker){ .link.hash = hash };
     memcpy (a->uuid, uuid, sizeof (a->uuid));
     account_init (&a->account, &p->pool, 0, 0, ACCOUNT_NEVER);
     LIST_INIT (&a->entries);

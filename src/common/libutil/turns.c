@@ -84,13 +84,11 @@ static struct flow *find_or_add (struct turns *t, uint64_t key)
 {
     struct flow *f = find (t, key);
 
-    if (f || !(f = calloc (1, sizeof (*f))))
+    if (f || !(f = malloc (sizeof (*f)))) /* one comes and goes with each message: calloc () has no cache of them */
         return f;
+    *f = (struct flow){ .key = key, .credit = t->quantum, .ready = true };
     if (t->nflows++ >= t->nbuckets)
         grow (t);
-    f->key = key;
-    f->credit = t->quantum;
-    f->ready = true;
     account_init (&f->account, &t->pool, 0, 0, ACCOUNT_NEVER);
     STAILQ_INIT (&f->items);
     f->next = *bucket_of (t, key);
