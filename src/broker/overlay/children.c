@@ -167,7 +167,7 @@ bool children_turn (struct children *down)
                 child_remove (down->children[i], down->children[i]->doomed);
         drop_adopted (down);
     }
-    return busy;
+    return children_adopt (down) || busy;
 }
 
 static void monitor_cb (int event, int value, void *arg)
@@ -338,7 +338,6 @@ struct children *children_create (struct overlay *ov)
     if (!down)
         return NULL;
     down->ov = ov;
-    down->budget = ADOPT_BUDGET;
     down->count = topo_child_count (conf->topo, conf->rank);
     ov->health = down->count > 0 ? HEALTH_PARTIAL : HEALTH_FULL;
     down->size = down->count + 1;
@@ -425,7 +424,6 @@ void overlay_accept (struct overlay *ov, bool accept)
     for (uint32_t i = 0; accept && i < down->count; i++)
         if (down->children[i]->hello)
             child_take_in (down->children[i]);
-    children_adopt (down);
 }
 
 static uint32_t count_online (const struct children *down, uint32_t from)

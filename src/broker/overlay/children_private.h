@@ -11,7 +11,7 @@
 #include "common/libzmqutil/monitor.h"
 #include "libzmqutil/zmsg.h"
 
-#define ADOPT_BUDGET 64 /* descendants that are taken in between two beats */
+#define ADOPT_US 2000 /* for descendants that are taken in, of a turn */
 
 struct child {
     struct peer peer;
@@ -45,7 +45,7 @@ struct children {
     uint32_t count;          /* of the children proper */
     uint32_t total;
     uint32_t size;   /* of the array */
-    uint32_t budget; /* adopted ones that may be taken in until the next beat */
+    uint32_t hellos; /* of adopted ones that wait */
     bool accept;
     bool stopping; /* takes no child in any more */
     bool doomed;   /* one of them is */

@@ -4,7 +4,7 @@
 /* hello.c - who is taken in: children, and descendants whose own parent is gone
  *
  * Whoever says hello must be below us, on a connection with the key of its rank, of our version, and the only one that
- * serves its rank.  Children are taken in at once, or when we take any in; the others as the budget allows.
+ * serves its rank.  Children are taken in at once, or when we take any in; the others in our turns, some in each.
  */
 #include "config.h"
 
@@ -15,6 +15,7 @@
 #include <syslog.h>
 
 #include "broker/overlay/children_private.h"
+#include "libutil/clock.h"
 
 struct hello {
     const idt_msg_t *msg;
@@ -195,6 +196,7 @@ static void hello_received (struct children *down, const struct hello *hello)
     }
     if (!(c = find_child (down, hello)))
         return;
+    down->hellos += c->adopted && !c->hello;
     idt_msg_unref (c->hello);
     c->hello = (idt_msg_t *)idt_msg_ref (hello->msg);
     c->hello_fd = hello->from->fd;
@@ -205,27 +207,24 @@ static void hello_received (struct children *down, const struct hello *hello)
     link_read_clock (down->ov, &c->hello_us, &bound);
     snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
     snprintf (c->host, sizeof (c->host), "%s", hello->host);
-    if (c->adopted)
-        children_adopt (down);
-    else if (down->accept)
+    if (!c->adopted && down->accept)
         child_take_in (c);
 }
 
-/* Those whose turn has not come wait: so many at a time keep nobody else from being served. */
-void children_adopt (struct children *down)
+/* So many at a time keep nobody else from being served. */
+bool children_adopt (struct children *down)
 {
-    for (uint32_t i = down->count; down->accept && down->budget > 0 && i < down->total; i++) {
-        if (down->children[i]->hello) {
-            down->budget--;
-            child_take_in (down->children[i]);
-        }
-    }
-}
+    uint64_t since_us = 0;
 
-void children_refill (struct children *down)
-{
-    down->budget = ADOPT_BUDGET;
-    children_adopt (down);
+    for (uint32_t i = down->count; down->accept && down->hellos > 0 && i < down->total; i++) {
+        if (!down->children[i]->hello)
+            continue;
+        child_take_in (down->children[i]);
+        down->hellos--;
+        if (clock_is_over (&since_us, ADOPT_US))
+            break;
+    }
+    return down->accept && down->hellos > 0;
 }
 
 void children_stranger (struct children *down, idt_msg_t *msg, const struct msg_zmq_from *from)

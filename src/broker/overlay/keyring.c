@@ -3,26 +3,49 @@
 
 /* keyring.c - the public keys of a broker's descendants
  *
- * A broker learns its children's keys at boot and the others' from its children; it passes on what is news.  Ranks
- * below it are few in most brokers and at most all in the root: an array, searched when a connection is made.
+ * A broker learns its children's keys at boot and the others' from its children; it passes on what is news.  Each change of
+ * a key has a number.  Whoever is joined knows all changes up to one of them, which is remembered of the last few: so keys
+ * go up once, and again only to a broker that has not heard them.
+ *
+ * Entries are found by rank and by key through lists in buckets, of which there are as many as there is room for entries.
  */
 #include "config.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include <idtree/msg.h>
+
 #include "broker/overlay/link.h"
+
+#define NONE UINT32_MAX
+#define KNOWERS 4 /* that are remembered: parent, and who stands in for it */
 
 struct entry {
     struct control_key key;
-    bool is_news;
+    uint32_t next_rank, next_key; /* in its buckets */
+    uint64_t change;
+};
+
+struct knower {
+    char uuid[IDT_MSG_UUID_LEN + 1];
+    uint64_t change; /* it has all up to this one */
 };
 
 struct keyring {
     struct entry *entries;
-    size_t count;
-    size_t size;
-    size_t news; /* entries that are */
+    uint32_t *by_rank, *by_key; /* the first of each bucket */
+    uint32_t count;
+    uint32_t size;   /* a power of two, or 0 */
+    uint64_t change; /* the last one */
+
+    struct knower knowers[KNOWERS];
+    unsigned joined; /* which one is told */
+    unsigned oldest;
+    uint64_t taken;  /* all up to this change was taken for it */
+    uint64_t taking; /* ... up to this will be, when all entries are looked through */
+    uint32_t next;   /* the next one of them; 0: none is to be */
+    uint64_t nsent;
 };
 
 struct keyring *keyring_create (void)
@@ -34,31 +57,108 @@ void keyring_destroy (struct keyring *kr)
 {
     if (kr) {
         free (kr->entries);
+        free (kr->by_rank);
+        free (kr->by_key);
         free (kr);
     }
 }
 
-static struct entry *find_rank (struct keyring *kr, uint32_t rank)
+/* --- entries ---------------------------------------------------------------------------------------- */
+
+static uint32_t *bucket_of_rank (const struct keyring *kr, uint32_t rank)
 {
-    for (size_t i = 0; i < kr->count; i++)
+    return &kr->by_rank[rank & (kr->size - 1)];
+}
+
+/* Keys are as good as random. */
+static uint32_t *bucket_of_key (const struct keyring *kr, const uint8_t key[CONTROL_KEY_SIZE])
+{
+    uint32_t x;
+
+    memcpy (&x, key, sizeof (x));
+    return &kr->by_key[x & (kr->size - 1)];
+}
+
+static struct entry *find_rank (const struct keyring *kr, uint32_t rank)
+{
+    for (uint32_t i = kr->size > 0 ? *bucket_of_rank (kr, rank) : NONE; i != NONE; i = kr->entries[i].next_rank)
         if (kr->entries[i].key.rank == rank)
             return &kr->entries[i];
     return NULL;
 }
 
-static struct entry *add (struct keyring *kr)
+static void link_rank (struct keyring *kr, uint32_t i)
 {
-    if (kr->count == kr->size) {
-        size_t size = kr->size ? kr->size * 2 : 64;
-        struct entry *entries = realloc (kr->entries, size * sizeof (entries[0]));
+    uint32_t *bucket = bucket_of_rank (kr, kr->entries[i].key.rank);
 
-        if (!entries)
-            return NULL;
-        kr->entries = entries;
-        kr->size = size;
+    kr->entries[i].next_rank = *bucket;
+    *bucket = i;
+}
+
+static void link_key (struct keyring *kr, uint32_t i)
+{
+    uint32_t *bucket = bucket_of_key (kr, kr->entries[i].key.key);
+
+    kr->entries[i].next_key = *bucket;
+    *bucket = i;
+}
+
+static void unlink_key (struct keyring *kr, uint32_t i)
+{
+    uint32_t *at = bucket_of_key (kr, kr->entries[i].key.key);
+
+    while (*at != i)
+        at = &kr->entries[*at].next_key;
+    *at = kr->entries[i].next_key;
+}
+
+static void link_all (struct keyring *kr)
+{
+    memset (kr->by_rank, 0xff, kr->size * sizeof (kr->by_rank[0])); /* NONE */
+    memset (kr->by_key, 0xff, kr->size * sizeof (kr->by_key[0]));
+    for (uint32_t i = 0; i < kr->count; i++) {
+        link_rank (kr, i);
+        link_key (kr, i);
     }
-    memset (&kr->entries[kr->count], 0, sizeof (kr->entries[0]));
-    return &kr->entries[kr->count++];
+}
+
+static bool grow (struct keyring *kr)
+{
+    uint32_t size = kr->size > 0 ? kr->size * 2 : 64;
+    struct entry *entries = realloc (kr->entries, size * sizeof (entries[0]));
+    uint32_t *by_rank = malloc (size * sizeof (by_rank[0])), *by_key = malloc (size * sizeof (by_key[0]));
+
+    if (entries)
+        kr->entries = entries;
+    if (!entries || !by_rank || !by_key) {
+        free (by_rank);
+        free (by_key);
+        return false;
+    }
+    free (kr->by_rank);
+    free (kr->by_key);
+    kr->by_rank = by_rank;
+    kr->by_key = by_key;
+    kr->size = size;
+    link_all (kr);
+    return true;
+}
+
+static void add (struct keyring *kr, const struct control_key *key)
+{
+    kr->entries[kr->count] = (struct entry){ .key = *key, .change = ++kr->change };
+    link_rank (kr, kr->count);
+    link_key (kr, kr->count++);
+}
+
+static void replace (struct keyring *kr, struct entry *e, const struct control_key *key)
+{
+    uint32_t i = (uint32_t)(e - kr->entries);
+
+    unlink_key (kr, i);
+    e->key = *key;
+    e->change = ++kr->change;
+    link_key (kr, i);
 }
 
 bool keyring_put (struct keyring *kr, const struct control_key *key)
@@ -67,27 +167,56 @@ bool keyring_put (struct keyring *kr, const struct control_key *key)
 
     if (e && memcmp (e->key.key, key->key, CONTROL_KEY_SIZE) == 0)
         return false;
-    if (!e && !(e = add (kr)))
+    if (!e && kr->count == kr->size && !grow (kr))
         return false;
-    e->key = *key;
-    kr->news += !e->is_news;
-    e->is_news = true;
+    if (e)
+        replace (kr, e, key);
+    else
+        add (kr, key);
     return true;
 }
 
 uint32_t keyring_find (const struct keyring *kr, const uint8_t key[CONTROL_KEY_SIZE])
 {
-    for (size_t i = 0; i < kr->count; i++)
+    for (uint32_t i = kr->size > 0 ? *bucket_of_key (kr, key) : NONE; i != NONE; i = kr->entries[i].next_key)
         if (memcmp (kr->entries[i].key.key, key, CONTROL_KEY_SIZE) == 0)
             return kr->entries[i].key.rank;
     return TOPO_NONE;
 }
 
-void keyring_renew (struct keyring *kr)
+uint32_t keyring_count (const struct keyring *kr)
 {
-    for (size_t i = 0; i < kr->count; i++)
-        kr->entries[i].is_news = true;
-    kr->news = kr->count;
+    return kr->count;
+}
+
+uint64_t keyring_sent (const struct keyring *kr)
+{
+    return kr->nsent;
+}
+
+uint64_t keyring_pending (const struct keyring *kr)
+{
+    return kr->change - kr->knowers[kr->joined].change;
+}
+
+/* --- who knows them --------------------------------------------------------------------------------- */
+
+static unsigned find_knower (struct keyring *kr, const char *uuid)
+{
+    for (unsigned i = 0; i < KNOWERS; i++)
+        if (strcmp (kr->knowers[i].uuid, uuid) == 0)
+            return i;
+    unsigned i = kr->oldest++ % KNOWERS;
+    kr->knowers[i].change = 0;
+    memcpy (kr->knowers[i].uuid, uuid, sizeof (kr->knowers[i].uuid));
+    return i;
+}
+
+void keyring_join (struct keyring *kr, const char uuid[IDT_MSG_UUID_LEN + 1])
+{
+    kr->joined = find_knower (kr, uuid);
+    kr->taken = kr->knowers[kr->joined].change;
+    kr->next = 0;
 }
 
 idt_msg_t *keyring_take_news (struct keyring *kr)
@@ -95,12 +224,22 @@ idt_msg_t *keyring_take_news (struct keyring *kr)
     struct control_key keys[KEYRING_MESSAGE];
     size_t n = 0;
 
-    for (size_t i = 0; kr->news > 0 && n < KEYRING_MESSAGE && i < kr->count; i++) {
-        if (!kr->entries[i].is_news)
-            continue;
-        keys[n++] = kr->entries[i].key;
-        kr->entries[i].is_news = false;
-        kr->news--;
+    if (kr->next == 0 && kr->taken == kr->change)
+        return NULL;
+    if (kr->next == 0)
+        kr->taking = kr->change;
+    for (; n < KEYRING_MESSAGE && kr->next < kr->count; kr->next++)
+        if (kr->entries[kr->next].change > kr->taken && kr->entries[kr->next].change <= kr->taking)
+            keys[n++] = kr->entries[kr->next].key;
+    if (kr->next == kr->count) {
+        kr->next = 0;
+        kr->taken = kr->taking;
     }
+    kr->nsent += n;
     return n > 0 ? control_encode_keys (keys, n) : NULL;
+}
+
+void keyring_arrived (struct keyring *kr)
+{
+    kr->knowers[kr->joined].change = kr->taken;
 }

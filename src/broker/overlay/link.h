@@ -113,14 +113,13 @@ void children_destroy (struct children *down);         /* children are told to s
 /* Listen.  Returns 0, or -1 with errno set and 'errp' filled. */
 int children_bind (struct children *down, const char *endpoint, idt_error_t *errp);
 
-/* Take in descendants whose parent is gone, as far as the budget goes; it is filled again at each beat. */
-void children_adopt (struct children *down);
-void children_refill (struct children *down);
+/* Take in descendants whose parent is gone: some of them.  Returns whether others wait for their turn. */
+bool children_adopt (struct children *down);
 
 /* Remove who was silent for tbon.timeout; nobody, if it was we who slept. */
 void children_check_silence (struct children *down, bool was_asleep);
 
-/* Remove those that were found broken.  Returns whether there were any. */
+/* Remove those that were found broken, adopt some of those that wait.  Returns whether it is to be called again. */
 bool children_turn (struct children *down);
 
 /* Try again what the socket did not take. */
@@ -145,11 +144,19 @@ bool keyring_put (struct keyring *kr, const struct control_key *key);
 /* Whose key it is; TOPO_NONE: nobody's. */
 uint32_t keyring_find (const struct keyring *kr, const uint8_t key[CONTROL_KEY_SIZE]);
 
-/* All are news. */
-void keyring_renew (struct keyring *kr);
+/* A broker ('uuid': its incarnation) is joined: all is news that has not arrived there. */
+void keyring_join (struct keyring *kr, const char uuid[IDT_MSG_UUID_LEN + 1]);
 
 /* A message with keys that are news, which they are no more; at most KEYRING_MESSAGE.  NULL: none. */
 #define KEYRING_MESSAGE 1024
 idt_msg_t *keyring_take_news (struct keyring *kr);
+
+/* All that was taken has arrived. */
+void keyring_arrived (struct keyring *kr);
+
+uint32_t keyring_count (const struct keyring *kr);
+uint64_t keyring_sent (const struct keyring *kr); /* keys that were taken, ever */
+uint64_t
+keyring_pending (const struct keyring *kr); /* changes of keys that have not arrived at the one that is joined */
 
 #endif /* BROKER_LINK_H */

@@ -29,7 +29,6 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
     parent_doubt (ov->up);
     ov->beat = now;
     children_check_silence (ov->down, was_asleep);
-    children_refill (ov->down);
     parent_heartbeat (ov->up, was_asleep);
 }
 
@@ -262,9 +261,11 @@ static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
     children_describe_links (ov->down, links);
     parent_describe (ov->up, links);
-    idt_respond_pack (h, msg, "{s:i s:i s:i s:b s:o s:o}", "child-count",
+    idt_respond_pack (h, msg, "{s:i s:i s:i s:I s:I s:I s:b s:o s:o}", "child-count",
                       (int)topo_child_count (ov->conf.topo, ov->conf.rank), "child-connected",
-                      (int)overlay_children_online (ov), "adopted", (int)children_adopted (ov->down),
+                      (int)overlay_children_online (ov), "adopted", (int)children_adopted (ov->down), "keys",
+                      (json_int_t)keyring_count (ov->keys), "keys-sent", (json_int_t)keyring_sent (ov->keys),
+                      "keys-pending", overlay_has_parent (ov) ? (json_int_t)keyring_pending (ov->keys) : 0,
                       "parent-connected", (int)overlay_has_parent (ov), "parent-rank",
                       overlay_has_parent (ov) ? json_integer (parent_rank (ov->up)) : json_null (), "links", links);
 }

@@ -23,12 +23,14 @@
 
 #include "broker/overlay/channel.h"
 #include "broker/overlay/control.h"
-#include "broker/overlay/overlay.h"
+#include "broker/overlay/children_private.h"
 #include "libzmqutil/zmsg.h"
+#include "libutil/clock.h"
 #include "libutil/tap.h"
 
 #define SIZE 3        /* of the tree: a parent and two children */
 #define SIZE_DEEP 4   /* rank 3 is below rank 1 */
+#define SIZE_MANY 73  /* so are many, and below rank 2 */
 #define LONG "60s"    /* tbon.timeout where nobody shall be given up for silence */
 #define SHORT "400ms" /* ... where the test waits for that */
 
@@ -45,6 +47,7 @@ struct node {
     struct peer service, client;
     bool parent_up;
     int ups, downs, stops, refusals, errnum;
+    uint64_t child_us;              /* that each child who comes costs */
     int answers, unreachable, busy; /* that the client got */
     bool replies;                   /* the service answers at once */
     int requests;                   /* that the service got */
@@ -58,8 +61,8 @@ struct world {
     struct topo *topo;
     char dir[64];
     char endpoint[128];
-    char public_key[SIZE_DEEP][OVERLAY_KEY_TEXT];
-    char secret_key[SIZE_DEEP][OVERLAY_KEY_TEXT];
+    char public_key[SIZE_MANY][OVERLAY_KEY_TEXT];
+    char secret_key[SIZE_MANY][OVERLAY_KEY_TEXT];
     struct node parent, child;
     struct bizcard ancestor; /* of the child */
     const char *timeout;
@@ -115,6 +118,8 @@ static void child (void *arg, uint32_t rank, bool up)
 {
     struct node *n = arg;
 
+    if (n->child_us > 0)
+        clock_sleep_ns ((int64_t)n->child_us * 1000);
     n->ups += up;
     n->downs += !up;
 }
@@ -266,8 +271,8 @@ static void set_children (struct world *w)
     overlay_set_bizcards (w->parent.ov, NULL, 0, bizcards);
 }
 
-/* Where 'endpoint' is NULL it is ipc. */
-static void world_init_at (struct world *w, const char *timeout, uint32_t size, const char *endpoint)
+/* Where 'endpoint' is NULL it is ipc.  The parent takes nobody in yet. */
+static void world_make (struct world *w, const char *timeout, uint32_t size, const char *endpoint)
 {
     memset (w, 0, sizeof (*w));
     w->timeout = timeout;
@@ -279,10 +284,15 @@ static void world_init_at (struct world *w, const char *timeout, uint32_t size, 
         snprintf (w->endpoint, sizeof (w->endpoint), "%s", endpoint);
     else
         snprintf (w->endpoint, sizeof (w->endpoint), "ipc://%s/tbon-0", w->dir);
-    for (int i = 0; i < SIZE_DEEP; i++)
+    for (uint32_t i = 0; i < size; i++)
         zmq_curve_keypair (w->public_key[i], w->secret_key[i]);
     node_init (&w->parent, w, 0, "1000");
     set_children (w);
+}
+
+static void world_init_at (struct world *w, const char *timeout, uint32_t size, const char *endpoint)
+{
+    world_make (w, timeout, size, endpoint);
     overlay_accept (w->parent.ov, true);
 }
 
@@ -633,6 +643,49 @@ static void test_adoption (void)
     raw_close (&orphan);
     raw_close (&other);
     raw_close (&child);
+    world_fini (&w);
+}
+
+static void orphan_hello (struct raw *raw, struct world *w, uint32_t rank)
+{
+    struct bizcard bizcard;
+    struct control_key key = { .rank = rank };
+    char payload[256];
+
+    make_bizcard (w, rank, &bizcard);
+    memcpy (key.key, bizcard.key, sizeof (key.key));
+    keyring_put (w->parent.ov->keys, &key);
+    snprintf (payload, sizeof (payload),
+              "{\"rank\":%u,\"uuid\":\"%08x-0000-4000-8000-000000000000\",\"version\":\"" PACKAGE_VERSION
+              "\",\"hostname\":\"h\"}",
+              rank, rank);
+    raw_open (raw, w, rank);
+    raw_send (raw, make_hello (payload));
+}
+
+/* A router is lost, and all below it come at once, to a broker that is slow. */
+static void test_many_orphans (void)
+{
+    static struct raw orphans[SIZE_MANY];
+    uint32_t most = 0, last = 0, count = SIZE_MANY - SIZE;
+    struct world w;
+
+    world_make (&w, LONG, SIZE_MANY, NULL);
+    for (uint32_t i = SIZE; i < SIZE_MANY; i++)
+        orphan_hello (&orphans[i], &w, i);
+    UNTIL (&w, w.parent.ov->down->hellos == count);
+    ok (overlay_children_online (w.parent.ov) == 0, "who takes no children in adopts nobody");
+    w.parent.child_us = ADOPT_US + 500;
+    overlay_accept (w.parent.ov, true);
+    for (bool again = true; again; last = overlay_children_online (w.parent.ov)) {
+        again = overlay_turn (w.parent.ov);
+        uint32_t more = overlay_children_online (w.parent.ov) - last;
+        most = more > most ? more : most;
+    }
+    ok (last == count, "%d orphans are adopted without a beat in between", (int)count);
+    ok (most <= 2, "but %d in a turn, so that others are served", (int)most);
+    for (uint32_t i = SIZE; i < SIZE_MANY; i++)
+        raw_close (&orphans[i]);
     world_fini (&w);
 }
 
@@ -1125,6 +1178,7 @@ int main (void)
     test_join ();
     test_keys ();
     test_adoption ();
+    test_many_orphans ();
     test_hello ();
     test_whole ();
     test_before_hello ();

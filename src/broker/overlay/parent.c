@@ -48,6 +48,7 @@ struct conn {
     double heard;      /* link_now () of its last message */
     uint64_t hello_us; /* link_boot_us () when we said hello */
     uint64_t doubt_us; /* ... when it became doubtful that the parent still knows us; 0: it is not */
+    uint64_t keys_us;  /* ... when keys were sent last that it has not answered a beat after; 0: none */
 };
 
 struct parent {
@@ -172,6 +173,7 @@ static void send_keys (struct conn *c)
     while ((msg = keyring_take_news (c->up->ov->keys))) {
         conn_send (c, msg);
         idt_msg_unref (msg);
+        c->keys_us = link_boot_us ();
     }
 }
 
@@ -242,7 +244,8 @@ static void joined (struct conn *c, const char *uuid, const struct idt_clock_sam
     up->has_joined = true;
     take_time (c, sample);
     channel_open (&c->channel, credits);
-    keyring_renew (up->ov->keys);
+    keyring_join (up->ov->keys, uuid);
+    c->keys_us = 0;
     send_keys (c);
 }
 
@@ -305,6 +308,10 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
     take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
                                               hb.peer_bound_us });
     event_newest_low (conf->event, hb.stream, hb.seq);
+    if (c->keys_us > 0 && hb.sent_us > c->keys_us) { /* what we send arrives in order */
+        keyring_arrived (c->up->ov->keys);
+        c->keys_us = 0;
+    }
     if (c->doubt_us > 0 && hb.sent_us >= c->doubt_us) {
         c->doubt_us = 0;
         channel_release (&c->channel);

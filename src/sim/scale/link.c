@@ -154,9 +154,3 @@ void link_io (struct scale *s, const struct event *e)
                                            .rank = m->to,
                                            .with.p = m });
 }
-
-void link_again (struct scale *s, const struct message *msg, uint64_t t_ns)
-{
-    queue_push (&s->queue,
-                (struct event){ .t_ns = t_ns, .type = EV_MESSAGE, .rank = msg->to, .with.p = copy_message (s, msg) });
-}

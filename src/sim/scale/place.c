@@ -18,7 +18,6 @@
 #define HELLO_MS 400. /* for an answer */
 #define PROBE_MS 1000.
 #define PATIENCE 4 /* attempts at the parent, before one that never joined asks others */
-#define ADOPTED 64 /* in a second */
 
 static uint64_t jittered_ns (struct scale *s, double ms)
 {
@@ -157,27 +156,10 @@ void rank_retry (struct rank *r, uint64_t link)
     rank_seek (r);
 }
 
-/* One that is no child waits for its turn. */
-static bool has_room (struct rank *r, const struct message *m)
-{
-    uint32_t second = (uint32_t)(r->busy_ns / SECOND_NS);
-
-    if (topo_parent (r->s->topo, m->from) == rank_number (r))
-        return true;
-    if (r->adopted_s != second)
-        r->adopted = 0;
-    r->adopted_s = second;
-    return r->adopted++ < ADOPTED;
-}
-
 void rank_hello (struct rank *r, const struct message *m)
 {
     struct message joined = { .type = MSG_JOINED, .to = m->from, .sample = m->sample };
 
-    if (!has_room (r, m)) {
-        link_again (r->s, m, ((uint64_t)r->adopted_s + 1) * SECOND_NS);
-        return;
-    }
     if (node_clock (r->node, rank_boot_us (r), &joined.sample.peer_received_us, &joined.sample.peer_bound_us))
         joined.sample.peer_sent_us = joined.sample.peer_received_us;
     link_send (r, &joined);

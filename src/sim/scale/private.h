@@ -125,20 +125,18 @@ struct rank {
     uint64_t tick_ns; /* when it is woken; UINT64_MAX: not */
     uint64_t used_ns; /* of its processor, while it is measured */
     struct way up, down;
-    struct tags tags;   /* of lease requests that went up */
-    uint32_t received;  /* messages from children, while it is measured */
-    uint32_t parent;    /* whom it is with, or asks */
-    uint32_t link;      /* changes with each attempt */
-    uint32_t life;      /* how often it was started */
-    uint32_t adopted;   /* that are no children, in this second */
-    uint32_t adopted_s; /* which one */
-    uint16_t tries;     /* of ancestors, since one answered */
-    uint16_t rounds;    /* through all of them */
-    uint8_t level;      /* at most MAX_LEVELS - 1 */
-    uint8_t under_way;  /* forwards */
-    uint8_t place;      /* enum rank_place */
-    bool activated;     /* has been */
-    bool has_joined;    /* ever */
+    struct tags tags;  /* of lease requests that went up */
+    uint32_t received; /* messages from children, while it is measured */
+    uint32_t parent;   /* whom it is with, or asks */
+    uint32_t link;     /* changes with each attempt */
+    uint32_t life;     /* how often it was started */
+    uint16_t tries;    /* of ancestors, since one answered */
+    uint16_t rounds;   /* through all of them */
+    uint8_t level;     /* at most MAX_LEVELS - 1 */
+    uint8_t under_way; /* forwards */
+    uint8_t place;     /* enum rank_place */
+    bool activated;    /* has been */
+    bool has_joined;   /* ever */
 };
 
 struct level {
@@ -229,9 +227,6 @@ double message_cost_us (const struct costs *c, const struct message *m, double o
 void link_send (struct rank *from, const struct message *msg);
 void link_free (struct scale *s, struct message *m);
 void link_io (struct scale *s, const struct event *e);
-
-/* It comes again then. */
-void link_again (struct scale *s, const struct message *msg, uint64_t t_ns);
 
 static inline bool message_goes_up (enum message_type type)
 {

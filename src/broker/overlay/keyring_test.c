@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* keyring_test.c - keys are found, and go up once to whoever has not heard them */
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/overlay/link.h"
+#include "libutil/tap.h"
+
+#define PARENT "aaaaaaaa-0000-4000-8000-000000000000"
+#define ANCESTOR "bbbbbbbb-0000-4000-8000-000000000000"
+
+static struct control_key key_of (uint32_t rank, uint8_t version)
+{
+    struct control_key key = { .rank = rank };
+
+    for (int i = 0; i < CONTROL_KEY_SIZE; i++)
+        key.key[i] = (uint8_t)(rank >> (i % 4 * 8)) + version;
+    return key;
+}
+
+static bool put (struct keyring *kr, uint32_t rank, uint8_t version)
+{
+    struct control_key key = key_of (rank, version);
+
+    return keyring_put (kr, &key);
+}
+
+static uint32_t find (const struct keyring *kr, uint32_t rank, uint8_t version)
+{
+    struct control_key key = key_of (rank, version);
+
+    return keyring_find (kr, key.key);
+}
+
+static void take_key (const struct control_key *key, void *arg)
+{
+    keyring_put (arg, key);
+}
+
+/* All news goes to 'above' (may be NULL).  Returns how many keys that were. */
+static uint64_t pass_on (struct keyring *kr, struct keyring *above)
+{
+    uint64_t before = keyring_sent (kr);
+    idt_msg_t *msg;
+
+    while ((msg = keyring_take_news (kr))) {
+        if (above && control_decode_keys (msg, take_key, above) < 0)
+            bail_out ("malformed");
+        idt_msg_unref (msg);
+    }
+    return keyring_sent (kr) - before;
+}
+
+static void test_once (void)
+{
+    struct keyring *kr = keyring_create ();
+
+    keyring_join (kr, PARENT);
+    ok (pass_on (kr, NULL) == 0, "where there are no keys none goes up");
+    put (kr, 1, 0);
+    put (kr, 2, 0);
+    ok (pass_on (kr, NULL) == 2 && pass_on (kr, NULL) == 0, "each goes up once");
+    ok (keyring_pending (kr) == 2, "and is pending until it has arrived");
+    ok (put (kr, 2, 1) && !put (kr, 2, 1) && pass_on (kr, NULL) == 1, "one that changes goes up again");
+    keyring_arrived (kr);
+    ok (keyring_pending (kr) == 0, "then no more");
+    keyring_join (kr, PARENT);
+    ok (pass_on (kr, NULL) == 0, "none goes up again to the same parent on another connection");
+    put (kr, 3, 0);
+    ok (pass_on (kr, NULL) == 1, "but what is new");
+    keyring_join (kr, PARENT);
+    ok (pass_on (kr, NULL) == 1, "and what has not arrived on the last one");
+    keyring_arrived (kr);
+    keyring_join (kr, ANCESTOR);
+    ok (pass_on (kr, NULL) == 3, "another broker hears all");
+    keyring_arrived (kr);
+    keyring_join (kr, PARENT);
+    put (kr, 4, 0);
+    ok (pass_on (kr, NULL) == 1, "back at the parent it is what came meanwhile");
+    keyring_arrived (kr);
+    keyring_join (kr, ANCESTOR);
+    ok (pass_on (kr, NULL) == 1, "and at the other one, too");
+    keyring_destroy (kr);
+}
+
+/* Whoever has been forgotten hears all. */
+static void test_forgotten (void)
+{
+    struct keyring *kr = keyring_create ();
+    char uuid[] = PARENT;
+
+    put (kr, 1, 0);
+    for (int i = 0; i < 9; i++) {
+        uuid[0] = (char)('a' + i);
+        keyring_join (kr, uuid);
+        if (pass_on (kr, NULL) != 1)
+            break;
+        keyring_arrived (kr);
+    }
+    ok (uuid[0] == 'a' + 8, "nine parents, one after the other, hear the key");
+    keyring_join (kr, uuid);
+    ok (pass_on (kr, NULL) == 0, "the last one knows it");
+    uuid[0] = 'a';
+    keyring_join (kr, uuid);
+    ok (pass_on (kr, NULL) == 1, "of the first one that is forgotten");
+    keyring_destroy (kr);
+}
+
+static void test_many (void)
+{
+    struct keyring *kr = keyring_create (), *above = keyring_create ();
+    uint32_t n = 5000, wrong = 0;
+    idt_msg_t *msg;
+
+    keyring_join (kr, PARENT);
+    for (uint32_t i = 0; i < n; i++)
+        put (kr, i * 7, 0);
+    msg = keyring_take_news (kr);
+    idt_msg_unref (msg);
+    ok (keyring_sent (kr) == KEYRING_MESSAGE, "a message has %d keys at most", KEYRING_MESSAGE);
+    put (kr, 0, 1);     /* was taken */
+    put (kr, 34993, 1); /* was not */
+    put (kr, 1, 0);     /* is new */
+    keyring_join (kr, ANCESTOR);
+    ok (pass_on (kr, above) == n + 1 && keyring_count (above) == n + 1, "%d keys go up", (int)n + 1);
+    for (uint32_t i = 1; i < n; i++)
+        wrong += find (above, i * 7, i * 7 == 34993) != i * 7;
+    ok (wrong == 0 && find (above, 0, 1) == 0 && find (above, 1, 0) == 1, "each is found");
+    ok (find (above, 34993, 0) == TOPO_NONE && find (kr, 34993, 0) == TOPO_NONE, "but not the one before");
+    keyring_destroy (kr);
+    keyring_destroy (above);
+}
+
+/* Changes in the midst of taking: what was passed already goes up again, nothing is left out. */
+static void test_midst (void)
+{
+    struct keyring *kr = keyring_create (), *above = keyring_create ();
+    uint32_t n = 3 * KEYRING_MESSAGE, wrong = 0;
+
+    keyring_join (kr, PARENT);
+    for (uint32_t i = 0; i < n; i++)
+        put (kr, i, 0);
+    for (uint32_t i = 0; i < 50; i++) {
+        idt_msg_t *msg = keyring_take_news (kr);
+
+        if (msg && control_decode_keys (msg, take_key, above) < 0)
+            bail_out ("malformed");
+        idt_msg_unref (msg);
+        put (kr, i * 97 % n, 1);
+        put (kr, n + i, 0);
+    }
+    pass_on (kr, above);
+    ok (pass_on (kr, above) == 0 && keyring_count (above) == keyring_count (kr), "all have come");
+    for (uint32_t i = 0; i < n; i++)
+        wrong += find (above, i, find (kr, i, 1) == i) != i || (find (kr, i, 1) != i && find (kr, i, 0) != i);
+    ok (wrong == 0 && find (above, 97, 1) == 97 && find (above, 97, 0) == TOPO_NONE, "in their last version");
+    ok (keyring_sent (kr) <= n + 100, "none twice but those that changed");
+    keyring_destroy (kr);
+    keyring_destroy (above);
+}
+
+int main (void)
+{
+    test_once ();
+    test_forgotten ();
+    test_many ();
+    test_midst ();
+    return done_testing ();
+}
