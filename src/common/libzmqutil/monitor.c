@@ -15,6 +15,7 @@
 #include <zmq.h>
 
 #include "common/libzmqutil/monitor.h"
+#include "libutil/clock.h"
 
 struct monitor {
     void *watched;
@@ -62,14 +63,15 @@ static bool monitor_cb (struct zwatcher *zs, void *arg)
 struct monitor *monitor_create (struct zpoll *zp, void *ctx, void *sock, int events, monitor_f cb, void *arg)
 {
     struct monitor *m = calloc (1, sizeof (*m));
-    char endpoint[64];
+    char endpoint[96];
 
     if (!m)
         return NULL;
     m->watched = sock;
     m->cb = cb;
     m->arg = arg;
-    snprintf (endpoint, sizeof (endpoint), "inproc://monitor-%p", (void *)m);
+    /* ZeroMQ forgets a name some time after its socket is closed: one by the address alone may be in use still. */
+    snprintf (endpoint, sizeof (endpoint), "inproc://monitor-%p-%ju", (void *)m, (uintmax_t)clock_ns (CLOCK_MONOTONIC));
     /* Without a limit: what ZeroMQ's thread tells never makes it wait for us. */
     if (zmq_socket_monitor (sock, endpoint, events) < 0 || !(m->zs = zwatcher_create (zp, ctx, ZMQ_PAIR, monitor_cb, m))
         || zwatcher_set (m->zs, ZMQ_RCVHWM, 0) < 0 || zmq_connect (zwatcher_socket (m->zs), endpoint) < 0) {
