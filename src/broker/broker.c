@@ -298,6 +298,11 @@ static void ended (void *arg)
 
 static const struct member_ops member_ops = { turn, admit, ended };
 
+static void wake (void *arg)
+{
+    member_wake (arg);
+}
+
 /* --- life -------------------------------------------------------------------------------------------- */
 
 /* Who and where we are. */
@@ -324,6 +329,7 @@ static int make_base (struct broker *b, idt_error_t *errp)
         || !(b->zpoll = zpoll_create (member_reactor (b->member)))
         || !(b->router = router_create (b->rank, b->topo, max_pending)) || !(b->shutdown_streams = msglist_create ()))
         return errprintf (errp, "cannot start: %s", strerror (errno));
+    zpoll_set_wake (b->zpoll, wake, b->member);
     log_set_forward (b->log, b->rank > 0 ? forward_line : NULL, b);
     return 0;
 }
@@ -368,6 +374,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .zpoll = b->zpoll,
         .reactor = member_reactor (b->member),
         .zctx = process_zctx (b->conf.process),
+        .inside = process_inside (b->conf.process),
         .attrs = b->attrs,
         .router = b->router,
         .event = b->event,

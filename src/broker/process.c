@@ -39,6 +39,7 @@ struct process {
     struct zpoll *zpoll; /* for 'zap' */
     struct zap *zap;
     struct shared *shared;
+    struct inside *inside;
     zhashx_t *members; /* by name */
     size_t running;    /* that have not ended */
     TAILQ_HEAD (, member) awake;
@@ -174,8 +175,8 @@ static bool zap_cb (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *u
 static int make_parts (struct process *p)
 {
     if (!(p->reactor = idt_reactor_create ()) || !(p->zctx = zmq_ctx_new ()) || !(p->zpoll = zpoll_create (p->reactor))
-        || !(p->members = zhashx_new ()) || !(p->zap = zap_create (p->zpoll, p->zctx, zap_cb, p))
-        || !(p->shared = shared_create (p->reactor))
+        || !(p->inside = inside_create ()) || !(p->members = zhashx_new ())
+        || !(p->zap = zap_create (p->zpoll, p->zctx, zap_cb, p)) || !(p->shared = shared_create (p->reactor))
         || !(p->prepare = idt_prepare_watcher_create (p->reactor, prepare_cb, p))
         || !(p->idle = idt_idle_watcher_create (p->reactor, idle_cb, p)))
         return -1;
@@ -209,6 +210,7 @@ void process_destroy (struct process *p)
     shared_destroy (p->shared);
     zap_destroy (p->zap);
     zpoll_destroy (p->zpoll);
+    inside_destroy (p->inside);
     zhashx_destroy (&p->members);
     if (p->zctx)
         zmq_ctx_term (p->zctx);
@@ -230,6 +232,11 @@ void *process_zctx (struct process *p)
 struct shared *process_shared (struct process *p)
 {
     return p->shared;
+}
+
+struct inside *process_inside (struct process *p)
+{
+    return p->inside;
 }
 
 int process_run (struct process *p)

@@ -16,6 +16,7 @@
 #include <idtree/error.h>
 #include <idtree/reactor.h>
 
+#include "broker/overlay/wire/inside.h"
 #include "common/libzmqutil/zap.h"
 
 struct process;
@@ -37,6 +38,7 @@ void process_destroy (struct process *p);           /* without members; NULL is 
 idt_reactor_t *process_reactor (struct process *p); /* the loop itself, for watchers that are no broker's */
 void *process_zctx (struct process *p);
 struct shared *process_shared (struct process *p); /* the thread that modules share */
+struct inside *process_inside (struct process *p); /* which of its brokers can be reached in memory */
 
 /* Run until all members have ended.  Returns 0, or -1 with errno set where the reactor failed. */
 int process_run (struct process *p);

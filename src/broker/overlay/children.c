@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* children.c - the ROUTER for the children
+/* children.c - the wires of the children: of those in this process, and of others
  *
  * A child is known by the identity of its connection, which it never uses twice; what comes from an identity that has
  * not said hello is answered with DISCONNECT.  A child is removed only in children_turn () or where its own message or
@@ -12,12 +12,11 @@
  */
 #include "config.h"
 
-#include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
-#include <unistd.h>
+#include <zmq.h>
 
 #include "broker/overlay/children_private.h"
 #include "libidtree/json_build.h"
@@ -70,9 +69,9 @@ void child_set_health (struct child *c, enum health health)
 
 /* --- sending ------------------------------------------------------------------------------------ */
 
-int children_send (struct children *down, const char *identity, const idt_msg_t *msg)
+void children_answer (struct children *down, const struct wire_from *to, const idt_msg_t *msg)
 {
-    return link_send (down->ov, down->zs, identity, msg);
+    link_send (down->ov, to->wire, to->identity, msg);
 }
 
 static void doom (struct child *c, const char *why)
@@ -99,12 +98,12 @@ int child_send (void *arg, const idt_msg_t *msg)
     return rc;
 }
 
-void children_send_disconnect (struct children *down, const char *identity, int errnum, const char *why)
+void children_send_disconnect (struct children *down, struct wire *w, const char *identity, int errnum, const char *why)
 {
     idt_msg_t *msg = control_encode (CONTROL_DISCONNECT, errnum, why);
 
     if (msg)
-        children_send (down, identity, msg);
+        link_send (down->ov, w, identity, msg);
     idt_msg_unref (msg);
 }
 
@@ -130,7 +129,7 @@ void child_remove (struct child *c, const char *why)
         return;
     c->doomed = NULL;
     child_set_health (c, why ? HEALTH_LOST : HEALTH_OFFLINE);
-    c->fd = -1;
+    c->wire = NULL;
     if (why)
         log_printf (conf->log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
                     c->adopted ? "adopted child" : "child", c->peer.rank, why);
@@ -170,32 +169,39 @@ bool children_turn (struct children *down)
     return children_adopt (down) || busy;
 }
 
-static void monitor_cb (int event, int value, void *arg)
+static void closed (void *arg, struct wire *w, int line)
 {
     struct children *down = arg;
 
     for (uint32_t i = 0; i < down->total; i++) {
         struct child *c = down->children[i];
 
-        if (child_is_online (c) && c->fd == value)
+        if (child_is_online (c) && c->wire == w && c->line == line)
             child_remove (c, "the connection was closed");
     }
 }
 
-void children_check_silence (struct children *down, bool was_asleep)
+void children_heartbeat (struct children *down, bool was_asleep)
 {
-    double now = link_now ();
+    for (uint32_t i = 0; was_asleep && i < down->total; i++)
+        down->children[i]->heard = link_now ();
+    if (down->outside)
+        wire_look (down->outside);
+    if (down->inside)
+        wire_look (down->inside);
+}
 
+bool children_check_silence (struct children *down)
+{
     for (uint32_t i = 0; i < down->total; i++) {
         struct child *c = down->children[i];
 
-        if (was_asleep)
-            c->heard = now;
-        if (child_is_online (c) && now - c->heard > down->ov->timeout) {
-            children_send_disconnect (down, c->peer.uuid, ETIMEDOUT, "this child was silent (tbon.timeout)");
+        if (child_is_online (c) && link_is_silent (down->ov, c->heard, c->wire)) {
+            children_send_disconnect (down, c->wire, c->peer.uuid, ETIMEDOUT, "this child was silent (tbon.timeout)");
             child_remove (c, "it is silent (tbon.timeout)");
         }
     }
+    return (!down->outside || wire_is_dry (down->outside)) && (!down->inside || wire_is_dry (down->inside));
 }
 
 /* --- messages --------------------------------------------------------------------------------------- */
@@ -232,7 +238,6 @@ static void key_received (const struct control_key *key, void *arg)
 static void control_received (void *arg, const idt_msg_t *msg)
 {
     struct child *c = arg;
-    char identity[IDT_MSG_UUID_LEN + 1];
 
     switch (idt_msg_control_type (msg)) {
     case CONTROL_HEARTBEAT:
@@ -242,8 +247,7 @@ static void control_received (void *arg, const idt_msg_t *msg)
         control_decode_keys (msg, key_received, c);
         break;
     case CONTROL_GOODBYE:
-        memcpy (identity, c->peer.uuid, sizeof (identity));
-        children_send_disconnect (c->down, identity, 0, NULL);
+        children_send_disconnect (c->down, c->wire, c->peer.uuid, 0, NULL);
         child_remove (c, NULL);
         break;
     default: /* of a newer version */
@@ -255,7 +259,7 @@ static int child_wire (void *arg, const idt_msg_t *msg)
 {
     struct child *c = arg;
 
-    return children_send (c->down, c->peer.uuid, msg);
+    return link_send (c->down->ov, c->wire, c->peer.uuid, msg);
 }
 
 static void child_message (void *arg, idt_msg_t *msg)
@@ -273,21 +277,21 @@ static const struct channel_ops channel_ops = {
     .event_sent = child_event_sent,
 };
 
-static bool recv_cb (struct zwatcher *zs, void *arg)
+/* The child whose connection it is.  Names are chosen by who connects: one on another wire is not the same. */
+static struct child *find (const struct children *down, const struct wire_from *from)
+{
+    struct peer *p = router_peer (down->ov->conf.router, from->identity);
+    struct child *c = p && p->kind == PEER_CHILD ? p->arg : NULL;
+
+    return c && c->wire == from->wire ? c : NULL;
+}
+
+static void received (void *arg, idt_msg_t *msg, const struct wire_from *from)
 {
     struct children *down = arg;
-    struct msg_zmq_from from;
-    idt_msg_t *msg;
-    struct peer *p;
+    struct child *c = find (down, from);
 
-    from.identity[0] = '\0';
-    msg = msg_zmq_recv (zwatcher_socket (zs), true, CHANNEL_MAX_MESSAGE, &from);
-    if (!msg && errno != EPROTO && errno != EMSGSIZE)
-        return errno == ENOMEM;
-    p = router_peer (down->ov->conf.router, from.identity);
-    if (p && p->kind == PEER_CHILD) {
-        struct child *c = p->arg;
-
+    if (c) {
         c->heard = link_now ();
         if (msg)
             channel_received (&c->channel, msg);
@@ -296,9 +300,10 @@ static bool recv_cb (struct zwatcher *zs, void *arg)
         child_check (c);
     }
     else if (msg)
-        children_stranger (down, msg, &from);
-    return true;
+        children_stranger (down, msg, from);
 }
+
+static const struct wire_ops wire_ops = { .received = received, .closed = closed };
 
 /* --- records -------------------------------------------------------------------------------------- */
 
@@ -312,7 +317,6 @@ struct child *child_create (struct children *down, uint32_t rank, bool adopted)
     c->peer = (struct peer){ .kind = PEER_CHILD, .rank = rank, .send = child_send, .arg = c };
     c->health = HEALTH_OFFLINE;
     c->since = link_now ();
-    c->fd = -1;
     c->adopted = adopted;
     if (link_init_channel (down->ov, &c->channel, &channel_ops, c) < 0) {
         free (c);
@@ -356,43 +360,20 @@ struct children *children_create (struct overlay *ov)
     return down;
 }
 
-static int setup_server (struct children *down)
-{
-    char domain[OVERLAY_DOMAIN_SIZE];
-
-    overlay_domain (down->ov->conf.rank, domain);
-    if (link_setup_socket (down->ov, down->zs) < 0 || zwatcher_set (down->zs, ZMQ_ROUTER_MANDATORY, 1) < 0
-        || zwatcher_set (down->zs, ZMQ_CURVE_SERVER, 1) < 0
-        || zmq_setsockopt (zwatcher_socket (down->zs), ZMQ_ZAP_DOMAIN, domain, strlen (domain)) < 0)
-        return -1;
-    return 0;
-}
-
 int children_bind (struct children *down, const char *endpoint, idt_error_t *errp)
 {
-    struct overlay_conf *conf = &down->ov->conf;
-    size_t size = sizeof (down->endpoint);
-    void *sock;
+    const struct wire_conf *conf = &down->ov->wire;
 
-    if (!(down->zs = zwatcher_create (conf->zpoll, conf->zctx, ZMQ_ROUTER, recv_cb, down)) || setup_server (down) < 0)
+    if (endpoint && !(down->outside = wire_listen (conf, endpoint, &wire_ops, down)))
         return errprintf (errp, "tbon.endpoint %s: %s", endpoint, zmq_strerror (errno));
-    sock = zwatcher_socket (down->zs);
-    if (zmq_bind (sock, endpoint) < 0 || zmq_getsockopt (sock, ZMQ_LAST_ENDPOINT, down->endpoint, &size) < 0
-        || !(down->monitor = monitor_create (conf->zpoll, conf->zctx, sock, ZMQ_EVENT_DISCONNECTED, monitor_cb, down)))
-        return errprintf (errp, "tbon.endpoint %s: %s", endpoint, zmq_strerror (errno));
+    if (conf->inside && conf->kind != WIRE_ZMQ && !(down->inside = wire_listen_inside (conf, &wire_ops, down)))
+        return errprintf (errp, "rank %u is in this process already", conf->rank);
     return 0;
 }
 
 const char *overlay_endpoint (const struct overlay *ov)
 {
-    return ov->down->zs ? ov->down->endpoint : NULL;
-}
-
-/* ZeroMQ leaves it behind. */
-static void remove_socket (struct children *down)
-{
-    if (strncmp (down->endpoint, "ipc://", 6) == 0)
-        unlink (down->endpoint + 6);
+    return ov->down->outside ? wire_endpoint (ov->down->outside) : NULL;
 }
 
 void children_destroy (struct children *down)
@@ -403,14 +384,13 @@ void children_destroy (struct children *down)
         struct child *c = down->children[i];
 
         if (child_is_online (c)) {
-            children_send_disconnect (down, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
+            children_send_disconnect (down, c->wire, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
             router_peer_remove (down->ov->conf.router, &c->peer);
         }
         child_destroy (c);
     }
-    monitor_destroy (down->monitor);
-    zwatcher_destroy (down->zs);
-    remove_socket (down);
+    wire_close (down->outside, 0);
+    wire_close (down->inside, 0);
     free (down->children);
     free (down);
 }
@@ -453,11 +433,16 @@ void children_retry (struct children *down)
     }
 }
 
+static json_t *describe_link (const struct child *c)
+{
+    return link_describe (c->peer.rank, c->wire, &c->channel);
+}
+
 void children_describe_links (const struct children *down, json_t *links)
 {
     for (uint32_t i = 0; i < down->total; i++)
         if (child_is_online (down->children[i]))
-            json_array_append_new (links, link_describe (down->children[i]->peer.rank, &down->children[i]->channel));
+            json_array_append_new (links, describe_link (down->children[i]));
 }
 
 json_t *children_describe (const struct children *down)

@@ -8,8 +8,6 @@
 #define BROKER_CHILDREN_PRIVATE_H
 
 #include "broker/overlay/link.h"
-#include "common/libzmqutil/monitor.h"
-#include "libzmqutil/zmsg.h"
 
 #define ADOPT_US 2000 /* for descendants that are taken in, of a turn */
 
@@ -22,7 +20,8 @@ struct child {
     enum health health;              /* of its subtree, as it says; LOST and OFFLINE: not connected */
     double since;                    /* link_now () of the last change of health */
     double heard;                    /* link_now () of its last message */
-    int fd;                          /* of its connection, as the monitor names it */
+    struct wire *wire;               /* it is connected to; NULL: none */
+    int line;                        /* of its connection there */
     char uuid[IDT_MSG_UUID_LEN + 1]; /* of the broker: its incarnation */
     char host[256];
     bool adopted;
@@ -30,17 +29,15 @@ struct child {
     idt_msg_t *hello;         /* waits until we take children in */
     enum health hello_health; /* that it told */
     uint64_t hello_us;        /* our clock's reading (instance) when it came */
-    char hello_identity[IDT_MSG_UUID_LEN + 1];
-    int hello_fd;
+    struct wire_from hello_from;
     bool hello_credits;   /* it knows of them */
     uint64_t hello_event; /* where it is in our stream of events */
 };
 
 struct children {
     struct overlay *ov;
-    struct zwatcher *zs;
-    struct monitor *monitor;
-    char endpoint[256];
+    struct wire *outside;    /* NULL: nobody of another process can connect */
+    struct wire *inside;     /* NULL: nobody of this process but as those of others */
     struct child **children; /* the children proper in order of rank, then the adopted ones */
     uint32_t count;          /* of the children proper */
     uint32_t total;
@@ -62,9 +59,12 @@ void child_set_health (struct child *c, enum health health);
 /* It is connected no more.  'why' NULL: it said goodbye. */
 void child_remove (struct child *c, const char *why);
 
-/* Send to an identity, be it a child or not.  Returns 0, or -1 with errno set. */
-int children_send (struct children *down, const char *identity, const idt_msg_t *msg);
-void children_send_disconnect (struct children *down, const char *identity, int errnum, const char *why);
+/* Send to whom a message came from, be it a child or not. */
+void children_answer (struct children *down, const struct wire_from *to, const idt_msg_t *msg);
+
+/* The same to a connection: it is ended. */
+void children_send_disconnect (struct children *down, struct wire *w, const char *identity, int errnum,
+                               const char *why);
 
 /* Send to a child, as channel_send (); what its channel did to it. */
 int child_send (void *arg, const idt_msg_t *msg);
@@ -82,7 +82,7 @@ void child_event_sent (void *arg);
 /* --- hello.c ------------------------------------------------------------------------------- */
 
 /* A message of an identity that we do not know (steals the reference). */
-void children_stranger (struct children *down, idt_msg_t *msg, const struct msg_zmq_from *from);
+void children_stranger (struct children *down, idt_msg_t *msg, const struct wire_from *from);
 
 /* Answer a hello that waits: the child is in. */
 void child_take_in (struct child *c);

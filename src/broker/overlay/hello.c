@@ -8,7 +8,6 @@
  */
 #include "config.h"
 
-#include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,7 @@
 
 struct hello {
     const idt_msg_t *msg;
-    const struct msg_zmq_from *from;
+    const struct wire_from *from;
     json_t *o; /* what the texts point into */
     json_int_t rank;
     const char *uuid;
@@ -45,7 +44,7 @@ static void refuse (struct children *down, const struct hello *hello, int errnum
     vsnprintf (text, sizeof (text), fmt, ap);
     va_end (ap);
     if (msg && idt_msg_set_string (msg, text) == 0)
-        children_send (down, hello->from->identity, msg);
+        children_answer (down, hello->from, msg);
     idt_msg_unref (msg);
     log_refusal (down->ov->conf.log, LOG_REFUSED_HELLO, "a hello is refused: %s", text);
 }
@@ -96,7 +95,6 @@ static struct child *child_of_rank (struct children *down, uint32_t rank)
 static struct child *find_child (struct children *down, const struct hello *hello)
 {
     struct overlay_conf *conf = &down->ov->conf;
-    char user[32];
     struct child *c;
 
     if (hello->topology && strcmp (hello->topology, conf->topo->name) != 0) {
@@ -109,8 +107,7 @@ static struct child *find_child (struct children *down, const struct hello *hell
         refuse (down, hello, EINVAL, "rank %jd is not below rank %u", (intmax_t)hello->rank, conf->rank);
         return NULL;
     }
-    snprintf (user, sizeof (user), "%jd", (intmax_t)hello->rank);
-    if (strcmp (user, hello->from->user) != 0) {
+    if (hello->from->rank != hello->rank) {
         refuse (down, hello, EPERM, "the key of this connection is not rank %jd's", (intmax_t)hello->rank);
         return NULL;
     }
@@ -167,10 +164,11 @@ void child_take_in (struct child *c)
     idt_msg_t *msg;
 
     child_remove (c, "it says hello anew");
-    memcpy (c->peer.uuid, c->hello_identity, sizeof (c->peer.uuid));
-    c->fd = c->hello_fd;
+    memcpy (c->peer.uuid, c->hello_from.identity, sizeof (c->peer.uuid));
+    c->wire = c->hello_from.wire;
+    c->line = c->hello_from.line;
     c->heard = link_now ();
-    if ((msg = make_welcome (c)) && children_send (c->down, c->peer.uuid, msg) == 0
+    if ((msg = make_welcome (c)) && link_send (c->down->ov, c->wire, c->peer.uuid, msg) == 0
         && router_peer_add (conf->router, &c->peer) == 0) {
         channel_open (&c->channel, c->hello_credits);
         child_set_health (c, c->hello_health);
@@ -188,8 +186,8 @@ static void hello_received (struct children *down, const struct hello *hello)
     struct child *c;
     uint64_t bound;
 
-    /* What happened to connections before this hello comes first: a descriptor may be in use again. */
-    monitor_drain (down->monitor);
+    /* What happened to connections before this hello comes first: the name of one may be in use again. */
+    wire_read_ends (hello->from->wire);
     if (down->stopping) {
         refuse (down, hello, ESHUTDOWN, "rank %u is shutting down", down->ov->conf.rank);
         return;
@@ -199,11 +197,10 @@ static void hello_received (struct children *down, const struct hello *hello)
     down->hellos += c->adopted && !c->hello;
     idt_msg_unref (c->hello);
     c->hello = (idt_msg_t *)idt_msg_ref (hello->msg);
-    c->hello_fd = hello->from->fd;
+    c->hello_from = *hello->from;
     c->hello_health = health_of (hello->status);
     c->hello_credits = hello->link >= 1;
     c->hello_event = event_of (down, hello);
-    memcpy (c->hello_identity, hello->from->identity, sizeof (c->hello_identity));
     link_read_clock (down->ov, &c->hello_us, &bound);
     snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
     snprintf (c->host, sizeof (c->host), "%s", hello->host);
@@ -227,14 +224,14 @@ bool children_adopt (struct children *down)
     return down->accept && down->hellos > 0;
 }
 
-void children_stranger (struct children *down, idt_msg_t *msg, const struct msg_zmq_from *from)
+void children_stranger (struct children *down, idt_msg_t *msg, const struct wire_from *from)
 {
     struct hello hello = { .msg = msg, .from = from };
     const char *topic = idt_msg_topic (msg);
     idt_error_t err;
 
     if (idt_msg_type (msg) != IDT_MSGTYPE_REQUEST || !topic || strcmp (topic, "overlay.hello") != 0)
-        children_send_disconnect (down, from->identity, EPROTO, "say hello first");
+        children_send_disconnect (down, from->wire, from->identity, EPROTO, "say hello first");
     else if (idt_msg_unpack (msg, &hello.o, &err, "{s:I s:s s:s s:s s?s s?s s?i s?s s?I}", "rank", &hello.rank, "uuid",
                              &hello.uuid, "version", &hello.version, "hostname", &hello.host, "topology",
                              &hello.topology, "status", &hello.status, "link", &hello.link, "stream", &hello.stream,

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* link.c - what both sides of the overlay share: clocks, options of sockets, how messages come in and go out */
+/* link.c - what both sides of the overlay share: clocks, how messages come in and go out */
 #include "config.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zmq.h>
 
 #include "broker/overlay/link.h"
 #include "libidtree/json_build.h"
-#include "libzmqutil/zmsg.h"
 #include "libutil/clock.h"
 
-#define HANDSHAKE_MS 5000                  /* for a connection to show its key */
 #define WINDOW_TOTAL ((uint64_t)128 << 20) /* bytes on their way to this broker, over all links */
 #define WINDOW_MIN ((uint64_t)256 << 10)   /* of one */
 #define WINDOW_MAX ((uint64_t)4 << 20)
@@ -63,7 +60,7 @@ void link_received (struct overlay *ov, struct peer *from, struct channel *ch, i
     ov->conf.ops->message (ov->conf.arg, from, msg);
 }
 
-/* All links of a broker share WINDOW_TOTAL; ZeroMQ's own limit is above what they let through. */
+/* All links of a broker share WINDOW_TOTAL; a wire's own limit is above what they let through. */
 int link_init_channel (const struct overlay *ov, struct channel *ch, const struct channel_ops *ops, void *arg)
 {
     uint64_t bytes = WINDOW_TOTAL / (topo_child_count (ov->conf.topo, ov->conf.rank) + 1);
@@ -76,14 +73,20 @@ int link_init_channel (const struct overlay *ov, struct channel *ch, const struc
     return channel_init (ch, ops, arg, ov->max_queue, bytes, messages);
 }
 
-int link_send (struct overlay *ov, struct zwatcher *zs, const char *identity, const idt_msg_t *msg)
+int link_send (struct overlay *ov, struct wire *w, const char *identity, const idt_msg_t *msg)
 {
-    int rc;
+    int rc = wire_send (w, identity, msg);
 
-    zwatcher_touch (zs);
-    if ((rc = msg_zmq_send (zwatcher_socket (zs), identity, msg)) < 0 && errno == EAGAIN)
+    if (rc < 0 && errno == EAGAIN)
         ov->blocked = true;
     return rc;
+}
+
+bool link_is_silent (const struct overlay *ov, double heard, const struct wire *w)
+{
+    double silence_s = link_now () - heard;
+
+    return silence_s > ov->timeout && (wire_is_dry (w) || silence_s > 2 * ov->timeout);
 }
 
 idt_msg_t *link_add_json (idt_msg_t *msg, json_t *o)
@@ -99,41 +102,14 @@ idt_msg_t *link_add_json (idt_msg_t *msg, json_t *o)
     return msg;
 }
 
-json_t *link_describe (uint32_t rank, const struct channel *ch)
+json_t *link_describe (uint32_t rank, const struct wire *w, const struct channel *ch)
 {
     struct channel_stats s = channel_stats (ch);
 
-    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I}", "rank", (json_int_t)rank, "answers", (json_int_t)s.answers,
-                      "events", (json_int_t)s.events, "asks", (json_int_t)s.asks, "bytes", (json_int_t)s.bytes,
-                      "refused", (json_int_t)s.refused, "failed", (json_int_t)s.failed, "dropped",
-                      (json_int_t)s.dropped);
-}
-
-/* ZeroMQ's own beat closes the connection to a process that is stopped, and so frees what waits for it: a ROUTER has no
- * other way to let go of one peer.  Ours tells of the reactor.
- */
-static int set_patience (const struct overlay *ov, struct zwatcher *zs)
-{
-    int timeout_ms = ov->timeout * 1E3, handshake_ms = timeout_ms < HANDSHAKE_MS ? timeout_ms : HANDSHAKE_MS;
-
-    if (zwatcher_set (zs, ZMQ_HEARTBEAT_IVL, timeout_ms / 5) < 0
-        || zwatcher_set (zs, ZMQ_HEARTBEAT_TIMEOUT, timeout_ms) < 0
-        || zwatcher_set (zs, ZMQ_HANDSHAKE_IVL, handshake_ms) < 0)
-        return -1;
-    return 0;
-}
-
-int link_setup_socket (const struct overlay *ov, struct zwatcher *zs)
-{
-    const char *key = ov->conf.secret_key;
-    int64_t max = LINK_MAX_FRAME;
-
-    if (zwatcher_set (zs, ZMQ_SNDHWM, ov->hwm) < 0 || zwatcher_set (zs, ZMQ_RCVHWM, ov->hwm) < 0
-        || zwatcher_set (zs, ZMQ_IPV6, 1) < 0 || set_patience (ov, zs) < 0
-        || zmq_setsockopt (zwatcher_socket (zs), ZMQ_CURVE_SECRETKEY, key, strlen (key)) < 0
-        || zmq_setsockopt (zwatcher_socket (zs), ZMQ_MAXMSGSIZE, &max, sizeof (max)) < 0)
-        return -1;
-    return 0;
+    return json_pack ("{s:I s:s s:I s:I s:I s:I s:I s:I s:I}", "rank", (json_int_t)rank, "by",
+                      wire_kind_name (wire_kind (w)), "answers", (json_int_t)s.answers, "events", (json_int_t)s.events,
+                      "asks", (json_int_t)s.asks, "bytes", (json_int_t)s.bytes, "refused", (json_int_t)s.refused,
+                      "failed", (json_int_t)s.failed, "dropped", (json_int_t)s.dropped);
 }
 
 bool link_same_version (const char *a, const char *b)

@@ -8,10 +8,11 @@
 #include "broker/overlay/channel.h"
 #include "broker/overlay/control.h"
 #include "broker/overlay/overlay.h"
+#include "broker/overlay/wire/wire.h"
 
 /* Bytes of a frame: more than a part, and all that one without a key can make us hold. */
 #define LINK_MAX_FRAME (2 * CHANNEL_PART)
-#define LINK_RETRY_MS 5. /* until a socket that takes nothing is tried again */
+#define LINK_RETRY_MS 5. /* until a wire that takes nothing is tried again */
 
 struct keyring;
 struct parent;
@@ -22,11 +23,15 @@ struct overlay {
     struct overlay_conf conf;
     const struct idt_overlay_ops *clock; /* NULL: none attached */
     void *clock_arg;
-    double timeout;                  /* tbon.timeout, seconds */
-    uint32_t owner;                  /* user id: brokers of one tree have one */
-    uint32_t hwm;                    /* tbon.hwm, messages */
-    uint64_t max_queue;              /* tbon.max-queue, bytes that may wait for one link */
-    bool blocked;                    /* a socket took nothing: it is to be tried again */
+    double timeout;     /* tbon.timeout, seconds */
+    uint32_t owner;     /* user id: brokers of one tree have one */
+    uint32_t hwm;       /* tbon.hwm, messages */
+    uint64_t max_queue; /* tbon.max-queue, bytes that may wait for one link */
+    struct wire_conf wire;
+    char domain[OVERLAY_DOMAIN_SIZE];
+    bool blocked;                    /* a wire took nothing: it is to be tried again */
+    bool due;                        /* a beat is */
+    bool judging;                    /* whether others are silent, which is known when what they sent was read */
     double beat;                     /* link_now () of our last beat */
     struct keyring *keys;            /* of our descendants */
     enum health health;              /* of our subtree: what the worst of the children makes of it */
@@ -37,7 +42,7 @@ struct overlay {
     struct parent *up; /* of the root: there is nobody that it could join */
     struct children *down;
     idt_watcher_t *heart;
-    idt_watcher_t *retry; /* of sockets that took nothing */
+    idt_watcher_t *retry; /* of wires that took nothing */
     bool retrying;
     double period;             /* of the heart, seconds */
     enum health said;          /* health that the followers know */
@@ -60,22 +65,24 @@ void link_received (struct overlay *ov, struct peer *from, struct channel *ch, i
 /* Prepare the channel of one link.  Returns 0, or -1 with errno ENOMEM. */
 int link_init_channel (const struct overlay *ov, struct channel *ch, const struct channel_ops *ops, void *arg);
 
-/* Put a message on a socket ('identity' NULL: a DEALER's).  Returns as msg_zmq_send (). */
-int link_send (struct overlay *ov, struct zwatcher *zs, const char *identity, const idt_msg_t *msg);
+/* Put a message on a wire.  Returns as wire_send (). */
+int link_send (struct overlay *ov, struct wire *w, const char *identity, const idt_msg_t *msg);
+
+/* Whether one who was heard last at 'heard' is silent: for tbon.timeout, and all that came by this wire was read.  Where so much
+ * comes that it never is, after twice that time.
+ */
+bool link_is_silent (const struct overlay *ov, double heard, const struct wire *w);
 
 /* Give a message (stolen; NULL: no memory) the text of 'o' (stolen, too).  Returns it, or NULL. */
 idt_msg_t *link_add_json (idt_msg_t *msg, json_t *o);
 
-/* What waits for a link, as overlay.stats-get tells it; a new reference. */
-json_t *link_describe (uint32_t rank, const struct channel *ch);
-
-/* Options of every overlay socket.  Returns 0, or -1 with errno set. */
-int link_setup_socket (const struct overlay *ov, struct zwatcher *zs);
+/* What carries a link, and waits for it, as overlay.stats-get tells it; a new reference. */
+json_t *link_describe (uint32_t rank, const struct wire *w, const struct channel *ch);
 
 /* Which brokers can be in one tree: those of one major version. */
 bool link_same_version (const char *a, const char *b);
 
-/* --- parent: the DEALER to the parent, or to the ancestor that stands in for it ------------------- */
+/* --- parent: the wire to the parent, or to the ancestor that stands in for it --------------------- */
 
 /* It joins whom overlay_set_bizcards () told, or who stands in for it, from overlay_connect () to overlay_goodbye ().  NULL
  * with errno set.
@@ -88,10 +95,11 @@ uint32_t parent_rank (const struct parent *up); /* whom we are attached to; TOPO
 /* Tell the keys of our descendants that are news. */
 void parent_send_keys (struct parent *up);
 
-/* Our beat: tells ov->health, and gives up a parent that was silent for tbon.timeout, unless it was we who
- * slept.
- */
+/* Our beat: tells ov->health.  Where it was we who slept, the parent was not silent. */
 void parent_heartbeat (struct parent *up, bool was_asleep);
+
+/* Give up a parent that is silent.  Returns whether that is known: all that it sent was read. */
+bool parent_check_silence (struct parent *up);
 
 /* We may have been stopped for so long that the parent has given us up: then what it sent before waits until it answers a beat. */
 void parent_doubt (struct parent *up);
@@ -99,30 +107,33 @@ void parent_doubt (struct parent *up);
 /* Give up a connection that was found broken.  Returns whether there was one. */
 bool parent_turn (struct parent *up);
 
-/* Try again what the socket did not take. */
+/* Try again what the wire did not take. */
 void parent_retry (struct parent *up);
 
 /* Add what waits for the parent. */
 void parent_describe (const struct parent *up, json_t *links);
 
-/* --- children: the ROUTER for the children ------------------------------------------------------- */
+/* --- children: the wires of the children ---------------------------------------------------------- */
 
 struct children *children_create (struct overlay *ov); /* NULL with errno set */
 void children_destroy (struct children *down);         /* children are told to say hello elsewhere */
 
-/* Listen.  Returns 0, or -1 with errno set and 'errp' filled. */
+/* Listen, for those in this process, too; 'endpoint' NULL: only for them.  Returns 0, or -1 with errno set and 'errp' filled. */
 int children_bind (struct children *down, const char *endpoint, idt_error_t *errp);
 
 /* Take in descendants whose parent is gone: some of them.  Returns whether others wait for their turn. */
 bool children_adopt (struct children *down);
 
-/* Remove who was silent for tbon.timeout; nobody, if it was we who slept. */
-void children_check_silence (struct children *down, bool was_asleep);
+/* Our beat: what they sent is looked for.  Where it was we who slept, nobody was silent. */
+void children_heartbeat (struct children *down, bool was_asleep);
+
+/* Remove who is silent.  Returns whether that is known: all that they sent was read. */
+bool children_check_silence (struct children *down);
 
 /* Remove those that were found broken, adopt some of those that wait.  Returns whether it is to be called again. */
 bool children_turn (struct children *down);
 
-/* Try again what the socket did not take. */
+/* Try again what the wire did not take. */
 void children_retry (struct children *down);
 
 /* Add what waits for each. */

@@ -13,23 +13,55 @@
 #include "broker/base/msglist.h"
 #include "broker/overlay/link.h"
 #include "libidtree/json_build.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 #define HEARTBEAT 1.0 /* seconds */
 
 /* --- the heart ------------------------------------------------------------------------------------- */
 
-/* A beat that comes much too late means that we were stopped, not that the others were silent. */
+/* In one of so many moments of a period, the same for all brokers of a process with that number: they wake it once. */
+#define MOMENTS 16
+
+static void start_heart (struct overlay *ov)
+{
+    uint64_t period_us = (uint64_t)(ov->period * 1E6), phase_us = ov->conf.rank % MOMENTS * period_us / MOMENTS;
+    uint64_t after_us = period_us - (clock_us (CLOCK_MONOTONIC) - phase_us) % period_us;
+
+    if (after_us < period_us / 2)
+        after_us += period_us;
+    idt_timer_watcher_reset (ov->heart, after_us * 1E-3, 0.);
+    idt_watcher_start (ov->heart);
+}
+
+/* What is waiting is read before we say who was silent: the turn goes on from here. */
 static void heart_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct overlay *ov = arg;
+
+    ov->due = true;
+    start_heart (ov);
+}
+
+/* A beat that comes much too late means that we were stopped, or busy, not that the others were silent. */
+static void beat (struct overlay *ov)
+{
     double now = link_now ();
     bool was_asleep = now - ov->beat > 2 * ov->period;
 
     parent_doubt (ov->up);
     ov->beat = now;
-    children_check_silence (ov->down, was_asleep);
+    ov->due = false;
+    ov->judging = true;
+    children_heartbeat (ov->down, was_asleep);
     parent_heartbeat (ov->up, was_asleep);
+}
+
+static void judge (struct overlay *ov)
+{
+    bool known = children_check_silence (ov->down);
+
+    ov->judging = !parent_check_silence (ov->up) || !known;
 }
 
 static void retry_cb (idt_watcher_t *w, int revents, void *arg)
@@ -41,7 +73,7 @@ static void retry_cb (idt_watcher_t *w, int revents, void *arg)
     parent_retry (ov->up);
 }
 
-/* Only ZeroMQ knows when a ROUTER's peer takes more. */
+/* Only the wire knows when its other end takes more. */
 static void retry_later (struct overlay *ov)
 {
     ov->retrying = true;
@@ -72,8 +104,13 @@ static void tell_followers (struct overlay *ov)
 /* The parent and the followers hear of a change at once. */
 bool overlay_turn (struct overlay *ov)
 {
-    bool busy = children_turn (ov->down);
+    bool busy = ov->due;
 
+    if (ov->due)
+        beat (ov);
+    else if (ov->judging)
+        judge (ov);
+    busy = children_turn (ov->down) || busy;
     busy = parent_turn (ov->up) || busy;
     parent_send_keys (ov->up);
     if (overlay_has_parent (ov) && ov->health != ov->told) {
@@ -115,16 +152,51 @@ bool overlay_admit (const struct overlay *ov, const uint8_t key[ZAP_KEY_SIZE], c
     return true;
 }
 
+static int get_inside (struct overlay *ov, idt_error_t *errp)
+{
+    const char *value = attr_default (ov->conf.attrs, "tbon.inside", wire_kind_name (WIRE_MEMORY), errp);
+
+    if (!value)
+        return -1;
+    if (wire_kind_decode (value, &ov->wire.kind) < 0)
+        return errsetf (errp, EINVAL, "tbon.inside %s: must be memory, inproc or zmq", value);
+    return 0;
+}
+
 static int get_attributes (struct overlay *ov, idt_error_t *errp)
 {
     struct attrs *attrs = ov->conf.attrs;
 
+    if (get_inside (ov, errp) < 0)
+        return -1;
     if (attr_seconds (attrs, "tbon.timeout", "5s", 0.1, 86400., &ov->timeout, errp) < 0
         || attr_u32 (attrs, "tbon.hwm", "10000", 10, 100000000, &ov->hwm, errp) < 0
         || attr_size (attrs, "tbon.max-queue", "64M", 1 << 20, (uint64_t)1 << 40, &ov->max_queue, errp) < 0)
         return -1;
     ov->period = ov->timeout / 4 < HEARTBEAT ? ov->timeout / 4 : HEARTBEAT;
     return 0;
+}
+
+static void set_wire (struct overlay *ov)
+{
+    struct overlay_conf *conf = &ov->conf;
+    enum wire_kind kind = ov->wire.kind;
+
+    ov->wire = (struct wire_conf){
+        .zpoll = conf->zpoll,
+        .zctx = conf->zctx,
+        .inside = conf->inside,
+        .kind = kind,
+        .rank = conf->rank,
+        .public_key = conf->public_key,
+        .secret_key = conf->secret_key,
+        .domain = overlay_domain (conf->rank, ov->domain),
+        .hwm = ov->hwm,
+        .max_queue = ov->max_queue,
+        .max_message = CHANNEL_MAX_MESSAGE,
+        .max_frame = LINK_MAX_FRAME,
+        .timeout_ms = (int)(ov->timeout * 1E3),
+    };
 }
 
 struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *errp)
@@ -139,15 +211,16 @@ struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *er
     ov->owner = geteuid ();
     if (get_attributes (ov, errp) < 0)
         goto error;
+    set_wire (ov);
     if (!(ov->keys = keyring_create ()) || !(ov->followers = msglist_create ()) || !(ov->down = children_create (ov))
         || !(ov->up = parent_create (ov))
         || !(ov->retry = idt_timer_watcher_create (conf->reactor, 0., 0., retry_cb, ov))
-        || !(ov->heart = idt_timer_watcher_create (conf->reactor, ov->period * 1E3, ov->period * 1E3, heart_cb, ov))) {
+        || !(ov->heart = idt_timer_watcher_create (conf->reactor, 0., 0., heart_cb, ov))) {
         errprintf (errp, "out of memory");
         goto error;
     }
     ov->said = ov->health;
-    idt_watcher_start (ov->heart);
+    start_heart (ov);
     return ov;
 error:
     overlay_destroy (ov);

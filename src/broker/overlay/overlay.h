@@ -3,9 +3,9 @@
 
 /* overlay.h - the broker's place in the tree: its parent, its children (protocol.md section 7)
  *
- * One DEALER to the parent (parent), one ROUTER for the children (children), CURVE always on, only the children's keys
- * are let in.  Who is taken in becomes a peer of the router; who is gone is removed from it, at once when its connection
- * closes, within tbon.timeout when it falls silent.
+ * A wire to the parent (parent), and others for the children (children): over ZeroMQ with CURVE always on, where only the
+ * children's keys are let in, and inside of a process as tbon.inside says.  Who is taken in becomes a peer of the router; who
+ * is gone is removed from it, at once when its connection closes, within tbon.timeout when it falls silent.
  *
  * A broker whose parent is gone attaches to the nearest ancestor that lives, and returns when its parent does.  For that
  * the public keys of all descendants travel up, so that any ancestor knows whom it may let in; and an ancestor routes to
@@ -21,6 +21,7 @@
 #include "broker/route/event.h"
 #include "broker/route/router.h"
 #include "broker/base/topology.h"
+#include "broker/overlay/wire/inside.h"
 #include "common/libzmqutil/zap.h"
 #include "common/libzmqutil/zwatcher.h"
 
@@ -60,6 +61,7 @@ struct overlay_conf {
     struct zpoll *zpoll;
     idt_reactor_t *reactor;
     void *zctx;
+    struct inside *inside; /* the brokers of this process; NULL: it is alone there */
     struct attrs *attrs;
     struct router *router;
     struct event *event; /* is told what the parent says of its newest, and has what children are sent */
@@ -78,8 +80,8 @@ struct overlay_conf {
 struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *errp);
 void overlay_destroy (struct overlay *ov);
 
-/* Listen for children at 'endpoint' (tcp://HOST:* takes any port).  Returns 0, or -1 with errno set and 'errp'
- * filled.  overlay_endpoint () then tells the real one; NULL: not bound.
+/* Listen for children in this process, and for others at 'endpoint' (tcp://HOST:* takes any port; NULL: for no others).
+ * Returns 0, or -1 with errno set and 'errp' filled.  overlay_endpoint () then tells the real one; NULL: not bound.
  */
 int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp);
 

@@ -3,8 +3,8 @@
 
 /* overlay_test.c - who is let in, who is thrown out, and who notices
  *
- * A parent (rank 0 of 3) and, where a test wants one, a child (rank 1), each with a ZeroMQ context of its own, on one
- * reactor; and raw sockets that behave as no broker would.  Keys are real, connections are ipc.
+ * A parent (rank 0 of 3) and, where a test wants one, a child (rank 1), as in one process; and raw sockets that behave as no
+ * broker would.  Keys are real, connections are ipc; what two brokers do is tried over each kind of wire.
  */
 #include "config.h"
 
@@ -32,6 +32,7 @@
 #define SIZE_DEEP 4   /* rank 3 is below rank 1 */
 #define SIZE_MANY 73  /* so are many, and below rank 2 */
 #define LONG "60s"    /* tbon.timeout where nobody shall be given up for silence */
+#define NOWHERE ""    /* an endpoint: who is not in this process does not come */
 #define SHORT "400ms" /* ... where the test waits for that */
 
 struct node {
@@ -40,9 +41,7 @@ struct node {
     struct attrs *attrs;
     struct log *log;
     struct router *router;
-    void *zctx;
     struct zpoll *zpoll;
-    struct zap *zap;
     struct overlay *ov;
     struct peer service, client;
     bool parent_up;
@@ -66,7 +65,14 @@ struct world {
     struct node parent, child;
     struct bizcard ancestor; /* of the child */
     const char *timeout;
-    bool parent_sleeps; /* its sockets are not served */
+    enum wire_kind kind;
+    void *zctx;
+    struct zpoll *zpoll;
+    struct zap *zap;
+    struct inside *inside;
+    bool woken;         /* one of them is */
+    bool parent_sleeps; /* it has no turns */
+    bool parent_deaf;   /* what it is sent is not read */
 };
 
 /* --- what the overlay calls --------------------------------------------------------------------------------- */
@@ -187,13 +193,21 @@ static void add_peer (struct node *n, struct peer *p, enum peer_kind kind, const
         bail_out ("no peer");
 }
 
-/* Sockets of its context have its domain alone. */
 static bool admit (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
 {
-    const struct node *n = arg;
-    char own[OVERLAY_DOMAIN_SIZE];
+    const struct world *w = arg;
+    const struct node *nodes[] = { &w->parent, &w->child };
+    char name[OVERLAY_DOMAIN_SIZE];
 
-    return strcmp (domain, overlay_domain (n->rank, own)) == 0 && overlay_admit (n->ov, key, user, size);
+    for (int i = 0; i < 2; i++)
+        if (nodes[i]->ov && strcmp (domain, overlay_domain (nodes[i]->rank, name)) == 0)
+            return overlay_admit (nodes[i]->ov, key, user, size);
+    return false;
+}
+
+static void woke (void *arg)
+{
+    ((struct world *)arg)->woken = true;
 }
 
 static void node_init (struct node *n, struct world *w, uint32_t rank, const char *hwm)
@@ -216,12 +230,14 @@ static void node_init (struct node *n, struct world *w, uint32_t rank, const cha
     attr_give (n->attrs, "log-stderr-level", "0", NULL);
     attr_give (n->attrs, "tbon.timeout", w->timeout, NULL);
     attr_give (n->attrs, "tbon.hwm", hwm, NULL);
+    attr_give (n->attrs, "tbon.inside", wire_kind_name (w->kind), NULL);
     conf.log = n->log = log_create (n->attrs, rank, &err);
     conf.router = n->router = router_create (rank, w->topo, 100000);
     conf.event = n->event = event_create (rank == 0, n->uuid, 16, &event_ops, n);
-    conf.zctx = n->zctx = zmq_ctx_new ();
+    conf.zctx = w->zctx;
+    conf.inside = w->inside;
     conf.zpoll = n->zpoll = zpoll_create (w->reactor);
-    n->zap = zap_create (n->zpoll, n->zctx, admit, n);
+    zpoll_set_wake (n->zpoll, woke, w);
     conf.public_key = w->public_key[rank];
     conf.secret_key = w->secret_key[rank];
     if (!(n->ov = overlay_create (&conf, &err)))
@@ -236,14 +252,12 @@ static void node_fini (struct node *n)
     if (!n->ov)
         return;
     overlay_destroy (n->ov);
-    zap_destroy (n->zap);
     router_peer_remove (n->router, &n->service);
     router_peer_remove (n->router, &n->client);
     idt_msg_unref (n->held);
     event_destroy (n->event);
     router_destroy (n->router);
     zpoll_destroy (n->zpoll);
-    zmq_ctx_term (n->zctx);
     log_destroy (n->log);
     attrs_destroy (n->attrs);
     n->ov = NULL;
@@ -266,20 +280,26 @@ static void set_children (struct world *w)
 
     make_bizcard (w, 1, &bizcards[0]);
     make_bizcard (w, 2, &bizcards[1]);
-    if (overlay_bind (w->parent.ov, w->endpoint, &err) < 0)
+    if (overlay_bind (w->parent.ov, strcmp (w->endpoint, NOWHERE) != 0 ? w->endpoint : NULL, &err) < 0)
         bail_out (err.text);
     overlay_set_bizcards (w->parent.ov, NULL, 0, bizcards);
 }
 
 /* Where 'endpoint' is NULL it is ipc.  The parent takes nobody in yet. */
-static void world_make (struct world *w, const char *timeout, uint32_t size, const char *endpoint)
+static void world_make (struct world *w, const char *timeout, uint32_t size, const char *endpoint, enum wire_kind kind)
 {
     memset (w, 0, sizeof (*w));
     w->timeout = timeout;
+    w->kind = kind;
     w->topo = topo_create ("kary:2", size, NULL);
     snprintf (w->dir, sizeof (w->dir), "/tmp/overlay_test.XXXXXX");
     if (!mkdtemp (w->dir) || !(w->reactor = idt_reactor_create ()))
         bail_out ("no world");
+    w->zctx = zmq_ctx_new ();
+    w->zpoll = zpoll_create (w->reactor);
+    w->inside = inside_create ();
+    if (!(w->zap = zap_create (w->zpoll, w->zctx, admit, w)))
+        bail_out ("no handler of keys");
     if (endpoint)
         snprintf (w->endpoint, sizeof (w->endpoint), "%s", endpoint);
     else
@@ -290,20 +310,28 @@ static void world_make (struct world *w, const char *timeout, uint32_t size, con
     set_children (w);
 }
 
-static void world_init_at (struct world *w, const char *timeout, uint32_t size, const char *endpoint)
+static void world_init_at (struct world *w, const char *timeout, uint32_t size, const char *endpoint,
+                           enum wire_kind kind)
 {
-    world_make (w, timeout, size, endpoint);
+    world_make (w, timeout, size, endpoint, kind);
     overlay_accept (w->parent.ov, true);
 }
 
 static void world_init_tree (struct world *w, const char *timeout, uint32_t size)
 {
-    world_init_at (w, timeout, size, NULL);
+    world_init_at (w, timeout, size, NULL, WIRE_ZMQ);
 }
 
 static void world_init (struct world *w, const char *timeout)
 {
     world_init_tree (w, timeout, SIZE);
+}
+
+/* Two brokers are linked by wires of that kind. */
+static void world_init_kind (struct world *w, const char *timeout, enum wire_kind kind)
+{
+    world_init_at (w, timeout, SIZE, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
+    printf ("# %s\n", wire_kind_name (kind));
 }
 
 static void start_child (struct world *w, const char *hwm)
@@ -318,6 +346,10 @@ static void world_fini (struct world *w)
 {
     node_fini (&w->child);
     node_fini (&w->parent);
+    zap_destroy (w->zap);
+    zpoll_destroy (w->zpoll);
+    zmq_ctx_term (w->zctx);
+    inside_destroy (w->inside);
     idt_reactor_destroy (w->reactor);
     topo_destroy (w->topo);
     if (rmdir (w->dir) < 0)
@@ -328,15 +360,17 @@ static void world_fini (struct world *w)
 static void turn (struct world *w)
 {
     struct node *nodes[] = { &w->parent, &w->child };
-    bool busy = false;
+    bool busy = w->zpoll && zpoll_turn (w->zpoll);
 
+    w->woken = false;
     for (int i = 0; i < 2; i++) {
         if (!nodes[i]->ov || (i == 0 && w->parent_sleeps))
             continue;
-        busy = zpoll_turn (nodes[i]->zpoll) || busy;
+        if (i != 0 || !w->parent_deaf)
+            busy = zpoll_turn (nodes[i]->zpoll) || busy;
         busy = overlay_turn (nodes[i]->ov) || busy;
     }
-    idt_reactor_run (w->reactor, busy ? IDT_REACTOR_NOWAIT : IDT_REACTOR_ONCE);
+    idt_reactor_run (w->reactor, busy || w->woken ? IDT_REACTOR_NOWAIT : IDT_REACTOR_ONCE);
 }
 
 #define UNTIL(w, condition)              \
@@ -529,12 +563,12 @@ static void pass_time (struct world *w)
 
 /* --- tests -------------------------------------------------------------------------------------------------- */
 
-static void test_join (void)
+static void test_join (enum wire_kind kind)
 {
     struct world w;
     idt_msg_t *msg;
 
-    world_init (&w, LONG);
+    world_init_kind (&w, LONG, kind);
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
     ok (overlay_children_online (w.parent.ov) == 1 && overlay_has_parent (w.child.ov) && !overlay_is_full (w.parent.ov),
@@ -670,7 +704,7 @@ static void test_many_orphans (void)
     uint32_t most = 0, last = 0, count = SIZE_MANY - SIZE;
     struct world w;
 
-    world_make (&w, LONG, SIZE_MANY, NULL);
+    world_make (&w, LONG, SIZE_MANY, NULL, WIRE_ZMQ);
     for (uint32_t i = SIZE; i < SIZE_MANY; i++)
         orphan_hello (&orphans[i], &w, i);
     UNTIL (&w, w.parent.ov->down->hellos == count);
@@ -875,6 +909,7 @@ static void crowd_main (int fd)
     if (read (fd, &w, sizeof (w)) != sizeof (w))
         _exit (1);
     memset (&w.parent, 0, sizeof (w.parent));
+    w.zpoll = NULL;
     w.reactor = idt_reactor_create ();
     s.sin.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
     s.sin.sin_port = htons ((uint16_t)atoi (strrchr (w.endpoint, ':') + 1));
@@ -911,7 +946,7 @@ static void test_all_descriptors (void)
     pid_t pid;
     int fd = crowd_start (&pid), free_fd;
 
-    world_init_at (&w, SHORT, SIZE, "tcp://127.0.0.1:*");
+    world_init_at (&w, SHORT, SIZE, "tcp://127.0.0.1:*", WIRE_ZMQ);
     snprintf (w.endpoint, sizeof (w.endpoint), "%s", overlay_endpoint (w.parent.ov));
     getrlimit (RLIMIT_NOFILE, &before);
     limit = before;
@@ -1034,11 +1069,11 @@ static void test_silent_child (void)
 /* --- the child's side --------------------------------------------------------------------------------------- */
 
 /* A parent that takes in, and then says nothing any more. */
-static void test_silent_parent (void)
+static void test_silent_parent (enum wire_kind kind)
 {
     struct world w;
 
-    world_init (&w, SHORT);
+    world_init_kind (&w, SHORT, kind);
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up);
     ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 0);
@@ -1058,11 +1093,11 @@ static void test_silent_parent (void)
     world_fini (&w);
 }
 
-static void test_lost_parent (void)
+static void test_lost_parent (enum wire_kind kind)
 {
     struct world w;
 
-    world_init (&w, LONG);
+    world_init_at (&w, LONG, SIZE, NULL, kind);
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up);
     ask (&w.child, "root.x", IDT_NODEID_ANY, 1, 0);
@@ -1080,12 +1115,12 @@ static void test_lost_parent (void)
 }
 
 /* The link holds little and is filled: what it does not take is refused, an answer passes what waits, nobody is lost. */
-static void test_full (void)
+static void test_full (enum wire_kind kind)
 {
     struct world w;
     int tag = 0;
 
-    world_init (&w, LONG);
+    world_init_kind (&w, LONG, kind);
     start_child (&w, "10");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
     w.parent.replies = true;
@@ -1117,13 +1152,13 @@ static uint32_t roles_behind (struct world *w, bool up, struct idt_cred cred, ui
     return idt_msg_cred (to->held).rolemask;
 }
 
-static void test_roles (void)
+static void test_roles (enum wire_kind kind)
 {
     static const uint32_t all = IDT_ROLE_OWNER | IDT_ROLE_USER | IDT_ROLE_LOCAL | IDT_ROLE_BROKER;
     struct idt_cred owner = { geteuid (), all }, guest = { geteuid () + 1, all };
     struct world w;
 
-    world_init (&w, LONG);
+    world_init_kind (&w, LONG, kind);
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
     for (int up = 0; up < 2; up++) {
@@ -1136,13 +1171,13 @@ static void test_roles (void)
 }
 
 /* One by one, large messages pass a link whose frames are small. */
-static void test_large (void)
+static void test_large (enum wire_kind kind)
 {
     static const size_t sizes[] = { 262000, 262144, 300000, 524288, 1000000, 10000000 };
     struct world w;
     bool good = true;
 
-    world_init (&w, LONG);
+    world_init_kind (&w, LONG, kind);
     start_child (&w, "1000");
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
     for (size_t i = 0; i < sizeof (sizes) / sizeof (sizes[0]); i++) {
@@ -1172,10 +1207,41 @@ static void test_large (void)
     world_fini (&w);
 }
 
+/* A parent that has so much to do that its heart beats and it reads nothing: who talked meanwhile was not silent. */
+static void test_deaf_parent (enum wire_kind kind)
+{
+    struct world w;
+    idt_watcher_t *timer;
+    bool over = false;
+
+    world_init_kind (&w, SHORT, kind);
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
+    timer = idt_timer_watcher_create (w.reactor, 600., 0., timer_cb, &over);
+    idt_watcher_start (timer);
+    w.parent_deaf = true;
+    while (!over)
+        turn (&w);
+    w.parent_deaf = false;
+    ok (w.parent.downs == 0, "a child whose beats have not been read is not silent");
+    idt_watcher_destroy (timer);
+    world_fini (&w);
+}
+
+static void test_kind (enum wire_kind kind)
+{
+    test_join (kind);
+    test_silent_parent (kind);
+    test_deaf_parent (kind);
+    test_lost_parent (kind);
+    test_full (kind);
+    test_roles (kind);
+    test_large (kind);
+}
+
 int main (void)
 {
     test_all_descriptors ();
-    test_join ();
     test_keys ();
     test_adoption ();
     test_many_orphans ();
@@ -1187,10 +1253,8 @@ int main (void)
     test_liar ();
     test_accept ();
     test_silent_child ();
-    test_silent_parent ();
-    test_lost_parent ();
-    test_full ();
-    test_roles ();
-    test_large ();
+    test_kind (WIRE_ZMQ);
+    test_kind (WIRE_INPROC);
+    test_kind (WIRE_MEMORY);
     return done_testing ();
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* parent.c - the DEALER to the parent, or to the ancestor that stands in for it
+/* parent.c - the wire to the parent, or to the ancestor that stands in for it
  *
- * A connection lives from connect to loss under one identity, which is never used again: ZeroMQ's own reconnection
- * is off, so nothing is delivered to a broker that has not taken us in.
+ * A connection lives from connect to loss under one identity, which is never used again: nothing is delivered to a broker
+ * that has not taken us in.
  *
  *     IDLE --open--> HELLO --accepted--> JOINED --goodbye--> LEAVING
  *       ^------loss, refusal, silence------|
@@ -16,7 +16,6 @@
  */
 #include "config.h"
 
-#include <czmq.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +24,6 @@
 #include "libutil/errprintf.h"
 #include "broker/base/uuid_key.h"
 #include "broker/overlay/link.h"
-#include "common/libzmqutil/monitor.h"
-#include "libzmqutil/zmsg.h"
 
 #define RETRY_MIN_MS 20.
 #define RETRY_MAX_MS 500.
@@ -43,8 +40,7 @@ struct conn {
     uint32_t target; /* index in the ancestors */
     struct peer peer;
     struct channel channel;
-    struct zwatcher *zs;
-    struct monitor *monitor;
+    struct wire *wire;
     double heard;      /* link_now () of its last message */
     uint64_t hello_us; /* link_boot_us () when we said hello */
     uint64_t doubt_us; /* ... when it became doubtful that the parent still knows us; 0: it is not */
@@ -66,7 +62,7 @@ struct parent {
 };
 
 static void lose (struct conn *c, const char *why);
-static void close_connection (struct conn *c);
+static void close_connection (struct conn *c, int linger_ms);
 
 static const struct bizcard *target_of (const struct conn *c)
 {
@@ -104,7 +100,7 @@ void parent_retry (struct parent *up)
 void parent_describe (const struct parent *up, json_t *links)
 {
     if (overlay_has_parent (up->ov))
-        json_array_append_new (links, link_describe (parent_rank (up), &up->used->channel));
+        json_array_append_new (links, link_describe (parent_rank (up), up->used->wire, &up->used->channel));
 }
 
 bool overlay_has_parent (const struct overlay *ov)
@@ -195,9 +191,8 @@ static void part (struct conn *c)
     if (msg)
         conn_send (c, msg);
     idt_msg_unref (msg);
-    zwatcher_set (c->zs, ZMQ_LINGER, PART_MS);
     c->state = CONN_IDLE;
-    close_connection (c);
+    close_connection (c, PART_MS);
     router_peer_remove (c->up->ov->conf.router, &c->peer);
     tell (c->up, false);
 }
@@ -344,7 +339,7 @@ static int conn_wire (void *arg, const idt_msg_t *msg)
 {
     struct conn *c = arg;
 
-    return link_send (c->up->ov, c->zs, NULL, msg);
+    return link_send (c->up->ov, c->wire, NULL, msg);
 }
 
 static void conn_message (void *arg, idt_msg_t *msg)
@@ -360,77 +355,55 @@ static const struct channel_ops channel_ops = {
     .control = control_received,
 };
 
-static bool recv_cb (struct zwatcher *zs, void *arg)
+static void received (void *arg, idt_msg_t *msg, const struct wire_from *from)
 {
     struct conn *c = arg;
-    idt_msg_t *msg = msg_zmq_recv (zwatcher_socket (zs), false, CHANNEL_MAX_MESSAGE, NULL);
 
     if (!msg) {
-        int errnum = errno;
-
-        if (errnum == EPROTO || errnum == EMSGSIZE)
-            lose (c, "it sent a malformed message");
-        return errnum == ENOMEM;
+        lose (c, "it sent a malformed message");
+        return;
     }
     parent_doubt (c->up);
     c->heard = link_now ();
     if (c->state == CONN_JOINED || c->state == CONN_LEAVING) {
         channel_received (&c->channel, msg);
-        return true;
+        return;
     }
     if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
         hello_answered (c, msg);
     else if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL)
         control_received (c, msg);
     idt_msg_unref (msg);
-    return true;
 }
 
 /* --- opening and losing ---------------------------------------------------------------------------- */
 
-static void monitor_cb (int event, int value, void *arg)
+static void closed (void *arg, struct wire *w, int line)
 {
     struct conn *c = arg;
 
     lose (c, c->state == CONN_JOINED ? "the connection was closed" : NULL);
 }
 
-static int setup_client (struct conn *c, const char *identity)
-{
-    const char *key = c->up->ov->conf.public_key;
-    void *sock = zwatcher_socket (c->zs);
+static const struct wire_ops wire_ops = { .received = received, .closed = closed };
 
-    if (link_setup_socket (c->up->ov, c->zs) < 0
-        || zmq_setsockopt (sock, ZMQ_ROUTING_ID, identity, IDT_MSG_UUID_LEN) < 0
-        || zwatcher_set (c->zs, ZMQ_RECONNECT_IVL, -1) < 0
-        || zmq_setsockopt (sock, ZMQ_CURVE_SERVERKEY, target_of (c)->key, ZAP_KEY_SIZE) < 0
-        || zmq_setsockopt (sock, ZMQ_CURVE_PUBLICKEY, key, strlen (key)) < 0)
+static int open_connection (struct conn *c)
+{
+    const struct bizcard *card = target_of (c);
+    struct wire_target to = { .rank = card->rank, .endpoint = card->endpoint, .key = card->key };
+    char identity[IDT_MSG_UUID_LEN + 1];
+
+    if (uuid_make (identity) < 0 || !(c->wire = wire_connect (&c->up->ov->wire, &to, identity, &wire_ops, c)))
         return -1;
     return 0;
 }
 
-static int open_connection (struct conn *c)
-{
-    struct overlay_conf *conf = &c->up->ov->conf;
-    int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
-                 | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
-    char identity[IDT_MSG_UUID_LEN + 1];
-
-    if (uuid_make (identity) < 0 || !(c->zs = zwatcher_create (conf->zpoll, conf->zctx, ZMQ_DEALER, recv_cb, c))
-        || setup_client (c, identity) < 0
-        || !(c->monitor = monitor_create (conf->zpoll, conf->zctx, zwatcher_socket (c->zs), events, monitor_cb, c)))
-        return -1;
-    return zmq_connect (zwatcher_socket (c->zs), target_of (c)->endpoint);
-}
-
-static void close_connection (struct conn *c)
+static void close_connection (struct conn *c, int linger_ms)
 {
     channel_close (&c->channel);
     c->doubt_us = 0;
-    monitor_destroy (c->monitor);
-    c->monitor = NULL;
-    zwatcher_destroy (c->zs);
-    c->zs = NULL;
+    wire_close (c->wire, linger_ms);
+    c->wire = NULL;
 }
 
 static void say_hello (struct conn *c, uint32_t target)
@@ -446,10 +419,8 @@ static void say_hello (struct conn *c, uint32_t target)
     }
     hello = make_hello (c);
     c->hello_us = link_boot_us ();
-    if (!hello || msg_zmq_send (zwatcher_socket (c->zs), NULL, hello) < 0)
+    if (!hello || wire_send (c->wire, NULL, hello) < 0)
         lose (c, NULL);
-    else
-        zwatcher_touch (c->zs);
     idt_msg_unref (hello);
 }
 
@@ -487,7 +458,7 @@ static void lose (struct conn *c, const char *why)
 
     if (was == CONN_IDLE)
         return;
-    close_connection (c);
+    close_connection (c, 0);
     c->state = CONN_IDLE;
     if (c == up->probe)
         return;
@@ -567,12 +538,21 @@ void parent_heartbeat (struct parent *up, bool was_asleep)
         return;
     if (was_asleep)
         c->heard = link_now ();
-    if (link_now () - c->heard > up->ov->timeout) {
-        lose (c, "it is silent (tbon.timeout)");
-        return;
-    }
     send_keys (c);
     beat (c);
+    wire_look (c->wire);
+}
+
+bool parent_check_silence (struct parent *up)
+{
+    struct conn *c = up->used;
+
+    if (c->state != CONN_JOINED)
+        return true;
+    if (!link_is_silent (up->ov, c->heard, c->wire))
+        return wire_is_dry (c->wire);
+    lose (c, "it is silent (tbon.timeout)");
+    return true;
 }
 
 void parent_send_keys (struct parent *up)
@@ -591,7 +571,7 @@ void overlay_goodbye (struct overlay *ov)
     idt_watcher_stop (up->probe_timer);
     lose (up->probe, NULL);
     if (up->used->state != CONN_JOINED) {
-        close_connection (up->used);
+        close_connection (up->used, 0);
         up->used->state = CONN_IDLE;
         return;
     }
@@ -630,8 +610,8 @@ void parent_destroy (struct parent *up)
         return;
     if (up->used->state == CONN_JOINED || up->used->state == CONN_LEAVING)
         router_peer_remove (up->ov->conf.router, &up->used->peer);
-    close_connection (up->used);
-    close_connection (up->probe);
+    close_connection (up->used, 0);
+    close_connection (up->probe, 0);
     channel_fini (&up->conn[0].channel);
     channel_fini (&up->conn[1].channel);
     idt_watcher_destroy (up->retry);

@@ -46,4 +46,9 @@ const char *msg_parse (struct idt_msg *msg, size_t size);
 /* As idt_msg_decode (); on EPROTO '*why' (may be NULL) tells what is wrong (a constant). */
 idt_msg_t *msg_decode (const void *buf, size_t size, const char **why);
 
+/* Make a message that the caller may change of one that he holds (steals the reference): the message itself where
+ * nobody else holds it, else a copy.  NULL with errno ENOMEM.
+ */
+idt_msg_t *msg_own (const idt_msg_t *msg);
+
 #endif /* MSG_CODEC_H */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
-#include "libmsg/message.h"
+#include "libmsg/codec.h"
 
 /* --- life ------------------------------------------------------------------------------- */
 
@@ -105,6 +105,17 @@ idt_msg_t *idt_msg_respond (const idt_msg_t *request, uint32_t errnum)
     msg->aux1 = errnum;
     msg->aux2 = request->aux2;
     return msg;
+}
+
+idt_msg_t *msg_own (const idt_msg_t *msg)
+{
+    idt_msg_t *copy;
+
+    if (__atomic_load_n (&msg->refs, __ATOMIC_ACQUIRE) == 1)
+        return (idt_msg_t *)msg;
+    copy = idt_msg_copy (msg, true);
+    idt_msg_unref (msg);
+    return copy;
 }
 
 const idt_msg_t *idt_msg_ref (const idt_msg_t *msg)

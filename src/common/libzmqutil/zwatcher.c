@@ -25,6 +25,8 @@ struct zpoll {
     struct zwatcher *dirty;   /* to be served in the next turn */
     struct zwatcher *serving; /* the rest of this turn */
     struct zwatcher *current; /* NULL when it was destroyed in its callback */
+    void (*wake) (void *arg); /* NULL: nobody need be told */
+    void *arg;
 };
 
 struct zpoll *zpoll_create (idt_reactor_t *r)
@@ -41,13 +43,28 @@ void zpoll_destroy (struct zpoll *zp)
     free (zp);
 }
 
+void zpoll_set_wake (struct zpoll *zp, void (*wake) (void *arg), void *arg)
+{
+    zp->wake = wake;
+    zp->arg = arg;
+}
+
 void zwatcher_touch (struct zwatcher *zs)
 {
+    struct zpoll *zp = zs->zp;
+
     if (zs->dirty)
         return;
     zs->dirty = true;
-    zs->next = zs->zp->dirty;
-    zs->zp->dirty = zs;
+    zs->next = zp->dirty;
+    zp->dirty = zs;
+}
+
+void zwatcher_wake (struct zwatcher *zs)
+{
+    zwatcher_touch (zs);
+    if (zs->zp->wake)
+        zs->zp->wake (zs->zp->arg);
 }
 
 /* Call back while there is something, within the budget.  Returns the socket when it may have more, else NULL. */
@@ -86,17 +103,35 @@ static void ready_cb (idt_watcher_t *w, int revents, void *arg)
     zwatcher_touch (arg);
 }
 
-struct zwatcher *zwatcher_create (struct zpoll *zp, void *ctx, int type, zwatcher_f cb, void *arg)
+static struct zwatcher *make (struct zpoll *zp, zwatcher_f cb, void *arg)
 {
     struct zwatcher *zs = calloc (1, sizeof (*zs));
-    int fd;
-    size_t size = sizeof (fd);
 
     if (!zs)
         return NULL;
     zs->zp = zp;
     zs->cb = cb;
     zs->arg = arg;
+    return zs;
+}
+
+struct zwatcher *zwatcher_create_plain (struct zpoll *zp, zwatcher_f cb, void *arg)
+{
+    struct zwatcher *zs = make (zp, cb, arg);
+
+    if (zs)
+        zwatcher_touch (zs);
+    return zs;
+}
+
+struct zwatcher *zwatcher_create (struct zpoll *zp, void *ctx, int type, zwatcher_f cb, void *arg)
+{
+    struct zwatcher *zs = make (zp, cb, arg);
+    int fd;
+    size_t size = sizeof (fd);
+
+    if (!zs)
+        return NULL;
     if (!(zs->sock = zmq_socket (ctx, type)) || zwatcher_set (zs, ZMQ_LINGER, 0) < 0
         || zmq_getsockopt (zs->sock, ZMQ_FD, &fd, &size) < 0
         || !(zs->w = idt_fd_watcher_create (zp->reactor, fd, IDT_POLLIN, ready_cb, zs))) {

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* inside_test.c - lines inside of a process: order, bounds, ends, and random histories of all of it */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/overlay/wire/inside.h"
+#include "libutil/tap.h"
+
+#define A "aaaaaaaa-0000-4000-8000-000000000000"
+#define B "bbbbbbbb-0000-4000-8000-000000000000"
+
+static void touched (void *arg)
+{
+    ++*(int *)arg;
+}
+
+static struct inside_end end_of (int *count, size_t messages, size_t bytes)
+{
+    return (struct inside_end){ .messages = messages, .bytes = bytes, .touched = touched, .arg = count };
+}
+
+/* A message with a number. */
+static idt_msg_t *make (uint32_t n)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_EVENT);
+
+    idt_msg_set_seq (msg, n);
+    return msg;
+}
+
+static int put_up (struct inside_line *line, uint32_t n)
+{
+    idt_msg_t *msg = make (n);
+    int rc = inside_line_send (line, msg);
+
+    idt_msg_unref (msg);
+    return rc;
+}
+
+static int put_down (struct inside_port *port, const char *identity, uint32_t n)
+{
+    idt_msg_t *msg = make (n);
+    int rc = inside_port_send (port, identity, msg);
+
+    idt_msg_unref (msg);
+    return rc;
+}
+
+/* The number of the next message; 0: nothing; -1: the end. */
+static int next_up (struct inside_port *port, struct inside_item *item)
+{
+    int n;
+
+    if (!inside_port_next (port, item))
+        return 0;
+    if (!item->msg)
+        return -1;
+    n = (int)idt_msg_seq (item->msg);
+    idt_msg_unref (item->msg);
+    return n;
+}
+
+static int next_down (struct inside_line *line)
+{
+    idt_msg_t *msg = inside_line_next (line);
+    int n;
+
+    if (!msg)
+        return errno == EPIPE ? -1 : 0;
+    n = (int)idt_msg_seq (msg);
+    idt_msg_unref (msg);
+    return n;
+}
+
+static void test_line (void)
+{
+    struct inside *in = inside_create ();
+    int up = 0, down = 0, number;
+    struct inside_end above = end_of (&up, 100, 1 << 20), below = end_of (&down, 100, 1 << 20);
+    struct inside_port *port = inside_port_create (in, 7, 42, &above);
+    struct inside_line *line = inside_line_open (port, 9, A, &below);
+    struct inside_item item;
+    uint32_t rank;
+
+    ok (inside_find (in, 7) == port && inside_port_tag (port) == 42 && !inside_find (in, 8),
+        "a port is found by its rank");
+    ok (!inside_port_create (in, 7, 1, &above) && errno == EEXIST, "a rank has one");
+    ok (!inside_line_open (port, 9, A, &below) && errno == EEXIST, "an identity is one line's");
+    ok (inside_port_who (port, A, &rank, &number) && rank == 9 && !inside_port_who (port, B, &rank, &number),
+        "the port knows who opened it");
+    ok (next_up (port, &item) == 0 && next_down (line) == 0, "there is nothing on it at first");
+    put_up (line, 1);
+    put_up (line, 2);
+    put_down (port, A, 3);
+    ok (up > 0 && down > 0, "both ends are told that there is something");
+    ok (next_up (port, &item) == 1 && item.rank == 9 && strcmp (item.identity, A) == 0 && item.line == number
+            && next_up (port, &item) == 2 && next_up (port, &item) == 0,
+        "messages come in order, with who sent them");
+    ok (next_down (line) == 3 && next_down (line) == 0, "... down, too");
+    ok (put_down (port, B, 1) < 0 && errno == EHOSTUNREACH, "nobody is there of another identity");
+    inside_line_close (line);
+    inside_port_destroy (port);
+    ok (!inside_find (in, 7), "a port that is gone is not found");
+    inside_destroy (in);
+}
+
+static void test_end_below (void)
+{
+    struct inside *in = inside_create ();
+    int up = 0, down = 0, number;
+    struct inside_end above = end_of (&up, 100, 1 << 20), below = end_of (&down, 100, 1 << 20);
+    struct inside_port *port = inside_port_create (in, 0, 0, &above);
+    struct inside_line *line = inside_line_open (port, 1, A, &below);
+    struct inside_item item;
+
+    inside_port_who (port, A, &item.rank, &number);
+    put_up (line, 1);
+    put_down (port, A, 2);
+    inside_line_close (line);
+    ok (put_down (port, A, 3) < 0 && errno == EHOSTUNREACH, "nothing is sent to one that has closed");
+    ok (next_up (port, &item) == 1 && next_up (port, &item) == -1 && item.line == number && next_up (port, &item) == 0,
+        "what it had sent is read, then its end, once");
+    line = inside_line_open (port, 1, A, &below);
+    ok (line && inside_port_who (port, A, &item.rank, &item.line) && item.line != number,
+        "one that comes again has another number");
+    up = 0;
+    inside_line_close (line);
+    ok (up == 1 && next_up (port, &item) == -1, "an end without a word is told at once");
+    inside_port_destroy (port);
+    inside_destroy (in);
+}
+
+static void test_end_above (void)
+{
+    struct inside *in = inside_create ();
+    int up = 0, down = 0;
+    struct inside_end above = end_of (&up, 100, 1 << 20), below = end_of (&down, 100, 1 << 20);
+    struct inside_port *port = inside_port_create (in, 0, 0, &above);
+    struct inside_line *line = inside_line_open (port, 1, A, &below);
+    struct inside_line *left = inside_line_open (port, 2, B, &below);
+    char name[64];
+
+    snprintf (name, sizeof (name), "%s", inside_port_name (port));
+    put_down (port, A, 1);
+    put_up (line, 2);
+    inside_line_close (left);
+    down = 0;
+    inside_port_destroy (port);
+    ok (down == 1, "the end above is told at once to who is there");
+    ok (put_up (line, 3) < 0 && errno == EHOSTUNREACH, "nothing is sent to one that is gone");
+    ok (next_down (line) == 1 && next_down (line) == -1 && next_down (line) == -1,
+        "what it had sent is read, then its end");
+    inside_line_close (line);
+    port = inside_port_create (in, 0, 0, &above);
+    ok (port && strcmp (name, inside_port_name (port)) != 0, "another port of the rank has another name");
+    inside_port_destroy (port);
+    inside_destroy (in);
+}
+
+static void test_bounds (void)
+{
+    struct inside *in = inside_create ();
+    int up = 0, down = 0, n = 0;
+    struct inside_end above = end_of (&up, 1000, 3000), below = end_of (&down, 10, 1 << 20);
+    struct inside_port *port = inside_port_create (in, 0, 0, &above);
+    struct inside_line *line = inside_line_open (port, 1, A, &below), *other = inside_line_open (port, 2, B, &below);
+    struct inside_item item;
+    idt_msg_t *large = make (99);
+
+    while (put_up (line, 1) == 0)
+        n++;
+    ok (n == 10 && errno == EAGAIN, "a line takes as many messages as it is to");
+    ok (put_up (other, 2) == 0, "... and another one the same, whatever waits in the first");
+    ok (next_up (port, &item) == 1 && next_up (port, &item) == 2, "they are read by turns");
+    ok (put_up (line, 1) == 0, "what was read makes room");
+    for (n = 0; put_down (port, A, 1) == 0;)
+        n++;
+    ok (n > 5 && n < 12 && errno == EAGAIN, "it takes as many bytes as it is to (%d messages)", n);
+    idt_msg_alloc_payload (large, 100000);
+    ok (inside_port_send (port, A, large) < 0 && inside_port_send (port, B, large) == 0,
+        "one message is not too large for one on which nothing is");
+    idt_msg_unref (large);
+    ok (next_down (other) == 99, "... and comes");
+    inside_line_close (other);
+    inside_line_close (line);
+    inside_port_destroy (port);
+    inside_destroy (in);
+}
+
+/* What the receiver gets is his to change. */
+static void test_copies (void)
+{
+    struct inside *in = inside_create ();
+    int up = 0, down = 0;
+    struct inside_end above = end_of (&up, 100, 1 << 20), below = end_of (&down, 100, 1 << 20);
+    struct inside_port *port = inside_port_create (in, 0, 0, &above);
+    struct inside_line *line = inside_line_open (port, 1, A, &below);
+    struct inside_item item;
+    idt_msg_t *msg = make (1), *kept = make (2);
+
+    idt_msg_set_cred (kept, (struct idt_cred){ 1, IDT_ROLE_OWNER });
+    inside_line_send (line, msg);
+    inside_line_send (line, kept);
+    idt_msg_unref (msg);
+    inside_port_next (port, &item);
+    ok (item.msg == msg, "a message that its sender has let go of is not copied");
+    idt_msg_unref (item.msg);
+    inside_port_next (port, &item);
+    idt_msg_set_cred (item.msg, (struct idt_cred){ 1, 0 });
+    ok (item.msg != kept && idt_msg_seq (item.msg) == 2 && idt_msg_cred (kept).rolemask == IDT_ROLE_OWNER,
+        "one that he keeps is");
+    idt_msg_unref (item.msg);
+    idt_msg_unref (kept);
+    inside_line_close (line);
+    inside_port_destroy (port);
+    inside_destroy (in);
+}
+
+/* --- random histories --------------------------------------------------------------------------------- */
+
+#define LINES 4
+
+struct history {
+    struct inside *in;
+    struct inside_port *port;
+    int up;          /* told to the port, and not read yet */
+    int down[LINES]; /* the same for each line */
+    struct inside_line *line[LINES];
+    char identity[LINES][IDT_MSG_UUID_LEN + 1];
+    int number[LINES];
+    uint32_t sent_up[LINES], got_up[LINES], sent_down[LINES], got_down[LINES];
+    int opened;
+    int bad;
+};
+
+static void h_port (struct history *h)
+{
+    struct inside_end above = end_of (&h->up, 5, 4000);
+
+    h->port = inside_port_create (h->in, 0, 0, &above);
+}
+
+static void h_open (struct history *h, int i)
+{
+    struct inside_end below = end_of (&h->down[i], 5, 4000);
+    uint32_t rank;
+
+    snprintf (h->identity[i], sizeof (h->identity[i]), "%08x-0000-4000-8000-000000000000", (unsigned)++h->opened);
+    h->line[i] = inside_line_open (h->port, i, h->identity[i], &below);
+    h->sent_up[i] = h->got_up[i] = h->sent_down[i] = h->got_down[i] = 0;
+    h->bad += !inside_port_who (h->port, h->identity[i], &rank, &h->number[i]);
+}
+
+/* Read one; what came is the next that was sent by who it says. */
+static void h_read_up (struct history *h)
+{
+    struct inside_item item = { .rank = 0 };
+    int n = next_up (h->port, &item), i = (int)item.rank;
+
+    if (n > 0 && strcmp (item.identity, h->identity[i]) == 0)
+        h->bad += n != (int)++h->got_up[i];
+}
+
+static void h_read_down (struct history *h, int i)
+{
+    int n = next_down (h->line[i]);
+
+    if (n > 0)
+        h->bad += n != (int)++h->got_down[i];
+    else if (n < 0)
+        h->bad += h->got_down[i] != h->sent_down[i];
+}
+
+static void h_step (struct history *h)
+{
+    int i = rand () % LINES;
+
+    switch (rand () % 12) {
+    case 0:
+        if (h->port && rand () % 8 == 0) {
+            inside_port_destroy (h->port);
+            h->port = NULL;
+        }
+        else if (!h->port)
+            h_port (h);
+        break;
+    case 1:
+    case 2:
+        if (!h->line[i] && h->port)
+            h_open (h, i);
+        else if (h->line[i] && rand () % 4 == 0) {
+            inside_line_close (h->line[i]);
+            h->line[i] = NULL;
+        }
+        break;
+    case 3:
+    case 4:
+    case 5:
+        if (h->line[i] && put_up (h->line[i], h->sent_up[i] + 1) == 0)
+            h->sent_up[i]++;
+        break;
+    case 6:
+    case 7:
+        if (h->line[i] && h->port && put_down (h->port, h->identity[i], h->sent_down[i] + 1) == 0)
+            h->sent_down[i]++;
+        break;
+    case 8:
+    case 9:
+        if (h->line[i])
+            h_read_down (h, i);
+        break;
+    default:
+        if (h->port)
+            h_read_up (h);
+    }
+}
+
+static void test_histories (void)
+{
+    struct history h;
+    int bad = 0;
+
+    for (int seed = 1; seed <= 300; seed++) {
+        memset (&h, 0, sizeof (h));
+        srand (seed);
+        h.in = inside_create ();
+        h_port (&h);
+        for (int i = 0; i < 1000; i++)
+            h_step (&h);
+        for (int i = 0; i < LINES; i++)
+            inside_line_close (h.line[i]);
+        inside_port_destroy (h.port);
+        inside_destroy (h.in);
+        bad += h.bad;
+    }
+    ok (bad == 0, "300 random histories: all comes once, in order, before the end (%d do not)", bad);
+}
+
+int main (void)
+{
+    test_line ();
+    test_end_below ();
+    test_end_above ();
+    test_bounds ();
+    test_copies ();
+    test_histories ();
+    return done_testing ();
+}
