@@ -218,7 +218,7 @@ static void run_for (struct load *l, double seconds)
 
 static void play (struct load *l, double seconds)
 {
-    idt_watcher_t *w;
+    idt_watcher_t *w = NULL;
 
     l->timer_fd = timerfd_create (CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (l->timer_fd < 0 || !(w = idt_fd_watcher_create (l->reactor, l->timer_fd, IDT_POLLIN, due, l)))

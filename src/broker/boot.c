@@ -347,7 +347,7 @@ static int get_wanted (struct boot *b, struct wanted *w, idt_error_t *errp)
 
 static int get_others (struct boot *b, idt_error_t *errp)
 {
-    struct wanted w = { NULL };
+    struct wanted w = { 0 };
     int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < b->count; i++)

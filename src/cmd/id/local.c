@@ -132,7 +132,7 @@ void new_local (const struct new_options *o, void (*take) (const struct new_opti
         const char *scheme;
         int (*open) (struct maker *m, const struct new_options *o);
     } kinds[] = { { "flax", open_flax }, { "sno", open_sno }, { "uid", open_uid } };
-    struct maker m = { NULL };
+    struct maker m = { 0 };
     struct ident id;
 
     for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
