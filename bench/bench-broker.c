@@ -27,6 +27,7 @@
 #define MESSAGE_SIZE 64 /* bytes of an echoed message: about a request for ids */
 #define BLOCK 1024
 #define OUTSTANDING 64
+#define CROWD 512 /* requests for one id that are under way */
 #define SECONDS 4.0
 #define LIMIT 1024000. /* ids a second that one generator can make */
 
@@ -200,6 +201,71 @@ static void measure_throughput (const char *name, const char *uri)
     idt_close (fl.h);
 }
 
+/* --- requests for one id each: what comes together goes up together ------------------------------------------- */
+
+struct crowd {
+    idt_t *h;
+    const char *topic;
+    double start, end; /* of the time that counts */
+    uint64_t answers;
+    int outstanding;
+};
+
+static void ask_one (struct crowd *c);
+
+static void one_answered (idt_future_t *f, void *arg)
+{
+    struct crowd *c = arg;
+    double t = now_s ();
+
+    fluid_t id;
+
+    if ((c->topic ? idt_rpc_get (f, NULL) : idt_fluid_generate_get (f, 1, &id)) < 0)
+        die (idt_future_error (f));
+    idt_future_destroy (f);
+    c->outstanding--;
+    c->answers += t >= c->start && t < c->end;
+    if (t < c->end)
+        ask_one (c);
+    else if (c->outstanding == 0)
+        idt_reactor_stop (idt_get_reactor (c->h));
+}
+
+static void ask_one (struct crowd *c)
+{
+    idt_future_t *f = c->topic ? idt_rpc (c->h, c->topic, "{\"count\":1}", IDT_NODEID_ANY, 0)
+                               : idt_fluid_generate_async (c->h, 1);
+
+    if (!f || idt_future_then (f, -1., one_answered, c) < 0)
+        die ("request");
+    c->outstanding++;
+}
+
+/* 'topic' NULL: of FLUIDs. */
+static void measure_requests (const char *name, const char *uri, const char *topic)
+{
+    struct crowd c = { .h = idt_open (uri, NULL), .topic = topic };
+
+    if (!c.h)
+        die (uri);
+    c.start = now_s () + 0.5;
+    c.end = c.start + SECONDS;
+    for (int i = 0; i < CROWD; i++)
+        ask_one (&c);
+    if (idt_reactor_run (idt_get_reactor (c.h), IDT_REACTOR_DEFAULT) < 0)
+        die ("reactor");
+    printf ("{\"bench\":\"%s\",\"requests_per_s\":%.0f}\n", name, (double)c.answers / SECONDS);
+    fflush (stdout);
+    idt_close (c.h);
+}
+
+static void measure_requests_of (const char *far)
+{
+    measure_requests ("requests-3-hops-fluid", far, NULL);
+    measure_requests ("requests-3-hops-sno", far, "sno.generate");
+    measure_requests ("requests-3-hops-uid", far, "uid.generate");
+}
+
 /* --- start-up ------------------------------------------------------------------------------------------------------- */
 
 static void measure_start (const char *idtree, int size)
@@ -238,10 +304,15 @@ int main (int argc, char **argv)
         die ("IDTREE_URI");
     }
     snprintf (far, sizeof (far), "%.*s3", (int)strlen (uri) - 1, uri);
+    if (argc > 2) { /* requests alone */
+        measure_requests_of (far);
+        return 0;
+    }
     echo_us = measure_echo ();
     measure_latency ("latency-local", uri, echo_us);
     measure_latency ("latency-3-hops", far, echo_us);
     measure_throughput ("throughput-local", uri);
     measure_throughput ("throughput-3-hops", far);
+    measure_requests_of (far);
     return 0;
 }

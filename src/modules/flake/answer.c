@@ -2,6 +2,7 @@
  * Copyright idtree contributors */
 
 /* answer.c - what generate answers */
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +10,14 @@
 
 #define TEXT_MAX 17 /* bytes of any text, with its NUL */
 #define FLAXES 64   /* made at a time */
+#define BEGIN "{\"ids\":["
+#define END "]}"
 
 int answer_begin (struct answer *a, size_t count)
 {
     if (!a->text && !(a->text = malloc (count * (TEXT_MAX + 2) + 16)))
         return -1;
-    a->end = stpcpy (a->text, "{\"ids\":[");
+    a->end = stpcpy (a->text, BEGIN);
     return 0;
 }
 
@@ -70,7 +73,7 @@ int answer_add_flaxes (struct answer *a, struct flax_gen *gen, int64_t unix_ms, 
 
 const char *answer_end (struct answer *a)
 {
-    strcpy (a->end - 1, "]}");
+    strcpy (a->end - 1, END);
     return a->text;
 }
 
@@ -78,4 +81,48 @@ void answer_clear (struct answer *a)
 {
     free (a->text);
     *a = (struct answer){ 0 };
+}
+
+/* --- of others -------------------------------------------------------------------------------------- */
+
+/* What follows an id and its comma; NULL: there is no id. */
+static const char *skip (const char *at)
+{
+    size_t len = *at == '"' ? strcspn (at + 1, "\"\\") : 0;
+
+    if (len == 0 || at[1 + len] != '"')
+        return NULL;
+    at += 2 + len;
+    return *at == ',' ? at + 1 : at;
+}
+
+bool answer_read (struct answer_ids *ids, const char *text, uint32_t count)
+{
+    const char *at = text ? text : "";
+
+    if (strncmp (at, BEGIN, strlen (BEGIN)) != 0)
+        return false;
+    at += strlen (BEGIN);
+    *ids = (struct answer_ids){ .text = text, .count = count, .at = at };
+    for (uint32_t i = 0; at && i < count; i++)
+        at = i == 0 || at[-1] == ',' ? skip (at) : NULL;
+    return at && at[-1] == '"' && strcmp (at, END) == 0;
+}
+
+char *answer_take (struct answer_ids *ids, uint32_t first, uint32_t n)
+{
+    const char *begin;
+    char *text, *end;
+
+    for (; ids->next < first; ids->next++)
+        ids->at = skip (ids->at);
+    begin = ids->at;
+    for (; ids->next < first + n; ids->next++)
+        ids->at = skip (ids->at);
+    size_t len = (size_t)(ids->at - begin) - (ids->at[-1] == ',');
+    if (!(text = malloc (len + sizeof (BEGIN END))))
+        return NULL;
+    end = mempcpy (stpcpy (text, BEGIN), begin, len);
+    strcpy (end, END);
+    return text;
 }

@@ -40,7 +40,8 @@ struct flake_module {
     struct options options;
     struct flake *flake;
     struct flax_gen *flax;
-    bool told_why; /* another rank has our name */
+    bool told_why;            /* another rank has our name */
+    struct answer_ids coming; /* the parent's answer that is dealt out now */
     idt_watcher_t *timer;
     struct upcalls ups;
 };
@@ -119,6 +120,34 @@ static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
 
 /* --- what was asked of others ---------------------------------------------------------------------- */
 
+/* The parent's answer: each request gets its share. */
+static void take_answer (struct flake_module *m, uint32_t tag, const char *s)
+{
+    uint32_t count = flake_forward_count (m->flake, tag);
+
+    if (count == 0)
+        return;
+    if (answer_read (&m->coming, s, count))
+        flake_forwarded (m->flake, now_us (), tag);
+    else
+        flake_forward_failed (m->flake, now_us (), tag, EPROTO, "the parent broker's answer makes no sense");
+}
+
+static void pass_cb (void *arg, void *cookie, uint32_t first, uint32_t n)
+{
+    struct flake_module *m = arg;
+    struct request *q = cookie;
+    bool whole = n == m->coming.count;
+    char *text = whole ? NULL : answer_take (&m->coming, first, n);
+
+    if (whole || text)
+        module_respond (m->h, q->msg, whole ? m->coming.text : text);
+    else
+        module_respond_error (m->h, q->msg, ENOMEM, NULL);
+    free (text);
+    request_destroy (q);
+}
+
 static void forward_cb (idt_future_t *f, void *arg)
 {
     struct upcall *up = arg;
@@ -128,30 +157,29 @@ static void forward_cb (idt_future_t *f, void *arg)
     if (idt_rpc_get (f, &s) < 0)
         flake_forward_failed (m->flake, now_us (), up->tag, idt_future_errnum (f) ? idt_future_errnum (f) : errno,
                               idt_future_error (f));
-    else {
-        struct request *q = flake_forwarded (m->flake, now_us (), up->tag);
-
-        if (q) {
-            module_respond (m->h, q->msg, s);
-            request_destroy (q);
-        }
-    }
+    else
+        take_answer (m, up->tag, s);
     upcall_destroy (up);
     set_timer (m);
 }
 
-static int forward_up_cb (void *arg, uint32_t tag, void *cookie)
+static int forward_up_cb (void *arg, uint32_t tag, const struct flake_request *req)
 {
     struct flake_module *m = arg;
-    struct request *q = cookie;
-    struct upcall *up = upcall_create (&m->ups,
-                                       idt_rpc (m->h, idt_msg_topic (q->msg), idt_msg_string (q->msg),
-                                                IDT_NODEID_UPSTREAM, 0),
-                                       -1, forward_cb, m);
+    bool sno = req->kind == SERIES_SNO;
+    char payload[64] = "";
+    size_t len = (size_t)snprintf (payload, sizeof (payload), "{\"count\":%u", (unsigned)req->count);
+
+    if (sno)
+        len += (size_t)snprintf (payload + len, sizeof (payload) - len, ",\"meta\":%u", (unsigned)req->meta);
+    else if (req->drift)
+        len += (size_t)snprintf (payload + len, sizeof (payload) - len, ",\"drift\":%d", req->drift);
+    snprintf (payload + len, sizeof (payload) - len, "}");
+    idt_future_t *f = idt_rpc (m->h, sno ? "sno.generate" : "uid.generate", payload, IDT_NODEID_UPSTREAM, 0);
+    struct upcall *up = upcall_create (&m->ups, f, -1, forward_cb, m);
 
     if (!up)
         return -1;
-    answer_clear (&q->answer);
     up->tag = tag;
     return 0;
 }
@@ -242,6 +270,7 @@ static const struct flake_ops flake_ops = {
     .reply = reply_cb,
     .fail = fail_cb,
     .forward = forward_up_cb,
+    .pass = pass_cb,
     .borrow = borrow_cb,
     .give_back = give_back_cb,
     .claim = claim_cb,
@@ -387,12 +416,13 @@ static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     const struct flake_stats *s = flake_stats (m->flake);
 
     module_respond_object (m->h, msg,
-                           json_pack ("{s:s s:I s:i s:I s:I s:I s:I s:I s:I s:I}", "node", m->options.node.node,
+                           json_pack ("{s:s s:I s:i s:I s:I s:I s:I s:I s:I s:I s:I}", "node", m->options.node.node,
                                       "fingerprint", (json_int_t)m->options.node.fingerprint, "drift",
                                       flake_drift (m->flake), "requests", (json_int_t)s->requests, "ids",
                                       (json_int_t)s->ids, "flax", (json_int_t)s->flaxes, "forwarded",
-                                      (json_int_t)s->forwards, "refused", (json_int_t)s->refused, "loans",
-                                      (json_int_t)s->loans, "claims", (json_int_t)s->claims));
+                                      (json_int_t)s->forwards, "combined", (json_int_t)s->combined, "refused",
+                                      (json_int_t)s->refused, "loans", (json_int_t)s->loans, "claims",
+                                      (json_int_t)s->claims));
 }
 
 static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)

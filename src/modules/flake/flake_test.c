@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* flake_test.c - whose claims the module of rank 0 hears: the test is the broker */
+/* flake_test.c - whose claims the module of rank 0 hears: the test is the broker; how answers are dealt out */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <idtree/idtree.h>
 
 #include "libidtree/transport.h"
 #include "libutil/tap.h"
+#include "modules/flake/answer.h"
 #include "modules/flake/naming.h"
 
 #define BELOW_UUID "11111111-0000-4000-8000-000000000000"
@@ -128,8 +130,49 @@ static void test_claims (void)
     rig_fini (&rig);
 }
 
+static bool takes (struct answer_ids *ids, uint32_t first, uint32_t n, const char *want)
+{
+    char *text = answer_take (ids, first, n);
+    bool good = text && strcmp (text, want) == 0;
+
+    free (text);
+    return good;
+}
+
+static void test_answers (void)
+{
+    static const char *bad[] = { NULL,
+                                 "",
+                                 "{}",
+                                 "{\"ids\":[",
+                                 "{\"ids\":[]}",
+                                 "{\"ids\":[\"a\",\"b\",\"c\"]}",
+                                 "{\"ids\":[\"a\"]}",
+                                 "{\"ids\":[\"a\",\"b\"]",
+                                 "{\"ids\":[\"a\",\"b\"]} ",
+                                 "{\"ids\":[\"a\",\"b\",]}",
+                                 "{\"ids\":[\"a\"\"b\"]}",
+                                 "{\"ids\":[\"a\",\"\"]}",
+                                 "{\"ids\":[\"a\",\"\\\"\"]}",
+                                 "{\"ids\":[\"a\",b]}",
+                                 "{\"ids\":[\"a\",\"b" };
+    struct answer_ids ids;
+    size_t taken = 0;
+
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++)
+        taken += answer_read (&ids, bad[i], 2);
+    ok (taken == 0, "what is no answer of two ids is not taken for one");
+    ok (answer_read (&ids, "{\"ids\":[\"a\",\"bb\",\"c\",\"d\",\"ee\"]}", 5), "an answer of five ids");
+    ok (takes (&ids, 0, 1, "{\"ids\":[\"a\"]}") && takes (&ids, 2, 2, "{\"ids\":[\"c\",\"d\"]}")
+            && takes (&ids, 4, 1, "{\"ids\":[\"ee\"]}"),
+        "is dealt out, but what is nobody's");
+    answer_read (&ids, "{\"ids\":[\"a\",\"bb\"]}", 2);
+    ok (takes (&ids, 0, 2, "{\"ids\":[\"a\",\"bb\"]}"), "or given as a whole");
+}
+
 int main (void)
 {
     test_claims ();
+    test_answers ();
     return done_testing ();
 }

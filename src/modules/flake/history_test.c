@@ -38,7 +38,8 @@ struct event {
     int rank, life;  /* of whom it is for, or from: one that is no more hears nothing */
     int to, to_life; /* forwards: who serves it */
     uint32_t tag;
-    size_t cookie;
+    enum series_kind kind;
+    uint32_t count;
     struct grant grant;
     int errnum;
     struct claim claim;
@@ -73,6 +74,7 @@ struct history {
         bool lost; /* its broker crashed: nobody answers */
     } req[MAX_REQUESTS];
     size_t nreq;
+    uint32_t dealt; /* ids of the answer that is dealt out */
     struct used *used;
     size_t nused, room;
     uint64_t ids, collisions, forwards;
@@ -173,7 +175,22 @@ static void h_fail_cb (void *arg, void *cookie, int errnum, const char *text)
     }
 }
 
-static int h_forward_cb (void *arg, uint32_t tag, void *cookie)
+static void h_pass_cb (void *arg, void *cookie, uint32_t first, uint32_t count)
+{
+    struct node *n = arg;
+    struct history *h = n->history;
+    size_t c = (size_t)cookie;
+
+    h->sound = h->sound && h->req[c].count == count && first >= h->dealt;
+    h->dealt = first + count;
+    answered (h, c);
+    if (h->req[c].serves) {
+        h->req[c].forward.errnum = 0;
+        post (h, h->req[c].forward);
+    }
+}
+
+static int h_forward_cb (void *arg, uint32_t tag, const struct flake_request *req)
 {
     struct node *n = arg;
 
@@ -183,7 +200,8 @@ static int h_forward_cb (void *arg, uint32_t tag, void *cookie)
                                       .life = n->life,
                                       .to = (n->rank - 1) / 2,
                                       .tag = tag,
-                                      .cookie = (size_t)cookie });
+                                      .kind = req->kind,
+                                      .count = req->count });
     return below (n->history, 50) == 0 ? -1 : 0;
 }
 
@@ -212,8 +230,8 @@ static int h_claim_cb (void *arg, const struct claim *claim)
     return 0;
 }
 
-static const struct flake_ops history_ops = { h_give_cb,   h_reply_cb,     h_fail_cb, h_forward_cb,
-                                              h_borrow_cb, h_give_back_cb, h_claim_cb };
+static const struct flake_ops history_ops = { h_give_cb, h_reply_cb,  h_fail_cb,      h_forward_cb,
+                                              h_pass_cb, h_borrow_cb, h_give_back_cb, h_claim_cb };
 
 static void load (struct node *n)
 {
@@ -321,7 +339,7 @@ static void handle (struct history *h, struct event e)
     }
     if (e.type == EV_FORWARD) {
         bool lost = below (h, 20) == 0;
-        size_t c = lost ? 0 : new_request (h, &h->node[e.to], h->req[e.cookie].kind, h->req[e.cookie].count);
+        size_t c = lost ? 0 : new_request (h, &h->node[e.to], e.kind, e.count);
 
         e.type = EV_FORWARDED;
         if (c == 0) {
@@ -347,14 +365,12 @@ static void handle (struct history *h, struct event e)
     else if (e.errnum)
         flake_forward_failed (n->f, h->now_us, e.tag, e.errnum, "no");
     else {
-        size_t c = (size_t)flake_forwarded (n->f, h->now_us, e.tag);
+        uint32_t count = flake_forward_count (n->f, e.tag);
 
-        if (c)
-            answered (h, c);
-        if (c && h->req[c].serves) {
-            h->req[c].forward.errnum = 0;
-            post (h, h->req[c].forward);
-        }
+        h->sound = h->sound && (count == 0 || count == e.count);
+        h->dealt = 0;
+        flake_forwarded (n->f, h->now_us, e.tag);
+        h->sound = h->sound && h->dealt <= e.count;
     }
 }
 

@@ -19,27 +19,21 @@
 #include "modules/flake/private.h"
 
 #define NEVER UINT64_MAX
-#define RETRY_US 50000   /* before requests whose way up was broken are sent again */
 #define EXPIRE_US 100000 /* before requests that are late are looked at again */
 
 /* --- requests -------------------------------------------------------------------------------- */
-
-static void leave_up (struct flake *f, struct pending *p)
-{
-    TAILQ_REMOVE (&f->up, p, place);
-    f->nup--;
-}
 
 /* It is answered. */
 static void forget (struct flake *f, struct pending *p)
 {
     TAILQ_REMOVE (&f->all, p, link);
     if (p->state == UP)
-        leave_up (f, p);
-    scheme_queue_forget (p->queue, p);
+        flake_up_forget (f, p);
+    else
+        scheme_queue_forget (p->queue, p);
 }
 
-static void fail (struct flake *f, struct pending *p, int errnum, const char *text)
+void flake_fail (struct flake *f, struct pending *p, int errnum, const char *text)
 {
     f->ops->fail (f->arg, p->req.cookie, errnum, text);
     forget (f, p);
@@ -56,10 +50,10 @@ static void expire_one (struct flake *f, uint64_t now_us, struct pending *p)
     uint64_t longer_us = (FLAKE_PATIENCE - 1) * f->config.timeout_us;
 
     if (!waits_for_turn (p))
-        fail (f, p, EHOSTUNREACH, "no broker that can make these ids was reached in time");
+        flake_fail (f, p, EHOSTUNREACH, "no broker that can make these ids was reached in time");
     else if (p->deadline_us + longer_us <= now_us) {
         f->stats.refused++;
-        fail (f, p, EAGAIN, "more ids are asked for than can be made in time: ask again later");
+        flake_fail (f, p, EAGAIN, "more ids are asked for than can be made in time: ask again later");
     }
     else /* it may stop to be made here */
         f->expire_us = min_u64 (f->expire_us, now_us + EXPIRE_US);
@@ -186,8 +180,8 @@ static bool make_current (struct flake *f, uint64_t now_us, struct pending *p, c
     if (make (f, now_us, p, m, left) < 0) {
         if (errno == EAGAIN)
             return false;
-        fail (f, p, errno,
-              errno == EOVERFLOW ? "these ids do not reach the date that it is here: see to the clock" : NULL);
+        flake_fail (f, p, errno,
+                    errno == EOVERFLOW ? "these ids do not reach the date that it is here: see to the clock" : NULL);
     }
     else if (p->got == p->req.count) {
         f->ops->reply (f->arg, p->req.cookie);
@@ -197,73 +191,6 @@ static bool make_current (struct flake *f, uint64_t now_us, struct pending *p, c
         return true;
     *left -= FLAKE_REQUEST_COST;
     return true;
-}
-
-/* --- forwarding --------------------------------------------------------------------------------- */
-
-static bool forward_current (struct flake *f, uint64_t now_us, struct scheme_queue *queue, int64_t *left)
-{
-    struct pending *p = queue->current;
-
-    if (f->nup == FLAKE_MAX_UP)
-        return false;
-    if (queue->retry_us > now_us) {
-        flake_wake (f, queue->retry_us);
-        return false;
-    }
-    p->got = 0;
-    p->tag = ++f->tag;
-    if (f->ops->forward (f->arg, p->tag, p->req.cookie) < 0) {
-        queue->retry_us = now_us + RETRY_US;
-        flake_wake (f, queue->retry_us);
-        return false;
-    }
-    f->stats.forwards++;
-    scheme_queue_went_up (queue);
-    TAILQ_INSERT_TAIL (&f->up, p, place);
-    f->nup++;
-    *left -= FLAKE_REQUEST_COST;
-    return true;
-}
-
-/* Answers come mostly in the order of the requests. */
-static struct pending *find_up (struct flake *f, uint32_t tag)
-{
-    struct pending *p;
-
-    TAILQ_FOREACH (p, &f->up, place)
-        if (p->tag == tag)
-            return p;
-    return NULL;
-}
-
-void *flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag)
-{
-    struct pending *p = find_up (f, tag);
-    void *cookie = p ? p->req.cookie : NULL;
-
-    if (p) {
-        forget (f, p);
-        flake_wake (f, now_us); /* there is room for others */
-    }
-    return cookie;
-}
-
-/* A way that was broken may be whole again; what the parent says is the answer. */
-void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int errnum, const char *text)
-{
-    struct pending *p = find_up (f, tag);
-
-    if (!p)
-        return;
-    if (errnum != EHOSTUNREACH)
-        fail (f, p, errnum, text);
-    else {
-        leave_up (f, p);
-        scheme_queue_put_again (p->queue, p);
-        p->queue->retry_us = now_us + RETRY_US;
-    }
-    flake_tick (f, now_us);
 }
 
 /* --- work ---------------------------------------------------------------------------------------- */
@@ -284,10 +211,11 @@ static void scheme_queue_work (struct flake *f, uint64_t now_us, struct scheme_q
             again = make_current (f, now_us, p, &m, &left);
             break;
         case WAY_FORWARD:
-            again = forward_current (f, now_us, queue, &left);
+            again = flake_up_add (f, now_us, queue);
+            left -= FLAKE_UP_COST;
             break;
         case WAY_REFUSE:
-            fail (f, p, EINVAL, f->why);
+            flake_fail (f, p, EINVAL, f->why);
             left -= FLAKE_REQUEST_COST;
             break;
         case WAY_WAIT:
@@ -296,6 +224,8 @@ static void scheme_queue_work (struct flake *f, uint64_t now_us, struct scheme_q
     }
     if (again && !scheme_queue_is_empty (queue))
         flake_wake (f, now_us);
+    else
+        flake_up_send (f, now_us, queue);
 }
 
 /* The question for time comes before the work, for it may be answered soon; it is the work that wants a claim. */
@@ -431,6 +361,7 @@ void flake_destroy (struct flake *f)
     if (!f)
         return;
     int saved = errno;
+    flake_up_fini (f);
     for (int i = 0; i < SERIES_KINDS; i++) {
         scheme_queue_fini (&f->few[i]);
         scheme_queue_fini (&f->many[i]);
@@ -452,7 +383,7 @@ void flake_stop (struct flake *f, uint64_t now_us)
     f->stopped = true;
     f->deadline_us = NEVER;
     while ((p = TAILQ_FIRST (&f->all)))
-        fail (f, p, EHOSTUNREACH, "the flake service of this broker is stopping");
+        flake_fail (f, p, EHOSTUNREACH, "the flake service of this broker is stopping");
     if (loan_close (&f->loan, f->registry.end_ms, &end_ms))
         f->ops->give_back (f->arg, end_ms);
 }

@@ -9,11 +9,12 @@
  * 1. 'now_us' is CLOCK_BOOTTIME in microseconds, read after the last event and not before any reading passed earlier.
  * 2. Operations must not call back into the node.
  * 3. After each call the owner asks flake_deadline () and calls flake_tick () then; earlier calls do no harm.
- * 4. Each request that is taken is answered exactly once, by the latest in flake_stop (): by reply, by fail, or by the
- *    owner with what flake_forwarded () returns.
+ * 4. Each request that is taken is answered exactly once, by the latest in flake_stop (): by reply, fail or pass.
  * 5. A call makes at most FLAKE_TURN_IDS ids for each queue, and less where requests are small.  What is left is made in the
  *    next ones: the deadline is now then, so that the owner sees to others in between.
- * 6. Each kind has two queues: of requests for few ids, and for many.  In each, askers are served by turns (turns.h).
+ * 6. What cannot be made here goes up, combined: one batch of a queue at a time, and what comes meanwhile is the next.  One
+ *    that is full (FLAKE_FEW ids, or one request for more) does not wait for it.
+ * 7. Each kind has two queues: of requests for few ids, and for many.  In each, askers are served by turns (turns.h).
  */
 #ifndef FLAKE_NODE_H
 #define FLAKE_NODE_H
@@ -33,7 +34,11 @@
 #define FLAKE_TURN_IDS 4096     /* made at once of each queue: a fifth of a millisecond at most */
 #define FLAKE_REQUEST_COST 128  /* what a request costs beside its ids, in ids */
 #define FLAKE_PATIENCE 6        /* so many timeouts may a request wait for its turn */
-#define FLAKE_MAX_UP 256        /* requests on their way up */
+#define FLAKE_MAX_UP 256        /* batches on their way up, or about to be ... */
+#define FLAKE_MAX_SHARES 16384  /* ... and requests in them */
+#define FLAKE_UP_COST 8         /* what passing a request on costs, in ids */
+
+struct flake_request;
 
 struct flake_ops {
     /* Add ids to the answer of a request, of which 'got' are there: after 0 begin anew.  Returns 0, or -1 with errno set. */
@@ -43,10 +48,15 @@ struct flake_ops {
     void (*reply) (void *arg, void *cookie);
     void (*fail) (void *arg, void *cookie, int errnum, const char *text);
 
-    /* Pass the request on to the parent; flake_forwarded () or flake_forward_failed () tells the outcome under the same
-     * tag.  Returns 0, or -1 if it could not be sent (then nothing is told).
+    /* Ask the parent for ids (of 'req': kind, count, meta, drift); flake_forwarded () or flake_forward_failed () tells the
+     * outcome under the same tag.  Returns 0, or -1 if it could not be sent (then nothing is told).
      */
-    int (*forward) (void *arg, uint32_t tag, void *cookie);
+    int (*forward) (void *arg, uint32_t tag, const struct flake_request *req);
+
+    /* Answer a request with 'n' ids of the parent's answer, from its id 'first' on (0: the first).  Called in
+     * flake_forwarded () alone, in increasing order.
+     */
+    void (*pass) (void *arg, void *cookie, uint32_t first, uint32_t n);
 
     /* Borrow time: flake_lent () or flake_not_lent () tells the outcome.  Returns as above. */
     int (*borrow) (void *arg);
@@ -78,10 +88,11 @@ struct flake_request {
 
 struct flake_stats {
     uint64_t requests;
-    uint64_t ids;    /* sno and uid made here */
-    uint64_t flaxes; /* made here */
-    uint64_t forwards;
-    uint64_t refused; /* EAGAIN */
+    uint64_t ids;      /* sno and uid made here */
+    uint64_t flaxes;   /* made here */
+    uint64_t forwards; /* sent up */
+    uint64_t combined; /* requests that went up with another one */
+    uint64_t refused;  /* EAGAIN */
     uint64_t loans;
     uint64_t claims;
 };
@@ -107,8 +118,11 @@ void flake_generate (struct flake *f, uint64_t now_us, const struct flake_reques
 /* Forget requests for which 'gone' returns true (it frees the cookie).  That is the exception to rule 4. */
 void flake_cancel (struct flake *f, uint64_t now_us, bool (*gone) (void *cookie, void *arg), void *arg);
 
-/* The parent answered.  Returns the cookie of the request, which the caller answers; NULL: nobody waits for it. */
-void *flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag);
+/* How many ids the answer to a forward must have; 0: nobody waits for it. */
+uint32_t flake_forward_count (const struct flake *f, uint32_t tag);
+
+/* The parent answered with them: they are dealt out. */
+void flake_forwarded (struct flake *f, uint64_t now_us, uint32_t tag);
 void flake_forward_failed (struct flake *f, uint64_t now_us, uint32_t tag, int errnum, const char *text);
 
 void flake_lent (struct flake *f, uint64_t now_us, const struct loan_answer *loan);

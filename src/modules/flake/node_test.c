@@ -20,6 +20,7 @@
 struct record {
     int answers, errnum;
     uint32_t ids;         /* of the answer */
+    uint32_t first;       /* ... if it is a part of the parent's: the first one's place in that */
     uint32_t got;         /* so far */
     uint32_t fingerprint; /* of uids */
     char text[256];
@@ -30,7 +31,8 @@ struct world {
     struct record req[64];
     int order[64], nanswered; /* cookies in the order of answers */
     uint64_t given;           /* ids, in all */
-    bool no_memory;
+    bool no_memory, no_way;
+    struct flake_request up; /* that went up last */
     int forwards, borrows, claims, backs;
     uint32_t tag;
     uint64_t end_ms;
@@ -67,13 +69,28 @@ static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
     snprintf (r->text, sizeof (r->text), "%s", text ? text : "");
 }
 
-static int forward_cb (void *arg, uint32_t tag, void *cookie)
+static int forward_cb (void *arg, uint32_t tag, const struct flake_request *req)
 {
     struct world *w = arg;
 
+    if (w->no_way)
+        return -1;
     w->forwards++;
     w->tag = tag;
+    w->up = *req;
     return 0;
+}
+
+/* The ids of the parent's answers are 0, 1, 2 ... */
+static void pass_cb (void *arg, void *cookie, uint32_t first, uint32_t n)
+{
+    struct world *w = arg;
+    struct record *r = &w->req[(size_t)cookie];
+
+    r->answers++;
+    r->first = first;
+    r->ids = n;
+    w->order[w->nanswered++ % 64] = (int)(size_t)cookie;
 }
 
 static int borrow_cb (void *arg)
@@ -96,7 +113,9 @@ static int claim_cb (void *arg, const struct claim *claim)
     return 0;
 }
 
-static const struct flake_ops ops = { give_cb, reply_cb, fail_cb, forward_cb, borrow_cb, give_back_cb, claim_cb };
+static const struct flake_ops ops = {
+    give_cb, reply_cb, fail_cb, forward_cb, pass_cb, borrow_cb, give_back_cb, claim_cb
+};
 
 static void create_named (struct world *w, uint32_t rank, uint32_t max_partitions, uint32_t fingerprint)
 {
@@ -183,8 +202,9 @@ static void test_make (void)
     flake_not_lent (w.f, T0 + 15 * SECOND, false);
     ok (r->answers == 0 && w.forwards == 1, "where nothing is lent it goes up");
     lend (&w, T0 + 15 * SECOND, 25000, 40000);
-    ok (flake_forwarded (w.f, T0 + 15 * SECOND, w.tag) == (void *)6 && !flake_forwarded (w.f, T0 + 15 * SECOND, w.tag),
-        "its answer is for it, once");
+    flake_forwarded (w.f, T0 + 15 * SECOND, w.tag);
+    flake_forwarded (w.f, T0 + 15 * SECOND, w.tag);
+    ok (r->answers == 1 && r->ids == 1 && r->first == 0, "its answer is for it, once");
     r = ask (&w, T0 + 16 * SECOND, 7, SERIES_SNO, 0);
     s = ask (&w, T0 + 16 * SECOND, 8, SERIES_SNO, 65537);
     ok (r->errnum == EINVAL && s->errnum == EINVAL, "0 and 65537 ids are refused");
@@ -210,8 +230,8 @@ static void test_forward (void)
     ok (r->answers == 1 && r->errnum == EAGAIN && !strcmp (r->text, "no"), "what the parent says is the answer");
     r = ask (&w, T0 + SECOND, 2, SERIES_SNO, 1);
     flake_tick (w.f, T0 + 6 * SECOND);
-    ok (r->answers == 1 && r->errnum == EHOSTUNREACH && !flake_forwarded (w.f, T0 + 6 * SECOND, w.tag),
-        "no answer in time is one, and a late one is nobody's");
+    flake_forwarded (w.f, T0 + 6 * SECOND, w.tag);
+    ok (r->answers == 1 && r->errnum == EHOSTUNREACH, "no answer in time is one, and a late one is nobody's");
     destroy (&w, T0 + 7 * SECOND);
 
     create (&w, 3, 65536);
@@ -464,15 +484,97 @@ static void test_waiting (void)
 
     create (&w, 3, 3);
     for (size_t i = 0; i < FLAKE_MAX_UP + 10; i++) {
-        flake_generate (w.f, T0, &(struct flake_request){ (void *)(1 + i % 60), SERIES_SNO, 1, 0, 0, i });
+        flake_generate (w.f, T0, &(struct flake_request){ (void *)(1 + i % 60), SERIES_SNO, FLAKE_FEW, 0, 0, i });
         tick_all (&w, T0);
     }
-    ok (w.forwards == FLAKE_MAX_UP && w.nanswered == 0, "so many go up at a time, the others wait");
-    ok (flake_forwarded (w.f, T0, w.tag) && flake_deadline (w.f) <= T0, "for an answer");
+    ok (w.forwards == FLAKE_MAX_UP && w.nanswered == 0, "so many batches go up at a time, the others wait");
+    flake_forwarded (w.f, T0, w.tag);
+    ok (w.nanswered == 1 && flake_deadline (w.f) <= T0, "for an answer");
     tick_all (&w, T0);
     ok (w.forwards == FLAKE_MAX_UP + 1, "then one more does");
     destroy (&w, T0);
     ok (w.req[1].errnum == EHOSTUNREACH && w.req[60].errnum == EHOSTUNREACH, "all are answered at the end");
+}
+
+static void put_meta (struct world *w, size_t cookie, uint32_t count, uint8_t meta)
+{
+    flake_generate (w->f, T0,
+                    &(struct flake_request){ (void *)cookie, SERIES_SNO, count, .meta = meta, .asker = cookie });
+    tick_all (w, T0);
+}
+
+static bool got (const struct world *w, size_t cookie, uint32_t first, uint32_t n)
+{
+    const struct record *r = &w->req[cookie];
+
+    return r->answers == 1 && r->errnum == 0 && r->first == first && r->ids == n;
+}
+
+static void test_combine (void)
+{
+    struct world w;
+    uint32_t tag;
+
+    create (&w, 3, 3);
+    put_meta (&w, 1, 1, 0);
+    tag = w.tag;
+    for (size_t i = 2; i < 12; i++)
+        put_meta (&w, i, (uint32_t)i, 0);
+    ok (w.forwards == 1 && w.up.count == 1, "while one request is under way, the others gather");
+    put_meta (&w, 12, 5, 7);
+    ok (w.forwards == 2 && w.up.count == 5 && w.up.meta == 7, "but not with those that ask for something else");
+    flake_cancel (w.f, T0, gone_cb, &(size_t){ 4 });
+    flake_forwarded (w.f, T0, tag);
+    tick_all (&w, T0);
+    ok (got (&w, 1, 0, 1) && w.forwards == 3 && w.up.count == 65 - 4 && flake_forward_count (w.f, w.tag) == 61,
+        "ten that wait go as one, without the one that was cancelled");
+    tag = w.tag;
+    put_meta (&w, 13, 1000, 0);
+    put_meta (&w, 14, 25, 0);
+    ok (w.forwards == 4 && w.up.count == 1000, "what is full does not wait");
+    flake_cancel (w.f, T0, gone_cb, &(size_t){ 3 });
+    flake_forwarded (w.f, T0, tag);
+    ok (got (&w, 2, 0, 2) && w.req[3].answers == 0 && w.req[4].answers == 0 && got (&w, 5, 5, 5)
+            && got (&w, 11, 50, 11),
+        "each gets his share; that of one who went meanwhile is nobody's");
+    tick_all (&w, T0);
+    ok (flake_stats (w.f)->forwards == 4 && flake_stats (w.f)->combined == 8, "they are counted");
+    destroy (&w, T0);
+    ok (w.req[13].errnum == EHOSTUNREACH && w.req[14].errnum == EHOSTUNREACH && w.req[3].answers == 0,
+        "at the end those are answered that wait");
+}
+
+static void test_combine_failed (void)
+{
+    struct world w;
+
+    create (&w, 3, 3);
+    w.no_way = true;
+    for (size_t i = 1; i < 4; i++)
+        put_meta (&w, i, 2, 0);
+    w.no_way = false;
+    flake_tick (w.f, flake_deadline (w.f));
+    ok (w.forwards == 1 && w.up.count == 6, "what could not be sent goes together when it can");
+    flake_forward_failed (w.f, T0 + SECOND, w.tag, EHOSTUNREACH, NULL);
+    flake_cancel (w.f, T0 + SECOND, gone_cb, &(size_t){ 2 });
+    flake_tick (w.f, flake_deadline (w.f));
+    ok (w.forwards == 2 && w.up.count == 4 && w.req[1].answers == 0, "and again, where the way broke");
+    flake_forward_failed (w.f, T0 + 2 * SECOND, w.tag, EAGAIN, "no");
+    ok (w.req[1].errnum == EAGAIN && w.req[3].errnum == EAGAIN && !strcmp (w.req[3].text, "no")
+            && w.req[2].answers == 0,
+        "what the parent says is for all");
+    ok (flake_forward_count (w.f, w.tag) == 0, "and nobody waits for it any more");
+    destroy (&w, T0 + 2 * SECOND);
+
+    create (&w, 3, 3);
+    put_meta (&w, 1, 1, 0);
+    put_meta (&w, 2, 1, 0);
+    flake_tick (w.f, T0 + 5 * SECOND);
+    ok (w.req[1].errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH, "who gathers has a deadline, too");
+    flake_forwarded (w.f, T0 + 5 * SECOND, w.tag);
+    flake_tick (w.f, T0 + 5 * SECOND);
+    ok (w.forwards == 1, "then nothing is asked for it");
+    destroy (&w, T0 + 5 * SECOND);
 }
 
 /* How many microseconds of [lo_us, hi_us) give ids, and are those all whole steps of it? */
@@ -589,6 +691,8 @@ int main (void)
 {
     test_make ();
     test_forward ();
+    test_combine ();
+    test_combine_failed ();
     test_own ();
     test_given ();
     test_claims ();

@@ -16,14 +16,15 @@
 #include "modules/flake/node.h"
 
 struct scheme_queue;
+struct batch;
 
 struct pending {
     TAILQ_ENTRY (pending) link;  /* the node's: all, in order of deadline, which is that of arrival */
-    TAILQ_ENTRY (pending) place; /* on their way up, or to be sent again */
-    struct flake_request req;    /* cookie NULL: answered; freed when its turn comes */
+    TAILQ_ENTRY (pending) place; /* in its batch, or to be sent again */
+    struct flake_request req;    /* cookie NULL: answered; freed when its turn comes, or its batch's answer */
     struct scheme_queue *queue;
+    struct batch *batch; /* UP: that it is a share of */
     uint64_t deadline_us;
-    uint32_t tag; /* under which it went up */
     uint32_t got;
     const struct series *series; /* that made those */
     enum { WAITS, CURRENT, UP, AGAIN } state;
@@ -51,10 +52,10 @@ void scheme_queue_put_again (struct scheme_queue *queue, struct pending *p);
 /* Whose turn it is.  NULL: nobody waits. */
 struct pending *scheme_queue_current (struct scheme_queue *queue);
 
-/* The current one goes up. */
+/* The current one goes up, with a batch. */
 void scheme_queue_went_up (struct scheme_queue *queue);
 
-/* It was answered, and did not go up.  One that waits is freed when its turn comes, others now. */
+/* It was answered, and is in no batch.  One that waits is freed when its turn comes, others now. */
 void scheme_queue_forget (struct scheme_queue *queue, struct pending *p);
 
 bool scheme_queue_is_empty (const struct scheme_queue *queue);
