@@ -115,7 +115,7 @@ static void setup (void)
     strcpy (rig.dir, "/tmp/fuzz_hello-XXXXXX");
     must (mkdtemp (rig.dir) != NULL);
     snprintf (endpoint, sizeof (endpoint), "ipc://%s/parent", rig.dir);
-    must (overlay_bind (rig.ov, endpoint, NULL) == 0);
+    must (overlay_bind (rig.ov, endpoint, true, NULL) == 0);
     overlay_set_bizcards (rig.ov, NULL, 0, children);
     overlay_accept (rig.ov, true);
     atexit (cleanup);

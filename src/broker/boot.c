@@ -270,6 +270,11 @@ const char *boot_old_endpoint (const struct boot *b, uint32_t rank)
 
 /* --- where are the others ---------------------------------------------------------------------------- */
 
+bool boot_is_known (const struct boot *b, uint32_t rank)
+{
+    return plan_is_known (b->plan, rank);
+}
+
 int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *public_key, idt_error_t *errp)
 {
     struct bizcard *card = &find (b, rank)->card;

@@ -66,6 +66,9 @@ int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEX
 /* The endpoint that a broker here had in an earlier life; NULL: this is the first, or it had none. */
 const char *boot_old_endpoint (const struct boot *b, uint32_t rank);
 
+/* Whether brokers of other processes may have to connect to one that is here. */
+bool boot_is_known (const struct boot *b, uint32_t rank);
+
 /* A broker here listens at 'endpoint' (NULL: nowhere).  Returns 0, or -1 with errno set and 'errp' filled. */
 int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *public_key, idt_error_t *errp);
 

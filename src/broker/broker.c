@@ -363,7 +363,8 @@ static int bind_overlay (struct broker *b, idt_error_t *errp)
 
     if (broker_choose_endpoint (b, endpoint, sizeof (endpoint), errp) < 0)
         return -1;
-    if (topo_child_count (b->topo, b->rank) > 0 && overlay_bind (b->overlay, endpoint, errp) < 0)
+    if (topo_child_count (b->topo, b->rank) > 0
+        && overlay_bind (b->overlay, endpoint, boot_is_known (b->boot, b->rank), errp) < 0)
         return -1;
     return boot_tell (b->boot, b->rank, overlay_endpoint (b->overlay), b->public_key, errp);
 }

@@ -49,12 +49,12 @@ static const char *module_path (char buf[4096])
     return buf;
 }
 
-static void run_start (struct run *run)
+static void run_start_many (struct run *run, uint32_t size, const char *inside)
 {
     char path[4096];
     struct crew_conf conf = {
         .attrs = attrs_create (),
-        .boot = { .pmi_fd = -1, .pmi_size = 1 },
+        .boot = { .pmi_fd = -1, .pmi_size = size },
         .tmpdir = "/tmp",
         .module_path = module_path (path),
     };
@@ -69,10 +69,17 @@ static void run_start (struct run *run)
     attr_give (conf.attrs, "rundir", run->dir, NULL);
     attr_give (conf.attrs, "broker.modules", "", NULL);
     attr_give (conf.attrs, "log-stderr-level", "0", NULL);
+    attr_give (conf.attrs, "tbon.topo", "kary:2", NULL);
+    attr_give (conf.attrs, "tbon.inside", inside, NULL);
     if (!(conf.process = run->process = process_create (&err)) || !(run->crew = crew_create (&conf, &err)))
         bail_out (err.text);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
         bail_out ("no thread");
+}
+
+static void run_start (struct run *run)
+{
+    run_start_many (run, 1, "memory");
 }
 
 static idt_t *open_client (struct run *run)
@@ -412,6 +419,82 @@ static void test_stop (void)
     ok (rmdir (run.dir) == 0, "... and nothing of it is left in its rundir");
 }
 
+/* --- many in one process ------------------------------------------------------------------------------------ */
+
+#define MANY 15
+
+/* Follow the health of rank 0's subtree until all are there. */
+static void wait_for_all (idt_t *h)
+{
+    idt_future_t *f = idt_rpc (h, "overlay.health", NULL, 0, IDT_RPC_STREAMING);
+    const char *status;
+
+    while (idt_rpc_get_unpack (f, "{s:s}", "status", &status) == 0 && strcmp (status, "full") != 0)
+        idt_future_reset (f);
+    idt_future_destroy (f);
+}
+
+static int answers_of_all (idt_t *h)
+{
+    int n = 0;
+
+    for (uint32_t rank = 0; rank < MANY; rank++) {
+        idt_future_t *f = idt_rpc_pack (h, "broker.ping", rank, 0, "{}");
+
+        n += f && idt_rpc_get (f, NULL) == 0;
+        idt_future_destroy (f);
+    }
+    return n;
+}
+
+/* Whether all links of a rank are of that kind. */
+static bool are_by (idt_t *h, uint32_t rank, const char *kind)
+{
+    idt_future_t *f = idt_rpc (h, "overlay.stats-get", NULL, rank, 0);
+    bool good = false;
+    json_t *links, *link;
+    size_t i;
+
+    if (f && idt_rpc_get_unpack (f, "{s:o}", "links", &links) == 0) {
+        good = json_array_size (links) > 0;
+        json_array_foreach (links, i, link)
+            good = good && strcmp (json_string_value (json_object_get (link, "by")), kind) == 0;
+    }
+    idt_future_destroy (f);
+    return good;
+}
+
+static void test_many (const char *inside)
+{
+    struct run run;
+    idt_t *h;
+
+    run_start_many (&run, MANY, inside);
+    h = open_client (&run);
+    wait_for_all (h);
+    ok (answers_of_all (h) == MANY, "%s: %d brokers in one process are a tree", inside, MANY);
+    ok (are_by (h, 0, inside) && are_by (h, 1, inside) && are_by (h, MANY - 1, inside), "... linked by that");
+    ask (h, "shutdown.start", NULL);
+    pthread_join (run.thread, NULL);
+    ok (run.exit_code == 0, "... they stop on request");
+    idt_close (h);
+    ok (rmdir (run.dir) == 0, "... and leave nothing in their rundir");
+}
+
+static void test_bad_kind (void)
+{
+    struct crew_conf conf = { .attrs = attrs_create (), .boot = { .pmi_fd = -1, .pmi_size = 1 }, .tmpdir = "/tmp" };
+    idt_error_t err;
+
+    conf.process = process_create (&err);
+    attr_give (conf.attrs, "tbon.inside", "pipe", NULL);
+    ok (!crew_create (&conf, &err) && errno == EINVAL
+            && strcmp (err.text, "tbon.inside pipe: must be memory, inproc or zmq") == 0,
+        "a kind of links that there is not is refused: %s", err.text);
+    process_destroy (conf.process);
+    attrs_destroy (conf.attrs);
+}
+
 int main (void)
 {
     struct run run;
@@ -438,5 +521,9 @@ int main (void)
     test_service (&run, h);
     run_stop (&run, h);
     test_stop ();
+    test_many ("zmq");
+    test_many ("inproc");
+    test_many ("memory");
+    test_bad_kind ();
     return done_testing ();
 }

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/queue.h>
+#include <sys/resource.h>
 
 #include "broker/module/shared.h"
 #include "broker/process.h"
@@ -172,9 +173,21 @@ static bool zap_cb (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *u
     return m && !m->ended && m->ops->admit (m->arg, key, user, size);
 }
 
+/* Each socket has a descriptor: as many of one as of the other.  Many brokers need more than ZeroMQ gives by itself. */
+static void *make_zctx (void)
+{
+    void *zctx = zmq_ctx_new ();
+    int max = zctx ? zmq_ctx_get (zctx, ZMQ_SOCKET_LIMIT) : 0;
+    struct rlimit r;
+
+    if (zctx && getrlimit (RLIMIT_NOFILE, &r) == 0)
+        zmq_ctx_set (zctx, ZMQ_MAX_SOCKETS, r.rlim_cur < (rlim_t)max ? (int)r.rlim_cur : max);
+    return zctx;
+}
+
 static int make_parts (struct process *p)
 {
-    if (!(p->reactor = idt_reactor_create ()) || !(p->zctx = zmq_ctx_new ()) || !(p->zpoll = zpoll_create (p->reactor))
+    if (!(p->reactor = idt_reactor_create ()) || !(p->zctx = make_zctx ()) || !(p->zpoll = zpoll_create (p->reactor))
         || !(p->inside = inside_create ()) || !(p->members = zhashx_new ())
         || !(p->zap = zap_create (p->zpoll, p->zctx, zap_cb, p)) || !(p->shared = shared_create (p->reactor))
         || !(p->prepare = idt_prepare_watcher_create (p->reactor, prepare_cb, p))

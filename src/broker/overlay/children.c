@@ -360,13 +360,14 @@ struct children *children_create (struct overlay *ov)
     return down;
 }
 
-int children_bind (struct children *down, const char *endpoint, idt_error_t *errp)
+int children_bind (struct children *down, const char *endpoint, bool others, idt_error_t *errp)
 {
     const struct wire_conf *conf = &down->ov->wire;
+    bool inside = conf->inside && conf->kind != WIRE_ZMQ;
 
-    if (endpoint && !(down->outside = wire_listen (conf, endpoint, &wire_ops, down)))
+    if ((others || !inside) && !(down->outside = wire_listen (conf, endpoint, &wire_ops, down)))
         return errprintf (errp, "tbon.endpoint %s: %s", endpoint, zmq_strerror (errno));
-    if (conf->inside && conf->kind != WIRE_ZMQ && !(down->inside = wire_listen_inside (conf, &wire_ops, down)))
+    if (inside && !(down->inside = wire_listen_inside (conf, &wire_ops, down)))
         return errprintf (errp, "rank %u is in this process already", conf->rank);
     return 0;
 }

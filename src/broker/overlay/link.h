@@ -118,8 +118,8 @@ void parent_describe (const struct parent *up, json_t *links);
 struct children *children_create (struct overlay *ov); /* NULL with errno set */
 void children_destroy (struct children *down);         /* children are told to say hello elsewhere */
 
-/* Listen, for those in this process, too; 'endpoint' NULL: only for them.  Returns 0, or -1 with errno set and 'errp' filled. */
-int children_bind (struct children *down, const char *endpoint, idt_error_t *errp);
+/* As overlay_bind (). */
+int children_bind (struct children *down, const char *endpoint, bool others, idt_error_t *errp);
 
 /* Take in descendants whose parent is gone: some of them.  Returns whether others wait for their turn. */
 bool children_adopt (struct children *down);

@@ -243,9 +243,9 @@ void overlay_destroy (struct overlay *ov)
     errno = saved_errno;
 }
 
-int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp)
+int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_error_t *errp)
 {
-    return children_bind (ov->down, endpoint, errp);
+    return children_bind (ov->down, endpoint, others, errp);
 }
 
 void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,

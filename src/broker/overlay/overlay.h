@@ -80,10 +80,11 @@ struct overlay_conf {
 struct overlay *overlay_create (const struct overlay_conf *conf, idt_error_t *errp);
 void overlay_destroy (struct overlay *ov);
 
-/* Listen for children in this process, and for others at 'endpoint' (tcp://HOST:* takes any port; NULL: for no others).
- * Returns 0, or -1 with errno set and 'errp' filled.  overlay_endpoint () then tells the real one; NULL: not bound.
+/* Listen for children in this process, and at 'endpoint' (tcp://HOST:* takes any port) where some may not be reached inside:
+ * 'others' says that there are some in other processes.  Returns 0, or -1 with errno set and 'errp' filled.
+ * overlay_endpoint () then tells the real one; NULL: not bound.
  */
-int overlay_bind (struct overlay *ov, const char *endpoint, idt_error_t *errp);
+int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_error_t *errp);
 
 /* Whether the owner of 'key' may connect to what is bound, for it is one of those below.  If so, 'user' is its rank. */
 bool overlay_admit (const struct overlay *ov, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size);

@@ -62,8 +62,8 @@ struct world {
     char endpoint[128];
     char public_key[SIZE_MANY][OVERLAY_KEY_TEXT];
     char secret_key[SIZE_MANY][OVERLAY_KEY_TEXT];
-    struct node parent, child;
-    struct bizcard ancestor; /* of the child */
+    struct node parent, child, grand; /* ranks 0, 1, 3 */
+    struct bizcard ancestors[2];      /* of the grandchild; of the child the second */
     const char *timeout;
     enum wire_kind kind;
     void *zctx;
@@ -196,10 +196,10 @@ static void add_peer (struct node *n, struct peer *p, enum peer_kind kind, const
 static bool admit (const char *domain, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size, void *arg)
 {
     const struct world *w = arg;
-    const struct node *nodes[] = { &w->parent, &w->child };
+    const struct node *nodes[] = { &w->parent, &w->child, &w->grand };
     char name[OVERLAY_DOMAIN_SIZE];
 
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (nodes[i]->ov && strcmp (domain, overlay_domain (nodes[i]->rank, name)) == 0)
             return overlay_admit (nodes[i]->ov, key, user, size);
     return false;
@@ -280,7 +280,7 @@ static void set_children (struct world *w)
 
     make_bizcard (w, 1, &bizcards[0]);
     make_bizcard (w, 2, &bizcards[1]);
-    if (overlay_bind (w->parent.ov, strcmp (w->endpoint, NOWHERE) != 0 ? w->endpoint : NULL, &err) < 0)
+    if (overlay_bind (w->parent.ov, w->endpoint, strcmp (w->endpoint, NOWHERE) != 0, &err) < 0)
         bail_out (err.text);
     overlay_set_bizcards (w->parent.ov, NULL, 0, bizcards);
 }
@@ -337,13 +337,39 @@ static void world_init_kind (struct world *w, const char *timeout, enum wire_kin
 static void start_child (struct world *w, const char *hwm)
 {
     node_init (&w->child, w, 1, hwm);
-    make_bizcard (w, 0, &w->ancestor);
-    overlay_set_bizcards (w->child.ov, &w->ancestor, 1, NULL);
+    make_bizcard (w, 0, &w->ancestors[1]);
+    overlay_set_bizcards (w->child.ov, &w->ancestors[1], 1, NULL);
     overlay_connect (w->child.ov);
+}
+
+/* A child that has a child of its own. */
+static void start_middle (struct world *w)
+{
+    struct bizcard below, *self = &w->ancestors[0];
+    idt_error_t err;
+
+    node_init (&w->child, w, 1, "1000");
+    make_bizcard (w, 0, &w->ancestors[1]);
+    make_bizcard (w, 1, self);
+    make_bizcard (w, 3, &below);
+    snprintf (self->endpoint, sizeof (self->endpoint), "ipc://%s/tbon-1", w->dir);
+    if (overlay_bind (w->child.ov, self->endpoint, w->kind == WIRE_ZMQ, &err) < 0)
+        bail_out (err.text);
+    overlay_set_bizcards (w->child.ov, &w->ancestors[1], 1, &below);
+    overlay_accept (w->child.ov, true);
+    overlay_connect (w->child.ov);
+}
+
+static void start_grand (struct world *w)
+{
+    node_init (&w->grand, w, 3, "1000");
+    overlay_set_bizcards (w->grand.ov, w->ancestors, 2, NULL);
+    overlay_connect (w->grand.ov);
 }
 
 static void world_fini (struct world *w)
 {
+    node_fini (&w->grand);
     node_fini (&w->child);
     node_fini (&w->parent);
     zap_destroy (w->zap);
@@ -359,11 +385,11 @@ static void world_fini (struct world *w)
 /* One turn of the reactor, waiting for something to happen (each heart beats). */
 static void turn (struct world *w)
 {
-    struct node *nodes[] = { &w->parent, &w->child };
+    struct node *nodes[] = { &w->parent, &w->child, &w->grand };
     bool busy = w->zpoll && zpoll_turn (w->zpoll);
 
     w->woken = false;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         if (!nodes[i]->ov || (i == 0 && w->parent_sleeps))
             continue;
         if (i != 0 || !w->parent_deaf)
@@ -1228,8 +1254,53 @@ static void test_deaf_parent (enum wire_kind kind)
     world_fini (&w);
 }
 
+static void test_lost_child (enum wire_kind kind)
+{
+    struct world w;
+
+    world_init_kind (&w, LONG, kind);
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
+    ask (&w.parent, "leaf.x", 1, 1, 0);
+    node_fini (&w.child);
+    UNTIL (&w, w.parent.downs == 1);
+    ok (w.parent.unreachable == 1, "the end of a child without a word is seen at once");
+    start_child (&w, "1000");
+    UNTIL (&w, w.child.parent_up && w.parent.ups == 2);
+    ok (overlay_children_online (w.parent.ov) == 1, "it may come again");
+    world_fini (&w);
+}
+
+/* Rank 1 dies, rank 3 goes to rank 0, and back when it can. */
+static void test_orphan (enum wire_kind kind)
+{
+    struct world w;
+
+    world_make (&w, LONG, SIZE_DEEP, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
+    overlay_accept (w.parent.ov, true);
+    start_middle (&w);
+    start_grand (&w);
+    UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
+    ask (&w.grand, "root.x", IDT_NODEID_ANY, 1, 0);
+    UNTIL (&w, w.parent.requests == 1);
+    node_fini (&w.child);
+    UNTIL (&w, w.grand.downs == 1 && w.grand.parent_up);
+    ok (w.grand.unreachable == 1 && overlay_children_online (w.parent.ov) == 1, "a grandchild is adopted");
+    w.parent.replies = true;
+    ask (&w.grand, "root.x", IDT_NODEID_ANY, 2, 0);
+    UNTIL (&w, w.grand.answers == 2);
+    ok (w.grand.unreachable == 1, "... and served");
+    start_middle (&w);
+    UNTIL (&w, w.grand.downs == 2 && w.grand.parent_up && w.parent.downs == 2);
+    ok (overlay_children_online (w.child.ov) == 1 && overlay_children_online (w.parent.ov) == 1,
+        "... and goes back when its parent does");
+    world_fini (&w);
+}
+
 static void test_kind (enum wire_kind kind)
 {
+    test_lost_child (kind);
+    test_orphan (kind);
     test_join (kind);
     test_silent_parent (kind);
     test_deaf_parent (kind);
