@@ -340,7 +340,8 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
     char path[PATH_MAX + 32];
 
     snprintf (path, sizeof (path), "%s/local-%u", b->rundir.path, b->rank);
-    b->local = usock_create (member_reactor (b->member), path, b->attrs, b->router, b->log, &usock_ops, b, errp);
+    b->local = usock_create (process_usocks (b->conf.process), member_reactor (b->member), path, b->rank, b->attrs,
+                             b->router, b->log, &usock_ops, b, errp);
     return b->local ? 0 : -1;
 }
 

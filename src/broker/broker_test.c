@@ -17,6 +17,7 @@
 #include <idtree/idtree.h>
 
 #include "broker/crew.h"
+#include "libutil/errprintf.h"
 #include "libutil/tap.h"
 
 struct run {
@@ -347,6 +348,33 @@ static void test_followers (struct run *run, idt_t *h)
     ok (followed == 300, "300 clients follow the log, one after the other (%d)", followed);
 }
 
+/* Why a client is not let in; "": it is, and reaches that rank. */
+static const char *refusal (const struct run *run, const char *query, idt_error_t *err)
+{
+    char uri[200];
+    uint32_t rank;
+    idt_t *h;
+
+    snprintf (uri, sizeof (uri), "%s%s", run->uri, query);
+    err->text[0] = '\0';
+    h = idt_open (uri, err);
+    if (h && (idt_get_rank (h, &rank) < 0 || rank != 0))
+        errprintf (err, "another rank answers");
+    idt_close (h);
+    return err->text;
+}
+
+static void test_uri (struct run *run)
+{
+    idt_error_t err;
+
+    ok (strcmp (refusal (run, "?rank=0", &err), "") == 0, "a URI may name the rank");
+    ok (strstr (refusal (run, "?rank=5", &err), "no broker of rank 5 runs there"), "one that is not there: %s",
+        err.text);
+    ok (strstr (refusal (run, "?rank=x", &err), "?rank=RANK") && strstr (refusal (run, "?rank=", &err), "?rank=RANK"),
+        "what is no rank is refused: %s", err.text);
+}
+
 static int seen;
 
 static void event_cb (idt_t *h, const idt_msg_t *msg, void *arg)
@@ -518,6 +546,7 @@ int main (void)
     test_end (h);
     test_followers (&run, h);
     test_events (&run, h);
+    test_uri (&run);
     test_service (&run, h);
     run_stop (&run, h);
     test_stop ();

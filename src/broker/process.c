@@ -16,6 +16,7 @@
 
 #include "broker/module/shared.h"
 #include "broker/process.h"
+#include "broker/route/usock.h"
 #include "libidtree/view.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
@@ -41,6 +42,7 @@ struct process {
     struct zap *zap;
     struct shared *shared;
     struct inside *inside;
+    struct usocks *usocks;
     zhashx_t *members; /* by name */
     size_t running;    /* that have not ended */
     TAILQ_HEAD (, member) awake;
@@ -190,7 +192,7 @@ static int make_parts (struct process *p)
     if (!(p->reactor = idt_reactor_create ()) || !(p->zctx = make_zctx ()) || !(p->zpoll = zpoll_create (p->reactor))
         || !(p->inside = inside_create ()) || !(p->members = zhashx_new ())
         || !(p->zap = zap_create (p->zpoll, p->zctx, zap_cb, p)) || !(p->shared = shared_create (p->reactor))
-        || !(p->prepare = idt_prepare_watcher_create (p->reactor, prepare_cb, p))
+        || !(p->usocks = usocks_create ()) || !(p->prepare = idt_prepare_watcher_create (p->reactor, prepare_cb, p))
         || !(p->idle = idt_idle_watcher_create (p->reactor, idle_cb, p)))
         return -1;
     idt_watcher_start (p->prepare);
@@ -220,6 +222,7 @@ void process_destroy (struct process *p)
         return;
     idt_watcher_destroy (p->prepare);
     idt_watcher_destroy (p->idle);
+    usocks_destroy (p->usocks);
     shared_destroy (p->shared);
     zap_destroy (p->zap);
     zpoll_destroy (p->zpoll);
@@ -250,6 +253,11 @@ struct shared *process_shared (struct process *p)
 struct inside *process_inside (struct process *p)
 {
     return p->inside;
+}
+
+struct usocks *process_usocks (struct process *p)
+{
+    return p->usocks;
 }
 
 int process_run (struct process *p)

@@ -22,6 +22,7 @@
 struct process;
 struct member;
 struct shared;
+struct usocks;
 
 struct member_ops {
     /* Do what there is to do, some of it where it is much.  Returns whether there is more. */
@@ -39,6 +40,7 @@ idt_reactor_t *process_reactor (struct process *p); /* the loop itself, for watc
 void *process_zctx (struct process *p);
 struct shared *process_shared (struct process *p); /* the thread that modules share */
 struct inside *process_inside (struct process *p); /* which of its brokers can be reached in memory */
+struct usocks *process_usocks (struct process *p); /* of local clients */
 
 /* Run until all members have ended.  Returns 0, or -1 with errno set where the reactor failed. */
 int process_run (struct process *p);

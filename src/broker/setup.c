@@ -40,7 +40,7 @@ static int define_facts (struct broker *b, idt_error_t *errp)
 
     clock_gettime (CLOCK_REALTIME, &ts);
     snprintf (starttime, sizeof (starttime), "%jd.%03ld", (intmax_t)ts.tv_sec, ts.tv_nsec / 1000000);
-    snprintf (local_uri, sizeof (local_uri), "local://%s/local-%u", b->rundir.path, b->rank);
+    usock_uri (b->local, local_uri, sizeof (local_uri));
     for (size_t i = 0; i < sizeof (facts) / sizeof (facts[0]); i++)
         if (attr_define (b->attrs, facts[i].name, facts[i].value, ATTR_IMMUTABLE, errp) < 0)
             return -1;

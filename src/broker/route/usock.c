@@ -10,13 +10,9 @@
 
 #include <czmq.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -24,7 +20,6 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define REQUEST_BACKLOG 128
 #define MIN_SIZE 4096 /* of what is set in bytes */
 #define MAX_SIZE (1U << 31)
 #define TURN_US 100    /* time in which clients are served before others get theirs */
@@ -89,86 +84,6 @@ static void tick_cb (idt_watcher_t *w, int revents, void *arg)
         idt_watcher_stop (w);
 }
 
-/* --- accepting ------------------------------------------------------------------------------- */
-
-/* The one byte of welcome, or the errno of the refusal. */
-static void greet (int fd, int errnum)
-{
-    unsigned char byte = errnum;
-
-    if (send (fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        return;
-}
-
-/* Returns 0 and the credentials, or the errno to refuse with. */
-static int authenticate (struct usock *l, int fd, struct idt_cred *cred)
-{
-    struct ucred uc;
-    socklen_t len = sizeof (uc);
-
-    if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &uc, &len) < 0)
-        return errno;
-    if (uc.uid != l->owner)
-        return EPERM;
-    *cred = (struct idt_cred){ uc.uid, IDT_ROLE_OWNER | IDT_ROLE_LOCAL };
-    return zlistx_size (l->clients) >= l->max_clients ? EMFILE : 0;
-}
-
-/* Keep descriptors for clients, whatever else takes them all. */
-static void fill_reserve (struct usock *l)
-{
-    while (l->reserved < LOCAL_RESERVE) {
-        int fd = l->reserved > 0 ? fcntl (l->reserve[0], F_DUPFD_CLOEXEC, 0) : open ("/dev/null", O_RDONLY | O_CLOEXEC);
-
-        if (fd < 0)
-            return;
-        l->reserve[l->reserved++] = fd;
-    }
-}
-
-/* Accept, with a descriptor of the reserve where there is no other.  The last one is for refusing: left alone a client would
- * wait, and its connection wake us for ever.
- */
-static int accept_client (struct usock *l)
-{
-    int fd = accept4 (l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-    if (fd >= 0 || (errno != EMFILE && errno != ENFILE) || l->reserved == 0)
-        return fd;
-    close (l->reserve[--l->reserved]);
-    fd = accept4 (l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0 || l->reserved > 0)
-        return fd;
-    greet (fd, EMFILE);
-    close (fd);
-    log_refusal (l->log, LOG_REFUSED_CLIENT, "a client is refused: too many open files in this process");
-    fill_reserve (l);
-    return -1;
-}
-
-static void accept_cb (idt_watcher_t *w, int revents, void *arg)
-{
-    struct usock *l = arg;
-    int fd = accept_client (l);
-    struct idt_cred cred = { IDT_USERID_UNKNOWN, IDT_ROLE_NONE };
-    struct client *c;
-    int errnum;
-
-    if (fd < 0)
-        return;
-    if ((errnum = authenticate (l, fd, &cred)) != 0 || !(c = client_create (l, fd, cred))) {
-        greet (fd, errnum ? errnum : ENOMEM);
-        close (fd);
-        log_refusal (l->log, LOG_REFUSED_CLIENT, "a client is refused: %s",
-                     errnum == EMFILE ? "too many are connected (local.max-clients)"
-                                      : strerror (errnum ? errnum : ENOMEM));
-        return;
-    }
-    greet (fd, 0);
-    zlistx_add_end (l->clients, c);
-    idt_watcher_start (c->w);
-}
-
 /* --- flushing and ending ----------------------------------------------------------------------- */
 
 static void reap (struct usock *l, struct client *c)
@@ -178,8 +93,9 @@ static void reap (struct usock *l, struct client *c)
     l->ops->gone (l->arg, &c->peer);
     router_peer_remove (l->router, &c->peer);
     client_destroy (c);
-    if (l->reserved < LOCAL_RESERVE)
-        fill_reserve (l);
+    l->all->clients--;
+    if (l->all->reserved < LOCAL_RESERVE)
+        usocks_fill_reserve (l->all);
 }
 
 /* The end of one client may mean output for others: go on until nobody has any. */
@@ -218,82 +134,84 @@ static int get_limits (struct usock *l, struct attrs *attrs, idt_error_t *errp)
 }
 
 /* Clients may not have all descriptors: over ipc ZeroMQ ends a process that has none left for a child's connection. */
-static void keep_descriptors (struct usock *l)
+static uint32_t most_clients (void)
 {
     struct rlimit files;
-    rlim_t most;
 
-    if (getrlimit (RLIMIT_NOFILE, &files) < 0 || files.rlim_cur == RLIM_INFINITY)
-        return;
-    most = files.rlim_cur > 2 * KEPT_FILES ? files.rlim_cur - KEPT_FILES : files.rlim_cur / 2;
-    if (l->max_clients <= most)
-        return;
-    log_printf (l->log, LOG_NOTICE, "broker",
-                "%u clients may connect, not %u (local.max-clients): a process may open %u files (ulimit -n)",
-                (unsigned)most, l->max_clients, (unsigned)files.rlim_cur);
-    l->max_clients = most;
+    if (getrlimit (RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= UINT32_MAX)
+        return UINT32_MAX;
+    return files.rlim_cur > 2 * KEPT_FILES ? files.rlim_cur - KEPT_FILES : files.rlim_cur / 2;
 }
 
-/* Is somebody listening there?  One who is stopped accepts nobody, and blocks who waits for a place in his backlog. */
-static bool is_served (const struct sockaddr_un *addr)
+static void check_most (const struct usock *l)
 {
-    int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    bool served = fd >= 0 && (connect (fd, (const struct sockaddr *)addr, sizeof (*addr)) == 0 || errno == EAGAIN);
-
-    if (fd >= 0)
-        close (fd);
-    return served;
+    if (l->max_clients > l->all->most && TAILQ_EMPTY (&l->all->list))
+        log_printf (l->log, LOG_NOTICE, "broker",
+                    "%u clients may connect, not %u (local.max-clients): a process may open few files (ulimit -n)",
+                    l->all->most, l->max_clients);
 }
 
-static int listen_at (struct usock *l, const char *path, idt_error_t *errp)
+struct usocks *usocks_create (void)
 {
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    struct stat st;
+    struct usocks *all = calloc (1, sizeof (*all));
 
-    if (strlen (path) >= sizeof (addr.sun_path))
-        return errsetf (errp, ENAMETOOLONG,
-                        "a socket's path may have at most %zu characters, choose a shorter rundir: %s",
-                        sizeof (addr.sun_path) - 1, path);
-    strcpy (addr.sun_path, path);
-    if (lstat (path, &st) == 0 && S_ISSOCK (st.st_mode)) {
-        if (is_served (&addr))
-            return errsetf (errp, EADDRINUSE,
-                            "%s: another broker is serving this socket, or stopped: choose another rundir", path);
-        unlink (path);
-    }
-    if ((l->fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) < 0
-        || bind (l->fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 || listen (l->fd, REQUEST_BACKLOG) < 0)
-        return errprintf (errp, "%s: %s", path, strerror (errno));
-    l->path = strdup (path);
-    return l->path ? 0 : -1;
+    if (!all)
+        return NULL;
+    TAILQ_INIT (&all->list);
+    all->most = most_clients ();
+    usocks_fill_reserve (all);
+    return all;
 }
 
-struct usock *usock_create (idt_reactor_t *r, const char *path, struct attrs *attrs, struct router *router,
-                            struct log *log, const struct usock_ops *ops, void *arg, idt_error_t *errp)
+void usocks_destroy (struct usocks *all)
+{
+    int saved_errno = errno;
+
+    if (!all)
+        return;
+    while (all->reserved > 0)
+        close (all->reserve[--all->reserved]);
+    msg_spare_fini (&all->spare);
+    free (all);
+    errno = saved_errno;
+}
+
+static struct usock *alloc (struct usocks *all, uint32_t rank)
 {
     struct usock *l = calloc (1, sizeof (*l));
 
     if (!l)
         return NULL;
+    l->all = all;
+    l->rank = rank;
     l->fd = -1;
+    l->owner = geteuid ();
     TAILQ_INIT (&l->newcomers);
     TAILQ_INIT (&l->turns);
-    fill_reserve (l);
+    return l;
+}
+
+struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *path, uint32_t rank, struct attrs *attrs,
+                            struct router *router, struct log *log, const struct usock_ops *ops, void *arg,
+                            idt_error_t *errp)
+{
+    struct usock *l = alloc (all, rank);
+
+    if (!l)
+        return NULL;
     l->reactor = r;
     l->router = router;
     l->log = log;
     l->ops = ops;
     l->arg = arg;
-    l->owner = geteuid ();
-    if (get_limits (l, attrs, errp) < 0 || listen_at (l, path, errp) < 0)
+    if (get_limits (l, attrs, errp) < 0 || usock_listen (l, path, attrs, errp) < 0)
         goto error;
-    keep_descriptors (l);
-    if (!(l->clients = zlistx_new ()) || !(l->w = idt_fd_watcher_create (r, l->fd, IDT_POLLIN, accept_cb, l))
-        || !(l->tick = idt_timer_watcher_create (r, TICK_S, TICK_S, tick_cb, l))) {
+    check_most (l);
+    if (!(l->clients = zlistx_new ()) || !(l->tick = idt_timer_watcher_create (r, TICK_S, TICK_S, tick_cb, l))) {
         errprintf (errp, "out of memory");
         goto error;
     }
-    idt_watcher_start (l->w);
+    TAILQ_INSERT_TAIL (&all->list, l, link);
     return l;
 error:
     usock_destroy (l);
@@ -319,19 +237,15 @@ void usock_destroy (struct usock *l)
 
     if (!l)
         return;
-    if (l->clients)
+    if (l->clients) {
         close_clients (l);
-    zlistx_destroy (&l->clients);
-    idt_watcher_destroy (l->w);
-    idt_watcher_destroy (l->tick);
-    if (l->fd >= 0)
-        close (l->fd);
-    while (l->reserved > 0)
-        close (l->reserve[--l->reserved]);
-    msg_spare_fini (&l->spare);
-    if (l->path)
-        unlink (l->path);
-    free (l->path);
+        zlistx_destroy (&l->clients);
+    }
+    if (l->tick) {
+        TAILQ_REMOVE (&l->all->list, l, link);
+        idt_watcher_destroy (l->tick);
+    }
+    usock_unlisten (l);
     free (l);
     errno = saved_errno;
 }

@@ -6,6 +6,8 @@
  * Each connection is a peer of the router.  Who connects is known from SO_PEERCRED; only the owner is let in.  A
  * client that has too much under way is not read until some of it is done.  One that sends garbage, or a long message too
  * slowly, or has all that may wait for it and reads nothing, loses its connection: nobody else notices.
+ *
+ * Brokers of one process need not have a socket each: a client may say which rank it means, at the socket of another.
  */
 #ifndef BROKER_USOCK_H
 #define BROKER_USOCK_H
@@ -17,6 +19,7 @@
 #include "broker/route/router.h"
 
 struct usock;
+struct usocks;
 
 struct usock_ops {
     /* A request, response or event from a client (steals the reference). */
@@ -25,14 +28,23 @@ struct usock_ops {
     void (*ready) (void *arg, struct peer *p, bool ready); /* whether it takes answers now; may be NULL */
 };
 
-/* Listen at 'path'.  A socket there that nobody serves is replaced; one that is served is an error.
- * NULL with errno set and 'errp' filled.
- */
-struct usock *usock_create (idt_reactor_t *r, const char *path, struct attrs *attrs, struct router *router,
-                            struct log *log, const struct usock_ops *ops, void *arg, idt_error_t *errp);
+/* What those of a process share: spare descriptors, and limits of the whole process.  NULL with errno ENOMEM. */
+struct usocks *usocks_create (void);
+void usocks_destroy (struct usocks *all); /* when each of them is gone; NULL is fine */
 
-/* Close all connections, remove the socket. */
+/* Serve clients of 'rank': those of a socket at 'path', and those that ask for the rank at another one of the process.  The
+ * first of a process, and each rank of the attribute local.sockets, has a socket; the others cost no descriptor.  A socket
+ * there that nobody serves is replaced; one that is served is an error.  NULL with errno set and 'errp' filled.
+ */
+struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *path, uint32_t rank, struct attrs *attrs,
+                            struct router *router, struct log *log, const struct usock_ops *ops, void *arg,
+                            idt_error_t *errp);
+
+/* Close all connections.  The socket goes to a rank that has none, or is removed. */
 void usock_destroy (struct usock *l);
+
+/* Where clients reach it: local://PATH, or local://PATH?rank=RANK of another's socket.  Cut off at 'size'. */
+void usock_uri (const struct usock *l, char *buf, size_t size);
 
 /* Serve clients that have something, by turns, for a while. */
 void usock_turn (struct usock *l);

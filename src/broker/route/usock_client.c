@@ -98,7 +98,7 @@ static bool over_limit (const struct client *c, size_t size)
 
     if (queued + size > l->max_queue)
         return true;
-    return queued > SOFT_QUEUE && (l->output >= l->output_pool || queued >= l->output_pool - l->output);
+    return queued > SOFT_QUEUE && (l->all->output >= l->output_pool || queued >= l->output_pool - l->all->output);
 }
 
 static int put (struct client *c, const idt_msg_t *msg)
@@ -110,7 +110,7 @@ static int put (struct client *c, const idt_msg_t *msg)
         return -1;
     }
     size = msg_stream_queued (c->stream) - before;
-    c->local->output += size;
+    c->local->all->output += size;
     if (account_charge (&c->out, size, usock_now_us ()) == ACCOUNT_WAIT)
         check (c);
     client_dirty (c);
@@ -167,7 +167,7 @@ void client_flush (struct client *c)
         return;
     }
     taken = before - msg_stream_queued (c->stream);
-    c->local->output -= taken;
+    c->local->all->output -= taken;
     c->want_write = rc > 0;
     if (taken > 0 && account_release (&c->out, 0, taken, usock_now_us ()))
         check (c);
@@ -199,15 +199,33 @@ static bool is_ask (const idt_msg_t *msg)
            && idt_msg_matchtag (msg) != 0;
 }
 
+/* One may come before anything else. */
+static void client_control (struct client *c, idt_msg_t *msg)
+{
+    uint32_t type = idt_msg_control_type (msg), rank = idt_msg_control_status (msg);
+
+    idt_msg_unref (msg);
+    if (c->heard || type != MSG_CONTROL_RANK)
+        client_break (c, EPROTO, "it sent a control message, which clients may not");
+    c->heard = true;
+    if (!c->broken)
+        usock_choose (c, rank);
+}
+
 static void client_message (struct client *c, idt_msg_t *msg)
 {
     struct usock *l = c->local;
 
     if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL) {
-        idt_msg_unref (msg);
-        client_break (c, EPROTO, "it sent a control message, which clients may not");
+        client_control (c, msg);
         return;
     }
+    if (!c->heard && l->inherited) {
+        idt_msg_unref (msg);
+        client_break (c, EHOSTDOWN, "the rank of this socket has ended, and it named no other");
+        return;
+    }
+    c->heard = true;
     stamp (c, msg);
     if (is_ask (msg))
         account_charge (&c->asks, idt_msg_encode_size (msg), usock_now_us ());
@@ -247,12 +265,12 @@ static bool reserve (struct client *c)
 
     if (size == 0 || c->reserved > 0)
         return true;
-    if (l->input > 0 && l->input + size > l->input_pool) {
+    if (l->all->input > 0 && l->all->input + size > l->input_pool) {
         c->stalled = true;
         check (c);
         return false;
     }
-    l->input += c->reserved = size;
+    l->all->input += c->reserved = size;
     c->frame_us = usock_now_us ();
     c->frame_got = 0;
     idt_watcher_start (l->tick);
@@ -261,7 +279,7 @@ static bool reserve (struct client *c)
 
 static void release (struct client *c)
 {
-    c->local->input -= c->reserved;
+    c->local->all->input -= c->reserved;
     c->reserved = 0;
 }
 
@@ -379,7 +397,7 @@ void client_let_go (struct client *c)
     if (c->unready && l->ops->ready)
         l->ops->ready (l->arg, &c->peer, true);
     c->unready = false;
-    l->output -= msg_stream_queued (c->stream);
+    l->all->output -= msg_stream_queued (c->stream);
     release (c);
 }
 
@@ -415,7 +433,7 @@ struct client *client_create (struct usock *l, int fd, struct idt_cred cred)
         || !(c->w = idt_fd_watcher_create (l->reactor, fd, IDT_POLLIN, client_cb, c))
         || router_peer_add (l->router, &c->peer) < 0)
         goto error;
-    msg_stream_share (c->stream, &l->spare);
+    msg_stream_share (c->stream, &l->all->spare);
     c->fd = fd;
     return c;
 error:

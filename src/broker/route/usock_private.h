@@ -3,7 +3,8 @@
 
 /* usock_private.h - what the files of local clients share
  *
- *   usock.c         listen, accept, who has a turn, the end
+ *   usock.c         who has a turn, limits, the end
+ *   usock_listen.c  sockets, accept, which rank a client means
  *   usock_client.c  one client: what it sends and gets, when it is not read
  */
 #ifndef BROKER_USOCK_PRIVATE_H
@@ -18,7 +19,7 @@
 #include "libutil/account.h"
 #include "libutil/clock.h"
 
-#define LOCAL_RESERVE 32 /* descriptors kept for clients */
+#define LOCAL_RESERVE 32 /* descriptors of a process kept for clients */
 
 struct client {
     struct peer peer;
@@ -44,29 +45,40 @@ struct client {
     bool dirty;                                       /* in the list to flush */
     bool want_write;                                  /* the socket is full: wait for POLLOUT */
     bool eof;
+    bool heard;   /* it has sent a message */
     bool unready; /* its requests wait at the modules */
     int broken;   /* errno that ends it; 0: fine */
 };
 
+struct usocks {
+    TAILQ_HEAD (, usock) list;
+    int reserve[LOCAL_RESERVE]; /* descriptors that are given up for clients when there are no others */
+    int reserved;
+    size_t clients;
+    uint32_t most; /* clients */
+    struct msg_spare spare;
+    uint64_t input; /* bytes reserved for long messages, and of output */
+    uint64_t output;
+};
+
 struct usock {
+    struct usocks *all;
+    TAILQ_ENTRY (usock) link;
+    uint32_t rank;
+    bool inherited; /* the socket is that of a rank that has ended: a client must say whom it means */
     idt_reactor_t *reactor;
     struct router *router;
     struct log *log;
     const struct usock_ops *ops;
     void *arg;
-    char *path;
+    char *path; /* of its socket; NULL: it has none */
     int fd;
-    int reserve[LOCAL_RESERVE]; /* descriptors that are given up for clients when there are no others */
-    int reserved;
     idt_watcher_t *w;
     idt_watcher_t *tick; /* runs while a client is not read */
     zlistx_t *clients;
     struct client *dirty;
     TAILQ_HEAD (client_list, client) turns; /* the round of those to serve */
     struct client_list newcomers;           /* who was not in it */
-    struct msg_spare spare;
-    uint64_t input; /* bytes reserved for long messages, and of output */
-    uint64_t output;
     uint32_t owner;
     /* attributes */
     uint32_t max_clients;
@@ -103,5 +115,19 @@ bool client_tick (struct client *c, uint64_t now_us);
 
 /* Forget what it holds of what all share. */
 void client_let_go (struct client *c);
+
+/* --- usock_listen.c -------------------------------------------------------------------------- */
+
+/* Listen, with 'path' as usock_create () says.  Returns 0, or -1 with errno set and 'errp' filled. */
+int usock_listen (struct usock *l, const char *path, struct attrs *attrs, idt_error_t *errp);
+
+/* Leave the socket to another rank, or remove it. */
+void usock_unlisten (struct usock *l);
+
+/* A client says which rank it means, before anything else.  Returns whether that is not this one: then it is gone from here. */
+void usock_choose (struct client *c, uint32_t rank);
+
+/* Keep descriptors for clients, whatever else takes them all. */
+void usocks_fill_reserve (struct usocks *all);
 
 #endif /* BROKER_USOCK_PRIVATE_H */

@@ -29,6 +29,7 @@
 #define MAX_CLIENTS 40
 
 struct server {
+    struct usocks *all;
     idt_reactor_t *reactor;
     struct attrs *attrs;
     struct log *log;
@@ -36,6 +37,8 @@ struct server {
     struct router *router;
     struct usock *local;
     struct peer echo, null;
+    uint32_t rank;
+    const char *sockets; /* ranks that have one of their own; NULL: 0 */
     char dir[64];
     char path[108];
     int requests, disconnects, gone, events;
@@ -135,37 +138,53 @@ static struct usock *listen_at (struct server *s, const char *path, idt_error_t 
     struct attrs *attrs = attrs_create ();
     struct usock *l;
 
+    attr_give (attrs, "local.sockets", s->sockets ? s->sockets : "0", NULL);
     attr_give (attrs, "local.max-message", "128k", NULL);
     attr_give (attrs, "local.max-queue", "1M", NULL);
     attr_give (attrs, "local.max-clients", "40", NULL);
     attr_give (attrs, "local.patience", "20ms", NULL);
     attr_give (attrs, "local.frame-time", "20ms", NULL);
     attr_give (attrs, "local.input-pool", "100k", NULL);
-    l = usock_create (s->reactor, path, attrs, s->router, s->log, &ops, s, err);
+    l = usock_create (s->all, s->reactor, path, s->rank, attrs, s->router, s->log, &ops, s, err);
     attrs_destroy (attrs);
     return l;
 }
 
-static void server_init (struct server *s)
+/* A broker, with the reactor, folder and what is shared given. */
+static void server_make (struct server *s)
 {
     idt_error_t err;
 
-    memset (s, 0, sizeof (*s));
     s->attrs = attrs_create ();
     attr_give (s->attrs, "log-stderr-level", "0", NULL);
-    s->topo = topo_create ("kary:2", 1, NULL);
-    snprintf (s->dir, sizeof (s->dir), "/tmp/local_test.XXXXXX");
-    if (!mkdtemp (s->dir) || !(s->reactor = idt_reactor_create ()) || !(s->log = log_create (s->attrs, 0, &err))
-        || !(s->router = router_create (0, s->topo, 100000)))
+    s->topo = topo_create ("kary:2", 3, NULL);
+    if (!(s->log = log_create (s->attrs, 0, &err)) || !(s->router = router_create (s->rank, s->topo, 100000)))
         bail_out ("no server");
     add_service (s, &s->echo, "echo", PEER_BUILTIN, echo_send);
     add_service (s, &s->null, "null", PEER_MODULE, null_send);
-    snprintf (s->path, sizeof (s->path), "%s/local-0", s->dir);
+    snprintf (s->path, sizeof (s->path), "%s/local-%u", s->dir, (unsigned)s->rank);
     if (!(s->local = listen_at (s, s->path, &err)))
         bail_out (err.text);
 }
 
-static void server_fini (struct server *s)
+static void server_init (struct server *s)
+{
+    memset (s, 0, sizeof (*s));
+    snprintf (s->dir, sizeof (s->dir), "/tmp/local_test.XXXXXX");
+    if (!mkdtemp (s->dir) || !(s->all = usocks_create ()) || !(s->reactor = idt_reactor_create ()))
+        bail_out ("no server");
+    server_make (s);
+}
+
+/* Another broker of the same process. */
+static void server_beside (struct server *s, const struct server *first, uint32_t rank, const char *sockets)
+{
+    *s = (struct server){ .all = first->all, .reactor = first->reactor, .rank = rank, .sockets = sockets };
+    memcpy (s->dir, first->dir, sizeof (s->dir));
+    server_make (s);
+}
+
+static void server_unmake (struct server *s)
 {
     usock_destroy (s->local);
     router_peer_remove (s->router, &s->echo);
@@ -174,8 +193,14 @@ static void server_fini (struct server *s)
     topo_destroy (s->topo);
     log_destroy (s->log);
     attrs_destroy (s->attrs);
-    idt_reactor_destroy (s->reactor);
     idt_msg_unref (s->last);
+}
+
+static void server_fini (struct server *s)
+{
+    server_unmake (s);
+    usocks_destroy (s->all);
+    idt_reactor_destroy (s->reactor);
     rmdir (s->dir);
 }
 
@@ -813,6 +838,168 @@ static void test_service (void)
     server_fini (&s);
 }
 
+/* --- ranks of a process ------------------------------------------------------------------------------------ */
+
+static void choose (struct end *e, uint32_t type, uint32_t rank)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_CONTROL);
+
+    idt_msg_set_control (msg, type, rank);
+    msg_stream_put (e->stream, msg);
+    msg_stream_flush (e->stream);
+    idt_msg_unref (msg);
+}
+
+/* The status of the answer; -1: none comes. */
+static int chosen (struct end *e, struct server *s)
+{
+    idt_msg_t *msg = NULL;
+    int status = -1;
+
+    for (int i = 0; i < 100 && !e->eof && !msg; i++) {
+        turn (s, 1);
+        if (msg_stream_fill (e->stream, &e->eof) < 0 && errno != EAGAIN)
+            e->eof = true;
+        msg = msg_stream_next (e->stream, NULL);
+    }
+    if (msg && idt_msg_type (msg) == IDT_MSGTYPE_CONTROL && idt_msg_control_type (msg) == MSG_CONTROL_RANK)
+        status = (int)idt_msg_control_status (msg);
+    idt_msg_unref (msg);
+    return status;
+}
+
+static int open_files (void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 1000; fd++)
+        n += fcntl (fd, F_GETFD) >= 0;
+    return n;
+}
+
+static void test_ranks (void)
+{
+    struct server s, one, two;
+    struct end plain, e, f;
+    struct stat st;
+    char uri[200];
+    int files;
+
+    server_init (&s);
+    files = open_files ();
+    server_beside (&one, &s, 1, "");
+    ok (stat (one.path, &st) < 0 && open_files () == files, "a rank without a socket costs no descriptor");
+    usock_uri (one.local, uri, sizeof (uri));
+    ok (strncmp (uri, "local://", 8) == 0 && strncmp (uri + 8, s.path, strlen (s.path)) == 0
+            && strcmp (uri + 8 + strlen (s.path), "?rank=1") == 0,
+        "it is reached at that of the first: %s", uri);
+    server_beside (&two, &s, 2, "0,2-7");
+    usock_uri (two.local, uri, sizeof (uri));
+    ok (stat (two.path, &st) == 0 && strcmp (uri + 8, two.path) == 0, "one that is listed has its own: %s", uri);
+
+    end_open (&plain, &s);
+    end_open (&e, &s);
+    choose (&e, MSG_CONTROL_RANK, 1);
+    ok (chosen (&e, &s) == 0 && usock_count (one.local) == 1, "a client may say whom it means");
+    turn (&s, 2);
+    ok (usock_count (s.local) == 1 && s.gone == 1, "... and is that one's then");
+    put (&e, "echo.x", 5, 10, 0);
+    msg_stream_flush (e.stream);
+    turn (&s, 2);
+    ok (s.requests == 0 && get (&e, &one) == 5 && one.requests == 1, "... who answers what it asks");
+    ok (is_served (&plain, &s) && s.requests == 1, "one that says nothing is the first's");
+    choose (&plain, MSG_CONTROL_RANK, 1);
+    ok (is_closed (&plain, &s), "after a request it may not choose any more");
+    choose (&e, MSG_CONTROL_RANK, 0);
+    ok (is_closed (&e, &one) && usock_count (one.local) == 0, "... nor twice");
+    end_close (&plain, &s);
+    end_close (&e, &s);
+
+    end_open (&e, &s);
+    choose (&e, MSG_CONTROL_RANK, 0);
+    ok (chosen (&e, &s) == 0 && is_served (&e, &s), "it may mean the first");
+    end_open (&f, &s);
+    choose (&f, MSG_CONTROL_RANK, 7);
+    ok (chosen (&f, &s) == EHOSTUNREACH && is_closed (&f, &s),
+        "a rank that is not here is told, and the connection ends");
+    end_close (&f, &s);
+    end_open (&f, &s);
+    choose (&f, 1, 1);
+    ok (is_closed (&f, &s), "another control message ends it, too");
+    end_close (&f, &s);
+    end_close (&e, &s);
+    server_unmake (&two);
+    server_unmake (&one);
+    server_fini (&s);
+}
+
+/* As many as one rank, or the process, may have. */
+static void test_full_rank (void)
+{
+    struct server s, one;
+    struct end ends[MAX_CLIENTS + 1];
+    int bad = 0;
+
+    server_init (&s);
+    server_beside (&one, &s, 1, "");
+    for (int i = 0; i < MAX_CLIENTS + 1; i++) {
+        end_open (&ends[i], &s);
+        choose (&ends[i], MSG_CONTROL_RANK, 1);
+        bad += chosen (&ends[i], &s) != (i < MAX_CLIENTS ? 0 : EMFILE);
+        turn (&s, 1);
+    }
+    ok (bad == 0 && usock_count (one.local) == MAX_CLIENTS && usock_count (s.local) == 0,
+        "a rank takes no more clients than it may have");
+    for (int i = 0; i < MAX_CLIENTS + 1; i++)
+        end_close (&ends[i], NULL);
+    server_unmake (&one);
+    server_fini (&s);
+}
+
+/* The rank whose socket it is ends. */
+static void test_inherited (void)
+{
+    struct server s, one;
+    struct end e, before;
+    char path[108], uri[200];
+
+    server_init (&s);
+    server_beside (&one, &s, 1, "");
+    end_open (&before, &s);
+    choose (&before, MSG_CONTROL_RANK, 1);
+    chosen (&before, &s);
+    snprintf (path, sizeof (path), "%s", s.path);
+    usock_destroy (s.local);
+    s.local = NULL;
+    ok (is_served (&before, &one), "who is another rank's client stays when the rank of the socket ends");
+    snprintf (one.path, sizeof (one.path), "%s", path);
+    end_open (&e, &one);
+    choose (&e, MSG_CONTROL_RANK, 1);
+    ok (chosen (&e, &one) == 0 && is_served (&e, &one), "others are still reached there");
+    usock_uri (one.local, uri, sizeof (uri));
+    ok (strstr (uri, "local-0?rank=1") != NULL, "... by the same name: %s", uri);
+    end_close (&e, &one);
+    end_open (&e, &one);
+    put (&e, "echo.x", 1, 0, 0);
+    ok (get (&e, &one) == 0 && is_closed (&e, &one), "who names nobody meant the one that ended");
+    end_close (&e, &one);
+    end_close (&before, &one);
+    if (!(s.local = listen_at (&s, path, NULL)))
+        bail_out ("it does not listen again");
+    end_open (&e, &s);
+    ok (is_served (&e, &s), "a rank that comes back has its socket back");
+    end_close (&e, &s);
+    end_open (&e, &s);
+    choose (&e, MSG_CONTROL_RANK, 1);
+    ok (chosen (&e, &s) == 0 && is_served (&e, &one), "... at which the other is reached");
+    end_close (&e, &one);
+    usock_destroy (s.local);
+    s.local = NULL;
+    server_unmake (&one);
+    ok (access (path, F_OK) < 0, "with the last the socket goes");
+    server_fini (&s);
+}
+
 int main (void)
 {
     test_good ();
@@ -832,5 +1019,8 @@ int main (void)
     test_path ();
     test_ending ();
     test_service ();
+    test_ranks ();
+    test_full_rank ();
+    test_inherited ();
     return done_testing ();
 }

@@ -14,6 +14,11 @@
 
 struct msg_stream;
 
+/* The control message with which a client says which rank of a process it means, in 'status' (protocol.md section 2); and the
+ * answer, with 0 or an errno there.
+ */
+#define MSG_CONTROL_RANK 64
+
 /* Buffers that streams of one thread lend each other: one that is empty holds none.  All zero at first. */
 #define MSG_SPARE_MAX 4
 struct msg_spare {

@@ -25,10 +25,12 @@ typedef struct idt idt_t;
 
 /* --- connection ---------------------------------------------------------------------------- */
 
-/* Connect to the broker at 'uri', as local:///run/idtree/local-0.  It may be what getenv ("IDTREE_URI") returned: NULL is refused
- * with a sentence.  Returns a handle for idt_close (), or NULL with errno set and the reason in 'errp' (may be NULL):
+/* Connect to the broker at 'uri', as local:///run/idtree/local-0.  It may be what getenv ("IDTREE_URI") returned:
+ * NULL is refused with a sentence.  With ?rank=RANK it means one rank of the process that serves the socket.  Returns a handle
+ * for idt_close (), or NULL with errno set and the reason in 'errp' (may be NULL):
  *   EINVAL        NULL, not a local:// URI, or its path is longer than a UNIX socket's may be
  *   ENOENT, ECONNREFUSED  no broker there
+ *   EHOSTUNREACH  that rank is not there
  *   EPERM         the broker serves another user
  */
 idt_t *idt_open (const char *uri, idt_error_t *errp);

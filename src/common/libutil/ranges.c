@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* ranges.c - sets of numbers as text */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/errprintf.h"
+#include "libutil/ranges.h"
+
+/* Read a number of 10 digits at most.  Returns what follows it, or NULL. */
+static const char *read_number (const char *s, uint64_t *n)
+{
+    size_t digits = strspn (s, "0123456789");
+
+    if (digits == 0 || digits > 10)
+        return NULL;
+    *n = strtoull (s, NULL, 10);
+    return *n <= UINT32_MAX ? s + digits : NULL;
+}
+
+static const char *read_range (const char *s, uint64_t *first, uint64_t *last)
+{
+    if (!(s = read_number (s, first)))
+        return NULL;
+    *last = *first;
+    if (*s == '-' && !(s = read_number (s + 1, last)))
+        return NULL;
+    return *first <= *last ? s : NULL;
+}
+
+int ranges_have (const char *text, uint32_t n)
+{
+    bool brackets = *text == '[', have = false;
+    const char *s = text + brackets;
+    uint64_t first, last;
+
+    if (strcmp (text, "") == 0 || strcmp (text, "[]") == 0)
+        return 0;
+    do {
+        if (!(s = read_range (s, &first, &last)))
+            return errset (EINVAL);
+        have = have || (first <= n && n <= last);
+    } while (*s == ',' && *++s);
+    if (brackets && *s++ != ']')
+        return errset (EINVAL);
+    return *s || s[-1] == ',' ? errset (EINVAL) : have;
+}
+
+static int compare (const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Returns how many ranges were written. */
+static size_t print_all (FILE *f, const uint32_t *numbers, size_t count)
+{
+    size_t ranges = 0;
+
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && numbers[end] <= numbers[end - 1] + 1; end++)
+            ;
+        fprintf (f, "%s%" PRIu32, ranges++ ? "," : "[", numbers[i]);
+        if (numbers[end - 1] > numbers[i])
+            fprintf (f, "-%" PRIu32, numbers[end - 1]);
+    }
+    return ranges;
+}
+
+char *ranges_format (uint32_t *numbers, size_t count)
+{
+    char *text = NULL;
+    size_t size, ranges;
+    FILE *f = open_memstream (&text, &size);
+
+    if (!f)
+        return NULL;
+    if (count > 0)
+        qsort (numbers, count, sizeof (numbers[0]), compare);
+    ranges = print_all (f, numbers, count);
+    if (ranges > 1)
+        fputc (']', f);
+    if (fclose (f) != 0) {
+        free (text);
+        return NULL;
+    }
+    if (ranges == 1)
+        memmove (text, text + 1, size);
+    return text;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* ranges.h - sets of numbers as text: "3", "0-7", "[0-7,9]" (Flux RFC 22) */
+#ifndef LIBUTIL_RANGES_H
+#define LIBUTIL_RANGES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Whether a text names a number: 1 or 0; -1 with errno EINVAL where it is no such text.  An empty one, or "[]", names none. */
+int ranges_have (const char *text, uint32_t n);
+
+/* The text of 'count' numbers, which are sorted for that; one range is written without brackets, none as "".  The caller frees
+ * it.  NULL with errno ENOMEM.
+ */
+char *ranges_format (uint32_t *numbers, size_t count);
+
+#endif /* LIBUTIL_RANGES_H */

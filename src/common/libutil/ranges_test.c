@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* ranges_test.c - sets of numbers as text: read and written */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/ranges.h"
+#include "libutil/tap.h"
+
+static void test_read (void)
+{
+    static const char *const bad[] = { "x",  "-",  "1-",   "-1",    "2-1",        "1,",    ",1",
+                                       "[1", "1]", "[1]x", "1 ",    "4294967296", "1-2-3", "[1,]",
+                                       "[",  "]",  "1,,2", "[[1]]", "0x1",        "+1",    "00000000001" };
+    static const struct {
+        const char *text;
+        uint32_t n;
+        int have;
+    } good[] = {
+        { "", 0, 0 },
+        { "[]", 0, 0 },
+        { "0", 0, 1 },
+        { "0", 1, 0 },
+        { "3-5", 2, 0 },
+        { "3-5", 3, 1 },
+        { "3-5", 5, 1 },
+        { "3-5", 6, 0 },
+        { "[0-7,9]", 9, 1 },
+        { "9,0-7", 8, 0 },
+        { "[2]", 2, 1 },
+        { "4294967295", 4294967295U, 1 },
+        { "0-4294967295", 77, 1 },
+        { "1,1", 1, 1 },
+    };
+    int refused = 0;
+
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
+        if (ranges_have (bad[i], 1) < 0 && errno == EINVAL)
+            refused++;
+        else
+            diag ("%s", bad[i]);
+    }
+    ok (refused == sizeof (bad) / sizeof (bad[0]), "what is no set is refused (%d)", refused);
+    for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
+        ok (ranges_have (good[i].text, good[i].n) == good[i].have, "'%s' %s %u", good[i].text,
+            good[i].have ? "has" : "has not", good[i].n);
+}
+
+static void test_format (uint32_t *numbers, size_t count, const char *want)
+{
+    char *text = ranges_format (numbers, count);
+
+    ok (text && strcmp (text, want) == 0, "%zu numbers are '%s'", count, text ? text : "?");
+    free (text);
+}
+
+/* What is written is read. */
+static void test_both (void)
+{
+    uint32_t numbers[40];
+    int wrong = 0;
+
+    srand (1);
+    for (int round = 0; round < 200; round++) {
+        bool in[64] = { false };
+        size_t n = (size_t)(rand () % 40);
+        char *text;
+
+        for (size_t i = 0; i < n; i++)
+            in[numbers[i] = (uint32_t)(rand () % 64)] = true;
+        text = ranges_format (numbers, n);
+        for (uint32_t i = 0; i < 64; i++)
+            wrong += ranges_have (text, i) != in[i];
+        free (text);
+    }
+    ok (wrong == 0, "what is written is read");
+}
+
+int main (void)
+{
+    test_read ();
+    test_format ((uint32_t[]){ 0 }, 0, "");
+    test_format ((uint32_t[]){ 5 }, 1, "5");
+    test_format ((uint32_t[]){ 2, 1, 0, 3 }, 4, "0-3");
+    test_format ((uint32_t[]){ 9, 1, 0, 4294967295U, 4294967294U }, 5, "[0-1,9,4294967294-4294967295]");
+    test_both ();
+    return done_testing ();
+}
