@@ -13,7 +13,7 @@
 set -u
 : "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=1000}" "${CHAOS:=silent}" "${STEPS:=150}"
 fluid=src/modules/fluid
-tests="lease/lease lease/authority lease/ahead lease/watermark lease/witness lease/lessee lease/lender lease/borrower lease/shares lease/relay node/waiting node/node service/store service/fluid"
+tests="lease/lease lease/authority lease/ahead lease/watermark lease/witness lease/lessee lease/lender lease/borrower lease/shares lease/relay node/waiting node/node node/share service/store service/fluid"
 
 # Rule, files below src/, what sed does to them (edits with an @ between, each for one of them at least), and the rule in
 # words.  Where the rule is kept twice, both are taken away; what only a broker does, the simulator does in its place.
@@ -29,7 +29,7 @@ RETURN_INSIDE|modules/fluid/lease/lease.c|s/ || back->end_ms < h->lo_ms || back-
 STOP_AT_LAST_END|modules/fluid/lease/lease.c|s/end_ms = max_u64 (end_ms, t->holding\[g\].hi_ms);/(void) g;/|a clean stop stores no more than the root's own
 STOP_NOT_BELOW_BASE|modules/fluid/lease/lease.c|s/uint64_t end_ms = t->base_ms;/uint64_t end_ms = 0;/|or less than was stored before
 STOP_CLOSES|modules/fluid/lease/lease.c modules/fluid/lease/authority.c|s/if (t->closed || t->fenced_by_foreign ||/if (t->fenced_by_foreign ||/@s/a->closed ? 0 : serve (/serve (/|wants are answered after the end was told
-CHECK_END|modules/fluid/node/now.c|s/if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) {/if (n->cur.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
+CHECK_END|modules/fluid/node/now.c|s/if (ms < n->cur.range.lo_ms || ms >= n->cur.range.hi_ms || now_us >= n->cur.until_us) {/if (n->cur.range.hi_ms == 0) {/@s/fluid_gen_set_range (&n->gen, area->range.lo_ms, area->range.hi_ms)/fluid_gen_set_range (\&n->gen, 0, FLUID_TIMESTAMP_MAX + 1)/|what was allowed once is not checked after a wake-up
 OWN_ANSWER|modules/fluid/lease/lessee.c modules/fluid/lease/relay.c|s/ *&& strcmp (grant->incarnation, h->incarnation) == 0;/;/@s/return strcmp (x->incarnation, y->incarnation);/return 0;/|an answer to another incarnation is taken
 CLOSE_FIRST|modules/fluid/node/lease.c|s/lessee_close (&n->lessee, end_ms, &back)/lessee_close (\&n->lessee, 0, \&back)/|what was used is given back, too
 NEW_INCARNATION|modules/fluid/service/options.c sim/life.c|s/"%.23s-%012llx", uuid,/"00000000-0000-4000-8000-%012llx",/@s/(unsigned long long) *(n >> 16)/0ULL/@s/(unsigned)rank, (unsigned)l->id)/(unsigned)rank, 0U)/|all brokers have one incarnation
@@ -48,7 +48,7 @@ T_AGED|modules/fluid/lease/lessee.c|s/h->until_us = earlier (h->until_us, us);//
 T_ASKED|modules/fluid/lease/lessee.c|s/h->asked_us = earlier (h->asked_us, us);//|nor is a want that was under way
 T_STEP|modules/fluid/lease/watermark.c|s/w->stepped_us += us;/(void) w, (void) us;/|steps of the root's clock count as time that passed for lessees
 T_PAST|modules/fluid/node/now.c|/^void node_close_past/,/^}/s/uint64_t ms = node_now_ms (n, now_us);/uint64_t ms = 0; (void) now_us;/|milliseconds that were missed are filled after the step
-W_USE|modules/fluid/lease/lessee.c modules/fluid/node/now.c|s/if (!lessee_in_use (h, now_us)) .. W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->lessee.until_us) {/) {/|a range is used however long ago it was given
+W_USE|modules/fluid/lease/lessee.c modules/fluid/node/now.c|s/if (!lessee_in_use (h, now_us)) .. W_USE ../if ((void) now_us, h->closed)/@s/ || now_us >= n->cur.until_us) {/) {/|a range is used however long ago it was given
 W_LAPSED|modules/fluid/lease/lessee.c|s/if (!lessee_in_use (h, now_us)) .. W_LAPSED.*/if (0)/|a new lease brings back what was held for too long
 W_SET|modules/fluid/lease/watermark.c|s/same (&live, &all->lessees) \&\&/(same (\&live, \&all->lessees) || 1) \&\&/|the watermark is raised whoever has not reported
 W_SETTLE|modules/fluid/lease/watermark.c|s/if (at_ms >= w->settled_ms \&\& /if (/|or holds ranges of a root before
@@ -59,8 +59,8 @@ S_AREA|modules/fluid/lease/lender.c|s/whole->granules & not_lent (l, whole->gene
 S_PAST|modules/fluid/lease/lender.c|s/max_u64 (stock->from_ms, had ? had->range.hi_ms : 0);/(had ? had->range.hi_ms : 0);/|a loan begins where its lender made ids
 S_WITHIN|modules/fluid/lease/lender.c|s/min_u64 (whole->range.hi_ms, now_ms + l->term_ms);/now_ms + l->term_ms;/|or ends after what its lender holds
 S_KEEP|modules/fluid/lease/lender.c|s/return o->range.hi_ms > arg\[0\] || in_use (o, arg\[1\]);/return in_use (o, arg[1]);/|a loan is forgotten before its lender is past its end
-S_CLAIM|modules/fluid/lease/lender.c|s/return strcmp (o->borrower, incarnation) == 0;/return o->borrower[0] != '\\0' \&\& incarnation;/|a want gets the loan of another borrower
-S_ANY|modules/fluid/lease/lender.c|/^static void hear/,/^}/s/if (!is_of (o, want->incarnation))/if (0)/|or ends it
+S_CLAIM|modules/fluid/lease/lender.c|s/return o->rank == want->rank .. strcmp (o->borrower, want->incarnation) == 0;/return o->borrower[0] != '\\0' \&\& want;/|a want gets the loan of another borrower
+S_ANY|modules/fluid/lease/lender.c|/^static void hear/,/^}/s/if (!is_of (o, want))/if (0)/|or ends it
 S_NUMBER|modules/fluid/lease/lender.c|s/if (want->number < heard)/if (0)/@s/if (want->number > heard)/if (want->number != heard)/|a want is heard after one of a higher number
 S_MINE|modules/fluid/lease/borrower.c|s/ && strcmp (share->incarnation, b->incarnation) == 0;/;/|an answer to another borrower is taken
 S_OLD|modules/fluid/lease/borrower.c|s/share->number == b->want.number/share->number <= b->want.number/|or one to a want that another followed
@@ -72,6 +72,14 @@ O_MS|common/libfluid/gen.c|s/gen->used = f.sequence + 1;/(void) f;/|or only to t
 W_FIRST|modules/fluid/lease/lender.c|s/max_u64 (max_u64 (lo_ms, l->floor_ms), whole->range.lo_ms);/max_u64 (lo_ms, whole->range.lo_ms);/|a loan begins below the position that its lender told
 W_LOAN|modules/fluid/lease/lender.c|s/low_ms = min_u64 (low_ms, position (o));/(void) o;/|a position leaves out what was lent
 W_TERM|modules/fluid/lease/lender.c|s/min_u64 (left_ms, LEASE_USE_MS (l->term_ms));/LEASE_USE_MS (l->term_ms) + 0 * left_ms;/|a loan is used longer than its lender may use its own
+S_REST|modules/fluid/node/lease.c|s/end_ms = max_u64 (end_ms, lender_end (&n->sharing.lender));/(void) end_ms;/|an owner gives back to the root what it lent
+S_ANEW|modules/fluid/node/share.c|s/node_look_anew (n); .. S_GIVEN.*/(void) node_look_anew;/|a borrower that told an end goes on with what it looked up before
+L_LENT|modules/fluid/node/past.c|s/if (!lender_restore (.*))$/if (!lender_restore (\&n->sharing.lender, p->floor_ms, p + 1, 0))/|a module that is loaded anew at rank 0 does not know what was lent
+O_SERVER|modules/fluid/node/now.c|s/return granules != 0 .*O_SERVER.*/return granules != 0;/|who serves a forward compares milliseconds only
+O_FRESH|modules/fluid/node/now.c|s/fluid_gen_follow (&n->gen, n->last_id); .. O_FRESH ../(void) 0;/@s/fluid_gen_advance (&n->gen, n->cursor_ms);/(void) 0;/|a generator begins anew with what was borrowed
+O_WAIT|modules/fluid/node/ids.c|s/        node_forward_abandon (n);/        if (n->owner) node_forward_abandon (n);/@/^static bool is_for_above/,/^}/s/return node_forward_is_busy (n);/return false;/|ids are made while a forward is under way
+T_LENT|modules/fluid/lease/lender.c|s/o->until_us += us;/(void) us, (void) o;/|loans seem over to a lender whose CLOCK_BOOTTIME went too far
+W_BACK|modules/fluid/lease/watermark.c|s/if (back->left_ms == 0)/if (1)/|the root does not wait for those that one who returns all lent to
 W_LENT|modules/fluid/lease/lender.c|s/until_us = max_u64 (until_us, o->until_us);/(void) o;/|who returns all does not say that others use it yet
 MUTANTS
 }

@@ -28,10 +28,17 @@ struct ranges {
     size_t count, size;
 };
 
+struct borrowed {
+    uint32_t life, from;
+    struct area area;
+};
+
 struct check {
     struct page *page; /* a power of two of them */
     size_t npages, used;
     struct ranges *ranges; /* by generator */
+    struct borrowed *borrowed;
+    size_t nborrowed, borrowed_size;
     uint64_t ids;
     char violation[256];
 };
@@ -74,6 +81,7 @@ void check_destroy (struct check *c)
     for (uint32_t g = 0; g <= FLUID_GENERATOR_MAX; g++)
         free (c->ranges[g].held);
     free (c->ranges);
+    free (c->borrowed);
     free (c->page);
     free (c);
 }
@@ -122,6 +130,89 @@ void check_close (struct check *c, uint32_t generator, uint32_t life, uint64_t e
     }
 }
 
+/* --- what is borrowed ---------------------------------------------------------------------------------- */
+
+static bool overlap (const struct area *x, const struct area *y)
+{
+    return x->generator == y->generator && (x->granules & y->granules) != 0
+           && (x->range.lo_ms > y->range.lo_ms ? x->range.lo_ms : y->range.lo_ms)
+                  < (x->range.hi_ms < y->range.hi_ms ? x->range.hi_ms : y->range.hi_ms);
+}
+
+/* What a life was lent 'b' from: NULL where that owns the generator. */
+static const struct borrowed *source (const struct check *c, const struct borrowed *b)
+{
+    for (size_t i = c->nborrowed; i > 0; i--)
+        if (c->borrowed[i - 1].life == b->from && overlap (&c->borrowed[i - 1].area, &b->area))
+            return &c->borrowed[i - 1];
+    return NULL;
+}
+
+/* Whether 'b' was lent on, by however many, from what 'life' has. */
+static bool comes_from (const struct check *c, const struct borrowed *b, uint32_t life)
+{
+    for (int hops = 0; b && hops < 64; hops++, b = source (c, b))
+        if (b->from == life)
+            return true;
+    return false;
+}
+
+static struct borrowed *same_loan (struct check *c, const struct borrowed *b)
+{
+    for (size_t i = c->nborrowed; i > 0; i--) {
+        struct borrowed *o = &c->borrowed[i - 1];
+
+        if (o->life == b->life && o->area.generator == b->area.generator && o->area.granules == b->area.granules
+            && o->area.range.lo_ms == b->area.range.lo_ms)
+            return o;
+    }
+    return NULL;
+}
+
+void check_borrow (struct check *c, uint32_t life, uint32_t from, const struct area *area)
+{
+    struct borrowed b = { life, from, *area };
+
+    for (size_t i = 0; i < c->nborrowed; i++) {
+        const struct borrowed *o = &c->borrowed[i];
+
+        if (o->life != life && overlap (&o->area, area) && !comes_from (c, &b, o->life) && !comes_from (c, o, life))
+            check_fail (c, "life %u was lent of generator %u what life %u has, at %llu", (unsigned)life,
+                        (unsigned)area->generator, (unsigned)o->life, (unsigned long long)area->range.lo_ms);
+    }
+    struct borrowed *same = same_loan (c, &b);
+    if (same)
+        same->area = *area;
+    else {
+        if (c->nborrowed == c->borrowed_size) {
+            c->borrowed_size = c->borrowed_size ? 2 * c->borrowed_size : 64;
+            c->borrowed = must (realloc (c->borrowed, c->borrowed_size * sizeof (c->borrowed[0])));
+        }
+        c->borrowed[c->nborrowed++] = b;
+    }
+}
+
+void check_return (struct check *c, uint32_t life, uint64_t end_ms)
+{
+    for (size_t i = 0; i < c->nborrowed; i++) {
+        struct range *r = &c->borrowed[i].area.range;
+
+        if (c->borrowed[i].life == life && r->hi_ms > end_ms)
+            r->hi_ms = end_ms > r->lo_ms ? end_ms : r->lo_ms;
+    }
+}
+
+static bool is_borrowed (const struct check *c, uint32_t generator, uint64_t ms)
+{
+    for (size_t i = c->nborrowed; i > 0; i--) {
+        const struct area *a = &c->borrowed[i - 1].area;
+
+        if (a->generator == generator && ms >= a->range.lo_ms && ms < a->range.hi_ms)
+            return true;
+    }
+    return false;
+}
+
 static bool is_held (const struct check *c, uint32_t generator, uint64_t ms)
 {
     const struct ranges *r = &c->ranges[generator];
@@ -129,7 +220,7 @@ static bool is_held (const struct check *c, uint32_t generator, uint64_t ms)
     for (size_t i = r->count; i > 0; i--)
         if (ms >= r->held[i - 1].lo_ms && ms < r->held[i - 1].hi_ms)
             return true;
-    return false;
+    return is_borrowed (c, generator, ms);
 }
 
 /* --- ids ----------------------------------------------------------------------------------------------- */

@@ -31,10 +31,70 @@ void life_look_at_ranges (struct life *l)
     struct node *n = l->node;
 
     for (unsigned i = 0; n->owner && i < n->lessee.nranges; i++) {
-        check_hold (w->check, n->gen.generator, l->id, n->lessee.range[i].lo_ms, n->lessee.range[i].hi_ms);
+        check_hold (w->check, n->lessee.generator, l->id, n->lessee.range[i].lo_ms, n->lessee.range[i].hi_ms);
         if (l->authority && n->lessee.range[i].hi_ms > w->disk.horizon_ms)
             check_fail (w->check, "the root holds more than is on the disk");
     }
+}
+
+static bool is_of (const struct area *a, const struct fluid_fields *f)
+{
+    return a->generator == f->generator && (a->granules >> f->sequence / FLUID_GRANULE & 1)
+           && f->timestamp_ms >= a->range.lo_ms && f->timestamp_ms < a->range.hi_ms;
+}
+
+bool life_makes (const struct life *l, const struct fluid_fields *f)
+{
+    if (l->node->owner)
+        return f->generator == l->node->lessee.generator;
+    for (unsigned i = 0; i < l->nareas && i < NAREAS; i++)
+        if (is_of (&l->area[i].area, f))
+            return true;
+    return false;
+}
+
+/* Whether it is not used any more: sooner where time was missed. */
+static bool is_over (const struct life *l, const struct area *area)
+{
+    const struct borrower *b = &l->node->sharing.borrower;
+    uint64_t until_us = area->until_us;
+
+    for (unsigned i = 0; i < b->nareas; i++)
+        if (b->area[i].generator == area->generator && b->area[i].granules == area->granules
+            && b->area[i].range.lo_ms == area->range.lo_ms)
+            until_us = min_u64 (until_us, b->area[i].until_us);
+    return life_boot_us (l) >= until_us;
+}
+
+/* Of what was lent twice it may be of either. */
+static bool borrowed_may_be_late (const struct life *l, const struct fluid_fields *f)
+{
+    for (unsigned i = 0; i < l->nareas && i < NAREAS; i++) {
+        const struct lent_area *a = &l->area[i];
+
+        if (is_of (&a->area, f) && f->timestamp_ms <= (is_over (l, &a->area) && !a->over ? l->cursor_ms : a->made_ms))
+            return true;
+    }
+    return false;
+}
+
+bool life_may_be_late (const struct life *l, const struct fluid_fields *f)
+{
+    uint64_t boot = life_boot_us (l);
+    bool waited_for = boot < l->until_us && boot < l->node->lessee.until_us;
+
+    if (!l->node->owner)
+        return borrowed_may_be_late (l, f);
+    return f->timestamp_ms <= (waited_for ? l->made_ms : l->cursor_ms);
+}
+
+static void note_areas (struct life *l)
+{
+    for (unsigned i = 0; i < l->nareas && i < NAREAS; i++)
+        if (!l->area[i].over && is_over (l, &l->area[i].area)) {
+            l->area[i].made_ms = l->cursor_ms;
+            l->area[i].over = true;
+        }
 }
 
 /* Who may use his ranges no more is not waited for.  What he made before, for a request that is not complete yet, is on
@@ -46,6 +106,7 @@ static void note_use (struct life *l)
 
     if (life_boot_us (l) >= l->until_us)
         l->made_ms = l->cursor_ms;
+    note_areas (l);
     l->until_us = n->lessee.until_us;
     l->cursor_ms = n->cursor_ms;
 }
@@ -175,7 +236,9 @@ static const void *follow (struct life *l, const struct life *before, const void
     l->boot_ppm = before->boot_ppm;
     l->last_id = before->last_id;
     memcpy (l->client_last_id, before->client_last_id, sizeof (l->client_last_id));
-    if (l->rank != 0)
+    if (l->rank == 0) /* it knows what was lent, and goes on below the end of that */
+        check_close (l->w->check, 0, before->id, before->node->cursor_ms + 1);
+    else
         l->last_reading = before->last_reading;
     return node_remember (l->node, past, size, root_size);
 }
@@ -195,6 +258,12 @@ static struct life *start (struct world *w, uint32_t rank, const struct life *be
     if (w->mixed) { /* other lives have others */
         config.lease_ms = w->lease_ms / 2 + world_below (w, w->lease_ms / 2 + 1);
         config.max_waiting = 20 + (uint32_t)world_below (w, 60);
+    }
+    if (w->sharing) {
+        static const uint32_t shares[] = { NODE_SHARE_OFF, NODE_SHARE_AUTO, NODE_SHARE_AUTO, 16, 32, 128, 512, 512 };
+
+        config.share = shares[world_below (w, 8)];
+        config.share_keep = 256 * (uint32_t)world_below (w, 4);
     }
     if (w->nlives + 1 == MAX_LIVES)
         return NULL;
@@ -312,7 +381,9 @@ static void stop (struct life *l, struct lease_record *last, bool *stored)
         authority_close (l->authority, life_boot_us (l), last);
     life_look (l);
     if (l->node->owner)
-        check_close (w->check, l->node->gen.generator, l->id, l->node->cursor_ms + 1);
+        check_close (w->check, l->rank, l->id, max_u64 (l->node->cursor_ms + 1, lender_end (&l->node->sharing.lender)));
+    else
+        check_return (w->check, l->id, max_u64 (l->node->cursor_ms + 1, lender_end (&l->node->sharing.lender)));
     *stored = l->authority && (w->healing || !world_chance (w, 200));
     if (*stored)
         w->disk = *last;
@@ -405,6 +476,8 @@ void life_lose (struct life *l)
         if (world_chance (w, 900))
             node_lease_failed (l->node, life_boot_us (l), l->tags[i % NTAGS]);
     l->ntags = 0;
+    if (world_chance (w, 900))
+        node_share_failed (l->node, life_boot_us (l), EHOSTUNREACH);
     if (l->told_up)
         node_parent (l->node, life_boot_us (l), false);
     l->told_up = false;

@@ -3,6 +3,7 @@
 
 /* life_events.c - what happens to a life: messages, clients, heartbeats, its disk, a pause */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 
 #include "modules/fluid/lease/witness.h"
@@ -56,16 +57,57 @@ static void on_pong (struct life *l, const struct message *m)
     node_sample (l->node, life_boot_us (l), &s);
 }
 
+static void on_want (struct life *l, const struct message *m)
+{
+    struct message answer = { .type = MSG_SHARE, .from = l->id, .to = m->from, .link = m->link };
+    uint64_t retry_ms = 0;
+    int n = node_share (l->node, life_boot_us (l), &m->want, &answer.share, &retry_ms);
+
+    answer.has_share = n == 1;
+    answer.count = n < 0 ? ENOTSUP : 0;
+    if (m->want.size > 0)
+        message_send (l->w, &answer);
+}
+
+/* What it was lent is a source of ids of its own. */
+static void note_area (struct life *l, uint32_t from)
+{
+    const struct borrower *b = &l->node->sharing.borrower;
+    const struct area *area = &b->area[b->nareas - 1];
+    struct lent_area *last = &l->area[(l->nareas + NAREAS - 1) % NAREAS];
+
+    check_borrow (l->w->check, l->id, from, area);
+    if (l->nareas > 0 && last->area.generator == area->generator && last->area.granules == area->granules
+        && last->area.range.lo_ms == area->range.lo_ms)
+        *last = (struct lent_area){ *area, last->made_ms, false };
+    else
+        l->area[l->nareas++ % NAREAS] = (struct lent_area){ *area, 0, false };
+}
+
+static void on_share (struct life *l, const struct message *m)
+{
+    uint64_t boot = life_boot_us (l), borrowed = l->node->stats.borrowed;
+
+    if (m->count != 0)
+        node_share_failed (l->node, boot, (int)m->count);
+    else
+        node_share_answered (l->node, boot, m->has_share ? &m->share : NULL, 0);
+    if (l->node->stats.borrowed > borrowed && l->node->sharing.borrower.nareas > 0)
+        note_area (l, m->from);
+}
+
 /* A message is taken while its link is the one it came on, and both ends live. */
 static bool arrives (const struct world *w, const struct message *m)
 {
     const struct life *from = w->life[m->from], *to = w->life[m->to];
     bool up = m->type == MSG_BLOCK || m->type == MSG_CANCEL || m->type == MSG_LEASE || m->type == MSG_PING
-              || m->type == MSG_REPORT;
+              || m->type == MSG_REPORT || m->type == MSG_WANT;
     const struct life *child = up ? from : to;
 
     /* what a child said last may come when it is gone */
-    return to->alive && (child->link == m->link || (!from->alive && (m->type == MSG_LEASE || m->type == MSG_REPORT)));
+    return to->alive
+           && (child->link == m->link
+               || (!from->alive && (m->type == MSG_LEASE || m->type == MSG_REPORT || m->type == MSG_WANT)));
 }
 
 static void on_message (struct life *l, const struct message *m)
@@ -92,6 +134,12 @@ static void on_message (struct life *l, const struct message *m)
         break;
     case MSG_REPORT:
         node_report (l->node, boot, &m->report);
+        break;
+    case MSG_WANT:
+        on_want (l, m);
+        break;
+    case MSG_SHARE:
+        on_share (l, m);
         break;
     case MSG_IDS:
         node_forwarded (l->node, boot, m->tag, m->run, m->nruns);
@@ -172,12 +220,12 @@ void life_lend (struct life *l)
 
     if (node_lend (l->node, life_boot_us (l), l->uuid, &loan) < 0)
         return;
-    check_hold (w->loans, l->node->gen.generator, ++w->nloans, loan.lo_ms, loan.hi_ms);
+    check_hold (w->loans, l->rank, ++w->nloans, loan.lo_ms, loan.hi_ms);
     if (world_chance (w, 500)) {
         uint64_t end_ms = loan.lo_ms + world_below (w, loan.hi_ms - loan.lo_ms);
 
         node_lend_back (l->node, l->uuid, end_ms);
-        check_close (w->loans, l->node->gen.generator, w->nloans, end_ms);
+        check_close (w->loans, l->rank, w->nloans, end_ms);
     }
     if (check_violation (w->loans))
         check_fail (w->check, "a loan: %s", check_violation (w->loans));

@@ -69,15 +69,10 @@ static void check_answer (struct world *w, struct life *l, const struct ask *a, 
 /* What was made here leaves now: it must not be below what a root has told. */
 static void check_watermark (struct life *l, const struct run *run, size_t nruns)
 {
-    uint64_t boot = life_boot_us (l);
-    bool waited_for = boot < l->until_us && boot < l->node->lessee.until_us;
-    uint64_t made_ms = waited_for ? l->made_ms : l->cursor_ms;
-
     for (size_t i = 0; i < nruns; i++) {
         struct fluid_fields f = fluid_split (run[i].first);
 
-        if (l->node->owner && f.generator == l->node->gen.generator && f.timestamp_ms < l->w->watermark_ms
-            && f.timestamp_ms > made_ms)
+        if (life_makes (l, &f) && f.timestamp_ms < l->w->watermark_ms && !life_may_be_late (l, &f))
             check_fail (l->w->check, "life %u makes an id at %llu, below the watermark %llu", (unsigned)l->id,
                         (unsigned long long)f.timestamp_ms, (unsigned long long)l->w->watermark_ms);
     }
@@ -90,8 +85,7 @@ static void check_age (struct life *l, const struct ask *a, const struct run *ru
     for (size_t i = 0; i < nruns; i++) {
         struct fluid_fields f = fluid_split (run[i].first);
 
-        if (l->node->owner && f.generator == l->node->gen.generator
-            && (f.timestamp_ms + 1) * MS + l->bound_us < a->truth_us)
+        if (life_makes (l, &f) && (f.timestamp_ms + 1) * MS + l->bound_us < a->truth_us)
             check_fail (l->w->check, "life %u makes an id at %llu for what was asked at %llu us", (unsigned)l->id,
                         (unsigned long long)f.timestamp_ms, (unsigned long long)a->truth_us);
     }
@@ -228,6 +222,22 @@ static void report_up_op (void *arg, const struct report *report)
                           .type = MSG_REPORT, .from = l->id, .to = l->parent, .link = l->link, .report = *report });
 }
 
+/* It is a promise, whether it arrives or not. */
+static int share_up_op (void *arg, const struct share_want *want)
+{
+    struct life *l = arg;
+
+    check_return (l->w->check, l->id, want->end_ms);
+    for (unsigned i = 0; i < NAREAS; i++)
+        if (l->area[i].area.range.hi_ms > want->end_ms)
+            l->area[i].area.range.hi_ms = want->end_ms;
+    if (l->link == 0)
+        return -1;
+    message_send (l->w, &(struct message){
+                            .type = MSG_WANT, .from = l->id, .to = l->parent, .link = l->link, .want = *want });
+    return 0;
+}
+
 static void log_op (void *arg, int level, const char *text)
 {
     world_say (((struct life *)arg)->w, arg, text);
@@ -242,6 +252,7 @@ const struct node_ops life_ops = {
     .lease_reply = lease_reply_op,
     .report_up = report_up_op,
     .log = log_op,
+    .share_up = share_up_op,
 };
 
 static void positions_op (void *arg, uint64_t now_us, struct report *all)

@@ -292,6 +292,9 @@ static void world_init (struct world *w, const struct sim_config *config)
     w->disk_delay_us = 500;
     w->gentle_root = world_below (w, 4) == 0;
     w->mixed = world_below (w, 4) == 0;
+    w->sharing = world_below (w, 4) != 0;
+    if (w->sharing && world_below (w, 2) == 0)
+        w->max_generators = 1 + (uint32_t)world_below (w, 3);
     w->t = 1000000;
     w->wall_offset_us = (int64_t)world_below (w, 1000000);
     if (world_below (w, 10) == 0) /* time ends before the history does, or a little later */
@@ -323,6 +326,12 @@ static void world_fini (struct world *w)
     check_destroy (w->loans);
 }
 
+static void add_stats (struct sim_result *r, const struct node *n)
+{
+    r->ranges += n->stats.renewals;
+    r->shares += n->stats.borrowed;
+}
+
 struct sim_result sim_run (const struct sim_config *config)
 {
     struct world *w = must (malloc (sizeof (*w)));
@@ -337,7 +346,7 @@ struct sim_result sim_run (const struct sim_config *config)
     if (!check_violation (w->check))
         stop_all (w);
     for (uint32_t i = 1; i <= w->nlives; i++)
-        w->result.ranges += w->life[i]->node->stats.renewals;
+        add_stats (&w->result, w->life[i]->node);
     result = w->result;
     result.ids = check_ids (w->check);
     result.lives = w->nlives;

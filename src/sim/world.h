@@ -31,6 +31,7 @@
 #define MS UINT64_C (1000)
 #define EPOCH_MS INT64_C (1767225600000)
 #define NTAGS 64
+#define NAREAS 8
 #define NCLIENTS 4 /* of each life */
 #define BACKLOG_MS 100
 #define SEEN_US (WITNESS_GRAIN_US + WITNESS_GRAIN_US / 100) /* from so much on witnesses see what a clock missed */
@@ -49,7 +50,19 @@ enum event_type {
     EV_FAULT,  /* the next one */
 };
 
-enum message_type { MSG_BLOCK, MSG_CANCEL, MSG_IDS, MSG_ERROR, MSG_LEASE, MSG_GRANTS, MSG_PING, MSG_PONG, MSG_REPORT };
+enum message_type {
+    MSG_BLOCK,
+    MSG_CANCEL,
+    MSG_IDS,
+    MSG_ERROR,
+    MSG_LEASE,
+    MSG_GRANTS,
+    MSG_PING,
+    MSG_PONG,
+    MSG_REPORT,
+    MSG_WANT,
+    MSG_SHARE
+};
 
 struct message {
     enum message_type type;
@@ -64,6 +77,9 @@ struct message {
     struct lease_answer answer;
     struct idt_clock_sample sample;
     struct report report;
+    struct share_want want;
+    struct share share;
+    bool has_share;
     unsigned refs; /* a message may arrive twice */
 };
 
@@ -93,6 +109,13 @@ struct ask {
     uint32_t tag;
 };
 
+/* What was made of it up to 'made_ms' may leave late: it may be used no more since, or until it was lent for longer. */
+struct lent_area {
+    struct area area;
+    uint64_t made_ms;
+    bool over;
+};
+
 struct life {
     bool alive;
     bool paused;
@@ -119,7 +142,9 @@ struct life {
     uint64_t last_reading; /* of its clock; 0: unknown yet */
     struct event *waiting; /* while paused */
     size_t nwaiting, waiting_size;
-    struct ask *asks;  /* all that this node was asked and has not answered */
+    struct ask *asks;              /* all that this node was asked and has not answered */
+    struct lent_area area[NAREAS]; /* what it was lent last */
+    unsigned nareas;
     uint64_t until_us; /* when it may not use its ranges any more, and its newest timestamp, as last seen */
     uint64_t cursor_ms;
     uint64_t made_ms;  /* what it made up to here may leave late */
@@ -150,6 +175,7 @@ struct world {
     uint32_t nranks, kary, max_generators;
     uint64_t lease_ms, timeout_ms;
     bool mixed;            /* lives have options of their own */
+    bool sharing;          /* idle ranks borrow */
     unsigned loss, repeat; /* of 1000 messages */
     uint64_t delay_us;
     bool gentle_root; /* the root lives through: bounds are checked */
@@ -216,6 +242,10 @@ void life_note_lead (struct life *l);
 
 /* What a node holds now is its alone.  Before ids leave it. */
 void life_look_at_ranges (struct life *l);
+
+/* Whether it makes ids like that itself; and whether one may leave it now though it is below a watermark. */
+bool life_makes (const struct life *l, const struct fluid_fields *f);
+bool life_may_be_late (const struct life *l, const struct fluid_fields *f);
 
 /* The root's clock is right; others know theirs as well as they say. */
 void world_check_bounds (struct world *w);

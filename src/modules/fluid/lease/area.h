@@ -28,11 +28,12 @@ struct area {
 
 /* --- what brokers say to each other about shares (fluid.share) ----------------------------------- */
 
-/* Of all that the broker 'incarnation' was lent for wants of lower numbers, by whomever, nothing from 'end_ms' on was or will
+/* Of all that the broker 'incarnation' of 'rank' was lent for wants of lower numbers, by whomever, nothing from 'end_ms' on was or will
  * be used, and no answer to such a want will be taken.  It would like 'size' sequence numbers for each millisecond from there
  * (0: none).  Who wants none will, for 'left_ms' more, make ids below 'end_ms' of what it was lent, it or those it lent to.
  */
 struct share_want {
+    uint32_t rank;
     char incarnation[IDT_MSG_UUID_LEN + 1];
     uint64_t number; /* grows with each new want of an incarnation */
     uint32_t size;   /* a power of two, AREA_MIN_SIZE ... AREA_MAX_SIZE, or 0 */

@@ -56,6 +56,7 @@ struct authority {
     struct lease_grant *grant; /* the last answer's */
     uint64_t deadline_us;
     uint64_t nstored;
+    uint64_t jumped_us; /* CLOCK_BOOTTIME went too far, over all */
     struct authority_stats stats;
 };
 
@@ -200,10 +201,10 @@ static bool give (struct authority *a, uint64_t now_us, const struct lease_want 
     return true;
 }
 
-static void take_back (struct authority *a, const struct lease_back *back)
+static void take_back (struct authority *a, uint64_t now_us, const struct lease_back *back)
 {
     lease_give_back (a->table, back);
-    watermark_back (a->watermark, back);
+    watermark_back (a->watermark, now_ms (a, now_us), back);
 }
 
 /* The lease that ours cannot go with, for those who are to mend it. */
@@ -226,7 +227,7 @@ static size_t serve (struct authority *a, uint64_t now_us, const struct lease_re
     if (req->has_epoch && req->epoch_ms != a->config.epoch_ms)
         a->table->fenced_by_foreign = true;
     for (size_t i = 0; i < req->nback; i++)
-        take_back (a, &req->back[i]);
+        take_back (a, now_us, &req->back[i]);
     if (req->nwant > 0)
         store_horizon (a, now_us);
     free (a->grant);
@@ -281,6 +282,8 @@ void authority_lost_time (struct authority *a, uint64_t now_us, int64_t off_us, 
 {
     char text[WITNESS_TEXT_MAX];
 
+    if (off_us < 0)
+        a->jumped_us += (uint64_t)-off_us;
     if (a->closed || off_us == 0 || !a->clock.known)
         return;
     say (a, LOG_WARNING, "%s: ids go on", witness_describe (off_us, text));
@@ -481,7 +484,7 @@ void authority_close (struct authority *a, uint64_t now_us, struct lease_record 
 
 struct authority_news authority_news (const struct authority *a)
 {
-    return (struct authority_news){ a->clock.steps, a->nstored, a->table->fenced_by_foreign };
+    return (struct authority_news){ a->clock.steps, a->nstored, a->table->fenced_by_foreign, a->jumped_us };
 }
 
 void authority_status (const struct authority *a, uint64_t now_us, struct authority_status *status)

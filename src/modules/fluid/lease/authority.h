@@ -139,6 +139,7 @@ struct authority_news {
     uint64_t steps;         /* of the clock, forward: what it passed over is not filled */
     uint64_t stored;        /* horizons: there may be more to be given */
     bool fenced_by_foreign; /* what was given is not to be trusted, either */
+    uint64_t jumped_us;     /* CLOCK_BOOTTIME went too far, over all */
 };
 
 struct authority_news authority_news (const struct authority *a);

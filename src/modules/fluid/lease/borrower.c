@@ -13,7 +13,7 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/borrower.h"
 
-#define FIRST_PAUSE_US 100000  /* between wants; doubles */
+#define FIRST_PAUSE_US 100000  /* between wants, or an eighth of a term; doubles */
 #define LONG_PAUSE_US 30000000 /* up to this */
 
 void borrower_init (struct borrower *b, const char *incarnation, uint64_t term_ms)
@@ -120,10 +120,15 @@ static uint64_t jitter (const struct borrower *b, uint64_t us)
     return us + us / 4 * (x >> 56) / 256;
 }
 
+static uint64_t first_pause_us (const struct borrower *b)
+{
+    return min_u64 (FIRST_PAUSE_US, b->term_ms * 125);
+}
+
 /* When to repeat a want that was sent now. */
 static void plan_retry (struct borrower *b, uint64_t now_us, bool first)
 {
-    b->backoff_us = first ? FIRST_PAUSE_US : min_u64 (2 * b->backoff_us, LONG_PAUSE_US);
+    b->backoff_us = first ? first_pause_us (b) : min_u64 (2 * b->backoff_us, LONG_PAUSE_US);
     b->ask_us = now_us + jitter (b, b->backoff_us);
 }
 
@@ -143,7 +148,7 @@ static uint64_t end_for (const struct borrower *b, uint64_t now_ms, uint32_t siz
 {
     uint64_t end_ms = borrower_end (b);
 
-    return size == b->want.size ? end_ms : min_u64 (end_ms, now_ms + BORROWER_SWITCH_MS);
+    return size == b->want.size ? end_ms : min_u64 (end_ms, now_ms + min_u64 (BORROWER_SWITCH_MS, b->term_ms / 8));
 }
 
 /* A want that is as old as what it would bring is of no use: want something new. */
@@ -225,7 +230,7 @@ bool borrower_take (struct borrower *b, uint64_t now_us, uint64_t now_ms, const 
     drop_past (b, now_us, now_ms);
     hold (b, &area);
     b->moved = false;
-    b->ask_us = now_us + FIRST_PAUSE_US;
+    b->ask_us = now_us + first_pause_us (b);
     return true;
 }
 
@@ -245,7 +250,7 @@ void borrower_moved (struct borrower *b, uint64_t now_us)
 {
     b->refused = false;
     b->moved = true;
-    b->backoff_us = FIRST_PAUSE_US / 2;
+    b->backoff_us = first_pause_us (b) / 2;
     b->ask_us = now_us;
 }
 

@@ -17,7 +17,8 @@
 
 #include "modules/fluid/lease/area.h"
 
-#define BORROWER_SWITCH_MS 50 /* what is held is used for so long after another size was asked for */
+#define BORROWER_SWITCH_MS \
+    50 /* what is held is used for so long, or an eighth of a term, after another size was asked for */
 
 struct borrower {
     char incarnation[IDT_MSG_UUID_LEN + 1];

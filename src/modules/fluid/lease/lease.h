@@ -39,11 +39,14 @@ struct lease_want {
     uint64_t have_hi_ms;
 };
 
-/* The incarnation will never use its generator again, and did not use it at 'end_ms' and later. */
+/* The incarnation will never use its generator again, and nobody did at 'end_ms' and later.  Those that it lent to (lender.h)
+ * may make ids below that for 'left_ms' more.
+ */
 struct lease_back {
     uint32_t generator;
     char incarnation[IDT_MSG_UUID_LEN + 1];
     uint64_t end_ms;
+    uint64_t left_ms;
 };
 
 /* The answer to a want: [lo_ms, hi_ms). */

@@ -27,6 +27,29 @@ void lender_fini (struct lender *l)
     *l = (struct lender){ 0 };
 }
 
+const void *lender_table (const struct lender *l, size_t *size)
+{
+    *size = l->count * sizeof (*l->loan);
+    return l->loan;
+}
+
+static bool make_table (struct lender *l)
+{
+    return l->loan || (l->loan = calloc (LENDER_MAX, sizeof (*l->loan)));
+}
+
+bool lender_restore (struct lender *l, uint64_t floor_ms, const void *table, size_t size)
+{
+    l->floor_ms = floor_ms;
+    if (size == 0)
+        return true;
+    if (size > LENDER_MAX * sizeof (*l->loan) || !make_table (l))
+        return false;
+    memcpy (l->loan, table, size);
+    l->count = size / sizeof (*l->loan);
+    return true;
+}
+
 /* --- what is free ------------------------------------------------------------------------------- */
 
 /* What of a generator is not lent anywhere in a range of time. */
@@ -54,33 +77,31 @@ uint64_t lender_free (const struct lender *l, const struct area *whole, uint64_t
 
 /* --- the table ---------------------------------------------------------------------------------- */
 
-static bool is_of (const struct loan_out *o, const char *incarnation)
+static bool is_of (const struct loan_out *o, const struct share_want *want)
 {
-    return strcmp (o->borrower, incarnation) == 0; /* S_CLAIM, S_ANY */
+    return o->rank == want->rank && strcmp (o->borrower, want->incarnation) == 0; /* S_CLAIM, S_ANY */
 }
 
-static struct loan_out *current_of (const struct lender *l, const char *incarnation)
+static struct loan_out *current_of (const struct lender *l, const struct share_want *want)
 {
     for (struct loan_out *o = l->loan; o < l->loan + l->count; o++)
-        if (!o->former && is_of (o, incarnation))
+        if (!o->former && is_of (o, want))
             return o;
     return NULL;
 }
 
 /* The highest number that was heard of a borrower; 0: none that is remembered. */
-static uint64_t heard_of (const struct lender *l, const char *incarnation)
+static uint64_t heard_of (const struct lender *l, const struct share_want *want)
 {
     for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
-        if (is_of (o, incarnation))
+        if (is_of (o, want))
             return o->number;
     return 0;
 }
 
 static struct loan_out *add (struct lender *l, const struct loan_out *loan)
 {
-    if (!l->loan && !(l->loan = calloc (LENDER_MAX, sizeof (*l->loan))))
-        return NULL;
-    if (l->count == LENDER_MAX)
+    if (!make_table (l) || l->count == LENDER_MAX)
         return NULL;
     l->loan[l->count] = *loan;
     return &l->loan[l->count++];
@@ -131,7 +152,7 @@ static bool is_not_empty (const struct loan_out *o, const uint64_t *arg)
 static void hear (struct lender *l, uint64_t now_us, const struct share_want *want)
 {
     for (struct loan_out *o = l->loan; o < l->loan + l->count; o++) {
-        if (!is_of (o, want->incarnation))
+        if (!is_of (o, want))
             continue;
         o->number = want->number;
         o->range.hi_ms = min_u64 (o->range.hi_ms, want->end_ms);
@@ -179,7 +200,9 @@ static bool next_loan (const struct lender *l, uint64_t now_us, uint64_t now_ms,
     uint64_t lo_ms = max_u64 (stock->from_ms, had ? had->range.hi_ms : 0); /* S_PAST */
     uint64_t left_ms = whole->until_us > now_us ? (whole->until_us - now_us) / 1000 : 0;
 
-    *loan = (struct loan_out){ .number = want->number, .answered = want->number, .generator = whole->generator };
+    *loan = (struct loan_out){
+        .rank = want->rank, .number = want->number, .answered = want->number, .generator = whole->generator
+    };
     memcpy (loan->borrower, want->incarnation, sizeof (loan->borrower));
     loan->range.lo_ms = max_u64 (max_u64 (lo_ms, l->floor_ms), whole->range.lo_ms); /* W_FIRST */
     loan->range.hi_ms = min_u64 (whole->range.hi_ms, now_ms + l->term_ms);          /* S_WITHIN */
@@ -227,14 +250,14 @@ static void fill (const struct loan_out *o, struct share *share)
 bool lender_answer (struct lender *l, uint64_t now_us, uint64_t now_ms, const struct lender_stock *stock,
                     const struct share_want *want, struct share *share)
 {
-    uint64_t heard = heard_of (l, want->incarnation);
+    uint64_t heard = heard_of (l, want);
     struct loan_out loan;
 
     if (want->number < heard) /* S_NUMBER */
         return false;
     if (want->number > heard)
         hear (l, now_us, want);
-    struct loan_out *o = current_of (l, want->incarnation);
+    struct loan_out *o = current_of (l, want);
     bool again = o && o->answered == want->number;
 
     if (want->size == 0)
@@ -281,8 +304,14 @@ uint64_t lender_left_ms (const struct lender *l, uint64_t now_us)
 void lender_position (struct lender *l, const char *incarnation, uint64_t low_ms)
 {
     for (struct loan_out *o = l->loan; o < l->loan + l->count; o++)
-        if (is_of (o, incarnation))
+        if (strcmp (o->borrower, incarnation) == 0)
             o->low_ms = max_u64 (o->low_ms, low_ms);
+}
+
+void lender_jumped (struct lender *l, uint64_t us)
+{
+    for (struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        o->until_us += us; /* T_LENT */
 }
 
 size_t lender_count (const struct lender *l, uint64_t now_ms, uint32_t *per_ms)
@@ -291,7 +320,7 @@ size_t lender_count (const struct lender *l, uint64_t now_ms, uint32_t *per_ms)
 
     *per_ms = 0;
     for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
-        if (o->range.lo_ms <= now_ms && now_ms < o->range.hi_ms) {
+        if (!o->former && now_ms < o->range.hi_ms) {
             *per_ms += (uint32_t)__builtin_popcountll (o->granules) * FLUID_GRANULE;
             n++;
         }

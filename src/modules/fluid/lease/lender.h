@@ -22,6 +22,7 @@
 #define LENDER_MAX 128 /* loans that are kept: where there are as many nothing more is lent */
 
 struct loan_out {
+    uint32_t rank;
     char borrower[IDT_MSG_UUID_LEN + 1];
     uint64_t number;   /* of the borrower's newest want that was heard */
     uint64_t answered; /* of the newest that this answered */
@@ -51,6 +52,12 @@ struct lender_stock {
 void lender_init (struct lender *l, uint64_t term_ms);
 void lender_fini (struct lender *l);
 
+/* Its table, as 'size' bytes for lender_restore () in the same process.  That takes them into a new lender; false: no memory, or
+ * not that.
+ */
+const void *lender_table (const struct lender *l, size_t *size);
+bool lender_restore (struct lender *l, uint64_t floor_ms, const void *table, size_t size);
+
 /* The granules of 'whole' that were not lent at 'ms', and in '*until_ms' up to which millisecond that goes for (above 'ms'). */
 uint64_t lender_free (const struct lender *l, const struct area *whole, uint64_t ms, uint64_t *until_ms);
 
@@ -76,7 +83,10 @@ uint64_t lender_left_ms (const struct lender *l, uint64_t now_us);
 /* A borrower, and those it lent to, make nothing below 'low_ms' any more, whoever lent it.  Positions never go back. */
 void lender_position (struct lender *l, const char *incarnation, uint64_t low_ms);
 
-/* How many loans contain 'now_ms', and with how many sequence numbers. */
+/* CLOCK_BOOTTIME went 'us' microseconds too far: what was lent is in use for that much longer. */
+void lender_jumped (struct lender *l, uint64_t us);
+
+/* How many borrowers have something now, or from soon on, and how many sequence numbers. */
 size_t lender_count (const struct lender *l, uint64_t now_ms, uint32_t *per_ms);
 
 #endif /* FLUID_LENDER_H */

@@ -157,12 +157,16 @@ struct watermark {
     struct live live[];
 };
 
-/* How long after it was given a range may be in use, by the root's clock: it is asked for before it is given, and
- * clocks run at different speeds (far below 2 %).
- */
+/* A time that others measured, by the root's clock: clocks run at different speeds (far below 2 %). */
+static uint64_t at_most_ms (uint64_t ms)
+{
+    return ms + ms / 50 + 1;
+}
+
+/* How long after it was given a range may be in use: it is asked for before it is given. */
 static uint64_t use_ms (uint64_t lease_ms)
 {
-    return LEASE_USE_MS (lease_ms) + LEASE_USE_MS (lease_ms) / 50 + 1;
+    return at_most_ms (LEASE_USE_MS (lease_ms));
 }
 
 /* A root that waits for its time to begin (ahead.h) has none. */
@@ -216,10 +220,16 @@ void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_g
     *live = (struct live){ h, at_ms + use_ms (w->lease_ms) };
 }
 
-void watermark_back (struct watermark *w, const struct lease_back *back)
+void watermark_back (struct watermark *w, uint64_t now_ms, const struct lease_back *back)
 {
-    if (back->generator < w->ngenerators && w->live[back->generator].hash == hash (back->generator, back->incarnation))
-        w->live[back->generator] = (struct live){ 0, 0 };
+    if (back->generator >= w->ngenerators || w->live[back->generator].hash != hash (back->generator, back->incarnation))
+        return;
+    struct live *live = &w->live[back->generator];
+
+    if (back->left_ms == 0)
+        *live = (struct live){ 0, 0 };
+    else if (back->left_ms < use_ms (w->lease_ms)) /* W_LENT */
+        live->until_ms = min_u64 (live->until_ms, passed_ms (w, now_ms) + at_most_ms (back->left_ms));
 }
 
 static struct lessees count_live (const struct watermark *w, uint64_t at_ms)

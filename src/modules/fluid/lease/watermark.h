@@ -32,11 +32,14 @@ struct lessees {
 
 void lessees_add (struct lessees *set, uint32_t generator, const char *incarnation);
 
-/* None of 'lessees' makes an id below 'low_ms' any more (UINT64_MAX where there are none). */
+/* None of 'lessees' makes an id below 'low_ms' any more (UINT64_MAX where there are none).  Nor does anybody, of what 'from'
+ * was lent, below 'borrowed_low_ms' (0: it does not say).
+ */
 struct report {
     char from[IDT_MSG_UUID_LEN + 1]; /* the broker that says so, for itself and those below it */
     struct lessees lessees;
     uint64_t low_ms;
+    uint64_t borrowed_low_ms;
 };
 
 /* --- what a broker's children reported --------------------------------------------------------- */
@@ -64,9 +67,9 @@ struct watermark;
 struct watermark *watermark_create (uint32_t ngenerators, uint64_t lease_ms, const struct lease_record *stored,
                                     uint64_t now_ms);
 
-/* A range was given. / The incarnation will never use its generator again. */
+/* A range was given. / The incarnation will never use its generator again: it is not waited for, but for those that it lent to. */
 void watermark_given (struct watermark *w, uint64_t now_ms, const struct lease_grant *grant);
-void watermark_back (struct watermark *w, const struct lease_back *back);
+void watermark_back (struct watermark *w, uint64_t now_ms, const struct lease_back *back);
 
 /* The root's clock was set forward by 'us', which did not pass: whoever was given a range may use it as long as before. */
 void watermark_stepped (struct watermark *w, uint64_t us);

@@ -117,11 +117,11 @@ static void test_root (void)
     ok (watermark_raise (w, 320, 5000, &b) == 250, "with all of them it is the lowest position");
     b.low_ms = 100;
     ok (watermark_raise (w, 330, 5000, &b) == 250, "and never goes back");
-    watermark_back (w, &back);
+    watermark_back (w, 330, &back);
     b.low_ms = 320;
     ok (watermark_raise (w, 340, 5000, &b) == 320, "who holds a generator no more gives nothing back");
     back.generator = 2;
-    watermark_back (w, &back);
+    watermark_back (w, 330, &back);
     a.low_ms = 335;
     ok (watermark_raise (w, 350, 5000, &a) == 335, "who gave back is not waited for");
     ok (watermark_raise (w, 100 + NO_ID_BEFORE - 1, 5000, &none) == 335
@@ -331,7 +331,7 @@ static void give_back (struct world *w, int life)
     if (!lessee_close (&w->life[life], life_ms (w, life), &back))
         return;
     lease_give_back (w->t, &back);
-    watermark_back (w->w, &back);
+    watermark_back (w->w, w->now, &back);
 }
 
 static void restart (struct world *w)

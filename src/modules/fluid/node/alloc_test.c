@@ -89,8 +89,14 @@ static void log_cb (void *arg, int level, const char *text)
 {
 }
 
-static const struct node_ops node_ops = { reply_cb,    fail_cb,        forward_cb,   cancel_cb,
-                                          lease_up_cb, lease_reply_cb, report_up_cb, log_cb };
+static const struct node_ops node_ops = { .reply = reply_cb,
+                                          .fail = fail_cb,
+                                          .forward = forward_cb,
+                                          .cancel = cancel_cb,
+                                          .lease_up = lease_up_cb,
+                                          .lease_reply = lease_reply_cb,
+                                          .report_up = report_up_cb,
+                                          .log = log_cb };
 
 static void ask (struct world *w, uint64_t at_us, size_t cookie, const char *asker)
 {

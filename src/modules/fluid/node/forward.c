@@ -18,6 +18,7 @@
 
 #define FIRST_RETRY_US 20000 /* after a forward that failed; doubles, up to: */
 #define LAST_RETRY_US 500000
+#define LEAST_PATIENCE_US 100000    /* a borrower's, or eight round trips */
 #define UP_TURN (16 * WAITING_TURN) /* ids of a client for each round trip: it is not much longer than without any */
 
 /* --- up -------------------------------------------------------------------------------------- */
@@ -150,6 +151,7 @@ static void send (struct node *n, uint64_t now_us, struct forward *f)
     if (f->count == 0)
         return;
     f->busy = true;
+    f->sent_us = now_us;
     f->tag = ++n->up.tag;
     n->stats.forwards++;
     n->stats.combined--; /* the first one went with nobody */
@@ -198,6 +200,27 @@ void node_forward_abandon (struct node *n)
     node_forward_end (n);
     if (n->parent_up)
         n->ops->cancel (n->arg);
+}
+
+static uint64_t patience_end_us (const struct node *n, const struct forward *f)
+{
+    return f->busy ? f->sent_us + max_u64 (8 * n->up.trip_us, LEAST_PATIENCE_US) : NEVER;
+}
+
+bool node_forward_is_overdue (struct node *n, uint64_t now_us)
+{
+    uint64_t end_us = min_u64 (patience_end_us (n, &n->up.all), patience_end_us (n, &n->up.newcomers)), now_ms;
+
+    if (end_us == NEVER || !node_may_generate (n, now_us, &now_ms))
+        return false;
+    node_wake (n, end_us);
+    return end_us <= now_us;
+}
+
+void node_forward_give_up (struct node *n, uint64_t now_us)
+{
+    retry_later (&n->up.all, now_us);
+    node_forward_abandon (n);
 }
 
 /* Whether nobody is left for whom the forward was sent: its answer may have been lost. */
@@ -309,6 +332,13 @@ static void fail_asked (struct node *n, struct forward *f, int errnum, const cha
             waiting_fail (&n->waiting, p, errnum, text); /* it keeps its place */
 }
 
+static void note_trip (struct node *n, uint64_t now_us, const struct forward *f)
+{
+    uint64_t us = now_us - f->sent_us;
+
+    n->up.trip_us = n->up.trip_us > 0 ? (7 * n->up.trip_us + us) / 8 : us;
+}
+
 bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns)
 {
     struct forward *f = find_forward (n, tag);
@@ -316,6 +346,7 @@ bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const str
     if (!f)
         return false;
     f->backoff_us = 0;
+    note_trip (n, now_us, f);
     if (is_sound (f, run, nruns)) {
         const struct run *last = &run[nruns - 1];
 

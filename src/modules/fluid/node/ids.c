@@ -22,10 +22,10 @@
 
 /* --- generating ------------------------------------------------------------------------------ */
 
-/* Make up to 'want' ids at 't_ms', which node_may_generate () allowed.  Returns how many, 0: none left. */
+/* Make up to 'want' ids at 't_ms', which node_may_generate () allowed: one run.  Returns how many, 0: none left. */
 static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *first)
 {
-    int got = fluid_gen_reserve (&n->gen, t_ms, want, first);
+    int got = fluid_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want, first); /* S_ASIDE */
 
     if (got <= 0)
         return 0;
@@ -51,23 +51,35 @@ static bool is_ripe (struct node *n, uint64_t now_us, bool from_broker, fluid_t 
 }
 
 /* The first millisecond that a waiting request may use: one that passed while it waited will do. */
-static uint64_t first_ms (const struct node *n, const struct pending *p)
+static uint64_t first_ms (struct node *n, const struct pending *p)
 {
     uint64_t ms = max_u64 (node_floor_ms (n, p->after), p->arrival_ms);
 
-    return max_u64 (ms, max_u64 (n->cur.lo_ms, n->cursor_ms));
+    return max_u64 (ms, max_u64 (n->cur.range.lo_ms, n->cursor_ms));
 }
 
-/* Ids of the millisecond that those who wait may have: who asked for nothing else and is complete with them has all. */
-static uint32_t left_now (const struct node *n, uint64_t now_ms, const struct pending *p)
+/* How many of a millisecond's ids are left: of what is ours of it, and is not below the last one. */
+static uint32_t left_of (struct node *n, uint64_t ms)
 {
     struct fluid_fields last = fluid_split (n->last_id);
-    bool used = last.timestamp_ms == now_ms && last.generator == n->gen.generator;
-    uint32_t left = FLUID_PER_MS - (used ? last.sequence + 1 : 0), lack = p->count - p->got;
+    bool begun = last.timestamp_ms == ms && last.generator == n->gen.generator;
+    uint32_t used = begun ? last.sequence + 1 : 0, g = used / FLUID_GRANULE;
+    uint64_t granules = g < FLUID_GRANULES ? node_granules (n, ms) >> g : 0;
+
+    return (uint32_t)__builtin_popcountll (granules) * FLUID_GRANULE - (granules & 1 ? used % FLUID_GRANULE : 0);
+}
+
+/* Ids of the millisecond that those who wait may have: who asked for nothing else and is complete with them has all.  A
+ * sixteenth is for newcomers.
+ */
+static uint32_t left_now (struct node *n, uint64_t now_ms, const struct pending *p)
+{
+    uint32_t left = left_of (n, now_ms), lack = p->count - p->got;
+    uint32_t kept = (uint32_t)__builtin_popcountll (node_granules (n, now_ms)) * FLUID_GRANULE / NEWCOMERS_PART;
 
     if (p->asker->length == 1 && lack <= left)
         return lack;
-    return left > FOR_NEWCOMERS ? left - FOR_NEWCOMERS : 0;
+    return left > kept ? left - kept : 0;
 }
 
 /* Give a waiting request up to 'want' ids, as far as the time allows.  Returns how many. */
@@ -77,14 +89,14 @@ static uint32_t generate (struct node *n, struct pending *p, uint64_t now_ms, ui
 
     for (uint64_t t = first_ms (n, p); t <= now_ms && got < want; t++) {
         uint32_t left = t == now_ms ? left_now (n, now_ms, p) : FLUID_PER_MS;
-        uint32_t k = want - got < left ? want - got : left;
+        uint32_t end = want - got < left ? want : got + left, k;
         fluid_t first;
 
-        if (k == 0 || (k = reserve (n, t, k, &first)) == 0)
-            continue;
-        if (waiting_add_run (&n->waiting, p, first, k) < 0)
-            break;
-        got += k;
+        while (got < end && (k = reserve (n, t, end - got, &first)) > 0) { /* a run, up to what is lent */
+            if (waiting_add_run (&n->waiting, p, first, k) < 0)
+                return got;
+            got += k;
+        }
     }
     return got;
 }
@@ -142,7 +154,7 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
 /* Whether a request names an id so far ahead of the time here that it is not waited for.  A client may name what he
  * likes; a broker has seen the id, and none lies more than two leases ahead of the root's time, which a crash may add.
  */
-static bool is_far (const struct node *n, uint64_t now_us, bool from_broker, fluid_t after)
+static bool is_far (struct node *n, uint64_t now_us, bool from_broker, fluid_t after)
 {
     uint64_t reach_ms = n->config.max_backlog_ms + (from_broker && !n->clock->leads ? 2 * n->root_lease_ms : 0);
 
@@ -199,6 +211,20 @@ void node_ids_stop (struct node *n)
     fail_all (n, EHOSTUNREACH, "the fluid service of this broker is stopping");
 }
 
+/* Whether a borrower leaves what waits to those above, and makes nothing meanwhile (O_WAIT): it is too much for what is
+ * borrowed, and they answer.  Where none of it may go up, all is made here.
+ */
+static bool is_for_above (struct node *n, uint64_t now_us)
+{
+    if (n->owner)
+        return false;
+    if (!node_forward_is_busy (n) && node_share_is_short (n, now_us, 0))
+        node_forward_waiting (n, now_us);
+    if (node_forward_is_overdue (n, now_us))
+        node_forward_give_up (n, now_us); /* O_TURN */
+    return node_forward_is_busy (n);
+}
+
 void node_ids_work (struct node *n, uint64_t now_us)
 {
     uint64_t now_ms;
@@ -207,13 +233,14 @@ void node_ids_work (struct node *n, uint64_t now_us)
         return;
     if (n->waiting.unjudged && n->clock->known)
         judge (n, now_us);
-    if (node_may_generate (n, now_us, &now_ms)) {
+    bool goes_up = is_for_above (n, now_us);
+    if (!goes_up && node_may_generate (n, now_us, &now_ms)) {
         node_forward_abandon (n);
         generate_waiting (n, now_us, now_ms);
     }
     bool active = node_may_generate (n, now_us, &now_ms);
     expire (n, now_us, active);
-    if (active)
+    if (active && !goes_up)
         return;
     if (is_over (n, now_us))
         fail_all (n, EOVERFLOW, TIME_IS_OVER);
@@ -255,7 +282,8 @@ static uint32_t serve_now (struct node *n, uint64_t now_us, const struct node_re
     uint64_t now_ms;
 
     if (!is_first (n, req) || !node_may_generate (n, now_us, &now_ms)
-        || !is_ripe (n, now_us, req->from_broker, req->after, &now_ms))
+        || !is_ripe (n, now_us, req->from_broker, req->after, &now_ms)
+        || (!n->owner && node_share_is_short (n, now_us, req->count)))
         return 0;
     return reserve (n, now_ms, req->count, first);
 }
@@ -278,7 +306,7 @@ static bool has_too_many (const struct node *n, const struct node_request *req)
 }
 
 /* Why a request may not wait; NULL: it may. */
-static const char *overload (const struct node *n, uint64_t now_us, const struct node_request *req)
+static const char *overload (struct node *n, uint64_t now_us, const struct node_request *req)
 {
     if (is_far (n, now_us, req->from_broker, req->after))
         return FAR_AHEAD;
@@ -327,6 +355,7 @@ bool node_ids_request (struct node *n, uint64_t now_us, const struct node_reques
         return false;
     }
     uint32_t got = serve_now (n, now_us, req, &first);
+    node_share_note (n, now_us, req->count, got);
     if (got < req->count)
         return enqueue (n, now_us, req, first, got);
     n->ops->reply (n->arg, req->cookie, &(struct run){ first, got }, 1);

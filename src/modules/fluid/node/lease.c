@@ -22,7 +22,7 @@ static uint64_t lease_us (const struct node *n)
 /* Take what was given: the range that is in use may be longer now, or gone. */
 static void take (struct node *n, uint64_t now_us, const struct lease_grant *grant)
 {
-    n->cur = (struct range){ 0, 0 }; /* looked up anew */
+    node_look_anew (n);
     if (lessee_take (&n->lessee, now_us, node_now_ms (n, now_us), grant))
         n->stats.renewals++;
 }
@@ -50,8 +50,7 @@ void node_lease_fence (struct node *n)
 
     if (!n->lessee.closed)
         lessee_close (&n->lessee, 0, &rest);
-    n->cur = (struct range){ 0, 0 };
-    fluid_gen_set_range (&n->gen, 0, 0);
+    node_make_nothing (n);
 }
 
 /* --- wanted ------------------------------------------------------------------------------ */
@@ -148,6 +147,7 @@ static void note_lease (struct node *n, const struct lease_answer *answer)
         return;
     n->root_lease_ms = answer->lease_ms;
     n->lessee.lease_ms = answer->lease_ms;
+    node_share_term (n);
 }
 
 static void note_time (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_answer *answer)
@@ -193,8 +193,11 @@ void node_lease_stop (struct node *n, uint64_t now_us)
     struct lease_back back;
     uint64_t end_ms = max_u64 (n->cursor_ms + 1, n->lent.range.hi_ms);
 
-    if (n->owner && lessee_close (&n->lessee, end_ms, &back))
+    end_ms = max_u64 (end_ms, lender_end (&n->sharing.lender)); /* S_REST */
+    if (n->owner && lessee_close (&n->lessee, end_ms, &back)) {
+        back.left_ms = lender_left_ms (&n->sharing.lender, now_us); /* W_LENT */
         relay_add_back (&n->relay, &back, 1);
+    }
     uint32_t tag = relay_flush (&n->relay, now_us, NULL, &req);
     if (tag != 0 && node_lessor_is_up (n))
         node_lessor_ask (n, now_us, 0, &req);

@@ -21,10 +21,10 @@ int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loa
     uint64_t now_ms;
 
     errno = n->owner ? EAGAIN : ENOTSUP;
-    if (n->stopped || !n->has_epoch || !node_may_generate (n, now_us, &now_ms))
+    if (!n->owner || n->stopped || !n->has_epoch || !node_may_generate (n, now_us, &now_ms))
         return -1;
-    struct range range = { max_u64 (n->cur.lo_ms, n->lent.range.hi_ms),
-                           min_u64 (n->cur.hi_ms, now_ms + n->root_lease_ms / 4) };
+    struct range range = { max_u64 (n->cur.range.lo_ms, n->lent.range.hi_ms),
+                           min_u64 (n->cur.range.hi_ms, now_ms + n->root_lease_ms / 4) };
     if (range.lo_ms >= range.hi_ms)
         return -1;
     n->lent.range = range;

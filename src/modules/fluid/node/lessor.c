@@ -32,12 +32,23 @@ int node_lessor_ask (struct node *n, uint64_t now_us, uint32_t tag, const struct
     return n->ops->lease_up (n->arg, tag, req);
 }
 
+void node_lessor_hear_jumps (struct node *n)
+{
+    if (!n->lessor.authority)
+        return;
+    uint64_t jumped_us = authority_news (n->lessor.authority).jumped_us;
+
+    node_share_jumped (n, jumped_us - n->lessor.heard.jumped_us);
+    n->lessor.heard.jumped_us = jumped_us;
+}
+
 void node_lessor_hear (struct node *n, uint64_t now_us)
 {
     if (!n->lessor.authority)
         return;
     struct authority_news news = authority_news (n->lessor.authority), *heard = &n->lessor.heard;
 
+    node_lessor_hear_jumps (n);
     if (news.steps != heard->steps)
         node_close_past (n, now_us);
     if (news.stored != heard->stored)

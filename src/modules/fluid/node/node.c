@@ -38,15 +38,18 @@
 static enum node_state state_now (struct node *n, uint64_t now_us)
 {
     uint64_t now_ms;
+    bool makes = node_may_generate (n, now_us, &now_ms);
 
     if (!n->owner)
-        return NODE_IDLE;
-    return node_may_generate (n, now_us, &now_ms) ? NODE_ACTIVE : NODE_FENCED;
+        return makes ? NODE_BORROWING : NODE_IDLE;
+    return makes ? NODE_ACTIVE : NODE_FENCED;
 }
 
 const char *node_state_name (enum node_state state)
 {
-    static const char *const names[] = { [NODE_IDLE] = "idle", [NODE_FENCED] = "fenced", [NODE_ACTIVE] = "active" };
+    static const char *const names[] = {
+        [NODE_IDLE] = "idle", [NODE_FENCED] = "fenced", [NODE_ACTIVE] = "active", [NODE_BORROWING] = "borrowing"
+    };
 
     return names[state];
 }
@@ -56,12 +59,12 @@ static void note_state (struct node *n, uint64_t now_us)
     enum node_state state = state_now (n, now_us);
 
     if (state != n->state)
-        node_log (n, LOG_DEBUG, "generator %u is %s", (unsigned)n->lessee.generator, node_state_name (state));
+        node_log (n, LOG_DEBUG, "generator %u is %s", (unsigned)n->gen.generator, node_state_name (state));
     n->state = state;
-    if (state == NODE_ACTIVE) /* to notice the end of it */
-        node_wake_ms (n, now_us, n->cur.hi_ms);
-    if (state == NODE_ACTIVE)
-        node_wake (n, n->lessee.until_us);
+    if (n->cur.range.hi_ms > 0) { /* to notice the end of it */
+        node_wake_ms (n, now_us, n->cur.range.hi_ms);
+        node_wake (n, n->cur.until_us);
+    }
     for (unsigned i = 0; state == NODE_FENCED && i < n->lessee.nranges; i++)
         if (n->lessee.range[i].lo_ms > node_now_ms (n, now_us)) /* to notice the begin of the next */
             node_wake_ms (n, now_us, n->lessee.range[i].lo_ms);
@@ -74,6 +77,7 @@ void node_tick (struct node *n, uint64_t now_us)
         return;
     node_lessor_hear (n, now_us);
     node_lease_work (n, now_us);
+    node_share_work (n, now_us);
     node_ids_work (n, now_us);
     node_watermark_work (n, now_us);
     note_state (n, now_us);
@@ -94,6 +98,8 @@ void node_parent (struct node *n, uint64_t now_us, bool up)
     node_forward_parent (n, now_us);
     if (n->owner && up)
         lessee_hurry (&n->lessee, now_us);
+    if (up)
+        node_share_moved (n, now_us);
     node_tick (n, now_us);
 }
 
@@ -172,13 +178,17 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
     n->doubt_us = now_us;
     if (off_us > 0)
         lessee_lost_time (&n->lessee, (uint64_t)off_us);
+    if (off_us > 0)
+        node_share_lost_time (n, (uint64_t)off_us);
+    else
+        node_share_jumped (n, (uint64_t)-off_us);
+    node_look_anew (n);
     if (!n->clock->known)
         return;
     node_log (n, LOG_WARNING, "%s: no id is made here until the parent's time is known",
               witness_describe (off_us, text));
     clock_lost_time (n->clock, now_us, off_us);
     n->doubt = true;
-    n->cur = (struct range){ 0, 0 };
     node_tick (n, now_us);
 }
 
@@ -188,7 +198,8 @@ static bool valid (const struct node_config *c)
 {
     return c->max_generators >= 1 && c->max_generators <= FLUID_GENERATOR_MAX + 1 && c->lease_ms >= MIN_LEASE_MS
            && c->lease_ms <= FLUID_TIMESTAMP_MAX / 4 && c->max_backlog_ms <= FLUID_TIMESTAMP_MAX / 4
-           && c->forward_timeout_ms <= FLUID_TIMESTAMP_MAX / 4 && strlen (c->incarnation) == IDT_MSG_UUID_LEN;
+           && c->forward_timeout_ms <= FLUID_TIMESTAMP_MAX / 4 && strlen (c->incarnation) == IDT_MSG_UUID_LEN
+           && (c->share <= NODE_SHARE_AUTO || area_granules (0, c->share) != 0) && c->share_keep <= FLUID_PER_MS;
 }
 
 void node_destroy (struct node *n)
@@ -196,6 +207,7 @@ void node_destroy (struct node *n)
     if (!n)
         return;
     free (n->reports.children.entry);
+    lender_fini (&n->sharing.lender);
     relay_fini (&n->relay);
     waiting_fini (&n->waiting);
     free (n);
@@ -224,6 +236,9 @@ struct node *node_create (const struct node_config *config, const struct node_op
         lessee_init (&n->lessee, config->rank, config->incarnation, config->lease_ms);
     }
     n->root_lease_ms = config->lease_ms;
+    borrower_init (&n->sharing.borrower, config->incarnation, 1);
+    lender_init (&n->sharing.lender, 1);
+    node_share_term (n);
     relay_init (&n->relay, config->lease_ms, node_relay_reply_cb, n);
     n->reports.children.keep_us = node_report_keep_us (n);
     return n;
@@ -252,10 +267,10 @@ void node_stop (struct node *n, uint64_t now_us)
     assert (!n->stopped);
     n->stopped = true;
     node_ids_stop (n);
-    n->cur = (struct range){ 0, 0 }; /* CLOSE_FIRST: closed, before anything is given back */
-    fluid_gen_set_range (&n->gen, 0, 0);
+    node_make_nothing (n); /* CLOSE_FIRST: closed, before anything is given back */
     n->deadline_us = NEVER;
     node_watermark_stop (n);
+    node_share_stop (n, now_us);
     node_lease_stop (n, now_us);
 }
 
@@ -275,6 +290,10 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
                                     .holds_until_ms = lessee_end (&n->lessee) };
     struct range range;
 
+    status->loans = lender_count (&n->sharing.lender, status->timestamp_ms, &status->lent_per_ms);
+    if (!n->owner && n->clock->known && !n->doubt
+        && borrower_area (&n->sharing.borrower, now_us, status->timestamp_ms, &status->area))
+        status->state = NODE_BORROWING;
     if (n->owner && n->clock->known && !n->doubt && lessee_range (&n->lessee, now_us, status->timestamp_ms, &range)) {
         status->state = NODE_ACTIVE;
         status->lo_ms = range.lo_ms;

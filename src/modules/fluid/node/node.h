@@ -25,6 +25,7 @@
 
 #include <idtree/module.h>
 
+#include "modules/fluid/lease/area.h"
 #include "modules/fluid/lease/authority.h"
 #include "modules/fluid/lease/lease.h"
 #include "modules/fluid/node/waiting.h"
@@ -32,12 +33,16 @@
 
 #define NODE_MAX_COUNT 65536U /* ids of one request, of a combined one too */
 
+#define NODE_SHARE_OFF 0U  /* neither lends nor borrows */
+#define NODE_SHARE_AUTO 1U /* by need */
+
 struct node;
 
 enum node_state {
     NODE_IDLE,   /* owns no generator: forwards */
     NODE_FENCED, /* owns one but holds no range that contains now: forwards; the root waits */
     NODE_ACTIVE, /* generates */
+    NODE_BORROWING, /* owns none, and generates with some of another's sequence numbers; what is too much for them it forwards */
 };
 
 struct node_ops {
@@ -65,6 +70,11 @@ struct node_ops {
     void (*report_up) (void *arg, const struct report *report);
 
     void (*log) (void *arg, int level, const char *text); /* level as in <syslog.h> */
+
+    /* Tell the parent what is wanted to borrow, or (size 0: no answer is wanted) not any more; node_share_answered () or
+     * node_share_failed () tells the outcome.  Returns as above.
+     */
+    int (*share_up) (void *arg, const struct share_want *want);
 };
 
 struct node_config {
@@ -75,6 +85,8 @@ struct node_config {
     uint64_t max_backlog_ms;                /* generation that clients' requests may wait for */
     uint64_t forward_timeout_ms;            /* a request that nobody could serve for so long fails */
     uint32_t max_waiting;                   /* requests that wait, when clients' are refused */
+    uint32_t share; /* NODE_SHARE_OFF, NODE_SHARE_AUTO, or the sequence numbers that an idle rank asks for always */
+    uint32_t share_keep; /* sequence numbers of 1024 that are not lent; of fewer in proportion */
 };
 
 /* A request for ids.  'cookie' (not NULL) names it to ops.  'from_broker': it is a child broker's forward: it is
@@ -153,6 +165,20 @@ int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loa
 /* The borrower of the last loan will use nothing from 'end_ms' on.  Believed from it alone, inside of that loan. */
 void node_lend_back (struct node *n, const char *borrower, uint64_t end_ms);
 
+/* --- shares (doc/design/shares.md) ------------------------------------------------------------ */
+
+/* A child, which has shown that it is the one that 'want' names, would borrow.  Returns 1 with '*share', 0: nothing now, and
+ * it may ask again in '*retry_ms', or -1 with errno set:
+ *   ENOTSUP       this rank lends nothing: fluid.share=off
+ *   EHOSTUNREACH  it is stopping
+ */
+int node_share (struct node *n, uint64_t now_us, const struct share_want *want, struct share *share,
+                uint64_t *retry_ms);
+
+/* The parent's answer (NULL: it has nothing to lend for 'retry_ms'); or there is none. */
+void node_share_answered (struct node *n, uint64_t now_us, const struct share *share, uint64_t retry_ms);
+void node_share_failed (struct node *n, uint64_t now_us, int errnum);
+
 /* --- the watermark ---------------------------------------------------------------------------- */
 
 /* A child's report came. */
@@ -190,6 +216,9 @@ struct node_stats {
     struct waiting_stats waiting;
     uint64_t renewals;       /* ranges taken */
     uint64_t lease_messages; /* lease requests sent up */
+    uint64_t borrowed;       /* shares taken */
+    uint64_t lent;           /* and given */
+    uint64_t share_messages; /* wants sent up */
 };
 
 struct node_status {
@@ -201,6 +230,9 @@ struct node_status {
     uint64_t bound_us; /* how far the reading may be from the root's */
     uint64_t lo_ms;    /* range in use; both 0: none */
     uint64_t hi_ms;
+    struct area area; /* what ids are made of, while it is NODE_BORROWING */
+    size_t loans;     /* how much is lent now */
+    uint32_t lent_per_ms;
     uint64_t holds_until_ms;
     bool has_epoch;
     int64_t epoch_ms;

@@ -148,8 +148,14 @@ static void positions_cb (void *arg, uint64_t now_us, struct report *all)
     node_positions (((struct world *)arg)->n, now_us, all);
 }
 
-static const struct node_ops ops = { reply_cb,    fail_cb,        forward_cb,   cancel_cb,
-                                     lease_up_cb, lease_reply_cb, report_up_cb, log_cb };
+static const struct node_ops ops = { .reply = reply_cb,
+                                     .fail = fail_cb,
+                                     .forward = forward_cb,
+                                     .cancel = cancel_cb,
+                                     .lease_up = lease_up_cb,
+                                     .lease_reply = lease_reply_cb,
+                                     .report_up = report_up_cb,
+                                     .log = log_cb };
 static const struct authority_ops authority_ops = { store_cb, positions_cb, log_cb };
 
 static void create (struct world *w, uint32_t rank)

@@ -49,35 +49,101 @@ void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms)
         node_wake (n, clock_when (n->clock, now_us, inst_ms * 1000));
 }
 
+/* --- what ids are made of ------------------------------------------------------------------------ */
+
+void node_look_anew (struct node *n)
+{
+    n->cur = (struct area){ .generator = n->gen.generator };
+    n->free.until_ms = 0;
+}
+
+void node_make_nothing (struct node *n)
+{
+    node_look_anew (n);
+    fluid_gen_set_range (&n->gen, 0, 0);
+}
+
+/* An owner has its lease, another one what it was lent. */
+static bool find_area (const struct node *n, uint64_t now_us, uint64_t now_ms, struct area *area)
+{
+    if (!n->owner)
+        return borrower_area (&n->sharing.borrower, now_us, now_ms, area);
+    *area = (struct area){ .generator = n->lessee.generator, .granules = UINT64_MAX, .until_us = n->lessee.until_us };
+    return lessee_range (&n->lessee, now_us, now_ms, &area->range);
+}
+
+/* Go on with another area, above all that was answered here, whoever made it. */
+static void use (struct node *n, const struct area *area)
+{
+    node_look_anew (n);
+    if (area->generator != n->gen.generator) {
+        fluid_gen_init (&n->gen, &(struct fluid_gen_config){ .generator = area->generator });
+        fluid_gen_advance (&n->gen, n->cursor_ms);
+        fluid_gen_follow (&n->gen, n->last_id); /* O_FRESH */
+    }
+    n->cur = *area;
+    fluid_gen_set_range (&n->gen, area->range.lo_ms, area->range.hi_ms);
+}
+
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
 {
-    if (!n->owner || !n->clock->known || n->doubt) /* T_DOUBT */
+    struct area area;
+
+    if (!n->clock->known || n->doubt) /* T_DOUBT */
         return false;
     uint64_t ms = clock_read (n->clock, now_us) / 1000;
 
-    if (ms < n->cur.lo_ms || ms >= n->cur.hi_ms || now_us >= n->lessee.until_us) { /* CHECK_END, CHECK_BEGIN */
-        if (!lessee_range (&n->lessee, now_us, ms, &n->cur))
-            n->cur = (struct range){ 0, 0 };
-        fluid_gen_set_range (&n->gen, n->cur.lo_ms, n->cur.hi_ms);
-        if (n->cur.hi_ms == 0)
+    if (ms < n->cur.range.lo_ms || ms >= n->cur.range.hi_ms || now_us >= n->cur.until_us) { /* CHECK_END, CHECK_BEGIN */
+        if (!find_area (n, now_us, ms, &area)) {
+            if (n->cur.range.hi_ms > 0)
+                node_make_nothing (n);
             return false;
+        }
+        use (n, &area);
     }
     *now_ms = ms;
     return true;
 }
 
+uint64_t node_granules (struct node *n, uint64_t ms)
+{
+    struct free_granules *f = &n->free;
+
+    if (ms < f->from_ms || ms >= f->until_ms) {
+        f->from_ms = ms;
+        f->granules = lender_free (&n->sharing.lender, &n->cur, ms, &f->until_ms);
+    }
+    return f->granules;
+}
+
 /* --- order ----------------------------------------------------------------------------------- */
 
-/* The first millisecond in which all ids of our generator, if we own one, are above 'id'. */
-static uint64_t above_ms (const struct node *n, fluid_t id)
+/* Whether all that may be made here of the generator and the millisecond of an id is above it: a borrower's, for those who lend
+ * keep the high ones.
+ */
+static bool is_below_ours (struct node *n, const struct fluid_fields *f)
+{
+    if (f->timestamp_ms < n->cur.range.lo_ms || f->timestamp_ms >= n->cur.range.hi_ms)
+        return false;
+    uint64_t granules = node_granules (n, f->timestamp_ms);
+
+    return granules != 0 && (uint32_t)__builtin_ctzll (granules) * FLUID_GRANULE > f->sequence; /* O_SERVER */
+}
+
+/* The first millisecond in which all ids that are made here, if any are, are above 'id'. */
+static uint64_t above_ms (struct node *n, fluid_t id)
 {
     struct fluid_fields f = fluid_split (id);
 
-    return f.timestamp_ms + (n->owner && f.generator >= n->gen.generator);
+    if (!n->owner && n->cur.range.hi_ms == 0)
+        return f.timestamp_ms;
+    if (f.generator == n->gen.generator && is_below_ours (n, &f))
+        return f.timestamp_ms;
+    return f.timestamp_ms + (f.generator >= n->gen.generator);
 }
 
 /* Ids made here are above 'last_id' anyhow. */
-uint64_t node_floor_ms (const struct node *n, fluid_t after)
+uint64_t node_floor_ms (struct node *n, fluid_t after)
 {
     return after > n->last_id ? above_ms (n, after) : 0;
 }
@@ -89,11 +155,9 @@ void node_step_to (struct node *n, uint64_t now_us, fluid_t id)
 
 void node_follow (struct node *n, uint64_t now_us, fluid_t last)
 {
-    uint64_t ms = above_ms (n, last);
-
     n->last_id = max_u64 (n->last_id, last); /* an answer may overtake another */
-    fluid_gen_advance (&n->gen, ms);
-    n->cursor_ms = max_u64 (n->cursor_ms, ms);
+    fluid_gen_follow (&n->gen, last);
+    n->cursor_ms = max_u64 (n->cursor_ms, fluid_split (last).timestamp_ms);
     node_step_to (n, now_us, last);
 }
 

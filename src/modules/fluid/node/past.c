@@ -10,7 +10,7 @@
 
 #include "modules/fluid/node/private.h"
 
-static const char magic[8] = "fluid/2";
+static const char magic[8] = "fluid/3";
 
 struct past {
     char magic[8];
@@ -21,12 +21,16 @@ struct past {
     int64_t epoch_ms;
     uint64_t end_ms;   /* no id was made here or above it */
     struct range lent; /* the last loan */
-    /* what the owner leaves follows */
+    uint64_t floor_ms; /* the lender's */
+    size_t table_size;
+    /* its table, and what the owner leaves, follow */
 };
 
 void *node_leave (const struct node *n, const void *more, size_t more_size, size_t *size)
 {
-    struct past *p = calloc (1, sizeof (*p) + more_size);
+    size_t table_size;
+    const void *table = lender_table (&n->sharing.lender, &table_size);
+    struct past *p = calloc (1, sizeof (*p) + table_size + more_size);
 
     if (!p)
         return NULL;
@@ -36,17 +40,22 @@ void *node_leave (const struct node *n, const void *more, size_t more_size, size
                         .has_epoch = n->has_epoch,
                         .epoch_ms = n->epoch_ms,
                         .end_ms = n->cursor_ms + 1,
-                        .lent = n->lent.range };
+                        .lent = n->lent.range,
+                        .floor_ms = n->sharing.lender.floor_ms,
+                        .table_size = table_size };
     memcpy (p->magic, magic, sizeof (magic));
+    if (table_size > 0)
+        memcpy (p + 1, table, table_size);
     if (more_size > 0)
-        memcpy (p + 1, more, more_size);
-    *size = sizeof (*p) + more_size;
+        memcpy ((char *)(p + 1) + table_size, more, more_size);
+    *size = sizeof (*p) + table_size + more_size;
     return p;
 }
 
 static bool is_ours (const struct past *p, size_t size)
 {
-    return size >= sizeof (*p) && memcmp (p->magic, magic, sizeof (magic)) == 0 && p->size == sizeof (*p);
+    return size >= sizeof (*p) && memcmp (p->magic, magic, sizeof (magic)) == 0 && p->size == sizeof (*p)
+           && p->table_size <= size - sizeof (*p);
 }
 
 /* At rank 0 the clock and the epoch are the authority's soon. */
@@ -59,12 +68,13 @@ const void *node_remember (struct node *n, const void *data, size_t size, size_t
         return NULL;
     n->last_id = p->last_id;
     n->cursor_ms = p->end_ms - 1; /* also for the one after the next, if this one makes no id */
-    if (n->owner)
-        fluid_gen_advance (&n->gen, fluid_split (p->last_id).timestamp_ms + 1);
+    fluid_gen_advance (&n->gen, fluid_split (p->last_id).timestamp_ms + 1);
     n->own_clock = p->clock;
     n->has_epoch = p->has_epoch;
     n->epoch_ms = p->epoch_ms;
     n->lent.range = p->lent;
-    *more_size = size - sizeof (*p);
-    return *more_size > 0 ? p + 1 : NULL;
+    if (!lender_restore (&n->sharing.lender, p->floor_ms, p + 1, p->table_size))
+        return NULL; /* who does not know what was lent does not go on with what was held */
+    *more_size = size - sizeof (*p) - p->table_size;
+    return *more_size > 0 ? (const char *)(p + 1) + p->table_size : NULL;
 }

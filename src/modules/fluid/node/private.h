@@ -10,6 +10,7 @@
  *   lease.c      leases: wanted, relayed
  *   watermark.c  positions
  *   lend.c       what other modules borrow
+ *   share.c      shares: borrowed, lent, returned
  *   past.c       what it leaves to the next one
  *   now.c        whether an id may be made now, and above which
  *   waiting.c    requests for ids that wait: an object of its own
@@ -19,8 +20,11 @@
 #ifndef FLUID_NODE_PRIVATE_H
 #define FLUID_NODE_PRIVATE_H
 
+#include "modules/fluid/lease/borrower.h"
 #include "modules/fluid/lease/clock.h"
+#include "modules/fluid/lease/demand.h"
 #include "modules/fluid/lease/lease.h"
+#include "modules/fluid/lease/lender.h"
 #include "modules/fluid/lease/lessee.h"
 #include "modules/fluid/lease/relay.h"
 #include "modules/fluid/lease/watermark.h"
@@ -38,7 +42,8 @@ struct forward {
     uint32_t count;
     fluid_t after;
     struct pendings shares; /* who gets what of the answer, in order */
-    uint64_t retry_us;      /* not before */
+    uint64_t sent_us;
+    uint64_t retry_us; /* not before */
     uint64_t backoff_us;
 };
 
@@ -46,6 +51,7 @@ struct forwards {
     struct forward all;       /* of all that waits */
     struct forward newcomers; /* beside it, of those who ask for little and have nothing under way */
     uint32_t tag;             /* the last one given */
+    uint64_t trip_us;         /* how long it takes until one is answered, about; 0: not known */
 };
 
 /* Who gives us leases, and with them the time. */
@@ -67,6 +73,21 @@ struct asked {
 struct lent {
     struct range range;
     char borrower[IDT_MSG_UUID_LEN + 1];
+};
+
+/* Granules that ids may be made of at from_ms <= t < until_ms. */
+struct free_granules {
+    uint64_t from_ms, until_ms;
+    uint64_t granules;
+};
+
+/* What is borrowed and lent. */
+struct sharing {
+    struct borrower borrower;
+    struct lender lender;
+    struct demand demand;
+    uint32_t missed; /* the most that a child wanted and did not get, until 'missed_us' */
+    uint64_t missed_us;
 };
 
 struct reporting {
@@ -94,9 +115,10 @@ struct node {
 
     /* ids */
     struct fluid_gen gen;
-    struct range cur;   /* the range that 'gen' was given; empty: none */
-    uint64_t cursor_ms; /* newest timestamp that 'gen' used */
-    fluid_t last_id;    /* newest id answered here, whoever made it */
+    struct area cur;           /* what 'gen' makes ids of; an empty range: nothing */
+    struct free_granules free; /* of 'cur': what is not lent */
+    uint64_t cursor_ms;        /* newest timestamp that 'gen' used */
+    fluid_t last_id;           /* newest id answered here, whoever made it */
     struct waiting waiting;
     struct forwards up;
 
@@ -110,6 +132,7 @@ struct node {
     bool has_epoch;
     int64_t epoch_ms;
     struct lent lent;
+    struct sharing sharing;
     struct reporting reports;
 };
 
@@ -129,8 +152,17 @@ void node_log (struct node *n, int level, const char *fmt, ...) __attribute__ ((
  */
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms);
 
+/* What ids are made of is looked up anew, the next time. */
+void node_look_anew (struct node *n);
+
+/* Nothing is made any more, until that. */
+void node_make_nothing (struct node *n);
+
+/* The granules of what ids are made of that are not lent at 'ms'. */
+uint64_t node_granules (struct node *n, uint64_t ms);
+
 /* The first millisecond at which a request for ids above 'after' may be served here. */
-uint64_t node_floor_ms (const struct node *n, fluid_t after);
+uint64_t node_floor_ms (struct node *n, fluid_t after);
 
 /* The clock is not behind an id. */
 void node_step_to (struct node *n, uint64_t now_us, fluid_t id);
@@ -155,6 +187,7 @@ bool node_lessor_is_up (const struct node *n);
 int node_lessor_ask (struct node *n, uint64_t now_us, uint32_t tag, const struct lease_request *req);
 
 void node_lessor_hear (struct node *n, uint64_t now_us); /* what has changed there */
+void node_lessor_hear_jumps (struct node *n);            /* no more than by how much its clock went too far */
 const char *node_lessor_excuse (const struct node *n);   /* to those who waited: why nothing is made here */
 
 /* Do what is due, here as below.  Waking times are set with node_wake (). */
@@ -177,6 +210,25 @@ void node_lease_stop (struct node *n, uint64_t now_us);
 void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us,
                           const struct lease_grant *grant, size_t ngrant);
 
+/* --- shares: share.c ------------------------------------------------------------------------------- */
+
+void node_share_work (struct node *n, uint64_t now_us);
+
+/* A request for 'count' ids came, and 'got' of them at once. */
+void node_share_note (struct node *n, uint64_t now_us, uint32_t count, uint32_t got);
+
+/* Whether what waits, and 'more' ids, are more than a borrower may make in a millisecond: that may take longer than above. */
+bool node_share_is_short (struct node *n, uint64_t now_us, uint64_t more);
+
+/* There is another parent. / CLOCK_BOOTTIME missed time, or went too far. / Those who follow this rank's leases have another length. */
+void node_share_moved (struct node *n, uint64_t now_us);
+void node_share_lost_time (struct node *n, uint64_t us);
+void node_share_jumped (struct node *n, uint64_t us);
+void node_share_term (struct node *n);
+
+/* End: what is borrowed is given back. */
+void node_share_stop (struct node *n, uint64_t now_us);
+
 /* --- positions: watermark.c ------------------------------------------------------------------------ */
 
 uint64_t node_report_keep_us (const struct node *n); /* for struct reports */
@@ -194,6 +246,12 @@ bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const str
 bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnum);
 
 bool node_forward_is_busy (const struct node *n);
+
+/* Whether what is under way has not been answered for so long that a borrower does without it; else it is looked after again
+ * then. / Do so, and send nothing for a while.
+ */
+bool node_forward_is_overdue (struct node *n, uint64_t now_us);
+void node_forward_give_up (struct node *n, uint64_t now_us);
 
 /* Do without the answer that is under way: ids in it are skipped.  / Do so if nobody waits for it any more. */
 void node_forward_abandon (struct node *n);

@@ -70,7 +70,8 @@ TAILQ_HEAD (askers, asker);
 
 #define WAITING_BUCKETS 256
 
-#define FOR_NEWCOMERS 64U /* ids of a millisecond, and of a forward, for those who ask for no more */
+#define NEWCOMERS_PART 16U                            /* of a millisecond's ids are for newcomers, */
+#define FOR_NEWCOMERS (FLUID_PER_MS / NEWCOMERS_PART) /* who ask for no more; and of a forward */
 
 #define WAITING_UNKNOWN UINT64_MAX /* as arrival_ms: it came before the time was known */
 

@@ -25,12 +25,26 @@ uint64_t node_report_keep_us (const struct node *n)
     return 4 * period_us (n);
 }
 
+/* Whether its position is that of a borrower: its lender counts with it, even if what was lent comes too late here. */
+static bool borrows (const struct node *n)
+{
+    return n->sharing.borrower.nareas > 0 || n->sharing.borrower.want.size > 0;
+}
+
 void node_positions (struct node *n, uint64_t now_us, struct report *all)
 {
+    uint64_t low_ms = node_position_ms (n, now_us);
+
+    node_lessor_hear_jumps (n); /* T_LENT: before the authority asks */
+    lender_forget (&n->sharing.lender, now_us, low_ms);
+    n->free.until_ms = 0;
+    low_ms = min_u64 (low_ms, lender_low_ms (&n->sharing.lender, now_us)); /* W_LOAN */
     reports_join (&n->reports.children, now_us, all);
+    if (borrows (n))
+        all->borrowed_low_ms = low_ms;
     if (n->owner && lessee_in_use (&n->lessee, now_us)) {
         lessees_add (&all->lessees, n->lessee.generator, n->lessee.incarnation);
-        all->low_ms = min_u64 (all->low_ms, node_position_ms (n, now_us));
+        all->low_ms = min_u64 (all->low_ms, low_ms);
     }
 }
 
@@ -50,12 +64,12 @@ void node_watermark_work (struct node *n, uint64_t now_us)
         struct report all = make_report (n);
 
         node_positions (n, now_us, &all);
-        if (all.lessees.count > 0 || n->reports.news)
+        if (all.lessees.count > 0 || borrows (n) || n->reports.news)
             n->ops->report_up (n->arg, &all);
         n->reports.news = all.lessees.count > 0;
         n->reports.due_us = now_us + period_us (n);
     }
-    if (n->reports.news || n->owner)
+    if (n->reports.news || n->owner || borrows (n))
         node_wake (n, n->reports.due_us);
 }
 
@@ -64,6 +78,7 @@ void node_watermark_take (struct node *n, uint64_t now_us, const struct report *
 {
     if (reports_take (&n->reports.children, now_us, report) == 0)
         n->reports.news = true;
+    lender_position (&n->sharing.lender, report->from, report->borrowed_low_ms);
 }
 
 /* What is below will report elsewhere; we are closed. */

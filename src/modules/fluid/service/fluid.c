@@ -91,6 +91,7 @@ static const struct node_ops node_ops = {
     .lease_reply = service_lease_reply_cb,
     .report_up = service_report_up_cb,
     .log = service_log_cb,
+    .share_up = service_share_up_cb,
 };
 
 static const struct idt_handler_spec handlers[] = {
@@ -98,6 +99,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "fluid.generate", service_generate_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.lease", service_lease_cb, IDT_ROLE_BROKER },
     { IDT_MSGTYPE_REQUEST, "fluid.lend", service_lend_cb, IDT_ROLE_BROKER | IDT_ROLE_LOCAL },
+    { IDT_MSGTYPE_REQUEST, "fluid.share", service_share_cb, IDT_ROLE_BROKER },
     { IDT_MSGTYPE_REQUEST, "fluid.position", service_position_cb, IDT_ROLE_BROKER },
     { IDT_MSGTYPE_REQUEST, "fluid.watermark", service_watermark_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "fluid.cancel", service_cancel_cb, IDT_ROLE_BROKER },

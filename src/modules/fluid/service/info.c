@@ -30,6 +30,20 @@ static void add_root_info (struct service *sv, json_t **o)
     json_put_new (o, "store", json_string (store));
 }
 
+static bool makes_ids (const struct node_status *s)
+{
+    return s->state == NODE_ACTIVE || s->state == NODE_BORROWING;
+}
+
+/* Of whose generator, and until when. */
+static json_t *borrowed (const struct area *a)
+{
+    uint32_t first = 0, size = area_run (a->granules, &first);
+
+    return json_pack ("{s:I s:[I,I] s:o}", "generator", (json_int_t)a->generator, "sequence", (json_int_t)first,
+                      (json_int_t)size, "until_ms", wire_number (a->range.hi_ms));
+}
+
 /* What is known here; an idle rank learns the rest from above.  NULL: no memory. */
 static json_t *make_info (struct service *sv, struct node_status *s)
 {
@@ -42,10 +56,15 @@ static json_t *make_info (struct service *sv, struct node_status *s)
     if (!o)
         return NULL;
     json_put_new (&o, "generator", s->owns_generator ? json_integer (s->generator) : json_null ());
-    json_put_new (&o, "served_by", s->state == NODE_ACTIVE ? json_integer (config->rank) : json_null ());
+    json_put_new (&o, "served_by", makes_ids (s) ? json_integer (config->rank) : json_null ());
     json_put_new (&o, "timestamp_ms", s->time_known ? wire_number (s->timestamp_ms) : json_null ());
     json_put_new (&o, "epoch", s->has_epoch ? wire_date (s->epoch_ms) : json_null ());
     json_put_new (&o, "lease", range (s->lo_ms, s->hi_ms));
+    if (s->state == NODE_BORROWING)
+        json_put_new (&o, "share", borrowed (&s->area));
+    if (s->loans > 0)
+        json_put_new (&o, "lent",
+                      json_pack ("{s:I s:I}", "loans", (json_int_t)s->loans, "per_ms", (json_int_t)s->lent_per_ms));
     json_put_new (&o, "skew_bound_ms", s->time_known ? us_to_ms ((int64_t)s->bound_us) : json_null ());
     if (sv->authority)
         add_root_info (sv, &o);
@@ -60,7 +79,7 @@ static void above_cb (idt_future_t *f, void *arg)
     struct node_status s;
     json_t *o = make_info (sv, &s), *above = NULL;
 
-    if (o && s.state != NODE_ACTIVE && idt_rpc_get_unpack (f, "o", &above) == 0) {
+    if (o && !makes_ids (&s) && idt_rpc_get_unpack (f, "o", &above) == 0) {
         json_object_set (o, "served_by", json_object_get (above, "served_by"));
         if (!s.has_epoch)
             json_object_set (o, "epoch", json_object_get (above, "epoch"));
@@ -76,7 +95,7 @@ void service_info_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     struct upcall *up = NULL;
     json_t *o = make_info (sv, &s);
 
-    if (s.state != NODE_ACTIVE && s.parent_up)
+    if (!makes_ids (&s) && s.parent_up)
         up = upcall_create (&sv->ups, idt_rpc (h, "fluid.info", NULL, IDT_NODEID_UPSTREAM, 0), -1, above_cb, sv);
     if (up) {
         up->msg = idt_msg_ref (msg);
@@ -104,6 +123,9 @@ static json_t *pack_stats (const struct node_stats *s, const struct authority_st
         { "refused", s->waiting.refused },
         { "unreachable", s->waiting.unreachable },
         { "renewals", s->renewals },
+        { "borrowed", s->borrowed },
+        { "lent", s->lent },
+        { "share_messages", s->share_messages },
         { "lease_messages", s->lease_messages + lease_requests }, /* up, or at rank 0 taken */
         { "stores", root->stores },
         { "store_failures", root->store_failures },

@@ -50,12 +50,29 @@ static int get_place (idt_t *h, struct options *o, idt_error_t *errp)
     return o->node.rank != 0 ? 0 : module_option_statedir (h, "its horizon", &o->statedir, errp);
 }
 
+static int get_share (idt_t *h, uint32_t *share, idt_error_t *errp)
+{
+    const char *s = idt_attr_define (h, "fluid.share", "off");
+    uint64_t n = 0;
+
+    if (!s)
+        return errprintf (errp, "out of memory");
+    if (strcmp (s, "off") == 0 || strcmp (s, "auto") == 0)
+        *share = strcmp (s, "off") == 0 ? NODE_SHARE_OFF : NODE_SHARE_AUTO;
+    else if (parse_number (s, AREA_MIN_SIZE, AREA_MAX_SIZE, &n) == 0 && area_granules (0, (uint32_t)n) != 0)
+        *share = (uint32_t)n;
+    else
+        return module_option_bad ("fluid.share", s, "auto, off, or one of 16, 32, 64, 128, 256, 512", errp);
+    return 0;
+}
+
 int options_read (idt_t *h, struct options *o, idt_error_t *errp)
 {
     struct node_config *c = &o->node;
 
     *o = (struct options){ .recover = idt_attr_get (h, "fluid.recover-horizon") };
-    if (get_place (h, o, errp) < 0
+    if (get_place (h, o, errp) < 0 || get_share (h, &c->share, errp) < 0
+        || module_option_number (h, "fluid.share-keep", "512", 0, FLUID_PER_MS, &c->share_keep, errp) < 0
         || module_option_number (h, "fluid.max-generators", "16368", 1, FLUID_GENERATOR_MAX + 1, &c->max_generators,
                                  errp)
                < 0

@@ -8,6 +8,9 @@
  *   fluid.max-backlog      generation that a request may wait for           2s
  *   fluid.max-waiting      requests of clients that wait at most            8192
  *   fluid.forward-timeout  a request that nobody can serve fails after      5s
+ *   fluid.share            ranks without a generator borrow of their parent: auto (who needs it), 16, 32 ... 512 (all of
+ *                          them, so many sequence numbers), or off          off
+ *   fluid.share-keep       sequence numbers of 1024 that are not lent       512
  *   fluid.epoch            date that the time of ids counts from            when the instance is first started
  *   fluid.recover-horizon  a date, or an id, above all that was made: a damaged or lost file in statedir is
  *                          replaced by one with that horizon                none

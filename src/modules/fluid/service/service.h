@@ -8,6 +8,7 @@
  *   ids.c        fluid.block, generate, cancel, disconnect
  *   lease.c      fluid.lease
  *   lend.c       fluid.lend
+ *   share.c      fluid.share
  *   watermark.c  fluid.position, watermark
  *   info.c       fluid.info, stats-get, stats-clear
  *   root.c       rank 0: the authority, with its disk and its wall clock
@@ -86,6 +87,7 @@ void service_cancel_up_cb (void *arg);
 int service_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req);
 void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer);
 void service_report_up_cb (void *arg, const struct report *report);
+int service_share_up_cb (void *arg, const struct share_want *want);
 
 /* --- handlers of requests, named after their topics --------------------------------------------------------- */
 
@@ -95,6 +97,7 @@ void service_cancel_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_lease_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_lend_cb (idt_t *h, const idt_msg_t *msg, void *arg);
+void service_share_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_watermark_cb (idt_t *h, const idt_msg_t *msg, void *arg);
 void service_info_cb (idt_t *h, const idt_msg_t *msg, void *arg);

@@ -111,9 +111,14 @@ static json_t *pack_want (const struct lease_want *w)
                       wire_number (w->have_hi_ms));
 }
 
+/* What others use yet is told where there is something. */
 static json_t *pack_back (const struct lease_back *b)
 {
-    return json_pack ("[I,s,o]", (json_int_t)b->generator, b->incarnation, wire_number (b->end_ms));
+    json_t *o = json_pack ("[I,s,o]", (json_int_t)b->generator, b->incarnation, wire_number (b->end_ms));
+
+    if (b->left_ms > 0)
+        json_add_new (&o, json_integer ((json_int_t)b->left_ms));
+    return o;
 }
 
 static json_t *pack_grant (const struct lease_grant *g)
@@ -185,11 +190,13 @@ static bool get_want (json_t *o, void *entry)
 static bool get_back (json_t *o, void *entry)
 {
     struct lease_back *b = entry;
-    json_int_t generator;
+    json_int_t generator, left_ms = 0;
     const char *uuid, *end;
 
-    if (json_unpack (o, "[I,s,s !]", &generator, &uuid, &end) < 0)
+    if (json_unpack (o, json_array_size (o) > 3 ? "[I,s,s,I !]" : "[I,s,s !]", &generator, &uuid, &end, &left_ms) < 0
+        || left_ms < 0)
         return false;
+    b->left_ms = (uint64_t)left_ms;
     return get_name (uuid, generator, b->incarnation, &b->generator) && get_u64 (end, &b->end_ms);
 }
 
@@ -282,23 +289,107 @@ int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_err
     return 0;
 }
 
+/* --- fluid.share --------------------------------------------------------------------------------------- */
+
+json_t *wire_pack_share_want (const struct share_want *w)
+{
+    return json_pack ("{s:[I,s,I,I,o,I]}", "want", (json_int_t)w->rank, w->incarnation, (json_int_t)w->number,
+                      (json_int_t)w->size, wire_number (w->end_ms), (json_int_t)w->left_ms);
+}
+
+json_t *wire_pack_share (const struct share *s, uint64_t retry_ms)
+{
+    json_t *o = json_object ();
+    uint32_t first = 0, size = s ? area_run (s->granules, &first) : 0;
+
+    if (s)
+        json_put_new (&o, "share",
+                      json_pack ("[s,I,I,I,I,o,o,I]", s->incarnation, (json_int_t)s->number, (json_int_t)s->generator,
+                                 (json_int_t)first, (json_int_t)size, wire_number (s->range.lo_ms),
+                                 wire_number (s->range.hi_ms), (json_int_t)s->use_ms));
+    json_put_new (&o, "retry_ms", json_integer ((json_int_t)retry_ms));
+    return o;
+}
+
+int wire_get_share_want (const json_t *o, struct share_want *want, idt_error_t *errp)
+{
+    json_int_t rank, number, size, left_ms;
+    const char *uuid, *end;
+    struct share_want w;
+
+    if (json_unpack ((json_t *)o, "{s:[I,s,I,I,s,I !]}", "want", &rank, &uuid, &number, &size, &end, &left_ms) < 0
+        || rank < 0 || rank > UINT32_MAX || strlen (uuid) != IDT_MSG_UUID_LEN || number < 1 || left_ms < 0
+        || left_ms > (json_int_t)FLUID_TIMESTAMP_MAX || !get_u64 (end, &w.end_ms))
+        return malformed (errp, "want has a rank, a UUID, a number from 1 on, a size, an end, and a time");
+    if (size != 0 && (size < 0 || size > AREA_MAX_SIZE || area_granules (0, (uint32_t)size) == 0))
+        return malformed (errp, "a size is 0, or a power of two of 16 to 512");
+    memcpy (w.incarnation, uuid, IDT_MSG_UUID_LEN + 1);
+    w.rank = (uint32_t)rank;
+    w.number = (uint64_t)number;
+    w.size = (uint32_t)size;
+    w.left_ms = (uint64_t)left_ms;
+    *want = w;
+    return 0;
+}
+
+static int get_share (const json_t *o, struct share *share, idt_error_t *errp)
+{
+    json_int_t number, generator, first, size, use_ms;
+    const char *uuid, *lo, *hi;
+    struct share s = { .number = 0 };
+
+    if (json_unpack ((json_t *)o, "[s,I,I,I,I,s,s,I !]", &uuid, &number, &generator, &first, &size, &lo, &hi, &use_ms)
+            < 0
+        || strlen (uuid) != IDT_MSG_UUID_LEN || number < 1 || generator < 0 || generator > FLUID_GENERATOR_MAX
+        || first < 0 || first > FLUID_SEQUENCE_MAX || size < 0 || size > AREA_MAX_SIZE || use_ms < 0
+        || use_ms > (json_int_t)FLUID_TIMESTAMP_MAX || !get_u64 (lo, &s.range.lo_ms) || !get_u64 (hi, &s.range.hi_ms)
+        || (s.granules = area_granules ((uint32_t)first, (uint32_t)size)) == 0)
+        return malformed (errp, "what is lent is no share");
+    memcpy (s.incarnation, uuid, IDT_MSG_UUID_LEN + 1);
+    s.number = (uint64_t)number;
+    s.generator = (uint32_t)generator;
+    s.use_ms = (uint64_t)use_ms;
+    *share = s;
+    return 0;
+}
+
+int wire_get_share (const json_t *o, struct share *share, bool *any, uint64_t *retry_ms, idt_error_t *errp)
+{
+    const json_t *value = json_object_get (o, "share");
+    json_int_t ms = 0;
+
+    if (json_unpack ((json_t *)o, "{s?I}", "retry_ms", &ms) < 0 || ms < 0)
+        return malformed (errp, "retry_ms");
+    if (value && get_share (value, share, errp) < 0)
+        return -1;
+    *any = value != NULL;
+    *retry_ms = (uint64_t)ms;
+    return 0;
+}
+
 /* --- fluid.position ------------------------------------------------------------------------------------ */
 
 json_t *wire_pack_report (const struct report *r)
 {
-    return json_pack ("{s:s s:[I,o] s:o}", "from", r->from, "lessees", (json_int_t)r->lessees.count,
-                      wire_number (r->lessees.sum), "low_ms", wire_number (r->low_ms));
+    json_t *o = json_pack ("{s:s s:[I,o] s:o}", "from", r->from, "lessees", (json_int_t)r->lessees.count,
+                           wire_number (r->lessees.sum), "low_ms", wire_number (r->low_ms));
+
+    if (r->borrowed_low_ms > 0)
+        json_put_new (&o, "borrowed_low_ms", wire_number (r->borrowed_low_ms));
+    return o;
 }
 
 int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp)
 {
-    const char *from, *sum, *low;
+    const char *from, *sum, *low, *borrowed = "0";
     json_int_t count;
     struct report r;
 
-    if (json_unpack ((json_t *)o, "{s:s s:[I,s !] s:s}", "from", &from, "lessees", &count, &sum, "low_ms", &low) < 0
+    if (json_unpack ((json_t *)o, "{s:s s:[I,s !] s:s s?s}", "from", &from, "lessees", &count, &sum, "low_ms", &low,
+                     "borrowed_low_ms", &borrowed)
+            < 0
         || strlen (from) != IDT_MSG_UUID_LEN || count < 0 || count > UINT32_MAX || !get_u64 (sum, &r.lessees.sum)
-        || !get_u64 (low, &r.low_ms))
+        || !get_u64 (low, &r.low_ms) || !get_u64 (borrowed, &r.borrowed_low_ms))
         return malformed (errp, "a report of positions has from, lessees and low_ms");
     memcpy (r.from, from, IDT_MSG_UUID_LEN + 1);
     r.lessees.count = (uint32_t)count;

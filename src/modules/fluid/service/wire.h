@@ -14,6 +14,7 @@
 
 #include <idtree/error.h>
 
+#include "modules/fluid/lease/area.h"
 #include "modules/fluid/lease/lease.h"
 #include "modules/fluid/node/waiting.h"
 #include "modules/fluid/lease/watermark.h"
@@ -57,9 +58,21 @@ json_t *wire_pack_lease_answer (const struct lease_answer *answer);
 int wire_get_lease_request (const json_t *o, struct lease_request *req, idt_error_t *errp);
 int wire_get_lease_answer (const json_t *o, struct lease_answer *answer, idt_error_t *errp);
 
+/* --- fluid.share: JSON --------------------------------------------------------------------------- */
+
+/* {"want":[rank,"UUID",number,size,"end_ms",left_ms]}; NULL: no memory. */
+json_t *wire_pack_share_want (const struct share_want *want);
+
+/* {"share":["UUID",number,generator,first,size,"lo_ms","hi_ms",use_ms],"retry_ms":n}; without "share" where that is NULL. */
+json_t *wire_pack_share (const struct share *share, uint64_t retry_ms);
+
+/* Return 0, or -1 with errno EPROTO and 'errp' filled.  '*any': whether there is a share. */
+int wire_get_share_want (const json_t *o, struct share_want *want, idt_error_t *errp);
+int wire_get_share (const json_t *o, struct share *share, bool *any, uint64_t *retry_ms, idt_error_t *errp);
+
 /* --- fluid.position: JSON ------------------------------------------------------------------------ */
 
-/* {"from":"UUID","lessees":[COUNT,"SUM"],"low_ms":"..."}; NULL: no memory. */
+/* {"from":"UUID","lessees":[COUNT,"SUM"],"low_ms":"...","borrowed_low_ms":"..."}, the last if it is told; NULL: no memory. */
 json_t *wire_pack_report (const struct report *report);
 
 /* Returns 0, or -1 with errno EPROTO and 'errp' filled. */

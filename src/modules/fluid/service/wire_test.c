@@ -70,7 +70,7 @@ static bool same_want (const struct lease_want *a, const struct lease_want *b)
 static void test_lease (void)
 {
     const struct lease_want want[2] = { { 3, UUID, 7, 123 }, { 16383, UUID, 1, UINT64_MAX } };
-    const struct lease_back back = { 4, UUID, 99 };
+    const struct lease_back back = { 4, UUID, 99, 6 };
     const struct lease_grant grant = { 3, UUID, 7, 100, UINT64_C (1) << 40 };
     struct lease_request req = {
         .want = want, .nwant = 2, .back = &back, .nback = 1, .has_epoch = true, .epoch_ms = 1234
@@ -89,8 +89,8 @@ static void test_lease (void)
     json_t *o = wire_pack_lease_request (&req);
     ok (o && wire_get_lease_request (o, &req, &err) == 0 && req.nwant == 2 && same_want (&req.want[0], &want[0])
             && same_want (&req.want[1], &want[1]) && req.nback == 1 && req.back->generator == 4
-            && strcmp (req.back->incarnation, UUID) == 0 && req.back->end_ms == 99 && req.has_epoch
-            && req.epoch_ms == 1234,
+            && strcmp (req.back->incarnation, UUID) == 0 && req.back->end_ms == 99 && req.back->left_ms == 6
+            && req.has_epoch && req.epoch_ms == 1234,
         "a lease request comes out as it went in");
     lease_request_fini (&req);
     json_decref (o);
@@ -129,13 +129,13 @@ static void test_report (void)
         "{\"from\":\"" UUID "\",\"lessees\":[1,\"x\"],\"low_ms\":\"1\"}",
         "{\"from\":\"" UUID "\",\"lessees\":[1,\"1\"],\"low_ms\":1}",
     };
-    struct report in = { UUID, { 3, UINT64_MAX - 5 }, UINT64_MAX }, out;
+    struct report in = { UUID, { 3, UINT64_MAX - 5 }, UINT64_MAX, 77 }, out;
     json_t *o = wire_pack_report (&in);
     int refused = 0;
     idt_error_t err;
 
     ok (o && wire_get_report (o, &out, &err) == 0 && strcmp (out.from, UUID) == 0 && out.lessees.count == 3
-            && out.lessees.sum == in.lessees.sum && out.low_ms == in.low_ms,
+            && out.lessees.sum == in.lessees.sum && out.low_ms == in.low_ms && out.borrowed_low_ms == 77,
         "a report of positions comes out as it went in");
     json_decref (o);
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
@@ -144,6 +144,76 @@ static void test_report (void)
         json_decref (o);
     }
     ok (refused == 7, "a malformed one is refused");
+}
+
+/* What is written in a test of text: JSON with ' for ". */
+static json_t *parse (const char *text)
+{
+    char s[256];
+
+    snprintf (s, sizeof (s), "%s", text);
+    for (char *c = s; *c; c++)
+        if (*c == '\'')
+            *c = '"';
+    return json_loads (s, 0, NULL);
+}
+
+static void test_share (void)
+{
+    static const char *bad_wants[] = {
+        "{}",
+        "{'want':[3,'" UUID "',1,16,'1']}",
+        "{'want':[-1,'" UUID "',1,16,'1',0]}",
+        "{'want':[3,'short',1,16,'1',0]}",
+        "{'want':[3,'" UUID "',0,16,'1',0]}",
+        "{'want':[3,'" UUID "',1,17,'1',0]}",
+        "{'want':[3,'" UUID "',1,1024,'1',0]}",
+        "{'want':[3,'" UUID "',1,-16,'1',0]}",
+        "{'want':[3,'" UUID "',1,16,'x',0]}",
+        "{'want':[3,'" UUID "',1,16,'1',-1]}",
+    };
+    static const char *bad_shares[] = {
+        "{'share':[]}",
+        "{'share':['short',1,3,0,16,'1','2',1]}",
+        "{'share':['" UUID "',0,3,0,16,'1','2',1]}",
+        "{'share':['" UUID "',1,16384,0,16,'1','2',1]}",
+        "{'share':['" UUID "',1,3,8,16,'1','2',1]}",
+        "{'share':['" UUID "',1,3,0,48,'1','2',1]}",
+        "{'share':['" UUID "',1,3,1008,32,'1','2',1]}",
+        "{'share':['" UUID "',1,3,0,16,'1','2',-1]}",
+        "{'share':['" UUID "',1,3,0,16,'1',2,1]}",
+        "{'retry_ms':-1}",
+    };
+    struct share_want want = { 3, UUID, 7, 64, UINT64_MAX, 5 }, w;
+    struct share share = { UUID, 7, 4, area_granules (64, 64), { 100, 200 }, 18 }, s;
+    uint64_t retry_ms = 0;
+    bool any = false;
+    idt_error_t err;
+    int refused = 0;
+    json_t *o = wire_pack_share_want (&want);
+
+    ok (wire_get_share_want (o, &w, &err) == 0 && w.rank == 3 && strcmp (w.incarnation, UUID) == 0 && w.number == 7
+            && w.size == 64 && w.end_ms == UINT64_MAX && w.left_ms == 5,
+        "a want to borrow comes out as it went in");
+    json_decref (o);
+    o = wire_pack_share (&share, 9);
+    ok (wire_get_share (o, &s, &any, &retry_ms, &err) == 0 && any && retry_ms == 9 && strcmp (s.incarnation, UUID) == 0
+            && s.number == 7 && s.generator == 4 && s.granules == share.granules && s.range.lo_ms == 100
+            && s.range.hi_ms == 200 && s.use_ms == 18,
+        "so does what is lent");
+    json_decref (o);
+    o = wire_pack_share (NULL, 1000);
+    ok (wire_get_share (o, &s, &any, &retry_ms, &err) == 0 && !any && retry_ms == 1000, "or nothing");
+    json_decref (o);
+    for (size_t i = 0; i < 10; i++) {
+        json_t *x = parse (bad_wants[i]), *y = parse (bad_shares[i]);
+
+        refused += x && y && wire_get_share_want (x, &w, &err) < 0 && errno == EPROTO;
+        refused += x && y && wire_get_share (y, &s, &any, &retry_ms, &err) < 0 && errno == EPROTO;
+        json_decref (x);
+        json_decref (y);
+    }
+    ok (refused == 20, "what is malformed is refused: %d", refused);
 }
 
 static void test_malformed (void)
@@ -191,6 +261,7 @@ int main (void)
     test_generate ();
     test_lease ();
     test_report ();
+    test_share ();
     test_malformed ();
     return done_testing ();
 }

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* share.c - a node's shares: what it borrows of its parent, and lends its children (doc/design/shares.md)
+ *
+ * Who owns a generator lends and borrows nothing; who owns none borrows by need, and lends on.  What is held and what is lent
+ * is the subject of borrower.h and lender.h; how much is wanted, that of demand.h.
+ */
+#include <errno.h>
+
+#include "libutil/minmax.h"
+#include "modules/fluid/node/private.h"
+
+#define BUSY_MS 4 /* a backlog of more: nothing is lent */
+#define BUSY_RETRY_MS 1000
+
+static uint32_t width (uint64_t granules)
+{
+    return (uint32_t)__builtin_popcountll (granules) * FLUID_GRANULE;
+}
+
+/* Nothing that was made, or lent, is at or above that. */
+static uint64_t end_ms (const struct node *n)
+{
+    return max_u64 (n->cursor_ms + 1, lender_end (&n->sharing.lender)); /* S_USED, S_LENTON */
+}
+
+/* --- lent ---------------------------------------------------------------------------------------- */
+
+/* Sequence numbers that are not lent: what this rank keeps, and needs itself. */
+static uint32_t kept (struct node *n, uint64_t now_ms)
+{
+    uint32_t keep = width (n->cur.granules) * n->config.share_keep / FLUID_PER_MS;
+    uint32_t peak = 4 * demand_peak (&n->sharing.demand);
+
+    if (n->waiting.missing > (uint64_t)BUSY_MS * width (node_granules (n, now_ms)))
+        return FLUID_PER_MS;
+    return keep > peak ? keep : peak;
+}
+
+/* The most that is missed, so that as much is borrowed; what is lent counts anyhow. */
+static void note_missed (struct node *n, uint64_t now_us, const struct share_want *want, const struct share *share)
+{
+    struct sharing *s = &n->sharing;
+
+    if (want->size == 0 || (share && width (share->granules) >= want->size))
+        s->missed = 0;
+    else if (s->missed < want->size || now_us >= s->missed_us)
+        s->missed = want->size;
+    s->missed_us = now_us + s->lender.term_ms * 1000;
+}
+
+int node_share (struct node *n, uint64_t now_us, const struct share_want *want, struct share *share, uint64_t *retry_ms)
+{
+    struct lender_stock stock = { .whole = NULL };
+    uint64_t now_ms = node_now_ms (n, now_us);
+
+    errno = n->stopped ? EHOSTUNREACH : ENOTSUP;
+    if (n->stopped || n->config.share == NODE_SHARE_OFF)
+        return -1;
+    *retry_ms = 0;
+    if (node_may_generate (n, now_us, &now_ms)) {
+        stock.whole = &n->cur;
+        stock.from_ms = max_u64 (now_ms, n->cursor_ms) + 1;
+        stock.keep = kept (n, now_ms);
+    }
+    if (stock.keep == FLUID_PER_MS)
+        *retry_ms = BUSY_RETRY_MS;
+    bool lent = lender_answer (&n->sharing.lender, now_us, now_ms, &stock, want, share);
+    n->free.until_ms = 0;
+    note_missed (n, now_us, want, lent ? share : NULL);
+    n->stats.lent += lent;
+    node_tick (n, now_us); /* what those below want may be borrowed */
+    return lent;
+}
+
+/* --- needed -------------------------------------------------------------------------------------- */
+
+/* So no request takes longer than if it was forwarded, but by less than a millisecond. */
+bool node_share_is_short (struct node *n, uint64_t now_us, uint64_t more)
+{
+    uint64_t now_ms;
+
+    if (!n->parent_up || !node_may_generate (n, now_us, &now_ms))
+        return false;
+    return n->waiting.missing + more > width (node_granules (n, now_ms));
+}
+
+/* Who owns a generator, or borrows it, needs to know its bursts; who borrows, whether that is enough. */
+void node_share_note (struct node *n, uint64_t now_us, uint32_t count, uint32_t got)
+{
+    uint64_t now_ms;
+    bool here = n->owner || got == count
+                || (!node_forward_is_busy (n) && node_may_generate (n, now_us, &now_ms)
+                    && !node_share_is_short (n, now_us, count - got));
+
+    if (n->config.share == NODE_SHARE_AUTO)
+        demand_note (&n->sharing.demand, now_us, count, !here);
+}
+
+static uint32_t round_up (uint32_t n)
+{
+    uint32_t size = AREA_MIN_SIZE;
+
+    while (size < AREA_MAX_SIZE && size < n)
+        size *= 2;
+    return size;
+}
+
+/* What is needed for those below: as much again is kept. */
+static uint32_t needed_below (struct node *n, uint64_t now_us, uint64_t now_ms)
+{
+    const struct sharing *s = &n->sharing;
+    uint32_t per_ms;
+
+    lender_count (&s->lender, now_ms, &per_ms);
+    if (now_us < s->missed_us)
+        per_ms += s->missed;
+    return per_ms > 0 ? round_up (2 * per_ms) : 0;
+}
+
+/* The size to be borrowed now.  It grows at once, and shrinks where a quarter will do. */
+static uint32_t wanted (struct node *n, uint64_t now_us, uint64_t now_ms)
+{
+    const struct borrower *b = &n->sharing.borrower;
+
+    if (n->config.share != NODE_SHARE_AUTO)
+        return n->config.share;
+    uint32_t size = demand_size (&n->sharing.demand, now_us), below = needed_below (n, now_us, now_ms);
+
+    size = size > below ? size : below;
+    return b->nareas > 0 && size > 0 && size < b->want.size && size * 4 > b->want.size ? b->want.size : size;
+}
+
+/* --- borrowed ------------------------------------------------------------------------------------ */
+
+static void send (struct node *n, uint64_t now_us, struct share_want *want)
+{
+    want->rank = n->config.rank;
+    node_look_anew (n); /* S_GIVEN: what is held may end sooner */
+    n->stats.share_messages++;
+    if (n->ops->share_up (n->arg, want) < 0)
+        borrower_missed (&n->sharing.borrower, now_us, 0);
+}
+
+/* What waits may have ids of it already: it is not given back while something does. */
+static void ask (struct node *n, uint64_t now_us, uint64_t now_ms, uint32_t size)
+{
+    struct borrower *b = &n->sharing.borrower;
+    struct share_want want;
+
+    if (borrower_due (b, now_us, now_ms, size) > now_us)
+        return;
+    if (size > 0) {
+        borrower_ask (b, now_us, now_ms, size, end_ms (n), &want);
+        send (n, now_us, &want);
+    }
+    else if (n->waiting.length == 0
+             && borrower_close (b, end_ms (n), lender_left_ms (&n->sharing.lender, now_us), &want))
+        send (n, now_us, &want);
+}
+
+void node_share_work (struct node *n, uint64_t now_us)
+{
+    if (n->owner || n->config.share == NODE_SHARE_OFF || !n->parent_up || !n->clock->known || n->doubt)
+        return;
+    uint64_t now_ms = node_now_ms (n, now_us);
+    uint32_t size = wanted (n, now_us, now_ms);
+
+    ask (n, now_us, now_ms, size);
+    if (size > 0)
+        node_wake (n, borrower_due (&n->sharing.borrower, now_us, now_ms, size));
+    if (n->config.share == NODE_SHARE_AUTO)
+        node_wake (n, demand_due (&n->sharing.demand));
+}
+
+void node_share_answered (struct node *n, uint64_t now_us, const struct share *share, uint64_t retry_ms)
+{
+    if (n->stopped)
+        return;
+    if (share && borrower_take (&n->sharing.borrower, now_us, node_now_ms (n, now_us), share)) {
+        n->stats.borrowed++;
+        node_look_anew (n);
+    }
+    else
+        borrower_missed (&n->sharing.borrower, now_us, retry_ms);
+    node_tick (n, now_us);
+}
+
+void node_share_failed (struct node *n, uint64_t now_us, int errnum)
+{
+    if (n->stopped)
+        return;
+    if (errnum == ENOSYS || errnum == ENOTSUP || errnum == EPERM || errnum == EPROTO)
+        borrower_refused (&n->sharing.borrower);
+    else
+        borrower_missed (&n->sharing.borrower, now_us, 0);
+    node_tick (n, now_us);
+}
+
+/* --- time and place ------------------------------------------------------------------------------ */
+
+void node_share_moved (struct node *n, uint64_t now_us)
+{
+    borrower_moved (&n->sharing.borrower, now_us);
+}
+
+void node_share_lost_time (struct node *n, uint64_t us)
+{
+    borrower_lost_time (&n->sharing.borrower, us);
+}
+
+void node_share_jumped (struct node *n, uint64_t us)
+{
+    lender_jumped (&n->sharing.lender, us);
+}
+
+void node_share_term (struct node *n)
+{
+    n->sharing.lender.term_ms = n->sharing.borrower.term_ms = max_u64 (n->root_lease_ms / 4, 1);
+}
+
+void node_share_stop (struct node *n, uint64_t now_us)
+{
+    struct share_want want;
+
+    if (!n->owner
+        && borrower_close (&n->sharing.borrower, end_ms (n), lender_left_ms (&n->sharing.lender, now_us), &want)
+        && n->parent_up)
+        send (n, now_us, &want);
+}
