@@ -19,7 +19,7 @@
 #include "libutil/account.h"
 #include "broker/base/uuid_key.h"
 
-#define MIN_BUCKETS 256
+#define MIN_BUCKETS 16
 #define BYTES_PER_ENTRY 256 /* of memory, for each place of the table */
 #define MIN_BYTES ((uint64_t)64 << 10)
 

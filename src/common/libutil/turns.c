@@ -14,7 +14,7 @@
 #include "libutil/account.h"
 #include "libutil/turns.h"
 
-#define FIRST_BUCKETS 64
+#define FIRST_BUCKETS 4
 
 struct item {
     STAILQ_ENTRY (item) link;
