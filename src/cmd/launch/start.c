@@ -249,8 +249,7 @@ static int run (struct cmd *cmd)
 static const struct cmd_option options[] = {
     { 's', "size", "N", "number of brokers (default 1)", take_size, AT (config.size) },
     { 'o', "setattr", "ATTR=VALUE", "set an attribute of all brokers", take_attr, 0 },
-    { 0, "topology", "T", "shape of the tree: kary:K (default kary:32), mincrit[:K], binomial or custom:FILE",
-      take_topology, 0 },
+    { 0, "topology", "T", "tree: kary:K (default kary:32), mincrit[:K], binomial, custom:FILE", take_topology, 0 },
     { 0, "dir", "DIR", "directory for sockets, new or empty (default: one in TMPDIR)", cmd_take_text, AT (given_dir) },
     { 0, "recover-horizon", "DATE|ID", "above all ids made: replace a damaged or lost state", take_recover, 0 },
     { 0, "start-timeout", "S", "give up after S seconds without progress (60)", take_start_timeout,
