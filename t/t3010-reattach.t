@@ -24,7 +24,9 @@ test_expect_success 'ids come from the subtree, none twice' '
     test "$(wc -l <ids)" = 3000 && test "$(sort -u ids | wc -l)" = 3000
 '
 test_expect_success 'overlay status shows where they are' '
-    idtree overlay status >tree && grep -E "1 +lost" tree && test "$(grep -c "via 0" tree)" = 2
+    idtree overlay status >tree && grep -E "1 +lost" tree && test "$(grep -c "via 0" tree)" = 2 &&
+    idtree overlay status --summary >sets && cat sets && grep -E "^lost +1  1$" sets &&
+    test "$(awk "NR > 1 { n += \$2 } END { print n }" sets)" = 16
 '
 test_expect_success 'two levels up, when both are gone' '
     idtree startctl kill 3 && wait_attached 7 0 && wait_attached 8 0 && idtree ping -c 1 15 &&

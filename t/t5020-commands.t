@@ -76,9 +76,18 @@ test_expect_success 'overlay status shows the tree and where ids come from' '
     grep -E "2 .* full .* idle +[01]$" out && test "$(wc -l <out)" = 5 &&
     idtree overlay status --json >json && test "$(grep -c "\"rank\": [0-3]," json)" = 4
 '
+test_expect_success 'overlay status tells sets, and of a subtree' '
+    idtree overlay status --summary >out && cat out && grep -E "^full +4  0-3$" out && ! grep FLUID out &&
+    idtree overlay status --fluid >out && cat out && grep -E "^full +4  0-3$" out && grep -E "^active +[0-9]+  0" out &&
+    grep -E "^idle " out && idtree overlay status --summary --json >json && grep "\"ranks\": *\"0-3\"" json &&
+    idtree overlay status --rank 3 >out && test "$(wc -l <out)" = 2 && grep -E "^3 .* full" out &&
+    idtree overlay status --rank 3 --summary >out && grep -E "^full +1  3$" out &&
+    test_expect_code 1 idtree overlay status --rank 9 2>err && grep "rank 9" err
+'
 test_expect_success 'and a rank that is gone' '
     idtree startctl kill 3 && wait_until "rank 3 is seen to be gone" holds "
-        idtree overlay status >out && grep -E \"3 .* (lost|offline)\" out && grep -E \"^0 .* (degraded|partial)\" out" && idtree startctl run 3 &&
+        idtree overlay status >out && grep -E \"3 .* (lost|offline)\" out && grep -E \"^0 .* (degraded|partial)\" out" &&
+    idtree overlay status --summary >out && cat out && grep -E "^(lost|offline) +1  3$" out && idtree startctl run 3 &&
     wait_until "it is back" holds "idtree overlay status | grep -E \"3 .* full\""
 '
 test_expect_success 'version tells of the broker too' '

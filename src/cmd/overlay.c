@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,10 @@
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
 #include "cmd/base/table.h"
+#include "cmd/overlay_summary.h"
 
-#define WINDOW 256 /* ranks that are asked at the same time */
+#define WINDOW 256     /* ranks that are asked at the same time */
+#define MANY_RANKS 256 /* more of them are told in sets, unless all are asked for */
 #define TIMEOUT_MS 10000
 
 enum column { RANK, HOST, STATUS, SINCE, FLUID, GENERATOR, SERVED_BY, COLUMNS };
@@ -262,15 +265,12 @@ static void walk_level (struct walk *w, struct level *l)
     free (l->nodes);
 }
 
-static int run (struct cmd *cmd)
+static void show_tree (struct cmd *cmd, uint32_t rank, bool json)
 {
     struct walk w = { .cmd = cmd };
-    bool json = false;
 
-    cmd_options (cmd, &json);
-    cmd_connect (cmd);
     w.table = table_create (columns, COLUMNS);
-    add_node (&w, 0, NULL, "unknown", -1);
+    add_node (&w, rank, NULL, "unknown", -1);
     while (w.next.n > 0) {
         struct level l = w.next;
 
@@ -280,11 +280,34 @@ static int run (struct cmd *cmd)
     table_print (w.table, json ? "overlay" : NULL);
     if (!json && w.store[0] != '\0')
         printf ("store %s\n", w.store);
+}
+
+struct options {
+    bool json, all, summary, fluid;
+    uint32_t rank;
+};
+
+static int run (struct cmd *cmd)
+{
+    struct options o = { 0 };
+
+    cmd_options (cmd, &o);
+    cmd_connect (cmd);
+    if (o.summary || o.fluid || (!o.all && overlay_subtree_size (cmd, o.rank) > MANY_RANKS))
+        overlay_summary_print (cmd, o.rank, o.fluid, o.json);
+    else
+        show_tree (cmd, o.rank, o.json);
     return CMD_OK;
 }
 
 static const struct cmd_option options[] = {
-    { 0, "json", NULL, "nested objects instead of a table", cmd_take_flag, 0 },
+    { 'r', "rank", "RANK", "that rank and those below it only", cmd_take_rank, offsetof (struct options, rank) },
+    { 0, "summary", NULL, "states with the set of their ranks, as for more than 256", cmd_take_flag,
+      offsetof (struct options, summary) },
+    { 0, "fluid", NULL, "so, and states of generators, of which each rank is asked", cmd_take_flag,
+      offsetof (struct options, fluid) },
+    { 0, "all", NULL, "a line for each rank, however many there are", cmd_take_flag, offsetof (struct options, all) },
+    { 0, "json", NULL, "objects instead of a table", cmd_take_flag, offsetof (struct options, json) },
     CMD_OPTIONS_END,
 };
 
