@@ -433,6 +433,11 @@ struct bizcard *boot_children (struct boot *b, uint32_t rank, idt_error_t *errp)
     return cards;
 }
 
+int boot_fd (const struct boot *b)
+{
+    return b->ours && b->count > 1 ? pmi_client_fd (b->pmi) : -1;
+}
+
 void boot_ready (struct boot *b)
 {
     if (b->pmi && !b->ready)

@@ -83,6 +83,11 @@ int boot_exchange (struct boot *b, idt_error_t *errp);
 const struct bizcard *boot_ancestors (struct boot *b, uint32_t rank, idt_error_t *errp);
 struct bizcard *boot_children (struct boot *b, uint32_t rank, idt_error_t *errp);
 
+/* Our launcher's connection, where this process hosts several brokers; -1: it is no such launcher, or process.  After
+ * boot_exchange () it is free for what orders.h says.
+ */
+int boot_fd (const struct boot *b);
+
 /* Tell the launcher that we are up, once: or it takes our end for a failure, and kills the others. */
 void boot_ready (struct boot *b);
 

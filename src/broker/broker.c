@@ -502,6 +502,11 @@ int broker_start (struct broker *b, idt_error_t *errp)
     return 0;
 }
 
+void broker_pause (struct broker *b, bool paused)
+{
+    member_pause (b->member, paused);
+}
+
 int broker_exit_code (const struct broker *b)
 {
     return b->exit_code;

@@ -48,6 +48,9 @@ void broker_destroy (struct broker *b);
  */
 int broker_start (struct broker *b, idt_error_t *errp);
 
+/* While it is paused it does nothing and hears nothing, as a process that is stopped; its modules in threads go on. */
+void broker_pause (struct broker *b, bool paused);
+
 /* Of one that has stopped: the command's, else 0, or 1 where it failed. */
 int broker_exit_code (const struct broker *b);
 

@@ -8,33 +8,58 @@
 #include "config.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "broker/broker.h"
 #include "broker/crew.h"
+#include "broker/orders.h"
 #include "libutil/errprintf.h"
+
+#define STATUS_FAILED (1 << 8) /* as wait () tells of exit code 1 */
 
 struct hand {
     struct crew *crew;
     struct broker *broker; /* NULL: it has ended */
     uint32_t rank;
     int exit_code;
+    bool killed; /* by order */
 };
 
 struct crew {
     struct crew_conf conf;
     struct boot *boot;
-    struct hand *hands; /* by rank */
+    struct orders *orders; /* NULL: nobody gives any */
+    struct hand *hands;    /* by rank */
     uint32_t count;
+    uint32_t killed; /* and not run again: for these the process goes on without brokers, too */
 };
 
 /* --- brokers ------------------------------------------------------------------------------------ */
+
+static void tell (struct hand *h, enum rank_state state, int status)
+{
+    if (h->crew->orders)
+        orders_tell (h->crew->orders, h - h->crew->hands, state, status);
+}
 
 static void up (void *arg)
 {
     struct hand *h = arg;
 
-    boot_ready (h->crew->boot);
+    if (h->crew->orders)
+        tell (h, RANK_UP, 0);
+    else
+        boot_ready (h->crew->boot);
+}
+
+static void drop (struct hand *h, int status)
+{
+    broker_destroy (h->broker);
+    h->broker = NULL;
+    tell (h, RANK_DOWN, status);
 }
 
 static void ended (void *arg)
@@ -42,8 +67,7 @@ static void ended (void *arg)
     struct hand *h = arg;
 
     h->exit_code = broker_exit_code (h->broker);
-    broker_destroy (h->broker);
-    h->broker = NULL;
+    drop (h, h->exit_code << 8);
 }
 
 static const struct broker_ops broker_ops = { up, ended };
@@ -72,6 +96,79 @@ static int make (struct hand *h, idt_error_t *errp)
     return -1;
 }
 
+/* --- orders ------------------------------------------------------------------------------------- */
+
+static void note_killed (struct hand *h, bool killed)
+{
+    if (h->killed == killed)
+        return;
+    h->killed = killed;
+    h->crew->killed += killed ? 1 : -1;
+    process_hold (h->crew->conf.process, h->crew->killed > 0);
+}
+
+static void run_again (struct hand *h)
+{
+    idt_error_t err;
+
+    note_killed (h, false);
+    h->exit_code = 0;
+    if (make (h, &err) == 0 && broker_start (h->broker, &err) == 0)
+        return;
+    fprintf (stderr, "idtree-broker: rank %u: %s\n", h->rank, err.text);
+    h->exit_code = 1;
+    drop (h, STATUS_FAILED);
+}
+
+static void obey (struct hand *h, enum order order, int signum)
+{
+    switch (order) {
+    case ORDER_RUN:
+        break;
+    case ORDER_KILL:
+        note_killed (h, true);
+        drop (h, SIGKILL);
+        break;
+    case ORDER_STOP:
+        broker_pause (h->broker, true);
+        tell (h, RANK_STOPPED, 0);
+        break;
+    case ORDER_CONT:
+        broker_pause (h->broker, false);
+        tell (h, RANK_GOING, 0);
+        break;
+    case ORDER_END:
+        broker_stop (h->broker, sigabbrev_np (signum) ? sigabbrev_np (signum) : "a signal");
+        break;
+    }
+}
+
+static int compare_hands (const void *a, const void *b)
+{
+    uint32_t x = ((const struct hand *)a)->rank, y = ((const struct hand *)b)->rank;
+
+    return x < y ? -1 : x > y;
+}
+
+static void order_cb (void *arg, uint32_t rank, enum order order, int signum)
+{
+    struct crew *c = arg;
+    struct hand key = { .rank = rank }, *h = bsearch (&key, c->hands, c->count, sizeof (key), compare_hands);
+
+    if (h && h->broker)
+        obey (h, order, signum);
+    else if (h && order == ORDER_RUN)
+        run_again (h);
+}
+
+static int take_orders (struct crew *c, idt_error_t *errp)
+{
+    if (boot_fd (c->boot) < 0)
+        return 0;
+    c->orders = orders_create (process_reactor (c->conf.process), c->boot, order_cb, c, errp);
+    return c->orders ? 0 : -1;
+}
+
 /* --- life --------------------------------------------------------------------------------------- */
 
 static int make_hands (struct crew *c, idt_error_t *errp)
@@ -94,7 +191,8 @@ static int start (struct crew *c, idt_error_t *errp)
     const char *topology = attr_get (c->conf.attrs, "tbon.topo", NULL);
 
     c->conf.boot.topology = topology ? topology : TOPO_DEFAULT;
-    if (!(c->boot = boot_create (&c->conf.boot, errp)) || make_hands (c, errp) < 0 || boot_exchange (c->boot, errp) < 0)
+    if (!(c->boot = boot_create (&c->conf.boot, errp)) || make_hands (c, errp) < 0 || boot_exchange (c->boot, errp) < 0
+        || take_orders (c, errp) < 0)
         return -1;
     for (uint32_t i = 0; i < c->count; i++)
         if (broker_start (c->hands[i].broker, errp) < 0)
@@ -125,17 +223,25 @@ void crew_destroy (struct crew *c)
         return;
     for (uint32_t i = c->count; i > 0; i--)
         broker_destroy (c->hands[i - 1].broker);
+    orders_destroy (c->orders);
     free (c->hands);
     boot_destroy (c->boot);
     free (c);
     errno = saved_errno;
 }
 
+/* Who was stopped by an order hears this one first. */
 void crew_stop (struct crew *c, const char *why)
 {
-    for (uint32_t i = 0; i < c->count; i++)
-        if (c->hands[i].broker)
-            broker_stop (c->hands[i].broker, why);
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct hand *h = &c->hands[i];
+
+        note_killed (h, false);
+        if (h->broker) {
+            broker_pause (h->broker, false);
+            broker_stop (h->broker, why);
+        }
+    }
 }
 
 int crew_exit_code (const struct crew *c)

@@ -29,6 +29,7 @@ struct member {
     void *arg;
     idt_reactor_t *view;
     bool awake;
+    bool paused;
     bool ended;
     bool told;                 /* that it has ended */
     TAILQ_ENTRY (member) link; /* while awake, or ended and not told */
@@ -44,7 +45,8 @@ struct process {
     struct inside *inside;
     struct usocks *usocks;
     zhashx_t *members; /* by name */
-    size_t running;    /* that have not ended */
+    size_t running;    /* that have not ended, and one more while it is held */
+    bool held;
     TAILQ_HEAD (, member) awake;
     TAILQ_HEAD (, member) ended; /* not told */
     idt_watcher_t *prepare;
@@ -55,7 +57,7 @@ struct process {
 
 void member_wake (struct member *m)
 {
-    if (m->awake || m->ended)
+    if (m->awake || m->ended || m->paused)
         return;
     m->awake = true;
     TAILQ_INSERT_TAIL (&m->p->awake, m, link);
@@ -112,6 +114,12 @@ static void woke (void *arg)
     member_wake (arg);
 }
 
+static void one_less (struct process *p)
+{
+    if (--p->running == 0)
+        idt_reactor_stop (p->reactor);
+}
+
 static void stop (void *arg)
 {
     struct member *m = arg;
@@ -121,8 +129,7 @@ static void stop (void *arg)
     sleep_again (m);
     m->ended = true;
     TAILQ_INSERT_TAIL (&m->p->ended, m, link);
-    if (--m->p->running == 0)
-        idt_reactor_stop (m->p->reactor);
+    one_less (m->p);
 }
 
 static const struct view_ops view_ops = { woke, stop };
@@ -163,6 +170,15 @@ void member_destroy (struct member *m)
 idt_reactor_t *member_reactor (struct member *m)
 {
     return m->view;
+}
+
+void member_pause (struct member *m, bool paused)
+{
+    m->paused = paused;
+    if (paused)
+        sleep_again (m);
+    idt_view_pause (m->view, paused);
+    member_wake (m);
 }
 
 /* --- life -------------------------------------------------------------------------------------- */
@@ -258,6 +274,17 @@ struct inside *process_inside (struct process *p)
 struct usocks *process_usocks (struct process *p)
 {
     return p->usocks;
+}
+
+void process_hold (struct process *p, bool held)
+{
+    if (p->held == held)
+        return;
+    p->held = held;
+    if (held)
+        p->running++;
+    else
+        one_less (p);
 }
 
 int process_run (struct process *p)

@@ -45,12 +45,18 @@ struct usocks *process_usocks (struct process *p); /* of local clients */
 /* Run until all members have ended.  Returns 0, or -1 with errno set where the reactor failed. */
 int process_run (struct process *p);
 
+/* Go on without members, too, until this is taken back. */
+void process_hold (struct process *p, bool held);
+
 /* 'name' is its ZAP domain, nobody else's in the process, and is copied; 'ops' is borrowed.  NULL with errno set. */
 struct member *member_create (struct process *p, const char *name, const struct member_ops *ops, void *arg);
 void member_destroy (struct member *m); /* when its watchers are destroyed; NULL is fine */
 
 /* Its reactor.  idt_reactor_stop () ends the member: it has no more turns, and process_run () does not wait for it. */
 idt_reactor_t *member_reactor (struct member *m);
+
+/* While it is paused it has no turns and no callbacks: like a process that is stopped. */
+void member_pause (struct member *m, bool paused);
 
 /* Give it a turn before the reactor sleeps. */
 void member_wake (struct member *m);

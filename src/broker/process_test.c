@@ -159,11 +159,35 @@ static void test_greedy (void)
     end (p, o, 2);
 }
 
+/* One that is paused has no turns, whoever wakes it; a process that is held goes on without members. */
+static void test_paused (void)
+{
+    struct one o[2] = { { .ends = 2 }, { .ends = 1 } };
+    struct process *p = make (o, 2);
+
+    member_pause (o[0].m, true);
+    member_wake (o[0].m);
+    wait_until (o[1].turns == 1) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
+    ok (o[0].turns == 0, "one that is paused has no turn");
+    member_pause (o[0].m, false);
+    wait_until (o[0].turns == 1) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
+    process_hold (p, true);
+    process_hold (p, true);
+    o[0].wakes = o[0].m;
+    member_wake (o[0].m);
+    wait_until (o[0].told == 1) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
+    ok (o[0].turns == 2, "... and has it when it goes on");
+    process_hold (p, false);
+    ok (process_run (p) == 0, "a process that is held waits for nobody once it is let go");
+    end (p, o, 2);
+}
+
 int main (void)
 {
     test_turns ();
     test_woken ();
     test_greedy ();
+    test_paused ();
     done_testing ();
     return 0;
 }

@@ -385,7 +385,8 @@ void children_destroy (struct children *down)
         struct child *c = down->children[i];
 
         if (child_is_online (c)) {
-            children_send_disconnect (down, c->wire, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
+            if (down->stopping) /* else it dies, without a word */
+                children_send_disconnect (down, c->wire, c->peer.uuid, ESHUTDOWN, "the parent has stopped");
             router_peer_remove (down->ov->conf.router, &c->peer);
         }
         child_destroy (c);

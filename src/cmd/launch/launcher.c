@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* launcher.c - an instance of brokers as processes on this host
+/* launcher.c - an instance of brokers in processes on this host
  *
  * Phases, each entered once and in this order; BOOT and RUN may be left out:
- *   BOOT   Rank 0 is started alone: what is wrong with the options it says once.  When
- *          it asks for its secret the other ranks follow.  A broker that ends now ends the start.
- *   RUN    All brokers have said (PMI finalize) that they are up; the command runs.  A broker that
+ *   BOOT   The process of rank 0 is started alone: what is wrong with the options it says once.
+ *          When it asks for its secret the others follow.  A broker that ends now ends the start.
+ *   RUN    All brokers have said (PMI finalize, or our own word) that they are up; the command runs.  A broker that
  *          ends is told and left alone.
  *   QUIT   A signal came: the command was asked to end.
  *   STOP   The command has ended.  Rank 0 is asked to stop the instance; then, one step per
@@ -32,7 +32,9 @@
 
 #include "libkeeper/keeper.h"
 #include "cmd/launch/launcher_private.h"
+#include "libpmi/pmi_wire.h"
 #include "libutil/errprintf.h"
+#include "libutil/minmax.h"
 
 #define COMMAND_GRACE_MS 5000 /* for a command that was asked to end */
 #define ORPHAN_GRACE_MS 500   /* for brokers that outlive rank 0 */
@@ -149,8 +151,10 @@ static void end_if_done (struct launcher *l)
 static void take_step (struct launcher *l)
 {
     procs_kill_all (&l->procs, l->step == STOP_KILL ? SIGKILL : SIGCONT);
-    if (l->step == STOP_ROOT && procs_kill (&l->procs, 0, SIGTERM) < 0)
+    if (l->step == STOP_ROOT && l->procs.rank[0].state == PROC_DOWN)
         l->step = STOP_ALL;
+    if (l->step == STOP_ROOT)
+        procs_kill (&l->procs, 0, SIGTERM);
     if (l->step == STOP_ALL)
         procs_kill_all (&l->procs, SIGTERM);
     set_timer (l, l->config->stop_timeout_ms);
@@ -162,7 +166,8 @@ static void next_step (struct launcher *l)
         return;
     l->step++;
     if (l->step == STOP_KILL)
-        say ("%d brokers did not end within %g s and are killed", l->procs.alive, l->config->stop_timeout_ms / 1e3);
+        say ("%d %s did not end within %g s and are killed", l->procs.alive,
+             l->procs.count == l->procs.size ? "brokers" : "processes", l->config->stop_timeout_ms / 1e3);
     take_step (l);
 }
 
@@ -191,16 +196,16 @@ static void fail_boot (struct launcher *l, const char *why)
 
 static void pmi_cb (idt_watcher_t *w, int revents, void *arg);
 
-int launcher_start_broker (struct launcher *l, int rank, idt_error_t *errp)
+int launcher_start_process (struct launcher *l, int process, idt_error_t *errp)
 {
-    struct pmi_link *link = &l->links[rank];
+    struct pmi_link *link = &l->links[process];
 
-    pmi_server_reset (l->pmi, rank);
-    if (procs_start (&l->procs, rank, errp) < 0)
+    pmi_server_reset (l->pmi, process);
+    if (procs_start (&l->procs, process, errp) < 0)
         return -1;
-    if (!(link->w = idt_fd_watcher_create (l->r, l->procs.rank[rank].pmi_fd, IDT_POLLIN, pmi_cb, link))) {
-        procs_kill (&l->procs, rank, SIGKILL);
-        return errprintf (errp, "broker %d: out of memory", rank);
+    if (!(link->w = idt_fd_watcher_create (l->r, l->procs.process[process].pmi_fd, IDT_POLLIN, pmi_cb, link))) {
+        procs_kill (&l->procs, process, SIGKILL);
+        return errprintf (errp, "process %d: out of memory", process);
     }
     idt_watcher_start (link->w);
     return 0;
@@ -210,28 +215,69 @@ static void start_others (struct launcher *l)
 {
     idt_error_t error;
 
-    for (int rank = 1; rank < l->procs.size && l->phase == PHASE_BOOT; rank++)
-        if (launcher_start_broker (l, rank, &error) < 0)
+    for (int process = 1; process < l->procs.count && l->phase == PHASE_BOOT; process++)
+        if (launcher_start_process (l, process, &error) < 0)
             fail_boot (l, error.text);
+}
+
+/* --- ranks ------------------------------------------------------------------------------------ */
+
+static void rank_up (struct launcher *l, int rank)
+{
+    procs_set_up (&l->procs, rank);
+    if (l->phase == PHASE_BOOT) {
+        show_progress (l);
+        set_timer (l, l->config->start_timeout_ms);
+        if (l->procs.up == l->procs.size) {
+            clear_progress (l);
+            idt_watcher_stop (l->timer);
+            l->phase = PHASE_RUN;
+            run_command (l);
+        }
+    }
+}
+
+/* 'who' ended, with 'status', and a rank with it. */
+static void tell_end (struct launcher *l, const char *who, int status, bool well)
+{
+    char end[64], why[256];
+
+    procs_end (status, end, sizeof (end));
+    if (l->phase == PHASE_BOOT) {
+        snprintf (why, sizeof (why), "%s %s before the instance was up", who, end);
+        fail_boot (l, why);
+    }
+    else if (!well)
+        say ("%s %s", who, end);
+    if (l->phase == PHASE_STOP && l->step == STOP_ROOT && l->procs.rank[0].state == PROC_DOWN)
+        set_timer (l, ORPHAN_GRACE_MS);
+}
+
+static void rank_ended (struct launcher *l, int rank, pid_t pid)
+{
+    char who[64];
+
+    snprintf (who, sizeof (who), "broker %d (pid %d)", rank, (int)pid);
+    tell_end (l, who, l->procs.rank[rank].status, procs_ended_well (&l->procs, rank));
 }
 
 /* --- PMI -------------------------------------------------------------------------------------- */
 
-static void close_link (struct launcher *l, int rank)
+static void close_link (struct launcher *l, int process)
 {
-    idt_watcher_destroy (l->links[rank].w);
-    l->links[rank].w = NULL;
-    procs_close_pmi (&l->procs, rank);
+    idt_watcher_destroy (l->links[process].w);
+    l->links[process].w = NULL;
+    procs_close_pmi (&l->procs, process);
 }
 
-static void pmi_send_cb (void *arg, int rank, const char *line)
+static void pmi_send_cb (void *arg, int process, const char *line)
 {
     struct launcher *l = arg;
-    int fd = l->procs.rank[rank].pmi_fd;
+    int fd = l->procs.process[process].pmi_fd;
     size_t len = strlen (line);
 
-    /* A rank has one answer outstanding, so there is room, unless it is gone: then that is told
-     * elsewhere.
+    /* A process has one answer outstanding, or orders of as many clients as there can be, so there
+     * is room, unless it is gone: then that is told elsewhere.
      */
     if (fd >= 0 && send (fd, line, len, MSG_NOSIGNAL) != (ssize_t)len)
         shutdown (fd, SHUT_RDWR);
@@ -253,48 +299,85 @@ static int make_secret_cb (void *arg, int rank, char *buf, size_t size)
     return 0;
 }
 
-static void finalized_cb (void *arg, int rank)
+/* Those that host one rank say it so. */
+static void finalized_cb (void *arg, int process)
 {
     struct launcher *l = arg;
+    int rank = plan_rank (l->config->plan, process, 0);
 
-    procs_set_up (&l->procs, rank);
-    if (l->phase == PHASE_BOOT) {
-        show_progress (l);
-        set_timer (l, l->config->start_timeout_ms);
-        if (l->procs.up == l->procs.size) {
-            clear_progress (l);
-            idt_watcher_stop (l->timer);
-            l->phase = PHASE_RUN;
-            run_command (l);
-        }
-    }
+    if (procs_is_alone (&l->procs, rank))
+        rank_up (l, rank);
     control_notify (l->control);
+}
+
+static void rank_changed (struct launcher *l, int rank, const char *state, int status)
+{
+    pid_t pid = procs_pid (&l->procs, rank);
+
+    if (!strcmp (state, "up"))
+        rank_up (l, rank);
+    else if (!strcmp (state, "stopped") || !strcmp (state, "going"))
+        l->procs.rank[rank].stopped = !strcmp (state, "stopped");
+    else if (pid > 0) {
+        procs_set_down (&l->procs, rank, status);
+        rank_ended (l, rank, pid);
+    }
+}
+
+/* What a process of several ranks says of them. */
+static int line_cb (void *arg, int process, const char *line)
+{
+    struct launcher *l = arg;
+    char state[16];
+    int rank, status = 0;
+
+    if (pmi_is (line, "idtree_ready")) {
+        l->procs.process[process].listens = true;
+        return 0;
+    }
+    if (!pmi_is (line, "idtree_rank") || pmi_word_int (line, "rank", &rank) < 0
+        || pmi_word (line, "state", state, sizeof (state)) < 0 || rank < 0 || rank >= l->procs.size
+        || procs_process (&l->procs, rank) != process)
+        return -1;
+    pmi_word_int (line, "status", &status);
+    rank_changed (l, rank, state, status);
+    control_notify (l->control);
+    return 0;
+}
+
+void launcher_order (struct launcher *l, int rank, const char *order, int signum)
+{
+    char line[128];
+
+    snprintf (line, sizeof (line), "cmd=idtree_order rank=%d order=%s signal=%d\n", rank, order, signum);
+    pmi_send_cb (l, procs_process (&l->procs, rank), line);
 }
 
 static const struct pmi_server_ops pmi_ops = {
     .send = pmi_send_cb,
     .make_secret = make_secret_cb,
     .finalized = finalized_cb,
+    .line = line_cb,
 };
 
 static void pmi_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct pmi_link *link = arg;
     struct launcher *l = link->l;
-    int rank = link - l->links;
+    int process = link - l->links;
     char buf[4096];
     idt_error_t error;
 
-    ssize_t n = read (l->procs.rank[rank].pmi_fd, buf, sizeof (buf));
+    ssize_t n = read (l->procs.process[process].pmi_fd, buf, sizeof (buf));
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        close_link (l, rank);
+        close_link (l, process);
         return;
     }
-    if (pmi_server_input (l->pmi, rank, buf, n, &error) < 0) {
+    if (pmi_server_input (l->pmi, process, buf, n, &error) < 0) {
         say ("%s", error.text);
-        close_link (l, rank);
+        close_link (l, process);
     }
     if (l->phase == PHASE_BOOT && l->first_is_sound && l->procs.alive == 1)
         start_others (l);
@@ -302,35 +385,35 @@ static void pmi_cb (idt_watcher_t *w, int revents, void *arg)
 
 /* --- signals and ends ------------------------------------------------------------------------- */
 
-static void broker_ended (struct launcher *l, int rank, pid_t pid)
+/* Ranks that ended before were told one by one. */
+static void process_ended (struct launcher *l, int process, pid_t pid)
 {
-    struct proc *p = &l->procs.rank[rank];
-    char end[64], why[128];
+    const struct process *p = &l->procs.process[process];
+    int first = plan_rank (l->config->plan, process, 0);
+    char who[128];
 
-    close_link (l, rank);
-    pmi_server_reset (l->pmi, rank);
-    procs_end (p->status, end, sizeof (end));
-    if (l->phase == PHASE_BOOT) {
-        snprintf (why, sizeof (why), "broker %d (pid %d) %s before the instance was up", rank, (int)pid, end);
-        fail_boot (l, why);
+    close_link (l, process);
+    pmi_server_reset (l->pmi, process);
+    if (procs_is_alone (&l->procs, first))
+        rank_ended (l, first, pid);
+    else if (p->lost > 0 || l->phase == PHASE_BOOT) {
+        snprintf (who, sizeof (who), "the process (pid %d) of %d brokers, rank %d the first of them,", (int)pid,
+                  (int)plan_count (l->config->plan, process), first);
+        tell_end (l, who, p->status, p->status == 0 || (WIFSIGNALED (p->status) && WTERMSIG (p->status) == p->sent));
     }
-    else if (!procs_ended_well (&l->procs, rank))
-        say ("broker %d (pid %d) %s", rank, (int)pid, end);
-    if (l->phase == PHASE_STOP && l->step == STOP_ROOT && rank == 0)
-        set_timer (l, ORPHAN_GRACE_MS);
 }
 
 static void child_changed (struct launcher *l, pid_t pid, int status)
 {
-    int rank;
+    int process;
 
     if (pid == l->command) {
         if (WIFEXITED (status) || WIFSIGNALED (status))
             command_ended (l, status);
     }
-    else if ((rank = procs_changed (&l->procs, pid, status)) >= 0) {
-        if (l->procs.rank[rank].state == PROC_DOWN)
-            broker_ended (l, rank, pid);
+    else if ((process = procs_changed (&l->procs, pid, status)) >= 0) {
+        if (l->procs.process[process].pid == 0)
+            process_ended (l, process, pid);
         control_notify (l->control);
     }
 }
@@ -425,20 +508,35 @@ static struct pmi_server *make_pmi (struct launcher *l)
     if (getrandom (&n, sizeof (n), 0) != sizeof (n))
         return NULL;
     snprintf (name, sizeof (name), "idtree-%016llx", (unsigned long long)n);
-    return pmi_server_create (l->procs.size, name, &pmi_ops, l);
+    return pmi_server_create (l->procs.count, name, &pmi_ops, l);
+}
+
+/* From this a process makes the plan that we have. */
+static int tell_plan (struct launcher *l)
+{
+    char text[32];
+    uint32_t most = 0;
+
+    if (l->procs.count == l->procs.size)
+        return 0;
+    for (int i = 0; i < l->procs.count; i++)
+        most = max_u64 (most, plan_count (l->config->plan, i));
+    pmi_server_set_keys (l->pmi, PMI_SERVER_KEYS_PER_RANK + most);
+    snprintf (text, sizeof (text), "%d,%u", l->config->size, l->config->processes);
+    return pmi_server_set (l->pmi, "idtree.instance", text);
 }
 
 static int init (struct launcher *l, const struct launcher_config *config, idt_error_t *errp)
 {
     l->config = config;
     l->signal_fd = -1;
-    if (procs_init (&l->procs, config->size, config->broker, config->args) < 0
-        || !(l->links = calloc (config->size, sizeof (l->links[0]))) || !(l->r = idt_reactor_create ())
-        || !(l->pmi = make_pmi (l)) || watch_signals (l) < 0
+    if (procs_init (&l->procs, config->plan, config->size, config->broker, config->args) < 0
+        || !(l->links = calloc (l->procs.count, sizeof (l->links[0]))) || !(l->r = idt_reactor_create ())
+        || !(l->pmi = make_pmi (l)) || tell_plan (l) < 0 || watch_signals (l) < 0
         || !(l->timer = idt_timer_watcher_create (l->r, config->start_timeout_ms, 0, timer_cb, l)))
         return errprintf (errp, "%s", strerror (errno));
-    for (int rank = 0; rank < config->size; rank++)
-        l->links[rank].l = l;
+    for (int i = 0; i < l->procs.count; i++)
+        l->links[i].l = l;
     if (!(l->control = control_create (l->r, config->dir, &launcher_control_ops, l, errp)))
         return -1;
     return 0;
@@ -447,8 +545,8 @@ static int init (struct launcher *l, const struct launcher_config *config, idt_e
 static void fini (struct launcher *l)
 {
     control_destroy (l->control);
-    for (int rank = 0; l->links && rank < l->procs.size; rank++)
-        idt_watcher_destroy (l->links[rank].w);
+    for (int i = 0; l->links && i < l->procs.count; i++)
+        idt_watcher_destroy (l->links[i].w);
     free (l->links);
     idt_watcher_destroy (l->timer);
     idt_watcher_destroy (l->signal_w);
@@ -464,7 +562,7 @@ int launcher_run (const struct launcher_config *config)
     struct launcher l = { .phase = PHASE_BOOT };
     idt_error_t error;
 
-    if (init (&l, config, &error) < 0 || launcher_start_broker (&l, 0, &error) < 0) {
+    if (init (&l, config, &error) < 0 || launcher_start_process (&l, 0, &error) < 0) {
         say ("%s", error.text);
         l.status = 1;
     }

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* launcher.h - an instance of brokers as processes on this host, from first start to last stop */
+/* launcher.h - an instance of brokers in processes on this host, from first start to last stop */
 #ifndef CMD_LAUNCHER_H
 #define CMD_LAUNCHER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "broker/base/plan.h"
+
 struct launcher_config {
-    int size;
+    int size;                   /* brokers */
+    uint32_t processes;         /* that were asked for, to host them */
+    struct plan *plan;          /* of those */
     const char *dir;            /* the instance's directory, absolute, exists */
     const char *broker;         /* the executable */
     const char *const *args;    /* of each broker, ended by NULL */

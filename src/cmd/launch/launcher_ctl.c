@@ -17,7 +17,7 @@ static json_t *status_cb (void *arg)
     char state[64];
 
     for (int rank = 0; rank < l->procs.size; rank++) {
-        pid_t pid = l->procs.rank[rank].pid;
+        pid_t pid = procs_pid (&l->procs, rank);
 
         procs_state (&l->procs, rank, state, sizeof (state));
         json_array_append_new (brokers, json_pack ("{s:i s:o s:s}", "rank", rank, "pid",
@@ -47,18 +47,18 @@ static int signal_of (const struct verb *v, const struct control_request *req)
     return v->signum == SIGKILL && req->signum > 0 && req->signum < NSIG ? req->signum : v->signum;
 }
 
-/* Is a verb done, for a process that is there?  Where there is none only a kill is. */
-static bool is_done (const struct verb *v, const struct proc *p)
+/* Is a verb done, for a rank that is there?  Where there is none only a kill is. */
+static bool is_done (const struct verb *v, const struct launcher *l, int rank)
 {
     switch (v->signum) {
     case SIGSTOP:
-        return p->stopped;
+        return procs_is_stopped (&l->procs, rank);
     case SIGCONT:
-        return !p->stopped;
+        return !procs_is_stopped (&l->procs, rank);
     case SIGKILL:
         return false;
     default:
-        return p->state == PROC_UP;
+        return l->procs.rank[rank].state == PROC_UP;
     }
 }
 
@@ -70,18 +70,63 @@ static enum control_result failed (idt_error_t *errp, const char *fmt, int rank)
     return CONTROL_FAILED;
 }
 
+/* What signals come to for one rank of several in a process. */
+static const char *order_of (int signum)
+{
+    switch (signum) {
+    case SIGKILL:
+        return "kill";
+    case SIGSTOP:
+        return "stop";
+    case SIGCONT:
+        return "cont";
+    case SIGTERM:
+    case SIGINT:
+    case SIGHUP:
+        return "end";
+    default:
+        return NULL;
+    }
+}
+
+static enum control_result give_order (struct launcher *l, int rank, int signum, idt_error_t *errp)
+{
+    const char *order = order_of (signum);
+
+    if (l->procs.rank[rank].state == PROC_DOWN)
+        return failed (errp, "broker %d is not running", rank);
+    if (!order)
+        return failed (errp, "broker %d shares its process with others: it takes KILL, TERM, INT, HUP, STOP and CONT",
+                       rank);
+    if (!l->procs.process[procs_process (&l->procs, rank)].listens)
+        return failed (errp, "broker %d: its process is starting", rank);
+    if (signum != SIGSTOP && signum != SIGCONT)
+        l->procs.rank[rank].sent = signum;
+    launcher_order (l, rank, order, signum);
+    return CONTROL_WAIT;
+}
+
 static enum control_result send_signal (struct launcher *l, int rank, int signum, idt_error_t *errp)
 {
-    if (procs_kill (&l->procs, rank, signum) < 0)
+    if (!procs_is_alone (&l->procs, rank))
+        return give_order (l, rank, signum, errp);
+    if (procs_kill (&l->procs, procs_process (&l->procs, rank), signum) < 0)
         return failed (errp, "broker %d is not running", rank);
     return CONTROL_WAIT;
 }
 
+/* Where its process is gone all that it hosts runs again. */
 static enum control_result run (struct launcher *l, int rank, idt_error_t *errp)
 {
+    int process = procs_process (&l->procs, rank);
+
     if (l->procs.rank[rank].state != PROC_DOWN)
         return failed (errp, "broker %d is running", rank);
-    return launcher_start_broker (l, rank, errp) < 0 ? CONTROL_FAILED : CONTROL_WAIT;
+    if (l->procs.process[process].pid == 0)
+        return launcher_start_process (l, process, errp) < 0 ? CONTROL_FAILED : CONTROL_WAIT;
+    procs_set_starting (&l->procs, rank);
+    launcher_order (l, rank, "run", 0);
+    return CONTROL_WAIT;
 }
 
 static enum control_result begin_cb (void *arg, const struct control_request *req, idt_error_t *errp)
@@ -103,12 +148,12 @@ static enum control_result begin_cb (void *arg, const struct control_request *re
 static enum control_result check_cb (void *arg, const struct control_request *req, idt_error_t *errp)
 {
     struct launcher *l = arg;
-    const struct proc *p = &l->procs.rank[req->rank];
+    const struct rank *p = &l->procs.rank[req->rank];
     const struct verb *v = find_verb (req->verb);
     char end[64];
 
     if (p->state != PROC_DOWN)
-        return is_done (v, p) ? CONTROL_DONE : CONTROL_WAIT;
+        return is_done (v, l, req->rank) ? CONTROL_DONE : CONTROL_WAIT;
     if (v->signum == SIGKILL)
         return CONTROL_DONE;
     errprintf (errp, "broker %d %s", req->rank, procs_end (p->status, end, sizeof (end)));

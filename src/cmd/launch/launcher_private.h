@@ -40,7 +40,7 @@ struct launcher {
     int status;          /* our exit status */
     pid_t command;
     struct procs procs;
-    struct pmi_link *links; /* one a rank */
+    struct pmi_link *links; /* one a process */
     struct pmi_server *pmi;
     struct control *control;
     idt_reactor_t *r;
@@ -49,8 +49,11 @@ struct launcher {
     idt_watcher_t *timer;
 };
 
-/* Start the broker of a rank that is down.  Returns 0, or -1 with the reason in 'errp'. */
-int launcher_start_broker (struct launcher *l, int rank, idt_error_t *errp);
+/* Start a process that is down, and the brokers in it.  Returns 0, or -1 with the reason in 'errp'. */
+int launcher_start_process (struct launcher *l, int process, idt_error_t *errp);
+
+/* Tell the process of a rank, one of several there, what to do with it (broker/orders.h). */
+void launcher_order (struct launcher *l, int rank, const char *order, int signum);
 
 extern const struct control_ops launcher_control_ops; /* 'arg': the launcher */
 

@@ -55,12 +55,31 @@ static uint64_t user_threads (uid_t uid)
     return n;
 }
 
-static void add (struct limit *limits, int *count, struct limit l)
+/* What is found of limits, and what brokers need. */
+struct found {
+    struct limit *limits;
+    int count;
+    uint64_t threads_per_process, threads_per_broker;
+    uint64_t memory_per_process, memory_per_broker; /* KiB */
+    bool shared;
+};
+
+static void add (struct found *f, struct limit l)
 {
-    limits[(*count)++] = l;
+    f->limits[f->count++] = l;
 }
 
-static void read_files (struct limit *limits, int *count)
+static struct limit threads (const struct found *f, const char *what, const char *name, uint64_t limit, uint64_t used)
+{
+    return (struct limit){ what, name, limit, used, f->threads_per_process, f->threads_per_broker, false };
+}
+
+static struct limit memory (const struct found *f, const char *name, uint64_t limit, uint64_t used)
+{
+    return (struct limit){ "KiB of memory", name, limit, used, f->memory_per_process, f->memory_per_broker, false };
+}
+
+static void read_files (struct found *f)
 {
     struct rlimit r;
 
@@ -70,31 +89,31 @@ static void read_files (struct limit *limits, int *count)
     if (setrlimit (RLIMIT_NOFILE, &r) < 0 && getrlimit (RLIMIT_NOFILE, &r) < 0)
         return;
     if (r.rlim_cur != RLIM_INFINITY)
-        add (limits, count,
-             (struct limit){ "open files", "ulimit -n", r.rlim_cur, LIMITS_LAUNCHER_FILES, LIMITS_BROKER_FILES });
+        add (f, (struct limit){ "open files", "ulimit -n", r.rlim_cur, LIMITS_LAUNCHER_FILES, 1, 0, false });
+    if (r.rlim_cur != RLIM_INFINITY && f->shared)
+        add (f, (struct limit){ "open files of a process", "ulimit -n", r.rlim_cur, LIMITS_PROCESS_FILES, 0,
+                                LIMITS_SHARED_FILES, true });
 }
 
 /* The superuser is not held to RLIMIT_NPROC. */
-static void read_user_threads (struct limit *limits, int *count)
+static void read_user_threads (struct found *f)
 {
     struct rlimit r;
 
     if (geteuid () == 0 || getrlimit (RLIMIT_NPROC, &r) < 0 || r.rlim_cur == RLIM_INFINITY)
         return;
-    add (limits, count,
-         (struct limit){ "threads of one user", "ulimit -u", r.rlim_cur, user_threads (getuid ()),
-                         LIMITS_BROKER_THREADS });
+    add (f, threads (f, "threads of one user", "ulimit -u", r.rlim_cur, user_threads (getuid ())));
 }
 
-static void read_threads (struct limit *limits, int *count)
+static void read_threads (struct found *f)
 {
     struct sysinfo info;
     uint64_t n, used = sysinfo (&info) == 0 ? info.procs : 0;
 
     if (read_number ("/proc/sys/kernel/pid_max", "", &n))
-        add (limits, count, (struct limit){ "threads", "kernel.pid_max", n, used, LIMITS_BROKER_THREADS });
+        add (f, threads (f, "threads", "kernel.pid_max", n, used));
     if (read_number ("/proc/sys/kernel/threads-max", "", &n))
-        add (limits, count, (struct limit){ "threads", "kernel.threads-max", n, used, LIMITS_BROKER_THREADS });
+        add (f, threads (f, "threads", "kernel.threads-max", n, used));
 }
 
 /* The control group (v2) that we are in. */
@@ -113,7 +132,7 @@ static bool read_cgroup (char *path, size_t size)
 }
 
 /* What the control group has of 'kind', counted in units of 'unit'; 'l' lacks both numbers. */
-static void read_cgroup_limit (struct limit *limits, int *count, const char *kind, uint64_t unit, struct limit l)
+static void read_cgroup_limit (struct found *f, const char *kind, uint64_t unit, struct limit l)
 {
     char group[300], path[330];
 
@@ -127,51 +146,78 @@ static void read_cgroup_limit (struct limit *limits, int *count, const char *kin
         return;
     l.limit /= unit;
     l.used /= unit;
-    add (limits, count, l);
+    add (f, l);
 }
 
-static void read_memory (struct limit *limits, int *count)
+static void read_memory (struct found *f)
 {
     static const char meminfo[] = "/proc/meminfo";
     uint64_t total, available;
 
     if (read_number (meminfo, "MemTotal:", &total) && read_number (meminfo, "MemAvailable:", &available))
-        add (limits, count,
-             (struct limit){ "KiB of memory", "memory", total, total - available, LIMITS_BROKER_MEMORY_KIB });
+        add (f, memory (f, "memory", total, total - available));
 }
 
-int limits_read (struct limit limits[LIMITS_MAX])
+int limits_read (struct limit limits[LIMITS_MAX], bool shared)
 {
-    int count = 0;
+    struct found f = {
+        .limits = limits,
+        .threads_per_process = shared ? LIMITS_PROCESS_THREADS : LIMITS_BROKER_THREADS,
+        .threads_per_broker = shared ? LIMITS_SHARED_THREADS : 0,
+        .memory_per_process = shared ? LIMITS_PROCESS_MEMORY_KIB : LIMITS_BROKER_MEMORY_KIB,
+        .memory_per_broker = shared ? LIMITS_SHARED_MEMORY_KIB : 0,
+        .shared = shared,
+    };
 
-    read_files (limits, &count);
-    read_user_threads (limits, &count);
-    read_threads (limits, &count);
-    read_cgroup_limit (limits, &count, "pids", 1,
-                       (struct limit){ "threads", "the control group's pids.max", 0, 0, LIMITS_BROKER_THREADS });
-    read_cgroup_limit (limits, &count, "memory", 1024,
-                       (struct limit){ "KiB of memory", "the control group's memory.max", 0, 0,
-                                       LIMITS_BROKER_MEMORY_KIB });
-    read_memory (limits, &count);
-    return count;
+    read_files (&f);
+    read_user_threads (&f);
+    read_threads (&f);
+    read_cgroup_limit (&f, "pids", 1, threads (&f, "threads", "the control group's pids.max", 0, 0));
+    read_cgroup_limit (&f, "memory", 1024, memory (&f, "the control group's memory.max", 0, 0));
+    read_memory (&f);
+    return f.count;
 }
 
-static uint64_t most (const struct limit *l)
+static uint64_t divide_up (uint64_t n, uint64_t by)
 {
-    return l->limit > l->used ? (l->limit - l->used) / l->per_broker : 0;
+    return n / by + (n % by > 0);
 }
 
-int limits_check (const struct limit *limits, int count, uint64_t size, idt_error_t *errp)
+static uint64_t need (const struct limit *l, uint64_t size, uint64_t processes)
+{
+    if (l->each)
+        return l->per_process + divide_up (size, processes) * l->per_broker;
+    return processes * l->per_process + size * l->per_broker;
+}
+
+/* The largest number of brokers, up to 'size', that fit as evenly. */
+static uint64_t most (const struct limit *l, uint64_t size, uint64_t processes)
+{
+    uint64_t room = l->limit > l->used ? l->limit - l->used : 0, low = 0, high = size;
+
+    while (low < high) {
+        uint64_t n = low + (high - low + 1) / 2;
+
+        if (need (l, n, l->each ? processes : divide_up (n * processes, size)) <= room)
+            low = n;
+        else
+            high = n - 1;
+    }
+    return low;
+}
+
+int limits_check (const struct limit *limits, int count, uint64_t size, uint64_t processes, idt_error_t *errp)
 {
     const struct limit *tight = NULL;
 
     for (int i = 0; i < count; i++)
-        if (!tight || most (&limits[i]) < most (tight))
+        if (!tight || most (&limits[i], size, processes) < most (tight, size, processes))
             tight = &limits[i];
-    if (!tight || size <= most (tight))
+    if (!tight || size <= most (tight, size, processes))
         return 0;
     return errsetf (errp, EAGAIN,
                     "%" PRIu64 " brokers are too many for this host: they need %" PRIu64 " %s, and of %" PRIu64
                     " (%s) %" PRIu64 " are in use; at most %" PRIu64 " can run here",
-                    size, size * tight->per_broker, tight->what, tight->limit, tight->name, tight->used, most (tight));
+                    size, need (tight, size, processes), tight->what, tight->limit, tight->name, tight->used,
+                    most (tight, size, processes));
 }

@@ -9,14 +9,24 @@
 #ifndef CMD_LIMITS_H
 #define CMD_LIMITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <idtree/error.h>
 
+/* Of a process that is one broker. */
 #define LIMITS_BROKER_THREADS 4       /* main, two of ZeroMQ, one to spare for a module */
 #define LIMITS_BROKER_MEMORY_KIB 3072 /* private to each */
-#define LIMITS_BROKER_FILES 1         /* of the launcher: the PMI connection */
-#define LIMITS_LAUNCHER_FILES 32      /* the launcher's own */
+
+/* Of one that hosts several, and of each broker in it. */
+#define LIMITS_PROCESS_THREADS 5
+#define LIMITS_PROCESS_MEMORY_KIB 8192
+#define LIMITS_PROCESS_FILES 128
+#define LIMITS_SHARED_THREADS 1
+#define LIMITS_SHARED_MEMORY_KIB 288
+#define LIMITS_SHARED_FILES 12
+
+#define LIMITS_LAUNCHER_FILES 32 /* the launcher's own, and one for each process */
 
 /* What a host has of one thing. */
 struct limit {
@@ -24,19 +34,22 @@ struct limit {
     const char *name; /* what sets the limit, "kernel.pid_max" */
     uint64_t limit;
     uint64_t used;
+    uint64_t per_process;
     uint64_t per_broker;
+    bool each; /* each process has as much */
 };
 
 #define LIMITS_MAX 8
 
 /* Read the limits of this host into 'limits', after raising the soft limit of open files to the
- * hard one.  Returns how many there are; what can't be read is left out.
+ * hard one.  'shared': some process hosts several brokers.  Returns how many there are; what can't
+ * be read is left out.
  */
-int limits_read (struct limit limits[LIMITS_MAX]);
+int limits_read (struct limit limits[LIMITS_MAX], bool shared);
 
-/* Can 'size' brokers run?  Returns 0, or -1 with errno EAGAIN and in 'errp' which limit says no
- * and what size it allows.
+/* Can 'size' brokers run in 'processes'?  Returns 0, or -1 with errno EAGAIN and in 'errp' which
+ * limit says no and what size it allows, with as many brokers a process.
  */
-int limits_check (const struct limit *limits, int count, uint64_t size, idt_error_t *errp);
+int limits_check (const struct limit *limits, int count, uint64_t size, uint64_t processes, idt_error_t *errp);
 
 #endif /* CMD_LIMITS_H */

@@ -12,36 +12,53 @@
 static void test_made_up (void)
 {
     static const struct limit limits[] = {
-        { "open files", "ulimit -n", 1024, 32, 1 },
-        { "threads", "kernel.pid_max", 1000, 200, 4 },
-        { "KiB of memory", "memory", 3072000, 0, 3072 },
+        { "open files", "ulimit -n", 1024, 32, 1, 0, false },
+        { "threads", "kernel.pid_max", 1000, 200, 4, 0, false },
+        { "KiB of memory", "memory", 3072000, 0, 3072, 0, false },
     };
-    static const struct limit full = { "threads", "kernel.pid_max", 100, 200, 4 };
+    static const struct limit full = { "threads", "kernel.pid_max", 100, 200, 4, 0, false };
     idt_error_t error = { "" };
 
-    ok (limits_check (limits, 3, 1, &error) == 0 && limits_check (limits, 3, 200, &error) == 0,
+    ok (limits_check (limits, 3, 1, 1, &error) == 0 && limits_check (limits, 3, 200, 200, &error) == 0,
         "what fits in all limits is allowed, up to the tightest");
-    ok (limits_check (limits, 3, 201, &error) < 0 && errno == EAGAIN, "EAGAIN: one more");
+    ok (limits_check (limits, 3, 201, 201, &error) < 0 && errno == EAGAIN, "EAGAIN: one more");
     ok (!strcmp (error.text, "201 brokers are too many for this host: they need 804 threads, and of 1000 "
                              "(kernel.pid_max) 200 are in use; at most 200 can run here"),
         "the sentence names the limit, its value and the largest size");
-    ok (limits_check (limits, 1, 992, NULL) == 0 && limits_check (limits, 1, 993, NULL) < 0,
+    ok (limits_check (limits, 1, 992, 992, NULL) == 0 && limits_check (limits, 1, 993, 993, NULL) < 0,
         "what the launcher needs for itself counts");
-    ok (limits_check (&full, 1, 1, &error) < 0 && strstr (error.text, "at most 0 can"),
+    ok (limits_check (&full, 1, 1, 1, &error) < 0 && strstr (error.text, "at most 0 can"),
         "a host that is full carries none");
-    ok (limits_check (NULL, 0, 1000000, NULL) == 0, "no limits, no refusal");
+    ok (limits_check (NULL, 0, 1000000, 1, NULL) == 0, "no limits, no refusal");
 }
 
-static void test_this_host (void)
+/* 10 brokers a process. */
+static void test_shared (void)
+{
+    static const struct limit threads = { "threads", "kernel.pid_max", 1000, 200, 30, 1, false };
+    static const struct limit files = { "open files of a process", "ulimit -n", 100, 20, 0, 5, true };
+    idt_error_t error = { "" };
+
+    ok (limits_check (&threads, 1, 200, 20, &error) == 0, "brokers that share processes need less");
+    ok (limits_check (&threads, 1, 300, 30, &error) < 0 && strstr (error.text, "they need 1200 threads")
+            && strstr (error.text, "at most 200 can run here"),
+        "the sentence says how many fit in as many a process: %s", error.text);
+    ok (limits_check (&files, 1, 320, 20, &error) == 0 && limits_check (&files, 1, 321, 20, &error) < 0
+            && strstr (error.text, "they need 85 open files of a process")
+            && strstr (error.text, "at most 320 can run"),
+        "what each process has of its own is divided among its brokers: %s", error.text);
+}
+
+static void test_this_host (bool shared)
 {
     struct limit limits[LIMITS_MAX];
     struct rlimit r;
-    int count = limits_read (limits), sound = 0;
+    int count = limits_read (limits, shared), sound = 0;
 
     for (int i = 0; i < count; i++) {
         diag ("%s (%s): %llu of %llu", limits[i].what, limits[i].name, (unsigned long long)limits[i].used,
               (unsigned long long)limits[i].limit);
-        sound += limits[i].limit > 0 && limits[i].per_broker > 0;
+        sound += limits[i].limit > 0 && limits[i].per_process + limits[i].per_broker > 0;
     }
     ok (count > 0 && count <= LIMITS_MAX && sound == count, "this host has %d limits", count);
     ok (getrlimit (RLIMIT_NOFILE, &r) == 0 && r.rlim_cur == r.rlim_max,
@@ -51,6 +68,8 @@ static void test_this_host (void)
 int main (void)
 {
     test_made_up ();
-    test_this_host ();
+    test_shared ();
+    test_this_host (false);
+    test_this_host (true);
     return done_testing ();
 }

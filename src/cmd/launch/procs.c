@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* procs.c - the broker processes of an instance */
+/* procs.c - the processes of an instance and the brokers in them */
 #include "config.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-#define NPMI 3 /* variables that differ from rank to rank */
+#define NPMI 3 /* variables that differ from process to process */
 
 static size_t length (char *const *list)
 {
@@ -79,14 +79,14 @@ static void exec_broker (const struct procs *procs, int pmi_fd, pid_t launcher)
 }
 
 /* By vfork (): to copy the launcher's tables of pages for each broker would cost more than all else here. */
-static pid_t spawn (struct procs *procs, int rank, int pmi_fd)
+static pid_t spawn (struct procs *procs, int process, int pmi_fd)
 {
     char var[NPMI][32];
     pid_t launcher = getpid ();
 
     snprintf (var[0], sizeof (var[0]), "PMI_FD=%d", pmi_fd);
-    snprintf (var[1], sizeof (var[1]), "PMI_RANK=%d", rank);
-    snprintf (var[2], sizeof (var[2]), "PMI_SIZE=%d", procs->size);
+    snprintf (var[1], sizeof (var[1]), "PMI_RANK=%d", process);
+    snprintf (var[2], sizeof (var[2]), "PMI_SIZE=%d", procs->count);
     for (int i = 0; i < NPMI; i++)
         procs->env[i] = var[i];
     pid_t pid = vfork ();
@@ -95,57 +95,90 @@ static pid_t spawn (struct procs *procs, int rank, int pmi_fd)
     return pid;
 }
 
-int procs_init (struct procs *procs, int size, const char *path, const char *const *args)
+int procs_init (struct procs *procs, const struct plan *plan, int size, const char *path, const char *const *args)
 {
+    int count = plan_processes (plan);
+
     memset (procs, 0, sizeof (*procs));
     procs->rank = calloc (size, sizeof (procs->rank[0]));
+    procs->process = calloc (count, sizeof (procs->process[0]));
     procs->argv = make_argv (args);
     procs->env = make_env ();
-    if (!procs->rank || !procs->argv || !procs->env)
+    if (!procs->rank || !procs->process || !procs->argv || !procs->env)
         return -1;
+    procs->plan = plan;
     procs->size = size;
+    procs->count = count;
     procs->path = path;
-    for (int i = 0; i < size; i++) {
+    for (int i = 0; i < size; i++)
         procs->rank[i].status = -1;
-        procs->rank[i].pmi_fd = -1;
-    }
+    for (int i = 0; i < count; i++)
+        procs->process[i].pmi_fd = -1;
     return 0;
 }
 
 void procs_fini (struct procs *procs)
 {
-    for (int i = 0; i < procs->size; i++)
+    for (int i = 0; i < procs->count; i++)
         procs_close_pmi (procs, i);
     free (procs->argv);
     free (procs->env);
     free (procs->rank);
+    free (procs->process);
 }
 
-int procs_start (struct procs *procs, int rank, idt_error_t *errp)
+int procs_start (struct procs *procs, int process, idt_error_t *errp)
 {
-    struct proc *p = &procs->rank[rank];
-    int fds[2];
+    struct process *p = &procs->process[process];
+    int fds[2], first = plan_rank (procs->plan, process, 0);
 
-    assert (p->state == PROC_DOWN && p->pmi_fd < 0);
+    assert (p->pid == 0 && p->pmi_fd < 0);
     if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
-        return errprintf (errp, "broker %d: cannot make a socket: %s", rank, strerror (errno));
-    pid_t pid = spawn (procs, rank, fds[1]);
+        return errprintf (errp, "broker %d: cannot make a socket: %s", first, strerror (errno));
+    pid_t pid = spawn (procs, process, fds[1]);
     close (fds[1]);
     if (pid < 0) {
         close (fds[0]);
-        return errprintf (errp, "broker %d: cannot make a process: %s", rank, strerror (errno));
+        return errprintf (errp, "broker %d: cannot make a process: %s", first, strerror (errno));
     }
     fcntl (fds[0], F_SETFL, O_NONBLOCK);
-    p->state = PROC_STARTING;
-    p->stopped = false;
-    p->sent = 0;
-    p->pid = pid;
-    p->pmi_fd = fds[0];
+    *p = (struct process){ .pid = pid, .pmi_fd = fds[0] };
     procs->alive++;
+    for (uint32_t i = 0; i < plan_count (procs->plan, process); i++)
+        procs_set_starting (procs, plan_rank (procs->plan, process, i));
     return 0;
 }
 
 /* --- change ----------------------------------------------------------------------------------- */
+
+int procs_process (const struct procs *procs, int rank)
+{
+    return plan_process (procs->plan, rank);
+}
+
+pid_t procs_pid (const struct procs *procs, int rank)
+{
+    return procs->rank[rank].state == PROC_DOWN ? 0 : procs->process[procs_process (procs, rank)].pid;
+}
+
+bool procs_is_stopped (const struct procs *procs, int rank)
+{
+    return procs->rank[rank].stopped || procs->process[procs_process (procs, rank)].stopped;
+}
+
+bool procs_is_alone (const struct procs *procs, int rank)
+{
+    return plan_count (procs->plan, procs_process (procs, rank)) == 1;
+}
+
+void procs_set_starting (struct procs *procs, int rank)
+{
+    struct rank *r = &procs->rank[rank];
+
+    r->state = PROC_STARTING;
+    r->stopped = false;
+    r->sent = 0;
+}
 
 void procs_set_up (struct procs *procs, int rank)
 {
@@ -155,18 +188,34 @@ void procs_set_up (struct procs *procs, int rank)
     }
 }
 
-void procs_close_pmi (struct procs *procs, int rank)
+void procs_set_down (struct procs *procs, int rank, int status)
 {
-    if (procs->rank[rank].pmi_fd >= 0)
-        close (procs->rank[rank].pmi_fd);
-    procs->rank[rank].pmi_fd = -1;
+    struct rank *r = &procs->rank[rank];
+
+    if (r->state == PROC_DOWN)
+        return;
+    if (r->state == PROC_UP)
+        procs->up--;
+    r->state = PROC_DOWN;
+    r->stopped = false;
+    r->status = status;
 }
 
-int procs_kill (struct procs *procs, int rank, int sig)
+void procs_close_pmi (struct procs *procs, int process)
 {
-    struct proc *p = &procs->rank[rank];
+    struct process *p = &procs->process[process];
 
-    if (p->state == PROC_DOWN)
+    if (p->pmi_fd >= 0)
+        close (p->pmi_fd);
+    p->pmi_fd = -1;
+    p->listens = false;
+}
+
+int procs_kill (struct procs *procs, int process, int sig)
+{
+    struct process *p = &procs->process[process];
+
+    if (p->pid == 0)
         return errset (ESRCH);
     if (sig != SIGSTOP && sig != SIGCONT)
         p->sent = sig;
@@ -175,51 +224,58 @@ int procs_kill (struct procs *procs, int rank, int sig)
 
 void procs_kill_all (struct procs *procs, int sig)
 {
-    for (int i = 0; i < procs->size; i++)
+    for (int i = 0; i < procs->count; i++)
         procs_kill (procs, i, sig);
 }
 
-static void set_down (struct procs *procs, int rank, int status)
+/* What ended its ranks was meant for each of them. */
+static void set_ended (struct procs *procs, int process, int status)
 {
-    struct proc *p = &procs->rank[rank];
+    struct process *p = &procs->process[process];
 
     procs->alive--;
-    if (p->state == PROC_UP)
-        procs->up--;
-    p->state = PROC_DOWN;
-    p->stopped = false;
     p->pid = 0;
+    p->stopped = false;
     p->status = status;
+    p->lost = 0;
+    for (uint32_t i = 0; i < plan_count (procs->plan, process); i++) {
+        struct rank *r = &procs->rank[plan_rank (procs->plan, process, i)];
+
+        if (r->state == PROC_DOWN)
+            continue;
+        p->lost++;
+        if (p->sent)
+            r->sent = p->sent;
+        procs_set_down (procs, plan_rank (procs->plan, process, i), status);
+    }
 }
 
 static int find (const struct procs *procs, pid_t pid)
 {
-    for (int i = 0; i < procs->size; i++)
-        if (procs->rank[i].pid == pid)
+    for (int i = 0; i < procs->count; i++)
+        if (procs->process[i].pid == pid)
             return i;
     return -1;
 }
 
 int procs_changed (struct procs *procs, pid_t pid, int status)
 {
-    int rank = find (procs, pid);
+    int process = find (procs, pid);
 
-    if (rank < 0)
+    if (process < 0)
         return -1;
-    if (WIFSTOPPED (status))
-        procs->rank[rank].stopped = true;
-    else if (WIFCONTINUED (status))
-        procs->rank[rank].stopped = false;
+    if (WIFSTOPPED (status) || WIFCONTINUED (status))
+        procs->process[process].stopped = WIFSTOPPED (status);
     else
-        set_down (procs, rank, status);
-    return rank;
+        set_ended (procs, process, status);
+    return process;
 }
 
 bool procs_ended_well (const struct procs *procs, int rank)
 {
-    const struct proc *p = &procs->rank[rank];
+    const struct rank *r = &procs->rank[rank];
 
-    return p->status == 0 || (WIFSIGNALED (p->status) && WTERMSIG (p->status) == p->sent);
+    return r->status == 0 || (WIFSIGNALED (r->status) && WTERMSIG (r->status) == r->sent);
 }
 
 /* --- text ------------------------------------------------------------------------------------- */
@@ -239,10 +295,10 @@ const char *procs_end (int status, char *buf, size_t size)
 
 const char *procs_state (const struct procs *procs, int rank, char *buf, size_t size)
 {
-    const struct proc *p = &procs->rank[rank];
+    const struct rank *p = &procs->rank[rank];
     char end[64];
 
-    if (p->stopped)
+    if (procs_is_stopped (procs, rank))
         snprintf (buf, size, "stopped");
     else if (p->state != PROC_DOWN)
         snprintf (buf, size, "%s", p->state == PROC_UP ? "up" : "starting");

@@ -2,9 +2,12 @@
  * Copyright idtree contributors */
 
 /* start.c - idtree start: an instance on this host, for as long as a command runs */
+#include "config.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +20,7 @@
 #include "cmd/launch/launcher.h"
 #include "cmd/launch/limits.h"
 #include "cmd/base/self.h"
+#include "libutil/minmax.h"
 #include "libutil/private_dir.h"
 
 #define DIR_MAX 92 /* bytes: a UNIX socket's path has 108, and "/local-" and a rank follow */
@@ -24,11 +28,14 @@
 #define ARGS_MAX 128
 #define START_TIMEOUT_S 60
 #define STOP_TIMEOUT_S 10
+#define AUTO_PER_PROCESS 64     /* brokers that a process should host at least, */
+#define AUTO_PROCESSES_A_CORE 2 /* and processes that a core should have at most */
 
 struct start {
     struct cmd *cmd;
     struct launcher_config config;
     struct self self;
+    int per_process;       /* brokers; 0: auto */
     const char *given_dir; /* --dir */
     bool keep_dir;         /* it was there before */
     char dir[PATH_MAX];
@@ -81,6 +88,11 @@ static void take_size (struct cmd *cmd, const char *arg, void *to)
     *(int *)to = cmd_number (cmd, "size", arg, 1, SIZE_MAX_ASKED);
 }
 
+static void take_per_process (struct cmd *cmd, const char *arg, void *to)
+{
+    *(int *)to = strcmp (arg, "auto") ? (int)cmd_number (cmd, "brokers of a process", arg, 1, SIZE_MAX_ASKED) : 0;
+}
+
 static void take_start_timeout (struct cmd *cmd, const char *arg, void *to)
 {
     *(int *)to = cmd_seconds (cmd, "start timeout", arg);
@@ -121,6 +133,45 @@ static void choose_path (struct start *s)
 
 /* --- host ------------------------------------------------------------------------------------- */
 
+static int count_cores (void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity (0, sizeof (set), &set) == 0 ? CPU_COUNT (&set) : 1;
+}
+
+static uint32_t count_processes (const struct start *s)
+{
+    uint32_t size = s->config.size;
+
+    if (s->per_process > 0)
+        return (size - 1) / s->per_process + 1;
+    return min_u64 ((size - 1) / AUTO_PER_PROCESS + 1, AUTO_PROCESSES_A_CORE * count_cores ());
+}
+
+/* That of the brokers, of which the last one given wins. */
+static const char *find_topology (const struct start *s)
+{
+    for (int i = s->nargs - 1; i >= 0; i--)
+        if (!strncmp (s->args[i], "tbon.topo=", 10))
+            return s->args[i] + 10;
+    return TOPO_DEFAULT;
+}
+
+/* The shape of the tree only matters where some brokers share a process, and some do not. */
+static void make_plan (struct start *s)
+{
+    uint32_t size = s->config.size, processes = s->config.processes;
+    struct topo *t = NULL;
+    idt_error_t error;
+
+    if (processes > 1 && processes < size && !(t = topo_create (find_topology (s), size, &error)))
+        cmd_die (s->cmd, "%s", error.text);
+    if (!(s->config.plan = plan_create (size, processes, t, &error)))
+        cmd_die (s->cmd, "%s", error.text);
+    topo_destroy (t);
+}
+
 static void check_host (struct start *s)
 {
     struct limit limits[LIMITS_MAX];
@@ -129,7 +180,9 @@ static void check_host (struct start *s)
 
     if (getrlimit (RLIMIT_NOFILE, &files) == 0)
         s->config.files = files.rlim_cur;
-    if (limits_check (limits, limits_read (limits), s->config.size, &error) < 0)
+    if (limits_check (limits, limits_read (limits, s->config.processes < (uint32_t)s->config.size), s->config.size,
+                      s->config.processes, &error)
+        < 0)
         cmd_die (s->cmd, "%s", error.text);
 }
 
@@ -223,11 +276,14 @@ static int run (struct cmd *cmd)
 {
     struct start s = {
         .cmd = cmd,
+        .per_process = 1,
         .config = { .size = 1, .start_timeout_ms = START_TIMEOUT_S * 1000, .stop_timeout_ms = STOP_TIMEOUT_S * 1000 }
     };
 
     cmd_options (cmd, &s);
+    s.config.processes = count_processes (&s);
     check_host (&s);
+    make_plan (&s);
     self_find (cmd, &s.self);
     s.config.broker = s.self.broker;
     s.config.progress = isatty (STDERR_FILENO);
@@ -241,6 +297,7 @@ static int run (struct cmd *cmd)
     }
     int status = launcher_run (&s.config);
     keeper_sweep (s.dir, s.keep_dir);
+    plan_destroy (s.config.plan);
     return status;
 }
 
@@ -248,6 +305,8 @@ static int run (struct cmd *cmd)
 
 static const struct cmd_option options[] = {
     { 's', "size", "N", "number of brokers (default 1)", take_size, AT (config.size) },
+    { 0, "per-process", "N|auto", "brokers that share a process (default 1); auto: by the processors", take_per_process,
+      AT (per_process) },
     { 'o', "setattr", "ATTR=VALUE", "set an attribute of all brokers", take_attr, 0 },
     { 0, "topology", "T", "tree: kary:K (default kary:32), mincrit[:K], binomial, custom:FILE", take_topology, 0 },
     { 0, "dir", "DIR", "directory for sockets, new or empty (default: one in TMPDIR)", cmd_take_text, AT (given_dir) },

@@ -12,6 +12,7 @@
 #include <ev.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "libidtree/alarm.h"
 #include "libidtree/view.h"
@@ -31,7 +32,9 @@ struct idt_reactor {
     int errnum;                  /* given to idt_reactor_stop_error () during this run; 0: none */
     const struct view_ops *view; /* NULL: the loop is its own */
     void *arg;
-    idt_reactor_t *root; /* whose loop it is */
+    bool paused;                     /* a view: whose watchers are held when they fire */
+    TAILQ_HEAD (, idt_watcher) held; /* a view's */
+    idt_reactor_t *root;             /* whose loop it is */
     /* of the root, from its first alarm on */
     struct alarms *alarms;
     ev_io alarm_io;
@@ -43,7 +46,9 @@ struct idt_watcher {
     idt_watcher_f cb;
     void *arg;
     bool background;
-    double after_s; /* timers */
+    bool held;                      /* it fired while its view was paused */
+    TAILQ_ENTRY (idt_watcher) link; /* while held */
+    double after_s;                 /* timers */
     double repeat_s;
     union {
         ev_watcher any;
@@ -91,8 +96,10 @@ idt_reactor_t *idt_view_create (idt_reactor_t *r, const struct view_ops *ops, vo
 {
     idt_reactor_t *view = calloc (1, sizeof (*view));
 
-    if (view)
-        *view = (struct idt_reactor){ .loop = r->loop, .view = ops, .arg = arg, .root = r->root };
+    if (!view)
+        return NULL;
+    *view = (struct idt_reactor){ .loop = r->loop, .view = ops, .arg = arg, .root = r->root };
+    TAILQ_INIT (&view->held);
     return view;
 }
 
@@ -120,8 +127,26 @@ void idt_reactor_stop_error (idt_reactor_t *r, int errnum)
 
 /* --- all watchers --------------------------------------------------------------------------- */
 
+static void hold (idt_watcher_t *w)
+{
+    idt_watcher_stop (w);
+    w->held = true;
+    TAILQ_INSERT_TAIL (&w->r->held, w, link);
+}
+
+static void let_go (idt_watcher_t *w)
+{
+    if (w->held)
+        TAILQ_REMOVE (&w->r->held, w, link);
+    w->held = false;
+}
+
 static void call (idt_watcher_t *w, int revents)
 {
+    if (w->r->paused) {
+        hold (w);
+        return;
+    }
     if (w->r->view)
         w->r->view->woke (w->r->arg);
     w->cb (w, revents, w->arg);
@@ -134,7 +159,7 @@ static void any_cb (struct ev_loop *loop, ev_watcher *ev, int revents)
 
 static bool is_active (const idt_watcher_t *w)
 {
-    return w->kind == KIND_ALARM ? w->ev.alarm.place > 0 : ev_is_active (&w->ev.any);
+    return w->held || (w->kind == KIND_ALARM ? w->ev.alarm.place > 0 : ev_is_active (&w->ev.any));
 }
 
 /* Without a reactor: errno is that of whoever could not make it. */
@@ -193,8 +218,9 @@ void idt_watcher_stop (idt_watcher_t *w)
 {
     struct ev_loop *loop = w->r->loop;
 
-    if (w->background && is_active (w))
+    if (w->background && is_active (w) && !w->held)
         ev_ref (loop);
+    let_go (w);
     switch (w->kind) {
     case KIND_FD:
         ev_io_stop (loop, &w->ev.io);
@@ -239,7 +265,7 @@ void watcher_set_background (idt_watcher_t *w, bool background)
         return;
     w->background = background;
     if (!ev_is_active (&w->ev.any))
-        return;
+        return; /* a watcher that is held is counted when it is started again */
     if (background)
         ev_unref (w->r->loop);
     else
@@ -259,7 +285,7 @@ idt_watcher_t *idt_fd_watcher_create (idt_reactor_t *r, int fd, int events, idt_
 
 void idt_fd_watcher_set_events (idt_watcher_t *w, int events)
 {
-    bool active = ev_is_active (&w->ev.any);
+    bool active = is_active (w);
 
     assert (w->kind == KIND_FD);
     idt_watcher_stop (w);
@@ -280,7 +306,7 @@ idt_watcher_t *idt_timer_watcher_create (idt_reactor_t *r, double after_ms, doub
 
 void idt_timer_watcher_reset (idt_watcher_t *w, double after_ms, double repeat_ms)
 {
-    bool active = ev_is_active (&w->ev.any);
+    bool active = is_active (w);
 
     assert (w->kind == KIND_TIMER);
     idt_watcher_stop (w);
@@ -354,8 +380,34 @@ void idt_alarm_watcher_reset (idt_watcher_t *w, uint64_t at_us)
     idt_reactor_t *root = w->r->root;
 
     assert (w->kind == KIND_ALARM);
+    let_go (w);
     alarm_unset (root->alarms, &w->ev.alarm);
     if (at_us != ALARM_NEVER)
         alarm_set (root->alarms, &w->ev.alarm, at_us);
     watch_alarms (root);
+}
+
+/* --- a view's pause ------------------------------------------------------------------------- */
+
+/* What it fired for is still there, or is due. */
+static void fire_again (idt_watcher_t *w)
+{
+    let_go (w);
+    if (w->kind == KIND_ALARM)
+        idt_alarm_watcher_reset (w, 0);
+    else if (w->kind == KIND_TIMER) {
+        ev_timer_set (&w->ev.timer, 0., w->repeat_s);
+        ev_timer_start (w->r->loop, &w->ev.timer);
+    }
+    else
+        idt_watcher_start (w);
+}
+
+void idt_view_pause (idt_reactor_t *view, bool paused)
+{
+    idt_watcher_t *w;
+
+    view->paused = paused;
+    while (!paused && (w = TAILQ_FIRST (&view->held)))
+        fire_again (w);
 }

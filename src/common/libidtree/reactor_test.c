@@ -257,6 +257,55 @@ static void test_alarm_again (idt_reactor_t *r)
     idt_watcher_destroy (a.w);
 }
 
+static void nobody_stops (void *arg)
+{
+}
+
+/* All kinds fire while the view is paused: a descriptor, timers, an alarm; some are stopped or gone before it goes on. */
+static void test_pause (idt_reactor_t *r)
+{
+    static const struct view_ops view_ops = { woke, nobody_stops };
+    enum { FD, ONCE, EVERY, ALARM, STOPPED, GONE, COUNT };
+    int woken = 0, fds[2], calls = 0;
+    struct seen seen[COUNT] = { { 0 } };
+    idt_watcher_t *w[COUNT];
+    idt_reactor_t *view = idt_view_create (r, &view_ops, &woken);
+
+    if (pipe (fds) < 0 || write (fds[1], "x", 1) != 1)
+        bail_out ("no pipe");
+    w[FD] = idt_fd_watcher_create (view, fds[0], IDT_POLLIN, seen_cb, &seen[FD]);
+    w[ONCE] = idt_timer_watcher_create (view, 1, 0, seen_cb, &seen[ONCE]);
+    w[EVERY] = idt_timer_watcher_create (view, 1, 1, seen_cb, &seen[EVERY]);
+    w[ALARM] = idt_alarm_watcher_create (view, seen_cb, &seen[ALARM]);
+    w[STOPPED] = idt_timer_watcher_create (view, 1, 1, seen_cb, &seen[STOPPED]);
+    w[GONE] = idt_timer_watcher_create (view, 1, 1, seen_cb, &seen[GONE]);
+    for (int i = 0; i < COUNT; i++)
+        idt_watcher_start (w[i]);
+    idt_alarm_watcher_reset (w[ALARM], clock_us (CLOCK_BOOTTIME) + 1000);
+    idt_view_pause (view, true);
+    ok (idt_reactor_run (r, IDT_REACTOR_DEFAULT) == 0 && woken == 0,
+        "what fires on a view that is paused is held, and the loop does not turn for it");
+    idt_watcher_start (w[FD]);
+    idt_watcher_stop (w[STOPPED]);
+    idt_watcher_destroy (w[GONE]);
+    idt_view_pause (view, false);
+    while (!seen[FD].calls || !seen[ONCE].calls || seen[EVERY].calls < 3 || !seen[ALARM].calls) {
+        if (seen[FD].calls == 1)
+            idt_watcher_stop (w[FD]);
+        idt_reactor_run (r, IDT_REACTOR_ONCE);
+    }
+    for (int i = 0; i < COUNT; i++)
+        calls += seen[i].calls;
+    ok (seen[ONCE].calls == 1 && seen[ALARM].calls == 1 && calls == woken,
+        "afterwards each is called that would have been");
+    ok (seen[STOPPED].calls == 0 && seen[GONE].calls == 0, "... but those that were stopped, or are gone");
+    for (int i = 0; i < GONE; i++)
+        idt_watcher_destroy (w[i]);
+    idt_reactor_destroy (view);
+    close (fds[0]);
+    close (fds[1]);
+}
+
 static void test_none (void)
 {
     errno = EMFILE;
@@ -318,6 +367,7 @@ int main (int argc, char *argv[])
     test_timer (r);
     test_alarms (r);
     test_alarm_again (r);
+    test_pause (r);
     test_phases (r);
     test_none ();
     test_victims (r);

@@ -9,6 +9,8 @@
 #ifndef LIBIDTREE_VIEW_H
 #define LIBIDTREE_VIEW_H
 
+#include <stdbool.h>
+
 #include <idtree/reactor.h>
 
 struct view_ops {
@@ -18,5 +20,10 @@ struct view_ops {
 
 /* 'r' and 'ops' must live longer.  idt_reactor_destroy () when its watchers are destroyed; NULL with errno ENOMEM. */
 idt_reactor_t *idt_view_create (idt_reactor_t *r, const struct view_ops *ops, void *arg);
+
+/* While it is paused no callback of its watchers is called.  Afterwards those that would have been are, once each, as far as
+ * there is still a reason: like those of a process that was stopped.
+ */
+void idt_view_pause (idt_reactor_t *view, bool paused);
 
 #endif /* LIBIDTREE_VIEW_H */

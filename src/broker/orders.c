@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* orders.c - what idtree's launcher and a process of several brokers tell each other */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+
+#include "broker/orders.h"
+#include "libpmi/pmi_wire.h"
+#include "libutil/errprintf.h"
+
+#define OUTPUT_SIZE 4096 /* of one send */
+#define LINE_SIZE 96     /* at most, of what we say */
+
+struct news {
+    enum rank_state state; /* RANK_UNTOLD: there are none */
+    int status;
+    TAILQ_ENTRY (news) link; /* while there are some */
+};
+
+struct orders {
+    const struct boot *boot;
+    int fd;
+    order_f cb;
+    void *arg;
+    idt_watcher_t *r;
+    idt_watcher_t *w;
+    struct pmi_lines lines;
+    struct news *news; /* of each rank */
+    TAILQ_HEAD (, news) queue;
+    char out[OUTPUT_SIZE]; /* what was begun to be sent */
+    size_t begin, end;
+};
+
+static const char *const orders[] = {
+    [ORDER_RUN] = "run", [ORDER_KILL] = "kill", [ORDER_STOP] = "stop", [ORDER_CONT] = "cont", [ORDER_END] = "end"
+};
+static const char *const states[] = {
+    [RANK_UP] = "up", [RANK_STOPPED] = "stopped", [RANK_GOING] = "going", [RANK_DOWN] = "down"
+};
+
+/* The launcher is gone: who started it ends us. */
+static void give_up (struct orders *o)
+{
+    idt_watcher_stop (o->r);
+    idt_watcher_stop (o->w);
+}
+
+/* --- out ------------------------------------------------------------------------------------------ */
+
+static void fill (struct orders *o)
+{
+    struct news *n;
+
+    o->begin = o->end = 0;
+    while (o->end + LINE_SIZE <= sizeof (o->out) && (n = TAILQ_FIRST (&o->queue))) {
+        TAILQ_REMOVE (&o->queue, n, link);
+        o->end += snprintf (o->out + o->end, LINE_SIZE, "cmd=idtree_rank rank=%u state=%s status=%d\n",
+                            boot_rank (o->boot, n - o->news), states[n->state], n->status);
+        n->state = RANK_UNTOLD;
+    }
+}
+
+static void write_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct orders *o = arg;
+    ssize_t n;
+
+    if (o->begin == o->end)
+        fill (o);
+    if (o->begin == o->end) {
+        idt_watcher_stop (o->w);
+        return;
+    }
+    n = send (o->fd, o->out + o->begin, o->end - o->begin, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0)
+        o->begin += n;
+    else if (errno != EAGAIN && errno != EINTR)
+        give_up (o);
+}
+
+void orders_tell (struct orders *o, uint32_t i, enum rank_state state, int status)
+{
+    struct news *n = &o->news[i];
+
+    if (n->state == RANK_UNTOLD)
+        TAILQ_INSERT_TAIL (&o->queue, n, link);
+    n->state = state;
+    n->status = status;
+    idt_watcher_start (o->w);
+}
+
+/* --- in ------------------------------------------------------------------------------------------- */
+
+static void take_line (struct orders *o, const char *line)
+{
+    char name[16];
+    int rank, signum = 0;
+
+    if (!pmi_is (line, "idtree_order") || pmi_word_int (line, "rank", &rank) < 0
+        || pmi_word (line, "order", name, sizeof (name)) < 0)
+        return;
+    pmi_word_int (line, "signal", &signum);
+    for (size_t i = 0; i < sizeof (orders) / sizeof (orders[0]); i++)
+        if (strcmp (orders[i], name) == 0)
+            o->cb (o->arg, rank, i, signum);
+}
+
+static void read_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct orders *o = arg;
+    char buf[PMI_LINE_MAX];
+    ssize_t n = recv (o->fd, buf, sizeof (buf), MSG_DONTWAIT);
+    const char *data = buf, *line;
+    size_t size = n > 0 ? n : 0;
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    while (n > 0 && (line = pmi_lines_add (&o->lines, &data, &size)))
+        take_line (o, line);
+    if (n <= 0 || errno != EAGAIN)
+        give_up (o);
+}
+
+/* --- life ----------------------------------------------------------------------------------------- */
+
+struct orders *orders_create (idt_reactor_t *r, const struct boot *boot, order_f cb, void *arg, idt_error_t *errp)
+{
+    int fd = boot_fd (boot);
+    struct orders *o = calloc (1, sizeof (*o));
+
+    if (!o || !(o->news = calloc (boot->count, sizeof (o->news[0])))
+        || !(o->r = idt_fd_watcher_create (r, fd, IDT_POLLIN, read_cb, o))
+        || !(o->w = idt_fd_watcher_create (r, fd, IDT_POLLOUT, write_cb, o))) {
+        errprintf (errp, "out of memory");
+        orders_destroy (o);
+        return NULL;
+    }
+    o->boot = boot;
+    o->fd = fd;
+    o->cb = cb;
+    o->arg = arg;
+    TAILQ_INIT (&o->queue);
+    o->end = snprintf (o->out, sizeof (o->out), "cmd=idtree_ready\n");
+    idt_watcher_start (o->r);
+    idt_watcher_start (o->w);
+    return o;
+}
+
+void orders_destroy (struct orders *o)
+{
+    if (!o)
+        return;
+    idt_watcher_destroy (o->r);
+    idt_watcher_destroy (o->w);
+    free (o->news);
+    free (o);
+}

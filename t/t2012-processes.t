@@ -1,0 +1,114 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t2012-processes.t - an instance whose processes host many brokers each
+test_description='brokers that share processes are a tree like any other, and each can be killed'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+TMPDIR=/tmp/idtree-t2012.$$
+mkdir "$TMPDIR" && export TMPDIR
+cleanup "rm -rf '$TMPDIR'"
+nothing_left() { test_nothing_in "$TMPDIR"; }
+
+# 40 ranks in a tree of three levels below rank 0; rank 1 and its children are in another process than rank 0.
+many="--per-process 10 -s 40 --topology kary:3 -o tbon.timeout=2"
+
+# What is run inside of an instance.
+cat >inside.sh <<'EOF'
+. "$IDTREE_SRCDIR/t/wait.sh"
+pid_of() { idtree startctl status | awk -v rank="$1" '$1 == rank { print $2 }'; }
+is_state() { idtree startctl status | grep -q "^ *$1 .* $2\$"; }
+is_full() { test "$(idtree overlay status --json | jq -r ".overlay[0].status")" = full; }
+all_ids() { for r in $(seq 0 39); do idtree id new --rank "$r" || return 1; done; }
+# The ranks of the process that hosts rank $1, and another process than rank 0's.
+ranks_with() { idtree startctl status | awk -v pid="$(pid_of "$1")" '$2 == pid { print $1 }'; }
+elsewhere() { idtree startctl status | awk '$1 == 0 { pid = $2 } NR > 2 && $2 != pid { print $1; exit }'; }
+EOF
+inside() { # options of idtree start, script
+    script=$1
+    # shellcheck disable=SC2086
+    idtree start $many sh -ec ". ./inside.sh; $script"
+}
+
+test_expect_success 'four processes host 40 ranks, and all are there' '
+    inside "is_full; idtree startctl status >status; idtree overlay status >overlay" 2>err &&
+    test "$(grep -c " up$" status)" = 40 && test "$(awk "NR > 1 { print \$2 }" status | sort -u | wc -l)" = 4 &&
+    test "$(grep -c " full " overlay)" = 40 && test ! -s err && nothing_left
+'
+test_expect_success 'one process hosts all, auto does for few, and with 1 each has its own' '
+    for n in 100 auto 1; do
+        idtree start -s 5 --per-process $n idtree startctl status >status &&
+        awk "NR > 1 { print \$2 }" status | sort -u | wc -l || return 1
+    done >pids && printf "1\n1\n5\n" >expected && test_cmp expected pids && nothing_left
+'
+test_expect_success 'other shapes have their processes, too' '
+    for t in kary:1 kary:2 mincrit:3 binomial; do
+        idtree start -s 20 --per-process 6 --topology $t sh -c "idtree overlay status --json | jq -r ".overlay[0].status"" || return 1
+    done >out && test "$(grep -c "^full$" out)" = 4 && nothing_left
+'
+test_expect_success 'ids come from every rank, none twice' '
+    inside "all_ids >ids" && test "$(sort -u ids | wc -l)" = 40
+'
+test_expect_success 'an event is heard in another process' '
+    inside "idtree event sub --count=1 x. >event & wait_subscribers 0 1; idtree event pub x.y; wait" && grep x.y event
+'
+test_expect_success 'a rank that is killed dies without goodbye: its children attach to its parent, and return' '
+    inside "
+        pid=\$(pid_of 1); idtree startctl kill 1; is_state 1 \"killed by SIGKILL\"
+        wait_attached 4 0; wait_attached 6 0; all_ids_but_1() { for r in 0 4 13 39; do idtree id new --rank \$r; done; }
+        all_ids_but_1 >ids; idtree startctl run 1; test \"\$(pid_of 1)\" = \$pid
+        wait_attached 4 1; wait_attached 1 0; wait_until full is_full; idtree id new --rank 1 >>ids" 2>err &&
+    test "$(sort -u ids | wc -l)" = 5 && grep "lost: the connection was closed" err && ! grep "has stopped\|was killed" err &&
+    nothing_left
+'
+test_expect_success 'a process that is killed takes its ranks along, and comes back with them' '
+    inside "
+        r=\$(elsewhere); pid=\$(pid_of \$r); ranks_with \$r >ranks; kill -9 \$pid
+        wait_until \"rank \$r is down\" is_state \$r \"killed by SIGKILL\"
+        for k in \$(cat ranks); do is_state \$k \"killed by SIGKILL\"; done
+        idtree id new --rank 0; idtree startctl run \$r
+        for k in \$(cat ranks); do wait_until \"\$k is up\" is_state \$k up; done
+        wait_until full is_full; all_ids" >ids 2>err &&
+    test "$(wc -l <ranks)" -gt 5 && test "$(sort -u ids | wc -l)" = 41 &&
+    grep "the process (pid [0-9]*) of $(wc -l <ranks) brokers, rank [0-9]* the first of them, was killed by SIGKILL" err &&
+    nothing_left
+'
+test_expect_success 'a rank that is stopped does nothing: it is given up, and comes back when it goes on' '
+    inside "
+        idtree startctl stop 1; is_state 1 stopped; wait_attached 4 0; wait_attached 5 0
+        idtree startctl cont 1; is_state 1 up; wait_attached 1 0; wait_attached 4 1; wait_until full is_full; all_ids >ids" &&
+    test "$(sort -u ids | wc -l)" = 40 && nothing_left
+'
+test_expect_success 'a process whose ranks were all killed waits: one comes back alone' '
+    inside "
+        r=\$(elsewhere); pid=\$(pid_of \$r); ranks_with \$r >ranks
+        idtree startctl kill \$(cat ranks); idtree startctl run \$r; test \$(pid_of \$r) = \$pid
+        ranks_with \$r >again" && test "$(wc -l <again)" = 1 && nothing_left
+'
+test_expect_success 'so does an instance end that has such a process, and one with a rank that is stopped' '
+    inside "idtree startctl kill \$(ranks_with \$(elsewhere)); idtree startctl stop 0" 2>err && ! grep "did not end" err &&
+    nothing_left
+'
+test_expect_success 'with SIGTERM a rank leaves in order, other signals are refused' '
+    inside "
+        idtree startctl kill --signal TERM 39; is_state 39 \"exited with status 0\"
+        idtree startctl kill --signal USR1 38" 2>err; test $? = 1 &&
+    grep "broker 38 shares its process with others: it takes KILL, TERM, INT, HUP, STOP and CONT" err && nothing_left
+'
+test_expect_success 'what is wrong with the options is said once' '
+    for o in "--topology kary:-1" "-o nosuch=1" "-o log-level=9"; do
+        test_must_fail idtree start -s 40 --per-process 10 $o true 2>err && test "$(wc -l <err)" -le 2 || { cat err; return 1; }
+    done && for n in 0 -1 x 1000001; do
+        test_expect_code 2 idtree start --per-process $n true 2>err && grep "brokers of a process" err || return 1
+    done && nothing_left
+'
+test_expect_success 'more than fit are refused, and how many fit is said' '
+    test_must_fail idtree start -s 1000000 --per-process auto true 2>err &&
+    grep "1000000 brokers are too many for this host: they need .* at most [1-9][0-9]* can run here" err && nothing_left
+'
+test_expect_success 'kill -9 of the launcher leaves nothing behind' '
+    rm -f ready && mkfifo ready && test_launch idtree start $many sh -c "echo \$PPID >ready; exec sleep 1000" &&
+    pid=$(wait_fifo ready) && kill -KILL $pid && test_all_gone && wait $test_pid; test $? = 137 && nothing_left
+'
+test_done
