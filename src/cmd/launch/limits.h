@@ -19,12 +19,12 @@
 #define LIMITS_BROKER_MEMORY_KIB 3072 /* private to each */
 
 /* Of one that hosts several, and of each broker in it. */
-#define LIMITS_PROCESS_THREADS 5
+#define LIMITS_PROCESS_THREADS 7
 #define LIMITS_PROCESS_MEMORY_KIB 8192
 #define LIMITS_PROCESS_FILES 128
-#define LIMITS_SHARED_THREADS 1
-#define LIMITS_SHARED_MEMORY_KIB 288
-#define LIMITS_SHARED_FILES 12
+#define LIMITS_SHARED_THREADS 0
+#define LIMITS_SHARED_MEMORY_KIB 96
+#define LIMITS_SHARED_FILES 36
 
 #define LIMITS_LAUNCHER_FILES 32 /* the launcher's own, and one for each process */
 
