@@ -490,8 +490,14 @@ int broker_start (struct broker *b, idt_error_t *errp)
         || load_modules (b, errp) < 0 || check_attributes (b, errp) < 0)
         return -1;
     b->timer = idt_timer_watcher_create (member_reactor (b->member), b->join_timeout * 1E3, 0., broker_timer_cb, b);
-    if (!b->timer)
-        return errprintf (errp, "out of memory");
+    return b->timer ? 0 : errprintf (errp, "out of memory");
+}
+
+void broker_join (struct broker *b)
+{
+    if (b->state != STATE_JOIN)
+        return;
+    member_wake (b->member);
     idt_watcher_start (b->timer);
     if (b->rank == 0) {
         b->joined = true;
@@ -499,7 +505,6 @@ int broker_start (struct broker *b, idt_error_t *errp)
     }
     else
         overlay_connect (b->overlay);
-    return 0;
 }
 
 void broker_pause (struct broker *b, bool paused)

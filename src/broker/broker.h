@@ -43,10 +43,11 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
 /* Whatever it was at, without a word to others: they see a connection that closes. */
 void broker_destroy (struct broker *b);
 
-/* When 'boot' knows its parent and children: load modules, join the tree, and go on until it has stopped, as long as
- * process_run () runs.  Returns 0, or -1 with errno set and 'errp' filled.
- */
+/* When 'boot' knows its parent and children: load modules.  Returns 0, or -1 with errno set and 'errp' filled. */
 int broker_start (struct broker *b, idt_error_t *errp);
+
+/* Join the tree, and go on until it has stopped, as long as process_run () runs. */
+void broker_join (struct broker *b);
 
 /* While it is paused it does nothing and hears nothing, as a process that is stopped; its modules in threads go on. */
 void broker_pause (struct broker *b, bool paused);

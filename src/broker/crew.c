@@ -3,7 +3,9 @@
 
 /* crew.c - the brokers of this process, from their boot to their end
  *
- * Booting takes three steps: all are made and have bound; other processes are told and asked, once; all start.
+ * Booting takes three steps: all are made and have bound; other processes are told and asked, once; all start.  Then they
+ * join from the top: one whose parent is here waits until that one is up, or has ended.  If thousands knocked at once, most
+ * would lose patience with a parent that only waits for its own turn.
  */
 #include "config.h"
 
@@ -26,6 +28,7 @@ struct hand {
     uint32_t rank;
     int exit_code;
     bool killed; /* by order */
+    bool waits;  /* to join, for its parent here */
 };
 
 struct crew {
@@ -45,6 +48,41 @@ static void tell (struct hand *h, enum rank_state state, int status)
         orders_tell (h->crew->orders, h - h->crew->hands, state, status);
 }
 
+static int compare_hands (const void *a, const void *b)
+{
+    uint32_t x = ((const struct hand *)a)->rank, y = ((const struct hand *)b)->rank;
+
+    return x < y ? -1 : x > y;
+}
+
+/* NULL: it is not here. */
+static struct hand *find (const struct crew *c, uint32_t rank)
+{
+    struct hand key = { .rank = rank };
+
+    return bsearch (&key, c->hands, c->count, sizeof (key), compare_hands);
+}
+
+static void join (struct hand *h)
+{
+    h->waits = false;
+    if (h->broker)
+        broker_join (h->broker);
+}
+
+static void join_children (const struct hand *h)
+{
+    const struct topo *topo = h->crew->boot->topo;
+    uint32_t count = topo_child_count (topo, h->rank);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct hand *child = find (h->crew, topo_child (topo, h->rank, i));
+
+        if (child && child->waits)
+            join (child);
+    }
+}
+
 static void up (void *arg)
 {
     struct hand *h = arg;
@@ -53,6 +91,7 @@ static void up (void *arg)
         tell (h, RANK_UP, 0);
     else
         boot_ready (h->crew->boot);
+    join_children (h);
 }
 
 static void drop (struct hand *h, int status)
@@ -60,6 +99,7 @@ static void drop (struct hand *h, int status)
     broker_destroy (h->broker);
     h->broker = NULL;
     tell (h, RANK_DOWN, status);
+    join_children (h);
 }
 
 static void ended (void *arg)
@@ -113,8 +153,10 @@ static void run_again (struct hand *h)
 
     note_killed (h, false);
     h->exit_code = 0;
-    if (make (h, &err) == 0 && broker_start (h->broker, &err) == 0)
+    if (make (h, &err) == 0 && broker_start (h->broker, &err) == 0) {
+        broker_join (h->broker);
         return;
+    }
     fprintf (stderr, "idtree-broker: rank %u: %s\n", h->rank, err.text);
     h->exit_code = 1;
     drop (h, STATUS_FAILED);
@@ -143,17 +185,10 @@ static void obey (struct hand *h, enum order order, int signum)
     }
 }
 
-static int compare_hands (const void *a, const void *b)
-{
-    uint32_t x = ((const struct hand *)a)->rank, y = ((const struct hand *)b)->rank;
-
-    return x < y ? -1 : x > y;
-}
-
 static void order_cb (void *arg, uint32_t rank, enum order order, int signum)
 {
     struct crew *c = arg;
-    struct hand key = { .rank = rank }, *h = bsearch (&key, c->hands, c->count, sizeof (key), compare_hands);
+    struct hand *h = find (c, rank);
 
     if (h && h->broker)
         obey (h, order, signum);
@@ -197,6 +232,11 @@ static int start (struct crew *c, idt_error_t *errp)
     for (uint32_t i = 0; i < c->count; i++)
         if (broker_start (c->hands[i].broker, errp) < 0)
             return -1;
+    for (uint32_t i = 0; i < c->count; i++)
+        c->hands[i].waits = c->hands[i].rank > 0 && find (c, topo_parent (c->boot->topo, c->hands[i].rank));
+    for (uint32_t i = 0; i < c->count; i++)
+        if (!c->hands[i].waits)
+            join (&c->hands[i]);
     return 0;
 }
 

@@ -24,7 +24,7 @@
 #define LIMITS_PROCESS_FILES 128
 #define LIMITS_SHARED_THREADS 0
 #define LIMITS_SHARED_MEMORY_KIB 96
-#define LIMITS_SHARED_FILES 36
+#define LIMITS_SHARED_FILES 1
 
 #define LIMITS_LAUNCHER_FILES 32 /* the launcher's own, and one for each process */
 
