@@ -368,7 +368,9 @@ int children_bind (struct children *down, const char *endpoint, bool others, idt
     if ((others || !inside) && !(down->outside = wire_listen (conf, endpoint, &wire_ops, down)))
         return errprintf (errp, "tbon.endpoint %s: %s", endpoint, zmq_strerror (errno));
     if (inside && !(down->inside = wire_listen_inside (conf, &wire_ops, down)))
-        return errprintf (errp, "rank %u is in this process already", conf->rank);
+        return errno == EEXIST ? errprintf (errp, "rank %u is in this process already", conf->rank)
+                               : errprintf (errp, "rank %u cannot listen inside of its process (tbon.inside %s): %s",
+                                            conf->rank, wire_kind_name (conf->kind), zmq_strerror (errno));
     return 0;
 }
 
