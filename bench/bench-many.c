@@ -3,10 +3,10 @@
 
 /* bench-many.c - many brokers in one process: how soon they are a tree, and what each costs there
  *
- *     bench-many [MODULES [SIZE...]]
+ *     bench-many [KIND [MODULES [SIZE...]]]
  *
- * MODULES: as broker.modules, "" (the default) for none.  For each kind of links inside of a process and each size prints one
- * JSON object a line: seconds until rank 0 sees all of them, until all have stopped; for each broker descriptors, private
+ * KIND: of links inside of the process, as tbon.inside; "" for each.  MODULES: as broker.modules; "" for none.  For each kind
+ * and size prints one JSON object a line: seconds until rank 0 sees all of them, until all have stopped; for each broker descriptors, private
  * memory, and processor time while idle.  Each run is a process of its own.
  */
 #include "config.h"
@@ -193,14 +193,16 @@ static void raise_files (void)
 int main (int argc, char **argv)
 {
     static const char *kinds[] = { "zmq", "inproc", "memory" };
-    const char *modules = argc > 1 ? argv[1] : "";
+    const char *kind = argc > 1 ? argv[1] : "", *modules = argc > 2 ? argv[2] : "";
     bool good = true;
 
     raise_files ();
     for (int k = 0; k < 3; k++) {
-        if (argc <= 2)
+        if (*kind && strcmp (kind, kinds[k]) != 0)
+            continue;
+        if (argc <= 3)
             good = run_apart (kinds[k], modules, 100) && run_apart (kinds[k], modules, 500) && good;
-        for (int i = 2; i < argc; i++)
+        for (int i = 3; i < argc; i++)
             good = run_apart (kinds[k], modules, (uint32_t)atol (argv[i])) && good;
     }
     return !good;

@@ -104,7 +104,7 @@ bool parent_check_silence (struct parent *up);
 /* We may have been stopped for so long that the parent has given us up: then what it sent before waits until it answers a beat. */
 void parent_doubt (struct parent *up);
 
-/* Give up a connection that was found broken.  Returns whether there was one. */
+/* Give up a connection that was found broken, or a hello that nobody answers.  Returns whether one was broken. */
 bool parent_turn (struct parent *up);
 
 /* Try again what the wire did not take. */

@@ -46,6 +46,8 @@ struct node {
     struct peer service, client;
     bool parent_up;
     int ups, downs, stops, refusals, errnum;
+    bool deaf;                      /* what it is sent is not read */
+    struct node *deafens;           /* becomes deaf when a child comes to this one */
     uint64_t child_us;              /* that each child who comes costs */
     int answers, unreachable, busy; /* that the client got */
     bool replies;                   /* the service answers at once */
@@ -72,7 +74,6 @@ struct world {
     struct inside *inside;
     bool woken;         /* one of them is */
     bool parent_sleeps; /* it has no turns */
-    bool parent_deaf;   /* what it is sent is not read */
 };
 
 /* --- what the overlay calls --------------------------------------------------------------------------------- */
@@ -126,6 +127,8 @@ static void child (void *arg, uint32_t rank, bool up)
 
     if (n->child_us > 0)
         clock_sleep_ns ((int64_t)n->child_us * 1000);
+    if (n->deafens)
+        n->deafens->deaf = true;
     n->ups += up;
     n->downs += !up;
 }
@@ -392,7 +395,7 @@ static void turn (struct world *w)
     for (int i = 0; i < 3; i++) {
         if (!nodes[i]->ov || (i == 0 && w->parent_sleeps))
             continue;
-        if (i != 0 || !w->parent_deaf)
+        if (!nodes[i]->deaf)
             busy = zpoll_turn (nodes[i]->zpoll) || busy;
         busy = overlay_turn (nodes[i]->ov) || busy;
     }
@@ -1245,10 +1248,10 @@ static void test_deaf_parent (enum wire_kind kind)
     UNTIL (&w, w.child.parent_up && w.parent.ups == 1);
     timer = idt_timer_watcher_create (w.reactor, 600., 0., timer_cb, &over);
     idt_watcher_start (timer);
-    w.parent_deaf = true;
+    w.parent.deaf = true;
     while (!over)
         turn (&w);
-    w.parent_deaf = false;
+    w.parent.deaf = false;
     ok (w.parent.downs == 0, "a child whose beats have not been read is not silent");
     idt_watcher_destroy (timer);
     world_fini (&w);
@@ -1297,8 +1300,37 @@ static void test_orphan (enum wire_kind kind)
     world_fini (&w);
 }
 
+/* An orphan that is too busy to read that it is adopted, for longer than it waits for that. */
+static void test_late_answer (enum wire_kind kind)
+{
+    struct world w;
+    idt_watcher_t *timer;
+    bool over = false;
+
+    world_make (&w, LONG, SIZE_DEEP, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
+    overlay_accept (w.parent.ov, true);
+    start_middle (&w);
+    start_grand (&w);
+    UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
+    node_fini (&w.child);
+    UNTIL (&w, w.parent.downs == 1);
+    w.parent.deafens = &w.grand;
+    UNTIL (&w, w.grand.deaf);
+    timer = idt_timer_watcher_create (w.reactor, 1000., 0., timer_cb, &over);
+    idt_watcher_start (timer);
+    while (!over)
+        turn (&w);
+    w.parent.deafens = NULL;
+    w.grand.deaf = false;
+    UNTIL (&w, w.grand.parent_up);
+    ok (w.parent.downs == 1, "an answer that lies unread is not late");
+    idt_watcher_destroy (timer);
+    world_fini (&w);
+}
+
 static void test_kind (enum wire_kind kind)
 {
+    test_late_answer (kind);
     test_lost_child (kind);
     test_orphan (kind);
     test_join (kind);

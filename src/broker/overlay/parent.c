@@ -41,6 +41,7 @@ struct conn {
     struct peer peer;
     struct channel channel;
     struct wire *wire;
+    bool late;         /* the answer to its hello is, unless it is there already */
     double heard;      /* link_now () of its last message */
     uint64_t hello_us; /* link_boot_us () when we said hello */
     uint64_t doubt_us; /* ... when it became doubtful that the parent still knows us; 0: it is not */
@@ -81,15 +82,6 @@ static int conn_send (void *arg, const idt_msg_t *msg)
 int overlay_event_up (struct overlay *ov, const idt_msg_t *msg)
 {
     return conn_send (ov->up->used, msg);
-}
-
-bool parent_turn (struct parent *up)
-{
-    const char *why = up->used->channel.broken;
-
-    if (why)
-        lose (up->used, why);
-    return why != NULL;
 }
 
 void parent_retry (struct parent *up)
@@ -412,6 +404,7 @@ static void say_hello (struct conn *c, uint32_t target)
 
     c->target = target;
     c->state = CONN_HELLO;
+    c->late = false;
     c->heard = link_now ();
     if (open_connection (c) < 0) {
         lose (c, NULL);
@@ -485,25 +478,66 @@ void overlay_connect (struct overlay *ov)
     say_hello (up->used, up->used->target);
 }
 
+/* Its answer may be there, and not be read yet: the turn goes on from here. */
+static void hello_late (struct conn *c)
+{
+    c->late = true;
+    wire_look (c->wire);
+}
+
 static void retry_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct parent *up = arg;
 
     if (up->used->state == CONN_HELLO)
-        lose (up->used, NULL);
+        hello_late (up->used);
     else
         overlay_connect (up->ov);
 }
 
 /* Try the ancestors that are nearer than the one in use, in turn.  One that has not answered by now does not. */
-static void probe_cb (idt_watcher_t *w, int revents, void *arg)
+static void probe_next (struct parent *up)
 {
-    struct parent *up = arg;
     uint32_t next = up->probe->target + 1 < up->used->target ? up->probe->target + 1 : 0;
 
     lose (up->probe, NULL);
     start_timer (up->probe_timer, PROBE_MS * jitter (up));
     say_hello (up->probe, next);
+}
+
+static void probe_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct parent *up = arg;
+
+    if (up->probe->state == CONN_HELLO)
+        hello_late (up->probe);
+    else
+        probe_next (up);
+}
+
+/* Give up one whose answer has not come: all that came was read. */
+static void judge_hello (struct conn *c)
+{
+    bool waits = c->late && c->state == CONN_HELLO;
+
+    if (waits && !wire_is_dry (c->wire))
+        return;
+    c->late = false;
+    if (waits && c == c->up->probe)
+        probe_next (c->up);
+    else if (waits)
+        lose (c, NULL);
+}
+
+bool parent_turn (struct parent *up)
+{
+    const char *why = up->used->channel.broken;
+
+    if (why)
+        lose (up->used, why);
+    judge_hello (up->used);
+    judge_hello (up->probe);
+    return why != NULL;
 }
 
 /* --- heartbeat, end ---------------------------------------------------------------------------- */
