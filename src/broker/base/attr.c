@@ -4,12 +4,12 @@
 /* attr.c - named attributes of a broker */
 #include "config.h"
 
-#include <czmq.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "broker/base/attr.h"
 #include "libutil/errprintf.h"
@@ -17,6 +17,7 @@
 #include "libutil/utf8.h"
 
 struct attr {
+    SLIST_ENTRY (attr) link;
     char *value;
     int flags;
     bool claimed; /* defined by the broker, or asked for */
@@ -26,49 +27,65 @@ struct attr {
 };
 
 struct attrs {
-    zhashx_t *table;
-    pthread_mutex_t lock; /* of the table, and of the values: others read while the broker's thread changes them */
+    SLIST_HEAD (attr_list, attr) list; /* in order of names; they stay */
+    pthread_mutex_t lock; /* of the list, and of values: others read while the broker's thread changes them */
 };
-
-static void attr_free (void **item)
-{
-    struct attr *attr = *item;
-
-    if (attr) {
-        free (attr->value);
-        free (attr);
-    }
-    *item = NULL;
-}
 
 struct attrs *attrs_create (void)
 {
     struct attrs *a = calloc (1, sizeof (*a));
 
-    if (!a || !(a->table = zhashx_new ())) {
-        free (a);
+    if (!a)
         return NULL;
-    }
-    zhashx_set_destructor (a->table, attr_free);
-    zhashx_set_key_duplicator (a->table, NULL);
-    zhashx_set_key_destructor (a->table, NULL);
+    SLIST_INIT (&a->list);
     pthread_mutex_init (&a->lock, NULL);
     return a;
 }
 
 void attrs_destroy (struct attrs *a)
 {
-    if (a) {
-        zhashx_destroy (&a->table);
-        pthread_mutex_destroy (&a->lock);
-        free (a);
+    struct attr *attr;
+
+    if (!a)
+        return;
+    while ((attr = SLIST_FIRST (&a->list))) {
+        SLIST_REMOVE_HEAD (&a->list, link);
+        free (attr->value);
+        free (attr);
     }
+    pthread_mutex_destroy (&a->lock);
+    free (a);
+}
+
+/* Some sixty: a table would cost more than they do.  With the lock held.  '*after': the last with a lesser name. */
+static struct attr *find (struct attrs *a, const char *name, struct attr **after)
+{
+    struct attr *attr, *last = NULL;
+    int rc = 1;
+
+    SLIST_FOREACH (attr, &a->list, link) {
+        if ((rc = strcmp (attr->name, name)) >= 0)
+            break;
+        last = attr;
+    }
+    if (after)
+        *after = last;
+    return rc == 0 ? attr : NULL;
 }
 
 static struct attr *lookup (struct attrs *a, const char *name)
 {
     pthread_mutex_lock (&a->lock);
-    struct attr *attr = zhashx_lookup (a->table, name);
+    struct attr *attr = find (a, name, NULL);
+    pthread_mutex_unlock (&a->lock);
+    return attr;
+}
+
+/* The one behind 'attr' (NULL: the first), in order of names. */
+static struct attr *next (struct attrs *a, struct attr *attr)
+{
+    pthread_mutex_lock (&a->lock);
+    attr = attr ? SLIST_NEXT (attr, link) : SLIST_FIRST (&a->list);
     pthread_mutex_unlock (&a->lock);
     return attr;
 }
@@ -113,14 +130,16 @@ static int check (const char *name, const char *value, idt_error_t *errp)
 /* The attribute of that name, made where there is none; with the lock held.  NULL: no memory. */
 static struct attr *find_or_add (struct attrs *a, const char *name)
 {
-    struct attr *attr = zhashx_lookup (a->table, name);
-
+    struct attr *after, *attr = find (a, name, &after);
     size_t size = strlen (name) + 1;
 
     if (attr || !(attr = calloc (1, sizeof (*attr) + size)))
         return attr;
     memcpy (attr->name, name, size);
-    zhashx_insert (a->table, attr->name, attr);
+    if (after)
+        SLIST_INSERT_AFTER (after, attr, link);
+    else
+        SLIST_INSERT_HEAD (&a->list, attr, link);
     return attr;
 }
 
@@ -149,8 +168,8 @@ struct attrs *attrs_copy (const struct attrs *a)
 {
     struct attrs *copy = attrs_create ();
 
-    for (struct attr *attr = copy ? zhashx_first (a->table) : NULL; attr; attr = zhashx_next (a->table)) {
-        if (put (copy, zhashx_cursor (a->table), attr->value, NULL) < 0) {
+    for (const struct attr *attr = copy ? SLIST_FIRST (&a->list) : NULL; attr; attr = SLIST_NEXT (attr, link)) {
+        if (put (copy, attr->name, attr->value, NULL) < 0) {
             attrs_destroy (copy);
             return errset_null (ENOMEM);
         }
@@ -202,7 +221,7 @@ int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_e
 /* Somebody asks for it: it exists. */
 static struct attr *claim (struct attrs *a, const char *name)
 {
-    struct attr *attr = zhashx_lookup (a->table, name);
+    struct attr *attr = find (a, name, NULL);
 
     if (!attr)
         return errset_null (ENOENT);
@@ -317,45 +336,25 @@ int attr_set (struct attrs *a, const char *name, const char *value, idt_error_t 
     return put (a, name, value, errp);
 }
 
-/* Of all that there are now; attributes stay, and their names with them.  NULL: no memory. */
-static zlistx_t *names_of (struct attrs *a)
-{
-    pthread_mutex_lock (&a->lock);
-    zlistx_t *names = zhashx_keys (a->table);
-    pthread_mutex_unlock (&a->lock);
-    return names;
-}
-
 void attr_foreach (struct attrs *a, void (*cb) (const char *name, const char *value, void *arg), void *arg)
 {
-    zlistx_t *names = names_of (a);
-    const char *name;
-
-    if (!names)
-        return;
-    zlistx_set_comparator (names, (czmq_comparator *)strcmp);
-    zlistx_sort (names);
-    for (name = zlistx_first (names); name; name = zlistx_next (names))
-        cb (name, lookup (a, name)->value, arg);
-    zlistx_destroy (&names);
+    for (struct attr *attr = next (a, NULL); attr; attr = next (a, attr))
+        cb (attr->name, attr->value, arg);
 }
 
-static bool is_claimed (struct attrs *a, const char *name)
+static bool is_claimed (struct attrs *a, const struct attr *attr)
 {
     pthread_mutex_lock (&a->lock);
-    struct attr *attr = zhashx_lookup (a->table, name);
-    bool claimed = attr && attr->claimed;
+    bool claimed = attr->claimed;
     pthread_mutex_unlock (&a->lock);
     return claimed;
 }
 
 const char *attr_unclaimed (struct attrs *a, bool (*excused) (const char *name, void *arg), void *arg)
 {
-    zlistx_t *names = names_of (a);
-    const char *name = names ? zlistx_first (names) : NULL;
+    struct attr *attr = next (a, NULL);
 
-    while (name && (is_claimed (a, name) || (excused && excused (name, arg))))
-        name = zlistx_next (names);
-    zlistx_destroy (&names);
-    return name;
+    while (attr && (is_claimed (a, attr) || (excused && excused (attr->name, arg))))
+        attr = next (a, attr);
+    return attr ? attr->name : NULL;
 }
