@@ -304,8 +304,11 @@ int main (int argc, char **argv)
         die ("IDTREE_URI");
     }
     snprintf (far, sizeof (far), "%.*s3", (int)strlen (uri) - 1, uri);
-    if (argc > 2) { /* requests alone */
-        measure_requests_of (far);
+    if (argc > 2) { /* one part alone: requests, or local */
+        if (strcmp (argv[2], "local") == 0)
+            measure_throughput ("throughput-local", uri);
+        else
+            measure_requests_of (far);
         return 0;
     }
     echo_us = measure_echo ();

@@ -32,6 +32,9 @@ void life_look_at_ranges (struct life *l)
 
     for (unsigned i = 0; n->owner && i < n->lessee.nranges; i++) {
         check_hold (w->check, n->lessee.generator, l->id, n->lessee.range[i].lo_ms, n->lessee.range[i].hi_ms);
+        for (uint32_t lane = 0; lane < n->more.count; lane++)
+            check_hold (w->check, lanes_generator (&n->more, lane), l->id, n->lessee.range[i].lo_ms,
+                        n->lessee.range[i].hi_ms);
         if (l->authority && n->lessee.range[i].hi_ms > w->disk.horizon_ms)
             check_fail (w->check, "the root holds more than is on the disk");
     }
@@ -46,7 +49,7 @@ static bool is_of (const struct area *a, const struct fluid_fields *f)
 bool life_makes (const struct life *l, const struct fluid_fields *f)
 {
     if (l->node->owner)
-        return f->generator == l->node->lessee.generator;
+        return f->generator == l->node->lessee.generator || lanes_own (&l->node->more, f->generator);
     for (unsigned i = 0; i < l->nareas && i < NAREAS; i++)
         if (is_of (&l->area[i].area, f))
             return true;
@@ -247,6 +250,8 @@ static struct life *start (struct world *w, uint32_t rank, const struct life *be
 {
     struct node_config config = { .rank = rank,
                                   .max_generators = w->max_generators,
+                                  .lanes = w->lanes,
+                                  .size = w->nranks,
                                   .lease_ms = w->lease_ms,
                                   .max_backlog_ms = BACKLOG_MS,
                                   .forward_timeout_ms = w->timeout_ms,
@@ -384,6 +389,9 @@ static void stop (struct life *l, struct lease_record *last, bool *stored)
         check_close (w->check, l->rank, l->id, max_u64 (l->node->cursor_ms + 1, lender_end (&l->node->sharing.lender)));
     else
         check_return (w->check, l->id, max_u64 (l->node->cursor_ms + 1, lender_end (&l->node->sharing.lender)));
+    for (uint32_t lane = 0; lane < l->node->more.count; lane++)
+        check_close (w->check, lanes_generator (&l->node->more, lane), l->id,
+                     max_u64 (l->node->cursor_ms + 1, lender_end (&l->node->sharing.lender)));
     *stored = l->authority && (w->healing || !world_chance (w, 200));
     if (*stored)
         w->disk = *last;

@@ -295,6 +295,9 @@ static void world_init (struct world *w, const struct sim_config *config)
     w->sharing = world_below (w, 4) != 0;
     if (w->sharing && world_below (w, 2) == 0)
         w->max_generators = 1 + (uint32_t)world_below (w, 3);
+    w->lanes = config->seed % 8 == 0 ? 3 : 1;
+    if (w->lanes > 1) /* then all ranks own generators */
+        w->max_generators = w->lanes * w->nranks;
     w->t = 1000000;
     w->wall_offset_us = (int64_t)world_below (w, 1000000);
     if (world_below (w, 10) == 0) /* time ends before the history does, or a little later */

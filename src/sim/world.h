@@ -173,6 +173,7 @@ struct world {
     uint64_t order;
 
     uint32_t nranks, kary, max_generators;
+    uint32_t lanes; /* of each rank */
     uint64_t lease_ms, timeout_ms;
     bool mixed;            /* lives have options of their own */
     bool sharing;          /* idle ranks borrow */

@@ -19,14 +19,17 @@
 static void ask (idt_t *h, const char *uri, struct epoch *epoch)
 {
     idt_future_t *f = idt_rpc (h, "fluid.info", "{}", IDT_NODEID_ANY, 0);
+    json_int_t ranks = 0;
     const char *s;
 
     if (!f || idt_future_wait (f, TIMEOUT_MS) < 0)
         errprintf (&epoch->why, "%s does not answer", uri);
-    else if (idt_rpc_get_unpack (f, "{s:s}", "epoch", &s) < 0)
+    else if (idt_rpc_get_unpack (f, "{s:s s?I}", "epoch", &s, "ranks", &ranks) < 0)
         errprintf (&epoch->why, "%s does not know it: %s", uri, idt_future_error (f));
     else if (date_parse (s, &epoch->ms) < 0)
         errprintf (&epoch->why, "%s says '%s', which is no date", uri, s);
+    if (ranks > 0 && ranks <= FLUID_GENERATOR_MAX)
+        epoch->ranks = (uint32_t)ranks;
     idt_future_destroy (f);
 }
 
@@ -61,14 +64,19 @@ void epoch_find (struct epoch *epoch, struct cmd *cmd, const char *s)
         find_in_instance (epoch, cmd);
 }
 
+uint32_t epoch_rank (const struct epoch *epoch, uint32_t generator)
+{
+    return epoch->ranks > 0 ? generator % epoch->ranks : generator;
+}
+
 double epoch_error_ms (struct epoch *epoch, uint32_t generator)
 {
-    double *skew_ms = &epoch->skew_ms[generator];
+    uint32_t rank = epoch_rank (epoch, generator);
+    double *skew_ms = &epoch->skew_ms[rank];
 
     if (!epoch->h)
         return -1;
-    /* A generator's number is its rank. */
-    if (*skew_ms == 0 && ask_number (epoch->h, generator, "skew_bound_ms", skew_ms) < 0)
+    if (*skew_ms == 0 && ask_number (epoch->h, rank, "skew_bound_ms", skew_ms) < 0)
         *skew_ms = -1;
     return *skew_ms < 0 ? -1 : *skew_ms + fabs (epoch->ahead_ms);
 }

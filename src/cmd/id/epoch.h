@@ -16,8 +16,10 @@ struct epoch {
     int64_t ms;      /* since 1970; -1: unknown */
     idt_error_t why; /* it is unknown */
     idt_t *h;        /* the instance that can be asked, of 'cmd'; NULL: none */
+    uint32_t
+        ranks; /* whose generators these are, modulo this (fluid.lanes); 0: they have one each, or it is not known */
     double ahead_ms; /* how far rank 0 is off its wall clock */
-    /* How far the rank of a generator is off rank 0; 0: not asked, -1: unknown. */
+    /* How far a rank that owns a generator is off rank 0; 0: not asked, -1: unknown. */
     double skew_ms[FLUID_GENERATOR_MAX + 1];
 };
 
@@ -25,6 +27,9 @@ struct epoch {
  * to it.  Ends the program where 's' is no date.
  */
 void epoch_find (struct epoch *epoch, struct cmd *cmd, const char *s);
+
+/* The rank that owns a generator, as far as is known. */
+uint32_t epoch_rank (const struct epoch *epoch, uint32_t generator);
 
 /* How far the date of an id of 'generator' may be off the true time: what the instance knows of its clocks now, rank
  * 0's wall clock being right.  Returns -1 where nobody can be asked.

@@ -34,6 +34,13 @@ struct show {
 
 /* --- what an id says -------------------------------------------------------------------------- */
 
+/* Where a rank has several generators, which one it is. */
+static void add_rank (const struct show *show, uint32_t generator, json_t *o)
+{
+    if (show->epoch.ranks > 0)
+        json_object_set_new (o, "rank", json_integer (epoch_rank (&show->epoch, generator)));
+}
+
 /* For people: with units, and why there is no date. */
 static void add_fluid_words (struct show *show, const struct candidate *c, json_t *o)
 {
@@ -52,6 +59,7 @@ static void add_fluid_words (struct show *show, const struct candidate *c, json_
     }
     json_object_set_new (o, "timestamp", json_sprintf ("%" PRIu64 " ms after the epoch", fields.timestamp_ms));
     json_object_set_new (o, "generator", json_integer (fields.generator));
+    add_rank (show, fields.generator, o);
     json_object_set_new (o, "sequence", json_integer (fields.sequence));
 }
 
@@ -63,6 +71,7 @@ static void add_fluid_fields (struct show *show, const struct candidate *c, json
 
     json_object_set_new (o, "timestamp_ms", json_integer (fields.timestamp_ms));
     json_object_set_new (o, "generator", json_integer (fields.generator));
+    add_rank (show, fields.generator, o);
     json_object_set_new (o, "sequence", json_integer (fields.sequence));
     if (show->epoch.ms < 0)
         return;
@@ -190,7 +199,8 @@ const struct command id_show_command = {
     .details = "A text that can be of several schemes is shown as an id of each.  The date of a fluid is\n"
                "known with --epoch, or where an instance can be asked for its epoch; it then comes with\n"
                "how far it may be off, as the instance's clocks are now.  DOCUMENT:ID and DOCUMENT:UUID are\n"
-               "ids of a document of the id compressor that is open on the broker's rank.",
+               "ids of a document of the id compressor that is open on the broker's rank.  The generator of a\n"
+               "fluid is its rank; where ranks have several (fluid.lanes) the instance is asked whose it is.",
     .example = "idtree id show --epoch 2026-11-21 fuZZybuNNy",
     .options = options,
     .run = run,

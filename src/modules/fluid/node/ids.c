@@ -27,6 +27,8 @@ static uint32_t reserve (struct node *n, uint64_t t_ms, uint32_t want, fluid_t *
 {
     int got = fluid_gen_reserve_in (&n->gen, t_ms, node_granules (n, t_ms), want, first); /* S_ASIDE */
 
+    if (got <= 0 && (got = lanes_reserve (&n->more, t_ms, want, first)) > 0)
+        fluid_gen_follow (&n->gen, *first + (uint32_t)got - 1); /* of this millisecond it makes no more */
     if (got <= 0)
         return 0;
     n->cursor_ms = t_ms;
@@ -66,7 +68,10 @@ static uint32_t left_of (struct node *n, uint64_t ms)
     uint32_t used = begun ? last.sequence + 1 : 0, g = used / FLUID_GRANULE;
     uint64_t granules = g < FLUID_GRANULES ? node_granules (n, ms) >> g : 0;
 
-    return (uint32_t)__builtin_popcountll (granules) * FLUID_GRANULE - (granules & 1 ? used % FLUID_GRANULE : 0);
+    if (lanes_own (&n->more, last.generator) && last.timestamp_ms == ms)
+        return lanes_left (&n->more, ms);
+    return (uint32_t)__builtin_popcountll (granules) * FLUID_GRANULE - (granules & 1 ? used % FLUID_GRANULE : 0)
+           + lanes_left (&n->more, ms);
 }
 
 /* Ids of the millisecond that those who wait may have: who asked for nothing else and is complete with them has all.  A
@@ -82,13 +87,19 @@ static uint32_t left_now (struct node *n, uint64_t now_ms, const struct pending 
     return left > kept ? left - kept : 0;
 }
 
+/* The ids of a millisecond, if nothing of them is lent. */
+static uint32_t per_ms (const struct node *n)
+{
+    return FLUID_PER_MS + lanes_per_ms (&n->more);
+}
+
 /* Give a waiting request up to 'want' ids, as far as the time allows.  Returns how many. */
 static uint32_t generate (struct node *n, struct pending *p, uint64_t now_ms, uint32_t want)
 {
     uint32_t got = 0;
 
     for (uint64_t t = first_ms (n, p); t <= now_ms && got < want; t++) {
-        uint32_t left = t == now_ms ? left_now (n, now_ms, p) : FLUID_PER_MS;
+        uint32_t left = t == now_ms ? left_now (n, now_ms, p) : per_ms (n);
         uint32_t end = want - got < left ? want : got + left, k;
         fluid_t first;
 
@@ -291,7 +302,7 @@ static uint32_t serve_now (struct node *n, uint64_t now_us, const struct node_re
 /* Whether it would take too long until the request is complete, by turns.  What all wait for is more than that. */
 static bool takes_too_long (const struct node *n, const struct node_request *req)
 {
-    uint64_t max = (n->config.max_backlog_ms + 1) * FLUID_PER_MS;
+    uint64_t max = (n->config.max_backlog_ms + 1) * per_ms (n);
 
     return n->waiting.missing + req->count > max
            && waiting_ahead (&n->waiting, asker_of (req), kind_of (req), req->count) > max;

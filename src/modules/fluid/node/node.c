@@ -194,11 +194,18 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
+/* Whether there is a generator for each lane of each rank. */
+static bool has_lanes (const struct node_config *c)
+{
+    return c->lanes <= 1 || (c->rank < c->size && (uint64_t)c->lanes * c->size <= c->max_generators);
+}
+
 static bool valid (const struct node_config *c)
 {
-    return c->max_generators >= 1 && c->max_generators <= FLUID_GENERATOR_MAX + 1 && c->lease_ms >= MIN_LEASE_MS
-           && c->lease_ms <= FLUID_TIMESTAMP_MAX / 4 && c->max_backlog_ms <= FLUID_TIMESTAMP_MAX / 4
-           && c->forward_timeout_ms <= FLUID_TIMESTAMP_MAX / 4 && strlen (c->incarnation) == IDT_MSG_UUID_LEN
+    return has_lanes (c) && c->max_generators >= 1 && c->max_generators <= FLUID_GENERATOR_MAX + 1
+           && c->lease_ms >= MIN_LEASE_MS && c->lease_ms <= FLUID_TIMESTAMP_MAX / 4
+           && c->max_backlog_ms <= FLUID_TIMESTAMP_MAX / 4 && c->forward_timeout_ms <= FLUID_TIMESTAMP_MAX / 4
+           && strlen (c->incarnation) == IDT_MSG_UUID_LEN
            && (c->share <= NODE_SHARE_AUTO || area_granules (0, c->share) != 0) && c->share_keep <= FLUID_PER_MS;
 }
 
@@ -234,6 +241,8 @@ struct node *node_create (const struct node_config *config, const struct node_op
     if (n->owner) {
         fluid_gen_init (&n->gen, &(struct fluid_gen_config){ .generator = config->rank });
         lessee_init (&n->lessee, config->rank, config->incarnation, config->lease_ms);
+        if (config->lanes > 1)
+            lanes_init (&n->more, config->rank + config->size, config->size, config->lanes - 1);
     }
     n->root_lease_ms = config->lease_ms;
     borrower_init (&n->sharing.borrower, config->incarnation, 1);

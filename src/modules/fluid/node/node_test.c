@@ -1496,6 +1496,66 @@ static void test_config (void)
         ok (!node_create (&bad[i], &ops, NULL) && errno == EINVAL, "and what is too long, or no name");
 }
 
+/* --- lanes ------------------------------------------------------------------------------------------ */
+
+static void test_lanes (void)
+{
+    struct node_config config = { .rank = 2,
+                                  .max_generators = 10,
+                                  .lanes = 3,
+                                  .size = 3,
+                                  .incarnation = UUID,
+                                  .lease_ms = 60000,
+                                  .max_backlog_ms = 2000,
+                                  .forward_timeout_ms = 5000,
+                                  .max_waiting = 100 };
+    struct world w = { .n = node_create (&config, &ops, &w) };
+    struct record *r;
+
+    node_parent (w.n, T0, true);
+    tell_time (&w, T0, 10 * SECOND);
+    ok (w.want[0].generator == 2, "three lanes have one lease, that of the first generator");
+    give (&w, T0, 10000, 70000);
+    r = request (&w, T0, 1, 2000, 0, false);
+    ok (r->answers == 1 && r->nruns == 2 && r->sound && fluid_split (r->first).generator == 2
+            && fluid_split (r->last).generator == 5 && ms_of (r->last) == 10000,
+        "two thousand ids are made in a millisecond");
+    r = request (&w, T0, 2, 1072, 0, false);
+    ok (r->answers == 1 && r->sound && fluid_split (r->last).generator == 8 && fluid_split (r->last).sequence == 1023,
+        "to the last of the third generator");
+    r = request (&w, T0, 3, 5000, 0, false);
+    ok (r->answers == 0, "what does not fit waits");
+    node_tick (w.n, T0 + 2 * MS);
+    ok (r->answers == 1 && r->sound && ms_of (r->first) == 10001 && ms_of (r->last) == 10002,
+        "and is made in the next ones");
+    r = request (&w, T0 + 4 * MS, 4, 1, make_id (10004, 2, 9), false);
+    ok (r->answers == 0, "an id of the first generator that somebody saw is passed with its millisecond");
+    node_tick (w.n, T0 + 5 * MS);
+    ok (r->answers == 1 && ms_of (r->first) == 10005, "in the next one ids are above it");
+    for (size_t i = 5; i < 5 + 40; i++)
+        request (&w, T0 + 5 * MS, i, 65536, 0, false);
+    ok (w.req[44].answers == 0, "of what may wait there is as much more as there are lanes");
+    destroy (&w, T0 + 6 * MS);
+
+    w = (struct world){ .n = node_create (&config, &ops, &w) };
+    node_parent (w.n, T0, true);
+    tell_time (&w, T0, 10 * SECOND);
+    request (&w, T0, 1, 1, 0, false);
+    node_forwarded (w.n, T0, w.tag, &(struct run){ make_id (10000, 9, 1), 1 }, 1);
+    give (&w, T0, 10000, 70000);
+    r = request (&w, T0, 2, 1, 0, false);
+    ok (w.req[1].answers == 1 && r->answers == 0, "no lane makes an id below one that came from above");
+    node_tick (w.n, T0 + MS);
+    ok (r->answers == 1 && r->first == make_id (10001, 2, 0), "but above it, in the first lane");
+    destroy (&w, T0 + MS);
+
+    config.max_generators = 8;
+    ok (!node_create (&config, &ops, &w) && errno == EINVAL, "there must be a generator for each lane");
+    config.max_generators = 9;
+    config.rank = 3;
+    ok (!node_create (&config, &ops, &w) && errno == EINVAL, "no rank is beyond the size");
+}
+
 int main (void)
 {
     test_generate ();
@@ -1527,6 +1587,7 @@ int main (void)
     test_lend ();
     test_relay ();
     test_relay_start ();
+    test_lanes ();
     test_report ();
     test_watermark ();
     test_config ();

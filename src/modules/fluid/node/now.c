@@ -61,6 +61,7 @@ void node_make_nothing (struct node *n)
 {
     node_look_anew (n);
     fluid_gen_set_range (&n->gen, 0, 0);
+    lanes_set_range (&n->more, 0, 0);
 }
 
 /* An owner has its lease, another one what it was lent. */
@@ -83,6 +84,7 @@ static void use (struct node *n, const struct area *area)
     }
     n->cur = *area;
     fluid_gen_set_range (&n->gen, area->range.lo_ms, area->range.hi_ms);
+    lanes_set_range (&n->more, area->range.lo_ms, area->range.hi_ms); /* there are some where it is our lease */
 }
 
 bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
@@ -157,6 +159,7 @@ void node_follow (struct node *n, uint64_t now_us, fluid_t last)
 {
     n->last_id = max_u64 (n->last_id, last); /* an answer may overtake another */
     fluid_gen_follow (&n->gen, last);
+    lanes_follow (&n->more, last);
     n->cursor_ms = max_u64 (n->cursor_ms, fluid_split (last).timestamp_ms);
     node_step_to (n, now_us, last);
 }
@@ -166,6 +169,7 @@ void node_close_past (struct node *n, uint64_t now_us)
     uint64_t ms = node_now_ms (n, now_us);
 
     fluid_gen_advance (&n->gen, ms);
+    lanes_advance (&n->more, ms);
     n->cursor_ms = max_u64 (n->cursor_ms, ms);
 }
 

@@ -28,6 +28,7 @@
 #include "modules/fluid/lease/lessee.h"
 #include "modules/fluid/lease/relay.h"
 #include "modules/fluid/lease/watermark.h"
+#include "modules/fluid/node/lanes.h"
 #include "modules/fluid/node/node.h"
 #include "modules/fluid/node/past.h"
 #include "modules/fluid/node/waiting.h"
@@ -115,6 +116,7 @@ struct node {
 
     /* ids */
     struct fluid_gen gen;
+    struct lanes more;         /* our other generators, which make what 'gen' has not left of a millisecond */
     struct area cur;           /* what 'gen' makes ids of; an empty range: nothing */
     struct free_granules free; /* of 'cur': what is not lent */
     uint64_t cursor_ms;        /* newest timestamp that 'gen' used */

@@ -56,6 +56,10 @@ static json_t *make_info (struct service *sv, struct node_status *s)
     if (!o)
         return NULL;
     json_put_new (&o, "generator", s->owns_generator ? json_integer (s->generator) : json_null ());
+    if (config->lanes > 1) { /* generators of rank r: r, r + ranks, ... */
+        json_put_new (&o, "lanes", json_integer (config->lanes));
+        json_put_new (&o, "ranks", json_integer (config->size));
+    }
     json_put_new (&o, "served_by", makes_ids (s) ? json_integer (config->rank) : json_null ());
     json_put_new (&o, "timestamp_ms", s->time_known ? wire_number (s->timestamp_ms) : json_null ());
     json_put_new (&o, "epoch", s->has_epoch ? wire_date (s->epoch_ms) : json_null ());

@@ -66,6 +66,24 @@ static int get_share (idt_t *h, uint32_t *share, idt_error_t *errp)
     return 0;
 }
 
+/* Several generators of a rank, where there are enough. */
+static int get_lanes (idt_t *h, struct node_config *c, idt_error_t *errp)
+{
+    if (module_option_number (h, "fluid.lanes", "1", 1, FLUID_GENERATOR_MAX + 1, &c->lanes, errp) < 0)
+        return -1;
+    if (c->lanes == 1)
+        return 0;
+    if (idt_get_size (h, &c->size) < 0)
+        return errprintf (errp, "the attribute size is missing");
+    if ((uint64_t)c->lanes * c->size > c->max_generators)
+        return errsetf (errp, EINVAL,
+                        "fluid.lanes=%u: %u ranks with so many generators each need %ju, but there are "
+                        "%u (fluid.max-generators)",
+                        (unsigned)c->lanes, (unsigned)c->size, (uintmax_t)c->lanes * c->size,
+                        (unsigned)c->max_generators);
+    return 0;
+}
+
 int options_read (idt_t *h, struct options *o, idt_error_t *errp)
 {
     struct node_config *c = &o->node;
@@ -76,6 +94,7 @@ int options_read (idt_t *h, struct options *o, idt_error_t *errp)
         || module_option_number (h, "fluid.max-generators", "16368", 1, FLUID_GENERATOR_MAX + 1, &c->max_generators,
                                  errp)
                < 0
+        || get_lanes (h, c, errp) < 0
         || module_option_number (h, "fluid.max-waiting", "8192", 1, 1000000, &c->max_waiting, errp) < 0
         || module_option_duration (h, "fluid.lease", "60s", 100, HOUR_MS, "100ms to 1h, such as 60s", &c->lease_ms,
                                    errp)

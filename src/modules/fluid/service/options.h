@@ -4,6 +4,7 @@
 /* options.h - the fluid.* attributes of a broker, and what rank 0 makes of epoch and wall clock
  *
  *   fluid.max-generators   ranks below own a generator, 1 ... 16384         16368 (the last 16 are kept free)
+ *   fluid.lanes            generators of each rank: rank, rank + size, ..., all below max-generators    1
  *   fluid.lease            length of a lease, 100ms ... 1h                  60s
  *   fluid.max-backlog      generation that a request may wait for           2s
  *   fluid.max-waiting      requests of clients that wait at most            8192

@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t2060-lanes.t - fluid.lanes: ranks with several generators
+test_description='ranks that have several generators use them all, in order, and none of others'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+STATE=$PWD/state
+mkdir "$STATE" || exit 1
+
+# What id show says of ids that come in lines.
+cat >lanes.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
+field() { idtree id show --json - | sed "s/.*\"$1\": *\([0-9]*\).*/\1/"; }
+wait_served 0 -g && wait_served 1 -g &&
+for r in 0 1; do idtree id new -r $r -n 12000 >lanes.$r || exit 1; done &&
+for r in 0 1; do
+    sort -c -n lanes.$r && test "$(uniq lanes.$r | wc -l)" = 12000 && field generator <lanes.$r | sort -un >generators.$r &&
+    test "$(field rank <lanes.$r | sort -u)" = $r || exit 1
+done
+END
+test_expect_success 'two ranks of three generators each' '
+    idtree start -s 2 -o fluid.lanes=3 -o statedir="$STATE" sh lanes.sh &&
+    printf "0\n2\n4\n" >want && test_cmp want generators.0 && printf "1\n3\n5\n" >want && test_cmp want generators.1
+'
+test_expect_success 'a rank says of itself how many' '
+    idtree start -s 2 -o fluid.lanes=3 sh -c "idtree info --json" >info && grep "\"lanes\": *3" info && grep "\"ranks\": *2" info
+'
+test_expect_success 'with one nothing is said of it, and the generator is the rank' '
+    idtree start -s 2 sh -c "idtree info --json; idtree id new | idtree id show -" >info && test_must_fail grep -E "lanes|rank  " info
+'
+cat >other.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
+for r in 0 1 2 3 4 5; do wait_served $r -g && idtree id new -r $r -n 3000 >other.$r || exit 1; done
+END
+test_expect_success 'another size and number of lanes on the same statedir repeats no id' '
+    idtree start -s 6 -o statedir="$STATE" sh other.sh &&
+    idtree start -s 3 -o fluid.lanes=2 -o statedir="$STATE" sh -c ". $IDTREE_SRCDIR/t/wait.sh; wait_served 2 -g &&
+        idtree id new -r 2 -n 20000 >more" &&
+    cat lanes.? other.? more >all && test "$(sort -u all | wc -l)" = "$(wc -l <all)" && test "$(wc -l <all)" = 62000
+'
+test_expect_success 'more generators than there are start nothing' '
+    test_must_fail idtree start -s 3 -o fluid.lanes=4 -o fluid.max-generators=11 touch started 2>err &&
+    grep "fluid.lanes=4: 3 ranks with so many generators each need 12, but there are 11 (fluid.max-generators)" err &&
+    test_must_fail idtree start -s 3 -o fluid.lanes=0 touch started 2>err && grep fluid.lanes err && test ! -e started
+'
+test_done
