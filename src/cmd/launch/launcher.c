@@ -167,7 +167,7 @@ static void next_step (struct launcher *l)
     l->step++;
     if (l->step == STOP_KILL)
         say ("%d %s did not end within %g s and are killed", l->procs.alive,
-             l->procs.count == l->procs.size ? "brokers" : "processes", l->config->stop_timeout_ms / 1e3);
+             l->procs.count == l->procs.size ? "brokers" : "of the processes", l->config->stop_timeout_ms / 1e3);
     take_step (l);
 }
 
