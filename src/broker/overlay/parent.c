@@ -23,54 +23,13 @@
 
 #include "libutil/errprintf.h"
 #include "broker/base/uuid_key.h"
-#include "broker/overlay/link.h"
+#include "broker/overlay/parent_private.h"
 
-#define RETRY_MIN_MS 20.
 #define RETRY_MAX_MS 500.
 #define PATIENCE 4       /* attempts that the parent leaves unanswered before one that never joined tries others */
 #define FAILOVER_MS 400. /* for a hello, when there is another ancestor to try */
-#define PROBE_MS 1000.   /* between attempts to return */
-#define PART_MS 200      /* for the goodbye to an ancestor that we leave for a nearer one */
 
-enum conn_state { CONN_IDLE, CONN_HELLO, CONN_JOINED, CONN_LEAVING };
-
-struct conn {
-    struct parent *up;
-    enum conn_state state;
-    uint32_t target; /* index in the ancestors */
-    struct peer peer;
-    struct channel channel;
-    struct wire *wire;
-    bool late;         /* the answer to its hello is, unless it is there already */
-    double heard;      /* link_now () of its last message */
-    uint64_t hello_us; /* link_boot_us () when we said hello */
-    uint64_t doubt_us; /* ... when it became doubtful that the parent still knows us; 0: it is not */
-    uint64_t keys_us;  /* ... when keys were sent last that it has not answered a beat after; 0: none */
-};
-
-struct parent {
-    struct overlay *ov;
-    struct conn conn[2];
-    struct conn *used;
-    struct conn *probe;
-    idt_watcher_t *retry; /* IDLE: time to try again; HELLO: no answer came */
-    idt_watcher_t *probe_timer;
-    double retry_ms;
-    unsigned seed;   /* of the jitter */
-    bool has_joined; /* ever */
-    int attempts;    /* that failed since a broker answered */
-    bool stopping;
-};
-
-static void lose (struct conn *c, const char *why);
-static void close_connection (struct conn *c, int linger_ms);
-
-static const struct bizcard *target_of (const struct conn *c)
-{
-    return &c->up->ov->ancestors[c->target];
-}
-
-static int conn_send (void *arg, const idt_msg_t *msg)
+int conn_send (void *arg, const idt_msg_t *msg)
 {
     struct conn *c = arg;
 
@@ -107,180 +66,18 @@ bool overlay_is_leaving (const struct overlay *ov)
 
 uint32_t parent_rank (const struct parent *up)
 {
-    return overlay_has_parent (up->ov) ? target_of (up->used)->rank : TOPO_NONE;
+    return overlay_has_parent (up->ov) ? conn_target (up->used)->rank : TOPO_NONE;
 }
 
-static double jitter (struct parent *up)
+double parent_jitter (struct parent *up)
 {
     return 0.5 + (double)rand_r (&up->seed) / RAND_MAX;
 }
 
-static void start_timer (idt_watcher_t *w, double ms)
+void parent_start_timer (idt_watcher_t *w, double ms)
 {
     idt_timer_watcher_reset (w, ms, 0.);
     idt_watcher_start (w);
-}
-
-/* --- hello ----------------------------------------------------------------------------------- */
-
-static idt_msg_t *make_hello (struct conn *c)
-{
-    struct overlay_conf *conf = &c->up->ov->conf;
-    idt_msg_t *msg;
-
-    c->up->ov->told = c->up->ov->health;
-    msg = link_add_json (idt_msg_create (IDT_MSGTYPE_REQUEST),
-                         json_pack ("{s:I s:s s:s s:s s:s s:s s:I s:s s:i}", "rank", (json_int_t)conf->rank, "uuid",
-                                    conf->uuid, "version", PACKAGE_VERSION, "hostname", conf->host, "topology",
-                                    conf->topo->name, "status", health_name (c->up->ov->told), "seq",
-                                    (json_int_t)event_seq (conf->event), "stream", event_stream (conf->event), "link",
-                                    1));
-    if (!msg || idt_msg_set_topic (msg, "overlay.hello") < 0) {
-        idt_msg_unref (msg);
-        return NULL;
-    }
-    idt_msg_set_matchtag (msg, 1);
-    idt_msg_set_nodeid (msg, target_of (c)->rank);
-    idt_msg_set_cred (msg, (struct idt_cred){ geteuid (), IDT_ROLE_OWNER });
-    idt_msg_route_clear (msg);
-    return msg;
-}
-
-static void take_time (struct conn *c, const struct idt_clock_sample *sample)
-{
-    struct overlay *ov = c->up->ov;
-
-    if (ov->clock && sample->peer_received_us > 0)
-        ov->clock->sample (ov->clock_arg, sample);
-}
-
-static void send_keys (struct conn *c)
-{
-    idt_msg_t *msg;
-
-    while ((msg = keyring_take_news (c->up->ov->keys))) {
-        conn_send (c, msg);
-        idt_msg_unref (msg);
-        c->keys_us = link_boot_us ();
-    }
-}
-
-/* Tell everybody inside that the way up is open, or gone. */
-static void tell (struct parent *up, bool open)
-{
-    struct overlay *ov = up->ov;
-
-    if (ov->clock)
-        ov->clock->parent (ov->clock_arg, open);
-    ov->conf.ops->parent (ov->conf.arg, open);
-}
-
-/* Leave the ancestor in use for a nearer one: what waits there fails now, and nothing is sent there any more. */
-static void part (struct conn *c)
-{
-    idt_msg_t *msg = control_encode (CONTROL_GOODBYE, 0, NULL);
-
-    if (msg)
-        conn_send (c, msg);
-    idt_msg_unref (msg);
-    c->state = CONN_IDLE;
-    close_connection (c, PART_MS);
-    router_peer_remove (c->up->ov->conf.router, &c->peer);
-    tell (c->up, false);
-}
-
-static void use_probe (struct parent *up)
-{
-    struct conn *c = up->probe;
-
-    up->probe = up->used;
-    up->used = c;
-    if (up->probe->state == CONN_JOINED)
-        part (up->probe);
-    else
-        lose (up->probe, NULL);
-}
-
-static bool become_peer (struct conn *c, const char *uuid)
-{
-    c->peer = (struct peer){ .kind = PEER_PARENT, .rank = target_of (c)->rank, .send = conn_send, .arg = c };
-    memcpy (c->peer.uuid, uuid, sizeof (c->peer.uuid));
-    if (router_peer_add (c->up->ov->conf.router, &c->peer) < 0) {
-        lose (c, "its name is in use here");
-        return false;
-    }
-    return true;
-}
-
-static void joined (struct conn *c, const char *uuid, const struct idt_clock_sample *sample, bool credits)
-{
-    struct parent *up = c->up;
-
-    if (c == up->probe)
-        use_probe (up);
-    if (!become_peer (c, uuid))
-        return;
-    c->state = CONN_JOINED;
-    up->retry_ms = RETRY_MIN_MS;
-    idt_watcher_stop (up->retry);
-    idt_watcher_stop (up->probe_timer);
-    if (c->target > 0 || up->has_joined)
-        log_printf (up->ov->conf.log, LOG_INFO, "overlay", "attached to rank %u", target_of (c)->rank);
-    if (c->target > 0)
-        start_timer (up->probe_timer, PROBE_MS * jitter (up));
-    up->has_joined = true;
-    take_time (c, sample);
-    channel_open (&c->channel, credits);
-    keyring_join (up->ov->keys, uuid);
-    c->keys_us = 0;
-    send_keys (c);
-}
-
-static void hello_accepted (struct conn *c, const idt_msg_t *msg)
-{
-    struct overlay_conf *conf = &c->up->ov->conf;
-    struct idt_clock_sample sample = { .sent_us = c->hello_us, .received_us = link_boot_us () };
-    const char *uuid, *version, *stream;
-    json_int_t seq, received = 0, sent = 0, bound = 0;
-    int link = 0;
-    idt_error_t err;
-    json_t *o;
-
-    if (idt_msg_unpack (msg, &o, &err, "{s:s s:s s:s s:I s?[I,I] s?I s?i}", "uuid", &uuid, "version", &version,
-                        "stream", &stream, "seq", &seq, "time_us", &received, &sent, "bound_us", &bound, "link", &link)
-        < 0) {
-        lose (c, err.text);
-        return;
-    }
-    sample.peer_received_us = received;
-    sample.peer_sent_us = sent;
-    sample.peer_bound_us = bound;
-    if (strlen (uuid) != IDT_MSG_UUID_LEN || strlen (stream) > IDT_MSG_UUID_LEN)
-        lose (c, "its hello has a malformed uuid");
-    else
-        joined (c, uuid, &sample, link >= 1);
-    if (c->state == CONN_JOINED) {
-        event_newest (conf->event, stream, seq);
-        tell (c->up, true);
-    }
-    json_decref (o);
-}
-
-static void hello_answered (struct conn *c, const idt_msg_t *msg)
-{
-    struct overlay_conf *conf = &c->up->ov->conf;
-    uint32_t errnum = idt_msg_errnum (msg);
-    const char *text = idt_msg_string (msg);
-
-    if (errnum == 0) {
-        hello_accepted (c, msg);
-        return;
-    }
-    if (c == c->up->used)
-        conf->ops->refused (conf->arg, errnum, text ? text : strerror (errnum));
-    if (errnum != ESHUTDOWN)
-        c->up->attempts = 0;
-    lose (c, NULL);
 }
 
 /* --- messages --------------------------------------------------------------------------------- */
@@ -292,8 +89,8 @@ static void heartbeat_received (struct conn *c, const idt_msg_t *msg)
 
     if (control_decode_down (msg, &hb) < 0)
         return;
-    take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
-                                              hb.peer_bound_us });
+    conn_take_time (c, &(struct idt_clock_sample){ hb.sent_us, hb.peer_received_us, hb.peer_sent_us, link_boot_us (),
+                                                   hb.peer_bound_us });
     event_newest_low (conf->event, hb.stream, hb.seq);
     if (c->keys_us > 0 && hb.sent_us > c->keys_us) { /* what we send arrives in order */
         keyring_arrived (c->up->ov->keys);
@@ -320,7 +117,7 @@ static void control_received (void *arg, const idt_msg_t *msg)
             conf->ops->stop (conf->arg);
         break;
     case CONTROL_DISCONNECT:
-        lose (c, c->state == CONN_LEAVING ? NULL : idt_msg_string (msg));
+        conn_lose (c, c->state == CONN_LEAVING ? NULL : idt_msg_string (msg));
         break;
     default: /* of a newer version */
         break;
@@ -352,7 +149,7 @@ static void received (void *arg, idt_msg_t *msg, const struct wire_from *from)
     struct conn *c = arg;
 
     if (!msg) {
-        lose (c, "it sent a malformed message");
+        conn_lose (c, "it sent a malformed message");
         return;
     }
     parent_doubt (c->up);
@@ -362,7 +159,7 @@ static void received (void *arg, idt_msg_t *msg, const struct wire_from *from)
         return;
     }
     if (idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE)
-        hello_answered (c, msg);
+        conn_hello_answered (c, msg);
     else if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL)
         control_received (c, msg);
     idt_msg_unref (msg);
@@ -374,14 +171,14 @@ static void closed (void *arg, struct wire *w, int line)
 {
     struct conn *c = arg;
 
-    lose (c, c->state == CONN_JOINED ? "the connection was closed" : NULL);
+    conn_lose (c, c->state == CONN_JOINED ? "the connection was closed" : NULL);
 }
 
 static const struct wire_ops wire_ops = { .received = received, .closed = closed };
 
 static int open_connection (struct conn *c)
 {
-    const struct bizcard *card = target_of (c);
+    const struct bizcard *card = conn_target (c);
     struct wire_target to = { .rank = card->rank, .endpoint = card->endpoint, .key = card->key };
     char identity[IDT_MSG_UUID_LEN + 1];
 
@@ -390,7 +187,7 @@ static int open_connection (struct conn *c)
     return 0;
 }
 
-static void close_connection (struct conn *c, int linger_ms)
+void conn_close (struct conn *c, int linger_ms)
 {
     channel_close (&c->channel);
     c->doubt_us = 0;
@@ -407,13 +204,13 @@ static void say_hello (struct conn *c, uint32_t target)
     c->late = false;
     c->heard = link_now ();
     if (open_connection (c) < 0) {
-        lose (c, NULL);
+        conn_lose (c, NULL);
         return;
     }
-    hello = make_hello (c);
+    hello = conn_make_hello (c);
     c->hello_us = link_boot_us ();
     if (!hello || wire_send (c->wire, NULL, hello) < 0)
-        lose (c, NULL);
+        conn_lose (c, NULL);
     idt_msg_unref (hello);
 }
 
@@ -436,33 +233,33 @@ static void retry_later (struct parent *up, enum conn_state was)
     up->attempts++;
     if (was == CONN_HELLO && may_climb (up) && c->target + 1 < up->ov->nancestors) {
         c->target++;
-        start_timer (up->retry, RETRY_MIN_MS * jitter (up));
+        parent_start_timer (up->retry, RETRY_MIN_MS * parent_jitter (up));
         return;
     }
     c->target = 0;
-    start_timer (up->retry, up->retry_ms * jitter (up));
+    parent_start_timer (up->retry, up->retry_ms * parent_jitter (up));
     up->retry_ms = up->retry_ms * 2 < RETRY_MAX_MS ? up->retry_ms * 2 : RETRY_MAX_MS;
 }
 
-static void lose (struct conn *c, const char *why)
+void conn_lose (struct conn *c, const char *why)
 {
     struct parent *up = c->up;
     enum conn_state was = c->state;
 
     if (was == CONN_IDLE)
         return;
-    close_connection (c, 0);
+    conn_close (c, 0);
     c->state = CONN_IDLE;
     if (c == up->probe)
         return;
     if (why)
         log_printf (up->ov->conf.log, LOG_WARNING, "overlay", "%s (rank %u) is lost: %s",
-                    c->target == 0 ? "parent" : "ancestor", target_of (c)->rank, why);
+                    c->target == 0 ? "parent" : "ancestor", conn_target (c)->rank, why);
     if (was == CONN_JOINED || was == CONN_LEAVING) {
         router_peer_remove (up->ov->conf.router, &c->peer);
         idt_watcher_stop (up->probe_timer);
-        lose (up->probe, NULL);
-        tell (up, false);
+        conn_lose (up->probe, NULL);
+        parent_tell (up, false);
     }
     if (!up->stopping)
         retry_later (up, was);
@@ -474,7 +271,7 @@ void overlay_connect (struct overlay *ov)
 
     if (up->used->state != CONN_IDLE)
         return;
-    start_timer (up->retry, hello_ms (up));
+    parent_start_timer (up->retry, hello_ms (up));
     say_hello (up->used, up->used->target);
 }
 
@@ -500,8 +297,8 @@ static void probe_next (struct parent *up)
 {
     uint32_t next = up->probe->target + 1 < up->used->target ? up->probe->target + 1 : 0;
 
-    lose (up->probe, NULL);
-    start_timer (up->probe_timer, PROBE_MS * jitter (up));
+    conn_lose (up->probe, NULL);
+    parent_start_timer (up->probe_timer, PROBE_MS * parent_jitter (up));
     say_hello (up->probe, next);
 }
 
@@ -526,7 +323,7 @@ static void judge_hello (struct conn *c)
     if (waits && c == c->up->probe)
         probe_next (c->up);
     else if (waits)
-        lose (c, NULL);
+        conn_lose (c, NULL);
 }
 
 bool parent_turn (struct parent *up)
@@ -534,7 +331,7 @@ bool parent_turn (struct parent *up)
     const char *why = up->used->channel.broken;
 
     if (why)
-        lose (up->used, why);
+        conn_lose (up->used, why);
     judge_hello (up->used);
     judge_hello (up->probe);
     return why != NULL;
@@ -572,7 +369,7 @@ void parent_heartbeat (struct parent *up, bool was_asleep)
         return;
     if (was_asleep)
         c->heard = link_now ();
-    send_keys (c);
+    conn_send_keys (c);
     beat (c);
     wire_look (c->wire);
 }
@@ -585,14 +382,14 @@ bool parent_check_silence (struct parent *up)
         return true;
     if (!link_is_silent (up->ov, c->heard, c->wire))
         return wire_is_dry (c->wire);
-    lose (c, "it is silent (tbon.timeout)");
+    conn_lose (c, "it is silent (tbon.timeout)");
     return true;
 }
 
 void parent_send_keys (struct parent *up)
 {
     if (overlay_has_parent (up->ov))
-        send_keys (up->used);
+        conn_send_keys (up->used);
 }
 
 void overlay_goodbye (struct overlay *ov)
@@ -603,9 +400,9 @@ void overlay_goodbye (struct overlay *ov)
     up->stopping = true;
     idt_watcher_stop (up->retry);
     idt_watcher_stop (up->probe_timer);
-    lose (up->probe, NULL);
+    conn_lose (up->probe, NULL);
     if (up->used->state != CONN_JOINED) {
-        close_connection (up->used, 0);
+        conn_close (up->used, 0);
         up->used->state = CONN_IDLE;
         return;
     }
@@ -644,8 +441,8 @@ void parent_destroy (struct parent *up)
         return;
     if (up->used->state == CONN_JOINED || up->used->state == CONN_LEAVING)
         router_peer_remove (up->ov->conf.router, &up->used->peer);
-    close_connection (up->used, 0);
-    close_connection (up->probe, 0);
+    conn_close (up->used, 0);
+    conn_close (up->probe, 0);
     channel_fini (&up->conn[0].channel);
     channel_fini (&up->conn[1].channel);
     idt_watcher_destroy (up->retry);
