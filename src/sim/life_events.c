@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "libutil/minmax.h"
 #include "modules/fluid/lease/witness.h"
 #include "sim/world.h"
 
@@ -311,6 +312,8 @@ void life_clocks_went (struct life *l, uint64_t boot_us, uint64_t raw_us, uint64
     }
     else
         node_lost_time (l->node, life_boot_us (l), off_us);
+    for (unsigned i = 0; off_us > 0 && i < NAREAS; i++) /* what it was lent is that much older */
+        l->area[i].area.until_us -= min_u64 (l->area[i].area.until_us, (uint64_t)off_us);
     life_look (l);
 }
 

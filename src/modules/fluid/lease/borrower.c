@@ -14,7 +14,7 @@
 #include "modules/fluid/lease/borrower.h"
 
 #define FIRST_PAUSE_US 100000  /* between wants, or an eighth of a term; doubles */
-#define LONG_PAUSE_US 30000000 /* up to this */
+#define LONG_PAUSE_US 30000000 /* up to this, or a term */
 
 void borrower_init (struct borrower *b, const char *incarnation, uint64_t term_ms)
 {
@@ -128,7 +128,8 @@ static uint64_t first_pause_us (const struct borrower *b)
 /* When to repeat a want that was sent now. */
 static void plan_retry (struct borrower *b, uint64_t now_us, bool first)
 {
-    b->backoff_us = first ? first_pause_us (b) : min_u64 (2 * b->backoff_us, LONG_PAUSE_US);
+    b->backoff_us = first ? first_pause_us (b)
+                          : min_u64 (2 * b->backoff_us, min_u64 (LONG_PAUSE_US, b->term_ms * 1000));
     b->ask_us = now_us + jitter (b, b->backoff_us);
 }
 

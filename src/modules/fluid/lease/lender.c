@@ -99,6 +99,14 @@ static uint64_t heard_of (const struct lender *l, const struct share_want *want)
     return 0;
 }
 
+uint32_t lender_lent (const struct lender *l, const struct share_want *want)
+{
+    for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        if (!o->former && is_of (o, want))
+            return (uint32_t)__builtin_popcountll (o->granules) * FLUID_GRANULE;
+    return 0;
+}
+
 static struct loan_out *add (struct lender *l, const struct loan_out *loan)
 {
     if (!make_table (l) || l->count == LENDER_MAX)

@@ -68,6 +68,9 @@ uint64_t lender_free (const struct lender *l, const struct area *whole, uint64_t
 bool lender_answer (struct lender *l, uint64_t now_us, uint64_t now_ms, const struct lender_stock *stock,
                     const struct share_want *want, struct share *share);
 
+/* How many sequence numbers who wants that was lent last; 0: none. */
+uint32_t lender_lent (const struct lender *l, const struct share_want *want);
+
 /* The rank makes nothing below 'floor_ms' any more, as it tells by its position, or will, and lends nothing there: forget what
  * ended before and is not in use.
  */

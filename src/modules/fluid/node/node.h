@@ -87,7 +87,7 @@ struct node_config {
     uint64_t max_backlog_ms;                /* generation that clients' requests may wait for */
     uint64_t forward_timeout_ms;            /* a request that nobody could serve for so long fails */
     uint32_t max_waiting;                   /* requests that wait, when clients' are refused */
-    uint32_t share; /* NODE_SHARE_OFF, NODE_SHARE_AUTO, or the sequence numbers that an idle rank asks for always */
+    uint32_t share; /* NODE_SHARE_OFF, NODE_SHARE_AUTO, or the sequence numbers that an idle rank asks for at least */
     uint32_t share_keep; /* sequence numbers of 1024 that are not lent; of fewer in proportion */
 };
 

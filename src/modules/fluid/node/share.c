@@ -50,6 +50,29 @@ static void note_missed (struct node *n, uint64_t now_us, const struct share_wan
     s->missed_us = now_us + s->lender.term_ms * 1000;
 }
 
+/* Whether a new want should wait until this rank has borrowed what it takes: it cannot have more while a part of what it has is
+ * lent.  Once.
+ */
+static bool may_borrow_first (struct node *n, uint64_t now_us, const struct share_want *want,
+                              const struct lender_stock *stock)
+{
+    const struct sharing *s = &n->sharing;
+    bool again = now_us < s->missed_us && s->missed >= want->size;
+
+    return !n->owner && stock->whole && !again && lender_lent (&s->lender, want) == 0
+           && width (node_granules (n, stock->from_ms)) < want->size + stock->keep;
+}
+
+/* Nobody gets more than half of what can be lent, so that there is something for the next one; but as much as it had. */
+static void limit (struct node *n, const struct lender_stock *stock, struct share_want *want)
+{
+    uint32_t had = lender_lent (&n->sharing.lender, want), left = width (node_granules (n, stock->from_ms)) + had;
+    uint32_t most = left > stock->keep ? (left - stock->keep) / 2 : 0;
+
+    while (want->size > AREA_MIN_SIZE && want->size > most && want->size > had)
+        want->size /= 2;
+}
+
 int node_share (struct node *n, uint64_t now_us, const struct share_want *want, struct share *share, uint64_t *retry_ms)
 {
     struct lender_stock stock = { .whole = NULL };
@@ -64,9 +87,14 @@ int node_share (struct node *n, uint64_t now_us, const struct share_want *want, 
         stock.from_ms = max_u64 (now_ms, n->cursor_ms) + 1;
         stock.keep = kept (n, now_ms);
     }
+    if (may_borrow_first (n, now_us, want, &stock))
+        stock.whole = NULL;
     if (stock.keep == FLUID_PER_MS)
         *retry_ms = BUSY_RETRY_MS;
-    bool lent = lender_answer (&n->sharing.lender, now_us, now_ms, &stock, want, share);
+    struct share_want limited = *want;
+    if (stock.whole)
+        limit (n, &stock, &limited);
+    bool lent = lender_answer (&n->sharing.lender, now_us, now_ms, &stock, &limited, share);
     n->free.until_ms = 0;
     note_missed (n, now_us, want, lent ? share : NULL);
     n->stats.lent += lent;
@@ -107,16 +135,14 @@ static uint32_t round_up (uint32_t n)
     return size;
 }
 
-/* What is needed for those below: as much again is kept. */
+/* What is needed for those below: as much again is kept, and where something is missed more, for their bursts come here yet. */
 static uint32_t needed_below (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     const struct sharing *s = &n->sharing;
-    uint32_t per_ms;
+    uint32_t per_ms, missed = now_us < s->missed_us ? s->missed : 0;
 
     lender_count (&s->lender, now_ms, &per_ms);
-    if (now_us < s->missed_us)
-        per_ms += s->missed;
-    return per_ms > 0 ? round_up (2 * per_ms) : 0;
+    return per_ms + missed > 0 ? round_up (2 * per_ms + 4 * missed) : 0;
 }
 
 /* The size to be borrowed now.  It grows at once, and shrinks where a quarter will do. */
@@ -124,9 +150,9 @@ static uint32_t wanted (struct node *n, uint64_t now_us, uint64_t now_ms)
 {
     const struct borrower *b = &n->sharing.borrower;
 
-    if (n->config.share != NODE_SHARE_AUTO)
-        return n->config.share;
-    uint32_t size = demand_size (&n->sharing.demand, now_us), below = needed_below (n, now_us, now_ms);
+    bool is_auto = n->config.share == NODE_SHARE_AUTO;
+    uint32_t size = is_auto ? demand_size (&n->sharing.demand, now_us) : n->config.share;
+    uint32_t below = needed_below (n, now_us, now_ms);
 
     size = size > below ? size : below;
     return b->nareas > 0 && size > 0 && size < b->want.size && size * 4 > b->want.size ? b->want.size : size;
@@ -191,10 +217,10 @@ void node_share_failed (struct node *n, uint64_t now_us, int errnum)
 {
     if (n->stopped)
         return;
-    if (errnum == ENOSYS || errnum == ENOTSUP || errnum == EPERM || errnum == EPROTO)
+    if (errnum == ENOTSUP || errnum == EPERM || errnum == EPROTO)
         borrower_refused (&n->sharing.borrower);
-    else
-        borrower_missed (&n->sharing.borrower, now_us, 0);
+    else /* ENOSYS: its module may be loaded anew, or is too old */
+        borrower_missed (&n->sharing.borrower, now_us, errnum == ENOSYS ? BUSY_RETRY_MS : 0);
     node_tick (n, now_us);
 }
 

@@ -263,9 +263,12 @@ static void test_trouble (void)
     ok (state_of (&down, TERM + 200) == NODE_IDLE, "until the loan is over");
     node_parent (down.n, AT (TERM + 200), true);
     ok (down.want.number == 2, "a parent is asked at once");
-    node_share_failed (down.n, AT (TERM + 201), ENOTSUP);
+    node_share_failed (down.n, AT (TERM + 201), ENOSYS);
+    node_tick (down.n, AT (TERM + 2000));
+    ok (down.wants == 3, "one without the module is asked again, for it may be loaded anew");
+    node_share_failed (down.n, AT (TERM + 2001), ENOTSUP);
     node_tick (down.n, AT (TERM + 60000));
-    ok (down.wants == 2, "one that lends nothing is not asked again");
+    ok (down.wants == 3, "one that lends nothing is not asked again");
     destroy (&down, TERM + 60000);
     destroy (&up, 20);
 }
@@ -314,8 +317,8 @@ static void test_lend_on (void)
     make_pair (&up, &mid, NODE_SHARE_AUTO);
     create (&low, 5, 16);
     set_clock (&low, AT (10));
-    ok (!pass (&mid, &low, 10) && mid.wants == 1 && mid.want.size == 32,
-        "who has nothing to lend borrows twice what is wanted below");
+    ok (!pass (&mid, &low, 10) && mid.wants == 1 && mid.want.size == 64,
+        "who has nothing to lend borrows four times what is wanted below");
     pass (&up, &mid, 11);
     ok (pass (&mid, &low, 12) && low.n->sharing.borrower.area[0].generator == 1, "and lends of that");
     ask (&low, 13, 16, 0, false);
