@@ -54,8 +54,13 @@ static json_t *get_topology_new (struct cmd *cmd, uint32_t rank)
 
 uint32_t overlay_subtree_size (struct cmd *cmd, uint32_t rank)
 {
-    json_t *o = get_topology_new (cmd, rank);
-    uint32_t size = (uint32_t)json_integer_value (json_object_get (o, "size"));
+    uint32_t size;
+    json_t *o;
+
+    if (rank == 0 && idt_get_size (cmd_connect (cmd), &size) == 0)
+        return size;
+    o = get_topology_new (cmd, rank);
+    size = (uint32_t)json_integer_value (json_object_get (o, "size"));
 
     json_decref (o);
     return size;
