@@ -12,7 +12,7 @@
 #include <dirent.h>
 #include <string.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define CUT_MAX 1024           /* bytes: files up to this size are also fed cut short */
 #define FILE_MAX (1024 * 1024) /* bytes: larger files are no corpus */

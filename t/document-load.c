@@ -23,7 +23,7 @@
 
 #include <idtree/idtree.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define IDS_MAX 100000 /* that a client remembers */
 #define PAUSE_MS 1     /* between failed connections: what is down is not hammered */

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "libmsg/stream.h"
-#include "libmsg/vectors.h"
+#include "test/msg_vectors.h"
 
 #define MAX_EARLY 64
 #define STRANGE "heartbeat" /* module that only the recording has */

@@ -27,7 +27,7 @@
 #include <idtree/idcomp.h>
 #include <idtree/idtree.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define LOCALS 64  /* ids that a client remembers of its rank's session */
 #define PAUSE_MS 1 /* between a failure and the next request: what is down is not hammered */

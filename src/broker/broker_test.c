@@ -18,7 +18,7 @@
 
 #include "broker/crew.h"
 #include "libutil/errprintf.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 struct run {
     struct process *process;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "broker/conffile.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static int load (struct attrs *a, const char *text, size_t size, idt_error_t *errp)
 {

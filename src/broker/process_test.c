@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "broker/process.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define MEMBERS 500
 

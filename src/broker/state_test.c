@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "broker/state.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define STATES (STATE_EXIT + 1)
 #define INPUTS (STATE_TIMEOUT + 1)

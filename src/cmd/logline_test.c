@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmd/logline.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static bool formats (const char *line, const char *expect)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "sim/check.h"
 #include "sim/sim.h"
 

@@ -4,7 +4,7 @@
 /* failing_alloc.h - let an allocation of the library fail that is tested
  *
  * The linker puts these functions in its way: -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup.  As with
- * libutil/tap.h one test program is one translation unit.
+ * test/tap.h one test program is one translation unit.
  */
 #ifndef TEST_FAILING_ALLOC_H
 #define TEST_FAILING_ALLOC_H

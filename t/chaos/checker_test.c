@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "checker.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define CLIENTS 3
 

@@ -4,7 +4,7 @@
 /* plan_test.c - plans are functions of their seed, within their limits, and leave no fault out */
 #include <string.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "plan.h"
 
 #define STEPS 3000

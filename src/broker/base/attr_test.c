@@ -9,7 +9,7 @@
 
 #include "broker/base/attr.h"
 #include "libutil/errprintf.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static void test_define (void)
 {

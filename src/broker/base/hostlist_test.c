@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "broker/base/hostlist.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define MAX_NAMES 200
 

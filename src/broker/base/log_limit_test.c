@@ -8,7 +8,7 @@
 
 #include "broker/base/log.h"
 #include "broker/base/log_limit.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static void test_periods (void)
 {

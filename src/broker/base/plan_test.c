@@ -6,7 +6,7 @@
 
 #include "broker/base/plan.h"
 #include "libutil/minmax.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define SIZE_MAX_TESTED 18000
 

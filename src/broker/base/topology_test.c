@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "broker/base/topology.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static struct topo *create (const char *uri, uint32_t size)
 {

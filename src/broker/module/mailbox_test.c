@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "broker/module/mailbox.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define MANY 20000
 #define WRITERS 3

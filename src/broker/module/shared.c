@@ -15,7 +15,7 @@
 
 #include "broker/module/private.h"
 #include "broker/module/shared.h"
-#include "libidtree/view.h"
+#include "libidtree/loop.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 

@@ -15,7 +15,7 @@
 #include "broker/overlay/channel.h"
 #include "broker/overlay/control.h"
 #include "libutil/fifo.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define ASKERS 3
 #define WINDOW ((uint64_t)1 << 20)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "broker/overlay/control.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define STREAM "01234567-89ab-4cde-8f01-23456789abcd"
 

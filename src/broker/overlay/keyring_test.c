@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "broker/overlay/link.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define PARENT "aaaaaaaa-0000-4000-8000-000000000000"
 #define ANCESTOR "bbbbbbbb-0000-4000-8000-000000000000"

@@ -26,7 +26,7 @@
 #include "broker/overlay/children_private.h"
 #include "libzmqutil/zmsg.h"
 #include "libutil/clock.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define SIZE 3        /* of the tree: a parent and two children */
 #define SIZE_DEEP 4   /* rank 3 is below rank 1 */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "broker/route/absent.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 struct fake {
     struct peer peer;

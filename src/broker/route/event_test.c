@@ -12,7 +12,7 @@
 
 #include "broker/route/event.h"
 #include "broker/route/router.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define STREAM "00000001-0000-4000-8000-000000000000"
 #define OTHER "00000002-0000-4000-8000-000000000000"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "broker/route/router.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define RANK 1
 #define MAX_GOT 4096

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "broker/route/rpc_track.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static idt_msg_t *make_request (unsigned asker, uint32_t tag, int flags)
 {

@@ -20,7 +20,7 @@
 #include <idtree/idtree.h>
 
 #include "broker/crew.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define WAIT_MS 30000 /* for an answer; far above what a busy machine needs */
 #define POINTS 3000   /* allocations of one request at most */

@@ -22,7 +22,7 @@
 
 #include "broker/route/usock.h"
 #include "libmsg/stream.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define MAX_MESSAGE 131072
 #define MAX_QUEUE 1048576

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmd/base/lines.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static char told[8192];
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmd/base/suggest.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 /* Is the distance 'd', whichever way one looks? */
 static bool apart (const char *a, const char *b, unsigned d)

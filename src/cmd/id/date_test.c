@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmd/id/date.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static bool reads (const char *s, int64_t expect)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmd/id/scheme.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define NOW_MS INT64_C (1795300000000) /* 2026-11-21 */
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "cmd/launch/control.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define NOBODY 65534
 

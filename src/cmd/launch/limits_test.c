@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "cmd/launch/limits.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static void test_made_up (void)
 {

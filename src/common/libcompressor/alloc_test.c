@@ -11,7 +11,7 @@
 #include <string.h>
 #include <idtree/idcomp.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "test/failing_alloc.h"
 
 #define A "88888888-8888-4888-b088-888888888888"

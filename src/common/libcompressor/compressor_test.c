@@ -8,7 +8,7 @@
 #include <string.h>
 #include <idtree/idcomp.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define A "88888888-8888-4888-b088-888888888888"
 #define A_PLUS_5 "88888888-8888-4888-b088-88888888888d"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "history.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define HISTORIES 120
 #define BYTES_MAX 2000

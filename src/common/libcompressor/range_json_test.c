@@ -7,7 +7,7 @@
 #include <string.h>
 #include <idtree/idcomp.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define S "88888888-8888-4888-b088-888888888888"
 

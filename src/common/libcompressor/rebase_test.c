@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "rebase.h"
 
 #define A "11111111-1111-4111-8111-111111111111"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "rewind.h"
 
 #define OWN "00000000-0000-4000-8000-000000000000"

@@ -8,7 +8,7 @@
 
 #include <idtree/idcomp.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "libdocument/wire.h"
 
 #define SIZE 1000

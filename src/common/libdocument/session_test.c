@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libdocument/session.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define NAME "drawing"
 #define UUID "6a0b79c1-7c4f-4c5b-9f3e-0123456789ab"

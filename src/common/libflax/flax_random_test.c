@@ -14,7 +14,7 @@
 #include "libflax/flax_random.h"
 #include "test/failing_alloc.h"
 #include "test/failing_pages.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static const struct {
     const char *name;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "form.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 /* Numbers that end or begin a run of digits in some base, and their neighbours. */
 static size_t edges (uint64_t *out)

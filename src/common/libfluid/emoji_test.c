@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "form.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define BASE 576
 

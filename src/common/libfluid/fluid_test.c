@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "idtree/fluid.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
 

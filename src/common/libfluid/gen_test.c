@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "idtree/fluid.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define GENERATOR 4711
 

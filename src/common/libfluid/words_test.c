@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "form.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define WORDS 1626
 #define PLACES 6

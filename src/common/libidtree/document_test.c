@@ -19,7 +19,7 @@
 #include <idtree/rpc.h>
 
 #include "test/test_server.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define NAME "drawing"
 #define TOPIC "compressor.ranges." NAME

@@ -21,7 +21,7 @@
 
 #include "libidtree/private.h"
 #include "test/test_server.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static _Thread_local unsigned fail_at = -1u; /* counts down; fails the call that finds it 0 */
 static _Thread_local unsigned allocations, reads, writes, polls;

@@ -9,7 +9,7 @@
 #include <idtree/generate.h>
 
 #include "test/test_server.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 struct run {
     fluid_t first;

@@ -17,7 +17,7 @@
 
 #include "libidtree/private.h"
 #include "test/test_server.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static idt_t *open_or_bail (struct test_server *s)
 {

@@ -15,7 +15,7 @@
 
 #include "libidtree/private.h"
 #include "broker/module/mailbox.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 /* --- two transports ------------------------------------------------------------------------- */
 

@@ -15,8 +15,7 @@
 #include <sys/queue.h>
 
 #include "libidtree/alarm.h"
-#include "libidtree/view.h"
-#include "libidtree/watcher.h"
+#include "libidtree/loop.h"
 #include "libutil/errprintf.h"
 
 enum kind {

@@ -9,10 +9,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "libidtree/view.h"
-#include "libidtree/watcher.h"
+#include "libidtree/loop.h"
 #include "libutil/clock.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 struct seen {
     int calls;

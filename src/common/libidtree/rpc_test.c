@@ -8,7 +8,7 @@
 
 #include "libidtree/private.h"
 #include "test/test_server.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define MANY 10000
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libidtree/tagtab.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define WORLD 300 /* tags in use at most */
 

@@ -10,7 +10,7 @@
 #include "libmodule/option.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 /* --- the broker ------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 /* codec_test.c - messages to bytes and back: golden vectors, every damage, every small frame */
 #include <errno.h>
 
-#include "libmsg/vectors.h"
+#include "test/msg_vectors.h"
 
 #define HEADER_SIZE IDT_MSG_HEADER_SIZE
 

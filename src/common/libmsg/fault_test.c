@@ -16,7 +16,7 @@
 
 #include "libmsg/stream.h"
 #include "libzmqutil/zmsg.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define UUID_A "aaaaaaaa-0000-4000-8000-000000000001"
 #define UUID_B "bbbbbbbb-0000-4000-8000-000000000002"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "libmsg/vectors.h"
+#include "test/msg_vectors.h"
 
 #define UUID(c) c c c c c c c c "-0000-4000-8000-00000000000" c
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "libmsg/stream.h"
-#include "libmsg/vectors.h"
+#include "test/msg_vectors.h"
 
 #define MAX_MESSAGE ((size_t)1 << 20)
 #define MAX_QUEUE ((size_t)4 << 20)

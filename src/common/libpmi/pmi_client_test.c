@@ -17,7 +17,7 @@
 
 #include "libpmi/pmi_client.h"
 #include "libpmi/pmi_server.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define RANKS 5
 #define HELLO "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"

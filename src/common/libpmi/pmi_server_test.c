@@ -8,7 +8,7 @@
 
 #include "libpmi/pmi_server.h"
 #include "libpmi/pmi_wire.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define SIZE 3
 

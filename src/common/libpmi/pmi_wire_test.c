@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "libpmi/pmi_wire.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static void test_words (void)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "libsno/sno_text.c" /* each form by itself */
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static void encode_chosen (const sno_t *id, char *text)
 {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "libsqlite/database.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static const struct database_kind kind = {
     .name = "test.sqlite",

@@ -3,7 +3,7 @@
 
 /* account_test.c - accounts against their rules, by random steps */
 #include "libutil/account.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define POOL_ITEMS 1000
 #define POOL_BYTES 100000

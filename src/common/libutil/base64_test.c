@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libutil/base64.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static const struct {
     const char *data;

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "libutil/duration.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static void test_durations (void)
 {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "libutil/fifo.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static char items[1000];
 

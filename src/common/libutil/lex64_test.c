@@ -3,7 +3,7 @@
 
 /* lex64_test.c - every value in every place, for both characters that stand for 0 */
 #include "libutil/lex64.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static const char common[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "libutil/private_dir.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 /* Whether 'path' is refused with 'errnum' (0: it is not) and a sentence that names it. */
 static bool is_refused (const char *path, int errnum)

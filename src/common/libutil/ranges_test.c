@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libutil/ranges.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 static void test_read (void)
 {

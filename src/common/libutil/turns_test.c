@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "libutil/turns.h"
 
 #define FLOWS 5

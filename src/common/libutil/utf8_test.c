@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "libutil/utf8.h"
 
 static size_t encode (uint32_t c, size_t len, char *s)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "libmsg/vectors.h"
+#include "test/msg_vectors.h"
 #include "libzmqutil/zmsg.h"
 
 #define UUID_A "aaaaaaaa-0000-4000-8000-000000000001"

@@ -10,7 +10,7 @@
 #include <idtree/idtree.h>
 
 #include "libidtree/transport.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "modules/flake/answer.h"
 #include "modules/flake/naming.h"
 

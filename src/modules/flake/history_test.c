@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "modules/flake/node.h"
 
 #define MS UINT64_C (1000)

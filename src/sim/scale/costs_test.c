@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "sim/scale/costs.h"
 
 #define REST                                                                                                                       \

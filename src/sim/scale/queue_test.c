@@ -4,7 +4,7 @@
 /* queue_test.c - events come in order of time, and of one time in order of pushing */
 #include <stdlib.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "sim/scale/queue.h"
 
 static uint64_t below (uint64_t *random, uint64_t n)

@@ -4,7 +4,7 @@
 /* samples_test.c - percentiles against what their definition says, counted one by one */
 #include <stdlib.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "sim/scale/samples.h"
 
 static uint64_t chance (uint64_t *random, uint64_t n)

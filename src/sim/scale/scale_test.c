@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "sim/scale/scale.h"
 
 static void give_up (const char *why)

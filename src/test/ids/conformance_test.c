@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "test/ids/scheme.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define THREADS 8
 #define PER_THREAD 150000

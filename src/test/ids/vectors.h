@@ -12,7 +12,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #ifndef TESTIDS_SRCDIR
 #define TESTIDS_SRCDIR "."

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "broker/overlay/wire/inside.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 #define A "aaaaaaaa-0000-4000-8000-000000000000"
 #define B "bbbbbbbb-0000-4000-8000-000000000000"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "modules/compressor/order/orderer.h"
 #include "modules/compressor/order/relay.h"
 #include "test/failing_alloc.h"

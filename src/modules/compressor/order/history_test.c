@@ -15,7 +15,7 @@
 
 #include "libcompressor/replica.h"
 #include "libcompressor/rewind.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "modules/compressor/order/orderer.h"
 
 #define REPLICAS 8

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "modules/compressor/root/store.h"
 #include "test/faulty_disk.h"
 

@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* ahead_test.c - crashes carry rank 0 ahead of the wall clock by a bound, however many there are */
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/lease/ahead.h"
 
 #define LEASE 60000U

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/lease/authority.h"
 
 #define CHILD "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"

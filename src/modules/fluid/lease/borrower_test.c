@@ -4,7 +4,7 @@
 /* borrower_test.c - a borrower keeps what its wants promise, takes only the answer to the newest, and asks in time */
 #include <string.h>
 
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/lease/borrower.h"
 
 #define ME "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"

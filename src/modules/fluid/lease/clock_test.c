@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* clock_test.c - the instance's time never decreases, and its bound holds */
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/lease/clock.h"
 
 #define SECOND UINT64_C (1000000)

@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* demand_test.c - what is borrowed for what is needed: steady, in bursts, growing, coming and going */
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/lease/demand.h"
 
 #define SECOND UINT64_C (1000000)

@@ -6,7 +6,7 @@
 
 #include <idtree/fluid.h>
 
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/lease/lease.h"
 
 #define A "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"

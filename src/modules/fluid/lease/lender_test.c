@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/lease/lender.h"
 #include "test/failing_alloc.h"
 

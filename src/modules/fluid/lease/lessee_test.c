@@ -4,7 +4,7 @@
 /* lessee_test.c - a lessee takes answers once, stays inside its ranges, asks in time */
 #include <string.h>
 
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/lease/lessee.h"
 
 #define ME "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"

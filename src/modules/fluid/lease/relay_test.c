@@ -4,7 +4,7 @@
 /* relay_test.c - lease requests are combined, their answers split, each request answered once */
 #include <string.h>
 
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/lease/relay.h"
 
 #define LEASE 60000

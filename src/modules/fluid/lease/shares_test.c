@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/libutil/minmax.h"
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/lease/borrower.h"
 #include "modules/fluid/lease/lender.h"
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/lease/lessee.h"
 #include "modules/fluid/lease/watermark.h"
 

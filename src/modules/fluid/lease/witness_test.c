@@ -2,7 +2,7 @@
  * Copyright idtree contributors */
 
 /* witness_test.c - what CLOCK_BOOTTIME missed is seen, and nothing else is */
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/lease/witness.h"
 
 #define SECOND INT64_C (1000000)

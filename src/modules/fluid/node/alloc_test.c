@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/node/node.h"
 #include "modules/fluid/node/past.h"
 #include "test/failing_alloc.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/node/lanes.h"
 
 /* Take all of a millisecond, 'want' at a time.  Returns how many there were; 0 also where they were not in order. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/node/past.h"
 #include "modules/fluid/node/private.h"
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "common/libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/node/waiting.h"
 
 #define MS UINT64_C (1000)

@@ -18,7 +18,7 @@
 
 #include "libidtree/transport.h"
 #include "libutil/fifo.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "test/faulty_disk.h"
 #include "modules/fluid/service/wire.h"
 

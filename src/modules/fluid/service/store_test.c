@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "libsqlite/database.h"
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "test/faulty_disk.h"
 #include "modules/fluid/service/store.h"
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 #include "modules/fluid/service/wire.h"
 
 #define UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"

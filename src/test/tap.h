@@ -6,8 +6,8 @@
  * One test program is one translation unit, so the counters are static here: nothing but tests includes
  * this file, and what they run.  ok () takes a format that reads as a sentence of a specification.
  */
-#ifndef UTIL_TAP_H
-#define UTIL_TAP_H
+#ifndef TEST_TAP_H
+#define TEST_TAP_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -90,4 +90,4 @@ __attribute__ ((unused)) static bool tap_wait (time_t began_s, const char *what,
 #define wait_until(condition) \
     for (time_t tap_began = tap_now_s (); !(condition) && tap_wait (tap_began, #condition, __FILE__, __LINE__);)
 
-#endif /* UTIL_TAP_H */
+#endif /* TEST_TAP_H */

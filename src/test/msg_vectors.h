@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* vectors.h - what the tests of libmsg share: golden vectors and comparing messages
+/* msg_vectors.h - what the tests of libmsg share: golden vectors and comparing messages
  *
  * rfc3-messages.json and flux-client.json were read off a running flux-core; see protocol.md
  * section 1.  IDTREE_VECTORS names another folder with files of the same form.
@@ -16,7 +16,7 @@
 
 #include <idtree/msg.h>
 
-#include "libutil/tap.h"
+#include "test/tap.h"
 
 struct bytes {
     uint8_t *data;
