@@ -23,7 +23,7 @@
 #define MIN_SIZE 4096 /* of what is set in bytes */
 #define MAX_SIZE (1U << 31)
 #define TURN_US 100    /* time in which clients are served before others get theirs */
-#define TICK_S 0.025   /* between two looks at clients that are not read */
+#define TICK_MS 5      /* between two looks at clients that are not read */
 #define KEPT_FILES 256 /* descriptors that clients leave to the rest of the broker */
 
 /* --- turns ------------------------------------------------------------------------------------- */
@@ -207,7 +207,7 @@ struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *pa
     if (get_limits (l, attrs, errp) < 0 || usock_listen (l, path, attrs, errp) < 0)
         goto error;
     check_most (l);
-    if (!(l->clients = zlistx_new ()) || !(l->tick = idt_timer_watcher_create (r, TICK_S, TICK_S, tick_cb, l))) {
+    if (!(l->clients = zlistx_new ()) || !(l->tick = idt_timer_watcher_create (r, TICK_MS, TICK_MS, tick_cb, l))) {
         errprintf (errp, "out of memory");
         goto error;
     }
