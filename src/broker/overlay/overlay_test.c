@@ -1328,6 +1328,37 @@ static void test_late_answer (enum wire_kind kind)
     world_fini (&w);
 }
 
+/* An orphan reads that its parent does not take it back just when that is late: it asks again. */
+static void test_late_refusal (enum wire_kind kind)
+{
+    struct world w;
+    idt_watcher_t *timer;
+    bool over = false;
+
+    world_make (&w, LONG, SIZE_DEEP, kind == WIRE_ZMQ ? NULL : NOWHERE, kind);
+    overlay_accept (w.parent.ov, true);
+    start_middle (&w);
+    start_grand (&w);
+    UNTIL (&w, w.grand.parent_up && overlay_children_online (w.parent.ov) == 1);
+    node_fini (&w.child);
+    UNTIL (&w, w.grand.downs == 1 && w.grand.parent_up);
+    w.grand.deaf = true;
+    start_middle (&w);
+    overlay_accept (w.child.ov, false);
+    timer = idt_timer_watcher_create (w.reactor, 3200., 0., timer_cb,
+                                      &over); /* it asks, and waits, at most 1.5 s each */
+    idt_watcher_start (timer);
+    while (!over)
+        turn (&w);
+    w.grand.deaf = false;
+    turn (&w);
+    overlay_accept (w.child.ov, true);
+    UNTIL (&w, w.grand.downs == 2 && w.grand.parent_up);
+    ok (overlay_children_online (w.child.ov) == 1, "one that was refused late asks its parent again");
+    idt_watcher_destroy (timer);
+    world_fini (&w);
+}
+
 static void test_kind (enum wire_kind kind)
 {
     test_late_answer (kind);
@@ -1356,6 +1387,7 @@ int main (void)
     test_liar ();
     test_accept ();
     test_silent_child ();
+    test_late_refusal (WIRE_MEMORY);
     test_kind (WIRE_ZMQ);
     test_kind (WIRE_INPROC);
     test_kind (WIRE_MEMORY);

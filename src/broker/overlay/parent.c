@@ -306,10 +306,12 @@ static void probe_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct parent *up = arg;
 
-    if (up->probe->state == CONN_HELLO)
-        hello_late (up->probe);
-    else
+    if (up->probe->state != CONN_HELLO) {
         probe_next (up);
+        return;
+    }
+    hello_late (up->probe);
+    parent_start_timer (up->probe_timer, PROBE_MS * parent_jitter (up)); /* it may turn out to be refused, or lost */
 }
 
 /* Give up one whose answer has not come: all that came was read. */
