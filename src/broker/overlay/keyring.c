@@ -161,11 +161,12 @@ static void replace (struct keyring *kr, struct entry *e, const struct control_k
     link_key (kr, i);
 }
 
+/* A key is one rank's: who tells that it is another's, too, would lock that one out. */
 bool keyring_put (struct keyring *kr, const struct control_key *key)
 {
     struct entry *e = find_rank (kr, key->rank);
 
-    if (e && memcmp (e->key.key, key->key, CONTROL_KEY_SIZE) == 0)
+    if (keyring_find (kr, key->key) != TOPO_NONE)
         return false;
     if (!e && kr->count == kr->size && !grow (kr))
         return false;
@@ -215,13 +216,13 @@ static unsigned find_knower (struct keyring *kr, const char *uuid)
 void keyring_join (struct keyring *kr, const char uuid[IDT_MSG_UUID_LEN + 1])
 {
     kr->joined = find_knower (kr, uuid);
-    kr->taken = kr->knowers[kr->joined].change;
-    kr->next = 0;
+    keyring_again (kr);
 }
 
 idt_msg_t *keyring_take_news (struct keyring *kr)
 {
     struct control_key keys[KEYRING_MESSAGE];
+    idt_msg_t *msg;
     size_t n = 0;
 
     if (kr->next == 0 && kr->taken == kr->change)
@@ -235,8 +236,20 @@ idt_msg_t *keyring_take_news (struct keyring *kr)
         kr->next = 0;
         kr->taken = kr->taking;
     }
+    if (n == 0)
+        return NULL;
+    if (!(msg = control_encode_keys (keys, n))) {
+        keyring_again (kr);
+        return NULL;
+    }
     kr->nsent += n;
-    return n > 0 ? control_encode_keys (keys, n) : NULL;
+    return msg;
+}
+
+void keyring_again (struct keyring *kr)
+{
+    kr->taken = kr->knowers[kr->joined].change;
+    kr->next = 0;
 }
 
 void keyring_arrived (struct keyring *kr)

@@ -85,6 +85,45 @@ static void test_once (void)
     keyring_destroy (kr);
 }
 
+/* What a liar says of a key that is another's changes nothing. */
+static void test_taken (void)
+{
+    struct keyring *kr = keyring_create ();
+    struct control_key lie = key_of (1, 0);
+
+    keyring_join (kr, PARENT);
+    put (kr, 1, 0);
+    put (kr, 2, 0);
+    pass_on (kr, NULL);
+    lie.rank = 2;
+    ok (!keyring_put (kr, &lie) && find (kr, 1, 0) == 1 && find (kr, 2, 0) == 2,
+        "a key that is another rank's is refused, and both keep theirs");
+    lie.rank = 3;
+    ok (!keyring_put (kr, &lie) && find (kr, 1, 0) == 1 && keyring_count (kr) == 2, "... so it is for a new rank");
+    ok (pass_on (kr, NULL) == 0, "and nothing of it goes up");
+    ok (put (kr, 1, 1) && keyring_put (kr, &lie) && find (kr, 1, 0) == 3, "one that is given up may be another's");
+    keyring_destroy (kr);
+}
+
+/* What the link does not take is not lost. */
+static void test_again (void)
+{
+    struct keyring *kr = keyring_create ();
+
+    keyring_join (kr, PARENT);
+    put (kr, 1, 0);
+    pass_on (kr, NULL);
+    keyring_arrived (kr);
+    for (uint32_t i = 0; i < 2 * KEYRING_MESSAGE; i++)
+        put (kr, 2 + i, 0);
+    idt_msg_unref (keyring_take_news (kr));
+    keyring_again (kr);
+    keyring_arrived (kr);
+    ok (pass_on (kr, NULL) == 2 * KEYRING_MESSAGE,
+        "keys that could not be sent go up later, all that have not arrived");
+    keyring_destroy (kr);
+}
+
 /* Whoever has been forgotten hears all. */
 static void test_forgotten (void)
 {
@@ -164,6 +203,8 @@ static void test_midst (void)
 int main (void)
 {
     test_once ();
+    test_taken ();
+    test_again ();
     test_forgotten ();
     test_many ();
     test_midst ();

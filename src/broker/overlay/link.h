@@ -149,7 +149,9 @@ const char *health_name (enum health health); /* "full", ... */
 struct keyring *keyring_create (void); /* NULL with errno ENOMEM */
 void keyring_destroy (struct keyring *kr);
 
-/* Set the key of a rank.  Returns whether that is news.  What is news waits for keyring_take_news (). */
+/* Set the key of a rank.  Returns whether that is news: not where it has it already, or another rank does, which keeps it.
+ * What is news waits for keyring_take_news ().
+ */
 bool keyring_put (struct keyring *kr, const struct control_key *key);
 
 /* Whose key it is; TOPO_NONE: nobody's. */
@@ -158,9 +160,12 @@ uint32_t keyring_find (const struct keyring *kr, const uint8_t key[CONTROL_KEY_S
 /* A broker ('uuid': its incarnation) is joined: all is news that has not arrived there. */
 void keyring_join (struct keyring *kr, const char uuid[IDT_MSG_UUID_LEN + 1]);
 
-/* A message with keys that are news, which they are no more; at most KEYRING_MESSAGE.  NULL: none. */
+/* A message with keys that are news, which they are no more; at most KEYRING_MESSAGE.  NULL: none, or no memory. */
 #define KEYRING_MESSAGE 1024
 idt_msg_t *keyring_take_news (struct keyring *kr);
+
+/* What was taken could not be sent: all is news again that has not arrived. */
+void keyring_again (struct keyring *kr);
 
 /* All that was taken has arrived. */
 void keyring_arrived (struct keyring *kr);

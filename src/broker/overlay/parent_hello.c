@@ -46,13 +46,17 @@ void conn_take_time (struct conn *c, const struct idt_clock_sample *sample)
 
 void conn_send_keys (struct conn *c)
 {
+    struct keyring *keys = c->up->ov->keys;
+    bool sent = true;
     idt_msg_t *msg;
 
-    while ((msg = keyring_take_news (c->up->ov->keys))) {
-        conn_send (c, msg);
+    while (sent && (msg = keyring_take_news (keys))) {
+        sent = conn_send (c, msg) == 0;
         idt_msg_unref (msg);
         c->keys_us = link_boot_us ();
     }
+    if (!sent)
+        keyring_again (keys); /* the next beat tries it */
 }
 
 /* Tell everybody inside that the way up is open, or gone. */
