@@ -273,13 +273,13 @@ static bool turn (void *arg)
 
     usock_turn (b->local);
     modules_turn (b->modules);
-    bool busy = zpoll_turn (b->zpoll);
-    busy = overlay_turn (b->overlay) || busy;
+    zpoll_turn (b->zpoll);
+    bool busy = overlay_turn (b->overlay);
     broker_check_start (b);
     broker_maybe_start_command (b);
     log_tell_left_out (b->log, clock_s (CLOCK_MONOTONIC_COARSE));
     usock_flush (b->local);
-    return busy || modules_pending (b->modules) || usock_pending (b->local);
+    return busy || zpoll_pending (b->zpoll) || modules_pending (b->modules) || usock_pending (b->local);
 }
 
 static bool admit (void *arg, const uint8_t key[ZAP_KEY_SIZE], char *user, size_t size)

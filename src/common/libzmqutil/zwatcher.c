@@ -95,6 +95,11 @@ bool zpoll_turn (struct zpoll *zp)
             zwatcher_touch (zs);
     }
     zp->current = NULL;
+    return zpoll_pending (zp);
+}
+
+bool zpoll_pending (const struct zpoll *zp)
+{
     return zp->dirty != NULL;
 }
 

@@ -30,6 +30,7 @@ void zpoll_set_wake (struct zpoll *zp, void (*wake) (void *arg), void *arg);
 
 /* Serve the dirty sockets.  Returns whether some are still dirty: then do not sleep, and call again. */
 bool zpoll_turn (struct zpoll *zp);
+bool zpoll_pending (const struct zpoll *zp); /* some are dirty */
 
 /* Open a socket of 'type' that does not linger, and watch it.  NULL with errno set. */
 struct zwatcher *zwatcher_create (struct zpoll *zp, void *ctx, int type, zwatcher_f cb, void *arg);
