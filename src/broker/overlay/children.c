@@ -408,6 +408,7 @@ void overlay_accept (struct overlay *ov, bool accept)
     for (uint32_t i = 0; accept && i < down->count; i++)
         if (down->children[i]->hello)
             child_take_in (down->children[i]);
+    children_adopt (down);
 }
 
 static uint32_t count_online (const struct children *down, uint32_t from)

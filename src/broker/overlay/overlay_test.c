@@ -740,6 +740,8 @@ static void test_many_orphans (void)
     ok (overlay_children_online (w.parent.ov) == 0, "who takes no children in adopts nobody");
     w.parent.child_us = ADOPT_US + 500;
     overlay_accept (w.parent.ov, true);
+    last = most = overlay_children_online (w.parent.ov);
+    ok (last > 0, "who begins to take in adopts at once");
     for (bool again = true; again; last = overlay_children_online (w.parent.ov)) {
         again = overlay_turn (w.parent.ov);
         uint32_t more = overlay_children_online (w.parent.ov) - last;
