@@ -4,7 +4,8 @@
 /* inside.c - lines between brokers of one process
  *
  * A line lives until both ends have let go of it: the lower one by inside_line_close (), the port when it has read the end,
- * or when it goes itself.  Lines that have something for their port are in its list 'ready'.
+ * when it goes itself, or at once where it has not heard of the line: one that reads nothing is not to collect dead lines of
+ * those who try again.  Lines that have something for their port are in its list 'ready'.
  */
 #include "config.h"
 
@@ -30,6 +31,7 @@ struct inside_line {
     struct inside_port *port; /* NULL: it has let go */
     struct inside_end below;
     bool closed; /* below */
+    bool known;  /* the port has heard of it */
     struct road up, down;
     uint32_t rank;
     int number;
@@ -204,6 +206,7 @@ static bool take_from (struct inside_line *line, struct inside_item *item)
 {
     bool has_message = line->up.fifo.count > 0;
 
+    line->known = true;
     describe (line, item);
     unset_ready (line);
     item->msg = has_message ? road_take (&line->up) : NULL;
@@ -238,9 +241,10 @@ int inside_port_send (struct inside_port *port, const char *identity, const idt_
 
 bool inside_port_who (const struct inside_port *port, const char *identity, uint32_t *rank, int *number)
 {
-    const struct inside_line *line = zhashx_lookup (port->lines, identity);
+    struct inside_line *line = zhashx_lookup (port->lines, identity);
 
     if (line) {
+        line->known = true;
         *rank = line->rank;
         *number = line->number;
     }
@@ -279,10 +283,12 @@ void inside_line_close (struct inside_line *line)
         return;
     line->closed = true;
     road_clear (&line->down);
-    if (line->port)
+    if (!line->port)
+        line_free (line);
+    else if (line->known)
         tell_port (line);
     else
-        line_free (line);
+        let_go (line);
 }
 
 idt_msg_t *inside_line_next (struct inside_line *line)

@@ -13,7 +13,8 @@
  *    receiver asks for it, in the receiver's own turn.
  * 3. A message is not copied where its sender has let go of it by the time it is read; else the receiver has a copy, for it
  *    will change it.
- * 4. When one end is closed the other reads what was on its way, and then the end of it.
+ * 4. When one end is closed the other reads what was on its way, and then the end of it.  A port that has not read from a
+ *    line, nor asked whose it is, hears nothing of one that is closed.
  *
  * All of this is one thread's.
  */

@@ -135,6 +135,31 @@ static void test_end_below (void)
     inside_destroy (in);
 }
 
+/* One that tries again and again, at a port that reads nothing. */
+static void test_unheard (void)
+{
+    struct inside *in = inside_create ();
+    int up = 0, down = 0;
+    struct inside_end above = end_of (&up, 100, 1 << 20), below = end_of (&down, 100, 1 << 20);
+    struct inside_port *port = inside_port_create (in, 0, 0, &above);
+    struct inside_item item;
+    struct inside_line *line = NULL;
+
+    for (int i = 0; i < 3 && (line = inside_line_open (port, 1, A, &below)); i++) {
+        put_up (line, 1);
+        inside_line_close (line);
+    }
+    ok (line && next_up (port, &item) == 0, "a port never hears of a line that was closed before it read from it");
+    line = inside_line_open (port, 1, B, &below);
+    put_up (line, 1);
+    put_up (line, 2);
+    next_up (port, &item);
+    inside_line_close (line);
+    ok (next_up (port, &item) == 2 && next_up (port, &item) == -1, "of one that it has read from it hears all");
+    inside_port_destroy (port);
+    inside_destroy (in);
+}
+
 static void test_end_above (void)
 {
     struct inside *in = inside_create ();
@@ -248,12 +273,13 @@ static void h_port (struct history *h)
 static void h_open (struct history *h, int i)
 {
     struct inside_end below = end_of (&h->down[i], 5, 4000);
+    bool asks = rand () % 2 == 0;
     uint32_t rank;
 
     snprintf (h->identity[i], sizeof (h->identity[i]), "%08x-0000-4000-8000-000000000000", (unsigned)++h->opened);
     h->line[i] = inside_line_open (h->port, i, h->identity[i], &below);
     h->sent_up[i] = h->got_up[i] = h->sent_down[i] = h->got_down[i] = 0;
-    h->bad += !inside_port_who (h->port, h->identity[i], &rank, &h->number[i]);
+    h->bad += asks && !inside_port_who (h->port, h->identity[i], &rank, &h->number[i]);
 }
 
 /* Read one; what came is the next that was sent by who it says. */
@@ -345,6 +371,7 @@ int main (void)
 {
     test_line ();
     test_end_below ();
+    test_unheard ();
     test_end_above ();
     test_bounds ();
     test_copies ();
