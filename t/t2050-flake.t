@@ -18,10 +18,15 @@ uri_of() { echo "${IDTREE_URI%0}$1"; }
 served() { wait_served "$1" --scheme "$2"; }
 field() { idtree id show --json --scheme "$1" - | sed "s/.*\"$2\":\"\{0,1\}\([^,\"}]*\).*/\1/"; }
 ask() { "$IDTREE_BUILDDIR/t/ask" "$@"; }
+# A rank that waits long for its loan or its name forwards: what it makes itself begins later then.
+has() { test "$(idtree id new --scheme "$1" -r "$2" | field "$1" "$3")" = "$4"; }
+own_sno() { wait_until "rank $1 makes sno" has sno "$1" partition "$1"; }
+own_uid() { wait_until "rank $1 makes uids" has uid "$1" node 0x8000000$1; }
 END
 
 cat >all.sh <<'END'
 . ./lib.sh
+for rank in 0 1 2 3 4 5 6 7; do own_sno $rank && own_uid $rank || exit 1; done
 for scheme in flax sno uid; do
     for rank in 0 1 2 3 4 5 6 7; do idtree id new --scheme $scheme -r $rank -n 10000 >$scheme.$rank & done
     wait
@@ -71,8 +76,11 @@ test_expect_success 'ranks at the limit of partitions forward sno, those without
 '
 cat >collide.sh <<'END'
 . ./lib.sh
-for r in 1 2 0; do idtree id new --scheme uid -r $r >collide.$r || exit 1; done
-cat collide.? | field uid node | sort >nodes && test "$(sort -u nodes | wc -l)" = 3 && head -n 1 nodes | grep "^0x00000007$" &&
+differ() {
+    for r in 1 2 0; do idtree id new --scheme uid -r $r | field uid node || return 1; done | sort >nodes
+    test "$(sort -u nodes | wc -l)" = 3
+}
+wait_until "each has a name" differ && head -n 1 nodes | grep "^0x00000007$" &&
 test "$(grep -c "^0x8000000[012]$" nodes)" = 2 || exit 1
 said() { idtree dmesg | grep "uids name this rank's number: fingerprint 0x00000007 of node idtree-.@.* (rank .) is that of node idtree-.@.* (rank .)"; }
 wait_until "a rank says why" said
@@ -96,7 +104,7 @@ test_expect_success 'until that is gone; and back: none comes twice' '
 '
 cat >rootless.sh <<'END'
 . ./lib.sh
-for r in 1 2; do idtree id new --scheme sno -r $r >sno.$r || exit 1; done
+for r in 1 2; do own_sno $r || exit 1; done
 idtree startctl kill 0
 for r in 1 2; do idtree id new --scheme uid --uri "$(uri_of $r)" -n 20000 || exit 1; done >ids
 test "$(field uid node <ids | sort -u | tr "\n" " ")" = "0x80000001 0x80000002 " && test "$(sort -u ids | wc -l)" = 40000

@@ -29,7 +29,8 @@ test_expect_success 'all borrow, those below of those that borrow' '
     wait_until "rank 6 serves itself" has 6 "\"served_by\":6.*\"share\":{\"generator\":0,"
 '
 test_expect_success 'what they borrow they make ids of, without a message' '
-    borrows 6 && before=$(made 6) && idtree id new -r 6 -n 1 >one && test "$(made 6)" -gt "$before" &&
+    makes_itself() { borrows 6 && before=$(made 6) && idtree id new -r 6 -n 1 >one && test "$(made 6)" -gt "$before"; } &&
+    wait_until "rank 6 makes an id" makes_itself &&
     test "$(idtree id show --json - <one | sed "s/.*\"generator\": *\([0-9]*\).*/\1/")" = 0
 '
 test_expect_success 'under load each request is answered' '
@@ -50,8 +51,11 @@ test_expect_success 'the owner of the generator is killed and runs again' '
 '
 made_by_3() { IDTREE_URI=${IDTREE_URI%0}3 made 3; }
 test_expect_success 'while nobody above runs, what was borrowed is used' '
-    all_borrow && idtree startctl stop 1 && before=$(made_by_3) && idtree id new --uri "${IDTREE_URI%0}3" -n 5 >five;
-    idtree startctl cont 1 && test "$(wc -l <five)" = 5 && test "$(made_by_3)" -ge $((before + 5))
+    alone() {
+        all_borrow && idtree startctl stop 1 && before=$(made_by_3) && idtree id new --uri "${IDTREE_URI%0}3" -n 5 >five;
+        idtree startctl cont 1 && test "$(wc -l <five)" = 5 && test "$(made_by_3)" -ge $((before + 5))
+    } &&
+    wait_until "rank 3 makes five ids" alone
 '
 test_expect_success 'a lender is stopped for longer than a loan, and continued' '
     load_start && idtree startctl stop 1 && wait_attached 3 0 && wait_served 3 && idtree startctl cont 1 && wait_attached 3 1 &&

@@ -11,7 +11,7 @@ trap 'rm -rf "$tmp"' EXIT
 
 nm -D --defined-only "$lib" | awk '{ print $3 }' | sed 's/@.*//' | sort >"$tmp/exported"
 # What the library's transports and the broker use of each other (transport.h, view.h).
-internal='idt_view_create|idt_handle_create|idt_handle_dispatch|idt_handle_set_module|idt_handle_set_max_json'
+internal='idt_view_create|idt_view_pause|idt_handle_create|idt_handle_dispatch|idt_handle_set_module|idt_handle_set_max_json'
 cat "$srcdir"/src/include/idtree/*.h | grep -v '^ *#' | grep -oE '\b(idt|idcomp|fluid|flax|sno|uid)_[a-z0-9_]+ \(' \
     | tr -d ' (' | sort -u >"$tmp/named"
 
