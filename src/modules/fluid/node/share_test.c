@@ -347,6 +347,7 @@ static void test_refused (void)
     uint64_t retry_ms = 0;
 
     make_pair (&up, &down, 512);
+    destroy (&up, 10);
     create (&up, 1, NODE_SHARE_OFF);
     errno = 0;
     ok (node_share (up.n, AT (10), &down.want, &share, &retry_ms) == -1 && errno == ENOTSUP,
