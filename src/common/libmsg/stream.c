@@ -206,19 +206,7 @@ size_t msg_stream_queued (const struct msg_stream *s)
     return buf_used (&s->out) + s->messages_size;
 }
 
-int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
-{
-    size_t size = FRAME_HEADER_SIZE + idt_msg_encode_size (msg); /* fits in a u32: see IDT_MSG_MAX_PAYLOAD */
-
-    if (size > s->max_queue || msg_stream_queued (s) > s->max_queue - size)
-        return errset (ENOBUFS);
-    if (fifo_push (&s->messages, msg) < 0)
-        return -1;
-    idt_msg_ref (msg);
-    s->messages_size += size;
-    return 0;
-}
-
+/* Make the bytes of a message. */
 static int encode (struct msg_stream *s, const idt_msg_t *msg)
 {
     size_t size = idt_msg_encode_size (msg);
@@ -232,7 +220,24 @@ static int encode (struct msg_stream *s, const idt_msg_t *msg)
     be32_put (p + 4, size);
     msg_put (p + FRAME_HEADER_SIZE, msg);
     s->out.tail += FRAME_HEADER_SIZE + size;
-    s->messages_size -= FRAME_HEADER_SIZE + size;
+    return 0;
+}
+
+/* The first ones are bytes at once, as long as a buffer has room: that is cheapest.  Those behind wait as what they are, for
+ * others may have them, too.
+ */
+int msg_stream_put (struct msg_stream *s, const idt_msg_t *msg)
+{
+    size_t size = FRAME_HEADER_SIZE + idt_msg_encode_size (msg); /* fits in a u32: see IDT_MSG_MAX_PAYLOAD */
+
+    if (size > s->max_queue || msg_stream_queued (s) > s->max_queue - size)
+        return errset (ENOBUFS);
+    if (s->messages_size == 0 && buf_used (&s->out) + size <= BUF_MIN_SIZE)
+        return encode (s, msg);
+    if (fifo_push (&s->messages, msg) < 0)
+        return -1;
+    idt_msg_ref (msg);
+    s->messages_size += size;
     return 0;
 }
 
@@ -242,11 +247,13 @@ static int encode_some (struct msg_stream *s)
     const idt_msg_t *msg;
 
     while (buf_used (&s->out) < WRITE_SIZE && (msg = fifo_pop (&s->messages))) {
+        size_t size = FRAME_HEADER_SIZE + idt_msg_encode_size (msg);
         int rc = encode (s, msg);
 
         idt_msg_unref (msg);
         if (rc < 0)
             return -1;
+        s->messages_size -= size;
     }
     return 0;
 }
