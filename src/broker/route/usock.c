@@ -40,15 +40,20 @@ static struct client *next_turn (struct usock *l)
     return c;
 }
 
-/* A newcomer stays in the round when it has no more, if there is one: who comes and goes has no more of it than who
- * stays.  Where nobody waits it would only cost a turn.
+bool usock_pending (const struct usock *l)
+{
+    return !TAILQ_EMPTY (&l->newcomers) || !TAILQ_EMPTY (&l->turns);
+}
+
+/* A newcomer stays in the round when it has no more: who comes and goes has no more of it than who stays.  Where nobody
+ * waits, in the round or to be in it, that would only cost a turn.
  */
 static void serve (struct usock *l, struct client *c)
 {
     bool was_new = c->turn_in == TURN_NEW;
 
     c->turn_in = TURN_NONE;
-    if ((client_serve (c) || (was_new && !TAILQ_EMPTY (&l->turns))) && c->turn_in == TURN_NONE) {
+    if ((client_serve (c) || (was_new && usock_pending (l))) && c->turn_in == TURN_NONE) {
         TAILQ_INSERT_TAIL (&l->turns, c, turn);
         c->turn_in = TURN_ROUND;
     }
@@ -64,11 +69,6 @@ void usock_turn (struct usock *l)
         if (c == last || (!last && TAILQ_EMPTY (&l->newcomers)) || clock_is_over (&since_us, TURN_US))
             break;
     }
-}
-
-bool usock_pending (const struct usock *l)
-{
-    return !TAILQ_EMPTY (&l->newcomers) || !TAILQ_EMPTY (&l->turns);
 }
 
 static void tick_cb (idt_watcher_t *w, int revents, void *arg)

@@ -466,6 +466,37 @@ static void test_newcomer (void)
     server_fini (&s);
 }
 
+static void send_one (struct end *e, const char *topic)
+{
+    put (e, topic, 1, 0, 0);
+    msg_stream_flush (e->stream);
+}
+
+/* Beside a crowd that asks for one thing at a time: who was served has been here.  The reactor may look first at those who
+ * wrote first, or last.
+ */
+static void test_newcomers_again (void)
+{
+    struct server s;
+    struct end e[12];
+
+    server_init (&s);
+    for (int i = 0; i < 12; i++)
+        end_open (&e[i], &s);
+    for (int i = 1; i < 11; i++)
+        send_one (&e[i], "null.x");
+    wait_until (s.requests == 10) turn (&s, 1);
+    idt_reactor_run (s.reactor, IDT_REACTOR_NOWAIT); /* it has seen that they have no more */
+    for (int i = 0; i < 12; i++)
+        send_one (&e[i], i % 11 == 0 ? "echo.x" : "null.x");
+    wait_until (s.requests == 22) turn (&s, 1);
+    ok (s.echo_at == 12, "those that come anew are served before those that come again: after %d of them",
+        s.echo_at - 12);
+    for (int i = 0; i < 12; i++)
+        end_close (&e[i], &s);
+    server_fini (&s);
+}
+
 static void test_garbage (void)
 {
     unsigned char frame[256], bad[256];
@@ -1015,6 +1046,7 @@ int main (void)
     test_pieces ();
     test_fairness ();
     test_newcomer ();
+    test_newcomers_again ();
     test_garbage ();
     test_size ();
     test_deaf ();
