@@ -89,6 +89,7 @@ struct sharing {
     struct demand demand;
     uint32_t missed; /* the most that a child wanted and did not get, until 'missed_us' */
     uint64_t missed_us;
+    uint64_t starved_us; /* until then a child that wanted some and got none counts */
 };
 
 struct reporting {

@@ -63,14 +63,35 @@ static bool may_borrow_first (struct node *n, uint64_t now_us, const struct shar
            && width (node_granules (n, stock->from_ms)) < want->size + stock->keep;
 }
 
-/* Nobody gets more than half of what can be lent, so that there is something for the next one; but as much as it had. */
-static void limit (struct node *n, const struct lender_stock *stock, struct share_want *want)
+/* Nobody gets more than half of what can be lent, so that there is something for the next one; but as much as it had, unless
+ * somebody else got nothing.
+ */
+static void limit (struct node *n, uint64_t now_us, const struct lender_stock *stock, struct share_want *want)
 {
     uint32_t had = lender_lent (&n->sharing.lender, want), left = width (node_granules (n, stock->from_ms)) + had;
     uint32_t most = left > stock->keep ? (left - stock->keep) / 2 : 0;
 
-    while (want->size > AREA_MIN_SIZE && want->size > most && want->size > had)
+    if (now_us >= n->sharing.starved_us && had > most)
+        most = had;
+    while (want->size > AREA_MIN_SIZE && want->size > most)
         want->size /= 2;
+}
+
+/* Lend what is wanted, as far as that goes.  Returns whether it was lent. */
+static bool lend (struct node *n, uint64_t now_us, uint64_t now_ms, const struct lender_stock *stock,
+                  struct share_want want, struct share *share)
+{
+    struct sharing *s = &n->sharing;
+    bool has_some = lender_lent (&s->lender, &want) > 0;
+
+    if (stock->whole)
+        limit (n, now_us, stock, &want);
+    bool lent = lender_answer (&s->lender, now_us, now_ms, stock, &want, share);
+    if (lent && !has_some)
+        s->starved_us = 0;
+    else if (!lent && !has_some && want.size > 0 && stock->whole && stock->keep < FLUID_PER_MS)
+        s->starved_us = now_us + s->lender.term_ms * 1000;
+    return lent;
 }
 
 int node_share (struct node *n, uint64_t now_us, const struct share_want *want, struct share *share, uint64_t *retry_ms)
@@ -91,10 +112,7 @@ int node_share (struct node *n, uint64_t now_us, const struct share_want *want, 
         stock.whole = NULL;
     if (stock.keep == FLUID_PER_MS)
         *retry_ms = BUSY_RETRY_MS;
-    struct share_want limited = *want;
-    if (stock.whole)
-        limit (n, &stock, &limited);
-    bool lent = lender_answer (&n->sharing.lender, now_us, now_ms, &stock, &limited, share);
+    bool lent = lend (n, now_us, now_ms, &stock, *want, share);
     n->free.until_ms = 0;
     note_missed (n, now_us, want, lent ? share : NULL);
     n->stats.lent += lent;

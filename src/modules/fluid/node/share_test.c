@@ -310,6 +310,14 @@ static void test_need (void)
     destroy (&up, ms);
 }
 
+/* What it borrowed last. */
+static uint32_t width_of (const struct side *s)
+{
+    const struct borrower *b = &s->n->sharing.borrower;
+
+    return (uint32_t)__builtin_popcountll (b->area[b->nareas - 1].granules) * FLUID_GRANULE;
+}
+
 static void test_lend_on (void)
 {
     struct side up, mid, low;
@@ -338,6 +346,28 @@ static void test_lend_on (void)
     destroy (&up, 12001);
     ok (up.nback == 1 && up.back.end_ms >= 11 + TERM && up.back.left_ms > 0, "an owner the same to the root");
     destroy (&low, 12001);
+}
+
+static void test_starved (void)
+{
+    struct side up, first, second;
+
+    make_pair (&up, &first, 256);
+    create (&second, 5, 256);
+    memset (second.n->config.incarnation, '6', IDT_MSG_UUID_LEN);
+    set_clock (&second, AT (10));
+    ok (pass (&up, &first, 10) && width_of (&first) == 256, "the first one gets half of what can be lent");
+    up.n->config.share_keep = 768; /* as if it needed so much itself */
+    ok (!pass (&up, &second, 12), "where that is all the next one gets nothing");
+    node_tick (first.n, AT (10 + TERM / 2));
+    ok (pass (&up, &first, 10 + TERM / 2) && width_of (&first) == 128, "then the first one is left half of it");
+    node_tick (second.n, AT (20 + TERM));
+    ok (pass (&up, &second, 20 + TERM) && width_of (&second) == 64, "so that the next one has some, too");
+    node_tick (first.n, AT (30 + TERM));
+    ok (pass (&up, &first, 30 + TERM) && width_of (&first) == 128, "and no more is taken from the first one");
+    destroy (&first, 40 + TERM);
+    destroy (&second, 40 + TERM);
+    destroy (&up, 40 + TERM);
 }
 
 static void test_refused (void)
@@ -397,6 +427,7 @@ int main (void)
     test_trouble ();
     test_need ();
     test_lend_on ();
+    test_starved ();
     test_refused ();
     test_reload ();
     return done_testing ();
