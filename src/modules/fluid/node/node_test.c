@@ -1540,6 +1540,18 @@ static void test_lanes (void)
     w = (struct world){ .n = node_create (&config, &ops, &w) };
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
+    give (&w, T0, 10000, 70000);
+    request (&w, T0 + 5 * MS, 1, 1, 0, false);
+    r = request (&w, T0 + 3 * MS, 2, 1, 0, false);
+    ok (w.req[1].first == make_id (10005, 2, 0) && r->answers == 0,
+        "whoever tells it an earlier time gets no id of a lane that has made nothing yet");
+    node_tick (w.n, T0 + 6 * MS);
+    ok (r->answers == 1 && r->first > w.req[1].first, "but one above the last");
+    destroy (&w, T0 + 6 * MS);
+
+    w = (struct world){ .n = node_create (&config, &ops, &w) };
+    node_parent (w.n, T0, true);
+    tell_time (&w, T0, 10 * SECOND);
     request (&w, T0, 1, 1, 0, false);
     node_forwarded (w.n, T0, w.tag, &(struct run){ make_id (10000, 9, 1), 1 }, 1);
     give (&w, T0, 10000, 70000);
