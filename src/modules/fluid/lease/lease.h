@@ -22,6 +22,9 @@
  */
 #define LEASE_USE_MS(lease_ms) ((lease_ms) + (lease_ms) / 4)
 
+/* A time that another host measures, as it may take by a clock here: clocks run at different speeds (far below 2 %). */
+#define LEASE_AT_MOST_MS(ms) ((ms) + (ms) / 50 + 1)
+
 struct range {
     uint64_t lo_ms; /* lo_ms <= t < hi_ms */
     uint64_t hi_ms;

@@ -131,13 +131,26 @@ static uint64_t position (const struct loan_out *o)
     return max_u64 (o->low_ms, o->range.lo_ms);
 }
 
+/* Whether its time of use is over, as an earlier look has found, too. */
+static bool is_over (const struct loan_out *o, uint64_t now_us)
+{
+    return o->until_us <= now_us && o->lapsed_us > 0 && o->lapsed_us < now_us; /* T_SEEN */
+}
+
 /* Whether ids may be made of it yet. */
 static bool in_use (const struct loan_out *o, uint64_t now_us)
 {
-    return o->until_us > now_us && position (o) < o->range.hi_ms;
+    return !is_over (o, now_us) && position (o) < o->range.hi_ms;
 }
 
-static bool is_not_over (const struct loan_out *o, const uint64_t *arg)
+void lender_look (struct lender *l, uint64_t now_us)
+{
+    for (struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        if (o->until_us <= now_us && o->lapsed_us == 0)
+            o->lapsed_us = now_us;
+}
+
+static bool is_remembered (const struct loan_out *o, const uint64_t *arg)
 {
     return o->range.hi_ms > arg[0] || in_use (o, arg[1]);
 }
@@ -146,7 +159,8 @@ static bool is_not_over (const struct loan_out *o, const uint64_t *arg)
 void lender_forget (struct lender *l, uint64_t now_us, uint64_t floor_ms)
 {
     l->floor_ms = max_u64 (l->floor_ms, floor_ms);
-    sift (l, is_not_over, (const uint64_t[]){ l->floor_ms, now_us });
+    lender_look (l, now_us);
+    sift (l, is_remembered, (const uint64_t[]){ l->floor_ms, now_us });
 }
 
 /* --- wants -------------------------------------------------------------------------------------- */
@@ -154,6 +168,15 @@ void lender_forget (struct lender *l, uint64_t now_us, uint64_t floor_ms)
 static bool is_not_empty (const struct loan_out *o, const uint64_t *arg)
 {
     return o->range.lo_ms < o->range.hi_ms;
+}
+
+/* Who wants nothing more tells for how long the rest is used. */
+static void end_use (struct loan_out *o, uint64_t now_us, uint64_t left_ms)
+{
+    if (left_ms == 0)
+        o->low_ms = o->range.hi_ms;
+    else
+        o->until_us = min_u64 (o->until_us, now_us + LEASE_AT_MOST_MS (left_ms) * 1000); /* W_SLOW */
 }
 
 /* What lies above the end that a borrower tells is the rank's again. */
@@ -165,7 +188,7 @@ static void hear (struct lender *l, uint64_t now_us, const struct share_want *wa
         o->number = want->number;
         o->range.hi_ms = min_u64 (o->range.hi_ms, want->end_ms);
         if (want->size == 0)
-            o->until_us = min_u64 (o->until_us, now_us + want->left_ms * 1000);
+            end_use (o, now_us, want->left_ms);
     }
     sift (l, is_not_empty, NULL);
 }
@@ -215,7 +238,7 @@ static bool next_loan (const struct lender *l, uint64_t now_us, uint64_t now_ms,
     loan->range.lo_ms = max_u64 (max_u64 (lo_ms, l->floor_ms), whole->range.lo_ms); /* W_FIRST */
     loan->range.hi_ms = min_u64 (whole->range.hi_ms, now_ms + l->term_ms);          /* S_WITHIN */
     loan->use_ms = min_u64 (left_ms, LEASE_USE_MS (l->term_ms));                    /* W_TERM */
-    loan->until_us = now_us + loan->use_ms * 1000;
+    loan->until_us = now_us + LEASE_AT_MOST_MS (loan->use_ms) * 1000;               /* W_SLOW */
     if (loan->range.lo_ms >= loan->range.hi_ms || loan->use_ms == 0)
         return false;
     uint64_t granules = whole->granules & not_lent (l, whole->generator, &loan->range);
@@ -237,6 +260,7 @@ static struct loan_out *set_aside (struct lender *l, struct loan_out *had, const
         had->answered = loan->answered;
         had->use_ms = loan->use_ms;
         had->until_us = max_u64 (had->until_us, loan->until_us);
+        had->lapsed_us = 0;
         return had;
     }
     struct loan_out *o = add (l, loan);
@@ -299,13 +323,19 @@ uint64_t lender_low_ms (const struct lender *l, uint64_t now_us)
     return low_ms;
 }
 
+/* Of what one look only has found over nobody knows: there will be no other. */
+static uint64_t last_use_us (const struct loan_out *o, uint64_t now_us)
+{
+    return o->until_us > now_us ? o->until_us : now_us + o->use_ms * 1000;
+}
+
 uint64_t lender_left_ms (const struct lender *l, uint64_t now_us)
 {
     uint64_t until_us = now_us;
 
     for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
         if (in_use (o, now_us))
-            until_us = max_u64 (until_us, o->until_us);
+            until_us = max_u64 (until_us, last_use_us (o, now_us)); /* W_LENT */
     return (until_us - now_us + 999) / 1000;
 }
 
@@ -318,8 +348,10 @@ void lender_position (struct lender *l, const char *incarnation, uint64_t low_ms
 
 void lender_jumped (struct lender *l, uint64_t us)
 {
-    for (struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+    for (struct loan_out *o = l->loan; o < l->loan + l->count; o++) {
         o->until_us += us; /* T_LENT */
+        o->lapsed_us = 0;
+    }
 }
 
 size_t lender_count (const struct lender *l, uint64_t now_ms, uint32_t *per_ms)

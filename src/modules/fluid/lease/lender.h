@@ -8,7 +8,8 @@
  *
  * What lender_free () returned is out of date after lender_answer (), lender_forget () and where 'whole' is another.
  *
- * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds.
+ * 'us' are CLOCK_BOOTTIME microseconds, 'ms' instance milliseconds.  CLOCK_BOOTTIME may have gone too far without anybody knowing
+ * yet: that a loan is over is believed when two looks have shown it (lender_look ()), between which lender_jumped () may be told.
  */
 #ifndef FLUID_LENDER_H
 #define FLUID_LENDER_H
@@ -30,9 +31,10 @@ struct loan_out {
     uint32_t generator;
     uint64_t granules;
     struct range range;
-    uint64_t use_ms;   /* as answered */
-    uint64_t until_us; /* it is in use until then, unless it is heard that it is not */
-    uint64_t low_ms;   /* no id is made of it below that any more */
+    uint64_t use_ms;    /* as answered */
+    uint64_t until_us;  /* it is in use until then, unless it is heard that it is not */
+    uint64_t lapsed_us; /* when a look found that over; 0: none did.  The next look may believe it */
+    uint64_t low_ms;    /* no id is made of it below that any more */
 };
 
 struct lender {
@@ -71,8 +73,11 @@ bool lender_answer (struct lender *l, uint64_t now_us, uint64_t now_ms, const st
 /* How many sequence numbers who wants that was lent last; 0: none. */
 uint32_t lender_lent (const struct lender *l, const struct share_want *want);
 
+/* What time it is, now and then: what is over is believed to be the next time. */
+void lender_look (struct lender *l, uint64_t now_us);
+
 /* The rank makes nothing below 'floor_ms' any more, as it tells by its position, or will, and lends nothing there: forget what
- * ended before and is not in use.
+ * ended before and is not in use.  It looks, too.
  */
 void lender_forget (struct lender *l, uint64_t now_us, uint64_t floor_ms);
 

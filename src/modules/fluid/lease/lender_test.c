@@ -153,9 +153,14 @@ static void test_use (void)
     last.until_us = 500 * MS;
     ok (lender_answer (&l, 200 * MS, 200, &stock, &w, &got) && got.use_ms == 300,
         "a loan is used no longer than the lender's own");
-    ok (lender_low_ms (&l, 499 * MS) == 201 && lender_left_ms (&l, 250 * MS) == 250
-            && lender_low_ms (&l, 500 * MS) == UINT64_MAX,
-        "it holds the position back for so long");
+    lender_forget (&l, 506 * MS, 0);
+    ok (lender_low_ms (&l, 506 * MS) == 201 && lender_left_ms (&l, 250 * MS) == 257,
+        "it holds the position back for so long by a borrower's clock that is slower");
+    lender_forget (&l, 507 * MS, 0);
+    ok (lender_low_ms (&l, 507 * MS) == 201 && lender_left_ms (&l, 507 * MS) == 300,
+        "and until another look at the time says so, too");
+    lender_forget (&l, 508 * MS, 0);
+    ok (lender_low_ms (&l, 508 * MS) == UINT64_MAX && lender_left_ms (&l, 508 * MS) == 0, "then no longer");
     last.until_us = 100000 * MS;
     w = want_of (2, 1, 16, 0);
     ok (lender_answer (&l, 200 * MS, 200, &stock, &w, &got) && got.use_ms == 1250, "nor five quarters of a term");
@@ -165,8 +170,17 @@ static void test_use (void)
     w = want_of (2, 2, 0, 650);
     w.left_ms = 20;
     lender_answer (&l, 630 * MS, 630, &stock, &w, &got);
-    ok (lender_low_ms (&l, 649 * MS) == 600 && lender_low_ms (&l, 650 * MS) == UINT64_MAX,
-        "or one that gives back, when it says");
+    lender_forget (&l, 650 * MS, 0);
+    ok (lender_low_ms (&l, 650 * MS) == 600, "or one that gives back, when it says, by its clock");
+    lender_forget (&l, 651 * MS, 0);
+    lender_forget (&l, 652 * MS, 0);
+    ok (lender_low_ms (&l, 652 * MS) == UINT64_MAX, "and no longer");
+    w = want_of (2, 3, 16, 650);
+    lender_answer (&l, 660 * MS, 660, &stock, &w, &got);
+    ok (lender_low_ms (&l, 661 * MS) < 700, "what it has again counts again");
+    w = want_of (2, 4, 0, 650);
+    lender_answer (&l, 662 * MS, 662, &stock, &w, &got);
+    ok (lender_low_ms (&l, 662 * MS) == UINT64_MAX, "who says that nobody uses anything is believed at once");
     last.until_us = 200 * MS;
     w = want_of (3, 1, 16, 0);
     ok (!lender_answer (&l, 200 * MS, 200, &stock, &w, &got), "what may not be used is not lent");
@@ -181,9 +195,22 @@ static void test_forget (void)
     asks (&l, 200, 1, 1, 16, 0);
     lender_forget (&l, 5000 * MS, 1199);
     ok (l.count == 1 && free_at (&l, 1199) == ~UINT64_C (1), "a loan is remembered until its lender is past its end");
+    lender_forget (&l, 5001 * MS, 1199);
+    ok (l.count == 1, "whatever time it is");
+    lender_fini (&l);
+    lender_init (&l, TERM);
+    asks (&l, 200, 1, 1, 16, 0);
     lender_forget (&l, 1300 * MS, 1200);
     ok (l.count == 1, "and while it is in use");
     lender_forget (&l, 5000 * MS, 1200);
+    lender_jumped (&l, 4000 * MS);
+    lender_forget (&l, 5001 * MS, 1200);
+    lender_forget (&l, 5002 * MS, 1200);
+    ok (l.count == 1 && lender_low_ms (&l, 5002 * MS) == 201,
+        "also where a clock that went too far is told of after one look");
+    lender_forget (&l, 6000 * MS, 1200);
+    ok (l.count == 1, "then two others are needed");
+    lender_forget (&l, 6001 * MS, 1200);
     ok (l.count == 0 && lender_end (&l) == 1200,
         "what is below the end of one that is forgotten is not given back, either");
     ok (asks (&l, 1100, 2, 1, 16, 0) && got.range.lo_ms == 1200, "nor lent again");
@@ -221,6 +248,7 @@ static void test_full_table (void)
         asks (&l, ms, n + 1, 2, 0, ms + 2);
     ok (n == LENDER_MAX && l.count == LENDER_MAX, "a full table lends nothing more");
     ok (!asks (&l, 200 + 2 * LENDER_MAX, LENDER_MAX / 2, 1, 512, 0) && l.count == LENDER_MAX, "nor for an old number");
+    lender_forget (&l, 99999 * MS, 300);
     lender_forget (&l, 100000 * MS, 300);
     ok (l.count < LENDER_MAX && asks (&l, 600, 999, 1, 512, 0), "when some are over it does");
     lender_fini (&l);

@@ -157,16 +157,10 @@ struct watermark {
     struct live live[];
 };
 
-/* A time that others measured, by the root's clock: clocks run at different speeds (far below 2 %). */
-static uint64_t at_most_ms (uint64_t ms)
-{
-    return ms + ms / 50 + 1;
-}
-
 /* How long after it was given a range may be in use: it is asked for before it is given. */
 static uint64_t use_ms (uint64_t lease_ms)
 {
-    return at_most_ms (LEASE_USE_MS (lease_ms));
+    return LEASE_AT_MOST_MS (LEASE_USE_MS (lease_ms));
 }
 
 /* A root that waits for its time to begin (ahead.h) has none. */
@@ -229,7 +223,7 @@ void watermark_back (struct watermark *w, uint64_t now_ms, const struct lease_ba
     if (back->left_ms == 0)
         *live = (struct live){ 0, 0 };
     else if (back->left_ms < use_ms (w->lease_ms)) /* W_LENT */
-        live->until_ms = min_u64 (live->until_ms, passed_ms (w, now_ms) + at_most_ms (back->left_ms));
+        live->until_ms = min_u64 (live->until_ms, passed_ms (w, now_ms) + LEASE_AT_MOST_MS (back->left_ms));
 }
 
 static struct lessees count_live (const struct watermark *w, uint64_t at_ms)

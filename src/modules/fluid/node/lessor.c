@@ -38,7 +38,8 @@ void node_lessor_hear_jumps (struct node *n)
         return;
     uint64_t jumped_us = authority_news (n->lessor.authority).jumped_us;
 
-    node_share_jumped (n, jumped_us - n->lessor.heard.jumped_us);
+    if (jumped_us != n->lessor.heard.jumped_us)
+        node_share_jumped (n, jumped_us - n->lessor.heard.jumped_us);
     n->lessor.heard.jumped_us = jumped_us;
 }
 

@@ -76,6 +76,7 @@ void node_tick (struct node *n, uint64_t now_us)
     if (n->stopped)
         return;
     node_lessor_hear (n, now_us);
+    lender_look (&n->sharing.lender, now_us);
     node_lease_work (n, now_us);
     node_share_work (n, now_us);
     node_ids_work (n, now_us);
