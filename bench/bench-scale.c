@@ -385,7 +385,7 @@ static double lease_s (size_t n)
     double start = now_s ();
 
     for (size_t i = 0; i < n; i++)
-        want[i] = (struct lease_want){ (uint32_t)i, "00000000-0000-4000-8000-000000000000", 1, 1000000 };
+        want[i] = (struct lease_want){ (uint32_t)i, "00000000-0000-4000-8000-000000000000", 1, 1000000, 0 };
     for (int i = 0; i < TURNS; i++) {
         struct lease_request req = { .want = want, .nwant = n }, back;
         json_t *o = wire_pack_lease_request (&req);

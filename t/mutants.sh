@@ -78,6 +78,7 @@ L_LENT|modules/fluid/node/past.c|s/if (!lender_restore (.*))$/if (!lender_restor
 O_SERVER|modules/fluid/node/now.c|s/return granules != 0 .*O_SERVER.*/return granules != 0;/|who serves a forward compares milliseconds only
 O_FRESH|modules/fluid/node/now.c|s/fluid_gen_follow (&n->gen, n->last_id); .. O_FRESH ../(void) 0;/@s/fluid_gen_advance (&n->gen, n->cursor_ms);/(void) 0;/|a generator begins anew with what was borrowed
 O_WAIT|modules/fluid/node/ids.c|s/        node_forward_abandon (n);/        if (n->owner) node_forward_abandon (n);/@/^static bool is_for_above/,/^}/s/return node_forward_is_busy (n);/return false;/|ids are made while a forward is under way
+LANE_SIZE|modules/fluid/lease/authority.c|s/if ((want->size == 0 .. want->size == size) .*$/if (want \&\& size < UINT32_MAX)/|ranks that disagree on how many there are use lanes of each other
 T_SEEN|modules/fluid/lease/lender.c|s/ && o->lapsed_us > 0 .*T_SEEN ../;/|a loan is over when one look says so
 W_SLOW|modules/fluid/lease/lender.c|s/LEASE_AT_MOST_MS (loan->use_ms)/loan->use_ms/@s/LEASE_AT_MOST_MS (left_ms)/left_ms/|a lender takes a borrower's clock to be as fast as its own
 T_LENT|modules/fluid/lease/lender.c|s/o->until_us += us;/(void) us, (void) o;/|loans seem over to a lender whose CLOCK_BOOTTIME went too far

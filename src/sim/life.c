@@ -224,7 +224,8 @@ static void start_root (struct life *l, const void *past, size_t size)
     struct world *w = l->w;
     struct authority_config config = { .max_generators = w->max_generators,
                                        .lease_ms = l->node->config.lease_ms,
-                                       .epoch_ms = EPOCH_MS };
+                                       .epoch_ms = EPOCH_MS,
+                                       .size = w->nranks };
     struct lease_record stored = w->disk;
 
     l->authority = must (authority_create (&config, &life_root_ops, l, life_boot_us (l),
@@ -260,6 +261,8 @@ static struct life *start (struct world *w, uint32_t rank, const struct life *be
     size_t root_size = 0;
     struct life *l;
 
+    if (w->lanes > 1 && rank > 0 && world_chance (w, 100)) /* it was told that there are more */
+        config.size = w->max_generators / w->lanes;
     if (w->mixed) { /* other lives have others */
         config.lease_ms = w->lease_ms / 2 + world_below (w, w->lease_ms / 2 + 1);
         config.max_waiting = 20 + (uint32_t)world_below (w, 60);

@@ -297,7 +297,7 @@ static void world_init (struct world *w, const struct sim_config *config)
         w->max_generators = 1 + (uint32_t)world_below (w, 3);
     w->lanes = config->seed % 8 == 0 ? 3 : 1;
     if (w->lanes > 1) /* then all ranks own generators */
-        w->max_generators = w->lanes * w->nranks;
+        w->max_generators = w->lanes * (w->nranks + 1);
     w->t = 1000000;
     w->wall_offset_us = (int64_t)world_below (w, 1000000);
     if (world_below (w, 10) == 0) /* time ends before the history does, or a little later */

@@ -56,6 +56,7 @@ struct authority {
     struct lease_grant *grant; /* the last answer's */
     uint64_t deadline_us;
     uint64_t nstored;
+    bool told_size;     /* in the log: once */
     uint64_t jumped_us; /* CLOCK_BOOTTIME went too far, over all */
     struct authority_stats stats;
 };
@@ -190,12 +191,26 @@ void authority_store_failed (struct authority *a, uint64_t now_us)
 
 /* --- leases ------------------------------------------------------------------------------------- */
 
+/* LANE_SIZE: a rank's lanes are its own where all agree on how many ranks there are, and each is one of those. */
+static bool is_of_here (struct authority *a, const struct lease_want *want)
+{
+    uint32_t size = a->config.size;
+
+    if ((want->size == 0 || want->size == size) && (size == 0 || want->generator < size))
+        return true;
+    if (!a->told_size)
+        say (a, LOG_ERR, "rank %u takes this for an instance of another size: it gets no lease",
+             (unsigned)want->generator);
+    a->told_size = true;
+    return false;
+}
+
 /* The one place where ranges are given. */
 static bool give (struct authority *a, uint64_t now_us, const struct lease_want *want, struct lease_grant *grant)
 {
     uint64_t ms = now_ms (a, now_us);
 
-    if (!lease_grant (a->table, ms, want, grant))
+    if (!is_of_here (a, want) || !lease_grant (a->table, ms, want, grant))
         return false;
     watermark_given (a->watermark, ms, grant);
     return true;
@@ -370,7 +385,8 @@ static bool same_record (const struct lease_record *a, const struct lease_record
 
 static bool same_config (const struct authority_config *a, const struct authority_config *b)
 {
-    return a->max_generators == b->max_generators && a->lease_ms == b->lease_ms && a->epoch_ms == b->epoch_ms;
+    return a->max_generators == b->max_generators && a->lease_ms == b->lease_ms && a->epoch_ms == b->epoch_ms
+           && a->size == b->size;
 }
 
 /* The clock goes on, above what was told.  Returns false where that cannot be. */

@@ -58,6 +58,7 @@ struct authority_config {
     uint32_t max_generators; /* 1 ... 16384 */
     uint64_t lease_ms;       /* 12 ms and more */
     int64_t epoch_ms;        /* in Unix milliseconds */
+    uint32_t size;           /* ranks there are; 0: not known, and nobody has lanes */
 };
 
 /* What it begins with. */

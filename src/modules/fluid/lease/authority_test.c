@@ -130,6 +130,38 @@ static void test_time (void)
     authority_destroy (w.a);
 }
 
+/* Who names a size is believed to use what is another's by that of others. */
+static void test_size (void)
+{
+    struct authority_config four = config;
+    struct authority_start start = { .wall_us = WALL, .stored = &(struct lease_record){ 0 } };
+    struct lease_want want = { .generator = 3, .incarnation = CHILD, .number = 1, .size = 5 };
+    const struct lease_request req = { .want = &want, .nwant = 1 };
+    struct lease_answer answer;
+    struct world w = { 0 };
+
+    four.size = 4;
+    w.a = authority_create (&four, &ops, &w, T0, &start);
+    authority_stored (w.a, T0, w.record.horizon_ms);
+    authority_answer (w.a, T0, &req, &answer);
+    ok (answer.ngrant == 0 && w.logs == 1,
+        "who has lanes for another number of ranks gets no lease, and the log tells");
+    want.size = 3;
+    authority_answer (w.a, T0, &req, &answer);
+    ok (answer.ngrant == 0 && w.logs == 1, "be it larger or smaller; once is enough");
+    want.size = 4;
+    authority_answer (w.a, T0, &req, &answer);
+    ok (answer.ngrant == 1, "who agrees gets one");
+    want.generator = 2;
+    want.size = 0;
+    authority_answer (w.a, T0, &req, &answer);
+    ok (answer.ngrant == 1, "so does who has no lanes, whatever it was told");
+    want.generator = 4;
+    authority_answer (w.a, T0, &req, &answer);
+    ok (answer.ngrant == 0, "but no rank that there is not: its generator may be a lane");
+    authority_destroy (w.a);
+}
+
 static void test_foreign (void)
 {
     struct world w;
@@ -203,11 +235,12 @@ static void test_next (void)
         ok (!authority_reopen (w.a, 0, 10001), "nor where somebody else has stored something since (%d)", i);
         authority_destroy (w.a);
     }
-    struct authority_config other[] = { config, config, config };
+    struct authority_config other[] = { config, config, config, config };
     other[0].max_generators++;
     other[1].lease_ms++;
     other[2].epoch_ms++;
-    for (int i = 0; i < 3; i++) {
+    other[3].size++;
+    for (int i = 0; i < 4; i++) {
         struct authority_start start = { .wall_us = WALL, .stored = &last, .past = past, .past_size = size };
         w.a = authority_create (&other[i], &ops, &w, T0, &start);
         ok (!authority_reopen (w.a, 0, 10001), "nor where it is told to be another one (%d)", i);
@@ -235,6 +268,7 @@ int main (void)
 {
     test_store ();
     test_time ();
+    test_size ();
     test_foreign ();
     test_close ();
     test_next ();

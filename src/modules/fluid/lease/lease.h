@@ -40,6 +40,7 @@ struct lease_want {
     char incarnation[IDT_MSG_UUID_LEN + 1];
     uint64_t number;
     uint64_t have_hi_ms;
+    uint32_t size; /* ranks, as it was told, for who has lanes (lanes.h); 0: it has none */
 };
 
 /* The incarnation will never use its generator again, and nobody did at 'end_ms' and later.  Those that it lent to (lender.h)

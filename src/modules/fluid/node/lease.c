@@ -95,8 +95,10 @@ static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
     bool own = n->owner
                && (lessee_due (&n->lessee, now_us, now_ms) <= now_us || lessee_may_join (&n->lessee, now_us, now_ms));
 
-    if (own)
+    if (own) {
         lessee_ask (&n->lessee, now_us, now_ms, &want);
+        want.size = n->config.lanes > 1 ? n->config.size : 0; /* LANE_SIZE */
+    }
     uint32_t tag = relay_flush (&n->relay, now_us, own ? &want : NULL, &req);
     if (tag == 0)
         return;

@@ -81,7 +81,7 @@ struct node_config {
     uint32_t rank;
     uint32_t max_generators;                /* 1 ... 16384: ranks below own the generator of their number */
     uint32_t lanes;                         /* ... and others (lanes.h), so many in all; 0: 1 */
-    uint32_t size;                          /* ranks, where there are lanes: lanes * size <= max_generators */
+    uint32_t size;                          /* ranks; where there are lanes: lanes * size <= max_generators */
     char incarnation[IDT_MSG_UUID_LEN + 1]; /* random UUID of this broker process */
     uint64_t lease_ms;                      /* 12 ms and more */
     uint64_t max_backlog_ms;                /* generation that clients' requests may wait for */

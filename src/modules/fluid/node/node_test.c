@@ -1514,7 +1514,8 @@ static void test_lanes (void)
 
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
-    ok (w.want[0].generator == 2, "three lanes have one lease, that of the first generator");
+    ok (w.want[0].generator == 2 && w.want[0].size == 3,
+        "three lanes have one lease, that of the first generator, and tell of how many ranks they know");
     give (&w, T0, 10000, 70000);
     r = request (&w, T0, 1, 2000, 0, false);
     ok (r->answers == 1 && r->nruns == 2 && r->sound && fluid_split (r->first).generator == 2

@@ -71,11 +71,9 @@ static int get_lanes (idt_t *h, struct node_config *c, idt_error_t *errp)
 {
     if (module_option_number (h, "fluid.lanes", "1", 1, FLUID_GENERATOR_MAX + 1, &c->lanes, errp) < 0)
         return -1;
-    if (c->lanes == 1)
-        return 0;
     if (idt_get_size (h, &c->size) < 0)
-        return errprintf (errp, "the attribute size is missing");
-    if ((uint64_t)c->lanes * c->size > c->max_generators)
+        return c->lanes == 1 ? 0 : errprintf (errp, "the attribute size is missing");
+    if (c->lanes > 1 && (uint64_t)c->lanes * c->size > c->max_generators)
         return errsetf (errp, EINVAL,
                         "fluid.lanes=%u: %u ranks with so many generators each need %ju, but there are "
                         "%u (fluid.max-generators)",

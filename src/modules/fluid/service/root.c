@@ -189,7 +189,9 @@ static int load_store (struct service *sv, int64_t wall_ms, int64_t *epoch_ms, s
 static int start_authority (struct service *sv, const void *past, size_t size, idt_error_t *errp)
 {
     const struct node_config *node = &sv->options.node;
-    struct authority_config config = { .max_generators = node->max_generators, .lease_ms = node->lease_ms };
+    struct authority_config config = { .max_generators = node->max_generators,
+                                       .lease_ms = node->lease_ms,
+                                       .size = node->size };
     struct lease_record record;
     struct authority_start start = {
         .wall_us = (int64_t)clock_us (CLOCK_REALTIME), .stored = &record, .past = past, .past_size = size

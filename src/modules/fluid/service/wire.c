@@ -105,10 +105,15 @@ json_t *wire_pack_runs (const struct run *run, size_t n)
 
 /* --- fluid.lease: writing --------------------------------------------------------------------------- */
 
+/* The size is told where something depends on it. */
 static json_t *pack_want (const struct lease_want *w)
 {
-    return json_pack ("[I,s,I,o]", (json_int_t)w->generator, w->incarnation, (json_int_t)w->number,
-                      wire_number (w->have_hi_ms));
+    json_t *o = json_pack ("[I,s,I,o]", (json_int_t)w->generator, w->incarnation, (json_int_t)w->number,
+                           wire_number (w->have_hi_ms));
+
+    if (w->size > 0)
+        json_add_new (&o, json_integer (w->size));
+    return o;
 }
 
 /* What others use yet is told where there is something. */
@@ -178,12 +183,16 @@ static bool get_name (const char *text, json_int_t generator, char incarnation[I
 static bool get_want (json_t *o, void *entry)
 {
     struct lease_want *w = entry;
-    json_int_t generator, number;
+    json_int_t generator, number, size = 0;
     const char *uuid, *have;
 
-    if (json_unpack (o, "[I,s,I,s !]", &generator, &uuid, &number, &have) < 0 || number < 1)
+    if (json_unpack (o, json_array_size (o) > 4 ? "[I,s,I,s,I !]" : "[I,s,I,s !]", &generator, &uuid, &number, &have,
+                     &size)
+            < 0
+        || number < 1 || size < 0 || size > UINT32_MAX)
         return false;
     w->number = (uint64_t)number;
+    w->size = (uint32_t)size;
     return get_name (uuid, generator, w->incarnation, &w->generator) && get_u64 (have, &w->have_hi_ms);
 }
 

@@ -64,12 +64,12 @@ static void test_generate (void)
 static bool same_want (const struct lease_want *a, const struct lease_want *b)
 {
     return a->generator == b->generator && strcmp (a->incarnation, b->incarnation) == 0 && a->number == b->number
-           && a->have_hi_ms == b->have_hi_ms;
+           && a->have_hi_ms == b->have_hi_ms && a->size == b->size;
 }
 
 static void test_lease (void)
 {
-    const struct lease_want want[2] = { { 3, UUID, 7, 123 }, { 16383, UUID, 1, UINT64_MAX } };
+    const struct lease_want want[2] = { { 3, UUID, 7, 123, 0 }, { 16383, UUID, 1, UINT64_MAX, 5 } };
     const struct lease_back back = { 4, UUID, 99, 6 };
     const struct lease_grant grant = { 3, UUID, 7, 100, UINT64_C (1) << 40 };
     struct lease_request req = {
@@ -222,7 +222,8 @@ static void test_malformed (void)
         "{\"want\":5}",
         "{\"want\":[5]}",
         "{\"want\":[[3,\"" UUID "\",7]]}",
-        "{\"want\":[[3,\"" UUID "\",7,\"1\",1]]}",
+        "{\"want\":[[3,\"" UUID "\",7,\"1\",-1]]}",
+        "{\"want\":[[3,\"" UUID "\",7,\"1\",1,1]]}",
         "{\"want\":[[16384,\"" UUID "\",7,\"1\"]]}",
         "{\"want\":[[-1,\"" UUID "\",7,\"1\"]]}",
         "{\"want\":[[3,\"short\",7,\"1\"]]}",
