@@ -18,10 +18,13 @@
 #define OUTPUT_SIZE 4096 /* of one send */
 #define LINE_SIZE 96     /* at most, of what we say */
 
+/* Of one that came up and is stopped both are told, in this order: who waits for the first would wait for ever. */
 struct news {
-    enum rank_state state; /* RANK_UNTOLD: there are none */
+    enum rank_state life;  /* up, down; RANK_UNTOLD: as was told */
+    enum rank_state pause; /* stopped, going; RANK_UNTOLD: as was told */
     int status;
-    TAILQ_ENTRY (news) link; /* while there are some */
+    bool queued;
+    TAILQ_ENTRY (news) link;
 };
 
 struct orders {
@@ -54,16 +57,23 @@ static void give_up (struct orders *o)
 
 /* --- out ------------------------------------------------------------------------------------------ */
 
+static void add_line (struct orders *o, const struct news *n, enum rank_state state)
+{
+    if (state != RANK_UNTOLD)
+        o->end += snprintf (o->out + o->end, LINE_SIZE, "cmd=idtree_rank rank=%u state=%s status=%d\n",
+                            boot_rank (o->boot, n - o->news), states[state], n->status);
+}
+
 static void fill (struct orders *o)
 {
     struct news *n;
 
     o->begin = o->end = 0;
-    while (o->end + LINE_SIZE <= sizeof (o->out) && (n = TAILQ_FIRST (&o->queue))) {
+    while (o->end + 2 * LINE_SIZE <= sizeof (o->out) && (n = TAILQ_FIRST (&o->queue))) {
         TAILQ_REMOVE (&o->queue, n, link);
-        o->end += snprintf (o->out + o->end, LINE_SIZE, "cmd=idtree_rank rank=%u state=%s status=%d\n",
-                            boot_rank (o->boot, n - o->news), states[n->state], n->status);
-        n->state = RANK_UNTOLD;
+        add_line (o, n, n->life);
+        add_line (o, n, n->pause);
+        *n = (struct news){ .queued = false };
     }
 }
 
@@ -89,9 +99,15 @@ void orders_tell (struct orders *o, uint32_t i, enum rank_state state, int statu
 {
     struct news *n = &o->news[i];
 
-    if (n->state == RANK_UNTOLD)
+    if (!n->queued)
         TAILQ_INSERT_TAIL (&o->queue, n, link);
-    n->state = state;
+    n->queued = true;
+    if (state == RANK_STOPPED || state == RANK_GOING)
+        n->pause = state;
+    else
+        n->life = state;
+    if (state == RANK_DOWN)
+        n->pause = RANK_UNTOLD;
     n->status = status;
     idt_watcher_start (o->w);
 }
