@@ -4,8 +4,8 @@
 /* crew.c - the brokers of this process, from their boot to their end
  *
  * Booting takes three steps: all are made and have bound; other processes are told and asked, once; all start.  Then they
- * join from the top: one whose parent is here waits until that one is up, or has ended.  If thousands knocked at once, most
- * would lose patience with a parent that only waits for its own turn.
+ * join from the top: one whose parent is here waits until that one is up, or has ended, or is stopped.  If thousands knocked at
+ * once, most would lose patience with a parent that only waits for its own turn.
  */
 #include "config.h"
 
@@ -147,19 +147,31 @@ static void note_killed (struct hand *h, bool killed)
     process_hold (h->crew->conf.process, h->crew->killed > 0);
 }
 
+/* The process is held until the broker is there: without any it would end meanwhile. */
 static void run_again (struct hand *h)
 {
     idt_error_t err;
+    int rc = make (h, &err) < 0 ? -1 : broker_start (h->broker, &err);
 
     note_killed (h, false);
-    h->exit_code = 0;
-    if (make (h, &err) == 0 && broker_start (h->broker, &err) == 0) {
-        broker_join (h->broker);
+    h->exit_code = rc < 0 ? 1 : 0;
+    if (rc == 0) {
+        join (h);
         return;
     }
     fprintf (stderr, "idtree-broker: rank %u: %s\n", h->rank, err.text);
-    h->exit_code = 1;
     drop (h, STATUS_FAILED);
+}
+
+/* One that is stopped before it is up keeps nobody from being so: who waits for it looks for another parent then, as brokers in
+ * processes of their own do.
+ */
+static void set_stopped (struct hand *h, bool stopped)
+{
+    broker_pause (h->broker, stopped);
+    tell (h, stopped ? RANK_STOPPED : RANK_GOING, 0);
+    if (stopped)
+        join_children (h);
 }
 
 static void obey (struct hand *h, enum order order, int signum)
@@ -172,12 +184,10 @@ static void obey (struct hand *h, enum order order, int signum)
         drop (h, SIGKILL);
         break;
     case ORDER_STOP:
-        broker_pause (h->broker, true);
-        tell (h, RANK_STOPPED, 0);
+        set_stopped (h, true);
         break;
     case ORDER_CONT:
-        broker_pause (h->broker, false);
-        tell (h, RANK_GOING, 0);
+        set_stopped (h, false);
         break;
     case ORDER_END:
         broker_stop (h->broker, sigabbrev_np (signum) ? sigabbrev_np (signum) : "a signal");

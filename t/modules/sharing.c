@@ -10,7 +10,7 @@
  *   NAME.attr  {"name":s}  {"value":s} of an attribute
  *   NAME.hold              nothing until the module ends; then ECANCELED
  *   NAME.end               the module ends by itself
- * With the argument "fail" it does not start.
+ * With the argument "fail" it does not start; where the attribute sharing.start-at names a file, not before that exists.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -128,8 +128,11 @@ static const struct idt_handler_spec handlers[] = {
 
 static int init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
 {
+    const char *path = idt_attr_get (h, "sharing.start-at");
     struct sharing *x;
 
+    while (path && access (path, F_OK) < 0)
+        ;
     if (argc > 0 && strcmp (argv[0], "fail") == 0) {
         strcpy (errp->text, "it was told to fail");
         errno = EDOM;
