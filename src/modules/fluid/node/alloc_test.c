@@ -2,15 +2,17 @@
  * Copyright idtree contributors */
 
 /* alloc_test.c - an allocation fails, each in turn: whoever asked a node or an authority is answered once all the same */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/node_world.h"
 #include "test/tap.h"
 #include "modules/fluid/node/node.h"
 #include "modules/fluid/node/past.h"
 #include "test/failing_alloc.h"
 
-#define UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+#define UUID WORLD_UUID
 #define CHILD "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
 #define MS UINT64_C (1000)
 #define SECOND UINT64_C (1000000)
@@ -18,85 +20,10 @@
 #define REQUESTS 8
 #define LEASES 3
 
-struct world {
-    struct node *n;
-    int answers[REQUESTS], short_of_memory, lease_answers[LEASES];
-    uint32_t tag, count, lease_tag;
-    fluid_t after;
-    uint64_t number;
-    bool wrong; /* an answer has not as many ids as were asked for */
-};
-
 static uint32_t asked_for (size_t request)
 {
     return 500 * (uint32_t)request + 1;
 }
-
-static void reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
-{
-    struct world *w = arg;
-    uint32_t count = 0;
-
-    for (size_t i = 0; i < nruns; i++)
-        count += run[i].n;
-    w->answers[(size_t)cookie - 1]++;
-    w->wrong = w->wrong || count != asked_for ((size_t)cookie - 1);
-}
-
-static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
-{
-    struct world *w = arg;
-
-    w->answers[(size_t)cookie - 1]++;
-    w->short_of_memory += errnum == ENOMEM;
-}
-
-static int forward_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
-{
-    struct world *w = arg;
-
-    w->tag = tag;
-    w->count = count;
-    w->after = after;
-    return 0;
-}
-
-static void cancel_cb (void *arg)
-{
-}
-
-static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
-{
-    struct world *w = arg;
-
-    w->lease_tag = tag;
-    for (size_t i = 0; i < req->nwant; i++)
-        if (strcmp (req->want[i].incarnation, UUID) == 0)
-            w->number = req->want[i].number;
-    return 0;
-}
-
-static void lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
-{
-    ((struct world *)arg)->lease_answers[(size_t)cookie - 1]++;
-}
-
-static void report_up_cb (void *arg, const struct report *report)
-{
-}
-
-static void log_cb (void *arg, int level, const char *text)
-{
-}
-
-static const struct node_ops node_ops = { .reply = reply_cb,
-                                          .fail = fail_cb,
-                                          .forward = forward_cb,
-                                          .cancel = cancel_cb,
-                                          .lease_up = lease_up_cb,
-                                          .lease_reply = lease_reply_cb,
-                                          .report_up = report_up_cb,
-                                          .log = log_cb };
 
 static void ask (struct world *w, uint64_t at_us, size_t cookie, const char *asker)
 {
@@ -131,7 +58,7 @@ static void answer_lease (struct world *w, uint64_t at_us, uint64_t hi_ms)
 {
     struct lease_grant grant[2] = {
         { .generator = 5, .incarnation = CHILD, .number = 1, .lo_ms = 10000, .hi_ms = hi_ms },
-        { .generator = 3, .incarnation = UUID, .number = w->number, .lo_ms = 10000, .hi_ms = hi_ms },
+        { .generator = 3, .incarnation = UUID, .number = w->own_number, .lo_ms = 10000, .hi_ms = hi_ms },
     };
 
     node_lease_answered (w->n, at_us, w->lease_tag, &(struct lease_answer){ .grant = grant, .ngrant = 2 });
@@ -150,7 +77,7 @@ static bool node_life (struct world *w)
     const struct report report = { .from = CHILD, .low_ms = 5 };
     size_t size;
 
-    *w = (struct world){ .n = node_create (&config, &node_ops, w) };
+    *w = (struct world){ .n = node_create (&config, &world_ops, w) };
     if (!w->n)
         return false;
     node_parent (w->n, T0, true);
@@ -179,15 +106,28 @@ static bool node_life (struct world *w)
     return true;
 }
 
+/* With an error, or with what was asked for. */
 static bool all_once (const struct world *w)
 {
-    bool good = !w->wrong;
+    bool good = true;
+
+    for (size_t i = 0; i < REQUESTS; i++) {
+        const struct record *r = &w->req[i + 1];
+
+        good = good && r->answers == 1 && (r->errnum != 0 || r->ids == asked_for (i));
+    }
+    for (int i = 0; i < LEASES; i++)
+        good = good && w->lease_answers[i + 1] == 1;
+    return good;
+}
+
+static int short_of_memory (const struct world *w)
+{
+    int n = 0;
 
     for (int i = 0; i < REQUESTS; i++)
-        good = good && w->answers[i] == 1;
-    for (int i = 0; i < LEASES; i++)
-        good = good && w->lease_answers[i] == 1;
-    return good;
+        n += w->req[i + 1].errnum == ENOMEM;
+    return n;
 }
 
 static void test_node (void)
@@ -196,7 +136,7 @@ static void test_node (void)
     int lives = 0, told = 0;
     bool good = true;
 
-    ok (node_life (&w) && all_once (&w) && w.short_of_memory == 0,
+    ok (node_life (&w) && all_once (&w) && short_of_memory (&w) == 0,
         "with memory all are answered with what they asked for");
     for (failures = 1; failures > 0;) {
         failures = 0;
@@ -204,7 +144,7 @@ static void test_node (void)
         bool lived = node_life (&w);
         countdown = -1;
         good = good && (lived ? all_once (&w) : failures > 0);
-        told += w.short_of_memory > 0;
+        told += short_of_memory (&w) > 0;
     }
     ok (good && lives > 10, "without, wherever it is short, each is answered once (%d places)", lives);
     ok (told > 3, "and some hear that this is why");
@@ -212,33 +152,22 @@ static void test_node (void)
 
 /* --- the authority --------------------------------------------------------------------------------- */
 
-static void store_cb (void *arg, const struct lease_record *record)
-{
-    *(uint64_t *)arg = record->horizon_ms;
-}
-
-static void positions_cb (void *arg, uint64_t now_us, struct report *all)
-{
-}
-
-static const struct authority_ops authority_ops = { store_cb, positions_cb, log_cb };
-
 /* Returns how many ranges were given, or -1 where there was no authority. */
 static int authority_life (void)
 {
     const struct authority_config config = { .max_generators = 10, .lease_ms = 60000 };
     const struct lease_record fresh = { 0 };
     const struct lease_want want = { .generator = 5, .incarnation = CHILD, .number = 1 };
-    uint64_t horizon_ms = 0;
+    struct world w = { 0 };
     struct lease_answer answer;
     struct lease_record last;
     size_t size;
-    struct authority *a = authority_create (&config, &authority_ops, &horizon_ms, T0,
+    struct authority *a = authority_create (&config, &world_root_ops, &w, T0,
                                             &(struct authority_start){ .wall_us = 10 * SECOND, .stored = &fresh });
 
     if (!a)
         return -1;
-    authority_stored (a, T0, horizon_ms);
+    authority_stored (a, T0, w.record.horizon_ms);
     authority_answer (a, T0, &(struct lease_request){ .want = &want, .nwant = 1 }, &answer);
     authority_close (a, T0, &last);
     void *past = authority_leave (a, &last, &size);

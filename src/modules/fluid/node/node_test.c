@@ -9,154 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/node_world.h"
 #include "test/tap.h"
 #include "modules/fluid/node/private.h"
 #include "modules/fluid/node/past.h"
 
-#define UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+#define UUID WORLD_UUID
 #define CHILD "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
 #define MS UINT64_C (1000)
 #define SECOND UINT64_C (1000000)
 #define T0 (100 * SECOND) /* CLOCK_BOOTTIME at the start of each test */
-#define MAX_REQ 256
-
-struct record {
-    int answers; /* replies and failures */
-    int errnum;
-    uint32_t ids;
-    size_t nruns;
-    fluid_t first, last;
-    bool sound; /* ids increase */
-};
-
-struct world {
-    struct node *n;
-    struct authority *a;        /* NULL: it is not rank 0 */
-    struct record req[MAX_REQ]; /* by cookie */
-    int forwards;
-    int forward_result, lease_result;
-    uint32_t tag, count;
-    fluid_t after;
-    int cancels;
-    int lease_ups;
-    uint32_t lease_tag;
-    struct lease_want want[8];
-    size_t nwant;
-    struct lease_back back[8];
-    size_t nback;
-    int lease_replies;
-    struct lease_answer answer;
-    struct lease_grant grant[8];
-    int stores;
-    uint64_t horizon_ms;
-    struct lease_record record;
-    int reports;
-    struct report report;
-    int logs;
-};
-
-static void reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
-{
-    struct world *w = arg;
-    struct record *r = &w->req[(size_t)cookie];
-
-    r->answers++;
-    r->nruns = nruns;
-    r->first = run[0].first;
-    r->sound = true;
-    for (size_t i = 0; i < nruns; i++) {
-        if (i > 0 && run[i].first <= r->last)
-            r->sound = false;
-        r->last = run[i].first + run[i].n - 1;
-        r->ids += run[i].n;
-    }
-}
-
-static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
-{
-    struct world *w = arg;
-
-    w->req[(size_t)cookie].answers++;
-    w->req[(size_t)cookie].errnum = errnum;
-}
-
-static int forward_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
-{
-    struct world *w = arg;
-
-    w->forwards++;
-    w->tag = tag;
-    w->count = count;
-    w->after = after;
-    return w->forward_result;
-}
-
-static void cancel_cb (void *arg)
-{
-    ((struct world *)arg)->cancels++;
-}
-
-static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
-{
-    struct world *w = arg;
-
-    w->lease_ups++;
-    w->lease_tag = tag;
-    w->nwant = req->nwant < 8 ? req->nwant : 8;
-    w->nback = req->nback < 8 ? req->nback : 8;
-    if (w->nwant > 0)
-        memcpy (w->want, req->want, w->nwant * sizeof (w->want[0]));
-    if (w->nback > 0)
-        memcpy (w->back, req->back, w->nback * sizeof (w->back[0]));
-    return w->lease_result;
-}
-
-static void lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
-{
-    struct world *w = arg;
-
-    w->lease_replies++;
-    w->answer = *answer;
-    if (answer->ngrant > 0)
-        memcpy (w->grant, answer->grant, answer->ngrant * sizeof (w->grant[0]));
-}
-
-static void store_cb (void *arg, const struct lease_record *record)
-{
-    struct world *w = arg;
-
-    w->stores++;
-    w->record = *record;
-    w->horizon_ms = record->horizon_ms;
-}
-
-static void report_up_cb (void *arg, const struct report *report)
-{
-    struct world *w = arg;
-
-    w->reports++;
-    w->report = *report;
-}
-
-static void log_cb (void *arg, int level, const char *text)
-{
-    ((struct world *)arg)->logs++;
-}
-
-static void positions_cb (void *arg, uint64_t now_us, struct report *all)
-{
-    node_positions (((struct world *)arg)->n, now_us, all);
-}
-
-static const struct node_ops ops = { .reply = reply_cb,
-                                     .fail = fail_cb,
-                                     .forward = forward_cb,
-                                     .cancel = cancel_cb,
-                                     .lease_up = lease_up_cb,
-                                     .lease_reply = lease_reply_cb,
-                                     .report_up = report_up_cb,
-                                     .log = log_cb };
-static const struct authority_ops authority_ops = { store_cb, positions_cb, log_cb };
 
 static void create (struct world *w, uint32_t rank)
 {
@@ -168,7 +30,7 @@ static void create (struct world *w, uint32_t rank)
                                   .forward_timeout_ms = 5000,
                                   .max_waiting = 100 };
 
-    *w = (struct world){ .n = node_create (&config, &ops, w) };
+    *w = (struct world){ .n = node_create (&config, &world_ops, w) };
 }
 
 /* What rank 0's shell does: its authority is told something, then the node beside it is ticked. */
@@ -204,7 +66,7 @@ static void start_root_after (struct world *w, uint64_t at_us, int64_t wall_us, 
     struct authority_start start = { .wall_us = wall_us, .stored = record };
 
     start.past = node_remember (w->n, past, size, &start.past_size);
-    w->a = authority_create (&config, &authority_ops, w, at_us, &start);
+    w->a = authority_create (&config, &world_root_ops, w, at_us, &start);
     node_start_root (w->n, at_us, w->a);
 }
 
@@ -218,7 +80,7 @@ static void create_root (struct world *w)
 {
     create (w, 0);
     start_root (w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ 0 });
-    stored (w, T0, w->horizon_ms);
+    stored (w, T0, w->record.horizon_ms);
 }
 
 /* Told that the instance's time is 'inst_us' at 'at_us', exactly. */
@@ -907,7 +769,7 @@ static void ask (struct world *w, uint64_t at_us, const struct lease_request *re
         return;
     }
     authority_answer (w->a, at_us, req, &answer);
-    lease_reply_cb (w, NULL, &answer);
+    world_lease_reply_cb (w, NULL, &answer);
     node_tick (w->n, at_us);
 }
 
@@ -928,7 +790,7 @@ static void test_root (void)
 
     create (&w, 0);
     start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ 0 });
-    ok (w.stores == 1 && w.horizon_ms == 130000,
+    ok (w.stores == 1 && w.record.horizon_ms == 130000,
         "the root starts at the wall clock since the epoch, and first has two leases stored");
     r = request (&w, T0, 1, 3, 0, false);
     request (&w, T0, 2, 3, 0, true);
@@ -943,14 +805,14 @@ static void test_root (void)
     tick (&w, T0 + 5001 * MS);
     ok (r->errnum == EHOSTUNREACH && w.req[2].errnum == EHOSTUNREACH, "requests fail after their time");
     r = request (&w, T0 + 5002 * MS, 3, 3, 0, false);
-    stored (&w, T0 + 5002 * MS, w.horizon_ms);
+    stored (&w, T0 + 5002 * MS, w.record.horizon_ms);
     ok (r->first == make_id (15002, 0, 0), "it goes on by itself when the disk does");
     ask_lease (&w, T0 + 5002 * MS, 5, 2, 0, 100000);
     ok (w.answer.ngrant == 1 && w.grant[0].lo_ms == 0 && w.grant[0].hi_ms == 75002 && w.answer.has_epoch
             && w.answer.epoch_ms == 100000 && w.answer.has_time && w.answer.sent_us == 15002 * MS,
         "children are given ranges, the epoch and the time");
     tick (&w, T0 + 60 * SECOND);
-    ok (w.stores == 3 && w.horizon_ms == 190000, "the horizon is raised ahead of need");
+    ok (w.stores == 3 && w.record.horizon_ms == 190000, "the horizon is raised ahead of need");
     ok (state (&w, T0 + 66 * SECOND) == NODE_ACTIVE, "the root renews its own lease");
     tick (&w, T0 + 121 * SECOND);
     ok (state (&w, T0 + 121 * SECOND) == NODE_FENCED, "but not beyond what is durable");
@@ -980,7 +842,7 @@ static void create_root_at (struct world *w, uint64_t ms, struct lease_record re
     create (w, 0);
     start_root (w, T0, (int64_t)((100000 + ms) * MS), &record);
     if (w->stores > 0)
-        stored (w, T0, w->horizon_ms);
+        stored (w, T0, w->record.horizon_ms);
 }
 
 static void test_end_of_time (void)
@@ -990,7 +852,7 @@ static void test_end_of_time (void)
     struct world w;
 
     create_root_at (&w, end - 90000, (struct lease_record){ .horizon_ms = end - 100000 });
-    ok (w.horizon_ms == end, "the root stores no horizon above the end of time");
+    ok (w.record.horizon_ms == end, "the root stores no horizon above the end of time");
     tick (&w, at - 30 * SECOND);
     ok (ms_of (request (&w, at - MS, 1, 1, 0, false)->first) == end - 1, "ids are made in the last millisecond");
     request (&w, at - MS, 2, 2000, 0, false);
@@ -1019,7 +881,7 @@ static void test_end_of_time (void)
     ok (w.req[1].ids == 1 && last.horizon_ms < end - 9000, "who stops in order does not lose that");
     discard (&w);
     create_root_at (&w, end + 5000, last);
-    ok (w.stores == 1 && w.horizon_ms == end, "what is stored after it is its end");
+    ok (w.stores == 1 && w.record.horizon_ms == end, "what is stored after it is its end");
     ok (request (&w, T0, 1, 1, 0, false)->errnum == EOVERFLOW, "where nothing is made");
     destroy (&w, T0 + SECOND);
 }
@@ -1125,7 +987,7 @@ static void test_reload (void)
         if (!same)
             last.horizon_ms++; /* somebody else was root meanwhile */
         start_root_after (&w, T0 + 2 * SECOND, (int64_t)(112 * SECOND), &last, past, size);
-        stored (&w, T0 + 2 * SECOND, w.horizon_ms);
+        stored (&w, T0 + 2 * SECOND, w.record.horizon_ms);
         struct record *r = request (&w, T0 + 2 * SECOND, 1, 1, 0, false);
         if (same)
             ok (ms_of (r->first) == 12000, "rank 0 goes on with its time where its store is as it left it");
@@ -1177,7 +1039,7 @@ static void test_reload_twice (void)
         start_root_after (&w, T0 + SECOND, (int64_t)(111 * SECOND), &last, past, size);
         free (past);
     }
-    stored (&w, T0 + SECOND + 5 * MS, w.horizon_ms);
+    stored (&w, T0 + SECOND + 5 * MS, w.record.horizon_ms);
     struct node_status s;
     node_status (w.n, T0 + SECOND + 5 * MS, &s);
     ok (s.state == NODE_ACTIVE && s.lo_ms > used_ms,
@@ -1196,7 +1058,7 @@ static void test_reload_ahead (void)
     create_root (&w);
     ask_lease (&w, T0, 5, 1, 0, 0);
     tick (&w, T0 + 30 * SECOND); /* it has renewed its lease: the next range begins after the first one's end */
-    stored (&w, T0 + 30 * SECOND, w.horizon_ms);
+    stored (&w, T0 + 30 * SECOND, w.record.horizon_ms);
     tick (&w, T0 + 31 * SECOND);
     ok (node_lend (w.n, T0 + 31 * SECOND, UUID, &before) == 0, "rank 0 lends of its time");
     void *past = leave (&w, T0 + 31 * SECOND, &last, &size);
@@ -1204,7 +1066,7 @@ static void test_reload_ahead (void)
     create (&w, 0);
     start_root_after (&w, T0 + 32 * SECOND, (int64_t)(142 * SECOND), &last, past, size);
     free (past);
-    stored (&w, T0 + 32 * SECOND, w.horizon_ms);
+    stored (&w, T0 + 32 * SECOND, w.record.horizon_ms);
     struct record *r = request (&w, T0 + 32 * SECOND, 1, 1, 0, false);
     ok (r->ids == 1 && ms_of (r->first) == 42000, "loaded anew it goes on at its time (%llu)",
         r->ids == 1 ? (unsigned long long)ms_of (r->first) : 0);
@@ -1218,8 +1080,8 @@ static void test_restart (void)
 
     create (&w, 0);
     start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ .horizon_ms = 50000 });
-    ok (w.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock goes on there");
-    stored (&w, T0, w.horizon_ms);
+    ok (w.record.horizon_ms == 170000, "a root whose horizon is ahead of the wall clock goes on there");
+    stored (&w, T0, w.record.horizon_ms);
     ask_lease (&w, T0, 5, 1, 0, 0);
     ok (w.grant[0].lo_ms == 50000 && w.grant[0].hi_ms == 110000, "giving nothing below it");
     ok (request (&w, T0, 1, 1, 0, false)->first == make_id (50000, 0, 0), "at once");
@@ -1229,7 +1091,7 @@ static void test_restart (void)
 
     create (&w, 0);
     start_root (&w, T0, (int64_t)(90 * SECOND), &(struct lease_record){ 0 });
-    ok (w.horizon_ms == 120001, "a wall clock before the epoch counts as the epoch");
+    ok (w.record.horizon_ms == 120001, "a wall clock before the epoch counts as the epoch");
     destroy (&w, T0);
 }
 
@@ -1469,7 +1331,7 @@ static void test_watermark (void)
 
     create (&w, 0);
     start_root (&w, T0, (int64_t)(110 * SECOND), &(struct lease_record){ 9000, 8000, 500, 0 });
-    stored (&w, T0, w.horizon_ms);
+    stored (&w, T0, w.record.horizon_ms);
     ok (authority_watermark (w.a, T0 + 499 * MS, &ms) && ms == 8000,
         "after a crash a root waits for those whom it does not know");
     ok (authority_watermark (w.a, T0 + 500 * MS, &ms) && ms == 10500, "until they can use nothing any more");
@@ -1482,18 +1344,18 @@ static void test_config (void)
 {
     struct node_config config = { .max_generators = 0, .incarnation = UUID, .lease_ms = 60000 };
 
-    ok (!node_create (&config, &ops, NULL) && errno == EINVAL, "no generators at all are nonsense");
+    ok (!node_create (&config, &world_ops, NULL) && errno == EINVAL, "no generators at all are nonsense");
     config.max_generators = 16385;
-    ok (!node_create (&config, &ops, NULL), "and so are more than the format has");
+    ok (!node_create (&config, &world_ops, NULL), "and so are more than the format has");
     config.max_generators = 1;
     config.lease_ms = 11;
-    ok (!node_create (&config, &ops, NULL), "and a lease too short to be renewed");
+    ok (!node_create (&config, &world_ops, NULL), "and a lease too short to be renewed");
     const struct node_config good = { .max_generators = 1, .incarnation = UUID, .lease_ms = 12 };
     struct node_config bad[] = { good, good, good, good };
     bad[0].lease_ms = bad[1].max_backlog_ms = bad[2].forward_timeout_ms = UINT64_C (1) << 40;
     bad[3].incarnation[1] = '\0';
     for (size_t i = 0; i < 4; i++)
-        ok (!node_create (&bad[i], &ops, NULL) && errno == EINVAL, "and what is too long, or no name");
+        ok (!node_create (&bad[i], &world_ops, NULL) && errno == EINVAL, "and what is too long, or no name");
 }
 
 /* --- lanes ------------------------------------------------------------------------------------------ */
@@ -1509,7 +1371,7 @@ static void test_lanes (void)
                                   .max_backlog_ms = 2000,
                                   .forward_timeout_ms = 5000,
                                   .max_waiting = 100 };
-    struct world w = { .n = node_create (&config, &ops, &w) };
+    struct world w = { .n = node_create (&config, &world_ops, &w) };
     struct record *r;
 
     node_parent (w.n, T0, true);
@@ -1538,7 +1400,7 @@ static void test_lanes (void)
     ok (w.req[44].answers == 0, "of what may wait there is as much more as there are lanes");
     destroy (&w, T0 + 6 * MS);
 
-    w = (struct world){ .n = node_create (&config, &ops, &w) };
+    w = (struct world){ .n = node_create (&config, &world_ops, &w) };
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
     give (&w, T0, 10000, 70000);
@@ -1550,7 +1412,7 @@ static void test_lanes (void)
     ok (r->answers == 1 && r->first > w.req[1].first, "but one above the last");
     destroy (&w, T0 + 6 * MS);
 
-    w = (struct world){ .n = node_create (&config, &ops, &w) };
+    w = (struct world){ .n = node_create (&config, &world_ops, &w) };
     node_parent (w.n, T0, true);
     tell_time (&w, T0, 10 * SECOND);
     request (&w, T0, 1, 1, 0, false);
@@ -1563,10 +1425,10 @@ static void test_lanes (void)
     destroy (&w, T0 + MS);
 
     config.max_generators = 8;
-    ok (!node_create (&config, &ops, &w) && errno == EINVAL, "there must be a generator for each lane");
+    ok (!node_create (&config, &world_ops, &w) && errno == EINVAL, "there must be a generator for each lane");
     config.max_generators = 9;
     config.rank = 3;
-    ok (!node_create (&config, &ops, &w) && errno == EINVAL, "no rank is beyond the size");
+    ok (!node_create (&config, &world_ops, &w) && errno == EINVAL, "no rank is beyond the size");
 }
 
 int main (void)

@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/node_world.h"
 #include "test/tap.h"
 #include "modules/fluid/node/past.h"
 #include "modules/fluid/node/private.h"
 
-#define LESSOR "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+#define LESSOR WORLD_UUID
 #define IDLER "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
 #define MS UINT64_C (1000)
 #define T0 UINT64_C (100000000)
@@ -18,106 +19,7 @@
 #define LEASE 60000U
 #define TERM (LEASE / 4)
 
-struct side {
-    struct node *n;
-    int answers, errnum;
-    uint32_t ids;
-    fluid_t first, last;
-    bool sound; /* ids increase */
-    int forwards, cancels, wants, reports;
-    uint32_t tag, count;
-    fluid_t after;
-    uint32_t lease_tag;
-    struct lease_want lease;
-    struct lease_back back;
-    size_t nback;
-    struct share_want want;
-    struct report report;
-};
-
-static void reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
-{
-    struct side *s = arg;
-
-    s->answers++;
-    s->first = run[0].first;
-    s->ids = 0;
-    for (size_t i = 0; i < nruns; i++) {
-        s->sound = s->sound && run[i].first > s->last;
-        s->last = run[i].first + run[i].n - 1;
-        s->ids += run[i].n;
-    }
-}
-
-static void fail_cb (void *arg, void *cookie, int errnum, const char *text)
-{
-    ((struct side *)arg)->errnum = errnum;
-}
-
-static int forward_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
-{
-    struct side *s = arg;
-
-    s->forwards++;
-    s->tag = tag;
-    s->count = count;
-    s->after = after;
-    return 0;
-}
-
-static void cancel_cb (void *arg)
-{
-    ((struct side *)arg)->cancels++;
-}
-
-static int lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
-{
-    struct side *s = arg;
-
-    if (tag != 0)
-        s->lease_tag = tag;
-    if (req->nwant > 0)
-        s->lease = req->want[0];
-    s->nback = req->nback;
-    if (req->nback > 0)
-        s->back = req->back[0];
-    return 0;
-}
-
-static void lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
-{
-}
-
-static void report_up_cb (void *arg, const struct report *report)
-{
-    ((struct side *)arg)->report = *report;
-    ((struct side *)arg)->reports++;
-}
-
-static void log_cb (void *arg, int level, const char *text)
-{
-}
-
-static int share_up_cb (void *arg, const struct share_want *want)
-{
-    struct side *s = arg;
-
-    s->wants++;
-    s->want = *want;
-    return 0;
-}
-
-static const struct node_ops ops = { .reply = reply_cb,
-                                     .fail = fail_cb,
-                                     .forward = forward_cb,
-                                     .cancel = cancel_cb,
-                                     .lease_up = lease_up_cb,
-                                     .lease_reply = lease_reply_cb,
-                                     .report_up = report_up_cb,
-                                     .log = log_cb,
-                                     .share_up = share_up_cb };
-
-static void create (struct side *s, uint32_t rank, uint32_t share)
+static void create (struct world *s, uint32_t rank, uint32_t share)
 {
     struct node_config config = { .rank = rank,
                                   .max_generators = 2,
@@ -129,11 +31,11 @@ static void create (struct side *s, uint32_t rank, uint32_t share)
                                   .share_keep = 512 };
 
     memcpy (config.incarnation, rank < 2 ? LESSOR : IDLER, sizeof (config.incarnation));
-    *s = (struct side){ .n = node_create (&config, &ops, s), .sound = true };
+    *s = (struct world){ .n = node_create (&config, &world_ops, s) };
 }
 
 /* The instance's time is 0 at T0, here and at the parent. */
-static void set_clock (struct side *s, uint64_t at_us)
+static void set_clock (struct world *s, uint64_t at_us)
 {
     const struct idt_clock_sample sample = { at_us, at_us - T0, at_us - T0, at_us, 0 };
 
@@ -142,32 +44,32 @@ static void set_clock (struct side *s, uint64_t at_us)
 }
 
 /* Generator 1, for milliseconds up to a lease from now. */
-static void give_lease (struct side *s, uint64_t ms)
+static void give_lease (struct world *s, uint64_t ms)
 {
-    struct lease_grant grant = { 1, LESSOR, s->lease.number, ms, ms + LEASE };
+    struct lease_grant grant = { 1, LESSOR, s->own_number, ms, ms + LEASE };
     const struct lease_answer answer = { .grant = &grant, .ngrant = 1 };
 
     node_lease_answered (s->n, AT (ms), s->lease_tag, &answer);
 }
 
-static void ask (struct side *s, uint64_t ms, uint32_t count, fluid_t after, bool from_broker)
+static void ask (struct world *s, uint64_t ms, uint32_t count, fluid_t after, bool from_broker)
 {
     node_block (s->n, AT (ms), &(struct node_request){ (void *)1, count, after, from_broker, "someone" });
 }
 
 /* What the idler wants goes to the lessor, and its answer back.  Returns whether there was a share. */
-static bool pass (struct side *up, struct side *down, uint64_t ms)
+static bool pass (struct world *up, struct world *down, uint64_t ms)
 {
     struct share share;
     uint64_t retry_ms;
-    int n = node_share (up->n, AT (ms), &down->want, &share, &retry_ms);
+    int n = node_share (up->n, AT (ms), &down->wanted, &share, &retry_ms);
 
-    if (n >= 0 && down->want.size > 0)
+    if (n >= 0 && down->wanted.size > 0)
         node_share_answered (down->n, AT (ms), n ? &share : NULL, retry_ms);
     return n == 1;
 }
 
-static void make_pair (struct side *up, struct side *down, uint32_t share)
+static void make_pair (struct world *up, struct world *down, uint32_t share)
 {
     create (up, 1, NODE_SHARE_AUTO);
     create (down, 3, share);
@@ -176,13 +78,13 @@ static void make_pair (struct side *up, struct side *down, uint32_t share)
     give_lease (up, 10);
 }
 
-static void destroy (struct side *s, uint64_t ms)
+static void destroy (struct world *s, uint64_t ms)
 {
     node_stop (s->n, AT (ms));
     node_destroy (s->n);
 }
 
-static enum node_state state_of (struct side *s, uint64_t ms)
+static enum node_state state_of (struct world *s, uint64_t ms)
 {
     struct node_status status;
 
@@ -192,77 +94,78 @@ static enum node_state state_of (struct side *s, uint64_t ms)
 
 static void test_borrow (void)
 {
-    struct side up, down;
+    struct world up, down;
 
     make_pair (&up, &down, 128);
-    ok (down.wants == 1 && down.want.rank == 3 && down.want.size == 128 && state_of (&down, 10) == NODE_IDLE,
+    ok (down.wants == 1 && down.wanted.rank == 3 && down.wanted.size == 128 && state_of (&down, 10) == NODE_IDLE,
         "an idle rank that is told a size asks for it");
     ok (pass (&up, &down, 10) && state_of (&down, 11) == NODE_BORROWING, "and borrows from the next millisecond on");
     ask (&down, 11, 128, 0, false);
-    struct fluid_fields f = fluid_split (down.first);
-    ok (down.ids == 128 && f.generator == 1 && f.timestamp_ms == 11 && f.sequence == 0 && down.forwards == 0,
+    struct fluid_fields f = fluid_split (down.req[1].first);
+    ok (down.req[1].ids == 128 && f.generator == 1 && f.timestamp_ms == 11 && f.sequence == 0 && down.forwards == 0,
         "it makes ids of its lender's generator");
     ask (&up, 11, 1024, 0, false);
     node_tick (up.n, AT (12));
-    ok (fluid_split (up.first).sequence == 128 && up.answers == 1 && up.ids == 1024 && up.sound,
+    ok (fluid_split (up.req[1].first).sequence == 128 && up.req[1].answers == 1 && up.req[1].ids == 1024
+            && !up.disorder,
         "which leaves those out");
     destroy (&down, 13);
-    ok (down.want.size == 0 && down.want.end_ms == 12, "who stops gives back what is above all that it made");
+    ok (down.wanted.size == 0 && down.wanted.end_ms == 12, "who stops gives back what is above all that it made");
     ok (!pass (&up, &down, 13), "for which there is no answer");
     ask (&up, 14, 1024, 0, false);
-    ok (up.answers == 2 && fluid_split (up.first).sequence == 0, "its lender uses that itself");
+    ok (up.req[1].answers == 2 && fluid_split (up.req[1].first).sequence == 0, "its lender uses that itself");
     destroy (&up, 15);
 }
 
 static void test_order (void)
 {
-    struct side up, down;
+    struct world up, down;
 
     make_pair (&up, &down, 16);
     pass (&up, &down, 10);
     ask (&down, 11, 10, 0, false);
     ask (&down, 11, 17, 0, false);
-    ok (down.answers == 1 && down.forwards == 1 && down.count == 17 && down.after == down.last,
+    ok (down.req[1].answers == 1 && down.forwards == 1 && down.count == 17 && down.after == down.req[1].last,
         "what is more than a millisecond's goes up, above all before");
     ask (&down, 12, 1, 0, false);
-    ok (down.answers == 1 && down.forwards == 1, "nothing is made here meanwhile");
+    ok (down.req[1].answers == 1 && down.forwards == 1, "nothing is made here meanwhile");
     ask (&up, 11, down.count, down.after, true);
-    ok (up.answers == 1 && fluid_split (up.first).timestamp_ms == 11 && up.first > down.after,
+    ok (up.req[1].answers == 1 && fluid_split (up.req[1].first).timestamp_ms == 11 && up.req[1].first > down.after,
         "its lender serves that in the same millisecond, from what it keeps");
-    const struct run run = { up.first, 17 };
+    const struct run run = { up.req[1].first, 17 };
     node_forwarded (down.n, AT (12), down.tag, &run, 1);
-    ok (down.answers == 3 && down.sound && fluid_split (down.last).timestamp_ms == 12,
+    ok (down.req[1].answers == 3 && !down.disorder && fluid_split (down.req[1].last).timestamp_ms == 12,
         "then what waited is made here, above that");
-    const struct run late = { fluid_split (down.last).timestamp_ms << 24 | 1 << 10 | 900, 17 };
+    const struct run late = { fluid_split (down.req[1].last).timestamp_ms << 24 | 1 << 10 | 900, 17 };
     ask (&down, 13, 17, 0, false);
     node_forwarded (down.n, AT (13), down.tag, &late, 1);
     ask (&down, 12, 1, 0, false);
-    ok (down.sound && down.forwards == 2, "the generator follows ids from above in their millisecond");
+    ok (!down.disorder && down.forwards == 2, "the generator follows ids from above in their millisecond");
     destroy (&down, 14);
     destroy (&up, 14);
 }
 
 static void test_trouble (void)
 {
-    struct side up, down;
+    struct world up, down;
 
     make_pair (&up, &down, 16);
     pass (&up, &down, 10);
     ask (&down, 11, 40, 0, false);
     ok (down.forwards == 1, "a request goes up");
     node_tick (down.n, AT (90));
-    ok (down.cancels == 0 && down.answers == 0, "it is waited for");
+    ok (down.cancels == 0 && down.req[1].answers == 0, "it is waited for");
     node_tick (down.n, AT (112));
-    ok (down.cancels == 1 && down.answers == 1 && down.ids == 40 && down.sound,
+    ok (down.cancels == 1 && down.req[1].answers == 1 && down.req[1].ids == 40 && !down.disorder,
         "but no longer than a tenth of a second: then it is made here");
     node_parent (down.n, AT (113), false);
     ask (&down, 114, 100, 0, false);
     for (uint64_t ms = 115; ms < 125; ms++)
         node_tick (down.n, AT (ms));
-    ok (down.answers == 2 && down.forwards == 1, "where there is no parent all is made here");
+    ok (down.req[1].answers == 2 && down.forwards == 1, "where there is no parent all is made here");
     ok (state_of (&down, TERM + 200) == NODE_IDLE, "until the loan is over");
     node_parent (down.n, AT (TERM + 200), true);
-    ok (down.want.number == 2, "a parent is asked at once");
+    ok (down.wanted.number == 2, "a parent is asked at once");
     node_share_failed (down.n, AT (TERM + 201), ENOSYS);
     node_tick (down.n, AT (TERM + 2000));
     ok (down.wants == 3, "one without the module is asked again, for it may be loaded anew");
@@ -275,7 +178,7 @@ static void test_trouble (void)
 
 static void test_need (void)
 {
-    struct side up, down;
+    struct world up, down;
     uint64_t ms = 10;
 
     make_pair (&up, &down, NODE_SHARE_AUTO);
@@ -291,7 +194,7 @@ static void test_need (void)
         node_forwarded (down.n, AT (ms), down.tag, &run, 1);
         node_tick (down.n, AT (ms + 1));
     }
-    ok (down.wants == 1 && down.want.size == 16 && pass (&up, &down, ms), "if it goes on it borrows");
+    ok (down.wants == 1 && down.wanted.size == 16 && pass (&up, &down, ms), "if it goes on it borrows");
     int forwards = down.forwards;
     for (uint64_t end = ms + 30000; ms < end; ms += 10) {
         int wants = down.wants;
@@ -301,17 +204,17 @@ static void test_need (void)
         if (down.wants > wants)
             pass (&up, &down, ms);
     }
-    ok (down.forwards <= forwards + 1 && down.wants > 2 && down.wants < 8 && down.sound,
+    ok (down.forwards <= forwards + 1 && down.wants > 2 && down.wants < 8 && !down.disorder,
         "and asks for nothing but that, twice in a term");
-    for (uint64_t end = ms + 8000; ms < end && down.want.size > 0; ms += 100)
+    for (uint64_t end = ms + 8000; ms < end && down.wanted.size > 0; ms += 100)
         node_tick (down.n, AT (ms));
-    ok (down.want.size == 0 && state_of (&down, ms) == NODE_IDLE, "when it falls silent it gives back");
+    ok (down.wanted.size == 0 && state_of (&down, ms) == NODE_IDLE, "when it falls silent it gives back");
     destroy (&down, ms);
     destroy (&up, ms);
 }
 
 /* What it borrowed last. */
-static uint32_t width_of (const struct side *s)
+static uint32_t width_of (const struct world *s)
 {
     const struct borrower *b = &s->n->sharing.borrower;
 
@@ -320,18 +223,19 @@ static uint32_t width_of (const struct side *s)
 
 static void test_lend_on (void)
 {
-    struct side up, mid, low;
+    struct world up, mid, low;
 
     make_pair (&up, &mid, NODE_SHARE_AUTO);
     create (&low, 5, 16);
     set_clock (&low, AT (10));
-    ok (!pass (&mid, &low, 10) && mid.wants == 1 && mid.want.size == 64,
+    ok (!pass (&mid, &low, 10) && mid.wants == 1 && mid.wanted.size == 64,
         "who has nothing to lend borrows four times what is wanted below");
     pass (&up, &mid, 11);
     ok (pass (&mid, &low, 12) && low.n->sharing.borrower.area[0].generator == 1, "and lends of that");
     ask (&low, 13, 16, 0, false);
     ask (&mid, 13, 16, 0, false);
-    ok (low.last < mid.first && fluid_split (mid.first).sequence == 16, "the lower ids to those below");
+    ok (low.req[1].last < mid.req[1].first && fluid_split (mid.req[1].first).sequence == 16,
+        "the lower ids to those below");
     node_tick (low.n, AT (9000));
     node_tick (mid.n, AT (9000));
     node_report (mid.n, AT (9000), &low.report);
@@ -340,17 +244,17 @@ static void test_lend_on (void)
     ok (low.report.borrowed_low_ms == 9000 && mid.report.borrowed_low_ms == 9000,
         "positions of those below count in those of a borrower");
     destroy (&mid, 12000);
-    ok (mid.want.size == 0 && mid.want.end_ms >= 11 + TERM && mid.want.left_ms > 0,
+    ok (mid.wanted.size == 0 && mid.wanted.end_ms >= 11 + TERM && mid.wanted.left_ms > 0,
         "who lent on gives back what is above, and says for how long others use the rest");
     pass (&up, &mid, 12000);
     destroy (&up, 12001);
-    ok (up.nback == 1 && up.back.end_ms >= 11 + TERM && up.back.left_ms > 0, "an owner the same to the root");
+    ok (up.nback == 1 && up.back[0].end_ms >= 11 + TERM && up.back[0].left_ms > 0, "an owner the same to the root");
     destroy (&low, 12001);
 }
 
 static void test_starved (void)
 {
-    struct side up, first, second;
+    struct world up, first, second;
 
     make_pair (&up, &first, 256);
     create (&second, 5, 256);
@@ -372,7 +276,7 @@ static void test_starved (void)
 
 static void test_refused (void)
 {
-    struct side up, down;
+    struct world up, down;
     struct share share;
     uint64_t retry_ms = 0;
 
@@ -380,17 +284,18 @@ static void test_refused (void)
     destroy (&up, 10);
     create (&up, 1, NODE_SHARE_OFF);
     errno = 0;
-    ok (node_share (up.n, AT (10), &down.want, &share, &retry_ms) == -1 && errno == ENOTSUP,
+    ok (node_share (up.n, AT (10), &down.wanted, &share, &retry_ms) == -1 && errno == ENOTSUP,
         "who shares nothing says so");
     node_stop (up.n, AT (10));
-    ok (node_share (up.n, AT (10), &down.want, &share, &retry_ms) == -1 && errno == EHOSTUNREACH, "so does who stops");
+    ok (node_share (up.n, AT (10), &down.wanted, &share, &retry_ms) == -1 && errno == EHOSTUNREACH,
+        "so does who stops");
     node_destroy (up.n);
     create (&up, 1, 16);
-    ok (node_share (up.n, AT (10), &down.want, &share, &retry_ms) == 0, "who holds nothing lends nothing");
+    ok (node_share (up.n, AT (10), &down.wanted, &share, &retry_ms) == 0, "who holds nothing lends nothing");
     set_clock (&up, AT (10));
     give_lease (&up, 10);
     ask (&up, 11, 65536, 0, false);
-    ok (node_share (up.n, AT (12), &down.want, &share, &retry_ms) == 0 && retry_ms == 1000,
+    ok (node_share (up.n, AT (12), &down.wanted, &share, &retry_ms) == 0 && retry_ms == 1000,
         "nor does who has much to do");
     struct loan loan;
     errno = 0;
@@ -402,7 +307,7 @@ static void test_refused (void)
 /* A module that is loaded anew knows what the one before has lent. */
 static void test_reload (void)
 {
-    struct side up, down, next;
+    struct world up, down, next;
     size_t size, more;
 
     make_pair (&up, &down, 16);

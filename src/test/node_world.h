@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* node_world.h - for tests of the id service's node: what a node called for, recorded; the test plays all that is around it */
+#ifndef TEST_NODE_WORLD_H
+#define TEST_NODE_WORLD_H
+
+#include <string.h>
+
+#include "modules/fluid/node/node.h"
+
+#define WORLD_UUID "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa" /* an incarnation: whose own wants are told apart */
+#define WORLD_REQUESTS 256
+#define WORLD_LEASES 8
+
+/* A request for ids, by its last answer. */
+struct record {
+    int answers; /* replies and failures */
+    int errnum;
+    uint32_t ids;
+    size_t nruns;
+    fluid_t first, last;
+    bool sound; /* ids increase */
+};
+
+/* All zeros, but for the node, is a world in which all that is sent goes away. */
+struct world {
+    struct node *n;
+    struct authority *a;               /* NULL: it is not rank 0 */
+    struct record req[WORLD_REQUESTS]; /* by cookie */
+    fluid_t newest;                    /* of all answers */
+    bool disorder;                     /* an answer was not above those before */
+    int forwards, cancels;
+    int forward_result;
+    uint32_t tag, count; /* of the last forward */
+    fluid_t after;
+    int lease_ups, lease_result;
+    uint32_t lease_tag;
+    struct lease_want want[WORLD_LEASES]; /* of the last request for leases */
+    size_t nwant;
+    struct lease_back back[WORLD_LEASES];
+    size_t nback;
+    uint64_t own_number; /* of the last want of WORLD_UUID */
+    int lease_replies;
+    int lease_answers[WORLD_REQUESTS]; /* by cookie */
+    struct lease_answer answer;        /* the last; its ranges are in 'grant' */
+    struct lease_grant grant[WORLD_LEASES];
+    int reports;
+    struct report report;
+    int wants;
+    struct share_want wanted; /* the last want to borrow */
+    int logs;
+    int stores; /* of the authority's records */
+    struct lease_record record;
+};
+
+static inline void world_reply_cb (void *arg, void *cookie, const struct run *run, size_t nruns)
+{
+    struct world *w = arg;
+    struct record *r = &w->req[(size_t)cookie];
+
+    *r = (struct record){ .answers = r->answers + 1, .nruns = nruns, .first = run[0].first, .sound = true };
+    w->disorder = w->disorder || run[0].first <= w->newest;
+    for (size_t i = 0; i < nruns; i++) {
+        r->sound = r->sound && (i == 0 || run[i].first > r->last);
+        r->last = run[i].first + run[i].n - 1;
+        r->ids += run[i].n;
+    }
+    w->disorder = w->disorder || !r->sound;
+    w->newest = r->last;
+}
+
+static inline void world_fail_cb (void *arg, void *cookie, int errnum, const char *text)
+{
+    struct record *r = &((struct world *)arg)->req[(size_t)cookie];
+
+    r->answers++;
+    r->errnum = errnum;
+}
+
+static inline int world_forward_cb (void *arg, uint32_t tag, uint32_t count, fluid_t after)
+{
+    struct world *w = arg;
+
+    w->forwards++;
+    w->tag = tag;
+    w->count = count;
+    w->after = after;
+    return w->forward_result;
+}
+
+static inline void world_cancel_cb (void *arg)
+{
+    ((struct world *)arg)->cancels++;
+}
+
+static inline int world_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *req)
+{
+    struct world *w = arg;
+
+    w->lease_ups++;
+    w->lease_tag = tag;
+    w->nwant = req->nwant < WORLD_LEASES ? req->nwant : WORLD_LEASES;
+    w->nback = req->nback < WORLD_LEASES ? req->nback : WORLD_LEASES;
+    if (w->nwant > 0)
+        memcpy (w->want, req->want, w->nwant * sizeof (w->want[0]));
+    if (w->nback > 0)
+        memcpy (w->back, req->back, w->nback * sizeof (w->back[0]));
+    for (size_t i = 0; i < req->nwant; i++)
+        if (strcmp (req->want[i].incarnation, WORLD_UUID) == 0)
+            w->own_number = req->want[i].number;
+    return w->lease_result;
+}
+
+static inline void world_lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer)
+{
+    struct world *w = arg;
+    size_t n = answer->ngrant < WORLD_LEASES ? answer->ngrant : WORLD_LEASES;
+
+    w->lease_replies++;
+    w->lease_answers[(size_t)cookie]++;
+    w->answer = *answer;
+    if (n > 0)
+        memcpy (w->grant, answer->grant, n * sizeof (w->grant[0]));
+}
+
+static inline void world_report_up_cb (void *arg, const struct report *report)
+{
+    struct world *w = arg;
+
+    w->reports++;
+    w->report = *report;
+}
+
+static inline void world_log_cb (void *arg, int level, const char *text)
+{
+    ((struct world *)arg)->logs++;
+}
+
+static inline int world_share_up_cb (void *arg, const struct share_want *want)
+{
+    struct world *w = arg;
+
+    w->wants++;
+    w->wanted = *want;
+    return 0;
+}
+
+static const struct node_ops world_ops = { .reply = world_reply_cb,
+                                           .fail = world_fail_cb,
+                                           .forward = world_forward_cb,
+                                           .cancel = world_cancel_cb,
+                                           .lease_up = world_lease_up_cb,
+                                           .lease_reply = world_lease_reply_cb,
+                                           .report_up = world_report_up_cb,
+                                           .log = world_log_cb,
+                                           .share_up = world_share_up_cb };
+
+/* --- for rank 0's authority ------------------------------------------------------------------------- */
+
+static inline void world_store_cb (void *arg, const struct lease_record *record)
+{
+    struct world *w = arg;
+
+    w->stores++;
+    w->record = *record;
+}
+
+static inline void world_positions_cb (void *arg, uint64_t now_us, struct report *all)
+{
+    struct world *w = arg;
+
+    if (w->n)
+        node_positions (w->n, now_us, all);
+}
+
+static const struct authority_ops world_root_ops = { world_store_cb, world_positions_cb, world_log_cb };
+
+#endif /* TEST_NODE_WORLD_H */
