@@ -33,6 +33,18 @@ test_expect_success 'what they borrow they make ids of, without a message' '
     wait_until "rank 6 makes an id" makes_itself &&
     test "$(idtree id show --json - <one | sed "s/.*\"generator\": *\([0-9]*\).*/\1/")" = 0
 '
+test_expect_success 'a borrower is shown with the generator that it borrows of, and they as sets' '
+    shown() { idtree overlay status >tree && test "$(grep -cE " borrowing +0 +[1-6]\$" tree)" = 6; } &&
+    wait_until "each row tells" shown && cat tree && grep -E "^0 .* active +0 +0$" tree &&
+    told() { idtree overlay status --fluid >sets && grep -A1 "^BORROWED OF " sets | grep -E "^0 +6  1-6$"; } &&
+    wait_until "the sets tell" told && idtree overlay status --fluid --json >json &&
+    test "$(jq -r ".borrowed_of.\"0\".ranks" json)" = 1-6 && ! idtree overlay status --summary | grep BORROWED
+'
+test_expect_success 'an id tells who may have made it' '
+    told() { idtree id show - <one >shown && grep -E "made by +rank 0, or one that borrowed of it: 1-2 now, and ranks below$" shown; } &&
+    wait_until "rank 0 has lent to both" told && test "$(idtree id show --json - <one | jq -c .maker)" = "{\"rank\":0,\"borrowers\":\"1-2\"}" &&
+    idtree info --json | jq -e ".fluid.lends and .fluid.lent.ranks"
+'
 test_expect_success 'under load each request is answered' '
     all_borrow && load_start && for r in 0 1 2 3 4 5 6; do wait_served $r; done && load_end && grep "^ids .* failed 0 connections-lost 0" result
 '
@@ -73,7 +85,8 @@ cat >off.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
 wait_served 2 && for i in 1 2 3 4 5 6 7 8; do idtree id new -r 2 >>off.ids || exit 1; done
 "$IDTREE_BUILDDIR/t/ask" 2 fluid.info | grep '"state":"idle"' && LC_ALL=C sort -c off.ids &&
-    idtree module stats --json -r 2 fluid | grep '"share_messages": *0[,}]'
+    idtree module stats --json -r 2 fluid | grep '"share_messages": *0[,}]' &&
+    head -n 1 off.ids | idtree id show - >shown && ! grep "made by" shown
 END
 test_expect_success 'with fluid.share=off all is forwarded' '
     idtree start -s 3 --topology kary:1 -o fluid.max-generators=1 -o fluid.share=off sh off.sh

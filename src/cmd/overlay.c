@@ -155,6 +155,9 @@ static void fill_fluid (struct walk *w, struct node *node, struct row *row)
     if (!answered (node->info) || idt_rpc_get_unpack (node->info, "o", &o) < 0)
         return;
     row->texts[GENERATOR] = format_number (o, "generator", row->generator, sizeof (row->generator));
+    if (!row->texts[GENERATOR]) /* that of which it borrows */
+        row->texts[GENERATOR] = format_number (json_object_get (o, "share"), "generator", row->generator,
+                                               sizeof (row->generator));
     row->texts[SERVED_BY] = format_number (o, "served_by", row->served_by, sizeof (row->served_by));
     if ((state = json_string_value (json_object_get (o, "state")))) {
         snprintf (row->state, sizeof (row->state), "%s", state);
@@ -317,7 +320,8 @@ const struct command overlay_status_command = {
     .summary = "Show the tree, the state of each rank, and where its ids come from",
     .details = "STATUS: full, partial (some below are offline), degraded (some are lost), lost, offline; \"via R\":\n"
                "its parent is gone, it is attached to rank R.\n"
-               "FLUID: active (generates), idle (no generator: asks IDS-FROM), fenced (waits for a lease);\n"
+               "FLUID: active (generates), idle (no generator: asks IDS-FROM), fenced (waits for a lease),\n"
+               "borrowing (generates with some of the sequence numbers of another rank's GENERATOR);\n"
                "at rank 0 also what is wrong with the store of its horizon.",
     .example = "idtree overlay status",
     .options = options,

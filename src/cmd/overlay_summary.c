@@ -22,12 +22,14 @@
 #define WINDOW 512
 #define TIMEOUT_MS 10000
 #define STATE_SIZE 32
+#define MAX_GROUPS 64 /* lines of a table */
 
 struct place {
     uint32_t rank;
     bool inner;              /* it has children in the tree */
     char status[STATE_SIZE]; /* empty: unknown */
     char fluid[STATE_SIZE];
+    char lender[STATE_SIZE]; /* the generator of which it borrows; empty: it does not */
     idt_future_t *f;
 };
 
@@ -183,10 +185,14 @@ static bool is_there (const struct place *p)
 
 static void take_fluid (struct summary *s, struct place *p, bool answered)
 {
+    json_int_t generator = -1;
     const char *state;
 
-    if (answered && idt_rpc_get_unpack (p->f, "{s:s}", "state", &state) == 0)
-        set_state (p->fluid, state);
+    if (!answered || idt_rpc_get_unpack (p->f, "{s:s s?{s:I}}", "state", &state, "share", "generator", &generator) < 0)
+        return;
+    set_state (p->fluid, state);
+    if (generator >= 0)
+        snprintf (p->lender, sizeof (p->lender), "%" JSON_INTEGER_FORMAT, generator);
 }
 
 /* --- sets ------------------------------------------------------------------------------------------------------ */
@@ -199,6 +205,11 @@ static const char *status_of (const struct place *p)
 static const char *fluid_of (const struct place *p)
 {
     return p->fluid;
+}
+
+static const char *lender_of (const struct place *p)
+{
+    return p->lender;
 }
 
 /* The ranks of each state, in an object. */
@@ -228,17 +239,27 @@ static json_t *group_new (const struct summary *s, const char *(*state_of) (cons
     return groups;
 }
 
+static void print_group (const char *state, const json_t *group)
+{
+    printf ("%-12s %8" JSON_INTEGER_FORMAT "  %s\n", state, json_integer_value (json_object_get (group, "count")),
+            json_string_value (json_object_get (group, "ranks")));
+}
+
+/* There may be a group for each generator. */
 static void print_groups (const char *title, json_t *groups)
 {
+    size_t n = json_object_size (groups), printed = 0;
     const char *state;
     json_t *group;
 
-    if (json_object_size (groups) == 0)
+    if (n == 0)
         return;
     printf ("%-12s %8s  %s\n", title, "COUNT", "RANKS");
     json_object_foreach (groups, state, group)
-        printf ("%-12s %8" JSON_INTEGER_FORMAT "  %s\n", state, json_integer_value (json_object_get (group, "count")),
-                json_string_value (json_object_get (group, "ranks")));
+        if (printed++ < MAX_GROUPS)
+            print_group (state, group);
+    if (n > MAX_GROUPS)
+        printf ("... and %zu more: --json tells all\n", n - MAX_GROUPS);
 }
 
 /* What is wrong with rank 0's store of its horizon, where there is something. */
@@ -264,6 +285,10 @@ static json_t *collect_new (struct summary *s, bool fluid)
     o = json_pack ("{s:I s:o}", "size", (json_int_t)s->n, "status", group_new (s, status_of));
     if (fluid)
         json_object_set_new (o, "fluid", group_new (s, fluid_of));
+    json_t *borrowing = group_new (s, lender_of);
+    if (json_object_size (borrowing) > 0)
+        json_object_set (o, "borrowed_of", borrowing);
+    json_decref (borrowing);
     add_store (s, o);
     return o;
 }
@@ -280,6 +305,7 @@ void overlay_summary_print (struct cmd *cmd, uint32_t rank, bool fluid, bool jso
     else {
         print_groups ("STATUS", json_object_get (o, "status"));
         print_groups ("FLUID", json_object_get (o, "fluid"));
+        print_groups ("BORROWED OF", json_object_get (o, "borrowed_of"));
         if (json_object_get (o, "store"))
             printf ("store %s\n", json_string_value (json_object_get (o, "store")));
     }

@@ -6,7 +6,10 @@
  * It is no error that an instance can't be asked: an id can be shown without a date.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <jansson.h>
 
 #include <idtree/rpc.h>
 
@@ -33,14 +36,26 @@ static void ask (idt_t *h, const char *uri, struct epoch *epoch)
     idt_future_destroy (f);
 }
 
-/* A number that a rank tells of itself. */
-static int ask_number (idt_t *h, uint32_t rank, const char *key, double *value)
+/* What a rank tells of itself; NULL: it does not answer. */
+static json_t *ask_rank_new (idt_t *h, uint32_t rank)
 {
     idt_future_t *f = idt_rpc (h, "fluid.info", "{}", rank, 0);
-    int rc = f && idt_future_wait (f, TIMEOUT_MS) == 0 ? idt_rpc_get_unpack (f, "{s:F}", key, value) : -1;
+    json_t *o = NULL;
 
+    if (f && idt_future_wait (f, TIMEOUT_MS) == 0 && idt_rpc_get_unpack (f, "o", &o) == 0)
+        json_incref (o);
     idt_future_destroy (f);
-    return rc;
+    return o;
+}
+
+static int get_number (const json_t *o, const char *key, double *value)
+{
+    const json_t *n = json_object_get (o, key);
+
+    if (!json_is_number (n))
+        return -1;
+    *value = json_number_value (n);
+    return 0;
 }
 
 static void find_in_instance (struct epoch *epoch, struct cmd *cmd)
@@ -49,8 +64,10 @@ static void find_in_instance (struct epoch *epoch, struct cmd *cmd)
         errprintf (&epoch->why, "no instance is set, and no --epoch");
     else if ((cmd->h = idt_open (cmd->uri, &epoch->why))) {
         ask (cmd->h, cmd->uri, epoch);
-        if (ask_number (cmd->h, 0, "ahead_ms", &epoch->ahead_ms) == 0)
+        json_t *o = ask_rank_new (cmd->h, 0);
+        if (get_number (o, "ahead_ms", &epoch->ahead_ms) == 0)
             epoch->h = cmd->h;
+        json_decref (o);
     }
 }
 
@@ -69,14 +86,44 @@ uint32_t epoch_rank (const struct epoch *epoch, uint32_t generator)
     return epoch->ranks > 0 ? generator % epoch->ranks : generator;
 }
 
+void epoch_fini (struct epoch *epoch)
+{
+    for (size_t i = 0; i <= FLUID_GENERATOR_MAX; i++)
+        free (epoch->borrowers[i]);
+}
+
+/* Ask a rank, once. */
+static void know (struct epoch *epoch, uint32_t rank)
+{
+    if (!epoch->h || epoch->skew_ms[rank] != 0)
+        return;
+    json_t *o = ask_rank_new (epoch->h, rank);
+    const char *set = json_string_value (json_object_get (json_object_get (o, "lent"), "ranks"));
+
+    if (get_number (o, "skew_bound_ms", &epoch->skew_ms[rank]) < 0)
+        epoch->skew_ms[rank] = -1;
+    free (epoch->borrowers[rank]);
+    epoch->borrowers[rank] = NULL;
+    if (json_is_true (json_object_get (o, "lends")))
+        epoch->borrowers[rank] = strdup (set ? set : "");
+    json_decref (o);
+}
+
+const char *epoch_borrowers (struct epoch *epoch, uint32_t generator)
+{
+    uint32_t rank = epoch_rank (epoch, generator);
+
+    know (epoch, rank);
+    return rank == generator ? epoch->borrowers[rank] : NULL; /* lanes are not lent */
+}
+
 double epoch_error_ms (struct epoch *epoch, uint32_t generator)
 {
     uint32_t rank = epoch_rank (epoch, generator);
-    double *skew_ms = &epoch->skew_ms[rank];
+    const double *skew_ms = &epoch->skew_ms[rank];
 
     if (!epoch->h)
         return -1;
-    if (*skew_ms == 0 && ask_number (epoch->h, rank, "skew_bound_ms", skew_ms) < 0)
-        *skew_ms = -1;
+    know (epoch, rank);
     return *skew_ms < 0 ? -1 : *skew_ms + fabs (epoch->ahead_ms);
 }

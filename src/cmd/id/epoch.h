@@ -21,12 +21,16 @@ struct epoch {
     double ahead_ms; /* how far rank 0 is off its wall clock */
     /* How far a rank that owns a generator is off rank 0; 0: not asked, -1: unknown. */
     double skew_ms[FLUID_GENERATOR_MAX + 1];
+    char *borrowers[FLUID_GENERATOR_MAX
+                    + 1]; /* of a rank that lends, as a set ("": none now); NULL: it does not, or is not known */
 };
 
 /* Find the epoch that '--epoch' gave ('s'), else the one of the instance, where one is reachable; 'cmd' is then connected
  * to it.  Ends the program where 's' is no date.
  */
 void epoch_find (struct epoch *epoch, struct cmd *cmd, const char *s);
+
+void epoch_fini (struct epoch *epoch);
 
 /* The rank that owns a generator, as far as is known. */
 uint32_t epoch_rank (const struct epoch *epoch, uint32_t generator);
@@ -35,5 +39,11 @@ uint32_t epoch_rank (const struct epoch *epoch, uint32_t generator);
  * 0's wall clock being right.  Returns -1 where nobody can be asked.
  */
 double epoch_error_ms (struct epoch *epoch, uint32_t generator);
+
+/* Whether an id of 'generator' may have been made by a rank that borrowed of it (fluid.share), as that generator's rank says now.
+ * Returns the ranks that it has lent to, as a set that may be empty: others below may have some of theirs.  NULL: it lends nothing, or
+ * cannot be asked.  Borrowed from 'epoch'.
+ */
+const char *epoch_borrowers (struct epoch *epoch, uint32_t generator);
 
 #endif /* CMD_EPOCH_H */

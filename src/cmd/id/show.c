@@ -41,6 +41,24 @@ static void add_rank (const struct show *show, uint32_t generator, json_t *o)
         json_object_set_new (o, "rank", json_integer (epoch_rank (&show->epoch, generator)));
 }
 
+/* Who may have made it, where its generator's rank lends of it: that rank, or one below. */
+static void add_maker (struct show *show, uint32_t generator, json_t *o)
+{
+    const char *ranks = epoch_borrowers (&show->epoch, generator);
+    unsigned rank = (unsigned)epoch_rank (&show->epoch, generator);
+
+    if (!ranks)
+        return;
+    if (show->json)
+        json_object_set_new (o, "maker", json_pack ("{s:I s:s}", "rank", (json_int_t)rank, "borrowers", ranks));
+    else if (*ranks)
+        json_object_set_new (o, "made by",
+                             json_sprintf ("rank %u, or one that borrowed of it: %s now, and ranks below", rank,
+                                           ranks));
+    else
+        json_object_set_new (o, "made by", json_sprintf ("rank %u, or one below that borrowed of it: none now", rank));
+}
+
 /* For people: with units, and why there is no date. */
 static void add_fluid_words (struct show *show, const struct candidate *c, json_t *o)
 {
@@ -61,6 +79,7 @@ static void add_fluid_words (struct show *show, const struct candidate *c, json_
     json_object_set_new (o, "generator", json_integer (fields.generator));
     add_rank (show, fields.generator, o);
     json_object_set_new (o, "sequence", json_integer (fields.sequence));
+    add_maker (show, fields.generator, o);
 }
 
 static void add_fluid_fields (struct show *show, const struct candidate *c, json_t *o)
@@ -73,6 +92,7 @@ static void add_fluid_fields (struct show *show, const struct candidate *c, json
     json_object_set_new (o, "generator", json_integer (fields.generator));
     add_rank (show, fields.generator, o);
     json_object_set_new (o, "sequence", json_integer (fields.sequence));
+    add_maker (show, fields.generator, o);
     if (show->epoch.ms < 0)
         return;
     json_object_set_new (o, "date", json_string (format_date (show->epoch.ms + fields.timestamp_ms, date)));
@@ -176,6 +196,7 @@ static int run (struct cmd *cmd)
     show.drift = idtext_drift (cmd, show.drift_option);
     epoch_find (&show.epoch, cmd, show.epoch_option);
     idtext_each (&show.reader, show_cb, &show);
+    epoch_fini (&show.epoch);
     return idtext_end (&show.reader);
 }
 
@@ -200,7 +221,8 @@ const struct command id_show_command = {
                "known with --epoch, or where an instance can be asked for its epoch; it then comes with\n"
                "how far it may be off, as the instance's clocks are now.  DOCUMENT:ID and DOCUMENT:UUID are\n"
                "ids of a document of the id compressor that is open on the broker's rank.  The generator of a\n"
-               "fluid is its rank; where ranks have several (fluid.lanes) the instance is asked whose it is.",
+               "fluid is its rank; where ranks have several (fluid.lanes) the instance is asked whose it is.\n"
+               "Where that rank lends of its generator (fluid.share), one that borrows may have made it.",
     .example = "idtree id show --epoch 2026-11-21 fuZZybuNNy",
     .options = options,
     .run = run,

@@ -366,3 +366,22 @@ size_t lender_count (const struct lender *l, uint64_t now_ms, uint32_t *per_ms)
         }
     return n;
 }
+
+static bool contains (const uint32_t *ranks, size_t n, uint32_t rank)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ranks[i] == rank)
+            return true;
+    return false;
+}
+
+/* Several lives of a rank may have some. */
+size_t lender_ranks (const struct lender *l, uint64_t now_ms, uint32_t *ranks)
+{
+    size_t n = 0;
+
+    for (const struct loan_out *o = l->loan; o < l->loan + l->count; o++)
+        if (now_ms < o->range.hi_ms && !contains (ranks, n, o->rank))
+            ranks[n++] = o->rank;
+    return n;
+}

@@ -97,4 +97,7 @@ void lender_jumped (struct lender *l, uint64_t us);
 /* How many borrowers have something now, or from soon on, and how many sequence numbers. */
 size_t lender_count (const struct lender *l, uint64_t now_ms, uint32_t *per_ms);
 
+/* The ranks that have something now, or from soon on, each once, LENDER_MAX at most.  Returns how many. */
+size_t lender_ranks (const struct lender *l, uint64_t now_ms, uint32_t *ranks);
+
 #endif /* FLUID_LENDER_H */

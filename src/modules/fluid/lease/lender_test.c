@@ -94,6 +94,10 @@ static void test_loans (void)
     ok (!asks (&l, 400, 1, 0, 32, 0) && free_at (&l, 400) == (UINT64_C (0xffffff0c)),
         "a lower number none, and ends nothing");
     ok (lender_end (&l) == 1300, "the end of all is the end of the last");
+    uint32_t ranks[LENDER_MAX];
+    l.loan[2].rank = 5;
+    ok (lender_ranks (&l, 400, ranks) == 2 && ranks[0] == 0 && ranks[1] == 5, "each rank that has some is told once");
+    ok (lender_ranks (&l, 1299, ranks) == 2 && lender_ranks (&l, 1300, ranks) == 0, "until its loan is over");
     lender_fini (&l);
 }
 

@@ -313,6 +313,12 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
         status->bound_us = clock_bound (n->clock, now_us);
 }
 
+size_t node_lent_to (const struct node *n, uint64_t now_us, uint32_t *ranks)
+{
+    static_assert (LENDER_MAX <= NODE_LENT_MAX, "a place for each loan");
+    return lender_ranks (&n->sharing.lender, node_now_ms (n, now_us), ranks);
+}
+
 struct node_stats *node_stats (struct node *n)
 {
     return &n->stats;

@@ -223,6 +223,8 @@ struct node_stats {
     uint64_t share_messages; /* wants sent up */
 };
 
+#define NODE_LENT_MAX 128 /* borrowers of a rank */
+
 struct node_status {
     enum node_state state;
     bool owns_generator;
@@ -243,6 +245,9 @@ struct node_status {
 };
 
 void node_status (const struct node *n, uint64_t now_us, struct node_status *status);
+/* The ranks that it has lent something to, NODE_LENT_MAX at most.  Returns how many. */
+size_t node_lent_to (const struct node *n, uint64_t now_us, uint32_t *ranks);
+
 struct node_stats *node_stats (struct node *n); /* whoever likes sets them to 0 */
 const char *node_state_name (enum node_state state);
 

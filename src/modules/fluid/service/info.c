@@ -2,7 +2,10 @@
  * Copyright idtree contributors */
 
 /* info.c - what a rank tells of itself: fluid.info, stats-get, stats-clear */
+#include <stdlib.h>
+
 #include "libidtree/json_build.h"
+#include "libutil/ranges.h"
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/wire.h"
 
@@ -44,13 +47,27 @@ static json_t *borrowed (const struct area *a)
                       (json_int_t)size, "until_ms", wire_number (a->range.hi_ms));
 }
 
+/* How much, and to which ranks: they may lend on of it. */
+static json_t *lent (const struct service *sv, uint64_t now_us, const struct node_status *s)
+{
+    uint32_t ranks[NODE_LENT_MAX];
+    size_t n = node_lent_to (sv->node, now_us, ranks);
+    char *text = ranges_format (ranks, n);
+    json_t *o = json_pack ("{s:I s:I s:s*}", "loans", (json_int_t)s->loans, "per_ms", (json_int_t)s->lent_per_ms,
+                           "ranks", text);
+
+    free (text);
+    return o;
+}
+
 /* What is known here; an idle rank learns the rest from above.  NULL: no memory. */
 static json_t *make_info (struct service *sv, struct node_status *s)
 {
     const struct node_config *config = &sv->options.node;
+    uint64_t now_us = service_now_us (sv);
     json_t *o;
 
-    node_status (sv->node, service_now_us (sv), s);
+    node_status (sv->node, now_us, s);
     o = json_pack ("{s:I s:s s:I}", "rank", (json_int_t)config->rank, "state", node_state_name (s->state),
                    "max_generators", (json_int_t)config->max_generators);
     if (!o)
@@ -66,9 +83,10 @@ static json_t *make_info (struct service *sv, struct node_status *s)
     json_put_new (&o, "lease", range (s->lo_ms, s->hi_ms));
     if (s->state == NODE_BORROWING)
         json_put_new (&o, "share", borrowed (&s->area));
+    if (s->owns_generator && config->share != NODE_SHARE_OFF)
+        json_put_new (&o, "lends", json_true ());
     if (s->loans > 0)
-        json_put_new (&o, "lent",
-                      json_pack ("{s:I s:I}", "loans", (json_int_t)s->loans, "per_ms", (json_int_t)s->lent_per_ms));
+        json_put_new (&o, "lent", lent (sv, now_us, s));
     json_put_new (&o, "skew_bound_ms", s->time_known ? us_to_ms ((int64_t)s->bound_us) : json_null ());
     if (sv->authority)
         add_root_info (sv, &o);
