@@ -16,7 +16,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define HEARTBEAT 1.0 /* seconds */
+#define HEARTBEAT 1.25 /* seconds */
 
 /* --- the heart ------------------------------------------------------------------------------------- */
 

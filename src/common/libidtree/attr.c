@@ -84,9 +84,14 @@ static int get_number (idt_t *h, const char *name, uint32_t *number)
     return 0;
 }
 
+/* Each request upstream names it. */
 int idt_get_rank (idt_t *h, uint32_t *rank)
 {
-    return get_number (h, "rank", rank);
+    if (!h->has_rank && get_number (h, "rank", &h->rank) < 0)
+        return -1;
+    h->has_rank = true;
+    *rank = h->rank;
+    return 0;
 }
 
 int idt_get_size (idt_t *h, uint32_t *size)

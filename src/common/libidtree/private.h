@@ -67,7 +67,9 @@ struct idt {
     idt_lost_f lost_cb;
     void *lost_arg;
 
-    json_t *attrs;   /* the answers to attr.get, by name */
+    json_t *attrs; /* the answers to attr.get, by name */
+    uint32_t rank; /* what "rank" said */
+    bool has_rank;
     size_t max_json; /* bytes of a request's text; 0: no limit */
     char *module;    /* name of the module; NULL: a program */
     char log_name[HANDLE_MAX_NAME + 1];

@@ -1273,7 +1273,7 @@ static void test_report (void)
     node_tick (w.n, T0 + SECOND);
     ok (w.reports == 1 && w.report.lessees.count == 1 && w.report.lessees.sum == both.sum && w.report.low_ms == 11000
             && strcmp (w.report.from, UUID) == 0,
-        "a node tells its parent once a second below what time it makes no id any more");
+        "a node tells its parent about once a second below what time it makes no id any more");
     request (&w, T0 + SECOND, 1, 1, make_id (12500, 9, 0), false);
     node_tick (w.n, T0 + 2 * SECOND);
     ok (w.reports == 2 && w.report.low_ms == 11000,
@@ -1284,8 +1284,8 @@ static void test_report (void)
     lessees_add (&both, 7, CHILD);
     ok (w.reports == 3 && w.report.lessees.sum == both.sum && w.report.low_ms == 9990,
         "it speaks for its children too");
-    node_tick (w.n, T0 + 6501 * MS);
-    ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 16501, "while they do");
+    node_tick (w.n, T0 + 7501 * MS);
+    ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 17501, "while they do");
     node_tick (w.n, T0 + 75 * SECOND);
     ok (w.report.lessees.count == 0 && state (&w, T0 + 75 * SECOND) == NODE_FENCED,
         "a node that could not renew for a lease and a quarter counts no more");
