@@ -52,7 +52,7 @@ static void send_cb (void *arg, int rank, const char *line)
     struct run *run = arg;
 
     if (send (run->fd, line, strlen (line), MSG_NOSIGNAL) != (ssize_t)strlen (line))
-        bail_out ("a line is lost");
+        run->gone = true;
 }
 
 static int secret_cb (void *arg, int rank, char *buf, size_t size)
@@ -196,7 +196,7 @@ static void run_start (struct run *run, const char *modules)
     attr_give (run->attrs, "broker.modules", modules, NULL);
     attr_give (run->attrs, "tbon.topo", "kary:2", NULL);
     attr_give (run->attrs, "tbon.timeout", "1", NULL);
-    attr_give (run->attrs, "log-stderr-level", "0", NULL);
+    attr_give (run->attrs, "log-stderr-level", "3", NULL);
     if (modules[0])
         attr_give (run->attrs, "sharing.start-at", run->go, NULL);
     if (pthread_create (&run->thread, NULL, run_main, run) != 0)
@@ -218,9 +218,13 @@ static void run_end (struct run *run)
     ok (rmdir (run->dir) == 0, "... and nothing is left in its folder");
 }
 
+/* First in order, then who was on its way from one parent to another, and has not heard of it. */
 static void end_all (struct run *run)
 {
-    order (run, 0, "end");
+    obeyed (run, 0, "end", "down");
+    for (int i = 1; i < RANKS && !run->gone; i++)
+        if (!is (run, i, "down"))
+            order (run, i, "end");
     wait_until (run->gone) listen_once (run);
 }
 
@@ -342,11 +346,102 @@ static void test_last (void)
     run_end (&run);
 }
 
+/* --- the thread that modules share ------------------------------------------------------------------------- */
+
+static int count_lines (const char *path, const char *text)
+{
+    FILE *f = fopen (path, "r");
+    char line[512];
+    int n = 0;
+
+    while (f && fgets (line, sizeof (line), f))
+        n += strstr (line, text) != NULL;
+    if (f)
+        fclose (f);
+    return n;
+}
+
+static idt_future_t *ask (idt_t *h, const char *topic, int rank, const char *key, const char *value)
+{
+    idt_future_t *f = idt_rpc_pack (h, topic, rank, 0, "{s:s}", key, value);
+
+    if (!f)
+        bail_out ("a request is not sent");
+    return f;
+}
+
+static bool answered (idt_future_t *f)
+{
+    bool good = idt_rpc_get (f, NULL) == 0;
+
+    idt_future_destroy (f);
+    return good;
+}
+
+/* Have rank 0's module keep the thread until 'path' is there, and rank 1's have something to do after that. */
+static void keep_thread (idt_t *h, const char *path, idt_future_t *f[2])
+{
+    f[0] = ask (h, "sharing.work", 0, "path", path);
+    f[1] = ask (h, "sharing.attr", 1, "name", "rank");
+    if (!answered (ask (h, "attr.get", 0, "name", "rank")) || !answered (ask (h, "attr.get", 1, "name", "rank")))
+        bail_out ("no broker answers");
+}
+
+/* Rank 1 is killed while the thread is kept by rank 0's module, for longer than it is waited for. */
+static void left_behind (struct run *run, const char *log)
+{
+    char path[96];
+    idt_future_t *f[2];
+    idt_error_t err;
+
+    snprintf (path, sizeof (path), "local://%s/local-0", run->dir);
+    idt_t *h = idt_open (path, &err);
+    if (!h)
+        bail_out (err.text);
+    snprintf (path, sizeof (path), "%s/enough", run->dir);
+    keep_thread (h, path, f);
+    obeyed (run, 1, "kill", "down");
+    ok (count_lines (log, "sharing does not end: it is left behind") == 1, "a module that does not end is left behind");
+    ok (!answered (f[1]), "... and what it was asked is answered with an error");
+    close (open (path, O_CREAT | O_WRONLY, 0600));
+    ok (answered (f[0]), "the thread goes on when the other has done");
+    obeyed (run, 1, "run", "up");
+    ok (answered (ask (h, "sharing.attr", 1, "name", "rank")), "the rank has its module again");
+    obeyed (run, 1, "kill", "down");
+    ok (count_lines (log, "left behind") == 1, "... which ends, as the one before has by now");
+    unlink (path);
+    idt_close (h);
+}
+
+static void test_left_behind (void)
+{
+    struct run run;
+    char log[] = "/tmp/crew_test.XXXXXX";
+    int err = dup (STDERR_FILENO), fd = mkostemp (log, O_APPEND);
+
+    if (fd < 0 || dup2 (fd, STDERR_FILENO) < 0)
+        bail_out ("no log");
+    run_start (&run, "sharing");
+    go (&run);
+    for (int i = 0; i < RANKS; i++)
+        wait_state (&run, i, "up");
+    left_behind (&run, log);
+    order (&run, 1, "run");
+    wait_state (&run, 1, "up");
+    end_all (&run);
+    run_end (&run);
+    dup2 (err, STDERR_FILENO);
+    close (err);
+    close (fd);
+    unlink (log);
+}
+
 int main (void)
 {
     test_news ();
     test_up ();
     test_stopped_early ();
     test_last ();
+    test_left_behind ();
     return done_testing ();
 }

@@ -155,6 +155,7 @@ static void fini (idt_t *h, void *ctx)
     idt_msg_unref (x->held);
     idt_msg_unref (x->later);
     idt_watcher_destroy (x->timer);
+    idt_attr_get (h, "sharing.known"); /* it may ask to its end */
     free (x);
 }
 

@@ -27,6 +27,7 @@ struct attr {
 };
 
 struct attrs {
+    unsigned refs;
     SLIST_HEAD (attr_list, attr) list; /* in order of names; they stay */
     pthread_mutex_t lock; /* of the list, and of values: others read while the broker's thread changes them */
 };
@@ -37,8 +38,15 @@ struct attrs *attrs_create (void)
 
     if (!a)
         return NULL;
+    a->refs = 1;
     SLIST_INIT (&a->list);
     pthread_mutex_init (&a->lock, NULL);
+    return a;
+}
+
+struct attrs *attrs_ref (struct attrs *a)
+{
+    a->refs++;
     return a;
 }
 
@@ -46,7 +54,7 @@ void attrs_destroy (struct attrs *a)
 {
     struct attr *attr;
 
-    if (!a)
+    if (!a || --a->refs > 0)
         return;
     while ((attr = SLIST_FIRST (&a->list))) {
         SLIST_REMOVE_HEAD (&a->list, link);

@@ -32,8 +32,9 @@ typedef int (*attr_set_f) (const char *name, const char *value, void *arg, idt_e
 #define ATTR_NAME_MAX 256    /* bytes */
 #define ATTR_VALUE_MAX 65536 /* bytes of what is given or set; the broker's own facts may be longer (hostlist) */
 
-struct attrs *attrs_create (void); /* NULL with errno ENOMEM */
-void attrs_destroy (struct attrs *a);
+struct attrs *attrs_create (void);         /* NULL with errno ENOMEM */
+struct attrs *attrs_ref (struct attrs *a); /* not from other threads, nor attrs_destroy () */
+void attrs_destroy (struct attrs *a);      /* it goes with the last reference; NULL is fine */
 
 /* The same values, as given and unclaimed: for another broker.  NULL with errno ENOMEM. */
 struct attrs *attrs_copy (const struct attrs *a);

@@ -407,7 +407,7 @@ void module_free_texts (struct module *m)
 static const char *shared_attr_get (void *impl, const char *name)
 {
     struct module *m = impl;
-    char *value = attr_read (m->ms->conf.attrs, name);
+    char *value = attr_read (m->attrs, name);
     struct text *t = value ? find_text (m, name) : NULL;
 
     if (!t) {
@@ -422,7 +422,7 @@ static const char *shared_attr_define (void *impl, const char *name, const char 
 {
     struct module *m = impl;
 
-    return attr_default (m->ms->conf.attrs, name, value, NULL) ? shared_attr_get (impl, name) : NULL;
+    return attr_default (m->attrs, name, value, NULL) ? shared_attr_get (impl, name) : NULL;
 }
 
 static const struct idt_transport shared_transport = {

@@ -29,7 +29,7 @@ static void free_args (struct module *m)
     free (m->argv);
 }
 
-static void module_destroy (struct module *m)
+void module_destroy (struct module *m)
 {
     int saved_errno = errno;
 
@@ -46,6 +46,8 @@ static void module_destroy (struct module *m)
     if (m->dso)
         dlclose (m->dso);
     free_args (m);
+    attrs_destroy (m->attrs);
+    free (m->kept_copy);
     free (m->left);
     free (m->path);
     free (m);
@@ -60,14 +62,17 @@ static void unlist (struct module *m)
         zlistx_delete (m->ms->list, handle);
 }
 
-/* What it leaves is for its next life; one that never ran leaves what it would have got. */
+/* What it leaves is for its next life; one that never ran leaves what it would have got.  One that is left behind may still be
+ * at it.
+ */
 static void leave (struct module *m)
 {
-    if (m->left)
+    if (!m->left_behind && m->left) {
         absents_add_new (m->ms->absents, m->name, m->left, m->left_size);
+        m->left = NULL;
+    }
     else
         absents_resume (m->ms->absents, m->name);
-    m->left = NULL;
 }
 
 static void forget (struct module *m)
@@ -118,6 +123,8 @@ static void started (struct module *m, int errnum, const char *text)
     m->status = errnum == 0 ? MODULE_RUNNING : MODULE_ENDED;
     if (errnum == 0)
         absents_end (ms->absents, m->name);
+    free (m->kept_copy); /* its init has returned */
+    m->kept_copy = NULL;
     if (!m->loader) {
         if (!m->stopping)
             ms->conf.ops->started (ms->conf.arg, m->name, errnum, text);
@@ -166,15 +173,20 @@ static bool hear_out (struct module *m)
     }
 }
 
+/* Its thread finds all that it may use, but its broker.  In the shared thread it is freed when that is done with it; in one of its
+ * own it stays.
+ */
 static void leave_behind (struct module *m)
 {
     log_printf (m->ms->conf.log, LOG_ERR, "module", "%s does not end: it is left behind", m->name);
+    __atomic_store_n (&m->left_behind, true, __ATOMIC_RELAXED);
     if (m->shared)
-        shared_leave_behind (m->ms->conf.shared, m);
+        shared_leave_behind (m->ms->conf.shared);
     else
         idt_watcher_stop (m->w);
     module_forget_messages (m);
     forget (m);
+    m->ms = NULL;
 }
 
 /* The errno with which the thread of a module that has ended did so. */
@@ -188,7 +200,6 @@ static int join (struct module *m)
     return (int)(intptr_t)result;
 }
 
-/* One that does not end is left alone, with all that it uses, to end with the process. */
 static void thread_ended (struct module *m)
 {
     int errnum;
@@ -247,6 +258,7 @@ static int start_thread (struct module *m, idt_error_t *errp)
     int rc;
 
     if (m->shared) {
+        m->attrs = attrs_ref (m->ms->conf.attrs);
         m->status = MODULE_STARTING;
         return shared_start (m->ms->conf.shared, m, errp);
     }
@@ -271,12 +283,23 @@ static int start (struct module *m, idt_error_t *errp)
     return m->threaded ? start_thread (m, errp) : m->def->init (m->h, m->argc, m->argv, &m->ctx, errp);
 }
 
+/* What the last life left.  A thread gets a copy: it may be left behind before it has started. */
+static int get_kept (struct module *m)
+{
+    m->kept = absents_pause (m->ms->absents, m->name, &m->kept_size);
+    if (!m->threaded || !m->kept)
+        return 0;
+    if (!(m->kept_copy = malloc (m->kept_size)))
+        return -1;
+    m->kept = memcpy (m->kept_copy, m->kept, m->kept_size);
+    return 0;
+}
+
 static int load (struct module *m, const char *path, const char *name, int argc, char **argv, idt_error_t *errp)
 {
     if (module_open (m, path, name, argc, argv, errp) < 0)
         return -1;
-    m->kept = absents_pause (m->ms->absents, m->name, &m->kept_size);
-    if (start (m, errp) < 0) {
+    if (get_kept (m) < 0 || start (m, errp) < 0) {
         int saved_errno = errno;
 
         router_peer_remove (m->ms->conf.router, &m->own);

@@ -51,12 +51,14 @@ struct module {
     idt_t *h;
     const struct idt_module *def; /* NULL: it has only mod_main */
     bool threaded;
-    bool shared;   /* and in the thread that several share */
-    bool attached; /* to the overlay */
-    bool stopping; /* was told to end: gets no more messages, is not found any more */
+    bool shared;      /* and in the thread that several share */
+    bool attached;    /* to the overlay */
+    bool stopping;    /* was told to end: gets no more messages, is not found any more */
+    bool left_behind; /* did not end in its time: nobody's but its thread's, its broker may be gone */
     void *ctx;
     const void *kept; /* what its last life left (borrowed until it has started), and what it leaves */
     size_t kept_size;
+    void *kept_copy; /* in a thread: that is 'kept' */
     void *left;
     size_t left_size;
     double used; /* when it last sent or received, seconds */
@@ -74,6 +76,7 @@ struct module {
     pthread_t thread;
     /* in the shared thread, which has all of it until it has closed 'out' */
     idt_reactor_t *view;
+    struct attrs *attrs; /* the broker's, to read */
     bool begun;
     int result;         /* errno with which it ended; 0: well */
     struct text *texts; /* values of attributes that it was lent */
@@ -105,6 +108,9 @@ int modules_remove (struct modules *ms, const char *name, const idt_msg_t *reque
 
 /* A message, or the end of all, has come from the shared thread.  The module may be gone after. */
 void module_heard (struct module *m);
+
+/* When its thread is done with it. */
+void module_destroy (struct module *m);
 
 /* --- load.c ------------------------------------------------------------------------------- */
 
@@ -148,8 +154,8 @@ void module_detach (struct module *m);
 int shared_make_mailboxes (struct shared *s, struct module *m, size_t limit);
 int shared_start (struct shared *s, struct module *m, idt_error_t *errp);
 
-/* It does not end: the thread keeps it, and whatever else it has. */
-void shared_leave_behind (struct shared *s, struct module *m);
+/* It does not end: what it needs stays until it does.  Meanwhile the thread is stuck. */
+void shared_leave_behind (struct shared *s);
 bool shared_is_stuck (const struct shared *s);
 
 #endif /* BROKER_MODULE_PRIVATE_H */

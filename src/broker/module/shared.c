@@ -93,6 +93,8 @@ static void serve (struct shared *s, struct module *m)
 
     if (!msg && errno == EPIPE)
         end (m, 0);
+    else if (__atomic_load_n (&m->left_behind, __ATOMIC_RELAXED))
+        ; /* nobody waits for what it would do, not even to begin */
     else if (msg && idt_msg_type (msg) != IDT_MSGTYPE_CONTROL)
         idt_handle_dispatch (m->h, msg);
     else if (msg && idt_msg_control_type (msg) == MODULE_CONTROL_BEGIN)
@@ -126,6 +128,28 @@ static void *thread_main (void *arg)
 
 /* --- the brokers' side --------------------------------------------------------------------------------- */
 
+/* Nobody listens any more, but for its end. */
+static void hear_left_behind (struct shared *s, struct module *m)
+{
+    const idt_msg_t *msg = mailbox_pop (m->out);
+
+    if (!msg && errno == EPIPE) {
+        s->left_behind--;
+        module_destroy (m);
+    }
+    idt_msg_unref (msg);
+}
+
+static void hear (struct shared *s, struct module *m)
+{
+    if (m->left_behind) {
+        hear_left_behind (s, m);
+        return;
+    }
+    m->ms->conf.ops->woke (m->ms->conf.arg);
+    module_heard (m);
+}
+
 static void out_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct shared *s = arg;
@@ -133,8 +157,7 @@ static void out_cb (idt_watcher_t *w, int revents, void *arg)
     struct module *m;
 
     while ((m = bell_next (s->out))) {
-        m->ms->conf.ops->woke (m->ms->conf.arg);
-        module_heard (m);
+        hear (s, m);
         if (clock_is_over (&since_us, MODULE_TURN_US))
             break;
     }
@@ -177,10 +200,9 @@ int shared_start (struct shared *s, struct module *m, idt_error_t *errp)
     return errprintf (errp, "out of memory");
 }
 
-void shared_leave_behind (struct shared *s, struct module *m)
+void shared_leave_behind (struct shared *s)
 {
     s->left_behind++;
-    mailbox_mute (m->out);
 }
 
 bool shared_is_stuck (const struct shared *s)
@@ -208,10 +230,13 @@ struct shared *shared_create (idt_reactor_t *r)
 void shared_destroy (struct shared *s)
 {
     int saved_errno = errno;
+    struct module *m;
 
     if (!s)
         return;
     idt_watcher_destroy (s->out_w);
+    while (s->left_behind > 0 && (m = bell_next (s->out)))
+        hear (s, m);
     if (s->left_behind > 0)
         return;
     if (s->running) {
