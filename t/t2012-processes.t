@@ -42,6 +42,19 @@ test_expect_success 'one process hosts all, auto does for few, and with 1 each h
         awk "NR > 1 { print \$2 }" status | sort -u | wc -l || return 1
     done >pids && printf "1\n1\n5\n" >expected && test_cmp expected pids && nothing_left
 '
+test_expect_success 'ranks that are asked for have a socket of their own, and the first of each process' '
+    idtree start -s 12 --per-process 12 --topology kary:3 --local-sockets 2,7-8 sh -ec "
+        ls \$(dirname \${IDTREE_URI#local://}) >files
+        for r in 2 8; do idtree getattr --uri \${IDTREE_URI%/*}/local-\$r rank; done >ranks" &&
+    grep "^local-" files >sockets && printf "local-0\nlocal-2\nlocal-7\nlocal-8\n" >expected && test_cmp expected sockets &&
+    printf "2\n8\n" >expected && test_cmp expected ranks && nothing_left
+'
+test_expect_success 'a set of ranks that is none, or has one that there is not, is refused' '
+    for r in x 1- 2-1 -1 1,,2; do
+        test_expect_code 2 idtree start -s 4 --local-sockets=$r true 2>err && grep -e "$r. are no ranks such as 0,8-15" err || return 1
+    done && test_expect_code 2 idtree start --local-sockets 1,2-4 -s 4 true 2>err &&
+    grep "there is no rank 4 to have a socket: the instance has ranks 0 to 3" err && nothing_left
+'
 test_expect_success 'other shapes have their processes, too' '
     for t in kary:1 kary:2 mincrit:3 binomial; do
         idtree start -s 20 --per-process 6 --topology $t sh -c "idtree overlay status --json | jq -r ".overlay[0].status"" || return 1

@@ -22,10 +22,13 @@
 #include "cmd/base/self.h"
 #include "libutil/minmax.h"
 #include "libutil/private_dir.h"
+#include "libutil/ranges.h"
 
 #define DIR_MAX 92 /* bytes: a UNIX socket's path has 108, and "/local-" and a rank follow */
+#define SOCKETS_ATTR "local.sockets="
 #define SIZE_MAX_ASKED 1000000
 #define ARGS_MAX 128
+#define SOCKETS_MAX 4096 /* bytes of --local-sockets */
 #define START_TIMEOUT_S 60
 #define STOP_TIMEOUT_S 10
 #define AUTO_PER_PROCESS 64     /* brokers that a process should host at least, */
@@ -42,6 +45,7 @@ struct start {
     char rundir[PATH_MAX + 16];
     char topology[PATH_MAX + 32];
     char recover[128];
+    char sockets[SOCKETS_MAX + 32]; /* --local-sockets, as an attribute */
     char path[3 * PATH_MAX];
     const char *args[ARGS_MAX + 1];
     int nargs;
@@ -81,6 +85,29 @@ static void take_recover (struct cmd *cmd, const char *arg, void *to)
 
     snprintf (s->recover, sizeof (s->recover), "fluid.recover-horizon=%s", arg);
     take_attr (cmd, s->recover, s);
+}
+
+static void take_sockets (struct cmd *cmd, const char *arg, void *to)
+{
+    struct start *s = to;
+    uint32_t last;
+
+    if (strlen (arg) > SOCKETS_MAX)
+        cmd_usage (cmd, "the ranks with sockets are too long a text: at most %d bytes", SOCKETS_MAX);
+    if (ranges_last (arg, &last) < 0)
+        cmd_usage (cmd, "'%s' are no ranks such as 0,8-15", arg);
+    snprintf (s->sockets, sizeof (s->sockets), SOCKETS_ATTR "%s", arg);
+    take_attr (cmd, s->sockets, s);
+}
+
+static void check_sockets (struct start *s)
+{
+    const char *ranks = s->sockets + strlen (SOCKETS_ATTR);
+    uint32_t last;
+
+    if (s->sockets[0] && ranges_last (ranks, &last) > 0 && last >= (uint32_t)s->config.size)
+        cmd_usage (s->cmd, "there is no rank %u to have a socket: the instance has ranks 0 to %d", last,
+                   s->config.size - 1);
 }
 
 static void take_size (struct cmd *cmd, const char *arg, void *to)
@@ -281,6 +308,7 @@ static int run (struct cmd *cmd)
     };
 
     cmd_options (cmd, &s);
+    check_sockets (&s);
     s.config.processes = count_processes (&s);
     check_host (&s);
     make_plan (&s);
@@ -307,6 +335,8 @@ static const struct cmd_option options[] = {
     { 's', "size", "N", "number of brokers (default 1)", take_size, AT (config.size) },
     { 0, "per-process", "N|auto", "brokers that share a process (default 1); auto: by the processors", take_per_process,
       AT (per_process) },
+    { 0, "local-sockets", "RANKS", "ranks such as 0,8-15 with a socket of their own in a shared process", take_sockets,
+      0 },
     { 'o', "setattr", "ATTR=VALUE", "set an attribute of all brokers", take_attr, 0 },
     { 0, "topology", "T", "tree: kary:K (default kary:32), mincrit[:K], binomial, custom:FILE", take_topology, 0 },
     { 0, "dir", "DIR", "directory for sockets, new or empty (default: one in TMPDIR)", cmd_take_text, AT (given_dir) },

@@ -33,9 +33,10 @@ static const char *read_range (const char *s, uint64_t *first, uint64_t *last)
     return *first <= *last ? s : NULL;
 }
 
-int ranges_have (const char *text, uint32_t n)
+/* Whether there are any; with each range is done what 'each' does. */
+static int read_all (const char *text, void (*each) (uint64_t first, uint64_t last, void *arg), void *arg)
 {
-    bool brackets = *text == '[', have = false;
+    bool brackets = *text == '[';
     const char *s = text + brackets;
     uint64_t first, last;
 
@@ -44,11 +45,48 @@ int ranges_have (const char *text, uint32_t n)
     do {
         if (!(s = read_range (s, &first, &last)))
             return errset (EINVAL);
-        have = have || (first <= n && n <= last);
+        each (first, last, arg);
     } while (*s == ',' && *++s);
     if (brackets && *s++ != ']')
         return errset (EINVAL);
-    return *s || s[-1] == ',' ? errset (EINVAL) : have;
+    return *s || s[-1] == ',' ? errset (EINVAL) : 1;
+}
+
+struct wanted {
+    uint32_t n;
+    bool found;
+};
+
+static void look (uint64_t first, uint64_t last, void *arg)
+{
+    struct wanted *w = arg;
+
+    w->found = w->found || (first <= w->n && w->n <= last);
+}
+
+int ranges_have (const char *text, uint32_t n)
+{
+    struct wanted w = { .n = n };
+
+    return read_all (text, look, &w) < 0 ? -1 : w.found;
+}
+
+static void raise_last (uint64_t first, uint64_t last, void *arg)
+{
+    uint32_t *greatest = arg;
+
+    if (last > *greatest)
+        *greatest = last;
+}
+
+int ranges_last (const char *text, uint32_t *last)
+{
+    uint32_t greatest = 0;
+    int rc = read_all (text, raise_last, &greatest);
+
+    if (rc > 0)
+        *last = greatest;
+    return rc;
 }
 
 static int compare (const void *a, const void *b)

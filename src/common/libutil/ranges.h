@@ -11,6 +11,9 @@
 /* Whether a text names a number: 1 or 0; -1 with errno EINVAL where it is no such text.  An empty one, or "[]", names none. */
 int ranges_have (const char *text, uint32_t n);
 
+/* The greatest of them, in '*last': 1, or 0 where there is none; -1 with errno EINVAL as above. */
+int ranges_last (const char *text, uint32_t *last);
+
 /* The text of 'count' numbers, which are sorted for that; one range is written without brackets, none as "".  The caller frees
  * it.  NULL with errno ENOMEM.
  */

@@ -34,18 +34,30 @@ static void test_read (void)
         { "0-4294967295", 77, 1 },
         { "1,1", 1, 1 },
     };
-    int refused = 0;
+    int refused = 0, bad_last = 0;
+    uint32_t last = 77;
 
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
+        bad_last += ranges_last (bad[i], &last) < 0 && errno == EINVAL;
         if (ranges_have (bad[i], 1) < 0 && errno == EINVAL)
             refused++;
         else
             diag ("%s", bad[i]);
     }
     ok (refused == sizeof (bad) / sizeof (bad[0]), "what is no set is refused (%d)", refused);
+    ok (bad_last == refused && last == 77, "... by who looks for the last, too");
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++)
         ok (ranges_have (good[i].text, good[i].n) == good[i].have, "'%s' %s %u", good[i].text,
             good[i].have ? "has" : "has not", good[i].n);
+}
+
+static void test_last (void)
+{
+    uint32_t last = 77;
+
+    ok (ranges_last ("", &last) == 0 && ranges_last ("[]", &last) == 0 && last == 77, "an empty set has no last");
+    ok (ranges_last ("9,0-7", &last) == 1 && last == 9, "the last need not be the last that is named");
+    ok (ranges_last ("[3,5-4294967295]", &last) == 1 && last == 4294967295U, "... nor a range's first");
 }
 
 static void test_format (uint32_t *numbers, size_t count, const char *want)
@@ -81,6 +93,7 @@ static void test_both (void)
 int main (void)
 {
     test_read ();
+    test_last ();
     test_format ((uint32_t[]){ 0 }, 0, "");
     test_format ((uint32_t[]){ 5 }, 1, "5");
     test_format ((uint32_t[]){ 2, 1, 0, 3 }, 4, "0-3");
