@@ -16,7 +16,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define HEARTBEAT 1.25 /* seconds */
+#define HEARTBEAT (5. / 3) /* seconds, at most */
 
 /* --- the heart ------------------------------------------------------------------------------------- */
 
@@ -173,7 +173,7 @@ static int get_attributes (struct overlay *ov, idt_error_t *errp)
         || attr_u32 (attrs, "tbon.hwm", "10000", 10, 100000000, &ov->hwm, errp) < 0
         || attr_size (attrs, "tbon.max-queue", "64M", 1 << 20, (uint64_t)1 << 40, &ov->max_queue, errp) < 0)
         return -1;
-    ov->period = ov->timeout / 4 < HEARTBEAT ? ov->timeout / 4 : HEARTBEAT;
+    ov->period = ov->timeout / 3 < HEARTBEAT ? ov->timeout / 3 : HEARTBEAT;
     return 0;
 }
 

@@ -1270,22 +1270,22 @@ static void test_report (void)
     ok (w.reports == 0, "who was given nothing reports nothing");
     give (&w, T0, 10000, 70000);
     node_tick (w.n, T0 + 500 * MS);
-    node_tick (w.n, T0 + SECOND);
-    ok (w.reports == 1 && w.report.lessees.count == 1 && w.report.lessees.sum == both.sum && w.report.low_ms == 11000
+    node_tick (w.n, T0 + 1500 * MS);
+    ok (w.reports == 1 && w.report.lessees.count == 1 && w.report.lessees.sum == both.sum && w.report.low_ms == 11500
             && strcmp (w.report.from, UUID) == 0,
-        "a node tells its parent about once a second below what time it makes no id any more");
-    request (&w, T0 + SECOND, 1, 1, make_id (12500, 9, 0), false);
-    node_tick (w.n, T0 + 2 * SECOND);
-    ok (w.reports == 2 && w.report.low_ms == 11000,
-        "a request that waits may yet be given ids of the time when it came");
-    node_tick (w.n, T0 + 2501 * MS);
-    node_report (w.n, T0 + 2501 * MS, &r);
+        "a node tells its parent once in 1.5 s below what time it makes no id any more");
+    request (&w, T0 + 1500 * MS, 1, 1, make_id (13500, 9, 0), false);
     node_tick (w.n, T0 + 3 * SECOND);
+    ok (w.reports == 2 && w.report.low_ms == 11500,
+        "a request that waits may yet be given ids of the time when it came");
+    node_tick (w.n, T0 + 3501 * MS);
+    node_report (w.n, T0 + 3501 * MS, &r);
+    node_tick (w.n, T0 + 4500 * MS);
     lessees_add (&both, 7, CHILD);
     ok (w.reports == 3 && w.report.lessees.sum == both.sum && w.report.low_ms == 9990,
         "it speaks for its children too");
-    node_tick (w.n, T0 + 7501 * MS);
-    ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 17501, "while they do");
+    node_tick (w.n, T0 + 9501 * MS);
+    ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 19501, "while they do");
     node_tick (w.n, T0 + 75 * SECOND);
     ok (w.report.lessees.count == 0 && state (&w, T0 + 75 * SECOND) == NODE_FENCED,
         "a node that could not renew for a lease and a quarter counts no more");
