@@ -3,9 +3,10 @@
 
 /* idscale.c - ask each of many ranks for some ids, and check that none came twice
  *
- *     idscale FILE COUNT FIRST LAST     with IDTREE_URI
+ *     idscale FILE COUNT FIRST LAST [TIMES [AT-A-TIME]]     with IDTREE_URI
  *
- * A rank that cannot answer is asked again until it does.  FILE holds the ids of all calls so far, 8 bytes each: none of them
+ * Each request is for COUNT ids; each rank has TIMES (1), AT-A-TIME (1) of them under way.  With neither some ranks are asked at a
+ * time, else all.  A rank that cannot answer is asked again until it does.  FILE holds the ids of all calls so far, 8 bytes each: none of them
  * may come again.  Prints one JSON object: "own" are ranks that made all of theirs themselves.  Exit status 0 if and only if no
  * id came twice.
  */
@@ -27,7 +28,9 @@
 struct scale {
     idt_t *h;
     idt_reactor_t *reactor;
-    uint32_t count, next, last, under_way;
+    uint32_t count, first, ranks;
+    uint32_t times, at_a_time;        /* of each rank */
+    uint32_t next, window, under_way; /* lines of requests, one behind the other */
     unsigned long retries;
     uint32_t own;
     uint32_t least, most; /* generators */
@@ -37,7 +40,7 @@ struct scale {
 
 struct request {
     struct scale *s;
-    uint32_t rank;
+    uint32_t rank, left;
     idt_watcher_t *again;
 };
 
@@ -80,7 +83,7 @@ static void read_old (struct scale *s, const char *path)
     if (file && (fseek (file, 0, SEEK_END) < 0 || (size = ftell (file)) < 0))
         die (path);
     s->n = s->old = (size_t)size / sizeof (s->ids[0]);
-    if (!(s->ids = calloc (s->old + (size_t)s->count * (s->last - s->next + 1), sizeof (s->ids[0]))))
+    if (!(s->ids = calloc (s->old + (size_t)s->count * s->ranks * s->times, sizeof (s->ids[0]))))
         die ("calloc");
     if (file && (fseek (file, 0, SEEK_SET) < 0 || fread (s->ids, sizeof (s->ids[0]), s->old, file) != s->old))
         die (path);
@@ -133,6 +136,10 @@ static void answered (idt_future_t *f, void *arg)
         return;
     }
     keep (s, r->rank, ids);
+    if (--r->left > 0) {
+        ask (r);
+        return;
+    }
     idt_watcher_destroy (r->again);
     free (r);
     s->under_way--;
@@ -158,13 +165,14 @@ static void again_cb (idt_watcher_t *w, int revents, void *arg)
 
 static void ask_more (struct scale *s)
 {
-    while (s->under_way < WINDOW && s->next <= s->last) {
+    while (s->under_way < s->window && s->next < s->ranks * s->at_a_time) {
         struct request *r = calloc (1, sizeof (*r));
 
         if (!r || !(r->again = idt_timer_watcher_create (s->reactor, RETRY_MS, RETRY_MS, again_cb, r)))
             die ("calloc");
         r->s = s;
-        r->rank = s->next++;
+        r->rank = s->first + s->next++ % s->ranks;
+        r->left = s->times / s->at_a_time;
         s->under_way++;
         ask (r);
     }
@@ -178,17 +186,28 @@ static void lost (idt_t *h, int errnum, void *arg)
     die ("the connection is lost");
 }
 
+static bool take_arguments (struct scale *s, int argc, char **argv)
+{
+    if (argc < 5 || argc > 7)
+        return false;
+    s->count = (uint32_t)atoi (argv[2]);
+    s->first = (uint32_t)atoi (argv[3]);
+    s->ranks = (uint32_t)atoi (argv[4]) - s->first + 1;
+    s->times = argc > 5 ? (uint32_t)atoi (argv[5]) : 1;
+    s->at_a_time = argc > 6 ? (uint32_t)atoi (argv[6]) : 1;
+    s->window = argc > 5 ? UINT32_MAX : WINDOW;
+    return s->count > 0 && s->count <= MAX_COUNT && s->at_a_time > 0 && s->times % s->at_a_time == 0;
+}
+
 int main (int argc, char **argv)
 {
     struct scale s = { .least = UINT32_MAX };
     idt_error_t error;
 
-    if (argc != 5 || (s.count = (uint32_t)atoi (argv[2])) == 0 || s.count > MAX_COUNT) {
-        fprintf (stderr, "usage: idscale FILE COUNT FIRST LAST\n");
+    if (!take_arguments (&s, argc, argv)) {
+        fprintf (stderr, "usage: idscale FILE COUNT FIRST LAST [TIMES [AT-A-TIME]]\n");
         return 2;
     }
-    s.next = (uint32_t)atoi (argv[3]);
-    s.last = (uint32_t)atoi (argv[4]);
     read_old (&s, argv[1]);
     if (!(s.h = idt_open (getenv ("IDTREE_URI"), &error))) {
         fprintf (stderr, "idscale: %s\n", error.text);
