@@ -46,8 +46,14 @@ struct load {
     struct client *clients;
     int nclients;
     bool stopping;
-    fluid_t *ids;
+    struct run *runs;
     size_t n, size;
+};
+
+/* Ids one behind the other: a long load has more ids than there is memory. */
+struct run {
+    fluid_t first;
+    fluid_t last;
 };
 
 struct request {
@@ -62,15 +68,23 @@ static void die (const char *what)
     exit (2);
 }
 
-static void keep (struct load *l, const fluid_t *ids, uint32_t n)
+static void add_run (struct load *l, fluid_t id)
 {
-    if (l->n + n > l->size) {
-        l->size = l->size ? l->size * 2 : 1 << 20;
-        if (!(l->ids = realloc (l->ids, l->size * sizeof (l->ids[0]))))
+    if (l->n == l->size) {
+        l->size = l->size ? l->size * 2 : 1 << 16;
+        if (!(l->runs = realloc (l->runs, l->size * sizeof (l->runs[0]))))
             die ("realloc");
     }
-    memcpy (l->ids + l->n, ids, n * sizeof (ids[0]));
-    l->n += n;
+    l->runs[l->n++] = (struct run){ id, id };
+}
+
+static void keep (struct load *l, const fluid_t *ids, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (i == 0 || ids[i] != ids[i - 1] + 1)
+            add_run (l, ids[i]);
+        l->runs[l->n - 1].last = ids[i];
+    }
 }
 
 static void check_order (struct client *c, const fluid_t *ids, uint32_t n)
@@ -195,7 +209,7 @@ static void stdin_cb (idt_watcher_t *w, int revents, void *arg)
 
 static int compare (const void *a, const void *b)
 {
-    fluid_t x = *(const fluid_t *)a, y = *(const fluid_t *)b;
+    fluid_t x = ((const struct run *)a)->first, y = ((const struct run *)b)->first;
 
     return (x > y) - (x < y);
 }
@@ -203,10 +217,15 @@ static int compare (const void *a, const void *b)
 static unsigned long count_duplicates (struct load *l)
 {
     unsigned long n = 0;
+    fluid_t last = 0; /* of all before */
 
-    qsort (l->ids, l->n, sizeof (l->ids[0]), compare);
-    for (size_t i = 1; i < l->n; i++)
-        n += l->ids[i] == l->ids[i - 1];
+    qsort (l->runs, l->n, sizeof (l->runs[0]), compare);
+    for (const struct run *r = l->runs; r < l->runs + l->n; r++) {
+        if (r->first <= last)
+            n += (r->last < last ? r->last : last) - r->first + 1;
+        if (r->last > last)
+            last = r->last;
+    }
     return n;
 }
 
@@ -268,7 +287,7 @@ int main (int argc, char **argv)
     idt_watcher_destroy (in);
     idt_reactor_destroy (l.reactor);
     int status = report (&l, argv + 2);
-    free (l.ids);
+    free (l.runs);
     free (l.clients);
     return status;
 }

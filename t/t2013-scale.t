@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t2013-scale.t - what make check-scale does with thousands of brokers, with hundreds
+test_description='hundreds of brokers in a few processes: ids of all, a parent and a process are killed, faults under load'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+# Both work in the folder of the build.
+scale() { (cd "$IDTREE_BUILDDIR" && "$IDTREE_SRCDIR/scripts/check-scale" -j "$@" </dev/null); }
+chaos() { (cd "$IDTREE_BUILDDIR" && "$IDTREE_SRCDIR/scripts/chaos-scale" "$@" </dev/null); }
+
+test_expect_success '300 brokers, 250 of which have a generator' '
+    scale -s 300 -g 250 -t kary:4 >out && cat out && grep "\"scale\":\"100 ids of each rank\",.*\"own\":250," out
+'
+test_expect_success 'so over inproc, and where idle ranks borrow' '
+    scale -s 100 -g 60 -t kary:4 -- -o tbon.inside=inproc -o fluid.share=auto
+'
+test_expect_success 'faults of single brokers and of processes, under load' '
+    chaos -s 100 -p 10 -d 5 && ! chaos -s 100 -p 10 -d 0 -- -o fluid.lease=nonsense
+'
+test_done
