@@ -90,10 +90,18 @@ static void ready (void *arg, struct peer *p, bool ready)
     modules_asker_ready (b->modules, p->uuid, ready);
 }
 
+static void woke (void *arg)
+{
+    struct broker *b = arg;
+
+    member_wake (b->member);
+}
+
 static const struct usock_ops usock_ops = {
     .message = message,
     .gone = gone,
     .ready = ready,
+    .woke = woke,
 };
 
 /* --- events ----------------------------------------------------------------------------------------- */
@@ -178,13 +186,6 @@ static void started (void *arg, const char *name, int errnum, const char *text)
         errprintf (&b->unfit, "module %s: %s", name, text);
     else
         log_printf (b->log, LOG_ERR, "module", "%s does not start: %s", name, text);
-}
-
-static void woke (void *arg)
-{
-    struct broker *b = arg;
-
-    member_wake (b->member);
 }
 
 static const struct modules_ops modules_ops = {

@@ -288,6 +288,25 @@ static void test_news (void)
     launcher_fini (&run);
 }
 
+/* --- clients ----------------------------------------------------------------------------------------------- */
+
+static idt_future_t *ask (idt_t *h, const char *topic, int rank, const char *key, const char *value)
+{
+    idt_future_t *f = idt_rpc_pack (h, topic, rank, 0, "{s:s}", key, value);
+
+    if (!f)
+        bail_out ("a request is not sent");
+    return f;
+}
+
+static bool answered (idt_future_t *f)
+{
+    bool good = idt_rpc_get (f, NULL) == 0;
+
+    idt_future_destroy (f);
+    return good;
+}
+
 /* --- brokers ----------------------------------------------------------------------------------------------- */
 
 static void test_up (void)
@@ -328,6 +347,32 @@ static void test_stopped_early (void)
     run_end (&run);
 }
 
+/* At the socket of a rank that is stopped others are reached, as they are while it is killed. */
+static void test_socket (void)
+{
+    struct run run;
+    char uri[128];
+    idt_error_t err;
+
+    run_start (&run, "");
+    for (int i = 0; i < RANKS; i++)
+        wait_state (&run, i, "up");
+    snprintf (uri, sizeof (uri), "local://%s/local-0?rank=3", run.dir);
+    stop (&run, 0);
+    for (int i = 0; i < 2; i++) {
+        idt_t *h = idt_open (uri, &err);
+
+        ok (h && answered (ask (h, "attr.get", 3, "name", "rank")), "a rank is reached at the socket of one that is %s",
+            i == 0 ? "stopped" : "killed");
+        idt_close (h);
+        if (i == 0)
+            obeyed (&run, 0, "kill", "down");
+    }
+    obeyed (&run, 0, "run", "up");
+    end_all (&run);
+    run_end (&run);
+}
+
 /* The last that was killed comes back where the others have ended by themselves. */
 static void test_last (void)
 {
@@ -359,23 +404,6 @@ static int count_lines (const char *path, const char *text)
     if (f)
         fclose (f);
     return n;
-}
-
-static idt_future_t *ask (idt_t *h, const char *topic, int rank, const char *key, const char *value)
-{
-    idt_future_t *f = idt_rpc_pack (h, topic, rank, 0, "{s:s}", key, value);
-
-    if (!f)
-        bail_out ("a request is not sent");
-    return f;
-}
-
-static bool answered (idt_future_t *f)
-{
-    bool good = idt_rpc_get (f, NULL) == 0;
-
-    idt_future_destroy (f);
-    return good;
 }
 
 /* Have rank 0's module keep the thread until 'path' is there, and rank 1's have something to do after that. */
@@ -441,6 +469,7 @@ int main (void)
     test_news ();
     test_up ();
     test_stopped_early ();
+    test_socket ();
     test_last ();
     test_left_behind ();
     return done_testing ();

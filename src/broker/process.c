@@ -208,7 +208,8 @@ static int make_parts (struct process *p)
     if (!(p->reactor = idt_reactor_create ()) || !(p->zctx = make_zctx ()) || !(p->zpoll = zpoll_create (p->reactor))
         || !(p->inside = inside_create ()) || !(p->members = zhashx_new ())
         || !(p->zap = zap_create (p->zpoll, p->zctx, zap_cb, p)) || !(p->shared = shared_create (p->reactor))
-        || !(p->usocks = usocks_create ()) || !(p->prepare = idt_prepare_watcher_create (p->reactor, prepare_cb, p))
+        || !(p->usocks = usocks_create (p->reactor))
+        || !(p->prepare = idt_prepare_watcher_create (p->reactor, prepare_cb, p))
         || !(p->idle = idt_idle_watcher_create (p->reactor, idle_cb, p)))
         return -1;
     idt_watcher_start (p->prepare);

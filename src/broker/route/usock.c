@@ -151,13 +151,15 @@ static void check_most (const struct usock *l)
                     l->all->most, l->max_clients);
 }
 
-struct usocks *usocks_create (void)
+struct usocks *usocks_create (idt_reactor_t *r)
 {
     struct usocks *all = calloc (1, sizeof (*all));
 
     if (!all)
         return NULL;
+    all->reactor = r;
     TAILQ_INIT (&all->list);
+    LIST_INIT (&all->guests);
     all->most = most_clients ();
     usocks_fill_reserve (all);
     return all;
@@ -172,6 +174,7 @@ void usocks_destroy (struct usocks *all)
     while (all->reserved > 0)
         close (all->reserve[--all->reserved]);
     msg_spare_fini (&all->spare);
+    free (all->path);
     free (all);
     errno = saved_errno;
 }
@@ -184,8 +187,6 @@ static struct usock *alloc (struct usocks *all, uint32_t rank)
         return NULL;
     l->all = all;
     l->rank = rank;
-    l->fd = -1;
-    l->owner = geteuid ();
     TAILQ_INIT (&l->newcomers);
     TAILQ_INIT (&l->turns);
     return l;

@@ -7,7 +7,8 @@
  * client that has too much under way is not read until some of it is done.  One that sends garbage, or a long message too
  * slowly, or has all that may wait for it and reads nothing, loses its connection: nobody else notices.
  *
- * Brokers of one process need not have a socket each: a client may say which rank it means, at the socket of another.
+ * Brokers of one process need not have a socket each: a client may say which rank it means, at the socket of another.  Until it
+ * has said something there it is nobody's: no rank's limits count, and none must be at work.
  */
 #ifndef BROKER_USOCK_H
 #define BROKER_USOCK_H
@@ -26,21 +27,25 @@ struct usock_ops {
     void (*message) (void *arg, struct peer *from, idt_msg_t *msg);
     void (*gone) (void *arg, struct peer *p);              /* before the router forgets it */
     void (*ready) (void *arg, struct peer *p, bool ready); /* whether it takes answers now; may be NULL */
+    void (*woke) (void *arg);                              /* usock_turn () has something to do; may be NULL */
 };
 
-/* What those of a process share: spare descriptors, and limits of the whole process.  NULL with errno ENOMEM. */
-struct usocks *usocks_create (void);
+/* What those of a process share: sockets, spare descriptors, and limits of the whole process.  'r' is its loop, which works
+ * whatever becomes of one rank.  NULL with errno ENOMEM.
+ */
+struct usocks *usocks_create (idt_reactor_t *r);
 void usocks_destroy (struct usocks *all); /* when each of them is gone; NULL is fine */
 
 /* Serve clients of 'rank': those of a socket at 'path', and those that ask for the rank at another one of the process.  The
- * first of a process, and each rank of the attribute local.sockets, has a socket; the others cost no descriptor.  A socket
- * there that nobody serves is replaced; one that is served is an error.  NULL with errno set and 'errp' filled.
+ * first rank that a process ever had, and each of the attribute local.sockets, has a socket; the others cost no descriptor.
+ * That of the first is there as long as the process has any rank.  A socket there that nobody serves is replaced; one that is
+ * served is an error.  NULL with errno set and 'errp' filled.
  */
 struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *path, uint32_t rank, struct attrs *attrs,
                             struct router *router, struct log *log, const struct usock_ops *ops, void *arg,
                             idt_error_t *errp);
 
-/* Close all connections.  The socket goes to a rank that has none, or is removed. */
+/* Close all connections, and the socket, unless it is that of the first and others are left. */
 void usock_destroy (struct usock *l);
 
 /* Where clients reach it: local://PATH, or local://PATH?rank=RANK of another's socket.  Cut off at 'size'. */

@@ -208,8 +208,11 @@ static void client_control (struct client *c, idt_msg_t *msg)
     if (c->heard || type != MSG_CONTROL_RANK)
         client_break (c, EPROTO, "it sent a control message, which clients may not");
     c->heard = true;
-    if (!c->broken)
-        usock_choose (c, rank);
+    if (c->broken)
+        return;
+    client_answer (c, rank == c->local->rank ? 0 : EHOSTUNREACH);
+    if (rank != c->local->rank)
+        client_break (c, ECONNREFUSED, NULL);
 }
 
 static void client_message (struct client *c, idt_msg_t *msg)
@@ -218,11 +221,6 @@ static void client_message (struct client *c, idt_msg_t *msg)
 
     if (idt_msg_type (msg) == IDT_MSGTYPE_CONTROL) {
         client_control (c, msg);
-        return;
-    }
-    if (!c->heard && l->inherited) {
-        idt_msg_unref (msg);
-        client_break (c, EHOSTDOWN, "the rank of this socket has ended, and it named no other");
         return;
     }
     c->heard = true;
@@ -296,6 +294,14 @@ static void client_fill (struct client *c)
         client_break (c, errno, NULL);
 }
 
+static idt_msg_t *next_message (struct client *c, idt_error_t *errp)
+{
+    idt_msg_t *first = c->first;
+
+    c->first = NULL;
+    return first ? first : msg_stream_next (c->stream, errp);
+}
+
 bool client_serve (struct client *c)
 {
     idt_error_t err = { "" };
@@ -304,7 +310,7 @@ bool client_serve (struct client *c)
     for (int n = 0; n < QUANTUM;) {
         if (!may_read (c))
             return false;
-        if ((msg = msg_stream_next (c->stream, &err))) {
+        if ((msg = next_message (c, &err))) {
             if (c->reserved > 0)
                 release (c);
             client_message (c, msg);
@@ -387,6 +393,15 @@ bool client_tick (struct client *c, uint64_t now_us)
 
 /* --- life -------------------------------------------------------------------------------------- */
 
+struct msg_stream *usock_stream (struct usock *l, int fd)
+{
+    struct msg_stream *s = msg_stream_create (fd, l->max_message, l->max_queue + ERROR_ROOM);
+
+    if (s)
+        msg_stream_share (s, &l->all->spare);
+    return s;
+}
+
 void client_let_go (struct client *c)
 {
     struct usock *l = c->local;
@@ -407,13 +422,37 @@ void client_destroy (struct client *c)
         return;
     idt_watcher_destroy (c->w);
     msg_stream_destroy (c->stream);
+    idt_msg_unref (c->first);
     idt_msg_unref (c->held);
     if (c->fd >= 0)
         close (c->fd);
     free (c);
 }
 
-struct client *client_create (struct usock *l, int fd, struct idt_cred cred)
+void client_begin (struct client *c, idt_msg_t *first)
+{
+    struct usock *l = c->local;
+
+    c->first = first;
+    c->readable = true;
+    give_turn (c, true);
+    if (l->ops->woke)
+        l->ops->woke (l->arg);
+}
+
+void client_answer (struct client *c, int errnum)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_CONTROL);
+
+    if (msg) {
+        idt_msg_set_control (msg, MSG_CONTROL_RANK, (uint32_t)errnum);
+        c->peer.send (c, msg);
+    }
+    idt_msg_unref (msg);
+    client_flush (c);
+}
+
+struct client *client_create (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream)
 {
     struct client *c = calloc (1, sizeof (*c));
 
@@ -429,14 +468,16 @@ struct client *client_create (struct usock *l, int fd, struct idt_cred cred)
     c->events = IDT_POLLIN;
     account_init (&c->asks, NULL, l->max_asks, MAX_ASKED, l->patience_us);
     account_init (&c->out, NULL, 0, SOFT_QUEUE, l->patience_us);
-    if (uuid_make (c->peer.uuid) < 0 || !(c->stream = msg_stream_create (fd, l->max_message, l->max_queue + ERROR_ROOM))
+    c->stream = stream ? stream : usock_stream (l, fd);
+    if (uuid_make (c->peer.uuid) < 0 || !c->stream
         || !(c->w = idt_fd_watcher_create (l->reactor, fd, IDT_POLLIN, client_cb, c))
         || router_peer_add (l->router, &c->peer) < 0)
         goto error;
-    msg_stream_share (c->stream, &l->all->spare);
     c->fd = fd;
     return c;
 error:
+    if (stream)
+        c->stream = NULL;
     client_destroy (c);
     return NULL;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* usock_listen.c - sockets for local clients: accept, and which rank of the process a client means (protocol.md section 2)
+/* usock_listen.c - sockets for local clients, and who may connect (protocol.md section 2)
  *
- * Who says nothing means the rank whose socket it is.  A client that names another rank with its first message goes over to that
- * one's clients, descriptor and all: it had nothing under way.
+ * They are the process's, as is the loop that accepts: a rank that is stopped keeps nobody from the others.  That of the first
+ * rank stays when that one ends, for those that have none.  Where a process has ever had one rank alone a connection is that
+ * one's client at once; else it is a guest (usock_guest.c).
  */
 #include "config.h"
 
@@ -37,14 +38,14 @@ static void greet (int fd, int errnum)
 }
 
 /* Returns 0 and the credentials, or the errno to refuse with. */
-static int authenticate (const struct usock *l, int fd, struct idt_cred *cred)
+static int authenticate (int fd, struct idt_cred *cred)
 {
     struct ucred uc;
     socklen_t len = sizeof (uc);
 
     if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &uc, &len) < 0)
         return errno;
-    if (uc.uid != l->owner)
+    if (uc.uid != geteuid ())
         return EPERM;
     *cred = (struct idt_cred){ uc.uid, IDT_ROLE_OWNER | IDT_ROLE_LOCAL };
     return 0;
@@ -65,32 +66,32 @@ void usocks_fill_reserve (struct usocks *all)
 /* Accept, with a descriptor of the reserve where there is no other.  The last one is for refusing: left alone a client would
  * wait, and its connection wake us for ever.
  */
-static int accept_client (struct usock *l)
+static int accept_client (struct door *d)
 {
-    struct usocks *all = l->all;
-    int fd = accept4 (l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct usocks *all = d->all;
+    int fd = accept4 (d->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd >= 0 || (errno != EMFILE && errno != ENFILE) || all->reserved == 0)
         return fd;
     close (all->reserve[--all->reserved]);
-    fd = accept4 (l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    fd = accept4 (d->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0 || all->reserved > 0)
         return fd;
     greet (fd, EMFILE);
     close (fd);
-    log_refusal (l->log, LOG_REFUSED_CLIENT, "a client is refused: too many open files in this process");
+    log_refusal (usocks_log (all, d->rank), LOG_REFUSED_CLIENT,
+                 "a client is refused: too many open files in this process");
     usocks_fill_reserve (all);
     return -1;
 }
 
-/* A client of this rank: 'fd' is its, where there is room for it.  NULL with errno set. */
-static struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred)
+struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream)
 {
     struct client *c;
 
-    if (zlistx_size (l->clients) >= l->max_clients || l->all->clients >= l->all->most)
+    if (zlistx_size (l->clients) >= l->max_clients)
         return errset_null (EMFILE);
-    if (!(c = client_create (l, fd, cred)))
+    if (!(c = client_create (l, fd, cred, stream)))
         return NULL;
     l->all->clients++;
     zlistx_add_end (l->clients, c);
@@ -98,89 +99,35 @@ static struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred
     return c;
 }
 
+static int take_in (struct door *d, int fd, struct idt_cred cred)
+{
+    struct usocks *all = d->all;
+    struct usock *l;
+
+    if (all->clients >= all->most)
+        return errset (EMFILE);
+    if (all->several)
+        return guest_create (all, d->rank, fd, cred);
+    return (l = usocks_find (all, d->rank)) && usock_admit (l, fd, cred, NULL) ? 0 : -1;
+}
+
 static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    struct usock *l = arg;
-    int fd = accept_client (l);
+    struct door *d = arg;
+    int fd = accept_client (d);
     struct idt_cred cred = { IDT_USERID_UNKNOWN, IDT_ROLE_NONE };
     int errnum;
 
     if (fd < 0)
         return;
-    if ((errnum = authenticate (l, fd, &cred)) == 0 && !usock_admit (l, fd, cred))
+    if ((errnum = authenticate (fd, &cred)) == 0 && take_in (d, fd, cred) < 0)
         errnum = errno;
     greet (fd, errnum);
     if (errnum == 0)
         return;
     close (fd);
-    log_refusal (l->log, LOG_REFUSED_CLIENT, "a client is refused: %s",
+    log_refusal (usocks_log (d->all, d->rank), LOG_REFUSED_CLIENT, "a client is refused: %s",
                  errnum == EMFILE ? "too many are connected (local.max-clients)" : strerror (errnum));
-}
-
-/* --- which rank is meant ------------------------------------------------------------------------ */
-
-static struct usock *find_rank (struct usocks *all, uint32_t rank)
-{
-    struct usock *l;
-
-    TAILQ_FOREACH (l, &all->list, link)
-        if (l->rank == rank)
-            return l;
-    return errset_null (EHOSTUNREACH);
-}
-
-/* The answer is written at once: nobody may have woken that broker. */
-static void answer (struct client *c, int errnum)
-{
-    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_CONTROL);
-
-    if (msg) {
-        idt_msg_set_control (msg, MSG_CONTROL_RANK, (uint32_t)errnum);
-        c->peer.send (c, msg);
-    }
-    idt_msg_unref (msg);
-    client_flush (c);
-}
-
-/* Hand a connection over.  The client that it was here is gone then. */
-static int move (struct client *c, struct usock *to)
-{
-    struct client *there = to ? usock_admit (to, c->fd, c->cred) : NULL;
-
-    if (!there)
-        return -1;
-    idt_watcher_stop (c->w);
-    c->fd = -1;
-    client_break (c, ESHUTDOWN, NULL);
-    there->heard = true;
-    answer (there, 0);
-    return 0;
-}
-
-void usock_choose (struct client *c, uint32_t rank)
-{
-    struct usock *l = c->local;
-
-    if (rank == l->rank)
-        answer (c, 0);
-    else if (move (c, find_rank (l->all, rank)) < 0) {
-        answer (c, errno);
-        client_break (c, ECONNREFUSED, NULL);
-    }
-}
-
-void usock_uri (const struct usock *l, char *buf, size_t size)
-{
-    const struct usock *other;
-
-    if (l->path && !l->inherited) {
-        snprintf (buf, size, "local://%s", l->path);
-        return;
-    }
-    TAILQ_FOREACH (other, &l->all->list, link)
-        if (other->path)
-            break;
-    snprintf (buf, size, "local://%s?rank=%" PRIu32, other ? other->path : "", l->rank);
 }
 
 /* --- sockets ----------------------------------------------------------------------------------- */
@@ -196,7 +143,7 @@ static bool is_served (const struct sockaddr_un *addr)
     return served;
 }
 
-static int bind_at (struct usock *l, const char *path, idt_error_t *errp)
+static int bind_at (struct door *d, const char *path, idt_error_t *errp)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
     struct stat st;
@@ -212,89 +159,136 @@ static int bind_at (struct usock *l, const char *path, idt_error_t *errp)
                             "%s: another broker is serving this socket, or stopped: choose another rundir", path);
         unlink (path);
     }
-    if ((l->fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) < 0
-        || bind (l->fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 || listen (l->fd, REQUEST_BACKLOG) < 0)
+    if ((d->fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) < 0
+        || bind (d->fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 || listen (d->fd, REQUEST_BACKLOG) < 0)
         return errprintf (errp, "%s: %s", path, strerror (errno));
-    l->path = strdup (path);
-    return l->path ? 0 : -1;
+    d->path = strdup (path);
+    return d->path ? 0 : errprintf (errp, "out of memory");
 }
 
-static int watch (struct usock *l, idt_error_t *errp)
+static void door_close (struct door *d)
 {
-    if (!(l->w = idt_fd_watcher_create (l->reactor, l->fd, IDT_POLLIN, accept_cb, l)))
-        return errprintf (errp, "out of memory");
-    idt_watcher_start (l->w);
+    int saved_errno = errno;
+
+    if (!d)
+        return;
+    idt_watcher_destroy (d->w);
+    if (d->fd >= 0)
+        close (d->fd);
+    if (d->path)
+        unlink (d->path);
+    free (d->path);
+    free (d);
+    errno = saved_errno;
+}
+
+static struct door *door_open (struct usocks *all, uint32_t rank, const char *path, idt_error_t *errp)
+{
+    struct door *d = calloc (1, sizeof (*d));
+
+    if (!d) {
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
+    *d = (struct door){ .all = all, .rank = rank, .fd = -1 };
+    if (bind_at (d, path, errp) < 0) {
+        door_close (d);
+        return NULL;
+    }
+    if (!(d->w = idt_fd_watcher_create (all->reactor, d->fd, IDT_POLLIN, accept_cb, d))) {
+        errprintf (errp, "out of memory");
+        door_close (d);
+        return NULL;
+    }
+    idt_watcher_start (d->w);
+    return d;
+}
+
+/* --- whose they are ----------------------------------------------------------------------------- */
+
+struct usock *usocks_find (struct usocks *all, uint32_t rank)
+{
+    struct usock *l;
+
+    TAILQ_FOREACH (l, &all->list, link)
+        if (l->rank == rank)
+            return l;
+    return errset_null (EHOSTUNREACH);
+}
+
+struct log *usocks_log (struct usocks *all, uint32_t rank)
+{
+    const struct usock *l = usocks_find (all, rank);
+
+    return l ? l->log : TAILQ_FIRST (&all->list)->log;
+}
+
+static bool is_first (const struct usock *l)
+{
+    return l->rank == l->all->first;
+}
+
+void usock_uri (const struct usock *l, char *buf, size_t size)
+{
+    const struct door *own = is_first (l) ? l->all->main : l->door;
+
+    if (own)
+        snprintf (buf, size, "local://%s", own->path);
+    else
+        snprintf (buf, size, "local://%s?rank=%" PRIu32, l->all->main->path, l->rank);
+}
+
+static int set_path (struct usocks *all, const char *path)
+{
+    char *copy = strdup (path);
+
+    if (!copy)
+        return -1;
+    free (all->path);
+    all->path = copy;
     return 0;
 }
 
-/* Whether it has a socket of its own: 1 or 0, or -1 with errno set and 'errp' filled. */
-static int has_own (const struct usock *l, struct attrs *attrs, idt_error_t *errp)
+/* Where all have ended, another than the first may be the one that comes back. */
+static int open_main (struct usock *l, const char *path, idt_error_t *errp)
 {
-    const char *ranks = attr_default (attrs, "local.sockets", "", errp);
-    int rc = ranks ? ranges_have (ranks, l->rank) : -1;
+    struct usocks *all = l->all;
 
-    if (ranks && rc < 0)
-        return errsetf (errp, EINVAL, "attribute local.sockets=%s: must be ranks such as 0,8-15", ranks);
-    return rc == 0 ? TAILQ_EMPTY (&l->all->list) : rc;
-}
-
-/* A rank that comes back takes its socket back.  Returns whether there was one. */
-static bool take_back (struct usock *l, const char *path)
-{
-    struct usock *other;
-
-    TAILQ_FOREACH (other, &l->all->list, link)
-        if (other->inherited && strcmp (other->path, path) == 0)
-            break;
-    if (!other)
-        return false;
-    idt_watcher_destroy (other->w);
-    l->path = other->path;
-    l->fd = other->fd;
-    other->w = NULL;
-    other->path = NULL;
-    other->fd = -1;
-    other->inherited = false;
-    return true;
+    if (!all->path)
+        all->first = l->rank;
+    if (!is_first (l))
+        all->several = true;
+    else if (!all->main && set_path (all, path) < 0)
+        return errprintf (errp, "out of memory");
+    if (!all->main)
+        all->main = door_open (all, all->first, all->path, errp);
+    return all->main ? 0 : -1;
 }
 
 int usock_listen (struct usock *l, const char *path, struct attrs *attrs, idt_error_t *errp)
 {
-    int own = has_own (l, attrs, errp);
+    const char *ranks = attr_default (attrs, "local.sockets", "", errp);
+    int listed = ranks ? ranges_have (ranks, l->rank) : -1;
 
-    if (own >= 0 && take_back (l, path))
-        return watch (l, errp);
-    if (own <= 0)
-        return own;
-    return bind_at (l, path, errp) < 0 ? -1 : watch (l, errp);
-}
-
-/* The first that has no socket and may be asked for at this one. */
-static struct usock *heir (const struct usock *l)
-{
-    struct usock *other;
-
-    TAILQ_FOREACH (other, &l->all->list, link)
-        if (!other->path)
-            return other;
-    return NULL;
+    if (ranks && listed < 0)
+        return errsetf (errp, EINVAL, "attribute local.sockets=%s: must be ranks such as 0,8-15", ranks);
+    if (listed < 0 || open_main (l, path, errp) < 0)
+        return -1;
+    if (listed && !is_first (l) && !(l->door = door_open (l->all, l->rank, path, errp)))
+        return -1;
+    return 0;
 }
 
 void usock_unlisten (struct usock *l)
 {
-    struct usock *next = l->path ? heir (l) : NULL;
+    struct usocks *all = l->all;
+    struct guest *g;
 
-    idt_watcher_destroy (l->w);
-    if (next) {
-        next->inherited = true;
-        next->fd = l->fd;
-        next->path = l->path;
-        if (watch (next, NULL) == 0)
-            return;
-    }
-    if (l->fd >= 0)
-        close (l->fd);
-    if (l->path)
-        unlink (l->path);
-    free (l->path);
+    door_close (l->door);
+    if (!TAILQ_EMPTY (&all->list))
+        return;
+    while ((g = LIST_FIRST (&all->guests)))
+        guest_destroy (g);
+    door_close (all->main);
+    all->main = NULL;
 }

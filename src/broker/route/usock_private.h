@@ -4,7 +4,8 @@
 /* usock_private.h - what the files of local clients share
  *
  *   usock.c         who has a turn, limits, the end
- *   usock_listen.c  sockets, accept, which rank a client means
+ *   usock_listen.c  sockets, accept
+ *   usock_guest.c   which rank a client means
  *   usock_client.c  one client: what it sends and gets, when it is not read
  */
 #ifndef BROKER_USOCK_PRIVATE_H
@@ -34,6 +35,7 @@ struct client {
     /* Why it is not read: these wait; or a service has no room for 'held'; or the pool has none for its long message. */
     struct account asks;
     struct account out;
+    idt_msg_t *first; /* what it said before it came here */
     idt_msg_t *held;
     uint64_t held_us; /* since when */
     bool stalled;
@@ -50,12 +52,38 @@ struct client {
     int broken;   /* errno that ends it; 0: fine */
 };
 
+/* A socket that clients connect to. */
+struct door {
+    struct usocks *all;
+    uint32_t rank; /* whose it is; that one may have ended */
+    char *path;
+    int fd;
+    idt_watcher_t *w;
+};
+
+/* A connection that has not said whom it means. */
+struct guest {
+    struct usocks *all;
+    uint32_t rank; /* whose socket it came to */
+    int fd;
+    struct idt_cred cred;
+    struct msg_stream *stream;
+    idt_watcher_t *w;
+    LIST_ENTRY (guest) link;
+};
+
 struct usocks {
+    idt_reactor_t *reactor;
     TAILQ_HEAD (, usock) list;
+    uint32_t first;    /* the rank that came first */
+    char *path;        /* where its socket is; NULL: none has come */
+    bool several;      /* others have come */
+    struct door *main; /* of the first; NULL: there is no rank now */
+    LIST_HEAD (, guest) guests;
     int reserve[LOCAL_RESERVE]; /* descriptors that are given up for clients when there are no others */
     int reserved;
-    size_t clients;
-    uint32_t most; /* clients */
+    size_t clients; /* and guests */
+    uint32_t most;
     struct msg_spare spare;
     uint64_t input; /* bytes reserved for long messages, and of output */
     uint64_t output;
@@ -65,21 +93,17 @@ struct usock {
     struct usocks *all;
     TAILQ_ENTRY (usock) link;
     uint32_t rank;
-    bool inherited; /* the socket is that of a rank that has ended: a client must say whom it means */
     idt_reactor_t *reactor;
     struct router *router;
     struct log *log;
     const struct usock_ops *ops;
     void *arg;
-    char *path; /* of its socket; NULL: it has none */
-    int fd;
-    idt_watcher_t *w;
+    struct door *door;   /* its own, unless that is the process's; NULL: it has none */
     idt_watcher_t *tick; /* runs while a client is not read */
     zlistx_t *clients;
     struct client *dirty;
     TAILQ_HEAD (client_list, client) turns; /* the round of those to serve */
     struct client_list newcomers;           /* who was not in it */
-    uint32_t owner;
     /* attributes */
     uint32_t max_clients;
     uint32_t max_asks;
@@ -97,9 +121,18 @@ static inline uint64_t usock_now_us (void)
     return clock_us (CLOCK_MONOTONIC_COARSE);
 }
 
-/* NULL with errno set ('fd' stays the caller's). */
-struct client *client_create (struct usock *l, int fd, struct idt_cred cred);
+/* 'stream': with what came so far; NULL: a new one.  NULL with errno set (then both stay the caller's). */
+struct client *client_create (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream);
 void client_destroy (struct client *c);
+
+/* Messages of a client, with the limits of a rank; NULL with errno ENOMEM. */
+struct msg_stream *usock_stream (struct usock *l, int fd);
+
+/* It has said something already: perhaps 'first' (stolen; may be NULL), and what its stream has. */
+void client_begin (struct client *c, idt_msg_t *first);
+
+/* Say that the rank that it named is (0), or is not, the one that serves it: at once, nobody may wake that broker. */
+void client_answer (struct client *c, int errnum);
 
 /* End it, in usock_flush (); 'why' (may be NULL) is logged. */
 void client_break (struct client *c, int errnum, const char *why);
@@ -121,11 +154,21 @@ void client_let_go (struct client *c);
 /* Listen, with 'path' as usock_create () says.  Returns 0, or -1 with errno set and 'errp' filled. */
 int usock_listen (struct usock *l, const char *path, struct attrs *attrs, idt_error_t *errp);
 
-/* Leave the socket to another rank, or remove it. */
+/* When it is not in the list any more. */
 void usock_unlisten (struct usock *l);
 
-/* A client says which rank it means, before anything else.  Returns whether that is not this one: then it is gone from here. */
-void usock_choose (struct client *c, uint32_t rank);
+/* NULL with errno EHOSTUNREACH: it is not here. */
+struct usock *usocks_find (struct usocks *all, uint32_t rank);
+
+/* Whose log tells of what concerns a rank, or all: its own, or that of the first that is here. */
+struct log *usocks_log (struct usocks *all, uint32_t rank);
+
+/* A client of this rank, where there is room for it.  As client_create (). */
+struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream);
+
+/* Hear whom a connection to the socket of 'rank' means.  Returns 0, or -1 with errno set ('fd' stays the caller's). */
+int guest_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred);
+void guest_destroy (struct guest *g);
 
 /* Keep descriptors for clients, whatever else takes them all. */
 void usocks_fill_reserve (struct usocks *all);

@@ -171,7 +171,7 @@ static void server_init (struct server *s)
 {
     memset (s, 0, sizeof (*s));
     snprintf (s->dir, sizeof (s->dir), "/tmp/local_test.XXXXXX");
-    if (!mkdtemp (s->dir) || !(s->all = usocks_create ()) || !(s->reactor = idt_reactor_create ()))
+    if (!mkdtemp (s->dir) || !(s->reactor = idt_reactor_create ()) || !(s->all = usocks_create (s->reactor)))
         bail_out ("no server");
     server_make (s);
 }
@@ -800,6 +800,9 @@ static void test_path (void)
     struct stat st;
 
     server_init (&s);
+    struct usocks *all = s.all;
+    if (!(s.all = usocks_create (s.reactor))) /* of another process */
+        bail_out ("no sockets");
     ok (!listen_at (&s, s.path, &err) && errno == EADDRINUSE && strstr (err.text, "another broker"),
         "a socket that is served is not taken over");
     turn (&s, 2);
@@ -819,6 +822,8 @@ static void test_path (void)
     l = listen_at (&s, addr.sun_path, &err);
     ok (l != NULL, "a socket that nobody serves any more is replaced");
     usock_destroy (l);
+    usocks_destroy (s.all);
+    s.all = all;
     server_fini (&s);
 }
 
@@ -942,7 +947,7 @@ static void test_ranks (void)
     choose (&e, MSG_CONTROL_RANK, 1);
     ok (chosen (&e, &s) == 0 && usock_count (one.local) == 1, "a client may say whom it means");
     turn (&s, 2);
-    ok (usock_count (s.local) == 1 && s.gone == 1, "... and is that one's then");
+    ok (usock_count (s.local) == 0 && s.gone == 0, "... and is that one's alone then");
     put (&e, "echo.x", 5, 10, 0);
     msg_stream_flush (e.stream);
     turn (&s, 2);
@@ -996,6 +1001,109 @@ static void test_full_rank (void)
     server_fini (&s);
 }
 
+/* A rank that is full keeps nobody from another at its socket. */
+static void test_full_first (void)
+{
+    struct server s, one;
+    struct end ends[MAX_CLIENTS], e;
+    int served = 0;
+
+    server_init (&s);
+    server_beside (&one, &s, 1, "");
+    for (int i = 0; i < MAX_CLIENTS; i++) {
+        end_open (&ends[i], &s);
+        served += is_served (&ends[i], &s);
+    }
+    ok (served == MAX_CLIENTS && usock_count (s.local) == MAX_CLIENTS, "a rank has all clients that it may have");
+    end_open (&e, &s);
+    choose (&e, MSG_CONTROL_RANK, 1);
+    ok (e.welcome == 0 && chosen (&e, &s) == 0 && is_served (&e, &one), "another is reached at its socket");
+    end_close (&e, &one);
+    end_open (&e, &s);
+    put (&e, "echo.x", 1, 0, 0);
+    ok (get (&e, &s) == 1 && e.errnum == EMFILE && is_closed (&e, &s), "one more of its own is told, and closed");
+    end_close (&e, &s);
+    for (int i = 0; i < MAX_CLIENTS; i++)
+        end_close (&ends[i], &s);
+    server_unmake (&one);
+    server_fini (&s);
+}
+
+/* Silent ones are nobody's; one that begins with a long message is the rank's whose socket it is. */
+static void test_guests (void)
+{
+    struct server s, one;
+    struct end silent, gone, garbage, e;
+    int files;
+
+    server_init (&s);
+    server_beside (&one, &s, 1, "");
+    files = open_files ();
+    end_open (&silent, &s);
+    end_open (&gone, &s);
+    end_open (&garbage, &s);
+    ok (usock_count (s.local) == 0 && usock_count (one.local) == 0, "who has said nothing is nobody's client");
+    end_close (&gone, &s);
+    if (write (garbage.fd, "nonsense", 8) != 8)
+        bail_out ("no garbage");
+    ok (is_closed (&garbage, &s), "garbage ends a connection before it is anybody's");
+    end_close (&garbage, &s);
+    end_open (&e, &s);
+    put (&e, "echo.x", 1, 100000, 0);
+    put (&e, "echo.x", 2, 100000, 0);
+    ok (get (&e, &s) == 1 && get (&e, &s) == 2, "long messages are read by the rank");
+    end_close (&e, &s);
+    ok (is_served (&silent, &s), "who was silent is served when it asks");
+    end_close (&silent, &s);
+    end_open (&silent, &s);
+    turn (&s, 2);
+    server_unmake (&one);
+    usock_destroy (s.local);
+    s.local = NULL;
+    ok (poll (&(struct pollfd){ .fd = silent.fd, .events = POLLIN }, 1, 0) == 1, "with the last rank it is closed");
+    end_close (&silent, NULL);
+    ok (open_files () < files, "no descriptor stays");
+    server_fini (&s);
+}
+
+/* The first comes back, whatever became of its socket. */
+static void test_first_again (void)
+{
+    struct server s, one, two;
+    struct end e;
+    char path[108], uri[200];
+
+    server_init (&s);
+    server_beside (&one, &s, 1, "1");
+    memcpy (path, s.path, sizeof (path));
+    usock_destroy (s.local);
+    if (!(s.local = listen_at (&s, path, NULL)))
+        bail_out ("it does not listen again");
+    end_open (&e, &s);
+    ok (is_served (&e, &s), "the first has its socket back where the others have their own");
+    end_close (&e, &s);
+    server_unmake (&one);
+    usock_destroy (s.local);
+    s.local = NULL;
+    ok (access (path, F_OK) < 0, "with the last the socket goes");
+    server_beside (&two, &s, 2, "");
+    usock_uri (two.local, uri, sizeof (uri));
+    memcpy (two.path, path, sizeof (path));
+    end_open (&e, &two);
+    choose (&e, MSG_CONTROL_RANK, 2);
+    ok (strstr (uri, "local-0?rank=2") && chosen (&e, &two) == 0 && is_served (&e, &two),
+        "one that comes back alone is reached there again: %s", uri);
+    end_close (&e, &two);
+    s.sockets = "";
+    if (!(s.local = listen_at (&s, path, NULL)))
+        bail_out ("it does not listen again");
+    end_open (&e, &s);
+    ok (is_served (&e, &s), "... and the first, when it comes back");
+    end_close (&e, &s);
+    server_unmake (&two);
+    server_fini (&s);
+}
+
 /* The rank whose socket it is ends. */
 static void test_inherited (void)
 {
@@ -1021,7 +1129,8 @@ static void test_inherited (void)
     end_close (&e, &one);
     end_open (&e, &one);
     put (&e, "echo.x", 1, 0, 0);
-    ok (get (&e, &one) == 0 && is_closed (&e, &one), "who names nobody meant the one that ended");
+    ok (get (&e, &one) == 1 && e.errnum == EHOSTDOWN && is_closed (&e, &one),
+        "who names nobody meant the one that ended");
     end_close (&e, &one);
     end_close (&before, &one);
     if (!(s.local = listen_at (&s, path, NULL)))
@@ -1062,6 +1171,9 @@ int main (void)
     test_service ();
     test_ranks ();
     test_full_rank ();
+    test_full_first ();
+    test_guests ();
+    test_first_again ();
     test_inherited ();
     return done_testing ();
 }

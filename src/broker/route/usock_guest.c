@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* usock_guest.c - which rank of a process a connection means (protocol.md section 2)
+ *
+ * A guest is no rank's client yet, and is served by the loop of the process.  With its first message it goes over to a rank,
+ * descriptor and all: to the one that it names, else to the one whose socket it is.  How many guests there may be is bounded
+ * with the clients of the process.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "broker/route/usock_private.h"
+#include "libutil/errprintf.h"
+
+void guest_destroy (struct guest *g)
+{
+    struct usocks *all = g->all;
+
+    LIST_REMOVE (g, link);
+    idt_watcher_destroy (g->w);
+    msg_stream_destroy (g->stream);
+    if (g->fd >= 0)
+        close (g->fd);
+    free (g);
+    all->clients--;
+    if (all->reserved < LOCAL_RESERVE)
+        usocks_fill_reserve (all);
+}
+
+static bool names_rank (const idt_msg_t *msg)
+{
+    return msg && idt_msg_type (msg) == IDT_MSGTYPE_CONTROL && idt_msg_control_type (msg) == MSG_CONTROL_RANK;
+}
+
+/* What it hears in place of an answer; NULL: nothing. */
+static idt_msg_t *make_refusal (const idt_msg_t *msg, int errnum)
+{
+    idt_msg_t *refusal;
+
+    if (!names_rank (msg))
+        return msg && idt_msg_type (msg) == IDT_MSGTYPE_REQUEST ? idt_msg_respond (msg, errnum) : NULL;
+    if ((refusal = idt_msg_create (IDT_MSGTYPE_CONTROL)))
+        idt_msg_set_control (refusal, MSG_CONTROL_RANK, (uint32_t)errnum);
+    return refusal;
+}
+
+static void refuse (struct guest *g, const idt_msg_t *msg, int errnum)
+{
+    idt_msg_t *refusal = make_refusal (msg, errnum);
+    const char *why = strerror (errnum);
+
+    if (refusal && msg_stream_put (g->stream, refusal) == 0)
+        msg_stream_flush (g->stream);
+    idt_msg_unref (refusal);
+    if (errnum == EMFILE)
+        why = "too many are connected (local.max-clients)";
+    else if (errnum == EHOSTDOWN)
+        why = "the rank of this socket has ended, and it named no other";
+    log_refusal (usocks_log (g->all, g->rank), LOG_REFUSED_CLIENT, "a client is refused: %s", why);
+}
+
+static struct client *make_client (struct guest *g, struct usock *l)
+{
+    struct client *c = usock_admit (l, g->fd, g->cred, g->stream);
+
+    if (!c)
+        return NULL;
+    g->fd = -1;
+    g->stream = NULL;
+    return c;
+}
+
+/* 'msg' (stolen) came first; NULL: a long one, that has not come yet. */
+static void introduce (struct guest *g, idt_msg_t *msg)
+{
+    bool names = names_rank (msg);
+    struct usock *l = usocks_find (g->all, names ? (uint32_t)idt_msg_control_status (msg) : g->rank);
+    struct client *c = l ? make_client (g, l) : NULL;
+
+    if (!c)
+        refuse (g, msg, l || names ? errno : EHOSTDOWN);
+    else if (names) {
+        c->heard = true;
+        client_answer (c, 0);
+        client_begin (c, NULL);
+    }
+    else {
+        client_begin (c, msg);
+        msg = NULL;
+    }
+    idt_msg_unref (msg);
+}
+
+static void guest_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct guest *g = arg;
+    idt_msg_t *msg = NULL;
+    idt_error_t err;
+    bool eof = false;
+
+    if (msg_stream_fill (g->stream, &eof) < 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            guest_destroy (g);
+        return;
+    }
+    if ((msg = msg_stream_next (g->stream, &err)) || msg_stream_wants (g->stream) > 0)
+        introduce (g, msg);
+    else if (errno == EAGAIN && !eof)
+        return;
+    else if (errno != EAGAIN)
+        log_refusal (usocks_log (g->all, g->rank), LOG_REFUSED_CLIENT, "a client is disconnected: %s", err.text);
+    guest_destroy (g);
+}
+
+int guest_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred)
+{
+    struct guest *g = calloc (1, sizeof (*g));
+
+    if (!g)
+        return -1;
+    *g = (struct guest){ .all = all, .rank = rank, .fd = fd, .cred = cred };
+    if (!(g->stream = usock_stream (TAILQ_FIRST (&all->list), fd))
+        || !(g->w = idt_fd_watcher_create (all->reactor, fd, IDT_POLLIN, guest_cb, g))) {
+        msg_stream_destroy (g->stream);
+        free (g);
+        return errset (ENOMEM);
+    }
+    LIST_INSERT_HEAD (&all->guests, g, link);
+    all->clients++;
+    idt_watcher_start (g->w);
+    return 0;
+}
