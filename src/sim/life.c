@@ -49,7 +49,9 @@ static bool is_of (const struct area *a, const struct fluid_fields *f)
 bool life_makes (const struct life *l, const struct fluid_fields *f)
 {
     if (l->node->owner)
-        return f->generator == l->node->lessee.generator || lanes_own (&l->node->more, f->generator);
+        return f->generator == l->node->lessee.generator
+               || (lanes_own (&l->node->more, f->generator)
+                   && f->generator % l->w->nranks == l->rank); /* as it is in truth */
     for (unsigned i = 0; i < l->nareas && i < NAREAS; i++)
         if (is_of (&l->area[i].area, f))
             return true;
