@@ -3,8 +3,9 @@
 
 /* idload.c - ask many ranks for ids without pause, until standard input ends; then check what came
  *
- *     idload URI-PREFIX RANK...     as in idload local:///tmp/x/local- 0 3 7
+ *     idload [-c MOST] URI-PREFIX RANK...     as in idload local:///tmp/x/local- 0 3 7
  *
+ * A request is for MOST ids (300) or fewer.
  * Each rank has WINDOW requests under way.  A connection that is lost is made again.  What came of each rank is told on
  * a line of its own, of all on the last.  Exit status 0 if and only if every request was answered once (by ids or an
  * error), no id came twice, and the ids of each connection increased.
@@ -45,6 +46,7 @@ struct load {
     idt_reactor_t *reactor;
     struct client *clients;
     int nclients;
+    int most; /* ids of a request */
     bool stopping;
     struct run *runs;
     size_t n, size;
@@ -143,7 +145,7 @@ static void ask (struct client *c)
         if (!r)
             die ("calloc");
         r->c = c;
-        r->count = 1 + rand () % MAX_COUNT;
+        r->count = 1 + rand () % c->load->most;
         if (!(f = idt_fluid_generate_async (c->h, r->count)) || idt_future_then (f, -1., answered, r) < 0) {
             idt_future_destroy (f);
             free (r);
@@ -263,11 +265,19 @@ static int report (struct load *l, char **ranks)
 
 int main (int argc, char **argv)
 {
-    struct load l = { .reactor = idt_reactor_create (), .nclients = argc - 2 };
+    struct load l = { .reactor = idt_reactor_create (), .most = MAX_COUNT };
+
+    if (argc > 2 && strcmp (argv[1], "-c") == 0) {
+        l.most = atoi (argv[2]);
+        argc -= 2;
+        argv += 2;
+    }
+    l.nclients = argc - 2;
     idt_watcher_t *in = idt_fd_watcher_create (l.reactor, STDIN_FILENO, IDT_POLLIN, stdin_cb, &l);
 
-    if (argc < 3 || !(l.clients = calloc (l.nclients, sizeof (l.clients[0]))) || !in)
-        die ("usage: idload URI-PREFIX RANK...");
+    if (argc < 3 || l.most < 1 || l.most > MAX_COUNT || !(l.clients = calloc (l.nclients, sizeof (l.clients[0])))
+        || !in)
+        die ("usage: idload [-c MOST] URI-PREFIX RANK...");
     for (int i = 0; i < l.nclients; i++) {
         struct client *c = &l.clients[i];
 

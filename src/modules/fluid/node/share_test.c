@@ -209,8 +209,34 @@ static void test_need (void)
     for (uint64_t end = ms + 8000; ms < end && down.wanted.size > 0; ms += 100)
         node_tick (down.n, AT (ms));
     ok (down.wanted.size == 0 && state_of (&down, ms) == NODE_IDLE, "when it falls silent it gives back");
+    uint32_t per_ms;
+    ok (lender_count (&up.n->sharing.lender, ms, &per_ms) == 1 && per_ms > 0, "its lender keeps that for it");
+    pass (&up, &down, ms);
+    ok (lender_count (&up.n->sharing.lender, ms + 1, &per_ms) == 0 && per_ms == 0, "until it hears of it");
+    forwards = down.forwards;
+    ask (&down, ms + 10, 1, 0, false);
+    ok (down.forwards == forwards + 1, "and a rank that asks again, after a while, forwards");
     destroy (&down, ms);
     destroy (&up, ms);
+}
+
+/* As many requests in a window as do not pay, for some terms. */
+static void test_seldom (void)
+{
+    struct world up, down;
+    int asked = 0;
+
+    make_pair (&up, &down, NODE_SHARE_AUTO);
+    for (uint64_t ms = 20; ms < 4 * TERM; ms += 1000 / (DEMAND_BEGIN - 1) + 1, asked++) {
+        ask (&down, ms, 1, 0, false);
+        const struct run run = { (fluid_t)ms << 24, 1 };
+        node_forwarded (down.n, AT (ms), down.tag, &run, 1);
+        node_tick (down.n, AT (ms + 1));
+    }
+    ok (down.wants == 0 && asked > 1000 && down.forwards == asked && down.req[1].answers == asked && !down.disorder,
+        "a rank that asks seldom forwards each time, and never borrows");
+    destroy (&down, 4 * TERM);
+    destroy (&up, 4 * TERM);
 }
 
 /* What it borrowed last. */
@@ -331,6 +357,7 @@ int main (void)
     test_order ();
     test_trouble ();
     test_need ();
+    test_seldom ();
     test_lend_on ();
     test_starved ();
     test_refused ();
