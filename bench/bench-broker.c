@@ -295,8 +295,8 @@ int main (int argc, char **argv)
 
     if (argc < 2) {
         measure_start (idtree, 64);
-        execl (idtree, idtree, "start", "-s", "4", "--topology", "kary:1", "-o", "fluid.max-generators=1", argv[0],
-               "inside", (char *)NULL);
+        execl (idtree, idtree, "start", "-s", "4", "--topology", "kary:1", "-o", "fluid.max-generators=1", "-o",
+               "fluid.share=off", argv[0], "inside", (char *)NULL);
         die (idtree);
     }
     if (!uri || strlen (uri) < 2) {

@@ -566,7 +566,8 @@ int main (int argc, char **argv)
 
     if (argc < 2 || strcmp (argv[1], "inside") != 0) {
         execl (idtree, idtree, "start", "-s", "3", "--topology", "kary:1", "-o", "fluid.max-generators=1", "-o",
-               "log-stderr-level=0", argv[0], "inside", argc > 1 ? argv[1] : NULL, (char *)NULL);
+               "fluid.share=off", "-o", "log-stderr-level=0", argv[0], "inside", argc > 1 ? argv[1] : NULL,
+               (char *)NULL);
         die (idtree, strerror (errno));
     }
     if (!uri || strlen (uri) < 2 || strlen (uri) > sizeof (prefix))

@@ -192,7 +192,7 @@ int main (int argc, char **argv)
     snprintf (size, sizeof (size), "%d", SIZE);
     snprintf (topology, sizeof (topology), "kary:%d", KARY);
     execl (idtree, idtree, "start", "-s", size, "--topology", topology, "-o", "fluid.max-generators=" GENERATORS, "-o",
-           "log-stderr-level=0", argv[0], "inside", (char *)NULL);
+           "fluid.share=off", "-o", "log-stderr-level=0", argv[0], "inside", (char *)NULL);
     die (idtree);
     return 1;
 }

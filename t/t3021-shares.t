@@ -34,16 +34,21 @@ test_expect_success 'what they borrow they make ids of, without a message' '
     test "$(idtree id show --json - <one | sed "s/.*\"generator\": *\([0-9]*\).*/\1/")" = 0
 '
 test_expect_success 'a borrower is shown with the generator that it borrows of, and they as sets' '
-    shown() { idtree overlay status >tree && test "$(grep -cE " borrowing +0 +[1-6]\$" tree)" = 6; } &&
-    wait_until "each row tells" shown && cat tree && grep -E "^0 .* active +0 +0$" tree &&
+    shown() {
+        idtree overlay status >tree && test "$(grep -cE " borrowing +0 +[1-6]\$" tree)" = 6 && grep -E "^0 .* active +0 +0$" tree
+    } &&
+    wait_until "each row tells" shown && cat tree &&
     told() { idtree overlay status --fluid >sets && grep -A1 "^BORROWED OF " sets | grep -E "^0 +6  1-6$"; } &&
-    wait_until "the sets tell" told && idtree overlay status --fluid --json >json &&
-    test "$(jq -r ".borrowed_of.\"0\".ranks" json)" = 1-6 && ! idtree overlay status --summary | grep BORROWED
+    wait_until "the sets tell" told && cat sets &&
+    in_json() { test "$(idtree overlay status --fluid --json | jq -r ".borrowed_of.\"0\".ranks")" = 1-6; } &&
+    wait_until "so do objects" in_json && idtree overlay status --summary >sets && ! grep BORROWED sets
 '
 test_expect_success 'an id tells who may have made it' '
     told() { idtree id show - <one >shown && grep -E "made by +rank 0, or one that borrowed of it: 1-2 now, and ranks below$" shown; } &&
-    wait_until "rank 0 has lent to both" told && test "$(idtree id show --json - <one | jq -c .maker)" = "{\"rank\":0,\"borrowers\":\"1-2\"}" &&
-    idtree info --json | jq -e ".fluid.lends and .fluid.lent.ranks"
+    wait_until "rank 0 has lent to both" told &&
+    in_json() { test "$(idtree id show --json - <one | jq -c .maker)" = "{\"rank\":0,\"borrowers\":\"1-2\"}"; } &&
+    wait_until "objects tell, too" in_json &&
+    on_a_screen() { idtree info --json | jq -e ".fluid.lends and .fluid.lent.ranks"; } && wait_until "so does info" on_a_screen
 '
 test_expect_success 'under load each request is answered' '
     all_borrow && load_start && for r in 0 1 2 3 4 5 6; do wait_served $r; done && load_end && grep "^ids .* failed 0 connections-lost 0" result
@@ -83,13 +88,30 @@ test_expect_success 'the watermark goes on' '
 '
 cat >off.sh <<'END'
 . "$IDTREE_SRCDIR/t/wait.sh"
-wait_served 2 && for i in 1 2 3 4 5 6 7 8; do idtree id new -r 2 >>off.ids || exit 1; done
-"$IDTREE_BUILDDIR/t/ask" 2 fluid.info | grep '"state":"idle"' && LC_ALL=C sort -c off.ids &&
+wait_served 2 && for i in 1 2 3 4 5 6 7 8; do idtree id new -t dec -r 2 >>off.ids || exit 1; done
+"$IDTREE_BUILDDIR/t/ask" 2 fluid.info | grep '"state":"idle"' && sort -c -n off.ids &&
     idtree module stats --json -r 2 fluid | grep '"share_messages": *0[,}]' &&
     head -n 1 off.ids | idtree id show - >shown && ! grep "made by" shown
 END
 test_expect_success 'with fluid.share=off all is forwarded' '
     idtree start -s 3 --topology kary:1 -o fluid.max-generators=1 -o fluid.share=off sh off.sh
+'
+cat >auto.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
+messages() { idtree module stats --json -r 1 fluid | grep -q "\"share_messages\": *$1[,}]"; }
+is() { "$IDTREE_BUILDDIR/t/ask" 1 fluid.info | grep -q "\"state\":\"$1\""; }
+lends() { "$IDTREE_BUILDDIR/t/ask" 0 fluid.info | grep -q "\"lent\":"; }
+lends_nothing() { ! lends; }
+idtree getattr fluid.share | grep -x auto && wait_served 1 || exit 1
+for i in 1 2 3 4 5 6 7 8; do idtree id new -t dec -r 1 >>auto.ids || exit 1; done
+messages 0 && is idle || { echo "asked seldom, it borrows" >&2; exit 1; }
+mkfifo go && { "$IDTREE_BUILDDIR/t/idload" -c 1 "${IDTREE_URI%0}" 1 <go >load 6>&- & } && exec 6>go &&
+    wait_until "rank 1, asked often, borrows" is borrowing && wait_until "rank 0 tells" lends && exec 6>&- && wait && cat load && grep "failed 0 " load &&
+    wait_until "rank 1, asked nothing, is idle" is idle && wait_until "rank 0 has all again" lends_nothing &&
+    idtree id new -t dec -r 1 >>auto.ids && sort -c -n auto.ids && is idle
+END
+test_expect_success 'by itself a rank that is asked often borrows, and one that is not forwards' '
+    idtree start -s 2 -o fluid.max-generators=1 sh auto.sh
 '
 test_expect_success 'nonsense is refused with a sentence' '
     ! idtree start -s 1 -o fluid.share=17 true 2>err && grep "fluid.share=17: must be auto, off, or one of 16, 32" err
