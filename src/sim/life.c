@@ -235,6 +235,14 @@ static void start_root (struct life *l, const void *past, size_t size)
     node_start_root (l->node, life_boot_us (l), l->authority);
 }
 
+/* A life makes nothing of its generators from there on. */
+static void close_at (const struct life *l, uint64_t end_ms)
+{
+    check_close (l->w->check, l->rank, l->id, end_ms);
+    for (uint32_t lane = 0; lane < l->node->more.count; lane++)
+        check_close (l->w->check, lanes_generator (&l->node->more, lane), l->id, end_ms);
+}
+
 /* Who comes after 'before' on the same broker goes on with its clock and what it left.  Returns what is a root's. */
 static const void *follow (struct life *l, const struct life *before, const void *past, size_t size, size_t *root_size)
 {
@@ -243,7 +251,7 @@ static const void *follow (struct life *l, const struct life *before, const void
     l->last_id = before->last_id;
     memcpy (l->client_last_id, before->client_last_id, sizeof (l->client_last_id));
     if (l->rank == 0) /* it knows what was lent, and goes on below the end of that */
-        check_close (l->w->check, 0, before->id, before->node->cursor_ms + 1);
+        close_at (before, before->node->cursor_ms + 1);
     else
         l->last_reading = before->last_reading;
     return node_remember (l->node, past, size, root_size);
@@ -390,13 +398,11 @@ static void stop (struct life *l, struct lease_record *last, bool *stored)
     if (l->authority)
         authority_close (l->authority, life_boot_us (l), last);
     life_look (l);
+    uint64_t end_ms = max_u64 (l->node->cursor_ms + 1, lender_end (&l->node->sharing.lender));
     if (l->node->owner)
-        check_close (w->check, l->rank, l->id, max_u64 (l->node->cursor_ms + 1, lender_end (&l->node->sharing.lender)));
+        close_at (l, end_ms);
     else
-        check_return (w->check, l->id, max_u64 (l->node->cursor_ms + 1, lender_end (&l->node->sharing.lender)));
-    for (uint32_t lane = 0; lane < l->node->more.count; lane++)
-        check_close (w->check, lanes_generator (&l->node->more, lane), l->id,
-                     max_u64 (l->node->cursor_ms + 1, lender_end (&l->node->sharing.lender)));
+        check_return (w->check, l->id, end_ms);
     *stored = l->authority && (w->healing || !world_chance (w, 200));
     if (*stored)
         w->disk = *last;
