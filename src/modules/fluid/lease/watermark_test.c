@@ -130,6 +130,26 @@ static void test_root (void)
     free (w);
 }
 
+/* Who gives back has lent to others, who make ids for a while yet, by clocks that are 2 % slower at most. */
+static void test_lent (void)
+{
+    struct watermark *w = watermark_create (10, LEASE, &fresh, 0);
+    const struct report none = report (C, UINT64_MAX);
+    struct lease_back back = { .generator = 1, .incarnation = A, .left_ms = 200 };
+
+    given (w, 100, 1, A);
+    watermark_back (w, 300, &back);
+    ok (watermark_raise (w, 504, 5000, &none) == 0 && watermark_raise (w, 505, 5000, &none) == 505,
+        "who gave back is waited for while others use what it lent them");
+    given (w, 600, 1, A);
+    back.left_ms = 100 * LEASE;
+    watermark_back (w, 700, &back);
+    ok (watermark_raise (w, 600 + NO_ID_BEFORE - 1, 50000, &none) == 505
+            && watermark_raise (w, 600 + NO_ID_BEFORE, 50000, &none) == 600 + NO_ID_BEFORE,
+        "but no longer than for its own");
+    free (w);
+}
+
 static void test_replaced (void)
 {
     struct watermark *w = watermark_create (10, LEASE, &fresh, 0);
@@ -427,6 +447,7 @@ int main (void)
     test_sets ();
     test_reports ();
     test_root ();
+    test_lent ();
     test_replaced ();
     test_restart ();
     test_step ();
