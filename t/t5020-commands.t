@@ -69,7 +69,10 @@ test_expect_success 'dmesg -f follows' '
 test_expect_success 'info tells of instance, broker and ids' '
     idtree info >out && grep -E "^size +4$" out && grep -E "^state +run$" out && grep -E "^fluid state +active$" out &&
     grep -E "^fluid max_generators +[0-9]+$" out &&
-    idtree info --json | grep "\"fluid\":{" && idtree info --uri ${IDTREE_URI%0}3 | grep -E "^rank +3$"
+    grep -E "^subtree +full$" out &&
+    idtree info --json | grep "\"fluid\":{" && idtree info --uri ${IDTREE_URI%0}3 | grep -E "^rank +3$" &&
+    idtree info -r 3 >out && grep -E "^rank +3$" out && grep -E "^fluid rank +3$" out &&
+    ! idtree info -r 4 2>err && grep "there is no rank 4: the instance has ranks 0 to 3" err
 '
 test_expect_success 'overlay status shows the tree and where ids come from' '
     idtree overlay status >out && cat out && grep -E "^0 .* full .* active +0 +0$" out &&

@@ -2,7 +2,10 @@
  * Copyright idtree contributors */
 
 /* info.c - idtree info: the instance and the broker one is connected to, on one screen */
+#include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -14,6 +17,11 @@
 
 #define LABEL_WIDTH 21
 #define DOCUMENTS_MS 1000 /* rank 0 may be far: what this rank knows does not wait for it */
+
+struct options {
+    bool json;
+    uint32_t rank;
+};
 
 static const struct {
     const char *label;
@@ -44,27 +52,53 @@ static void add_documents (json_t *all, idt_t *h)
     idt_future_destroy (f);
 }
 
-/* What can be had of attributes, of the state machine and of the services, in one object. */
-static json_t *collect_new (idt_t *h)
+static json_t *get_new (idt_t *h, uint32_t rank, const char *topic, json_t *in)
+{
+    char *text = in ? json_dumps (in, JSON_COMPACT) : NULL;
+    idt_future_t *f = idt_rpc (h, topic, text ? text : "{}", rank, 0);
+    json_t *o = NULL;
+
+    if (f && idt_rpc_get_unpack (f, "o", &o) == 0)
+        json_incref (o);
+    idt_future_destroy (f);
+    free (text);
+    json_decref (in);
+    return o;
+}
+
+static void add_attributes (json_t *all, idt_t *h, uint32_t rank)
+{
+    for (size_t i = 0; i < sizeof (facts) / sizeof (facts[0]); i++) {
+        json_t *o = get_new (h, rank, "attr.get", json_pack ("{s:s}", "name", facts[i].attr));
+
+        if (o)
+            json_object_set (all, facts[i].label, json_object_get (o, "value"));
+        json_decref (o);
+    }
+}
+
+/* Of the answer to 'topic' the member 'name'. */
+static void add_member (json_t *all, const char *label, idt_t *h, uint32_t rank, const char *topic, const char *name)
+{
+    json_t *o = get_new (h, rank, topic, NULL);
+
+    if (o)
+        json_object_set (all, label, json_object_get (o, name));
+    json_decref (o);
+}
+
+/* What can be had of attributes, of the state machine and of the services, in one object.  'rank' knows whether those below it
+ * are all there; nobody else is asked, so that this takes no longer where some are not.
+ */
+static json_t *collect_new (idt_t *h, uint32_t rank)
 {
     json_t *all = json_object (), *fluid;
-    idt_future_t *f;
-    const char *state;
 
-    for (size_t i = 0; i < sizeof (facts) / sizeof (facts[0]); i++) {
-        const char *value = idt_attr_get (h, facts[i].attr);
-
-        if (value)
-            json_object_set_new (all, facts[i].label, json_string (value));
-    }
-    f = idt_rpc (h, "state-machine.get", "{}", IDT_NODEID_ANY, 0);
-    if (f && idt_rpc_get_unpack (f, "{s:s}", "state", &state) == 0)
-        json_object_set_new (all, "state", json_string (state));
-    idt_future_destroy (f);
-    f = idt_rpc (h, "fluid.info", "{}", IDT_NODEID_ANY, 0);
-    if (f && idt_rpc_get_unpack (f, "o", &fluid) == 0)
-        json_object_set (all, "fluid", fluid);
-    idt_future_destroy (f);
+    add_attributes (all, h, rank);
+    add_member (all, "state", h, rank, "state-machine.get", "state");
+    add_member (all, "subtree", h, rank, "overlay.health", "status");
+    if ((fluid = get_new (h, rank, "fluid.info", NULL)))
+        json_object_set_new (all, "fluid", fluid);
     add_documents (all, h);
     return all;
 }
@@ -82,11 +116,11 @@ static void print_text (json_t *all)
 
 static int run (struct cmd *cmd)
 {
-    bool json = false;
+    struct options o = { .rank = IDT_NODEID_ANY };
 
-    cmd_options (cmd, &json);
-    json_t *all = collect_new (cmd_connect (cmd));
-    if (json)
+    cmd_options (cmd, &o);
+    json_t *all = collect_new (cmd_connect_for (cmd, o.rank), o.rank);
+    if (o.json)
         ask_print (cmd, all);
     else
         print_text (all);
@@ -95,14 +129,15 @@ static int run (struct cmd *cmd)
 }
 
 static const struct cmd_option options[] = {
-    { 0, "json", NULL, "one object", cmd_take_flag, 0 },
+    { 'r', "rank", "R", "of rank R (default: the broker of the URI)", cmd_take_rank, offsetof (struct options, rank) },
+    { 0, "json", NULL, "one object", cmd_take_flag, offsetof (struct options, json) },
     CMD_OPTIONS_END,
 };
 
 const struct command info_command = {
     .name = "info",
     .flags = CMD_CONNECTS,
-    .summary = "Show the instance, its broker and where its ids come from",
+    .summary = "Show the instance, a broker, whether all below it are there, and where its ids come from",
     .example = "idtree info",
     .options = options,
     .run = run,
