@@ -89,6 +89,19 @@ static const char *order_of (int signum)
     }
 }
 
+/* Whether the process of a rank takes orders; who gives one to another waits for ever. */
+static enum control_result check_listens (const struct launcher *l, int rank, idt_error_t *errp)
+{
+    const struct process *p = &l->procs.process[procs_process (&l->procs, rank)];
+
+    if (p->listens)
+        return CONTROL_DONE;
+    return failed (errp,
+                   p->pmi_fd < 0 ? "broker %d: its process takes no orders any more"
+                                 : "broker %d: its process is starting",
+                   rank);
+}
+
 static enum control_result give_order (struct launcher *l, int rank, int signum, idt_error_t *errp)
 {
     const char *order = order_of (signum);
@@ -98,8 +111,8 @@ static enum control_result give_order (struct launcher *l, int rank, int signum,
     if (!order)
         return failed (errp, "broker %d shares its process with others: it takes KILL, TERM, INT, HUP, STOP and CONT",
                        rank);
-    if (!l->procs.process[procs_process (&l->procs, rank)].listens)
-        return failed (errp, "broker %d: its process is starting", rank);
+    if (check_listens (l, rank, errp) < 0)
+        return CONTROL_FAILED;
     if (signum != SIGSTOP && signum != SIGCONT)
         l->procs.rank[rank].sent = signum;
     launcher_order (l, rank, order, signum);
@@ -124,6 +137,8 @@ static enum control_result run (struct launcher *l, int rank, idt_error_t *errp)
         return failed (errp, "broker %d is running", rank);
     if (l->procs.process[process].pid == 0)
         return launcher_start_process (l, process, errp) < 0 ? CONTROL_FAILED : CONTROL_WAIT;
+    if (check_listens (l, rank, errp) < 0)
+        return CONTROL_FAILED;
     procs_set_starting (&l->procs, rank);
     launcher_order (l, rank, "run", 0);
     return CONTROL_WAIT;

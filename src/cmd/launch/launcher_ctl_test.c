@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* launcher_ctl_test.c - what is asked of a launcher, and which orders that comes to: two processes of two ranks each */
+#include "config.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/base/topology.h"
+#include "cmd/launch/launcher_private.h"
+#include "test/tap.h"
+
+#define RANKS 4
+
+struct world {
+    struct launcher l;
+    struct plan *plan;
+    char said[64];  /* the last order */
+    int started;    /* the last process; -1: none */
+    int one, other; /* ranks of process 1 */
+    idt_error_t err;
+};
+
+/* --- the launcher's other half ------------------------------------------------------------------------------ */
+
+static struct world *world;
+
+int launcher_start_process (struct launcher *l, int process, idt_error_t *errp)
+{
+    world->started = process;
+    return 0;
+}
+
+void launcher_order (struct launcher *l, int rank, const char *order, int signum)
+{
+    snprintf (world->said, sizeof (world->said), "%d %s %d", rank, order, signum);
+}
+
+/* --- the world ---------------------------------------------------------------------------------------------- */
+
+static void world_init (struct world *w)
+{
+    static const char *const args[] = { NULL };
+    struct topo *t = topo_create ("kary:1", RANKS, NULL);
+
+    memset (w, 0, sizeof (*w));
+    world = w;
+    w->started = -1;
+    if (!t || !(w->plan = plan_create (RANKS, 2, t, NULL)) || plan_count (w->plan, 1) != 2
+        || procs_init (&w->l.procs, w->plan, RANKS, "broker", args) < 0)
+        bail_out ("no world");
+    topo_destroy (t);
+    w->one = plan_rank (w->plan, 1, 0);
+    w->other = plan_rank (w->plan, 1, 1);
+    w->l.phase = PHASE_RUN;
+    for (int i = 0; i < 2; i++)
+        w->l.procs.process[i] = (struct process){ .pid = 1000 + i, .pmi_fd = 1000 + i, .listens = true };
+    for (int i = 0; i < RANKS; i++) {
+        procs_set_starting (&w->l.procs, i);
+        procs_set_up (&w->l.procs, i);
+    }
+}
+
+static void world_fini (struct world *w)
+{
+    for (int i = 0; i < 2; i++)
+        w->l.procs.process[i].pmi_fd = -1;
+    procs_fini (&w->l.procs);
+    plan_destroy (w->plan);
+}
+
+static enum control_result begin (struct world *w, const char *verb, int rank, int signum)
+{
+    struct control_request req = { .verb = verb, .rank = rank, .signum = signum };
+
+    w->said[0] = w->err.text[0] = '\0';
+    w->started = -1;
+    return launcher_control_ops.begin (&w->l, &req, &w->err);
+}
+
+static enum control_result check (struct world *w, const char *verb, int rank)
+{
+    struct control_request req = { .verb = verb, .rank = rank };
+
+    return launcher_control_ops.check (&w->l, &req, &w->err);
+}
+
+/* Does 'verb' come to this order? */
+static bool says (struct world *w, const char *verb, int rank, int signum, const char *order)
+{
+    char want[64];
+
+    snprintf (want, sizeof (want), "%d %s", rank, order);
+    return begin (w, verb, rank, signum) == CONTROL_WAIT && strcmp (w->said, want) == 0;
+}
+
+/* Is it refused, with such a reason, and nothing said? */
+static bool refuses (struct world *w, const char *verb, int rank, int signum, const char *why)
+{
+    if (begin (w, verb, rank, signum) == CONTROL_FAILED && w->said[0] == '\0' && w->started < 0
+        && strstr (w->err.text, why))
+        return true;
+    diag ("%s", w->err.text);
+    return false;
+}
+
+/* --- orders ------------------------------------------------------------------------------------------------- */
+
+static void test_orders (void)
+{
+    struct world w;
+
+    world_init (&w);
+    ok (says (&w, "kill", w.one, SIGKILL, "kill 9") && says (&w, "kill", w.one, 0, "kill 9"), "kill is an order");
+    ok (says (&w, "kill", w.one, SIGTERM, "end 15") && says (&w, "kill", w.one, SIGINT, "end 2")
+            && says (&w, "kill", w.one, SIGHUP, "end 1"),
+        "so are the signals with which a process ends in order");
+    ok (refuses (&w, "kill", w.one, SIGUSR1, "it takes KILL, TERM"), "other signals are refused");
+    ok (says (&w, "stop", w.one, 0, "stop 19") && check (&w, "stop", w.one) == CONTROL_WAIT, "stop is one, and waits");
+    w.l.procs.rank[w.one].stopped = true;
+    ok (check (&w, "stop", w.one) == CONTROL_DONE && check (&w, "stop", w.other) == CONTROL_WAIT,
+        "... until that rank has stopped");
+    ok (says (&w, "cont", w.one, 0, "cont 18") && check (&w, "cont", w.one) == CONTROL_WAIT, "cont is one");
+    ok (refuses (&w, "run", w.one, 0, "is running"), "a rank that runs is not run");
+    ok (refuses (&w, "kill", RANKS, 0, "no rank 4") && refuses (&w, "kill", -1, 0, "no rank -1")
+            && refuses (&w, "sing", 0, 0, "no such verb"),
+        "ranks and verbs that there are not are refused");
+    w.l.phase = PHASE_STOP;
+    ok (refuses (&w, "kill", w.one, 0, "is stopping"), "so is all when the instance stops");
+    world_fini (&w);
+}
+
+static void test_down (void)
+{
+    struct world w;
+
+    world_init (&w);
+    procs_set_down (&w.l.procs, w.one, SIGKILL);
+    ok (check (&w, "kill", w.one) == CONTROL_DONE, "a rank that is down has been killed");
+    ok (check (&w, "stop", w.one) == CONTROL_FAILED && strstr (w.err.text, "was killed by SIGKILL"),
+        "who waits for it to stop hears how it ended");
+    ok (refuses (&w, "stop", w.one, 0, "is not running"), "it cannot be stopped");
+    ok (says (&w, "run", w.one, 0, "run 0") && check (&w, "run", w.one) == CONTROL_WAIT,
+        "it can be run, in its process");
+    procs_set_up (&w.l.procs, w.one);
+    ok (check (&w, "run", w.one) == CONTROL_DONE, "... which is done when it is up");
+    procs_set_down (&w.l.procs, w.one, SIGKILL);
+    w.l.procs.process[1].pid = 0;
+    ok (begin (&w, "run", w.one, 0) == CONTROL_WAIT && w.started == 1 && !w.said[0],
+        "where the process is gone it is started");
+    world_fini (&w);
+}
+
+static void test_deaf (void)
+{
+    struct world w;
+
+    world_init (&w);
+    procs_set_down (&w.l.procs, w.one, SIGKILL);
+    w.l.procs.process[1].listens = false;
+    ok (refuses (&w, "kill", w.other, 0, "its process is starting"),
+        "a process that does not listen yet gets no orders");
+    ok (refuses (&w, "run", w.one, 0, "its process is starting") && w.l.procs.rank[w.one].state == PROC_DOWN,
+        "... and a rank of it is not run, nor said to start");
+    w.l.procs.process[1].pmi_fd = -1;
+    ok (refuses (&w, "run", w.one, 0, "takes no orders any more"), "nor one that has closed its connection");
+    world_fini (&w);
+}
+
+int main (void)
+{
+    test_orders ();
+    test_down ();
+    test_deaf ();
+    return done_testing ();
+}
