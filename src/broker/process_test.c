@@ -19,6 +19,7 @@ struct one {
     int ends;   /* at this turn; 0: when told */
     int *order; /* where it notes when it had its turn */
     int told;   /* that it has ended */
+    int fires;  /* of its watcher */
     int fd;
     idt_watcher_t *w;
 };
@@ -105,6 +106,7 @@ static void fired (idt_watcher_t *w, int revents, void *arg)
     struct one *o = arg;
     uint64_t n;
 
+    o->fires++;
     if (read (o->fd, &n, sizeof (n)) != sizeof (n))
         bail_out ("nothing to read");
 }
@@ -159,18 +161,23 @@ static void test_greedy (void)
     end (p, o, 2);
 }
 
-/* One that is paused has no turns, whoever wakes it; a process that is held goes on without members. */
+/* One that is paused has no turns and no callbacks, whoever wakes it; a process that is held goes on without members. */
 static void test_paused (void)
 {
     struct one o[2] = { { .ends = 2 }, { .ends = 1 } };
     struct process *p = make (o, 2);
 
+    o[0].fd = eventfd (1, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (o[0].fd < 0 || !(o[0].w = idt_fd_watcher_create (member_reactor (o[0].m), o[0].fd, IDT_POLLIN, fired, &o[0])))
+        bail_out ("no watcher");
+    idt_watcher_start (o[0].w);
     member_pause (o[0].m, true);
     member_wake (o[0].m);
     wait_until (o[1].turns == 1) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
-    ok (o[0].turns == 0, "one that is paused has no turn");
+    idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
+    ok (o[0].turns == 0 && o[0].fires == 0, "one that is paused has no turn, and no callback");
     member_pause (o[0].m, false);
-    wait_until (o[0].turns == 1) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
+    wait_until (o[0].turns == 1 && o[0].fires == 1) idt_reactor_run (process_reactor (p), IDT_REACTOR_NOWAIT);
     process_hold (p, true);
     process_hold (p, true);
     o[0].wakes = o[0].m;
@@ -179,6 +186,8 @@ static void test_paused (void)
     ok (o[0].turns == 2, "... and has it when it goes on");
     process_hold (p, false);
     ok (process_run (p) == 0, "a process that is held waits for nobody once it is let go");
+    idt_watcher_destroy (o[0].w);
+    close (o[0].fd);
     end (p, o, 2);
 }
 
@@ -188,6 +197,5 @@ int main (void)
     test_woken ();
     test_greedy ();
     test_paused ();
-    done_testing ();
-    return 0;
+    return done_testing ();
 }

@@ -49,7 +49,7 @@ static bool is_known_as_needed (const struct plan *p, const struct topo *t, uint
         }
     }
     for (uint32_t rank = 0; rank < t->size; rank++)
-        good = good && (plan_is_known (p, rank) || !known[rank]);
+        good = good && plan_is_known (p, rank) == known[rank];
     return good;
 }
 
@@ -112,10 +112,24 @@ static void test_large (const char *shape, uint32_t processes, uint32_t most, ui
     topo_destroy (t);
 }
 
+/* Root, and four subtrees of five where four are the share. */
+static void test_whole (void)
+{
+    struct topo *t;
+    struct plan *p = make ("kary:4", 21, 6, &t);
+    struct found f = look_at (p, t);
+
+    ok (f.sound && f.most <= 6 && f.cross <= 4,
+        "a subtree a quarter above its share stays whole: %u in one, %u links leave", f.most, f.cross);
+    plan_destroy (p);
+    topo_destroy (t);
+}
+
 int main (void)
 {
     for (size_t i = 0; i < sizeof (shapes) / sizeof (shapes[0]); i++)
         test_shape (shapes[i]);
+    test_whole ();
     test_large ("kary:32", 1, 18000, 0);
     test_large ("kary:32", 4, 5000, 32);
     test_large ("kary:32", 8, 2800, 32);
