@@ -190,6 +190,7 @@ static void fail_boot (struct launcher *l, const char *why)
 {
     clear_progress (l);
     say ("%s", why);
+    l->boot_failed = true;
     l->status = 1;
     stop (l);
 }
@@ -247,7 +248,7 @@ static void tell_end (struct launcher *l, const char *who, int status, bool well
         snprintf (why, sizeof (why), "%s %s before the instance was up", who, end);
         fail_boot (l, why);
     }
-    else if (!well)
+    else if (!well && !l->boot_failed)
         say ("%s %s", who, end);
     if (l->phase == PHASE_STOP && l->step == STOP_ROOT && l->procs.rank[0].state == PROC_DOWN)
         set_timer (l, ORPHAN_GRACE_MS);

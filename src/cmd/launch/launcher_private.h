@@ -37,6 +37,7 @@ struct launcher {
     enum phase phase;
     enum stop_step step;
     bool first_is_sound; /* its options are, as far as it has come */
+    bool boot_failed;    /* that was said; who ends now ends for the same reason, or because it is killed */
     int status;          /* our exit status */
     pid_t command;
     struct procs procs;
