@@ -45,6 +45,7 @@ struct overlay {
     idt_watcher_t *retry; /* of wires that took nothing */
     bool retrying;
     double period;             /* of the heart, seconds */
+    double period_inside;      /* the same where the parent is in this process */
     enum health said;          /* health that the followers know */
     struct msglist *followers; /* of overlay.health */
     idt_t *h;
@@ -90,7 +91,8 @@ bool link_same_version (const char *a, const char *b);
 struct parent *parent_create (struct overlay *ov);
 void parent_destroy (struct parent *up);
 
-uint32_t parent_rank (const struct parent *up); /* whom we are attached to; TOPO_NONE: nobody */
+uint32_t parent_rank (const struct parent *up);  /* whom we are attached to; TOPO_NONE: nobody */
+bool parent_is_inside (const struct parent *up); /* attached to a broker of this process */
 
 /* Tell the keys of our descendants that are news. */
 void parent_send_keys (struct parent *up);

@@ -16,16 +16,22 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define HEARTBEAT (5. / 3) /* seconds, at most */
+#define HEARTBEAT 1.              /* seconds, at most: whoever lost time hears of it then */
+#define HEARTBEAT_INSIDE (5. / 3) /* where the parent is in this process, and has the same clocks */
 
 /* --- the heart ------------------------------------------------------------------------------------- */
+
+static double period (const struct overlay *ov)
+{
+    return parent_is_inside (ov->up) ? ov->period_inside : ov->period;
+}
 
 /* In one of so many moments of a period, the same for all brokers of a process with that number: they wake it once. */
 #define MOMENTS 16
 
 static void start_heart (struct overlay *ov)
 {
-    uint64_t period_us = (uint64_t)(ov->period * 1E6), phase_us = ov->conf.rank % MOMENTS * period_us / MOMENTS;
+    uint64_t period_us = (uint64_t)(period (ov) * 1E6), phase_us = ov->conf.rank % MOMENTS * period_us / MOMENTS;
     uint64_t after_us = period_us - (clock_us (CLOCK_MONOTONIC) - phase_us) % period_us;
 
     if (after_us < period_us / 2)
@@ -47,7 +53,7 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
 static void beat (struct overlay *ov)
 {
     double now = link_now ();
-    bool was_asleep = now - ov->beat > 2 * ov->period;
+    bool was_asleep = now - ov->beat > 2 * period (ov);
 
     parent_doubt (ov->up);
     ov->beat = now;
@@ -173,7 +179,8 @@ static int get_attributes (struct overlay *ov, idt_error_t *errp)
         || attr_u32 (attrs, "tbon.hwm", "10000", 10, 100000000, &ov->hwm, errp) < 0
         || attr_size (attrs, "tbon.max-queue", "64M", 1 << 20, (uint64_t)1 << 40, &ov->max_queue, errp) < 0)
         return -1;
-    ov->period = ov->timeout / 3 < HEARTBEAT ? ov->timeout / 3 : HEARTBEAT;
+    ov->period = ov->timeout / 4 < HEARTBEAT ? ov->timeout / 4 : HEARTBEAT;
+    ov->period_inside = ov->timeout / 3 < HEARTBEAT_INSIDE ? ov->timeout / 3 : HEARTBEAT_INSIDE;
     return 0;
 }
 

@@ -69,6 +69,11 @@ uint32_t parent_rank (const struct parent *up)
     return overlay_has_parent (up->ov) ? conn_target (up->used)->rank : TOPO_NONE;
 }
 
+bool parent_is_inside (const struct parent *up)
+{
+    return overlay_has_parent (up->ov) && wire_kind (up->used->wire) != WIRE_ZMQ;
+}
+
 double parent_jitter (struct parent *up)
 {
     return 0.5 + (double)rand_r (&up->seed) / RAND_MAX;

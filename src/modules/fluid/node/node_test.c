@@ -1273,7 +1273,7 @@ static void test_report (void)
     node_tick (w.n, T0 + 1500 * MS);
     ok (w.reports == 1 && w.report.lessees.count == 1 && w.report.lessees.sum == both.sum && w.report.low_ms == 11500
             && strcmp (w.report.from, UUID) == 0,
-        "a node tells its parent once in 1.5 s below what time it makes no id any more");
+        "a node tells its parent as time goes below what time it makes no id any more");
     request (&w, T0 + 1500 * MS, 1, 1, make_id (13400, 9, 0), false);
     node_tick (w.n, T0 + 3 * SECOND);
     ok (w.reports == 2 && w.report.low_ms == 11500,

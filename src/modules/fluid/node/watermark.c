@@ -12,7 +12,7 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
-#define MAX_PERIOD_US 1500000
+#define MAX_PERIOD_US 1400000
 
 /* A twelfth of a lease, but often enough for those who read along. */
 static uint64_t period_us (const struct node *n)
@@ -67,10 +67,10 @@ void node_watermark_work (struct node *n, uint64_t now_us)
         if (all.lessees.count > 0 || borrows (n) || n->reports.news)
             n->ops->report_up (n->arg, &all);
         n->reports.news = all.lessees.count > 0;
-        n->reports.due_us = now_us + period_us (n) * 3 / 4;
+        n->reports.due_us = now_us + period_us (n) * 3 / 5;
     }
     if (n->reports.news || n->owner || borrows (n))
-        node_wake (n, n->reports.due_us + period_us (n) / 2); /* unless it is done with something else by then */
+        node_wake (n, n->reports.due_us + period_us (n) * 7 / 10); /* unless it was told with something else by then */
 }
 
 /* Where there is no memory it is as if it had been lost. */
