@@ -16,8 +16,8 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define HEARTBEAT 1.              /* seconds, at most: whoever lost time hears of it then */
-#define HEARTBEAT_INSIDE (5. / 3) /* where the parent is in this process, and has the same clocks */
+#define HEARTBEAT 1.        /* seconds, at most: whoever lost time hears of it then */
+#define HEARTBEAT_INSIDE 2. /* where the parent is in this process, and has the same clocks */
 
 /* --- the heart ------------------------------------------------------------------------------------- */
 
@@ -180,7 +180,7 @@ static int get_attributes (struct overlay *ov, idt_error_t *errp)
         || attr_size (attrs, "tbon.max-queue", "64M", 1 << 20, (uint64_t)1 << 40, &ov->max_queue, errp) < 0)
         return -1;
     ov->period = ov->timeout / 4 < HEARTBEAT ? ov->timeout / 4 : HEARTBEAT;
-    ov->period_inside = ov->timeout / 3 < HEARTBEAT_INSIDE ? ov->timeout / 3 : HEARTBEAT_INSIDE;
+    ov->period_inside = ov->timeout * 0.4 < HEARTBEAT_INSIDE ? ov->timeout * 0.4 : HEARTBEAT_INSIDE;
     return 0;
 }
 

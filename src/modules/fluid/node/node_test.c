@@ -1284,8 +1284,8 @@ static void test_report (void)
     lessees_add (&both, 7, CHILD);
     ok (w.reports == 3 && w.report.lessees.sum == both.sum && w.report.low_ms == 9990,
         "it speaks for its children too");
-    node_tick (w.n, T0 + 9501 * MS);
-    ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 19501, "while they do");
+    node_tick (w.n, T0 + 10501 * MS);
+    ok (w.reports == 4 && w.report.lessees.count == 1 && w.report.low_ms == 20501, "while they do");
     node_tick (w.n, T0 + 75 * SECOND);
     ok (w.report.lessees.count == 0 && state (&w, T0 + 75 * SECOND) == NODE_FENCED,
         "a node that could not renew for a lease and a quarter counts no more");

@@ -12,7 +12,7 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/node/private.h"
 
-#define MAX_PERIOD_US 1400000
+#define MAX_PERIOD_US 1600000
 
 /* A twelfth of a lease, but often enough for those who read along. */
 static uint64_t period_us (const struct node *n)
