@@ -13,7 +13,7 @@
 set -u
 : "${IDTREE_SRCDIR:?is the source tree}" "${MAKE:=make}" "${HISTORIES:=1000}" "${CHAOS:=silent}" "${STEPS:=150}"
 fluid=src/modules/fluid
-tests="lease/lease lease/authority lease/ahead lease/watermark lease/witness lease/lessee lease/lender lease/borrower lease/shares lease/relay node/waiting node/node node/share service/store service/fluid"
+tests="lease/lease lease/authority lease/ahead lease/watermark lease/witness lease/lessee lease/lender lease/borrower lease/shares lease/relay node/waiting node/node node/share node/spill service/store service/fluid"
 
 # Rule, files below src/, what sed does to them (edits with an @ between, each for one of them at least), and the rule in
 # words.  Where the rule is kept twice, both are taken away; what only a broker does, the simulator does in its place.
@@ -78,6 +78,11 @@ L_LENT|modules/fluid/node/past.c|s/if (!lender_restore (.*))$/if (!lender_restor
 O_SERVER|modules/fluid/node/now.c|s/return granules != 0 .*O_SERVER.*/return granules != 0;/|who serves a forward compares milliseconds only
 O_FRESH|modules/fluid/node/now.c|s/fluid_gen_follow (&n->gen, n->last_id); .. O_FRESH ../(void) 0;/@s/fluid_gen_advance (&n->gen, n->cursor_ms);/(void) 0;/|a generator begins anew with what was borrowed
 O_WAIT|modules/fluid/node/ids.c|s/        node_forward_abandon (n);/        if (n->owner) node_forward_abandon (n);/@/^static bool is_for_above/,/^}/s/return node_forward_is_busy (n);/return false;/|ids are made while a forward is under way
+P_ASKER|modules/fluid/node/ids.c|s/if (node_forward_has_spilled (a)) .. P_ASKER ../if (0)/|what an asker wants is made here before what was passed on for it came
+P_HERE|modules/fluid/node/ids.c|s/if (node_forward_has_spilled (a)) .. P_ASKER ../if (0)/@s/p->asked == 0 \&\& is_ripe/is_ripe/|what was passed on is made here, too
+P_AFTER|modules/fluid/node/forward.c|s/n->up.spilled.after = n->last_id;/n->up.spilled.after = 0;/|what is passed on does not name the ids that it has
+P_KEEP|modules/fluid/node/forward.c|s/ + keep > n->waiting.missing)/ > n->waiting.missing + 0 * keep)/|an owner passes on all that waits
+P_BACK|modules/fluid/node/forward.c|s/if (!unwanted \&\& now_us < spill_end_us (n))/if (!unwanted)/|an owner waits for its parent whatever it takes
 LANE_SIZE|modules/fluid/lease/authority.c|s/if ((want->size == 0 .. want->size == size) .*$/if (want \&\& size < UINT32_MAX)/|ranks that disagree on how many there are use lanes of each other
 T_SEEN|modules/fluid/lease/lender.c|s/ && o->lapsed_us > 0 .*T_SEEN ../;/|a loan is over when one look says so
 W_SLOW|modules/fluid/lease/lender.c|s/LEASE_AT_MOST_MS (loan->use_ms)/loan->use_ms/@s/LEASE_AT_MOST_MS (left_ms)/left_ms/|a lender takes a borrower's clock to be as fast as its own

@@ -283,6 +283,8 @@ static struct life *start (struct world *w, uint32_t rank, const struct life *be
         config.share = shares[world_below (w, 8)];
         config.share_keep = 256 * (uint32_t)world_below (w, 4);
     }
+    if (w->spilling)
+        config.spill_backlog_ms = 1 + rank % 4;
     if (w->nlives + 1 == MAX_LIVES)
         return NULL;
     l = must (calloc (1, sizeof (*l)));

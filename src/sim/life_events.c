@@ -203,7 +203,7 @@ void life_ask (struct life *l)
 {
     struct world *w = l->w;
 
-    if (!w->healing && world_chance (w, 3))
+    if (!w->healing && world_chance (w, w->spilling ? 30 : 3))
         for (int i = 0; i < 5; i++)
             ask (l, NCLIENTS - 1, 20000, 0);
     if (world_chance (w, 30))

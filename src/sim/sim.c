@@ -295,7 +295,10 @@ static void world_init (struct world *w, const struct sim_config *config)
     w->sharing = world_below (w, 4) != 0;
     if (w->sharing && world_below (w, 2) == 0)
         w->max_generators = 1 + (uint32_t)world_below (w, 3);
+    w->spilling = config->seed % 3 == 0;
     w->lanes = config->seed % 8 == 0 ? 3 : 1;
+    if (w->spilling) /* few owners, of which one is no root */
+        w->max_generators = 2 + (uint32_t)(config->seed / 3 % 3);
     if (w->lanes > 1) /* then all ranks own generators */
         w->max_generators = w->lanes * (w->nranks + 1);
     w->t = 1000000;
@@ -333,6 +336,7 @@ static void add_stats (struct sim_result *r, const struct node *n)
 {
     r->ranges += n->stats.renewals;
     r->shares += n->stats.borrowed;
+    r->spilled += n->stats.spilled;
 }
 
 struct sim_result sim_run (const struct sim_config *config)

@@ -40,6 +40,7 @@ struct sim_result {
     uint64_t ids;
     uint64_t ranges;     /* taken */
     uint64_t shares;     /* borrowed, renewals counted */
+    uint64_t spilled;    /* requests that owners passed on */
     uint64_t watermarks; /* higher ones */
     uint64_t lives;      /* incarnations */
     uint64_t sim_ms;     /* that passed in the history */

@@ -177,6 +177,7 @@ struct world {
     uint64_t lease_ms, timeout_ms;
     bool mixed;            /* lives have options of their own */
     bool sharing;          /* idle ranks borrow */
+    bool spilling;         /* owners pass on what is too much for them */
     unsigned loss, repeat; /* of 1000 messages */
     uint64_t delay_us;
     bool gentle_root; /* the root lives through: bounds are checked */

@@ -9,6 +9,9 @@
  *
  * Those that went up with a request are marked by 'asked', and in its list; what comes down is dealt out in the same order.
  * A mark outlives the request: one that is answered meanwhile keeps its place until the forward ends.
+ *
+ * A third one is an owner's that has too much to make: it carries requests of children, and ids are made here meanwhile for
+ * others.  An asker that has something in it gets nothing else before that is complete.
  */
 #include <errno.h>
 #include <syslog.h>
@@ -18,7 +21,8 @@
 
 #define FIRST_RETRY_US 20000 /* after a forward that failed; doubles, up to: */
 #define LAST_RETRY_US 500000
-#define LEAST_PATIENCE_US 100000    /* a borrower's, or eight round trips */
+#define LEAST_PATIENCE_US \
+    100000 /* a borrower's, or eight round trips; an owner's, or twice as long as it would take here */
 #define UP_TURN (16 * WAITING_TURN) /* ids of a client for each round trip: it is not much longer than without any */
 
 /* --- up -------------------------------------------------------------------------------------- */
@@ -44,6 +48,7 @@ void node_forward_end (struct node *n)
 {
     end (n, &n->up.all);
     end (n, &n->up.newcomers);
+    end (n, &n->up.spilled);
 }
 
 static void retry_later (struct forward *f, uint64_t now_us)
@@ -193,9 +198,9 @@ void node_forward_waiting (struct node *n, uint64_t now_us)
  */
 void node_forward_abandon (struct node *n)
 {
-    if (!node_forward_is_busy (n))
+    if (!node_forward_is_busy (n) && !n->up.spilled.busy)
         return;
-    n->stats.forwards_lost += n->up.all.busy + n->up.newcomers.busy;
+    n->stats.forwards_lost += n->up.all.busy + n->up.newcomers.busy + n->up.spilled.busy;
     n->waiting.has_newcomers = true; /* some may be left */
     node_forward_end (n);
     if (n->parent_up)
@@ -245,6 +250,105 @@ void node_forward_review (struct node *n)
     }
 }
 
+/* --- more than can be made here ---------------------------------------------------------------- */
+
+bool node_forward_has_spilled (const struct asker *a)
+{
+    const struct pending *p;
+
+    TAILQ_FOREACH (p, &a->waiting, turn)
+        if (p->asked > 0 && p->cookie)
+            return true;
+    return false;
+}
+
+uint64_t node_forward_left_here (const struct node *n)
+{
+    return n->waiting.missing - (n->up.spilled.busy ? n->up.spilled.count : 0);
+}
+
+/* All requests of a child, and whole, where there is room and 'keep' ids are left to be made here (P_KEEP).  Few ids, a
+ * newcomer's, are made sooner here.  Returns how many requests.
+ */
+static size_t mark_spilled (struct node *n, const struct asker *a, uint64_t keep)
+{
+    struct forward *f = &n->up.spilled;
+    struct pending *p;
+
+    if (a->kind != ASKER_BROKER || a->missing + f->count > NODE_MAX_COUNT
+        || a->missing + f->count + keep > n->waiting.missing)
+        return 0;
+    TAILQ_FOREACH (p, &a->waiting, turn)
+        add_share (n, f, p, NODE_MAX_COUNT);
+    return a->length;
+}
+
+/* Those whose turn is last. */
+static size_t combine_spilled (struct node *n, uint64_t keep)
+{
+    const struct asker *a;
+    size_t requests = 0;
+
+    n->up.spilled.count = 0;
+    n->up.spilled.after = n->last_id; /* P_AFTER */
+    TAILQ_FOREACH_REVERSE (a, &n->waiting.round, askers, link)
+    requests += mark_spilled (n, a, keep);
+    return requests;
+}
+
+static uint64_t spill_end_us (const struct node *n)
+{
+    return n->up.spilled.sent_us + max_u64 (2 * n->up.here_us, LEAST_PATIENCE_US);
+}
+
+void node_forward_spill (struct node *n, uint64_t now_us)
+{
+    struct forward *f = &n->up.spilled;
+    uint64_t most = n->config.spill_backlog_ms * node_per_ms (n);
+
+    if (most == 0 || !n->owner || !n->parent_up || node_forward_left_here (n) <= most || !may_send (n, now_us, f))
+        return;
+    size_t requests = combine_spilled (n, most / 2);
+    n->up.here_us = n->waiting.missing * 1000 / node_per_ms (n);
+    send (n, now_us, f);
+    if (f->busy) {
+        n->stats.spilled += requests;
+        node_wake (n, spill_end_us (n));
+    }
+    else /* nothing fits, perhaps: not all are looked at again at each request */
+        f->retry_us = max_u64 (f->retry_us, now_us + 1000);
+}
+
+void node_forward_take_back (struct node *n, uint64_t now_us)
+{
+    struct forward *f = &n->up.spilled;
+    bool unwanted = is_unwanted (f);
+
+    if (!f->busy)
+        return;
+    if (!unwanted && now_us < spill_end_us (n)) {
+        node_wake (n, spill_end_us (n));
+        return;
+    }
+    n->stats.forwards_lost++;
+    end (n, f);
+    if (!unwanted)
+        retry_later (f, now_us);
+    if (n->parent_up && !node_forward_is_busy (n)) /* else that would be given up, too */
+        n->ops->cancel (n->arg);
+}
+
+/* Whether it was worth it: all would have taken longer here. */
+static void judge_spill (struct node *n, uint64_t now_us)
+{
+    struct forward *f = &n->up.spilled;
+
+    if (now_us - f->sent_us > n->up.here_us)
+        retry_later (f, now_us);
+    else
+        f->backoff_us = 0;
+}
+
 /* --- down ------------------------------------------------------------------------------------ */
 
 /* NULL: it is not wanted any more. */
@@ -252,6 +356,8 @@ static struct forward *find_forward (struct node *n, uint32_t tag)
 {
     if (n->up.all.busy && tag == n->up.all.tag)
         return &n->up.all;
+    if (n->up.spilled.busy && tag == n->up.spilled.tag)
+        return &n->up.spilled;
     return n->up.newcomers.busy && tag == n->up.newcomers.tag ? &n->up.newcomers : NULL;
 }
 
@@ -345,8 +451,12 @@ bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const str
 
     if (!f)
         return false;
-    f->backoff_us = 0;
-    note_trip (n, now_us, f);
+    if (f == &n->up.spilled)
+        judge_spill (n, now_us);
+    else {
+        f->backoff_us = 0;
+        note_trip (n, now_us, f);
+    }
     if (is_sound (f, run, nruns)) {
         const struct run *last = &run[nruns - 1];
 
@@ -369,7 +479,7 @@ bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnu
     if (!f)
         return false;
     n->stats.forwards_lost++;
-    if (is_final (errnum)) { /* an answer: there is nothing to be tried again */
+    if (is_final (errnum) && f != &n->up.spilled) { /* an answer: there is nothing to be tried again */
         fail_asked (n, f, errnum, errnum == EOVERFLOW ? TIME_IS_OVER : NULL);
         f->backoff_us = 0;
     }
@@ -383,6 +493,6 @@ bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnu
 void node_forward_parent (struct node *n, uint64_t now_us)
 {
     node_forward_abandon (n); /* RESEND */
-    n->up.all.backoff_us = n->up.newcomers.backoff_us = 0;
-    n->up.all.retry_us = n->up.newcomers.retry_us = now_us;
+    n->up.all.backoff_us = n->up.newcomers.backoff_us = n->up.spilled.backoff_us = 0;
+    n->up.all.retry_us = n->up.newcomers.retry_us = n->up.spilled.retry_us = now_us;
 }

@@ -88,19 +88,13 @@ static uint32_t left_now (struct node *n, uint64_t now_ms, const struct pending 
     return left > kept ? left - kept : 0;
 }
 
-/* The ids of a millisecond, if nothing of them is lent. */
-static uint32_t per_ms (const struct node *n)
-{
-    return FLUID_PER_MS + lanes_per_ms (&n->more);
-}
-
 /* Give a waiting request up to 'want' ids, as far as the time allows.  Returns how many. */
 static uint32_t generate (struct node *n, struct pending *p, uint64_t now_ms, uint32_t want)
 {
     uint32_t got = 0;
 
     for (uint64_t t = first_ms (n, p); t <= now_ms && got < want; t++) {
-        uint32_t left = t == now_ms ? left_now (n, now_ms, p) : per_ms (n);
+        uint32_t left = t == now_ms ? left_now (n, now_ms, p) : node_per_ms (n);
         uint32_t end = want - got < left ? want : got + left, k;
         fluid_t first;
 
@@ -118,8 +112,10 @@ static struct pending *find_ripe (struct node *n, uint64_t now_us, const struct 
 {
     struct pending *p;
 
+    if (node_forward_has_spilled (a)) /* P_ASKER */
+        return NULL;
     TAILQ_FOREACH (p, &a->waiting, turn)
-        if (is_ripe (n, now_us, p->from_broker, p->after, now_ms))
+        if (p->asked == 0 && is_ripe (n, now_us, p->from_broker, p->after, now_ms))
             return p;
     return NULL;
 }
@@ -157,7 +153,7 @@ static void generate_waiting (struct node *n, uint64_t now_us, uint64_t now_ms)
         else if (!serve (n, now_us, now_ms, p))
             break;
     }
-    if (n->waiting.length > 0)
+    if (node_forward_left_here (n) > 0)
         node_wake_ms (n, now_us, now_ms + 1);
 }
 
@@ -245,10 +241,13 @@ void node_ids_work (struct node *n, uint64_t now_us)
         return;
     if (n->waiting.unjudged && n->clock->known)
         judge (n, now_us);
+    node_forward_take_back (n, now_us);
     bool goes_up = is_for_above (n, now_us);
     if (!goes_up && node_may_generate (n, now_us, &now_ms)) {
-        node_forward_abandon (n);
+        if (node_forward_is_busy (n))
+            node_forward_abandon (n);
         generate_waiting (n, now_us, now_ms);
+        node_forward_spill (n, now_us);
     }
     bool active = node_may_generate (n, now_us, &now_ms);
     expire (n, now_us, active);
@@ -303,7 +302,7 @@ static uint32_t serve_now (struct node *n, uint64_t now_us, const struct node_re
 /* Whether it would take too long until the request is complete, by turns.  What all wait for is more than that. */
 static bool takes_too_long (const struct node *n, const struct node_request *req)
 {
-    uint64_t max = (n->config.max_backlog_ms + 1) * per_ms (n);
+    uint64_t max = (n->config.max_backlog_ms + 1) * node_per_ms (n);
 
     return n->waiting.missing + req->count > max
            && waiting_ahead (&n->waiting, asker_of (req), kind_of (req), req->count) > max;

@@ -206,7 +206,7 @@ static bool valid (const struct node_config *c)
     return has_lanes (c) && c->max_generators >= 1 && c->max_generators <= FLUID_GENERATOR_MAX + 1
            && c->lease_ms >= MIN_LEASE_MS && c->lease_ms <= FLUID_TIMESTAMP_MAX / 4
            && c->max_backlog_ms <= FLUID_TIMESTAMP_MAX / 4 && c->forward_timeout_ms <= FLUID_TIMESTAMP_MAX / 4
-           && strlen (c->incarnation) == IDT_MSG_UUID_LEN
+           && c->spill_backlog_ms <= FLUID_TIMESTAMP_MAX / 4 && strlen (c->incarnation) == IDT_MSG_UUID_LEN
            && (c->share <= NODE_SHARE_AUTO || area_granules (0, c->share) != 0) && c->share_keep <= FLUID_PER_MS;
 }
 
@@ -237,6 +237,7 @@ struct node *node_create (const struct node_config *config, const struct node_op
     waiting_init (&n->waiting, ops->reply, ops->fail, arg, &n->stats.waiting);
     TAILQ_INIT (&n->up.all.shares);
     TAILQ_INIT (&n->up.newcomers.shares);
+    TAILQ_INIT (&n->up.spilled.shares);
     n->owner = config->rank < config->max_generators;
     n->state = n->owner ? NODE_FENCED : NODE_IDLE;
     if (n->owner) {

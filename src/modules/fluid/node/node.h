@@ -88,7 +88,8 @@ struct node_config {
     uint64_t forward_timeout_ms;            /* a request that nobody could serve for so long fails */
     uint32_t max_waiting;                   /* requests that wait, when clients' are refused */
     uint32_t share; /* NODE_SHARE_OFF, NODE_SHARE_AUTO, or the sequence numbers that an idle rank asks for at least */
-    uint32_t share_keep; /* sequence numbers of 1024 that are not lent; of fewer in proportion */
+    uint32_t share_keep;       /* sequence numbers of 1024 that are not lent; of fewer in proportion */
+    uint64_t spill_backlog_ms; /* an owner with more to make than in that time passes some on; 0: nothing */
 };
 
 /* A request for ids.  'cookie' (not NULL) names it to ops.  'from_broker': it is a child broker's forward: it is
@@ -221,6 +222,7 @@ struct node_stats {
     uint64_t borrowed;       /* shares taken */
     uint64_t lent;           /* and given */
     uint64_t share_messages; /* wants sent up */
+    uint64_t spilled;        /* requests of children that an owner passed on */
 };
 
 #define NODE_LENT_MAX 128 /* borrowers of a rank */

@@ -107,6 +107,11 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
     return true;
 }
 
+uint32_t node_per_ms (const struct node *n)
+{
+    return FLUID_PER_MS + lanes_per_ms (&n->more);
+}
+
 uint64_t node_granules (struct node *n, uint64_t ms)
 {
     struct free_granules *f = &n->free;

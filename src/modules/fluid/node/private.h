@@ -51,6 +51,8 @@ struct forward {
 struct forwards {
     struct forward all;       /* of all that waits */
     struct forward newcomers; /* beside it, of those who ask for little and have nothing under way */
+    struct forward spilled;   /* an owner's, of children; ids are made here meanwhile, for others */
+    uint64_t here_us;         /* so long all that waited would have taken here when that went up */
     uint32_t tag;             /* the last one given */
     uint64_t trip_us;         /* how long it takes until one is answered, about; 0: not known */
 };
@@ -161,6 +163,9 @@ void node_look_anew (struct node *n);
 /* Nothing is made any more, until that. */
 void node_make_nothing (struct node *n);
 
+/* The ids of a millisecond, if nothing of them is lent. */
+uint32_t node_per_ms (const struct node *n);
+
 /* The granules of what ids are made of that are not lent at 'ms'. */
 uint64_t node_granules (struct node *n, uint64_t ms);
 
@@ -243,6 +248,22 @@ void node_watermark_stop (struct node *n);
 
 /* Send up what waits: all, if nothing is under way; else newcomers, if none of theirs is. */
 void node_forward_waiting (struct node *n, uint64_t now_us);
+
+/* An owner that has more to make than in 'spill_backlog_ms' passes whole requests of children on to its parent, as many as one
+ * request may ask for, and keeps half of that backlog at least; one such request at a time.  Ids are made here meanwhile for
+ * others, but for no asker that has something under way, so to each one ids come in order.  Where it did not help, that is not
+ * tried again for a while.
+ */
+void node_forward_spill (struct node *n, uint64_t now_us);
+
+/* Call before that.  Where it takes much longer than it would have here, or nobody waits for it any more, it is made here. */
+void node_forward_take_back (struct node *n, uint64_t now_us);
+
+/* Whether somebody waits for ids of this asker that are under way: nothing may overtake them. */
+bool node_forward_has_spilled (const struct asker *a);
+
+/* Ids that are to be made here: what is missing, but for what was passed on. */
+uint64_t node_forward_left_here (const struct node *n);
 
 /* It was answered, with ids or an error.  Returns false where it was not wanted any more. */
 bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns);

@@ -141,6 +141,7 @@ static json_t *pack_stats (const struct node_stats *s, const struct authority_st
         { "forwarded", s->forwards },
         { "combined", s->combined },
         { "forwards_lost", s->forwards_lost },
+        { "spilled", s->spilled },
         { "stalls", s->waiting.stalls },
         { "refused", s->waiting.refused },
         { "unreachable", s->waiting.unreachable },

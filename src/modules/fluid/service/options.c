@@ -100,6 +100,9 @@ int options_read (idt_t *h, struct options *o, idt_error_t *errp)
         || module_option_duration (h, "fluid.max-backlog", "2s", 0, HOUR_MS, "0 to 1h, such as 2s", &c->max_backlog_ms,
                                    errp)
                < 0
+        || module_option_duration (h, "fluid.spill-backlog", "0", 0, HOUR_MS,
+                                   "0 (no request is passed on) to 1h, such as 20ms", &c->spill_backlog_ms, errp)
+               < 0
         || module_option_duration (h, "fluid.forward-timeout", "5s", 10, HOUR_MS, "10ms to 1h, such as 5s",
                                    &c->forward_timeout_ms, errp)
                < 0

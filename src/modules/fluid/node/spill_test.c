@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* spill_test.c - an owner with too much to make passes requests of its children on; the test is its parent and its children */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/node_world.h"
+#include "test/tap.h"
+#include "modules/fluid/node/private.h"
+
+#define MS UINT64_C (1000)
+#define T0 UINT64_C (100000000)
+#define AT(ms) (T0 + (ms)*MS)
+#define LEASE 60000U
+#define SPILL 10U /* ms */
+#define MANY NODE_MAX_COUNT
+#define MANY_MS (MANY / FLUID_PER_MS)
+
+/* Of two requests that came one after the other: the first one had its turn, so it goes up. */
+#define UP 1
+#define HERE 2
+
+/* Rank 1 owns a generator, and makes ids from 10 ms on. */
+static void create (struct world *s, uint64_t spill_ms, uint64_t patience_ms)
+{
+    struct node_config config = { .rank = 1,
+                                  .max_generators = 2,
+                                  .lease_ms = LEASE,
+                                  .max_backlog_ms = patience_ms,
+                                  .forward_timeout_ms = patience_ms,
+                                  .max_waiting = 100,
+                                  .spill_backlog_ms = spill_ms,
+                                  .incarnation = WORLD_UUID };
+    const struct idt_clock_sample sample = { AT (10), AT (10) - T0, AT (10) - T0, AT (10), 0 };
+
+    *s = (struct world){ .n = node_create (&config, &world_ops, s) };
+    node_parent (s->n, AT (10), true);
+    node_sample (s->n, AT (10), &sample);
+    struct lease_grant grant = { 1, WORLD_UUID, s->own_number, 10, 10 + LEASE };
+    const struct lease_answer answer = { .grant = &grant, .ngrant = 1 };
+    node_lease_answered (s->n, AT (10), s->lease_tag, &answer);
+}
+
+static void destroy (struct world *s, uint64_t ms)
+{
+    node_stop (s->n, AT (ms));
+    node_destroy (s->n);
+}
+
+static void ask_as (struct world *s, uint64_t ms, size_t cookie, uint32_t count, const char *asker, bool from_broker)
+{
+    node_block (s->n, AT (ms), &(struct node_request){ (void *)cookie, count, 0, from_broker, asker });
+}
+
+static void ask (struct world *s, uint64_t ms, size_t cookie, uint32_t count, const char *child)
+{
+    ask_as (s, ms, cookie, count, child, true);
+}
+
+static void run_until (struct world *s, uint64_t from_ms, uint64_t to_ms)
+{
+    for (uint64_t ms = from_ms; ms <= to_ms; ms++)
+        node_tick (s->n, AT (ms));
+}
+
+/* Two children want as much as they may: that of the first one is passed on. */
+static void pass (struct world *s, uint64_t patience_ms)
+{
+    create (s, SPILL, patience_ms);
+    ask (s, 10, UP, MANY, "child one");
+    run_until (s, 10, 11);
+    ask (s, 12, HERE, MANY, "child two");
+}
+
+/* The parent's answer: ids of generator 0, from the millisecond after 'after' on. */
+static void answer (struct world *s, uint64_t ms)
+{
+    struct run run[MANY_MS + 1];
+    uint64_t t = fluid_split (s->after).timestamp_ms + 1;
+    size_t n = 0;
+
+    for (uint32_t left = s->count; left > 0; n++, t++) {
+        run[n] = (struct run){ t << 24, left < FLUID_PER_MS ? left : FLUID_PER_MS };
+        left -= run[n].n;
+    }
+    node_forwarded (s->n, AT (ms), s->tag, run, n);
+}
+
+static bool is_complete (const struct world *s, size_t cookie)
+{
+    const struct record *r = &s->req[cookie];
+
+    return r->answers == 1 && r->errnum == 0 && r->sound;
+}
+
+static void test_spill (void)
+{
+    struct world s;
+
+    create (&s, SPILL, 2000);
+    ask (&s, 10, UP, MANY, "child one");
+    run_until (&s, 10, 11);
+    ok (s.forwards == 0, "a child's request that is alone is made here, however much it is");
+    ask (&s, 12, HERE, MANY, "child two");
+    ok (s.forwards == 1 && s.count > MANY - 3 * FLUID_PER_MS && s.n->stats.spilled == 1,
+        "of two the one whose turn is last goes up, as a whole");
+    ok (s.after == s.n->last_id && fluid_split (s.after).timestamp_ms == 12, "for ids above all that were made here");
+    run_until (&s, 13, 80);
+    ok (is_complete (&s, HERE) && s.req[HERE].ids == MANY && s.req[UP].answers == 0 && s.forwards == 1,
+        "the other one is made here meanwhile");
+    ok (node_deadline (s.n) > AT (81), "then nothing is to be done here");
+    answer (&s, 82);
+    ok (is_complete (&s, UP) && s.req[UP].ids == MANY && s.req[UP].last >> 24 == 12 + s.count / FLUID_PER_MS + 1,
+        "and what comes from above is answered, in order with what it got here");
+    ask (&s, 83, 3, 10, "child one");
+    ok (is_complete (&s, 3) && s.req[3].first > s.req[UP].last, "ids that are made afterwards are above");
+    destroy (&s, 84);
+    ok (s.req[HERE].answers == 1 && s.req[UP].answers == 1 && s.req[3].answers == 1, "each is answered once");
+}
+
+static void test_order (void)
+{
+    struct world s;
+
+    pass (&s, 2000);
+    ask (&s, 13, 3, 100, "child one");
+    ask_as (&s, 13, 4, 2000, "a client", false);
+    run_until (&s, 13, 90);
+    ok (s.req[3].answers == 0, "what a child asks later is not made before what was passed on is complete");
+    ok (is_complete (&s, HERE) && is_complete (&s, 4), "while others are served");
+    answer (&s, 91);
+    run_until (&s, 91, 92);
+    ok (is_complete (&s, UP) && is_complete (&s, 3) && s.req[3].first > s.req[UP].last, "then it gets ids above");
+    destroy (&s, 93);
+}
+
+static void test_what (void)
+{
+    struct world s;
+
+    create (&s, 0, 2000);
+    ask (&s, 10, 1, MANY, "child one");
+    ask (&s, 10, 2, MANY, "child two");
+    run_until (&s, 11, 20);
+    ok (s.forwards == 0, "unless it is asked for nothing is passed on");
+    destroy (&s, 21);
+    create (&s, SPILL, 2000);
+    ask_as (&s, 10, 1, MANY, "client one", false);
+    ask_as (&s, 10, 2, MANY, "client two", false);
+    run_until (&s, 11, 20);
+    ok (s.forwards == 0, "clients' requests are made here");
+    destroy (&s, 21);
+    create (&s, SPILL, 2000);
+    for (size_t i = 1; i <= 5; i++)
+        ask (&s, 10, i, 2 * FLUID_PER_MS, i % 2 ? "child one" : "child two");
+    run_until (&s, 10, 30);
+    ok (s.forwards == 0 && is_complete (&s, 1) && is_complete (&s, 5), "nor is anything passed on below that backlog");
+    destroy (&s, 31);
+}
+
+static void test_bound (void)
+{
+    static const char *const child[] = { "one", "two", "three", "four", "five", "six" };
+    struct world s;
+
+    create (&s, SPILL, 2000);
+    for (size_t i = 0; i < 6; i++)
+        ask (&s, 10, i + 1, 20000, child[i]);
+    run_until (&s, 11, 11);
+    ok (s.forwards == 1 && s.count > 40000 && s.count <= NODE_MAX_COUNT,
+        "as much as one request may ask for goes up: %u ids", (unsigned)s.count);
+    run_until (&s, 12, 20);
+    ok (s.forwards == 1 && node_forward_left_here (s.n) > (uint64_t)SPILL * FLUID_PER_MS,
+        "and no more before that was answered");
+    answer (&s, 21);
+    ok (s.forwards == 2 && s.count > 20000, "then some of the rest: %u ids", (unsigned)s.count);
+    ok (node_forward_left_here (s.n) >= SPILL * FLUID_PER_MS / 2, "and half of that backlog is left at least");
+    destroy (&s, 22);
+    for (size_t i = 1; i <= 6; i++)
+        ok (s.req[i].answers == 1, "child %s is answered once", child[i - 1]);
+}
+
+static void test_few (void)
+{
+    struct world s;
+
+    create (&s, SPILL, 2000);
+    ask (&s, 10, 1, 20000, "child one");
+    ask (&s, 10, 2, 64, "child two");
+    ask (&s, 10, 3, 64, "child two");
+    run_until (&s, 12, 15);
+    ok (s.forwards == 0 && is_complete (&s, 2) && is_complete (&s, 3), "a newcomer's few ids are made here");
+    destroy (&s, 16);
+}
+
+static void test_refused (void)
+{
+    static const int errors[] = { EAGAIN, ENOSYS, EPERM, EOVERFLOW };
+
+    for (size_t i = 0; i < sizeof (errors) / sizeof (errors[0]); i++) {
+        struct world s;
+
+        pass (&s, 2000);
+        node_forward_failed (s.n, AT (13), s.tag, errors[i]);
+        run_until (&s, 13, 32);
+        ok (s.forwards == 1 && s.req[UP].answers == 0, "a parent that refuses (%s) is not asked again at once",
+            strerror (errors[i]));
+        run_until (&s, 33, 34);
+        ok (s.forwards == 2, "but after a while");
+        for (uint64_t ms = 34; ms <= 150; ms++) {
+            node_forward_failed (s.n, AT (ms), s.tag, errors[i]);
+            node_tick (s.n, AT (ms));
+        }
+        ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.req[UP].ids == MANY, "and all is made here");
+        destroy (&s, 151);
+    }
+}
+
+static void test_parent_lost (void)
+{
+    struct world s;
+
+    pass (&s, 2000);
+    node_parent (s.n, AT (14), false);
+    ok (s.cancels == 0 && !s.n->up.spilled.busy, "where the parent is gone nothing is awaited of it");
+    answer (&s, 15);
+    run_until (&s, 15, 150);
+    ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.forwards == 1 && s.req[UP].ids == MANY, "all is made here");
+    node_parent (s.n, AT (151), true);
+    ask (&s, 152, 3, MANY, "child one");
+    ask (&s, 152, 4, MANY, "child two");
+    run_until (&s, 153, 153);
+    ok (s.forwards == 2, "and another parent is asked at once");
+    destroy (&s, 160);
+    ok (s.req[3].answers == 1 && s.req[4].answers == 1 && s.req[3].errnum == EHOSTUNREACH,
+        "who stops answers what it has passed on");
+}
+
+static void test_patience (void)
+{
+    struct world s;
+
+    pass (&s, 2000);
+    run_until (&s, 13, 260);
+    ok (s.cancels == 0 && s.req[UP].answers == 0, "the parent has twice the time that it would have taken here");
+    run_until (&s, 261, 340);
+    ok (s.cancels == 1 && is_complete (&s, UP), "then it is told so, and that is made here");
+    answer (&s, 341);
+    ok (s.req[UP].answers == 1, "its answer is of no use any more");
+    destroy (&s, 342);
+
+    pass (&s, 2000);
+    answer (&s, 200);
+    ask (&s, 200, 3, MANY, "child one");
+    ask (&s, 201, 4, MANY, "child two");
+    run_until (&s, 201, 218);
+    ok (is_complete (&s, UP) && s.forwards == 1,
+        "a parent that took longer than it would have here is not asked again at once");
+    run_until (&s, 219, 230);
+    ok (s.forwards == 2, "but after a while");
+    destroy (&s, 231);
+}
+
+static bool all_gone_cb (void *cookie, void *arg)
+{
+    return cookie == arg;
+}
+
+static void test_deadline (void)
+{
+    struct world s;
+
+    pass (&s, 50);
+    run_until (&s, 13, 109);
+    ok (is_complete (&s, HERE) && s.req[UP].answers == 0, "what was passed on waits up to its deadline");
+    run_until (&s, 110, 114);
+    ok (s.req[UP].answers == 1 && s.req[UP].errnum == EAGAIN && s.cancels == 1,
+        "then it fails, and the parent is told that it is not wanted");
+    answer (&s, 115);
+    destroy (&s, 116);
+    ok (s.req[UP].answers == 1, "it is answered once");
+
+    pass (&s, 2000);
+    node_cancel (s.n, AT (14), all_gone_cb, (void *)UP);
+    ok (s.cancels == 1, "what a child wants no more is canceled above");
+    ask (&s, 15, 3, 100, "child one");
+    ok (s.forwards == 2 && s.count == 100, "and what it asks then need not wait for that");
+    answer (&s, 16);
+    ok (is_complete (&s, 3) && s.req[UP].answers == 0, "nor is that answered");
+    destroy (&s, 19);
+}
+
+/* One of two that went up together is canceled: what that child asks next need not wait for it. */
+static void test_one_of_two (void)
+{
+    struct world s;
+
+    create (&s, SPILL, 2000);
+    ask_as (&s, 10, 1, 40000, "a client", false);
+    ask (&s, 10, 2, 5000, "child two");
+    ask (&s, 10, 3, 9000, "child three");
+    run_until (&s, 11, 11);
+    ok (s.n->up.spilled.busy && s.count > 9000, "two children's requests go up together");
+    node_cancel (s.n, AT (12), all_gone_cb, (void *)2);
+    ask (&s, 12, 4, 1000, "child two");
+    run_until (&s, 13, 18);
+    ok (s.n->up.spilled.busy && is_complete (&s, 4) && s.req[2].answers == 0,
+        "one is canceled: the next of that child is made here");
+    answer (&s, 19);
+    ok (is_complete (&s, 3) && s.req[3].ids == 9000 && s.req[2].answers == 0, "the other one gets its ids");
+    destroy (&s, 20);
+}
+
+/* Its lease ends: what it made here goes up, too, and nothing that is under way is asked for twice. */
+static void test_fenced (void)
+{
+    struct world s;
+
+    pass (&s, 2 * LEASE);
+    s.n->lessee.until_us = AT (30);
+    s.n->cur.until_us = AT (30);
+    uint32_t tag = s.tag, count = s.count;
+    run_until (&s, 13, 31);
+    ok (s.forwards == 2 && s.count < MANY && s.tag != tag, "one that is fenced sends up the rest");
+    uint32_t rest = s.count, rest_tag = s.tag;
+    s.tag = tag;
+    s.count = count;
+    answer (&s, 100);
+    ok (is_complete (&s, UP) && s.req[HERE].answers == 0, "what was passed on before is answered");
+    s.tag = rest_tag;
+    s.count = rest;
+    answer (&s, 101);
+    ok (is_complete (&s, HERE) && s.req[HERE].ids == MANY, "and so is that");
+    destroy (&s, 102);
+}
+
+int main (void)
+{
+    test_spill ();
+    test_order ();
+    test_what ();
+    test_bound ();
+    test_few ();
+    test_refused ();
+    test_parent_lost ();
+    test_patience ();
+    test_deadline ();
+    test_one_of_two ();
+    test_fenced ();
+    return done_testing ();
+}
