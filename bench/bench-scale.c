@@ -6,7 +6,8 @@
  *   idtree start -s 64 -- bench-scale RATE SECONDS [RANK...]
  *   bench-scale wants
  *
- * Asks each of the ranks (all) for one id at a time, RATE times a second each, at random.  Prints the same lines as fluid-scale
+ * Asks each of the ranks (all) for one id at a time, RATE times a second each, at random.  Each rank must have a socket of its
+ * own (idtree start --local-sockets); of a process that hosts many the load cannot be told by rank, nor by level.  Prints the same lines as fluid-scale
  * (src/sim/scale), for scripts/scale-measure and scripts/scale-compare.  With 'wants': what a lease message costs, and each
  * want in it.
  */
@@ -37,19 +38,26 @@ struct cpu {
     double main_s, io_s; /* of a broker: its first thread, and all others */
 };
 
+struct process {
+    long pid;
+    uint32_t ranks;
+    struct cpu before, used;
+};
+
 struct rank {
     struct load *load;
     idt_t *h;
     uint32_t level;
     bool idle; /* it makes no ids */
-    long pid;
-    struct cpu before, used;
+    uint32_t process;
 };
 
 struct load {
     idt_reactor_t *reactor;
     struct rank *rank;
     uint32_t size;
+    struct process *process;
+    uint32_t nprocesses;
     uint32_t *asked; /* ranks that are */
     uint32_t naskers;
     double rate;
@@ -122,8 +130,8 @@ static double own_s (void)
 static void begin (struct load *l)
 {
     l->begun = true;
-    for (uint32_t i = 0; i < l->size; i++)
-        l->rank[i].before = read_cpu (l->rank[i].pid);
+    for (uint32_t i = 0; i < l->nprocesses; i++)
+        l->process[i].before = read_cpu (l->process[i].pid);
     l->client_s = own_s ();
     l->begin_s = now_s ();
 }
@@ -132,11 +140,11 @@ static void end (struct load *l)
 {
     l->end_s = now_s ();
     l->client_s = own_s () - l->client_s;
-    for (uint32_t i = 0; i < l->size; i++) {
-        struct rank *r = &l->rank[i];
-        struct cpu now = read_cpu (r->pid);
+    for (uint32_t i = 0; i < l->nprocesses; i++) {
+        struct process *p = &l->process[i];
+        struct cpu now = read_cpu (p->pid);
 
-        r->used = (struct cpu){ now.main_s - r->before.main_s, now.io_s - r->before.io_s };
+        p->used = (struct cpu){ now.main_s - p->before.main_s, now.io_s - p->before.io_s };
     }
 }
 
@@ -275,23 +283,41 @@ static long generators (idt_t *h)
     return s ? atol (s) : 16368;
 }
 
+/* Its number; the last ones are looked at first, for neighbours are together. */
+static uint32_t find_process (struct load *l, long pid)
+{
+    uint32_t i = l->nprocesses;
+
+    while (i > 0 && l->process[i - 1].pid != pid)
+        i--;
+    if (i == 0) {
+        i = ++l->nprocesses;
+        l->process[i - 1] = (struct process){ .pid = pid };
+    }
+    l->process[i - 1].ranks++;
+    return i - 1;
+}
+
 static void open_all (struct load *l)
 {
     idt_t *h = open_rank (0);
 
+    long makers = generators (h);
+
     l->size = (uint32_t)number (h, "size");
     idt_close (h);
     l->rank = calloc (l->size, sizeof (l->rank[0]));
+    l->process = calloc (l->size, sizeof (l->process[0]));
     l->asked = calloc (l->size, sizeof (l->asked[0]));
-    if (!l->rank || !l->asked || !(l->reactor = idt_reactor_create ()))
+    if (!l->rank || !l->process || !l->asked || !(l->reactor = idt_reactor_create ()))
         die ("calloc");
     for (uint32_t i = 0; i < l->size; i++) {
         struct rank *r = &l->rank[i];
 
         *r = (struct rank){ .load = l, .h = open_rank (i) };
         r->level = (uint32_t)number (r->h, "tbon.level");
-        r->pid = number (r->h, "broker.pid");
-        r->idle = i >= generators (r->h);
+        r->process = find_process (l, number (r->h, "broker.pid"));
+        r->idle = i >= makers;
         if (r->level >= MAX_LEVELS || idt_set_reactor (r->h, l->reactor) < 0)
             die ("reactor");
     }
@@ -320,6 +346,11 @@ static void print_times (struct samples *t)
         (double)samples_percentile (t, 99) / 1e3, (double)t->max_ns / 1e3);
 }
 
+static double main_s (const struct rank *r)
+{
+    return r->load->process[r->process].used.main_s;
+}
+
 static void report_level (const struct load *l, uint32_t level, double seconds)
 {
     double sum = 0, most = 0;
@@ -331,8 +362,8 @@ static void report_level (const struct load *l, uint32_t level, double seconds)
         if (r->level != level)
             continue;
         ranks++;
-        sum += r->used.main_s;
-        most = r->used.main_s > most ? r->used.main_s : most;
+        sum += main_s (r);
+        most = main_s (r) > most ? main_s (r) : most;
     }
     if (ranks > 0)
         printf ("{\"scale\":\"load\",\"level\":%u,\"ranks\":%u,\"mean\":%.5f,\"max\":%.5f}\n", (unsigned)level,
@@ -341,24 +372,37 @@ static void report_level (const struct load *l, uint32_t level, double seconds)
 
 static void report_ranks (const struct load *l)
 {
-    for (uint32_t i = 0; i < l->size && l->size <= 8; i++)
+    for (uint32_t i = 0; i < l->size && l->size <= 8; i++) {
+        const struct process *p = &l->process[l->rank[i].process];
+
         printf ("{\"scale\":\"rank\",\"rank\":%u,\"main_s\":%.6f,\"io_s\":%.6f,\"ever_main_s\":%.6f}\n", (unsigned)i,
-                l->rank[i].used.main_s, l->rank[i].used.io_s, l->rank[i].before.main_s);
+                p->used.main_s, p->used.io_s, p->before.main_s);
+    }
+}
+
+static void report_processes (const struct load *l, double seconds)
+{
+    for (uint32_t i = 0; i < l->nprocesses; i++) {
+        const struct process *p = &l->process[i];
+
+        printf ("{\"scale\":\"process\",\"process\":%u,\"ranks\":%u,\"load\":%.5f,\"ever_main_s\":%.6f}\n", (unsigned)i,
+                (unsigned)p->ranks, p->used.main_s / seconds, p->before.main_s);
+    }
 }
 
 static void report (struct load *l)
 {
     static const char *const states[] = { "active", "idle" };
-    double seconds = l->end_s - l->begin_s, main_s = 0, io_s = 0;
+    double seconds = l->end_s - l->begin_s, all_s = 0, io_s = 0;
 
-    for (uint32_t i = 0; i < l->size; i++) {
-        main_s += l->rank[i].used.main_s;
-        io_s += l->rank[i].used.io_s;
+    for (uint32_t i = 0; i < l->nprocesses; i++) {
+        all_s += l->process[i].used.main_s;
+        io_s += l->process[i].used.io_s;
     }
     printf ("{\"scale\":\"run\",\"size\":%u,\"rate\":%g,\"seconds\":%.3f,\"answered\":%llu,\"failed\":%llu,"
             "\"client_s\":%.6f,\"root_ever_main_s\":%.6f}\n{\"scale\":\"latency\",",
             (unsigned)l->size, l->rate, seconds, (unsigned long long)l->answered, (unsigned long long)l->failed,
-            l->client_s, l->rank[0].before.main_s);
+            l->client_s, l->process[l->rank[0].process].before.main_s);
     print_times (&l->all);
     for (uint32_t level = 0; level < MAX_LEVELS; level++)
         for (int i = 0; i < 2; i++)
@@ -366,10 +410,12 @@ static void report (struct load *l)
                 printf ("{\"scale\":\"latency\",\"level\":%u,\"state\":\"%s\",", (unsigned)level, states[i]);
                 print_times (&l->latency[level][i]);
             }
-    for (uint32_t level = 0; level < MAX_LEVELS; level++)
+    for (uint32_t level = 0; level < MAX_LEVELS && l->nprocesses == l->size; level++)
         report_level (l, level, seconds);
     report_ranks (l);
-    printf ("{\"scale\":\"host\",\"brokers\":%.4f,\"io\":%.4f,\"client\":%.4f}\n", main_s / seconds, io_s / seconds,
+    if (l->nprocesses < l->size)
+        report_processes (l, seconds);
+    printf ("{\"scale\":\"host\",\"brokers\":%.4f,\"io\":%.4f,\"client\":%.4f}\n", all_s / seconds, io_s / seconds,
             l->client_s / seconds);
 }
 

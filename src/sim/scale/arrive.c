@@ -16,7 +16,7 @@ void rank_check_ranges (struct rank *r)
     if (!r->s->check || !r->node->owner)
         return;
     for (unsigned i = 0; i < h->nranges; i++)
-        check_hold (r->s->check, h->generator, rank_number (r) * 16 + r->life, h->range[i].lo_ms, h->range[i].hi_ms);
+        check_hold (r->s->check, h->generator, rank_life (r), h->range[i].lo_ms, h->range[i].hi_ms);
 }
 
 static void note_active (struct rank *r)
@@ -52,7 +52,8 @@ void rank_look (struct rank *r)
 void rank_tick (struct rank *r)
 {
     r->tick_ns = NEVER;
-    rank_spend (r, r->s->config.costs.tick_us);
+    if (!r->s->plan) /* else it is in inside_report_us */
+        rank_spend (r, r->s->config.costs.tick_us);
     if (rank_number (r) == 0)
         authority_tick (r->s->authority, rank_boot_us (r));
     node_tick (r->node, rank_boot_us (r));
@@ -149,6 +150,37 @@ static void on_grants (struct rank *r, const struct message *m)
     node_lease_answered (r->node, rank_boot_us (r), m->tag, &m->answer);
 }
 
+/* What is lent is checked in ids that are made of it. */
+static void on_want (struct rank *r, const struct message *m)
+{
+    struct message answer = { .type = MSG_SHARE, .to = m->from };
+    uint64_t retry_ms = 0;
+    int n = node_share (r->node, rank_boot_us (r), &m->want, &answer.share, &retry_ms);
+
+    answer.has_share = n == 1;
+    answer.count = (uint32_t)retry_ms;
+    if (m->want.size > 0)
+        link_send (r, &answer);
+}
+
+static void note_area (struct rank *r, uint32_t from)
+{
+    const struct borrower *b = &r->node->sharing.borrower;
+
+    if (r->s->check && b->nareas > 0)
+        check_borrow (r->s->check, rank_life (r), from, &b->area[b->nareas - 1]);
+}
+
+static void on_share (struct rank *r, const struct message *m)
+{
+    uint64_t borrowed = node_stats (r->node)->borrowed;
+
+    r->wants_share = false;
+    node_share_answered (r->node, rank_boot_us (r), m->has_share ? &m->share : NULL, m->count);
+    if (node_stats (r->node)->borrowed > borrowed)
+        note_area (r, rank_life (&r->s->rank[m->from]));
+}
+
 static bool arrives (const struct scale *s, const struct rank *r, const struct message *m)
 {
     const struct rank *child = message_goes_up (m->type) ? &s->rank[m->from] : r;
@@ -170,6 +202,12 @@ static void take (struct rank *r, const struct message *m)
         break;
     case MSG_REPORT:
         node_report (r->node, rank_boot_us (r), &m->report);
+        break;
+    case MSG_WANT:
+        on_want (r, m);
+        break;
+    case MSG_SHARE:
+        on_share (r, m);
         break;
     case MSG_PING:
         on_ping (r, m);
@@ -197,7 +235,7 @@ void rank_message (struct rank *r, const struct message *m)
         return;
     if (scale_is_measured (r->s) && message_goes_up (m->type))
         r->received++;
-    rank_spend (r, message_cost_us (&r->s->config.costs, m, r->s->config.costs.receive_us));
+    rank_spend (r, message_cost_us (r->s, m, r->s->config.costs.receive_us));
     take (r, m);
     rank_look (r);
 }

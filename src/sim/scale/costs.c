@@ -24,10 +24,13 @@ struct member {
     }
 
 static const struct member members[] = {
-    MEMBER (request_us),   MEMBER (send_us),   MEMBER (receive_us), MEMBER (heartbeat_us), MEMBER (lease_us),
-    MEMBER (want_us),      MEMBER (report_us), MEMBER (hello_us),   MEMBER (tick_us),      MEMBER (wake_us),
-    MEMBER (io_us),        MEMBER (client_us), MEMBER (local_us),   MEMBER (latency_us),   MEMBER (jitter_us),
-    MEMBER (bytes_per_us), MEMBER (store_ms),  MEMBER (lost_ms),
+    MEMBER (request_us),       MEMBER (send_us),    MEMBER (receive_us),      MEMBER (heartbeat_us),
+    MEMBER (lease_us),         MEMBER (want_us),    MEMBER (report_us),       MEMBER (hello_us),
+    MEMBER (tick_us),          MEMBER (wake_us),    MEMBER (io_us),           MEMBER (client_us),
+    MEMBER (local_us),         MEMBER (latency_us), MEMBER (jitter_us),       MEMBER (bytes_per_us),
+    MEMBER (store_ms),         MEMBER (lost_ms),    MEMBER (inside_us),       MEMBER (inside_heartbeat_us),
+    MEMBER (inside_report_us), MEMBER (cold_us),    MEMBER (inside_local_us), MEMBER (start_us),
+    MEMBER (boot_ms),
 };
 
 #define NMEMBERS (sizeof (members) / sizeof (members[0]))

@@ -23,6 +23,15 @@ struct costs {
     double tick_us;      /* a timer's call */
     double wake_us;      /* the first thing after a rest: caches are cold */
 
+    /* ... of a process that hosts many, where the link does not leave it */
+    double inside_us;           /* a request for ids or an answer, sent or received */
+    double inside_heartbeat_us; /* at either end */
+    double inside_report_us;    /* a report of positions, sent or received */
+    double inside_local_us;     /* from a client to its broker there, or back */
+    double cold_us;             /* a request more, whose broker had a rest, and its process none */
+    double start_us;            /* a broker is made */
+    double boot_ms;             /* a process begins, until it makes its first broker */
+
     /* what another processor does beside it */
     double io_us;     /* ZeroMQ's thread, on a host that is shared: each message, at each end */
     double client_us; /* a client, on a host that is shared: each request, with its answer */

@@ -16,6 +16,7 @@
 #include "broker/base/topology.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
+#include "modules/fluid/node/node.h"
 #include "sim/scale/scale.h"
 
 static const char usage[] =
@@ -33,12 +34,15 @@ static const char usage[] =
     "      --burst=N           besides, each rank asks N requests at once ...\n"
     "      --period=TIME       ... each so often (1s) ...\n"
     "      --spread=TIME       ... not all in one moment, but within this time (0)\n"
+    "      --warm-up=TIME      of load that is not counted (1s)\n"
     "  -t, --time=TIME         to be measured (10s)\n"
     "      --start-spread=TIME brokers start within this time (0)\n"
     "      --kill=RANK         after a quarter of the time that rank is killed ...\n"
     "      --restart=TIME      ... and started again so long after (never)\n"
     "      --drift=PPM         brokers' clocks go wrong, at most that much (50)\n"
     "      --one-host=CORES    brokers and one client process share one host (each has its own)\n"
+    "      --processes=N       ... in so many processes, as idtree start --per-process (one each)\n"
+    "      --share=HOW         ranks without a generator borrow: off, auto, 16, 32 ... 512 (off)\n"
     "      --seed=N            of chance (1)\n"
     "      --check             look whether an id comes twice, too\n"
     "  -h, --help              print this\n\n"
@@ -58,6 +62,9 @@ enum option_code {
     OPT_RESTART,
     OPT_DRIFT,
     OPT_ONE_HOST,
+    OPT_PROCESSES,
+    OPT_SHARE,
+    OPT_WARM_UP,
     OPT_SEED,
     OPT_CHECK,
 };
@@ -80,6 +87,9 @@ static const struct option options[] = {
     { "restart", required_argument, NULL, OPT_RESTART },
     { "drift", required_argument, NULL, OPT_DRIFT },
     { "one-host", required_argument, NULL, OPT_ONE_HOST },
+    { "processes", required_argument, NULL, OPT_PROCESSES },
+    { "warm-up", required_argument, NULL, OPT_WARM_UP },
+    { "share", required_argument, NULL, OPT_SHARE },
     { "seed", required_argument, NULL, OPT_SEED },
     { "check", no_argument, NULL, OPT_CHECK },
     { "help", no_argument, NULL, 'h' },
@@ -135,6 +145,19 @@ static enum scale_askers askers (const char *s)
     return ASKERS_OWNERS;
 }
 
+static uint32_t share (const char *s)
+{
+    uint64_t n;
+
+    if (strcmp (s, "off") == 0)
+        return NODE_SHARE_OFF;
+    if (strcmp (s, "auto") == 0)
+        return NODE_SHARE_AUTO;
+    if (parse_number (s, AREA_MIN_SIZE, AREA_MAX_SIZE, &n) < 0 || (n & (n - 1)) != 0)
+        bad ("share", s, "off, auto, or 16, 32 ... 512");
+    return (uint32_t)n;
+}
+
 static void set_load (struct scale_load *l, int option, const char *s)
 {
     if (option == 'r')
@@ -169,6 +192,10 @@ static void set_host (struct scale_config *c, int option, const char *s)
         c->one_host = true;
         c->cores = (uint32_t)number ("one-host", s, 1, SCALE_MAX_CORES);
     }
+    else if (option == OPT_PROCESSES)
+        c->processes = (uint32_t)number ("processes", s, 1, SCALE_MAX_SIZE);
+    else if (option == OPT_SHARE)
+        c->share = share (s);
     else if (option == OPT_SEED)
         c->seed = number ("seed", s, 0, UINT64_MAX);
     else if (option == OPT_CHECK)
@@ -185,6 +212,8 @@ static void set_tree (struct scale_config *c, int option, const char *s)
         c->max_generators = (uint32_t)number ("max-generators", s, 1, FLUID_GENERATOR_MAX + 1);
     else if (option == OPT_LEASE)
         c->lease_ms = duration ("lease", s, 100);
+    else if (option == OPT_WARM_UP)
+        c->warm_up_ms = duration ("warm-up", s, 0);
     else if (option == 't')
         c->measure_ms = duration ("time", s, 1);
     else if (option == OPT_START_SPREAD)
@@ -257,6 +286,7 @@ int main (int argc, char **argv)
                                    .max_waiting = 8192,
                                    .load = { .rate = 1, .count = 1, .period_ms = 1000 },
                                    .fault = { .restart_ms = UINT64_MAX },
+                                   .warm_up_ms = 1000,
                                    .measure_ms = 10000,
                                    .drift_ppm = 50,
                                    .cores = 1 };

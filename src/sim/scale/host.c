@@ -2,6 +2,8 @@
  * Copyright idtree contributors */
 
 /* host.c - processors: when something is done, and what it costs */
+#include <stdlib.h>
+
 #include "libutil/minmax.h"
 #include "sim/scale/private.h"
 
@@ -69,25 +71,110 @@ static bool is_clients (const struct event *e)
     return e->type == EV_CLIENT || e->type == EV_ANSWERED;
 }
 
+static struct process *process_of (struct scale *s, const struct event *e)
+{
+    return &s->process[plan_process (s->plan, e->rank)];
+}
+
 /* Whose one thread does this; NULL: another's. */
 static uint64_t *thread_of (struct scale *s, const struct event *e)
 {
     if (is_clients (e))
         return &s->client_ns;
-    return e->type == EV_IO ? NULL : &s->rank[e->rank].busy_ns;
+    if (e->type == EV_IO)
+        return NULL;
+    return s->plan ? &process_of (s, e)->busy_ns : &s->rank[e->rank].busy_ns;
 }
 
+/* For what heartbeats and reports cost in a process of many that they find it cold is in it (scripts/scale-measure). */
+static bool is_request (const struct event *e)
+{
+    return e->type == EV_REQUEST || (e->type == EV_MESSAGE && ((const struct message *)e->with.p)->type == MSG_BLOCK);
+}
+
+/* In a process that goes on what has to be fetched anew is the broker's own. */
 static void wake (struct scale *s, const struct event *e, uint64_t *thread_ns, uint64_t at_ns)
 {
-    bool rested = !is_clients (e) && at_ns > *thread_ns + REST_NS;
+    bool rested = at_ns > *thread_ns + REST_NS;
+    struct rank *r = &s->rank[e->rank];
 
     *thread_ns = at_ns;
+    if (is_clients (e))
+        return;
+    bool is_cold = at_ns > r->busy_ns + REST_NS && is_request (e);
+
+    r->busy_ns = at_ns;
     if (rested)
-        rank_spend (&s->rank[e->rank], s->config.costs.wake_us);
+        rank_spend (r, s->config.costs.wake_us);
+    else if (is_cold)
+        rank_spend (r, s->config.costs.cold_us);
+}
+
+static void push_todo (struct process *p, const struct event *e)
+{
+    if (p->count == p->size) {
+        struct event *todo = must (calloc (2 * (size_t)p->size + 16, sizeof (todo[0])));
+
+        for (uint32_t i = 0; i < p->count; i++)
+            todo[i] = p->todo[(p->first + i) % p->size];
+        free (p->todo);
+        p->todo = todo;
+        p->first = 0;
+        p->size = 2 * p->size + 16;
+    }
+    p->todo[(p->first + p->count++) % p->size] = *e;
+}
+
+static bool process_begins (struct scale *s, const struct event *e)
+{
+    struct process *p = process_of (s, e);
+    uint64_t at_ns = max_u64 (p->busy_ns, *first_free_core (s));
+
+    if (!p->has_turn && at_ns <= e->t_ns) {
+        wake (s, e, &p->busy_ns, e->t_ns);
+        return true;
+    }
+    push_todo (p, e);
+    if (!p->has_turn)
+        scale_at (s, at_ns, EV_TURN, plan_process (s->plan, e->rank), 0);
+    p->has_turn = true;
+    return false;
+}
+
+bool host_turn (struct scale *s, const struct event *e, struct event *next)
+{
+    struct process *p = &s->process[e->rank];
+    uint64_t at_ns = max_u64 (p->busy_ns, *first_free_core (s));
+
+    if (at_ns > e->t_ns) {
+        scale_at (s, at_ns, EV_TURN, e->rank, 0);
+        return false;
+    }
+    *next = p->todo[p->first];
+    p->first = (p->first + 1) % p->size;
+    p->count--;
+    next->t_ns = e->t_ns;
+    return true;
+}
+
+void host_turn_begins (struct scale *s, const struct event *e)
+{
+    wake (s, e, &process_of (s, e)->busy_ns, e->t_ns);
+}
+
+void host_turn_ends (struct scale *s, uint32_t process)
+{
+    struct process *p = &s->process[process];
+
+    p->has_turn = p->count > 0;
+    if (p->has_turn)
+        scale_at (s, p->busy_ns, EV_TURN, process, 0);
 }
 
 bool host_begins (struct scale *s, const struct event *e)
 {
+    if (s->plan && !is_clients (e) && e->type != EV_IO)
+        return process_begins (s, e);
     uint64_t *thread_ns = thread_of (s, e);
     uint64_t at_ns = thread_ns ? max_u64 (e->t_ns, *thread_ns) : e->t_ns;
 
@@ -108,6 +195,9 @@ bool host_begins (struct scale *s, const struct event *e)
 void host_ends (struct scale *s, const struct event *e)
 {
     uint64_t *thread_ns = thread_of (s, e);
+
+    if (s->plan && thread_ns && !is_clients (e))
+        *thread_ns = s->rank[e->rank].busy_ns;
 
     if (s->config.one_host)
         *first_free_core (s) = thread_ns ? *thread_ns : s->io_until_ns;

@@ -77,11 +77,43 @@ static uint64_t bytes_of (const struct message *m)
         wants = m->req.nwant + m->req.nback;
     else if (m->type == MSG_GRANTS)
         wants = m->answer.ngrant;
+    else if (m->type == MSG_WANT || m->type == MSG_SHARE)
+        wants = 1;
     return FRAME + m->nruns * RUN + wants * WANT;
 }
 
-double message_cost_us (const struct costs *c, const struct message *m, double other_us)
+bool link_is_inside (const struct scale *s, uint32_t a, uint32_t b)
 {
+    return s->plan && plan_process (s->plan, a) == plan_process (s->plan, b);
+}
+
+/* What is in a message for leases or shares costs the same, however it is carried. */
+static double cost_inside_us (const struct costs *c, const struct message *m)
+{
+    switch (m->type) {
+    case MSG_PING:
+    case MSG_PONG:
+        return c->inside_heartbeat_us / 2;
+    case MSG_LEASE:
+        return c->inside_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
+    case MSG_GRANTS:
+        return c->inside_us + (double)m->answer.ngrant * c->want_us;
+    case MSG_WANT:
+    case MSG_SHARE:
+        return c->inside_us + c->want_us;
+    case MSG_REPORT:
+        return c->inside_report_us;
+    default: /* what a hello costs there is in start_us */
+        return c->inside_us;
+    }
+}
+
+double message_cost_us (const struct scale *s, const struct message *m, double other_us)
+{
+    const struct costs *c = &s->config.costs;
+
+    if (link_is_inside (s, m->from, m->to))
+        return cost_inside_us (c, m);
     switch (m->type) {
     case MSG_PING:
     case MSG_PONG:
@@ -90,6 +122,9 @@ double message_cost_us (const struct costs *c, const struct message *m, double o
         return c->lease_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
     case MSG_GRANTS:
         return c->lease_us + (double)m->answer.ngrant * c->want_us;
+    case MSG_WANT:
+    case MSG_SHARE:
+        return c->lease_us + c->want_us;
     case MSG_REPORT:
         return c->report_us;
     case MSG_HELLO:
@@ -105,6 +140,12 @@ static void count (struct scale *s, const struct rank *child, const struct messa
     if (!scale_is_measured (s))
         return;
     s->level[child->level].messages[m->type]++;
+    s->result.beats += m->type == MSG_PING;
+    s->result.forwards += m->type == MSG_BLOCK;
+    if (link_is_inside (s, m->from, m->to))
+        s->result.inside++;
+    else
+        s->result.outside++;
     s->level[child->level].bytes += bytes_of (m);
 }
 
@@ -117,25 +158,34 @@ static uint64_t arrival_ns (struct scale *s, struct way *way, uint64_t sent_ns)
     return way->last_ns;
 }
 
+/* Over a link between processes. */
+static struct event leave (struct rank *from, struct rank *child, struct message *m)
+{
+    struct scale *s = from->s;
+    struct way *way = child == from ? &child->up : &child->down;
+
+    way->free_ns = max_u64 (way->free_ns, from->busy_ns)
+                   + (uint64_t)((double)bytes_of (m) / s->config.costs.bytes_per_us * 1000);
+    return (struct event){ .t_ns = s->config.one_host ? way->free_ns : arrival_ns (s, way, way->free_ns),
+                           .type = s->config.one_host ? EV_IO : EV_MESSAGE,
+                           .rank = m->to,
+                           .with.p = m };
+}
+
 void link_send (struct rank *from, const struct message *msg)
 {
     struct scale *s = from->s;
-    bool up = message_goes_up (msg->type);
-    struct rank *child = up ? from : &s->rank[msg->to];
-    struct way *way = up ? &child->up : &child->down;
+    struct rank *child = message_goes_up (msg->type) ? from : &s->rank[msg->to];
     struct message *m = copy_message (s, msg);
 
     m->from = rank_number (from);
     m->link = child->link;
-    rank_spend (from, message_cost_us (&s->config.costs, m, s->config.costs.send_us));
+    rank_spend (from, message_cost_us (s, m, s->config.costs.send_us));
     count (s, child, m);
-    way->free_ns = max_u64 (way->free_ns, from->busy_ns)
-                   + (uint64_t)((double)bytes_of (m) / s->config.costs.bytes_per_us * 1000);
-    queue_push (&s->queue,
-                (struct event){ .t_ns = s->config.one_host ? way->free_ns : arrival_ns (s, way, way->free_ns),
-                                .type = s->config.one_host ? EV_IO : EV_MESSAGE,
-                                .rank = m->to,
-                                .with.p = m });
+    if (link_is_inside (s, m->from, m->to)) /* a queue in memory: read when its process has nothing else to do */
+        queue_push (&s->queue, (struct event){ .t_ns = from->busy_ns, .type = EV_MESSAGE, .rank = m->to, .with.p = m });
+    else
+        queue_push (&s->queue, leave (from, child, m));
 }
 
 /* The message passes when those threads come to run; what they do after that keeps a core busy, and not the message. */

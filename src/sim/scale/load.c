@@ -61,12 +61,16 @@ void load_burst (struct scale *s, uint64_t n)
         scale_at (s, s->t_ns + step_ns, EV_BURST, 0, n + 1);
 }
 
+static uint64_t local_ns (const struct scale *s)
+{
+    return (uint64_t)((s->plan ? s->config.costs.inside_local_us : s->config.costs.local_us) * 1000);
+}
+
 /* --- requests -------------------------------------------------------------------------------------------- */
 
 static void ask_for (struct scale *s, uint32_t number, uint64_t t_ns, bool probe)
 {
     struct rank *r = &s->rank[number];
-    const struct costs *c = &s->config.costs;
 
     if (!r->node)
         return;
@@ -81,10 +85,8 @@ static void ask_for (struct scale *s, uint32_t number, uint64_t t_ns, bool probe
     if (s->config.one_host)
         queue_push (&s->queue, (struct event){ .t_ns = t_ns, .type = EV_CLIENT, .rank = number, .with.p = a });
     else
-        queue_push (&s->queue, (struct event){ .t_ns = t_ns + (uint64_t)(c->local_us * 1000),
-                                               .type = EV_REQUEST,
-                                               .rank = number,
-                                               .with.p = a });
+        queue_push (&s->queue,
+                    (struct event){ .t_ns = t_ns + local_ns (s), .type = EV_REQUEST, .rank = number, .with.p = a });
 }
 
 static void spend_client (struct scale *s)
@@ -102,10 +104,8 @@ void load_client (struct scale *s, const struct event *e)
 
     spend_client (s);
     a->asked_ns = s->client_ns;
-    queue_push (&s->queue, (struct event){ .t_ns = s->client_ns + (uint64_t)(s->config.costs.local_us * 1000),
-                                           .type = EV_REQUEST,
-                                           .rank = e->rank,
-                                           .with.p = a });
+    queue_push (&s->queue, (struct event){
+                               .t_ns = s->client_ns + local_ns (s), .type = EV_REQUEST, .rank = e->rank, .with.p = a });
 }
 
 /* Its broker may have been killed on its way. */
@@ -148,13 +148,12 @@ static void end (struct scale *s, struct ask *a, uint64_t t_ns)
 
 void load_answer (struct scale *s, struct ask *a, bool good)
 {
-    const struct costs *c = &s->config.costs;
     struct rank *r = &s->rank[a->rank];
 
-    rank_spend (r, c->request_us / 2);
+    rank_spend (r, s->config.costs.request_us / 2);
     a->failed = !good;
     a->at_node = false;
-    uint64_t t_ns = r->busy_ns + (uint64_t)(c->local_us * 1000);
+    uint64_t t_ns = r->busy_ns + local_ns (s);
     if (!s->config.one_host)
         end (s, a, t_ns);
     else

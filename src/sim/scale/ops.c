@@ -181,6 +181,20 @@ static void report_up_op (void *arg, const struct report *report)
         link_send (r, &(struct message){ .type = MSG_REPORT, .to = r->parent, .report = *report });
 }
 
+/* It is a promise, whether it arrives or not. */
+static int share_up_op (void *arg, const struct share_want *want)
+{
+    struct rank *r = arg;
+
+    if (r->s->check)
+        check_return (r->s->check, rank_life (r), want->end_ms);
+    if (r->place != PLACE_UP)
+        return -1;
+    r->wants_share = r->wants_share || want->size > 0;
+    link_send (r, &(struct message){ .type = MSG_WANT, .to = r->parent, .want = *want });
+    return 0;
+}
+
 static void log_op (void *arg, int level, const char *text)
 {
 }
@@ -194,6 +208,7 @@ const struct node_ops rank_ops = {
     .lease_reply = lease_reply_op,
     .report_up = report_up_op,
     .log = log_op,
+    .share_up = share_up_op,
 };
 
 /* --- rank 0's authority ------------------------------------------------------------------------------------------ */

@@ -17,7 +17,8 @@
 #define LAST_RETRY_MS 500.
 #define HELLO_MS 400. /* for an answer */
 #define PROBE_MS 1000.
-#define PATIENCE 4 /* attempts at the parent, before one that never joined asks others */
+#define SHARE_KEEP 512 /* fluid.share-keep */
+#define PATIENCE 4     /* attempts at the parent, before one that never joined asks others */
 
 static uint64_t jittered_ns (struct scale *s, double ms)
 {
@@ -39,7 +40,9 @@ static struct node *make_node (struct rank *r)
                                   .lease_ms = c->lease_ms,
                                   .max_backlog_ms = c->backlog_ms,
                                   .forward_timeout_ms = c->timeout_ms,
-                                  .max_waiting = c->max_waiting };
+                                  .max_waiting = c->max_waiting,
+                                  .share = c->share,
+                                  .share_keep = SHARE_KEEP };
 
     snprintf (config.incarnation, sizeof (config.incarnation), "%08x-0000-4000-8000-%012x", (unsigned)config.rank,
               (unsigned)r->life);
@@ -64,21 +67,73 @@ static void start_root (struct rank *r)
     scale_at (s, r->busy_ns + SECOND_NS, EV_WALL, 0, r->life);
 }
 
-void rank_start (struct scale *s, uint32_t number)
+/* As broker/crew.c: a process makes its brokers one after the other, then waits for the other processes, and from then on each
+ * waits for its parent, if that is in the same one.
+ */
+static bool waits_for (const struct scale *s, uint32_t number, uint32_t parent)
 {
+    return s->rank[number].waits && link_is_inside (s, number, parent);
+}
+
+static void join_children (struct scale *s, uint32_t number, uint64_t t_ns)
+{
+    uint32_t count = s->plan ? topo_child_count (s->topo, number) : 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t child = topo_child (s->topo, number, i);
+
+        if (waits_for (s, child, number))
+            scale_at (s, t_ns, EV_JOIN, child, 0);
+    }
+}
+
+static void all_are_made (struct scale *s, uint64_t t_ns)
+{
+    for (uint32_t i = 1; i < s->config.size; i++)
+        if (!link_is_inside (s, i, topo_parent (s->topo, i)))
+            scale_at (s, t_ns, EV_JOIN, i, 0);
+    join_children (s, 0, t_ns);
+}
+
+static void make_next (struct scale *s, const struct rank *r, uint32_t i)
+{
+    uint32_t process = plan_process (s->plan, rank_number (r));
+
+    if (i < plan_count (s->plan, process))
+        scale_at (s, r->busy_ns, EV_START, plan_rank (s->plan, process, i), i + 1);
+    if (++s->made == s->config.size)
+        all_are_made (s, r->busy_ns);
+}
+
+void rank_join (struct rank *r)
+{
+    r->waits = false;
+    rank_seek (r);
+    rank_look (r);
+}
+
+void rank_start (struct scale *s, const struct event *e)
+{
+    uint32_t number = e->rank;
     struct rank *r = &s->rank[number];
 
     if (r->busy_ns < s->t_ns)
         r->busy_ns = s->t_ns;
+    if (s->plan)
+        rank_spend (r, s->config.costs.start_us);
     r->life++;
     r->node = make_node (r);
     r->tick_ns = NEVER;
-    r->has_joined = r->activated = false;
+    r->has_joined = r->activated = r->waits = r->wants_share = false;
     if (number == 0)
         start_root (r);
+    else if (e->with.n > 0)
+        r->waits = true;
     else
         rank_seek (r);
     rank_look (r);
+    if (e->with.n > 0)
+        make_next (s, r, (uint32_t)e->with.n);
     scale_look_at_start (s);
 }
 
@@ -170,6 +225,8 @@ static void note_joined (struct rank *r)
     struct scale *s = r->s;
 
     s->nup++;
+    if (s->nup == s->config.size && s->result.joined_ns == 0)
+        s->result.joined_ns = r->busy_ns;
     if (s->phase == PHASE_COLD)
         samples_add (&s->joined, r->busy_ns);
     if (s->kill_ns > 0) {
@@ -188,6 +245,7 @@ void rank_joined (struct rank *r, const struct message *m)
     r->has_joined = true;
     r->tries = r->rounds = 0;
     note_joined (r);
+    join_children (r->s, rank_number (r), r->busy_ns);
     sample.received_us = rank_boot_us (r);
     if (sample.peer_received_us > 0)
         node_sample (r->node, rank_boot_us (r), &sample);
@@ -217,6 +275,9 @@ static void part (struct rank *r)
             node_forward_failed (r->node, rank_boot_us (r), tags[i], EHOSTUNREACH);
     while (r->tags.count > 0)
         node_lease_failed (r->node, rank_boot_us (r), r->tags.tag[--r->tags.count]);
+    if (r->wants_share)
+        node_share_failed (r->node, rank_boot_us (r), EHOSTUNREACH);
+    r->wants_share = false;
     node_parent (r->node, rank_boot_us (r), false);
 }
 

@@ -19,6 +19,7 @@
 #ifndef SIM_SCALE_PRIVATE_H
 #define SIM_SCALE_PRIVATE_H
 
+#include "broker/base/plan.h"
 #include "broker/base/topology.h"
 #include "modules/fluid/node/private.h"
 #include "sim/check.h"
@@ -30,14 +31,15 @@
 #define SECOND_NS UINT64_C (1000000000)
 #define EPOCH_MS INT64_C (1767225600000)
 #define MAX_LEVELS 40 /* deeper ones count as the last */
-#define NSTATES 3
+#define NSTATES 4
 
 enum event_type {
-    EV_START,    /* a rank */
+    EV_START,    /* a rank; with.n: and then that one more of its process, 0: none */
+    EV_JOIN,     /* a rank that waited until it may look for its parent */
     EV_MESSAGE,  /* arrives */
     EV_IO,       /* ZeroMQ's threads have a message, on a host that is shared */
     EV_TICK,     /* a node's deadline; with.n: that */
-    EV_BEAT,     /* the next rank's heartbeat is due */
+    EV_BEAT,     /* the next heartbeat is due, or the next ranks' */
     EV_PING,     /* that */
     EV_RETRY,    /* a rank looks for a parent; with.n: the link that it looked for last */
     EV_PROBE,    /* a rank that is not with its own parent tries to return */
@@ -49,6 +51,7 @@ enum event_type {
     EV_REQUEST,  /* a client's comes to its broker */
     EV_CLIENT,   /* the client process begins one, on a host that is shared */
     EV_ANSWERED, /* ... and has its answer */
+    EV_TURN,     /* of a process that has something to do; 'rank' is its number */
     EV_KILL,
     EV_PHASE, /* with.n: the next */
 };
@@ -58,11 +61,13 @@ enum message_type {
     MSG_CANCEL,
     MSG_LEASE,
     MSG_REPORT,
+    MSG_WANT,
     MSG_PING,
     MSG_HELLO, /* the last that goes up */
     MSG_IDS,
     MSG_ERROR,
     MSG_GRANTS,
+    MSG_SHARE,
     MSG_PONG,
     MSG_JOINED,
     NMESSAGES,
@@ -74,7 +79,8 @@ struct message {
     uint32_t from, to;
     uint32_t link;
     uint32_t tag;
-    uint32_t count; /* ids; errnum */
+    uint32_t count; /* ids; errnum; MSG_SHARE: retry_ms */
+    bool has_share;
     size_t nruns;
     struct run *run; /* 'small', or to be freed */
     struct run small[2];
@@ -84,6 +90,8 @@ struct message {
         struct lease_answer answer;
         struct idt_clock_sample sample;
         struct report report;
+        struct share_want want;
+        struct share share;
     };
 };
 
@@ -123,7 +131,7 @@ struct rank {
     struct ask *asks;
     uint64_t busy_ns; /* its processor is, until then */
     uint64_t tick_ns; /* when it is woken; UINT64_MAX: not */
-    uint64_t used_ns; /* of its processor, while it is measured */
+    uint64_t used_ns; /* of that, while it is measured */
     struct way up, down;
     struct tags tags;  /* of lease requests that went up */
     uint32_t received; /* messages from children, while it is measured */
@@ -137,6 +145,16 @@ struct rank {
     uint8_t place;     /* enum rank_place */
     bool activated;    /* has been */
     bool has_joined;   /* ever */
+    bool waits;        /* for its parent, which is in its process, or for all processes */
+    bool wants_share;  /* and waits for the answer */
+};
+
+/* One that hosts many ranks: it has one thread for them. */
+struct process {
+    uint64_t busy_ns;   /* until then */
+    struct event *todo; /* a ring, in order of arrival */
+    uint32_t first, count, size;
+    bool has_turn; /* an EV_TURN is to come */
 };
 
 struct level {
@@ -168,8 +186,11 @@ struct scale {
     struct authority *authority; /* of rank 0 */
     struct lease_record disk, storing;
     uint64_t core_ns[SCALE_MAX_CORES]; /* of a host that is shared: busy until then */
-    uint64_t client_ns;                /* the client process there, too */
-    uint64_t io_until_ns;              /* what its threads for messages do now is done */
+    struct plan *plan;                 /* its processes; NULL: a rank is one */
+    struct process *process;
+    uint32_t made;        /* of their ranks: so many are */
+    uint64_t client_ns;   /* the client process there, too */
+    uint64_t io_until_ns; /* what its threads for messages do now is done */
     uint64_t client_used_ns, io_used_ns;
 
     uint32_t first_asker, askers; /* ranks that ask: so many from there on */
@@ -207,6 +228,11 @@ void scale_look_at_start (struct scale *s);
 bool host_begins (struct scale *s, const struct event *e);
 void host_ends (struct scale *s, const struct event *e);
 
+/* It is a process' turn.  Returns whether '*next' can be begun now, between the other two, or dropped; then the turn has to be ended. */
+bool host_turn (struct scale *s, const struct event *e, struct event *next);
+void host_turn_begins (struct scale *s, const struct event *e);
+void host_turn_ends (struct scale *s, uint32_t process);
+
 void rank_spend (struct rank *r, double us);
 uint64_t rank_boot_us (const struct rank *r); /* its CLOCK_BOOTTIME when it has done */
 
@@ -218,10 +244,19 @@ static inline uint32_t rank_number (const struct rank *r)
     return (uint32_t)(r - r->s->rank);
 }
 
+/* Its name to who checks ids. */
+static inline uint32_t rank_life (const struct rank *r)
+{
+    return rank_number (r) * 16 + r->life;
+}
+
 /* --- messages: link.c ------------------------------------------------------------------------------- */
 
+/* Whether a link leaves no process. */
+bool link_is_inside (const struct scale *s, uint32_t a, uint32_t b);
+
 /* What one costs who sends or takes it; 'other_us': one that has no figure of its own. */
-double message_cost_us (const struct costs *c, const struct message *m, double other_us);
+double message_cost_us (const struct scale *s, const struct message *m, double other_us);
 
 /* 'from' sends it when it has done what it does; a copy is made of what it borrows. */
 void link_send (struct rank *from, const struct message *msg);
@@ -266,8 +301,9 @@ void load_probe (struct scale *s, uint32_t below);
 
 /* --- coming and going: place.c ---------------------------------------------------------------------------------- */
 
-void rank_start (struct scale *s, uint32_t number);
+void rank_start (struct scale *s, const struct event *e);
 void rank_seek (struct rank *r);
+void rank_join (struct rank *r);
 void rank_retry (struct rank *r, uint64_t link);
 void rank_probe (struct rank *r);
 void rank_hello (struct rank *r, const struct message *m);

@@ -29,10 +29,10 @@ static void report_run (const struct scale *s, FILE *out)
         "{\"scale\":\"run\",\"size\":%u,\"topology\":\"%s\",\"levels\":%u,\"generators\":%u,\"rate\":%g,\"count\":%u,"
         "\"burst\":%u,\"seed\":%" PRIu64 ",\"seconds\":%.1f,\"asked\":%" PRIu64 ",\"answered\":%" PRIu64
         ",\"failed\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"ids\":%" PRIu64 ",\"events\":%" PRIu64
-        ",\"forwards_under_way\":%u}\n",
+        ",\"forwards_under_way\":%u,\"share\":%u,\"borrowing\":%" PRIu64 "}\n",
         (unsigned)c->size, c->topology, (unsigned)s->nlevels, (unsigned)s->owners, c->load.rate,
         (unsigned)c->load.count, (unsigned)c->load.burst, c->seed, seconds (s), r->asked, r->answered, r->failed,
-        r->dropped, r->ids, r->events, (unsigned)r->most_under_way);
+        r->dropped, r->ids, r->events, (unsigned)r->most_under_way, (unsigned)c->share, r->borrowing);
 }
 
 static void report_start (struct scale *s, FILE *out)
@@ -66,8 +66,9 @@ static void report_links (const struct scale *s, FILE *out)
 {
     static const char *const names[NMESSAGES] = {
         [MSG_BLOCK] = "blocks",  [MSG_CANCEL] = "cancels", [MSG_LEASE] = "leases",  [MSG_REPORT] = "reports",
-        [MSG_PING] = "pings",    [MSG_HELLO] = "hellos",   [MSG_IDS] = "ids",       [MSG_ERROR] = "errors",
-        [MSG_GRANTS] = "grants", [MSG_PONG] = "pongs",     [MSG_JOINED] = "joined",
+        [MSG_WANT] = "wants",    [MSG_SHARE] = "shares",   [MSG_PING] = "pings",    [MSG_HELLO] = "hellos",
+        [MSG_IDS] = "ids",       [MSG_ERROR] = "errors",   [MSG_GRANTS] = "grants", [MSG_PONG] = "pongs",
+        [MSG_JOINED] = "joined",
     };
 
     for (uint32_t l = 1; l < s->nlevels; l++) {
@@ -133,15 +134,27 @@ static void report_load (const struct scale *s, FILE *out)
 
 static void report_host (const struct scale *s, FILE *out)
 {
-    double window_ns = (double)(s->end_ns - s->begin_ns), used_ns = 0;
+    double window_ns = (double)(s->end_ns - s->begin_ns);
 
     if (!s->config.one_host)
         return;
-    for (uint32_t i = 0; i < s->config.size; i++)
-        used_ns += (double)s->rank[i].used_ns;
-    fprintf (out, "{\"scale\":\"host\",\"cores\":%u,\"brokers\":%.4f,\"io\":%.4f,\"client\":%.4f}\n",
-             (unsigned)s->config.cores, used_ns / window_ns, (double)s->io_used_ns / window_ns,
-             (double)s->client_used_ns / window_ns);
+    fprintf (out, "{\"scale\":\"host\",\"cores\":%u,\"processes\":%u,\"brokers\":%.4f,\"io\":%.4f,\"client\":%.4f}\n",
+             (unsigned)s->config.cores, s->plan ? (unsigned)plan_processes (s->plan) : (unsigned)s->config.size,
+             s->result.busy_cores, (double)s->io_used_ns / window_ns, (double)s->client_used_ns / window_ns);
+}
+
+static void report_processes (const struct scale *s, FILE *out)
+{
+    double window_ns = (double)(s->end_ns - s->begin_ns);
+
+    for (uint32_t i = 0; s->plan && i < plan_processes (s->plan); i++) {
+        double used_ns = 0;
+
+        for (uint32_t n = 0; n < plan_count (s->plan, i); n++)
+            used_ns += (double)s->rank[plan_rank (s->plan, i, n)].used_ns;
+        fprintf (out, "{\"scale\":\"process\",\"process\":%u,\"ranks\":%u,\"load\":%.5f}\n", (unsigned)i,
+                 (unsigned)plan_count (s->plan, i), used_ns / window_ns);
+    }
 }
 
 /* What a request waited that came right after the loss, by the state that its rank was in. */
@@ -170,5 +183,6 @@ void scale_report (struct scale *s, FILE *out)
     report_links (s, out);
     report_load (s, out);
     report_host (s, out);
+    report_processes (s, out);
     report_loss (s, out);
 }

@@ -11,6 +11,8 @@
 #include "libutil/minmax.h"
 #include "sim/scale/private.h"
 
+#define BEAT_NS (5 * SECOND_NS / 3)   /* HEARTBEAT of broker/overlay/overlay.c */
+#define MOMENTS 16                    /* as there */
 #define PATIENCE_NS (300 * SECOND_NS) /* for a cold start */
 
 /* --- chance ---------------------------------------------------------------------------------------------- */
@@ -106,7 +108,7 @@ void scale_phase (struct scale *s, enum phase phase)
     s->phase = phase;
     if (phase == PHASE_WARM) {
         load_begin (s);
-        scale_at (s, s->t_ns + SECOND_NS, EV_PHASE, 0, PHASE_MEASURE);
+        scale_at (s, s->t_ns + s->config.warm_up_ms * MS_NS, EV_PHASE, 0, PHASE_MEASURE);
     }
     else if (phase == PHASE_MEASURE)
         begin_to_measure (s);
@@ -116,22 +118,33 @@ void scale_phase (struct scale *s, enum phase phase)
 
 /* --- events --------------------------------------------------------------------------------------------------- */
 
-/* Heartbeats of all ranks are spread over a second, in an order that is neither that of ranks nor of chance. */
-static void beat (struct scale *s)
+static void beat_of (struct scale *s, uint32_t number)
 {
-    uint64_t n = s->beats++;
-    uint32_t number = (uint32_t)(n % s->config.size * s->stride % s->config.size);
-
     if (number > 0 && s->rank[number].place == PLACE_UP)
         scale_at (s, s->t_ns, EV_PING, number, s->rank[number].link);
-    scale_at (s, (n + 1) * SECOND_NS / s->config.size, EV_BEAT, 0, 0);
+}
+
+/* On one host all have one clock: each beats in one of so many moments, which its number tells.  Else heartbeats of all ranks
+ * are spread over a period, in an order that is neither that of ranks nor of chance.
+ */
+static void beat (struct scale *s)
+{
+    uint32_t size = s->config.size, beats = s->config.one_host ? MOMENTS : size;
+    uint64_t n = s->beats++;
+
+    if (s->config.one_host)
+        for (uint32_t i = (uint32_t)(n % MOMENTS); i < size; i += MOMENTS)
+            beat_of (s, i);
+    else
+        beat_of (s, (uint32_t)(n % size * s->stride % size));
+    scale_at (s, (n + 1) * BEAT_NS / beats, EV_BEAT, 0, 0);
 }
 
 static void happen_outside (struct scale *s, const struct event *e)
 {
     switch ((enum event_type)e->type) {
     case EV_START:
-        rank_start (s, e->rank);
+        rank_start (s, e);
         break;
     case EV_BEAT:
         beat (s);
@@ -163,6 +176,8 @@ static bool is_current (const struct scale *s, const struct event *e)
     case EV_STORED:
     case EV_WALL:
         return r->node && r->life == e->with.n;
+    case EV_JOIN:
+        return r->node && r->waits;
     case EV_RETRY:
     case EV_PROBE:
     case EV_LOST:
@@ -177,6 +192,12 @@ static void do_job (struct scale *s, const struct event *e)
     struct rank *r = &s->rank[e->rank];
 
     switch ((enum event_type)e->type) {
+    case EV_START:
+        rank_start (s, e);
+        break;
+    case EV_JOIN:
+        rank_join (r);
+        break;
     case EV_TICK:
         rank_tick (r);
         break;
@@ -222,11 +243,28 @@ static bool is_outside (const struct event *e)
            || e->type == EV_PHASE;
 }
 
+/* What was put off may have become needless. */
+static void take_turn (struct scale *s, const struct event *e)
+{
+    struct event next;
+
+    if (!host_turn (s, e, &next))
+        return;
+    if (is_current (s, &next)) {
+        host_turn_begins (s, &next);
+        do_job (s, &next);
+        host_ends (s, &next);
+    }
+    host_turn_ends (s, e->rank);
+}
+
 static void happen (struct scale *s, const struct event *e)
 {
     s->t_ns = e->t_ns;
     s->result.events++;
-    if (is_outside (e))
+    if (e->type == EV_TURN)
+        take_turn (s, e);
+    else if (is_outside (e) && !(s->plan && e->type == EV_START))
         happen_outside (s, e);
     else if (is_current (s, e) && host_begins (s, e)) {
         do_job (s, e);
@@ -238,11 +276,25 @@ static void happen (struct scale *s, const struct event *e)
 
 static void plan_start (struct scale *s)
 {
-    for (uint32_t i = 0; i < s->config.size; i++)
+    for (uint32_t i = 0; s->plan && i < plan_processes (s->plan); i++)
+        scale_at (s, (uint64_t)(s->config.costs.boot_ms * 1e6), EV_START, plan_rank (s->plan, i, 0), 1);
+    for (uint32_t i = 0; !s->plan && i < s->config.size; i++)
         scale_at (s, s->config.start_spread_ms > 0 ? scale_below (s, s->config.start_spread_ms * MS_NS) : 0, EV_START,
                   i, 0);
     scale_at (s, 0, EV_BEAT, 0, 0);
     scale_at (s, PATIENCE_NS, EV_PHASE, 0, PHASE_WARM);
+}
+
+static void sum_up (struct scale *s)
+{
+    double used_ns = 0;
+
+    for (uint32_t i = 0; i < s->config.size; i++) {
+        used_ns += (double)s->rank[i].used_ns;
+        s->result.borrowing += s->rank[i].node && s->rank[i].node->state == NODE_BORROWING;
+    }
+    if (s->end_ns > s->begin_ns)
+        s->result.busy_cores = used_ns / (double)(s->end_ns - s->begin_ns);
 }
 
 void scale_run (struct scale *s, struct scale_result *result)
@@ -258,6 +310,7 @@ void scale_run (struct scale *s, struct scale_result *result)
     if (s->check)
         s->result.seen_ids = check_ids (s->check);
     s->result.p50_ns = samples_percentile (&s->all, 50);
+    sum_up (s);
     *result = s->result;
 }
 
@@ -296,23 +349,45 @@ static void place_ranks (struct scale *s)
     }
 }
 
+static int check_config (const struct scale_config *config, idt_error_t *errp)
+{
+    if (config->size < 1 || config->size > SCALE_MAX_SIZE)
+        return errsetf (errp, EINVAL, "the size must be 1 to %d", SCALE_MAX_SIZE);
+    if (config->fault.kill && config->fault.rank >= config->size)
+        return errsetf (errp, EINVAL, "rank %u cannot be killed: the last one is %u", (unsigned)config->fault.rank,
+                        (unsigned)config->size - 1);
+    if (config->processes > config->size)
+        return errsetf (errp, EINVAL, "%u processes have no %u ranks", (unsigned)config->processes,
+                        (unsigned)config->size);
+    if (config->processes > 0 && !config->one_host)
+        return errsetf (errp, EINVAL, "processes of many ranks are on one host");
+    return 0;
+}
+
+/* Where each has a process of its own there is no plan. */
+static int make_plan (struct scale *s, idt_error_t *errp)
+{
+    uint32_t processes = s->config.processes;
+
+    if (processes == 0 || processes == s->config.size)
+        return 0;
+    if (!(s->plan = plan_create (s->config.size, processes, s->topo, errp)))
+        return -1;
+    s->process = must (calloc (plan_processes (s->plan), sizeof (s->process[0])));
+    return 0;
+}
+
 struct scale *scale_create (const struct scale_config *config, idt_error_t *errp)
 {
     struct scale *s;
 
-    if (config->size < 1 || config->size > SCALE_MAX_SIZE) {
-        errsetf (errp, EINVAL, "the size must be 1 to %d", SCALE_MAX_SIZE);
+    if (check_config (config, errp) < 0)
         return NULL;
-    }
-    if (config->fault.kill && config->fault.rank >= config->size) {
-        errsetf (errp, EINVAL, "rank %u cannot be killed: the last one is %u", (unsigned)config->fault.rank,
-                 (unsigned)config->size - 1);
-        return NULL;
-    }
     s = must (calloc (1, sizeof (*s)));
     s->config = *config;
     s->random = config->seed;
-    if (!(s->topo = topo_create (config->topology, config->size, errp))) {
+    if (!(s->topo = topo_create (config->topology, config->size, errp)) || make_plan (s, errp) < 0) {
+        topo_destroy (s->topo);
         free (s);
         return NULL;
     }
@@ -323,15 +398,27 @@ struct scale *scale_create (const struct scale_config *config, idt_error_t *errp
     return s;
 }
 
+static void free_event (struct scale *s, const struct event *e)
+{
+    if (e->type == EV_MESSAGE || e->type == EV_IO)
+        link_free (s, e->with.p);
+    else if (e->type == EV_REQUEST || e->type == EV_CLIENT || e->type == EV_ANSWERED)
+        ask_free (s, e->with.p);
+}
+
 static void free_events (struct scale *s)
 {
     struct event e;
 
     while (queue_pop (&s->queue, &e))
-        if (e.type == EV_MESSAGE || e.type == EV_IO)
-            link_free (s, e.with.p);
-        else if (e.type == EV_REQUEST || e.type == EV_CLIENT || e.type == EV_ANSWERED)
-            ask_free (s, e.with.p);
+        free_event (s, &e);
+    for (uint32_t i = 0; s->plan && i < plan_processes (s->plan); i++) {
+        struct process *p = &s->process[i];
+
+        for (; p->count > 0; p->count--, p->first++)
+            free_event (s, &p->todo[p->first % p->size]);
+        free (p->todo);
+    }
     queue_fini (&s->queue);
 }
 
@@ -369,7 +456,9 @@ void scale_destroy (struct scale *s)
     samples_fini (&s->joined_again);
     samples_fini (&s->all);
     check_destroy (s->check);
+    plan_destroy (s->plan);
     topo_destroy (s->topo);
+    free (s->process);
     free (s->rank);
     free (s);
 }

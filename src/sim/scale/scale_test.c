@@ -27,6 +27,7 @@ static struct scale_config make_config (uint32_t size, const char *topology, uin
                               .max_waiting = 8192,
                               .load = { .rate = 20, .count = 3, .period_ms = 500 },
                               .fault = { .restart_ms = UINT64_MAX },
+                              .warm_up_ms = 1000,
                               .measure_ms = 4000,
                               .drift_ppm = 50,
                               .cores = 2,
@@ -158,6 +159,68 @@ static void test_again (void)
     ok (a.events != b.events, "another seed another one");
 }
 
+/* Many ranks in a process: one thread, links in memory, heartbeats in moments; and a start from the top. */
+static void test_processes (void)
+{
+    struct scale_config c = make_config (300, "kary:4", 40);
+
+    c.one_host = true;
+    struct scale_result apart = play (&c, NULL);
+    ok (apart.inside == 0 && apart.outside > 0, "in processes of their own nothing passes inside of one");
+    c.processes = 3;
+    plays (&c, "in three processes");
+    struct scale_result r = play (&c, NULL);
+    ok (r.inside > 10 * r.outside, "of their messages %d stay inside of a process, %d do not", (int)r.inside,
+        (int)r.outside);
+    ok (r.busy_cores < apart.busy_cores, "they take %.3f cores, apart %.3f", r.busy_cores, apart.busy_cores);
+    c.fault = (struct scale_fault){ true, 2, 1000 };
+    r = play (&c, NULL);
+    ok (is_sound (&r), "a rank of them is lost and comes back %s", r.violation);
+    c.fault.kill = false;
+    c.costs.start_us = 20000;
+    c.load.rate = 0.5;
+    r = play (&c, NULL);
+    ok (r.joined_ns >= 150 * UINT64_C (20000000) && r.joined_ns < 200 * UINT64_C (20000000),
+        "brokers of a process are made one after the other: all have joined after %d ms", (int)(r.joined_ns / 1000000));
+}
+
+/* One a tbon.timeout / 3, of each that has a parent, on one host or not. */
+static void test_beats (void)
+{
+    struct scale_config c = make_config (320, "kary:4", 40);
+
+    c.measure_ms = 5000;
+    for (int i = 0; i < 2; i++) {
+        c.one_host = i == 1;
+        struct scale_result r = play (&c, NULL);
+        ok (r.beats >= 319 * 3 - 40 && r.beats <= 319 * 3 + 40, "319 hearts beat %d times in 5 s", (int)r.beats);
+    }
+}
+
+static void test_shares (void)
+{
+    struct scale_config c = make_config (120, "kary:4", 10);
+
+    c.load = (struct scale_load){ .rate = 40, .count = 3, .period_ms = 500, .askers = ASKERS_IDLE };
+    c.warm_up_ms = 8000;
+    struct scale_result off = play (&c, NULL);
+    ok (off.borrowing == 0 && off.forwards > 1000, "without shares idle ranks ask above, %d times", (int)off.forwards);
+    c.share = 1; /* auto */
+    plays (&c, "idle ranks borrow");
+    struct scale_result r = play (&c, NULL);
+    ok (r.borrowing > 50, "%d of 110 do", (int)r.borrowing);
+    ok (r.forwards * 4 < off.forwards && r.p50_ns < off.p50_ns, "%d requests go up, and they wait less",
+        (int)r.forwards);
+    c.fault = (struct scale_fault){ true, 2, 1000 };
+    r = play (&c, NULL);
+    ok (is_sound (&r), "a lender is lost and comes back %s", r.violation);
+    c.share = 64;
+    c.load.rate = 1;
+    c.fault.kill = false;
+    r = play (&c, NULL);
+    ok (is_sound (&r) && r.borrowing > 80, "with a size %d borrow whatever they need", (int)r.borrowing);
+}
+
 static void refuses (const struct scale_config *c, const char *why)
 {
     idt_error_t err = { "" };
@@ -175,10 +238,19 @@ int main (void)
     c = make_config (10, "kary:2", 1);
     c.fault = (struct scale_fault){ .kill = true, .rank = 10 };
     refuses (&c, "rank 10");
+    c.fault.kill = false;
+    c.processes = 2;
+    refuses (&c, "one host");
+    c.one_host = true;
+    c.processes = 11;
+    refuses (&c, "11 processes");
     test_calm ();
     test_losses ();
     test_combining ();
     test_cold_start ();
     test_again ();
+    test_processes ();
+    test_beats ();
+    test_shares ();
     return done_testing ();
 }
