@@ -11,7 +11,7 @@
 #include "libutil/minmax.h"
 #include "sim/scale/private.h"
 
-#define BEAT_NS (5 * SECOND_NS / 3)   /* HEARTBEAT of broker/overlay/overlay.c */
+#define BEAT_NS SECOND_NS             /* HEARTBEAT of broker/overlay/overlay.c; HEARTBEAT_INSIDE is twice that */
 #define MOMENTS 16                    /* as there */
 #define PATIENCE_NS (300 * SECOND_NS) /* for a cold start */
 
@@ -124,17 +124,27 @@ static void beat_of (struct scale *s, uint32_t number)
         scale_at (s, s->t_ns, EV_PING, number, s->rank[number].link);
 }
 
-/* On one host all have one clock: each beats in one of so many moments, which its number tells.  Else heartbeats of all ranks
- * are spread over a period, in an order that is neither that of ranks nor of chance.
+/* On one host all have one clock, and each beats in one of so many moments, which its number tells; of those whose parent is in
+ * their process each second one.
  */
+static void beat_in_moment (struct scale *s, uint64_t n)
+{
+    for (uint32_t i = (uint32_t)(n % MOMENTS); i < s->config.size; i += MOMENTS)
+        if (i > 0 && !link_is_inside (s, i, s->rank[i].parent))
+            beat_of (s, i);
+    for (uint32_t i = (uint32_t)(n / 2 % MOMENTS); n % 2 == 0 && i < s->config.size; i += MOMENTS)
+        if (i > 0 && link_is_inside (s, i, s->rank[i].parent))
+            beat_of (s, i);
+}
+
+/* Else heartbeats of all ranks are spread over a period, in an order that is neither that of ranks nor of chance. */
 static void beat (struct scale *s)
 {
     uint32_t size = s->config.size, beats = s->config.one_host ? MOMENTS : size;
     uint64_t n = s->beats++;
 
     if (s->config.one_host)
-        for (uint32_t i = (uint32_t)(n % MOMENTS); i < size; i += MOMENTS)
-            beat_of (s, i);
+        beat_in_moment (s, n);
     else
         beat_of (s, (uint32_t)(n % size * s->stride % size));
     scale_at (s, (n + 1) * BEAT_NS / beats, EV_BEAT, 0, 0);
