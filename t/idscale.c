@@ -148,10 +148,11 @@ static void answered (idt_future_t *f, void *arg)
 
 static void ask (struct request *r)
 {
+    uint32_t count = htobe32 (r->s->count);
     uint8_t request[12] = { 0 };
     idt_future_t *f;
 
-    memcpy (request, &(uint32_t){ htobe32 (r->s->count) }, 4);
+    memcpy (request, &count, sizeof (count));
     if (!(f = idt_rpc_raw (r->s->h, "fluid.block", request, sizeof (request), r->rank, 0))
         || idt_future_then (f, -1., answered, r) < 0)
         die ("fluid.block");
