@@ -78,8 +78,8 @@ L_LENT|modules/fluid/node/past.c|s/if (!lender_restore (.*))$/if (!lender_restor
 O_SERVER|modules/fluid/node/now.c|s/return granules != 0 .*O_SERVER.*/return granules != 0;/|who serves a forward compares milliseconds only
 O_FRESH|modules/fluid/node/now.c|s/fluid_gen_follow (&n->gen, n->last_id); .. O_FRESH ../(void) 0;/@s/fluid_gen_advance (&n->gen, n->cursor_ms);/(void) 0;/|a generator begins anew with what was borrowed
 O_WAIT|modules/fluid/node/ids.c|s/        node_forward_abandon (n);/        if (n->owner) node_forward_abandon (n);/@/^static bool is_for_above/,/^}/s/return node_forward_is_busy (n);/return false;/|ids are made while a forward is under way
-P_ASKER|modules/fluid/node/ids.c|s/if (node_forward_has_spilled (a)) .. P_ASKER ../if (0)/|what an asker wants is made here before what was passed on for it came
-P_HERE|modules/fluid/node/ids.c|s/if (node_forward_has_spilled (a)) .. P_ASKER ../if (0)/@s/p->asked == 0 \&\& is_ripe/is_ripe/|what was passed on is made here, too
+P_ASKER|modules/fluid/node/ids.c|s/if (node_forward_has_spilled (n, a)) .. P_ASKER ../if (0)/|what an asker wants is made here before what was passed on for it came
+P_HERE|modules/fluid/node/ids.c|s/if (node_forward_has_spilled (n, a)) .. P_ASKER ../if (0)/@s/p->asked == 0 \&\& is_ripe/is_ripe/|what was passed on is made here, too
 P_AFTER|modules/fluid/node/forward.c|s/n->up.spilled.after = n->last_id;/n->up.spilled.after = 0;/|what is passed on does not name the ids that it has
 P_KEEP|modules/fluid/node/forward.c|s/ + keep > n->waiting.missing)/ > n->waiting.missing + 0 * keep)/|an owner passes on all that waits
 P_BACK|modules/fluid/node/forward.c|s/if (!unwanted \&\& now_us < spill_end_us (n))/if (!unwanted)/|an owner waits for its parent whatever it takes

@@ -46,6 +46,7 @@ struct overlay {
     bool retrying;
     double period;             /* of the heart, seconds */
     double period_inside;      /* the same where the parent is in this process */
+    double beat_period;        /* the one that the last beat began */
     enum health said;          /* health that the followers know */
     struct msglist *followers; /* of overlay.health */
     idt_t *h;

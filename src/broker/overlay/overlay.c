@@ -53,10 +53,11 @@ static void heart_cb (idt_watcher_t *w, int revents, void *arg)
 static void beat (struct overlay *ov)
 {
     double now = link_now ();
-    bool was_asleep = now - ov->beat > 2 * period (ov);
+    bool was_asleep = now - ov->beat > 2 * ov->beat_period;
 
     parent_doubt (ov->up);
     ov->beat = now;
+    ov->beat_period = period (ov);
     ov->due = false;
     ov->judging = true;
     children_heartbeat (ov->down, was_asleep);
@@ -181,6 +182,7 @@ static int get_attributes (struct overlay *ov, idt_error_t *errp)
         return -1;
     ov->period = ov->timeout / 4 < HEARTBEAT ? ov->timeout / 4 : HEARTBEAT;
     ov->period_inside = ov->timeout * 0.4 < HEARTBEAT_INSIDE ? ov->timeout * 0.4 : HEARTBEAT_INSIDE;
+    ov->beat_period = ov->period;
     return 0;
 }
 

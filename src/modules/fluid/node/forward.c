@@ -252,10 +252,12 @@ void node_forward_review (struct node *n)
 
 /* --- more than can be made here ---------------------------------------------------------------- */
 
-bool node_forward_has_spilled (const struct asker *a)
+bool node_forward_has_spilled (const struct node *n, const struct asker *a)
 {
     const struct pending *p;
 
+    if (!n->up.spilled.busy)
+        return false;
     TAILQ_FOREACH (p, &a->waiting, turn)
         if (p->asked > 0 && p->cookie)
             return true;
@@ -332,7 +334,7 @@ void node_forward_take_back (struct node *n, uint64_t now_us)
     }
     n->stats.forwards_lost++;
     end (n, f);
-    if (!unwanted)
+    if (!unwanted || now_us - f->sent_us > n->up.here_us)
         retry_later (f, now_us);
     if (n->parent_up && !node_forward_is_busy (n)) /* else that would be given up, too */
         n->ops->cancel (n->arg);

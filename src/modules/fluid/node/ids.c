@@ -112,7 +112,7 @@ static struct pending *find_ripe (struct node *n, uint64_t now_us, const struct 
 {
     struct pending *p;
 
-    if (node_forward_has_spilled (a)) /* P_ASKER */
+    if (node_forward_has_spilled (n, a)) /* P_ASKER */
         return NULL;
     TAILQ_FOREACH (p, &a->waiting, turn)
         if (p->asked == 0 && is_ripe (n, now_us, p->from_broker, p->after, now_ms))
@@ -251,6 +251,7 @@ void node_ids_work (struct node *n, uint64_t now_us)
     }
     bool active = node_may_generate (n, now_us, &now_ms);
     expire (n, now_us, active);
+    node_forward_take_back (n, now_us);
     if (active && !goes_up)
         return;
     if (is_over (n, now_us))

@@ -260,7 +260,7 @@ void node_forward_spill (struct node *n, uint64_t now_us);
 void node_forward_take_back (struct node *n, uint64_t now_us);
 
 /* Whether somebody waits for ids of this asker that are under way: nothing may overtake them. */
-bool node_forward_has_spilled (const struct asker *a);
+bool node_forward_has_spilled (const struct node *n, const struct asker *a);
 
 /* Ids that are to be made here: what is missing, but for what was passed on. */
 uint64_t node_forward_left_here (const struct node *n);
