@@ -13,8 +13,8 @@ chaos() { (cd "$IDTREE_BUILDDIR" && "$IDTREE_SRCDIR/scripts/chaos-scale" "$@" </
 test_expect_success '300 brokers, 250 of which have a generator' '
     scale -s 300 -g 250 -t kary:4 >out && cat out && grep "\"scale\":\"100 ids of each rank\",.*\"own\":250," out
 '
-test_expect_success 'so over inproc, and where nobody borrows' '
-    scale -s 100 -g 60 -t kary:4 -- -o tbon.inside=inproc -o fluid.share=off
+test_expect_success 'so over inproc, and where idle ranks borrow' '
+    scale -s 100 -g 60 -t kary:4 -- -o tbon.inside=inproc -o fluid.share=auto
 '
 test_expect_success 'faults of single brokers and of processes, under load' '
     chaos -s 100 -p 10 -d 5 && ! chaos -s 100 -p 10 -d 0 -- -o fluid.lease=nonsense
