@@ -16,9 +16,6 @@
 #include "libutil/errprintf.h"
 
 #define MIN_ROOM 16
-#define SLACK_PART 64     /* of the time until then, */
-#define SLACK_MIN_US 1024 /* where that is so much, */
-#define SLACK_MAX_US 16384
 
 struct alarms {
     struct alarm **heap;
@@ -75,21 +72,9 @@ static void arm (struct alarms *as)
 
 /* --- alarms --------------------------------------------------------------------------------------- */
 
-/* Those that are far off wait for the same moments, so that thousands of them are a few wake-ups. */
-static uint64_t round_up (uint64_t at_us)
-{
-    uint64_t now_us = clock_us (CLOCK_BOOTTIME), slack_us = SLACK_MAX_US;
-
-    if (at_us > UINT64_MAX - SLACK_MAX_US)
-        return at_us;
-    while (slack_us >= SLACK_MIN_US && at_us < now_us + slack_us * SLACK_PART)
-        slack_us /= 2;
-    return slack_us < SLACK_MIN_US ? at_us : (at_us + slack_us - 1) / slack_us * slack_us;
-}
-
 void alarm_set (struct alarms *as, struct alarm *a, uint64_t at_us)
 {
-    a->at_us = round_up (at_us);
+    a->at_us = at_us;
     rise (as, a, ++as->count);
     arm (as);
 }

@@ -4,7 +4,7 @@
 /* alarm.h - times of CLOCK_BOOTTIME that many wait for with one timerfd.  Not installed.
  *
  * It goes off at absolute times, to the microsecond, and counts time in which the host slept: the reactor's own timers do
- * neither.  What is farther off than 65 ms may come later by a 64th of that, and by 16 ms at most.
+ * neither.
  */
 #ifndef LIBIDTREE_ALARM_H
 #define LIBIDTREE_ALARM_H

@@ -55,6 +55,23 @@ static inline bool clock_is_over (uint64_t *since_us, uint64_t us)
     return now_us - *since_us >= us;
 }
 
+#define CLOCK_MOMENT_US 16384 /* the most that a time is put off */
+#define CLOCK_MOMENT_PART 64
+
+/* A time as far off as 'at_us', but one of few: thousands that wait share a wake-up.  Never earlier, and later by less than a 64th
+ * of the time until then and than CLOCK_MOMENT_US; what is 65 ms off or nearer stays as it is.
+ */
+static inline uint64_t clock_moment (uint64_t now_us, uint64_t at_us)
+{
+    uint64_t step_us = CLOCK_MOMENT_US;
+
+    if (at_us > UINT64_MAX - CLOCK_MOMENT_US)
+        return at_us;
+    while (step_us >= 1024 && at_us < now_us + step_us * CLOCK_MOMENT_PART)
+        step_us /= 2;
+    return step_us < 1024 ? at_us : (at_us + step_us - 1) / step_us * step_us;
+}
+
 /* Sleep, also where signals come meanwhile.  The end is fixed before: what a signal cuts short is slept again, without the
  * sum growing by the interruptions.
  */

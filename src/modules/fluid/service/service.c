@@ -39,15 +39,9 @@ uint64_t service_now_us (struct service *sv)
     return now.boot_us;
 }
 
-/* How much later than at that time an alarm may come (idtree/reactor.h). */
-static uint64_t slack_us (uint64_t at_us)
-{
-    uint64_t now_us = clock_us (CLOCK_BOOTTIME), left_us = at_us > now_us ? at_us - now_us : 0;
-
-    return left_us < 65536 ? 0 : min_u64 (left_us / 64, 16384);
-}
-
-/* A timer that is set goes off too early rather than being set anew: each request that waits has a deadline, and few reach it. */
+/* A timer that is set goes off too early rather than being set anew: each request that waits has a deadline, and few reach it.
+ * Ranks of a process share moments.
+ */
 void service_set_timer (struct service *sv)
 {
     uint64_t at_us = node_deadline (sv->node);
@@ -56,8 +50,8 @@ void service_set_timer (struct service *sv)
         at_us = min_u64 (at_us, authority_deadline (sv->authority));
     if (at_us >= sv->armed_us)
         return;
-    sv->armed_us = at_us + slack_us (at_us);
-    idt_alarm_watcher_reset (sv->timer, at_us);
+    sv->armed_us = clock_moment (clock_us (CLOCK_BOOTTIME), at_us);
+    idt_alarm_watcher_reset (sv->timer, sv->armed_us);
 }
 
 void service_log_cb (void *arg, int level, const char *text)

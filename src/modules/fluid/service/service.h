@@ -47,7 +47,7 @@ struct service {
     /* the timer: fluid.c, service.c */
     struct witness witness;
     bool has_ticks;    /* the processor's counter is one that can be relied on */
-    uint64_t armed_us; /* when the timer goes off at the latest; SERVICE_NEVER: it is not set */
+    uint64_t armed_us; /* what the timer is set to; SERVICE_NEVER: it is not */
     idt_watcher_t *timer;
 
     /* rank 0: root.c */
