@@ -87,51 +87,54 @@ bool link_is_inside (const struct scale *s, uint32_t a, uint32_t b)
     return s->plan && plan_process (s->plan, a) == plan_process (s->plan, b);
 }
 
-/* What is in a message for leases or shares costs the same, however it is carried. */
-static double cost_inside_us (const struct costs *c, const struct message *m)
+/* What messages cost at either end, by how they are carried. */
+struct carried {
+    double heartbeat_us, lease_us, report_us, hello_us, other_us;
+};
+
+/* What a hello costs inside of a process is in start_us. */
+static struct carried carried_inside (const struct costs *c)
 {
-    switch (m->type) {
-    case MSG_PING:
-    case MSG_PONG:
-        return c->inside_heartbeat_us / 2;
-    case MSG_LEASE:
-        return c->inside_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
-    case MSG_GRANTS:
-        return c->inside_us + (double)m->answer.ngrant * c->want_us;
-    case MSG_WANT:
-    case MSG_SHARE:
-        return c->inside_us + c->want_us;
-    case MSG_REPORT:
-        return c->inside_report_us;
-    default: /* what a hello costs there is in start_us */
-        return c->inside_us;
-    }
+    return (struct carried){ .heartbeat_us = c->inside_heartbeat_us,
+                             .lease_us = c->inside_us,
+                             .report_us = c->inside_report_us,
+                             .hello_us = c->inside_us,
+                             .other_us = c->inside_us };
 }
 
+static struct carried carried_outside (const struct costs *c, double other_us)
+{
+    return (struct carried){ .heartbeat_us = c->heartbeat_us,
+                             .lease_us = c->lease_us,
+                             .report_us = c->report_us,
+                             .hello_us = c->hello_us / 2,
+                             .other_us = other_us };
+}
+
+/* What is in a message for leases or shares costs the same, however it is carried. */
 double message_cost_us (const struct scale *s, const struct message *m, double other_us)
 {
     const struct costs *c = &s->config.costs;
+    struct carried by = link_is_inside (s, m->from, m->to) ? carried_inside (c) : carried_outside (c, other_us);
 
-    if (link_is_inside (s, m->from, m->to))
-        return cost_inside_us (c, m);
     switch (m->type) {
     case MSG_PING:
     case MSG_PONG:
-        return c->heartbeat_us / 2; /* the other half is for what comes back */
+        return by.heartbeat_us / 2; /* the other half is for what comes back */
     case MSG_LEASE:
-        return c->lease_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
+        return by.lease_us + (double)(m->req.nwant + m->req.nback) * c->want_us;
     case MSG_GRANTS:
-        return c->lease_us + (double)m->answer.ngrant * c->want_us;
+        return by.lease_us + (double)m->answer.ngrant * c->want_us;
     case MSG_WANT:
     case MSG_SHARE:
-        return c->lease_us + c->want_us;
+        return by.lease_us + c->want_us;
     case MSG_REPORT:
-        return c->report_us;
+        return by.report_us;
     case MSG_HELLO:
     case MSG_JOINED:
-        return c->hello_us / 2;
+        return by.hello_us;
     default:
-        return other_us;
+        return by.other_us;
     }
 }
 
