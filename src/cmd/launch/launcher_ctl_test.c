@@ -15,7 +15,7 @@
 #define RANKS 4
 
 struct world {
-    struct launcher l;
+    struct launcher l; /* first: what it calls is told of it only */
     struct plan *plan;
     char said[64];  /* the last order */
     int started;    /* the last process; -1: none */
@@ -25,17 +25,17 @@ struct world {
 
 /* --- the launcher's other half ------------------------------------------------------------------------------ */
 
-static struct world *world;
-
 int launcher_start_process (struct launcher *l, int process, idt_error_t *errp)
 {
-    world->started = process;
+    ((struct world *)l)->started = process;
     return 0;
 }
 
 void launcher_order (struct launcher *l, int rank, const char *order, int signum)
 {
-    snprintf (world->said, sizeof (world->said), "%d %s %d", rank, order, signum);
+    struct world *w = (struct world *)l;
+
+    snprintf (w->said, sizeof (w->said), "%d %s %d", rank, order, signum);
 }
 
 /* --- the world ---------------------------------------------------------------------------------------------- */
@@ -46,7 +46,6 @@ static void world_init (struct world *w)
     struct topo *t = topo_create ("kary:1", RANKS, NULL);
 
     memset (w, 0, sizeof (*w));
-    world = w;
     w->started = -1;
     if (!t || !(w->plan = plan_create (RANKS, 2, t, NULL)) || plan_count (w->plan, 1) != 2
         || procs_init (&w->l.procs, w->plan, RANKS, "broker", args) < 0)
