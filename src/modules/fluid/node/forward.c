@@ -294,7 +294,7 @@ static size_t combine_spilled (struct node *n, uint64_t keep)
     n->up.spilled.count = 0;
     n->up.spilled.after = n->last_id; /* P_AFTER */
     TAILQ_FOREACH_REVERSE (a, &n->waiting.round, askers, link)
-    requests += mark_spilled (n, a, keep);
+        requests += mark_spilled (n, a, keep);
     return requests;
 }
 

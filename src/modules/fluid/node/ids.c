@@ -251,7 +251,7 @@ void node_ids_work (struct node *n, uint64_t now_us)
     }
     bool active = node_may_generate (n, now_us, &now_ms);
     expire (n, now_us, active);
-    node_forward_take_back (n, now_us);
+    node_forward_take_back (n, now_us); /* nobody may wait for it any more */
     if (active && !goes_up)
         return;
     if (is_over (n, now_us))
