@@ -38,6 +38,7 @@
 #define HEAL_US 120000000
 #define LEASE_MAX_PERCENT 200 /* of --lease, by other options of a rank */
 #define TIME_END_MS (UINT64_C (1) << 40)
+#define SHARE_SIZE 16
 #define PATH_SIZE 128 /* of what lies in our folder: sockets have 108 */
 
 struct options {
@@ -45,7 +46,8 @@ struct options {
     uint64_t seed, steps, duration_ms, lease_ms, timeout_ms;
     const char *save_log;
     uint32_t faults;
-    uint64_t end_ms; /* from now until the time of ids ends; 0: not within this life */
+    const char *share; /* fluid.share */
+    uint64_t end_ms;   /* from now until the time of ids ends; 0: not within this life */
     bool plan, verbose, documents;
 };
 
@@ -56,7 +58,7 @@ struct chaos {
     char dir[64], pmi[PATH_SIZE], twin_dir[PATH_SIZE - 32], twin_socket[PATH_SIZE];
     char tune[PATH_SIZE], broker[PATH_SIZE], run[PATH_SIZE - 32], state[PATH_SIZE], links_dir[PATH_SIZE],
         page_path[PATH_SIZE], log[PATH_SIZE];
-    char attr[6][64];
+    char attr[7][64];
     const char *attrs[16];
     struct host_page *page;
     idt_reactor_t *r;
@@ -88,6 +90,7 @@ static const char usage[] =
     "      --lease T         fluid.lease (1s)\n"
     "      --timeout T       tbon.timeout (1s)\n"
     "      --max-generators N  ranks below it generate ids (3/4 of the brokers)\n"
+    "      --share S         fluid.share (off)\n"
     "      --faults LIST     as kill,cut (all)\n"
     "      --end T           the time of ids ends in T, as 20s\n"
     "      --documents       work in documents of the id compressor instead, two clients of each broker\n"
@@ -128,6 +131,7 @@ enum {
     OPT_LEASE,
     OPT_TIMEOUT,
     OPT_GENERATORS,
+    OPT_SHARE,
     OPT_PLAN,
     OPT_LOG,
     OPT_DOCUMENTS,
@@ -147,6 +151,7 @@ static const struct option long_options[] = {
     { "lease", 1, NULL, OPT_LEASE },
     { "timeout", 1, NULL, OPT_TIMEOUT },
     { "max-generators", 1, NULL, OPT_GENERATORS },
+    { "share", 1, NULL, OPT_SHARE },
     { "plan", 0, NULL, OPT_PLAN },
     { "log", 1, NULL, OPT_LOG },
     { "documents", 0, NULL, OPT_DOCUMENTS },
@@ -198,6 +203,11 @@ static void take_option (struct options *o, int key, const char *arg)
     case OPT_GENERATORS:
         o->max_generators = number ("max-generators", arg, 1, FLUID_GENERATOR_MAX + 1);
         break;
+    case OPT_SHARE:
+        if (strlen (arg) > SHARE_SIZE)
+            refuse ("share", arg);
+        o->share = arg;
+        break;
     case OPT_PLAN:
         o->plan = true;
         break;
@@ -217,9 +227,13 @@ static void take_options (struct options *o, int argc, char **argv)
 {
     int key;
 
-    *o = (struct options){
-        .size = 8, .fanout = 2, .clients = 2, .lease_ms = 1000, .timeout_ms = 1000, .faults = faults_parse ("all")
-    };
+    *o = (struct options){ .size = 8,
+                           .fanout = 2,
+                           .clients = 2,
+                           .lease_ms = 1000,
+                           .timeout_ms = 1000,
+                           .share = "off",
+                           .faults = faults_parse ("all") };
     if (getrandom (&o->seed, sizeof (o->seed), 0) != sizeof (o->seed))
         die ("getrandom");
     o->seed %= 1000000000;
@@ -259,12 +273,31 @@ static int print_plan (const struct options *o)
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
+/* Who may make ids with what it was lent, where a client of this rank asks: those of its rank and above that have no
+ * generator; of all ranks where it is not known.
+ */
+static uint64_t lent_for (const struct options *o, uint32_t rank)
+{
+    uint64_t lent = 0;
+
+    if (strcmp (o->share, "off") == 0)
+        return 0;
+    if (rank == NO_RANK)
+        for (uint32_t r = o->max_generators; r < o->size; r++)
+            lent |= UINT64_C (1) << r;
+    else
+        for (uint32_t r = rank; r >= o->max_generators; r = (r - 1) / o->fanout)
+            lent |= UINT64_C (1) << r;
+    return lent;
+}
+
 static void start_clients (struct chaos *c, struct rng *rng, uint32_t rank, const char *uri)
 {
     for (uint32_t i = 0; i < c->opt.clients; i++, c->nclients++)
         c->client[c->nclients] = client_start (&(struct client_config){ .uri = uri,
                                                                         .rank = rank,
                                                                         .client = c->nclients,
+                                                                        .lent = lent_for (&c->opt, rank),
                                                                         .seed = rng_next (rng),
                                                                         .asks_info = i == 0,
                                                                         .forgets = i % 2 != 0,
@@ -456,6 +489,7 @@ static void set_attrs (struct chaos *c)
 
     snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.lease=%" PRIu64 "ms", c->opt.lease_ms);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.max-generators=%u", c->opt.max_generators);
+    snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.share=%s", c->opt.share);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "tbon.timeout=%" PRIu64 "ms", c->opt.timeout_ms);
     set_epoch (c, c->attr[n++]);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "log-stderr-level=5");
@@ -670,8 +704,8 @@ int main (int argc, char **argv)
     take_options (&c.opt, argc, argv);
     if (c.opt.plan)
         return print_plan (&c.opt);
-    printf ("chaos: seed %" PRIu64 ", %u brokers, kary:%u, %u clients each, lease %" PRIu64 " ms\n", c.opt.seed,
-            c.opt.size, c.opt.fanout, c.opt.documents ? 2 : c.opt.clients, c.opt.lease_ms);
+    printf ("chaos: seed %" PRIu64 ", %u brokers, kary:%u, %u clients each, lease %" PRIu64 " ms, share %s\n",
+            c.opt.seed, c.opt.size, c.opt.fanout, c.opt.documents ? 2 : c.opt.clients, c.opt.lease_ms, c.opt.share);
     fflush (stdout);
     make_dir (&c);
     if (keeper_split (c.dir, false) < 0)

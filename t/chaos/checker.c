@@ -243,7 +243,7 @@ struct placed {
     const struct history_answer *a;
 };
 
-/* The same for whoever may have made an answer in 'h': the broker of the generator's rank, or a second one. */
+/* The same for the brokers of a rank that may have made an answer in 'h': its own, or a second one. */
 static bool find_either (const struct bounds *all, uint32_t rank, const struct history *h,
                          const struct history_answer *a, uint64_t *bound_us)
 {
@@ -257,6 +257,26 @@ static bool find_either (const struct bounds *all, uint32_t rank, const struct h
     return true;
 }
 
+/* The same for all that may have made ids of this generator: its rank, and who may have been lent a share of it.  Of
+ * the latter those without a bound were not there, but for the one that the client talks to.
+ */
+static bool find_makers (const struct bounds *all, uint32_t generator, const struct history *h,
+                         const struct history_answer *a, uint64_t *bound_us)
+{
+    bool found = find_either (all, generator, h, a, bound_us);
+    uint64_t one_us;
+
+    for (uint32_t r = 0; found && h->lent >> r != 0; r++) {
+        if (!(h->lent >> r & 1))
+            continue;
+        if (!find_either (all, r, h, a, &one_us))
+            found = r != h->rank;
+        else if (one_us > *bound_us)
+            *bound_us = one_us;
+    }
+    return found;
+}
+
 static bool place (const struct bounds *bounds, const struct history *h, const struct history_answer *a,
                    struct placed *p)
 {
@@ -264,7 +284,7 @@ static bool place (const struct bounds *bounds, const struct history *h, const s
     uint64_t bound_us = 0, one_us;
 
     for (uint32_t r = 0; r < a->nruns; r++) {
-        if (!find_either (bounds, fluid_split (runs[r].first).generator, h, a, &one_us))
+        if (!find_makers (bounds, fluid_split (runs[r].first).generator, h, a, &one_us))
             return false;
         if (one_us > bound_us)
             bound_us = one_us;

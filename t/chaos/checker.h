@@ -8,8 +8,9 @@
  * 3. The ids of one client strictly increase: those of an answer above all that it named when it asked, even where
  *    its broker was killed and run again in between.
  * 4. Of two ids, the second asked for when the first had been there for longer than the bounds on skew of both
- *    their generators, the second is larger; but not while a new root may be ahead of brokers that hold leases of
- *    the old one and have not heard of it: that ends a lease after its start.
+ *    their makers, the second is larger; but not while a new root may be ahead of brokers that hold leases of
+ *    the old one and have not heard of it: that ends a lease after its start.  The maker is the generator's rank, or
+ *    one that was lent a share of it: of all that come into question the largest bound counts.
  * 5. A request sent after a watermark was told brings no id below it.
  */
 #ifndef CHAOS_CHECKER_H

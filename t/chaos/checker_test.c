@@ -222,6 +222,40 @@ static void test_order (void)
     }
 }
 
+/* Client 2, of a rank without a generator, has ids of generator 0. */
+static void test_lent (void)
+{
+    struct world w;
+    struct verdict v;
+
+    for (int own = 0; own < 2; own++) {
+        world_init (&w);
+        tells_bound (&w, 0, 50, 200);
+        tells_bound (&w, 1, 50, 300);
+        tells_bound (&w, 2, 50, 10000);
+        w.h[2].lent = 1 << 2;
+        gets (&w, 1, 100, 0, id (2, 1, 0), 10);
+        gets (&w, own ? 0 : 2, 650, 0, id (1, 0, 0), 10);
+        world_judge (&w, &v);
+        ok (v.judged == 2 && v.misordered == (uint64_t)own, "the bound of one that was lent a share counts %s its own",
+            own ? "for none but" : "for");
+    }
+
+    for (int there = 0; there < 2; there++) {
+        world_init (&w);
+        tells_bound (&w, 0, 50, 200);
+        tells_bound (&w, 1, 50, 300);
+        if (there)
+            tells_bound (&w, 2, 50, 100);
+        w.h[2].lent = 1 << 1 | 1 << 2;
+        gets (&w, 1, 100, 0, id (2, 1, 0), 10);
+        gets (&w, 2, 711, 0, id (1, 0, 0), 10);
+        world_judge (&w, &v);
+        ok (v.judged == 1 + (uint64_t)there && v.misordered == (uint64_t)there, "%s is it judged",
+            there ? "where all of them are known" : "without its own bound neither");
+    }
+}
+
 static void test_watermark (void)
 {
     struct world w;
@@ -264,6 +298,7 @@ int main (void)
     test_duplicates ();
     test_answers ();
     test_order ();
+    test_lent ();
     test_watermark ();
     test_gaps ();
     return done_testing ();

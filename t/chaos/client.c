@@ -301,6 +301,7 @@ struct client *client_start (const struct client_config *config)
     c->config = *config;
     c->h.rank = config->rank;
     c->h.client = config->client;
+    c->h.lent = config->lent;
     c->rng.state = config->seed;
     for (int i = 0; i < SLOTS_MAX; i++)
         c->slots[i].c = c;

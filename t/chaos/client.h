@@ -20,6 +20,7 @@ struct client_config {
     const char *uri; /* borrowed */
     uint32_t rank;
     uint32_t client; /* number */
+    uint64_t lent;   /* as in its history */
     uint64_t seed;   /* of the sizes */
     bool asks_info;
     bool forgets;

@@ -47,6 +47,7 @@ struct history_watermark {
 struct history {
     uint32_t rank;   /* of the broker that the client talks to; UINT32_MAX: of second brokers, of this and that rank */
     uint32_t client; /* number of the client */
+    uint64_t lent;   /* bit r: rank r may have made its ids with what it was lent of another's generator */
     uint64_t sent;   /* requests */
     uint64_t twice;  /* endings of requests that had ended */
 
