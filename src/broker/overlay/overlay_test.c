@@ -34,6 +34,7 @@
 #define LONG "60s"    /* tbon.timeout where nobody shall be given up for silence */
 #define NOWHERE ""    /* an endpoint: who is not in this process does not come */
 #define SHORT "400ms" /* ... where the test waits for that */
+#define HWM "1000"    /* tbon.hwm of the parent */
 
 struct node {
     uint32_t rank;
@@ -309,7 +310,7 @@ static void world_make (struct world *w, const char *timeout, uint32_t size, con
         snprintf (w->endpoint, sizeof (w->endpoint), "ipc://%s/tbon-0", w->dir);
     for (uint32_t i = 0; i < size; i++)
         zmq_curve_keypair (w->public_key[i], w->secret_key[i]);
-    node_init (&w->parent, w, 0, "1000");
+    node_init (&w->parent, w, 0, HWM);
     set_children (w);
 }
 
@@ -884,6 +885,42 @@ static void test_no_handshake (void)
     world_fini (&w);
 }
 
+/* One with a key sends more than the broker's queue takes, and its connection ends, before the broker comes to read.
+ * Who shows no key is thrown out by ZeroMQ's thread after a timeout: by then it has dealt with that end, and with what
+ * falls due within a timeout.
+ */
+static void test_end_while_full (void)
+{
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    int one = 1, fd = socket (AF_UNIX, SOCK_STREAM, 0);
+    size_t large = 400000; /* more than the kernel takes */
+    char buf[256], *body = calloc (1, large);
+    struct world w;
+    struct raw raw;
+
+    world_init (&w, SHORT);
+    raw_open (&raw, &w, 1);
+    zmq_setsockopt (raw.sock, ZMQ_SNDHWM, &one, sizeof (one));
+    if (raw_handshake (&raw, &w) != ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+        bail_out ("no handshake");
+    for (int i = 0; i <= atoi (HWM); i++)
+        if (!body || zmq_send (raw.sock, body, i < atoi (HWM) ? 1 : large, 0) < 0)
+            bail_out ("cannot send");
+    raw_close (&raw);
+    snprintf (sun.sun_path, sizeof (sun.sun_path), "%.100s", w.endpoint + strlen ("ipc://"));
+    if (fd < 0 || connect (fd, (struct sockaddr *)&sun, sizeof (sun)) < 0)
+        bail_out ("cannot connect");
+    while (read (fd, buf, sizeof (buf)) > 0)
+        ;
+    raw_open (&raw, &w, 1);
+    ok (say_hello (&raw, &w, HELLO ("1", UUID_A, PACKAGE_VERSION)) == 0,
+        "a connection that ends while its queue is full harms nobody");
+    raw_close (&raw);
+    close (fd);
+    free (body);
+    world_fini (&w);
+}
+
 /* --- strangers who take all descriptors ---
  *
  * A process of its own, for descriptors are counted by processes: it connects and says nothing, again as soon as it is
@@ -1385,6 +1422,7 @@ int main (void)
     test_whole ();
     test_before_hello ();
     test_no_handshake ();
+    test_end_while_full ();
     test_large_handshake ();
     test_liar ();
     test_accept ();

@@ -47,7 +47,7 @@ struct wire_conf {
     size_t max_queue;   /* bytes of them, where that is ours to count: in memory */
     size_t max_message; /* bytes of one, as idt_msg_encode_size () counts */
     size_t max_frame;
-    int timeout_ms; /* until a connection to a process that is stopped is closed, or one that shows no key */
+    int timeout_ms; /* until a connection is closed that takes nothing (tcp), or that shows no key */
 };
 
 /* Whose message it is.  To a lower end the other one is known: 'identity' and 'line' mean nothing there. */
