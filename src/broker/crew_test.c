@@ -268,6 +268,7 @@ static void test_news (void)
     orders_tell (o, 2, RANK_UP, 0);
     orders_tell (o, 2, RANK_STOPPED, 0);
     orders_tell (o, 2, RANK_GOING, 0);
+    orders_tell (o, 2, RANK_STOPPED, 0);
     orders_tell (o, 3, RANK_UP, 0);
     orders_tell (o, 3, RANK_STOPPED, 0);
     orders_tell (o, 3, RANK_DOWN, 9);
@@ -279,7 +280,8 @@ static void test_news (void)
     }
     ok (strcmp (run.heard[1], "up stopped ") == 0, "one that came up and was stopped is told to be both: %s",
         run.heard[1]);
-    ok (strcmp (run.heard[2], "up going ") == 0, "of stops only the last word is told: %s", run.heard[2]);
+    ok (strcmp (run.heard[2], "up going stopped ") == 0, "who stopped, went on and stopped again has done both: %s",
+        run.heard[2]);
     ok (strcmp (run.heard[3], "down ") == 0, "of one that has ended only that: %s", run.heard[3]);
     ok (run.told[0] == 0 && run.told[5] == 0, "of others nothing");
     orders_destroy (o);

@@ -18,10 +18,13 @@
 #define OUTPUT_SIZE 4096 /* of one send */
 #define LINE_SIZE 96     /* at most, of what we say */
 
-/* Of one that came up and is stopped both are told, in this order: who waits for the first would wait for ever. */
+/* Of one that came up and is stopped both are told, in this order, and so is that it was stopped and goes on: who waits
+ * for the first would wait for ever.
+ */
 struct news {
-    enum rank_state life;  /* up, down; RANK_UNTOLD: as was told */
-    enum rank_state pause; /* stopped, going; RANK_UNTOLD: as was told */
+    enum rank_state life;   /* up, down; RANK_UNTOLD: as was told */
+    enum rank_state before; /* stopped, going, before the other; RANK_UNTOLD: it was neither */
+    enum rank_state pause;  /* stopped, going; RANK_UNTOLD: as was told */
     int status;
     bool queued;
     TAILQ_ENTRY (news) link;
@@ -69,9 +72,10 @@ static void fill (struct orders *o)
     struct news *n;
 
     o->begin = o->end = 0;
-    while (o->end + 2 * LINE_SIZE <= sizeof (o->out) && (n = TAILQ_FIRST (&o->queue))) {
+    while (o->end + 3 * LINE_SIZE <= sizeof (o->out) && (n = TAILQ_FIRST (&o->queue))) {
         TAILQ_REMOVE (&o->queue, n, link);
         add_line (o, n, n->life);
+        add_line (o, n, n->before);
         add_line (o, n, n->pause);
         *n = (struct news){ .queued = false };
     }
@@ -102,12 +106,15 @@ void orders_tell (struct orders *o, uint32_t i, enum rank_state state, int statu
     if (!n->queued)
         TAILQ_INSERT_TAIL (&o->queue, n, link);
     n->queued = true;
-    if (state == RANK_STOPPED || state == RANK_GOING)
+    if (state == RANK_STOPPED || state == RANK_GOING) {
+        if (n->pause != state)
+            n->before = n->pause;
         n->pause = state;
+    }
     else
         n->life = state;
     if (state == RANK_DOWN)
-        n->pause = RANK_UNTOLD;
+        n->before = n->pause = RANK_UNTOLD;
     n->status = status;
     idt_watcher_start (o->w);
 }

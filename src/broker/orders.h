@@ -9,8 +9,8 @@
  * The launcher answers nothing, and may say at any time:
  *     cmd=idtree_order rank=R order=O signal=N  O: run, kill, stop, cont, end; end: in order, as after signal N
  *
- * What is not sent yet of a rank is replaced by what becomes of it next; but one that came up and then stopped, or goes on, is
- * told to have done both.  So no more waits than two lines a rank.
+ * What is not sent yet of a rank is replaced by what becomes of it next; but one that came up, stopped and goes on is told to
+ * have done each.  So no more waits than three lines a rank.
  */
 #ifndef BROKER_ORDERS_H
 #define BROKER_ORDERS_H
