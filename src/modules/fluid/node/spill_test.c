@@ -182,6 +182,25 @@ static void test_bound (void)
         ok (s.req[i].answers == 1, "child %s is answered once", child[i - 1]);
 }
 
+/* All that waits would fit into one request: who passed it on would have nothing to do (P_KEEP). */
+static void test_keep (void)
+{
+    struct world s;
+
+    create (&s, SPILL, 2000);
+    ask (&s, 10, 1, 8000, "child one");
+    ask (&s, 10, 2, 8000, "child two");
+    run_until (&s, 11, 11);
+    ok (s.forwards == 1 && s.count > 0 && s.count <= 8000,
+        "of two requests one is passed on, though both would fit: %u ids", (unsigned)s.count);
+    ok (node_forward_left_here (s.n) >= SPILL * FLUID_PER_MS / 2, "what remains is half of the backlog at least");
+    run_until (&s, 12, 30);
+    ok (is_complete (&s, 1) + is_complete (&s, 2) == 1, "and is made here meanwhile");
+    answer (&s, 31);
+    ok (is_complete (&s, 1) && is_complete (&s, 2), "then the other one is complete");
+    destroy (&s, 32);
+}
+
 static void test_few (void)
 {
     struct world s;
@@ -342,6 +361,7 @@ int main (void)
     test_order ();
     test_what ();
     test_bound ();
+    test_keep ();
     test_few ();
     test_refused ();
     test_parent_lost ();
