@@ -14,9 +14,13 @@ test_expect_success '300 brokers, 250 of which have a generator' '
     scale -s 300 -g 250 -t kary:4 >out && cat out && grep "\"scale\":\"100 ids of each rank\",.*\"own\":250," out
 '
 test_expect_success 'so over inproc, and where idle ranks borrow' '
-    scale -s 100 -g 60 -t kary:4 -- -o tbon.inside=inproc -o fluid.share=auto
+    scale -s 100 -g 60 -t kary:4 -- -o tbon.inside=inproc -o fluid.share=16 >out && cat out &&
+    grep "\"scale\":\"idle ranks that borrow in the end\",.*\"value\":40," out
 '
 test_expect_success 'faults of single brokers and of processes, under load' '
     chaos -s 100 -p 10 -d 5 && ! chaos -s 100 -p 10 -d 0 -- -o fluid.lease=nonsense
+'
+test_expect_success 'so where most have no generator, and borrow' '
+    chaos -s 100 -g 30 -p 10 -d 5 -- -o fluid.share=16
 '
 test_done

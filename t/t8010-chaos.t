@@ -42,6 +42,11 @@ test_expect_success 'so it does before and after the time of ids ends, and acros
     test $status = 0 && grep "^duplicates: 0$" out && grep "^requests: .* [1-9][0-9]* answered, [1-9][0-9]* refused" out &&
     nothing_left
 '
+test_expect_success 'so it does where ranks without a generator borrow' '
+    "$chaos" --seed 3 --steps 24 --share 16 --max-generators 2 --faults kill,stop,pause,reload,cut,clock >out; status=$?
+    sed "s/^/# /" out >&5
+    test $status = 0 && grep "^duplicates: 0$" out && grep "^chaos: .* share 16$" out && nothing_left
+'
 # Run chaos until it has killed brokers.
 launch_chaos() {
     rm -f said && mkfifo said && exec 6<>said && test_launch "$chaos" --duration 1h -v 2>said >out &&
