@@ -319,9 +319,11 @@ static void tell_misordered (struct verdict *v, const struct placed *early, cons
     v->misordered++;
     tell (v,
           "id of %" PRIu64 " ms by generator %u had come at %" PRIu64 " us, that of %" PRIu64
-          " ms by generator %u was asked for at %" PRIu64 " us, %" PRId64 " us beyond the bounds",
-          e.timestamp_ms, e.generator, early->a->got_us, l.timestamp_ms, l.generator, late->a->sent_us,
-          late->from_us - early->to_us);
+          " ms by generator %u was asked for at %" PRIu64 " us and came at %" PRIu64 " us, %" PRId64
+          " us beyond the bounds of %" PRIu64 " and %" PRIu64 " us",
+          e.timestamp_ms, e.generator, early->a->got_us, l.timestamp_ms, l.generator, late->a->sent_us, late->a->got_us,
+          late->from_us - early->to_us, (uint64_t)early->to_us - early->a->got_us,
+          late->a->sent_us - (uint64_t)late->from_us);
 }
 
 static size_t place_all (const struct history *const *h, size_t n, struct placed *placed)

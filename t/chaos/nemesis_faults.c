@@ -124,6 +124,8 @@ static void run_cb (void *arg, uint32_t rank, const char *error, const char *ans
         nemesis_add_root (n);
     if (!error)
         forget_process (&n->rank[rank]);
+    n->rank[rank].ends |= n->rank[rank].ends_anew;
+    n->rank[rank].ends_anew = false;
     if (!error && nemesis_is_free (n, rank))
         nemesis_set_down (n, rank, false);
 }
@@ -307,7 +309,10 @@ static void expect_ends (struct nemesis *n, uint32_t top)
     uint64_t ranks = plan_subtree (&n->plan, top);
 
     for (uint32_t rank = 0; rank < n->plan.size; rank++)
-        n->rank[rank].ends |= ranks >> rank & 1;
+        if (ranks >> rank & 1) {
+            n->rank[rank].ends = true;
+            n->rank[rank].ends_anew |= n->rank[rank].running;
+        }
 }
 
 /* What a step does to one rank, and how that is made good; NULL: not at all. */

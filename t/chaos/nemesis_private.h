@@ -36,6 +36,7 @@ struct rank {
     uint32_t limits[2];           /* of its open files, of its memory */
     bool limited;                 /* it had such a limit since it was run: it may have died of it */
     bool ends;                    /* it was told to end in order */
+    bool ends_anew;               /* the process that is being run was */
     pid_t pid;                    /* 0: not known */
     uint64_t stopped_us;          /* since when this process is stopped; 0: it is not, as far as is known */
     bool running;                 /* a request to run it is under way */
