@@ -29,6 +29,7 @@ struct child {
     idt_msg_t *hello;         /* waits until we take children in */
     enum health hello_health; /* that it told */
     uint64_t hello_us;        /* our clock's reading (instance) when it came */
+    uint64_t hello_boot_us;   /* link_boot_us () then */
     struct wire_from hello_from;
     bool hello_credits;   /* it knows of them */
     uint64_t hello_event; /* where it is in our stream of events */

@@ -127,6 +127,18 @@ static struct child *find_child (struct children *down, const struct hello *hell
 
 /* --- taking in --------------------------------------------------------------------------------------- */
 
+/* When its hello came, by our clock's reading: that may have stepped forward since, and CLOCK_BOOTTIME may have jumped.  A child
+ * that thinks that it waited for longer than it did takes our time for younger than it is.
+ */
+static uint64_t hello_came (const struct child *c, uint64_t now_us)
+{
+    uint64_t waited_us = link_boot_us () - c->hello_boot_us;
+
+    if (c->hello_us == 0 || now_us < waited_us)
+        return c->hello_us;
+    return c->hello_us > now_us - waited_us ? c->hello_us : now_us - waited_us;
+}
+
 static idt_msg_t *make_welcome (struct child *c)
 {
     struct overlay *ov = c->down->ov;
@@ -137,8 +149,8 @@ static idt_msg_t *make_welcome (struct child *c)
     return link_add_json (idt_msg_respond (c->hello, 0),
                           json_pack ("{s:s s:s s:s s:I s:[I,I] s:I s:i}", "uuid", ov->conf.uuid, "version",
                                      PACKAGE_VERSION, "stream", event_stream (ov->conf.event), "seq",
-                                     (json_int_t)c->event, "time_us", (json_int_t)c->hello_us, (json_int_t)sent,
-                                     "bound_us", (json_int_t)bound, "link", 1));
+                                     (json_int_t)c->event, "time_us", (json_int_t)hello_came (c, sent),
+                                     (json_int_t)sent, "bound_us", (json_int_t)bound, "link", 1));
 }
 
 /* Where a child goes on in the events; one of another stream, or of none, begins where we are. */
@@ -202,6 +214,7 @@ static void hello_received (struct children *down, const struct hello *hello)
     c->hello_credits = hello->link >= 1;
     c->hello_event = event_of (down, hello);
     link_read_clock (down->ov, &c->hello_us, &bound);
+    c->hello_boot_us = link_boot_us ();
     snprintf (c->uuid, sizeof (c->uuid), "%s", hello->uuid);
     snprintf (c->host, sizeof (c->host), "%s", hello->host);
     if (!c->adopted && down->accept)

@@ -127,6 +127,9 @@ void clock_sample (struct clock *c, const struct idt_clock_sample *s)
         return;
     uint64_t trip = s->received_us - s->sent_us;
     uint64_t wait = s->peer_sent_us - s->peer_received_us;
+    if (wait
+        > trip + drift (trip) + CLOCK_GRAIN_US) /* the parent's clock was set meanwhile: who knows how long it was */
+        wait = 0;
     uint64_t delay = trip > wait ? trip - wait : 0; /* two hosts' microseconds: may be slightly negative */
     uint64_t low_us = s->peer_sent_us;
     uint64_t est_us = low_us + delay / 2;

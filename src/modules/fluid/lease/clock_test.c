@@ -99,6 +99,17 @@ static void test_bad_samples (void)
         "but is believed, and the bound says how far the clock is ahead of it");
 }
 
+/* The parent's clock stepped forward between the two readings: 5 s are said to have passed in a trip of 1 s. */
+static void test_parent_stepped (void)
+{
+    struct clock c = { 0 };
+    struct idt_clock_sample s = sample (0, 95 * SECOND, 100 * SECOND, SECOND);
+
+    clock_sample (&c, &s);
+    ok (clock_estimate (&c, SECOND) == 100 * SECOND + SECOND / 2 && clock_bound (&c, SECOND) >= SECOND / 2,
+        "a wait that is longer than the trip is none: the whole trip is in doubt");
+}
+
 static void test_lost_time (void)
 {
     struct clock c;
@@ -184,6 +195,7 @@ int main (void)
     test_root ();
     test_child ();
     test_bad_samples ();
+    test_parent_stepped ();
     test_lost_time ();
     test_when ();
     test_random ();

@@ -204,6 +204,14 @@ void relay_drop_old (struct relay *r, uint64_t now_us, uint64_t before_us)
         r->due_us = UINT64_MAX;
 }
 
+void relay_jumped (struct relay *r, uint64_t now_us, uint64_t us)
+{
+    struct relay_item *item;
+
+    TAILQ_FOREACH (item, &r->items, link)
+        item->received_us = min_u64 (item->received_us + us, now_us);
+}
+
 uint64_t relay_oldest (const struct relay *r)
 {
     const struct relay_item *item = TAILQ_FIRST (&r->items);

@@ -76,6 +76,11 @@ void relay_answered (struct relay *r, uint64_t now_us, uint32_t tag, const struc
 /* Answer with none all requests that came before 'before_us', sent on or not. */
 void relay_drop_old (struct relay *r, uint64_t now_us, uint64_t before_us);
 
+/* CLOCK_BOOTTIME jumped 'us' ahead, and is 'now_us': requests that wait came that much later than it says, or a child would be
+ * told that its request waited here when it was on its way.
+ */
+void relay_jumped (struct relay *r, uint64_t now_us, uint64_t us);
+
 uint64_t relay_oldest (const struct relay *r); /* when the oldest request came; UINT64_MAX: none */
 
 #endif /* FLUID_RELAY_H */

@@ -15,6 +15,7 @@ struct heard {
     int answers[NREQ];
     size_t grants[NREQ];
     uint64_t sum[NREQ]; /* of lo_ms */
+    uint64_t received_us[NREQ];
 };
 
 static void reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t received_us, const struct lease_grant *grant,
@@ -25,6 +26,7 @@ static void reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t receive
 
     heard->answers[i]++;
     heard->grants[i] = ngrant;
+    heard->received_us[i] = received_us;
     for (size_t k = 0; k < ngrant; k++)
         heard->sum[i] += grant[k].lo_ms;
 }
@@ -148,6 +150,26 @@ static void test_backs (void)
     relay_fini (r);
 }
 
+/* Who asked is told when its request came: what the clock jumped meanwhile is no time that it waited. */
+static void test_jump (void)
+{
+    struct heard heard = { .answers = { 0 } };
+    struct relay r;
+
+    new_relay (&r, &heard);
+    add (&r, 1000, 1, 1, 0);
+    add (&r, 7000, 2, 2, 0);
+    relay_jumped (&r, 508000, 500000);
+    ok (relay_oldest (&r) == 501000, "a request came as much later as the clock jumped");
+    relay_drop_old (&r, 508000, UINT64_MAX - 1);
+    ok (heard.received_us[1] == 501000 && heard.received_us[2] == 507000, "and so it is answered");
+    add (&r, 600000, 3, 3, 0);
+    relay_jumped (&r, 601000, 500000);
+    relay_drop_old (&r, 601000, UINT64_MAX - 1);
+    ok (heard.received_us[3] == 601000, "but not after now");
+    relay_fini (&r);
+}
+
 static void test_limit (void)
 {
     struct heard heard = { 0 };
@@ -206,6 +228,7 @@ int main (void)
     test_combine ();
     test_pace ();
     test_backs ();
+    test_jump ();
     test_limit ();
     test_random ();
     return done_testing ();

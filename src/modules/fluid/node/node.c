@@ -181,8 +181,10 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
         lessee_lost_time (&n->lessee, (uint64_t)off_us);
     if (off_us > 0)
         node_share_lost_time (n, (uint64_t)off_us);
-    else
+    else {
         node_share_jumped (n, (uint64_t)-off_us);
+        relay_jumped (&n->relay, now_us, (uint64_t)-off_us);
+    }
     node_look_anew (n);
     if (!n->clock->known)
         return;
