@@ -17,6 +17,9 @@ test_expect_success 'so over inproc, and where idle ranks borrow' '
     scale -s 100 -g 60 -t kary:4 -- -o tbon.inside=inproc -o fluid.share=16 >out && cat out &&
     grep "\"scale\":\"idle ranks that borrow in the end\",.*\"value\":40," out
 '
+test_expect_success 'messages at an active parent are few, however much those below it ask, and at once' '
+    scale -m 50000 -s 500 -t kary:4
+'
 test_expect_success 'faults of single brokers and of processes, under load' '
     chaos -s 100 -p 10 -d 5 && ! chaos -s 100 -p 10 -d 0 -- -o fluid.lease=nonsense
 '
