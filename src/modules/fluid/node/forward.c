@@ -447,29 +447,40 @@ static void note_trip (struct node *n, uint64_t now_us, const struct forward *f)
     n->up.trip_us = n->up.trip_us > 0 ? (7 * n->up.trip_us + us) / 8 : us;
 }
 
+/* No ids came for it.  What was passed on can be made here as well, whatever the parent says. */
+static void miss (struct node *n, uint64_t now_us, struct forward *f, int errnum, const char *text)
+{
+    n->stats.forwards_lost++;
+    if (is_final (errnum) && f != &n->up.spilled) { /* an answer: there is nothing to be tried again */
+        fail_asked (n, f, errnum, text);
+        f->backoff_us = 0;
+    }
+    else
+        retry_later (f, now_us); /* RETRY */
+    n->waiting.has_newcomers = true;
+    end (n, f);
+}
+
 bool node_forward_take (struct node *n, uint64_t now_us, uint32_t tag, const struct run *run, size_t nruns)
 {
     struct forward *f = find_forward (n, tag);
 
     if (!f)
         return false;
+    if (!is_sound (f, run, nruns)) {
+        node_log (n, LOG_ERR, "the parent's answer to a request for %u ids is not that", f->count);
+        miss (n, now_us, f, EPROTO, "the parent broker's answer makes no sense");
+        return true;
+    }
     if (f == &n->up.spilled)
         judge_spill (n, now_us);
     else {
         f->backoff_us = 0;
         note_trip (n, now_us, f);
     }
-    if (is_sound (f, run, nruns)) {
-        const struct run *last = &run[nruns - 1];
-
-        n->stats.ids_from_above += f->count;
-        node_follow (n, now_us, last->first + last->n - 1);
-        deal_out (n, now_us, f, run);
-    }
-    else {
-        node_log (n, LOG_ERR, "the parent's answer to a request for %u ids is not that", f->count);
-        fail_asked (n, f, EPROTO, "the parent broker's answer makes no sense");
-    }
+    n->stats.ids_from_above += f->count;
+    node_follow (n, now_us, run[nruns - 1].first + run[nruns - 1].n - 1);
+    deal_out (n, now_us, f, run);
     end (n, f);
     return true;
 }
@@ -480,15 +491,7 @@ bool node_forward_miss (struct node *n, uint64_t now_us, uint32_t tag, int errnu
 
     if (!f)
         return false;
-    n->stats.forwards_lost++;
-    if (is_final (errnum) && f != &n->up.spilled) { /* an answer: there is nothing to be tried again */
-        fail_asked (n, f, errnum, errnum == EOVERFLOW ? TIME_IS_OVER : NULL);
-        f->backoff_us = 0;
-    }
-    else
-        retry_later (f, now_us); /* RETRY */
-    n->waiting.has_newcomers = true;
-    end (n, f);
+    miss (n, now_us, f, errnum, errnum == EOVERFLOW ? TIME_IS_OVER : NULL);
     return true;
 }
 

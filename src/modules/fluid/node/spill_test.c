@@ -237,6 +237,28 @@ static void test_refused (void)
     }
 }
 
+/* What comes is not what was asked for: too few, too low, or nothing at all. */
+static void test_unsound (void)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        struct world s;
+
+        pass (&s, 2000);
+        struct run run = { kind == 1 ? 1 : s.after + 1 + (1 << 24), s.count - (kind == 0) };
+        node_forwarded (s.n, AT (13), s.tag, &run, kind < 2);
+        ok (s.req[UP].answers == 0 && !s.n->up.spilled.busy && s.n->stats.forwards_lost == 1,
+            "an answer that makes no sense fails nobody");
+        run_until (&s, 13, 32);
+        ok (s.forwards == 1, "nor is that parent asked again at once");
+        for (uint64_t ms = 33; ms <= 150; ms++) {
+            node_forwarded (s.n, AT (ms), s.tag, &run, kind < 2);
+            node_tick (s.n, AT (ms));
+        }
+        ok (is_complete (&s, HERE) && is_complete (&s, UP) && s.req[UP].ids == MANY, "and all is made here");
+        destroy (&s, 151);
+    }
+}
+
 static void test_parent_lost (void)
 {
     struct world s;
@@ -364,6 +386,7 @@ int main (void)
     test_keep ();
     test_few ();
     test_refused ();
+    test_unsound ();
     test_parent_lost ();
     test_patience ();
     test_deadline ();
