@@ -120,6 +120,13 @@ test_expect_success 'what is wrong with the options is said, by each process onc
         test_expect_code 2 idtree start --per-process $n true 2>err && grep "brokers of a process" err || return 1
     done && nothing_left
 '
+test_expect_success 'a chain that is too deep for those who read it is refused, whoever sees it first' '
+    for n in 100 514; do
+        test_must_fail idtree start -s 514 --per-process $n --topology kary:1 true 2>err &&
+        grep "topology .kary:1.: the last of 514 brokers is more than 512 levels below rank 0: take kary:2" err &&
+        test "$(wc -l <err)" -le 5 || { cat err; return 1; }
+    done && nothing_left
+'
 test_expect_success 'more than fit are refused, and how many fit is said' '
     test_must_fail idtree start -s 1000000 --per-process auto true 2>err &&
     grep "1000000 brokers are too many for this host: they need .* at most [1-9][0-9]* can run here" err && nothing_left

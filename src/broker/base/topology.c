@@ -27,6 +27,10 @@ static int read_kary (struct topo *t, const char *arg, idt_error_t *errp)
 
     if (!arg || parse_number (arg, 1, TOPO_MAX_FANOUT, &k) < 0)
         return errsetf (errp, EINVAL, "the fanout must be a number from 1 to %d", TOPO_MAX_FANOUT);
+    if (k == 1 && t->size - 1 > TOPO_LEVELS)
+        return errsetf (errp, EINVAL,
+                        "the last of %u brokers is more than %d levels below rank 0: take kary:2, or more than 2",
+                        t->size, TOPO_LEVELS);
     t->k = k;
     t->deepest = t->size - 1;
     snprintf (t->name, sizeof (t->name), "kary:%u", t->k);

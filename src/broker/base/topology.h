@@ -10,8 +10,10 @@
  *                  are rank 0's children; no K: 0 as long as TOPO_MINCRIT_FANOUT children are enough, then so many that
  *                  no router has more
  *     binomial     the parent of a rank is that rank without its lowest bit
- *     custom:FILE  ours: a JSON list of parents, rank i's at index i, null for rank 0 alone.  Any tree of at most
- *                  TOPO_CUSTOM_LEVELS levels below rank 0; a parent may be above its child in number
+ *     custom:FILE  ours: a JSON list of parents, rank i's at index i, null for rank 0 alone; a parent may be above its
+ *                  child in number
+ *
+ * Any tree of at most TOPO_LEVELS levels below rank 0: with more ranks than that kary:1 is refused, as a file may be.
  *
  * All but custom are arithmetic on ranks, without a table; custom has one of 8 bytes a rank, made of the file once.  A
  * topology does not change from topo_create () to topo_destroy (): any number of brokers and threads may use one.  Ranks
@@ -22,7 +24,7 @@
  *     parent         O(1)        O(1)     O(1)                  O(1)
  *     child_count    O(1)        O(1)     O(1)                  O(log size)
  *     child          O(1)        O(1)     O(1)                  O(log size)
- *     level, toward  O(level)    O(1)     O(level), at most 32  O(level), at most TOPO_CUSTOM_LEVELS
+ *     level, toward  O(level)    O(1)     O(level), at most 32  O(level), at most TOPO_LEVELS
  */
 #ifndef BROKER_TOPOLOGY_H
 #define BROKER_TOPOLOGY_H
@@ -37,7 +39,7 @@
 #define TOPO_MAX_FANOUT 1048576
 #define TOPO_MINCRIT_FANOUT 1024
 #define TOPO_CUSTOM_BYTES 16777216 /* of a custom file, at most */
-#define TOPO_CUSTOM_LEVELS 512     /* overlay.topology nests two JSON values a level, and readers stop at 2048 */
+#define TOPO_LEVELS 512            /* overlay.topology nests two JSON values a level, and readers stop at 2048 */
 #define TOPO_NAME_SIZE 32          /* with its NUL */
 
 struct topo_kind;

@@ -126,12 +126,12 @@ static int take_level (struct topo *t, uint32_t *levels, uint32_t rank, idt_erro
 {
     uint32_t steps = 0, level, up;
 
-    for (up = rank; up > 0 && levels[up] == 0 && steps <= TOPO_CUSTOM_LEVELS; up = t->parents[up])
+    for (up = rank; up > 0 && levels[up] == 0 && steps <= TOPO_LEVELS; up = t->parents[up])
         steps++;
-    if ((level = levels[up] + steps) > TOPO_CUSTOM_LEVELS) {
+    if ((level = levels[up] + steps) > TOPO_LEVELS) {
         if (is_in_cycle (t, rank))
             return errsetf (errp, EINVAL, "the way up from rank %u is a cycle: it never comes to rank 0", rank);
-        return errsetf (errp, EINVAL, "rank %u is more than %d levels below rank 0", rank, TOPO_CUSTOM_LEVELS);
+        return errsetf (errp, EINVAL, "rank %u is more than %d levels below rank 0", rank, TOPO_LEVELS);
     }
     if (level > levels[t->deepest])
         t->deepest = rank;

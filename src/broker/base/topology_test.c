@@ -255,18 +255,19 @@ static void test_random (const char *uri)
     ok (good, "%s: up to 2^32 - 1 ranks, parents and children agree with each other", uri);
 }
 
+static const char *large_uris[] = {
+    "kary:2", "kary:32", "kary:1048576", "mincrit", "mincrit:5", "mincrit:0", "binomial"
+};
+
 static void test_large (void)
 {
-    static const char *uris[] = {
-        "kary:2", "kary:32", "kary:1048576", "mincrit", "mincrit:5", "mincrit:0", "binomial"
-    };
     struct topo *t = create ("kary:1048576", UINT32_MAX);
 
     ok (topo_child_count (t, 4294967290U) == 0, "a high rank has no children and nothing wraps");
     ok (topo_maxlevel (t) == 2, "a million-fold tree of 2^32 - 1 ranks has 3 levels");
     topo_destroy (t);
-    for (size_t i = 0; i < sizeof (uris) / sizeof (uris[0]); i++)
-        test_random (uris[i]);
+    for (size_t i = 0; i < sizeof (large_uris) / sizeof (large_uris[0]); i++)
+        test_random (large_uris[i]);
 }
 
 /* --- custom ----------------------------------------------------------------------------------------------- */
@@ -416,9 +417,32 @@ static void test_malformed (void)
     }
 }
 
+/* A chain is the only shape without a file that may be so deep. */
+static void test_chain (void)
+{
+    struct topo *t = create ("kary:1", TOPO_LEVELS + 1);
+    idt_error_t err = { "" };
+
+    ok (topo_maxlevel (t) == TOPO_LEVELS, "kary:1 has 512 levels below rank 0");
+    topo_destroy (t);
+    errno = 0;
+    ok (!topo_create ("kary:1", TOPO_LEVELS + 2, &err) && errno == EINVAL
+            && !strcmp (err.text, "topology 'kary:1': the last of 514 brokers is more than 512 levels below rank 0: "
+                                  "take kary:2, or more than 2"),
+        "with a rank more it is refused: %s", err.text);
+    ok (!topo_create ("kary:1", UINT32_MAX, &err) && strstr (err.text, "take kary:2, or more than 2"),
+        "as it is with 2^32 - 1 ranks, at once: %s", err.text);
+    for (size_t i = 0; i < sizeof (large_uris) / sizeof (large_uris[0]); i++) {
+        t = create (large_uris[i], UINT32_MAX);
+        ok (topo_maxlevel (t) <= TOPO_LEVELS, "%s is never as deep: %" PRIu32 " levels", large_uris[i],
+            topo_maxlevel (t));
+        topo_destroy (t);
+    }
+}
+
 static void test_levels (void)
 {
-    uint32_t size = TOPO_CUSTOM_LEVELS + 2, *parent = calloc (size, sizeof (parent[0]));
+    uint32_t size = TOPO_LEVELS + 2, *parent = calloc (size, sizeof (parent[0]));
     char why[80];
     struct topo *t;
 
@@ -434,7 +458,7 @@ static void test_levels (void)
     parent[1] = 0;
     write_parents (parent, size);
     t = create (file_uri, size);
-    ok (topo_maxlevel (t) == TOPO_CUSTOM_LEVELS && same_parents (t, parent), "one level less is taken");
+    ok (topo_maxlevel (t) == TOPO_LEVELS && same_parents (t, parent), "one level less is taken");
     topo_destroy (t);
     free (parent);
 }
@@ -492,6 +516,7 @@ int main (void)
     test_routers ();
     test_trees ();
     test_large ();
+    test_chain ();
     test_custom ();
     return done_testing ();
 }
