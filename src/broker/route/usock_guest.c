@@ -4,12 +4,16 @@
 /* usock_guest.c - which rank of a process a connection means (protocol.md section 2)
  *
  * A guest is no rank's client yet, and is served by the loop of the process.  With its first message it goes over to a rank,
- * descriptor and all: to the one that it names, else to the one whose socket it is.  How many guests there may be is bounded
- * with the clients of the process.
+ * descriptor and all: to the one that it names, else to the one whose socket it is.
+ *
+ * A socket has at most as many guests as its rank may have clients (local.max-clients), and all have at most half of the
+ * connections of the process: those who say nothing keep nobody out.  For one more the oldest is closed that never said
+ * anything, else the oldest.
  */
 #include "config.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +25,8 @@ void guest_destroy (struct guest *g)
 {
     struct usocks *all = g->all;
 
-    LIST_REMOVE (g, link);
+    TAILQ_REMOVE (&all->guests, g, link);
+    all->nguests--;
     idt_watcher_destroy (g->w);
     msg_stream_destroy (g->stream);
     if (g->fd >= 0)
@@ -96,24 +101,72 @@ static void introduce (struct guest *g, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
-static void guest_cb (idt_watcher_t *w, int revents, void *arg)
+/* Returns whether it is to stay a guest. */
+static bool hear (struct guest *g)
 {
-    struct guest *g = arg;
     idt_msg_t *msg = NULL;
     idt_error_t err;
     bool eof = false;
 
-    if (msg_stream_fill (g->stream, &eof) < 0) {
-        if (errno != EAGAIN && errno != EINTR)
-            guest_destroy (g);
-        return;
-    }
+    if (msg_stream_fill (g->stream, &eof) < 0)
+        return errno == EAGAIN || errno == EINTR;
+    g->heard = true;
     if ((msg = msg_stream_next (g->stream, &err)) || msg_stream_wants (g->stream) > 0)
         introduce (g, msg);
-    else if (errno == EAGAIN && !eof)
-        return;
-    else if (errno != EAGAIN)
+    else if (errno == EAGAIN)
+        return !eof;
+    else
         log_refusal (usocks_log (g->all, g->rank), LOG_REFUSED_CLIENT, "a client is disconnected: %s", err.text);
+    return false;
+}
+
+static void guest_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct guest *g = arg;
+
+    if (!hear (g))
+        guest_destroy (g);
+}
+
+/* --- how many ---------------------------------------------------------------------------------- */
+
+static uint32_t count_at (const struct usocks *all, uint32_t rank)
+{
+    const struct guest *g;
+    uint32_t n = 0;
+
+    TAILQ_FOREACH (g, &all->guests, link)
+        n += g->rank == rank;
+    return n;
+}
+
+/* Of the socket of 'rank'; TOPO_NONE: of all. */
+static struct guest *find_oldest (const struct usocks *all, uint32_t rank)
+{
+    struct guest *g, *oldest = NULL;
+
+    TAILQ_FOREACH (g, &all->guests, link) {
+        if (rank != TOPO_NONE && g->rank != rank)
+            continue;
+        if (!g->heard)
+            return g;
+        oldest = oldest ? oldest : g;
+    }
+    return oldest;
+}
+
+static void make_room (struct usocks *all, uint32_t rank)
+{
+    const struct usock *host = usocks_host (all, rank);
+    bool many = all->nguests >= host->max_clients && count_at (all, rank) >= host->max_clients;
+
+    if (!many && all->nguests < all->most / 2)
+        return;
+    struct guest *g = find_oldest (all, many ? rank : TOPO_NONE);
+    if (hear (g)) /* perhaps it has just said it */
+        log_refusal (host->log, LOG_REFUSED_CLIENT,
+                     "a client is disconnected that has not said whom it means: %" PRIu32 " have not (%s)",
+                     all->nguests, many ? "local.max-clients" : "ulimit -n");
     guest_destroy (g);
 }
 
@@ -130,7 +183,9 @@ int guest_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cre
         free (g);
         return errset (ENOMEM);
     }
-    LIST_INSERT_HEAD (&all->guests, g, link);
+    make_room (all, rank);
+    TAILQ_INSERT_TAIL (&all->guests, g, link);
+    all->nguests++;
     all->clients++;
     idt_watcher_start (g->w);
     return 0;

@@ -216,11 +216,16 @@ struct usock *usocks_find (struct usocks *all, uint32_t rank)
     return errset_null (EHOSTUNREACH);
 }
 
+struct usock *usocks_host (struct usocks *all, uint32_t rank)
+{
+    struct usock *l = usocks_find (all, rank);
+
+    return l ? l : TAILQ_FIRST (&all->list);
+}
+
 struct log *usocks_log (struct usocks *all, uint32_t rank)
 {
-    const struct usock *l = usocks_find (all, rank);
-
-    return l ? l->log : TAILQ_FIRST (&all->list)->log;
+    return usocks_host (all, rank)->log;
 }
 
 static bool is_first (const struct usock *l)
@@ -287,7 +292,7 @@ void usock_unlisten (struct usock *l)
     door_close (l->door);
     if (!TAILQ_EMPTY (&all->list))
         return;
-    while ((g = LIST_FIRST (&all->guests)))
+    while ((g = TAILQ_FIRST (&all->guests)))
         guest_destroy (g);
     door_close (all->main);
     all->main = NULL;

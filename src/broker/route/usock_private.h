@@ -69,17 +69,19 @@ struct guest {
     struct idt_cred cred;
     struct msg_stream *stream;
     idt_watcher_t *w;
-    LIST_ENTRY (guest) link;
+    bool heard; /* something of a message came */
+    TAILQ_ENTRY (guest) link;
 };
 
 struct usocks {
     idt_reactor_t *reactor;
     TAILQ_HEAD (, usock) list;
-    uint32_t first;    /* the rank that came first */
-    char *path;        /* where its socket is; NULL: none has come */
-    bool several;      /* others have come */
-    struct door *main; /* of the first; NULL: there is no rank now */
-    LIST_HEAD (, guest) guests;
+    uint32_t first;                        /* the rank that came first */
+    char *path;                            /* where its socket is; NULL: none has come */
+    bool several;                          /* others have come */
+    struct door *main;                     /* of the first; NULL: there is no rank now */
+    TAILQ_HEAD (guest_list, guest) guests; /* the oldest first */
+    uint32_t nguests;
     int reserve[LOCAL_RESERVE]; /* descriptors that are given up for clients when there are no others */
     int reserved;
     size_t clients; /* and guests */
@@ -160,13 +162,16 @@ void usock_unlisten (struct usock *l);
 /* NULL with errno EHOSTUNREACH: it is not here. */
 struct usock *usocks_find (struct usocks *all, uint32_t rank);
 
-/* Whose log tells of what concerns a rank, or all: its own, or that of the first that is here. */
+/* Whose limits and log are for what concerns a rank, or all: its own, or those of the first that is here. */
+struct usock *usocks_host (struct usocks *all, uint32_t rank);
 struct log *usocks_log (struct usocks *all, uint32_t rank);
 
 /* A client of this rank, where there is room for it.  As client_create (). */
 struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream);
 
-/* Hear whom a connection to the socket of 'rank' means.  Returns 0, or -1 with errno set ('fd' stays the caller's). */
+/* Hear whom a connection to the socket of 'rank' means; where there are as many as may be, another one is closed for it.
+ * Returns 0, or -1 with errno set ('fd' stays the caller's).
+ */
 int guest_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred);
 void guest_destroy (struct guest *g);
 

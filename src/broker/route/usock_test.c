@@ -1043,6 +1043,10 @@ static void test_full_first (void)
     put (&e, "echo.x", 1, 0, 0);
     ok (get (&e, &s) == 1 && e.errnum == EMFILE && is_closed (&e, &s), "one more of its own is told, and closed");
     end_close (&e, &s);
+    end_open (&e, &s);
+    put (&e, "echo.x", 1, 100000, 0);
+    ok (get (&e, &s) == 0 && is_closed (&e, &s), "... only closed where its first message is a long one");
+    end_close (&e, &s);
     for (int i = 0; i < MAX_CLIENTS; i++)
         end_close (&ends[i], &s);
     server_unmake (&one);
@@ -1083,6 +1087,113 @@ static void test_guests (void)
     ok (poll (&(struct pollfd){ .fd = silent.fd, .events = POLLIN }, 1, 0) == 1, "with the last rank it is closed");
     end_close (&silent, NULL);
     ok (open_files () < files, "no descriptor stays");
+    server_fini (&s);
+}
+
+/* What a log says of clients. */
+static bool take_line (const char *line, void *arg)
+{
+    if (strstr (line, "a client is "))
+        snprintf (arg, 200, "%s", strstr (line, "a client is "));
+    return true;
+}
+
+static bool is_open (const struct end *e)
+{
+    return poll (&(struct pollfd){ .fd = e->fd, .events = POLLIN }, 1, 0) == 0;
+}
+
+/* As many as the rank may have clients say nothing at its socket, or have only begun to. */
+static void test_many_guests (void)
+{
+    struct server s, one;
+    struct end ends[MAX_CLIENTS], more, again;
+    char line[200] = "";
+    int open = 0;
+
+    server_init (&s);
+    log_set_forward (s.log, take_line, line);
+    server_beside (&one, &s, 1, "1");
+    for (int i = 0; i < MAX_CLIENTS; i++) {
+        end_open (&ends[i], &s);
+        if (i < 2 && write (ends[i].fd, "\x12", 1) != 1)
+            bail_out ("no byte");
+    }
+    turn (&s, 1);
+    for (int i = 0; i < MAX_CLIENTS; i++)
+        open += is_open (&ends[i]);
+    end_open (&more, &one);
+    ok (open == MAX_CLIENTS && is_open (&ends[2]) && is_served (&more, &one),
+        "as many as a rank may have clients need not say whom they mean, and keep nobody from another's socket");
+    end_close (&more, &one);
+    end_open (&more, &s);
+    ok (more.welcome == 0 && is_closed (&ends[2], &s) && is_open (&ends[0]) && is_open (&ends[3]),
+        "for one more the oldest is closed that said nothing");
+    ok (!strcmp (line, "a client is disconnected that has not said whom it means: 40 have not (local.max-clients)"),
+        "the log names the limit: %s", line);
+    ok (is_served (&more, &s), "it is served");
+    put (&ends[3], "echo.x", 1, 0, 0);
+    msg_stream_flush (ends[3].stream);
+    end_open (&again, &s);
+    ok (is_open (&ends[4]) && get (&ends[3], &s) == 1, "who has just said whom it means is not closed");
+    end_close (&again, &s);
+    end_close (&more, &s);
+    for (int i = 0; i < MAX_CLIENTS; i++)
+        end_close (&ends[i], &s);
+    server_unmake (&one);
+    server_fini (&s);
+}
+
+/* All that have only begun: the oldest goes. */
+static void test_begun_guests (void)
+{
+    struct server s, one;
+    struct end ends[MAX_CLIENTS], e;
+
+    server_init (&s);
+    server_beside (&one, &s, 1, "");
+    for (int i = 0; i < MAX_CLIENTS; i++) {
+        end_open (&ends[i], &s);
+        if (write (ends[i].fd, "\x12", 1) != 1)
+            bail_out ("no byte");
+    }
+    turn (&s, 1);
+    end_open (&e, &s);
+    ok (is_closed (&ends[0], &s) && is_open (&ends[1]) && is_served (&e, &s), "where all have begun the oldest goes");
+    end_close (&e, &s);
+    for (int i = 0; i < MAX_CLIENTS; i++)
+        end_close (&ends[i], &s);
+    server_unmake (&one);
+    server_fini (&s);
+}
+
+/* Of 60 files clients may have 30. */
+static void test_guests_and_files (void)
+{
+    struct rlimit few, before;
+    struct server s, one;
+    struct end ends[16];
+    char line[200] = "";
+
+    if (getrlimit (RLIMIT_NOFILE, &before) < 0)
+        bail_out ("no limit");
+    few = (struct rlimit){ 60, before.rlim_max };
+    if (setrlimit (RLIMIT_NOFILE, &few) < 0)
+        bail_out ("no limit");
+    server_init (&s);
+    server_beside (&one, &s, 1, "");
+    log_set_forward (s.log, take_line, line);
+    setrlimit (RLIMIT_NOFILE, &before);
+    for (int i = 0; i < 15; i++)
+        end_open (&ends[i], &s);
+    ok (is_open (&ends[0]), "a half of what a process may have of clients may say nothing");
+    end_open (&ends[15], &s);
+    ok (is_closed (&ends[0], &s) && is_open (&ends[1]) && is_served (&ends[15], &s),
+        "for one more the oldest is closed");
+    ok (strstr (line, "15 have not (ulimit -n)") != NULL, "the log names that limit: %s", line);
+    for (int i = 0; i < 16; i++)
+        end_close (&ends[i], &s);
+    server_unmake (&one);
     server_fini (&s);
 }
 
@@ -1193,6 +1304,9 @@ int main (void)
     test_full_rank ();
     test_full_first ();
     test_guests ();
+    test_many_guests ();
+    test_begun_guests ();
+    test_guests_and_files ();
     test_first_again ();
     test_inherited ();
     return done_testing ();
