@@ -131,6 +131,23 @@ test_expect_success 'more than fit are refused, and how many fit is said' '
     test_must_fail idtree start -s 1000000 --per-process auto true 2>err &&
     grep "1000000 brokers are too many for this host: they need .* at most [1-9][0-9]* can run here" err && nothing_left
 '
+# Of 200 files that a process may open 128 are not for its brokers.
+few_files() { (ulimit -n 200 && exec idtree start --per-process 300 "$@") 2>err; }
+fit() { # of 300 brokers as many as that fit, and do start; with "sockets" each has one; options of idtree start
+    n=$1 each=$2 && shift 2 && all="" && fewer="" &&
+    { test "$each" = none || { all="--local-sockets=0-299" fewer="--local-sockets=0-$((n - 1))"; }; } &&
+    test_must_fail few_files -s 300 ${all:+"$all"} "$@" true &&
+    grep "open files of a process, and of 200 (ulimit -n) 128 are in use; at most $n can run here: more processes, or" err &&
+    few_files -s "$n" ${fewer:+"$fewer"} "$@" idtree overlay status --summary >out && grep -E "^full +$n " out ||
+        { echo "$n $each $*"; cat err; return 1; }
+}
+test_expect_success 'brokers of a process take no files for links in memory' '
+    few_files -s 300 --local-sockets 3-5 idtree overlay status --summary >out && grep -E "^full +300 " out || { cat err; false; }
+'
+test_expect_success 'they do for sockets and other links: as many as fit are said, and do start' '
+    fit 72 sockets && fit 69 none -o tbon.inside=inproc && fit 36 none -o tbon.inside=inproc --topology kary:1 &&
+    fit 14 none -o tbon.inside=zmq && fit 11 sockets -o tbon.inside=zmq && nothing_left
+'
 test_expect_success 'kill -9 of the launcher leaves nothing behind' '
     rm -f ready && mkfifo ready && test_launch idtree start $many sh -c "echo \$PPID >ready; exec sleep 1000" &&
     pid=$(wait_fifo ready) && kill -KILL $pid && test_all_gone && wait $test_pid; test $? = 137 && nothing_left

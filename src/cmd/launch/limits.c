@@ -17,6 +17,7 @@
 
 #include "cmd/launch/limits.h"
 #include "libutil/errprintf.h"
+#include "libutil/minmax.h"
 
 /* The number behind 'key' in the first line that begins so; false where there is none ("max"). */
 static bool read_number (const char *path, const char *key, uint64_t *n)
@@ -61,7 +62,7 @@ struct found {
     int count;
     uint64_t threads_per_process, threads_per_broker;
     uint64_t memory_per_process, memory_per_broker; /* KiB */
-    bool shared;
+    const struct limits_for *what;
 };
 
 static void add (struct found *f, struct limit l)
@@ -71,12 +72,42 @@ static void add (struct found *f, struct limit l)
 
 static struct limit threads (const struct found *f, const char *what, const char *name, uint64_t limit, uint64_t used)
 {
-    return (struct limit){ what, name, limit, used, f->threads_per_process, f->threads_per_broker, false };
+    return (struct limit){ .what = what,
+                           .name = name,
+                           .limit = limit,
+                           .used = used,
+                           .per_process = f->threads_per_process,
+                           .per_broker = f->threads_per_broker };
 }
 
 static struct limit memory (const struct found *f, const char *name, uint64_t limit, uint64_t used)
 {
-    return (struct limit){ "KiB of memory", name, limit, used, f->memory_per_process, f->memory_per_broker, false };
+    return (struct limit){ .what = "KiB of memory",
+                           .name = name,
+                           .limit = limit,
+                           .used = used,
+                           .per_process = f->memory_per_process,
+                           .per_broker = f->memory_per_broker };
+}
+
+/* A higher limit always helps: the sentence names it. */
+static const char *find_remedy (const struct limits_for *what)
+{
+    if (what->link_files > 0)
+        return "more processes, or tbon.inside=memory, let more run";
+    return what->socket_files > 0 ? "more processes, or fewer local.sockets, let more run" : NULL;
+}
+
+static struct limit process_files (const struct limits_for *what, uint64_t limit)
+{
+    return (struct limit){ .what = "open files of a process",
+                           .name = "ulimit -n",
+                           .limit = limit,
+                           .used = LIMITS_PROCESS_FILES,
+                           .each = true,
+                           .together = what->link_files,
+                           .of_some = what->socket_files,
+                           .remedy = find_remedy (what) };
 }
 
 static void read_files (struct found *f)
@@ -89,10 +120,13 @@ static void read_files (struct found *f)
     if (setrlimit (RLIMIT_NOFILE, &r) < 0 && getrlimit (RLIMIT_NOFILE, &r) < 0)
         return;
     if (r.rlim_cur != RLIM_INFINITY)
-        add (f, (struct limit){ "open files", "ulimit -n", r.rlim_cur, LIMITS_LAUNCHER_FILES, 1, 0, false });
-    if (r.rlim_cur != RLIM_INFINITY && f->shared)
-        add (f, (struct limit){ "open files of a process", "ulimit -n", r.rlim_cur, LIMITS_PROCESS_FILES, 0,
-                                LIMITS_SHARED_FILES, true });
+        add (f, (struct limit){ .what = "open files",
+                                .name = "ulimit -n",
+                                .limit = r.rlim_cur,
+                                .used = LIMITS_LAUNCHER_FILES,
+                                .per_process = 1 });
+    if (r.rlim_cur != RLIM_INFINITY && f->what->shared)
+        add (f, process_files (f->what, r.rlim_cur));
 }
 
 /* The superuser is not held to RLIMIT_NPROC. */
@@ -158,15 +192,16 @@ static void read_memory (struct found *f)
         add (f, memory (f, "memory", total, total - available));
 }
 
-int limits_read (struct limit limits[LIMITS_MAX], bool shared)
+int limits_read (struct limit limits[LIMITS_MAX], const struct limits_for *what)
 {
+    bool shared = what->shared;
     struct found f = {
         .limits = limits,
         .threads_per_process = shared ? LIMITS_PROCESS_THREADS : LIMITS_BROKER_THREADS,
         .threads_per_broker = shared ? LIMITS_SHARED_THREADS : 0,
         .memory_per_process = shared ? LIMITS_PROCESS_MEMORY_KIB : LIMITS_BROKER_MEMORY_KIB,
         .memory_per_broker = shared ? LIMITS_SHARED_MEMORY_KIB : 0,
-        .shared = shared,
+        .what = what,
     };
 
     read_files (&f);
@@ -183,11 +218,13 @@ static uint64_t divide_up (uint64_t n, uint64_t by)
     return n / by + (n % by > 0);
 }
 
-static uint64_t need (const struct limit *l, uint64_t size, uint64_t processes)
+/* Of 'n' brokers where 'size' were asked for; of the process that has the most, where each has as much. */
+static uint64_t need (const struct limit *l, uint64_t n, uint64_t size, uint64_t processes)
 {
-    if (l->each)
-        return l->per_process + divide_up (size, processes) * l->per_broker;
-    return processes * l->per_process + size * l->per_broker;
+    uint64_t parts = l->each ? processes : 1, brokers = divide_up (n, parts);
+
+    return (l->each ? 1 : processes) * l->per_process + brokers * l->per_broker
+           + divide_up (l->together * n, size * parts) + min_u64 (l->of_some, brokers);
 }
 
 /* The largest number of brokers, up to 'size', that fit as evenly. */
@@ -198,7 +235,7 @@ static uint64_t most (const struct limit *l, uint64_t size, uint64_t processes)
     while (low < high) {
         uint64_t n = low + (high - low + 1) / 2;
 
-        if (need (l, n, l->each ? processes : divide_up (n * processes, size)) <= room)
+        if (need (l, n, size, l->each ? processes : divide_up (n * processes, size)) <= room)
             low = n;
         else
             high = n - 1;
@@ -217,7 +254,7 @@ int limits_check (const struct limit *limits, int count, uint64_t size, uint64_t
         return 0;
     return errsetf (errp, EAGAIN,
                     "%" PRIu64 " brokers are too many for this host: they need %" PRIu64 " %s, and of %" PRIu64
-                    " (%s) %" PRIu64 " are in use; at most %" PRIu64 " can run here",
-                    size, need (tight, size, processes), tight->what, tight->limit, tight->name, tight->used,
-                    most (tight, size, processes));
+                    " (%s) %" PRIu64 " are in use; at most %" PRIu64 " can run here%s%s",
+                    size, need (tight, size, size, processes), tight->what, tight->limit, tight->name, tight->used,
+                    most (tight, size, processes), tight->remedy ? ": " : "", tight->remedy ? tight->remedy : "");
 }

@@ -24,7 +24,14 @@
 #define LIMITS_PROCESS_FILES 128
 #define LIMITS_SHARED_THREADS 0
 #define LIMITS_SHARED_MEMORY_KIB 96
-#define LIMITS_SHARED_FILES 1
+
+/* Of it that links between brokers of a process take (tbon.inside): for a broker's link to its parent, and for a broker that
+ * listens to children.
+ */
+#define LIMITS_INPROC_LINK_FILES 1
+#define LIMITS_INPROC_LISTEN_FILES 1
+#define LIMITS_ZMQ_LINK_FILES 5
+#define LIMITS_ZMQ_LISTEN_FILES 4
 
 #define LIMITS_LAUNCHER_FILES 32 /* the launcher's own, and one for each process */
 
@@ -37,15 +44,25 @@ struct limit {
     uint64_t per_process;
     uint64_t per_broker;
     bool each; /* each process has as much */
+    /* What these brokers need besides: */
+    uint64_t together;  /* all, if there are as many as are asked for; fewer need a part of it */
+    uint64_t of_some;   /* one each for so many, at most, who may all be in one process */
+    const char *remedy; /* what lets more of them fit; NULL: the limit's name says it */
+};
+
+/* The brokers that are to be started. */
+struct limits_for {
+    bool shared;           /* some process hosts several */
+    uint64_t link_files;   /* that links inside of processes take, if all were in one */
+    uint64_t socket_files; /* those with a socket of their own */
 };
 
 #define LIMITS_MAX 8
 
 /* Read the limits of this host into 'limits', after raising the soft limit of open files to the
- * hard one.  'shared': some process hosts several brokers.  Returns how many there are; what can't
- * be read is left out.
+ * hard one.  Returns how many there are; what can't be read is left out.
  */
-int limits_read (struct limit limits[LIMITS_MAX], bool shared);
+int limits_read (struct limit limits[LIMITS_MAX], const struct limits_for *what);
 
 /* Can 'size' brokers run in 'processes'?  Returns 0, or -1 with errno EAGAIN and in 'errp' which
  * limit says no and what size it allows, with as many brokers a process.

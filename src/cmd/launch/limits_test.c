@@ -12,11 +12,11 @@
 static void test_made_up (void)
 {
     static const struct limit limits[] = {
-        { "open files", "ulimit -n", 1024, 32, 1, 0, false },
-        { "threads", "kernel.pid_max", 1000, 200, 4, 0, false },
-        { "KiB of memory", "memory", 3072000, 0, 3072, 0, false },
+        { "open files", "ulimit -n", 1024, 32, 1, 0, false, 0, 0, NULL },
+        { "threads", "kernel.pid_max", 1000, 200, 4, 0, false, 0, 0, NULL },
+        { "KiB of memory", "memory", 3072000, 0, 3072, 0, false, 0, 0, NULL },
     };
-    static const struct limit full = { "threads", "kernel.pid_max", 100, 200, 4, 0, false };
+    static const struct limit full = { "threads", "kernel.pid_max", 100, 200, 4, 0, false, 0, 0, NULL };
     idt_error_t error = { "" };
 
     ok (limits_check (limits, 3, 1, 1, &error) == 0 && limits_check (limits, 3, 200, 200, &error) == 0,
@@ -35,8 +35,8 @@ static void test_made_up (void)
 /* 10 brokers a process. */
 static void test_shared (void)
 {
-    static const struct limit threads = { "threads", "kernel.pid_max", 1000, 200, 30, 1, false };
-    static const struct limit files = { "open files of a process", "ulimit -n", 100, 20, 0, 5, true };
+    static const struct limit threads = { "threads", "kernel.pid_max", 1000, 200, 30, 1, false, 0, 0, NULL };
+    static const struct limit files = { "open files of a process", "ulimit -n", 100, 20, 0, 5, true, 0, 0, NULL };
     idt_error_t error = { "" };
 
     ok (limits_check (&threads, 1, 200, 20, &error) == 0, "brokers that share processes need less");
@@ -49,16 +49,55 @@ static void test_shared (void)
         "what each process has of its own is divided among its brokers: %s", error.text);
 }
 
+/* As links over inproc, or ZeroMQ, and sockets of some of 300 brokers. */
+static void test_some (void)
+{
+    static const struct limit links = { .what = "open files of a process",
+                                        .name = "ulimit -n",
+                                        .limit = 1000,
+                                        .used = 100,
+                                        .each = true,
+                                        .together = 1600,
+                                        .remedy = "pigs might fly" };
+    static const struct limit sockets = { .what = "open files of a process",
+                                          .name = "ulimit -n",
+                                          .limit = 1000,
+                                          .used = 100,
+                                          .each = true,
+                                          .together = 600,
+                                          .of_some = 250 };
+    static const struct limit none = {
+        .what = "open files of a process", .name = "ulimit -n", .limit = 1000, .used = 999, .each = true
+    };
+    idt_error_t error = { "" };
+
+    ok (limits_check (&links, 1, 300, 2, &error) == 0 && limits_check (&links, 1, 300, 1, &error) < 0
+            && strstr (error.text, "they need 1600 open files of a process")
+            && strstr (error.text, "at most 168 can run here: pigs might fly"),
+        "what all take together is shared by processes, and fewer take less; what helps is said: %s", error.text);
+    ok (limits_check (&sockets, 1, 300, 1, NULL) == 0, "what some of them need is added");
+    ok (limits_check (&sockets, 1, 90000, 300, NULL) == 0 && limits_check (&sockets, 1, 90000, 100, &error) == 0,
+        "... but for no more than are in a process");
+    struct limit more = sockets;
+    more.of_some = 301;
+    more.limit = 999;
+    ok (limits_check (&more, 1, 300, 1, &error) < 0 && strstr (error.text, "they need 900 open files")
+            && strstr (error.text, "at most 299 can run"),
+        "one file less is too few: %s", error.text);
+    ok (limits_check (&none, 1, 1000000, 1, NULL) == 0, "links in memory need none, however many brokers there are");
+}
+
 static void test_this_host (bool shared)
 {
+    const struct limits_for what = { .shared = shared, .link_files = 4, .socket_files = 2 };
     struct limit limits[LIMITS_MAX];
     struct rlimit r;
-    int count = limits_read (limits, shared), sound = 0;
+    int count = limits_read (limits, &what), sound = 0;
 
     for (int i = 0; i < count; i++) {
         diag ("%s (%s): %llu of %llu", limits[i].what, limits[i].name, (unsigned long long)limits[i].used,
               (unsigned long long)limits[i].limit);
-        sound += limits[i].limit > 0 && limits[i].per_process + limits[i].per_broker > 0;
+        sound += limits[i].limit > 0 && limits[i].per_process + limits[i].per_broker + limits[i].of_some > 0;
     }
     ok (count > 0 && count <= LIMITS_MAX && sound == count, "this host has %d limits", count);
     ok (getrlimit (RLIMIT_NOFILE, &r) == 0 && r.rlim_cur == r.rlim_max,
@@ -69,6 +108,7 @@ int main (void)
 {
     test_made_up ();
     test_shared ();
+    test_some ();
     test_this_host (false);
     test_this_host (true);
     return done_testing ();

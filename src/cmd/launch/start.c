@@ -176,13 +176,25 @@ static uint32_t count_processes (const struct start *s)
     return min_u64 ((size - 1) / AUTO_PER_PROCESS + 1, AUTO_PROCESSES_A_CORE * count_cores ());
 }
 
-/* That of the brokers, of which the last one given wins. */
-static const char *find_topology (const struct start *s)
+/* An attribute of the brokers, of which the last one given wins. */
+static const char *find_attr (const struct start *s, const char *name, const char *otherwise)
 {
+    size_t len = strlen (name);
+
     for (int i = s->nargs - 1; i >= 0; i--)
-        if (!strncmp (s->args[i], "tbon.topo=", 10))
-            return s->args[i] + 10;
-    return TOPO_DEFAULT;
+        if (!strncmp (s->args[i], name, len) && s->args[i][len] == '=')
+            return s->args[i] + len + 1;
+    return otherwise;
+}
+
+static struct topo *make_topology (const struct start *s)
+{
+    idt_error_t error;
+    struct topo *t = topo_create (find_attr (s, "tbon.topo", TOPO_DEFAULT), s->config.size, &error);
+
+    if (!t)
+        cmd_die (s->cmd, "%s", error.text);
+    return t;
 }
 
 /* The shape of the tree only matters where some brokers share a process, and some do not. */
@@ -192,24 +204,58 @@ static void make_plan (struct start *s)
     struct topo *t = NULL;
     idt_error_t error;
 
-    if (processes > 1 && processes < size && !(t = topo_create (find_topology (s), size, &error)))
-        cmd_die (s->cmd, "%s", error.text);
+    if (processes > 1 && processes < size)
+        t = make_topology (s);
     if (!(s->config.plan = plan_create (size, processes, t, &error)))
         cmd_die (s->cmd, "%s", error.text);
     topo_destroy (t);
 }
 
+static uint64_t count_inner (const struct start *s)
+{
+    struct topo *t = make_topology (s);
+    uint64_t n = 0;
+
+    for (uint32_t rank = 0; rank < t->size; rank++)
+        n += topo_child_count (t, rank) > 0;
+    topo_destroy (t);
+    return n;
+}
+
+/* What brokers make of a kind that is none is theirs to say. */
+static uint64_t count_link_files (const struct start *s)
+{
+    const char *kind = find_attr (s, "tbon.inside", "memory");
+    uint64_t links = s->config.size - 1;
+
+    if (!strcmp (kind, "inproc"))
+        return links * LIMITS_INPROC_LINK_FILES + count_inner (s) * LIMITS_INPROC_LISTEN_FILES;
+    if (!strcmp (kind, "zmq"))
+        return links * LIMITS_ZMQ_LINK_FILES + count_inner (s) * LIMITS_ZMQ_LISTEN_FILES;
+    return 0;
+}
+
+static uint64_t count_sockets (const struct start *s)
+{
+    const char *ranks = find_attr (s, "local.sockets", "");
+
+    return ranges_count (ranks, (uint32_t)s->config.size);
+}
+
 static void check_host (struct start *s)
 {
+    struct limits_for what = { .shared = s->config.processes < (uint32_t)s->config.size };
     struct limit limits[LIMITS_MAX];
     struct rlimit files;
     idt_error_t error;
 
     if (getrlimit (RLIMIT_NOFILE, &files) == 0)
         s->config.files = files.rlim_cur;
-    if (limits_check (limits, limits_read (limits, s->config.processes < (uint32_t)s->config.size), s->config.size,
-                      s->config.processes, &error)
-        < 0)
+    if (what.shared) {
+        what.link_files = count_link_files (s);
+        what.socket_files = count_sockets (s);
+    }
+    if (limits_check (limits, limits_read (limits, &what), s->config.size, s->config.processes, &error) < 0)
         cmd_die (s->cmd, "%s", error.text);
 }
 

@@ -89,6 +89,25 @@ int ranges_last (const char *text, uint32_t *last)
     return rc;
 }
 
+struct below {
+    uint64_t end, count;
+};
+
+static void count_below (uint64_t first, uint64_t last, void *arg)
+{
+    struct below *b = arg;
+
+    if (first < b->end)
+        b->count += (last < b->end ? last + 1 : b->end) - first;
+}
+
+uint64_t ranges_count (const char *text, uint32_t end)
+{
+    struct below b = { .end = end };
+
+    return read_all (text, count_below, &b) > 0 ? b.count : 0;
+}
+
 static int compare (const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;

@@ -14,6 +14,9 @@ int ranges_have (const char *text, uint32_t n);
 /* The greatest of them, in '*last': 1, or 0 where there is none; -1 with errno EINVAL as above. */
 int ranges_last (const char *text, uint32_t *last);
 
+/* How many numbers it names that are below 'end', each as often as it does; 0 where it is no such text. */
+uint64_t ranges_count (const char *text, uint32_t end);
+
 /* The text of 'count' numbers, which are sorted for that; one range is written without brackets, none as "".  The caller frees
  * it.  NULL with errno ENOMEM.
  */

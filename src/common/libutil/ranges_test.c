@@ -56,6 +56,10 @@ static void test_last (void)
     uint32_t last = 77;
 
     ok (ranges_last ("", &last) == 0 && ranges_last ("[]", &last) == 0 && last == 77, "an empty set has no last");
+    ok (ranges_count ("", 9) == 0 && ranges_count ("[]", 9) == 0 && ranges_count ("1-", 9) == 0
+            && ranges_count ("[3,5-7]", 9) == 4 && ranges_count ("3,5-4294967295", 7) == 3
+            && ranges_count ("7", 7) == 0,
+        "those below an end are counted");
     ok (ranges_last ("9,0-7", &last) == 1 && last == 9, "the last need not be the last that is named");
     ok (ranges_last ("[3,5-4294967295]", &last) == 1 && last == 4294967295U, "... nor a range's first");
 }
