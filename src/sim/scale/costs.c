@@ -4,6 +4,7 @@
 /* costs.c - what a step costs, read from a file */
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -16,36 +17,61 @@
 struct member {
     const char *name;
     size_t offset;
+    size_t count; /* of numbers: 1, or those of struct cost_grows */
 };
 
-#define MEMBER(x)                     \
-    {                                 \
-#x, offsetof(struct costs, x) \
+#define MEMBER(x)                                                                         \
+    {                                                                                     \
+#x, offsetof(struct costs, x), sizeof(((struct costs *)NULL)->x) / sizeof(double) \
     }
 
 static const struct member members[] = {
-    MEMBER (request_us),       MEMBER (send_us),    MEMBER (receive_us),      MEMBER (heartbeat_us),
-    MEMBER (lease_us),         MEMBER (want_us),    MEMBER (report_us),       MEMBER (hello_us),
-    MEMBER (tick_us),          MEMBER (wake_us),    MEMBER (io_us),           MEMBER (client_us),
-    MEMBER (local_us),         MEMBER (latency_us), MEMBER (jitter_us),       MEMBER (bytes_per_us),
-    MEMBER (store_ms),         MEMBER (lost_ms),    MEMBER (inside_us),       MEMBER (inside_heartbeat_us),
-    MEMBER (inside_report_us), MEMBER (cold_us),    MEMBER (inside_local_us), MEMBER (start_us),
-    MEMBER (boot_ms),
+    MEMBER (request_us),       MEMBER (send_us),         MEMBER (receive_us), MEMBER (heartbeat_us),
+    MEMBER (lease_us),         MEMBER (want_us),         MEMBER (report_us),  MEMBER (hello_us),
+    MEMBER (tick_us),          MEMBER (wake_us),         MEMBER (io_us),      MEMBER (client_us),
+    MEMBER (local_us),         MEMBER (latency_us),      MEMBER (jitter_us),  MEMBER (bytes_per_us),
+    MEMBER (store_ms),         MEMBER (lost_ms),         MEMBER (inside_us),  MEMBER (brokers),
+    MEMBER (inside_report_us), MEMBER (inside_local_us), MEMBER (cold_us),    MEMBER (inside_heartbeat_us),
+    MEMBER (inside_client_us), MEMBER (start_us),        MEMBER (boot_ms),
 };
 
 #define NMEMBERS (sizeof (members) / sizeof (members[0]))
 
-static int read_member (struct costs *c, const char *path, json_t *o, const struct member *m, idt_error_t *errp)
+static bool is_cost (const json_t *value)
 {
-    const json_t *value = json_object_get (o, m->name);
+    return json_is_number (value) && json_number_value (value) >= 0 && json_number_value (value) <= MOST;
+}
+
+static int read_number (struct costs *c, const char *path, const json_t *value, const struct member *m,
+                        idt_error_t *errp)
+{
     double number = json_number_value (value);
 
-    if (!value)
-        return errsetf (errp, EINVAL, "%s: '%s' is missing", path, m->name);
-    if (!json_is_number (value) || number < 0 || number > MOST)
+    if (!is_cost (value))
         return errsetf (errp, EINVAL, "%s: '%s' must be a number from 0 to %g", path, m->name, MOST);
     memcpy ((char *)c + m->offset, &number, sizeof (number));
     return 0;
+}
+
+static int read_grows (struct costs *c, const char *path, const json_t *value, const struct member *m,
+                       idt_error_t *errp)
+{
+    const json_t *few = json_array_get (value, 0), *many = json_array_get (value, 1);
+    struct cost_grows g = { json_number_value (few), json_number_value (many) };
+
+    if (json_array_size (value) != 2 || !is_cost (few) || !is_cost (many))
+        return errsetf (errp, EINVAL, "%s: '%s' must be two numbers from 0 to %g", path, m->name, MOST);
+    memcpy ((char *)c + m->offset, &g, sizeof (g));
+    return 0;
+}
+
+static int read_member (struct costs *c, const char *path, json_t *o, const struct member *m, idt_error_t *errp)
+{
+    const json_t *value = json_object_get (o, m->name);
+
+    if (!value)
+        return errsetf (errp, EINVAL, "%s: '%s' is missing", path, m->name);
+    return m->count == 1 ? read_number (c, path, value, m, errp) : read_grows (c, path, value, m, errp);
 }
 
 static bool is_known (const char *name)
@@ -69,6 +95,8 @@ static int read_members (struct costs *c, const char *path, json_t *o, idt_error
             return errsetf (errp, EINVAL, "%s: '%s' is no cost that is known here", path, name);
     if (c->bytes_per_us == 0)
         return errsetf (errp, EINVAL, "%s: 'bytes_per_us' must be above 0", path);
+    if (c->brokers.few < 1 || c->brokers.many <= c->brokers.few)
+        return errsetf (errp, EINVAL, "%s: 'brokers' must be few, at least 1, and more", path);
     return 0;
 }
 
@@ -83,4 +111,11 @@ int costs_read (struct costs *c, const char *path, idt_error_t *errp)
     rc = json_is_object (o) ? read_members (c, path, o, errp) : errsetf (errp, EINVAL, "%s: no JSON object", path);
     json_decref (o);
     return rc;
+}
+
+double costs_with (const struct costs *c, struct cost_grows g, double brokers)
+{
+    double doublings = log2 (fmax (brokers / c->brokers.few, 1)), all = log2 (c->brokers.many / c->brokers.few);
+
+    return fmax (g.few + (g.many - g.few) * doublings / all, 0);
 }

@@ -10,6 +10,13 @@
 
 #include <idtree/error.h>
 
+/* What grows with the number of brokers on a host, for none of its caches holds what they all touch: measured with two numbers of
+ * them, 'few' and 'many'.
+ */
+struct cost_grows {
+    double few, many;
+};
+
 struct costs {
     /* a broker's processor, in microseconds */
     double request_us;   /* a local client's request, read and answered */
@@ -24,13 +31,15 @@ struct costs {
     double wake_us;      /* the first thing after a rest: caches are cold */
 
     /* ... of a process that hosts many, where the link does not leave it */
-    double inside_us;           /* a request for ids or an answer, sent or received */
-    double inside_heartbeat_us; /* at either end */
-    double inside_report_us;    /* a report of positions, sent or received */
-    double inside_local_us;     /* from a client to its broker there, or back */
-    double cold_us;             /* a request more, whose broker had a rest, and its process none */
-    double start_us;            /* a broker is made */
-    double boot_ms;             /* a process begins, until it makes its first broker */
+    double inside_us;                      /* a request for ids or an answer, sent or received */
+    struct cost_grows brokers;             /* with so many the four below were measured */
+    struct cost_grows inside_heartbeat_us; /* at either end */
+    struct cost_grows inside_report_us;    /* a report of positions, sent or received */
+    struct cost_grows inside_local_us;     /* from a client to its broker there, or back */
+    struct cost_grows cold_us;             /* a request more, whose broker had a rest, and its process none */
+    struct cost_grows inside_client_us;    /* as client_us, of a client that has a connection to each of them */
+    double start_us;                       /* a broker is made */
+    double boot_ms;                        /* a process begins, until it makes its first broker */
 
     /* what another processor does beside it */
     double io_us;     /* ZeroMQ's thread, on a host that is shared: each message, at each end */
@@ -48,5 +57,8 @@ struct costs {
 
 /* Returns 0, or -1 with 'errp' filled: the file, and what is wrong with it. */
 int costs_read (struct costs *c, const char *path, idt_error_t *errp);
+
+/* What it costs with 'brokers' on the host: as much more with each doubling as from few to many; with less than few: that. */
+double costs_with (const struct costs *c, struct cost_grows g, double brokers);
 
 #endif /* SIM_SCALE_COSTS_H */

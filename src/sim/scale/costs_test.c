@@ -13,8 +13,10 @@
 #define REST                                                                                                                       \
     "\"receive_us\":1,\"heartbeat_us\":1,\"lease_us\":1,\"want_us\":1,\"report_us\":1,\"hello_us\":1,\"tick_us\":1,\"wake_us\":1," \
     "\"io_us\":1,\"client_us\":1,\"local_us\":1,\"latency_us\":1,\"jitter_us\":0,\"store_ms\":1,\"lost_ms\":1,"                    \
-    "\"inside_us\":1,\"inside_heartbeat_us\":1,\"inside_report_us\":1,\"inside_local_us\":1,\"cold_us\":1,\"start_us\":1,"         \
-    "\"boot_ms\":7"
+    "\"inside_us\":1,\"inside_heartbeat_us\":[1,2],\"inside_report_us\":[1,1],\"inside_local_us\":[1,1],"                          \
+    "\"inside_client_us\":[1,1],\"start_us\":1,\"boot_ms\":7"
+#define GROWING "\"brokers\":[1000,4000],\"cold_us\":[4,8],"
+#define ALL GROWING REST
 
 static int read_text (struct costs *c, const char *text, idt_error_t *errp)
 {
@@ -37,22 +39,51 @@ static void refuses (const char *text, const char *why)
     ok (read_text (&c, text, &err) < 0 && strstr (err.text, why), "refused: %s", err.text);
 }
 
+/* As much more with each doubling as between the two sizes that were measured; below the smaller one nobody knows. */
+static void test_growth (void)
+{
+    struct costs c;
+    idt_error_t err = { "" };
+
+    ok (read_text (&c, "{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":9," ALL "}", &err) == 0
+            && c.brokers.few == 1000 && c.brokers.many == 4000 && c.cold_us.few == 4 && c.cold_us.many == 8
+            && c.inside_heartbeat_us.many == 2 && c.boot_ms == 7,
+        "what grows has two numbers %s", err.text);
+    ok (costs_with (&c, c.cold_us, 1000) == 4 && costs_with (&c, c.cold_us, 4000) == 8,
+        "with so many it is as measured");
+    ok (costs_with (&c, c.cold_us, 2000) == 6, "between them it grows with each doubling");
+    ok (costs_with (&c, c.cold_us, 16000) == 12, "and above them");
+    ok (costs_with (&c, c.cold_us, 10) == 4, "with fewer it is as with few");
+    ok (costs_with (&c, (struct cost_grows){ 4, 1 }, 1 << 20) == 0, "nothing costs less than nothing");
+}
+
 int main (void)
 {
     struct costs c;
     idt_error_t err = { "" };
 
     ok (costs_read (&c, SCALE_COSTS, &err) == 0, "the measured costs can be read %s", err.text);
-    ok (read_text (&c, "{\"about\":\"x\",\"request_us\":1.5,\"send_us\":2,\"bytes_per_us\":9," REST "}", &err) == 0
+    ok (read_text (&c, "{\"about\":\"x\",\"request_us\":1.5,\"send_us\":2,\"bytes_per_us\":9," ALL "}", &err) == 0
             && c.request_us == 1.5 && c.send_us == 2 && c.bytes_per_us == 9 && c.lost_ms == 1,
         "numbers come where they belong %s", err.text);
     ok (costs_read (&c, "/nowhere/costs.json", &err) < 0 && strstr (err.text, "/nowhere/costs.json"), "%s", err.text);
     refuses ("{", "expected");
     refuses ("[]", "no JSON object");
-    refuses ("{\"request_us\":1,\"bytes_per_us\":9," REST "}", "'send_us' is missing");
-    refuses ("{\"request_us\":-1,\"send_us\":2,\"bytes_per_us\":9," REST "}", "'request_us' must be a number");
-    refuses ("{\"request_us\":\"1\",\"send_us\":2,\"bytes_per_us\":9," REST "}", "'request_us' must be a number");
-    refuses ("{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":9,\"speed\":1," REST "}", "'speed'");
-    refuses ("{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":0," REST "}", "'bytes_per_us'");
+    refuses ("{\"request_us\":1,\"bytes_per_us\":9," ALL "}", "'send_us' is missing");
+    refuses ("{\"request_us\":-1,\"send_us\":2,\"bytes_per_us\":9," ALL "}", "'request_us' must be a number");
+    refuses ("{\"request_us\":\"1\",\"send_us\":2,\"bytes_per_us\":9," ALL "}", "'request_us' must be a number");
+    refuses ("{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":9,\"speed\":1," ALL "}", "'speed'");
+    refuses ("{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":0," ALL "}", "'bytes_per_us'");
+    refuses ("{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":9,\"brokers\":[4,4],\"cold_us\":[4,8]," REST "}",
+             "'brokers'");
+    refuses ("{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":9,\"brokers\":[0,4],\"cold_us\":[4,8]," REST "}",
+             "'brokers'");
+    refuses ("{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":9,\"brokers\":[2,4],\"cold_us\":4," REST "}",
+             "'cold_us' must be two numbers");
+    refuses ("{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":9,\"brokers\":[2,4],\"cold_us\":[4,8,9]," REST "}",
+             "'cold_us' must be two numbers");
+    refuses ("{\"request_us\":1,\"send_us\":2,\"bytes_per_us\":9,\"brokers\":[2,4],\"cold_us\":[4,-1]," REST "}",
+             "'cold_us' must be two numbers");
+    test_growth ();
     return done_testing ();
 }

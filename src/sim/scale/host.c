@@ -107,7 +107,7 @@ static void wake (struct scale *s, const struct event *e, uint64_t *thread_ns, u
     if (rested)
         rank_spend (r, s->config.costs.wake_us);
     else if (is_cold)
-        rank_spend (r, s->config.costs.cold_us);
+        rank_spend (r, s->inside.cold_us);
 }
 
 static void push_todo (struct process *p, const struct event *e)

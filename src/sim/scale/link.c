@@ -93,11 +93,11 @@ struct carried {
 };
 
 /* What a hello costs inside of a process is in start_us. */
-static struct carried carried_inside (const struct costs *c)
+static struct carried carried_inside (const struct costs *c, const struct inside *inside)
 {
-    return (struct carried){ .heartbeat_us = c->inside_heartbeat_us,
+    return (struct carried){ .heartbeat_us = inside->heartbeat_us,
                              .lease_us = c->inside_us,
-                             .report_us = c->inside_report_us,
+                             .report_us = inside->report_us,
                              .hello_us = c->inside_us,
                              .other_us = c->inside_us };
 }
@@ -115,7 +115,8 @@ static struct carried carried_outside (const struct costs *c, double other_us)
 double message_cost_us (const struct scale *s, const struct message *m, double other_us)
 {
     const struct costs *c = &s->config.costs;
-    struct carried by = link_is_inside (s, m->from, m->to) ? carried_inside (c) : carried_outside (c, other_us);
+    struct carried by = link_is_inside (s, m->from, m->to) ? carried_inside (c, &s->inside)
+                                                           : carried_outside (c, other_us);
 
     switch (m->type) {
     case MSG_PING:

@@ -63,7 +63,7 @@ void load_burst (struct scale *s, uint64_t n)
 
 static uint64_t local_ns (const struct scale *s)
 {
-    return (uint64_t)((s->plan ? s->config.costs.inside_local_us : s->config.costs.local_us) * 1000);
+    return (uint64_t)((s->plan ? s->inside.local_us : s->config.costs.local_us) * 1000);
 }
 
 /* --- requests -------------------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static void ask_for (struct scale *s, uint32_t number, uint64_t t_ns, bool probe
 
 static void spend_client (struct scale *s)
 {
-    uint64_t ns = (uint64_t)(s->config.costs.client_us / 2 * 1000);
+    uint64_t ns = (uint64_t)((s->plan ? s->inside.client_us : s->config.costs.client_us) / 2 * 1000);
 
     s->client_ns += ns;
     if (scale_is_measured (s))

@@ -167,8 +167,14 @@ struct level {
 /* --- phases --- */
 enum phase { PHASE_COLD, PHASE_WARM, PHASE_MEASURE, PHASE_DRAIN, PHASE_END };
 
+/* What grows with the number of brokers, with as many as there are (costs.h). */
+struct inside {
+    double heartbeat_us, report_us, local_us, cold_us, client_us;
+};
+
 struct scale {
     struct scale_config config;
+    struct inside inside; /* of a process of many */
     struct scale_result result;
     struct topo *topo;
     struct queue queue;

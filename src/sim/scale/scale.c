@@ -374,6 +374,15 @@ static int check_config (const struct scale_config *config, idt_error_t *errp)
     return 0;
 }
 
+static struct inside costs_inside (const struct costs *c, uint32_t size)
+{
+    return (struct inside){ .heartbeat_us = costs_with (c, c->inside_heartbeat_us, size),
+                            .report_us = costs_with (c, c->inside_report_us, size),
+                            .local_us = costs_with (c, c->inside_local_us, size),
+                            .cold_us = costs_with (c, c->cold_us, size),
+                            .client_us = costs_with (c, c->inside_client_us, size) };
+}
+
 /* Where each has a process of its own there is no plan. */
 static int make_plan (struct scale *s, idt_error_t *errp)
 {
@@ -395,6 +404,7 @@ struct scale *scale_create (const struct scale_config *config, idt_error_t *errp
         return NULL;
     s = must (calloc (1, sizeof (*s)));
     s->config = *config;
+    s->inside = costs_inside (&config->costs, config->size);
     s->random = config->seed;
     if (!(s->topo = topo_create (config->topology, config->size, errp)) || make_plan (s, errp) < 0) {
         topo_destroy (s->topo);

@@ -184,6 +184,26 @@ static void test_processes (void)
         "brokers of a process are made one after the other: all have joined after %d ms", (int)(r.joined_ns / 1000000));
 }
 
+/* Where a process hosts many, what the caches do not hold costs more the more brokers there are: in time, and in waiting. */
+static void test_growth (void)
+{
+    struct scale_config c = make_config (300, "kary:4", 40);
+    struct scale_result r[2];
+
+    c.one_host = true;
+    c.processes = 3;
+    c.costs.brokers = (struct cost_grows){ 100, 200 };
+    c.costs.cold_us = c.costs.inside_heartbeat_us = (struct cost_grows){ 10, 10 };
+    for (int i = 0; i < 2; i++) {
+        r[i] = play (&c, NULL);
+        c.costs.cold_us.many = c.costs.inside_heartbeat_us.many = 110;
+    }
+    ok (is_sound (&r[1]) && r[1].busy_cores > 2 * r[0].busy_cores,
+        "what grows makes 300 brokers take %.3f cores, not %.3f", r[1].busy_cores, r[0].busy_cores);
+    ok (r[1].p50_ns > r[0].p50_ns + 100 * 1000, "and those who ask wait %d us, not %d", (int)(r[1].p50_ns / 1000),
+        (int)(r[0].p50_ns / 1000));
+}
+
 /* One a second of each that has a parent, on one host or not; where that is in its process one in two. */
 static void test_beats (void)
 {
@@ -251,6 +271,7 @@ int main (void)
     test_cold_start ();
     test_again ();
     test_processes ();
+    test_growth ();
     test_beats ();
     test_shares ();
     return done_testing ();
