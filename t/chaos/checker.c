@@ -202,13 +202,12 @@ static void free_bounds (struct bounds *all)
     free (all);
 }
 
-/* The bound of a generator while it made an answer: the larger of what was told last before and first after.
- * Returns false where neither is fresh.
+/* The bound of a broker while it made an answer: the larger of what it told last before and first after.  Returns false
+ * where it did not tell both: who has just come up may have known the time less well than when it first told.
  */
 static bool find_bound (const struct bounds *b, const struct history_answer *a, uint64_t *bound_us)
 {
     size_t lo = 0, hi = b->n; /* the first that was told after a->sent_us */
-    bool found = false;
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
@@ -219,18 +218,17 @@ static bool find_bound (const struct bounds *b, const struct history_answer *a, 
             lo = mid + 1;
     }
     *bound_us = 0;
-    if (lo > 0 && b->bound[lo - 1].got_us + FRESH_US > a->sent_us) {
-        *bound_us = b->bound[lo - 1].bound_us;
-        found = true;
+    if (lo == 0 || b->bound[lo - 1].got_us + FRESH_US <= a->sent_us)
+        return false;
+    for (size_t i = lo - 1; i < b->n && b->bound[i].life == b->bound[lo - 1].life; i++) {
+        if (b->bound[i].sent_us >= a->got_us + FRESH_US)
+            return false;
+        if (b->bound[i].bound_us > *bound_us)
+            *bound_us = b->bound[i].bound_us;
+        if (b->bound[i].sent_us >= a->got_us)
+            return true;
     }
-    for (; lo < b->n && b->bound[lo].sent_us < a->got_us + FRESH_US; lo++) {
-        if (b->bound[lo].bound_us > *bound_us)
-            *bound_us = b->bound[lo].bound_us;
-        found = true;
-        if (b->bound[lo].sent_us >= a->got_us)
-            break;
-    }
-    return found;
+    return false;
 }
 
 /* An answer on the scale of time on which rule 4 is judged: it can matter only to what was asked for after 'to_us',

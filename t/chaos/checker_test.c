@@ -57,9 +57,16 @@ static void fails (struct world *w, int i, int errnum)
     history_answer (&w->h[i], &(struct history_answer){ 1, 2, 0, 5, errnum, 0, w->h[i].nruns });
 }
 
+static void tells_once (struct world *w, int i, uint64_t us, uint64_t bound_us, uint32_t life)
+{
+    history_bound (&w->h[i], &(struct history_bound){ us, us, bound_us, w->h[i].rank, life });
+}
+
+/* And again when all is over. */
 static void tells_bound (struct world *w, int i, uint64_t us, uint64_t bound_us)
 {
-    history_bound (&w->h[i], &(struct history_bound){ us, us, bound_us, w->h[i].rank });
+    tells_once (w, i, us, bound_us, 0);
+    tells_once (w, i, us + 100000, bound_us, 0);
 }
 
 static void tells_watermark (struct world *w, int i, uint64_t us, uint64_t ms)
@@ -207,12 +214,25 @@ static void test_order (void)
     world_judge (&w, &v);
     ok (v.misordered == 0, "of the bounds before and after an answer the larger one counts");
 
+    for (int same = 0; same < 2; same++) {
+        world_init (&w);
+        tells_bound (&w, 0, 50, 200);
+        tells_once (&w, 1, 50, 300, 0);
+        tells_once (&w, 1, 900, 300, !same);
+        gets (&w, 0, 100, 0, id (2, 0, 0), 10);
+        gets (&w, 1, 700, 0, id (1, 1, 0), 10);
+        world_judge (&w, &v);
+        ok (v.judged == 1 + (uint64_t)same && v.misordered == (uint64_t)same, "a broker that %s is %s",
+            same ? "told it before and after an answer" : "had not told its bound before",
+            same ? "judged by it" : "not judged by what it told after");
+    }
+
     for (int own = 0; own < 2; own++) {
         world_init (&w);
         tells_bound (&w, 0, 50, 200);
         tells_bound (&w, 1, 50, 300);
         tells_bound (&w, 2, 50, 10000);
-        w.h[2].bounds[0].rank = 0; /* its second broker */
+        w.h[2].bounds[0].rank = w.h[2].bounds[1].rank = 0; /* its second broker */
         w.h[2].rank = UINT32_MAX;
         gets (&w, own ? 0 : 2, 100, 0, id (2, 0, 0), 10);
         gets (&w, 1, 650, 0, id (1, 1, 0), 10);

@@ -47,6 +47,7 @@ struct question {
 struct client {
     struct client_config config;
     struct history h;
+    uint32_t life; /* connections so far */
     struct rng rng;
     pthread_t thread;
     _Atomic uint64_t answers;
@@ -178,6 +179,7 @@ static void info_answer_cb (idt_future_t *f, void *arg)
 
     if (idt_rpc_get_unpack (f, "{s:i s:o}", "rank", &rank, "skew_bound_ms", &bound) == 0 && json_is_number (bound)) {
         b.rank = (uint32_t)rank;
+        b.life = q->c->life;
         b.bound_us = (uint64_t)(json_number_value (bound) * 1000);
         history_bound (&q->c->h, &b);
     }
@@ -235,6 +237,7 @@ static void stop_cb (idt_watcher_t *w, int revents, void *arg)
 static void serve (struct client *c)
 {
     c->lost = false;
+    c->life++;
     if (c->config.forgets)
         c->last = 0;
     c->depth = rng_between (&c->rng, 1, SLOTS_MAX);

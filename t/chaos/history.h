@@ -36,6 +36,7 @@ struct history_bound {
     uint64_t got_us;
     uint64_t bound_us;
     uint32_t rank;
+    uint32_t life; /* number of the connection that it was told on: another broker, perhaps, than on the one before */
 };
 
 /* A broker told: no id below this timestamp will be generated any more. */
