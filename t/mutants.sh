@@ -42,8 +42,8 @@ J_PLACE|common/libsqlite/database.c sim/life_events.c|s/if (!d->locked || (stat 
 L_LAST|modules/fluid/node/past.c|s/n->last_id = p->last_id;/(void) p->last_id;/@s/fluid_gen_advance (&n->gen, fluid_split.*;/(void) 0;/|a reload forgets the last id
 L_SAME|modules/fluid/lease/authority.c|s/!same_record (&p->stored, start->stored)/(0 \&\& !same_record (\&p->stored, start->stored))/|a reload takes the leases whoever was root meanwhile
 T_LOST|modules/fluid/lease/witness.c|s/if (most_us - boot_us > limit_us (boot_us))/if (0)/|time that CLOCK_BOOTTIME missed is not seen
-T_DOUBT|modules/fluid/node/now.c|s/ || n->doubt) .. T_DOUBT ../)/|a node whose clock missed time goes on
-T_SENT|modules/fluid/node/now.c|s/if (n->doubt_us > 0 && s->sent_us < n->doubt_us)/if (0)/|a time that was asked for before ends the doubt
+T_DOUBT|modules/fluid/node/now.c|s/ || n->doubt.now) .. T_DOUBT ../)/|a node whose clock missed time goes on
+T_SENT|modules/fluid/node/now.c|s/if (n->doubt.since_us > 0 && s->sent_us < n->doubt.since_us)/if (0)/|a time that was asked for before ends the doubt
 T_AGED|modules/fluid/lease/lessee.c|s/h->until_us = earlier (h->until_us, us);//|what is held is not older by the time that was missed
 T_ASKED|modules/fluid/lease/lessee.c|s/h->asked_us = earlier (h->asked_us, us);//|nor is a want that was under way
 T_STEP|modules/fluid/lease/watermark.c|s/w->stepped_us += us;/(void) w, (void) us;/|steps of the root's clock count as time that passed for lessees

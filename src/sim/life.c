@@ -120,7 +120,7 @@ static void note_use (struct life *l)
 void life_note_bound (struct life *l)
 {
     const struct node *n = l->node;
-    uint64_t us = n->clock->known && !n->doubt ? clock_bound (n->clock, life_boot_us (l)) : 0;
+    uint64_t us = n->clock->known && !n->doubt.now ? clock_bound (n->clock, life_boot_us (l)) : 0;
 
     if (us > l->bound_us)
         l->bound_us = us;
@@ -208,7 +208,7 @@ void world_check_bounds (struct world *w)
     for (uint32_t i = 1; i <= w->nlives; i++) {
         struct life *l = w->life[i];
 
-        if (!l->alive || l->paused || !l->node->clock->known || l->node->doubt)
+        if (!l->alive || l->paused || !l->node->clock->known || l->node->doubt.now)
             continue;
         uint64_t reading = clock_read (l->node->clock, life_boot_us (l));
         uint64_t off = reading > truth ? reading - truth : truth - reading;

@@ -33,8 +33,8 @@ void node_relay_reply_cb (void *arg, uint64_t now_us, void *cookie, uint64_t rec
     const struct node *n = arg;
     struct lease_answer answer = { .grant = grant,
                                    .ngrant = ngrant,
-                                   .has_epoch = n->has_epoch,
-                                   .epoch_ms = n->epoch_ms,
+                                   .has_epoch = n->epoch.known,
+                                   .epoch_ms = n->epoch.ms,
                                    .lease_ms = n->root_lease_ms };
 
     answer.has_time = node_clock (n, now_us, &answer.sent_us, &answer.bound_us);
@@ -104,9 +104,9 @@ static void send_up (struct node *n, uint64_t now_us, uint64_t now_ms)
         return;
     if (own)
         n->asked.own_tag = tag;
-    if (!req.has_epoch && n->has_epoch) {
+    if (!req.has_epoch && n->epoch.known) {
         req.has_epoch = true;
-        req.epoch_ms = n->epoch_ms;
+        req.epoch_ms = n->epoch.ms;
     }
     n->asked.sent[tag % NSENT].tag = tag;
     n->asked.sent[tag % NSENT].us = now_us;
@@ -134,11 +134,11 @@ static void note_epoch (struct node *n, const struct lease_answer *answer)
 {
     if (!answer->has_epoch)
         return;
-    if (n->has_epoch && n->epoch_ms != answer->epoch_ms)
+    if (n->epoch.known && n->epoch.ms != answer->epoch_ms)
         node_log (n, LOG_ERR, "the epoch of this instance has changed: rank 0 runs on another statedir");
     else {
-        n->has_epoch = true;
-        n->epoch_ms = answer->epoch_ms;
+        n->epoch.known = true;
+        n->epoch.ms = answer->epoch_ms;
     }
 }
 

@@ -21,7 +21,7 @@ int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loa
     uint64_t now_ms;
 
     errno = n->owner ? EAGAIN : ENOTSUP;
-    if (!n->owner || n->stopped || !n->has_epoch || !node_may_generate (n, now_us, &now_ms))
+    if (!n->owner || n->stopped || !n->epoch.known || !node_may_generate (n, now_us, &now_ms))
         return -1;
     struct range range = { max_u64 (n->cur.range.lo_ms, n->lent.range.hi_ms),
                            min_u64 (n->cur.range.hi_ms, now_ms + n->root_lease_ms / 4) };
@@ -30,7 +30,7 @@ int node_lend (struct node *n, uint64_t now_us, const char *borrower, struct loa
     n->lent.range = range;
     snprintf (n->lent.borrower, sizeof (n->lent.borrower), "%s", borrower);
     *loan = (struct loan){
-        .lo_ms = range.lo_ms, .hi_ms = range.hi_ms, .clock_us = clock_read (n->clock, now_us), .epoch_ms = n->epoch_ms
+        .lo_ms = range.lo_ms, .hi_ms = range.hi_ms, .clock_us = clock_read (n->clock, now_us), .epoch_ms = n->epoch.ms
     };
     return 0;
 }

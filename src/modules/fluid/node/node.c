@@ -176,7 +176,7 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
 
     if (n->stopped || off_us == 0)
         return;
-    n->doubt_us = now_us;
+    n->doubt.since_us = now_us;
     if (off_us > 0)
         lessee_lost_time (&n->lessee, (uint64_t)off_us);
     if (off_us > 0)
@@ -191,7 +191,7 @@ void node_lost_time (struct node *n, uint64_t now_us, int64_t off_us)
     node_log (n, LOG_WARNING, "%s: no id is made here until the parent's time is known",
               witness_describe (off_us, text));
     clock_lost_time (n->clock, now_us, off_us);
-    n->doubt = true;
+    n->doubt.now = true;
     node_tick (n, now_us);
 }
 
@@ -267,9 +267,9 @@ void node_start_root (struct node *n, uint64_t now_us, struct authority *a)
     authority_status (a, now_us, &status);
     n->lessor = (struct lessor){ .authority = a, .heard = authority_news (a) };
     n->clock = authority_clock (a);
-    n->doubt = false;
-    n->has_epoch = true;
-    n->epoch_ms = status.epoch_ms;
+    n->doubt.now = false;
+    n->epoch.known = true;
+    n->epoch.ms = status.epoch_ms;
     if (!authority_reopen (a, n->lessee.generator, n->cursor_ms + 1))
         n->lent.range = (struct range){ 0, 0 };
     node_tick (n, now_us);
@@ -296,18 +296,19 @@ void node_status (const struct node *n, uint64_t now_us, struct node_status *sta
                                     .generator = n->lessee.generator,
                                     .time_known = n->clock->known,
                                     .timestamp_ms = node_now_ms (n, now_us),
-                                    .has_epoch = n->has_epoch,
-                                    .epoch_ms = n->epoch_ms,
+                                    .has_epoch = n->epoch.known,
+                                    .epoch_ms = n->epoch.ms,
                                     .parent_up = n->parent_up,
                                     .waiting = n->waiting.length,
                                     .holds_until_ms = lessee_end (&n->lessee) };
     struct range range;
 
     status->loans = lender_count (&n->sharing.lender, status->timestamp_ms, &status->lent_per_ms);
-    if (!n->owner && n->clock->known && !n->doubt
+    if (!n->owner && n->clock->known && !n->doubt.now
         && borrower_area (&n->sharing.borrower, now_us, status->timestamp_ms, &status->area))
         status->state = NODE_BORROWING;
-    if (n->owner && n->clock->known && !n->doubt && lessee_range (&n->lessee, now_us, status->timestamp_ms, &range)) {
+    if (n->owner && n->clock->known && !n->doubt.now
+        && lessee_range (&n->lessee, now_us, status->timestamp_ms, &range)) {
         status->state = NODE_ACTIVE;
         status->lo_ms = range.lo_ms;
         status->hi_ms = range.hi_ms;

@@ -31,7 +31,7 @@ uint64_t node_now_ms (const struct node *n, uint64_t now_us)
 
 bool node_clock (const struct node *n, uint64_t now_us, uint64_t *inst_us, uint64_t *bound_us)
 {
-    if (!n->clock->known || n->doubt)
+    if (!n->clock->known || n->doubt.now)
         return false;
     *inst_us = clock_estimate (n->clock, now_us);
     *bound_us = clock_estimate_bound (n->clock, now_us);
@@ -54,7 +54,7 @@ void node_wake_ms (struct node *n, uint64_t now_us, uint64_t inst_ms)
 void node_look_anew (struct node *n)
 {
     n->cur = (struct area){ .generator = n->gen.generator };
-    n->free.until_ms = 0;
+    n->sharing.free.until_ms = 0;
 }
 
 void node_make_nothing (struct node *n)
@@ -91,7 +91,7 @@ bool node_may_generate (struct node *n, uint64_t now_us, uint64_t *now_ms)
 {
     struct area area;
 
-    if (!n->clock->known || n->doubt) /* T_DOUBT */
+    if (!n->clock->known || n->doubt.now) /* T_DOUBT */
         return false;
     uint64_t ms = clock_read (n->clock, now_us) / 1000;
 
@@ -114,7 +114,7 @@ uint32_t node_per_ms (const struct node *n)
 
 uint64_t node_granules (struct node *n, uint64_t ms)
 {
-    struct free_granules *f = &n->free;
+    struct free_granules *f = &n->sharing.free;
 
     if (ms < f->from_ms || ms >= f->until_ms) {
         f->from_ms = ms;
@@ -202,16 +202,16 @@ void node_time (struct node *n, uint64_t now_us, const struct idt_clock_sample *
 {
     uint64_t us = behind_us (n, s);
 
-    if (n->doubt_us > 0 && s->sent_us < n->doubt_us) /* its way took longer than our clock says */
+    if (n->doubt.since_us > 0 && s->sent_us < n->doubt.since_us) /* its way took longer than our clock says */
         return;
     clock_sample (n->clock, s);
-    if (us == 0 && !n->doubt)
+    if (us == 0 && !n->doubt.now)
         return;
     node_close_past (n, now_us);
-    if (us > 0 && !n->doubt)
+    if (us > 0 && !n->doubt.now)
         node_log (n, LOG_WARNING,
                   "the time here was %.3f s behind the parent's: a pause that this host's clocks missed, or "
                   "rank 0 went ahead; stepped forward",
                   (double)us / 1e6);
-    n->doubt = false;
+    n->doubt.now = false;
 }

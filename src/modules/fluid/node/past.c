@@ -37,8 +37,8 @@ void *node_leave (const struct node *n, const void *more, size_t more_size, size
     *p = (struct past){ .size = sizeof (*p),
                         .last_id = n->last_id,
                         .clock = *n->clock,
-                        .has_epoch = n->has_epoch,
-                        .epoch_ms = n->epoch_ms,
+                        .has_epoch = n->epoch.known,
+                        .epoch_ms = n->epoch.ms,
                         .end_ms = n->cursor_ms + 1,
                         .lent = n->lent.range,
                         .floor_ms = n->sharing.lender.floor_ms,
@@ -71,8 +71,8 @@ const void *node_remember (struct node *n, const void *data, size_t size, size_t
     fluid_gen_advance (&n->gen, fluid_split (p->last_id).timestamp_ms + 1);
     lanes_advance (&n->more, fluid_split (p->last_id).timestamp_ms + 1);
     n->own_clock = p->clock;
-    n->has_epoch = p->has_epoch;
-    n->epoch_ms = p->epoch_ms;
+    n->epoch.known = p->has_epoch;
+    n->epoch.ms = p->epoch_ms;
     n->lent.range = p->lent;
     if (!lender_restore (&n->sharing.lender, p->floor_ms, p + 1, p->table_size))
         return NULL; /* who does not know what was lent does not go on with what was held */

@@ -78,6 +78,18 @@ struct lent {
     char borrower[IDT_MSG_UUID_LEN + 1];
 };
 
+/* Our clock missed time: nothing is made until the parent's is known again. */
+struct doubt {
+    bool now;
+    uint64_t since_us; /* when that was last seen: a reading that was asked for before does not end it */
+};
+
+/* The epoch of the instance, which its ids count from. */
+struct epoch {
+    bool known;
+    int64_t ms; /* Unix time */
+};
+
 /* Granules that ids may be made of at from_ms <= t < until_ms. */
 struct free_granules {
     uint64_t from_ms, until_ms;
@@ -86,6 +98,7 @@ struct free_granules {
 
 /* What is borrowed and lent. */
 struct sharing {
+    struct free_granules free; /* of what ids are made of: what is not lent */
     struct borrower borrower;
     struct lender lender;
     struct demand demand;
@@ -114,16 +127,14 @@ struct node {
     /* time */
     struct clock *clock;    /* our own, or the authority's */
     struct clock own_clock; /* which follows the parent's */
-    bool doubt;             /* our clock missed time: nothing is made until the parent's is known again */
-    uint64_t doubt_us;      /* since when */
+    struct doubt doubt;
 
     /* ids */
     struct fluid_gen gen;
-    struct lanes more;         /* our other generators, which make what 'gen' has not left of a millisecond */
-    struct area cur;           /* what 'gen' makes ids of; an empty range: nothing */
-    struct free_granules free; /* of 'cur': what is not lent */
-    uint64_t cursor_ms;        /* newest timestamp that 'gen' used */
-    fluid_t last_id;           /* newest id answered here, whoever made it */
+    struct lanes more;  /* our other generators, which make what 'gen' has not left of a millisecond */
+    struct area cur;    /* what 'gen' makes ids of; an empty range: nothing */
+    uint64_t cursor_ms; /* newest timestamp that 'gen' used */
+    fluid_t last_id;    /* newest id answered here, whoever made it */
     struct waiting waiting;
     struct forwards up;
 
@@ -134,8 +145,7 @@ struct node {
     struct asked asked;
     uint64_t last_child_us; /* when a child asked last */
     uint64_t root_lease_ms; /* the root's fluid.lease, as far as is known */
-    bool has_epoch;
-    int64_t epoch_ms;
+    struct epoch epoch;
     struct lent lent;
     struct sharing sharing;
     struct reporting reports;

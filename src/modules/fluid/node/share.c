@@ -113,7 +113,7 @@ int node_share (struct node *n, uint64_t now_us, const struct share_want *want, 
     if (stock.keep == FLUID_PER_MS)
         *retry_ms = BUSY_RETRY_MS;
     bool lent = lend (n, now_us, now_ms, &stock, *want, share);
-    n->free.until_ms = 0;
+    n->sharing.free.until_ms = 0;
     note_missed (n, now_us, want, lent ? share : NULL);
     n->stats.lent += lent;
     node_tick (n, now_us); /* what those below want may be borrowed */
@@ -206,7 +206,7 @@ static void ask (struct node *n, uint64_t now_us, uint64_t now_ms, uint32_t size
 
 void node_share_work (struct node *n, uint64_t now_us)
 {
-    if (n->owner || n->config.share == NODE_SHARE_OFF || !n->parent_up || !n->clock->known || n->doubt)
+    if (n->owner || n->config.share == NODE_SHARE_OFF || !n->parent_up || !n->clock->known || n->doubt.now)
         return;
     uint64_t now_ms = node_now_ms (n, now_us);
     uint32_t size = wanted (n, now_us, now_ms);

@@ -37,7 +37,7 @@ void node_positions (struct node *n, uint64_t now_us, struct report *all)
 
     node_lessor_hear_jumps (n); /* T_LENT: before the authority asks */
     lender_forget (&n->sharing.lender, now_us, low_ms);
-    n->free.until_ms = 0;
+    n->sharing.free.until_ms = 0;
     low_ms = min_u64 (low_ms, lender_low_ms (&n->sharing.lender, now_us)); /* W_LOAN */
     reports_join (&n->reports.children, now_us, all);
     if (borrows (n))
