@@ -7,7 +7,7 @@
  * is stopped or the host is suspended; 'instance' is the time since the epoch of the instance, which the ids
  * hold in milliseconds.  A clock never reads a time itself.
  *
- * What clock_read () returns never decreases (architecture.md, "Time").  The root's clock is the instance's
+ * What clock_read () returns never decreases (fluid.md, "Time").  The root's clock is the instance's
  * time; the others follow their parent's.
  */
 #ifndef FLUID_CLOCK_H

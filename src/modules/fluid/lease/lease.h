@@ -4,7 +4,7 @@
 /* lease.h - the root's table of leases: disjoint ranges of time for each generator
  *
  * A lease is a range [lo, hi) of instance milliseconds in which one incarnation of a broker alone may make ids
- * with a generator.  All times are instance milliseconds.  The rules are those of architecture.md, "Leases: no id
+ * with a generator.  All times are instance milliseconds.  The rules are those of fluid.md, "Leases: no id
  * twice"; names as START_AT_LAST_END are those of rules: doc/model/README.md has them all.
  */
 #ifndef FLUID_LEASE_H
