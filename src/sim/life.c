@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libutil/minmax.h"
+#include "modules/fluid/node/past.h"
 #include "sim/world.h"
 
 #define ASTRAY_MS 200 /* brokers' clocks differ by less */
@@ -28,14 +29,14 @@ int64_t world_wall_us (const struct world *w)
 void life_look_at_ranges (struct life *l)
 {
     struct world *w = l->w;
-    struct node *n = l->node;
+    const struct lessee *h = node_lessee (l->node);
+    const struct lanes *lanes = node_lanes (l->node);
 
-    for (unsigned i = 0; n->owner && i < n->lessee.nranges; i++) {
-        check_hold (w->check, n->lessee.generator, l->id, n->lessee.range[i].lo_ms, n->lessee.range[i].hi_ms);
-        for (uint32_t lane = 0; lane < n->more.count; lane++)
-            check_hold (w->check, lanes_generator (&n->more, lane), l->id, n->lessee.range[i].lo_ms,
-                        n->lessee.range[i].hi_ms);
-        if (l->authority && n->lessee.range[i].hi_ms > w->disk.horizon_ms)
+    for (unsigned i = 0; node_owns_generator (l->node) && i < h->nranges; i++) {
+        check_hold (w->check, h->generator, l->id, h->range[i].lo_ms, h->range[i].hi_ms);
+        for (uint32_t lane = 0; lane < lanes->count; lane++)
+            check_hold (w->check, lanes_generator (lanes, lane), l->id, h->range[i].lo_ms, h->range[i].hi_ms);
+        if (l->authority && h->range[i].hi_ms > w->disk.horizon_ms)
             check_fail (w->check, "the root holds more than is on the disk");
     }
 }
@@ -48,9 +49,9 @@ static bool is_of (const struct area *a, const struct fluid_fields *f)
 
 bool life_makes (const struct life *l, const struct fluid_fields *f)
 {
-    if (l->node->owner)
-        return f->generator == l->node->lessee.generator
-               || (lanes_own (&l->node->more, f->generator)
+    if (node_owns_generator (l->node))
+        return f->generator == node_lessee (l->node)->generator
+               || (lanes_own (node_lanes (l->node), f->generator)
                    && f->generator % l->w->nranks == l->rank); /* as it is in truth */
     for (unsigned i = 0; i < l->nareas && i < NAREAS; i++)
         if (is_of (&l->area[i].area, f))
@@ -61,7 +62,7 @@ bool life_makes (const struct life *l, const struct fluid_fields *f)
 /* Whether it is not used any more: sooner where time was missed. */
 static bool is_over (const struct life *l, const struct area *area)
 {
-    const struct borrower *b = &l->node->sharing.borrower;
+    const struct borrower *b = node_borrower (l->node);
     uint64_t until_us = area->until_us;
 
     for (unsigned i = 0; i < b->nareas; i++)
@@ -86,9 +87,9 @@ static bool borrowed_may_be_late (const struct life *l, const struct fluid_field
 bool life_may_be_late (const struct life *l, const struct fluid_fields *f)
 {
     uint64_t boot = life_boot_us (l);
-    bool waited_for = boot < l->until_us && boot < l->node->lessee.until_us;
+    bool waited_for = boot < l->until_us && boot < node_lessee (l->node)->until_us;
 
-    if (!l->node->owner)
+    if (!node_owns_generator (l->node))
         return borrowed_may_be_late (l, f);
     return f->timestamp_ms <= (waited_for ? l->made_ms : l->cursor_ms);
 }
@@ -107,20 +108,17 @@ static void note_areas (struct life *l)
  */
 static void note_use (struct life *l)
 {
-    const struct node *n = l->node;
-
     if (life_boot_us (l) >= l->until_us)
         l->made_ms = l->cursor_ms;
     note_areas (l);
-    l->until_us = n->lessee.until_us;
-    l->cursor_ms = n->cursor_ms;
+    l->until_us = node_lessee (l->node)->until_us;
+    l->cursor_ms = node_newest_ms (l->node);
 }
 
 /* In doubt it tells none. */
 void life_note_bound (struct life *l)
 {
-    const struct node *n = l->node;
-    uint64_t us = n->clock->known && !n->doubt.now ? clock_bound (n->clock, life_boot_us (l)) : 0;
+    uint64_t us = node_is_sure_of_time (l->node) ? clock_bound (node_instance_clock (l->node), life_boot_us (l)) : 0;
 
     if (us > l->bound_us)
         l->bound_us = us;
@@ -129,9 +127,9 @@ void life_note_bound (struct life *l)
 /* How far a root has led. */
 void life_note_lead (struct life *l)
 {
-    if (!l->authority || !l->node->clock->known)
+    if (!l->authority || !node_instance_clock (l->node)->known)
         return;
-    int64_t ahead = (int64_t)(clock_read (l->node->clock, life_boot_us (l)) - l->w->t);
+    int64_t ahead = (int64_t)(clock_read (node_instance_clock (l->node), life_boot_us (l)) - l->w->t);
     if (ahead > l->w->ahead_us)
         l->w->ahead_us = ahead;
 }
@@ -142,8 +140,8 @@ void life_note_lead (struct life *l)
 static void look_at_clock (struct life *l)
 {
     struct world *w = l->w;
-    uint64_t reading = clock_read (l->node->clock, life_boot_us (l));
-    uint64_t bound = clock_bound (l->node->clock, life_boot_us (l));
+    uint64_t reading = clock_read (node_instance_clock (l->node), life_boot_us (l));
+    uint64_t bound = clock_bound (node_instance_clock (l->node), life_boot_us (l));
     int64_t ahead = (int64_t)(reading - w->t), most = ASTRAY_MS * (int64_t)MS;
 
     if (most < (int64_t)bound)
@@ -169,12 +167,12 @@ void life_look (struct life *l)
     if (!l->asks)
         l->bound_us = 0;
     life_note_bound (l);
-    if (n->clock->known)
+    if (node_instance_clock (n)->known)
         look_at_clock (l);
     if (l->authority && authority_news (l->authority).fenced_by_foreign)
         check_fail (w->check, "the root takes a range that it gave itself for another's");
     uint64_t due = l->authority ? min_u64 (node_deadline (n), authority_deadline (l->authority)) : node_deadline (n);
-    if (due == UINT64_MAX || n->stopped)
+    if (due == UINT64_MAX || node_is_stopped (n))
         return;
     if (due > boot)
         l->spins = 0;
@@ -193,9 +191,9 @@ uint64_t world_truth_us (const struct world *w)
 {
     const struct life *root = w->life[w->current[0]];
 
-    if (!w->gentle_root || !root || !root->alive || root->paused || !root->node->clock->known)
+    if (!w->gentle_root || !root || !root->alive || root->paused || !node_instance_clock (root->node)->known)
         return 0;
-    return clock_read (root->node->clock, life_boot_us (root));
+    return clock_read (node_instance_clock (root->node), life_boot_us (root));
 }
 
 /* The root's clock is right; others know theirs as well as they say. */
@@ -208,11 +206,11 @@ void world_check_bounds (struct world *w)
     for (uint32_t i = 1; i <= w->nlives; i++) {
         struct life *l = w->life[i];
 
-        if (!l->alive || l->paused || !l->node->clock->known || l->node->doubt.now)
+        if (!l->alive || l->paused || !node_is_sure_of_time (l->node))
             continue;
-        uint64_t reading = clock_read (l->node->clock, life_boot_us (l));
+        uint64_t reading = clock_read (node_instance_clock (l->node), life_boot_us (l));
         uint64_t off = reading > truth ? reading - truth : truth - reading;
-        if (off > clock_bound (l->node->clock, life_boot_us (l)))
+        if (off > clock_bound (node_instance_clock (l->node), life_boot_us (l)))
             check_fail (w->check, "the clock of life %u is %llu us off, more than its bound", (unsigned)i,
                         (unsigned long long)off);
     }
@@ -225,7 +223,7 @@ static void start_root (struct life *l, const void *past, size_t size)
 {
     struct world *w = l->w;
     struct authority_config config = { .max_generators = w->max_generators,
-                                       .lease_ms = l->node->config.lease_ms,
+                                       .lease_ms = node_config (l->node)->lease_ms,
                                        .epoch_ms = EPOCH_MS,
                                        .size = w->nranks };
     struct lease_record stored = w->disk;
@@ -239,8 +237,8 @@ static void start_root (struct life *l, const void *past, size_t size)
 static void close_at (const struct life *l, uint64_t end_ms)
 {
     check_close (l->w->check, l->rank, l->id, end_ms);
-    for (uint32_t lane = 0; lane < l->node->more.count; lane++)
-        check_close (l->w->check, lanes_generator (&l->node->more, lane), l->id, end_ms);
+    for (uint32_t lane = 0; lane < node_lanes (l->node)->count; lane++)
+        check_close (l->w->check, lanes_generator (node_lanes (l->node), lane), l->id, end_ms);
 }
 
 /* Who comes after 'before' on the same broker goes on with its clock and what it left.  Returns what is a root's. */
@@ -251,7 +249,7 @@ static const void *follow (struct life *l, const struct life *before, const void
     l->last_id = before->last_id;
     memcpy (l->client_last_id, before->client_last_id, sizeof (l->client_last_id));
     if (l->rank == 0) /* it knows what was lent, and goes on below the end of that */
-        close_at (before, before->node->cursor_ms + 1);
+        close_at (before, node_newest_ms (before->node) + 1);
     else
         l->last_reading = before->last_reading;
     return node_remember (l->node, past, size, root_size);
@@ -400,8 +398,8 @@ static void stop (struct life *l, struct lease_record *last, bool *stored)
     if (l->authority)
         authority_close (l->authority, life_boot_us (l), last);
     life_look (l);
-    uint64_t end_ms = max_u64 (l->node->cursor_ms + 1, lender_end (&l->node->sharing.lender));
-    if (l->node->owner)
+    uint64_t end_ms = max_u64 (node_newest_ms (l->node) + 1, node_lent_end_ms (l->node));
+    if (node_owns_generator (l->node))
         close_at (l, end_ms);
     else
         check_return (w->check, l->id, end_ms);
@@ -488,11 +486,13 @@ void life_attach (struct life *l)
 void life_lose (struct life *l)
 {
     struct world *w = l->w;
+    uint32_t tag[NODE_FORWARDS_MAX];
 
     life_forget_child (w->life[l->parent], l->id);
     l->link = 0;
-    if (world_chance (w, 900) && l->node->up.all.busy)
-        node_forward_failed (l->node, life_boot_us (l), l->node->up.all.tag, EHOSTUNREACH);
+    node_forward_tags (l->node, tag);
+    if (world_chance (w, 900) && tag[0] != 0)
+        node_forward_failed (l->node, life_boot_us (l), tag[0], EHOSTUNREACH);
     for (unsigned i = l->ntags > NTAGS ? l->ntags - NTAGS : 0; i < l->ntags; i++)
         if (world_chance (w, 900))
             node_lease_failed (l->node, life_boot_us (l), l->tags[i % NTAGS]);

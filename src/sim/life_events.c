@@ -73,7 +73,7 @@ static void on_want (struct life *l, const struct message *m)
 /* What it was lent is a source of ids of its own. */
 static void note_area (struct life *l, uint32_t from)
 {
-    const struct borrower *b = &l->node->sharing.borrower;
+    const struct borrower *b = node_borrower (l->node);
     const struct area *area = &b->area[b->nareas - 1];
     struct lent_area *last = &l->area[(l->nareas + NAREAS - 1) % NAREAS];
 
@@ -87,13 +87,13 @@ static void note_area (struct life *l, uint32_t from)
 
 static void on_share (struct life *l, const struct message *m)
 {
-    uint64_t boot = life_boot_us (l), borrowed = l->node->stats.borrowed;
+    uint64_t boot = life_boot_us (l), borrowed = node_stats (l->node)->borrowed;
 
     if (m->count != 0)
         node_share_failed (l->node, boot, (int)m->count);
     else
         node_share_answered (l->node, boot, m->has_share ? &m->share : NULL, 0);
-    if (l->node->stats.borrowed > borrowed && l->node->sharing.borrower.nareas > 0)
+    if (node_stats (l->node)->borrowed > borrowed && node_borrower (l->node)->nareas > 0)
         note_area (l, m->from);
 }
 

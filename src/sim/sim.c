@@ -238,7 +238,7 @@ static bool is_near (const struct world *w)
 static void check_progress (struct world *w)
 {
     struct life *root = w->life[w->current[0]];
-    uint64_t now_ms = clock_read (root->node->clock, life_boot_us (root)) / 1000;
+    uint64_t now_ms = clock_read (node_instance_clock (root->node), life_boot_us (root)) / 1000;
 
     if (now_ms >= END_MS)
         return;
@@ -332,11 +332,13 @@ static void world_fini (struct world *w)
     check_destroy (w->loans);
 }
 
-static void add_stats (struct sim_result *r, const struct node *n)
+static void add_stats (struct sim_result *r, struct node *n)
 {
-    r->ranges += n->stats.renewals;
-    r->shares += n->stats.borrowed;
-    r->spilled += n->stats.spilled;
+    const struct node_stats *stats = node_stats (n);
+
+    r->ranges += stats->renewals;
+    r->shares += stats->borrowed;
+    r->spilled += stats->spilled;
 }
 
 struct sim_result sim_run (const struct sim_config *config)

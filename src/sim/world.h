@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "modules/fluid/node/private.h"
+#include "modules/fluid/node/inspect.h"
 #include "sim/check.h"
 #include "sim/sim.h"
 

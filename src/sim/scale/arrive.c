@@ -11,9 +11,9 @@
 
 void rank_check_ranges (struct rank *r)
 {
-    const struct lessee *h = &r->node->lessee;
+    const struct lessee *h = node_lessee (r->node);
 
-    if (!r->s->check || !r->node->owner)
+    if (!r->s->check || !node_owns_generator (r->node))
         return;
     for (unsigned i = 0; i < h->nranges; i++)
         check_hold (r->s->check, h->generator, rank_life (r), h->range[i].lo_ms, h->range[i].hi_ms);
@@ -23,7 +23,7 @@ static void note_active (struct rank *r)
 {
     struct scale *s = r->s;
 
-    if (r->activated || r->node->state != NODE_ACTIVE)
+    if (r->activated || node_state (r->node) != NODE_ACTIVE)
         return;
     r->activated = true;
     s->nactive++;
@@ -40,7 +40,7 @@ void rank_look (struct rank *r)
         due_us = min_u64 (due_us, authority_deadline (r->s->authority));
     rank_check_ranges (r);
     note_active (r);
-    if (due_us == NEVER)
+    if (due_us == UINT64_MAX)
         return;
     uint64_t at_ns = rank_when_ns (r, due_us);
     if (at_ns < r->tick_ns) {
@@ -51,7 +51,7 @@ void rank_look (struct rank *r)
 
 void rank_tick (struct rank *r)
 {
-    r->tick_ns = NEVER;
+    r->tick_ns = UINT64_MAX;
     if (!r->s->plan) /* else it is in inside_report_us */
         rank_spend (r, r->s->config.costs.tick_us);
     if (rank_number (r) == 0)
@@ -81,7 +81,7 @@ static struct ask *child_ask (struct rank *r, const struct message *m)
 
 static void on_block (struct rank *r, const struct message *m)
 {
-    const char *uuid = r->s->rank[m->from].node->config.incarnation;
+    const char *uuid = node_config (r->s->rank[m->from].node)->incarnation;
 
     if (scale_is_measured (r->s) && rank_number (r) == 0)
         r->s->result.root_asked++;
@@ -165,7 +165,7 @@ static void on_want (struct rank *r, const struct message *m)
 
 static void note_area (struct rank *r, uint32_t from)
 {
-    const struct borrower *b = &r->node->sharing.borrower;
+    const struct borrower *b = node_borrower (r->node);
 
     if (r->s->check && b->nareas > 0)
         check_borrow (r->s->check, rank_life (r), from, &b->area[b->nareas - 1]);

@@ -116,7 +116,7 @@ void load_request (struct rank *r, struct ask *a)
         return;
     }
     rank_spend (r, r->s->config.costs.request_us / 2);
-    a->state = r->node->state;
+    a->state = node_state (r->node);
     a->at_node = true;
     node_block (r->node, rank_boot_us (r), &(struct node_request){ a, a->count, 0, false, "client" });
     rank_look (r);

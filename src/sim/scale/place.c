@@ -123,7 +123,7 @@ void rank_start (struct scale *s, const struct event *e)
         rank_spend (r, s->config.costs.start_us);
     r->life++;
     r->node = make_node (r);
-    r->tick_ns = NEVER;
+    r->tick_ns = UINT64_MAX;
     r->has_joined = r->activated = r->waits = r->wants_share = false;
     if (number == 0)
         start_root (r);
@@ -261,9 +261,9 @@ void rank_joined (struct rank *r, const struct message *m)
 static void part (struct rank *r)
 {
     struct rank *parent = &r->s->rank[r->parent];
-    uint32_t tags[2] = { r->node->up.all.busy ? r->node->up.all.tag : 0,
-                         r->node->up.newcomers.busy ? r->node->up.newcomers.tag : 0 };
+    uint32_t tags[NODE_FORWARDS_MAX];
 
+    node_forward_tags (r->node, tags);
     r->place = PLACE_SEEKS;
     r->link++;
     r->s->nup--;
@@ -350,7 +350,7 @@ void rank_kill (struct scale *s, uint32_t number)
     s->nactive -= r->activated;
     rank_end (r);
     r->place = PLACE_DOWN;
-    r->tick_ns = NEVER;
+    r->tick_ns = UINT64_MAX;
     r->under_way = 0;
     r->link++;
     break_links (s, number);

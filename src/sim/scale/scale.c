@@ -301,7 +301,7 @@ static void sum_up (struct scale *s)
 
     for (uint32_t i = 0; i < s->config.size; i++) {
         used_ns += (double)s->rank[i].used_ns;
-        s->result.borrowing += s->rank[i].node && s->rank[i].node->state == NODE_BORROWING;
+        s->result.borrowing += s->rank[i].node && node_state (s->rank[i].node) == NODE_BORROWING;
     }
     if (s->end_ns > s->begin_ns)
         s->result.busy_cores = used_ns / (double)(s->end_ns - s->begin_ns);
@@ -345,7 +345,7 @@ static void place_ranks (struct scale *s)
         uint32_t level = topo_level (s->topo, i);
 
         level = level < MAX_LEVELS ? level : MAX_LEVELS - 1;
-        s->rank[i] = (struct rank){ .s = s, .level = (uint8_t)level, .tick_ns = NEVER };
+        s->rank[i] = (struct rank){ .s = s, .level = (uint8_t)level, .tick_ns = UINT64_MAX };
         s->level[level].ranks++;
         s->nlevels = s->nlevels > level + 1 ? s->nlevels : level + 1;
     }

@@ -14,6 +14,7 @@
  *   past.c       what it leaves to the next one
  *   now.c        whether an id may be made now, and above which
  *   waiting.c    requests for ids that wait: an object of its own
+ *   inspect.c    what others may see of all that
  *
  * None calls one above it.
  */
