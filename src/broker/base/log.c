@@ -165,15 +165,11 @@ static void append (struct log *log, const char *line, size_t len)
 static void log_vprintf (struct log *log, int level, const char *name, const char *fmt, va_list ap)
 {
     char line[LOG_LINE_MAX + 1];
-    char stamp[32];
-    struct timespec ts;
-    struct tm tm;
+    char stamp[CLOCK_STAMP_SIZE];
     int n;
 
-    clock_gettime (CLOCK_REALTIME, &ts);
-    strftime (stamp, sizeof (stamp), "%Y-%m-%dT%H:%M:%S", gmtime_r (&ts.tv_sec, &tm));
-    n = snprintf (line, sizeof (line), "<%d>1 %s.%06ldZ %u %s %d - - ", level << 3, stamp, ts.tv_nsec / 1000, log->rank,
-                  name, (int)getpid ());
+    n = snprintf (line, sizeof (line), "<%d>1 %s %u %s %d - - ", level << 3, clock_stamp (stamp), log->rank, name,
+                  (int)getpid ());
     if (n < (int)sizeof (line))
         vsnprintf (line + n, sizeof (line) - n, fmt, ap);
     append (log, line, strlen (line));

@@ -47,7 +47,7 @@ struct event_ops {
 struct event *event_create (bool root, const char *uuid, size_t ring_count, const struct event_ops *ops, void *arg);
 void event_destroy (struct event *ev);
 
-/* Rank 0, before its first event: that follows number 'seq'. */
+/* Rank 0, before its first event: that follows number 'seq'.  For tests of high numbers: brokers begin at 0. */
 void event_start_after (struct event *ev, uint64_t seq);
 
 /* Subscribe a peer to topics that begin with 'prefix'.  Returns 0, or -1 with errno ENOSPC (too many), EINVAL (longer than

@@ -59,6 +59,6 @@ typedef void (*rpc_track_f) (const idt_msg_t *request, struct rpc_track_party *t
 void rpc_track_take (struct rpc_track *p, struct rpc_track_list *list, rpc_track_f cb, void *arg);
 
 size_t rpc_track_count (const struct rpc_track *p);
-size_t rpc_track_buckets (const struct rpc_track *p); /* grows and shrinks with that */
+size_t rpc_track_buckets (const struct rpc_track *p); /* grows and shrinks with that; for tests */
 
 #endif /* BROKER_RPC_TRACK_H */

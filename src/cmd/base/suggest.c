@@ -10,12 +10,11 @@
 #include <string.h>
 
 #include "cmd/base/suggest.h"
+#include "libutil/minmax.h"
 
 static unsigned min3 (unsigned a, unsigned b, unsigned c)
 {
-    unsigned m = a < b ? a : b;
-
-    return m < c ? m : c;
+    return (unsigned)min_u64 (min_u64 (a, b), c);
 }
 
 unsigned suggest_distance (const char *a, const char *b)

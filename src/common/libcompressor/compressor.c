@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
+#include "libutil/minmax.h"
 #include "compressor.h"
 
 /* Session ids this near to the largest UUID could make ids beyond it. */
@@ -136,15 +137,10 @@ int idcomp_set_cluster_size (struct idcomp *c, int64_t size)
 
 /* --- making ids --- */
 
-static int64_t min64 (int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 int idcomp_generate_runs (struct idcomp *c, int64_t count, struct idcomp_run runs[2])
 {
     int64_t first = c->generated + 1;
-    int64_t eager = first < c->eager_end ? min64 (c->eager_end - first, count) : 0;
+    int64_t eager = first < c->eager_end ? min_i64 (c->eager_end - first, count) : 0;
     int n = 0;
 
     if (count < 1)

@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "libidtree/private.h"
+#include "libutil/clock.h"
 
 #define LOG_MAX_TEXT 2048 /* bytes; longer lines are cut */
 #define LOG_MAX_HEADER 256
@@ -54,15 +54,11 @@ static void send_line (idt_t *h, const char *line, size_t size)
 static void log_send (idt_t *h, int level, const char *text)
 {
     char line[LOG_MAX_HEADER + LOG_MAX_TEXT];
-    char stamp[64];
-    struct timeval now;
-    struct tm tm;
+    char stamp[CLOCK_STAMP_SIZE];
     const char *rank = attr_peek (h, "rank");
 
-    gettimeofday (&now, NULL);
-    strftime (stamp, sizeof (stamp), "%Y-%m-%dT%H:%M:%S", gmtime_r (&now.tv_sec, &tm));
-    int size = snprintf (line, sizeof (line), "<%d>1 %s.%06dZ %s %s %d - - %s", LOG_PRI (level) << 3, stamp,
-                         (int)now.tv_usec, rank ? rank : "-", log_name (h), (int)getpid (), text);
+    int size = snprintf (line, sizeof (line), "<%d>1 %s %s %s %d - - %s", LOG_PRI (level) << 3, clock_stamp (stamp),
+                         rank ? rank : "-", log_name (h), (int)getpid (), text);
     if (size >= (int)sizeof (line))
         size = sizeof (line) - 1;
     send_line (h, line, (size_t)size);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <time.h>
 
 #define CLOCK_SECOND_NS INT64_C (1000000000)
@@ -41,6 +42,20 @@ static inline uint64_t clock_ms (clockid_t id)
 static inline double clock_s (clockid_t id)
 {
     return (double)clock_ns (id) * 1e-9;
+}
+
+#define CLOCK_STAMP_SIZE 40
+
+/* Now, as a line of a log tells it (RFC 5424): 2026-01-31T23:59:59.123456Z.  Returns 'text'. */
+static inline const char *clock_stamp (char text[CLOCK_STAMP_SIZE])
+{
+    struct timespec ts;
+    struct tm tm;
+
+    clock_gettime (CLOCK_REALTIME, &ts);
+    size_t n = strftime (text, CLOCK_STAMP_SIZE, "%Y-%m-%dT%H:%M:%S", gmtime_r (&ts.tv_sec, &tm));
+    snprintf (text + n, CLOCK_STAMP_SIZE - n, ".%06ldZ", ts.tv_nsec / 1000);
+    return text;
 }
 
 /* Whether a round of work takes as long as 'us'.  Asked after each piece of it, with '*since_us' 0 at first: time counts from

@@ -47,7 +47,7 @@ void turns_ready (struct turns *t, uint64_t key, bool ready);
 void turns_drain (struct turns *t, turns_f cb, void *arg);
 
 size_t turns_count (const struct turns *t);                    /* items that wait */
-uint64_t turns_cost (const struct turns *t);                   /* their cost */
+uint64_t turns_cost (const struct turns *t);                   /* their cost; for tests */
 bool turns_waiting (const struct turns *t);                    /* turns_next () has something */
 size_t turns_flow_count (const struct turns *t, uint64_t key); /* of one flow */
 

@@ -143,7 +143,7 @@ static const struct authority_ops authority_ops = { store_cb, positions_cb, serv
 /* --- life ---------------------------------------------------------------------------------------------------------- */
 
 /* fluid.recover-horizon was given for a damaged file: put that away and begin a new one. */
-static struct store *recover_store (struct service *sv, const char *lessee, struct store_content *content,
+static struct store *recover_store (struct service *sv, const char *holder, struct store_content *content,
                                     idt_error_t *errp)
 {
     const struct options *o = &sv->options;
@@ -156,19 +156,19 @@ static struct store *recover_store (struct service *sv, const char *lessee, stru
     if (store_set_aside (o->statedir, path, sizeof (path), errp) < 0)
         return NULL;
     idt_log (sv->h, LOG_WARNING, "fluid.recover-horizon=%s: the damaged file is kept as %s", o->recover, path);
-    return store_open (o->statedir, lessee, content, errp);
+    return store_open (o->statedir, holder, content, errp);
 }
 
 static struct store *open_store (struct service *sv, struct store_content *content, idt_error_t *errp)
 {
-    char host[64] = "?", lessee[128];
+    char host[64] = "?", holder[128];
     const struct options *o = &sv->options;
     struct store *st;
 
     gethostname (host, sizeof (host) - 1);
-    snprintf (lessee, sizeof (lessee), "broker %.8s, process %d on %s", o->node.incarnation, (int)getpid (), host);
-    if (!(st = store_open (o->statedir, lessee, content, errp)) && errno == EBADMSG && o->recover)
-        st = recover_store (sv, lessee, content, errp);
+    snprintf (holder, sizeof (holder), "broker %.8s, process %d on %s", o->node.incarnation, (int)getpid (), host);
+    if (!(st = store_open (o->statedir, holder, content, errp)) && errno == EBADMSG && o->recover)
+        st = recover_store (sv, holder, content, errp);
     return st;
 }
 

@@ -158,7 +158,7 @@ static void store_destroy (struct store *st)
     errno = saved;
 }
 
-struct store *store_open (const char *dir, const char *lessee, struct store_content *content, idt_error_t *errp)
+struct store *store_open (const char *dir, const char *holder, struct store_content *content, idt_error_t *errp)
 {
     struct store *st = calloc (1, sizeof (*st));
 
@@ -166,7 +166,7 @@ struct store *store_open (const char *dir, const char *lessee, struct store_cont
         errprintf (errp, "%s: %s", dir, strerror (errno));
         return NULL;
     }
-    if (!(st->database = database_open (&kind, dir, lessee, errp)))
+    if (!(st->database = database_open (&kind, dir, holder, errp)))
         goto error;
     *content = (struct store_content){ .is_new = st->database->is_new };
     if (!content->is_new && read_row (st, content, errp) < 0)

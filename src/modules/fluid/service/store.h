@@ -24,13 +24,13 @@ struct store_content {
     int64_t epoch_ms; /* Unix milliseconds */
 };
 
-/* Open the file in folder 'dir', or make it.  'lessee' tells others who has it, as "broker UUID of host H, process
+/* Open the file in folder 'dir', or make it.  'holder' tells others who has it, as "broker UUID of host H, process
  * 17".  Blocks.  Returns NULL with errno set and 'errp' filled:
  *   EBUSY    another broker holds it; the text says who
  *   EBADMSG  the file is damaged, or not one of ours
  *   others   as the system says (EACCES, EROFS, ENOSPC, ...)
  */
-struct store *store_open (const char *dir, const char *lessee, struct store_content *content, idt_error_t *errp);
+struct store *store_open (const char *dir, const char *holder, struct store_content *content, idt_error_t *errp);
 
 /* Move a damaged file in 'dir' away, so that store_open () makes a new one, and tell its new path in 'path'.
  * Returns 0, or -1 with errno set and 'errp' filled.
