@@ -116,7 +116,7 @@ static const struct lie {
     { "fluid.lease", "{\"want\":[[1,\"" NOBODY "\",1,\"" FAR_MS "\"]],\"back\":[]}" },
     { "fluid.lease", "{\"want\":[],\"back\":[[1,\"" NOBODY "\",\"" FAR_MS "\"]]}" },
     { "fluid.lease", "{\"want\":[],\"back\":[],\"epoch_ms\":\"1\"}" },
-    { "fluid.position", "{\"from\":\"" NOBODY "\",\"holders\":[1,\"1\"],\"low_ms\":\"" FAR_MS "\"}" },
+    { "fluid.position", "{\"rank\":1,\"from\":\"" NOBODY "\",\"lessees\":[1,\"1\"],\"low_ms\":\"" FAR_MS "\"}" },
     { "fluid.cancel", "{}" },
     { "fluid.lend", "{}" },
     { "fluid.lend", "{\"back_ms\":" FAR_MS "}" },

@@ -77,9 +77,14 @@ uint64_t lender_free (const struct lender *l, const struct area *whole, uint64_t
 
 /* --- the table ---------------------------------------------------------------------------------- */
 
+static bool is_life (const struct loan_out *o, uint32_t rank, const char *incarnation)
+{
+    return o->rank == rank && strcmp (o->borrower, incarnation) == 0; /* S_CLAIM, S_ANY */
+}
+
 static bool is_of (const struct loan_out *o, const struct share_want *want)
 {
-    return o->rank == want->rank && strcmp (o->borrower, want->incarnation) == 0; /* S_CLAIM, S_ANY */
+    return is_life (o, want->rank, want->incarnation);
 }
 
 static struct loan_out *current_of (const struct lender *l, const struct share_want *want)
@@ -339,10 +344,10 @@ uint64_t lender_left_ms (const struct lender *l, uint64_t now_us)
     return (until_us - now_us + 999) / 1000;
 }
 
-void lender_position (struct lender *l, const char *incarnation, uint64_t low_ms)
+void lender_position (struct lender *l, uint32_t rank, const char *incarnation, uint64_t low_ms)
 {
     for (struct loan_out *o = l->loan; o < l->loan + l->count; o++)
-        if (strcmp (o->borrower, incarnation) == 0)
+        if (is_life (o, rank, incarnation))
             o->low_ms = max_u64 (o->low_ms, low_ms);
 }
 

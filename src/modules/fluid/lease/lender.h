@@ -89,7 +89,7 @@ uint64_t lender_low_ms (const struct lender *l, uint64_t now_us);
 uint64_t lender_left_ms (const struct lender *l, uint64_t now_us);
 
 /* A borrower, and those it lent to, make nothing below 'low_ms' any more, whoever lent it.  Positions never go back. */
-void lender_position (struct lender *l, const char *incarnation, uint64_t low_ms);
+void lender_position (struct lender *l, uint32_t rank, const char *incarnation, uint64_t low_ms);
 
 /* CLOCK_BOOTTIME went 'us' microseconds too far: what was lent is in use for that much longer. */
 void lender_jumped (struct lender *l, uint64_t us);

@@ -168,9 +168,11 @@ static void test_use (void)
     last.until_us = 100000 * MS;
     w = want_of (2, 1, 16, 0);
     ok (lender_answer (&l, 200 * MS, 200, &stock, &w, &got) && got.use_ms == 1250, "nor five quarters of a term");
-    lender_position (&l, w.incarnation, 600);
-    lender_position (&l, w.incarnation, 400);
-    ok (lender_low_ms (&l, 700 * MS) == 600, "a borrower that is further lets it go on, and never back");
+    lender_position (&l, w.rank, w.incarnation, 600);
+    lender_position (&l, w.rank, w.incarnation, 400);
+    lender_position (&l, w.rank + 1, w.incarnation, 640);
+    ok (lender_low_ms (&l, 700 * MS) == 600,
+        "a borrower that is further lets it go on, and never back; no other rank does");
     w = want_of (2, 2, 0, 650);
     w.left_ms = 20;
     lender_answer (&l, 630 * MS, 630, &stock, &w, &got);

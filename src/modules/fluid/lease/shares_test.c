@@ -259,7 +259,7 @@ static void tell (struct world *w, struct life *l)
     l->told_ms = max_u64 (l->told_ms, min_u64 (l->floor_ms, lender_low_ms (&l->lender, now_us (w))));
     lender_forget (&l->lender, now_us (w), l->floor_ms);
     for (size_t i = 0; i < w->nlives; i++)
-        lender_position (&w->life[i].lender, l->uuid, l->told_ms);
+        lender_position (&w->life[i].lender, 0, l->uuid, l->told_ms);
 }
 
 /* The owner is started again, or stopped first: what it did not use or lend is given to the next. */

@@ -61,15 +61,22 @@ struct report_entry {
     uint64_t received_us;
 };
 
-/* The place of 'from', or where it would be. */
-static size_t place (const struct reports *r, const char *from)
+static int compare (const struct report *a, const struct report *b)
+{
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    return strcmp (a->from, b->from);
+}
+
+/* The place of a report, or where it would be. */
+static size_t place (const struct reports *r, const struct report *report)
 {
     size_t lo = 0, hi = r->count;
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
 
-        if (strcmp (r->entry[mid].report.from, from) < 0)
+        if (compare (&r->entry[mid].report, report) < 0)
             lo = mid + 1;
         else
             hi = mid;
@@ -93,9 +100,9 @@ static int grow (struct reports *r)
 
 int reports_take (struct reports *r, uint64_t now_us, const struct report *report)
 {
-    size_t i = place (r, report->from);
+    size_t i = place (r, report);
 
-    if (i == r->count || strcmp (r->entry[i].report.from, report->from) != 0) {
+    if (i == r->count || compare (&r->entry[i].report, report) != 0) {
         if (r->count == r->size && grow (r) < 0)
             return -1;
         memmove (&r->entry[i + 1], &r->entry[i], (r->count - i) * sizeof (r->entry[0]));

@@ -36,7 +36,8 @@ void lessees_add (struct lessees *set, uint32_t generator, const char *incarnati
  * was lent, below 'borrowed_low_ms' (0: it does not say).
  */
 struct report {
-    char from[IDT_MSG_UUID_LEN + 1]; /* the broker that says so, for itself and those below it */
+    uint32_t rank;                   /* of the broker that says so, for itself and those below it */
+    char from[IDT_MSG_UUID_LEN + 1]; /* its incarnation */
     struct lessees lessees;
     uint64_t low_ms;
     uint64_t borrowed_low_ms;
@@ -49,11 +50,11 @@ struct report {
 /* Zeroed but for 'keep_us' at the beginning. */
 struct reports {
     uint64_t keep_us; /* a child that says nothing for so long is left out: those below it may report elsewhere */
-    struct report_entry *entry; /* in order of 'from'; for free () */
+    struct report_entry *entry; /* in order of 'rank' and 'from'; for free () */
     size_t count, size;
 };
 
-/* Take a report in place of the last one of that child.  Returns 0, or -1 with errno ENOMEM or ENOBUFS. */
+/* Take a report in place of the last one of that rank and incarnation.  Returns 0, or -1 with errno ENOMEM or ENOBUFS. */
 int reports_take (struct reports *r, uint64_t now_us, const struct report *report);
 
 /* Join all of them to '*all'. */

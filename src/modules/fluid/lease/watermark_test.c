@@ -75,6 +75,13 @@ static void test_reports (void)
     all = report (A, UINT64_MAX);
     reports_join (r, 100, &all);
     ok (all.lessees.count == 2 && all.low_ms == 50, "a child's newest report is in place of its last");
+    x.rank = 3;
+    reports_take (r, 105, &x);
+    all = report (A, UINT64_MAX);
+    reports_join (r, 105, &all);
+    ok (all.lessees.count == 3, "what one rank says in the name of another's life takes the place of nothing");
+    reports.count = 2;
+    x.rank = 0;
     all = report (A, UINT64_MAX);
     reports_join (r, 110, &all);
     ok (all.lessees.count == 1 && all.low_ms == 60, "one that is silent for long is left out");

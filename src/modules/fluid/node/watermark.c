@@ -50,7 +50,7 @@ void node_positions (struct node *n, uint64_t now_us, struct report *all)
 
 static struct report make_report (const struct node *n)
 {
-    struct report r = { .low_ms = UINT64_MAX };
+    struct report r = { .rank = n->config.rank, .low_ms = UINT64_MAX };
 
     memcpy (r.from, n->config.incarnation, sizeof (r.from));
     return r;
@@ -78,7 +78,7 @@ void node_watermark_take (struct node *n, uint64_t now_us, const struct report *
 {
     if (reports_take (&n->reports.children, now_us, report) == 0)
         n->reports.news = true;
-    lender_position (&n->sharing.lender, report->from, report->borrowed_low_ms);
+    lender_position (&n->sharing.lender, report->rank, report->from, report->borrowed_low_ms);
 }
 
 /* What is below will report elsewhere; we are closed. */

@@ -531,7 +531,8 @@ static void test_errors (void)
 /* Whatever roles a client has: the broker takes IDT_ROLE_BROKER away where he comes in. */
 static void test_between_brokers (void)
 {
-    static const char *const topics[] = { "fluid.lease", "fluid.position", "fluid.cancel", "fluid.lend" };
+    static const char *const topics[] = { "fluid.lease", "fluid.share", "fluid.position", "fluid.cancel",
+                                          "fluid.lend" };
     static const uint32_t roles[] = { IDT_ROLE_OWNER, IDT_ROLE_OWNER | IDT_ROLE_LOCAL, IDT_ROLE_USER, IDT_ROLE_ALL,
                                       IDT_ROLE_NONE };
     char text[256];
@@ -556,16 +557,16 @@ static void test_between_brokers (void)
     tree_fini (&t);
 }
 
-/* Rank 1 lies: what it asks of rank 0 for 'generator' is answered with this error. */
-static int lie (struct tree *t, uint32_t generator, const char *form)
+/* Rank 1 lies: what it asks of rank 0 in the name of 'rank' is answered with this error. */
+static int lie (struct tree *t, const char *topic, const char *form, uint32_t rank)
 {
     idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
     const idt_msg_t *answer;
     char payload[256];
     int errnum = -1;
 
-    snprintf (payload, sizeof (payload), form, generator, CLIENT);
-    if (idt_msg_set_topic (msg, "fluid.lease") < 0 || idt_msg_set_string (msg, payload) < 0)
+    snprintf (payload, sizeof (payload), form, (unsigned)rank, t->rank[rank].uuid);
+    if (idt_msg_set_topic (msg, topic) < 0 || idt_msg_set_string (msg, payload) < 0)
         bail_out ("no request");
     idt_msg_set_matchtag (msg, 1);
     idt_msg_set_cred (msg, (struct idt_cred){ 0, IDT_ROLE_OWNER | IDT_ROLE_BROKER });
@@ -583,21 +584,31 @@ static int lie (struct tree *t, uint32_t generator, const char *form)
 
 static void test_liar (void)
 {
-    static const char want[] = "{\"want\":[[%u,\"%s\",1,\"0\"]],\"back\":[]}",
-                      back[] = "{\"want\":[],\"back\":[[%u,\"%s\",\"5\"]]}";
+    static const struct {
+        const char *topic, *form, *what;
+    } lies[] = {
+        { "fluid.lease", "{\"want\":[[%u,\"%s\",1,\"0\"]],\"back\":[]}", "asks for generators" },
+        { "fluid.lease", "{\"want\":[],\"back\":[[%u,\"%s\",\"5\"]]}", "gives generators back" },
+        { "fluid.share", "{\"want\":[%u,\"%s\",9,0,\"0\",0]}", "borrows, and gives back what was lent," },
+        { "fluid.position",
+          "{\"rank\":%u,\"from\":\"%s\",\"lessees\":[0,\"0\"],\"low_ms\":\"9\",\"borrowed_low_ms\":\"99999999\"}",
+          "tells positions" },
+    };
     struct tree t;
-    int bad = 0;
 
-    tree_init (&t, NULL);
+    tree_init (&t, "fluid.share", "16", NULL);
     tree_start (&t);
     wait_until (state_is (&t, 0, "active", 0)) turn (&t);
-    for (uint32_t g = 0; g < NRANKS; g++) {
-        bool is_below = g == 1 || g == 3 || g == 4;
+    for (size_t i = 0; i < sizeof (lies) / sizeof (lies[0]); i++) {
+        int bad = 0;
 
-        bad += (lie (&t, g, want) == EPERM) == is_below;
-        bad += (lie (&t, g, back) == EPERM) == is_below;
+        for (uint32_t rank = 0; rank < NRANKS; rank++) {
+            bool is_below = rank == 1 || rank == 3 || rank == 4;
+
+            bad += lie (&t, lies[i].topic, lies[i].form, rank) != (is_below ? 0 : EPERM);
+        }
+        ok (bad == 0, "%s: a child %s in the name of its subtree alone", lies[i].topic, lies[i].what);
     }
-    ok (bad == 0, "a child asks for, and gives back, the generators of its subtree alone");
     tree_fini (&t);
 }
 

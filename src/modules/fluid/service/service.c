@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* service.c - the clocks, the next deadline, the log */
+/* service.c - the clocks, the next deadline, the log, whom a request speaks for */
+#include <errno.h>
 #include <time.h>
 
 #include "libutil/clock.h"
+#include "libutil/errprintf.h"
 #include "libutil/minmax.h"
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/ticks.h"
@@ -59,4 +61,11 @@ void service_log_cb (void *arg, int level, const char *text)
     struct service *sv = arg;
 
     idt_log (sv->h, level, "%s", text);
+}
+
+int service_check_rank (idt_t *h, const idt_msg_t *msg, uint32_t rank, idt_error_t *errp)
+{
+    if ((idt_msg_cred (msg).rolemask & IDT_ROLE_LOCAL) || !idt_overlay_covers (h, msg, rank))
+        return errsetf (errp, EPERM, "rank %u is not the broker that asks, nor below it", (unsigned)rank);
+    return 0;
 }

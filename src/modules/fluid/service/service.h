@@ -4,7 +4,7 @@
 /* service.h - what the parts of the service share: one object in several subjects
  *
  *   fluid.c      life, the timer, the overlay; the table of topics
- *   service.c    the clocks, the next deadline, the log
+ *   service.c    the clocks, the next deadline, the log, whom a request speaks for
  *   ids.c        fluid.block, generate, cancel, disconnect
  *   lease.c      fluid.lease
  *   lend.c       fluid.lend
@@ -88,6 +88,13 @@ int service_lease_up_cb (void *arg, uint32_t tag, const struct lease_request *re
 void service_lease_reply_cb (void *arg, void *cookie, const struct lease_answer *answer);
 void service_report_up_cb (void *arg, const struct report *report);
 int service_share_up_cb (void *arg, const struct share_want *want);
+
+/* --- whom a request speaks for: service.c ------------------------------------------------------------------ */
+
+/* What a broker says of 'rank' is believed from that rank, or from one above it, by the connection that it came over; not from
+ * this broker.  Returns 0, or -1 with errno EPERM and a sentence in 'errp'.
+ */
+int service_check_rank (idt_t *h, const idt_msg_t *msg, uint32_t rank, idt_error_t *errp);
 
 /* --- handlers of requests, named after their topics --------------------------------------------------------- */
 

@@ -6,21 +6,12 @@
 #include <syslog.h>
 
 #include "libidtree/json_build.h"
-#include "libutil/errprintf.h"
 #include "modules/fluid/service/service.h"
 #include "modules/fluid/service/wire.h"
 
 #define ANSWER_MS 30000 /* a parent that has not answered by then does not */
 
 /* --- from children --------------------------------------------------------------------------------------- */
-
-/* A want is believed from the rank that it names, or from above that: what another rank was lent is not touched by it. */
-static int check_place (idt_t *h, const idt_msg_t *msg, const struct share_want *want, idt_error_t *errp)
-{
-    if ((idt_msg_cred (msg).rolemask & IDT_ROLE_LOCAL) || !idt_overlay_covers (h, msg, want->rank))
-        return errsetf (errp, EPERM, "rank %u is not the broker that asks, nor below it", (unsigned)want->rank);
-    return 0;
-}
 
 static void answer (struct service *sv, const idt_msg_t *msg, const struct share_want *want)
 {
@@ -34,6 +25,7 @@ static void answer (struct service *sv, const idt_msg_t *msg, const struct share
         module_respond_object (sv->h, msg, wire_pack_share (n > 0 ? &share : NULL, retry_ms));
 }
 
+/* What another rank was lent is not touched by a want: loans are told apart by rank. */
 void service_share_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
@@ -42,7 +34,7 @@ void service_share_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     json_t *o;
 
     if (!(o = idt_msg_json (msg, &err)) || wire_get_share_want (o, &want, &err) < 0
-        || check_place (h, msg, &want, &err) < 0)
+        || service_check_rank (h, msg, want.rank, &err) < 0)
         module_respond_error (h, msg, errno, err.text);
     else {
         answer (sv, msg, &want);

@@ -13,6 +13,7 @@
 
 /* --- positions ------------------------------------------------------------------------------------------- */
 
+/* What another rank reported, or was lent, is not touched by a report: both are told apart by rank. */
 void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct service *sv = arg;
@@ -20,7 +21,8 @@ void service_position_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_error_t err;
     json_t *o = NULL;
 
-    if (!(o = idt_msg_json (msg, &err)) || wire_get_report (o, &report, &err) < 0)
+    if (!(o = idt_msg_json (msg, &err)) || wire_get_report (o, &report, &err) < 0
+        || service_check_rank (h, msg, report.rank, &err) < 0)
         module_respond_error (sv->h, msg, errno, err.text);
     else {
         node_report (sv->node, service_now_us (sv), &report);

@@ -380,8 +380,9 @@ int wire_get_share (const json_t *o, struct share *share, bool *any, uint64_t *r
 
 json_t *wire_pack_report (const struct report *r)
 {
-    json_t *o = json_pack ("{s:s s:[I,o] s:o}", "from", r->from, "lessees", (json_int_t)r->lessees.count,
-                           wire_number (r->lessees.sum), "low_ms", wire_number (r->low_ms));
+    json_t *o = json_pack ("{s:I s:s s:[I,o] s:o}", "rank", (json_int_t)r->rank, "from", r->from, "lessees",
+                           (json_int_t)r->lessees.count, wire_number (r->lessees.sum), "low_ms",
+                           wire_number (r->low_ms));
 
     if (r->borrowed_low_ms > 0)
         json_put_new (&o, "borrowed_low_ms", wire_number (r->borrowed_low_ms));
@@ -391,15 +392,16 @@ json_t *wire_pack_report (const struct report *r)
 int wire_get_report (const json_t *o, struct report *report, idt_error_t *errp)
 {
     const char *from, *sum, *low, *borrowed = "0";
-    json_int_t count;
+    json_int_t rank, count;
     struct report r;
 
-    if (json_unpack ((json_t *)o, "{s:s s:[I,s !] s:s s?s}", "from", &from, "lessees", &count, &sum, "low_ms", &low,
-                     "borrowed_low_ms", &borrowed)
+    if (json_unpack ((json_t *)o, "{s:I s:s s:[I,s !] s:s s?s}", "rank", &rank, "from", &from, "lessees", &count, &sum,
+                     "low_ms", &low, "borrowed_low_ms", &borrowed)
             < 0
-        || strlen (from) != IDT_MSG_UUID_LEN || count < 0 || count > UINT32_MAX || !get_u64 (sum, &r.lessees.sum)
-        || !get_u64 (low, &r.low_ms) || !get_u64 (borrowed, &r.borrowed_low_ms))
-        return malformed (errp, "a report of positions has from, lessees and low_ms");
+        || rank < 0 || rank > UINT32_MAX || strlen (from) != IDT_MSG_UUID_LEN || count < 0 || count > UINT32_MAX
+        || !get_u64 (sum, &r.lessees.sum) || !get_u64 (low, &r.low_ms) || !get_u64 (borrowed, &r.borrowed_low_ms))
+        return malformed (errp, "a report of positions has a rank, from, lessees and low_ms");
+    r.rank = (uint32_t)rank;
     memcpy (r.from, from, IDT_MSG_UUID_LEN + 1);
     r.lessees.count = (uint32_t)count;
     *report = r;

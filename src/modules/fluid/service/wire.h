@@ -72,7 +72,7 @@ int wire_get_share (const json_t *o, struct share *share, bool *any, uint64_t *r
 
 /* --- fluid.position: JSON ------------------------------------------------------------------------ */
 
-/* {"from":"UUID","lessees":[COUNT,"SUM"],"low_ms":"...","borrowed_low_ms":"..."}, the last if it is told; NULL: no memory. */
+/* {"rank":n,"from":"UUID","lessees":[COUNT,"SUM"],"low_ms":"...","borrowed_low_ms":"..."}, the last if it is told; NULL: no memory. */
 json_t *wire_pack_report (const struct report *report);
 
 /* Returns 0, or -1 with errno EPROTO and 'errp' filled. */

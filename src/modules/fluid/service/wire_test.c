@@ -122,20 +122,23 @@ static void test_report (void)
 {
     static const char *bad[] = {
         "{}",
-        "{\"from\":\"short\",\"lessees\":[1,\"1\"],\"low_ms\":\"1\"}",
-        "{\"from\":\"" UUID "\",\"lessees\":[-1,\"1\"],\"low_ms\":\"1\"}",
-        "{\"from\":\"" UUID "\",\"lessees\":[4294967296,\"1\"],\"low_ms\":\"1\"}",
-        "{\"from\":\"" UUID "\",\"lessees\":[1,\"1\",1],\"low_ms\":\"1\"}",
-        "{\"from\":\"" UUID "\",\"lessees\":[1,\"x\"],\"low_ms\":\"1\"}",
-        "{\"from\":\"" UUID "\",\"lessees\":[1,\"1\"],\"low_ms\":1}",
+        "{\"rank\":2,\"from\":\"short\",\"lessees\":[1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"rank\":2,\"from\":\"" UUID "\",\"lessees\":[-1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"rank\":2,\"from\":\"" UUID "\",\"lessees\":[4294967296,\"1\"],\"low_ms\":\"1\"}",
+        "{\"rank\":2,\"from\":\"" UUID "\",\"lessees\":[1,\"1\",1],\"low_ms\":\"1\"}",
+        "{\"rank\":2,\"from\":\"" UUID "\",\"lessees\":[1,\"x\"],\"low_ms\":\"1\"}",
+        "{\"rank\":2,\"from\":\"" UUID "\",\"lessees\":[1,\"1\"],\"low_ms\":1}",
+        "{\"rank\":-1,\"from\":\"" UUID "\",\"lessees\":[1,\"1\"],\"low_ms\":\"1\"}",
+        "{\"from\":\"" UUID "\",\"lessees\":[1,\"1\"],\"low_ms\":\"1\"}",
     };
-    struct report in = { UUID, { 3, UINT64_MAX - 5 }, UINT64_MAX, 77 }, out;
+    struct report in = { 2, UUID, { 3, UINT64_MAX - 5 }, UINT64_MAX, 77 }, out;
     json_t *o = wire_pack_report (&in);
     int refused = 0;
     idt_error_t err;
 
-    ok (o && wire_get_report (o, &out, &err) == 0 && strcmp (out.from, UUID) == 0 && out.lessees.count == 3
-            && out.lessees.sum == in.lessees.sum && out.low_ms == in.low_ms && out.borrowed_low_ms == 77,
+    ok (o && wire_get_report (o, &out, &err) == 0 && out.rank == in.rank && strcmp (out.from, UUID) == 0
+            && out.lessees.count == 3 && out.lessees.sum == in.lessees.sum && out.low_ms == in.low_ms
+            && out.borrowed_low_ms == 77,
         "a report of positions comes out as it went in");
     json_decref (o);
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
@@ -143,7 +146,7 @@ static void test_report (void)
         refused += wire_get_report (o, &out, &err) < 0 && errno == EPROTO;
         json_decref (o);
     }
-    ok (refused == 7, "a malformed one is refused");
+    ok (refused == 9, "a malformed one is refused");
 }
 
 /* What is written in a test of text: JSON with ' for ". */
