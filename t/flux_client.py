@@ -750,7 +750,8 @@ def check_guests():
 WRONG_EPOCH = {"want": [], "back": [], "epoch": "1"}
 BETWEEN_BROKERS = (
     ("fluid.lease", WRONG_EPOCH),
-    ("fluid.position", {"from": "x" * 36, "holders": [1, "1"], "low_ms": "1"}),
+    ("fluid.share", {"want": [1, "x" * 36, 1, 16, "0", 0]}),
+    ("fluid.position", {"rank": 1, "from": "x" * 36, "lessees": [1, "1"], "low_ms": "1"}),
     ("fluid.cancel", None),
     ("fluid.lend", {}),
     ("flake.claim", {"fingerprint": 1, "node": "x", "rank": 1}),
@@ -760,8 +761,20 @@ BETWEEN_BROKERS = (
 WORDS = OWNER, USER | OWNER, BROKER, OWNER | BROKER, OWNER | LOCAL | BROKER, 0xFFFFFFFF, 0
 
 
+def topics_between_brokers():
+    """those whose row in a table of handlers asks for BROKER, from the sources"""
+    row = re.compile(r'IDT_MSGTYPE_REQUEST[^"{}]*"([a-z.-]+)",[^{}]*IDT_ROLE_BROKER')
+    for folder, _, files in os.walk(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "src")):
+        for name in files:
+            if name.endswith(".c") and not name.endswith("_test.c"):
+                with open(os.path.join(folder, name), encoding="utf-8") as f:
+                    yield from row.findall(f.read())
+
+
 def check_between_brokers():
     """what is between brokers is refused to clients, whatever they say and wherever they send it"""
+    rows, here = sorted(topics_between_brokers()), sorted(topic for topic, _ in BETWEEN_BROKERS)
+    check(rows == here, "each topic that asks for BROKER is tried here:", rows, here)
     for rank in 0, 1, 3, 6:
         with Client(rank) as c:
             for topic, payload in BETWEEN_BROKERS:
