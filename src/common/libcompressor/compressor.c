@@ -90,6 +90,7 @@ void idcomp_destroy (struct idcomp *c)
     int saved = errno;
     idspace_fini (&c->space);
     idruns_fini (&c->runs);
+    fork_guard_destroy (c->guard);
     free (c);
     errno = saved;
 }
@@ -98,8 +99,10 @@ struct idcomp *compressor_new (int flags)
 {
     struct idcomp *c = calloc (1, sizeof (*c));
 
-    if (!c)
+    if (!c || !(c->guard = fork_guard_create (sizeof (*c->guard)))) {
+        free (c);
         return NULL;
+    }
     c->flags = flags;
     c->next_first = 1;
     c->eager_end = 1;
@@ -145,6 +148,8 @@ int idcomp_generate_runs (struct idcomp *c, int64_t count, struct idcomp_run run
 
     if (count < 1)
         return errset (EINVAL);
+    if (fork_guard_is_child (c->guard))
+        return errset (EPERM);
     if (compressor_check (c) < 0)
         return -1;
     if (c->ghost) {
@@ -170,7 +175,7 @@ int idcomp_generate (struct idcomp *c, int64_t *id)
     int64_t gen = c->generated + 1;
     struct idcomp_run runs[2];
 
-    if (c->ghost || c->broken || gen > IDCOMP_ID_MAX) {
+    if (c->ghost || c->broken || gen > IDCOMP_ID_MAX || fork_guard_is_child (c->guard)) {
         if (idcomp_generate_runs (c, 1, runs) < 0)
             return -1;
         *id = runs[0].first;

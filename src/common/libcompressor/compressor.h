@@ -9,10 +9,12 @@
 #ifndef COMPRESSOR_COMPRESSOR_H
 #define COMPRESSOR_COMPRESSOR_H
 
+#include "libutil/fork_guard.h"
 #include "runs.h"
 #include "space.h"
 
 struct idcomp {
+    struct fork_guard *guard; /* of this process: only here it makes ids */
     struct idspace space;
     struct idruns runs;
     int64_t generated;   /* ids that the local session made */
@@ -37,7 +39,7 @@ struct idcomp {
  */
 int compressor_key (int flags, const char *text, struct idspace_key *key);
 
-/* A compressor without sessions. */
+/* A compressor without sessions.  Returns NULL with errno ENOMEM. */
 struct idcomp *compressor_new (int flags);
 
 /* Note the name of the local session, which is registered. */

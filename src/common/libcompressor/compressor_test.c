@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <idtree/idcomp.h>
 
 #include "test/tap.h"
@@ -423,6 +425,40 @@ static void check_errors (void)
     ok (errno == EINTR, "nothing can be destroyed, and errno is kept");
 }
 
+/* What a child process gets for an id, by one of three ways. */
+static int errno_in_child (struct idcomp *c, int way)
+{
+    struct idcomp_run runs[2];
+    struct idcomp_uuid uuid;
+    int64_t id;
+    int status;
+    pid_t pid = fork ();
+
+    if (pid == 0) {
+        int errnum = way == 0   ? ERR (idcomp_generate (c, &id))
+                     : way == 1 ? ERR (idcomp_generate_runs (c, 10, runs))
+                                : ERR (idcomp_generate_unique (c, &id, &uuid));
+
+        idcomp_destroy (c);
+        _exit (errnum);
+    }
+    return waitpid (pid, &status, 0) == pid && WIFEXITED (status) ? WEXITSTATUS (status) : -1;
+}
+
+/* Both would go on with the same generation count. */
+static void check_fork (void)
+{
+    struct idcomp *c = create (A, 5);
+    int refused = 0;
+    int64_t id = 0;
+
+    for (int way = 0; way < 3; way++)
+        refused += errno_in_child (c, way) == EPERM;
+    ok (refused == 3, "a child process, which would make its parent's ids, makes none");
+    ok (idcomp_generate (c, &id) == 0 && id == -1, "its parent goes on");
+    idcomp_destroy (c);
+}
+
 int main (void)
 {
     check_first_range_out_of_order ();
@@ -440,6 +476,7 @@ int main (void)
     check_events ();
     check_equal ();
     check_threads ();
+    check_fork ();
     check_errors ();
     return done_testing ();
 }

@@ -26,11 +26,13 @@
  *    broken, and refuses all work with IDCOMP_EBROKEN until it is destroyed.  (IDCOMP_ORIGINAL adds
  *    two more: a first range out of order registers its session, and a take that is refused for its
  *    cluster size has moved on.)
- * 4. Functions that take a 'const struct idcomp *' may be called from many threads at once, as long
+ * 4. After fork () the parent goes on.  In the child, which would make the same UUIDs, all that makes
+ *    ids fails with EPERM: it takes a session of its own.
+ * 5. Functions that take a 'const struct idcomp *' may be called from many threads at once, as long
  *    as no thread changes the object.
  *
  * These functions use libc alone, hold no state outside of their objects and look at neither
- * locale, environment, files nor clock.  None blocks.  Functions that allocate may fail with
+ * locale, environment, files nor clock (but which process they are in).  None blocks.  Functions that allocate may fail with
  * ENOMEM.
  */
 #ifndef IDTREE_IDCOMP_H
@@ -181,6 +183,7 @@ int idcomp_set_cluster_size (struct idcomp *c, int64_t size);
  *   IDCOMP_ELIMIT     this session made IDCOMP_ID_MAX ids
  *   IDCOMP_ECOLLISION in a ghost session
  *   IDCOMP_EBROKEN
+ *   EPERM             this is a child process, and the session is its parent's
  */
 int idcomp_generate (struct idcomp *c, int64_t *id);
 
