@@ -91,8 +91,44 @@ static void try_report (const json_t *o)
         return;
     json_t *again = wire_pack_report (&a);
     must (again && wire_get_report (again, &b, &err) == 0);
-    must (strcmp (a.from, b.from) == 0 && a.lessees.count == b.lessees.count && a.lessees.sum == b.lessees.sum
-          && a.low_ms == b.low_ms);
+    must (a.rank == b.rank && strcmp (a.from, b.from) == 0 && a.lessees.count == b.lessees.count
+          && a.lessees.sum == b.lessees.sum && a.low_ms == b.low_ms && a.borrowed_low_ms == b.borrowed_low_ms);
+    json_decref (again);
+}
+
+static void try_share_want (const json_t *o)
+{
+    struct share_want a, b;
+    idt_error_t err;
+
+    if (wire_get_share_want (o, &a, &err) < 0)
+        return;
+    json_t *again = wire_pack_share_want (&a);
+    must (again && wire_get_share_want (again, &b, &err) == 0);
+    must (a.rank == b.rank && strcmp (a.incarnation, b.incarnation) == 0 && a.number == b.number && a.size == b.size
+          && a.end_ms == b.end_ms && a.left_ms == b.left_ms);
+    json_decref (again);
+}
+
+static bool same_share (const struct share *a, const struct share *b)
+{
+    return strcmp (a->incarnation, b->incarnation) == 0 && a->number == b->number && a->generator == b->generator
+           && a->granules == b->granules && a->range.lo_ms == b->range.lo_ms && a->range.hi_ms == b->range.hi_ms
+           && a->use_ms == b->use_ms;
+}
+
+static void try_share (const json_t *o)
+{
+    uint64_t retry_a, retry_b;
+    struct share a, b;
+    bool any_a, any_b;
+    idt_error_t err;
+
+    if (wire_get_share (o, &a, &any_a, &retry_a, &err) < 0)
+        return;
+    json_t *again = wire_pack_share (any_a ? &a : NULL, retry_a);
+    must (again && wire_get_share (again, &b, &any_b, &retry_b, &err) == 0);
+    must (any_a == any_b && retry_a == retry_b && (!any_a || same_share (&a, &b)));
     json_decref (again);
 }
 
@@ -112,6 +148,8 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
             try_request (o);
             try_answer (o);
             try_report (o);
+            try_share_want (o);
+            try_share (o);
         }
         json_decref (o);
     }
