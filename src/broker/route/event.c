@@ -17,10 +17,17 @@
 
 #define STREAM_LEN IDT_MSG_UUID_LEN
 
+struct loss {
+    char stream[STREAM_LEN + 1];
+    uint64_t from, to; /* 0: none */
+};
+
+#define LOSSES 2 /* streams that a subscriber is told of: of those before nothing is known anyway */
+
 struct subscriber {
     struct peer *peer;
-    zlistx_t *prefixes;          /* a prefix that was asked for twice is here twice */
-    uint64_t lost_from, lost_to; /* events that it did not take; 0: none */
+    zlistx_t *prefixes;       /* a prefix that was asked for twice is here twice */
+    struct loss loss[LOSSES]; /* events that it did not take, each of another stream, the older ones first */
 };
 
 struct event {
@@ -150,29 +157,50 @@ static idt_msg_t *make_lost (const char *stream, uint64_t from, uint64_t to)
     return NULL;
 }
 
-/* What a subscriber did not take, it is told before anything newer.  Returns whether it has nothing more to be told. */
-static bool tell_missed (struct event *ev, struct subscriber *s)
+static void drop_first_loss (struct subscriber *s)
 {
-    idt_msg_t *msg;
-    bool told;
+    memmove (s->loss, s->loss + 1, (LOSSES - 1) * sizeof (s->loss[0]));
+    s->loss[LOSSES - 1] = (struct loss){ .from = 0 };
+}
 
-    if (s->lost_from == 0)
-        return true;
-    msg = make_lost (ev->stream, s->lost_from, s->lost_to);
-    told = msg && s->peer->send (s->peer->arg, msg) == 0;
-    idt_msg_unref (msg);
-    if (told)
-        s->lost_from = 0;
+/* What a subscriber did not take, it is told before anything newer.  Returns whether it has nothing more to be told. */
+static bool tell_missed (struct subscriber *s)
+{
+    bool told = true;
+
+    while (told && s->loss[0].from > 0) {
+        idt_msg_t *msg = make_lost (s->loss[0].stream, s->loss[0].from, s->loss[0].to);
+
+        told = msg && s->peer->send (s->peer->arg, msg) == 0;
+        idt_msg_unref (msg);
+        if (told)
+            drop_first_loss (s);
+    }
     return told;
+}
+
+/* It is to be told of these events, too, under the name of their stream. */
+static void note_missed (struct subscriber *s, const char *stream, uint64_t from, uint64_t to)
+{
+    struct loss *l = s->loss;
+
+    while (l < s->loss + LOSSES && l->from > 0 && strcmp (l->stream, stream) != 0)
+        l++;
+    if (l == s->loss + LOSSES) {
+        drop_first_loss (s);
+        l--;
+    }
+    if (l->from == 0) {
+        snprintf (l->stream, sizeof (l->stream), "%s", stream);
+        l->from = from;
+    }
+    l->to = to;
 }
 
 static void give (struct event *ev, struct subscriber *s, const idt_msg_t *msg)
 {
-    if (tell_missed (ev, s) && s->peer->send (s->peer->arg, msg) == 0)
-        return;
-    if (s->lost_from == 0)
-        s->lost_from = ev->seq;
-    s->lost_to = ev->seq;
+    if (!tell_missed (s) || s->peer->send (s->peer->arg, msg) < 0)
+        note_missed (s, ev->stream, ev->seq, ev->seq);
 }
 
 static void serve_subscribers (struct event *ev, const idt_msg_t *msg)
@@ -320,10 +348,8 @@ static void report_lost (struct event *ev, const char *stream, uint64_t from, ui
     struct subscriber *s = msg ? zhashx_first (ev->subscribers) : NULL;
 
     for (; s; s = zhashx_next (ev->subscribers))
-        if (s->lost_from > 0 || s->peer->send (s->peer->arg, msg) < 0) {
-            s->lost_from = s->lost_from > 0 ? s->lost_from : from;
-            s->lost_to = to;
-        }
+        if (s->loss[0].from > 0 || s->peer->send (s->peer->arg, msg) < 0)
+            note_missed (s, stream, from, to);
     idt_msg_unref (msg);
     ev->stats.lost += to - from + 1;
 }

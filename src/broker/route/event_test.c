@@ -305,6 +305,30 @@ static int deaf_send (void *arg, const idt_msg_t *msg)
     return -1;
 }
 
+/* What was missed keeps the name of its stream when rank 0 begins anew. */
+static void test_missed_streams (void)
+{
+    struct calls calls = { 0 };
+    struct event *ev = event_create (false, "", 0, &note_ops, &calls);
+    struct sink s;
+
+    sink_init (&s, 1);
+    s.peer.send = deaf_send;
+    event_subscribe (ev, &s.peer, "x");
+    event_newest (ev, STREAM, 0);
+    receive (ev, "x", 1);
+    receive (ev, "x", 2);
+    event_newest (ev, OTHER, 0);
+    receive (ev, "x", 1);
+    s.peer.send = sink_send;
+    receive (ev, "x", 2);
+    ok (strcmp (s.text, "event.lost 0 {\"stream\":\"" STREAM "\",\"from\":1,\"to\":3}\n"
+                        "event.lost 0 {\"stream\":\"" OTHER "\",\"from\":1,\"to\":1}\nx 2\n")
+            == 0,
+        "what it missed of one stream is not told as lost of the next: %s", s.text);
+    event_destroy (ev);
+}
+
 /* Nobody misses an event without being told. */
 static void test_missed (void)
 {
@@ -763,6 +787,7 @@ int main (void)
     test_large ();
     test_wrap ();
     test_missed ();
+    test_missed_streams ();
     test_damaged ();
     failed = tap_failed;
     for (unsigned seed = 1; seed <= 200; seed++)
