@@ -44,6 +44,7 @@ struct control {
     const struct control_ops *ops;
     void *arg;
     int fd;
+    int spare; /* a descriptor that is given up to refuse who comes when there is no other; -1: none */
     idt_watcher_t *w;
     struct client clients[CONTROL_CLIENTS_MAX];
 };
@@ -183,13 +184,36 @@ static void refuse (int fd, const char *why)
     close (fd);
 }
 
+static int take_spare (void)
+{
+    return open ("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static int take_client (const struct control *ctl)
+{
+    return accept4 (ctl->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+/* Who is left to wait would wake us for ever. */
+static void refuse_next (struct control *ctl)
+{
+    if (ctl->spare >= 0)
+        close (ctl->spare);
+    int fd = take_client (ctl);
+    if (fd >= 0)
+        refuse (fd, "the launcher has no descriptor left");
+    ctl->spare = take_spare ();
+}
+
 static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct control *ctl = arg;
     struct client *c = free_client (ctl);
-    int fd = accept4 (ctl->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = take_client (ctl);
     const char *why;
 
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        refuse_next (ctl);
     if (fd < 0)
         return;
     if ((why = stranger (fd)) || !c) {
@@ -236,6 +260,8 @@ void control_destroy (struct control *ctl)
     idt_watcher_destroy (ctl->w);
     if (ctl->fd >= 0)
         close (ctl->fd);
+    if (ctl->spare >= 0)
+        close (ctl->spare);
     free (ctl);
     errno = saved_errno;
 }
@@ -252,6 +278,7 @@ struct control *control_create (idt_reactor_t *r, const char *dir, const struct 
     ctl->r = r;
     ctl->ops = ops;
     ctl->arg = arg;
+    ctl->spare = take_spare ();
     for (int i = 0; i < CONTROL_CLIENTS_MAX; i++) {
         ctl->clients[i].ctl = ctl;
         ctl->clients[i].fd = -1;

@@ -3,10 +3,12 @@
 
 /* control_test.c - who may give the launcher orders, and where it listens */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -119,6 +121,34 @@ static void test_dir (idt_reactor_t *r, const char *dir)
     unlink (link);
 }
 
+#define DESCRIPTORS 64
+
+/* Connect and let the launcher see it while this process has no descriptor left. */
+static void test_no_descriptor (idt_reactor_t *r, const char *path)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int sock = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), fd[DESCRIPTORS], n = 0;
+    struct rlimit before, few;
+    char text[128] = "";
+
+    snprintf (addr.sun_path, sizeof (addr.sun_path), "%s", path);
+    getrlimit (RLIMIT_NOFILE, &before);
+    few = (struct rlimit){ DESCRIPTORS, before.rlim_max };
+    setrlimit (RLIMIT_NOFILE, &few);
+    while (n < DESCRIPTORS && (fd[n] = open ("/dev/null", O_RDONLY)) >= 0)
+        n++;
+    ok (n < DESCRIPTORS && errno == EMFILE && connect (sock, (struct sockaddr *)&addr, sizeof (addr)) == 0,
+        "somebody comes when no descriptor is left");
+    idt_reactor_run (r, IDT_REACTOR_NOWAIT);
+    ok (read (sock, text, sizeof (text) - 1) > 0 && strstr (text, "no descriptor left"), "he is told so: %s", text);
+    while (n > 0)
+        close (fd[--n]);
+    setrlimit (RLIMIT_NOFILE, &before);
+    close (sock);
+    orders = 0;
+    ok (strstr (answer (r, path, geteuid ()), "brokers") && orders == 1, "who comes later is answered");
+}
+
 int main (int argc, char *argv[])
 {
     char dir[] = "/tmp/control_test-XXXXXX", path[64];
@@ -132,6 +162,7 @@ int main (int argc, char *argv[])
     struct control *ctl = control_create (r, dir, &ops, NULL, &err);
     ok (ctl != NULL, "the launcher listens in a directory of its own");
     test_owner (r, dir, path);
+    test_no_descriptor (r, path);
     control_destroy (ctl);
     idt_reactor_destroy (r);
     unlink (path);
