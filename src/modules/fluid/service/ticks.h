@@ -11,11 +11,24 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
+/* Asked once by each broker, of which a process may host thousands: in a virtual machine CPUID stops the processor for tens
+ * of microseconds, and the C library, where it is glibc 2.33 and later, remembers what it said.
+ */
+#if defined(__has_include)
+#if __has_include(<sys/platform/x86.h>)
+#include <sys/platform/x86.h>
+#endif
+#endif
+
 static inline bool processor_has_ticks (void)
 {
+#ifdef CPU_FEATURE_PRESENT
+    return CPU_FEATURE_PRESENT (INVARIANT_TSC);
+#else
     unsigned a, b, c, d = 0;
 
     return __get_cpuid (0x80000007, &a, &b, &c, &d) && (d & 1U << 8);
+#endif
 }
 
 static inline uint64_t processor_ticks (void)
