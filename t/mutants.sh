@@ -59,7 +59,7 @@ S_AREA|modules/fluid/lease/lender.c|s/whole->granules & not_lent (l, whole->gene
 S_PAST|modules/fluid/lease/lender.c|s/max_u64 (stock->from_ms, had ? had->range.hi_ms : 0);/(had ? had->range.hi_ms : 0);/|a loan begins where its lender made ids
 S_WITHIN|modules/fluid/lease/lender.c|s/min_u64 (whole->range.hi_ms, now_ms + l->term_ms);/now_ms + l->term_ms;/|or ends after what its lender holds
 S_KEEP|modules/fluid/lease/lender.c|s/return o->range.hi_ms > arg\[0\] || in_use (o, arg\[1\]);/return in_use (o, arg[1]);/|a loan is forgotten before its lender is past its end
-S_CLAIM|modules/fluid/lease/lender.c|s/return o->rank == want->rank .. strcmp (o->borrower, want->incarnation) == 0;/return o->borrower[0] != '\\0' \&\& want;/|a want gets the loan of another borrower
+S_CLAIM|modules/fluid/lease/lender.c|s/return is_life (o, want->rank, want->incarnation);/return o->borrower[0] != '\\0' \&\& want;/|a want gets the loan of another borrower
 S_ANY|modules/fluid/lease/lender.c|/^static void hear/,/^}/s/if (!is_of (o, want))/if (0)/|or ends it
 S_NUMBER|modules/fluid/lease/lender.c|s/if (want->number < heard)/if (0)/@s/if (want->number > heard)/if (want->number != heard)/|a want is heard after one of a higher number
 S_MINE|modules/fluid/lease/borrower.c|s/ && strcmp (share->incarnation, b->incarnation) == 0;/;/|an answer to another borrower is taken

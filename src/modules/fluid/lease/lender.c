@@ -79,12 +79,12 @@ uint64_t lender_free (const struct lender *l, const struct area *whole, uint64_t
 
 static bool is_life (const struct loan_out *o, uint32_t rank, const char *incarnation)
 {
-    return o->rank == rank && strcmp (o->borrower, incarnation) == 0; /* S_CLAIM, S_ANY */
+    return o->rank == rank && strcmp (o->borrower, incarnation) == 0;
 }
 
 static bool is_of (const struct loan_out *o, const struct share_want *want)
 {
-    return is_life (o, want->rank, want->incarnation);
+    return is_life (o, want->rank, want->incarnation); /* S_CLAIM, S_ANY */
 }
 
 static struct loan_out *current_of (const struct lender *l, const struct share_want *want)
