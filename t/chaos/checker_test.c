@@ -197,6 +197,13 @@ static void test_order (void)
         ok (v.misordered == (uint64_t)late && v.excused == (uint64_t)!late, "%s a new root's first lease it is %s",
             late ? "after" : "in", late ? "found" : "excused");
     }
+}
+
+/* Which bound counts. */
+static void test_bounds (void)
+{
+    struct world w;
+    struct verdict v;
 
     world_init (&w);
     tells_bound (&w, 0, 50, 200);
@@ -318,6 +325,7 @@ int main (void)
     test_duplicates ();
     test_answers ();
     test_order ();
+    test_bounds ();
     test_lent ();
     test_watermark ();
     test_gaps ();

@@ -29,9 +29,11 @@ static int compare (const void *a, const void *b)
 
 int main (void)
 {
-    static char uuid[COUNT][UUID_KEY_LEN + 1];
+    char (*uuid)[UUID_KEY_LEN + 1] = calloc (COUNT, sizeof (*uuid));
     int made = 0, formed = 0, random = 0, alike = 0, seen[128] = { 0 }, digits = 0;
 
+    if (!uuid)
+        bail_out ("out of memory");
     for (int i = 0; i < COUNT; i++) {
         made += uuid_make (uuid[i]) == 0;
         formed += has_form (uuid[i]);
@@ -48,5 +50,6 @@ int main (void)
     ok (random == COUNT, "it says that it is a random one: version 4, variant 10");
     ok (alike == 0, "of %d no two are alike", COUNT);
     ok (digits == 30, "each of its other digits is any of the sixteen (%d)", digits);
+    free (uuid);
     return done_testing ();
 }

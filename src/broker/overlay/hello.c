@@ -127,8 +127,8 @@ static struct child *find_child (struct children *down, const struct hello *hell
 
 /* --- taking in --------------------------------------------------------------------------------------- */
 
-/* When its hello came, by our clock's reading: that may have stepped forward since, and CLOCK_BOOTTIME may have jumped.  A child
- * that thinks that it waited for longer than it did takes our time for younger than it is.
+/* When its hello came, by our clock's reading: that may have stepped forward since, and CLOCK_BOOTTIME may have jumped.
+ * A child that thinks that it waited for longer than it did takes our time for younger than it is.
  */
 static uint64_t hello_came (const struct child *c, uint64_t now_us)
 {
