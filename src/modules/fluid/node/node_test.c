@@ -1213,6 +1213,21 @@ static void test_relay (void)
     destroy (&w, due + 24 * SECOND);
 }
 
+/* CLOCK_BOOTTIME jumps 2 s while a child's want is under way: nobody has waited for that. */
+static void test_relay_jump (void)
+{
+    struct world w;
+
+    create_active (&w);
+    ask_lease (&w, T0 + SECOND, 7, 1, 0, 0);
+    node_lost_time (w.n, T0 + 3 * SECOND, -(int64_t)(2 * SECOND));
+    tell_time (&w, T0 + 3 * SECOND, 11 * SECOND);
+    give (&w, T0 + 3 * SECOND, 80000, 91000);
+    ok (w.lease_replies == 1 && w.answer.has_time && w.answer.received_us == w.answer.sent_us,
+        "what the clock jumped is no time that a child's want waited");
+    destroy (&w, T0 + 4 * SECOND);
+}
+
 /* A subtree starts: all of it is fenced, and its wants come one by one. */
 static void test_relay_start (void)
 {
@@ -1461,6 +1476,7 @@ int main (void)
     test_stop ();
     test_lend ();
     test_relay ();
+    test_relay_jump ();
     test_relay_start ();
     test_lanes ();
     test_report ();
