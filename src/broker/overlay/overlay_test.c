@@ -1113,6 +1113,54 @@ static void test_accept (void)
     world_fini (&w);
 }
 
+/* A clock that steps a minute forward with each look. */
+static bool read_stepping (void *arg, uint64_t *inst_us, uint64_t *bound_us)
+{
+    uint64_t *us = arg;
+
+    *inst_us = *us += 60000000;
+    *bound_us = 0;
+    return true;
+}
+
+static void take_no_sample (void *arg, const struct idt_clock_sample *sample)
+{
+}
+
+static void take_no_parent (void *arg, bool up)
+{
+}
+
+/* What the parent's clock stepped between a hello and its answer is no time that the hello waited. */
+static void test_stepped (void)
+{
+    static const struct idt_overlay_ops stepping = { .read_clock = read_stepping,
+                                                     .sample = take_no_sample,
+                                                     .parent = take_no_parent };
+    json_int_t received = 0, sent = 0;
+    uint64_t us = 0;
+    struct world w;
+    struct raw raw;
+    idt_msg_t *msg;
+    json_t *o;
+
+    world_init (&w, LONG);
+    if (overlay_attach (w.parent.ov, &stepping, &us) < 0)
+        bail_out ("no clock");
+    raw_open (&raw, &w, 1);
+    raw_send (&raw, make_hello (HELLO ("1", UUID_A, PACKAGE_VERSION)));
+    msg = raw_recv (&raw, &w);
+    if (idt_msg_unpack (msg, &o, NULL, "{s:[I,I]}", "time_us", &received, &sent) < 0)
+        bail_out ("no time");
+    ok (received > 0 && sent >= received && sent - received < 60000000,
+        "what a parent's clock stepped is no time that a hello waited");
+    json_decref (o);
+    idt_msg_unref (msg);
+    raw_close (&raw);
+    overlay_attach (w.parent.ov, NULL, NULL);
+    world_fini (&w);
+}
+
 static void test_silent_child (void)
 {
     struct world w;
@@ -1426,6 +1474,7 @@ int main (void)
     test_large_handshake ();
     test_liar ();
     test_accept ();
+    test_stepped ();
     test_silent_child ();
     test_late_refusal (WIRE_MEMORY);
     test_kind (WIRE_ZMQ);
