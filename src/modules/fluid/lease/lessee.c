@@ -15,7 +15,8 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/lessee.h"
 
-#define FIRST_PAUSE_US 100000 /* between wants while nothing is held; doubles, up to a twelfth of a lease */
+#define FIRST_PAUSE_US 100000  /* after a want that got nothing; doubles, up to a twelfth of a lease */
+#define UNDER_WAY_US   2000000 /* before a want is repeated that nobody has answered, while nothing is held */
 
 void lessee_init (struct lessee *h, uint32_t generator, const char *incarnation, uint64_t lease_ms)
 {
@@ -93,16 +94,21 @@ static uint64_t pause_us (const struct lessee *h)
     return h->lease_ms * 1000 / 12;
 }
 
-/* When to repeat a want that was sent now: while a lease is held there is time for those who combine it. */
+/* When to repeat a want that was sent now.  While a lease is held there is time for those who combine it; else what is
+ * under way is not made faster by another, which all above would have to carry, too.
+ */
 static void plan_retry (struct lessee *h, uint64_t now_us, uint64_t now_ms)
 {
-    uint64_t us = 3 * pause_us (h);
+    uint64_t us = lessee_end (h) > now_ms ? 3 * pause_us (h) : min_u64 (UNDER_WAY_US, pause_us (h));
 
-    if (lessee_end (h) <= now_ms) {
-        us = min_u64 (h->backoff_us > 0 ? 2 * h->backoff_us : FIRST_PAUSE_US, pause_us (h));
-        h->backoff_us = us;
-    }
     h->ask_us = now_us + jitter (h, us);
+}
+
+/* The pause after a want that got nothing. */
+static uint64_t backoff (struct lessee *h)
+{
+    h->backoff_us = min_u64 (h->backoff_us > 0 ? 2 * h->backoff_us : FIRST_PAUSE_US, pause_us (h));
+    return h->backoff_us;
 }
 
 /* REPEAT_WANT: until a want is answered it is sent again, under its number. */
@@ -174,9 +180,11 @@ bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const stru
     return true;
 }
 
-void lessee_missed (struct lessee *h, uint64_t now_us)
+void lessee_missed (struct lessee *h, uint64_t now_us, uint64_t now_ms)
 {
-    h->ask_us = min_u64 (h->ask_us, now_us + jitter (h, pause_us (h)));
+    uint64_t us = lessee_end (h) > now_ms ? pause_us (h) : backoff (h);
+
+    h->ask_us = min_u64 (h->ask_us, now_us + jitter (h, us));
 }
 
 void lessee_hurry (struct lessee *h, uint64_t now_us)

@@ -56,7 +56,7 @@ void lessee_ask (struct lessee *h, uint64_t now_us, uint64_t now_ms, struct leas
 bool lessee_take (struct lessee *h, uint64_t now_us, uint64_t now_ms, const struct lease_grant *grant);
 
 /* The want got nothing, or was lost on the way: ask again after a pause. / The parent is back: ask at once. */
-void lessee_missed (struct lessee *h, uint64_t now_us);
+void lessee_missed (struct lessee *h, uint64_t now_us, uint64_t now_ms);
 void lessee_hurry (struct lessee *h, uint64_t now_us);
 
 /* CLOCK_BOOTTIME missed 'us' microseconds: all that was taken, and all that was asked for, is that much older. */

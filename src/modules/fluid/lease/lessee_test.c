@@ -90,7 +90,7 @@ static void test_when (void)
 {
     struct lessee h;
     uint64_t due, last = 0;
-    bool grows = true;
+    bool grows = true, slow = true;
 
     lessee_init (&h, 7, ME, LEASE);
     ask (&h, 1);
@@ -101,7 +101,7 @@ static void test_when (void)
     ask (&h, 20000);
     due = lessee_due (&h, 20000 * MS, 20000);
     ok (due >= 35000 * MS && due <= 38750 * MS, "while a lease is held its repetition waits a quarter of one");
-    lessee_missed (&h, 20001 * MS);
+    lessee_missed (&h, 20001 * MS, 20001);
     due = lessee_due (&h, 20001 * MS, 20001);
     ok (due >= 25000 * MS && due <= 26300 * MS, "or a twelfth, if the want is known to be lost");
     lessee_hurry (&h, 20002 * MS);
@@ -111,12 +111,18 @@ static void test_when (void)
     for (uint64_t now = 1000, i = 0; i < 12; i++) {
         ask (&h, now);
         due = lessee_due (&h, now * MS, now) - now * MS;
-        grows = grows && due >= 100000 && due <= 6250000 && (due >= last || due >= 5000000);
+        slow = slow && due >= 2000000 && due <= 2500000;
+        lessee_missed (&h, now * MS, now);
+        due = lessee_due (&h, now * MS, now) - now * MS;
+        grows = grows && due >= 100000 && due <= 6250000 && (due >= last || due >= 2000000);
         last = due;
         now += due / MS + 1;
     }
-    ok (grows && last >= 5000000,
-        "while nothing is held it is repeated after 100 ms, then later, up to a twelfth of a lease");
+    ok (slow, "while nothing is held a want that is under way is repeated after 2 s");
+    ok (grows && last >= 2000000, "one that got nothing after 100 ms, then later");
+    lessee_init (&h, 9, ME, 6000);
+    ask (&h, 1000);
+    ok (lessee_due (&h, 1000 * MS, 1000) <= 1625 * MS, "but not later than after a twelfth of a lease");
 }
 
 static bool may_at (const struct lessee *h, uint64_t now_us, uint64_t now_ms)

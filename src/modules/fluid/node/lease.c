@@ -84,7 +84,7 @@ static uint64_t due (const struct node *n, uint64_t now_us, uint64_t now_ms)
 void node_lease_miss (struct node *n, uint64_t now_us, uint32_t tag)
 {
     if (tag == n->asked.own_tag)
-        lessee_missed (&n->lessee, now_us);
+        lessee_missed (&n->lessee, now_us, node_now_ms (n, now_us));
     relay_answered (&n->relay, now_us, tag, NULL, 0);
 }
 
@@ -172,7 +172,7 @@ void node_lease_take (struct node *n, uint64_t now_us, uint32_t tag, const struc
     for (size_t i = 0; n->owner && i < answer->ngrant; i++)
         take (n, now_us, &answer->grant[i]);
     if (n->owner && n->lessee.asking && tag == n->asked.own_tag)
-        lessee_missed (&n->lessee, now_us);
+        lessee_missed (&n->lessee, now_us, node_now_ms (n, now_us));
     relay_answered (&n->relay, now_us, tag, answer->grant, answer->ngrant);
 }
 
