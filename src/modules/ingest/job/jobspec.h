@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* jobspec.h - whether a text is a jobspec of version 1: RFC 14 as RFC 25 narrows it
+ *
+ * No more is asked than these say.  Keys that they do not know are refused where they forbid them, else taken.
+ */
+#ifndef INGEST_JOBSPEC_H
+#define INGEST_JOBSPEC_H
+
+#include <stddef.h>
+
+#include <idtree/error.h>
+
+/* Returns 0, or -1 with errno set and a sentence in 'errp' that names the field by its path and what it must be, as
+ * "jobspec: resources[0].count: must be a number of at least 1":
+ *   EINVAL   not JSON (with line and column), not UTF-8, or not by the rules
+ *   ENOMEM
+ * Reentrant: threads of a pool call it.
+ */
+int jobspec_check (const char *text, size_t size, idt_error_t *errp);
+
+#endif /* INGEST_JOBSPEC_H */

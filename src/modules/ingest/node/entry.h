@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* entry.h - jobs that came in on this rank, until they are answered
+ *
+ * A job waits for an id, then for a place in a batch, then for its verdict.  One that is late gets a new id.  Each is
+ * answered exactly once, through the reply function.
+ */
+#ifndef INGEST_ENTRY_H
+#define INGEST_ENTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "modules/ingest/job/wire.h"
+#include "modules/ingest/node/block.h"
+
+struct entry;
+
+/* 'errnum' 0: it is durable under 'id'; else why not (text borrowed, may be NULL): ETIMEDOUT: nobody knows. */
+typedef void (*entry_reply_f) (void *arg, void *cookie, uint64_t id, int errnum, const char *text);
+
+/* 'max_jobs', 'max_bytes' of jobs that are there; 'timeout_ms': until one is answered ETIMEDOUT.  NULL with errno ENOMEM. */
+struct entry *entry_create (uint32_t max_jobs, size_t max_bytes, uint64_t timeout_ms, entry_reply_f reply, void *arg);
+
+/* Nobody is answered: entry_stop () first.  NULL is fine. */
+void entry_destroy (struct entry *e);
+
+/* Take in a valid job, without an id; its spec (malloced) is stolen in any case, its key copied.  'cookie' (not NULL) is whom to answer.  Returns 0, or
+ * -1 with errno set, and it is not answered: EAGAIN with the limit in 'errp', ENOMEM.
+ */
+int entry_add (struct entry *e, uint64_t now_ms, const struct job *job, char *spec, void *cookie, idt_error_t *errp);
+
+/* Nobody is to be answered for 'cookie' any more.  A job that is in no batch yet is dropped; else it goes its way. */
+void entry_forget (struct entry *e, void *cookie);
+
+/* How many want an id. */
+uint32_t entry_wants (const struct entry *e);
+
+/* Give ids to those who want one, and make a batch of jobs that have one (borrowed until entry_verdicts () or the next call); false: there is
+ * none, or one is out already.
+ */
+bool entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jobwire_reader *batch);
+
+/* The verdicts of the batch that is out. */
+void entry_verdicts (struct entry *e, uint64_t now_ms, struct jobwire_reader *verdicts);
+
+/* Answer ETIMEDOUT to those whose time is over; what they want of a batch is not heard any more. / When to call that; UINT64_MAX: never. */
+void entry_expire (struct entry *e, uint64_t now_ms);
+uint64_t entry_due (const struct entry *e);
+
+/* Answer all: those that are in no batch that is out with 'errnum', the others ETIMEDOUT, both with 'text'. */
+void entry_stop (struct entry *e, int errnum, const char *text);
+
+struct entry_stats {
+    uint32_t jobs;
+    size_t bytes;
+    uint64_t stored, same, late, refused, forgotten, expired;
+};
+struct entry_stats entry_stats (const struct entry *e);
+
+#endif /* INGEST_ENTRY_H */

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* store.h - the jobs of an instance, at rank 0: ingest.sqlite in the state directory
+ *
+ * One piece of work at a time is done by a thread of the store's own: a commit of a group of jobs, with acknowledgement and forgetting in the same
+ * transaction, and reads for consumers behind it.  The reactor is told its end through a descriptor.
+ */
+#ifndef INGEST_STORE_H
+#define INGEST_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <idtree/error.h>
+
+#include "modules/ingest/job/wire.h"
+
+struct store;
+
+/* What is stored now, as far as the last work that has ended. */
+struct store_counts {
+    uint64_t jobs, bytes; /* not acknowledged; bytes of jobspecs and keys */
+    uint64_t remembered;  /* acknowledged: id and key alone */
+    uint64_t acked;       /* the newest id that was acknowledged; 0: none */
+    uint64_t newest;      /* the newest id that is or was stored; 0: none */
+    uint64_t floor;       /* below this nothing is known any more; 0: all is */
+};
+
+/* Open the file in folder 'dir' or make it.  Blocks.  Returns NULL with errno set and 'errp' filled, as database_open (). */
+struct store *store_open (const char *dir, const char *holder, struct store_counts *counts, idt_error_t *errp);
+
+/* A group: 'job' and 'verdict' have 'n' members.  Verdicts are found by these rules, in this order, for one job after the other:
+ *   id is stored, or remembered         VERDICT_STORED
+ *   id < floor                          VERDICT_FORGOTTEN
+ *   id <= line                          VERDICT_LATE
+ *   (userid, key) is, under another id  VERDICT_SAME with that id
+ *   more would be stored than max_jobs or max_bytes  VERDICT_REFUSED, ENOSPC, naming the limit
+ *   else                                it is stored: VERDICT_STORED
+ */
+struct store_group {
+    const struct job *job;
+    struct verdict *verdict; /* texts of refusals lie in the store, until the next work begins */
+    size_t n;
+    uint64_t line;
+    uint64_t max_jobs, max_bytes;
+    uint64_t ack;  /* jobs up to this id are acknowledged: their jobspecs go, id and key stay; 0: none */
+    int64_t now_s; /* CLOCK_REALTIME: when they were; */
+    int64_t
+        forget_s; /* and what was acknowledged before this is forgotten, and the floor raised above it; 0: nothing is */
+};
+
+/* Jobs for a consumer, in order of id: after < id <= upto, at most 'max_jobs' and, but for the first, 'max_bytes'. */
+struct store_read {
+    uint64_t after, upto;
+    uint32_t max_jobs;
+    size_t max_bytes;
+    bool specs;  /* whether jobspecs are wanted */
+    bool one;    /* ingest.get: the job 'upto' alone, acknowledged or not */
+    void *owner; /* the caller's */
+    /* found: */
+    struct jobwire_buf
+        found;  /* jobs as in a batch; without jobspecs, spec_size is 0 (the caller's to jobwire_buf_fini) */
+    bool more;  /* there are others up to 'upto' */
+    bool acked; /* one: it is remembered only */
+    int errnum; /* 0, or it could not be read, as 'error' says */
+    idt_error_t error;
+};
+
+/* Have the thread do all of 'group' (NULL: none) or nothing of it, then 'reads'.  All is borrowed until the end is taken.
+ * At most one may be under way.  Never blocks on the disk.
+ */
+void store_begin (struct store *st, struct store_group *group, struct store_read *reads, size_t nreads);
+
+/* Readable (level-triggered) when work has ended. */
+int store_fd (const struct store *st);
+
+/* Take the end of the work.  Returns 1: the group is durable, and reads are done; 0: none has ended; -1 with errno set
+ * and 'errp' filled: nothing of the group is there, its verdicts say nothing (reads are done all the same).  'counts' (may be NULL) gets what is stored.
+ */
+int store_result (struct store *st, struct store_counts *counts, idt_error_t *errp);
+
+/* Wait for the thread, and close.  Blocks.  NULL is fine; keeps errno. */
+void store_close (struct store *st);
+
+#endif /* INGEST_STORE_H */
