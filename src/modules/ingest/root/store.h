@@ -34,7 +34,7 @@ struct store *store_open (const char *dir, const char *holder, struct store_coun
 /* A group: 'job' and 'verdict' have 'n' members.  Verdicts are found by these rules, in this order, for one job after the other:
  *   id is stored, or remembered         VERDICT_STORED
  *   id < floor                          VERDICT_FORGOTTEN
- *   id <= line                          VERDICT_LATE
+ *   id <= line, or another life         VERDICT_LATE
  *   (userid, key) is, under another id  VERDICT_SAME with that id
  *   more would be stored than max_jobs or max_bytes  VERDICT_REFUSED, ENOSPC, naming the limit
  *   else                                it is stored: VERDICT_STORED
@@ -44,6 +44,7 @@ struct store_group {
     struct verdict *verdict; /* texts of refusals lie in the store, until the next work begins */
     size_t n;
     uint64_t line;
+    uint64_t life; /* of rank 0's module */
     uint64_t max_jobs, max_bytes;
     uint64_t ack;  /* jobs up to this id are acknowledged: their jobspecs go, id and key stay; 0: none */
     int64_t now_s; /* CLOCK_REALTIME: when they were; */
@@ -58,7 +59,6 @@ struct store_read {
     size_t max_bytes;
     bool specs;  /* whether jobspecs are wanted */
     bool one;    /* ingest.get: the job 'upto' alone, acknowledged or not */
-    void *owner; /* the caller's */
     /* found: */
     struct jobwire_buf
         found;  /* jobs as in a batch; without jobspecs, spec_size is 0 (the caller's to jobwire_buf_fini) */

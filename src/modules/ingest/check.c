@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* check.c - whether a job is good
+ *
+ * One that is short is looked at where it came in, which takes less than to hand it to somebody else.  The others wait for one of a few
+ * threads, which are made when the first of them comes.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/errprintf.h"
+#include "libutil/worker.h"
+#include "modules/ingest/job/jobspec.h"
+#include "modules/ingest/job/sign.h"
+#include "modules/ingest/service.h"
+
+#define SHORT 16384 /* bytes that are looked at here: a quarter of a millisecond */
+#define THREADS 2
+
+struct checker {
+    struct checks *checks;
+    struct worker *worker; /* NULL: not made yet */
+    idt_watcher_t *watcher;
+    struct check *check; /* under way; NULL: none */
+};
+
+struct checks {
+    struct service *service;
+    struct checker checker[THREADS];
+    STAILQ_HEAD (check_queue, check) waiting;
+    uint32_t nwaiting;
+    size_t bytes;
+};
+
+void check_destroy (struct check *c)
+{
+    int saved = errno;
+
+    idt_msg_unref (c->msg);
+    json_decref (c->o);
+    free (c->spec);
+    free (c);
+    errno = saved;
+}
+
+static int unwrap (struct check *c, idt_error_t *errp)
+{
+    uint32_t userid;
+
+    if (!c->j)
+        return c->spec_size <= c->max
+                   ? 0
+                   : errsetf (errp, EMSGSIZE, "jobspec: has %zu bytes, more than ingest.max-jobspec=%" PRIu32, c->spec_size,
+                              c->max);
+    if (job_sign_unwrap (c->j, c->j_size, c->max, &c->spec, &c->spec_size, &userid, errp) < 0)
+        return -1;
+    if (userid != c->userid)
+        return errsetf (errp, EPERM, "J: header: userid: is %" PRIu32 ", but user %" PRIu32 " submits it", userid, c->userid);
+    return 0;
+}
+
+/* What a thread does, or we. */
+static int check_job (void *arg, idt_error_t *errp)
+{
+    struct check *c = arg;
+
+    return unwrap (c, errp) < 0 ? -1 : jobspec_check (c->spec, c->spec_size, errp);
+}
+
+/* --- threads ------------------------------------------------------------------------------------------------------ */
+
+static int work (void *arg, idt_error_t *errp)
+{
+    struct checker *w = arg;
+
+    return check_job (w->check, errp);
+}
+
+static size_t check_size (const struct check *c)
+{
+    return c->j ? c->j_size : c->spec_size;
+}
+
+static void next (struct checker *w)
+{
+    struct checks *k = w->checks;
+    struct check *c = STAILQ_FIRST (&k->waiting);
+
+    if (!c || w->check)
+        return;
+    STAILQ_REMOVE_HEAD (&k->waiting, link);
+    k->nwaiting--;
+    w->check = c;
+    worker_begin (w->worker);
+}
+
+static void done_cb (idt_watcher_t *watcher, int revents, void *arg)
+{
+    struct checker *w = arg;
+    idt_error_t error = { "" };
+    int rc = worker_result (w->worker, &error), errnum = errno;
+    struct check *c = w->check;
+
+    if (rc == 0)
+        return;
+    w->check = NULL;
+    w->checks->bytes -= check_size (c);
+    submit_checked (w->checks->service, c, rc > 0 ? 0 : errnum, &error);
+    check_destroy (c);
+    next (w);
+}
+
+static int start (struct checker *w)
+{
+    if (w->worker)
+        return 0;
+    if (!(w->worker = worker_create (work, w)))
+        return -1;
+    w->watcher = idt_fd_watcher_create (idt_get_reactor (w->checks->service->h), worker_fd (w->worker), IDT_POLLIN, done_cb,
+                                        w);
+    if (w->watcher) {
+        idt_watcher_start (w->watcher);
+        return 0;
+    }
+    worker_destroy (w->worker);
+    w->worker = NULL;
+    return -1;
+}
+
+static void add_long (struct checks *k, struct check *c)
+{
+    const struct options *o = &k->service->options;
+    idt_error_t error = { "" };
+
+    for (int i = 0; i < THREADS; i++)
+        if (start (&k->checker[i]) < 0) {
+            submit_checked (k->service, c, errno, errprintf (&error, "no thread to look at it: %s", strerror (errno)) ? &error : &error);
+            check_destroy (c);
+            return;
+        }
+    if (k->nwaiting >= o->max_waiting || (k->bytes > 0 && k->bytes + check_size (c) > o->max_waiting_bytes)) {
+        errprintf (&error, "more submissions wait to be looked at than ingest.max-waiting or ingest.max-waiting-bytes: "
+                           "submit it again later");
+        submit_checked (k->service, c, EAGAIN, &error);
+        check_destroy (c);
+        return;
+    }
+    STAILQ_INSERT_TAIL (&k->waiting, c, link);
+    k->nwaiting++;
+    k->bytes += check_size (c);
+    for (int i = 0; i < THREADS; i++)
+        next (&k->checker[i]);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+void checks_add (struct checks *k, struct check *c)
+{
+    idt_error_t error = { "" };
+
+    if (check_size (c) > SHORT) {
+        add_long (k, c);
+        return;
+    }
+    int rc = check_job (c, &error);
+    submit_checked (k->service, c, rc < 0 ? errno : 0, &error);
+    check_destroy (c);
+}
+
+void checks_forget (struct checks *k, const idt_msg_t *disconnect)
+{
+    struct check *c, *following;
+
+    for (c = STAILQ_FIRST (&k->waiting); c; c = following) {
+        following = STAILQ_NEXT (c, link);
+        if (!module_same_client (c->msg, disconnect))
+            continue;
+        STAILQ_REMOVE (&k->waiting, c, check, link);
+        k->nwaiting--;
+        k->bytes -= check_size (c);
+        check_destroy (c);
+    }
+}
+
+struct checks *checks_create (struct service *sv)
+{
+    struct checks *k = calloc (1, sizeof (*k));
+
+    if (!k)
+        return NULL;
+    k->service = sv;
+    STAILQ_INIT (&k->waiting);
+    for (int i = 0; i < THREADS; i++)
+        k->checker[i].checks = k;
+    return k;
+}
+
+static void stop (struct service *sv, struct check *c)
+{
+    if (!c)
+        return;
+    module_respond_error (sv->h, c->msg, EHOSTUNREACH, "job-ingest of this broker is stopping");
+    check_destroy (c);
+}
+
+void checks_destroy (struct checks *k)
+{
+    struct check *c;
+
+    if (!k)
+        return;
+    for (int i = 0; i < THREADS; i++) {
+        idt_watcher_destroy (k->checker[i].watcher);
+        worker_destroy (k->checker[i].worker);
+        stop (k->service, k->checker[i].check);
+    }
+    while ((c = STAILQ_FIRST (&k->waiting))) {
+        STAILQ_REMOVE_HEAD (&k->waiting, link);
+        stop (k->service, c);
+    }
+    free (k);
+}

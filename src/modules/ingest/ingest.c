@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* ingest.c - the service of job ingest: life, timers, the table of topics
+ *
+ * It runs in a thread: looking at jobs takes longer than a broker's reactor may wait.  It waits for nothing, but at rank 0 for
+ * the disk when it starts and ends, so those of a process share the thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "libidtree/json_build.h"
+#include "libutil/clock.h"
+#include "libutil/errprintf.h"
+#include "libutil/minmax.h"
+#include "modules/ingest/service.h"
+
+uint64_t service_now_ms (void)
+{
+    return clock_ms (CLOCK_BOOTTIME);
+}
+
+/* --- turns --------------------------------------------------------------------------------------------- */
+
+static void set_timer (struct service *sv)
+{
+    uint64_t now_ms = service_now_ms (), due_ms = min_u64 (relay_due (sv->relay), entry_due (sv->entry));
+
+    idt_watcher_stop (sv->timer);
+    if (due_ms == UINT64_MAX)
+        return;
+    idt_timer_watcher_reset (sv->timer, due_ms > now_ms ? (double)(due_ms - now_ms) : 0, 0);
+    idt_watcher_start (sv->timer);
+}
+
+/* When all that came in was taken: so what came together goes together. */
+static void turn_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct service *sv = arg;
+
+    idt_watcher_stop (sv->idle);
+    uplink_turn (sv);
+    set_timer (sv);
+}
+
+void service_wake (struct service *sv)
+{
+    idt_watcher_start (sv->idle);
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct service *sv = arg;
+
+    idt_watcher_stop (sv->timer);
+    entry_expire (sv->entry, service_now_ms ());
+    service_wake (sv);
+}
+
+/* --- requests -------------------------------------------------------------------------------------------- */
+
+static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+
+    checks_forget (sv->checks, msg);
+    if (sv->root)
+        root_forget (sv->root, msg);
+}
+
+static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+    struct entry_stats e = entry_stats (sv->entry);
+    struct relay_stats r = relay_stats (sv->relay);
+    json_t *o = json_pack ("{s:I s:I s:{s:I s:I s:I s:I s:I s:I s:I s:I} s:{s:I s:I s:I s:I s:I s:I}}", "submitted",
+                           (json_int_t)sv->submitted, "refused", (json_int_t)sv->refused, "entry", "jobs",
+                           (json_int_t)e.jobs, "bytes", (json_int_t)e.bytes, "stored", (json_int_t)e.stored, "same",
+                           (json_int_t)e.same, "late", (json_int_t)e.late, "refused", (json_int_t)e.refused,
+                           "forgotten", (json_int_t)e.forgotten, "expired", (json_int_t)e.expired, "relay", "parcels",
+                           (json_int_t)r.parcels, "under_way", (json_int_t)r.under_way, "bytes", (json_int_t)r.bytes,
+                           "batches", (json_int_t)r.batches, "jobs", (json_int_t)r.jobs, "failed",
+                           (json_int_t)r.failed);
+
+    if (o && sv->root)
+        json_put_new (&o, "root", root_stats (sv->root));
+    module_respond_object (sv->h, msg, o);
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "job-ingest.submit", submit_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "job-ingest.batch", uplink_batch_cb, IDT_ROLE_BROKER },
+    { IDT_MSGTYPE_REQUEST, "job-ingest.stats-get", stats_get_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "job-ingest.disconnect", disconnect_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "ingest.disconnect", disconnect_cb, IDT_ROLE_ALL },
+    IDT_HANDLERS_END,
+};
+
+/* --- life ---------------------------------------------------------------------------------------------------- */
+
+static void service_destroy (struct service *sv)
+{
+    int saved = errno;
+
+    idt_handlers_remove (sv->h, handlers);
+    checks_destroy (sv->checks);
+    root_destroy (sv->root);
+    if (sv->entry)
+        entry_stop (sv->entry, EHOSTUNREACH, SERVICE_STOPPING);
+    uplink_stop (sv);
+    upcalls_stop (&sv->ups, sv->h, SERVICE_STOPPING);
+    relay_destroy (sv->relay);
+    entry_destroy (sv->entry);
+    block_fini (&sv->ids);
+    idt_watcher_destroy (sv->timer);
+    idt_watcher_destroy (sv->idle);
+    free (sv);
+    errno = saved;
+}
+
+static void ingest_fini (idt_t *h, void *ctx)
+{
+    service_destroy (ctx);
+}
+
+static int start (struct service *sv, idt_error_t *errp)
+{
+    const struct options *o = &sv->options;
+    idt_reactor_t *r = idt_get_reactor (sv->h);
+
+    if ((sv->entry = entry_create (o->max_waiting, o->max_waiting_bytes, o->timeout_ms, submit_reply, sv))
+        && (sv->relay = relay_create (o->max_waiting_bytes)) && (sv->checks = checks_create (sv))
+        && (sv->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, sv))
+        && (sv->idle = idt_idle_watcher_create (r, turn_cb, sv))
+        && (o->rank > 0 || (sv->root = root_create (sv, errp))) && idt_handlers_add (sv->h, handlers, sv) == 0)
+        return 0;
+    return *errp->text ? -1 : errprintf (errp, "cannot start: %s", strerror (errno));
+}
+
+static int ingest_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t *errp)
+{
+    struct service *sv = calloc (1, sizeof (*sv));
+
+    if (!sv)
+        return errprintf (errp, "out of memory");
+    sv->h = h;
+    block_init (&sv->ids);
+    if (options_read (h, &sv->options, errp) < 0 || start (sv, errp) < 0) {
+        service_destroy (sv);
+        return -1;
+    }
+    *ctx = sv;
+    return 0;
+}
+
+IDT_MODULE_SHARED ("job-ingest", ingest_init, ingest_fini)

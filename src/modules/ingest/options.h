@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* options.h - the ingest.* attributes of a broker: doc/design/ingest.md lists them */
+#ifndef INGEST_OPTIONS_H
+#define INGEST_OPTIONS_H
+
+#include <stdbool.h>
+
+#include <idtree/handle.h>
+
+struct options {
+    uint32_t rank;
+    bool require_signature;
+    bool allow_guests;
+    uint32_t max_jobspec; /* bytes */
+    uint32_t max_waiting; /* submissions at a rank */
+    uint32_t max_waiting_bytes;
+    uint32_t max_jobs; /* at rank 0, not acknowledged */
+    uint64_t max_bytes;
+    uint64_t remember_ms;
+    uint64_t timeout_ms;
+    const char *statedir; /* borrowed; rank 0 alone */
+};
+
+/* Read the attributes of the handle's broker.  Returns 0, or -1 with errno set and a sentence in 'errp'. */
+int options_read (idt_t *h, struct options *o, idt_error_t *errp);
+
+#endif /* INGEST_OPTIONS_H */

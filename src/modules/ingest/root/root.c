@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* root.c - rank 0: from work to work of the store
+ *
+ * One work is a batch that is judged and stored, an acknowledgement, and what is to be read.  Batches are judged by the line as it is when
+ * the work begins, and by our life: a copy that was sent to another one is stored by nobody any more (doc/design/ingest.md).
+ *
+ * A commit that fails is told to all whose jobs were in it, and the line is raised above them: then they are not there, and
+ * never will be.  The next batch tries again.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libutil/errprintf.h"
+#include "libutil/minmax.h"
+#include "modules/ingest/root/private.h"
+
+#define LIFE_MS 100        /* until a life is asked for again */
+#define WATERMARK_MS 50    /* between two looks at the watermark, while consumers wait for it */
+#define FORGET_AT_LEAST_S 1
+
+/* --- the batch that is stored ------------------------------------------------------------------------------------ */
+
+static int make_room (struct root *root, size_t n)
+{
+    if (n <= root->room)
+        return 0;
+    struct job *jobs = realloc (root->jobs, n * sizeof (*jobs));
+    if (!jobs)
+        return -1;
+    root->jobs = jobs;
+    struct verdict *verdicts = realloc (root->verdicts, n * sizeof (*verdicts));
+    if (!verdicts)
+        return -1;
+    root->verdicts = verdicts;
+    root->room = n;
+    return 0;
+}
+
+/* Read the first batch.  Returns how many jobs it has; 0: there was no room for them. */
+static size_t read_batch (struct root *root)
+{
+    struct jobwire_reader r;
+    struct job job;
+    size_t n = 0;
+
+    if (jobwire_read_batch (&r, root->batch[0].data, root->batch[0].size, NULL) < 0 || make_room (root, r.count) < 0)
+        return 0;
+    while (jobwire_next_job (&r, &job))
+        root->jobs[n++] = job;
+    return n;
+}
+
+static void count (struct root *root, const struct verdict *v)
+{
+    root->stored += v->kind == VERDICT_STORED;
+    root->same += v->kind == VERDICT_SAME;
+    root->late += v->kind == VERDICT_LATE;
+    root->forgotten += v->kind == VERDICT_FORGOTTEN;
+    root->refused += v->kind == VERDICT_REFUSED;
+}
+
+/* What is not stored under its id must never be: the line goes above it before anybody is told. */
+static uint64_t highest_unstored (const struct root *root)
+{
+    uint64_t id = 0;
+
+    for (size_t i = 0; i < root->group.n; i++)
+        if (root->verdicts[i].kind == VERDICT_REFUSED || root->verdicts[i].kind == VERDICT_SAME)
+            id = max_u64 (id, root->jobs[i].id);
+    return id;
+}
+
+/* The batch's place is free before its answer goes: that may bring the next one. */
+static void answer_batch (struct root *root, struct jobwire_buf *b)
+{
+    uint32_t tag = root->batch[0].tag;
+
+    root->nbatches--;
+    memmove (root->batch, root->batch + 1, root->nbatches * sizeof (root->batch[0]));
+    root->storing = false;
+    uplink_answered (root->service, tag, b->data, b->size);
+    jobwire_buf_fini (b);
+    service_wake (root->service);
+}
+
+static void tell_verdicts (struct root *root)
+{
+    struct jobwire_buf b = { 0 };
+    bool whole = true;
+
+    line_end (&root->line, highest_unstored (root));
+    for (size_t i = 0; i < root->group.n; i++) {
+        count (root, &root->verdicts[i]);
+        if (root->verdicts[i].kind == VERDICT_LATE)
+            root->verdicts[i].id = root->life;
+        whole = whole && jobwire_add_verdict (&b, &root->verdicts[i]) == 0;
+    }
+    if (!whole) /* without memory for an answer there is none, and it is sent again */
+        b.size = 0;
+    answer_batch (root, &b);
+}
+
+static void refuse_all (struct root *root, int errnum, const idt_error_t *why)
+{
+    for (size_t i = 0; i < root->group.n; i++)
+        root->verdicts[i] = (struct verdict){ .kind = VERDICT_REFUSED,
+                                              .errnum = errnum,
+                                              .text = why->text,
+                                              .text_size = min_u64 (strlen (why->text), JOBWIRE_TEXT_MAX) };
+}
+
+/* --- the work of the store ----------------------------------------------------------------------------------------- */
+
+static void take_failed (struct root *root, int errnum, const idt_error_t *why)
+{
+    if (!root->failing || strcmp (root->why.text, why->text) != 0) /* not at each try */
+        idt_log (root->service->h, LOG_CRIT, "%s: jobs are refused until they can be stored", why->text);
+    root->failing = true;
+    root->why = *why;
+    refuse_all (root, errnum, why);
+}
+
+static void take_good (struct root *root)
+{
+    if (root->failing)
+        idt_log (root->service->h, LOG_NOTICE, "jobs are stored again");
+    root->failing = false;
+    root->groups += root->group.n > 0;
+}
+
+static void end_reads (struct root *root)
+{
+    for (size_t i = 0; i < root->nreads; i++) {
+        tell_read (root, i);
+        jobwire_buf_fini (&root->reads[i].found);
+    }
+    root->nreads = 0;
+}
+
+static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct root *root = arg;
+    idt_error_t why = { "" };
+    int rc = store_result (root->store, &root->counts, &why), errnum = errno;
+
+    if (rc == 0)
+        return;
+    root->busy = false;
+    if (rc < 0)
+        take_failed (root, errnum, &why);
+    else
+        take_good (root);
+    if (root->acking.count > 0)
+        tell_acked (root, rc < 0 ? errnum : 0, why.text);
+    if (root->storing)
+        tell_verdicts (root);
+    end_reads (root);
+    root_look (root);
+    root_turn (root);
+}
+
+static void begin_batch (struct root *root)
+{
+    if (root->nbatches == 0 || root->life == 0)
+        return;
+    root->group.n = read_batch (root);
+    root->group.job = root->jobs;
+    root->group.verdict = root->verdicts;
+    root->group.life = root->life;
+    root->group.line = line_begin (&root->line);
+    root->storing = true;
+}
+
+static void begin_ack (struct root *root)
+{
+    struct fifo none = root->acking;
+
+    root->group.ack = root->ack;
+    root->acking = root->acks;
+    root->acks = none; /* empty */
+    root->ack = 0;
+}
+
+/* A batch that there is no memory for is not answered, and sent again. */
+static bool is_unread (const struct root *root)
+{
+    return root->storing && root->group.n == 0;
+}
+
+void root_turn (struct root *root)
+{
+    const struct options *o = &root->service->options;
+    struct timespec now;
+
+    if (root->busy || !root->store)
+        return;
+    clock_gettime (CLOCK_REALTIME, &now);
+    root->group = (struct store_group){ .max_jobs = o->max_jobs, .max_bytes = o->max_bytes, .now_s = now.tv_sec };
+    if (root->counts.remembered > 0)
+        root->group.forget_s = now.tv_sec - (int64_t)(o->remember_ms / 1000);
+    begin_batch (root);
+    if (is_unread (root)) {
+        tell_verdicts (root);
+        return;
+    }
+    begin_ack (root);
+    root->nreads = tell_collect (root, root->reads, ROOT_READS);
+    bool writes = root->group.n > 0 || root->group.ack > 0;
+    if (!writes && root->nreads == 0)
+        return;
+    root->busy = true;
+    store_begin (root->store, writes ? &root->group : NULL, root->reads, root->nreads);
+}
+
+/* --- batches that come --------------------------------------------------------------------------------------------- */
+
+/* The store cannot be used: refused as by a disk that fails. */
+static void refuse_batch (struct root *root)
+{
+    root->group = (struct store_group){ .n = read_batch (root) };
+    line_begin (&root->line);
+    refuse_all (root, EIO, &root->why);
+    tell_verdicts (root);
+}
+
+void root_batch (struct root *root, uint32_t tag, const void *data, size_t size)
+{
+    root->batch[root->nbatches++] = (struct root_batch){ tag, data, size };
+    if (root->store)
+        root_turn (root);
+    else if (root->nbatches == 1)
+        refuse_batch (root);
+}
+
+/* --- the life, and the watermark -------------------------------------------------------------------------------------- */
+
+static void set_timer (struct root *root)
+{
+    bool wanted = root->life == 0 || tell_wants_line (root);
+
+    idt_watcher_stop (root->timer);
+    if (!wanted || root->asking)
+        return;
+    idt_timer_watcher_reset (root->timer, root->life == 0 ? LIFE_MS : WATERMARK_MS, 0);
+    idt_watcher_start (root->timer);
+}
+
+/* Nobody had this id before, so none of our former lives did. */
+static void life_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct root *root = ((struct service *)up->owner)->root;
+    fluid_t id;
+
+    root->asking = false;
+    if (idt_fluid_generate_get (f, 1, &id) == 0)
+        root->life = id;
+    upcall_destroy (up);
+    set_timer (root);
+    root_turn (root);
+}
+
+static void watermark_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct root *root = ((struct service *)up->owner)->root;
+    const char *text;
+    fluid_t id;
+
+    root->asking = false;
+    if (idt_rpc_get_unpack (f, "{s:s}", "id", &text) == 0 && fluid_parse (text, strlen (text), &id, NULL) == 0)
+        line_watermark (&root->line, id);
+    upcall_destroy (up);
+    set_timer (root);
+    root_turn (root);
+}
+
+static void ask (struct root *root)
+{
+    struct service *sv = root->service;
+    struct upcall *up;
+
+    if (root->life == 0)
+        up = upcall_create (&sv->ups, idt_fluid_generate_async (sv->h, 1), 5000, life_cb, sv);
+    else
+        up = upcall_create (&sv->ups, idt_rpc (sv->h, "fluid.watermark", NULL, 0, 0), 5000, watermark_cb, sv);
+    root->asking = up != NULL;
+    set_timer (root);
+}
+
+static void timer_cb (idt_watcher_t *w, int revents, void *arg)
+{
+    struct root *root = arg;
+
+    idt_watcher_stop (root->timer);
+    if (!root->asking)
+        ask (root);
+}
+
+void root_look (struct root *root)
+{
+    set_timer (root);
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------------- */
+
+json_t *root_stats (const struct root *root)
+{
+    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:s}", "groups", (json_int_t)root->groups, "stored",
+                      (json_int_t)root->stored, "same", (json_int_t)root->same, "late", (json_int_t)root->late,
+                      "forgotten", (json_int_t)root->forgotten, "refused", (json_int_t)root->refused, "jobs",
+                      (json_int_t)root->counts.jobs, "consumers", (json_int_t)root->nconsumers, "store",
+                      root->failing ? root->why.text : "good");
+}
+
+static void service_added_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct service *sv = up->owner;
+
+    if (idt_future_errnum (f))
+        idt_log (sv->h, LOG_ERR, "the service ingest: %s", idt_future_error (f));
+    upcall_destroy (up);
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "ingest.watch", root_watch_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "ingest.ack", root_ack_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "ingest.get", root_get_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "ingest.list", root_list_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "ingest.stats", root_stats_cb, IDT_ROLE_OWNER },
+    IDT_HANDLERS_END,
+};
+
+static void open_store (struct root *root)
+{
+    char host[64] = "?", holder[128];
+
+    gethostname (host, sizeof (host) - 1);
+    snprintf (holder, sizeof (holder), "process %d on %s", (int)getpid (), host);
+    if ((root->store = store_open (root->service->options.statedir, holder, &root->counts, &root->why)))
+        return;
+    root->failing = true;
+    idt_log (root->service->h, LOG_CRIT, "%s: no jobs are taken until job-ingest of rank 0 is loaded again",
+             root->why.text);
+}
+
+static int start (struct root *root)
+{
+    idt_reactor_t *r = idt_get_reactor (root->service->h);
+
+    open_store (root);
+    /* All that was shown is stored: nothing is added among it. */
+    line_init (&root->line, root->counts.newest);
+    if (!(root->watch = watch_create ()) || !(root->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, root))
+        || idt_handlers_add (root->service->h, handlers, root) < 0)
+        return -1;
+    if (!root->store)
+        return 0;
+    root->store_watcher = idt_fd_watcher_create (r, store_fd (root->store), IDT_POLLIN, store_done_cb, root);
+    if (!root->store_watcher)
+        return -1;
+    idt_watcher_start (root->store_watcher);
+    idt_watcher_start (root->timer);
+    return 0;
+}
+
+void root_destroy (struct root *root)
+{
+    if (!root)
+        return;
+    int saved = errno;
+    idt_handlers_remove (root->service->h, handlers);
+    idt_watcher_destroy (root->store_watcher);
+    idt_watcher_destroy (root->timer);
+    store_close (root->store);
+    tell_stop (root);
+    watch_destroy (root->watch);
+    for (size_t i = 0; i < root->nreads; i++)
+        jobwire_buf_fini (&root->reads[i].found);
+    free (root->jobs);
+    free (root->verdicts);
+    free (root);
+    errno = saved;
+}
+
+struct root *root_create (struct service *sv, idt_error_t *errp)
+{
+    struct root *root = calloc (1, sizeof (*root));
+
+    if (!root) {
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
+    root->service = sv;
+    if (start (root) < 0
+        || !upcall_create (&sv->ups, idt_service_add (sv->h, "ingest"), -1, service_added_cb, sv)) {
+        errprintf (errp, "cannot start: %s", strerror (errno));
+        root_destroy (root);
+        return NULL;
+    }
+    return root;
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* tell.c - rank 0: consumers, and who asks what is there
+ *
+ * A consumer's first answer has its number and no jobs.  Jobs are put into answers as text: what a jobspec is was looked at where it came in.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libidtree/json_build.h"
+#include "libutil/errprintf.h"
+#include "libutil/minmax.h"
+#include "libutil/utf8.h"
+#include "modules/ingest/root/private.h"
+
+#define LIST_MAX 1000
+#define LIST_DEFAULT 100
+#define LIST_BYTES (1u << 20)
+
+struct consumer {
+    const idt_msg_t *msg;
+    bool specs;
+};
+
+/* Who wants something read: get (one) or list. */
+struct ask {
+    const idt_msg_t *msg;
+    struct store_read read;
+};
+
+/* --- what a request says -------------------------------------------------------------------------------------- */
+
+/* An id: a text in any form, or an integer.  It may be missing: '*id' stays. */
+static int get_id (const json_t *o, const char *name, uint64_t *id, idt_error_t *errp)
+{
+    const json_t *v = json_object_get (o, name);
+    fluid_t found;
+
+    if (!v)
+        return 0;
+    if (json_is_integer (v) && json_integer_value (v) >= 0) {
+        *id = (uint64_t)json_integer_value (v);
+        return 0;
+    }
+    if (!json_is_string (v) || fluid_parse (json_string_value (v), json_string_length (v), &found, NULL) < 0)
+        return errsetf (errp, EINVAL, "%s: must be an id", name);
+    *id = found;
+    return 0;
+}
+
+static int get_number (const json_t *o, const char *name, uint32_t max, uint32_t *value, idt_error_t *errp)
+{
+    const json_t *v = json_object_get (o, name);
+
+    if (!v)
+        return 0;
+    if (!json_is_integer (v) || json_integer_value (v) < 1 || json_integer_value (v) > max)
+        return errsetf (errp, EINVAL, "%s: must be an integer from 1 to %" PRIu32, name, max);
+    *value = (uint32_t)json_integer_value (v);
+    return 0;
+}
+
+static bool get_switch (const json_t *o, const char *name, bool otherwise)
+{
+    const json_t *v = json_object_get (o, name);
+
+    return v ? json_is_true (v) : otherwise;
+}
+
+static void refuse (struct root *root, const idt_msg_t *msg, const idt_error_t *error)
+{
+    module_respond_error (root->service->h, msg, errno, error->text);
+}
+
+/* --- jobs as text ----------------------------------------------------------------------------------------------- */
+
+/* Without a NUL, and as JSON has it; one that a nonce made is no text, and is not told. */
+static void put_key (FILE *f, const struct job *job)
+{
+    json_t *s = job->key_size > 0 && *(const char *)job->key ? json_stringn (job->key, job->key_size) : NULL;
+    char *text = s ? json_dumps (s, JSON_ENCODE_ANY) : NULL;
+
+    if (text)
+        fprintf (f, ",\"key\":%s", text);
+    free (text);
+    json_decref (s);
+}
+
+static void put_job (FILE *f, const struct job *job)
+{
+    char id[FLUID_TEXT_MAX];
+
+    fluid_format (job->id, FLUID_F58, id, sizeof (id));
+    fprintf (f, "\"id\":\"%s\",\"userid\":%" PRIu32 ",\"urgency\":%u,\"flags\":%" PRIu32, id, job->userid, job->urgency,
+             job->flags);
+    put_key (f, job);
+    if (job->spec_size > 0)
+        fprintf (f, ",\"jobspec\":%.*s", (int)job->spec_size, job->spec);
+}
+
+static void put_jobs (FILE *f, struct jobwire_reader *r)
+{
+    struct job job;
+
+    fputs ("\"jobs\":[", f);
+    for (bool first = true; jobwire_next_job (r, &job); first = false) {
+        fputs (first ? "{" : ",{", f);
+        put_job (f, &job);
+        fputc ('}', f);
+    }
+    fputc (']', f);
+}
+
+static void put_id (FILE *f, const char *name, uint64_t id)
+{
+    char text[FLUID_TEXT_MAX];
+
+    fluid_format (id, FLUID_F58, text, sizeof (text));
+    fprintf (f, ",\"%s\":\"%s\"", name, text);
+}
+
+static struct jobwire_reader found (const struct store_read *read)
+{
+    struct jobwire_reader r = { 0 };
+
+    if (read->found.size > 0)
+        jobwire_read_batch (&r, read->found.data, read->found.size, NULL);
+    return r;
+}
+
+/* Up to where jobs that are stored have been shown to be all: what survives us. */
+static uint64_t shown (const struct root *root)
+{
+    return min_u64 (line_shown (&root->line), root->counts.newest);
+}
+
+/* --- consumers ---------------------------------------------------------------------------------------------------- */
+
+static void send_jobs (struct root *root, const struct watcher *w, struct jobwire_reader jobs)
+{
+    const struct consumer *c = watcher_owner (w);
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+
+    if (f) {
+        fprintf (f, "{\"watch\":%" PRIu64 ",", watcher_number (w));
+        put_jobs (f, &jobs);
+        put_id (f, "shown", shown (root));
+        fputc ('}', f);
+    }
+    if (!f || fclose (f) != 0)
+        idt_respond_error (root->service->h, c->msg, ENOMEM, NULL);
+    else
+        idt_respond (root->service->h, c->msg, text);
+    free (text);
+}
+
+static void consumer_destroy (struct root *root, struct watcher *w)
+{
+    struct consumer *c = watcher_owner (w);
+
+    watch_remove (root->watch, w);
+    root->nconsumers--;
+    idt_msg_unref (c->msg);
+    free (c);
+}
+
+static int add_consumer (struct root *root, const idt_msg_t *msg, const json_t *o, idt_error_t *errp)
+{
+    uint64_t after = root->counts.acked;
+    uint32_t window = 0;
+    struct consumer *c;
+    struct watcher *w;
+
+    if (!idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING))
+        return errsetf (errp, EPROTO, "ingest.watch is answered many times: ask for it as a stream");
+    if (get_id (o, "after", &after, errp) < 0 || get_number (o, "window", WATCH_WINDOW_MAX, &window, errp) < 0)
+        return -1;
+    if (!(c = calloc (1, sizeof (*c))))
+        return errsetf (errp, ENOMEM, "out of memory");
+    if (!(w = watch_add (root->watch, after, window, c))) {
+        free (c);
+        return errprintf (errp, "there are %d consumers already, and no more can be", WATCH_MAX);
+    }
+    c->msg = idt_msg_ref (msg);
+    c->specs = get_switch (o, "jobspec", true);
+    root->nconsumers++;
+    send_jobs (root, w, (struct jobwire_reader){ 0 });
+    return 0;
+}
+
+void root_watch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct root *root = arg;
+    idt_error_t error = { "" };
+    json_t *o = idt_msg_json (msg, &error);
+
+    if (!o || add_consumer (root, msg, o, &error) < 0)
+        refuse (root, msg, &error);
+    json_decref (o);
+    root_look (root);
+    root_turn (root);
+}
+
+static void end_watch (struct root *root, struct watcher *w, const struct store_read *read)
+{
+    struct jobwire_reader jobs = found (read), last = jobs;
+    struct job job = { 0 };
+
+    if (read->errnum) {
+        watch_failed (root->watch, w);
+        return;
+    }
+    if (jobs.count > 0)
+        send_jobs (root, w, jobs);
+    while (jobwire_next_job (&last, &job))
+        ;
+    watch_sent (root->watch, w, read->upto, job.id, jobs.count, read->found.size);
+}
+
+/* --- acknowledgements ------------------------------------------------------------------------------------------------ */
+
+static int take_ack (struct root *root, const idt_msg_t *msg, const json_t *o, idt_error_t *errp)
+{
+    uint64_t id = 0, number = (uint64_t)json_integer_value (json_object_get (o, "watch"));
+    struct watcher *w = number > 0 ? watch_find (root->watch, number) : NULL;
+
+    if (get_id (o, "id", &id, errp) < 0)
+        return -1;
+    if (id == 0)
+        return errsetf (errp, EINVAL, "id: is missing");
+    if (id > shown (root))
+        return errsetf (errp, EINVAL, "id: is above what any consumer was shown");
+    if (number > 0 && !w)
+        return errsetf (errp, ENOENT, "watch: there is no consumer %" PRIu64, number);
+    if (w && watch_confirm (root->watch, w, id) < 0)
+        return errsetf (errp, EINVAL, "id: consumer %" PRIu64 " was not sent as much", number);
+    if (get_switch (o, "keep", false) || id <= root->counts.acked) {
+        module_respond (root->service->h, msg, NULL);
+        return 0;
+    }
+    if (root->acks.count >= ROOT_MAX_ASKS)
+        return errsetf (errp, EAGAIN, "%d acknowledgements wait already", ROOT_MAX_ASKS);
+    if (fifo_push (&root->acks, msg) < 0)
+        return errsetf (errp, ENOMEM, "out of memory");
+    idt_msg_ref (msg);
+    root->ack = max_u64 (root->ack, id);
+    return 0;
+}
+
+void root_ack_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct root *root = arg;
+    idt_error_t error = { "" };
+    json_t *o = idt_msg_json (msg, &error);
+
+    if (!o || take_ack (root, msg, o, &error) < 0)
+        refuse (root, msg, &error);
+    json_decref (o);
+    root_turn (root);
+}
+
+static void answer_acks (struct root *root, struct fifo *q, int errnum, const char *text)
+{
+    const idt_msg_t *msg;
+
+    while ((msg = fifo_pop (q))) {
+        if (errnum)
+            module_respond_error (root->service->h, msg, errnum, text);
+        else
+            module_respond (root->service->h, msg, NULL);
+        idt_msg_unref (msg);
+    }
+}
+
+void tell_acked (struct root *root, int errnum, const char *text)
+{
+    answer_acks (root, &root->acking, errnum, text);
+}
+
+/* --- what is there -------------------------------------------------------------------------------------------------- */
+
+static void ask_destroy (struct ask *a)
+{
+    idt_msg_unref (a->msg);
+    free (a);
+}
+
+static int add_ask (struct root *root, const idt_msg_t *msg, const struct store_read *read, idt_error_t *errp)
+{
+    struct ask *a;
+
+    if (!root->store) {
+        errno = EIO;
+        return errprintf (errp, "%s", root->why.text);
+    }
+    if (root->asks.count >= ROOT_MAX_ASKS)
+        return errsetf (errp, EAGAIN, "%d requests wait for the store already", ROOT_MAX_ASKS);
+    if (!(a = calloc (1, sizeof (*a))) || fifo_push (&root->asks, a) < 0) {
+        free (a);
+        return errsetf (errp, ENOMEM, "out of memory");
+    }
+    a->msg = idt_msg_ref (msg);
+    a->read = *read;
+    return 0;
+}
+
+void root_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct root *root = arg;
+    struct store_read read = { .one = true, .specs = true, .max_jobs = 1, .max_bytes = 1 };
+    idt_error_t error = { "" };
+    json_t *o = idt_msg_json (msg, &error);
+
+    if (!o || get_id (o, "id", &read.upto, &error) < 0)
+        refuse (root, msg, &error);
+    else if (read.upto == 0)
+        module_respond_error (h, msg, EINVAL, "id: is missing");
+    else if (add_ask (root, msg, &read, &error) < 0)
+        refuse (root, msg, &error);
+    json_decref (o);
+    root_turn (root);
+}
+
+void root_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct root *root = arg;
+    struct store_read read = { .upto = UINT64_MAX >> 1, .max_jobs = LIST_DEFAULT, .max_bytes = LIST_BYTES };
+    idt_error_t error = { "" };
+    json_t *o = idt_msg_json (msg, &error);
+
+    if (!o || get_id (o, "after", &read.after, &error) < 0
+        || get_number (o, "count", LIST_MAX, &read.max_jobs, &error) < 0 || add_ask (root, msg, &read, &error) < 0)
+        refuse (root, msg, &error);
+    json_decref (o);
+    root_turn (root);
+}
+
+static void answer_text (struct root *root, const idt_msg_t *msg, FILE *f, char **text)
+{
+    if (!f || fclose (f) != 0)
+        module_respond_error (root->service->h, msg, ENOMEM, NULL);
+    else
+        module_respond (root->service->h, msg, *text);
+    free (*text);
+}
+
+static void answer_get (struct root *root, const struct ask *a, const struct store_read *read)
+{
+    struct jobwire_reader jobs = found (read);
+    struct idt_cred cred = idt_msg_cred (a->msg);
+    struct job job;
+    char *text = NULL;
+    size_t size;
+
+    if (!jobwire_next_job (&jobs, &job)) {
+        module_respond_error (root->service->h, a->msg, ENOENT, "there is no such job, or it was forgotten");
+        return;
+    }
+    if (!(cred.rolemask & IDT_ROLE_OWNER) && cred.userid != job.userid) {
+        module_respond_error (root->service->h, a->msg, EPERM, "the job is another user's");
+        return;
+    }
+    FILE *f = open_memstream (&text, &size);
+    if (f) {
+        fputc ('{', f);
+        put_job (f, &job);
+        fprintf (f, ",\"state\":\"%s\"}", read->acked ? "acknowledged" : "stored");
+    }
+    answer_text (root, a->msg, f, &text);
+}
+
+static void answer_list (struct root *root, const struct ask *a, const struct store_read *read)
+{
+    struct jobwire_reader jobs = found (read);
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream (&text, &size);
+
+    if (f) {
+        fputc ('{', f);
+        put_jobs (f, &jobs);
+        fprintf (f, ",\"more\":%s", read->more ? "true" : "false");
+        put_id (f, "shown", shown (root));
+        fputc ('}', f);
+    }
+    answer_text (root, a->msg, f, &text);
+}
+
+static void end_ask (struct root *root, struct ask *a, const struct store_read *read)
+{
+    if (read->errnum)
+        module_respond_error (root->service->h, a->msg, read->errnum, read->error.text);
+    else if (read->one)
+        answer_get (root, a, read);
+    else
+        answer_list (root, a, read);
+    ask_destroy (a);
+}
+
+static json_t *pack_limits (const struct options *o)
+{
+    return json_pack ("{s:I s:I s:I s:I s:I}", "max-jobs", (json_int_t)o->max_jobs, "max-mib",
+                      (json_int_t)(o->max_bytes >> 20), "max-waiting", (json_int_t)o->max_waiting, "max-waiting-bytes",
+                      (json_int_t)o->max_waiting_bytes, "max-jobspec", (json_int_t)o->max_jobspec);
+}
+
+void root_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct root *root = arg;
+    const struct store_counts *n = &root->counts;
+    char acked[FLUID_TEXT_MAX], told[FLUID_TEXT_MAX];
+
+    fluid_format (n->acked, FLUID_F58, acked, sizeof (acked));
+    fluid_format (shown (root), FLUID_F58, told, sizeof (told));
+    json_t *o = json_pack ("{s:I s:I s:I s:s s:s s:I s:I s:I s:I s:I s:I s:I s:o s:o}", "jobs", (json_int_t)n->jobs,
+                           "bytes", (json_int_t)n->bytes, "remembered", (json_int_t)n->remembered, "acked", acked,
+                           "shown", told, "groups", (json_int_t)root->groups, "stored", (json_int_t)root->stored,
+                           "same", (json_int_t)root->same, "late", (json_int_t)root->late, "forgotten",
+                           (json_int_t)root->forgotten, "refused", (json_int_t)root->refused, "consumers",
+                           (json_int_t)root->nconsumers, "limits", pack_limits (&root->service->options), "failing",
+                           root->failing ? json_string (root->why.text) : json_null ());
+    module_respond_object (h, msg, o);
+}
+
+/* --- reads ----------------------------------------------------------------------------------------------------------- */
+
+size_t tell_collect (struct root *root, struct store_read *reads, size_t max)
+{
+    struct watcher *w;
+    struct ask *a;
+    size_t n = 0;
+
+    while (n < max / 2 && (a = (struct ask *)fifo_pop (&root->asks))) {
+        reads[n] = a->read;
+        root->wants[n++] = (struct root_want){ .ask = a };
+    }
+    while (n < max) {
+        struct store_read read = { 0 };
+
+        if (!(w = watch_next (root->watch, line_shown (&root->line), &read.after, &read.max_jobs, &read.max_bytes)))
+            break;
+        read.upto = line_shown (&root->line);
+        read.specs = ((struct consumer *)watcher_owner (w))->specs;
+        reads[n] = read;
+        root->wants[n++] = (struct root_want){ .watcher = w };
+    }
+    return n;
+}
+
+void tell_read (struct root *root, size_t i)
+{
+    struct root_want want = root->wants[i];
+
+    root->wants[i] = (struct root_want){ 0 };
+    if (want.ask)
+        end_ask (root, want.ask, &root->reads[i]);
+    else if (want.watcher)
+        end_watch (root, want.watcher, &root->reads[i]);
+}
+
+bool tell_wants_line (const struct root *root)
+{
+    return root->nconsumers > 0 && line_shown (&root->line) < root->counts.newest;
+}
+
+/* --- who is gone ------------------------------------------------------------------------------------------------------- */
+
+static void forget_asks (struct root *root, const idt_msg_t *disconnect)
+{
+    struct ask *a;
+
+    for (size_t n = root->asks.count; n > 0; n--) {
+        a = (struct ask *)fifo_pop (&root->asks);
+        if (module_same_client (a->msg, disconnect) || fifo_push (&root->asks, a) < 0)
+            ask_destroy (a);
+    }
+}
+
+static void forget_consumer (struct root *root, struct watcher *w)
+{
+    for (size_t i = 0; i < root->nreads; i++)
+        if (root->wants[i].watcher == w)
+            root->wants[i].watcher = NULL;
+    consumer_destroy (root, w);
+}
+
+void root_forget (struct root *root, const idt_msg_t *disconnect)
+{
+    struct watcher *w, *next;
+
+    for (w = watch_first (root->watch); w; w = next) {
+        next = watch_following (w);
+        if (module_same_client (((struct consumer *)watcher_owner (w))->msg, disconnect))
+            forget_consumer (root, w);
+    }
+    forget_asks (root, disconnect);
+}
+
+void tell_stop (struct root *root)
+{
+    const char *text = "job-ingest of rank 0 is stopping";
+    struct watcher *w;
+    struct ask *a;
+
+    for (size_t i = 0; i < root->nreads; i++)
+        if (root->wants[i].ask) {
+            module_respond_error (root->service->h, root->wants[i].ask->msg, EHOSTUNREACH, text);
+            ask_destroy (root->wants[i].ask);
+        }
+    while (root->watch && (w = watch_first (root->watch))) {
+        module_respond_error (root->service->h, ((struct consumer *)watcher_owner (w))->msg, EHOSTUNREACH, text);
+        consumer_destroy (root, w);
+    }
+    answer_acks (root, &root->acking, EHOSTUNREACH, text);
+    answer_acks (root, &root->acks, EHOSTUNREACH, text);
+    while ((a = (struct ask *)fifo_pop (&root->asks))) {
+        module_respond_error (root->service->h, a->msg, EHOSTUNREACH, text);
+        ask_destroy (a);
+    }
+    fifo_fini (&root->asks);
+    fifo_fini (&root->acks);
+    fifo_fini (&root->acking);
+}

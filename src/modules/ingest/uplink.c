@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* uplink.c - ids, batches on their way up, verdicts on their way down
+ *
+ * At rank 0 the way up ends at its root, so that there is one way for jobs to be stored.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "modules/ingest/service.h"
+
+#define ANSWER_MS 10000 /* for which a batch is waited for; what is lost is told sooner by the overlay */
+
+/* A batch of a child, until it is answered. */
+struct child {
+    LIST_ENTRY (child) link;
+    struct service *service;
+    const idt_msg_t *msg;
+    struct relay_parcel *parcel;
+};
+
+static void child_destroy (struct child *c)
+{
+    LIST_REMOVE (c, link);
+    c->service->nchildren--;
+    idt_msg_unref (c->msg);
+    free (c);
+}
+
+/* --- verdicts ------------------------------------------------------------------------------------------------- */
+
+static void child_reply (void *arg, struct jobwire_reader *verdicts)
+{
+    struct child *c = arg;
+    struct jobwire_buf b = { 0 };
+
+    if (jobwire_add_verdicts (&b, verdicts->body, verdicts->size, verdicts->count) < 0)
+        module_respond_error (c->service->h, c->msg, ENOMEM, NULL);
+    else
+        module_respond_raw (c->service->h, c->msg, b.data, b.size);
+    jobwire_buf_fini (&b);
+    child_destroy (c);
+}
+
+static void own_reply (void *arg, struct jobwire_reader *verdicts)
+{
+    struct service *sv = arg;
+
+    entry_verdicts (sv->entry, service_now_ms (), verdicts);
+}
+
+void uplink_answered (struct service *sv, uint32_t tag, const void *data, size_t size)
+{
+    struct jobwire_reader verdicts;
+    idt_error_t error;
+
+    if (jobwire_read_verdicts (&verdicts, data, size, &error) < 0) {
+        idt_log (sv->h, LOG_ERR, "the answer to a batch: %s", error.text);
+        relay_failed (sv->relay, service_now_ms (), tag);
+    }
+    else
+        relay_answered (sv->relay, service_now_ms (), tag, &verdicts);
+}
+
+static void answered_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct service *sv = up->owner;
+    const void *data;
+    size_t size;
+
+    if (idt_rpc_get_raw (f, &data, &size) == 0)
+        uplink_answered (sv, up->tag, data, size);
+    else
+        relay_failed (sv->relay, service_now_ms (), up->tag);
+    upcall_destroy (up);
+    service_wake (sv);
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------------ */
+
+void uplink_batch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct service *sv = arg;
+    struct jobwire_reader jobs;
+    struct child *c;
+    const void *data;
+    size_t size;
+    idt_error_t error = { "a batch has a payload" };
+
+    if (idt_msg_payload (msg, &data, &size) < 0 || jobwire_read_batch (&jobs, data, size, &error) < 0) {
+        module_respond_error (h, msg, EPROTO, error.text);
+        return;
+    }
+    if (!(c = calloc (1, sizeof (*c)))) {
+        module_respond_error (h, msg, ENOMEM, NULL);
+        return;
+    }
+    c->service = sv;
+    c->msg = idt_msg_ref (msg);
+    LIST_INSERT_HEAD (&sv->children, c, link);
+    sv->nchildren++;
+    if (!(c->parcel = relay_add (sv->relay, &jobs, child_reply, c))) {
+        module_respond_error (h, msg, errno, "job-ingest: more waits at this rank than ingest.max-waiting-bytes");
+        child_destroy (c);
+    }
+    service_wake (sv);
+}
+
+/* This rank's own jobs.  What the relay does not take waits for its room. */
+static void add_own (struct service *sv)
+{
+    if (!sv->has_out)
+        sv->has_out = entry_batch (sv->entry, service_now_ms (), &sv->ids, &sv->out);
+    if (sv->has_out && relay_add (sv->relay, &sv->out, own_reply, sv))
+        sv->has_out = false;
+}
+
+static void send (struct service *sv, const void *data, size_t size, uint32_t tag)
+{
+    if (sv->root) {
+        root_batch (sv->root, tag, data, size);
+        return;
+    }
+    struct upcall *up = upcall_create (
+        &sv->ups, idt_rpc_raw (sv->h, "job-ingest.batch", data, size, IDT_NODEID_UPSTREAM, 0), ANSWER_MS, answered_cb, sv);
+    if (up)
+        up->tag = tag;
+    else
+        relay_failed (sv->relay, service_now_ms (), tag);
+}
+
+/* --- ids ---------------------------------------------------------------------------------------------------------- */
+
+static void take_ids (struct service *sv, const fluid_t *ids, uint32_t n)
+{
+    struct block_run *runs = calloc (n, sizeof (*runs));
+    size_t nruns = 0;
+
+    for (uint32_t i = 0; runs && i < n; i++)
+        if (nruns > 0 && runs[nruns - 1].first + runs[nruns - 1].count == ids[i])
+            runs[nruns - 1].count++;
+        else
+            runs[nruns++] = (struct block_run){ ids[i], 1 };
+    if (!runs || block_filled (&sv->ids, runs, nruns) < 0)
+        block_failed (&sv->ids);
+    free (runs);
+}
+
+static void ids_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct service *sv = up->owner;
+    fluid_t *ids = malloc (up->tag * sizeof (*ids));
+
+    if (ids && idt_fluid_generate_get (f, up->tag, ids) == 0)
+        take_ids (sv, ids, up->tag);
+    else
+        block_failed (&sv->ids);
+    free (ids);
+    upcall_destroy (up);
+    service_wake (sv);
+}
+
+static void ask_for_ids (struct service *sv)
+{
+    uint32_t n = block_ask (&sv->ids, service_now_ms (), entry_wants (sv->entry));
+
+    if (n == 0)
+        return;
+    struct upcall *up = upcall_create (&sv->ups, idt_fluid_generate_async (sv->h, n), ANSWER_MS, ids_cb, sv);
+    if (up)
+        up->tag = n;
+    else
+        block_failed (&sv->ids);
+}
+
+/* --- turns ---------------------------------------------------------------------------------------------------------- */
+
+void uplink_turn (struct service *sv)
+{
+    const void *data;
+    size_t size;
+    uint32_t tag;
+
+    add_own (sv);
+    ask_for_ids (sv);
+    while (relay_next (sv->relay, service_now_ms (), &data, &size, &tag))
+        send (sv, data, size, tag);
+}
+
+void uplink_stop (struct service *sv)
+{
+    struct child *c;
+
+    while ((c = LIST_FIRST (&sv->children))) {
+        module_respond_error (sv->h, c->msg, EHOSTUNREACH, SERVICE_STOPPING);
+        child_destroy (c);
+    }
+}
