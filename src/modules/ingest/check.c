@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,22 +131,27 @@ static int start (struct checker *w)
     return -1;
 }
 
+static void refuse (struct checks *k, struct check *c, int errnum, const char *text)
+{
+    idt_error_t error;
+
+    snprintf (error.text, sizeof (error.text), "%s", text);
+    submit_checked (k->service, c, errnum, &error);
+    check_destroy (c);
+}
+
 static void add_long (struct checks *k, struct check *c)
 {
     const struct options *o = &k->service->options;
-    idt_error_t error = { "" };
-
     for (int i = 0; i < THREADS; i++)
         if (start (&k->checker[i]) < 0) {
-            submit_checked (k->service, c, errno, errprintf (&error, "no thread to look at it: %s", strerror (errno)) ? &error : &error);
-            check_destroy (c);
+            refuse (k, c, errno, "there is no thread to look at the job");
             return;
         }
     if (k->nwaiting >= o->max_waiting || (k->bytes > 0 && k->bytes + check_size (c) > o->max_waiting_bytes)) {
-        errprintf (&error, "more submissions wait to be looked at than ingest.max-waiting or ingest.max-waiting-bytes: "
-                           "submit it again later");
-        submit_checked (k->service, c, EAGAIN, &error);
-        check_destroy (c);
+        refuse (k, c, EAGAIN,
+                "more submissions wait to be looked at than ingest.max-waiting or ingest.max-waiting-bytes: submit it "
+                "again later");
         return;
     }
     STAILQ_INSERT_TAIL (&k->waiting, c, link);

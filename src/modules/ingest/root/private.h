@@ -60,7 +60,8 @@ struct root {
     struct fifo asks;      /* struct ask: who wants something read */
     struct watch *watch;
     uint32_t nconsumers;
-    bool asking; /* for the watermark */
+    bool asking; /* for the life, or the watermark */
+    bool told;   /* that there is no life yet */
 
     bool failing; /* the last commit did, as 'why' says */
     idt_error_t why;

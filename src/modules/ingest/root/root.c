@@ -262,6 +262,9 @@ static void life_cb (idt_future_t *f, void *arg)
     root->asking = false;
     if (idt_fluid_generate_get (f, 1, &id) == 0)
         root->life = id;
+    else if (!root->told)
+        idt_log (root->service->h, LOG_ERR, "jobs wait until fluid of rank 0 makes ids: %s", idt_future_error (f));
+    root->told = root->life == 0;
     upcall_destroy (up);
     set_timer (root);
     root_turn (root);

@@ -14,7 +14,6 @@
 #include "libidtree/json_build.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
-#include "libutil/utf8.h"
 #include "modules/ingest/root/private.h"
 
 #define LIST_MAX 1000
