@@ -157,6 +157,15 @@ void jobwire_set_id (struct jobwire_buf *b, size_t at, uint64_t id)
     put (b->data + at, 8, id);
 }
 
+void jobwire_cut (struct jobwire_buf *b, size_t at, size_t size, uint32_t count)
+{
+    assert (at >= HEAD && at + size <= b->size && count <= b->count);
+    memmove (b->data + at, b->data + at + size, b->size - at - size);
+    b->size -= size;
+    b->count -= count;
+    put (b->data + 4, 4, b->count);
+}
+
 /* Bytes of a text of 'size' that go: whole characters. */
 static size_t cut (const char *text, size_t size)
 {
