@@ -18,6 +18,8 @@
 #include "modules/ingest/job/wire.h"
 
 #define RELAY_UNDER_WAY 2
+#define RELAY_PAUSE_MS 10 /* after the first failure; twice as long after each that follows */
+#define RELAY_PAUSE_MAX_MS 1000
 
 struct relay;
 struct relay_parcel;
@@ -31,13 +33,13 @@ struct relay *relay_create (size_t max_bytes);
 /* Nobody is answered.  NULL is fine; keeps errno. */
 void relay_destroy (struct relay *r);
 
-/* Take in the jobs of 'jobs' (copied).  Returns the parcel, borrowed until it is answered or forgotten, or NULL with errno set:
+/* Take in the jobs of 'jobs' (copied), at least one.  Returns the parcel, borrowed until it is answered or forgotten, or NULL with errno set:
  *   EAGAIN  with it there would be more than max_bytes; a parcel is taken where none is there, however long
  *   ENOMEM
  */
 struct relay_parcel *relay_add (struct relay *r, const struct jobwire_reader *jobs, relay_reply_f reply, void *arg);
 
-/* Who would be answered is gone.  A parcel that waits is not sent; what is under way goes on. */
+/* Who would be answered is gone.  A parcel that waits is not sent, not even again; what is under way goes on. */
 void relay_forget (struct relay *r, struct relay_parcel *parcel);
 
 /* The next batch to send: borrowed until it is answered, or has failed, and then under way as '*tag'.  false: nothing waits, so many are
@@ -45,20 +47,22 @@ void relay_forget (struct relay *r, struct relay_parcel *parcel);
  */
 bool relay_next (struct relay *r, uint64_t now_ms, const void **data, size_t *size, uint32_t *tag);
 
-/* Batch 'tag' was answered: false where the answer does not have as many verdicts as the batch has jobs, and the batch failed. */
+/* Batch 'tag', which is under way, was answered: false where the answer does not have as many verdicts as the batch has jobs, and the
+ * batch failed.
+ */
 bool relay_answered (struct relay *r, uint64_t now_ms, uint32_t tag, struct jobwire_reader *verdicts);
 
-/* It was not: it waits again, for 10 ms, then longer, up to 1 s, until one is answered.  / The parent is back: now. */
+/* It was not: it waits again, for RELAY_PAUSE_MS, then longer, until one is answered.  Others wait with it.  / The parent is back: now. */
 void relay_failed (struct relay *r, uint64_t now_ms, uint32_t tag);
 void relay_hurry (struct relay *r);
 
-/* When relay_next () should be called, if nothing else happens; UINT64_MAX: not. */
+/* When relay_next () should be called, if nothing else happens; 0: now; UINT64_MAX: not. */
 uint64_t relay_due (const struct relay *r);
 
 struct relay_stats {
     uint32_t parcels, under_way; /* waiting; batches */
     size_t bytes;
-    uint64_t batches, jobs, failed; /* sent, in them; batches that failed */
+    uint64_t batches, jobs, failed; /* sent, each time; in them; batches that failed */
 };
 struct relay_stats relay_stats (const struct relay *r);
 

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "modules/ingest/job/wire.h"
+
 #define WATCH_MAX 64      /* consumers */
 #define WATCH_WINDOW 1024 /* jobs, unless the consumer says another number */
 #define WATCH_WINDOW_MAX 65536
@@ -27,7 +29,7 @@ struct watcher;
 struct watch *watch_create (void);
 void watch_destroy (struct watch *w);
 
-/* A consumer that has all up to 'after', and confirms at least each 'window' jobs (0: WATCH_WINDOW).  Returns NULL with errno ENOSPC
+/* A consumer that has all up to 'after', and confirms when it has 'window' jobs (0: WATCH_WINDOW) or sooner.  Returns NULL with errno ENOSPC
  * (WATCH_MAX), EINVAL (window), ENOMEM.  / It is gone.
  */
 struct watcher *watch_add (struct watch *w, uint64_t after, uint32_t window, void *owner);
@@ -37,7 +39,20 @@ void watch_remove (struct watch *w, struct watcher *c);
 struct watcher *watch_first (const struct watch *w);
 struct watcher *watch_following (const struct watcher *c);
 void *watcher_owner (const struct watcher *c);
-uint64_t watcher_number (const struct watcher *c); /* 1, 2, ... in this life */
+
+struct watcher_stats {
+    uint64_t number; /* 1, 2, ... in this life */
+    uint64_t after;  /* all up to this was sent, but what it had before */
+    uint32_t window;
+    uint32_t jobs; /* sent and not confirmed */
+    size_t bytes;
+};
+struct watcher_stats watcher_stats (const struct watcher *c);
+uint64_t watcher_number (const struct watcher *c);
+
+/* Call 'f' for each, in order of their numbers; it may remove the one that it is called for. */
+typedef void (*watch_each_f) (void *arg, struct watcher *c);
+void watch_each (struct watch *w, watch_each_f f, void *arg);
 
 /* The consumer of that number; NULL: there is none. */
 struct watcher *watch_find (struct watch *w, uint64_t number);
@@ -47,13 +62,13 @@ struct watcher *watch_find (struct watch *w, uint64_t number);
  */
 struct watcher *watch_next (struct watch *w, uint64_t shown, uint64_t *after, uint32_t *max_jobs, size_t *max_bytes);
 
-/* What was read for it: 'n' jobs of 'bytes', the last of which is 'last', were sent; none: it has all up to 'upto'.  A read that failed: 'failed',
- * and it is tried again.
+/* What was read for it, 'jobs' (not read on), was sent; where that is none, it has all up to 'upto'.  They are counted one by one, for a consumer
+ * confirms where it likes.  / A read that failed is tried again.
  */
-void watch_sent (struct watch *w, struct watcher *c, uint64_t upto, uint64_t last, uint32_t n, size_t bytes);
+void watch_sent (struct watch *w, struct watcher *c, uint64_t upto, const struct jobwire_reader *jobs);
 void watch_failed (struct watch *w, struct watcher *c);
 
-/* It has all jobs up to 'id'.  Returns 0, or -1 with errno EINVAL: it was sent none as high as that. */
+/* It has all jobs up to 'id'.  Returns 0, or -1 with errno EINVAL: that is above all that it was sent, and told that there is none. */
 int watch_confirm (struct watch *w, struct watcher *c, uint64_t id);
 
 #endif /* INGEST_WATCH_H */

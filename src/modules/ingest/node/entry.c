@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* entry.c - jobs in order of arrival, and those that are out
+ *
+ * A job is in 'waiting' until it is in the batch that is out.  It has an id only there: so ids are as young as can be, and increase as
+ * jobs came.  Who is to be answered is also in 'aged', and in a table by cookie; who is in neither was answered or is gone,
+ * and his job is there for the verdict alone.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "libutil/errprintf.h"
+#include "libutil/minmax.h"
+#include "modules/ingest/node/entry.h"
+
+#define SLOTS_FIRST 64
+
+TAILQ_HEAD (waiting, waiter);
+TAILQ_HEAD (aged, waiter);
+LIST_HEAD (slot, waiter);
+
+/* A job, its submitter, its key behind it. */
+struct waiter {
+    TAILQ_ENTRY (waiter) link; /* waiting */
+    TAILQ_ENTRY (waiter) age;
+    LIST_ENTRY (waiter) same; /* in its slot */
+    struct job job;
+    char *spec;
+    void *cookie; /* NULL: nobody is to be answered */
+    uint64_t came_ms;
+    bool out;
+    char key[];
+};
+
+struct entry {
+    uint32_t max_jobs;
+    size_t max_bytes;
+    uint64_t timeout_ms;
+    entry_reply_f reply;
+    void *arg;
+    struct waiting waiting;
+    uint32_t nwaiting;
+    struct aged aged;  /* oldest first */
+    struct slot *slot; /* nslots, a power of two */
+    size_t nslots;
+    struct jobwire_buf batch;
+    struct waiter *out[JOBWIRE_BATCH_JOBS]; /* the jobs of 'batch' */
+    uint32_t nout;
+    bool behind;             /* ids that are there are too low */
+    uint64_t pause_until_ms; /* 0: none */
+    uint64_t pause_ms;       /* how long the last was */
+    struct entry_stats stats;
+};
+
+/* --- the table by cookie ------------------------------------------------------------------------------------- */
+
+static struct slot *slot_of (const struct entry *e, const void *cookie)
+{
+    uint64_t h = (uint64_t)(uintptr_t)cookie * UINT64_C (0x9e3779b97f4a7c15);
+
+    return &e->slot[(h >> 32) & (e->nslots - 1)];
+}
+
+/* At least as many slots as jobs. */
+static int grow (struct entry *e)
+{
+    size_t n = e->nslots > 0 ? 2 * e->nslots : SLOTS_FIRST;
+    struct waiter *w;
+
+    if (e->stats.jobs < e->nslots)
+        return 0;
+    struct slot *slot = calloc (n, sizeof (*slot));
+    if (!slot)
+        return errset (ENOMEM);
+    free (e->slot);
+    e->slot = slot;
+    e->nslots = n;
+    TAILQ_FOREACH (w, &e->aged, age)
+        LIST_INSERT_HEAD (slot_of (e, w->cookie), w, same);
+    return 0;
+}
+
+/* --- jobs -------------------------------------------------------------------------------------------------------- */
+
+struct entry *entry_create (uint32_t max_jobs, size_t max_bytes, uint64_t timeout_ms, entry_reply_f reply, void *arg)
+{
+    struct entry *e = calloc (1, sizeof (*e));
+
+    if (!e)
+        return NULL;
+    e->max_jobs = max_jobs;
+    e->max_bytes = max_bytes;
+    e->timeout_ms = timeout_ms;
+    e->reply = reply;
+    e->arg = arg;
+    TAILQ_INIT (&e->waiting);
+    TAILQ_INIT (&e->aged);
+    return e;
+}
+
+/* Nobody is to be answered for it any more.  Returns who was. */
+static void *disown (struct waiter *w, struct entry *e)
+{
+    void *cookie = w->cookie;
+
+    if (cookie) {
+        TAILQ_REMOVE (&e->aged, w, age);
+        LIST_REMOVE (w, same);
+        w->cookie = NULL;
+    }
+    return cookie;
+}
+
+static void dequeue (struct entry *e, struct waiter *w)
+{
+    TAILQ_REMOVE (&e->waiting, w, link);
+    e->nwaiting--;
+}
+
+/* It is in no list, and not out. */
+static void drop (struct entry *e, struct waiter *w)
+{
+    e->stats.jobs--;
+    e->stats.bytes -= jobwire_job_size (&w->job);
+    free (w->spec);
+    free (w);
+}
+
+/* The job is answered, and gone unless it is out. */
+static void end (struct entry *e, struct waiter *w, uint64_t id, int errnum, const char *text)
+{
+    void *cookie = disown (w, e);
+
+    if (!w->out)
+        drop (e, w);
+    if (cookie)
+        e->reply (e->arg, cookie, id, errnum, text);
+}
+
+void entry_destroy (struct entry *e)
+{
+    struct waiter *w;
+    int saved = errno;
+
+    if (!e)
+        return;
+    for (uint32_t i = 0; i < e->nout; i++)
+        if (e->out[i])
+            drop (e, e->out[i]);
+    while ((w = TAILQ_FIRST (&e->waiting))) {
+        dequeue (e, w);
+        drop (e, w);
+    }
+    jobwire_buf_fini (&e->batch);
+    free (e->slot);
+    free (e);
+    errno = saved;
+}
+
+static int check_limits (const struct entry *e, const struct job *job, idt_error_t *errp)
+{
+    size_t size = jobwire_job_size (job);
+
+    if (e->stats.jobs == 0)
+        return 0;
+    if (e->stats.jobs >= e->max_jobs)
+        return errsetf (errp, EAGAIN, "%" PRIu32 " submissions wait at this rank: ingest.max-waiting is %" PRIu32,
+                        e->stats.jobs, e->max_jobs);
+    if (e->stats.bytes + size > e->max_bytes)
+        return errsetf (errp, EAGAIN,
+                        "%zu bytes of submissions wait at this rank: with %zu more they would be above "
+                        "ingest.max-waiting-bytes, which is %zu",
+                        e->stats.bytes, size, e->max_bytes);
+    return 0;
+}
+
+static struct waiter *waiter_create (struct entry *e, const struct job *job, char *spec)
+{
+    struct waiter *w = grow (e) < 0 ? NULL : calloc (1, sizeof (*w) + job->key_size);
+
+    if (!w)
+        return NULL;
+    w->job = *job;
+    w->spec = spec;
+    if (job->key_size > 0)
+        memcpy (w->key, job->key, job->key_size);
+    w->job.key = w->key;
+    w->job.spec = spec;
+    return w;
+}
+
+int entry_add (struct entry *e, uint64_t now_ms, const struct job *job, char *spec, void *cookie, idt_error_t *errp)
+{
+    struct waiter *w;
+
+    if (check_limits (e, job, errp) < 0 || !(w = waiter_create (e, job, spec))) {
+        int saved = errno;
+
+        free (spec);
+        return errset (saved);
+    }
+    w->cookie = cookie;
+    w->came_ms = now_ms;
+    TAILQ_INSERT_TAIL (&e->waiting, w, link);
+    e->nwaiting++;
+    TAILQ_INSERT_TAIL (&e->aged, w, age);
+    LIST_INSERT_HEAD (slot_of (e, cookie), w, same);
+    e->stats.jobs++;
+    e->stats.bytes += jobwire_job_size (&w->job);
+    return 0;
+}
+
+static void forget (struct entry *e, struct waiter *w)
+{
+    disown (w, e);
+    if (!w->out) {
+        dequeue (e, w);
+        drop (e, w);
+    }
+}
+
+void entry_forget (struct entry *e, void *cookie)
+{
+    struct waiter *w, *next;
+
+    if (!e->slot)
+        return;
+    for (w = LIST_FIRST (slot_of (e, cookie)); w; w = next) {
+        next = LIST_NEXT (w, same);
+        if (w->cookie == cookie)
+            forget (e, w);
+    }
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------------ */
+
+uint32_t entry_wants (const struct entry *e)
+{
+    return e->pause_until_ms > 0 ? 0 : e->nwaiting;
+}
+
+static void end_pause (struct entry *e, uint64_t now_ms)
+{
+    if (now_ms >= e->pause_until_ms)
+        e->pause_until_ms = 0;
+}
+
+static bool has_room (const struct entry *e, const struct waiter *w)
+{
+    return e->nout == 0
+           || (e->nout < JOBWIRE_BATCH_JOBS && e->batch.size + jobwire_job_size (&w->job) <= JOBWIRE_BATCH_BYTES);
+}
+
+/* An id that was taken for a job that there is no memory for is lost, as those of a block that is too old. */
+static bool put_out (struct entry *e, uint64_t now_ms, struct block *ids, struct waiter *w)
+{
+    if ((w->job.id = block_take (ids, now_ms)) == 0 || jobwire_add_job (&e->batch, &w->job) < 0)
+        return false;
+    dequeue (e, w);
+    w->out = true;
+    e->out[e->nout++] = w;
+    return true;
+}
+
+bool entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jobwire_reader *batch)
+{
+    struct waiter *w;
+
+    if (e->behind) {
+        e->behind = false;
+        block_drop (ids);
+    }
+    end_pause (e, now_ms);
+    if (e->nout > 0 || e->pause_until_ms > 0)
+        return false;
+    jobwire_buf_clear (&e->batch);
+    while ((w = TAILQ_FIRST (&e->waiting)) && has_room (e, w) && put_out (e, now_ms, ids, w))
+        ;
+    jobwire_buf_reader (&e->batch, batch);
+    return e->nout > 0;
+}
+
+/* --- verdicts ----------------------------------------------------------------------------------------------------- */
+
+static void end_refused (struct entry *e, struct waiter *w, const struct verdict *v)
+{
+    char text[JOBWIRE_TEXT_MAX + 1] = "";
+
+    if (v->text_size > 0)
+        memcpy (text, v->text, v->text_size);
+    text[v->text_size] = '\0';
+    end (e, w, 0, v->errnum, v->text_size > 0 ? text : NULL);
+}
+
+/* What is late stays out until all are judged: who is answered may forget it. */
+static void judge (struct entry *e, struct waiter *w, const struct verdict *v, struct waiting *late)
+{
+    w->out = v->kind == VERDICT_LATE;
+    switch (v->kind) {
+    case VERDICT_STORED:
+        e->stats.stored++;
+        end (e, w, w->job.id, 0, NULL);
+        break;
+    case VERDICT_SAME:
+        e->stats.same++;
+        end (e, w, v->id, 0, "an earlier submission has this key");
+        break;
+    case VERDICT_LATE:
+        e->stats.late++;
+        TAILQ_INSERT_TAIL (late, w, link);
+        break;
+    case VERDICT_FORGOTTEN:
+        e->stats.forgotten++;
+        end (e, w, 0, ETIMEDOUT, "so late that rank 0 does not know any more whether it is stored");
+        break;
+    case VERDICT_REFUSED:
+        e->stats.refused++;
+        end_refused (e, w, v);
+        break;
+    }
+}
+
+/* They want other ids, before those that came later; but not for nobody. */
+static void wait_again (struct entry *e, struct waiting *late)
+{
+    struct waiter *w;
+
+    while ((w = TAILQ_LAST (late, waiting))) {
+        TAILQ_REMOVE (late, w, link);
+        w->out = false;
+        if (w->cookie) {
+            TAILQ_INSERT_HEAD (&e->waiting, w, link);
+            e->nwaiting++;
+        }
+        else
+            drop (e, w);
+    }
+}
+
+/* Ids of this rank do better, or are behind. */
+static void set_pause (struct entry *e, uint64_t now_ms, bool newest_is_late)
+{
+    if (!newest_is_late) {
+        e->pause_ms = 0;
+        return;
+    }
+    e->behind = true;
+    e->pause_ms = e->pause_ms > 0 ? min_u64 (2 * e->pause_ms, ENTRY_PAUSE_MAX_MS) : ENTRY_PAUSE_MS;
+    e->pause_until_ms = now_ms + e->pause_ms;
+}
+
+void entry_verdicts (struct entry *e, uint64_t now_ms, struct jobwire_reader *verdicts)
+{
+    struct waiting late = TAILQ_HEAD_INITIALIZER (late);
+    struct waiter *w;
+    struct verdict v = { .kind = VERDICT_STORED };
+
+    assert (verdicts->count == e->nout);
+    for (uint32_t i = 0; i < e->nout && jobwire_next_verdict (verdicts, &v); i++) {
+        w = e->out[i];
+        e->out[i] = NULL;
+        judge (e, w, &v, &late);
+    }
+    e->nout = 0;
+    set_pause (e, now_ms, v.kind == VERDICT_LATE);
+    wait_again (e, &late);
+}
+
+/* --- time, and the end ---------------------------------------------------------------------------------------------- */
+
+/* Answer one that is to be answered. */
+static void give_up (struct entry *e, struct waiter *w, int errnum, const char *text)
+{
+    if (!w->out)
+        dequeue (e, w);
+    end (e, w, 0, errnum, text);
+}
+
+void entry_expire (struct entry *e, uint64_t now_ms)
+{
+    struct waiter *w;
+
+    end_pause (e, now_ms);
+    while ((w = TAILQ_FIRST (&e->aged)) && now_ms >= w->came_ms + e->timeout_ms) {
+        e->stats.expired++;
+        give_up (e, w, ETIMEDOUT, "not stored in time, as far as this rank knows: it may be yet");
+    }
+}
+
+uint64_t entry_due (const struct entry *e)
+{
+    const struct waiter *w = TAILQ_FIRST (&e->aged);
+    uint64_t due = w ? w->came_ms + e->timeout_ms : UINT64_MAX;
+
+    return e->pause_until_ms > 0 ? min_u64 (due, e->pause_until_ms) : due;
+}
+
+void entry_stop (struct entry *e, int errnum, const char *text)
+{
+    struct waiter *w;
+
+    while ((w = TAILQ_FIRST (&e->aged)))
+        give_up (e, w, w->out ? ETIMEDOUT : errnum, text);
+}
+
+struct entry_stats entry_stats (const struct entry *e)
+{
+    return e->stats;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* relay.c - batches that fill, that wait, that are under way
+ *
+ * A parcel's jobs are copied once, into the last batch that waits: so a batch can be sent as it is.  Batches keep their numbers, and those
+ * that wait are in order of these; one that was sent before is not filled further.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "libutil/errprintf.h"
+#include "libutil/minmax.h"
+#include "modules/ingest/node/relay.h"
+
+TAILQ_HEAD (parcels, relay_parcel);
+TAILQ_HEAD (batches, batch);
+
+struct relay_parcel {
+    TAILQ_ENTRY (relay_parcel) link;
+    struct batch *batch;
+    size_t size; /* in the batch */
+    uint32_t count;
+    relay_reply_f reply; /* NULL: who would be answered is gone */
+    void *arg;
+};
+
+struct batch {
+    TAILQ_ENTRY (batch) link;
+    struct jobwire_buf jobs;
+    struct parcels parcels; /* in the order of their jobs */
+    uint64_t number;
+    uint32_t tag;   /* of the last time it was sent; 0: never */
+    bool under_way; /* or answered: its parcels are not cut out */
+};
+
+struct relay {
+    size_t max_bytes;
+    struct batches waiting, under_way;
+    uint64_t number;
+    uint32_t tag;
+    uint64_t pause_until_ms; /* 0: none */
+    uint64_t pause_ms;       /* how long the last was */
+    struct relay_stats stats;
+};
+
+struct relay *relay_create (size_t max_bytes)
+{
+    struct relay *r = calloc (1, sizeof (*r));
+
+    if (!r)
+        return NULL;
+    r->max_bytes = max_bytes;
+    TAILQ_INIT (&r->waiting);
+    TAILQ_INIT (&r->under_way);
+    return r;
+}
+
+static void batch_destroy (struct batch *b)
+{
+    struct relay_parcel *p;
+
+    while ((p = TAILQ_FIRST (&b->parcels))) {
+        TAILQ_REMOVE (&b->parcels, p, link);
+        free (p);
+    }
+    jobwire_buf_fini (&b->jobs);
+    free (b);
+}
+
+void relay_destroy (struct relay *r)
+{
+    struct batch *b;
+    int saved = errno;
+
+    if (!r)
+        return;
+    TAILQ_CONCAT (&r->under_way, &r->waiting, link);
+    while ((b = TAILQ_FIRST (&r->under_way))) {
+        TAILQ_REMOVE (&r->under_way, b, link);
+        batch_destroy (b);
+    }
+    free (r);
+    errno = saved;
+}
+
+/* --- parcels ---------------------------------------------------------------------------------------------------- */
+
+static bool has_room (const struct batch *b, const struct jobwire_reader *jobs)
+{
+    return b->tag == 0 && b->jobs.count + jobs->count <= JOBWIRE_BATCH_JOBS
+           && b->jobs.size + jobs->size <= JOBWIRE_BATCH_BYTES;
+}
+
+/* The batch that fills; a new one is not in the list yet. */
+static struct batch *batch_for (struct relay *r, const struct jobwire_reader *jobs)
+{
+    struct batch *b = TAILQ_LAST (&r->waiting, batches);
+
+    if (b && has_room (b, jobs))
+        return b;
+    if ((b = calloc (1, sizeof (*b))))
+        TAILQ_INIT (&b->parcels);
+    return b;
+}
+
+struct relay_parcel *relay_add (struct relay *r, const struct jobwire_reader *jobs, relay_reply_f reply, void *arg)
+{
+    assert (jobs->count > 0);
+    if (r->stats.bytes > 0 && r->stats.bytes + jobs->size > r->max_bytes)
+        return errset_null (EAGAIN);
+    struct relay_parcel *p = malloc (sizeof (*p));
+    struct batch *b = p ? batch_for (r, jobs) : NULL;
+
+    if (!b || jobwire_add_body (&b->jobs, jobs->body, jobs->size, jobs->count) < 0) {
+        if (b && b->jobs.count == 0)
+            batch_destroy (b);
+        free (p);
+        return errset_null (ENOMEM);
+    }
+    if (b->number == 0) {
+        b->number = ++r->number;
+        TAILQ_INSERT_TAIL (&r->waiting, b, link);
+    }
+    *p = (struct relay_parcel){ .batch = b, .size = jobs->size, .count = jobs->count, .reply = reply, .arg = arg };
+    TAILQ_INSERT_TAIL (&b->parcels, p, link);
+    r->stats.parcels++;
+    r->stats.bytes += p->size;
+    return p;
+}
+
+/* Where its jobs begin in its batch: those of the others are behind each other up to there. */
+static size_t offset_of (const struct relay_parcel *p)
+{
+    size_t behind = p->size;
+
+    for (const struct relay_parcel *next = p; (next = TAILQ_NEXT (next, link));)
+        behind += next->size;
+    return p->batch->jobs.size - behind;
+}
+
+void relay_forget (struct relay *r, struct relay_parcel *p)
+{
+    struct batch *b = p->batch;
+
+    p->reply = NULL;
+    if (b->under_way)
+        return;
+    jobwire_cut (&b->jobs, offset_of (p), p->size, p->count);
+    TAILQ_REMOVE (&b->parcels, p, link);
+    r->stats.parcels--;
+    r->stats.bytes -= p->size;
+    free (p);
+    if (b->jobs.count == 0) {
+        TAILQ_REMOVE (&r->waiting, b, link);
+        batch_destroy (b);
+    }
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t parcels_of (const struct batch *b)
+{
+    const struct relay_parcel *p;
+    uint32_t n = 0;
+
+    TAILQ_FOREACH (p, &b->parcels, link)
+        n++;
+    return n;
+}
+
+static void set_under_way (struct relay *r, struct batch *b)
+{
+    TAILQ_REMOVE (&r->waiting, b, link);
+    TAILQ_INSERT_TAIL (&r->under_way, b, link);
+    b->under_way = true;
+    r->stats.under_way++;
+    r->stats.parcels -= parcels_of (b);
+}
+
+bool relay_next (struct relay *r, uint64_t now_ms, const void **data, size_t *size, uint32_t *tag)
+{
+    struct batch *b = TAILQ_FIRST (&r->waiting);
+
+    if (!b || r->stats.under_way == RELAY_UNDER_WAY || now_ms < r->pause_until_ms)
+        return false;
+    r->pause_until_ms = 0;
+    if (++r->tag == 0)
+        r->tag = 1;
+    b->tag = r->tag;
+    set_under_way (r, b);
+    r->stats.batches++;
+    r->stats.jobs += b->jobs.count;
+    *data = b->jobs.data;
+    *size = b->jobs.size;
+    *tag = b->tag;
+    return true;
+}
+
+static struct batch *find (struct relay *r, uint32_t tag)
+{
+    struct batch *b;
+
+    TAILQ_FOREACH (b, &r->under_way, link)
+        if (b->tag == tag)
+            return b;
+    return NULL;
+}
+
+static void take_back (struct relay *r, struct batch *b)
+{
+    TAILQ_REMOVE (&r->under_way, b, link);
+    r->stats.under_way--;
+}
+
+/* In the order of their numbers; few waited before it and were sent. */
+static void wait_again (struct relay *r, struct batch *b)
+{
+    struct batch *after = TAILQ_FIRST (&r->waiting);
+
+    b->under_way = false;
+    r->stats.parcels += parcels_of (b);
+    while (after && after->number < b->number)
+        after = TAILQ_NEXT (after, link);
+    if (after)
+        TAILQ_INSERT_BEFORE (after, b, link);
+    else
+        TAILQ_INSERT_TAIL (&r->waiting, b, link);
+}
+
+/* Those whom it would have answered are gone. */
+static void cut_forgotten (struct relay *r, struct batch *b)
+{
+    struct relay_parcel *p, *next;
+
+    for (p = TAILQ_FIRST (&b->parcels); p; p = next) {
+        next = TAILQ_NEXT (p, link);
+        if (!p->reply)
+            relay_forget (r, p); /* and the batch with its last */
+    }
+}
+
+/* Two that fail together are one failure. */
+static void pause_after (struct relay *r, uint64_t now_ms)
+{
+    if (now_ms < r->pause_until_ms)
+        return;
+    r->pause_ms = r->pause_ms > 0 ? min_u64 (2 * r->pause_ms, RELAY_PAUSE_MAX_MS) : RELAY_PAUSE_MS;
+    r->pause_until_ms = now_ms + r->pause_ms;
+}
+
+void relay_failed (struct relay *r, uint64_t now_ms, uint32_t tag)
+{
+    struct batch *b = find (r, tag);
+
+    if (!b)
+        return;
+    r->stats.failed++;
+    take_back (r, b);
+    wait_again (r, b);
+    cut_forgotten (r, b);
+    pause_after (r, now_ms);
+}
+
+/* The batch is in no list any more: who is answered may add parcels, and forget others of it. */
+static void answer (struct relay *r, struct batch *b, struct jobwire_reader *verdicts)
+{
+    struct jobwire_reader own;
+    struct relay_parcel *p;
+
+    TAILQ_FOREACH (p, &b->parcels, link) {
+        jobwire_split_verdicts (verdicts, p->count, &own);
+        r->stats.bytes -= p->size;
+        if (p->reply)
+            p->reply (p->arg, &own);
+    }
+    batch_destroy (b);
+}
+
+bool relay_answered (struct relay *r, uint64_t now_ms, uint32_t tag, struct jobwire_reader *verdicts)
+{
+    struct batch *b = find (r, tag);
+
+    if (!b)
+        return true;
+    if (verdicts->count != b->jobs.count) {
+        relay_failed (r, now_ms, tag);
+        return false;
+    }
+    r->pause_ms = 0;
+    take_back (r, b);
+    answer (r, b, verdicts);
+    return true;
+}
+
+void relay_hurry (struct relay *r)
+{
+    r->pause_until_ms = 0;
+    r->pause_ms = 0;
+}
+
+uint64_t relay_due (const struct relay *r)
+{
+    if (TAILQ_EMPTY (&r->waiting) || r->stats.under_way == RELAY_UNDER_WAY)
+        return UINT64_MAX;
+    return r->pause_until_ms;
+}
+
+struct relay_stats relay_stats (const struct relay *r)
+{
+    return r->stats;
+}
