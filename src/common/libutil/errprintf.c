@@ -37,3 +37,15 @@ int errsetf (idt_error_t *errp, int errnum, const char *fmt, ...)
     va_end (ap);
     return errset (errnum);
 }
+
+int errsetf_clean (idt_error_t *errp, int errnum, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    print (errp, fmt, ap);
+    va_end (ap);
+    if (errp)
+        utf8_clean_printable (errp->text, strlen (errp->text));
+    return errset (errnum);
+}

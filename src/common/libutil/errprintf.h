@@ -19,6 +19,9 @@ int errprintf (idt_error_t *errp, const char *fmt, ...) __attribute__ ((format (
 /* The same with 'errnum' as errno. */
 int errsetf (idt_error_t *errp, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 
+/* The same for a text that shows what somebody sent: control characters are shown as '?', too. */
+int errsetf_clean (idt_error_t *errp, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
+
 /* Set errno.  Returns -1, or NULL. */
 static inline int errset (int errnum)
 {

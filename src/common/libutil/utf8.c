@@ -53,3 +53,9 @@ void utf8_clean (char *s, size_t size)
     for (size_t at = utf8_span (s, size); at < size; at += utf8_span (s + at, size - at))
         s[at] = '?';
 }
+
+void utf8_clean_printable (char *s, size_t size)
+{
+    for (size_t at = utf8_span_printable (s, size); at < size; at += utf8_span_printable (s + at, size - at))
+        s[at] = '?';
+}

@@ -16,4 +16,7 @@ size_t utf8_span_printable (const char *s, size_t size);
 /* Replace each byte that is no part of a well-formed character by '?'. */
 void utf8_clean (char *s, size_t size);
 
+/* The same, and each byte of a control character. */
+void utf8_clean_printable (char *s, size_t size);
+
 #endif /* UTIL_UTF8_H */

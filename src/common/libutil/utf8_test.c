@@ -51,17 +51,19 @@ static void test_all (void)
 static void test_clean (void)
 {
     static const struct {
-        const char *text, *want;
+        const char *text, *want, *printable;
     } cases[] = {
-        { "", "" },
-        { "plain", "plain" },
-        { "caf\xc3\xa9", "caf\xc3\xa9" },
-        { "caf\xe9", "caf?" },
-        { "\xe9t\xe9", "?t?" },
-        { "\xf0\x9f\x8c", "???" },
-        { "a\xed\xa0\x80z", "a???z" },
-        { "\xff\xc3\xa9\xff", "?\xc3\xa9?" },
-        { "a\nb", "a\nb" },
+        { "", "", "" },
+        { "plain", "plain", "plain" },
+        { "caf\xc3\xa9", "caf\xc3\xa9", "caf\xc3\xa9" },
+        { "caf\xe9", "caf?", "caf?" },
+        { "\xe9t\xe9", "?t?", "?t?" },
+        { "\xf0\x9f\x8c", "???", "???" },
+        { "a\xed\xa0\x80z", "a???z", "a???z" },
+        { "\xff\xc3\xa9\xff", "?\xc3\xa9?", "?\xc3\xa9?" },
+        { "a\nb", "a\nb", "a?b" },
+        { "\x1b[2Jb\x7f", "\x1b[2Jb\x7f", "?[2Jb?" },
+        { "a\xc2\x9b\xc3\xa9", "a\xc2\x9b\xc3\xa9", "a??\xc3\xa9" },
     };
 
     for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
@@ -70,6 +72,9 @@ static void test_clean (void)
         strcpy (s, cases[i].text);
         utf8_clean (s, strlen (s));
         ok (strcmp (s, cases[i].want) == 0, "what is not UTF-8 becomes '?': case %zu", i);
+        strcpy (s, cases[i].text);
+        utf8_clean_printable (s, strlen (s));
+        ok (strcmp (s, cases[i].printable) == 0, "control characters do, too: case %zu", i);
     }
 }
 

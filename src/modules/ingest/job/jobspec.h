@@ -12,9 +12,12 @@
 
 #include <idtree/error.h>
 
+#define JOBSPEC_DEPTH_MAX 256     /* arrays and objects in each other: they take stack here and where they are read */
+#define JOBSPEC_VALUES_MAX 100000 /* arrays, objects, members and elements: they take memory while they are checked */
+
 /* Returns 0, or -1 with errno set and a sentence in 'errp' that names the field by its path and what it must be, as
- * "jobspec: resources[0].count: must be a number of at least 1":
- *   EINVAL   not JSON (with line and column), not UTF-8, or not by the rules
+ * "jobspec: resources[0].count: must be an integer from 1 to 2147483647, and is 0":
+ *   EINVAL   not JSON (with line and column), not UTF-8, beyond the limits above, or not by the rules
  *   ENOMEM
  * Reentrant: threads of a pool call it.
  */

@@ -14,7 +14,8 @@
  *           16   4  bytes of the jobspec
  *           20   1  urgency
  *           21   1  bytes of the key
- *           22      key, jobspec
+ *           22   8  life
+ *           30      key, jobspec
  *
  * An answer:
  *
@@ -22,6 +23,7 @@
  *   4   4  verdicts, at least 1
  *   8      verdicts, each a byte that is its kind, and behind it
  *            SAME     8 bytes: the id
+ *            LATE     8 bytes: the life
  *            REFUSED  4 bytes: errnum; 1: bytes of the text; the text, UTF-8
  */
 #include <assert.h>
@@ -37,8 +39,8 @@
 #include "modules/ingest/job/wire.h"
 
 #define HEAD 8
-#define JOB_HEAD 22
-#define SAME_SIZE 9
+#define JOB_HEAD 30
+#define ID_SIZE 9 /* of a verdict with an id */
 #define REFUSED_HEAD 6
 #define BUF_FIRST 512 /* bytes */
 
@@ -138,6 +140,7 @@ int jobwire_add_job (struct jobwire_buf *b, const struct job *job)
     put (p + 16, 4, job->spec_size);
     put (p + 20, 1, job->urgency);
     put (p + 21, 1, job->key_size);
+    put (p + 22, 8, job->life);
     if (job->key_size > 0)
         memcpy (p + JOB_HEAD, job->key, job->key_size);
     if (job->spec_size > 0)
@@ -197,18 +200,23 @@ static int add_refused (struct jobwire_buf *b, const struct verdict *verdict)
     return 0;
 }
 
+static bool has_id (enum verdict_kind kind)
+{
+    return kind == VERDICT_SAME || kind == VERDICT_LATE;
+}
+
 int jobwire_add_verdict (struct jobwire_buf *b, const struct verdict *verdict)
 {
-    bool same = verdict->kind == VERDICT_SAME;
+    bool with_id = has_id (verdict->kind);
 
     assert (verdict->kind >= VERDICT_STORED && verdict->kind <= VERDICT_REFUSED);
     if (verdict->kind == VERDICT_REFUSED)
         return add_refused (b, verdict);
-    char *p = append (b, answer_magic, same ? SAME_SIZE : 1, 1);
+    char *p = append (b, answer_magic, with_id ? ID_SIZE : 1, 1);
     if (!p)
         return -1;
     p[0] = (char)verdict->kind;
-    if (same)
+    if (with_id)
         put (p + 1, 8, verdict->id);
     return 0;
 }
@@ -275,12 +283,12 @@ static const char *measure_verdict (const char *p, size_t left, size_t *size)
     *size = 1;
     switch (p[0]) {
     case VERDICT_STORED:
-    case VERDICT_LATE:
     case VERDICT_FORGOTTEN:
         return NULL;
     case VERDICT_SAME:
-        *size = SAME_SIZE;
-        if (left < SAME_SIZE)
+    case VERDICT_LATE:
+        *size = ID_SIZE;
+        if (left < ID_SIZE)
             return "it is cut off";
         return get (p + 1, 8) > 0 ? NULL : "its id must not be 0";
     case VERDICT_REFUSED:
@@ -354,6 +362,7 @@ bool jobwire_next_job (struct jobwire_reader *r, struct job *job)
         .spec_size = (uint32_t)get (p + 16, 4),
         .urgency = (uint8_t)get (p + 20, 1),
         .key_size = (uint8_t)get (p + 21, 1),
+        .life = get (p + 22, 8),
     };
     job->key = job->key_size > 0 ? p + JOB_HEAD : NULL;
     job->spec = p + JOB_HEAD + job->key_size;
@@ -369,9 +378,9 @@ bool jobwire_next_verdict (struct jobwire_reader *r, struct verdict *verdict)
     if (r->count == 0)
         return false;
     *verdict = (struct verdict){ .kind = (enum verdict_kind)p[0] };
-    if (verdict->kind == VERDICT_SAME) {
+    if (has_id (verdict->kind)) {
         verdict->id = get (p + 1, 8);
-        size = SAME_SIZE;
+        size = ID_SIZE;
     }
     else if (verdict->kind == VERDICT_REFUSED) {
         verdict->errnum = (int)get (p + 1, 4);

@@ -24,7 +24,8 @@
 
 /* A job.  What it points to is the caller's, or lies in what it was read from. */
 struct job {
-    uint64_t id; /* FLUID, > 0 */
+    uint64_t id;   /* FLUID, > 0 */
+    uint64_t life; /* of rank 0's module, to which it is sent; 0: not known */
     uint32_t userid;
     uint32_t flags;   /* of flux-core's job-ingest.submit */
     uint8_t urgency;  /* 0 ... 31 */
@@ -37,7 +38,7 @@ struct job {
 enum verdict_kind {
     VERDICT_STORED = 1, /* it is durable under its id */
     VERDICT_SAME,       /* one with its key is, under 'id' */
-    VERDICT_LATE,       /* it is not, and never will be under this id: it wants another */
+    VERDICT_LATE,       /* it is not, and never will be under this id: it wants another, and is to be sent to life 'id' */
     VERDICT_FORGOTTEN,  /* nobody knows any more */
     VERDICT_REFUSED,    /* it is not, and never will be under this id: errnum, text */
 };
@@ -45,7 +46,7 @@ enum verdict_kind {
 struct verdict {
     enum verdict_kind kind;
     int errnum;       /* VERDICT_REFUSED: > 0; else 0 */
-    uint64_t id;      /* VERDICT_SAME; else 0 */
+    uint64_t id;      /* VERDICT_SAME, VERDICT_LATE: > 0; else 0 */
     const char *text; /* VERDICT_REFUSED: not terminated, may be NULL; lies in what it was read from */
     size_t text_size;
 };

@@ -52,6 +52,7 @@ struct entry {
     struct waiter *out[JOBWIRE_BATCH_JOBS]; /* the jobs of 'batch' */
     uint32_t nout;
     bool behind;             /* ids that are there are too low */
+    uint64_t life;           /* of rank 0, as we were told; 0: not yet */
     uint64_t pause_until_ms; /* 0: none */
     uint64_t pause_ms;       /* how long the last was */
     struct entry_stats stats;
@@ -259,6 +260,7 @@ static bool has_room (const struct entry *e, const struct waiter *w)
 /* An id that was taken for a job that there is no memory for is lost, as those of a block that is too old. */
 static bool put_out (struct entry *e, uint64_t now_ms, struct block *ids, struct waiter *w)
 {
+    w->job.life = e->life;
     if ((w->job.id = block_take (ids, now_ms)) == 0 || jobwire_add_job (&e->batch, &w->job) < 0)
         return false;
     dequeue (e, w);
@@ -342,10 +344,11 @@ static void wait_again (struct entry *e, struct waiting *late)
     }
 }
 
-/* Ids of this rank do better, or are behind. */
-static void set_pause (struct entry *e, uint64_t now_ms, bool newest_is_late)
+/* Ids of this rank do better, or are behind, or rank 0 has another life, which costs no pause. */
+static void set_pause (struct entry *e, uint64_t now_ms, bool newest_is_late, uint64_t life)
 {
-    if (!newest_is_late) {
+    if (!newest_is_late || life != e->life) {
+        e->life = newest_is_late ? life : e->life;
         e->pause_ms = 0;
         return;
     }
@@ -367,7 +370,7 @@ void entry_verdicts (struct entry *e, uint64_t now_ms, struct jobwire_reader *ve
         judge (e, w, &v, &late);
     }
     e->nout = 0;
-    set_pause (e, now_ms, v.kind == VERDICT_LATE);
+    set_pause (e, now_ms, v.kind == VERDICT_LATE, v.id);
     wait_again (e, &late);
 }
 

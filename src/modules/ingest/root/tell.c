@@ -124,10 +124,9 @@ static void put_id (FILE *f, const char *name, uint64_t id)
 
 static struct jobwire_reader found (const struct store_read *read)
 {
-    struct jobwire_reader r = { 0 };
+    struct jobwire_reader r;
 
-    if (read->found.size > 0)
-        jobwire_read_batch (&r, read->found.data, read->found.size, NULL);
+    jobwire_buf_reader (&read->found, &r);
     return r;
 }
 
@@ -208,8 +207,7 @@ void root_watch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 static void end_watch (struct root *root, struct watcher *w, const struct store_read *read)
 {
-    struct jobwire_reader jobs = found (read), last = jobs;
-    struct job job = { 0 };
+    struct jobwire_reader jobs = found (read);
 
     if (read->errnum) {
         watch_failed (root->watch, w);
@@ -217,9 +215,7 @@ static void end_watch (struct root *root, struct watcher *w, const struct store_
     }
     if (jobs.count > 0)
         send_jobs (root, w, jobs);
-    while (jobwire_next_job (&last, &job))
-        ;
-    watch_sent (root->watch, w, read->upto, job.id, jobs.count, read->found.size);
+    watch_sent (root->watch, w, read->upto, &jobs);
 }
 
 /* --- acknowledgements ------------------------------------------------------------------------------------------------ */
