@@ -64,6 +64,7 @@ struct root {
     bool told;   /* that there is no life yet */
 
     bool failing; /* the last commit did, as 'why' says */
+    bool unsure;  /* ... and what was in it may be found by a life to come */
     idt_error_t why;
     uint64_t groups, stored, same, late, forgotten, refused;
 };

@@ -7,7 +7,8 @@
  * the work begins, and by our life: a copy that was sent to another one is stored by nobody any more (doc/design/ingest.md).
  *
  * A commit that fails is told to all whose jobs were in it, and the line is raised above them: then they are not there, and
- * never will be.  The next batch tries again.
+ * never will be.  The next batch tries again.  But where its end may be in the log all the same, a life to come could find it: then
+ * nobody is told anything, and the batch is stored again until one commit has held.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +24,7 @@
 
 #define LIFE_MS 100        /* until a life is asked for again */
 #define WATERMARK_MS 50    /* between two looks at the watermark, while consumers wait for it */
-#define FORGET_AT_LEAST_S 1
+#define AGAIN_MS 200       /* until a batch of which nobody knows whether it is stored is stored again */
 
 /* --- the batch that is stored ------------------------------------------------------------------------------------ */
 
@@ -124,7 +125,9 @@ static void take_failed (struct root *root, int errnum, const idt_error_t *why)
         idt_log (root->service->h, LOG_CRIT, "%s: jobs are refused until they can be stored", why->text);
     root->failing = true;
     root->why = *why;
-    refuse_all (root, errnum, why);
+    root->unsure = root->unsure || root->group.unsure;
+    if (!root->unsure)
+        refuse_all (root, errnum, why);
 }
 
 static void take_good (struct root *root)
@@ -132,6 +135,7 @@ static void take_good (struct root *root)
     if (root->failing)
         idt_log (root->service->h, LOG_NOTICE, "jobs are stored again");
     root->failing = false;
+    root->unsure = false;
     root->groups += root->group.n > 0;
 }
 
@@ -159,17 +163,20 @@ static void store_done_cb (idt_watcher_t *w, int revents, void *arg)
         take_good (root);
     if (root->acking.count > 0)
         tell_acked (root, rc < 0 ? errnum : 0, why.text);
-    if (root->storing)
+    if (root->storing && !root->unsure)
         tell_verdicts (root);
     end_reads (root);
     root_look (root);
-    root_turn (root);
+    if (!root->unsure)
+        root_turn (root);
 }
 
 static void begin_batch (struct root *root)
 {
     if (root->nbatches == 0 || root->life == 0)
         return;
+    if (root->storing) /* again: its line is the same */
+        line_end (&root->line, 0);
     root->group.n = read_batch (root);
     root->group.job = root->jobs;
     root->group.verdict = root->verdicts;
@@ -212,7 +219,7 @@ void root_turn (struct root *root)
     }
     begin_ack (root);
     root->nreads = tell_collect (root, root->reads, ROOT_READS);
-    bool writes = root->group.n > 0 || root->group.ack > 0;
+    bool writes = root->group.n > 0 || root->group.ack > 0 || root->counts.untidy;
     if (!writes && root->nreads == 0)
         return;
     root->busy = true;
@@ -246,9 +253,9 @@ static void set_timer (struct root *root)
     bool wanted = root->life == 0 || tell_wants_line (root);
 
     idt_watcher_stop (root->timer);
-    if (!wanted || root->asking)
+    if (!root->unsure && (!wanted || root->asking))
         return;
-    idt_timer_watcher_reset (root->timer, root->life == 0 ? LIFE_MS : WATERMARK_MS, 0);
+    idt_timer_watcher_reset (root->timer, root->unsure ? AGAIN_MS : root->life == 0 ? LIFE_MS : WATERMARK_MS, 0);
     idt_watcher_start (root->timer);
 }
 
@@ -303,7 +310,9 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     struct root *root = arg;
 
     idt_watcher_stop (root->timer);
-    if (!root->asking)
+    if (root->unsure)
+        root_turn (root);
+    if (!root->asking && (root->life == 0 || tell_wants_line (root)))
         ask (root);
 }
 

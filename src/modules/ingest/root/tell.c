@@ -19,6 +19,7 @@
 #define LIST_MAX 1000
 #define LIST_DEFAULT 100
 #define LIST_BYTES (1u << 20)
+#define STOPPING "job-ingest of rank 0 is stopping"
 
 struct consumer {
     const idt_msg_t *msg;
@@ -477,8 +478,22 @@ static void forget_asks (struct root *root, const idt_msg_t *disconnect)
     }
 }
 
-static void forget_consumer (struct root *root, struct watcher *w)
+/* The consumers of a client that is gone; of all where 'disconnect' is NULL. */
+struct leaving {
+    struct root *root;
+    const idt_msg_t *disconnect;
+};
+
+static void leave (void *arg, struct watcher *w)
 {
+    struct leaving *l = arg;
+    struct root *root = l->root;
+    const struct consumer *c = watcher_owner (w);
+
+    if (!l->disconnect)
+        module_respond_error (root->service->h, c->msg, EHOSTUNREACH, STOPPING);
+    else if (!module_same_client (c->msg, l->disconnect))
+        return;
     for (size_t i = 0; i < root->nreads; i++)
         if (root->wants[i].watcher == w)
             root->wants[i].watcher = NULL;
@@ -487,20 +502,13 @@ static void forget_consumer (struct root *root, struct watcher *w)
 
 void root_forget (struct root *root, const idt_msg_t *disconnect)
 {
-    struct watcher *w, *next;
-
-    for (w = watch_first (root->watch); w; w = next) {
-        next = watch_following (w);
-        if (module_same_client (((struct consumer *)watcher_owner (w))->msg, disconnect))
-            forget_consumer (root, w);
-    }
+    watch_each (root->watch, leave, &(struct leaving){ root, disconnect });
     forget_asks (root, disconnect);
 }
 
 void tell_stop (struct root *root)
 {
-    const char *text = "job-ingest of rank 0 is stopping";
-    struct watcher *w;
+    const char *text = STOPPING;
     struct ask *a;
 
     for (size_t i = 0; i < root->nreads; i++)
@@ -508,10 +516,8 @@ void tell_stop (struct root *root)
             module_respond_error (root->service->h, root->wants[i].ask->msg, EHOSTUNREACH, text);
             ask_destroy (root->wants[i].ask);
         }
-    while (root->watch && (w = watch_first (root->watch))) {
-        module_respond_error (root->service->h, ((struct consumer *)watcher_owner (w))->msg, EHOSTUNREACH, text);
-        consumer_destroy (root, w);
-    }
+    if (root->watch)
+        watch_each (root->watch, leave, &(struct leaving){ root, NULL });
     answer_acks (root, &root->acking, EHOSTUNREACH, text);
     answer_acks (root, &root->acks, EHOSTUNREACH, text);
     while ((a = (struct ask *)fifo_pop (&root->asks))) {

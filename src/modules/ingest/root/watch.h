@@ -34,10 +34,6 @@ void watch_destroy (struct watch *w);
  */
 struct watcher *watch_add (struct watch *w, uint64_t after, uint32_t window, void *owner);
 void watch_remove (struct watch *w, struct watcher *c);
-
-/* All of them. */
-struct watcher *watch_first (const struct watch *w);
-struct watcher *watch_following (const struct watcher *c);
 void *watcher_owner (const struct watcher *c);
 
 struct watcher_stats {
