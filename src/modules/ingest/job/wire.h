@@ -18,8 +18,9 @@
 #define JOBWIRE_KEY_MAX 64             /* bytes of a key */
 #define JOBWIRE_SPEC_MAX (64u << 20)   /* bytes of a jobspec, whatever ingest.max-jobspec says */
 #define JOBWIRE_BATCH_JOBS 4096        /* jobs of a batch at most */
-#define JOBWIRE_BATCH_BYTES (2u << 20) /* a batch with more has a single job, or is one that was sent so */
-#define JOBWIRE_TEXT_MAX 200           /* bytes of a refusal's text; longer ones are cut */
+#define JOBWIRE_BATCH_BYTES (2u << 20) /* ... and bytes, but a single job may take more */
+#define JOBWIRE_URGENCY_MAX 31
+#define JOBWIRE_TEXT_MAX 200 /* bytes of a refusal's text; longer ones are cut */
 
 /* A job.  What it points to is the caller's, or lies in what it was read from. */
 struct job {
@@ -51,13 +52,16 @@ struct verdict {
 
 /* --- writing ---------------------------------------------------------------------------------------------- */
 
-/* Bytes that grow.  Zero is an empty one. */
+/* Bytes that grow.  Zero is an empty one: it has no head yet. */
 struct jobwire_buf {
     char *data;
     size_t size, room;
     uint32_t count; /* jobs, or verdicts */
 };
 void jobwire_buf_fini (struct jobwire_buf *b);
+
+/* Empty it, and keep what it holds for the next. */
+void jobwire_buf_clear (struct jobwire_buf *b);
 
 /* How many bytes 'job' takes in a batch. */
 size_t jobwire_job_size (const struct job *job);
@@ -68,7 +72,7 @@ size_t jobwire_job_size (const struct job *job);
 int jobwire_add_job (struct jobwire_buf *b, const struct job *job);
 int jobwire_add_body (struct jobwire_buf *b, const void *body, size_t size, uint32_t count);
 
-/* Append a verdict / 'count' verdicts as they are in another answer. */
+/* Append a verdict / 'count' verdicts as they are in another answer.  A text that is not UTF-8 is made so. */
 int jobwire_add_verdict (struct jobwire_buf *b, const struct verdict *verdict);
 int jobwire_add_verdicts (struct jobwire_buf *b, const void *body, size_t size, uint32_t count);
 
@@ -83,11 +87,14 @@ struct jobwire_reader {
     uint32_t count;   /* jobs or verdicts from there on */
 };
 
-/* Begin to read a batch / an answer.  All of it is checked first: what follows cannot fail.  Returns 0, or -1 with errno
- * EPROTO and what is wrong in 'errp'.
+/* Begin to read a batch / an answer that came from elsewhere.  All of it is checked first: what follows cannot fail.  An empty one is
+ * none.  Returns 0, or -1 with errno EPROTO and what is wrong in 'errp'.
  */
 int jobwire_read_batch (struct jobwire_reader *r, const void *data, size_t size, idt_error_t *errp);
 int jobwire_read_verdicts (struct jobwire_reader *r, const void *data, size_t size, idt_error_t *errp);
+
+/* Begin to read what was written here, which may be empty; borrowed until 'b' changes. */
+void jobwire_buf_reader (const struct jobwire_buf *b, struct jobwire_reader *r);
 
 /* Take the next.  Returns false after the last. */
 bool jobwire_next_job (struct jobwire_reader *r, struct job *job);

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* wire_test.c - what is written is read again, and nothing else is */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/tap.h"
+#include "modules/ingest/job/wire.h"
+
+#define ID UINT64_C (0x1122334455667788)
+
+static void must (bool good)
+{
+    if (!good)
+        bail_out ("no memory");
+}
+
+static struct job job_of (uint64_t id, const char *key, const char *spec)
+{
+    return (struct job){
+        .id = id,
+        .userid = 5000,
+        .flags = 9,
+        .urgency = 31,
+        .key = key,
+        .key_size = (uint8_t)strlen (key),
+        .spec = spec,
+        .spec_size = (uint32_t)strlen (spec),
+    };
+}
+
+static bool same_job (const struct job *a, const struct job *b)
+{
+    return a->id == b->id && a->userid == b->userid && a->flags == b->flags && a->urgency == b->urgency
+           && a->key_size == b->key_size && (a->key_size == 0 || memcmp (a->key, b->key, a->key_size) == 0)
+           && a->spec_size == b->spec_size && memcmp (a->spec, b->spec, a->spec_size) == 0;
+}
+
+static void test_bytes (void)
+{
+    static const unsigned char batch[] = { 'i',  'j',  'b',  '1',  0,    0, 0,  1,  0x11, 0x22, 0x33,
+                                           0x44, 0x55, 0x66, 0x77, 0x88, 0, 0,  19, 136,  0,    0,
+                                           0,    9,    0,    0,    0,    2, 31, 1,  'k',  '{',  '}' };
+    static const unsigned char answer[] = { 'i',  'j',  'v',  '1',  0,    0, 0, 4, 1, 3,  2, 0x11, 0x22, 0x33,
+                                            0x44, 0x55, 0x66, 0x77, 0x88, 5, 0, 0, 0, 28, 2, 'n',  'o' };
+    struct jobwire_buf b = { 0 };
+    struct job job = job_of (ID, "k", "{}");
+
+    must (jobwire_add_job (&b, &job) == 0);
+    ok (b.size == sizeof (batch) && memcmp (b.data, batch, b.size) == 0, "a batch is the bytes that are described");
+    ok (b.size == 8 + jobwire_job_size (&job), "... a job takes as many as it says");
+    jobwire_buf_clear (&b);
+    must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_STORED }) == 0
+          && jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_LATE }) == 0
+          && jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_SAME, .id = ID }) == 0);
+    must (jobwire_add_verdict (&b,
+                               &(struct verdict){ .kind = VERDICT_REFUSED, .errnum = 28, .text = "no", .text_size = 2 })
+          == 0);
+    ok (b.size == sizeof (answer) && memcmp (b.data, answer, b.size) == 0, "an answer is, too");
+    jobwire_buf_fini (&b);
+}
+
+static void test_jobs (void)
+{
+    struct job job[3] = { job_of (1, "", "{}"), job_of (UINT64_MAX, "a key", ""), job_of (3, "k", "{\"a\":1}") };
+    struct jobwire_buf a = { 0 }, b = { 0 };
+    struct jobwire_reader r, own;
+    size_t at[3];
+    struct job j;
+
+    for (int i = 0; i < 3; i++) {
+        at[i] = a.size;
+        must (jobwire_add_job (&a, &job[i]) == 0);
+    }
+    ok (jobwire_read_batch (&r, a.data, a.size, NULL) == 0 && r.count == 3, "a batch of three is read");
+    must (jobwire_add_body (&b, r.body, r.size, r.count) == 0 && jobwire_add_body (&b, r.body, r.size, r.count) == 0);
+    ok (jobwire_add_body (&b, NULL, 0, 0) == 0 && b.count == 6,
+        "its jobs are put into another twice, and none of none");
+    ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0 && r.count == 6, "which is read");
+    jobwire_buf_reader (&b, &own);
+    ok (own.body == r.body && own.size == r.size && own.count == r.count, "... by who wrote it, too");
+    bool good = true;
+    for (int i = 0; i < 6; i++)
+        good = jobwire_next_job (&r, &j) && same_job (&j, &job[i % 3]) && good;
+    ok (good && !jobwire_next_job (&r, &j) && r.size == 0, "and has them all in their order, and no more");
+
+    for (int i = 0; i < 3; i++)
+        jobwire_set_id (&a, at[i], 100 + (uint64_t)i);
+    must (jobwire_read_batch (&r, a.data, a.size, NULL) == 0);
+    for (int i = 0; i < 3; i++) {
+        job[i].id = 100 + (uint64_t)i;
+        good = jobwire_next_job (&r, &j) && same_job (&j, &job[i]) && good;
+    }
+    ok (good, "another id is written over that of each");
+    jobwire_buf_clear (&a);
+    jobwire_buf_reader (&a, &own);
+    ok (!jobwire_next_job (&own, &j) && own.count == 0, "an empty one has no jobs");
+    jobwire_buf_fini (&a);
+    jobwire_buf_fini (&b);
+}
+
+static void test_verdicts (void)
+{
+    static const struct verdict sent[] = {
+        { .kind = VERDICT_STORED },
+        { .kind = VERDICT_SAME, .id = ID },
+        { .kind = VERDICT_REFUSED, .errnum = EPERM },
+        { .kind = VERDICT_FORGOTTEN },
+        { .kind = VERDICT_REFUSED, .errnum = ENOSPC, .text = "full", .text_size = 4 },
+        { .kind = VERDICT_LATE },
+    };
+    struct jobwire_buf b = { 0 }, c = { 0 };
+    struct jobwire_reader r, first;
+    struct verdict v;
+    bool good = true;
+
+    for (size_t i = 0; i < 6; i++)
+        must (jobwire_add_verdict (&b, &sent[i]) == 0);
+    must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0);
+    jobwire_split_verdicts (&r, 4, &first);
+    ok (first.count == 4 && r.count == 2, "an answer is cut");
+    must (jobwire_add_verdicts (&c, first.body, first.size, first.count) == 0
+          && jobwire_add_verdicts (&c, r.body, r.size, r.count) == 0);
+    ok (b.size == c.size && memcmp (b.data, c.data, b.size) == 0, "... and put together again");
+    for (size_t i = 0; i < 6; i++) {
+        good = jobwire_next_verdict (i < 4 ? &first : &r, &v) && v.kind == sent[i].kind && v.id == sent[i].id
+               && v.errnum == sent[i].errnum && v.text_size == sent[i].text_size && (!v.text) == (!sent[i].text)
+               && good;
+    }
+    ok (good && !jobwire_next_verdict (&first, &v) && !jobwire_next_verdict (&r, &v), "verdicts come as they were");
+    must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0);
+    jobwire_split_verdicts (&r, 7, &first);
+    ok (first.count == 6 && r.count == 0, "more than there are cannot be cut off");
+    jobwire_buf_fini (&b);
+    jobwire_buf_fini (&c);
+}
+
+static size_t text_after (const char *text, size_t size, bool *same)
+{
+    struct jobwire_buf b = { 0 };
+    struct jobwire_reader r;
+    struct verdict v = { .kind = VERDICT_REFUSED, .errnum = 1, .text = text, .text_size = size };
+
+    must (jobwire_add_verdict (&b, &v) == 0);
+    must (jobwire_read_verdicts (&r, b.data, b.size, NULL) == 0 && jobwire_next_verdict (&r, &v));
+    *same = memcmp (v.text, text, v.text_size) == 0;
+    size = v.text_size;
+    jobwire_buf_fini (&b);
+    return size;
+}
+
+static void test_text (void)
+{
+    char text[300];
+    bool same;
+
+    memset (text, 'x', sizeof (text));
+    ok (text_after (text, 300, &same) == JOBWIRE_TEXT_MAX && same, "a long text is cut");
+    memcpy (text + 198, "\xe2\x82\xac", 3);
+    ok (text_after (text, 300, &same) == 198 && same, "... between characters");
+    ok (text_after ("a\xff", 2, &same) == 2 && !same, "what is not UTF-8 is made so");
+}
+
+/* Cut at each byte, and with each byte changed: it is refused, or read to its end. */
+static void test_hurt (const char *what, const char *data, size_t size,
+                       int (*begin) (struct jobwire_reader *, const void *, size_t, idt_error_t *))
+{
+    struct jobwire_reader r;
+    idt_error_t err;
+    int refused = 0;
+
+    for (size_t n = 0; n < size; n++) {
+        char *copy = malloc (n ? n : 1); /* so that a sanitizer sees what is read behind it */
+
+        must (copy != NULL);
+        memcpy (copy, data, n);
+        err.text[0] = '\0';
+        refused += begin (&r, copy, n, &err) < 0 && errno == EPROTO && err.text[0];
+        free (copy);
+    }
+    ok (refused == (int)size, "%s is refused wherever it is cut off", what);
+    char *copy = malloc (size + 1);
+    must (copy != NULL);
+    memcpy (copy, data, size);
+    copy[size] = 1;
+    ok (begin (&r, copy, size + 1, &err) < 0 && errno == EPROTO, "... and with a byte behind it: %s", err.text);
+    copy[7] = 0;
+    ok (begin (&r, copy, 8, &err) < 0 && errno == EPROTO, "... and where it is empty: %s", err.text);
+    free (copy);
+}
+
+static int try_job_byte (size_t at, int byte)
+{
+    struct jobwire_buf b = { 0 };
+    struct jobwire_reader r;
+    struct job job = job_of (1, "k", "{}");
+
+    must (jobwire_add_job (&b, &job) == 0);
+    b.data[at] = (char)byte;
+    int rc = jobwire_read_batch (&r, b.data, b.size, NULL);
+    jobwire_buf_fini (&b);
+    return rc;
+}
+
+static int try_answer (const char *data, size_t size)
+{
+    struct jobwire_reader r;
+
+    return jobwire_read_verdicts (&r, data, size, NULL);
+}
+
+static void test_refused (void)
+{
+    struct jobwire_buf b = { 0 };
+    struct job job = job_of (ID, "key", "{}");
+    struct jobwire_reader r;
+
+    must (jobwire_add_job (&b, &job) == 0 && jobwire_add_job (&b, &job) == 0);
+    test_hurt ("a batch", b.data, b.size, jobwire_read_batch);
+    ok (jobwire_read_verdicts (&r, b.data, b.size, NULL) < 0 && errno == EPROTO, "a batch is no answer");
+    jobwire_buf_clear (&b);
+    must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_SAME, .id = ID }) == 0
+          && jobwire_add_verdict (
+                 &b, &(struct verdict){ .kind = VERDICT_REFUSED, .errnum = 1, .text = "abc", .text_size = 3 })
+                 == 0);
+    test_hurt ("an answer", b.data, b.size, jobwire_read_verdicts);
+    jobwire_buf_fini (&b);
+
+    ok (try_job_byte (15, 2) == 0, "another id is read");
+    ok (try_job_byte (15, 0) < 0 && errno == EPROTO, "an id of 0 is refused");
+    ok (try_job_byte (28, 32) < 0 && errno == EPROTO, "an urgency of 32 is refused");
+    ok (try_job_byte (29, 65) < 0 && errno == EPROTO, "a key of 65 bytes is refused");
+    ok (try_job_byte (24, 5) < 0 && errno == EPROTO, "a jobspec of 80 MB is refused");
+    ok (try_answer ("ijv1\0\0\0\1\6", 9) < 0 && try_answer ("ijv1\0\0\0\1\0", 9) < 0, "a kind that is none is refused");
+    ok (try_answer ("ijv1\0\0\0\1\2\0\0\0\0\0\0\0\0", 17) < 0, "the same as id 0 is refused");
+    ok (try_answer ("ijv1\0\0\0\1\5\0\0\0\0\0", 14) < 0, "a refusal without an errno is refused");
+    ok (try_answer ("ijv1\0\0\0\1\5\x80\0\0\0\0", 14) < 0, "... and with one that is no number of int");
+    ok (try_answer ("ijv1\0\0\0\1\5\0\0\0\1\2\xc3\x28", 16) < 0, "... and with a text that is not UTF-8");
+}
+
+static void test_limits (void)
+{
+    struct jobwire_buf b = { 0 };
+    struct jobwire_reader r;
+    struct job small = job_of (1, "", ""), big = small;
+    char *spec = calloc (1, JOBWIRE_BATCH_BYTES);
+    idt_error_t err;
+
+    must (spec != NULL);
+    for (int i = 0; i < JOBWIRE_BATCH_JOBS; i++)
+        must (jobwire_add_job (&b, &small) == 0);
+    ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0, "a batch of %d jobs is read", JOBWIRE_BATCH_JOBS);
+    must (jobwire_add_job (&b, &small) == 0);
+    ok (jobwire_read_batch (&r, b.data, b.size, &err) < 0 && errno == EPROTO, "... and not of one more: %s", err.text);
+    jobwire_buf_clear (&b);
+    big.spec = spec;
+    big.spec_size = JOBWIRE_BATCH_BYTES;
+    must (jobwire_add_job (&b, &big) == 0);
+    ok (jobwire_read_batch (&r, b.data, b.size, NULL) == 0, "a job that is longer than a batch is read");
+    must (jobwire_add_job (&b, &small) == 0);
+    ok (jobwire_read_batch (&r, b.data, b.size, &err) < 0 && errno == EPROTO, "... alone: %s", err.text);
+    free (spec);
+    jobwire_buf_fini (&b);
+}
+
+int main (void)
+{
+    test_bytes ();
+    test_jobs ();
+    test_verdicts ();
+    test_text ();
+    test_refused ();
+    test_limits ();
+    return done_testing ();
+}
