@@ -3,8 +3,8 @@
 
 /* store.h - the jobs of an instance, at rank 0: ingest.sqlite in the state directory
  *
- * One piece of work at a time is done by a thread of the store's own: a commit of a group of jobs, with acknowledgement and forgetting in the same
- * transaction, and reads for consumers behind it.  The reactor is told its end through a descriptor.
+ * One piece of work at a time is done by a thread of the store's own: a commit of a group of jobs, with acknowledgement and
+ * forgetting in the same transaction, and reads for consumers behind it.  The reactor is told its end through a descriptor.
  */
 #ifndef INGEST_STORE_H
 #define INGEST_STORE_H
@@ -26,18 +26,23 @@ struct store_counts {
     uint64_t acked;       /* the newest id that was acknowledged; 0: none */
     uint64_t newest;      /* the newest id that is or was stored; 0: none */
     uint64_t floor;       /* below this nothing is known any more; 0: all is */
+    bool untidy;          /* groups to come have more to clear away, or to forget */
 };
 
 /* Open the file in folder 'dir' or make it.  Blocks.  Returns NULL with errno set and 'errp' filled, as database_open (). */
 struct store *store_open (const char *dir, const char *holder, struct store_counts *counts, idt_error_t *errp);
 
-/* A group: 'job' and 'verdict' have 'n' members.  Verdicts are found by these rules, in this order, for one job after the other:
+/* A group: 'job' and 'verdict' have 'n' members.  What is acknowledged makes room first.  Then verdicts are found by these
+ * rules, in this order, for one job after the other:
+ *   id is 0, or above INT64_MAX         VERDICT_REFUSED, EINVAL
  *   id is stored, or remembered         VERDICT_STORED
  *   id < floor                          VERDICT_FORGOTTEN
- *   id <= line                          VERDICT_LATE
+ *   id <= line, or acknowledged         VERDICT_LATE
  *   (userid, key) is, under another id  VERDICT_SAME with that id
  *   more would be stored than max_jobs or max_bytes  VERDICT_REFUSED, ENOSPC, naming the limit
  *   else                                it is stored: VERDICT_STORED
+ * Then what was acknowledged before is cleared away and forgotten, oldest first: a slice at each group, so that none takes
+ * long.  The rest is for groups to come (store_counts.untidy), which may be empty but for 'now_s' and 'forget_s'.
  */
 struct store_group {
     const struct job *job;
@@ -45,10 +50,13 @@ struct store_group {
     size_t n;
     uint64_t line;
     uint64_t max_jobs, max_bytes;
-    uint64_t ack;  /* jobs up to this id are acknowledged: their jobspecs go, id and key stay; 0: none */
-    int64_t now_s; /* CLOCK_REALTIME: when they were; */
-    int64_t
-        forget_s; /* and what was acknowledged before this is forgotten, and the floor raised above it; 0: nothing is */
+    uint64_t ack;     /* jobs up to this id are acknowledged: their jobspecs go, id and key stay; 0: none */
+    int64_t now_s;    /* CLOCK_REALTIME; only 'ack' and 'forget_s' need it */
+    int64_t forget_s; /* what was acknowledged before this is forgotten, and the floor raised above it; 0: nothing is */
+    /* told of one that failed: */
+    bool
+        unsure; /* its end may be in the log all the same, and be found by the next life.  That some of its jobs are not
+                    there may be told when another group was durable since, and had their verdicts */
 };
 
 /* Jobs for a consumer, in order of id: after < id <= upto, at most 'max_jobs' and, but for the first, 'max_bytes'. */
@@ -61,10 +69,10 @@ struct store_read {
     void *owner; /* the caller's */
     /* found: */
     struct jobwire_buf
-        found;  /* jobs as in a batch; without jobspecs, spec_size is 0 (the caller's to jobwire_buf_fini) */
+        found;  /* jobs as in a batch; without jobspecs, spec_size is 0.  The caller's to jobwire_buf_fini */
     bool more;  /* there are others up to 'upto' */
-    bool acked; /* one: it is remembered only */
-    int errnum; /* 0, or it could not be read, as 'error' says */
+    bool acked; /* one: it is remembered only, without jobspec */
+    int errnum; /* 0, or it could not be read, as 'error' says; then nothing is found */
     idt_error_t error;
 };
 
@@ -77,7 +85,8 @@ void store_begin (struct store *st, struct store_group *group, struct store_read
 int store_fd (const struct store *st);
 
 /* Take the end of the work.  Returns 1: the group is durable, and reads are done; 0: none has ended; -1 with errno set
- * and 'errp' filled: nothing of the group is there, its verdicts say nothing (reads are done all the same).  'counts' (may be NULL) gets what is stored.
+ * and 'errp' filled: nothing of the group is there, its verdicts say nothing (reads are done all the same).  'counts' (may
+ * be NULL) gets what is stored.
  */
 int store_result (struct store *st, struct store_counts *counts, idt_error_t *errp);
 

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* store_disk_test.c - disks that are full or broken, files that are taken away, lives that end: a group is there, or not */
+#include <errno.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include "test/faulty_disk.h"
+#include "test/store_world.h"
+
+static const char *const before = "10=ten", *const all = "10=ten,20=twenty,21=one more",
+                         *const other = "10=ten,25=other";
+
+static struct job group_jobs[2], other_job;
+static char text[1024];
+
+#define shown(w) world_shown (w, text, sizeof (text))
+
+/* A store with one job in it, in a folder whose disk can fail.  Its log is young. */
+static void make_store (struct world *w)
+{
+    world_init (w);
+    disk_choose (w->dir);
+    world_open (w);
+    world_open (w);
+    world_put (w, 10, "ten");
+    group_jobs[0] = world_job (20, "a", "twenty");
+    group_jobs[1] = world_job (21, "b", "one more");
+    other_job = world_job (25, "", "other");
+}
+
+static struct store_group group_of (struct job *job, struct verdict *v, size_t n)
+{
+    return (struct store_group){ .job = job, .verdict = v, .n = n, .max_jobs = UINT64_MAX, .max_bytes = UINT64_MAX };
+}
+
+/* --- what the next life would find ------------------------------------------------------------------------------- */
+
+static void copy_file (const char *from, const char *to, const char *name)
+{
+    char path[128], data[4096];
+    size_t n;
+
+    snprintf (path, sizeof (path), "%s/%s", from, name);
+    FILE *in = fopen (path, "r");
+    snprintf (path, sizeof (path), "%s/%s", to, name);
+    FILE *out = in ? fopen (path, "w") : NULL;
+    while (out && (n = fread (data, 1, sizeof (data), in)) > 0)
+        fwrite (data, 1, n, out);
+    if (out)
+        fclose (out);
+    if (in)
+        fclose (in);
+}
+
+/* If this process ended now: what it wrote is there, synced or not. */
+static void copy_killed (const struct world *w, const char *to)
+{
+    copy_file (w->dir, to, "ingest.sqlite");
+    copy_file (w->dir, to, "ingest.sqlite-wal");
+}
+
+static void copy_cut (const struct world *w, const char *to)
+{
+    disk_power_cut (w->dir, to);
+}
+
+/* What is shown of such a copy; "?" where it cannot be opened. */
+static const char *next_life (const struct world *w, void (*copy) (const struct world *w, const char *to))
+{
+    struct world next;
+
+    world_init (&next);
+    copy (w, next.dir);
+    if (!world_open (&next) || shown (&next) != text)
+        strcpy (text, "?");
+    world_fini (&next);
+    return text;
+}
+
+static bool is (const char *found, const char *wanted)
+{
+    if (strcmp (found, wanted) == 0)
+        return true;
+    diag ("found %s, wanted %s", found, wanted);
+    return false;
+}
+
+/* --- each write fails in turn -------------------------------------------------------------------------------------- */
+
+struct tally {
+    int writes;    /* that failed */
+    int unsure;    /* groups of which the next life may know */
+    int came_back; /* that were in the copy of a killed process */
+    bool told, nothing, found, later;
+};
+
+/* After a failure: the next life finds nothing of the group, or all of it if that is what it was told. */
+static void check_copies (struct tally *t, const struct world *w, bool unsure)
+{
+    bool back = strcmp (next_life (w, copy_killed), all) == 0;
+
+    t->came_back += back;
+    t->found = t->found && (back ? unsure : is (text, before));
+    t->found = t->found && (strcmp (next_life (w, copy_cut), all) == 0 ? unsure : is (text, before));
+}
+
+/* When the disk is well again, what is stored next is there alone, and what failed does not come back. */
+static void go_on (struct tally *t, struct world *w, bool empty)
+{
+    struct verdict v;
+    struct store_group group = group_of (&other_job, &v, empty ? 0 : 1);
+    const char *wanted = empty ? before : other;
+
+    t->later = t->later && world_work (w, &group, NULL, 0) == 1 && !group.unsure && is (shown (w), wanted)
+               && is (next_life (w, copy_killed), wanted) && is (next_life (w, copy_cut), wanted)
+               && w->counts.jobs == (empty ? 1 : 2) && w->counts.bytes == (empty ? 3 : 8);
+}
+
+/* Then what failed can be stored, too. */
+static void try_again (struct tally *t, struct world *w)
+{
+    struct verdict v[2];
+    struct store_group group = group_of (group_jobs, v, 2);
+
+    t->later = t->later && world_work (w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED
+               && v[1].kind == VERDICT_STORED && is (shown (w), all) && is (next_life (w, copy_cut), all)
+               && w->counts.jobs == 3 && w->counts.bytes == 19 && world_open (w) && is (shown (w), all);
+}
+
+/* Store a group while the nth write fails.  Returns whether it was met. */
+static bool fail_at (struct tally *t, int nth, bool on, enum disk_fault fault)
+{
+    struct world w;
+    struct verdict v[2];
+    struct store_group group = group_of (group_jobs, v, 2);
+
+    make_store (&w);
+    disk_fail (nth, on, fault);
+    int rc = world_work (&w, &group, NULL, 0);
+    int errnum = errno;
+    bool failed = disk_failed ();
+    t->writes += failed;
+    t->told = t->told && (rc == 1 || (rc < 0 && errnum != 0 && strstr (w.error.text, w.dir)));
+    if (rc < 0) {
+        t->unsure += group.unsure;
+        t->nothing = t->nothing && is (shown (&w), before) && w.counts.jobs == 1 && w.counts.bytes == 3;
+        check_copies (t, &w, group.unsure);
+        disk_fail (0, false, fault);
+        if (nth % 3 > 0)
+            go_on (t, &w, nth % 3 == 1);
+        if (nth % 3 != 2)
+            try_again (t, &w);
+    }
+    else
+        t->later = t->later && is (next_life (&w, copy_killed), all) && is (next_life (&w, copy_cut), all);
+    disk_fail (0, false, fault);
+    world_fini (&w);
+    return failed;
+}
+
+static struct tally fail_each (bool on, enum disk_fault fault, const char *what)
+{
+    struct tally t = { .told = true, .nothing = true, .found = true, .later = true };
+    int nth = 0;
+
+    while (fail_at (&t, ++nth, on, fault) && nth < 200)
+        ;
+    ok (t.writes > 4 && t.told, "%s: at each of %d writes the group is told to have failed, or is durable", what,
+        t.writes);
+    ok (t.nothing, "%s: nothing of it is shown or counted", what);
+    ok (t.found, "%s: nor found by the next life, but what was said to be unsure (%d of %d were found)", what,
+        t.came_back, t.unsure);
+    ok (t.later, "%s: when the disk is well again it takes groups, and what failed does not come back", what);
+    return t;
+}
+
+static void check_faults (void)
+{
+    struct tally t = fail_each (true, DISK_BROKEN, "a broken disk");
+
+    ok (t.came_back > 0, "a group whose end was written and not synced would be found");
+    fail_each (false, DISK_BROKEN, "a write that fails once");
+    fail_each (true, DISK_TORN, "a disk that tears writes");
+    fail_each (true, DISK_FULL, "a full disk that pads sectors");
+    disk_whole (true);
+    t = fail_each (true, DISK_FULL, "a full disk");
+    ok (t.unsure < t.writes / 2, "of what a full disk has no room for it is sure that it is not there (%d of %d not)",
+        t.unsure, t.writes);
+    disk_whole (false);
+}
+
+/* An acknowledgement that fails leaves all as it was. */
+static void check_ack_fails (void)
+{
+    struct world w;
+    struct store_group group = { .ack = 10, .now_s = 100 }, forget = { .now_s = 200, .forget_s = 150 };
+    struct store_read read = { .upto = 10, .one = true, .specs = true };
+
+    make_store (&w);
+    disk_fail (1, true, DISK_FULL);
+    ok (world_work (&w, &group, &read, 1) < 0 && errno == ENOSPC && strstr (w.error.text, "disk is full"),
+        "an acknowledgement that fails is told: %s", w.error.text);
+    ok (w.counts.jobs == 1 && w.counts.acked == 0 && w.counts.remembered == 0, "and nothing is acknowledged");
+    ok (read.found.count == 1 && !read.acked && read.errnum == 0, "reads are done all the same");
+    jobwire_buf_fini (&read.found);
+    disk_fail (0, false, DISK_FULL);
+    ok (world_work (&w, &group, NULL, 0) == 1 && w.counts.jobs == 0 && w.counts.remembered == 1,
+        "it can be tried again");
+    disk_fail (1, true, DISK_FULL);
+    ok (world_work (&w, &forget, NULL, 0) < 0 && w.counts.remembered == 1 && w.counts.floor == 0,
+        "nor is anything forgotten");
+    disk_fail (0, false, DISK_FULL);
+    ok (world_work (&w, &forget, NULL, 0) == 1 && w.counts.remembered == 0 && w.counts.floor == 11, "then it is");
+    world_fini (&w);
+}
+
+/* --- the file is taken away --------------------------------------------------------------------------------------------- */
+
+static void check_replaced (void)
+{
+    struct world w;
+    struct verdict v[2];
+    struct store_group group = group_of (group_jobs, v, 2);
+    char path[128], aside[128];
+
+    make_store (&w);
+    snprintf (path, sizeof (path), "%s/ingest.sqlite", w.dir);
+    snprintf (aside, sizeof (aside), "%s/aside", w.dir);
+    rename (path, aside);
+    ok (world_work (&w, &group, NULL, 0) < 0 && errno == ESTALE && !group.unsure,
+        "into a file that was taken away nothing is stored: %s", w.error.text);
+    rename (aside, path);
+    ok (is (next_life (&w, copy_killed), before), "nor is it there when that is put back");
+    ok (world_work (&w, &group, NULL, 0) == 1 && v[1].kind == VERDICT_STORED && is (shown (&w), all),
+        "then groups are stored again");
+    world_fini (&w);
+}
+
+/* Taken away at the last moment: it is told to have failed, and is there. */
+static void check_replaced_late (void)
+{
+    struct world w;
+    struct verdict v[2];
+    struct store_group group = group_of (group_jobs, v, 2);
+    char path[128], aside[128];
+
+    make_store (&w);
+    snprintf (path, sizeof (path), "%s/ingest.sqlite", w.dir);
+    snprintf (aside, sizeof (aside), "%s/aside", w.dir);
+    disk_hang (true);
+    store_begin (w.st, &group, NULL, 0);
+    wait_until (disk_hangs ());
+    rename (path, aside);
+    disk_hang (false);
+    int rc;
+    wait_until ((rc = store_result (w.st, &w.counts, &w.error)) != 0);
+    ok (rc < 0 && errno == ESTALE && group.unsure,
+        "a file that is taken away while it is written to is told, and unsure: %s", w.error.text);
+    rename (aside, path);
+    ok (is (next_life (&w, copy_killed), all), "for its group is there when that is put back");
+    ok (world_work (&w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED && w.counts.jobs == 3
+            && w.counts.bytes == 19,
+        "in the same life, too, and is counted once");
+    world_fini (&w);
+}
+
+/* --- lives that end ----------------------------------------------------------------------------------------------------- */
+
+static void check_killed (void)
+{
+    struct world w;
+    struct verdict v[2];
+    struct store_group group = group_of (group_jobs, v, 2);
+
+    make_store (&w);
+    disk_hang (true);
+    store_begin (w.st, &group, NULL, 0);
+    ok (store_result (w.st, &w.counts, &w.error) == 0, "nothing waits for a disk that hangs");
+    ok (is (next_life (&w, copy_cut), before), "before it is synced a group is not there after a power cut");
+    disk_hang (false);
+    store_close (w.st);
+    w.st = NULL;
+    world_open (&w);
+    ok (strcmp (shown (&w), all) == 0 || strcmp (text, before) == 0,
+        "to close waits, and what was under way is done or not: %s", text);
+    world_fini (&w);
+}
+
+int main (void)
+{
+    if (disk_install () < 0) {
+        printf ("1..0 # SKIP SQLite is not installed\n");
+        return 0;
+    }
+    check_faults ();
+    check_ack_fails ();
+    check_replaced ();
+    check_replaced_late ();
+    check_killed ();
+    return done_testing ();
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* store_group.c - a group: all of it, or nothing, in one transaction
+ *
+ * What is known of the file changes when the transaction is durable, not before.  When its end fails, SQLite has taken it
+ * back, but its log may hold all of it: whoever opens the file next, after a crash, would find it.  That is so until
+ * something else is written over it, which the next transaction that ends well does; so it must write something (meta.tries).
+ * A full disk alone is sure to have stopped the log before the end, for that is its last write.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libutil/errprintf.h"
+#include "libutil/minmax.h"
+#include "modules/ingest/root/store_private.h"
+
+/* A slice takes some 20 ms. */
+#define SLICE_JOBS 10000
+#define SLICE_BYTES (16 << 20)
+
+struct pass {
+    struct store *st;
+    struct store_group *group;
+    struct store_state s; /* what the file will say */
+    uint64_t line;        /* that of the group, or what is acknowledged */
+    idt_error_t *errp;
+};
+
+static sqlite3_stmt *bind_ids (struct pass *p, enum statement s, uint64_t first, uint64_t second)
+{
+    sqlite3_stmt *stmt = p->st->stmt[s];
+
+    sqlite3_bind_int64 (stmt, 1, store_sql_id (first));
+    if (sqlite3_bind_parameter_count (stmt) > 1)
+        sqlite3_bind_int64 (stmt, 2, store_sql_id (second));
+    return stmt;
+}
+
+static int run (struct pass *p, enum statement s)
+{
+    return store_step (p->st, s, NULL, p->errp) < 0 ? -1 : 0;
+}
+
+/* --- acknowledging ------------------------------------------------------------------------------------------- */
+
+/* All that was acknowledged up to now was so at 'now_s', or before.  Times that the clock has gone back behind mean now:
+ * what was acknowledged then would not be forgotten until it is there again.
+ */
+static int note_time (struct pass *p)
+{
+    sqlite3_stmt *drop = p->st->stmt[DROP_ACKS_SINCE], *put = p->st->stmt[PUT_ACK];
+
+    sqlite3_bind_int64 (drop, 1, p->group->now_s);
+    sqlite3_bind_int64 (put, 1, p->group->now_s);
+    sqlite3_bind_int64 (put, 2, store_sql_id (p->s.counts.acked));
+    p->s.acked_s = p->group->now_s;
+    return run (p, DROP_ACKS_SINCE) < 0 || run (p, PUT_ACK) < 0 ? -1 : 0;
+}
+
+static int acknowledge (struct pass *p)
+{
+    struct store_counts *c = &p->s.counts;
+    uint64_t upto = min_u64 (p->group->ack, INT64_MAX), jobs, bytes;
+    bool clock_went_back = p->group->forget_s != 0 && p->s.acked_s > p->group->now_s;
+
+    if (upto > c->acked) {
+        if (store_sum (p->st, c->acked, upto, &jobs, &bytes, p->errp) < 0)
+            return -1;
+        c->jobs -= jobs;
+        c->bytes -= bytes;
+        c->remembered += jobs;
+        c->acked = upto;
+    }
+    else if (!clock_went_back)
+        return 0;
+    return note_time (p);
+}
+
+/* --- storing ---------------------------------------------------------------------------------------------------- */
+
+static void refuse (struct verdict *v, int errnum, const char *text)
+{
+    *v = (struct verdict){ .kind = VERDICT_REFUSED, .errnum = errnum, .text = text, .text_size = strlen (text) };
+}
+
+/* Whether there is room for 'bytes' more; else 'v' says why not. */
+static bool has_room (struct pass *p, uint64_t bytes, struct verdict *v)
+{
+    const struct store_counts *c = &p->s.counts;
+    const struct store_group *group = p->group;
+
+    if (c->jobs >= group->max_jobs) {
+        snprintf (p->st->no_room, sizeof (p->st->no_room),
+                  "%" PRIu64 " jobs are stored that no consumer acknowledged: ingest.max-jobs is %" PRIu64, c->jobs,
+                  group->max_jobs);
+        refuse (v, ENOSPC, p->st->no_room);
+        return false;
+    }
+    if (bytes > group->max_bytes || c->bytes > group->max_bytes - bytes) {
+        snprintf (p->st->no_bytes, sizeof (p->st->no_bytes),
+                  "jobs that no consumer acknowledged would take more bytes than ingest.max-bytes, which is %" PRIu64,
+                  group->max_bytes);
+        refuse (v, ENOSPC, p->st->no_bytes);
+        return false;
+    }
+    return true;
+}
+
+static void bind_key (sqlite3_stmt *stmt, int at, const struct job *job)
+{
+    if (job->key_size > 0)
+        sqlite3_bind_blob (stmt, at, job->key, job->key_size, SQLITE_STATIC);
+    else
+        sqlite3_bind_null (stmt, at);
+}
+
+static int put_job (struct pass *p, const struct job *job, uint64_t bytes)
+{
+    sqlite3_stmt *put = bind_ids (p, PUT_JOB, job->id, bytes), *spec = bind_ids (p, PUT_SPEC, job->id, 0);
+
+    sqlite3_bind_int64 (put, 3, job->userid);
+    sqlite3_bind_int64 (put, 4, job->urgency);
+    sqlite3_bind_int64 (put, 5, job->flags);
+    bind_key (put, 6, job);
+    sqlite3_bind_blob64 (spec, 2, job->spec ? job->spec : "", job->spec_size, SQLITE_STATIC);
+    if (run (p, PUT_JOB) < 0 || run (p, PUT_SPEC) < 0)
+        return -1;
+    p->s.counts.jobs++;
+    p->s.counts.bytes += bytes;
+    p->s.counts.newest = max_u64 (p->s.counts.newest, job->id);
+    return 0;
+}
+
+/* Whether the job is known by its id.  Most have a newer one than all that are. */
+static int has_job (struct pass *p, const struct job *job)
+{
+    if (job->id > p->s.counts.newest)
+        return 0;
+    bind_ids (p, HAS_JOB, job->id, 0);
+    return store_step (p->st, HAS_JOB, NULL, p->errp);
+}
+
+/* Whether one with its key is; 'id' gets which. */
+static int find_key (struct pass *p, const struct job *job, uint64_t *id)
+{
+    int64_t found = 0;
+
+    if (job->key_size == 0)
+        return 0;
+    bind_key (bind_ids (p, FIND_KEY, job->userid, 0), 2, job);
+    int rc = store_step (p->st, FIND_KEY, &found, p->errp);
+    *id = (uint64_t)found;
+    return rc;
+}
+
+/* The job is not known by its id. */
+static int judge_new (struct pass *p, const struct job *job, struct verdict *v)
+{
+    uint64_t bytes = (uint64_t)job->spec_size + job->key_size;
+
+    if (job->id < p->s.counts.floor) {
+        v->kind = VERDICT_FORGOTTEN;
+        return 0;
+    }
+    if (job->id <= p->line) {
+        v->kind = VERDICT_LATE;
+        return 0;
+    }
+    int rc = find_key (p, job, &v->id);
+    if (rc != 0) {
+        v->kind = VERDICT_SAME;
+        return rc;
+    }
+    return has_room (p, bytes, v) ? put_job (p, job, bytes) : 0;
+}
+
+static int judge (struct pass *p, const struct job *job, struct verdict *v)
+{
+    if (job->id == 0 || job->id > INT64_MAX) {
+        refuse (v, EINVAL, "id: must be 1 ... 9223372036854775807");
+        return 0;
+    }
+    *v = (struct verdict){ .kind = VERDICT_STORED };
+    int rc = has_job (p, job);
+    return rc != 0 ? rc : judge_new (p, job, v);
+}
+
+static int store_jobs (struct pass *p)
+{
+    p->line = max_u64 (p->group->line, p->s.counts.acked);
+    for (size_t i = 0; i < p->group->n; i++)
+        if (judge (p, &p->group->job[i], &p->group->verdict[i]) < 0)
+            return -1;
+    return 0;
+}
+
+/* --- clearing away, a slice at a time ------------------------------------------------------------------------------ */
+
+/* Find up to where a slice of specs goes: to all that are acknowledged, or to the last job that has its place in it. */
+static int find_slice (struct pass *p, uint64_t *upto)
+{
+    sqlite3_stmt *next = bind_ids (p, NEXT_SPECS, p->s.cleared, p->s.counts.acked);
+    int64_t jobs = 0, bytes = 0;
+    int rc;
+
+    while ((rc = database_step (p->st->d, next, p->errp)) > 0 && jobs < SLICE_JOBS && bytes < SLICE_BYTES) {
+        *upto = (uint64_t)sqlite3_column_int64 (next, 0);
+        bytes += sqlite3_column_int64 (next, 1);
+        jobs++;
+    }
+    int saved = errno;
+    sqlite3_reset (next);
+    errno = saved;
+    if (rc == 0)
+        *upto = p->s.counts.acked;
+    return rc < 0 ? -1 : 0;
+}
+
+static int clear_specs (struct pass *p)
+{
+    uint64_t upto = p->s.cleared;
+
+    if (p->s.cleared == p->s.counts.acked)
+        return 0;
+    if (find_slice (p, &upto) < 0)
+        return -1;
+    bind_ids (p, DROP_SPECS, upto, 0);
+    p->s.cleared = upto;
+    return run (p, DROP_SPECS);
+}
+
+/* Drop a slice of what was acknowledged up to 'old', and has no spec any more.  Returns whether none is left, or -1. */
+static int drop_jobs (struct pass *p, uint64_t old)
+{
+    struct store_counts *c = &p->s.counts;
+    int64_t last = 0;
+    uint64_t n = 0;
+
+    bind_ids (p, NEXT_JOBS, min_u64 (old, p->s.cleared), SLICE_JOBS);
+    if (store_step (p->st, NEXT_JOBS, &last, p->errp) < 0)
+        return -1;
+    if (last > 0) {
+        bind_ids (p, DROP_JOBS, (uint64_t)last, 0);
+        if (run (p, DROP_JOBS) < 0)
+            return -1;
+        n = (uint64_t)sqlite3_changes (p->st->d->db);
+        c->remembered -= n;
+        c->floor = (uint64_t)last + 1;
+    }
+    return n < SLICE_JOBS && old <= p->s.cleared;
+}
+
+static int forget (struct pass *p)
+{
+    sqlite3_stmt *find = p->st->stmt[FIND_OLD], *drop = p->st->stmt[DROP_ACKS_BEFORE];
+    int64_t old = 0;
+
+    p->s.counts.untidy = p->s.cleared < p->s.counts.acked;
+    if (p->group->forget_s == 0)
+        return 0;
+    sqlite3_bind_int64 (find, 1, p->group->forget_s);
+    if (store_step (p->st, FIND_OLD, &old, p->errp) < 0)
+        return -1;
+    if (old == 0)
+        return 0;
+    int rc = drop_jobs (p, (uint64_t)old);
+    if (rc == 0)
+        p->s.counts.untidy = true;
+    if (rc <= 0)
+        return rc;
+    sqlite3_bind_int64 (drop, 1, p->group->forget_s);
+    return run (p, DROP_ACKS_BEFORE);
+}
+
+/* --- all of it ----------------------------------------------------------------------------------------------------- */
+
+/* What a group before this left in the log is written over: see above. */
+static int set_meta (struct pass *p)
+{
+    const struct store_counts *c = &p->s.counts, *now = &p->st->now.counts;
+
+    if (c->acked == now->acked && c->floor == now->floor && !p->st->unsure)
+        return 0;
+    bind_ids (p, SET_META, c->acked, c->floor);
+    return run (p, SET_META);
+}
+
+static int change_all (struct pass *p)
+{
+    if (database_run (p->st->d, "BEGIN IMMEDIATE;", p->errp) < 0 || acknowledge (p) < 0 || store_jobs (p) < 0
+        || clear_specs (p) < 0 || forget (p) < 0)
+        return -1;
+    return set_meta (p);
+}
+
+static int commit (struct pass *p)
+{
+    struct store *st = p->st;
+
+    if (database_run (st->d, "COMMIT;", p->errp) < 0) {
+        st->stale = true;
+        st->unsure = st->unsure || errno != ENOSPC || st->pads;
+        return -1;
+    }
+    st->now = p->s;
+    st->unsure = false;
+    return 0;
+}
+
+int store_write_group (struct store *st, struct store_group *group, idt_error_t *errp)
+{
+    struct pass p = { .st = st, .group = group, .errp = errp };
+    int rc = store_refresh (st, errp);
+
+    if (rc == 0) {
+        p.s = st->now;
+        rc = change_all (&p) < 0 || commit (&p) < 0 ? -1 : 0;
+    }
+    int saved = errno;
+    if (rc < 0)
+        database_run (st->d, "ROLLBACK;", NULL);
+    group->unsure = rc < 0 && st->unsure;
+    errno = saved;
+    return rc;
+}
