@@ -40,7 +40,8 @@ static struct {
     int nimages;
     char dir[256];
     int left; /* changes before the fault; 0: none */
-    bool on, failed, hang;
+    bool on, failed, hang, whole;
+    int waiting; /* syncs that hang */
     enum disk_fault fault;
 } disk = { .lock = PTHREAD_MUTEX_INITIALIZER, .go = PTHREAD_COND_INITIALIZER };
 
@@ -85,8 +86,10 @@ static int file_sync (sqlite3_file *f, int flags)
     sqlite3_int64 size = 0;
 
     pthread_mutex_lock (&disk.lock);
+    disk.waiting++;
     while (disk.hang && ((struct file *)f)->chosen)
         pthread_cond_wait (&disk.go, &disk.lock);
+    disk.waiting--;
     pthread_mutex_unlock (&disk.lock);
     if (fails (f))
         return SQLITE_IOERR_FSYNC;
@@ -144,7 +147,7 @@ static int file_sector_size (sqlite3_file *f)
 /* That writes reach the disk in order, or wholly, is not promised. */
 static int file_characteristics (sqlite3_file *f)
 {
-    return 0;
+    return disk.whole ? SQLITE_IOCAP_POWERSAFE_OVERWRITE : 0;
 }
 
 static const sqlite3_io_methods methods = {
@@ -253,12 +256,25 @@ bool disk_failed (void)
     return failed;
 }
 
+void disk_whole (bool whole)
+{
+    disk.whole = whole;
+}
+
 void disk_hang (bool hang)
 {
     pthread_mutex_lock (&disk.lock);
     disk.hang = hang;
     pthread_cond_broadcast (&disk.go);
     pthread_mutex_unlock (&disk.lock);
+}
+
+bool disk_hangs (void)
+{
+    pthread_mutex_lock (&disk.lock);
+    bool hangs = disk.hang && disk.waiting > 0;
+    pthread_mutex_unlock (&disk.lock);
+    return hangs;
 }
 
 void disk_power_cut (const char *dir, const char *to)

@@ -27,8 +27,16 @@ void disk_fail (int nth, bool on, enum disk_fault fault);
 /* Whether a fault was met since disk_fail (). */
 bool disk_failed (void);
 
+/* Whether a write leaves alone what is beside it in its sector, as most disks do.  Else, as from the beginning, SQLite fills
+ * sectors up with copies of what it wrote last.  For files that are opened then.
+ */
+void disk_whole (bool whole);
+
 /* Syncs wait until they are let go. */
 void disk_hang (bool hang);
+
+/* Whether one waits. */
+bool disk_hangs (void);
 
 /* Write what would be found in 'dir' after a power cut now to 'to': the files as they were synced last. */
 void disk_power_cut (const char *dir, const char *to);

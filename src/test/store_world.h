@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* store_world.h - for tests of the store of jobs: a folder, a store in it, and what work on it came to */
+#ifndef TEST_STORE_WORLD_H
+#define TEST_STORE_WORLD_H
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "modules/ingest/root/store.h"
+#include "test/tap.h"
+
+struct world {
+    char dir[64];
+    struct store *st;
+    struct store_counts counts;
+    idt_error_t error;
+};
+
+__attribute__ ((unused)) static void world_init (struct world *w)
+{
+    *w = (struct world){ .dir = "/tmp/idtree-store-XXXXXX" };
+    if (!mkdtemp (w->dir))
+        bail_out ("mkdtemp");
+}
+
+/* Open the store again, or for the first time. */
+__attribute__ ((unused)) static bool world_open (struct world *w)
+{
+    store_close (w->st);
+    w->error.text[0] = '\0';
+    w->st = store_open (w->dir, "broker 12345678, process 1 on here", &w->counts, &w->error);
+    return w->st != NULL;
+}
+
+/* Close it, and remove the folder.  Returns whether nothing else was left in there. */
+__attribute__ ((unused)) static bool world_fini (struct world *w)
+{
+    static const char *const names[] = { "ingest.sqlite", "ingest.sqlite-wal", "ingest.sqlite-journal" };
+    char path[128];
+
+    store_close (w->st);
+    w->st = NULL;
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
+        snprintf (path, sizeof (path), "%s/%s", w->dir, names[i]);
+        unlink (path);
+    }
+    return rmdir (w->dir) == 0;
+}
+
+__attribute__ ((unused)) static int world_work (struct world *w, struct store_group *group, struct store_read *reads,
+                                                size_t nreads)
+{
+    struct pollfd pfd = { .fd = store_fd (w->st), .events = POLLIN };
+    int rc;
+
+    store_begin (w->st, group, reads, nreads);
+    wait_until ((rc = store_result (w->st, &w->counts, &w->error)) != 0) poll (&pfd, 1, TAP_WAIT_S * 1000);
+    return rc;
+}
+
+/* A job of user 1 with a text as its key, or none ("").  The texts are borrowed. */
+__attribute__ ((unused)) static struct job world_job (uint64_t id, const char *key, const char *spec)
+{
+    return (struct job){ .id = id,
+                         .userid = 1,
+                         .urgency = 16,
+                         .key = key,
+                         .key_size = (uint8_t)strlen (key),
+                         .spec = spec,
+                         .spec_size = (uint32_t)strlen (spec) };
+}
+
+/* Store jobs; there is room for them, and the line is at 'line'. */
+__attribute__ ((unused)) static int world_store (struct world *w, uint64_t line, const struct job *job,
+                                                 struct verdict *verdict, size_t n)
+{
+    struct store_group group = {
+        .job = job, .verdict = verdict, .n = n, .line = line, .max_jobs = UINT64_MAX, .max_bytes = UINT64_MAX
+    };
+    return world_work (w, &group, NULL, 0);
+}
+
+/* Store one without a key, of which 'spec' is the jobspec. */
+__attribute__ ((unused)) static bool world_put (struct world *w, uint64_t id, const char *spec)
+{
+    struct job job = world_job (id, "", spec);
+    struct verdict v;
+
+    return world_store (w, 0, &job, &v, 1) == 1 && v.kind == VERDICT_STORED;
+}
+
+/* What a read found, as a text: ID=SPEC and so on; "..." where there is more. */
+__attribute__ ((unused)) static const char *world_found (const struct store_read *read, char *text, size_t size)
+{
+    struct jobwire_reader r;
+    struct job job;
+    size_t n = 0;
+
+    text[0] = '\0';
+    jobwire_buf_reader (&read->found, &r);
+    while (jobwire_next_job (&r, &job) && n < size)
+        n += (size_t)snprintf (text + n, size - n, "%s%llu=%.*s", n > 0 ? "," : "", (unsigned long long)job.id,
+                               (int)job.spec_size, job.spec);
+    if (read->more && n < size)
+        snprintf (text + n, size - n, "...");
+    return text;
+}
+
+/* All that can be shown, in the same form; "?" where it could not be read. */
+__attribute__ ((unused)) static const char *world_shown (struct world *w, char *text, size_t size)
+{
+    struct store_read read = { .upto = UINT64_MAX, .max_jobs = UINT32_MAX, .max_bytes = SIZE_MAX, .specs = true };
+
+    world_work (w, NULL, &read, 1);
+    world_found (&read, text, size);
+    jobwire_buf_fini (&read.found);
+    return read.errnum ? "?" : text;
+}
+
+#endif /* TEST_STORE_WORLD_H */
