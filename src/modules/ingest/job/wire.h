@@ -24,8 +24,7 @@
 
 /* A job.  What it points to is the caller's, or lies in what it was read from. */
 struct job {
-    uint64_t id;   /* FLUID, > 0 */
-    uint64_t life; /* of rank 0's module, to which it is sent; 0: not known */
+    uint64_t id; /* FLUID, > 0 */
     uint32_t userid;
     uint32_t flags;   /* of flux-core's job-ingest.submit */
     uint8_t urgency;  /* 0 ... 31 */
@@ -33,6 +32,7 @@ struct job {
     const void *key;
     const char *spec; /* jobspec: JSON text, not terminated */
     uint32_t spec_size;
+    uint64_t life; /* of rank 0's module, to which it is sent; 0: not known */
 };
 
 enum verdict_kind {

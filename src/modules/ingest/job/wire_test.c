@@ -35,25 +35,27 @@ static bool same_job (const struct job *a, const struct job *b)
 {
     return a->id == b->id && a->userid == b->userid && a->flags == b->flags && a->urgency == b->urgency
            && a->key_size == b->key_size && (a->key_size == 0 || memcmp (a->key, b->key, a->key_size) == 0)
-           && a->spec_size == b->spec_size && memcmp (a->spec, b->spec, a->spec_size) == 0;
+           && a->life == b->life && a->spec_size == b->spec_size && memcmp (a->spec, b->spec, a->spec_size) == 0;
 }
 
 static void test_bytes (void)
 {
-    static const unsigned char batch[] = { 'i',  'j',  'b',  '1',  0,    0, 0,  1,  0x11, 0x22, 0x33,
-                                           0x44, 0x55, 0x66, 0x77, 0x88, 0, 0,  19, 136,  0,    0,
-                                           0,    9,    0,    0,    0,    2, 31, 1,  'k',  '{',  '}' };
-    static const unsigned char answer[] = { 'i',  'j',  'v',  '1',  0,    0, 0, 4, 1, 3,  2, 0x11, 0x22, 0x33,
-                                            0x44, 0x55, 0x66, 0x77, 0x88, 5, 0, 0, 0, 28, 2, 'n',  'o' };
+    static const unsigned char batch[] = { 'i',  'j',  'b', '1', 0,  0,   0, 1, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66,
+                                           0x77, 0x88, 0,   0,   19, 136, 0, 0, 0,    9,    0,    0,    0,    2,
+                                           31,   1,    0,   0,   0,  0,   0, 0, 0,    7,    'k',  '{',  '}' };
+    static const unsigned char answer[] = { 'i',  'j',  'v',  '1', 0, 0, 0, 4,    1,    3,    0,    0,
+                                            0,    0,    0,    0,   0, 7, 2, 0x11, 0x22, 0x33, 0x44, 0x55,
+                                            0x66, 0x77, 0x88, 5,   0, 0, 0, 28,   2,    'n',  'o' };
     struct jobwire_buf b = { 0 };
     struct job job = job_of (ID, "k", "{}");
 
+    job.life = 7;
     must (jobwire_add_job (&b, &job) == 0);
     ok (b.size == sizeof (batch) && memcmp (b.data, batch, b.size) == 0, "a batch is the bytes that are described");
     ok (b.size == 8 + jobwire_job_size (&job), "... a job takes as many as it says");
     jobwire_buf_clear (&b);
     must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_STORED }) == 0
-          && jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_LATE }) == 0
+          && jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_LATE, .id = 7 }) == 0
           && jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_SAME, .id = ID }) == 0);
     must (jobwire_add_verdict (&b,
                                &(struct verdict){ .kind = VERDICT_REFUSED, .errnum = 28, .text = "no", .text_size = 2 })
@@ -109,7 +111,7 @@ static void test_verdicts (void)
         { .kind = VERDICT_REFUSED, .errnum = EPERM },
         { .kind = VERDICT_FORGOTTEN },
         { .kind = VERDICT_REFUSED, .errnum = ENOSPC, .text = "full", .text_size = 4 },
-        { .kind = VERDICT_LATE },
+        { .kind = VERDICT_LATE, .id = 9 },
     };
     struct jobwire_buf b = { 0 }, c = { 0 };
     struct jobwire_reader r, first;

@@ -88,7 +88,7 @@ static void check_fields (void)
     memset (key, 0, sizeof (key));
     world_init (&w);
     world_open (&w);
-    struct job job = { INT64_MAX, UINT32_MAX, UINT32_MAX, JOBWIRE_URGENCY_MAX, sizeof (key), key, "s", 1 }, found;
+    struct job job = { INT64_MAX, UINT32_MAX, UINT32_MAX, JOBWIRE_URGENCY_MAX, sizeof (key), key, "s", 1, 0 }, found;
     ok (judge (&w, INT64_MAX - 1, job).kind == VERDICT_STORED && judge (&w, 0, world_job (7, "", "")).kind,
         "the largest and the smallest of all fields can be stored");
     world_open (&w);
