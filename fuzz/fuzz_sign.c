@@ -8,8 +8,8 @@
 #include <errno.h>
 
 #include "fuzz.h"
+#include "libjob/sign.h"
 #include "libutil/utf8.h"
-#include "modules/ingest/job/sign.h"
 
 /* The header may have its keys in another order, and zeros before its number: what follows it is the same. */
 static void made_again (const char *j, size_t size, const char *payload, size_t payload_size, uint32_t userid)

@@ -66,6 +66,11 @@ static void offer_arguments (int n, char **argv, const char *typed)
         offer ("local", typed);
         offer ("global", typed);
     }
+    else if (!strcmp (option, "--urgency")) {
+        offer ("hold", typed);
+        offer ("default", typed);
+        offer ("expedite", typed);
+    }
 }
 
 static int run (struct cmd *cmd)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cmd/base/ask.h"
+#include "cmd/base/table.h"
 
 idt_future_t *ask_wait (const struct cmd *cmd, idt_future_t *f, const char *what)
 {
@@ -53,16 +54,6 @@ void ask_print (const struct cmd *cmd, const json_t *answer)
         cmd_die (cmd, "cannot write: %s", strerror (errno));
 }
 
-/* printf pads by bytes; a letter may have several. */
-static int width_of (const char *label, int columns)
-{
-    int width = columns;
-
-    for (const char *p = label; *p; p++)
-        width += ((unsigned char)*p & 0xc0) == 0x80;
-    return width;
-}
-
 void ask_print_members (const json_t *o, const char *prefix, int columns, size_t flags)
 {
     const char *key;
@@ -74,7 +65,7 @@ void ask_print_members (const json_t *o, const char *prefix, int columns, size_t
                                          : json_dumps (value, JSON_ENCODE_ANY | flags);
 
         snprintf (label, sizeof (label), "%s%s", prefix, key);
-        printf ("%-*s %s\n", width_of (label, columns - 1), label, s ? s : "?");
+        printf ("%-*s %s\n", table_width (label, columns - 1), label, s ? s : "?");
         free (s);
     }
 }

@@ -239,6 +239,8 @@ static void check_operands (struct cmd *cmd)
     for (const char *p = operands; *p; p += strspn (p, " ")) {
         min += *p != '[';
         max++;
+        if (*p == '[') /* blanks in it are part of what may be left out */
+            p += strcspn (p, "]");
         p += strcspn (p, " ");
     }
     if (cmd->argc < min)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cmd/base/commands.h"
+#include "cmd/base/input.h"
 #include "cmd/doc/doc.h"
 
 #define STATE_MAX ((size_t)64 << 20) /* bytes of text; a document of compressor.max-clusters takes half of it */
@@ -88,34 +89,17 @@ static int run_export (struct cmd *cmd)
 
 /* --- import ----------------------------------------------------------------------------------- */
 
-/* All text of a stream without the white space around it, for free (). */
-static char *read_text (const struct cmd *cmd, FILE *f, const char *path)
+/* All text of a file without the white space around it, for free (). */
+static char *read_text (const struct cmd *cmd, const char *path)
 {
-    char *s = malloc (STATE_MAX + 1);
+    size_t n;
+    char *s = input_read (cmd, path, "a stored form", STATE_MAX, &n);
 
-    if (!s)
-        cmd_die (cmd, "out of memory");
-    size_t n = fread (s, 1, STATE_MAX + 1, f);
-    if (ferror (f))
-        cmd_die (cmd, "%s: %s", path, strerror (errno));
-    if (n > STATE_MAX)
-        cmd_die (cmd, "%s: a stored form has at most %zu bytes of text", path, STATE_MAX);
     while (n > 0 && isspace ((unsigned char)s[n - 1]))
         n--;
     s[n] = '\0';
     if (n == 0 || strlen (s) != n)
-        cmd_die (cmd, "%s: is no stored form, which is base64 text", path);
-    return s;
-}
-
-static char *read_file (const struct cmd *cmd, const char *path)
-{
-    FILE *f = fopen (path, "r");
-
-    if (!f)
-        cmd_die (cmd, "%s: %s", path, strerror (errno));
-    char *s = read_text (cmd, f, path);
-    fclose (f);
+        cmd_die (cmd, "%s: is no stored form, which is base64 text", input_name (path));
     return s;
 }
 
@@ -123,9 +107,8 @@ static int run_import (struct cmd *cmd)
 {
     struct doc d = doc_begin (cmd);
     const char *name = cmd->argv[0];
-    const char *path = cmd->argc > 1 && strcmp (cmd->argv[1], "-") ? cmd->argv[1] : NULL;
-    const char *what = path ? path : "stdin";
-    char *state = path ? read_file (cmd, path) : read_text (cmd, stdin, what);
+    const char *path = input_path (cmd, 1), *what = input_name (path);
+    char *state = read_text (cmd, path);
     json_t *request = json_pack ("{s:s s:s}", "document", name, "state", state);
 
     free (state);

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libjob/sign.h"
 #include "libutil/errprintf.h"
 #include "libutil/worker.h"
 #include "modules/ingest/job/jobspec.h"
-#include "modules/ingest/job/sign.h"
 #include "modules/ingest/service.h"
 
 #define SHORT 16384 /* bytes that are looked at here: a quarter of a millisecond */

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libjob/sign.h"
 #include "libutil/base64.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
-#include "modules/ingest/job/sign.h"
 
 #define HEADER_MAX 3072             /* bytes, decoded */
 #define USERID_MAX (UINT32_MAX - 1) /* above is who has none (RFC 3) */

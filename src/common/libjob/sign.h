@@ -6,8 +6,8 @@
  * HEADER and PAYLOAD are base64; the header is RFC 38's list of keys and typed values.  A signature by "none" says nothing:
  * who submits is told by the connection, and J's userid must be the same.
  */
-#ifndef INGEST_SIGN_H
-#define INGEST_SIGN_H
+#ifndef JOB_SIGN_H
+#define JOB_SIGN_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,4 +27,4 @@ int job_sign_unwrap (const char *j, size_t size, size_t max, char **payload, siz
 /* The reverse, for clients: J of a jobspec, malloced, with a NUL.  NULL with errno ENOMEM. */
 char *job_sign_wrap (const char *payload, size_t size, uint32_t userid);
 
-#endif /* INGEST_SIGN_H */
+#endif /* JOB_SIGN_H */

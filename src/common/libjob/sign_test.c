@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libjob/sign.h"
 #include "libutil/base64.h"
-#include "modules/ingest/job/sign.h"
 #include "test/tap.h"
 #include "test/failing_alloc.h"
 

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* watch.c - idtree job watch: jobs as they come, in order of their ids
+ *
+ * Rank 0 sends some ahead, and the next when those are confirmed.  A job is confirmed, or acknowledged, when it was
+ * printed and the output flushed, never before.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/base/commands.h"
+#include "cmd/job/job.h"
+
+struct watch {
+    struct jobs j;
+    uint64_t printed;
+    char last[SCHEME_TEXT_MAX]; /* id of the job that was printed last, as it came */
+};
+
+/* --- output ----------------------------------------------------------------------------------- */
+
+/* On one line: id, user, urgency, jobspec. */
+static void print_text (struct watch *w, const json_t *job)
+{
+    json_t *spec = json_object_get (job, "jobspec");
+    json_int_t urgency;
+    const char *id;
+
+    if (json_unpack ((json_t *)job, "{s:s s:I}", "id", &id, "urgency", &urgency) < 0)
+        cmd_die (w->j.cmd, "the broker's answer is not understood");
+    printf ("%s\t%s\t%" JSON_INTEGER_FORMAT, id, jobs_user (&w->j, job), urgency);
+    if (spec) {
+        putchar ('\t');
+        json_dumpf (spec, stdout, JSON_COMPACT);
+    }
+    putchar ('\n');
+}
+
+static void print_job (struct watch *w, json_t *job)
+{
+    const char *id = json_string_value (json_object_get (job, "id"));
+
+    snprintf (w->last, sizeof (w->last), "%s", id ? id : "");
+    jobs_set_id (&w->j, job);
+    if (w->j.json)
+        ask_print (w->j.cmd, job);
+    else
+        print_text (w, job);
+    w->printed++;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------- */
+
+static bool is_done (const struct watch *w)
+{
+    return w->j.count > 0 && w->printed >= w->j.count;
+}
+
+/* Tell rank 0 up to where we are, when all of that has been written. */
+static void confirm (struct watch *w, const json_t *answer)
+{
+    json_t *request = json_pack ("{s:s s:O}", "id", w->last, "watch", json_object_get (answer, "watch"));
+
+    cmd_flush (w->j.cmd);
+    if (!request)
+        cmd_die (w->j.cmd, "the broker's answer is not understood");
+    if (!w->j.ack)
+        json_object_set_new (request, "keep", json_true ());
+    json_decref (jobs_ask_new (&w->j, "ack", request, w->last));
+}
+
+/* An answer without jobs says that all are here that there are now. */
+static void take (struct watch *w, const json_t *answer)
+{
+    json_t *jobs = json_object_get (answer, "jobs");
+    size_t i;
+
+    for (i = 0; i < json_array_size (jobs) && !is_done (w); i++)
+        print_job (w, json_array_get (jobs, i));
+    if (i > 0)
+        confirm (w, answer);
+}
+
+static idt_future_t *begin (struct watch *w)
+{
+    json_t *request = json_pack ("{s:b}", "jobspec", !w->j.no_jobspec);
+    char after[SCHEME_TEXT_MAX];
+
+    if (w->j.after)
+        json_object_set_new (request, "after", json_string (jobs_read_id (w->j.cmd, w->j.after, after)));
+    char *s = json_dumps (request, JSON_COMPACT);
+    idt_future_t *f = idt_rpc (cmd_connect (w->j.cmd), "ingest.watch", s, 0, IDT_RPC_STREAMING);
+    free (s);
+    json_decref (request);
+    return f;
+}
+
+static int run (struct cmd *cmd)
+{
+    struct watch w = { .j = jobs_begin (cmd) };
+    idt_future_t *f = begin (&w);
+    json_t *answer;
+
+    for (; !is_done (&w); idt_future_reset (f)) {
+        if (f && idt_future_wait (f, -1) == 0)
+            jobs_check_service (cmd, f, "jobs");
+        ask_wait (cmd, f, "jobs");
+        if (idt_rpc_get_unpack (f, "o", &answer) < 0)
+            cmd_die (cmd, "the broker's answer is not understood");
+        take (&w, answer);
+    }
+    idt_future_destroy (f);
+    return CMD_OK;
+}
+
+static const struct cmd_option options[] = {
+    JOBS_AFTER_OPTION,
+    { 'n', "count", "N", "end after N jobs (default: until interrupted)", cmd_take_count, JOBS_AT (count) },
+    { 0, "ack", NULL, "acknowledge what was printed: it may be forgotten", cmd_take_flag, JOBS_AT (ack) },
+    { 0, "no-jobspec", NULL, "without jobspecs", cmd_take_flag, JOBS_AT (no_jobspec) },
+    JOBS_TO_OPTION (JOBS_AT (form_name)),
+    { 0, "json", NULL, "one object a line", cmd_take_flag, JOBS_AT (json) },
+    CMD_OPTIONS_END,
+};
+
+const struct command job_watch_command = {
+    .name = "job watch",
+    .flags = CMD_CONNECTS,
+    .summary = "Print jobs as they come, in order of their ids, and those that are there",
+    .details =
+        "A line has the id, the user, the urgency and the jobspec, separated by tabs.  Without --after it begins\n"
+        "behind what was acknowledged.",
+    .example = "idtree job watch --ack",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* window.c - many submissions, of which some are under way at a time
+ *
+ * What is known of number N is in state[N % room], from when it is sent first until it is taken.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "cmd/job/window.h"
+#include "libutil/minmax.h"
+
+enum state {
+    STATE_SENT,
+    STATE_AGAIN, /* it was refused for now */
+    STATE_STORED,
+    STATE_FAILED,
+};
+
+struct window {
+    uint64_t total;
+    uint32_t room;
+    uint64_t patience_ms;
+    uint64_t taken; /* all below were */
+    uint64_t fresh; /* from here on none was sent */
+    uint32_t flying, again;
+    uint64_t again_from; /* nothing below waits to be sent again */
+    uint32_t limit;      /* of those under way, now */
+    uint32_t grown;      /* stored since it grew */
+    uint64_t pause_ms, pause_until;
+    bool full; /* none was stored since */
+    uint64_t full_since;
+    bool stopped;
+    uint64_t stored, failed;
+    unsigned char state[];
+};
+
+struct window *window_create (uint64_t total, uint32_t room, uint64_t patience_ms)
+{
+    assert (room > 0);
+    struct window *w = calloc (1, sizeof (*w) + room);
+
+    if (!w)
+        return NULL;
+    w->total = total;
+    w->room = w->limit = room;
+    w->patience_ms = patience_ms;
+    return w;
+}
+
+void window_destroy (struct window *w)
+{
+    free (w);
+}
+
+/* --- sending ---------------------------------------------------------------------------------- */
+
+static bool may_send (const struct window *w)
+{
+    return !w->stopped && w->flying < w->limit
+           && (w->again > 0 || (w->fresh < w->total && w->fresh - w->taken < w->room));
+}
+
+/* The lowest of those that wait to be sent again: there is one. */
+static uint64_t find_again (struct window *w)
+{
+    w->again_from = max_u64 (w->again_from, w->taken);
+    while (w->state[w->again_from % w->room] != STATE_AGAIN)
+        w->again_from++;
+    return w->again_from;
+}
+
+bool window_next (struct window *w, uint64_t now_ms, uint64_t *number)
+{
+    if (!may_send (w) || now_ms < w->pause_until)
+        return false;
+    if (w->again > 0) {
+        *number = find_again (w);
+        w->again--;
+    }
+    else
+        *number = w->fresh++;
+    w->state[*number % w->room] = STATE_SENT;
+    w->flying++;
+    return true;
+}
+
+uint64_t window_due (const struct window *w)
+{
+    return may_send (w) ? w->pause_until : UINT64_MAX;
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+/* Those that were under way together find the same fullness: one pause is for all of them. */
+static void begin_pause (struct window *w, uint64_t now_ms)
+{
+    if (now_ms < w->pause_until)
+        return;
+    w->pause_ms = w->pause_ms == 0 ? WINDOW_PAUSE_MS : min_u64 (2 * w->pause_ms, WINDOW_PAUSE_MAX_MS);
+    w->pause_until = now_ms + w->pause_ms;
+    w->limit = max_u64 (w->limit / 2, 1);
+}
+
+static bool is_over (struct window *w, uint64_t now_ms)
+{
+    if (!w->full) {
+        w->full = true;
+        w->full_since = now_ms;
+    }
+    return now_ms - w->full_since >= w->patience_ms;
+}
+
+/* It grows by one in each round. */
+static void be_stored (struct window *w)
+{
+    w->stored++;
+    w->full = false;
+    w->pause_ms = 0;
+    if (w->limit < w->room && ++w->grown >= w->limit) {
+        w->limit++;
+        w->grown = 0;
+    }
+}
+
+static void be_again (struct window *w, uint64_t now_ms, uint64_t number)
+{
+    w->again_from = w->again > 0 ? min_u64 (w->again_from, number) : number;
+    w->again++;
+    begin_pause (w, now_ms);
+}
+
+enum window_fate window_answered (struct window *w, uint64_t now_ms, uint64_t number, enum window_fate fate)
+{
+    static const unsigned char states[] = {
+        [WINDOW_STORED] = STATE_STORED,
+        [WINDOW_FULL] = STATE_AGAIN,
+        [WINDOW_FAILED] = STATE_FAILED,
+    };
+
+    assert (number < w->fresh && w->state[number % w->room] == STATE_SENT);
+    if (fate == WINDOW_FULL && is_over (w, now_ms))
+        fate = WINDOW_FAILED;
+    w->flying--;
+    w->state[number % w->room] = states[fate];
+    if (fate == WINDOW_STORED)
+        be_stored (w);
+    else if (fate == WINDOW_FULL)
+        be_again (w, now_ms, number);
+    else {
+        w->failed++;
+        w->stopped = true;
+    }
+    return fate;
+}
+
+bool window_take (struct window *w, uint64_t *number, enum window_fate *fate)
+{
+    while (w->taken < w->fresh) {
+        enum state state = w->state[w->taken % w->room];
+
+        if (state == STATE_SENT || (state == STATE_AGAIN && !w->stopped))
+            return false;
+        *number = w->taken++;
+        *fate = state == STATE_STORED ? WINDOW_STORED : WINDOW_FAILED;
+        if (state != STATE_AGAIN)
+            return true;
+    }
+    return false;
+}
+
+bool window_ended (const struct window *w)
+{
+    return w->flying == 0 && (w->stopped || (w->again == 0 && w->fresh == w->total));
+}
+
+uint64_t window_stored (const struct window *w)
+{
+    return w->stored;
+}
+
+uint64_t window_failed (const struct window *w)
+{
+    return w->failed;
+}

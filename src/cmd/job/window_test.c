@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* window_test.c - many submissions, of which some are under way at a time */
+#include "cmd/job/window.h"
+#include "test/tap.h"
+
+#define NEVER UINT64_MAX
+
+/* Send all that may be sent now.  Returns how many, the last in '*number'. */
+static unsigned send_all (struct window *w, uint64_t now_ms, uint64_t *number)
+{
+    unsigned n = 0;
+
+    while (window_next (w, now_ms, number))
+        n++;
+    return n;
+}
+
+/* Take all that can be taken.  Returns how many, and the last in '*number'. */
+static unsigned take_all (struct window *w, uint64_t *number)
+{
+    enum window_fate fate;
+    unsigned n = 0;
+
+    while (window_take (w, number, &fate))
+        n++;
+    return n;
+}
+
+static void test_order (void)
+{
+    struct window *w = window_create (5, 3, 1000);
+    enum window_fate fate;
+    uint64_t number = 99;
+
+    ok (!window_ended (w) && send_all (w, 0, &number) == 3 && number == 2, "as many are sent as there is room for");
+    ok (window_due (w) == NEVER, "and no time brings more");
+    window_answered (w, 1, 1, WINDOW_STORED);
+    ok (!window_take (w, &number, &fate), "the second waits for the first to be taken");
+    ok (!window_next (w, 1, &number), "and keeps its room meanwhile");
+    window_answered (w, 2, 0, WINDOW_STORED);
+    ok (window_take (w, &number, &fate) && number == 0 && fate == WINDOW_STORED, "then the first is taken");
+    ok (window_take (w, &number, &fate) && number == 1, "and the second");
+    ok (send_all (w, 3, &number) == 2 && number == 4, "which makes room for those that are left");
+    for (number = 2; number < 5; number++)
+        window_answered (w, 4, number, WINDOW_STORED);
+    ok (window_ended (w) && take_all (w, &number) == 3 && number == 4 && window_stored (w) == 5, "all are stored");
+    window_destroy (w);
+}
+
+static void test_full (void)
+{
+    struct window *w = window_create (100, 8, 1000);
+    uint64_t number, now_ms = 50;
+
+    send_all (w, now_ms, &number);
+    for (number = 1; number < 8; number++)
+        window_answered (w, now_ms, number, WINDOW_FULL);
+    ok (!window_next (w, now_ms, &number) && window_due (w) == now_ms + WINDOW_PAUSE_MS, "being full makes a pause");
+    now_ms += WINDOW_PAUSE_MS;
+    ok (window_next (w, now_ms, &number) && number == 1, "after which the first of those that waited is sent again");
+    ok (send_all (w, now_ms, &number) == 2 && number == 3, "and only half as many as before are under way");
+    for (number = 1; number < 4; number++)
+        window_answered (w, now_ms, number, WINDOW_FULL);
+    ok (window_due (w) == now_ms + 2 * WINDOW_PAUSE_MS, "the next pause is twice as long");
+    window_answered (w, now_ms, 0, WINDOW_STORED);
+    now_ms = window_due (w);
+    ok (take_all (w, &number) == 1 && window_next (w, now_ms, &number) && number == 1,
+        "those that wait go before new ones");
+    window_answered (w, now_ms, 1, WINDOW_FULL);
+    ok (window_due (w) == now_ms + WINDOW_PAUSE_MS, "and one that is stored makes pauses short again");
+    window_destroy (w);
+}
+
+static void test_patience (void)
+{
+    struct window *w = window_create (1, 8, 30000);
+    enum window_fate fate = WINDOW_FULL;
+    uint64_t number, now_ms = 7, longest_ms = 0;
+    unsigned sent = 0;
+
+    while (!window_ended (w) && sent < 1000) {
+        if (window_next (w, now_ms, &number)) {
+            sent++;
+            fate = window_answered (w, now_ms, number, WINDOW_FULL);
+        }
+        else {
+            longest_ms = window_due (w) - now_ms > longest_ms ? window_due (w) - now_ms : longest_ms;
+            now_ms = window_due (w);
+        }
+    }
+    ok (window_ended (w) && fate == WINDOW_FAILED && window_failed (w) == 1, "patience ends");
+    ok (now_ms >= 30007 && now_ms < 30007 + WINDOW_PAUSE_MAX_MS, "when it is over");
+    ok (longest_ms == WINDOW_PAUSE_MAX_MS && sent < 50, "pauses grow, up to the longest");
+    ok (window_take (w, &number, &fate) && fate == WINDOW_FAILED, "and it is taken as a failure");
+    window_destroy (w);
+}
+
+static void test_failure (void)
+{
+    struct window *w = window_create (100, 8, 1000);
+    enum window_fate fate;
+    uint64_t number;
+
+    send_all (w, 0, &number);
+    window_answered (w, 0, 1, WINDOW_FULL);
+    window_answered (w, 0, 2, WINDOW_FAILED);
+    ok (!window_next (w, 10000, &number) && window_due (w) == NEVER, "after a failure nothing is sent");
+    ok (!window_ended (w), "what is under way is waited for");
+    for (number = 0; number < 8; number++)
+        if (number != 1 && number != 2)
+            window_answered (w, 1, number, number == 5 ? WINDOW_FULL : WINDOW_STORED);
+    ok (window_ended (w) && window_stored (w) == 5 && window_failed (w) == 1, "until all have ended");
+    ok (window_take (w, &number, &fate) && number == 0 && fate == WINDOW_STORED, "those that are stored are taken");
+    ok (window_take (w, &number, &fate) && number == 2 && fate == WINDOW_FAILED, "those that failed, too");
+    ok (take_all (w, &number) == 4 && number == 7, "but not those that would have been sent again");
+    window_destroy (w);
+}
+
+/* A broker that has room for 'room' at a time and stores one a millisecond. */
+static void test_all_come (uint32_t room, uint64_t total)
+{
+    struct window *w = window_create (total, 64, 1000);
+    uint64_t queue[64], number, last = 0, now_ms = 0;
+    unsigned waiting = 0, taken = 0, order = 0;
+    enum window_fate fate;
+
+    for (; !window_ended (w) && now_ms < 100 * total; now_ms++) {
+        while (window_next (w, now_ms, &number)) {
+            if (waiting < room)
+                queue[waiting++] = number;
+            else
+                window_answered (w, now_ms, number, WINDOW_FULL);
+        }
+        if (waiting > 0) {
+            window_answered (w, now_ms, queue[0], WINDOW_STORED);
+            waiting--;
+            for (unsigned i = 0; i < waiting; i++)
+                queue[i] = queue[i + 1];
+        }
+        while (window_take (w, &number, &fate)) {
+            order += taken > 0 && number != last + 1;
+            last = number;
+            taken++;
+        }
+    }
+    ok (window_ended (w) && taken == total && order == 0 && window_stored (w) == total,
+        "a broker with room for %u stores all %u in the end, taken in order", room, (unsigned)total);
+    ok (now_ms < 20 * total, "without much waiting");
+    window_destroy (w);
+}
+
+int main (void)
+{
+    test_order ();
+    test_full ();
+    test_patience ();
+    test_failure ();
+    for (uint32_t room = 1; room <= 64; room *= 4)
+        test_all_come (room, 500);
+    return done_testing ();
+}
