@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* fuzz_jobspec.c - any text is a jobspec, or refused by one line that can be shown; what is taken has the form that readers
- * count on
+/* fuzz_jobspec.c - any text is a jobspec, or refused by one line that can be shown; what is taken has the form that
+ * readers count on
  */
 #include <errno.h>
 #include <jansson.h>

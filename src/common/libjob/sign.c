@@ -3,8 +3,8 @@
 
 /* sign.c - HEADER.PAYLOAD.SIGNATURE of the mechanism "none" (RFC 39, which RFC 15 calls J)
  *
- * The decoded header is pairs of key and value, each ended by a NUL; the first byte of a value is its type (RFC 38).  No key may
- * be there twice: readers that take the first, and those that take the last, would see different users.
+ * The decoded header is pairs of key and value, each ended by a NUL; the first byte of a value is its type (RFC 38).
+ * No key may be there twice: readers that take the first, and those that take the last, would see different users.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -150,11 +150,10 @@ static int read_header (const struct part *part, uint32_t *userid, idt_error_t *
 /* How many bytes base64 of a good form decodes to. */
 static size_t decoded_size (const struct part *part)
 {
-    size_t size = BASE64_DECODED_SIZE (part->size);
-
-    for (size_t n = part->size; size > 0 && n > 0 && n + 2 > part->size && part->text[n - 1] == '='; n--)
-        size--;
-    return size;
+    if (part->size < 4)
+        return 0;
+    const char *last = part->text + part->size - 1;
+    return BASE64_DECODED_SIZE (part->size) - (last[0] == '=' ? 1 + (last[-1] == '=') : 0);
 }
 
 static int decode_payload (const struct part *part, size_t max, char **payload, size_t *payload_size, idt_error_t *errp)

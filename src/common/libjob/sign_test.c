@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* sign_test.c - J as Flux's clients make it is taken; each part that is not so is refused by name, and nothing is given out */
+/* sign_test.c - J as Flux's clients make it is taken; each part that is not so is refused by name, and nothing is given
+ * out
+ */
 #include <errno.h>
 #include <string.h>
 

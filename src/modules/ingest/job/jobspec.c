@@ -3,12 +3,12 @@
 
 /* jobspec.c - jobspecs of version 1, rule by rule
  *
- * A table has the keys of an object, each with what checks its value; who forbids other keys says check_only ().  What is
- * required and missing is checked as NULL, so each rule has one sentence.  Where in the text we are is a chain of places on the
- * stack, which is made a path only for a refusal.
+ * A table has the keys of an object, each with what checks its value; who forbids other keys says check_only ().  What
+ * is required and missing is checked as NULL, so each rule has one sentence.  Where in the text we are is a chain of
+ * places on the stack, which is made a path only for a refusal.
  *
- * Texts come from anybody.  Their depth and number of values are bounded before they are parsed, and with them stack and
- * memory.
+ * Texts come from anybody.  Their depth and number of values are bounded before they are parsed, and with them stack
+ * and memory.
  *
  * Where RFC 25 says less or more than Flux does:
  * - tasks[0].count.total may exceed the slots: RFC 25's own use case 2.1 has more tasks than slots.
@@ -651,8 +651,8 @@ static int check_bounds (const char *text, size_t size, idt_error_t *errp)
 
 static int refuse_json (const json_error_t *e, int errnum, idt_error_t *errp)
 {
-    /* The parser does not always tell what an allocation that failed was. */
-    if (errnum == ENOMEM || json_error_code (e) == json_error_out_of_memory)
+    /* The parser calls an allocation that failed an invalid token, or nothing. */
+    if (errnum == ENOMEM)
         return errsetf (errp, ENOMEM, "jobspec: out of memory");
     return errsetf_clean (errp, EINVAL, "jobspec: line %d, column %d: must be %s: %.120s", e->line, e->column,
                           json_error_code (e) == json_error_invalid_utf8 ? "UTF-8" : "JSON", e->text);

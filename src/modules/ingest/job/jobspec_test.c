@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* jobspec_test.c - what Flux's commands send is taken; each rule refuses by the field's path, what it must be, and what it is */
+/* jobspec_test.c - what Flux's commands send is taken; each rule refuses by the field's path, what it must be, and what
+ * it is
+ */
 #include <errno.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -38,10 +40,12 @@ static const struct {
       "\"attributes\": {\"system\": {\"duration\": 0, \"environment\": {\"PATH\": \"/bin\", \"LANG\": \"C\"}, \"cwd\": "
       "\"/home/u\", \"shell\": {\"options\": {\"rlimit\": {\"cpu\": -1, \"nofile\": 1024}}}}}, \"version\": 1}" },
     { "flux run -N4 -n5 -x -g1 -t 1.5m --cwd=.. app é",
-      "{\"resources\": [{\"type\": \"node\", \"count\": 4, \"exclusive\": true, \"with\": [{\"type\": \"slot\", \"count\": "
+      "{\"resources\": [{\"type\": \"node\", \"count\": 4, \"exclusive\": true, \"with\": [{\"type\": \"slot\", \"co"
+      "unt\": "
       "2, \"with\": [{\"type\": \"core\", \"count\": 1}, {\"type\": \"gpu\", \"count\": 1}], \"label\": \"task\"}]}], "
       "\"tasks\": [{\"command\": [\"app\", \"é\"], \"slot\": \"task\", \"count\": {\"total\": 5}}], \"attributes\": "
-      "{\"system\": {\"duration\": 90.0, \"environment\": {}, \"cwd\": \"..\", \"shell\": {\"options\": {\"rlimit\": {}, "
+      "{\"system\": {\"duration\": 90.0, \"environment\": {}, \"cwd\": \"..\", \"shell\": {\"options\": {\"rlimit\":"
+      " {}, "
       "\"verbose\": 1}}}}, \"version\": 1}" },
     { "flux submit --dependency --requires --queue --bank --job-name --setattr=user.x",
       "{\"resources\": [{\"type\": \"slot\", \"count\": 2, \"with\": [{\"type\": \"core\", \"count\": 4}], \"label\": "
@@ -57,16 +61,20 @@ static const struct {
       "\"count\": {\"per_slot\": 1}}], \"attributes\": {\"system\": {\"duration\": 0, \"job\": {\"name\": \"script\"}, "
       "\"shell\": {\"options\": {\"per-resource\": {\"type\": \"node\"}, \"mpi\": \"none\", \"output\": {\"stdout\": "
       "{\"type\": \"file\", \"path\": \"flux-{{id}}.out\"}}}}, \"files\": {\"script\": {\"mode\": 33216, \"data\": "
-      "\"#!/bin/sh\\nhostname\\n\", \"encoding\": \"utf-8\"}, \"conf.json\": {\"mode\": 33152, \"data\": {\"a\": {\"b\": "
+      "\"#!/bin/sh\\nhostname\\n\", \"encoding\": \"utf-8\"}, \"conf.json\": {\"mode\": 33152, \"data\": {\"a\": {\""
+      "b\": "
       "[]}}}}}}, \"version\": 1}" },
     { "flux alloc -N2",
-      "{\"resources\": [{\"type\": \"node\", \"count\": 2, \"exclusive\": true, \"with\": [{\"type\": \"slot\", \"count\": "
-      "1, \"with\": [{\"type\": \"core\", \"count\": 1}], \"label\": \"task\"}]}], \"tasks\": [{\"command\": [\"flux\", "
+      "{\"resources\": [{\"type\": \"node\", \"count\": 2, \"exclusive\": true, \"with\": [{\"type\": \"slot\", \"co"
+      "unt\": "
+      "1, \"with\": [{\"type\": \"core\", \"count\": 1}], \"label\": \"task\"}]}], \"tasks\": [{\"command\": [\"flux"
+      "\", "
       "\"broker\"], \"slot\": \"task\", \"count\": {\"per_slot\": 1}}], \"attributes\": {\"system\": {\"duration\": 0, "
       "\"shell\": {\"options\": {\"per-resource\": {\"type\": \"node\"}, \"mpi\": \"none\", \"pty\": {\"interactive\": "
       "1}}}}}, \"version\": 1}" },
     { "a file as people write it",
-      "\n{ \"version\" : 1,\n\t\"resources\": [ {\"type\": \"slot\", \"count\": 1, \"label\": \"s\", \"exclusive\": false, "
+      "\n{ \"version\" : 1,\n\t\"resources\": [ {\"type\": \"slot\", \"count\": 1, \"label\": \"s\", \"exclusive\": "
+      "false, "
       "\"unit\": \"u\",\r\n \"with\": [{\"type\": \"gpu\", \"count\": 0}, {\"type\": \"core\", \"count\": 1, \"unit\": "
       "\"\"}]}],\n \"tasks\": [{\"slot\": \"s\", \"count\": {\"total\": 7}, \"command\": [\"\\u00e9\\ud83d\\ude00\"], "
       "\"distribution\": \"x\", \"attributes\": {}}],\n\"attributes\": {\"user\": {}, \"system\": {\"duration\": 1e-3, "
@@ -84,12 +92,16 @@ static void test_stock (void)
 /* --- rules: a good jobspec with one thing changed ----------------------------------------------------------- */
 
 static const char base[] =
-    "{\"version\":1,\"resources\":[{\"type\":\"node\",\"count\":2,\"exclusive\":false,\"with\":[{\"type\":\"slot\",\"count\":3,"
+    "{\"version\":1,\"resources\":[{\"type\":\"node\",\"count\":2,\"exclusive\":false,\"with\":[{\"type\":\"slot\","
+    "\"count\":3,"
     "\"label\":\"task\",\"with\":[{\"type\":\"core\",\"count\":4},{\"type\":\"gpu\",\"count\":1}]}]}],"
     "\"tasks\":[{\"command\":[\"app\",\"-x\"],\"slot\":\"task\",\"count\":{\"total\":6}}],"
-    "\"attributes\":{\"system\":{\"duration\":60,\"environment\":{\"A\":\"1\"},\"cwd\":\"/\",\"queue\":\"q\",\"bank\":\"b\","
-    "\"project\":\"p\",\"dependencies\":[{\"scheme\":\"after\",\"value\":\"f1\"}],\"constraints\":{\"and\":[{\"ranks\":[\"0\"]},"
-    "{\"properties\":[\"x\"]}]},\"job\":{\"name\":\"n\"},\"shell\":{\"options\":{\"verbose\":1}},\"files\":{\"f\":{\"mode\":"
+    "\"attributes\":{\"system\":{\"duration\":60,\"environment\":{\"A\":\"1\"},\"cwd\":\"/\",\"queue\":\"q\",\"bank"
+    "\":\"b\","
+    "\"project\":\"p\",\"dependencies\":[{\"scheme\":\"after\",\"value\":\"f1\"}],\"constraints\":{\"and\":[{\"ranks"
+    "\":[\"0\"]},"
+    "{\"properties\":[\"x\"]}]},\"job\":{\"name\":\"n\"},\"shell\":{\"options\":{\"verbose\":1}},\"files\":{\"f\":{"
+    "\"mode\":"
     "33216}}},\"user\":{}}}";
 
 #define SLOT "resources.0.with.0"
@@ -315,6 +327,7 @@ static const struct {
     { "\xef\xbb\xbf{}", "jobspec: line 1, column 1: must be JSON: " },
     { "{\"a\":\x1b}", "jobspec: line 1, column 6: must be JSON: " },
     { "]]]]", "jobspec: line 1, column 1: must be JSON: " },
+    { "]][", "jobspec: line 1, column 1: must be JSON: " },
     { "{\"a\":\"\\", "jobspec: line 1, column " },
 };
 
@@ -327,6 +340,8 @@ static void test_texts (void)
             diag ("%s", error.text);
     ok (is_refusal (check ("{}\0", 3)), "refused: a NUL behind it: %s", error.text);
     ok (jobspec_check ("[]", 2, NULL) < 0 && errno == EINVAL, "nobody needs to want the sentence");
+    errno = ENOMEM;
+    ok (jobspec_check ("{", 1, NULL) < 0 && errno == EINVAL, "what went wrong before does not matter");
 }
 
 static void test_cut (void)
@@ -495,6 +510,9 @@ static bool on_small_stack (void *(*f) (void *))
 
 static void test_depth (void)
 {
+    char brackets[2 * JOBSPEC_DEPTH_MAX + 1] = "";
+
+    memset (brackets, '[', sizeof (brackets) - 1);
     ok (on_small_stack (check_deep), "256 arrays and objects in each other are taken, on a stack of 512 KiB");
     ok (on_small_stack (check_deep_constraints), "constraints as deep are taken, and refused by a path that is cut: %s",
         error.text);
@@ -502,7 +520,7 @@ static void test_depth (void)
             && strstr (error.text, "more arrays and objects in each other than 256"),
         "one more is refused: %s", error.text);
     ok (is_refusal (check_nested ("x", 5000000, "[", "", "]")), "five million are, too");
-    ok (check_nested ("x", 1, "\"", "[[[\\\"{{{\\\\", "\"") == 0, "brackets in strings are no depth");
+    ok (check_nested ("x", 1, "\"\\\"", brackets, "\\\\\"") == 0, "brackets in strings are no depth");
     ok (check_nested ("x", 1, "[[]", ",[[]],{\"a\":[]}", "]") == 0, "nor are those that were closed");
 }
 
