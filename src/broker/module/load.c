@@ -43,17 +43,6 @@ struct module *modules_find (struct modules *ms, const char *name)
     return m;
 }
 
-/* Whether a module that has not started is WHAT-NAME. */
-static bool is_starting_as (struct modules *ms, const char *name)
-{
-    const char *last;
-
-    for (struct module *m = zlistx_first (ms->list); m; m = zlistx_next (ms->list))
-        if (m->status == MODULE_STARTING && (last = strrchr (m->name, '-')) && strcmp (last + 1, name) == 0)
-            return true;
-    return false;
-}
-
 bool modules_may_want (struct modules *ms, const char *attribute)
 {
     char name[MODULE_MAX_NAME + 1];
@@ -65,8 +54,6 @@ bool modules_may_want (struct modules *ms, const char *attribute)
     if (attribute[len] != '.' || len > MODULE_MAX_NAME)
         return false;
     snprintf (name, sizeof (name), "%.*s", (int)len, attribute);
-    if (is_starting_as (ms, name))
-        return true;
     file = find_file (ms, name);
     m = modules_find (ms, name);
     found = file && (!m || m->status == MODULE_STARTING);

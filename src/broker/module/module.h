@@ -64,9 +64,7 @@ int modules_load (struct modules *ms, const idt_msg_t *request, const char *path
 /* The name of a module that has not started yet; NULL: all run. */
 const char *modules_starting (struct modules *ms);
 
-/* Whether an attribute is MODULE.ANYTHING of a module that has not started, but would be found; or LAST.ANYTHING of one that is
- * starting, and whose name is WHAT-LAST, as job-ingest is.
- */
+/* Whether an attribute is MODULE.ANYTHING of a module that has not started, but would be found. */
 bool modules_may_want (struct modules *ms, const char *attribute);
 
 /* The broker's own services: an inline handle of a peer that the caller provides.  It is closed by modules_destroy ().
