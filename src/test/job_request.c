@@ -15,7 +15,7 @@
 #include "libutil/base64.h"
 #include "test/job_request.h"
 
-#define TOO_LARGE ((1u << 20) + 1)
+#define TOO_LARGE ((1u << 20) + 1024)
 #define HEADER_MAX 128
 
 /* In place of what is missing of the size that is asked for. */

@@ -516,7 +516,7 @@ static const char *const document_attrs[] = {
 /* Limits are met now and then, and fates become unknown. */
 static const char *const job_attrs[] = {
     "broker.modules=fluid,job-ingest",
-    "ingest.max-waiting=60",
+    "ingest.max-waiting=80",
     "ingest.max-jobs=20000",
     "ingest.timeout=5s",
 };
