@@ -153,11 +153,12 @@ static const struct event_ops event_ops = {
 
 /* --- modules ---------------------------------------------------------------------------------------- */
 
+/* A module that is starting may define any: attributes need not have its name. */
 static bool is_for_later (const char *attribute, void *arg)
 {
     struct broker *b = arg;
 
-    return modules_may_want (b->modules, attribute);
+    return modules_starting (b->modules) || modules_may_want (b->modules, attribute);
 }
 
 /* What the command line sets, and no module that may yet be loaded can want, was misspelt. */

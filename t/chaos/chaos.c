@@ -4,8 +4,8 @@
 /* chaos.c - tries to break an instance, and judges what its clients saw
  *
  * The main thread is the nemesis and all the links; each client is a thread.  They share a number of answers each and
- * one descriptor that says stop.  With --documents there are workers instead, programs that judge by themselves.  All
- * of it lives below a keeper, which leaves nothing behind (libkeeper/keeper.h).
+ * one descriptor that says stop.  With --documents or --jobs there are workers instead, programs that judge by themselves.
+ * All of it lives below a keeper, which leaves nothing behind (libkeeper/keeper.h).
  */
 #include "config.h"
 
@@ -40,24 +40,33 @@
 #define TIME_END_MS (UINT64_C (1) << 40)
 #define SHARE_SIZE 16
 #define PATH_SIZE 128 /* of what lies in our folder: sockets have 108 */
+#define WORKER_ARGS 5 /* of a worker, without the ranks */
+
+enum work {
+    WORK_IDS,
+    WORK_DOCUMENTS,
+    WORK_JOBS,
+};
 
 struct options {
     uint32_t size, fanout, clients, max_generators;
     uint64_t seed, steps, duration_ms, lease_ms, timeout_ms;
     const char *save_log;
+    const char *records; /* of --jobs; NULL: in our folder, and gone at the end */
     uint32_t faults;
     const char *share; /* fluid.share */
     uint64_t end_ms;   /* from now until the time of ids ends; 0: not within this life */
-    bool plan, verbose, documents;
+    bool plan, verbose;
+    enum work work;
 };
 
-enum { WORKER_SESSIONS, WORKER_OWN, WORKERS };
+enum { WORKER_SESSIONS, WORKER_OWN, WORKER_JOBS, WORKERS };
 
 struct chaos {
     struct options opt;
     char dir[64], pmi[PATH_SIZE], twin_dir[PATH_SIZE - 32], twin_socket[PATH_SIZE];
     char tune[PATH_SIZE], broker[PATH_SIZE], run[PATH_SIZE - 32], state[PATH_SIZE], links_dir[PATH_SIZE],
-        page_path[PATH_SIZE], log[PATH_SIZE];
+        page_path[PATH_SIZE], log[PATH_SIZE], records[PATH_SIZE];
     char attr[7][64];
     const char *attrs[16];
     struct host_page *page;
@@ -94,8 +103,10 @@ static const char usage[] =
     "      --faults LIST     as kill,cut (all)\n"
     "      --end T           the time of ids ends in T, as 20s\n"
     "      --documents       work in documents of the id compressor instead, two clients of each broker\n"
+    "      --jobs            submit jobs and consume them instead, two submitters of each broker and a consumer\n"
     "      --plan            print the faults of a seed and end\n"
     "      --log FILE        keep what brokers say\n"
+    "      --records DIR     keep there what submitters and consumers of jobs write down\n"
     "  -v, --verbose         tell each step\n"
     "Exit status: 0 nothing is wrong, 1 something is, 2 the options are.\n"
     "Example: chaos --size 8 --duration 5m --seed 1\n";
@@ -134,7 +145,9 @@ enum {
     OPT_SHARE,
     OPT_PLAN,
     OPT_LOG,
+    OPT_RECORDS,
     OPT_DOCUMENTS,
+    OPT_JOBS,
     OPT_FAULTS,
     OPT_END
 };
@@ -154,7 +167,9 @@ static const struct option long_options[] = {
     { "share", 1, NULL, OPT_SHARE },
     { "plan", 0, NULL, OPT_PLAN },
     { "log", 1, NULL, OPT_LOG },
+    { "records", 1, NULL, OPT_RECORDS },
     { "documents", 0, NULL, OPT_DOCUMENTS },
+    { "jobs", 0, NULL, OPT_JOBS },
     { "faults", 1, NULL, OPT_FAULTS },
     { "end", 1, NULL, OPT_END },
     { 0 },
@@ -182,7 +197,10 @@ static void take_option (struct options *o, int key, const char *arg)
         o->duration_ms = duration ("duration", arg);
         break;
     case OPT_DOCUMENTS:
-        o->documents = true;
+        o->work = WORK_DOCUMENTS;
+        break;
+    case OPT_JOBS:
+        o->work = WORK_JOBS;
         break;
     case OPT_FAULTS:
         if (!(o->faults = faults_parse (arg)))
@@ -213,6 +231,9 @@ static void take_option (struct options *o, int key, const char *arg)
         break;
     case OPT_LOG:
         o->save_log = arg;
+        break;
+    case OPT_RECORDS:
+        o->records = arg;
         break;
     case 'h':
         fputs (usage, stdout);
@@ -304,16 +325,15 @@ static void start_clients (struct chaos *c, struct rng *rng, uint32_t rank, cons
                                                                         .stop_fd = c->stop_fd });
 }
 
-/* Start a program with the arguments that all have: URI-PREFIX DOCUMENT [RECORD] RANK... */
-static struct worker *start_worker (const struct chaos *c, const char *path, const char *document, const char *record)
+/* Start a program with these arguments (ended by NULL), and the ranks behind. */
+static struct worker *start_worker (const struct chaos *c, const char *const *args)
 {
-    char prefix[PATH_SIZE], rank[HOST_RANKS_MAX][16];
-    const char *argv[HOST_RANKS_MAX + 5] = { path, prefix, document };
-    size_t n = 3;
+    char rank[HOST_RANKS_MAX][16];
+    const char *argv[HOST_RANKS_MAX + WORKER_ARGS + 1] = { 0 };
+    size_t n = 0;
 
-    snprintf (prefix, sizeof (prefix), "local://%s/local-", c->run);
-    if (record)
-        argv[n++] = record;
+    for (; args[n]; n++)
+        argv[n] = args[n];
     for (uint32_t i = 0; i < c->opt.size; i++) {
         snprintf (rank[i], sizeof (rank[i]), "%u", i);
         argv[n++] = rank[i];
@@ -321,13 +341,34 @@ static struct worker *start_worker (const struct chaos *c, const char *path, con
     return worker_start (argv);
 }
 
-static void start_workers (struct chaos *c)
+static void start_documents (struct chaos *c, const char *prefix)
 {
     char record[PATH_SIZE];
 
     snprintf (record, sizeof (record), "%s/record", c->dir);
-    c->worker[WORKER_SESSIONS] = start_worker (c, IDCOMP_LOAD, "sessions", record);
-    c->worker[WORKER_OWN] = start_worker (c, DOCUMENT_LOAD, "own", NULL);
+    c->worker[WORKER_SESSIONS] = start_worker (c, (const char *[]){ IDCOMP_LOAD, prefix, "sessions", record, NULL });
+    c->worker[WORKER_OWN] = start_worker (c, (const char *[]){ DOCUMENT_LOAD, prefix, "own", NULL });
+}
+
+static void start_jobs (struct chaos *c, const char *prefix)
+{
+    char seed[32];
+
+    snprintf (seed, sizeof (seed), "%" PRIu64, c->opt.seed);
+    c->worker[WORKER_JOBS] = start_worker (c, (const char *[]){ JOBLOAD, "crowd",
+                                                                c->opt.records ? c->opt.records : c->records, seed,
+                                                                prefix, NULL });
+}
+
+static void start_workers (struct chaos *c)
+{
+    char prefix[PATH_SIZE];
+
+    snprintf (prefix, sizeof (prefix), "local://%s/local-", c->run);
+    if (c->opt.work == WORK_DOCUMENTS)
+        start_documents (c, prefix);
+    else
+        start_jobs (c, prefix);
 }
 
 /* Some talk to whatever twin there is. */
@@ -348,10 +389,10 @@ static void start_cb (void *arg)
 {
     struct chaos *c = arg;
 
-    if (c->opt.documents)
-        start_workers (c);
-    else
+    if (c->opt.work == WORK_IDS)
         start_clients_of_all (c);
+    else
+        start_workers (c);
 }
 
 static bool served_cb (void *arg, bool first)
@@ -413,10 +454,11 @@ static void make_dir (struct chaos *c)
     snprintf (c->pmi, PATH_SIZE, "%s/pmi", c->dir);
     snprintf (c->tune, PATH_SIZE, "%s/tune", c->dir);
     snprintf (c->broker, PATH_SIZE, "%s/broker", c->dir);
+    snprintf (c->records, PATH_SIZE, "%s/records", c->dir);
     snprintf (c->twin_dir, sizeof (c->twin_dir), "%s/twin", c->dir);
     snprintf (c->twin_socket, PATH_SIZE, "%s/twin.local", c->dir);
     if (mkdir (c->state, 0700) < 0 || mkdir (c->links_dir, 0700) < 0 || mkdir (c->pmi, 0700) < 0
-        || mkdir (c->twin_dir, 0700) < 0 || mkdir (c->tune, 0700) < 0)
+        || mkdir (c->twin_dir, 0700) < 0 || mkdir (c->tune, 0700) < 0 || mkdir (c->records, 0700) < 0)
         die (c->dir);
 }
 
@@ -471,6 +513,20 @@ static const char *const document_attrs[] = {
     "event.replay=4",
 };
 
+/* Limits are met now and then, and fates become unknown. */
+static const char *const job_attrs[] = {
+    "broker.modules=fluid,job-ingest",
+    "ingest.max-waiting=80",
+    "ingest.max-jobs=20000",
+    "ingest.timeout=5s",
+};
+
+static void add_attrs (struct chaos *c, size_t n, const char *const *attrs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        c->attrs[n + i] = attrs[i];
+}
+
 /* It lies far enough back for clocks that step; or so far that time ends soon. */
 static void set_epoch (struct chaos *c, char text[64])
 {
@@ -495,8 +551,10 @@ static void set_attrs (struct chaos *c)
     snprintf (c->attr[n++], sizeof (c->attr[0]), "log-stderr-level=5");
     for (size_t i = 0; i < n; i++)
         c->attrs[i] = c->attr[i];
-    for (size_t i = 0; c->opt.documents && i < sizeof (document_attrs) / sizeof (document_attrs[0]); i++)
-        c->attrs[n++] = document_attrs[i];
+    if (c->opt.work == WORK_DOCUMENTS)
+        add_attrs (c, n, document_attrs, sizeof (document_attrs) / sizeof (document_attrs[0]));
+    if (c->opt.work == WORK_JOBS)
+        add_attrs (c, n, job_attrs, sizeof (job_attrs) / sizeof (job_attrs[0]));
 }
 
 /* --- report ------------------------------------------------------------------------------------------ */
@@ -605,13 +663,15 @@ static uint64_t judge_clients (struct chaos *c)
 /* Workers have told what is wrong. */
 static uint64_t judge_workers (struct chaos *c)
 {
-    uint64_t bad = 0;
+    uint64_t bad = 0, n = 0;
 
     for (int i = 0; i < WORKERS; i++) {
-        bad += !c->worker[i] || !worker_good (c->worker[i]);
+        bad += c->worker[i] && !worker_good (c->worker[i]);
+        n += c->worker[i] != NULL;
         worker_destroy (c->worker[i]);
     }
-    printf ("documents: %s\n", bad ? "not all is right" : "all is right");
+    bad += n == 0;
+    printf ("%s: %s\n", c->opt.work == WORK_JOBS ? "jobs" : "documents", bad ? "not all is right" : "all is right");
     return bad;
 }
 
@@ -620,7 +680,7 @@ static int report (struct chaos *c)
     const struct nemesis_report *n = nemesis_report (c->nemesis);
 
     print_steps (c, n);
-    uint64_t bad = c->opt.documents ? judge_workers (c) : judge_clients (c);
+    uint64_t bad = c->opt.work == WORK_IDS ? judge_clients (c) : judge_workers (c);
     bad += n->surprises + read_log (c);
     if (n->surprises > 0)
         printf ("surprises: %" PRIu64 ", the first: %s\n", n->surprises, n->surprise);
@@ -705,7 +765,8 @@ int main (int argc, char **argv)
     if (c.opt.plan)
         return print_plan (&c.opt);
     printf ("chaos: seed %" PRIu64 ", %u brokers, kary:%u, %u clients each, lease %" PRIu64 " ms, share %s\n",
-            c.opt.seed, c.opt.size, c.opt.fanout, c.opt.documents ? 2 : c.opt.clients, c.opt.lease_ms, c.opt.share);
+            c.opt.seed, c.opt.size, c.opt.fanout, c.opt.work == WORK_IDS ? c.opt.clients : 2, c.opt.lease_ms,
+            c.opt.share);
     fflush (stdout);
     make_dir (&c);
     if (keeper_split (c.dir, false) < 0)

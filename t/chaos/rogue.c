@@ -196,7 +196,7 @@ static bool be_deaf (struct rogue *g)
 
 /* --- who reloads --------------------------------------------------------------------------------------- */
 
-static const char *const modules[] = { "fluid", "flake", "compressor" };
+static const char *const modules[] = { "fluid", "flake", "compressor", "job-ingest" };
 #define MODULES (sizeof (modules) / sizeof (modules[0]))
 
 /* Returns the answer's errno, or that of a lost connection. */
