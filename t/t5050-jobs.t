@@ -97,7 +97,7 @@ test_expect_success 'many are stored, each once' '
     ids_listed >listed && sort many >a && sort listed | comm -13 - a >missing && test_must_be_empty missing
 '
 test_expect_success 'the list is in order of ids, in pages or parts, in any form' '
-    idtree id sort listed | cmp - listed && head -n 1001 listed >first && ids_listed -n 1001 | cmp - first &&
+    idtree id sort - <listed | cmp - listed && head -n 1001 listed >first && ids_listed -n 1001 | cmp - first &&
     idtree job list | head -n 1 | grep -E "^ID +USER +URGENCY  KEY$" &&
     idtree job list | grep -E " +$(id -un) +0  -$" &&
     id=$(sed -n 1001p listed) && sed 1,1001d listed >rest &&

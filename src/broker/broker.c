@@ -161,10 +161,12 @@ static bool is_for_later (const char *attribute, void *arg)
     return modules_starting (b->modules) || modules_may_want (b->modules, attribute);
 }
 
-/* What the command line sets, and no module that may yet be loaded can want, was misspelt. */
+/* What the command line sets, and no module that may yet be loaded can want, was misspelt.  A module that starts may name
+ * its attributes as it likes: this waits for all that do.
+ */
 static int check_attributes (struct broker *b, idt_error_t *errp)
 {
-    const char *unclaimed = attr_unclaimed (b->attrs, is_for_later, b);
+    const char *unclaimed = modules_starting (b->modules) ? NULL : attr_unclaimed (b->attrs, is_for_later, b);
 
     if (!unclaimed)
         return 0;
