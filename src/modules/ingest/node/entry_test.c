@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* entry_test.c - each job that came in is answered once */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/tap.h"
+#include "modules/ingest/node/entry.h"
+
+#define NOW UINT64_C (1000000)
+#define TIMEOUT_MS 1000
+#define COOKIES 64
+
+/* A rank's entry and its ids, and what was answered to whom. */
+struct rig {
+    struct entry *e;
+    struct block ids;
+    struct {
+        int answers, errnum;
+        uint64_t id;
+        char text[64];
+    } of[COOKIES];
+    struct jobwire_reader batch;
+    struct jobwire_buf verdicts;
+    int cookie[COOKIES];
+    void *forget; /* when someone is answered */
+    bool more;    /* then another comes in */
+};
+
+static void must (bool good)
+{
+    if (!good)
+        bail_out ("no memory");
+}
+
+static int add_sized (struct rig *r, uint64_t now_ms, int cookie, uint32_t spec_size, idt_error_t *errp)
+{
+    struct job job = {
+        .userid = (uint32_t)cookie, .flags = 7, .urgency = 16, .key = "key", .key_size = 3, .spec_size = spec_size
+    };
+    char *spec = malloc (spec_size);
+
+    must (spec != NULL);
+    memset (spec, 'x', spec_size);
+    return entry_add (r->e, now_ms, &job, spec, &r->cookie[cookie], errp);
+}
+
+static int add (struct rig *r, uint64_t now_ms, int cookie)
+{
+    return add_sized (r, now_ms, cookie, 2, NULL);
+}
+
+static void reply_cb (void *arg, void *cookie, uint64_t id, int errnum, const char *text)
+{
+    struct rig *r = arg;
+    long c = (int *)cookie - r->cookie;
+
+    r->of[c].answers++;
+    r->of[c].errnum = errnum;
+    r->of[c].id = id;
+    snprintf (r->of[c].text, sizeof (r->of[c].text), "%s", text ? text : "");
+    if (r->forget)
+        entry_forget (r->e, r->forget);
+    if (r->more)
+        (void)add (r, NOW, COOKIES - 1);
+    r->more = false;
+}
+
+static void start (struct rig *r, uint32_t max_jobs, size_t max_bytes)
+{
+    memset (r, 0, sizeof (*r));
+    r->e = entry_create (max_jobs, max_bytes, TIMEOUT_MS, reply_cb, r);
+    must (r->e != NULL);
+    block_init (&r->ids);
+}
+
+static void stop (struct rig *r)
+{
+    entry_destroy (r->e);
+    block_fini (&r->ids);
+    jobwire_buf_fini (&r->verdicts);
+}
+
+/* 'count' ids from 'first' on, made now. */
+static void fill (struct rig *r, uint64_t now_ms, uint64_t first, uint32_t count)
+{
+    must (block_ask (&r->ids, now_ms, BLOCK_MAX_IDS) > 0
+          && block_filled (&r->ids, &(struct block_run){ first, count }, 1) == 0);
+}
+
+/* The batch has the jobs of these cookies, with these ids; -1 ends. */
+static bool batch_is (struct rig *r, uint64_t now_ms, uint64_t first, const int *cookie)
+{
+    struct job job;
+
+    if (!entry_batch (r->e, now_ms, &r->ids, &r->batch))
+        return false;
+    for (; *cookie >= 0; cookie++, first++)
+        if (!jobwire_next_job (&r->batch, &job) || job.id != first || job.userid != (uint32_t)*cookie || job.flags != 7
+            || job.urgency != 16 || job.key_size != 3 || memcmp (job.key, "key", 3) != 0 || job.spec[0] != 'x')
+            return false;
+    return r->batch.count == 0;
+}
+
+static void judge (struct rig *r, uint64_t now_ms, const struct verdict *v, int n)
+{
+    struct jobwire_reader verdicts;
+
+    jobwire_buf_clear (&r->verdicts);
+    for (int i = 0; i < n; i++)
+        must (jobwire_add_verdict (&r->verdicts, &v[i]) == 0);
+    jobwire_buf_reader (&r->verdicts, &verdicts);
+    entry_verdicts (r->e, now_ms, &verdicts);
+}
+
+static const struct verdict stored = { .kind = VERDICT_STORED }, late = { .kind = VERDICT_LATE };
+
+static void test_verdicts (void)
+{
+    static const struct verdict v[] = {
+        { .kind = VERDICT_STORED },
+        { .kind = VERDICT_SAME, .id = 7 },
+        { .kind = VERDICT_REFUSED, .errnum = ENOSPC, .text = "full!", .text_size = 4 },
+        { .kind = VERDICT_FORGOTTEN },
+        { .kind = VERDICT_REFUSED, .errnum = EIO },
+    };
+    struct rig r;
+
+    start (&r, 100, 100000);
+    ok (entry_wants (r.e) == 0 && !entry_batch (r.e, NOW, &r.ids, &r.batch) && entry_due (r.e) == UINT64_MAX,
+        "where no job came there is none");
+    for (int i = 0; i < 5; i++)
+        must (add (&r, NOW, i) == 0);
+    ok (entry_wants (r.e) == 5 && !entry_batch (r.e, NOW, &r.ids, &r.batch), "jobs want ids, and wait for them");
+    fill (&r, NOW, 100, 5);
+    ok (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, 3, 4, -1 }), "a batch has them in the order in which they came");
+    ok (entry_wants (r.e) == 0, "then none wants one");
+    must (add (&r, NOW, 5) == 0);
+    ok (!entry_batch (r.e, NOW, &r.ids, &r.batch), "what comes then waits");
+    judge (&r, NOW, v, 5);
+    ok (r.of[0].answers == 1 && r.of[0].errnum == 0 && r.of[0].id == 100 && !r.of[0].text[0],
+        "what is stored is answered with its id");
+    ok (r.of[1].answers == 1 && r.of[1].errnum == 0 && r.of[1].id == 7 && r.of[1].text[0],
+        "the same as another with that one's, and is told so");
+    ok (r.of[2].errnum == ENOSPC && strcmp (r.of[2].text, "full") == 0, "what is refused with why");
+    ok (r.of[3].errnum == ETIMEDOUT && r.of[3].text[0], "what is forgotten as unknown");
+    ok (r.of[4].errnum == EIO && !r.of[4].text[0], "a refusal may have no text");
+    ok (r.of[5].answers == 0 && entry_stats (r.e).jobs == 1, "what came later is there");
+    fill (&r, NOW, 200, 5);
+    ok (batch_is (&r, NOW, 200, (int[]){ 5, -1 }), "... and goes next");
+    judge (&r, NOW, v, 1);
+    struct entry_stats s = entry_stats (r.e);
+    ok (s.jobs == 0 && s.bytes == 0 && s.stored == 2 && s.same == 1 && s.refused == 2 && s.forgotten == 1,
+        "all is counted");
+    stop (&r);
+}
+
+static void test_late (void)
+{
+    struct rig r;
+
+    start (&r, 100, 100000);
+    for (int i = 0; i < 3; i++)
+        must (add (&r, NOW, i) == 0);
+    fill (&r, NOW, 100, 10);
+    must (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, -1 }));
+    must (add (&r, NOW, 3) == 0);
+    judge (&r, NOW, (struct verdict[]){ late, late, stored }, 3);
+    ok (r.of[2].answers == 1 && r.of[0].answers == 0, "what is late is not answered");
+    ok (batch_is (&r, NOW, 103, (int[]){ 0, 1, 3, -1 }), "it gets another id, before what came later");
+    judge (&r, NOW, (struct verdict[]){ stored, stored, late }, 3);
+    ok (r.of[1].id == 104 && entry_wants (r.e) == 0 && !entry_batch (r.e, NOW, &r.ids, &r.batch),
+        "where the newest id was late there is a pause");
+    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "... that ends");
+    ok (block_take (&r.ids, NOW) == 0, "... and ids that are there are thrown away");
+    entry_expire (r.e, NOW + ENTRY_PAUSE_MS);
+    ok (entry_wants (r.e) == 1 && entry_due (r.e) == NOW + TIMEOUT_MS, "after it ids are wanted");
+    uint64_t now = NOW + ENTRY_PAUSE_MS, pause = 0;
+    for (int i = 0; i < 6; i++) {
+        fill (&r, now, 1000 * (uint64_t)(i + 1), 10);
+        must (entry_batch (r.e, now, &r.ids, &r.batch));
+        judge (&r, now, &late, 1);
+        (void)entry_batch (r.e, now, &r.ids, &r.batch);
+        pause = entry_due (r.e) - now;
+        now += pause;
+    }
+    ok (pause == ENTRY_PAUSE_MAX_MS, "pauses become longer, to a limit (%d)", (int)pause);
+    fill (&r, now, 10000, 10);
+    ok (batch_is (&r, now, 10000, (int[]){ 3, -1 }), "a pause may end with the next batch");
+    entry_forget (r.e, &r.cookie[3]);
+    judge (&r, now, &late, 1);
+    ok (entry_stats (r.e).jobs == 0 && r.of[3].answers == 0, "what is late and has nobody to answer is dropped");
+    ok (entry_stats (r.e).late == 10, "what was late is counted");
+    stop (&r);
+}
+
+static void test_forget (void)
+{
+    struct rig r;
+
+    start (&r, 1000, 100000);
+    for (int i = 0; i < 4; i++)
+        must (add (&r, NOW, i) == 0);
+    must (add (&r, NOW, 1) == 0);
+    entry_forget (r.e, &r.cookie[1]);
+    entry_forget (r.e, &r.cookie[9]);
+    ok (entry_stats (r.e).jobs == 3 && entry_wants (r.e) == 3,
+        "who waits and is forgotten is dropped, with all his jobs");
+    fill (&r, NOW, 100, 10);
+    must (batch_is (&r, NOW, 100, (int[]){ 0, 2, 3, -1 }));
+    entry_forget (r.e, &r.cookie[2]);
+    ok (entry_stats (r.e).jobs == 3, "what is out goes its way");
+    r.forget = &r.cookie[3];
+    r.more = true;
+    judge (&r, NOW, (struct verdict[]){ stored, stored, late }, 3);
+    ok (r.of[0].answers == 1 && r.of[1].answers + r.of[2].answers + r.of[3].answers == 0,
+        "who is forgotten is not answered, whoever forgets him when");
+    ok (entry_stats (r.e).jobs == 1 && entry_wants (r.e) == 0, "... and one that came in then is there");
+    entry_expire (r.e, NOW + 100);
+    r.forget = NULL;
+    for (int i = 0; i < 200; i++)
+        must (add (&r, NOW, 5 + i % 30) == 0);
+    for (int i = 0; i < 30; i += 2)
+        entry_forget (r.e, &r.cookie[5 + i]);
+    ok (entry_wants (r.e) == 1 + 200 - 100, "many may be forgotten (%u)", entry_wants (r.e));
+    stop (&r);
+}
+
+static void test_expire (void)
+{
+    struct rig r;
+
+    start (&r, 100, 100000);
+    must (add (&r, NOW, 0) == 0 && add (&r, NOW + 1, 1) == 0);
+    fill (&r, NOW, 100, 1);
+    must (batch_is (&r, NOW, 100, (int[]){ 0, -1 }));
+    ok (entry_due (r.e) == NOW + TIMEOUT_MS, "the oldest is due first");
+    entry_expire (r.e, NOW + TIMEOUT_MS - 1);
+    ok (r.of[0].answers == 0, "... and not before");
+    entry_expire (r.e, NOW + TIMEOUT_MS);
+    ok (r.of[0].answers == 1 && r.of[0].errnum == ETIMEDOUT && r.of[1].answers == 0,
+        "it is answered that nobody knows");
+    entry_expire (r.e, NOW + TIMEOUT_MS + 1);
+    ok (r.of[1].errnum == ETIMEDOUT && entry_wants (r.e) == 0 && entry_stats (r.e).jobs == 1,
+        "what never went is dropped then");
+    judge (&r, NOW + 2000, &stored, 1);
+    ok (r.of[0].answers == 1 && entry_stats (r.e).jobs == 0 && entry_stats (r.e).expired == 2,
+        "its verdict is not heard");
+    ok (entry_due (r.e) == UINT64_MAX, "nothing is due where nothing is");
+    stop (&r);
+}
+
+static void test_stop (void)
+{
+    struct rig r;
+
+    start (&r, 100, 100000);
+    must (add (&r, NOW, 0) == 0 && add (&r, NOW, 1) == 0 && add (&r, NOW, 2) == 0);
+    fill (&r, NOW, 100, 2);
+    must (batch_is (&r, NOW, 100, (int[]){ 0, 1, -1 }));
+    entry_forget (r.e, &r.cookie[1]);
+    entry_stop (r.e, ENOSYS, "it ends");
+    ok (r.of[0].errnum == ETIMEDOUT && r.of[1].answers == 0 && r.of[2].errnum == ENOSYS, "at the end all are answered");
+    ok (strcmp (r.of[0].text, "it ends") == 0 && strcmp (r.of[2].text, "it ends") == 0, "... with why");
+    stop (&r);
+    ok (r.of[0].answers == 1 && r.of[2].answers == 1, "... once");
+    entry_destroy (NULL);
+}
+
+static void test_limits (void)
+{
+    struct rig r;
+    idt_error_t err;
+
+    start (&r, 2, 1000);
+    must (add (&r, NOW, 0) == 0 && add (&r, NOW, 1) == 0);
+    ok (add_sized (&r, NOW, 2, 2, &err) < 0 && errno == EAGAIN, "more jobs than the limit are not taken: %s", err.text);
+    stop (&r);
+    start (&r, 100, 1000);
+    ok (add_sized (&r, NOW, 0, 2000, NULL) == 0, "one that is longer than the limit is taken where there is none");
+    ok (add_sized (&r, NOW, 1, 2, &err) < 0 && errno == EAGAIN, "another is not, then: %s", err.text);
+    ok (entry_stats (r.e).jobs == 1 && r.of[1].answers == 0, "... and it is not answered");
+    stop (&r);
+
+    start (&r, 10000, 100u << 20);
+    for (int i = 0; i < 3; i++)
+        must (add_sized (&r, NOW, i, 1u << 20, NULL) == 0);
+    must (add_sized (&r, NOW, 3, 5u << 20, NULL) == 0);
+    fill (&r, NOW, 100, 4096);
+    ok (batch_is (&r, NOW, 100, (int[]){ 0, -1 }), "a batch is no longer than JOBWIRE_BATCH_BYTES");
+    judge (&r, NOW, &stored, 1);
+    must (batch_is (&r, NOW, 101, (int[]){ 1, -1 }));
+    judge (&r, NOW, &stored, 1);
+    must (batch_is (&r, NOW, 102, (int[]){ 2, -1 }));
+    judge (&r, NOW, &stored, 1);
+    ok (batch_is (&r, NOW, 103, (int[]){ 3, -1 }), "... but with a single job");
+    judge (&r, NOW, &stored, 1);
+    for (int i = 0; i < JOBWIRE_BATCH_JOBS + 1; i++)
+        must (add (&r, NOW, 5) == 0);
+    fill (&r, NOW, 10000, 4096);
+    ok (entry_batch (r.e, NOW, &r.ids, &r.batch) && r.batch.count == JOBWIRE_BATCH_JOBS,
+        "nor has it more than JOBWIRE_BATCH_JOBS");
+    stop (&r);
+}
+
+int main (void)
+{
+    test_verdicts ();
+    test_late ();
+    test_forget ();
+    test_expire ();
+    test_stop ();
+    test_limits ();
+    return done_testing ();
+}

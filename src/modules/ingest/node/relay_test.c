@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* relay_test.c - parcels go up together, and each gets its own verdicts */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/tap.h"
+#include "modules/ingest/node/relay.h"
+
+#define NOW UINT64_C (1000000)
+
+static void must (bool good)
+{
+    if (!good)
+        bail_out ("no memory");
+}
+
+/* Who is answered, and with which ids: the SAME verdicts that verdicts_for () makes. */
+struct owner {
+    int answers;
+    uint64_t id[8];
+    uint32_t n;
+    struct relay *relay;                /* where one more is added, or NULL */
+    struct relay_parcel *forget, *more; /* another that is forgotten */
+};
+
+static struct relay_parcel *add (struct relay *r, struct owner *o, uint64_t id, uint32_t count, uint32_t spec_size);
+
+static void reply_cb (void *arg, struct jobwire_reader *verdicts)
+{
+    struct owner *o = arg;
+    struct verdict v;
+
+    o->answers++;
+    for (o->n = 0; o->n < 8 && jobwire_next_verdict (verdicts, &v); o->n++)
+        o->id[o->n] = v.id;
+    if (o->relay)
+        o->more = add (o->relay, o, 1000, 1, 2);
+    if (o->forget)
+        relay_forget (o->relay, o->forget);
+    o->relay = NULL;
+}
+
+/* 'count' jobs from 'id' on. */
+static struct relay_parcel *add (struct relay *r, struct owner *o, uint64_t id, uint32_t count, uint32_t spec_size)
+{
+    struct jobwire_buf b = { 0 };
+    struct jobwire_reader jobs;
+    char *spec = calloc (1, spec_size);
+
+    must (spec != NULL);
+    for (uint32_t i = 0; i < count; i++)
+        must (jobwire_add_job (&b, &(struct job){ .id = id + i, .spec = spec, .spec_size = spec_size }) == 0);
+    jobwire_buf_reader (&b, &jobs);
+    struct relay_parcel *p = relay_add (r, &jobs, reply_cb, o);
+    jobwire_buf_fini (&b);
+    free (spec);
+    return p;
+}
+
+struct sent {
+    uint32_t tag;
+    uint64_t first, last; /* ids */
+    uint32_t count;
+    const void *data;
+    size_t size;
+};
+
+static bool next (struct relay *r, uint64_t now_ms, struct sent *s)
+{
+    struct jobwire_reader jobs;
+    struct job job;
+
+    if (!relay_next (r, now_ms, &s->data, &s->size, &s->tag))
+        return false;
+    must (jobwire_read_batch (&jobs, s->data, s->size, NULL) == 0);
+    s->count = jobs.count;
+    s->first = 0;
+    while (jobwire_next_job (&jobs, &job)) {
+        s->first = s->first ? s->first : job.id;
+        s->last = job.id;
+    }
+    return true;
+}
+
+/* Answer each job with its own id, and 'more' than there are. */
+static bool answer (struct relay *r, uint64_t now_ms, const struct sent *s, int more)
+{
+    struct jobwire_buf b = { 0 };
+    struct jobwire_reader jobs, verdicts;
+    struct job job;
+
+    must (jobwire_read_batch (&jobs, s->data, s->size, NULL) == 0);
+    while (jobwire_next_job (&jobs, &job))
+        must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_SAME, .id = job.id }) == 0);
+    for (int i = 0; i < more; i++)
+        must (jobwire_add_verdict (&b, &(struct verdict){ .kind = VERDICT_STORED }) == 0);
+    jobwire_buf_reader (&b, &verdicts);
+    bool good = relay_answered (r, now_ms, s->tag, &verdicts);
+    jobwire_buf_fini (&b);
+    return good;
+}
+
+static void test_together (void)
+{
+    struct relay *r = relay_create (100000);
+    struct owner a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 };
+    struct sent s[3];
+
+    must (r != NULL);
+    ok (!next (r, NOW, &s[0]) && relay_due (r) == UINT64_MAX, "where nothing waits nothing is sent");
+    must (add (r, &a, 1, 1, 2));
+    ok (relay_due (r) == 0 && next (r, NOW, &s[0]) && s[0].count == 1, "a single job goes at once");
+    must (add (r, &b, 2, 1, 2));
+    ok (next (r, NOW, &s[1]) && s[1].first == 2, "so does the next");
+    must (add (r, &c, 3, 3, 2) && add (r, &d, 6, 2, 2));
+    ok (!next (r, NOW, &s[2]) && relay_due (r) == UINT64_MAX, "what comes then waits");
+    ok (relay_stats (r).parcels == 2 && relay_stats (r).under_way == 2, "... as the counters show");
+    ok (answer (r, NOW, &s[1], 0) && b.answers == 1 && b.n == 1 && b.id[0] == 2 && a.answers == 0,
+        "the second batch may be answered first");
+    ok (next (r, NOW, &s[2]) && s[2].first == 3 && s[2].last == 7 && s[2].count == 5, "what waited goes together");
+    ok (answer (r, NOW, &s[2], 0) && c.n == 3 && c.id[0] == 3 && c.id[2] == 5 && d.n == 2 && d.id[0] == 6,
+        "each gets the verdicts of its own jobs");
+    ok (answer (r, NOW, &s[0], 0) && a.id[0] == 1, "... whenever its batch is answered");
+    ok (relay_stats (r).bytes == 0 && relay_stats (r).batches == 3 && relay_stats (r).jobs == 7, "nothing is left");
+    relay_failed (r, NOW, s[0].tag);
+    ok (!next (r, NOW, &s[0]), "a tag that is none is not heard");
+    relay_destroy (r);
+}
+
+static void test_failed (void)
+{
+    struct relay *r = relay_create (100000);
+    struct owner a = { 0 }, b = { 0 }, c = { 0 };
+    struct sent s[3], again[3];
+
+    must (r != NULL);
+    must (add (r, &a, 1, 1, 2) && next (r, NOW, &s[0]));
+    must (add (r, &b, 2, 1, 2) && next (r, NOW, &s[1]));
+    must (add (r, &c, 3, 1, 2));
+    relay_failed (r, NOW, s[1].tag);
+    relay_failed (r, NOW, s[0].tag);
+    ok (relay_due (r) == NOW + RELAY_PAUSE_MS && !next (r, NOW + RELAY_PAUSE_MS - 1, &again[0]),
+        "after a failure there is a pause");
+    ok (next (r, NOW + RELAY_PAUSE_MS, &again[0]) && again[0].first == 1 && again[0].count == 1
+            && next (r, NOW + RELAY_PAUSE_MS, &again[1]) && again[1].first == 2 && again[1].count == 1,
+        "then the batches are sent again as they were, in their order");
+    ok (!answer (r, NOW + 20, &again[1], 1) && b.answers == 0, "an answer with too many verdicts is none");
+    ok (relay_due (r) == NOW + 20 + 2 * RELAY_PAUSE_MS, "the next pause is longer");
+    ok (!answer (r, NOW + 20, &s[0], 0) || a.answers == 0, "the first way's answer is not heard any more");
+    ok (answer (r, NOW + 21, &again[0], 0) && a.answers == 1, "the second's is");
+    relay_hurry (r);
+    ok (relay_due (r) == 0 && next (r, NOW + 21, &again[1]) && again[1].first == 2, "in a hurry there is no pause");
+    ok (next (r, NOW + 21, &again[2]) && again[2].first == 3, "what came later comes later");
+    uint64_t now = NOW + 100, pause = 0;
+    for (int i = 0; i < 12; i++) {
+        relay_failed (r, now, again[1].tag);
+        pause = relay_due (r) - now;
+        now += pause;
+        must (next (r, now, &again[1]));
+    }
+    ok (pause == RELAY_PAUSE_MAX_MS, "a pause is a second at most");
+    must (answer (r, now, &again[1], 0));
+    relay_failed (r, now, again[2].tag);
+    ok (relay_due (r) == now + RELAY_PAUSE_MS, "after an answer it is short again");
+    ok (relay_stats (r).failed == 2 + 1 + 12 + 1, "failures are counted");
+    relay_destroy (r);
+}
+
+static void test_limits (void)
+{
+    struct relay *r = relay_create (4u << 20);
+    struct owner o = { 0 };
+    struct sent s;
+
+    must (r != NULL);
+    ok (add (r, &o, 1, 1, 5u << 20) != NULL, "a parcel above the limit is taken where there is none");
+    ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "another is not, then");
+    must (next (r, NOW, &s));
+    ok (!add (r, &o, 2, 1, 2) && errno == EAGAIN, "nor while it is under way");
+    must (answer (r, NOW, &s, 0));
+    must (add (r, &o, 1, 1, 1u << 20) && add (r, &o, 2, 1, 1u << 20) && add (r, &o, 3, 1, 9));
+    ok (next (r, NOW, &s) && s.count == 1 && next (r, NOW, &s) && s.count == 2,
+        "a batch has not more than JOBWIRE_BATCH_BYTES");
+    relay_destroy (r);
+
+    must ((r = relay_create (16u << 20)) != NULL);
+    must (add (r, &o, 1, JOBWIRE_BATCH_JOBS - 1, 2) && add (r, &o, 9000, 1, 2) && add (r, &o, 9001, 1, 2));
+    ok (next (r, NOW, &s) && s.count == JOBWIRE_BATCH_JOBS && next (r, NOW, &s) && s.count == 1,
+        "nor more than JOBWIRE_BATCH_JOBS");
+    relay_destroy (r);
+}
+
+static void test_forget (void)
+{
+    struct relay *r = relay_create (100000);
+    struct owner a = { 0 }, b = { 0 }, c = { 0 };
+    struct sent s[2], t;
+
+    must (r != NULL);
+    struct relay_parcel *p[3] = { add (r, &a, 1, 2, 2), add (r, &b, 3, 2, 5), add (r, &c, 5, 2, 9) };
+    relay_forget (r, p[1]);
+    ok (next (r, NOW, &s[0]) && s[0].count == 4 && s[0].first == 1 && s[0].last == 6,
+        "who waits and is forgotten is not sent");
+    relay_forget (r, p[2]);
+    ok (answer (r, NOW, &s[0], 0) && a.n == 2 && a.id[1] == 2 && b.answers == 0 && c.answers == 0,
+        "who is forgotten under way is not answered");
+    p[0] = add (r, &a, 1, 1, 2);
+    relay_forget (r, p[0]);
+    ok (!next (r, NOW, &t) && relay_stats (r).bytes == 0 && relay_stats (r).parcels == 0,
+        "where nobody is left nothing is sent");
+
+    p[0] = add (r, &a, 1, 1, 2);
+    p[1] = add (r, &b, 2, 1, 2);
+    must (next (r, NOW, &s[0]));
+    relay_forget (r, p[0]);
+    relay_failed (r, NOW, s[0].tag);
+    ok (next (r, NOW + 10, &t) && t.count == 1 && t.first == 2, "who is forgotten is not sent again");
+    relay_forget (r, p[1]);
+    relay_failed (r, NOW + 10, t.tag);
+    ok (!next (r, NOW + 1000, &t) && relay_stats (r).bytes == 0, "... nor is a batch of such");
+
+    a = (struct owner){ .relay = r };
+    b = (struct owner){ 0 };
+    must (add (r, &a, 1, 1, 2) != NULL);
+    a.forget = add (r, &b, 2, 1, 2);
+    must (next (r, NOW + 1000, &t));
+    ok (answer (r, NOW + 1000, &t, 0) && a.answers == 1 && a.more && b.answers == 0 && next (r, NOW + 1000, &t)
+            && t.first == 1000,
+        "who is answered may add one, and forget another");
+    relay_destroy (r);
+    relay_destroy (NULL);
+}
+
+int main (void)
+{
+    test_together ();
+    test_failed ();
+    test_limits ();
+    test_forget ();
+    return done_testing ();
+}
