@@ -56,7 +56,7 @@ static void put (char *p, int n, uint64_t v)
     put_be ((uint8_t *)p, n, v);
 }
 
-/* --- writing ---------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------------------------- */
 
 void jobwire_buf_fini (struct jobwire_buf *b)
 {
@@ -226,7 +226,7 @@ int jobwire_add_verdicts (struct jobwire_buf *b, const void *body, size_t size, 
     return append_body (b, answer_magic, body, size, count);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------ */
+/* --- reading ------------------------------------------------------------------------------------------------- */
 
 static int read_head (struct jobwire_reader *r, const char magic[4], const void *data, size_t size, idt_error_t *errp)
 {

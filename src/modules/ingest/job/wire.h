@@ -3,8 +3,8 @@
 
 /* wire.h - jobs on their way to rank 0, and what becomes of them, as bytes (doc/design/ingest.md)
  *
- * A batch is a head and jobs, one after the other: so batches are put together, and parts of one sent on, without a look
- * at each job.  Verdicts come in the order of the jobs.  All numbers are big-endian.
+ * A batch is a head and jobs, one after the other: so batches are put together, and parts of one sent on, without a
+ * look at each job.  Verdicts come in the order of the jobs.  All numbers are big-endian.
  */
 #ifndef INGEST_WIRE_H
 #define INGEST_WIRE_H
@@ -51,7 +51,7 @@ struct verdict {
     size_t text_size;
 };
 
-/* --- writing ---------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------------------------- */
 
 /* Bytes that grow.  Zero is an empty one: it has no head yet. */
 struct jobwire_buf {
@@ -77,13 +77,15 @@ int jobwire_add_body (struct jobwire_buf *b, const void *body, size_t size, uint
 int jobwire_add_verdict (struct jobwire_buf *b, const struct verdict *verdict);
 int jobwire_add_verdicts (struct jobwire_buf *b, const void *body, size_t size, uint32_t count);
 
-/* Write another id over that of the job at 'at' (bytes from the beginning of 'b', as jobwire_buf.size was before it was added). */
+/* Write another id over that of the job at 'at' (bytes from the beginning of 'b', as jobwire_buf.size was before it
+ * was added).
+ */
 void jobwire_set_id (struct jobwire_buf *b, size_t at, uint64_t id);
 
 /* Take out 'size' bytes at 'at' that are 'count' jobs.  What is behind them moves up. */
 void jobwire_cut (struct jobwire_buf *b, size_t at, size_t size, uint32_t count);
 
-/* --- reading ------------------------------------------------------------------------------------------------ */
+/* --- reading ------------------------------------------------------------------------------------------------- */
 
 struct jobwire_reader {
     const char *body; /* behind the head, or behind what was read */
@@ -91,8 +93,8 @@ struct jobwire_reader {
     uint32_t count;   /* jobs or verdicts from there on */
 };
 
-/* Begin to read a batch / an answer that came from elsewhere.  All of it is checked first: what follows cannot fail.  An empty one is
- * none.  Returns 0, or -1 with errno EPROTO and what is wrong in 'errp'.
+/* Begin to read a batch / an answer that came from elsewhere.  All of it is checked first: what follows cannot fail.
+ * An empty one is none.  Returns 0, or -1 with errno EPROTO and what is wrong in 'errp'.
  */
 int jobwire_read_batch (struct jobwire_reader *r, const void *data, size_t size, idt_error_t *errp);
 int jobwire_read_verdicts (struct jobwire_reader *r, const void *data, size_t size, idt_error_t *errp);

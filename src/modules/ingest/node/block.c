@@ -3,8 +3,8 @@
 
 /* block.c - a queue of runs, the oldest in use
  *
- * Another block is asked for when half of one was used and less than half of one is left.  Where that was soon, the next is twice as
- * large; where it was not, half as large for each BLOCK_SLOW_MS.
+ * Another block is asked for when half of one was used and less than half of one is left.  Where that was soon, the
+ * next is twice as large; where it was not, half as large for each BLOCK_SLOW_MS.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 
 /* block.h - ids that are there to be given to jobs, none older than BLOCK_MAX_AGE_MS
  *
- * Ids are asked for in blocks whose size follows what was used lately, so that a job that comes in finds one.  They are given in
- * the order of the blocks, which is that of ids; the rest of a block that is too old is thrown away.
+ * Ids are asked for in blocks whose size follows what was used lately, so that a job that comes in finds one.  They
+ * are given in the order of the blocks, which is that of ids; the rest of a block that is too old is thrown away.
  */
 #ifndef INGEST_BLOCK_H
 #define INGEST_BLOCK_H
@@ -40,16 +40,16 @@ struct block {
 void block_init (struct block *b);
 void block_fini (struct block *b);
 
-/* How many ids to ask for now, 'wanted' jobs being without: 0 where enough are there, a request is under way, or one failed just now.
- * Who gets a number asks, and says how it ended.
+/* How many ids to ask for now, 'wanted' jobs being without: 0 where enough are there, a request is under way, or one
+ * failed just now.  Who gets a number asks, and says how it ended.
  */
 uint32_t block_ask (struct block *b, uint64_t now_ms, uint32_t wanted);
 
 /* When to call that again, after a request that failed; UINT64_MAX: when there is something new. */
 uint64_t block_due (const struct block *b);
 
-/* The answer: runs in increasing order, above all before.  Returns 0, or -1 with errno EPROTO or ENOMEM, and none is taken: it
- * failed.  / There was none.
+/* The answer: runs in increasing order, above all before.  Returns 0, or -1 with errno EPROTO or ENOMEM, and none is
+ * taken: it failed.  / There was none.
  */
 int block_filled (struct block *b, const struct block_run *runs, size_t n);
 void block_failed (struct block *b);

@@ -86,8 +86,8 @@ static void test_failed (void)
     block_fini (&b);
 }
 
-/* 'rate' ids a millisecond for a second, of which 100 and more are wanted at a time; returns how many requests, and in '*without'
- * how often there was none.  A request takes 1 ms.
+/* 'rate' ids a millisecond for a second, of which 100 and more are wanted at a time; returns how many requests, and
+ * in '*without' how often there was none.  A request takes 1 ms.
  */
 static unsigned use (struct block *b, uint64_t from_ms, unsigned rate, unsigned *without)
 {

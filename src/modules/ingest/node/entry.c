@@ -3,9 +3,9 @@
 
 /* entry.c - jobs in order of arrival, and those that are out
  *
- * A job is in 'waiting' until it is in the batch that is out.  It has an id only there: so ids are as young as can be, and increase as
- * jobs came.  Who is to be answered is also in 'aged', and in a table by cookie; who is in neither was answered or is gone,
- * and his job is there for the verdict alone.
+ * A job is in 'waiting' until it is in the batch that is out.  It has an id only there: so ids are as young as can
+ * be, and increase as jobs came.  Who is to be answered is also in 'aged', and in a table by cookie; who is in
+ * neither was answered or is gone, and his job is there for the verdict alone.
  */
 #include <assert.h>
 #include <errno.h>
@@ -86,7 +86,7 @@ static int grow (struct entry *e)
     return 0;
 }
 
-/* --- jobs -------------------------------------------------------------------------------------------------------- */
+/* --- jobs ---------------------------------------------------------------------------------------------------- */
 
 struct entry *entry_create (uint32_t max_jobs, size_t max_bytes, uint64_t timeout_ms, entry_reply_f reply, void *arg)
 {
@@ -238,7 +238,7 @@ void entry_forget (struct entry *e, void *cookie)
     }
 }
 
-/* --- batches ------------------------------------------------------------------------------------------------------ */
+/* --- batches ------------------------------------------------------------------------------------------------- */
 
 uint32_t entry_wants (const struct entry *e)
 {
@@ -287,7 +287,7 @@ bool entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jo
     return e->nout > 0;
 }
 
-/* --- verdicts ----------------------------------------------------------------------------------------------------- */
+/* --- verdicts ------------------------------------------------------------------------------------------------ */
 
 static void end_refused (struct entry *e, struct waiter *w, const struct verdict *v)
 {
@@ -374,7 +374,7 @@ void entry_verdicts (struct entry *e, uint64_t now_ms, struct jobwire_reader *ve
     wait_again (e, &late);
 }
 
-/* --- time, and the end ---------------------------------------------------------------------------------------------- */
+/* --- time, and the end --------------------------------------------------------------------------------------- */
 
 /* Answer one that is to be answered. */
 static void give_up (struct entry *e, struct waiter *w, int errnum, const char *text)

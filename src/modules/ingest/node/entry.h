@@ -21,22 +21,22 @@
 
 struct entry;
 
-/* 'errnum' 0: it is durable under 'id', 'text' NULL; or one with its key is, and 'text' says so.  Else why not (text borrowed, may be NULL);
- * ETIMEDOUT: nobody knows.  It may add jobs and forget others.
+/* 'errnum' 0: it is durable under 'id', 'text' NULL; or one with its key is, and 'text' says so.  Else why not (text
+ * borrowed, may be NULL); ETIMEDOUT: nobody knows.  It may add jobs and forget others.
  */
 typedef void (*entry_reply_f) (void *arg, void *cookie, uint64_t id, int errnum, const char *text);
 
-/* 'max_jobs', 'max_bytes' of jobs that are there, but one is taken where none is; 'timeout_ms': until one is answered ETIMEDOUT.
- * Returns NULL with errno ENOMEM.
+/* 'max_jobs', 'max_bytes' of jobs that are there, but one is taken where none is; 'timeout_ms': until one is answered
+ * ETIMEDOUT.  Returns NULL with errno ENOMEM.
  */
 struct entry *entry_create (uint32_t max_jobs, size_t max_bytes, uint64_t timeout_ms, entry_reply_f reply, void *arg);
 
 /* Nobody is answered: entry_stop () first.  NULL is fine. */
 void entry_destroy (struct entry *e);
 
-/* Take in a valid job, without an id; its spec (malloced, spec_size bytes) is stolen in any case, its key copied.  'cookie' (not NULL) is whom
- * to answer; several jobs may have the same.  Returns 0, or -1 with errno set, and it is not answered: EAGAIN with the limit in 'errp',
- * ENOMEM.
+/* Take in a valid job, without an id; its spec (malloced, spec_size bytes) is stolen in any case, its key copied.
+ * 'cookie' (not NULL) is whom to answer; several jobs may have the same.  Returns 0, or -1 with errno set, and it is
+ * not answered: EAGAIN with the limit in 'errp', ENOMEM.
  */
 int entry_add (struct entry *e, uint64_t now_ms, const struct job *job, char *spec, void *cookie, idt_error_t *errp);
 
@@ -46,18 +46,19 @@ void entry_forget (struct entry *e, void *cookie);
 /* How many want an id now: none while a pause lasts, see entry_verdicts (). */
 uint32_t entry_wants (const struct entry *e);
 
-/* Give ids to those who want one, as many as go into a batch, which is 'batch' (borrowed until entry_verdicts ()); false: there is none, or
- * one is out already.
+/* Give ids to those who want one, as many as go into a batch, which is 'batch' (borrowed until entry_verdicts ());
+ * false: there is none, or one is out already.
  */
 bool entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jobwire_reader *batch);
 
-/* The verdicts of the batch that is out, as many as it has jobs.  Where the newest of its ids was late, ids of this rank are behind: those that are
- * there are thrown away by entry_batch (), and the next batch is made after a pause: ENTRY_PAUSE_MS, then longer, until one is not.
+/* The verdicts of the batch that is out, as many as it has jobs.  Where the newest of its ids was late, ids of this
+ * rank are behind: those that are there are thrown away by entry_batch (), and the next batch is made after a pause:
+ * ENTRY_PAUSE_MS, then longer, until one is not.
  */
 void entry_verdicts (struct entry *e, uint64_t now_ms, struct jobwire_reader *verdicts);
 
-/* Answer ETIMEDOUT to those whose time is over; what becomes of them in a batch is not heard any more.  End a pause that is over.  /
- * When to call that, and to see then whether there is a batch; UINT64_MAX: never.
+/* Answer ETIMEDOUT to those whose time is over; what becomes of them in a batch is not heard any more.  End a pause
+ * that is over.  / When to call that, and to see then whether there is a batch; UINT64_MAX: never.
  */
 void entry_expire (struct entry *e, uint64_t now_ms);
 uint64_t entry_due (const struct entry *e);

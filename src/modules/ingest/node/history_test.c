@@ -3,9 +3,10 @@
 
 /* history_test.c - random histories of a small tree
  *
- * Seven ranks take jobs in; rank 0 has the line, consumers, and a store that is an array and keeps the rules of root/store.h.  Batches and
- * answers are late or lost, a rank gets another parent while copies of what it sent are on their way, ranks and rank 0 start again,
- * commits fail, consumers acknowledge, and what they did is forgotten.  Clocks differ.  Whatever happens:
+ * Seven ranks take jobs in; rank 0 has the line, consumers, and a store that is an array and keeps the rules of
+ * root/store.h.  Batches and answers are late or lost, a rank gets another parent while copies of what it sent are on
+ * their way, ranks and rank 0 start again, commits fail, consumers acknowledge, and what they did is forgotten.
+ * Clocks differ.  Whatever happens:
  *
  *   a submission is answered once, unless its rank is no more or its submitter
  *   what was answered as stored is there, under that id, and nowhere else
@@ -137,7 +138,7 @@ struct history {
     } seen;
 };
 
-/* --- the world -------------------------------------------------------------------------------------------------- */
+/* --- the world ----------------------------------------------------------------------------------------------- */
 
 static uint64_t below (struct history *h, uint64_t n)
 {
@@ -166,12 +167,16 @@ static void wrong (struct history *h, const char *what)
 static void must (bool good)
 {
     if (!good)
-        bail_out ("no memory, or no room for events");
+        bail_out ("no memory");
 }
 
 static void post (struct history *h, uint64_t in_ms, struct event e)
 {
-    must (h->nevents < MAX_EVENTS);
+    if (h->nevents == MAX_EVENTS) {
+        wrong (h, "there is no end of messages");
+        free (e.data);
+        return;
+    }
     e.at_ms = h->now_ms + in_ms;
     h->event[h->nevents++] = e;
 }
@@ -204,7 +209,7 @@ static uint64_t watermark (struct history *h)
     return (least - h->lag_ms) << 24;
 }
 
-/* --- what has to be so ------------------------------------------------------------------------------------------- */
+/* --- what has to be so --------------------------------------------------------------------------------------- */
 
 static void check_stored (struct history *h, const struct submission *s, uint64_t id)
 {
@@ -243,7 +248,10 @@ static void store (struct history *h, uint64_t id, int sub, int key)
 {
     struct submission *s = &h->sub[sub];
 
-    must (h->nstored < MAX_JOBS);
+    if (h->nstored == MAX_JOBS) {
+        wrong (h, "there is no end of jobs");
+        return;
+    }
     if (s->id != 0)
         wrong (h, "a submission is stored twice");
     if (find_key (h, key))
@@ -256,7 +264,7 @@ static void store (struct history *h, uint64_t id, int sub, int key)
     h->stored[h->nstored++] = (struct stored){ .id = id, .sub = sub, .key = key };
 }
 
-/* --- submissions ---------------------------------------------------------------------------------------------------- */
+/* --- submissions --------------------------------------------------------------------------------------------- */
 
 static void submit (struct history *h, int rank, int key)
 {
@@ -334,7 +342,7 @@ static void submit_some (struct history *h)
     }
 }
 
-/* --- rank 0 ------------------------------------------------------------------------------------------------------- */
+/* --- rank 0 -------------------------------------------------------------------------------------------------- */
 
 /* The number in a text that has no end. */
 static int number_in (const void *text, size_t size)
@@ -468,7 +476,7 @@ static void root_start (struct history *h)
                                                    &h->consumer[i])));
 }
 
-/* --- consumers ---------------------------------------------------------------------------------------------------- */
+/* --- consumers ----------------------------------------------------------------------------------------------- */
 
 static const struct stored *next_stored (const struct history *h, uint64_t after, uint64_t upto)
 {
@@ -574,7 +582,7 @@ static void consume (struct history *h)
     } while (any && !chaos (h));
 }
 
-/* --- ranks ---------------------------------------------------------------------------------------------------------- */
+/* --- ranks --------------------------------------------------------------------------------------------------- */
 
 static void child_destroy (struct child *c)
 {
@@ -756,7 +764,7 @@ static uint64_t due (struct rank *rk)
     return max_u64 (ms, rk->h->now_ms + 1);
 }
 
-/* --- events --------------------------------------------------------------------------------------------------------- */
+/* --- events -------------------------------------------------------------------------------------------------- */
 
 static void batch_came (struct history *h, const struct event *e)
 {
@@ -764,7 +772,12 @@ static void batch_came (struct history *h, const struct event *e)
     struct jobwire_reader jobs;
     struct child *c = calloc (1, sizeof (*c));
 
-    must (c && jobwire_read_batch (&jobs, e->data, e->size, NULL) == 0);
+    must (c != NULL);
+    if (jobwire_read_batch (&jobs, e->data, e->size, NULL) < 0) {
+        wrong (h, "a batch is none");
+        free (c);
+        return;
+    }
     *c = (struct child){ .rank = rk, .from = e->from, .from_life = e->from_life, .tag = e->tag };
     LIST_INSERT_HEAD (&rk->children, c, link);
     if (!(c->parcel = relay_add (rk->relay, &jobs, child_reply_cb, c))) {
@@ -789,8 +802,9 @@ static void answer_came (struct history *h, const struct event *e)
     struct rank *rk = &h->rank[e->rank];
     struct jobwire_reader verdicts;
 
-    must (jobwire_read_verdicts (&verdicts, e->data, e->size, NULL) == 0);
-    if (take_pending (rk, e->tag) && !relay_answered (rk->relay, h->now_ms, e->tag, &verdicts))
+    if (jobwire_read_verdicts (&verdicts, e->data, e->size, NULL) < 0)
+        wrong (h, "an answer is none");
+    else if (take_pending (rk, e->tag) && !relay_answered (rk->relay, h->now_ms, e->tag, &verdicts))
         wrong (h, "an answer has not as many verdicts as the batch has jobs");
 }
 
@@ -900,7 +914,7 @@ static void step (struct history *h)
         turn (&h->rank[i]);
 }
 
-/* --- histories -------------------------------------------------------------------------------------------------------- */
+/* --- histories ----------------------------------------------------------------------------------------------- */
 
 static void start (struct history *h, uint64_t seed, enum breach breach)
 {

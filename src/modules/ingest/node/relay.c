@@ -3,8 +3,8 @@
 
 /* relay.c - batches that fill, that wait, that are under way
  *
- * A parcel's jobs are copied once, into the last batch that waits: so a batch can be sent as it is.  Batches keep their numbers, and those
- * that wait are in order of these; one that was sent before is not filled further.
+ * A parcel's jobs are copied once, into the last batch that waits: so a batch can be sent as it is.  Batches keep
+ * their numbers, and those that wait are in order of these; one that was sent before is not filled further.
  */
 #include <assert.h>
 #include <errno.h>
@@ -87,7 +87,7 @@ void relay_destroy (struct relay *r)
     errno = saved;
 }
 
-/* --- parcels ---------------------------------------------------------------------------------------------------- */
+/* --- parcels ------------------------------------------------------------------------------------------------- */
 
 static bool has_room (const struct batch *b, const struct jobwire_reader *jobs)
 {
@@ -160,7 +160,7 @@ void relay_forget (struct relay *r, struct relay_parcel *p)
     }
 }
 
-/* --- batches ------------------------------------------------------------------------------------------------------ */
+/* --- batches ------------------------------------------------------------------------------------------------- */
 
 static uint32_t parcels_of (const struct batch *b)
 {

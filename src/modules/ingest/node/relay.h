@@ -4,8 +4,8 @@
 /* relay.h - batches on their way up, verdicts on their way down
  *
  * A parcel is what one child, or this rank itself, wants to be stored.  Parcels that wait go up together, at most
- * RELAY_UNDER_WAY batches at a time, in the order in which they came.  A batch that failed is sent again as it was, before
- * those that came later.  Each parcel that was taken in is answered exactly once, through its reply function, or
+ * RELAY_UNDER_WAY batches at a time, in the order in which they came.  A batch that failed is sent again as it was,
+ * before those that came later.  Each parcel that was taken in is answered exactly once, through its reply function, or
  * dropped with relay_forget () or relay_destroy ().
  */
 #ifndef INGEST_RELAY_H
@@ -33,7 +33,8 @@ struct relay *relay_create (size_t max_bytes);
 /* Nobody is answered.  NULL is fine; keeps errno. */
 void relay_destroy (struct relay *r);
 
-/* Take in the jobs of 'jobs' (copied), at least one.  Returns the parcel, borrowed until it is answered or forgotten, or NULL with errno set:
+/* Take in the jobs of 'jobs' (copied), at least one.  Returns the parcel, borrowed until it is answered or forgotten,
+ * or NULL with errno set:
  *   EAGAIN  with it there would be more than max_bytes; a parcel is taken where none is there, however long
  *   ENOMEM
  */
@@ -42,17 +43,19 @@ struct relay_parcel *relay_add (struct relay *r, const struct jobwire_reader *jo
 /* Who would be answered is gone.  A parcel that waits is not sent, not even again; what is under way goes on. */
 void relay_forget (struct relay *r, struct relay_parcel *parcel);
 
-/* The next batch to send: borrowed until it is answered, or has failed, and then under way as '*tag'.  false: nothing waits, so many are
- * under way, or a failed one pauses.
+/* The next batch to send: borrowed until it is answered, or has failed, and then under way as '*tag'.  false: nothing
+ * waits, so many are under way, or a failed one pauses.
  */
 bool relay_next (struct relay *r, uint64_t now_ms, const void **data, size_t *size, uint32_t *tag);
 
-/* Batch 'tag', which is under way, was answered: false where the answer does not have as many verdicts as the batch has jobs, and the
- * batch failed.
+/* Batch 'tag', which is under way, was answered: false where the answer does not have as many verdicts as the batch
+ * has jobs, and the batch failed.
  */
 bool relay_answered (struct relay *r, uint64_t now_ms, uint32_t tag, struct jobwire_reader *verdicts);
 
-/* It was not: it waits again, for RELAY_PAUSE_MS, then longer, until one is answered.  Others wait with it.  / The parent is back: now. */
+/* It was not: it waits again, for RELAY_PAUSE_MS, then longer, until one is answered.  Others wait with it.  / The
+ * parent is back: now.
+ */
 void relay_failed (struct relay *r, uint64_t now_ms, uint32_t tag);
 void relay_hurry (struct relay *r);
 

@@ -230,6 +230,9 @@ static void test_forget (void)
     ok (answer (r, NOW + 1000, &t, 0) && a.answers == 1 && a.more && b.answers == 0 && next (r, NOW + 1000, &t)
             && t.first == 1000,
         "who is answered may add one, and forget another");
+    relay_failed (r, NOW + 1000, t.tag);
+    must (add (r, &b, 2, 1, 2) != NULL);
+    ok (next (r, NOW + 2000, &t) && t.count == 1, "what comes when a batch failed is not put into that");
     relay_destroy (r);
     relay_destroy (NULL);
 }

@@ -26,7 +26,9 @@ void line_init (struct line *l, uint64_t first);
 /* The watermark: a FLUID below which none is made any more.  One that goes back is not heard. */
 void line_watermark (struct line *l, uint64_t id);
 
-/* A group begins: its line.  Another must not be under way.  / It ended: the highest id in it that was refused, whose refusal may be told now; 0: none. */
+/* A group begins: its line.  Another must not be under way.  / It ended: the highest id in it that was refused,
+ * whose refusal may be told now; 0: none.
+ */
 uint64_t line_begin (struct line *l);
 void line_end (struct line *l, uint64_t refused);
 

@@ -3,8 +3,8 @@
 
 /* watch.c - consumers in turns, each with what it was sent and has not confirmed
  *
- * Of each such job there is its id, and the sum of the bytes up to it: so a confirmation finds its place in a few steps, wherever
- * in an answer it is.
+ * Of each such job there is its id, and the sum of the bytes up to it: so a confirmation finds its place in a few
+ * steps, wherever in an answer it is.
  */
 #include <assert.h>
 #include <errno.h>
@@ -142,7 +142,7 @@ struct watcher *watch_find (struct watch *w, uint64_t number)
     return NULL;
 }
 
-/* --- what it may be sent ---------------------------------------------------------------------------------------- */
+/* --- what it may be sent ------------------------------------------------------------------------------------- */
 
 /* Room for 'n' more that are sent, so that it is there when they are. */
 static int make_room (struct watcher *c, uint32_t n)

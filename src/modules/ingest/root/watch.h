@@ -3,8 +3,8 @@
 
 /* watch.h - at rank 0: consumers, and what each may be sent yet
  *
- * A consumer gets jobs in order of id, as many as it has room for: at most 'window' jobs, and WATCH_BYTES, that it has not confirmed.  So one that
- * does not read costs no more than that.
+ * A consumer gets jobs in order of id, as many as it has room for: at most 'window' jobs, and WATCH_BYTES, that it
+ * has not confirmed.  So one that does not read costs no more than that.
  */
 #ifndef INGEST_WATCH_H
 #define INGEST_WATCH_H
@@ -29,8 +29,8 @@ struct watcher;
 struct watch *watch_create (void);
 void watch_destroy (struct watch *w);
 
-/* A consumer that has all up to 'after', and confirms when it has 'window' jobs (0: WATCH_WINDOW) or sooner.  Returns NULL with errno ENOSPC
- * (WATCH_MAX), EINVAL (window), ENOMEM.  / It is gone.
+/* A consumer that has all up to 'after', and confirms when it has 'window' jobs (0: WATCH_WINDOW) or sooner.  Returns
+ * NULL with errno ENOSPC (WATCH_MAX), EINVAL (window), ENOMEM.  / It is gone.
  */
 struct watcher *watch_add (struct watch *w, uint64_t after, uint32_t window, void *owner);
 void watch_remove (struct watch *w, struct watcher *c);
@@ -53,18 +53,20 @@ void watch_each (struct watch *w, watch_each_f f, void *arg);
 /* The consumer of that number; NULL: there is none. */
 struct watcher *watch_find (struct watch *w, uint64_t number);
 
-/* Who could be sent something, jobs up to 'shown' being there to be shown: what to read for it.  Taken in turns; a consumer
- * that is being read for is not returned again.  NULL: nobody.
+/* Who could be sent something, jobs up to 'shown' being there to be shown: what to read for it.  Taken in turns; a
+ * consumer that is being read for is not returned again.  NULL: nobody.
  */
 struct watcher *watch_next (struct watch *w, uint64_t shown, uint64_t *after, uint32_t *max_jobs, size_t *max_bytes);
 
-/* What was read for it, 'jobs' (not read on), was sent; where that is none, it has all up to 'upto'.  They are counted one by one, for a consumer
- * confirms where it likes.  / A read that failed is tried again.
+/* What was read for it, 'jobs' (not read on), was sent; where that is none, it has all up to 'upto'.  They are
+ * counted one by one, for a consumer confirms where it likes.  / A read that failed is tried again.
  */
 void watch_sent (struct watch *w, struct watcher *c, uint64_t upto, const struct jobwire_reader *jobs);
 void watch_failed (struct watch *w, struct watcher *c);
 
-/* It has all jobs up to 'id'.  Returns 0, or -1 with errno EINVAL: that is above all that it was sent, and told that there is none. */
+/* It has all jobs up to 'id'.  Returns 0, or -1 with errno EINVAL: that is above all that it was sent, and told that
+ * there is none.
+ */
 int watch_confirm (struct watch *w, struct watcher *c, uint64_t id);
 
 #endif /* INGEST_WATCH_H */
