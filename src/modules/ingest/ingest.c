@@ -26,7 +26,7 @@ uint64_t service_now_ms (void)
 
 static void set_timer (struct service *sv)
 {
-    uint64_t now_ms = service_now_ms (), due_ms = min_u64 (relay_due (sv->relay), entry_due (sv->entry));
+    uint64_t now_ms = service_now_ms (), due_ms = min_u64 (relay_due (sv->relay), min_u64 (entry_due (sv->entry), block_due (&sv->ids)));
 
     idt_watcher_stop (sv->timer);
     if (due_ms == UINT64_MAX)

@@ -186,7 +186,8 @@ void submit_reply (void *arg, void *cookie, uint64_t id, int errnum, const char 
         refuse (sv, msg, errnum, text);
     else {
         fluid_format (id, FLUID_F58, f58, sizeof (f58));
-        snprintf (answer, sizeof (answer), "{\"id\":%" PRIu64 ",\"fluid\":\"%s\"}", id, f58);
+        snprintf (answer, sizeof (answer), "{\"id\":%" PRIu64 ",\"fluid\":\"%s\"%s}", id, f58,
+                  text ? ",\"same\":true" : "");
         module_respond (sv->h, msg, answer);
     }
     idt_msg_unref (msg);

@@ -44,7 +44,7 @@ enum breach {
     NONE,
     LATE_FIRST,     /* looks at the line before it looks whether a job is stored */
     NOT_RAISED,     /* does not raise the line over what it refuses */
-    NO_SKEW,        /* begins its line at its own new id */
+    NO_LIFE,        /* stores what names another life */
     STORED_REFUSED, /* refuses all of a group that failed, also what was stored before */
     NO_FLOOR,       /* does not know that it has forgotten */
     SHOWN_EARLY,    /* shows what is below the watermark while a group is under way */
@@ -122,7 +122,8 @@ struct history {
     int nsubs, keys;
     struct stored stored[MAX_JOBS];
     int nstored;
-    uint64_t floor, told; /* what some consumer was shown */
+    uint64_t floor, told; /* the highest job that some consumer was shown */
+    uint64_t life;        /* of the root */
     struct line line;
     struct watch *watch;
     struct consumer consumer[CONSUMERS];
@@ -367,15 +368,15 @@ static struct verdict judge (struct history *h, const struct job *job, bool full
     if (full && h->breach == STORED_REFUSED)
         return (struct verdict){ .kind = VERDICT_REFUSED, .errnum = EIO };
     if (h->breach == LATE_FIRST && job->id <= h->group_line)
-        return (struct verdict){ .kind = VERDICT_LATE };
+        return (struct verdict){ .kind = VERDICT_LATE, .id = h->life };
     if (s) {
         h->seen.copies++;
         return (struct verdict){ .kind = VERDICT_STORED };
     }
     if (job->id < h->floor && h->breach != NO_FLOOR)
         return (struct verdict){ .kind = VERDICT_FORGOTTEN };
-    if (job->id <= h->group_line)
-        return (struct verdict){ .kind = VERDICT_LATE };
+    if (job->id <= h->group_line || (job->life != h->life && h->breach != NO_LIFE))
+        return (struct verdict){ .kind = VERDICT_LATE, .id = h->life };
     if ((s = find_key (h, key)) && h->breach != NO_KEYS)
         return (struct verdict){ .kind = VERDICT_SAME, .id = s->id };
     if (full || stored >= h->max_stored)
@@ -399,7 +400,7 @@ static void judge_batch (struct history *h, int i, bool fails, struct jobwire_bu
         if (number_in (job.spec, job.spec_size) != (int)job.userid)
             wrong (h, "a job has another's jobspec");
         struct verdict v = judge (h, &job, fails);
-        if (v.kind == VERDICT_REFUSED)
+        if (v.kind == VERDICT_REFUSED || v.kind == VERDICT_SAME)
             *refused = max_u64 (*refused, job.id);
         h->seen.refused += v.kind == VERDICT_REFUSED;
         h->seen.late += v.kind == VERDICT_LATE;
@@ -465,11 +466,12 @@ static void root_stop (struct history *h)
 
 static void root_start (struct history *h)
 {
-    uint64_t first = make_ids (&h->rank[0], 1);
+    uint64_t newest = 0;
 
-    if (h->breach != NO_SKEW)
-        first += (uint64_t)(SKEW_MS + 1) << 24;
-    line_init (&h->line, first);
+    for (int i = 0; i < h->nstored; i++)
+        newest = max_u64 (newest, h->stored[i].id);
+    h->life = make_ids (&h->rank[0], 1);
+    line_init (&h->line, newest);
     must ((h->watch = watch_create ()) != NULL);
     for (int i = 0; i < CONSUMERS; i++)
         must ((h->consumer[i].watcher = watch_add (h->watch, h->consumer[i].has, 1 + (uint32_t)below (h, 9),
@@ -504,7 +506,8 @@ static void deliver (struct history *h, struct consumer *c, uint64_t after, uint
         must (jobwire_add_job (&b, &(struct job){ .id = s->id, .spec = "{}", .spec_size = 2 }) == 0);
     }
     c->got += b.count;
-    c->has = b.count > 0 ? after : upto;
+    c->has = b.count > 0 ? after : c->has;
+    h->told = max_u64 (h->told, c->has);
     jobwire_buf_reader (&b, &r);
     watch_sent (h->watch, c->watcher, upto, &r);
     jobwire_buf_fini (&b);
@@ -562,7 +565,6 @@ static bool deliver_all (struct history *h)
             watch_failed (h->watch, w);
             break;
         }
-        h->told = max_u64 (h->told, shown);
         deliver (h, watcher_owner (w), after, shown, max_jobs);
     }
     return any;
@@ -1008,7 +1010,7 @@ static void test_breaches (struct history *h)
     static const char *name[BREACHES] = {
         [LATE_FIRST] = "calls late what is stored",
         [NOT_RAISED] = "does not raise the line over what it refuses",
-        [NO_SKEW] = "does not allow for clocks that are ahead when it starts again",
+        [NO_LIFE] = "stores what was sent to a life that is over",
         [STORED_REFUSED] = "refuses what was stored before",
         [NO_FLOOR] = "does not know that it has forgotten",
         [SHOWN_EARLY] = "shows what a group that is under way may still add to",
