@@ -148,7 +148,7 @@ static void test_many (void)
         good = good && sent == confirmed + 1000;
         confirmed += 900;
         good = watch_confirm (w, c, confirmed) == 0 && good;
-        good = good && watcher_stats (c).jobs == sent - confirmed && watcher_stats (c).bytes == 24 * (sent - confirmed);
+        good = good && watcher_stats (c).jobs == sent - confirmed && watcher_stats (c).bytes == 32 * (sent - confirmed);
     }
     ok (good, "a consumer that confirms each 900 of 1,000 goes on for ever");
     watch_destroy (w);
