@@ -27,8 +27,8 @@ void disk_fail (int nth, bool on, enum disk_fault fault);
 /* Whether a fault was met since disk_fail (). */
 bool disk_failed (void);
 
-/* Whether a write leaves alone what is beside it in its sector, as most disks do.  Else, as from the beginning, SQLite fills
- * sectors up with copies of what it wrote last.  For files that are opened then.
+/* Whether a write leaves alone what is beside it in its sector, as most disks do.  Else, as from the beginning, SQLite
+ * fills sectors up with copies of what it wrote last.  For files that are opened then.
  */
 void disk_whole (bool whole);
 

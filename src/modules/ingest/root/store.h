@@ -3,8 +3,9 @@
 
 /* store.h - the jobs of an instance, at rank 0: ingest.sqlite in the state directory
  *
- * One piece of work at a time is done by a thread of the store's own: a commit of a group of jobs, with acknowledgement and
- * forgetting in the same transaction, and reads for consumers behind it.  The reactor is told its end through a descriptor.
+ * One piece of work at a time is done by a thread of the store's own: a commit of a group of jobs, with acknowledgement
+ * and forgetting in the same transaction, and reads for consumers behind it.  The reactor is told its end through a
+ * descriptor.
  */
 #ifndef INGEST_STORE_H
 #define INGEST_STORE_H
@@ -29,11 +30,13 @@ struct store_counts {
     bool untidy;          /* groups to come have more to clear away, or to forget */
 };
 
-/* Open the file in folder 'dir' or make it.  Blocks.  Returns NULL with errno set and 'errp' filled, as database_open (). */
+/* Open the file in folder 'dir' or make it.  Blocks.  Returns NULL with errno set and 'errp' filled, as
+ * database_open ().
+ */
 struct store *store_open (const char *dir, const char *holder, struct store_counts *counts, idt_error_t *errp);
 
-/* A group: 'job' and 'verdict' have 'n' members.  What is acknowledged makes room first.  Then verdicts are found by these
- * rules, in this order, for one job after the other:
+/* A group: 'job' and 'verdict' have 'n' members.  What is acknowledged makes room first.  Then verdicts are found by
+ * these rules, in this order, for one job after the other:
  *   id is 0, or above INT64_MAX         VERDICT_REFUSED, EINVAL
  *   id is stored, or remembered         VERDICT_STORED
  *   id < floor                          VERDICT_FORGOTTEN
@@ -41,8 +44,8 @@ struct store *store_open (const char *dir, const char *holder, struct store_coun
  *   (userid, key) is, under another id  VERDICT_SAME with that id
  *   more would be stored than max_jobs or max_bytes  VERDICT_REFUSED, ENOSPC, naming the limit
  *   else                                it is stored: VERDICT_STORED
- * Then what was acknowledged before is cleared away and forgotten, oldest first: a slice at each group, so that none takes
- * long.  The rest is for groups to come (store_counts.untidy), which may be empty but for 'now_s' and 'forget_s'.
+ * Then what was acknowledged before is cleared away and forgotten, oldest first: a slice at each group, so that none
+ * takes long.  The rest is for groups to come (store_counts.untidy), which may be empty but for 'now_s' and 'forget_s'.
  */
 struct store_group {
     const struct job *job;
@@ -77,8 +80,8 @@ struct store_read {
     idt_error_t error;
 };
 
-/* Have the thread do all of 'group' (NULL: none) or nothing of it, then 'reads'.  All is borrowed until the end is taken.
- * At most one may be under way.  Never blocks on the disk.
+/* Have the thread do all of 'group' (NULL: none) or nothing of it, then 'reads'.  All is borrowed until the end is
+ * taken.  At most one may be under way.  Never blocks on the disk.
  */
 void store_begin (struct store *st, struct store_group *group, struct store_read *reads, size_t nreads);
 
@@ -86,8 +89,8 @@ void store_begin (struct store *st, struct store_group *group, struct store_read
 int store_fd (const struct store *st);
 
 /* Take the end of the work.  Returns 1: the group is durable, and reads are done; 0: none has ended; -1 with errno set
- * and 'errp' filled: nothing of the group is there, its verdicts say nothing (reads are done all the same).  'counts' (may
- * be NULL) gets what is stored.
+ * and 'errp' filled: nothing of the group is there, its verdicts say nothing (reads are done all the same).  'counts'
+ * (may be NULL) gets what is stored.
  */
 int store_result (struct store *st, struct store_counts *counts, idt_error_t *errp);
 

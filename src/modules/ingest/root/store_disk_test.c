@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store_disk_test.c - disks that are full or broken, files that are taken away, lives that end: a group is there, or not */
+/* store_disk_test.c - disks that are full or broken, files taken away, lives that end: a group is there, or not */
 #include <errno.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -35,7 +35,7 @@ static struct store_group group_of (struct job *job, struct verdict *v, size_t n
     return (struct store_group){ .job = job, .verdict = v, .n = n, .max_jobs = UINT64_MAX, .max_bytes = UINT64_MAX };
 }
 
-/* --- what the next life would find ------------------------------------------------------------------------------- */
+/* --- what the next life would find -------------------------------------------------------------------------- */
 
 static void copy_file (const char *from, const char *to, const char *name)
 {
@@ -87,7 +87,7 @@ static bool is (const char *found, const char *wanted)
     return false;
 }
 
-/* --- each write fails in turn -------------------------------------------------------------------------------------- */
+/* --- each write fails in turn ------------------------------------------------------------------------------- */
 
 struct tally {
     int writes;    /* that failed */
@@ -216,22 +216,38 @@ static void check_ack_fails (void)
     world_fini (&w);
 }
 
-/* --- the file is taken away --------------------------------------------------------------------------------------------- */
+/* --- the file is taken away --------------------------------------------------------------------------------- */
+
+static void move (const struct world *w, const char *from, const char *to)
+{
+    char path[128], other_path[128];
+
+    snprintf (path, sizeof (path), "%s/%s", w->dir, from);
+    snprintf (other_path, sizeof (other_path), "%s/%s", w->dir, to);
+    rename (path, other_path);
+}
+
+static void take_away (const struct world *w)
+{
+    move (w, "ingest.sqlite", "aside");
+}
+
+static void put_back (const struct world *w)
+{
+    move (w, "aside", "ingest.sqlite");
+}
 
 static void check_replaced (void)
 {
     struct world w;
     struct verdict v[2];
     struct store_group group = group_of (group_jobs, v, 2);
-    char path[128], aside[128];
 
     make_store (&w);
-    snprintf (path, sizeof (path), "%s/ingest.sqlite", w.dir);
-    snprintf (aside, sizeof (aside), "%s/aside", w.dir);
-    rename (path, aside);
+    take_away (&w);
     ok (world_work (&w, &group, NULL, 0) < 0 && errno == ESTALE && !group.unsure,
         "into a file that was taken away nothing is stored: %s", w.error.text);
-    rename (aside, path);
+    put_back (&w);
     ok (is (next_life (&w, copy_killed), before), "nor is it there when that is put back");
     ok (world_work (&w, &group, NULL, 0) == 1 && v[1].kind == VERDICT_STORED && is (shown (&w), all),
         "then groups are stored again");
@@ -244,21 +260,18 @@ static void check_replaced_late (void)
     struct world w;
     struct verdict v[2];
     struct store_group group = group_of (group_jobs, v, 2);
-    char path[128], aside[128];
 
     make_store (&w);
-    snprintf (path, sizeof (path), "%s/ingest.sqlite", w.dir);
-    snprintf (aside, sizeof (aside), "%s/aside", w.dir);
     disk_hang (true);
     store_begin (w.st, &group, NULL, 0);
     wait_until (disk_hangs ());
-    rename (path, aside);
+    take_away (&w);
     disk_hang (false);
     int rc;
     wait_until ((rc = store_result (w.st, &w.counts, &w.error)) != 0);
     ok (rc < 0 && errno == ESTALE && group.unsure,
         "a file that is taken away while it is written to is told, and unsure: %s", w.error.text);
-    rename (aside, path);
+    put_back (&w);
     ok (is (next_life (&w, copy_killed), all), "for its group is there when that is put back");
     ok (world_work (&w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED && w.counts.jobs == 3
             && w.counts.bytes == 19,
@@ -266,7 +279,7 @@ static void check_replaced_late (void)
     world_fini (&w);
 }
 
-/* --- lives that end ----------------------------------------------------------------------------------------------------- */
+/* --- lives that end ----------------------------------------------------------------------------------------- */
 
 static void check_killed (void)
 {

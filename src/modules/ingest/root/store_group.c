@@ -3,10 +3,10 @@
 
 /* store_group.c - a group: all of it, or nothing, in one transaction
  *
- * What is known of the file changes when the transaction is durable, not before.  When its end fails, SQLite has taken it
- * back, but its log may hold all of it: whoever opens the file next, after a crash, would find it.  That is so until
- * something else is written over it, which the next transaction that ends well does; so it must write something (meta.tries).
- * A full disk alone is sure to have stopped the log before the end, for that is its last write.
+ * What is known of the file changes when the transaction is durable, not before.  When its end fails, SQLite has taken
+ * it back, but its log may hold all of it: whoever opens the file next, after a crash, would find it.  That is so until
+ * something else is written over it, which the next transaction that ends well does; so it must write something
+ * (meta.tries).  A full disk alone is sure to have stopped the log before the end, for that is its last write.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -44,10 +44,10 @@ static int run (struct pass *p, enum statement s)
     return store_step (p->st, s, NULL, p->errp) < 0 ? -1 : 0;
 }
 
-/* --- acknowledging ------------------------------------------------------------------------------------------- */
+/* --- acknowledging ------------------------------------------------------------------------------------------ */
 
-/* All that was acknowledged up to now was so at 'now_s', or before.  Times that the clock has gone back behind mean now:
- * what was acknowledged then would not be forgotten until it is there again.
+/* All that was acknowledged up to now was so at 'now_s', or before.  Times that the clock has gone back behind mean
+ * now: what was acknowledged then would not be forgotten until it is there again.
  */
 static int note_time (struct pass *p)
 {
@@ -79,7 +79,7 @@ static int acknowledge (struct pass *p)
     return note_time (p);
 }
 
-/* --- storing ---------------------------------------------------------------------------------------------------- */
+/* --- storing ------------------------------------------------------------------------------------------------ */
 
 static void refuse (struct verdict *v, int errnum, const char *text)
 {
@@ -197,7 +197,7 @@ static int store_jobs (struct pass *p)
     return 0;
 }
 
-/* --- clearing away, a slice at a time ------------------------------------------------------------------------------ */
+/* --- clearing away, a slice at a time ----------------------------------------------------------------------- */
 
 /* Find up to where a slice of specs goes: to all that are acknowledged, or to the last job that has its place in it. */
 static int find_slice (struct pass *p, uint64_t *upto)
@@ -275,7 +275,7 @@ static int forget (struct pass *p)
     return run (p, DROP_ACKS_BEFORE);
 }
 
-/* --- all of it ----------------------------------------------------------------------------------------------------- */
+/* --- all of it ---------------------------------------------------------------------------------------------- */
 
 /* What a group before this left in the log is written over: see above. */
 static int set_meta (struct pass *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* store_history_test.c - random histories of a store, with lives that end: what it says and shows is what a model in memory does */
+/* store_history_test.c - random histories of a store, with lives that end: it says and shows what a model does */
 #include <errno.h>
 
 #include "test/store_world.h"
@@ -62,7 +62,7 @@ static bool expect (struct history *h, bool good, const char *what)
     return good;
 }
 
-/* --- the model --------------------------------------------------------------------------------------------------- */
+/* --- the model ---------------------------------------------------------------------------------------------- */
 
 static void count (const struct model *m, struct store_counts *c)
 {
@@ -140,7 +140,7 @@ static void model_group (struct history *h)
     model_forget (&h->next, h->group.forget_s);
 }
 
-/* --- against the store --------------------------------------------------------------------------------------------- */
+/* --- against the store -------------------------------------------------------------------------------------- */
 
 /* Whether the store counts what the model does. */
 static bool counts_match (const struct world *w, const struct model *m)
@@ -219,7 +219,7 @@ static bool all_matches (struct world *w, const struct model *m)
     return good;
 }
 
-/* --- a history --------------------------------------------------------------------------------------------------------- */
+/* --- a history ---------------------------------------------------------------------------------------------- */
 
 static void choose_job (struct history *h, size_t i)
 {

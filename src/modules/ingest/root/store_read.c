@@ -10,7 +10,7 @@
 #include "libutil/minmax.h"
 #include "modules/ingest/root/store_private.h"
 
-/* Take a job from a row; what it points to is SQLite's, until the next.  Returns false where it is none that was stored. */
+/* Take a job from a row; what it points to is SQLite's, until the next.  Returns false where none was stored so. */
 static bool take_job (sqlite3_stmt *row, bool specs, struct job *job)
 {
     int key_size = sqlite3_column_bytes (row, 4), spec_size = sqlite3_column_bytes (row, 5);

@@ -50,7 +50,31 @@ static int acknowledge (struct world *w, uint64_t id, int64_t now_s, int64_t for
     return world_work (w, &(struct store_group){ .ack = id, .now_s = now_s, .forget_s = forget_s }, NULL, 0);
 }
 
-/* --- storing ------------------------------------------------------------------------------------------------- */
+/* --- behind the store's back --------------------------------------------------------------------------------- */
+
+static int number_cb (void *arg, int n, char **value, char **name)
+{
+    *(int *)arg = atoi (value[0]);
+    return 0;
+}
+
+/* Change its file, or ask for a number in it, between two lives. */
+static int change_file (struct world *w, const char *sql)
+{
+    char path[128];
+    sqlite3 *db;
+    int number = 0;
+
+    store_close (w->st);
+    w->st = NULL;
+    snprintf (path, sizeof (path), "%s/ingest.sqlite", w->dir);
+    if (sqlite3_open (path, &db) != SQLITE_OK || sqlite3_exec (db, sql, number_cb, &number, NULL) != SQLITE_OK)
+        bail_out (sqlite3_errmsg (db));
+    sqlite3_close (db);
+    return number;
+}
+
+/* --- storing ------------------------------------------------------------------------------------------------ */
 
 static void check_stored (void)
 {
@@ -111,7 +135,7 @@ static void check_limits (void)
     struct world w;
     struct job jobs[] = { world_job (10, "", "12345"), world_job (11, "", "12345"), world_job (12, "", "1"),
                           world_job (13, "", "1"), world_job (10, "", "12345") };
-    struct verdict v[5];
+    struct verdict v[5] = { { 0 } };
     struct store_group group = { .job = jobs, .verdict = v, .n = 5, .max_jobs = 2, .max_bytes = 9 };
 
     world_init (&w);
@@ -137,7 +161,7 @@ static void check_limits (void)
     world_fini (&w);
 }
 
-/* --- the rules, in their order ------------------------------------------------------------------------------------ */
+/* --- the rules, in their order ------------------------------------------------------------------------------ */
 
 /* Jobs 10 (key a, forgotten), 20 (key b, remembered), 30 (key c) and 40; the floor is at 11. */
 static void make_history (struct world *w)
@@ -196,7 +220,7 @@ static void check_rules (void)
     check_rules_now (&w, "in the next life");
     ok (judge (&w, 50, world_job (51, "a", "x")).kind == VERDICT_STORED, "a key that was forgotten may come again");
     struct job full = world_job (52, "c", "");
-    struct verdict v;
+    struct verdict v = { 0 };
     struct store_group group = { .job = &full, .verdict = &v, .n = 1 };
     ok (world_work (&w, &group, NULL, 0) == 1 && v.kind == VERDICT_SAME, "a known key needs no room");
     world_fini (&w);
@@ -221,7 +245,7 @@ static void check_copies (void)
     world_fini (&w);
 }
 
-/* --- reading --------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------------------ */
 
 /* What is found of jobs with after < id <= upto, at most a number of them, and of bytes. */
 static const char *find (struct world *w, uint64_t after, uint64_t upto, uint32_t max_jobs, size_t max_bytes,
@@ -301,7 +325,7 @@ static void check_one (void)
     world_fini (&w);
 }
 
-/* --- acknowledging and forgetting -------------------------------------------------------------------------------------- */
+/* --- acknowledging and forgetting --------------------------------------------------------------------------- */
 
 static void check_acknowledged (void)
 {
@@ -327,6 +351,10 @@ static void check_acknowledged (void)
     ok (counts_are (&w, 0, 0, 2) && w.counts.acked == INT64_MAX && w.counts.newest == 50, "all can be acknowledged");
     acknowledge (&w, 0, 500, 500);
     ok (counts_are (&w, 0, 0, 0) && w.counts.floor == 51 && w.counts.newest == 50, "and forgotten");
+    ok (change_file (&w, "SELECT (SELECT count(*) FROM acks) + (SELECT count(*) FROM jobs)"
+                         " + (SELECT count(*) FROM specs);")
+            == 0,
+        "nothing of them is in the file");
     world_open (&w);
     ok (counts_are (&w, 0, 0, 0) && w.counts.floor == 51 && w.counts.newest == 50 && w.counts.acked == INT64_MAX,
         "the next life knows no more");
@@ -359,7 +387,7 @@ static void check_clock (void)
     world_fini (&w);
 }
 
-/* --- slices ------------------------------------------------------------------------------------------------------------- */
+/* --- slices ------------------------------------------------------------------------------------------------- */
 
 /* Store jobs 1 ... n, each with 'bytes'. */
 static void fill (struct world *w, uint64_t n, size_t bytes)
@@ -427,21 +455,17 @@ static void check_slices (void)
     acknowledge (&w, 5, 100, 0);
     ok (counts_are (&w, 0, 0, 5) && tidy (&w, 0) == 1, "large jobspecs are cleared away in smaller slices");
     world_fini (&w);
+    world_init (&w);
+    world_open (&w);
+    fill (&w, 5, 6 << 20);
+    acknowledge (&w, 5, 100, 500);
+    ok (counts_are (&w, 0, 0, 2) && w.counts.floor == 4 && tidy (&w, 500) == 1 && counts_are (&w, 0, 0, 0),
+        "and jobs forgotten behind them");
+    ok (change_file (&w, "SELECT count(*) FROM specs;") == 0, "so that none is left");
+    world_fini (&w);
 }
 
-/* --- files that are none ---------------------------------------------------------------------------------------------------- */
-
-/* Change the file behind the store's back. */
-static void change_file (const struct world *w, const char *sql)
-{
-    char path[128];
-    sqlite3 *db;
-
-    snprintf (path, sizeof (path), "%s/ingest.sqlite", w->dir);
-    if (sqlite3_open (path, &db) != SQLITE_OK || sqlite3_exec (db, sql, NULL, NULL, NULL) != SQLITE_OK)
-        bail_out (sqlite3_errmsg (db));
-    sqlite3_close (db);
-}
+/* --- files that are none ------------------------------------------------------------------------------------ */
 
 /* A store of jobs 10 and 20, of which the first is forgotten, changed so is refused. */
 static void check_damage (const char *sql, const char *what)
@@ -453,8 +477,6 @@ static void check_damage (const char *sql, const char *what)
     world_put (&w, 10, "{}");
     world_put (&w, 20, "{}");
     acknowledge (&w, 10, 100, 101);
-    store_close (w.st);
-    w.st = NULL;
     change_file (&w, sql);
     ok (!world_open (&w) && errno == EBADMSG && strstr (w.error.text, w.dir), "%s is refused: %s", what, w.error.text);
     ok (world_fini (&w), "and left alone");
@@ -468,8 +490,6 @@ static void check_unreadable (const char *sql, const char *what)
     world_init (&w);
     world_open (&w);
     world_put (&w, 10, "{}");
-    store_close (w.st);
-    w.st = NULL;
     change_file (&w, sql);
     world_open (&w);
     world_work (&w, NULL, &read, 1);
