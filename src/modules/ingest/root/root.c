@@ -108,13 +108,15 @@ static void tell_verdicts (struct root *root)
     answer_batch (root, &b);
 }
 
-static void refuse_all (struct root *root, int errnum, const idt_error_t *why)
+/* Jobs that a commit which failed would have stored.  What earlier ones did is there all the same. */
+static void give_reason (struct root *root, int errnum)
 {
     for (size_t i = 0; i < root->group.n; i++)
-        root->verdicts[i] = (struct verdict){ .kind = VERDICT_REFUSED,
-                                              .errnum = errnum,
-                                              .text = why->text,
-                                              .text_size = min_u64 (strlen (why->text), JOBWIRE_TEXT_MAX) };
+        if (root->verdicts[i].kind == VERDICT_REFUSED)
+            root->verdicts[i] = (struct verdict){ .kind = VERDICT_REFUSED,
+                                                  .errnum = errnum,
+                                                  .text = root->why.text,
+                                                  .text_size = min_u64 (strlen (root->why.text), JOBWIRE_TEXT_MAX) };
 }
 
 /* --- the work of the store ----------------------------------------------------------------------------------------- */
@@ -127,7 +129,7 @@ static void take_failed (struct root *root, int errnum, const idt_error_t *why)
     root->why = *why;
     root->unsure = root->unsure || root->group.unsure;
     if (!root->unsure)
-        refuse_all (root, errnum, why);
+        give_reason (root, errnum);
 }
 
 static void take_good (struct root *root)
@@ -228,12 +230,13 @@ void root_turn (struct root *root)
 
 /* --- batches that come --------------------------------------------------------------------------------------------- */
 
-/* The store cannot be used: refused as by a disk that fails. */
-static void refuse_batch (struct root *root)
+/* The store cannot be used: nobody knows what is in it. */
+static void forget_batch (struct root *root)
 {
     root->group = (struct store_group){ .n = read_batch (root) };
     line_begin (&root->line);
-    refuse_all (root, EIO, &root->why);
+    for (size_t i = 0; i < root->group.n; i++)
+        root->verdicts[i] = (struct verdict){ .kind = VERDICT_FORGOTTEN };
     tell_verdicts (root);
 }
 
@@ -243,7 +246,7 @@ void root_batch (struct root *root, uint32_t tag, const void *data, size_t size)
     if (root->store)
         root_turn (root);
     else if (root->nbatches == 1)
-        refuse_batch (root);
+        forget_batch (root);
 }
 
 /* --- the life, and the watermark -------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 static const char *const before = "10=ten", *const all = "10=ten,20=twenty,21=one more",
                          *const other = "10=ten,25=other";
 
-static struct job group_jobs[2], other_job;
+static struct job group_jobs[3], other_job; /* two new ones, and a copy of the one that is there */
 static char text[1024];
 
 #define shown(w) world_shown (w, text, sizeof (text))
@@ -27,6 +27,7 @@ static void make_store (struct world *w)
     world_put (w, 10, "ten");
     group_jobs[0] = world_job (20, "a", "twenty");
     group_jobs[1] = world_job (21, "b", "one more");
+    group_jobs[2] = world_job (10, "", "ten");
     other_job = world_job (25, "", "other");
 }
 
@@ -93,7 +94,7 @@ struct tally {
     int writes;    /* that failed */
     int unsure;    /* groups of which the next life may know */
     int came_back; /* that were in the copy of a killed process */
-    bool told, nothing, found, later;
+    bool told, nothing, found, later, judged;
 };
 
 /* After a failure: the next life finds nothing of the group, or all of it if that is what it was told. */
@@ -129,12 +130,18 @@ static void try_again (struct tally *t, struct world *w)
                && w->counts.jobs == 3 && w->counts.bytes == 19 && world_open (w) && is (shown (w), all);
 }
 
+/* Verdicts of a group that failed, where they say something. */
+static bool is_judged (const struct verdict *v)
+{
+    return v[0].kind == VERDICT_REFUSED && v[1].kind == VERDICT_REFUSED && v[2].kind == VERDICT_STORED;
+}
+
 /* Store a group while the nth write fails.  Returns whether it was met. */
 static bool fail_at (struct tally *t, int nth, bool on, enum disk_fault fault)
 {
     struct world w;
-    struct verdict v[2];
-    struct store_group group = group_of (group_jobs, v, 2);
+    struct verdict v[3];
+    struct store_group group = group_of (group_jobs, v, 3);
 
     make_store (&w);
     disk_fail (nth, on, fault);
@@ -145,6 +152,7 @@ static bool fail_at (struct tally *t, int nth, bool on, enum disk_fault fault)
     t->told = t->told && (rc == 1 || (rc < 0 && errnum != 0 && strstr (w.error.text, w.dir)));
     if (rc < 0) {
         t->unsure += group.unsure;
+        t->judged = t->judged && (group.unsure || is_judged (v));
         t->nothing = t->nothing && is (shown (&w), before) && w.counts.jobs == 1 && w.counts.bytes == 3;
         check_copies (t, &w, group.unsure);
         disk_fail (0, false, fault);
@@ -162,13 +170,14 @@ static bool fail_at (struct tally *t, int nth, bool on, enum disk_fault fault)
 
 static struct tally fail_each (bool on, enum disk_fault fault, const char *what)
 {
-    struct tally t = { .told = true, .nothing = true, .found = true, .later = true };
+    struct tally t = { .told = true, .nothing = true, .found = true, .later = true, .judged = true };
     int nth = 0;
 
     while (fail_at (&t, ++nth, on, fault) && nth < 200)
         ;
     ok (t.writes > 4 && t.told, "%s: at each of %d writes the group is told to have failed, or is durable", what,
         t.writes);
+    ok (t.judged, "%s: where it is sure, verdicts tell what was there before", what);
     ok (t.nothing, "%s: nothing of it is shown or counted", what);
     ok (t.found, "%s: nor found by the next life, but what was said to be unsure (%d of %d were found)", what,
         t.came_back, t.unsure);

@@ -310,6 +310,26 @@ static int commit (struct pass *p)
     return 0;
 }
 
+/* A group that failed: what is known of its jobs from groups before.  The rest is refused, by whoever has the reason. */
+static int judge_again (struct pass *p)
+{
+    p->s = p->st->now;
+    for (size_t i = 0; i < p->group->n; i++) {
+        const struct job *job = &p->group->job[i];
+        struct verdict *v = &p->group->verdict[i];
+
+        *v = (struct verdict){ .kind = VERDICT_STORED };
+        int rc = job->id == 0 || job->id > INT64_MAX ? 0 : has_job (p, job);
+        if (rc == 0 && job->id < p->s.counts.floor)
+            v->kind = VERDICT_FORGOTTEN;
+        else if (rc == 0 && (rc = find_key (p, job, &v->id)) >= 0)
+            v->kind = rc > 0 ? VERDICT_SAME : VERDICT_REFUSED;
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int store_write_group (struct store *st, struct store_group *group, idt_error_t *errp)
 {
     struct pass p = { .st = st, .group = group, .errp = errp };
@@ -320,9 +340,13 @@ int store_write_group (struct store *st, struct store_group *group, idt_error_t 
         rc = change_all (&p) < 0 || commit (&p) < 0 ? -1 : 0;
     }
     int saved = errno;
-    if (rc < 0)
+    if (rc < 0) {
+        idt_error_t ignored;
+
         database_run (st->d, "ROLLBACK;", NULL);
-    group->unsure = rc < 0 && st->unsure;
+        p.errp = &ignored;
+        group->unsure = st->unsure || store_refresh (st, &ignored) < 0 || judge_again (&p) < 0;
+    }
     errno = saved;
     return rc;
 }
