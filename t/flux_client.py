@@ -302,6 +302,15 @@ def check_attribute_set():
         c.refuse(errno.EPERM, "attr.define", {"name": "mine", "value": "3"}, text="modules")
 
 
+def check_config():
+    """config.get, which flux config, flux shutdown and others ask, is answered on each rank: nothing is configured"""
+    for rank in 0, 4:
+        with Client(rank) as c:
+            for payload in None, {}:
+                check(c.ask("config.get", payload) == {}, "an empty object")
+            c.refuse(errno.ENOSYS, "config.reload", text="^Unknown service method 'config.reload'$")
+
+
 # --- flux module ---------------------------------------------------------------------------------------------------
 
 
@@ -472,8 +481,11 @@ def check_health_stream():
 
 
 def check_stop():
-    """shutdown.start as a stream, as flux shutdown asks, ends with ENODATA and then the connection"""
+    """what flux shutdown asks is answered; shutdown.start as a stream ends with ENODATA, then the connection ends"""
     with Client() as c:
+        c.refuse(errno.ENOENT, "attr.get", {"name": "content.dump"})
+        c.refuse(errno.ENOSYS, "kvs.getroot", {"namespace": "primary"})
+        check(c.ask("config.get") == {}, "an empty configuration")
         m = c.rpc("shutdown.start", {"loglevel": 6}, flags=STREAMING)
         check(m.aux1 == errno.ENODATA and m.flags & STREAMING, "the end of the stream:", m.aux1, m.flags)
         try:

@@ -19,7 +19,7 @@ test_expect_success 'the client tells what it checks' 'client --list >checks && 
 while read -r name sentence; do
     test_expect_success "$sentence" "client $name"
 done <checks
-test_expect_success 'shutdown.start as a stream ends with ENODATA, then the connection ends' '
+test_expect_success 'what flux shutdown asks is answered; shutdown.start as a stream ends with ENODATA, then the connection ends' '
     idtree start -s 7 --topology kary:2 python3 "$IDTREE_SRCDIR/t/flux_client.py" stop
 '
 test_done

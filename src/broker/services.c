@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* services.c - the broker's own services: attr, event, service, state-machine, shutdown */
+/* services.c - the broker's own services: attr, config, event, service, state-machine, shutdown */
 #include "config.h"
 
 #include <errno.h>
@@ -135,6 +135,15 @@ static void attr_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
     attr_foreach (b->attrs, append_name, &names);
     idt_respond_pack (h, msg, "{s:o}", "names", names);
+}
+
+/* --- config ----------------------------------------------------------------------------------------- */
+
+/* Flux's clients look here for what they may want to do otherwise (flux shutdown: whether to clean up a store that we do
+ * not have), and fail where nobody answers.  Nothing is configured but by attributes. */
+static void config_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    idt_respond_pack (h, msg, "{}");
 }
 
 /* --- event ------------------------------------------------------------------------------------------ */
@@ -372,6 +381,7 @@ static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "attr.get", attr_get_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "attr.list", attr_list_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "attr.set", attr_set_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "config.get", config_get_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "event.subscribe", subscribe_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "event.unsubscribe", unsubscribe_cb, IDT_ROLE_ALL },
     { IDT_MSGTYPE_REQUEST, "event.publish", publish_cb, IDT_ROLE_ALL },
@@ -386,8 +396,8 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
-static const char *names[] = { "broker",   "attr", "event",  "service", "state-machine",
-                               "shutdown", "log",  "module", "overlay" };
+static const char *names[] = { "broker",        "attr",     "config", "event",  "service",
+                               "state-machine", "shutdown", "log",    "module", "overlay" };
 
 int broker_serve (struct broker *b)
 {

@@ -119,6 +119,7 @@ static const struct {
     { "attr.get", "{\"name\":\"size\"}", 0 },
     { "attr.list", NULL, 0 },
     { "attr.set", "{\"name\":\"log-level\",\"value\":\"6\"}", 0 },
+    { "config.get", NULL, 0 },
     { "event.publish", "{\"topic\":\"a.b\"}", 0 },
     { "event.subscribe", "{\"topic\":\"a.b\"}", 0 },
     { "event.unsubscribe", "{\"topic\":\"a.b\"}", 0 },
