@@ -110,8 +110,8 @@ mkfifo go && { "$IDTREE_BUILDDIR/t/idload" -c 1 "${IDTREE_URI%0}" 1 <go >load 6>
     wait_until "rank 1, asked nothing, is idle" is idle && wait_until "rank 0 has all again" lends_nothing &&
     idtree id new -t dec -r 1 >>auto.ids && sort -c -n auto.ids && is idle
 END
-test_expect_success 'with fluid.share=auto a rank that is asked often borrows, and one that is not forwards' '
-    idtree start -s 2 -o fluid.max-generators=1 -o fluid.share=auto sh auto.sh
+test_expect_success 'by itself a rank that is asked often borrows, and one that is not forwards' '
+    idtree start -s 2 -o fluid.max-generators=1 sh auto.sh
 '
 test_expect_success 'nonsense is refused with a sentence' '
     ! idtree start -s 1 -o fluid.share=17 true 2>err && grep "fluid.share=17: must be auto, off, or one of 16, 32" err

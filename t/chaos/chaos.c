@@ -99,7 +99,7 @@ static const char usage[] =
     "      --lease T         fluid.lease (1s)\n"
     "      --timeout T       tbon.timeout (1s)\n"
     "      --max-generators N  ranks below it generate ids (3/4 of the brokers)\n"
-    "      --share S         fluid.share (off)\n"
+    "      --share S         fluid.share (auto)\n"
     "      --faults LIST     as kill,cut (all)\n"
     "      --end T           the time of ids ends in T, as 20s\n"
     "      --documents       work in documents of the id compressor instead, two clients of each broker\n"
@@ -253,7 +253,7 @@ static void take_options (struct options *o, int argc, char **argv)
                            .clients = 2,
                            .lease_ms = 1000,
                            .timeout_ms = 1000,
-                           .share = "off",
+                           .share = "auto",
                            .faults = faults_parse ("all") };
     if (getrandom (&o->seed, sizeof (o->seed), 0) != sizeof (o->seed))
         die ("getrandom");

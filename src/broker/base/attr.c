@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include "broker/base/attr.h"
 #include "libutil/errprintf.h"
@@ -17,7 +16,6 @@
 #include "libutil/utf8.h"
 
 struct attr {
-    SLIST_ENTRY (attr) link;
     char *value;
     int flags;
     bool claimed; /* defined by the broker, or asked for */
@@ -28,8 +26,9 @@ struct attr {
 
 struct attrs {
     unsigned refs;
-    SLIST_HEAD (attr_list, attr) list; /* in order of names; they stay */
-    pthread_mutex_t lock; /* of the list, and of values: others read while the broker's thread changes them */
+    struct attr **attr; /* in order of names; they stay */
+    size_t n, room;
+    pthread_mutex_t lock; /* of all: others read while the broker's thread changes them */
 };
 
 struct attrs *attrs_create (void)
@@ -39,7 +38,6 @@ struct attrs *attrs_create (void)
     if (!a)
         return NULL;
     a->refs = 1;
-    SLIST_INIT (&a->list);
     pthread_mutex_init (&a->lock, NULL);
     return a;
 }
@@ -52,50 +50,55 @@ struct attrs *attrs_ref (struct attrs *a)
 
 void attrs_destroy (struct attrs *a)
 {
-    struct attr *attr;
-
     if (!a || --a->refs > 0)
         return;
-    while ((attr = SLIST_FIRST (&a->list))) {
-        SLIST_REMOVE_HEAD (&a->list, link);
-        free (attr->value);
-        free (attr);
+    for (size_t i = 0; i < a->n; i++) {
+        free (a->attr[i]->value);
+        free (a->attr[i]);
     }
+    free (a->attr);
     pthread_mutex_destroy (&a->lock);
     free (a);
 }
 
-/* Some sixty: a table would cost more than they do.  With the lock held.  '*after': the last with a lesser name. */
-static struct attr *find (struct attrs *a, const char *name, struct attr **after)
+/* The index of the first whose name is not below 'name'.  With the lock held. */
+static size_t place (const struct attrs *a, const char *name)
 {
-    struct attr *attr, *last = NULL;
-    int rc = 1;
+    size_t from = 0, to = a->n;
 
-    SLIST_FOREACH (attr, &a->list, link) {
-        if ((rc = strcmp (attr->name, name)) >= 0)
-            break;
-        last = attr;
+    while (from < to) {
+        size_t mid = (from + to) / 2;
+        if (strcmp (a->attr[mid]->name, name) < 0)
+            from = mid + 1;
+        else
+            to = mid;
     }
-    if (after)
-        *after = last;
-    return rc == 0 ? attr : NULL;
+    return from;
+}
+
+static struct attr *find (const struct attrs *a, const char *name)
+{
+    size_t at = place (a, name);
+
+    return at < a->n && strcmp (a->attr[at]->name, name) == 0 ? a->attr[at] : NULL;
 }
 
 static struct attr *lookup (struct attrs *a, const char *name)
 {
     pthread_mutex_lock (&a->lock);
-    struct attr *attr = find (a, name, NULL);
+    struct attr *attr = find (a, name);
     pthread_mutex_unlock (&a->lock);
     return attr;
 }
 
 /* The one behind 'attr' (NULL: the first), in order of names. */
-static struct attr *next (struct attrs *a, struct attr *attr)
+static struct attr *next (struct attrs *a, const struct attr *attr)
 {
     pthread_mutex_lock (&a->lock);
-    attr = attr ? SLIST_NEXT (attr, link) : SLIST_FIRST (&a->list);
+    size_t at = attr ? place (a, attr->name) + 1 : 0;
+    struct attr *found = at < a->n ? a->attr[at] : NULL;
     pthread_mutex_unlock (&a->lock);
-    return attr;
+    return found;
 }
 
 static int check_name (const char *name, idt_error_t *errp)
@@ -135,19 +138,32 @@ static int check (const char *name, const char *value, idt_error_t *errp)
     return errsetf (errp, EINVAL, "attribute %s: a value has at most %d bytes, not %zu", name, ATTR_VALUE_MAX, len);
 }
 
+static bool make_room (struct attrs *a)
+{
+    size_t room = a->room + 64;
+
+    if (a->n < a->room)
+        return true;
+    struct attr **attr = realloc (a->attr, room * sizeof (struct attr *));
+    if (!attr)
+        return false;
+    a->attr = attr;
+    a->room = room;
+    return true;
+}
+
 /* The attribute of that name, made where there is none; with the lock held.  NULL: no memory. */
 static struct attr *find_or_add (struct attrs *a, const char *name)
 {
-    struct attr *after, *attr = find (a, name, &after);
-    size_t size = strlen (name) + 1;
+    struct attr *attr = find (a, name);
+    size_t size = strlen (name) + 1, at = place (a, name);
 
-    if (attr || !(attr = calloc (1, sizeof (*attr) + size)))
+    if (attr || !make_room (a) || !(attr = calloc (1, sizeof (*attr) + size)))
         return attr;
     memcpy (attr->name, name, size);
-    if (after)
-        SLIST_INSERT_AFTER (after, attr, link);
-    else
-        SLIST_INSERT_HEAD (&a->list, attr, link);
+    memmove (a->attr + at + 1, a->attr + at, (a->n - at) * sizeof (struct attr *));
+    a->attr[at] = attr;
+    a->n++;
     return attr;
 }
 
@@ -176,8 +192,8 @@ struct attrs *attrs_copy (const struct attrs *a)
 {
     struct attrs *copy = attrs_create ();
 
-    for (const struct attr *attr = copy ? SLIST_FIRST (&a->list) : NULL; attr; attr = SLIST_NEXT (attr, link)) {
-        if (put (copy, attr->name, attr->value, NULL) < 0) {
+    for (size_t i = 0; copy && i < a->n; i++) {
+        if (put (copy, a->attr[i]->name, a->attr[i]->value, NULL) < 0) {
             attrs_destroy (copy);
             return errset_null (ENOMEM);
         }
@@ -229,7 +245,7 @@ int attr_own (struct attrs *a, const char *name, attr_set_f cb, void *arg, idt_e
 /* Somebody asks for it: it exists. */
 static struct attr *claim (struct attrs *a, const char *name)
 {
-    struct attr *attr = find (a, name, NULL);
+    struct attr *attr = find (a, name);
 
     if (!attr)
         return errset_null (ENOENT);

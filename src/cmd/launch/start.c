@@ -31,8 +31,9 @@
 #define SOCKETS_MAX 4096 /* bytes of --local-sockets */
 #define START_TIMEOUT_S 60
 #define STOP_TIMEOUT_S 10
-#define AUTO_PER_PROCESS 64     /* brokers that a process should host at least, */
-#define AUTO_PROCESSES_A_CORE 2 /* and processes that a core should have at most */
+#define AUTO_LEAST 64  /* brokers that a process should host at least, */
+#define AUTO_MOST 2500 /* and at most: one that is killed is back with all of them in less than a second */
+#define AUTO_A_CORE 2  /* processes that a core should have, where that is enough */
 
 struct start {
     struct cmd *cmd;
@@ -173,7 +174,7 @@ static uint32_t count_processes (const struct start *s)
 
     if (s->per_process > 0)
         return (size - 1) / s->per_process + 1;
-    return min_u64 ((size - 1) / AUTO_PER_PROCESS + 1, AUTO_PROCESSES_A_CORE * count_cores ());
+    return max_u64 (min_u64 ((size - 1) / AUTO_LEAST + 1, AUTO_A_CORE * count_cores ()), (size - 1) / AUTO_MOST + 1);
 }
 
 /* An attribute of the brokers, of which the last one given wins. */

@@ -52,7 +52,7 @@ static int get_place (idt_t *h, struct options *o, idt_error_t *errp)
 
 static int get_share (idt_t *h, uint32_t *share, idt_error_t *errp)
 {
-    const char *s = idt_attr_define (h, "fluid.share", "off");
+    const char *s = idt_attr_define (h, "fluid.share", "auto");
     uint64_t n = 0;
 
     if (!s)
