@@ -768,6 +768,7 @@ BETWEEN_BROKERS = (
     ("fluid.lend", {}),
     ("flake.claim", {"fingerprint": 1, "node": "x", "rank": 1}),
     ("compressor.order", {"batch": []}),
+    ("job-ingest.batch", {}),
     ("event.replay", {"stream": "x", "from": 1}),
 )
 WORDS = OWNER, USER | OWNER, BROKER, OWNER | BROKER, OWNER | LOCAL | BROKER, 0xFFFFFFFF, 0

@@ -9,7 +9,7 @@ if ! command -v python3 >/dev/null; then
     skip_all='python3 is not installed'
     test_done
 fi
-test_under_idtree 7 --topology kary:2
+test_under_idtree 7 --topology kary:2 -o broker.modules=fluid,flake,compressor,job-ingest
 
 PYTHONDONTWRITEBYTECODE=1
 export PYTHONDONTWRITEBYTECODE

@@ -14,6 +14,7 @@ awk '/^\.SH/ { on = /ATTRIBUTES/ } /^\.SS Told/ { on = 0 }
     { tag = /^\.TP/ }' "$manual" >described
 awk '/^\.SH/ { on = 0 } on { gsub (/[,.]( |$)/, "\n"); print } /^\.SS Told/ { on = 1 }' "$manual" |
     sed '/^$/d' >told
+idtree module load -r 0 job-ingest && idtree module load -r 1 job-ingest || exit 1
 idtree lsattr -v >here
 idtree lsattr -v -r 1 >there
 
