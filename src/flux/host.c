@@ -16,6 +16,7 @@
 #include <idtree/idtree.h>
 
 #include "flux/children.h"
+#include "flux/ending.h"
 #include "flux/greeter.h"
 #include "flux/host.h"
 #include "flux/message.h"
@@ -37,6 +38,7 @@ struct host {
     struct settings *settings;
     struct children *below;
     struct greeter *greeter;
+    struct ending *ending;
     struct parent *parent; /* NULL: at rank 0, or nobody is attached */
     char past_path[PATH_MAX];
     void *past; /* of the last life; NULL: none */
@@ -176,7 +178,9 @@ void host_ending (struct host *host)
 {
     parent_destroy (host->parent);
     greeter_destroy (host->greeter);
+    ending_destroy (host->ending);
     host->parent = NULL;
+    host->ending = NULL;
     host->greeter = NULL;
 }
 
@@ -286,7 +290,8 @@ static int register_service (struct host *host, idt_error_t *errp)
 static int open_handle (struct host *host, idt_error_t *errp)
 {
     if (!(host->h = idt_handle_create (&transport, host)) || idt_handle_set_module (host->h, HOST_SERVICE) < 0
-        || !idt_get_reactor (host->h) || !(host->greeter = greeter_create (host->h, host->below)))
+        || !idt_get_reactor (host->h) || !(host->greeter = greeter_create (host->h, host->below))
+        || !(host->ending = ending_create (host->h)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     idt_handle_set_max_json (host->h, MAX_JSON);
     return 0;
