@@ -17,6 +17,8 @@ struct ending {
     idt_t *h;
     idt_future_t *changes;
     idt_future_t *name; /* NULL: none is under way */
+    void (*over) (void *arg);
+    void *arg;
 };
 
 static bool is_over (const char *state)
@@ -36,7 +38,7 @@ static void name_cb (idt_future_t *f, void *arg)
 
     e->name = NULL;
     if (idt_rpc_get_unpack (f, "{s:s}", "state", &state) == 0 && is_over (state))
-        idt_reactor_stop (idt_get_reactor (e->h));
+        e->over (e->arg);
     idt_future_destroy (f);
 }
 
@@ -73,13 +75,13 @@ void ending_destroy (struct ending *e)
     free (e);
 }
 
-struct ending *ending_create (idt_t *h)
+struct ending *ending_create (idt_t *h, void (*over) (void *arg), void *arg)
 {
     struct ending *e = calloc (1, sizeof (*e));
 
     if (!e)
         return NULL;
-    e->h = h;
+    *e = (struct ending){ .h = h, .over = over, .arg = arg };
     e->changes = idt_rpc (h, "state-machine.monitor", "{}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
     if (e->changes && idt_future_then (e->changes, -1, changed_cb, e) == 0)
         return e;

@@ -13,8 +13,8 @@
 
 struct ending;
 
-/* Stop the reactor of 'h' then.  A broker that does not tell its state is not watched.  NULL with errno set. */
-struct ending *ending_create (idt_t *h);
+/* Call 'over' then, from the reactor.  A broker that does not tell its state is not watched.  NULL with errno set. */
+struct ending *ending_create (idt_t *h, void (*over) (void *arg), void *arg);
 void ending_destroy (struct ending *e); /* NULL is fine */
 
 #endif /* FLUX_ENDING_H */

@@ -287,11 +287,18 @@ static int register_service (struct host *host, idt_error_t *errp)
     return wait_for (idt_event_subscribe (host->h, HOST_SERVICE ".stats-clear"), "events", errp);
 }
 
+static void over_cb (void *arg)
+{
+    const struct host *host = arg;
+
+    idt_reactor_stop (idt_get_reactor (host->h));
+}
+
 static int open_handle (struct host *host, idt_error_t *errp)
 {
     if (!(host->h = idt_handle_create (&transport, host)) || idt_handle_set_module (host->h, HOST_SERVICE) < 0
         || !idt_get_reactor (host->h) || !(host->greeter = greeter_create (host->h, host->below))
-        || !(host->ending = ending_create (host->h)))
+        || !(host->ending = ending_create (host->h, over_cb, host)))
         return errprintf (errp, "cannot start: %s", strerror (errno));
     idt_handle_set_max_json (host->h, MAX_JSON);
     return 0;
