@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <idtree/idtree.h>
 
@@ -16,6 +17,7 @@
 #include "flux/sender.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
+#include "libutil/clock.h"
 
 #define ANSWER_MS 5000
 
@@ -25,6 +27,7 @@ struct greeter {
     struct upcalls ups; /* 'msg': the hello, 'tag': its rank */
     const struct idt_overlay_ops *ops;
     void *arg;
+    uint64_t started_us;
 };
 
 void greeter_set_clock (struct greeter *g, const struct idt_overlay_ops *ops, void *arg)
@@ -147,6 +150,26 @@ static const struct idt_handler_spec handlers[] = {
     IDT_HANDLERS_END,
 };
 
+/* --- who passes by ------------------------------------------------------------------------------------------- */
+
+static bool passes_by (const idt_msg_t *request)
+{
+    const char *topic = idt_msg_topic (request);
+
+    return idt_msg_nodeid (request) == IDT_NODEID_ANY && !idt_msg_has_flag (request, IDT_MSGFLAG_UPSTREAM)
+           && !(idt_msg_cred (request).rolemask & (IDT_ROLE_LOCAL | IDT_ROLE_BROKER)) && topic
+           && (strcmp (topic, "fluid.block") == 0 || strcmp (topic, "fluid.generate") == 0);
+}
+
+bool greeter_holds_off (const struct greeter *g, const idt_msg_t *request, uint64_t now_us)
+{
+    uint32_t rank;
+
+    return passes_by (request)
+           && (now_us - g->started_us < GREETER_HOLD_US
+               || children_find (g->below, idt_msg_route_newest (request), &rank));
+}
+
 /* --- life ------------------------------------------------------------------------------------------------- */
 
 void greeter_destroy (struct greeter *g)
@@ -164,7 +187,7 @@ struct greeter *greeter_create (idt_t *h, struct children *below)
 
     if (!g)
         return NULL;
-    *g = (struct greeter){ .h = h, .below = below };
+    *g = (struct greeter){ .h = h, .below = below, .started_us = clock_us (CLOCK_BOOTTIME) };
     if (idt_handlers_add (h, handlers, g) == 0)
         return g;
     free (g);

@@ -4,6 +4,7 @@
 /* hello_test.c - the hellos of a rank to the one above, and who is believed there */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include <idtree/idtree.h>
 
@@ -11,6 +12,7 @@
 #include "flux/greeter.h"
 #include "flux/parent.h"
 #include "libidtree/transport.h"
+#include "libutil/clock.h"
 #include "test/tap.h"
 
 #define NAME(n) "0000000" n "-0000-4000-8000-000000000000"
@@ -18,6 +20,7 @@
 #define CHILD NAME ("3")
 #define OTHER NAME ("4")
 #define MODULE NAME ("5")
+#define CLIENT NAME ("6")
 
 /* --- the broker, the module ------------------------------------------------------------------------------ */
 
@@ -242,6 +245,49 @@ static void check_greeter (void)
     json_decref (tree);
 }
 
+/* --- who passes by ------------------------------------------------------------------------------------------- */
+
+static bool holds_off (const struct greeter *g, const char *topic, uint32_t nodeid, uint32_t roles, const char *uuid,
+                       uint64_t now_us)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    if (!msg || idt_msg_set_topic (msg, topic) < 0 || idt_msg_route_push (msg, uuid) < 0)
+        bail_out ("no memory");
+    idt_msg_set_nodeid (msg, nodeid);
+    idt_msg_set_cred (msg, (struct idt_cred){ .userid = 1, .rolemask = roles });
+    bool held = greeter_holds_off (g, msg, now_us);
+    idt_msg_unref (msg);
+    return held;
+}
+
+static void check_passing (void)
+{
+    json_t *tree = json_loads ("{\"rank\":1,\"children\":[{\"rank\":3},{\"rank\":4}]}", 0, NULL);
+    struct children *below = children_create (tree, 8, NULL);
+    struct world w;
+
+    begin (&w);
+    struct greeter *g = greeter_create (w.h, below);
+    uint64_t soon_us = clock_us (CLOCK_BOOTTIME), later_us = soon_us + GREETER_HOLD_US;
+    if (children_add (below, 3, CHILD) < 0)
+        bail_out ("no memory");
+    ok (holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, CHILD, later_us)
+            && holds_off (g, "fluid.generate", IDT_NODEID_ANY, IDT_ROLE_USER, CHILD, later_us),
+        "ids are not made for who has asked a rank that has the service");
+    ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, OTHER, later_us), "they are for one that never had it");
+    ok (holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, OTHER, soon_us), "but not before it could say hello");
+    ok (!holds_off (g, "fluid.block", 1, OWNER, CHILD, soon_us), "who has asked this rank is answered");
+    ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER | IDT_ROLE_LOCAL, CLIENT, soon_us),
+        "so are clients of this broker");
+    ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER | IDT_ROLE_BROKER, CHILD, later_us), "and brokers");
+    ok (!holds_off (g, "fluid.info", IDT_NODEID_ANY, OWNER, CHILD, soon_us), "and whoever asks for anything else");
+    greeter_destroy (g);
+    idt_close (w.h);
+    children_destroy (below);
+    json_decref (tree);
+}
+
 /* --- the end ----------------------------------------------------------------------------------------------- */
 
 static void over_cb (void *arg)
@@ -292,6 +338,7 @@ int main (void)
 {
     check_parent ();
     check_greeter ();
+    check_passing ();
     check_ending ();
     return done_testing ();
 }

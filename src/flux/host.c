@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+#include <time.h>
 
 #include <idtree/idtree.h>
 
@@ -25,6 +26,7 @@
 #include "flux/sender.h"
 #include "flux/settings.h"
 #include "libidtree/transport.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 #define MAX_JSON (2 << 20) /* bytes of a request's text, as broker.max-json of idtree's broker */
@@ -94,6 +96,22 @@ static bool is_end (const struct host *host, const idt_msg_t *msg)
            && strcmp (topic + len, ".shutdown") == 0;
 }
 
+/* A request that is for the handle, made what it would be in our broker; else it is answered here, or lost for want of
+ * memory.
+ */
+static bool admit (struct host *host, idt_msg_t *request)
+{
+    if (sender_mark (request, host->below) < 0)
+        return false;
+    if (!host->greeter || !greeter_holds_off (host->greeter, request, clock_us (CLOCK_BOOTTIME)))
+        return true;
+    (void)idt_respond_error (
+        host->h, request, EAGAIN,
+        "the fluid service of the rank that was asked is not there, or is loaded anew just now: ask again, "
+        "or load it with flux module load");
+    return false;
+}
+
 /* What cannot be read is lost, as it would be in Flux. */
 static const idt_msg_t *host_recv (void *impl)
 {
@@ -108,7 +126,7 @@ static const idt_msg_t *host_recv (void *impl)
             continue;
         bool request = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST;
         bool end = request && is_end (host, msg);
-        if (!end && (!request || sender_mark (msg, host->below) == 0))
+        if (!end && (!request || admit (host, msg)))
             return msg;
         idt_msg_unref (msg);
         if (end)
