@@ -46,6 +46,7 @@ static int run_set (struct cmd *cmd)
 {
     struct attr_options o = take_options (cmd);
 
+    cmd_connect_own (cmd);
     json_decref (ask_new (cmd, "attr.set", o.rank, json_pack ("{s:s s:s}", "name", cmd->argv[0], "value", cmd->argv[1]),
                           cmd->argv[0]));
     return CMD_OK;

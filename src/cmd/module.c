@@ -107,6 +107,7 @@ static int run_load (struct cmd *cmd)
     char *path = absolute (cmd, cmd->argv[0]);
     json_t *args = json_array ();
 
+    cmd_connect_own (cmd);
     for (int i = 1; i < cmd->argc; i++)
         json_array_append_new (args, json_string (cmd->argv[i]));
     json_t *request = json_pack ("{s:s s:o s:b}", "path", path ? path : "", "args", args, "exec", 0);
@@ -121,6 +122,7 @@ static int run_remove (struct cmd *cmd)
 {
     struct module_options o = take_options (cmd);
 
+    cmd_connect_own (cmd);
     json_decref (ask_new (cmd, "module.remove", o.rank, json_pack ("{s:s s:b}", "name", cmd->argv[0], "cancel", 0),
                           cmd->argv[0]));
     return CMD_OK;

@@ -37,7 +37,7 @@ static int run (struct cmd *cmd)
     idt_future_t *f;
 
     cmd_options (cmd, NULL);
-    h = cmd_connect (cmd);
+    h = cmd_connect_own (cmd);
     idt_set_lost (h, lost_cb, &lost);
     if (!(f = idt_rpc (h, "shutdown.start", "{}", 0, 0)) || idt_future_then (f, -1, answer_cb, cmd) < 0)
         cmd_die (cmd, "cannot send: %s", strerror (errno));

@@ -143,6 +143,11 @@ idt_t *cmd_connect (struct cmd *cmd);
 /* The same for a command that asks 'rank', which must be one of the instance, or IDT_NODEID_ANY. */
 idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank);
 
+/* The same for a command that stops or changes a broker: ends the program where that is one of Flux's, before anything is
+ * asked of it.
+ */
+idt_t *cmd_connect_own (struct cmd *cmd);
+
 /* --- text ------------------------------------------------------------------------------------- */
 
 #define CMD_QUOTE_MAX 64

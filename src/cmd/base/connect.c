@@ -9,6 +9,8 @@
 
 #include "cmd/base/cmd.h"
 
+#define OWN_ATTRIBUTE "router.max-pending" /* each broker of idtree has it, and none of Flux */
+
 idt_t *cmd_connect (struct cmd *cmd)
 {
     idt_error_t error;
@@ -39,4 +41,19 @@ idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank)
     if (rank >= size)
         cmd_die (cmd, "there is no rank %u: the instance has ranks 0 to %u", rank, size - 1);
     return h;
+}
+
+idt_t *cmd_connect_own (struct cmd *cmd)
+{
+    idt_t *h = cmd_connect (cmd);
+
+    if (idt_attr_get (h, OWN_ATTRIBUTE))
+        return h;
+    if (errno != ENOENT)
+        cmd_die (cmd, OWN_ATTRIBUTE ": %s", strerror (errno));
+    const char *version = idt_attr_get (h, "version");
+    cmd_die (cmd,
+             "the broker at %s is not idtree's but of Flux%s%s: stop and change it with the command flux; nothing was "
+             "done",
+             cmd->uri, version ? " " : "", version ? version : "");
 }

@@ -67,7 +67,10 @@ static json_t *call_new (struct cmd *cmd, json_t *request)
     if (!request || json_dumpf (request, f, JSON_COMPACT) < 0 || fputc ('\n', f) == EOF || fflush (f) == EOF)
         cmd_die (cmd, "the launcher went away: %s", strerror (errno));
     json_decref (request);
-    if (getline (&line, &size, f) <= 0 || !(o = json_loads (line, 0, NULL)))
+    ssize_t n = getline (&line, &size, f);
+    if (n > 0 && line[0] == '\0') /* how Flux's local connector greets */
+        cmd_die (cmd, "the launcher at %s is not idtree start but flux start: nothing was done", cmd->uri);
+    if (n <= 0 || !(o = json_loads (line, 0, NULL)))
         cmd_die (cmd, "the launcher went away");
     free (line);
     fclose (f);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* ending.c - the broker of Flux is about to end, and nobody has unloaded the module
+ *
+ * What is told of each change is a number, which means another state in another version of Flux: so it is asked for the name.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <idtree/idtree.h>
+
+#include "flux/ending.h"
+
+struct ending {
+    idt_t *h;
+    idt_future_t *changes;
+    idt_future_t *name; /* NULL: none is under way */
+    void (*over) (void *arg);
+    void *arg;
+};
+
+static bool is_over (const char *state)
+{
+    static const char *const last[] = { "finalize", "goodbye", "unload-builtins", "exit" };
+
+    for (size_t i = 0; i < sizeof (last) / sizeof (last[0]); i++)
+        if (strcmp (state, last[i]) == 0)
+            return true;
+    return false;
+}
+
+static void name_cb (idt_future_t *f, void *arg)
+{
+    struct ending *e = arg;
+    const char *state;
+
+    e->name = NULL;
+    if (idt_rpc_get_unpack (f, "{s:s}", "state", &state) == 0 && is_over (state))
+        e->over (e->arg);
+    idt_future_destroy (f);
+}
+
+/* An answer that is on its way may be of the state before: it is asked for anew. */
+static void ask_name (struct ending *e)
+{
+    idt_future_destroy (e->name);
+    e->name = idt_rpc (e->h, "state-machine.get", NULL, IDT_NODEID_ANY, 0);
+    if (e->name && idt_future_then (e->name, -1, name_cb, e) == 0)
+        return;
+    idt_future_destroy (e->name);
+    e->name = NULL;
+}
+
+static void changed_cb (idt_future_t *f, void *arg)
+{
+    struct ending *e = arg;
+
+    if (idt_future_errnum (f) == 0) {
+        ask_name (e);
+        idt_future_reset (f);
+        return;
+    }
+    idt_future_destroy (f);
+    e->changes = NULL;
+}
+
+void ending_destroy (struct ending *e)
+{
+    if (!e)
+        return;
+    idt_future_destroy (e->changes);
+    idt_future_destroy (e->name);
+    free (e);
+}
+
+struct ending *ending_create (idt_t *h, void (*over) (void *arg), void *arg)
+{
+    struct ending *e = calloc (1, sizeof (*e));
+
+    if (!e)
+        return NULL;
+    *e = (struct ending){ .h = h, .over = over, .arg = arg };
+    e->changes = idt_rpc (h, "state-machine.monitor", "{}", IDT_NODEID_ANY, IDT_RPC_STREAMING);
+    if (e->changes && idt_future_then (e->changes, -1, changed_cb, e) == 0)
+        return e;
+    ending_destroy (e);
+    return NULL;
+}

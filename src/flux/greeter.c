@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* greeter.c - who answers the hellos of the brokers below
+ *
+ * One question for the UUID of a rank is under way at a time: as many as there are children.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <idtree/idtree.h>
+
+#include "flux/greeter.h"
+#include "flux/parent.h"
+#include "flux/sender.h"
+#include "libmodule/respond.h"
+#include "libmodule/upcall.h"
+#include "libutil/clock.h"
+
+#define ANSWER_MS 5000
+
+struct greeter {
+    idt_t *h;
+    struct children *below;
+    struct upcalls ups; /* 'msg': the hello, 'tag': its rank */
+    const struct idt_overlay_ops *ops;
+    void *arg;
+    uint64_t started_us;
+};
+
+void greeter_set_clock (struct greeter *g, const struct idt_overlay_ops *ops, void *arg)
+{
+    g->ops = ops;
+    g->arg = arg;
+}
+
+/* --- the answer -------------------------------------------------------------------------------------- */
+
+struct reading {
+    bool known;
+    uint64_t now_us;
+    uint64_t bound_us;
+};
+
+static struct reading read_clock (const struct greeter *g)
+{
+    struct reading r = { 0 };
+
+    r.known = g->ops && g->ops->read_clock (g->arg, &r.now_us, &r.bound_us);
+    return r;
+}
+
+/* 'received' is of when the hello came. */
+static void welcome (struct greeter *g, const idt_msg_t *hello, const struct reading *received)
+{
+    struct reading sent = read_clock (g);
+
+    if (received->known && sent.known)
+        module_respond_object (g->h, hello,
+                               json_pack ("{s:[I,I] s:I}", "clock_us", (json_int_t)received->now_us,
+                                          (json_int_t)sent.now_us, "bound_us", (json_int_t)sent.bound_us));
+    else
+        module_respond_object (g->h, hello, json_object ());
+}
+
+/* --- who it is ----------------------------------------------------------------------------------------- */
+
+static void refuse (struct greeter *g, const idt_msg_t *hello)
+{
+    module_respond_error (g->h, hello, EPERM,
+                          PARENT_HELLO
+                          " is of the fluid service of a rank directly below: load the module on all ranks "
+                          "between them, too");
+}
+
+/* The broker of that rank has told its UUID. */
+static void named_cb (idt_future_t *f, void *arg)
+{
+    struct upcall *up = arg;
+    struct greeter *g = up->owner;
+    const char *name, *uuid = NULL;
+
+    if (idt_rpc_get_unpack (f, "{s:s}", "value", &name) < 0)
+        module_respond_error (g->h, up->msg, idt_future_errnum (f) ? idt_future_errnum (f) : EPROTO,
+                              "the UUID of that rank's broker cannot be found out");
+    else if (!sender_may_be_child (up->msg, &uuid) || strcmp (name, uuid) != 0)
+        refuse (g, up->msg);
+    else if (children_add (g->below, up->tag, uuid) < 0)
+        module_respond_error (g->h, up->msg, errno, NULL);
+    else
+        welcome (g, up->msg, &(struct reading){ 0 });
+    upcall_destroy (up);
+}
+
+static bool is_asked (const struct greeter *g, uint32_t rank)
+{
+    const struct upcall *up;
+
+    LIST_FOREACH (up, &g->ups, link)
+        if (up->tag == rank)
+            return true;
+    return false;
+}
+
+static void ask (struct greeter *g, const idt_msg_t *hello, uint32_t rank)
+{
+    struct upcall *up = NULL;
+
+    if (is_asked (g, rank)) {
+        module_respond_error (g->h, hello, EBUSY, NULL);
+        return;
+    }
+    up = upcall_create (&g->ups, idt_rpc_pack (g->h, "attr.get", rank, 0, "{s:s}", "name", "broker.uuid"), ANSWER_MS,
+                        named_cb, g);
+    if (!up) {
+        module_respond_error (g->h, hello, errno, NULL);
+        return;
+    }
+    up->tag = rank;
+    up->msg = idt_msg_ref (hello);
+}
+
+static void hello_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct greeter *g = arg;
+    struct reading received = read_clock (g);
+    const char *uuid;
+    json_int_t rank;
+    uint32_t known;
+    idt_error_t err;
+    json_t *o;
+
+    if (idt_msg_unpack (msg, &o, &err, "{s:I}", "rank", &rank) < 0) {
+        module_respond_error (h, msg, EPROTO, err.text);
+        return;
+    }
+    json_decref (o);
+    if (!sender_may_be_child (msg, &uuid) || rank < 0 || rank > UINT32_MAX || !children_has (g->below, (uint32_t)rank))
+        refuse (g, msg);
+    else if (children_find (g->below, uuid, &known) && known == rank)
+        welcome (g, msg, &received);
+    else
+        ask (g, msg, (uint32_t)rank);
+}
+
+static const struct idt_handler_spec handlers[] = {
+    { IDT_MSGTYPE_REQUEST, PARENT_HELLO, hello_cb, IDT_ROLE_OWNER },
+    IDT_HANDLERS_END,
+};
+
+/* --- who passes by ------------------------------------------------------------------------------------------- */
+
+static bool passes_by (const idt_msg_t *request)
+{
+    const char *topic = idt_msg_topic (request);
+
+    return idt_msg_nodeid (request) == IDT_NODEID_ANY && !idt_msg_has_flag (request, IDT_MSGFLAG_UPSTREAM)
+           && !(idt_msg_cred (request).rolemask & (IDT_ROLE_LOCAL | IDT_ROLE_BROKER)) && topic
+           && (strcmp (topic, "fluid.block") == 0 || strcmp (topic, "fluid.generate") == 0);
+}
+
+bool greeter_holds_off (const struct greeter *g, const idt_msg_t *request, uint64_t now_us)
+{
+    uint32_t rank;
+
+    return passes_by (request)
+           && (now_us - g->started_us < GREETER_HOLD_US
+               || children_find (g->below, idt_msg_route_newest (request), &rank));
+}
+
+/* --- life ------------------------------------------------------------------------------------------------- */
+
+void greeter_destroy (struct greeter *g)
+{
+    if (!g)
+        return;
+    idt_handlers_remove (g->h, handlers);
+    upcalls_stop (&g->ups, g->h, "the fluid service of this broker is stopping");
+    free (g);
+}
+
+struct greeter *greeter_create (idt_t *h, struct children *below)
+{
+    struct greeter *g = calloc (1, sizeof (*g));
+
+    if (!g)
+        return NULL;
+    *g = (struct greeter){ .h = h, .below = below, .started_us = clock_us (CLOCK_BOOTTIME) };
+    if (idt_handlers_add (h, handlers, g) == 0)
+        return g;
+    free (g);
+    return NULL;
+}

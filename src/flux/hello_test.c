@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* hello_test.c - the hellos of a rank to the one above, and who is believed there */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include <idtree/idtree.h>
+
+#include "flux/ending.h"
+#include "flux/greeter.h"
+#include "flux/parent.h"
+#include "libidtree/transport.h"
+#include "libutil/clock.h"
+#include "test/tap.h"
+
+#define NAME(n) "0000000" n "-0000-4000-8000-000000000000"
+#define US NAME ("0")
+#define CHILD NAME ("3")
+#define OTHER NAME ("4")
+#define MODULE NAME ("5")
+#define CLIENT NAME ("6")
+
+/* --- the broker, the module ------------------------------------------------------------------------------ */
+
+struct world {
+    idt_t *h;
+    const idt_msg_t *answer;  /* the last one of ours */
+    const idt_msg_t *request; /* the last one of ours */
+    int answers, requests, lines;
+    bool knows_time;
+    int ups, downs, samples;
+    struct idt_clock_sample sample;
+};
+
+static int world_send (void *impl, const idt_msg_t *msg)
+{
+    struct world *w = impl;
+    bool is_answer = idt_msg_type (msg) == IDT_MSGTYPE_RESPONSE;
+    const idt_msg_t **last = is_answer ? &w->answer : &w->request;
+
+    *(is_answer ? &w->answers : &w->requests) += 1;
+    idt_msg_unref (*last);
+    *last = idt_msg_ref (msg);
+    return 0;
+}
+
+static const char *world_attr_get (void *impl, const char *name)
+{
+    return strcmp (name, "rank") == 0 ? "3" : NULL;
+}
+
+static void world_log (void *impl, int level, const char *name, const char *text)
+{
+    struct world *w = impl;
+
+    w->lines++;
+}
+
+static void world_destroy (void *impl)
+{
+    struct world *w = impl;
+
+    idt_msg_unref (w->answer);
+    idt_msg_unref (w->request);
+}
+
+static const struct idt_transport transport = {
+    .send = world_send,
+    .attr_get = world_attr_get,
+    .log = world_log,
+    .destroy = world_destroy,
+};
+
+static bool read_clock_cb (void *arg, uint64_t *now_us, uint64_t *bound_us)
+{
+    struct world *w = arg;
+
+    *now_us = 5000;
+    *bound_us = 7;
+    return w->knows_time;
+}
+
+static void sample_cb (void *arg, const struct idt_clock_sample *sample)
+{
+    struct world *w = arg;
+
+    w->samples++;
+    w->sample = *sample;
+}
+
+static void parent_cb (void *arg, bool up)
+{
+    struct world *w = arg;
+
+    *(up ? &w->ups : &w->downs) += 1;
+}
+
+static const struct idt_overlay_ops ops = { .read_clock = read_clock_cb, .sample = sample_cb, .parent = parent_cb };
+
+static void begin (struct world *w)
+{
+    *w = (struct world){ 0 };
+    if (!(w->h = idt_handle_create (&transport, w)) || !idt_get_reactor (w->h))
+        bail_out ("no memory");
+}
+
+/* Answer the last request of ours. */
+static void answer (struct world *w, int errnum, const char *payload)
+{
+    idt_msg_t *msg = idt_msg_respond (w->request, (uint32_t)errnum);
+
+    if (!msg || idt_msg_set_string (msg, payload) < 0)
+        bail_out ("no memory");
+    idt_handle_dispatch (w->h, msg);
+    idt_msg_unref (msg);
+}
+
+static void run_until_request (struct world *w, int n)
+{
+    while (w->requests < n && idt_reactor_run (idt_get_reactor (w->h), IDT_REACTOR_ONCE) == 0)
+        ;
+}
+
+static bool is_asked (const struct world *w, const char *topic, const char *payload)
+{
+    return w->request && strcmp (idt_msg_topic (w->request), topic) == 0
+           && strcmp (idt_msg_string (w->request), payload) == 0;
+}
+
+/* --- who says hello -------------------------------------------------------------------------------------- */
+
+static void check_parent (void)
+{
+    struct world w;
+
+    begin (&w);
+    struct parent *p = parent_create (w.h, 3, &ops, &w);
+    run_until_request (&w, 1);
+    ok (is_asked (&w, "fluid.hello", "{\"rank\":3}") && idt_msg_has_flag (w.request, IDT_MSGFLAG_UPSTREAM)
+            && w.ups == 0,
+        "a rank says hello to the one above");
+    answer (&w, ENOSYS, NULL);
+    ok (w.ups == 0 && w.downs == 0 && w.lines == 0, "where the service is not there nothing is said of it");
+    run_until_request (&w, 2);
+    answer (&w, 0, "{}");
+    ok (w.ups == 1 && w.samples == 0, "an answer means that it is there, also without a time");
+    run_until_request (&w, 3);
+    answer (&w, 0, "{\"clock_us\":[1000,1010],\"bound_us\":5}");
+    ok (w.ups == 1 && w.samples == 1 && w.sample.peer_received_us == 1000 && w.sample.peer_sent_us == 1010
+            && w.sample.peer_bound_us == 5 && w.sample.sent_us > 0 && w.sample.received_us >= w.sample.sent_us,
+        "and tells the time, between when it was asked and now");
+    run_until_request (&w, 4);
+    answer (&w, 0, "{\"clock_us\":[-1,1010],\"bound_us\":5}");
+    ok (w.ups == 1 && w.samples == 1, "nonsense tells none");
+    run_until_request (&w, 5);
+    answer (&w, EPERM, "who are you");
+    ok (w.downs == 1 && w.lines == 1, "an error means that it is gone, and is logged");
+    run_until_request (&w, 6);
+    answer (&w, EPERM, "who are you");
+    ok (w.downs == 1 && w.lines == 1, "once");
+    run_until_request (&w, 7);
+    parent_destroy (p);
+    parent_destroy (NULL);
+    ok (w.ups == 1 && w.downs == 1, "who ends hears nothing any more");
+    idt_close (w.h);
+}
+
+/* --- who is greeted ---------------------------------------------------------------------------------------- */
+
+/* From a module of the broker 'uuid', as sender_mark () leaves it. */
+static void say_hello (struct world *w, const char *uuid, const char *payload, uint32_t roles)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    if (!msg || idt_msg_set_topic (msg, "fluid.hello") < 0 || idt_msg_set_string (msg, payload) < 0
+        || idt_msg_route_push (msg, MODULE) < 0 || idt_msg_route_push (msg, uuid) < 0
+        || idt_msg_route_push (msg, uuid) < 0)
+        bail_out ("no memory");
+    idt_msg_set_cred (msg, (struct idt_cred){ .userid = 1, .rolemask = roles });
+    idt_handle_dispatch (w->h, msg);
+    idt_msg_unref (msg);
+}
+
+static bool answered (const struct world *w, int n, int errnum, const char *payload)
+{
+    return w->answers == n && idt_msg_errnum (w->answer) == (uint32_t)errnum
+           && (!payload || strcmp (idt_msg_string (w->answer), payload) == 0);
+}
+
+#define OWNER IDT_ROLE_OWNER
+
+static void check_greeter (void)
+{
+    static const char hello[] = "{\"rank\":3}";
+    json_t *tree = json_loads ("{\"rank\":1,\"children\":[{\"rank\":3,\"children\":[{\"rank\":7}]},{\"rank\":4}]}", 0,
+                               NULL);
+    struct children *below = children_create (tree, 8, NULL);
+    struct world w;
+    uint32_t rank = 0;
+
+    begin (&w);
+    struct greeter *g = greeter_create (w.h, below);
+    say_hello (&w, CHILD, hello, OWNER);
+    ok (w.answers == 0 && is_asked (&w, "attr.get", "{\"name\":\"broker.uuid\"}") && idt_msg_nodeid (w.request) == 3,
+        "the broker of the rank that says hello is asked who it is");
+    say_hello (&w, OTHER, hello, OWNER);
+    ok (answered (&w, 1, EBUSY, NULL) && w.requests == 1, "once at a time");
+    answer (&w, 0, "{\"value\":\"" CHILD "\",\"flags\":1}");
+    ok (answered (&w, 2, 0, "{}") && children_find (below, CHILD, &rank) && rank == 3,
+        "where that is the same it is welcome");
+    greeter_set_clock (g, &ops, &w);
+    say_hello (&w, CHILD, hello, OWNER);
+    ok (answered (&w, 3, 0, "{}") && w.requests == 1, "from then on it is known, and told no time that is not known");
+    w.knows_time = true;
+    say_hello (&w, CHILD, hello, OWNER);
+    ok (answered (&w, 4, 0, "{\"clock_us\":[5000,5000],\"bound_us\":7}"), "and what is");
+    say_hello (&w, OTHER, hello, OWNER);
+    answer (&w, 0, "{\"value\":\"" CHILD "\",\"flags\":1}");
+    ok (answered (&w, 5, EPERM, NULL) && !children_find (below, OTHER, &rank) && children_find (below, CHILD, &rank),
+        "who is not the broker of that rank is refused");
+    say_hello (&w, CHILD, "{\"rank\":4}", OWNER);
+    answer (&w, 0, "{\"value\":\"" OTHER "\",\"flags\":1}");
+    ok (answered (&w, 6, EPERM, NULL) && children_find (below, CHILD, &rank) && rank == 3,
+        "also one that is known as another");
+    int requests = w.requests;
+    say_hello (&w, OTHER, "{\"rank\":7}", OWNER);
+    ok (answered (&w, 7, EPERM, NULL) && w.requests == requests, "a rank further below is none of ours");
+    say_hello (&w, OTHER, "{}", OWNER);
+    ok (answered (&w, 8, EPROTO, NULL), "a hello names a rank");
+    say_hello (&w, CHILD, hello, IDT_ROLE_USER);
+    ok (answered (&w, 9, EPERM, NULL), "a guest's is refused");
+    say_hello (&w, OTHER, hello, OWNER | IDT_ROLE_LOCAL);
+    ok (answered (&w, 10, EPERM, NULL) && w.requests == requests, "and a client's");
+    say_hello (&w, OTHER, hello, OWNER);
+    answer (&w, EHOSTUNREACH, NULL);
+    ok (answered (&w, 11, EHOSTUNREACH, NULL), "where that rank does not answer the hello fails");
+    say_hello (&w, OTHER, hello, OWNER);
+    greeter_destroy (g);
+    ok (answered (&w, 12, EHOSTUNREACH, NULL), "each is answered once, at the end, too");
+    greeter_destroy (NULL);
+    idt_close (w.h);
+    children_destroy (below);
+    json_decref (tree);
+}
+
+/* --- who passes by ------------------------------------------------------------------------------------------- */
+
+static bool holds_off (const struct greeter *g, const char *topic, uint32_t nodeid, uint32_t roles, const char *uuid,
+                       uint64_t now_us)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    if (!msg || idt_msg_set_topic (msg, topic) < 0 || idt_msg_route_push (msg, uuid) < 0)
+        bail_out ("no memory");
+    idt_msg_set_nodeid (msg, nodeid);
+    idt_msg_set_cred (msg, (struct idt_cred){ .userid = 1, .rolemask = roles });
+    bool held = greeter_holds_off (g, msg, now_us);
+    idt_msg_unref (msg);
+    return held;
+}
+
+static void check_passing (void)
+{
+    json_t *tree = json_loads ("{\"rank\":1,\"children\":[{\"rank\":3},{\"rank\":4}]}", 0, NULL);
+    struct children *below = children_create (tree, 8, NULL);
+    struct world w;
+
+    begin (&w);
+    struct greeter *g = greeter_create (w.h, below);
+    uint64_t soon_us = clock_us (CLOCK_BOOTTIME), later_us = soon_us + GREETER_HOLD_US;
+    if (children_add (below, 3, CHILD) < 0)
+        bail_out ("no memory");
+    ok (holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, CHILD, later_us)
+            && holds_off (g, "fluid.generate", IDT_NODEID_ANY, IDT_ROLE_USER, CHILD, later_us),
+        "ids are not made for who has asked a rank that has the service");
+    ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, OTHER, later_us), "they are for one that never had it");
+    ok (holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER, OTHER, soon_us), "but not before it could say hello");
+    ok (!holds_off (g, "fluid.block", 1, OWNER, CHILD, soon_us), "who has asked this rank is answered");
+    ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER | IDT_ROLE_LOCAL, CLIENT, soon_us),
+        "so are clients of this broker");
+    ok (!holds_off (g, "fluid.block", IDT_NODEID_ANY, OWNER | IDT_ROLE_BROKER, CHILD, later_us), "and brokers");
+    ok (!holds_off (g, "fluid.info", IDT_NODEID_ANY, OWNER, CHILD, soon_us), "and whoever asks for anything else");
+    greeter_destroy (g);
+    idt_close (w.h);
+    children_destroy (below);
+    json_decref (tree);
+}
+
+/* --- the end ----------------------------------------------------------------------------------------------- */
+
+static void over_cb (void *arg)
+{
+    *(int *)arg += 1;
+}
+
+/* The state has changed: tell its name where that is asked for. */
+static void change (struct world *w, const idt_msg_t *monitor, const char *state)
+{
+    idt_msg_t *msg = idt_msg_respond (monitor, 0);
+    char payload[64];
+    int n = w->requests;
+
+    snprintf (payload, sizeof (payload), "{\"state\":\"%s\"}", state);
+    if (!msg || idt_msg_set_string (msg, "{\"state\":5}") < 0)
+        bail_out ("no memory");
+    idt_handle_dispatch (w->h, msg);
+    idt_msg_unref (msg);
+    if (w->requests != n + 1 || strcmp (idt_msg_topic (w->request), "state-machine.get") != 0)
+        bail_out ("the state was not asked for");
+    answer (w, 0, payload);
+}
+
+static void check_ending (void)
+{
+    struct world w;
+    int over = 0;
+
+    begin (&w);
+    struct ending *e = ending_create (w.h, over_cb, &over);
+    ok (is_asked (&w, "state-machine.monitor", "{}") && idt_msg_has_flag (w.request, IDT_MSGFLAG_STREAMING),
+        "the state of the broker is watched");
+    const idt_msg_t *monitor = idt_msg_ref (w.request);
+    change (&w, monitor, "run");
+    change (&w, monitor, "cleanup");
+    change (&w, monitor, "shutdown");
+    ok (over == 0, "while children are there, or may be, the module goes on");
+    change (&w, monitor, "finalize");
+    ok (over == 1, "then it is over");
+    ending_destroy (e);
+    ending_destroy (NULL);
+    idt_msg_unref (monitor);
+    idt_close (w.h);
+}
+
+int main (void)
+{
+    check_parent ();
+    check_greeter ();
+    check_passing ();
+    check_ending ();
+    return done_testing ();
+}

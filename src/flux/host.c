@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* host.c - a broker of Flux as the broker of an idtree module
+ *
+ * Flux's own reactor never runs in the module's thread: the handle's does, which waits on Flux's descriptor.  That tells
+ * changes only, so it is read to the end each time (next_message ()).
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+
+#include <idtree/idtree.h>
+
+#include "flux/children.h"
+#include "flux/ending.h"
+#include "flux/greeter.h"
+#include "flux/host.h"
+#include "flux/message.h"
+#include "flux/parent.h"
+#include "flux/past.h"
+#include "flux/sender.h"
+#include "flux/settings.h"
+#include "libidtree/transport.h"
+#include "libutil/clock.h"
+#include "libutil/errprintf.h"
+
+#define MAX_JSON (2 << 20) /* bytes of a request's text, as broker.max-json of idtree's broker */
+
+struct host {
+    flux_t *flux;
+    idt_t *h;
+    const char *name; /* the module's in Flux, borrowed */
+    char uuid[IDT_MSG_UUID_LEN + 1];
+    uint32_t rank;
+    struct settings *settings;
+    struct children *below;
+    struct greeter *greeter;
+    struct ending *ending;
+    struct parent *parent; /* NULL: at rank 0, or nobody is attached */
+    char past_path[PATH_MAX];
+    void *past; /* of the last life; NULL: none */
+    size_t past_size;
+};
+
+/* --- messages -------------------------------------------------------------------------------------- */
+
+/* An answer goes back by the route that the request came on: its newest is this broker (sender.h). */
+static int restore_route (const struct host *host, flux_msg_t *msg, const idt_msg_t *from)
+{
+    if (idt_msg_type (from) != IDT_MSGTYPE_RESPONSE || idt_msg_route_count (from) == 0)
+        return 0;
+    return flux_msg_route_delete_last (msg) < 0 ? -1 : flux_msg_route_push (msg, host->uuid);
+}
+
+static int host_send (void *impl, const idt_msg_t *msg)
+{
+    struct host *host = impl;
+    flux_msg_t *out = message_to_flux (msg);
+
+    if (out && restore_route (host, out, msg) == 0 && flux_send_new (host->flux, &out, 0) == 0)
+        return 0;
+    int errnum = errno;
+    flux_msg_decref (out);
+    return errset (errnum);
+}
+
+/* NULL with errno EAGAIN, or ECONNRESET. */
+static flux_msg_t *next_message (struct host *host)
+{
+    flux_msg_t *msg;
+
+    while (!(msg = flux_recv (host->flux, FLUX_MATCH_ANY, FLUX_O_NONBLOCK))) {
+        if (errno != EAGAIN && errno != EWOULDBLOCK)
+            return NULL;
+        int events = flux_pollevents (host->flux);
+        if (events < 0 || (events & FLUX_POLLERR))
+            return errset_null (ECONNRESET);
+        if (!(events & FLUX_POLLIN))
+            return errset_null (EAGAIN);
+    }
+    return msg;
+}
+
+/* NAME.shutdown of the instance's owner is how Flux's broker asks a module to end. */
+static bool is_end (const struct host *host, const idt_msg_t *msg)
+{
+    const char *topic = idt_msg_topic (msg);
+    size_t len = strlen (host->name);
+
+    return topic && (idt_msg_cred (msg).rolemask & IDT_ROLE_OWNER) && strncmp (topic, host->name, len) == 0
+           && strcmp (topic + len, ".shutdown") == 0;
+}
+
+/* A request that is for the handle, made what it would be in our broker; else it is answered here, or lost for want of
+ * memory.
+ */
+static bool admit (struct host *host, idt_msg_t *request)
+{
+    if (sender_mark (request, host->below) < 0)
+        return false;
+    if (!host->greeter || !greeter_holds_off (host->greeter, request, clock_us (CLOCK_BOOTTIME)))
+        return true;
+    (void)idt_respond_error (
+        host->h, request, EAGAIN,
+        "the fluid service of the rank that was asked is not there, or is loaded anew just now: ask again, "
+        "or load it with flux module load");
+    return false;
+}
+
+/* What cannot be read is lost, as it would be in Flux. */
+static const idt_msg_t *host_recv (void *impl)
+{
+    struct host *host = impl;
+    flux_msg_t *in;
+
+    while ((in = next_message (host))) {
+        idt_msg_t *msg = message_from_flux (in);
+
+        flux_msg_decref (in);
+        if (!msg)
+            continue;
+        bool request = idt_msg_type (msg) == IDT_MSGTYPE_REQUEST;
+        bool end = request && is_end (host, msg);
+        if (!end && (!request || admit (host, msg)))
+            return msg;
+        idt_msg_unref (msg);
+        if (end)
+            return errset_null (EPIPE);
+    }
+    return NULL;
+}
+
+static int host_pollfd (void *impl)
+{
+    struct host *host = impl;
+
+    return flux_pollfd (host->flux);
+}
+
+/* --- attributes, log ---------------------------------------------------------------------------------- */
+
+/* Flux's rundir is gone when its broker is: nothing that must last is kept there. */
+static const char *host_attr_get (void *impl, const char *name)
+{
+    struct host *host = impl;
+    const char *value = settings_get (host->settings, name);
+
+    if (value)
+        return value;
+    if (strcmp (name, "rundir") == 0 || strncmp (name, HOST_SERVICE ".", sizeof (HOST_SERVICE)) == 0)
+        return errset_null (ENOENT);
+    return flux_attr_get (host->flux, name);
+}
+
+static const char *host_attr_define (void *impl, const char *name, const char *value)
+{
+    const char *given = host_attr_get (impl, name);
+
+    return given ? given : value;
+}
+
+static void host_log (void *impl, int level, const char *name, const char *text)
+{
+    struct host *host = impl;
+
+    flux_log (host->flux, level, "%s", text);
+}
+
+/* --- the tree ------------------------------------------------------------------------------------------- */
+
+static int host_overlay_attach (void *impl, const struct idt_overlay_ops *ops, void *arg)
+{
+    struct host *host = impl;
+
+    if (host->parent)
+        return errset (EEXIST);
+    if (host->rank > 0 && !(host->parent = parent_create (host->h, host->rank, ops, arg)))
+        return -1;
+    greeter_set_clock (host->greeter, ops, arg);
+    return 0;
+}
+
+static bool host_overlay_covers (void *impl, const idt_msg_t *request, uint32_t rank)
+{
+    const struct host *host = impl;
+
+    return sender_covers (request, host->below, host->rank, rank);
+}
+
+void host_ending (struct host *host)
+{
+    parent_destroy (host->parent);
+    greeter_destroy (host->greeter);
+    ending_destroy (host->ending);
+    host->parent = NULL;
+    host->ending = NULL;
+    host->greeter = NULL;
+}
+
+/* --- the next life ---------------------------------------------------------------------------------------- */
+
+static int host_keep (void *impl, const void *data, size_t size)
+{
+    struct host *host = impl;
+
+    return past_write (host->past_path, data, size);
+}
+
+static const void *host_kept (void *impl, size_t *size)
+{
+    struct host *host = impl;
+
+    *size = host->past_size;
+    return host->past;
+}
+
+static void host_fini (void *impl)
+{
+}
+
+static const struct idt_transport transport = {
+    .send = host_send,
+    .recv = host_recv,
+    .pollfd = host_pollfd,
+    .attr_get = host_attr_get,
+    .attr_define = host_attr_define,
+    .overlay_attach = host_overlay_attach,
+    .overlay_covers = host_overlay_covers,
+    .keep = host_keep,
+    .kept = host_kept,
+    .log = host_log,
+    .destroy = host_fini,
+};
+
+/* --- life: what is asked of Flux first ------------------------------------------------------------------------ */
+
+static int read_settings (struct host *host, int argc, char **argv, idt_error_t *errp)
+{
+    json_t *config = NULL;
+    const flux_conf_t *conf = flux_get_conf (host->flux);
+    flux_error_t error;
+
+    if (conf && flux_conf_unpack (conf, &error, "{s?o}", "idtree", &config) < 0)
+        return errprintf (errp, "the configuration: %s", error.text);
+    if (!(host->settings = settings_create (argc, argv, config, errp)))
+        return -1;
+    (void)settings_get (host->settings, "statedir"); /* all ranks may be given it, and rank 0 asks for it */
+    return 0;
+}
+
+static int read_place (struct host *host, uint32_t *size, idt_error_t *errp)
+{
+    const char *uuid = flux_attr_get (host->flux, "broker.uuid"), *rundir = flux_attr_get (host->flux, "rundir");
+
+    if (flux_get_rank (host->flux, &host->rank) < 0 || flux_get_size (host->flux, size) < 0 || !rundir)
+        return errprintf (errp, "rank, size or rundir of this broker: %s", strerror (errno));
+    if (!uuid || strlen (uuid) != IDT_MSG_UUID_LEN)
+        return errsetf (errp, ENOTSUP, "this broker has no attribute broker.uuid: a newer Flux is needed");
+    strcpy (host->uuid, uuid);
+    if (snprintf (host->past_path, sizeof (host->past_path), "%s/idtree-" HOST_SERVICE "-%s", rundir, uuid)
+        >= (int)sizeof (host->past_path))
+        return errsetf (errp, ENAMETOOLONG, "rundir is too long");
+    host->past = past_take (host->past_path, IDT_MODULE_KEEP_MAX, &host->past_size);
+    return 0;
+}
+
+static int read_tree (struct host *host, uint32_t size, idt_error_t *errp)
+{
+    flux_future_t *f = flux_rpc_pack (host->flux, "overlay.topology", FLUX_NODEID_ANY, 0, "{s:i}", "rank",
+                                      (int)host->rank);
+    json_t *topology;
+
+    if (!f || flux_rpc_get_unpack (f, "o", &topology) < 0)
+        errprintf (errp, "overlay.topology: %s", strerror (errno));
+    else
+        host->below = children_create (topology, size, errp);
+    int saved = errno;
+    flux_future_destroy (f);
+    errno = saved;
+    return host->below ? 0 : -1;
+}
+
+/* Wait for the answer to 'f' (stolen). */
+static int wait_for (idt_future_t *f, const char *what, idt_error_t *errp)
+{
+    int rc = f ? idt_rpc_get (f, NULL) : -1;
+
+    if (rc < 0)
+        errprintf (errp, "%s: %s", what, f && idt_future_errnum (f) ? idt_future_error (f) : strerror (errno));
+    idt_future_destroy (f);
+    return rc;
+}
+
+/* The service has another name than the module's file, and stats of it are cleared by an event. */
+static int register_service (struct host *host, idt_error_t *errp)
+{
+    if (strcmp (host->name, HOST_SERVICE) != 0
+        && wait_for (idt_service_add (host->h, HOST_SERVICE), "the service " HOST_SERVICE, errp) < 0)
+        return -1;
+    return wait_for (idt_event_subscribe (host->h, HOST_SERVICE ".stats-clear"), "events", errp);
+}
+
+static void over_cb (void *arg)
+{
+    const struct host *host = arg;
+
+    idt_reactor_stop (idt_get_reactor (host->h));
+}
+
+static int open_handle (struct host *host, idt_error_t *errp)
+{
+    if (!(host->h = idt_handle_create (&transport, host)) || idt_handle_set_module (host->h, HOST_SERVICE) < 0
+        || !idt_get_reactor (host->h) || !(host->greeter = greeter_create (host->h, host->below))
+        || !(host->ending = ending_create (host->h, over_cb, host)))
+        return errprintf (errp, "cannot start: %s", strerror (errno));
+    idt_handle_set_max_json (host->h, MAX_JSON);
+    return 0;
+}
+
+idt_t *host_handle (const struct host *host)
+{
+    return host->h;
+}
+
+int host_started (struct host *host, idt_error_t *errp)
+{
+    const char *unknown = settings_unknown (host->settings);
+
+    if (unknown)
+        return errsetf (errp, EINVAL, "%s: there is no such setting", unknown);
+    if (flux_module_set_running (host->flux) < 0)
+        return errprintf (errp, "module.status: %s", strerror (errno));
+    return 0;
+}
+
+void host_destroy (struct host *host)
+{
+    if (!host)
+        return;
+    int saved = errno;
+    host_ending (host);
+    idt_close (host->h);
+    children_destroy (host->below);
+    settings_destroy (host->settings);
+    free (host->past);
+    free (host);
+    errno = saved;
+}
+
+struct host *host_create (flux_t *flux, int argc, char **argv, idt_error_t *errp)
+{
+    struct host *host = calloc (1, sizeof (*host));
+    uint32_t size;
+
+    if (!host) {
+        errprintf (errp, "out of memory");
+        return NULL;
+    }
+    host->flux = flux;
+    if (!(host->name = flux_aux_get (flux, "flux::name")))
+        host->name = HOST_SERVICE;
+    if (read_settings (host, argc, argv, errp) == 0 && read_place (host, &size, errp) == 0
+        && read_tree (host, size, errp) == 0 && open_handle (host, errp) == 0 && register_service (host, errp) == 0)
+        return host;
+    host_destroy (host);
+    return NULL;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* parent.h - the fluid service of the broker above: whether it is there, and what its clock says
+ *
+ * Flux's overlay tells modules neither.  So each rank says hello to the next one above, again and again:
+ *
+ *     fluid.hello   {"rank":R} -> {"clock_us":[received, sent], "bound_us":n}, or {}: that rank does not know the time yet
+ */
+#ifndef FLUX_PARENT_H
+#define FLUX_PARENT_H
+
+#include <idtree/module.h>
+
+#define PARENT_HELLO "fluid.hello"
+
+struct parent;
+
+/* Say hello from now on, as 'rank'; 'ops' (borrowed) is told of the answers, from the reactor.  NULL with errno set. */
+struct parent *parent_create (idt_t *h, uint32_t rank, const struct idt_overlay_ops *ops, void *arg);
+void parent_destroy (struct parent *p); /* NULL is fine */
+
+#endif /* FLUX_PARENT_H */

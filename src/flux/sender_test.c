@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* sender_test.c - whom a request in Flux is of: by the routes that it came over, whatever it says */
+#include <string.h>
+
+#include "flux/sender.h"
+#include "test/tap.h"
+
+#define NAME(n) "0000000" n "-0000-4000-8000-000000000000"
+#define US NAME ("0")
+#define CHILD NAME ("3")
+#define STRANGER NAME ("4") /* a broker that is not known to be a child's */
+#define MODULE NAME ("5")
+#define CLIENT NAME ("6")
+#define CONNECTOR NAME ("7")
+
+#define OWNER IDT_ROLE_OWNER
+#define GUEST IDT_ROLE_USER
+#define LOCAL IDT_ROLE_LOCAL
+#define BROKER IDT_ROLE_BROKER
+
+static struct children *below;
+
+/* With routes, the oldest first, up to NULL; marked. */
+static idt_msg_t *request (uint32_t roles, const char *const *routes)
+{
+    idt_msg_t *msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+
+    if (!msg)
+        bail_out ("no memory");
+    idt_msg_set_cred (msg, (struct idt_cred){ .userid = 100, .rolemask = roles });
+    for (; *routes; routes++)
+        if (idt_msg_route_push (msg, *routes) < 0)
+            bail_out ("no memory");
+    if (sender_mark (msg, below) < 0)
+        bail_out ("no memory");
+    return msg;
+}
+
+#define ROUTES(...)       \
+    (const char *const[]) \
+    {                     \
+        __VA_ARGS__, NULL \
+    }
+
+/* Whether it has these roles then, and this newest route, and others as before. */
+static bool is_marked (uint32_t roles, const char *const *routes, uint32_t want, const char *newest)
+{
+    idt_msg_t *msg = request (roles, routes);
+    unsigned n = 0;
+
+    while (routes[n])
+        n++;
+    bool good = idt_msg_cred (msg).rolemask == want && idt_msg_cred (msg).userid == 100
+                && idt_msg_route_count (msg) == n && strcmp (idt_msg_route_newest (msg), newest) == 0
+                && (n < 2 || strcmp (idt_msg_route_oldest (msg), routes[0]) == 0);
+    idt_msg_unref (msg);
+    return good;
+}
+
+static void check_brokers (void)
+{
+    ok (is_marked (OWNER, ROUTES (MODULE, CHILD, US), OWNER | BROKER, CHILD), "a child's module is a broker's");
+    ok (is_marked (OWNER | LOCAL, ROUTES (MODULE, US), OWNER | LOCAL | BROKER, MODULE), "so is one beside us");
+    ok (is_marked (OWNER, ROUTES (MODULE, STRANGER, US), OWNER, STRANGER), "not one of a broker that we don't know");
+    ok (is_marked (OWNER, ROUTES (MODULE, CHILD, STRANGER, US), OWNER, STRANGER), "nor one further below");
+    ok (is_marked (OWNER | LOCAL, ROUTES (US), OWNER | LOCAL, US), "nor this broker itself");
+    ok (is_marked (GUEST, ROUTES (MODULE, CHILD, US), GUEST, CHILD)
+            && is_marked (GUEST | LOCAL, ROUTES (MODULE, US), GUEST | LOCAL, MODULE),
+        "what is for a guest is no broker's");
+}
+
+static void check_clients (void)
+{
+    ok (is_marked (OWNER | LOCAL, ROUTES (CLIENT, CONNECTOR, US), OWNER | LOCAL, CLIENT),
+        "a client is an asker by himself");
+    ok (is_marked (GUEST | LOCAL, ROUTES (CLIENT, CONNECTOR, US), GUEST | LOCAL, CLIENT), "a guest, too");
+    ok (is_marked (OWNER, ROUTES (CLIENT, CONNECTOR, US), OWNER, CONNECTOR),
+        "who says that he is not here is no broker");
+    ok (is_marked (OWNER, ROUTES (CLIENT, CONNECTOR, CHILD, US), OWNER, CHILD), "a child's clients are its own");
+    ok (is_marked (OWNER, ROUTES (MODULE, CHILD, CLIENT, CONNECTOR, US), OWNER, CONNECTOR),
+        "routes that a client has made up do not help him");
+    ok (is_marked (OWNER | LOCAL, ROUTES (CHILD, CLIENT, CONNECTOR, US), OWNER | LOCAL, CHILD), "nor does one");
+    ok (is_marked (OWNER | LOCAL | BROKER | 0x18, ROUTES (CLIENT, CONNECTOR, US), OWNER | LOCAL, CLIENT)
+            && is_marked (GUEST | BROKER, ROUTES (CLIENT, CONNECTOR, CHILD, US), GUEST, CHILD),
+        "and roles that he claims are gone");
+}
+
+static bool speaks_for (uint32_t roles, const char *const *routes, uint32_t rank)
+{
+    idt_msg_t *msg = request (roles, routes);
+    bool covers = sender_covers (msg, below, 1, rank);
+
+    idt_msg_unref (msg);
+    return covers;
+}
+
+static void check_covers (void)
+{
+    ok (speaks_for (OWNER, ROUTES (MODULE, CHILD, US), 3) && speaks_for (OWNER, ROUTES (MODULE, CHILD, US), 7),
+        "a child speaks for itself and those below it");
+    ok (!speaks_for (OWNER, ROUTES (MODULE, CHILD, US), 4) && !speaks_for (OWNER, ROUTES (MODULE, CHILD, US), 1),
+        "and for nobody else");
+    ok (speaks_for (OWNER | LOCAL, ROUTES (MODULE, US), 1) && !speaks_for (OWNER | LOCAL, ROUTES (MODULE, US), 3),
+        "a module beside us speaks for this rank");
+    ok (!speaks_for (OWNER | LOCAL, ROUTES (CLIENT, CONNECTOR, US), 1)
+            && !speaks_for (OWNER, ROUTES (CLIENT, CONNECTOR, CHILD, US), 3),
+        "a client speaks for none");
+}
+
+static void check_candidates (void)
+{
+    const char *uuid = NULL;
+    idt_msg_t *msg = request (OWNER, ROUTES (MODULE, STRANGER, US));
+
+    ok (sender_may_be_child (msg, &uuid) && strcmp (uuid, STRANGER) == 0,
+        "a new broker can be a child: it is told which");
+    idt_msg_unref (msg);
+    msg = request (OWNER | LOCAL, ROUTES (CLIENT, CONNECTOR, US));
+    ok (!sender_may_be_child (msg, &uuid), "a client can't");
+    idt_msg_unref (msg);
+    msg = idt_msg_create (IDT_MSGTYPE_REQUEST);
+    ok (sender_mark (msg, below) == 0 && idt_msg_route_count (msg) == 0 && !sender_may_be_child (msg, &uuid),
+        "nor what has no routes");
+    idt_msg_unref (msg);
+}
+
+int main (void)
+{
+    json_t *tree = json_loads ("{\"rank\":1,\"children\":[{\"rank\":3,\"children\":[{\"rank\":7}]},{\"rank\":4}]}", 0,
+                               NULL);
+
+    if (!(below = children_create (tree, 8, NULL)) || children_add (below, 3, CHILD) < 0)
+        bail_out ("no children");
+    check_brokers ();
+    check_clients ();
+    check_covers ();
+    check_candidates ();
+    children_destroy (below);
+    json_decref (tree);
+    return done_testing ();
+}

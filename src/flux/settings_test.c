@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* settings_test.c - arguments of the module, and Flux's configuration */
+#include <errno.h>
+#include <string.h>
+
+#include "flux/settings.h"
+#include "test/tap.h"
+
+static struct settings *make (char *arg, const char *config, idt_error_t *errp)
+{
+    json_t *o = config ? json_loads (config, 0, NULL) : NULL;
+    struct settings *s = settings_create (arg ? 1 : 0, &arg, o, errp);
+
+    json_decref (o);
+    return s;
+}
+
+static bool is_set (struct settings *s, const char *name, const char *value)
+{
+    const char *found = settings_get (s, name);
+
+    return value ? found && strcmp (found, value) == 0 : !found;
+}
+
+static bool refuses (char *arg, const char *config, const char *text)
+{
+    idt_error_t error = { "" };
+
+    errno = 0;
+    struct settings *s = make (arg, config, &error);
+    bool good = !s && errno == EINVAL && strcmp (error.text, text) == 0;
+    if (!good)
+        diag ("%s", error.text);
+    settings_destroy (s);
+    return good;
+}
+
+int main (void)
+{
+    struct settings *s = make ("fluid.lease=10s",
+                               "{\"fluid\":{\"lease\":\"20s\",\"max-generators\":2},\"statedir\":\"/x\"}", NULL);
+
+    ok (s && is_set (s, "fluid.lease", "10s"), "an argument counts more than the configuration");
+    ok (settings_unknown (s) && strcmp (settings_unknown (s), "fluid.max-generators") == 0,
+        "what nobody has asked for is not known");
+    ok (is_set (s, "fluid.max-generators", "2"), "a number is a text");
+    ok (is_set (s, "statedir", "/x") && !settings_unknown (s), "what is in no table has the name that it has");
+    ok (is_set (s, "fluid.lanes", NULL), "what was not given is not there");
+    settings_destroy (s);
+    s = make ("fluid.epoch==", NULL, NULL);
+    ok (s && is_set (s, "fluid.epoch", "="), "a value may be any text");
+    settings_destroy (s);
+    s = make (NULL, NULL, NULL);
+    ok (s && !settings_unknown (s), "all may be left out");
+    settings_destroy (s);
+    ok (refuses ("verbose", NULL, "verbose: an argument must be NAME=VALUE, as fluid.lease=10s")
+            && refuses ("=1", NULL, "=1: an argument must be NAME=VALUE, as fluid.lease=10s"),
+        "an argument has a name and a value");
+    ok (refuses (NULL, "{\"fluid\":{\"lease\":1.5}}", "idtree.fluid.lease: must be a text or a whole number")
+            && refuses (NULL, "{\"fluid\":{\"lease\":{\"a\":1}}}",
+                        "idtree.fluid.lease: must be a text or a whole number")
+            && refuses (NULL, "{\"fluid\":[1]}", "idtree.fluid: must be a text or a whole number"),
+        "the configuration has texts and whole numbers");
+    settings_destroy (NULL);
+    return done_testing ();
+}
