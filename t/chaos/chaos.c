@@ -96,8 +96,8 @@ static const char usage[] =
     "      --steps N         faults to begin (60)\n"
     "      --duration T      faults for so long instead, as 10m\n"
     "      --seed N          of the faults; printed, and random where none is given\n"
-    "      --lease T         fluid.lease (1s)\n"
-    "      --timeout T       tbon.timeout (1s)\n"
+    "      --lease T         fluid.lease (1s; with --jobs 300ms)\n"
+    "      --timeout T       tbon.timeout (1s; with --jobs 3s)\n"
     "      --max-generators N  ranks below it generate ids (3/4 of the brokers)\n"
     "      --share S         fluid.share (auto)\n"
     "      --faults LIST     as kill,cut (all)\n"
@@ -248,13 +248,7 @@ static void take_options (struct options *o, int argc, char **argv)
 {
     int key;
 
-    *o = (struct options){ .size = 8,
-                           .fanout = 2,
-                           .clients = 2,
-                           .lease_ms = 1000,
-                           .timeout_ms = 1000,
-                           .share = "auto",
-                           .faults = faults_parse ("all") };
+    *o = (struct options){ .size = 8, .fanout = 2, .clients = 2, .share = "auto", .faults = faults_parse ("all") };
     if (getrandom (&o->seed, sizeof (o->seed), 0) != sizeof (o->seed))
         die ("getrandom");
     o->seed %= 1000000000;
@@ -264,6 +258,11 @@ static void take_options (struct options *o, int argc, char **argv)
         take_option (o, '?', NULL);
     if (o->steps == 0 && o->duration_ms == 0)
         o->steps = 60;
+    /* a job that is under way for longer than a lease is judged by the line: brokers must not give it up before */
+    if (o->lease_ms == 0)
+        o->lease_ms = o->work == WORK_JOBS ? 300 : 1000;
+    if (o->timeout_ms == 0)
+        o->timeout_ms = o->work == WORK_JOBS ? 3000 : 1000;
     if (o->max_generators == 0)
         o->max_generators = o->size < 4 ? o->size : o->size * 3 / 4;
 }
