@@ -43,7 +43,7 @@ test_expect_success 'wrong usage is told, and nothing is done' '
     refuses ".true. is one argument too many: a command stands behind --" submit spec.json true &&
     refuses "a FILE and a command exclude each other" submit spec.json -- true &&
     refuses "there is no command behind --" submit -- && refuses "one argument too many" stats x &&
-    refuses "did you mean submit" submti &&
+    refuses "did you mean list" lst &&
     idtree job -h | grep "^  job watch " && idtree job submit -h | grep "^example: "
 '
 test_expect_success 'what cannot be read is told' '
@@ -115,7 +115,7 @@ test_expect_success 'a key finds the job that has it' '
 '
 test_expect_success 'a consumer gets them in order, and again, as long as they are not acknowledged' '
     ids_listed >listed && n=$(wc -l <listed) && idtree job watch -n $n >out && cut -f1 out | cmp - listed &&
-    idtree job watch --json --no-jobspec -n 1 >one &&
+    ids_listed | cmp - listed && idtree job watch --json --no-jobspec -n 1 >one &&
     grep "^{\"id\":\"$(head -n 1 listed)\"," one && ! grep jobspec one &&
     sed -n 1p out | grep -F "	$(id -un)	16	{" &&
     idtree job watch --to dec -n 1 | cut -f1 | idtree id convert --to f58 - >a &&

@@ -11,6 +11,8 @@
 #include "cmd/id/text.h"
 #include "cmd/job/job.h"
 
+#define USER_ENTRY_MAX 4096 /* bytes of a user's entry; one with more is shown by its number */
+
 static const struct scheme *fluid (void)
 {
     return scheme_find ("fluid");
@@ -92,10 +94,11 @@ json_t *jobs_ask_new (const struct jobs *j, const char *method, json_t *request,
 
 static void look_up (struct jobs_user *u, uid_t userid)
 {
-    const struct passwd *user = getpwuid (userid);
+    struct passwd entry, *user;
+    char buf[USER_ENTRY_MAX];
 
     u->userid = userid;
-    if (user)
+    if (getpwuid_r (userid, &entry, buf, sizeof (buf), &user) == 0 && user)
         snprintf (u->name, sizeof (u->name), "%s", user->pw_name);
     else
         snprintf (u->name, sizeof (u->name), "%" PRIu32, (uint32_t)userid);
