@@ -3,8 +3,8 @@
 
 /* check.c - whether a job is good
  *
- * One that is short is looked at where it came in, which takes less than to hand it to somebody else.  The others wait for one of a few
- * threads, which are made when the first of them comes.
+ * One that is short is looked at where it came in, which takes less than to hand it to somebody else.  The others
+ * wait for one of a few threads, which are made when the first of them comes.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -54,12 +54,13 @@ static int unwrap (struct check *c, idt_error_t *errp)
     if (!c->j)
         return c->spec_size <= c->max
                    ? 0
-                   : errsetf (errp, EMSGSIZE, "jobspec: has %zu bytes, more than ingest.max-jobspec=%" PRIu32, c->spec_size,
-                              c->max);
+                   : errsetf (errp, EMSGSIZE, "jobspec: has %zu bytes, more than ingest.max-jobspec=%" PRIu32,
+                              c->spec_size, c->max);
     if (job_sign_unwrap (c->j, c->j_size, c->max, &c->spec, &c->spec_size, &userid, errp) < 0)
         return -1;
     if (userid != c->userid)
-        return errsetf (errp, EPERM, "J: header: userid: is %" PRIu32 ", but user %" PRIu32 " submits it", userid, c->userid);
+        return errsetf (errp, EPERM, "J: header: userid: is %" PRIu32 ", but user %" PRIu32 " submits it", userid,
+                        c->userid);
     return 0;
 }
 
@@ -120,8 +121,8 @@ static int start (struct checker *w)
         return 0;
     if (!(w->worker = worker_create (work, w)))
         return -1;
-    w->watcher = idt_fd_watcher_create (idt_get_reactor (w->checks->service->h), worker_fd (w->worker), IDT_POLLIN, done_cb,
-                                        w);
+    w->watcher = idt_fd_watcher_create (idt_get_reactor (w->checks->service->h), worker_fd (w->worker), IDT_POLLIN,
+                                        done_cb, w);
     if (w->watcher) {
         idt_watcher_start (w->watcher);
         return 0;

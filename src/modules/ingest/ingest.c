@@ -3,8 +3,8 @@
 
 /* ingest.c - the service of job ingest: life, timers, the table of topics
  *
- * It runs in a thread: looking at jobs takes longer than a broker's reactor may wait.  It waits for nothing, but at rank 0 for
- * the disk when it starts and ends, so those of a process share the thread.
+ * It runs in a thread: looking at jobs takes longer than a broker's reactor may wait.  It waits for nothing, but at
+ * rank 0 for the disk when it starts and ends, so those of a process share the thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,8 @@ uint64_t service_now_ms (void)
 
 static void set_timer (struct service *sv)
 {
-    uint64_t now_ms = service_now_ms (), due_ms = min_u64 (relay_due (sv->relay), min_u64 (entry_due (sv->entry), block_due (&sv->ids)));
+    uint64_t now_ms = service_now_ms (),
+             due_ms = min_u64 (relay_due (sv->relay), min_u64 (entry_due (sv->entry), block_due (&sv->ids)));
 
     idt_watcher_stop (sv->timer);
     if (due_ms == UINT64_MAX)
@@ -108,7 +109,7 @@ static void service_destroy (struct service *sv)
     checks_destroy (sv->checks);
     root_destroy (sv->root);
     if (sv->entry)
-        entry_stop (sv->entry, EHOSTUNREACH, SERVICE_STOPPING);
+        entry_stop (sv->entry, EAGAIN, SERVICE_ENDS);
     uplink_stop (sv);
     upcalls_stop (&sv->ups, sv->h, SERVICE_STOPPING);
     relay_destroy (sv->relay);
@@ -120,8 +121,11 @@ static void service_destroy (struct service *sv)
     errno = saved;
 }
 
+/* What clients submit until the next life waits for it: there is nothing else to leave. */
 static void ingest_fini (idt_t *h, void *ctx)
 {
+    if (idt_module_keep (h, "", 1) < 0)
+        idt_log (h, LOG_DEBUG, "submissions do not wait for the next life: %s", strerror (errno));
     service_destroy (ctx);
 }
 
@@ -133,8 +137,8 @@ static int start (struct service *sv, idt_error_t *errp)
     if ((sv->entry = entry_create (o->max_waiting, o->max_waiting_bytes, o->timeout_ms, submit_reply, sv))
         && (sv->relay = relay_create (o->max_waiting_bytes)) && (sv->checks = checks_create (sv))
         && (sv->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, sv))
-        && (sv->idle = idt_idle_watcher_create (r, turn_cb, sv))
-        && (o->rank > 0 || (sv->root = root_create (sv, errp))) && idt_handlers_add (sv->h, handlers, sv) == 0)
+        && (sv->idle = idt_idle_watcher_create (r, turn_cb, sv)) && (o->rank > 0 || (sv->root = root_create (sv, errp)))
+        && idt_handlers_add (sv->h, handlers, sv) == 0)
         return 0;
     return *errp->text ? -1 : errprintf (errp, "cannot start: %s", strerror (errno));
 }

@@ -26,6 +26,7 @@
 #include "modules/ingest/node/relay.h"
 #include "modules/ingest/options.h"
 
+#define SERVICE_ENDS "job-ingest of this broker ends"
 #define SERVICE_STOPPING "job-ingest of this broker is stopping: whether the job is there is not known"
 
 struct check;
@@ -35,9 +36,9 @@ struct root;
 struct service {
     idt_t *h;
     struct options options;
-    struct upcalls ups;     /* requests to others, and what they are for */
-    idt_watcher_t *timer;   /* of entry and relay */
-    idt_watcher_t *idle;    /* service_wake () */
+    struct upcalls ups;   /* requests to others, and what they are for */
+    idt_watcher_t *timer; /* of entry and relay */
+    idt_watcher_t *idle;  /* service_wake () */
     struct checks *checks;
 
     struct block ids;
@@ -74,10 +75,10 @@ struct check {
     STAILQ_ENTRY (check) link;
     const idt_msg_t *msg;
     json_t *o;
-    const char *j;    /* wrapped; NULL: 'spec' is the jobspec */
+    const char *j; /* wrapped; NULL: 'spec' is the jobspec */
     size_t j_size;
-    uint32_t userid;  /* who submits */
-    uint32_t max;     /* bytes of a jobspec */
+    uint32_t userid; /* who submits */
+    uint32_t max;    /* bytes of a jobspec */
     uint32_t flags;
     uint8_t urgency;
     char key[JOBWIRE_KEY_MAX];

@@ -125,8 +125,9 @@ static void send (struct service *sv, const void *data, size_t size, uint32_t ta
         root_batch (sv->root, tag, data, size);
         return;
     }
-    struct upcall *up = upcall_create (
-        &sv->ups, idt_rpc_raw (sv->h, "job-ingest.batch", data, size, IDT_NODEID_UPSTREAM, 0), ANSWER_MS, answered_cb, sv);
+    struct upcall *up = upcall_create (&sv->ups,
+                                       idt_rpc_raw (sv->h, "job-ingest.batch", data, size, IDT_NODEID_UPSTREAM, 0),
+                                       ANSWER_MS, answered_cb, sv);
     if (up)
         up->tag = tag;
     else
@@ -178,7 +179,9 @@ static void ask_for_ids (struct service *sv)
         block_failed (&sv->ids);
 }
 
-/* --- turns ---------------------------------------------------------------------------------------------------------- */
+/* --- turns
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 void uplink_turn (struct service *sv)
 {

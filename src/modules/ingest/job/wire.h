@@ -38,7 +38,7 @@ struct job {
 enum verdict_kind {
     VERDICT_STORED = 1, /* it is durable under its id */
     VERDICT_SAME,       /* one with its key is, under 'id' */
-    VERDICT_LATE,       /* it is not, and never will be under this id: it wants another, and is to be sent to life 'id' */
+    VERDICT_LATE,       /* it is not, and never will be under this id: it wants another, for life 'id' */
     VERDICT_FORGOTTEN,  /* nobody knows any more */
     VERDICT_REFUSED,    /* it is not, and never will be under this id: errnum, text */
 };

@@ -318,7 +318,7 @@ static void judge (struct entry *e, struct waiter *w, const struct verdict *v, s
         break;
     case VERDICT_FORGOTTEN:
         e->stats.forgotten++;
-        end (e, w, 0, ETIMEDOUT, "rank 0 does not know whether it is stored: its log says why, or it was sent too long ago");
+        end (e, w, 0, ETIMEDOUT, "rank 0 does not know whether it is stored: its log says why");
         break;
     case VERDICT_REFUSED:
         e->stats.refused++;

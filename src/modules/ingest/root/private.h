@@ -15,8 +15,8 @@
 #include "modules/ingest/root/watch.h"
 #include "modules/ingest/service.h"
 
-#define ROOT_READS 16       /* of one work of the store */
-#define ROOT_MAX_ASKS 1024  /* requests that wait for a read, or for an acknowledgement */
+#define ROOT_READS 16      /* of one work of the store */
+#define ROOT_MAX_ASKS 1024 /* requests that wait for a read, or for an acknowledgement */
 
 struct root_batch {
     uint32_t tag;
@@ -53,11 +53,12 @@ struct root {
     struct root_want wants[ROOT_READS];
     size_t nreads;
     bool busy;
+    bool stopping;
 
-    uint64_t ack;          /* up to which jobs are to be acknowledged; 0: none */
-    struct fifo acks;      /* who wants that */
-    struct fifo acking;    /* ... whose is under way */
-    struct fifo asks;      /* struct ask: who wants something read */
+    uint64_t ack;       /* up to which jobs are to be acknowledged; 0: none */
+    struct fifo acks;   /* who wants that */
+    struct fifo acking; /* ... whose is under way */
+    struct fifo asks;   /* struct ask: who wants something read */
     struct watch *watch;
     uint32_t nconsumers;
     bool asking; /* for the life, or the watermark */

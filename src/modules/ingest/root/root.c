@@ -3,15 +3,17 @@
 
 /* root.c - rank 0: from work to work of the store
  *
- * One work is a batch that is judged and stored, an acknowledgement, and what is to be read.  Batches are judged by the line as it is when
- * the work begins, and by our life: a copy that was sent to another one is stored by nobody any more (doc/design/ingest.md).
+ * One work is a batch that is judged and stored, an acknowledgement, and what is to be read.  Batches are judged by
+ * the line as it is when the work begins, and by our life: a copy that was sent to another one is stored by nobody
+ * any more (doc/design/ingest.md).
  *
- * A commit that fails is told to all whose jobs were in it, and the line is raised above them: then they are not there, and
- * never will be.  The next batch tries again.  But where its end may be in the log all the same, a life to come could find it: then
- * nobody is told anything, and the batch is stored again until one commit has held.
+ * A commit that fails is told to all whose jobs were in it, and the line is raised above them: then they are not
+ * there, and never will be.  The next batch tries again.  But where its end may be in the log all the same, a life to
+ * come could find it: then nobody is told anything, and the batch is stored again until one commit has held.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -22,9 +24,10 @@
 #include "libutil/minmax.h"
 #include "modules/ingest/root/private.h"
 
-#define LIFE_MS 100        /* until a life is asked for again */
-#define WATERMARK_MS 50    /* between two looks at the watermark, while consumers wait for it */
-#define AGAIN_MS 200       /* until a batch of which nobody knows whether it is stored is stored again */
+#define LIFE_MS 100     /* until a life is asked for again */
+#define WATERMARK_MS 50 /* between two looks at the watermark, while consumers wait for it */
+#define FINISH_MS 5000  /* how long the end waits for the disk */
+#define AGAIN_MS 200    /* until a batch of which nobody knows whether it is stored is stored again */
 
 /* --- the batch that is stored ------------------------------------------------------------------------------------ */
 
@@ -119,7 +122,9 @@ static void give_reason (struct root *root, int errnum)
                                                   .text_size = min_u64 (strlen (root->why.text), JOBWIRE_TEXT_MAX) };
 }
 
-/* --- the work of the store ----------------------------------------------------------------------------------------- */
+/* --- the work of the store -----------------------------------------------------------------------------------------
+ * 
+ */
 
 static void take_failed (struct root *root, int errnum, const idt_error_t *why)
 {
@@ -208,7 +213,7 @@ void root_turn (struct root *root)
     const struct options *o = &root->service->options;
     struct timespec now;
 
-    if (root->busy || !root->store)
+    if (root->busy || root->stopping || !root->store)
         return;
     clock_gettime (CLOCK_REALTIME, &now);
     root->group = (struct store_group){ .max_jobs = o->max_jobs, .max_bytes = o->max_bytes, .now_s = now.tv_sec };
@@ -228,7 +233,9 @@ void root_turn (struct root *root)
     store_begin (root->store, writes ? &root->group : NULL, root->reads, root->nreads);
 }
 
-/* --- batches that come --------------------------------------------------------------------------------------------- */
+/* --- batches that come ---------------------------------------------------------------------------------------------
+ * 
+ */
 
 /* The store cannot be used: nobody knows what is in it. */
 static void forget_batch (struct root *root)
@@ -249,7 +256,9 @@ void root_batch (struct root *root, uint32_t tag, const void *data, size_t size)
         forget_batch (root);
 }
 
-/* --- the life, and the watermark -------------------------------------------------------------------------------------- */
+/* --- the life, and the watermark
+ * --------------------------------------------------------------------------------------
+ */
 
 static void set_timer (struct root *root)
 {
@@ -324,7 +333,9 @@ void root_look (struct root *root)
     set_timer (root);
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------------- */
+/* --- life
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 json_t *root_stats (const struct root *root)
 {
@@ -387,11 +398,20 @@ static int start (struct root *root)
     return 0;
 }
 
+/* What is under way ends, and is told, if the disk answers. */
+static void finish (struct root *root)
+{
+    root->stopping = true;
+    if (root->busy && poll (&(struct pollfd){ .fd = store_fd (root->store), .events = POLLIN }, 1, FINISH_MS) == 1)
+        store_done_cb (NULL, IDT_POLLIN, root);
+}
+
 void root_destroy (struct root *root)
 {
     if (!root)
         return;
     int saved = errno;
+    finish (root);
     idt_handlers_remove (root->service->h, handlers);
     idt_watcher_destroy (root->store_watcher);
     idt_watcher_destroy (root->timer);
@@ -415,8 +435,7 @@ struct root *root_create (struct service *sv, idt_error_t *errp)
         return NULL;
     }
     root->service = sv;
-    if (start (root) < 0
-        || !upcall_create (&sv->ups, idt_service_add (sv->h, "ingest"), -1, service_added_cb, sv)) {
+    if (start (root) < 0 || !upcall_create (&sv->ups, idt_service_add (sv->h, "ingest"), -1, service_added_cb, sv)) {
         errprintf (errp, "cannot start: %s", strerror (errno));
         root_destroy (root);
         return NULL;

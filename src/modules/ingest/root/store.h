@@ -58,10 +58,10 @@ struct store_group {
     int64_t now_s;    /* CLOCK_REALTIME; only 'ack' and 'forget_s' need it */
     int64_t forget_s; /* what was acknowledged before this is forgotten, and the floor raised above it; 0: nothing is */
     /* told of one that failed: */
-    bool unsure; /* its end may be in the log all the same, and be found by the next life, or what is there cannot be read.
-                  * That some of its jobs are not there may be told when another group was durable since, and had their
-                  * verdicts
-                  */
+    /* Its end may be in the log all the same, and be found by the next life; or what is there cannot be read.  That some of
+     * its jobs are not there may be told when another group was durable since, and had their verdicts.
+     */
+    bool unsure;
 };
 
 /* Jobs for a consumer, in order of id: after < id <= upto, at most 'max_jobs' and, but for the first, 'max_bytes'. */
@@ -90,9 +90,9 @@ void store_begin (struct store *st, struct store_group *group, struct store_read
 int store_fd (const struct store *st);
 
 /* Take the end of the work.  Returns 1: the group is durable, and reads are done; 0: none has ended; -1 with errno set
- * and 'errp' filled: nothing of the group is there that was not before (reads are done all the same).  Unless it is unsure its
- * verdicts are of what was there: STORED, SAME, FORGOTTEN, or REFUSED without errnum and text, which the caller has in 'errp'.
- * 'counts' (may be NULL) gets what is stored.
+ * and 'errp' filled: nothing of the group is there that was not before (reads are done all the same).  Unless it is
+ * unsure its verdicts are of what was there: STORED, SAME, FORGOTTEN, or REFUSED without errnum and text, which the
+ * caller has in 'errp'. 'counts' (may be NULL) gets what is stored.
  */
 int store_result (struct store *st, struct store_counts *counts, idt_error_t *errp);
 

@@ -310,7 +310,9 @@ static int commit (struct pass *p)
     return 0;
 }
 
-/* A group that failed: what is known of its jobs from groups before.  The rest is refused, by whoever has the reason. */
+/* A group that failed: what is known of its jobs from groups before.  The rest is refused, by whoever has the reason.
+ * 
+ */
 static int judge_again (struct pass *p)
 {
     p->s = p->st->now;

@@ -3,7 +3,8 @@
 
 /* tell.c - rank 0: consumers, and who asks what is there
  *
- * A consumer's first answer has its number and no jobs.  Jobs are put into answers as text: what a jobspec is was looked at where it came in.
+ * A consumer's first answer has its number and no jobs.  Jobs are put into answers as text: what a jobspec is was
+ * looked at where it came in.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -219,7 +220,9 @@ static void end_watch (struct root *root, struct watcher *w, const struct store_
     watch_sent (root->watch, w, read->upto, &jobs);
 }
 
-/* --- acknowledgements ------------------------------------------------------------------------------------------------ */
+/* --- acknowledgements
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static int take_ack (struct root *root, const idt_msg_t *msg, const json_t *o, idt_error_t *errp)
 {
@@ -279,7 +282,9 @@ void tell_acked (struct root *root, int errnum, const char *text)
     answer_acks (root, &root->acking, errnum, text);
 }
 
-/* --- what is there -------------------------------------------------------------------------------------------------- */
+/* --- what is there
+ * --------------------------------------------------------------------------------------------------
+ */
 
 static void ask_destroy (struct ask *a)
 {
@@ -424,7 +429,9 @@ void root_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     module_respond_object (h, msg, o);
 }
 
-/* --- reads ----------------------------------------------------------------------------------------------------------- */
+/* --- reads
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 size_t tell_collect (struct root *root, struct store_read *reads, size_t max)
 {
@@ -465,7 +472,9 @@ bool tell_wants_line (const struct root *root)
     return root->nconsumers > 0 && line_shown (&root->line) < root->counts.newest;
 }
 
-/* --- who is gone ------------------------------------------------------------------------------------------------------- */
+/* --- who is gone
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static void forget_asks (struct root *root, const idt_msg_t *disconnect)
 {
