@@ -3,8 +3,8 @@
 
 /* ending.h - the broker of Flux is about to end, and nobody has unloaded the module
  *
- * Flux unloads what its rc3 names, and calls it an error where another module is there yet when the broker exits.  So the module
- * ends by itself when rc3 begins: when that is over there is no time left for a disk.
+ * Flux unloads what its rc3 names, and calls it an error where another module is there yet when the broker exits.  So
+ * the module ends by itself when rc3 begins: when that is over there is no time left for a disk.
  */
 #ifndef FLUX_ENDING_H
 #define FLUX_ENDING_H

@@ -3,8 +3,8 @@
 
 /* host.c - a broker of Flux as the broker of an idtree module
  *
- * Flux's own reactor never runs in the module's thread: the handle's does, which waits on Flux's descriptor.  That tells
- * changes only, so it is read to the end each time (next_message ()).
+ * Flux's own reactor never runs in the module's thread: the handle's does, which waits on Flux's descriptor.  That
+ * tells changes only, so it is read to the end each time (next_message ()).
  */
 #include <errno.h>
 #include <limits.h>

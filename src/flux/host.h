@@ -4,8 +4,8 @@
 /* host.h - a broker of Flux as the broker of an idtree module
  *
  * To a module a broker is its handle, and a handle knows its broker through the functions of a transport alone
- * (libidtree/transport.h).  Those are here for the handle that Flux gives to its modules: so what uses libidtree runs in Flux as
- * it is, reactor and futures too.
+ * (libidtree/transport.h).  Those are here for the handle that Flux gives to its modules: so what uses libidtree runs
+ * in Flux as it is, reactor and futures too.
  */
 #ifndef FLUX_HOST_H
 #define FLUX_HOST_H
@@ -18,8 +18,8 @@
 
 struct host;
 
-/* Take Flux's handle (borrowed) of a module, and its arguments.  Asks the broker, and waits for answers.  NULL with errno set
- * and a sentence in 'errp'.
+/* Take Flux's handle (borrowed) of a module, and its arguments.  Asks the broker, and waits for answers.  NULL with
+ * errno set and a sentence in 'errp'.
  */
 struct host *host_create (flux_t *flux, int argc, char **argv, idt_error_t *errp);
 void host_destroy (struct host *host); /* NULL is fine; closes its handle */

@@ -3,8 +3,8 @@
 
 /* main.c - the fluid service as a module of Flux
  *
- * Flux may cancel a thread at any system call.  Here that happens between two turns of the reactor alone, where the module can
- * be ended as it is otherwise: what it holds is given back, and its folder is free for the next one.
+ * Flux may cancel a thread at any system call.  Here that happens between two turns of the reactor alone, where the
+ * module can be ended as it is otherwise: what it holds is given back, and its folder is free for the next one.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -3,8 +3,8 @@
 
 /* parent.c - the fluid service of the broker above: whether it is there, and what its clock says
  *
- * One hello is under way at a time.  The parent is there from an answer to a failure; what says no more than that the service
- * is not there yet, or any more, is no news for the log.
+ * One hello is under way at a time.  The parent is there from an answer to a failure; what says no more than that the
+ * service is not there yet, or any more, is no news for the log.
  */
 #include <errno.h>
 #include <stdlib.h>
