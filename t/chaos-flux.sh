@@ -4,16 +4,15 @@
 #
 # chaos-flux.sh - ids from four brokers of Flux under faults, until there are IDS of rank 0 alone (10,000,000)
 #
-# Each round kills a leaf and an inner rank, cuts a leaf off, loads the module anew on all ranks, and kills rank 0, with which
-# all brokers end; the next one goes on with its statedir.  Exit status 0 if and only if no id came twice, those of each
-# connection increased, and each request was answered once.
+# Each round kills a leaf and an inner rank, cuts a leaf off, loads the module anew on all ranks, and kills rank 0, with
+# which all brokers end; the next one goes on with its statedir.  Exit status 0 if and only if no id came twice, those of
+# each connection increased, and each request was answered once.
 set -u
 : "${IDTREE_SRCDIR:=$(cd "$(dirname "$0")/.." && pwd)}"
 : "${IDTREE_BUILDDIR:=$PWD}"
 : "${IDS:=10000000}"
 PATH=$IDTREE_BUILDDIR/src/cmd:$PATH
 unset IDTREE_URI FLUX_URI
-flux_dir=
 . "$IDTREE_SRCDIR/t/wait.sh"
 . "$IDTREE_SRCDIR/t/flux-instance.sh"
 
@@ -32,8 +31,8 @@ count() { FLUX_URI=$(flux_uri 0) flux module stats fluid | jq .ids; }
 
 # shellcheck disable=SC2086
 one_round() {
-    flux_round $args && reload 3 && reload 1 && reload 2 && ids=$((ids + $(count))) && reload 0 && ids=$((ids + $(count))) &&
-        flux_crash && begin
+    flux_round $args && reload 3 && reload 1 && reload 2 && ids=$((ids + $(count))) && reload 0 &&
+        ids=$((ids + $(count))) && flux_crash && begin
 }
 
 ids=0 rounds=0 rc=0

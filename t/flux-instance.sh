@@ -3,16 +3,18 @@
 #
 # flux-instance.sh - instances of Flux for tests of the module there; source it after wait.sh
 #
-# An instance runs until flux_end, or until who started it is gone.  The ranks 0 1 2 3 are a tree of two levels: 3 is below 1.
+# An instance runs until flux_end, or until who started it is gone.  The ranks 0 1 2 3 are a tree of two levels: 3 is
+# below 1.
 # Of the broker of rank R the address is $flux_uri_prefix and R.
 
 flux_module=$IDTREE_BUILDDIR/src/flux/.libs/idtree-flux.so
 flux_topology=-Stbon.topo=kary:2
+flux_dir= # of an instance whose brokers can be run again
 
 # Print why there can be no test; nothing where there can.
 flux_lacks() {
     command -v flux >/dev/null || { echo "flux is not installed"; return; }
-    test -f "$flux_module" || { echo "the module for Flux was not built: flux-core is not there, or configure --without-flux"; return; }
+    test -f "$flux_module" || { echo "the module for Flux was not built: configure has found no flux-core"; return; }
     ! nm -D "$flux_module" | grep -q "__[at]san" || echo "a broker without sanitizers cannot load what has them"
 }
 
@@ -23,7 +25,8 @@ flux_run() { # option of flux start...
     rm -f flux-uri flux-hold
     mkfifo flux-uri flux-hold && exec 5<>flux-hold || return 1
     # shellcheck disable=SC2016
-    flux start -s 4 "$flux_topology" "$@" sh -c 'exec 5>&-; echo $FLUX_URI $FLUX_START_URI >flux-uri; read line <flux-hold' \
+    flux start -s 4 "$flux_topology" "$@" \
+        sh -c 'exec 5>&-; echo $FLUX_URI $FLUX_START_URI >flux-uri; read line <flux-hold' \
         </dev/null >flux-out 2>&1 5>&- 6>&- &
     flux_pid=$!
     timeout "$WAIT_S" cat flux-uri >flux-uris || { cat flux-out; return 1; }
@@ -36,8 +39,8 @@ flux_begin() { # option of flux start...
     flux_run "$@"
 }
 
-# One whose brokers can be killed and run again: they find each other by a configuration.  It has no rc scripts.  'state' is
-# its statedir, and outlives it, as the addresses do until flux_end.
+# One whose brokers can be killed and run again: they find each other by a configuration.  It has no rc scripts.
+# 'state' is its statedir, and outlives it, as the addresses do until flux_end.
 flux_begin_restartable() {
     test -n "$flux_dir" || flux_dir=$(mktemp -d) || return 1
     mkdir -p state flux-conf &&
@@ -49,8 +52,8 @@ default_bind = "ipc://$flux_dir/tbon-%h"
 default_connect = "ipc://$flux_dir/tbon-%h"
 hosts = [ { host = "fake[0-3]" } ]
 END
-    flux_run --test-rundir="$flux_dir" "--test-hosts=fake[0-3]" --config-path="$PWD/flux-conf" --test-exit-mode=leader \
-        --test-exit-timeout=0 -Sbroker.rc1_path= -Sbroker.rc3_path= -Sstatedir="$PWD/state"
+    flux_run --test-rundir="$flux_dir" "--test-hosts=fake[0-3]" --config-path="$PWD/flux-conf" \
+        --test-exit-mode=leader --test-exit-timeout=0 -Sbroker.rc1_path= -Sbroker.rc3_path= -Sstatedir="$PWD/state"
 }
 
 # Rank 0 is killed, and with it all.
@@ -99,8 +102,8 @@ flux_served() { # rank
 }
 flux_makes_id() { idtree id new --uri "$(flux_uri "$1")" >/dev/null; }
 
-# Clients of all ranks ask until flux_load_end, which prints what came; it fails where an id came twice, out of order, or a
-# request was not answered once.
+# Clients of all ranks ask until flux_load_end, which prints what came; it fails where an id came twice, out of order,
+# or a request was not answered once.
 flux_load_begin() {
     rm -f load-stop
     mkfifo load-stop || return 1
@@ -116,8 +119,8 @@ flux_load_end() {
     return $flux_rc
 }
 
-# One round of what befalls brokers, under the arguments that the module has: a leaf and an inner rank are killed, a leaf is
-# cut off.  Who is below one that is killed ends when that is back, and so does who is cut off.
+# One round of what befalls brokers, under the arguments that the module has: a leaf and an inner rank are killed, a
+# leaf is cut off.  Who is below one that is killed ends when that is back, and so does who is cut off.
 flux_round() { # argument of the module...
     flux_kill 3 && flux_again 3 "$@" && flux_served 3 &&
     flux_kill 1 && flux_start run '{"rank":1}' && flux_start wait '{"rank":3}' &&

@@ -14,23 +14,29 @@ test -z "$skip_all" || test_done
 args=fluid.max-generators=2
 info() { idtree info --uri "$(flux_uri "$1")" | awk -v key="$2" '$1 == "fluid" && $2 == key { print $3 }'; }
 ask() { IDTREE_URI=$(flux_uri "$1") "$IDTREE_BUILDDIR/t/ask" "$1" "$2" "$3"; }
+at() { # rank, command...
+    at_uri=$(flux_uri "$1")
+    shift
+    FLUX_URI=$at_uri "$@"
+}
 in_order() { sort -c -n -u "$1"; }
 reload() { flux_unload "$1" && flux_load "$1" $args; }
-as_guest() { FLUX_URI=$(flux_uri 0) FLUX_HANDLE_USERID=65500 FLUX_HANDLE_ROLEMASK=6 flux python -c "$@"; }
+as_guest() { at 0 env FLUX_HANDLE_USERID=65500 FLUX_HANDLE_ROLEMASK=6 flux python -c "$@"; }
 
 # --- as users have it --------------------------------------------------------------------------------
 
 test_expect_success 'the module is loaded on all ranks of an instance of Flux' '
-    flux_begin && FLUX_URI=$(flux_uri 0) flux exec -r all flux module load "$flux_module" $args &&
+    flux_begin && at 0 flux exec -r all flux module load "$flux_module" $args &&
     for r in 0 1 2 3; do flux_served $r || return 1; done
 '
 test_expect_success 'clients of libidtree get ids on each rank, in order, and none twice' '
     for r in 0 1 2 3; do
         idtree id new -n 3000 --to dec --uri "$(flux_uri $r)" >ids-$r && in_order ids-$r || return 1
-    done && cat ids-0 ids-1 ids-2 ids-3 | sort -n | uniq -d >twice && test_must_be_empty twice && test $(cat ids-? | wc -l) = 12000
+    done && test "$(cat ids-0 ids-1 ids-2 ids-3 | sort -u | wc -l)" = 12000
 '
 test_expect_success 'through FLUX_URI, too' '
-    (unset IDTREE_URI; FLUX_URI=$(flux_uri 2) && export FLUX_URI && idtree id new && idtree watermark) && ask 2 fluid.generate "{\"count\":3}" | grep runs
+    FLUX_URI=$(flux_uri 2) idtree id new && FLUX_URI=$(flux_uri 2) idtree watermark &&
+    ask 2 fluid.generate "{\"count\":3}" | grep runs
 '
 test_expect_success 'ranks from fluid.max-generators on are idle, and forward to the broker above' '
     test "$(for r in 0 1 2 3; do info $r state; done | xargs)" = "active active idle idle" &&
@@ -38,9 +44,8 @@ test_expect_success 'ranks from fluid.max-generators on are idle, and forward to
     test "$(idtree id new -n 1 --generator --uri "$(flux_uri 3)" | cut -f 2)" = 1
 '
 test_expect_success 'Flux shows and clears its counters, and pings it' '
-    FLUX_URI=$(flux_uri 3) && export FLUX_URI && test "$(flux module stats fluid | jq .forwarded)" -gt 0 &&
-    flux module stats --clear fluid && test "$(flux module stats fluid | jq .ids_from_above)" = 0 && flux ping -c 1 fluid
-    rc=$?; unset FLUX_URI; test $rc = 0
+    test "$(at 3 flux module stats fluid | jq .forwarded)" -gt 0 && at 3 flux module stats --clear fluid &&
+    test "$(at 3 flux module stats fluid | jq .ids_from_above)" = 0 && at 3 flux ping -c 1 fluid
 '
 test_expect_success 'what is between brokers is refused to clients, and to guests what changes something' '
     for topic in lease position share cancel lend; do
@@ -51,11 +56,11 @@ test_expect_success 'what is between brokers is refused to clients, and to guest
     done && as_guest "import flux; print (flux.Flux ().rpc (\"fluid.generate\", {}).get ())" && flux_makes_id 0
 '
 test_expect_success 'commands that would stop or change a broker refuse one of Flux' '
-    FLUX_URI=$(flux_uri 0) && export FLUX_URI &&
     for c in shutdown "setattr log-stderr-level 3" "module load $flux_module" "module remove idtree-flux"; do
-        test_must_fail idtree $c 2>err && grep "is not idtree.s but of Flux" err || { unset FLUX_URI; return 1; }
-    done && test_must_fail idtree startctl kill 1 2>err && grep "not idtree start but flux start" err &&
-    idtree overlay status && idtree getattr version; rc=$?; unset FLUX_URI; test $rc = 0
+        test_must_fail at 0 idtree $c 2>err && grep "is not idtree.s but of Flux" err || return 1
+    done &&
+    test_must_fail at 0 idtree startctl kill 1 2>err && grep "not idtree start but flux start" err &&
+    at 0 idtree overlay status && at 0 idtree getattr version
 '
 test_expect_success 'ids of each connection increase while each rank loads it anew' '
     flux_load_begin && for i in $(seq "$RELOADS"); do
@@ -63,15 +68,16 @@ test_expect_success 'ids of each connection increase while each rank loads it an
     done; flux_load_end
 '
 test_expect_success 'a module that is canceled has given back what it held, and the next one finds its folder free' '
-    FLUX_URI=$(flux_uri 0) flux module remove --cancel idtree-flux && flux_load 0 $args && flux_served 0 && flux_served 3
+    at 0 flux module remove --cancel idtree-flux && flux_load 0 $args && flux_served 0 && flux_served 3
 '
 test_expect_success 'a second one is refused, and so is nonsense' '
-    test_must_fail flux_load 0 && FLUX_URI=$(flux_uri 3) && export FLUX_URI && test_must_fail flux module load --name=other "$flux_module" &&
-    flux module remove idtree-flux && test_must_fail flux module load "$flux_module" fluid.leese=1s && test_must_fail flux module load "$flux_module" fluid.lease=x &&
-    flux dmesg | grep "fluid.leese: there is no such setting" && flux dmesg | grep "fluid.lease=x: must be 100ms to 1h"; rc=$?; unset FLUX_URI; test $rc = 0
+    test_must_fail flux_load 0 && test_must_fail at 3 flux module load --name=other "$flux_module" && flux_unload 3 &&
+    test_must_fail flux_load 3 fluid.leese=1s && test_must_fail flux_load 3 fluid.lease=x &&
+    at 3 flux dmesg >log && grep "fluid.leese: there is no such setting" log &&
+    grep "fluid.lease=x: must be 100ms to 1h" log
 '
 test_expect_success 'settings may be in the configuration of Flux' '
-    echo "idtree.fluid.max-generators = 3" | FLUX_URI=$(flux_uri 0) flux config load && flux_unload 0 && flux_load 0 &&
+    echo "idtree.fluid.max-generators = 3" | at 0 flux config load && flux_unload 0 && flux_load 0 &&
     test "$(info 0 max_generators)" = 3 && flux_load 3 $args && flux_served 3 && flux_served 0
 '
 test_expect_success 'the instance ends as others do, though nobody has unloaded the module' '
@@ -88,7 +94,7 @@ test_expect_success 'brokers are killed and cut off under their clients: no id c
     begin && flux_load_begin && { flux_round $args || { flux_load_end; false; }; } && flux_load_end
 '
 test_expect_success 'ids of an instance that was killed are below those of the next one with its statedir' '
-    idtree id new -n 1000 --to dec --uri "$(flux_uri 3)" >before && kill -9 "$(flux_pid_of 0)" && { flux_end; cat flux-out; } &&
-    begin && idtree id new -n 1000 --to dec --uri "$(flux_uri 3)" >after && cat before after >all && in_order all && end
+    idtree id new -n 1000 --to dec --uri "$(flux_uri 3)" >before && { flux_crash; begin; } &&
+    idtree id new -n 1000 --to dec --uri "$(flux_uri 3)" >after && cat before after >all && in_order all && end
 '
 test_done

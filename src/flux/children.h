@@ -3,8 +3,8 @@
 
 /* children.h - which brokers are below this one in Flux's tree, and under which UUIDs they are known
  *
- * Flux tells the tree of ranks, but not which rank a route is of.  What was found out about that is kept here:
- * whoever adds a child has made sure.
+ * Flux tells the tree of ranks, but not which rank a route is of.  What was found out about that is kept here: whoever
+ * adds a child has made sure.
  */
 #ifndef FLUX_CHILDREN_H
 #define FLUX_CHILDREN_H
@@ -18,8 +18,7 @@
 struct children;
 
 /* 'topology' is what overlay.topology answers: {"rank":R, "children":[{...}, ...]}, of this rank.  Returns NULL with
- * errno
- * EPROTO (no such thing, or ranks of 'size' and above in it) or ENOMEM, and a sentence in 'errp'.
+ * errno EPROTO (no such thing, or ranks of 'size' and above in it) or ENOMEM, and a sentence in 'errp'.
  */
 struct children *children_create (const json_t *topology, uint32_t size, idt_error_t *errp);
 void children_destroy (struct children *c); /* NULL is fine */
@@ -27,9 +26,8 @@ void children_destroy (struct children *c); /* NULL is fine */
 /* Whether 'rank' is directly below. */
 bool children_has (const struct children *c, uint32_t rank);
 
-/* The broker of 'rank', which is directly below, is 'uuid' from now on, and no other is it any more.  Returns 0, or
- * -1 with
- * errno ENOMEM.
+/* The broker of 'rank', which is directly below, is 'uuid' from now on, and no other is it any more.  Returns 0, or -1
+ * with errno ENOMEM.
  */
 int children_add (struct children *c, uint32_t rank, const char *uuid);
 

@@ -3,8 +3,8 @@
 
 /* ending.c - the broker of Flux is about to end, and nobody has unloaded the module
  *
- * What is told of each change is a number, which means another state in another version of Flux: so it is asked for
- * the name.
+ * What is told of each change is a number, which means another state in another version of Flux: so it is asked for the
+ * name.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -4,8 +4,7 @@
 /* greeter.h - who answers the hellos of the brokers below (parent.h), once it is known that they are who they say
  *
  * A hello comes over a route with the UUID of a broker, and names a rank.  The broker of that rank is asked for its
- * UUID, over
- * Flux's own way to that rank: where that is the same, the route is the child's from now on.
+ * UUID, over Flux's own way to that rank: where that is the same, the route is the child's from now on.
  */
 #ifndef FLUX_GREETER_H
 #define FLUX_GREETER_H
@@ -17,10 +16,9 @@
 
 #include "flux/children.h"
 
-/* Where no module has a service, Flux passes requests for it on to the broker above: also while that of a rank below
- * is loaded
- * anew.  They would be answered here without regard to what was answered there.  So those of ranks that have said
- * hello are refused, as our own broker refuses them; and of others for so long after our start, in which they have
+/* Where no module has a service, Flux passes requests for it on to the broker above: also while that of a rank below is
+ * loaded anew.  They would be answered here without regard to what was answered there.  So those of ranks that have
+ * said hello are refused, as our own broker refuses them; and of others for so long after our start, in which they have
  * said it.
  */
 #define GREETER_HOLD_US UINT64_C (3000000)

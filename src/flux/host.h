@@ -19,8 +19,7 @@
 struct host;
 
 /* Take Flux's handle (borrowed) of a module, and its arguments.  Asks the broker, and waits for answers.  NULL with
- * errno set
- * and a sentence in 'errp'.
+ * errno set and a sentence in 'errp'.
  */
 struct host *host_create (flux_t *flux, int argc, char **argv, idt_error_t *errp);
 void host_destroy (struct host *host); /* NULL is fine; closes its handle */

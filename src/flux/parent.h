@@ -5,8 +5,7 @@
  *
  * Flux's overlay tells modules neither.  So each rank says hello to the next one above, again and again:
  *
- *     fluid.hello   {"rank":R} -> {"clock_us":[received, sent], "bound_us":n}, or {}: that rank does not know the
- * time yet
+ *     fluid.hello   {"rank":R} -> {"clock_us":[received, sent], "bound_us":n}, or {}: there the time is not known yet
  */
 #ifndef FLUX_PARENT_H
 #define FLUX_PARENT_H

@@ -13,9 +13,8 @@
 /* Write 'size' bytes for the owner alone.  Returns 0, or -1 with errno set and no file left. */
 int past_write (const char *path, const void *data, size_t size);
 
-/* Take what is there, and the file away.  Returns bytes to be freed, and in '*size' how many, or NULL: nothing, or
- * more than
- * 'max' of them.
+/* Take what is there, and the file away.  Returns bytes to be freed, and in '*size' how many, or NULL: nothing, or more
+ * than 'max' of them.
  */
 void *past_take (const char *path, size_t max, size_t *size);
 

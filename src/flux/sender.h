@@ -3,8 +3,8 @@
 
 /* sender.h - whom a request in Flux is of
  *
- * Flux has no role for brokers' modules.  But each hop pushes a route that the sender cannot leave out.  When a
- * request comes to a module of broker B its routes are, oldest first:
+ * Flux has no role for brokers' modules.  But each hop pushes a route that the sender cannot leave out.  When a request
+ * comes to a module of broker B its routes are, oldest first:
  *
  *     module B                  of a module beside us
  *     client connector B        of a client of this broker
@@ -25,9 +25,8 @@
 #include "flux/children.h"
 
 /* Make of a request what idtree's broker hands to a module: IDT_ROLE_BROKER where a broker's module sent it as the
- * instance
- * owner, and else not, whatever it says; no role that idtree does not know; as its newest route the place where it
- * came in, a client or a child, instead of this broker.  Returns 0, or -1 with errno ENOMEM.
+ * instance owner, and else not, whatever it says; no role that idtree does not know; as its newest route the place
+ * where it came in, a client or a child, instead of this broker.  Returns 0, or -1 with errno ENOMEM.
  */
 int sender_mark (idt_msg_t *request, const struct children *below);
 

@@ -19,8 +19,7 @@
 struct settings;
 
 /* 'config': the table [idtree] (NULL: none).  Returns NULL with errno EINVAL (an argument that is not NAME=VALUE, a
- * value that
- * is neither a text nor a whole number) or ENOMEM, and a sentence in 'errp'.
+ * value that is neither a text nor a whole number) or ENOMEM, and a sentence in 'errp'.
  */
 struct settings *settings_create (int argc, char **argv, const json_t *config, idt_error_t *errp);
 void settings_destroy (struct settings *s); /* NULL is fine */
