@@ -89,14 +89,14 @@ struct check {
 
 /* NULL with errno ENOMEM.  / What waits is answered with EHOSTUNREACH.  NULL is fine. */
 struct checks *checks_create (struct service *sv);
-void checks_destroy (struct checks *c);
+void checks_destroy (struct checks *k);
 
-/* Look at a submission: now, or in a thread where it is long; submit_checked () is told.  'check' is stolen. */
-void checks_add (struct checks *c, struct check *check);
-void check_destroy (struct check *check);
+/* Look at a submission: now, or in a thread where it is long; submit_checked () is told.  'c' is stolen. */
+void checks_add (struct checks *k, struct check *c);
+void check_destroy (struct check *c);
 
 /* Drop those of a client that is gone. */
-void checks_forget (struct checks *c, const idt_msg_t *disconnect);
+void checks_forget (struct checks *k, const idt_msg_t *disconnect);
 
 /* --- uplink.c -------------------------------------------------------------------------------------------------- */
 

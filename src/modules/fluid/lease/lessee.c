@@ -15,8 +15,8 @@
 #include "libutil/minmax.h"
 #include "modules/fluid/lease/lessee.h"
 
-#define FIRST_PAUSE_US 100000  /* after a want that got nothing; doubles, up to a twelfth of a lease */
-#define UNDER_WAY_US   2000000 /* before a want is repeated that nobody has answered, while nothing is held */
+#define FIRST_PAUSE_US 100000 /* after a want that got nothing; doubles, up to a twelfth of a lease */
+#define UNDER_WAY_US 2000000  /* before a want is repeated that nobody has answered, while nothing is held */
 
 void lessee_init (struct lessee *h, uint32_t generator, const char *incarnation, uint64_t lease_ms)
 {
