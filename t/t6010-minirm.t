@@ -71,13 +71,21 @@ test_expect_success 'the world is told how a job ended, or why it did not run' '
     told finish $three | grep "\"status\":3}" && told finish $killed | grep "\"status\":137}" &&
     told finish $none | grep "\"status\":-1,\"error\":\"cannot run ./no-such-command: No such file" && all_acknowledged
 '
+test_expect_success 'an agent refuses what is no command, with a sentence' '
+    test_must_fail ask 0 minirm-exec.run "{\"id\":\"f1\"}" 2>err && grep "EPROTO: .*command" err &&
+    for c in "[]" "[1]" "[\"true\",{}]" "\"true\"" "{}"; do
+        test_must_fail ask 0 minirm-exec.run "{\"id\":\"f1\",\"command\":$c}" 2>err &&
+            grep "EPROTO: cannot run it" err || return 1
+    done
+'
 test_expect_success 'no more run at a time than an agent has slots' '
     for n in 1 2 3 4 5 6 7 8; do
         submit 0 "$(at_gate busy)" || return 1
     done >ids && last=$(tail -n 1 ids) && wait_until "six run" holds "test \$(wc -l <busy) = 6" &&
     wait_until "six starts are told" holds "test -n \"\$(rank_of $(sed -n 6p ids))\"" && ! told start $last &&
     for id in $(head -n 6 ids); do rank_of $id; done | sort >got && printf "%s\n" 0 0 1 1 2 2 >want &&
-    test_cmp want got &&
+    test_cmp want got && test_must_fail ask 1 minirm-exec.run "{\"id\":\"f1\",\"command\":[\"true\"]}" 2>err &&
+    grep "EAGAIN: rank 1 runs 2 commands already" err &&
     open_gate 8 && finished $last && all_finished ids &&
     test "$(wc -l <busy)" = 8 && all_acknowledged
 '
@@ -131,9 +139,11 @@ test_expect_success 'what other users say is not heard' '
     done >ids && last=$(tail -n 1 ids) && wait_until "six run" holds "test \$(wc -l <busy) = 6" && ! told start $last &&
     open_gate 7 && finished $last && all_acknowledged
 '
-test_expect_success 'when the instance loads job-ingest anew, jobs go on' '
+test_expect_success 'while the instance loads job-ingest anew, jobs run on, and none begins twice' '
+    : >held && held=$(submit 0 "$(at_gate held)") && wait_until "it runs" test -s held &&
     idtree module remove job-ingest && idtree module load job-ingest &&
-    id=$(submit 0 "\"true\"") && finished $id && all_acknowledged
+    id=$(submit 0 "\"true\"") && finished $id && told_times start $held 1 &&
+    open_gate 1 && finished $held && all_acknowledged && told_times start $held 1 && told_times finish $held 1
 '
 test_expect_success 'an agent ends with what it runs' '
     : >long && id=$(submit 0 "$(shell "echo \$\$ >>long; read x <gate")") && wait_until "it runs" test -s long &&
