@@ -41,6 +41,10 @@ int options_read (idt_t *h, struct options *o, idt_error_t *errp)
                                    &o->remember_ms, errp)
                < 0)
         return -1;
+    if (module_option_duration (h, "ingest.settle", "100ms", 10, 3600000, "10ms to 1h, such as 100ms", &o->settle_ms,
+                                errp)
+        < 0)
+        return -1;
     o->max_bytes = (uint64_t)mib * MIB;
     return module_option_duration (h, "ingest.timeout", "30s", 100, 3600000, "100ms to 1h, such as 30s", &o->timeout_ms,
                                    errp);

@@ -19,6 +19,7 @@ struct options {
     uint32_t max_jobs; /* at rank 0, not acknowledged */
     uint64_t max_bytes;
     uint64_t remember_ms;
+    uint64_t settle_ms;
     uint64_t timeout_ms;
     const char *statedir; /* borrowed; rank 0 alone */
 };

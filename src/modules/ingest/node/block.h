@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BLOCK_MAX_AGE_MS 250 /* from when it was asked for */
-#define BLOCK_MIN_IDS 16     /* asked for at a time */
+#define BLOCK_MAX_AGE_MS 50 /* from when it was asked for */
+#define BLOCK_MIN_IDS 16    /* asked for at a time */
 #define BLOCK_MAX_IDS 4096
 #define BLOCK_PAUSE_MS 50 /* from a request that failed to the next */
 

@@ -41,10 +41,10 @@ static void test_age (void)
     block_init (&b);
     (void)block_ask (&b, NOW, 20);
     ok (fill (&b, 100, 20) && block_take (&b, NOW + BLOCK_MAX_AGE_MS) == 100, "an id may be as old as that");
-    (void)block_ask (&b, NOW + 200, 100);
-    ok (fill (&b, 200, 100) && block_take (&b, NOW + 250) == 101, "those of an older block come first");
-    ok (block_take (&b, NOW + 251) == 200, "... until they are too old");
-    ok (block_take (&b, NOW + 451) == 0, "all are, some time");
+    (void)block_ask (&b, NOW + BLOCK_MAX_AGE_MS - 10, 100);
+    ok (fill (&b, 200, 100) && block_take (&b, NOW + BLOCK_MAX_AGE_MS) == 101, "those of an older block come first");
+    ok (block_take (&b, NOW + BLOCK_MAX_AGE_MS + 1) == 200, "... until they are too old");
+    ok (block_take (&b, NOW + 2 * BLOCK_MAX_AGE_MS) == 0, "all are, some time");
     ok (block_ask (&b, NOW + 900, 0) == 0, "who used few is not asked for more");
     block_fini (&b);
 }

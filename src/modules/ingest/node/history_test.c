@@ -375,6 +375,8 @@ static struct verdict judge (struct history *h, const struct job *job, bool full
     }
     if (job->id < h->floor && h->breach != NO_FLOOR)
         return (struct verdict){ .kind = VERDICT_FORGOTTEN };
+    if (job->id <= h->group_line && job->life == h->life)
+        line_late (&h->line, job->id, h->now_ms + h->rank[0].skew_ms);
     if (job->id <= h->group_line || (job->life != h->life && h->breach != NO_LIFE))
         return (struct verdict){ .kind = VERDICT_LATE, .id = h->life };
     if ((s = find_key (h, key)) && h->breach != NO_KEYS)
@@ -471,7 +473,7 @@ static void root_start (struct history *h)
     for (int i = 0; i < h->nstored; i++)
         newest = max_u64 (newest, h->stored[i].id);
     h->life = make_ids (&h->rank[0], 1);
-    line_init (&h->line, newest);
+    line_init (&h->line, newest, 20 + below (h, 100));
     must ((h->watch = watch_create ()) != NULL);
     for (int i = 0; i < CONSUMERS; i++)
         must ((h->consumer[i].watcher = watch_add (h->watch, h->consumer[i].has, 1 + (uint32_t)below (h, 9),
@@ -854,8 +856,10 @@ static void handle (struct history *h, const struct event *e)
     }
     else if (e->type == EV_SUBMIT)
         submit_some (h);
-    else if (e->type == EV_WATERMARK)
+    else if (e->type == EV_WATERMARK) {
         line_watermark (&h->line, watermark (h));
+        line_time (&h->line, h->now_ms + h->rank[0].skew_ms);
+    }
     else if (e->type == EV_CONSUME)
         consume (h);
     else if (e->type == EV_CHAOS)

@@ -4,13 +4,17 @@
 /* line.c - the line only rises: by the watermark, by what was refused */
 #include <assert.h>
 
+#include <idtree/fluid.h>
+
 #include "libutil/minmax.h"
 #include "modules/ingest/root/line.h"
 
-/* What former lives left is durable, and nothing that they had under way can come in at or below 'first' any more. */
-void line_init (struct line *l, uint64_t first)
+#define CALM_MS 10000      /* without a job that is late, until the line comes nearer */
+#define SLACK_MAX_MS 60000 /* who is farther behind waits for the watermark: it does not pass him */
+
+void line_init (struct line *l, uint64_t first, uint64_t settle_ms)
 {
-    *l = (struct line){ .at = first, .group = first, .shown = first };
+    *l = (struct line){ .at = first, .group = first, .shown = first, .settle_ms = settle_ms, .slack_ms = settle_ms };
 }
 
 static void rise (struct line *l, uint64_t id)
@@ -25,6 +29,30 @@ void line_watermark (struct line *l, uint64_t id)
     l->watermark = max_u64 (l->watermark, id);
     if (l->watermark > 0)
         rise (l, l->watermark - 1);
+}
+
+static uint64_t first_of (uint64_t ms)
+{
+    return min_u64 (ms, FLUID_TIMESTAMP_MAX) << 24;
+}
+
+void line_time (struct line *l, uint64_t now_ms)
+{
+    if (l->slack_ms > l->settle_ms && now_ms > l->late_ms + CALM_MS) {
+        l->slack_ms = max_u64 (l->slack_ms / 2, l->settle_ms);
+        l->late_ms = now_ms;
+    }
+    if (now_ms > l->slack_ms)
+        rise (l, first_of (now_ms - l->slack_ms) - 1);
+}
+
+void line_late (struct line *l, uint64_t id, uint64_t now_ms)
+{
+    uint64_t made_ms = id >> 24, age_ms = now_ms > made_ms ? now_ms - made_ms : 0;
+
+    l->late_ms = now_ms;
+    if (age_ms <= SLACK_MAX_MS)
+        l->slack_ms = max_u64 (l->slack_ms, 2 * age_ms);
 }
 
 uint64_t line_begin (struct line *l)

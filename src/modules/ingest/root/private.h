@@ -39,7 +39,8 @@ struct root {
     idt_watcher_t *timer; /* the life; the watermark */
     struct store_counts counts;
     struct line line;
-    uint64_t life; /* a FLUID of our own; 0: not known yet, and nothing is judged */
+    uint64_t ids_ms, told_ms; /* the time of ids, and when it was told; 0: it was not */
+    uint64_t life;            /* a FLUID of our own; 0: not known yet, and nothing is judged */
 
     struct root_batch batch[RELAY_UNDER_WAY];
     unsigned nbatches;

@@ -25,7 +25,7 @@
 #include "modules/ingest/root/private.h"
 
 #define LIFE_MS 100     /* until a life is asked for again */
-#define WATERMARK_MS 50 /* between two looks at the watermark, while consumers wait for it */
+#define WATERMARK_MS 20 /* between two looks at the watermark, while consumers wait for it */
 #define FINISH_MS 5000  /* how long the end waits for the disk */
 #define AGAIN_MS 200    /* until a batch of which nobody knows whether it is stored is stored again */
 
@@ -76,7 +76,8 @@ static uint64_t highest_unstored (const struct root *root)
     uint64_t id = 0;
 
     for (size_t i = 0; i < root->group.n; i++)
-        if (root->verdicts[i].kind == VERDICT_REFUSED || root->verdicts[i].kind == VERDICT_SAME)
+        if ((root->verdicts[i].kind == VERDICT_REFUSED || root->verdicts[i].kind == VERDICT_SAME)
+            && root->jobs[i].id <= INT64_MAX) /* others are stored by no life */
             id = max_u64 (id, root->jobs[i].id);
     return id;
 }
@@ -94,6 +95,12 @@ static void answer_batch (struct root *root, struct jobwire_buf *b)
     service_wake (root->service);
 }
 
+/* As it was told last, and what went by since; 0: it was not told yet. */
+static uint64_t time_of_ids (const struct root *root)
+{
+    return root->told_ms > 0 ? root->ids_ms + (service_now_ms () - root->told_ms) : 0;
+}
+
 static void tell_verdicts (struct root *root)
 {
     struct jobwire_buf b = { 0 };
@@ -102,8 +109,11 @@ static void tell_verdicts (struct root *root)
     line_end (&root->line, highest_unstored (root));
     for (size_t i = 0; i < root->group.n; i++) {
         count (root, &root->verdicts[i]);
-        if (root->verdicts[i].kind == VERDICT_LATE)
+        if (root->verdicts[i].kind == VERDICT_LATE) {
+            if (root->jobs[i].life == root->life)
+                line_late (&root->line, root->jobs[i].id, time_of_ids (root));
             root->verdicts[i].id = root->life;
+        }
         whole = whole && jobwire_add_verdict (&b, &root->verdicts[i]) == 0;
     }
     if (!whole) /* without memory for an answer there is none, and it is sent again */
@@ -217,7 +227,9 @@ void root_turn (struct root *root)
         return;
     clock_gettime (CLOCK_REALTIME, &now);
     root->group = (struct store_group){ .max_jobs = o->max_jobs, .max_bytes = o->max_bytes, .now_s = now.tv_sec };
-    if (root->counts.remembered > 0)
+    if (root->counts.remembered > o->max_jobs)
+        root->group.forget_s = now.tv_sec;
+    else if (root->counts.remembered > 0)
         root->group.forget_s = now.tv_sec - (int64_t)(o->remember_ms / 1000);
     begin_batch (root);
     if (is_unread (root)) {
@@ -294,11 +306,17 @@ static void watermark_cb (idt_future_t *f, void *arg)
     struct upcall *up = arg;
     struct root *root = ((struct service *)up->owner)->root;
     const char *text;
+    json_int_t behind_ms = 0;
     fluid_t id;
 
     root->asking = false;
-    if (idt_rpc_get_unpack (f, "{s:s}", "id", &text) == 0 && fluid_parse (text, strlen (text), &id, NULL) == 0)
+    if (idt_rpc_get_unpack (f, "{s:s s:I}", "id", &text, "behind_ms", &behind_ms) == 0 && behind_ms >= 0
+        && fluid_parse (text, strlen (text), &id, NULL) == 0) {
+        root->told_ms = service_now_ms ();
+        root->ids_ms = (id >> 24) + (uint64_t)behind_ms;
         line_watermark (&root->line, id);
+        line_time (&root->line, root->ids_ms);
+    }
     upcall_destroy (up);
     set_timer (root);
     root_turn (root);
@@ -384,7 +402,7 @@ static int start (struct root *root)
 
     open_store (root);
     /* All that was shown is stored: nothing is added among it. */
-    line_init (&root->line, root->counts.newest);
+    line_init (&root->line, root->counts.newest, root->service->options.settle_ms);
     if (!(root->watch = watch_create ()) || !(root->timer = idt_timer_watcher_create (r, 0, 0, timer_cb, root))
         || idt_handlers_add (root->service->h, handlers, root) < 0)
         return -1;
