@@ -152,6 +152,15 @@ static bool counts_match (const struct world *w, const struct model *m)
            && c.acked == w->counts.acked && c.floor == w->counts.floor && c.newest == w->counts.newest;
 }
 
+static bool is_known (const struct known *k, const struct job *job, uint32_t spec_size)
+{
+    size_t key_size = strlen (k->key);
+
+    return job->id == k->id && job->userid == k->userid && job->key_size == key_size
+           && (key_size == 0 || memcmp (job->key, k->key, key_size) == 0) && job->spec_size == spec_size
+           && (spec_size == 0 || memcmp (job->spec, spec, spec_size) == 0);
+}
+
 /* What a read finds, job by job: those of the model that it asks for, as far as they go in. */
 static bool read_matches (const struct model *m, const struct store_read *read)
 {
@@ -171,9 +180,7 @@ static bool read_matches (const struct model *m, const struct store_read *read)
         more = n >= read->max_jobs || (n > 0 && bytes + size > read->max_bytes);
         if (more)
             break;
-        if (!jobwire_next_job (&r, &job) || job.id != k->id || job.userid != k->userid || job.key_size != key_size
-            || memcmp (job.key, k->key, key_size) != 0 || job.spec_size != spec_size
-            || memcmp (job.spec, spec, spec_size) != 0)
+        if (!jobwire_next_job (&r, &job) || !is_known (k, &job, spec_size))
             return false;
         bytes += size;
         n++;

@@ -518,7 +518,7 @@ static void check_refused (void)
     snprintf (path, sizeof (path), "%s/ingest.sqlite", w.dir);
     int fd = open (path, O_WRONLY | O_CREAT, 0600);
     ok (!world_open (&w) && errno == EBADMSG, "an empty file is refused: %s", w.error.text);
-    ok (write (fd, path, sizeof (path)) > 0 && !world_open (&w) && errno == EBADMSG, "garbage is refused: %s",
+    ok (write (fd, "garbage, and no more", 20) > 0 && !world_open (&w) && errno == EBADMSG, "garbage is refused: %s",
         w.error.text);
     close (fd);
     world_fini (&w);
