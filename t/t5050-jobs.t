@@ -111,7 +111,7 @@ test_expect_success 'a key finds the job that has it' '
     idtree job submit -n 20 --key k -- true >a &&
     idtree job submit -n 30 --key k -- true >b && head -n 20 b | cmp - a &&
     test "$(sort -u b | wc -l)" = 30 && idtree job submit --json --key k-30 -- true >json &&
-    grep "^{\"id\":\"$(tail -n 1 b)\",\"key\":\"k-30\"" json && idtree job list | grep "  k-30$"
+    grep "^{\"id\":\"$(tail -n 1 b)\",\"key\":\"k-30\",\"same\":true}$" json && idtree job list | grep "  k-30$"
 '
 test_expect_success 'a consumer gets them in order, and again, as long as they are not acknowledged' '
     ids_listed >listed && n=$(wc -l <listed) && idtree job watch -n $n >out && cut -f1 out | cmp - listed &&
