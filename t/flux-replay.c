@@ -8,8 +8,6 @@
  * the recorded error and of the recorded form: type, flags, and a payload that is an object with the same keys and
  * kinds of values, the same error text, or none.  Where the recording talks to the module heartbeat, which idtree does
  * not have, the module fluid is asked in its place; the keys of its statistics are its own.
- *
- * With the argument -p the commands are printed for a shell: what to expect as exit status, then the arguments.
  */
 #include "config.h"
 
@@ -351,33 +349,13 @@ static void replay (json_t *command)
     client_fini (&c);
 }
 
-static void print (json_t *command)
-{
-    json_t *arg;
-    size_t i, size;
-
-    printf ("%d", (int)number_of (command, "exit"));
-    json_array_foreach (json_object_get (command, "args"), i, arg) {
-        char *s = ours (json_string_value (arg), json_string_length (arg), &size);
-
-        printf (" '%s'", s);
-        free (s);
-    }
-    printf ("\n");
-}
-
-int main (int argc, char **argv)
+int main (void)
 {
     json_t *commands = vectors_load ("flux-client.json"), *command;
-    bool only_print = argc > 1 && strcmp (argv[1], "-p") == 0;
     size_t i;
 
-    json_array_foreach (commands, i, command) {
-        if (only_print)
-            print (command);
-        else
-            replay (command);
-    }
+    json_array_foreach (commands, i, command)
+        replay (command);
     json_decref (commands);
-    return only_print ? 0 : done_testing ();
+    return done_testing ();
 }

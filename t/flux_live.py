@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# flux_live.py - run the recorded commands of a stock Flux client as they are, and compare what they print
+#
+#   flux_live.py VECTORS       one line a command, "ok" or "not ok"; exit status 0: all are as recorded
+#
+# flux-client.json holds commands with their exit status and what they printed when they talked to flux-core.  Here the
+# installed flux command runs them against the broker at FLUX_URI (one of 3).  What they print must be the same but for
+# what differs from run to run (plain ()), and from broker to broker (OTHERWISE).
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+
+PATIENCE = int(os.environ.get("WAIT_S", 300))  # seconds until a command that does not end is a failure
+STRANGE, OURS = "heartbeat", "fluid"  # the recording talks to a module that idtree does not have
+
+
+def plain(text):
+    """What is left of a text when times, numbers of events, ways, users and hosts are taken out."""
+    for pattern, word in (
+        (re.escape(socket.gethostname()), "vm"),
+        (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "DATE"),
+        (r"\d+\.\d+", "TIME"),
+        (r"[0-9a-f]{8}(![0-9a-f]{8})*", "WAY"),
+        (r"seq=\d+", "seq=N"),
+        (r"'userid': \d+", "'userid': N"),
+        (STRANGE, OURS),
+    ):
+        text = re.sub(pattern, word, text)
+    return text
+
+
+def is_number(text):
+    return text.strip().isdigit()
+
+
+def has_asked(text):
+    """The attributes that clients ask for are in the list (protocol.md, section 4)."""
+    return {"hostlist", "instance-level", "rank", "size", "security.owner", "tbon.topo"} <= set(text.split())
+
+
+def is_module_table(text):
+    lines = [line.split() for line in text.splitlines()]
+    title = ["Module", "Idle", "S", "Sendq", "Recvq", "Service"]
+    return lines[0] == title and {line[0]: line[2] for line in lines[1:]}[OURS] == "R"
+
+
+def is_counters(text):
+    return all(isinstance(v, (int, float)) for v in json.loads(text).values())
+
+
+def has_line(text):
+    """Brokers may have something to say, too."""
+    return any(line.endswith("logger.notice[0]: hello") for line in text.splitlines())
+
+
+def names_versions(text):
+    return [line.split(":")[0] for line in text.splitlines()][:4] == ["commands", "libflux-core", "broker", "FLUX_URI"]
+
+
+# What only has a form, for each broker tells its own.
+OTHERWISE = {
+    "dmesg": has_line,
+    "getattr log-stderr-level": is_number,
+    "lsattr": has_asked,
+    "module list": is_module_table,
+    "module stats " + OURS: is_counters,
+    "module stats --rusage " + OURS: is_counters,
+    "version": names_versions,
+}
+
+
+def subscribers():
+    stats = subprocess.check_output(["flux", "module", "stats", "event"], stdin=subprocess.DEVNULL)
+    return json.loads(stats)["subscribers"]
+
+
+def publish_for(args, before):
+    """The recorded subscriber gets one event, when he is there."""
+    end = time.monotonic() + PATIENCE
+    while subscribers() <= before:
+        if time.monotonic() > end:
+            sys.exit("flux event sub did not subscribe within %d s" % PATIENCE)
+    subprocess.run(["flux", "event", "pub", args[-1] + ".top", '{"k":1}'], check=True, stdin=subprocess.DEVNULL)
+
+
+def run(args):
+    before = subscribers() if "sub" in args else 0
+    p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if "sub" in args:
+        publish_for(args, before)
+    out, err = p.communicate(timeout=PATIENCE)
+    return p.returncode, out, err
+
+
+def differences(want, args):
+    code, out, err = run(args)
+    if code != want["exit"]:
+        yield "exit status %d, recorded %d: %s" % (code, want["exit"], err)
+    form = OTHERWISE.get(" ".join(args[1:]))
+    if form:
+        if not form(out):
+            yield "stdout has another form: %r" % out
+    elif plain(out) != plain(want["stdout"]):
+        yield "stdout %r, recorded %r" % (out, want["stdout"])
+    if plain(err) != plain(want["stderr"]):
+        yield "stderr %r, recorded %r" % (err, want["stderr"])
+
+
+def main(vectors):
+    failed = 0
+    with open(vectors) as f:
+        recording = json.load(f)
+    for want in recording:
+        args = [OURS if a == STRANGE else a for a in want["args"]]
+        wrong = list(differences(want, args))
+        print("not ok" if wrong else "ok", "-", " ".join(args))
+        for line in wrong:
+            print("#", line)
+        failed += bool(wrong)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
