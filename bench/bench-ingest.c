@@ -3,9 +3,9 @@
 
 /* bench-ingest.c - jobs made durable, and how long one takes, each beside what the disk and SQLite can do
  *
- * Started alone it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate, so that rank 3
- * is an idle rank three hops away from it; the state is in a new folder of BENCH_DIR (else the build's).  An argument names one
- * part alone: limits, local, far.
+ * Started alone it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate, so
+ * that rank 3 is an idle rank three hops away from it; the state is in a new folder of BENCH_DIR (else the build's). 
+ * An argument names one part alone: limits, local, far.
  */
 #define _GNU_SOURCE
 #include "config.h"
@@ -195,7 +195,9 @@ static void measure_single (const char *name, const char *uri, const struct limi
     idt_close (h);
 }
 
-/* --- many at a time ---------------------------------------------------------------------------------------------------- */
+/* --- many at a time
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 struct flood {
     idt_t *h;
@@ -254,7 +256,9 @@ static void measure_flood (const char *name, const char *uri, const struct limit
     idt_close (fl.h);
 }
 
-/* --- all of it ------------------------------------------------------------------------------------------------------------ */
+/* --- all of it
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 /* The brokers' output goes to stderr, as ours does: what is measured stands alone on stdout. */
 static int run_inside_of_instance (const char *self, const char *dir, const char *part)

@@ -369,7 +369,8 @@ static int check_root (const struct boot *b, idt_error_t *errp)
     return is_here (b, 0) ? 0 : check_topology (b, b->own[0].card.rank, &find (b, 0)->card, errp);
 }
 
-/* On one host the list is our own name over and over.  Else it takes everybody's bizcard: for rank 0 alone, or the launcher
+/* On one host the list is our own name over and over.  Else it takes everybody's bizcard: for rank 0 alone, or the
+ * launcher
  * would be asked size x size times.
  */
 static int list_hosts (struct boot *b, idt_error_t *errp)

@@ -161,7 +161,8 @@ static bool is_for_later (const char *attribute, void *arg)
     return modules_starting (b->modules) || modules_may_want (b->modules, attribute);
 }
 
-/* What the command line sets, and no module that may yet be loaded can want, was misspelt.  A module that starts may name
+/* What the command line sets, and no module that may yet be loaded can want, was misspelt.  A module that starts may
+ * name
  * its attributes as it likes: this waits for all that do.
  */
 static int check_attributes (struct broker *b, idt_error_t *errp)
@@ -176,7 +177,8 @@ static int check_attributes (struct broker *b, idt_error_t *errp)
                     unclaimed);
 }
 
-/* A module in a thread, of those that a broker starts with.  What keeps the broker from starting is noted here, and acted
+/* A module in a thread, of those that a broker starts with.  What keeps the broker from starting is noted here, and
+ * acted
  * upon in broker_check_start (), where modules may be stopped.
  */
 static void started (void *arg, const char *name, int errnum, const char *text)

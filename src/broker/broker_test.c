@@ -3,7 +3,8 @@
 
 /* broker_test.c - a whole broker, alone, in a thread of this process; clients talk to it over its socket
  *
- * The modules echo (in a thread), inlined (on the broker's reactor) and sharing (in the shared thread) are those of t/modules.
+ * The modules echo (in a thread), inlined (on the broker's reactor) and sharing (in the shared thread) are those of
+ * t/modules.
  */
 #include "config.h"
 

@@ -74,7 +74,8 @@ static char **make_environment (const char *uri)
     return env;
 }
 
-/* In the child: it starts as from a shell, with no signal blocked or ignored, and with the soft limit of descriptors that we
+/* In the child: it starts as from a shell, with no signal blocked or ignored, and with the soft limit of descriptors
+ * that we
  * were started with; ours is raised, which not all programs bear.
  */
 static _Noreturn void run (char **argv, char **env, uint64_t files, int why)

@@ -3,9 +3,9 @@
 
 /* crew.c - the brokers of this process, from their boot to their end
  *
- * Booting takes three steps: all are made and have bound; other processes are told and asked, once; all start.  Then they
- * join from the top: one whose parent is here waits until that one is up, or has ended, or is stopped.  If thousands knocked at
- * once, most would lose patience with a parent that only waits for its own turn.
+ * Booting takes three steps: all are made and have bound; other processes are told and asked, once; all start.  Then
+ * they join from the top: one whose parent is here waits until that one is up, or has ended, or is stopped.  If
+ * thousands knocked at once, most would lose patience with a parent that only waits for its own turn.
  */
 #include "config.h"
 
@@ -163,7 +163,8 @@ static void run_again (struct hand *h)
     drop (h, STATUS_FAILED);
 }
 
-/* One that is stopped before it is up keeps nobody from being so: who waits for it looks for another parent then, as brokers in
+/* One that is stopped before it is up keeps nobody from being so: who waits for it looks for another parent then, as
+ * brokers in
  * processes of their own do.
  */
 static void set_stopped (struct hand *h, bool stopped)

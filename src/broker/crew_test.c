@@ -3,8 +3,8 @@
 
 /* crew_test.c - the brokers of a process and who gives them orders: a launcher that knows what it said and heard
  *
- * The process runs in a thread.  Its modules are those of t/modules; "sharing" does not start before a file is there, and no
- * broker is up before its modules have started.
+ * The process runs in a thread.  Its modules are those of t/modules; "sharing" does not start before a file is there,
+ * and no broker is up before its modules have started.
  */
 #include "config.h"
 

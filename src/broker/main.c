@@ -196,7 +196,9 @@ static int open_signals (void)
     return signalfd (-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* Each connection takes one, also of those that have no key: as many as we may have.  'files': what we were started with. */
+/* Each connection takes one, also of those that have no key: as many as we may have.  'files': what we were started
+ * with.
+ */
 static void raise_files (uint64_t *files)
 {
     struct rlimit r;

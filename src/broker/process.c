@@ -3,8 +3,8 @@
 
 /* process.c - what the brokers of one process share
  *
- * A loop of the reactor: descriptors and timers call back, which wakes members; then, in prepare_cb (), those that are awake
- * have turns, in the order in which they woke, until none is awake or the time is over.
+ * A loop of the reactor: descriptors and timers call back, which wakes members; then, in prepare_cb (), those that
+ * are awake have turns, in the order in which they woke, until none is awake or the time is over.
  */
 #include "config.h"
 

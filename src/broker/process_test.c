@@ -161,7 +161,9 @@ static void test_greedy (void)
     end (p, o, 2);
 }
 
-/* One that is paused has no turns and no callbacks, whoever wakes it; a process that is held goes on without members. */
+/* One that is paused has no turns and no callbacks, whoever wakes it; a process that is held goes on without members.
+ * 
+ */
 static void test_paused (void)
 {
     struct one o[2] = { { .ends = 2 }, { .ends = 1 } };

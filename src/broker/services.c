@@ -139,7 +139,8 @@ static void attr_list_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 /* --- config ----------------------------------------------------------------------------------------- */
 
-/* Flux's clients look here for what they may want to do otherwise (flux shutdown: whether to clean up a store that we do
+/* Flux's clients look here for what they may want to do otherwise (flux shutdown: whether to clean up a store that we
+ * do
  * not have), and fail where nobody answers.  Nothing is configured but by attributes. */
 static void config_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {

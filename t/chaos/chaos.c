@@ -4,7 +4,8 @@
 /* chaos.c - tries to break an instance, and judges what its clients saw
  *
  * The main thread is the nemesis and all the links; each client is a thread.  They share a number of answers each and
- * one descriptor that says stop.  With --documents or --jobs there are workers instead, programs that judge by themselves.
+ * one descriptor that says stop.  With --documents or --jobs there are workers instead, programs that judge by
+ * themselves.
  * All of it lives below a keeper, which leaves nothing behind (libkeeper/keeper.h).
  */
 #include "config.h"
@@ -690,7 +691,8 @@ static int report (struct chaos *c)
 
 /* --- run ----------------------------------------------------------------------------------------------- */
 
-/* SIGINT ends the faults: heal and judge.  A second one, and all else that ends things, ends us at once, as our keeper's
+/* SIGINT ends the faults: heal and judge.  A second one, and all else that ends things, ends us at once, as our
+ * keeper's
  * end does.
  */
 static void signal_cb (idt_watcher_t *w, int revents, void *arg)

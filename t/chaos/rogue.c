@@ -3,15 +3,16 @@
 
 /* rogue.c - one who does to a broker what no client should, until standard input ends
  *
- *     rogue liar URI        asks for what is a broker's to ask: far ids, forged roles, other nodes, leases that are none
+ *     rogue liar URI        asks for what is a broker's to ask: far ids, forged roles, other nodes, leases that are
+ * none
  *     rogue greedy URI      has a hundred requests for 65,536 ids under way
  *     rogue deaf URI        asks, and never reads
  *     rogue flood URI       publishes events as fast as it can
  *     rogue reload URI      removes modules and loads them again
  *     rogue starve PID      stops a process and continues it, again and again
  *
- * What it is answered is nobody's business; all it owes is to end.  The last one leaves its process running, the one before
- * the modules loaded.  Where the connection is lost it makes another.
+ * What it is answered is nobody's business; all it owes is to end.  The last one leaves its process running, the one
+ * before the modules loaded.  Where the connection is lost it makes another.
  */
 #include "config.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* crowd.c - submitters of many ranks and a consumer, each a process that is killed now and then, until standard input ends
+/* crowd.c - submitters of many ranks and a consumer, each a process that is killed now and then, until standard input
+ * ends
  *
- * What they wrote is judged at the end.  Each second submitter has keys.  The consumer goes on after what it has, or after what
- * was acknowledged, and each time at another rank.
+ * What they wrote is judged at the end.  Each second submitter has keys.  The consumer goes on after what it has, or
+ * after what was acknowledged, and each time at another rank.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -41,7 +41,8 @@ struct submit_options {
     const char **uris; /* ended by NULL */
 };
 
-/* With keys what is unknown is submitted again, by the next process with the same record, too.  At the end of standard input
+/* With keys what is unknown is submitted again, by the next process with the same record, too.  At the end of
+ * standard input
  * each client submits a last one until that has an id: then all that came to its rank before has its fate.
  */
 int submitter_main (const struct submit_options *o);

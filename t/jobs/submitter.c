@@ -3,8 +3,8 @@
 
 /* submitter.c - submits jobs, and writes down what it was answered
  *
- * A submission is in the record before it is sent, and its answer before the next is.  The tag of one is NAME.CLIENT.NUMBER, NAME
- * being drawn when the record is made; with keys, the key is the tag.
+ * A submission is in the record before it is sent, and its answer before the next is.  The tag of one is
+ * NAME.CLIENT.NUMBER, NAME being drawn when the record is made; with keys, the key is the tag.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -235,7 +235,9 @@ static void submit (struct client *c)
             return;
 }
 
-/* --- connections --------------------------------------------------------------------------------------------------- */
+/* --- connections ---------------------------------------------------------------------------------------------------
+ * 
+ */
 
 /* The handle cannot be closed from its own callbacks: the timer does. */
 static void lost (idt_t *h, int errnum, void *arg)
@@ -287,7 +289,9 @@ static void stdin_cb (idt_watcher_t *w, int revents, void *arg)
         submit (&s->clients[i]);
 }
 
-/* --- the record of a life before -------------------------------------------------------------------------------------- */
+/* --- the record of a life before
+ * --------------------------------------------------------------------------------------
+ */
 
 static void set_fate (struct client *c, uint64_t number, bool unknown)
 {
@@ -330,7 +334,9 @@ static void resume (struct client *c)
     free (c->fate);
 }
 
-/* --- life ---------------------------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------------------------------
+ * 
+ */
 
 static void start_clients (struct submitter *s)
 {

@@ -37,7 +37,8 @@ struct cmd_option {
     const char *arg;  /* name of its argument as -h shows it; NULL: takes none */
     const char *help; /* one line */
 
-    /* Read 'arg' (borrowed from argv; NULL: takes none) into 'to', or end the program.  'to' is 'offset' bytes behind what
+    /* Read 'arg' (borrowed from argv; NULL: takes none) into 'to', or end the program.  'to' is 'offset' bytes behind
+     * what
      * cmd_options () was given.
      */
     void (*take) (struct cmd *cmd, const char *arg, void *to);
@@ -111,7 +112,8 @@ struct cmd {
     char **argv;
 };
 
-/* Take the options into 'to' (NULL: the command has none of its own).  Handles -h and --uri, ends the program (CMD_USAGE)
+/* Take the options into 'to' (NULL: the command has none of its own).  Handles -h and --uri, ends the program
+ * (CMD_USAGE)
  * at what the table does not have and where there are too few or too many operands.
  */
 void cmd_options (struct cmd *cmd, void *to);
@@ -143,7 +145,8 @@ idt_t *cmd_connect (struct cmd *cmd);
 /* The same for a command that asks 'rank', which must be one of the instance, or IDT_NODEID_ANY. */
 idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank);
 
-/* The same for a command that stops or changes a broker: ends the program where that is one of Flux's, before anything is
+/* The same for a command that stops or changes a broker: ends the program where that is one of Flux's, before
+ * anything is
  * asked of it.
  */
 idt_t *cmd_connect_own (struct cmd *cmd);

@@ -6,7 +6,8 @@
  * 1. Submissions have the numbers 0, 1, ...  They are sent in that order, and taken in that order when their fates are
  *    known.
  * 2. One that found the broker full is sent again before new ones are: after a pause that grows from WINDOW_PAUSE_MS to
- *    WINDOW_PAUSE_MAX_MS as long as none is stored, with half as many under way each time.  When as many as may be under
+ *    WINDOW_PAUSE_MAX_MS as long as none is stored, with half as many under way each time.  When as many as may be
+ * under
  *    way were stored, one more may be.
  * 3. When none was stored for 'patience_ms', being full is a failure.
  * 4. After a failure nothing is sent any more; what is under way is waited for.

@@ -23,7 +23,8 @@ struct line {
     bool under_way;
 };
 
-/* 'first': all that was shown in former lives is at or below it.  The line follows the watermark, and, 'settle_ms' behind, the
+/* 'first': all that was shown in former lives is at or below it.  The line follows the watermark, and, 'settle_ms'
+ * behind, the
  * time of ids.
  */
 void line_init (struct line *l, uint64_t first, uint64_t settle_ms);
@@ -31,7 +32,8 @@ void line_init (struct line *l, uint64_t first, uint64_t settle_ms);
 /* The time of ids is 'now_ms'. */
 void line_time (struct line *l, uint64_t now_ms);
 
-/* A job came with an id at or below the line.  Where that is because it took its time, or its rank's clock is behind, the line
+/* A job came with an id at or below the line.  Where that is because it took its time, or its rank's clock is behind,
+ * the line
  * goes twice as far behind the time, so that the next id of such a rank is above it; later it comes nearer again.
  */
 void line_late (struct line *l, uint64_t id, uint64_t now_ms);

@@ -58,7 +58,8 @@ struct store_group {
     int64_t now_s;    /* CLOCK_REALTIME; only 'ack' and 'forget_s' need it */
     int64_t forget_s; /* what was acknowledged before this is forgotten, and the floor raised above it; 0: nothing is */
     /* told of one that failed: */
-    /* Its end may be in the log all the same, and be found by the next life; or what is there cannot be read.  That some of
+    /* Its end may be in the log all the same, and be found by the next life; or what is there cannot be read.  That
+     * some of
      * its jobs are not there may be told when another group was durable since, and had their verdicts.
      */
     bool unsure;
