@@ -4,8 +4,8 @@
 /* chaos.c - tries to break an instance, and judges what its clients saw
  *
  * The main thread is the nemesis and all the links; each client is a thread.  They share a number of answers each and
- * one descriptor that says stop.  With --documents or --jobs there are workers instead, programs that judge by themselves.
- * All of it lives below a keeper, which leaves nothing behind (libkeeper/keeper.h).
+ * one descriptor that says stop.  With --documents or --jobs there are workers instead, programs that judge by
+ * themselves.  All of it lives below a keeper, which leaves nothing behind (libkeeper/keeper.h).
  */
 #include "config.h"
 
