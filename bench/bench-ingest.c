@@ -4,7 +4,7 @@
 /* bench-ingest.c - jobs made durable, and how long one takes, each beside what the disk and SQLite can do
  *
  * Started alone it runs itself under `idtree start` in a chain of four brokers of which only rank 0 may generate, so
- * that rank 3 is an idle rank three hops away from it; the state is in a new folder of BENCH_DIR (else the build's). 
+ * that rank 3 is an idle rank three hops away from it; the state is in a new folder of BENCH_DIR (else the build's).
  * An argument names one part alone: limits, local, far.
  */
 #define _GNU_SOURCE
@@ -60,7 +60,7 @@ static double quantile (double *t, int n, int percent)
     return t[n * percent / 100];
 }
 
-/* --- the machine's limits ------------------------------------------------------------------------------------- */
+/* --- the machine's limits ----------------------------------------------------------------------------------------- */
 
 static double measure_sync (const char *dir)
 {
@@ -127,9 +127,8 @@ static double measure_sqlite (const char *dir)
     double seconds = now_s () - start, rate = COMMITS * ROWS / seconds;
     sqlite3_finalize (insert);
     sqlite3_close (db);
-    printf (
-        "{\"bench\":\"ingest-bare-sqlite\",\"rows_of_a_commit\":%d,\"bytes\":%d,\"rows_per_s\":%.0f,\"commit_us\":%.1f}\n",
-        ROWS, JOB_SIZE, rate, seconds / COMMITS * 1e6);
+    printf ("{\"bench\":\"ingest-bare-sqlite\",\"rows\":%d,\"bytes\":%d,\"rows_per_s\":%.0f,\"commit_us\":%.1f}\n",
+            ROWS, JOB_SIZE, rate, seconds / COMMITS * 1e6);
     return rate;
 }
 
@@ -195,9 +194,7 @@ static void measure_single (const char *name, const char *uri, const struct limi
     idt_close (h);
 }
 
-/* --- many at a time
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- many at a time ----------------------------------------------------------------------------------------------- */
 
 struct flood {
     idt_t *h;
@@ -256,9 +253,7 @@ static void measure_flood (const char *name, const char *uri, const struct limit
     idt_close (fl.h);
 }
 
-/* --- all of it
- * ------------------------------------------------------------------------------------------------------------
- */
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
 
 /* The brokers' output goes to stderr, as ours does: what is measured stands alone on stdout. */
 static int run_inside_of_instance (const char *self, const char *dir, const char *part)

@@ -5,8 +5,7 @@
  *
  * The main thread is the nemesis and all the links; each client is a thread.  They share a number of answers each and
  * one descriptor that says stop.  With --documents or --jobs there are workers instead, programs that judge by
- * themselves.
- * All of it lives below a keeper, which leaves nothing behind (libkeeper/keeper.h).
+ * themselves.  All of it lives below a keeper, which leaves nothing behind (libkeeper/keeper.h).
  */
 #include "config.h"
 
@@ -691,8 +690,7 @@ static int report (struct chaos *c)
 
 /* --- run ----------------------------------------------------------------------------------------------- */
 
-/* SIGINT ends the faults: heal and judge.  A second one, and all else that ends things, ends us at once, as our
- * keeper's
+/* SIGINT ends the faults: heal and judge.  A second one, and all else that ends things, ends us at once, as our keeper's
  * end does.
  */
 static void signal_cb (idt_watcher_t *w, int revents, void *arg)

@@ -46,7 +46,7 @@ static const char *format_id (uint64_t id, char text[FLUID_TEXT_MAX])
     return text;
 }
 
-/* --- acknowledgements ------------------------------------------------------------------------------------------- */
+/* --- acknowledgements --------------------------------------------------------------------------------------------- */
 
 static void acknowledge (struct consumer *c);
 
@@ -80,9 +80,7 @@ static void acknowledge (struct consumer *c)
         die ("ack");
 }
 
-/* --- jobs ----------------------------------------------------------------------------------------------------------
- * 
- */
+/* --- jobs --------------------------------------------------------------------------------------------------------- */
 
 static void take_job (struct consumer *c, json_t *job)
 {
@@ -167,9 +165,7 @@ static void start_watch (struct consumer *c)
     }
 }
 
-/* --- the end
- * -----------------------------------------------------------------------------------------------------------
- */
+/* --- the end ------------------------------------------------------------------------------------------------------ */
 
 static void stats_cb (idt_future_t *f, void *arg)
 {
@@ -192,9 +188,7 @@ static void ask_stats (struct consumer *c)
         die ("stats");
 }
 
-/* --- the connection
- * --------------------------------------------------------------------------------------------------
- */
+/* --- the connection ----------------------------------------------------------------------------------------------- */
 
 /* The handle cannot be closed from its own callbacks: the timer does. */
 static void lost (idt_t *h, int errnum, void *arg)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* crowd.c - submitters of many ranks and a consumer, each a process that is killed now and then, until standard input
- * ends
+/* crowd.c - submitters of many ranks and a consumer, each a process that is killed now and then
  *
- * What they wrote is judged at the end.  Each second submitter has keys.  The consumer goes on after what it has, or
- * after what was acknowledged, and each time at another rank.
+ * They work until standard input ends; then what they wrote is judged.  Each second submitter has keys.  The consumer
+ * goes on after what it has, or after what was acknowledged, and each time at another rank.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -46,7 +45,7 @@ struct crowd {
 
 extern char **environ;
 
-/* --- processes ------------------------------------------------------------------------------------------------- */
+/* --- processes ---------------------------------------------------------------------------------------------------- */
 
 static void spawn (struct member *m, const char *const *argv)
 {
@@ -121,7 +120,7 @@ static void kill_one (struct crowd *c)
     start_member (c, m);
 }
 
-/* --- from the beginning to the end ------------------------------------------------------------------------------- */
+/* --- from the beginning to the end -------------------------------------------------------------------------------- */
 
 static void start_all (struct crowd *c)
 {

@@ -19,7 +19,7 @@
 #define PAUSE_MS 2.   /* between a failure and the next try: what is down is not hammered */
 #define REOPEN_MS 10. /* between tries to connect */
 
-/* --- a record: what its lines mean is in judge.h ---------------------------------------------------------------- */
+/* --- a record: what its lines mean is in judge.h ------------------------------------------------------------------ */
 
 /* Open or make a file, whose text so far goes to 'line' without what is cut off at its end: that is removed.  Returns a
  * descriptor; ends the program where that fails.
@@ -29,7 +29,7 @@ int record_open (const char *path, void (*line) (void *arg, char *line), void *a
 /* Append one line in one go. */
 void record_print (int fd, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 
-/* --- commands: they return the exit status ---------------------------------------------------------------------- */
+/* --- commands: they return the exit status ------------------------------------------------------------------------ */
 
 struct submit_options {
     const char *record;
@@ -41,9 +41,8 @@ struct submit_options {
     const char **uris; /* ended by NULL */
 };
 
-/* With keys what is unknown is submitted again, by the next process with the same record, too.  At the end of
- * standard input
- * each client submits a last one until that has an id: then all that came to its rank before has its fate.
+/* With keys what is unknown is submitted again, by the next process with the same record, too.  At the end of standard
+ * input each client submits a last one until that has an id: then all that came to its rank before has its fate.
  */
 int submitter_main (const struct submit_options *o);
 

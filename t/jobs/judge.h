@@ -41,9 +41,8 @@ void judge_line (struct judge *j, char *line);
 /* The same of a file.  Returns 0, or -1 with errno. */
 int judge_file (struct judge *j, const char *path);
 
-/* Tell what was found, with the first examples of what is wrong.  Returns how much is wrong.  Without a consumer
- * among the records
- * nothing is said of what is not seen.
+/* Tell what was found, with the first examples of what is wrong.  Returns how much is wrong.  Without a consumer among
+ * the records nothing is said of what is not seen.
  */
 unsigned long judge_tell (struct judge *j, FILE *out);
 

@@ -73,7 +73,7 @@ static double now_s (void)
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* --- what is submitted ---------------------------------------------------------------------------------------- */
+/* --- what is submitted -------------------------------------------------------------------------------------------- */
 
 static void format_tag (const struct request *r, char tag[TAG_SIZE])
 {
@@ -102,7 +102,7 @@ static char *make_text (const struct request *r, const char *tag)
     return must (job_request_text (&job));
 }
 
-/* --- answers ---------------------------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------------------------------ */
 
 static bool is_done (const struct client *c)
 {
@@ -174,7 +174,7 @@ static void answered (idt_future_t *f, void *arg)
     maybe_finish (c->s);
 }
 
-/* --- submissions ------------------------------------------------------------------------------------------------- */
+/* --- submissions -------------------------------------------------------------------------------------------------- */
 
 /* Returns false where it could not be sent. */
 static bool send_request (struct request *r)
@@ -235,9 +235,7 @@ static void submit (struct client *c)
             return;
 }
 
-/* --- connections ---------------------------------------------------------------------------------------------------
- * 
- */
+/* --- connections -------------------------------------------------------------------------------------------------- */
 
 /* The handle cannot be closed from its own callbacks: the timer does. */
 static void lost (idt_t *h, int errnum, void *arg)
@@ -289,9 +287,7 @@ static void stdin_cb (idt_watcher_t *w, int revents, void *arg)
         submit (&s->clients[i]);
 }
 
-/* --- the record of a life before
- * --------------------------------------------------------------------------------------
- */
+/* --- the record of a life before ---------------------------------------------------------------------------------- */
 
 static void set_fate (struct client *c, uint64_t number, bool unknown)
 {
@@ -334,9 +330,7 @@ static void resume (struct client *c)
     free (c->fate);
 }
 
-/* --- life ----------------------------------------------------------------------------------------------------------
- * 
- */
+/* --- life --------------------------------------------------------------------------------------------------------- */
 
 static void start_clients (struct submitter *s)
 {
