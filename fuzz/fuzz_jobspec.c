@@ -36,7 +36,11 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     const char *text = (const char *)data;
     idt_error_t err = { "" };
 
-    if (jobspec_check (text, size, &err) < 0) {
+    struct jv_reader reader = JV_READER_INIT;
+    int rc = jobspec_check (&reader, text, size, &err);
+
+    jv_reader_fini (&reader);
+    if (rc < 0) {
         must (errno == EINVAL && strncmp (err.text, "jobspec: ", 9) == 0);
         must (utf8_span_printable (err.text, strlen (err.text)) == strlen (err.text));
         return 0;

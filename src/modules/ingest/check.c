@@ -23,6 +23,7 @@
 
 struct checker {
     struct checks *checks;
+    struct jv_reader reader;
     struct worker *worker; /* NULL: not made yet */
     idt_watcher_t *watcher;
     struct check *check; /* under way; NULL: none */
@@ -30,6 +31,7 @@ struct checker {
 
 struct checks {
     struct service *service;
+    struct jv_reader reader; /* for those that are looked at here */
     struct checker checker[THREADS];
     STAILQ_HEAD (check_queue, check) waiting;
     uint32_t nwaiting;
@@ -65,11 +67,9 @@ static int unwrap (struct check *c, idt_error_t *errp)
 }
 
 /* What a thread does, or we. */
-static int check_job (void *arg, idt_error_t *errp)
+static int check_job (struct check *c, struct jv_reader *reader, idt_error_t *errp)
 {
-    struct check *c = arg;
-
-    return unwrap (c, errp) < 0 ? -1 : jobspec_check (c->spec, c->spec_size, errp);
+    return unwrap (c, errp) < 0 ? -1 : jobspec_check (reader, c->spec, c->spec_size, errp);
 }
 
 /* --- threads ------------------------------------------------------------------------------------------------------ */
@@ -78,7 +78,7 @@ static int work (void *arg, idt_error_t *errp)
 {
     struct checker *w = arg;
 
-    return check_job (w->check, errp);
+    return check_job (w->check, &w->reader, errp);
 }
 
 static size_t check_size (const struct check *c)
@@ -172,7 +172,7 @@ void checks_add (struct checks *k, struct check *c)
         add_long (k, c);
         return;
     }
-    int rc = check_job (c, &error);
+    int rc = check_job (c, &k->reader, &error);
     submit_checked (k->service, c, rc < 0 ? errno : 0, &error);
     check_destroy (c);
 }
@@ -222,11 +222,13 @@ void checks_destroy (struct checks *k)
     for (int i = 0; i < THREADS; i++) {
         idt_watcher_destroy (k->checker[i].watcher);
         worker_destroy (k->checker[i].worker);
+        jv_reader_fini (&k->checker[i].reader);
         stop (k->service, k->checker[i].check);
     }
     while ((c = STAILQ_FIRST (&k->waiting))) {
         STAILQ_REMOVE_HEAD (&k->waiting, link);
         stop (k->service, c);
     }
+    jv_reader_fini (&k->reader);
     free (k);
 }

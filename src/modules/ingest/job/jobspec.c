@@ -7,8 +7,7 @@
  * is required and missing is checked as NULL, so each rule has one sentence.  Where in the text we are is a chain of
  * places on the stack, which is made a path only for a refusal.
  *
- * Texts come from anybody.  Their depth and number of values are bounded before they are parsed, and with them stack
- * and memory.
+ * Texts come from anybody.  Their depth and number of values are bounded, and with them stack and memory.
  *
  * Where RFC 25 says less or more than Flux does:
  * - tasks[0].count.total may exceed the slots: RFC 25's own use case 2.1 has more tasks than slots.
@@ -16,10 +15,11 @@
  * - a slot may have "exclusive": the schema of RFC 25 has it, its text does not.
  * - cwd may be relative: flux submit --cwd sends what it is told.
  */
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <jansson.h>
 
 #include "libutil/errprintf.h"
 #include "libutil/ranges.h"
@@ -27,27 +27,30 @@
 
 #define COUNT_MAX 2147483647 /* what readers keep in an int */
 #define PATH_SIZE 100        /* bytes of a path in a sentence; longer ones are cut */
+#define NAME_SIZE 41         /* of a key in a path, with its NUL */
+#define SHOWN_SIZE 31        /* of a string in a sentence, with its NUL */
 #define LABELS_MAX 4         /* of a node, a slot, a core and a gpu */
 
 #define COUNT_RULE "an integer from 1 to 2147483647"
 
-/* Where a value is: in an object under 'key', or in an array at 'index'. */
+/* Where a value is: in an object under 'name', or 'key' of the text, or in an array at 'index'. */
 struct place {
     const struct place *in;
-    const char *key;
+    const char *name;
+    const struct jv *key;
     size_t index;
 };
 
 /* What was seen of a jobspec that later rules refer to. */
 struct spec {
-    const char *labels[LABELS_MAX];
+    const struct jv *labels[LABELS_MAX];
     size_t nlabels;
-    const char *slot; /* its label */
-    json_int_t nodes; /* 0: no node is named */
+    const struct jv *slot; /* its label */
+    int64_t nodes;         /* 0: no node is named */
     idt_error_t *errp;
 };
 
-typedef int (*check_f) (struct spec *s, const struct place *at, json_t *value);
+typedef int (*check_f) (struct spec *s, const struct place *at, const struct jv *value);
 
 struct rule {
     const char *key; /* NULL ends a table */
@@ -61,12 +64,15 @@ struct rule {
 static size_t write_path (const struct place *at, char *buf, size_t size)
 {
     size_t n = at->in ? write_path (at->in, buf, size) : 0;
+    char key[NAME_SIZE];
 
     if (!at->in || n >= size)
         return n;
-    if (!at->key)
+    if (!at->name && !at->key)
         return n + (size_t)snprintf (buf + n, size - n, "[%zu]", at->index);
-    return n + (size_t)snprintf (buf + n, size - n, "%s%.40s", n > 0 ? "." : "", at->key);
+    if (at->key)
+        jv_copy (at->key, key, sizeof (key));
+    return n + (size_t)snprintf (buf + n, size - n, "%s%s", n > 0 ? "." : "", at->key ? key : at->name);
 }
 
 static const char *path_of (const struct place *at, char buf[PATH_SIZE + 5])
@@ -79,32 +85,40 @@ static const char *path_of (const struct place *at, char buf[PATH_SIZE + 5])
     return buf;
 }
 
-/* What a value is, for a person. */
-static const char *describe (const json_t *value, char *buf, size_t size)
+static const char *describe_string (const struct jv *value, char *buf, size_t size)
 {
-    switch (value ? (int)json_typeof (value) : -1) {
-    case JSON_OBJECT:
+    char shown[SHOWN_SIZE];
+    bool all = jv_copy (value, shown, sizeof (shown)) < sizeof (shown);
+
+    snprintf (buf, size, "is \"%s%s\"", shown, all ? "" : "...");
+    return buf;
+}
+
+/* What a value is, for a person. */
+static const char *describe (const struct jv *value, char *buf, size_t size)
+{
+    switch (value ? (int)value->type : -1) {
+    case JV_OBJECT:
         return "is an object";
-    case JSON_ARRAY:
-        snprintf (buf, size, "is an array of %zu", json_array_size (value));
+    case JV_ARRAY:
+        snprintf (buf, size, "is an array of %zu", jv_count (value));
         return buf;
-    case JSON_STRING:
-        snprintf (buf, size, "is \"%.30s%s\"", json_string_value (value), json_string_length (value) > 30 ? "..." : "");
+    case JV_STRING:
+        return describe_string (value, buf, size);
+    case JV_INTEGER:
+        snprintf (buf, size, "is %" PRId64, jv_integer (value));
         return buf;
-    case JSON_INTEGER:
-        snprintf (buf, size, "is %" JSON_INTEGER_FORMAT, json_integer_value (value));
-        return buf;
-    case JSON_REAL:
-        snprintf (buf, size, "is %.17g", json_real_value (value));
+    case JV_REAL:
+        snprintf (buf, size, "is %.17g", jv_number (value));
         return buf;
     case -1:
         return "is missing";
     default:
-        return json_is_null (value) ? "is null" : json_is_true (value) ? "is true" : "is false";
+        return jv_is (value, JV_NULL) ? "is null" : jv_is (value, JV_TRUE) ? "is true" : "is false";
     }
 }
 
-static int refuse (const struct spec *s, const struct place *at, const json_t *value, const char *must)
+static int refuse (const struct spec *s, const struct place *at, const struct jv *value, const char *must)
 {
     char path[PATH_SIZE + 5], is[64];
 
@@ -115,12 +129,12 @@ static int refuse (const struct spec *s, const struct place *at, const json_t *v
 /* --- tables ----------------------------------------------------------------------------------------------- */
 
 /* Check the members of 'object' that 'rules' name.  '*known' is how many there are. */
-static int check_members (struct spec *s, const struct place *at, json_t *object, const struct rule *rules,
+static int check_members (struct spec *s, const struct place *at, const struct jv *object, const struct rule *rules,
                           size_t *known)
 {
     for (*known = 0; rules->key; rules++) {
-        const struct place place = { .in = at, .key = rules->key };
-        json_t *value = json_object_get (object, rules->key);
+        const struct place place = { .in = at, .name = rules->key };
+        const struct jv *value = jv_member (object, rules->key);
 
         if ((value || rules->required) && rules->check (s, &place, value) < 0)
             return -1;
@@ -130,29 +144,28 @@ static int check_members (struct spec *s, const struct place *at, json_t *object
 }
 
 /* Others are taken. */
-static int check_known (struct spec *s, const struct place *at, json_t *object, const struct rule *rules)
+static int check_known (struct spec *s, const struct place *at, const struct jv *object, const struct rule *rules)
 {
     size_t known;
 
-    if (!json_is_object (object))
+    if (!jv_is (object, JV_OBJECT))
         return refuse (s, at, object, "an object");
     return check_members (s, at, object, rules, &known);
 }
 
-static bool has_rule (const struct rule *rules, const char *key)
+static bool has_rule (const struct rule *rules, const struct jv *key)
 {
-    while (rules->key && strcmp (rules->key, key) != 0)
+    while (rules->key && !jv_equals (key, rules->key))
         rules++;
     return rules->key != NULL;
 }
 
-static int refuse_other (struct spec *s, const struct place *at, json_t *object, const struct rule *rules)
+static int refuse_other (struct spec *s, const struct place *at, const struct jv *object, const struct rule *rules)
 {
     char path[PATH_SIZE + 5], keys[100] = "";
-    const char *other;
-    json_t *value;
+    const struct jv *other;
 
-    json_object_foreach (object, other, value) {
+    jv_foreach (object, other) {
         if (!has_rule (rules, other))
             break;
     }
@@ -164,41 +177,46 @@ static int refuse_other (struct spec *s, const struct place *at, json_t *object,
 }
 
 /* Others are refused. */
-static int check_only (struct spec *s, const struct place *at, json_t *object, const struct rule *rules)
+static int check_only (struct spec *s, const struct place *at, const struct jv *object, const struct rule *rules)
 {
     size_t known;
 
-    if (!json_is_object (object))
+    if (!jv_is (object, JV_OBJECT))
         return refuse (s, at, object, "an object");
     if (check_members (s, at, object, rules, &known) < 0)
         return -1;
-    return known == json_object_size (object) ? 0 : refuse_other (s, at, object, rules);
+    return known == jv_count (object) ? 0 : refuse_other (s, at, object, rules);
 }
 
-static int check_elements (struct spec *s, const struct place *at, json_t *array, check_f check)
+static size_t elements (const struct jv *array)
 {
-    if (!json_is_array (array))
-        return refuse (s, at, array, "an array");
-    for (size_t i = 0; i < json_array_size (array); i++) {
-        const struct place place = { .in = at, .index = i };
+    return jv_is (array, JV_ARRAY) ? jv_count (array) : 0;
+}
 
-        if (check (s, &place, json_array_get (array, i)) < 0)
+static int check_elements (struct spec *s, const struct place *at, const struct jv *array, check_f check)
+{
+    if (!jv_is (array, JV_ARRAY))
+        return refuse (s, at, array, "an array");
+    const struct jv *element;
+    struct place place = { .in = at };
+    jv_foreach (array, element) {
+        if (check (s, &place, element) < 0)
             return -1;
+        place.index++;
     }
     return 0;
 }
 
-static int check_values (struct spec *s, const struct place *at, json_t *object, check_f check)
+static int check_values (struct spec *s, const struct place *at, const struct jv *object, check_f check)
 {
-    const char *key;
-    json_t *value;
+    const struct jv *key;
 
-    if (!json_is_object (object))
+    if (!jv_is (object, JV_OBJECT))
         return refuse (s, at, object, "an object");
-    json_object_foreach (object, key, value) {
+    jv_foreach (object, key) {
         const struct place place = { .in = at, .key = key };
 
-        if (check (s, &place, value) < 0)
+        if (check (s, &place, jv_value (key)) < 0)
             return -1;
     }
     return 0;
@@ -206,34 +224,34 @@ static int check_values (struct spec *s, const struct place *at, json_t *object,
 
 /* --- simple values ---------------------------------------------------------------------------------------- */
 
-static int check_string (struct spec *s, const struct place *at, json_t *value)
+static int check_string (struct spec *s, const struct place *at, const struct jv *value)
 {
-    return json_is_string (value) ? 0 : refuse (s, at, value, "a string");
+    return jv_is (value, JV_STRING) ? 0 : refuse (s, at, value, "a string");
 }
 
-static int check_boolean (struct spec *s, const struct place *at, json_t *value)
+static int check_boolean (struct spec *s, const struct place *at, const struct jv *value)
 {
-    return json_is_boolean (value) ? 0 : refuse (s, at, value, "true or false");
+    return jv_is (value, JV_TRUE) || jv_is (value, JV_FALSE) ? 0 : refuse (s, at, value, "true or false");
 }
 
-static int check_object (struct spec *s, const struct place *at, json_t *value)
+static int check_object (struct spec *s, const struct place *at, const struct jv *value)
 {
-    return json_is_object (value) ? 0 : refuse (s, at, value, "an object");
+    return jv_is (value, JV_OBJECT) ? 0 : refuse (s, at, value, "an object");
 }
 
-static int check_seconds (struct spec *s, const struct place *at, json_t *value)
+static int check_seconds (struct spec *s, const struct place *at, const struct jv *value)
 {
-    return json_is_number (value) && json_number_value (value) >= 0
+    return (jv_is (value, JV_INTEGER) || jv_is (value, JV_REAL)) && jv_number (value) >= 0
                ? 0
                : refuse (s, at, value, "a number of seconds, 0 or more");
 }
 
-static bool is_count (const json_t *value, json_int_t min)
+static bool is_count (const struct jv *value, int64_t min)
 {
-    return json_is_integer (value) && json_integer_value (value) >= min && json_integer_value (value) <= COUNT_MAX;
+    return jv_is (value, JV_INTEGER) && jv_integer (value) >= min && jv_integer (value) <= COUNT_MAX;
 }
 
-static int check_count (struct spec *s, const struct place *at, json_t *value)
+static int check_count (struct spec *s, const struct place *at, const struct jv *value)
 {
     return is_count (value, 1) ? 0 : refuse (s, at, value, COUNT_RULE);
 }
@@ -241,52 +259,48 @@ static int check_count (struct spec *s, const struct place *at, json_t *value)
 /* --- resources: slot or node > slot, in the slot a core, perhaps a gpu -------------------------------------- */
 
 /* "each label in the current jobspec must be unique" (RFC 14) */
-static int check_label (struct spec *s, const struct place *at, json_t *value)
+static int check_label (struct spec *s, const struct place *at, const struct jv *value)
 {
-    const char *label = json_string_value (value);
-
-    if (!label)
+    if (!jv_is (value, JV_STRING))
         return refuse (s, at, value, "a string");
     for (size_t i = 0; i < s->nlabels; i++)
-        if (strcmp (s->labels[i], label) == 0)
+        if (jv_same (s->labels[i], value))
             return refuse (s, at, value, "no other resource's label");
     if (s->nlabels < LABELS_MAX)
-        s->labels[s->nlabels++] = label;
+        s->labels[s->nlabels++] = value;
     return 0;
 }
 
-static int check_slot_label (struct spec *s, const struct place *at, json_t *value)
+static int check_slot_label (struct spec *s, const struct place *at, const struct jv *value)
 {
-    s->slot = json_string_value (value);
+    s->slot = value;
     return check_label (s, at, value);
 }
 
-static int check_nodes (struct spec *s, const struct place *at, json_t *value)
+static int check_nodes (struct spec *s, const struct place *at, const struct jv *value)
 {
-    s->nodes = json_integer_value (value);
+    s->nodes = jv_integer (value);
     return check_count (s, at, value);
 }
 
-static int check_gpus (struct spec *s, const struct place *at, json_t *value)
+static int check_gpus (struct spec *s, const struct place *at, const struct jv *value)
 {
     return is_count (value, 0) ? 0 : refuse (s, at, value, "an integer from 0 to 2147483647");
 }
 
-static bool is_type (const json_t *vertex, const char *type)
+static bool is_type (const struct jv *vertex, const char *type)
 {
-    const char *is = json_string_value (json_object_get (vertex, "type"));
-
-    return is && strcmp (is, type) == 0;
+    return jv_equals (jv_member (vertex, "type"), type);
 }
 
 /* 'vertex' is none of those that may be here. */
-static int refuse_type (struct spec *s, const struct place *at, json_t *vertex, const char *must)
+static int refuse_type (struct spec *s, const struct place *at, const struct jv *vertex, const char *must)
 {
-    const struct place place = { .in = at, .key = "type" };
+    const struct place place = { .in = at, .name = "type" };
 
-    if (!json_is_object (vertex))
+    if (!jv_is (vertex, JV_OBJECT))
         return refuse (s, at, vertex, "an object");
-    return refuse (s, &place, json_object_get (vertex, "type"), must);
+    return refuse (s, &place, jv_member (vertex, "type"), must);
 }
 
 static const struct rule core_rules[] = {
@@ -305,7 +319,7 @@ static const struct rule gpu_rules[] = {
     { NULL },
 };
 
-static int check_in_slot (struct spec *s, const struct place *at, json_t *vertex)
+static int check_in_slot (struct spec *s, const struct place *at, const struct jv *vertex)
 {
     if (is_type (vertex, "core"))
         return check_only (s, at, vertex, core_rules);
@@ -314,16 +328,17 @@ static int check_in_slot (struct spec *s, const struct place *at, json_t *vertex
     return refuse_type (s, at, vertex, "core or gpu");
 }
 
-static int check_slot_with (struct spec *s, const struct place *at, json_t *with)
+static int check_slot_with (struct spec *s, const struct place *at, const struct jv *with)
 {
-    size_t cores = 0, n = json_array_size (with);
+    size_t cores = 0, n = elements (with);
+    const struct jv *vertex;
 
     if (n != 1 && n != 2)
         return refuse (s, at, with, "an array of a core, or a core and a gpu");
     if (check_elements (s, at, with, check_in_slot) < 0)
         return -1;
-    for (size_t i = 0; i < n; i++)
-        cores += is_type (json_array_get (with, i), "core");
+    jv_foreach (with, vertex)
+        cores += is_type (vertex, "core");
     if (cores != 1) {
         char path[PATH_SIZE + 5];
         return errsetf_clean (s->errp, EINVAL,
@@ -343,16 +358,16 @@ static const struct rule slot_rules[] = {
     { NULL },
 };
 
-static int check_in_node (struct spec *s, const struct place *at, json_t *vertex)
+static int check_in_node (struct spec *s, const struct place *at, const struct jv *vertex)
 {
     if (is_type (vertex, "slot"))
         return check_only (s, at, vertex, slot_rules);
     return refuse_type (s, at, vertex, "slot");
 }
 
-static int check_node_with (struct spec *s, const struct place *at, json_t *with)
+static int check_node_with (struct spec *s, const struct place *at, const struct jv *with)
 {
-    if (json_array_size (with) != 1)
+    if (elements (with) != 1)
         return refuse (s, at, with, "an array of one slot");
     return check_elements (s, at, with, check_in_node);
 }
@@ -367,7 +382,7 @@ static const struct rule node_rules[] = {
     { NULL },
 };
 
-static int check_resource (struct spec *s, const struct place *at, json_t *vertex)
+static int check_resource (struct spec *s, const struct place *at, const struct jv *vertex)
 {
     if (is_type (vertex, "node"))
         return check_only (s, at, vertex, node_rules);
@@ -376,47 +391,47 @@ static int check_resource (struct spec *s, const struct place *at, json_t *verte
     return refuse_type (s, at, vertex, "node or slot");
 }
 
-static int check_resources (struct spec *s, const struct place *at, json_t *value)
+static int check_resources (struct spec *s, const struct place *at, const struct jv *value)
 {
-    if (json_array_size (value) != 1)
+    if (elements (value) != 1)
         return refuse (s, at, value, "an array of one node or slot");
     return check_elements (s, at, value, check_resource);
 }
 
 /* --- tasks ------------------------------------------------------------------------------------------------ */
 
-static int check_command (struct spec *s, const struct place *at, json_t *value)
+static int check_command (struct spec *s, const struct place *at, const struct jv *value)
 {
-    if (json_array_size (value) == 0)
+    if (elements (value) == 0)
         return refuse (s, at, value, "an array of at least one string");
     return check_elements (s, at, value, check_string);
 }
 
-static int check_task_slot (struct spec *s, const struct place *at, json_t *value)
+static int check_task_slot (struct spec *s, const struct place *at, const struct jv *value)
 {
-    const char *slot = json_string_value (value);
-    char must[64];
+    char label[SHOWN_SIZE], must[64];
 
-    if (slot && strcmp (slot, s->slot) == 0)
+    if (jv_same (value, s->slot))
         return 0;
-    snprintf (must, sizeof (must), "the label of the slot (\"%.30s\")", s->slot);
+    jv_copy (s->slot, label, sizeof (label));
+    snprintf (must, sizeof (must), "the label of the slot (\"%s\")", label);
     return refuse (s, at, value, must);
 }
 
-static int check_per_slot (struct spec *s, const struct place *at, json_t *value)
+static int check_per_slot (struct spec *s, const struct place *at, const struct jv *value)
 {
-    return json_is_integer (value) && json_integer_value (value) == 1 ? 0 : refuse (s, at, value, "1");
+    return jv_is (value, JV_INTEGER) && jv_integer (value) == 1 ? 0 : refuse (s, at, value, "1");
 }
 
-static int check_total (struct spec *s, const struct place *at, json_t *value)
+static int check_total (struct spec *s, const struct place *at, const struct jv *value)
 {
     char must[64];
 
     if (!is_count (value, 1))
         return refuse (s, at, value, COUNT_RULE);
-    if (json_integer_value (value) >= s->nodes)
+    if (jv_integer (value) >= s->nodes)
         return 0;
-    snprintf (must, sizeof (must), "at least the number of nodes (%" JSON_INTEGER_FORMAT ")", s->nodes);
+    snprintf (must, sizeof (must), "at least the number of nodes (%" PRId64 ")", s->nodes);
     return refuse (s, at, value, must);
 }
 
@@ -426,15 +441,15 @@ static const struct rule task_count_rules[] = {
     { NULL },
 };
 
-static int check_task_count (struct spec *s, const struct place *at, json_t *value)
+static int check_task_count (struct spec *s, const struct place *at, const struct jv *value)
 {
     char path[PATH_SIZE + 5];
 
     if (check_only (s, at, value, task_count_rules) < 0)
         return -1;
-    if (json_object_size (value) != 1)
+    if (jv_count (value) != 1)
         return errsetf (s->errp, EINVAL, "jobspec: %smust have one of per_slot and total, and has %s",
-                        path_of (at, path), json_object_size (value) > 0 ? "both" : "none");
+                        path_of (at, path), jv_count (value) > 0 ? "both" : "none");
     return 0;
 }
 
@@ -444,14 +459,14 @@ static const struct rule task_rules[] = {
     { "attributes", false, check_object }, { "distribution", false, check_string }, { NULL },
 };
 
-static int check_task (struct spec *s, const struct place *at, json_t *value)
+static int check_task (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_only (s, at, value, task_rules);
 }
 
-static int check_tasks (struct spec *s, const struct place *at, json_t *value)
+static int check_tasks (struct spec *s, const struct place *at, const struct jv *value)
 {
-    if (json_array_size (value) != 1)
+    if (elements (value) != 1)
         return refuse (s, at, value, "an array of one task");
     return check_elements (s, at, value, check_task);
 }
@@ -459,17 +474,17 @@ static int check_tasks (struct spec *s, const struct place *at, json_t *value)
 /* --- attributes ------------------------------------------------------------------------------------------- */
 
 /* null: the variable is unset (RFC 14) */
-static int check_variable (struct spec *s, const struct place *at, json_t *value)
+static int check_variable (struct spec *s, const struct place *at, const struct jv *value)
 {
-    return json_is_string (value) || json_is_null (value) ? 0 : refuse (s, at, value, "a string or null");
+    return jv_is (value, JV_STRING) || jv_is (value, JV_NULL) ? 0 : refuse (s, at, value, "a string or null");
 }
 
-static int check_environment (struct spec *s, const struct place *at, json_t *value)
+static int check_environment (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_values (s, at, value, check_variable);
 }
 
-static int check_strings (struct spec *s, const struct place *at, json_t *value)
+static int check_strings (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_values (s, at, value, check_string);
 }
@@ -480,33 +495,37 @@ static const struct rule dependency_rules[] = {
     { NULL },
 };
 
-static int check_dependency (struct spec *s, const struct place *at, json_t *value)
+static int check_dependency (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_known (s, at, value, dependency_rules);
 }
 
-static int check_dependencies (struct spec *s, const struct place *at, json_t *value)
+static int check_dependencies (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_elements (s, at, value, check_dependency);
 }
 
-static int check_ranks (struct spec *s, const struct place *at, json_t *value)
+static int check_ranks (struct spec *s, const struct place *at, const struct jv *value)
 {
-    const char *ranks = json_string_value (value);
+    char *ranks = jv_strdup (value, NULL);
     uint32_t last;
 
-    return ranks && ranges_last (ranks, &last) >= 0 ? 0 : refuse (s, at, value, "a set of ranks, as \"0-3,7\"");
+    if (!ranks && errno == ENOMEM)
+        return errsetf (s->errp, ENOMEM, "jobspec: out of memory");
+    bool good = ranks && ranges_last (ranks, &last) >= 0;
+    free (ranks);
+    return good ? 0 : refuse (s, at, value, "a set of ranks, as \"0-3,7\"");
 }
 
-static int check_any (struct spec *s, const struct place *at, json_t *value)
+static int check_any (struct spec *s, const struct place *at, const struct jv *value)
 {
     return 0;
 }
 
-static int check_constraint (struct spec *s, const struct place *at, json_t *value);
+static int check_constraint (struct spec *s, const struct place *at, const struct jv *value);
 
 /* What the values of an operator are.  RFC 31 is made to be extended: of others only the form is known. */
-static check_f operand_of (const char *operator)
+static check_f operand_of (const struct jv *operator)
 {
     static const struct {
         const char *name;
@@ -517,18 +536,18 @@ static check_f operand_of (const char *operator)
     };
 
     for (size_t i = 0; i < sizeof (operators) / sizeof (operators[0]); i++)
-        if (strcmp (operators[i].name, operator) == 0)
+        if (jv_equals (operator, operators[i].name))
             return operators[i].check;
     return check_any;
 }
 
-static int check_operator (struct spec *s, const struct place *at, json_t *value)
+static int check_operator (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_elements (s, at, value, operand_of (at->key));
 }
 
 /* As deep as the text: JOBSPEC_DEPTH_MAX bounds it. */
-static int check_constraint (struct spec *s, const struct place *at, json_t *value)
+static int check_constraint (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_values (s, at, value, check_operator);
 }
@@ -538,13 +557,13 @@ static const struct rule shell_rules[] = {
     { NULL },
 };
 
-static int check_shell (struct spec *s, const struct place *at, json_t *value)
+static int check_shell (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_known (s, at, value, shell_rules);
 }
 
 /* An archive of RFC 37, as an object. */
-static int check_files (struct spec *s, const struct place *at, json_t *value)
+static int check_files (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_values (s, at, value, check_object);
 }
@@ -565,7 +584,7 @@ static const struct rule system_rules[] = {
     { NULL },
 };
 
-static int check_system (struct spec *s, const struct place *at, json_t *value)
+static int check_system (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_known (s, at, value, system_rules);
 }
@@ -576,16 +595,16 @@ static const struct rule attributes_rules[] = {
     { NULL },
 };
 
-static int check_attributes (struct spec *s, const struct place *at, json_t *value)
+static int check_attributes (struct spec *s, const struct place *at, const struct jv *value)
 {
     return check_only (s, at, value, attributes_rules);
 }
 
 /* --- the whole -------------------------------------------------------------------------------------------- */
 
-static int check_version (struct spec *s, const struct place *at, json_t *value)
+static int check_version (struct spec *s, const struct place *at, const struct jv *value)
 {
-    return json_is_integer (value) && json_integer_value (value) == 1 ? 0 : refuse (s, at, value, "1");
+    return jv_is (value, JV_INTEGER) && jv_integer (value) == 1 ? 0 : refuse (s, at, value, "1");
 }
 
 /* Tasks refer to resources. */
@@ -597,82 +616,26 @@ static const struct rule jobspec_rules[] = {
     { NULL },
 };
 
-/* The character behind the string that begins at 'p'; 'end' where it has no end. */
-static const char *skip_string (const char *p, const char *end)
+static int refuse_json (const struct jv_error *e, idt_error_t *errp)
 {
-    for (p++; p < end && *p != '"'; p++)
-        if (*p == '\\')
-            p++;
-    return p < end ? p + 1 : end;
+    if (e->fault == JV_DEPTH || e->fault == JV_VALUES)
+        return errsetf (errp, EINVAL, "jobspec: line %zu, column %zu: more %s than %d", e->line, e->column,
+                        e->fault == JV_DEPTH ? "arrays and objects in each other" : "values",
+                        e->fault == JV_DEPTH ? JOBSPEC_DEPTH_MAX : JOBSPEC_VALUES_MAX);
+    return errsetf_clean (errp, EINVAL, "jobspec: line %zu, column %zu: must be %s: %s", e->line, e->column,
+                          e->fault == JV_UTF8 ? "UTF-8" : "JSON", e->text);
 }
 
-static int refuse_at (const char *text, const char *p, const char *why, int limit, idt_error_t *errp)
-{
-    size_t line = 1, column = 1;
-
-    for (; text < p; text++, column++)
-        if (*text == '\n') {
-            line++;
-            column = 0;
-        }
-    return errsetf (errp, EINVAL, "jobspec: line %zu, column %zu: %s %d", line, column, why, limit);
-}
-
-/* Depth and number of values, before anything is allocated for them.  What is wrong in other ways the parser finds, and
- * before it has gone deeper than is counted here.
- */
-static int check_bounds (const char *text, size_t size, idt_error_t *errp)
-{
-    const char *p = text, *end = text + size;
-    size_t depth = 0, values = 0;
-
-    while (p < end) {
-        const char c = *p;
-
-        if (c == '"') {
-            p = skip_string (p, end);
-            continue;
-        }
-        if (c == '[' || c == '{') {
-            if (++depth > JOBSPEC_DEPTH_MAX)
-                return refuse_at (text, p, "more arrays and objects in each other than", JOBSPEC_DEPTH_MAX, errp);
-            values++;
-        }
-        else if (c == ',')
-            values++;
-        else if ((c == ']' || c == '}') && depth > 0)
-            depth--;
-        if (values > JOBSPEC_VALUES_MAX)
-            return refuse_at (text, p, "more values than", JOBSPEC_VALUES_MAX, errp);
-        p++;
-    }
-    return 0;
-}
-
-static int refuse_json (const json_error_t *e, int errnum, idt_error_t *errp)
-{
-    /* The parser calls an allocation that failed an invalid token, or nothing. */
-    if (errnum == ENOMEM)
-        return errsetf (errp, ENOMEM, "jobspec: out of memory");
-    return errsetf_clean (errp, EINVAL, "jobspec: line %d, column %d: must be %s: %.120s", e->line, e->column,
-                          json_error_code (e) == json_error_invalid_utf8 ? "UTF-8" : "JSON", e->text);
-}
-
-int jobspec_check (const char *text, size_t size, idt_error_t *errp)
+int jobspec_check (struct jv_reader *r, const char *text, size_t size, idt_error_t *errp)
 {
     const struct place root = { .in = NULL };
     struct spec s = { .errp = errp };
-    json_error_t e;
+    struct jv_error e;
+    const struct jv *o = jv_read (r, text, size, JOBSPEC_DEPTH_MAX, JOBSPEC_VALUES_MAX, &e);
 
-    if (check_bounds (text, size, errp) < 0)
-        return -1;
-    errno = 0;
-    json_t *o = json_loadb (text, size, JSON_REJECT_DUPLICATES, &e);
-    if (!o)
-        return refuse_json (&e, errno, errp);
-    int rc = check_known (&s, &root, o, jobspec_rules);
-    int saved_errno = errno;
-    json_decref (o);
-    errno = saved_errno;
-    return rc;
+    if (o)
+        return check_known (&s, &root, o, jobspec_rules);
+    if (errno == EINVAL)
+        return refuse_json (&e, errp);
+    return errsetf (errp, errno, "jobspec: %s", errno == ENOMEM ? "out of memory" : "has 4 GiB or more");
 }
