@@ -110,6 +110,7 @@ static const char *const bad[] = {
     "\"\\udc00\"",
     "\"\\ud800\\u0041\"",
     "\"\\ud800\\ud800\"",
+    "\"\\udc00\\udc00\"",
     "\"\\ud800x",
     "\"\xff\"",
     "\"\xc3",

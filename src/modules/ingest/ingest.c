@@ -115,6 +115,7 @@ static void service_destroy (struct service *sv)
     relay_destroy (sv->relay);
     entry_destroy (sv->entry);
     block_fini (&sv->ids);
+    jv_reader_fini (&sv->reader);
     idt_watcher_destroy (sv->timer);
     idt_watcher_destroy (sv->idle);
     free (sv);

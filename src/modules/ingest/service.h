@@ -19,6 +19,7 @@
 
 #include <idtree/idtree.h>
 
+#include "libjsonview/jsonview.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
 #include "modules/ingest/node/block.h"
@@ -40,6 +41,7 @@ struct service {
     idt_watcher_t *timer; /* of entry and relay */
     idt_watcher_t *idle;  /* service_wake () */
     struct checks *checks;
+    struct jv_reader reader; /* of submissions */
 
     struct block ids;
     struct entry *entry;
@@ -70,13 +72,13 @@ void submit_reply (void *arg, void *cookie, uint64_t id, int errnum, const char 
 
 /* --- check.c ------------------------------------------------------------------------------------------------- */
 
-/* A submission that is looked at.  The texts lie in 'o'. */
+/* A submission that is looked at. */
 struct check {
     STAILQ_ENTRY (check) link;
     const idt_msg_t *msg;
-    json_t *o;
-    const char *j; /* wrapped; NULL: 'spec' is the jobspec */
+    const char *j; /* wrapped, in 'msg' or 'unescaped'; NULL: 'spec' is the jobspec */
     size_t j_size;
+    char *unescaped; /* malloced */
     uint32_t userid; /* who submits */
     uint32_t max;    /* bytes of a jobspec */
     uint32_t flags;

@@ -10,11 +10,16 @@
 #include <string.h>
 
 #include "libutil/errprintf.h"
+#include "modules/ingest/job/jobspec.h"
 #include "modules/ingest/service.h"
 
 #define URGENCY_MAX 31
 #define URGENCY_DEFAULT 16
 #define NONCE_HASH 32 /* bytes of the key that a nonce makes */
+
+/* A jobspec that lies in a request as an object has limits of its own. */
+#define REQUEST_DEPTH_MAX (JOBSPEC_DEPTH_MAX + 256)
+#define REQUEST_VALUES_MAX (JOBSPEC_VALUES_MAX + 1000)
 
 static void refuse (struct service *sv, const idt_msg_t *msg, int errnum, const char *text)
 {
@@ -24,56 +29,76 @@ static void refuse (struct service *sv, const idt_msg_t *msg, int errnum, const 
 
 /* --- what it says ------------------------------------------------------------------------------------------- */
 
-static int get_urgency (const json_t *o, uint8_t *urgency, idt_error_t *errp)
+/* The object that a request is, as idt_msg_json () makes it and with its sentences; borrowed from the message. */
+static const struct jv *read_payload (struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
 {
-    const json_t *v = json_object_get (o, "urgency");
-    json_int_t n = v ? json_integer_value (v) : URGENCY_DEFAULT;
+    const char *s = idt_msg_string (msg);
+    const struct jv *o;
+    struct jv_error e;
 
-    if ((v && !json_is_integer (v)) || n < 0 || n > URGENCY_MAX)
+    if (!idt_msg_has_flag (msg, IDT_MSGFLAG_PAYLOAD))
+        errsetf (errp, EPROTO, "message has no payload");
+    else if (!s)
+        errsetf (errp, EPROTO, "payload is not a NUL-terminated string");
+    else if (!(o = jv_read (&sv->reader, s, strlen (s), REQUEST_DEPTH_MAX, REQUEST_VALUES_MAX, &e)))
+        errno == EINVAL ? errsetf_clean (errp, EPROTO, "%s", e.text) : errprintf (errp, "%s", strerror (errno));
+    else if (!jv_is (o, JV_OBJECT))
+        errsetf (errp, EPROTO, "payload is not a JSON object");
+    else
+        return o;
+    return NULL;
+}
+
+static int get_urgency (const struct jv *o, uint8_t *urgency, idt_error_t *errp)
+{
+    const struct jv *v = jv_member (o, "urgency");
+    int64_t n = v ? jv_integer (v) : URGENCY_DEFAULT;
+
+    if ((v && !jv_is (v, JV_INTEGER)) || n < 0 || n > URGENCY_MAX)
         return errsetf (errp, EINVAL, "urgency: must be an integer from 0 to %d", URGENCY_MAX);
     *urgency = (uint8_t)n;
     return 0;
 }
 
-static int get_flags (const json_t *o, uint32_t *flags, idt_error_t *errp)
+static int get_flags (const struct jv *o, uint32_t *flags, idt_error_t *errp)
 {
-    const json_t *v = json_object_get (o, "flags");
-    json_int_t n = json_integer_value (v);
+    const struct jv *v = jv_member (o, "flags");
+    int64_t n = jv_integer (v);
 
-    if ((v && !json_is_integer (v)) || n < 0 || n > INT32_MAX)
+    if ((v && !jv_is (v, JV_INTEGER)) || n < 0 || n > INT32_MAX)
         return errsetf (errp, EINVAL, "flags: must be an integer from 0 to %d", INT32_MAX);
     *flags = (uint32_t)n;
     return 0;
 }
 
-/* A key or a nonce; '*text' NULL: it is not there. */
-static int get_name (const json_t *o, const char *name, const char **text, size_t *size, idt_error_t *errp)
+/* A key or a nonce; '*size' 0: it is not there. */
+static int get_name (const struct jv *o, const char *name, char text[JOBWIRE_KEY_MAX + 1], size_t *size,
+                     idt_error_t *errp)
 {
-    const json_t *v = json_object_get (o, name);
+    const struct jv *v = jv_member (o, name);
 
-    *text = json_string_value (v);
-    *size = json_string_length (v);
-    if (v && (!*text || *size < 1 || *size > JOBWIRE_KEY_MAX))
+    *size = jv_copy (v, text, JOBWIRE_KEY_MAX + 1);
+    if (v && (*size < 1 || *size > JOBWIRE_KEY_MAX))
         return errsetf (errp, EINVAL, "%s: must be a string of 1 to %d bytes", name, JOBWIRE_KEY_MAX);
     return 0;
 }
 
 /* A nonce makes a key of its own and J.  Keys of the two kinds cannot be the same: text has no byte 0. */
-static int get_key (struct check *c, idt_error_t *errp)
+static int get_key (struct check *c, const struct jv *o, idt_error_t *errp)
 {
-    const char *key, *nonce;
+    char key[JOBWIRE_KEY_MAX + 1], nonce[JOBWIRE_KEY_MAX + 1];
     size_t key_size, nonce_size;
     crypto_generichash_state state;
 
-    if (get_name (c->o, "key", &key, &key_size, errp) < 0 || get_name (c->o, "nonce", &nonce, &nonce_size, errp) < 0)
+    if (get_name (o, "key", key, &key_size, errp) < 0 || get_name (o, "nonce", nonce, &nonce_size, errp) < 0)
         return -1;
-    if (key && nonce)
+    if (key_size > 0 && nonce_size > 0)
         return errsetf (errp, EINVAL, "key and nonce: one of them, not both");
-    if (key) {
+    if (key_size > 0) {
         memcpy (c->key, key, key_size);
         c->key_size = (uint8_t)key_size;
     }
-    else if (nonce) {
+    else if (nonce_size > 0) {
         crypto_generichash_init (&state, (const uint8_t *)nonce, nonce_size < 16 ? 0 : nonce_size, NONCE_HASH);
         crypto_generichash_update (&state, (const uint8_t *)nonce, nonce_size);
         crypto_generichash_update (&state, (const uint8_t *)(c->j ? c->j : c->spec), c->j ? c->j_size : c->spec_size);
@@ -84,29 +109,34 @@ static int get_key (struct check *c, idt_error_t *errp)
     return 0;
 }
 
-/* A plain jobspec is a text or an object. */
-static int get_plain (struct check *c, const struct options *o, idt_error_t *errp)
+/* A plain jobspec is a text, or an object: then its text is as it lies there. */
+static int get_plain (struct check *c, const struct jv *o, const struct options *options, idt_error_t *errp)
 {
-    const json_t *v = json_object_get (c->o, "jobspec");
+    const struct jv *v = jv_member (o, "jobspec");
 
     if (!v)
         return errsetf (errp, EPROTO, "J: is missing");
-    if (o->require_signature)
+    if (options->require_signature)
         return errsetf (errp, EINVAL, "jobspec: is taken where ingest.require-signature is off: send it wrapped, as J");
-    c->spec = json_is_string (v) ? strdup (json_string_value (v)) : json_dumps (v, JSON_COMPACT);
-    c->spec_size = c->spec ? strlen (c->spec) : 0;
+    c->spec_size = v->size;
+    c->spec = jv_is (v, JV_STRING) ? jv_strdup (v, &c->spec_size) : strndup (v->text, v->size);
     return c->spec ? 0 : errsetf (errp, ENOMEM, "out of memory");
 }
 
-static int get_job (struct check *c, const struct options *o, idt_error_t *errp)
+static int get_job (struct check *c, const struct jv *o, const struct options *options, idt_error_t *errp)
 {
-    const json_t *v = json_object_get (c->o, "J");
+    const struct jv *v = jv_member (o, "J");
 
-    c->j = json_string_value (v);
-    c->j_size = json_string_length (v);
-    if (v && !c->j)
+    if (!v)
+        return get_plain (c, o, options, errp);
+    if (!jv_is (v, JV_STRING))
         return errsetf (errp, EINVAL, "J: must be a string");
-    return c->j ? 0 : get_plain (c, o, errp);
+    c->j = v->text;
+    c->j_size = v->size;
+    if (!v->escaped)
+        return 0;
+    c->j = c->unescaped = jv_strdup (v, &c->j_size);
+    return c->j ? 0 : errsetf (errp, ENOMEM, "out of memory");
 }
 
 static int check_user (const struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
@@ -121,6 +151,7 @@ static int check_user (const struct service *sv, const idt_msg_t *msg, idt_error
 static struct check *read_request (struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
 {
     struct check *c = calloc (1, sizeof (*c));
+    const struct jv *o;
 
     if (!c) {
         errset (ENOMEM);
@@ -130,9 +161,8 @@ static struct check *read_request (struct service *sv, const idt_msg_t *msg, idt
     c->msg = idt_msg_ref (msg);
     c->userid = idt_msg_cred (msg).userid;
     c->max = sv->options.max_jobspec;
-    if ((c->o = idt_msg_json (msg, errp)) && check_user (sv, msg, errp) == 0
-        && get_urgency (c->o, &c->urgency, errp) == 0 && get_flags (c->o, &c->flags, errp) == 0
-        && get_job (c, &sv->options, errp) == 0 && get_key (c, errp) == 0)
+    if ((o = read_payload (sv, msg, errp)) && check_user (sv, msg, errp) == 0 && get_urgency (o, &c->urgency, errp) == 0
+        && get_flags (o, &c->flags, errp) == 0 && get_job (c, o, &sv->options, errp) == 0 && get_key (c, o, errp) == 0)
         return c;
     check_destroy (c);
     return NULL;
