@@ -562,7 +562,7 @@ static bool deliver_all (struct history *h)
     while ((w = watch_next (h->watch, shown, &after, &max_jobs, &max_bytes))) {
         any = true;
         if (chaos (h) && chance (h, 10)) {
-            watch_failed (h->watch, w);
+            watch_sent (h->watch, w, 0, &(struct jobwire_reader){ 0 }); /* nothing was found */
             break;
         }
         deliver (h, watcher_owner (w), after, shown, max_jobs);
