@@ -70,11 +70,12 @@ void submit_reply (void *arg, void *cookie, uint64_t id, int errnum, const char 
 
 /* --- check.c ------------------------------------------------------------------------------------------------- */
 
-/* A submission that is looked at.  The texts lie in 'o'. */
+/* A submission that is looked at.  The texts lie in 'o', or in 'kept'. */
 struct check {
     STAILQ_ENTRY (check) link;
-    const idt_msg_t *msg;
-    json_t *o;
+    const idt_msg_t *msg; /* the request, without its payload */
+    json_t *o;            /* NULL once it waits for a thread */
+    char *kept;           /* ... and this has J */
     const char *j; /* wrapped; NULL: 'spec' is the jobspec */
     size_t j_size;
     uint32_t userid; /* who submits */

@@ -16,6 +16,10 @@
 #define URGENCY_DEFAULT 16
 #define NONCE_HASH 32 /* bytes of the key that a nonce makes */
 
+/* Bytes of a request: as many times those of a jobspec, and what is beside it. */
+#define REQUEST_FACTOR 4
+#define REQUEST_BESIDE 65536
+
 static void refuse (struct service *sv, const idt_msg_t *msg, int errnum, const char *text)
 {
     sv->refused++;
@@ -93,6 +97,8 @@ static int get_plain (struct check *c, const struct options *o, idt_error_t *err
         return errsetf (errp, EPROTO, "J: is missing");
     if (o->require_signature)
         return errsetf (errp, EINVAL, "jobspec: is taken where ingest.require-signature is off: send it wrapped, as J");
+    if (!json_is_string (v) && !json_is_object (v))
+        return errsetf (errp, EINVAL, "jobspec: must be an object, or a string that has one");
     c->spec = json_is_string (v) ? strdup (json_string_value (v)) : json_dumps (v, JSON_COMPACT);
     c->spec_size = c->spec ? strlen (c->spec) : 0;
     return c->spec ? 0 : errsetf (errp, ENOMEM, "out of memory");
@@ -118,16 +124,40 @@ static int check_user (const struct service *sv, const idt_msg_t *msg, idt_error
     return errsetf (errp, EPERM, "user %" PRIu32 " may not submit jobs here: ingest.allow-guests is off", cred.userid);
 }
 
-static struct check *read_request (struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
+/* Before it is parsed: base64 takes a third more, escapes may, and what nobody reads takes memory all the same. */
+static int check_size (const struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
+{
+    uint64_t max = REQUEST_FACTOR * (uint64_t)sv->options.max_jobspec + REQUEST_BESIDE;
+    const void *data;
+    size_t size;
+
+    if (idt_msg_payload (msg, &data, &size) < 0 || size <= max)
+        return 0;
+    return errsetf (errp, EMSGSIZE,
+                    "a request of %zu bytes: the limit is %" PRIu64 ", for ingest.max-jobspec is %" PRIu32, size, max,
+                    sv->options.max_jobspec);
+}
+
+/* What waits is the head of the request alone: whom to answer. */
+static struct check *check_create (const idt_msg_t *msg, idt_error_t *errp)
 {
     struct check *c = calloc (1, sizeof (*c));
 
-    if (!c) {
+    if (!c || !(c->msg = idt_msg_copy (msg, false))) {
+        free (c);
         errset (ENOMEM);
         errprintf (errp, "out of memory");
         return NULL;
     }
-    c->msg = idt_msg_ref (msg);
+    return c;
+}
+
+static struct check *read_request (struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
+{
+    struct check *c = check_size (sv, msg, errp) < 0 ? NULL : check_create (msg, errp);
+
+    if (!c)
+        return NULL;
     c->userid = idt_msg_cred (msg).userid;
     c->max = sv->options.max_jobspec;
     if ((c->o = idt_msg_json (msg, errp)) && check_user (sv, msg, errp) == 0
