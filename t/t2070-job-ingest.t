@@ -46,6 +46,20 @@ test_expect_success 'what no jobspec needs is not parsed' 'run $both $client lon
 test_expect_success 'what waits takes no more memory than its job' '
     run -o broker.modules=job-ingest sh -c "BROKER_PID=\$(idtree getattr broker.pid) $client memory"
 '
+test_expect_success 'who waits in vain is told why' '
+    cat >vain.sh <<-\EOF &&
+	. "$IDTREE_SRCDIR/t/wait.sh"
+	tells() { # sentence
+	    if idtree job submit --uri "${IDTREE_URI%0}1" -- true 2>err; then return 1; fi
+	    grep "$1" err || { cat err >&2; return 1; }
+	}
+	idtree module remove -r 0 job-ingest &&
+	wait_until "who is above is told" tells "it may be yet: the broker above: No service matching job-ingest.batch" &&
+	idtree module remove -r 1 fluid && idtree module remove -r 0 fluid &&
+	wait_until "what is missing is told" tells "is not stored: there are no ids: No service matching fluid.block"
+	EOF
+    idtree start -s 2 -o log-stderr-level=0 $both -o ingest.timeout=1s sh vain.sh </dev/null
+'
 test_expect_success 'a consumer of what cannot be read is told, once' '
     run_own idtree job submit -q -n 3 -- true && change "UPDATE jobs SET urgency = 99" && run_own $client damaged
 '

@@ -29,6 +29,8 @@
 #define SERVICE_ENDS "job-ingest of this broker ends"
 #define SERVICE_STOPPING "job-ingest of this broker is stopping: whether the job is there is not known"
 
+#define SERVICE_WHY 100 /* bytes of what a sentence says of others */
+
 struct check;
 struct checks;
 struct root;
@@ -46,6 +48,8 @@ struct service {
     struct jobwire_reader out; /* the batch of this rank that the relay has not taken yet */
     bool has_out;
     struct relay *relay;
+    char no_ids[SERVICE_WHY],
+        no_way[SERVICE_WHY];      /* why the last try to get ids, to send a batch failed; "": it did not */
     LIST_HEAD (, child) children; /* batches that children sent */
     uint32_t nchildren;
 
@@ -76,7 +80,7 @@ struct check {
     const idt_msg_t *msg; /* the request, without its payload */
     json_t *o;            /* NULL once it waits for a thread */
     char *kept;           /* ... and this has J */
-    const char *j; /* wrapped; NULL: 'spec' is the jobspec */
+    const char *j;        /* wrapped; NULL: 'spec' is the jobspec */
     size_t j_size;
     uint32_t userid; /* who submits */
     uint32_t max;    /* bytes of a jobspec */

@@ -749,7 +749,7 @@ static void turn (struct rank *rk)
     size_t size;
     uint32_t tag;
 
-    entry_expire (rk->entry, h->now_ms);
+    entry_expire (rk->entry, h->now_ms, "");
     if (!rk->has_out)
         rk->has_out = entry_batch (rk->entry, h->now_ms, &rk->ids, &rk->out);
     if (rk->has_out && relay_add (rk->relay, &rk->out, own_reply_cb, rk))

@@ -295,7 +295,8 @@ static void life_cb (idt_future_t *f, void *arg)
     root->told = root->life == 0;
     upcall_destroy (up);
     set_timer (root);
-    root_turn (root);
+    if (root->life > 0)
+        root_turn (root);
 }
 
 static void watermark_cb (idt_future_t *f, void *arg)
