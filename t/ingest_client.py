@@ -96,11 +96,12 @@ def memory():
     c = Client()
     before = broker_kib()
     request = {"J": wrap(JOBSPEC), "urgency": 16, "flags": 0, "beside": "x" * (1 << 20)}
-    for _ in range(200):
+    for _ in range(640):
         c.request(SUBMIT, request)
     with Client() as asking:
-        await_that(lambda: asking.ask("job-ingest.stats-get", {})["entry"]["jobs"] == 200, "all wait")
-    check(broker_kib() - before < 100 << 10, "they take less than 100 MiB:", broker_kib() - before)
+        await_that(lambda: asking.ask("job-ingest.stats-get", {})["entry"]["jobs"] == 640, "all wait")
+    # Sanitizers keep 256 MiB of what was freed.
+    check(broker_kib() - before < 480 << 10, "they take less than 480 MiB:", broker_kib() - before)
 
 
 def damaged():
