@@ -43,7 +43,7 @@ void check_destroy (struct check *c)
     int saved = errno;
 
     idt_msg_unref (c->msg);
-    free (c->unescaped);
+    free (c->kept);
     free (c->spec);
     free (c);
     errno = saved;
@@ -141,9 +141,21 @@ static void refuse (struct checks *k, struct check *c, int errnum, const char *t
     check_destroy (c);
 }
 
+/* Nothing waits but what is counted. */
+static int drop_request (struct check *c)
+{
+    if (!c->j || c->kept)
+        return 0;
+    if (!(c->kept = malloc (c->j_size)))
+        return -1;
+    c->j = memcpy (c->kept, c->j, c->j_size);
+    return 0;
+}
+
 static void add_long (struct checks *k, struct check *c)
 {
     const struct options *o = &k->service->options;
+
     for (int i = 0; i < THREADS; i++)
         if (start (&k->checker[i]) < 0) {
             refuse (k, c, errno, "there is no thread to look at the job");
@@ -153,6 +165,10 @@ static void add_long (struct checks *k, struct check *c)
         refuse (k, c, EAGAIN,
                 "more submissions wait to be looked at than ingest.max-waiting or ingest.max-waiting-bytes: submit it "
                 "again later");
+        return;
+    }
+    if (drop_request (c) < 0) {
+        refuse (k, c, ENOMEM, "out of memory");
         return;
     }
     STAILQ_INSERT_TAIL (&k->waiting, c, link);

@@ -56,7 +56,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     struct service *sv = arg;
 
     idt_watcher_stop (sv->timer);
-    entry_expire (sv->entry, service_now_ms ());
+    entry_expire (sv->entry, service_now_ms (), *sv->no_ids ? sv->no_ids : sv->no_way);
     service_wake (sv);
 }
 

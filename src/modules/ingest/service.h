@@ -30,6 +30,8 @@
 #define SERVICE_ENDS "job-ingest of this broker ends"
 #define SERVICE_STOPPING "job-ingest of this broker is stopping: whether the job is there is not known"
 
+#define SERVICE_WHY 100 /* bytes of what a sentence says of others */
+
 struct check;
 struct checks;
 struct root;
@@ -48,6 +50,8 @@ struct service {
     struct jobwire_reader out; /* the batch of this rank that the relay has not taken yet */
     bool has_out;
     struct relay *relay;
+    char no_ids[SERVICE_WHY],
+        no_way[SERVICE_WHY];      /* why the last try to get ids, to send a batch failed; "": it did not */
     LIST_HEAD (, child) children; /* batches that children sent */
     uint32_t nchildren;
 
@@ -75,10 +79,10 @@ void submit_reply (void *arg, void *cookie, uint64_t id, int errnum, const char 
 /* A submission that is looked at. */
 struct check {
     STAILQ_ENTRY (check) link;
-    const idt_msg_t *msg;
-    const char *j; /* wrapped, in 'msg' or 'unescaped'; NULL: 'spec' is the jobspec */
+    const idt_msg_t *msg; /* the request, without its payload */
+    const char *j;        /* wrapped, in the payload while that is there, or in 'kept'; NULL: 'spec' is the jobspec */
     size_t j_size;
-    char *unescaped; /* malloced */
+    char *kept;      /* malloced: J without escapes, or for a thread */
     uint32_t userid; /* who submits */
     uint32_t max;    /* bytes of a jobspec */
     uint32_t flags;

@@ -21,6 +21,10 @@
 #define REQUEST_DEPTH_MAX (JOBSPEC_DEPTH_MAX + 256)
 #define REQUEST_VALUES_MAX (JOBSPEC_VALUES_MAX + 1000)
 
+/* Bytes of a request: as many times those of a jobspec, and what is beside it. */
+#define REQUEST_FACTOR 4
+#define REQUEST_BESIDE 65536
+
 static void refuse (struct service *sv, const idt_msg_t *msg, int errnum, const char *text)
 {
     sv->refused++;
@@ -118,6 +122,8 @@ static int get_plain (struct check *c, const struct jv *o, const struct options 
         return errsetf (errp, EPROTO, "J: is missing");
     if (options->require_signature)
         return errsetf (errp, EINVAL, "jobspec: is taken where ingest.require-signature is off: send it wrapped, as J");
+    if (!jv_is (v, JV_STRING) && !jv_is (v, JV_OBJECT))
+        return errsetf (errp, EINVAL, "jobspec: must be an object, or a string that has one");
     c->spec_size = v->size;
     c->spec = jv_is (v, JV_STRING) ? jv_strdup (v, &c->spec_size) : strndup (v->text, v->size);
     return c->spec ? 0 : errsetf (errp, ENOMEM, "out of memory");
@@ -135,7 +141,7 @@ static int get_job (struct check *c, const struct jv *o, const struct options *o
     c->j_size = v->size;
     if (!v->escaped)
         return 0;
-    c->j = c->unescaped = jv_strdup (v, &c->j_size);
+    c->j = c->kept = jv_strdup (v, &c->j_size);
     return c->j ? 0 : errsetf (errp, ENOMEM, "out of memory");
 }
 
@@ -148,17 +154,41 @@ static int check_user (const struct service *sv, const idt_msg_t *msg, idt_error
     return errsetf (errp, EPERM, "user %" PRIu32 " may not submit jobs here: ingest.allow-guests is off", cred.userid);
 }
 
-static struct check *read_request (struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
+/* Before it is parsed: base64 takes a third more, escapes may, and what nobody reads takes memory all the same. */
+static int check_size (const struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
+{
+    uint64_t max = REQUEST_FACTOR * (uint64_t)sv->options.max_jobspec + REQUEST_BESIDE;
+    const void *data;
+    size_t size;
+
+    if (idt_msg_payload (msg, &data, &size) < 0 || size <= max)
+        return 0;
+    return errsetf (errp, EMSGSIZE,
+                    "a request of %zu bytes: the limit is %" PRIu64 ", for ingest.max-jobspec is %" PRIu32, size, max,
+                    sv->options.max_jobspec);
+}
+
+/* What waits is the head of the request alone: whom to answer. */
+static struct check *check_create (const idt_msg_t *msg, idt_error_t *errp)
 {
     struct check *c = calloc (1, sizeof (*c));
-    const struct jv *o;
 
-    if (!c) {
+    if (!c || !(c->msg = idt_msg_copy (msg, false))) {
+        free (c);
         errset (ENOMEM);
         errprintf (errp, "out of memory");
         return NULL;
     }
-    c->msg = idt_msg_ref (msg);
+    return c;
+}
+
+static struct check *read_request (struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
+{
+    struct check *c = check_size (sv, msg, errp) < 0 ? NULL : check_create (msg, errp);
+    const struct jv *o;
+
+    if (!c)
+        return NULL;
     c->userid = idt_msg_cred (msg).userid;
     c->max = sv->options.max_jobspec;
     if ((o = read_payload (sv, msg, errp)) && check_user (sv, msg, errp) == 0 && get_urgency (o, &c->urgency, errp) == 0

@@ -6,10 +6,12 @@
  * At rank 0 the way up ends at its root, so that there is one way for jobs to be stored.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 
+#include "libutil/utf8.h"
 #include "modules/ingest/service.h"
 
 #define ANSWER_MS 10000 /* for which a batch is waited for; what is lost is told sooner by the overlay */
@@ -28,6 +30,13 @@ static void child_destroy (struct child *c)
     c->service->nchildren--;
     idt_msg_unref (c->msg);
     free (c);
+}
+
+/* What those are told who wait in vain. */
+static void note (char why[SERVICE_WHY], const char *what, idt_future_t *f)
+{
+    snprintf (why, SERVICE_WHY, "%s: %s", what, idt_future_error (f));
+    utf8_clean (why, strlen (why)); /* it may be cut */
 }
 
 /* --- verdicts ------------------------------------------------------------------------------------------------- */
@@ -72,10 +81,14 @@ static void answered_cb (idt_future_t *f, void *arg)
     const void *data;
     size_t size;
 
-    if (idt_rpc_get_raw (f, &data, &size) == 0)
+    if (idt_rpc_get_raw (f, &data, &size) == 0) {
+        sv->no_way[0] = '\0';
         uplink_answered (sv, up->tag, data, size);
-    else
+    }
+    else {
+        note (sv->no_way, "the broker above", f);
         relay_failed (sv->relay, service_now_ms (), up->tag);
+    }
     upcall_destroy (up);
     service_wake (sv);
 }
@@ -157,10 +170,14 @@ static void ids_cb (idt_future_t *f, void *arg)
     struct service *sv = up->owner;
     fluid_t *ids = malloc (up->tag * sizeof (*ids));
 
-    if (ids && idt_fluid_generate_get (f, up->tag, ids) == 0)
+    if (ids && idt_fluid_generate_get (f, up->tag, ids) == 0) {
+        sv->no_ids[0] = '\0';
         take_ids (sv, ids, up->tag);
-    else
+    }
+    else {
+        note (sv->no_ids, "there are no ids", f);
         block_failed (&sv->ids);
+    }
     free (ids);
     upcall_destroy (up);
     service_wake (sv);

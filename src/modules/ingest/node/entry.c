@@ -384,15 +384,25 @@ static void give_up (struct entry *e, struct waiter *w, int errnum, const char *
     end (e, w, 0, errnum, text);
 }
 
-void entry_expire (struct entry *e, uint64_t now_ms)
+/* What had no id yet was in no batch, and nobody else has it. */
+static void expire (struct entry *e, struct waiter *w, const char *why)
+{
+    const char *fate = w->job.id == 0 ? "it waited here for an id, or behind others, and is not stored"
+                                      : "not stored in time, as far as this rank knows: it may be yet";
+    idt_error_t error;
+
+    errprintf (&error, "%s%s%s", fate, *why ? ": " : "", why);
+    e->stats.expired++;
+    give_up (e, w, ETIMEDOUT, error.text);
+}
+
+void entry_expire (struct entry *e, uint64_t now_ms, const char *why)
 {
     struct waiter *w;
 
     end_pause (e, now_ms);
-    while ((w = TAILQ_FIRST (&e->aged)) && now_ms >= w->came_ms + e->timeout_ms) {
-        e->stats.expired++;
-        give_up (e, w, ETIMEDOUT, "not stored in time, as far as this rank knows: it may be yet");
-    }
+    while ((w = TAILQ_FIRST (&e->aged)) && now_ms >= w->came_ms + e->timeout_ms)
+        expire (e, w, why);
 }
 
 uint64_t entry_due (const struct entry *e)

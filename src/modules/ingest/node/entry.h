@@ -57,10 +57,11 @@ bool entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jo
  */
 void entry_verdicts (struct entry *e, uint64_t now_ms, struct jobwire_reader *verdicts);
 
-/* Answer ETIMEDOUT to those whose time is over; what becomes of them in a batch is not heard any more.  End a pause
- * that is over.  / When to call that, and to see then whether there is a batch; UINT64_MAX: never.
+/* Answer ETIMEDOUT to those whose time is over, with 'why' ("": not known); what becomes of them in a batch is not
+ * heard any more.  End a pause that is over.  / When to call that, and to see then whether there is a batch;
+ * UINT64_MAX: never.
  */
-void entry_expire (struct entry *e, uint64_t now_ms);
+void entry_expire (struct entry *e, uint64_t now_ms, const char *why);
 uint64_t entry_due (const struct entry *e);
 
 /* Answer all: those that are in no batch that is out with 'errnum', the others ETIMEDOUT, both with 'text'. */

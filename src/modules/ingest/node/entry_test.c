@@ -175,7 +175,7 @@ static void test_late (void)
         "where the newest id was late there is a pause");
     ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "... that ends");
     ok (block_take (&r.ids, NOW) == 0, "... and ids that are there are thrown away");
-    entry_expire (r.e, NOW + ENTRY_PAUSE_MS);
+    entry_expire (r.e, NOW + ENTRY_PAUSE_MS, "");
     ok (entry_wants (r.e) == 1 && entry_due (r.e) == NOW + TIMEOUT_MS, "after it ids are wanted");
     uint64_t now = NOW + ENTRY_PAUSE_MS, pause = 0;
     for (int i = 0; i < 6; i++) {
@@ -218,7 +218,7 @@ static void test_forget (void)
     ok (r.of[0].answers == 1 && r.of[1].answers + r.of[2].answers + r.of[3].answers == 0,
         "who is forgotten is not answered, whoever forgets him when");
     ok (entry_stats (r.e).jobs == 1 && entry_wants (r.e) == 0, "... and one that came in then is there");
-    entry_expire (r.e, NOW + 100);
+    entry_expire (r.e, NOW + 100, "");
     r.forget = NULL;
     for (int i = 0; i < 200; i++)
         must (add (&r, NOW, 5 + i % 30) == 0);
@@ -237,12 +237,12 @@ static void test_expire (void)
     fill (&r, NOW, 100, 1);
     must (batch_is (&r, NOW, 100, (int[]){ 0, -1 }));
     ok (entry_due (r.e) == NOW + TIMEOUT_MS, "the oldest is due first");
-    entry_expire (r.e, NOW + TIMEOUT_MS - 1);
+    entry_expire (r.e, NOW + TIMEOUT_MS - 1, "");
     ok (r.of[0].answers == 0, "... and not before");
-    entry_expire (r.e, NOW + TIMEOUT_MS);
+    entry_expire (r.e, NOW + TIMEOUT_MS, "");
     ok (r.of[0].answers == 1 && r.of[0].errnum == ETIMEDOUT && r.of[1].answers == 0,
         "it is answered that nobody knows");
-    entry_expire (r.e, NOW + TIMEOUT_MS + 1);
+    entry_expire (r.e, NOW + TIMEOUT_MS + 1, "");
     ok (r.of[1].errnum == ETIMEDOUT && entry_wants (r.e) == 0 && entry_stats (r.e).jobs == 1,
         "what never went is dropped then");
     judge (&r, NOW + 2000, &stored, 1);

@@ -564,7 +564,7 @@ static bool deliver_all (struct history *h)
     while ((w = watch_next (h->watch, shown, &after, &max_jobs, &max_bytes))) {
         any = true;
         if (chaos (h) && chance (h, 10)) {
-            watch_failed (h->watch, w);
+            watch_sent (h->watch, w, 0, &(struct jobwire_reader){ 0 }); /* nothing was found */
             break;
         }
         deliver (h, watcher_owner (w), after, shown, max_jobs);
@@ -751,7 +751,7 @@ static void turn (struct rank *rk)
     size_t size;
     uint32_t tag;
 
-    entry_expire (rk->entry, h->now_ms);
+    entry_expire (rk->entry, h->now_ms, "");
     if (!rk->has_out)
         rk->has_out = entry_batch (rk->entry, h->now_ms, &rk->ids, &rk->out);
     if (rk->has_out && relay_add (rk->relay, &rk->out, own_reply_cb, rk))

@@ -67,8 +67,9 @@ struct root {
 
     bool failing; /* the last commit did, as 'why' says */
     bool unsure;  /* ... and what was in it may be found by a life to come */
+    bool resting; /* what is to be cleared away waits, for the disk may be why it failed */
     idt_error_t why;
-    uint64_t groups, stored, same, late, forgotten, refused;
+    uint64_t groups, failed, stored, same, late, forgotten, refused;
 };
 
 /* Give the store something to do, if there is something, and it has nothing. */

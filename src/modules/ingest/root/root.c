@@ -27,7 +27,7 @@
 #define LIFE_MS 100     /* until a life is asked for again */
 #define WATERMARK_MS 20 /* between two looks at the watermark, while consumers wait for it */
 #define FINISH_MS 5000  /* how long the end waits for the disk */
-#define AGAIN_MS 200    /* until a batch of which nobody knows whether it is stored is stored again */
+#define AGAIN_MS 200    /* until what failed is tried again, where nobody waits who could be told so */
 
 /* --- the batch that is stored ------------------------------------------------------------------------------------ */
 
@@ -141,8 +141,10 @@ static void take_failed (struct root *root, int errnum, const idt_error_t *why)
     if (!root->failing || strcmp (root->why.text, why->text) != 0) /* not at each try */
         idt_log (root->service->h, LOG_CRIT, "%s: jobs are refused until they can be stored", why->text);
     root->failing = true;
+    root->failed++;
     root->why = *why;
     root->unsure = root->unsure || root->group.unsure;
+    root->resting = true;
     if (!root->unsure)
         give_reason (root, errnum);
 }
@@ -153,6 +155,7 @@ static void take_good (struct root *root)
         idt_log (root->service->h, LOG_NOTICE, "jobs are stored again");
     root->failing = false;
     root->unsure = false;
+    root->resting = false;
     root->groups += root->group.n > 0;
 }
 
@@ -218,6 +221,11 @@ static bool is_unread (const struct root *root)
     return root->storing && root->group.n == 0;
 }
 
+static bool wants_tidying (const struct root *root)
+{
+    return root->counts.untidy && !root->resting;
+}
+
 void root_turn (struct root *root)
 {
     const struct options *o = &root->service->options;
@@ -238,7 +246,7 @@ void root_turn (struct root *root)
     }
     begin_ack (root);
     root->nreads = tell_collect (root, root->reads, ROOT_READS);
-    bool writes = root->group.n > 0 || root->group.ack > 0 || root->counts.untidy;
+    bool writes = root->group.n > 0 || root->group.ack > 0 || wants_tidying (root);
     if (!writes && root->nreads == 0)
         return;
     root->busy = true;
@@ -275,11 +283,12 @@ void root_batch (struct root *root, uint32_t tag, const void *data, size_t size)
 static void set_timer (struct root *root)
 {
     bool wanted = root->life == 0 || tell_wants_line (root);
+    bool again = root->unsure || (root->resting && root->counts.untidy);
 
     idt_watcher_stop (root->timer);
-    if (!root->unsure && (!wanted || root->asking))
+    if (!again && (!wanted || root->asking))
         return;
-    idt_timer_watcher_reset (root->timer, root->unsure ? AGAIN_MS : root->life == 0 ? LIFE_MS : WATERMARK_MS, 0);
+    idt_timer_watcher_reset (root->timer, again ? AGAIN_MS : root->life == 0 ? LIFE_MS : WATERMARK_MS, 0);
     idt_watcher_start (root->timer);
 }
 
@@ -298,7 +307,8 @@ static void life_cb (idt_future_t *f, void *arg)
     root->told = root->life == 0;
     upcall_destroy (up);
     set_timer (root);
-    root_turn (root);
+    if (root->life > 0)
+        root_turn (root);
 }
 
 static void watermark_cb (idt_future_t *f, void *arg)
@@ -338,9 +348,11 @@ static void ask (struct root *root)
 static void timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct root *root = arg;
+    bool again = root->unsure || root->resting;
 
     idt_watcher_stop (root->timer);
-    if (root->unsure)
+    root->resting = false;
+    if (again)
         root_turn (root);
     if (!root->asking && (root->life == 0 || tell_wants_line (root)))
         ask (root);
@@ -357,11 +369,11 @@ void root_look (struct root *root)
 
 json_t *root_stats (const struct root *root)
 {
-    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:s}", "groups", (json_int_t)root->groups, "stored",
-                      (json_int_t)root->stored, "same", (json_int_t)root->same, "late", (json_int_t)root->late,
-                      "forgotten", (json_int_t)root->forgotten, "refused", (json_int_t)root->refused, "jobs",
-                      (json_int_t)root->counts.jobs, "consumers", (json_int_t)root->nconsumers, "store",
-                      root->failing ? root->why.text : "good");
+    return json_pack ("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:s}", "groups", (json_int_t)root->groups, "failed",
+                      (json_int_t)root->failed, "stored", (json_int_t)root->stored, "same", (json_int_t)root->same,
+                      "late", (json_int_t)root->late, "forgotten", (json_int_t)root->forgotten, "refused",
+                      (json_int_t)root->refused, "jobs", (json_int_t)root->counts.jobs, "consumers",
+                      (json_int_t)root->nconsumers, "store", root->failing ? root->why.text : "good");
 }
 
 static void service_added_cb (idt_future_t *f, void *arg)

@@ -101,7 +101,8 @@ static bool has_room (struct pass *p, uint64_t bytes, struct verdict *v)
     }
     if (bytes > group->max_bytes || c->bytes > group->max_bytes - bytes) {
         snprintf (p->st->no_bytes, sizeof (p->st->no_bytes),
-                  "jobs that no consumer acknowledged would take more bytes than ingest.max-bytes, which is %" PRIu64,
+                  "jobs that no consumer acknowledged would take more than %" PRIu64
+                  " bytes: ingest.max-mib is the limit",
                   group->max_bytes);
         refuse (v, ENOSPC, p->st->no_bytes);
         return false;

@@ -143,7 +143,7 @@ static void check_limits (void)
     ok (world_work (&w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED && v[2].kind == VERDICT_STORED
             && v[4].kind == VERDICT_STORED,
         "where there is no room for one job there may be for another");
-    ok (refused (&v[1], ENOSPC, "ingest.max-bytes, which is 9"), "one that takes too many bytes is refused: %.*s",
+    ok (refused (&v[1], ENOSPC, "more than 9 bytes: ingest.max-mib"), "one that takes too many bytes is refused: %.*s",
         (int)v[1].text_size, v[1].text);
     ok (refused (&v[3], ENOSPC, "ingest.max-jobs is 2"), "one too many is refused: %.*s", (int)v[3].text_size,
         v[3].text);

@@ -65,11 +65,20 @@ static int get_number (const json_t *o, const char *name, uint32_t max, uint32_t
     return 0;
 }
 
-static bool get_switch (const json_t *o, const char *name, bool otherwise)
+/* It may be missing: '*value' stays. */
+static int get_switch (const json_t *o, const char *name, bool *value, idt_error_t *errp)
 {
     const json_t *v = json_object_get (o, name);
 
-    return v ? json_is_true (v) : otherwise;
+    if (v && !json_is_boolean (v))
+        return errsetf (errp, EINVAL, "%s: must be true or false", name);
+    *value = v ? json_is_true (v) : *value;
+    return 0;
+}
+
+static int check_store (const struct root *root, idt_error_t *errp)
+{
+    return root->store ? 0 : errsetf (errp, EIO, "%s", root->why.text);
 }
 
 static void refuse (struct root *root, const idt_msg_t *msg, const idt_error_t *error)
@@ -174,12 +183,14 @@ static int add_consumer (struct root *root, const idt_msg_t *msg, const json_t *
 {
     uint64_t after = root->counts.acked;
     uint32_t window = 0;
+    bool specs = true;
     struct consumer *c;
     struct watcher *w;
 
     if (!idt_msg_has_flag (msg, IDT_MSGFLAG_STREAMING))
         return errsetf (errp, EPROTO, "ingest.watch is answered many times: ask for it as a stream");
-    if (get_id (o, "after", &after, errp) < 0 || get_number (o, "window", WATCH_WINDOW_MAX, &window, errp) < 0)
+    if (get_id (o, "after", &after, errp) < 0 || get_number (o, "window", WATCH_WINDOW_MAX, &window, errp) < 0
+        || get_switch (o, "jobspec", &specs, errp) < 0 || check_store (root, errp) < 0)
         return -1;
     if (!(c = calloc (1, sizeof (*c))))
         return errsetf (errp, ENOMEM, "out of memory");
@@ -188,7 +199,7 @@ static int add_consumer (struct root *root, const idt_msg_t *msg, const json_t *
         return errprintf (errp, "there are %d consumers already, and no more can be", WATCH_MAX);
     }
     c->msg = idt_msg_ref (msg);
-    c->specs = get_switch (o, "jobspec", true);
+    c->specs = specs;
     root->nconsumers++;
     send_jobs (root, w, (struct jobwire_reader){ 0 });
     return 0;
@@ -207,12 +218,15 @@ void root_watch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     root_turn (root);
 }
 
+/* What cannot be read now may never be: the consumer is told, and comes again when it likes. */
 static void end_watch (struct root *root, struct watcher *w, const struct store_read *read)
 {
+    const struct consumer *c = watcher_owner (w);
     struct jobwire_reader jobs = found (read);
 
     if (read->errnum) {
-        watch_failed (root->watch, w);
+        module_respond_error (root->service->h, c->msg, read->errnum, read->error.text);
+        consumer_destroy (root, w);
         return;
     }
     if (jobs.count > 0)
@@ -224,22 +238,40 @@ static void end_watch (struct root *root, struct watcher *w, const struct store_
  * ------------------------------------------------------------------------------------------------
  */
 
+/* The consumer that confirms is the client's own: numbers begin anew in each life, and others have them then.  0: none
+ * does.
+ */
+static int confirm (struct root *root, const idt_msg_t *msg, const json_t *number, uint64_t id, idt_error_t *errp)
+{
+    json_int_t n = json_integer_value (number);
+    struct watcher *w = watch_find (root->watch, (uint64_t)n);
+
+    if (!json_is_integer (number) || n < 0)
+        return errsetf (errp, EINVAL, "watch: must be the number of a consumer");
+    if (n == 0)
+        return 0;
+    if (!w || !module_same_client (((struct consumer *)watcher_owner (w))->msg, msg))
+        return errsetf (errp, ENOENT, "watch: %" JSON_INTEGER_FORMAT " is no consumer of this client", n);
+    if (watch_confirm (root->watch, w, id) < 0)
+        return errsetf (errp, EINVAL, "id: consumer %" JSON_INTEGER_FORMAT " was not sent as much", n);
+    return 0;
+}
+
 static int take_ack (struct root *root, const idt_msg_t *msg, const json_t *o, idt_error_t *errp)
 {
-    uint64_t id = 0, number = (uint64_t)json_integer_value (json_object_get (o, "watch"));
-    struct watcher *w = number > 0 ? watch_find (root->watch, number) : NULL;
+    const json_t *number = json_object_get (o, "watch");
+    uint64_t id = 0;
+    bool keep = false;
 
-    if (get_id (o, "id", &id, errp) < 0)
+    if (get_id (o, "id", &id, errp) < 0 || get_switch (o, "keep", &keep, errp) < 0 || check_store (root, errp) < 0)
         return -1;
     if (id == 0)
         return errsetf (errp, EINVAL, "id: is missing");
     if (id > shown (root))
         return errsetf (errp, EINVAL, "id: is above what any consumer was shown");
-    if (number > 0 && !w)
-        return errsetf (errp, ENOENT, "watch: there is no consumer %" PRIu64, number);
-    if (w && watch_confirm (root->watch, w, id) < 0)
-        return errsetf (errp, EINVAL, "id: consumer %" PRIu64 " was not sent as much", number);
-    if (get_switch (o, "keep", false) || id <= root->counts.acked) {
+    if (number && confirm (root, msg, number, id, errp) < 0)
+        return -1;
+    if (keep || id <= root->counts.acked) {
         module_respond (root->service->h, msg, NULL);
         return 0;
     }
@@ -296,10 +328,8 @@ static int add_ask (struct root *root, const idt_msg_t *msg, const struct store_
 {
     struct ask *a;
 
-    if (!root->store) {
-        errno = EIO;
-        return errprintf (errp, "%s", root->why.text);
-    }
+    if (check_store (root, errp) < 0)
+        return -1;
     if (root->asks.count >= ROOT_MAX_ASKS)
         return errsetf (errp, EAGAIN, "%d requests wait for the store already", ROOT_MAX_ASKS);
     if (!(a = calloc (1, sizeof (*a))) || fifo_push (&root->asks, a) < 0) {

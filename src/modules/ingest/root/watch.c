@@ -222,11 +222,6 @@ void watch_sent (struct watch *w, struct watcher *c, uint64_t upto, const struct
         c->after = max_u64 (c->after, upto);
 }
 
-void watch_failed (struct watch *w, struct watcher *c)
-{
-    c->reading = false;
-}
-
 /* How many of those that are not confirmed are at or below 'id'. */
 static size_t count_upto (const struct watcher *c, uint64_t id)
 {

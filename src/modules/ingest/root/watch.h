@@ -59,10 +59,9 @@ struct watcher *watch_find (struct watch *w, uint64_t number);
 struct watcher *watch_next (struct watch *w, uint64_t shown, uint64_t *after, uint32_t *max_jobs, size_t *max_bytes);
 
 /* What was read for it, 'jobs' (not read on), was sent; where that is none, it has all up to 'upto'.  They are
- * counted one by one, for a consumer confirms where it likes.  / A read that failed is tried again.
+ * counted one by one, for a consumer confirms where it likes.
  */
 void watch_sent (struct watch *w, struct watcher *c, uint64_t upto, const struct jobwire_reader *jobs);
-void watch_failed (struct watch *w, struct watcher *c);
 
 /* It has all jobs up to 'id'.  Returns 0, or -1 with errno EINVAL: that is above all that it was sent, and told that
  * there is none.

@@ -57,8 +57,6 @@ static void test_window (void)
     ok (next (w, 100, &t) && t.c == c && t.after == 10 && t.max_jobs == 5 && t.max_bytes == WATCH_ANSWER_BYTES,
         "one that has not, as much as its window has room for");
     ok (!next (w, 100, &t), "... once at a time");
-    watch_failed (w, c);
-    ok (next (w, 100, &t) && t.after == 10, "what could not be read is tried again");
     send (w, c, 100, 20, 3, 2);
     ok (next (w, 100, &t) && t.after == 22 && t.max_jobs == 2, "then what is behind it, and less");
     send (w, c, 100, 30, 2, 2);
@@ -95,8 +93,8 @@ static void test_limits (void)
     ok (t.c == NULL && watcher_stats (c[0]).window == WATCH_WINDOW, "who does not say has a window of %d",
         WATCH_WINDOW);
     first = c[0];
-    watch_failed (w, c[1]);
-    watch_failed (w, first);
+    send (w, c[1], 0, 0, 0, 1);
+    send (w, first, 0, 0, 0, 1);
     ok (next (w, 9, &t) && t.c == first && next (w, 9, &t) && t.c == c[1], "... in the order of the last ones");
     watch_remove (w, first);
     ok (watch_add (w, 0, WATCH_WINDOW_MAX, NULL) != NULL && !watch_find (w, 1) && watch_find (w, 65),

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright idtree contributors
 #
-# t2070-ingest-requests.t - what a submission may be, byte for byte
+# t2071-ingest-requests.t - what a submission may be, byte for byte
 test_description='requests for job-ingest.submit are taken as they may be written, and refused by a sentence'
 . "$(dirname "$0")/idtree-sharness.sh"
 test_under_idtree 2 --topology kary:1 -o broker.modules=fluid,job-ingest -o log-stderr-level=3 \

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# ingest_client.py - clients of job ingest that ask for what they should not, with messages that they make themselves
+#
+#   ingest_client.py NAME...   run these checks (functions of that name below) against the instance at FLUX_URI;
+#                              exit status 0: all hold
+import base64
+import errno
+import json
+import os
+import sys
+import time
+
+from flux_client import STREAMING, Client, Failure, await_that, check
+
+SUBMIT = "job-ingest.submit"
+JOBSPEC = {
+    "version": 1,
+    "resources": [{"type": "slot", "count": 1, "label": "a", "with": [{"type": "core", "count": 1}]}],
+    "tasks": [{"command": ["true"], "slot": "a", "count": {"per_slot": 1}}],
+    "attributes": {"system": {"duration": 0}},
+}
+
+
+def wrap(spec):
+    head = "version\0i1\0userid\0i%d\0mechanism\0snone\0" % os.getuid()
+    return "%s.%s.none" % tuple(base64.b64encode(s.encode()).decode() for s in (head, json.dumps(spec)))
+
+
+def jobs(c):
+    return [job["id"] for job in c.ask("ingest.list", {"count": 1000})["jobs"]]
+
+
+class Consumer:
+    """A client of its own, that watches."""
+
+    def __init__(self, **request):
+        self.c = Client()
+        self.tag = self.c.request("ingest.watch", request, flags=STREAMING)
+        first = self.next()
+        check(first.aux1 == 0, "a consumer is taken:", first.text())
+        self.number = first.json()["watch"]
+
+    def next(self):
+        return self.c.answer(self.tag)
+
+
+def types():
+    """What is of a wrong type is refused, and nothing is done."""
+    c = Client()
+    for plain in 5, None, True, ["x"]:
+        c.refuse(errno.EINVAL, SUBMIT, {"jobspec": plain}, text="jobspec: must be an object, or a string")
+    job = c.ask(SUBMIT, {"jobspec": JOBSPEC})["fluid"]
+    with Client() as watching:
+        tag = watching.request("ingest.watch", {}, flags=STREAMING)
+        while not watching.answer(tag).json()["jobs"]:
+            pass
+    for keep in 1, "yes", None:
+        c.refuse(errno.EINVAL, "ingest.ack", {"id": job, "keep": keep}, text="keep: must be true or false")
+    for number in "1", 1.5, -1, None, True:
+        c.refuse(errno.EINVAL, "ingest.ack", {"id": job, "watch": number}, text="watch: must be the number")
+    check(job in jobs(c), "it is not acknowledged")
+    c.refuse(errno.EINVAL, "ingest.watch", {"jobspec": 0}, flags=STREAMING, text="jobspec: must be true or false")
+
+
+def foreign():
+    """Nobody confirms for another one's consumer."""
+    c = Client()
+    c.ask(SUBMIT, {"J": wrap(JOBSPEC), "urgency": 16, "flags": 0})
+    consumer = Consumer(window=1)
+    job = consumer.next().json()["jobs"][0]["id"]
+    request = {"id": job, "watch": consumer.number, "keep": True}
+    c.refuse(errno.ENOENT, "ingest.ack", request, text="is no consumer of this client")
+    with Client() as third:
+        third.refuse(errno.ENOENT, "ingest.ack", dict(request, watch=2**62), text="is no consumer of this client")
+    tag = consumer.c.request("ingest.ack", request)
+    while consumer.c.recv().aux2 != tag:
+        pass
+
+
+def long():
+    """A request that no jobspec needs is not even parsed; one that waits takes no more than its job."""
+    c = Client()
+    c.refuse(errno.EMSGSIZE, SUBMIT, {"J": wrap(JOBSPEC), "beside": "x" * (5 << 20)}, text="the limit is [0-9]*")
+    c.refuse(errno.EMSGSIZE, SUBMIT, {"J": wrap({"x": "x" * (2 << 20)})}, text="J: payload: must have at most")
+
+
+def broker_kib():
+    return int(open("/proc/%s/statm" % os.environ["BROKER_PID"]).read().split()[1]) * 4
+
+
+def memory():
+    """Requests wait (nothing makes ids) without what they had beside their job."""
+    c = Client()
+    before = broker_kib()
+    request = {"J": wrap(JOBSPEC), "urgency": 16, "flags": 0, "beside": "x" * (1 << 20)}
+    for _ in range(640):
+        c.request(SUBMIT, request)
+    with Client() as asking:
+        await_that(lambda: asking.ask("job-ingest.stats-get", {})["entry"]["jobs"] == 640, "all wait")
+    # Sanitizers keep 256 MiB of what was freed.
+    check(broker_kib() - before < 480 << 10, "they take less than 480 MiB:", broker_kib() - before)
+
+
+def damaged():
+    """A consumer of what cannot be read is told."""
+    c = Consumer()
+    m = c.next()
+    check(m.aux1 == errno.EBADMSG and "damaged (what it says of job" in m.text(), "it is told:", m.aux1, m.text())
+    check(c.c.ask("ingest.stats", {})["consumers"] == 0, "and is none any more")
+
+
+def unusable():
+    """Where there is no store all say why."""
+    c = Client()
+    for topic, request in ("watch", {}), ("ack", {"id": 5}), ("get", {"id": 5}), ("list", {}):
+        c.refuse(errno.EIO, "ingest." + topic, request, flags=STREAMING, text="ingest.sqlite: damaged")
+    check("damaged" in c.ask("ingest.stats", {})["failing"], "stats, too")
+
+
+def tidying():
+    """On a full disk what is to be cleared away waits between tries."""
+    c = Client()
+    c.ask("ingest.list", {})
+    tries = lambda: c.ask("job-ingest.stats-get", {})["root"]["failed"]
+    begin, first = time.monotonic(), tries()
+    await_that(lambda: tries() > first + 2, "it is tried again and again")
+    n = tries() - first
+    check(n <= (time.monotonic() - begin) / 0.2 + 2, "no oftener than each 200 ms:", n, time.monotonic() - begin)
+
+
+if __name__ == "__main__":
+    try:
+        for name in sys.argv[1:]:
+            globals()[name]()
+    except (Failure, EOFError, OSError) as e:
+        sys.exit("%s: %s" % (name, e))

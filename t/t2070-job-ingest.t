@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t2070-job-ingest.t - clients of job ingest that ask for what they should not, and stores that cannot be used
+
+# What is mounted below is gone when the test is, however that ends.
+if test -z "$TEST_OWN_MOUNTS" && unshare -m true 2>/dev/null; then
+    TEST_OWN_MOUNTS=1
+    export TEST_OWN_MOUNTS
+    exec unshare -m /bin/sh "$0" "$@"
+fi
+test_description='clients of job ingest that ask for what they should not, and stores that cannot be used'
+. "$(dirname "$0")/idtree-sharness.sh"
+if ! command -v python3 >/dev/null; then
+    skip_all='python3 is not installed'
+    test_done
+fi
+
+PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE
+client="python3 $IDTREE_SRCDIR/t/ingest_client.py"
+run() { # option..., command...
+    idtree start -s 1 -o log-stderr-level=0 -o ingest.require-signature=off "$@" </dev/null
+}
+# The jobs of an instance that is gone, changed with statements of SQLite.
+change() { # statements
+    python3 -c 'import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])' state/ingest.sqlite "$1"
+}
+run_own() { # command...
+    run $both -o statedir="$PWD/state" "$@"
+}
+both='-o broker.modules=fluid,job-ingest'
+
+mkdir disk && mkdir -m 700 state
+if test -n "$TEST_OWN_MOUNTS" && mount -t tmpfs -o size=1m,mode=700 tmpfs disk 2>mount-error; then
+    test_set_prereq MOUNT
+    cleanup "umount -l '$PWD/disk'"
+else
+    say_color skip "# a small tmpfs cannot be mounted here: $(cat mount-error 2>/dev/null || echo no unshare)"
+fi
+
+test_expect_success 'what is of a wrong type is refused, and nothing is done' 'run $both $client types'
+test_expect_success 'nobody confirms for the consumer of another' 'run $both $client foreign'
+test_expect_success 'what no jobspec needs is not parsed' 'run $both $client long'
+test_expect_success 'what waits takes no more memory than its job' '
+    run -o broker.modules=job-ingest sh -c "BROKER_PID=\$(idtree getattr broker.pid) $client memory"
+'
+test_expect_success 'who waits in vain is told why' '
+    cat >vain.sh <<-\EOF &&
+	. "$IDTREE_SRCDIR/t/wait.sh"
+	tells() { # sentence
+	    if idtree job submit --uri "${IDTREE_URI%0}1" -- true 2>err; then return 1; fi
+	    grep "$1" err || { cat err >&2; return 1; }
+	}
+	idtree module remove -r 0 job-ingest &&
+	wait_until "who is above is told" tells "it may be yet: the broker above: No service matching job-ingest.batch" &&
+	idtree module remove -r 1 fluid && idtree module remove -r 0 fluid &&
+	wait_until "what is missing is told" tells "is not stored: there are no ids: No service matching fluid.block"
+	EOF
+    idtree start -s 2 -o log-stderr-level=0 $both -o ingest.timeout=1s sh vain.sh </dev/null
+'
+test_expect_success 'a consumer of what cannot be read is told, once' '
+    run_own idtree job submit -q -n 3 -- true && change "UPDATE jobs SET urgency = 99" && run_own $client damaged
+'
+test_expect_success MOUNT 'on a full disk what is to be cleared away waits between tries' '
+    change "UPDATE jobs SET urgency = 16; UPDATE meta SET acked = (SELECT max(id) FROM jobs)" &&
+    cp state/ingest.sqlite disk && cat >full.sh <<-\EOF &&
+	cat /dev/zero >disk/fill 2>/dev/null
+	python3 "$IDTREE_SRCDIR/t/ingest_client.py" tidying &&
+	idtree job stats | grep "disk is full" && rm disk/fill && . "$IDTREE_SRCDIR/t/wait.sh" &&
+	wait_until "jobs are stored again" holds "! idtree job stats | grep \"disk is full\""
+	EOF
+    run -o broker.modules=job-ingest -o statedir="$PWD/disk" sh full.sh
+'
+test_expect_success 'where the store cannot be used all say why' '
+    echo nonsense >state/ingest.sqlite && run_own $client unusable
+'
+test_done
