@@ -213,4 +213,15 @@ test_expect_success 'flux proxy passes commands on, where it is told that versio
     test "$(flux proxy --force "${FLUX_URI%0}2" flux getattr rank)" = 2
 '
 
+# --- the end
+
+cat >shutdown.sh <<\EOF
+. "$IDTREE_SRCDIR/t/wait.sh"
+flux shutdown "$@" && wait_until "the brokers have ended" holds "! flux getattr size"
+EOF
+test_expect_success 'flux shutdown stops an instance' '
+    for i in 1 2 3 4 5; do
+        idtree start -s 3 sh shutdown.sh && idtree start -s 3 sh shutdown.sh --background || return 1
+    done
+'
 test_done

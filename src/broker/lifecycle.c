@@ -17,6 +17,9 @@
 #include "broker/private.h"
 #include "libutil/clock.h"
 
+#define READ_TURN_MS 2 /* until we look again whether all was read */
+#define READ_S 1.      /* by then it is, or its reader has stopped */
+
 /* --- states ------------------------------------------------------------------------------------------ */
 
 static void enter_run (struct broker *b)
@@ -50,22 +53,42 @@ static void enter_shutdown (struct broker *b)
         broker_input (b, STATE_LEFT);
 }
 
-/* Who waits for the end hears of it before the connections are closed. */
-static void enter_exit (struct broker *b)
+/* Who waits for the end, or for an answer that will not come, hears of it. */
+static void tell_waiting (struct broker *b)
 {
     upcalls_stop (&b->ups, b->h, "this broker is stopping");
     msglist_end (b->shutdown_streams, b->h, ENODATA);
     while (modules_turn (b->modules))
         ;
     usock_flush (b->local);
-    if (b->exit_code == 0)
-        b->conf.ops->up (b->conf.arg); /* who is told to stop before it runs has not failed */
+}
+
+/* Flux's clients read nothing any more once a connection has ended, not even what came before.  So it ends when all was
+ * read.  Nothing tells of that: we look. */
+static void end_when_read (struct broker *b)
+{
+    if (usock_unread (b->local) && clock_s (CLOCK_MONOTONIC) < b->state_since + READ_S) {
+        idt_timer_watcher_reset (b->timer, READ_TURN_MS, 0.);
+        idt_watcher_start (b->timer);
+        return;
+    }
+    tell_waiting (b); /* who asked meanwhile */
     idt_watcher_stop (b->timer);
     idt_reactor_stop (member_reactor (b->member));
 }
 
-static void enter (struct broker *b)
+static void enter_exit (struct broker *b)
 {
+    tell_waiting (b);
+    if (b->exit_code == 0)
+        b->conf.ops->up (b->conf.arg); /* who is told to stop before it runs has not failed */
+    end_when_read (b);
+}
+
+static void move_to (struct broker *b, enum state next)
+{
+    b->state = next;
+    b->state_since = clock_s (CLOCK_MONOTONIC);
     log_printf (b->log, LOG_DEBUG, "broker", "state %s", state_name (b->state));
     switch (b->state) {
     case STATE_RUN:
@@ -89,11 +112,8 @@ void broker_input (struct broker *b, enum state_input in)
 {
     enum state next = state_next (b->state, in);
 
-    if (next == b->state)
-        return;
-    b->state = next;
-    b->state_since = clock_s (CLOCK_MONOTONIC);
-    enter (b);
+    if (next != b->state)
+        move_to (b, next);
 }
 
 void broker_check_alone (struct broker *b)
@@ -115,8 +135,8 @@ void broker_stop (struct broker *b, const char *why)
     member_wake (b->member);
     if (b->told_to_stop) {
         log_printf (b->log, LOG_WARNING, "broker", "stops at once: %s", why);
-        b->state = STATE_EXIT;
-        enter (b);
+        if (b->state != STATE_EXIT)
+            move_to (b, STATE_EXIT);
         return;
     }
     b->told_to_stop = true;
@@ -173,6 +193,10 @@ void broker_timer_cb (idt_watcher_t *w, int revents, void *arg)
 
     if (b->state == STATE_JOIN) {
         join_timeout (b);
+        return;
+    }
+    if (b->state == STATE_EXIT) {
+        end_when_read (b);
         return;
     }
     log_printf (b->log, LOG_WARNING, "broker", "state %s took too long (broker.shutdown-timeout)",

@@ -10,8 +10,10 @@
 
 #include <czmq.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -254,4 +256,15 @@ void usock_destroy (struct usock *l)
 size_t usock_count (const struct usock *l)
 {
     return zlistx_size (l->clients);
+}
+
+bool usock_unread (const struct usock *l)
+{
+    struct client *c = zlistx_first (l->clients);
+    int size;
+
+    for (; c; c = zlistx_next (l->clients))
+        if (ioctl (c->fd, SIOCOUTQ, &size) == 0 && size > 0)
+            return true;
+    return false;
 }

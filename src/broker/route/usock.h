@@ -60,4 +60,7 @@ void usock_flush (struct usock *l);
 
 size_t usock_count (const struct usock *l); /* clients */
 
+/* Whether a client has not read yet all that was written to it. */
+bool usock_unread (const struct usock *l);
+
 #endif /* BROKER_USOCK_H */

@@ -872,6 +872,26 @@ static void test_ending (void)
     server_fini (&s);
 }
 
+static void test_unread (void)
+{
+    struct server s;
+    struct end e, other;
+
+    server_init (&s);
+    end_open (&e, &s);
+    end_open (&other, &s);
+    ok (is_served (&e, &s) && !usock_unread (s.local), "who has read all leaves nothing unread");
+    put (&e, "echo.x", 1, 100, 0);
+    msg_stream_flush (e.stream);
+    wait_until (usock_unread (s.local)) turn (&s, 1);
+    ok (is_served (&other, &s) && usock_unread (s.local), "an answer is unread, whatever others read");
+    ok (get (&e, &s) == 1 && !usock_unread (s.local), "... until it is read");
+    end_close (&e, &s);
+    end_close (&other, &s);
+    ok (!usock_unread (s.local), "nobody is there, and nothing is unread");
+    server_fini (&s);
+}
+
 /* A client that serves and goes: who asked it hears of it. */
 static void test_service (void)
 {
@@ -1299,6 +1319,7 @@ int main (void)
     test_descriptors ();
     test_path ();
     test_ending ();
+    test_unread ();
     test_service ();
     test_ranks ();
     test_full_rank ();
