@@ -64,9 +64,9 @@ test_expect_success 'so is each field that is none, by name' '
     refuses "EINVAL: key and nonce: one of them, not both" "{\"J\":\"\",\"key\":\"a\",\"nonce\":\"b\"}"
 '
 test_expect_success 'a jobspec that is none is refused as one, whatever it is' '
-    refuses "EINVAL: jobspec: must be an object, and is null" "{\"jobspec\":null}" &&
-    refuses "EINVAL: jobspec: must be an object, and is 5" "{\"jobspec\":5}" &&
-    refuses "EINVAL: jobspec: line 1, column 257: more arrays and objects in each other than 256" \
+    refuses "EINVAL: jobspec: must be an object, or a string that has one" "{\"jobspec\":null}" &&
+    refuses "EINVAL: jobspec: must be an object, or a string that has one" "{\"jobspec\":5}" &&
+    refuses "EINVAL: jobspec: line 1, column 513: more arrays and objects in each other than 256" \
         "{\"jobspec\":$(printf %258s "" | tr " " "[")$(printf %258s "" | tr " " "]")}" &&
     refuses "EINVAL: jobspec: version: must be 1, and is missing" "{\"jobspec\":\"{\\u007d\"}"
 '
