@@ -27,6 +27,13 @@ test_expect_success 'J is taken, with escapes and without' '
     takes " { \"flags\" : 0 , \"\\u004a\" : \"$header\\u002e$payload.non\\u0065\" , \"other\" : [ { } ] } " &&
     idtree job show --json "$id" | grep "\"urgency\":16,"
 '
+test_expect_success 'so is one that is long, which a thread looks at' '
+    printf %s "$spec" | sed "s/\"x\"/\"$(printf %050000d 0)\"/" >long.json && long=$(base64 <long.json) &&
+    takes "{\"J\":\"$header.$long.none\"}" && idtree job show --json "$id" | grep "\"command\":\[\"0000" >/dev/null &&
+    takes "{\"J\":\"$header\\u002e$long.none\"}" && idtree job show --json "$id" | grep "\"command\":\[\"0000" >/dev/null &&
+    takes "{\"jobspec\":$(cat long.json)}" &&
+    refuses "EINVAL: J: signature: must be none" "{\"J\":\"$header.$long.no\\u006ee!\"}"
+'
 test_expect_success 'a jobspec is taken as text, and as an object' '
     takes "{\"jobspec\":\"$(printf %s "$spec" | sed "s/[\"]/\\\\&/g")\"}" && idtree job show --json "$id" >a &&
     takes "{\"jobspec\": $(printf %s "$spec" | sed "s/,/ ,\n/g"),\"urgency\":16}" && idtree job show --json "$id" >b &&
@@ -66,8 +73,8 @@ test_expect_success 'so is each field that is none, by name' '
 test_expect_success 'a jobspec that is none is refused as one, whatever it is' '
     refuses "EINVAL: jobspec: must be an object, or a string that has one" "{\"jobspec\":null}" &&
     refuses "EINVAL: jobspec: must be an object, or a string that has one" "{\"jobspec\":5}" &&
-    refuses "EINVAL: jobspec: line 1, column 513: more arrays and objects in each other than 256" \
-        "{\"jobspec\":$(printf %258s "" | tr " " "[")$(printf %258s "" | tr " " "]")}" &&
+    refuses "EINVAL: jobspec: line 1, column 261: more arrays and objects in each other than 256" \
+        "{\"jobspec\":{\"a\":$(printf %258s "" | tr " " "[")$(printf %258s "" | tr " " "]")}}" &&
     refuses "EINVAL: jobspec: version: must be 1, and is missing" "{\"jobspec\":\"{\\u007d\"}"
 '
 test_done

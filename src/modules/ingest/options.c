@@ -37,6 +37,7 @@ int options_read (idt_t *h, struct options *o, idt_error_t *errp)
                < 0
         || module_option_number (h, "ingest.max-jobs", "1000000", 1, 1u << 30, &o->max_jobs, errp) < 0
         || module_option_number (h, "ingest.max-mib", "4096", 1, 1u << 24, &mib, errp) < 0
+        || module_option_number (h, "ingest.max-remembered", "10000000", 1, 1u << 30, &o->max_remembered, errp) < 0
         || module_option_duration (h, "ingest.remember", "1h", 1000, UINT64_C (7) * 86400000, "1s to 7d, such as 1h",
                                    &o->remember_ms, errp)
                < 0)

@@ -18,6 +18,7 @@ struct options {
     uint32_t max_waiting_bytes;
     uint32_t max_jobs; /* at rank 0, not acknowledged */
     uint64_t max_bytes;
+    uint32_t max_remembered; /* acknowledged ones whose id and key are kept */
     uint64_t remember_ms;
     uint64_t settle_ms;
     uint64_t timeout_ms;

@@ -235,7 +235,7 @@ void root_turn (struct root *root)
         return;
     clock_gettime (CLOCK_REALTIME, &now);
     root->group = (struct store_group){ .max_jobs = o->max_jobs, .max_bytes = o->max_bytes, .now_s = now.tv_sec };
-    if (root->counts.remembered > o->max_jobs)
+    if (root->counts.remembered > o->max_remembered)
         root->group.forget_s = now.tv_sec;
     else if (root->counts.remembered > 0)
         root->group.forget_s = now.tv_sec - (int64_t)(o->remember_ms / 1000);
