@@ -100,7 +100,6 @@ def memory():
         c.request(SUBMIT, request)
     with Client() as asking:
         await_that(lambda: asking.ask("job-ingest.stats-get", {})["entry"]["jobs"] == 640, "all wait")
-    # Sanitizers keep 256 MiB of what was freed.
     check(broker_kib() - before < 480 << 10, "they take less than 480 MiB:", broker_kib() - before)
 
 
