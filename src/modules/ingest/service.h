@@ -50,10 +50,9 @@ struct service {
     struct jobwire_reader out; /* the batch of this rank that the relay has not taken yet */
     bool has_out;
     struct relay *relay;
-    char no_ids[SERVICE_WHY],
-        no_way[SERVICE_WHY];      /* why the last try to get ids, to send a batch failed; "": it did not */
+    char no_ids[SERVICE_WHY];     /* why the last try to get ids failed; "": it did not */
+    char no_way[SERVICE_WHY];     /* ... to send a batch */
     LIST_HEAD (, child) children; /* batches that children sent */
-    uint32_t nchildren;
 
     struct root *root; /* rank 0 alone */
     uint64_t submitted, refused;
@@ -120,7 +119,7 @@ void uplink_stop (struct service *sv);
 
 /* --- rank 0: root/ ------------------------------------------------------------------------------------------------ */
 
-/* Where the store cannot be used every batch is refused, and says why. */
+/* Where the store cannot be used nobody is told what becomes of a job, and the log says why. */
 struct root *root_create (struct service *sv, idt_error_t *errp);
 void root_destroy (struct root *root);
 

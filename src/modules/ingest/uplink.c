@@ -21,13 +21,11 @@ struct child {
     LIST_ENTRY (child) link;
     struct service *service;
     const idt_msg_t *msg;
-    struct relay_parcel *parcel;
 };
 
 static void child_destroy (struct child *c)
 {
     LIST_REMOVE (c, link);
-    c->service->nchildren--;
     idt_msg_unref (c->msg);
     free (c);
 }
@@ -115,8 +113,7 @@ void uplink_batch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     c->service = sv;
     c->msg = idt_msg_ref (msg);
     LIST_INSERT_HEAD (&sv->children, c, link);
-    sv->nchildren++;
-    if (!(c->parcel = relay_add (sv->relay, &jobs, child_reply, c))) {
+    if (!relay_add (sv->relay, &jobs, child_reply, c)) {
         module_respond_error (h, msg, errno, "job-ingest: more waits at this rank than ingest.max-waiting-bytes");
         child_destroy (c);
     }
@@ -196,9 +193,7 @@ static void ask_for_ids (struct service *sv)
         block_failed (&sv->ids);
 }
 
-/* --- turns
- * ----------------------------------------------------------------------------------------------------------
- */
+/* --- turns ------------------------------------------------------------------------------------------------------- */
 
 void uplink_turn (struct service *sv)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* line.c - the line only rises: by the watermark, by what was refused */
+/* line.c - the line only rises: by the watermark, by the time of ids, by what was refused */
 #include <assert.h>
 
 #include <idtree/fluid.h>
@@ -14,7 +14,7 @@
 
 void line_init (struct line *l, uint64_t first, uint64_t settle_ms)
 {
-    *l = (struct line){ .at = first, .group = first, .shown = first, .settle_ms = settle_ms, .slack_ms = settle_ms };
+    *l = (struct line){ .at = first, .shown = first, .settle_ms = settle_ms, .slack_ms = settle_ms };
 }
 
 static void rise (struct line *l, uint64_t id)
@@ -26,9 +26,8 @@ static void rise (struct line *l, uint64_t id)
 
 void line_watermark (struct line *l, uint64_t id)
 {
-    l->watermark = max_u64 (l->watermark, id);
-    if (l->watermark > 0)
-        rise (l, l->watermark - 1);
+    if (id > 0)
+        rise (l, id - 1);
 }
 
 static uint64_t first_of (uint64_t ms)
@@ -59,8 +58,7 @@ uint64_t line_begin (struct line *l)
 {
     assert (!l->under_way);
     l->under_way = true;
-    l->group = l->at;
-    return l->group;
+    return l->at;
 }
 
 /* What the group stored above its own line is durable now, and no other will be judged by a lower line than this. */

@@ -14,8 +14,6 @@
 
 struct line {
     uint64_t at;        /* where it is */
-    uint64_t group;     /* where it was when the group that is under way began */
-    uint64_t watermark; /* no id below this will be made any more */
     uint64_t settle_ms; /* how far the line stays behind the time at least, */
     uint64_t slack_ms;  /* and how far it does now */
     uint64_t late_ms;   /* when a job was late last */
@@ -24,8 +22,7 @@ struct line {
 };
 
 /* 'first': all that was shown in former lives is at or below it.  The line follows the watermark, and, 'settle_ms'
- * behind, the
- * time of ids.
+ * behind, the time of ids.
  */
 void line_init (struct line *l, uint64_t first, uint64_t settle_ms);
 
@@ -33,8 +30,8 @@ void line_init (struct line *l, uint64_t first, uint64_t settle_ms);
 void line_time (struct line *l, uint64_t now_ms);
 
 /* A job came with an id at or below the line.  Where that is because it took its time, or its rank's clock is behind,
- * the line
- * goes twice as far behind the time, so that the next id of such a rank is above it; later it comes nearer again.
+ * the line goes twice as far behind the time, so that the next id of such a rank is above it; later it comes nearer
+ * again.
  */
 void line_late (struct line *l, uint64_t id, uint64_t now_ms);
 

@@ -132,9 +132,7 @@ static void give_reason (struct root *root, int errnum)
                                                   .text_size = min_u64 (strlen (root->why.text), JOBWIRE_TEXT_MAX) };
 }
 
-/* --- the work of the store -----------------------------------------------------------------------------------------
- * 
- */
+/* --- the work of the store --------------------------------------------------------------------------------------- */
 
 static void take_failed (struct root *root, int errnum, const idt_error_t *why)
 {
@@ -253,9 +251,7 @@ void root_turn (struct root *root)
     store_begin (root->store, writes ? &root->group : NULL, root->reads, root->nreads);
 }
 
-/* --- batches that come ---------------------------------------------------------------------------------------------
- * 
- */
+/* --- batches that come ------------------------------------------------------------------------------------------- */
 
 /* The store cannot be used: nobody knows what is in it. */
 static void forget_batch (struct root *root)
@@ -276,11 +272,9 @@ void root_batch (struct root *root, uint32_t tag, const void *data, size_t size)
         forget_batch (root);
 }
 
-/* --- the life, and the watermark
- * --------------------------------------------------------------------------------------
- */
+/* --- the life, and the watermark --------------------------------------------------------------------------------- */
 
-static void set_timer (struct root *root)
+void root_look (struct root *root)
 {
     bool wanted = root->life == 0 || tell_wants_line (root);
     bool again = root->unsure || (root->resting && root->counts.untidy);
@@ -306,7 +300,7 @@ static void life_cb (idt_future_t *f, void *arg)
         idt_log (root->service->h, LOG_ERR, "jobs wait until fluid of rank 0 makes ids: %s", idt_future_error (f));
     root->told = root->life == 0;
     upcall_destroy (up);
-    set_timer (root);
+    root_look (root);
     if (root->life > 0)
         root_turn (root);
 }
@@ -328,7 +322,7 @@ static void watermark_cb (idt_future_t *f, void *arg)
         line_time (&root->line, root->ids_ms);
     }
     upcall_destroy (up);
-    set_timer (root);
+    root_look (root);
     root_turn (root);
 }
 
@@ -342,7 +336,7 @@ static void ask (struct root *root)
     else
         up = upcall_create (&sv->ups, idt_rpc (sv->h, "fluid.watermark", NULL, 0, 0), 5000, watermark_cb, sv);
     root->asking = up != NULL;
-    set_timer (root);
+    root_look (root);
 }
 
 static void timer_cb (idt_watcher_t *w, int revents, void *arg)
@@ -358,14 +352,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
         ask (root);
 }
 
-void root_look (struct root *root)
-{
-    set_timer (root);
-}
-
-/* --- life
- * -------------------------------------------------------------------------------------------------------------
- */
+/* --- life -------------------------------------------------------------------------------------------------------- */
 
 json_t *root_stats (const struct root *root)
 {

@@ -234,9 +234,7 @@ static void end_watch (struct root *root, struct watcher *w, const struct store_
     watch_sent (root->watch, w, read->upto, &jobs);
 }
 
-/* --- acknowledgements
- * ------------------------------------------------------------------------------------------------
- */
+/* --- acknowledgements -------------------------------------------------------------------------------------------- */
 
 /* The consumer that confirms is the client's own: numbers begin anew in each life, and others have them then.  0: none
  * does.
@@ -314,9 +312,7 @@ void tell_acked (struct root *root, int errnum, const char *text)
     answer_acks (root, &root->acking, errnum, text);
 }
 
-/* --- what is there
- * --------------------------------------------------------------------------------------------------
- */
+/* --- what is there ----------------------------------------------------------------------------------------------- */
 
 static void ask_destroy (struct ask *a)
 {
@@ -459,9 +455,7 @@ void root_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     module_respond_object (h, msg, o);
 }
 
-/* --- reads
- * -----------------------------------------------------------------------------------------------------------
- */
+/* --- reads ------------------------------------------------------------------------------------------------------- */
 
 size_t tell_collect (struct root *root, struct store_read *reads, size_t max)
 {
@@ -502,9 +496,7 @@ bool tell_wants_line (const struct root *root)
     return root->nconsumers > 0 && line_shown (&root->line) < root->counts.newest;
 }
 
-/* --- who is gone
- * -------------------------------------------------------------------------------------------------------
- */
+/* --- who is gone ------------------------------------------------------------------------------------------------- */
 
 static void forget_asks (struct root *root, const idt_msg_t *disconnect)
 {
