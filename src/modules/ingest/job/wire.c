@@ -153,13 +153,6 @@ int jobwire_add_body (struct jobwire_buf *b, const void *body, size_t size, uint
     return append_body (b, batch_magic, body, size, count);
 }
 
-void jobwire_set_id (struct jobwire_buf *b, size_t at, uint64_t id)
-{
-    at = max_u64 (at, HEAD);
-    assert (at + JOB_HEAD <= b->size);
-    put (b->data + at, 8, id);
-}
-
 void jobwire_cut (struct jobwire_buf *b, size_t at, size_t size, uint32_t count)
 {
     assert (at >= HEAD && at + size <= b->size && count <= b->count);

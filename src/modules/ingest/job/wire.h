@@ -77,11 +77,6 @@ int jobwire_add_body (struct jobwire_buf *b, const void *body, size_t size, uint
 int jobwire_add_verdict (struct jobwire_buf *b, const struct verdict *verdict);
 int jobwire_add_verdicts (struct jobwire_buf *b, const void *body, size_t size, uint32_t count);
 
-/* Write another id over that of the job at 'at' (bytes from the beginning of 'b', as jobwire_buf.size was before it
- * was added).
- */
-void jobwire_set_id (struct jobwire_buf *b, size_t at, uint64_t id);
-
 /* Take out 'size' bytes at 'at' that are 'count' jobs.  What is behind them moves up. */
 void jobwire_cut (struct jobwire_buf *b, size_t at, size_t size, uint32_t count);
 

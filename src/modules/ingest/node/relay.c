@@ -296,12 +296,6 @@ bool relay_answered (struct relay *r, uint64_t now_ms, uint32_t tag, struct jobw
     return true;
 }
 
-void relay_hurry (struct relay *r)
-{
-    r->pause_until_ms = 0;
-    r->pause_ms = 0;
-}
-
 uint64_t relay_due (const struct relay *r)
 {
     if (TAILQ_EMPTY (&r->waiting) || r->stats.under_way == RELAY_UNDER_WAY)

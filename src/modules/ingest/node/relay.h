@@ -53,11 +53,8 @@ bool relay_next (struct relay *r, uint64_t now_ms, const void **data, size_t *si
  */
 bool relay_answered (struct relay *r, uint64_t now_ms, uint32_t tag, struct jobwire_reader *verdicts);
 
-/* It was not: it waits again, for RELAY_PAUSE_MS, then longer, until one is answered.  Others wait with it.  / The
- * parent is back: now.
- */
+/* It was not: it waits again, for RELAY_PAUSE_MS, then longer, until one is answered.  Others wait with it. */
 void relay_failed (struct relay *r, uint64_t now_ms, uint32_t tag);
-void relay_hurry (struct relay *r);
 
 /* When relay_next () should be called, if nothing else happens; 0: now; UINT64_MAX: not. */
 uint64_t relay_due (const struct relay *r);
