@@ -350,6 +350,15 @@ static struct database *database_new (const struct database_kind *kind, const ch
     return d;
 }
 
+void database_holder (char holder[DATABASE_HOLDER_MAX], const char *who)
+{
+    char host[64] = "?";
+
+    gethostname (host, sizeof (host) - 1);
+    snprintf (holder, DATABASE_HOLDER_MAX, "%s%sprocess %d on %s", who ? who : "", who ? ", " : "", (int)getpid (),
+              host);
+}
+
 struct database *database_open (const struct database_kind *kind, const char *dir, const char *holder,
                                 idt_error_t *errp)
 {

@@ -40,6 +40,11 @@ struct database_kind {
     const char *advice; /* what to do where it is damaged, as a clause */
 };
 
+#define DATABASE_HOLDER_MAX 128
+
+/* Who holds a file, for others to read: "WHO, process 17 on HOST"; WHO may be NULL. */
+void database_holder (char holder[DATABASE_HOLDER_MAX], const char *who);
+
 /* Open the file in folder 'dir', or make it with its tables.  'kind' must live as long as the database.  'holder' tells others who has it, as "broker UUID, process
  * 17 on HOST".  Blocks.  Returns NULL with errno set and 'errp' filled:
  *   EBUSY    another process holds it; the text says who

@@ -103,12 +103,26 @@ static void test_planted (void)
     }
 }
 
+static void test_holder (void)
+{
+    char holder[DATABASE_HOLDER_MAX], wanted[64];
+
+    snprintf (wanted, sizeof (wanted), "process %d on ", (int)getpid ());
+    database_holder (holder, NULL);
+    ok (strncmp (holder, wanted, strlen (wanted)) == 0 && strlen (holder) > strlen (wanted), "a holder is told: %s",
+        holder);
+    database_holder (holder, "broker 0123abcd");
+    ok (strncmp (holder, "broker 0123abcd, process ", 25) == 0 && strstr (holder, wanted), "... by its name: %s",
+        holder);
+}
+
 int main (int argc, char *argv[])
 {
     if (!mkdtemp (dir))
         bail_out ("no folder");
     test_folder ();
     test_links ();
+    test_holder ();
     if (geteuid () == 0)
         test_planted ();
     else

@@ -21,6 +21,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "libsqlite/database.h"
 #include "libutil/errprintf.h"
 #include "modules/compressor/root/private.h"
 
@@ -336,10 +337,9 @@ static void open_store (struct root *root)
 {
     static const struct store_reader reader = { read_document_cb, read_range_cb };
     const struct options *o = &root->service->options;
-    char host[64] = "?", holder[128];
+    char holder[DATABASE_HOLDER_MAX];
 
-    gethostname (host, sizeof (host) - 1);
-    snprintf (holder, sizeof (holder), "process %d on %s", (int)getpid (), host);
+    database_holder (holder, NULL);
     /* What is stored may be more than is allowed now. */
     root->limits = (struct orderer_limits){ .sessions = UINT32_MAX,
                                             .clusters = UINT32_MAX,

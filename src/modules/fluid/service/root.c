@@ -15,6 +15,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "libsqlite/database.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 #include "libutil/duration.h"
@@ -161,12 +162,12 @@ static struct store *recover_store (struct service *sv, const char *holder, stru
 
 static struct store *open_store (struct service *sv, struct store_content *content, idt_error_t *errp)
 {
-    char host[64] = "?", holder[128];
+    char who[32], holder[DATABASE_HOLDER_MAX];
     const struct options *o = &sv->options;
     struct store *st;
 
-    gethostname (host, sizeof (host) - 1);
-    snprintf (holder, sizeof (holder), "broker %.8s, process %d on %s", o->node.incarnation, (int)getpid (), host);
+    snprintf (who, sizeof (who), "broker %.8s", o->node.incarnation);
+    database_holder (holder, who);
     if (!(st = store_open (o->statedir, holder, content, errp)) && errno == EBADMSG && o->recover)
         st = recover_store (sv, holder, content, errp);
     return st;

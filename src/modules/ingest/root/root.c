@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libsqlite/database.h"
 #include "libutil/errprintf.h"
 #include "libutil/minmax.h"
 #include "modules/ingest/root/private.h"
@@ -384,10 +385,9 @@ static const struct idt_handler_spec handlers[] = {
 
 static void open_store (struct root *root)
 {
-    char host[64] = "?", holder[128];
+    char holder[DATABASE_HOLDER_MAX];
 
-    gethostname (host, sizeof (host) - 1);
-    snprintf (holder, sizeof (holder), "process %d on %s", (int)getpid (), host);
+    database_holder (holder, NULL);
     if ((root->store = store_open (root->service->options.statedir, holder, &root->counts, &root->why)))
         return;
     root->failing = true;
