@@ -154,4 +154,19 @@ test_expect_success 'an instance that is full is told' '
 	EOF
     other -o broker.modules=fluid,job-ingest -o ingest.max-jobs=10 sh full.sh
 '
+cat >keys.sh <<'END'
+. "$IDTREE_SRCDIR/t/wait.sh"
+round() { idtree job submit -n 4 --key="$1" -- true >"$1" && idtree job watch -n 4 --ack --no-jobspec >/dev/null; }
+known() { test "$(idtree job submit --key=a-1 -- true)" = "$(sed -n 1p a)"; }
+# What is forgotten is so by whole seconds: ask until the clock shows the second after the next.
+stays_known() { until test "$(date +%s)" -ge $((acked + 2)); do known || return 1; done; }
+forgotten() { idtree job submit -- true >more && idtree job watch -n 1 --ack --no-jobspec >/dev/null && ! known; }
+round a && round b && round c && acked=$(date +%s) && "$@"
+END
+test_expect_success 'keys of more jobs than may wait for a consumer are remembered' '
+    other -o broker.modules=fluid,job-ingest -o ingest.max-jobs=4 sh keys.sh stays_known
+'
+test_expect_success 'but not those of more than may be remembered' '
+    other -o broker.modules=fluid,job-ingest -o ingest.max-remembered=4 sh keys.sh wait_until "it is forgotten" forgotten
+'
 test_done
