@@ -77,7 +77,9 @@ static void read_env (struct cmd_env *e)
 
 static int run (const struct command *command, int argc, char **argv)
 {
-    struct cmd cmd = { .command = command, .table = cmd_table, .argc = argc, .argv = argv };
+    struct cmd cmd = {
+        .command = command, .table = cmd_table, .timeout_ms = CMD_TIMEOUT_MS, .argc = argc, .argv = argv
+    };
 
     read_env (&cmd.env);
     cmd.uri = cmd.env.uri;
