@@ -73,6 +73,7 @@ static void read_env (struct cmd_env *e)
     e->tmpdir = env ("TMPDIR");
     e->shell = env ("SHELL");
     e->path = env ("PATH");
+    e->no_color = env ("NO_COLOR") || (env ("TERM") && !strcmp (env ("TERM"), "dumb"));
 }
 
 static int run (const struct command *command, int argc, char **argv)

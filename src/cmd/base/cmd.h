@@ -100,6 +100,7 @@ struct cmd_env {
     const char *tmpdir; /* TMPDIR */
     const char *shell;  /* SHELL */
     const char *path;   /* PATH */
+    bool no_color;      /* NO_COLOR, or TERM=dumb */
 };
 
 #define CMD_SERVICE_MAX 64
