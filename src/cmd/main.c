@@ -50,6 +50,7 @@ static const struct command *const cmd_table[] = {
     &logger_command,
     &info_command,
     &watermark_command,
+    &health_command,
     &shutdown_command,
     &version_command,
     &complete_command,

@@ -21,6 +21,7 @@
 
 #define KEY_LONG 256 /* what getopt_long () says of the first option, where it has no letter */
 #define DAY_S 86400.
+#define WHY_MAX 2048 /* bytes of a sentence that a command says by itself */
 
 /* --- table ---------------------------------------------------------------------------------- */
 
@@ -96,9 +97,14 @@ void cmd_warn (const struct cmd *cmd, const char *fmt, ...)
 
 void cmd_die (const struct cmd *cmd, const char *fmt, ...)
 {
+    char why[WHY_MAX];
     va_list ap;
 
     va_start (ap, fmt);
+    if (cmd->died) {
+        vsnprintf (why, sizeof (why), fmt, ap);
+        end (cmd->died (cmd, why));
+    }
     vwarn (cmd, fmt, ap);
     va_end (ap);
     fputc ('\n', stderr);

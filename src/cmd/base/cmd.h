@@ -116,6 +116,8 @@ struct cmd {
         char service[CMD_SERVICE_MAX];
         uint32_t nodeid;
     } asked;
+    /* What cmd_die () calls with its sentence, to say it in another way; returns the exit status.  NULL: stderr. */
+    int (*died) (const struct cmd *cmd, const char *why);
     /* The operands, once there was cmd_options (); all arguments where CMD_VERBATIM. */
     int argc;
     char **argv;
