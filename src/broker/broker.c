@@ -19,6 +19,7 @@
 
 #include "broker/base/uuid_key.h"
 #include "broker/private.h"
+#include "libmsg/access.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
@@ -26,10 +27,10 @@
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
-/* An event to be published (steals the reference): numbered here at rank 0, else sent up. */
+/* An event to be published (steals the reference), where its sender may: numbered here at rank 0, else sent up. */
 static void publish_new (struct broker *b, idt_msg_t *msg)
 {
-    if (!idt_msg_topic (msg)) {
+    if (!idt_msg_topic (msg) || !access_may_publish (idt_msg_cred (msg), idt_msg_topic (msg))) {
         idt_msg_unref (msg);
         return;
     }

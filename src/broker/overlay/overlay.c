@@ -353,10 +353,10 @@ static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "overlay.health", health_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "overlay.topology", topology_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "overlay.stats-get", stats_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "overlay.disconnect", disconnect_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "overlay.health", health_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "overlay.topology", topology_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "overlay.stats-get", stats_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "overlay.disconnect", disconnect_cb, 0 },
     IDT_HANDLERS_END,
 };
 

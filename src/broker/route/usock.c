@@ -161,7 +161,7 @@ struct usocks *usocks_create (idt_reactor_t *r)
         return NULL;
     all->reactor = r;
     TAILQ_INIT (&all->list);
-    TAILQ_INIT (&all->guests);
+    TAILQ_INIT (&all->callers);
     all->most = most_clients ();
     usocks_fill_reserve (all);
     return all;

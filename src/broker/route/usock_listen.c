@@ -5,7 +5,7 @@
  *
  * They are the process's, as is the loop that accepts: a rank that is stopped keeps nobody from the others.  That of the first
  * rank stays when that one ends, for those that have none.  Where a process has ever had one rank alone a connection is that
- * one's client at once; else it is a guest (usock_guest.c).
+ * one's client at once; else it is a caller (usock_caller.c).
  */
 #include "config.h"
 
@@ -107,7 +107,7 @@ static int take_in (struct door *d, int fd, struct idt_cred cred)
     if (all->clients >= all->most)
         return errset (EMFILE);
     if (all->several)
-        return guest_create (all, d->rank, fd, cred);
+        return caller_create (all, d->rank, fd, cred);
     return (l = usocks_find (all, d->rank)) && usock_admit (l, fd, cred, NULL) ? 0 : -1;
 }
 
@@ -287,13 +287,13 @@ int usock_listen (struct usock *l, const char *path, struct attrs *attrs, idt_er
 void usock_unlisten (struct usock *l)
 {
     struct usocks *all = l->all;
-    struct guest *g;
+    struct caller *g;
 
     door_close (l->door);
     if (!TAILQ_EMPTY (&all->list))
         return;
-    while ((g = TAILQ_FIRST (&all->guests)))
-        guest_destroy (g);
+    while ((g = TAILQ_FIRST (&all->callers)))
+        caller_destroy (g);
     door_close (all->main);
     all->main = NULL;
 }

@@ -435,15 +435,15 @@ static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST, "flax.generate", flax_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "sno.generate", sno_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "uid.generate", uid_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "flake.claim", claim_request_cb, IDT_ROLE_BROKER },
-    { IDT_MSGTYPE_REQUEST, "flax.disconnect", disconnect_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "sno.disconnect", disconnect_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "uid.disconnect", disconnect_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "flake.stats-get", stats_get_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "flake.stats-clear", stats_clear_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "flax.generate", flax_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "sno.generate", sno_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "uid.generate", uid_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "flake.claim", claim_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "flax.disconnect", disconnect_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "sno.disconnect", disconnect_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "uid.disconnect", disconnect_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "flake.stats-get", stats_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "flake.stats-clear", stats_clear_cb, 0 },
     { IDT_MSGTYPE_EVENT, "flake.stats-clear", stats_clear_cb, 0 },
     IDT_HANDLERS_END,
 };
