@@ -207,7 +207,8 @@ struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *pa
     l->log = log;
     l->ops = ops;
     l->arg = arg;
-    if (get_limits (l, attrs, errp) < 0 || usock_listen (l, path, attrs, errp) < 0)
+    if (get_limits (l, attrs, errp) < 0 || admit_init (&l->admit, attrs, errp) < 0
+        || usock_listen (l, path, attrs, errp) < 0)
         goto error;
     check_most (l);
     if (!(l->clients = zlistx_new ()) || !(l->tick = idt_timer_watcher_create (r, TICK_MS, TICK_MS, tick_cb, l))) {

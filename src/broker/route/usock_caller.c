@@ -8,7 +8,7 @@
  *
  * A socket has at most as many callers as its rank may have clients (local.max-clients), and all have at most half of the
  * connections of the process: those who say nothing keep nobody out.  For one more the oldest is closed that never said
- * anything, else the oldest.
+ * anything, else the oldest, and others before the owner.
  */
 #include "config.h"
 
@@ -140,18 +140,20 @@ static uint32_t count_at (const struct usocks *all, uint32_t rank)
     return n;
 }
 
-/* Of the socket of 'rank'; TOPO_NONE: of all. */
+/* Who goes first: others than the owner, and of these who said nothing. */
+static int worth (const struct caller *g)
+{
+    return (g->cred.rolemask & IDT_ROLE_OWNER ? 2 : 0) + (g->heard ? 1 : 0);
+}
+
+/* The oldest of those that are worth least, at the socket of 'rank'; TOPO_NONE: at all. */
 static struct caller *find_oldest (const struct usocks *all, uint32_t rank)
 {
     struct caller *g, *oldest = NULL;
 
-    TAILQ_FOREACH (g, &all->callers, link) {
-        if (rank != TOPO_NONE && g->rank != rank)
-            continue;
-        if (!g->heard)
-            return g;
-        oldest = oldest ? oldest : g;
-    }
+    TAILQ_FOREACH (g, &all->callers, link)
+        if ((rank == TOPO_NONE || g->rank == rank) && (!oldest || worth (g) < worth (oldest)))
+            oldest = g;
     return oldest;
 }
 

@@ -15,6 +15,7 @@
 
 #include <czmq.h>
 
+#include "broker/route/admit.h"
 #include "broker/route/usock.h"
 #include "libmsg/stream.h"
 #include "libutil/account.h"
@@ -57,6 +58,7 @@ struct door {
     struct usocks *all;
     uint32_t rank; /* whose it is; that one may have ended */
     char *path;
+    char *name; /* a link to it in the same folder, which does not name the rank; NULL: another door's */
     int fd;
     idt_watcher_t *w;
 };
@@ -98,6 +100,7 @@ struct usock {
     idt_reactor_t *reactor;
     struct router *router;
     struct log *log;
+    struct admit admit; /* who is let in */
     const struct usock_ops *ops;
     void *arg;
     struct door *door;   /* its own, unless that is the process's; NULL: it has none */

@@ -142,6 +142,7 @@ static void fluid_fini (idt_t *h, void *ctx)
         leave (sv);
     node_destroy (sv->node);
     authority_destroy (sv->authority);
+    ration_destroy (sv->ration);
     free (sv);
     errno = saved;
 }
@@ -165,8 +166,9 @@ static int add_handlers (struct service *sv, idt_error_t *errp)
 
 static int start (struct service *sv, idt_error_t *errp)
 {
-    if (options_read (sv->h, &sv->options, errp) < 0 || start_timer (sv, errp) < 0 || start_node (sv, errp) < 0
-        || add_handlers (sv, errp) < 0 || attach (sv, errp) < 0)
+    if (options_read (sv->h, &sv->options, errp) < 0 || !(sv->ration = ration_configure (sv->h, errp))
+        || start_timer (sv, errp) < 0 || start_node (sv, errp) < 0 || add_handlers (sv, errp) < 0
+        || attach (sv, errp) < 0)
         return -1;
     service_set_timer (sv);
     sv->running = true;
