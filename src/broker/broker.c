@@ -19,6 +19,8 @@
 
 #include "broker/base/uuid_key.h"
 #include "broker/private.h"
+#include "broker/route/admit.h"
+#include "libmsg/access.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
@@ -26,10 +28,10 @@
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
-/* An event to be published (steals the reference): numbered here at rank 0, else sent up. */
+/* An event to be published (steals the reference), where its sender may: numbered here at rank 0, else sent up. */
 static void publish_new (struct broker *b, idt_msg_t *msg)
 {
-    if (!idt_msg_topic (msg)) {
+    if (!idt_msg_topic (msg) || !access_may_publish (idt_msg_cred (msg), idt_msg_topic (msg))) {
         idt_msg_unref (msg);
         return;
     }
@@ -314,10 +316,14 @@ static void wake (void *arg)
 /* Who and where we are. */
 static int identify (struct broker *b, idt_error_t *errp)
 {
+    struct admit admit;
+
     if (uuid_make (b->uuid) < 0)
         return errprintf (errp, "no random bits: %s", strerror (errno));
-    if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
-        || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, errp) < 0
+    if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0 || admit_init (&admit, b->attrs, errp) < 0
+        || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, admit_folder_mode (&admit),
+                        errp)
+               < 0
         || attr_update (b->attrs, "rundir", b->rundir.path, errp) < 0)
         return -1;
     return 0;

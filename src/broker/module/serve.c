@@ -85,7 +85,7 @@ static void remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST, "module.list", list_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "module.list", list_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "module.load", load_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "module.remove", remove_cb, 0 },
     IDT_HANDLERS_END,

@@ -354,7 +354,7 @@ static void ask_block (struct tree *t, uint32_t rank, uint32_t count, fluid_t af
     wire_put_block (buf, count, after);
     idt_msg_set_topic (msg, "fluid.block");
     idt_msg_set_payload (msg, buf, sizeof (buf));
-    send_request (t, rank, msg, tag, IDT_ROLE_USER | IDT_ROLE_LOCAL);
+    send_request (t, rank, msg, tag, IDT_ROLE_OWNER | IDT_ROLE_LOCAL);
 }
 
 static void ask_json (struct tree *t, uint32_t rank, const char *topic, const char *payload, uint32_t roles)
@@ -501,7 +501,9 @@ static void test_errors (void)
         const char *say;
     } cases[] = {
         { "fluid.generate", "{\"count\":0}", IDT_ROLE_USER, EINVAL, "65536" },
-        { "fluid.generate", "{\"count\":65537}", IDT_ROLE_USER, EINVAL, "65536" },
+        { "fluid.generate", "{\"count\":65537}", IDT_ROLE_OWNER, EINVAL, "65536" },
+        { "fluid.generate", "{\"count\":8193}", IDT_ROLE_USER, EPERM, "access.guest-block" },
+        { "fluid.generate", "{\"count\":8193}", IDT_ROLE_USER | IDT_ROLE_GROUP, 0, "runs" },
         { "fluid.generate", "{\"count\":-1}", IDT_ROLE_USER, EINVAL, "65536" },
         { "fluid.generate", "{\"count\":\"x\"}", IDT_ROLE_USER, EINVAL, "65536" },
         { "fluid.generate", "[]", IDT_ROLE_USER, EPROTO, "" },
