@@ -284,7 +284,7 @@ static bool turn (void *arg)
     zpoll_turn (b->zpoll);
     bool busy = overlay_turn (b->overlay);
     broker_check_start (b);
-    broker_maybe_start_command (b);
+    broker_check_complete (b);
     log_tell_left_out (b->log, clock_s (CLOCK_MONOTONIC_COARSE));
     usock_flush (b->local);
     return busy || zpoll_pending (b->zpoll) || modules_pending (b->modules) || usock_pending (b->local);

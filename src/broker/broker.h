@@ -35,6 +35,9 @@ struct broker_conf {
     void *arg;
 };
 
+/* The attribute broker.join-timeout, in seconds.  Returns 0, or -1 with errno set and 'errp' filled. */
+int broker_join_timeout (struct attrs *attrs, double *seconds, idt_error_t *errp);
+
 /* Make a broker: it binds, and tells 'boot' where.  Copies 'conf'; its strings and 'ops' are borrowed.  NULL with errno set
  * and 'errp' filled.
  */

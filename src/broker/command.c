@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "broker/boot/traces.h"
 #include "broker/command.h"
 #include "libutil/errprintf.h"
 
@@ -69,7 +70,7 @@ static char **make_environment (const char *uri)
     }
     for (kept = 2, n = 0; environ[n]; n++)
         if (strncmp (environ[n], "IDTREE_URI=", 11) != 0 && strncmp (environ[n], "FLUX_URI=", 9) != 0
-            && strncmp (environ[n], "PMI_", 4) != 0)
+            && !traces_name_task (environ[n]))
             env[kept++] = environ[n];
     return env;
 }

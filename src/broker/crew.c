@@ -14,10 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "broker/broker.h"
 #include "broker/crew.h"
 #include "broker/orders.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
 #define STATUS_FAILED (1 << 8) /* as wait () tells of exit code 1 */
@@ -232,14 +234,33 @@ static int make_hands (struct crew *c, idt_error_t *errp)
     return 0;
 }
 
-static int start (struct crew *c, idt_error_t *errp)
+/* Until each broker here knows its parent and its children. */
+static int boot (struct crew *c, idt_error_t *errp)
 {
     const char *topology = attr_get (c->conf.attrs, "tbon.topo", NULL);
+    double timeout;
 
+    if (broker_join_timeout (c->conf.attrs, &timeout, errp) < 0)
+        return -1;
+    c->conf.boot.deadline_ms = clock_ms (CLOCK_MONOTONIC) + (uint64_t)(timeout * 1E3);
     c->conf.boot.topology = topology ? topology : TOPO_DEFAULT;
     if (!(c->boot = boot_create (&c->conf.boot, errp)) || make_hands (c, errp) < 0 || boot_exchange (c->boot, errp) < 0
         || take_orders (c, errp) < 0)
         return -1;
+    return 0;
+}
+
+static int give_up (const idt_error_t *err, idt_error_t *errp)
+{
+    return errprintf (errp, errno == ETIMEDOUT ? "%s (broker.join-timeout)" : "%s", err->text);
+}
+
+static int start (struct crew *c, idt_error_t *errp)
+{
+    idt_error_t err;
+
+    if (boot (c, &err) < 0)
+        return give_up (&err, errp);
     for (uint32_t i = 0; i < c->count; i++)
         if (broker_start (c->hands[i].broker, errp) < 0)
             return -1;

@@ -31,6 +31,7 @@
 #include <zmq.h>
 
 #include "libkeeper/keeper.h"
+#include "broker/boot/traces.h"
 #include "cmd/launch/launcher_private.h"
 #include "libpmi/pmi_wire.h"
 #include "libutil/errprintf.h"
@@ -76,6 +77,17 @@ static void clear_progress (struct launcher *l)
 
 /* --- command ---------------------------------------------------------------------------------- */
 
+/* Where idtree start is itself a task of another launcher, the command is none. */
+static void forget_task (void)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; environ[i]; i++)
+        if (!traces_name_task (environ[i]))
+            environ[kept++] = environ[i];
+    environ[kept] = NULL;
+}
+
 static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
 {
     char uri[256];
@@ -91,6 +103,7 @@ static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
     sigemptyset (&none);
     sigprocmask (SIG_SETMASK, &none, NULL);
     snprintf (uri, sizeof (uri), "local://%s/local-0", l->config->dir);
+    forget_task ();
     setenv ("IDTREE_URI", uri, 1);
     setenv ("FLUX_URI", uri, 1);
     if (l->config->path)
