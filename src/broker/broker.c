@@ -524,6 +524,17 @@ void broker_pause (struct broker *b, bool paused)
     member_pause (b->member, paused);
 }
 
+void broker_status (const struct broker *b, struct broker_status *status)
+{
+    *status = (struct broker_status){
+        .state = b->state,
+        .rank = b->rank,
+        .size = b->size,
+        .has_parent = b->joined,
+        .full = overlay_is_full (b->overlay),
+    };
+}
+
 int broker_exit_code (const struct broker *b)
 {
     return b->exit_code;

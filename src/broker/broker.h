@@ -8,10 +8,14 @@
 #ifndef BROKER_BROKER_H
 #define BROKER_BROKER_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <idtree/idtree.h>
 
 #include "broker/base/attr.h"
 #include "broker/process.h"
+#include "broker/state.h"
 
 struct boot;
 struct broker;
@@ -57,6 +61,16 @@ void broker_pause (struct broker *b, bool paused);
 
 /* Of one that has stopped: the command's, else 0, or 1 where it failed. */
 int broker_exit_code (const struct broker *b);
+
+/* What it is at. */
+struct broker_status {
+    enum state state;
+    uint32_t rank;
+    uint32_t size;
+    bool has_parent; /* it is in the tree; rank 0: always */
+    bool full;       /* nobody below is missing */
+};
+void broker_status (const struct broker *b, struct broker_status *status);
 
 /* Begin to stop: this broker and the subtree below it, leaves first.  Called once more it stops at once. */
 void broker_stop (struct broker *b, const char *why);

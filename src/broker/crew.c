@@ -316,6 +316,17 @@ void crew_stop (struct crew *c, const char *why)
     }
 }
 
+uint32_t crew_status (const struct crew *c, struct broker_status *status)
+{
+    const struct hand *h = &c->hands[0];
+
+    if (h->broker)
+        broker_status (h->broker, status);
+    else
+        *status = (struct broker_status){ .state = STATE_EXIT, .rank = h->rank, .size = c->boot->size };
+    return c->count;
+}
+
 int crew_exit_code (const struct crew *c)
 {
     int code = 0;

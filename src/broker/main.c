@@ -20,6 +20,8 @@
 #include "broker/boot/method.h"
 #include "broker/conffile.h"
 #include "broker/crew.h"
+#include "broker/manager.h"
+#include "libutil/duration.h"
 
 static const char usage[] =
     "Usage: idtree-broker [OPTIONS] [COMMAND...]\n"
@@ -213,6 +215,7 @@ int main (int argc, char **argv)
 {
     struct crew_conf conf = { .attrs = attrs_create () };
     struct signals signals = { .fd = open_signals () };
+    struct manager *manager;
     idt_watcher_t *w;
     idt_error_t err;
     int exit_code;
@@ -220,6 +223,8 @@ int main (int argc, char **argv)
     if (!conf.attrs || signals.fd < 0)
         die (1, strerror (errno));
     raise_files (&conf.files);
+    if (manager_reads_stderr (getenv ("JOURNAL_STREAM")))
+        give (conf.attrs, "log-stderr-priority", "1");
     parse_options (conf.attrs, argc, argv);
     choose_boot (&conf.boot, conf.attrs);
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
@@ -230,10 +235,12 @@ int main (int argc, char **argv)
         attrs_destroy (conf.attrs);
         die (1, err.text);
     }
-    if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals)))
+    if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals))
+        || !(manager = manager_create (conf.process, signals.crew)))
         die (1, strerror (errno));
     idt_watcher_start (w);
     exit_code = process_run (conf.process) < 0 ? 1 : crew_exit_code (signals.crew);
+    manager_destroy (manager);
     idt_watcher_destroy (w);
     crew_destroy (signals.crew);
     process_destroy (conf.process);
