@@ -188,9 +188,11 @@ static void started (void *arg, const char *name, int errnum, const char *text)
     struct broker *b = arg;
 
     if (errnum == 0)
-        check_attributes (b, &b->unfit);
-    else if (b->state == STATE_JOIN)
+        b->unfit_errnum = check_attributes (b, &b->unfit) < 0 ? errno : b->unfit_errnum;
+    else if (b->state == STATE_JOIN) {
+        b->unfit_errnum = errnum;
         errprintf (&b->unfit, "module %s: %s", name, text);
+    }
     else
         log_printf (b->log, LOG_ERR, "module", "%s does not start: %s", name, text);
 }
@@ -211,9 +213,13 @@ static int load_modules (struct broker *b, idt_error_t *errp)
     if (!value)
         return 0;
     snprintf (list, sizeof (list), "%s", value);
-    for (char *name = strtok_r (list, ",", &save); name; name = strtok_r (NULL, ",", &save))
+    for (char *name = strtok_r (list, ",", &save); name; name = strtok_r (NULL, ",", &save)) {
+        if (!modules_has_file (b->modules, name))
+            return errsetf (errp, EINVAL, "broker.modules: there is no module %s (module.path: %s)", name,
+                            attr_get (b->attrs, "module.path", NULL));
         if (modules_load (b->modules, NULL, name, NULL, 0, NULL, &err) < 0)
             return errprintf (errp, "module %s: %s", name, err.text[0] ? err.text : strerror (errno));
+    }
     return 0;
 }
 
@@ -533,6 +539,19 @@ void broker_status (const struct broker *b, struct broker_status *status)
         .has_parent = b->joined,
         .full = overlay_is_full (b->overlay),
     };
+}
+
+enum broker_exit broker_exit_of (int errnum)
+{
+    switch (errnum) {
+    case EINVAL:
+    case ENAMETOOLONG:
+        return BROKER_EXIT_USAGE;
+    case ENOTRECOVERABLE:
+        return BROKER_EXIT_STATE;
+    default:
+        return BROKER_EXIT_FAILED;
+    }
 }
 
 int broker_exit_code (const struct broker *b)

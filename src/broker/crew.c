@@ -22,8 +22,6 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define STATUS_FAILED (1 << 8) /* as wait () tells of exit code 1 */
-
 struct hand {
     struct crew *crew;
     struct broker *broker; /* NULL: it has ended */
@@ -155,14 +153,14 @@ static void run_again (struct hand *h)
     idt_error_t err;
     int rc = make (h, &err) < 0 ? -1 : broker_start (h->broker, &err);
 
+    h->exit_code = rc < 0 ? (int)broker_exit_of (errno) : 0;
     note_killed (h, false);
-    h->exit_code = rc < 0 ? 1 : 0;
     if (rc == 0) {
         join (h);
         return;
     }
     fprintf (stderr, "idtree-broker: rank %u: %s\n", h->rank, err.text);
-    drop (h, STATUS_FAILED);
+    drop (h, h->exit_code << 8);
 }
 
 /* One that is stopped before it is up keeps nobody from being so: who waits for it looks for another parent then, as

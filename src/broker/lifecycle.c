@@ -156,12 +156,12 @@ void broker_check_start (struct broker *b)
     if (b->state != STATE_JOIN)
         return;
     if (b->unfit.text[0])
-        broker_cannot_start (b, "%s", b->unfit.text);
+        broker_cannot_start (b, b->unfit_errnum, "%s", b->unfit.text);
     else if (b->joined && !modules_starting (b->modules))
         broker_input (b, STATE_JOINED);
 }
 
-void broker_cannot_start (struct broker *b, const char *fmt, ...)
+void broker_cannot_start (struct broker *b, int errnum, const char *fmt, ...)
 {
     va_list ap;
 
@@ -172,7 +172,7 @@ void broker_cannot_start (struct broker *b, const char *fmt, ...)
     vfprintf (stderr, fmt, ap);
     va_end (ap);
     fputc ('\n', stderr);
-    b->exit_code = 1;
+    b->exit_code = broker_exit_of (errnum);
     broker_begin_stop (b, "it cannot start");
 }
 
@@ -180,8 +180,8 @@ void broker_join_failed (struct broker *b)
 {
     const char *parent = attr_get (b->attrs, "tbon.parent-endpoint", NULL);
 
-    broker_cannot_start (b, "rank %u could not join rank %u at %s: %s", b->rank, topo_parent (b->topo, b->rank),
-                         parent ? parent : "?",
+    broker_cannot_start (b, ETIMEDOUT, "rank %u could not join rank %u at %s: %s", b->rank,
+                         topo_parent (b->topo, b->rank), parent ? parent : "?",
                          b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
 }
 
@@ -192,11 +192,12 @@ static void join_timeout (struct broker *b)
 
     if (b->state == STATE_RUN) {
         overlay_name_missing (b->overlay, missing, sizeof (missing));
-        broker_cannot_start (b, "an instance of %u brokers is not complete: %s did not join (broker.join-timeout)",
+        broker_cannot_start (b, ETIMEDOUT,
+                             "an instance of %u brokers is not complete: %s did not join (broker.join-timeout)",
                              b->size, missing);
     }
     else if (b->joined && module)
-        broker_cannot_start (b, "module %s takes too long to start (broker.join-timeout)", module);
+        broker_cannot_start (b, ETIMEDOUT, "module %s takes too long to start (broker.join-timeout)", module);
     else
         broker_join_failed (b);
 }

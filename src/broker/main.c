@@ -18,6 +18,7 @@
 
 #include "broker/boot/choose.h"
 #include "broker/boot/method.h"
+#include "broker/broker.h"
 #include "broker/conffile.h"
 #include "broker/crew.h"
 #include "broker/manager.h"
@@ -67,7 +68,7 @@ static void give (struct attrs *attrs, const char *name, const char *value)
     idt_error_t err;
 
     if (attr_give (attrs, name, value, &err) < 0)
-        die (errno == EINVAL ? 2 : 1, err.text);
+        die ((int)broker_exit_of (errno), err.text);
 }
 
 static void set_attribute (struct attrs *attrs, const char *arg)
@@ -100,7 +101,7 @@ static void parse_options (struct attrs *attrs, int argc, char **argv)
             break;
         case 'c':
             if (conffile_load (attrs, optarg, &err) < 0)
-                die (1, err.text);
+                die (BROKER_EXIT_USAGE, err.text);
             break;
         case 'o':
             set_attribute (attrs, optarg);
@@ -231,9 +232,10 @@ int main (int argc, char **argv)
     conf.module_path = module_path ();
     conf.command = argv + optind;
     if (!(conf.process = process_create (&err)) || !(signals.crew = crew_create (&conf, &err))) {
+        exit_code = (int)broker_exit_of (errno);
         process_destroy (conf.process);
         attrs_destroy (conf.attrs);
-        die (1, err.text);
+        die (exit_code, err.text);
     }
     if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals))
         || !(manager = manager_create (conf.process, signals.crew)))

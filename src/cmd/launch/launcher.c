@@ -199,12 +199,12 @@ static void stop (struct launcher *l)
 
 /* --- boot ------------------------------------------------------------------------------------- */
 
-static void fail_boot (struct launcher *l, const char *why)
+static void fail_boot (struct launcher *l, int status, const char *why)
 {
     clear_progress (l);
     say ("%s", why);
     l->boot_failed = true;
-    l->status = 1;
+    l->status = status;
     stop (l);
 }
 
@@ -231,7 +231,7 @@ static void start_others (struct launcher *l)
 
     for (int process = 1; process < l->procs.count && l->phase == PHASE_BOOT; process++)
         if (launcher_start_process (l, process, &error) < 0)
-            fail_boot (l, error.text);
+            fail_boot (l, 1, error.text);
 }
 
 /* --- ranks ------------------------------------------------------------------------------------ */
@@ -259,7 +259,7 @@ static void tell_end (struct launcher *l, const char *who, int status, bool well
     procs_end (status, end, sizeof (end));
     if (l->phase == PHASE_BOOT) {
         snprintf (why, sizeof (why), "%s %s before the instance was up", who, end);
-        fail_boot (l, why);
+        fail_boot (l, WIFEXITED (status) && WEXITSTATUS (status) == 2 ? 2 : 1, why);
     }
     else if (!well && !l->boot_failed)
         say ("%s %s", who, end);
@@ -485,7 +485,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     case PHASE_BOOT:
         snprintf (why, sizeof (why), "%d/%d brokers are up, and no other came up for %g s", l->procs.up, l->procs.size,
                   l->config->start_timeout_ms / 1e3);
-        fail_boot (l, why);
+        fail_boot (l, 1, why);
         break;
     case PHASE_QUIT:
         kill (l->command, SIGKILL);
