@@ -6,7 +6,7 @@
 #define BROKER_CREW_H
 
 #include "broker/base/attr.h"
-#include "broker/boot.h"
+#include "broker/boot/boot.h"
 #include "broker/process.h"
 
 struct crew;

@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "broker/boot/method.h"
 #include "broker/conffile.h"
 #include "broker/crew.h"
 #include "libutil/duration.h"
@@ -135,15 +136,16 @@ static void read_pmi (struct boot_conf *conf)
 {
     int fd;
 
-    conf->pmi_fd = -1;
-    conf->pmi_size = 1;
+    conf->method = &boot_single;
+    conf->size = 1;
     if (!getenv ("PMI_FD"))
         return;
     fd = env_number ("PMI_FD", 0, INT_MAX);
     if (fcntl (fd, F_SETFD, FD_CLOEXEC) < 0 || (conf->pmi_fd = fcntl (fd, F_DUPFD_CLOEXEC, 0)) < 0)
         die (1, "PMI_FD is no open descriptor");
-    conf->pmi_size = env_number ("PMI_SIZE", 1, INT_MAX);
-    conf->pmi_rank = env_number ("PMI_RANK", 0, (long)conf->pmi_size - 1);
+    conf->method = &boot_pmi;
+    conf->size = env_number ("PMI_SIZE", 1, INT_MAX);
+    conf->pmi_rank = env_number ("PMI_RANK", 0, (long)conf->size - 1);
 }
 
 /* Modules are in the build tree for who runs from there, else where they were installed. */

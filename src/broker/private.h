@@ -6,7 +6,7 @@
 #define BROKER_PRIVATE_H
 
 #include "broker/base/attr.h"
-#include "broker/boot.h"
+#include "broker/boot/boot.h"
 #include "broker/broker.h"
 #include "broker/command.h"
 #include "broker/route/event.h"

@@ -35,7 +35,7 @@ static int define_facts (struct broker *b, idt_error_t *errp)
         { "local-uri", local_uri },
         { "broker.uuid", b->uuid },
         { "broker.starttime", starttime },
-        { "broker.boot-method", boot_method (b->boot) },
+        { "broker.boot-method", boot_method_name (b->boot) },
     };
 
     clock_gettime (CLOCK_REALTIME, &ts);

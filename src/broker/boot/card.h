@@ -14,6 +14,8 @@ int card_fill (struct bizcard *card, uint32_t rank, const char *endpoint, const 
                const char *topology);
 
 void card_encode (char text[CARD_TEXT], const struct bizcard *card);
-int card_decode (const char *text, uint32_t rank, struct bizcard *card); /* 0, or -1 with errno EPROTO */
+
+/* Returns 0, or -1 with errno EPROTO and 'errp' filled. */
+int card_decode (const char *text, uint32_t rank, struct bizcard *card, idt_error_t *errp);
 
 #endif /* BROKER_CARD_H */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <zmq.h>
 
-#include "broker/card.h"
+#include "broker/boot/card.h"
 #include "libutil/errprintf.h"
 
 int card_fill (struct bizcard *card, uint32_t rank, const char *endpoint, const char *host, const char *public_key,
@@ -53,14 +53,14 @@ static bool is_host (const char *name)
     return true;
 }
 
-int card_decode (const char *text, uint32_t rank, struct bizcard *card)
+int card_decode (const char *text, uint32_t rank, struct bizcard *card, idt_error_t *errp)
 {
     char key[2 * ZAP_KEY_SIZE + 2];
 
     memset (card, 0, sizeof (*card));
     if (sscanf (text, "%255[^,],%255[^,],%65[^,],%31[^,]", card->endpoint, card->host, key, card->topology) != 4
         || decode_hex (key, card->key, ZAP_KEY_SIZE) < 0 || !is_host (card->host))
-        return errset (EPROTO);
+        return errsetf (errp, EPROTO, "rank %u: malformed bizcard '%s'", rank, text);
     card->rank = rank;
     return 0;
 }
