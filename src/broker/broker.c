@@ -173,10 +173,11 @@ static int check_attributes (struct broker *b, idt_error_t *errp)
 
     if (!unclaimed)
         return 0;
+    const char *origin = attr_origin (b->attrs, unclaimed);
     return errsetf (errp, EINVAL,
-                    "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
+                    "%s%sunknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
                     "describes them",
-                    unclaimed);
+                    origin ? origin : "", origin ? ": " : "", unclaimed);
 }
 
 /* A module in a thread, of those that a broker starts with.  What keeps the broker from starting is noted here, and
