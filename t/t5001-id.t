@@ -96,7 +96,7 @@ test_expect_success 'without an instance, or with one that is gone, commands say
     IDTREE_URI=tcp://x test_expect_code 1 idtree info 2>err && grep "tcp://x" err
 '
 test_expect_success 'every command has a screen of help with its name, and an example' '
-    idtree -h >help && test "$(wc -l <help)" -le 24 && idtree --help | test_cmp help - &&
+    idtree -h >help && test "$(wc -l <help)" -le 32 && idtree --help | test_cmp help - &&
     for c in start startctl "id new" "id show" "id convert" "id range" "id sort" ping getattr setattr lsattr \
              "module list" "module load" "module remove" "module stats" "overlay status" \
              "event pub" "event sub" dmesg logger info shutdown; do
