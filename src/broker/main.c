@@ -18,6 +18,7 @@
 
 #include "broker/conffile.h"
 #include "broker/crew.h"
+#include "libstate/statefile.h"
 #include "libutil/duration.h"
 
 static const char usage[] =
@@ -227,9 +228,10 @@ int main (int argc, char **argv)
     conf.module_path = module_path ();
     conf.command = argv + optind;
     if (!(conf.process = process_create (&err)) || !(signals.crew = crew_create (&conf, &err))) {
+        int code = errno == STATE_REFUSED ? 3 : 1;
         process_destroy (conf.process);
         attrs_destroy (conf.attrs);
-        die (1, err.text);
+        die (code, err.text);
     }
     if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals)))
         die (1, strerror (errno));

@@ -10,6 +10,7 @@
 #include "broker/broker.h"
 #include "broker/command.h"
 #include "broker/route/event.h"
+#include "broker/base/instance.h"
 #include "broker/base/msglist.h"
 #include "broker/route/usock.h"
 #include "broker/base/log.h"
@@ -35,6 +36,7 @@ struct broker {
     char public_key[BOOT_KEY_TEXT];
     char secret_key[BOOT_KEY_TEXT];
     struct rundir rundir;
+    struct instance instance;
     struct log *log;
     struct router *router;
     struct overlay *overlay;

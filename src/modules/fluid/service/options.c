@@ -14,15 +14,31 @@
 
 #define HOUR_MS UINT64_C (3600000)
 
+static int refuse_epoch (int64_t asked_ms, int64_t kept_ms, idt_error_t *errp)
+{
+    char kept[DATE_SIZE], asked[DATE_SIZE];
+
+    return errsetf (errp, EINVAL,
+                    "fluid.epoch=%s, but this instance's epoch is %s, and must remain: leave the option out",
+                    format_date (asked_ms, asked), format_date (kept_ms, kept));
+}
+
+/* That of the state folder, where it has one; else the one that is asked for. */
 static int get_epoch (idt_t *h, struct options *o, idt_error_t *errp)
 {
-    const char *s = idt_attr_get (h, "fluid.epoch");
+    const char *asked = idt_attr_get (h, "fluid.epoch"), *kept = idt_attr_get (h, "instance.epoch");
+    int64_t kept_ms;
 
-    if (!s)
+    if (asked && parse_date (asked, &o->epoch_ms) < 0)
+        return module_option_bad ("fluid.epoch", asked, "a date such as 2026-01-01T00:00:00Z", errp);
+    o->has_epoch = asked || kept;
+    if (!kept)
         return 0;
-    if (parse_date (s, &o->epoch_ms) < 0)
-        return module_option_bad ("fluid.epoch", s, "a date such as 2026-01-01T00:00:00Z", errp);
-    o->has_epoch = true;
+    if (parse_date (kept, &kept_ms) < 0)
+        return module_option_bad ("instance.epoch", kept, "a date", errp);
+    if (asked && o->epoch_ms != kept_ms)
+        return refuse_epoch (o->epoch_ms, kept_ms, errp);
+    o->epoch_ms = kept_ms;
     return 0;
 }
 
@@ -136,13 +152,10 @@ static int check_wall (const struct options *o, const struct store_content *cont
 int options_epoch (const struct options *o, const struct store_content *content, int64_t wall_ms, int64_t *epoch_ms,
                    idt_error_t *errp)
 {
-    char kept[DATE_SIZE], asked[DATE_SIZE];
     int64_t ms = o->has_epoch ? o->epoch_ms : wall_ms;
 
     if (!content->is_new && o->has_epoch && content->epoch_ms != o->epoch_ms)
-        return errsetf (errp, EINVAL,
-                        "fluid.epoch=%s, but this instance's epoch is %s, and must remain: leave the option out",
-                        format_date (o->epoch_ms, asked), format_date (content->epoch_ms, kept));
+        return refuse_epoch (o->epoch_ms, content->epoch_ms, errp);
     if (!content->is_new)
         ms = content->epoch_ms;
     if (check_wall (o, content, wall_ms, ms, errp) < 0)
