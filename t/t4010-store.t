@@ -115,7 +115,7 @@ test_expect_success 'the epoch given stays, another is refused with both' '
     idtree start $opts -o statedir="$PWD/epoch" -o fluid.epoch=2026-01-01T00:00:00Z idtree id new &&
     idtree start $opts -o statedir="$PWD/epoch" idtree info | grep "fluid epoch  *2026-01-01T00:00:00.000Z" &&
     test_must_fail idtree start -o statedir="$PWD/epoch" -o fluid.epoch=2025-01-01T00:00:00Z true 2>err && cat err &&
-    grep "2025-01-01T00:00:00.000Z" err && grep "2026-01-01T00:00:00.000Z" err
+    grep "fluid.epoch=2025-01-01T00:00:00Z" err && grep "2026-01-01T00:00:00.000Z" err
 '
 test_expect_success 'the date of an id comes with its error bound' '
     idtree start $opts -o statedir="$PWD/epoch" sh -c "idtree id show \$(idtree id new)" >out && cat out &&

@@ -32,7 +32,7 @@ test_expect_success 'idtree init makes the state of an instance, once' '
 test_expect_success 'a broker tells which it is, and has its epoch' '
     run a sh -c "idtree getattr instance.uuid; idtree getattr instance.name; idtree info" >told && cat told &&
     grep "\"uuid\":\"$(head -n 1 told)\"" made && grep "^alpha$" told && grep "fluid epoch  *2026-01-01T00:00:00.000Z" told &&
-    test_expect_code 1 idtree-broker -o instance.uuid=x true 2>err && cat err && grep "instance.uuid" err
+    test_expect_code 2 idtree-broker -o instance.uuid=x true 2>err && cat err && grep "instance.uuid" err
 '
 test_expect_success 'where no folder is given all is as before' '
     mkdir -m 700 run && idtree-broker $opts -o rundir="$PWD/run" idtree id new && idtree-broker $opts -o rundir="$PWD/run" idtree id new &&
@@ -44,7 +44,7 @@ test_expect_success 'a folder without state' '
 '
 test_expect_success 'the horizon is lost' '
     copy a b && rm b/fluid.sqlite && refused "b/fluid.sqlite: is missing.*put it back, or start once with --recover-horizon" b &&
-    test_expect_code 1 run b -o fluid.recover-horizon=nonsense true 2>err && ! test -e b/fluid.sqlite && refused "is missing" b &&
+    test_expect_code 2 run b -o fluid.recover-horizon=nonsense true 2>err && ! test -e b/fluid.sqlite && refused "is missing" b &&
     idtree id convert --to dec "$(run a idtree id new)" >before && run b --recover-horizon="$(cat before)" idtree id new >after &&
     test "$(idtree id convert --to dec "$(cat after)")" -gt "$(cat before)" && run b true
 '

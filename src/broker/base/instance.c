@@ -22,13 +22,26 @@
 
 static int define (struct attrs *attrs, const struct statefile *s, idt_error_t *errp)
 {
-    char epoch[DATE_SIZE];
-
-    if (attr_define (attrs, "instance.uuid", s->uuid, ATTR_IMMUTABLE, errp) < 0
-        || attr_define (attrs, "instance.name", s->name, ATTR_IMMUTABLE, errp) < 0)
+    if (attr_define (attrs, "instance.uuid", s->uuid, ATTR_IMMUTABLE, errp) < 0)
         return -1;
-    return s->has_epoch ? attr_define (attrs, "instance.epoch", format_date (s->epoch_ms, epoch), ATTR_IMMUTABLE, errp)
-                        : 0;
+    return attr_define (attrs, "instance.name", s->name, ATTR_IMMUTABLE, errp);
+}
+
+/* The folder's counts, for the module that makes ids. */
+static int set_epoch (struct attrs *attrs, const struct statefile *s, idt_error_t *errp)
+{
+    const char *asked = attr_get (attrs, "fluid.epoch", NULL);
+    char epoch[DATE_SIZE];
+    int64_t asked_ms;
+
+    if (!s->has_epoch)
+        return 0;
+    format_date (s->epoch_ms, epoch);
+    if (asked && (parse_date (asked, &asked_ms) < 0 || asked_ms != s->epoch_ms))
+        return errsetf (errp, EINVAL,
+                        "fluid.epoch=%s, but this instance's epoch is %s, and must remain: leave the option out", asked,
+                        epoch);
+    return asked ? 0 : attr_update (attrs, "fluid.epoch", epoch, errp);
 }
 
 /* --- the folder -------------------------------------------------------------------------------------- */
@@ -102,7 +115,7 @@ int instance_find (struct instance *in, struct attrs *attrs, const char *rundir,
     in->own_dir = dir && *dir ? NULL : rundir;
     snprintf (in->uuid, sizeof (in->uuid), "%s", s.uuid);
     snprintf (in->name, sizeof (in->name), "%s", s.name);
-    return define (attrs, &s, errp);
+    return define (attrs, &s, errp) < 0 ? -1 : set_epoch (attrs, &s, errp);
 }
 
 void instance_leave (const struct instance *in)

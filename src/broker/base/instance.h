@@ -20,8 +20,8 @@ struct instance {
 };
 
 /* Rank 0: look at its state folder: that of the attribute statedir, which must hold the state of an instance, else 'rundir', where
- * that is made if there is none.  Defines the attributes instance.uuid, instance.name, and instance.epoch where the folder has
- * one.  Blocks.  Returns 0, or -1 with errno set and 'errp' filled; STATE_REFUSED: the folder is not what it should be.
+ * that is made if there is none.  Defines the attributes instance.uuid and instance.name, and fluid.epoch where the folder
+ * has one.  Blocks.  Returns 0, or -1 with errno set and 'errp' filled; STATE_REFUSED: the folder is not what it should be.
  */
 int instance_find (struct instance *in, struct attrs *attrs, const char *rundir, struct log *log, idt_error_t *errp);
 

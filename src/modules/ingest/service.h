@@ -47,8 +47,8 @@ struct service {
 
     struct block ids;
     struct entry *entry;
-    struct jobwire_reader out; /* the batch of this rank that the relay has not taken yet */
-    bool has_out;
+    struct entry_batch *out; /* of this rank, that the relay has not taken yet, or NULL */
+    struct jobwire_reader out_jobs;
     struct relay *relay;
     char no_ids[SERVICE_WHY];     /* why the last try to get ids failed; "": it did not */
     char no_way[SERVICE_WHY];     /* ... to send a batch */

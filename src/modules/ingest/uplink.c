@@ -54,9 +54,7 @@ static void child_reply (void *arg, struct jobwire_reader *verdicts)
 
 static void own_reply (void *arg, struct jobwire_reader *verdicts)
 {
-    struct service *sv = arg;
-
-    entry_verdicts (sv->entry, service_now_ms (), verdicts);
+    entry_verdicts (arg, service_now_ms (), verdicts);
 }
 
 void uplink_answered (struct service *sv, uint32_t tag, const void *data, size_t size)
@@ -123,10 +121,11 @@ void uplink_batch_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 /* This rank's own jobs.  What the relay does not take waits for its room. */
 static void add_own (struct service *sv)
 {
-    if (!sv->has_out)
-        sv->has_out = entry_batch (sv->entry, service_now_ms (), &sv->ids, &sv->out);
-    if (sv->has_out && relay_add (sv->relay, &sv->out, own_reply, sv))
-        sv->has_out = false;
+    while (sv->out || (sv->out = entry_batch (sv->entry, service_now_ms (), &sv->ids, &sv->out_jobs))) {
+        if (!relay_add (sv->relay, &sv->out_jobs, own_reply, sv->out))
+            break;
+        sv->out = NULL;
+    }
 }
 
 static void send (struct service *sv, const void *data, size_t size, uint32_t tag)

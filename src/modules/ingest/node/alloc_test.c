@@ -151,7 +151,7 @@ static void test_later (struct rig *r)
     uint64_t now = NOW + ROUNDS * BLOCK_PAUSE_MS;
 
     countdown = 0;
-    bool any = entry_batch (r->entry, now, &r->ids, &batch);
+    bool any = entry_batch (r->entry, now, &r->ids, &batch) != NULL;
     countdown = 0;
     c = watch_next (r->watch, 1, &after, &max_jobs, &max_bytes);
     countdown = -1;

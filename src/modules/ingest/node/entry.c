@@ -3,8 +3,8 @@
 
 /* entry.c - jobs in order of arrival, and those that are out
  *
- * A job is in 'waiting' until it is in the batch that is out.  It has an id only there: so ids are as young as can
- * be, and increase as jobs came.  Who is to be answered is also in 'aged', and in a table by cookie; who is in
+ * A job is in 'waiting' until it is in a batch that is out.  It has an id only there: so ids are as young as can be, and
+ * increase as jobs came.  Who is to be answered is also in 'aged', and in a table by cookie; who is in
  * neither was answered or is gone, and his job is there for the verdict alone.
  */
 #include <assert.h>
@@ -26,7 +26,7 @@ LIST_HEAD (slot, waiter);
 
 /* A job, its submitter, its key behind it. */
 struct waiter {
-    TAILQ_ENTRY (waiter) link; /* waiting */
+    TAILQ_ENTRY (waiter) link; /* waiting, or of its batch */
     TAILQ_ENTRY (waiter) age;
     LIST_ENTRY (waiter) same; /* in its slot */
     struct job job;
@@ -35,6 +35,13 @@ struct waiter {
     uint64_t came_ms;
     bool out;
     char key[];
+};
+
+struct entry_batch {
+    struct entry *entry;
+    struct waiting jobs; /* none: it is free */
+    uint32_t count;
+    uint64_t life; /* of rank 0, that they name */
 };
 
 struct entry {
@@ -48,9 +55,8 @@ struct entry {
     struct aged aged;  /* oldest first */
     struct slot *slot; /* nslots, a power of two */
     size_t nslots;
-    struct jobwire_buf batch;
-    struct waiter *out[JOBWIRE_BATCH_JOBS]; /* the jobs of 'batch' */
-    uint32_t nout;
+    struct jobwire_buf jobs; /* of the batch that was made last */
+    struct entry_batch batch[ENTRY_BATCHES];
     bool behind;             /* ids that are there are too low */
     uint64_t life;           /* of rank 0, as we were told; 0: not yet */
     uint64_t pause_until_ms; /* 0: none */
@@ -101,6 +107,10 @@ struct entry *entry_create (uint32_t max_jobs, size_t max_bytes, uint64_t timeou
     e->arg = arg;
     TAILQ_INIT (&e->waiting);
     TAILQ_INIT (&e->aged);
+    for (int i = 0; i < ENTRY_BATCHES; i++) {
+        e->batch[i].entry = e;
+        TAILQ_INIT (&e->batch[i].jobs);
+    }
     return e;
 }
 
@@ -132,6 +142,16 @@ static void drop (struct entry *e, struct waiter *w)
     free (w);
 }
 
+/* The first job of a batch, which is in no list then; NULL: there is none left. */
+static struct waiter *take_out (struct entry_batch *b)
+{
+    struct waiter *w = TAILQ_FIRST (&b->jobs);
+
+    if (w)
+        TAILQ_REMOVE (&b->jobs, w, link);
+    return w;
+}
+
 /* The job is answered, and gone unless it is out. */
 static void end (struct entry *e, struct waiter *w, uint64_t id, int errnum, const char *text)
 {
@@ -150,14 +170,14 @@ void entry_destroy (struct entry *e)
 
     if (!e)
         return;
-    for (uint32_t i = 0; i < e->nout; i++)
-        if (e->out[i])
-            drop (e, e->out[i]);
+    for (int i = 0; i < ENTRY_BATCHES; i++)
+        while ((w = take_out (&e->batch[i])))
+            drop (e, w);
     while ((w = TAILQ_FIRST (&e->waiting))) {
         dequeue (e, w);
         drop (e, w);
     }
-    jobwire_buf_fini (&e->batch);
+    jobwire_buf_fini (&e->jobs);
     free (e->slot);
     free (e);
     errno = saved;
@@ -251,26 +271,38 @@ static void end_pause (struct entry *e, uint64_t now_ms)
         e->pause_until_ms = 0;
 }
 
+static struct entry_batch *free_batch (struct entry *e)
+{
+    for (int i = 0; i < ENTRY_BATCHES; i++)
+        if (e->batch[i].count == 0)
+            return &e->batch[i];
+    return NULL;
+}
+
 static bool has_room (const struct entry *e, const struct waiter *w)
 {
-    return e->nout == 0
-           || (e->nout < JOBWIRE_BATCH_JOBS && e->batch.size + jobwire_job_size (&w->job) <= JOBWIRE_BATCH_BYTES);
+    return e->jobs.count == 0
+           || (e->jobs.count < JOBWIRE_BATCH_JOBS && e->jobs.size + jobwire_job_size (&w->job) <= ENTRY_BATCH_BYTES);
 }
 
 /* An id that was taken for a job that there is no memory for is lost, as those of a block that is too old. */
-static bool put_out (struct entry *e, uint64_t now_ms, struct block *ids, struct waiter *w)
+static bool put_out (struct entry_batch *b, uint64_t now_ms, struct block *ids, struct waiter *w)
 {
+    struct entry *e = b->entry;
+
     w->job.life = e->life;
-    if ((w->job.id = block_take (ids, now_ms)) == 0 || jobwire_add_job (&e->batch, &w->job) < 0)
+    if ((w->job.id = block_take (ids, now_ms)) == 0 || jobwire_add_job (&e->jobs, &w->job) < 0)
         return false;
     dequeue (e, w);
     w->out = true;
-    e->out[e->nout++] = w;
+    TAILQ_INSERT_TAIL (&b->jobs, w, link);
+    b->count++;
     return true;
 }
 
-bool entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jobwire_reader *batch)
+struct entry_batch *entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jobwire_reader *jobs)
 {
+    struct entry_batch *b = free_batch (e);
     struct waiter *w;
 
     if (e->behind) {
@@ -278,13 +310,19 @@ bool entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jo
         block_drop (ids);
     }
     end_pause (e, now_ms);
-    if (e->nout > 0 || e->pause_until_ms > 0)
-        return false;
-    jobwire_buf_clear (&e->batch);
-    while ((w = TAILQ_FIRST (&e->waiting)) && has_room (e, w) && put_out (e, now_ms, ids, w))
+    if (!b || e->pause_until_ms > 0)
+        return NULL;
+    jobwire_buf_clear (&e->jobs);
+    b->life = e->life;
+    while ((w = TAILQ_FIRST (&e->waiting)) && has_room (e, w) && put_out (b, now_ms, ids, w))
         ;
-    jobwire_buf_reader (&e->batch, batch);
-    return e->nout > 0;
+    jobwire_buf_reader (&e->jobs, jobs);
+    return b->count > 0 ? b : NULL;
+}
+
+void *entry_batch_owner (const struct entry_batch *b)
+{
+    return b->entry->arg;
 }
 
 /* --- verdicts ------------------------------------------------------------------------------------------------ */
@@ -344,33 +382,37 @@ static void wait_again (struct entry *e, struct waiting *late)
     }
 }
 
-/* Ids of this rank do better, or are behind, or rank 0 has another life, which costs no pause. */
-static void set_pause (struct entry *e, uint64_t now_ms, bool newest_is_late, uint64_t life)
+/* Ids of this rank do better, or are behind, or rank 0 has another life, which costs no pause.  Batches that are behind
+ * together are one pause.
+ */
+static void set_pause (struct entry *e, uint64_t now_ms, bool newest_is_late, bool new_life)
 {
-    if (!newest_is_late || life != e->life) {
-        e->life = newest_is_late ? life : e->life;
+    if (!newest_is_late || new_life) {
         e->pause_ms = 0;
         return;
     }
     e->behind = true;
+    if (now_ms < e->pause_until_ms)
+        return;
     e->pause_ms = e->pause_ms > 0 ? min_u64 (2 * e->pause_ms, ENTRY_PAUSE_MAX_MS) : ENTRY_PAUSE_MS;
     e->pause_until_ms = now_ms + e->pause_ms;
 }
 
-void entry_verdicts (struct entry *e, uint64_t now_ms, struct jobwire_reader *verdicts)
+void entry_verdicts (struct entry_batch *b, uint64_t now_ms, struct jobwire_reader *verdicts)
 {
     struct waiting late = TAILQ_HEAD_INITIALIZER (late);
+    struct entry *e = b->entry;
     struct waiter *w;
     struct verdict v = { .kind = VERDICT_STORED };
 
-    assert (verdicts->count == e->nout);
-    for (uint32_t i = 0; i < e->nout && jobwire_next_verdict (verdicts, &v); i++) {
-        w = e->out[i];
-        e->out[i] = NULL;
+    assert (verdicts->count == b->count);
+    while (jobwire_next_verdict (verdicts, &v) && (w = take_out (b)))
         judge (e, w, &v, &late);
-    }
-    e->nout = 0;
-    set_pause (e, now_ms, v.kind == VERDICT_LATE, v.id);
+    b->count = 0;
+    bool newest_is_late = v.kind == VERDICT_LATE, new_life = newest_is_late && v.id != b->life;
+    if (new_life)
+        e->life = v.id;
+    set_pause (e, now_ms, newest_is_late, new_life);
     wait_again (e, &late);
 }
 

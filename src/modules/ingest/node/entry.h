@@ -16,10 +16,13 @@
 #include "modules/ingest/job/wire.h"
 #include "modules/ingest/node/block.h"
 
+#define ENTRY_BATCHES 4                /* out at a time: while one is stored, others are on their way */
+#define ENTRY_BATCH_BYTES (240u << 10) /* less than a link sends in one piece; but a single job may take more */
 #define ENTRY_PAUSE_MS 10
 #define ENTRY_PAUSE_MAX_MS 160
 
 struct entry;
+struct entry_batch;
 
 /* 'errnum' 0: it is durable under 'id', 'text' NULL; or one with its key is, and 'text' says so.  Else why not (text
  * borrowed, may be NULL); ETIMEDOUT: nobody knows.  It may add jobs and forget others.
@@ -46,16 +49,19 @@ void entry_forget (struct entry *e, void *cookie);
 /* How many want an id now: none while a pause lasts, see entry_verdicts (). */
 uint32_t entry_wants (const struct entry *e);
 
-/* Give ids to those who want one, as many as go into a batch, which is 'batch' (borrowed until entry_verdicts ());
- * false: there is none, or one is out already.
+/* Give ids to those who want one, as many as go into a batch, whose jobs are 'jobs' (borrowed until this is called again).
+ * Returns the batch, which is out until entry_verdicts (); NULL: there is none, or so many are out.
  */
-bool entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jobwire_reader *batch);
+struct entry_batch *entry_batch (struct entry *e, uint64_t now_ms, struct block *ids, struct jobwire_reader *jobs);
 
-/* The verdicts of the batch that is out, as many as it has jobs.  Where the newest of its ids was late, ids of this
- * rank are behind: those that are there are thrown away by entry_batch (), and the next batch is made after a pause:
- * ENTRY_PAUSE_MS, then longer, until one is not.
+/* The 'arg' that the entry was created with. */
+void *entry_batch_owner (const struct entry_batch *b);
+
+/* The verdicts of a batch that is out, as many as it has jobs; then it is gone.  Where the newest of its ids was late,
+ * ids of this rank are behind: those that are there are thrown away by entry_batch (), and the next batch is made after
+ * a pause: ENTRY_PAUSE_MS, then longer, until one is not.
  */
-void entry_verdicts (struct entry *e, uint64_t now_ms, struct jobwire_reader *verdicts);
+void entry_verdicts (struct entry_batch *b, uint64_t now_ms, struct jobwire_reader *verdicts);
 
 /* Answer ETIMEDOUT to those whose time is over, with 'why' ("": not known); what becomes of them in a batch is not
  * heard any more.  End a pause that is over.  / When to call that, and to see then whether there is a batch;

@@ -23,6 +23,8 @@ struct rig {
         char text[64];
     } of[COOKIES];
     struct jobwire_reader batch;
+    struct entry_batch *out[ENTRY_BATCHES];
+    int nout;
     struct jobwire_buf verdicts;
     int cookie[COOKIES];
     void *forget; /* when someone is answered */
@@ -90,12 +92,22 @@ static void fill (struct rig *r, uint64_t now_ms, uint64_t first, uint32_t count
           && block_filled (&r->ids, &(struct block_run){ first, count }, 1) == 0);
 }
 
+/* Another batch is out: the last of those that are. */
+static bool next_batch (struct rig *r, uint64_t now_ms)
+{
+    struct entry_batch *b = entry_batch (r->e, now_ms, &r->ids, &r->batch);
+
+    if (b)
+        r->out[r->nout++] = b;
+    return b != NULL;
+}
+
 /* The batch has the jobs of these cookies, with these ids; -1 ends. */
 static bool batch_is (struct rig *r, uint64_t now_ms, uint64_t first, const int *cookie)
 {
     struct job job;
 
-    if (!entry_batch (r->e, now_ms, &r->ids, &r->batch))
+    if (!next_batch (r, now_ms))
         return false;
     for (; *cookie >= 0; cookie++, first++)
         if (!jobwire_next_job (&r->batch, &job) || job.id != first || job.userid != (uint32_t)*cookie || job.flags != 7
@@ -104,15 +116,19 @@ static bool batch_is (struct rig *r, uint64_t now_ms, uint64_t first, const int 
     return r->batch.count == 0;
 }
 
+/* The batch that has been out longest. */
 static void judge (struct rig *r, uint64_t now_ms, const struct verdict *v, int n)
 {
+    struct entry_batch *b = r->out[0];
     struct jobwire_reader verdicts;
 
+    must (r->nout > 0);
+    memmove (r->out, r->out + 1, sizeof (r->out[0]) * (size_t)--r->nout);
     jobwire_buf_clear (&r->verdicts);
     for (int i = 0; i < n; i++)
         must (jobwire_add_verdict (&r->verdicts, &v[i]) == 0);
     jobwire_buf_reader (&r->verdicts, &verdicts);
-    entry_verdicts (r->e, now_ms, &verdicts);
+    entry_verdicts (b, now_ms, &verdicts);
 }
 
 static const struct verdict stored = { .kind = VERDICT_STORED }, late = { .kind = VERDICT_LATE };
@@ -129,16 +145,16 @@ static void test_verdicts (void)
     struct rig r;
 
     start (&r, 100, 100000);
-    ok (entry_wants (r.e) == 0 && !entry_batch (r.e, NOW, &r.ids, &r.batch) && entry_due (r.e) == UINT64_MAX,
+    ok (entry_wants (r.e) == 0 && !next_batch (&r, NOW) && entry_due (r.e) == UINT64_MAX,
         "where no job came there is none");
     for (int i = 0; i < 5; i++)
         must (add (&r, NOW, i) == 0);
-    ok (entry_wants (r.e) == 5 && !entry_batch (r.e, NOW, &r.ids, &r.batch), "jobs want ids, and wait for them");
+    ok (entry_wants (r.e) == 5 && !next_batch (&r, NOW), "jobs want ids, and wait for them");
     fill (&r, NOW, 100, 5);
     ok (batch_is (&r, NOW, 100, (int[]){ 0, 1, 2, 3, 4, -1 }), "a batch has them in the order in which they came");
     ok (entry_wants (r.e) == 0, "then none wants one");
     must (add (&r, NOW, 5) == 0);
-    ok (!entry_batch (r.e, NOW, &r.ids, &r.batch), "what comes then waits");
+    ok (!next_batch (&r, NOW), "what comes then waits");
     judge (&r, NOW, v, 5);
     ok (r.of[0].answers == 1 && r.of[0].errnum == 0 && r.of[0].id == 100 && !r.of[0].text[0],
         "what is stored is answered with its id");
@@ -171,7 +187,7 @@ static void test_late (void)
     ok (r.of[2].answers == 1 && r.of[0].answers == 0, "what is late is not answered");
     ok (batch_is (&r, NOW, 103, (int[]){ 0, 1, 3, -1 }), "it gets another id, before what came later");
     judge (&r, NOW, (struct verdict[]){ stored, stored, late }, 3);
-    ok (r.of[1].id == 104 && entry_wants (r.e) == 0 && !entry_batch (r.e, NOW, &r.ids, &r.batch),
+    ok (r.of[1].id == 104 && entry_wants (r.e) == 0 && !next_batch (&r, NOW),
         "where the newest id was late there is a pause");
     ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "... that ends");
     ok (block_take (&r.ids, NOW) == 0, "... and ids that are there are thrown away");
@@ -180,9 +196,9 @@ static void test_late (void)
     uint64_t now = NOW + ENTRY_PAUSE_MS, pause = 0;
     for (int i = 0; i < 6; i++) {
         fill (&r, now, 1000 * (uint64_t)(i + 1), 10);
-        must (entry_batch (r.e, now, &r.ids, &r.batch));
+        must (next_batch (&r, now));
         judge (&r, now, &late, 1);
-        (void)entry_batch (r.e, now, &r.ids, &r.batch);
+        (void)next_batch (&r, now);
         pause = entry_due (r.e) - now;
         now += pause;
     }
@@ -193,6 +209,51 @@ static void test_late (void)
     judge (&r, now, &late, 1);
     ok (entry_stats (r.e).jobs == 0 && r.of[3].answers == 0, "what is late and has nobody to answer is dropped");
     ok (entry_stats (r.e).late == 10, "what was late is counted");
+    stop (&r);
+}
+
+/* Four out, of two jobs each. */
+static void put_out_all (struct rig *r, uint64_t now_ms, uint64_t first)
+{
+    for (int i = 0; i < ENTRY_BATCHES; i++) {
+        fill (r, now_ms, first + 2 * (uint64_t)i, 2);
+        must (add (r, now_ms, 2 * i) == 0 && add (r, now_ms, 2 * i + 1) == 0);
+        must (batch_is (r, now_ms, first + 2 * (uint64_t)i, (int[]){ 2 * i, 2 * i + 1, -1 }));
+    }
+}
+
+static void test_several (void)
+{
+    const struct verdict other = { .kind = VERDICT_LATE, .id = 77 };
+    struct rig r;
+
+    start (&r, 100, 100000);
+    put_out_all (&r, NOW, 100);
+    must (add (&r, NOW, 8) == 0);
+    fill (&r, NOW, 200, 5);
+    ok (!next_batch (&r, NOW) && r.nout == ENTRY_BATCHES, "%d batches are out at most", ENTRY_BATCHES);
+    struct entry_batch *third = r.out[2];
+    r.out[2] = r.out[0];
+    r.out[0] = third;
+    judge (&r, NOW, (struct verdict[]){ stored, stored }, 2);
+    ok (r.of[4].id == 104 && r.of[5].id == 105 && r.of[0].answers == 0, "they may be judged in any order");
+    ok (batch_is (&r, NOW, 200, (int[]){ 8, -1 }), "where one is judged there is another");
+    judge (&r, NOW, (struct verdict[]){ late, late }, 2);
+    judge (&r, NOW, (struct verdict[]){ late, late }, 2);
+    ok (entry_due (r.e) == NOW + ENTRY_PAUSE_MS, "batches that are behind together are one pause");
+    judge (&r, NOW, (struct verdict[]){ late, late }, 2);
+    judge (&r, NOW, &stored, 1);
+    ok (r.of[8].id == 200 && entry_wants (r.e) == 0 && entry_stats (r.e).late == 6, "... while others are stored");
+    entry_stop (r.e, EAGAIN, NULL);
+    stop (&r);
+
+    start (&r, 100, 100000);
+    put_out_all (&r, NOW, 100);
+    for (int i = 0; i < ENTRY_BATCHES; i++)
+        judge (&r, NOW, (struct verdict[]){ other, other }, 2);
+    fill (&r, NOW, 300, 8);
+    ok (next_batch (&r, NOW) && r.batch.count == 8,
+        "another life of rank 0 is no pause for any that named the old one");
     stop (&r);
 }
 
@@ -286,22 +347,19 @@ static void test_limits (void)
 
     start (&r, 10000, 100u << 20);
     for (int i = 0; i < 3; i++)
-        must (add_sized (&r, NOW, i, 1u << 20, NULL) == 0);
+        must (add_sized (&r, NOW, i, 100u << 10, NULL) == 0);
     must (add_sized (&r, NOW, 3, 5u << 20, NULL) == 0);
     fill (&r, NOW, 100, 4096);
-    ok (batch_is (&r, NOW, 100, (int[]){ 0, -1 }), "a batch is no longer than JOBWIRE_BATCH_BYTES");
-    judge (&r, NOW, &stored, 1);
-    must (batch_is (&r, NOW, 101, (int[]){ 1, -1 }));
-    judge (&r, NOW, &stored, 1);
-    must (batch_is (&r, NOW, 102, (int[]){ 2, -1 }));
-    judge (&r, NOW, &stored, 1);
+    ok (batch_is (&r, NOW, 100, (int[]){ 0, 1, -1 }) && batch_is (&r, NOW, 102, (int[]){ 2, -1 }),
+        "a batch is no longer than ENTRY_BATCH_BYTES");
     ok (batch_is (&r, NOW, 103, (int[]){ 3, -1 }), "... but with a single job");
+    judge (&r, NOW, (struct verdict[]){ stored, stored }, 2);
+    judge (&r, NOW, &stored, 1);
     judge (&r, NOW, &stored, 1);
     for (int i = 0; i < JOBWIRE_BATCH_JOBS + 1; i++)
         must (add (&r, NOW, 5) == 0);
     fill (&r, NOW, 10000, 4096);
-    ok (entry_batch (r.e, NOW, &r.ids, &r.batch) && r.batch.count == JOBWIRE_BATCH_JOBS,
-        "nor has it more than JOBWIRE_BATCH_JOBS");
+    ok (next_batch (&r, NOW) && r.batch.count == JOBWIRE_BATCH_JOBS, "nor has it more than JOBWIRE_BATCH_JOBS");
     stop (&r);
 }
 
@@ -309,6 +367,7 @@ int main (void)
 {
     test_verdicts ();
     test_late ();
+    test_several ();
     test_forget ();
     test_expire ();
     test_stop ();

@@ -99,8 +99,8 @@ struct rank {
     struct block ids;
     struct relay *relay;
     LIST_HEAD (children, child) children;
-    bool has_out;
-    struct jobwire_reader out;
+    struct entry_batch *out;
+    struct jobwire_reader out_jobs;
     uint32_t pending[RELAY_UNDER_WAY]; /* tags of batches that the parent has; 0: none */
 };
 
@@ -618,9 +618,9 @@ static void child_reply_cb (void *arg, struct jobwire_reader *verdicts)
 
 static void own_reply_cb (void *arg, struct jobwire_reader *verdicts)
 {
-    struct rank *rk = arg;
+    const struct rank *rk = entry_batch_owner (arg);
 
-    entry_verdicts (rk->entry, rk->h->now_ms, verdicts);
+    entry_verdicts (arg, rk->h->now_ms, verdicts);
 }
 
 static void rank_start (struct rank *rk)
@@ -631,7 +631,7 @@ static void rank_start (struct rank *rk)
     must (rk->entry && rk->relay);
     block_init (&rk->ids);
     LIST_INIT (&rk->children);
-    rk->has_out = false;
+    rk->out = NULL;
     memset (rk->pending, 0, sizeof (rk->pending));
     if (rk->number == 0)
         root_start (rk->h);
@@ -752,10 +752,11 @@ static void turn (struct rank *rk)
     uint32_t tag;
 
     entry_expire (rk->entry, h->now_ms, "");
-    if (!rk->has_out)
-        rk->has_out = entry_batch (rk->entry, h->now_ms, &rk->ids, &rk->out);
-    if (rk->has_out && relay_add (rk->relay, &rk->out, own_reply_cb, rk))
-        rk->has_out = false;
+    while (rk->out || (rk->out = entry_batch (rk->entry, h->now_ms, &rk->ids, &rk->out_jobs))) {
+        if (!relay_add (rk->relay, &rk->out_jobs, own_reply_cb, rk->out))
+            break;
+        rk->out = NULL;
+    }
     ask_for_ids (rk);
     while (relay_next (rk->relay, h->now_ms, &data, &size, &tag))
         send (rk, data, size, tag);

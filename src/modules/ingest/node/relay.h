@@ -17,7 +17,7 @@
 
 #include "modules/ingest/job/wire.h"
 
-#define RELAY_UNDER_WAY 2
+#define RELAY_UNDER_WAY 4
 #define RELAY_PAUSE_MS 10 /* after the first failure; twice as long after each that follows */
 #define RELAY_PAUSE_MAX_MS 1000
 

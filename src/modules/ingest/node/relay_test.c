@@ -106,8 +106,9 @@ static bool answer (struct relay *r, uint64_t now_ms, const struct sent *s, int 
 static void test_together (void)
 {
     struct relay *r = relay_create (100000);
-    struct owner a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 };
-    struct sent s[3];
+    struct owner a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 }, more[RELAY_UNDER_WAY] = { { 0 } };
+    struct sent s[RELAY_UNDER_WAY + 1];
+    uint32_t count = 2;
 
     must (r != NULL);
     ok (!next (r, NOW, &s[0]) && relay_due (r) == UINT64_MAX, "where nothing waits nothing is sent");
@@ -115,16 +116,22 @@ static void test_together (void)
     ok (relay_due (r) == 0 && next (r, NOW, &s[0]) && s[0].count == 1, "a single job goes at once");
     must (add (r, &b, 2, 1, 2));
     ok (next (r, NOW, &s[1]) && s[1].first == 2, "so does the next");
+    for (; count < RELAY_UNDER_WAY; count++)
+        must (add (r, &more[count], 10 + count, 1, 2) && next (r, NOW, &s[count]));
     must (add (r, &c, 3, 3, 2) && add (r, &d, 6, 2, 2));
-    ok (!next (r, NOW, &s[2]) && relay_due (r) == UINT64_MAX, "what comes then waits");
-    ok (relay_stats (r).parcels == 2 && relay_stats (r).under_way == 2, "... as the counters show");
+    ok (!next (r, NOW, &s[count]) && relay_due (r) == UINT64_MAX, "what comes then waits");
+    ok (relay_stats (r).parcels == 2 && relay_stats (r).under_way == RELAY_UNDER_WAY, "... as the counters show");
     ok (answer (r, NOW, &s[1], 0) && b.answers == 1 && b.n == 1 && b.id[0] == 2 && a.answers == 0,
         "the second batch may be answered first");
-    ok (next (r, NOW, &s[2]) && s[2].first == 3 && s[2].last == 7 && s[2].count == 5, "what waited goes together");
-    ok (answer (r, NOW, &s[2], 0) && c.n == 3 && c.id[0] == 3 && c.id[2] == 5 && d.n == 2 && d.id[0] == 6,
+    ok (next (r, NOW, &s[count]) && s[count].first == 3 && s[count].last == 7 && s[count].count == 5,
+        "what waited goes together");
+    ok (answer (r, NOW, &s[count], 0) && c.n == 3 && c.id[0] == 3 && c.id[2] == 5 && d.n == 2 && d.id[0] == 6,
         "each gets the verdicts of its own jobs");
     ok (answer (r, NOW, &s[0], 0) && a.id[0] == 1, "... whenever its batch is answered");
-    ok (relay_stats (r).bytes == 0 && relay_stats (r).batches == 3 && relay_stats (r).jobs == 7, "nothing is left");
+    for (uint32_t i = 2; i < count; i++)
+        must (answer (r, NOW, &s[i], 0));
+    ok (relay_stats (r).bytes == 0 && relay_stats (r).batches == count + 1 && relay_stats (r).jobs == count + 5,
+        "nothing is left");
     relay_failed (r, NOW, s[0].tag);
     ok (!next (r, NOW, &s[0]), "a tag that is none is not heard");
     relay_destroy (r);
