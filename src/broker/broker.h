@@ -8,6 +8,8 @@
 #ifndef BROKER_BROKER_H
 #define BROKER_BROKER_H
 
+#include <jansson.h>
+
 #include <idtree/idtree.h>
 
 #include "broker/base/attr.h"
@@ -20,6 +22,8 @@ struct broker;
 struct broker_ops {
     void (*up) (void *arg);    /* it runs, or was told to stop before it did and has ended well */
     void (*ended) (void *arg); /* it has stopped, nothing of it is at work: it may be destroyed */
+    /* A client wants configuration files to be read again: see crew_reload (). */
+    json_t *(*reload) (void *arg, idt_error_t *errp);
 };
 
 struct broker_conf {
@@ -55,7 +59,9 @@ void broker_pause (struct broker *b, bool paused);
 /* Of one that has stopped: the command's, else 0, or 1 where it failed. */
 int broker_exit_code (const struct broker *b);
 
-/* Begin to stop: this broker and the subtree below it, leaves first.  Called once more it stops at once. */
+/* Begin to stop: this broker and, but for a configured instance, the subtree below it, leaves first.  Called once more it stops
+ * at once.
+ */
 void broker_stop (struct broker *b, const char *why);
 
 #endif /* BROKER_BROKER_H */

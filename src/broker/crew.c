@@ -18,6 +18,7 @@
 #include "broker/broker.h"
 #include "broker/crew.h"
 #include "broker/orders.h"
+#include "broker/reload.h"
 #include "libutil/errprintf.h"
 
 #define STATUS_FAILED (1 << 8) /* as wait () tells of exit code 1 */
@@ -110,7 +111,14 @@ static void ended (void *arg)
     drop (h, h->exit_code << 8);
 }
 
-static const struct broker_ops broker_ops = { up, ended };
+static json_t *reload (void *arg, idt_error_t *errp)
+{
+    struct hand *h = arg;
+
+    return crew_reload (h->crew, errp);
+}
+
+static const struct broker_ops broker_ops = { up, ended, reload };
 
 static int make (struct hand *h, idt_error_t *errp)
 {
@@ -293,6 +301,37 @@ void crew_stop (struct crew *c, const char *why)
             broker_stop (h->broker, why);
         }
     }
+}
+
+/* A rank that is another host's now leaves it to that. */
+static int reload_boot (struct crew *c, struct attrs *fresh, idt_error_t *errp)
+{
+    if (!boot_knows_all (c->boot) || boot_reload (c->boot, fresh, errp) == 0)
+        return 0;
+    if (errno == ESTALE) {
+        crew_stop (c, errp->text);
+        errno = ESTALE;
+    }
+    return -1;
+}
+
+json_t *crew_reload (struct crew *c, idt_error_t *errp)
+{
+    const struct reload_conf conf = { c->conf.attrs, c->conf.config_files, c->conf.nconfig_files };
+    struct reload_report report = { json_array (), json_array () };
+    struct attrs *fresh = reload_read (&conf, errp);
+
+    if (!fresh || reload_boot (c, fresh, errp) < 0) {
+        json_decref (report.changed);
+        json_decref (report.later);
+        attrs_destroy (fresh);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->hands[i].broker)
+            broker_reload (c->hands[i].broker, fresh, &report);
+    attrs_destroy (fresh);
+    return json_pack ("{s:o s:o}", "changed", report.changed, "later", report.later);
 }
 
 int crew_exit_code (const struct crew *c)

@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "broker/boot/cluster.h"
 #include "broker/boot/method.h"
 #include "broker/conffile.h"
 #include "broker/crew.h"
@@ -27,7 +28,9 @@ static const char usage[] =
     "one of many; without, it is a tree of its own.  Rank 0 runs COMMAND, once the tree is complete, and\n"
     "the instance ends with it.  Without COMMAND it runs until SIGTERM or SIGINT.\n"
     "\n"
-    "  -c, --config=FILE       set the attributes that FILE lists, one ATTR = VALUE a line\n"
+    "  -c, --config=FILE       set the attributes that FILE lists; with cluster.hosts there, it is a broker of that\n"
+    "                          instance, which this host's name tells\n"
+    "  --host=NAME, --rank=N   ... which of cluster.hosts this is\n"
     "  -o, --setattr=ATTR=VAL  set an attribute; what is given later wins\n"
     "  -t, --topology=TOPO     the same as -o tbon.topo=TOPO:\n"
     "                          kary:K (default kary:32), mincrit, mincrit:K, binomial or custom:FILE\n"
@@ -38,12 +41,14 @@ static const char usage[] =
     "Example: mpiexec.hydra -n 4 idtree-broker idtree overlay status\n"
     "Attributes are described in idtree-broker(1).\n";
 
-enum { OPT_RECOVER = 256 };
+enum { OPT_RECOVER = 256, OPT_HOST, OPT_RANK };
 
 static const struct option options[] = {
     { "config", required_argument, NULL, 'c' },
     { "setattr", required_argument, NULL, 'o' },
     { "topology", required_argument, NULL, 't' },
+    { "host", required_argument, NULL, OPT_HOST },
+    { "rank", required_argument, NULL, OPT_RANK },
     { "recover-horizon", required_argument, NULL, OPT_RECOVER },
     { "version", no_argument, NULL, 'V' },
     { "help", no_argument, NULL, 'h' },
@@ -79,22 +84,52 @@ static void set_attribute (struct attrs *attrs, const char *arg)
     free (name);
 }
 
-static void parse_options (struct attrs *attrs, int argc, char **argv)
+static void take_file (struct crew_conf *conf, const char *path)
 {
     idt_error_t err;
+
+    if (conffile_load (conf->attrs, path, &err) < 0)
+        die (2, err.text);
+    conf->config_files = realloc (conf->config_files, (conf->nconfig_files + 1) * sizeof (path));
+    if (!conf->config_files)
+        die (1, strerror (errno));
+    conf->config_files[conf->nconfig_files++] = path;
+}
+
+static void take_rank (struct boot_conf *boot, const char *arg, uint32_t *rank)
+{
+    uint64_t n;
+
+    if (parse_number (arg, 0, BOOT_SIZE_MAX - 1, &n) < 0) {
+        fprintf (stderr, "idtree-broker: --rank %s: must be a number from 0 to %d\n", arg, BOOT_SIZE_MAX - 1);
+        exit (2);
+    }
+    *rank = n;
+    boot->own_rank = rank;
+}
+
+/* '*rank': where a rank that is given stays. */
+static void parse_options (struct crew_conf *conf, uint32_t *rank, int argc, char **argv)
+{
+    struct attrs *attrs = conf->attrs;
     int c;
 
     while ((c = getopt_long (argc, argv, "+c:o:t:Vh", options, NULL)) != -1) {
         switch (c) {
         case 'c':
-            if (conffile_load (attrs, optarg, &err) < 0)
-                die (1, err.text);
+            take_file (conf, optarg);
             break;
         case 'o':
             set_attribute (attrs, optarg);
             break;
         case 't':
             give (attrs, "tbon.topo", optarg);
+            break;
+        case OPT_HOST:
+            conf->boot.own_host = optarg;
+            break;
+        case OPT_RANK:
+            take_rank (&conf->boot, optarg, rank);
             break;
         case OPT_RECOVER:
             give (attrs, "fluid.recover-horizon", optarg);
@@ -148,6 +183,18 @@ static void read_pmi (struct boot_conf *conf)
     conf->pmi_rank = env_number ("PMI_RANK", 0, (long)conf->size - 1);
 }
 
+/* A file that lists hosts says more than what a launcher left in the environment. */
+static void choose_boot (struct crew_conf *conf)
+{
+    conf->boot.attrs = conf->attrs;
+    if (cluster_is_given (conf->attrs))
+        conf->boot.method = &boot_config;
+    else if (conf->boot.own_host || conf->boot.own_rank)
+        die (2, "--host and --rank are for a configured instance: cluster.hosts is missing (--config)");
+    else
+        read_pmi (&conf->boot);
+}
+
 /* Modules are in the build tree for who runs from there, else where they were installed. */
 static const char *module_path (void)
 {
@@ -167,7 +214,18 @@ static const char *module_path (void)
 struct signals {
     struct crew *crew;
     int fd;
+    bool reloads; /* SIGHUP has files read again */
 };
+
+static void reload (struct crew *crew)
+{
+    idt_error_t err;
+    json_t *report = crew_reload (crew, &err);
+
+    if (!report)
+        fprintf (stderr, "idtree-broker: reload: %s\n", err.text);
+    json_decref (report);
+}
 
 static void signal_cb (idt_watcher_t *w, int revents, void *arg)
 {
@@ -180,6 +238,10 @@ static void signal_cb (idt_watcher_t *w, int revents, void *arg)
 
     if (read (s->fd, &info, sizeof (info)) != sizeof (info))
         return;
+    if (info.ssi_signo == SIGHUP && s->reloads) {
+        reload (s->crew);
+        return;
+    }
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
         if (names[i].signum == info.ssi_signo)
             crew_stop (s->crew, names[i].name);
@@ -218,29 +280,34 @@ int main (int argc, char **argv)
     struct signals signals = { .fd = open_signals () };
     idt_watcher_t *w;
     idt_error_t err;
+    uint32_t rank;
     int exit_code;
 
     if (!conf.attrs || signals.fd < 0)
         die (1, strerror (errno));
     raise_files (&conf.files);
-    parse_options (conf.attrs, argc, argv);
-    read_pmi (&conf.boot);
+    parse_options (&conf, &rank, argc, argv);
+    choose_boot (&conf);
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path ();
     conf.command = argv + optind;
     if (!(conf.process = process_create (&err)) || !(signals.crew = crew_create (&conf, &err))) {
+        int code = conf.boot.method == &boot_config && errno == EINVAL ? 2 : 1; /* a wrong file stays wrong */
+
         process_destroy (conf.process);
         attrs_destroy (conf.attrs);
-        die (1, err.text);
+        die (code, err.text);
     }
     if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals)))
         die (1, strerror (errno));
+    signals.reloads = conf.nconfig_files > 0;
     idt_watcher_start (w);
     exit_code = process_run (conf.process) < 0 ? 1 : crew_exit_code (signals.crew);
     idt_watcher_destroy (w);
     crew_destroy (signals.crew);
     process_destroy (conf.process);
     attrs_destroy (conf.attrs);
+    free (conf.config_files);
     close (signals.fd);
     return exit_code;
 }

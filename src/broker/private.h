@@ -52,13 +52,15 @@ struct broker {
     struct upcalls ups;               /* what rank 0 was asked */
 
     enum state state;
+    bool alone;        /* it stops, and those below go on */
     bool told_to_stop; /* from outside: broker_stop () was called */
     double state_since;
     double shutdown_timeout; /* seconds */
-    double join_timeout;
-    idt_error_t unfit; /* why it cannot start: "": nothing is known that keeps it from that */
-    bool joined;       /* the parent has taken us in; rank 0: from the start */
-    char refusal[256]; /* why the parent does not want us; "": it did not say */
+    double join_timeout;     /* 0: for ever */
+    idt_error_t unfit;       /* why it cannot start: "": nothing is known that keeps it from that */
+    bool waits;              /* for its parent, and that was said */
+    bool joined;             /* the parent has taken us in; rank 0: from the start */
+    char refusal[256];       /* why the parent does not want us; "": it did not say */
     int exit_code;
 };
 
@@ -79,6 +81,9 @@ void broker_check_start (struct broker *b);
 /* Give up before it began: say why on stderr, stop, exit with 1.  Later, nothing. */
 void broker_cannot_start (struct broker *b, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
 void broker_join_failed (struct broker *b); /* the parent does not take us in */
+
+/* Seconds until a broker that starts gives up, or says for whom it waits. */
+double broker_patience (const struct broker *b);
 
 /* Start rank 0's command, once, when the whole tree is there. */
 void broker_maybe_start_command (struct broker *b);

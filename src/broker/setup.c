@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "broker/boot/cluster.h"
 #include "broker/private.h"
 #include "libutil/errprintf.h"
 
@@ -75,7 +76,9 @@ static int define_endpoints (struct broker *b, idt_error_t *errp)
     const struct bizcard *ancestors = boot_ancestors (b->boot, b->rank, errp);
     const char *own = overlay_endpoint (b->overlay);
 
-    if (b->rank > 0 && attr_define (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, ATTR_IMMUTABLE, errp) < 0)
+    int flags = boot_knows_all (b->boot) ? 0 : ATTR_IMMUTABLE; /* a configured parent may move */
+
+    if (b->rank > 0 && attr_define (b->attrs, "tbon.parent-endpoint", ancestors->endpoint, flags, errp) < 0)
         return -1;
     return own ? attr_update (b->attrs, "tbon.endpoint", own, errp) : 0;
 }
@@ -88,7 +91,10 @@ int broker_define_attributes (struct broker *b, idt_error_t *errp)
         || attr_define (b->attrs, "broker.modules", "fluid,flake,compressor", 0, errp) < 0
         || attr_define (b->attrs, "module.path", b->conf.module_path, 0, errp) < 0
         || attr_seconds (b->attrs, "broker.shutdown-timeout", "10s", 0., 3600., &b->shutdown_timeout, errp) < 0
-        || attr_seconds (b->attrs, "broker.join-timeout", "60s", 0.1, 86400., &b->join_timeout, errp) < 0)
+        || attr_seconds (b->attrs, "broker.join-timeout", boot_knows_all (b->boot) ? "0" : "60s", 0., 86400.,
+                         &b->join_timeout, errp)
+               < 0
+        || cluster_define (b->attrs, errp) < 0)
         return -1;
     return 0;
 }
@@ -127,7 +133,9 @@ int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_
 
     if (attr_u32 (b->attrs, "tbon.prefertcp", "0", 0, 1, &prefertcp, errp) < 0)
         return -1;
-    if (old || given)
+    if (boot_listen_at (b->boot, b->rank, buf, size))
+        n = (int)strlen (buf);
+    else if (old || given)
         n = snprintf (buf, size, "%s", old ? old : given);
     else if (b->boot->one_host && !prefertcp)
         n = snprintf (buf, size, "ipc://%s/tbon-%u", b->rundir.path, b->rank);

@@ -51,6 +51,8 @@ static const struct command *const cmd_table[] = {
     &info_command,
     &watermark_command,
     &shutdown_command,
+    &reload_command,
+    &keygen_command,
     &version_command,
     &complete_command,
     NULL,
