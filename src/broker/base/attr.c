@@ -327,6 +327,18 @@ int attr_u32 (struct attrs *a, const char *name, const char *unless_given, uint3
     return 0;
 }
 
+int attr_switch (struct attrs *a, const char *name, const char *unless_given, bool *value, idt_error_t *errp)
+{
+    const char *s = attr_default (a, name, unless_given, errp);
+
+    if (!s)
+        return -1;
+    if (strcmp (s, "on") != 0 && strcmp (s, "off") != 0)
+        return errsetf (errp, EINVAL, "attribute %s=%s: must be on or off", name, s);
+    *value = strcmp (s, "on") == 0;
+    return 0;
+}
+
 static const struct unit {
     const char *suffix;
     double bytes;

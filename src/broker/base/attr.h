@@ -74,13 +74,15 @@ const char *attr_get (struct attrs *a, const char *name, int *flags);
 /* As attr_get (), for other threads: a copy, for the caller to free. */
 char *attr_read (struct attrs *a, const char *name);
 
-/* attr_default (), and the value as a number in a range that is told to who set it wrong.  Return 0, or -1 with errno EINVAL
+/* attr_default (), and the value as a number in a range (or a switch) that is told to who set it wrong.  Return 0, or -1 with errno EINVAL
  * or ENOMEM, 'errp' filled and '*value' untouched.
  */
 int attr_u32 (struct attrs *a, const char *name, const char *unless_given, uint32_t min, uint32_t max, uint32_t *value,
               idt_error_t *errp);
 int attr_size (struct attrs *a, const char *name, const char *unless_given, uint64_t min, uint64_t max, uint64_t *value,
                idt_error_t *errp); /* with k, M, G */
+int attr_switch (struct attrs *a, const char *name, const char *unless_given, bool *value,
+                 idt_error_t *errp); /* on or off */
 int attr_seconds (struct attrs *a, const char *name, const char *unless_given, double min, double max, double *value,
                   idt_error_t *errp); /* as parse_duration () reads it */
 

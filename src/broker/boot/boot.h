@@ -44,6 +44,7 @@ struct boot {
     uint32_t count; /* of them here */
     char host[256];
     bool one_host; /* all run on this host, as far as is known */
+    bool whole;    /* nobody starts a broker again: the instance begins with all of them, or not at all */
     struct topo *topo;
     struct hostlist *hosts; /* of all ranks; NULL: they run on several hosts, and rank 0 knows */
     /* boot.c's */
@@ -57,6 +58,9 @@ struct boot {
     struct known *others;
     uint32_t nothers;
 };
+
+/* Whether a broker that boots so waits for those above it as long as it takes: they are started by others. */
+bool boot_is_patient (const struct boot_conf *conf);
 
 /* Find out who we are.  Owns 'pmi_fd' from success on.  NULL with errno set and 'errp' filled. */
 struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp);

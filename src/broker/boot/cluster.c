@@ -35,7 +35,7 @@ static const char *const names[] = { "cluster.hosts", "cluster.port", "cluster.a
 
 bool cluster_is_given (struct attrs *attrs)
 {
-    return attr_get (attrs, names[0], NULL) != NULL;
+    return attrs && attr_get (attrs, names[0], NULL) != NULL;
 }
 
 int cluster_define (struct attrs *attrs, idt_error_t *errp)

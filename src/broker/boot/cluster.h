@@ -22,7 +22,7 @@
 
 struct cluster;
 
-/* Whether the attributes describe one: cluster.hosts is given. */
+/* Whether the attributes describe one: cluster.hosts is given.  NULL: they do not. */
 bool cluster_is_given (struct attrs *attrs);
 
 /* The attributes exist, for whoever lists them.  Returns 0, or -1 as attr_define (). */

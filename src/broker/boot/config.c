@@ -81,6 +81,16 @@ static int find_self (const struct cluster *cluster, const struct boot_conf *con
     return errset (EINVAL);
 }
 
+/* Nobody but a person can make it right. */
+static int read_certificate (struct config *c, idt_error_t *errp)
+{
+    int rc = certificate_read (cluster_certificate (c->cluster), c->secret, errp);
+
+    if (rc < 0 && errno == EPERM)
+        errno = EINVAL;
+    return rc;
+}
+
 static void *create (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp)
 {
     struct config *c = calloc (1, sizeof (*c));
@@ -90,7 +100,7 @@ static void *create (const struct boot_conf *conf, struct boot_self *self, idt_e
         return NULL;
     }
     if (!(c->cluster = cluster_create (conf->attrs, errp)) || find_self (c->cluster, conf, &c->rank, errp) < 0
-        || certificate_read (cluster_certificate (c->cluster), c->secret, errp) < 0) {
+        || read_certificate (c, errp) < 0) {
         destroy (c);
         return NULL;
     }
@@ -126,7 +136,7 @@ static int get (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp)
     if (cluster_endpoint (c->cluster, rank, endpoint, sizeof (endpoint)) < 0)
         return errsetf (errp, errno, "rank %u: cluster.address makes too long a name of %s", rank,
                         cluster_host (c->cluster, rank));
-    return card_fill (card, rank, endpoint, cluster_host (c->cluster, rank), public_key, "");
+    return card_fill (card, rank, endpoint, cluster_host (c->cluster, rank), public_key, "", cluster_size (c->cluster));
 }
 
 static int earlier (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp)

@@ -24,6 +24,7 @@ struct boot_self {
     uint32_t process;   /* which of them this one is: below 'tasks' */
     bool one_host;      /* all are on this host */
     const char *host;   /* what others call this one, borrowed; NULL: its own name */
+    bool whole;         /* see struct boot */
 };
 
 struct boot_method {
