@@ -4,7 +4,7 @@
 /* boot.h - who are the brokers of this process, how many are there in all, where are their parents and children?
  *
  * Methods (method.h): single (all brokers are in this process), pmi (PMI-1 at a file descriptor, as Hydra, Slurm, Flux and
- * idtree start speak it).  Three steps: boot_create () tells whom this process hosts; boot_tell () takes where each of them
+ * idtree start speak it), pmix (PMIx: Open MPI, PRRTE, Slurm).  Three steps: boot_create () tells whom this process hosts; boot_tell () takes where each of them
  * listens; and boot_exchange () tells that to other processes, and learns theirs.
  *
  * Under other launchers a task is a broker.  Ours says how many brokers there are in how many processes; plan.h says which
@@ -29,9 +29,11 @@ struct known;
 struct boot_conf {
     const struct boot_method *method; /* borrowed */
     const char *topology;
-    uint32_t size;        /* single: brokers; pmi: tasks */
-    int pmi_fd;           /* pmi: of the launcher */
-    uint32_t pmi_rank;    /* below 'size' */
+    uint32_t size;     /* single: brokers; pmi: tasks */
+    int pmi_fd;        /* pmi: of the launcher */
+    uint32_t pmi_rank; /* below 'size' */
+    const char *pmix_namespace;
+    uint32_t pmix_rank;
     uint64_t deadline_ms; /* of CLOCK_MONOTONIC: until then all must be known; 0: as long as it takes */
 };
 

@@ -49,6 +49,21 @@ static int choose_pmi (struct boot_conf *conf, const struct traces *t, idt_error
     return 0;
 }
 
+static int choose_pmix (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
+{
+    uint64_t rank;
+
+    if (!t->pmix_namespace || !t->pmix_rank)
+        return errsetf (errp, EINVAL, "broker.boot=pmix: %s is not set: no launcher that speaks PMIx started this",
+                        t->pmix_namespace ? "PMIX_RANK" : "PMIX_NAMESPACE");
+    if (read_number ("PMIX_RANK", t->pmix_rank, 0, BOOT_SIZE_MAX - 1, &rank, errp) < 0)
+        return -1;
+    conf->method = &boot_pmix;
+    conf->pmix_namespace = t->pmix_namespace;
+    conf->pmix_rank = rank;
+    return 0;
+}
+
 /* A launcher whose connection is set up is believed more than one that only left traces: idtree start works in any
  * allocation.  Where there is no way to the others, there must be no others.
  */
@@ -56,6 +71,8 @@ static int choose_best (struct boot_conf *conf, const struct traces *t, idt_erro
 {
     if (t->pmi_fd)
         return choose_pmi (conf, t, errp);
+    if (t->pmix_namespace && t->pmix_rank && !t->one)
+        return choose_pmix (conf, t, errp);
     if (t->many)
         return errsetf (
             errp, EINVAL,
@@ -73,5 +90,7 @@ int boot_choose (struct boot_conf *conf, const char *asked, const struct traces 
         return choose_single (conf);
     if (strcmp (asked, boot_pmi.name) == 0)
         return choose_pmi (conf, t, errp);
-    return errsetf (errp, EINVAL, "broker.boot=%s: must be auto, single or pmi", asked);
+    if (strcmp (asked, boot_pmix.name) == 0)
+        return choose_pmix (conf, t, errp);
+    return errsetf (errp, EINVAL, "broker.boot=%s: must be auto, single, pmi or pmix", asked);
 }
