@@ -23,6 +23,7 @@
 
 #include <idtree/idtree.h>
 
+#include "broker/boot/method.h"
 #include "broker/crew.h"
 #include "timing.h"
 
@@ -110,7 +111,7 @@ static void start (struct run *run, const char *kind, const char *modules, uint3
 {
     struct crew_conf conf = {
         .attrs = attrs_create (),
-        .boot = { .pmi_fd = -1, .pmi_size = size },
+        .boot = { .method = &boot_single, .size = size },
         .tmpdir = "/tmp",
         .module_path = MODULES,
     };

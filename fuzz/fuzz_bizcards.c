@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "broker/boot.h"
+#include "broker/boot/method.h"
 #include "fuzz.h"
 
 /* One line is one packet: an answer is one line, and the next is read when it is asked for. */
@@ -79,7 +79,9 @@ static bool tell (struct boot *b)
 
 static void boot (int fd, uint32_t rank)
 {
-    const struct boot_conf conf = { .pmi_fd = fd, .pmi_rank = rank, .pmi_size = 4, .topology = "kary:2" };
+    const struct boot_conf conf = {
+        .method = &boot_pmi, .pmi_fd = fd, .pmi_rank = rank, .size = 4, .topology = "kary:2"
+    };
     idt_error_t err = { "" };
     struct boot *b = boot_create (&conf, &err);
 

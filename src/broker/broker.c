@@ -173,10 +173,11 @@ static int check_attributes (struct broker *b, idt_error_t *errp)
 
     if (!unclaimed)
         return 0;
+    const char *origin = attr_origin (b->attrs, unclaimed);
     return errsetf (errp, EINVAL,
-                    "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
+                    "%s%sunknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
                     "describes them",
-                    unclaimed);
+                    origin ? origin : "", origin ? ": " : "", unclaimed);
 }
 
 /* A module in a thread, of those that a broker starts with.  What keeps the broker from starting is noted here, and
@@ -188,9 +189,11 @@ static void started (void *arg, const char *name, int errnum, const char *text)
     struct broker *b = arg;
 
     if (errnum == 0)
-        check_attributes (b, &b->unfit);
-    else if (b->state == STATE_JOIN)
+        b->unfit_errnum = check_attributes (b, &b->unfit) < 0 ? errno : b->unfit_errnum;
+    else if (b->state == STATE_JOIN) {
+        b->unfit_errnum = errnum;
         errprintf (&b->unfit, "module %s: %s", name, text);
+    }
     else
         log_printf (b->log, LOG_ERR, "module", "%s does not start: %s", name, text);
 }
@@ -211,9 +214,13 @@ static int load_modules (struct broker *b, idt_error_t *errp)
     if (!value)
         return 0;
     snprintf (list, sizeof (list), "%s", value);
-    for (char *name = strtok_r (list, ",", &save); name; name = strtok_r (NULL, ",", &save))
+    for (char *name = strtok_r (list, ",", &save); name; name = strtok_r (NULL, ",", &save)) {
+        if (!modules_has_file (b->modules, name))
+            return errsetf (errp, EINVAL, "broker.modules: there is no module %s (module.path: %s)", name,
+                            attr_get (b->attrs, "module.path", NULL));
         if (modules_load (b->modules, NULL, name, NULL, 0, NULL, &err) < 0)
             return errprintf (errp, "module %s: %s", name, err.text[0] ? err.text : strerror (errno));
+    }
     return 0;
 }
 
@@ -284,7 +291,7 @@ static bool turn (void *arg)
     zpoll_turn (b->zpoll);
     bool busy = overlay_turn (b->overlay);
     broker_check_start (b);
-    broker_maybe_start_command (b);
+    broker_check_complete (b);
     log_tell_left_out (b->log, clock_s (CLOCK_MONOTONIC_COARSE));
     usock_flush (b->local);
     return busy || zpoll_pending (b->zpoll) || modules_pending (b->modules) || usock_pending (b->local);
@@ -522,6 +529,30 @@ void broker_join (struct broker *b)
 void broker_pause (struct broker *b, bool paused)
 {
     member_pause (b->member, paused);
+}
+
+void broker_status (const struct broker *b, struct broker_status *status)
+{
+    *status = (struct broker_status){
+        .state = b->state,
+        .rank = b->rank,
+        .size = b->size,
+        .has_parent = b->joined,
+        .full = overlay_is_full (b->overlay),
+    };
+}
+
+enum broker_exit broker_exit_of (int errnum)
+{
+    switch (errnum) {
+    case EINVAL:
+    case ENAMETOOLONG:
+        return BROKER_EXIT_USAGE;
+    case ENOTRECOVERABLE:
+        return BROKER_EXIT_STATE;
+    default:
+        return BROKER_EXIT_FAILED;
+    }
 }
 
 int broker_exit_code (const struct broker *b)

@@ -17,6 +17,7 @@
 
 #include <idtree/idtree.h>
 
+#include "broker/boot/method.h"
 #include "broker/crew.h"
 #include "libutil/errprintf.h"
 #include "test/tap.h"
@@ -56,7 +57,7 @@ static void run_start_many (struct run *run, uint32_t size, const char *inside)
     char path[4096];
     struct crew_conf conf = {
         .attrs = attrs_create (),
-        .boot = { .pmi_fd = -1, .pmi_size = size },
+        .boot = { .method = &boot_single, .size = size },
         .tmpdir = "/tmp",
         .module_path = module_path (path),
     };
@@ -512,7 +513,9 @@ static void test_many (const char *inside)
 
 static void test_bad_kind (void)
 {
-    struct crew_conf conf = { .attrs = attrs_create (), .boot = { .pmi_fd = -1, .pmi_size = 1 }, .tmpdir = "/tmp" };
+    struct crew_conf conf = { .attrs = attrs_create (),
+                              .boot = { .method = &boot_single, .size = 1 },
+                              .tmpdir = "/tmp" };
     idt_error_t err;
 
     conf.process = process_create (&err);

@@ -6,7 +6,8 @@
 #define BROKER_CREW_H
 
 #include "broker/base/attr.h"
-#include "broker/boot.h"
+#include "broker/boot/boot.h"
+#include "broker/broker.h"
 #include "broker/process.h"
 
 struct crew;
@@ -14,7 +15,7 @@ struct crew;
 struct crew_conf {
     struct process *process; /* must live longer */
     struct attrs *attrs;     /* what the command line gave to all; must live longer */
-    struct boot_conf boot;   /* but for the topology, which 'attrs' gives */
+    struct boot_conf boot;   /* but for the topology and the deadline, which 'attrs' give */
     const char *tmpdir;      /* see struct broker_conf */
     const char *module_path;
     char **command;
@@ -29,6 +30,9 @@ void crew_destroy (struct crew *c); /* and all brokers that are left, at once; N
 
 /* Tell all brokers to stop, as broker_stop (). */
 void crew_stop (struct crew *c, const char *why);
+
+/* Of the broker here that is nearest to the root; one that has ended is at STATE_EXIT.  Returns how many are here. */
+uint32_t crew_status (const struct crew *c, struct broker_status *status);
 
 /* When all have ended: that of rank 0, if it was here, else of the first that failed; 0: none did. */
 int crew_exit_code (const struct crew *c);

@@ -19,6 +19,7 @@
 
 #include <idtree/idtree.h>
 
+#include "broker/boot/method.h"
 #include "broker/crew.h"
 #include "broker/orders.h"
 #include "libpmi/pmi_server.h"
@@ -104,7 +105,7 @@ static void launcher_init (struct run *run)
         || pmi_server_set (run->pmi, "idtree.instance", text) < 0)
         bail_out ("no launcher");
     run->fd = fds[0];
-    run->boot = (struct boot_conf){ .pmi_fd = fds[1], .pmi_size = 1, .topology = "kary:2" };
+    run->boot = (struct boot_conf){ .method = &boot_pmi, .pmi_fd = fds[1], .size = 1, .topology = "kary:2" };
 }
 
 static void launcher_fini (struct run *run)

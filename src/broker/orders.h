@@ -20,7 +20,7 @@
 #include <idtree/error.h>
 #include <idtree/reactor.h>
 
-#include "broker/boot.h"
+#include "broker/boot/boot.h"
 
 enum order { ORDER_RUN, ORDER_KILL, ORDER_STOP, ORDER_CONT, ORDER_END };
 enum rank_state { RANK_UNTOLD, RANK_UP, RANK_STOPPED, RANK_GOING, RANK_DOWN };

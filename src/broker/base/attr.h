@@ -44,6 +44,16 @@ struct attrs *attrs_copy (const struct attrs *a);
  */
 int attr_give (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
 
+/* The same from a line of a file: 'origin' is copied, "FILE:LINE".  attr_origin () tells it (borrowed; NULL: there is none). */
+int attr_give_at (struct attrs *a, const char *name, const char *value, const char *origin, idt_error_t *errp);
+const char *attr_origin (struct attrs *a, const char *name);
+
+/* The value of an attribute is wrong: fill 'errp' with "FILE:LINE: attribute NAME=VALUE: " and what the caller says that it must
+ * be.  Returns -1 with errno EINVAL.
+ */
+int attr_fault (struct attrs *a, const char *name, idt_error_t *errp, const char *fmt, ...)
+    __attribute__ ((format (printf, 4, 5)));
+
 /* Define an attribute: the value given on the command line, else 'value' (NULL: none, stays undefined).  Returns
  * 0, or -1 as attr_give (), or with errno EINVAL (given, but immutable facts such as "rank" may not be: ATTR_IMMUTABLE
  * with a 'value'), EEXIST.

@@ -80,7 +80,7 @@ static void remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         return;
     }
     if (modules_remove (arg, name, msg) < 0)
-        idt_respond_error (h, msg, errno, NULL);
+        idt_respond_error (h, msg, errno, "no such module is loaded (idtree module list shows which are)");
     json_decref (o);
 }
 

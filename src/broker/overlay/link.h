@@ -146,6 +146,8 @@ void children_describe_links (const struct children *down, json_t *links);
 uint32_t children_adopted (const struct children *down); /* descendants that are connected */
 json_t *children_describe (const struct children *down); /* the "children" of overlay.health; a new reference */
 
+void children_name_missing (const struct children *down, char *buf, size_t size); /* see overlay_name_missing () */
+
 const char *health_name (enum health health); /* "full", ... */
 
 /* --- keys: whom this broker may let in ------------------------------------------------------------ */

@@ -138,6 +138,11 @@ bool overlay_is_full (const struct overlay *ov)
     return ov->health == HEALTH_FULL;
 }
 
+void overlay_name_missing (const struct overlay *ov, char *buf, size_t size)
+{
+    children_name_missing (ov->down, buf, size);
+}
+
 /* --- life ------------------------------------------------------------------------------------------ */
 
 const char *overlay_domain (uint32_t rank, char buf[OVERLAY_DOMAIN_SIZE])

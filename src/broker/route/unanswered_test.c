@@ -19,6 +19,7 @@
 
 #include <idtree/idtree.h>
 
+#include "broker/boot/method.h"
 #include "broker/crew.h"
 #include "test/tap.h"
 
@@ -58,7 +59,7 @@ static void *run_main (void *arg)
 static void run_start (struct run *run)
 {
     struct crew_conf conf = { .attrs = attrs_create (),
-                              .boot = { .pmi_fd = -1, .pmi_size = 1 },
+                              .boot = { .method = &boot_single, .size = 1 },
                               .tmpdir = "/tmp",
                               .module_path = BUILDDIR "/src/modules/.libs" };
     idt_error_t err;

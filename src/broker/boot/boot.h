@@ -3,15 +3,14 @@
 
 /* boot.h - who are the brokers of this process, how many are there in all, where are their parents and children?
  *
- * Methods: single (all brokers are in this process), pmi (PMI-1 at a file descriptor, as Hydra, Slurm, Flux and idtree start
- * speak it).  Three steps: boot_create () tells whom this process hosts; boot_tell () takes where each of them listens; and
- * boot_exchange () tells that to other processes, and learns theirs.
+ * Methods (method.h): single (all brokers are in this process), pmi (PMI-1 at a file descriptor, as Hydra, Slurm, Flux and
+ * idtree start speak it).  Three steps: boot_create () tells whom this process hosts; boot_tell () takes where each of them
+ * listens; and boot_exchange () tells that to other processes, and learns theirs.
  *
- * Under other launchers a rank of PMI is a broker.  Ours says by the key idtree.instance how many brokers there are in how
- * many processes; plan.h says which are in which.  A broker of whom other processes must know puts its bizcard at
- * idtree.bizcard.RANK.  Our launcher keeps bizcards, and a secret for each process from which the key pairs of its brokers
- * follow, for the life of the instance: what was killed can come back under the same.  Under others each life has keys of
- * its own, and a dead rank stays dead.
+ * Under other launchers a task is a broker.  Ours says how many brokers there are in how many processes; plan.h says which
+ * are in which.  Our launcher keeps bizcards, and a secret for each process from which the key pairs of its brokers follow,
+ * for the life of the instance: what was killed can come back under the same.  Under others each life has keys of its own,
+ * and a dead rank stays dead.
  */
 #ifndef BROKER_BOOT_H
 #define BROKER_BOOT_H
@@ -21,14 +20,19 @@
 #include "broker/base/topology.h"
 #include "broker/overlay/overlay.h"
 
+struct boot_method;
 struct known;
-struct pmi_client;
+
+#define BOOT_SIZE_MAX 1000000 /* brokers, as our launcher starts at most */
+#define BOOT_KEY_TEXT OVERLAY_KEY_TEXT
 
 struct boot_conf {
-    int pmi_fd; /* of the launcher; -1: none */
-    uint32_t pmi_rank;
-    uint32_t pmi_size; /* without a launcher: brokers, all of which this process hosts */
+    const struct boot_method *method; /* borrowed */
     const char *topology;
+    uint32_t size;        /* single: brokers; pmi: tasks */
+    int pmi_fd;           /* pmi: of the launcher */
+    uint32_t pmi_rank;    /* below 'size' */
+    uint64_t deadline_ms; /* of CLOCK_MONOTONIC: until then all must be known; 0: as long as it takes */
 };
 
 struct boot {
@@ -36,14 +40,15 @@ struct boot {
     uint32_t count; /* of them here */
     char host[256];
     bool one_host; /* all run on this host, as far as is known */
+    bool whole;    /* nobody starts a broker again: the instance begins with all of them, or not at all */
     struct topo *topo;
     struct hostlist *hosts; /* of all ranks; NULL: they run on several hosts, and rank 0 knows */
     /* boot.c's */
+    const struct boot_method *method;
+    void *m; /* the method's */
     struct plan *plan;
-    uint32_t process;       /* which of the plan this is */
-    struct pmi_client *pmi; /* NULL: single */
-    bool ready;             /* the launcher was told */
-    bool ours;              /* idtree's own launcher is at the other end */
+    uint32_t process; /* which of the plan this is */
+    bool ready;       /* the launcher was told */
     uint8_t secret[ZAP_KEY_SIZE];
     struct known *own; /* the brokers here, by rank */
     struct known *others;
@@ -55,15 +60,13 @@ struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp);
 void boot_destroy (struct boot *b); /* NULL is fine */
 
 uint32_t boot_rank (const struct boot *b, uint32_t i); /* of those here; i < count, ascending */
-const char *boot_method (const struct boot *b);        /* "single", "pmi" */
-
-#define BOOT_KEY_TEXT OVERLAY_KEY_TEXT
+const char *boot_method_name (const struct boot *b);
 
 /* The key pair of a broker here, in Z85.  Returns 0, or -1 with errno set and 'errp' filled. */
 int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEXT], char secret_key[BOOT_KEY_TEXT],
                idt_error_t *errp);
 
-/* The endpoint that a broker here had in an earlier life; NULL: this is the first, or it had none. */
+/* The endpoint under which others know a broker here already: of an earlier life; NULL: none. */
 const char *boot_old_endpoint (const struct boot *b, uint32_t rank);
 
 /* Whether brokers of other processes may have to connect to one that is here. */

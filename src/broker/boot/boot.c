@@ -12,13 +12,11 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "broker/boot.h"
-#include "broker/card.h"
+#include "broker/boot/card.h"
+#include "broker/boot/method.h"
 #include "libflax/flax_random.h"
-#include "libpmi/pmi_client.h"
 #include "libutil/errprintf.h"
 
-#define SIZE_MAX_TOLD 1000000 /* brokers, as our launcher starts at most */
 #define CHACHA_ROUNDS 20
 #define CHACHA_BLOCKS 8 /* of the key stream, for each rank */
 
@@ -37,33 +35,6 @@ static int out_of_memory (idt_error_t *errp)
     return errsetf (errp, ENOMEM, "out of memory");
 }
 
-/* --- bizcards ------------------------------------------------------------------------------------------ */
-
-static char *bizcard_name (char buf[64], uint32_t rank)
-{
-    snprintf (buf, 64, "idtree.bizcard.%u", rank);
-    return buf;
-}
-
-static int get_bizcard (struct boot *b, uint32_t rank, struct bizcard *card, idt_error_t *errp)
-{
-    char text[CARD_TEXT], name[64];
-
-    if (pmi_client_get (b->pmi, bizcard_name (name, rank), text, sizeof (text), errp) < 0)
-        return -1;
-    if (card_decode (text, rank, card) < 0)
-        return errprintf (errp, "rank %u: malformed bizcard '%s'", rank, text);
-    return 0;
-}
-
-static int put_bizcard (struct boot *b, const struct bizcard *card, idt_error_t *errp)
-{
-    char text[CARD_TEXT], name[64];
-
-    card_encode (text, card);
-    return pmi_client_put (b->pmi, bizcard_name (name, card->rank), text, errp);
-}
-
 static int compare_known (const void *a, const void *b)
 {
     uint32_t x = ((const struct known *)a)->card.rank, y = ((const struct known *)b)->card.rank;
@@ -80,99 +51,59 @@ static struct known *find (const struct boot *b, uint32_t rank)
                              : bsearch (&key, b->others, b->nothers, sizeof (key), compare_known);
 }
 
-/* With another tree than the rest a rank would look for its parent where there is none. */
-static int check_topology (const struct boot *b, uint32_t rank, const struct bizcard *other, idt_error_t *errp)
+/* With another tree than the rest a rank would look for its parent where there is none.  An old broker tells no size. */
+static int check_tree (const struct boot *b, uint32_t rank, const struct bizcard *other, idt_error_t *errp)
 {
+    if (other->size > 0 && other->size != b->size)
+        return errsetf (errp, EINVAL, "rank %u was started as one of %u brokers, but rank %u as one of %u", rank,
+                        b->size, other->rank, other->size);
     if (strcmp (other->topology, b->topo->name) == 0)
         return 0;
     return errsetf (errp, EINVAL, "rank %u has the topology %s, but rank %u began with %s: all must have the same",
                     rank, b->topo->name, other->rank, other->topology);
 }
 
-/* --- who am I ------------------------------------------------------------------------------------------ */
+/* --- keys ---------------------------------------------------------------------------------------------- */
 
-static int make_secret (struct boot *b, idt_error_t *errp)
-{
-    if (getrandom (b->secret, sizeof (b->secret), 0) != sizeof (b->secret))
-        return errprintf (errp, "no random bits: %s", strerror (errno));
-    return 0;
-}
-
-/* Our launcher keeps it, in Z85. */
-static int get_secret (struct boot *b, idt_error_t *errp)
-{
-    char text[CARD_TEXT];
-    int rc = 0;
-
-    if (pmi_client_get (b->pmi, "idtree.secret", text, sizeof (text), errp) < 0)
-        return -1;
-    if (strlen (text) + 1 != BOOT_KEY_TEXT || !zmq_z85_decode (b->secret, text))
-        rc = errsetf (errp, EPROTO, "the launcher gave a malformed secret");
-    explicit_bzero (text, sizeof (text));
-    return rc;
-}
-
-int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEXT], char secret_key[BOOT_KEY_TEXT],
-               idt_error_t *errp)
+int boot_derive_keys (const uint8_t secret[ZAP_KEY_SIZE], uint32_t rank, char public_key[BOOT_KEY_TEXT],
+                      char secret_key[BOOT_KEY_TEXT], idt_error_t *errp)
 {
     uint8_t stream[FLAX_CHACHA_CHUNK];
     int rc;
 
-    flax_chacha (b->secret, CHACHA_BLOCKS * rank, CHACHA_ROUNDS, stream, 1);
+    flax_chacha (secret, CHACHA_BLOCKS * rank, CHACHA_ROUNDS, stream, 1);
     zmq_z85_encode (secret_key, stream, ZAP_KEY_SIZE);
     explicit_bzero (stream, sizeof (stream));
     rc = zmq_curve_public (public_key, secret_key);
     return rc < 0 ? errprintf (errp, "cannot make a key pair: libzmq was built without CURVE") : 0;
 }
 
-/* How many brokers in how many processes; without the key each process is one. */
-static int get_instance (struct boot *b, uint32_t pmi_size, uint32_t *processes, idt_error_t *errp)
+int boot_keys (const struct boot *b, uint32_t rank, char public_key[BOOT_KEY_TEXT], char secret_key[BOOT_KEY_TEXT],
+               idt_error_t *errp)
 {
-    char text[CARD_TEXT];
-    int end = 0;
-
-    if (pmi_client_get (b->pmi, "idtree.instance", text, sizeof (text), errp) < 0)
-        return errno == ENOENT ? 0 : -1;
-    if (sscanf (text, "%" SCNu32 ",%" SCNu32 "%n", &b->size, processes, &end) != 2 || text[end] || *processes < pmi_size
-        || b->size < *processes || b->size > SIZE_MAX_TOLD)
-        return errsetf (errp, EPROTO, "the launcher gave a malformed size, '%s'", text);
-    return 0;
+    return boot_derive_keys (b->secret, rank, public_key, secret_key, errp);
 }
 
-/* PMI_process_mapping: "(vector,(0,1,N))" says that all ranks are on one node. */
-static void get_mapping (struct boot *b)
+/* Where the method has none, it lasts for this life. */
+static int make_secret (struct boot *b, idt_error_t *errp)
 {
-    char text[CARD_TEXT];
-    unsigned node, nodes, ranks;
-    int end = 0;
-
-    if (pmi_client_get (b->pmi, "PMI_process_mapping", text, sizeof (text), NULL) < 0)
-        return;
-    if (sscanf (text, "(vector,(%u,%u,%u))%n", &node, &nodes, &ranks, &end) == 3 && end > 0 && !text[end])
-        b->one_host = nodes == 1;
+    if (getrandom (b->secret, sizeof (b->secret), 0) != sizeof (b->secret))
+        return errprintf (errp, "no random bits: %s", strerror (errno));
+    return b->method->secret ? b->method->secret (b->m, b->secret, errp) : 0;
 }
 
-static int start_pmi (struct boot *b, const struct boot_conf *conf, uint32_t *processes, idt_error_t *errp)
-{
-    if (!(b->pmi = pmi_client_create (conf->pmi_fd, conf->pmi_rank, conf->pmi_size, errp)))
-        return -1;
-    b->process = conf->pmi_rank;
-    b->ours = strncmp (pmi_client_kvsname (b->pmi), "idtree-", 7) == 0;
-    get_mapping (b);
-    *processes = conf->pmi_size;
-    return b->ours ? get_instance (b, conf->pmi_size, processes, errp) : 0;
-}
+/* --- who am I ------------------------------------------------------------------------------------------ */
 
-/* Of earlier lives, as far as others know of them; what nobody knows need not be as it was. */
-static int get_old_bizcards (struct boot *b, idt_error_t *errp)
+/* As far as others know of them; what nobody knows need not be as it was. */
+static int get_earlier (struct boot *b, idt_error_t *errp)
 {
-    for (uint32_t i = 0; b->ours && i < b->count; i++) {
+    for (uint32_t i = 0; b->method->earlier && i < b->count; i++) {
         struct bizcard *card = &b->own[i].card;
 
         if (!plan_is_known (b->plan, card->rank))
             continue;
-        if (get_bizcard (b, card->rank, card, errp) == 0) {
-            if (check_topology (b, card->rank, card, errp) < 0)
+        if (b->method->earlier (b->m, card->rank, card, errp) == 0) {
+            if (check_tree (b, card->rank, card, errp) < 0)
                 return -1;
         }
         else if (errno != ENOENT)
@@ -181,14 +112,14 @@ static int get_old_bizcards (struct boot *b, idt_error_t *errp)
     return 0;
 }
 
-static int make_plan (struct boot *b, const struct boot_conf *conf, uint32_t processes, idt_error_t *errp)
+static int make_plan (struct boot *b, const char *topology, const struct boot_self *self, idt_error_t *errp)
 {
-    if (!(b->topo = topo_create (conf->topology, b->size, errp))
-        || !(b->plan = plan_create (b->size, processes, b->topo, errp)))
+    if (!(b->topo = topo_create (topology, b->size, errp))
+        || !(b->plan = plan_create (b->size, self->processes, b->topo, errp)))
         return -1;
-    if (b->pmi && plan_processes (b->plan) != conf->pmi_size)
+    if (plan_processes (b->plan) != self->tasks)
         return errsetf (errp, EPROTO, "the launcher has %" PRIu32 " processes, where %" PRIu32 " brokers need %" PRIu32,
-                        conf->pmi_size, b->size, plan_processes (b->plan));
+                        self->tasks, b->size, plan_processes (b->plan));
     b->count = plan_count (b->plan, b->process);
     if (!(b->own = calloc (b->count, sizeof (b->own[0]))))
         return out_of_memory (errp);
@@ -199,18 +130,19 @@ static int make_plan (struct boot *b, const struct boot_conf *conf, uint32_t pro
 
 static int start (struct boot *b, const struct boot_conf *conf, idt_error_t *errp)
 {
-    uint32_t processes = 1;
+    struct boot_self self = { 0 };
 
     if (gethostname (b->host, sizeof (b->host) - 1) < 0)
         return errprintf (errp, "no host name: %s", strerror (errno));
-    b->size = conf->pmi_size;
-    b->one_host = conf->pmi_fd < 0;
-    if (conf->pmi_fd >= 0 && start_pmi (b, conf, &processes, errp) < 0)
+    if (!(b->m = b->method->create (conf, &self, errp)))
         return -1;
-    /* Our launcher starts the others when the first asks for its secret. */
-    if (make_plan (b, conf, processes, errp) < 0 || (b->ours ? get_secret (b, errp) : make_secret (b, errp)) < 0)
+    b->size = self.size;
+    b->process = self.process;
+    b->one_host = self.one_host;
+    b->whole = self.whole;
+    if (make_plan (b, conf->topology, &self, errp) < 0 || make_secret (b, errp) < 0)
         return -1;
-    return get_old_bizcards (b, errp);
+    return get_earlier (b, errp);
 }
 
 struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp)
@@ -221,6 +153,7 @@ struct boot *boot_create (const struct boot_conf *conf, idt_error_t *errp)
         out_of_memory (errp);
         return NULL;
     }
+    b->method = conf->method;
     if (start (b, conf, errp) == 0)
         return b;
     boot_destroy (b);
@@ -240,7 +173,8 @@ void boot_destroy (struct boot *b)
 
     if (!b)
         return;
-    pmi_client_destroy (b->pmi);
+    if (b->m)
+        b->method->destroy (b->m);
     explicit_bzero (b->secret, sizeof (b->secret));
     free_known (b->own, b->count);
     free_known (b->others, b->nothers);
@@ -256,9 +190,9 @@ uint32_t boot_rank (const struct boot *b, uint32_t i)
     return b->own[i].card.rank;
 }
 
-const char *boot_method (const struct boot *b)
+const char *boot_method_name (const struct boot *b)
 {
-    return b->pmi ? "pmi" : "single";
+    return b->method->name;
 }
 
 const char *boot_old_endpoint (const struct boot *b, uint32_t rank)
@@ -281,11 +215,9 @@ int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *
 
     if (card->endpoint[0]) /* the others have it from an earlier life */
         return 0;
-    if (card_fill (card, rank, endpoint, b->host, public_key, b->topo->name) < 0)
+    if (card_fill (card, rank, endpoint, b->host, public_key, b->topo->name, b->size) < 0)
         return errprintf (errp, "malformed public key");
-    if (!b->pmi || !plan_is_known (b->plan, rank))
-        return 0;
-    return put_bizcard (b, card, errp);
+    return b->method->put && plan_is_known (b->plan, rank) ? b->method->put (b->m, card, errp) : 0;
 }
 
 /* Those elsewhere of whom one here must know; one may be noted again and again. */
@@ -333,6 +265,32 @@ static int compare_ranks (const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* All have told theirs: who has not is not there, or took itself for another. */
+static int get_card (const struct boot *b, uint32_t rank, struct bizcard *card, idt_error_t *errp)
+{
+    if (b->method->get (b->m, rank, card, errp) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return -1;
+    return errsetf (errp, ENOENT, "there is no rank %u of %u: the launcher did not start it, or as another rank", rank,
+                    b->size);
+}
+
+/* What others got is not ours where two were started as the same rank, and the launcher did not mind. */
+static int check_own (const struct boot *b, idt_error_t *errp)
+{
+    const struct bizcard *own = &b->own[0].card;
+    struct bizcard told;
+
+    if (!b->whole || b->size == 1)
+        return 0;
+    if (get_card (b, own->rank, &told, errp) < 0)
+        return -1;
+    if (memcmp (told.key, own->key, sizeof (own->key)) == 0)
+        return 0;
+    return errsetf (errp, EEXIST, "the launcher started several brokers as rank %u", own->rank);
+}
+
 static int get_wanted (struct boot *b, struct wanted *w, idt_error_t *errp)
 {
     if (w->count == 0)
@@ -343,7 +301,7 @@ static int get_wanted (struct boot *b, struct wanted *w, idt_error_t *errp)
     for (uint32_t i = 0; i < w->count; i++) {
         if (i > 0 && w->rank[i] == w->rank[i - 1])
             continue;
-        if (get_bizcard (b, w->rank[i], &b->others[b->nothers].card, errp) < 0)
+        if (get_card (b, w->rank[i], &b->others[b->nothers].card, errp) < 0)
             return -1;
         b->nothers++;
     }
@@ -366,12 +324,11 @@ static int get_others (struct boot *b, idt_error_t *errp)
 
 static int check_root (const struct boot *b, idt_error_t *errp)
 {
-    return is_here (b, 0) ? 0 : check_topology (b, b->own[0].card.rank, &find (b, 0)->card, errp);
+    return is_here (b, 0) ? 0 : check_tree (b, b->own[0].card.rank, &find (b, 0)->card, errp);
 }
 
 /* On one host the list is our own name over and over.  Else it takes everybody's bizcard: for rank 0 alone, or the
- * launcher
- * would be asked size x size times.
+ * launcher would be asked size x size times.
  */
 static int list_hosts (struct boot *b, idt_error_t *errp)
 {
@@ -382,7 +339,7 @@ static int list_hosts (struct boot *b, idt_error_t *errp)
     if (!(b->hosts = hostlist_create ()) || hostlist_append (b->hosts, b->host, b->one_host ? b->size : 1) < 0)
         return out_of_memory (errp);
     for (uint32_t rank = 1; !b->one_host && rank < b->size; rank++) {
-        if (get_bizcard (b, rank, &card, errp) < 0)
+        if (get_card (b, rank, &card, errp) < 0)
             return -1;
         if (hostlist_append (b->hosts, card.host, 1) < 0)
             return out_of_memory (errp);
@@ -392,7 +349,9 @@ static int list_hosts (struct boot *b, idt_error_t *errp)
 
 int boot_exchange (struct boot *b, idt_error_t *errp)
 {
-    if (b->pmi && (pmi_client_barrier (b->pmi, errp) < 0 || get_others (b, errp) < 0 || check_root (b, errp) < 0))
+    if (b->method->wait && b->method->wait (b->m, errp) < 0)
+        return -1;
+    if (check_own (b, errp) < 0 || get_others (b, errp) < 0 || check_root (b, errp) < 0)
         return -1;
     return list_hosts (b, errp);
 }
@@ -436,12 +395,12 @@ struct bizcard *boot_children (struct boot *b, uint32_t rank, idt_error_t *errp)
 
 int boot_fd (const struct boot *b)
 {
-    return b->ours && b->count > 1 ? pmi_client_fd (b->pmi) : -1;
+    return b->count > 1 && b->method->fd ? b->method->fd (b->m) : -1;
 }
 
 void boot_ready (struct boot *b)
 {
-    if (b->pmi && !b->ready)
-        pmi_client_finalize (b->pmi, NULL);
+    if (b->method->ready && !b->ready)
+        b->method->ready (b->m);
     b->ready = true;
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* single.c - all brokers are in this process: there is nobody to tell, and nobody to ask */
+#include "config.h"
+
+#include "broker/boot/method.h"
+
+static void *create (const struct boot_conf *conf, struct boot_self *self, idt_error_t *errp)
+{
+    static char nothing;
+
+    *self = (struct boot_self){ .size = conf->size, .processes = 1, .tasks = 1, .one_host = true };
+    return &nothing;
+}
+
+static void destroy (void *m)
+{
+}
+
+const struct boot_method boot_single = { .name = "single", .create = create, .destroy = destroy };
