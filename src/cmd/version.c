@@ -14,7 +14,7 @@ static int run (struct cmd *cmd)
 {
     cmd_options (cmd, NULL);
     printf ("command: %s\n", PACKAGE_VERSION);
-    if (cmd->uri && (cmd->h = idt_open (cmd->uri, NULL))) {
+    if (cmd->uri && cmd_try_connect (cmd, NULL)) {
         const char *version = idt_attr_get (cmd->h, "version");
 
         printf ("broker:  %s\nuri:     %s\n", version ? version : "unknown", cmd->uri);

@@ -62,7 +62,7 @@ static void find_in_instance (struct epoch *epoch, struct cmd *cmd)
 {
     if (!cmd->uri)
         errprintf (&epoch->why, "no instance is set, and no --epoch");
-    else if ((cmd->h = idt_open (cmd->uri, &epoch->why))) {
+    else if (cmd_try_connect (cmd, &epoch->why)) {
         ask (cmd->h, cmd->uri, epoch);
         json_t *o = ask_rank_new (cmd->h, 0);
         if (get_number (o, "ahead_ms", &epoch->ahead_ms) == 0)

@@ -40,6 +40,16 @@ static void socket_path (struct cmd *cmd, struct sockaddr_un *addr)
         cmd_die (cmd, "%s is no URI of a local broker", cmd->uri);
 }
 
+/* How long the launcher may take. */
+static void limit_wait (struct cmd *cmd, int fd)
+{
+    double ms = cmd->timeout_ms < 0 ? 0 : cmd->timeout_ms; /* 0: for ever, here too */
+    struct timeval tv = { .tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)((int64_t)(ms * 1000) % 1000000) };
+
+    if (setsockopt (fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof (tv)) < 0)
+        cmd_die (cmd, "%s", strerror (errno));
+}
+
 static FILE *connect_launcher (struct cmd *cmd)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -49,6 +59,7 @@ static FILE *connect_launcher (struct cmd *cmd)
     if (fd < 0 || connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0)
         cmd_die (cmd, "no launcher at %s (was the instance started by idtree start?): %s", addr.sun_path,
                  strerror (errno));
+    limit_wait (cmd, fd);
     FILE *f = fdopen (fd, "r+");
     if (!f)
         cmd_die (cmd, "%s", strerror (errno));
@@ -70,6 +81,9 @@ static json_t *call_new (struct cmd *cmd, json_t *request)
     ssize_t n = getline (&line, &size, f);
     if (n > 0 && line[0] == '\0') /* how Flux's local connector greets */
         cmd_die (cmd, "the launcher at %s is not idtree start but flux start: nothing was done", cmd->uri);
+    if (n < 0 && errno == EAGAIN)
+        cmd_die (cmd, "it is not done after %g s (--timeout): idtree startctl status shows how far brokers are",
+                 cmd->timeout_ms / 1000);
     if (n <= 0 || !(o = json_loads (line, 0, NULL)))
         cmd_die (cmd, "the launcher went away");
     free (line);
