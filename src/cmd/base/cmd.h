@@ -94,7 +94,6 @@ size_t cmd_words (struct cmd_words *w, const struct command *const *table, const
 
 /* What main () found in the environment; NULL where unset. */
 struct cmd_env {
-    const char *uri;    /* IDTREE_URI, else FLUX_URI */
     const char *broker; /* IDTREE_BROKER: the broker's executable */
     const char *tmpdir; /* TMPDIR */
     const char *shell;  /* SHELL */
@@ -105,7 +104,7 @@ struct cmd {
     const struct command *command;
     const struct command *const *table; /* it is one of these */
     struct cmd_env env;
-    const char *uri; /* --uri, else of the environment */
+    const char *uri; /* --uri; NULL: not given, as for idt_open () */
     idt_t *h;        /* NULL: not connected; closed when the command has run */
     /* The operands, once there was cmd_options (); all arguments where CMD_VERBATIM. */
     int argc;
