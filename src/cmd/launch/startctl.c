@@ -26,18 +26,20 @@
 static const char *const verbs[] = { "status", "kill", "stop", "cont", "run" };
 #define VERBS (sizeof (verbs) / sizeof (verbs[0]))
 
-/* The launcher's socket is beside that of the broker. */
+#define SCHEME "local://"
+
+/* The launcher's socket is beside that of the broker, of several the first. */
 static void socket_path (struct cmd *cmd, struct sockaddr_un *addr)
 {
-    const char *path, *slash;
+    const char *uri = cmd->uri ? cmd->uri : idt_default_uri ();
+    const char *path = strncmp (uri, SCHEME, strlen (SCHEME)) ? "" : uri + strlen (SCHEME);
+    const char *next = strstr (path, SCHEME);
+    const char *slash = memrchr (path, '/', next ? (size_t)(next - path) : strlen (path));
 
-    if (!cmd->uri)
-        cmd_die (cmd, "no instance: IDTREE_URI is not set, as it is under idtree start");
-    path = strncmp (cmd->uri, "local://", 8) ? NULL : cmd->uri + 8;
-    if (!path || !(slash = strrchr (path, '/'))
+    if (!slash
         || snprintf (addr->sun_path, sizeof (addr->sun_path), "%.*s/%s", (int)(slash - path), path, CONTROL_SOCKET)
                >= (int)sizeof (addr->sun_path))
-        cmd_die (cmd, "%s is no URI of a local broker", cmd->uri);
+        cmd_die (cmd, "%s is no URI of a local broker", uri);
 }
 
 /* How long the launcher may take. */
@@ -80,7 +82,7 @@ static json_t *call_new (struct cmd *cmd, json_t *request)
     json_decref (request);
     ssize_t n = getline (&line, &size, f);
     if (n > 0 && line[0] == '\0') /* how Flux's local connector greets */
-        cmd_die (cmd, "the launcher at %s is not idtree start but flux start: nothing was done", cmd->uri);
+        cmd_die (cmd, "the launcher is not idtree start but flux start: nothing was done");
     if (n < 0 && errno == EAGAIN)
         cmd_die (cmd, "it is not done after %g s (--timeout): idtree startctl status shows how far brokers are",
                  cmd->timeout_ms / 1000);
