@@ -295,7 +295,7 @@ static int run (struct cmd *cmd)
     struct options o = { 0 };
 
     cmd_options (cmd, &o);
-    cmd_connect (cmd);
+    cmd_connect_for (cmd, o.rank);
     if (o.summary || o.fluid || (!o.all && overlay_subtree_size (cmd, o.rank) > MANY_RANKS))
         overlay_summary_print (cmd, o.rank, o.fluid, o.json);
     else
