@@ -19,6 +19,8 @@
 
 #include "broker/base/uuid_key.h"
 #include "broker/private.h"
+#include "broker/route/admit.h"
+#include "libmsg/access.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
@@ -26,10 +28,10 @@
 
 /* --- messages ----------------------------------------------------------------------------------------- */
 
-/* An event to be published (steals the reference): numbered here at rank 0, else sent up. */
+/* An event to be published (steals the reference), where its sender may: numbered here at rank 0, else sent up. */
 static void publish_new (struct broker *b, idt_msg_t *msg)
 {
-    if (!idt_msg_topic (msg)) {
+    if (!idt_msg_topic (msg) || !access_may_publish (idt_msg_cred (msg), idt_msg_topic (msg))) {
         idt_msg_unref (msg);
         return;
     }
@@ -171,10 +173,11 @@ static int check_attributes (struct broker *b, idt_error_t *errp)
 
     if (!unclaimed)
         return 0;
+    const char *origin = attr_origin (b->attrs, unclaimed);
     return errsetf (errp, EINVAL,
-                    "unknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
+                    "%s%sunknown attribute '%s': idtree lsattr lists those of a running broker, idtree-broker(1) "
                     "describes them",
-                    unclaimed);
+                    origin ? origin : "", origin ? ": " : "", unclaimed);
 }
 
 /* A module in a thread, of those that a broker starts with.  What keeps the broker from starting is noted here, and
@@ -186,9 +189,11 @@ static void started (void *arg, const char *name, int errnum, const char *text)
     struct broker *b = arg;
 
     if (errnum == 0)
-        check_attributes (b, &b->unfit);
-    else if (b->state == STATE_JOIN)
+        b->unfit_errnum = check_attributes (b, &b->unfit) < 0 ? errno : b->unfit_errnum;
+    else if (b->state == STATE_JOIN) {
+        b->unfit_errnum = errnum;
         errprintf (&b->unfit, "module %s: %s", name, text);
+    }
     else
         log_printf (b->log, LOG_ERR, "module", "%s does not start: %s", name, text);
 }
@@ -209,9 +214,13 @@ static int load_modules (struct broker *b, idt_error_t *errp)
     if (!value)
         return 0;
     snprintf (list, sizeof (list), "%s", value);
-    for (char *name = strtok_r (list, ",", &save); name; name = strtok_r (NULL, ",", &save))
+    for (char *name = strtok_r (list, ",", &save); name; name = strtok_r (NULL, ",", &save)) {
+        if (!modules_has_file (b->modules, name))
+            return errsetf (errp, EINVAL, "broker.modules: there is no module %s (module.path: %s)", name,
+                            attr_get (b->attrs, "module.path", NULL));
         if (modules_load (b->modules, NULL, name, NULL, 0, NULL, &err) < 0)
             return errprintf (errp, "module %s: %s", name, err.text[0] ? err.text : strerror (errno));
+    }
     return 0;
 }
 
@@ -282,7 +291,7 @@ static bool turn (void *arg)
     zpoll_turn (b->zpoll);
     bool busy = overlay_turn (b->overlay);
     broker_check_start (b);
-    broker_maybe_start_command (b);
+    broker_check_complete (b);
     log_tell_left_out (b->log, clock_s (CLOCK_MONOTONIC_COARSE));
     usock_flush (b->local);
     return busy || zpoll_pending (b->zpoll) || modules_pending (b->modules) || usock_pending (b->local);
@@ -314,10 +323,14 @@ static void wake (void *arg)
 /* Who and where we are. */
 static int identify (struct broker *b, idt_error_t *errp)
 {
+    struct admit admit;
+
     if (uuid_make (b->uuid) < 0)
         return errprintf (errp, "no random bits: %s", strerror (errno));
-    if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
-        || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, errp) < 0
+    if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0 || admit_init (&admit, b->attrs, errp) < 0
+        || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, admit_folder_mode (&admit),
+                        errp)
+               < 0
         || attr_update (b->attrs, "rundir", b->rundir.path, errp) < 0)
         return -1;
     return 0;
@@ -527,6 +540,19 @@ void broker_status (const struct broker *b, struct broker_status *status)
         .has_parent = b->joined,
         .full = overlay_is_full (b->overlay),
     };
+}
+
+enum broker_exit broker_exit_of (int errnum)
+{
+    switch (errnum) {
+    case EINVAL:
+    case ENAMETOOLONG:
+        return BROKER_EXIT_USAGE;
+    case ENOTRECOVERABLE:
+        return BROKER_EXIT_STATE;
+    default:
+        return BROKER_EXIT_FAILED;
+    }
 }
 
 int broker_exit_code (const struct broker *b)

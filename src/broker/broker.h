@@ -39,6 +39,9 @@ struct broker_conf {
     void *arg;
 };
 
+/* The attribute broker.join-timeout, in seconds.  Returns 0, or -1 with errno set and 'errp' filled. */
+int broker_join_timeout (struct attrs *attrs, double *seconds, idt_error_t *errp);
+
 /* Make a broker: it binds, and tells 'boot' where.  Copies 'conf'; its strings and 'ops' are borrowed.  NULL with errno set
  * and 'errp' filled.
  */
@@ -56,7 +59,19 @@ void broker_join (struct broker *b);
 /* While it is paused it does nothing and hears nothing, as a process that is stopped; its modules in threads go on. */
 void broker_pause (struct broker *b, bool paused);
 
-/* Of one that has stopped: the command's, else 0, or 1 where it failed. */
+/* Exit codes of a broker that did not run: a restart does not help after the last two. */
+enum broker_exit {
+    BROKER_EXIT_FAILED = 1,
+    BROKER_EXIT_USAGE = 2, /* options, or the file of attributes */
+    BROKER_EXIT_STATE = 3, /* the state folder refuses */
+};
+
+/* That of the errno with which broker_create () or broker_start () failed: EINVAL and ENAMETOOLONG are of what was given,
+ * ENOTRECOVERABLE of the state folder.
+ */
+enum broker_exit broker_exit_of (int errnum);
+
+/* Of one that has stopped: the command's, else 0, or one of those where it failed. */
 int broker_exit_code (const struct broker *b);
 
 /* What it is at. */

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "broker/boot/traces.h"
 #include "broker/command.h"
 #include "libutil/errprintf.h"
 
@@ -80,7 +81,7 @@ static char **make_environment (const char *uri)
         return NULL;
     }
     for (kept = 2, n = 0; environ[n]; n++)
-        if (!is_ours (environ[n]))
+        if (!is_ours (environ[n]) && !traces_name_task (environ[n]))
             env[kept++] = environ[n];
     return env;
 }

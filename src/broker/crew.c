@@ -14,13 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "broker/broker.h"
 #include "broker/crew.h"
 #include "broker/orders.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
-
-#define STATUS_FAILED (1 << 8) /* as wait () tells of exit code 1 */
 
 struct hand {
     struct crew *crew;
@@ -153,14 +153,14 @@ static void run_again (struct hand *h)
     idt_error_t err;
     int rc = make (h, &err) < 0 ? -1 : broker_start (h->broker, &err);
 
+    h->exit_code = rc < 0 ? (int)broker_exit_of (errno) : 0;
     note_killed (h, false);
-    h->exit_code = rc < 0 ? 1 : 0;
     if (rc == 0) {
         join (h);
         return;
     }
     fprintf (stderr, "idtree-broker: rank %u: %s\n", h->rank, err.text);
-    drop (h, STATUS_FAILED);
+    drop (h, h->exit_code << 8);
 }
 
 /* One that is stopped before it is up keeps nobody from being so: who waits for it looks for another parent then, as
@@ -232,14 +232,33 @@ static int make_hands (struct crew *c, idt_error_t *errp)
     return 0;
 }
 
-static int start (struct crew *c, idt_error_t *errp)
+/* Until each broker here knows its parent and its children. */
+static int boot (struct crew *c, idt_error_t *errp)
 {
     const char *topology = attr_get (c->conf.attrs, "tbon.topo", NULL);
+    double timeout;
 
+    if (broker_join_timeout (c->conf.attrs, &timeout, errp) < 0)
+        return -1;
+    c->conf.boot.deadline_ms = clock_ms (CLOCK_MONOTONIC) + (uint64_t)(timeout * 1E3);
     c->conf.boot.topology = topology ? topology : TOPO_DEFAULT;
     if (!(c->boot = boot_create (&c->conf.boot, errp)) || make_hands (c, errp) < 0 || boot_exchange (c->boot, errp) < 0
         || take_orders (c, errp) < 0)
         return -1;
+    return 0;
+}
+
+static int give_up (const idt_error_t *err, idt_error_t *errp)
+{
+    return errprintf (errp, errno == ETIMEDOUT ? "%s (broker.join-timeout)" : "%s", err->text);
+}
+
+static int start (struct crew *c, idt_error_t *errp)
+{
+    idt_error_t err;
+
+    if (boot (c, &err) < 0)
+        return give_up (&err, errp);
     for (uint32_t i = 0; i < c->count; i++)
         if (broker_start (c->hands[i].broker, errp) < 0)
             return -1;

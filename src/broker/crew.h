@@ -15,7 +15,7 @@ struct crew;
 struct crew_conf {
     struct process *process; /* must live longer */
     struct attrs *attrs;     /* what the command line gave to all; must live longer */
-    struct boot_conf boot;   /* but for the topology, which 'attrs' gives */
+    struct boot_conf boot;   /* but for the topology and the deadline, which 'attrs' give */
     const char *tmpdir;      /* see struct broker_conf */
     const char *module_path;
     char **command;

@@ -22,12 +22,20 @@
 
 /* --- states ------------------------------------------------------------------------------------------ */
 
+/* It is up, as far as the launcher and others who wait for that are concerned. */
+static void complete (struct broker *b)
+{
+    b->complete = true;
+    idt_watcher_stop (b->timer);
+    b->conf.ops->up (b->conf.arg);
+}
+
 static void enter_run (struct broker *b)
 {
-    idt_watcher_stop (b->timer);
     overlay_accept (b->overlay, true);
-    b->conf.ops->up (b->conf.arg);
-    broker_maybe_start_command (b);
+    if (b->rank > 0 || !b->boot->whole)
+        complete (b);
+    broker_check_complete (b);
 }
 
 static void enter_cleanup (struct broker *b)
@@ -148,23 +156,23 @@ void broker_check_start (struct broker *b)
     if (b->state != STATE_JOIN)
         return;
     if (b->unfit.text[0])
-        broker_cannot_start (b, "%s", b->unfit.text);
+        broker_cannot_start (b, b->unfit_errnum, "%s", b->unfit.text);
     else if (b->joined && !modules_starting (b->modules))
         broker_input (b, STATE_JOINED);
 }
 
-void broker_cannot_start (struct broker *b, const char *fmt, ...)
+void broker_cannot_start (struct broker *b, int errnum, const char *fmt, ...)
 {
     va_list ap;
 
-    if (b->state != STATE_JOIN)
+    if (b->state > STATE_RUN || b->complete)
         return;
     fputs ("idtree-broker: ", stderr);
     va_start (ap, fmt);
     vfprintf (stderr, fmt, ap);
     va_end (ap);
     fputc ('\n', stderr);
-    b->exit_code = 1;
+    b->exit_code = broker_exit_of (errnum);
     broker_begin_stop (b, "it cannot start");
 }
 
@@ -172,17 +180,24 @@ void broker_join_failed (struct broker *b)
 {
     const char *parent = attr_get (b->attrs, "tbon.parent-endpoint", NULL);
 
-    broker_cannot_start (b, "rank %u could not join rank %u at %s: %s", b->rank, topo_parent (b->topo, b->rank),
-                         parent ? parent : "?",
+    broker_cannot_start (b, ETIMEDOUT, "rank %u could not join rank %u at %s: %s", b->rank,
+                         topo_parent (b->topo, b->rank), parent ? parent : "?",
                          b->refusal[0] ? b->refusal : "it does not answer (broker.join-timeout)");
 }
 
 static void join_timeout (struct broker *b)
 {
     const char *module = modules_starting (b->modules);
+    char missing[256];
 
-    if (b->joined && module)
-        broker_cannot_start (b, "module %s takes too long to start (broker.join-timeout)", module);
+    if (b->state == STATE_RUN) {
+        overlay_name_missing (b->overlay, missing, sizeof (missing));
+        broker_cannot_start (b, ETIMEDOUT,
+                             "an instance of %u brokers is not complete: %s did not join (broker.join-timeout)",
+                             b->size, missing);
+    }
+    else if (b->joined && module)
+        broker_cannot_start (b, ETIMEDOUT, "module %s takes too long to start (broker.join-timeout)", module);
     else
         broker_join_failed (b);
 }
@@ -191,7 +206,7 @@ void broker_timer_cb (idt_watcher_t *w, int revents, void *arg)
 {
     struct broker *b = arg;
 
-    if (b->state == STATE_JOIN) {
+    if (b->state <= STATE_RUN) {
         join_timeout (b);
         return;
     }
@@ -220,12 +235,12 @@ static void command_ended (int exit_code, void *arg)
         broker_check_alone (b);
 }
 
-void broker_maybe_start_command (struct broker *b)
+static void start_command (struct broker *b)
 {
     char **argv = b->conf.command;
     idt_error_t err;
 
-    if (!argv || !argv[0] || b->rank != 0 || b->state != STATE_RUN || !overlay_is_full (b->overlay))
+    if (!argv || !argv[0])
         return;
     b->conf.command = NULL;
     b->command = command_create (member_reactor (b->member), argv, attr_get (b->attrs, "local-uri", NULL),
@@ -235,4 +250,13 @@ void broker_maybe_start_command (struct broker *b)
         b->exit_code = errno == ENOENT ? 127 : 126;
         broker_begin_stop (b, "a command that does not run");
     }
+}
+
+void broker_check_complete (struct broker *b)
+{
+    if (b->rank != 0 || b->state != STATE_RUN || !overlay_is_full (b->overlay))
+        return;
+    if (!b->complete)
+        complete (b);
+    start_command (b);
 }

@@ -16,7 +16,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "broker/boot/choose.h"
 #include "broker/boot/method.h"
+#include "broker/broker.h"
 #include "broker/conffile.h"
 #include "broker/crew.h"
 #include "broker/manager.h"
@@ -24,14 +26,16 @@
 
 static const char usage[] =
     "Usage: idtree-broker [OPTIONS] [COMMAND...]\n"
-    "Run one broker of a tree.  With PMI_FD in the environment (as idtree start, mpiexec and srun set it) it is\n"
-    "one of many; without, it is a tree of its own.  Rank 0 runs COMMAND, once the tree is complete, and\n"
-    "the instance ends with it.  Without COMMAND it runs until SIGTERM or SIGINT.\n"
+    "Run one broker of a tree.  Started by a launcher (idtree start, mpiexec, srun, mpirun, flux run) it is one of\n"
+    "many; without, it is a tree of its own.  Rank 0 runs COMMAND, once the tree is complete, and the instance\n"
+    "ends with it.  Without COMMAND it runs until SIGTERM or SIGINT.\n"
     "\n"
     "  -c, --config=FILE       set the attributes that FILE lists, one ATTR = VALUE a line\n"
     "  -o, --setattr=ATTR=VAL  set an attribute; what is given later wins\n"
     "  -t, --topology=TOPO     the same as -o tbon.topo=TOPO:\n"
     "                          kary:K (default kary:32), mincrit, mincrit:K, binomial or custom:FILE\n"
+    "  -b, --boot=METHOD       how it finds the others: auto (the default), single (there are none) or pmi\n"
+    "  --standalone            the same as --boot=single, whatever a launcher left in the environment\n"
     "  --recover-horizon=DATE-or-ID  rank 0: replace a damaged or lost state; above all ids that were made\n"
     "  -V, --version           print the version\n"
     "  -h, --help              print this help\n"
@@ -39,12 +43,14 @@ static const char usage[] =
     "Example: mpiexec.hydra -n 4 idtree-broker idtree overlay status\n"
     "Attributes are described in idtree-broker(1).\n";
 
-enum { OPT_RECOVER = 256 };
+enum { OPT_RECOVER = 256, OPT_STANDALONE };
 
 static const struct option options[] = {
     { "config", required_argument, NULL, 'c' },
     { "setattr", required_argument, NULL, 'o' },
     { "topology", required_argument, NULL, 't' },
+    { "boot", required_argument, NULL, 'b' },
+    { "standalone", no_argument, NULL, OPT_STANDALONE },
     { "recover-horizon", required_argument, NULL, OPT_RECOVER },
     { "version", no_argument, NULL, 'V' },
     { "help", no_argument, NULL, 'h' },
@@ -62,7 +68,7 @@ static void give (struct attrs *attrs, const char *name, const char *value)
     idt_error_t err;
 
     if (attr_give (attrs, name, value, &err) < 0)
-        die (errno == EINVAL ? 2 : 1, err.text);
+        die ((int)broker_exit_of (errno), err.text);
 }
 
 static void set_attribute (struct attrs *attrs, const char *arg)
@@ -85,11 +91,17 @@ static void parse_options (struct attrs *attrs, int argc, char **argv)
     idt_error_t err;
     int c;
 
-    while ((c = getopt_long (argc, argv, "+c:o:t:Vh", options, NULL)) != -1) {
+    while ((c = getopt_long (argc, argv, "+b:c:o:t:Vh", options, NULL)) != -1) {
         switch (c) {
+        case 'b':
+            give (attrs, "broker.boot", optarg);
+            break;
+        case OPT_STANDALONE:
+            give (attrs, "broker.boot", boot_single.name);
+            break;
         case 'c':
             if (conffile_load (attrs, optarg, &err) < 0)
-                die (1, err.text);
+                die (BROKER_EXIT_USAGE, err.text);
             break;
         case 'o':
             set_attribute (attrs, optarg);
@@ -113,40 +125,27 @@ static void parse_options (struct attrs *attrs, int argc, char **argv)
     }
 }
 
-/* A number from the environment, in a range; exits with a sentence where it is none. */
-static long env_number (const char *name, long min, long max)
-{
-    const char *s = getenv (name);
-    uint64_t n;
-
-    if (!s) {
-        fprintf (stderr, "idtree-broker: PMI_FD is set but %s is not: the launcher does not speak PMI-1\n", name);
-        exit (1);
-    }
-    if (parse_number (s, min, max, &n) < 0) {
-        fprintf (stderr, "idtree-broker: %s=%s: must be a number from %ld to %ld\n", name, s, min, max);
-        exit (1);
-    }
-    return n;
-}
-
-/* Launchers take the end of this connection for a crash, and kill before anything was said about it: so the broker gets
+/* Launchers take the end of their connection for a crash, and kill before anything was said about it: so the broker gets
  * a duplicate to close, and this one lasts as long as the process.
  */
-static void read_pmi (struct boot_conf *conf)
+static void choose_boot (struct boot_conf *conf, struct attrs *attrs)
 {
+    const char *asked = attr_get (attrs, "broker.boot", NULL);
+    struct traces traces;
+    idt_error_t err;
     int fd;
 
-    conf->method = &boot_single;
-    conf->size = 1;
-    if (!getenv ("PMI_FD"))
+    traces_read (&traces, environ);
+    if (boot_choose (conf, asked ? asked : "auto", &traces, &err) < 0)
+        die (2, err.text);
+    if (conf->method != &boot_pmi)
         return;
-    fd = env_number ("PMI_FD", 0, INT_MAX);
-    if (fcntl (fd, F_SETFD, FD_CLOEXEC) < 0 || (conf->pmi_fd = fcntl (fd, F_DUPFD_CLOEXEC, 0)) < 0)
-        die (1, "PMI_FD is no open descriptor");
-    conf->method = &boot_pmi;
-    conf->size = env_number ("PMI_SIZE", 1, INT_MAX);
-    conf->pmi_rank = env_number ("PMI_RANK", 0, (long)conf->size - 1);
+    fd = conf->pmi_fd;
+    if (fcntl (fd, F_SETFD, FD_CLOEXEC) < 0 || (conf->pmi_fd = fcntl (fd, F_DUPFD_CLOEXEC, 0)) < 0) {
+        fprintf (stderr,
+                 "idtree-broker: PMI_FD=%d is no open descriptor: the launcher's connection did not come here\n", fd);
+        exit (1);
+    }
 }
 
 /* Modules are in the build tree for who runs from there, else where they were installed. */
@@ -228,14 +227,15 @@ int main (int argc, char **argv)
     if (manager_reads_stderr (getenv ("JOURNAL_STREAM")))
         give (conf.attrs, "log-stderr-priority", "1");
     parse_options (conf.attrs, argc, argv);
-    read_pmi (&conf.boot);
+    choose_boot (&conf.boot, conf.attrs);
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path ();
     conf.command = argv + optind;
     if (!(conf.process = process_create (&err)) || !(signals.crew = crew_create (&conf, &err))) {
+        exit_code = (int)broker_exit_of (errno);
         process_destroy (conf.process);
         attrs_destroy (conf.attrs);
-        die (1, err.text);
+        die (exit_code, err.text);
     }
     if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals))
         || !(manager = manager_create (conf.process, signals.crew)))

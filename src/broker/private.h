@@ -57,6 +57,8 @@ struct broker {
     double shutdown_timeout; /* seconds */
     double join_timeout;
     idt_error_t unfit; /* why it cannot start: "": nothing is known that keeps it from that */
+    int unfit_errnum;  /* of which kind that is */
+    bool complete;     /* all that must be there for the instance to begin have been */
     bool joined;       /* the parent has taken us in; rank 0: from the start */
     char refusal[256]; /* why the parent does not want us; "": it did not say */
     int exit_code;
@@ -76,12 +78,14 @@ void broker_begin_stop (struct broker *b, const char *why);
 /* A broker that starts runs when the parent has taken it in and all modules run; or it gives up. */
 void broker_check_start (struct broker *b);
 
-/* Give up before it began: say why on stderr, stop, exit with 1.  Later, nothing. */
-void broker_cannot_start (struct broker *b, const char *fmt, ...) __attribute__ ((format (printf, 2, 3)));
+/* Give up before the instance began: say why on stderr, stop, exit as 'errnum' says.  Later, nothing. */
+void broker_cannot_start (struct broker *b, int errnum, const char *fmt, ...) __attribute__ ((format (printf, 3, 4)));
 void broker_join_failed (struct broker *b); /* the parent does not take us in */
 
-/* Start rank 0's command, once, when the whole tree is there. */
-void broker_maybe_start_command (struct broker *b);
+/* When the whole tree is there rank 0's command starts, once.  Under a launcher that starts nobody again rank 0 is not up
+ * before that, and gives up if it takes too long.
+ */
+void broker_check_complete (struct broker *b);
 
 /* The state took too long. */
 void broker_timer_cb (idt_watcher_t *w, int revents, void *arg);

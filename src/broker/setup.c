@@ -80,15 +80,21 @@ static int define_endpoints (struct broker *b, idt_error_t *errp)
     return own ? attr_update (b->attrs, "tbon.endpoint", own, errp) : 0;
 }
 
+int broker_join_timeout (struct attrs *attrs, double *seconds, idt_error_t *errp)
+{
+    return attr_seconds (attrs, "broker.join-timeout", "60s", 0.1, 86400., seconds, errp);
+}
+
 int broker_define_attributes (struct broker *b, idt_error_t *errp)
 {
     if (define_facts (b, errp) < 0 || define_numbers (b, errp) < 0 || define_endpoints (b, errp) < 0
         || attr_define (b->attrs, "version", PACKAGE_VERSION, 0, errp) < 0
         || attr_define (b->attrs, "statedir", NULL, 0, errp) < 0
+        || attr_define (b->attrs, "broker.boot", "auto", 0, errp) < 0
         || attr_define (b->attrs, "broker.modules", "fluid,flake,compressor", 0, errp) < 0
         || attr_define (b->attrs, "module.path", b->conf.module_path, 0, errp) < 0
         || attr_seconds (b->attrs, "broker.shutdown-timeout", "10s", 0., 3600., &b->shutdown_timeout, errp) < 0
-        || attr_seconds (b->attrs, "broker.join-timeout", "60s", 0.1, 86400., &b->join_timeout, errp) < 0)
+        || broker_join_timeout (b->attrs, &b->join_timeout, errp) < 0)
         return -1;
     return 0;
 }

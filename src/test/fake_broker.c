@@ -81,7 +81,7 @@ static void note_secret (const char *rundir, int rank, const char *secret)
 static int boot (const char *rundir, int rank, int size)
 {
     char key[32], bizcard[256];
-    struct pmi_client *c = pmi_client_create (atoi (getenv ("PMI_FD")), rank, size, NULL);
+    struct pmi_client *c = pmi_client_create (atoi (getenv ("PMI_FD")), rank, size, 0, NULL);
 
     if (!c || pmi_client_get (c, "idtree.secret", bizcard, sizeof (bizcard), NULL) < 0)
         return -1;

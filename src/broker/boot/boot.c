@@ -51,9 +51,12 @@ static struct known *find (const struct boot *b, uint32_t rank)
                              : bsearch (&key, b->others, b->nothers, sizeof (key), compare_known);
 }
 
-/* With another tree than the rest a rank would look for its parent where there is none. */
-static int check_topology (const struct boot *b, uint32_t rank, const struct bizcard *other, idt_error_t *errp)
+/* With another tree than the rest a rank would look for its parent where there is none.  An old broker tells no size. */
+static int check_tree (const struct boot *b, uint32_t rank, const struct bizcard *other, idt_error_t *errp)
 {
+    if (other->size > 0 && other->size != b->size)
+        return errsetf (errp, EINVAL, "rank %u was started as one of %u brokers, but rank %u as one of %u", rank,
+                        b->size, other->rank, other->size);
     if (strcmp (other->topology, b->topo->name) == 0)
         return 0;
     return errsetf (errp, EINVAL, "rank %u has the topology %s, but rank %u began with %s: all must have the same",
@@ -100,7 +103,7 @@ static int get_earlier (struct boot *b, idt_error_t *errp)
         if (!plan_is_known (b->plan, card->rank))
             continue;
         if (b->method->earlier (b->m, card->rank, card, errp) == 0) {
-            if (check_topology (b, card->rank, card, errp) < 0)
+            if (check_tree (b, card->rank, card, errp) < 0)
                 return -1;
         }
         else if (errno != ENOENT)
@@ -136,6 +139,7 @@ static int start (struct boot *b, const struct boot_conf *conf, idt_error_t *err
     b->size = self.size;
     b->process = self.process;
     b->one_host = self.one_host;
+    b->whole = self.whole;
     if (make_plan (b, conf->topology, &self, errp) < 0 || make_secret (b, errp) < 0)
         return -1;
     return get_earlier (b, errp);
@@ -211,7 +215,7 @@ int boot_tell (struct boot *b, uint32_t rank, const char *endpoint, const char *
 
     if (card->endpoint[0]) /* the others have it from an earlier life */
         return 0;
-    if (card_fill (card, rank, endpoint, b->host, public_key, b->topo->name) < 0)
+    if (card_fill (card, rank, endpoint, b->host, public_key, b->topo->name, b->size) < 0)
         return errprintf (errp, "malformed public key");
     return b->method->put && plan_is_known (b->plan, rank) ? b->method->put (b->m, card, errp) : 0;
 }
@@ -261,6 +265,32 @@ static int compare_ranks (const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* All have told theirs: who has not is not there, or took itself for another. */
+static int get_card (const struct boot *b, uint32_t rank, struct bizcard *card, idt_error_t *errp)
+{
+    if (b->method->get (b->m, rank, card, errp) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return -1;
+    return errsetf (errp, ENOENT, "there is no rank %u of %u: the launcher did not start it, or as another rank", rank,
+                    b->size);
+}
+
+/* What others got is not ours where two were started as the same rank, and the launcher did not mind. */
+static int check_own (const struct boot *b, idt_error_t *errp)
+{
+    const struct bizcard *own = &b->own[0].card;
+    struct bizcard told;
+
+    if (!b->whole || b->size == 1)
+        return 0;
+    if (get_card (b, own->rank, &told, errp) < 0)
+        return -1;
+    if (memcmp (told.key, own->key, sizeof (own->key)) == 0)
+        return 0;
+    return errsetf (errp, EEXIST, "the launcher started several brokers as rank %u", own->rank);
+}
+
 static int get_wanted (struct boot *b, struct wanted *w, idt_error_t *errp)
 {
     if (w->count == 0)
@@ -271,7 +301,7 @@ static int get_wanted (struct boot *b, struct wanted *w, idt_error_t *errp)
     for (uint32_t i = 0; i < w->count; i++) {
         if (i > 0 && w->rank[i] == w->rank[i - 1])
             continue;
-        if (b->method->get (b->m, w->rank[i], &b->others[b->nothers].card, errp) < 0)
+        if (get_card (b, w->rank[i], &b->others[b->nothers].card, errp) < 0)
             return -1;
         b->nothers++;
     }
@@ -294,7 +324,7 @@ static int get_others (struct boot *b, idt_error_t *errp)
 
 static int check_root (const struct boot *b, idt_error_t *errp)
 {
-    return is_here (b, 0) ? 0 : check_topology (b, b->own[0].card.rank, &find (b, 0)->card, errp);
+    return is_here (b, 0) ? 0 : check_tree (b, b->own[0].card.rank, &find (b, 0)->card, errp);
 }
 
 /* On one host the list is our own name over and over.  Else it takes everybody's bizcard: for rank 0 alone, or the
@@ -309,7 +339,7 @@ static int list_hosts (struct boot *b, idt_error_t *errp)
     if (!(b->hosts = hostlist_create ()) || hostlist_append (b->hosts, b->host, b->one_host ? b->size : 1) < 0)
         return out_of_memory (errp);
     for (uint32_t rank = 1; !b->one_host && rank < b->size; rank++) {
-        if (b->method->get (b->m, rank, &card, errp) < 0)
+        if (get_card (b, rank, &card, errp) < 0)
             return -1;
         if (hostlist_append (b->hosts, card.host, 1) < 0)
             return out_of_memory (errp);
@@ -321,7 +351,7 @@ int boot_exchange (struct boot *b, idt_error_t *errp)
 {
     if (b->method->wait && b->method->wait (b->m, errp) < 0)
         return -1;
-    if (get_others (b, errp) < 0 || check_root (b, errp) < 0)
+    if (check_own (b, errp) < 0 || get_others (b, errp) < 0 || check_root (b, errp) < 0)
         return -1;
     return list_hosts (b, errp);
 }

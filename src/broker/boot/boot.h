@@ -40,6 +40,7 @@ struct boot {
     uint32_t count; /* of them here */
     char host[256];
     bool one_host; /* all run on this host, as far as is known */
+    bool whole;    /* nobody starts a broker again: the instance begins with all of them, or not at all */
     struct topo *topo;
     struct hostlist *hosts; /* of all ranks; NULL: they run on several hosts, and rank 0 knows */
     /* boot.c's */

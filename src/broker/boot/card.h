@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* card.h - a bizcard as text: "ENDPOINT,HOST,KEY,TOPOLOGY", the CURVE public key in hex, "-" for no endpoint */
+/* card.h - a bizcard as text: "ENDPOINT,HOST,KEY,TOPOLOGY,SIZE": the CURVE public key in hex, "-" for no endpoint
+ *
+ * Brokers that were built before SIZE, of the instance, did not tell it: then it is 0. */
 #ifndef BROKER_CARD_H
 #define BROKER_CARD_H
 
@@ -11,7 +13,7 @@
 
 /* Fill a card; 'endpoint' NULL: it listens nowhere.  Returns 0, or -1 with errno EINVAL: 'public_key' is no Z85. */
 int card_fill (struct bizcard *card, uint32_t rank, const char *endpoint, const char *host, const char *public_key,
-               const char *topology);
+               const char *topology, uint32_t size);
 
 void card_encode (char text[CARD_TEXT], const struct bizcard *card);
 

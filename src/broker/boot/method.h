@@ -23,6 +23,7 @@ struct boot_self {
     uint32_t tasks;     /* processes that there are: the plan must need them all */
     uint32_t process;   /* which of them this one is: below 'tasks' */
     bool one_host;      /* all are on this host */
+    bool whole;         /* see struct boot */
 };
 
 struct boot_method {

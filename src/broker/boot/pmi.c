@@ -17,12 +17,16 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <zmq.h>
 
 #include "broker/boot/card.h"
 #include "broker/boot/method.h"
 #include "libpmi/pmi_client.h"
+#include "libutil/clock.h"
 #include "libutil/errprintf.h"
+
+#define READY_MS 10000 /* that a launcher may take to hear that we are up: the broker stands still meanwhile */
 
 struct pmi {
     struct pmi_client *client;
@@ -73,12 +77,15 @@ static void *create (const struct boot_conf *conf, struct boot_self *self, idt_e
         errsetf (errp, ENOMEM, "out of memory");
         return NULL;
     }
-    if (!(p->client = pmi_client_create (conf->pmi_fd, conf->pmi_rank, conf->size, errp)))
+    if (!(p->client = pmi_client_create (conf->pmi_fd, conf->pmi_rank, conf->size, conf->deadline_ms, errp)))
         goto error;
     *self = (struct boot_self){
         .size = conf->size, .processes = conf->size, .tasks = conf->size, .process = conf->pmi_rank
     };
     p->ours = strncmp (pmi_client_kvsname (p->client), "idtree-", 7) == 0;
+    self->whole = !p->ours;
+    if (p->ours) /* it sees who is late, and gives up */
+        pmi_client_set_deadline (p->client, 0);
     self->one_host = is_one_host (p);
     if (p->ours && get_instance (p, self, errp) < 0)
         goto error;
@@ -134,7 +141,9 @@ static int put (void *m, const struct bizcard *card, idt_error_t *errp)
     char text[CARD_TEXT], name[64];
 
     card_encode (text, card);
-    return pmi_client_put (p->client, bizcard_name (name, card->rank), text, errp);
+    if (pmi_client_put (p->client, bizcard_name (name, card->rank), text, errp) == 0)
+        return 0;
+    return errno == EEXIST ? errsetf (errp, EEXIST, "the launcher started several brokers as rank %u", card->rank) : -1;
 }
 
 static int wait_for_all (void *m, idt_error_t *errp)
@@ -148,6 +157,7 @@ static void ready (void *m)
 {
     struct pmi *p = m;
 
+    pmi_client_set_deadline (p->client, clock_ms (CLOCK_MONOTONIC) + READY_MS);
     pmi_client_finalize (p->client, NULL);
 }
 

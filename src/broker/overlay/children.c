@@ -462,3 +462,17 @@ json_t *children_describe (const struct children *down)
     }
     return a;
 }
+
+void children_name_missing (const struct children *down, char *buf, size_t size)
+{
+    size_t len = 0;
+
+    buf[0] = '\0';
+    for (uint32_t i = 0; i < down->count && len < size; i++) {
+        const struct child *c = down->children[i];
+
+        if (c->health != HEALTH_FULL)
+            len += snprintf (buf + len, size - len, "%s%s %u", len > 0 ? ", " : "",
+                             child_is_online (c) ? "ranks below" : "rank", c->peer.rank);
+    }
+}

@@ -25,6 +25,7 @@ struct overlay {
     void *clock_arg;
     double timeout;     /* tbon.timeout, seconds */
     uint32_t owner;     /* user id: brokers of one tree have one */
+    bool root_owner;    /* access.allow-root-owner: so is root */
     uint32_t hwm;       /* tbon.hwm, messages */
     uint64_t max_queue; /* tbon.max-queue, bytes that may wait for one link */
     struct wire_conf wire;
@@ -58,8 +59,8 @@ uint64_t link_boot_us (void); /* CLOCK_BOOTTIME, microseconds */
 /* Read the attached clock.  Returns false (and zeros) while it is unknown. */
 bool link_read_clock (struct overlay *ov, uint64_t *now_us, uint64_t *bound_us);
 
-/* A message that came from another broker (steals the reference): hand it on, without the role that says it is
- * local, and without those of the owner where it is of another user.  An ask of one that does not take its answers is
+/* A message that came from another broker (steals the reference): hand it on with what a link may claim of its sender
+ * (doc/design/access.md).  An ask of one that does not take its answers is
  * refused.
  */
 void link_received (struct overlay *ov, struct peer *from, struct channel *ch, idt_msg_t *msg);
@@ -144,6 +145,8 @@ void children_describe_links (const struct children *down, json_t *links);
 
 uint32_t children_adopted (const struct children *down); /* descendants that are connected */
 json_t *children_describe (const struct children *down); /* the "children" of overlay.health; a new reference */
+
+void children_name_missing (const struct children *down, char *buf, size_t size); /* see overlay_name_missing () */
 
 const char *health_name (enum health health); /* "full", ... */
 

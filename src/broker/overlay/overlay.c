@@ -138,6 +138,11 @@ bool overlay_is_full (const struct overlay *ov)
     return ov->health == HEALTH_FULL;
 }
 
+void overlay_name_missing (const struct overlay *ov, char *buf, size_t size)
+{
+    children_name_missing (ov->down, buf, size);
+}
+
 /* --- life ------------------------------------------------------------------------------------------ */
 
 const char *overlay_domain (uint32_t rank, char buf[OVERLAY_DOMAIN_SIZE])
@@ -177,6 +182,7 @@ static int get_attributes (struct overlay *ov, idt_error_t *errp)
     if (get_inside (ov, errp) < 0)
         return -1;
     if (attr_seconds (attrs, "tbon.timeout", "5s", 0.1, 86400., &ov->timeout, errp) < 0
+        || attr_switch (attrs, "access.allow-root-owner", "off", &ov->root_owner, errp) < 0
         || attr_u32 (attrs, "tbon.hwm", "10000", 10, 100000000, &ov->hwm, errp) < 0
         || attr_size (attrs, "tbon.max-queue", "64M", 1 << 20, (uint64_t)1 << 40, &ov->max_queue, errp) < 0)
         return -1;
@@ -353,10 +359,10 @@ static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "overlay.health", health_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "overlay.topology", topology_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "overlay.stats-get", stats_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "overlay.disconnect", disconnect_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "overlay.health", health_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "overlay.topology", topology_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "overlay.stats-get", stats_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "overlay.disconnect", disconnect_cb, 0 },
     IDT_HANDLERS_END,
 };
 

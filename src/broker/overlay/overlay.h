@@ -36,6 +36,7 @@ struct bizcard {
     char host[256];
     uint8_t key[ZAP_KEY_SIZE]; /* CURVE public key */
     char topology[TOPO_NAME_SIZE];
+    uint32_t size; /* brokers of its instance; 0: it did not say */
 };
 
 enum health { HEALTH_FULL, HEALTH_PARTIAL, HEALTH_DEGRADED, HEALTH_LOST, HEALTH_OFFLINE };
@@ -124,6 +125,9 @@ int overlay_attach (struct overlay *ov, const struct idt_overlay_ops *ops, void 
 bool overlay_turn (struct overlay *ov);
 
 bool overlay_is_full (const struct overlay *ov); /* nobody below is missing */
+
+/* Who is, for a sentence: "rank 1, ranks below 2"; cut where it does not fit. */
+void overlay_name_missing (const struct overlay *ov, char *buf, size_t size);
 
 /* Serve overlay.health, overlay.topology and overlay.stats-get on the broker's own handle. */
 int overlay_serve (struct overlay *ov, idt_t *h);

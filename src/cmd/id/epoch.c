@@ -13,8 +13,8 @@
 
 #include <idtree/rpc.h>
 
-#include "cmd/id/date.h"
 #include "cmd/id/epoch.h"
+#include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
 #define TIMEOUT_MS 5000
@@ -29,7 +29,7 @@ static void ask (idt_t *h, const char *uri, struct epoch *epoch)
         errprintf (&epoch->why, "%s does not answer", uri);
     else if (idt_rpc_get_unpack (f, "{s:s s?I}", "epoch", &s, "ranks", &ranks) < 0)
         errprintf (&epoch->why, "%s does not know it: %s", uri, idt_future_error (f));
-    else if (date_parse (s, &epoch->ms) < 0)
+    else if (parse_date (s, &epoch->ms) < 0)
         errprintf (&epoch->why, "%s says '%s', which is no date", uri, s);
     if (ranks > 0 && ranks <= FLUID_GENERATOR_MAX)
         epoch->ranks = (uint32_t)ranks;
@@ -75,8 +75,8 @@ void epoch_find (struct epoch *epoch, struct cmd *cmd, const char *s)
 {
     memset (epoch, 0, sizeof (*epoch));
     epoch->ms = -1;
-    if (s && date_parse (s, &epoch->ms) < 0)
-        cmd_usage (cmd, "epoch '%s' is no date such as 2026-11-21 or 2026-11-21T10:11:12.345Z", s);
+    if (s && parse_date (s, &epoch->ms) < 0)
+        cmd_usage (cmd, "epoch '%s' is no date such as " DATE_EXAMPLE, s);
     if (!s)
         find_in_instance (epoch, cmd);
 }

@@ -15,10 +15,10 @@
 
 #include "cmd/base/ask.h"
 #include "cmd/base/commands.h"
-#include "cmd/id/date.h"
 #include "cmd/doc/docid.h"
 #include "cmd/id/epoch.h"
 #include "cmd/id/text.h"
+#include "libutil/duration.h"
 
 struct show {
     struct cmd *cmd;

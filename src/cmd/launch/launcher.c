@@ -31,6 +31,7 @@
 #include <zmq.h>
 
 #include "libkeeper/keeper.h"
+#include "broker/boot/traces.h"
 #include "cmd/launch/launcher_private.h"
 #include "libpmi/pmi_wire.h"
 #include "libutil/errprintf.h"
@@ -76,6 +77,17 @@ static void clear_progress (struct launcher *l)
 
 /* --- command ---------------------------------------------------------------------------------- */
 
+/* Where idtree start is itself a task of another launcher, the command is none. */
+static void forget_task (void)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; environ[i]; i++)
+        if (!traces_name_task (environ[i]))
+            environ[kept++] = environ[i];
+    environ[kept] = NULL;
+}
+
 static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
 {
     char uri[256];
@@ -91,6 +103,7 @@ static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
     sigemptyset (&none);
     sigprocmask (SIG_SETMASK, &none, NULL);
     snprintf (uri, sizeof (uri), "local://%s/local-0", l->config->dir);
+    forget_task ();
     setenv ("IDTREE_URI", uri, 1);
     setenv ("FLUX_URI", uri, 1);
     if (l->config->path)
@@ -186,12 +199,12 @@ static void stop (struct launcher *l)
 
 /* --- boot ------------------------------------------------------------------------------------- */
 
-static void fail_boot (struct launcher *l, const char *why)
+static void fail_boot (struct launcher *l, int status, const char *why)
 {
     clear_progress (l);
     say ("%s", why);
     l->boot_failed = true;
-    l->status = 1;
+    l->status = status;
     stop (l);
 }
 
@@ -218,7 +231,7 @@ static void start_others (struct launcher *l)
 
     for (int process = 1; process < l->procs.count && l->phase == PHASE_BOOT; process++)
         if (launcher_start_process (l, process, &error) < 0)
-            fail_boot (l, error.text);
+            fail_boot (l, 1, error.text);
 }
 
 /* --- ranks ------------------------------------------------------------------------------------ */
@@ -246,7 +259,7 @@ static void tell_end (struct launcher *l, const char *who, int status, bool well
     procs_end (status, end, sizeof (end));
     if (l->phase == PHASE_BOOT) {
         snprintf (why, sizeof (why), "%s %s before the instance was up", who, end);
-        fail_boot (l, why);
+        fail_boot (l, WIFEXITED (status) && WEXITSTATUS (status) == 2 ? 2 : 1, why);
     }
     else if (!well && !l->boot_failed)
         say ("%s %s", who, end);
@@ -472,7 +485,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     case PHASE_BOOT:
         snprintf (why, sizeof (why), "%d/%d brokers are up, and no other came up for %g s", l->procs.up, l->procs.size,
                   l->config->start_timeout_ms / 1e3);
-        fail_boot (l, why);
+        fail_boot (l, 1, why);
         break;
     case PHASE_QUIT:
         kill (l->command, SIGKILL);

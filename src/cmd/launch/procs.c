@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "broker/boot/traces.h"
 #include "cmd/launch/procs.h"
 #include "libutil/errprintf.h"
 
@@ -32,13 +33,13 @@ static size_t length (char *const *list)
     return n;
 }
 
-/* Room for the variables of PMI, then ours without those. */
+/* Room for the variables of PMI, then ours, without what a launcher told us. */
 static char **make_env (void)
 {
     char **env = calloc (NPMI + length (environ) + 1, sizeof (env[0]));
 
     for (size_t i = 0, n = NPMI; env && environ[i]; i++)
-        if (strncmp (environ[i], "PMI_", 4) != 0)
+        if (!traces_name_task (environ[i]))
             env[n++] = environ[i];
     return env;
 }

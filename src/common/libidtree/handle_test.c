@@ -237,8 +237,9 @@ static void test_handlers (struct test_server *s)
         "a program has no built-in methods");
 
     const char *eperm = "Request requires a role that the user does not have";
-    ok (answers (h, "me.echo", "x", user, EPERM, eperm), "rolemask 0: the owner only, else EPERM");
-    ok (answers (h, "me.echo", "x", 0, EPERM, eperm), "who has no role gets EPERM");
+    const char *owners = "me.echo is for the owner of the instance: user 1000 may not send it";
+    ok (answers (h, "me.echo", "x", user, EPERM, owners), "rolemask 0: the owner only, else EPERM");
+    ok (answers (h, "me.echo", "x", 0, EPERM, owners), "who has no role gets EPERM");
     ok (answers (h, "me.name", NULL, owner, EPERM, eperm), "a rolemask is asked of everybody");
 
     ok (answers (h, "me.strict", "{\"i\":1}", owner, 0, "{\"i\":2}"), "a strict unpack takes its keys");

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,18 +27,26 @@ struct pmi_client {
     int fd;
     int rank;
     int size;
+    uint64_t deadline_ms; /* 0: none */
     int keylen_max;
     int vallen_max;
     char kvsname[PMI_KVSNAME_MAX];
     struct pmi_lines lines;
 };
 
-static int wait_for (int fd, short events, int64_t deadline_ms)
+/* As poll () wants it. */
+static int left_ms (const struct pmi_client *c)
+{
+    int64_t left = (int64_t)(c->deadline_ms - clock_ms (CLOCK_MONOTONIC));
+
+    return c->deadline_ms == 0 ? -1 : left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+}
+
+static int wait_for (struct pmi_client *c, short events)
 {
     for (;;) {
-        struct pollfd pfd = { .fd = fd, .events = events };
-        int64_t left_ms = deadline_ms - (int64_t)clock_ms (CLOCK_MONOTONIC);
-        int n = poll (&pfd, 1, left_ms > 0 ? (int)left_ms : 0);
+        struct pollfd pfd = { .fd = c->fd, .events = events };
+        int n = poll (&pfd, 1, left_ms (c));
 
         if (n > 0)
             return 0;
@@ -58,10 +67,10 @@ static ssize_t write_quietly (int fd, const char *data, size_t size)
     return n < 0 && errno == ENOTSOCK ? write (fd, data, size) : n;
 }
 
-static int write_all (struct pmi_client *c, const char *data, size_t size, int64_t deadline_ms)
+static int write_all (struct pmi_client *c, const char *data, size_t size)
 {
     while (size > 0) {
-        if (wait_for (c->fd, POLLOUT, deadline_ms) < 0)
+        if (wait_for (c, POLLOUT) < 0)
             return -1;
         ssize_t n = write_quietly (c->fd, data, size);
         if (n < 0 && errno == EPIPE)
@@ -77,12 +86,12 @@ static int write_all (struct pmi_client *c, const char *data, size_t size, int64
 }
 
 /* The next line, borrowed until the next call. */
-static const char *read_line (struct pmi_client *c, int64_t deadline_ms)
+static const char *read_line (struct pmi_client *c)
 {
     for (;;) {
         char buf[PMI_LINE_MAX];
 
-        if (wait_for (c->fd, POLLIN, deadline_ms) < 0)
+        if (wait_for (c, POLLIN) < 0)
             return NULL;
         ssize_t n = read (c->fd, buf, sizeof (buf));
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -106,24 +115,23 @@ static int failed (struct pmi_client *c, int errnum, const char *what, idt_error
 {
     return errsetf (errp, errnum, "PMI %s of rank %d of %d: %s", what, c->rank, c->size,
                     errnum == EPROTO       ? "the server's answer makes no sense"
-                    : errnum == ECONNRESET ? "the server closed the connection"
-                    : errnum == ETIMEDOUT  ? "the server does not answer"
+                    : errnum == ECONNRESET ? "the launcher closed the connection"
+                    : errnum == ETIMEDOUT  ? "the launcher does not answer"
                                            : strerror (errnum));
 }
 
 /* Send 'request' (its line without the newline) and return the answer's line, whose cmd must be
  * 'answer'.
  */
-static const char *ask (struct pmi_client *c, int timeout_ms, const char *request, const char *answer)
+static const char *ask (struct pmi_client *c, const char *request, const char *answer)
 {
-    int64_t deadline_ms = (int64_t)clock_ms (CLOCK_MONOTONIC) + timeout_ms;
     char out[PMI_LINE_MAX];
     int n = snprintf (out, sizeof (out), "%s\n", request);
     const char *line;
 
     if (n >= (int)sizeof (out))
         return errset_null (EINVAL);
-    if (write_all (c, out, n, deadline_ms) < 0 || !(line = read_line (c, deadline_ms)))
+    if (write_all (c, out, n) < 0 || !(line = read_line (c)))
         return NULL;
     if (!pmi_is (line, answer))
         return errset_null (EPROTO);
@@ -143,7 +151,7 @@ static int say_hello (struct pmi_client *c, idt_error_t *errp)
     const char *line;
     int version;
 
-    if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")))
+    if (!(line = ask (c, "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")))
         return failed (c, errno, "init", errp);
     if (pmi_word_int (line, "pmi_version", &version) < 0 || version != 1 || result (line) != 0)
         return errsetf (errp, EPROTO, "PMI init of rank %d: the server does not speak version 1", c->rank);
@@ -154,7 +162,7 @@ static int ask_limits (struct pmi_client *c, idt_error_t *errp)
 {
     const char *line;
 
-    if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=get_maxes", "maxes")))
+    if (!(line = ask (c, "cmd=get_maxes", "maxes")))
         return failed (c, errno, "get_maxes", errp);
     if (pmi_word_int (line, "keylen_max", &c->keylen_max) < 0 || pmi_word_int (line, "vallen_max", &c->vallen_max) < 0
         || c->keylen_max < 1 || c->vallen_max < 1)
@@ -166,7 +174,7 @@ static int ask_kvsname (struct pmi_client *c, idt_error_t *errp)
 {
     const char *line;
 
-    if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=get_my_kvsname", "my_kvsname")))
+    if (!(line = ask (c, "cmd=get_my_kvsname", "my_kvsname")))
         return failed (c, errno, "get_my_kvsname", errp);
     if (pmi_word (line, "kvsname", c->kvsname, sizeof (c->kvsname)) < 0 || !pmi_key_valid (c->kvsname))
         return failed (c, EPROTO, "get_my_kvsname", errp);
@@ -200,7 +208,7 @@ void pmi_client_destroy (struct pmi_client *c)
     errno = saved_errno;
 }
 
-struct pmi_client *pmi_client_create (int fd, int rank, int size, idt_error_t *errp)
+struct pmi_client *pmi_client_create (int fd, int rank, int size, uint64_t deadline_ms, idt_error_t *errp)
 {
     struct pmi_client *c = calloc (1, sizeof (*c));
 
@@ -211,6 +219,7 @@ struct pmi_client *pmi_client_create (int fd, int rank, int size, idt_error_t *e
     c->fd = fd;
     c->rank = rank;
     c->size = size;
+    c->deadline_ms = deadline_ms;
     if (fcntl (fd, F_SETFD, FD_CLOEXEC) < 0) {
         errprintf (errp, "PMI_FD %d: %s", fd, strerror (errno));
         goto error;
@@ -221,6 +230,11 @@ struct pmi_client *pmi_client_create (int fd, int rank, int size, idt_error_t *e
 error:
     free (c);
     return NULL;
+}
+
+void pmi_client_set_deadline (struct pmi_client *c, uint64_t deadline_ms)
+{
+    c->deadline_ms = deadline_ms;
 }
 
 const char *pmi_client_kvsname (const struct pmi_client *c)
@@ -241,17 +255,19 @@ int pmi_client_put (struct pmi_client *c, const char *key, const char *value, id
     if (check_key (c, key, errp) < 0 || check_value (c, key, value, errp) < 0)
         return -1;
     snprintf (request, sizeof (request), "cmd=put kvsname=%s key=%s value=%s", c->kvsname, key, value);
-    if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, request, "put_result")))
+    if (!(line = ask (c, request, "put_result")))
         return failed (c, errno, "put", errp);
     if (result (line) != 0)
-        return errsetf (errp, EEXIST, "PMI put of rank %d: the server refused key '%s'", c->rank, key);
+        return errsetf (errp, EEXIST, "PMI put of rank %d of %d: the server refused key '%s'", c->rank, c->size, key);
     return 0;
 }
 
 int pmi_client_barrier (struct pmi_client *c, idt_error_t *errp)
 {
-    if (!ask (c, PMI_CLIENT_BARRIER_MS, "cmd=barrier_in", "barrier_out"))
-        return failed (c, errno, "barrier", errp);
+    if (!ask (c, "cmd=barrier_in", "barrier_out"))
+        return errno != ETIMEDOUT
+                   ? failed (c, errno, "barrier", errp)
+                   : errsetf (errp, ETIMEDOUT, "rank %d of %d waited for others who did not come", c->rank, c->size);
     return 0;
 }
 
@@ -263,7 +279,7 @@ int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t siz
     if (check_key (c, key, errp) < 0)
         return -1;
     snprintf (request, sizeof (request), "cmd=get kvsname=%s key=%s", c->kvsname, key);
-    if (!(line = ask (c, PMI_CLIENT_TIMEOUT_MS, request, "get_result")))
+    if (!(line = ask (c, request, "get_result")))
         return failed (c, errno, "get", errp);
     if (result (line) != 0)
         return errsetf (errp, ENOENT, "PMI get of rank %d: there is no key '%s'", c->rank, key);
@@ -274,7 +290,7 @@ int pmi_client_get (struct pmi_client *c, const char *key, char *buf, size_t siz
 
 int pmi_client_finalize (struct pmi_client *c, idt_error_t *errp)
 {
-    if (!ask (c, PMI_CLIENT_TIMEOUT_MS, "cmd=finalize", "finalize_ack"))
+    if (!ask (c, "cmd=finalize", "finalize_ack"))
         return failed (c, errno, "finalize", errp);
     return 0;
 }

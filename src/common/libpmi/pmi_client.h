@@ -3,8 +3,8 @@
 
 /* pmi_client.h - a rank's side of PMI-1: exchange business bizcards with the other ranks at boot
  *
- * Blocks: for use before a reactor runs.  A server that does not answer within
- * PMI_CLIENT_TIMEOUT_MS (a barrier: PMI_CLIENT_BARRIER_MS) is given up with errno ETIMEDOUT.  All
+ * Blocks: for use before a reactor runs.  A server that has not answered at the deadline is given
+ * up with errno ETIMEDOUT.  All
  * calls but create and destroy may also fail with EPROTO (the server said something else than the
  * answer), ECONNRESET (it closed the connection) and what read and write report; 'errp' (may be
  * NULL) then names the request.  After such an error the client can only be destroyed.
@@ -13,19 +13,21 @@
 #define PMI_CLIENT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <idtree/error.h>
-
-#define PMI_CLIENT_TIMEOUT_MS 60000
-#define PMI_CLIENT_BARRIER_MS 300000 /* as long as the slowest rank takes to get there */
 
 struct pmi_client;
 
 /* Greet the server at 'fd' (of PMI_FD) as 'rank' of 'size' (of PMI_RANK, PMI_SIZE) and ask it for
  * its limits and the name of the key-value space.  The client owns 'fd' from success on, and sets
- * close-on-exec.  Returns NULL with errno set and the reason in 'errp'.
+ * close-on-exec.  'deadline_ms' is that of CLOCK_MONOTONIC; 0: there is none.  Returns NULL with
+ * errno set and the reason in 'errp'.
  */
-struct pmi_client *pmi_client_create (int fd, int rank, int size, idt_error_t *errp);
+struct pmi_client *pmi_client_create (int fd, int rank, int size, uint64_t deadline_ms, idt_error_t *errp);
+
+/* Another deadline, from now on. */
+void pmi_client_set_deadline (struct pmi_client *c, uint64_t deadline_ms);
 
 /* Close the connection.  NULL is fine; keeps errno. */
 void pmi_client_destroy (struct pmi_client *c);
@@ -35,7 +37,7 @@ const char *pmi_client_kvsname (const struct pmi_client *c);
 
 /* Publish 'value' under 'key': others can get it after a barrier.  Returns 0, or -1 with errno set:
  *   EINVAL     the key or the value holds what PMI can't carry, or exceeds the server's limits
- *   EEXIST     the server refused it
+ *   EEXIST     the server refused it: somebody put that key before
  */
 int pmi_client_put (struct pmi_client *c, const char *key, const char *value, idt_error_t *errp);
 

@@ -62,7 +62,7 @@ static bool refused (int errnum, const char *word, const char *const *answers)
     idt_error_t error = { "" };
     int fd;
     pid_t pid = start_script (answers, &fd);
-    struct pmi_client *c = pmi_client_create (fd, 3, 4, &error);
+    struct pmi_client *c = pmi_client_create (fd, 3, 4, 0, &error);
     int e = errno;
 
     if (!c)
@@ -90,7 +90,7 @@ static void test_refusals (void)
     ok (refused (ECONNRESET, "closed", SCRIPT (HELLO)), "ECONNRESET: the server goes away");
     ok (refused (ECONNRESET, "closed", SCRIPT (HELLO, "cmd=maxes key")), "ECONNRESET: also in the middle of a line");
     idt_error_t error;
-    ok (!pmi_client_create (-1, 0, 1, &error) && errno == EBADF && strstr (error.text, "PMI_FD -1"),
+    ok (!pmi_client_create (-1, 0, 1, 0, &error) && errno == EBADF && strstr (error.text, "PMI_FD -1"),
         "EBADF: PMI_FD is not open");
 }
 
@@ -104,7 +104,7 @@ static void test_results (void)
                                       "cmd=get_result rc=0 msg=success value=a b\n", "cmd=barrier_out\n",
                                       "cmd=get_result rc=0\n"),
                               &fd);
-    struct pmi_client *c = pmi_client_create (fd, 0, 1, NULL);
+    struct pmi_client *c = pmi_client_create (fd, 0, 1, 0, NULL);
 
     if (!ok (c && !strcmp (pmi_client_kvsname (c), "k"), "a client knows its key-value space"))
         return;
@@ -139,7 +139,7 @@ static int be_rank (int fd, int rank, int size)
 {
     idt_error_t error = { "" };
     char key[32], bizcard[128], expect[128];
-    struct pmi_client *c = pmi_client_create (fd, rank, size, &error);
+    struct pmi_client *c = pmi_client_create (fd, rank, size, 0, &error);
 
     if (!c)
         goto error;

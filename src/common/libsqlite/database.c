@@ -320,6 +320,16 @@ static int check_owners (struct database *d, idt_error_t *errp)
     return 0;
 }
 
+/* Who may read it could keep it locked, and see what users have stored.  Files beside it get its permissions. */
+static int keep_private (const struct database *d, idt_error_t *errp)
+{
+    struct stat sb;
+
+    if (stat (d->path, &sb) == 0 && (sb.st_mode & (S_IRWXG | S_IRWXO)) && chmod (d->path, 0600) < 0)
+        return errprintf (errp, "%s: it cannot be kept from other users: %s", d->path, strerror (errno));
+    return 0;
+}
+
 static int open_file (struct database *d, idt_error_t *errp)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_EXRESCODE;
@@ -332,7 +342,7 @@ static int open_file (struct database *d, idt_error_t *errp)
         return -1;
     if (sqlite3_open_v2 (d->path, &d->db, flags, NULL) != SQLITE_OK)
         return database_explain (d, errp);
-    return lock_file (d, errp) < 0 ? -1 : check_owners (d, errp);
+    return keep_private (d, errp) < 0 || lock_file (d, errp) < 0 ? -1 : check_owners (d, errp);
 }
 
 static struct database *database_new (const struct database_kind *kind, const char *dir)

@@ -83,7 +83,8 @@ typedef void (*idt_handler_f) (idt_t *h, const idt_msg_t *msg, void *arg);
 
 /* One row of a table of handlers, ended by IDT_HANDLERS_END.  'topic' is compared whole, unless it ends
  * in '*': then it is a prefix.  The first row that matches takes the message.  A request whose user has none
- * of the roles in 'rolemask' (0: IDT_ROLE_OWNER) is answered EPERM.  A row with IDT_ROLE_BROKER takes only what
+ * of the roles in 'rolemask' is answered EPERM; 0: IDT_ROLE_OWNER is asked for, but that idtree's own topics have their roles
+ * in a table of their own.  A row with IDT_ROLE_BROKER takes only what
  * a broker's module sent, from any rank, or with IDT_ROLE_LOCAL beside it from this one: no client can say so
  * of himself.  A request that no row matches is answered ENOSYS.  Events have no roles to check: whom they came
  * from is in idt_msg_cred ().

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright idtree contributors */
 
-/* usock_guest.c - which rank of a process a connection means (protocol.md section 2)
+/* usock_caller.c - which rank of a process a connection means (protocol.md section 2)
  *
- * A guest is no rank's client yet, and is served by the loop of the process.  With its first message it goes over to a rank,
+ * A caller is no rank's client yet, and is served by the loop of the process.  With its first message it goes over to a rank,
  * descriptor and all: to the one that it names, else to the one whose socket it is.
  *
- * A socket has at most as many guests as its rank may have clients (local.max-clients), and all have at most half of the
+ * A socket has at most as many callers as its rank may have clients (local.max-clients), and all have at most half of the
  * connections of the process: those who say nothing keep nobody out.  For one more the oldest is closed that never said
- * anything, else the oldest.
+ * anything, else the oldest, and others before the owner.
  */
 #include "config.h"
 
@@ -21,12 +21,12 @@
 #include "broker/route/usock_private.h"
 #include "libutil/errprintf.h"
 
-void guest_destroy (struct guest *g)
+void caller_destroy (struct caller *g)
 {
     struct usocks *all = g->all;
 
-    TAILQ_REMOVE (&all->guests, g, link);
-    all->nguests--;
+    TAILQ_REMOVE (&all->callers, g, link);
+    all->ncallers--;
     idt_watcher_destroy (g->w);
     msg_stream_destroy (g->stream);
     if (g->fd >= 0)
@@ -54,7 +54,7 @@ static idt_msg_t *make_refusal (const idt_msg_t *msg, int errnum)
     return refusal;
 }
 
-static void refuse (struct guest *g, const idt_msg_t *msg, int errnum)
+static void refuse (struct caller *g, const idt_msg_t *msg, int errnum)
 {
     idt_msg_t *refusal = make_refusal (msg, errnum);
     const char *why = strerror (errnum);
@@ -69,7 +69,7 @@ static void refuse (struct guest *g, const idt_msg_t *msg, int errnum)
     log_refusal (usocks_log (g->all, g->rank), LOG_REFUSED_CLIENT, "a client is refused: %s", why);
 }
 
-static struct client *make_client (struct guest *g, struct usock *l)
+static struct client *make_client (struct caller *g, struct usock *l)
 {
     struct client *c = usock_admit (l, g->fd, g->cred, g->stream);
 
@@ -81,7 +81,7 @@ static struct client *make_client (struct guest *g, struct usock *l)
 }
 
 /* 'msg' (stolen) came first; NULL: a long one, that has not come yet. */
-static void introduce (struct guest *g, idt_msg_t *msg)
+static void introduce (struct caller *g, idt_msg_t *msg)
 {
     bool names = names_rank (msg);
     struct usock *l = usocks_find (g->all, names ? (uint32_t)idt_msg_control_status (msg) : g->rank);
@@ -101,8 +101,8 @@ static void introduce (struct guest *g, idt_msg_t *msg)
     idt_msg_unref (msg);
 }
 
-/* Returns whether it is to stay a guest. */
-static bool hear (struct guest *g)
+/* Returns whether it is to stay a caller. */
+static bool hear (struct caller *g)
 {
     idt_msg_t *msg = NULL;
     idt_error_t err;
@@ -120,72 +120,74 @@ static bool hear (struct guest *g)
     return false;
 }
 
-static void guest_cb (idt_watcher_t *w, int revents, void *arg)
+static void caller_cb (idt_watcher_t *w, int revents, void *arg)
 {
-    struct guest *g = arg;
+    struct caller *g = arg;
 
     if (!hear (g))
-        guest_destroy (g);
+        caller_destroy (g);
 }
 
 /* --- how many ---------------------------------------------------------------------------------- */
 
 static uint32_t count_at (const struct usocks *all, uint32_t rank)
 {
-    const struct guest *g;
+    const struct caller *g;
     uint32_t n = 0;
 
-    TAILQ_FOREACH (g, &all->guests, link)
+    TAILQ_FOREACH (g, &all->callers, link)
         n += g->rank == rank;
     return n;
 }
 
-/* Of the socket of 'rank'; TOPO_NONE: of all. */
-static struct guest *find_oldest (const struct usocks *all, uint32_t rank)
+/* Who goes first: others than the owner, and of these who said nothing. */
+static int worth (const struct caller *g)
 {
-    struct guest *g, *oldest = NULL;
+    return (g->cred.rolemask & IDT_ROLE_OWNER ? 2 : 0) + (g->heard ? 1 : 0);
+}
 
-    TAILQ_FOREACH (g, &all->guests, link) {
-        if (rank != TOPO_NONE && g->rank != rank)
-            continue;
-        if (!g->heard)
-            return g;
-        oldest = oldest ? oldest : g;
-    }
+/* The oldest of those that are worth least, at the socket of 'rank'; TOPO_NONE: at all. */
+static struct caller *find_oldest (const struct usocks *all, uint32_t rank)
+{
+    struct caller *g, *oldest = NULL;
+
+    TAILQ_FOREACH (g, &all->callers, link)
+        if ((rank == TOPO_NONE || g->rank == rank) && (!oldest || worth (g) < worth (oldest)))
+            oldest = g;
     return oldest;
 }
 
 static void make_room (struct usocks *all, uint32_t rank)
 {
     const struct usock *host = usocks_host (all, rank);
-    bool many = all->nguests >= host->max_clients && count_at (all, rank) >= host->max_clients;
+    bool many = all->ncallers >= host->max_clients && count_at (all, rank) >= host->max_clients;
 
-    if (!many && all->nguests < all->most / 2)
+    if (!many && all->ncallers < all->most / 2)
         return;
-    struct guest *g = find_oldest (all, many ? rank : TOPO_NONE);
+    struct caller *g = find_oldest (all, many ? rank : TOPO_NONE);
     if (hear (g)) /* perhaps it has just said it */
         log_refusal (host->log, LOG_REFUSED_CLIENT,
                      "a client is disconnected that has not said whom it means: %" PRIu32 " have not (%s)",
-                     all->nguests, many ? "local.max-clients" : "ulimit -n");
-    guest_destroy (g);
+                     all->ncallers, many ? "local.max-clients" : "ulimit -n");
+    caller_destroy (g);
 }
 
-int guest_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred)
+int caller_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred)
 {
-    struct guest *g = calloc (1, sizeof (*g));
+    struct caller *g = calloc (1, sizeof (*g));
 
     if (!g)
         return -1;
-    *g = (struct guest){ .all = all, .rank = rank, .fd = fd, .cred = cred };
+    *g = (struct caller){ .all = all, .rank = rank, .fd = fd, .cred = cred };
     if (!(g->stream = usock_stream (TAILQ_FIRST (&all->list), fd))
-        || !(g->w = idt_fd_watcher_create (all->reactor, fd, IDT_POLLIN, guest_cb, g))) {
+        || !(g->w = idt_fd_watcher_create (all->reactor, fd, IDT_POLLIN, caller_cb, g))) {
         msg_stream_destroy (g->stream);
         free (g);
         return errset (ENOMEM);
     }
     make_room (all, rank);
-    TAILQ_INSERT_TAIL (&all->guests, g, link);
-    all->nguests++;
+    TAILQ_INSERT_TAIL (&all->callers, g, link);
+    all->ncallers++;
     all->clients++;
     idt_watcher_start (g->w);
     return 0;

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* choose.c - which way this process finds the other brokers */
+#include "config.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "broker/boot/choose.h"
+#include "broker/boot/method.h"
+#include "libutil/duration.h"
+#include "libutil/errprintf.h"
+
+#define ALONE "pass --standalone to be an instance of one"
+
+static int choose_single (struct boot_conf *conf)
+{
+    conf->method = &boot_single;
+    conf->size = 1;
+    return 0;
+}
+
+static int read_number (const char *name, const char *s, uint64_t min, uint64_t max, uint64_t *n, idt_error_t *errp)
+{
+    if (!s)
+        return errsetf (errp, EINVAL, "PMI_FD is set but %s is not: the launcher does not speak PMI-1; " ALONE, name);
+    if (parse_number (s, min, max, n) < 0)
+        return errsetf (errp, EINVAL, "%s=%s: must be a number from %ju to %ju", name, s, (uintmax_t)min,
+                        (uintmax_t)max);
+    return 0;
+}
+
+static int choose_pmi (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
+{
+    uint64_t fd, size, rank;
+
+    if (!t->pmi_fd)
+        return errsetf (errp, EINVAL, "broker.boot=pmi: PMI_FD is not set: no launcher that speaks PMI-1 started this");
+    if (read_number ("PMI_FD", t->pmi_fd, 0, INT_MAX, &fd, errp) < 0
+        || read_number ("PMI_SIZE", t->pmi_size, 1, BOOT_SIZE_MAX, &size, errp) < 0
+        || read_number ("PMI_RANK", t->pmi_rank, 0, size - 1, &rank, errp) < 0)
+        return -1;
+    conf->method = &boot_pmi;
+    conf->pmi_fd = fd;
+    conf->size = size;
+    conf->pmi_rank = rank;
+    return 0;
+}
+
+/* A launcher whose connection is set up is believed more than one that only left traces: idtree start works in any
+ * allocation.  Where there is no way to the others, there must be no others.
+ */
+static int choose_best (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
+{
+    if (t->pmi_fd)
+        return choose_pmi (conf, t, errp);
+    if (t->many)
+        return errsetf (
+            errp, EINVAL,
+            "%s: a launcher started several brokers, but gave this one no way to the others: start them by %s, "
+            "or " ALONE,
+            t->many, t->cure);
+    return choose_single (conf);
+}
+
+int boot_choose (struct boot_conf *conf, const char *asked, const struct traces *t, idt_error_t *errp)
+{
+    if (strcmp (asked, "auto") == 0)
+        return choose_best (conf, t, errp);
+    if (strcmp (asked, boot_single.name) == 0)
+        return choose_single (conf);
+    if (strcmp (asked, boot_pmi.name) == 0)
+        return choose_pmi (conf, t, errp);
+    return errsetf (errp, EINVAL, "broker.boot=%s: must be auto, single or pmi", asked);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* choose_test.c - environments of launchers, whole, in part and forged, and what a broker makes of them */
+#include "config.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "broker/boot/choose.h"
+#include "broker/boot/method.h"
+#include "test/tap.h"
+
+#define ENV(...) ((char *const[]){ "HOME=/", __VA_ARGS__, NULL })
+
+/* The name of the method that is chosen, else the sentence. */
+static const char *chosen (const char *asked, char *const *env)
+{
+    static struct boot_conf conf;
+    static idt_error_t err;
+    struct traces t;
+
+    traces_read (&t, env);
+    errno = 0;
+    if (boot_choose (&conf, asked, &t, &err) == 0)
+        return conf.method->name;
+    return errno == EINVAL ? err.text : "no errno";
+}
+
+static bool is (const char *text, const char *asked, char *const *env)
+{
+    const char *got = chosen (asked, env);
+
+    if (strcmp (got, text) == 0)
+        return true;
+    diag ("%s", got);
+    return false;
+}
+
+/* Refused, with these words in the sentence. */
+static bool refused (const char *word, const char *other, const char *asked, char *const *env)
+{
+    const char *got = chosen (asked, env);
+
+    if (strchr (got, ' ') && strstr (got, word) && strstr (got, other))
+        return true;
+    diag ("%s", got);
+    return false;
+}
+
+static void test_alone (void)
+{
+    ok (is ("single", "auto", ENV ("PATH=/bin")), "without a launcher a broker is alone");
+    ok (is ("single", "auto", ENV ("PMI_SIZE=1", "PMI_RANK=0")) && is ("single", "auto", ENV ("SLURM_NTASKS=1"))
+            && is ("single", "auto", ENV ("OMPI_COMM_WORLD_SIZE=1", "PMIX_RANK=0", "PMIX_NAMESPACE=n")),
+        "so is one that is the only task of one");
+    ok (is ("single", "auto", ENV ("SLURM_NTASKS=many", "XPMI_SIZE=4", "SLURM_NTASKS_PER_NODE=4", "FLUX_JOB_SIZE=")),
+        "what is no number of tasks says nothing");
+    ok (is ("single", "single", ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=1", "SLURM_NTASKS=4")),
+        "so is one that is told to be");
+}
+
+static void test_traces (void)
+{
+    static const char *const many[] = { "PMI_SIZE=2",      "SLURM_NTASKS=4",         "SLURM_NPROCS=4",
+                                        "FLUX_JOB_SIZE=9", "SLURM_STEP_NUM_TASKS=2", "OMPI_COMM_WORLD_SIZE=16",
+                                        "PMIX_RANK=1",     "JSM_NAMESPACE_SIZE=2",   "MV2_COMM_WORLD_SIZE=2" };
+
+    for (size_t i = 0; i < sizeof (many) / sizeof (many[0]); i++)
+        ok (refused (many[i], "--standalone", "auto", ENV ((char *)many[i])),
+            "%s alone is refused: it is named, and what to pass", many[i]);
+    ok (refused ("SLURM_NTASKS=4", "--mpi=pmi2", "auto", ENV ("PMI_SIZE=1", "SLURM_NTASKS=4")),
+        "one that says more counts more; and how this launcher is told to help");
+}
+
+static void test_pmi (void)
+{
+    ok (is ("pmi", "auto", ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=3"))
+            && is ("pmi", "pmi", ENV ("PMI_FD=3", "PMI_SIZE=1", "PMI_RANK=0")),
+        "a launcher of PMI-1 is believed");
+    ok (is ("pmi", "auto", ENV ("SLURM_NTASKS=64", "PMIX_RANK=3", "PMI_FD=9", "PMI_SIZE=2", "PMI_RANK=0")),
+        "also within what another launcher started");
+    ok (refused ("PMI_SIZE is not", "PMI-1", "auto", ENV ("PMI_FD=3")), "half of it is refused: no size");
+    ok (refused ("PMI_RANK is not", "PMI-1", "auto", ENV ("PMI_FD=3", "PMI_SIZE=4")), "... or no rank");
+    ok (refused ("PMI_RANK=4", "from 0 to 3", "auto", ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=4")),
+        "a rank that is not below the size is refused");
+    ok (refused ("PMI_SIZE=0", "from 1", "auto", ENV ("PMI_FD=3", "PMI_SIZE=0", "PMI_RANK=0"))
+            && refused ("PMI_SIZE=9999999", "to 1000000", "auto", ENV ("PMI_FD=3", "PMI_SIZE=9999999", "PMI_RANK=0"))
+            && refused ("PMI_FD=x", "number", "auto", ENV ("PMI_FD=x", "PMI_SIZE=2", "PMI_RANK=0"))
+            && refused ("PMI_RANK=-1", "number", "auto", ENV ("PMI_FD=3", "PMI_SIZE=2", "PMI_RANK=-1")),
+        "so are numbers that are none");
+    ok (refused ("PMI_FD", "no launcher", "pmi", ENV ("PMI_SIZE=2")), "asked for where it is not: refused");
+    ok (refused ("broker.boot=guess", "auto", "guess", ENV ("PATH=/bin")), "so is a method that is none");
+}
+
+static void test_names (void)
+{
+    static const char *const task[] = { "PMI_FD=3",         "PMI_JOBID=1",    "PMIX_SERVER_URI2=x",
+                                        "SLURM_NTASKS=4",   "SLURM_PROCID=1", "OMPI_COMM_WORLD_LOCAL_RANK=0",
+                                        "FLUX_TASK_RANK=1", "FLUX_JOB_SIZE=3" };
+    static const char *const other[] = {
+        "SLURM_JOB_ID=7", "PATH=/bin", "FLUX_URI=x", "OMPI_MCA_btl=tcp", "PMI=1", "PMI"
+    };
+    bool good = true;
+
+    for (size_t i = 0; i < sizeof (task) / sizeof (task[0]); i++)
+        good = good && traces_name_task (task[i]);
+    ok (good, "what tells a task who it is, is not handed on");
+    for (size_t i = 0; i < sizeof (other) / sizeof (other[0]); i++)
+        good = good && !traces_name_task (other[i]);
+    ok (good, "what is about the allocation, or the user's, is");
+}
+
+int main (int argc, char **argv)
+{
+    test_alone ();
+    test_traces ();
+    test_pmi ();
+    test_names ();
+    return done_testing ();
+}

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# launchers.sh - what is true under each launcher, and with each of them broken; tests of launchers source it after
+# idtree-sharness.sh, and then define
+#
+#     launch N COMMAND...   run N tasks of COMMAND (idtree-broker or sh, with arguments); stdout is all tasks'
+#     task                  a shell's text that is the number of the task that runs it, such as '$PMI_RANK'
+
+PATH=$IDTREE_BUILDDIR/src/broker:$PATH
+TMPDIR=/tmp/idtree-launchers.$$
+mkdir "$TMPDIR" && export TMPDIR
+cleanup "rm -rf '$TMPDIR'"
+
+# As launch, but some tasks go wrong: $1 is a line of the shell's, in which task $bad is to misbehave; the others are brokers
+# of an instance that would make the file "started".  What each says is in err.TASK, for launchers drop what comes late.
+# Brokers that are killed leave their folders.
+launch_broken() { # N, line
+    rm -f started err.*
+    cat >broken.sh <<END
+task=${task:?}
+exec 2>err.\$task
+$2
+exec idtree-broker -t kary:2 -o broker.join-timeout=2s touch started
+END
+    launch "$1" sh broken.sh >out 2>launcher.err
+    broken_rc=$?
+    rm -rf "${TMPDIR:?}"/*
+    test $broken_rc -ne 0 && test $broken_rc -ne 124 && test ! -e started ||
+        { echo "exit status $broken_rc"; tail -n 3 out launcher.err err.*; return 1; }
+}
+
+# Some task said so.
+said() { grep -h "$1" err.* out launcher.err || { tail -n 3 err.* launcher.err; return 1; }; }
+
+test_launcher() { # prerequisite, name
+    test_expect_success "$1" "$2: four brokers are one tree, and its rank 0 runs the command, once" '
+        launch 4 idtree-broker idtree getattr size >out && test "$(cat out)" = 4 && test_nothing_in "$TMPDIR"
+    '
+    test_expect_success "$1" "$2: all are there, and ids come from each" '
+        launch 4 idtree-broker -t kary:1 sh -c "for r in 3 2 1 0; do idtree id new -r \$r -n 100; done" >out &&
+        test "$(sort -u out | wc -l)" = 400
+    '
+    test_expect_success "$1" "$2: what the command starts is no task of it" '
+        launch 2 idtree-broker sh -c "idtree-broker idtree getattr size; idtree start -s 3 idtree getattr size" >out &&
+        test "$(echo $(cat out))" = "1 3"
+    '
+    test_expect_success "$1" "$2: a task may be an instance by itself, if it is told to" '
+        launch 2 idtree-broker --standalone idtree getattr size >out && test "$(echo $(cat out))" = "1 1"
+    '
+    test_expect_success "$1" "$2: a command that fails fails all" '
+        ! launch 3 idtree-broker sh -c "exit 7" && rm -rf "$TMPDIR"/*
+    '
+    for n in 0 1 3; do
+        test_expect_success "$1" "$2: task $n ends before it is a broker: the others give up" '
+            launch_broken 4 "test \$task != '$n' || exit 0"
+        '
+        test_expect_success "$1" "$2: task $n dies before it is a broker" '
+            launch_broken 4 "test \$task != '$n' || kill -9 \$\$"
+        '
+        test_expect_success "$1" "$2: task $n never says anything" '
+            launch_broken 4 "test \$task != '$n' || exec sleep 1000" && said "others who did not come"
+        '
+    done
+    test_expect_success "$1" "$2: one has no way to the others" '
+        launch_broken 4 "test \$task != 2 || unset PMI_FD PMIX_NAMESPACE" && said "gave this one no way to the others"
+    '
+    test_expect_success "$1" "$2: one has another tree" '
+        launch_broken 4 "test \$task != 1 || exec idtree-broker -t kary:3 -o broker.join-timeout=2s" &&
+        said "all must have the same"
+    '
+}

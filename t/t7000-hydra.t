@@ -1,0 +1,105 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t7000-hydra.t - traces of launchers, and PMI-1 as Hydra, idtree start and broken launchers speak it
+test_description='a broker that is one of many finds the others, or says why it does not'
+. "$(dirname "$0")/idtree-sharness.sh"
+. "$IDTREE_SRCDIR/t/launchers.sh"
+
+command -v mpiexec.hydra >/dev/null && test_set_prereq HYDRA
+launch() { timeout "$WAIT_S" mpiexec.hydra -n "$@" </dev/null; }
+task='$PMI_RANK'
+
+# Traces.
+
+for seen in PMI_SIZE=2 SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=3 FLUX_JOB_SIZE=2 PMIX_RANK=1; do
+    test_expect_success "$seen, and no way to the others: refused, and what was seen is named" '
+        test_expect_code 2 env $seen idtree-broker touch started 2>err </dev/null && grep "$seen" err &&
+        grep -e --standalone err && test ! -e started && test_nothing_in "$TMPDIR"
+    '
+done
+test_expect_success '... but not of a broker that is to stand alone, nor one that says so in its configuration' '
+    SLURM_NTASKS=4 && export SLURM_NTASKS && echo broker.boot = single >conf &&
+    test "$(idtree-broker --standalone idtree getattr size)" = 1 && test "$(idtree-broker -b single idtree getattr broker.boot)" = single &&
+    test "$(idtree-broker -c conf idtree getattr broker.boot-method)" = single; rc=$?; unset SLURM_NTASKS; test $rc = 0
+'
+test_expect_success 'idtree start works within what a launcher started, and hands nothing of it on' '
+    SLURM_NTASKS=4 OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=3 idtree start -s 2 sh -c \
+        "idtree getattr size; idtree-broker idtree getattr size; env | grep -E \"^(SLURM|OMPI|PMIX?)_\"" >out </dev/null
+    test "$(echo $(cat out))" = "2 1"
+'
+test_expect_success 'a method that is none is refused, and so is one that is not there' '
+    test_expect_code 2 idtree-broker --boot=guess 2>err </dev/null && grep "broker.boot=guess" err &&
+    test_expect_code 2 idtree-broker --boot=pmi 2>err </dev/null && grep "PMI_FD is not set" err
+'
+test_expect_success 'a descriptor that is none is told' '
+    test_expect_code 1 env PMI_FD=99 PMI_SIZE=2 PMI_RANK=0 idtree-broker 2>err </dev/null && grep "PMI_FD=99" err
+'
+
+# Launchers that break their promises: what is at PMI_FD.
+
+broken_server() { # what it does with the first line
+    cat >server.py <<END
+import os, socket, subprocess, sys
+a, b = socket.socketpair()
+os.set_inheritable(b.fileno(), True)
+env = dict(os.environ, PMI_FD=str(b.fileno()), PMI_RANK="0", PMI_SIZE="2")
+p = subprocess.Popen(["idtree-broker", "-o", "broker.join-timeout=1s", "touch", "started"], env=env, close_fds=False)
+b.close()
+a.recv(2048)
+$1
+sys.exit(p.wait())
+END
+    test_expect_code 1 timeout "$WAIT_S" python3 server.py 2>err </dev/null && test ! -e started && test_nothing_in "$TMPDIR"
+}
+test_expect_success 'a launcher that never answers is given up' '
+    broken_server "" && grep "PMI init of rank 0 of 2: the launcher does not answer (broker.join-timeout)" err
+'
+test_expect_success 'one that closes the connection is told' '
+    broken_server "a.close()" && grep "the launcher closed the connection" err
+'
+test_expect_success 'one that talks nonsense is told' '
+    broken_server "a.send(b\"hello\\n\")" && grep "makes no sense" err
+'
+
+# Hydra.
+
+test_launcher HYDRA Hydra
+test_expect_success HYDRA 'Hydra: two tasks with the same rank' '
+    launch_broken 2 "export PMI_RANK=0" && said "several brokers as rank 0\|there is no rank 1" &&
+    launch_broken 4 "test \$task != 3 || export PMI_RANK=1" && said "several brokers as rank 1\|there is no rank 3"
+'
+test_expect_success HYDRA 'Hydra: a rank that is not below the size' '
+    launch_broken 2 "export PMI_RANK=5" && said "PMI_RANK=5: must be a number from 0 to 1"
+'
+test_expect_success HYDRA 'Hydra: sizes that differ' '
+    launch_broken 4 "test \$task != 1 || export PMI_SIZE=2" && said "started as one of [24] brokers, but rank . as one of [24]"
+'
+# It tells a bizcard, meets the others, and is never heard of again: with $1 = 9 it dies, with 19 it stops.
+cat >half.py <<'END'
+import os, socket, sys
+f = socket.socket(fileno=int(os.environ["PMI_FD"])).makefile("rw")
+def ask(line):
+    f.write(line + "\n")
+    f.flush()
+    return f.readline()
+ask("cmd=init pmi_version=1 pmi_subversion=1")
+name = ask("cmd=get_my_kvsname").split("kvsname=")[1].split()[0]
+if sys.argv[1] != "0":
+    ask("cmd=put kvsname=%s key=idtree.bizcard.%s value=-,%s,%s,kary:2" % (name, os.environ["PMI_RANK"], socket.gethostname(), "00" * 32))
+ask("cmd=barrier_in")
+os.kill(os.getpid(), int(sys.argv[1]))
+END
+test_expect_success HYDRA 'Hydra: one tells no bizcard' '
+    launch_broken 4 "test \$task != 2 || exec python3 half.py 0" && said "there is no rank 2 of 4"
+'
+test_expect_success HYDRA 'Hydra: one dies when all have met' '
+    for r in 0 1 3; do launch_broken 4 "test \$task != $r || exec python3 half.py 9" || return 1; done
+'
+test_expect_success HYDRA 'Hydra: one is stuck when all have met: the instance does not begin without it' '
+    launch_broken 4 "test \$task != 3 || exec python3 half.py 19" && said "4 brokers is not complete: ranks below 1 did not join" &&
+    launch_broken 4 "test \$task != 2 || exec python3 half.py 19" && said "4 brokers is not complete: rank 2 did not join" &&
+    launch_broken 4 "test \$task != 0 || exec python3 half.py 19" && said "rank 1 could not join rank 0"
+'
+test_done
