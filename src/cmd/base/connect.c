@@ -24,7 +24,7 @@ idt_t *cmd_connect (struct cmd *cmd)
         return cmd->h;
     if (errno == ENOENT || errno == ECONNREFUSED)
         cmd_die (cmd, "no broker at %s: start one with idtree start", cmd->uri);
-    if (errno == EPERM)
+    if (errno == EPERM || errno == EACCES)
         cmd_die (cmd, "the broker at %s serves another user", cmd->uri);
     cmd_die (cmd, "%s", error.text);
 }
