@@ -139,6 +139,17 @@ static void join (int argc, char **argv, char *buf, size_t size)
         n += snprintf (buf + n, size - n, "%s%s", i > 0 ? " " : "", argv[i]);
 }
 
+/* Lines are never answered; a refusal is, before what is asked later. */
+static void check_may_log (struct cmd *cmd, idt_t *h)
+{
+    idt_future_t *f = idt_rpc_raw (h, "log.append", "", 0, IDT_NODEID_ANY, 0);
+
+    json_decref (ask_take_new (cmd, ask_send (h, "broker.ping", IDT_NODEID_ANY, json_object ()), "broker.ping"));
+    if (f && idt_future_is_ready (f))
+        ask_wait (cmd, f, "log.append");
+    idt_future_destroy (f);
+}
+
 static int run_logger (struct cmd *cmd)
 {
     struct logger_options o = { .level = LOG_NOTICE, .name = "logger" };
@@ -152,6 +163,7 @@ static int run_logger (struct cmd *cmd)
     guard_begin (&guard, cmd);
     if (idt_get_rank (h, &rank) < 0) /* so that the line carries it */
         cmd_die (cmd, "rank: %s", strerror (errno));
+    check_may_log (cmd, h);
     idt_log_set_name (h, o.name);
     idt_log (h, o.level, "%s", text);
     if (idt_flush (h) < 0)

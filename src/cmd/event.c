@@ -40,6 +40,8 @@ static int run_pub (struct cmd *cmd)
 
     cmd_options (cmd, &o);
     const char *topic = cmd->argv[0], *payload = cmd->argc > 1 ? cmd->argv[1] : NULL;
+    if (!*topic)
+        cmd_usage (cmd, "the TOPIC is empty");
     if (payload)
         check_payload (cmd, payload);
     int flags = o.private ? IDT_MSGFLAG_PRIVATE : 0;

@@ -3,7 +3,7 @@
 
 /* main.c - idtree, the command: finds the subcommand and runs it
  *
- * Here and nowhere else the environment is read.
+ * Here and nowhere else the environment is read, but for the URI of the broker: idt_open () does that.
  */
 #include <locale.h>
 #include <stdio.h>
@@ -13,6 +13,11 @@
 #include "cmd/base/commands.h"
 
 static const struct command *const cmd_table[] = {
+    &init_command,
+    &state_show_command,
+    &state_check_command,
+    &state_backup_command,
+    &state_forget_command,
     &start_command,
     &startctl_command,
     &broker_command,
@@ -52,6 +57,8 @@ static const struct command *const cmd_table[] = {
     &watermark_command,
     &health_command,
     &shutdown_command,
+    &reload_command,
+    &keygen_command,
     &version_command,
     &complete_command,
     NULL,
@@ -67,9 +74,6 @@ static const char *env (const char *name)
 
 static void read_env (struct cmd_env *e)
 {
-    e->uri = env ("IDTREE_URI");
-    if (!e->uri)
-        e->uri = env ("FLUX_URI");
     e->broker = env ("IDTREE_BROKER");
     e->tmpdir = env ("TMPDIR");
     e->shell = env ("SHELL");
@@ -84,7 +88,6 @@ static int run (const struct command *command, int argc, char **argv)
     };
 
     read_env (&cmd.env);
-    cmd.uri = cmd.env.uri;
     int status = command->run (&cmd);
     cmd_flush (&cmd);
     idt_close (cmd.h);

@@ -42,16 +42,16 @@ static void blame (const struct cmd *cmd, char *buf, size_t size)
     if (rank != IDT_NODEID_ANY)
         snprintf (where, sizeof (where), "of rank %" PRIu32, rank);
     if (!answers (cmd, "broker", IDT_NODEID_ANY))
-        snprintf (buf, size, "the broker at %s says nothing: is it stopped, or overloaded?", cmd->uri);
+        snprintf (buf, size, "the broker at %s says nothing: is it stopped, or overloaded?", cmd_uri (cmd));
     else if (rank != IDT_NODEID_ANY && !answers (cmd, "broker", rank))
         snprintf (buf, size, "rank %" PRIu32 " says nothing, or a broker on the way to it; the broker at %s does", rank,
-                  cmd->uri);
+                  cmd_uri (cmd));
     else if (!answers (cmd, service, rank))
-        snprintf (buf, size, "the service %s %s says nothing, its broker does (%s)", service, where, cmd->uri);
+        snprintf (buf, size, "the service %s %s says nothing, its broker does (%s)", service, where, cmd_uri (cmd));
     else
         snprintf (buf, size,
                   "the service %s %s is there (%s), but waits for others itself: idtree health tells for whom", service,
-                  where, cmd->uri);
+                  where, cmd_uri (cmd));
 }
 
 void ask_blame (const struct cmd *cmd, const char *what)
@@ -112,7 +112,7 @@ static idt_future_t *wait_for (const struct cmd *cmd, idt_future_t *f, double ti
     if (f && errno == ETIMEDOUT)
         ask_blame (cmd, what);
     if (f && errno == ECONNRESET)
-        cmd_die (cmd, "%s: the broker at %s closed the connection", what, cmd->uri);
+        cmd_die (cmd, "%s: the broker at %s closed the connection", what, cmd_uri (cmd));
     cmd_die (cmd, "%s: %s", what, strerror (errno));
 }
 

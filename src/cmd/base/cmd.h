@@ -95,7 +95,6 @@ size_t cmd_words (struct cmd_words *w, const struct command *const *table, const
 
 /* What main () found in the environment; NULL where unset. */
 struct cmd_env {
-    const char *uri;    /* IDTREE_URI, else FLUX_URI */
     const char *broker; /* IDTREE_BROKER: the broker's executable */
     const char *tmpdir; /* TMPDIR */
     const char *shell;  /* SHELL */
@@ -109,7 +108,7 @@ struct cmd {
     const struct command *command;
     const struct command *const *table; /* it is one of these */
     struct cmd_env env;
-    const char *uri;   /* --uri, else of the environment */
+    const char *uri;   /* --uri; NULL: not given, as for idt_open () */
     double timeout_ms; /* --timeout: how long nobody may answer; negative: for ever */
     idt_t *h;          /* NULL: not connected; closed when the command has run */
     struct {           /* who was asked last: who is to blame where no answer comes */
@@ -164,6 +163,9 @@ idt_t *cmd_connect (struct cmd *cmd);
  * ends the program only where the broker does not answer.
  */
 idt_t *cmd_try_connect (struct cmd *cmd, idt_error_t *errp);
+
+/* Which broker it is, or would be, for sentences.  Borrowed. */
+const char *cmd_uri (const struct cmd *cmd);
 
 /* The same for a command that asks 'rank', which must be one of the instance, or IDT_NODEID_ANY. */
 idt_t *cmd_connect_for (struct cmd *cmd, uint32_t rank);

@@ -12,6 +12,13 @@
 
 #define OWN_ATTRIBUTE "router.max-pending" /* each broker of idtree has it, and none of Flux */
 
+const char *cmd_uri (const struct cmd *cmd)
+{
+    if (cmd->h)
+        return idt_get_uri (cmd->h);
+    return cmd->uri ? cmd->uri : idt_default_uri ();
+}
+
 idt_t *cmd_try_connect (struct cmd *cmd, idt_error_t *errp)
 {
     struct guard guard;
@@ -40,15 +47,10 @@ idt_t *cmd_connect (struct cmd *cmd)
 
     if (cmd->h)
         return cmd->h;
-    if (!cmd->uri)
-        cmd_die (cmd, "no instance: start one with idtree start, or name its broker with --uri or "
-                      "IDTREE_URI");
     if (cmd_try_connect (cmd, &error))
         return cmd->h;
     if (errno == ENOENT || errno == ECONNREFUSED)
-        cmd_die (cmd, "no broker at %s: start one with idtree start", cmd->uri);
-    if (errno == EPERM)
-        cmd_die (cmd, "the broker at %s serves another user", cmd->uri);
+        cmd_die (cmd, "%s; start one with idtree start, or name another with --uri or IDTREE_URI", error.text);
     cmd_die (cmd, "%s", error.text);
 }
 
@@ -80,5 +82,5 @@ idt_t *cmd_connect_own (struct cmd *cmd)
     cmd_die (cmd,
              "the broker at %s is not idtree's but of Flux%s%s: stop and change it with the command flux; nothing was "
              "done",
-             cmd->uri, version ? " " : "", version ? version : "");
+             idt_get_uri (h), version ? " " : "", version ? version : "");
 }

@@ -14,7 +14,7 @@ static void expired_cb (union sigval value)
     const struct cmd *cmd = value.sival_ptr;
 
     cmd_die (cmd, "no answer within %g s: the broker at %s says nothing: is it stopped, or overloaded?",
-             cmd->timeout_ms / 1000, cmd->uri);
+             cmd->timeout_ms / 1000, cmd_uri (cmd));
 }
 
 void guard_begin (struct guard *g, const struct cmd *cmd)
