@@ -70,7 +70,7 @@ test_expect_success 'a full disk is an error' '
     grep "cannot write: No space left" err
 '
 test_expect_success 'unknown words are errors with the nearest word, status 2' '
-    test_expect_code 2 idtree statr 2>err && grep "unknown command .statr.: did you mean start?" err &&
+    test_expect_code 2 idtree strat 2>err && grep "unknown command .strat.: did you mean start?" err &&
     test_expect_code 2 idtree id shwo 2>err && grep "idtree id: unknown command .shwo.: did you mean show?" err &&
     test_expect_code 2 idtree id show --jsom 1 2>err && grep "did you mean --json?" err &&
     test_expect_code 2 idtree id show -z 1 2>err && grep "unknown option -z" err &&
@@ -119,7 +119,7 @@ test_expect_success 'version needs no broker' '
     idtree version >out && grep "^command: [0-9]" out && idtree --version | test_cmp out -
 '
 test_expect_success 'completion offers commands, options and forms' '
-    idtree complete st >out && printf "start\nstartctl\n" >expect && test_cmp expect out &&
+    idtree complete st >out && printf "state\nstart\nstartctl\n" >expect && test_cmp expect out &&
     idtree complete id "" >out && printf "new\nshow\nconvert\nrange\nsort\n" >expect && test_cmp expect out &&
     idtree complete id new --r >out && echo --rank >expect && test_cmp expect out &&
     idtree complete id convert --to do >out && echo dothex >expect && test_cmp expect out &&
