@@ -8,7 +8,7 @@ test_description='brokers find each other by a file, wait for each other, read i
 
 PATH=$IDTREE_BUILDDIR/src/broker:$PATH
 T=/tmp/idtree-t7021.$$
-mkdir -m 700 $T $T/run $T/state && cd $T || exit 1
+mkdir -m 700 $T $T/run $T/state && idtree init --statedir $T/state >$T/init && cd $T || exit 1
 cleanup "end_all; rm -rf $T"
 port=$((20000 + $$ % 10000))
 

@@ -219,7 +219,8 @@ static int load_modules (struct broker *b, idt_error_t *errp)
             return errsetf (errp, EINVAL, "broker.modules: there is no module %s (module.path: %s)", name,
                             attr_get (b->attrs, "module.path", NULL));
         if (modules_load (b->modules, NULL, name, NULL, 0, NULL, &err) < 0)
-            return errprintf (errp, "module %s: %s", name, err.text[0] ? err.text : strerror (errno));
+            return errsetf (errp, errno == EBADMSG ? STATE_REFUSED : errno, "module %s: %s", name,
+                            err.text[0] ? err.text : strerror (errno));
     }
     return 0;
 }
@@ -331,7 +332,9 @@ static int identify (struct broker *b, idt_error_t *errp)
 
     if (uuid_make (b->uuid) < 0)
         return errprintf (errp, "no random bits: %s", strerror (errno));
-    if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0 || admit_init (&admit, b->attrs, errp) < 0
+    if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
+        || attr_define (b->attrs, "statedir", NULL, 0, errp) < 0
+        || attr_define (b->attrs, "statedir.allow-network", "0", 0, errp) < 0 || admit_init (&admit, b->attrs, errp) < 0
         || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, admit_folder_mode (&admit),
                         errp)
                < 0
@@ -368,6 +371,12 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
     return b->local ? 0 : -1;
 }
 
+/* Only rank 0 has what the instance keeps. */
+static int find_instance (struct broker *b, idt_error_t *errp)
+{
+    return b->rank == 0 ? instance_find (&b->instance, b->attrs, b->rundir.path, b->log, errp) : 0;
+}
+
 static int make_event (struct broker *b, idt_error_t *errp)
 {
     uint32_t replay;
@@ -390,7 +399,7 @@ static int bind_overlay (struct broker *b, idt_error_t *errp)
     if (topo_child_count (b->topo, b->rank) > 0
         && overlay_bind (b->overlay, endpoint, boot_is_known (b->boot, b->rank), errp) < 0)
         return -1;
-    return boot_tell (b->boot, b->rank, overlay_endpoint (b->overlay), b->public_key, errp);
+    return boot_tell (b->boot, b->rank, broker_announced_endpoint (b), b->public_key, errp);
 }
 
 static int make_overlay (struct broker *b, idt_error_t *errp)
@@ -490,7 +499,7 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
     b->attrs = conf->attrs;
     b->state_since = clock_s (CLOCK_MONOTONIC);
     if (identify (b, errp) == 0 && make_base (b, errp) == 0 && listen_for_clients (b, errp) == 0
-        && make_event (b, errp) == 0 && make_overlay (b, errp) == 0)
+        && find_instance (b, errp) == 0 && make_event (b, errp) == 0 && make_overlay (b, errp) == 0)
         return b;
     b->attrs = NULL; /* stays the caller's */
     broker_destroy (b);
@@ -518,6 +527,8 @@ void broker_destroy (struct broker *b)
     zpoll_destroy (b->zpoll);
     member_destroy (b->member);
     log_destroy (b->log);
+    if (b->state == STATE_EXIT)
+        instance_leave (&b->instance);
     rundir_fini (&b->rundir);
     attrs_destroy (b->attrs);
     explicit_bzero (b->secret_key, sizeof (b->secret_key));

@@ -10,6 +10,7 @@
 #include "broker/broker.h"
 #include "broker/command.h"
 #include "broker/route/event.h"
+#include "broker/base/instance.h"
 #include "broker/base/msglist.h"
 #include "broker/route/usock.h"
 #include "broker/base/log.h"
@@ -35,6 +36,8 @@ struct broker {
     char public_key[BOOT_KEY_TEXT];
     char secret_key[BOOT_KEY_TEXT];
     struct rundir rundir;
+    struct instance instance;
+    char announced[256]; /* where children reach it: what broker_announced_endpoint () has found */
     struct log *log;
     struct router *router;
     struct overlay *overlay;
@@ -102,6 +105,9 @@ int broker_define_attributes (struct broker *b, idt_error_t *errp);
 
 /* Where to listen for children (setup.c). */
 int broker_choose_endpoint (struct broker *b, char *buf, size_t size, idt_error_t *errp);
+
+/* Where children reach it, now that it is bound: of "all addresses" one that other hosts can reach.  NULL: it is not bound. */
+const char *broker_announced_endpoint (struct broker *b);
 
 /* Register the broker's own services (services.c). */
 int broker_serve (struct broker *b);

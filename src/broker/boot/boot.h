@@ -4,7 +4,8 @@
 /* boot.h - who are the brokers of this process, how many are there in all, where are their parents and children?
  *
  * Methods (method.h): single (all brokers are in this process), pmi (PMI-1 at a file descriptor, as Hydra, Slurm, Flux and
- * idtree start speak it), config (the attributes cluster.* list the hosts).  Three steps: boot_create () tells whom this process hosts; boot_tell () takes where each of them
+ * idtree start speak it), pmix (PMIx: Open MPI, PRRTE, Slurm), config (the attributes cluster.* list the hosts).  Three
+ * steps: boot_create () tells whom this process hosts; boot_tell () takes where each of them
  * listens; and boot_exchange () tells that to other processes, and learns theirs.
  *
  * Under other launchers a task is a broker.  Ours says how many brokers there are in how many processes; plan.h says which
@@ -30,9 +31,11 @@ struct known;
 struct boot_conf {
     const struct boot_method *method; /* borrowed */
     const char *topology;
-    uint32_t size;            /* single: brokers; pmi: tasks */
-    int pmi_fd;               /* pmi: of the launcher */
-    uint32_t pmi_rank;        /* below 'size' */
+    uint32_t size;              /* single: brokers; pmi: tasks */
+    int pmi_fd;                 /* pmi: of the launcher */
+    uint32_t pmi_rank;          /* below 'size' */
+    const char *pmix_namespace; /* pmix: borrowed */
+    uint32_t pmix_rank;
     struct attrs *attrs;      /* config: borrowed */
     const char *own_host;     /* config: which of the hosts this is, borrowed; NULL: look */
     const uint32_t *own_rank; /* config: which rank, borrowed; NULL: look for the host */

@@ -59,7 +59,23 @@ static int choose_config (struct boot_conf *conf, idt_error_t *errp)
     return 0;
 }
 
-/* A file that lists hosts says more than what a launcher left.  A launcher whose connection is set up is believed more than one that only left traces: idtree start works in any
+static int choose_pmix (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
+{
+    uint64_t rank;
+
+    if (!t->pmix_namespace || !t->pmix_rank)
+        return errsetf (errp, EINVAL, "broker.boot=pmix: %s is not set: no launcher that speaks PMIx started this",
+                        t->pmix_namespace ? "PMIX_RANK" : "PMIX_NAMESPACE");
+    if (read_number ("PMIX_RANK", t->pmix_rank, 0, BOOT_SIZE_MAX - 1, &rank, errp) < 0)
+        return -1;
+    conf->method = &boot_pmix;
+    conf->pmix_namespace = t->pmix_namespace;
+    conf->pmix_rank = rank;
+    return 0;
+}
+
+/* A file that lists hosts says more than what a launcher left.  A launcher whose connection is set up is believed more
+ * than one that only left traces: idtree start works in any
  * allocation.  Where there is no way to the others, there must be no others.
  */
 static int choose_best (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
@@ -70,6 +86,8 @@ static int choose_best (struct boot_conf *conf, const struct traces *t, idt_erro
         return errsetf (errp, EINVAL, NO_CLUSTER "; --host and --rank say which of them this is");
     if (t->pmi_fd)
         return choose_pmi (conf, t, errp);
+    if (t->pmix_namespace && t->pmix_rank && !t->one)
+        return choose_pmix (conf, t, errp);
     if (t->many)
         return errsetf (
             errp, EINVAL,
@@ -87,7 +105,9 @@ int boot_choose (struct boot_conf *conf, const char *asked, const struct traces 
         return choose_single (conf);
     if (strcmp (asked, boot_pmi.name) == 0)
         return choose_pmi (conf, t, errp);
+    if (strcmp (asked, boot_pmix.name) == 0)
+        return choose_pmix (conf, t, errp);
     if (strcmp (asked, boot_config.name) == 0)
         return choose_config (conf, errp);
-    return errsetf (errp, EINVAL, "broker.boot=%s: must be auto, single, pmi or config", asked);
+    return errsetf (errp, EINVAL, "broker.boot=%s: must be auto, single, pmi, pmix or config", asked);
 }

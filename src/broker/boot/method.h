@@ -68,7 +68,7 @@ struct boot_method {
     int (*fd) (void *m);     /* see boot_fd (); NULL: there is none */
 };
 
-extern const struct boot_method boot_single, boot_pmi, boot_config;
+extern const struct boot_method boot_single, boot_pmi, boot_pmix, boot_config;
 
 /* The key pair that rank 'rank' has under a secret, in Z85.  Returns 0, or -1 with errno set and 'errp' filled. */
 int boot_derive_keys (const uint8_t secret[ZAP_KEY_SIZE], uint32_t rank, char public_key[BOOT_KEY_TEXT],
