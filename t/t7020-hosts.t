@@ -85,7 +85,7 @@ load_start() {
     rm -f stop && mkfifo stop &&
     { "$IDTREE_BUILDDIR/t/idload" -c 20 "local://$T/at/" $(seq 0 $((N - 1))) <stop >result 6>&- & } && load_pid=$! && exec 6>stop
 }
-load_end() { exec 6>&- && wait $load_pid && tail -n 1 result && ! grep "ids 0 " result; }
+load_end() { exec 6>&-; wait $load_pid; load_rc=$?; echo "status $load_rc"; cat result; test $load_rc = 0 && ! grep "ids 0 " result; }
 
 test_expect_success 'there are 22 hosts with names on one network' '
     mkdir -m 700 disk at && ip link add $bridge type bridge && ip link set $bridge up &&
