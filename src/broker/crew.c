@@ -255,7 +255,7 @@ static int give_up (const idt_error_t *err, idt_error_t *errp)
     return errprintf (errp, errno == ETIMEDOUT ? "%s (broker.join-timeout)" : "%s", err->text);
 }
 
-static int start (struct crew *c, idt_error_t *errp)
+int crew_start (struct crew *c, idt_error_t *errp)
 {
     idt_error_t err;
 
@@ -272,19 +272,13 @@ static int start (struct crew *c, idt_error_t *errp)
     return 0;
 }
 
-struct crew *crew_create (const struct crew_conf *conf, idt_error_t *errp)
+struct crew *crew_create (const struct crew_conf *conf)
 {
     struct crew *c = calloc (1, sizeof (*c));
 
-    if (!c) {
-        errprintf (errp, "out of memory");
-        return NULL;
-    }
-    c->conf = *conf;
-    if (start (c, errp) == 0)
-        return c;
-    crew_destroy (c);
-    return NULL;
+    if (c)
+        c->conf = *conf;
+    return c;
 }
 
 void crew_destroy (struct crew *c)
@@ -300,6 +294,12 @@ void crew_destroy (struct crew *c)
     boot_destroy (c->boot);
     free (c);
     errno = saved_errno;
+}
+
+void crew_abort (struct crew *c)
+{
+    if (c->boot)
+        boot_abort (c->boot);
 }
 
 /* Who was stopped by an order hears this one first. */

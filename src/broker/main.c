@@ -210,6 +210,14 @@ static void raise_files (uint64_t *files)
     setrlimit (RLIMIT_NOFILE, &r);
 }
 
+static void end (struct crew_conf *conf, struct signals *signals)
+{
+    crew_destroy (signals->crew);
+    process_destroy (conf->process);
+    attrs_destroy (conf->attrs);
+    close (signals->fd);
+}
+
 int main (int argc, char **argv)
 {
     struct crew_conf conf = { .attrs = attrs_create () };
@@ -226,19 +234,23 @@ int main (int argc, char **argv)
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path ();
     conf.command = argv + optind;
-    if (!(conf.process = process_create (&err)) || !(signals.crew = crew_create (&conf, &err))) {
-        process_destroy (conf.process);
-        attrs_destroy (conf.attrs);
+    if (!(conf.process = process_create (&err)))
         die (1, err.text);
+    if (!(signals.crew = crew_create (&conf)))
+        die (1, strerror (errno));
+    if (crew_start (signals.crew, &err) < 0) {
+        fprintf (stderr, "idtree-broker: %s\n", err.text);
+        crew_abort (signals.crew);
+        end (&conf, &signals);
+        return 1;
     }
     if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals)))
         die (1, strerror (errno));
     idt_watcher_start (w);
     exit_code = process_run (conf.process) < 0 ? 1 : crew_exit_code (signals.crew);
+    if (exit_code != 0)
+        crew_abort (signals.crew);
     idt_watcher_destroy (w);
-    crew_destroy (signals.crew);
-    process_destroy (conf.process);
-    attrs_destroy (conf.attrs);
-    close (signals.fd);
+    end (&conf, &signals);
     return exit_code;
 }

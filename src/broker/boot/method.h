@@ -53,6 +53,7 @@ struct boot_method {
     int (*get) (void *m, uint32_t rank, struct bizcard *card, idt_error_t *errp);
 
     void (*ready) (void *m); /* tell the launcher that we are up; NULL: there is none */
+    void (*abort) (void *m); /* ask the launcher to end all; NULL: it sees by itself that one has failed */
     int (*fd) (void *m);     /* see boot_fd (); NULL: there is none */
 };
 
