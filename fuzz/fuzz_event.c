@@ -107,7 +107,9 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
                            .send = subscriber_send };
 
     must ((rig.ev = event_create (false, "dddddddd-0000-4000-8000-000000000000", 16, &ops, &rig)) != NULL);
-    must (event_subscribe (rig.ev, &client, "a.") == 0 && event_subscribe (rig.ev, &client, "event.lost") == 0);
+    const struct idt_cred owner = { 100, IDT_ROLE_OWNER };
+    must (event_subscribe (rig.ev, &client, owner, "a.") == 0
+          && event_subscribe (rig.ev, &client, owner, "event.lost") == 0);
     while (in.left > 0)
         step (&rig, &in);
     event_forget (rig.ev, &client);

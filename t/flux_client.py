@@ -22,6 +22,8 @@ import subprocess
 import sys
 import time
 
+HERE = os.path.dirname(os.path.realpath(__file__))
+
 REQUEST, RESPONSE, EVENT = 1, 2, 4
 TOPIC, PAYLOAD, NORESPONSE, ROUTE, UPSTREAM, PRIVATE, STREAMING = 1, 2, 4, 8, 0x10, 0x20, 0x40
 ANY = UNKNOWN = 0xFFFFFFFF
@@ -29,7 +31,7 @@ OWNER, USER, LOCAL, BROKER = 1, 2, 4, 0x100
 HEADER = struct.Struct(">BBBBIIII")
 FRAME = struct.Struct("=I")  # the magic, in the order of the host
 SIZE = 7
-PATIENCE = 60  # seconds until a broker that says nothing is a failure
+PATIENCE = int(os.environ.get("PATIENCE", 60))  # seconds until a broker that says nothing is a failure
 
 
 class Failure(Exception):
@@ -775,13 +777,26 @@ WORDS = OWNER, USER | OWNER, BROKER, OWNER | BROKER, OWNER | LOCAL | BROKER, 0xF
 
 
 def topics_between_brokers():
-    """those whose row in a table of handlers asks for BROKER, from the sources"""
-    row = re.compile(r'IDT_MSGTYPE_REQUEST[^"{}]*"([a-z.-]+)",[^{}]*IDT_ROLE_BROKER')
-    for folder, _, files in os.walk(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "src")):
+    """those whose row in the table of access is for brokers, from the source"""
+    with open(os.path.join(HERE, "..", "src", "common", "libmsg", "access.c"), encoding="utf-8") as f:
+        return re.findall(r'{ "([a-z.-]+)", ACCESS_(?:BROKER|BESIDE) }', f.read())
+
+
+def check_roles_in_one_place():
+    """no row of a table of handlers has roles of its own, and each topic is in the table of access"""
+    with open(os.path.join(HERE, "..", "src", "common", "libmsg", "access.c"), encoding="utf-8") as f:
+        table = re.findall(r'{ "([a-z.-]+)", ACCESS_', f.read())
+    row = re.compile(r'IDT_MSGTYPE_REQUEST[^"{}]*"([a-z.-]+)",([^{}]*)}')
+    topics = []
+    for folder, _, files in os.walk(os.path.join(HERE, "..", "src")):
         for name in files:
-            if name.endswith(".c") and not name.endswith("_test.c"):
-                with open(os.path.join(folder, name), encoding="utf-8") as f:
-                    yield from row.findall(f.read())
+            if not name.endswith(".c") or name.endswith("_test.c") or folder.endswith("flux"):
+                continue
+            with open(os.path.join(folder, name), encoding="utf-8") as f:
+                for topic, rest in row.findall(f.read()):
+                    check("IDT_ROLE" not in rest, "the row of", topic, "has no roles of its own")
+                    topics.append(topic)
+    check(sorted(topics) == table, "the table of access has each topic:", sorted(set(topics) ^ set(table)))
 
 
 def check_between_brokers():

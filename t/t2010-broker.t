@@ -27,7 +27,7 @@ fi
 
 # A rundir that was named keeps its folder and what is durable in it.
 nothing_left() {
-    rm -f "$TMPDIR/run/fluid.sqlite" "$TMPDIR/run/compressor.sqlite" &&
+    rm -f "$TMPDIR/run/instance" "$TMPDIR/run/fluid.sqlite" "$TMPDIR/run/compressor.sqlite" &&
     { ! test -e "$TMPDIR/run" || rmdir "$TMPDIR/run"; } && test_nothing_in "$TMPDIR"
 }
 hydra() { timeout "$WAIT_S" mpiexec.hydra -n "$@" </dev/null; }
@@ -62,9 +62,9 @@ test_expect_success 'values that no answer could carry are refused where they ar
     bad=$(printf "caf\351") && mkdir "$TMPDIR/$bad" &&
     test_expect_code 2 idtree-broker -o uid.node=$bad 2>err && grep "attribute uid.node: byte 4 of its value (0xe9) is not UTF-8" err &&
     test_expect_code 2 idtree-broker -t "kary:2$(printf "\033")" 2>err && grep "attribute tbon.topo: byte 7 .*control character" err &&
-    echo "a.b = $bad" >conf && test_expect_code 1 idtree-broker -c conf 2>err && grep "conf:1: attribute a.b: byte 4" err &&
-    test_expect_code 1 env TMPDIR="$TMPDIR/$bad" idtree-broker 2>err && grep "attribute rundir: byte" err &&
-    test_expect_code 1 env IDTREE_MODULE_PATH=$bad idtree-broker 2>err && grep "attribute module.path: byte 4" err &&
+    echo "a.b = $bad" >conf && test_expect_code 2 idtree-broker -c conf 2>err && grep "conf:1: attribute a.b: byte 4" err &&
+    test_expect_code 2 env TMPDIR="$TMPDIR/$bad" idtree-broker 2>err && grep "attribute rundir: byte" err &&
+    test_expect_code 2 env IDTREE_MODULE_PATH=$bad idtree-broker 2>err && grep "attribute module.path: byte 4" err &&
     rmdir "$TMPDIR/$bad" && nothing_left
 '
 test_expect_success 'attributes that are nonsense are refused with a sentence that names them' '
@@ -73,20 +73,20 @@ test_expect_success 'attributes that are nonsense are refused with a sentence th
         local.max-clients=0 event.replay=0 router.max-pending=-1 broker.shutdown-timeout=-1s broker.modules=nosuch statedir= \
         fluid.lease=0 fluid.max-generators=16385 fluid.max-waiting=0 fluid.epoch=2099 fluid.max-jump=x \
         compressor.window=0 compressor.timeout=never uid.fingerprint=x; do
-        test_expect_code 1 idtree-broker -o $a touch started 2>err && test "$(wc -l <err)" = 1 &&
+        test_expect_code 2 idtree-broker -o $a touch started 2>err && test "$(wc -l <err)" = 1 &&
         grep "${a%%=*}\|${a#*=}" err || { echo "$a"; return 1; }
     done && test ! -e started && nothing_left
 '
 test_expect_success 'an attribute of a module that may be loaded later is kept for it; of one that is loaded it must be known' '
     idtree-broker -o broker.modules=fluid -o compressor.window=3 sh -c "idtree module load compressor && idtree getattr compressor.window" >out &&
     test "$(cat out)" = 3 && idtree-broker -o broker.modules= -o fluid.lease=7s true &&
-    test_expect_code 1 idtree-broker -o fluid.leese=7s true 2>err && grep "unknown attribute .fluid.leese" err &&
-    test_expect_code 1 idtree-broker -o compressor.widow=3 true 2>err && grep "unknown attribute .compressor.widow" err &&
+    test_expect_code 2 idtree-broker -o fluid.leese=7s true 2>err && grep "unknown attribute .fluid.leese" err &&
+    test_expect_code 2 idtree-broker -o compressor.widow=3 true 2>err && grep "unknown attribute .compressor.widow" err &&
     idtree-broker -o broker.modules=fluid idtree lsattr >out && ! grep compressor out && nothing_left
 '
 test_expect_success 'a rundir too long for sockets is refused with a sentence' '
     long=$TMPDIR/$(printf %0100d 0) && mkdir -m 700 "$long" &&
-    test_expect_code 1 idtree-broker -o rundir="$long" true 2>err && grep "choose a shorter rundir" err &&
+    test_expect_code 2 idtree-broker -o rundir="$long" true 2>err && grep "choose a shorter rundir" err &&
     rmdir "$long"
 '
 test_expect_success 'a rundir that others can write to is refused' '
@@ -96,8 +96,8 @@ test_expect_success 'so is one that is a link, and a statedir that others can wr
     mkdir -m 700 own && ln -s own linked && mkdir -m 777 shared &&
     test_expect_code 1 idtree-broker -o rundir=linked/ true 2>err && grep "rundir linked/: is a symbolic link" err &&
     for d in linked shared; do
-        test_expect_code 1 idtree-broker -o statedir="$PWD/$d" true 2>err && grep "statedir $PWD/$d: " err || return 1
-    done && : >precious && ln -s ../precious own/fluid.sqlite.holder &&
+        test_expect_code 3 idtree-broker -o statedir="$PWD/$d" true 2>err && grep "statedir $PWD/$d: " err || return 1
+    done && init_state own && : >precious && ln -s ../precious own/fluid.sqlite.holder &&
     idtree-broker -o statedir="$PWD/own" true && ! test -s precious && rm -r own linked shared open && nothing_left
 '
 cat >fill.py <<'END'
@@ -212,7 +212,7 @@ test_expect_success HYDRA 'a rank that has another topology than rank 0 ends all
 '
 # The launcher kills the others, which may leave their folders.
 test_expect_success HYDRA 'what is found wrong only after ranks have met is told, too' '
-    test_expect_code 1 hydra 1 idtree-broker -o nosuch=1 true >out 2>&1 && grep "unknown attribute .nosuch" out &&
+    test_expect_code 2 hydra 1 idtree-broker -o nosuch=1 true >out 2>&1 && grep "unknown attribute .nosuch" out &&
     hydra_fails 3 idtree-broker -o nosuch=1 true >out 2>&1 && grep "unknown attribute .nosuch" out;
     rc=$?; rm -rf "$TMPDIR"/*; test $rc = 0
 '

@@ -8,10 +8,15 @@
 #ifndef BROKER_BROKER_H
 #define BROKER_BROKER_H
 
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <idtree/idtree.h>
 
 #include "broker/base/attr.h"
 #include "broker/process.h"
+#include "broker/state.h"
 
 struct boot;
 struct broker;
@@ -20,6 +25,8 @@ struct broker;
 struct broker_ops {
     void (*up) (void *arg);    /* it runs, or was told to stop before it did and has ended well */
     void (*ended) (void *arg); /* it has stopped, nothing of it is at work: it may be destroyed */
+    /* A client wants configuration files to be read again: see crew_reload (). */
+    json_t *(*reload) (void *arg, idt_error_t *errp);
 };
 
 struct broker_conf {
@@ -35,8 +42,8 @@ struct broker_conf {
     void *arg;
 };
 
-/* The attribute broker.join-timeout, in seconds.  Returns 0, or -1 with errno set and 'errp' filled. */
-int broker_join_timeout (struct attrs *attrs, double *seconds, idt_error_t *errp);
+/* The attribute broker.join-timeout, in seconds; one that is patient waits for ever (0) where it is not given.  Returns 0, or -1 with errno set and 'errp' filled. */
+int broker_join_timeout (struct attrs *attrs, bool patient, double *seconds, idt_error_t *errp);
 
 /* Make a broker: it binds, and tells 'boot' where.  Copies 'conf'; its strings and 'ops' are borrowed.  NULL with errno set
  * and 'errp' filled.
@@ -55,10 +62,34 @@ void broker_join (struct broker *b);
 /* While it is paused it does nothing and hears nothing, as a process that is stopped; its modules in threads go on. */
 void broker_pause (struct broker *b, bool paused);
 
-/* Of one that has stopped: the command's, else 0, or 1 where it failed. */
+/* Exit codes of a broker that did not run: a restart does not help after the last two. */
+enum broker_exit {
+    BROKER_EXIT_FAILED = 1,
+    BROKER_EXIT_USAGE = 2, /* options, or the file of attributes */
+    BROKER_EXIT_STATE = 3, /* the state folder refuses */
+};
+
+/* That of the errno with which broker_create () or broker_start () failed: EINVAL and ENAMETOOLONG are of what was given,
+ * ENOTRECOVERABLE of the state folder.
+ */
+enum broker_exit broker_exit_of (int errnum);
+
+/* Of one that has stopped: the command's, else 0, or one of those where it failed. */
 int broker_exit_code (const struct broker *b);
 
-/* Begin to stop: this broker and the subtree below it, leaves first.  Called once more it stops at once. */
+/* What it is at. */
+struct broker_status {
+    enum state state;
+    uint32_t rank;
+    uint32_t size;
+    bool has_parent; /* it is in the tree; rank 0: always */
+    bool full;       /* nobody below is missing */
+};
+void broker_status (const struct broker *b, struct broker_status *status);
+
+/* Begin to stop: this broker and, but for a configured instance, the subtree below it, leaves first.  Called once more it stops
+ * at once.
+ */
 void broker_stop (struct broker *b, const char *why);
 
 #endif /* BROKER_BROKER_H */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,18 @@ static void free_environment (char **env)
     free (env);
 }
 
-/* Ours with the URIs, which are the first two strings and its own; without the launcher's. */
+/* What is for this process, of its launcher or of the manager of services. */
+static bool is_ours (const char *variable)
+{
+    static const char *const names[] = { "IDTREE_URI=", "FLUX_URI=", "PMI_", "NOTIFY_SOCKET=", "WATCHDOG_" };
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
+        if (strncmp (variable, names[i], strlen (names[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Ours with the URIs, which are the first two strings and its own; without what is for us alone. */
 static char **make_environment (const char *uri)
 {
     size_t n = 0, kept = 0;
@@ -69,8 +81,7 @@ static char **make_environment (const char *uri)
         return NULL;
     }
     for (kept = 2, n = 0; environ[n]; n++)
-        if (strncmp (environ[n], "IDTREE_URI=", 11) != 0 && strncmp (environ[n], "FLUX_URI=", 9) != 0
-            && !traces_name_task (environ[n]))
+        if (!is_ours (environ[n]) && !traces_name_task (environ[n]))
             env[kept++] = environ[n];
     return env;
 }

@@ -15,89 +15,260 @@
 
 #define LINE_MAX_SIZE (ATTR_NAME_MAX + ATTR_VALUE_MAX + 256) /* with its NUL */
 
-/* Cut blanks off both ends, in place. */
-static char *trim (char *s)
+struct reader {
+    struct attrs *attrs;
+    const char *path;
+    FILE *f;
+    unsigned line;             /* that was read last */
+    char table[ATTR_NAME_MAX]; /* with its dot; "": none */
+    char *text;                /* LINE_MAX_SIZE bytes: the line */
+    char *at;                  /* where we are in it */
+    char *value;               /* ATTR_VALUE_MAX + 1 bytes */
+    size_t len;                /* of the value */
+    idt_error_t why;
+};
+
+static int fault (struct reader *r, const char *text)
+{
+    return errsetf (&r->why, EINVAL, "%s", text);
+}
+
+/* --- lines --------------------------------------------------------------------------------------- */
+
+/* Returns 1 for a line (without its newline), 0 at the end, or -1. */
+static int read_line (struct reader *r)
+{
+    size_t len = 0;
+    int c;
+
+    r->line++;
+    while ((c = getc (r->f)) != EOF && c != '\n') {
+        if (c == '\0')
+            return errsetf (&r->why, EINVAL, "byte %zu is NUL: not a file of attributes", len + 1);
+        if (len + 1 == LINE_MAX_SIZE)
+            return errsetf (&r->why, EINVAL, "a line has at most %d bytes", LINE_MAX_SIZE - 1);
+        r->text[len++] = (char)c;
+    }
+    r->text[len] = '\0';
+    r->at = r->text;
+    return ferror (r->f) ? errprintf (&r->why, "%s", strerror (errno)) : c != EOF || len > 0;
+}
+
+static void skip_blanks (struct reader *r)
+{
+    while (isspace ((unsigned char)*r->at))
+        r->at++;
+}
+
+/* Whether nothing is left of the line but a comment. */
+static bool is_over (struct reader *r)
+{
+    skip_blanks (r);
+    return *r->at == '\0' || *r->at == '#';
+}
+
+/* Cut blanks off the end, in place. */
+static void trim_end (char *s)
 {
     char *end = s + strlen (s);
 
     while (end > s && isspace ((unsigned char)end[-1]))
         *--end = '\0';
-    while (isspace ((unsigned char)*s))
-        s++;
-    return s;
 }
 
-/* Take the quotes off.  NULL: one is missing. */
-static char *unquote (char *s)
-{
-    size_t len = strlen (s);
+/* --- values -------------------------------------------------------------------------------------- */
 
-    if (*s != '"')
-        return s;
-    if (len < 2 || s[len - 1] != '"')
-        return NULL;
-    s[len - 1] = '\0';
-    return s + 1;
+static int put (struct reader *r, char c)
+{
+    if (r->len == ATTR_VALUE_MAX)
+        return errsetf (&r->why, EINVAL, "a value has at most %d bytes", ATTR_VALUE_MAX);
+    r->value[r->len++] = c;
+    return 0;
 }
 
-/* Returns 0, or -1 with 'errp' filled. */
-static int take_line (struct attrs *attrs, char *line, idt_error_t *errp)
+static int take_string (struct reader *r)
 {
-    char *name = trim (line), *equal, *value;
+    char quote = *r->at++;
 
-    errno = EINVAL;
-    if (*name == '\0' || *name == '#')
+    for (; *r->at != quote; r->at++) {
+        if (*r->at == '\0')
+            return fault (r, "a quote is missing");
+        if (quote == '"' && *r->at == '\\' && *++r->at != '"' && *r->at != '\\')
+            return fault (r, "behind a \\ in a string is another one, or a quote; '...' has no escapes");
+        if (put (r, *r->at) < 0)
+            return -1;
+    }
+    r->at++;
+    return 0;
+}
+
+/* A word of a list, as a number. */
+static int take_word (struct reader *r)
+{
+    size_t n = strcspn (r->at, " \t\r,[]{}\"'#=");
+
+    if (n == 0)
+        return fault (r, "a list has strings and numbers, with commas between them and ] at its end");
+    while (n-- > 0)
+        if (put (r, *r->at++) < 0)
+            return -1;
+    return 0;
+}
+
+/* Go on to what comes next in a list, in this line or another.  Returns 0, or -1: there is nothing. */
+static int seek (struct reader *r)
+{
+    while (is_over (r)) {
+        int rc = read_line (r);
+
+        if (rc <= 0)
+            return rc < 0 ? -1 : fault (r, "the file ends in a list: ] is missing");
+    }
+    return 0;
+}
+
+static int take_list (struct reader *r)
+{
+    bool comma = true;
+
+    r->at++;
+    while (seek (r) == 0 && *r->at != ']') {
+        if (!comma)
+            return fault (r, "a comma is missing in a list, or ] at its end");
+        if ((r->len > 0 && put (r, ',') < 0) || (*r->at == '"' || *r->at == '\'' ? take_string (r) : take_word (r)) < 0
+            || seek (r) < 0)
+            return -1;
+        comma = *r->at == ',';
+        r->at += comma;
+    }
+    if (r->why.text[0])
+        return -1;
+    r->at++;
+    return 0;
+}
+
+/* All that is left of the line, but for a comment. */
+static int take_bare (struct reader *r)
+{
+    const char *from = r->at;
+
+    for (char *p = r->at; *p; p++)
+        if (*p == '#' && (p == from || isspace ((unsigned char)p[-1])))
+            *p-- = '\0';
+    trim_end (r->at);
+    if (strcmp (from, "true") == 0 || strcmp (from, "false") == 0) {
+        r->at += strlen (from);
+        return put (r, *from == 't' ? '1' : '0');
+    }
+    while (*r->at)
+        if (put (r, *r->at++) < 0)
+            return -1;
+    return 0;
+}
+
+static int take_value (struct reader *r)
+{
+    int rc;
+
+    r->len = 0;
+    skip_blanks (r);
+    if (*r->at == '{')
+        return fault (r, "tables in { } are not read here: begin a table by [NAME]");
+    if (*r->at == '"' || *r->at == '\'')
+        rc = take_string (r);
+    else
+        rc = *r->at == '[' ? take_list (r) : take_bare (r);
+    if (rc == 0 && !is_over (r))
+        rc = fault (r, "something follows a value: only a comment may");
+    r->value[r->len] = '\0';
+    return rc;
+}
+
+/* --- lines with a meaning ------------------------------------------------------------------------ */
+
+static int take_table (struct reader *r)
+{
+    char *end = strchr (r->at, ']');
+    size_t n;
+
+    if (r->at[1] == '[')
+        return fault (r, "lists of tables ([[NAME]]) are not read here");
+    if (!end)
+        return fault (r, "must read [TABLE]: ] is missing");
+    n = end - r->at - 1;
+    if (n == 0 || n + 2 > sizeof (r->table) || strcspn (r->at + 1, " \t\"'=#") < n)
+        return fault (r, "the name of a table has letters, digits, - and dots");
+    snprintf (r->table, sizeof (r->table), "%.*s.", (int)n, r->at + 1);
+    r->at = end + 1;
+    return is_over (r) ? 0 : fault (r, "something follows [TABLE]: only a comment may");
+}
+
+/* A key is not given twice: of two lists of hosts the second would win without a word. */
+static int check_new (struct reader *r, const char *name)
+{
+    const char *origin = attr_origin (r->attrs, name);
+    size_t n = strlen (r->path);
+
+    if (!origin || strncmp (origin, r->path, n) != 0 || origin[n] != ':')
         return 0;
-    if (!(equal = strchr (name, '=')))
-        return errprintf (errp, "must read ATTR = VALUE");
+    return errsetf (&r->why, EINVAL, "%s is given already in line %s", name, origin + n + 1);
+}
+
+static int take_attribute (struct reader *r, const char *name, const char *origin)
+{
+    unsigned line = r->line;
+
+    if (check_new (r, name) < 0 || take_value (r) < 0)
+        return -1;
+    if (attr_give_at (r->attrs, name, r->value, origin, &r->why) == 0)
+        return 0;
+    r->line = line; /* of the key: a list may have several */
+    return -1;
+}
+
+static int take_key (struct reader *r)
+{
+    char *equal = strchr (r->at, '='), *name = NULL, *origin = NULL, *key = r->at;
+    int rc;
+
+    if (!equal)
+        return fault (r, "must read ATTR = VALUE");
     *equal = '\0';
-    name = trim (name);
-    if (!(value = unquote (trim (equal + 1))))
-        return errprintf (errp, "a quote is missing");
-    return attr_give (attrs, name, value, errp);
+    trim_end (key);
+    r->at = equal + 1;
+    if (asprintf (&name, "%s%s", *key ? r->table : "", key) < 0 || asprintf (&origin, "%s:%u", r->path, r->line) < 0)
+        rc = errsetf (&r->why, ENOMEM, "out of memory");
+    else
+        rc = take_attribute (r, name, origin);
+    free (name);
+    free (origin);
+    return rc;
 }
 
-/* Returns 1 for a line (without its newline), 0 at the end, or -1 with 'errp' filled. */
-static int read_line (FILE *f, char line[LINE_MAX_SIZE], idt_error_t *errp)
+static int take_lines (struct reader *r)
 {
-    size_t len = 0;
-    int c;
+    int rc;
 
-    while ((c = getc (f)) != EOF && c != '\n') {
-        errno = EINVAL;
-        if (c == '\0')
-            return errprintf (errp, "byte %zu is NUL: not a file of attributes", len + 1);
-        if (len + 1 == LINE_MAX_SIZE)
-            return errprintf (errp, "a line has at most %d bytes", LINE_MAX_SIZE - 1);
-        line[len++] = (char)c;
-    }
-    line[len] = '\0';
-    return ferror (f) ? errprintf (errp, "%s", strerror (errno)) : c != EOF || len > 0;
-}
-
-static int take_lines (struct attrs *attrs, FILE *f, const char *path, idt_error_t *errp)
-{
-    char *line = malloc (LINE_MAX_SIZE);
-    idt_error_t why = { "out of memory" };
-    int n = 0, rc = line ? 1 : -1;
-
-    while (rc > 0) {
-        n++;
-        if ((rc = read_line (f, line, &why)) > 0 && take_line (attrs, line, &why) < 0)
-            rc = -1;
-    }
-    free (line);
-    return rc < 0 ? errprintf (errp, "%s:%d: %s", path, n, why.text) : 0;
+    while ((rc = read_line (r)) > 0)
+        if (!is_over (r) && (*r->at == '[' ? take_table (r) : take_key (r)) < 0)
+            return -1;
+    return rc;
 }
 
 int conffile_load (struct attrs *attrs, const char *path, idt_error_t *errp)
 {
-    FILE *f = fopen (path, "re");
+    struct reader r = { .attrs = attrs, .path = path, .f = fopen (path, "re") };
+    int rc, saved;
 
-    if (!f)
+    if (!r.f)
         return errprintf (errp, "%s: %s", path, strerror (errno));
-    int rc = take_lines (attrs, f, path, errp), saved = errno;
-    fclose (f);
+    r.text = malloc (LINE_MAX_SIZE);
+    r.value = malloc (ATTR_VALUE_MAX + 1);
+    rc = r.text && r.value ? take_lines (&r) : errsetf (&r.why, ENOMEM, "out of memory");
+    saved = errno;
+    free (r.text);
+    free (r.value);
+    fclose (r.f);
     errno = saved;
-    return rc;
+    return rc < 0 ? errprintf (errp, "%s:%u: %s", path, r.line, r.why.text) : 0;
 }

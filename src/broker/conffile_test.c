@@ -37,6 +37,63 @@ static void test_values (void)
     attrs_destroy (a);
 }
 
+static void is_value (struct attrs *a, const char *name, const char *want)
+{
+    const char *value = attr_get (a, name, NULL);
+
+    ok (value && strcmp (value, want) == 0, "%s = %s", name, value ? value : "(none)");
+}
+
+static void test_toml (void)
+{
+    static const char text[] = "top = 'a\\b#c'  # comment\n"
+                               "quoted = \"a \\\"b\\\\ # c\" # d\n"
+                               "yes = true\nno = false # no\n"
+                               "[tbon] # table\n"
+                               "topo = \"kary:2\"\n"
+                               "deep.er = 2\n"
+                               "[cluster.more]\n"
+                               "hosts = [\"login\", # the first\n"
+                               "   'node[0-3]',\n"
+                               "\n"
+                               " 7 ]\n"
+                               "none = []\n"
+                               "last = [ \"a\", ]";
+    struct attrs *a = attrs_create ();
+    idt_error_t err = { "" };
+
+    ok (load (a, text, strlen (text), &err) == 0, "a file with tables and lists is read %s", err.text);
+    is_value (a, "top", "a\\b#c");
+    is_value (a, "quoted", "a \"b\\ # c");
+    is_value (a, "yes", "1");
+    is_value (a, "no", "0");
+    is_value (a, "tbon.topo", "kary:2");
+    is_value (a, "tbon.deep.er", "2");
+    is_value (a, "cluster.more.hosts", "login,node[0-3],7");
+    is_value (a, "cluster.more.none", "");
+    is_value (a, "cluster.more.last", "a");
+    attrs_destroy (a);
+}
+
+static void test_origin (void)
+{
+    struct attrs *a = attrs_create (), *copy;
+    idt_error_t err = { "" };
+    uint32_t n;
+    static const char text[] = "\n[cluster]\n\nport = 99999\n";
+
+    ok (load (a, text, strlen (text), &err) == 0 && (copy = attrs_copy (a)), "a file with a wrong number is read");
+    ok (attr_u32 (copy, "cluster.port", "1", 1, 65535, &n, &err) < 0
+            && strstr (err.text, ":4: attribute cluster.port=99999"),
+        "who reads the number names the line: %s", err.text);
+    attr_give (a, "cluster.port", "0", &err);
+    ok (!attr_origin (a, "cluster.port") && attr_u32 (a, "cluster.port", "1", 1, 65535, &n, &err) < 0
+            && strncmp (err.text, "attribute cluster.port=0", 24) == 0,
+        "but not where the command line has another: %s", err.text);
+    attrs_destroy (copy);
+    attrs_destroy (a);
+}
+
 static void test_faults (void)
 {
     static const struct {
@@ -50,6 +107,20 @@ static void test_faults (void)
         { "\n\na b = 1\n", 0, ":3: attribute a b: byte 2 of the name is no printable ASCII" },
         { "a = caf\xe9\n", 0, ":1: attribute a: byte 4 of its value (0xe9) is not UTF-8" },
         { "a = 1\x1b[0m\n", 0, ":1: attribute a: byte 2 of its value (0x1b) is a control character" },
+        { "a = 'x' y\n", 0, ":1: something follows a value" },
+        { "a = \"\\n\"\n", 0, ":1: behind a \\ in a string is another one, or a quote" },
+        { "a = [1 2]\n", 0, ":1: a comma is missing in a list" },
+        { "a = [1,\n2\n", 0, ":3: the file ends in a list" },
+        { "a = [[1]]\n", 0, ":1: a list has strings and numbers" },
+        { "a = [=]\n", 0, ":1: a list has strings and numbers" },
+        { "a = { b = 1 }\n", 0, ":1: tables in { } are not read here" },
+        { "[[a]]\n", 0, ":1: lists of tables" },
+        { "[a\n", 0, ":1: must read [TABLE]" },
+        { "[]\n", 0, ":1: the name of a table" },
+        { "[a b]\n", 0, ":1: the name of a table" },
+        { "[a] b\n", 0, ":1: something follows [TABLE]" },
+        { "a.b = 1\n[a]\nb = 2\n", 0, ":3: a.b is given already in line 1" },
+        { "a = [\n'x',\n'\x1b',\n]\n", 0, ":1: attribute a: byte 3 of its value (0x1b) is a control character" },
         { "a = 1\0b = 2\n", 12, ":1: byte 6 is NUL: not a file of attributes" },
     };
 
@@ -82,6 +153,8 @@ static void test_endless (void)
 int main (int argc, char *argv[])
 {
     test_values ();
+    test_toml ();
+    test_origin ();
     test_faults ();
     test_endless ();
     return done_testing ();

@@ -49,6 +49,8 @@ struct process {
     bool held;
     TAILQ_HEAD (, member) awake;
     TAILQ_HEAD (, member) ended; /* not told */
+    void (*watch) (void *arg);   /* NULL: nobody watches */
+    void *watch_arg;
     idt_watcher_t *prepare;
     idt_watcher_t *idle; /* started while there is something to do */
 };
@@ -101,6 +103,8 @@ static void prepare_cb (idt_watcher_t *w, int revents, void *arg)
             break;
     }
     tell_ended (p);
+    if (p->watch)
+        p->watch (p->watch_arg);
     if (busy || !TAILQ_EMPTY (&p->awake))
         idt_watcher_start (p->idle);
     else
@@ -277,6 +281,12 @@ struct usocks *process_usocks (struct process *p)
     return p->usocks;
 }
 
+void process_watch (struct process *p, void (*cb) (void *arg), void *arg)
+{
+    p->watch = cb;
+    p->watch_arg = arg;
+}
+
 void process_hold (struct process *p, bool held)
 {
     if (p->held == held)
@@ -293,5 +303,7 @@ int process_run (struct process *p)
     int rc = p->running > 0 ? idt_reactor_run (p->reactor, IDT_REACTOR_DEFAULT) : 0;
 
     tell_ended (p);
+    if (p->watch)
+        p->watch (p->watch_arg);
     return rc;
 }

@@ -45,6 +45,11 @@ struct usocks *process_usocks (struct process *p); /* of local clients */
 /* Run until all members have ended.  Returns 0, or -1 with errno set where the reactor failed. */
 int process_run (struct process *p);
 
+/* Call 'cb' each time that members have had turns, before the reactor sleeps, and when it has stopped: it sees
+ * whatever has changed.  NULL: nobody does.
+ */
+void process_watch (struct process *p, void (*cb) (void *arg), void *arg);
+
 /* Go on without members, too, until this is taken back. */
 void process_hold (struct process *p, bool held);
 

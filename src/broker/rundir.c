@@ -39,10 +39,22 @@ static int use (struct rundir *rd, const char *path, idt_error_t *errp)
     return 0;
 }
 
-int rundir_init (struct rundir *rd, const char *path, const char *tmpdir, idt_error_t *errp)
+/* Users who are let in pass through it. */
+static int permit (const struct rundir *rd, mode_t mode, idt_error_t *errp)
+{
+    struct stat st;
+
+    if (stat (rd->path, &st) < 0 || ((st.st_mode & mode) != mode && chmod (rd->path, (st.st_mode & 07777) | mode) < 0))
+        return errprintf (errp, "rundir %s: %s", rd->path, strerror (errno));
+    return 0;
+}
+
+int rundir_init (struct rundir *rd, const char *path, const char *tmpdir, mode_t mode, idt_error_t *errp)
 {
     *rd = (struct rundir){ 0 };
-    return path ? use (rd, path, errp) : make_private (rd, tmpdir, errp);
+    if ((path ? use (rd, path, errp) : make_private (rd, tmpdir, errp)) < 0)
+        return -1;
+    return permit (rd, mode, errp);
 }
 
 static int remove_one (const char *path, const struct stat *st, int type, struct FTW *ftw)

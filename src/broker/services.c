@@ -12,6 +12,7 @@
 #include "libutil/errprintf.h"
 #include "broker/private.h"
 #include "libidtree/json_build.h"
+#include "libmsg/access.h"
 #include "libutil/base64.h"
 
 #define MAX_SERVICES 64 /* of one client or module */
@@ -147,10 +148,22 @@ static void config_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_respond_pack (h, msg, "{}");
 }
 
+static void config_reload_cb (idt_t *h, const idt_msg_t *msg, void *arg)
+{
+    struct broker *b = arg;
+    idt_error_t err = { "" };
+    json_t *report = b->conf.ops->reload ? b->conf.ops->reload (b->conf.arg, &err) : errset_null (ENOSYS);
+
+    if (report)
+        idt_respond_pack (h, msg, "o", report);
+    else
+        idt_respond_error (h, msg, errno, err.text[0] ? err.text : NULL);
+}
+
 /* --- event ------------------------------------------------------------------------------------------ */
 
 static void subscription (struct broker *b, const idt_msg_t *msg,
-                          int (*change) (struct event *ev, struct peer *p, const char *prefix))
+                          int (*change) (struct event *ev, struct peer *p, struct idt_cred user, const char *prefix))
 {
     struct peer *p = local_sender (b, msg);
     const char *topic;
@@ -163,9 +176,9 @@ static void subscription (struct broker *b, const idt_msg_t *msg,
     }
     if (!p)
         idt_respond_error (b->h, msg, EPROTO, "events can be had only from the broker one is connected to");
-    else if (change (b->event, p, topic) < 0)
+    else if (change (b->event, p, idt_msg_cred (msg), topic) < 0)
         idt_respond_error (b->h, msg, errno,
-                           errno == ENOSPC   ? "too many subscriptions (4096)"
+                           errno == ENOSPC   ? "too many subscriptions (4096, of guests 64)"
                            : errno == EINVAL ? "a subscription is longer than any topic (1024)"
                                              : NULL);
     else
@@ -225,6 +238,8 @@ static void publish_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     }
     if (b->rank != 0)
         idt_respond_error (h, msg, EPROTO, "only rank 0 publishes: send event.publish to nodeid 0");
+    else if (!access_may_publish (idt_msg_cred (msg), topic))
+        idt_respond_error (h, msg, EPERM, "events that begin with the name of a service are the owner's");
     else if (flags & ~IDT_MSGFLAG_PRIVATE)
         idt_respond_error (h, msg, EPROTO, "flags may be 0 or 32 (private)");
     else if (!(event = make_event (msg, topic, flags, payload)))
@@ -379,21 +394,22 @@ static void broker_stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 
 static const struct idt_handler_spec handlers[] = {
     { IDT_MSGTYPE_REQUEST, "attr.define", attr_define_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "attr.get", attr_get_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "attr.list", attr_list_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "attr.get", attr_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "attr.list", attr_list_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "attr.set", attr_set_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "config.get", config_get_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "event.subscribe", subscribe_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "event.unsubscribe", unsubscribe_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "event.publish", publish_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "event.replay", replay_cb, IDT_ROLE_BROKER },
-    { IDT_MSGTYPE_REQUEST, "event.stats-get", event_stats_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "config.get", config_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "config.reload", config_reload_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "event.subscribe", subscribe_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "event.unsubscribe", unsubscribe_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "event.publish", publish_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "event.replay", replay_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "event.stats-get", event_stats_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "service.add", service_add_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "service.remove", service_remove_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "state-machine.get", state_get_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "state-machine.get", state_get_cb, 0 },
     { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "shutdown.start", shutdown_cb, 0 },
-    { IDT_MSGTYPE_REQUEST, "shutdown.disconnect", shutdown_disconnect_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "broker.stats-get", broker_stats_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "shutdown.disconnect", shutdown_disconnect_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "broker.stats-get", broker_stats_cb, 0 },
     IDT_HANDLERS_END,
 };
 

@@ -146,7 +146,7 @@ static void hello_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST, PARENT_HELLO, hello_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, PARENT_HELLO, hello_cb, 0 },
     IDT_HANDLERS_END,
 };
 

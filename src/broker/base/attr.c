@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +19,7 @@
 
 struct attr {
     char *value;
+    char *origin; /* where it was given; NULL: on the command line, or not at all */
     int flags;
     bool claimed; /* defined by the broker, or asked for */
     attr_set_f cb;
@@ -54,6 +57,7 @@ void attrs_destroy (struct attrs *a)
         return;
     for (size_t i = 0; i < a->n; i++) {
         free (a->attr[i]->value);
+        free (a->attr[i]->origin);
         free (a->attr[i]);
     }
     free (a->attr);
@@ -188,12 +192,22 @@ static int put (struct attrs *a, const char *name, const char *value, idt_error_
     return attr ? 0 : errsetf (errp, ENOMEM, "attribute %s: out of memory", name);
 }
 
+static int set_origin (struct attr *attr, const char *origin, idt_error_t *errp)
+{
+    free (attr->origin);
+    attr->origin = origin ? strdup (origin) : NULL;
+    return attr->origin || !origin ? 0 : errsetf (errp, ENOMEM, "attribute %s: out of memory", attr->name);
+}
+
 struct attrs *attrs_copy (const struct attrs *a)
 {
     struct attrs *copy = attrs_create ();
 
     for (size_t i = 0; copy && i < a->n; i++) {
-        if (put (copy, a->attr[i]->name, a->attr[i]->value, NULL) < 0) {
+        const struct attr *attr = a->attr[i];
+
+        if (put (copy, attr->name, attr->value, NULL) < 0
+            || set_origin (find (copy, attr->name), attr->origin, NULL) < 0) {
             attrs_destroy (copy);
             return errset_null (ENOMEM);
         }
@@ -201,9 +215,36 @@ struct attrs *attrs_copy (const struct attrs *a)
     return copy;
 }
 
+int attr_give_at (struct attrs *a, const char *name, const char *value, const char *origin, idt_error_t *errp)
+{
+    if (check (name, value, errp) < 0 || put (a, name, value, errp) < 0)
+        return -1;
+    return set_origin (lookup (a, name), origin, errp);
+}
+
 int attr_give (struct attrs *a, const char *name, const char *value, idt_error_t *errp)
 {
-    return check (name, value, errp) < 0 ? -1 : put (a, name, value, errp);
+    return attr_give_at (a, name, value, NULL, errp);
+}
+
+const char *attr_origin (struct attrs *a, const char *name)
+{
+    const struct attr *attr = lookup (a, name);
+
+    return attr ? attr->origin : NULL;
+}
+
+int attr_fault (struct attrs *a, const char *name, idt_error_t *errp, const char *fmt, ...)
+{
+    const struct attr *attr = lookup (a, name);
+    char text[sizeof (errp->text)];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    return errsetf (errp, EINVAL, "%s%sattribute %s=%s: %s", attr && attr->origin ? attr->origin : "",
+                    attr && attr->origin ? ": " : "", name, attr ? attr->value : "", text);
 }
 
 int attr_define (struct attrs *a, const char *name, const char *value, int flags, idt_error_t *errp)
@@ -281,8 +322,20 @@ int attr_u32 (struct attrs *a, const char *name, const char *unless_given, uint3
     if (!s)
         return -1;
     if (parse_number (s, min, max, &n) < 0)
-        return errsetf (errp, EINVAL, "attribute %s=%s: must be a number from %u to %u", name, s, min, max);
+        return attr_fault (a, name, errp, "must be a number from %u to %u", min, max);
     *value = n;
+    return 0;
+}
+
+int attr_switch (struct attrs *a, const char *name, const char *unless_given, bool *value, idt_error_t *errp)
+{
+    const char *s = attr_default (a, name, unless_given, errp);
+
+    if (!s)
+        return -1;
+    if (strcmp (s, "on") != 0 && strcmp (s, "off") != 0)
+        return errsetf (errp, EINVAL, "attribute %s=%s: must be on or off", name, s);
+    *value = strcmp (s, "on") == 0;
     return 0;
 }
 
@@ -316,8 +369,8 @@ int attr_size (struct attrs *a, const char *name, const char *unless_given, uint
     if (!s)
         return -1;
     if (parse_size (s, &x) < 0 || x < (double)min || x > (double)max)
-        return errsetf (errp, EINVAL, "attribute %s=%s: must be a size from %ju to %ju (k, M and G may follow)", name,
-                        s, (uintmax_t)min, (uintmax_t)max);
+        return attr_fault (a, name, errp, "must be a size from %ju to %ju (k, M and G may follow)", (uintmax_t)min,
+                           (uintmax_t)max);
     *value = x;
     return 0;
 }
@@ -331,8 +384,7 @@ int attr_seconds (struct attrs *a, const char *name, const char *unless_given, d
     if (!s)
         return -1;
     if (parse_duration (s, max * 1E3, &ms) < 0 || ms < min * 1E3)
-        return errsetf (errp, EINVAL, "attribute %s=%s: must be a time from %gs to %gs (ms, s, m, h or d may follow)",
-                        name, s, min, max);
+        return attr_fault (a, name, errp, "must be a time from %gs to %gs (ms, s, m, h or d may follow)", min, max);
     *value = ms / 1E3;
     return 0;
 }

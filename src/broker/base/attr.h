@@ -44,6 +44,16 @@ struct attrs *attrs_copy (const struct attrs *a);
  */
 int attr_give (struct attrs *a, const char *name, const char *value, idt_error_t *errp);
 
+/* The same from a line of a file: 'origin' is copied, "FILE:LINE".  attr_origin () tells it (borrowed; NULL: there is none). */
+int attr_give_at (struct attrs *a, const char *name, const char *value, const char *origin, idt_error_t *errp);
+const char *attr_origin (struct attrs *a, const char *name);
+
+/* The value of an attribute is wrong: fill 'errp' with "FILE:LINE: attribute NAME=VALUE: " and what the caller says that it must
+ * be.  Returns -1 with errno EINVAL.
+ */
+int attr_fault (struct attrs *a, const char *name, idt_error_t *errp, const char *fmt, ...)
+    __attribute__ ((format (printf, 4, 5)));
+
 /* Define an attribute: the value given on the command line, else 'value' (NULL: none, stays undefined).  Returns
  * 0, or -1 as attr_give (), or with errno EINVAL (given, but immutable facts such as "rank" may not be: ATTR_IMMUTABLE
  * with a 'value'), EEXIST.
@@ -64,13 +74,15 @@ const char *attr_get (struct attrs *a, const char *name, int *flags);
 /* As attr_get (), for other threads: a copy, for the caller to free. */
 char *attr_read (struct attrs *a, const char *name);
 
-/* attr_default (), and the value as a number in a range that is told to who set it wrong.  Return 0, or -1 with errno EINVAL
+/* attr_default (), and the value as a number in a range (or a switch) that is told to who set it wrong.  Return 0, or -1 with errno EINVAL
  * or ENOMEM, 'errp' filled and '*value' untouched.
  */
 int attr_u32 (struct attrs *a, const char *name, const char *unless_given, uint32_t min, uint32_t max, uint32_t *value,
               idt_error_t *errp);
 int attr_size (struct attrs *a, const char *name, const char *unless_given, uint64_t min, uint64_t max, uint64_t *value,
                idt_error_t *errp); /* with k, M, G */
+int attr_switch (struct attrs *a, const char *name, const char *unless_given, bool *value,
+                 idt_error_t *errp); /* on or off */
 int attr_seconds (struct attrs *a, const char *name, const char *unless_given, double min, double max, double *value,
                   idt_error_t *errp); /* as parse_duration () reads it */
 

@@ -49,6 +49,7 @@ struct log {
     int level[LEVEL_COUNT];
     zlistx_t *ring; /* lines, oldest first */
     uint32_t ring_size;
+    uint32_t with_priority;    /* lines on stderr begin with it */
     struct msglist *followers; /* of log.dmesg */
     log_forward_f forward;
     void *forward_arg;
@@ -73,6 +74,8 @@ static int define_attributes (struct log *log, struct attrs *attrs, idt_error_t 
         if (attr_define (attrs, levels[i].name, levels[i].value, ATTR_SETTABLE, errp) < 0
             || attr_own (attrs, levels[i].name, set_level, log, errp) < 0)
             return -1;
+    if (attr_u32 (attrs, "log-stderr-priority", "0", 0, 1, &log->with_priority, errp) < 0)
+        return -1;
     return attr_u32 (attrs, "log-ring-size", "1024", 1, MAX_RING, &log->ring_size, errp);
 }
 
@@ -115,11 +118,13 @@ static int severity_of (const char *line)
 }
 
 /* For people: `idtree: NAME[RANK]: TEXT`. */
-static void show (const char *line)
+static void show (const struct log *log, const char *line, int severity)
 {
     char rank[16], name[64];
     int text = 0;
 
+    if (log->with_priority)
+        fprintf (stderr, "<%d>", severity);
     if (sscanf (line, "<%*d>%*s %*s %15s %63s %*s %*s %*s %n", rank, name, &text) == 2 && text > 0)
         fprintf (stderr, "idtree: %s[%s]: %s\n", name, rank, line + text);
     else
@@ -142,7 +147,7 @@ static void add (struct log *log, const char *line)
     if (log->forward && severity <= log->level[LEVEL_FORWARD])
         forwarded = log->forward (line, log->forward_arg);
     if (!forwarded && severity <= log->level[LEVEL_STDERR])
-        show (line);
+        show (log, line, severity);
 }
 
 /* Add a whole RFC 5424 line that came from elsewhere: cut, control characters and what is not UTF-8 made harmless. */

@@ -5,6 +5,8 @@
  *
  * Every line goes into the ring (log-level); lines up to log-forward-level travel to rank 0 as well; lines up to
  * log-stderr-level are shown on stderr by rank 0, or by a broker that cannot reach it.
+ * Where log-stderr-priority is 1 these begin with <LEVEL>, as the journal of systemd reads it.
+ *
  * A line is `<PRI>1 TIME RANK NAME PID - - TEXT`, where PRI is the severity times 8, as deployed Flux clients
  * write and read it.
  */

@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "broker/boot/choose.h"
+#include "broker/boot/cluster.h"
 #include "broker/boot/method.h"
 #include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
+#define NO_CLUSTER "cluster.hosts is missing: give --config a file that lists the hosts of an instance"
 #define ALONE "pass --standalone to be an instance of one"
 
 static int choose_single (struct boot_conf *conf)
@@ -49,6 +51,14 @@ static int choose_pmi (struct boot_conf *conf, const struct traces *t, idt_error
     return 0;
 }
 
+static int choose_config (struct boot_conf *conf, idt_error_t *errp)
+{
+    if (!cluster_is_given (conf->attrs))
+        return errsetf (errp, EINVAL, NO_CLUSTER);
+    conf->method = &boot_config;
+    return 0;
+}
+
 static int choose_pmix (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
 {
     uint64_t rank;
@@ -64,11 +74,16 @@ static int choose_pmix (struct boot_conf *conf, const struct traces *t, idt_erro
     return 0;
 }
 
-/* A launcher whose connection is set up is believed more than one that only left traces: idtree start works in any
+/* A file that lists hosts says more than what a launcher left.  A launcher whose connection is set up is believed more
+ * than one that only left traces: idtree start works in any
  * allocation.  Where there is no way to the others, there must be no others.
  */
 static int choose_best (struct boot_conf *conf, const struct traces *t, idt_error_t *errp)
 {
+    if (cluster_is_given (conf->attrs))
+        return choose_config (conf, errp);
+    if (conf->own_host || conf->own_rank)
+        return errsetf (errp, EINVAL, NO_CLUSTER "; --host and --rank say which of them this is");
     if (t->pmi_fd)
         return choose_pmi (conf, t, errp);
     if (t->pmix_namespace && t->pmix_rank && !t->one)
@@ -92,5 +107,7 @@ int boot_choose (struct boot_conf *conf, const char *asked, const struct traces 
         return choose_pmi (conf, t, errp);
     if (strcmp (asked, boot_pmix.name) == 0)
         return choose_pmix (conf, t, errp);
-    return errsetf (errp, EINVAL, "broker.boot=%s: must be auto, single, pmi or pmix", asked);
+    if (strcmp (asked, boot_config.name) == 0)
+        return choose_config (conf, errp);
+    return errsetf (errp, EINVAL, "broker.boot=%s: must be auto, single, pmi, pmix or config", asked);
 }

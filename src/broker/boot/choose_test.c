@@ -124,6 +124,24 @@ static void test_names (void)
     ok (good, "what is about the allocation, or the user's, is");
 }
 
+static void test_config (void)
+{
+    struct boot_conf conf = { .attrs = attrs_create (), .own_host = "a" };
+    idt_error_t err = { "" };
+    struct traces t;
+
+    traces_read (&t, ENV ("PMI_FD=3", "PMI_SIZE=4", "PMI_RANK=1"));
+    ok (boot_choose (&conf, "auto", &t, &err) < 0 && strstr (err.text, "cluster.hosts is missing"),
+        "who names one of the hosts must list them: %s", err.text);
+    ok (boot_choose (&conf, "config", &t, &err) < 0 && strstr (err.text, "cluster.hosts is missing"),
+        "so must who asks for that: %s", err.text);
+    attr_give (conf.attrs, "cluster.hosts", "a,b", NULL);
+    ok (boot_choose (&conf, "auto", &t, &err) == 0 && conf.method == &boot_config,
+        "a list of hosts says more than what a launcher left");
+    ok (boot_choose (&conf, "single", &t, &err) == 0 && conf.method == &boot_single, "who asks for less gets less");
+    attrs_destroy (conf.attrs);
+}
+
 int main (int argc, char **argv)
 {
     test_alone ();
@@ -131,5 +149,6 @@ int main (int argc, char **argv)
     test_pmi ();
     test_pmix ();
     test_names ();
+    test_config ();
     return done_testing ();
 }

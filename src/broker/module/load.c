@@ -43,6 +43,15 @@ struct module *modules_find (struct modules *ms, const char *name)
     return m;
 }
 
+bool modules_has_file (struct modules *ms, const char *path)
+{
+    char *file = find_file (ms, path);
+    bool found = file;
+
+    free (file);
+    return found;
+}
+
 bool modules_may_want (struct modules *ms, const char *attribute)
 {
     char name[MODULE_MAX_NAME + 1];
@@ -96,7 +105,7 @@ static int copy_args (struct module *m, int argc, char **argv, bool *thread)
 static int open_dso (struct module *m, bool thread, idt_error_t *errp)
 {
     if (!(m->dso = dlopen (m->path, RTLD_NOW | RTLD_LOCAL)))
-        return errsetf (errp, EINVAL, "%s", dlerror ());
+        return errsetf (errp, EINVAL, "it is no module that can be loaded: %s", dlerror ());
     m->mod_main = (int (*) (idt_t *, int, char **))dlsym (m->dso, "mod_main");
     m->def = dlsym (m->dso, "idt_module");
     if (!m->mod_main)
@@ -106,16 +115,27 @@ static int open_dso (struct module *m, bool thread, idt_error_t *errp)
     return 0;
 }
 
+static int no_file (struct modules *ms, const char *path, idt_error_t *errp)
+{
+    const char *search = attr_get (ms->conf.attrs, "module.path", NULL);
+
+    if (strchr (path, '/'))
+        return errsetf (errp, ENOENT, "there is no such file at this broker");
+    return errsetf (errp, ENOENT, "module not found in search path: there is no %s.so in %s (module.path)", path,
+                    search ? search : "?");
+}
+
 int module_open (struct module *m, const char *path, const char *name, int argc, char **argv, idt_error_t *errp)
 {
     bool thread = false;
 
     if (!(m->path = find_file (m->ms, path)))
-        return errsetf (errp, ENOENT, "module not found in search path");
+        return no_file (m->ms, path, errp);
     if (name_of (m->path, name, m->name) < 0)
         return errsetf (errp, EINVAL, "'%s' is no name for a module", name ? name : path);
     if (modules_find (m->ms, m->name))
-        return errset (EEXIST);
+        return errsetf (errp, EEXIST, "a module %s is loaded already: remove it first, or give this one another name",
+                        m->name);
     if (copy_args (m, argc, argv, &thread) < 0)
         return -1;
     return open_dso (m, thread, errp);

@@ -319,7 +319,7 @@ static void add (struct module *m)
     if (m->status != MODULE_STARTING)
         absents_end (ms->absents, m->name);
     snprintf (topic, sizeof (topic), "%s.stats-clear", m->name);
-    event_subscribe (ms->conf.event, m->peer, topic);
+    event_subscribe (ms->conf.event, m->peer, (struct idt_cred){ ms->owner, IDT_ROLE_OWNER }, topic);
     log_printf (ms->conf.log, LOG_DEBUG, "module", "%s is loaded from %s", m->name, m->path);
 }
 

@@ -64,6 +64,9 @@ int modules_load (struct modules *ms, const idt_msg_t *request, const char *path
 /* The name of a module that has not started yet; NULL: all run. */
 const char *modules_starting (struct modules *ms);
 
+/* Whether there is a file to load a module of that name, or path, from. */
+bool modules_has_file (struct modules *ms, const char *path);
+
 /* Whether an attribute is MODULE.ANYTHING of a module that has not started, but would be found. */
 bool modules_may_want (struct modules *ms, const char *attribute);
 

@@ -80,12 +80,12 @@ static void remove_cb (idt_t *h, const idt_msg_t *msg, void *arg)
         return;
     }
     if (modules_remove (arg, name, msg) < 0)
-        idt_respond_error (h, msg, errno, NULL);
+        idt_respond_error (h, msg, errno, "no such module is loaded (idtree module list shows which are)");
     json_decref (o);
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST, "module.list", list_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "module.list", list_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "module.load", load_cb, 0 },
     { IDT_MSGTYPE_REQUEST, "module.remove", remove_cb, 0 },
     IDT_HANDLERS_END,

@@ -45,18 +45,29 @@ static void refuse_slow (struct channel *ch, idt_msg_t *request)
     idt_msg_unref (request);
 }
 
+/* Who sent a message, of what another broker says of it.  Guests are nobody's owner, whoever lets them in; nobody is local
+ * here, and who has no name has no role.
+ */
+static struct idt_cred believe (const struct overlay *ov, struct idt_cred said)
+{
+    uint32_t roles = IDT_ROLE_USER | IDT_ROLE_GROUP;
+
+    if (said.userid == ov->owner)
+        roles |= IDT_ROLE_OWNER | IDT_ROLE_BROKER;
+    else if (said.userid == 0 && ov->root_owner)
+        roles |= IDT_ROLE_OWNER;
+    else if (said.userid == IDT_USERID_UNKNOWN)
+        roles = IDT_ROLE_NONE;
+    return (struct idt_cred){ said.userid, said.rolemask & roles };
+}
+
 void link_received (struct overlay *ov, struct peer *from, struct channel *ch, idt_msg_t *msg)
 {
-    struct idt_cred cred = idt_msg_cred (msg);
-
     if (idt_msg_type (msg) == IDT_MSGTYPE_REQUEST && channel_is_slow (ch, msg)) {
         refuse_slow (ch, msg);
         return;
     }
-    cred.rolemask &= ~(uint32_t)IDT_ROLE_LOCAL;
-    if (cred.userid != ov->owner) /* guests are nobody's owner, whoever lets them in */
-        cred.rolemask &= ~(uint32_t)(IDT_ROLE_OWNER | IDT_ROLE_BROKER);
-    idt_msg_set_cred (msg, cred);
+    idt_msg_set_cred (msg, believe (ov, idt_msg_cred (msg)));
     ov->conf.ops->message (ov->conf.arg, from, msg);
 }
 

@@ -13,6 +13,7 @@
 #include "broker/route/event.h"
 #include "broker/route/ring.h"
 #include "broker/route/router.h"
+#include "libmsg/access.h"
 #include "libutil/be.h"
 
 #define STREAM_LEN IDT_MSG_UUID_LEN
@@ -24,9 +25,14 @@ struct loss {
 
 #define LOSSES 2 /* streams that a subscriber is told of: of those before nothing is known anyway */
 
+struct subscription {
+    struct idt_cred user;
+    char prefix[];
+};
+
 struct subscriber {
     struct peer *peer;
-    zlistx_t *prefixes;       /* a prefix that was asked for twice is here twice */
+    zlistx_t *subscriptions;  /* one that was asked for twice is here twice */
     struct loss loss[LOSSES]; /* events that it did not take, each of another stream, the older ones first */
 };
 
@@ -48,7 +54,7 @@ static void subscriber_free (void **item)
     struct subscriber *s = *item;
 
     if (s) {
-        zlistx_destroy (&s->prefixes);
+        zlistx_destroy (&s->subscriptions);
         free (s);
     }
     *item = NULL;
@@ -84,6 +90,32 @@ void event_destroy (struct event *ev)
 
 /* --- subscriptions -------------------------------------------------------------------------- */
 
+static int same_subscription (const void *a, const void *b)
+{
+    const struct subscription *x = a, *y = b;
+
+    return x->user.userid == y->user.userid && x->user.rolemask == y->user.rolemask ? strcmp (x->prefix, y->prefix) : 1;
+}
+
+static void subscription_free (void **item)
+{
+    free (*item);
+    *item = NULL;
+}
+
+/* NULL with errno EINVAL (it is longer than any topic), ENOMEM. */
+static struct subscription *subscription_create (struct idt_cred user, const char *prefix)
+{
+    size_t size = strlen (prefix) + 1;
+    struct subscription *sub = size > IDT_MSG_MAX_TOPIC + 1 ? errset_null (EINVAL) : malloc (sizeof (*sub) + size);
+
+    if (sub) {
+        sub->user = user;
+        memcpy (sub->prefix, prefix, size);
+    }
+    return sub;
+}
+
 static struct subscriber *subscriber_of (struct event *ev, struct peer *p)
 {
     struct subscriber *s = zhashx_lookup (ev->subscribers, p->uuid);
@@ -91,40 +123,41 @@ static struct subscriber *subscriber_of (struct event *ev, struct peer *p)
     if (s || !(s = calloc (1, sizeof (*s))))
         return s;
     s->peer = p;
-    if (!(s->prefixes = zlistx_new ())) {
+    if (!(s->subscriptions = zlistx_new ())) {
         free (s);
         return NULL;
     }
-    zlistx_set_duplicator (s->prefixes, (czmq_duplicator *)strdup);
-    zlistx_set_destructor (s->prefixes, (czmq_destructor *)zstr_free);
-    zlistx_set_comparator (s->prefixes, (czmq_comparator *)strcmp);
+    zlistx_set_destructor (s->subscriptions, subscription_free);
+    zlistx_set_comparator (s->subscriptions, same_subscription);
     zhashx_insert (ev->subscribers, p->uuid, s);
     return s;
 }
 
-int event_subscribe (struct event *ev, struct peer *p, const char *prefix)
+int event_subscribe (struct event *ev, struct peer *p, struct idt_cred user, const char *prefix)
 {
-    struct subscriber *s;
+    size_t most = access_is_guest (user) ? EVENT_GUEST_SUBSCRIPTIONS : EVENT_MAX_SUBSCRIPTIONS;
+    struct subscription *sub = subscription_create (user, prefix);
+    struct subscriber *s = sub ? subscriber_of (ev, p) : NULL;
 
-    if (strlen (prefix) > IDT_MSG_MAX_TOPIC)
-        return errset (EINVAL);
-    if (!(s = subscriber_of (ev, p)))
-        return -1;
-    if (zlistx_size (s->prefixes) >= EVENT_MAX_SUBSCRIPTIONS)
-        return errset (ENOSPC);
-    zlistx_add_end (s->prefixes, (void *)prefix);
+    if (!s || zlistx_size (s->subscriptions) >= most) {
+        free (sub);
+        return s ? errset (ENOSPC) : -1;
+    }
+    zlistx_add_end (s->subscriptions, sub);
     return 0;
 }
 
-int event_unsubscribe (struct event *ev, struct peer *p, const char *prefix)
+int event_unsubscribe (struct event *ev, struct peer *p, struct idt_cred user, const char *prefix)
 {
     struct subscriber *s = zhashx_lookup (ev->subscribers, p->uuid);
-    void *handle = s ? zlistx_find (s->prefixes, (void *)prefix) : NULL;
+    struct subscription *sub = subscription_create (user, prefix);
+    void *handle = s && sub ? zlistx_find (s->subscriptions, sub) : NULL;
 
+    free (sub);
     if (!handle)
         return errset (ENOENT);
-    zlistx_delete (s->prefixes, handle);
-    if (zlistx_size (s->prefixes) == 0)
+    zlistx_delete (s->subscriptions, handle);
+    if (zlistx_size (s->subscriptions) == 0)
         event_forget (ev, p);
     return 0;
 }
@@ -134,12 +167,14 @@ void event_forget (struct event *ev, struct peer *p)
     zhashx_delete (ev->subscribers, p->uuid);
 }
 
-static bool wants (struct subscriber *s, const char *topic)
+/* Asked for, by somebody who may see it. */
+static bool wants (struct subscriber *s, const idt_msg_t *msg)
 {
-    const char *prefix = zlistx_first (s->prefixes);
+    const struct subscription *sub = zlistx_first (s->subscriptions);
+    const char *topic = idt_msg_topic (msg);
 
-    for (; prefix; prefix = zlistx_next (s->prefixes))
-        if (strncmp (topic, prefix, strlen (prefix)) == 0)
+    for (; sub; sub = zlistx_next (s->subscriptions))
+        if (strncmp (topic, sub->prefix, strlen (sub->prefix)) == 0 && access_may_see (sub->user, msg))
             return true;
     return false;
 }
@@ -208,7 +243,7 @@ static void serve_subscribers (struct event *ev, const idt_msg_t *msg)
     struct subscriber *s = zhashx_first (ev->subscribers);
 
     for (; s; s = zhashx_next (ev->subscribers))
-        if (wants (s, idt_msg_topic (msg)))
+        if (wants (s, msg))
             give (ev, s, msg);
 }
 

@@ -17,6 +17,8 @@
 #define STREAM "00000001-0000-4000-8000-000000000000"
 #define OTHER "00000002-0000-4000-8000-000000000000"
 
+static const struct idt_cred owner = { 100, IDT_ROLE_OWNER };
+
 /* --- one broker ------------------------------------------------------------------------------------------- */
 
 /* What a subscriber got, one event a line: TOPIC SEQ PAYLOAD */
@@ -108,9 +110,9 @@ static void test_subscriptions (void)
 
     sink_init (&a, 1);
     sink_init (&b, 2);
-    event_subscribe (ev, &a.peer, "x.");
-    event_subscribe (ev, &a.peer, "x.y");
-    event_subscribe (ev, &b.peer, "");
+    event_subscribe (ev, &a.peer, owner, "x.");
+    event_subscribe (ev, &a.peer, owner, "x.y");
+    event_subscribe (ev, &b.peer, owner, "");
     ok (event_publish_new (ev, make_event ("x.y", 77, NULL)) == 1
             && event_publish_new (ev, make_event ("z", 77, NULL)) == 2 && event_seq (ev) == 2
             && strcmp (event_stream (ev), STREAM) == 0,
@@ -118,15 +120,16 @@ static void test_subscriptions (void)
     ok (strcmp (a.text, "x.y 1\n") == 0, "who subscribed to two prefixes of a topic gets the event once");
     ok (strcmp (b.text, "x.y 1\nz 2\n") == 0, "the empty prefix subscribes to all");
     ok (calls.forwards == 2, "each event is handed on to the children");
-    ok (event_unsubscribe (ev, &a.peer, "x") < 0 && errno == ENOENT, "only what was subscribed to is unsubscribed");
-    event_subscribe (ev, &a.peer, "x.");
-    event_unsubscribe (ev, &a.peer, "x.y");
-    event_unsubscribe (ev, &a.peer, "x.");
+    ok (event_unsubscribe (ev, &a.peer, owner, "x") < 0 && errno == ENOENT,
+        "only what was subscribed to is unsubscribed");
+    event_subscribe (ev, &a.peer, owner, "x.");
+    event_unsubscribe (ev, &a.peer, owner, "x.y");
+    event_unsubscribe (ev, &a.peer, owner, "x.");
     event_publish_new (ev, make_event ("x.q", 0, NULL));
     ok (a.count == 2, "a prefix that was subscribed to twice must be unsubscribed twice");
-    event_unsubscribe (ev, &a.peer, "x.");
+    event_unsubscribe (ev, &a.peer, owner, "x.");
     event_publish_new (ev, make_event ("x.q", 0, NULL));
-    ok (a.count == 2 && event_unsubscribe (ev, &a.peer, "x.") < 0 && errno == ENOENT,
+    ok (a.count == 2 && event_unsubscribe (ev, &a.peer, owner, "x.") < 0 && errno == ENOENT,
         "... then nothing comes any more");
     event_forget (ev, &b.peer);
     event_forget (ev, &b.peer);
@@ -134,15 +137,57 @@ static void test_subscriptions (void)
     ok (b.count == 4, "who is forgotten gets nothing");
     long_prefix[sizeof (long_prefix) - 1] = '\0';
     memset (long_prefix, 'x', sizeof (long_prefix) - 1);
-    ok (event_subscribe (ev, &a.peer, long_prefix) < 0 && errno == EINVAL, "a prefix longer than any topic is refused");
+    ok (event_subscribe (ev, &a.peer, owner, long_prefix) < 0 && errno == EINVAL,
+        "a prefix longer than any topic is refused");
     for (n = 0; n <= EVENT_MAX_SUBSCRIPTIONS; n++) {
         snprintf (prefix, sizeof (prefix), "p%d", n);
-        if (event_subscribe (ev, &a.peer, prefix) < 0)
+        if (event_subscribe (ev, &a.peer, owner, prefix) < 0)
             break;
     }
     ok (n == EVENT_MAX_SUBSCRIPTIONS && errno == ENOSPC, "a peer may have %d subscriptions", n);
     event_destroy (ev);
     event_destroy (NULL);
+}
+
+/* An event of a user. */
+static void say (struct event *ev, const char *topic, uint32_t userid, int flag)
+{
+    idt_msg_t *msg = make_event (topic, 0, NULL);
+
+    idt_msg_set_cred (msg, (struct idt_cred){ userid, IDT_ROLE_USER });
+    if (flag)
+        idt_msg_set_flag (msg, flag);
+    event_publish_new (ev, msg);
+}
+
+static void test_private (void)
+{
+    const struct idt_cred users[] = {
+        owner, { 101, IDT_ROLE_USER | IDT_ROLE_GROUP }, { 102, IDT_ROLE_USER }, { 103, 0 }
+    };
+    struct calls calls = { 0 };
+    struct event *ev = event_create (true, STREAM, 100, &note_ops, &calls);
+    struct sink s[4];
+    char prefix[16] = "p";
+    int n = 0;
+
+    for (int i = 0; i < 4; i++) {
+        sink_init (&s[i], i);
+        event_subscribe (ev, &s[i].peer, users[i], "");
+    }
+    say (ev, "x", 101, 0);
+    say (ev, "y", 102, IDT_MSGFLAG_PRIVATE);
+    say (ev, "compressor.z", 100, IDT_MSGFLAG_PRIVATE);
+    ok (!strcmp (s[0].text, "x 1\ny 2\ncompressor.z 3\n"), "the owner sees all events");
+    ok (!strcmp (s[1].text, "x 1\ncompressor.z 3\n"),
+        "a member sees those of documents, and no other user's private ones");
+    ok (!strcmp (s[2].text, "x 1\ny 2\n"), "a guest sees his own private ones alone");
+    ok (s[3].count == 0, "who has no role sees none");
+    ok (event_unsubscribe (ev, &s[2].peer, owner, "") < 0 && errno == ENOENT, "one's subscription is not another's");
+    for (errno = 0; event_subscribe (ev, &s[2].peer, users[2], prefix) == 0; n++)
+        snprintf (prefix, sizeof (prefix), "p%d", n);
+    ok (n == EVENT_GUEST_SUBSCRIPTIONS - 1 && errno == ENOSPC, "a guest may have %d subscriptions", n + 1);
+    event_destroy (ev);
 }
 
 /* --- gaps ------------------------------------------------------------------------------------------------- */
@@ -169,7 +214,7 @@ static void test_gap (void)
     struct sink s;
 
     sink_init (&s, 1);
-    event_subscribe (ev, &s.peer, "");
+    event_subscribe (ev, &s.peer, owner, "");
     event_publish_new (root, make_event ("a", 0, NULL));
     event_newest (ev, STREAM, 1);
     ok (event_seq (ev) == 1 && calls.fetches == 0 && s.count == 0, "who joins is owed nothing older");
@@ -208,7 +253,7 @@ static void test_lost (void)
     struct sink s;
 
     sink_init (&s, 1);
-    event_subscribe (ev, &s.peer, "x");
+    event_subscribe (ev, &s.peer, owner, "x");
     event_newest (ev, STREAM, 0);
     for (int i = 0; i < 10; i++)
         event_publish_new (root, make_event ("x", 0, NULL));
@@ -268,7 +313,7 @@ static void test_wrap (void)
     struct sink s;
 
     sink_init (&s, 1);
-    event_subscribe (ev, &s.peer, "x");
+    event_subscribe (ev, &s.peer, owner, "x");
     event_start_after (root, start);
     event_newest (ev, STREAM, start);
     for (int i = 1; i <= 5; i++) {
@@ -282,7 +327,7 @@ static void test_wrap (void)
     event_start_after (root, start);
     event_destroy (ev);
     ev = event_create (false, "", 100, &note_ops, &calls);
-    event_subscribe (ev, &s.peer, "x");
+    event_subscribe (ev, &s.peer, owner, "x");
     event_newest (ev, STREAM, start);
     for (int i = 1; i <= 6; i++)
         event_publish_new (root, make_event ("x", 0, NULL));
@@ -314,7 +359,7 @@ static void test_missed_streams (void)
 
     sink_init (&s, 1);
     s.peer.send = deaf_send;
-    event_subscribe (ev, &s.peer, "x");
+    event_subscribe (ev, &s.peer, owner, "x");
     event_newest (ev, STREAM, 0);
     receive (ev, "x", 1);
     receive (ev, "x", 2);
@@ -339,7 +384,7 @@ static void test_missed (void)
     uint64_t seq;
 
     sink_init (&s, 1);
-    event_subscribe (ev, &s.peer, "x");
+    event_subscribe (ev, &s.peer, owner, "x");
     event_publish_new (ev, make_event ("x", 0, NULL));
     s.peer.send = deaf_send;
     event_publish_new (ev, make_event ("x", 0, NULL));
@@ -381,7 +426,7 @@ static void test_damaged (void)
         sink_init (&s, 1);
         memcpy (copy, buf, size);
         event_newest (ev, STREAM, 0);
-        event_subscribe (ev, &s.peer, "x");
+        event_subscribe (ev, &s.peer, owner, "x");
         if (i < size)
             event_replay (ev, copy, i);
         else {
@@ -752,7 +797,7 @@ static void test_chain (unsigned seed)
         n->watch.peer = (struct peer){ .kind = PEER_CLIENT, .send = watch_send, .arg = &n->watch };
         snprintf (n->watch.peer.uuid, sizeof (n->watch.peer.uuid), "%036d", i);
         if (i > 0)
-            event_subscribe (n->ev, &n->watch.peer, "");
+            event_subscribe (n->ev, &n->watch.peer, owner, "");
     }
     for (int i = 0; i < STEPS; i++)
         step (&c);
@@ -782,6 +827,7 @@ int main (void)
     int failed;
 
     test_subscriptions ();
+    test_private ();
     test_gap ();
     test_lost ();
     test_large ();

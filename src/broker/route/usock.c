@@ -161,7 +161,7 @@ struct usocks *usocks_create (idt_reactor_t *r)
         return NULL;
     all->reactor = r;
     TAILQ_INIT (&all->list);
-    TAILQ_INIT (&all->guests);
+    TAILQ_INIT (&all->callers);
     all->most = most_clients ();
     usocks_fill_reserve (all);
     return all;
@@ -207,7 +207,8 @@ struct usock *usock_create (struct usocks *all, idt_reactor_t *r, const char *pa
     l->log = log;
     l->ops = ops;
     l->arg = arg;
-    if (get_limits (l, attrs, errp) < 0 || usock_listen (l, path, attrs, errp) < 0)
+    if (get_limits (l, attrs, errp) < 0 || admit_init (&l->admit, attrs, errp) < 0
+        || usock_listen (l, path, attrs, errp) < 0)
         goto error;
     check_most (l);
     if (!(l->clients = zlistx_new ()) || !(l->tick = idt_timer_watcher_create (r, TICK_MS, TICK_MS, tick_cb, l))) {

@@ -90,15 +90,21 @@ static void check (struct client *c)
 
 /* --- output ------------------------------------------------------------------------------------ */
 
+/* Of what all clients share, those of the owner may have all and others a half. */
+static uint64_t share_of (const struct client *c, uint64_t pool)
+{
+    return c->cred.rolemask & IDT_ROLE_OWNER ? pool : pool / 2;
+}
+
 /* Its own limit, or its share of what all have. */
 static bool over_limit (const struct client *c, size_t size)
 {
     const struct usock *l = c->local;
-    uint64_t queued = msg_stream_queued (c->stream);
+    uint64_t queued = msg_stream_queued (c->stream), pool = share_of (c, l->output_pool);
 
     if (queued + size > l->max_queue)
         return true;
-    return queued > SOFT_QUEUE && (l->all->output >= l->output_pool || queued >= l->output_pool - l->all->output);
+    return queued > SOFT_QUEUE && (l->all->output >= pool || queued >= pool - l->all->output);
 }
 
 static int put (struct client *c, const idt_msg_t *msg)
@@ -263,7 +269,7 @@ static bool reserve (struct client *c)
 
     if (size == 0 || c->reserved > 0)
         return true;
-    if (l->all->input > 0 && l->all->input + size > l->input_pool) {
+    if (l->all->input > 0 && l->all->input + size > share_of (c, l->input_pool)) {
         c->stalled = true;
         check (c);
         return false;

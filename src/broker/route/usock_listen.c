@@ -5,7 +5,7 @@
  *
  * They are the process's, as is the loop that accepts: a rank that is stopped keeps nobody from the others.  That of the first
  * rank stays when that one ends, for those that have none.  Where a process has ever had one rank alone a connection is that
- * one's client at once; else it is a guest (usock_guest.c).
+ * one's client at once; else it is a caller (usock_caller.c).
  */
 #include "config.h"
 
@@ -37,18 +37,38 @@ static void greet (int fd, int errnum)
         return;
 }
 
+/* The groups of who connected, the first of them 'first', for the caller to free.  NULL with errno set. */
+static gid_t *peer_groups (int fd, gid_t first, size_t *n)
+{
+    socklen_t size = 0;
+    gid_t *gid;
+
+    if (getsockopt (fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) < 0 && errno != ERANGE)
+        return NULL;
+    if (!(gid = malloc (sizeof (gid_t) + size)) || getsockopt (fd, SOL_SOCKET, SO_PEERGROUPS, gid + 1, &size) < 0) {
+        free (gid);
+        return NULL;
+    }
+    gid[0] = first;
+    *n = 1 + size / sizeof (gid_t);
+    return gid;
+}
+
 /* Returns 0 and the credentials, or the errno to refuse with. */
-static int authenticate (int fd, struct idt_cred *cred)
+static int authenticate (const struct admit *admit, int fd, struct idt_cred *cred)
 {
     struct ucred uc;
     socklen_t len = sizeof (uc);
+    size_t n = 0;
+    gid_t *gid;
+    int errnum;
 
-    if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &uc, &len) < 0)
+    if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &uc, &len) < 0 || !(gid = peer_groups (fd, uc.gid, &n)))
         return errno;
-    if (uc.uid != geteuid ())
-        return EPERM;
-    *cred = (struct idt_cred){ uc.uid, IDT_ROLE_OWNER | IDT_ROLE_LOCAL };
-    return 0;
+    errnum = admit_user (admit, uc.uid, gid, n, cred) < 0 ? errno : 0;
+    cred->userid = uc.uid;
+    free (gid);
+    return errnum;
 }
 
 void usocks_fill_reserve (struct usocks *all)
@@ -85,11 +105,27 @@ static int accept_client (struct door *d)
     return -1;
 }
 
+/* Nobody keeps the owner out: all others have half of the places, and one of them an eighth. */
+static bool has_room (const struct usock *l, struct idt_cred cred)
+{
+    uint32_t others = 0, his = 0;
+
+    if (zlistx_size (l->clients) >= l->max_clients)
+        return false;
+    if (cred.rolemask & IDT_ROLE_OWNER)
+        return true;
+    for (const struct client *c = zlistx_first (l->clients); c; c = zlistx_next (l->clients)) {
+        others += !(c->cred.rolemask & IDT_ROLE_OWNER);
+        his += c->cred.userid == cred.userid;
+    }
+    return others < (l->max_clients + 1) / 2 && his < (l->max_clients + 7) / 8;
+}
+
 struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struct msg_stream *stream)
 {
     struct client *c;
 
-    if (zlistx_size (l->clients) >= l->max_clients)
+    if (!has_room (l, cred))
         return errset_null (EMFILE);
     if (!(c = client_create (l, fd, cred, stream)))
         return NULL;
@@ -107,7 +143,7 @@ static int take_in (struct door *d, int fd, struct idt_cred cred)
     if (all->clients >= all->most)
         return errset (EMFILE);
     if (all->several)
-        return guest_create (all, d->rank, fd, cred);
+        return caller_create (all, d->rank, fd, cred);
     return (l = usocks_find (all, d->rank)) && usock_admit (l, fd, cred, NULL) ? 0 : -1;
 }
 
@@ -120,14 +156,17 @@ static void accept_cb (idt_watcher_t *w, int revents, void *arg)
 
     if (fd < 0)
         return;
-    if ((errnum = authenticate (fd, &cred)) == 0 && take_in (d, fd, cred) < 0)
+    if ((errnum = authenticate (&usocks_host (d->all, d->rank)->admit, fd, &cred)) == 0 && take_in (d, fd, cred) < 0)
         errnum = errno;
     greet (fd, errnum);
     if (errnum == 0)
         return;
     close (fd);
-    log_refusal (usocks_log (d->all, d->rank), LOG_REFUSED_CLIENT, "a client is refused: %s",
-                 errnum == EMFILE ? "too many are connected (local.max-clients)" : strerror (errnum));
+    log_refusal (usocks_log (d->all, d->rank), LOG_REFUSED_CLIENT, "a client of user %" PRIu32 " is refused: %s",
+                 cred.userid,
+                 errnum == EMFILE  ? "too many are connected (local.max-clients)"
+                 : errnum == EPERM ? "the instance is not for him (access.allow-guest-user, access.group)"
+                                   : strerror (errnum));
 }
 
 /* --- sockets ----------------------------------------------------------------------------------- */
@@ -141,6 +180,18 @@ static bool is_served (const struct sockaddr_un *addr)
     if (fd >= 0)
         close (fd);
     return served;
+}
+
+/* Nobody else reaches it before those may who are let in. */
+static int open_to (const struct admit *admit, const char *path, idt_error_t *errp)
+{
+    if (admit->has_group && chown (path, (uid_t)-1, admit->group) < 0)
+        return errsetf (errp, errno,
+                        "%s cannot be given to group %u (access.group), of which user %u must be a member: %s", path,
+                        (unsigned)admit->group, (unsigned)geteuid (), strerror (errno));
+    if (chmod (path, admit_socket_mode (admit)) < 0)
+        return errprintf (errp, "%s: %s", path, strerror (errno));
+    return 0;
 }
 
 static int bind_at (struct door *d, const char *path, idt_error_t *errp)
@@ -159,11 +210,66 @@ static int bind_at (struct door *d, const char *path, idt_error_t *errp)
                             "%s: another broker is serving this socket, or stopped: choose another rundir", path);
         unlink (path);
     }
-    if ((d->fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) < 0
+    if ((d->fd = socket (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) < 0 || fchmod (d->fd, 0600) < 0
         || bind (d->fd, (struct sockaddr *)&addr, sizeof (addr)) < 0 || listen (d->fd, REQUEST_BACKLOG) < 0)
         return errprintf (errp, "%s: %s", path, strerror (errno));
     d->path = strdup (path);
     return d->path ? 0 : errprintf (errp, "out of memory");
+}
+
+/* --- a name without a rank --------------------------------------------------------------------- */
+
+/* What the link 'name' says, where it is a socket that is served; else false. */
+static bool read_name (const char *name, char target[64], struct sockaddr_un *addr)
+{
+    ssize_t n = readlink (name, target, 63);
+
+    target[n < 0 ? 0 : n] = '\0';
+    *addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    return n > 0 && snprintf (addr->sun_path, sizeof (addr->sun_path), "%s", name) < (int)sizeof (addr->sun_path)
+           && is_served (addr);
+}
+
+/* The name is the lowest rank's of those that are served when they come; a later one leaves it alone. */
+static bool is_anothers (const char *name, uint32_t rank)
+{
+    struct sockaddr_un addr;
+    char target[64];
+    unsigned other;
+
+    return read_name (name, target, &addr) && sscanf (target, "local-%u", &other) == 1 && other < rank;
+}
+
+/* Make the link RUNDIR/local.  It is a convenience: where it cannot be made, clients name the rank. */
+static void take_name (struct door *d)
+{
+    const char *base = strrchr (d->path, '/');
+    char *name = NULL, *made = NULL;
+
+    if (!base || asprintf (&name, "%.*s/local", (int)(base - d->path), d->path) < 0)
+        name = NULL;
+    if (!name || is_anothers (name, d->rank) || asprintf (&made, "%s.%" PRIu32, name, d->rank) < 0) {
+        free (name);
+        return;
+    }
+    unlink (made);
+    if (symlink (base + 1, made) == 0 && rename (made, name) == 0)
+        d->name = name;
+    else
+        free (name);
+    free (made);
+}
+
+static void leave_name (struct door *d)
+{
+    char target[64];
+    ssize_t n = d->name ? readlink (d->name, target, sizeof (target) - 1) : -1;
+
+    if (n < 0)
+        return;
+    target[n] = '\0';
+    if (strcmp (target, strrchr (d->path, '/') + 1) == 0)
+        unlink (d->name);
 }
 
 static void door_close (struct door *d)
@@ -172,17 +278,20 @@ static void door_close (struct door *d)
 
     if (!d)
         return;
+    leave_name (d);
     idt_watcher_destroy (d->w);
     if (d->fd >= 0)
         close (d->fd);
     if (d->path)
         unlink (d->path);
+    free (d->name);
     free (d->path);
     free (d);
     errno = saved_errno;
 }
 
-static struct door *door_open (struct usocks *all, uint32_t rank, const char *path, idt_error_t *errp)
+static struct door *door_open (struct usocks *all, uint32_t rank, const char *path, const struct admit *admit,
+                               idt_error_t *errp)
 {
     struct door *d = calloc (1, sizeof (*d));
 
@@ -191,7 +300,7 @@ static struct door *door_open (struct usocks *all, uint32_t rank, const char *pa
         return NULL;
     }
     *d = (struct door){ .all = all, .rank = rank, .fd = -1 };
-    if (bind_at (d, path, errp) < 0) {
+    if (bind_at (d, path, errp) < 0 || open_to (admit, path, errp) < 0) {
         door_close (d);
         return NULL;
     }
@@ -265,8 +374,8 @@ static int open_main (struct usock *l, const char *path, idt_error_t *errp)
         all->several = true;
     else if (!all->main && set_path (all, path) < 0)
         return errprintf (errp, "out of memory");
-    if (!all->main)
-        all->main = door_open (all, all->first, all->path, errp);
+    if (!all->main && (all->main = door_open (all, all->first, all->path, &l->admit, errp)))
+        take_name (all->main);
     return all->main ? 0 : -1;
 }
 
@@ -279,7 +388,7 @@ int usock_listen (struct usock *l, const char *path, struct attrs *attrs, idt_er
         return errsetf (errp, EINVAL, "attribute local.sockets=%s: must be ranks such as 0,8-15", ranks);
     if (listed < 0 || open_main (l, path, errp) < 0)
         return -1;
-    if (listed && !is_first (l) && !(l->door = door_open (l->all, l->rank, path, errp)))
+    if (listed && !is_first (l) && !(l->door = door_open (l->all, l->rank, path, &l->admit, errp)))
         return -1;
     return 0;
 }
@@ -287,13 +396,13 @@ int usock_listen (struct usock *l, const char *path, struct attrs *attrs, idt_er
 void usock_unlisten (struct usock *l)
 {
     struct usocks *all = l->all;
-    struct guest *g;
+    struct caller *g;
 
     door_close (l->door);
     if (!TAILQ_EMPTY (&all->list))
         return;
-    while ((g = TAILQ_FIRST (&all->guests)))
-        guest_destroy (g);
+    while ((g = TAILQ_FIRST (&all->callers)))
+        caller_destroy (g);
     door_close (all->main);
     all->main = NULL;
 }

@@ -5,7 +5,7 @@
  *
  *   usock.c         who has a turn, limits, the end
  *   usock_listen.c  sockets, accept
- *   usock_guest.c   which rank a client means
+ *   usock_caller.c   which rank a client means
  *   usock_client.c  one client: what it sends and gets, when it is not read
  */
 #ifndef BROKER_USOCK_PRIVATE_H
@@ -15,6 +15,7 @@
 
 #include <czmq.h>
 
+#include "broker/route/admit.h"
 #include "broker/route/usock.h"
 #include "libmsg/stream.h"
 #include "libutil/account.h"
@@ -57,12 +58,13 @@ struct door {
     struct usocks *all;
     uint32_t rank; /* whose it is; that one may have ended */
     char *path;
+    char *name; /* a link to it in the same folder, which does not name the rank; NULL: another door's */
     int fd;
     idt_watcher_t *w;
 };
 
 /* A connection that has not said whom it means. */
-struct guest {
+struct caller {
     struct usocks *all;
     uint32_t rank; /* whose socket it came to */
     int fd;
@@ -70,21 +72,21 @@ struct guest {
     struct msg_stream *stream;
     idt_watcher_t *w;
     bool heard; /* something of a message came */
-    TAILQ_ENTRY (guest) link;
+    TAILQ_ENTRY (caller) link;
 };
 
 struct usocks {
     idt_reactor_t *reactor;
     TAILQ_HEAD (, usock) list;
-    uint32_t first;                        /* the rank that came first */
-    char *path;                            /* where its socket is; NULL: none has come */
-    bool several;                          /* others have come */
-    struct door *main;                     /* of the first; NULL: there is no rank now */
-    TAILQ_HEAD (guest_list, guest) guests; /* the oldest first */
-    uint32_t nguests;
+    uint32_t first;                           /* the rank that came first */
+    char *path;                               /* where its socket is; NULL: none has come */
+    bool several;                             /* others have come */
+    struct door *main;                        /* of the first; NULL: there is no rank now */
+    TAILQ_HEAD (caller_list, caller) callers; /* the oldest first */
+    uint32_t ncallers;
     int reserve[LOCAL_RESERVE]; /* descriptors that are given up for clients when there are no others */
     int reserved;
-    size_t clients; /* and guests */
+    size_t clients; /* and callers */
     uint32_t most;
     struct msg_spare spare;
     uint64_t input; /* bytes reserved for long messages, and of output */
@@ -98,6 +100,7 @@ struct usock {
     idt_reactor_t *reactor;
     struct router *router;
     struct log *log;
+    struct admit admit; /* who is let in */
     const struct usock_ops *ops;
     void *arg;
     struct door *door;   /* its own, unless that is the process's; NULL: it has none */
@@ -172,8 +175,8 @@ struct client *usock_admit (struct usock *l, int fd, struct idt_cred cred, struc
 /* Hear whom a connection to the socket of 'rank' means; where there are as many as may be, another one is closed for it.
  * Returns 0, or -1 with errno set ('fd' stays the caller's).
  */
-int guest_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred);
-void guest_destroy (struct guest *g);
+int caller_create (struct usocks *all, uint32_t rank, int fd, struct idt_cred cred);
+void caller_destroy (struct caller *g);
 
 /* Keep descriptors for clients, whatever else takes them all. */
 void usocks_fill_reserve (struct usocks *all);

@@ -1074,7 +1074,7 @@ static void test_full_first (void)
 }
 
 /* Silent ones are nobody's; one that begins with a long message is the rank's whose socket it is. */
-static void test_guests (void)
+static void test_callers (void)
 {
     struct server s, one;
     struct end silent, gone, garbage, e;
@@ -1124,7 +1124,7 @@ static bool is_open (const struct end *e)
 }
 
 /* As many as the rank may have clients say nothing at its socket, or have only begun to. */
-static void test_many_guests (void)
+static void test_many_callers (void)
 {
     struct server s, one;
     struct end ends[MAX_CLIENTS], more, again;
@@ -1165,7 +1165,7 @@ static void test_many_guests (void)
 }
 
 /* All that have only begun: the oldest goes. */
-static void test_begun_guests (void)
+static void test_begun_callers (void)
 {
     struct server s, one;
     struct end ends[MAX_CLIENTS], e;
@@ -1188,7 +1188,7 @@ static void test_begun_guests (void)
 }
 
 /* Of 60 files clients may have 30. */
-static void test_guests_and_files (void)
+static void test_callers_and_files (void)
 {
     struct rlimit few, before;
     struct server s, one;
@@ -1324,10 +1324,10 @@ int main (void)
     test_ranks ();
     test_full_rank ();
     test_full_first ();
-    test_guests ();
-    test_many_guests ();
-    test_begun_guests ();
-    test_guests_and_files ();
+    test_callers ();
+    test_many_callers ();
+    test_begun_callers ();
+    test_callers_and_files ();
     test_first_again ();
     test_inherited ();
     return done_testing ();

@@ -13,8 +13,8 @@
 
 #include <idtree/rpc.h>
 
-#include "cmd/id/date.h"
 #include "cmd/id/epoch.h"
+#include "libutil/duration.h"
 #include "libutil/errprintf.h"
 
 #define TIMEOUT_MS 5000
@@ -29,7 +29,7 @@ static void ask (idt_t *h, const char *uri, struct epoch *epoch)
         errprintf (&epoch->why, "%s does not answer", uri);
     else if (idt_rpc_get_unpack (f, "{s:s s?I}", "epoch", &s, "ranks", &ranks) < 0)
         errprintf (&epoch->why, "%s does not know it: %s", uri, idt_future_error (f));
-    else if (date_parse (s, &epoch->ms) < 0)
+    else if (parse_date (s, &epoch->ms) < 0)
         errprintf (&epoch->why, "%s says '%s', which is no date", uri, s);
     if (ranks > 0 && ranks <= FLUID_GENERATOR_MAX)
         epoch->ranks = (uint32_t)ranks;
@@ -60,10 +60,8 @@ static int get_number (const json_t *o, const char *key, double *value)
 
 static void find_in_instance (struct epoch *epoch, struct cmd *cmd)
 {
-    if (!cmd->uri)
-        errprintf (&epoch->why, "no instance is set, and no --epoch");
-    else if ((cmd->h = idt_open (cmd->uri, &epoch->why))) {
-        ask (cmd->h, cmd->uri, epoch);
+    if (cmd_try_connect (cmd, &epoch->why)) {
+        ask (cmd->h, idt_get_uri (cmd->h), epoch);
         json_t *o = ask_rank_new (cmd->h, 0);
         if (get_number (o, "ahead_ms", &epoch->ahead_ms) == 0)
             epoch->h = cmd->h;
@@ -75,8 +73,8 @@ void epoch_find (struct epoch *epoch, struct cmd *cmd, const char *s)
 {
     memset (epoch, 0, sizeof (*epoch));
     epoch->ms = -1;
-    if (s && date_parse (s, &epoch->ms) < 0)
-        cmd_usage (cmd, "epoch '%s' is no date such as 2026-11-21 or 2026-11-21T10:11:12.345Z", s);
+    if (s && parse_date (s, &epoch->ms) < 0)
+        cmd_usage (cmd, "epoch '%s' is no date such as " DATE_EXAMPLE, s);
     if (!s)
         find_in_instance (epoch, cmd);
 }

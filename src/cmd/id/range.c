@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "cmd/base/commands.h"
-#include "cmd/id/date.h"
 #include "cmd/id/epoch.h"
 #include "cmd/id/text.h"
+#include "libutil/duration.h"
 
 struct range_options {
     struct cmd *cmd;
@@ -28,9 +28,8 @@ static int64_t date_of (const struct cmd *cmd, const char *option, const char *s
 
     if (!s)
         cmd_usage (cmd, "it needs --%s DATE", option);
-    if (date_parse (s, &ms) < 0)
-        cmd_usage (cmd, "--%s '%s' is no date such as 2026-11-21 or 2026-11-21T10:11:12.345Z", option,
-                   cmd_quote (s, strlen (s), quoted));
+    if (parse_date (s, &ms) < 0)
+        cmd_usage (cmd, "--%s '%s' is no date such as " DATE_EXAMPLE, option, cmd_quote (s, strlen (s), quoted));
     return ms;
 }
 
@@ -42,6 +41,20 @@ static int64_t find_epoch (const struct range_options *o)
     if (epoch.ms < 0)
         cmd_die (o->cmd, "the epoch of the fluids is unknown: %s", epoch.why.text);
     return epoch.ms;
+}
+
+/* Ids are of the instance's life: what is asked for beyond is cut off, and said. */
+static int64_t clamp (const struct range_options *o, const char *option, int64_t ms, int64_t epoch_ms)
+{
+    const int64_t end_ms = epoch_ms + (int64_t)FLUID_TIMESTAMP_MAX;
+    char begin[DATE_SIZE], end[DATE_SIZE];
+
+    if (ms >= epoch_ms && ms <= end_ms)
+        return ms;
+    cmd_warn (o->cmd, "--%s lies %s: cut off there; ids are made from the epoch, %s, until %s", option,
+              ms < epoch_ms ? "before the epoch" : "behind the last id", format_date (epoch_ms, begin),
+              format_date (end_ms, end));
+    return ms < epoch_ms ? epoch_ms : end_ms;
 }
 
 static void print (const struct range_options *o, const struct ident *lower, const struct ident *upper)
@@ -60,10 +73,13 @@ static void find (const struct range_options *o)
     int64_t from_ms = date_of (o->cmd, "from", o->from), to_ms = date_of (o->cmd, "to", o->to);
     struct ident lower, upper;
 
-    if (o->scheme == scheme_find ("fluid"))
-        key.epoch_ms = find_epoch (o);
     if (from_ms > to_ms)
         cmd_usage (o->cmd, "--from is later than --to");
+    if (o->scheme == scheme_find ("fluid")) {
+        key.epoch_ms = find_epoch (o);
+        from_ms = clamp (o, "from", from_ms, key.epoch_ms);
+        to_ms = clamp (o, "to", to_ms, key.epoch_ms);
+    }
     if (o->scheme->range (&key, from_ms, to_ms, &lower, &upper) < 0)
         cmd_die (o->cmd, "the dates of %s go from %s to %s", o->scheme->name, o->scheme->from, o->scheme->until);
     print (o, &lower, &upper);
@@ -81,7 +97,7 @@ static int run (struct cmd *cmd)
 #define AT(member) offsetof (struct range_options, member)
 
 static const struct cmd_option options[] = {
-    { 0, "from", "DATE", "begin, as 2026-11-21 or 2026-11-21T10:11:12.345Z", cmd_take_text, AT (from) },
+    { 0, "from", "DATE", "begin, as " DATE_EXAMPLE, cmd_take_text, AT (from) },
     { 0, "to", "DATE", "end, not included", cmd_take_text, AT (to) },
     { 's', "scheme", "SCHEME", "fluid, flax, sno or uid (default fluid)", idtext_take_scheme, AT (scheme) },
     { 'f', "form", "FORM", "of the keys: as --to of idtree id convert", cmd_take_text, AT (form) },
@@ -97,7 +113,8 @@ const struct command id_range_command = {
     .flags = CMD_CONNECTS,
     .summary = "Print the keys between which the ids of a time lie",
     .details = "Two lines: the lower key, which is included, and the upper key, which is not.  Global uids\n"
-               "are sorted by windows of time, so that others of the first and the last window lie there too.",
+               "are sorted by windows of time, so that others of the first and the last window lie there too.\n"
+               "Dates of fluids before the epoch, or behind the 34.8 years that follow, are cut off there.",
     .example = "idtree id range --scheme sno --from 2026-11-01 --to 2026-12-01",
     .options = options,
     .run = run,

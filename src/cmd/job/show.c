@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "cmd/base/commands.h"
-#include "cmd/id/date.h"
 #include "cmd/id/epoch.h"
 #include "cmd/job/job.h"
+#include "libutil/duration.h"
 
 #define LABEL_WIDTH 14
 #define STATS_WIDTH 18

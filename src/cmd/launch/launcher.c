@@ -105,7 +105,8 @@ static void exec_command (struct launcher *l, pid_t launcher, pid_t group)
     snprintf (uri, sizeof (uri), "local://%s/local-0", l->config->dir);
     forget_task ();
     setenv ("IDTREE_URI", uri, 1);
-    setenv ("FLUX_URI", uri, 1);
+    if (!l->config->keep_flux_uri)
+        setenv ("FLUX_URI", uri, 1);
     if (l->config->path)
         setenv ("PATH", l->config->path, 1);
     if (l->config->files > 0 && getrlimit (RLIMIT_NOFILE, &files) == 0) {
@@ -199,12 +200,12 @@ static void stop (struct launcher *l)
 
 /* --- boot ------------------------------------------------------------------------------------- */
 
-static void fail_boot (struct launcher *l, const char *why)
+static void fail_boot (struct launcher *l, int status, const char *why)
 {
     clear_progress (l);
     say ("%s", why);
     l->boot_failed = true;
-    l->status = 1;
+    l->status = status;
     stop (l);
 }
 
@@ -231,7 +232,7 @@ static void start_others (struct launcher *l)
 
     for (int process = 1; process < l->procs.count && l->phase == PHASE_BOOT; process++)
         if (launcher_start_process (l, process, &error) < 0)
-            fail_boot (l, error.text);
+            fail_boot (l, 1, error.text);
 }
 
 /* --- ranks ------------------------------------------------------------------------------------ */
@@ -259,7 +260,7 @@ static void tell_end (struct launcher *l, const char *who, int status, bool well
     procs_end (status, end, sizeof (end));
     if (l->phase == PHASE_BOOT) {
         snprintf (why, sizeof (why), "%s %s before the instance was up", who, end);
-        fail_boot (l, why);
+        fail_boot (l, WIFEXITED (status) && WEXITSTATUS (status) == 2 ? 2 : 1, why);
     }
     else if (!well && !l->boot_failed)
         say ("%s %s", who, end);
@@ -485,7 +486,7 @@ static void timer_cb (idt_watcher_t *w, int revents, void *arg)
     case PHASE_BOOT:
         snprintf (why, sizeof (why), "%d/%d brokers are up, and no other came up for %g s", l->procs.up, l->procs.size,
                   l->config->start_timeout_ms / 1e3);
-        fail_boot (l, why);
+        fail_boot (l, 1, why);
         break;
     case PHASE_QUIT:
         kill (l->command, SIGKILL);

@@ -20,6 +20,7 @@ struct launcher_config {
     const char *const *command; /* ended by NULL */
     bool interactive;           /* the command is a shell that somebody types at */
     bool progress;              /* stderr is a terminal */
+    bool keep_flux_uri;         /* the command's FLUX_URI is ours */
     const char *path;           /* PATH for the command; NULL: as it is */
     uint64_t files;             /* soft limit of descriptors for the command; 0: as it is */
     int start_timeout_ms;       /* without progress */
@@ -27,7 +28,7 @@ struct launcher_config {
 };
 
 /* Start the brokers, run the command, stop the brokers.  Returns the exit status: the command's;
- * 128 + N where signal N ended it or us; 1 where the instance did not come up.  keeper_signals ()
+ * 128 + N where signal N ended it or us; where the instance did not come up 1, or 2 if a broker says so of its options.  keeper_signals ()
  * must be blocked.  What is left in the directory is the caller's to remove.
  */
 int launcher_run (const struct launcher_config *config);

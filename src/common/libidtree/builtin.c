@@ -91,11 +91,11 @@ static void disconnect_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST, "ping", ping_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "rusage", rusage_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "stats-get", stats_get_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "stats-clear", stats_clear_cb, IDT_ROLE_OWNER },
-    { IDT_MSGTYPE_REQUEST, "disconnect", disconnect_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST, "ping", ping_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "rusage", rusage_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "stats-get", stats_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "stats-clear", stats_clear_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "disconnect", disconnect_cb, 0 },
     IDT_HANDLERS_END,
 };
 

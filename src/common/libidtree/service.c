@@ -8,11 +8,13 @@
  * waits in vain.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libidtree/private.h"
+#include "libmsg/access.h"
 
 #define LARGE_FACTOR 4 /* IDT_HANDLER_LARGE: as handle.h says */
 
@@ -69,10 +71,15 @@ static const struct idt_handler_spec *find_handler (const idt_t *h, const idt_ms
     return method ? builtin_find (method) : NULL;
 }
 
-/* Any of a row's roles will do, but for IDT_ROLE_BROKER, which is asked for beside the others. */
-static bool allowed (const struct idt_handler_spec *row, const idt_msg_t *msg)
+/* A row says itself whom it is for, or the table of access does. */
+static uint32_t row_roles (const struct idt_handler_spec *row)
 {
-    uint32_t wanted = row->rolemask ? row->rolemask : IDT_ROLE_OWNER;
+    return row->rolemask ? row->rolemask : access_roles (row->topic);
+}
+
+/* Any of the roles will do, but for IDT_ROLE_BROKER, which is asked for beside the others. */
+static bool allowed (uint32_t wanted, const idt_msg_t *msg)
+{
     uint32_t has = idt_msg_cred (msg).rolemask;
 
     if (wanted & IDT_ROLE_BROKER & ~has)
@@ -95,18 +102,29 @@ static void refuse (idt_t *h, const idt_msg_t *request, int errnum, const char *
     (void)idt_respond_error (h, request, errnum, text);
 }
 
+static void refuse_user (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *request)
+{
+    const char *topic = idt_msg_topic (request);
+    uint32_t wanted = row_roles (row);
+
+    if (wanted & IDT_ROLE_BROKER)
+        refuse (h, request, EPERM, "%s is between %s: no client may send it", topic,
+                wanted & IDT_ROLE_LOCAL ? "the modules of one broker" : "brokers");
+    else if (row->rolemask)
+        refuse (h, request, EPERM, "Request requires a role that the user does not have");
+    else
+        refuse (h, request, EPERM, "%s is for the owner of the instance%s: user %" PRIu32 " may not send it", topic,
+                wanted & IDT_ROLE_GROUP ? " and members of access.group" : "", idt_msg_cred (request).userid);
+}
+
 /* Refuse who may not send it, and a JSON text that is too long to be parsed for the handler.  Returns whether it is so. */
 static bool refused (idt_t *h, const struct idt_handler_spec *row, const idt_msg_t *request)
 {
     size_t limit = row->type & IDT_HANDLER_LARGE ? LARGE_FACTOR * h->max_json : h->max_json, size;
     const void *data;
 
-    if (!allowed (row, request)) {
-        if (row->rolemask & IDT_ROLE_BROKER)
-            refuse (h, request, EPERM, "%s is between %s: no client may send it", idt_msg_topic (request),
-                    row->rolemask & IDT_ROLE_LOCAL ? "the modules of one broker" : "brokers");
-        else
-            refuse (h, request, EPERM, "Request requires a role that the user does not have");
+    if (!allowed (row_roles (row), request)) {
+        refuse_user (h, row, request);
         return true;
     }
     if (limit == 0 || idt_msg_payload (request, &data, &size) < 0 || size <= limit
@@ -193,16 +211,4 @@ void service_fini (idt_t *h)
 void idt_handle_set_max_json (idt_t *h, size_t size)
 {
     h->max_json = size;
-}
-
-/* --- names ---------------------------------------------------------------------------------- */
-
-idt_future_t *idt_service_add (idt_t *h, const char *name)
-{
-    return idt_rpc_pack (h, "service.add", IDT_NODEID_ANY, 0, "{s:s}", "service", name);
-}
-
-idt_future_t *idt_service_remove (idt_t *h, const char *name)
-{
-    return idt_rpc_pack (h, "service.remove", IDT_NODEID_ANY, 0, "{s:s}", "service", name);
 }

@@ -3,9 +3,9 @@
 
 /* tagtab.c - matchtags in use, and what waits for each
  *
- * Open addressing with linear probing, at most half full.  A tag's home is its low bits: tags are
- * given in sequence, so nearly all sit at home.  There are no tombstones: removing moves back
- * those that a gap would cut off from their home.
+ * Open addressing with linear probing, at most half full.  Tags are given in sequence, and homes of such are spread
+ * evenly (Fibonacci hashing): side by side they would be one long run, which removing has to walk.  There are no
+ * tombstones: removing moves back those that a gap would cut off from their home.
  */
 #include <assert.h>
 #include <errno.h>
@@ -15,10 +15,15 @@
 
 #define TAGTAB_FIRST_SIZE 16
 
+static size_t home_of (const struct tagtab *t, uint32_t tag)
+{
+    return (size_t)((tag * UINT64_C (0x9e3779b97f4a7c15)) >> 32) & (t->size - 1);
+}
+
 /* The slot of a tag, or the free slot where it would go. */
 static size_t probe (const struct tagtab *t, uint32_t tag)
 {
-    size_t i = tag & (t->size - 1);
+    size_t i = home_of (t, tag);
 
     while (t->slots[i].tag != 0 && t->slots[i].tag != tag)
         i = (i + 1) & (t->size - 1);
@@ -72,8 +77,7 @@ void tagtab_remove (struct tagtab *t, uint32_t tag)
 
     assert (t->slots[gap].tag == tag);
     for (size_t i = (gap + 1) & mask; t->slots[i].tag != 0; i = (i + 1) & mask) {
-        size_t home = t->slots[i].tag & mask;
-        if (((i - home) & mask) < ((i - gap) & mask))
+        if (((i - home_of (t, t->slots[i].tag)) & mask) < ((i - gap) & mask))
             continue; /* its home lies behind the gap */
         t->slots[gap] = t->slots[i];
         gap = i;

@@ -138,16 +138,21 @@ static bool read_zone (const char **s, int64_t *minutes)
     return true;
 }
 
+/* Read all behind the day: hour, minute and second, milliseconds, the zone's minutes. */
+static bool read_time (const char *s, int64_t field[3], uint64_t *ms, int64_t *zone)
+{
+    if (*s != 'T' && *s != 't' && *s != ' ')
+        return false;
+    s++;
+    return read_fields (&s, "23:59:59", field) && read_fraction (&s, 1000, ms) && read_zone (&s, zone) && *s == '\0';
+}
+
 int parse_date (const char *s, int64_t *unix_ms)
 {
-    int64_t f[6], ms, zone;
-    uint64_t part;
+    int64_t f[6] = { 0 }, ms, zone = 0;
+    uint64_t part = 0;
 
-    if (!read_fields (&s, "9999-12-31", f) || (*s != 'T' && *s != 't' && *s != ' '))
-        return errset (EINVAL);
-    s++;
-    if (!read_fields (&s, "23:59:59", f + 3) || !read_fraction (&s, 1000, &part) || !read_zone (&s, &zone)
-        || *s != '\0')
+    if (!read_fields (&s, "9999-12-31", f) || (*s != '\0' && !read_time (s, f + 3, &part, &zone)))
         return errset (EINVAL);
     struct tm tm = { .tm_year = (int)f[0] - 1900, .tm_mon = (int)f[1] - 1, .tm_mday = (int)f[2] };
     int64_t day = timegm (&tm); /* which makes a day of March of the 30th of February */

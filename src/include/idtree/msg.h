@@ -52,6 +52,7 @@ enum idt_role {
     IDT_ROLE_LOCAL = 4, /* came over a local connection */
     IDT_ROLE_ALL = 7,
     IDT_ROLE_BROKER = 0x100, /* a broker's own module sent it, for itself (ours, not RFC 12's) */
+    IDT_ROLE_GROUP = 0x200,  /* a member of access.group (ours, too) */
 };
 
 struct idt_cred {

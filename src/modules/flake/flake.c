@@ -18,6 +18,7 @@
 
 #include <idtree/idtree.h>
 
+#include "libmodule/ration.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
 #include "libutil/clock.h"
@@ -39,6 +40,7 @@ struct flake_module {
     idt_t *h;
     struct options options;
     struct flake *flake;
+    struct ration *ration; /* of guests */
     struct flax_gen *flax;
     bool told_why;            /* another rank has our name */
     struct answer_ids coming; /* the parent's answer that is dealt out now */
@@ -328,7 +330,8 @@ static void generate (struct flake_module *m, const idt_msg_t *msg, enum series_
     struct request *q;
     idt_error_t err;
 
-    if (read_request (msg, &count, &meta, &drift, &err) < 0)
+    if (read_request (msg, &count, &meta, &drift, &err) < 0
+        || ration_take (m->ration, idt_msg_cred (msg), (uint32_t)count, now_us (), &err) < 0)
         module_respond_error (m->h, msg, errno, err.text);
     else if (!(q = malloc (sizeof (*q))))
         module_respond_error (m->h, msg, ENOMEM, NULL);
@@ -435,15 +438,15 @@ static void stats_clear_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST, "flax.generate", flax_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "sno.generate", sno_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "uid.generate", uid_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "flake.claim", claim_request_cb, IDT_ROLE_BROKER },
-    { IDT_MSGTYPE_REQUEST, "flax.disconnect", disconnect_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "sno.disconnect", disconnect_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "uid.disconnect", disconnect_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "flake.stats-get", stats_get_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "flake.stats-clear", stats_clear_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "flax.generate", flax_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "sno.generate", sno_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "uid.generate", uid_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "flake.claim", claim_request_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "flax.disconnect", disconnect_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "sno.disconnect", disconnect_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "uid.disconnect", disconnect_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "flake.stats-get", stats_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "flake.stats-clear", stats_clear_cb, 0 },
     { IDT_MSGTYPE_EVENT, "flake.stats-clear", stats_clear_cb, 0 },
     IDT_HANDLERS_END,
 };
@@ -480,6 +483,7 @@ static void flake_module_destroy (struct flake_module *m)
     upcalls_stop (&m->ups, m->h, NULL); /* each is of the node, which has answered all */
     idt_watcher_destroy (m->timer);
     flake_destroy (m->flake);
+    ration_destroy (m->ration);
     flax_gen_destroy (m->flax);
     free (m);
     errno = saved;
@@ -497,7 +501,7 @@ static int flake_init (idt_t *h, int argc, char **argv, void **ctx, idt_error_t 
     if (!m)
         return errprintf (errp, "out of memory");
     m->h = h;
-    if (options_read (h, &m->options, errp) < 0)
+    if (options_read (h, &m->options, errp) < 0 || !(m->ration = ration_configure (h, errp)))
         goto error;
     if (!(m->flake = flake_create (&m->options.node, &flake_ops, m))
         || !(m->flax = flax_gen_create (&(struct flax_gen_config){ .mode = FLAX_INCREASING }))

@@ -91,11 +91,11 @@ static void stats_get_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "job-ingest.submit", submit_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "job-ingest.batch", uplink_batch_cb, IDT_ROLE_BROKER },
-    { IDT_MSGTYPE_REQUEST, "job-ingest.stats-get", stats_get_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "job-ingest.disconnect", disconnect_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "ingest.disconnect", disconnect_cb, IDT_ROLE_ALL },
+    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_LARGE, "job-ingest.submit", submit_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "job-ingest.batch", uplink_batch_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "job-ingest.stats-get", stats_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "job-ingest.disconnect", disconnect_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "ingest.disconnect", disconnect_cb, 0 },
     IDT_HANDLERS_END,
 };
 

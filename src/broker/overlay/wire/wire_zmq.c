@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -200,6 +201,12 @@ struct wire *wire_zmq_connect (const struct wire_conf *conf, const struct wire_t
     return NULL;
 }
 
+/* Brokers have one user, who alone reaches their sockets: no stranger takes descriptors there. */
+static int keep_private (const struct wire *w)
+{
+    return strncmp (w->endpoint, "ipc://", 6) == 0 ? chmod (w->endpoint + 6, 0600) : 0;
+}
+
 static int listen_outside (struct wire *w, const char *endpoint)
 {
     void *sock = zwatcher_socket (w->zs);
@@ -207,7 +214,7 @@ static int listen_outside (struct wire *w, const char *endpoint)
 
     if (set_outside (w) < 0 || zwatcher_set (w->zs, ZMQ_CURVE_SERVER, 1) < 0
         || set_text (w, ZMQ_ZAP_DOMAIN, w->conf->domain) < 0 || zmq_bind (sock, endpoint) < 0
-        || zmq_getsockopt (sock, ZMQ_LAST_ENDPOINT, w->endpoint, &size) < 0)
+        || zmq_getsockopt (sock, ZMQ_LAST_ENDPOINT, w->endpoint, &size) < 0 || keep_private (w) < 0)
         return -1;
     return watch_ends (w, ZMQ_EVENT_DISCONNECTED);
 }

@@ -95,18 +95,18 @@ static const struct node_ops node_ops = {
 };
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST, "fluid.block", service_block_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "fluid.generate", service_generate_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "fluid.lease", service_lease_cb, IDT_ROLE_BROKER },
-    { IDT_MSGTYPE_REQUEST, "fluid.lend", service_lend_cb, IDT_ROLE_BROKER | IDT_ROLE_LOCAL },
-    { IDT_MSGTYPE_REQUEST, "fluid.share", service_share_cb, IDT_ROLE_BROKER },
-    { IDT_MSGTYPE_REQUEST, "fluid.position", service_position_cb, IDT_ROLE_BROKER },
-    { IDT_MSGTYPE_REQUEST, "fluid.watermark", service_watermark_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "fluid.cancel", service_cancel_cb, IDT_ROLE_BROKER },
-    { IDT_MSGTYPE_REQUEST, "fluid.disconnect", service_disconnect_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "fluid.info", service_info_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "fluid.stats-get", service_stats_get_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "fluid.stats-clear", service_stats_clear_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST, "fluid.block", service_block_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.generate", service_generate_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.lease", service_lease_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.lend", service_lend_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.share", service_share_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.position", service_position_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.watermark", service_watermark_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.cancel", service_cancel_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.disconnect", service_disconnect_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.info", service_info_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.stats-get", service_stats_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "fluid.stats-clear", service_stats_clear_cb, 0 },
     { IDT_MSGTYPE_EVENT, "fluid.stats-clear", service_stats_clear_cb, 0 },
     IDT_HANDLERS_END,
 };
@@ -142,6 +142,7 @@ static void fluid_fini (idt_t *h, void *ctx)
         leave (sv);
     node_destroy (sv->node);
     authority_destroy (sv->authority);
+    ration_destroy (sv->ration);
     free (sv);
     errno = saved;
 }
@@ -165,8 +166,9 @@ static int add_handlers (struct service *sv, idt_error_t *errp)
 
 static int start (struct service *sv, idt_error_t *errp)
 {
-    if (options_read (sv->h, &sv->options, errp) < 0 || start_timer (sv, errp) < 0 || start_node (sv, errp) < 0
-        || add_handlers (sv, errp) < 0 || attach (sv, errp) < 0)
+    if (options_read (sv->h, &sv->options, errp) < 0 || !(sv->ration = ration_configure (sv->h, errp))
+        || start_timer (sv, errp) < 0 || start_node (sv, errp) < 0 || add_handlers (sv, errp) < 0
+        || attach (sv, errp) < 0)
         return -1;
     service_set_timer (sv);
     sv->running = true;

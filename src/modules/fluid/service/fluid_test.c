@@ -354,7 +354,7 @@ static void ask_block (struct tree *t, uint32_t rank, uint32_t count, fluid_t af
     wire_put_block (buf, count, after);
     idt_msg_set_topic (msg, "fluid.block");
     idt_msg_set_payload (msg, buf, sizeof (buf));
-    send_request (t, rank, msg, tag, IDT_ROLE_USER | IDT_ROLE_LOCAL);
+    send_request (t, rank, msg, tag, IDT_ROLE_OWNER | IDT_ROLE_LOCAL);
 }
 
 static void ask_json (struct tree *t, uint32_t rank, const char *topic, const char *payload, uint32_t roles)
@@ -501,7 +501,9 @@ static void test_errors (void)
         const char *say;
     } cases[] = {
         { "fluid.generate", "{\"count\":0}", IDT_ROLE_USER, EINVAL, "65536" },
-        { "fluid.generate", "{\"count\":65537}", IDT_ROLE_USER, EINVAL, "65536" },
+        { "fluid.generate", "{\"count\":65537}", IDT_ROLE_OWNER, EINVAL, "65536" },
+        { "fluid.generate", "{\"count\":8193}", IDT_ROLE_USER, EPERM, "access.guest-block" },
+        { "fluid.generate", "{\"count\":8193}", IDT_ROLE_USER | IDT_ROLE_GROUP, 0, "runs" },
         { "fluid.generate", "{\"count\":-1}", IDT_ROLE_USER, EINVAL, "65536" },
         { "fluid.generate", "{\"count\":\"x\"}", IDT_ROLE_USER, EINVAL, "65536" },
         { "fluid.generate", "[]", IDT_ROLE_USER, EPROTO, "" },
@@ -867,7 +869,7 @@ static void test_recover (void)
     t.options[0] = "fluid.epoch";
     t.options[1] = "2026-01-01T00:00:00Z";
     t.options[3] = "soon";
-    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "a date after the epoch"), "nonsense is refused: %s",
+    ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "must be a date such as"), "nonsense is refused: %s",
         err.text);
     t.options[3] = "2059-01-01T00:00:00Z";
     ok (start_rank (&t, 0, &err) < 0 && strstr (err.text, "2059-01-01") && strstr (err.text, "fluid.max-jump"),

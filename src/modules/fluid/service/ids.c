@@ -22,13 +22,20 @@ static bool is_broker_request (const idt_msg_t *msg)
 /* The newest route is where the request came in, whatever else it says: a client of this broker, or a child. */
 static void ask_node (struct service *sv, const idt_msg_t *msg, uint32_t count, fluid_t after)
 {
+    uint64_t now_us = service_now_us (sv);
+    idt_error_t err;
+
+    if (ration_take (sv->ration, idt_msg_cred (msg), count, now_us, &err) < 0) {
+        module_respond_error (sv->h, msg, errno, err.text);
+        return;
+    }
     const struct node_request req = { .cookie = (void *)idt_msg_ref (msg),
                                       .count = count,
                                       .after = after,
                                       .from_broker = is_broker_request (msg),
                                       .asker = idt_msg_route_newest (msg) };
 
-    node_block (sv->node, service_now_us (sv), &req);
+    node_block (sv->node, now_us, &req);
     service_set_timer (sv);
 }
 

@@ -13,6 +13,7 @@
 #include "modules/fluid/service/options.h"
 
 #define HOUR_MS UINT64_C (3600000)
+#define RECOVER "fluid.recover-horizon"
 
 static int get_epoch (idt_t *h, struct options *o, idt_error_t *errp)
 {
@@ -21,7 +22,7 @@ static int get_epoch (idt_t *h, struct options *o, idt_error_t *errp)
     if (!s)
         return 0;
     if (parse_date (s, &o->epoch_ms) < 0)
-        return module_option_bad ("fluid.epoch", s, "a date such as 2026-01-01T00:00:00Z", errp);
+        return module_option_bad ("fluid.epoch", s, "a date such as " DATE_EXAMPLE, errp);
     o->has_epoch = true;
     return 0;
 }
@@ -82,12 +83,23 @@ static int get_lanes (idt_t *h, struct node_config *c, idt_error_t *errp)
     return 0;
 }
 
+/* Whether it is after the epoch is looked at when that is known. */
+static int check_recover (const char *s, idt_error_t *errp)
+{
+    int64_t unix_ms;
+    fluid_t id;
+
+    if (!s || parse_date (s, &unix_ms) == 0 || fluid_parse (s, strlen (s), &id, NULL) == 0)
+        return 0;
+    return module_option_bad (RECOVER, s, "a date such as " DATE_EXAMPLE ", or an id", errp);
+}
+
 int options_read (idt_t *h, struct options *o, idt_error_t *errp)
 {
     struct node_config *c = &o->node;
 
-    *o = (struct options){ .recover = idt_attr_get (h, "fluid.recover-horizon") };
-    if (get_place (h, o, errp) < 0 || get_share (h, &c->share, errp) < 0
+    *o = (struct options){ .recover = idt_attr_get (h, RECOVER) };
+    if (get_place (h, o, errp) < 0 || check_recover (o->recover, errp) < 0 || get_share (h, &c->share, errp) < 0
         || module_option_number (h, "fluid.share-keep", "512", 0, FLUID_PER_MS, &c->share_keep, errp) < 0
         || module_option_number (h, "fluid.max-generators", "16368", 1, FLUID_GENERATOR_MAX + 1, &c->max_generators,
                                  errp)
@@ -121,7 +133,7 @@ static int check_wall (const struct options *o, const struct store_content *cont
 
     if (o->max_jump_ms == 0)
         return 0;
-    errno = EINVAL;
+    errno = content->is_new ? EINVAL : ERANGE; /* the option is wrong; or the clock, which may be set yet */
     if (wall_ms < epoch_ms)
         return errprintf (errp, "the clock says %s, the epoch is %s: set the clock, or start with fluid.max-jump=0",
                           format_date (wall_ms, wall), format_date (epoch_ms, other));
@@ -153,8 +165,6 @@ int options_epoch (const struct options *o, const struct store_content *content,
 
 /* --- recovery ----------------------------------------------------------------------------------- */
 
-#define RECOVER "fluid.recover-horizon"
-
 /* A date, or an id in any form: the first millisecond in which nothing was made. */
 static int parse_horizon (const char *s, int64_t epoch_ms, uint64_t *horizon_ms, idt_error_t *errp)
 {
@@ -166,7 +176,7 @@ static int parse_horizon (const char *s, int64_t epoch_ms, uint64_t *horizon_ms,
     else if (fluid_parse (s, strlen (s), &id, NULL) == 0)
         *horizon_ms = fluid_split (id).timestamp_ms + 1;
     else
-        return module_option_bad (RECOVER, s, "a date after the epoch, such as 2026-01-01T00:00:00Z, or an id", errp);
+        return module_option_bad (RECOVER, s, "a date after the epoch, such as " DATE_EXAMPLE ", or an id", errp);
     return 0;
 }
 

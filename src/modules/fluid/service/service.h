@@ -26,6 +26,7 @@
 
 #include <idtree/idtree.h>
 
+#include "libmodule/ration.h"
 #include "libmodule/respond.h"
 #include "libmodule/upcall.h"
 #include "libutil/fifo.h"
@@ -42,7 +43,8 @@ struct service {
     struct options options;
     struct node *node;
     struct upcalls ups;
-    bool running; /* its start is over, and went well */
+    struct ration *ration; /* of guests */
+    bool running;          /* its start is over, and went well */
 
     /* the timer: fluid.c, service.c */
     struct witness witness;

@@ -17,7 +17,7 @@
 #include "modules/ingest/node/block.h"
 
 #define ENTRY_BATCHES 4                /* out at a time: while one is stored, others are on their way */
-#define ENTRY_BATCH_BYTES (256u << 10) /* but a single job may take more */
+#define ENTRY_BATCH_BYTES (240u << 10) /* less than a link sends in one piece; but a single job may take more */
 #define ENTRY_PAUSE_MS 10
 #define ENTRY_PAUSE_MAX_MS 160
 

@@ -375,11 +375,11 @@ static void service_added_cb (idt_future_t *f, void *arg)
 }
 
 static const struct idt_handler_spec handlers[] = {
-    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "ingest.watch", root_watch_cb, IDT_ROLE_OWNER },
-    { IDT_MSGTYPE_REQUEST, "ingest.ack", root_ack_cb, IDT_ROLE_OWNER },
-    { IDT_MSGTYPE_REQUEST, "ingest.get", root_get_cb, IDT_ROLE_ALL },
-    { IDT_MSGTYPE_REQUEST, "ingest.list", root_list_cb, IDT_ROLE_OWNER },
-    { IDT_MSGTYPE_REQUEST, "ingest.stats", root_stats_cb, IDT_ROLE_OWNER },
+    { IDT_MSGTYPE_REQUEST | IDT_HANDLER_STREAM, "ingest.watch", root_watch_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "ingest.ack", root_ack_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "ingest.get", root_get_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "ingest.list", root_list_cb, 0 },
+    { IDT_MSGTYPE_REQUEST, "ingest.stats", root_stats_cb, 0 },
     IDT_HANDLERS_END,
 };
 

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* admit.c - which local users are let in, and what they are here
+ *
+ * The permissions of a socket keep out most of those who are not; who a process is tells the kernel, where it connects.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "broker/route/admit.h"
+#include "libutil/duration.h"
+#include "libutil/errprintf.h"
+
+/* A name, or a number; "": none. */
+static int get_group (struct admit *a, const char *s, idt_error_t *errp)
+{
+    struct group *entry;
+    uint64_t number;
+
+    a->has_group = *s != '\0';
+    if (!a->has_group)
+        return 0;
+    if (parse_number (s, 0, UINT32_MAX - 1, &number) == 0)
+        a->group = (gid_t)number;
+    else if ((entry = getgrnam (s)))
+        a->group = entry->gr_gid;
+    else
+        return errsetf (errp, EINVAL,
+                        "attribute access.group=%s: there is no such group on this host: make it, or name another", s);
+    return 0;
+}
+
+int admit_init (struct admit *a, struct attrs *attrs, idt_error_t *errp)
+{
+    const char *group = attr_default (attrs, "access.group", "", errp);
+
+    *a = (struct admit){ .owner = geteuid () };
+    if (!group || get_group (a, group, errp) < 0
+        || attr_switch (attrs, "access.allow-guest-user", "off", &a->guests, errp) < 0
+        || attr_switch (attrs, "access.allow-root-owner", "off", &a->root, errp) < 0)
+        return -1;
+    return 0;
+}
+
+static bool is_member (const struct admit *a, const gid_t *gid, size_t ngids)
+{
+    for (size_t i = 0; a->has_group && i < ngids; i++)
+        if (gid[i] == a->group)
+            return true;
+    return false;
+}
+
+int admit_user (const struct admit *a, uid_t uid, const gid_t *gid, size_t ngids, struct idt_cred *cred)
+{
+    uint32_t roles = IDT_ROLE_LOCAL;
+
+    if (uid == a->owner || (uid == 0 && a->root))
+        roles |= IDT_ROLE_OWNER;
+    else if (is_member (a, gid, ngids))
+        roles |= IDT_ROLE_USER | IDT_ROLE_GROUP;
+    else if (a->guests)
+        roles |= IDT_ROLE_USER;
+    else
+        return errset (EPERM);
+    *cred = (struct idt_cred){ uid, roles };
+    return 0;
+}
+
+mode_t admit_socket_mode (const struct admit *a)
+{
+    return a->guests ? 0666 : a->has_group ? 0660 : 0600;
+}
+
+mode_t admit_folder_mode (const struct admit *a)
+{
+    return a->guests || a->has_group ? 0711 : 0700;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* access.c - who may send which request, publish which event, and see it: the one table
+ *
+ * Guests use, members share, the owner decides: what changes or ends something that is not the asker's own is the owner's.
+ * Handlers that look at a user beyond that say so in doc/design/access.md.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libmsg/access.h"
+
+#define NROWS (sizeof (rows) / sizeof (rows[0]))
+
+struct row {
+    const char *topic;
+    uint32_t roles;
+};
+
+/* In the order of strcmp (). */
+static const struct row rows[] = {
+    { "attr.define", ACCESS_OWNER },
+    { "attr.get", ACCESS_GUEST },
+    { "attr.list", ACCESS_GUEST },
+    { "attr.set", ACCESS_OWNER },
+    { "broker.stats-get", ACCESS_GUEST },
+    { "compressor.close", ACCESS_GROUP },
+    { "compressor.create", ACCESS_GROUP },
+    { "compressor.decompress", ACCESS_GROUP },
+    { "compressor.disconnect", ACCESS_GUEST },
+    { "compressor.fetch", ACCESS_GROUP },
+    { "compressor.generate", ACCESS_GROUP },
+    { "compressor.join", ACCESS_GROUP },
+    { "compressor.list", ACCESS_GROUP },
+    { "compressor.normalize", ACCESS_GROUP },
+    { "compressor.open", ACCESS_GROUP },
+    { "compressor.order", ACCESS_BROKER },
+    { "compressor.recompress", ACCESS_GROUP },
+    { "compressor.save", ACCESS_GROUP },
+    { "compressor.state", ACCESS_GROUP },
+    { "compressor.stats", ACCESS_GROUP },
+    { "compressor.stats-get", ACCESS_GUEST },
+    { "compressor.submit", ACCESS_GROUP },
+    { "config.get", ACCESS_GUEST },
+    { "config.reload", ACCESS_OWNER },
+    { "disconnect", ACCESS_GUEST },
+    { "event.publish", ACCESS_GROUP },
+    { "event.replay", ACCESS_BROKER },
+    { "event.stats-get", ACCESS_GUEST },
+    { "event.subscribe", ACCESS_GUEST },
+    { "event.unsubscribe", ACCESS_GUEST },
+    { "flake.claim", ACCESS_BROKER },
+    { "flake.stats-clear", ACCESS_OWNER },
+    { "flake.stats-get", ACCESS_GUEST },
+    { "flax.disconnect", ACCESS_GUEST },
+    { "flax.generate", ACCESS_GUEST },
+    { "fluid.block", ACCESS_GUEST },
+    { "fluid.cancel", ACCESS_BROKER },
+    { "fluid.disconnect", ACCESS_GUEST },
+    { "fluid.generate", ACCESS_GUEST },
+    { "fluid.info", ACCESS_GUEST },
+    { "fluid.lease", ACCESS_BROKER },
+    { "fluid.lend", ACCESS_BESIDE },
+    { "fluid.position", ACCESS_BROKER },
+    { "fluid.share", ACCESS_BROKER },
+    { "fluid.stats-clear", ACCESS_OWNER },
+    { "fluid.stats-get", ACCESS_GUEST },
+    { "fluid.watermark", ACCESS_GUEST },
+    { "ingest.ack", ACCESS_OWNER },
+    { "ingest.disconnect", ACCESS_GUEST },
+    { "ingest.get", ACCESS_GUEST },
+    { "ingest.list", ACCESS_OWNER },
+    { "ingest.stats", ACCESS_OWNER },
+    { "ingest.watch", ACCESS_OWNER },
+    { "job-ingest.batch", ACCESS_BROKER },
+    { "job-ingest.disconnect", ACCESS_GUEST },
+    { "job-ingest.stats-get", ACCESS_GUEST },
+    { "job-ingest.submit", ACCESS_GUEST },
+    { "log.append", ACCESS_OWNER },
+    { "log.clear", ACCESS_OWNER },
+    { "log.disconnect", ACCESS_GUEST },
+    { "log.dmesg", ACCESS_GROUP },
+    { "module.list", ACCESS_GUEST },
+    { "module.load", ACCESS_OWNER },
+    { "module.remove", ACCESS_OWNER },
+    { "overlay.disconnect", ACCESS_GUEST },
+    { "overlay.health", ACCESS_GUEST },
+    { "overlay.stats-get", ACCESS_GUEST },
+    { "overlay.topology", ACCESS_GUEST },
+    { "ping", ACCESS_GUEST },
+    { "rusage", ACCESS_GUEST },
+    { "service.add", ACCESS_OWNER },
+    { "service.remove", ACCESS_OWNER },
+    { "shutdown.disconnect", ACCESS_GUEST },
+    { "shutdown.start", ACCESS_OWNER },
+    { "sno.disconnect", ACCESS_GUEST },
+    { "sno.generate", ACCESS_GUEST },
+    { "state-machine.get", ACCESS_GUEST },
+    { "stats-clear", ACCESS_OWNER },
+    { "stats-get", ACCESS_GUEST },
+    { "uid.disconnect", ACCESS_GUEST },
+    { "uid.generate", ACCESS_GUEST },
+};
+
+static int compare (const void *topic, const void *row)
+{
+    return strcmp (topic, ((const struct row *)row)->topic);
+}
+
+uint32_t access_roles (const char *topic)
+{
+    const struct row *row = bsearch (topic, rows, NROWS, sizeof (rows[0]), compare);
+
+    return row ? row->roles : ACCESS_OWNER;
+}
+
+/* The length of a service's name with its dot; 0: it has none. */
+static size_t service_len (const char *topic)
+{
+    const char *dot = strchr (topic, '.');
+
+    return dot ? (size_t)(dot - topic) + 1 : 0;
+}
+
+static bool is_of_service (const char *topic)
+{
+    size_t len = service_len (topic);
+
+    for (size_t i = 0; len > 0 && i < NROWS; i++)
+        if (strncmp (topic, rows[i].topic, len) == 0)
+            return true;
+    return false;
+}
+
+/* Modules of any name take NAME.stats-clear. */
+static bool is_for_services (const char *topic)
+{
+    return is_of_service (topic) || strcmp (topic + service_len (topic), "stats-clear") == 0;
+}
+
+bool access_may_publish (struct idt_cred user, const char *topic)
+{
+    return user.rolemask & (is_for_services (topic) ? ACCESS_OWNER : access_roles ("event.publish"));
+}
+
+/* Those of documents are private, and for who may open one. */
+static uint32_t roles_of_private (const char *topic)
+{
+    return strncmp (topic, "compressor.", 11) == 0 ? access_roles ("compressor.open") : ACCESS_OWNER;
+}
+
+bool access_may_see (struct idt_cred user, const idt_msg_t *event)
+{
+    if (!idt_msg_has_flag (event, IDT_MSGFLAG_PRIVATE))
+        return user.rolemask & access_roles ("event.subscribe");
+    return user.userid == idt_msg_cred (event).userid || (user.rolemask & roles_of_private (idt_msg_topic (event)));
+}
+
+const char *access_topic (size_t i, uint32_t *roles)
+{
+    if (i >= NROWS)
+        return NULL;
+    *roles = rows[i].roles;
+    return rows[i].topic;
+}

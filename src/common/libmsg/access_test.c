@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* access_test.c - the table of access: in order, as the document has it, and asked for by those who send */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libmsg/access.h"
+#include "test/tap.h"
+
+#define DOCUMENT SRCDIR "/doc/design/access.md"
+
+static const struct idt_cred owner = { 100, IDT_ROLE_OWNER }, member = { 101, IDT_ROLE_USER | IDT_ROLE_GROUP },
+                             guest = { 102, IDT_ROLE_USER }, nobody = { 103, IDT_ROLE_NONE };
+
+/* The line of the document for a row. */
+static void describe (const char *topic, uint32_t roles, char *buf, size_t size)
+{
+    bool has_dot = strchr (topic, '.');
+
+    if (roles & IDT_ROLE_BROKER)
+        snprintf (buf, size, "| `%s` | %s | - | - |\n", topic, roles & IDT_ROLE_LOCAL ? "modules" : "brokers");
+    else
+        snprintf (buf, size, "| `%s%s` | yes | %s | %s |\n", has_dot ? "" : "NAME.", topic,
+                  roles & IDT_ROLE_GROUP ? "yes" : "-", roles & IDT_ROLE_USER ? "yes" : "-");
+}
+
+static char *read_document (void)
+{
+    FILE *f = fopen (DOCUMENT, "r");
+    char *text = calloc (1, 100000);
+
+    if (!f || !text || fread (text, 1, 99999, f) == 0)
+        diag ("%s cannot be read", DOCUMENT);
+    if (f)
+        fclose (f);
+    return text;
+}
+
+/* The rows that the document has under "Requests". */
+static size_t count_lines (const char *text)
+{
+    const char *from = strstr (text, "\n## Requests\n"), *to = from ? strstr (from + 1, "\n## ") : NULL;
+    size_t n = 0;
+
+    for (; to && (from = strstr (from, "\n| `")) && from < to; from++)
+        n++;
+    return n;
+}
+
+static void test_table (void)
+{
+    char line[200], *text = read_document ();
+    const char *topic, *before = "";
+    uint32_t roles;
+    size_t n = 0;
+
+    for (; (topic = access_topic (n, &roles)); n++, before = topic) {
+        describe (topic, roles, line, sizeof (line));
+        if (strcmp (before, topic) >= 0 || access_roles (topic) != roles || !strstr (text, line))
+            ok (false, "%s is in its place, and in %s: %s", topic, DOCUMENT, line);
+    }
+    ok (n > 0 && count_lines (text) == n, "the document has each row of the table, and no other (%zu)", n);
+    ok (access_roles ("no.such") == ACCESS_OWNER && access_roles ("") == ACCESS_OWNER,
+        "what is in no row is the owner's");
+    free (text);
+}
+
+static void test_publish (void)
+{
+    ok (access_may_publish (owner, "x") && access_may_publish (member, "x") && access_may_publish (member, "x.y"),
+        "the owner and members publish events");
+    ok (!access_may_publish (guest, "x") && !access_may_publish (nobody, "x"), "nobody else does");
+    ok (access_may_publish (owner, "fluid.stats-clear") && !access_may_publish (member, "fluid.stats-clear")
+            && !access_may_publish (member, "compressor.ranges.d") && !access_may_publish (member, "event.lost")
+            && !access_may_publish (member, "mine.stats-clear"),
+        "what services act upon is the owner's");
+    ok (access_may_publish (member, "fluids.x") && access_may_publish (member, "fluid"),
+        "a name that only begins like a service's is none");
+}
+
+int main (void)
+{
+    test_table ();
+    test_publish ();
+    return done_testing ();
+}

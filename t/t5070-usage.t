@@ -1,0 +1,80 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t5070-usage.t - what is wrong on a command line is told by exit status 2 and one sentence, before anything is done
+test_description='wrong options end with exit status 2'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+# Every command, as idtree -h and idtree GROUP -h list them.
+list_commands() {
+    idtree -h | sed -n 's/^  \([a-z]*\) .*/\1/p' | while read -r word; do
+        if idtree "$word" -h | grep -q "^usage: idtree $word COMMAND"; then
+            idtree "$word" -h | sed -n "s/^  \($word [a-z]*\) .*/\1/p"
+        else
+            echo "$word"
+        fi
+    done
+}
+# It ends with status 2, and with a line on stderr that begins with who says it.
+refused() { # command...
+    test_expect_code 2 "$@" >out 2>err </dev/null && test_must_be_empty out && grep "^idtree[a-z -]*: " err ||
+        { echo "$@"; cat err; return 1; }
+}
+
+test_expect_success 'an option that is none is status 2, of each command' '
+    list_commands >commands && test "$(wc -l <commands)" -gt 30 && grep -x "id new" commands &&
+    while read -r c; do
+        refused idtree $c --no-such-option || return 1
+    done <commands
+'
+test_expect_success 'so is one without its argument, or with one that it does not take' '
+    while read -r c; do
+        for o in $(idtree $c -h | sed -n "s/^  .*--\([a-z-]*\)=.*/\1/p"); do
+            refused idtree $c --$o || return 1
+        done
+        test "$c" = broker || refused idtree $c --help=x || return 1
+    done <commands
+'
+test_expect_success 'so is what is said of the wrong thing' '
+    for c in "id" "id nope" "nope" "-x" "id new x" "id new -n0" "id new -r-1" "id new --scheme=x" "id new --to=x" \
+        "id new --local" "id new --meta=1" "id range" "id range --from=x --to=y" "id range --from=2026-11-21 --to=2026-11-20" \
+        "id show" "id show -e x 1" "id convert 1" "start -s0" "start --per-process=0" "start -o x" "startctl" "startctl nope" \
+        "startctl kill" "startctl kill x" "startctl kill --signal=FOO 0" "startctl status 1 --signal=" "ping" "ping -c0 0" "ping 0!" \
+        "logger -s nope x" "event pub" "getattr" "setattr x" "module load" "module stats" "module remove" "doc open" "job show x"; do
+        refused idtree $c || return 1
+    done
+'
+test_expect_success 'and what the broker finds wrong in what it was given' '
+    for o in "-o x=y" "-o fluid.lease=x" "-o tbon.topo=x" "-t nope" "-c /nope" "-o rank=3" "-o log-level=99" "-o tbon.endpoint=x" \
+        "-o broker.modules=nope" "-o broker.join-timeout=x" "-o fluid.epoch=x" "--recover-horizon=x" "-o fluid.recover-horizon=2026-02-30" \
+        "-o compressor.window=0" "-o uid.drift=99" "-o local.sockets=x" "-o fluid.epoch=2999-01-01" "-o" "-o x" "--nope"; do
+        refused idtree broker $o true || return 1
+    done
+'
+test_expect_success 'idtree start says the same of what its brokers were given' '
+    for o in "-o x=y" "-o fluid.lease=x" "--topology=x" "-o broker.modules=nope" "--recover-horizon=x" "-o uid.drift=99"; do
+        refused idtree start -s 3 $o touch started || return 1
+    done && test ! -e started
+'
+test_expect_success 'a file of attributes that is wrong is named with its line' '
+    printf "log-level = 7\n\nfluid.lease\n" >conf && refused idtree broker -c conf true && grep "conf:3: " err
+'
+test_expect_success 'what another start may find better is status 1' '
+    test_expect_code 1 idtree broker -o rundir=/nope/nope true 2>err && grep "rundir /nope/nope: No such file" err &&
+    test_expect_code 1 idtree getattr size 2>err && grep "no instance" err
+'
+test_expect_success 'dates are the same to a broker as to commands: a day is its first millisecond' '
+    idtree start -o fluid.epoch=2026-01-01 idtree info >out && cat out && grep -E "epoch +2026-01-01T00:00:00.000Z" out &&
+    idtree start -o fluid.epoch=2026-01-01T02:00:00+02:00 idtree info >out && grep -E "epoch +2026-01-01T00:00:00.000Z" out
+'
+test_expect_success 'a range of fluids ends where the instance does, and says so' '
+    idtree id range --epoch 2026-01-01 --from 2026-01-01 --to 2026-01-02 -f dec >inside 2>err && test_must_be_empty err &&
+    idtree id range --epoch 2026-01-01 --from 2020-01-01 --to 2026-01-02 -f dec >out 2>err && test_cmp inside out &&
+    grep "^idtree id range: --from lies before the epoch: .* the epoch, 2026-01-01T00:00:00.000Z, until 2060-11" err &&
+    idtree id range --epoch 2026-01-01 --from 2026-01-01 --to 2099-01-01 -f dec >out 2>err && cat out err &&
+    echo 18446744073692774400 >expect && sed 1d out >end && test_cmp expect end && grep "to lies behind the last id" err &&
+    idtree id range --epoch 2026-01-01 --from 2020-01-01 --to 2021-01-01 -f dec >out 2>err && printf "0\n0\n" >expect &&
+    test_cmp expect out && test "$(wc -l <err)" = 2
+'
+test_done
