@@ -263,6 +263,15 @@ static void raise_files (uint64_t *files)
     setrlimit (RLIMIT_NOFILE, &r);
 }
 
+static void end (struct crew_conf *conf, struct signals *signals)
+{
+    crew_destroy (signals->crew);
+    process_destroy (conf->process);
+    attrs_destroy (conf->attrs);
+    free (conf->config_files);
+    close (signals->fd);
+}
+
 int main (int argc, char **argv)
 {
     struct crew_conf conf = { .attrs = attrs_create () };
@@ -283,11 +292,16 @@ int main (int argc, char **argv)
     conf.tmpdir = getenv ("TMPDIR") ? getenv ("TMPDIR") : "/tmp";
     conf.module_path = module_path ();
     conf.command = argv + optind;
-    if (!(conf.process = process_create (&err)) || !(signals.crew = crew_create (&conf, &err))) {
+    if (!(conf.process = process_create (&err)))
+        die (1, err.text);
+    if (!(signals.crew = crew_create (&conf)))
+        die (1, strerror (errno));
+    if (crew_start (signals.crew, &err) < 0) {
         exit_code = (int)broker_exit_of (errno);
-        process_destroy (conf.process);
-        attrs_destroy (conf.attrs);
-        die (exit_code, err.text);
+        fprintf (stderr, "idtree-broker: %s\n", err.text);
+        crew_abort (signals.crew);
+        end (&conf, &signals);
+        return exit_code;
     }
     if (!(w = idt_fd_watcher_create (process_reactor (conf.process), signals.fd, IDT_POLLIN, signal_cb, &signals))
         || !(manager = manager_create (conf.process, signals.crew)))
@@ -295,12 +309,10 @@ int main (int argc, char **argv)
     signals.reloads = conf.nconfig_files > 0;
     idt_watcher_start (w);
     exit_code = process_run (conf.process) < 0 ? 1 : crew_exit_code (signals.crew);
+    if (exit_code != 0)
+        crew_abort (signals.crew);
     manager_destroy (manager);
     idt_watcher_destroy (w);
-    crew_destroy (signals.crew);
-    process_destroy (conf.process);
-    attrs_destroy (conf.attrs);
-    free (conf.config_files);
-    close (signals.fd);
+    end (&conf, &signals);
     return exit_code;
 }

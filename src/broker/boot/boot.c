@@ -457,3 +457,9 @@ void boot_ready (struct boot *b)
         b->method->ready (b->m);
     b->ready = true;
 }
+
+void boot_abort (struct boot *b)
+{
+    if (b->method->abort && !b->ready)
+        b->method->abort (b->m);
+}

@@ -121,4 +121,7 @@ int boot_fd (const struct boot *b);
 /* Tell the launcher that we are up, once: or it takes our end for a failure, and kills the others. */
 void boot_ready (struct boot *b);
 
+/* Before that: have the launcher end all, when we have said why.  Else one that is stuck would hold it for ever. */
+void boot_abort (struct boot *b);
+
 #endif /* BROKER_BOOT_H */

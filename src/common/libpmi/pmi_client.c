@@ -294,3 +294,10 @@ int pmi_client_finalize (struct pmi_client *c, idt_error_t *errp)
         return failed (c, errno, "finalize", errp);
     return 0;
 }
+
+void pmi_client_abort (struct pmi_client *c)
+{
+    static const char request[] = "cmd=abort exitcode=1\n";
+
+    write_all (c, request, sizeof (request) - 1);
+}
