@@ -360,6 +360,13 @@ static void test_events (int flags)
     ok (seen.lost_events == 1, "that some may be missing is told once");
     ok (!hears (h, s, &seen, "y.1"), "one that ended does not");
     test_server_stop (s);
+    idt_future_t *own = idt_event_publish (h, "x.own", 0, NULL);
+    int before = seen.events;
+    test_server_start (s);
+    int rc = result (own);
+    idt_reactor_run (idt_get_reactor (h), IDT_REACTOR_NOWAIT);
+    ok (rc == 0 && seen.events == before + 1, "a subscription is said again before what waits");
+    test_server_stop (s);
     idt_future_t *f = flags ? ask (h, "test.echo") : idt_event_publish (h, "z", 0, NULL);
     ok (f != NULL && result (idt_event_unsubscribe (h, "x.")) == 0, "without a broker one ends at once");
     test_server_start (s);
