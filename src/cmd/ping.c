@@ -17,7 +17,6 @@
 
 #define TOPIC_MAX 256
 #define PAD_MAX (1024 * 1024) /* bytes */
-#define TIMEOUT_MS 10000
 
 struct ping {
     struct cmd *cmd;
@@ -96,7 +95,7 @@ static void send_cb (idt_watcher_t *w, int revents, void *arg)
                                     "time.tv_sec", (json_int_t)(now / 1000000000), "time.tv_nsec",
                                     (json_int_t)(now % 1000000000), "pad", p->pad);
 
-    if (!f || idt_future_then (f, TIMEOUT_MS, answer_cb, p) < 0)
+    if (!f || idt_future_then (f, p->cmd->timeout_ms, answer_cb, p) < 0)
         cmd_die (p->cmd, "cannot send: %s", strerror (errno));
     if (++p->sent == p->count)
         idt_watcher_stop (w);

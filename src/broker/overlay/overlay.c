@@ -12,13 +12,15 @@
 
 #include "broker/base/msglist.h"
 #include "broker/overlay/link.h"
+#include "common/libzmqutil/address.h"
 #include "libidtree/json_build.h"
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
-#define HOP_SHOWN 8         /* characters of a UUID, as in the route that a ping is answered */
-#define HEARTBEAT 1.        /* seconds, at most: whoever lost time hears of it then */
-#define HEARTBEAT_INSIDE 2. /* where the parent is in this process, and has the same clocks */
+#define HOP_SHOWN 8          /* characters of a UUID, as in the route that a ping is answered */
+#define HEARTBEAT 1.         /* seconds, at most: whoever lost time hears of it then */
+#define ADDRESS_WAIT_MS 1000 /* for the names of ancestors, at the start */
+#define HEARTBEAT_INSIDE 2.  /* where the parent is in this process, and has the same clocks */
 
 /* --- the heart ------------------------------------------------------------------------------------- */
 
@@ -243,6 +245,13 @@ error:
     return NULL;
 }
 
+static void drop_addresses (struct address **addresses, uint32_t count)
+{
+    for (uint32_t i = 0; addresses && i < count; i++)
+        address_destroy (addresses[i]);
+    free (addresses);
+}
+
 void overlay_destroy (struct overlay *ov)
 {
     int saved_errno = errno;
@@ -254,6 +263,7 @@ void overlay_destroy (struct overlay *ov)
     parent_destroy (ov->up);
     children_destroy (ov->down);
     keyring_destroy (ov->keys);
+    drop_addresses (ov->addresses, ov->nancestors);
     msglist_destroy (ov->followers);
     free (ov);
     errno = saved_errno;
@@ -264,6 +274,41 @@ int overlay_bind (struct overlay *ov, const char *endpoint, bool others, idt_err
     return children_bind (ov->down, endpoint, others, errp);
 }
 
+/* Names are asked for together, and waited for a moment: then the first attempt knows them.  Without memory ZeroMQ asks. */
+static void find_ancestors (struct overlay *ov)
+{
+    struct address **addresses = calloc (ov->nancestors + 1, sizeof (addresses[0]));
+
+    for (uint32_t i = 0; addresses && i < ov->nancestors; i++) {
+        if (!(addresses[i] = address_create ())) {
+            drop_addresses (addresses, i);
+            return;
+        }
+        address_resolve (addresses[i], ov->ancestors[i].endpoint, NULL);
+    }
+    if (addresses)
+        address_wait (addresses, ov->nancestors, ADDRESS_WAIT_MS);
+    ov->addresses = addresses;
+}
+
+const char *overlay_no_address (const struct overlay *ov, idt_error_t *errp)
+{
+    if (ov->nancestors == 0 || !ov->addresses || address_resolve (ov->addresses[0], ov->ancestors[0].endpoint, errp))
+        return NULL;
+    return errp->text;
+}
+
+bool overlay_set_key (struct overlay *ov, uint32_t rank, const uint8_t key[ZAP_KEY_SIZE])
+{
+    struct control_key k = { .rank = rank };
+    bool news;
+
+    memcpy (k.key, key, sizeof (k.key));
+    news = keyring_put (ov->keys, &k);
+    keyring_known (ov->keys);
+    return news;
+}
+
 void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, uint32_t count,
                            const struct bizcard *children)
 {
@@ -271,6 +316,8 @@ void overlay_set_bizcards (struct overlay *ov, const struct bizcard *ancestors, 
 
     ov->ancestors = ancestors;
     ov->nancestors = count;
+    if (ov->conf.configured)
+        find_ancestors (ov);
     for (uint32_t i = 0; i < topo_child_count (ov->conf.topo, ov->conf.rank); i++) {
         key.rank = children[i].rank;
         memcpy (key.key, children[i].key, sizeof (key.key));

@@ -26,18 +26,30 @@
 static const char *const verbs[] = { "status", "kill", "stop", "cont", "run" };
 #define VERBS (sizeof (verbs) / sizeof (verbs[0]))
 
-/* The launcher's socket is beside that of the broker. */
+#define SCHEME "local://"
+
+/* The launcher's socket is beside that of the broker, of several the first. */
 static void socket_path (struct cmd *cmd, struct sockaddr_un *addr)
 {
-    const char *path, *slash;
+    const char *uri = cmd->uri ? cmd->uri : idt_default_uri ();
+    const char *path = strncmp (uri, SCHEME, strlen (SCHEME)) ? "" : uri + strlen (SCHEME);
+    const char *next = strstr (path, SCHEME);
+    const char *slash = memrchr (path, '/', next ? (size_t)(next - path) : strlen (path));
 
-    if (!cmd->uri)
-        cmd_die (cmd, "no instance: IDTREE_URI is not set, as it is under idtree start");
-    path = strncmp (cmd->uri, "local://", 8) ? NULL : cmd->uri + 8;
-    if (!path || !(slash = strrchr (path, '/'))
+    if (!slash
         || snprintf (addr->sun_path, sizeof (addr->sun_path), "%.*s/%s", (int)(slash - path), path, CONTROL_SOCKET)
                >= (int)sizeof (addr->sun_path))
-        cmd_die (cmd, "%s is no URI of a local broker", cmd->uri);
+        cmd_die (cmd, "%s is no URI of a local broker", uri);
+}
+
+/* How long the launcher may take. */
+static void limit_wait (struct cmd *cmd, int fd)
+{
+    double ms = cmd->timeout_ms < 0 ? 0 : cmd->timeout_ms; /* 0: for ever, here too */
+    struct timeval tv = { .tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)((int64_t)(ms * 1000) % 1000000) };
+
+    if (setsockopt (fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof (tv)) < 0)
+        cmd_die (cmd, "%s", strerror (errno));
 }
 
 static FILE *connect_launcher (struct cmd *cmd)
@@ -49,6 +61,7 @@ static FILE *connect_launcher (struct cmd *cmd)
     if (fd < 0 || connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0)
         cmd_die (cmd, "no launcher at %s (was the instance started by idtree start?): %s", addr.sun_path,
                  strerror (errno));
+    limit_wait (cmd, fd);
     FILE *f = fdopen (fd, "r+");
     if (!f)
         cmd_die (cmd, "%s", strerror (errno));
@@ -69,7 +82,10 @@ static json_t *call_new (struct cmd *cmd, json_t *request)
     json_decref (request);
     ssize_t n = getline (&line, &size, f);
     if (n > 0 && line[0] == '\0') /* how Flux's local connector greets */
-        cmd_die (cmd, "the launcher at %s is not idtree start but flux start: nothing was done", cmd->uri);
+        cmd_die (cmd, "the launcher is not idtree start but flux start: nothing was done");
+    if (n < 0 && errno == EAGAIN)
+        cmd_die (cmd, "it is not done after %g s (--timeout): idtree startctl status shows how far brokers are",
+                 cmd->timeout_ms / 1000);
     if (n <= 0 || !(o = json_loads (line, 0, NULL)))
         cmd_die (cmd, "the launcher went away");
     free (line);
