@@ -47,7 +47,7 @@ static void print (const struct cmd *cmd, uint32_t rank, const struct reload_opt
 static bool reload_one (struct cmd *cmd, idt_t *h, uint32_t rank, const struct reload_options *o)
 {
     idt_future_t *f = ask_send (cmd, "config.reload", rank, json_object ());
-    bool done = f && idt_future_wait (f, -1) == 0 && idt_future_errnum (f) == 0;
+    bool done = f && idt_future_wait (f, cmd->timeout_ms) == 0 && idt_future_errnum (f) == 0;
 
     if (done)
         print (cmd, rank, o, ask_take_new (cmd, f, "reload"));
