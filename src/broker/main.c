@@ -21,6 +21,7 @@
 #include "broker/broker.h"
 #include "broker/conffile.h"
 #include "broker/crew.h"
+#include "libutil/stdfds.h"
 #include "broker/manager.h"
 #include "libutil/duration.h"
 
@@ -275,7 +276,7 @@ static void end (struct crew_conf *conf, struct signals *signals)
 int main (int argc, char **argv)
 {
     struct crew_conf conf = { .attrs = attrs_create () };
-    struct signals signals = { .fd = open_signals () };
+    struct signals signals = { .fd = stdfds_occupy () < 0 ? -1 : open_signals () };
     struct manager *manager;
     idt_watcher_t *w;
     idt_error_t err;
