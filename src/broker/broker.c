@@ -399,7 +399,7 @@ static int bind_overlay (struct broker *b, idt_error_t *errp)
     if (topo_child_count (b->topo, b->rank) > 0
         && overlay_bind (b->overlay, endpoint, boot_is_known (b->boot, b->rank), errp) < 0)
         return -1;
-    return boot_tell (b->boot, b->rank, overlay_endpoint (b->overlay), b->public_key, errp);
+    return boot_tell (b->boot, b->rank, broker_announced_endpoint (b), b->public_key, errp);
 }
 
 static int make_overlay (struct broker *b, idt_error_t *errp)

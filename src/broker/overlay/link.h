@@ -94,8 +94,9 @@ bool link_same_version (const char *a, const char *b);
 struct parent *parent_create (struct overlay *ov);
 void parent_destroy (struct parent *up);
 
-uint32_t parent_rank (const struct parent *up);  /* whom we are attached to; TOPO_NONE: nobody */
-bool parent_is_inside (const struct parent *up); /* attached to a broker of this process */
+uint32_t parent_rank (const struct parent *up);        /* whom we are attached to; TOPO_NONE: nobody */
+bool parent_is_inside (const struct parent *up);       /* attached to a broker of this process */
+const char *parent_identity (const struct parent *up); /* under what UUID it knows us; NULL: nobody does */
 
 /* Tell the keys of our descendants that are news. */
 void parent_send_keys (struct parent *up);

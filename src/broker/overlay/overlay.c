@@ -17,6 +17,7 @@
 #include "libutil/clock.h"
 #include "libutil/errprintf.h"
 
+#define HOP_SHOWN 8          /* characters of a UUID, as in the route that a ping is answered */
 #define HEARTBEAT 1.         /* seconds, at most: whoever lost time hears of it then */
 #define ADDRESS_WAIT_MS 1000 /* for the names of ancestors, at the start */
 #define HEARTBEAT_INSIDE 2.  /* where the parent is in this process, and has the same clocks */
@@ -389,20 +390,32 @@ static void topology_cb (idt_t *h, const idt_msg_t *msg, void *arg)
     idt_respond_pack (h, msg, "o", describe_subtree (topo, rank, &size));
 }
 
+/* The parent's rank, and what routes of requests call us, as far as a ping shows it. */
+static json_t *describe_parent (const struct overlay *ov)
+{
+    const char *identity = parent_identity (ov->up);
+
+    if (!overlay_has_parent (ov))
+        return json_pack ("{s:b s:n s:n s:i}", "parent-connected", 0, "parent-rank", "parent-hop", "keys-pending", 0);
+    return json_pack ("{s:b s:I s:s% s:I}", "parent-connected", 1, "parent-rank", (json_int_t)parent_rank (ov->up),
+                      "parent-hop", identity, (size_t)HOP_SHOWN, "keys-pending",
+                      (json_int_t)keyring_pending (ov->keys));
+}
+
 static void stats_cb (idt_t *h, const idt_msg_t *msg, void *arg)
 {
     struct overlay *ov = arg;
-    json_t *links = json_array ();
+    json_t *links = json_array (), *o = describe_parent (ov);
 
     children_describe_links (ov->down, links);
     parent_describe (ov->up, links);
-    idt_respond_pack (h, msg, "{s:i s:i s:i s:I s:I s:I s:b s:o s:o}", "child-count",
-                      (int)topo_child_count (ov->conf.topo, ov->conf.rank), "child-connected",
-                      (int)overlay_children_online (ov), "adopted", (int)children_adopted (ov->down), "keys",
-                      (json_int_t)keyring_count (ov->keys), "keys-sent", (json_int_t)keyring_sent (ov->keys),
-                      "keys-pending", overlay_has_parent (ov) ? (json_int_t)keyring_pending (ov->keys) : 0,
-                      "parent-connected", (int)overlay_has_parent (ov), "parent-rank",
-                      overlay_has_parent (ov) ? json_integer (parent_rank (ov->up)) : json_null (), "links", links);
+    json_object_update_new (o, json_pack ("{s:i s:i s:I s:I s:I s:o}", "child-count",
+                                          (int)topo_child_count (ov->conf.topo, ov->conf.rank), "child-connected",
+                                          (int)overlay_children_online (ov), "adopted",
+                                          (json_int_t)children_adopted (ov->down), "keys",
+                                          (json_int_t)keyring_count (ov->keys), "keys-sent",
+                                          (json_int_t)keyring_sent (ov->keys), "links", links));
+    idt_respond_pack (h, msg, "o", o);
 }
 
 static const struct idt_handler_spec handlers[] = {

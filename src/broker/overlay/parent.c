@@ -70,6 +70,11 @@ uint32_t parent_rank (const struct parent *up)
     return overlay_has_parent (up->ov) ? conn_target (up->used)->rank : TOPO_NONE;
 }
 
+const char *parent_identity (const struct parent *up)
+{
+    return overlay_has_parent (up->ov) ? up->used->identity : NULL;
+}
+
 bool parent_is_inside (const struct parent *up)
 {
     return overlay_has_parent (up->ov) && wire_kind (up->used->wire) != WIRE_ZMQ;
@@ -195,10 +200,9 @@ static int open_connection (struct conn *c)
 {
     const struct bizcard *card = conn_target (c);
     struct wire_target to = { .rank = card->rank, .endpoint = endpoint_of (c), .key = card->key };
-    char identity[IDT_MSG_UUID_LEN + 1];
 
-    if (!to.endpoint || uuid_make (identity) < 0
-        || !(c->wire = wire_connect (&c->up->ov->wire, &to, identity, &wire_ops, c)))
+    if (!to.endpoint || uuid_make (c->identity) < 0
+        || !(c->wire = wire_connect (&c->up->ov->wire, &to, c->identity, &wire_ops, c)))
         return -1;
     return 0;
 }
