@@ -255,10 +255,15 @@ static void measure_flood (const char *name, const char *uri, const struct limit
 
 /* --- all of it ---------------------------------------------------------------------------------------------------- */
 
+static const char *idtree_path (void)
+{
+    return getenv ("IDTREE") ? getenv ("IDTREE") : BUILDDIR "/src/cmd/idtree";
+}
+
 /* The brokers' output goes to stderr, as ours does: what is measured stands alone on stdout. */
 static int run_inside_of_instance (const char *self, const char *dir, const char *part)
 {
-    const char *idtree = getenv ("IDTREE") ? getenv ("IDTREE") : BUILDDIR "/src/cmd/idtree";
+    const char *idtree = idtree_path ();
     char state[PATH_SIZE + 16];
     int status = 0;
     pid_t pid = fork ();
@@ -275,6 +280,15 @@ static int run_inside_of_instance (const char *self, const char *dir, const char
     return WIFEXITED (status) ? WEXITSTATUS (status) : 1;
 }
 
+static void make_state (const char *dir)
+{
+    char command[2 * PATH_SIZE];
+
+    snprintf (command, sizeof (command), "'%s' init --statedir '%s' >&2", idtree_path (), dir);
+    if (system (command) != 0)
+        die (dir);
+}
+
 static int run_in_new_folder (const char *self, const char *part)
 {
     char dir[PATH_SIZE], command[PATH_SIZE + 16];
@@ -282,6 +296,7 @@ static int run_in_new_folder (const char *self, const char *part)
     snprintf (dir, sizeof (dir), "%s/bench-ingest.XXXXXX", getenv ("BENCH_DIR") ? getenv ("BENCH_DIR") : BUILDDIR);
     if (!mkdtemp (dir))
         die (dir);
+    make_state (dir);
     int status = run_inside_of_instance (self, dir, part);
     snprintf (command, sizeof (command), "rm -rf '%s'", dir);
     return system (command) == 0 ? status : 1;

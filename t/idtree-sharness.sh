@@ -72,6 +72,11 @@ test_all_gone() {
     exec 7<&-
 }
 
+# Make the state of a new instance in a folder, for -o statedir=, unless there is one.
+init_state() { # folder, option of idtree init...
+    test -e "$1/instance" || idtree init --statedir "$@" >/dev/null
+}
+
 # Whether the brokers were built with a sanitizer.
 is_sanitized() { nm -D "$IDTREE_BUILDDIR/src/broker/.libs/idtree-broker" 2>/dev/null | grep -q "__[at]san"; }
 

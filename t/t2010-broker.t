@@ -28,7 +28,7 @@ fi
 
 # A rundir that was named keeps its folder and what is durable in it.
 nothing_left() {
-    rm -f "$TMPDIR/run/fluid.sqlite" "$TMPDIR/run/compressor.sqlite" &&
+    rm -f "$TMPDIR/run/instance" "$TMPDIR/run/fluid.sqlite" "$TMPDIR/run/compressor.sqlite" &&
     { ! test -e "$TMPDIR/run" || rmdir "$TMPDIR/run"; } && test_nothing_in "$TMPDIR"
 }
 hydra() { timeout "$WAIT_S" mpiexec.hydra -n "$@" </dev/null; }
@@ -97,8 +97,8 @@ test_expect_success 'so is one that is a link, and a statedir that others can wr
     mkdir -m 700 own && ln -s own linked && mkdir -m 777 shared &&
     test_expect_code 1 idtree-broker -o rundir=linked/ true 2>err && grep "rundir linked/: is a symbolic link" err &&
     for d in linked shared; do
-        test_expect_code 1 idtree-broker -o statedir="$PWD/$d" true 2>err && grep "statedir $PWD/$d: " err || return 1
-    done && : >precious && ln -s ../precious own/fluid.sqlite.holder &&
+        test_expect_code 3 idtree-broker -o statedir="$PWD/$d" true 2>err && grep "statedir $PWD/$d: " err || return 1
+    done && init_state own && : >precious && ln -s ../precious own/fluid.sqlite.holder &&
     idtree-broker -o statedir="$PWD/own" true && ! test -s precious && rm -r own linked shared open && nothing_left
 '
 cat >fill.py <<'END'

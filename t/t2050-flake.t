@@ -185,7 +185,7 @@ for r in 0 1; do for s in sno uid; do idtree id new --scheme $s -r $r -n 1000; d
 idtree info >info.$1
 END
 test_expect_success 'an instance that is stopped and started again goes on where it was, not ahead' '
-    mkdir state && for i in 1 2 3 4 5; do
+    init_state state && for i in 1 2 3 4 5; do
         idtree start -s 2 -o statedir="$PWD/state" -o log-stderr-level=0 sh stop.sh $i || return 1
     done && test "$(cat ids.? | sort -u | wc -l)" = 20000
 '

@@ -7,7 +7,7 @@ test_description='ranks that have several generators use them all, in order, and
 . "$(dirname "$0")/idtree-sharness.sh"
 
 STATE=$PWD/state
-mkdir "$STATE" || exit 1
+init_state "$STATE" || exit 1
 
 # What id show says of ids that come in lines.
 cat >lanes.sh <<'END'

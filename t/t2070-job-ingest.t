@@ -32,7 +32,7 @@ run_own() { # command...
 }
 both='-o broker.modules=fluid,job-ingest'
 
-mkdir disk && mkdir -m 700 state
+mkdir disk && init_state state || exit 1
 if test -n "$TEST_OWN_MOUNTS" && mount -t tmpfs -o size=1m,mode=700 tmpfs disk 2>mount-error; then
     test_set_prereq MOUNT
     cleanup "umount -l '$PWD/disk'"
@@ -68,7 +68,7 @@ test_expect_success 'a consumer of what cannot be read is told, once' '
 '
 test_expect_success MOUNT 'on a full disk what is to be cleared away waits between tries' '
     change "UPDATE jobs SET urgency = 16; UPDATE meta SET acked = (SELECT max(id) FROM jobs)" &&
-    cp state/ingest.sqlite disk && cat >full.sh <<-\EOF &&
+    cp state/instance state/*.sqlite disk && cat >full.sh <<-\EOF &&
 	cat /dev/zero >disk/fill 2>/dev/null
 	python3 "$IDTREE_SRCDIR/t/ingest_client.py" tidying &&
 	idtree job stats | grep "disk is full" && rm disk/fill && . "$IDTREE_SRCDIR/t/wait.sh" &&

@@ -41,7 +41,7 @@ echo root; for i in 1 2 3; do idtree startctl kill 0; idtree startctl run 0; wor
 load_end
 END
 test_expect_success 'a leaf, a router, a subtree and the root are killed and run again' '
-    mkdir -p state && idtree start -s 8 --topology kary:2 $opts -o statedir="$PWD/state" sh failures.sh && test -s record
+    init_state state && idtree start -s 8 --topology kary:2 $opts -o statedir="$PWD/state" sh failures.sh && test -s record
 '
 test_expect_success 'an instance that starts again has all that was final' '
     cat >again.sh <<-\END &&

@@ -38,7 +38,7 @@ echo root; for i in 1 2 3; do idtree startctl kill 0; idtree startctl run 0; gro
 load_end
 END
 test_expect_success 'a leaf, a router, a subtree and the root are killed and run again' '
-    mkdir -p state && idtree start -s 8 --topology kary:2 $opts -o statedir="$PWD/state" sh failures.sh
+    init_state state && idtree start -s 8 --topology kary:2 $opts -o statedir="$PWD/state" sh failures.sh
 '
 test_expect_success 'a broker that is stopped and continued changes nothing' '
     cat >stopped.sh <<-\END &&

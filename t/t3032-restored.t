@@ -62,7 +62,7 @@ same_ids 1 && same_ids 2
 fails 'no session in it that' idtree doc close -r 0 d
 END
 test_expect_success 'an older copy is refused with a sentence; with the newer one all go on as they were' '
-    mkdir -p state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh ahead.sh </dev/null
+    init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh ahead.sh </dev/null
 '
 cat >as-long.sh <<'END'
 . ./lib.sh
@@ -89,7 +89,7 @@ until_ok idtree doc ids -r 2 d
 until_ok idtree doc open -r 1 d && until_ok idtree doc ids -u -r 1 d && cat out >ids && same_ids 2
 END
 test_expect_success 'so is one that has become as long; it serves when those who know better have given up' '
-    rm -rf ids state && mkdir state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh as-long.sh </dev/null
+    rm -rf ids state && init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh as-long.sh </dev/null
 '
 cat >client.sh <<'END'
 . ./lib.sh
@@ -111,6 +111,6 @@ wait $load || { cat result; exit 1; }
 cat result
 END
 test_expect_success 'clients with compressors of their own are as safe' '
-    rm -rf state && mkdir state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh client.sh </dev/null
+    rm -rf state && init_state state && idtree start -s 3 --topology kary:2 $opts -o statedir="$PWD/state" sh client.sh </dev/null
 '
 test_done

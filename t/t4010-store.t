@@ -53,15 +53,15 @@ idtree dmesg | grep 'the horizon is stored again' &&
 idtree overlay status >status && ! grep store status
 END
 test_expect_success MOUNT 'a full disk stops leases before they pass what is stored; they go on when there is room' '
-    idtree start -s 2 $opts -o statedir="$PWD/disk" sh full.sh
+    init_state disk && idtree start -s 2 $opts -o statedir="$PWD/disk" sh full.sh
 '
 test_expect_success MOUNT 'a folder that cannot be written is refused with a reason' '
-    mkdir -p disk/ro && mount -t tmpfs -o ro tmpfs disk/ro &&
+    mkdir -p disk/ro && mount -t tmpfs tmpfs disk/ro && init_state disk/ro && mount -o remount,ro disk/ro &&
     test_must_fail idtree start $opts -o statedir="$PWD/disk/ro" true 2>err; umount disk/ro; cat err &&
     grep "disk/ro/fluid.sqlite: " err && grep "cannot be made or written: Read-only file system" err
 '
 test_expect_success MOUNT 'a first start on a full disk is refused, and nothing is left in its way' '
-    mkdir -p disk/new && { cat /dev/zero >disk/fill 2>/dev/null; true; } &&
+    init_state disk/new && { cat /dev/zero >disk/fill 2>/dev/null; true; } &&
     test_must_fail idtree start $opts -o statedir="$PWD/disk/new" true 2>err; rm disk/fill; cat err &&
     grep "disk/new/fluid.sqlite: " err &&
     idtree start $opts -o statedir="$PWD/disk/new" idtree id new
@@ -76,9 +76,9 @@ idtree dmesg | grep 'no leases are given' >told && cat told && test "$(wc -l <to
 rm -r gone && mv gone-away gone && until_served && until_store_says good
 END
 test_expect_success 'a statedir that is moved away, and replaced by a copy, stops leases; they go on when it is back' '
-    mkdir -m 700 gone && idtree start -s 2 $opts -o statedir="$PWD/gone" sh gone.sh
+    init_state gone && idtree start -s 2 $opts -o statedir="$PWD/gone" sh gone.sh
 '
-mkdir -m 700 hung && head -c 520 /dev/zero >page
+init_state hung && head -c 520 /dev/zero >page
 # Rank 0's disk is as t/chaos/host.h says: 1 full, 2 broken, 3 hanging; 0 good.
 cat >hung.sh <<'END'
 unset LD_PRELOAD
@@ -103,7 +103,7 @@ test_expect_success 'so it is with a disk that fails' '
     on_a_disk_that 2 "failing: .*hung/fluid.sqlite: " "no leases are given beyond the horizon that is stored"
 '
 test_expect_success 'a second instance on the same statedir does not start, and is told who is there' '
-    mkdir -p one && cat >second.sh <<-\END &&
+    init_state one && cat >second.sh <<-\END &&
 	. ./lib.sh
 	until_served && idtree start -o statedir="$PWD/one" true 2>err
 	test $? != 0 && cat err && grep "in use by broker .*, process [0-9]* on .*: one instance at a time" err
@@ -111,17 +111,17 @@ test_expect_success 'a second instance on the same statedir does not start, and 
     idtree start $opts -o statedir="$PWD/one" sh second.sh
 '
 test_expect_success 'the epoch given stays, another is refused with both' '
-    mkdir -p epoch &&
+    init_state epoch --epoch 2026-01-01T00:00:00Z &&
     idtree start $opts -o statedir="$PWD/epoch" -o fluid.epoch=2026-01-01T00:00:00Z idtree id new &&
     idtree start $opts -o statedir="$PWD/epoch" idtree info | grep "fluid epoch  *2026-01-01T00:00:00.000Z" &&
     test_must_fail idtree start -o statedir="$PWD/epoch" -o fluid.epoch=2025-01-01T00:00:00Z true 2>err && cat err &&
-    grep "2025-01-01T00:00:00.000Z" err && grep "2026-01-01T00:00:00.000Z" err
+    grep "fluid.epoch=2025-01-01T00:00:00Z" err && grep "2026-01-01T00:00:00.000Z" err
 '
 test_expect_success 'the date of an id comes with its error bound' '
     idtree start $opts -o statedir="$PWD/epoch" sh -c "idtree id show \$(idtree id new)" >out && cat out &&
     grep -E "^date +20[0-9-]+T[0-9:.]+Z ± [0-9]+ ms$" out
 '
-mkdir old
+init_state old --epoch 2026-01-01T00:00:00Z || exit 1
 test_expect_success FAKETIME 'a clock that is far ahead of the horizon is refused with both times' '
     FAKETIME_DONT_FAKE_MONOTONIC=1 faketime -f -1d idtree start $opts -o statedir="$PWD/old" \
         -o fluid.epoch=2026-01-01T00:00:00Z idtree id new &&

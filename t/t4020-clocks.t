@@ -8,7 +8,7 @@
 test_description='a broker that is started again under a wrong clock makes no id twice, keeps the order, and serves'
 . "$(dirname "$0")/idtree-sharness.sh"
 
-mkdir -m 700 state && head -c 520 /dev/zero >page || exit 1
+init_state state --epoch 2026-01-01T00:00:00Z && head -c 520 /dev/zero >page || exit 1
 export CHAOS_PAGE="$PWD/page" CHAOS_STATE="$PWD/state"
 
 # A lease is short enough that ranks renew it under the wrong clock, too.  On a busy machine a broker may take long to

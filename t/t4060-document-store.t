@@ -47,9 +47,9 @@ idtree doc open d && idtree doc import copy form && idtree doc list >list && ! g
 while read -r id uuid; do idtree id show --json "$id" | grep "\"uuid\":\"$uuid\"" || exit 1; done <before
 END
 test_expect_success MOUNT 'while the disk is full nothing is made, all can be read; ids go on, and are final when there is room' '
-    idtree start -s 2 $opts -o statedir="$PWD/disk" sh full.sh
+    init_state disk && idtree start -s 2 $opts -o statedir="$PWD/disk" sh full.sh
 '
-mkdir -m 700 hung && head -c 520 /dev/zero >page
+init_state hung && head -c 520 /dev/zero >page
 # Rank 0's disk is as t/chaos/host.h says: 3 hanging, 0 good.
 cat >hung.sh <<'END'
 unset LD_PRELOAD
@@ -74,7 +74,7 @@ test_expect_success 'on a disk that hangs all who ask are answered; it goes on w
             -o statedir="$PWD/hung" sh hung.sh </dev/null
 '
 test_expect_success 'where documents are damaged, the broker and its ids are none the worse' '
-    rm -rf damaged && mkdir damaged && idtree start $opts -o statedir="$PWD/damaged" idtree doc new d &&
+    rm -rf damaged && init_state damaged && idtree start $opts -o statedir="$PWD/damaged" idtree doc new d &&
     head -c 9000 /dev/zero | tr "\\0" x | dd of=damaged/compressor.sqlite bs=1 seek=100 conv=notrunc 2>/dev/null &&
     cat >damaged.sh <<-\END &&
 	why="damaged/compressor.sqlite: damaged"
@@ -83,12 +83,12 @@ test_expect_success 'where documents are damaged, the broker and its ids are non
 	    if idtree doc $what >out 2>err; then exit 1; fi
 	    grep "$why" err || { cat err; exit 1; }
 	done &&
-	rm damaged/compressor.sqlite* && idtree module remove -r 0 compressor && idtree module load -r 0 compressor && idtree doc new d
+	rm damaged/compressor.sqlite* && idtree module remove -r 0 compressor && idtree state forget damaged compressor.sqlite && idtree module load -r 0 compressor && idtree doc new d
 	END
     idtree start -s 2 $opts -o statedir="$PWD/damaged" sh damaged.sh </dev/null
 '
 test_expect_success 'documents that are damaged do not start as others: the file is named' '
-    mkdir -p state && idtree start $opts -o statedir="$PWD/state" sh -c "idtree doc open d && idtree doc ids -n 1000 d >/dev/null" &&
+    init_state state && idtree start $opts -o statedir="$PWD/state" sh -c "idtree doc open d && idtree doc ids -n 1000 d >/dev/null" &&
     for at in 0 100 4096 8192; do
         rm -rf damaged && cp -r state damaged &&
         head -c 2000 /dev/zero | tr "\\0" x | dd of=damaged/compressor.sqlite bs=1 seek=$at conv=notrunc 2>/dev/null &&

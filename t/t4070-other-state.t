@@ -35,18 +35,18 @@ idtree dmesg | grep "statedir is wrong: .*/state $says.*: no more leases are giv
 swap right wrong && generates 0 && store_says good && make_ids 0 1 2
 END
 
-prepare() { # folder, idtree start's arguments
-    dir=$PWD/$1 && shift && rm -rf "$dir" && mkdir "$dir" && idtree start $opts -o statedir="$dir" "$@" idtree id new
+prepare() { # folder, epoch, idtree start's arguments
+    dir=$PWD/$1 epoch=$2 && shift 2 && rm -rf "$dir" && init_state "$dir" --epoch $epoch && idtree start $opts -o statedir="$dir" "$@" idtree id new
 }
 test_expect_success 'another epoch: rank 0 makes nothing once it hears of it, leases last until they end; with the right one all go on' '
-    prepare state -o fluid.epoch=$EPOCH && prepare other -o fluid.epoch=2026-02-01T00:00:00Z &&
+    prepare state $EPOCH && prepare other 2026-02-01T00:00:00Z &&
     idtree start -s 3 $opts -o statedir="$PWD/state" \
         sh swap.sh "has the epoch 2026-02-01T00:00:00.000Z, and brokers hold leases of an instance with 2026-01-01"
 '
 # The right one is an hour ahead, as it may be when it was recovered.
 test_expect_success 'the same epoch, and leases beyond what it knows of' '
-    prepare state -o fluid.epoch=$EPOCH --recover-horizon="$(date -u -d "+ 1 hour" +%Y-%m-%dT%H:%M:%SZ)" &&
-    prepare other -o fluid.epoch=$EPOCH &&
+    prepare state $EPOCH --recover-horizon="$(date -u -d "+ 1 hour" +%Y-%m-%dT%H:%M:%SZ)" &&
+    prepare other $EPOCH &&
     idtree start -s 3 $opts -o statedir="$PWD/state" sh swap.sh "knows of leases until .*, and brokers hold some until 20"
 '
 test_done

@@ -9,7 +9,7 @@ test_description='at the end of time there are no more ids, and nothing is damag
 # The epoch of an instance whose time ends in so many seconds.
 epoch_of() { date -u -d "@$(($(date +%s) - 1099511627 + $1))" +%Y-%m-%dT%H:%M:%SZ; }
 run() { # statedir, epoch, script
-    mkdir -p "$1" && idtree start -s 3 -o statedir="$PWD/$1" -o fluid.epoch="$2" -o log-stderr-level=3 sh "$3" </dev/null
+    init_state "$1" --epoch "$2" && idtree start -s 3 -o statedir="$PWD/$1" -o log-stderr-level=3 sh "$3" </dev/null
 }
 cat >ids.sh <<'END'
 idtree id new -r 0 --to dec && idtree id new -r 2 >&2

@@ -7,7 +7,7 @@ test_description='idtree doc makes, shows, exports and imports documents, which 
 . "$(dirname "$0")/idtree-sharness.sh"
 
 : "${IDTREE_VECTORS:=$IDTREE_SRCDIR/t/vectors}"
-mkdir state
+init_state state || exit 1
 
 # What an instance of three ranks runs.
 instance() {

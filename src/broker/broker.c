@@ -219,7 +219,8 @@ static int load_modules (struct broker *b, idt_error_t *errp)
             return errsetf (errp, EINVAL, "broker.modules: there is no module %s (module.path: %s)", name,
                             attr_get (b->attrs, "module.path", NULL));
         if (modules_load (b->modules, NULL, name, NULL, 0, NULL, &err) < 0)
-            return errprintf (errp, "module %s: %s", name, err.text[0] ? err.text : strerror (errno));
+            return errsetf (errp, errno == EBADMSG ? STATE_REFUSED : errno, "module %s: %s", name,
+                            err.text[0] ? err.text : strerror (errno));
     }
     return 0;
 }
@@ -239,12 +240,16 @@ static void parent (void *arg, bool up)
 static void refused (void *arg, int errnum, const char *text)
 {
     struct broker *b = arg;
+    char before[sizeof (b->refusal)];
 
+    memcpy (before, b->refusal, sizeof (before));
     snprintf (b->refusal, sizeof (b->refusal), "%s", text);
     if (b->state != STATE_JOIN)
         log_printf (b->log, LOG_WARNING, "overlay", "the parent does not take us in: %s", text);
     else if (errnum != EADDRINUSE && errnum != ESHUTDOWN)
         broker_join_failed (b);
+    else if (strcmp (b->refusal, before) != 0)
+        log_printf (b->log, LOG_NOTICE, "overlay", "the parent does not take us in yet: %s", text);
 }
 
 static void child (void *arg, uint32_t rank, bool up)
@@ -327,7 +332,9 @@ static int identify (struct broker *b, idt_error_t *errp)
 
     if (uuid_make (b->uuid) < 0)
         return errprintf (errp, "no random bits: %s", strerror (errno));
-    if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0 || admit_init (&admit, b->attrs, errp) < 0
+    if (attr_define (b->attrs, "tbon.topo", TOPO_DEFAULT, 0, errp) < 0
+        || attr_define (b->attrs, "statedir", NULL, 0, errp) < 0
+        || attr_define (b->attrs, "statedir.allow-network", "0", 0, errp) < 0 || admit_init (&admit, b->attrs, errp) < 0
         || rundir_init (&b->rundir, attr_get (b->attrs, "rundir", NULL), b->conf.tmpdir, admit_folder_mode (&admit),
                         errp)
                < 0
@@ -364,6 +371,12 @@ static int listen_for_clients (struct broker *b, idt_error_t *errp)
     return b->local ? 0 : -1;
 }
 
+/* Only rank 0 has what the instance keeps. */
+static int find_instance (struct broker *b, idt_error_t *errp)
+{
+    return b->rank == 0 ? instance_find (&b->instance, b->attrs, b->rundir.path, b->log, errp) : 0;
+}
+
 static int make_event (struct broker *b, idt_error_t *errp)
 {
     uint32_t replay;
@@ -386,7 +399,7 @@ static int bind_overlay (struct broker *b, idt_error_t *errp)
     if (topo_child_count (b->topo, b->rank) > 0
         && overlay_bind (b->overlay, endpoint, boot_is_known (b->boot, b->rank), errp) < 0)
         return -1;
-    return boot_tell (b->boot, b->rank, overlay_endpoint (b->overlay), b->public_key, errp);
+    return boot_tell (b->boot, b->rank, broker_announced_endpoint (b), b->public_key, errp);
 }
 
 static int make_overlay (struct broker *b, idt_error_t *errp)
@@ -406,6 +419,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .host = b->boot->host,
         .public_key = b->public_key,
         .secret_key = b->secret_key,
+        .configured = boot_knows_all (b->boot),
         .ops = &overlay_ops,
         .arg = b,
     };
@@ -414,6 +428,23 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         || !(b->overlay = overlay_create (&conf, errp)))
         return -1;
     return bind_overlay (b, errp);
+}
+
+/* Any of those below may come, whether its parent has ever been up or not. */
+static int meet_descendants (struct broker *b, uint32_t rank, idt_error_t *errp)
+{
+    struct bizcard card;
+
+    for (uint32_t i = 0; i < topo_child_count (b->topo, rank); i++) {
+        uint32_t child = topo_child (b->topo, rank, i);
+
+        if (boot_card (b->boot, child, &card, errp) < 0)
+            return -1;
+        overlay_set_key (b->overlay, child, card.key);
+        if (meet_descendants (b, child, errp) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int meet_family (struct broker *b, idt_error_t *errp)
@@ -425,7 +456,7 @@ static int meet_family (struct broker *b, idt_error_t *errp)
         return -1;
     overlay_set_bizcards (b->overlay, ancestors, topo_level (b->topo, b->rank), children);
     free (children);
-    return 0;
+    return boot_knows_all (b->boot) ? meet_descendants (b, b->rank, errp) : 0;
 }
 
 static int make_services (struct broker *b, idt_error_t *errp)
@@ -468,7 +499,7 @@ struct broker *broker_create (const struct broker_conf *conf, idt_error_t *errp)
     b->attrs = conf->attrs;
     b->state_since = clock_s (CLOCK_MONOTONIC);
     if (identify (b, errp) == 0 && make_base (b, errp) == 0 && listen_for_clients (b, errp) == 0
-        && make_event (b, errp) == 0 && make_overlay (b, errp) == 0)
+        && find_instance (b, errp) == 0 && make_event (b, errp) == 0 && make_overlay (b, errp) == 0)
         return b;
     b->attrs = NULL; /* stays the caller's */
     broker_destroy (b);
@@ -496,6 +527,8 @@ void broker_destroy (struct broker *b)
     zpoll_destroy (b->zpoll);
     member_destroy (b->member);
     log_destroy (b->log);
+    if (b->state == STATE_EXIT)
+        instance_leave (&b->instance);
     rundir_fini (&b->rundir);
     attrs_destroy (b->attrs);
     explicit_bzero (b->secret_key, sizeof (b->secret_key));
@@ -508,7 +541,7 @@ int broker_start (struct broker *b, idt_error_t *errp)
     if (meet_family (b, errp) < 0 || broker_define_attributes (b, errp) < 0 || make_services (b, errp) < 0
         || load_modules (b, errp) < 0 || check_attributes (b, errp) < 0)
         return -1;
-    b->timer = idt_timer_watcher_create (member_reactor (b->member), b->join_timeout * 1E3, 0., broker_timer_cb, b);
+    b->timer = idt_timer_watcher_create (member_reactor (b->member), broker_patience (b) * 1E3, 0., broker_timer_cb, b);
     return b->timer ? 0 : errprintf (errp, "out of memory");
 }
 

@@ -456,9 +456,31 @@ static void make_dir (struct chaos *c)
     snprintf (c->records, PATH_SIZE, "%s/records", c->dir);
     snprintf (c->twin_dir, sizeof (c->twin_dir), "%s/twin", c->dir);
     snprintf (c->twin_socket, PATH_SIZE, "%s/twin.local", c->dir);
-    if (mkdir (c->state, 0700) < 0 || mkdir (c->links_dir, 0700) < 0 || mkdir (c->pmi, 0700) < 0
-        || mkdir (c->twin_dir, 0700) < 0 || mkdir (c->tune, 0700) < 0 || mkdir (c->records, 0700) < 0)
+    if (mkdir (c->links_dir, 0700) < 0 || mkdir (c->pmi, 0700) < 0 || mkdir (c->twin_dir, 0700) < 0
+        || mkdir (c->tune, 0700) < 0 || mkdir (c->records, 0700) < 0)
         die (c->dir);
+}
+
+/* It lies far enough back for clocks that step; or so far that time ends soon. */
+static void choose_epoch (const struct chaos *c, char text[64])
+{
+    time_t at = time (NULL) - (time_t)((TIME_END_MS - c->opt.end_ms) / 1000);
+    struct tm tm;
+
+    if (c->opt.end_ms == 0)
+        snprintf (text, 64, "2020-01-01T00:00:00Z");
+    else
+        strftime (text, 64, "%Y-%m-%dT%H:%M:%SZ", gmtime_r (&at, &tm));
+}
+
+static void make_state (const struct chaos *c)
+{
+    char command[3 * PATH_SIZE], epoch[64];
+
+    choose_epoch (c, epoch);
+    snprintf (command, sizeof (command), IDTREE " init --statedir '%s' --epoch %s >&2", c->state, epoch);
+    if (system (command) != 0)
+        die (c->state);
 }
 
 /* What the launcher takes for a broker's program: it adds the options of its rank. */
@@ -526,18 +548,6 @@ static void add_attrs (struct chaos *c, size_t n, const char *const *attrs, size
         c->attrs[n + i] = attrs[i];
 }
 
-/* It lies far enough back for clocks that step; or so far that time ends soon. */
-static void set_epoch (struct chaos *c, char text[64])
-{
-    time_t at = time (NULL) - (time_t)((TIME_END_MS - c->opt.end_ms) / 1000);
-    struct tm tm;
-
-    if (c->opt.end_ms == 0)
-        snprintf (text, 64, "fluid.epoch=2020-01-01T00:00:00Z");
-    else
-        strftime (text, 64, "fluid.epoch=%Y-%m-%dT%H:%M:%SZ", gmtime_r (&at, &tm));
-}
-
 static void set_attrs (struct chaos *c)
 {
     size_t n = 0;
@@ -546,7 +556,6 @@ static void set_attrs (struct chaos *c)
     snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.max-generators=%u", c->opt.max_generators);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "fluid.share=%s", c->opt.share);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "tbon.timeout=%" PRIu64 "ms", c->opt.timeout_ms);
-    set_epoch (c, c->attr[n++]);
     snprintf (c->attr[n++], sizeof (c->attr[0]), "log-stderr-level=5");
     for (size_t i = 0; i < n; i++)
         c->attrs[i] = c->attr[i];
@@ -772,6 +781,7 @@ int main (int argc, char **argv)
         die ("fork");
     signal (SIGPIPE, SIG_IGN);
     make_page (&c);
+    make_state (&c);
     make_broker (&c);
     set_env (&c);
     set_attrs (&c);

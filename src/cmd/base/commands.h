@@ -7,6 +7,11 @@
 
 #include "cmd/base/cmd.h"
 
+extern const struct command init_command;
+extern const struct command state_show_command;
+extern const struct command state_check_command;
+extern const struct command state_backup_command;
+extern const struct command state_forget_command;
 extern const struct command start_command;
 extern const struct command startctl_command;
 extern const struct command broker_command;
@@ -44,7 +49,10 @@ extern const struct command dmesg_command;
 extern const struct command logger_command;
 extern const struct command info_command;
 extern const struct command watermark_command;
+extern const struct command health_command;
 extern const struct command shutdown_command;
+extern const struct command keygen_command;
+extern const struct command reload_command;
 extern const struct command version_command;
 extern const struct command complete_command;
 

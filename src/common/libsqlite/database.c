@@ -12,6 +12,9 @@
  * found only where a commit was under way, of which nobody was told.  Bits that flip in it bring back another old page, or
  * none: those who open the file judge what it says then.  One flip makes a whole database empty (its size in pages, in
  * the journal's head); so a file that had tables must have them when SQLite is through with it.
+ *
+ * The mark of an instance is one row in a table of its own, 'instance'.  The file is listed when that is durable and
+ * before anybody may rely on it: so what is not listed was never used, or carries the mark.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -191,24 +194,98 @@ static int check_kind (struct database *d, idt_error_t *errp)
     return errsetf (errp, EBADMSG, "%s: not a file of idtree, or of another version: check statedir", d->path);
 }
 
-int database_fill (struct database *d, const char *sql, idt_error_t *errp)
+/* Run statements in one transaction. */
+static int run_whole (struct database *d, const char *sql, idt_error_t *errp)
 {
-    char *all;
-    int rc;
+    int rc = database_run (d, sql, errp), saved = errno;
 
-    if (asprintf (&all, "BEGIN IMMEDIATE; %s; PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;", sql,
-                  d->kind->application_id, d->kind->version)
-        < 0)
-        return errprintf (errp, "%s: out of memory", d->path);
-    rc = database_run (d, all, errp);
-    int saved = errno;
-    free (all);
-    if (rc == 0)
-        d->made = false; /* it stays */
-    else
+    if (rc < 0)
         database_run (d, "ROLLBACK;", NULL);
     errno = saved;
     return rc;
+}
+
+#define MARK_MAX 160 /* bytes of the statements that make the mark */
+
+static const char *make_mark (const struct database *d, char sql[MARK_MAX])
+{
+    snprintf (sql, MARK_MAX, "CREATE TABLE instance (uuid TEXT NOT NULL); INSERT INTO instance VALUES ('%s');",
+              d->instance);
+    return d->instance[0] ? sql : "";
+}
+
+/* The mark is durable, wherever the log is: it can be seen by who does not read that. */
+static int list_it (struct database *d, idt_error_t *errp)
+{
+    if (!d->instance[0])
+        return 0;
+    if (!d->kind->journal && database_run (d, "PRAGMA wal_checkpoint (TRUNCATE);", errp) < 0)
+        return -1;
+    if (state_add_store (d->dir, d->kind->name, errp) < 0)
+        return -1;
+    d->listed = true;
+    d->unmarked = false;
+    return 0;
+}
+
+int database_fill (struct database *d, const char *sql, idt_error_t *errp)
+{
+    char mark[MARK_MAX], *all;
+    int rc;
+
+    if (asprintf (&all, "BEGIN IMMEDIATE; %s; %s PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;", sql,
+                  make_mark (d, mark), d->kind->application_id, d->kind->version)
+        < 0)
+        return errprintf (errp, "%s: out of memory", d->path);
+    rc = run_whole (d, all, errp);
+    int saved = errno;
+    free (all);
+    errno = saved;
+    if (rc < 0)
+        return -1;
+    d->made = false; /* it stays */
+    return list_it (d, errp);
+}
+
+static int mark_old (struct database *d, idt_error_t *errp)
+{
+    char mark[MARK_MAX], all[MARK_MAX + 32];
+
+    snprintf (all, sizeof (all), "BEGIN IMMEDIATE; %s COMMIT;", make_mark (d, mark));
+    return run_whole (d, all, errp) < 0 ? -1 : list_it (d, errp);
+}
+
+/* Read the mark of what lies open; "": there is none. */
+static int read_mark (sqlite3 *db, char uuid[STATE_UUID_SIZE])
+{
+    sqlite3_stmt *stmt = NULL;
+    const char *text = NULL;
+
+    uuid[0] = '\0';
+    int rc = sqlite3_prepare_v2 (db, "SELECT uuid FROM instance;", -1, &stmt, NULL);
+    if (rc == SQLITE_OK && (rc = sqlite3_step (stmt)) == SQLITE_ROW)
+        text = (const char *)sqlite3_column_text (stmt, 0);
+    if (text && state_uuid_is_good (text))
+        memcpy (uuid, text, STATE_UUID_SIZE);
+    sqlite3_finalize (stmt);
+    return uuid[0] ? 0 : -1;
+}
+
+static int check_mark (struct database *d, idt_error_t *errp)
+{
+    char uuid[STATE_UUID_SIZE];
+
+    if (read_mark (d->db, uuid) < 0 && (!d->instance[0] || d->unmarked))
+        return d->instance[0] ? mark_old (d, errp) : 0;
+    if (!d->instance[0])
+        return errsetf (errp, STATE_REFUSED,
+                        "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it",
+                        d->path, uuid);
+    if (strcmp (uuid, d->instance) != 0)
+        return errsetf (errp, STATE_REFUSED,
+                        "%s: of %s%s, but the folder is of the instance %s: put back what belongs to it", d->path,
+                        uuid[0] ? "the instance " : "no instance", uuid, d->instance);
+    return d->listed ? 0 : list_it (d, errp);
 }
 
 static int look_inside (struct database *d, idt_error_t *errp)
@@ -221,10 +298,10 @@ static int look_inside (struct database *d, idt_error_t *errp)
     if (bad > 0)
         return database_damaged (d, "it is not whole", errp);
     d->is_new = tables == 0;
-    if (d->is_new && d->filled)
+    if (d->is_new && (d->filled || (d->listed && !d->kind->anew)))
         return database_damaged (d, "all that was in it is gone", errp);
     if (!d->is_new)
-        return check_kind (d, errp);
+        return check_kind (d, errp) < 0 ? -1 : check_mark (d, errp);
     return d->kind->create ? database_fill (d, d->kind->create, errp) : 0;
 }
 
@@ -279,16 +356,33 @@ static bool is_filled (const struct database *d)
     return read_u32 (d->path, ID_OFFSET) == (uint32_t)d->kind->application_id && !was_being_filled (d);
 }
 
+/* Whose folder it is, and whether the file was there once. */
+static int look_at_folder (struct database *d, idt_error_t *errp)
+{
+    const struct state_store *store;
+    struct statefile s;
+
+    if (state_read (d->dir, &s, errp) < 0)
+        return errno == ENOENT ? 0 : -1;
+    memcpy (d->instance, s.uuid, sizeof (d->instance));
+    store = state_find_store (&s, d->kind->name);
+    d->listed = store != NULL;
+    d->unmarked = store && store->unmarked;
+    return 0;
+}
+
 static int look_at_file (struct database *d, idt_error_t *errp)
 {
     struct stat sb;
 
-    if (stat (d->path, &sb) < 0)
-        d->made = errno == ENOENT;
-    else if (sb.st_size == 0)
-        return database_damaged (d, "it is empty", errp);
     d->filled = d->kind->journal && is_filled (d);
-    return 0;
+    if (stat (d->path, &sb) == 0)
+        return sb.st_size == 0 ? database_damaged (d, "it is empty", errp) : 0;
+    d->made = errno == ENOENT;
+    if (!d->made || !d->listed || d->kind->anew)
+        return 0;
+    return errsetf (errp, STATE_REFUSED, "%s: is missing, though it belongs to the instance %s: put it back, or %s",
+                    d->path, d->instance, d->kind->advice);
 }
 
 /* Where others may add files, none of theirs is taken for one of ours. */
@@ -338,7 +432,7 @@ static int open_file (struct database *d, idt_error_t *errp)
 
     if (private_dir_check ("statedir", d->dir, PRIVATE_DIR_STICKY, &why) < 0)
         return errprintf (errp, "%s: %s", d->path, why.text);
-    if (check_owners (d, errp) < 0 || look_at_file (d, errp) < 0)
+    if (check_owners (d, errp) < 0 || look_at_folder (d, errp) < 0 || look_at_file (d, errp) < 0)
         return -1;
     if (sqlite3_open_v2 (d->path, &d->db, flags, NULL) != SQLITE_OK)
         return database_explain (d, errp);

@@ -6,6 +6,9 @@
  * A commit is durable when it returns, and found again at the next start: the file is still the one at its path.  The
  * file is locked from open to close; who holds it is written beside it, in NAME.holder, which nothing depends on.
  *
+ * Where the folder has the file 'instance' (libstate/statefile.h), databases in it are an instance's: each carries its UUID
+ * from the transaction on that made its tables, and one that was there once must be there again.
+ *
  * A database has one user at a time; it may pass from thread to thread.
  */
 #ifndef SQLITE_DATABASE_H
@@ -17,6 +20,8 @@
 
 #include <idtree/error.h>
 
+#include "libstate/statefile.h"
+
 struct database {
     sqlite3 *db;
     bool is_new; /* no tables are in it */
@@ -24,6 +29,9 @@ struct database {
     char *path;
     char *holder_path;
     const struct database_kind *kind; /* borrowed */
+    char instance[STATE_UUID_SIZE];   /* whose folder it is in; "": no instance's */
+    bool listed;                      /* it must be there */
+    bool unmarked;                    /* and has no mark of the instance yet */
     bool made;                        /* there was no file, and nothing is in it yet */
     bool filled;                      /* tables were in it, before SQLite looked */
     bool locked;
@@ -37,7 +45,8 @@ struct database_kind {
     int application_id;
     int version;
     const char *create; /* statements that make its tables; NULL: who opens it calls database_fill () */
-    const char *advice; /* what to do where it is damaged, as a clause */
+    const char *advice; /* what to do where it is damaged or lost, as a clause */
+    bool anew;          /* one that was lost is made anew */
 };
 
 #define DATABASE_HOLDER_MAX 128
@@ -45,8 +54,9 @@ struct database_kind {
 /* Who holds a file, for others to read: "WHO, process 17 on HOST"; WHO may be NULL. */
 void database_holder (char holder[DATABASE_HOLDER_MAX], const char *who);
 
-/* Open the file in folder 'dir', or make it with its tables.  'kind' must live as long as the database.  'holder' tells others who has it, as "broker UUID, process
- * 17 on HOST".  Blocks.  Returns NULL with errno set and 'errp' filled:
+/* Open the file in folder 'dir', or make it with its tables.  'kind' must live as long as the database.  'holder' tells
+ * others who has it, as "broker UUID, process 17 on HOST".  Blocks.  Returns NULL with errno set and 'errp' filled:
+ *   STATE_REFUSED  it is missing, or another instance's
  *   EBUSY    another process holds it; the text says who
  *   EBADMSG  it is damaged, or not of this kind and version
  *   EPERM    others may change the folder (private_dir.h; where its sticky bit is set: a file in it is not ours)
@@ -60,6 +70,11 @@ struct database *database_open (const struct database_kind *kind, const char *di
  * before that is removed.  Returns as database_run ().
  */
 int database_fill (struct database *d, const char *sql, idt_error_t *errp);
+
+/* Whose mark a file carries, as far as that can be seen without touching it or what a crash left beside it: 'uuid' is ""
+ * where it carries none.  Returns whether it is a file of ours.
+ */
+bool database_mark (const char *path, char uuid[STATE_UUID_SIZE]);
 
 /* The same message for damage that only the caller can see; sets errno EBADMSG.  Returns -1. */
 int database_damaged (struct database *d, const char *what, idt_error_t *errp);

@@ -157,7 +157,7 @@ static struct store *recover_store (struct service *sv, const char *holder, stru
     if (store_set_aside (o->statedir, path, sizeof (path), errp) < 0)
         return NULL;
     idt_log (sv->h, LOG_WARNING, "fluid.recover-horizon=%s: the damaged file is kept as %s", o->recover, path);
-    return store_open (o->statedir, holder, content, errp);
+    return store_open_anew (o->statedir, holder, content, errp);
 }
 
 static struct store *open_store (struct service *sv, struct store_content *content, idt_error_t *errp)
@@ -168,7 +168,9 @@ static struct store *open_store (struct service *sv, struct store_content *conte
 
     snprintf (who, sizeof (who), "broker %.8s", o->node.incarnation);
     database_holder (holder, who);
-    if (!(st = store_open (o->statedir, holder, content, errp)) && errno == EBADMSG && o->recover)
+    if (!o->recover)
+        return store_open (o->statedir, holder, content, errp);
+    if (!(st = store_open_anew (o->statedir, holder, content, errp)) && errno == EBADMSG)
         st = recover_store (sv, holder, content, errp);
     return st;
 }

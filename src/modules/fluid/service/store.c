@@ -30,14 +30,14 @@
 #include "libutil/worker.h"
 #include "modules/fluid/service/store.h"
 
-static const struct database_kind kind = {
-    .name = "fluid.sqlite",
-    .journal = true,
-    .application_id = 1768191078, /* "idtf" */
-    .version = 1,
-    .advice = "start once with --recover-horizon=DATE-or-ID, above all ids made, and its fluid.epoch; the file is kept "
-              "aside",
-};
+#define KIND                                                                                                       \
+    .name = "fluid.sqlite", .journal = true, .application_id = 1768191078 /* "idtf" */, .version = 1,              \
+    .advice =                                                                                                      \
+        "start once with --recover-horizon=DATE-or-ID, above all ids made, and its fluid.epoch; the file is kept " \
+        "aside"
+
+static const struct database_kind kind = { KIND };
+static const struct database_kind kind_anew = { KIND, .anew = true };
 
 struct store {
     struct database *database;
@@ -158,7 +158,8 @@ static void store_destroy (struct store *st)
     errno = saved;
 }
 
-struct store *store_open (const char *dir, const char *holder, struct store_content *content, idt_error_t *errp)
+static struct store *open_kind (const struct database_kind *k, const char *dir, const char *holder,
+                                struct store_content *content, idt_error_t *errp)
 {
     struct store *st = calloc (1, sizeof (*st));
 
@@ -166,7 +167,7 @@ struct store *store_open (const char *dir, const char *holder, struct store_cont
         errprintf (errp, "%s: %s", dir, strerror (errno));
         return NULL;
     }
-    if (!(st->database = database_open (&kind, dir, holder, errp)))
+    if (!(st->database = database_open (k, dir, holder, errp)))
         goto error;
     *content = (struct store_content){ .is_new = st->database->is_new };
     if (!content->is_new && read_row (st, content, errp) < 0)
@@ -179,6 +180,16 @@ struct store *store_open (const char *dir, const char *holder, struct store_cont
 error:
     store_destroy (st);
     return NULL;
+}
+
+struct store *store_open (const char *dir, const char *holder, struct store_content *content, idt_error_t *errp)
+{
+    return open_kind (&kind, dir, holder, content, errp);
+}
+
+struct store *store_open_anew (const char *dir, const char *holder, struct store_content *content, idt_error_t *errp)
+{
+    return open_kind (&kind_anew, dir, holder, content, errp);
 }
 
 int store_init (struct store *st, int64_t epoch_ms, const struct lease_record *r, idt_error_t *errp)

@@ -28,9 +28,13 @@ struct store_content {
  * 17".  Blocks.  Returns NULL with errno set and 'errp' filled:
  *   EBUSY    another broker holds it; the text says who
  *   EBADMSG  the file is damaged, or not one of ours
+ *   STATE_REFUSED  it was there once, and is not now; or it is another instance's
  *   others   as the system says (EACCES, EROFS, ENOSPC, ...)
  */
 struct store *store_open (const char *dir, const char *holder, struct store_content *content, idt_error_t *errp);
+
+/* The same, but one that was lost is made anew. */
+struct store *store_open_anew (const char *dir, const char *holder, struct store_content *content, idt_error_t *errp);
 
 /* Move a damaged file in 'dir' away, so that store_open () makes a new one, and tell its new path in 'path'.
  * Returns 0, or -1 with errno set and 'errp' filled.

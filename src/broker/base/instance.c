@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* instance.c - which instance a broker belongs to */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <time.h>
+
+#include "broker/base/instance.h"
+#include "broker/base/uuid_key.h"
+#include "libsqlite/state.h"
+#include "libutil/duration.h"
+#include "libutil/errprintf.h"
+#include "libutil/private_dir.h"
+
+#define NAME "idtree" /* of an instance that nobody gave one */
+
+static int define (struct attrs *attrs, const struct statefile *s, idt_error_t *errp)
+{
+    if (attr_define (attrs, "instance.uuid", s->uuid, ATTR_IMMUTABLE, errp) < 0)
+        return -1;
+    return attr_define (attrs, "instance.name", s->name, ATTR_IMMUTABLE, errp);
+}
+
+/* The folder's counts, for the module that makes ids. */
+static int set_epoch (struct attrs *attrs, const struct statefile *s, idt_error_t *errp)
+{
+    const char *asked = attr_get (attrs, "fluid.epoch", NULL);
+    char epoch[DATE_SIZE];
+    int64_t asked_ms;
+
+    if (!s->has_epoch)
+        return 0;
+    format_date (s->epoch_ms, epoch);
+    if (asked && (parse_date (asked, &asked_ms) < 0 || asked_ms != s->epoch_ms))
+        return errsetf (errp, EINVAL,
+                        "fluid.epoch=%s, but this instance's epoch is %s, and must remain: leave the option out", asked,
+                        epoch);
+    return asked ? 0 : attr_update (attrs, "fluid.epoch", epoch, errp);
+}
+
+/* --- the folder -------------------------------------------------------------------------------------- */
+
+static int make_fresh (struct statefile *s, idt_error_t *errp)
+{
+    *s = (struct statefile){ .name = NAME, .created_ms = (int64_t)time (NULL) * 1000 };
+    return uuid_make (s->uuid) < 0 ? errprintf (errp, "no random bits: %s", strerror (errno)) : 0;
+}
+
+/* Stores of an earlier version, which made no file of the folder's own.  Returns as state_adopt (). */
+static int adopt (const char *dir, struct statefile *s, struct log *log, idt_error_t *errp)
+{
+    int rc = make_fresh (s, errp) < 0 ? -1 : state_adopt (dir, s, errp);
+
+    if (rc > 0)
+        log_printf (log, LOG_NOTICE, "broker",
+                    "%s: what an earlier version left is that of the instance %s from now on", dir, s->uuid);
+    return rc;
+}
+
+/* Nobody asked for state that lasts: what lies there is of an earlier life, or nothing does. */
+static int find_own (const char *dir, struct statefile *s, struct log *log, idt_error_t *errp)
+{
+    if (state_read (dir, s, errp) == 0)
+        return 0;
+    int rc = errno == ENOENT ? adopt (dir, s, log, errp) : -1;
+    return rc == 0 ? state_create (dir, s, errp) : rc < 0 ? -1 : 0;
+}
+
+static int check_folder (const char *dir, struct attrs *attrs, idt_error_t *errp)
+{
+    uint32_t allow_network;
+
+    if (attr_u32 (attrs, "statedir.allow-network", "0", 0, 1, &allow_network, errp) < 0)
+        return -1;
+    if (private_dir_check ("statedir", dir, PRIVATE_DIR_STICKY, errp) < 0)
+        return errset (STATE_REFUSED);
+    return allow_network ? 0 : state_check_local (dir, errp);
+}
+
+static int find_kept (const char *dir, struct attrs *attrs, struct statefile *s, struct log *log, idt_error_t *errp)
+{
+    const char *excused = attr_get (attrs, "fluid.recover-horizon", NULL) ? "fluid.sqlite" : NULL;
+
+    if (check_folder (dir, attrs, errp) < 0)
+        return -1;
+    if (state_read (dir, s, errp) < 0) {
+        int rc = errno == ENOENT ? adopt (dir, s, log, errp) : -1;
+
+        if (rc == 0)
+            return errsetf (
+                errp, STATE_REFUSED,
+                "statedir %s holds no state: put it there where this instance has some; idtree init --statedir "
+                "makes that of a new one, once",
+                dir);
+        if (rc < 0)
+            return -1;
+    }
+    return state_check (dir, s, excused, errp);
+}
+
+int instance_find (struct instance *in, struct attrs *attrs, const char *rundir, struct log *log, idt_error_t *errp)
+{
+    const char *dir = attr_get (attrs, "statedir", NULL);
+    struct statefile s;
+    int rc = dir && *dir ? find_kept (dir, attrs, &s, log, errp) : find_own (rundir, &s, log, errp);
+
+    if (rc < 0)
+        return -1;
+    in->own_dir = dir && *dir ? NULL : rundir;
+    snprintf (in->uuid, sizeof (in->uuid), "%s", s.uuid);
+    snprintf (in->name, sizeof (in->name), "%s", s.name);
+    return define (attrs, &s, errp) < 0 ? -1 : set_epoch (attrs, &s, errp);
+}
+
+void instance_leave (const struct instance *in)
+{
+    struct statefile s;
+
+    if (in->own_dir && state_read (in->own_dir, &s, NULL) == 0 && s.nstores == 0)
+        state_remove (in->own_dir);
+}
+
+/* --- the parent -------------------------------------------------------------------------------------- */
+
+int instance_learn (struct instance *in, struct attrs *attrs, const char *uuid, const char *name, idt_error_t *errp)
+{
+    struct statefile s = { 0 };
+
+    if (!state_uuid_is_good (uuid) || !state_name_is_good (name))
+        return errsetf (errp, EPROTO, "malformed identity of an instance");
+    if (strcmp (in->uuid, uuid) == 0)
+        return 0;
+    if (in->uuid[0])
+        return errsetf (errp, STATE_REFUSED, "this is the tree of the instance %s (%s), we are of %s (%s)", uuid, name,
+                        in->uuid, in->name);
+    snprintf (s.uuid, sizeof (s.uuid), "%s", uuid);
+    snprintf (s.name, sizeof (s.name), "%s", name);
+    memcpy (in->uuid, s.uuid, sizeof (in->uuid));
+    memcpy (in->name, s.name, sizeof (in->name));
+    return define (attrs, &s, errp);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* instance.h - which instance a broker belongs to
+ *
+ * Rank 0 finds it in its state folder, before it does anything; the others are told by their parent when that takes them
+ * in.  It never changes: who hears of another one is on another instance's tree.
+ */
+#ifndef BROKER_INSTANCE_H
+#define BROKER_INSTANCE_H
+
+#include "broker/base/attr.h"
+#include "broker/base/log.h"
+#include "libstate/statefile.h"
+
+struct instance {
+    char uuid[STATE_UUID_SIZE]; /* "": not known yet */
+    char name[STATE_NAME_SIZE];
+    const char *own_dir; /* borrowed: the rundir that its state is in; NULL: it has a statedir, or none */
+};
+
+/* Rank 0: look at its state folder: that of the attribute statedir, which must hold the state of an instance, else 'rundir', where
+ * that is made if there is none.  Defines the attributes instance.uuid and instance.name, and fluid.epoch where the folder
+ * has one.  Blocks.  Returns 0, or -1 with errno set and 'errp' filled; STATE_REFUSED: the folder is not what it should be.
+ */
+int instance_find (struct instance *in, struct attrs *attrs, const char *rundir, struct log *log, idt_error_t *errp);
+
+/* Rank 0's good end: a file that was made in 'rundir' and that no store needed is removed. */
+void instance_leave (const struct instance *in);
+
+/* Others: the parent says which it is.  Defines the attributes at the first time.  Returns 0, or -1 with errno set and 'errp'
+ * filled; STATE_REFUSED: it is another one than before.
+ */
+int instance_learn (struct instance *in, struct attrs *attrs, const char *uuid, const char *name, idt_error_t *errp);
+
+#endif /* BROKER_INSTANCE_H */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* backup.c - idtree state backup: a copy to look at, or to take a store from that nothing else is left of
+ *
+ * The horizon is in it as a text.  There is no copy of fluid.sqlite that somebody could put back: the ids that were made
+ * since would come again.  So a broker refuses the folder as it is.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/base/commands.h"
+#include "cmd/state/look.h"
+#include "libutil/duration.h"
+
+#define FIRST "fluid.sqlite"
+#define PAGES 1000 /* that are copied in one step */
+
+/* Through SQLite, so that it is of one moment. */
+static int copy_pages (sqlite3 *from, sqlite3 *to)
+{
+    sqlite3_backup *b = sqlite3_backup_init (to, "main", from, "main");
+    int rc = b ? SQLITE_OK : SQLITE_ERROR;
+
+    while (rc == SQLITE_OK)
+        rc = sqlite3_backup_step (b, PAGES);
+    if (b)
+        sqlite3_backup_finish (b);
+    return rc;
+}
+
+static void copy_store (const struct cmd *cmd, const struct look *l, const char *to_dir, const char *name)
+{
+    char path[PATH_MAX];
+    sqlite3 *from = look_open (l->dir, name), *to = NULL;
+
+    snprintf (path, sizeof (path), "%s/%s", to_dir, name);
+    if (!from || sqlite3_open_v2 (path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
+        cmd_die (cmd, "%s/%s: cannot be copied to %s", l->dir, name, path);
+    int rc = copy_pages (from, to);
+    if (rc == SQLITE_BUSY)
+        cmd_die (cmd, "%s/%s: a broker has it: stop that, or take a snapshot of the disk", l->dir, name);
+    if (rc != SQLITE_DONE)
+        cmd_die (cmd, "%s/%s: cannot be copied: %s", l->dir, name, sqlite3_errstr (rc));
+    sqlite3_close (from);
+    sqlite3_close (to);
+}
+
+static void write_text (const struct cmd *cmd, const struct look *l, const char *to_dir)
+{
+    json_t *all = look_json_new (l);
+    char *text = json_dumps (all, JSON_INDENT (2)), line[STATE_TEXT_MAX];
+    idt_error_t error;
+
+    snprintf (line, sizeof (line), "%s\n", text ? text : "");
+    if (state_write_text (to_dir, "state.json", line, STATE_EXCLUSIVE, &error) < 0
+        || state_create (to_dir, &l->state, &error) < 0)
+        cmd_die (cmd, "%s", error.text);
+    free (text);
+    json_decref (all);
+}
+
+static int run (struct cmd *cmd)
+{
+    struct look l = { 0 };
+
+    cmd_options (cmd, NULL);
+    l.dir = cmd->argv[0];
+    look_at (cmd, &l);
+    if (mkdir (cmd->argv[1], 0700) < 0)
+        cmd_die (cmd, "cannot make %s: %s", cmd->argv[1], strerror (errno));
+    for (unsigned i = 0; i < l.state.nstores; i++)
+        if (strcmp (l.state.stores[i].name, FIRST) != 0)
+            copy_store (cmd, &l, cmd->argv[1], l.state.stores[i].name);
+    write_text (cmd, &l, cmd->argv[1]);
+    return CMD_OK;
+}
+
+const struct command state_backup_command = {
+    .name = "state backup",
+    .operands = "DIR NEW",
+    .summary = "Copy documents and jobs of a state folder to look at; what keeps ids unique is told, and not copied",
+    .details = "No broker starts on the copy.  See \"Backup\" in idtree(1).",
+    .example = "idtree state backup /var/lib/idtree /backup/idtree-monday",
+    .run = run,
+};

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* init.c - idtree init: make the state of a new instance, once; nobody else does */
+#include <dirent.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <jansson.h>
+
+#include "broker/base/uuid_key.h"
+#include "cmd/base/ask.h"
+#include "cmd/base/commands.h"
+#include "libstate/statefile.h"
+#include "libutil/duration.h"
+#include "libutil/private_dir.h"
+
+#define FIRST "fluid.sqlite"
+
+struct init {
+    const char *dir;
+    const char *name;
+    const char *epoch;
+    const char *uuid;
+    bool allow_network;
+    bool json;
+};
+
+/* --- the folder ------------------------------------------------------------------------------- */
+
+static bool is_state (const char *name)
+{
+    return !strcmp (name, "instance") || strstr (name, ".sqlite");
+}
+
+static void check_empty (const struct cmd *cmd, const char *path)
+{
+    struct dirent *entry;
+    DIR *dir = opendir (path);
+
+    if (!dir)
+        cmd_die (cmd, "%s: %s", path, strerror (errno));
+    while ((entry = readdir (dir)))
+        if (is_state (entry->d_name))
+            cmd_die (cmd, "%s/%s: there is state already; idtree state show tells whose", path, entry->d_name);
+    closedir (dir);
+}
+
+static void make_folder (const struct cmd *cmd, const struct init *o)
+{
+    idt_error_t error;
+
+    if (mkdir (o->dir, 0700) < 0 && errno != EEXIST)
+        cmd_die (cmd, "cannot make %s: %s", o->dir, strerror (errno));
+    if (private_dir_check ("statedir", o->dir, PRIVATE_DIR_STICKY, &error) < 0
+        || (!o->allow_network && state_check_local (o->dir, &error) < 0))
+        cmd_die (cmd, "%s", error.text);
+    check_empty (cmd, o->dir);
+}
+
+/* --- the instance ----------------------------------------------------------------------------- */
+
+static int64_t now_ms (void)
+{
+    return (int64_t)time (NULL) * 1000;
+}
+
+/* One that had its state elsewhere goes on here: it has made ids, so it must be told up to where. */
+static void take_uuid (const struct cmd *cmd, const struct init *o, struct statefile *s)
+{
+    if (!state_uuid_is_good (o->uuid))
+        cmd_usage (cmd, "--uuid '%s': a UUID in lower case is needed, as idtree state show and the log tell it",
+                   o->uuid);
+    if (!o->epoch)
+        cmd_usage (cmd, "--uuid: the instance has an epoch already, give it with --epoch");
+    snprintf (s->uuid, sizeof (s->uuid), "%s", o->uuid);
+    state_list_store (s, FIRST, false);
+}
+
+static void describe (const struct cmd *cmd, const struct init *o, struct statefile *s)
+{
+    if (!state_name_is_good (o->name))
+        cmd_usage (cmd, "--name '%s': 1 to %d letters, digits, and '.', '_', '-' are a name", o->name,
+                   STATE_NAME_SIZE - 1);
+    *s = (struct statefile){ .has_epoch = true, .epoch_ms = now_ms (), .created_ms = now_ms () };
+    snprintf (s->name, sizeof (s->name), "%s", o->name);
+    if (o->epoch && parse_date (o->epoch, &s->epoch_ms) < 0)
+        cmd_usage (cmd, "--epoch '%s': a date such as 2026-01-01T00:00:00Z is needed", o->epoch);
+    if (o->uuid)
+        take_uuid (cmd, o, s);
+    else if (uuid_make (s->uuid) < 0)
+        cmd_die (cmd, "no random bits: %s", strerror (errno));
+}
+
+static void print (const struct cmd *cmd, const struct init *o, const struct statefile *s)
+{
+    char epoch[DATE_SIZE];
+
+    format_date (s->epoch_ms, epoch);
+    if (!o->json) {
+        printf ("%s: the instance %s (%s), epoch %s\n", o->dir, s->uuid, s->name, epoch);
+        return;
+    }
+    json_t *all = json_pack ("{s:s s:s s:s s:s}", "statedir", o->dir, "uuid", s->uuid, "name", s->name, "epoch", epoch);
+    ask_print (cmd, all);
+    json_decref (all);
+}
+
+static int run (struct cmd *cmd)
+{
+    struct init o = { .name = "idtree" };
+    struct statefile s;
+    idt_error_t error;
+
+    cmd_options (cmd, &o);
+    if (!o.dir)
+        cmd_usage (cmd, "which folder? --statedir DIR");
+    describe (cmd, &o, &s);
+    make_folder (cmd, &o);
+    if (state_create (o.dir, &s, &error) < 0)
+        cmd_die (cmd, "%s", error.text);
+    print (cmd, &o, &s);
+    return CMD_OK;
+}
+
+#define AT(member) offsetof (struct init, member)
+
+static const struct cmd_option options[] = {
+    { 0, "statedir", "DIR", "the folder; it is made where there is none", cmd_take_text, AT (dir) },
+    { 0, "name", "N", "name of the instance, for people (default: idtree)", cmd_take_text, AT (name) },
+    { 0, "epoch", "DATE", "what its ids count time from (default: now)", cmd_take_text, AT (epoch) },
+    { 0, "uuid", "UUID", "of an instance whose state was lost: not a new one", cmd_take_text, AT (uuid) },
+    { 0, "allow-network", NULL, "the folder may be on NFS and the like: only this host can reach it", cmd_take_flag,
+      AT (allow_network) },
+    { 0, "json", NULL, "one object", cmd_take_flag, AT (json) },
+    CMD_OPTIONS_END,
+};
+
+const struct command init_command = {
+    .name = "init",
+    .summary = "Make the state of a new instance, once, on the host of its rank 0",
+    .details = "A broker whose statedir holds no state, or only part of it, or another instance's, does not start.\n"
+               "With --uuid the next start needs --recover-horizon.",
+    .example = "idtree init --statedir /var/lib/idtree --name cluster --epoch 2026-01-01T00:00:00Z",
+    .options = options,
+    .run = run,
+};

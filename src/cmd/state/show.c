@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* show.c - idtree state show, check, forget: what a state folder holds, and whether that is all of it */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/base/ask.h"
+#include "cmd/base/commands.h"
+#include "cmd/state/look.h"
+#include "libsqlite/state.h"
+
+#define WIDTH 12
+
+static struct look begin (struct cmd *cmd)
+{
+    struct look l = { 0 };
+
+    cmd_options (cmd, &l);
+    l.dir = cmd->argv[0];
+    look_at (cmd, &l);
+    return l;
+}
+
+static int show (struct cmd *cmd)
+{
+    struct look l = begin (cmd);
+    json_t *all = look_json_new (&l);
+
+    if (l.json)
+        ask_print (cmd, all);
+    else
+        ask_print_members (all, "", WIDTH, JSON_COMPACT);
+    json_decref (all);
+    return CMD_OK;
+}
+
+/* --- check ------------------------------------------------------------------------------------ */
+
+/* NULL: it is whole. */
+static const char *find_damage (const struct look *l, const char *name)
+{
+    sqlite3 *db = look_open (l->dir, name);
+    sqlite3_stmt *stmt = NULL;
+    const char *why = "it cannot be read";
+
+    if (db && sqlite3_prepare_v2 (db, "PRAGMA quick_check;", -1, &stmt, NULL) == SQLITE_OK) {
+        int rc = sqlite3_step (stmt);
+        const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text (stmt, 0) : NULL;
+
+        if (rc == SQLITE_BUSY)
+            why = "a broker has it";
+        else
+            why = text && strcmp (text, "ok") == 0 ? NULL : "it is damaged";
+    }
+    sqlite3_finalize (stmt);
+    sqlite3_close (db);
+    return why;
+}
+
+static int check (struct cmd *cmd)
+{
+    struct look l = begin (cmd);
+    idt_error_t error;
+    int bad = 0;
+
+    if (state_check (l.dir, &l.state, NULL, &error) < 0)
+        cmd_die (cmd, "%s", error.text);
+    for (unsigned i = 0; i < l.state.nstores; i++) {
+        const char *why = find_damage (&l, l.state.stores[i].name);
+
+        if (why)
+            cmd_warn (cmd, "%s/%s: %s", l.dir, l.state.stores[i].name, why);
+        bad += why != NULL;
+    }
+    if (bad > 0)
+        return CMD_FAILED;
+    printf ("%s: all of the instance %s (%s) is there, and whole\n", l.dir, l.state.uuid, l.state.name);
+    return CMD_OK;
+}
+
+/* --- forget ----------------------------------------------------------------------------------- */
+
+static int forget (struct cmd *cmd)
+{
+    char path[4096];
+    idt_error_t error;
+
+    cmd_options (cmd, NULL);
+    if (strcmp (cmd->argv[1], "fluid.sqlite") == 0)
+        cmd_die (cmd, "ids would come twice: start once with --recover-horizon=DATE-or-ID, above all ids made");
+    snprintf (path, sizeof (path), "%s/%s", cmd->argv[0], cmd->argv[1]);
+    if (access (path, F_OK) == 0 || errno != ENOENT)
+        cmd_die (cmd, "%s: is there: put it aside first", path);
+    if (state_drop_store (cmd->argv[0], cmd->argv[1], &error) < 0)
+        cmd_die (cmd, "%s", error.text);
+    return CMD_OK;
+}
+
+static const struct cmd_option options[] = {
+    { 0, "json", NULL, "one object", cmd_take_flag, offsetof (struct look, json) },
+    CMD_OPTIONS_END,
+};
+
+const struct command state_show_command = {
+    .name = "state show",
+    .operands = "DIR",
+    .summary = "Show whose state a folder holds, and up to where its ids may have been made",
+    .example = "idtree state show /var/lib/idtree",
+    .options = options,
+    .run = show,
+};
+
+const struct command state_check_command = {
+    .name = "state check",
+    .operands = "DIR",
+    .summary = "Tell whether all of an instance's state is in a folder, and whole; no broker may run on it",
+    .example = "idtree state check /var/lib/idtree",
+    .run = check,
+};
+
+const struct command state_forget_command = {
+    .name = "state forget",
+    .operands = "DIR STORE",
+    .summary = "Give up what was in a store that is lost: an empty one is made when it is needed",
+    .example = "idtree state forget /var/lib/idtree compressor.sqlite",
+    .run = forget,
+};

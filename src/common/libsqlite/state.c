@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* state.c - whether a folder has all of an instance's state, and nothing of another one's */
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libsqlite/database.h"
+#include "libsqlite/state.h"
+#include "libutil/errprintf.h"
+
+#define SUFFIX ".sqlite"
+#define FIRST "fluid.sqlite" /* no instance that made ids is without it */
+
+static bool is_store (const char *name)
+{
+    size_t len = strlen (name);
+
+    return len > strlen (SUFFIX) && strcmp (name + len - strlen (SUFFIX), SUFFIX) == 0;
+}
+
+/* Call 'cb' for each store, until one returns -1. */
+static int each_store (const char *dir, int (*cb) (const char *dir, const char *name, void *arg, idt_error_t *errp),
+                       void *arg, idt_error_t *errp)
+{
+    DIR *d = opendir (dir);
+    struct dirent *entry;
+    int rc = 0;
+
+    if (!d)
+        return errprintf (errp, "statedir %s: %s", dir, strerror (errno));
+    while (rc == 0 && (entry = readdir (d)))
+        if (is_store (entry->d_name))
+            rc = cb (dir, entry->d_name, arg, errp);
+    int saved = errno;
+    closedir (d);
+    errno = saved;
+    return rc;
+}
+
+/* --- check -------------------------------------------------------------------------------------------- */
+
+static int check_listed (const char *dir, const struct statefile *s, const struct state_store *store,
+                         const char *excused, idt_error_t *errp)
+{
+    char path[PATH_MAX];
+
+    snprintf (path, sizeof (path), "%s/%s", dir, store->name);
+    if (access (path, F_OK) == 0 || errno != ENOENT || (excused && strcmp (store->name, excused) == 0))
+        return 0;
+    return errsetf (errp, STATE_REFUSED, "%s: is missing, though it belongs to the instance %s: put it back%s", path,
+                    s->uuid,
+                    strcmp (store->name, FIRST) == 0
+                        ? ", or start once with --recover-horizon=DATE-or-ID, above all ids made"
+                        : "; or give up what was in it: idtree state forget");
+}
+
+static int check_found (const char *dir, const char *name, void *arg, idt_error_t *errp)
+{
+    const struct statefile *s = arg;
+    const struct state_store *store = state_find_store (s, name);
+    char path[PATH_MAX], uuid[STATE_UUID_SIZE];
+
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    bool ours = database_mark (path, uuid);
+    if (strcmp (uuid, s->uuid) == 0 || (!uuid[0] && (!ours || (store && store->unmarked))))
+        return 0; /* who opens it says what else may be wrong with it */
+    return errsetf (
+        errp, STATE_REFUSED,
+        "%s: of %s%s, but the folder is of the instance %s (%s): put back what belongs to it, and this aside", path,
+        uuid[0] ? "the instance " : "no instance", uuid, s->uuid, s->name);
+}
+
+int state_check (const char *dir, const struct statefile *s, const char *excused, idt_error_t *errp)
+{
+    for (unsigned i = 0; i < s->nstores; i++)
+        if (check_listed (dir, s, &s->stores[i], excused, errp) < 0)
+            return -1;
+    return each_store (dir, check_found, (void *)s, errp);
+}
+
+/* --- what an earlier version left --------------------------------------------------------------------- */
+
+static int adopt_one (const char *dir, const char *name, void *arg, idt_error_t *errp)
+{
+    char path[PATH_MAX], uuid[STATE_UUID_SIZE];
+    struct statefile *fresh = arg;
+
+    snprintf (path, sizeof (path), "%s/%s", dir, name);
+    if (!database_mark (path, uuid) && strcmp (name, FIRST) != 0) /* who opens that one says what is wrong with it */
+        return 0;
+    if (uuid[0])
+        return errsetf (errp, STATE_REFUSED,
+                        "%s: of the instance %s, whose file 'instance' is gone: put that of a backup beside it", path,
+                        uuid);
+    if (state_list_store (fresh, name, true) < 0)
+        return errprintf (errp, "%s: %s", path, strerror (errno));
+    return 0;
+}
+
+int state_adopt (const char *dir, struct statefile *fresh, idt_error_t *errp)
+{
+    if (each_store (dir, adopt_one, fresh, errp) < 0)
+        return -1;
+    if (fresh->nstores == 0)
+        return 0;
+    if (!state_find_store (fresh, FIRST))
+        return errsetf (errp, STATE_REFUSED,
+                        "%s/%s is there, but " FIRST
+                        " is not: part of the state is missing; put it back, or the rest aside",
+                        dir, fresh->stores[0].name);
+    return state_create (dir, fresh, errp) < 0 ? -1 : 1;
+}

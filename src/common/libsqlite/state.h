@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* state.h - whether a folder has all of an instance's state, and nothing of another one's
+ *
+ * What is looked at here is looked at again when a store is opened (database.h): this is to refuse a folder before
+ * anything of it is used.  Nothing is changed, but by state_adopt ().
+ */
+#ifndef SQLITE_STATE_H
+#define SQLITE_STATE_H
+
+#include "libstate/statefile.h"
+
+/* Whether each store in the list of 's' is there and carries its mark, and no other store of ours is.  'excused' (NULL: none)
+ * may be missing.  Returns 0, or -1 with errno STATE_REFUSED and 'errp' filled.
+ */
+int state_check (const char *dir, const struct statefile *s, const char *excused, idt_error_t *errp);
+
+/* Make the file 'instance' for stores that an earlier version left: fluid.sqlite, and others beside it.  'fresh' has UUID and
+ * name, and gets the list.  Returns 1, or 0 where there is no store at all, or -1 with errno set (STATE_REFUSED: only part of
+ * them is there) and 'errp' filled.
+ */
+int state_adopt (const char *dir, struct statefile *fresh, idt_error_t *errp);
+
+#endif /* SQLITE_STATE_H */

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* statefile.c - whose state a folder holds: the file 'instance' in it
+ *
+ * Lines of a word and its value, in this order:
+ *
+ *   idtree-state 1
+ *   uuid     lower case
+ *   name     state_name_is_good ()
+ *   epoch    a date; left out: fluid.sqlite has it
+ *   created  a date
+ *   store    a name; any number of them; of such a store there is more than nothing, and it is marked with the UUID
+ *   unmarked a name; the same, before it has its mark
+ *   sum      16 digits: of all bytes before this line
+ *
+ * It is good if and only if (1) the first line is that, (2) there are uuid, name and created, (3) no word is unknown,
+ * and (4) the sum is right and the last line.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libstate/statefile.h"
+#include "libutil/duration.h"
+#include "libutil/errprintf.h"
+
+#define NAME "instance"
+#define HEAD "idtree-state 1\n"
+#define SUM_LINE 21 /* bytes: "sum ", 16 digits, a line's end */
+
+static const char letters[] = "abcdefABCDEFghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ0123456789";
+
+/* --- values ------------------------------------------------------------------------------------------ */
+
+bool state_name_is_good (const char *s)
+{
+    size_t len = strlen (s);
+
+    while (*s && (strchr (letters, *s) || strchr ("._-", *s)))
+        s++;
+    return !*s && len > 0 && len < STATE_NAME_SIZE;
+}
+
+bool state_uuid_is_good (const char *s)
+{
+    for (int i = 0; i < STATE_UUID_SIZE - 1; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+        if (!s[i] || (dash ? s[i] != '-' : !strchr ("0123456789abcdef", s[i])))
+            return false;
+    }
+    return !s[STATE_UUID_SIZE - 1];
+}
+
+const struct state_store *state_find_store (const struct statefile *s, const char *name)
+{
+    for (unsigned i = 0; i < s->nstores; i++)
+        if (strcmp (s->stores[i].name, name) == 0)
+            return &s->stores[i];
+    return NULL;
+}
+
+int state_list_store (struct statefile *s, const char *name, bool unmarked)
+{
+    if (s->nstores == STATE_STORES_MAX)
+        return errset (ENOSPC);
+    if (strlen (name) >= STATE_STORE_SIZE)
+        return errset (ENAMETOOLONG);
+    struct state_store *store = &s->stores[s->nstores++];
+    snprintf (store->name, sizeof (store->name), "%s", name);
+    store->unmarked = unmarked;
+    return 0;
+}
+
+/* --- text -------------------------------------------------------------------------------------------- */
+
+static uint64_t sum (const char *text, size_t len)
+{
+    uint64_t h = UINT64_C (0xcbf29ce484222325); /* FNV-1a */
+
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)text[i]) * UINT64_C (0x100000001b3);
+    return h;
+}
+
+static void encode (const struct statefile *s, char text[STATE_TEXT_MAX])
+{
+    char epoch[DATE_SIZE], created[DATE_SIZE];
+    size_t n;
+
+    n = snprintf (text, STATE_TEXT_MAX, HEAD "uuid %s\nname %s\n", s->uuid, s->name);
+    if (s->has_epoch)
+        n += snprintf (text + n, STATE_TEXT_MAX - n, "epoch %s\n", format_date (s->epoch_ms, epoch));
+    n += snprintf (text + n, STATE_TEXT_MAX - n, "created %s\n", format_date (s->created_ms, created));
+    for (unsigned i = 0; i < s->nstores; i++)
+        n += snprintf (text + n, STATE_TEXT_MAX - n, "%s %s\n", s->stores[i].unmarked ? "unmarked" : "store",
+                       s->stores[i].name);
+    snprintf (text + n, STATE_TEXT_MAX - n, "sum %016" PRIx64 "\n", sum (text, n));
+}
+
+static bool take_line (struct statefile *s, const char *word, const char *value)
+{
+    if (strcmp (word, "uuid") == 0 && state_uuid_is_good (value))
+        memcpy (s->uuid, value, STATE_UUID_SIZE);
+    else if (strcmp (word, "name") == 0 && state_name_is_good (value))
+        snprintf (s->name, sizeof (s->name), "%s", value);
+    else if (strcmp (word, "epoch") == 0 && parse_date (value, &s->epoch_ms) == 0)
+        s->has_epoch = true;
+    else if (strcmp (word, "created") == 0)
+        return parse_date (value, &s->created_ms) == 0;
+    else if (strcmp (word, "store") == 0 || strcmp (word, "unmarked") == 0)
+        return state_name_is_good (value) && state_list_store (s, value, word[0] == 'u') == 0;
+    else
+        return false;
+    return true;
+}
+
+/* The sum is that of what is before it. */
+static bool has_good_sum (const char *text, size_t len)
+{
+    char line[SUM_LINE + 1];
+
+    if (len < strlen (HEAD) + SUM_LINE || strlen (text) != len)
+        return false;
+    snprintf (line, sizeof (line), "sum %016" PRIx64 "\n", sum (text, len - SUM_LINE));
+    return strcmp (text + len - SUM_LINE, line) == 0;
+}
+
+/* 'text' is cut into its lines. */
+static bool decode (struct statefile *s, char *text, size_t len)
+{
+    char *save = NULL;
+
+    if (!has_good_sum (text, len))
+        return false;
+    text[len - SUM_LINE] = '\0';
+    for (char *line = strtok_r (text + strlen (HEAD), "\n", &save); line; line = strtok_r (NULL, "\n", &save)) {
+        char *value = strchr (line, ' ');
+
+        if (!value)
+            return false;
+        *value++ = '\0';
+        if (!take_line (s, line, value))
+            return false;
+    }
+    return s->uuid[0] && s->name[0] && s->created_ms != 0;
+}
+
+/* --- files ------------------------------------------------------------------------------------------- */
+
+static int fail (const char *dir, const char *name, idt_error_t *errp)
+{
+    return errprintf (errp, "%s/%s: %s", dir, name, strerror (errno));
+}
+
+static int read_all (int fd, char text[STATE_TEXT_MAX])
+{
+    struct stat sb;
+
+    if (fstat (fd, &sb) < 0)
+        return -1;
+    if (!S_ISREG (sb.st_mode) || (sb.st_uid != geteuid () && sb.st_uid != 0))
+        return errset (EPERM);
+    ssize_t n = read (fd, text, STATE_TEXT_MAX - 1);
+    if (n >= 0)
+        text[n] = '\0';
+    return (int)n;
+}
+
+int state_read_text (const char *dir, const char *name, char text[STATE_TEXT_MAX], idt_error_t *errp)
+{
+    int dirfd = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = dirfd >= 0 ? openat (dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    int n = fd >= 0 ? read_all (fd, text) : -1, saved = errno;
+
+    if (fd >= 0)
+        close (fd);
+    if (dirfd >= 0)
+        close (dirfd);
+    errno = saved;
+    return n < 0 ? fail (dir, name, errp) : n;
+}
+
+static int write_new (int dirfd, const char *name, const char *text)
+{
+    int fd = openat (dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    size_t len = strlen (text);
+
+    if (fd < 0)
+        return -1;
+    ssize_t n = write (fd, text, len);
+    if (n >= 0 && (size_t)n != len)
+        errno = ENOSPC;
+    int rc = n == (ssize_t)len && fsync (fd) == 0 ? 0 : -1, saved = errno;
+    close (fd);
+    errno = saved;
+    return rc;
+}
+
+/* The name comes with a whole file behind it, or not at all. */
+static int put (int dirfd, const char *name, const char *text, enum state_write how)
+{
+    char temporary[STATE_NAME_SIZE + 16];
+
+    snprintf (temporary, sizeof (temporary), ".%s.%d", name, (int)gettid ());
+    unlinkat (dirfd, temporary, 0);
+    int rc = write_new (dirfd, temporary, text);
+    if (rc == 0)
+        rc = how == STATE_EXCLUSIVE ? linkat (dirfd, temporary, dirfd, name, 0)
+                                    : renameat (dirfd, temporary, dirfd, name);
+    int saved = errno;
+    unlinkat (dirfd, temporary, 0);
+    errno = saved;
+    return rc < 0 ? -1 : fsync (dirfd);
+}
+
+int state_write_text (const char *dir, const char *name, const char *text, enum state_write how, idt_error_t *errp)
+{
+    int fd = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd >= 0 ? put (fd, name, text, how) : -1, saved = errno;
+
+    if (fd >= 0)
+        close (fd);
+    errno = saved;
+    return rc < 0 ? fail (dir, name, errp) : 0;
+}
+
+int state_read (const char *dir, struct statefile *s, idt_error_t *errp)
+{
+    struct statefile found = { 0 };
+    char text[STATE_TEXT_MAX];
+    int n = state_read_text (dir, NAME, text, errp);
+
+    if (n < 0)
+        return -1;
+    if (strncmp (text, HEAD, strlen (HEAD)) != 0 && strncmp (text, HEAD, strlen (HEAD) - 2) == 0)
+        return errsetf (errp, STATE_REFUSED, "%s/" NAME ": of a later version of idtree: upgrade this one", dir);
+    if (strncmp (text, HEAD, strlen (HEAD)) != 0 || !decode (&found, text, n))
+        return errsetf (errp, STATE_REFUSED,
+                        "%s/" NAME ": damaged, or changed by hand: take that of a backup, or make it anew with "
+                        "idtree init --uuid",
+                        dir);
+    *s = found;
+    return 0;
+}
+
+int state_create (const char *dir, const struct statefile *s, idt_error_t *errp)
+{
+    char text[STATE_TEXT_MAX];
+
+    encode (s, text);
+    return state_write_text (dir, NAME, text, STATE_EXCLUSIVE, errp);
+}
+
+void state_remove (const char *dir)
+{
+    char path[PATH_MAX];
+
+    if (snprintf (path, sizeof (path), "%s/" NAME, dir) < (int)sizeof (path))
+        unlink (path);
+}
+
+/* A change of the list: 's' becomes what is to be written.  Returns 1, or 0 where nothing changes, or -1 with errno set. */
+typedef int (*change_f) (struct statefile *s, const char *name);
+
+static int add (struct statefile *s, const char *name)
+{
+    struct state_store *store = (struct state_store *)state_find_store (s, name);
+
+    if (!store)
+        return state_list_store (s, name, false) < 0 ? -1 : 1;
+    bool unmarked = store->unmarked;
+    store->unmarked = false;
+    return unmarked;
+}
+
+static int drop (struct statefile *s, const char *name)
+{
+    struct state_store *store = (struct state_store *)state_find_store (s, name);
+
+    if (!store)
+        return errset (ENOENT);
+    *store = s->stores[--s->nstores];
+    return 1;
+}
+
+static int rewrite (const char *dir, const char *name, change_f change, idt_error_t *errp)
+{
+    char text[STATE_TEXT_MAX];
+    struct statefile s;
+
+    if (state_read (dir, &s, errp) < 0)
+        return -1;
+    int rc = change (&s, name);
+    if (rc < 0)
+        return fail (dir, name, errp);
+    if (rc == 0)
+        return 0;
+    encode (&s, text);
+    return state_write_text (dir, NAME, text, STATE_REPLACE, errp);
+}
+
+/* One change at a time, whoever makes it. */
+static int change_list (const char *dir, const char *name, change_f change, idt_error_t *errp)
+{
+    int fd = open (dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd >= 0 ? flock (fd, LOCK_EX) : -1;
+
+    rc = rc < 0 ? fail (dir, NAME, errp) : rewrite (dir, name, change, errp);
+    int saved = errno;
+    if (fd >= 0)
+        close (fd);
+    errno = saved;
+    return rc;
+}
+
+int state_add_store (const char *dir, const char *name, idt_error_t *errp)
+{
+    return change_list (dir, name, add, errp);
+}
+
+int state_drop_store (const char *dir, const char *name, idt_error_t *errp)
+{
+    return change_list (dir, name, drop, errp);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright idtree contributors */
+
+/* statefile_test.c - the file that says whose state a folder holds is whole, or refused */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libstate/statefile.h"
+#include "test/tap.h"
+
+#define UUID "01234567-89ab-4cde-8f01-23456789abcd"
+
+static char dir[] = "statefile_test-XXXXXX";
+static const char *path;
+
+static struct statefile full (void)
+{
+    struct statefile s = {
+        .uuid = UUID, .name = "a.b_c-1", .has_epoch = true, .epoch_ms = 1767225600000, .created_ms = 1767225601000
+    };
+
+    state_list_store (&s, "fluid.sqlite", false);
+    state_list_store (&s, "old.sqlite", true);
+    return s;
+}
+
+static bool same (const struct statefile *a, const struct statefile *b)
+{
+    return !strcmp (a->uuid, b->uuid) && !strcmp (a->name, b->name) && a->has_epoch == b->has_epoch
+           && a->epoch_ms == b->epoch_ms && a->created_ms == b->created_ms && a->nstores == b->nstores
+           && !memcmp (a->stores, b->stores, sizeof (a->stores));
+}
+
+static void check_round (void)
+{
+    struct statefile s = full (), found, bare = { .uuid = UUID, .name = "x", .created_ms = 1000 };
+    idt_error_t err;
+
+    ok (state_read (dir, &found, &err) < 0 && errno == ENOENT, "a folder without the file says so");
+    ok (state_create (dir, &s, &err) == 0 && state_read (dir, &found, &err) == 0 && same (&s, &found),
+        "what is written is read");
+    ok (state_create (dir, &bare, &err) < 0 && errno == EEXIST && state_read (dir, &found, NULL) == 0
+            && same (&s, &found),
+        "it is made once: %s", err.text);
+    ok (state_add_store (dir, "old.sqlite", &err) == 0 && state_add_store (dir, "new.sqlite", &err) == 0
+            && state_add_store (dir, "fluid.sqlite", &err) == 0 && state_read (dir, &found, &err) == 0
+            && found.nstores == 3 && !state_find_store (&found, "old.sqlite")->unmarked
+            && state_find_store (&found, "new.sqlite"),
+        "stores are added, each once, and marked");
+    ok (state_drop_store (dir, "fluid.sqlite", &err) == 0 && state_drop_store (dir, "fluid.sqlite", &err) < 0
+            && errno == ENOENT && state_read (dir, &found, &err) == 0 && found.nstores == 2
+            && !state_find_store (&found, "fluid.sqlite"),
+        "and given up, once");
+    unlink (path);
+    ok (state_create (dir, &bare, NULL) == 0 && state_read (dir, &found, NULL) == 0 && !found.has_epoch,
+        "it may have no epoch");
+    unlink (path);
+}
+
+static void put (const char *text, size_t len)
+{
+    int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+    if (fd < 0 || write (fd, text, len) != (ssize_t)len)
+        bail_out ("cannot write a file");
+    close (fd);
+}
+
+static bool is_refused (void)
+{
+    struct statefile found;
+    idt_error_t err;
+
+    return state_read (dir, &found, &err) < 0 && errno == STATE_REFUSED && strstr (err.text, path);
+}
+
+/* Each bit of the file, and each length. */
+static void check_damage (void)
+{
+    struct statefile s = full ();
+    char text[STATE_TEXT_MAX];
+    int taken = 0;
+
+    state_create (dir, &s, NULL);
+    int n = state_read_text (dir, "instance", text, NULL);
+    for (int i = 0; i < 8 * n; i++) {
+        text[i / 8] ^= (char)(1 << i % 8);
+        put (text, n);
+        taken += !is_refused ();
+        text[i / 8] ^= (char)(1 << i % 8);
+    }
+    ok (n > 150 && taken == 0, "a file of which any bit is flipped is refused (%d bytes, %d taken)", n, taken);
+    for (int i = 0; i < n; i++) {
+        put (text, i);
+        taken += !is_refused ();
+    }
+    ok (taken == 0, "so is one that was cut");
+    put ("idtree-state 2\nother things\n", 28);
+    struct statefile found;
+    idt_error_t err;
+    ok (state_read (dir, &found, &err) < 0 && strstr (err.text, "later version"), "so is a later version's: %s",
+        err.text);
+    unlink (path);
+}
+
+static void check_strangers (void)
+{
+    struct statefile found;
+
+    ok (symlink ("/etc/passwd", path) == 0 && state_read (dir, &found, NULL) < 0 && errno == ELOOP,
+        "no link is followed");
+    unlink (path);
+    ok (mkfifo (path, 0600) == 0 && state_read (dir, &found, NULL) < 0, "nor is a fifo waited for");
+    unlink (path);
+}
+
+static void check_words (void)
+{
+    char longest[STATE_NAME_SIZE + 1];
+
+    memset (longest, 'x', sizeof (longest));
+    longest[STATE_NAME_SIZE] = '\0';
+    ok (!state_name_is_good (longest) && state_name_is_good (longest + 1) && !state_name_is_good ("")
+            && !state_name_is_good ("a b") && !state_name_is_good ("a\n") && !state_name_is_good ("\303\244"),
+        "names are short, and plain");
+    ok (state_uuid_is_good (UUID) && !state_uuid_is_good (UUID "0") && !state_uuid_is_good ("")
+            && !state_uuid_is_good ("0123456789ab-4cde-8f01-23456789abcd00")
+            && !state_uuid_is_good ("01234567-89AB-4CDE-8F01-23456789ABCD"),
+        "UUIDs are in lower case");
+    ok (state_network_name (0x6969) && state_network_name (0x0bd00bd0) && state_network_name (0xffffffffff534d42)
+            && !state_network_name (0xef53) && !state_network_name (0x01021994) && !state_network_name (0x58465342),
+        "NFS, Lustre and CIFS are of many hosts; ext4, tmpfs and XFS are not");
+    ok (state_check_local (".", NULL) == 0 || errno == STATE_REFUSED, "a folder is on one or the other");
+}
+
+int main (void)
+{
+    char buf[64];
+
+    if (!mkdtemp (dir))
+        bail_out ("cannot make a folder");
+    snprintf (buf, sizeof (buf), "%s/instance", dir);
+    path = buf;
+    check_round ();
+    check_damage ();
+    check_strangers ();
+    check_words ();
+    ok (rmdir (dir) == 0, "nothing else is left in the folder");
+    return done_testing ();
+}

@@ -1,0 +1,97 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright idtree contributors
+#
+# t4071-identity.t - each way to lose or mix what an instance keeps that doc/design/identity.md lists
+test_description='a state folder that is not what it must be is refused with a sentence, and nothing in it is changed'
+. "$(dirname "$0")/idtree-sharness.sh"
+
+EPOCH=2026-01-01T00:00:00Z
+opts='-o log-stderr-level=0'
+run() { # folder, command...
+    dir=$PWD/$1 && shift && idtree-broker $opts -o statedir="$dir" "$@" </dev/null
+}
+refused() { # pattern, folder, option of idtree-broker...
+    pattern=$1 folder=$2 && shift 2 && sum=$(cat "$folder"/* 2>/dev/null | cksum) &&
+    test_expect_code 3 run "$folder" "$@" true 2>err && cat err && test "$(wc -l <err)" = 1 && grep "$pattern" err &&
+    test "$(cat "$folder"/* 2>/dev/null | cksum)" = "$sum"
+}
+copy() { rm -rf "$2" && cp -a "$1" "$2"; }
+PATH=$IDTREE_BUILDDIR/src/broker:$PATH
+
+test_expect_success 'idtree init makes the state of an instance, once' '
+    idtree init --statedir a --name alpha --epoch $EPOCH --json >made && cat made && grep "\"name\":\"alpha\"" made &&
+    grep "\"epoch\":\"2026-01-01T00:00:00.000Z\"" made &&
+    test_expect_code 1 idtree init --statedir a 2>err && grep "a/instance: there is state already" err &&
+    run a idtree doc new d && test_expect_code 1 idtree init --statedir a 2>err && grep "there is state already" err &&
+    for option in "--name a/b" "--name \"\"" "--epoch yesterday" "--uuid x" "--uuid 01234567-89ab-4cde-8f01-23456789abcd"; do
+        eval test_expect_code 2 idtree init --statedir new $option 2>err && test ! -e new || return 1
+    done && test_expect_code 2 idtree init 2>err && mkdir -m 777 open &&
+    test_expect_code 1 idtree init --statedir open 2>err && grep "writable by nobody else" err
+'
+test_expect_success 'a broker tells which it is, and has its epoch' '
+    run a sh -c "idtree getattr instance.uuid; idtree getattr instance.name; idtree info" >told && cat told &&
+    grep "\"uuid\":\"$(head -n 1 told)\"" made && grep "^alpha$" told && grep "fluid epoch  *2026-01-01T00:00:00.000Z" told &&
+    test_expect_code 2 idtree-broker -o instance.uuid=x true 2>err && cat err && grep "instance.uuid" err
+'
+test_expect_success 'where no folder is given all is as before' '
+    mkdir -m 700 run && idtree-broker $opts -o rundir="$PWD/run" idtree id new && idtree-broker $opts -o rundir="$PWD/run" idtree id new &&
+    idtree start -s 2 idtree id new -r 1
+'
+test_expect_success 'a folder without state' '
+    mkdir -m 700 empty && refused "statedir .*/empty holds no state.*idtree init" empty &&
+    refused "statedir .*/nowhere: " nowhere
+'
+test_expect_success 'the horizon is lost' '
+    copy a b && rm b/fluid.sqlite && refused "b/fluid.sqlite: is missing.*put it back, or start once with --recover-horizon" b &&
+    test_expect_code 2 run b -o fluid.recover-horizon=nonsense true 2>err && ! test -e b/fluid.sqlite && refused "is missing" b &&
+    idtree id convert --to dec "$(run a idtree id new)" >before && run b --recover-horizon="$(cat before)" idtree id new >after &&
+    test "$(idtree id convert --to dec "$(cat after)")" -gt "$(cat before)" && run b true
+'
+test_expect_success 'the documents are lost, and given up' '
+    copy a b && rm b/compressor.sqlite && refused "b/compressor.sqlite: is missing.*idtree state forget" b -o broker.modules=fluid &&
+    test_expect_code 1 idtree state forget b fluid.sqlite 2>err && grep "ids would come twice" err &&
+    idtree state forget b compressor.sqlite && run b idtree doc list && ! idtree state forget b compressor.sqlite
+'
+test_expect_success 'the file that says whose it is is lost, damaged, or a later one' '
+    copy a b && rm b/instance && refused "whose file .instance. is gone" b &&
+    copy a b && sed -i s/alpha/omega/ b/instance && refused "b/instance: damaged" b &&
+    copy a b && echo "idtree-state 2" >b/instance && refused "b/instance: of a later version" b
+'
+test_expect_success 'files of two instances are mixed' '
+    idtree init --statedir c && run c idtree doc new d &&
+    for file in fluid.sqlite compressor.sqlite; do
+        copy a b && cp c/$file b && refused "b/$file: of the instance .*, but the folder is of the instance .*(alpha)" b || return 1
+    done && copy a b && cp c/instance b && refused "but the folder is of the instance" b
+'
+test_expect_success 'a store that no instance had, an emptied one' '
+    mkdir -m 700 plain && idtree-broker $opts -o rundir="$PWD/plain" idtree id new &&
+    copy a b && python3 -c "import sqlite3; c = sqlite3.connect(\"b/fluid.sqlite\"); c.execute(\"DROP TABLE instance\"); c.commit()" &&
+    refused "b/fluid.sqlite: of no instance" b &&
+    copy a b && : >b/fluid.sqlite && refused "b/fluid.sqlite: damaged (it is empty)" b
+'
+test_expect_success 'what the version before left is adopted where it is complete' '
+    copy a old && rm old/instance && for file in old/*.sqlite; do
+        python3 -c "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(\"DROP TABLE instance\"); c.commit()" $file || return 1
+    done && copy old part && rm part/fluid.sqlite && refused "compressor.sqlite is there, but fluid.sqlite is not" part &&
+    run old -o log-stderr-level=5 idtree id new 2>log && cat log && grep "an earlier version left is that of the instance" log &&
+    idtree state check old && idtree state show old
+'
+test_expect_success 'a backup is to look at, and no broker starts on it' '
+    idtree state backup a saved && grep "\"horizon\": \"20" saved/state.json && test ! -e saved/fluid.sqlite &&
+    refused "saved/fluid.sqlite: is missing" saved && test_expect_code 1 idtree state backup a saved 2>err && grep "cannot make saved" err &&
+    copy a b && cp saved/compressor.sqlite b && run b idtree doc show d
+'
+test_expect_success 'a folder that was lost as a whole goes on with its UUID, epoch, and a horizon' '
+    uuid=$(idtree state show --json a | sed "s/.*\"uuid\":\"\([^\"]*\).*/\1/") &&
+    idtree init --statedir again --uuid $uuid --epoch $EPOCH && refused "again/fluid.sqlite: is missing.*--recover-horizon" again &&
+    run again --recover-horizon="$(run a idtree id new)" idtree getattr instance.uuid >told && test "$(cat told)" = $uuid && run again true
+'
+test_expect_success 'show and check tell what is there' '
+    idtree state show a >shown && cat shown && grep "^name  *alpha" shown && grep "^horizon  *20" shown && idtree state check a &&
+    copy a b && rm b/compressor.sqlite && test_expect_code 1 idtree state check b 2>err && grep "is missing" err &&
+    copy a b && head -c 9000 /dev/zero | tr "\\0" x | dd of=b/compressor.sqlite bs=1 seek=5000 conv=notrunc 2>/dev/null &&
+    test_expect_code 1 idtree state check b 2>err && grep "b/compressor.sqlite: it " err &&
+    test_expect_code 1 idtree state show empty 2>err && grep "empty/instance: No such file" err
+'
+test_done
