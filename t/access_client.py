@@ -4,7 +4,7 @@
 #
 # access_client.py - tries what doc/design/access.md says, as the user who runs it: the first argument says what that is
 #
-#     access_client.py owner|group|guest requests|commands|events|identity|liar RANK...
+#     access_client.py owner|group|guest requests|commands|events|identity|liar|jobs|ration RANK...
 #
 # FLUX_URI is the socket of any rank.
 
@@ -14,7 +14,8 @@ import re
 import subprocess
 import sys
 
-from flux_client import ANY, PRIVATE, STREAMING, EVENT, Client, Failure, Message, check
+import ingest_client
+from flux_client import ANY, PRIVATE, STREAMING, EVENT, Client, Failure, Message, await_that, check
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 COLUMNS = {"owner": 0, "group": 1, "guest": 2}
@@ -137,9 +138,51 @@ def liar(column, ranks):
                         c.refuse(errno.EPERM, "fluid.lease", {}, text="is between brokers", **says)
 
 
+def submit(c, **more):
+    request = {"J": ingest_client.wrap(ingest_client.JOBSPEC), **more}
+    return c.rpc("job-ingest.submit", request)
+
+
+def jobs(column, numbers):
+    """The first two are ranks; then a job of somebody else.  Prints one of its own."""
+    uid = os.getuid()
+    for rank in numbers[:2]:
+        with Client(rank) as c:
+            mine = submit(c, key="same-%d" % rank).json()
+            check("same" not in mine, "a key is this user's alone:", mine)
+            check(submit(c, key="same-%d" % rank).json() == dict(mine, same=True), "and tells his job again")
+            urgent = submit(c, urgency=17)
+            check(urgent.aux1 == (0 if column == 0 else errno.EPERM), "urgency:", urgent.aux1, urgent.text())
+            os.getuid = lambda: 1 if uid != 1 else 2
+            forged = submit(c)
+            os.getuid = lambda: uid
+            check(forged.aux1 == errno.EPERM, "nobody submits in the name of another:", forged.aux1, forged.text())
+            a = c.ask("ingest.get", {"id": mine["id"]}, nodeid=0)
+            check(a["userid"] == uid, "his job is his:", a)
+            for other in numbers[2:]:
+                c.refuse(errno.EPERM, "ingest.get", {"id": other}, nodeid=0, text="another user")
+    print(mine["id"])
+
+
+def ration(column, ranks):
+    """So many at once, so many in a second; who had too much is told when there are more."""
+    for topic in "fluid.generate", "flax.generate", "sno.generate":
+        for rank in ranks:
+            with Client(rank) as c:
+                c.refuse(errno.EPERM, topic, {"count": 501}, text="500 ids at once.*access.guest-block")
+                for _ in range(1000):
+                    m = c.rpc(topic, {"count": 500})
+                    if m.aux1:
+                        break
+                check(m.aux1 == errno.EAGAIN, "there is an end:", m.aux1, m.text())
+                check("has had his 1000 ids a second (access.guest-rate): try again in" in m.text(), "it is told:", m.text())
+                await_that(lambda c=c, topic=topic: c.rpc(topic, {"count": 500}).aux1 == 0, "there are more")
+
+
 if __name__ == "__main__":
     try:
-        {"requests": requests, "commands": commands, "events": events, "identity": identity, "liar": liar}[sys.argv[2]](
+        {"requests": requests, "commands": commands, "events": events, "identity": identity, "liar": liar,
+         "jobs": jobs, "ration": ration}[sys.argv[2]](
             COLUMNS[sys.argv[1]], [int(r) for r in sys.argv[3:]]
         )
     except (Failure, EOFError, OSError) as e:

@@ -55,7 +55,7 @@ everybody='-o access.allow-guest-user=on -o access.allow-root-owner=on -o access
 modules='-o broker.modules=fluid,flake,compressor,job-ingest -o ingest.allow-guests=on'
 
 test_expect_success 'an instance lets others in' '
-    start open -s 7 --topology kary:2 $everybody $modules && use open 5
+    start open -s 7 --topology kary:2 -o access.guest-rate=1000 -o access.guest-block=500 $everybody $modules && use open 5
 '
 for who in guest member owner; do
     test_expect_success "$who: every request, at rank 0 and two hops away, there and across" "as_$who requests 0 5"
@@ -73,6 +73,15 @@ test_expect_success 'who asks is known as what he is, two hops away' '
 test_expect_success 'a guest cannot say that he is somebody else' '
     guest $python "$IDTREE_SRCDIR/t/access_client.py" guest liar 0 5 &&
     member $python "$IDTREE_SRCDIR/t/access_client.py" group liar 0 5
+'
+test_expect_success 'jobs: each submits his own, none more urgent than usual; keys are his, and what he may see' '
+    owner $python "$IDTREE_SRCDIR/t/access_client.py" owner jobs 0 5 >job &&
+    member $python "$IDTREE_SRCDIR/t/access_client.py" group jobs 0 5 $(cat job) &&
+    guest $python "$IDTREE_SRCDIR/t/access_client.py" guest jobs 0 5 $(cat job)
+'
+test_expect_success 'ids: what a guest has too much of is refused with a sentence' '
+    guest $python "$IDTREE_SRCDIR/t/access_client.py" guest ration 5 &&
+    member idtree id new -n 20000 >ids && test $(wc -l <ids) = 20000
 '
 test_expect_success 'files of the instance are the owner'"'"'s' '
     test "$(stat -c %a "$own/open")" = 711 && test "$(stat -c %a:%g "$own/open/local-0")" = 666:$GROUP &&
@@ -97,9 +106,9 @@ test_expect_success 'an instance for nobody else refuses all others, root too' '
     done && owner idtree id new && let_go
 '
 test_expect_success 'a group that its owner is not in, or that there is not, is refused with a sentence' '
-    test_expect_code 1 owner idtree start -s 1 -o access.group=64999 true 2>err && cat err &&
+    test_expect_code 2 owner idtree start -s 1 -o access.group=64999 true 2>err && cat err &&
     grep "cannot be given to group 64999 (access.group), of which user $OWNER must be a member" err &&
-    test_expect_code 1 owner idtree start -s 1 -o access.group=no-such-group true 2>err && cat err &&
+    test_expect_code 2 owner idtree start -s 1 -o access.group=no-such-group true 2>err && cat err &&
     grep "access.group=no-such-group: there is no such group on this host" err
 '
 test_done

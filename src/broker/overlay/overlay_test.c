@@ -1270,8 +1270,8 @@ static uint32_t roles_behind (struct world *w, bool up, struct idt_cred cred, ui
 
 static void test_roles (enum wire_kind kind)
 {
-    static const uint32_t all = IDT_ROLE_OWNER | IDT_ROLE_USER | IDT_ROLE_LOCAL | IDT_ROLE_BROKER;
-    struct idt_cred owner = { geteuid (), all }, guest = { geteuid () + 1, all };
+    static const uint32_t all = 0xffffffff, known = IDT_ROLE_USER | IDT_ROLE_GROUP;
+    struct idt_cred owner = { geteuid (), all }, guest = { geteuid () + 1, all }, nobody = { IDT_USERID_UNKNOWN, all };
     struct world w;
 
     world_init_kind (&w, LONG, kind);
@@ -1280,8 +1280,10 @@ static void test_roles (enum wire_kind kind)
     for (int up = 0; up < 2; up++) {
         const char *side = up ? "a child" : "the parent";
 
-        ok (roles_behind (&w, up, owner, 10 + up) == (all & ~IDT_ROLE_LOCAL), "nobody behind %s is local", side);
-        ok (roles_behind (&w, up, guest, 20 + up) == IDT_ROLE_USER, "no other user there is the owner, or a broker");
+        ok (roles_behind (&w, up, owner, 10 + up) == (known | IDT_ROLE_OWNER | IDT_ROLE_BROKER),
+            "nobody behind %s is local, or what has no name", side);
+        ok (roles_behind (&w, up, guest, 20 + up) == known, "no other user there is the owner, or a broker");
+        ok (roles_behind (&w, up, nobody, 30 + up) == IDT_ROLE_NONE, "who has no name has no role");
     }
     world_fini (&w);
 }

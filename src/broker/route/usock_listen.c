@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -186,7 +187,7 @@ static bool is_served (const struct sockaddr_un *addr)
 static int open_to (const struct admit *admit, const char *path, idt_error_t *errp)
 {
     if (admit->has_group && chown (path, (uid_t)-1, admit->group) < 0)
-        return errsetf (errp, errno,
+        return errsetf (errp, EINVAL,
                         "%s cannot be given to group %u (access.group), of which user %u must be a member: %s", path,
                         (unsigned)admit->group, (unsigned)geteuid (), strerror (errno));
     if (chmod (path, admit_socket_mode (admit)) < 0)
@@ -240,24 +241,32 @@ static bool is_anothers (const char *name, uint32_t rank)
     return read_name (name, target, &addr) && sscanf (target, "local-%u", &other) == 1 && other < rank;
 }
 
-/* Make the link RUNDIR/local.  It is a convenience: where it cannot be made, clients name the rank. */
+/* Make the link RUNDIR/local, where no lower rank has it.  Returns whether it is ours. */
+static bool make_name (const struct door *d, const char *name, const char *target)
+{
+    char made[sizeof (((struct sockaddr_un *)0)->sun_path) + 16];
+
+    if (is_anothers (name, d->rank))
+        return false;
+    snprintf (made, sizeof (made), "%s.%" PRIu32, name, d->rank);
+    unlink (made);
+    return symlink (target, made) == 0 && rename (made, name) == 0;
+}
+
+/* It is a convenience: where it cannot be had, clients name the rank.  Brokers of a folder look one after the other. */
 static void take_name (struct door *d)
 {
-    const char *base = strrchr (d->path, '/');
-    char *name = NULL, *made = NULL;
+    size_t len = strlen (d->path) - strlen (strrchr (d->path, '/'));
+    char name[sizeof (((struct sockaddr_un *)0)->sun_path)], folder[sizeof (name)];
+    int fd;
 
-    if (!base || asprintf (&name, "%.*s/local", (int)(base - d->path), d->path) < 0)
-        name = NULL;
-    if (!name || is_anothers (name, d->rank) || asprintf (&made, "%s.%" PRIu32, name, d->rank) < 0) {
-        free (name);
+    snprintf (folder, sizeof (folder), "%.*s", (int)len, d->path);
+    snprintf (name, sizeof (name), "%.*s/local", (int)len, d->path);
+    if ((fd = open (folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
         return;
-    }
-    unlink (made);
-    if (symlink (base + 1, made) == 0 && rename (made, name) == 0)
-        d->name = name;
-    else
-        free (name);
-    free (made);
+    if (flock (fd, LOCK_EX) == 0 && make_name (d, name, d->path + len + 1))
+        d->name = strdup (name);
+    close (fd);
 }
 
 static void leave_name (struct door *d)

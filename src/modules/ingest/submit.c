@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libmsg/access.h"
 #include "libutil/errprintf.h"
 #include "modules/ingest/job/jobspec.h"
 #include "modules/ingest/service.h"
@@ -145,13 +146,26 @@ static int get_job (struct check *c, const struct jv *o, const struct options *o
     return c->j ? 0 : errsetf (errp, ENOMEM, "out of memory");
 }
 
-static int check_user (const struct service *sv, const idt_msg_t *msg, idt_error_t *errp)
+/* The second half of what may wait is the owner's alone, as are urgencies over the usual one. */
+static int check_user (const struct service *sv, const idt_msg_t *msg, uint8_t urgency, idt_error_t *errp)
 {
     struct idt_cred cred = idt_msg_cred (msg);
+    struct entry_stats e = entry_stats (sv->entry);
 
-    if ((cred.rolemask & IDT_ROLE_OWNER) || sv->options.allow_guests)
+    if (cred.rolemask & IDT_ROLE_OWNER)
         return 0;
-    return errsetf (errp, EPERM, "user %" PRIu32 " may not submit jobs here: ingest.allow-guests is off", cred.userid);
+    if (access_is_guest (cred) && !sv->options.allow_guests)
+        return errsetf (errp, EPERM, "user %" PRIu32 " may not submit jobs here: ingest.allow-guests is off",
+                        cred.userid);
+    if (urgency > URGENCY_DEFAULT)
+        return errsetf (errp, EPERM, "urgency: %d is the most that others than the owner may ask for, not %d",
+                        URGENCY_DEFAULT, urgency);
+    if (e.jobs >= (sv->options.max_waiting + 1) / 2 || e.bytes >= sv->options.max_waiting_bytes / 2)
+        return errsetf (errp, EAGAIN,
+                        "%zu submissions wait at this rank: others than the owner have a half of ingest.max-waiting "
+                        "(%" PRIu32 ") and of ingest.max-waiting-bytes",
+                        (size_t)e.jobs, sv->options.max_waiting);
+    return 0;
 }
 
 /* Before it is parsed: base64 takes a third more, escapes may, and what nobody reads takes memory all the same. */
@@ -191,8 +205,9 @@ static struct check *read_request (struct service *sv, const idt_msg_t *msg, idt
         return NULL;
     c->userid = idt_msg_cred (msg).userid;
     c->max = sv->options.max_jobspec;
-    if ((o = read_payload (sv, msg, errp)) && check_user (sv, msg, errp) == 0 && get_urgency (o, &c->urgency, errp) == 0
-        && get_flags (o, &c->flags, errp) == 0 && get_job (c, o, &sv->options, errp) == 0 && get_key (c, o, errp) == 0)
+    if ((o = read_payload (sv, msg, errp)) && get_urgency (o, &c->urgency, errp) == 0
+        && check_user (sv, msg, c->urgency, errp) == 0 && get_flags (o, &c->flags, errp) == 0
+        && get_job (c, o, &sv->options, errp) == 0 && get_key (c, o, errp) == 0)
         return c;
     check_destroy (c);
     return NULL;

@@ -233,7 +233,11 @@ void root_turn (struct root *root)
     if (root->busy || root->stopping || !root->store)
         return;
     clock_gettime (CLOCK_REALTIME, &now);
-    root->group = (struct store_group){ .max_jobs = o->max_jobs, .max_bytes = o->max_bytes, .now_s = now.tv_sec };
+    root->group = (struct store_group){ .max_jobs = o->max_jobs,
+                                        .max_bytes = o->max_bytes,
+                                        .owner_first = true,
+                                        .owner = geteuid (),
+                                        .now_s = now.tv_sec };
     if (root->counts.remembered > o->max_remembered)
         root->group.forget_s = now.tv_sec;
     else if (root->counts.remembered > 0)

@@ -54,6 +54,8 @@ struct store_group {
     uint64_t line;
     uint64_t life; /* of rank 0's module */
     uint64_t max_jobs, max_bytes;
+    bool owner_first; /* the second half of these is for jobs of 'owner' alone */
+    uint32_t owner;
     uint64_t ack;     /* jobs up to this id are acknowledged: their jobspecs go, id and key stay; 0: none */
     int64_t now_s;    /* CLOCK_REALTIME; only 'ack' and 'forget_s' need it */
     int64_t forget_s; /* what was acknowledged before this is forgotten, and the floor raised above it; 0: nothing is */

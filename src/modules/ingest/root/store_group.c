@@ -86,25 +86,28 @@ static void refuse (struct verdict *v, int errnum, const char *text)
     *v = (struct verdict){ .kind = VERDICT_REFUSED, .errnum = errnum, .text = text, .text_size = strlen (text) };
 }
 
-/* Whether there is room for 'bytes' more; else 'v' says why not. */
-static bool has_room (struct pass *p, uint64_t bytes, struct verdict *v)
+/* Whether there is room for the job, of so many bytes; else 'v' says why not. */
+static bool has_room (struct pass *p, const struct job *job, uint64_t bytes, struct verdict *v)
 {
     const struct store_counts *c = &p->s.counts;
     const struct store_group *group = p->group;
+    bool halved = group->owner_first && job->userid != group->owner;
+    const char *share = halved ? ", and others than the owner have a half" : "";
+    uint64_t max_bytes = halved ? group->max_bytes / 2 : group->max_bytes;
 
-    if (c->jobs >= group->max_jobs) {
-        snprintf (p->st->no_room, sizeof (p->st->no_room),
-                  "%" PRIu64 " jobs are stored that no consumer acknowledged: ingest.max-jobs is %" PRIu64, c->jobs,
-                  group->max_jobs);
-        refuse (v, ENOSPC, p->st->no_room);
+    if (c->jobs >= (halved ? group->max_jobs / 2 + group->max_jobs % 2 : group->max_jobs)) {
+        snprintf (p->st->no_room[halved], JOBWIRE_TEXT_MAX,
+                  "%" PRIu64 " jobs are stored that no consumer acknowledged: ingest.max-jobs is %" PRIu64 "%s",
+                  c->jobs, group->max_jobs, share);
+        refuse (v, ENOSPC, p->st->no_room[halved]);
         return false;
     }
-    if (bytes > group->max_bytes || c->bytes > group->max_bytes - bytes) {
-        snprintf (p->st->no_bytes, sizeof (p->st->no_bytes),
+    if (bytes > max_bytes || c->bytes > max_bytes - bytes) {
+        snprintf (p->st->no_bytes[halved], JOBWIRE_TEXT_MAX,
                   "jobs that no consumer acknowledged would take more than %" PRIu64
-                  " bytes: ingest.max-mib is the limit",
-                  group->max_bytes);
-        refuse (v, ENOSPC, p->st->no_bytes);
+                  " bytes: ingest.max-mib is the limit%s",
+                  max_bytes, share);
+        refuse (v, ENOSPC, p->st->no_bytes[halved]);
         return false;
     }
     return true;
@@ -175,7 +178,7 @@ static int judge_new (struct pass *p, const struct job *job, struct verdict *v)
         v->kind = VERDICT_SAME;
         return rc;
     }
-    return has_room (p, bytes, v) ? put_job (p, job, bytes) : 0;
+    return has_room (p, job, bytes, v) ? put_job (p, job, bytes) : 0;
 }
 
 static int judge (struct pass *p, const struct job *job, struct verdict *v)

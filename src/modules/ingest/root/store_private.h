@@ -53,7 +53,7 @@ struct store {
     bool stale;  /* the file may say otherwise */
     bool unsure; /* what failed may be found by the next life */
     bool pads;   /* SQLite writes on behind a commit's end: a full disk there does not undo it */
-    char no_room[JOBWIRE_TEXT_MAX], no_bytes[JOBWIRE_TEXT_MAX];
+    char no_room[2][JOBWIRE_TEXT_MAX], no_bytes[2][JOBWIRE_TEXT_MAX]; /* the owner's, others' */
     /* of the work that is under way: */
     struct store_group *group;
     struct store_read *reads;

@@ -161,6 +161,28 @@ static void check_limits (void)
     world_fini (&w);
 }
 
+/* A half of the room is for the owner's jobs alone. */
+static void check_owner_first (void)
+{
+    struct world w;
+    struct job jobs[] = { world_job (10, "", "1"),  world_job (11, "", "1"), world_job (12, "", "1"),
+                          world_job (13, "", "12"), world_job (14, "", "1"), world_job (15, "", "1") };
+    struct verdict v[6] = { { 0 } };
+    struct store_group group = {
+        .job = jobs, .verdict = v, .n = 6, .max_jobs = 4, .max_bytes = 9, .owner_first = true, .owner = 7
+    };
+
+    jobs[3].userid = jobs[4].userid = jobs[5].userid = 7;
+    world_init (&w);
+    world_open (&w);
+    ok (world_work (&w, &group, NULL, 0) == 1 && v[0].kind == VERDICT_STORED && v[1].kind == VERDICT_STORED
+            && refused (&v[2], ENOSPC, "others than the owner have a half"),
+        "others have a half of the jobs: %.*s", (int)v[2].text_size, v[2].text);
+    ok (v[3].kind == VERDICT_STORED && v[4].kind == VERDICT_STORED && refused (&v[5], ENOSPC, "ingest.max-jobs is 4"),
+        "the owner has all: %.*s", (int)v[5].text_size, v[5].text);
+    world_fini (&w);
+}
+
 /* --- the rules, in their order ------------------------------------------------------------------------------ */
 
 /* Jobs 10 (key a, forgotten), 20 (key b, remembered), 30 (key c) and 40; the floor is at 11. */
@@ -535,6 +557,7 @@ int main (void)
     check_stored ();
     check_fields ();
     check_limits ();
+    check_owner_first ();
     check_rules ();
     check_copies ();
     check_reads ();
