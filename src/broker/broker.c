@@ -245,7 +245,17 @@ static void refused (void *arg, int errnum, const char *text)
     if (b->state != STATE_JOIN)
         log_printf (b->log, LOG_WARNING, "overlay", "the parent does not take us in: %s", text);
     else if (errnum != EADDRINUSE && errnum != ESHUTDOWN)
-        broker_join_failed (b);
+        broker_join_failed (b, errnum == STATE_REFUSED ? errnum : ETIMEDOUT);
+}
+
+static void intruder (void *arg, const char *text)
+{
+    struct broker *b = arg;
+
+    if (b->state > STATE_RUN)
+        return;
+    log_printf (b->log, LOG_CRIT, "overlay", "this rank 0 is not that of the tree that comes to it: %s", text);
+    broker_give_up (b, STATE_REFUSED, text);
 }
 
 static void child (void *arg, uint32_t rank, bool up)
@@ -262,6 +272,7 @@ static const struct overlay_ops overlay_ops = {
     .message = message,
     .parent = parent,
     .refused = refused,
+    .intruder = intruder,
     .child = child,
     .stop = stop,
 };
@@ -406,6 +417,7 @@ static int make_overlay (struct broker *b, idt_error_t *errp)
         .zctx = process_zctx (b->conf.process),
         .inside = process_inside (b->conf.process),
         .attrs = b->attrs,
+        .instance = &b->instance,
         .router = b->router,
         .event = b->event,
         .log = b->log,

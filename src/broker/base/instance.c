@@ -128,6 +128,13 @@ void instance_leave (const struct instance *in)
 
 /* --- the parent -------------------------------------------------------------------------------------- */
 
+json_t *instance_put_new (const struct instance *in, json_t *o)
+{
+    if (o && in && in->uuid[0])
+        json_object_set_new (o, "instance", json_pack ("{s:s s:s}", "uuid", in->uuid, "name", in->name));
+    return o;
+}
+
 int instance_learn (struct instance *in, struct attrs *attrs, const char *uuid, const char *name, idt_error_t *errp)
 {
     struct statefile s = { 0 };

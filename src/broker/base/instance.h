@@ -9,6 +9,8 @@
 #ifndef BROKER_INSTANCE_H
 #define BROKER_INSTANCE_H
 
+#include <jansson.h>
+
 #include "broker/base/attr.h"
 #include "broker/base/log.h"
 #include "libstate/statefile.h"
@@ -27,6 +29,9 @@ int instance_find (struct instance *in, struct attrs *attrs, const char *rundir,
 
 /* Rank 0's good end: a file that was made in 'rundir' and that no store needed is removed. */
 void instance_leave (const struct instance *in);
+
+/* What a hello and its answer tell of it: '*in' (NULL, or not known yet: nothing) is added to the object 'o', which is returned. */
+json_t *instance_put_new (const struct instance *in, json_t *o);
 
 /* Others: the parent says which it is.  Defines the attributes at the first time.  Returns 0, or -1 with errno set and 'errp'
  * filled; STATE_REFUSED: it is another one than before.
